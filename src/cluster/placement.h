@@ -1,0 +1,29 @@
+/* Layer 1 of placement: which partition holds an object. Pure, O(1), the same on every client and
+ * for the whole life of a deployment, because P (the number of partitions) never changes.
+ *
+ * After: Uta et al., "MemEFS: A network-aware elastic in-memory runtime distributed file system",
+ * FGCS 82 (2018); stripes are keyed by the file's identity instead of its path, so that a rename
+ * moves no data. */
+#ifndef MFS_CLUSTER_PLACEMENT_H
+#define MFS_CLUSTER_PLACEMENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MFS_PARTITIONS_MAX 65535U
+#define MFS_ROOT_INO       1ULL /* home partition 0, sequence 1 */
+
+/* ino = home partition (16 bits) | sequence (48 bits). */
+static inline uint32_t mfs_placement_home(uint64_t ino)
+{
+    return (uint32_t)(ino >> 48);
+}
+
+/* The partition of the entry `name` of directory `parent`, and so the home of what is created
+ * under it: XXH64(parent, name) mod P. */
+uint32_t mfs_placement_entry(uint64_t parent, const char *name, size_t len, uint32_t nparts);
+
+/* The partition of stripe n: the home for n = 0, else XXH64(ino, n) mod P. */
+uint32_t mfs_placement_stripe(uint64_t ino, uint32_t n, uint32_t nparts);
+
+#endif
