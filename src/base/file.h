@@ -1,0 +1,33 @@
+/* Whole files: read with a bound, replaced atomically; directories; random bytes. All block. */
+#ifndef MFS_BASE_FILE_H
+#define MFS_BASE_FILE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+
+/* Appends the file's content to *out. 0, -EFBIG when it is larger than max, or a negative errno. */
+int mfs_file_read(const char *path, size_t max, struct mfs_buf *out);
+
+/* Replaces the file by n bytes at p: written beside it, fsync, rename, fsync of the directory; a
+ * crash leaves the old or the new content. 0 or a negative errno. */
+int mfs_file_write(const char *path, const void *p, size_t n, mode_t mode);
+
+/* As mkdir -p; `mode` is for the directories made. 0 or a negative errno. */
+int mfs_file_mkdirs(const char *path, mode_t mode);
+
+/* Removes a file or a directory with all below; never follows symbolic links, never crosses a
+ * mount point (-EBUSY). What is not there counts as removed. 0 or the first negative errno. */
+int mfs_file_remove_tree(const char *path);
+
+/* Writes all n bytes. 0 or a negative errno. */
+int mfs_file_write_all(int fd, const void *p, size_t n);
+
+/* n random bytes from the kernel. 0 or a negative errno. */
+int mfs_random(void *p, size_t n);
+
+/* 2·n random hexadecimal digits and a NUL. 0 or a negative errno; n ≤ 64. */
+int mfs_random_hex(char *out, size_t n);
+
+#endif

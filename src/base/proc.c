@@ -1,0 +1,203 @@
+/* Processes, by fork and /proc. The spawned child reports a failed exec through a close-on-exec
+ * pipe, so that the caller learns it at once and with the true errno. */
+#include "base/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+
+#define KILL_WAIT (2 * MFS_SEC)
+#define POLL_STEP (5 * MFS_MSEC)
+
+/* State letter and start time, /proc/PID/stat fields 3 and 22. The name in field 2 may contain
+ * anything, so fields are counted from the last ')'. */
+static int read_stat(pid_t pid, char *state, uint64_t *start)
+{
+    char path[64], *at;
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    rc = mfs_file_read(path, 8192, &b);
+    if (!rc)
+        rc = mfs_buf_append(&b, "", 1);
+    if (rc)
+        goto out;
+    rc = -ESRCH;
+    at = strrchr(mfs_buf_data(&b), ')');
+    if (!at || at[1] != ' ')
+        goto out;
+    *state = at[2];
+    for (int field = 2; field < 22 && at; field++)
+        at = strchr(at + 1, ' ');
+    if (at) {
+        *start = strtoull(at + 1, NULL, 10);
+        rc = 0;
+    }
+out:
+    mfs_buf_fini(&b);
+    return rc;
+}
+
+static int read_name(pid_t pid, char *out, size_t n)
+{
+    char link[64], target[PATH_MAX], *deleted;
+    const char *slash;
+    ssize_t len;
+
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+    len = readlink(link, target, sizeof target - 1);
+    if (len < 0)
+        return -errno;
+    target[len] = '\0';
+    /* An executable replaced by a newer build is still the same process. */
+    deleted = strstr(target, " (deleted)");
+    if (deleted)
+        *deleted = '\0';
+    slash = strrchr(target, '/');
+    snprintf(out, n, "%.*s", (int)n - 1, slash ? slash + 1 : target);
+    return 0;
+}
+
+int mfs_proc_identify(pid_t pid, struct mfs_proc *p)
+{
+    char state;
+
+    *p = (struct mfs_proc){0};
+    if (pid <= 0 || read_stat(pid, &state, &p->start) || state == 'Z' || state == 'X')
+        return -ESRCH;
+    if (read_name(pid, p->comm, sizeof p->comm))
+        return -ESRCH;
+    p->pid = pid;
+    return 0;
+}
+
+bool mfs_proc_alive(const struct mfs_proc *p)
+{
+    struct mfs_proc now;
+
+    return p->pid > 0 && !mfs_proc_identify(p->pid, &now) && now.start == p->start &&
+           !strcmp(now.comm, p->comm);
+}
+
+int mfs_proc_kill(const struct mfs_proc *p, int sig)
+{
+    if (!mfs_proc_alive(p))
+        return -ESRCH;
+    return kill(p->pid, sig) ? -errno : 0;
+}
+
+static bool wait_gone(const struct mfs_proc *p, int64_t ns)
+{
+    int64_t until = mfs_clock_mono() + ns;
+
+    while (mfs_proc_alive(p)) {
+        if (mfs_clock_mono() >= until)
+            return false;
+        mfs_clock_sleep(POLL_STEP);
+    }
+    return true;
+}
+
+int mfs_proc_end(const struct mfs_proc *p, int64_t grace)
+{
+    if (mfs_proc_kill(p, SIGTERM) == -ESRCH || wait_gone(p, grace))
+        return 0;
+    mfs_proc_kill(p, SIGKILL);
+    return wait_gone(p, KILL_WAIT) ? 0 : -ETIMEDOUT;
+}
+
+static void reset_signals(void)
+{
+    sigset_t none;
+
+    for (int sig = 1; sig < NSIG; sig++)
+        signal(sig, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static int child_setup(const char *log_path, int report)
+{
+    int in = open("/dev/null", O_RDWR), log = in;
+
+    if (in < 0)
+        return -errno;
+    if (log_path)
+        log = open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0640);
+    if (log < 0 || dup2(in, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
+        return -errno;
+    if (report > 3 && close_range(3, (unsigned)report - 1, 0))
+        return -errno;
+    if (close_range((unsigned)report + 1, ~0U, 0))
+        return -errno;
+    setsid();
+    reset_signals();
+    return 0;
+}
+
+static _Noreturn void child(const char *const *argv, const char *log_path, int report)
+{
+    int rc = child_setup(log_path, report);
+
+    if (!rc) {
+        execvp(argv[0], (char *const *)argv);
+        rc = -errno;
+    }
+    mfs_file_write_all(report, &rc, sizeof rc);
+    _exit(127);
+}
+
+pid_t mfs_proc_spawn(const char *const *argv, const char *log_path)
+{
+    int fds[2], failed = 0;
+    ssize_t n;
+    pid_t pid;
+
+    if (pipe2(fds, O_CLOEXEC))
+        return -errno;
+    pid = fork();
+    if (pid < 0)
+        failed = -errno;
+    if (!pid)
+        child(argv, log_path, fds[1]);
+    close(fds[1]);
+    if (pid > 0) {
+        while ((n = read(fds[0], &failed, sizeof failed)) < 0 && errno == EINTR)
+            ;
+        if (n > 0)
+            waitpid(pid, NULL, 0);
+        else
+            failed = 0;
+    }
+    close(fds[0]);
+    return failed ? failed : pid;
+}
+
+int mfs_proc_sibling(const char *name, char *out, size_t n)
+{
+    char self[PATH_MAX], *slash;
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    if (len < 0)
+        return -errno;
+    self[len] = '\0';
+    slash = strrchr(self, '/');
+    if (!slash)
+        return -ENOENT;
+    *slash = '\0';
+    return mfs_text_format(out, n, "%s/%s", self, name);
+}

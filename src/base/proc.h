@@ -1,0 +1,40 @@
+/* Processes: starting them, and recognising them again after a crash of who started them.
+ *
+ * A pid alone may by then be someone else's; a pid with its start time and executable is not. */
+#ifndef MFS_BASE_PROC_H
+#define MFS_BASE_PROC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define MFS_PROC_NAME_MAX 32
+
+struct mfs_proc {
+    pid_t pid;                    /* 0: none */
+    uint64_t start;               /* clock ticks after boot, /proc/PID/stat field 22 */
+    char comm[MFS_PROC_NAME_MAX]; /* the executable's name (base name of argv[0]'s file) */
+};
+
+/* Describes a live process. 0 or -ESRCH (also for a zombie). */
+int mfs_proc_identify(pid_t pid, struct mfs_proc *p);
+
+/* Is that very process still alive (a zombie is not)? */
+bool mfs_proc_alive(const struct mfs_proc *p);
+
+/* Signals it only if it is still that very process. 0 or -ESRCH or a negative errno. */
+int mfs_proc_kill(const struct mfs_proc *p, int sig);
+
+/* SIGTERM, waits up to grace nanoseconds, then SIGKILL and waits up to 2 s. Blocks. 0 when it is
+ * gone (also when it was), -ETIMEDOUT when not. */
+int mfs_proc_end(const struct mfs_proc *p, int64_t grace);
+
+/* Starts argv (argv[0] a path, or a name to look up in PATH) with stdin from /dev/null and both
+ * outputs appended to the file log_path (made 0640; NULL: /dev/null), all signals default, no
+ * descriptor inherited, own session. Returns the pid or a negative errno, also when exec failed. */
+pid_t mfs_proc_spawn(const char *const *argv, const char *log_path);
+
+/* The path of `name` beside the running executable. 0 or a negative errno. */
+int mfs_proc_sibling(const char *name, char *out, size_t n);
+
+#endif

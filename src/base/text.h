@@ -1,0 +1,40 @@
+/* Small texts: sizes with units, numbers that must be wholly numbers, hexadecimal, likeness. Pure.
+ */
+#ifndef MFS_BASE_TEXT_H
+#define MFS_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* "4G", "512MiB", "1.5g", "4096": bytes; K M G T P are powers of 1024, case and "iB"/"B" do not
+ * matter. Returns 0, -EINVAL for anything else, -ERANGE when it does not fit. */
+int mfs_text_size(const char *text, uint64_t *bytes);
+
+/* Decimal only, no blanks, no rest. 0, -EINVAL or -ERANGE. */
+int mfs_text_u64(const char *text, uint64_t *value);
+int mfs_text_f64(const char *text, double *value); /* finite values only */
+
+/* "yes/no", "true/false", "on/off", "1/0". 0 or -EINVAL. */
+int mfs_text_bool(const char *text, bool *value);
+
+/* "3.2 GiB" into out[n]; returns out. 16 bytes suffice. */
+const char *mfs_text_bytes(uint64_t bytes, char *out, size_t n);
+#define MFS_TEXT_BYTES(bytes) mfs_text_bytes(bytes, (char[24]){0}, 24)
+
+/* 2·n lower-case digits and a NUL into out. */
+void mfs_text_hex(const void *p, size_t n, char *out);
+/* Exactly 2·n digits into n bytes. 0 or -EINVAL. */
+int mfs_text_unhex(const char *text, void *out, size_t n);
+
+/* Copies into a fixed field, always terminated. 0 or -ENAMETOOLONG (then out is ""). */
+int mfs_text_copy(char *out, size_t n, const char *text);
+
+/* Formats into a fixed field. 0 or -ENAMETOOLONG (then out is ""). */
+int mfs_text_format(char *out, size_t n, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Edit distance, for "did you mean". Texts beyond 63 bytes count as wholly different (64). */
+unsigned mfs_text_distance(const char *a, const char *b);
+
+#endif
