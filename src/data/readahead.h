@@ -1,0 +1,37 @@
+/* Read-ahead of one open file: when reads come in sequence, the next stripes are fetched whole by
+ * background threads, several at once, and later reads are served from them. One per open handle,
+ * so that what was fetched never outlives the open that close-to-open consistency is about. */
+#ifndef MFS_DATA_READAHEAD_H
+#define MFS_DATA_READAHEAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "store/store.h"
+
+struct mfs_readahead_pool;
+struct mfs_readahead;
+
+struct mfs_readahead_opts {
+    uint32_t threads;   /* 0: 4 */
+    size_t max_bytes;   /* fetched and on the way, over all handles; 0: 128 MiB */
+    uint32_t window;    /* most stripes ahead of one reader; 0: 8 */
+};
+
+int mfs_readahead_pool_create(struct mfs_readahead_pool **pool, struct mfs_store *store,
+                              const struct mfs_readahead_opts *opts);
+void mfs_readahead_pool_destroy(struct mfs_readahead_pool *pool);
+
+int mfs_readahead_create(struct mfs_readahead **ra, struct mfs_readahead_pool *pool, uint64_t ino);
+void mfs_readahead_destroy(struct mfs_readahead *ra);
+
+/* Reads [off, off+len), which the caller has clamped to `size` (the end of the file as known now,
+ * nothing beyond is fetched), from what is there, what is coming, or the stripes. 0 or -errno. */
+int mfs_readahead_read(struct mfs_readahead *ra, uint64_t off, size_t len, uint64_t size, void *buf);
+
+/* Drops what was fetched of the range, and what is on its way: it has been or may have been
+ * written. */
+void mfs_readahead_drop(struct mfs_readahead *ra, uint64_t off, uint64_t len);
+
+#endif

@@ -1,0 +1,81 @@
+/* Write-behind: written bytes stay in memory of the client until their stripe is full, the window is
+ * full, a flush wants them, or they are about a second old; several stripes are on the way at once.
+ *
+ * One struct mfs_writeback per mount owns the sender threads and the bound on all dirty bytes; one
+ * struct mfs_dirty per open inode holds that file's dirty ranges. Only dirty bytes are sent, so two
+ * writers of different parts of one stripe never undo each other.
+ *
+ * What is stored in the stripes is made known (size, times, version) by the commit callback, after
+ * the data are stored. When everything dirty is a small part of stripe 0, data and commit go in one
+ * step. Errors are kept and reported once by the next write and by the next flush. */
+#ifndef MFS_DATA_WRITEBACK_H
+#define MFS_DATA_WRITEBACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "store/store.h"
+
+struct mfs_writeback;
+struct mfs_dirty;
+
+struct mfs_dirty_part { /* of stripe 0, to be written with the commit */
+    uint32_t off, len;
+    const void *p;
+};
+
+struct mfs_dirty_commit {
+    uint64_t end;          /* end of the furthest byte written since the last commit */
+    int64_t alloc;         /* bytes newly stored in stripes */
+    struct timespec mtime; /* of the last write */
+    const struct mfs_dirty_part *parts;
+    size_t nparts;
+};
+
+/* Makes it known at the file's home; 0 or -errno. Called by one thread at a time per file, any
+ * thread, no lock held. */
+typedef int mfs_dirty_commit_fn(void *arg, const struct mfs_dirty_commit *commit);
+
+struct mfs_writeback_opts {
+    uint32_t threads;      /* senders; 0: 4 */
+    size_t max_bytes;      /* dirty and in flight over all files, bound on memory; 0: 128 MiB */
+    size_t max_file_bytes; /* of one file; 0: 32 MiB */
+    int64_t max_age;       /* ns; 0: 1 s */
+    int64_t full_wait;     /* ns that a full partition (-ENOSPC) is tried again; 0: 2 s */
+};
+
+int mfs_writeback_create(struct mfs_writeback **wb, struct mfs_store *store,
+                         const struct mfs_writeback_opts *opts);
+void mfs_writeback_destroy(struct mfs_writeback *wb); /* every file is gone before */
+
+int mfs_dirty_create(struct mfs_dirty **d, struct mfs_writeback *wb, uint64_t ino,
+                     mfs_dirty_commit_fn *commit, void *arg);
+void mfs_dirty_destroy(struct mfs_dirty *d); /* drops what was not flushed; waits for what is in flight */
+
+/* Takes a copy of the bytes; blocks, bounded, while the window is full. 0, or an earlier error that
+ * nobody has been told yet (then nothing was taken). */
+int mfs_dirty_write(struct mfs_dirty *d, uint64_t off, size_t len, const void *buf);
+
+/* Sends everything written before the call, waits until it is stored and committed. 0 or the first
+ * error, which is then forgotten along with the data that could not be stored. */
+int mfs_dirty_flush(struct mfs_dirty *d);
+
+/* As flush, only for the stripes that hold bytes of the range, and without commit: after it the
+ * partitions have everything of the range. */
+int mfs_dirty_flush_range(struct mfs_dirty *d, uint64_t off, uint64_t len);
+
+/* Forgets dirty bytes at or beyond `from` (a truncate follows); waits for those in flight. */
+void mfs_dirty_cut(struct mfs_dirty *d, uint64_t from);
+
+bool mfs_dirty_any(struct mfs_dirty *d); /* anything not yet committed? */
+
+/* The end of the furthest byte and the time of the last write not yet committed; false if none. */
+bool mfs_dirty_attr(struct mfs_dirty *d, uint64_t *end, struct timespec *mtime);
+
+/* Copies dirty bytes of the range over buf, which holds the stored content of the same range: so a
+ * reader sees what was written without a flush. True when there were any. */
+bool mfs_dirty_overlay(struct mfs_dirty *d, uint64_t off, size_t len, void *buf);
+
+#endif

@@ -1,0 +1,28 @@
+/* What an inode record says, decoded. */
+#ifndef MFS_META_ATTR_H
+#define MFS_META_ATTR_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define MFS_ATTR_XATTR   0x01U /* has extended attributes */
+#define MFS_ATTR_ACL     0x02U /* has an access ACL */
+#define MFS_ATTR_DEFACL  0x04U /* has a default ACL (directories) */
+#define MFS_ATTR_SEALED  0x08U /* a directory that is being removed */
+#define MFS_ATTR_SECCAPS 0x10U /* has security.capability */
+
+struct mfs_attr {
+    uint64_t ino;
+    uint32_t mode; /* type and permissions, as st_mode */
+    uint32_t uid, gid, nlink;
+    uint32_t rdev;     /* as the kernel's new_encode_dev: what st_rdev of a device holds */
+    uint32_t flags;    /* MFS_ATTR_* */
+    uint64_t size;     /* bytes; for a symlink the length of its target */
+    uint64_t data_end; /* no stripe holds data at or beyond this offset */
+    int64_t alloc;     /* bytes stored; an estimate after a crash */
+    uint64_t version;  /* grows with every change of the content */
+    struct timespec atime, mtime, ctime;
+    uint64_t parent; /* of a directory, its parent's ino (the root's is the root) */
+};
+
+#endif

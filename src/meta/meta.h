@@ -1,0 +1,229 @@
+/* Names, inodes, locks and sessions: every metadata operation of the file system, each as few round
+ * trips as docs/ARCHITECTURE.md states, without a metadata server.
+ *
+ * All functions return 0 or a negative errno as Linux would give it for the system call; they may be
+ * called by any thread and block for round trips, bounded by the store's I/O timeout. -ESTALE means
+ * that the inode (not the name) is gone. Permissions are the caller's matter (the kernel's, with
+ * default_permissions). Times are taken by the caller's clock, in this library, at the call.
+ *
+ * A parent directory's times go out merged, at most MFS_META_PARENT_DELAY late on other mounts, and
+ * are exact on this one: whoever reads a directory's attributes through this library sees them. */
+#ifndef MFS_META_META_H
+#define MFS_META_META_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/clock.h"
+#include "meta/attr.h"
+#include "store/store.h"
+
+#define MFS_NAME_LEN_MAX        255
+#define MFS_SYMLINK_MAX         4095
+#define MFS_XATTR_SIZE_MAX      65536
+#define MFS_LINK_MAX            65000
+#define MFS_META_PARENT_DELAY   (500 * MFS_MSEC)
+
+struct mfs_meta;
+
+/* Called when the last name and the last opener of a file are gone and its inode with them: removes
+ * the stripes 1 … of `ino` below data_end and returns 0; anything else leaves the file on the
+ * partition's #reap list, where housekeeping tries again. Any thread, no lock held. */
+typedef int mfs_meta_reap_fn(void *arg, uint64_t ino, uint64_t data_end);
+
+struct mfs_meta_opts {
+    mfs_meta_reap_fn *reap;
+    void *reap_arg;
+    int64_t session_ttl; /* ns after which a silent client counts as dead; 0: 20 s */
+};
+
+/* Opens a session (a random id, kept alive by a thread of its own) and starts housekeeping: merged
+ * parent times, #reap lists, orphans of dead sessions, renames that died half-way. Destroy ends the
+ * session, its opens and locks. The store must outlive it. */
+int mfs_meta_create(struct mfs_meta **meta, struct mfs_store *store,
+                    const struct mfs_meta_opts *opts);
+void mfs_meta_destroy(struct mfs_meta *meta);
+uint64_t mfs_meta_session(const struct mfs_meta *meta);
+
+/* --- inodes ------------------------------------------------------------------------------- */
+
+int mfs_meta_getattr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr); /* 1 */
+
+/* Many at once, in one round trip; rcs[i] is 0 or -ESTALE. */
+int mfs_meta_getattrs(struct mfs_meta *meta, const uint64_t *inos, size_t n, struct mfs_attr *attrs,
+                      int *rcs);
+
+/* A directory's attributes as they passed through this library within the last max_age ns (by
+ * lookup, getattr, …), or fetched now. What create needs to know of the parent (set-group-ID,
+ * default ACL). -ENOTDIR when it is none. */
+int mfs_meta_dir(struct mfs_meta *meta, uint64_t ino, int64_t max_age, struct mfs_attr *attr);
+
+#define MFS_SET_MODE  0x01U
+#define MFS_SET_UID   0x02U
+#define MFS_SET_GID   0x04U
+#define MFS_SET_ATIME 0x08U
+#define MFS_SET_MTIME 0x10U
+#define MFS_SET_CTIME 0x20U /* else ctime becomes now */
+
+/* Sets what mask names from *attr and leaves the new attributes there. A new mode keeps an access
+ * ACL in step, in the same atomic step. */
+int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct mfs_attr *attr);
+
+/* Relatime-like: sets atime to now if it is not newer than mtime or ctime or is a day old; does not
+ * wait. `attr` is what the caller last knew and is brought up to date. */
+void mfs_meta_touch_atime(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr);
+
+int mfs_meta_readlink(struct mfs_meta *meta, uint64_t ino, char *buf, size_t cap); /* length; no NUL */
+
+/* --- names -------------------------------------------------------------------------------- */
+
+int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name,
+                    struct mfs_attr *attr); /* also "." and ".." */
+
+struct mfs_xattr {
+    const char *name;
+    const void *value;
+    size_t len;
+};
+
+struct mfs_new {
+    uint32_t mode; /* type and final permissions: umask, ACL and set-group-ID are applied already */
+    uint32_t uid, gid, rdev;
+    const char *target;             /* of a symlink */
+    const struct mfs_xattr *xattrs; /* e.g. inherited ACLs, stored with the inode */
+    size_t nxattrs;
+};
+
+/* Creates anything. -EEXIST when the name exists; -ENOENT when the parent is (being) removed. */
+int mfs_meta_mknod(struct mfs_meta *meta, uint64_t parent, const char *name,
+                   const struct mfs_new *new, struct mfs_attr *attr);
+
+/* open(O_CREAT) of a regular file in one step: creates or, without `exclusive`, finds it; when it is
+ * a regular file it is open for this session on return. *created tells which. */
+int mfs_meta_create_open(struct mfs_meta *meta, uint64_t parent, const char *name,
+                         const struct mfs_new *new, bool exclusive, struct mfs_attr *attr,
+                         bool *created);
+
+int mfs_meta_link(struct mfs_meta *meta, uint64_t ino, uint64_t parent, const char *name,
+                  struct mfs_attr *attr);
+int mfs_meta_unlink(struct mfs_meta *meta, uint64_t parent, const char *name);
+int mfs_meta_rmdir(struct mfs_meta *meta, uint64_t parent, const char *name);
+
+/* flags as renameat2(2): RENAME_NOREPLACE, RENAME_EXCHANGE; others are -EINVAL. */
+int mfs_meta_rename(struct mfs_meta *meta, uint64_t parent, const char *name, uint64_t new_parent,
+                    const char *new_name, unsigned flags);
+
+/* --- open files --------------------------------------------------------------------------- */
+
+/* The beginning of a small file's content, fetched along with its inode. */
+struct mfs_head {
+    void *buf;
+    size_t cap;  /* asks for the content when the size is at most this; 0: never */
+    ssize_t len; /* bytes that stripe 0 holds; -1: not fetched */
+};
+
+/* Counts one more open of this session, so that the inode outlives its last name. With `truncate`
+ * the content is cut to nothing in the same step (stripes 1 … must be trimmed before, see
+ * data/stripes.h); *head may be NULL. -ESTALE when the inode is gone. */
+int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, bool truncate, struct mfs_attr *attr,
+                  struct mfs_head *head);
+
+/* One open less. With `wait` false nobody waits for it, and an unlinked file that this ends is freed
+ * by housekeeping, else it is freed before return. */
+int mfs_meta_close(struct mfs_meta *meta, uint64_t ino, bool wait);
+
+struct mfs_part {
+    uint32_t off; /* in stripe 0 */
+    uint32_t len;
+    const void *p;
+};
+
+struct mfs_commit {
+    uint64_t end;          /* size and data_end become at least this (0: leave them) */
+    bool keep_size;        /* only data_end grows (fallocate with KEEP_SIZE) */
+    int64_t alloc;         /* stored bytes more or less, stripe 0's parts not counted */
+    struct timespec mtime; /* mtime and ctime become this */
+    const struct mfs_part *parts; /* written to stripe 0 in the same step; small: they are copied */
+    size_t nparts;
+};
+
+/* Makes written data known: size, times, version + 1. *old_version (when not NULL) is the version
+ * that this one followed. Data in other stripes must be stored before. -ENOSPC writes nothing. */
+int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit *c,
+                    uint64_t *old_version, struct mfs_attr *attr);
+
+/* Sets the size: cuts stripe 0, data_end shrinks to `size` if above, version + 1, mtime and ctime
+ * now. The caller has trimmed stripes 1 … before; alloc is what that freed (≤ 0). Works when memory
+ * is full. */
+int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, int64_t alloc,
+                      uint64_t *old_version, struct mfs_attr *attr);
+
+/* O_APPEND: takes the next `len` bytes at the end of the file for this caller alone, *off tells
+ * where. When they fit into stripe 0 the data are stored in the same step and *stored is true;
+ * otherwise the caller writes them to the stripes now. mfs_meta_unappend gives them back when that
+ * failed and nobody has appended since. */
+int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
+                    uint64_t *off, bool *stored, uint64_t *old_version, struct mfs_attr *attr);
+int mfs_meta_unappend(struct mfs_meta *meta, uint64_t ino, uint64_t off, size_t len);
+
+/* --- directories -------------------------------------------------------------------------- */
+
+/* All entries of a directory at one time (names that exist throughout are there exactly once), with
+ * "." and ".." first. Fetched from the directory's partitions in parallel. About 40 bytes and the
+ * name per entry. */
+struct mfs_listing;
+struct mfs_dirent {
+    const char *name; /* NUL-terminated, lives as long as the listing */
+    size_t len;
+    uint64_t ino;
+    uint32_t type; /* S_IFMT bits */
+};
+int mfs_meta_list(struct mfs_meta *meta, uint64_t ino, struct mfs_listing **listing);
+size_t mfs_listing_count(const struct mfs_listing *l);
+struct mfs_dirent mfs_listing_at(const struct mfs_listing *l, size_t i);
+void mfs_listing_free(struct mfs_listing *l);
+
+/* --- extended attributes and ACLs --------------------------------------------------------- */
+
+/* Length of the value (of the list: names, each with its NUL); with cap 0 only the length; -ERANGE,
+ * -ENODATA. system.posix_acl_* are stored as the kernel gives them. */
+ssize_t mfs_meta_getxattr(struct mfs_meta *meta, uint64_t ino, const char *name, void *buf,
+                          size_t cap);
+ssize_t mfs_meta_listxattr(struct mfs_meta *meta, uint64_t ino, char *buf, size_t cap);
+
+/* flags: XATTR_CREATE, XATTR_REPLACE. Setting system.posix_acl_access changes the mode with it (an
+ * ACL that says no more than the mode is not kept); drop_sgid clears set-group-ID in that step. */
+int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, const void *value,
+                      size_t len, int flags, bool drop_sgid);
+int mfs_meta_removexattr(struct mfs_meta *meta, uint64_t ino, const char *name);
+
+/* --- locks -------------------------------------------------------------------------------- */
+
+struct mfs_lock {
+    int type;            /* F_RDLCK, F_WRLCK, F_UNLCK */
+    uint64_t start, end; /* inclusive; end INT64_MAX: to the end of any file */
+    uint64_t owner;      /* within this session */
+    uint32_t pid;
+};
+
+/* fcntl locks. setlk: -EAGAIN when another owner is in the way (waiting is the caller's matter);
+ * locks of dead sessions are not in the way. On success *attr are the inode's attributes after the
+ * lock was taken, which tell whether cached content is still true. */
+int mfs_meta_getlk(struct mfs_meta *meta, uint64_t ino, struct mfs_lock *lock);
+int mfs_meta_setlk(struct mfs_meta *meta, uint64_t ino, const struct mfs_lock *lock,
+                   struct mfs_attr *attr);
+/* flock(2): type as above. */
+int mfs_meta_flock(struct mfs_meta *meta, uint64_t ino, uint64_t owner, int type,
+                   struct mfs_attr *attr);
+
+/* --- the whole ---------------------------------------------------------------------------- */
+
+struct mfs_meta_space {
+    uint64_t total, used; /* bytes of memory, over all partitions */
+    uint64_t files;       /* inodes, estimated */
+};
+int mfs_meta_statfs(struct mfs_meta *meta, struct mfs_meta_space *space); /* at most 1 s old */
+
+#endif

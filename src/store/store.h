@@ -1,0 +1,93 @@
+/* The one interface to the partitions: commands go out, replies come back.
+ *
+ * A call takes any number of commands for any partitions. All are sent before the first reply is
+ * awaited, commands for one partition travel in one pipeline and are executed in the given order,
+ * so a call costs one round trip however many commands it carries.
+ *
+ * Threads: every function may be called by any thread; mfs_store_exec blocks its caller, bounded
+ * by the I/O timeout. A connection belongs to one thread at a time and no lock is held over the
+ * network. */
+#ifndef MFS_STORE_STORE_H
+#define MFS_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct mfs_store;
+struct mfs_reply;
+struct mfs_table;
+
+struct mfs_store_opts {
+    uint32_t node;          /* partitions of this node are reached by their UNIX socket */
+    int64_t io_timeout;     /* ns a command may take, connecting included; 0: 30 s */
+    int64_t table_wait;     /* ns to wait for a new table when a partition is unreachable; 0: none */
+    uint32_t idle_per_part; /* connections kept open per partition; 0: 8 */
+};
+
+/* Takes over `table` (freed with free()). Nothing is connected yet. Returns 0 or -errno. */
+int mfs_store_create(struct mfs_store **store, struct mfs_table *table,
+                     const struct mfs_store_opts *opts);
+void mfs_store_destroy(struct mfs_store *store); /* no call may be under way; NULL is fine */
+
+uint32_t mfs_store_nparts(const struct mfs_store *store);
+uint32_t mfs_store_stripe_size(const struct mfs_store *store); /* bytes */
+uint64_t mfs_store_epoch(struct mfs_store *store);
+
+/* Installs a newer table (takes it over in any case): idle connections to partitions whose address
+ * or password changed are closed, later commands use the new ones. Returns 0, -ESTALE when the
+ * epoch is not newer, -EINVAL when it is not a table of the same deployment shape. */
+int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table);
+
+/* Suspends a partition: new commands for it wait (bounded by the I/O timeout), and the call returns
+ * when those under way have ended: 0, or -ETIMEDOUT after ns with the partition still suspended. */
+int mfs_store_suspend(struct mfs_store *store, uint32_t part, int64_t ns);
+void mfs_store_resume(struct mfs_store *store, uint32_t part);
+
+struct mfs_arg {
+    const void *p;
+    size_t len;
+};
+
+/* One command. The caller sets the first group and keeps what it points to until the call returns.
+ * Arguments of 16 KiB and more are sent from where they are, without a copy. */
+struct mfs_cmd {
+    uint32_t part;
+    uint32_t argc;
+    const struct mfs_arg *argv;
+    void *into;      /* when set, a bulk string reply is received straight into here … */
+    size_t into_cap; /* … and is -EMSGSIZE if longer than this (the rest is skipped) */
+    bool idempotent; /* may be sent again when a connection broke before its reply came */
+
+    /* Results. rc is 0, or negative errno: what mfs_reply_error says of an error reply, -EIO when
+     * the partition can't be reached or the connection broke, -ETIMEDOUT as it says. */
+    int rc;
+    ssize_t into_len;        /* bytes received into `into`, -1 when the reply was nil */
+    struct mfs_reply *reply; /* set when rc is 0 and not received into `into`; freed by fini */
+};
+
+/* Executes all commands; returns 0 when every rc is 0, otherwise the first rc that is not. Each
+ * command's own result is set in any case, and mfs_cmds_fini must be called in any case. */
+int mfs_store_exec(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);
+void mfs_cmds_fini(struct mfs_cmd *cmds, size_t n);
+
+/* Starts the command without waiting for its reply, which is read and dropped later (an error reply
+ * is logged): for updates that nobody waits for. Commands given here for one partition keep their
+ * order among each other. Returns 0 or -errno when it could not even be sent. The arguments are
+ * copied. mfs_store_drain waits (bounded by ns) until all of them are answered. */
+int mfs_store_post(struct mfs_store *store, const struct mfs_cmd *cmd);
+int mfs_store_drain(struct mfs_store *store, int64_t ns);
+
+/* Round trips so far: calls that waited for replies, commands sent, bytes out and in. */
+struct mfs_store_stats {
+    uint64_t round_trips, commands, bytes_out, bytes_in;
+};
+void mfs_store_stats(struct mfs_store *store, struct mfs_store_stats *stats);
+
+/* For tests: called before each command is sent; may sleep, and returns 0, or a negative errno that
+ * becomes the command's result, unsent. */
+typedef int mfs_store_fault_fn(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc);
+void mfs_store_set_fault(struct mfs_store *store, mfs_store_fault_fn *fn, void *arg);
+
+#endif
