@@ -2,6 +2,7 @@
 # shellcheck shell=bash
 
 # The top of the source tree, wherever the caller stands.
+# shellcheck disable=SC2034
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 program=${0##*/}
 

@@ -1,0 +1,300 @@
+# The harness of integration tests: a deployment of one's own, and the promise that nothing of it is
+# left. Sourced by a test; see docs/TESTING.md for a small example.
+# shellcheck shell=bash
+#
+# Sourcing it starts the test anew in PID and mount namespaces of its own: the test sees only its
+# own processes, its mounts are nobody else's, and the kernel removes both when the test ends in
+# whatever way. The check for left-overs runs before that, inside.
+#
+# A test may set before it calls deployment_start:
+#   ALLOW_LOG    an extended regular expression: lines of logs that are no failure of this test
+#   MEMORY       per node, default 1G
+# and reads:
+#   T            private directory            NAME, STATE   the deployment's name and state directory
+#   MNT0 MNT1 …  the mounts; cm, lm and memefs of the build are in PATH
+
+set -euo pipefail
+
+HARNESS_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+MEMEFS_BIN=${MEMEFS_BIN:-$(cd "$HARNESS_DIR/../.." && pwd)/build/release/bin}
+PATH=$MEMEFS_BIN:$PATH
+ALLOW_LOG=${ALLOW_LOG:-}
+
+say()
+{
+    printf '# %s\n' "$*"
+}
+
+skip()
+{
+    printf 'SKIP: %s\n' "$*"
+    exit 77
+}
+
+# fail MESSAGE…: ends the test; the trap prints the logs' tails and cleans up.
+fail()
+{
+    printf 'FAIL: %s\n' "$*" >&2
+    exit 1
+}
+
+need()
+{
+    local tool
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null || skip "$tool is not installed"
+    done
+}
+
+# wait_for SECONDS COMMAND…: runs the command every 50 ms until it succeeds; 1 when time is up.
+wait_for()
+{
+    local deadline=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ "$SECONDS" -lt "$deadline" ] || return 1
+        sleep 0.05
+    done
+}
+
+# must_happen SECONDS COMMAND…: wait_for that fails the test.
+must_happen()
+{
+    wait_for "$@" || fail "did not happen within $1 s: ${*:2}"
+}
+
+# expect_fail STATUS COMMAND…: the command must end with that exit status.
+expect_fail()
+{
+    local want=$1 got=0
+    shift
+    "$@" >"$T/expect.out" 2>&1 || got=$?
+    [ "$got" -eq "$want" ] || {
+        cat "$T/expect.out" >&2
+        fail "exit status $got instead of $want: $*"
+    }
+}
+
+# equal WANT GOT WHAT
+equal()
+{
+    [ "$1" = "$2" ] || fail "$3: expected '$1', got '$2'"
+}
+
+# in_test PID: the process descends from the test's own shell. Daemons do not: they belong to the
+# namespace's init.
+in_test()
+{
+    local pid=$1
+    while [ "$pid" -gt 1 ]; do
+        [ "$pid" -ne "$$" ] || return 0
+        pid=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$pid/status" 2>/dev/null)
+        [ -n "$pid" ] || return 0 # gone meanwhile
+    done
+    return 1
+}
+
+# The process ids of all that runs in the test's PID namespace and is not the test itself.
+daemon_pids()
+{
+    local dir pid
+    for dir in /proc/[0-9]*; do
+        pid=${dir#/proc/}
+        [ "$pid" -ne 1 ] || continue
+        [ -n "$(tr -d '\0' <"$dir/cmdline" 2>/dev/null)" ] || continue # a zombie has none
+        in_test "$pid" || printf '%s\n' "$pid"
+    done
+}
+
+# pids_of PROGRAM: the deployment's processes of that name (cm, lm, memefs, redis-server).
+pids_of()
+{
+    local pid
+    for pid in $(daemon_pids); do
+        if [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$1" ]; then
+            printf '%s\n' "$pid"
+        fi
+    done
+}
+
+none_of()
+{
+    [ -z "$(pids_of "$1")" ]
+}
+
+# cm_ VERB…: the central manager's command line for this test's deployment.
+cm_()
+{
+    local verb=$1
+    shift
+    timeout "${CM_TIMEOUT:-120}" cm "$verb" --name "$NAME" --state-dir "$STATE" "$@"
+}
+
+# deployment_start NODES [CM-START-ARGUMENT…]: every node has a mount; $MEMORY per node.
+deployment_start()
+{
+    local nodes=$1 index program
+    shift
+    [ -c /dev/fuse ] || skip "no /dev/fuse"
+    for program in cm lm memefs; do
+        [ -x "$MEMEFS_BIN/$program" ] || fail "$program is not built in $MEMEFS_BIN"
+    done
+    for ((index = 0; index < nodes; index++)); do
+        mkdir -p "$T/mnt$index"
+        printf -v "MNT$index" '%s' "$T/mnt$index"
+    done
+    cm_ start --nodes "$nodes" --memory "${MEMORY:-1G}" --mount "$T/mnt%n" "$@" ||
+        fail "cm start failed"
+    for ((index = 0; index < nodes; index++)); do
+        mountpoint -q "$T/mnt$index" || fail "$T/mnt$index is not mounted after cm start"
+    done
+}
+
+# deployment_stop: cm stop, then nothing may be left.
+deployment_stop()
+{
+    cm_ stop || fail "cm stop failed"
+    check_nothing_left
+}
+
+check_nothing_left()
+{
+    wait_for 10 no_daemons ||
+        fail "processes left after cm stop: $(for pid in $(daemon_pids); do
+            tr '\0' ' ' <"/proc/$pid/cmdline"
+            printf '(%s); ' "$pid"
+        done)"
+    ! grep -F " $T/" /proc/self/mounts || fail "mounts left after cm stop"
+    local sockets
+    sockets=$(find "$T" -type s)
+    [ -z "$sockets" ] || fail "sockets left after cm stop: $sockets"
+}
+
+no_daemons()
+{
+    [ -z "$(daemon_pids)" ]
+}
+
+# Logs of the deployment: every file named *.log below the private directory.
+log_files()
+{
+    find "$T" -xdev -type f \( -name '*.log' -o -name 'log' -o -name 'sanitizer.*' \) | sort
+}
+
+# Lines at level error, reports of a sanitizer, and cores fail the test unless ALLOW_LOG covers them.
+check_logs()
+{
+    local bad log
+    while read -r log; do
+        bad=$(grep -aE '^[^ ]+Z error |Sanitizer|runtime error:|Segmentation|Assertion .* failed' \
+            "$log" | { if [ -n "$ALLOW_LOG" ]; then grep -vE "$ALLOW_LOG"; else cat; fi; } | head -20) || true
+        if [ -n "$bad" ]; then
+            printf '%s:\n%s\n' "${log#"$T"/}" "$bad" >&2
+            fail "suspicious lines in ${log#"$T"/}"
+        fi
+    done < <(log_files)
+    local cores
+    cores=$(find "$T" -xdev -type f \( -name core -o -name 'core.[0-9]*' \))
+    [ -z "$cores" ] || fail "core files: $cores"
+}
+
+print_log_tails()
+{
+    local log
+    while read -r log; do
+        case $log in
+        */redis*) continue ;; # thirty of them and seldom the cause
+        esac
+        [ -s "$log" ] || continue
+        printf -- '---- %s\n' "${log#"$T"/}"
+        tail -n 40 "$log"
+    done < <(log_files)
+}
+
+# Runs at the end of every test, however it ends. A test that passed is still judged by its logs and
+# by what it left behind.
+harness_finish()
+{
+    local status=$?
+    trap - EXIT
+    if [ "$status" -eq 0 ]; then
+        (harness_conclude) || status=1
+    fi
+    if [ "$status" -ne 0 ] && [ "$status" -ne 77 ]; then
+        print_log_tails >&2
+    fi
+    harness_cleanup
+    exit "$status"
+}
+
+harness_conclude()
+{
+    if [ -n "$(daemon_pids)" ] || grep -qF " $T/" /proc/self/mounts; then
+        deployment_stop
+    fi
+    check_nothing_left
+    check_logs
+}
+
+harness_cleanup()
+{
+    local pid mount
+    for pid in $(daemon_pids); do
+        kill -KILL "$pid" 2>/dev/null || true
+    done
+    while read -r _ mount _; do
+        case $mount in
+        "$T"/*) umount -l "$mount" 2>/dev/null || true ;;
+        esac
+    done </proc/self/mounts
+    if [ -n "${KEEP:-}" ]; then
+        say "kept: $T"
+    else
+        rm -rf --one-file-system "$T"
+    fi
+}
+
+# Ends a test that takes too long in a way that lets it print its logs.
+watchdog()
+{
+    local pid
+    sleep "$1"
+    {
+        printf 'FAIL: not finished after %s s; processes:\n' "$1"
+        ps -eo pid,ppid,stat,wchan:24,args
+    } >&2
+    kill -TERM $$
+    # The shell handles the signal when its foreground command has ended.
+    for pid in $(pgrep -P $$); do
+        [ "$pid" -eq "$BASHPID" ] || kill -KILL "$pid"
+    done
+    sleep 20
+    kill -KILL $$
+}
+
+# --- starts here ---------------------------------------------------------------------------------
+
+if [ -z "${HARNESS_INSIDE:-}" ]; then
+    [ "$(id -u)" -eq 0 ] || skip "must be root (mounts, namespaces)"
+    unshare --mount --pid --fork --mount-proc true 2>/dev/null || skip "unshare is not permitted here"
+    # The namespace's init adopts and reaps the daemons: bash does that while it waits.
+    # shellcheck disable=SC2016
+    HARNESS_INSIDE=yes exec unshare --mount --pid --fork --kill-child --mount-proc \
+        bash -c 'bash "$@" & wait "$!"' test-init "$0" "$@"
+fi
+unset HARNESS_INSIDE # tests that run tests get their own
+
+# The path is short: UNIX sockets live below it.
+T=$(mktemp -d "${TMPDIR:-/tmp}/mfs.XXXXXX")
+trap harness_finish EXIT
+trap 'exit 130' INT TERM HUP
+NAME=t${T##*.}
+STATE=$T/s
+ulimit -c 0
+watchdog "${TEST_SECONDS:-600}" &
+disown
+
+# Sanitizers report into files that check_logs reads, whatever a daemon does with its stderr.
+export ASAN_OPTIONS="log_path=$T/sanitizer:detect_leaks=1:${ASAN_OPTIONS:-}"
+export UBSAN_OPTIONS="log_path=$T/sanitizer:print_stacktrace=1:${UBSAN_OPTIONS:-}"
+export TSAN_OPTIONS="log_path=$T/sanitizer:second_deadlock_stack=1:${TSAN_OPTIONS:-}"
