@@ -10,6 +10,7 @@
 #include "base/err.h"
 
 struct mfs_admin;
+struct mfs_cmd;
 
 /* Connects to unix_path, or to host:port when that is NULL, and authenticates. */
 int mfs_admin_open(struct mfs_admin **admin, const char *unix_path, const char *host, uint16_t port,
@@ -23,7 +24,8 @@ struct mfs_admin_format {
     const char *deployment;
     uint32_t index, nparts, stripe_size;
 };
-int mfs_admin_format(struct mfs_admin *admin, const struct mfs_admin_format *f, struct mfs_err *err);
+int mfs_admin_format(struct mfs_admin *admin, const struct mfs_admin_format *f,
+                     struct mfs_err *err);
 
 struct mfs_admin_info {
     uint64_t used_memory, used_memory_rss, maxmemory; /* bytes */
@@ -35,6 +37,10 @@ int mfs_admin_info(struct mfs_admin *admin, struct mfs_admin_info *info, struct 
 
 int mfs_admin_set_maxmemory(struct mfs_admin *admin, uint64_t bytes, struct mfs_err *err);
 int mfs_admin_purge(struct mfs_admin *admin, struct mfs_err *err); /* MEMORY PURGE */
+
+/* Any other command: cmd->argc and argv are given, part is ignored, the results are set as by
+ * mfs_store_exec and released by mfs_cmds_fini, in any case. Returns cmd->rc. */
+int mfs_admin_call(struct mfs_admin *admin, struct mfs_cmd *cmd, struct mfs_err *err);
 
 /* Asks the process to exit without saving; 0 when the connection ended. */
 int mfs_admin_shutdown(struct mfs_admin *admin, struct mfs_err *err);

@@ -15,10 +15,10 @@ enum mfs_reply_type {
     MFS_REPLY_ERROR
 };
 
-enum mfs_reply_type mfs_reply_type(const struct mfs_reply *r); /* NULL counts as NIL */
-int64_t mfs_reply_int(const struct mfs_reply *r);              /* 0 when it is no integer */
+enum mfs_reply_type mfs_reply_type(const struct mfs_reply *r);     /* NULL counts as NIL */
+int64_t mfs_reply_int(const struct mfs_reply *r);                  /* 0 when it is no integer */
 const char *mfs_reply_str(const struct mfs_reply *r, size_t *len); /* NULL when it is no string */
-size_t mfs_reply_count(const struct mfs_reply *r);             /* elements of an array, else 0 */
+size_t mfs_reply_count(const struct mfs_reply *r); /* elements of an array, else 0 */
 const struct mfs_reply *mfs_reply_at(const struct mfs_reply *r, size_t i); /* NULL out of range */
 
 /* The errno of an error reply's text: "ERRNO n …" (what our functions raise) → -n, "OOM …" →

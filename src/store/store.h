@@ -20,9 +20,9 @@ struct mfs_reply;
 struct mfs_table;
 
 struct mfs_store_opts {
-    uint32_t node;          /* partitions of this node are reached by their UNIX socket */
-    int64_t io_timeout;     /* ns a command may take, connecting included; 0: 30 s */
-    int64_t table_wait;     /* ns to wait for a new table when a partition is unreachable; 0: none */
+    uint32_t node;      /* partitions of this node are reached by their UNIX socket */
+    int64_t io_timeout; /* ns a command may take, connecting included; 0: 30 s */
+    int64_t table_wait; /* ns to wait for a new table when a partition is unreachable; 0: none */
     uint32_t idle_per_part; /* connections kept open per partition; 0: 8 */
 };
 

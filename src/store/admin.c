@@ -1,0 +1,186 @@
+/* A Local Manager's view of one redis process: plain commands over one connection. */
+#include "store/admin.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cluster/table.h"
+#include "store/args.h"
+#include "store/conn.h"
+#include "store/functions.h"
+#include "store/reply.h"
+
+struct mfs_admin {
+    struct mfs_conn *conn;
+    int64_t timeout_ns;
+    char name[MFS_UNIXPATH_MAX + MFS_HOST_MAX + 8]; /* for messages: path or host:port */
+};
+
+int mfs_admin_open(struct mfs_admin **out, const char *unix_path, const char *host, uint16_t port,
+                   const char *password, int64_t timeout_ns, struct mfs_err *err)
+{
+    struct mfs_endpoint ep = {unix_path, host, port, MFS_REDIS_ADMIN, password};
+    struct mfs_admin *admin = calloc(1, sizeof *admin);
+    int rc;
+
+    *out = NULL;
+    if (!admin)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    if (unix_path)
+        snprintf(admin->name, sizeof admin->name, "%s", unix_path);
+    else
+        snprintf(admin->name, sizeof admin->name, "%s:%u", host, port);
+    admin->timeout_ns = timeout_ns;
+    rc = mfs_conn_open(&admin->conn, &ep, timeout_ns, err);
+    if (rc) {
+        mfs_err_prefix(err, "redis at %s", admin->name);
+        mfs_admin_close(admin);
+        return rc;
+    }
+    *out = admin;
+    return 0;
+}
+
+void mfs_admin_close(struct mfs_admin *admin)
+{
+    if (!admin)
+        return;
+    mfs_conn_close(admin->conn);
+    free(admin);
+}
+
+int mfs_admin_call(struct mfs_admin *admin, struct mfs_cmd *cmd, struct mfs_err *err)
+{
+    int rc = mfs_conn_call(admin->conn, cmd, admin->timeout_ns, err);
+
+    if (rc)
+        cmd->rc = rc;
+    if (cmd->rc)
+        mfs_err_prefix(err, "redis at %s: %.*s", admin->name, (int)cmd->argv[0].len,
+                       (const char *)cmd->argv[0].p);
+    return cmd->rc;
+}
+
+static int call_plain(struct mfs_admin *admin, const struct mfs_args *args, struct mfs_err *err)
+{
+    struct mfs_cmd cmd = mfs_args_cmd(args, 0);
+    int rc = mfs_admin_call(admin, &cmd, err);
+
+    mfs_cmds_fini(&cmd, 1);
+    return rc;
+}
+
+int mfs_admin_format(struct mfs_admin *admin, const struct mfs_admin_format *f, struct mfs_err *err)
+{
+    struct timespec now = mfs_clock_real();
+    struct mfs_args args;
+    int rc;
+
+    mfs_args_init(&args, "FUNCTION");
+    mfs_args_str(&args, "LOAD");
+    mfs_args_str(&args, "REPLACE");
+    mfs_args_bin(&args, mfs_functions_text, mfs_functions_len);
+    rc = call_plain(admin, &args, err);
+    if (rc)
+        return rc;
+    mfs_args_function(&args, "mfs_format", false);
+    mfs_args_str(&args, f->deployment);
+    mfs_args_int(&args, f->index);
+    mfs_args_int(&args, f->nparts);
+    mfs_args_int(&args, f->stripe_size);
+    mfs_args_int(&args, now.tv_sec);
+    mfs_args_int(&args, now.tv_nsec);
+    return call_plain(admin, &args, err);
+}
+
+/* The number behind "\nfield:", 0 when there is none. */
+static uint64_t info_field(const char *text, const char *field)
+{
+    char line[64];
+    const char *at;
+
+    snprintf(line, sizeof line, "\n%s:", field);
+    at = strstr(text, line);
+    return at ? strtoull(at + strlen(line), NULL, 10) : 0;
+}
+
+/* "db0:keys=12,expires=…"; only database 0 is used. */
+static uint64_t info_keys(const char *text)
+{
+    const char *at = strstr(text, "\ndb0:keys=");
+
+    return at ? strtoull(at + strlen("\ndb0:keys="), NULL, 10) : 0;
+}
+
+int mfs_admin_info(struct mfs_admin *admin, struct mfs_admin_info *info, struct mfs_err *err)
+{
+    struct mfs_args args;
+    struct mfs_cmd cmd;
+    const char *text;
+    int rc;
+
+    mfs_args_init(&args, "INFO");
+    cmd = mfs_args_cmd(&args, 0);
+    rc = mfs_admin_call(admin, &cmd, err);
+    if (rc)
+        goto out;
+    text = mfs_reply_str(cmd.reply, NULL);
+    if (!text) {
+        rc = mfs_err_set(err, -EPROTO, "redis at %s: INFO gave no text", admin->name);
+        goto out;
+    }
+    *info = (struct mfs_admin_info){
+        .used_memory = info_field(text, "used_memory"),
+        .used_memory_rss = info_field(text, "used_memory_rss"),
+        .maxmemory = info_field(text, "maxmemory"),
+        .keys = info_keys(text),
+        .net_in = info_field(text, "total_net_input_bytes"),
+        .net_out = info_field(text, "total_net_output_bytes"),
+        .pid = (uint32_t)info_field(text, "process_id"),
+    };
+out:
+    mfs_cmds_fini(&cmd, 1);
+    return rc;
+}
+
+int mfs_admin_set_maxmemory(struct mfs_admin *admin, uint64_t bytes, struct mfs_err *err)
+{
+    char number[24];
+    struct mfs_args args;
+
+    snprintf(number, sizeof number, "%" PRIu64, bytes);
+    mfs_args_init(&args, "CONFIG");
+    mfs_args_str(&args, "SET");
+    mfs_args_str(&args, "maxmemory");
+    mfs_args_str(&args, number);
+    return call_plain(admin, &args, err);
+}
+
+int mfs_admin_purge(struct mfs_admin *admin, struct mfs_err *err)
+{
+    struct mfs_args args;
+
+    mfs_args_init(&args, "MEMORY");
+    mfs_args_str(&args, "PURGE");
+    return call_plain(admin, &args, err);
+}
+
+int mfs_admin_shutdown(struct mfs_admin *admin, struct mfs_err *err)
+{
+    struct mfs_args args;
+    struct mfs_cmd cmd;
+    int rc;
+
+    mfs_args_init(&args, "SHUTDOWN");
+    mfs_args_str(&args, "NOSAVE");
+    cmd = mfs_args_cmd(&args, 0);
+    rc = mfs_admin_call(admin, &cmd, err);
+    mfs_cmds_fini(&cmd, 1);
+    if (rc == -ECONNRESET || rc == -EPIPE)
+        return 0;
+    return rc ? rc : mfs_err_set(err, -EPROTO, "redis at %s: did not shut down", admin->name);
+}

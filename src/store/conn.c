@@ -1,0 +1,131 @@
+/* Making, checking and closing connections, and the single command of those who talk to one
+ * process only. hiredis connects; the socket stays blocking, with both of its timeouts set. */
+#include "store/conn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+
+static struct timeval timeval_of(int64_t ns)
+{
+    int64_t us = ns / 1000 > 0 ? ns / 1000 : 1; /* 0 would mean for ever */
+
+    return (struct timeval){.tv_sec = us / 1000000, .tv_usec = us % 1000000};
+}
+
+static int dial(struct mfs_conn *conn, const struct mfs_endpoint *ep, int64_t timeout_ns,
+                struct mfs_err *err)
+{
+    struct timeval tv = timeval_of(timeout_ns);
+    redisContext *c;
+    int cause;
+
+    if (ep->unix_path && ep->unix_path[0])
+        c = redisConnectUnixWithTimeout(ep->unix_path, tv);
+    else
+        c = redisConnectWithTimeout(ep->host, ep->port, tv);
+    cause = errno;
+    conn->ctx = c;
+    if (!c)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    if (c->err)
+        return mfs_err_set(err, cause == ETIMEDOUT ? -ETIMEDOUT : -EIO, "%s", c->errstr);
+    if (redisSetTimeout(c, tv) != REDIS_OK)
+        return mfs_err_set(err, -EIO, "%s", c->errstr);
+    if (c->connection_type == REDIS_CONN_TCP && redisEnableKeepAlive(c) != REDIS_OK)
+        return mfs_err_set(err, -EIO, "%s", c->errstr);
+    if (fcntl(c->fd, F_SETFD, FD_CLOEXEC) < 0)
+        return mfs_err_set(err, -EIO, "%s", strerror(errno));
+    return 0;
+}
+
+static int authenticate(struct mfs_conn *conn, const struct mfs_endpoint *ep, int64_t timeout_ns,
+                        struct mfs_err *err)
+{
+    struct mfs_arg argv[] = {
+        {"AUTH", 4}, {ep->user, strlen(ep->user)}, {ep->password, strlen(ep->password)}};
+    struct mfs_cmd cmd = {.argc = 3, .argv = argv};
+    int rc = mfs_conn_call(conn, &cmd, timeout_ns, err);
+
+    if (!rc)
+        rc = cmd.rc;
+    mfs_cmds_fini(&cmd, 1);
+    return rc == 0 || rc == -EACCES || rc == -ETIMEDOUT ? rc : -EIO;
+}
+
+int mfs_conn_open(struct mfs_conn **out, const struct mfs_endpoint *ep, int64_t timeout_ns,
+                  struct mfs_err *err)
+{
+    struct mfs_conn *conn = calloc(1, sizeof *conn);
+    int rc;
+
+    *out = NULL;
+    if (!conn)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    rc = dial(conn, ep, timeout_ns, err);
+    if (rc)
+        goto out;
+    mfs_conn_limit(conn);
+    rc = authenticate(conn, ep, timeout_ns, err);
+out:
+    if (rc)
+        mfs_conn_close(conn);
+    else
+        *out = conn;
+    return rc;
+}
+
+void mfs_conn_close(struct mfs_conn *conn)
+{
+    if (!conn)
+        return;
+    if (conn->ctx)
+        redisFree(conn->ctx);
+    free(conn->text);
+    free(conn->iov);
+    free(conn);
+}
+
+bool mfs_conn_stale(const struct mfs_conn *conn)
+{
+    char byte;
+
+    return recv(conn->ctx->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
+           (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+static int describe(int rc, struct mfs_err *err)
+{
+    if (err && err->code == rc)
+        return rc; /* a sentence is there already */
+    if (rc == -ECONNRESET)
+        return mfs_err_set(err, rc, "connection closed by the process");
+    if (rc == -ETIMEDOUT)
+        return mfs_err_set(err, rc, "no answer in time");
+    return mfs_err_set(err, rc, "%s", strerror(-rc));
+}
+
+int mfs_conn_call(struct mfs_conn *conn, struct mfs_cmd *cmd, int64_t timeout_ns,
+                  struct mfs_err *err)
+{
+    struct mfs_err local = {0};
+    int rc;
+
+    cmd->rc = -EIO;
+    cmd->reply = NULL;
+    cmd->into_len = 0;
+    rc = mfs_conn_start(conn, &cmd, 1, mfs_clock_mono() + timeout_ns);
+    if (!rc)
+        rc = mfs_conn_send(conn, true);
+    if (rc > 0)
+        rc = mfs_conn_recv(conn, cmd, true, &local);
+    if (rc < 0)
+        describe(rc, &local);
+    if (local.code)
+        mfs_err_set(err, local.code, "%s", local.msg);
+    return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,52 @@
+/* Real redis-server processes for a test: N partitions on UNIX sockets in a private directory, with
+ * the ACL users of a deployment, formatted and described by a partition table.
+ *
+ * The processes die with the test program, whatever way it ends. One thread at a time; functions
+ * that wait do so for at most 10 s. */
+#ifndef MFS_TESTS_REDIS_FIXTURE_H
+#define MFS_TESTS_REDIS_FIXTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cluster/table.h"
+
+#define REDIS_FIXTURE_NODE           0U /* the node of every partition: mfs_store_opts.node */
+#define REDIS_FIXTURE_ADMIN_PASSWORD "fixture-admin" /* of MFS_REDIS_ADMIN */
+
+struct redis_fixture;
+
+struct redis_fixture_opts {
+    uint32_t nparts;
+    uint32_t stripe_size; /* 0: 1 MiB */
+    uint64_t maxmemory;   /* bytes per partition; 0: no limit */
+    bool tcp;             /* listen on 127.0.0.1, too, and leave the sockets out of the table */
+};
+
+/* Starts and formats the processes; 0 or a negative errno, the reason on stderr. */
+int redis_fixture_start(struct redis_fixture **f, const struct redis_fixture_opts *opts);
+/* Ends the processes and removes their directory. NULL is fine. */
+void redis_fixture_stop(struct redis_fixture *f);
+
+/* A new copy of the table, the caller's; epoch 1 unless partitions were moved. */
+struct mfs_table *redis_fixture_table(const struct redis_fixture *f);
+
+pid_t redis_fixture_pid(const struct redis_fixture *f, uint32_t part);
+/* Kills the process of a partition (SIGKILL) and waits for its end. */
+void redis_fixture_kill(struct redis_fixture *f, uint32_t part);
+/* Starts it again at the same place, empty and formatted. */
+int redis_fixture_restart(struct redis_fixture *f, uint32_t part);
+/* Starts an empty, formatted process for the partition at another place with another password;
+ * the epoch is one higher. The old process goes on until redis_fixture_stop, unless killed before.
+ */
+int redis_fixture_move(struct redis_fixture *f, uint32_t part);
+
+/* Runs one command as administrator, words separated by blanks. 0 or the error reply's errno. */
+int redis_fixture_admin(struct redis_fixture *f, uint32_t part, const char *command);
+
+/* Deletes everything in all partitions and formats them again: a fresh deployment in milliseconds.
+ */
+int redis_fixture_reset(struct redis_fixture *f);
+
+#endif
