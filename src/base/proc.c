@@ -187,6 +187,36 @@ pid_t mfs_proc_spawn(const char *const *argv, const char *log_path)
     return failed ? failed : pid;
 }
 
+int mfs_proc_save(const struct mfs_proc *p, const char *path)
+{
+    char line[MFS_PROC_NAME_MAX + 48];
+    int n = snprintf(line, sizeof line, "%d %llu %s\n", (int)p->pid, (unsigned long long)p->start,
+                     p->comm);
+
+    return mfs_file_write(path, line, (size_t)n, 0640);
+}
+
+int mfs_proc_load(const char *path, struct mfs_proc *p)
+{
+    unsigned long long start;
+    struct mfs_buf b;
+    int pid, rc;
+
+    *p = (struct mfs_proc){0};
+    mfs_buf_init(&b);
+    rc = mfs_file_read(path, 256, &b);
+    if (!rc)
+        rc = mfs_buf_append(&b, "", 1);
+    if (!rc && (sscanf(mfs_buf_data(&b), "%d %llu %31s", &pid, &start, p->comm) != 3 || pid <= 0))
+        rc = -EINVAL;
+    if (!rc) {
+        p->pid = pid;
+        p->start = start;
+    }
+    mfs_buf_fini(&b);
+    return rc;
+}
+
 int mfs_proc_sibling(const char *name, char *out, size_t n)
 {
     char self[PATH_MAX], *slash;

@@ -34,6 +34,11 @@ int mfs_proc_end(const struct mfs_proc *p, int64_t grace);
  * descriptor inherited, own session. Returns the pid or a negative errno, also when exec failed. */
 pid_t mfs_proc_spawn(const char *const *argv, const char *log_path);
 
+/* The process in a pid file ("PID START NAME\n", replaced atomically). Loading does not ask whether
+ * it is alive; a file that is no such file gives -EINVAL. 0 or a negative errno. */
+int mfs_proc_save(const struct mfs_proc *p, const char *path);
+int mfs_proc_load(const char *path, struct mfs_proc *p);
+
 /* The path of `name` beside the running executable. 0 or a negative errno. */
 int mfs_proc_sibling(const char *name, char *out, size_t n);
 

@@ -1,0 +1,193 @@
+/* The messages of the control protocol: each one's name, body and reply, once. docs/PROTOCOL.md
+ * tells what they mean and in which order they come.
+ *
+ * On the wire: {"type": "assign", "id": 7, "body": {…}} asks, {"reply": 7, "body": {…}} or
+ * {"reply": 7, "error": {"code": -22, "message": "…"}} answers; id 0 wants no answer. */
+#ifndef MFS_WIRE_MESSAGES_H
+#define MFS_WIRE_MESSAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cluster/table.h"
+#include "wire/record.h"
+
+#define MFS_PROTOCOL_VERSION 1
+#define MFS_PATH_MAX         512
+#define MFS_TEXT_MAX         512
+#define MFS_ADDRESS_MAX      128 /* "127.0.0.1:4711" or "unix:/run/…" */
+#define MFS_STATE_MAX        16
+
+enum mfs_msg {
+    MFS_MSG_ASSIGN,       /* cm → lm     which partitions to run       → ports            */
+    MFS_MSG_TABLE,        /* cm → lm → client  a new table             → its epoch        */
+    MFS_MSG_MOUNT,        /* cm → lm     mount                         → when it answers  */
+    MFS_MSG_UMOUNT,       /* cm → lm     unmount                       → when it is gone  */
+    MFS_MSG_STOP,         /* cm → lm, cli → cm  end everything         → when all is gone */
+    MFS_MSG_JOIN,         /* lm → cm     here I am                                        */
+    MFS_MSG_REPORT,       /* lm → cm     figures, each second          no reply           */
+    MFS_MSG_EVENT,        /* lm → cm     something to remember         no reply           */
+    MFS_MSG_CLIENT_HELLO, /* client → lm (or cm)                       → table follows    */
+    MFS_MSG_CLIENT_READY, /* client → lm  the mount answers                               */
+    MFS_MSG_STATUS,       /* cli → cm                                  → struct mfs_status */
+    MFS_MSG_COUNT
+};
+
+/* Replies and bodies without fields. */
+struct mfs_msg_empty {
+    char unused;
+};
+
+/* One redis process to run. Instruction cm → lm. */
+struct mfs_assign_part {
+    uint32_t index;                      /* partition */
+    bool format;                         /* new and empty: write the root directory and so on */
+    char password[MFS_SECRET_MAX];       /* of MFS_REDIS_USER */
+    char admin_password[MFS_SECRET_MAX]; /* of MFS_REDIS_ADMIN */
+};
+
+struct mfs_msg_assign {
+    uint32_t nparts;      /* P */
+    uint32_t stripe_size; /* bytes */
+    uint64_t memory;      /* limit of the node, bytes, over all its partitions */
+    uint32_t nassigned;
+    struct mfs_assign_part
+        *assigned; /* all that the node is to run; running ones stay as they are */
+};
+
+struct mfs_assigned_part {
+    uint32_t index;
+    uint32_t port;
+    char unix_path[MFS_UNIXPATH_MAX];
+};
+
+struct mfs_msg_assign_reply {
+    uint32_t nassigned;
+    struct mfs_assigned_part *assigned; /* one for each that was asked for, all answering PING */
+};
+
+struct mfs_msg_table {
+    struct mfs_table *table; /* in a decoded message: freed with it, dup it to keep it */
+};
+
+struct mfs_msg_epoch {
+    uint64_t epoch;
+};
+
+struct mfs_msg_mount {
+    char path[MFS_PATH_MAX];
+    char options[MFS_TEXT_MAX]; /* for memefs mount -o, "" for none */
+};
+
+struct mfs_msg_join {
+    uint32_t version; /* MFS_PROTOCOL_VERSION */
+    uint32_t node;
+    char name[MFS_NAME_MAX];    /* of the deployment */
+    char address[MFS_HOST_MAX]; /* of the node */
+    uint32_t pid;
+    uint64_t epoch;  /* of the table it holds, 0 for none: so is a node that was just started */
+    uint64_t memory; /* physical memory of the machine, bytes */
+    uint32_t nassigned;
+    struct mfs_assigned_part *assigned; /* what it runs already */
+    char mount[MFS_PATH_MAX];           /* mounted there, "" for none */
+};
+
+struct mfs_report_part {
+    uint32_t index;
+    uint64_t memory_used; /* redis used_memory */
+    uint64_t keys;
+};
+
+struct mfs_report_client {
+    uint32_t pid;
+    bool ready;
+    char mount[MFS_PATH_MAX];
+};
+
+struct mfs_msg_report {
+    uint32_t node;
+    uint64_t epoch;           /* of the table it holds */
+    uint64_t memory_used;     /* sum of the partitions' used_memory */
+    uint64_t memory_capacity; /* what data may take on this node: sum of maxmemory */
+    uint64_t rss;             /* of all the node's processes */
+    double bandwidth_in;      /* bytes/s of the node's redis processes */
+    double bandwidth_out;
+    uint32_t nparts;
+    struct mfs_report_part *part;
+    uint32_t nclients;
+    struct mfs_report_client *client;
+};
+
+struct mfs_msg_event {
+    char what[32];           /* a word: "mounted", "redis-died", … */
+    char text[MFS_TEXT_MAX]; /* for people, with the figures */
+};
+
+struct mfs_msg_client_hello {
+    uint32_t version;
+    uint32_t pid;
+    char mount[MFS_PATH_MAX];
+    uint64_t epoch; /* of the table it holds, 0 for none */
+};
+
+/* What cm status tells; DESIGN's contract. */
+struct mfs_status_node {
+    uint32_t id;
+    char name[MFS_NAME_MAX];
+    char address[MFS_HOST_MAX];
+    char state[MFS_STATE_MAX]; /* starting, up, lost */
+    uint32_t partitions;
+    uint64_t memory_capacity, memory_used; /* bytes */
+    double bandwidth_in, bandwidth_out;    /* bytes/s */
+    double share;                          /* ideal 1 */
+    char mount[MFS_PATH_MAX];
+};
+
+struct mfs_status {
+    char name[MFS_NAME_MAX];
+    char state[MFS_STATE_MAX]; /* starting, running, degraded, stopping */
+    uint64_t epoch;
+    uint32_t partitions;
+    double beta;
+    char policy[MFS_STATE_MAX];
+    char migration[MFS_STATE_MAX];
+    double utilization; /* 0..1 */
+    uint32_t nnodes;
+    struct mfs_status_node *node;
+};
+
+struct mfs_message {
+    const char *name;
+    const struct mfs_record *body, *reply;
+};
+
+extern const struct mfs_message mfs_messages[MFS_MSG_COUNT];
+extern const struct mfs_record mfs_status_record; /* also for cm status --json */
+
+/* The largest body or reply struct, to have room for any. */
+#define MFS_MSG_SIZE_MAX 4096
+
+/* Frames one message into *out. body NULL: an empty one. 0, -EMSGSIZE or -ENOMEM. */
+int mfs_message_put_request(struct mfs_buf *out, enum mfs_msg type, uint64_t id, const void *body);
+int mfs_message_put_reply(struct mfs_buf *out, enum mfs_msg type, uint64_t id, const void *body);
+int mfs_message_put_error(struct mfs_buf *out, uint64_t id, int code, const char *text);
+
+/* A frame's body, taken apart so far that one can tell whom it is for. */
+struct mfs_envelope {
+    bool is_reply;
+    uint64_t id;
+    enum mfs_msg type; /* of a request; MFS_MSG_COUNT when unknown */
+    char type_name[32];
+    struct mfs_err error; /* of a reply; code 0: none */
+    void *json;           /* internal; freed by mfs_envelope_clear */
+};
+
+/* 0, -EPROTO when it is no message, or -ENOMEM. */
+int mfs_envelope_open(struct mfs_envelope *e, const char *text, size_t len);
+void mfs_envelope_clear(struct mfs_envelope *e);
+
+/* Decodes the body as `record`. Clear *to with mfs_record_clear. 0, -EINVAL with the reason, … */
+int mfs_envelope_body(const struct mfs_envelope *e, const struct mfs_record *record, void *to,
+                      struct mfs_err *err);
+
+#endif
