@@ -1,0 +1,371 @@
+/* The fleet: an array of members, kept in order of partition so that the division of memory is the
+ * same for the same input. A member's connection is opened when needed and dropped on any error. */
+#include "lm/fleet.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "lm/memory_plan.h"
+#include "store/admin.h"
+
+#define AREA        "fleet"
+#define CALL_LIMIT  (1 * MFS_SEC)
+#define EMPTY_BYTES (4ULL << 20) /* what a new process uses, amply */
+
+struct member {
+    struct mfs_redis redis;
+    struct mfs_admin *admin; /* NULL: not connected */
+    uint64_t used, rss;
+    uint64_t net_in, net_out; /* its counters at the last look */
+    struct mfs_memory_rest rest;
+    bool silent; /* did not answer at the last look */
+};
+
+struct mfs_fleet {
+    struct mfs_redis_node node; /* its strings are ours */
+    uint64_t usable;
+    uint64_t net_in, net_out;
+    struct member *member;
+    size_t n;
+};
+
+int mfs_fleet_create(struct mfs_fleet **out, const struct mfs_fleet_opts *opts)
+{
+    struct mfs_fleet *f = calloc(1, sizeof *f);
+
+    if (!f)
+        return -ENOMEM;
+    f->node = (struct mfs_redis_node){.dir = strdup(opts->dir),
+                                      .address = strdup(opts->address),
+                                      .admin_password = strdup(opts->admin_password),
+                                      .deployment = strdup(opts->deployment),
+                                      .nparts = opts->nparts,
+                                      .stripe_size = opts->stripe_size};
+    f->usable = mfs_memory_usable(opts->memory);
+    if (!f->node.dir || !f->node.address || !f->node.admin_password || !f->node.deployment) {
+        mfs_fleet_destroy(f);
+        return -ENOMEM;
+    }
+    *out = f;
+    return 0;
+}
+
+void mfs_fleet_destroy(struct mfs_fleet *f)
+{
+    if (!f)
+        return;
+    for (size_t i = 0; i < f->n; i++)
+        mfs_admin_close(f->member[i].admin);
+    free(f->member);
+    free((char *)f->node.dir);
+    free((char *)f->node.address);
+    free((char *)f->node.admin_password);
+    free((char *)f->node.deployment);
+    free(f);
+}
+
+static struct member *find(const struct mfs_fleet *f, uint32_t part)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        if (f->member[i].redis.part == part)
+            return &f->member[i];
+    }
+    return NULL;
+}
+
+/* Room for more members, so that adding them can't fail any more. */
+static int reserve(struct mfs_fleet *f, size_t more)
+{
+    struct member *grown = realloc(f->member, (f->n + more) * sizeof *grown);
+
+    if (!grown)
+        return -ENOMEM;
+    f->member = grown;
+    return 0;
+}
+
+static void insert(struct mfs_fleet *f, const struct mfs_redis *r)
+{
+    size_t at = 0;
+
+    while (at < f->n && f->member[at].redis.part < r->part)
+        at++;
+    memmove(&f->member[at + 1], &f->member[at], (f->n - at) * sizeof *f->member);
+    f->member[at] = (struct member){.redis = *r, .used = EMPTY_BYTES};
+    f->n++;
+}
+
+static void remove_at(struct mfs_fleet *f, size_t at)
+{
+    mfs_admin_close(f->member[at].admin);
+    f->n--;
+    memmove(&f->member[at], &f->member[at + 1], (f->n - at) * sizeof *f->member);
+}
+
+int mfs_fleet_adopt(struct mfs_fleet *f, const struct mfs_redis *r)
+{
+    int rc;
+
+    if (find(f, r->part))
+        return 0;
+    rc = reserve(f, 1);
+    if (!rc)
+        insert(f, r);
+    return rc;
+}
+
+void mfs_fleet_forget(struct mfs_fleet *f, uint32_t part)
+{
+    struct member *m = find(f, part);
+
+    if (m)
+        remove_at(f, (size_t)(m - f->member));
+}
+
+struct mfs_redis *mfs_fleet_list(const struct mfs_fleet *f, size_t *n)
+{
+    struct mfs_redis *list = f->n ? calloc(f->n, sizeof *list) : NULL;
+
+    *n = list ? f->n : 0;
+    for (size_t i = 0; i < *n; i++)
+        list[i] = f->member[i].redis;
+    return list;
+}
+
+/* Connects when needed. A process that answers with an error is as silent as one that does not. */
+static int connect_member(const struct mfs_fleet *f, struct member *m)
+{
+    struct mfs_err err = {0};
+    int rc;
+
+    if (m->admin)
+        return 0;
+    rc = mfs_admin_open(&m->admin, m->redis.unix_path, NULL, 0, f->node.admin_password, CALL_LIMIT,
+                        &err);
+    if (rc && !m->silent)
+        mfs_warn(AREA, "partition %u: %s", m->redis.part, err.msg);
+    return rc;
+}
+
+static void lose_touch(struct member *m, const struct mfs_err *err)
+{
+    mfs_warn(AREA, "partition %u: %s", m->redis.part, err->msg);
+    mfs_admin_close(m->admin);
+    m->admin = NULL;
+    m->silent = true;
+}
+
+static void count_net(struct mfs_fleet *f, struct member *m, const struct mfs_admin_info *info)
+{
+    if (info->net_in >= m->net_in && info->net_out >= m->net_out) {
+        f->net_in += info->net_in - m->net_in;
+        f->net_out += info->net_out - m->net_out;
+    }
+    m->net_in = info->net_in;
+    m->net_out = info->net_out;
+}
+
+static void look_at(struct mfs_fleet *f, struct member *m)
+{
+    struct mfs_admin_info info;
+    struct mfs_err err = {0};
+
+    if (connect_member(f, m)) {
+        m->silent = true;
+        return;
+    }
+    if (mfs_admin_info(m->admin, &info, &err)) {
+        lose_touch(m, &err);
+        return;
+    }
+    m->silent = false;
+    m->used = info.used_memory;
+    m->rss = info.used_memory_rss;
+    m->redis.maxmemory = info.maxmemory;
+    count_net(f, m, &info);
+    if (mfs_memory_purge_due(&m->rest, m->used, m->rss) && mfs_admin_purge(m->admin, &err))
+        lose_touch(m, &err);
+}
+
+static struct mfs_memory_part *memory_of(const struct mfs_fleet *f, size_t extra)
+{
+    struct mfs_memory_part *parts = calloc(f->n + extra, sizeof *parts);
+
+    for (size_t i = 0; parts && i < f->n + extra; i++) {
+        const struct member *m = i < f->n ? &f->member[i] : NULL;
+
+        parts[i] = m ? (struct mfs_memory_part){m->used, m->redis.maxmemory, m->silent}
+                     : (struct mfs_memory_part){EMPTY_BYTES, 0, false};
+    }
+    return parts;
+}
+
+/* Gives member i what it should have, as far as the sum allows at this moment. */
+static void apply_one(struct mfs_fleet *f, struct mfs_memory_part *parts, size_t total, size_t i,
+                      uint64_t want)
+{
+    uint64_t grant = mfs_memory_grant(parts, total, f->usable, i, want);
+    struct member *m = &f->member[i];
+    struct mfs_err err = {0};
+
+    if (parts[i].fixed || grant == parts[i].max || connect_member(f, m))
+        return;
+    if (mfs_admin_set_maxmemory(m->admin, grant, &err)) {
+        lose_touch(m, &err);
+        /* It may have taken effect or not: count the larger. */
+        parts[i].max = grant > parts[i].max ? grant : parts[i].max;
+        m->redis.maxmemory = parts[i].max;
+        return;
+    }
+    m->redis.maxmemory = parts[i].max = grant;
+}
+
+/* Shrinks first, so that the sum of limits stays within bounds at every moment. */
+static void apply(struct mfs_fleet *f, struct mfs_memory_part *parts, size_t total,
+                  const uint64_t *want)
+{
+    for (int grow = 0; grow <= 1; grow++) {
+        for (size_t i = 0; i < f->n; i++) {
+            if ((want[i] > parts[i].max) == grow)
+                apply_one(f, parts, total, i, want[i]);
+        }
+    }
+}
+
+static bool divide(struct mfs_fleet *f)
+{
+    struct mfs_memory_part *parts = memory_of(f, 0);
+    uint64_t *want = calloc(f->n + 1, sizeof *want);
+    bool urgent = false;
+
+    if (parts && want) {
+        mfs_memory_plan(parts, f->n, f->usable, want);
+        if (mfs_memory_worthwhile(parts, f->n, f->usable, want))
+            apply(f, parts, f->n, want);
+        urgent = mfs_memory_urgent(parts, f->n, f->usable);
+    }
+    free(parts);
+    free(want);
+    return urgent;
+}
+
+void mfs_fleet_measure(struct mfs_fleet *f, struct mfs_fleet_sample *sample)
+{
+    *sample = (struct mfs_fleet_sample){.capacity = f->usable};
+    for (size_t i = 0; i < f->n; i++)
+        look_at(f, &f->member[i]);
+    sample->urgent = divide(f);
+    for (size_t i = 0; i < f->n; i++) {
+        sample->used += f->member[i].used;
+        sample->rss += f->member[i].rss;
+        sample->silent += f->member[i].silent;
+    }
+    sample->net_in = f->net_in;
+    sample->net_out = f->net_out;
+}
+
+/* Shrinks those that run so that `fresh` more fit, and tells what these may have. */
+static int make_room(struct mfs_fleet *f, struct mfs_redis *fresh, size_t n)
+{
+    size_t total = f->n + n;
+    struct mfs_memory_part *parts;
+    uint64_t *want = calloc(total, sizeof *want);
+    int rc = -ENOMEM;
+
+    for (size_t i = 0; i < f->n; i++)
+        look_at(f, &f->member[i]);
+    parts = memory_of(f, n);
+    if (!parts || !want)
+        goto out;
+    mfs_memory_plan(parts, total, f->usable, want);
+    apply(f, parts, total, want);
+    rc = 0;
+    for (size_t i = 0; i < n && !rc; i++) {
+        uint64_t grant = mfs_memory_grant(parts, total, f->usable, f->n + i, want[f->n + i]);
+
+        fresh[i].maxmemory = parts[f->n + i].max = grant;
+        rc = grant ? 0 : -ENOSPC;
+    }
+out:
+    free(parts);
+    free(want);
+    return rc;
+}
+
+/* Those of r[] that do not run yet. */
+static int select_fresh(const struct mfs_fleet *f, const struct mfs_redis *r, size_t n,
+                        struct mfs_redis *fresh, size_t *count, struct mfs_err *err)
+{
+    *count = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct member *m = find(f, r[i].part);
+
+        if (!m)
+            fresh[(*count)++] = r[i];
+        else if (strcmp(m->redis.password, r[i].password))
+            return mfs_err_set(err, -EEXIST, "partition %u runs already, with another password",
+                               r[i].part);
+    }
+    return 0;
+}
+
+int mfs_fleet_start(struct mfs_fleet *f, const struct mfs_redis *r, size_t n, struct mfs_err *err)
+{
+    struct mfs_redis *fresh = calloc(n + 1, sizeof *fresh);
+    size_t count = 0;
+    int rc;
+
+    if (!fresh || reserve(f, n + 1)) {
+        rc = mfs_err_set(err, -ENOMEM, "out of memory");
+        goto out;
+    }
+    rc = select_fresh(f, r, n, fresh, &count, err);
+    if (rc || !count)
+        goto out;
+    rc = make_room(f, fresh, count);
+    if (rc) {
+        mfs_err_set(err, rc, "no memory left for %zu more partitions", count);
+        goto out;
+    }
+    rc = mfs_redis_start(&f->node, fresh, count, err);
+    for (size_t i = 0; i < count && !rc; i++)
+        insert(f, &fresh[i]);
+out:
+    free(fresh);
+    return rc;
+}
+
+int mfs_fleet_stop(struct mfs_fleet *f, const uint32_t *parts, size_t n)
+{
+    struct mfs_redis *ending = calloc(n + 1, sizeof *ending);
+    size_t count = 0;
+    int rc;
+
+    if (!ending)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const struct member *m = find(f, parts[i]);
+
+        if (m)
+            ending[count++] = m->redis;
+        mfs_fleet_forget(f, parts[i]);
+    }
+    rc = mfs_redis_stop(&f->node, ending, count);
+    free(ending);
+    return rc;
+}
+
+int mfs_fleet_stop_all(struct mfs_fleet *f)
+{
+    size_t n;
+    struct mfs_redis *all = mfs_fleet_list(f, &n);
+    int rc = mfs_redis_stop(&f->node, all, n);
+
+    free(all);
+    while (f->n)
+        remove_at(f, f->n - 1);
+    return rc;
+}

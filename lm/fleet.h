@@ -1,0 +1,64 @@
+/* The redis processes of a node together: which run, what they use, and the division of the node's
+ * memory among them (memory_plan.h).
+ *
+ * Belongs to the worker thread: every function blocks, bounded, and one thread at a time may call.
+ * Destroying a fleet ends no process. */
+#ifndef MFS_LM_FLEET_H
+#define MFS_LM_FLEET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "lm/redis_proc.h"
+
+struct mfs_fleet;
+
+/* All strings are copied. */
+struct mfs_fleet_opts {
+    const char *dir; /* absolute */
+    const char *address;
+    const char *admin_password;
+    const char *deployment;
+    uint32_t nparts, stripe_size;
+    uint64_t memory; /* the node's limit, bytes */
+};
+
+int mfs_fleet_create(struct mfs_fleet **fleet, const struct mfs_fleet_opts *opts); /* 0, -errno */
+void mfs_fleet_destroy(struct mfs_fleet *fleet);
+
+/* Takes over a process that runs already. 0 or -ENOMEM. */
+int mfs_fleet_adopt(struct mfs_fleet *fleet, const struct mfs_redis *r);
+
+/* Starts processes for partitions r[] (part and password are set) that do not run yet, after making
+ * room for them in the division of memory. All or none: 0, or a negative errno with the reason;
+ * -EEXIST when a partition runs with another password. */
+int mfs_fleet_start(struct mfs_fleet *fleet, const struct mfs_redis *r, size_t n,
+                    struct mfs_err *err);
+
+/* Ends the processes of these partitions, losing their content; unknown ones count as ended. 0 or
+ * -ETIMEDOUT. */
+int mfs_fleet_stop(struct mfs_fleet *fleet, const uint32_t *parts, size_t n);
+int mfs_fleet_stop_all(struct mfs_fleet *fleet);
+
+/* Drops a process that ended by itself; its memory is free for the others. */
+void mfs_fleet_forget(struct mfs_fleet *fleet, uint32_t part);
+
+/* A copy of what runs, for the caller to free; *n is their number. NULL when none or ENOMEM. */
+struct mfs_redis *mfs_fleet_list(const struct mfs_fleet *fleet, size_t *n);
+
+struct mfs_fleet_sample {
+    uint64_t capacity; /* bytes the node's processes may use together */
+    uint64_t used;     /* bytes, as redis counts */
+    uint64_t rss;      /* bytes resident */
+    uint64_t net_in, net_out; /* bytes, only ever growing */
+    uint32_t silent;          /* processes that did not answer */
+    bool urgent;              /* look again soon: one is near its limit */
+};
+
+/* Asks every process, moves memory to where it is needed, and has memory that deletions left behind
+ * given back to the system. A process that does not answer within a second counts as it was. */
+void mfs_fleet_measure(struct mfs_fleet *fleet, struct mfs_fleet_sample *sample);
+
+#endif

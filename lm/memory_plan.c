@@ -1,0 +1,120 @@
+/* The division of a node's memory; see the header for the rule. Sums are of byte counts that fit a
+ * machine's memory, so 64 bits suffice; only products need 128. */
+#include "lm/memory_plan.h"
+
+__extension__ typedef unsigned __int128 wide;
+
+#define RESERVE      32             /* 1/32 of the limit */
+#define WORTH_MOVING (256ULL << 10) /* bytes of fair headroom; less is not worth a hurry */
+
+#define PURGE_LEAST (32ULL << 20) /* resident, unused bytes worth a stall of milliseconds */
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static uint64_t at_least_one(uint64_t v)
+{
+    return v ? v : 1;
+}
+
+uint64_t mfs_memory_usable(uint64_t limit)
+{
+    return limit - limit / RESERVE;
+}
+
+/* What the processes whose limit can be changed share: memory, what they use of it, their number. */
+struct pool {
+    uint64_t room, used;
+    size_t count;
+};
+
+static struct pool pool_of(const struct mfs_memory_part *parts, size_t n, uint64_t usable)
+{
+    struct pool pool = {.room = usable};
+
+    for (size_t i = 0; i < n; i++) {
+        if (parts[i].fixed) {
+            pool.room = less(pool.room, parts[i].max);
+        } else {
+            pool.used += parts[i].used;
+            pool.count++;
+        }
+    }
+    return pool;
+}
+
+static uint64_t fair_headroom(const struct pool *pool)
+{
+    return pool->count ? less(pool->room, pool->used) / pool->count : 0;
+}
+
+void mfs_memory_plan(const struct mfs_memory_part *parts, size_t n, uint64_t usable, uint64_t *want)
+{
+    struct pool pool = pool_of(parts, n, usable);
+
+    for (size_t i = 0; i < n; i++) {
+        if (parts[i].fixed)
+            want[i] = at_least_one(parts[i].max);
+        else if (pool.used <= pool.room)
+            want[i] = at_least_one(parts[i].used + fair_headroom(&pool));
+        else
+            want[i] = at_least_one((uint64_t)((wide)parts[i].used * pool.room / pool.used));
+    }
+}
+
+uint64_t mfs_memory_grant(const struct mfs_memory_part *parts, size_t n, uint64_t usable, size_t i,
+                          uint64_t want)
+{
+    uint64_t others = 0, room;
+
+    if (want <= parts[i].max)
+        return want;
+    for (size_t k = 0; k < n; k++)
+        others += k == i ? 0 : parts[k].max;
+    room = less(usable, others);
+    if (room < parts[i].max)
+        return parts[i].max;
+    return want < room ? want : room;
+}
+
+bool mfs_memory_worthwhile(const struct mfs_memory_part *parts, size_t n, uint64_t usable,
+                           const uint64_t *want)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        sum += parts[i].max;
+        if (!parts[i].fixed && want[i] > parts[i].max &&
+            less(parts[i].max, parts[i].used) < less(want[i], parts[i].used) / 2)
+            return true;
+    }
+    return sum > usable;
+}
+
+bool mfs_memory_urgent(const struct mfs_memory_part *parts, size_t n, uint64_t usable)
+{
+    struct pool pool = pool_of(parts, n, usable);
+    uint64_t fair = fair_headroom(&pool);
+
+    for (size_t i = 0; i < n && fair >= WORTH_MOVING; i++) {
+        if (!parts[i].fixed && less(parts[i].max, parts[i].used) < fair / 4)
+            return true;
+    }
+    return false;
+}
+
+bool mfs_memory_purge_due(struct mfs_memory_rest *rest, uint64_t used, uint64_t rss)
+{
+    uint64_t excess = less(rss, used);
+    bool much = !rest->purged && excess >= rest->normal + PURGE_LEAST;
+    bool due = much && rest->much && used <= rest->used;
+
+    if (!much)
+        rest->normal = excess;
+    rest->much = much && !due;
+    rest->purged = due;
+    rest->used = used;
+    return due;
+}

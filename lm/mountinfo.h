@@ -1,0 +1,29 @@
+/* Mounts as the kernel lists them in /proc/self/mountinfo (proc(5)), and removing one whose file
+ * system no longer answers. Nothing here looks the mount itself up except mfs_mount_detach, which
+ * may hang if the mount does: call it where that is bounded. */
+#ifndef MFS_LM_MOUNTINFO_H
+#define MFS_LM_MOUNTINFO_H
+
+#include <stdint.h>
+
+struct mfs_mountinfo {
+    unsigned major, minor; /* st_dev; of a FUSE mount, minor names its connection in sysfs */
+    char fstype[32];
+};
+
+/* The topmost mount at `path` (absolute, without trailing slash) in the text of mountinfo. 0 or
+ * -ENOENT. Pure. */
+int mfs_mountinfo_parse(const char *text, const char *path, struct mfs_mountinfo *info);
+
+/* The same from the live list. 0, -ENOENT or another negative errno. */
+int mfs_mountinfo_find(const char *path, struct mfs_mountinfo *info);
+
+/* Makes every call into a FUSE connection fail at once, whatever its daemon does. 0 or a negative
+ * errno (-ENOENT when the connection is gone or sysfs does not show it). */
+int mfs_mount_abort(unsigned minor);
+
+/* Takes the mount away from the name space; open files on it stay until closed. 0 (also when there
+ * was none) or a negative errno. */
+int mfs_mount_detach(const char *path);
+
+#endif

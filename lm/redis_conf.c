@@ -1,0 +1,174 @@
+/* Writes redis.conf for redis 7.0. Paths are quoted as redis' own parser wants it; everything else
+ * is numbers, addresses and hexadecimal. */
+#include "lm/redis_conf.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <openssl/sha.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cluster/table.h"
+
+/* Nothing but what this line of business needs: memory only, one database, no scripts from
+ * outside, no modules, no dangerous knobs at run time. */
+static const char fixed_settings[] =
+    "daemonize no\n"
+    "supervised no\n"
+    "databases 1\n"
+    "always-show-logo no\n"
+    "proc-title-template \"{title} {unixsocket}\"\n"
+    /* The default user is off and has no password, so protected mode has nothing to protect; left
+     * on it could refuse the node's own address. */
+    "protected-mode no\n"
+    "enable-debug-command no\n"
+    "enable-module-command no\n"
+    "enable-protected-configs no\n"
+    "\n"
+    /* Nothing is ever written to disk unless a dump is asked for. */
+    "save \"\"\n"
+    "appendonly no\n"
+    "shutdown-on-sigterm nosave now force\n"
+    "shutdown-on-sigint nosave now force\n"
+    "stop-writes-on-bgsave-error no\n"
+    "rdbcompression no\n"
+    "rdbchecksum no\n"
+    "\n"
+    /* A copy of a partition goes from memory to memory and starts at once. */
+    "repl-diskless-sync yes\n"
+    "repl-diskless-sync-delay 0\n"
+    "repl-diskless-load on-empty-db\n"
+    "repl-disable-tcp-nodelay no\n"
+    "\n"
+    "maxmemory-policy noeviction\n"
+    /* What is deleted is free when the deletion is answered, so that the next write may use it. */
+    "lazyfree-lazy-eviction no\n"
+    "lazyfree-lazy-expire no\n"
+    "lazyfree-lazy-server-del no\n"
+    "lazyfree-lazy-user-del no\n"
+    "lazyfree-lazy-user-flush no\n"
+    /* Lets a table that shrank finish shrinking when no commands come any more. */
+    "activerehashing yes\n"
+    "jemalloc-bg-thread yes\n"
+    /* Directory shards are hashes, with names as fields. Up to these bounds they are kept packed,
+     * in a third of the memory; beyond, the search in the packed form would be felt. */
+    "hash-max-listpack-entries 128\n"
+    "hash-max-listpack-value 256\n"
+    "\n"
+    "timeout 0\n"
+    "tcp-keepalive 60\n"
+    "tcp-backlog 1024\n"
+    "maxclients 4096\n"
+    /* The largest value is a stripe; replies queue only as far as a client's window goes. Past
+     * these bounds a peer is broken, and its buffers would eat the memory of the data. */
+    "proto-max-bulk-len 64mb\n"
+    "client-query-buffer-limit 128mb\n"
+    "client-output-buffer-limit normal 512mb 256mb 60\n"
+    "client-output-buffer-limit replica 2gb 1gb 60\n"
+    "client-output-buffer-limit pubsub 32mb 8mb 60\n"
+    "\n"
+    /* Idle processes should cost nothing, busy ones not measure themselves. */
+    "hz 10\n"
+    "dynamic-hz yes\n"
+    "latency-tracking no\n"
+    "slowlog-log-slower-than 50000\n"
+    /* The data have no other copy, the application can be started again: when the machine runs
+     * out of memory, someone else should be chosen. Without the privilege redis only logs. */
+    "oom-score-adj relative\n"
+    "oom-score-adj-values -500 -500 800\n"
+    "crash-memcheck-enabled no\n"
+    "loglevel notice\n";
+
+/* Rules apply inside functions, too, so what functions call must be here. All of the data, and
+ * neither administration nor anything that touches every key. */
+static const char user_rules[] =
+    "+@read +@write +@pubsub -@admin -@dangerous -@blocking +fcall +fcall_ro +info "
+    "+auth +hello +ping +echo +reset +quit +time +multi +exec +discard +watch +unwatch "
+    "+client|id +client|setname +client|getname +client|tracking +client|trackinginfo "
+    "+client|caching +client|reply";
+
+static bool is_plain(const char *text)
+{
+    if (!text || !*text)
+        return false;
+    for (; *text; text++) {
+        if (!isgraph((unsigned char)*text) || strchr("\"'\\#", *text))
+            return false;
+    }
+    return true;
+}
+
+static bool is_path(const char *text)
+{
+    if (!text || *text != '/')
+        return false;
+    for (; *text; text++) {
+        if (iscntrl((unsigned char)*text))
+            return false;
+    }
+    return true;
+}
+
+/* Appends "key "value"\n" with the value quoted. */
+static int append_path(struct mfs_buf *out, const char *key, const char *dir, uint32_t part,
+                       const char *suffix)
+{
+    int rc = mfs_buf_printf(out, "%s \"", key);
+
+    for (const char *at = dir; *at && rc >= 0; at++)
+        rc = mfs_buf_printf(out, *at == '"' || *at == '\\' ? "\\%c" : "%c", *at);
+    if (rc >= 0 && suffix)
+        rc = mfs_buf_printf(out, "/redis-%u.%s", part, suffix);
+    return rc < 0 ? rc : mfs_buf_printf(out, "\"\n");
+}
+
+static int append_user(struct mfs_buf *out, const char *name, const char *password,
+                       const char *rules)
+{
+    unsigned char sum[SHA256_DIGEST_LENGTH];
+    char hex[2 * sizeof sum + 1];
+
+    SHA256((const unsigned char *)password, strlen(password), sum);
+    mfs_text_hex(sum, sizeof sum, hex);
+    return mfs_buf_printf(out, "user %s reset on #%s ~* &* %s\n", name, hex, rules);
+}
+
+static int append_place(const struct mfs_redis_conf *c, struct mfs_buf *out)
+{
+    int rc = append_path(out, "dir", c->dir, c->part, NULL);
+
+    if (rc >= 0)
+        rc = append_path(out, "unixsocket", c->dir, c->part, "sock");
+    if (rc >= 0)
+        rc = append_path(out, "logfile", c->dir, c->part, "log");
+    if (rc >= 0)
+        rc = append_path(out, "pidfile", c->dir, c->part, "pid");
+    if (rc >= 0)
+        rc = mfs_buf_printf(out, "unixsocketperm 600\ndbfilename redis-%u.rdb\n", c->part);
+    return rc;
+}
+
+int mfs_redis_conf_render(const struct mfs_redis_conf *c, struct mfs_buf *out)
+{
+    int rc;
+
+    if (!is_path(c->dir) || !is_plain(c->address) || !c->port || !c->maxmemory ||
+        !is_plain(c->user_password) || !is_plain(c->admin_password))
+        return -EINVAL;
+    rc = mfs_buf_printf(out, "# Partition %u. Written by lm; changes are lost.\n", c->part);
+    if (rc >= 0)
+        rc = mfs_buf_printf(out, "bind %s\nport %u\n", c->address, c->port);
+    if (rc >= 0)
+        rc = append_place(c, out);
+    if (rc >= 0)
+        rc = mfs_buf_printf(out, "maxmemory %" PRIu64 "\n%s", c->maxmemory, fixed_settings);
+    if (rc >= 0)
+        rc = mfs_buf_printf(out, "user default reset off\n");
+    if (rc >= 0)
+        rc = append_user(out, MFS_REDIS_USER, c->user_password, user_rules);
+    if (rc >= 0)
+        rc = append_user(out, MFS_REDIS_ADMIN, c->admin_password, "+@all");
+    return rc < 0 ? rc : 0;
+}

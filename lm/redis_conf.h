@@ -1,0 +1,24 @@
+/* The configuration file of one redis process. Pure: text out of values. Why each setting is as it
+ * is stands beside it in redis_conf.c and, where measured, in docs/decisions. */
+#ifndef MFS_LM_REDIS_CONF_H
+#define MFS_LM_REDIS_CONF_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct mfs_redis_conf {
+    const char *dir; /* absolute; redis-PART.{sock,log,pid,rdb} go there */
+    uint32_t part;
+    const char *address; /* the only one it listens on */
+    uint16_t port;
+    uint64_t maxmemory;         /* bytes, > 0 */
+    const char *user_password;  /* of MFS_REDIS_USER; only its SHA-256 gets into the file */
+    const char *admin_password; /* of MFS_REDIS_ADMIN; likewise */
+};
+
+/* Appends the file's text. 0, -EINVAL when a value could not be written as one word of the file
+ * (control characters, no maxmemory, no password), or -ENOMEM. */
+int mfs_redis_conf_render(const struct mfs_redis_conf *c, struct mfs_buf *out);
+
+#endif

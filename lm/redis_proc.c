@@ -1,0 +1,292 @@
+/* Starting and ending redis processes.
+ *
+ * A port is found by binding one and letting it go again, so between that and redis' own bind
+ * someone else may take it: redis then exits, and the next port is tried. A process that was started
+ * by a Local Manager which died before noting it down is in no table and holds nothing; it is
+ * recognised by its pid file and ended before a new one takes its place. */
+#include "lm/redis_proc.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "lm/redis_conf.h"
+#include "store/admin.h"
+
+#define AREA        "redis"
+#define PORT_TRIES  5
+#define POLL_STEP   (3 * MFS_MSEC)
+#define CALL_LIMIT  (5 * MFS_SEC)
+#define KILL_WAIT   (2 * MFS_SEC)
+#define CMDLINE_MAX 65536
+
+static const char *const suffixes[] = {"conf", "sock", "pid", "rdb"};
+
+static int file_path(char path[PATH_MAX], const char *dir, uint32_t part, const char *suffix)
+{
+    return mfs_text_format(path, PATH_MAX, "%s/redis-%u.%s", dir, part, suffix);
+}
+
+int mfs_redis_unix_path(const char *dir, uint32_t part, char path[MFS_UNIXPATH_MAX])
+{
+    return mfs_text_format(path, MFS_UNIXPATH_MAX, "%s/redis-%u.sock", dir, part);
+}
+
+/* The log stays: it is what is looked at when something went wrong. */
+static void remove_files(const char *dir, uint32_t part)
+{
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        if (!file_path(path, dir, part, suffixes[i]))
+            unlink(path);
+    }
+}
+
+static int free_port(const char *address, uint16_t *port)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } a = {0};
+    socklen_t len = sizeof a;
+    int fd, rc = 0;
+
+    if (inet_pton(AF_INET, address, &a.v4.sin_addr) == 1)
+        a.any.sa_family = AF_INET;
+    else if (inet_pton(AF_INET6, address, &a.v6.sin6_addr) == 1)
+        a.any.sa_family = AF_INET6;
+    else
+        return -EINVAL;
+    fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    if (bind(fd, &a.any, sizeof a) || getsockname(fd, &a.any, &len))
+        rc = -errno;
+    else
+        *port = ntohs(a.any.sa_family == AF_INET ? a.v4.sin_port : a.v6.sin6_port);
+    close(fd);
+    return rc;
+}
+
+static int write_conf(const struct mfs_redis_node *node, const struct mfs_redis *r, const char *path)
+{
+    struct mfs_redis_conf conf = {.dir = node->dir,
+                                  .part = r->part,
+                                  .address = node->address,
+                                  .port = r->port,
+                                  .maxmemory = r->maxmemory,
+                                  .user_password = r->password,
+                                  .admin_password = node->admin_password};
+    struct mfs_buf text;
+    int rc;
+
+    mfs_buf_init(&text);
+    rc = mfs_redis_conf_render(&conf, &text);
+    if (!rc)
+        rc = mfs_file_write(path, mfs_buf_data(&text), mfs_buf_len(&text), 0600);
+    mfs_buf_fini(&text);
+    return rc;
+}
+
+/* Its command line names its configuration file, and later its UNIX socket, see redis_conf.c: what
+ * both have in common is the path up to the suffix. */
+static bool serves(pid_t pid, const char *unix_path)
+{
+    size_t len = strlen(unix_path) - strlen("sock");
+    char path[64];
+    struct mfs_buf title;
+    bool found = false;
+
+    mfs_buf_init(&title);
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    if (!mfs_file_read(path, CMDLINE_MAX, &title) && mfs_buf_len(&title))
+        found = memmem(mfs_buf_data(&title), mfs_buf_len(&title), unix_path, len);
+    mfs_buf_fini(&title);
+    return found;
+}
+
+static void end_stray(const char *dir, const struct mfs_redis *r)
+{
+    char path[PATH_MAX];
+    struct mfs_buf text;
+    struct mfs_proc stray;
+    long pid = 0;
+
+    mfs_buf_init(&text);
+    if (!file_path(path, dir, r->part, "pid") && !mfs_file_read(path, 64, &text) &&
+        !mfs_buf_append(&text, "", 1))
+        pid = strtol(mfs_buf_data(&text), NULL, 10);
+    if (pid > 1 && !mfs_proc_identify((pid_t)pid, &stray) && serves((pid_t)pid, r->unix_path)) {
+        mfs_warn(AREA, "partition %u: ending process %ld, which nobody knows of", r->part, pid);
+        mfs_proc_end(&stray, MFS_REDIS_STOP_TIMEOUT * MFS_SEC);
+    }
+    mfs_buf_fini(&text);
+}
+
+/* Without it, a child of ours that ended would stay a zombie. Not for adopted ones. */
+static void reap(struct mfs_redis *r)
+{
+    if (r->proc.pid > 0 && !mfs_proc_alive(&r->proc))
+        waitpid(r->proc.pid, NULL, WNOHANG);
+}
+
+static int spawn(const struct mfs_redis_node *node, struct mfs_redis *r, struct mfs_err *err)
+{
+    char conf[PATH_MAX], log[PATH_MAX];
+    const char *argv[] = {"redis-server", conf, NULL};
+    pid_t pid;
+    int rc;
+
+    rc = free_port(node->address, &r->port);
+    if (rc)
+        return mfs_err_set(err, rc, "no free port on %s: %s", node->address, strerror(-rc));
+    rc = file_path(conf, node->dir, r->part, "conf");
+    if (!rc)
+        rc = file_path(log, node->dir, r->part, "log");
+    if (!rc)
+        rc = write_conf(node, r, conf);
+    if (rc)
+        return mfs_err_set(err, rc, "can't write redis-%u.conf in %s: %s", r->part, node->dir,
+                           strerror(-rc));
+    pid = mfs_proc_spawn(argv, log);
+    if (pid < 0)
+        return mfs_err_set(err, pid, "can't start redis-server: %s", strerror(-pid));
+    /* One that is gone already is found out, and tried again, by await(). */
+    if (mfs_proc_identify(pid, &r->proc))
+        r->proc = (struct mfs_proc){.pid = pid};
+    return 0;
+}
+
+/* Waits until it answers: 0, -ECHILD when it exited, or -ETIMEDOUT. */
+static int await(const struct mfs_redis_node *node, const struct mfs_redis *r, int64_t until,
+                 struct mfs_admin **admin, struct mfs_err *err)
+{
+    int rc;
+
+    for (;;) {
+        if (waitpid(r->proc.pid, NULL, WNOHANG) == r->proc.pid)
+            return mfs_err_set(err, -ECHILD, "redis-server of partition %u exited, see %s/redis-%u.log",
+                               r->part, node->dir, r->part);
+        if (!access(r->unix_path, F_OK)) {
+            rc = mfs_admin_open(admin, r->unix_path, NULL, 0, node->admin_password, CALL_LIMIT, err);
+            if (!rc)
+                return 0;
+        }
+        if (mfs_clock_mono() >= until)
+            return mfs_err_set(err, -ETIMEDOUT,
+                               "redis-server of partition %u does not answer, see %s/redis-%u.log",
+                               r->part, node->dir, r->part);
+        mfs_clock_sleep(POLL_STEP);
+    }
+}
+
+static int make_ready(const struct mfs_redis_node *node, struct mfs_redis *r, struct mfs_err *err)
+{
+    struct mfs_admin_format format = {.deployment = node->deployment,
+                                      .index = r->part,
+                                      .nparts = node->nparts,
+                                      .stripe_size = node->stripe_size};
+    int64_t until = mfs_clock_mono() + MFS_REDIS_START_TIMEOUT * MFS_SEC;
+    struct mfs_admin *admin = NULL;
+    int rc;
+
+    for (int tries = 1;; tries++) {
+        rc = await(node, r, until, &admin, err);
+        if (rc != -ECHILD || tries == PORT_TRIES)
+            break;
+        mfs_warn(AREA, "partition %u: redis-server exited at once, trying another port", r->part);
+        r->proc = (struct mfs_proc){0};
+        rc = spawn(node, r, err);
+        if (rc)
+            break;
+    }
+    if (!rc)
+        rc = mfs_admin_format(admin, &format, err);
+    mfs_admin_close(admin);
+    return rc;
+}
+
+int mfs_redis_start(const struct mfs_redis_node *node, struct mfs_redis *r, size_t n,
+                    struct mfs_err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < n && !rc; i++) {
+        r[i].proc = (struct mfs_proc){0};
+        rc = mfs_redis_unix_path(node->dir, r[i].part, r[i].unix_path);
+        if (rc)
+            return mfs_err_set(err, rc, "the path of the state directory %s is too long for sockets",
+                               node->dir);
+    }
+    for (size_t i = 0; i < n && !rc; i++) {
+        end_stray(node->dir, &r[i]);
+        remove_files(node->dir, r[i].part);
+        rc = spawn(node, &r[i], err);
+    }
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = make_ready(node, &r[i], err);
+    if (rc)
+        mfs_redis_stop(node, r, n);
+    return rc;
+}
+
+static size_t signal_all(const struct mfs_redis *r, size_t n, int sig)
+{
+    size_t alive = 0;
+
+    for (size_t i = 0; i < n; i++)
+        alive += !mfs_proc_kill(&r[i].proc, sig);
+    return alive;
+}
+
+static size_t wait_all(struct mfs_redis *r, size_t n, int64_t ns)
+{
+    int64_t until = mfs_clock_mono() + ns;
+    size_t alive;
+
+    for (;;) {
+        alive = 0;
+        for (size_t i = 0; i < n; i++) {
+            reap(&r[i]);
+            alive += mfs_proc_alive(&r[i].proc);
+        }
+        if (!alive || mfs_clock_mono() >= until)
+            return alive;
+        mfs_clock_sleep(POLL_STEP);
+    }
+}
+
+int mfs_redis_stop(const struct mfs_redis_node *node, struct mfs_redis *r, size_t n)
+{
+    size_t alive = 0;
+
+    /* SIGTERM is SHUTDOWN NOSAVE NOW FORCE here, see redis_conf.c, and needs no connection. */
+    signal_all(r, n, SIGTERM);
+    if (wait_all(r, n, MFS_REDIS_STOP_TIMEOUT * MFS_SEC)) {
+        signal_all(r, n, SIGKILL);
+        alive = wait_all(r, n, KILL_WAIT);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (mfs_proc_alive(&r[i].proc))
+            mfs_error(AREA, "partition %u: process %d can't be killed", r[i].part,
+                      (int)r[i].proc.pid);
+        else
+            remove_files(node->dir, r[i].part);
+    }
+    return alive ? -ETIMEDOUT : 0;
+}

@@ -1,0 +1,48 @@
+/* The redis processes of a node: starting, recognising and ending them. Everything blocks, bounded,
+ * and belongs into the worker thread. Processes outlive the Local Manager on purpose: they hold the
+ * only copy of the data. */
+#ifndef MFS_LM_REDIS_PROC_H
+#define MFS_LM_REDIS_PROC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/proc.h"
+#include "cluster/table.h"
+
+#define MFS_REDIS_START_TIMEOUT 10 /* seconds until a new process must answer */
+#define MFS_REDIS_STOP_TIMEOUT  5  /* seconds for one to end before it is killed */
+
+struct mfs_redis {
+    uint32_t part;
+    uint16_t port;
+    struct mfs_proc proc;
+    char unix_path[MFS_UNIXPATH_MAX];
+    char password[MFS_SECRET_MAX]; /* of MFS_REDIS_USER */
+    uint64_t maxmemory;            /* bytes it is allowed now */
+};
+
+/* What all processes of a node have in common. */
+struct mfs_redis_node {
+    const char *dir; /* absolute */
+    const char *address;
+    const char *admin_password; /* of MFS_REDIS_ADMIN */
+    const char *deployment;
+    uint32_t nparts, stripe_size;
+};
+
+/* The UNIX socket of a partition. 0, or -ENAMETOOLONG when the kernel does not take such a path. */
+int mfs_redis_unix_path(const char *dir, uint32_t part, char path[MFS_UNIXPATH_MAX]);
+
+/* Starts a process for each of r[] (part, password and maxmemory are set; the rest is filled in)
+ * side by side, waits until all answer and makes the partitions ready for use. When one fails, all
+ * of them are ended, and their files removed. 0 or a negative errno with the reason. */
+int mfs_redis_start(const struct mfs_redis_node *node, struct mfs_redis *r, size_t n,
+                    struct mfs_err *err);
+
+/* Ends all of r[] at once, without saving, and removes their files. 0, or -ETIMEDOUT when one could
+ * not even be killed. */
+int mfs_redis_stop(const struct mfs_redis_node *node, struct mfs_redis *r, size_t n);
+
+#endif
