@@ -10,6 +10,7 @@
 
 #include "store/store.h"
 
+struct mfs_dirty;
 struct mfs_readahead_pool;
 struct mfs_readahead;
 
@@ -29,6 +30,11 @@ void mfs_readahead_destroy(struct mfs_readahead *ra);
 /* Reads [off, off+len), which the caller has clamped to `size` (the end of the file as known now,
  * nothing beyond is fetched), from what is there, what is coming, or the stripes. 0 or -errno. */
 int mfs_readahead_read(struct mfs_readahead *ra, uint64_t off, size_t len, uint64_t size, void *buf);
+
+/* As mfs_readahead_read, with the dirty bytes of the same file over it: what a reader on this mount
+ * has to see, also while those bytes are on their way to the stripes. `d` may be NULL. */
+int mfs_readahead_read_over(struct mfs_readahead *ra, struct mfs_dirty *d, uint64_t off, size_t len,
+                            uint64_t size, void *buf);
 
 /* Drops what was fetched of the range, and what is on its way: it has been or may have been
  * written. */

@@ -66,16 +66,24 @@ int mfs_dirty_flush(struct mfs_dirty *d);
  * partitions have everything of the range. */
 int mfs_dirty_flush_range(struct mfs_dirty *d, uint64_t off, uint64_t len);
 
-/* Forgets dirty bytes at or beyond `from` (a truncate follows); waits for those in flight. */
+/* Forgets dirty bytes at or beyond `from` (a truncate follows); waits for those in flight. What was
+ * stored already stays in the stripes, up to the end that mfs_dirty_attr told before the cut: that
+ * end and data_end bound what the truncate has to trim. */
 void mfs_dirty_cut(struct mfs_dirty *d, uint64_t from);
 
 bool mfs_dirty_any(struct mfs_dirty *d); /* anything not yet committed? */
 
-/* The end of the furthest byte and the time of the last write not yet committed; false if none. */
+/* The end of the furthest byte and the time of the last write not yet committed; false if none. Ask
+ * before the attributes are fetched, not after: a commit in between would be seen by neither. */
 bool mfs_dirty_attr(struct mfs_dirty *d, uint64_t *end, struct timespec *mtime);
 
 /* Copies dirty bytes of the range over buf, which holds the stored content of the same range: so a
  * reader sees what was written without a flush. True when there were any. */
 bool mfs_dirty_overlay(struct mfs_dirty *d, uint64_t off, size_t len, void *buf);
+
+/* Changes whenever dirty bytes leave this memory for their stripe; never the same for two files.
+ * What was read from the stripes under another mark may be older than bytes that the overlay no
+ * longer has. mfs_readahead_read_over does all this. */
+uint64_t mfs_dirty_mark(struct mfs_dirty *d);
 
 #endif
