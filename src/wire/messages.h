@@ -17,6 +17,7 @@
 #define MFS_TEXT_MAX         512
 #define MFS_ADDRESS_MAX      128 /* "127.0.0.1:4711" or "unix:/run/…" */
 #define MFS_STATE_MAX        16
+#define MFS_SESSION_TEXT     17 /* 64 bits in hexadecimal and NUL */
 
 enum mfs_msg {
     MFS_MSG_ASSIGN,       /* cm → lm     which partitions to run       → ports            */
@@ -128,6 +129,8 @@ struct mfs_msg_client_hello {
     uint32_t pid;
     char mount[MFS_PATH_MAX];
     uint64_t epoch; /* of the table it holds, 0 for none */
+    char session[MFS_SESSION_TEXT]; /* its session id, 16 hexadecimal digits: lm ends the session,
+                                       and with it the locks, when the process dies; "" for none */
 };
 
 /* What cm status tells; DESIGN's contract. */
