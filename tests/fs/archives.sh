@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Trees survive the way in and out: tar, cp -a, rsync -a there and back, with everything that a file
+# has.
+# ctest: timeout=240
+# shellcheck source=tests/support/fs_script.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/fs_script.sh"
+need rsync tar
+
+same() # DIRECTORY WHAT
+{
+    describe "$1" >"$scratch/got"
+    diff -u "$scratch/want" "$scratch/got" | head -20 >"$scratch/diff" || true
+    [ ! -s "$scratch/diff" ] || {
+        cat "$scratch/diff" >&2
+        fail "$2: the tree differs"
+    }
+}
+
+make_tree "$scratch/tree"
+describe "$scratch/tree" >"$scratch/want"
+
+tar -C "$scratch" --format=posix -cf - tree | tar -xpf -
+same tree "untar"
+same "$there/tree" "untar, seen from the other mount"
+tar --format=posix -czf tree.tar.gz tree
+mkdir "$scratch/back"
+tar -C "$scratch/back" -xpzf tree.tar.gz
+same "$scratch/back/tree" "tar and untar"
+
+cp -a tree copy
+same copy "cp -a"
+
+rsync -aH "$scratch/tree/" synced/
+same synced "rsync there"
+rsync -aH synced/ "$scratch/synced/"
+same "$scratch/synced" "rsync back"
+changes=$(rsync -aHi --checksum "$scratch/tree/" synced/)
+[ -z "$changes" ] || fail "rsync finds changes where there are none: $changes"
+
+rm -r tree copy synced tree.tar.gz
+[ -z "$(ls -A .)" ] || fail "rm -r left something: $(ls -A .)"
