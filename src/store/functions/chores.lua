@@ -1,0 +1,20 @@
+-- What housekeeping has to look at, for one client at a time.
+
+local LOOK = 64 -- things of each kind in one round
+
+-- mfs_chores ms: nil when somebody was here less than ms ago, otherwise { now in seconds,
+-- { ino, end of data, … } of #reap, { ino, { session, … }, … } of #orphans, { txn, since and source
+-- name, … } of #intents, the lock on moves or '' }.
+redis.register_function{ function_name = 'mfs_chores', flags = { 'allow-oom' },
+    callback = function(_, args)
+        if not call('SET', '#chores', '1', 'PX', args[1], 'NX') then
+            return false
+        end
+        local orphans = {}
+        for _, ino in ipairs(call('SRANDMEMBER', '#orphans', LOOK)) do
+            orphans[#orphans + 1] = ino
+            orphans[#orphans + 1] = call('HKEYS', 'O' .. ino)
+        end
+        return { now(), call('HRANDFIELD', '#reap', LOOK, 'WITHVALUES'), orphans,
+                 call('HRANDFIELD', '#intents', LOOK, 'WITHVALUES'), call('GET', '#moving') or '' }
+    end }

@@ -1,0 +1,260 @@
+-- Directories: their inode at its home, their shards, and how they go away (docs/METADATA.md,
+-- "rmdir"). A transaction's outcome, T txn, is at the partition that decides it: absent (open),
+-- 'A' (aborted, for a while), or 'C', the length of what the source entry becomes (1 byte), that
+-- entry, and what is left to do, which only the client reads.
+
+local ABORTED_SECONDS = 600
+
+local function now()
+    return tonumber(call('TIME')[1])
+end
+
+-- mfs_ptime ino time: names came or went at that time. A later utimens has the last word.
+local function parent_changed(rec, time)
+    local ctime = sub(rec, 81, 92)
+    local newer = later(time, ctime)
+    if has_flag(rec, F_MTIME) then
+        if not newer then
+            return rec
+        end
+        rec = with_flag(rec, F_MTIME, false)
+    end
+    if later(time, sub(rec, 69, 80)) then
+        rec = splice(rec, 68, time)
+    end
+    return newer and splice(rec, 80, time) or rec
+end
+
+redis.register_function{ function_name = 'mfs_ptime', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local rec = get_record(args[1])
+        if rec then
+            put_record(args[1], parent_changed(rec, args[2]))
+        end
+    end }
+
+-- mfs_nlink ino delta time: directories came or went in it; the new record.
+redis.register_function{ function_name = 'mfs_nlink', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local rec = get_record(args[1])
+        if not rec then
+            return fail(errno.ESTALE, 'no inode')
+        end
+        local nlink = record_nlink(rec)
+        if nlink > 0 then
+            nlink = math.max(2, nlink + tonumber(args[2]))
+        end
+        rec = parent_changed(splice(rec, 16, pack('<I4', nlink)), args[3])
+        put_record(args[1], rec)
+        return rec
+    end }
+
+-- mfs_dirbit ino partition: the partition may hold entries of it from now on. '\0' record; '\4'.
+redis.register_function{ function_name = 'mfs_dirbit', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local ino, part = args[1], tonumber(args[2])
+        local rec = get_record(ino)
+        if not rec or record_nlink(rec) == 0 then
+            return fail(errno.ENOENT, 'no directory')
+        end
+        local seal = call('HGET', 'D' .. ino, '')
+        if seal then
+            return '\4' .. seal
+        end
+        local at, bit = 108 + math.floor(part / 8), 2 ^ (part % 8)
+        rec = rec .. string.rep('\0', at + 1 - #rec)
+        local old = byte(rec, at + 1)
+        if old % (2 * bit) < bit then
+            rec = splice(rec, at, char(old + bit))
+            put_record(ino, rec)
+        end
+        return '\0' .. rec
+    end }
+
+-- Has the directory's inode bits of other partitions than this one?
+local function spread(rec, prefix)
+    local own = unpack_('>I2', prefix)
+    for at = 109, #rec do
+        local bits = byte(rec, at)
+        if bits ~= 0 and (at - 109 ~= math.floor(own / 8) or bits ~= 2 ^ (own % 8)) then
+            return true
+        end
+    end
+    return false
+end
+
+local function entomb(ino)
+    local key = 'D' .. ino
+    call('HSET', key, '', TOMBSTONE)
+    call('EXPIRE', key, TOMBSTONE_SECONDS)
+end
+
+-- The inode of a directory that has no name any more goes, or stays for those who have it open.
+local function kill_directory(ino, time)
+    local rec = get_record(ino)
+    if not rec then
+        return
+    end
+    if #rec > 108 then
+        entomb(ino)
+    else
+        call('DEL', 'D' .. ino)
+    end
+    if call('EXISTS', 'O' .. ino) == 0 then
+        call('DEL', 'I' .. ino, 'A' .. ino, 'L' .. ino)
+        return
+    end
+    put_record(ino, splice(splice(rec, 16, '\0\0\0\0'), 80, time))
+    call('SADD', '#orphans', ino)
+end
+
+-- Seals the directory's inode and the shard here. '\5' record: done; '\4'.
+local function seal_home(ino, rec, seal)
+    local key = 'D' .. ino
+    local have = call('HGET', key, '')
+    if have and have ~= seal then
+        return '\4' .. have
+    end
+    if call('HLEN', key) > (have and 1 or 0) then
+        return fail(errno.ENOTEMPTY, 'not empty')
+    end
+    call('HSET', key, '', seal)
+    return '\5' .. rec
+end
+
+-- mfs_rmdir parent name prefix seal time: the first step of rmdir. '\0' ino: removed, as it was
+-- empty and never had entries elsewhere; '\1' ino: its home is elsewhere; '\5' ino record: sealed
+-- here, other shards are to be sealed; '\3'; '\4' ino seal.
+redis.register_function{ function_name = 'mfs_rmdir', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local dir, name, prefix = 'D' .. args[1], args[2], args[3]
+        local entry = call('HGET', dir, name)
+        if not entry then
+            return fail(errno.ENOENT, 'no entry')
+        end
+        if entry_type(entry) ~= S_IFDIR then
+            return fail(errno.ENOTDIR, 'no directory')
+        end
+        if #entry > ENTRY then
+            return '\3' .. entry
+        end
+        local ino = sub(entry, 1, 8)
+        if not home_here(ino, prefix) then
+            return '\1' .. ino
+        end
+        local rec = get_record(ino)
+        if not rec then
+            call('HDEL', dir, name)
+            return fail(errno.ENOENT, 'no inode')
+        end
+        if spread(rec, prefix) then
+            local answer = seal_home(ino, rec, args[4])
+            if type(answer) == 'table' then
+                return answer
+            end
+            return sub(answer, 1, 1) .. ino .. sub(answer, 2)
+        end
+        local seal = call('HGET', 'D' .. ino, '')
+        if seal then
+            return '\4' .. ino .. seal
+        end
+        if call('EXISTS', 'D' .. ino) == 1 then
+            return fail(errno.ENOTEMPTY, 'not empty')
+        end
+        call('HDEL', dir, name)
+        kill_directory(ino, args[5])
+        return '\0' .. ino
+    end }
+
+-- mfs_seal_home ino seal: as above for a directory whose entry is elsewhere. '\5' record; '\4' seal.
+redis.register_function{ function_name = 'mfs_seal_home', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local rec = get_record(args[1])
+        if not rec or record_nlink(rec) == 0 then
+            return fail(errno.ESTALE, 'no inode')
+        end
+        return seal_home(args[1], rec, args[2])
+    end }
+
+-- mfs_seal ino seal: seals another shard. '\0': done; '\4' seal; ENOTEMPTY.
+redis.register_function{ function_name = 'mfs_seal', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local key = 'D' .. args[1]
+        local have = call('HGET', key, '')
+        if have and have ~= args[2] then
+            return '\4' .. have
+        end
+        if call('HLEN', key) > (have and 1 or 0) then
+            return fail(errno.ENOTEMPTY, 'not empty')
+        end
+        call('HSET', key, '', args[2])
+        return '\0'
+    end }
+
+-- mfs_unseal ino seal: takes just that seal away.
+redis.register_function{ function_name = 'mfs_unseal', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local key = 'D' .. args[1]
+        if call('HGET', key, '') == args[2] then
+            call('HDEL', key, '')
+        end
+    end }
+
+-- mfs_tomb ino: the directory is removed, its shard here stays closed for a while.
+redis.register_function{ function_name = 'mfs_tomb', flags = { 'allow-oom' },
+    callback = function(_, args)
+        entomb(args[1])
+    end }
+
+-- mfs_kill ino time
+redis.register_function{ function_name = 'mfs_kill', flags = { 'allow-oom' },
+    callback = function(_, args)
+        kill_directory(args[1], args[2])
+    end }
+
+-- Notes a transaction of which more is to be done than this partition knows.
+local function note_transaction(txn)
+    call('HSET', '#intents', txn, pack('>I8', now()))
+end
+
+-- mfs_rmdir_commit parent name ino txn todo: the moment of rmdir. '\0'; '\3'; EAGAIN when somebody
+-- aborted it; ENOENT when the name means something else by now.
+redis.register_function{ function_name = 'mfs_rmdir_commit', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local dir, name, txn = 'D' .. args[1], args[2], args[4]
+        if call('EXISTS', 'T' .. txn) == 1 then
+            return fail(errno.EAGAIN, 'aborted')
+        end
+        local entry = call('HGET', dir, name)
+        if not entry or sub(entry, 1, 8) ~= args[3] then
+            return fail(errno.ENOENT, 'no entry')
+        end
+        if #entry > ENTRY then
+            return '\3' .. entry
+        end
+        call('HDEL', dir, name)
+        call('SET', 'T' .. txn, 'C\0' .. args[5])
+        note_transaction(txn)
+        return '\0'
+    end }
+
+-- mfs_abort txn: the outcome, which is 'A' unless it is decided already.
+redis.register_function{ function_name = 'mfs_abort', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local key = 'T' .. args[1]
+        local outcome = call('GET', key)
+        if outcome then
+            return outcome
+        end
+        call('SET', key, 'A', 'EX', ABORTED_SECONDS)
+        return 'A'
+    end }
+
+-- mfs_forget txn: everything that it entailed is done.
+redis.register_function{ function_name = 'mfs_forget', flags = { 'allow-oom' },
+    callback = function(_, args)
+        if call('GETRANGE', 'T' .. args[1], 0, 0) == 'C' then
+            call('DEL', 'T' .. args[1])
+        end
+        call('HDEL', '#intents', args[1])
+    end }

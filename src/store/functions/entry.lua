@@ -1,0 +1,146 @@
+-- Names: this partition's shard of a directory is a hash name → entry. Its field '' (no name is
+-- empty) is a seal: while it is there no name can be added. A seal holds the transaction that is
+-- removing the directory (16 bytes) and the partition that decides it (2); a removed directory's
+-- shard is a tombstone for a while, so that nobody adds names by an old copy of its inode.
+--
+-- Answers that are strings begin with a status byte. Those that ask the client to do something first:
+-- '\3' entry: an intent is in the way; '\4' seal: the directory is, or may be, being removed.
+
+-- mfs_lookup parent name prefix: nil, or length of the entry (1 byte), entry, and the inode's record
+-- where this is its home (empty when it is not there any more).
+redis.register_function{ function_name = 'mfs_lookup', flags = { 'no-writes' },
+    callback = function(_, args)
+        local entry = call('HGET', 'D' .. args[1], args[2])
+        if not entry then
+            return false
+        end
+        local ino = sub(entry, 1, 8)
+        if home_here(ino, args[3]) then
+            return char(#entry) .. entry .. (get_record(ino) or '')
+        end
+        return char(#entry) .. entry
+    end }
+
+-- mfs_create parent name prefix type how sid record [xattr value …]; how: 'x' fails on an existing
+-- name, 'o' opens an existing regular file if its home is here. '\0' ino: created (open for sid when
+-- that is not empty); '\1' ino record: existed, open now; '\2' entry: exists, not opened; '\3', '\4'.
+redis.register_function('mfs_create', function(_, args)
+    local dir, name, prefix = 'D' .. args[1], args[2], args[3]
+    local sid = args[6]
+    local found = call('HMGET', dir, '', name)
+    local entry = found[2]
+    if entry then
+        local ino = sub(entry, 1, 8)
+        local rec = home_here(ino, prefix) and get_record(ino)
+        if rec or not home_here(ino, prefix) then
+            if #entry > ENTRY then
+                return '\3' .. entry
+            end
+            if args[5] == 'x' then
+                return fail(errno.EEXIST, 'exists')
+            end
+            if not rec or entry_type(entry) ~= S_IFREG then
+                return '\2' .. entry
+            end
+            call('HINCRBY', 'O' .. ino, sid, 1)
+            return '\1' .. ino .. rec
+        end
+    end
+    if found[1] then
+        return '\4' .. found[1]
+    end
+    local ino = prefix .. pack('>I6', call('INCR', '#seq'))
+    put_record(ino, args[7])
+    call('HSET', dir, name, ino .. args[4])
+    if sid ~= '' then
+        call('HINCRBY', 'O' .. ino, sid, 1)
+    end
+    if args[8] then
+        call('HSET', 'A' .. ino, unpack(args, 8))
+    end
+    return '\0' .. ino
+end)
+
+-- mfs_unlink parent name prefix time stripe_size. '\0' and what unref says: done; '\1' ino: the entry
+-- is gone, the inode's home is elsewhere; '\3'.
+redis.register_function{ function_name = 'mfs_unlink', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local dir, name = 'D' .. args[1], args[2]
+        local entry = call('HGET', dir, name)
+        if not entry then
+            return fail(errno.ENOENT, 'no entry')
+        end
+        if #entry > ENTRY then
+            return '\3' .. entry
+        end
+        if entry_type(entry) == S_IFDIR then
+            return fail(errno.EISDIR, 'a directory')
+        end
+        call('HDEL', dir, name)
+        local ino = sub(entry, 1, 8)
+        if home_here(ino, args[3]) then
+            return '\0' .. unref(ino, args[4], tonumber(args[5]))
+        end
+        return '\1' .. ino
+    end }
+
+-- mfs_drop parent name ino: removes an entry whose inode is gone for good.
+redis.register_function{ function_name = 'mfs_drop', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local dir = 'D' .. args[1]
+        local entry = call('HGET', dir, args[2])
+        if entry and sub(entry, 1, 8) == args[3] then
+            call('HDEL', dir, args[2])
+        end
+    end }
+
+-- Adds a name for an inode that counts it already. '\0'; '\3'; '\4'; EEXIST.
+local function put_entry(parent, name, entry)
+    local dir = 'D' .. parent
+    local found = call('HMGET', dir, '', name)
+    if found[2] and #found[2] > ENTRY then
+        return '\3' .. found[2]
+    end
+    if found[2] then
+        return fail(errno.EEXIST, 'exists')
+    end
+    if found[1] then
+        return '\4' .. found[1]
+    end
+    call('HSET', dir, name, entry)
+    return '\0'
+end
+
+-- mfs_put parent name entry
+redis.register_function('mfs_put', function(_, args)
+    return put_entry(args[1], args[2], args[3])
+end)
+
+-- mfs_link ino time [parent name]: counts one more name and, when it is given (its partition is this
+-- one), adds it. '\0' record; '\3'; '\4'.
+redis.register_function('mfs_link', function(_, args)
+    local ino = args[1]
+    local rec = get_record(ino)
+    if not rec then
+        return fail(errno.ESTALE, 'no inode')
+    end
+    local nlink, kind = record_nlink(rec), record_type(rec)
+    if kind == S_IFDIR then
+        return fail(errno.EPERM, 'a directory')
+    end
+    if nlink == 0 then
+        return fail(errno.ENOENT, 'unlinked')
+    end
+    if nlink >= LINK_MAX then
+        return fail(errno.EMLINK, 'too many links')
+    end
+    if args[3] then
+        local answer = put_entry(args[3], args[4], ino .. char(kind))
+        if answer ~= '\0' then
+            return answer
+        end
+    end
+    rec = splice(splice(rec, 16, pack('<I4', nlink + 1)), 80, args[2])
+    put_record(ino, rec)
+    return '\0' .. rec
+end)

@@ -1,0 +1,265 @@
+-- Inodes at their home: attributes, open files, size.
+
+-- A new mode in the classes of an access ACL: owner, mask (or group when there is no mask), other.
+local ACL_USER_OBJ, ACL_GROUP_OBJ, ACL_MASK, ACL_OTHER = 1, 4, 16, 32
+
+local function chmod_acl(ino, mode)
+    local acl = call('HGET', 'A' .. ino, 'system.posix_acl_access')
+    if not acl then
+        return
+    end
+    local group = ACL_GROUP_OBJ
+    for at = 5, #acl - 7, 8 do
+        if (unpack_('<I2', acl, at)) == ACL_MASK then
+            group = ACL_MASK
+        end
+    end
+    local perm = { [ACL_USER_OBJ] = math.floor(mode / 64) % 8,
+                   [group] = math.floor(mode / 8) % 8, [ACL_OTHER] = mode % 8 }
+    for at = 5, #acl - 7, 8 do
+        local new = perm[(unpack_('<I2', acl, at))]
+        if new then
+            acl = splice(acl, at + 1, pack('<I2', new))
+        end
+    end
+    call('HSET', 'A' .. ino, 'system.posix_acl_access', acl)
+end
+
+-- mfs_setattr ino mask mode uid gid atime mtime ctime; the new record.
+redis.register_function{ function_name = 'mfs_setattr', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local ino, mask = args[1], tonumber(args[2])
+        local rec = get_record(ino)
+        if not rec then
+            return fail(errno.ESTALE, 'no inode')
+        end
+        if mask % 2 >= 1 then
+            local mode = unpack_('<I4', rec, 5)
+            mode = mode - mode % 4096 + tonumber(args[3]) % 4096
+            rec = splice(rec, 4, pack('<I4', mode))
+            if has_flag(rec, F_ACL) then
+                chmod_acl(ino, mode)
+            end
+        end
+        if mask % 4 >= 2 then
+            rec = splice(rec, 8, pack('<I4', tonumber(args[4])))
+        end
+        if mask % 8 >= 4 then
+            rec = splice(rec, 12, pack('<I4', tonumber(args[5])))
+        end
+        if mask % 16 >= 8 then
+            rec = splice(rec, 56, args[6])
+        end
+        if mask % 32 >= 16 then
+            rec = splice(rec, 68, args[7])
+            rec = with_flag(rec, F_MTIME, true)
+        end
+        rec = splice(rec, 80, args[8])
+        put_record(ino, rec)
+        return rec
+    end }
+
+-- mfs_atime ino time: never backwards.
+redis.register_function{ function_name = 'mfs_atime', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local rec = get_record(args[1])
+        if rec and later(args[2], sub(rec, 57, 68)) then
+            put_record(args[1], splice(rec, 56, args[2]))
+        end
+    end }
+
+-- mfs_ctime ino time: never backwards.
+redis.register_function{ function_name = 'mfs_ctime', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local rec = get_record(args[1])
+        if rec and later(args[2], sub(rec, 81, 92)) then
+            put_record(args[1], splice(rec, 80, args[2]))
+        end
+    end }
+
+-- The content as cut to nothing, in a record.
+local function emptied(rec, time)
+    local version = unpack_('<i8', rec, 49)
+    return sub(rec, 1, 24) .. pack('<i8i8i8i8', 0, 0, 0, version + 1) .. sub(rec, 57, 68) .. time ..
+           time .. sub(rec, 93)
+end
+
+-- mfs_open ino sid head [time]: one more opener; with time the content is cut to nothing. The record,
+-- and with it the stored content when the size is at most `head`.
+redis.register_function{ function_name = 'mfs_open', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local ino, head = args[1], tonumber(args[3])
+        local rec = get_record(ino)
+        if not rec then
+            return fail(errno.ESTALE, 'no inode')
+        end
+        call('HINCRBY', 'O' .. ino, args[2], 1)
+        if args[4] then
+            rec = emptied(rec, args[4])
+            call('DEL', stripe0(ino))
+            put_record(ino, rec)
+        elseif head > 0 and (unpack_('<i8', rec, 25)) <= head then
+            return { rec, call('GET', stripe0(ino)) or '' }
+        end
+        return { rec }
+    end }
+
+-- Frees the inode when neither a name nor an opener is left; answers as unref, '\0': it stays.
+local function free_if_idle(ino, stripe_size)
+    if (call('GETRANGE', 'I' .. ino, 16, 19)) ~= '\0\0\0\0' or call('EXISTS', 'O' .. ino) == 1 then
+        return '\0'
+    end
+    call('SREM', '#orphans', ino)
+    return free_inode(ino, get_record(ino), stripe_size)
+end
+
+-- mfs_close ino sid stripe_size: one opener less; answers as unref.
+redis.register_function{ function_name = 'mfs_close', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local key = 'O' .. args[1]
+        if call('HINCRBY', key, args[2], -1) > 0 then
+            return '\0'
+        end
+        call('HDEL', key, args[2])
+        return free_if_idle(args[1], tonumber(args[3]))
+    end }
+
+-- mfs_disown ino stripe_size sid …: these sessions are dead; answers as unref.
+redis.register_function{ function_name = 'mfs_disown', flags = { 'allow-oom' },
+    callback = function(_, args)
+        for i = 3, #args do
+            call('HDEL', 'O' .. args[1], args[i])
+        end
+        return free_if_idle(args[1], tonumber(args[2]))
+    end }
+
+-- Writes parts (args from `first` on: offset, bytes, …) into a string value; its old and new length.
+-- Only a value made at its final length is as small as can be, so that is done where it is cheap.
+local REBUILD_MAX = 65536
+
+local function write_parts(key, args, first)
+    local last = 0
+    for i = first, #args, 2 do
+        last = math.max(last, tonumber(args[i]) + #args[i + 1])
+    end
+    local old = call('STRLEN', key)
+    if old == 0 and #args == first + 1 and args[first] == '0' then
+        call('SET', key, args[first + 1])
+        return 0, last
+    end
+    if last > old then
+        if old > 0 and last <= REBUILD_MAX then
+            call('SET', key, call('GET', key) .. string.rep('\0', last - old))
+        elseif old == 0 then
+            call('SETRANGE', key, last - 1, '\0')
+        end
+    end
+    for i = first, #args, 2 do
+        call('SETRANGE', key, args[i], args[i + 1])
+    end
+    return old, math.max(old, last)
+end
+
+-- The record with its content grown: size and end of data at least `last`, one version on.
+local function grown(rec, last, keep_size, alloc, time)
+    local size, data_end, old_alloc, version = unpack_('<i8i8i8i8', rec, 25)
+    if last > size and not keep_size then
+        size = last
+    end
+    data_end = math.max(data_end, last)
+    rec = sub(rec, 1, 24) .. pack('<i8i8i8i8', size, data_end, old_alloc + alloc, version + 1) ..
+          sub(rec, 57, 68) .. time .. time .. sub(rec, 93)
+    return rec
+end
+
+-- mfs_commit ino time end keep_size alloc [off bytes …]; the new record. Without bytes nothing grows
+-- in memory, so mfs_commit0 is allowed when memory is full.
+local function commit(_, args)
+    local ino = args[1]
+    local rec = get_record(ino)
+    if not rec then
+        return fail(errno.ESTALE, 'no inode')
+    end
+    local alloc = tonumber(args[5])
+    if args[6] then
+        local old, new = write_parts(stripe0(ino), args, 6)
+        alloc = alloc + new - old
+    end
+    rec = grown(rec, tonumber(args[3]), args[4] == '1', alloc, args[2])
+    put_record(ino, rec)
+    return rec
+end
+
+redis.register_function('mfs_commit', commit)
+redis.register_function{ function_name = 'mfs_commit0', flags = { 'allow-oom' }, callback = commit }
+
+-- Cuts a string value to `keep` bytes; its old and new length.
+local function cut(key, keep)
+    local old = call('STRLEN', key)
+    if keep == 0 then
+        call('DEL', key)
+        return old, 0
+    end
+    if old > keep then
+        call('SET', key, call('GETRANGE', key, 0, keep - 1))
+        return old, keep
+    end
+    return old, old
+end
+
+-- mfs_truncate ino time size alloc stripe_size; the new record.
+redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local ino, new = args[1], tonumber(args[3])
+        local rec = get_record(ino)
+        if not rec then
+            return fail(errno.ESTALE, 'no inode')
+        end
+        local size, data_end, alloc, version = unpack_('<i8i8i8i8', rec, 25)
+        alloc = alloc + tonumber(args[4])
+        if new < tonumber(args[5]) then
+            local before, after = cut(stripe0(ino), new)
+            alloc = alloc - (before - after)
+        end
+        data_end = math.min(data_end, new)
+        if new == 0 then
+            alloc = 0
+        end
+        rec = sub(rec, 1, 24) .. pack('<i8i8i8i8', new, data_end, alloc, version + 1) ..
+              sub(rec, 57, 68) .. args[2] .. args[2] .. sub(rec, 93)
+        put_record(ino, rec)
+        return rec
+    end }
+
+-- mfs_append ino time len stripe_size [bytes]: takes the next len bytes of the file; the new record,
+-- and behind it '1' when the bytes were given, fit into stripe 0 and are stored.
+redis.register_function('mfs_append', function(_, args)
+    local ino, len = args[1], tonumber(args[3])
+    local rec = get_record(ino)
+    if not rec then
+        return fail(errno.ESTALE, 'no inode')
+    end
+    local size = unpack_('<i8', rec, 25)
+    local last, stored, alloc = size + len, '0', 0
+    if args[5] and last <= tonumber(args[4]) then
+        local old, new = write_parts(stripe0(ino), { tostring(size), args[5] }, 1)
+        alloc, stored = new - old, '1'
+    end
+    rec = grown(rec, last, false, alloc, args[2])
+    put_record(ino, rec)
+    return rec .. stored
+end)
+
+-- mfs_unappend ino time off len: gives them back when they are still the last ones.
+redis.register_function{ function_name = 'mfs_unappend', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local rec = get_record(args[1])
+        local off, len = tonumber(args[3]), tonumber(args[4])
+        if not rec or (unpack_('<i8', rec, 25)) ~= off + len then
+            return
+        end
+        local version = unpack_('<i8', rec, 49)
+        rec = splice(rec, 24, pack('<i8', off))
+        rec = splice(rec, 48, pack('<i8', version + 1))
+        put_record(args[1], splice(splice(rec, 68, args[2]), 80, args[2]))
+    end }

@@ -1,0 +1,133 @@
+-- Inode records. The layout (meta/record.h has the same in C), little-endian:
+--    0 u8 format = 1   1 u8 flags   2 u16 0       4 u32 mode    8 u32 uid     12 u32 gid
+--   16 u32 nlink      20 u32 rdev  24 i64 size   32 i64 end of data            40 i64 stored bytes
+--   48 i64 version    56 atime     68 mtime      80 ctime      92 tail
+-- A time is i64 seconds and u32 nanoseconds, 12 bytes that travel as they are. The tail: a
+-- directory's parent (8 bytes), generation of its last move (8 bytes, big-endian), bitmap of the
+-- partitions that hold entries; a symlink's target.
+
+local call = redis.call
+local sub, byte, char = string.sub, string.byte, string.char
+local pack, unpack_ = struct.pack, struct.unpack
+
+errno.EPERM = 1
+errno.EAGAIN = 11
+errno.EACCES = 13
+errno.ENOTDIR = 20
+errno.EISDIR = 21
+errno.EMLINK = 31
+errno.ENOTEMPTY = 39
+errno.ENODATA = 61
+errno.ESTALE = 116
+
+-- Inode flags.
+local F_XATTR, F_ACL, F_DEFACL, F_MTIME = 1, 2, 4, 32
+local S_IFREG, S_IFDIR = 8, 4 -- mode / 4096: what an entry calls its type
+
+local LINK_MAX = 65000
+local TOMBSTONE = 'X'
+local TOMBSTONE_SECONDS = 120
+
+local function stripe0(ino)
+    return 'S' .. ino .. '\0\0\0\0'
+end
+
+-- Replaces the bytes behind the first `at`.
+local function splice(rec, at, bytes)
+    return sub(rec, 1, at) .. bytes .. sub(rec, at + #bytes + 1)
+end
+
+local function get_record(ino)
+    return call('GET', 'I' .. ino)
+end
+
+local function put_record(ino, rec)
+    call('SET', 'I' .. ino, rec)
+end
+
+local function record_type(rec)
+    return math.floor(unpack_('<I4', rec, 5) / 4096)
+end
+
+local function record_nlink(rec)
+    return (unpack_('<I4', rec, 17))
+end
+
+local function has_flag(rec, flag)
+    return byte(rec, 2) % (2 * flag) >= flag
+end
+
+local function with_flag(rec, flag, on)
+    local flags = byte(rec, 2)
+    local has = flags % (2 * flag) >= flag
+    if has == on then
+        return rec
+    end
+    return splice(rec, 1, char(on and flags + flag or flags - flag))
+end
+
+-- Is time a (12 bytes) after b?
+local function later(a, b)
+    local as, an = unpack_('<i8I4', a)
+    local bs, bn = unpack_('<i8I4', b)
+    return as > bs or (as == bs and an > bn)
+end
+
+local function home_here(ino, prefix)
+    return sub(ino, 1, 2) == prefix
+end
+
+-- An entry: ino (8), type (1), and while a rename across partitions is under way its intent:
+-- transaction (16), partition that decides (2, big-endian).
+local ENTRY = 9
+
+local function entry_type(entry)
+    return byte(entry, ENTRY)
+end
+
+-- Removes an inode and all that is kept with it. Stripes 1 … are the client's to delete; when there
+-- can be any they are noted in #reap. Answers '\1' and the end of data then, else '\2'.
+local function free_inode(ino, rec, stripe_size)
+    call('DEL', 'I' .. ino, stripe0(ino), 'A' .. ino, 'O' .. ino, 'L' .. ino)
+    local data_end = sub(rec, 33, 40)
+    if (unpack_('<i8', data_end)) > stripe_size then
+        call('HSET', '#reap', ino, data_end)
+        return '\1' .. data_end
+    end
+    return '\2'
+end
+
+-- One name less. '\0': the inode stays; '\1' …, '\2': it is freed (above); '\3': it was not there.
+local function unref(ino, time, stripe_size)
+    local rec = get_record(ino)
+    if not rec then
+        return '\3'
+    end
+    local nlink = record_nlink(rec)
+    if nlink <= 1 and call('EXISTS', 'O' .. ino) == 0 then
+        return free_inode(ino, rec, stripe_size)
+    end
+    if nlink > 0 then
+        nlink = nlink - 1
+    end
+    if nlink == 0 then
+        call('SADD', '#orphans', ino)
+    end
+    rec = splice(rec, 16, pack('<I4', nlink))
+    put_record(ino, splice(rec, 80, time))
+    return '\0'
+end
+
+-- mfs_unref ino time stripe_size
+redis.register_function{ function_name = 'mfs_unref', flags = { 'allow-oom' },
+    callback = function(_, args)
+        return unref(args[1], args[2], tonumber(args[3]))
+    end }
+
+make_root = function(sec, nsec)
+    local time = pack('<i8I4', tonumber(sec), tonumber(nsec))
+    local ino = '\0\0\0\0\0\0\0\1'
+    put_record(ino, pack('<BBI2I4I4I4I4I4i8i8i8i8', 1, 0, 0, 4 * 4096 + 1023, 0, 0, 2, 0, 0, 0, 0, 1)
+                    .. time .. time .. time .. ino .. '\0\0\0\0\0\0\0\0')
+    call('SET', '#seq', '1')
+end

@@ -1,0 +1,208 @@
+-- rename. Within one partition it is one step; across partitions an intent goes into the source
+-- entry (begin), the target's partition decides (commit), the source entry follows (settle). See
+-- docs/METADATA.md. Answers are arrays that begin with a status:
+--   0 done   3 which entry: an intent is in the way of the source (1) or target (2)
+--   4 seal: the new parent is, or may be, being removed
+--   7: a directory changes its parent, for which the caller has to hold the lock on moves
+--   8 entry: the target is a directory that has to be sealed first
+
+local NOREPLACE, EXCHANGE = 1, 2
+
+-- May `source` take the place of `target` (nil: nothing there)? nil: yes, otherwise the answer.
+-- The caller holds the lock on moves if `locked`, and has sealed the directory `sealed`.
+local function rename_refused(source, target, flags, same_parent, locked, sealed)
+    local source_dir = entry_type(source) == S_IFDIR
+    local target_dir = target and entry_type(target) == S_IFDIR
+    if flags == EXCHANGE and not target then
+        return fail(errno.ENOENT, 'no target')
+    end
+    if flags == NOREPLACE and target then
+        return fail(errno.EEXIST, 'exists')
+    end
+    if target and sub(target, 1, 8) == sub(source, 1, 8) then
+        return { 0, source, target, 'same' }
+    end
+    if target and flags ~= EXCHANGE then
+        if source_dir and not target_dir then
+            return fail(errno.ENOTDIR, 'target is no directory')
+        end
+        if target_dir and not source_dir then
+            return fail(errno.EISDIR, 'target is a directory')
+        end
+    end
+    if not same_parent and not locked and
+       (source_dir or (flags == EXCHANGE and target_dir)) then
+        return { 7, source, target or '' }
+    end
+    if target_dir and flags ~= EXCHANGE and sealed ~= sub(target, 1, 8) then
+        return { 8, target }
+    end
+end
+
+-- Takes one name from the inode that was replaced, if its home is here; what unref says, or ''.
+local function replaced(target, flags, prefix, time, stripe_size)
+    if not target or flags == EXCHANGE or entry_type(target) == S_IFDIR or
+       not home_here(target, prefix) then
+        return ''
+    end
+    return unref(sub(target, 1, 8), time, stripe_size)
+end
+
+local function touch_ctime(entry, prefix, time)
+    if not home_here(entry, prefix) then
+        return
+    end
+    local ino = sub(entry, 1, 8)
+    local rec = get_record(ino)
+    if rec then
+        put_record(ino, splice(rec, 80, time))
+    end
+end
+
+-- mfs_rename parent name new_parent new_name prefix time stripe_size flags txn locked sealed todo
+-- { 0, source entry, target entry or '', what unref said or '' or 'same' }
+redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local from, name, to, new_name = 'D' .. args[1], args[2], 'D' .. args[3], args[4]
+        local prefix, time, flags, txn = args[5], args[6], tonumber(args[8]), args[9]
+        local source = call('HGET', from, name)
+        if not source then
+            return fail(errno.ENOENT, 'no entry')
+        end
+        local found = call('HMGET', to, '', new_name)
+        local seal, target = found[1], found[2]
+        if #source > ENTRY then
+            return { 3, 1, source }
+        end
+        if target and #target > ENTRY then
+            return { 3, 2, target }
+        end
+        local locked = args[10] == '1'
+        local refused = rename_refused(source, target, flags, args[1] == args[3], locked, args[11])
+        if refused then
+            return refused
+        end
+        if seal and not target then
+            return { 4, seal }
+        end
+        if locked or args[11] ~= '' then
+            if call('EXISTS', 'T' .. txn) == 1 then
+                return fail(errno.EAGAIN, 'aborted')
+            end
+            call('SET', 'T' .. txn, 'C\0' .. args[12])
+            note_transaction(txn)
+        end
+        call('HSET', to, new_name, source)
+        if flags == EXCHANGE then
+            call('HSET', from, name, target)
+            touch_ctime(target, prefix, time)
+        else
+            call('HDEL', from, name)
+        end
+        touch_ctime(source, prefix, time)
+        return { 0, source, target or '',
+                 replaced(target, flags, prefix, time, tonumber(args[7])) }
+    end }
+
+-- mfs_rename_begin parent name txn decider locked: { 0, entry }
+redis.register_function{ function_name = 'mfs_rename_begin', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local dir, name, txn = 'D' .. args[1], args[2], args[3]
+        local entry = call('HGET', dir, name)
+        if not entry then
+            return fail(errno.ENOENT, 'no entry')
+        end
+        if #entry > ENTRY then
+            return { 3, 1, entry }
+        end
+        if args[5] ~= '1' and entry_type(entry) == S_IFDIR then
+            return { 7, entry, '' }
+        end
+        call('HSET', dir, name, entry .. txn .. args[4])
+        call('HSET', '#intents', txn, pack('>I8', now()) .. args[1] .. name)
+        return { 0, entry }
+    end }
+
+-- mfs_rename_commit new_parent new_name entry prefix time stripe_size flags txn same_parent locked
+-- sealed todo: as mfs_rename.
+redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local to, new_name, source, prefix, time = 'D' .. args[1], args[2], args[3], args[4], args[5]
+        local flags, txn = tonumber(args[7]), args[8]
+        if call('EXISTS', 'T' .. txn) == 1 then
+            return fail(errno.EAGAIN, 'aborted')
+        end
+        local found = call('HMGET', to, '', new_name)
+        local seal, target = found[1], found[2]
+        if target and #target > ENTRY then
+            return { 3, 2, target }
+        end
+        local locked = args[10] == '1'
+        local refused = rename_refused(source, target, flags, args[9] == '1', locked, args[11])
+        if refused then
+            return refused
+        end
+        if seal and not target then
+            return { 4, seal }
+        end
+        local becomes = flags == EXCHANGE and target or ''
+        call('SET', 'T' .. txn, 'C' .. char(#becomes) .. becomes .. args[12])
+        if locked or args[11] ~= '' then
+            note_transaction(txn)
+        end
+        call('HSET', to, new_name, source)
+        touch_ctime(source, prefix, time)
+        if flags == EXCHANGE then
+            touch_ctime(target, prefix, time)
+        end
+        return { 0, source, target or '',
+                 replaced(target, flags, prefix, time, tonumber(args[6])) }
+    end }
+
+-- mfs_settle parent name txn entry: the source entry becomes that ('' for gone), if the intent is
+-- still there.
+redis.register_function{ function_name = 'mfs_settle', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local dir, name, txn = 'D' .. args[1], args[2], args[3]
+        local entry = call('HGET', dir, name)
+        if entry and sub(entry, ENTRY + 1, ENTRY + 16) == txn then
+            if args[4] == '' then
+                call('HDEL', dir, name)
+            else
+                call('HSET', dir, name, args[4])
+            end
+        end
+        call('HDEL', '#intents', txn)
+    end }
+
+-- mfs_reparent ino parent generation time: the directory's parent since its move of that generation.
+redis.register_function{ function_name = 'mfs_reparent', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local rec = get_record(args[1])
+        if rec and (unpack_('>I8', args[3])) > (unpack_('>I8', rec, 101)) then
+            rec = splice(rec, 92, args[2] .. args[3])
+            put_record(args[1], splice(rec, 80, args[4]))
+        end
+    end }
+
+-- The lock on moves, on partition 0: whose transaction has it, which partition decides that, since
+-- when (seconds).
+
+-- mfs_move_lock txn decider: { 0, generation } or, when another has it, { 1, txn, decider, age }
+redis.register_function{ function_name = 'mfs_move_lock', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local held = call('GET', '#moving')
+        if held then
+            return { 1, sub(held, 1, 16), sub(held, 17, 18), now() - (unpack_('>I8', held, 19)) }
+        end
+        call('SET', '#moving', args[1] .. args[2] .. pack('>I8', now()))
+        return { 0, call('INCR', '#moves') }
+    end }
+
+-- mfs_move_unlock txn
+redis.register_function{ function_name = 'mfs_move_unlock', flags = { 'allow-oom' },
+    callback = function(_, args)
+        if call('GETRANGE', '#moving', 0, 15) == args[1] then
+            call('DEL', '#moving')
+        end
+    end }

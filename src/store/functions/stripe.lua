@@ -1,0 +1,27 @@
+-- Content of one stripe, a string value that ends at its last byte that may not be zero.
+
+-- mfs_sput key off bytes [off bytes …]; old and new length.
+redis.register_function('mfs_sput', function(_, args)
+    return { write_parts(args[1], args, 2) }
+end)
+
+-- mfs_strim key keep; old and new length.
+redis.register_function{ function_name = 'mfs_strim', flags = { 'allow-oom' },
+    callback = function(_, args)
+        return { cut(args[1], tonumber(args[2])) }
+    end }
+
+-- mfs_szero key off len; old and new length.
+redis.register_function{ function_name = 'mfs_szero', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local key, off, len = args[1], tonumber(args[2]), tonumber(args[3])
+        local old = call('STRLEN', key)
+        if off >= old then
+            return { old, old }
+        end
+        if off + len >= old then
+            return { cut(key, off) }
+        end
+        call('SETRANGE', key, off, string.rep('\0', len))
+        return { old, old }
+    end }
