@@ -7,14 +7,14 @@ local LOOK = 64 -- things of each kind in one round
 -- name, … } of #intents, the lock on moves or '' }.
 redis.register_function{ function_name = 'mfs_chores', flags = { 'allow-oom' },
     callback = function(_, args)
-        if not call('SET', '#chores', '1', 'PX', args[1], 'NX') then
+        if not redis.call('SET', '#chores', '1', 'PX', args[1], 'NX') then
             return false
         end
         local orphans = {}
-        for _, ino in ipairs(call('SRANDMEMBER', '#orphans', LOOK)) do
+        for _, ino in ipairs(redis.call('SRANDMEMBER', '#orphans', LOOK)) do
             orphans[#orphans + 1] = ino
-            orphans[#orphans + 1] = call('HKEYS', 'O' .. ino)
+            orphans[#orphans + 1] = redis.call('HKEYS', 'O' .. ino)
         end
-        return { now(), call('HRANDFIELD', '#reap', LOOK, 'WITHVALUES'), orphans,
-                 call('HRANDFIELD', '#intents', LOOK, 'WITHVALUES'), call('GET', '#moving') or '' }
+        return { now(), redis.call('HRANDFIELD', '#reap', LOOK, 'WITHVALUES'), orphans,
+                 redis.call('HRANDFIELD', '#intents', LOOK, 'WITHVALUES'), redis.call('GET', '#moving') or '' }
     end }

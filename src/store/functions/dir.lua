@@ -6,7 +6,7 @@
 local ABORTED_SECONDS = 600
 
 local function now()
-    return tonumber(call('TIME')[1])
+    return tonumber(redis.call('TIME')[1])
 end
 
 -- mfs_ptime ino time: names came or went at that time. A later utimens has the last word.
@@ -57,7 +57,7 @@ redis.register_function{ function_name = 'mfs_dirbit', flags = { 'allow-oom' },
         if not rec or record_nlink(rec) == 0 then
             return fail(errno.ENOENT, 'no directory')
         end
-        local seal = call('HGET', 'D' .. ino, '')
+        local seal = redis.call('HGET', 'D' .. ino, '')
         if seal then
             return '\4' .. seal
         end
@@ -85,8 +85,8 @@ end
 
 local function entomb(ino)
     local key = 'D' .. ino
-    call('HSET', key, '', TOMBSTONE)
-    call('EXPIRE', key, TOMBSTONE_SECONDS)
+    redis.call('HSET', key, '', TOMBSTONE)
+    redis.call('EXPIRE', key, TOMBSTONE_SECONDS)
 end
 
 -- The inode of a directory that has no name any more goes, or stays for those who have it open.
@@ -98,27 +98,27 @@ local function kill_directory(ino, time)
     if #rec > 108 then
         entomb(ino)
     else
-        call('DEL', 'D' .. ino)
+        redis.call('DEL', 'D' .. ino)
     end
-    if call('EXISTS', 'O' .. ino) == 0 then
-        call('DEL', 'I' .. ino, 'A' .. ino, 'L' .. ino)
+    if redis.call('EXISTS', 'O' .. ino) == 0 then
+        redis.call('DEL', 'I' .. ino, 'A' .. ino, 'L' .. ino)
         return
     end
     put_record(ino, splice(splice(rec, 16, '\0\0\0\0'), 80, time))
-    call('SADD', '#orphans', ino)
+    redis.call('SADD', '#orphans', ino)
 end
 
 -- Seals the directory's inode and the shard here. '\5' record: done; '\4'.
 local function seal_home(ino, rec, seal)
     local key = 'D' .. ino
-    local have = call('HGET', key, '')
+    local have = redis.call('HGET', key, '')
     if have and have ~= seal then
         return '\4' .. have
     end
-    if call('HLEN', key) > (have and 1 or 0) then
+    if redis.call('HLEN', key) > (have and 1 or 0) then
         return fail(errno.ENOTEMPTY, 'not empty')
     end
-    call('HSET', key, '', seal)
+    redis.call('HSET', key, '', seal)
     return '\5' .. rec
 end
 
@@ -128,7 +128,7 @@ end
 redis.register_function{ function_name = 'mfs_rmdir', flags = { 'allow-oom' },
     callback = function(_, args)
         local dir, name, prefix = 'D' .. args[1], args[2], args[3]
-        local entry = call('HGET', dir, name)
+        local entry = redis.call('HGET', dir, name)
         if not entry then
             return fail(errno.ENOENT, 'no entry')
         end
@@ -144,7 +144,7 @@ redis.register_function{ function_name = 'mfs_rmdir', flags = { 'allow-oom' },
         end
         local rec = get_record(ino)
         if not rec then
-            call('HDEL', dir, name)
+            redis.call('HDEL', dir, name)
             return fail(errno.ENOENT, 'no inode')
         end
         if spread(rec, prefix) then
@@ -154,14 +154,14 @@ redis.register_function{ function_name = 'mfs_rmdir', flags = { 'allow-oom' },
             end
             return sub(answer, 1, 1) .. ino .. sub(answer, 2)
         end
-        local seal = call('HGET', 'D' .. ino, '')
+        local seal = redis.call('HGET', 'D' .. ino, '')
         if seal then
             return '\4' .. ino .. seal
         end
-        if call('EXISTS', 'D' .. ino) == 1 then
+        if redis.call('EXISTS', 'D' .. ino) == 1 then
             return fail(errno.ENOTEMPTY, 'not empty')
         end
-        call('HDEL', dir, name)
+        redis.call('HDEL', dir, name)
         kill_directory(ino, args[5])
         return '\0' .. ino
     end }
@@ -180,14 +180,14 @@ redis.register_function{ function_name = 'mfs_seal_home', flags = { 'allow-oom' 
 redis.register_function{ function_name = 'mfs_seal', flags = { 'allow-oom' },
     callback = function(_, args)
         local key = 'D' .. args[1]
-        local have = call('HGET', key, '')
+        local have = redis.call('HGET', key, '')
         if have and have ~= args[2] then
             return '\4' .. have
         end
-        if call('HLEN', key) > (have and 1 or 0) then
+        if redis.call('HLEN', key) > (have and 1 or 0) then
             return fail(errno.ENOTEMPTY, 'not empty')
         end
-        call('HSET', key, '', args[2])
+        redis.call('HSET', key, '', args[2])
         return '\0'
     end }
 
@@ -195,8 +195,8 @@ redis.register_function{ function_name = 'mfs_seal', flags = { 'allow-oom' },
 redis.register_function{ function_name = 'mfs_unseal', flags = { 'allow-oom' },
     callback = function(_, args)
         local key = 'D' .. args[1]
-        if call('HGET', key, '') == args[2] then
-            call('HDEL', key, '')
+        if redis.call('HGET', key, '') == args[2] then
+            redis.call('HDEL', key, '')
         end
     end }
 
@@ -214,7 +214,7 @@ redis.register_function{ function_name = 'mfs_kill', flags = { 'allow-oom' },
 
 -- Notes a transaction of which more is to be done than this partition knows.
 local function note_transaction(txn)
-    call('HSET', '#intents', txn, pack('>I8', now()))
+    redis.call('HSET', '#intents', txn, pack('>I8', now()))
 end
 
 -- mfs_rmdir_commit parent name ino txn todo: the moment of rmdir. '\0'; '\3'; EAGAIN when somebody
@@ -222,18 +222,18 @@ end
 redis.register_function{ function_name = 'mfs_rmdir_commit', flags = { 'allow-oom' },
     callback = function(_, args)
         local dir, name, txn = 'D' .. args[1], args[2], args[4]
-        if call('EXISTS', 'T' .. txn) == 1 then
+        if redis.call('EXISTS', 'T' .. txn) == 1 then
             return fail(errno.EAGAIN, 'aborted')
         end
-        local entry = call('HGET', dir, name)
+        local entry = redis.call('HGET', dir, name)
         if not entry or sub(entry, 1, 8) ~= args[3] then
             return fail(errno.ENOENT, 'no entry')
         end
         if #entry > ENTRY then
             return '\3' .. entry
         end
-        call('HDEL', dir, name)
-        call('SET', 'T' .. txn, 'C\0' .. args[5])
+        redis.call('HDEL', dir, name)
+        redis.call('SET', 'T' .. txn, 'C\0' .. args[5])
         note_transaction(txn)
         return '\0'
     end }
@@ -242,19 +242,19 @@ redis.register_function{ function_name = 'mfs_rmdir_commit', flags = { 'allow-oo
 redis.register_function{ function_name = 'mfs_abort', flags = { 'allow-oom' },
     callback = function(_, args)
         local key = 'T' .. args[1]
-        local outcome = call('GET', key)
+        local outcome = redis.call('GET', key)
         if outcome then
             return outcome
         end
-        call('SET', key, 'A', 'EX', ABORTED_SECONDS)
+        redis.call('SET', key, 'A', 'EX', ABORTED_SECONDS)
         return 'A'
     end }
 
 -- mfs_forget txn: everything that it entailed is done.
 redis.register_function{ function_name = 'mfs_forget', flags = { 'allow-oom' },
     callback = function(_, args)
-        if call('GETRANGE', 'T' .. args[1], 0, 0) == 'C' then
-            call('DEL', 'T' .. args[1])
+        if redis.call('GETRANGE', 'T' .. args[1], 0, 0) == 'C' then
+            redis.call('DEL', 'T' .. args[1])
         end
-        call('HDEL', '#intents', args[1])
+        redis.call('HDEL', '#intents', args[1])
     end }

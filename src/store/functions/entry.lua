@@ -10,7 +10,7 @@
 -- where this is its home (empty when it is not there any more).
 redis.register_function{ function_name = 'mfs_lookup', flags = { 'no-writes' },
     callback = function(_, args)
-        local entry = call('HGET', 'D' .. args[1], args[2])
+        local entry = redis.call('HGET', 'D' .. args[1], args[2])
         if not entry then
             return false
         end
@@ -27,7 +27,7 @@ redis.register_function{ function_name = 'mfs_lookup', flags = { 'no-writes' },
 redis.register_function('mfs_create', function(_, args)
     local dir, name, prefix = 'D' .. args[1], args[2], args[3]
     local sid = args[6]
-    local found = call('HMGET', dir, '', name)
+    local found = redis.call('HMGET', dir, '', name)
     local entry = found[2]
     if entry then
         local ino = sub(entry, 1, 8)
@@ -42,21 +42,21 @@ redis.register_function('mfs_create', function(_, args)
             if not rec or entry_type(entry) ~= S_IFREG then
                 return '\2' .. entry
             end
-            call('HINCRBY', 'O' .. ino, sid, 1)
+            redis.call('HINCRBY', 'O' .. ino, sid, 1)
             return '\1' .. ino .. rec
         end
     end
     if found[1] then
         return '\4' .. found[1]
     end
-    local ino = prefix .. pack('>I6', call('INCR', '#seq'))
+    local ino = prefix .. pack('>I6', redis.call('INCR', '#seq'))
     put_record(ino, args[7])
-    call('HSET', dir, name, ino .. args[4])
+    redis.call('HSET', dir, name, ino .. args[4])
     if sid ~= '' then
-        call('HINCRBY', 'O' .. ino, sid, 1)
+        redis.call('HINCRBY', 'O' .. ino, sid, 1)
     end
     if args[8] then
-        call('HSET', 'A' .. ino, unpack(args, 8))
+        redis.call('HSET', 'A' .. ino, unpack(args, 8))
     end
     return '\0' .. ino
 end)
@@ -66,7 +66,7 @@ end)
 redis.register_function{ function_name = 'mfs_unlink', flags = { 'allow-oom' },
     callback = function(_, args)
         local dir, name = 'D' .. args[1], args[2]
-        local entry = call('HGET', dir, name)
+        local entry = redis.call('HGET', dir, name)
         if not entry then
             return fail(errno.ENOENT, 'no entry')
         end
@@ -76,7 +76,7 @@ redis.register_function{ function_name = 'mfs_unlink', flags = { 'allow-oom' },
         if entry_type(entry) == S_IFDIR then
             return fail(errno.EISDIR, 'a directory')
         end
-        call('HDEL', dir, name)
+        redis.call('HDEL', dir, name)
         local ino = sub(entry, 1, 8)
         if home_here(ino, args[3]) then
             return '\0' .. unref(ino, args[4], tonumber(args[5]))
@@ -88,16 +88,16 @@ redis.register_function{ function_name = 'mfs_unlink', flags = { 'allow-oom' },
 redis.register_function{ function_name = 'mfs_drop', flags = { 'allow-oom' },
     callback = function(_, args)
         local dir = 'D' .. args[1]
-        local entry = call('HGET', dir, args[2])
+        local entry = redis.call('HGET', dir, args[2])
         if entry and sub(entry, 1, 8) == args[3] then
-            call('HDEL', dir, args[2])
+            redis.call('HDEL', dir, args[2])
         end
     end }
 
 -- Adds a name for an inode that counts it already. '\0'; '\3'; '\4'; EEXIST.
 local function put_entry(parent, name, entry)
     local dir = 'D' .. parent
-    local found = call('HMGET', dir, '', name)
+    local found = redis.call('HMGET', dir, '', name)
     if found[2] and #found[2] > ENTRY then
         return '\3' .. found[2]
     end
@@ -107,7 +107,7 @@ local function put_entry(parent, name, entry)
     if found[1] then
         return '\4' .. found[1]
     end
-    call('HSET', dir, name, entry)
+    redis.call('HSET', dir, name, entry)
     return '\0'
 end
 

@@ -4,7 +4,7 @@
 local ACL_USER_OBJ, ACL_GROUP_OBJ, ACL_MASK, ACL_OTHER = 1, 4, 16, 32
 
 local function chmod_acl(ino, mode)
-    local acl = call('HGET', 'A' .. ino, 'system.posix_acl_access')
+    local acl = redis.call('HGET', 'A' .. ino, 'system.posix_acl_access')
     if not acl then
         return
     end
@@ -22,7 +22,7 @@ local function chmod_acl(ino, mode)
             acl = splice(acl, at + 1, pack('<I2', new))
         end
     end
-    call('HSET', 'A' .. ino, 'system.posix_acl_access', acl)
+    redis.call('HSET', 'A' .. ino, 'system.posix_acl_access', acl)
 end
 
 -- mfs_setattr ino mask mode uid gid atime mtime ctime; the new record.
@@ -93,23 +93,23 @@ redis.register_function{ function_name = 'mfs_open', flags = { 'allow-oom' },
         if not rec then
             return fail(errno.ESTALE, 'no inode')
         end
-        call('HINCRBY', 'O' .. ino, args[2], 1)
+        redis.call('HINCRBY', 'O' .. ino, args[2], 1)
         if args[4] then
             rec = emptied(rec, args[4])
-            call('DEL', stripe0(ino))
+            redis.call('DEL', stripe0(ino))
             put_record(ino, rec)
         elseif head > 0 and (unpack_('<i8', rec, 25)) <= head then
-            return { rec, call('GET', stripe0(ino)) or '' }
+            return { rec, redis.call('GET', stripe0(ino)) or '' }
         end
         return { rec }
     end }
 
 -- Frees the inode when neither a name nor an opener is left; answers as unref, '\0': it stays.
 local function free_if_idle(ino, stripe_size)
-    if (call('GETRANGE', 'I' .. ino, 16, 19)) ~= '\0\0\0\0' or call('EXISTS', 'O' .. ino) == 1 then
+    if (redis.call('GETRANGE', 'I' .. ino, 16, 19)) ~= '\0\0\0\0' or redis.call('EXISTS', 'O' .. ino) == 1 then
         return '\0'
     end
-    call('SREM', '#orphans', ino)
+    redis.call('SREM', '#orphans', ino)
     return free_inode(ino, get_record(ino), stripe_size)
 end
 
@@ -117,10 +117,10 @@ end
 redis.register_function{ function_name = 'mfs_close', flags = { 'allow-oom' },
     callback = function(_, args)
         local key = 'O' .. args[1]
-        if call('HINCRBY', key, args[2], -1) > 0 then
+        if redis.call('HINCRBY', key, args[2], -1) > 0 then
             return '\0'
         end
-        call('HDEL', key, args[2])
+        redis.call('HDEL', key, args[2])
         return free_if_idle(args[1], tonumber(args[3]))
     end }
 
@@ -128,7 +128,7 @@ redis.register_function{ function_name = 'mfs_close', flags = { 'allow-oom' },
 redis.register_function{ function_name = 'mfs_disown', flags = { 'allow-oom' },
     callback = function(_, args)
         for i = 3, #args do
-            call('HDEL', 'O' .. args[1], args[i])
+            redis.call('HDEL', 'O' .. args[1], args[i])
         end
         return free_if_idle(args[1], tonumber(args[2]))
     end }
@@ -142,20 +142,20 @@ local function write_parts(key, args, first)
     for i = first, #args, 2 do
         last = math.max(last, tonumber(args[i]) + #args[i + 1])
     end
-    local old = call('STRLEN', key)
+    local old = redis.call('STRLEN', key)
     if old == 0 and #args == first + 1 and args[first] == '0' then
-        call('SET', key, args[first + 1])
+        redis.call('SET', key, args[first + 1])
         return 0, last
     end
     if last > old then
         if old > 0 and last <= REBUILD_MAX then
-            call('SET', key, call('GET', key) .. string.rep('\0', last - old))
+            redis.call('SET', key, redis.call('GET', key) .. string.rep('\0', last - old))
         elseif old == 0 then
-            call('SETRANGE', key, last - 1, '\0')
+            redis.call('SETRANGE', key, last - 1, '\0')
         end
     end
     for i = first, #args, 2 do
-        call('SETRANGE', key, args[i], args[i + 1])
+        redis.call('SETRANGE', key, args[i], args[i + 1])
     end
     return old, math.max(old, last)
 end
@@ -195,13 +195,13 @@ redis.register_function{ function_name = 'mfs_commit0', flags = { 'allow-oom' },
 
 -- Cuts a string value to `keep` bytes; its old and new length.
 local function cut(key, keep)
-    local old = call('STRLEN', key)
+    local old = redis.call('STRLEN', key)
     if keep == 0 then
-        call('DEL', key)
+        redis.call('DEL', key)
         return old, 0
     end
     if old > keep then
-        call('SET', key, call('GETRANGE', key, 0, keep - 1))
+        redis.call('SET', key, redis.call('GETRANGE', key, 0, keep - 1))
         return old, keep
     end
     return old, old

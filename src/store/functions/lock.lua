@@ -83,7 +83,7 @@ end
 -- end or -1 for the end of everything }.
 redis.register_function{ function_name = 'mfs_getlk', flags = { 'no-writes' },
     callback = function(_, args)
-        local field, r = conflict(call('HGETALL', 'L' .. args[1]), args[2], tonumber(args[3]),
+        local field, r = conflict(redis.call('HGETALL', 'L' .. args[1]), args[2], tonumber(args[3]),
                                   bounded(args[4]), bounded(args[5]))
         return field and blocker(field, r)
     end }
@@ -99,19 +99,19 @@ redis.register_function{ function_name = 'mfs_setlk', flags = { 'allow-oom' },
             return fail(errno.ESTALE, 'no inode')
         end
         if kind > 0 then
-            local other, r = conflict(call('HGETALL', key), field, kind, first, last)
+            local other, r = conflict(redis.call('HGETALL', key), field, kind, first, last)
             if other then
                 return blocker(other, r)
             end
         end
-        local ranges = without(unpack_ranges(call('HGET', key, field) or ''), first, last)
+        local ranges = without(unpack_ranges(redis.call('HGET', key, field) or ''), first, last)
         if kind > 0 then
             ranges[#ranges + 1] = { kind = kind, pid = tonumber(args[6]), first = first, last = last }
         end
         if #ranges == 0 then
-            call('HDEL', key, field)
+            redis.call('HDEL', key, field)
         else
-            call('HSET', key, field, pack_ranges(joined(ranges)))
+            redis.call('HSET', key, field, pack_ranges(joined(ranges)))
         end
         return rec
     end }
@@ -120,9 +120,9 @@ redis.register_function{ function_name = 'mfs_setlk', flags = { 'allow-oom' },
 redis.register_function{ function_name = 'mfs_unlock_session', flags = { 'allow-oom' },
     callback = function(_, args)
         local key = 'L' .. args[1]
-        for _, field in ipairs(call('HKEYS', key)) do
+        for _, field in ipairs(redis.call('HKEYS', key)) do
             if sub(field, 2, 9) == args[2] then
-                call('HDEL', key, field)
+                redis.call('HDEL', key, field)
             end
         end
     end }

@@ -6,7 +6,6 @@
 -- directory's parent (8 bytes), generation of its last move (8 bytes, big-endian), bitmap of the
 -- partitions that hold entries; a symlink's target.
 
-local call = redis.call
 local sub, byte, char = string.sub, string.byte, string.char
 local pack, unpack_ = struct.pack, struct.unpack
 
@@ -38,11 +37,11 @@ local function splice(rec, at, bytes)
 end
 
 local function get_record(ino)
-    return call('GET', 'I' .. ino)
+    return redis.call('GET', 'I' .. ino)
 end
 
 local function put_record(ino, rec)
-    call('SET', 'I' .. ino, rec)
+    redis.call('SET', 'I' .. ino, rec)
 end
 
 local function record_type(rec)
@@ -88,10 +87,10 @@ end
 -- Removes an inode and all that is kept with it. Stripes 1 … are the client's to delete; when there
 -- can be any they are noted in #reap. Answers '\1' and the end of data then, else '\2'.
 local function free_inode(ino, rec, stripe_size)
-    call('DEL', 'I' .. ino, stripe0(ino), 'A' .. ino, 'O' .. ino, 'L' .. ino)
+    redis.call('DEL', 'I' .. ino, stripe0(ino), 'A' .. ino, 'O' .. ino, 'L' .. ino)
     local data_end = sub(rec, 33, 40)
     if (unpack_('<i8', data_end)) > stripe_size then
-        call('HSET', '#reap', ino, data_end)
+        redis.call('HSET', '#reap', ino, data_end)
         return '\1' .. data_end
     end
     return '\2'
@@ -104,14 +103,14 @@ local function unref(ino, time, stripe_size)
         return '\3'
     end
     local nlink = record_nlink(rec)
-    if nlink <= 1 and call('EXISTS', 'O' .. ino) == 0 then
+    if nlink <= 1 and redis.call('EXISTS', 'O' .. ino) == 0 then
         return free_inode(ino, rec, stripe_size)
     end
     if nlink > 0 then
         nlink = nlink - 1
     end
     if nlink == 0 then
-        call('SADD', '#orphans', ino)
+        redis.call('SADD', '#orphans', ino)
     end
     rec = splice(rec, 16, pack('<I4', nlink))
     put_record(ino, splice(rec, 80, time))
@@ -129,5 +128,5 @@ make_root = function(sec, nsec)
     local ino = '\0\0\0\0\0\0\0\1'
     put_record(ino, pack('<BBI2I4I4I4I4I4i8i8i8i8', 1, 0, 0, 4 * 4096 + 1023, 0, 0, 2, 0, 0, 0, 0, 1)
                     .. time .. time .. time .. ino .. '\0\0\0\0\0\0\0\0')
-    call('SET', '#seq', '1')
+    redis.call('SET', '#seq', '1')
 end

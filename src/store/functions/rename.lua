@@ -65,11 +65,11 @@ redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
     callback = function(_, args)
         local from, name, to, new_name = 'D' .. args[1], args[2], 'D' .. args[3], args[4]
         local prefix, time, flags, txn = args[5], args[6], tonumber(args[8]), args[9]
-        local source = call('HGET', from, name)
+        local source = redis.call('HGET', from, name)
         if not source then
             return fail(errno.ENOENT, 'no entry')
         end
-        local found = call('HMGET', to, '', new_name)
+        local found = redis.call('HMGET', to, '', new_name)
         local seal, target = found[1], found[2]
         if #source > ENTRY then
             return { 3, 1, source }
@@ -86,18 +86,18 @@ redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
             return { 4, seal }
         end
         if locked or args[11] ~= '' then
-            if call('EXISTS', 'T' .. txn) == 1 then
+            if redis.call('EXISTS', 'T' .. txn) == 1 then
                 return fail(errno.EAGAIN, 'aborted')
             end
-            call('SET', 'T' .. txn, 'C\0' .. args[12])
+            redis.call('SET', 'T' .. txn, 'C\0' .. args[12])
             note_transaction(txn)
         end
-        call('HSET', to, new_name, source)
+        redis.call('HSET', to, new_name, source)
         if flags == EXCHANGE then
-            call('HSET', from, name, target)
+            redis.call('HSET', from, name, target)
             touch_ctime(target, prefix, time)
         else
-            call('HDEL', from, name)
+            redis.call('HDEL', from, name)
         end
         touch_ctime(source, prefix, time)
         return { 0, source, target or '',
@@ -108,7 +108,7 @@ redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
 redis.register_function{ function_name = 'mfs_rename_begin', flags = { 'allow-oom' },
     callback = function(_, args)
         local dir, name, txn = 'D' .. args[1], args[2], args[3]
-        local entry = call('HGET', dir, name)
+        local entry = redis.call('HGET', dir, name)
         if not entry then
             return fail(errno.ENOENT, 'no entry')
         end
@@ -118,8 +118,8 @@ redis.register_function{ function_name = 'mfs_rename_begin', flags = { 'allow-oo
         if args[5] ~= '1' and entry_type(entry) == S_IFDIR then
             return { 7, entry, '' }
         end
-        call('HSET', dir, name, entry .. txn .. args[4])
-        call('HSET', '#intents', txn, pack('>I8', now()) .. args[1] .. name)
+        redis.call('HSET', dir, name, entry .. txn .. args[4])
+        redis.call('HSET', '#intents', txn, pack('>I8', now()) .. args[1] .. name)
         return { 0, entry }
     end }
 
@@ -129,10 +129,10 @@ redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-o
     callback = function(_, args)
         local to, new_name, source, prefix, time = 'D' .. args[1], args[2], args[3], args[4], args[5]
         local flags, txn = tonumber(args[7]), args[8]
-        if call('EXISTS', 'T' .. txn) == 1 then
+        if redis.call('EXISTS', 'T' .. txn) == 1 then
             return fail(errno.EAGAIN, 'aborted')
         end
-        local found = call('HMGET', to, '', new_name)
+        local found = redis.call('HMGET', to, '', new_name)
         local seal, target = found[1], found[2]
         if target and #target > ENTRY then
             return { 3, 2, target }
@@ -146,11 +146,11 @@ redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-o
             return { 4, seal }
         end
         local becomes = flags == EXCHANGE and target or ''
-        call('SET', 'T' .. txn, 'C' .. char(#becomes) .. becomes .. args[12])
+        redis.call('SET', 'T' .. txn, 'C' .. char(#becomes) .. becomes .. args[12])
         if locked or args[11] ~= '' then
             note_transaction(txn)
         end
-        call('HSET', to, new_name, source)
+        redis.call('HSET', to, new_name, source)
         touch_ctime(source, prefix, time)
         if flags == EXCHANGE then
             touch_ctime(target, prefix, time)
@@ -164,15 +164,15 @@ redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-o
 redis.register_function{ function_name = 'mfs_settle', flags = { 'allow-oom' },
     callback = function(_, args)
         local dir, name, txn = 'D' .. args[1], args[2], args[3]
-        local entry = call('HGET', dir, name)
+        local entry = redis.call('HGET', dir, name)
         if entry and sub(entry, ENTRY + 1, ENTRY + 16) == txn then
             if args[4] == '' then
-                call('HDEL', dir, name)
+                redis.call('HDEL', dir, name)
             else
-                call('HSET', dir, name, args[4])
+                redis.call('HSET', dir, name, args[4])
             end
         end
-        call('HDEL', '#intents', txn)
+        redis.call('HDEL', '#intents', txn)
     end }
 
 -- mfs_reparent ino parent generation time: the directory's parent since its move of that generation.
@@ -191,18 +191,18 @@ redis.register_function{ function_name = 'mfs_reparent', flags = { 'allow-oom' }
 -- mfs_move_lock txn decider: { 0, generation } or, when another has it, { 1, txn, decider, age }
 redis.register_function{ function_name = 'mfs_move_lock', flags = { 'allow-oom' },
     callback = function(_, args)
-        local held = call('GET', '#moving')
+        local held = redis.call('GET', '#moving')
         if held then
             return { 1, sub(held, 1, 16), sub(held, 17, 18), now() - (unpack_('>I8', held, 19)) }
         end
-        call('SET', '#moving', args[1] .. args[2] .. pack('>I8', now()))
-        return { 0, call('INCR', '#moves') }
+        redis.call('SET', '#moving', args[1] .. args[2] .. pack('>I8', now()))
+        return { 0, redis.call('INCR', '#moves') }
     end }
 
 -- mfs_move_unlock txn
 redis.register_function{ function_name = 'mfs_move_unlock', flags = { 'allow-oom' },
     callback = function(_, args)
-        if call('GETRANGE', '#moving', 0, 15) == args[1] then
-            call('DEL', '#moving')
+        if redis.call('GETRANGE', '#moving', 0, 15) == args[1] then
+            redis.call('DEL', '#moving')
         end
     end }

@@ -15,13 +15,13 @@ redis.register_function{ function_name = 'mfs_strim', flags = { 'allow-oom' },
 redis.register_function{ function_name = 'mfs_szero', flags = { 'allow-oom' },
     callback = function(_, args)
         local key, off, len = args[1], tonumber(args[2]), tonumber(args[3])
-        local old = call('STRLEN', key)
+        local old = redis.call('STRLEN', key)
         if off >= old then
             return { old, old }
         end
         if off + len >= old then
             return { cut(key, off) }
         end
-        call('SETRANGE', key, off, string.rep('\0', len))
+        redis.call('SETRANGE', key, off, string.rep('\0', len))
         return { old, old }
     end }

@@ -5,7 +5,7 @@ local function after_xattr(ino, rec, flag, present, time)
     if flag > 0 then
         rec = with_flag(rec, flag, present)
     end
-    rec = with_flag(rec, F_XATTR, present or call('EXISTS', 'A' .. ino) == 1)
+    rec = with_flag(rec, F_XATTR, present or redis.call('EXISTS', 'A' .. ino) == 1)
     put_record(ino, splice(rec, 80, time))
 end
 
@@ -22,7 +22,7 @@ redis.register_function('mfs_setxattr', function(_, args)
         return fail(errno.EACCES, 'no directory')
     end
     if args[4] ~= 'a' then
-        local exists = call('HEXISTS', 'A' .. ino, name) == 1
+        local exists = redis.call('HEXISTS', 'A' .. ino, name) == 1
         if args[4] == 'c' and exists then
             return fail(errno.EEXIST, 'exists')
         elseif args[4] == 'r' and not exists then
@@ -31,9 +31,9 @@ redis.register_function('mfs_setxattr', function(_, args)
     end
     local keep = args[7] ~= '0'
     if keep then
-        call('HSET', 'A' .. ino, name, args[3])
+        redis.call('HSET', 'A' .. ino, name, args[3])
     else
-        call('HDEL', 'A' .. ino, name)
+        redis.call('HDEL', 'A' .. ino, name)
     end
     if args[8] then
         local mode = unpack_('<I4', rec, 5)
@@ -54,7 +54,7 @@ redis.register_function{ function_name = 'mfs_removexattr', flags = { 'allow-oom
         if not rec then
             return fail(errno.ESTALE, 'no inode')
         end
-        if call('HDEL', 'A' .. ino, args[2]) == 0 then
+        if redis.call('HDEL', 'A' .. ino, args[2]) == 0 then
             return fail(errno.ENODATA, 'no attribute')
         end
         after_xattr(ino, rec, tonumber(args[3]), false, args[4])
