@@ -57,6 +57,12 @@ wait_for()
     done
 }
 
+# gone PID
+gone()
+{
+    ! kill -0 "$1" 2>/dev/null
+}
+
 # must_happen SECONDS COMMAND…: wait_for that fails the test.
 must_happen()
 {

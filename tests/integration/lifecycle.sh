@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# A deployment from start to stop: every mount shows the same files, status and layout tell the
+# truth, starting and stopping twice is harmless, and a stopped deployment can be started anew.
+# ctest: timeout=180
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+need jq
+
+status_of() # JQ-EXPRESSION
+{
+    cm_ status --json | jq -r "$1"
+}
+
+say "start"
+deployment_start 4
+equal running "$(status_of .state)" "state"
+equal "$NAME" "$(status_of .name)" "name"
+equal 4 "$(status_of '.nodes | length')" "nodes"
+equal 32 "$(status_of .partitions)" "partitions: n * beta * log2 n"
+equal 32 "$(status_of '[.nodes[].partitions] | add')" "partitions of the nodes"
+equal 32 "$(pids_of redis-server | wc -l)" "redis processes"
+equal 4 "$(pids_of memefs | wc -l)" "clients"
+for field in epoch beta policy migration utilization; do
+    [ "$(status_of "has(\"$field\")")" = true ] || fail "status --json lacks $field"
+done
+for field in id name address state partitions memory_capacity memory_used bandwidth_in bandwidth_out \
+    share mount; do
+    [ "$(status_of "all(.nodes[]; has(\"$field\"))")" = true ] || fail "nodes in status --json lack $field"
+done
+cm_ status >"$T/status.txt"
+grep -q "$NAME" "$T/status.txt" || fail "cm status does not name the deployment"
+
+say "the same files on every mount"
+head -c 3000000 /dev/urandom >"$T/data"
+mkdir "$MNT0/dir"
+cp "$T/data" "$MNT0/dir/file"
+for mount in "$MNT0" "$MNT1" "$MNT2" "$MNT3"; do
+    cmp "$T/data" "$mount/dir/file" || fail "$mount shows something else"
+    grep -q " $mount fuse" /proc/self/mounts || fail "$mount is not a FUSE mount"
+done
+
+say "layout"
+memefs layout "$MNT1/dir/file" >"$T/layout.txt"
+[ -s "$T/layout.txt" ] || fail "memefs layout says nothing"
+memefs layout "$MNT1/dir/file" --json | jq -e . >"$T/layout.json" || fail "memefs layout --json is not JSON"
+
+say "twice is harmless"
+cm_ start --nodes 4 --memory 1G --mount "$T/mnt%n" || fail "a second cm start fails"
+cmp "$T/data" "$MNT2/dir/file"
+equal 32 "$(pids_of redis-server | wc -l)" "redis processes after a second start"
+[ "$(cm_ events --json | wc -l)" -gt 0 ] || fail "no events"
+
+say "stop"
+deployment_stop
+cm_ stop || fail "a second cm stop fails"
+expect_fail 1 cm_ status
+
+say "anew"
+deployment_start 2
+[ -z "$(ls -A "$MNT0")" ] || fail "a new deployment is not empty"
+printf 'new' >"$MNT0/f"
+equal new "$(cat "$MNT1/f")" "content"
+deployment_stop

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# The command lines: help, versions, wrong usage (exit 2, one line that says why), and calls for a
+# deployment that is not there (exit 1).
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+
+for program in cm lm memefs; do
+    "$program" --help >"$T/help" || fail "$program --help"
+    [ "$(wc -l <"$T/help")" -ge 3 ] || fail "$program --help says little"
+    "$program" --version >"$T/version" || fail "$program --version"
+    grep -qE '[0-9]+\.[0-9]+' "$T/version" || fail "$program --version names no version"
+done
+for verb in start status scale rebalance policy events stop; do
+    cm "$verb" --help >"$T/help" || fail "cm $verb --help"
+    grep -q -- "--name" "$T/help" || fail "cm $verb --help does not mention --name"
+done
+for verb in mount umount layout; do
+    memefs "$verb" --help >/dev/null || fail "memefs $verb --help"
+done
+
+wrong_usage()
+{
+    expect_fail 2 "$@"
+    [ -s "$T/expect.out" ] || fail "no message: $*"
+}
+wrong_usage cm
+wrong_usage cm no-such-verb
+wrong_usage cm start --no-such-option
+wrong_usage cm start --nodes none
+wrong_usage cm start --nodes 0
+wrong_usage cm start --memory 12parsecs
+wrong_usage cm start --migration lukewarm
+wrong_usage cm scale
+wrong_usage memefs
+wrong_usage memefs no-such-verb
+wrong_usage memefs mount
+wrong_usage memefs layout
+wrong_usage lm --no-such-option
+
+cannot()
+{
+    expect_fail 1 "$@"
+    equal 1 "$(wc -l <"$T/expect.out")" "lines of the message of '$*'"
+}
+cannot cm_ status
+cannot cm_ scale +1
+cannot memefs layout /etc/passwd
+cannot memefs mount --lm "$T/no-such-socket" "$T"
