@@ -35,7 +35,7 @@ int mfs_admin_open(struct mfs_admin **out, const char *unix_path, const char *ho
     else
         snprintf(admin->name, sizeof admin->name, "%s:%u", host, port);
     admin->timeout_ns = timeout_ns;
-    rc = mfs_conn_open(&admin->conn, &ep, timeout_ns, err);
+    rc = mfs_conn_open(&admin->conn, &ep, timeout_ns, timeout_ns, err);
     if (rc) {
         mfs_err_prefix(err, "redis at %s", admin->name);
         mfs_admin_close(admin);

@@ -57,8 +57,8 @@ static int authenticate(struct mfs_conn *conn, const struct mfs_endpoint *ep, in
     return rc == 0 || rc == -EACCES || rc == -ETIMEDOUT ? rc : -EIO;
 }
 
-int mfs_conn_open(struct mfs_conn **out, const struct mfs_endpoint *ep, int64_t timeout_ns,
-                  struct mfs_err *err)
+int mfs_conn_open(struct mfs_conn **out, const struct mfs_endpoint *ep, int64_t connect_ns,
+                  int64_t io_ns, struct mfs_err *err)
 {
     struct mfs_conn *conn = calloc(1, sizeof *conn);
     int rc;
@@ -66,11 +66,13 @@ int mfs_conn_open(struct mfs_conn **out, const struct mfs_endpoint *ep, int64_t 
     *out = NULL;
     if (!conn)
         return mfs_err_set(err, -ENOMEM, "out of memory");
-    rc = dial(conn, ep, timeout_ns, err);
+    rc = dial(conn, ep, connect_ns, err);
     if (rc)
         goto out;
     mfs_conn_limit(conn);
-    rc = authenticate(conn, ep, timeout_ns, err);
+    rc = authenticate(conn, ep, connect_ns, err);
+    if (!rc && redisSetTimeout(conn->ctx, timeval_of(io_ns)) != REDIS_OK)
+        rc = mfs_err_set(err, -EIO, "%s", conn->ctx->errstr);
 out:
     if (rc)
         mfs_conn_close(conn);

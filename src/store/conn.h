@@ -62,10 +62,11 @@ struct mfs_conn {
     bool reused;
 };
 
-/* Connects and authenticates. -EACCES when the process refuses user and password, -ETIMEDOUT, -EIO
+/* Connects and authenticates within connect_ns; from then on a single read or write takes at most
+ * io_ns. -EACCES when the process refuses user and password, -ETIMEDOUT, -EIO
  * for everything else; *err says why. */
-int mfs_conn_open(struct mfs_conn **conn, const struct mfs_endpoint *ep, int64_t timeout_ns,
-                  struct mfs_err *err);
+int mfs_conn_open(struct mfs_conn **conn, const struct mfs_endpoint *ep, int64_t connect_ns,
+                  int64_t io_ns, struct mfs_err *err);
 void mfs_conn_close(struct mfs_conn *conn);
 
 /* Whether an idle connection has been closed by the peer or carries bytes that nobody asked for. */

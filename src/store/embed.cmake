@@ -11,4 +11,4 @@ math(EXPR length "${digits} / 2")
 string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
 file(WRITE "${OUTPUT}" "#include \"store/functions.h\"\n
-const char mfs_functions_text[] = {\n${bytes}0};\nconst size_t mfs_functions_len = ${length};\n")
+const unsigned char mfs_functions_text[] = {\n${bytes}0};\nconst size_t mfs_functions_len = ${length};\n")

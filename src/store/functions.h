@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-extern const char mfs_functions_text[]; /* ends with NUL, which len does not count */
+extern const unsigned char mfs_functions_text[]; /* ends with NUL, which len does not count */
 extern const size_t mfs_functions_len;
 
 #endif

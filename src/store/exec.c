@@ -1,0 +1,329 @@
+/* A call: all its commands go out, one pipeline per partition ("lane"), then the replies come in;
+ * what was surely not executed, or may be executed twice, is tried again where that can help.
+ *
+ *   enter the pool ─> connect ─> send all ─> receive all ─> leave ─┬─> every result is set
+ *        ^                                                         │
+ *        └── at once, when a pooled connection had been closed ────┤
+ *        └── after a newer table, or some milliseconds ────────────┘  until opts.table_wait is over
+ *
+ * A call for a single partition, the everyday case, makes two system calls: a blocking send and a
+ * blocking receive. With several partitions sending must not wait for the slowest of them: it goes
+ * on wherever there is room. */
+#include "store/internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/reply.h"
+
+/* A connection used less than this ago is taken to be alive without asking the kernel. */
+#define TRUSTED_NS     (1 * MFS_MSEC)
+#define BACKOFF_MIN_NS (5 * MFS_MSEC)
+#define BACKOFF_MAX_NS (200 * MFS_MSEC)
+
+struct call {
+    struct mfs_store *store;
+    struct mfs_batch batch;
+    int64_t deadline; /* of this attempt */
+    int64_t give_up;  /* when no further attempt is made; 0 until something failed */
+    int64_t backoff;
+};
+
+/* The connection is of no use any more. */
+static void lane_fail(struct call *call, struct mfs_lane *lane, int rc, const char *why)
+{
+    lane->rc = rc;
+    if (rc == -ENOMEM)
+        return;
+    if (rc == -ETIMEDOUT)
+        why = "no answer in time";
+    else if (!why)
+        why = strerror(-rc);
+    mfs_pool_down(call->store, lane->part, why);
+}
+
+/* A pooled connection that its peer has closed says nothing about the partition: no log line, just
+ * another connection. */
+static bool was_stale(const struct mfs_lane *lane)
+{
+    return lane->conn && lane->conn->reused && !lane->fresh && lane->rc != -ETIMEDOUT &&
+           lane->done == 0;
+}
+
+static void lane_broken(struct call *call, struct mfs_lane *lane, int rc, const char *why)
+{
+    lane->rc = rc;
+    if (!was_stale(lane))
+        lane_fail(call, lane, rc, why);
+}
+
+/* Asks the fault hook; a command that it fails is taken out of the lane. */
+static void lane_faults(struct call *call, struct mfs_lane *lane)
+{
+    size_t keep = 0;
+
+    for (size_t i = 0; i < lane->n; i++) {
+        struct mfs_cmd *cmd = lane->cmds[i];
+        int rc = mfs_store_fault(call->store, cmd);
+
+        if (rc)
+            cmd->rc = rc;
+        else
+            lane->cmds[keep++] = cmd;
+    }
+    lane->n = keep;
+}
+
+static int lane_connect(struct call *call, struct mfs_lane *lane)
+{
+    int64_t left = call->deadline - mfs_clock_mono();
+
+    if (left <= 0)
+        return -ETIMEDOUT;
+    return mfs_pool_connect(call->store, lane->part,
+                            left < MFS_STORE_CONNECT_NS ? left : MFS_STORE_CONNECT_NS, &lane->conn);
+}
+
+/* Gets the lane a connection with the pipeline ready to be sent. */
+static void lane_open(struct call *call, struct mfs_lane *lane, int64_t now)
+{
+    lane_faults(call, lane);
+    if (!lane->n)
+        return;
+    if (lane->conn && now - lane->conn->idle_since > TRUSTED_NS && mfs_conn_stale(lane->conn)) {
+        mfs_conn_close(lane->conn);
+        lane->conn = NULL;
+    }
+    if (lane->conn)
+        lane->conn->reused = true;
+    else
+        lane->rc = lane_connect(call, lane);
+    if (!lane->rc)
+        lane->rc = mfs_conn_start(lane->conn, lane->cmds, lane->n, call->deadline);
+}
+
+static void lane_send(struct call *call, struct mfs_lane *lane, bool wait)
+{
+    int rc = mfs_conn_send(lane->conn, wait);
+
+    if (rc < 0)
+        lane_broken(call, lane, rc, NULL);
+}
+
+static void lane_receive(struct call *call, struct mfs_lane *lane, bool wait)
+{
+    struct mfs_err err;
+
+    while (lane->done < lane->n) {
+        struct mfs_cmd *cmd = lane->cmds[lane->done];
+        int rc;
+
+        err.code = 0;
+        rc = mfs_conn_recv(lane->conn, cmd, wait, &err);
+        if (rc < 0)
+            lane_broken(call, lane, rc, err.code ? err.msg : NULL);
+        if (rc <= 0)
+            return;
+        if (cmd->rc == -EIO)
+            mfs_store_complain(call->store, cmd, err.msg);
+        lane->done++;
+    }
+}
+
+static bool lane_sending(const struct mfs_lane *lane)
+{
+    return lane->n && !lane->rc && lane->conn->iov_at < lane->conn->iov_n;
+}
+
+/* Waits until some lane can go on: sending or, not to let the peers' replies pile up, receiving. */
+static int poll_lanes(struct call *call, struct pollfd *fds)
+{
+    struct mfs_batch *b = &call->batch;
+    int64_t left = call->deadline - mfs_clock_mono();
+    int rc;
+
+    for (size_t i = 0; i < b->nlanes; i++) {
+        struct mfs_lane *lane = &b->lanes[i];
+        bool open = lane->n && !lane->rc && lane->done < lane->n;
+
+        fds[i].fd = open ? lane->conn->ctx->fd : -1;
+        fds[i].events = (short)(POLLIN | (open && lane_sending(lane) ? POLLOUT : 0));
+        fds[i].revents = 0;
+    }
+    if (left <= 0)
+        return -ETIMEDOUT;
+    rc = poll(fds, b->nlanes, (int)(left / MFS_MSEC) + 1);
+    if (rc < 0)
+        return errno == EINTR ? 0 : -errno;
+    return rc ? 0 : -ETIMEDOUT;
+}
+
+static bool any_sending(const struct mfs_batch *b)
+{
+    for (size_t i = 0; i < b->nlanes; i++)
+        if (lane_sending(&b->lanes[i]))
+            return true;
+    return false;
+}
+
+/* Sends on all lanes at once until everything is out. */
+static void send_all(struct call *call)
+{
+    struct mfs_batch *b = &call->batch;
+    struct pollfd *fds = NULL;
+
+    for (size_t i = 0; i < b->nlanes; i++)
+        if (lane_sending(&b->lanes[i]))
+            lane_send(call, &b->lanes[i], b->nlanes == 1);
+    if (!any_sending(b))
+        return;
+    fds = malloc(b->nlanes * sizeof *fds);
+    while (any_sending(b)) {
+        int rc = fds ? poll_lanes(call, fds) : -ENOMEM;
+
+        for (size_t i = 0; i < b->nlanes; i++) {
+            struct mfs_lane *lane = &b->lanes[i];
+
+            if (rc && lane_sending(lane))
+                lane_broken(call, lane, rc, NULL);
+            if (!rc && fds[i].revents & ~POLLOUT)
+                lane_receive(call, lane, false);
+            if (!rc && fds[i].revents & POLLOUT && lane_sending(lane))
+                lane_send(call, lane, false);
+        }
+    }
+    free(fds);
+}
+
+static int attempt(struct call *call, uint64_t *epoch)
+{
+    struct mfs_batch *b = &call->batch;
+    int64_t now = mfs_clock_mono();
+    int rc;
+
+    call->deadline = now + call->store->opts.io_timeout;
+    rc = mfs_pool_enter(call->store, b->lanes, b->nlanes, call->deadline, epoch);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < b->nlanes; i++) {
+        b->lanes[i].rc = 0;
+        b->lanes[i].done = 0;
+        lane_open(call, &b->lanes[i], now);
+    }
+    send_all(call);
+    for (size_t i = 0; i < b->nlanes; i++)
+        if (!b->lanes[i].rc && b->lanes[i].n)
+            lane_receive(call, &b->lanes[i], true);
+    return 0;
+}
+
+/* Sets the results of what did not get its reply, and keeps in the lane what is worth another
+ * attempt: refused for the moment, never sent, or harmless to repeat. */
+static void lane_settle(struct call *call, struct mfs_lane *lane)
+{
+    size_t sent = 0, keep = 0;
+    bool timed_out = lane->rc == -ETIMEDOUT, final;
+
+    if (lane->rc && lane->conn)
+        sent = mfs_conn_sent(lane->conn, lane->cmds, lane->n);
+    /* Time is up; but to have waited for a connection leaves the hope for another address. */
+    final = lane->rc == -ENOMEM || (timed_out && lane->conn);
+    for (size_t i = 0; i < lane->n; i++) {
+        struct mfs_cmd *cmd = lane->cmds[i];
+
+        if (i >= lane->done)
+            cmd->rc = timed_out || lane->rc == -ENOMEM ? lane->rc : -EIO;
+        if (i < lane->done ? cmd->rc == -EAGAIN : !final && (i >= sent || cmd->idempotent))
+            lane->cmds[keep++] = cmd;
+    }
+    lane->stale = lane->rc && was_stale(lane);
+    if (lane->stale && keep < lane->n)
+        lane_fail(call, lane, lane->rc, "connection lost with commands unanswered");
+    lane->n = keep;
+}
+
+/* After an attempt: drops the lanes that are done. Returns whether to try the others again, having
+ * waited where that is due. */
+static bool again(struct call *call, uint64_t epoch)
+{
+    struct mfs_batch *b = &call->batch;
+    int64_t now = mfs_clock_mono(), left;
+    size_t keep = 0;
+    bool at_once = true;
+
+    for (size_t i = 0; i < b->nlanes; i++) {
+        struct mfs_lane *lane = &b->lanes[i];
+
+        if (!lane->n)
+            continue;
+        at_once = at_once && lane->stale;
+        lane->fresh = true;
+        b->lanes[keep++] = *lane;
+    }
+    b->nlanes = keep;
+    if (!keep || at_once)
+        return keep > 0;
+    if (!call->give_up)
+        call->give_up = now + call->store->opts.table_wait;
+    left = call->give_up - now;
+    if (left <= 0)
+        return false;
+    mfs_pool_wait_table(call->store, epoch, left < call->backoff ? left : call->backoff);
+    if (call->backoff < BACKOFF_MAX_NS)
+        call->backoff *= 2;
+    return true;
+}
+
+static int first_error(const struct mfs_cmd *cmds, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (cmds[i].rc)
+            return cmds[i].rc;
+    return 0;
+}
+
+static void fail_rest(struct mfs_batch *b, int rc)
+{
+    for (size_t i = 0; i < b->nlanes; i++)
+        for (size_t c = 0; c < b->lanes[i].n; c++)
+            b->lanes[i].cmds[c]->rc = rc;
+}
+
+static void run(struct call *call)
+{
+    struct mfs_batch *b = &call->batch;
+    uint64_t epoch = 0;
+    int rc;
+
+    do {
+        rc = attempt(call, &epoch);
+        if (rc) {
+            fail_rest(b, rc);
+            return;
+        }
+        for (size_t i = 0; i < b->nlanes; i++)
+            lane_settle(call, &b->lanes[i]);
+        mfs_pool_leave(call->store, b->lanes, b->nlanes);
+    } while (again(call, epoch));
+}
+
+int mfs_store_exec(struct mfs_store *store, struct mfs_cmd *cmds, size_t n)
+{
+    struct call call = {.store = store, .backoff = BACKOFF_MIN_NS};
+    int rc;
+
+    if (!n)
+        return 0;
+    rc = mfs_batch_init(&call.batch, cmds, n, store->nparts);
+    if (rc)
+        goto out;
+    run(&call);
+    rc = first_error(cmds, n);
+out:
+    mfs_batch_fini(&call.batch);
+    return rc;
+}

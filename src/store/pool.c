@@ -1,0 +1,216 @@
+/* The connections: idle ones per partition, who is under way where, and which partitions are
+ * suspended or known to be unreachable. */
+#include "store/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread.h"
+
+static bool any_suspended(const struct mfs_store *store, const struct mfs_lane *lanes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (store->part[lanes[i].part].suspended)
+            return true;
+    return false;
+}
+
+/* Waits for `changed`; store->lock is held. */
+static int wait_until(struct mfs_store *store, int64_t deadline)
+{
+    int64_t left = deadline - mfs_clock_mono();
+
+    return left <= 0 ? -ETIMEDOUT : mfs_cond_wait(&store->changed, &store->lock, left);
+}
+
+static struct mfs_conn *pop_idle(struct mfs_part *part)
+{
+    struct mfs_conn *conn = part->idle;
+
+    if (conn) {
+        part->idle = conn->next;
+        part->nidle--;
+    }
+    return conn;
+}
+
+int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, int64_t deadline,
+                   uint64_t *epoch)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&store->lock);
+    while (any_suspended(store, lanes, n)) {
+        rc = wait_until(store, deadline);
+        if (rc)
+            goto out;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct mfs_part *part = &store->part[lanes[i].part];
+
+        part->inflight++;
+        lanes[i].conn = lanes[i].fresh ? NULL : pop_idle(part);
+        store->stats.commands += lanes[i].n;
+    }
+    store->stats.round_trips++;
+    *epoch = store->table->epoch;
+out:
+    pthread_mutex_unlock(&store->lock);
+    return rc;
+}
+
+int mfs_pool_enter_post(struct mfs_store *store, uint32_t part, int64_t deadline, size_t bytes,
+                        uint64_t *gen)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&store->lock);
+    while (store->part[part].suspended && !rc)
+        rc = wait_until(store, deadline);
+    if (!store->part[part].suspended) {
+        rc = 0;
+        store->part[part].inflight++;
+        store->stats.commands++;
+        store->stats.bytes_out += bytes;
+        *gen = store->part[part].gen;
+    }
+    pthread_mutex_unlock(&store->lock);
+    return rc;
+}
+
+/* store->lock is held. */
+static void count_out(struct mfs_store *store, struct mfs_part *part, uint32_t n)
+{
+    part->inflight -= n;
+    if (!part->inflight && part->suspended)
+        pthread_cond_broadcast(&store->changed);
+}
+
+void mfs_pool_leave_post(struct mfs_store *store, uint32_t part, uint32_t n)
+{
+    pthread_mutex_lock(&store->lock);
+    count_out(store, &store->part[part], n);
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* Takes the lane's connection back; what can't be kept goes onto *drop. */
+static void give_back(struct mfs_store *store, struct mfs_lane *lane, int64_t now,
+                      struct mfs_conn **drop)
+{
+    struct mfs_part *part = &store->part[lane->part];
+    struct mfs_conn *conn = lane->conn, **list = drop;
+
+    /* When the partition is down, only a new connection can tell that it is back. */
+    lane->conn = NULL;
+    store->stats.bytes_out += conn->sent;
+    store->stats.bytes_in += conn->received;
+    conn->sent = conn->received = 0;
+    if (!lane->rc && !part->down && conn->gen == part->gen &&
+        part->nidle < store->opts.idle_per_part) {
+        conn->idle_since = now;
+        part->nidle++;
+        list = &part->idle;
+    }
+    conn->next = *list;
+    *list = conn;
+}
+
+void mfs_pool_close_all(struct mfs_conn *conn)
+{
+    while (conn) {
+        struct mfs_conn *next = conn->next;
+
+        mfs_conn_close(conn);
+        conn = next;
+    }
+}
+
+void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lanes, size_t n)
+{
+    int64_t now = mfs_clock_mono();
+    struct mfs_conn *drop = NULL;
+
+    pthread_mutex_lock(&store->lock);
+    for (size_t i = 0; i < n; i++) {
+        if (lanes[i].conn)
+            give_back(store, &lanes[i], now, &drop);
+        count_out(store, &store->part[lanes[i].part], 1);
+    }
+    pthread_mutex_unlock(&store->lock);
+    mfs_pool_close_all(drop);
+}
+
+static struct mfs_conn *take_idle(struct mfs_part *part)
+{
+    struct mfs_conn *all = part->idle;
+
+    part->idle = NULL;
+    part->nidle = 0;
+    return all;
+}
+
+void mfs_pool_down(struct mfs_store *store, uint32_t part, const char *why)
+{
+    struct mfs_conn *drop;
+    bool news;
+
+    pthread_mutex_lock(&store->lock);
+    news = !store->part[part].down;
+    store->part[part].down = true;
+    drop = take_idle(&store->part[part]);
+    pthread_mutex_unlock(&store->lock);
+    if (news)
+        mfs_warn("store", "partition %u is unreachable: %s", part, why);
+    mfs_pool_close_all(drop);
+}
+
+static void mark_up(struct mfs_store *store, uint32_t part)
+{
+    bool news;
+
+    pthread_mutex_lock(&store->lock);
+    news = store->part[part].down;
+    store->part[part].down = false;
+    pthread_mutex_unlock(&store->lock);
+    if (news)
+        mfs_info("store", "partition %u is reachable again", part);
+}
+
+int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
+                     struct mfs_conn **conn)
+{
+    struct mfs_partition p;
+    struct mfs_endpoint ep;
+    struct mfs_err err;
+    uint64_t gen;
+    int rc;
+
+    pthread_mutex_lock(&store->lock);
+    p = store->table->part[part];
+    gen = store->part[part].gen;
+    pthread_mutex_unlock(&store->lock);
+    ep = (struct mfs_endpoint){
+        .host = p.host, .port = p.port, .user = MFS_REDIS_USER, .password = p.password};
+    if (p.node == store->opts.node || !p.port)
+        ep.unix_path = p.unix_path;
+    rc = mfs_conn_open(conn, &ep, timeout_ns, store->opts.io_timeout, &err);
+    if (rc) {
+        mfs_pool_down(store, part, err.msg);
+        return rc;
+    }
+    (*conn)->gen = gen;
+    mark_up(store, part);
+    return 0;
+}
+
+void mfs_pool_wait_table(struct mfs_store *store, uint64_t epoch, int64_t ns)
+{
+    int64_t deadline = mfs_clock_mono() + ns;
+
+    pthread_mutex_lock(&store->lock);
+    while (store->table->epoch == epoch && !wait_until(store, deadline))
+        ;
+    pthread_mutex_unlock(&store->lock);
+}

@@ -1,0 +1,222 @@
+/* A store's life: options, tables, suspension, figures. */
+#include "store/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/thread.h"
+
+#define DEFAULT_TIMEOUT_NS (30 * MFS_SEC)
+#define DEFAULT_IDLE       8
+#define COMPLAIN_NS        (1 * MFS_SEC)
+#define HURRY_AGAIN_NS     (10 * MFS_MSEC)
+
+static struct mfs_store_opts with_defaults(const struct mfs_store_opts *opts)
+{
+    struct mfs_store_opts o = *opts;
+
+    if (o.io_timeout <= 0)
+        o.io_timeout = DEFAULT_TIMEOUT_NS;
+    if (o.table_wait < 0)
+        o.table_wait = 0;
+    if (!o.idle_per_part)
+        o.idle_per_part = DEFAULT_IDLE;
+    return o;
+}
+
+int mfs_store_create(struct mfs_store **out, struct mfs_table *table,
+                     const struct mfs_store_opts *opts)
+{
+    struct mfs_store *store = calloc(1, sizeof *store);
+    int rc = mfs_table_check(table);
+
+    *out = NULL;
+    if (!store || rc) {
+        free(store);
+        free(table);
+        return rc ? rc : -ENOMEM;
+    }
+    store->table = table;
+    store->nparts = table->nparts;
+    store->stripe_size = table->stripe_size;
+    store->opts = with_defaults(opts);
+    pthread_mutex_init(&store->lock, NULL);
+    rc = mfs_cond_init(&store->changed);
+    if (rc)
+        goto out;
+    rc = -ENOMEM;
+    store->part = calloc(store->nparts, sizeof *store->part);
+    if (store->part)
+        rc = mfs_post_create(&store->post, store);
+out:
+    if (rc)
+        mfs_store_destroy(store);
+    else
+        *out = store;
+    return rc;
+}
+
+void mfs_store_destroy(struct mfs_store *store)
+{
+    if (!store)
+        return;
+    mfs_post_destroy(store->post);
+    for (uint32_t i = 0; store->part && i < store->nparts; i++)
+        mfs_pool_close_all(store->part[i].idle);
+    pthread_cond_destroy(&store->changed);
+    pthread_mutex_destroy(&store->lock);
+    free(store->part);
+    free(store->table);
+    free(store);
+}
+
+uint32_t mfs_store_nparts(const struct mfs_store *store)
+{
+    return store->nparts;
+}
+
+uint32_t mfs_store_stripe_size(const struct mfs_store *store)
+{
+    return store->stripe_size;
+}
+
+uint64_t mfs_store_epoch(struct mfs_store *store)
+{
+    uint64_t epoch;
+
+    pthread_mutex_lock(&store->lock);
+    epoch = store->table->epoch;
+    pthread_mutex_unlock(&store->lock);
+    return epoch;
+}
+
+static bool same_shape(const struct mfs_table *a, const struct mfs_table *b)
+{
+    return a->nparts == b->nparts && a->stripe_size == b->stripe_size &&
+           strcmp(a->name, b->name) == 0;
+}
+
+static bool same_address(const struct mfs_partition *a, const struct mfs_partition *b)
+{
+    return a->node == b->node && a->port == b->port && !strcmp(a->host, b->host) &&
+           !strcmp(a->unix_path, b->unix_path) && !strcmp(a->password, b->password);
+}
+
+/* Takes the idle connections of partitions that are elsewhere in the new table. */
+static struct mfs_conn *detach_moved(struct mfs_store *store, const struct mfs_table *table)
+{
+    struct mfs_conn *drop = NULL;
+
+    for (uint32_t i = 0; i < store->nparts; i++) {
+        struct mfs_part *part = &store->part[i];
+        struct mfs_conn *conn;
+
+        if (same_address(&store->table->part[i], &table->part[i]))
+            continue;
+        part->gen++;
+        while ((conn = part->idle)) {
+            part->idle = conn->next;
+            conn->next = drop;
+            drop = conn;
+        }
+        part->nidle = 0;
+    }
+    return drop;
+}
+
+int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table)
+{
+    struct mfs_conn *drop = NULL;
+    struct mfs_table *old = table; /* the one to be freed */
+    int rc = -EINVAL;
+
+    if (mfs_table_check(table) == 0) {
+        pthread_mutex_lock(&store->lock);
+        if (!same_shape(table, store->table)) {
+            rc = -EINVAL;
+        } else if (table->epoch <= store->table->epoch) {
+            rc = -ESTALE;
+        } else {
+            rc = 0;
+            drop = detach_moved(store, table);
+            old = store->table;
+            store->table = table;
+            pthread_cond_broadcast(&store->changed);
+        }
+        pthread_mutex_unlock(&store->lock);
+    }
+    mfs_pool_close_all(drop);
+    free(old);
+    return rc;
+}
+
+int mfs_store_suspend(struct mfs_store *store, uint32_t part, int64_t ns)
+{
+    int64_t deadline = mfs_clock_mono() + ns;
+    int rc = 0;
+
+    if (part >= store->nparts)
+        return -EINVAL;
+    pthread_mutex_lock(&store->lock);
+    store->part[part].suspended = true;
+    while (store->part[part].inflight) {
+        int64_t left = deadline - mfs_clock_mono();
+
+        if (left <= 0) {
+            rc = -ETIMEDOUT;
+            break;
+        }
+        mfs_post_hurry(store->post);
+        mfs_cond_wait(&store->changed, &store->lock, left < HURRY_AGAIN_NS ? left : HURRY_AGAIN_NS);
+    }
+    pthread_mutex_unlock(&store->lock);
+    return rc;
+}
+
+void mfs_store_resume(struct mfs_store *store, uint32_t part)
+{
+    if (part >= store->nparts)
+        return;
+    pthread_mutex_lock(&store->lock);
+    store->part[part].suspended = false;
+    pthread_cond_broadcast(&store->changed);
+    pthread_mutex_unlock(&store->lock);
+}
+
+void mfs_store_stats(struct mfs_store *store, struct mfs_store_stats *stats)
+{
+    pthread_mutex_lock(&store->lock);
+    *stats = store->stats;
+    pthread_mutex_unlock(&store->lock);
+}
+
+void mfs_store_set_fault(struct mfs_store *store, mfs_store_fault_fn *fn, void *arg)
+{
+    atomic_store(&store->fault_arg, arg);
+    atomic_store(&store->fault, fn);
+}
+
+int mfs_store_fault(struct mfs_store *store, const struct mfs_cmd *cmd)
+{
+    mfs_store_fault_fn *fn = atomic_load(&store->fault);
+
+    return fn ? fn(atomic_load(&store->fault_arg), cmd->part, cmd->argv, cmd->argc) : 0;
+}
+
+void mfs_store_complain(struct mfs_store *store, const struct mfs_cmd *cmd, const char *text)
+{
+    const struct mfs_arg *word = &cmd->argv[0];
+    int64_t now = mfs_clock_mono();
+    bool quiet;
+
+    pthread_mutex_lock(&store->lock);
+    quiet = store->complained && now - store->complained < COMPLAIN_NS;
+    if (!quiet)
+        store->complained = now;
+    pthread_mutex_unlock(&store->lock);
+    if (!quiet)
+        mfs_warn("store", "partition %u: %.*s: %s", cmd->part, (int)word->len,
+                 (const char *)word->p, text);
+}
