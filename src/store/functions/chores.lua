@@ -3,8 +3,8 @@
 local LOOK = 64 -- things of each kind in one round
 
 -- mfs_chores ms: nil when somebody was here less than ms ago, otherwise { now in seconds,
--- { ino, end of data, … } of #reap, { ino, { session, … }, … } of #orphans, { txn, since and source
--- name, … } of #intents, the lock on moves or '' }.
+-- { ino, end of data, … } of #reap, { ino, { session, … }, … } of #orphans,
+-- { txn, since and source, … } of #intents, the lock on moves or '' }.
 redis.register_function{ function_name = 'mfs_chores', flags = { 'allow-oom' },
     callback = function(_, args)
         if not redis.call('SET', '#chores', '1', 'PX', args[1], 'NX') then

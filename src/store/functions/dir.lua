@@ -44,7 +44,7 @@ redis.register_function{ function_name = 'mfs_nlink', flags = { 'allow-oom' },
         if nlink > 0 then
             nlink = math.max(2, nlink + tonumber(args[2]))
         end
-        rec = parent_changed(splice(rec, 16, pack('<I4', nlink)), args[3])
+        rec = parent_changed(splice(rec, 16, struct.pack('<I4', nlink)), args[3])
         put_record(args[1], rec)
         return rec
     end }
@@ -56,6 +56,9 @@ redis.register_function{ function_name = 'mfs_dirbit', flags = { 'allow-oom' },
         local rec = get_record(ino)
         if not rec or record_nlink(rec) == 0 then
             return fail(errno.ENOENT, 'no directory')
+        end
+        if record_type(rec) ~= S_IFDIR then
+            return fail(errno.ENOTDIR, 'no directory')
         end
         local seal = redis.call('HGET', 'D' .. ino, '')
         if seal then
@@ -73,7 +76,7 @@ redis.register_function{ function_name = 'mfs_dirbit', flags = { 'allow-oom' },
 
 -- Has the directory's inode bits of other partitions than this one?
 local function spread(rec, prefix)
-    local own = unpack_('>I2', prefix)
+    local own = struct.unpack('>I2', prefix)
     for at = 109, #rec do
         local bits = byte(rec, at)
         if bits ~= 0 and (at - 109 ~= math.floor(own / 8) or bits ~= 2 ^ (own % 8)) then
@@ -214,7 +217,7 @@ redis.register_function{ function_name = 'mfs_kill', flags = { 'allow-oom' },
 
 -- Notes a transaction of which more is to be done than this partition knows.
 local function note_transaction(txn)
-    redis.call('HSET', '#intents', txn, pack('>I8', now()))
+    redis.call('HSET', '#intents', txn, struct.pack('>I8', now()))
 end
 
 -- mfs_rmdir_commit parent name ino txn todo: the moment of rmdir. '\0'; '\3'; EAGAIN when somebody

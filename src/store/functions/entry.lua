@@ -49,7 +49,7 @@ redis.register_function('mfs_create', function(_, args)
     if found[1] then
         return '\4' .. found[1]
     end
-    local ino = prefix .. pack('>I6', redis.call('INCR', '#seq'))
+    local ino = prefix .. struct.pack('>I6', redis.call('INCR', '#seq'))
     put_record(ino, args[7])
     redis.call('HSET', dir, name, ino .. args[4])
     if sid ~= '' then
@@ -140,7 +140,7 @@ redis.register_function('mfs_link', function(_, args)
             return answer
         end
     end
-    rec = splice(splice(rec, 16, pack('<I4', nlink + 1)), 80, args[2])
+    rec = splice(splice(rec, 16, struct.pack('<I4', nlink + 1)), 80, args[2])
     put_record(ino, rec)
     return '\0' .. rec
 end)

@@ -10,16 +10,16 @@ local function chmod_acl(ino, mode)
     end
     local group = ACL_GROUP_OBJ
     for at = 5, #acl - 7, 8 do
-        if (unpack_('<I2', acl, at)) == ACL_MASK then
+        if (struct.unpack('<I2', acl, at)) == ACL_MASK then
             group = ACL_MASK
         end
     end
     local perm = { [ACL_USER_OBJ] = math.floor(mode / 64) % 8,
                    [group] = math.floor(mode / 8) % 8, [ACL_OTHER] = mode % 8 }
     for at = 5, #acl - 7, 8 do
-        local new = perm[(unpack_('<I2', acl, at))]
+        local new = perm[(struct.unpack('<I2', acl, at))]
         if new then
-            acl = splice(acl, at + 1, pack('<I2', new))
+            acl = splice(acl, at + 1, struct.pack('<I2', new))
         end
     end
     redis.call('HSET', 'A' .. ino, 'system.posix_acl_access', acl)
@@ -34,18 +34,18 @@ redis.register_function{ function_name = 'mfs_setattr', flags = { 'allow-oom' },
             return fail(errno.ESTALE, 'no inode')
         end
         if mask % 2 >= 1 then
-            local mode = unpack_('<I4', rec, 5)
+            local mode = struct.unpack('<I4', rec, 5)
             mode = mode - mode % 4096 + tonumber(args[3]) % 4096
-            rec = splice(rec, 4, pack('<I4', mode))
+            rec = splice(rec, 4, struct.pack('<I4', mode))
             if has_flag(rec, F_ACL) then
                 chmod_acl(ino, mode)
             end
         end
         if mask % 4 >= 2 then
-            rec = splice(rec, 8, pack('<I4', tonumber(args[4])))
+            rec = splice(rec, 8, struct.pack('<I4', tonumber(args[4])))
         end
         if mask % 8 >= 4 then
-            rec = splice(rec, 12, pack('<I4', tonumber(args[5])))
+            rec = splice(rec, 12, struct.pack('<I4', tonumber(args[5])))
         end
         if mask % 16 >= 8 then
             rec = splice(rec, 56, args[6])
@@ -79,9 +79,9 @@ redis.register_function{ function_name = 'mfs_ctime', flags = { 'allow-oom' },
 
 -- The content as cut to nothing, in a record.
 local function emptied(rec, time)
-    local version = unpack_('<i8', rec, 49)
-    return sub(rec, 1, 24) .. pack('<i8i8i8i8', 0, 0, 0, version + 1) .. sub(rec, 57, 68) .. time ..
-           time .. sub(rec, 93)
+    local version = struct.unpack('<i8', rec, 49)
+    return sub(rec, 1, 24) .. struct.pack('<i8i8i8i8', 0, 0, 0, version + 1) ..
+           sub(rec, 57, 68) .. time .. time .. sub(rec, 93)
 end
 
 -- mfs_open ino sid head [time]: one more opener; with time the content is cut to nothing. The record,
@@ -98,7 +98,7 @@ redis.register_function{ function_name = 'mfs_open', flags = { 'allow-oom' },
             rec = emptied(rec, args[4])
             redis.call('DEL', stripe0(ino))
             put_record(ino, rec)
-        elseif head > 0 and (unpack_('<i8', rec, 25)) <= head then
+        elseif head > 0 and (struct.unpack('<i8', rec, 25)) <= head then
             return { rec, redis.call('GET', stripe0(ino)) or '' }
         end
         return { rec }
@@ -106,7 +106,8 @@ redis.register_function{ function_name = 'mfs_open', flags = { 'allow-oom' },
 
 -- Frees the inode when neither a name nor an opener is left; answers as unref, '\0': it stays.
 local function free_if_idle(ino, stripe_size)
-    if (redis.call('GETRANGE', 'I' .. ino, 16, 19)) ~= '\0\0\0\0' or redis.call('EXISTS', 'O' .. ino) == 1 then
+    if redis.call('GETRANGE', 'I' .. ino, 16, 19) ~= '\0\0\0\0' or
+       redis.call('EXISTS', 'O' .. ino) == 1 then
         return '\0'
     end
     redis.call('SREM', '#orphans', ino)
@@ -162,12 +163,12 @@ end
 
 -- The record with its content grown: size and end of data at least `last`, one version on.
 local function grown(rec, last, keep_size, alloc, time)
-    local size, data_end, old_alloc, version = unpack_('<i8i8i8i8', rec, 25)
+    local size, data_end, old_alloc, version = struct.unpack('<i8i8i8i8', rec, 25)
     if last > size and not keep_size then
         size = last
     end
     data_end = math.max(data_end, last)
-    rec = sub(rec, 1, 24) .. pack('<i8i8i8i8', size, data_end, old_alloc + alloc, version + 1) ..
+    rec = sub(rec, 1, 24) .. struct.pack('<i8i8i8i8', size, data_end, old_alloc + alloc, version + 1) ..
           sub(rec, 57, 68) .. time .. time .. sub(rec, 93)
     return rec
 end
@@ -215,7 +216,7 @@ redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' }
         if not rec then
             return fail(errno.ESTALE, 'no inode')
         end
-        local size, data_end, alloc, version = unpack_('<i8i8i8i8', rec, 25)
+        local size, data_end, alloc, version = struct.unpack('<i8i8i8i8', rec, 25)
         alloc = alloc + tonumber(args[4])
         if new < tonumber(args[5]) then
             local before, after = cut(stripe0(ino), new)
@@ -225,7 +226,7 @@ redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' }
         if new == 0 then
             alloc = 0
         end
-        rec = sub(rec, 1, 24) .. pack('<i8i8i8i8', new, data_end, alloc, version + 1) ..
+        rec = sub(rec, 1, 24) .. struct.pack('<i8i8i8i8', new, data_end, alloc, version + 1) ..
               sub(rec, 57, 68) .. args[2] .. args[2] .. sub(rec, 93)
         put_record(ino, rec)
         return rec
@@ -239,7 +240,7 @@ redis.register_function('mfs_append', function(_, args)
     if not rec then
         return fail(errno.ESTALE, 'no inode')
     end
-    local size = unpack_('<i8', rec, 25)
+    local size = struct.unpack('<i8', rec, 25)
     local last, stored, alloc = size + len, '0', 0
     if args[5] and last <= tonumber(args[4]) then
         local old, new = write_parts(stripe0(ino), { tostring(size), args[5] }, 1)
@@ -255,11 +256,11 @@ redis.register_function{ function_name = 'mfs_unappend', flags = { 'allow-oom' }
     callback = function(_, args)
         local rec = get_record(args[1])
         local off, len = tonumber(args[3]), tonumber(args[4])
-        if not rec or (unpack_('<i8', rec, 25)) ~= off + len then
+        if not rec or (struct.unpack('<i8', rec, 25)) ~= off + len then
             return
         end
-        local version = unpack_('<i8', rec, 49)
-        rec = splice(rec, 24, pack('<i8', off))
-        rec = splice(rec, 48, pack('<i8', version + 1))
+        local version = struct.unpack('<i8', rec, 49)
+        rec = splice(rec, 24, struct.pack('<i8', off))
+        rec = splice(rec, 48, struct.pack('<i8', version + 1))
         put_record(args[1], splice(splice(rec, 68, args[2]), 80, args[2]))
     end }

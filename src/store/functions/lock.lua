@@ -9,7 +9,7 @@ local READ, WRITE = 1, 2
 local function unpack_ranges(value)
     local ranges = {}
     for at = 1, #value - RANGE + 1, RANGE do
-        local kind, pid, first, last = unpack_('<BI4dd', value, at)
+        local kind, pid, first, last = struct.unpack('<BI4dd', value, at)
         ranges[#ranges + 1] = { kind = kind, pid = pid, first = first, last = last }
     end
     return ranges
@@ -18,7 +18,7 @@ end
 local function pack_ranges(ranges)
     local out = {}
     for i, r in ipairs(ranges) do
-        out[i] = pack('<BI4dd', r.kind, r.pid, r.first, r.last)
+        out[i] = struct.pack('<BI4dd', r.kind, r.pid, r.first, r.last)
     end
     return table.concat(out)
 end

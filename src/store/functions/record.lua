@@ -6,8 +6,8 @@
 -- directory's parent (8 bytes), generation of its last move (8 bytes, big-endian), bitmap of the
 -- partitions that hold entries; a symlink's target.
 
-local sub, byte, char = string.sub, string.byte, string.char
-local pack, unpack_ = struct.pack, struct.unpack
+-- Library tables (string, struct, …) can't be named while the library is loaded; a string knows its.
+local sub, byte, char = ('').sub, ('').byte, ('').char
 
 errno.EPERM = 1
 errno.EAGAIN = 11
@@ -45,11 +45,11 @@ local function put_record(ino, rec)
 end
 
 local function record_type(rec)
-    return math.floor(unpack_('<I4', rec, 5) / 4096)
+    return math.floor(struct.unpack('<I4', rec, 5) / 4096)
 end
 
 local function record_nlink(rec)
-    return (unpack_('<I4', rec, 17))
+    return (struct.unpack('<I4', rec, 17))
 end
 
 local function has_flag(rec, flag)
@@ -67,8 +67,8 @@ end
 
 -- Is time a (12 bytes) after b?
 local function later(a, b)
-    local as, an = unpack_('<i8I4', a)
-    local bs, bn = unpack_('<i8I4', b)
+    local as, an = struct.unpack('<i8I4', a)
+    local bs, bn = struct.unpack('<i8I4', b)
     return as > bs or (as == bs and an > bn)
 end
 
@@ -89,7 +89,7 @@ end
 local function free_inode(ino, rec, stripe_size)
     redis.call('DEL', 'I' .. ino, stripe0(ino), 'A' .. ino, 'O' .. ino, 'L' .. ino)
     local data_end = sub(rec, 33, 40)
-    if (unpack_('<i8', data_end)) > stripe_size then
+    if (struct.unpack('<i8', data_end)) > stripe_size then
         redis.call('HSET', '#reap', ino, data_end)
         return '\1' .. data_end
     end
@@ -112,7 +112,7 @@ local function unref(ino, time, stripe_size)
     if nlink == 0 then
         redis.call('SADD', '#orphans', ino)
     end
-    rec = splice(rec, 16, pack('<I4', nlink))
+    rec = splice(rec, 16, struct.pack('<I4', nlink))
     put_record(ino, splice(rec, 80, time))
     return '\0'
 end
@@ -124,9 +124,10 @@ redis.register_function{ function_name = 'mfs_unref', flags = { 'allow-oom' },
     end }
 
 make_root = function(sec, nsec)
-    local time = pack('<i8I4', tonumber(sec), tonumber(nsec))
+    local time = struct.pack('<i8I4', tonumber(sec), tonumber(nsec))
     local ino = '\0\0\0\0\0\0\0\1'
-    put_record(ino, pack('<BBI2I4I4I4I4I4i8i8i8i8', 1, 0, 0, 4 * 4096 + 1023, 0, 0, 2, 0, 0, 0, 0, 1)
-                    .. time .. time .. time .. ino .. '\0\0\0\0\0\0\0\0')
+    local fixed = struct.pack('<BBI2I4I4I4I4I4i8i8i8i8', 1, 0, 0, S_IFDIR * 4096 + 1023, 0, 0, 2, 0,
+                              0, 0, 0, 1)
+    put_record(ino, fixed .. time .. time .. time .. ino .. '\0\0\0\0\0\0\0\0')
     redis.call('SET', '#seq', '1')
 end

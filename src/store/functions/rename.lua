@@ -9,7 +9,8 @@
 local NOREPLACE, EXCHANGE = 1, 2
 
 -- May `source` take the place of `target` (nil: nothing there)? nil: yes, otherwise the answer.
--- The caller holds the lock on moves if `locked`, and has sealed the directory `sealed`.
+-- `locked`: the caller holds the lock on moves and has checked the moves of these two inodes (16
+-- bytes), or ''. `sealed`: the directory that it has sealed, or ''.
 local function rename_refused(source, target, flags, same_parent, locked, sealed)
     local source_dir = entry_type(source) == S_IFDIR
     local target_dir = target and entry_type(target) == S_IFDIR
@@ -30,8 +31,9 @@ local function rename_refused(source, target, flags, same_parent, locked, sealed
             return fail(errno.EISDIR, 'target is a directory')
         end
     end
-    if not same_parent and not locked and
-       (source_dir or (flags == EXCHANGE and target_dir)) then
+    if not same_parent and
+       ((source_dir and sub(locked, 1, 8) ~= sub(source, 1, 8)) or
+        (flags == EXCHANGE and target_dir and sub(locked, 9, 16) ~= sub(target, 1, 8))) then
         return { 7, source, target or '' }
     end
     if target_dir and flags ~= EXCHANGE and sealed ~= sub(target, 1, 8) then
@@ -77,15 +79,14 @@ redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
         if target and #target > ENTRY then
             return { 3, 2, target }
         end
-        local locked = args[10] == '1'
-        local refused = rename_refused(source, target, flags, args[1] == args[3], locked, args[11])
+        local refused = rename_refused(source, target, flags, args[1] == args[3], args[10], args[11])
         if refused then
             return refused
         end
         if seal and not target then
             return { 4, seal }
         end
-        if locked or args[11] ~= '' then
+        if args[12] ~= '' then
             if redis.call('EXISTS', 'T' .. txn) == 1 then
                 return fail(errno.EAGAIN, 'aborted')
             end
@@ -104,7 +105,7 @@ redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
                  replaced(target, flags, prefix, time, tonumber(args[7])) }
     end }
 
--- mfs_rename_begin parent name txn decider locked: { 0, entry }
+-- mfs_rename_begin parent name txn decider same_parent locked: { 0, entry }
 redis.register_function{ function_name = 'mfs_rename_begin', flags = { 'allow-oom' },
     callback = function(_, args)
         local dir, name, txn = 'D' .. args[1], args[2], args[3]
@@ -115,11 +116,12 @@ redis.register_function{ function_name = 'mfs_rename_begin', flags = { 'allow-oo
         if #entry > ENTRY then
             return { 3, 1, entry }
         end
-        if args[5] ~= '1' and entry_type(entry) == S_IFDIR then
+        if args[5] ~= '1' and entry_type(entry) == S_IFDIR and
+           sub(args[6], 1, 8) ~= sub(entry, 1, 8) then
             return { 7, entry, '' }
         end
         redis.call('HSET', dir, name, entry .. txn .. args[4])
-        redis.call('HSET', '#intents', txn, pack('>I8', now()) .. args[1] .. name)
+        redis.call('HSET', '#intents', txn, struct.pack('>I8', now()) .. args[1] .. name)
         return { 0, entry }
     end }
 
@@ -137,8 +139,7 @@ redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-o
         if target and #target > ENTRY then
             return { 3, 2, target }
         end
-        local locked = args[10] == '1'
-        local refused = rename_refused(source, target, flags, args[9] == '1', locked, args[11])
+        local refused = rename_refused(source, target, flags, args[9] == '1', args[10], args[11])
         if refused then
             return refused
         end
@@ -147,7 +148,7 @@ redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-o
         end
         local becomes = flags == EXCHANGE and target or ''
         redis.call('SET', 'T' .. txn, 'C' .. char(#becomes) .. becomes .. args[12])
-        if locked or args[11] ~= '' then
+        if args[12] ~= '' then
             note_transaction(txn)
         end
         redis.call('HSET', to, new_name, source)
@@ -179,7 +180,7 @@ redis.register_function{ function_name = 'mfs_settle', flags = { 'allow-oom' },
 redis.register_function{ function_name = 'mfs_reparent', flags = { 'allow-oom' },
     callback = function(_, args)
         local rec = get_record(args[1])
-        if rec and (unpack_('>I8', args[3])) > (unpack_('>I8', rec, 101)) then
+        if rec and (struct.unpack('>I8', args[3])) > (struct.unpack('>I8', rec, 101)) then
             rec = splice(rec, 92, args[2] .. args[3])
             put_record(args[1], splice(rec, 80, args[4]))
         end
@@ -193,9 +194,9 @@ redis.register_function{ function_name = 'mfs_move_lock', flags = { 'allow-oom' 
     callback = function(_, args)
         local held = redis.call('GET', '#moving')
         if held then
-            return { 1, sub(held, 1, 16), sub(held, 17, 18), now() - (unpack_('>I8', held, 19)) }
+            return { 1, sub(held, 1, 16), sub(held, 17, 18), now() - (struct.unpack('>I8', held, 19)) }
         end
-        redis.call('SET', '#moving', args[1] .. args[2] .. pack('>I8', now()))
+        redis.call('SET', '#moving', args[1] .. args[2] .. struct.pack('>I8', now()))
         return { 0, redis.call('INCR', '#moves') }
     end }
 

@@ -36,12 +36,12 @@ redis.register_function('mfs_setxattr', function(_, args)
         redis.call('HDEL', 'A' .. ino, name)
     end
     if args[8] then
-        local mode = unpack_('<I4', rec, 5)
+        local mode = struct.unpack('<I4', rec, 5)
         mode = mode - mode % 512 + tonumber(args[8])
         if args[9] == '1' and mode % 2048 >= 1024 then
             mode = mode - 1024
         end
-        rec = splice(rec, 4, pack('<I4', mode))
+        rec = splice(rec, 4, struct.pack('<I4', mode))
     end
     after_xattr(ino, rec, flag, keep, args[6])
 end)
