@@ -156,9 +156,20 @@ deployment_start()
     done
 }
 
+# cm stop removes the state directory, logs and all: second names keep them for the checks.
+save_logs()
+{
+    local log
+    mkdir -p "$T/logs"
+    while read -r log; do
+        ln -f "$log" "$T/logs/${log//\//_}" 2>/dev/null || true
+    done < <(find "$STATE" -xdev -type f -name '*.log' 2>/dev/null)
+}
+
 # deployment_stop: cm stop, then nothing may be left.
 deployment_stop()
 {
+    save_logs
     cm_ stop || fail "cm stop failed"
     check_nothing_left
 }
@@ -181,10 +192,11 @@ no_daemons()
     [ -z "$(daemon_pids)" ]
 }
 
-# Logs of the deployment: every file named *.log below the private directory.
+# Logs of all deployments of the test, each once, and the reports of sanitizers.
 log_files()
 {
-    find "$T" -xdev -type f \( -name '*.log' -o -name 'log' -o -name 'sanitizer.*' \) | sort
+    save_logs
+    find "$T/logs" "$T"/sanitizer.* -type f 2>/dev/null | sort
 }
 
 # Lines at level error, reports of a sanitizer, and cores fail the test unless ALLOW_LOG covers them.
@@ -209,7 +221,7 @@ print_log_tails()
     local log
     while read -r log; do
         case $log in
-        */redis*) continue ;; # thirty of them and seldom the cause
+        *_redis*) continue ;; # thirty of them and seldom the cause
         esac
         [ -s "$log" ] || continue
         printf -- '---- %s\n' "${log#"$T"/}"
