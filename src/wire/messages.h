@@ -128,7 +128,7 @@ struct mfs_msg_client_hello {
     uint32_t version;
     uint32_t pid;
     char mount[MFS_PATH_MAX];
-    uint64_t epoch; /* of the table it holds, 0 for none */
+    uint64_t epoch;                 /* of the table it holds, 0 for none */
     char session[MFS_SESSION_TEXT]; /* its session id, 16 hexadecimal digits: lm ends the session,
                                        and with it the locks, when the process dies; "" for none */
 };

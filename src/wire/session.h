@@ -37,8 +37,10 @@
 
 struct mfs_session;
 
-/* Starts connecting. Loop thread (or before it runs). service->down is called for connections that
- * were up only; failing to connect is logged once until it succeeds again. NULL: *err. */
+/* Starts connecting. The address may also be "file:/path": a file of one line with the address,
+ * read before each attempt, for a listener that may come back elsewhere (lm: cm.addr). Loop thread
+ * (or before it runs). service->down is called for connections that were up only; failing to
+ * connect is logged once until it succeeds again. NULL: *err. */
 struct mfs_session *mfs_session_create(struct mfs_loop *loop, const char *address,
                                        const struct mfs_secret *secret, const char *role,
                                        const struct mfs_service *service, void *arg,
@@ -47,8 +49,5 @@ void mfs_session_destroy(struct mfs_session *s); /* before the loop. Takes NULL 
 
 /* The connection while it is up, else NULL. */
 struct mfs_conn *mfs_session_conn(const struct mfs_session *s);
-
-/* Connects to another address from now on (lm: cm came back elsewhere). 0 or a negative errno. */
-int mfs_session_redirect(struct mfs_session *s, const char *address);
 
 #endif

@@ -1,0 +1,243 @@
+/* The mutual proof. MACs are compared in constant time; a failed step says nothing about why. */
+#include "wire/auth.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "wire/frame.h"
+#include "wire/messages.h"
+#include "wire/record.h"
+
+#define SECRET_BYTES 32
+#define MAC_BYTES    32
+#define MAC_TEXT     (2 * MAC_BYTES + 1)
+
+struct challenge {
+    uint32_t version;
+    char nonce[MFS_AUTH_NONCE_TEXT];
+};
+
+struct proof {
+    char role[MFS_AUTH_ROLE_MAX], nonce[MFS_AUTH_NONCE_TEXT], mac[MAC_TEXT];
+};
+
+struct welcome {
+    char mac[MAC_TEXT];
+};
+
+static const struct mfs_record challenge_record = {
+    "challenge", sizeof(struct challenge),
+    (const struct mfs_field[]){
+        {.name = "version", .required = true, MFS_FIELD(U32, struct challenge, version)},
+        {.name = "nonce", .required = true, MFS_FIELD(STR, struct challenge, nonce)},
+        {0}}};
+
+static const struct mfs_record proof_record = {
+    "proof", sizeof(struct proof),
+    (const struct mfs_field[]){
+        {.name = "role", .required = true, MFS_FIELD(STR, struct proof, role)},
+        {.name = "nonce", .required = true, MFS_FIELD(STR, struct proof, nonce)},
+        {.name = "mac", .required = true, MFS_FIELD(STR, struct proof, mac)},
+        {0}}};
+
+static const struct mfs_record welcome_record = {
+    "welcome", sizeof(struct welcome),
+    (const struct mfs_field[]){
+        {.name = "mac", .required = true, MFS_FIELD(STR, struct welcome, mac)}, {0}}};
+
+int mfs_secret_create(const char *path, struct mfs_secret *s)
+{
+    char text[2 * SECRET_BYTES + 2];
+    int rc = mfs_random_hex(text, SECRET_BYTES);
+
+    if (rc)
+        return rc;
+    s->len = 2 * SECRET_BYTES;
+    memcpy(s->bytes, text, s->len);
+    text[s->len] = '\n';
+    return mfs_file_write(path, text, s->len + 1, 0600);
+}
+
+static int secret_read(int fd, const char *path, struct mfs_secret *s, struct mfs_err *err)
+{
+    struct stat st;
+    ssize_t n;
+
+    if (fstat(fd, &st))
+        return mfs_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    if (st.st_mode & 077)
+        return mfs_err_set(err, -EACCES,
+                           "%s: others than its owner may read it; its mode must be 0600", path);
+    n = read(fd, s->bytes, sizeof s->bytes);
+    if (n < 0)
+        return mfs_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    while (n && (s->bytes[n - 1] == '\n' || s->bytes[n - 1] == '\r'))
+        n--;
+    s->len = (size_t)n;
+    if (s->len < 16 || s->len == sizeof s->bytes)
+        return mfs_err_set(err, -EINVAL, "%s: is no secret (16 to 255 bytes)", path);
+    return 0;
+}
+
+int mfs_secret_load(const char *path, struct mfs_secret *s, struct mfs_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
+
+    if (fd < 0)
+        return mfs_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    rc = secret_read(fd, path, s, err);
+    close(fd);
+    return rc;
+}
+
+/* The listener's nonce always comes first, whoever computes. */
+static int mac(const struct mfs_auth *a, bool of_caller, char out[MAC_TEXT])
+{
+    const char *listener_nonce = a->caller ? a->peer : a->own;
+    const char *caller_nonce = a->caller ? a->own : a->peer;
+    const char *fields[] = {"memefs1", of_caller ? "caller" : "listener", a->role, listener_nonce,
+                            caller_nonce};
+    unsigned char digest[MAC_BYTES];
+    unsigned len = 0;
+    struct mfs_buf b;
+    int rc = 0;
+
+    mfs_buf_init(&b);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields && !rc; i++)
+        rc = mfs_buf_append(&b, fields[i], strlen(fields[i]) + 1);
+    if (!rc && (!HMAC(EVP_sha256(), a->secret->bytes, (int)a->secret->len,
+                      (unsigned char *)mfs_buf_data(&b), mfs_buf_len(&b), digest, &len) ||
+                len != MAC_BYTES))
+        rc = -EIO;
+    mfs_buf_fini(&b);
+    if (!rc)
+        mfs_text_hex(digest, MAC_BYTES, out);
+    return rc;
+}
+
+static int mac_check(const struct mfs_auth *a, bool of_caller, const char *given,
+                     struct mfs_err *err)
+{
+    char right[MAC_TEXT];
+    int rc = mac(a, of_caller, right);
+
+    if (rc)
+        return mfs_err_set(err, rc, "authentication: cannot compute");
+    if (strlen(given) != MAC_TEXT - 1 || CRYPTO_memcmp(given, right, MAC_TEXT - 1))
+        return mfs_err_set(err, -EACCES, "authentication failed: another secret");
+    return 0;
+}
+
+static int put(struct mfs_buf *out, const struct mfs_record *r, const void *from)
+{
+    size_t mark;
+    int rc = mfs_frame_begin(out, &mark);
+
+    if (!rc)
+        rc = mfs_record_encode(r, from, false, out);
+    return rc ? rc : mfs_frame_seal(out, mark);
+}
+
+int mfs_auth_begin(struct mfs_auth *a, const struct mfs_secret *secret, const char *role,
+                   struct mfs_buf *out)
+{
+    struct challenge c = {.version = MFS_PROTOCOL_VERSION};
+    int rc;
+
+    *a = (struct mfs_auth){.secret = secret, .caller = role != NULL};
+    if (role && mfs_text_copy(a->role, sizeof a->role, role))
+        return -EINVAL;
+    rc = mfs_random_hex(a->own, MFS_AUTH_NONCE);
+    if (rc || a->caller)
+        return rc;
+    memcpy(c.nonce, a->own, sizeof c.nonce);
+    return put(out, &challenge_record, &c);
+}
+
+static int take_nonce(struct mfs_auth *a, const char *nonce, struct mfs_err *err)
+{
+    unsigned char raw[MFS_AUTH_NONCE];
+
+    if (mfs_text_unhex(nonce, raw, sizeof raw))
+        return mfs_err_set(err, -EPROTO, "authentication: not a nonce");
+    memcpy(a->peer, nonce, sizeof a->peer);
+    return 0;
+}
+
+/* Caller: the challenge has come; prove. */
+static int answer_challenge(struct mfs_auth *a, const char *body, size_t len, struct mfs_buf *out,
+                            struct mfs_err *err)
+{
+    struct challenge c;
+    struct proof p = {0};
+    int rc = mfs_record_decode(&challenge_record, body, len, &c, err);
+
+    if (rc)
+        return -EPROTO;
+    if (c.version != MFS_PROTOCOL_VERSION)
+        return mfs_err_set(err, -EPROTO, "it speaks protocol version %u, this program %u",
+                           c.version, MFS_PROTOCOL_VERSION);
+    rc = take_nonce(a, c.nonce, err);
+    if (!rc)
+        rc = mac(a, true, p.mac);
+    if (rc)
+        return rc;
+    memcpy(p.role, a->role, sizeof p.role);
+    memcpy(p.nonce, a->own, sizeof p.nonce);
+    rc = put(out, &proof_record, &p);
+    return rc ? rc : MFS_AUTH_WAITING;
+}
+
+/* Listener: the proof has come; check it and prove in turn. */
+static int answer_proof(struct mfs_auth *a, const char *body, size_t len, struct mfs_buf *out,
+                        struct mfs_err *err)
+{
+    struct welcome w = {0};
+    struct proof p;
+    int rc = mfs_record_decode(&proof_record, body, len, &p, err);
+
+    if (rc)
+        return -EPROTO;
+    memcpy(a->role, p.role, sizeof a->role);
+    rc = take_nonce(a, p.nonce, err);
+    if (!rc)
+        rc = mac_check(a, true, p.mac, err);
+    if (!rc)
+        rc = mac(a, false, w.mac);
+    if (!rc)
+        rc = put(out, &welcome_record, &w);
+    return rc ? rc : MFS_AUTH_DONE;
+}
+
+static int check_welcome(struct mfs_auth *a, const char *body, size_t len, struct mfs_err *err)
+{
+    struct welcome w;
+    int rc = mfs_record_decode(&welcome_record, body, len, &w, err);
+
+    if (rc)
+        return -EPROTO;
+    rc = mac_check(a, false, w.mac, err);
+    return rc ? rc : MFS_AUTH_DONE;
+}
+
+int mfs_auth_step(struct mfs_auth *a, const char *body, size_t len, struct mfs_buf *out,
+                  struct mfs_err *err)
+{
+    int step = a->step++;
+
+    if (!a->caller && step == 0)
+        return answer_proof(a, body, len, out, err);
+    if (a->caller && step == 0)
+        return answer_challenge(a, body, len, out, err);
+    if (a->caller && step == 1)
+        return check_welcome(a, body, len, err);
+    return mfs_err_set(err, -EPROTO, "authentication: one message too many");
+}

@@ -1,0 +1,619 @@
+/* Connections. A connection goes CONNECTING → PROVING → UP → CLOSED; mfs_conn_finish takes it
+ * through FINISHING, in which it sends what is left, waits for the peer's end and hears nothing.
+ *
+ * Output is sent at once as far as the socket takes it. An error met there is not reported from
+ * inside the call: the socket is shut down, and the loop finds it dead. Only readable() and the
+ * timers call back into the owner, always with a reference held. */
+#include "wire/conn_impl.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "wire/address.h"
+#include "wire/frame.h"
+
+#define READ_CHUNK    65536U
+#define READ_ROUNDS   32 /* per wake-up, so that one talker does not starve the others */
+#define OUTPUT_MAX    (2 * (size_t)MFS_FRAME_MAX)
+#define PROVE_TIMEOUT (10 * MFS_SEC)
+#define FINISH_TIME   (2 * MFS_SEC)
+
+enum state { CONNECTING, PROVING, UP, FINISHING, CLOSED };
+
+struct pending {
+    struct pending *next;
+    struct mfs_conn *conn;
+    uint64_t id;
+    enum mfs_msg type;
+    struct mfs_timer *timer;
+    void (*done)(void *arg, const struct mfs_err *err, const void *reply);
+    void *arg;
+};
+
+struct mfs_conn {
+    enum state state;
+    unsigned refs; /* one is the connection's own until it is closed */
+    int fd;
+    struct mfs_loop *loop;
+    struct mfs_watch *watch;
+    uint32_t events;
+    struct mfs_timer *deadline; /* of CONNECTING and PROVING together, and of FINISHING */
+    struct mfs_err why;         /* of a failure that was met before the loop could tell */
+    struct mfs_auth auth;
+    struct mfs_buf in, out;
+    const struct mfs_service *service;
+    void *arg, *data;
+    struct mfs_conn_owner *owner;
+    uint64_t last_id;
+    struct pending *pending;
+    char peer[MFS_ADDRESS_MAX];
+};
+
+static const struct mfs_service no_service;
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct mfs_conn *mfs_conn_get(struct mfs_conn *c)
+{
+    c->refs++;
+    return c;
+}
+
+void mfs_conn_put(struct mfs_conn *c)
+{
+    if (!c || --c->refs)
+        return;
+    mfs_buf_fini(&c->in);
+    mfs_buf_fini(&c->out);
+    free(c);
+}
+
+static struct mfs_conn *conn_new(struct mfs_loop *loop, const struct mfs_service *service,
+                                 void *arg, const char *peer)
+{
+    struct mfs_conn *c = calloc(1, sizeof *c);
+
+    if (!c)
+        return NULL;
+    c->refs = 1;
+    c->fd = -1;
+    c->loop = loop;
+    c->service = service;
+    c->arg = arg;
+    mfs_buf_init(&c->in);
+    mfs_buf_init(&c->out);
+    snprintf(c->peer, sizeof c->peer, "%s", peer);
+    return c;
+}
+
+static void fail_pending(struct mfs_conn *c, int code, const char *why)
+{
+    struct mfs_err err;
+
+    mfs_err_set(&err, code, "%s", why);
+    while (c->pending) {
+        struct pending *p = c->pending;
+
+        c->pending = p->next;
+        mfs_timer_cancel(p->timer);
+        p->done(p->arg, &err, NULL);
+        free(p);
+    }
+}
+
+static void close_now(struct mfs_conn *c, const char *why)
+{
+    bool was_up = c->state == UP || c->state == FINISHING;
+
+    if (c->state == CLOSED)
+        return;
+    c->state = CLOSED;
+    mfs_watch_remove(c->watch);
+    c->watch = NULL;
+    mfs_timer_cancel(c->deadline);
+    c->deadline = NULL;
+    if (c->fd >= 0)
+        close(c->fd);
+    c->fd = -1;
+    if (c->owner)
+        c->owner->closed(c->owner, c, was_up, why);
+    c->owner = NULL;
+    fail_pending(c, -ECONNABORTED, why);
+    mfs_conn_put(c);
+}
+
+void mfs_conn_close(struct mfs_conn *c)
+{
+    close_now(c, "the connection was closed");
+}
+
+static void lost(struct mfs_conn *c, const struct mfs_err *why)
+{
+    if (c->state == CLOSED)
+        return;
+    mfs_conn_get(c);
+    close_now(c, why->msg);
+    if (c->service->down)
+        c->service->down(c, why, c->arg);
+    mfs_conn_put(c);
+}
+
+static void lost_errno(struct mfs_conn *c, int code)
+{
+    struct mfs_err why;
+
+    mfs_err_set(&why, code, "%s: %s", c->peer, strerror(-code));
+    lost(c, &why);
+}
+
+/* ---- output ---------------------------------------------------------------------------------- */
+
+static void want(struct mfs_conn *c, uint32_t events)
+{
+    if (c->watch && events != c->events && !mfs_watch_events(c->watch, events))
+        c->events = events;
+}
+
+static void flush(struct mfs_conn *c)
+{
+    while (mfs_buf_len(&c->out)) {
+        ssize_t n = send(c->fd, mfs_buf_data(&c->out), mfs_buf_len(&c->out), MSG_NOSIGNAL);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            break;
+        if (n < 0) {
+            shutdown(c->fd, SHUT_RDWR);
+            mfs_buf_clear(&c->out);
+            break;
+        }
+        mfs_buf_consume(&c->out, (size_t)n);
+    }
+    want(c, mfs_buf_len(&c->out) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    if (c->state == FINISHING && !mfs_buf_len(&c->out))
+        shutdown(c->fd, SHUT_WR);
+}
+
+static void finish_late(void *arg)
+{
+    struct mfs_conn *c = arg;
+
+    c->deadline = NULL;
+    mfs_conn_close(c);
+}
+
+void mfs_conn_finish(struct mfs_conn *c)
+{
+    if (c->state != UP) {
+        if (c->state != FINISHING)
+            mfs_conn_close(c);
+        return;
+    }
+    c->service = &no_service;
+    c->deadline = mfs_loop_timer(c->loop, FINISH_TIME, 0, finish_late, c);
+    if (!c->deadline) {
+        mfs_conn_close(c);
+        return;
+    }
+    c->state = FINISHING;
+    mfs_conn_get(c);
+    fail_pending(c, -ECONNABORTED, "the connection was closed");
+    if (c->state == FINISHING)
+        flush(c);
+    mfs_conn_put(c);
+}
+
+static int can_send(const struct mfs_conn *c)
+{
+    if (c->state != UP)
+        return -ENOTCONN;
+    return mfs_buf_len(&c->out) > OUTPUT_MAX ? -ENOBUFS : 0;
+}
+
+static struct pending **find_pending(struct mfs_conn *c, uint64_t id)
+{
+    struct pending **at = &c->pending;
+
+    while (*at && (*at)->id != id)
+        at = &(*at)->next;
+    return at;
+}
+
+static void request_late(void *arg)
+{
+    struct pending *p = arg, **at = find_pending(p->conn, p->id);
+    struct mfs_err err;
+
+    *at = p->next;
+    mfs_err_set(&err, -ETIMEDOUT, "%s: no answer to \"%s\" in time", p->conn->peer,
+                mfs_messages[p->type].name);
+    p->done(p->arg, &err, NULL);
+    free(p);
+}
+
+int mfs_conn_request(struct mfs_conn *c, enum mfs_msg type, const void *body, int64_t timeout,
+                     void (*done)(void *arg, const struct mfs_err *err, const void *reply),
+                     void *arg)
+{
+    struct pending *p;
+    int rc = can_send(c);
+
+    if (rc)
+        return rc;
+    p = calloc(1, sizeof *p);
+    if (!p)
+        return -ENOMEM;
+    *p = (struct pending){c->pending, c, ++c->last_id, type, NULL, done, arg};
+    p->timer = mfs_loop_timer(c->loop, timeout, 0, request_late, p);
+    rc = p->timer ? mfs_message_put_request(&c->out, type, p->id, body) : -ENOMEM;
+    if (rc) {
+        mfs_timer_cancel(p->timer);
+        free(p);
+        return rc;
+    }
+    c->pending = p;
+    flush(c);
+    return 0;
+}
+
+int mfs_conn_notify(struct mfs_conn *c, enum mfs_msg type, const void *body)
+{
+    int rc = can_send(c);
+
+    if (!rc)
+        rc = mfs_message_put_request(&c->out, type, 0, body);
+    if (!rc)
+        flush(c);
+    return rc;
+}
+
+void mfs_conn_fail(struct mfs_conn *c, uint64_t id, int code, const char *fmt, ...)
+{
+    char text[MFS_ERR_MSG_MAX];
+    va_list ap;
+
+    if (!id || c->state != UP)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (mfs_message_put_error(&c->out, id, code, text))
+        shutdown(c->fd, SHUT_RDWR); /* the asker must not wait for nothing */
+    flush(c);
+}
+
+void mfs_conn_reply(struct mfs_conn *c, enum mfs_msg type, uint64_t id, const void *body)
+{
+    int rc;
+
+    if (!id || c->state != UP)
+        return;
+    rc = mfs_message_put_reply(&c->out, type, id, body);
+    if (rc)
+        mfs_conn_fail(c, id, rc, "the answer could not be sent: %s", strerror(-rc));
+    flush(c);
+}
+
+/* ---- input ----------------------------------------------------------------------------------- */
+
+static const struct mfs_handler *find_handler(const struct mfs_conn *c, enum mfs_msg type)
+{
+    for (const struct mfs_handler *h = c->service->handlers; h && h->handle; h++)
+        if (h->type == type)
+            return h;
+    return NULL;
+}
+
+static void take_request(struct mfs_conn *c, const struct mfs_envelope *e)
+{
+    _Alignas(16) char body[MFS_MSG_SIZE_MAX];
+    const struct mfs_handler *h = e->type < MFS_MSG_COUNT ? find_handler(c, e->type) : NULL;
+    const struct mfs_record *record;
+    struct mfs_err err = {0};
+    int rc;
+
+    if (!h) {
+        mfs_conn_fail(c, e->id, -EOPNOTSUPP, "unknown request \"%s\"", e->type_name);
+        return;
+    }
+    record = mfs_messages[e->type].body;
+    rc = mfs_envelope_body(e, record, body, &err);
+    if (rc) {
+        mfs_warn("wire", "%s: bad \"%s\": %s", c->peer, e->type_name, err.msg);
+        mfs_conn_fail(c, e->id, rc, "%s", err.msg);
+        return;
+    }
+    h->handle(c, e->id, body, c->arg);
+    mfs_record_clear(record, body);
+}
+
+static void take_reply(struct mfs_conn *c, const struct mfs_envelope *e)
+{
+    _Alignas(16) char body[MFS_MSG_SIZE_MAX];
+    struct pending **at = find_pending(c, e->id), *p = *at;
+    const struct mfs_record *record;
+    struct mfs_err err = e->error;
+
+    if (!p) /* came too late */
+        return;
+    *at = p->next;
+    mfs_timer_cancel(p->timer);
+    record = mfs_messages[p->type].reply;
+    if (!err.code && !mfs_envelope_body(e, record, body, &err)) {
+        p->done(p->arg, NULL, body);
+        mfs_record_clear(record, body);
+    } else {
+        p->done(p->arg, &err, NULL);
+    }
+    free(p);
+}
+
+static int take_message(struct mfs_conn *c, const char *body, size_t len, struct mfs_err *err)
+{
+    struct mfs_envelope e;
+    int rc = mfs_envelope_open(&e, body, len);
+
+    if (rc)
+        return mfs_err_set(err, rc, "%s: sent something that is no message", c->peer);
+    if (e.is_reply)
+        take_reply(c, &e);
+    else
+        take_request(c, &e);
+    mfs_envelope_clear(&e);
+    return 0;
+}
+
+static int take_proof(struct mfs_conn *c, const char *body, size_t len, struct mfs_err *err)
+{
+    int rc = mfs_auth_step(&c->auth, body, len, &c->out, err);
+
+    if (rc < 0)
+        return mfs_err_prefix(err, "%s", c->peer) ? rc : -EPROTO;
+    flush(c);
+    if (rc != MFS_AUTH_DONE)
+        return 0;
+    c->state = UP;
+    mfs_timer_cancel(c->deadline);
+    c->deadline = NULL;
+    if (c->owner)
+        c->owner->authenticated(c->owner, c);
+    if (c->service->up)
+        c->service->up(c, c->arg);
+    return 0;
+}
+
+/* Handles every whole frame. 0 or a negative errno: hang up. */
+static int take_frames(struct mfs_conn *c, struct mfs_err *err)
+{
+    while (c->state == PROVING || c->state == UP) {
+        bool up = c->state == UP;
+        const char *body;
+        size_t len;
+        int rc = mfs_frame_next(&c->in, up ? MFS_FRAME_MAX : MFS_AUTH_FRAME_MAX, &body, &len);
+
+        if (!rc)
+            return 0;
+        if (rc < 0)
+            return mfs_err_set(err, rc, "%s: sent no frame, or one too long", c->peer);
+        rc = up ? take_message(c, body, len, err) : take_proof(c, body, len, err);
+        if (rc)
+            return rc;
+        mfs_frame_done(&c->in, len);
+    }
+    return 0;
+}
+
+/* Reads what is there. 1 when the peer has ended, 0, or a negative errno. */
+static int fill(struct mfs_conn *c)
+{
+    for (int i = 0; i < READ_ROUNDS; i++) {
+        char *to = mfs_buf_reserve(&c->in, READ_CHUNK);
+        ssize_t n = to ? recv(c->fd, to, READ_CHUNK, 0) : -1;
+
+        if (!to)
+            return -ENOMEM;
+        if (!n)
+            return 1;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
+        mfs_buf_commit(&c->in, (size_t)n);
+        if (c->state == FINISHING)
+            mfs_buf_clear(&c->in);
+        if ((size_t)n < READ_CHUNK)
+            return 0;
+    }
+    return 0;
+}
+
+/* A listener that rejects a proof hangs up without a word. */
+static void hung_up(struct mfs_conn *c, int code)
+{
+    struct mfs_err why;
+
+    if (c->state == PROVING && c->auth.caller && c->auth.step) {
+        mfs_err_set(&why, -EACCES, "%s: refused our proof of the secret", c->peer);
+        lost(c, &why);
+    } else {
+        lost_errno(c, code);
+    }
+}
+
+static void readable(struct mfs_conn *c)
+{
+    struct mfs_err err = {0};
+    int ended = fill(c), rc;
+
+    if (c->state == FINISHING) {
+        if (ended)
+            mfs_conn_close(c);
+        return;
+    }
+    rc = take_frames(c, &err);
+    if (c->state != PROVING && c->state != UP)
+        return;
+    if (rc)
+        lost(c, &err);
+    else if (ended)
+        hung_up(c, ended < 0 ? ended : -ECONNRESET);
+}
+
+static void connected(struct mfs_conn *c)
+{
+    int code = 0;
+    socklen_t len = sizeof code;
+
+    if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &code, &len))
+        code = errno;
+    if (code) {
+        lost_errno(c, -code);
+        return;
+    }
+    c->state = PROVING;
+    want(c, EPOLLIN);
+}
+
+static void ready(void *arg, uint32_t events)
+{
+    struct mfs_conn *c = arg;
+
+    mfs_conn_get(c);
+    if (c->state == CONNECTING)
+        connected(c);
+    else if (events & EPOLLOUT)
+        flush(c);
+    if (c->state != CLOSED && c->state != CONNECTING && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+        readable(c);
+    mfs_conn_put(c);
+}
+
+/* ---- beginning ------------------------------------------------------------------------------- */
+
+static void setup_late(void *arg)
+{
+    struct mfs_conn *c = arg;
+
+    c->deadline = NULL;
+    if (!c->why.code)
+        mfs_err_set(&c->why, -ETIMEDOUT, "%s: does not answer", c->peer);
+    lost(c, &c->why);
+}
+
+static void tune(int fd, int family)
+{
+    int one = 1, idle = 10, interval = 5, count = 3;
+
+    if (family == AF_UNIX)
+        return;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+}
+
+static int start_connect(struct mfs_conn *c, const struct mfs_address *to)
+{
+    c->fd = socket(to->sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (c->fd < 0)
+        return -errno;
+    tune(c->fd, to->sa.ss_family);
+    if (connect(c->fd, (const struct sockaddr *)&to->sa, to->len) && errno != EINPROGRESS)
+        return -errno;
+    c->events = EPOLLOUT;
+    c->watch = mfs_loop_watch(c->loop, c->fd, c->events, ready, c);
+    return c->watch ? 0 : -errno;
+}
+
+struct mfs_conn *mfs_conn_connect(struct mfs_loop *loop, const char *address,
+                                  const struct mfs_secret *secret, const char *role,
+                                  int64_t timeout, const struct mfs_service *service, void *arg,
+                                  struct mfs_err *err)
+{
+    struct mfs_address to;
+    struct mfs_conn *c;
+    int rc;
+
+    if (mfs_address_parse(address, &to, err))
+        return NULL;
+    c = conn_new(loop, service, arg, address);
+    if (!c || mfs_auth_begin(&c->auth, secret, role, NULL))
+        goto fail;
+    rc = start_connect(c, &to);
+    /* A refusal is known at once, but told from the loop, as every other. */
+    if (rc)
+        mfs_err_set(&c->why, rc, "%s: %s", c->peer, strerror(-rc));
+    c->deadline = mfs_loop_timer(loop, rc ? 0 : timeout, 0, setup_late, c);
+    if (c->deadline)
+        return c;
+fail:
+    mfs_err_set(err, -ENOMEM, "%s: out of memory", address);
+    if (c)
+        close_now(c, "");
+    return NULL;
+}
+
+struct mfs_conn *mfs_conn_accepted(struct mfs_loop *loop, int fd, const char *peer,
+                                   const struct mfs_secret *secret,
+                                   const struct mfs_service *service, void *arg,
+                                   struct mfs_conn_owner *owner)
+{
+    struct mfs_conn *c = conn_new(loop, service, arg, peer);
+
+    if (!c) {
+        close(fd);
+        return NULL;
+    }
+    c->fd = fd;
+    c->state = PROVING;
+    tune(fd, strncmp(peer, "unix:", 5) ? AF_INET : AF_UNIX);
+    c->events = EPOLLIN;
+    c->watch = mfs_loop_watch(loop, fd, c->events, ready, c);
+    c->deadline = mfs_loop_timer(loop, PROVE_TIMEOUT, 0, setup_late, c);
+    if (!c->watch || !c->deadline || mfs_auth_begin(&c->auth, secret, NULL, &c->out)) {
+        close_now(c, "");
+        return NULL;
+    }
+    c->owner = owner;
+    flush(c);
+    return c;
+}
+
+/* ---- what it is ------------------------------------------------------------------------------ */
+
+void mfs_conn_set_owner(struct mfs_conn *c, struct mfs_conn_owner *owner)
+{
+    c->owner = owner;
+}
+
+const char *mfs_conn_role(const struct mfs_conn *c)
+{
+    return c->auth.role;
+}
+
+const char *mfs_conn_peer(const struct mfs_conn *c)
+{
+    return c->peer;
+}
+
+void *mfs_conn_data(const struct mfs_conn *c)
+{
+    return c->data;
+}
+
+void mfs_conn_set_data(struct mfs_conn *c, void *data)
+{
+    c->data = data;
+}

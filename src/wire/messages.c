@@ -1,0 +1,297 @@
+/* The table of messages and their fields, and the envelope around each. */
+#include "wire/messages.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "wire/frame.h"
+#include "wire/json.h"
+
+#define FIELDS (const struct mfs_field[])
+
+static const struct mfs_record empty_record = {"nothing", sizeof(struct mfs_msg_empty),
+                                               FIELDS{{0}}};
+
+static const struct mfs_record assign_part_record = {
+    "assigned", sizeof(struct mfs_assign_part),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_assign_part, index)},
+           {.name = "format", MFS_FIELD(BOOL, struct mfs_assign_part, format)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_assign_part, password)},
+           {.name = "admin_password",
+            .required = true,
+            MFS_FIELD(STR, struct mfs_assign_part, admin_password)},
+           {0}}};
+
+static const struct mfs_record assign_record = {
+    "assign", sizeof(struct mfs_msg_assign),
+    FIELDS{{.name = "nparts", .required = true, MFS_FIELD(U32, struct mfs_msg_assign, nparts)},
+           {.name = "stripe_size",
+            .required = true,
+            MFS_FIELD(U32, struct mfs_msg_assign, stripe_size)},
+           {.name = "memory", .required = true, MFS_FIELD(U64, struct mfs_msg_assign, memory)},
+           {.name = "assigned",
+            .required = true,
+            MFS_FIELD_LIST(struct mfs_msg_assign, assigned, nassigned, &assign_part_record)},
+           {0}}};
+
+static const struct mfs_record assigned_part_record = {
+    "assigned", sizeof(struct mfs_assigned_part),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_assigned_part, index)},
+           {.name = "port", .max = 65535, MFS_FIELD(U32, struct mfs_assigned_part, port)},
+           {.name = "unix", MFS_FIELD(STR, struct mfs_assigned_part, unix_path)},
+           {0}}};
+
+static const struct mfs_record assign_reply_record = {
+    "assign reply", sizeof(struct mfs_msg_assign_reply),
+    FIELDS{
+        {.name = "assigned",
+         .required = true,
+         MFS_FIELD_LIST(struct mfs_msg_assign_reply, assigned, nassigned, &assigned_part_record)},
+        {0}}};
+
+static const struct mfs_record table_record = {
+    "table", sizeof(struct mfs_msg_table),
+    FIELDS{{.name = "table", .required = true, MFS_FIELD(TABLE, struct mfs_msg_table, table)},
+           {0}}};
+
+static const struct mfs_record epoch_record = {
+    "epoch", sizeof(struct mfs_msg_epoch),
+    FIELDS{{.name = "epoch", .required = true, MFS_FIELD(U64, struct mfs_msg_epoch, epoch)}, {0}}};
+
+static const struct mfs_record mount_record = {
+    "mount", sizeof(struct mfs_msg_mount),
+    FIELDS{{.name = "path", .required = true, MFS_FIELD(STR, struct mfs_msg_mount, path)},
+           {.name = "options", MFS_FIELD(STR, struct mfs_msg_mount, options)},
+           {0}}};
+
+static const struct mfs_record join_record = {
+    "join", sizeof(struct mfs_msg_join),
+    FIELDS{{.name = "version", .required = true, MFS_FIELD(U32, struct mfs_msg_join, version)},
+           {.name = "node", .required = true, MFS_FIELD(U32, struct mfs_msg_join, node)},
+           {.name = "name", .required = true, MFS_FIELD(STR, struct mfs_msg_join, name)},
+           {.name = "address", .required = true, MFS_FIELD(STR, struct mfs_msg_join, address)},
+           {.name = "pid", MFS_FIELD(U32, struct mfs_msg_join, pid)},
+           {.name = "epoch", MFS_FIELD(U64, struct mfs_msg_join, epoch)},
+           {.name = "memory", MFS_FIELD(U64, struct mfs_msg_join, memory)},
+           {.name = "assigned",
+            MFS_FIELD_LIST(struct mfs_msg_join, assigned, nassigned, &assigned_part_record)},
+           {.name = "mount", MFS_FIELD(STR, struct mfs_msg_join, mount)},
+           {0}}};
+
+static const struct mfs_record report_part_record = {
+    "part", sizeof(struct mfs_report_part),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_report_part, index)},
+           {.name = "memory_used", MFS_FIELD(U64, struct mfs_report_part, memory_used)},
+           {.name = "keys", MFS_FIELD(U64, struct mfs_report_part, keys)},
+           {0}}};
+
+static const struct mfs_record report_client_record = {
+    "client", sizeof(struct mfs_report_client),
+    FIELDS{{.name = "pid", .required = true, MFS_FIELD(U32, struct mfs_report_client, pid)},
+           {.name = "ready", MFS_FIELD(BOOL, struct mfs_report_client, ready)},
+           {.name = "mount", MFS_FIELD(STR, struct mfs_report_client, mount)},
+           {0}}};
+
+static const struct mfs_record report_record = {
+    "report", sizeof(struct mfs_msg_report),
+    FIELDS{
+        {.name = "node", .required = true, MFS_FIELD(U32, struct mfs_msg_report, node)},
+        {.name = "epoch", MFS_FIELD(U64, struct mfs_msg_report, epoch)},
+        {.name = "memory_used", MFS_FIELD(U64, struct mfs_msg_report, memory_used)},
+        {.name = "memory_capacity", MFS_FIELD(U64, struct mfs_msg_report, memory_capacity)},
+        {.name = "rss", MFS_FIELD(U64, struct mfs_msg_report, rss)},
+        {.name = "bandwidth_in", MFS_FIELD(F64, struct mfs_msg_report, bandwidth_in)},
+        {.name = "bandwidth_out", MFS_FIELD(F64, struct mfs_msg_report, bandwidth_out)},
+        {.name = "part", MFS_FIELD_LIST(struct mfs_msg_report, part, nparts, &report_part_record)},
+        {.name = "client",
+         MFS_FIELD_LIST(struct mfs_msg_report, client, nclients, &report_client_record)},
+        {0}}};
+
+static const struct mfs_record event_record = {
+    "event", sizeof(struct mfs_msg_event),
+    FIELDS{{.name = "what", .required = true, MFS_FIELD(STR, struct mfs_msg_event, what)},
+           {.name = "text", MFS_FIELD(STR, struct mfs_msg_event, text)},
+           {0}}};
+
+static const struct mfs_record hello_record = {
+    "client_hello", sizeof(struct mfs_msg_client_hello),
+    FIELDS{
+        {.name = "version", .required = true, MFS_FIELD(U32, struct mfs_msg_client_hello, version)},
+        {.name = "pid", .required = true, MFS_FIELD(U32, struct mfs_msg_client_hello, pid)},
+        {.name = "mount", MFS_FIELD(STR, struct mfs_msg_client_hello, mount)},
+        {.name = "epoch", MFS_FIELD(U64, struct mfs_msg_client_hello, epoch)},
+        {.name = "session", MFS_FIELD(STR, struct mfs_msg_client_hello, session)},
+        {.name = "session", MFS_FIELD(STR, struct mfs_msg_client_hello, session)},
+        {0}}};
+
+static const struct mfs_record status_node_record = {
+    "node", sizeof(struct mfs_status_node),
+    FIELDS{{.name = "id", MFS_FIELD(U32, struct mfs_status_node, id)},
+           {.name = "name", MFS_FIELD(STR, struct mfs_status_node, name)},
+           {.name = "address", MFS_FIELD(STR, struct mfs_status_node, address)},
+           {.name = "state", MFS_FIELD(STR, struct mfs_status_node, state)},
+           {.name = "partitions", MFS_FIELD(U32, struct mfs_status_node, partitions)},
+           {.name = "memory_capacity", MFS_FIELD(U64, struct mfs_status_node, memory_capacity)},
+           {.name = "memory_used", MFS_FIELD(U64, struct mfs_status_node, memory_used)},
+           {.name = "bandwidth_in", MFS_FIELD(F64, struct mfs_status_node, bandwidth_in)},
+           {.name = "bandwidth_out", MFS_FIELD(F64, struct mfs_status_node, bandwidth_out)},
+           {.name = "share", MFS_FIELD(F64, struct mfs_status_node, share)},
+           {.name = "mount", MFS_FIELD(STR, struct mfs_status_node, mount)},
+           {0}}};
+
+const struct mfs_record mfs_status_record = {
+    "status", sizeof(struct mfs_status),
+    FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_status, name)},
+           {.name = "state", .required = true, MFS_FIELD(STR, struct mfs_status, state)},
+           {.name = "epoch", MFS_FIELD(U64, struct mfs_status, epoch)},
+           {.name = "partitions", MFS_FIELD(U32, struct mfs_status, partitions)},
+           {.name = "beta", MFS_FIELD(F64, struct mfs_status, beta)},
+           {.name = "policy", MFS_FIELD(STR, struct mfs_status, policy)},
+           {.name = "migration", MFS_FIELD(STR, struct mfs_status, migration)},
+           {.name = "utilization", MFS_FIELD(F64, struct mfs_status, utilization)},
+           {.name = "nodes", MFS_FIELD_LIST(struct mfs_status, node, nnodes, &status_node_record)},
+           {0}}};
+
+const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
+    [MFS_MSG_ASSIGN] = {"assign", &assign_record, &assign_reply_record},
+    [MFS_MSG_TABLE] = {"table", &table_record, &epoch_record},
+    [MFS_MSG_MOUNT] = {"mount", &mount_record, &empty_record},
+    [MFS_MSG_UMOUNT] = {"umount", &mount_record, &empty_record},
+    [MFS_MSG_STOP] = {"stop", &empty_record, &empty_record},
+    [MFS_MSG_JOIN] = {"join", &join_record, &empty_record},
+    [MFS_MSG_REPORT] = {"report", &report_record, &empty_record},
+    [MFS_MSG_EVENT] = {"event", &event_record, &empty_record},
+    [MFS_MSG_CLIENT_HELLO] = {"client_hello", &hello_record, &empty_record},
+    [MFS_MSG_CLIENT_READY] = {"client_ready", &empty_record, &empty_record},
+    [MFS_MSG_STATUS] = {"status", &empty_record, &mfs_status_record},
+};
+
+/* ---- envelopes ------------------------------------------------------------------------------- */
+
+static int put(struct mfs_buf *out, cJSON *json)
+{
+    size_t mark, len = mfs_buf_len(out);
+    int rc = mfs_frame_begin(out, &mark);
+
+    if (rc)
+        cJSON_Delete(json);
+    else
+        rc = mfs_json_print(json, false, out);
+    if (!rc)
+        rc = mfs_frame_seal(out, mark);
+    if (rc)
+        out->end = out->start + len;
+    return rc;
+}
+
+/* Hangs `item` into *json; on failure the whole is freed and *json NULL. */
+static void hang(cJSON **json, const char *key, cJSON *item)
+{
+    if (*json && item && cJSON_AddItemToObjectCS(*json, key, item))
+        return;
+    cJSON_Delete(item);
+    cJSON_Delete(*json);
+    *json = NULL;
+}
+
+static cJSON *body_json(const struct mfs_record *r, const void *body)
+{
+    return body ? mfs_record_to_json(r, body) : cJSON_CreateObject();
+}
+
+int mfs_message_put_request(struct mfs_buf *out, enum mfs_msg type, uint64_t id, const void *body)
+{
+    cJSON *json = cJSON_CreateObject();
+
+    hang(&json, "type", cJSON_CreateString(mfs_messages[type].name));
+    hang(&json, "id", cJSON_CreateNumber((double)id));
+    hang(&json, "body", body_json(mfs_messages[type].body, body));
+    return put(out, json);
+}
+
+int mfs_message_put_reply(struct mfs_buf *out, enum mfs_msg type, uint64_t id, const void *body)
+{
+    cJSON *json = cJSON_CreateObject();
+
+    hang(&json, "reply", cJSON_CreateNumber((double)id));
+    hang(&json, "body", body_json(mfs_messages[type].reply, body));
+    return put(out, json);
+}
+
+int mfs_message_put_error(struct mfs_buf *out, uint64_t id, int code, const char *text)
+{
+    cJSON *json = cJSON_CreateObject(), *error = cJSON_CreateObject();
+
+    hang(&error, "code", cJSON_CreateNumber(code));
+    hang(&error, "message", cJSON_CreateString(text));
+    hang(&json, "reply", cJSON_CreateNumber((double)id));
+    hang(&json, "error", error);
+    return put(out, json);
+}
+
+static int take_id(const cJSON *item, uint64_t *id)
+{
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble > 9e15)
+        return -EPROTO;
+    *id = (uint64_t)item->valuedouble;
+    return 0;
+}
+
+static void take_type(struct mfs_envelope *e, const cJSON *type)
+{
+    snprintf(e->type_name, sizeof e->type_name, "%s", type->valuestring);
+    for (int i = 0; i < MFS_MSG_COUNT; i++)
+        if (!strcmp(type->valuestring, mfs_messages[i].name))
+            e->type = (enum mfs_msg)i;
+}
+
+static void take_error(struct mfs_envelope *e, const cJSON *error)
+{
+    const cJSON *code = cJSON_GetObjectItemCaseSensitive(error, "code");
+    const cJSON *text = cJSON_GetObjectItemCaseSensitive(error, "message");
+    bool sane = cJSON_IsNumber(code) && code->valuedouble < 0 && code->valuedouble > -4096;
+
+    mfs_err_set(&e->error, sane ? (int)code->valuedouble : -EIO, "%s",
+                cJSON_IsString(text) ? text->valuestring : "no reason given");
+}
+
+int mfs_envelope_open(struct mfs_envelope *e, const char *text, size_t len)
+{
+    const cJSON *reply, *type, *error;
+    cJSON *json = mfs_json_parse(text, len);
+    int rc;
+
+    *e = (struct mfs_envelope){.type = MFS_MSG_COUNT, .json = json};
+    if (!json)
+        return -EPROTO;
+    reply = cJSON_GetObjectItemCaseSensitive(json, "reply");
+    type = cJSON_GetObjectItemCaseSensitive(json, "type");
+    error = cJSON_GetObjectItemCaseSensitive(json, "error");
+    if (reply) {
+        e->is_reply = true;
+        rc = take_id(reply, &e->id);
+        if (error)
+            take_error(e, error);
+    } else if (cJSON_IsString(type)) {
+        rc = take_id(cJSON_GetObjectItemCaseSensitive(json, "id"), &e->id);
+        take_type(e, type);
+    } else {
+        rc = -EPROTO;
+    }
+    if (rc)
+        mfs_envelope_clear(e);
+    return rc;
+}
+
+void mfs_envelope_clear(struct mfs_envelope *e)
+{
+    cJSON_Delete(e->json);
+    e->json = NULL;
+}
+
+int mfs_envelope_body(const struct mfs_envelope *e, const struct mfs_record *record, void *to,
+                      struct mfs_err *err)
+{
+    return mfs_record_from_json(record, cJSON_GetObjectItemCaseSensitive(e->json, "body"), to, err);
+}
