@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# The installation is complete and works from its own place: programs, pages, units, completion, and
+# mount -t memefs by the installed helper.
+# ctest: timeout=120
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+need cmake
+
+cmake --install "$MEMEFS_BIN/.." --prefix "$T/usr" >/dev/null || fail "cmake --install"
+cd "$T/usr"
+for file in bin/cm bin/lm bin/memefs sbin/mount.memefs share/man/man1/cm.1 share/man/man1/memefs.1 \
+    share/man/man8/lm.8 share/man/man8/mount.memefs.8 lib/systemd/system/memefs-cm@.service \
+    lib/systemd/system/memefs-lm@.service share/bash-completion/completions/cm \
+    share/bash-completion/completions/memefs; do
+    [ -s "$file" ] || fail "$file is not installed"
+done
+[ -n "$(find include/memefs -name '*.h')" ] || fail "no header is installed"
+cd /
+MEMEFS_BIN=$T/usr/bin
+PATH=$MEMEFS_BIN:$PATH
+
+say "completion"
+completions_of() # WORD…
+{
+    bash -c '. "$0/share/bash-completion/completions/cm"
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        _memefs "$1"
+        printf "%s\n" "${COMPREPLY[@]}"' "$T/usr" "$@"
+}
+completions_of cm st | grep -qx status || fail "cm st<Tab> does not offer status"
+completions_of cm start --no | grep -qx -- --nodes || fail "cm start --no<Tab> does not offer --nodes"
+completions_of memefs m | grep -qx mount || fail "memefs m<Tab> does not offer mount"
+
+say "mount -t memefs"
+deployment_start 2
+mkdir "$T/extra"
+"$T/usr/sbin/mount.memefs" "$NAME" "$T/extra" -o "rw,state-dir=$STATE,noauto" || fail "mount.memefs"
+printf 'x' >"$MNT0/f"
+equal x "$(cat "$T/extra/f")" "seen by the extra mount"
+umount "$T/extra"
+deployment_stop
