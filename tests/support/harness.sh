@@ -159,10 +159,11 @@ deployment_start()
 # cm stop removes the state directory, logs and all: second names keep them for the checks.
 save_logs()
 {
-    local log
+    local log name
     mkdir -p "$T/logs"
     while read -r log; do
-        ln -f "$log" "$T/logs/${log//\//_}" 2>/dev/null || true
+        name=${log#"$STATE"/}
+        ln -f "$log" "$T/logs/${name//\//_}" 2>/dev/null || true
     done < <(find "$STATE" -xdev -type f -name '*.log' 2>/dev/null)
 }
 
@@ -221,7 +222,7 @@ print_log_tails()
     local log
     while read -r log; do
         case $log in
-        *_redis*) continue ;; # thirty of them and seldom the cause
+        *redis*) continue ;; # thirty of them and seldom the cause
         esac
         [ -s "$log" ] || continue
         printf -- '---- %s\n' "${log#"$T"/}"
@@ -256,19 +257,18 @@ harness_conclude()
 
 harness_cleanup()
 {
-    local pid mount
+    local pid mount mounts
     for pid in $(daemon_pids); do
         kill -KILL "$pid" 2>/dev/null || true
     done
-    while read -r _ mount _; do
-        case $mount in
-        "$T"/*) umount -l "$mount" 2>/dev/null || true ;;
-        esac
-    done </proc/self/mounts
+    mapfile -t mounts < <(awk -v below="$T/" 'index($2, below) == 1 { print $2 }' /proc/self/mounts)
+    for mount in "${mounts[@]}"; do
+        umount -l "$mount" 2>/dev/null || true
+    done
     if [ -n "${KEEP:-}" ]; then
         say "kept: $T"
     else
-        rm -rf --one-file-system "$T"
+        rm -rf --one-file-system "$T" || true
     fi
 }
 
