@@ -159,12 +159,11 @@ deployment_start()
 # cm stop removes the state directory, logs and all: second names keep them for the checks.
 save_logs()
 {
-    local log name
+    local inode name
     mkdir -p "$T/logs"
-    while read -r log; do
-        name=${log#"$STATE"/}
-        ln -f "$log" "$T/logs/${name//\//_}" 2>/dev/null || true
-    done < <(find "$STATE" -xdev -type f -name '*.log' 2>/dev/null)
+    while read -r inode name; do
+        ln -f "$STATE/$name" "$T/logs/${name//\//_}.$inode" 2>/dev/null || true
+    done < <(find "$STATE" -xdev -type f -name '*.log' -printf '%i %P\n' 2>/dev/null)
 }
 
 # deployment_stop: cm stop, then nothing may be left.
