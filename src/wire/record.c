@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,15 @@ static cJSON *list_to_json(const struct mfs_field *f, const void *from)
     return list;
 }
 
+/* The library prints 15 digits of a number, which is too few. */
+static cJSON *whole_to_json(uint64_t v)
+{
+    char digits[24];
+
+    snprintf(digits, sizeof digits, "%llu", (unsigned long long)v);
+    return cJSON_CreateRaw(digits);
+}
+
 static cJSON *field_to_json(const struct mfs_field *f, const void *from)
 {
     const void *p = at(from, f);
@@ -62,7 +72,7 @@ static cJSON *field_to_json(const struct mfs_field *f, const void *from)
     case MFS_FIELD_U32:
         return cJSON_CreateNumber(*(const uint32_t *)p);
     case MFS_FIELD_U64:
-        return cJSON_CreateNumber((double)*(const uint64_t *)p);
+        return whole_to_json(*(const uint64_t *)p);
     case MFS_FIELD_F64:
         return cJSON_CreateNumber(isfinite(*(const double *)p) ? *(const double *)p : 0);
     case MFS_FIELD_STR:

@@ -1,0 +1,210 @@
+/* Buffers, files, the log, processes, waiting: the rest of src/base. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "base/thread.h"
+
+static char dir[PATH_MAX];
+
+static const char *in_dir(const char *name)
+{
+    static char path[PATH_MAX + 64];
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return path;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof dir, "%s/memefs-unit-XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return mfs_file_remove_tree(dir);
+}
+
+static void buffers(void **state)
+{
+    struct mfs_buf b;
+    size_t cap;
+
+    (void)state;
+    mfs_buf_init(&b);
+    assert_int_equal(mfs_buf_append(&b, "hello", 5), 0);
+    assert_int_equal(mfs_buf_printf(&b, " %d", 42), 0);
+    assert_int_equal(mfs_buf_len(&b), 8);
+    assert_memory_equal(mfs_buf_data(&b), "hello 42", 8);
+    mfs_buf_consume(&b, 6);
+    assert_memory_equal(mfs_buf_data(&b), "42", 2);
+    cap = b.cap;
+    for (int i = 0; i < 10000; i++) {
+        assert_int_equal(mfs_buf_append(&b, "0123456789", 10), 0);
+        mfs_buf_consume(&b, 10);
+    }
+    assert_int_equal(b.cap, cap);
+    assert_null(mfs_buf_reserve(&b, SIZE_MAX - 1));
+    mfs_buf_fini(&b);
+}
+
+static void files_are_replaced_whole(void **state)
+{
+    struct stat st;
+    struct mfs_buf b;
+
+    (void)state;
+    mfs_buf_init(&b);
+    assert_int_equal(mfs_file_write(in_dir("f"), "one", 3, 0600), 0);
+    assert_int_equal(mfs_file_write(in_dir("f"), "second", 6, 0600), 0);
+    assert_int_equal(mfs_file_read(in_dir("f"), 100, &b), 0);
+    assert_int_equal(mfs_buf_len(&b), 6);
+    assert_memory_equal(mfs_buf_data(&b), "second", 6);
+    mfs_buf_clear(&b);
+    assert_int_equal(mfs_file_read(in_dir("f"), 5, &b), -EFBIG);
+    assert_int_equal(mfs_file_read(in_dir("nothing"), 5, &b), -ENOENT);
+    assert_int_equal(mfs_file_write(in_dir("no/f"), "", 0, 0600), -ENOENT);
+    assert_int_equal(stat(in_dir("f"), &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    assert_int_equal(access(in_dir("f.new"), F_OK), -1);
+    mfs_buf_fini(&b);
+}
+
+static void trees_come_and_go(void **state)
+{
+    (void)state;
+    assert_int_equal(mfs_file_mkdirs(in_dir("a/b/c"), 0700), 0);
+    assert_int_equal(mfs_file_mkdirs(in_dir("a/b/c"), 0700), 0);
+    assert_int_equal(mfs_file_write(in_dir("a/b/f"), "x", 1, 0600), 0);
+    assert_int_equal(mfs_file_mkdirs(in_dir("a/b/f"), 0700), -ENOTDIR);
+    assert_int_equal(symlink("/", in_dir("a/link")), 0);
+    assert_int_equal(mfs_file_remove_tree(in_dir("a")), 0);
+    assert_int_equal(access(in_dir("a"), F_OK), -1);
+    assert_int_equal(mfs_file_remove_tree(in_dir("a")), 0);
+}
+
+static void log_lines(void **state)
+{
+    enum mfs_log_level level;
+    struct mfs_buf b;
+
+    (void)state;
+    mfs_buf_init(&b);
+    assert_int_equal(mfs_log_level_parse("debug", &level), 0);
+    assert_int_equal(mfs_log_level_parse("loud", &level), -EINVAL);
+    assert_int_equal(mfs_log_open("unit", in_dir("log"), MFS_LOG_INFO), 0);
+    errno = EBUSY;
+    mfs_info("area", "two\nlines, %s", "one event");
+    assert_int_equal(errno, EBUSY);
+    mfs_debug("area", "not this");
+    assert_int_equal(unlink(in_dir("log")), 0);
+    assert_int_equal(mfs_log_reopen(), 0);
+    mfs_warn("area", "after rotation");
+    assert_int_equal(mfs_file_read(in_dir("log"), 4096, &b), 0);
+    assert_int_equal(mfs_buf_append(&b, "", 1), 0);
+    assert_non_null(strstr(mfs_buf_data(&b), "warn unit["));
+    assert_non_null(strstr(mfs_buf_data(&b), "area: after rotation\n"));
+    assert_int_equal(mfs_log_open("unit", in_dir("no/log"), MFS_LOG_INFO), -ENOENT);
+    assert_int_equal(mfs_log_open("unit", NULL, MFS_LOG_INFO), 0);
+    mfs_buf_fini(&b);
+}
+
+static void errors(void **state)
+{
+    struct mfs_err err;
+
+    (void)state;
+    assert_int_equal(mfs_err_set(NULL, -EIO, "nobody listens"), -EIO);
+    assert_int_equal(mfs_err_set(&err, -ENOENT, "%s is gone", "it"), -ENOENT);
+    assert_int_equal(mfs_err_prefix(&err, "node %d", 3), -ENOENT);
+    assert_string_equal(err.msg, "node 3: it is gone");
+}
+
+static void processes_are_recognised(void **state)
+{
+    const char *argv[] = {"sleep", "60", NULL}, *missing[] = {"/nowhere/program", NULL};
+    struct mfs_proc p, loaded, stranger;
+    pid_t pid = mfs_proc_spawn(argv, NULL);
+
+    (void)state;
+    assert_true(pid > 0);
+    assert_int_equal(mfs_proc_identify(pid, &p), 0);
+    assert_true(mfs_proc_alive(&p));
+    assert_int_equal(mfs_proc_save(&p, in_dir("p.pid")), 0);
+    assert_int_equal(mfs_proc_load(in_dir("p.pid"), &loaded), 0);
+    assert_true(mfs_proc_alive(&loaded));
+    assert_int_equal(loaded.pid, pid);
+
+    stranger = p;
+    stranger.start++;
+    assert_false(mfs_proc_alive(&stranger));
+    assert_int_equal(mfs_proc_kill(&stranger, SIGKILL), -ESRCH);
+    assert_true(mfs_proc_alive(&p));
+
+    assert_int_equal(mfs_proc_end(&p, MFS_SEC), 0);
+    assert_false(mfs_proc_alive(&p));
+    assert_int_equal(mfs_proc_end(&p, MFS_SEC), 0);
+    waitpid(pid, NULL, 0);
+    assert_int_equal(mfs_proc_spawn(missing, NULL), -ENOENT);
+    assert_int_equal(mfs_file_write(in_dir("p.pid"), "rubbish", 7, 0600), 0);
+    assert_int_equal(mfs_proc_load(in_dir("p.pid"), &loaded), -EINVAL);
+}
+
+static void waits_end(void **state)
+{
+    pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+    int64_t t = mfs_clock_mono();
+    pthread_cond_t c;
+    int rc;
+
+    (void)state;
+    assert_int_equal(mfs_cond_init(&c), 0);
+    pthread_mutex_lock(&m);
+    do
+        rc = mfs_cond_wait(&c, &m, 20 * MFS_MSEC);
+    while (!rc);
+    pthread_mutex_unlock(&m);
+    assert_int_equal(rc, -ETIMEDOUT);
+    assert_true(mfs_clock_mono() - t >= 20 * MFS_MSEC);
+    pthread_cond_destroy(&c);
+    assert_int_equal(mfs_timespec_cmp((struct timespec){1, 2}, (struct timespec){1, 3}), -1);
+    assert_int_equal(mfs_timespec_cmp((struct timespec){2, 0}, (struct timespec){1, 3}), 1);
+    assert_int_equal(mfs_timespec_cmp((struct timespec){1, 3}, (struct timespec){1, 3}), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buffers),
+        cmocka_unit_test(files_are_replaced_whole),
+        cmocka_unit_test(trees_come_and_go),
+        cmocka_unit_test(log_lines),
+        cmocka_unit_test(errors),
+        cmocka_unit_test(processes_are_recognised),
+        cmocka_unit_test(waits_end),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

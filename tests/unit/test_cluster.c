@@ -1,0 +1,165 @@
+/* Placement is even and fixed for ever; the Y0 rule gives every node its due. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "cluster/placement.h"
+#include "cluster/table.h"
+#include "cluster/y0.h"
+
+static void number_of_partitions(void **state)
+{
+    (void)state;
+    assert_int_equal(mfs_y0_partitions(1, 4, 0), 4);
+    assert_int_equal(mfs_y0_partitions(2, 4, 0), 8);
+    assert_int_equal(mfs_y0_partitions(4, 4, 0), 32);
+    assert_int_equal(mfs_y0_partitions(64, 4, 0), 1536);
+    assert_int_equal(mfs_y0_partitions(4, 4, 100), 100);
+    assert_int_equal(mfs_y0_partitions(4, 0.01, 0), 4);
+    assert_int_equal(mfs_y0_partitions(60000, 16, 0), MFS_PARTITIONS_MAX);
+}
+
+static void check_counts(const double *cap, size_t n, uint32_t parts)
+{
+    uint32_t *counts = calloc(n, sizeof *counts);
+    double sum = 0;
+    uint64_t total = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += cap[i];
+    assert_int_equal(mfs_y0_counts(cap, n, parts, counts), 0);
+    for (size_t i = 0; i < n; i++) {
+        double due = cap[i] / sum * parts;
+
+        assert_true(counts[i] >= 1);
+        total += counts[i];
+        /* Largest remainder; nodes that got their least of 1 take it from the others. */
+        assert_true(counts[i] <= fmax(1, ceil(due + 1e-9)));
+    }
+    assert_int_equal(total, parts);
+    free(counts);
+}
+
+static void counts_are_in_proportion(void **state)
+{
+    static const double even[] = {1, 1, 1, 1}, steep[] = {1, 2, 4, 9}, tiny[] = {1000, 1, 1, 1};
+    uint32_t counts[4];
+
+    (void)state;
+    assert_int_equal(mfs_y0_counts(even, 4, 32, counts), 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(counts[i], 8);
+    assert_int_equal(mfs_y0_counts(steep, 4, 32, counts), 0);
+    assert_int_equal(counts[0], 2);
+    assert_int_equal(counts[3], 18);
+    assert_int_equal(mfs_y0_counts(tiny, 4, 32, counts), 0);
+    assert_int_equal(counts[0], 29);
+    assert_int_equal(counts[1], 1);
+    assert_true(fabs(mfs_y0_share(8, 32, 1, 4) - 1) < 1e-12);
+    assert_true(fabs(mfs_y0_share(16, 32, 1, 4) - 2) < 1e-12);
+
+    srand(7);
+    for (int round = 0; round < 2000; round++) {
+        size_t n = (size_t)(rand() % 40) + 1;
+        double cap[40];
+
+        for (size_t i = 0; i < n; i++)
+            cap[i] = exp((double)(rand() % 200) / 20);
+        check_counts(cap, n, (uint32_t)n + (uint32_t)(rand() % 500));
+    }
+}
+
+static void impossible_counts(void **state)
+{
+    double cap[3] = {1, 1, 1};
+    uint32_t counts[3];
+
+    (void)state;
+    assert_int_equal(mfs_y0_counts(cap, 0, 3, counts), -EINVAL);
+    assert_int_equal(mfs_y0_counts(cap, 3, 2, counts), -EINVAL);
+    cap[1] = 0;
+    assert_int_equal(mfs_y0_counts(cap, 3, 9, counts), -EINVAL);
+    cap[1] = NAN;
+    assert_int_equal(mfs_y0_counts(cap, 3, 9, counts), -EINVAL);
+    cap[1] = INFINITY;
+    assert_int_equal(mfs_y0_counts(cap, 3, 9, counts), -EINVAL);
+}
+
+/* Chi-square over 64 partitions: 63 degrees of freedom, 120 is beyond the 99.99th percentile. */
+static void assert_even(const uint32_t *hits, uint32_t n, uint32_t total)
+{
+    double due = (double)total / n, chi = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        chi += (hits[i] - due) * (hits[i] - due) / due;
+    assert_true(chi < 120);
+}
+
+static void placement_is_even(void **state)
+{
+    uint32_t stripes[64] = {0}, names[64] = {0};
+    uint64_t ino = 3ULL << 48 | 77;
+    char name[32];
+
+    (void)state;
+    assert_int_equal(mfs_placement_stripe(ino, 0, 64), 3);
+    assert_int_equal(mfs_placement_home(MFS_ROOT_INO), 0);
+    for (uint32_t n = 0; n < 64000; n++) {
+        int len = snprintf(name, sizeof name, "file-%u.dat", n);
+
+        stripes[mfs_placement_stripe(ino, n + 1, 64)]++;
+        names[mfs_placement_entry(MFS_ROOT_INO, name, (size_t)len, 64)]++;
+    }
+    assert_even(stripes, 64, 64000);
+    assert_even(names, 64, 64000);
+}
+
+/* A deployment's data would be lost to a client that places otherwise. */
+static void placement_is_fixed(void **state)
+{
+    (void)state;
+    assert_int_equal(mfs_placement_entry(MFS_ROOT_INO, "hello", 5, 65535), 15403);
+    assert_int_equal(mfs_placement_stripe(5ULL << 48 | 9, 1, 65535), 9036);
+}
+
+static void tables(void **state)
+{
+    struct mfs_table *t = mfs_table_new(2), *copy;
+
+    (void)state;
+    assert_non_null(t);
+    assert_int_equal(mfs_table_check(t), -EINVAL);
+    t->epoch = 1;
+    t->stripe_size = 1 << 20;
+    for (int i = 0; i < 2; i++) {
+        strcpy(t->part[i].host, "127.0.0.1");
+        t->part[i].port = 7000;
+    }
+    assert_int_equal(mfs_table_check(t), 0);
+    copy = mfs_table_dup(t);
+    assert_memory_equal(copy, t, sizeof *t + 2 * sizeof t->part[0]);
+    copy->part[1].port = 0;
+    assert_int_equal(mfs_table_check(copy), -EINVAL);
+    memset(copy->part[1].host, 'x', sizeof copy->part[1].host);
+    assert_int_equal(mfs_table_check(copy), -EINVAL);
+    free(copy);
+    free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(number_of_partitions), cmocka_unit_test(counts_are_in_proportion),
+        cmocka_unit_test(impossible_counts),    cmocka_unit_test(placement_is_even),
+        cmocka_unit_test(placement_is_fixed),   cmocka_unit_test(tables),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

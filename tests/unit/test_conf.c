@@ -1,0 +1,120 @@
+/* Option tables: sources, checks, suggestions. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/conf.h"
+
+static const struct mfs_conf_option options[] = {
+    {"name", MFS_CONF_STRING, "NAME", "memefs", 1, 8, "the name"},
+    {"nodes", MFS_CONF_UINT, "N", "1", 1, 100, "how many"},
+    {"beta", MFS_CONF_REAL, "B", "4", 0.5, 16, "beta"},
+    {"memory", MFS_CONF_SIZE, "SIZE", NULL, 1048576, 1e15, "per node"},
+    {"policy", MFS_CONF_CHOICE, "none|cso|nso", "none", 0, 0, "policy"},
+    {"json", MFS_CONF_FLAG, NULL, NULL, 0, 0, "as JSON"},
+    {0}};
+static const struct mfs_conf_option *const groups[] = {options, NULL};
+
+static int setup(void **state)
+{
+    *state = mfs_conf_create(groups);
+    return *state ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    mfs_conf_destroy(*state);
+    return 0;
+}
+
+static void defaults(void **state)
+{
+    assert_string_equal(mfs_conf_str(*state, "name"), "memefs");
+    assert_int_equal(mfs_conf_uint(*state, "nodes"), 1);
+    assert_true(mfs_conf_real(*state, "beta") == 4);
+    assert_null(mfs_conf_str(*state, "memory"));
+    assert_false(mfs_conf_flag(*state, "json"));
+    assert_false(mfs_conf_given(*state, "nodes"));
+}
+
+static void command_line(void **state)
+{
+    char a0[] = "--nodes", a1[] = "4", a2[] = "first", a3[] = "--memory=2G", a4[] = "--json",
+         a5[] = "--", a6[] = "--second";
+    char *argv[] = {a0, a1, a2, a3, a4, a5, a6};
+    struct mfs_err err;
+
+    assert_int_equal(mfs_conf_argv(*state, 7, argv, 2, &err), 2);
+    assert_string_equal(argv[0], "first");
+    assert_string_equal(argv[1], "--second");
+    assert_int_equal(mfs_conf_uint(*state, "nodes"), 4);
+    assert_true(mfs_conf_uint(*state, "memory") == 2ULL << 30);
+    assert_true(mfs_conf_flag(*state, "json"));
+    assert_true(mfs_conf_given(*state, "nodes"));
+}
+
+static void argv_wins_over_file(void **state)
+{
+    struct mfs_err err;
+
+    assert_int_equal(mfs_conf_set(*state, "nodes", "7", MFS_CONF_ARGV, &err), 0);
+    assert_int_equal(mfs_conf_set(*state, "nodes", "9", MFS_CONF_FILE, &err), 0);
+    assert_int_equal(mfs_conf_uint(*state, "nodes"), 7);
+    assert_int_equal(mfs_conf_set(*state, "name", "x", MFS_CONF_FILE, &err), 0);
+    assert_string_equal(mfs_conf_str(*state, "name"), "x");
+}
+
+static void refusals(void **state)
+{
+    static const struct {
+        const char *key, *text, *says;
+    } bad[] = {{"nodes", "0", "not between"},     {"nodes", "101", "not between"},
+               {"nodes", "four", "not a number"}, {"beta", "99", "not between"},
+               {"memory", "4X", "not a size"},    {"memory", "1", "not between"},
+               {"policy", "cs", "not one of"},    {"policy", "", "not one of"},
+               {"name", "", "characters"},        {"name", "ninechars", "characters"},
+               {"json", "perhaps", "neither"},    {"memry", "1G", "did you mean memory?"},
+               {"zzz", "1", "unknown option zzz"}};
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct mfs_err err = {0};
+
+        assert_int_equal(mfs_conf_set(*state, bad[i].key, bad[i].text, MFS_CONF_FILE, &err),
+                         -EINVAL);
+        assert_non_null(strstr(err.msg, bad[i].says));
+    }
+}
+
+static void bad_command_lines(void **state)
+{
+    static const char *const lines[][2] = {{"--nodes", "needs a value"},
+                                           {"--nods=3", "did you mean --nodes?"},
+                                           {"-x", "unknown option -x"},
+                                           {"extra", "unexpected argument"}};
+
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct mfs_err err = {0};
+        char text[32], *argv[] = {text};
+
+        strcpy(text, lines[i][0]);
+        assert_int_equal(mfs_conf_argv(*state, 1, argv, 0, &err), -EINVAL);
+        assert_non_null(strstr(err.msg, lines[i][1]));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(defaults, setup, teardown),
+        cmocka_unit_test_setup_teardown(command_line, setup, teardown),
+        cmocka_unit_test_setup_teardown(argv_wins_over_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(refusals, setup, teardown),
+        cmocka_unit_test_setup_teardown(bad_command_lines, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

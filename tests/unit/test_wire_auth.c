@@ -1,0 +1,191 @@
+/* The mutual proof: who holds the secret passes; replay, reflection and rubbish do not. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "wire/auth.h"
+#include "wire/frame.h"
+
+static struct mfs_secret right = {.len = 16, .bytes = "0123456789abcdef"};
+static struct mfs_secret wrong = {.len = 16, .bytes = "0123456789abcdeF"};
+
+/* Gives the frame at the front of `from` to `a`. */
+static int give(struct mfs_auth *a, const struct mfs_buf *from, struct mfs_buf *out)
+{
+    struct mfs_err err;
+    const char *body;
+    size_t len;
+
+    assert_int_equal(mfs_frame_next(from, MFS_AUTH_FRAME_MAX, &body, &len), 1);
+    return mfs_auth_step(a, body, len, out, &err);
+}
+
+struct exchange {
+    struct mfs_auth listener, caller;
+    struct mfs_buf challenge, proof, welcome;
+};
+
+static void begin(struct exchange *x, const struct mfs_secret *ours,
+                  const struct mfs_secret *theirs)
+{
+    memset(x, 0, sizeof *x);
+    assert_int_equal(mfs_auth_begin(&x->listener, ours, NULL, &x->challenge), 0);
+    assert_int_equal(mfs_auth_begin(&x->caller, theirs, "lm", NULL), 0);
+    assert_int_equal(give(&x->caller, &x->challenge, &x->proof), MFS_AUTH_WAITING);
+}
+
+static void end(struct exchange *x)
+{
+    mfs_buf_fini(&x->challenge);
+    mfs_buf_fini(&x->proof);
+    mfs_buf_fini(&x->welcome);
+}
+
+static void both_hold_it(void **state)
+{
+    struct exchange x;
+
+    (void)state;
+    begin(&x, &right, &right);
+    assert_int_equal(give(&x.listener, &x.proof, &x.welcome), MFS_AUTH_DONE);
+    assert_string_equal(x.listener.role, "lm");
+    assert_int_equal(give(&x.caller, &x.welcome, &x.proof), MFS_AUTH_DONE);
+    assert_true(give(&x.caller, &x.welcome, &x.proof) < 0);
+    end(&x);
+}
+
+static void wrong_secret(void **state)
+{
+    struct exchange x;
+
+    (void)state;
+    begin(&x, &right, &wrong);
+    assert_int_equal(give(&x.listener, &x.proof, &x.welcome), -EACCES);
+    assert_int_equal(mfs_buf_len(&x.welcome), 0);
+    end(&x);
+}
+
+static void false_listener(void **state)
+{
+    struct exchange x, other;
+
+    (void)state;
+    begin(&x, &wrong, &right);
+    /* A listener without the secret can at best repeat another exchange's welcome. */
+    begin(&other, &right, &right);
+    assert_int_equal(give(&other.listener, &other.proof, &other.welcome), MFS_AUTH_DONE);
+    assert_int_equal(give(&x.caller, &other.welcome, &x.welcome), -EACCES);
+    end(&x);
+    end(&other);
+}
+
+static void replayed_proof(void **state)
+{
+    struct exchange x, again;
+
+    (void)state;
+    begin(&x, &right, &right);
+    begin(&again, &right, &right);
+    assert_int_equal(give(&again.listener, &x.proof, &again.welcome), -EACCES);
+    end(&x);
+    end(&again);
+}
+
+/* Whoever has no secret sends our own MAC back at us. */
+static void reflected(void **state)
+{
+    struct mfs_auth victim;
+    struct mfs_buf challenge = {0}, out = {0}, text = {0};
+    struct exchange x;
+    struct mfs_err err;
+    const char *mac;
+
+    (void)state;
+    /* A listener's challenge carried to a caller of the same deployment and back is just a relay;
+     * but the caller's proof must not do as a listener's welcome. */
+    begin(&x, &right, &right);
+    mfs_buf_append(&x.proof, "", 1);
+    mac = strstr(mfs_buf_data(&x.proof) + MFS_FRAME_HEAD, "\"mac\":\"");
+    assert_non_null(mac);
+    mfs_buf_printf(&text, "{\"mac\":\"%.64s\"}", mac + 7);
+    assert_int_equal(mfs_auth_step(&x.caller, mfs_buf_data(&text), mfs_buf_len(&text), &out, &err),
+                     -EACCES);
+    /* And a listener's own challenge is no proof. */
+    assert_int_equal(mfs_auth_begin(&victim, &right, NULL, &challenge), 0);
+    assert_int_equal(give(&victim, &challenge, &out), -EPROTO);
+    mfs_buf_fini(&challenge);
+    mfs_buf_fini(&out);
+    mfs_buf_fini(&text);
+    end(&x);
+}
+
+static void rubbish(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "{}",
+        "null",
+        "{\"role\":\"lm\",\"nonce\":\"\",\"mac\":\"\"}",
+        "{\"role\":\"0123456789abcdefg\",\"nonce\":\"\",\"mac\":\"\"}",
+        "{\"type\":\"stop\",\"id\":1}"};
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct mfs_buf out = {0};
+        struct mfs_auth a;
+        struct mfs_err err;
+
+        assert_int_equal(mfs_auth_begin(&a, &right, NULL, &out), 0);
+        assert_true(mfs_auth_step(&a, bad[i], strlen(bad[i]), &out, &err) < 0);
+        mfs_buf_clear(&out);
+        assert_int_equal(mfs_auth_begin(&a, &right, "cli", &out), 0);
+        assert_true(mfs_auth_step(&a, bad[i], strlen(bad[i]), &out, &err) < 0);
+        mfs_buf_fini(&out);
+    }
+}
+
+static void secret_files(void **state)
+{
+    char dir[] = "/tmp/memefs-unit-XXXXXX", path[64];
+    struct mfs_secret a, b;
+    struct mfs_err err;
+    struct stat st;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/secret", dir);
+    assert_int_equal(mfs_secret_create(path, &a), 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    assert_int_equal(mfs_secret_load(path, &b, &err), 0);
+    assert_int_equal(a.len, 64);
+    assert_int_equal(b.len, 64);
+    assert_memory_equal(a.bytes, b.bytes, 64);
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_int_equal(mfs_secret_load(path, &b, &err), -EACCES);
+    assert_int_equal(mfs_file_write(path, "short\n", 6, 0600), 0);
+    assert_int_equal(mfs_secret_load(path, &b, &err), -EINVAL);
+    assert_int_equal(mfs_file_remove_tree(dir), 0);
+    assert_int_equal(mfs_secret_load(path, &b, &err), -ENOENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_hold_it),   cmocka_unit_test(wrong_secret),
+        cmocka_unit_test(false_listener), cmocka_unit_test(replayed_proof),
+        cmocka_unit_test(reflected),      cmocka_unit_test(rubbish),
+        cmocka_unit_test(secret_files),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
