@@ -303,6 +303,7 @@ unset HARNESS_INSIDE # tests that run tests get their own
 
 # The path is short: UNIX sockets live below it.
 T=$(mktemp -d "${TMPDIR:-/tmp}/mfs.XXXXXX")
+chmod 755 "$T" # other users pass through to the mounts
 trap harness_finish EXIT
 trap 'exit 130' INT TERM HUP
 NAME=t${T##*.}
