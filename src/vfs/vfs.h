@@ -1,6 +1,6 @@
 /* What a file system does, without FUSE: names, open files, data with write-behind and read-ahead,
- * locks that wait, and the rules between them. Also the library for programs and for tests without a
- * mount (include/memefs/memefs.h is a thin face of it).
+ * locks that wait, and the rules between them. Also the library for programs and for tests without
+ * a mount (include/memefs/memefs.h is a thin face of it).
  *
  * Every function returns 0, a count, or a negative errno; any thread; blocking unless said
  * otherwise, bounded by the store's I/O timeout. A file is named by its ino (64 bit, never reused).
@@ -22,30 +22,41 @@
 #include "meta/meta.h"
 
 struct mfs_vfs;
-struct mfs_file;   /* an open file */
-struct mfs_dirh;   /* an open directory */
+struct mfs_file; /* an open file */
+struct mfs_dirh; /* an open directory */
 
 struct mfs_vfs_opts {
-    uint32_t threads;       /* senders, and as many fetchers */
-    size_t write_window;    /* bytes, see data/writeback.h */
-    size_t read_window;     /* bytes, see data/readahead.h */
-    bool strict_atime, no_atime;
+    uint32_t threads;    /* senders, and as many fetchers; 0: 4 */
+    size_t write_window; /* bytes, all files, see data/writeback.h; 0: its default */
+    size_t read_window;  /* bytes, all files, see data/readahead.h; 0: its default */
+    bool no_atime;
 };
 
-/* Called when pages that the kernel may hold of a file are no longer true. Never from a thread that
- * serves a request of that file… see fuse/notify.c. */
-typedef void mfs_vfs_invalidate_fn(void *arg, uint64_t ino);
+/* Drops pages that the kernel may hold of a file and that are no longer true. Starts it and
+ * returns; `done` (may be NULL) is called when it has happened, from another thread or at once.
+ * Must not wait for it: the pages may be locked by requests that are only now being served. */
+typedef void mfs_vfs_invalidate_fn(void *arg, uint64_t ino, void (*done)(void *done_arg),
+                                   void *done_arg);
 
 int mfs_vfs_create(struct mfs_vfs **vfs, struct mfs_store *store, const struct mfs_vfs_opts *opts);
-void mfs_vfs_destroy(struct mfs_vfs *vfs); /* flushes what is dirty */
+
+/* Locks that wait get -EINTR, now and from now on. */
+void mfs_vfs_stop_waiting(struct mfs_vfs *vfs);
+
+/* Ends waiting locks, flushes what is dirty, frees open files that nobody released. No other call
+ * may be under way. Takes NULL. */
+void mfs_vfs_destroy(struct mfs_vfs *vfs);
+
+/* Before the first open; without it nobody caches pages and nothing is told. */
 void mfs_vfs_on_invalidate(struct mfs_vfs *vfs, mfs_vfs_invalidate_fn *fn, void *arg);
 struct mfs_meta *mfs_vfs_meta(struct mfs_vfs *vfs);
+struct mfs_store *mfs_vfs_store(struct mfs_vfs *vfs);
 
 struct mfs_cred {
     uid_t uid;
     gid_t gid;
     mode_t umask;
-    bool in_group; /* of a file whose group is asked about; set by callers that know */
+    bool in_group; /* of the file (directory) whose group matters here, or may act as if */
 };
 
 /* --- names -------------------------------------------------------------------------------- */
@@ -64,12 +75,21 @@ int mfs_vfs_rename(struct mfs_vfs *vfs, uint64_t parent, const char *name, uint6
 /* --- inodes ------------------------------------------------------------------------------- */
 int mfs_vfs_getattr(struct mfs_vfs *vfs, uint64_t ino, struct mfs_attr *attr);
 
-/* mask: MFS_SET_* and MFS_VFS_SET_SIZE. Attributes to set in *attr, the new ones there on return. */
+/* What is written but not yet committed on this mount, laid over attributes that came from
+ * elsewhere (listings). Sizes and times only. */
+void mfs_vfs_overlay_attr(struct mfs_vfs *vfs, struct mfs_attr *attr);
+
+/* mask: MFS_SET_* and MFS_VFS_SET_SIZE. Attributes to set in *attr, the new ones there on return.
+ */
 #define MFS_VFS_SET_SIZE 0x100U
 int mfs_vfs_setattr(struct mfs_vfs *vfs, uint64_t ino, uint32_t mask, struct mfs_attr *attr);
 int mfs_vfs_readlink(struct mfs_vfs *vfs, uint64_t ino, char *buf, size_t cap);
-ssize_t mfs_vfs_getxattr(struct mfs_vfs *vfs, uint64_t ino, const char *name, void *buf, size_t cap);
-ssize_t mfs_vfs_listxattr(struct mfs_vfs *vfs, uint64_t ino, char *buf, size_t cap);
+
+/* Namespaces user, trusted, security and system.posix_acl_*; others are -EOPNOTSUPP. The list is
+ * without trusted.* unless `trusted`. */
+ssize_t mfs_vfs_getxattr(struct mfs_vfs *vfs, uint64_t ino, const char *name, void *buf,
+                         size_t cap);
+ssize_t mfs_vfs_listxattr(struct mfs_vfs *vfs, uint64_t ino, bool trusted, char *buf, size_t cap);
 int mfs_vfs_setxattr(struct mfs_vfs *vfs, uint64_t ino, const char *name, const void *value,
                      size_t len, int flags, const struct mfs_cred *cred);
 int mfs_vfs_removexattr(struct mfs_vfs *vfs, uint64_t ino, const char *name);
@@ -80,10 +100,14 @@ int mfs_vfs_statfs(struct mfs_vfs *vfs, struct mfs_meta_space *space);
  * kernel holds from an earlier open on this mount are still true. */
 int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode,
                         int flags, const struct mfs_cred *cred, struct mfs_attr *attr,
-                        struct mfs_file **file);
+                        struct mfs_file **file, bool *keep_cache);
 int mfs_vfs_open(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_file **file,
                  bool *keep_cache);
-ssize_t mfs_vfs_read(struct mfs_file *file, void *buf, size_t len, uint64_t off);
+uint64_t mfs_file_ino(const struct mfs_file *file);
+
+/* `direct`: nobody in between knows the file's size, so it is asked for when the read passes what
+ * is known; otherwise only when it does so by a page or more. */
+ssize_t mfs_vfs_read(struct mfs_file *file, void *buf, size_t len, uint64_t off, bool direct);
 
 /* flags: O_APPEND ignores off. `through`: stored and committed before return (mmap's pages). */
 ssize_t mfs_vfs_write(struct mfs_file *file, const void *buf, size_t len, uint64_t off, int flags,
@@ -93,8 +117,14 @@ int mfs_vfs_fsync(struct mfs_file *file);
 void mfs_vfs_release(struct mfs_file *file, bool flock_held, uint64_t lock_owner); /* last close */
 int mfs_vfs_fallocate(struct mfs_file *file, int mode, uint64_t off, uint64_t len);
 int64_t mfs_vfs_lseek(struct mfs_file *file, uint64_t off, int whence); /* SEEK_DATA, SEEK_HOLE */
+
+/* Copies at most MFS_VFS_COPY_MAX bytes, so that a caller can be interrupted between calls. */
+#define MFS_VFS_COPY_MAX (16U << 20)
 ssize_t mfs_vfs_copy_range(struct mfs_file *in, uint64_t off_in, struct mfs_file *out,
                            uint64_t off_out, size_t len);
+
+/* The file was read without our being asked (from the kernel's pages): atime, relatime-like. */
+void mfs_vfs_accessed(struct mfs_file *file);
 
 /* --- open directories ---------------------------------------------------------------------- */
 int mfs_vfs_opendir(struct mfs_vfs *vfs, uint64_t ino, struct mfs_dirh **dir);
@@ -102,7 +132,7 @@ void mfs_vfs_releasedir(struct mfs_dirh *dir);
 
 /* Calls fn for the entries from cookie on until it returns false. A cookie of 0 takes a new listing
  * (rewinddir); a cookie that fn saw resumes behind that entry. With `plus` *attr is filled in
- * (NULL: unknown, e.g. removed meanwhile). fn is called with no lock held. */
+ * (NULL: unknown, e.g. removed meanwhile). fn may not call back into this directory. */
 typedef bool mfs_vfs_dirent_fn(void *arg, const struct mfs_dirent *entry,
                                const struct mfs_attr *attr, uint64_t cookie);
 int mfs_vfs_readdir(struct mfs_dirh *dir, uint64_t cookie, bool plus, mfs_vfs_dirent_fn *fn,
@@ -111,13 +141,22 @@ int mfs_vfs_readdir(struct mfs_dirh *dir, uint64_t cookie, bool plus, mfs_vfs_di
 /* --- locks -------------------------------------------------------------------------------- */
 int mfs_vfs_getlk(struct mfs_file *file, struct mfs_lock *lock);
 
-/* Ends at once with 0, -EAGAIN, … or, with `wait`, calls done later from another thread, exactly
- * once, with 0, -EINTR (cancelled) or -errno; then the return value is -EINPROGRESS and *waiter
- * names it for cancelling. flock: whole-file locks of flock(2), only type and owner count. */
-struct mfs_lock_waiter;
+/* Called exactly once, from another thread, with 0, -EINTR (cancelled) or another -errno. */
 typedef void mfs_vfs_lock_fn(void *arg, int rc);
-int mfs_vfs_setlk(struct mfs_file *file, const struct mfs_lock *lock, bool flock, bool wait,
-                  mfs_vfs_lock_fn *done, void *arg, struct mfs_lock_waiter **waiter);
-void mfs_vfs_lock_cancel(struct mfs_vfs *vfs, struct mfs_lock_waiter *waiter);
+
+/* Takes or gives back a lock without waiting for its holder: 0, -EAGAIN, …; or -EINPROGRESS: it is
+ * taken, but pages have to be dropped first, and `done` will tell. flock: whole-file locks of
+ * flock(2), only type and owner count. */
+int mfs_vfs_setlk(struct mfs_file *file, const struct mfs_lock *lock, bool flock,
+                  mfs_vfs_lock_fn *done, void *arg);
+
+/* Waiting for a lock costs no thread of the caller. create, then start (0: `done` will be called,
+ * else not, and the waiter is gone); cancel may be called from create until `done` returns, from
+ * any thread. The waiter frees itself after `done`; the file must stay open until then. */
+struct mfs_lock_waiter;
+struct mfs_lock_waiter *mfs_lock_waiter_create(struct mfs_file *file, const struct mfs_lock *lock,
+                                               bool flock, mfs_vfs_lock_fn *done, void *arg);
+int mfs_lock_waiter_start(struct mfs_lock_waiter *waiter);
+void mfs_lock_waiter_cancel(struct mfs_lock_waiter *waiter);
 
 #endif

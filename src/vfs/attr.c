@@ -1,0 +1,90 @@
+/* Attributes of inodes, and the size, which is one of them to its callers. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "data/stripes.h"
+#include "vfs/truncate.h"
+
+int mfs_vfs_getattr(struct mfs_vfs *vfs, uint64_t ino, struct mfs_attr *attr)
+{
+    int rc = mfs_meta_getattr(vfs->meta, ino, attr);
+
+    if (rc == 0)
+        mfs_vfs_overlay_attr(vfs, attr);
+    return rc;
+}
+
+int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v, uint64_t size,
+                         int64_t *alloc)
+{
+    struct mfs_dirty *d = v != NULL ? atomic_load(&v->dirty) : NULL;
+    struct timespec mtime;
+    struct mfs_attr attr;
+    uint64_t stored = 0;
+    int rc;
+
+    *alloc = 0;
+    if (d != NULL && mfs_dirty_attr(d, &stored, &mtime)) {
+        mfs_dirty_cut(d, size);
+        /* Else a later commit of what is left would set mtime back. */
+        if (size > 0)
+            mfs_vnode_flush_keep(v);
+    }
+    rc = mfs_meta_getattr(vfs->meta, ino, &attr);
+    if (rc < 0)
+        return rc;
+    if (attr.data_end > stored)
+        stored = attr.data_end;
+    if (stored <= size || stored <= vfs->stripe_size)
+        return 0;
+    return mfs_stripes_trim(vfs->store, ino, size, stored, false, alloc);
+}
+
+static int set_size(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint64_t size,
+                    struct mfs_attr *attr)
+{
+    uint64_t from;
+    int64_t alloc;
+    int rc;
+
+    if (size > vfs->size_max)
+        return -EFBIG;
+    rc = mfs_truncate_prepare(vfs, ino, v, size, &alloc);
+    if (rc == 0)
+        rc = mfs_meta_truncate(vfs->meta, ino, size, alloc, &from, attr);
+    if (rc < 0)
+        return rc;
+    if (v != NULL)
+        mfs_vnode_carry(v, from, attr);
+    else
+        mfs_pages_carry(vfs->pages, ino, from, attr->version);
+    return 0;
+}
+
+int mfs_vfs_setattr(struct mfs_vfs *vfs, uint64_t ino, uint32_t mask, struct mfs_attr *attr)
+{
+    struct mfs_vnode *v = mfs_vnode_find(vfs, ino);
+    struct mfs_attr want = *attr;
+    uint32_t rest = mask & ~MFS_VFS_SET_SIZE;
+    int rc = 0;
+
+    /* What was written is to be known before: a later commit must not undo the times set here. */
+    if (v != NULL && rest != 0)
+        mfs_vnode_flush_keep(v);
+    if (mask & MFS_VFS_SET_SIZE)
+        rc = set_size(vfs, v, ino, want.size, attr);
+    if (rc == 0 && rest != 0) {
+        *attr = want;
+        rc = mfs_meta_setattr(vfs->meta, ino, rest, attr);
+    }
+    if (rc == 0 && v != NULL)
+        mfs_vnode_overlay(v, attr);
+    mfs_vnode_put(v);
+    return rc;
+}
+
+int mfs_vfs_readlink(struct mfs_vfs *vfs, uint64_t ino, char *buf, size_t cap)
+{
+    return mfs_meta_readlink(vfs->meta, ino, buf, cap);
+}

@@ -1,0 +1,258 @@
+#include "vfs/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <utlist.h>
+
+#include "base/log.h"
+#include "vfs/create.h"
+#include "vfs/truncate.h"
+
+void mfs_file_free(struct mfs_file *f)
+{
+    mfs_readahead_destroy(f->ra);
+    free(f->head);
+    free(f);
+}
+
+static struct mfs_file *file_new(struct mfs_vfs *vfs, int flags)
+{
+    struct mfs_file *f = calloc(1, sizeof *f);
+
+    if (f == NULL)
+        return NULL;
+    f->flags = flags;
+    f->removals = atomic_load(&vfs->removals);
+    return f;
+}
+
+/* Joins the handle to its vnode; takes over the reference. */
+static int attach(struct mfs_file *f, struct mfs_vnode *v)
+{
+    int rc = 0;
+
+    if (mfs_flags_read(f->flags))
+        rc = mfs_readahead_create(&f->ra, v->vfs->ra, v->ino);
+    if (rc < 0)
+        return rc;
+    f->node = v;
+    atomic_init(&f->ra_generation, atomic_load(&v->generation));
+    if (mfs_flags_write(f->flags))
+        atomic_fetch_add(&v->writers, 1);
+    pthread_mutex_lock(&v->lock);
+    DL_APPEND(v->files, f);
+    pthread_mutex_unlock(&v->lock);
+    return 0;
+}
+
+/* Undoes attach and drops the vnode. */
+static void detach(struct mfs_file *f)
+{
+    struct mfs_vnode *v = f->node;
+
+    mfs_file_drop_head(f);
+    if (mfs_flags_write(f->flags))
+        atomic_fetch_sub(&v->writers, 1);
+    pthread_mutex_lock(&v->lock);
+    DL_DELETE(v->files, f);
+    pthread_mutex_unlock(&v->lock);
+    mfs_file_free(f);
+    mfs_vnode_put(v);
+}
+
+uint64_t mfs_file_ino(const struct mfs_file *f)
+{
+    return f->node->ino;
+}
+
+void mfs_file_proved(struct mfs_file *f)
+{
+    if (atomic_load_explicit(&f->unadopted, memory_order_relaxed) &&
+        atomic_exchange(&f->unadopted, false))
+        mfs_pages_adopt(f->node->vfs->pages, f->node->ino, &f->ticket);
+}
+
+/* The inode is open at the store; what do its attributes mean for what is kept here? */
+static bool keeps_pages(struct mfs_file *f, struct mfs_attr *attr)
+{
+    struct mfs_vnode *v = f->node;
+    bool keep = mfs_pages_open(v->vfs->pages, v->ino, attr->version, &f->ticket);
+
+    atomic_init(&f->unadopted, !keep);
+    mfs_vnode_learn(v, attr, false);
+    return keep;
+}
+
+static int open_truncated(struct mfs_file *f, struct mfs_attr *attr)
+{
+    struct mfs_vnode *v = f->node;
+    int64_t alloc;
+    int rc = mfs_truncate_prepare(v->vfs, v->ino, v, 0, &alloc);
+
+    if (rc < 0)
+        return rc;
+    rc = mfs_meta_open(v->vfs->meta, v->ino, true, attr, NULL);
+    if (rc == 0)
+        mfs_vnode_changed(v);
+    return rc;
+}
+
+static int open_plain(struct mfs_file *f, struct mfs_attr *attr)
+{
+    struct mfs_vnode *v = f->node;
+    struct mfs_head head;
+    int rc;
+
+    mfs_file_prepare_head(f, &head);
+    rc = mfs_meta_open(v->vfs->meta, v->ino, false, attr, head.cap > 0 ? &head : NULL);
+    if (rc < 0) {
+        free(head.buf);
+        return rc;
+    }
+    mfs_file_keep_head(f, &head);
+    return 0;
+}
+
+int mfs_vfs_open(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_file **file,
+                 bool *keep_cache)
+{
+    struct mfs_file *f = file_new(vfs, flags);
+    struct mfs_vnode *v = f != NULL ? mfs_vnode_get(vfs, ino) : NULL;
+    struct mfs_attr attr;
+    int rc = v != NULL ? attach(f, v) : -ENOMEM;
+
+    if (rc < 0) {
+        mfs_vnode_put(v);
+        free(f);
+        return rc;
+    }
+    if ((flags & O_TRUNC) && mfs_flags_write(flags))
+        rc = open_truncated(f, &attr);
+    else
+        rc = open_plain(f, &attr);
+    if (rc < 0) {
+        detach(f);
+        return rc;
+    }
+    *keep_cache = keeps_pages(f, &attr);
+    *file = f;
+    return 0;
+}
+
+/* It was there already and is open now; O_CREAT without O_EXCL may still want it empty. */
+static int truncate_found(struct mfs_vnode *v, struct mfs_attr *attr)
+{
+    attr->size = 0;
+    return mfs_vfs_setattr(v->vfs, v->ino, MFS_VFS_SET_SIZE, attr);
+}
+
+static int finish_create(struct mfs_vfs *vfs, struct mfs_file *f, bool created,
+                         struct mfs_attr *attr, bool *keep_cache)
+{
+    struct mfs_vnode *v = mfs_vnode_get(vfs, attr->ino);
+    int rc = v != NULL ? attach(f, v) : -ENOMEM;
+
+    if (rc < 0) {
+        mfs_vnode_put(v);
+        free(f);
+        return rc;
+    }
+    if (!created && (f->flags & O_TRUNC) && mfs_flags_write(f->flags))
+        rc = truncate_found(v, attr);
+    if (rc < 0) {
+        detach(f);
+        return rc;
+    }
+    *keep_cache = keeps_pages(f, attr);
+    mfs_vnode_overlay(v, attr);
+    return 0;
+}
+
+int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode,
+                        int flags, const struct mfs_cred *cred, struct mfs_attr *attr,
+                        struct mfs_file **file, bool *keep_cache)
+{
+    struct mfs_inherit in;
+    struct mfs_file *f;
+    uint64_t ino;
+    bool created;
+    int rc;
+
+    if (strlen(name) > MFS_NAME_LEN_MAX)
+        return -ENAMETOOLONG;
+    f = file_new(vfs, flags);
+    if (f == NULL)
+        return -ENOMEM;
+    rc = mfs_inherit_init(&in, vfs, parent, S_IFREG | (mode & 07777), cred);
+    if (rc == 0) {
+        rc = mfs_meta_create_open(vfs->meta, parent, name, &in.new, flags & O_EXCL, attr, &created);
+        mfs_inherit_fini(&in);
+    }
+    if (rc == 0 && !S_ISREG(attr->mode))
+        rc = S_ISDIR(attr->mode) ? -EISDIR : -ESTALE; /* let the kernel look it up afresh */
+    if (rc < 0) {
+        free(f);
+        return rc;
+    }
+    ino = attr->ino;
+    rc = finish_create(vfs, f, created, attr, keep_cache);
+    if (rc < 0)
+        mfs_meta_close(vfs->meta, ino, false);
+    else
+        *file = f;
+    return rc;
+}
+
+/* --- the end of a handle -------------------------------------------------------------------- */
+
+static int unlock_posix(struct mfs_vnode *v, uint64_t owner)
+{
+    struct mfs_lock all = {.type = F_UNLCK, .start = 0, .end = INT64_MAX, .owner = owner};
+    struct mfs_attr attr;
+    int rc;
+
+    if (!atomic_load(&v->posix_locks))
+        return 0;
+    rc = mfs_meta_setlk(v->vfs->meta, v->ino, &all, &attr);
+    return rc == -ESTALE ? 0 : rc;
+}
+
+int mfs_vfs_flush(struct mfs_file *f, uint64_t lock_owner)
+{
+    int rc = 0, unlocked;
+
+    mfs_file_proved(f);
+    if (mfs_flags_write(f->flags))
+        rc = mfs_vnode_flush(f->node);
+    unlocked = unlock_posix(f->node, lock_owner);
+    return rc < 0 ? rc : unlocked;
+}
+
+int mfs_vfs_fsync(struct mfs_file *f)
+{
+    mfs_file_proved(f);
+    return mfs_vnode_flush(f->node);
+}
+
+void mfs_vfs_release(struct mfs_file *f, bool flock_held, uint64_t lock_owner)
+{
+    struct mfs_vnode *v = f->node;
+    struct mfs_vfs *vfs = v->vfs;
+    bool unlinked = atomic_load(&vfs->removals) != f->removals;
+    uint64_t ino = v->ino;
+    struct mfs_attr attr;
+    int rc = mfs_flags_write(f->flags) ? mfs_vnode_flush(v) : 0;
+
+    if (rc < 0)
+        mfs_warn("vfs", "inode %llx: data lost after close: %s", (unsigned long long)ino,
+                 strerror(-rc));
+    if (flock_held)
+        mfs_meta_flock(vfs->meta, ino, lock_owner, F_UNLCK, &attr);
+    detach(f);
+    rc = mfs_meta_close(vfs->meta, ino, unlinked);
+    if (rc < 0 && rc != -ESTALE)
+        mfs_warn("vfs", "inode %llx: close: %s", (unsigned long long)ino, strerror(-rc));
+}

@@ -1,0 +1,57 @@
+/* An open file: a handle on a vnode, with its own read-ahead. */
+#ifndef MFS_VFS_FILE_H
+#define MFS_VFS_FILE_H
+
+#include <fcntl.h>
+
+#include "vfs/vnode.h"
+
+struct mfs_file {
+    struct mfs_vnode *node; /* a reference */
+    int flags;              /* as opened */
+    uint64_t removals;      /* vfs->removals when it was opened */
+
+    /* Pages: set at the open, then only read. */
+    struct mfs_pages_ticket ticket;
+    atomic_bool unadopted; /* the first request that proves the open adopts the ticket */
+
+    /* Content that this handle keeps; true while the vnode's generation is the one noted. */
+    struct mfs_readahead *ra; /* NULL for a write-only handle */
+    atomic_uint_fast64_t ra_generation;
+    void *head;      /* a small file's content as it came along with the open, until it was read */
+    size_t head_len; /* head is guarded by node->lock */
+    uint64_t head_generation;
+
+    struct mfs_file *prev, *next; /* of node->files, guarded by node->lock */
+};
+
+void mfs_file_free(struct mfs_file *f); /* only memory; keeps the vnode's reference count */
+
+/* A small file's content comes along with its open: prepare asks for it, unless the kernel is
+ * likely to have it; keep takes what came over; drop frees it. */
+void mfs_file_prepare_head(struct mfs_file *f, struct mfs_head *head);
+void mfs_file_keep_head(struct mfs_file *f, const struct mfs_head *head);
+void mfs_file_drop_head(struct mfs_file *f);
+
+/* Serves a read of [off, off+len), which ends at or before `size`, from the head; false: it can't.
+ */
+bool mfs_file_read_head(struct mfs_file *f, uint64_t off, size_t len, uint64_t size, void *buf);
+
+/* Takes a lock if nobody is in the way, as mfs_vfs_setlk without its rule for conversions. */
+int mfs_file_try_lock(struct mfs_file *f, const struct mfs_lock *lock, bool flock,
+                      mfs_vfs_lock_fn *done, void *arg);
+
+/* Called by every request through the handle but release. */
+void mfs_file_proved(struct mfs_file *f);
+
+static inline bool mfs_flags_write(int flags)
+{
+    return (flags & O_ACCMODE) != O_RDONLY;
+}
+
+static inline bool mfs_flags_read(int flags)
+{
+    return (flags & O_ACCMODE) != O_WRONLY;
+}
+
+#endif

@@ -1,0 +1,171 @@
+/* Reading and writing of open files. */
+#include <errno.h>
+#include <string.h>
+
+#include "data/stripes.h"
+#include "vfs/file.h"
+
+#define PAGE 4096U
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+/* The end of the file as far as this mount knows, what is dirty included. */
+static uint64_t known_size(struct mfs_vnode *v)
+{
+    struct mfs_dirty *d = atomic_load(&v->dirty);
+    struct timespec mtime;
+    struct mfs_attr attr;
+    uint64_t end = 0;
+
+    /* In this order: what is committed in between is in the attributes. */
+    if (d != NULL && !mfs_dirty_attr(d, &end, &mtime))
+        end = 0;
+    if (mfs_vnode_attr(v, &attr) && attr.size > end)
+        end = attr.size;
+    return end;
+}
+
+/* The kernel's requests end with the page that the file ends in: only past that it must know of a
+ * longer file than we do. */
+static int size_for(struct mfs_vnode *v, uint64_t end, bool direct, uint64_t *size)
+{
+    struct mfs_attr attr;
+    uint64_t bound;
+    int rc;
+
+    *size = known_size(v);
+    bound = direct ? *size : (*size + PAGE - 1) / PAGE * PAGE;
+    if (end <= bound)
+        return 0;
+    rc = mfs_vfs_getattr(v->vfs, v->ino, &attr);
+    if (rc == 0)
+        *size = attr.size;
+    return rc;
+}
+
+static int read_stripes(struct mfs_file *f, uint64_t off, size_t len, uint64_t size, void *buf)
+{
+    struct mfs_vnode *v = f->node;
+    uint64_t now = atomic_load(&v->generation);
+
+    if (atomic_load(&f->ra_generation) != now) {
+        mfs_readahead_drop(f->ra, 0, UINT64_MAX);
+        atomic_store(&f->ra_generation, now);
+    }
+    return mfs_readahead_read_over(f->ra, atomic_load(&v->dirty), off, len, size, buf);
+}
+
+void mfs_vfs_accessed(struct mfs_file *f)
+{
+    struct mfs_vnode *v = f->node;
+    struct mfs_attr attr;
+    struct timespec before;
+
+    if (v->vfs->opts.no_atime || !mfs_flags_read(f->flags) || !mfs_vnode_attr(v, &attr))
+        return;
+    before = attr.atime;
+    mfs_meta_touch_atime(v->vfs->meta, v->ino, &attr);
+    if (mfs_timespec_cmp(before, attr.atime) == 0)
+        return;
+    pthread_mutex_lock(&v->lock);
+    v->attr.atime = attr.atime;
+    pthread_mutex_unlock(&v->lock);
+}
+
+ssize_t mfs_vfs_read(struct mfs_file *f, void *buf, size_t len, uint64_t off, bool direct)
+{
+    uint64_t size;
+    int rc;
+
+    if (f->ra == NULL)
+        return -EBADF;
+    mfs_file_proved(f);
+    rc = size_for(f->node, off + len, direct, &size);
+    if (rc < 0)
+        return rc;
+    if (off >= size || len == 0)
+        return 0;
+    if (len > size - off)
+        len = (size_t)(size - off);
+    if (!mfs_file_read_head(f, off, len, size, buf))
+        rc = read_stripes(f, off, len, size, buf);
+    if (rc < 0)
+        return rc;
+    mfs_vfs_accessed(f);
+    return (ssize_t)len;
+}
+
+/* --- writing -------------------------------------------------------------------------------- */
+
+/* The range at the end is ours now; it reads as zeros until this has been done. */
+static int fill_appended(struct mfs_vnode *v, const void *buf, size_t len, uint64_t off)
+{
+    struct mfs_vfs *vfs = v->vfs;
+    struct mfs_commit c = {.end = off + len};
+    struct mfs_attr attr;
+    uint64_t from;
+    int rc = mfs_stripes_write(vfs->store, v->ino, off, len, buf, &c.alloc);
+
+    if (rc < 0) {
+        mfs_meta_unappend(vfs->meta, v->ino, off, len);
+        mfs_vnode_drop_pages(v);
+        return rc;
+    }
+    /* Whoever read the zeros shall find another version. */
+    c.mtime = mfs_clock_real();
+    rc = mfs_meta_commit(vfs->meta, v->ino, &c, &from, &attr);
+    if (rc == 0)
+        mfs_vnode_carry(v, from, &attr);
+    return rc;
+}
+
+/* Dirty data of other handles go out first, so that the end is the same for all. `guess` is where
+ * the kernel believes the bytes to go, which tells what of its pages it will drop by itself. */
+static ssize_t append(struct mfs_vnode *v, const void *buf, size_t len, uint64_t guess)
+{
+    struct mfs_attr attr;
+    uint64_t off, from;
+    bool stored;
+    int rc = mfs_vnode_flush(v);
+
+    if (rc < 0)
+        return rc;
+    if (known_size(v) + len > v->vfs->size_max)
+        return -EFBIG;
+    mfs_vnode_changed(v);
+    rc = mfs_meta_append(v->vfs->meta, v->ino, buf, len, &off, &stored, &from, &attr);
+    if (rc < 0)
+        return rc;
+    mfs_vnode_carry(v, from, &attr);
+    if (!stored)
+        rc = fill_appended(v, buf, len, off);
+    if (off != guess)
+        mfs_vnode_drop_pages(v);
+    return rc < 0 ? rc : (ssize_t)len;
+}
+
+ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t off, int flags,
+                      bool through)
+{
+    struct mfs_vnode *v = f->node;
+    struct mfs_dirty *d;
+    int rc;
+
+    mfs_file_proved(f);
+    if (len == 0)
+        return 0;
+    if ((flags & O_APPEND) && !through)
+        return append(v, buf, len, off);
+    if (off >= v->vfs->size_max)
+        return -EFBIG;
+    if (len > v->vfs->size_max - off)
+        len = (size_t)(v->vfs->size_max - off);
+    d = mfs_vnode_dirty(v);
+    if (d == NULL)
+        return -ENOMEM;
+    mfs_vnode_changed(v);
+    rc = mfs_dirty_write(d, off, len, buf);
+    if (rc == 0 && through)
+        rc = mfs_vnode_flush(v);
+    return rc < 0 ? rc : (ssize_t)len;
+}

@@ -1,0 +1,213 @@
+#include "vfs/lock_wait.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <utlist.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "vfs/file.h"
+
+#define DELAY_MIN (1 * MFS_MSEC)
+#define DELAY_MAX (20 * MFS_MSEC)
+
+struct mfs_lock_waiter {
+    struct mfs_lock_wait *lw;
+    struct mfs_file *file;
+    struct mfs_lock lock;
+    bool flock;
+    mfs_vfs_lock_fn *done;
+    void *arg;
+    atomic_bool cancelled;
+    int64_t next, delay; /* when to try again, ns; guarded by lw->lock once started */
+    struct mfs_lock_waiter *prev, *after; /* likewise */
+};
+
+struct mfs_lock_wait {
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards the list; a leaf: nothing is called with it held */
+    pthread_cond_t wake;
+    struct mfs_lock_waiter *list;
+    bool stop;
+};
+
+/* The waiter whose turn it is, taken off the list, or NULL and in *sleep how long none is. */
+static struct mfs_lock_waiter *take_due(struct mfs_lock_wait *lw, int64_t *sleep)
+{
+    struct mfs_lock_waiter *w, *due = NULL;
+    int64_t now = mfs_clock_mono();
+
+    *sleep = MFS_SEC;
+    DL_FOREACH2(lw->list, w, after)
+    {
+        if (lw->stop || atomic_load(&w->cancelled) || w->next <= now) {
+            due = w;
+            break;
+        }
+        if (w->next - now < *sleep)
+            *sleep = w->next - now;
+    }
+    if (due != NULL)
+        DL_DELETE2(lw->list, due, prev, after);
+    return due;
+}
+
+static void finish(void *arg, int rc)
+{
+    struct mfs_lock_waiter *w = arg;
+
+    w->done(w->arg, rc);
+    free(w);
+}
+
+/* Tries once; the waiter gets its answer now, or from who drops its pages, or goes back to the
+ * list.
+ */
+static void try_lock(struct mfs_lock_wait *lw, struct mfs_lock_waiter *w, bool stop)
+{
+    int rc = -EINTR;
+
+    if (!stop && !atomic_load(&w->cancelled))
+        rc = mfs_file_try_lock(w->file, &w->lock, w->flock, finish, w);
+    if (rc == -EINPROGRESS)
+        return;
+    if (rc != -EAGAIN) {
+        finish(w, rc);
+        return;
+    }
+    pthread_mutex_lock(&lw->lock);
+    w->delay = w->delay * 2 < DELAY_MAX ? w->delay * 2 : DELAY_MAX;
+    w->next = mfs_clock_mono() + w->delay;
+    DL_APPEND2(lw->list, w, prev, after);
+    pthread_mutex_unlock(&lw->lock);
+}
+
+static void *run(void *arg)
+{
+    struct mfs_lock_wait *lw = arg;
+    struct mfs_lock_waiter *w;
+    int64_t sleep;
+    bool stop;
+
+    pthread_mutex_lock(&lw->lock);
+    while (!lw->stop || lw->list != NULL) {
+        w = take_due(lw, &sleep);
+        stop = lw->stop;
+        if (w == NULL) {
+            mfs_cond_wait(&lw->wake, &lw->lock, sleep);
+            continue;
+        }
+        pthread_mutex_unlock(&lw->lock);
+        try_lock(lw, w, stop);
+        pthread_mutex_lock(&lw->lock);
+    }
+    pthread_mutex_unlock(&lw->lock);
+    return NULL;
+}
+
+int mfs_lock_wait_create(struct mfs_lock_wait **out)
+{
+    struct mfs_lock_wait *lw = calloc(1, sizeof *lw);
+    int rc;
+
+    *out = NULL;
+    if (lw == NULL)
+        return -ENOMEM;
+    pthread_mutex_init(&lw->lock, NULL);
+    rc = mfs_cond_init(&lw->wake);
+    if (rc == 0)
+        rc = mfs_thread_start(&lw->thread, "lock-wait", run, lw);
+    if (rc < 0) {
+        free(lw);
+        return rc;
+    }
+    *out = lw;
+    return 0;
+}
+
+void mfs_lock_wait_stop(struct mfs_lock_wait *lw)
+{
+    bool first;
+
+    pthread_mutex_lock(&lw->lock);
+    first = !lw->stop;
+    lw->stop = true;
+    pthread_cond_signal(&lw->wake);
+    pthread_mutex_unlock(&lw->lock);
+    if (first)
+        pthread_join(lw->thread, NULL);
+}
+
+void mfs_lock_wait_destroy(struct mfs_lock_wait *lw)
+{
+    if (lw == NULL)
+        return;
+    mfs_lock_wait_stop(lw);
+    pthread_cond_destroy(&lw->wake);
+    pthread_mutex_destroy(&lw->lock);
+    free(lw);
+}
+
+void mfs_lock_wait_kick(struct mfs_lock_wait *lw, uint64_t ino)
+{
+    struct mfs_lock_waiter *w;
+    bool any = false;
+
+    pthread_mutex_lock(&lw->lock);
+    DL_FOREACH2(lw->list, w, after)
+    {
+        if (mfs_file_ino(w->file) == ino) {
+            w->next = 0;
+            w->delay = DELAY_MIN;
+            any = true;
+        }
+    }
+    if (any)
+        pthread_cond_signal(&lw->wake);
+    pthread_mutex_unlock(&lw->lock);
+}
+
+struct mfs_lock_waiter *mfs_lock_waiter_create(struct mfs_file *file, const struct mfs_lock *lock,
+                                               bool flock, mfs_vfs_lock_fn *done, void *arg)
+{
+    struct mfs_lock_waiter *w = calloc(1, sizeof *w);
+
+    if (w == NULL)
+        return NULL;
+    w->lw = file->node->vfs->waits;
+    w->file = file;
+    w->lock = *lock;
+    w->flock = flock;
+    w->done = done;
+    w->arg = arg;
+    w->delay = DELAY_MIN;
+    return w;
+}
+
+int mfs_lock_waiter_start(struct mfs_lock_waiter *w)
+{
+    struct mfs_lock_wait *lw = w->lw;
+    bool stop;
+
+    pthread_mutex_lock(&lw->lock);
+    stop = lw->stop;
+    if (!stop) {
+        w->next = mfs_clock_mono();
+        DL_APPEND2(lw->list, w, prev, after);
+        pthread_cond_signal(&lw->wake);
+    }
+    pthread_mutex_unlock(&lw->lock);
+    if (!stop)
+        return 0;
+    free(w);
+    return -EINTR;
+}
+
+void mfs_lock_waiter_cancel(struct mfs_lock_waiter *w)
+{
+    pthread_mutex_lock(&w->lw->lock);
+    atomic_store(&w->cancelled, true);
+    pthread_cond_signal(&w->lw->wake);
+    pthread_mutex_unlock(&w->lw->lock);
+}

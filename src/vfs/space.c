@@ -1,0 +1,123 @@
+/* Room in files: fallocate, holes, and copying from file to file. */
+#include <errno.h>
+#include <linux/falloc.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "data/stripes.h"
+#include "vfs/file.h"
+
+#define COPY_CHUNK (1U << 20)
+
+/* Memory is given to data when they come; what can be promised is that there is room now. */
+static int check_room(struct mfs_vfs *vfs, uint64_t bytes)
+{
+    struct mfs_meta_space space;
+    int rc = mfs_meta_statfs(vfs->meta, &space);
+
+    if (rc < 0)
+        return rc;
+    return space.used < space.total && bytes <= space.total - space.used ? 0 : -ENOSPC;
+}
+
+static int commit(struct mfs_vnode *v, struct mfs_commit *c)
+{
+    struct mfs_attr attr;
+    uint64_t from;
+    int rc;
+
+    c->mtime = mfs_clock_real();
+    rc = mfs_meta_commit(v->vfs->meta, v->ino, c, &from, &attr);
+    if (rc == 0)
+        mfs_vnode_carry(v, from, &attr);
+    return rc;
+}
+
+static int allocate(struct mfs_vnode *v, uint64_t end, bool keep_size)
+{
+    struct mfs_attr attr;
+    int rc = mfs_vfs_getattr(v->vfs, v->ino, &attr);
+
+    if (rc == 0 && end > attr.size)
+        rc = check_room(v->vfs, end - attr.size);
+    if (rc < 0 || keep_size)
+        return rc;
+    return commit(v, &(struct mfs_commit){.end = end});
+}
+
+static int zero(struct mfs_vnode *v, uint64_t off, uint64_t len, bool keep_size)
+{
+    struct mfs_commit c = {.end = keep_size ? 0 : off + len};
+    struct mfs_attr attr;
+    int rc = mfs_meta_getattr(v->vfs->meta, v->ino, &attr);
+
+    if (rc == 0)
+        rc = mfs_stripes_punch(v->vfs->store, v->ino, off, len, attr.data_end, &c.alloc);
+    mfs_vnode_changed(v);
+    return rc < 0 ? rc : commit(v, &c);
+}
+
+int mfs_vfs_fallocate(struct mfs_file *f, int mode, uint64_t off, uint64_t len)
+{
+    struct mfs_vnode *v = f->node;
+    bool keep_size = mode & FALLOC_FL_KEEP_SIZE;
+    int rc;
+
+    mfs_file_proved(f);
+    if (len > v->vfs->size_max || off > v->vfs->size_max - len)
+        return -EFBIG;
+    /* First what was written, so that it neither survives the punch nor moves the times back. */
+    rc = mfs_vnode_flush(v);
+    if (rc < 0)
+        return rc;
+    switch (mode & ~FALLOC_FL_KEEP_SIZE) {
+    case 0:
+        return allocate(v, off + len, keep_size);
+    case FALLOC_FL_PUNCH_HOLE:
+        return keep_size ? zero(v, off, len, true) : -EOPNOTSUPP;
+    case FALLOC_FL_ZERO_RANGE:
+        return zero(v, off, len, keep_size);
+    default:
+        return -EOPNOTSUPP;
+    }
+}
+
+int64_t mfs_vfs_lseek(struct mfs_file *f, uint64_t off, int whence)
+{
+    struct mfs_vnode *v = f->node;
+    struct mfs_attr attr;
+    uint64_t result;
+    int rc;
+
+    if (whence != SEEK_DATA && whence != SEEK_HOLE)
+        return -EINVAL;
+    mfs_vnode_flush_keep(v);
+    rc = mfs_vfs_getattr(v->vfs, v->ino, &attr);
+    if (rc == 0)
+        rc =
+            mfs_stripes_seek(v->vfs->store, v->ino, off, whence, attr.size, attr.data_end, &result);
+    return rc < 0 ? rc : (int64_t)result;
+}
+
+ssize_t mfs_vfs_copy_range(struct mfs_file *in, uint64_t off_in, struct mfs_file *out,
+                           uint64_t off_out, size_t len)
+{
+    char *buf = malloc(COPY_CHUNK);
+    ssize_t n = buf != NULL ? 0 : -ENOMEM;
+    size_t done = 0;
+
+    if (len > MFS_VFS_COPY_MAX)
+        len = MFS_VFS_COPY_MAX;
+    while (n >= 0 && done < len) {
+        size_t want = len - done < COPY_CHUNK ? len - done : COPY_CHUNK;
+
+        n = mfs_vfs_read(in, buf, want, off_in + done, true);
+        if (n <= 0)
+            break;
+        n = mfs_vfs_write(out, buf, (size_t)n, off_out + done, 0, false);
+        if (n > 0)
+            done += (size_t)n;
+    }
+    free(buf);
+    return done > 0 ? (ssize_t)done : n;
+}

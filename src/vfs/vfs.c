@@ -1,0 +1,107 @@
+#include "vfs/vfs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "data/geometry.h"
+#include "data/stripes.h"
+#include "vfs/lock_wait.h"
+#include "vfs/vnode.h"
+
+#define THREADS_DEFAULT 4U
+
+static int reap(void *arg, uint64_t ino, uint64_t data_end)
+{
+    struct mfs_vfs *vfs = arg;
+
+    return mfs_stripes_trim(vfs->store, ino, 0, data_end, false, NULL);
+}
+
+static int start_data(struct mfs_vfs *vfs)
+{
+    struct mfs_writeback_opts wb = {.threads = vfs->opts.threads,
+                                    .max_bytes = vfs->opts.write_window};
+    struct mfs_readahead_opts ra = {.threads = vfs->opts.threads,
+                                    .max_bytes = vfs->opts.read_window};
+    int rc = mfs_writeback_create(&vfs->wb, vfs->store, &wb);
+
+    if (rc == 0)
+        rc = mfs_readahead_pool_create(&vfs->ra, vfs->store, &ra);
+    return rc;
+}
+
+int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct mfs_vfs_opts *opts)
+{
+    struct mfs_vfs *vfs = calloc(1, sizeof *vfs);
+    struct mfs_meta_opts meta = {.reap = reap, .reap_arg = vfs};
+    int rc = -ENOMEM;
+
+    if (vfs == NULL)
+        return -ENOMEM;
+    vfs->store = store;
+    vfs->opts = *opts;
+    if (vfs->opts.threads == 0)
+        vfs->opts.threads = THREADS_DEFAULT;
+    vfs->stripe_size = mfs_store_stripe_size(store);
+    vfs->size_max = MFS_FILE_SIZE_MAX(vfs->stripe_size);
+    mfs_vnode_init_shards(vfs);
+    vfs->pages = mfs_pages_create();
+    if (vfs->pages == NULL)
+        goto out;
+    rc = start_data(vfs);
+    if (rc < 0)
+        goto out;
+    rc = mfs_lock_wait_create(&vfs->waits);
+    if (rc < 0)
+        goto out;
+    rc = mfs_meta_create(&vfs->meta, store, &meta);
+out:
+    if (rc < 0) {
+        mfs_vfs_destroy(vfs);
+        vfs = NULL;
+    }
+    *out = vfs;
+    return rc;
+}
+
+void mfs_vfs_stop_waiting(struct mfs_vfs *vfs)
+{
+    mfs_lock_wait_stop(vfs->waits);
+}
+
+void mfs_vfs_destroy(struct mfs_vfs *vfs)
+{
+    if (vfs == NULL)
+        return;
+    mfs_lock_wait_destroy(vfs->waits);
+    mfs_vnode_fini_shards(vfs);
+    if (vfs->wb != NULL)
+        mfs_writeback_destroy(vfs->wb);
+    if (vfs->ra != NULL)
+        mfs_readahead_pool_destroy(vfs->ra);
+    if (vfs->meta != NULL)
+        mfs_meta_destroy(vfs->meta);
+    mfs_pages_destroy(vfs->pages);
+    free(vfs);
+}
+
+void mfs_vfs_on_invalidate(struct mfs_vfs *vfs, mfs_vfs_invalidate_fn *fn, void *arg)
+{
+    vfs->invalidate = fn;
+    vfs->invalidate_arg = arg;
+}
+
+struct mfs_meta *mfs_vfs_meta(struct mfs_vfs *vfs)
+{
+    return vfs->meta;
+}
+
+struct mfs_store *mfs_vfs_store(struct mfs_vfs *vfs)
+{
+    return vfs->store;
+}
+
+int mfs_vfs_statfs(struct mfs_vfs *vfs, struct mfs_meta_space *space)
+{
+    return mfs_meta_statfs(vfs->meta, space);
+}

@@ -1,0 +1,260 @@
+#include "vfs/vnode.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "vfs/file.h"
+
+static struct mfs_vnode_shard *shard_of(struct mfs_vfs *vfs, uint64_t ino)
+{
+    return &vfs->shard[mfs_hash64(&ino, sizeof ino, 1) % MFS_VNODE_SHARDS];
+}
+
+static struct mfs_vnode *vnode_new(struct mfs_vfs *vfs, uint64_t ino)
+{
+    struct mfs_vnode *v = calloc(1, sizeof *v);
+
+    if (v == NULL)
+        return NULL;
+    v->ino = ino;
+    v->vfs = vfs;
+    atomic_init(&v->generation, 1);
+    pthread_mutex_init(&v->lock, NULL);
+    return v;
+}
+
+static void vnode_free(struct mfs_vnode *v)
+{
+    struct mfs_dirty *dirty = atomic_load(&v->dirty);
+
+    if (dirty != NULL)
+        mfs_dirty_destroy(dirty);
+    pthread_mutex_destroy(&v->lock);
+    free(v);
+}
+
+/* `make`: a new vnode for when there is none, taken over in any case; NULL: only look. */
+static struct mfs_vnode *find_or_add(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *make)
+{
+    struct mfs_vnode_shard *s = shard_of(vfs, ino);
+    struct mfs_vnode *v;
+
+    pthread_mutex_lock(&s->lock);
+    HASH_FIND(hh, s->table, &ino, sizeof ino, v);
+    if (v == NULL && make != NULL) {
+        v = make;
+        make = NULL;
+        HASH_ADD(hh, s->table, ino, sizeof v->ino, v);
+    }
+    if (v != NULL)
+        v->refs++;
+    pthread_mutex_unlock(&s->lock);
+    if (make != NULL)
+        vnode_free(make);
+    return v;
+}
+
+struct mfs_vnode *mfs_vnode_find(struct mfs_vfs *vfs, uint64_t ino)
+{
+    return find_or_add(vfs, ino, NULL);
+}
+
+struct mfs_vnode *mfs_vnode_get(struct mfs_vfs *vfs, uint64_t ino)
+{
+    struct mfs_vnode *v = find_or_add(vfs, ino, NULL);
+
+    if (v == NULL) {
+        v = vnode_new(vfs, ino);
+        if (v != NULL)
+            v = find_or_add(vfs, ino, v);
+    }
+    return v;
+}
+
+void mfs_vnode_put(struct mfs_vnode *v)
+{
+    struct mfs_vnode_shard *s;
+    bool last;
+
+    if (v == NULL)
+        return;
+    s = shard_of(v->vfs, v->ino);
+    pthread_mutex_lock(&s->lock);
+    last = --v->refs == 0;
+    if (last)
+        HASH_DELETE(hh, s->table, v);
+    pthread_mutex_unlock(&s->lock);
+    if (last)
+        vnode_free(v);
+}
+
+void mfs_vnode_init_shards(struct mfs_vfs *vfs)
+{
+    for (unsigned i = 0; i < MFS_VNODE_SHARDS; i++)
+        pthread_mutex_init(&vfs->shard[i].lock, NULL);
+}
+
+static void abandon(struct mfs_vnode *v)
+{
+    struct mfs_file *f, *next;
+    int rc = mfs_vnode_flush(v);
+
+    if (rc < 0)
+        mfs_warn("vfs", "inode %llx: data lost at the end: %s", (unsigned long long)v->ino,
+                 strerror(-rc));
+    DL_FOREACH_SAFE(v->files, f, next)
+    mfs_file_free(f);
+    vnode_free(v);
+}
+
+void mfs_vnode_fini_shards(struct mfs_vfs *vfs)
+{
+    for (unsigned i = 0; i < MFS_VNODE_SHARDS; i++) {
+        struct mfs_vnode_shard *s = &vfs->shard[i];
+        struct mfs_vnode *v, *next;
+
+        HASH_ITER(hh, s->table, v, next)
+        {
+            HASH_DELETE(hh, s->table, v);
+            abandon(v);
+        }
+        pthread_mutex_destroy(&s->lock);
+    }
+}
+
+/* --- write-behind -------------------------------------------------------------------------- */
+
+/* Called by the write-behind when data are stored. */
+static int commit(void *arg, const struct mfs_dirty_commit *d)
+{
+    struct mfs_vnode *v = arg;
+    struct mfs_part part[d->nparts > 0 ? d->nparts : 1];
+    struct mfs_commit c = {
+        .end = d->end, .alloc = d->alloc, .mtime = d->mtime, .parts = part, .nparts = d->nparts};
+    struct mfs_attr attr;
+    uint64_t from;
+    int rc;
+
+    for (size_t i = 0; i < d->nparts; i++)
+        part[i] = (struct mfs_part){d->parts[i].off, d->parts[i].len, d->parts[i].p};
+    rc = mfs_meta_commit(v->vfs->meta, v->ino, &c, &from, &attr);
+    if (rc == 0) {
+        mfs_vnode_carry(v, from, &attr);
+    } else {
+        /* The kernel's pages hold what never was stored. */
+        mfs_pages_forget(v->vfs->pages, v->ino);
+        mfs_vnode_changed(v);
+    }
+    return rc;
+}
+
+struct mfs_dirty *mfs_vnode_dirty(struct mfs_vnode *v)
+{
+    struct mfs_dirty *d = atomic_load(&v->dirty);
+
+    if (d != NULL)
+        return d;
+    pthread_mutex_lock(&v->lock);
+    d = atomic_load(&v->dirty);
+    if (d == NULL && mfs_dirty_create(&d, v->vfs->wb, v->ino, commit, v) == 0)
+        atomic_store(&v->dirty, d);
+    pthread_mutex_unlock(&v->lock);
+    return d;
+}
+
+void mfs_vnode_overlay(struct mfs_vnode *v, struct mfs_attr *attr)
+{
+    struct mfs_dirty *d = atomic_load(&v->dirty);
+    struct timespec mtime;
+    uint64_t end;
+    bool pending = d != NULL && mfs_dirty_attr(d, &end, &mtime);
+
+    mfs_vnode_learn(v, attr, false);
+    if (!pending)
+        return;
+    if (attr->size < end) {
+        attr->alloc += (int64_t)(end - attr->size); /* it will take room: du shall not say 0 */
+        attr->size = end;
+    }
+    if (mfs_timespec_cmp(attr->mtime, mtime) < 0)
+        attr->mtime = mtime;
+    if (mfs_timespec_cmp(attr->ctime, mtime) < 0)
+        attr->ctime = mtime;
+}
+
+void mfs_vnode_drop_pages(struct mfs_vnode *v)
+{
+    mfs_pages_forget(v->vfs->pages, v->ino);
+    mfs_vnode_changed(v);
+    if (v->vfs->invalidate != NULL)
+        v->vfs->invalidate(v->vfs->invalidate_arg, v->ino, NULL, NULL);
+}
+
+int mfs_vnode_flush(struct mfs_vnode *v)
+{
+    struct mfs_dirty *d = atomic_load(&v->dirty);
+    int rc = 0, kept;
+
+    if (d != NULL)
+        rc = mfs_dirty_flush(d);
+    pthread_mutex_lock(&v->lock);
+    kept = v->error;
+    v->error = 0;
+    pthread_mutex_unlock(&v->lock);
+    if (rc < 0)
+        mfs_vnode_drop_pages(v);
+    return kept != 0 ? kept : rc;
+}
+
+void mfs_vnode_flush_keep(struct mfs_vnode *v)
+{
+    int rc = mfs_vnode_flush(v);
+
+    if (rc == 0)
+        return;
+    pthread_mutex_lock(&v->lock);
+    v->error = rc;
+    pthread_mutex_unlock(&v->lock);
+}
+
+/* --- attributes ---------------------------------------------------------------------------- */
+
+void mfs_vnode_learn(struct mfs_vnode *v, struct mfs_attr *attr, bool own)
+{
+    bool changed;
+
+    pthread_mutex_lock(&v->lock);
+    changed = v->known && v->attr.version != attr->version;
+    if (v->known && v->attr.version > attr->version) {
+        *attr = v->attr;
+        changed = false;
+    } else {
+        v->attr = *attr;
+        v->known = true;
+    }
+    pthread_mutex_unlock(&v->lock);
+    if (changed || own)
+        mfs_vnode_changed(v);
+}
+
+void mfs_vnode_carry(struct mfs_vnode *v, uint64_t from, struct mfs_attr *attr)
+{
+    mfs_pages_carry(v->vfs->pages, v->ino, from, attr->version);
+    mfs_vnode_learn(v, attr, true);
+}
+
+bool mfs_vnode_attr(struct mfs_vnode *v, struct mfs_attr *attr)
+{
+    bool known;
+
+    pthread_mutex_lock(&v->lock);
+    known = v->known;
+    *attr = v->attr;
+    pthread_mutex_unlock(&v->lock);
+    return known;
+}

@@ -1,0 +1,109 @@
+/* What this mount knows of an inode that is open here: dirty data, the newest attributes, locks.
+ *
+ * One struct mfs_vnode per open inode, found by ino, counted by its users. It is forgotten with the
+ * last one, after its data have been flushed; what has to be known longer (the version of the
+ * kernel's pages) is in vfs/pages.h.
+ *
+ * `generation` changes whenever content may have changed under somebody's feet (a write begins, a
+ * commit ends, another mount's change is noticed): whoever keeps content of the file beside the
+ * dirty data remembers the generation it was fetched under, and drops it when that is no longer the
+ * current one. */
+#ifndef MFS_VFS_VNODE_H
+#define MFS_VFS_VNODE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uthash.h>
+
+#include "data/readahead.h"
+#include "data/writeback.h"
+#include "vfs/pages.h"
+#include "vfs/vfs.h"
+
+#define MFS_VNODE_SHARDS 64
+
+struct mfs_vnode_shard {
+    pthread_mutex_t lock; /* guards the table and the counts in it; order: docs/LOCKING.md */
+    struct mfs_vnode *table;
+};
+
+struct mfs_lock_wait;
+
+struct mfs_vfs {
+    struct mfs_store *store; /* borrowed */
+    struct mfs_meta *meta;
+    struct mfs_writeback *wb;
+    struct mfs_readahead_pool *ra;
+    struct mfs_pages *pages;
+    struct mfs_lock_wait *waits;
+    struct mfs_vfs_opts opts;
+    uint32_t stripe_size;
+    uint64_t size_max; /* of a file */
+    mfs_vfs_invalidate_fn *invalidate;
+    void *invalidate_arg;
+    atomic_uint_fast64_t removals; /* names that this mount removed or replaced */
+    atomic_size_t head_bytes;      /* in all handles' heads, see vfs/file.h */
+    struct mfs_vnode_shard shard[MFS_VNODE_SHARDS];
+};
+
+struct mfs_vnode {
+    uint64_t ino;
+    struct mfs_vfs *vfs;
+    unsigned refs;     /* guarded by the shard's lock */
+    UT_hash_handle hh; /* likewise */
+
+    atomic_uint_fast64_t generation;
+    atomic_uint writers;               /* handles that may write */
+    atomic_bool posix_locks;           /* there may be fcntl locks of this mount */
+    _Atomic(struct mfs_dirty *) dirty; /* made by the first write, stays until the end */
+
+    pthread_mutex_t
+        lock;   /* guards what follows; nothing is called with it held but mfs_dirty_create */
+    bool known; /* attr is set */
+    struct mfs_attr attr;   /* the newest seen, by version; sizes without what is dirty */
+    int error;              /* of a flush that nobody was told about */
+    struct mfs_file *files; /* open handles, for the end of all */
+};
+
+/* A reference to the vnode, made if need be; NULL: ENOMEM. put may flush nothing: callers do. */
+struct mfs_vnode *mfs_vnode_get(struct mfs_vfs *vfs, uint64_t ino);
+struct mfs_vnode *mfs_vnode_find(struct mfs_vfs *vfs, uint64_t ino); /* NULL when not open here */
+void mfs_vnode_put(struct mfs_vnode *v);                             /* takes NULL */
+
+void mfs_vnode_init_shards(struct mfs_vfs *vfs);
+void mfs_vnode_fini_shards(struct mfs_vfs *vfs); /* flushes and frees all that is left */
+
+/* The write-behind of the inode; made now if need be (NULL: ENOMEM). */
+struct mfs_dirty *mfs_vnode_dirty(struct mfs_vnode *v);
+
+/* Lays what is not yet committed over attributes just fetched, which are learned (see below) on the
+ * way. A commit that ended after they were fetched is either still pending or in what is known. */
+void mfs_vnode_overlay(struct mfs_vnode *v, struct mfs_attr *attr);
+
+/* Attributes just fetched: kept if they are newer than what is known; if what is known is newer
+ * (the replies overtook each other) it replaces *attr. `own`: this mount made that version. */
+void mfs_vnode_learn(struct mfs_vnode *v, struct mfs_attr *attr, bool own);
+
+/* This mount's change led from version `from` to attr's. */
+void mfs_vnode_carry(struct mfs_vnode *v, uint64_t from, struct mfs_attr *attr);
+
+/* The pages that the kernel holds may be wrong; drops them, without waiting. */
+void mfs_vnode_drop_pages(struct mfs_vnode *v);
+
+bool mfs_vnode_attr(struct mfs_vnode *v, struct mfs_attr *attr); /* what is known; false: nothing */
+
+static inline void mfs_vnode_changed(struct mfs_vnode *v)
+{
+    atomic_fetch_add(&v->generation, 1);
+}
+
+/* Everything written so far, stored and committed. Errors are told as mfs_dirty_flush does; keep
+ * puts one aside for the next flush when there is nobody to tell now. The kernel's pages are
+ * dropped after an error: they hold what was never stored. */
+int mfs_vnode_flush(struct mfs_vnode *v);
+void mfs_vnode_flush_keep(struct mfs_vnode *v);
+
+#endif
