@@ -1,0 +1,217 @@
+/* ctest: timeout=180
+ *
+ * Listing a directory on one mount while the other makes and removes entries in it: what exists all
+ * the time is listed exactly once, and a place remembered by telldir stays true. */
+#include "fs_pair.h"
+
+enum { STABLE = 300, CHURN = 60 };
+
+static unsigned char seen[STABLE];
+
+static void make_stable(struct pair *p, const char *dir)
+{
+    for (unsigned i = 0; i < STABLE; i++) {
+        const char *path = pair_mine(p, "%s/stable%03u", dir, i);
+
+        if (i % 10 == 0)
+            OK(mkdir(path, 0755));
+        else
+            OK(close(pair_open(path, O_CREAT | O_EXCL | O_WRONLY)));
+    }
+}
+
+/* Makes, removes and renames entries, so that the directory changes in every part. */
+static void churn(struct pair *p, const char *dir, unsigned steps)
+{
+    for (unsigned i = 0; i < steps; i++) {
+        const char *path = pair_mine(p, "%s/churn%02u", dir, pair_own_random(p, CHURN));
+        const char *to = pair_mine(p, "%s/churn%02u", dir, pair_own_random(p, CHURN));
+
+        switch (pair_own_random(p, 3)) {
+        case 0:
+            OK(close(pair_open(path, O_CREAT | O_WRONLY)));
+            break;
+        case 1:
+            if (unlink(path) < 0)
+                EQUAL(ENOENT, errno);
+            break;
+        default:
+            if (rename(path, to) < 0)
+                EQUAL(ENOENT, errno);
+        }
+    }
+}
+
+/* Counts a stable entry, which must not have come before. */
+static void count(const struct dirent *e)
+{
+    unsigned i;
+
+    if (strncmp(e->d_name, "stable", 6))
+        return;
+    i = (unsigned)strtoul(e->d_name + 6, NULL, 10);
+    CHECK(i < STABLE);
+    if (seen[i]++)
+        fs_fail(__FILE__, __LINE__, "%s listed twice", e->d_name);
+    EQUAL(i % 10 == 0 ? DT_DIR : DT_REG, e->d_type);
+}
+
+static void all_seen(void)
+{
+    for (unsigned i = 0; i < STABLE; i++)
+        if (seen[i] != 1)
+            fs_fail(__FILE__, __LINE__, "stable%03u was not listed", i);
+}
+
+static struct dirent *next(DIR *d)
+{
+    struct dirent *e;
+
+    errno = 0;
+    e = readdir(d);
+    if (!e)
+        EQUAL(0, errno);
+    return e;
+}
+
+/* The whole listing, once. */
+static void list_all(DIR *d)
+{
+    struct dirent *e;
+
+    memset(seen, 0, sizeof seen);
+    while ((e = next(d)))
+        count(e);
+    all_seen();
+}
+
+/* Remembers a place in the middle, goes on, comes back to it, and finds the same rest. */
+static void list_with_seek(struct pair *p, DIR *d)
+{
+    unsigned before = pair_own_random(p, STABLE);
+    static unsigned char first[STABLE];
+    struct dirent *e;
+    long place;
+
+    memset(seen, 0, sizeof seen);
+    rewinddir(d);
+    for (unsigned i = 0; i < before && (e = next(d)); i++)
+        count(e);
+    place = telldir(d);
+    memcpy(first, seen, sizeof seen);
+    while ((e = next(d)))
+        count(e);
+    all_seen();
+    memcpy(seen, first, sizeof seen);
+    seekdir(d, place);
+    while ((e = next(d)))
+        count(e);
+    all_seen();
+}
+
+/* Side 0 changes the directory, side 1 lists it, by a directory opened afresh or kept. */
+static void listing(struct pair *p)
+{
+    DIR *d;
+
+    if (p->side == 0 && p->round == 0) {
+        OK(mkdir(pair_mine(p, "dir"), 0755));
+        make_stable(p, "dir");
+    }
+    pair_meet(p);
+    if (p->side == 0) {
+        churn(p, "dir", 300);
+        atomic_store(&p->shared->value[0], 1);
+        return;
+    }
+    d = opendir(pair_mine(p, "dir"));
+    CHECK(d);
+    while (!atomic_load(&p->shared->value[0])) {
+        if (pair_own_random(p, 2)) {
+            rewinddir(d);
+            list_all(d);
+        } else {
+            list_with_seek(p, d);
+        }
+        if (pair_own_random(p, 3) == 0) {
+            OK(closedir(d));
+            d = opendir(pair_mine(p, "dir"));
+            CHECK(d);
+        }
+    }
+    OK(closedir(d));
+}
+
+/* A listing begun before many entries go, read on after they went: the rest is complete. */
+static void listing_paused(struct pair *p)
+{
+    struct dirent *e;
+    DIR *d = NULL;
+
+    if (p->side == 0) {
+        OK(mkdir(pair_mine(p, "paused"), 0755));
+        make_stable(p, "paused");
+        churn(p, "paused", 100);
+    }
+    pair_meet(p);
+    memset(seen, 0, sizeof seen);
+    if (p->side == 1) {
+        d = opendir(pair_mine(p, "paused"));
+        CHECK(d);
+        for (unsigned i = pair_own_random(p, STABLE); i && (e = next(d)); i--)
+            count(e);
+    }
+    pair_meet(p);
+    if (p->side == 0)
+        for (unsigned i = 0; i < CHURN; i++)
+            if (unlink(pair_mine(p, "paused/churn%02u", i)) < 0)
+                EQUAL(ENOENT, errno);
+    pair_meet(p);
+    if (p->side == 1) {
+        while ((e = next(d)))
+            count(e);
+        all_seen();
+        OK(closedir(d));
+    }
+    pair_meet(p);
+    if (p->side == 0)
+        pair_remove_tree(pair_mine(p, "paused"));
+}
+
+/* rm -rf as programs do it: list, remove what was listed, until the directory is empty; from both.
+ */
+static void emptied(struct pair *p)
+{
+    struct dirent *e;
+    DIR *d;
+
+    if (p->side == 0) {
+        OK(mkdir(pair_mine(p, "emptied"), 0755));
+        make_stable(p, "emptied");
+    }
+    pair_meet(p);
+    d = opendir(pair_mine(p, "emptied"));
+    CHECK(d);
+    while ((e = next(d))) {
+        if (e->d_name[0] == '.')
+            continue;
+        if (remove(pair_mine(p, "emptied/%s", e->d_name)) < 0)
+            EQUAL(ENOENT, errno);
+    }
+    OK(closedir(d));
+    pair_meet(p);
+    if (p->side == 0)
+        OK(rmdir(pair_mine(p, "emptied")));
+}
+
+int main(int argc, char **argv)
+{
+    static const struct pair_scenario scenarios[] = {
+        {"listing", .race = listing, .cost = 10},
+        {"listing_paused", .race = listing_paused, .cost = 10},
+        {"emptied", .race = emptied, .cost = 10},
+        {NULL},
+    };
+
+    return pair_main(argc, argv, scenarios);
+}
