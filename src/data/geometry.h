@@ -1,7 +1,8 @@
 /* How a byte range falls into stripes. Pure.
  *
  * The default stripe is 255 pages (1 MiB − 4 KiB), not 1 MiB: a redis string of exactly 2^20 bytes
- * falls, with its header, into the allocator's next size class and would be accounted as 1.25 MiB. */
+ * falls, with its header, into the allocator's next size class and would be accounted as 1.25 MiB.
+ */
 #ifndef MFS_DATA_GEOMETRY_H
 #define MFS_DATA_GEOMETRY_H
 

@@ -15,9 +15,9 @@ struct mfs_readahead_pool;
 struct mfs_readahead;
 
 struct mfs_readahead_opts {
-    uint32_t threads;   /* 0: 4 */
-    size_t max_bytes;   /* fetched and on the way, over all handles; 0: 128 MiB */
-    uint32_t window;    /* most stripes ahead of one reader; 0: 8 */
+    uint32_t threads; /* 0: 4 */
+    size_t max_bytes; /* fetched and on the way, over all handles; 0: 128 MiB */
+    uint32_t window;  /* most stripes ahead of one reader; 0: 8 */
 };
 
 int mfs_readahead_pool_create(struct mfs_readahead_pool **pool, struct mfs_store *store,
@@ -29,7 +29,8 @@ void mfs_readahead_destroy(struct mfs_readahead *ra);
 
 /* Reads [off, off+len), which the caller has clamped to `size` (the end of the file as known now,
  * nothing beyond is fetched), from what is there, what is coming, or the stripes. 0 or -errno. */
-int mfs_readahead_read(struct mfs_readahead *ra, uint64_t off, size_t len, uint64_t size, void *buf);
+int mfs_readahead_read(struct mfs_readahead *ra, uint64_t off, size_t len, uint64_t size,
+                       void *buf);
 
 /* As mfs_readahead_read, with the dirty bytes of the same file over it: what a reader on this mount
  * has to see, also while those bytes are on their way to the stripes. `d` may be NULL. */

@@ -1,5 +1,6 @@
-/* Write-behind: written bytes stay in memory of the client until their stripe is full, the window is
- * full, a flush wants them, or they are about a second old; several stripes are on the way at once.
+/* Write-behind: written bytes stay in memory of the client until their stripe is full, the window
+ * is full, a flush wants them, or they are about a second old; several stripes are on the way at
+ * once.
  *
  * One struct mfs_writeback per mount owns the sender threads and the bound on all dirty bytes; one
  * struct mfs_dirty per open inode holds that file's dirty ranges. Only dirty bytes are sent, so two
@@ -52,7 +53,8 @@ void mfs_writeback_destroy(struct mfs_writeback *wb); /* every file is gone befo
 
 int mfs_dirty_create(struct mfs_dirty **d, struct mfs_writeback *wb, uint64_t ino,
                      mfs_dirty_commit_fn *commit, void *arg);
-void mfs_dirty_destroy(struct mfs_dirty *d); /* drops what was not flushed; waits for what is in flight */
+void mfs_dirty_destroy(
+    struct mfs_dirty *d); /* drops what was not flushed; waits for what is in flight */
 
 /* Takes a copy of the bytes; blocks, bounded, while the window is full. 0, or an earlier error that
  * nobody has been told yet (then nothing was taken). */
@@ -81,9 +83,18 @@ bool mfs_dirty_attr(struct mfs_dirty *d, uint64_t *end, struct timespec *mtime);
  * reader sees what was written without a flush. True when there were any. */
 bool mfs_dirty_overlay(struct mfs_dirty *d, uint64_t off, size_t len, void *buf);
 
-/* Changes whenever dirty bytes leave this memory for their stripe; never the same for two files.
- * What was read from the stripes under another mark may be older than bytes that the overlay no
- * longer has. mfs_readahead_read_over does all this. */
+/* Counts the times that dirty bytes left this memory, as a rule for their stripe; never the same
+ * for two files. What was read from a stripe before its bytes left may be older than what the
+ * overlay had, and no longer has: mfs_readahead_read_over takes care of that. */
 uint64_t mfs_dirty_mark(struct mfs_dirty *d);
+
+/* Which stripes dirty bytes left since the mark was `since`: their number (each may be listed more
+ * than once), or SIZE_MAX when they are too many to tell. *mark is the mark as of now. */
+#define MFS_DIRTY_LEFT_MAX 64
+size_t mfs_dirty_left(struct mfs_dirty *d, uint64_t since, uint32_t stripes[MFS_DIRTY_LEFT_MAX],
+                      uint64_t *mark);
+
+/* As mfs_dirty_flush_range, leaving errors for the writer to be told. */
+void mfs_dirty_store_range(struct mfs_dirty *d, uint64_t off, uint64_t len);
 
 #endif

@@ -1,0 +1,341 @@
+/* Where a chunk waits: lingering, in its partition's queue, or for a full partition to have room;
+ * and the bounds on what all of them may hold.
+ *
+ * Each partition has a queue of its own and only so many bytes on the way, so that one that is slow
+ * or stopped does not take all senders; they go round the partitions that are ready. */
+#include "data/writeback_impl.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread.h"
+
+#define FULL_TELL   (1 * MFS_SEC) /* how long a full partition's writes fail at once */
+#define RETRY_FIRST (10 * MFS_MSEC)
+#define RETRY_LAST  (200 * MFS_MSEC)
+
+/* --- queues: wb->lock is held --- */
+
+static struct mfs_wb_part *part_of(const struct mfs_chunk *c)
+{
+    return &c->d->wb->parts[c->part];
+}
+
+static void part_check_ready(struct mfs_writeback *wb, struct mfs_wb_part *p)
+{
+    bool ready = !TAILQ_EMPTY(&p->queue) && p->flying < 2 * (size_t)wb->stripe_size;
+
+    if (ready == p->is_ready)
+        return;
+    p->is_ready = ready;
+    if (ready)
+        TAILQ_INSERT_TAIL(&wb->ready, p, ready);
+    else
+        TAILQ_REMOVE(&wb->ready, p, ready);
+}
+
+static void unlink_chunk(struct mfs_chunk *c)
+{
+    struct mfs_writeback *wb = c->d->wb;
+
+    switch (c->state) {
+    case MFS_CHUNK_IDLE:
+        TAILQ_REMOVE(&wb->idle, c, link);
+        wb->idle_bytes -= c->cap;
+        break;
+    case MFS_CHUNK_QUEUED:
+        TAILQ_REMOVE(&part_of(c)->queue, c, link);
+        part_check_ready(wb, part_of(c));
+        break;
+    case MFS_CHUNK_DELAYED:
+        TAILQ_REMOVE(&wb->delayed, c, link);
+        break;
+    case MFS_CHUNK_HELD:
+    case MFS_CHUNK_TAKEN:
+        break;
+    }
+}
+
+static void enqueue(struct mfs_chunk *c)
+{
+    struct mfs_writeback *wb = c->d->wb;
+
+    unlink_chunk(c);
+    c->state = MFS_CHUNK_QUEUED;
+    TAILQ_INSERT_TAIL(&part_of(c)->queue, c, link);
+    part_check_ready(wb, part_of(c));
+    pthread_cond_signal(&wb->work);
+}
+
+static void take(struct mfs_chunk *c)
+{
+    unlink_chunk(c);
+    c->state = MFS_CHUNK_TAKEN;
+    c->counted = c->cap;
+    part_of(c)->flying += c->counted;
+    part_check_ready(c->d->wb, part_of(c));
+}
+
+static void land(struct mfs_chunk *c)
+{
+    struct mfs_wb_part *p = part_of(c);
+
+    p->flying -= c->counted;
+    c->counted = 0;
+    part_check_ready(c->d->wb, p);
+    if (p->is_ready)
+        pthread_cond_signal(&c->d->wb->work);
+}
+
+/* --- chunks between their states --- */
+
+void mfs_wb_idle(struct mfs_chunk *c)
+{
+    struct mfs_writeback *wb = c->d->wb;
+
+    pthread_mutex_lock(&wb->lock);
+    c->state = MFS_CHUNK_IDLE;
+    TAILQ_INSERT_TAIL(&wb->idle, c, link);
+    wb->idle_bytes += c->cap;
+    pthread_mutex_unlock(&wb->lock);
+}
+
+void mfs_wb_queue(struct mfs_chunk *c)
+{
+    struct mfs_writeback *wb = c->d->wb;
+
+    pthread_mutex_lock(&wb->lock);
+    if (c->state == MFS_CHUNK_HELD || c->state == MFS_CHUNK_IDLE)
+        enqueue(c);
+    pthread_mutex_unlock(&wb->lock);
+}
+
+bool mfs_wb_take(struct mfs_chunk *c)
+{
+    struct mfs_writeback *wb = c->d->wb;
+    bool mine;
+
+    pthread_mutex_lock(&wb->lock);
+    mine = c->state != MFS_CHUNK_TAKEN;
+    if (mine)
+        take(c);
+    pthread_mutex_unlock(&wb->lock);
+    return mine;
+}
+
+void mfs_wb_landed(struct mfs_chunk *c)
+{
+    struct mfs_writeback *wb = c->d->wb;
+
+    pthread_mutex_lock(&wb->lock);
+    land(c);
+    pthread_mutex_unlock(&wb->lock);
+}
+
+static int64_t retry_pause(unsigned tries)
+{
+    int64_t pause = RETRY_FIRST << (tries < 5 ? tries : 5);
+
+    return pause < RETRY_LAST ? pause : RETRY_LAST;
+}
+
+/* wb->lock is held. */
+static void declare_full(struct mfs_writeback *wb, uint32_t part, int64_t now)
+{
+    struct mfs_wb_part *p = &wb->parts[part];
+
+    if (p->full_until + FULL_TELL < now)
+        mfs_warn("data", "partition %u is full: written data could not be stored", part);
+    p->full_until = now + FULL_TELL;
+    atomic_store(&wb->full_until, p->full_until);
+}
+
+bool mfs_wb_delay(struct mfs_chunk *c, int rc)
+{
+    struct mfs_writeback *wb = c->d->wb;
+    struct mfs_wb_part *p = part_of(c);
+    int64_t now = mfs_clock_mono();
+    bool again = true;
+
+    pthread_mutex_lock(&wb->lock);
+    if (!c->full_since)
+        c->full_since = now;
+    if (p->full_until > now) {
+        again = false;
+    } else if (now - c->full_since >= wb->opts.full_wait) {
+        if (rc == -ENOSPC)
+            declare_full(wb, c->part, now);
+        again = false;
+    }
+    if (again) {
+        land(c);
+        c->retry_at = now + retry_pause(c->tries++);
+        c->state = MFS_CHUNK_DELAYED;
+        TAILQ_INSERT_TAIL(&wb->delayed, c, link);
+        pthread_cond_signal(&wb->work);
+    }
+    pthread_mutex_unlock(&wb->lock);
+    return again;
+}
+
+void mfs_wb_declare_full(struct mfs_writeback *wb, uint32_t part)
+{
+    pthread_mutex_lock(&wb->lock);
+    declare_full(wb, part, mfs_clock_mono());
+    pthread_mutex_unlock(&wb->lock);
+}
+
+bool mfs_wb_part_full(struct mfs_writeback *wb, uint32_t part)
+{
+    int64_t now = mfs_clock_mono();
+    bool full;
+
+    if (atomic_load(&wb->full_until) <= now)
+        return false;
+    pthread_mutex_lock(&wb->lock);
+    full = wb->parts[part].full_until > now;
+    pthread_mutex_unlock(&wb->lock);
+    return full;
+}
+
+/* --- windows --- */
+
+/* Has this file's idle chunks sent, oldest first, until so many bytes are on their way. */
+static void press_file(struct mfs_dirty *d, size_t bytes)
+{
+    struct mfs_chunk *c;
+    size_t done = 0;
+
+    TAILQ_FOREACH(c, &d->chunks, in_file)
+    {
+        if (done >= bytes)
+            return;
+        if (c->state == MFS_CHUNK_IDLE) {
+            done += c->cap;
+            enqueue(c);
+        }
+    }
+}
+
+static void press_all(struct mfs_writeback *wb, size_t bytes)
+{
+    size_t done = 0;
+
+    while (done < bytes && !TAILQ_EMPTY(&wb->idle)) {
+        done += TAILQ_FIRST(&wb->idle)->cap;
+        enqueue(TAILQ_FIRST(&wb->idle));
+    }
+}
+
+/* wb->lock is held. */
+static bool has_room(const struct mfs_dirty *d, size_t need)
+{
+    const struct mfs_writeback *wb = d->wb;
+
+    return wb->bytes + need <= wb->opts.max_bytes && d->bytes + need <= wb->opts.max_file_bytes;
+}
+
+bool mfs_wb_reserve(struct mfs_dirty *d, size_t need)
+{
+    struct mfs_writeback *wb = d->wb;
+    size_t max = wb->opts.max_bytes, max_file = wb->opts.max_file_bytes;
+    bool fits;
+
+    pthread_mutex_lock(&wb->lock);
+    fits = has_room(d, need);
+    if (d->bytes + need > max_file)
+        press_file(d, need > max_file / 8 ? need : max_file / 8);
+    if (wb->bytes + need > max)
+        press_all(wb, need > max / 8 ? need : max / 8);
+    else if (wb->bytes > max / 4 * 3 && wb->idle_bytes > max / 4)
+        press_all(wb, wb->idle_bytes - max / 4);
+    if (fits) {
+        wb->bytes += need;
+        d->bytes += need;
+    }
+    pthread_mutex_unlock(&wb->lock);
+    return fits;
+}
+
+/* wb->lock is held. */
+static void release(struct mfs_dirty *d, size_t bytes)
+{
+    struct mfs_writeback *wb = d->wb;
+
+    wb->bytes -= bytes;
+    d->bytes -= bytes;
+    if (wb->waiters)
+        pthread_cond_broadcast(&wb->room);
+}
+
+void mfs_wb_release(struct mfs_dirty *d, size_t bytes)
+{
+    pthread_mutex_lock(&d->wb->lock);
+    release(d, bytes);
+    pthread_mutex_unlock(&d->wb->lock);
+}
+
+void mfs_wb_resize(struct mfs_chunk *c, size_t cap)
+{
+    struct mfs_writeback *wb = c->d->wb;
+
+    pthread_mutex_lock(&wb->lock);
+    if (c->state == MFS_CHUNK_IDLE)
+        wb->idle_bytes += cap - c->cap;
+    release(c->d, c->cap);
+    c->cap = cap;
+    pthread_mutex_unlock(&wb->lock);
+}
+
+int mfs_wb_wait_room(struct mfs_dirty *d, size_t need, int64_t until)
+{
+    struct mfs_writeback *wb = d->wb;
+    int64_t now = mfs_clock_mono();
+
+    if (now >= until) {
+        mfs_error("data", "no room for written data: the partitions do not take what is waiting");
+        return atomic_load(&wb->full_until) > now - FULL_TELL ? -ENOSPC : -EIO;
+    }
+    pthread_mutex_lock(&wb->lock);
+    wb->waiters++;
+    if (!has_room(d, need))
+        mfs_cond_wait(&wb->room, &wb->lock, 100 * MFS_MSEC);
+    wb->waiters--;
+    pthread_mutex_unlock(&wb->lock);
+    return 0;
+}
+
+/* --- what senders do next: wb->lock is held --- */
+
+/* A batch is a stripe, or several small chunks up to the size of one. */
+size_t mfs_wb_pop_batch(struct mfs_writeback *wb, struct mfs_chunk **batch)
+{
+    struct mfs_wb_part *p;
+    size_t bytes = 0, n = 0;
+
+    while (n < MFS_WB_BATCH && (p = TAILQ_FIRST(&wb->ready))) {
+        struct mfs_chunk *c = TAILQ_FIRST(&p->queue);
+
+        if (n && bytes + c->cap > wb->stripe_size)
+            break;
+        bytes += c->cap;
+        take(c);
+        batch[n++] = c;
+        if (p->is_ready) {
+            TAILQ_REMOVE(&wb->ready, p, ready);
+            TAILQ_INSERT_TAIL(&wb->ready, p, ready);
+        }
+    }
+    return n;
+}
+
+void mfs_wb_wake_old(struct mfs_writeback *wb, int64_t now)
+{
+    struct mfs_chunk *c;
+
+    while ((c = TAILQ_FIRST(&wb->idle)) && now - c->birth >= wb->opts.max_age)
+        enqueue(c);
+    while ((c = TAILQ_FIRST(&wb->delayed)) && c->retry_at <= now)
+        enqueue(c);
+}

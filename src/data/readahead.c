@@ -1,0 +1,344 @@
+/* One reader's read-ahead: is it reading in sequence, which stripes will it want next, and which
+ * bytes of a read are here already.
+ *
+ * The kernel sends the reads of one program from several threads, so "in sequence" means near the
+ * furthest read so far. The window (stripes ahead) starts at one and doubles with each stripe that
+ * the reader has got through. Reads that are not in sequence, and the first one of a small file, go
+ * to the stripes directly and ask for just their bytes. */
+#include "data/readahead_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "data/geometry.h"
+#include "data/stripe_io.h"
+#include "data/writeback.h"
+
+#define EAGER_BYTES 65536U         /* a first read at 0 of this size is the start of a sequence */
+#define WAIT_MAX    (60 * MFS_SEC) /* for a fetch on its way, which its I/O timeout ends earlier */
+#define PIECES      8              /* of a read that are looked at in one go */
+#define TRIES       4              /* of a read that a writer gets ahead of */
+
+int mfs_readahead_create(struct mfs_readahead **out, struct mfs_readahead_pool *pool, uint64_t ino)
+{
+    struct mfs_readahead *ra = calloc(1, sizeof *ra);
+
+    *out = ra;
+    if (!ra)
+        return -ENOMEM;
+    ra->pool = pool;
+    ra->ino = ino;
+    TAILQ_INIT(&ra->fetches);
+    return 0;
+}
+
+/* The pool's lock is held. */
+static void drop_range(struct mfs_readahead *ra, uint64_t first, uint64_t last)
+{
+    struct mfs_fetch *f, *next;
+
+    for (f = TAILQ_FIRST(&ra->fetches); f; f = next) {
+        next = TAILQ_NEXT(f, in_ra);
+        if (f->stripe >= first && f->stripe <= last)
+            mfs_fetch_drop(f);
+    }
+}
+
+void mfs_readahead_destroy(struct mfs_readahead *ra)
+{
+    if (!ra)
+        return;
+    pthread_mutex_lock(&ra->pool->lock);
+    drop_range(ra, 0, UINT64_MAX);
+    pthread_mutex_unlock(&ra->pool->lock);
+    free(ra);
+}
+
+void mfs_readahead_drop(struct mfs_readahead *ra, uint64_t off, uint64_t len)
+{
+    uint32_t size = ra->pool->stripe_size;
+    uint64_t end = len < UINT64_MAX - off ? off + len : UINT64_MAX;
+
+    if (!len)
+        return;
+    pthread_mutex_lock(&ra->pool->lock);
+    drop_range(ra, off / size, (end - 1) / size);
+    pthread_mutex_unlock(&ra->pool->lock);
+}
+
+/* --- the sequence: the pool's lock is held --- */
+
+static void stop_sequence(struct mfs_readahead *ra)
+{
+    struct mfs_fetch *f, *next;
+
+    ra->run = 0;
+    ra->window = 0;
+    for (f = TAILQ_FIRST(&ra->fetches); f; f = next) {
+        next = TAILQ_NEXT(f, in_ra);
+        if (f->queued)
+            mfs_fetch_drop(f);
+    }
+}
+
+static void notice(struct mfs_readahead *ra, uint64_t off, size_t len)
+{
+    uint32_t stripe_size = ra->pool->stripe_size, max = ra->pool->opts.window;
+    uint64_t end = off + len;
+
+    if (ra->run && off + stripe_size >= ra->next && off <= ra->next + stripe_size) {
+        ra->run++;
+    } else {
+        stop_sequence(ra);
+        ra->run = 1;
+        ra->next = off;
+    }
+    if (!ra->window && (ra->run > 1 || (off == 0 && len >= EAGER_BYTES)))
+        ra->window = 1;
+    else if (end / stripe_size > ra->next / stripe_size)
+        ra->window = ra->window * 2 < max ? ra->window * 2 : max;
+    if (end > ra->next)
+        ra->next = end;
+}
+
+static struct mfs_fetch *find(struct mfs_readahead *ra, uint32_t stripe)
+{
+    struct mfs_fetch *f;
+
+    TAILQ_FOREACH(f, &ra->fetches, in_ra)
+    {
+        if (f->stripe == stripe)
+            return f;
+    }
+    return NULL;
+}
+
+/* How much of the stripe there is below the end of the file. */
+static uint32_t stripe_len(const struct mfs_readahead *ra, uint32_t stripe, uint64_t size)
+{
+    uint64_t begin = (uint64_t)stripe * ra->pool->stripe_size;
+
+    if (begin >= size)
+        return 0;
+    return size - begin < ra->pool->stripe_size ? (uint32_t)(size - begin) : ra->pool->stripe_size;
+}
+
+/* Has the stripes fetched that come after the one that holds byte end − 1, and drops those that the
+ * reader left far behind. */
+static void look_ahead(struct mfs_readahead *ra, uint64_t end, uint64_t size)
+{
+    uint32_t stripe_size = ra->pool->stripe_size;
+    uint32_t next = (uint32_t)((end - 1) / stripe_size) + 1;
+
+    if (ra->next / stripe_size > 2)
+        drop_range(ra, 0, ra->next / stripe_size - 3);
+    for (uint32_t n = next; n < next + ra->window; n++) {
+        uint32_t len = stripe_len(ra, n, size);
+        struct mfs_fetch *f;
+
+        if (!len)
+            return;
+        if (find(ra, n))
+            continue;
+        f = mfs_fetch_new(ra, n, len);
+        if (!f)
+            return;
+        mfs_fetch_queue(f);
+        mfs_fetch_put(f);
+    }
+}
+
+/* --- a read --- */
+
+struct part { /* of a read, within one stripe */
+    struct mfs_piece piece;
+    char *to;
+    struct mfs_fetch *f; /* where it comes from, with a reference; NULL: from the stripe */
+    bool here;           /* it was READY when it was found: true at that time */
+};
+
+/* A small read in a sequence is worth the whole stripe, if more of it will be wanted. */
+static bool wants_stripe(const struct mfs_readahead *ra, const struct mfs_piece *p, uint64_t size)
+{
+    return ra->window && p->len <= ra->pool->stripe_size / 2 &&
+           p->off + p->len < stripe_len(ra, p->stripe, size);
+}
+
+/* Finds the source of a part; the pool's lock is held. */
+static void find_source(struct mfs_readahead *ra, struct part *part, uint64_t size)
+{
+    struct mfs_fetch *f = find(ra, part->piece.stripe);
+
+    part->f = NULL;
+    part->here = false;
+    if (f && part->piece.off + part->piece.len <= f->len) {
+        f->refs++;
+        part->f = f;
+        part->here = f->state == MFS_FETCH_READY;
+    } else if (!f && wants_stripe(ra, &part->piece, size)) {
+        part->f = mfs_fetch_new(ra, part->piece.stripe, stripe_len(ra, part->piece.stripe, size));
+    }
+}
+
+static int read_direct(struct mfs_readahead *ra, struct part *parts, size_t n)
+{
+    struct mfs_stripe_get gets[PIECES];
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (!parts[i].f)
+            gets[count++] = (struct mfs_stripe_get){
+                ra->ino, parts[i].piece.stripe, parts[i].piece.off, parts[i].piece.len, parts[i].to,
+                0};
+    return count ? mfs_stripe_get(ra->pool->store, gets, count) : 0;
+}
+
+/* Waits until the fetch has ended, or runs it; false when it can't be used. The pool's lock is
+ * held. */
+static bool await(struct mfs_fetch *f)
+{
+    struct mfs_readahead_pool *pool = f->pool;
+    int64_t until = mfs_clock_mono() + WAIT_MAX;
+
+    while (f->ra && (f->state == MFS_FETCH_WAITING || f->state == MFS_FETCH_COMING)) {
+        int64_t left = until - mfs_clock_mono();
+
+        if (f->state == MFS_FETCH_WAITING)
+            mfs_fetch_run(f);
+        else if (left <= 0)
+            return false;
+        else
+            mfs_cond_wait(&pool->ended, &pool->lock, left);
+    }
+    return f->ra && f->state == MFS_FETCH_READY;
+}
+
+/* Copies a part from its fetch, or clears part->f when that can't be. */
+static bool take_part(struct mfs_readahead *ra, struct part *part)
+{
+    struct mfs_readahead_pool *pool = ra->pool;
+    struct mfs_fetch *f = part->f;
+    bool good;
+
+    pthread_mutex_lock(&pool->lock);
+    good = part->here || await(f);
+    pthread_mutex_unlock(&pool->lock);
+    if (good)
+        memcpy(part->to, f->mem + part->piece.off, part->piece.len);
+    pthread_mutex_lock(&pool->lock);
+    f->served += good ? part->piece.len : 0;
+    if (f->served >= f->len)
+        mfs_fetch_drop(f);
+    mfs_fetch_put(f);
+    pthread_mutex_unlock(&pool->lock);
+    part->f = NULL;
+    return good;
+}
+
+/* What is not here is asked for while the rest arrives. */
+static int read_parts(struct mfs_readahead *ra, struct part *parts, size_t n)
+{
+    int rc = read_direct(ra, parts, n);
+
+    for (size_t i = 0; i < n; i++) {
+        if (!parts[i].f || take_part(ra, &parts[i]) || rc)
+            continue;
+        rc = read_direct(ra, &parts[i], 1);
+    }
+    return rc;
+}
+
+int mfs_readahead_read(struct mfs_readahead *ra, uint64_t off, size_t len, uint64_t size, void *buf)
+{
+    struct mfs_readahead_pool *pool = ra->pool;
+    char *to = buf;
+    int rc = 0;
+
+    if (!len)
+        return 0;
+    pthread_mutex_lock(&pool->lock);
+    notice(ra, off, len);
+    pthread_mutex_unlock(&pool->lock);
+    while (len && !rc) {
+        struct part parts[PIECES];
+        size_t n = 0;
+
+        pthread_mutex_lock(&pool->lock);
+        for (; len && n < PIECES; n++) {
+            parts[n].piece = mfs_geometry_piece(off, len, pool->stripe_size);
+            parts[n].to = to;
+            find_source(ra, &parts[n], size);
+            off += parts[n].piece.len;
+            to += parts[n].piece.len;
+            len -= parts[n].piece.len;
+        }
+        if (ra->window)
+            look_ahead(ra, off, size);
+        pthread_mutex_unlock(&pool->lock);
+        rc = read_parts(ra, parts, n);
+    }
+    return rc;
+}
+
+/* --- with a writer beside --- */
+
+/* Drops what was fetched of stripes that dirty bytes have left for since; returns the mark. */
+static uint64_t catch_up(struct mfs_readahead *ra, struct mfs_dirty *d)
+{
+    uint32_t stripes[MFS_DIRTY_LEFT_MAX];
+    uint64_t mark;
+    size_t n;
+
+    pthread_mutex_lock(&ra->pool->lock);
+    n = mfs_dirty_left(d, ra->mark, stripes, &mark);
+    if (n == SIZE_MAX)
+        drop_range(ra, 0, UINT64_MAX);
+    else
+        for (size_t i = 0; i < n; i++)
+            drop_range(ra, stripes[i], stripes[i]);
+    ra->mark = mark;
+    pthread_mutex_unlock(&ra->pool->lock);
+    return mark;
+}
+
+static bool overtaken(struct mfs_readahead *ra, struct mfs_dirty *d, uint64_t mark, uint64_t off,
+                      size_t len)
+{
+    uint32_t stripes[MFS_DIRTY_LEFT_MAX], size = ra->pool->stripe_size;
+    uint64_t now;
+    size_t n = mfs_dirty_left(d, mark, stripes, &now);
+
+    if (n == SIZE_MAX)
+        return true;
+    for (size_t i = 0; i < n; i++)
+        if (stripes[i] >= off / size && stripes[i] <= (off + len - 1) / size)
+            return true;
+    return false;
+}
+
+int mfs_readahead_read_over(struct mfs_readahead *ra, struct mfs_dirty *d, uint64_t off, size_t len,
+                            uint64_t size, void *buf)
+{
+    int rc = 0;
+
+    if (!d || !len)
+        return mfs_readahead_read(ra, off, len, size, buf);
+    for (unsigned i = 0; i <= TRIES; i++) {
+        uint64_t mark;
+
+        /* With everything from before this call stored, whatever is read is new enough. */
+        if (i == TRIES)
+            mfs_dirty_store_range(d, off, len);
+        mark = catch_up(ra, d);
+        rc = mfs_readahead_read(ra, off, len, size, buf);
+        if (rc)
+            break;
+        mfs_dirty_overlay(d, off, len, buf);
+        if (!overtaken(ra, d, mark, off, len))
+            break;
+    }
+    return rc;
+}
