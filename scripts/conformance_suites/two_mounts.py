@@ -10,11 +10,11 @@ def two_mounts(context):
     if not context.mount2:
         return missing("two_mounts", "there is no second mount")
     folder = TOP / "build" / context.args.preset / "tests"
-    programs = sorted(p for p in folder.glob("two_mounts*") if p.is_file())
+    programs = sorted(p for p in folder.glob("fs_two_mounts*") if p.is_file())
     if not programs:
         return missing("two_mounts", f"no programs in {folder}")
     rounds = 200 if context.args.quick else 5000
-    outcome = Outcome("two_mounts", "", f"two_mounts_* MOUNT MOUNT2 --rounds {rounds}")
+    outcome = Outcome("two_mounts", "", f"fs_two_mounts_* MOUNT MOUNT2 --rounds {rounds}")
     for program in programs:
         if not context.wanted(program.name):
             continue
