@@ -18,7 +18,7 @@
 struct member {
     struct mfs_redis redis;
     struct mfs_admin *admin; /* NULL: not connected */
-    uint64_t used, rss;
+    uint64_t used, rss, keys;
     uint64_t net_in, net_out; /* its counters at the last look */
     struct mfs_memory_rest rest;
     bool silent; /* did not answer at the last look */
@@ -40,12 +40,11 @@ int mfs_fleet_create(struct mfs_fleet **out, const struct mfs_fleet_opts *opts)
         return -ENOMEM;
     f->node = (struct mfs_redis_node){.dir = strdup(opts->dir),
                                       .address = strdup(opts->address),
-                                      .admin_password = strdup(opts->admin_password),
                                       .deployment = strdup(opts->deployment),
                                       .nparts = opts->nparts,
                                       .stripe_size = opts->stripe_size};
     f->usable = mfs_memory_usable(opts->memory);
-    if (!f->node.dir || !f->node.address || !f->node.admin_password || !f->node.deployment) {
+    if (!f->node.dir || !f->node.address || !f->node.deployment) {
         mfs_fleet_destroy(f);
         return -ENOMEM;
     }
@@ -62,9 +61,13 @@ void mfs_fleet_destroy(struct mfs_fleet *f)
     free(f->member);
     free((char *)f->node.dir);
     free((char *)f->node.address);
-    free((char *)f->node.admin_password);
     free((char *)f->node.deployment);
     free(f);
+}
+
+void mfs_fleet_set_memory(struct mfs_fleet *f, uint64_t bytes)
+{
+    f->usable = mfs_memory_usable(bytes);
 }
 
 static struct member *find(const struct mfs_fleet *f, uint32_t part)
@@ -136,15 +139,15 @@ struct mfs_redis *mfs_fleet_list(const struct mfs_fleet *f, size_t *n)
 }
 
 /* Connects when needed. A process that answers with an error is as silent as one that does not. */
-static int connect_member(const struct mfs_fleet *f, struct member *m)
+static int connect_member(struct member *m)
 {
     struct mfs_err err = {0};
     int rc;
 
     if (m->admin)
         return 0;
-    rc = mfs_admin_open(&m->admin, m->redis.unix_path, NULL, 0, f->node.admin_password, CALL_LIMIT,
-                        &err);
+    rc = mfs_admin_open(&m->admin, m->redis.unix_path, NULL, 0, m->redis.admin_password,
+                        CALL_LIMIT, &err);
     if (rc && !m->silent)
         mfs_warn(AREA, "partition %u: %s", m->redis.part, err.msg);
     return rc;
@@ -173,7 +176,7 @@ static void look_at(struct mfs_fleet *f, struct member *m)
     struct mfs_admin_info info;
     struct mfs_err err = {0};
 
-    if (connect_member(f, m)) {
+    if (connect_member(m)) {
         m->silent = true;
         return;
     }
@@ -184,6 +187,7 @@ static void look_at(struct mfs_fleet *f, struct member *m)
     m->silent = false;
     m->used = info.used_memory;
     m->rss = info.used_memory_rss;
+    m->keys = info.keys;
     m->redis.maxmemory = info.maxmemory;
     count_net(f, m, &info);
     if (mfs_memory_purge_due(&m->rest, m->used, m->rss) && mfs_admin_purge(m->admin, &err))
@@ -211,7 +215,7 @@ static void apply_one(struct mfs_fleet *f, struct mfs_memory_part *parts, size_t
     struct member *m = &f->member[i];
     struct mfs_err err = {0};
 
-    if (parts[i].fixed || grant == parts[i].max || connect_member(f, m))
+    if (parts[i].fixed || grant == parts[i].max || connect_member(m))
         return;
     if (mfs_admin_set_maxmemory(m->admin, grant, &err)) {
         lose_touch(m, &err);
@@ -252,19 +256,31 @@ static bool divide(struct mfs_fleet *f)
     return urgent;
 }
 
+static void fill_sample(const struct mfs_fleet *f, struct mfs_fleet_sample *sample)
+{
+    sample->capacity = f->usable;
+    sample->net_in = f->net_in;
+    sample->net_out = f->net_out;
+    sample->part = f->n ? calloc(f->n, sizeof *sample->part) : NULL;
+    sample->n = sample->part ? f->n : 0;
+    for (size_t i = 0; i < f->n; i++) {
+        const struct member *m = &f->member[i];
+
+        sample->used += m->used;
+        sample->rss += m->rss;
+        if (sample->part)
+            sample->part[i] =
+                (struct mfs_fleet_part){m->redis.part, m->silent, m->used, m->keys};
+    }
+}
+
 void mfs_fleet_measure(struct mfs_fleet *f, struct mfs_fleet_sample *sample)
 {
-    *sample = (struct mfs_fleet_sample){.capacity = f->usable};
+    *sample = (struct mfs_fleet_sample){0};
     for (size_t i = 0; i < f->n; i++)
         look_at(f, &f->member[i]);
     sample->urgent = divide(f);
-    for (size_t i = 0; i < f->n; i++) {
-        sample->used += f->member[i].used;
-        sample->rss += f->member[i].rss;
-        sample->silent += f->member[i].silent;
-    }
-    sample->net_in = f->net_in;
-    sample->net_out = f->net_out;
+    fill_sample(f, sample);
 }
 
 /* Shrinks those that run so that `fresh` more fit, and tells what these may have. */

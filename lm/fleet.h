@@ -19,7 +19,6 @@ struct mfs_fleet;
 struct mfs_fleet_opts {
     const char *dir; /* absolute */
     const char *address;
-    const char *admin_password;
     const char *deployment;
     uint32_t nparts, stripe_size;
     uint64_t memory; /* the node's limit, bytes */
@@ -31,9 +30,12 @@ void mfs_fleet_destroy(struct mfs_fleet *fleet);
 /* Takes over a process that runs already. 0 or -ENOMEM. */
 int mfs_fleet_adopt(struct mfs_fleet *fleet, const struct mfs_redis *r);
 
-/* Starts processes for partitions r[] (part and password are set) that do not run yet, after making
- * room for them in the division of memory. All or none: 0, or a negative errno with the reason;
- * -EEXIST when a partition runs with another password. */
+/* Sets the node's limit; the next measuring acts on it. */
+void mfs_fleet_set_memory(struct mfs_fleet *fleet, uint64_t bytes);
+
+/* Starts processes for those of r[] (part, passwords and format are set) that do not run yet, after
+ * making room for them in the division of memory. All or none: 0, or a negative errno with the
+ * reason; -EEXIST when a partition runs with another password. */
 int mfs_fleet_start(struct mfs_fleet *fleet, const struct mfs_redis *r, size_t n,
                     struct mfs_err *err);
 
@@ -48,13 +50,20 @@ void mfs_fleet_forget(struct mfs_fleet *fleet, uint32_t part);
 /* A copy of what runs, for the caller to free; *n is their number. NULL when none or ENOMEM. */
 struct mfs_redis *mfs_fleet_list(const struct mfs_fleet *fleet, size_t *n);
 
+struct mfs_fleet_part {
+    uint32_t part;
+    bool silent;         /* did not answer; the rest is from when it did */
+    uint64_t used, keys; /* bytes as redis counts them */
+};
+
 struct mfs_fleet_sample {
     uint64_t capacity; /* bytes the node's processes may use together */
     uint64_t used;     /* bytes, as redis counts */
     uint64_t rss;      /* bytes resident */
     uint64_t net_in, net_out; /* bytes, only ever growing */
-    uint32_t silent;          /* processes that did not answer */
     bool urgent;              /* look again soon: one is near its limit */
+    size_t n;
+    struct mfs_fleet_part *part; /* freed by who asked; NULL when there is none, or no memory */
 };
 
 /* Asks every process, moves memory to where it is needed, and has memory that deletions left behind

@@ -144,8 +144,6 @@ static int append_place(const struct mfs_redis_conf *c, struct mfs_buf *out)
     if (rc >= 0)
         rc = append_path(out, "logfile", c->dir, c->part, "log");
     if (rc >= 0)
-        rc = append_path(out, "pidfile", c->dir, c->part, "pid");
-    if (rc >= 0)
         rc = mfs_buf_printf(out, "unixsocketperm 600\ndbfilename redis-%u.rdb\n", c->part);
     return rc;
 }

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 
 struct mfs_redis_conf {
-    const char *dir; /* absolute; redis-PART.{sock,log,pid,rdb} go there */
+    const char *dir; /* absolute; redis-PART.{sock,log,rdb} go there */
     uint32_t part;
     const char *address; /* the only one it listens on */
     uint16_t port;

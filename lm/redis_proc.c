@@ -31,7 +31,6 @@
 #define POLL_STEP   (3 * MFS_MSEC)
 #define CALL_LIMIT  (5 * MFS_SEC)
 #define KILL_WAIT   (2 * MFS_SEC)
-#define CMDLINE_MAX 65536
 
 static const char *const suffixes[] = {"conf", "sock", "pid", "rdb"};
 
@@ -91,7 +90,7 @@ static int write_conf(const struct mfs_redis_node *node, const struct mfs_redis 
                                   .port = r->port,
                                   .maxmemory = r->maxmemory,
                                   .user_password = r->password,
-                                  .admin_password = node->admin_password};
+                                  .admin_password = r->admin_password};
     struct mfs_buf text;
     int rc;
 
@@ -103,39 +102,17 @@ static int write_conf(const struct mfs_redis_node *node, const struct mfs_redis 
     return rc;
 }
 
-/* Its command line names its configuration file, and later its UNIX socket, see redis_conf.c: what
- * both have in common is the path up to the suffix. */
-static bool serves(pid_t pid, const char *unix_path)
-{
-    size_t len = strlen(unix_path) - strlen("sock");
-    char path[64];
-    struct mfs_buf title;
-    bool found = false;
-
-    mfs_buf_init(&title);
-    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-    if (!mfs_file_read(path, CMDLINE_MAX, &title) && mfs_buf_len(&title))
-        found = memmem(mfs_buf_data(&title), mfs_buf_len(&title), unix_path, len);
-    mfs_buf_fini(&title);
-    return found;
-}
-
 static void end_stray(const char *dir, const struct mfs_redis *r)
 {
     char path[PATH_MAX];
-    struct mfs_buf text;
     struct mfs_proc stray;
-    long pid = 0;
 
-    mfs_buf_init(&text);
-    if (!file_path(path, dir, r->part, "pid") && !mfs_file_read(path, 64, &text) &&
-        !mfs_buf_append(&text, "", 1))
-        pid = strtol(mfs_buf_data(&text), NULL, 10);
-    if (pid > 1 && !mfs_proc_identify((pid_t)pid, &stray) && serves((pid_t)pid, r->unix_path)) {
-        mfs_warn(AREA, "partition %u: ending process %ld, which nobody knows of", r->part, pid);
-        mfs_proc_end(&stray, MFS_REDIS_STOP_TIMEOUT * MFS_SEC);
-    }
-    mfs_buf_fini(&text);
+    if (file_path(path, dir, r->part, "pid") || mfs_proc_load(path, &stray) ||
+        !mfs_proc_alive(&stray))
+        return;
+    mfs_warn(AREA, "partition %u: ending process %d, which nobody knows of", r->part,
+             (int)stray.pid);
+    mfs_proc_end(&stray, MFS_REDIS_STOP_TIMEOUT * MFS_SEC);
 }
 
 /* Without it, a child of ours that ended would stay a zombie. Not for adopted ones. */
@@ -147,7 +124,7 @@ static void reap(struct mfs_redis *r)
 
 static int spawn(const struct mfs_redis_node *node, struct mfs_redis *r, struct mfs_err *err)
 {
-    char conf[PATH_MAX], log[PATH_MAX];
+    char conf[PATH_MAX], log[PATH_MAX], pidfile[PATH_MAX];
     const char *argv[] = {"redis-server", conf, NULL};
     pid_t pid;
     int rc;
@@ -159,6 +136,8 @@ static int spawn(const struct mfs_redis_node *node, struct mfs_redis *r, struct 
     if (!rc)
         rc = file_path(log, node->dir, r->part, "log");
     if (!rc)
+        rc = file_path(pidfile, node->dir, r->part, "pid");
+    if (!rc)
         rc = write_conf(node, r, conf);
     if (rc)
         return mfs_err_set(err, rc, "can't write redis-%u.conf in %s: %s", r->part, node->dir,
@@ -167,9 +146,12 @@ static int spawn(const struct mfs_redis_node *node, struct mfs_redis *r, struct 
     if (pid < 0)
         return mfs_err_set(err, pid, "can't start redis-server: %s", strerror(-pid));
     /* One that is gone already is found out, and tried again, by await(). */
-    if (mfs_proc_identify(pid, &r->proc))
+    if (mfs_proc_identify(pid, &r->proc)) {
         r->proc = (struct mfs_proc){.pid = pid};
-    return 0;
+        return 0;
+    }
+    rc = mfs_proc_save(&r->proc, pidfile);
+    return rc ? mfs_err_set(err, rc, "can't write %s: %s", pidfile, strerror(-rc)) : 0;
 }
 
 /* Waits until it answers: 0, -ECHILD when it exited, or -ETIMEDOUT. */
@@ -183,7 +165,7 @@ static int await(const struct mfs_redis_node *node, const struct mfs_redis *r, i
             return mfs_err_set(err, -ECHILD, "redis-server of partition %u exited, see %s/redis-%u.log",
                                r->part, node->dir, r->part);
         if (!access(r->unix_path, F_OK)) {
-            rc = mfs_admin_open(admin, r->unix_path, NULL, 0, node->admin_password, CALL_LIMIT, err);
+            rc = mfs_admin_open(admin, r->unix_path, NULL, 0, r->admin_password, CALL_LIMIT, err);
             if (!rc)
                 return 0;
         }
@@ -215,7 +197,7 @@ static int make_ready(const struct mfs_redis_node *node, struct mfs_redis *r, st
         if (rc)
             break;
     }
-    if (!rc)
+    if (!rc && r->format)
         rc = mfs_admin_format(admin, &format, err);
     mfs_admin_close(admin);
     return rc;

@@ -4,6 +4,7 @@
 #ifndef MFS_LM_REDIS_PROC_H
 #define MFS_LM_REDIS_PROC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,15 +20,16 @@ struct mfs_redis {
     uint16_t port;
     struct mfs_proc proc;
     char unix_path[MFS_UNIXPATH_MAX];
-    char password[MFS_SECRET_MAX]; /* of MFS_REDIS_USER */
-    uint64_t maxmemory;            /* bytes it is allowed now */
+    char password[MFS_SECRET_MAX];       /* of MFS_REDIS_USER */
+    char admin_password[MFS_SECRET_MAX]; /* of MFS_REDIS_ADMIN */
+    bool format;                         /* on start: write what an empty partition needs */
+    uint64_t maxmemory;                  /* bytes it is allowed now */
 };
 
 /* What all processes of a node have in common. */
 struct mfs_redis_node {
     const char *dir; /* absolute */
     const char *address;
-    const char *admin_password; /* of MFS_REDIS_ADMIN */
     const char *deployment;
     uint32_t nparts, stripe_size;
 };
@@ -35,9 +37,9 @@ struct mfs_redis_node {
 /* The UNIX socket of a partition. 0, or -ENAMETOOLONG when the kernel does not take such a path. */
 int mfs_redis_unix_path(const char *dir, uint32_t part, char path[MFS_UNIXPATH_MAX]);
 
-/* Starts a process for each of r[] (part, password and maxmemory are set; the rest is filled in)
- * side by side, waits until all answer and makes the partitions ready for use. When one fails, all
- * of them are ended, and their files removed. 0 or a negative errno with the reason. */
+/* Starts a process for each of r[] (part, passwords, format and maxmemory are set; the rest is
+ * filled in) side by side and waits until all answer and are formatted. When one fails, all of them
+ * are ended, and their files removed. 0 or a negative errno with the reason. */
 int mfs_redis_start(const struct mfs_redis_node *node, struct mfs_redis *r, size_t n,
                     struct mfs_err *err);
 

@@ -1,0 +1,279 @@
+/* The agent's life: setting up, running, and the end.
+ *
+ * The end goes in steps, each bounded: clients and mounts first (programs get errors rather than a
+ * mount that hangs on dead partitions), then the redis processes, then the files; only then is
+ * `stop` answered. */
+#include "lm/agent_impl.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cluster/placement.h"
+#include "wire/loop.h"
+
+#define AREA        "lm"
+#define REPLY_PAUSE (100 * MFS_MSEC) /* for the reply to `stop` to leave */
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+void mfs_agent_event(struct mfs_agent *a, const char *what, const char *fmt, ...)
+{
+    struct mfs_msg_event *e;
+    va_list ap;
+
+    if (a->nevents == MFS_AGENT_EVENTS_KEPT) {
+        memmove(a->event, a->event + 1, (MFS_AGENT_EVENTS_KEPT - 1) * sizeof *a->event);
+        a->nevents--;
+    }
+    e = &a->event[a->nevents++];
+    mfs_text_copy(e->what, sizeof e->what, what);
+    va_start(ap, fmt);
+    vsnprintf(e->text, sizeof e->text, fmt, ap);
+    va_end(ap);
+    mfs_info(AREA, "event %s: %s", e->what, e->text);
+    mfs_agent_send_events(a);
+}
+
+struct mfs_agent_request mfs_agent_request_keep(struct mfs_conn *conn, uint64_t id)
+{
+    return (struct mfs_agent_request){conn ? mfs_conn_get(conn) : NULL, id};
+}
+
+void mfs_agent_fail(struct mfs_agent *a, const struct mfs_err *err)
+{
+    if (!a->failed)
+        *a->err = *err;
+    a->failed = err->code;
+    mfs_loop_stop(a->loop);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void finish(void *arg)
+{
+    struct mfs_agent *a = arg;
+
+    mfs_loop_stop(a->loop);
+}
+
+static void redis_ended(struct mfs_agent *a)
+{
+    a->phase = MFS_AGENT_ENDED;
+    mfs_clients_destroy(a->clients); /* removes lm.sock */
+    a->clients = NULL;
+    unlink(a->state_path);
+    mfs_info(AREA, "everything has ended");
+    if (a->stop.conn)
+        mfs_conn_reply(a->stop.conn, MFS_MSG_STOP, a->stop.id, &(struct mfs_msg_empty){0});
+    if (!mfs_loop_timer(a->loop, REPLY_PAUSE, 0, finish, a))
+        mfs_loop_stop(a->loop);
+}
+
+static void clients_ended(struct mfs_agent *a)
+{
+    a->phase = MFS_AGENT_ENDING;
+    mfs_agent_stop_redis(a, redis_ended);
+}
+
+void mfs_agent_stop(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id)
+{
+    if (conn && a->stop.conn) {
+        mfs_conn_fail(conn, id, -EALREADY, "node %u: it is stopping already", a->opts.node);
+        return;
+    }
+    if (conn)
+        a->stop = mfs_agent_request_keep(conn, id);
+    if (a->phase != MFS_AGENT_RUNNING)
+        return;
+    mfs_info(AREA, "stopping");
+    a->phase = MFS_AGENT_UNMOUNTING;
+    mfs_timer_cancel(a->soon);
+    a->soon = NULL;
+    mfs_agent_clients_unmount(a, clients_ended);
+}
+
+/* ---- setting up ------------------------------------------------------------------------------ */
+
+static void ended_by_signal(void *arg, int signo)
+{
+    mfs_info(AREA, "signal %d", signo);
+    mfs_agent_stop(arg, NULL, 0);
+}
+
+static void hangup(void *arg, int signo)
+{
+    (void)arg;
+    (void)signo;
+    mfs_log_reopen();
+}
+
+static void tick(void *arg)
+{
+    struct mfs_agent *a = arg;
+
+    if (a->phase == MFS_AGENT_ENDED)
+        return;
+    mfs_agent_report(a);
+    mfs_agent_measure(a);
+}
+
+static void redis_results(void *arg, uint32_t events)
+{
+    struct mfs_agent *a = arg;
+
+    (void)events;
+    mfs_worker_collect(a->redis_worker);
+}
+
+static void mount_results(void *arg, uint32_t events)
+{
+    struct mfs_agent *a = arg;
+
+    (void)events;
+    mfs_worker_collect(a->mount_worker);
+}
+
+static int open_workers(struct mfs_agent *a)
+{
+    int rc = mfs_worker_create(&a->redis_worker, "redis");
+
+    if (!rc)
+        rc = mfs_worker_create(&a->mount_worker, "mount");
+    if (rc)
+        return rc;
+    a->redis_done =
+        mfs_loop_watch(a->loop, mfs_worker_fd(a->redis_worker), EPOLLIN, redis_results, a);
+    a->mount_done =
+        mfs_loop_watch(a->loop, mfs_worker_fd(a->mount_worker), EPOLLIN, mount_results, a);
+    return a->redis_done && a->mount_done ? 0 : -errno;
+}
+
+static int open_loop(struct mfs_agent *a)
+{
+    int rc;
+
+    a->loop = mfs_loop_create();
+    if (!a->loop)
+        return -errno;
+    /* Signals first, so that the workers are born with them blocked. */
+    rc = mfs_loop_signal(a->loop, SIGTERM, ended_by_signal, a);
+    if (!rc)
+        rc = mfs_loop_signal(a->loop, SIGINT, ended_by_signal, a);
+    if (!rc)
+        rc = mfs_loop_signal(a->loop, SIGHUP, hangup, a);
+    if (!rc)
+        rc = open_workers(a);
+    if (!rc && !mfs_loop_timer(a->loop, 0, a->opts.interval, tick, a))
+        rc = -ENOMEM;
+    return rc;
+}
+
+static int name_files(struct mfs_agent *a, struct mfs_err *err)
+{
+    char probe[MFS_UNIXPATH_MAX];
+    int rc;
+
+    rc = mfs_text_format(a->dir, sizeof a->dir, "%s/node-%u", a->opts.state_dir, a->opts.node);
+    if (!rc)
+        rc = mfs_text_format(a->state_path, sizeof a->state_path, "%s/lm.json", a->dir);
+    if (!rc)
+        rc = mfs_text_format(a->client_address, sizeof a->client_address, "unix:%s/lm.sock",
+                             a->dir);
+    if (!rc)
+        rc = mfs_redis_unix_path(a->dir, MFS_PARTITIONS_MAX, probe);
+    return rc ? mfs_err_set(err, rc, "the path %s is too long for sockets, choose a shorter "
+                                     "--state-dir",
+                            a->opts.state_dir)
+              : 0;
+}
+
+/* cm writes its address into the state directory, where there is one in common; that is the truth
+ * after cm came back elsewhere. */
+static void cm_address(const struct mfs_agent *a, char *out, size_t n)
+{
+    char file[PATH_MAX];
+
+    if (!mfs_text_format(file, sizeof file, "%s/cm.addr", a->opts.state_dir) &&
+        !access(file, R_OK) && !mfs_text_format(out, n, "file:%s", file))
+        return;
+    mfs_text_copy(out, n, a->opts.cm);
+}
+
+static int open_agent(struct mfs_agent *a, struct mfs_err *err)
+{
+    char cm[PATH_MAX], secret[PATH_MAX];
+    int rc;
+
+    rc = name_files(a, err);
+    if (rc)
+        return rc;
+    rc = mfs_text_format(secret, sizeof secret, "%s/secret", a->opts.state_dir);
+    if (!rc)
+        rc = mfs_secret_load(secret, &a->secret, err);
+    if (rc)
+        return rc;
+    rc = open_loop(a);
+    if (rc)
+        return mfs_err_set(err, rc, "can't set up the event loop: %s", strerror(-rc));
+    if (mfs_meters_iface(a->opts.address, a->iface))
+        a->iface[0] = '\0';
+    rc = mfs_agent_clients_open(a, err);
+    if (!rc)
+        rc = mfs_agent_restore(a, err);
+    if (rc)
+        return rc;
+    cm_address(a, cm, sizeof cm);
+    a->session =
+        mfs_session_create(a->loop, cm, &a->secret, "lm", &mfs_agent_cm_service, a, err);
+    return a->session ? 0 : err->code;
+}
+
+/* Workers first: their jobs refer to everything else. */
+static void close_agent(struct mfs_agent *a)
+{
+    mfs_worker_destroy(a->mount_worker);
+    mfs_worker_destroy(a->redis_worker);
+    mfs_conn_put(a->stop.conn);
+    mfs_session_destroy(a->session);
+    mfs_clients_destroy(a->clients);
+    mfs_mounter_destroy(a->mounter);
+    mfs_agent_parts_free(a);
+    mfs_fleet_destroy(a->fleet);
+    mfs_loop_destroy(a->loop);
+    free(a->table);
+    free(a->sample.part);
+    free(a);
+}
+
+int mfs_agent_run(const struct mfs_agent_opts *opts, void (*started)(void *arg), void *arg,
+                  struct mfs_err *err)
+{
+    struct mfs_agent *a = calloc(1, sizeof *a);
+    int rc;
+
+    if (!a)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    a->opts = *opts;
+    a->err = err;
+    rc = open_agent(a, err);
+    if (!rc) {
+        if (started)
+            started(arg);
+        rc = mfs_loop_run(a->loop);
+        if (rc)
+            mfs_err_set(err, rc, "event loop: %s", strerror(-rc));
+        else
+            rc = a->failed;
+    }
+    close_agent(a);
+    return rc;
+}

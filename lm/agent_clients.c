@@ -1,0 +1,191 @@
+/* The agent's clients: hooks of mfs_clients and of the mounter, and ending all of them. */
+#include "lm/agent_impl.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "lm/unmount.h"
+
+#define AREA      "clients"
+#define END_GRACE (5 * MFS_SEC)
+
+/* ---- hooks ----------------------------------------------------------------------------------- */
+
+struct detach_job {
+    struct mfs_job job;
+    char path[MFS_PATH_MAX];
+};
+
+static void run_detach(struct mfs_job *job)
+{
+    struct detach_job *j = (struct detach_job *)job;
+
+    mfs_unmount_dead(j->path);
+}
+
+static void free_job(struct mfs_job *job)
+{
+    free(job);
+}
+
+/* A mount whose client died answers "Transport endpoint is not connected" until it is detached. */
+static void detach(struct mfs_agent *a, const char *path)
+{
+    struct detach_job *j = path[0] == '/' ? calloc(1, sizeof *j) : NULL;
+
+    if (!j)
+        return;
+    j->job = (struct mfs_job){run_detach, free_job, NULL};
+    memcpy(j->path, path, sizeof j->path);
+    mfs_worker_submit(a->mount_worker, &j->job);
+}
+
+static void client_ready(void *arg, const struct mfs_client *client)
+{
+    struct mfs_agent *a = arg;
+
+    mfs_mounter_ready(a->mounter, client);
+}
+
+static void client_gone(void *arg, const struct mfs_client *client, int status)
+{
+    struct mfs_agent *a = arg;
+    bool clean = status >= 0 && WIFEXITED(status) && !WEXITSTATUS(status);
+
+    mfs_info(AREA, "client %d at %s is gone", (int)client->proc.pid, client->mount);
+    if (!clean)
+        mfs_agent_end_session(a, client->session);
+    if (!mfs_mounter_gone(a->mounter, client, status))
+        detach(a, client->mount);
+    if (a->phase == MFS_AGENT_RUNNING)
+        mfs_agent_save(a);
+}
+
+static void clients_changed(void *arg)
+{
+    struct mfs_agent *a = arg;
+
+    if (a->phase == MFS_AGENT_RUNNING)
+        mfs_agent_save(a);
+}
+
+static void mount_event(void *arg, const char *what, const char *text)
+{
+    mfs_agent_event(arg, what, "%s", text);
+}
+
+static int client_started(void *arg, const struct mfs_client *client)
+{
+    struct mfs_agent *a = arg;
+
+    return mfs_clients_expect(a->clients, client);
+}
+
+static const struct mfs_clients_hooks client_hooks = {client_ready, client_gone, clients_changed};
+static const struct mfs_mounter_hooks mounter_hooks = {mount_event, clients_changed,
+                                                       client_started};
+
+int mfs_agent_clients_open(struct mfs_agent *a, struct mfs_err *err)
+{
+    struct mfs_mounter_opts opts = {.loop = a->loop,
+                                    .worker = a->mount_worker,
+                                    .dir = a->dir,
+                                    .address = a->client_address,
+                                    .hooks = &mounter_hooks,
+                                    .arg = a};
+
+    a->mounter = mfs_mounter_create(&opts);
+    if (!a->mounter)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    a->clients =
+        mfs_clients_create(a->loop, a->client_address, &a->secret, &client_hooks, a, err);
+    return a->clients ? 0 : err->code;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+struct end_job {
+    struct mfs_job job;
+    struct mfs_agent *agent;
+    void (*done)(struct mfs_agent *a);
+    struct mfs_unmount *u;
+    size_t n;
+};
+
+static void run_end(struct mfs_job *job)
+{
+    struct end_job *j = (struct end_job *)job;
+
+    mfs_unmount(j->u, j->n, END_GRACE);
+}
+
+static void all_ended(struct mfs_job *job)
+{
+    struct end_job *j = (struct end_job *)job;
+
+    for (size_t i = 0; i < j->n; i++) {
+        if (!j->u[i].gone)
+            mfs_error(AREA, "client %d at %s can't be ended", (int)j->u[i].client.pid,
+                      j->u[i].path);
+    }
+    j->done(j->agent);
+    free(j->u);
+    free(j);
+}
+
+/* The managed mount is gone by now: what is left was mounted by hand. */
+static void end_the_rest(struct mfs_agent *a, void (*done)(struct mfs_agent *a))
+{
+    size_t n;
+    struct mfs_client *list = mfs_clients_list(a->clients, &n);
+    struct end_job *j = calloc(1, sizeof *j);
+    struct mfs_unmount *u = calloc(n + 1, sizeof *u);
+
+    if (j && u) {
+        *j = (struct end_job){{run_end, all_ended, NULL}, a, done, u, n};
+        for (size_t i = 0; i < n; i++) {
+            u[i].client = list[i].proc;
+            memcpy(u[i].path, list[i].mount, sizeof u[i].path);
+        }
+        mfs_worker_submit(a->mount_worker, &j->job);
+    } else {
+        mfs_error(AREA, "out of memory, clients are left running");
+        free(j);
+        free(u);
+        done(a);
+    }
+    free(list);
+}
+
+struct unmounting {
+    struct mfs_agent *agent;
+    void (*done)(struct mfs_agent *a);
+};
+
+static void managed_gone(void *arg, const struct mfs_err *err)
+{
+    struct unmounting u = *(struct unmounting *)arg;
+
+    free(arg);
+    if (err)
+        mfs_error(AREA, "%s", err->msg);
+    end_the_rest(u.agent, u.done);
+}
+
+void mfs_agent_clients_unmount(struct mfs_agent *a, void (*done)(struct mfs_agent *a))
+{
+    struct unmounting *u = calloc(1, sizeof *u);
+
+    if (!u) {
+        end_the_rest(a, done);
+        return;
+    }
+    *u = (struct unmounting){a, done};
+    mfs_mounter_stop(a->mounter, managed_gone, u);
+}

@@ -1,0 +1,344 @@
+/* The agent towards cm: joining, doing what cm asks, telling what happens. */
+#include "lm/agent_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "wire/loop.h"
+
+#define AREA         "cm"
+#define JOIN_LIMIT   (10 * MFS_SEC)
+#define REJOIN_PAUSE (2 * MFS_SEC)
+
+/* ---- join ------------------------------------------------------------------------------------ */
+
+static void join(struct mfs_agent *a);
+
+static void join_again(void *arg)
+{
+    struct mfs_agent *a = arg;
+
+    a->rejoin = NULL;
+    join(a);
+}
+
+static void join_done(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_agent *a = arg;
+
+    (void)reply;
+    if (!err) {
+        a->joined = true;
+        mfs_info(AREA, "joined deployment \"%s\" as node %u", a->opts.name, a->opts.node);
+        mfs_agent_send_events(a);
+        return;
+    }
+    if (err->code == -ECONNABORTED || a->phase != MFS_AGENT_RUNNING)
+        return; /* the session connects again, and joins then */
+    mfs_error(AREA, "joining failed: %s", err->msg);
+    if (err->code != -ETIMEDOUT && !a->parts) {
+        mfs_agent_fail(a, err);
+        return;
+    }
+    /* Refused with data on board: cm may know better later, the data would be gone for good. */
+    if (!a->rejoin)
+        a->rejoin = mfs_loop_timer(a->loop, REJOIN_PAUSE, 0, join_again, a);
+}
+
+static uint32_t put_running(const struct mfs_agent *a, struct mfs_assigned_part *out)
+{
+    uint32_t n = 0;
+
+    for (const struct mfs_agent_part *p = a->parts; p; p = p->next) {
+        if (p->lost)
+            continue;
+        if (out) {
+            out[n].index = p->redis.part;
+            out[n].port = p->redis.port;
+            mfs_text_copy(out[n].unix_path, sizeof out[n].unix_path, p->redis.unix_path);
+        }
+        n++;
+    }
+    return n;
+}
+
+static void join(struct mfs_agent *a)
+{
+    struct mfs_conn *conn = mfs_session_conn(a->session);
+    struct mfs_msg_join m = {
+        .version = MFS_PROTOCOL_VERSION,
+        .node = a->opts.node,
+        .pid = (uint32_t)getpid(),
+        .epoch = a->table ? a->table->epoch : 0,
+        .memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
+        .nassigned = put_running(a, NULL),
+    };
+    int rc;
+
+    if (!conn)
+        return;
+    mfs_text_copy(m.name, sizeof m.name, a->opts.name);
+    mfs_text_copy(m.address, sizeof m.address, a->opts.address);
+    if (mfs_mounter_up(a->mounter))
+        mfs_text_copy(m.mount, sizeof m.mount, mfs_mounter_path(a->mounter));
+    m.assigned = calloc(m.nassigned + 1, sizeof *m.assigned);
+    rc = m.assigned ? 0 : -ENOMEM;
+    if (!rc) {
+        put_running(a, m.assigned);
+        rc = mfs_conn_request(conn, MFS_MSG_JOIN, &m, JOIN_LIMIT, join_done, a);
+    }
+    free(m.assigned);
+    if (rc) {
+        mfs_error(AREA, "can't join: %s", strerror(-rc));
+        if (!a->rejoin)
+            a->rejoin = mfs_loop_timer(a->loop, REJOIN_PAUSE, 0, join_again, a);
+    }
+}
+
+static void cm_up(struct mfs_conn *conn, void *arg)
+{
+    (void)conn;
+    join(arg);
+}
+
+static void cm_down(struct mfs_conn *conn, const struct mfs_err *why, void *arg)
+{
+    struct mfs_agent *a = arg;
+
+    (void)conn;
+    mfs_warn(AREA, "cm is gone (%s); going on without it", why->msg);
+    a->joined = false;
+    mfs_timer_cancel(a->rejoin);
+    a->rejoin = NULL;
+}
+
+/* ---- what cm asks ---------------------------------------------------------------------------- */
+
+static void handle_assign(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_assign(arg, body, conn, id);
+}
+
+/* An answer that comes later. */
+struct later {
+    struct mfs_agent *agent;
+    struct mfs_agent_request from;
+    enum mfs_msg type;
+    uint64_t epoch;
+};
+
+static struct later *answer_later(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id,
+                                  enum mfs_msg type)
+{
+    struct later *l = calloc(1, sizeof *l);
+
+    if (!l) {
+        mfs_conn_fail(conn, id, -ENOMEM, "out of memory");
+        return NULL;
+    }
+    *l = (struct later){.agent = a, .from = mfs_agent_request_keep(conn, id), .type = type};
+    return l;
+}
+
+static void answer(void *arg, const struct mfs_err *err)
+{
+    struct later *l = arg;
+    struct mfs_msg_epoch epoch = {.epoch = l->epoch};
+    struct mfs_msg_empty empty = {0};
+
+    if (err)
+        mfs_conn_fail(l->from.conn, l->from.id, err->code, "node %u: %s", l->agent->opts.node,
+                      err->msg);
+    else if (l->type == MFS_MSG_TABLE)
+        mfs_conn_reply(l->from.conn, l->type, l->from.id, &epoch);
+    else
+        mfs_conn_reply(l->from.conn, l->type, l->from.id, &empty);
+    mfs_conn_put(l->from.conn);
+    free(l);
+}
+
+/* All clients have the table, or some don't: the operator should know which. */
+static void table_pushed(void *arg, const struct mfs_err *err)
+{
+    struct later *l = arg;
+
+    if (err)
+        mfs_agent_event(l->agent, "client-behind", "%s", err->msg);
+    answer(l, err);
+}
+
+static int check_table(const struct mfs_agent *a, const struct mfs_table *t, struct mfs_err *err)
+{
+    if (!t || mfs_table_check(t))
+        return mfs_err_set(err, -EINVAL, "not a valid table");
+    if (strcmp(t->name, a->opts.name) || (a->nparts && t->nparts != a->nparts))
+        return mfs_err_set(err, -EINVAL, "a table of another deployment");
+    return 0;
+}
+
+static void take_table(struct mfs_agent *a, struct mfs_table *t, struct later *l)
+{
+    struct mfs_table *old = a->table;
+    struct mfs_err err = {0};
+    int rc;
+
+    a->table = t;
+    l->epoch = t->epoch;
+    rc = mfs_clients_push(a->clients, t, table_pushed, l);
+    free(old);
+    mfs_info(AREA, "table %llu", (unsigned long long)t->epoch);
+    mfs_agent_save(a);
+    if (rc) {
+        mfs_err_set(&err, rc, "%s", strerror(-rc));
+        answer(l, &err);
+    }
+}
+
+static void handle_table(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_table *m = body;
+    struct mfs_agent *a = arg;
+    struct mfs_err err = {0};
+    struct mfs_table *t;
+    struct later *l;
+
+    if (check_table(a, m->table, &err)) {
+        mfs_conn_fail(conn, id, err.code, "node %u: %s", a->opts.node, err.msg);
+        return;
+    }
+    if (a->table && m->table->epoch <= a->table->epoch) {
+        mfs_conn_reply(conn, MFS_MSG_TABLE, id, &(struct mfs_msg_epoch){a->table->epoch});
+        return;
+    }
+    t = mfs_table_dup(m->table);
+    l = t ? answer_later(a, conn, id, MFS_MSG_TABLE) : NULL;
+    if (l) {
+        take_table(a, t, l);
+        return;
+    }
+    if (!t)
+        mfs_conn_fail(conn, id, -ENOMEM, "out of memory");
+    free(t);
+}
+
+static void handle_mount(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_mount *m = body;
+    struct mfs_agent *a = arg;
+    struct later *l;
+
+    if (a->phase != MFS_AGENT_RUNNING || !a->table) {
+        mfs_conn_fail(conn, id, a->table ? -ESHUTDOWN : -EAGAIN, "node %u: %s", a->opts.node,
+                      a->table ? "it is stopping" : "there is no partition table yet");
+        return;
+    }
+    l = answer_later(a, conn, id, MFS_MSG_MOUNT);
+    if (l)
+        mfs_mounter_start(a->mounter, m->path, m->options, answer, l);
+}
+
+static void handle_umount(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_mount *m = body;
+    struct mfs_agent *a = arg;
+    const char *path = mfs_mounter_path(a->mounter);
+    struct later *l;
+
+    if (m->path[0] && path[0] && strcmp(m->path, path)) {
+        mfs_conn_fail(conn, id, -EINVAL, "node %u: %s is mounted here, not %s", a->opts.node, path,
+                      m->path);
+        return;
+    }
+    l = answer_later(a, conn, id, MFS_MSG_UMOUNT);
+    if (l)
+        mfs_mounter_stop(a->mounter, answer, l);
+}
+
+static void handle_stop(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    (void)body;
+    mfs_agent_stop(arg, conn, id);
+}
+
+static const struct mfs_handler handlers[] = {
+    {MFS_MSG_ASSIGN, handle_assign}, {MFS_MSG_TABLE, handle_table}, {MFS_MSG_MOUNT, handle_mount},
+    {MFS_MSG_UMOUNT, handle_umount}, {MFS_MSG_STOP, handle_stop},   {0, NULL},
+};
+
+const struct mfs_service mfs_agent_cm_service = {handlers, cm_up, cm_down};
+
+/* ---- what cm is told ------------------------------------------------------------------------- */
+
+static void measure_bandwidth(struct mfs_agent *a)
+{
+    struct mfs_meter_count count = {a->sample.net_in, a->sample.net_out};
+    int rc = a->iface[0] ? mfs_meters_read(a->iface, &count) : 0;
+
+    if (!rc)
+        mfs_meter_update(&a->meter, mfs_clock_mono(), &count);
+}
+
+static uint32_t put_parts(const struct mfs_agent *a, struct mfs_report_part *out)
+{
+    for (size_t i = 0; i < a->sample.n; i++)
+        out[i] = (struct mfs_report_part){a->sample.part[i].part, a->sample.part[i].used,
+                                          a->sample.part[i].keys};
+    return (uint32_t)a->sample.n;
+}
+
+static uint32_t put_clients(const struct mfs_client *list, size_t n, struct mfs_report_client *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i].pid = (uint32_t)list[i].proc.pid;
+        out[i].ready = list[i].ready;
+        mfs_text_copy(out[i].mount, sizeof out[i].mount, list[i].mount);
+    }
+    return (uint32_t)n;
+}
+
+void mfs_agent_report(struct mfs_agent *a)
+{
+    struct mfs_conn *conn = mfs_session_conn(a->session);
+    struct mfs_msg_report m = {.node = a->opts.node,
+                               .epoch = a->table ? a->table->epoch : 0,
+                               .memory_used = a->sample.used,
+                               .memory_capacity = a->sample.capacity,
+                               .rss = a->sample.rss};
+    struct mfs_client *clients;
+    size_t n;
+
+    measure_bandwidth(a);
+    if (!conn || !a->joined)
+        return;
+    m.bandwidth_in = a->meter.in;
+    m.bandwidth_out = a->meter.out;
+    clients = mfs_clients_list(a->clients, &n);
+    m.part = calloc(a->sample.n + 1, sizeof *m.part);
+    m.client = calloc(n + 1, sizeof *m.client);
+    if (m.part && m.client) {
+        m.nparts = put_parts(a, m.part);
+        m.nclients = put_clients(clients, n, m.client);
+        mfs_conn_notify(conn, MFS_MSG_REPORT, &m);
+    }
+    free(clients);
+    free(m.part);
+    free(m.client);
+}
+
+void mfs_agent_send_events(struct mfs_agent *a)
+{
+    struct mfs_conn *conn = mfs_session_conn(a->session);
+    unsigned sent = 0;
+
+    if (!conn || !a->joined)
+        return;
+    while (sent < a->nevents && !mfs_conn_notify(conn, MFS_MSG_EVENT, &a->event[sent]))
+        sent++;
+    a->nevents -= sent;
+    memmove(a->event, a->event + sent, a->nevents * sizeof *a->event);
+}

@@ -1,0 +1,112 @@
+/* Inside the agent: what its parts share. Everything here belongs to the loop's thread; the fleet
+ * is used by jobs of the `redis` worker only, one after another. */
+#ifndef MFS_LM_AGENT_IMPL_H
+#define MFS_LM_AGENT_IMPL_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "lm/agent.h"
+#include "lm/clients.h"
+#include "lm/fleet.h"
+#include "lm/meters.h"
+#include "lm/mounter.h"
+#include "lm/worker.h"
+#include "wire/conn.h"
+#include "wire/session.h"
+
+#define MFS_AGENT_EVENTS_KEPT 64 /* while cm can't be told */
+
+struct mfs_agent;
+
+/* A partition that cm has assigned to this node. */
+struct mfs_agent_part {
+    struct mfs_agent *agent;
+    struct mfs_redis redis;
+    bool lost; /* its process died with its content */
+    struct mfs_watch *watch;
+    struct mfs_agent_part *next;
+};
+
+/* Someone in cm waits for an answer. */
+struct mfs_agent_request {
+    struct mfs_conn *conn; /* referenced; NULL: nobody */
+    uint64_t id;
+};
+
+enum mfs_agent_phase { MFS_AGENT_RUNNING, MFS_AGENT_UNMOUNTING, MFS_AGENT_ENDING, MFS_AGENT_ENDED };
+
+struct mfs_agent {
+    struct mfs_agent_opts opts;
+    char dir[PATH_MAX]; /* node-ID */
+    char state_path[PATH_MAX];
+    char client_address[MFS_ADDRESS_MAX]; /* of lm.sock */
+    struct mfs_secret secret;
+    struct mfs_loop *loop;
+    struct mfs_worker *redis_worker, *mount_worker;
+    struct mfs_watch *redis_done, *mount_done;
+    struct mfs_session *session;
+    struct mfs_clients *clients;
+    struct mfs_mounter *mounter;
+    int failed; /* why the loop was stopped, if not in the regular way */
+    struct mfs_err *err;
+
+    /* assigned */
+    struct mfs_fleet *fleet; /* NULL until the first assign */
+    uint32_t nparts, stripe_size;
+    uint64_t memory; /* bytes */
+    struct mfs_agent_part *parts;
+    struct mfs_table *table; /* the newest; NULL for none */
+
+    /* measured */
+    struct mfs_fleet_sample sample; /* the last one; its parts are ours */
+    bool measuring;
+    struct mfs_timer *soon;
+    char iface[MFS_METERS_IFACE_MAX]; /* "" on loopback */
+    struct mfs_meter meter;
+
+    bool joined; /* cm has accepted us on the present connection */
+    struct mfs_timer *rejoin;
+    struct mfs_msg_event event[MFS_AGENT_EVENTS_KEPT]; /* not told yet, oldest first */
+    unsigned nevents;
+
+    enum mfs_agent_phase phase;
+    struct mfs_agent_request stop;
+};
+
+/* agent.c */
+void mfs_agent_event(struct mfs_agent *a, const char *what, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void mfs_agent_stop(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id);
+void mfs_agent_fail(struct mfs_agent *a, const struct mfs_err *err); /* ends the loop */
+struct mfs_agent_request mfs_agent_request_keep(struct mfs_conn *conn, uint64_t id);
+
+/* agent_redis.c: partitions and their processes */
+void mfs_agent_assign(struct mfs_agent *a, const struct mfs_msg_assign *m, struct mfs_conn *conn,
+                      uint64_t id);
+int mfs_agent_fleet_open(struct mfs_agent *a, uint32_t nparts, uint32_t stripe_size,
+                         uint64_t memory);
+/* Lists a partition and watches its process. NULL: ENOMEM. */
+struct mfs_agent_part *mfs_agent_part_add(struct mfs_agent *a, const struct mfs_redis *r,
+                                          bool lost);
+void mfs_agent_parts_free(struct mfs_agent *a);
+void mfs_agent_measure(struct mfs_agent *a);
+void mfs_agent_stop_redis(struct mfs_agent *a, void (*done)(struct mfs_agent *a));
+/* Ends a dead client's session in the store, so that its locks go. */
+void mfs_agent_end_session(struct mfs_agent *a, const char *session);
+
+/* agent_cm.c: the connection to cm */
+extern const struct mfs_service mfs_agent_cm_service;
+void mfs_agent_report(struct mfs_agent *a);
+void mfs_agent_send_events(struct mfs_agent *a);
+
+/* agent_clients.c: clients and mounts */
+int mfs_agent_clients_open(struct mfs_agent *a, struct mfs_err *err);
+void mfs_agent_clients_unmount(struct mfs_agent *a, void (*done)(struct mfs_agent *a));
+
+/* agent_state.c: the state file */
+void mfs_agent_save(struct mfs_agent *a); /* a failure is logged */
+/* Takes up what an earlier Local Manager of this node left running. 0 also when there is nothing. */
+int mfs_agent_restore(struct mfs_agent *a, struct mfs_err *err);
+
+#endif

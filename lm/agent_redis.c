@@ -1,0 +1,454 @@
+/* The agent's partitions: jobs for the redis worker, and what their results mean. */
+#include "lm/agent_impl.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "store/args.h"
+#include "store/keys.h"
+#include "store/store.h"
+#include "wire/loop.h"
+
+#define AREA          "redis"
+#define SOON          (100 * MFS_MSEC) /* to the next look while a process is near its limit */
+#define SESSION_LIMIT (2 * MFS_SEC)
+
+/* ---- partitions ------------------------------------------------------------------------------ */
+
+static struct mfs_agent_part *find_part(const struct mfs_agent *a, uint32_t index)
+{
+    struct mfs_agent_part *p = a->parts;
+
+    while (p && p->redis.part != index)
+        p = p->next;
+    return p;
+}
+
+static void remove_part(struct mfs_agent *a, struct mfs_agent_part *p)
+{
+    struct mfs_agent_part **at = &a->parts;
+
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+    mfs_watch_remove(p->watch);
+    free(p);
+}
+
+void mfs_agent_parts_free(struct mfs_agent *a)
+{
+    while (a->parts)
+        remove_part(a, a->parts);
+}
+
+struct forget_job {
+    struct mfs_job job;
+    struct mfs_fleet *fleet;
+    uint32_t part;
+};
+
+static void run_forget(struct mfs_job *job)
+{
+    struct forget_job *j = (struct forget_job *)job;
+
+    mfs_fleet_forget(j->fleet, j->part);
+}
+
+static void free_job(struct mfs_job *job)
+{
+    free(job);
+}
+
+static void forget(struct mfs_agent *a, uint32_t part)
+{
+    struct forget_job *j = calloc(1, sizeof *j);
+
+    if (!j)
+        return; /* it stays listed and silent, which does no harm but to its share of memory */
+    *j = (struct forget_job){{run_forget, free_job, NULL}, a->fleet, part};
+    mfs_worker_submit(a->redis_worker, &j->job);
+}
+
+/* An empty process in place of a lost one would look like a file system that forgot its files, so
+ * it is reported and left to the operator. */
+static void redis_gone(void *arg, pid_t pid, int status)
+{
+    struct mfs_agent_part *p = arg;
+    struct mfs_agent *a = p->agent;
+    char how[64] = "";
+
+    p->watch = NULL;
+    if (a->phase != MFS_AGENT_RUNNING)
+        return;
+    p->lost = true;
+    if (status >= 0 && WIFSIGNALED(status))
+        mfs_text_format(how, sizeof how, " by signal %d", WTERMSIG(status));
+    else if (status >= 0 && WIFEXITED(status))
+        mfs_text_format(how, sizeof how, " with status %d", WEXITSTATUS(status));
+    mfs_agent_event(a, "redis-died",
+                    "partition %u: redis-server %d ended%s; what it held is lost, see "
+                    "node-%u/redis-%u.log",
+                    p->redis.part, (int)pid, how, a->opts.node, p->redis.part);
+    forget(a, p->redis.part);
+    mfs_agent_save(a);
+}
+
+struct mfs_agent_part *mfs_agent_part_add(struct mfs_agent *a, const struct mfs_redis *r, bool lost)
+{
+    struct mfs_agent_part *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return NULL;
+    p->agent = a;
+    p->redis = *r;
+    p->lost = lost;
+    p->next = a->parts;
+    a->parts = p;
+    if (!lost)
+        p->watch = mfs_loop_process(a->loop, r->proc.pid, redis_gone, p);
+    if (!lost && !p->watch)
+        redis_gone(p, r->proc.pid, -1);
+    return p;
+}
+
+int mfs_agent_fleet_open(struct mfs_agent *a, uint32_t nparts, uint32_t stripe_size, uint64_t memory)
+{
+    struct mfs_fleet_opts opts = {.dir = a->dir,
+                                  .address = a->opts.address,
+                                  .deployment = a->opts.name,
+                                  .nparts = nparts,
+                                  .stripe_size = stripe_size,
+                                  .memory = memory};
+    int rc = mfs_fleet_create(&a->fleet, &opts);
+
+    if (!rc) {
+        a->nparts = nparts;
+        a->stripe_size = stripe_size;
+        a->memory = memory;
+    }
+    return rc;
+}
+
+/* ---- assign ---------------------------------------------------------------------------------- */
+
+struct assign_job {
+    struct mfs_job job;
+    struct mfs_agent *agent;
+    struct mfs_agent_request from;
+    struct mfs_fleet *fleet;
+    uint64_t memory;
+    struct mfs_redis *asked; /* what cm wants here; with ports and processes when it succeeded */
+    size_t n;
+    int rc;
+    struct mfs_err err;
+};
+
+static void fill_in(const struct mfs_fleet *fleet, struct mfs_redis *asked, size_t n)
+{
+    size_t nrunning;
+    struct mfs_redis *running = mfs_fleet_list(fleet, &nrunning);
+
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < nrunning; k++) {
+            if (running[k].part == asked[i].part)
+                asked[i] = running[k];
+        }
+    }
+    free(running);
+}
+
+static void run_assign(struct mfs_job *job)
+{
+    struct assign_job *j = (struct assign_job *)job;
+
+    mfs_fleet_set_memory(j->fleet, j->memory);
+    j->rc = mfs_fleet_start(j->fleet, j->asked, j->n, &j->err);
+    if (!j->rc)
+        fill_in(j->fleet, j->asked, j->n);
+}
+
+static void assign_free(struct assign_job *j)
+{
+    mfs_conn_put(j->from.conn);
+    free(j->asked);
+    free(j);
+}
+
+static void assign_reply(const struct assign_job *j)
+{
+    struct mfs_msg_assign_reply m = {.nassigned = (uint32_t)j->n,
+                                     .assigned = calloc(j->n + 1, sizeof *m.assigned)};
+
+    if (!m.assigned) {
+        mfs_conn_fail(j->from.conn, j->from.id, -ENOMEM, "out of memory");
+        return;
+    }
+    for (size_t i = 0; i < j->n; i++) {
+        m.assigned[i].index = j->asked[i].part;
+        m.assigned[i].port = j->asked[i].port;
+        mfs_text_copy(m.assigned[i].unix_path, sizeof m.assigned[i].unix_path,
+                      j->asked[i].unix_path);
+    }
+    mfs_conn_reply(j->from.conn, MFS_MSG_ASSIGN, j->from.id, &m);
+    free(m.assigned);
+}
+
+static void assigned(struct mfs_job *job)
+{
+    struct assign_job *j = (struct assign_job *)job;
+    struct mfs_agent *a = j->agent;
+
+    for (size_t i = 0; i < j->n && !j->rc; i++) {
+        if (!find_part(a, j->asked[i].part) && !mfs_agent_part_add(a, &j->asked[i], false))
+            j->rc = mfs_err_set(&j->err, -ENOMEM, "out of memory");
+    }
+    if (!j->rc) {
+        a->memory = j->memory;
+        mfs_agent_save(a); /* before cm hears of it */
+        mfs_info(AREA, "%zu partitions run here", j->n);
+        assign_reply(j);
+    } else {
+        mfs_error(AREA, "%s", j->err.msg);
+        mfs_conn_fail(j->from.conn, j->from.id, j->rc, "node %u: %s", a->opts.node, j->err.msg);
+    }
+    assign_free(j);
+}
+
+/* A lost partition comes back, empty, only when cm gives it new credentials, which it does when it
+ * means it. */
+static int check_lost(struct mfs_agent *a, const struct mfs_msg_assign *m, struct mfs_err *err)
+{
+    for (uint32_t i = 0; i < m->nassigned; i++) {
+        struct mfs_agent_part *p = find_part(a, m->assigned[i].index);
+
+        if (!p || !p->lost)
+            continue;
+        if (!strcmp(p->redis.password, m->assigned[i].password))
+            return mfs_err_set(err, -EIO, "partition %u was lost: its process died",
+                               m->assigned[i].index);
+        remove_part(a, p);
+    }
+    return 0;
+}
+
+static int check_assign(struct mfs_agent *a, const struct mfs_msg_assign *m, struct mfs_err *err)
+{
+    int rc;
+
+    if (a->phase != MFS_AGENT_RUNNING)
+        return mfs_err_set(err, -ESHUTDOWN, "it is stopping");
+    if (!m->nparts || !m->stripe_size || !m->memory)
+        return mfs_err_set(err, -EINVAL, "assign without partitions, stripe size or memory");
+    for (uint32_t i = 0; i < m->nassigned; i++) {
+        if (m->assigned[i].index >= m->nparts || !m->assigned[i].password[0] ||
+            !m->assigned[i].admin_password[0])
+            return mfs_err_set(err, -EINVAL, "assign: partition %u makes no sense",
+                               m->assigned[i].index);
+    }
+    if (a->fleet && (a->nparts != m->nparts || a->stripe_size != m->stripe_size))
+        return mfs_err_set(err, -EINVAL, "it serves %u partitions of stripe size %u already",
+                           a->nparts, a->stripe_size);
+    if (a->fleet)
+        return check_lost(a, m, err);
+    rc = mfs_agent_fleet_open(a, m->nparts, m->stripe_size, m->memory);
+    return rc ? mfs_err_set(err, rc, "%s", strerror(-rc)) : 0;
+}
+
+static struct assign_job *assign_job(struct mfs_agent *a, const struct mfs_msg_assign *m)
+{
+    struct assign_job *j = calloc(1, sizeof *j);
+
+    if (!j)
+        return NULL;
+    *j = (struct assign_job){.job = {run_assign, assigned, NULL},
+                             .agent = a,
+                             .fleet = a->fleet,
+                             .memory = m->memory,
+                             .n = m->nassigned,
+                             .asked = calloc(m->nassigned + 1, sizeof *j->asked)};
+    if (!j->asked) {
+        free(j);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < m->nassigned; i++) {
+        struct mfs_redis *r = &j->asked[i];
+
+        r->part = m->assigned[i].index;
+        r->format = m->assigned[i].format;
+        mfs_text_copy(r->password, sizeof r->password, m->assigned[i].password);
+        mfs_text_copy(r->admin_password, sizeof r->admin_password, m->assigned[i].admin_password);
+    }
+    return j;
+}
+
+void mfs_agent_assign(struct mfs_agent *a, const struct mfs_msg_assign *m, struct mfs_conn *conn,
+                      uint64_t id)
+{
+    struct mfs_err err = {0};
+    struct assign_job *j = NULL;
+
+    if (!check_assign(a, m, &err)) {
+        j = assign_job(a, m);
+        if (!j)
+            mfs_err_set(&err, -ENOMEM, "out of memory");
+    }
+    if (err.code) {
+        mfs_error(AREA, "%s", err.msg);
+        mfs_conn_fail(conn, id, err.code, "node %u: %s", a->opts.node, err.msg);
+        return;
+    }
+    j->from = mfs_agent_request_keep(conn, id);
+    mfs_worker_submit(a->redis_worker, &j->job);
+}
+
+/* ---- measuring ------------------------------------------------------------------------------- */
+
+struct measure_job {
+    struct mfs_job job;
+    struct mfs_agent *agent;
+    struct mfs_fleet *fleet;
+    struct mfs_fleet_sample sample;
+};
+
+static void run_measure(struct mfs_job *job)
+{
+    struct measure_job *j = (struct measure_job *)job;
+
+    mfs_fleet_measure(j->fleet, &j->sample);
+}
+
+static void look_again(void *arg)
+{
+    struct mfs_agent *a = arg;
+
+    a->soon = NULL;
+    mfs_agent_measure(a);
+}
+
+static void measured(struct mfs_job *job)
+{
+    struct measure_job *j = (struct measure_job *)job;
+    struct mfs_agent *a = j->agent;
+
+    free(a->sample.part);
+    a->sample = j->sample;
+    a->measuring = false;
+    if (a->sample.urgent && !a->soon && a->phase == MFS_AGENT_RUNNING)
+        a->soon = mfs_loop_timer(a->loop, SOON, 0, look_again, a);
+    free(j);
+}
+
+void mfs_agent_measure(struct mfs_agent *a)
+{
+    struct measure_job *j;
+
+    if (!a->fleet || a->measuring || a->phase != MFS_AGENT_RUNNING)
+        return;
+    j = calloc(1, sizeof *j);
+    if (!j)
+        return;
+    *j = (struct measure_job){.job = {run_measure, measured, NULL}, .agent = a, .fleet = a->fleet};
+    a->measuring = true;
+    mfs_worker_submit(a->redis_worker, &j->job);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+struct stop_job {
+    struct mfs_job job;
+    struct mfs_agent *agent;
+    struct mfs_fleet *fleet;
+    void (*done)(struct mfs_agent *a);
+};
+
+static void run_stop(struct mfs_job *job)
+{
+    struct stop_job *j = (struct stop_job *)job;
+
+    if (j->fleet)
+        mfs_fleet_stop_all(j->fleet);
+}
+
+static void stopped(struct mfs_job *job)
+{
+    struct stop_job *j = (struct stop_job *)job;
+
+    j->done(j->agent);
+    free(j);
+}
+
+void mfs_agent_stop_redis(struct mfs_agent *a, void (*done)(struct mfs_agent *a))
+{
+    struct stop_job *j = calloc(1, sizeof *j);
+
+    if (!j) {
+        mfs_error(AREA, "out of memory, redis processes are left running");
+        done(a);
+        return;
+    }
+    *j = (struct stop_job){{run_stop, stopped, NULL}, a, a->fleet, done};
+    mfs_worker_submit(a->redis_worker, &j->job);
+}
+
+/* ---- sessions -------------------------------------------------------------------------------- */
+
+struct session_job {
+    struct mfs_job job;
+    struct mfs_table *table;
+    uint32_t node;
+    uint64_t sid;
+};
+
+static void run_end_session(struct mfs_job *job)
+{
+    struct session_job *j = (struct session_job *)job;
+    struct mfs_store_opts opts = {.node = j->node, .io_timeout = SESSION_LIMIT};
+    uint32_t part = (uint32_t)(j->sid % j->table->nparts);
+    struct mfs_store *store;
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_args args;
+    struct mfs_cmd cmd;
+    int rc;
+
+    rc = mfs_store_create(&store, j->table, &opts); /* takes the table over */
+    j->table = NULL;
+    if (!rc) {
+        mfs_key_ino(key, 'Z', j->sid);
+        mfs_args_init(&args, "DEL");
+        mfs_args_bin(&args, key, sizeof key);
+        cmd = mfs_args_cmd(&args, part);
+        rc = mfs_store_exec(store, &cmd, 1);
+        mfs_cmds_fini(&cmd, 1);
+        mfs_store_destroy(store);
+    }
+    if (rc)
+        mfs_warn(AREA, "can't end session %016llx, it ends by itself: %s",
+                 (unsigned long long)j->sid, strerror(-rc));
+}
+
+void mfs_agent_end_session(struct mfs_agent *a, const char *session)
+{
+    struct session_job *j;
+    char raw[8];
+
+    if (!a->table || strlen(session) != 2 * sizeof raw || mfs_text_unhex(session, raw, sizeof raw))
+        return;
+    j = calloc(1, sizeof *j);
+    if (!j)
+        return;
+    *j = (struct session_job){.job = {run_end_session, free_job, NULL},
+                              .table = mfs_table_dup(a->table),
+                              .node = a->opts.node,
+                              .sid = mfs_get_be64(raw)};
+    if (!j->table) {
+        free(j);
+        return;
+    }
+    mfs_worker_submit(a->redis_worker, &j->job);
+}

@@ -1,0 +1,165 @@
+/* The agent's memory across its own death: the state file, written and taken up again. */
+#include "lm/agent_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "lm/state.h"
+
+#define AREA "state"
+
+static void put_redis(const struct mfs_agent_part *p, struct mfs_state_redis *s)
+{
+    s->index = p->redis.part;
+    s->port = p->redis.port;
+    s->lost = p->lost;
+    mfs_text_copy(s->unix_path, sizeof s->unix_path, p->redis.unix_path);
+    mfs_text_copy(s->password, sizeof s->password, p->redis.password);
+    mfs_text_copy(s->admin_password, sizeof s->admin_password, p->redis.admin_password);
+    mfs_state_proc_set(&s->proc, &p->redis.proc);
+}
+
+static struct mfs_redis get_redis(const struct mfs_state_redis *s)
+{
+    struct mfs_redis r = {.part = s->index, .port = (uint16_t)s->port};
+
+    r.proc = mfs_state_proc_get(&s->proc);
+    mfs_text_copy(r.unix_path, sizeof r.unix_path, s->unix_path);
+    mfs_text_copy(r.password, sizeof r.password, s->password);
+    mfs_text_copy(r.admin_password, sizeof r.admin_password, s->admin_password);
+    return r;
+}
+
+static void put_client(const struct mfs_client *c, struct mfs_state_client *s)
+{
+    mfs_state_proc_set(&s->proc, &c->proc);
+    mfs_text_copy(s->mount, sizeof s->mount, c->mount);
+    mfs_text_copy(s->session, sizeof s->session, c->session);
+}
+
+static struct mfs_client get_client(const struct mfs_state_client *s)
+{
+    struct mfs_client c = {.proc = mfs_state_proc_get(&s->proc)};
+
+    mfs_text_copy(c.mount, sizeof c.mount, s->mount);
+    mfs_text_copy(c.session, sizeof c.session, s->session);
+    return c;
+}
+
+static void put_scalars(const struct mfs_agent *a, struct mfs_state *s)
+{
+    struct mfs_client mounter;
+
+    mfs_text_copy(s->name, sizeof s->name, a->opts.name);
+    s->node = a->opts.node;
+    s->nparts = a->nparts;
+    s->stripe_size = a->stripe_size;
+    s->memory = a->memory;
+    s->table = a->table;
+    mfs_text_copy(s->mount, sizeof s->mount, mfs_mounter_path(a->mounter));
+    mfs_text_copy(s->options, sizeof s->options, mfs_mounter_options(a->mounter));
+    mfs_mounter_client(a->mounter, &mounter);
+    put_client(&mounter, &s->mounter);
+}
+
+void mfs_agent_save(struct mfs_agent *a)
+{
+    struct mfs_state s = {0};
+    struct mfs_client *clients;
+    size_t n, nparts = 0;
+    int rc = -ENOMEM;
+
+    put_scalars(a, &s);
+    clients = mfs_clients_list(a->clients, &n);
+    for (const struct mfs_agent_part *p = a->parts; p; p = p->next)
+        nparts++;
+    s.client = calloc(n + 1, sizeof *s.client);
+    s.redis = calloc(nparts + 1, sizeof *s.redis);
+    if (s.client && s.redis) {
+        for (size_t i = 0; i < n; i++)
+            put_client(&clients[i], &s.client[s.nclients++]);
+        for (const struct mfs_agent_part *p = a->parts; p; p = p->next)
+            put_redis(p, &s.redis[s.nredis++]);
+        rc = mfs_state_save(&s, a->state_path);
+    }
+    if (rc)
+        mfs_error(AREA, "can't write %s: %s", a->state_path, strerror(-rc));
+    free(clients);
+    free(s.client);
+    free(s.redis);
+}
+
+static int restore_redis(struct mfs_agent *a, const struct mfs_state_redis *s)
+{
+    struct mfs_redis r = get_redis(s);
+    bool alive = !s->lost && mfs_proc_alive(&r.proc);
+
+    if (alive && mfs_fleet_adopt(a->fleet, &r))
+        return -ENOMEM;
+    if (!mfs_agent_part_add(a, &r, !alive))
+        return -ENOMEM;
+    if (!alive && !s->lost)
+        mfs_agent_event(a, "redis-died", "partition %u: redis-server %d ended while no lm was there",
+                        r.part, (int)r.proc.pid);
+    return 0;
+}
+
+static int restore_clients(struct mfs_agent *a, const struct mfs_state *s)
+{
+    struct mfs_client mounter = get_client(&s->mounter);
+    int rc = 0;
+
+    /* First the mount, so that it hears of a client that died meanwhile. */
+    if (s->mount[0])
+        mfs_mounter_adopt(a->mounter, s->mount, s->options, &mounter);
+    for (uint32_t i = 0; i < s->nclients && !rc; i++) {
+        struct mfs_client c = get_client(&s->client[i]);
+
+        rc = mfs_clients_expect(a->clients, &c);
+    }
+    if (!rc && mounter.proc.pid)
+        rc = mfs_clients_expect(a->clients, &mounter);
+    return rc;
+}
+
+static int restore(struct mfs_agent *a, struct mfs_state *s)
+{
+    int rc;
+
+    rc = s->nparts ? mfs_agent_fleet_open(a, s->nparts, s->stripe_size, s->memory) : 0;
+    for (uint32_t i = 0; i < s->nredis && !rc; i++)
+        rc = restore_redis(a, &s->redis[i]);
+    if (!rc && s->table && !mfs_table_check(s->table)) {
+        a->table = s->table;
+        s->table = NULL;
+        rc = mfs_clients_push(a->clients, a->table, NULL, NULL);
+    }
+    if (!rc)
+        rc = restore_clients(a, s);
+    if (!rc && s->nparts)
+        mfs_info(AREA, "going on with %u partitions and %u clients, table %llu", s->nredis,
+                 s->nclients, a->table ? (unsigned long long)a->table->epoch : 0ULL);
+    return rc;
+}
+
+int mfs_agent_restore(struct mfs_agent *a, struct mfs_err *err)
+{
+    struct mfs_state s;
+    int rc = mfs_state_load(&s, a->state_path, err);
+
+    if (rc == -ENOENT)
+        return 0;
+    if (rc)
+        return rc;
+    if (strcmp(s.name, a->opts.name) || s.node != a->opts.node)
+        rc = mfs_err_set(err, -EINVAL, "%s is of node %u of \"%s\"", a->state_path, s.node, s.name);
+    else if ((rc = restore(a, &s)))
+        mfs_err_set(err, rc, "can't take up %s: %s", a->state_path, strerror(-rc));
+    mfs_record_clear(&mfs_state_record, &s);
+    if (!rc)
+        mfs_agent_save(a);
+    return rc;
+}

@@ -1,0 +1,354 @@
+/* The clients' registry and the distribution of tables to them. */
+#include "lm/clients.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "wire/loop.h"
+
+#define AREA        "clients"
+#define CLIENTS_MAX 256 /* connections; programs that mount by hand are few */
+#define ACK_LIMIT   (5 * MFS_SEC)
+
+struct entry {
+    struct mfs_client info;
+    struct mfs_clients *owner;
+    struct mfs_conn *conn;   /* NULL while not connected */
+    struct mfs_watch *watch; /* NULL when the process can't be watched (another pid name space) */
+    struct entry *next;
+};
+
+struct mfs_clients {
+    struct mfs_loop *loop;
+    struct mfs_listener *listener;
+    const struct mfs_clients_hooks *hooks;
+    void *arg;
+    const struct mfs_table *table;
+    struct entry *entries;
+};
+
+/* One table on its way to all clients. Lives until the last answer or time-out. */
+struct push {
+    unsigned open; /* answers outstanding, and one for the sender itself */
+    void (*done)(void *arg, const struct mfs_err *err);
+    void *arg;
+    struct mfs_err err;
+};
+
+/* One client's answer. push is NULL when nobody waits for all. */
+struct ack {
+    struct mfs_clients *clients;
+    struct push *push;
+    uint64_t epoch;
+    pid_t pid;
+};
+
+static struct entry *find(const struct mfs_clients *c, pid_t pid)
+{
+    struct entry *e = c->entries;
+
+    while (e && e->info.proc.pid != pid)
+        e = e->next;
+    return e;
+}
+
+static void unlink_entry(struct entry *e)
+{
+    struct entry **at = &e->owner->entries;
+
+    while (*at != e)
+        at = &(*at)->next;
+    *at = e->next;
+}
+
+/* Takes it off the list first: the hooks see the world without it. */
+static void bury(struct entry *e, int status)
+{
+    struct mfs_clients *c = e->owner;
+
+    unlink_entry(e);
+    mfs_watch_remove(e->watch);
+    if (e->conn) {
+        mfs_conn_set_data(e->conn, NULL);
+        mfs_conn_close(e->conn);
+    }
+    c->hooks->gone(c->arg, &e->info, status);
+    free(e);
+}
+
+static void process_gone(void *arg, pid_t pid, int status)
+{
+    struct entry *e = arg;
+
+    (void)pid;
+    e->watch = NULL;
+    bury(e, status);
+}
+
+static void found_dead(void *arg)
+{
+    struct entry *e = arg;
+
+    bury(e, -1);
+}
+
+static struct entry *add(struct mfs_clients *c, const struct mfs_client *info)
+{
+    struct entry *e = calloc(1, sizeof *e);
+
+    if (!e)
+        return NULL;
+    e->info = *info;
+    e->info.connected = false;
+    e->owner = c;
+    e->next = c->entries;
+    c->entries = e;
+    return e;
+}
+
+int mfs_clients_expect(struct mfs_clients *c, const struct mfs_client *client)
+{
+    struct entry *e = find(c, client->proc.pid);
+
+    if (e)
+        return 0;
+    e = add(c, client);
+    if (!e)
+        return -ENOMEM;
+    /* Watching first and then looking whether it is still that process leaves no gap. */
+    e->watch = mfs_loop_process(c->loop, client->proc.pid, process_gone, e);
+    if (e->watch && (mfs_proc_alive(&client->proc) || client->proc.start == 0))
+        return 0;
+    mfs_watch_remove(e->watch);
+    e->watch = NULL;
+    if (!mfs_loop_post(c->loop, found_dead, e))
+        return 0;
+    unlink_entry(e);
+    free(e);
+    return -ENOMEM;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static void push_put(struct push *p)
+{
+    if (--p->open)
+        return;
+    if (p->done)
+        p->done(p->arg, p->err.code ? &p->err : NULL);
+    free(p);
+}
+
+static void push_failed(struct push *p, pid_t pid, const char *why)
+{
+    if (!p->err.code)
+        mfs_err_set(&p->err, -ETIMEDOUT, "client %d still holds an older table: %s", (int)pid, why);
+}
+
+static void acknowledged(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct ack *a = arg;
+    const struct mfs_msg_epoch *m = reply;
+    struct entry *e = find(a->clients, a->pid);
+
+    if (!err && m->epoch >= a->epoch) {
+        if (e)
+            e->info.epoch = m->epoch;
+    } else if (e && e->info.epoch < a->epoch) {
+        /* One that is gone by now holds no table any more and is in nobody's way. */
+        mfs_warn(AREA, "client %d did not take table %llu: %s", (int)a->pid,
+                 (unsigned long long)a->epoch, err ? err->msg : "it answers an older epoch");
+        if (a->push)
+            push_failed(a->push, a->pid, err ? err->msg : "it answers an older epoch");
+    }
+    if (a->push)
+        push_put(a->push);
+    free(a);
+}
+
+static void send_table(struct entry *e, struct push *push)
+{
+    struct mfs_clients *c = e->owner;
+    struct mfs_msg_table m = {.table = (struct mfs_table *)c->table};
+    struct ack *a = calloc(1, sizeof *a);
+    int rc = -ENOMEM;
+
+    if (a) {
+        *a = (struct ack){c, push, c->table->epoch, e->info.proc.pid};
+        rc = mfs_conn_request(e->conn, MFS_MSG_TABLE, &m, ACK_LIMIT, acknowledged, a);
+    }
+    if (!rc) {
+        if (push)
+            push->open++;
+        return;
+    }
+    free(a);
+    mfs_warn(AREA, "client %d: can't send the table: %s", (int)e->info.proc.pid, strerror(-rc));
+    if (push)
+        push_failed(push, e->info.proc.pid, strerror(-rc));
+}
+
+static void push_sent(void *arg)
+{
+    push_put(arg);
+}
+
+int mfs_clients_push(struct mfs_clients *c, const struct mfs_table *table,
+                     void (*done)(void *arg, const struct mfs_err *err), void *arg)
+{
+    struct push *p = calloc(1, sizeof *p);
+
+    c->table = table;
+    if (!p)
+        return -ENOMEM;
+    *p = (struct push){.open = 1, .done = done, .arg = arg};
+    if (mfs_loop_post(c->loop, push_sent, p)) {
+        free(p);
+        return -ENOMEM;
+    }
+    for (struct entry *e = c->entries; e; e = e->next) {
+        if (e->conn && e->info.epoch < table->epoch)
+            send_table(e, p);
+    }
+    return 0;
+}
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+static struct entry *entry_for(struct mfs_clients *c, const struct mfs_msg_client_hello *m)
+{
+    struct mfs_client info = {0};
+    struct entry *e = find(c, (pid_t)m->pid);
+
+    if (e)
+        return e;
+    if (mfs_proc_identify((pid_t)m->pid, &info.proc))
+        info.proc = (struct mfs_proc){.pid = (pid_t)m->pid};
+    e = add(c, &info);
+    if (e)
+        e->watch = mfs_loop_process(c->loop, info.proc.pid, process_gone, e);
+    return e;
+}
+
+static void handle_hello(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_client_hello *m = body;
+    struct mfs_clients *c = arg;
+    struct entry *e;
+
+    if (m->version != MFS_PROTOCOL_VERSION) {
+        mfs_conn_fail(conn, id, -EPROTO, "protocol version %u is spoken here, not %u",
+                      MFS_PROTOCOL_VERSION, m->version);
+        return;
+    }
+    e = m->pid ? entry_for(c, m) : NULL;
+    if (!e) {
+        mfs_conn_fail(conn, id, m->pid ? -ENOMEM : -EINVAL, "can't note client %u", m->pid);
+        return;
+    }
+    if (e->conn && e->conn != conn) {
+        mfs_conn_set_data(e->conn, NULL);
+        mfs_conn_close(e->conn);
+    }
+    e->conn = conn;
+    e->info.connected = true;
+    e->info.epoch = m->epoch;
+    mfs_text_copy(e->info.mount, sizeof e->info.mount, m->mount);
+    mfs_text_copy(e->info.session, sizeof e->info.session, m->session);
+    mfs_conn_set_data(conn, e);
+    mfs_info(AREA, "client %u at %s, session %s, table %llu", m->pid, m->mount, m->session,
+             (unsigned long long)m->epoch);
+    mfs_conn_reply(conn, MFS_MSG_CLIENT_HELLO, id, &(struct mfs_msg_empty){0});
+    if (c->table && m->epoch < c->table->epoch)
+        send_table(e, NULL);
+    c->hooks->changed(c->arg);
+}
+
+static void handle_ready(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    struct entry *e = mfs_conn_data(conn);
+    struct mfs_clients *c = arg;
+
+    (void)body;
+    if (!e) {
+        mfs_conn_fail(conn, id, -EPROTO, "client_hello comes first");
+        return;
+    }
+    e->info.ready = true;
+    mfs_conn_reply(conn, MFS_MSG_CLIENT_READY, id, &(struct mfs_msg_empty){0});
+    c->hooks->ready(c->arg, &e->info);
+}
+
+static void conn_down(struct mfs_conn *conn, const struct mfs_err *why, void *arg)
+{
+    struct entry *e = mfs_conn_data(conn);
+
+    (void)arg;
+    if (!e)
+        return;
+    mfs_info(AREA, "client %d: connection lost: %s", (int)e->info.proc.pid, why->msg);
+    e->conn = NULL;
+    e->info.connected = false;
+    /* Without a process to watch, the connection is all there is to tell its life by. */
+    if (!e->watch)
+        bury(e, -1);
+}
+
+static const struct mfs_handler handlers[] = {
+    {MFS_MSG_CLIENT_HELLO, handle_hello}, {MFS_MSG_CLIENT_READY, handle_ready}, {0, NULL}};
+static const struct mfs_service service = {handlers, NULL, conn_down};
+
+struct mfs_clients *mfs_clients_create(struct mfs_loop *loop, const char *address,
+                                       const struct mfs_secret *secret,
+                                       const struct mfs_clients_hooks *hooks, void *arg,
+                                       struct mfs_err *err)
+{
+    struct mfs_clients *c = calloc(1, sizeof *c);
+
+    if (!c) {
+        mfs_err_set(err, -ENOMEM, "out of memory");
+        return NULL;
+    }
+    c->loop = loop;
+    c->hooks = hooks;
+    c->arg = arg;
+    c->listener = mfs_listener_create(loop, address, secret, CLIENTS_MAX, &service, c, err);
+    if (c->listener)
+        return c;
+    free(c);
+    return NULL;
+}
+
+void mfs_clients_destroy(struct mfs_clients *c)
+{
+    if (!c)
+        return;
+    mfs_listener_destroy(c->listener);
+    while (c->entries) {
+        struct entry *e = c->entries;
+
+        c->entries = e->next;
+        mfs_watch_remove(e->watch);
+        free(e);
+    }
+    free(c);
+}
+
+struct mfs_client *mfs_clients_list(const struct mfs_clients *c, size_t *n)
+{
+    struct mfs_client *list;
+    size_t count = 0;
+
+    for (const struct entry *e = c->entries; e; e = e->next)
+        count++;
+    list = count ? calloc(count, sizeof *list) : NULL;
+    *n = list ? count : 0;
+    count = 0;
+    for (const struct entry *e = c->entries; list && e; e = e->next)
+        list[count++] = e->info;
+    return list;
+}

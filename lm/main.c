@@ -1,0 +1,221 @@
+/* lm, the Local Manager: command line, daemon, and away. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/conf.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "base/text.h"
+#include "lm/agent.h"
+
+#define EXIT_USAGE 2
+
+static const struct mfs_conf_option options[] = {
+    {"name", MFS_CONF_STRING, "NAME", "memefs", 1, 63, "name of the deployment"},
+    {"node", MFS_CONF_UINT, "ID", NULL, 0, 65534, "this node's number"},
+    {"address", MFS_CONF_STRING, "ADDR", NULL, 1, 63, "this node's address, numeric"},
+    {"state-dir", MFS_CONF_STRING, "DIR", NULL, 1, 4000, "the deployment's state directory"},
+    {"cm", MFS_CONF_STRING, "HOST:PORT", NULL, 1, 127, "where the Central Manager listens"},
+    {"interval", MFS_CONF_UINT, "MS", "1000", 100, 60000, "time between two measurements"},
+    {"foreground", MFS_CONF_FLAG, NULL, NULL, 0, 0, "do not fork, log to stderr"},
+    {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "how much to log"},
+    {"help", MFS_CONF_FLAG, NULL, NULL, 0, 0, "show this text"},
+    {"version", MFS_CONF_FLAG, NULL, NULL, 0, 0, "show the version"},
+    {NULL, MFS_CONF_FLAG, NULL, NULL, 0, 0, NULL},
+};
+static const struct mfs_conf_option *const groups[] = {options, NULL};
+
+struct daemon {
+    char dir[PATH_MAX]; /* node-ID */
+    int lock;           /* held as long as we live: one lm per node */
+    int starter;        /* pipe to the process that was started in the foreground, or -1 */
+};
+
+static int fail(const struct mfs_err *err)
+{
+    fprintf(stderr, "lm: %s\n", err->msg);
+    return err->code == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
+}
+
+static void usage(FILE *to)
+{
+    fputs("usage: lm --name NAME --node ID --address ADDR --state-dir DIR --cm HOST:PORT\n"
+          "          [OPTION…]\n\n"
+          "The Local Manager of one node of a MemEFS deployment: runs its redis-servers and its\n"
+          "file system client. Started by cm.\n\n",
+          to);
+    mfs_conf_help(groups, to);
+}
+
+static int node_path(const struct daemon *d, const char *name, char path[PATH_MAX])
+{
+    return mfs_text_format(path, PATH_MAX, "%s/%s", d->dir, name);
+}
+
+static int lock_node(struct daemon *d, struct mfs_err *err)
+{
+    char path[PATH_MAX];
+    int rc = mfs_file_mkdirs(d->dir, 0700);
+
+    if (!rc)
+        rc = node_path(d, "lm.lock", path);
+    if (rc)
+        return mfs_err_set(err, rc, "can't make %s: %s", d->dir, strerror(-rc));
+    d->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (d->lock < 0)
+        return mfs_err_set(err, -errno, "can't open %s: %s", path, strerror(errno));
+    if (flock(d->lock, LOCK_EX | LOCK_NB))
+        return mfs_err_set(err, -errno, "another lm runs for this node (%s is locked)", path);
+    return 0;
+}
+
+/* Forks into the background; the parent waits there until the child can serve or has failed. */
+static int go_background(struct daemon *d, struct mfs_err *err)
+{
+    int fds[2];
+    char ok = 0;
+    pid_t pid;
+
+    if (pipe2(fds, O_CLOEXEC) || (pid = fork()) < 0)
+        return mfs_err_set(err, -errno, "can't fork: %s", strerror(errno));
+    if (pid) {
+        close(fds[1]);
+        exit(read(fds[0], &ok, 1) == 1 ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+    close(fds[0]);
+    d->starter = fds[1];
+    setsid();
+    return 0;
+}
+
+static void detach_output(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    for (int fd = 0; fd < 3 && null >= 0; fd++)
+        dup2(null, fd);
+    if (null > 2)
+        close(null);
+}
+
+static void started(void *arg)
+{
+    struct daemon *d = arg;
+    char path[PATH_MAX];
+    struct mfs_proc self;
+
+    if (!mfs_proc_identify(getpid(), &self) && !node_path(d, "lm.pid", path))
+        mfs_proc_save(&self, path);
+    if (d->starter < 0)
+        return;
+    if (write(d->starter, "", 1) == 1)
+        detach_output();
+    close(d->starter);
+    d->starter = -1;
+}
+
+static int open_log(const struct daemon *d, const struct mfs_conf *c, struct mfs_err *err)
+{
+    enum mfs_log_level level;
+    char path[PATH_MAX];
+    bool foreground = mfs_conf_flag(c, "foreground");
+    int rc = mfs_log_level_parse(mfs_conf_str(c, "log-level"), &level);
+
+    if (!rc)
+        rc = node_path(d, "lm.log", path);
+    if (!rc)
+        rc = mfs_log_open("lm", foreground ? NULL : path, level);
+    return rc ? mfs_err_set(err, rc, "can't open the log: %s", strerror(-rc)) : 0;
+}
+
+static void remove_files(const struct daemon *d)
+{
+    static const char *const names[] = {"lm.pid", "lm.lock"};
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!node_path(d, names[i], path))
+            unlink(path);
+    }
+}
+
+static int serve(const struct mfs_conf *c, const char *state_dir, struct mfs_err *err)
+{
+    struct mfs_agent_opts opts = {.name = mfs_conf_str(c, "name"),
+                                  .node = (uint32_t)mfs_conf_uint(c, "node"),
+                                  .address = mfs_conf_str(c, "address"),
+                                  .state_dir = state_dir,
+                                  .cm = mfs_conf_str(c, "cm"),
+                                  .interval = (int64_t)mfs_conf_uint(c, "interval") * MFS_MSEC};
+    struct daemon d = {.lock = -1, .starter = -1};
+    int rc;
+
+    rc = mfs_text_format(d.dir, sizeof d.dir, "%s/node-%u", state_dir, opts.node);
+    if (rc)
+        return mfs_err_set(err, rc, "%s: path too long", state_dir);
+    if (!mfs_conf_flag(c, "foreground"))
+        rc = go_background(&d, err);
+    if (!rc)
+        rc = lock_node(&d, err);
+    if (!rc)
+        rc = open_log(&d, c, err);
+    if (rc)
+        return rc;
+    mfs_info("lm", "version %s, node %u of \"%s\" at %s", MEMEFS_VERSION, opts.node, opts.name,
+             opts.address);
+    rc = mfs_agent_run(&opts, started, &d, err);
+    if (rc)
+        mfs_error("lm", "%s", err->msg);
+    remove_files(&d);
+    return rc;
+}
+
+static int check_given(const struct mfs_conf *c, struct mfs_err *err)
+{
+    static const char *const needed[] = {"node", "address", "state-dir", "cm"};
+
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        if (!mfs_conf_given(c, needed[i]))
+            return mfs_err_set(err, -EINVAL, "--%s is missing, see lm --help", needed[i]);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct mfs_conf *c = mfs_conf_create(groups);
+    struct mfs_err err = {0};
+    char state_dir[PATH_MAX];
+    int status = EXIT_SUCCESS;
+
+    if (!c) {
+        mfs_err_set(&err, -ENOMEM, "out of memory");
+        return fail(&err);
+    }
+    if (mfs_conf_argv(c, argc - 1, argv + 1, 0, &err) < 0)
+        status = fail(&err);
+    else if (mfs_conf_flag(c, "help"))
+        usage(stdout);
+    else if (mfs_conf_flag(c, "version"))
+        printf("lm %s\n", MEMEFS_VERSION);
+    else if (check_given(c, &err))
+        status = fail(&err);
+    else if (!realpath(mfs_conf_str(c, "state-dir"), state_dir))
+        status = fail((mfs_err_set(&err, -errno, "%s: %s", mfs_conf_str(c, "state-dir"),
+                                   strerror(errno)),
+                       &err));
+    else if (serve(c, state_dir, &err))
+        status = fail(&err);
+    mfs_conf_destroy(c);
+    return status;
+}

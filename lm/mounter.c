@@ -1,0 +1,538 @@
+/* The managed mount; the header shows its states. */
+#include "lm/mounter.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "lm/bounded.h"
+#include "lm/mountinfo.h"
+#include "lm/unmount.h"
+
+#define AREA        "mount"
+#define READY_LIMIT (30 * MFS_SEC)
+#define PROBE_LIMIT (10 * MFS_SEC)
+#define END_GRACE   (5 * MFS_SEC)
+#define PAUSE_LEAST (1 * MFS_SEC)
+#define PAUSE_MOST  (30 * MFS_SEC)
+#define UP_STEADY   (60 * MFS_SEC) /* after so long the next death counts as the first */
+#define LOG_MAX     (16U << 20)
+
+enum state { IDLE, PREPARING, STARTING, PROBING, UP, WAITING, ENDING };
+
+struct waiter {
+    mfs_mounter_done *done; /* NULL: nobody waits */
+    void *arg;
+};
+
+struct mfs_mounter {
+    struct mfs_mounter_opts o;
+    enum state state;
+    bool ending;           /* end as soon as the job under way has come back */
+    bool keep;             /* was up once: start again when the client dies */
+    char path[MFS_PATH_MAX], options[MFS_TEXT_MAX];
+    char real[MFS_PATH_MAX]; /* the same without symbolic links, as the kernel lists it */
+    struct mfs_proc client;  /* pid 0: none */
+    struct mfs_timer *timer; /* STARTING: limit; WAITING: pause */
+    int64_t pause, up_since;
+    struct waiter starter, stopper;
+};
+
+/* What the worker does for a mount: its own copy of everything. */
+struct mount_job {
+    struct mfs_job job;
+    struct mfs_mounter *m;
+    struct mfs_unmount u; /* path, and the client for ending it */
+    int rc;
+};
+
+static void begin_attempt(struct mfs_mounter *m);
+static void end_now(struct mfs_mounter *m);
+
+struct mfs_mounter *mfs_mounter_create(const struct mfs_mounter_opts *opts)
+{
+    struct mfs_mounter *m = calloc(1, sizeof *m);
+
+    if (m) {
+        m->o = *opts;
+        m->pause = PAUSE_LEAST;
+    }
+    return m;
+}
+
+void mfs_mounter_destroy(struct mfs_mounter *m)
+{
+    if (!m)
+        return;
+    mfs_timer_cancel(m->timer);
+    free(m);
+}
+
+void mfs_mounter_client(const struct mfs_mounter *m, struct mfs_client *client)
+{
+    *client = (struct mfs_client){.proc = m->client};
+    memcpy(client->mount, m->real, sizeof client->mount);
+}
+
+const char *mfs_mounter_path(const struct mfs_mounter *m)
+{
+    return m->path;
+}
+
+const char *mfs_mounter_options(const struct mfs_mounter *m)
+{
+    return m->options;
+}
+
+bool mfs_mounter_up(const struct mfs_mounter *m)
+{
+    return m->state == UP;
+}
+
+static void answer(struct waiter *w, const struct mfs_err *err)
+{
+    struct waiter now = *w;
+
+    *w = (struct waiter){0};
+    if (now.done)
+        now.done(now.arg, err);
+}
+
+static void event(struct mfs_mounter *m, const char *what, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void event(struct mfs_mounter *m, const char *what, const char *fmt, ...)
+{
+    char text[MFS_TEXT_MAX];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    m->o.hooks->event(m->o.arg, what, text);
+}
+
+static int node_file(const struct mfs_mounter *m, const char *name, char path[PATH_MAX])
+{
+    return mfs_text_format(path, PATH_MAX, "%s/%s", m->o.dir, name);
+}
+
+/* "node-ID/mount" is there before the mount is, so that whoever cleans up after a crash knows where
+ * to look. */
+static int note_mount(const struct mfs_mounter *m)
+{
+    char file[PATH_MAX], line[MFS_PATH_MAX + 1];
+    int rc = node_file(m, "mount", file), n;
+
+    if (rc)
+        return rc;
+    n = snprintf(line, sizeof line, "%s\n", m->path);
+    return mfs_file_write(file, line, (size_t)n, 0644);
+}
+
+static void remove_note(const struct mfs_mounter *m, const char *name)
+{
+    char file[PATH_MAX];
+
+    if (!node_file(m, name, file))
+        unlink(file);
+}
+
+static void set_timer(struct mfs_mounter *m, int64_t after, void (*fire)(void *arg))
+{
+    mfs_timer_cancel(m->timer);
+    m->timer = fire ? mfs_loop_timer(m->o.loop, after, 0, fire, m) : NULL;
+}
+
+static void become_idle(struct mfs_mounter *m)
+{
+    set_timer(m, 0, NULL);
+    remove_note(m, "mount");
+    remove_note(m, "client.pid");
+    m->state = IDLE;
+    m->ending = m->keep = false;
+    m->client = (struct mfs_proc){0};
+    m->path[0] = m->real[0] = m->options[0] = '\0';
+    m->pause = PAUSE_LEAST;
+    m->o.hooks->changed(m->o.arg);
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+static void submit(struct mfs_mounter *m, void (*run)(struct mfs_job *), void (*done)(struct mfs_job *))
+{
+    struct mount_job *j = calloc(1, sizeof *j);
+
+    if (!j) {
+        /* A few hundred bytes: without them nothing at all goes on in this process. */
+        mfs_error(AREA, "out of memory");
+        abort();
+    }
+    j->job.run = run;
+    j->job.done = done;
+    j->m = m;
+    j->u.client = m->client;
+    memcpy(j->u.path, m->real, sizeof j->u.path);
+    mfs_worker_submit(m->o.worker, &j->job);
+}
+
+static void run_prepare(struct mfs_job *job)
+{
+    struct mount_job *j = (struct mount_job *)job;
+
+    char real[PATH_MAX];
+
+    /* Twice: a dead mount is listed under its real path, which shows only where a path answers. */
+    j->rc = mfs_unmount_prepare(j->u.path);
+    if (!j->rc && !realpath(j->u.path, real))
+        j->rc = -errno;
+    if (!j->rc && strcmp(real, j->u.path)) {
+        j->rc = mfs_text_copy(j->u.path, sizeof j->u.path, real);
+        if (!j->rc)
+            j->rc = mfs_unmount_prepare(real);
+    }
+}
+
+static void run_probe(struct mfs_job *job)
+{
+    struct mount_job *j = (struct mount_job *)job;
+    struct mfs_mountinfo info;
+
+    j->rc = mfs_bounded(mfs_bounded_stat, j->u.path, PROBE_LIMIT);
+    if (!j->rc)
+        j->rc = mfs_mountinfo_find(j->u.path, &info);
+}
+
+static void run_end(struct mfs_job *job)
+{
+    struct mount_job *j = (struct mount_job *)job;
+
+    j->rc = mfs_unmount(&j->u, 1, END_GRACE) ? -ETIMEDOUT : 0;
+}
+
+/* ---- attempts -------------------------------------------------------------------------------- */
+
+static void pause_over(void *arg)
+{
+    struct mfs_mounter *m = arg;
+
+    m->timer = NULL;
+    begin_attempt(m);
+}
+
+/* What goes for a failed attempt: the first reports and gives up, a later one tries again. */
+static void attempt_failed(struct mfs_mounter *m, int code, const char *why)
+{
+    struct mfs_err err = {0};
+
+    mfs_err_set(&err, code, "can't mount %s: %s", m->path, why);
+    mfs_error(AREA, "%s", err.msg);
+    answer(&m->starter, &err);
+    if (m->keep) {
+        event(m, "mount-failed", "%s; next attempt in %lld s", err.msg,
+              (long long)(m->pause / MFS_SEC));
+        m->state = WAITING;
+        set_timer(m, m->pause, pause_over);
+        m->pause = m->pause * 2 < PAUSE_MOST ? m->pause * 2 : PAUSE_MOST;
+        return;
+    }
+    end_now(m);
+}
+
+/* The last line that the client wrote says best why it gave up. */
+static void last_words(const struct mfs_mounter *m, char *out, size_t n)
+{
+    char file[PATH_MAX], *at, *line;
+    struct mfs_buf text;
+
+    snprintf(out, n, "see client.log");
+    mfs_buf_init(&text);
+    if (!node_file(m, "client.log", file) && !mfs_file_read(file, LOG_MAX, &text) &&
+        !mfs_buf_append(&text, "", 1)) {
+        line = mfs_buf_data(&text);
+        at = line + strlen(line);
+        while (at > line && at[-1] == '\n')
+            *--at = '\0';
+        at = strrchr(line, '\n');
+        line = at ? at + 1 : line;
+        if (*line)
+            snprintf(out, n, "%.200s", line);
+    }
+    mfs_buf_fini(&text);
+}
+
+static void probed(struct mfs_job *job)
+{
+    struct mount_job *j = (struct mount_job *)job;
+    struct mfs_mounter *m = j->m;
+    int rc = j->rc;
+
+    free(j);
+    if (m->state != PROBING)
+        return; /* the client died meanwhile, which has been dealt with */
+    if (m->ending) {
+        end_now(m);
+    } else if (rc) {
+        attempt_failed(m, rc, rc == -ENOENT ? "the client says ready, but nothing is mounted"
+                                            : strerror(-rc));
+    } else {
+        set_timer(m, 0, NULL);
+        m->state = UP;
+        m->keep = true;
+        m->up_since = mfs_clock_mono();
+        event(m, "mounted", "%s, client %d", m->path, (int)m->client.pid);
+        m->o.hooks->changed(m->o.arg);
+        answer(&m->starter, NULL);
+    }
+}
+
+void mfs_mounter_ready(struct mfs_mounter *m, const struct mfs_client *client)
+{
+    if (client->proc.pid != m->client.pid || m->state != STARTING || m->ending)
+        return;
+    m->state = PROBING;
+    submit(m, run_probe, probed);
+}
+
+static void not_ready(void *arg)
+{
+    struct mfs_mounter *m = arg;
+
+    m->timer = NULL;
+    if (m->state == STARTING || m->state == PROBING) {
+        mfs_proc_kill(&m->client, SIGKILL);
+        attempt_failed(m, -ETIMEDOUT, "the client did not get ready in 30 s");
+    }
+}
+
+static int spawn(struct mfs_mounter *m)
+{
+    char program[PATH_MAX], log[PATH_MAX], pidfile[PATH_MAX];
+    const char *argv[] = {program,    "mount", "--foreground", "--lm", m->o.address, NULL, NULL,
+                          NULL, NULL};
+    struct mfs_client client = {0};
+    size_t argc = 5;
+    pid_t pid;
+    int rc;
+
+    rc = mfs_proc_sibling("memefs", program, sizeof program);
+    if (!rc)
+        rc = node_file(m, "client.log", log);
+    if (!rc)
+        rc = node_file(m, "client.pid", pidfile);
+    if (rc)
+        return rc;
+    if (m->options[0]) {
+        argv[argc++] = "-o";
+        argv[argc++] = m->options;
+    }
+    argv[argc] = m->real;
+    pid = mfs_proc_spawn(argv, log);
+    if (pid < 0)
+        return pid;
+    if (mfs_proc_identify(pid, &m->client))
+        m->client = (struct mfs_proc){.pid = pid};
+    mfs_proc_save(&m->client, pidfile);
+    client.proc = m->client;
+    memcpy(client.mount, m->real, sizeof client.mount);
+    return m->o.hooks->started(m->o.arg, &client);
+}
+
+static void prepared(struct mfs_job *job)
+{
+    struct mount_job *j = (struct mount_job *)job;
+    struct mfs_mounter *m = j->m;
+    int rc = j->rc;
+
+    if (!rc)
+        memcpy(m->real, j->u.path, sizeof m->real);
+    free(j);
+    if (m->ending) {
+        end_now(m);
+        return;
+    }
+    if (!rc) {
+        m->state = STARTING;
+        rc = spawn(m);
+    }
+    if (rc)
+        attempt_failed(m, rc, rc == -EBUSY ? "something is mounted there already" : strerror(-rc));
+    else
+        set_timer(m, READY_LIMIT, not_ready);
+    m->o.hooks->changed(m->o.arg);
+}
+
+static void begin_attempt(struct mfs_mounter *m)
+{
+    int rc = note_mount(m);
+
+    m->client = (struct mfs_proc){0};
+    memcpy(m->real, m->path, sizeof m->real);
+    if (rc) {
+        attempt_failed(m, rc, strerror(-rc));
+        return;
+    }
+    m->state = PREPARING;
+    submit(m, run_prepare, prepared);
+}
+
+struct refusal {
+    mfs_mounter_done *done;
+    void *arg;
+    struct mfs_err err;
+};
+
+static void refuse(void *arg)
+{
+    struct refusal *r = arg;
+
+    r->done(r->arg, r->err.code ? &r->err : NULL);
+    free(r);
+}
+
+/* Answers from the loop instead of from inside the call. */
+static void answer_later(struct mfs_mounter *m, mfs_mounter_done *done, void *arg,
+                         const struct mfs_err *err)
+{
+    struct refusal *r = calloc(1, sizeof *r);
+
+    if (!r)
+        return;
+    *r = (struct refusal){done, arg, *err};
+    if (mfs_loop_post(m->o.loop, refuse, r))
+        free(r);
+}
+
+void mfs_mounter_start(struct mfs_mounter *m, const char *path, const char *options,
+                       mfs_mounter_done *done, void *arg)
+{
+    struct mfs_err err = {0};
+
+    if (m->state == UP && !strcmp(m->path, path)) {
+        answer_later(m, done, arg, &err);
+        return;
+    }
+    if (m->state != IDLE && m->state != ENDING && !m->ending && !m->starter.done &&
+        !strcmp(m->path, path)) {
+        m->starter = (struct waiter){done, arg};
+        return;
+    }
+    if (m->state != IDLE)
+        mfs_err_set(&err, -EBUSY, "%s is %s here", m->path,
+                    m->state == UP ? "mounted" : "being mounted or unmounted");
+    else if (path[0] != '/' || strpbrk(path, "\n") || (strlen(path) > 1 && path[strlen(path) - 1] == '/'))
+        mfs_err_set(&err, -EINVAL, "\"%s\" is no absolute path", path);
+    else if (mfs_text_copy(m->options, sizeof m->options, options) ||
+             mfs_text_copy(m->path, sizeof m->path, path))
+        mfs_err_set(&err, -ENAMETOOLONG, "path or options are too long");
+    if (err.code) {
+        answer_later(m, done, arg, &err);
+        return;
+    }
+    m->starter = (struct waiter){done, arg};
+    begin_attempt(m);
+}
+
+/* ---- death and end --------------------------------------------------------------------------- */
+
+bool mfs_mounter_gone(struct mfs_mounter *m, const struct mfs_client *client, int status)
+{
+    char why[256];
+
+    if (!m->client.pid || client->proc.pid != m->client.pid)
+        return false;
+    if (m->ending || m->state == ENDING)
+        return true;
+    m->client = (struct mfs_proc){0};
+    if (m->state == STARTING || m->state == PROBING) {
+        set_timer(m, 0, NULL);
+        last_words(m, why, sizeof why);
+        attempt_failed(m, -ECHILD, why);
+    } else if (m->state == UP && WIFEXITED(status) && !WEXITSTATUS(status)) {
+        event(m, "unmounted", "%s: its client ended by itself", m->path);
+        become_idle(m);
+    } else if (m->state == UP) {
+        if (WIFSIGNALED(status))
+            snprintf(why, sizeof why, "signal %d", WTERMSIG(status));
+        else
+            last_words(m, why, sizeof why);
+        event(m, "client-died", "%s: client %d: %s; mounting again in %lld s", m->path,
+              (int)client->proc.pid, why, (long long)(m->pause / MFS_SEC));
+        if (mfs_clock_mono() - m->up_since > UP_STEADY)
+            m->pause = PAUSE_LEAST;
+        m->state = WAITING;
+        set_timer(m, m->pause, pause_over);
+        m->pause = m->pause * 2 < PAUSE_MOST ? m->pause * 2 : PAUSE_MOST;
+    }
+    return true;
+}
+
+static void ended(struct mfs_job *job)
+{
+    struct mount_job *j = (struct mount_job *)job;
+    struct mfs_mounter *m = j->m;
+    struct mfs_err err = {0};
+
+    if (j->rc)
+        mfs_err_set(&err, j->rc, "%s: client %d can't be ended", m->path, (int)m->client.pid);
+    free(j);
+    become_idle(m);
+    answer(&m->stopper, err.code ? &err : NULL);
+}
+
+/* No job is under way. */
+static void end_now(struct mfs_mounter *m)
+{
+    struct mfs_err err = {0};
+
+    mfs_err_set(&err, -ECANCELED, "%s is being unmounted", m->path);
+    answer(&m->starter, &err);
+    set_timer(m, 0, NULL);
+    m->state = ENDING;
+    submit(m, run_end, ended);
+}
+
+void mfs_mounter_stop(struct mfs_mounter *m, mfs_mounter_done *done, void *arg)
+{
+    struct mfs_err err = {0};
+
+    if (m->state == IDLE || m->stopper.done) {
+        if (m->stopper.done)
+            mfs_err_set(&err, -EALREADY, "%s is being unmounted", m->path);
+        answer_later(m, done, arg, &err);
+        return;
+    }
+    m->stopper = (struct waiter){done, arg};
+    if (m->state == ENDING)
+        return;
+    m->ending = true;
+    if (m->state != PREPARING && m->state != PROBING)
+        end_now(m);
+}
+
+void mfs_mounter_adopt(struct mfs_mounter *m, const char *path, const char *options,
+                       const struct mfs_client *client)
+{
+    mfs_text_copy(m->path, sizeof m->path, path);
+    mfs_text_copy(m->options, sizeof m->options, options);
+    mfs_text_copy(m->real, sizeof m->real, client->mount);
+    m->client = client->proc;
+    m->keep = true;
+    m->up_since = mfs_clock_mono();
+    m->state = UP;
+    if (!m->client.pid) {
+        m->state = WAITING;
+        set_timer(m, 0, pause_over);
+    }
+}

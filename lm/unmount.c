@@ -1,0 +1,115 @@
+/* Ending clients.
+ *
+ * The order matters: a client asked nicely writes back what it holds. One that does not end (its
+ * data can't be written, its partitions hang) is first cut off from the kernel: killing it alone
+ * would do, as that closes its /dev/fuse, but not while it is in an uninterruptible wait. */
+#include "lm/unmount.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "lm/bounded.h"
+#include "lm/mountinfo.h"
+
+#define AREA       "mount"
+#define POLL_STEP  (10 * MFS_MSEC)
+#define KILL_WAIT  (2 * MFS_SEC)
+#define CALL_LIMIT (1 * MFS_SEC)
+#define STAT_LIMIT (5 * MFS_SEC)
+
+static bool is_fuse(const struct mfs_mountinfo *info)
+{
+    return !strncmp(info->fstype, "fuse", 4);
+}
+
+static size_t wait_all(const struct mfs_unmount *u, size_t n, int64_t ns)
+{
+    int64_t until = mfs_clock_mono() + ns;
+    size_t alive;
+
+    for (;;) {
+        alive = 0;
+        for (size_t i = 0; i < n; i++)
+            alive += mfs_proc_alive(&u[i].client);
+        if (!alive || mfs_clock_mono() >= until)
+            return alive;
+        mfs_clock_sleep(POLL_STEP);
+    }
+}
+
+/* The FUSE mount on a path; minor 0 when there is none. */
+static unsigned mount_minor(const char *path)
+{
+    struct mfs_mountinfo info;
+
+    return *path && !mfs_mountinfo_find(path, &info) && is_fuse(&info) ? info.minor : 0;
+}
+
+static void force(struct mfs_unmount *u)
+{
+    unsigned minor = mount_minor(u->path);
+
+    u->forced = true;
+    mfs_warn(AREA, "%s: client %d does not end, killing it", u->path, (int)u->client.pid);
+    if (minor)
+        mfs_mount_abort(minor);
+    mfs_proc_kill(&u->client, SIGKILL);
+}
+
+int mfs_unmount_dead(const char *path)
+{
+    int rc;
+
+    if (!mount_minor(path))
+        return 0;
+    rc = mfs_bounded(mfs_bounded_stat, path, CALL_LIMIT);
+    /* Only a mount without a daemon says so; a live one of someone else stays. */
+    if (rc != -ENOTCONN && rc != -ECONNABORTED)
+        return 0;
+    rc = mfs_bounded(mfs_bounded_detach, path, CALL_LIMIT);
+    if (rc)
+        mfs_error(AREA, "%s: can't detach the dead mount: %s", path, strerror(-rc));
+    else
+        mfs_info(AREA, "%s: dead mount detached", path);
+    return rc;
+}
+
+size_t mfs_unmount(struct mfs_unmount *u, size_t n, int64_t grace)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < n; i++)
+        mfs_proc_kill(&u[i].client, SIGTERM);
+    if (wait_all(u, n, grace)) {
+        for (size_t i = 0; i < n; i++) {
+            if (mfs_proc_alive(&u[i].client))
+                force(&u[i]);
+        }
+        wait_all(u, n, KILL_WAIT);
+    }
+    for (size_t i = 0; i < n; i++) {
+        int rc = mfs_unmount_dead(u[i].path);
+
+        u[i].gone = !rc && !mfs_proc_alive(&u[i].client);
+        left += !u[i].gone;
+    }
+    return left;
+}
+
+int mfs_unmount_prepare(const char *path)
+{
+    struct mfs_mountinfo info;
+    int rc = mfs_unmount_dead(path);
+
+    if (rc)
+        return rc;
+    if (!mfs_mountinfo_find(path, &info) && is_fuse(&info))
+        return -EBUSY;
+    rc = mfs_bounded(mfs_bounded_stat, path, STAT_LIMIT);
+    return rc == -ENOENT ? mfs_file_mkdirs(path, 0755) : rc;
+}
