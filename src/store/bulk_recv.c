@@ -17,6 +17,8 @@
 #include "store/reply.h"
 
 #define FILL_BYTES  (16U << 10)
+#define LARGE       (64U << 10) /* replies for which a system call costs less than a copy */
+#define PEEK_BYTES  32U
 #define HEADER_MAX  16U /* "$536870912\r\n" fits */
 #define OBJECT_SIZE 64U /* what a reply object costs besides its text */
 
@@ -36,12 +38,12 @@ static int received(struct mfs_conn *conn, ssize_t n, bool wait)
     return -errno;
 }
 
-/* Hands what the socket has to the reader, at most FILL_BYTES. */
-static int fill(struct mfs_conn *conn, bool wait, struct mfs_err *err)
+/* Hands what the socket has to the reader, at most `most` bytes (≤ FILL_BYTES). */
+static int fill(struct mfs_conn *conn, size_t most, bool wait, struct mfs_err *err)
 {
     redisReader *r = conn->ctx->reader;
     char chunk[FILL_BYTES];
-    ssize_t n = recv(conn->ctx->fd, chunk, sizeof chunk, wait ? 0 : MSG_DONTWAIT);
+    ssize_t n = recv(conn->ctx->fd, chunk, most, wait ? 0 : MSG_DONTWAIT);
     int rc = received(conn, n, wait);
 
     if (rc <= 0 || n <= 0)
@@ -149,7 +151,7 @@ static int recv_reader(struct mfs_conn *conn, struct mfs_cmd *cmd, bool wait, st
             finish(conn, cmd, reply, err);
             return 1;
         }
-        rc = fill(conn, wait, err);
+        rc = fill(conn, FILL_BYTES, wait, err);
         if (rc <= 0)
             return rc;
         if (wait && mfs_conn_overdue(conn))
@@ -235,7 +237,7 @@ static int recv_body(struct mfs_conn *conn, struct mfs_cmd *cmd, bool wait, stru
         int rc;
 
         m.msg_iovlen = (size_t)body_places(conn, cmd, scratch, v);
-        n = recvmsg(conn->ctx->fd, &m, wait ? MSG_WAITALL : MSG_DONTWAIT);
+        n = recvmsg(conn->ctx->fd, &m, wait ? 0 : MSG_DONTWAIT);
         rc = received(conn, n, wait);
         if (rc <= 0)
             return rc;
@@ -259,7 +261,7 @@ static int recv_head(struct mfs_conn *conn, struct mfs_cmd *cmd, bool wait, stru
     int rc;
 
     while (!(rc = bulk_header(conn->ctx->reader, &len))) {
-        rc = fill(conn, wait, err);
+        rc = fill(conn, cmd->into_cap >= LARGE ? PEEK_BYTES : FILL_BYTES, wait, err);
         if (rc <= 0)
             return rc;
     }

@@ -67,7 +67,7 @@ struct mfs_conn {
  * for everything else; *err says why. */
 int mfs_conn_open(struct mfs_conn **conn, const struct mfs_endpoint *ep, int64_t connect_ns,
                   int64_t io_ns, struct mfs_err *err);
-void mfs_conn_close(struct mfs_conn *conn);
+void mfs_conn_drop(struct mfs_conn *conn);
 
 /* Whether an idle connection has been closed by the peer or carries bytes that nobody asked for. */
 bool mfs_conn_stale(const struct mfs_conn *conn);

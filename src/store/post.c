@@ -51,6 +51,7 @@ struct lane {
     uint64_t posted, answered; /* commands ever */
     int64_t progress;          /* when something was last answered, or queued when nothing was */
     int64_t failing, next_try; /* since when, and when to connect again; 0: not failing */
+    bool fruitless;            /* nothing was answered since it was connected */
 };
 
 struct mfs_post {
@@ -153,7 +154,11 @@ static void remove_head(struct lane *lane)
 
 static void lane_broken(struct mfs_post *post, uint32_t part, int rc)
 {
-    post->lane[part].broken = true;
+    struct lane *lane = &post->lane[part];
+
+    lane->broken = true;
+    if (!lane->failing)
+        lane->failing = mfs_clock_mono();
     mfs_pool_down(post->store, part, strerror(-rc));
 }
 
@@ -220,8 +225,11 @@ static void lane_service(struct mfs_post *post, uint32_t part, bool receive)
     rc = lane_send(lane);
     if (!rc && receive)
         rc = lane_receive(lane, part, &over);
-    if (over)
+    if (over) {
         lane->progress = mfs_clock_mono();
+        lane->failing = 0;
+        lane->fruitless = false;
+    }
     if (rc)
         lane_broken(post, part, rc);
     settle(post, part, over);
@@ -265,7 +273,8 @@ static void lane_reconnect(struct mfs_post *post, uint32_t part)
     struct lane *lane = &post->lane[part];
     struct mfs_store *store = post->store;
     struct mfs_conn *conn = NULL, *old;
-    int64_t now = mfs_clock_mono();
+    int64_t now = mfs_clock_mono(), patience = store->opts.io_timeout + store->opts.table_wait;
+    bool give_up;
     int rc;
 
     if (lane->next_try > now)
@@ -275,20 +284,19 @@ static void lane_reconnect(struct mfs_post *post, uint32_t part)
     if (conn)
         conn->deadline = INT64_MAX; /* nothing here waits */
     pthread_mutex_lock(&lane->lock);
+    if (rc && !lane->failing)
+        lane->failing = now;
+    give_up = lane->failing && (rc || lane->fruitless) && now - lane->failing > patience;
+    lane_rewind(post, part, give_up);
     old = lane->conn;
     lane->conn = conn;
     lane->broken = false;
-    if (rc) {
-        lane->failing = lane->failing ? lane->failing : now;
-        lane->next_try = now + RETRY_NS;
-    } else {
-        lane->failing = lane->next_try = 0;
-    }
-    lane_rewind(post, part,
-                rc && now - lane->failing > store->opts.io_timeout + store->opts.table_wait);
+    lane->fruitless = !rc;
+    lane->progress = now;
+    lane->next_try = now + RETRY_NS;
     lane_service(post, part, false);
     pthread_mutex_unlock(&lane->lock);
-    mfs_conn_close(old);
+    mfs_conn_drop(old);
 }
 
 /* Whether the lane is waiting for its socket, and what for; else *connect says if it has something
@@ -512,7 +520,7 @@ int mfs_post_create(struct mfs_post **out, struct mfs_store *store)
 
 static void lane_fini(struct lane *lane)
 {
-    mfs_conn_close(lane->conn);
+    mfs_conn_drop(lane->conn);
     while (lane->head) {
         struct entry *next = lane->head->next;
 

@@ -1,8 +1,8 @@
 /* Real redis-server processes for a test: N partitions on UNIX sockets in a private directory, with
  * the ACL users of a deployment, formatted and described by a partition table.
  *
- * The processes die with the test program, whatever way it ends. One thread at a time; functions
- * that wait do so for at most 10 s. */
+ * The processes die with the thread that started them, whatever way it ends: start and restart them
+ * from the main thread. One thread at a time; functions that wait do so for at most 10 s. */
 #ifndef MFS_TESTS_REDIS_FIXTURE_H
 #define MFS_TESTS_REDIS_FIXTURE_H
 

@@ -1,0 +1,211 @@
+/* Many threads on several partitions: every value read is the one written, also while partitions
+ * are suspended, connections break and a table with a moved partition comes. ctest: threaded */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/thread.h"
+#include "store_test.h"
+
+#define NPARTS  4
+#define THREADS 8
+#define BIG     (256 << 10)
+
+static struct store_test t;
+static atomic_bool stop;
+
+static int setup(void **state)
+{
+    (void)state;
+    stop = false;
+    store_test_open(&t, &(struct redis_fixture_opts){.nparts = NPARTS},
+                    &(struct mfs_store_opts){
+                        .io_timeout = 20 * MFS_SEC, .table_wait = 5 * MFS_SEC, .idle_per_part = 3});
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    store_test_close(&t);
+    return 0;
+}
+
+struct hammer {
+    pthread_t thread;
+    unsigned id;
+    int rounds;
+    int rc;
+    const char *what; /* went wrong */
+};
+
+static int spoil(struct hammer *h, int rc, const char *what)
+{
+    h->rc = rc;
+    h->what = what;
+    return rc;
+}
+
+/* One call with a value for every partition and, behind each, its read. */
+static int write_and_read(struct hammer *h, unsigned round, unsigned char *out, unsigned char *in)
+{
+    struct mfs_args a[2 * NPARTS];
+    struct mfs_cmd cmds[2 * NPARTS];
+    size_t len[NPARTS];
+    char key[32];
+    int rc;
+
+    snprintf(key, sizeof key, "hammer%u", h->id);
+    for (uint32_t i = 0; i < NPARTS; i++) {
+        unsigned seed = h->id * 7919 + round * NPARTS + i;
+
+        len[i] = round % 3 ? seed * 31 % 3000 : seed * 65537U % BIG;
+        fill_pattern(out + i * BIG, len[i], seed);
+        cmds[2 * i] = set_cmd(&a[2 * i], i, key, out + i * BIG, len[i]);
+        cmds[2 * i].idempotent = true;
+        cmds[2 * i + 1] = get_cmd(&a[2 * i + 1], i, key, in + i * BIG, BIG);
+    }
+    rc = mfs_store_exec(t.store, cmds, 2 * NPARTS);
+    mfs_cmds_fini(cmds, 2 * NPARTS);
+    if (rc)
+        return spoil(h, rc, "exec");
+    for (uint32_t i = 0; i < NPARTS; i++)
+        if (cmds[2 * i + 1].into_len != (ssize_t)len[i] ||
+            memcmp(in + i * BIG, out + i * BIG, len[i]) != 0)
+            return spoil(h, -EBADMSG, "content");
+    return 0;
+}
+
+static int count(struct hammer *h, uint32_t part)
+{
+    struct mfs_args a;
+    struct mfs_cmd cmd;
+    int rc;
+
+    mfs_args_init(&a, "INCR");
+    mfs_args_str(&a, "counter");
+    cmd = mfs_args_cmd(&a, part);
+    rc = mfs_store_exec(t.store, &cmd, 1);
+    mfs_cmds_fini(&cmd, 1);
+    if (!rc)
+        rc = mfs_store_post(t.store, &cmd);
+    return rc ? spoil(h, rc, "count") : 0;
+}
+
+static void *hammer(void *arg)
+{
+    struct hammer *h = arg;
+    unsigned char *out = malloc(NPARTS * BIG), *in = malloc(NPARTS * BIG);
+
+    for (int i = 0; i < h->rounds && !h->rc; i++)
+        if (!write_and_read(h, (unsigned)i, out, in))
+            count(h, (uint32_t)i % NPARTS);
+    free(in);
+    free(out);
+    return NULL;
+}
+
+static void start(struct hammer h[THREADS], int rounds)
+{
+    for (unsigned i = 0; i < THREADS; i++) {
+        h[i] = (struct hammer){.id = i, .rounds = rounds};
+        assert_int_equal(mfs_thread_start(&h[i].thread, "hammer", hammer, &h[i]), 0);
+    }
+}
+
+static void finish(struct hammer h[THREADS])
+{
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(h[i].thread, NULL);
+        if (h[i].rc)
+            print_error("thread %u: %s: %s\n", i, h[i].what, strerror(-h[i].rc));
+        assert_int_equal(h[i].rc, 0);
+    }
+    assert_int_equal(mfs_store_drain(t.store, 10 * MFS_SEC), 0);
+}
+
+static int64_t counter(uint32_t part)
+{
+    char text[32] = "";
+    struct mfs_args a;
+    struct mfs_cmd cmd = get_cmd(&a, part, "counter", text, sizeof text - 1);
+
+    assert_int_equal(mfs_store_exec(t.store, &cmd, 1), 0);
+    return atoll(text);
+}
+
+static void hammering_keeps_integrity(void **state)
+{
+    struct hammer h[THREADS];
+    int64_t sum = 0;
+
+    (void)state;
+    start(h, 200);
+    finish(h);
+    for (uint32_t i = 0; i < NPARTS; i++)
+        sum += counter(i);
+    assert_int_equal(sum, 2 * THREADS * 200);
+}
+
+static void *suspend_and_resume(void *arg)
+{
+    struct hammer *h = arg;
+
+    for (uint32_t i = 0; !stop && !h->rc; i++) {
+        h->rc = mfs_store_suspend(t.store, i % NPARTS, 10 * MFS_SEC);
+        mfs_clock_sleep(2 * MFS_MSEC);
+        mfs_store_resume(t.store, i % NPARTS);
+        mfs_clock_sleep(MFS_MSEC);
+    }
+    return NULL;
+}
+
+/* What is counted must be exact: no command is lost or executed twice. */
+static void suspending_loses_and_repeats_nothing(void **state)
+{
+    struct hammer h[THREADS], s = {0};
+    int64_t sum = 0;
+
+    (void)state;
+    assert_int_equal(mfs_thread_start(&s.thread, "suspend", suspend_and_resume, &s), 0);
+    start(h, 200);
+    finish(h);
+    stop = true;
+    pthread_join(s.thread, NULL);
+    assert_int_equal(s.rc, 0);
+    for (uint32_t i = 0; i < NPARTS; i++)
+        sum += counter(i);
+    assert_int_equal(sum, 2 * THREADS * 200);
+}
+
+/* A migration as the clients see it, but that the new process is empty. */
+static void move(uint32_t part)
+{
+    assert_int_equal(mfs_store_suspend(t.store, part, 10 * MFS_SEC), 0);
+    redis_fixture_kill(t.fixture, part);
+    assert_int_equal(redis_fixture_move(t.fixture, part), 0);
+    assert_int_equal(mfs_store_set_table(t.store, redis_fixture_table(t.fixture)), 0);
+    mfs_store_resume(t.store, part);
+}
+
+static void moving_partitions_is_not_noticed(void **state)
+{
+    struct hammer h[THREADS];
+
+    (void)state;
+    start(h, 200);
+    for (uint32_t i = 0; i < 2 * NPARTS; i++)
+        move(i % NPARTS);
+    finish(h);
+    assert_int_equal(mfs_store_epoch(t.store), 1 + 2 * NPARTS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(hammering_keeps_integrity, setup, teardown),
+        cmocka_unit_test_setup_teardown(suspending_loses_and_repeats_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(moving_partitions_is_not_noticed, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
