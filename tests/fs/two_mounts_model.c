@@ -154,9 +154,16 @@ static void draw_place(struct pair *p, int mount, int dir, int name, struct plac
     sprintf(out->path + strlen(out->path), "n%d", name);
 }
 
-static void random_place(struct pair *p, int mount, struct place *out)
+/* Somewhere in the tree; mostly where there is an entry, or is none, as wanted. */
+static void random_place(struct pair *p, int mount, bool taken, struct place *out)
 {
-    draw_place(p, mount, draw_dir(p), (int)pair_random(p, NAMES), out);
+    int dir, name, tries = pair_random(p, 8) ? 10 : 0;
+
+    do {
+        dir = draw_dir(p);
+        name = (int)pair_random(p, NAMES);
+    } while ((nodes[dir].child[name] != NONE) != taken && tries-- > 0);
+    draw_place(p, mount, dir, name, out);
 }
 
 static int node_at(const struct place *at)
@@ -192,7 +199,7 @@ static void do_create(struct pair *p, int m)
     unsigned what = pair_random(p, 3);
     mode_t mode = 0600 | (mode_t)pair_random(p, 0200);
 
-    random_place(p, m, &at);
+    random_place(p, m, false, &at);
     old = node_at(&at);
     if (old != NONE)
         error = EEXIST;
@@ -224,8 +231,8 @@ static void do_link(struct pair *p, int m)
     struct place from, to;
     int n, error = 0;
 
-    random_place(p, m, &from);
-    random_place(p, m, &to);
+    random_place(p, m, true, &from);
+    random_place(p, m, pair_random(p, 2), &to);
     n = node_at(&from);
     if (n == NONE)
         error = ENOENT;
@@ -246,7 +253,7 @@ static void do_remove(struct pair *p, int m)
     bool dir = pair_random(p, 3) == 0;
     int n, error = 0;
 
-    random_place(p, m, &at);
+    random_place(p, m, true, &at);
     n = node_at(&at);
     if (n == NONE)
         error = ENOENT;
@@ -302,8 +309,8 @@ static void do_rename(struct pair *p, int m)
     struct place from, to;
     int n, t, error;
 
-    random_place(p, m, &from);
-    random_place(p, m, &to);
+    random_place(p, m, true, &from);
+    random_place(p, m, pair_random(p, 2), &to);
     n = node_at(&from);
     t = node_at(&to);
     if (depth(to.dir) > 4 || (flags == RENAME_EXCHANGE && depth(from.dir) > 4))
@@ -332,7 +339,7 @@ static void do_open_close(struct pair *p, int m)
         release(n);
         return;
     }
-    random_place(p, m, &at);
+    random_place(p, m, true, &at);
     n = node_at(&at);
     if (n == NONE || nodes[n].type == LINK_NODE || nodes[n].fd[m] != NONE)
         return;
@@ -388,7 +395,7 @@ static void do_write(struct pair *p, int m)
     int n, fd;
     bool trunc = pair_random(p, 4) == 0;
 
-    random_place(p, m, &at);
+    random_place(p, m, true, &at);
     n = node_at(&at);
     if (n == NONE || nodes[n].type != FILE_NODE)
         return;
@@ -425,7 +432,7 @@ static void do_chmod(struct pair *p, int m)
     struct place at;
     int n;
 
-    random_place(p, m, &at);
+    random_place(p, m, true, &at);
     n = node_at(&at);
     if (n != NONE && nodes[n].type == LINK_NODE)
         return;
@@ -469,7 +476,7 @@ static void look_at_name(struct pair *p, int m)
     struct stat st;
     int n, rc, fd;
 
-    random_place(p, m, &at);
+    random_place(p, m, true, &at);
     n = node_at(&at);
     rc = fstatat(at.at, at.path, &st, AT_SYMLINK_NOFOLLOW);
     expect_rc(rc, n == NONE ? ENOENT : 0, "stat", &at);
