@@ -10,12 +10,12 @@
 #include "base/clock.h"
 #include "cluster/table.h"
 #include "store/args.h"
-#include "store/conn.h"
+#include "store/channel.h"
 #include "store/functions.h"
 #include "store/reply.h"
 
 struct mfs_admin {
-    struct mfs_conn *conn;
+    struct mfs_channel *conn;
     int64_t timeout_ns;
     char name[MFS_UNIXPATH_MAX + MFS_HOST_MAX + 8]; /* for messages: path or host:port */
 };
@@ -35,7 +35,7 @@ int mfs_admin_open(struct mfs_admin **out, const char *unix_path, const char *ho
     else
         snprintf(admin->name, sizeof admin->name, "%s:%u", host, port);
     admin->timeout_ns = timeout_ns;
-    rc = mfs_conn_open(&admin->conn, &ep, timeout_ns, timeout_ns, err);
+    rc = mfs_channel_open(&admin->conn, &ep, timeout_ns, timeout_ns, err);
     if (rc) {
         mfs_err_prefix(err, "redis at %s", admin->name);
         mfs_admin_close(admin);
@@ -49,13 +49,13 @@ void mfs_admin_close(struct mfs_admin *admin)
 {
     if (!admin)
         return;
-    mfs_conn_close(admin->conn);
+    mfs_channel_close(admin->conn);
     free(admin);
 }
 
 int mfs_admin_call(struct mfs_admin *admin, struct mfs_cmd *cmd, struct mfs_err *err)
 {
-    int rc = mfs_conn_call(admin->conn, cmd, admin->timeout_ns, err);
+    int rc = mfs_channel_call(admin->conn, cmd, admin->timeout_ns, err);
 
     if (rc)
         cmd->rc = rc;

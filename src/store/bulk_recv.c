@@ -7,7 +7,7 @@
  *
  * hiredis 0.14's reader holds the unparsed bytes [pos, len) of `buf`; between replies they may be
  * taken from it by moving pos. */
-#include "store/conn.h"
+#include "store/channel.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 #define OBJECT_SIZE 64U /* what a reply object costs besides its text */
 
 /* 1 when bytes came, 0 when it would block, -ETIMEDOUT, -ECONNRESET, … */
-static int received(struct mfs_conn *conn, ssize_t n, bool wait)
+static int received(struct mfs_channel *conn, ssize_t n, bool wait)
 {
     if (n > 0) {
         conn->received += (uint64_t)n;
@@ -32,14 +32,14 @@ static int received(struct mfs_conn *conn, ssize_t n, bool wait)
     if (n == 0)
         return -ECONNRESET;
     if (errno == EINTR)
-        return mfs_conn_overdue(conn) ? -ETIMEDOUT : 1;
+        return mfs_channel_overdue(conn) ? -ETIMEDOUT : 1;
     if (errno == EAGAIN || errno == EWOULDBLOCK)
         return wait ? -ETIMEDOUT : 0;
     return -errno;
 }
 
 /* Hands what the socket has to the reader, at most `most` bytes (≤ FILL_BYTES). */
-static int fill(struct mfs_conn *conn, size_t most, bool wait, struct mfs_err *err)
+static int fill(struct mfs_channel *conn, size_t most, bool wait, struct mfs_err *err)
 {
     redisReader *r = conn->ctx->reader;
     char chunk[FILL_BYTES];
@@ -48,7 +48,7 @@ static int fill(struct mfs_conn *conn, size_t most, bool wait, struct mfs_err *e
 
     if (rc <= 0 || n <= 0)
         return rc;
-    if (r->len - r->pos > MFS_CONN_REPLY_MAX)
+    if (r->len - r->pos > MFS_CHANNEL_REPLY_MAX)
         return mfs_err_set(err, -EPROTO, "reply too long");
     if (redisReaderFeed(r, chunk, (size_t)n) != REDIS_OK)
         return mfs_err_set(err, -EPROTO, "%s", r->errstr);
@@ -66,7 +66,7 @@ static void reader_consume(redisReader *r, size_t n)
 
 static bool charge(const redisReadTask *task, size_t bytes)
 {
-    struct mfs_conn *conn = task->privdata;
+    struct mfs_channel *conn = task->privdata;
 
     if (bytes > conn->budget)
         return false;
@@ -76,14 +76,14 @@ static bool charge(const redisReadTask *task, size_t bytes)
 
 static void *limited_string(const redisReadTask *task, char *s, size_t len)
 {
-    const struct mfs_conn *conn = task->privdata;
+    const struct mfs_channel *conn = task->privdata;
 
     return charge(task, len + OBJECT_SIZE) ? conn->fn->createString(task, s, len) : NULL;
 }
 
 static void *limited_array(const redisReadTask *task, int n)
 {
-    const struct mfs_conn *conn = task->privdata;
+    const struct mfs_channel *conn = task->privdata;
     size_t bytes = (size_t)n * sizeof(void *) + OBJECT_SIZE;
 
     return charge(task, bytes) ? conn->fn->createArray(task, n) : NULL;
@@ -91,19 +91,19 @@ static void *limited_array(const redisReadTask *task, int n)
 
 static void *limited_integer(const redisReadTask *task, long long value)
 {
-    const struct mfs_conn *conn = task->privdata;
+    const struct mfs_channel *conn = task->privdata;
 
     return charge(task, OBJECT_SIZE) ? conn->fn->createInteger(task, value) : NULL;
 }
 
 static void *limited_nil(const redisReadTask *task)
 {
-    const struct mfs_conn *conn = task->privdata;
+    const struct mfs_channel *conn = task->privdata;
 
     return charge(task, OBJECT_SIZE) ? conn->fn->createNil(task) : NULL;
 }
 
-void mfs_conn_limit(struct mfs_conn *conn)
+void mfs_channel_limit(struct mfs_channel *conn)
 {
     redisReader *r = conn->ctx->reader;
 
@@ -113,16 +113,16 @@ void mfs_conn_limit(struct mfs_conn *conn)
                                                    .createInteger = limited_integer,
                                                    .createNil = limited_nil,
                                                    .freeObject = conn->fn->freeObject};
-    conn->budget = MFS_CONN_REPLY_MAX;
+    conn->budget = MFS_CHANNEL_REPLY_MAX;
     r->fn = &conn->fn_limited;
     r->privdata = conn;
 }
 
-static void finish(struct mfs_conn *conn, struct mfs_cmd *cmd, redisReply *reply,
+static void finish(struct mfs_channel *conn, struct mfs_cmd *cmd, redisReply *reply,
                    struct mfs_err *err)
 {
     conn->in = MFS_IN_HEAD;
-    conn->budget = MFS_CONN_REPLY_MAX;
+    conn->budget = MFS_CHANNEL_REPLY_MAX;
     cmd->rc = 0;
     if (reply->type == REDIS_REPLY_ERROR) {
         cmd->rc = mfs_reply_errno(reply->str, reply->len);
@@ -136,7 +136,8 @@ static void finish(struct mfs_conn *conn, struct mfs_cmd *cmd, redisReply *reply
     freeReplyObject(reply);
 }
 
-static int recv_reader(struct mfs_conn *conn, struct mfs_cmd *cmd, bool wait, struct mfs_err *err)
+static int recv_reader(struct mfs_channel *conn, struct mfs_cmd *cmd, bool wait,
+                       struct mfs_err *err)
 {
     redisReader *r = conn->ctx->reader;
 
@@ -154,7 +155,7 @@ static int recv_reader(struct mfs_conn *conn, struct mfs_cmd *cmd, bool wait, st
         rc = fill(conn, FILL_BYTES, wait, err);
         if (rc <= 0)
             return rc;
-        if (wait && mfs_conn_overdue(conn))
+        if (wait && mfs_channel_overdue(conn))
             return -ETIMEDOUT;
     }
 }
@@ -175,14 +176,14 @@ static int bulk_header(redisReader *r, int64_t *len)
     if (!eol)
         return have < HEADER_MAX ? 0 : -EPROTO;
     *len = strtoll(p + 1, &end, 10);
-    if (end == p + 1 || end + 1 != eol || *end != '\r' || *len < -1 || *len > MFS_CONN_REPLY_MAX)
+    if (end == p + 1 || end + 1 != eol || *end != '\r' || *len < -1 || *len > MFS_CHANNEL_REPLY_MAX)
         return -EPROTO;
     reader_consume(r, (size_t)(eol + 1 - p));
     return 1;
 }
 
 /* n bytes of payload and CRLF have arrived in their places. */
-static void body_advance(struct mfs_conn *conn, struct mfs_cmd *cmd, size_t n)
+static void body_advance(struct mfs_channel *conn, struct mfs_cmd *cmd, size_t n)
 {
     size_t payload = conn->in_left > 2 ? conn->in_left - 2 : 0;
 
@@ -192,7 +193,8 @@ static void body_advance(struct mfs_conn *conn, struct mfs_cmd *cmd, size_t n)
 }
 
 /* Where the next bytes go: payload, then CRLF. Returns the number of pieces. */
-static int body_places(struct mfs_conn *conn, struct mfs_cmd *cmd, char *scratch, struct iovec v[2])
+static int body_places(struct mfs_channel *conn, struct mfs_cmd *cmd, char *scratch,
+                       struct iovec v[2])
 {
     size_t payload = conn->in_left > 2 ? conn->in_left - 2 : 0;
     size_t tail = conn->in_left - payload;
@@ -209,7 +211,7 @@ static int body_places(struct mfs_conn *conn, struct mfs_cmd *cmd, char *scratch
 }
 
 /* Moves what the reader already holds of the body. */
-static void body_from_reader(struct mfs_conn *conn, struct mfs_cmd *cmd)
+static void body_from_reader(struct mfs_channel *conn, struct mfs_cmd *cmd)
 {
     redisReader *r = conn->ctx->reader;
     char scratch[FILL_BYTES];
@@ -226,7 +228,7 @@ static void body_from_reader(struct mfs_conn *conn, struct mfs_cmd *cmd)
     }
 }
 
-static int recv_body(struct mfs_conn *conn, struct mfs_cmd *cmd, bool wait, struct mfs_err *err)
+static int recv_body(struct mfs_channel *conn, struct mfs_cmd *cmd, bool wait, struct mfs_err *err)
 {
     char scratch[FILL_BYTES];
 
@@ -243,7 +245,7 @@ static int recv_body(struct mfs_conn *conn, struct mfs_cmd *cmd, bool wait, stru
             return rc;
         if (n > 0)
             body_advance(conn, cmd, (size_t)n);
-        if (wait && conn->in_left && mfs_conn_overdue(conn))
+        if (wait && conn->in_left && mfs_channel_overdue(conn))
             return -ETIMEDOUT;
     }
     if (memcmp(conn->crlf, "\r\n", 2) != 0)
@@ -255,7 +257,7 @@ static int recv_body(struct mfs_conn *conn, struct mfs_cmd *cmd, bool wait, stru
     return 1;
 }
 
-static int recv_head(struct mfs_conn *conn, struct mfs_cmd *cmd, bool wait, struct mfs_err *err)
+static int recv_head(struct mfs_channel *conn, struct mfs_cmd *cmd, bool wait, struct mfs_err *err)
 {
     int64_t len = 0;
     int rc;
@@ -280,7 +282,7 @@ static int recv_head(struct mfs_conn *conn, struct mfs_cmd *cmd, bool wait, stru
     return recv_body(conn, cmd, wait, err);
 }
 
-int mfs_conn_recv(struct mfs_conn *conn, struct mfs_cmd *cmd, bool wait, struct mfs_err *err)
+int mfs_channel_recv(struct mfs_channel *conn, struct mfs_cmd *cmd, bool wait, struct mfs_err *err)
 {
     switch (conn->in) {
     case MFS_IN_HEAD:

@@ -1,8 +1,8 @@
 /* The bulk path, outgoing half: commands become one list of pieces for sendmsg(2). Headers and
  * small arguments are copied, one behind the other, into conn->text (measured: one contiguous
- * buffer beats gathering up to some 64 KiB); an argument of MFS_CONN_GATHER_MIN bytes or more is a
- * piece of its own and is sent from where it is. */
-#include "store/conn.h"
+ * buffer beats gathering up to some 64 KiB); an argument of MFS_CHANNEL_GATHER_MIN bytes or more is
+ * a piece of its own and is sent from where it is. */
+#include "store/channel.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -37,10 +37,10 @@ static char *put_header(char *to, char kind, size_t n)
 
 static bool gathered(const struct mfs_arg *arg)
 {
-    return arg->len >= MFS_CONN_GATHER_MIN;
+    return arg->len >= MFS_CHANNEL_GATHER_MIN;
 }
 
-size_t mfs_conn_cmd_size(const struct mfs_cmd *cmd)
+size_t mfs_channel_cmd_size(const struct mfs_cmd *cmd)
 {
     size_t size = digits(cmd->argc) + 3;
 
@@ -49,7 +49,7 @@ size_t mfs_conn_cmd_size(const struct mfs_cmd *cmd)
     return size;
 }
 
-void mfs_conn_cmd_encode(const struct mfs_cmd *cmd, char *to)
+void mfs_channel_cmd_encode(const struct mfs_cmd *cmd, char *to)
 {
     to = put_header(to, '*', cmd->argc);
     for (uint32_t i = 0; i < cmd->argc; i++) {
@@ -64,12 +64,12 @@ void mfs_conn_cmd_encode(const struct mfs_cmd *cmd, char *to)
 }
 
 /* Makes room for the encoded pipeline: text bytes and pieces. */
-static int reserve(struct mfs_conn *conn, struct mfs_cmd *const *cmds, size_t n)
+static int reserve(struct mfs_channel *conn, struct mfs_cmd *const *cmds, size_t n)
 {
     size_t text = 0, pieces = 1;
 
     for (size_t c = 0; c < n; c++) {
-        text += mfs_conn_cmd_size(cmds[c]);
+        text += mfs_channel_cmd_size(cmds[c]);
         for (uint32_t i = 0; i < cmds[c]->argc; i++) {
             if (!gathered(&cmds[c]->argv[i]))
                 continue;
@@ -90,13 +90,14 @@ static int reserve(struct mfs_conn *conn, struct mfs_cmd *const *cmds, size_t n)
     return conn->text && conn->iov ? 0 : -ENOMEM;
 }
 
-static void add_piece(struct mfs_conn *conn, const void *p, size_t len)
+static void add_piece(struct mfs_channel *conn, const void *p, size_t len)
 {
     if (len)
         conn->iov[conn->iov_n++] = (struct iovec){(void *)(uintptr_t)p, len};
 }
 
-int mfs_conn_start(struct mfs_conn *conn, struct mfs_cmd *const *cmds, size_t n, int64_t deadline)
+int mfs_channel_start(struct mfs_channel *conn, struct mfs_cmd *const *cmds, size_t n,
+                      int64_t deadline)
 {
     char *piece, *to;
 
@@ -128,7 +129,7 @@ int mfs_conn_start(struct mfs_conn *conn, struct mfs_cmd *const *cmds, size_t n,
     return 0;
 }
 
-static void advance(struct mfs_conn *conn, size_t n)
+static void advance(struct mfs_channel *conn, size_t n)
 {
     conn->sent += n;
     while (conn->iov_at < conn->iov_n && n >= conn->iov[conn->iov_at].iov_len)
@@ -141,12 +142,12 @@ static void advance(struct mfs_conn *conn, size_t n)
     }
 }
 
-int mfs_conn_overdue(const struct mfs_conn *conn)
+int mfs_channel_overdue(const struct mfs_channel *conn)
 {
     return mfs_clock_mono() > conn->deadline ? -ETIMEDOUT : 0;
 }
 
-int mfs_conn_send(struct mfs_conn *conn, bool wait)
+int mfs_channel_send(struct mfs_channel *conn, bool wait)
 {
     while (conn->iov_at < conn->iov_n) {
         size_t left = conn->iov_n - conn->iov_at;
@@ -160,18 +161,18 @@ int mfs_conn_send(struct mfs_conn *conn, bool wait)
             return -errno;
         if (n > 0)
             advance(conn, (size_t)n);
-        if (wait && conn->iov_at < conn->iov_n && mfs_conn_overdue(conn))
+        if (wait && conn->iov_at < conn->iov_n && mfs_channel_overdue(conn))
             return -ETIMEDOUT;
     }
     return 1;
 }
 
-size_t mfs_conn_sent(const struct mfs_conn *conn, struct mfs_cmd *const *cmds, size_t n)
+size_t mfs_channel_sent(const struct mfs_channel *conn, struct mfs_cmd *const *cmds, size_t n)
 {
     uint64_t end = 0;
 
     for (size_t c = 0; c < n; c++) {
-        end += mfs_conn_cmd_size(cmds[c]);
+        end += mfs_channel_cmd_size(cmds[c]);
         if (end > conn->sent)
             return c;
     }

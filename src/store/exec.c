@@ -94,8 +94,8 @@ static void lane_open(struct call *call, struct mfs_lane *lane, int64_t now)
     lane_faults(call, lane);
     if (!lane->n)
         return;
-    if (lane->conn && now - lane->conn->idle_since > TRUSTED_NS && mfs_conn_stale(lane->conn)) {
-        mfs_conn_close(lane->conn);
+    if (lane->conn && now - lane->conn->idle_since > TRUSTED_NS && mfs_channel_stale(lane->conn)) {
+        mfs_channel_close(lane->conn);
         lane->conn = NULL;
     }
     if (lane->conn)
@@ -103,12 +103,12 @@ static void lane_open(struct call *call, struct mfs_lane *lane, int64_t now)
     else
         lane->rc = lane_connect(call, lane);
     if (!lane->rc)
-        lane->rc = mfs_conn_start(lane->conn, lane->cmds, lane->n, call->deadline);
+        lane->rc = mfs_channel_start(lane->conn, lane->cmds, lane->n, call->deadline);
 }
 
 static void lane_send(struct call *call, struct mfs_lane *lane, bool wait)
 {
-    int rc = mfs_conn_send(lane->conn, wait);
+    int rc = mfs_channel_send(lane->conn, wait);
 
     if (rc < 0)
         lane_broken(call, lane, rc, NULL);
@@ -123,7 +123,7 @@ static void lane_receive(struct call *call, struct mfs_lane *lane, bool wait)
         int rc;
 
         err.code = 0;
-        rc = mfs_conn_recv(lane->conn, cmd, wait, &err);
+        rc = mfs_channel_recv(lane->conn, cmd, wait, &err);
         if (rc < 0)
             lane_broken(call, lane, rc, err.code ? err.msg : NULL);
         if (rc <= 0)
@@ -229,7 +229,7 @@ static void lane_settle(struct call *call, struct mfs_lane *lane)
     bool timed_out = lane->rc == -ETIMEDOUT, final;
 
     if (lane->rc && lane->conn)
-        sent = mfs_conn_sent(lane->conn, lane->cmds, lane->n);
+        sent = mfs_channel_sent(lane->conn, lane->cmds, lane->n);
     /* Time is up; but to have waited for a connection leaves the hope for another address. */
     final = lane->rc == -ENOMEM || (timed_out && lane->conn);
     for (size_t i = 0; i < lane->n; i++) {

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "cluster/table.h"
-#include "store/conn.h"
+#include "store/channel.h"
 #include "store/store.h"
 
 #define MFS_STORE_CONNECT_NS (5 * MFS_SEC) /* a connection attempt takes at most this */
@@ -20,7 +20,7 @@ struct mfs_post;
 
 /* All but `gen` of a partition belongs to pool.c and store.c. Guarded by mfs_store.lock. */
 struct mfs_part {
-    struct mfs_conn *idle; /* most recently used first */
+    struct mfs_channel *idle; /* most recently used first */
     uint32_t nidle;
     uint32_t inflight; /* calls and posted commands under way */
     uint64_t gen;      /* of the address: connections of another one are not used again */
@@ -47,11 +47,11 @@ struct mfs_store {
 struct mfs_lane {
     uint32_t part;
     struct mfs_cmd **cmds;
-    size_t n, done;        /* cmds[0 … done) have been answered */
-    struct mfs_conn *conn; /* from the pool, or NULL: connect */
-    bool fresh;            /* take no connection from the pool */
-    bool stale;            /* failed on a pooled connection that its peer had closed */
-    int rc;                /* of the connection */
+    size_t n, done;           /* cmds[0 … done) have been answered */
+    struct mfs_channel *conn; /* from the pool, or NULL: connect */
+    bool fresh;               /* take no connection from the pool */
+    bool stale;               /* failed on a pooled connection that its peer had closed */
+    int rc;                   /* of the connection */
 };
 
 /* Waits (until the deadline) while a lane's partition is suspended, then counts all lanes in and
@@ -66,12 +66,12 @@ void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lanes, size_t n);
 /* Opens a connection to where the table says the partition is; blocks at most timeout_ns. 0,
  * -ETIMEDOUT, -ENOMEM, -EACCES or -EIO, having logged the first failure. */
 int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
-                     struct mfs_conn **conn);
+                     struct mfs_channel **conn);
 
 /* Notes that the partition failed (logged when that is news) and drops its idle connections. */
 void mfs_pool_down(struct mfs_store *store, uint32_t part, const char *why);
 
-void mfs_pool_close_all(struct mfs_conn *list);
+void mfs_pool_close_all(struct mfs_channel *list);
 
 /* Waits until a table newer than `epoch` comes, at most ns. */
 void mfs_pool_wait_table(struct mfs_store *store, uint64_t epoch, int64_t ns);

@@ -25,9 +25,9 @@ static int wait_until(struct mfs_store *store, int64_t deadline)
     return left <= 0 ? -ETIMEDOUT : mfs_cond_wait(&store->changed, &store->lock, left);
 }
 
-static struct mfs_conn *pop_idle(struct mfs_part *part)
+static struct mfs_channel *pop_idle(struct mfs_part *part)
 {
-    struct mfs_conn *conn = part->idle;
+    struct mfs_channel *conn = part->idle;
 
     if (conn) {
         part->idle = conn->next;
@@ -97,10 +97,10 @@ void mfs_pool_leave_post(struct mfs_store *store, uint32_t part, uint32_t n)
 
 /* Takes the lane's connection back; what can't be kept goes onto *drop. */
 static void give_back(struct mfs_store *store, struct mfs_lane *lane, int64_t now,
-                      struct mfs_conn **drop)
+                      struct mfs_channel **drop)
 {
     struct mfs_part *part = &store->part[lane->part];
-    struct mfs_conn *conn = lane->conn, **list = drop;
+    struct mfs_channel *conn = lane->conn, **list = drop;
 
     /* When the partition is down, only a new connection can tell that it is back. */
     lane->conn = NULL;
@@ -117,12 +117,12 @@ static void give_back(struct mfs_store *store, struct mfs_lane *lane, int64_t no
     *list = conn;
 }
 
-void mfs_pool_close_all(struct mfs_conn *conn)
+void mfs_pool_close_all(struct mfs_channel *conn)
 {
     while (conn) {
-        struct mfs_conn *next = conn->next;
+        struct mfs_channel *next = conn->next;
 
-        mfs_conn_close(conn);
+        mfs_channel_close(conn);
         conn = next;
     }
 }
@@ -130,7 +130,7 @@ void mfs_pool_close_all(struct mfs_conn *conn)
 void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lanes, size_t n)
 {
     int64_t now = mfs_clock_mono();
-    struct mfs_conn *drop = NULL;
+    struct mfs_channel *drop = NULL;
 
     pthread_mutex_lock(&store->lock);
     for (size_t i = 0; i < n; i++) {
@@ -142,9 +142,9 @@ void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lanes, size_t n)
     mfs_pool_close_all(drop);
 }
 
-static struct mfs_conn *take_idle(struct mfs_part *part)
+static struct mfs_channel *take_idle(struct mfs_part *part)
 {
-    struct mfs_conn *all = part->idle;
+    struct mfs_channel *all = part->idle;
 
     part->idle = NULL;
     part->nidle = 0;
@@ -153,7 +153,7 @@ static struct mfs_conn *take_idle(struct mfs_part *part)
 
 void mfs_pool_down(struct mfs_store *store, uint32_t part, const char *why)
 {
-    struct mfs_conn *drop;
+    struct mfs_channel *drop;
     bool news;
 
     pthread_mutex_lock(&store->lock);
@@ -179,7 +179,7 @@ static void mark_up(struct mfs_store *store, uint32_t part)
 }
 
 int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
-                     struct mfs_conn **conn)
+                     struct mfs_channel **conn)
 {
     struct mfs_partition p;
     struct mfs_endpoint ep;
@@ -195,7 +195,7 @@ int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
         .host = p.host, .port = p.port, .user = MFS_REDIS_USER, .password = p.password};
     if (p.node == store->opts.node || !p.port)
         ep.unix_path = p.unix_path;
-    rc = mfs_conn_open(conn, &ep, timeout_ns, store->opts.io_timeout, &err);
+    rc = mfs_channel_open(conn, &ep, timeout_ns, store->opts.io_timeout, &err);
     if (rc) {
         mfs_pool_down(store, part, err.msg);
         return rc;

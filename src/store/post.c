@@ -43,7 +43,7 @@ struct entry {
 /* Guarded by `lock`, but that only the background thread changes `conn`. */
 struct lane {
     pthread_mutex_t lock;
-    struct mfs_conn *conn;
+    struct mfs_channel *conn;
     bool broken; /* conn is to be replaced */
     struct entry *head, *unsent, *tail;
     size_t offset; /* bytes of `unsent` already sent */
@@ -108,7 +108,7 @@ static void settle(struct mfs_post *post, uint32_t part, uint32_t n)
 
 static struct entry *entry_new(const struct mfs_cmd *cmd)
 {
-    size_t len = mfs_conn_cmd_size(cmd), word = cmd->argv[0].len;
+    size_t len = mfs_channel_cmd_size(cmd), word = cmd->argv[0].len;
     struct entry *e = malloc(sizeof *e + len);
 
     if (!e)
@@ -120,7 +120,7 @@ static struct entry *entry_new(const struct mfs_cmd *cmd)
         word = sizeof e->word - 1;
     memcpy(e->word, cmd->argv[0].p, word);
     e->word[word] = 0;
-    mfs_conn_cmd_encode(cmd, e->bytes);
+    mfs_channel_cmd_encode(cmd, e->bytes);
     return e;
 }
 
@@ -200,7 +200,7 @@ static int lane_receive(struct lane *lane, uint32_t part, uint32_t *n)
     while (lane->head != lane->unsent) {
         struct mfs_cmd cmd = {.part = part};
         struct mfs_err err;
-        int rc = mfs_conn_recv(lane->conn, &cmd, false, &err);
+        int rc = mfs_channel_recv(lane->conn, &cmd, false, &err);
 
         if (rc <= 0)
             return rc;
@@ -272,7 +272,7 @@ static void lane_reconnect(struct mfs_post *post, uint32_t part)
 {
     struct lane *lane = &post->lane[part];
     struct mfs_store *store = post->store;
-    struct mfs_conn *conn = NULL, *old;
+    struct mfs_channel *conn = NULL, *old;
     int64_t now = mfs_clock_mono(), patience = store->opts.io_timeout + store->opts.table_wait;
     bool give_up;
     int rc;
@@ -296,7 +296,7 @@ static void lane_reconnect(struct mfs_post *post, uint32_t part)
     lane->next_try = now + RETRY_NS;
     lane_service(post, part, false);
     pthread_mutex_unlock(&lane->lock);
-    mfs_conn_drop(old);
+    mfs_channel_close(old);
 }
 
 /* Whether the lane is waiting for its socket, and what for; else *connect says if it has something
@@ -520,7 +520,7 @@ int mfs_post_create(struct mfs_post **out, struct mfs_store *store)
 
 static void lane_fini(struct lane *lane)
 {
-    mfs_conn_drop(lane->conn);
+    mfs_channel_close(lane->conn);
     while (lane->head) {
         struct entry *next = lane->head->next;
 

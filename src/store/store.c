@@ -105,13 +105,13 @@ static bool same_address(const struct mfs_partition *a, const struct mfs_partiti
 }
 
 /* Takes the idle connections of partitions that are elsewhere in the new table. */
-static struct mfs_conn *detach_moved(struct mfs_store *store, const struct mfs_table *table)
+static struct mfs_channel *detach_moved(struct mfs_store *store, const struct mfs_table *table)
 {
-    struct mfs_conn *drop = NULL;
+    struct mfs_channel *drop = NULL;
 
     for (uint32_t i = 0; i < store->nparts; i++) {
         struct mfs_part *part = &store->part[i];
-        struct mfs_conn *conn;
+        struct mfs_channel *conn;
 
         if (same_address(&store->table->part[i], &table->part[i]))
             continue;
@@ -128,7 +128,7 @@ static struct mfs_conn *detach_moved(struct mfs_store *store, const struct mfs_t
 
 int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table)
 {
-    struct mfs_conn *drop = NULL;
+    struct mfs_channel *drop = NULL;
     struct mfs_table *old = table; /* the one to be freed */
     int rc = -EINVAL;
 

@@ -2,10 +2,11 @@
  * ordinary replies, and the bulk path (bulk_send.c, bulk_recv.c) for everything that is large.
  *
  * One thread at a time. Functions that wait do so at most until the deadline given at
- * mfs_conn_start (a single read or write at most the timeout given at open). After any negative
- * return but from mfs_conn_open the state of the conversation is unknown: close the connection. */
-#ifndef MFS_STORE_CONN_H
-#define MFS_STORE_CONN_H
+ * mfs_channel_start (a single read or write at most the timeout given at open). After any negative
+ * return but from mfs_channel_open the state of the conversation is unknown: close the connection.
+ */
+#ifndef MFS_STORE_CHANNEL_H
+#define MFS_STORE_CHANNEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,8 +18,8 @@
 #include "base/err.h"
 #include "store/store.h"
 
-#define MFS_CONN_GATHER_MIN (16U << 10)  /* arguments from this size on are not copied */
-#define MFS_CONN_REPLY_MAX  (512U << 20) /* bytes that one reply may make us hold */
+#define MFS_CHANNEL_GATHER_MIN (16U << 10)  /* arguments from this size on are not copied */
+#define MFS_CHANNEL_REPLY_MAX  (512U << 20) /* bytes that one reply may make us hold */
 
 struct mfs_endpoint {
     const char *unix_path; /* NULL or "": host and port */
@@ -28,14 +29,14 @@ struct mfs_endpoint {
 };
 
 /* Where the reply that comes next stands. */
-enum mfs_conn_in {
+enum mfs_channel_in {
     MFS_IN_HEAD,   /* nothing of it consumed */
     MFS_IN_READER, /* left to the hiredis reader */
     MFS_IN_BODY,   /* payload on its way into the command's buffer */
     MFS_IN_SKIP    /* payload that does not fit, to be dropped */
 };
 
-struct mfs_conn {
+struct mfs_channel {
     redisContext *ctx;
     int64_t deadline; /* monotonic ns */
 
@@ -45,9 +46,9 @@ struct mfs_conn {
     size_t text_cap;
     struct iovec *iov;
     size_t iov_n, iov_cap, iov_at;
-    uint64_t sent; /* bytes since mfs_conn_start */
+    uint64_t sent; /* bytes since mfs_channel_start */
 
-    enum mfs_conn_in in;
+    enum mfs_channel_in in;
     size_t in_left; /* of the payload and its CRLF */
     char crlf[2];
     size_t budget;                        /* bytes the reply being parsed may still allocate */
@@ -56,7 +57,7 @@ struct mfs_conn {
     uint64_t received;                    /* bytes since open */
 
     /* The pool's. */
-    struct mfs_conn *next;
+    struct mfs_channel *next;
     uint64_t gen;
     int64_t idle_since;
     bool reused;
@@ -65,43 +66,44 @@ struct mfs_conn {
 /* Connects and authenticates within connect_ns; from then on a single read or write takes at most
  * io_ns. -EACCES when the process refuses user and password, -ETIMEDOUT, -EIO
  * for everything else; *err says why. */
-int mfs_conn_open(struct mfs_conn **conn, const struct mfs_endpoint *ep, int64_t connect_ns,
-                  int64_t io_ns, struct mfs_err *err);
-void mfs_conn_drop(struct mfs_conn *conn);
+int mfs_channel_open(struct mfs_channel **conn, const struct mfs_endpoint *ep, int64_t connect_ns,
+                     int64_t io_ns, struct mfs_err *err);
+void mfs_channel_close(struct mfs_channel *conn);
 
 /* Whether an idle connection has been closed by the peer or carries bytes that nobody asked for. */
-bool mfs_conn_stale(const struct mfs_conn *conn);
+bool mfs_channel_stale(const struct mfs_channel *conn);
 
 /* One command and its reply, cmd->rc and the results set as by mfs_store_exec. Returns 0, or
  * negative when the connection is broken. *err is filled for that and for an error reply. */
-int mfs_conn_call(struct mfs_conn *conn, struct mfs_cmd *cmd, int64_t timeout_ns,
-                  struct mfs_err *err);
+int mfs_channel_call(struct mfs_channel *conn, struct mfs_cmd *cmd, int64_t timeout_ns,
+                     struct mfs_err *err);
 
-/* For conn.c and bulk_recv.c only: puts the limits on what the peer can make us allocate. */
-void mfs_conn_limit(struct mfs_conn *conn);
+/* For channel.c and bulk_recv.c only: puts the limits on what the peer can make us allocate. */
+void mfs_channel_limit(struct mfs_channel *conn);
 
 /* Encodes the commands as one pipeline; they and what they point to must stay until it is sent.
  * Returns 0 or -ENOMEM (the connection stays usable). */
-int mfs_conn_start(struct mfs_conn *conn, struct mfs_cmd *const *cmds, size_t n, int64_t deadline);
+int mfs_channel_start(struct mfs_channel *conn, struct mfs_cmd *const *cmds, size_t n,
+                      int64_t deadline);
 
 /* Sends on; returns 1 when all is sent, 0 when it would block (never when `wait`). */
-int mfs_conn_send(struct mfs_conn *conn, bool wait);
+int mfs_channel_send(struct mfs_channel *conn, bool wait);
 
 /* Receives the reply of the oldest unanswered command; returns 1 when it is complete and the
  * command's results are set, 0 when it would block (never when `wait`). */
-int mfs_conn_recv(struct mfs_conn *conn, struct mfs_cmd *cmd, bool wait, struct mfs_err *err);
+int mfs_channel_recv(struct mfs_channel *conn, struct mfs_cmd *cmd, bool wait, struct mfs_err *err);
 
-/* How many of the commands given to mfs_conn_start have been sent whole: the others were not
+/* How many of the commands given to mfs_channel_start have been sent whole: the others were not
  * executed, whatever happened to the connection. */
-size_t mfs_conn_sent(const struct mfs_conn *conn, struct mfs_cmd *const *cmds, size_t n);
+size_t mfs_channel_sent(const struct mfs_channel *conn, struct mfs_cmd *const *cmds, size_t n);
 
 /* Bytes of one command as it is sent. */
-size_t mfs_conn_cmd_size(const struct mfs_cmd *cmd);
+size_t mfs_channel_cmd_size(const struct mfs_cmd *cmd);
 
-/* Writes a whole command, large arguments included, to `to` (mfs_conn_cmd_size bytes). */
-void mfs_conn_cmd_encode(const struct mfs_cmd *cmd, char *to);
+/* Writes a whole command, large arguments included, to `to` (mfs_channel_cmd_size bytes). */
+void mfs_channel_cmd_encode(const struct mfs_cmd *cmd, char *to);
 
 /* -ETIMEDOUT once the deadline has passed. */
-int mfs_conn_overdue(const struct mfs_conn *conn);
+int mfs_channel_overdue(const struct mfs_channel *conn);
 
 #endif

@@ -1,6 +1,6 @@
 /* Making, checking and closing connections, and the single command of those who talk to one
  * process only. hiredis connects; the socket stays blocking, with both of its timeouts set. */
-#include "store/conn.h"
+#include "store/channel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@ static struct timeval timeval_of(int64_t ns)
     return (struct timeval){.tv_sec = us / 1000000, .tv_usec = us % 1000000};
 }
 
-static int dial(struct mfs_conn *conn, const struct mfs_endpoint *ep, int64_t timeout_ns,
+static int dial(struct mfs_channel *conn, const struct mfs_endpoint *ep, int64_t timeout_ns,
                 struct mfs_err *err)
 {
     struct timeval tv = timeval_of(timeout_ns);
@@ -43,13 +43,13 @@ static int dial(struct mfs_conn *conn, const struct mfs_endpoint *ep, int64_t ti
     return 0;
 }
 
-static int authenticate(struct mfs_conn *conn, const struct mfs_endpoint *ep, int64_t timeout_ns,
+static int authenticate(struct mfs_channel *conn, const struct mfs_endpoint *ep, int64_t timeout_ns,
                         struct mfs_err *err)
 {
     struct mfs_arg argv[] = {
         {"AUTH", 4}, {ep->user, strlen(ep->user)}, {ep->password, strlen(ep->password)}};
     struct mfs_cmd cmd = {.argc = 3, .argv = argv};
-    int rc = mfs_conn_call(conn, &cmd, timeout_ns, err);
+    int rc = mfs_channel_call(conn, &cmd, timeout_ns, err);
 
     if (!rc)
         rc = cmd.rc;
@@ -57,10 +57,10 @@ static int authenticate(struct mfs_conn *conn, const struct mfs_endpoint *ep, in
     return rc == 0 || rc == -EACCES || rc == -ETIMEDOUT ? rc : -EIO;
 }
 
-int mfs_conn_open(struct mfs_conn **out, const struct mfs_endpoint *ep, int64_t connect_ns,
-                  int64_t io_ns, struct mfs_err *err)
+int mfs_channel_open(struct mfs_channel **out, const struct mfs_endpoint *ep, int64_t connect_ns,
+                     int64_t io_ns, struct mfs_err *err)
 {
-    struct mfs_conn *conn = calloc(1, sizeof *conn);
+    struct mfs_channel *conn = calloc(1, sizeof *conn);
     int rc;
 
     *out = NULL;
@@ -69,19 +69,19 @@ int mfs_conn_open(struct mfs_conn **out, const struct mfs_endpoint *ep, int64_t 
     rc = dial(conn, ep, connect_ns, err);
     if (rc)
         goto out;
-    mfs_conn_limit(conn);
+    mfs_channel_limit(conn);
     rc = authenticate(conn, ep, connect_ns, err);
     if (!rc && redisSetTimeout(conn->ctx, timeval_of(io_ns)) != REDIS_OK)
         rc = mfs_err_set(err, -EIO, "%s", conn->ctx->errstr);
 out:
     if (rc)
-        mfs_conn_close(conn);
+        mfs_channel_close(conn);
     else
         *out = conn;
     return rc;
 }
 
-void mfs_conn_close(struct mfs_conn *conn)
+void mfs_channel_close(struct mfs_channel *conn)
 {
     if (!conn)
         return;
@@ -92,7 +92,7 @@ void mfs_conn_close(struct mfs_conn *conn)
     free(conn);
 }
 
-bool mfs_conn_stale(const struct mfs_conn *conn)
+bool mfs_channel_stale(const struct mfs_channel *conn)
 {
     char byte;
 
@@ -111,8 +111,8 @@ static int describe(int rc, struct mfs_err *err)
     return mfs_err_set(err, rc, "%s", strerror(-rc));
 }
 
-int mfs_conn_call(struct mfs_conn *conn, struct mfs_cmd *cmd, int64_t timeout_ns,
-                  struct mfs_err *err)
+int mfs_channel_call(struct mfs_channel *conn, struct mfs_cmd *cmd, int64_t timeout_ns,
+                     struct mfs_err *err)
 {
     struct mfs_err local = {0};
     int rc;
@@ -120,11 +120,11 @@ int mfs_conn_call(struct mfs_conn *conn, struct mfs_cmd *cmd, int64_t timeout_ns
     cmd->rc = -EIO;
     cmd->reply = NULL;
     cmd->into_len = 0;
-    rc = mfs_conn_start(conn, &cmd, 1, mfs_clock_mono() + timeout_ns);
+    rc = mfs_channel_start(conn, &cmd, 1, mfs_clock_mono() + timeout_ns);
     if (!rc)
-        rc = mfs_conn_send(conn, true);
+        rc = mfs_channel_send(conn, true);
     if (rc > 0)
-        rc = mfs_conn_recv(conn, cmd, true, &local);
+        rc = mfs_channel_recv(conn, cmd, true, &local);
     if (rc < 0)
         describe(rc, &local);
     if (local.code)
