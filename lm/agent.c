@@ -186,12 +186,13 @@ static int name_files(struct mfs_agent *a, struct mfs_err *err)
     if (!rc)
         rc = mfs_text_format(a->state_path, sizeof a->state_path, "%s/lm.json", a->dir);
     if (!rc)
-        rc = mfs_text_format(a->client_address, sizeof a->client_address, "unix:%s/lm.sock",
-                             a->dir);
+        rc =
+            mfs_text_format(a->client_address, sizeof a->client_address, "unix:%s/lm.sock", a->dir);
     if (!rc)
         rc = mfs_redis_unix_path(a->dir, MFS_PARTITIONS_MAX, probe);
-    return rc ? mfs_err_set(err, rc, "the path %s is too long for sockets, choose a shorter "
-                                     "--state-dir",
+    return rc ? mfs_err_set(err, rc,
+                            "the path %s is too long for sockets, choose a shorter "
+                            "--state-dir",
                             a->opts.state_dir)
               : 0;
 }
@@ -232,8 +233,7 @@ static int open_agent(struct mfs_agent *a, struct mfs_err *err)
     if (rc)
         return rc;
     cm_address(a, cm, sizeof cm);
-    a->session =
-        mfs_session_create(a->loop, cm, &a->secret, "lm", &mfs_agent_cm_service, a, err);
+    a->session = mfs_session_create(a->loop, cm, &a->secret, "lm", &mfs_agent_cm_service, a, err);
     return a->session ? 0 : err->code;
 }
 

@@ -103,8 +103,7 @@ int mfs_agent_clients_open(struct mfs_agent *a, struct mfs_err *err)
     a->mounter = mfs_mounter_create(&opts);
     if (!a->mounter)
         return mfs_err_set(err, -ENOMEM, "out of memory");
-    a->clients =
-        mfs_clients_create(a->loop, a->client_address, &a->secret, &client_hooks, a, err);
+    a->clients = mfs_clients_create(a->loop, a->client_address, &a->secret, &client_hooks, a, err);
     return a->clients ? 0 : err->code;
 }
 

@@ -106,7 +106,8 @@ void mfs_agent_clients_unmount(struct mfs_agent *a, void (*done)(struct mfs_agen
 
 /* agent_state.c: the state file */
 void mfs_agent_save(struct mfs_agent *a); /* a failure is logged */
-/* Takes up what an earlier Local Manager of this node left running. 0 also when there is nothing. */
+/* Takes up what an earlier Local Manager of this node left running. 0 also when there is nothing.
+ */
 int mfs_agent_restore(struct mfs_agent *a, struct mfs_err *err);
 
 #endif

@@ -117,7 +117,8 @@ struct mfs_agent_part *mfs_agent_part_add(struct mfs_agent *a, const struct mfs_
     return p;
 }
 
-int mfs_agent_fleet_open(struct mfs_agent *a, uint32_t nparts, uint32_t stripe_size, uint64_t memory)
+int mfs_agent_fleet_open(struct mfs_agent *a, uint32_t nparts, uint32_t stripe_size,
+                         uint64_t memory)
 {
     struct mfs_fleet_opts opts = {.dir = a->dir,
                                   .address = a->opts.address,

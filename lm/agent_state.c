@@ -102,8 +102,9 @@ static int restore_redis(struct mfs_agent *a, const struct mfs_state_redis *s)
     if (!mfs_agent_part_add(a, &r, !alive))
         return -ENOMEM;
     if (!alive && !s->lost)
-        mfs_agent_event(a, "redis-died", "partition %u: redis-server %d ended while no lm was there",
-                        r.part, (int)r.proc.pid);
+        mfs_agent_event(a, "redis-died",
+                        "partition %u: redis-server %d ended while no lm was there", r.part,
+                        (int)r.proc.pid);
     return 0;
 }
 

@@ -146,8 +146,8 @@ static int connect_member(struct member *m)
 
     if (m->admin)
         return 0;
-    rc = mfs_admin_open(&m->admin, m->redis.unix_path, NULL, 0, m->redis.admin_password,
-                        CALL_LIMIT, &err);
+    rc = mfs_admin_open(&m->admin, m->redis.unix_path, NULL, 0, m->redis.admin_password, CALL_LIMIT,
+                        &err);
     if (rc && !m->silent)
         mfs_warn(AREA, "partition %u: %s", m->redis.part, err.msg);
     return rc;
@@ -269,8 +269,7 @@ static void fill_sample(const struct mfs_fleet *f, struct mfs_fleet_sample *samp
         sample->used += m->used;
         sample->rss += m->rss;
         if (sample->part)
-            sample->part[i] =
-                (struct mfs_fleet_part){m->redis.part, m->silent, m->used, m->keys};
+            sample->part[i] = (struct mfs_fleet_part){m->redis.part, m->silent, m->used, m->keys};
     }
 }
 

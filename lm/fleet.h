@@ -57,9 +57,9 @@ struct mfs_fleet_part {
 };
 
 struct mfs_fleet_sample {
-    uint64_t capacity; /* bytes the node's processes may use together */
-    uint64_t used;     /* bytes, as redis counts */
-    uint64_t rss;      /* bytes resident */
+    uint64_t capacity;        /* bytes the node's processes may use together */
+    uint64_t used;            /* bytes, as redis counts */
+    uint64_t rss;             /* bytes resident */
     uint64_t net_in, net_out; /* bytes, only ever growing */
     bool urgent;              /* look again soon: one is near its limit */
     size_t n;

@@ -211,9 +211,9 @@ int main(int argc, char **argv)
     else if (check_given(c, &err))
         status = fail(&err);
     else if (!realpath(mfs_conf_str(c, "state-dir"), state_dir))
-        status = fail((mfs_err_set(&err, -errno, "%s: %s", mfs_conf_str(c, "state-dir"),
-                                   strerror(errno)),
-                       &err));
+        status = fail(
+            (mfs_err_set(&err, -errno, "%s: %s", mfs_conf_str(c, "state-dir"), strerror(errno)),
+             &err));
     else if (serve(c, state_dir, &err))
         status = fail(&err);
     mfs_conf_destroy(c);

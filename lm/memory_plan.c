@@ -24,7 +24,8 @@ uint64_t mfs_memory_usable(uint64_t limit)
     return limit - limit / RESERVE;
 }
 
-/* What the processes whose limit can be changed share: memory, what they use of it, their number. */
+/* What the processes whose limit can be changed share: memory, what they use of it, their number.
+ */
 struct pool {
     uint64_t room, used;
     size_t count;

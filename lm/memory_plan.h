@@ -26,7 +26,8 @@ uint64_t mfs_memory_usable(uint64_t limit);
 
 /* Fills want[] (bytes, each ≥ 1, as 0 would mean "no limit"). All get the same headroom above what
  * they use, which is the largest that everyone can have. When not even what is used fits, each gets
- * a share of `usable` in proportion to what it uses: that refuses writes and lets deletions through. */
+ * a share of `usable` in proportion to what it uses: that refuses writes and lets deletions
+ * through. */
 void mfs_memory_plan(const struct mfs_memory_part *parts, size_t n, uint64_t usable,
                      uint64_t *want);
 

@@ -39,8 +39,8 @@ struct waiter {
 struct mfs_mounter {
     struct mfs_mounter_opts o;
     enum state state;
-    bool ending;           /* end as soon as the job under way has come back */
-    bool keep;             /* was up once: start again when the client dies */
+    bool ending; /* end as soon as the job under way has come back */
+    bool keep;   /* was up once: start again when the client dies */
     char path[MFS_PATH_MAX], options[MFS_TEXT_MAX];
     char real[MFS_PATH_MAX]; /* the same without symbolic links, as the kernel lists it */
     struct mfs_proc client;  /* pid 0: none */
@@ -170,7 +170,8 @@ static void become_idle(struct mfs_mounter *m)
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
-static void submit(struct mfs_mounter *m, void (*run)(struct mfs_job *), void (*done)(struct mfs_job *))
+static void submit(struct mfs_mounter *m, void (*run)(struct mfs_job *),
+                   void (*done)(struct mfs_job *))
 {
     struct mount_job *j = calloc(1, sizeof *j);
 
@@ -284,8 +285,8 @@ static void probed(struct mfs_job *job)
     if (m->ending) {
         end_now(m);
     } else if (rc) {
-        attempt_failed(m, rc, rc == -ENOENT ? "the client says ready, but nothing is mounted"
-                                            : strerror(-rc));
+        attempt_failed(
+            m, rc, rc == -ENOENT ? "the client says ready, but nothing is mounted" : strerror(-rc));
     } else {
         set_timer(m, 0, NULL);
         m->state = UP;
@@ -319,8 +320,8 @@ static void not_ready(void *arg)
 static int spawn(struct mfs_mounter *m)
 {
     char program[PATH_MAX], log[PATH_MAX], pidfile[PATH_MAX];
-    const char *argv[] = {program,    "mount", "--foreground", "--lm", m->o.address, NULL, NULL,
-                          NULL, NULL};
+    const char *argv[] = {program, "mount", "--foreground", "--lm", m->o.address,
+                          NULL,    NULL,    NULL,           NULL};
     struct mfs_client client = {0};
     size_t argc = 5;
     pid_t pid;
@@ -431,7 +432,8 @@ void mfs_mounter_start(struct mfs_mounter *m, const char *path, const char *opti
     if (m->state != IDLE)
         mfs_err_set(&err, -EBUSY, "%s is %s here", m->path,
                     m->state == UP ? "mounted" : "being mounted or unmounted");
-    else if (path[0] != '/' || strpbrk(path, "\n") || (strlen(path) > 1 && path[strlen(path) - 1] == '/'))
+    else if (path[0] != '/' || strpbrk(path, "\n") ||
+             (strlen(path) > 1 && path[strlen(path) - 1] == '/'))
         mfs_err_set(&err, -EINVAL, "\"%s\" is no absolute path", path);
     else if (mfs_text_copy(m->options, sizeof m->options, options) ||
              mfs_text_copy(m->path, sizeof m->path, path))

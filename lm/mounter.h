@@ -23,7 +23,7 @@ struct mfs_mounter;
 
 struct mfs_mounter_hooks {
     void (*event)(void *arg, const char *what, const char *text);
-    void (*changed)(void *arg);                        /* what the state file should hold */
+    void (*changed)(void *arg); /* what the state file should hold */
     int (*started)(void *arg, const struct mfs_client *client); /* watch it: mfs_clients_expect */
 };
 

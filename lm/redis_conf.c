@@ -84,7 +84,7 @@ static const char fixed_settings[] =
 /* Rules apply inside functions, too, so what functions call must be here. All of the data, and
  * neither administration nor anything that touches every key. */
 static const char user_rules[] =
-    "+@read +@write +@pubsub -@admin -@dangerous -@blocking +fcall +fcall_ro +info "
+    "+@read +@write +@pubsub -@admin -@dangerous -@blocking -function +fcall +fcall_ro +info "
     "+auth +hello +ping +echo +reset +quit +time +multi +exec +discard +watch +unwatch "
     "+client|id +client|setname +client|getname +client|tracking +client|trackinginfo "
     "+client|caching +client|reply";

@@ -1,9 +1,9 @@
 /* Starting and ending redis processes.
  *
  * A port is found by binding one and letting it go again, so between that and redis' own bind
- * someone else may take it: redis then exits, and the next port is tried. A process that was started
- * by a Local Manager which died before noting it down is in no table and holds nothing; it is
- * recognised by its pid file and ended before a new one takes its place. */
+ * someone else may take it: redis then exits, and the next port is tried. A process that was
+ * started by a Local Manager which died before noting it down is in no table and holds nothing; it
+ * is recognised by its pid file and ended before a new one takes its place. */
 #include "lm/redis_proc.h"
 
 #include <arpa/inet.h>
@@ -26,11 +26,11 @@
 #include "lm/redis_conf.h"
 #include "store/admin.h"
 
-#define AREA        "redis"
-#define PORT_TRIES  5
-#define POLL_STEP   (3 * MFS_MSEC)
-#define CALL_LIMIT  (5 * MFS_SEC)
-#define KILL_WAIT   (2 * MFS_SEC)
+#define AREA       "redis"
+#define PORT_TRIES 5
+#define POLL_STEP  (3 * MFS_MSEC)
+#define CALL_LIMIT (5 * MFS_SEC)
+#define KILL_WAIT  (2 * MFS_SEC)
 
 static const char *const suffixes[] = {"conf", "sock", "pid", "rdb"};
 
@@ -82,7 +82,8 @@ static int free_port(const char *address, uint16_t *port)
     return rc;
 }
 
-static int write_conf(const struct mfs_redis_node *node, const struct mfs_redis *r, const char *path)
+static int write_conf(const struct mfs_redis_node *node, const struct mfs_redis *r,
+                      const char *path)
 {
     struct mfs_redis_conf conf = {.dir = node->dir,
                                   .part = r->part,
@@ -162,8 +163,9 @@ static int await(const struct mfs_redis_node *node, const struct mfs_redis *r, i
 
     for (;;) {
         if (waitpid(r->proc.pid, NULL, WNOHANG) == r->proc.pid)
-            return mfs_err_set(err, -ECHILD, "redis-server of partition %u exited, see %s/redis-%u.log",
-                               r->part, node->dir, r->part);
+            return mfs_err_set(err, -ECHILD,
+                               "redis-server of partition %u exited, see %s/redis-%u.log", r->part,
+                               node->dir, r->part);
         if (!access(r->unix_path, F_OK)) {
             rc = mfs_admin_open(admin, r->unix_path, NULL, 0, r->admin_password, CALL_LIMIT, err);
             if (!rc)
@@ -212,8 +214,8 @@ int mfs_redis_start(const struct mfs_redis_node *node, struct mfs_redis *r, size
         r[i].proc = (struct mfs_proc){0};
         rc = mfs_redis_unix_path(node->dir, r[i].part, r[i].unix_path);
         if (rc)
-            return mfs_err_set(err, rc, "the path of the state directory %s is too long for sockets",
-                               node->dir);
+            return mfs_err_set(
+                err, rc, "the path of the state directory %s is too long for sockets", node->dir);
     }
     for (size_t i = 0; i < n && !rc; i++) {
         end_stray(node->dir, &r[i]);

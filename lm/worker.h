@@ -22,7 +22,7 @@ int mfs_worker_create(struct mfs_worker **w, const char *name); /* 0 or -errno *
 int mfs_worker_fd(const struct mfs_worker *w);
 
 void mfs_worker_submit(struct mfs_worker *w, struct mfs_job *job);
-void mfs_worker_collect(struct mfs_worker *w); /* calls `done` of every finished job */
+void mfs_worker_collect(struct mfs_worker *w);           /* calls `done` of every finished job */
 uint32_t mfs_worker_pending(const struct mfs_worker *w); /* submitted and not collected */
 
 /* Waits for the job that runs, finishes those that wait and calls `done` of all. NULL is fine. */
