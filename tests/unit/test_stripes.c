@@ -1,0 +1,290 @@
+/* Stripes on real partitions against a plain buffer: reads, writes, cuts, holes, SEEK_DATA,
+ * SEEK_HOLE; what they say of the bytes stored; files of a size that can't be enumerated; full
+ * memory. */
+#include "data_test.h"
+
+#include <unistd.h>
+
+#include "store/args.h"
+#include "store/keys.h"
+#include "store/reply.h"
+
+#include "cluster/placement.h"
+
+#define STRIPE 65536U
+#define SPACE  (20U * STRIPE)
+#define NPARTS 3U
+
+static int open_group(void **state)
+{
+    struct redis_fixture_opts how = {.nparts = NPARTS, .stripe_size = STRIPE};
+    struct data_test *t = calloc(1, sizeof *t);
+
+    data_test_open(t, &how, 10 * MFS_SEC);
+    *state = t;
+    return 0;
+}
+
+static int close_group(void **state)
+{
+    data_test_close(*state);
+    free(*state);
+    return 0;
+}
+
+struct model {
+    struct mfs_store *store;
+    uint64_t ino, seed;
+    char *want, *have;
+    uint64_t end; /* of data */
+    int64_t alloc;
+};
+
+static void model_write(struct model *m)
+{
+    size_t len = 1 + rnd_below(&m->seed, rnd_below(&m->seed, 3) ? 3 * STRIPE : 3000);
+    uint64_t off = rnd_below(&m->seed, SPACE - len);
+
+    if (rnd_below(&m->seed, 4) == 0)
+        off -= off % STRIPE;
+    rnd_fill(&m->seed, m->have, len);
+    memcpy(m->want + off, m->have, len);
+    assert_int_equal(mfs_stripes_write(m->store, m->ino, off, len, m->have, &m->alloc), 0);
+    m->end = off + len > m->end ? off + len : m->end;
+}
+
+static void model_trim(struct model *m)
+{
+    uint64_t from = rnd_below(&m->seed, SPACE);
+
+    if (rnd_below(&m->seed, 3) == 0)
+        from -= from % STRIPE;
+    assert_int_equal(mfs_stripes_trim(m->store, m->ino, from, m->end, true, &m->alloc), 0);
+    if (from < m->end) {
+        memset(m->want + from, 0, SPACE - from);
+        m->end = from;
+    }
+}
+
+static void model_punch(struct model *m)
+{
+    uint64_t off = rnd_below(&m->seed, SPACE), len = 1 + rnd_below(&m->seed, 4 * STRIPE);
+
+    if (rnd_below(&m->seed, 4) == 0)
+        off -= off % STRIPE;
+    if (rnd_below(&m->seed, 4) == 0)
+        len += STRIPE - (off + len) % STRIPE;
+    assert_int_equal(mfs_stripes_punch(m->store, m->ino, off, len, m->end, &m->alloc), 0);
+    if (off < SPACE)
+        memset(m->want + off, 0, len < SPACE - off ? len : SPACE - off);
+}
+
+static void model_read(struct model *m)
+{
+    size_t len = 1 + rnd_below(&m->seed, 3 * STRIPE);
+    uint64_t off = rnd_below(&m->seed, SPACE - len);
+
+    memset(m->have, 0x55, len);
+    assert_int_equal(mfs_stripes_read(m->store, m->ino, off, len, m->have), 0);
+    assert_memory_equal(m->have, m->want + off, len);
+}
+
+/* Data may be zeros, holes must be; both lie where they were asked for. */
+static void model_seek(struct model *m)
+{
+    uint64_t off = rnd_below(&m->seed, SPACE), at = 0;
+    int rc = mfs_stripes_seek(m->store, m->ino, off, SEEK_DATA, SPACE, m->end, &at);
+
+    if (rc)
+        assert_int_equal(rc, -ENXIO);
+    else
+        assert_true(at >= off && at < m->end);
+    for (uint64_t i = off; i < (rc ? SPACE : at); i++)
+        assert_int_equal(m->want[i], 0);
+    assert_int_equal(mfs_stripes_seek(m->store, m->ino, off, SEEK_HOLE, SPACE, m->end, &at), 0);
+    assert_true(at >= off && at <= SPACE);
+    if (at < SPACE)
+        assert_int_equal(m->want[at], 0);
+}
+
+static void test_model(void **state)
+{
+    struct data_test *t = *state;
+    struct model m = {.store = t->store, .ino = (1ULL << 48) | 77, .seed = rnd_seed()};
+    unsigned long n = steps(4000);
+
+    m.want = calloc(1, SPACE);
+    m.have = malloc(SPACE);
+    for (unsigned long i = 0; i < n; i++) {
+        switch (rnd_below(&m.seed, 10)) {
+        case 0:
+            model_trim(&m);
+            break;
+        case 1:
+            model_punch(&m);
+            break;
+        case 2:
+            model_seek(&m);
+            break;
+        case 3:
+        case 4:
+        case 5:
+            model_write(&m);
+            break;
+        default:
+            model_read(&m);
+            break;
+        }
+        if (i % 50 == 0)
+            assert_int_equal(m.alloc, stored_bytes(t->store, m.ino, SPACE));
+    }
+    assert_int_equal(mfs_stripes_trim(t->store, m.ino, 0, m.end, true, &m.alloc), 0);
+    assert_int_equal(m.alloc, 0);
+    free(m.want);
+    free(m.have);
+}
+
+static void test_trim_leaves_first(void **state)
+{
+    struct data_test *t = *state;
+    static char buf[3 * STRIPE];
+    uint64_t ino = 4711;
+    int64_t alloc = 0;
+
+    pattern(buf, 0, sizeof buf, 1);
+    assert_int_equal(mfs_stripes_write(t->store, ino, 0, sizeof buf, buf, &alloc), 0);
+    assert_int_equal(alloc, sizeof buf);
+    assert_int_equal(mfs_stripes_trim(t->store, ino, 100, sizeof buf, false, &alloc), 0);
+    assert_int_equal(alloc, STRIPE);
+    assert_int_equal(mfs_stripes_trim(t->store, ino, 100, sizeof buf, true, NULL), 0);
+    assert_int_equal(stored_bytes(t->store, ino, sizeof buf), 100);
+    assert_int_equal(mfs_stripes_trim(t->store, ino, 0, sizeof buf, true, NULL), 0);
+    assert_int_equal(stored_bytes(t->store, ino, sizeof buf), 0);
+}
+
+/* Few stripes far apart in a file whose stripes are too many to be named; the inode number has
+ * bytes that mean something in patterns. */
+static void test_huge(void **state)
+{
+    struct data_test *t = *state;
+    uint64_t inos[] = {0x0001002a3f5b5d5cULL, 0x0001002a3f5b5d5eULL}; /* "*?[]\" and "*?[]^" */
+    uint64_t end = MFS_FILE_SIZE_MAX(STRIPE), at;
+    uint64_t offs[] = {5, 1ULL << 33, (1ULL << 47) + 3, end - 10};
+    int64_t alloc[2] = {0, 0}, start;
+    char c;
+
+    for (unsigned f = 0; f < 2; f++)
+        for (unsigned i = 0; i < 4; i++)
+            assert_int_equal(
+                mfs_stripes_write(t->store, inos[f], offs[i], 10, "0123456789", &alloc[f]), 0);
+    start = mfs_clock_mono();
+    assert_int_equal(mfs_stripes_seek(t->store, inos[0], 1000, SEEK_DATA, end, end, &at), 0);
+    assert_int_equal(at, offs[1] / STRIPE * STRIPE);
+    assert_int_equal(mfs_stripes_seek(t->store, inos[0], offs[1] + 3, SEEK_HOLE, end, end, &at), 0);
+    assert_int_equal(at, offs[1] + 10);
+    assert_int_equal(mfs_stripes_punch(t->store, inos[0], 1 << 20, 1ULL << 40, end, &alloc[0]), 0);
+    assert_int_equal(mfs_stripes_read(t->store, inos[0], offs[1], 1, &c), 0);
+    assert_int_equal(c, 0);
+    assert_int_equal(mfs_stripes_read(t->store, inos[0], offs[2], 1, &c), 0);
+    assert_int_equal(c, '0');
+    assert_int_equal(mfs_stripes_trim(t->store, inos[0], 7, end, true, &alloc[0]), 0);
+    assert_int_equal(alloc[0], 7);
+    assert_true(mfs_clock_mono() - start < 5 * MFS_SEC);
+    assert_int_equal(mfs_stripes_read(t->store, inos[1], offs[2], 1, &c), 0);
+    assert_int_equal(c, '0'); /* the other file is untouched */
+    assert_int_equal(mfs_stripes_trim(t->store, inos[1], 0, end, true, &alloc[1]), 0);
+    assert_int_equal(alloc[1], 0);
+}
+
+/* 100 GiB in the default stripe size are 10^5 stripes. */
+static void test_sparse_is_quick(void **state)
+{
+    struct data_test *t = *state;
+    uint64_t end = 100000ULL * STRIPE;
+    int64_t start, alloc = 0;
+
+    for (unsigned i = 0; i < 5000; i++)
+        assert_int_equal(
+            mfs_stripes_write(t->store, 99, (uint64_t)i * 20 * STRIPE, 3, "abc", &alloc), 0);
+    start = mfs_clock_mono();
+    assert_int_equal(mfs_stripes_trim(t->store, 99, 0, end, true, &alloc), 0);
+    print_message("trim of 100000 possible stripes, 5000 there: %lld ms\n",
+                  (long long)((mfs_clock_mono() - start) / MFS_MSEC));
+    assert_int_equal(alloc, 0);
+}
+
+static int64_t memory_usage(struct mfs_store *store, uint64_t ino, uint32_t stripe)
+{
+    char key[MFS_KEY_STRIPE_LEN];
+    struct mfs_args a;
+    struct mfs_cmd cmd;
+    int64_t used;
+
+    mfs_key_stripe(key, ino, stripe);
+    mfs_args_init(&a, "MEMORY");
+    mfs_args_str(&a, "USAGE");
+    mfs_args_bin(&a, key, sizeof key);
+    cmd = mfs_args_cmd(&a, mfs_placement_stripe(ino, stripe, mfs_store_nparts(store)));
+    assert_int_equal(mfs_store_exec(store, &cmd, 1), 0);
+    used = mfs_reply_int(cmd.reply);
+    mfs_cmds_fini(&cmd, 1);
+    return used;
+}
+
+/* Values must not keep the room that redis adds when they grow step by step. */
+static void test_no_spare_room(void **state)
+{
+    struct data_test *t = *state;
+    static char buf[STRIPE];
+    int64_t alloc = 0;
+
+    pattern(buf, 0, sizeof buf, 2);
+    for (unsigned off = 0; off < STRIPE; off += 20480)
+        assert_int_equal(mfs_stripes_write(t->store, 5, off,
+                                           STRIPE - off < 20480 ? STRIPE - off : 20480, buf + off,
+                                           &alloc),
+                         0);
+    assert_int_equal(mfs_store_drain(t->store, 5 * MFS_SEC), 0);
+    assert_int_equal(alloc, STRIPE);
+    assert_true(memory_usage(t->store, 5, 0) < STRIPE * 5 / 4 + 200);
+    assert_int_equal(mfs_stripes_read(t->store, 5, 0, STRIPE, buf), 0);
+    for (unsigned i = 0; i < STRIPE; i++)
+        assert_true(buf[i] != 0);
+    assert_int_equal(mfs_stripes_trim(t->store, 5, 0, STRIPE, true, NULL), 0);
+}
+
+static void test_full(void **state)
+{
+    struct redis_fixture_opts how = {.nparts = 2, .stripe_size = STRIPE, .maxmemory = 8U << 20};
+    struct data_test t;
+    static char buf[STRIPE];
+    int64_t alloc = 0;
+    uint64_t n = 0;
+    int rc = 0;
+
+    (void)state;
+    data_test_open(&t, &how, 10 * MFS_SEC);
+    pattern(buf, 0, sizeof buf, 3);
+    while (!rc && n < 1000)
+        rc = mfs_stripes_write(t.store, 3, n++ * STRIPE, STRIPE, buf, &alloc);
+    assert_int_equal(rc, -ENOSPC);
+    while (mfs_stripes_write(t.store, 3, n * STRIPE, STRIPE, buf, &alloc) == 0 ||
+           mfs_stripes_write(t.store, 3, (n + 1) * STRIPE, STRIPE, buf, &alloc) == 0)
+        n++;
+    assert_int_equal(mfs_stripes_punch(t.store, 3, 100, 3 * STRIPE, n * STRIPE, &alloc), 0);
+    assert_int_equal(mfs_stripes_trim(t.store, 3, 50, (n + 2) * STRIPE, true, &alloc), 0);
+    assert_int_equal(alloc, 50);
+    assert_int_equal(mfs_stripes_write(t.store, 3, 0, STRIPE, buf, &alloc), 0);
+    data_test_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_model),         cmocka_unit_test(test_trim_leaves_first),
+        cmocka_unit_test(test_huge),          cmocka_unit_test(test_sparse_is_quick),
+        cmocka_unit_test(test_no_spare_room), cmocka_unit_test(test_full),
+    };
+
+    return cmocka_run_group_tests(tests, open_group, close_group);
+}
