@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# A client killed -9 in the middle of its work: its locks go, what it renamed has exactly one name,
+# what it closed is whole, what it held open without a name is freed, and others work on with all
+# of it.
+# ctest: timeout=240
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+need jq flock
+
+ALLOW_LOG='client|memefs|mount'
+FILES=60
+deployment_start 4
+
+client_of()
+{
+    local line
+    read -r line <"$STATE/node-$1/client.pid"
+    printf '%s\n' "${line%% *}"
+}
+
+used()
+{
+    cm_ status --json | jq '[.nodes[].memory_used] | add'
+}
+
+# Renames files between directories, over others and by exchange, until its mount is gone.
+rename_for_ever()
+{
+    local i n=0
+    while :; do
+        for ((i = 0; i < FILES; i++)); do
+            mv -T "$1/a/f$i" "$1/b/g$i" 2>/dev/null || return 0
+            mv -T "$1/b/g$i" "$1/a/f$i" 2>/dev/null || return 0
+            n=$((n + 1))
+            mkdir "$1/a/d$i" 2>/dev/null && mv -T "$1/a/d$i" "$1/b/d$i" 2>/dev/null && rmdir "$1/b/d$i" 2>/dev/null
+            printf '%s' "$n" >"$1/b/new" 2>/dev/null && mv "$1/b/new" "$1/a/replaced" 2>/dev/null
+        done
+    done
+}
+
+say "names, locks and an open file on mount 0"
+mkdir "$MNT0/a" "$MNT0/b"
+for ((i = 0; i < FILES; i++)); do
+    printf 'file %d' "$i" >"$MNT0/a/f$i"
+done
+printf '0' >"$MNT0/a/replaced"
+: >"$MNT0/lock"
+flock "$MNT0/lock" sleep 600 &
+must_happen 10 eval '! flock -n "$MNT1/lock" true'
+sleep 2 # the first measurement is in the status
+empty=$(used)
+exec 9>"$MNT0/orphan"
+head -c 50000000 /dev/zero >&9
+sync "$MNT0/orphan"
+rm "$MNT1/orphan"
+for ((i = 0; i < 3; i++)); do
+    rename_for_ever "$MNT0" &
+done
+sleep 1.5
+
+say "kill -9 the client"
+flock -w 30 "$MNT1/lock" true &
+waiter=$!
+kill -KILL "$(client_of 0)"
+wait "$waiter" || fail "the dead client's lock is still held"
+
+say "every file has one name, and its content"
+for ((i = 0; i < FILES; i++)); do
+    names=0
+    for name in "$MNT1/a/f$i" "$MNT2/b/g$i"; do
+        if [ -e "$name" ]; then
+            names=$((names + 1))
+            equal "file $i" "$(cat "$name")" "$name"
+            equal 1 "$(stat -c %h "$name")" "links of $name"
+        fi
+    done
+    equal 1 "$names" "names of file $i"
+done
+equal "$FILES" "$(find "$MNT1/a" "$MNT1/b" -name '[fg][0-9]*' | wc -l)" "names listed"
+[ -s "$MNT1/a/replaced" ] || fail "what was renamed over is empty"
+
+say "others go on with them"
+for ((i = 0; i < FILES; i++)); do
+    if [ -e "$MNT2/b/g$i" ]; then
+        mv "$MNT2/b/g$i" "$MNT2/a/f$i" || fail "rename of file $i"
+    fi
+    mv "$MNT1/a/f$i" "$MNT1/b/h$i" || fail "rename of file $i"
+done
+equal "$FILES" "$(find "$MNT3/b" -name 'h*' | wc -l)" "names after the others' renames"
+rm -r "$MNT1/a" "$MNT1/b" || fail "remove everything"
+
+say "what only the dead client had open is freed"
+is_near_empty()
+{
+    [ "$(used)" -lt $((empty + (16 << 20))) ]
+}
+must_happen 90 is_near_empty
+exec 9>&- || true
