@@ -23,6 +23,11 @@ used()
     cm_ status --json | jq '[.nodes[].memory_used] | add'
 }
 
+is_locked()
+{
+    ! flock -n "$MNT1/lock" true
+}
+
 # Renames files between directories, over others and by exchange, until its mount is gone.
 rename_for_ever()
 {
@@ -46,7 +51,7 @@ done
 printf '0' >"$MNT0/a/replaced"
 : >"$MNT0/lock"
 flock "$MNT0/lock" sleep 600 &
-must_happen 10 eval '! flock -n "$MNT1/lock" true'
+must_happen 10 is_locked
 sleep 2 # the first measurement is in the status
 empty=$(used)
 exec 9>"$MNT0/orphan"
