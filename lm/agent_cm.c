@@ -15,6 +15,12 @@
 #define JOIN_LIMIT   (10 * MFS_SEC)
 #define REJOIN_PAUSE (2 * MFS_SEC)
 
+/* NULL while cm is not connected, and before the session is there at all. */
+static struct mfs_conn *cm_conn(const struct mfs_agent *a)
+{
+    return a->session ? mfs_session_conn(a->session) : NULL;
+}
+
 /* ---- join ------------------------------------------------------------------------------------ */
 
 static void join(struct mfs_agent *a);
@@ -69,7 +75,7 @@ static uint32_t put_running(const struct mfs_agent *a, struct mfs_assigned_part 
 
 static void join(struct mfs_agent *a)
 {
-    struct mfs_conn *conn = mfs_session_conn(a->session);
+    struct mfs_conn *conn = cm_conn(a);
     struct mfs_msg_join m = {
         .version = MFS_PROTOCOL_VERSION,
         .node = a->opts.node,
@@ -303,7 +309,7 @@ static uint32_t put_clients(const struct mfs_client *list, size_t n, struct mfs_
 
 void mfs_agent_report(struct mfs_agent *a)
 {
-    struct mfs_conn *conn = mfs_session_conn(a->session);
+    struct mfs_conn *conn = cm_conn(a);
     struct mfs_msg_report m = {.node = a->opts.node,
                                .epoch = a->table ? a->table->epoch : 0,
                                .memory_used = a->sample.used,
@@ -332,7 +338,7 @@ void mfs_agent_report(struct mfs_agent *a)
 
 void mfs_agent_send_events(struct mfs_agent *a)
 {
-    struct mfs_conn *conn = mfs_session_conn(a->session);
+    struct mfs_conn *conn = cm_conn(a);
     unsigned sent = 0;
 
     if (!conn || !a->joined)
