@@ -1,0 +1,77 @@
+/* memefs: the file system client and the user's tools. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/verbs.h"
+
+struct verb {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *usage, *help;
+};
+
+static const struct verb verbs[] = {
+    {"mount", mfs_verb_mount, "[OPTION…] PATH", "mount a deployment's file system"},
+    {"umount", mfs_verb_umount, "PATH", "unmount it"},
+    {"layout", mfs_verb_layout, "FILE [--json]", "show where the pieces of a file are"},
+};
+
+#define VERBS (sizeof verbs / sizeof verbs[0])
+
+static void help(FILE *to)
+{
+    fputs("Usage: memefs VERB [ARGUMENT…]\n\n", to);
+    for (size_t i = 0; i < VERBS; i++)
+        fprintf(to, "  memefs %-7s%-18s%s\n", verbs[i].name, verbs[i].usage, verbs[i].help);
+    fputs("\n  memefs VERB --help   tells more about one\n  memefs --version\n", to);
+}
+
+int mfs_verb_fail(const char *verb, int status, const struct mfs_err *err)
+{
+    fprintf(stderr, "memefs: %s: %s\n", verb, err->msg);
+    return status;
+}
+
+int mfs_verb_parse(struct mfs_conf *conf, const struct mfs_conf_option *const *groups,
+                   const char *usage, int argc, char **argv, int args, int *status)
+{
+    const char *verb = argv[0];
+    struct mfs_err err;
+    int n;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") != 0 && strcmp(argv[i], "-h") != 0)
+            continue;
+        fputs(usage, stdout);
+        mfs_conf_help(groups, stdout);
+        *status = MFS_EXIT_OK;
+        return -1;
+    }
+    n = mfs_conf_argv(conf, argc - 1, argv + 1, args, &err);
+    if (n >= 0 && n < args)
+        n = mfs_err_set(&err, -1, "too few arguments; try memefs %s --help", verb);
+    if (n < 0)
+        *status = mfs_verb_fail(verb, MFS_EXIT_USAGE, &err);
+    return n < 0 ? -1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        help(stderr);
+        return MFS_EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        help(stdout);
+        return MFS_EXIT_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("memefs %s\n", MEMEFS_VERSION);
+        return MFS_EXIT_OK;
+    }
+    for (size_t i = 0; i < VERBS; i++)
+        if (strcmp(argv[1], verbs[i].name) == 0)
+            return verbs[i].run(argc - 1, argv + 1);
+    fprintf(stderr, "memefs: %s: no such verb; try memefs --help\n", argv[1]);
+    return MFS_EXIT_USAGE;
+}

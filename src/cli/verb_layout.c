@@ -1,0 +1,189 @@
+/* Shows where the pieces of a file are. The mounted client tells the partition table and the file's
+ * numbers (fuse/layout.h); which stripe is where is computed here as any client does. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+#include "base/text.h"
+#include "cli/verbs.h"
+#include "cluster/placement.h"
+#include "fuse/layout.h"
+
+#define ADDRESS_MAX 80
+
+static const struct mfs_conf_option options[] = {
+    {.key = "json", .type = MFS_CONF_FLAG, .help = "for programs"},
+    {0},
+};
+static const struct mfs_conf_option *const groups[] = {options, NULL};
+
+static const char usage[] =
+    "Usage: memefs layout FILE [--json]\n\n"
+    "Shows in which partition, and on which node, each stripe of FILE is.\n\n";
+
+struct part {
+    uint32_t node;
+    char address[ADDRESS_MAX];
+};
+
+struct layout {
+    char deployment[64];
+    uint64_t epoch, ino, size, data_end;
+    uint32_t stripe_size, nparts;
+    struct part *part;
+};
+
+/* Fetches one of the virtual attributes as a text into buf[MFS_LAYOUT_MAX + 1]. */
+static int fetch(const char *file, uint32_t chunk, char *buf)
+{
+    char name[64] = MFS_LAYOUT_XATTR;
+    ssize_t n;
+
+    if (chunk > 0)
+        snprintf(name, sizeof name, MFS_LAYOUT_XATTR ".%" PRIu32, chunk);
+    n = getxattr(file, name, buf, MFS_LAYOUT_MAX);
+    if (n < 0)
+        return -errno;
+    buf[n] = '\0';
+    return 0;
+}
+
+static int parse_head(const char *text, struct layout *l)
+{
+    int n = sscanf(
+        text,
+        "memefs-layout 1\ndeployment %63s\nepoch %" SCNu64 "\nino %" SCNu64 "\nsize %" SCNu64
+        "\ndata_end %" SCNu64 "\nstripe_size %" SCNu32 "\npartitions %" SCNu32,
+        l->deployment, &l->epoch, &l->ino, &l->size, &l->data_end, &l->stripe_size, &l->nparts);
+
+    if (n != 7 || l->stripe_size == 0 || l->nparts == 0 || l->nparts > MFS_PARTITIONS_MAX)
+        return -EPROTO;
+    l->part = calloc(l->nparts, sizeof *l->part);
+    return l->part != NULL ? 0 : -ENOMEM;
+}
+
+static void parse_parts(char *text, struct layout *l)
+{
+    char *line, *rest = text;
+
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        uint32_t p, node;
+        char address[ADDRESS_MAX];
+
+        if (sscanf(line, "p %" SCNu32 " %" SCNu32 " %79s", &p, &node, address) != 3 ||
+            p >= l->nparts)
+            continue;
+        l->part[p].node = node;
+        memcpy(l->part[p].address, address, sizeof address);
+    }
+}
+
+static int load(const char *file, struct layout *l)
+{
+    char *buf = malloc(MFS_LAYOUT_MAX + 1);
+    int rc = buf != NULL ? fetch(file, 0, buf) : -ENOMEM;
+
+    if (rc == 0)
+        rc = parse_head(buf, l);
+    for (uint32_t chunk = 0; rc == 0 && chunk * MFS_LAYOUT_CHUNK < l->nparts; chunk++) {
+        if (chunk > 0)
+            rc = fetch(file, chunk, buf);
+        if (rc == 0)
+            parse_parts(buf, l);
+    }
+    free(buf);
+    return rc;
+}
+
+static void put_json_text(const char *s)
+{
+    putchar('"');
+    for (; *s != '\0'; s++) {
+        if (*s == '"' || *s == '\\')
+            printf("\\%c", *s);
+        else if ((unsigned char)*s < 0x20)
+            printf("\\u%04x", (unsigned)*s);
+        else
+            putchar(*s);
+    }
+    putchar('"');
+}
+
+static void print_head(const char *file, const struct layout *l, uint64_t stripes, bool json)
+{
+    if (!json) {
+        printf("%s: inode %" PRIu64 ", %" PRIu64 " bytes, %" PRIu64 " stripes of %" PRIu32
+               " bytes, home partition %" PRIu32 " of %" PRIu32 "\n",
+               file, l->ino, l->size, stripes, l->stripe_size, mfs_placement_home(l->ino),
+               l->nparts);
+        return;
+    }
+    printf("{\"file\": ");
+    put_json_text(file);
+    printf(", \"deployment\": ");
+    put_json_text(l->deployment);
+    printf(", \"epoch\": %" PRIu64 ", \"ino\": %" PRIu64 ", \"size\": %" PRIu64
+           ", \"stripe_size\": %" PRIu32 ", \"partitions\": %" PRIu32 ", \"home\": %" PRIu32
+           ", \"stripes\": [",
+           l->epoch, l->ino, l->size, l->stripe_size, l->nparts, mfs_placement_home(l->ino));
+}
+
+static void print_stripe(const struct layout *l, uint32_t n, bool json)
+{
+    uint32_t p = mfs_placement_stripe(l->ino, n, l->nparts);
+    uint64_t off = (uint64_t)n * l->stripe_size;
+    uint64_t len = l->size - off < l->stripe_size ? l->size - off : l->stripe_size;
+    const struct part *part = &l->part[p];
+
+    if (json)
+        printf("%s\n  {\"stripe\": %" PRIu32 ", \"offset\": %" PRIu64 ", \"length\": %" PRIu64
+               ", \"partition\": %" PRIu32 ", \"node\": %" PRIu32 ", \"address\": \"%s\"}",
+               n > 0 ? "," : "", n, off, len, p, part->node, part->address);
+    else
+        printf("%8" PRIu32 "  offset %-14" PRIu64 " length %-8" PRIu64 " partition %-5" PRIu32
+               " node %-4" PRIu32 " %s\n",
+               n, off, len, p, part->node, part->address);
+}
+
+static int show(const char *file, const struct layout *l, bool json)
+{
+    uint64_t stripes = (l->size + l->stripe_size - 1) / l->stripe_size;
+
+    print_head(file, l, stripes, json);
+    for (uint64_t n = 0; n < stripes && !ferror(stdout); n++)
+        print_stripe(l, (uint32_t)n, json);
+    if (json)
+        printf("%s]}\n", stripes > 0 ? "\n" : "");
+    return fflush(stdout) == 0 ? 0 : -errno;
+}
+
+static int layout(const char *file, bool json, struct mfs_err *err)
+{
+    struct layout l = {0};
+    int rc = load(file, &l);
+
+    if (rc == 0)
+        rc = show(file, &l, json);
+    free(l.part);
+    if (rc == -EOPNOTSUPP || rc == -ENODATA || rc == -EPROTO)
+        return mfs_err_set(err, rc, "%s: not on a MemEFS mount", file);
+    return rc < 0 ? mfs_err_set(err, rc, "%s: %s", file, strerror(-rc)) : 0;
+}
+
+int mfs_verb_layout(int argc, char **argv)
+{
+    struct mfs_conf *conf = mfs_conf_create(groups);
+    int status = MFS_EXIT_FAILED;
+    struct mfs_err err;
+
+    if (conf != NULL && mfs_verb_parse(conf, groups, usage, argc, argv, 1, &status) == 0) {
+        status = MFS_EXIT_OK;
+        if (layout(argv[1], mfs_conf_flag(conf, "json"), &err) < 0)
+            status = mfs_verb_fail("layout", MFS_EXIT_FAILED, &err);
+    }
+    mfs_conf_destroy(conf);
+    return status;
+}

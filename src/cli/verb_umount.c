@@ -1,0 +1,63 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/verbs.h"
+
+static const struct mfs_conf_option none[] = {{0}};
+static const struct mfs_conf_option *const groups[] = {none, NULL};
+
+static const char usage[] = "Usage: memefs umount PATH\n\n"
+                            "Unmounts; what was written is stored by then.\n";
+
+/* Who is not root asks the helper that FUSE has for that. */
+static int by_helper(const char *path)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid < 0)
+        return -errno;
+    if (pid == 0) {
+        execlp("fusermount3", "fusermount3", "-u", "--", path, (char *)NULL);
+        _exit(127);
+    }
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -errno;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EBUSY;
+}
+
+static int unmount(const char *path, struct mfs_err *err)
+{
+    int rc = 0;
+
+    if (geteuid() != 0)
+        rc = by_helper(path);
+    else if (umount2(path, UMOUNT_NOFOLLOW) < 0)
+        rc = -errno;
+    if (rc == -EBUSY)
+        return mfs_err_set(err, rc, "%s: programs still use it", path);
+    if (rc == -EINVAL)
+        return mfs_err_set(err, rc, "%s: not mounted", path);
+    return rc < 0 ? mfs_err_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
+}
+
+int mfs_verb_umount(int argc, char **argv)
+{
+    struct mfs_conf *conf = mfs_conf_create(groups);
+    int status = MFS_EXIT_FAILED;
+    struct mfs_err err;
+
+    if (conf != NULL && mfs_verb_parse(conf, groups, usage, argc, argv, 1, &status) == 0) {
+        status = MFS_EXIT_OK;
+        if (unmount(argv[1], &err) < 0)
+            status = mfs_verb_fail("umount", MFS_EXIT_FAILED, &err);
+    }
+    mfs_conf_destroy(conf);
+    return status;
+}

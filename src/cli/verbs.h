@@ -1,0 +1,22 @@
+/* The verbs of `memefs`. Each gets its own arguments (argv[0] is the verb) and returns the
+ * program's exit status: 0 done, 1 failed, 2 wrong usage. */
+#ifndef MFS_CLI_VERBS_H
+#define MFS_CLI_VERBS_H
+
+#include "base/conf.h"
+
+enum { MFS_EXIT_OK = 0, MFS_EXIT_FAILED = 1, MFS_EXIT_USAGE = 2 };
+
+int mfs_verb_mount(int argc, char **argv);
+int mfs_verb_umount(int argc, char **argv);
+int mfs_verb_layout(int argc, char **argv);
+
+/* One line on stderr, "memefs: VERB: message"; returns `status`. */
+int mfs_verb_fail(const char *verb, int status, const struct mfs_err *err);
+
+/* Parses options and exactly `args` arguments, which end up in argv[0 …]. With --help it prints
+ * `usage` and the options. 0, or -1 with *status set to what to exit with. */
+int mfs_verb_parse(struct mfs_conf *conf, const struct mfs_conf_option *const *groups,
+                   const char *usage, int argc, char **argv, int args, int *status);
+
+#endif

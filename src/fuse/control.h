@@ -1,0 +1,39 @@
+/* The line to the Local Manager (or cm): a thread that brings partition tables and connects again
+ * for ever. The mount goes on without it, with the table it has. */
+#ifndef MFS_FUSE_CONTROL_H
+#define MFS_FUSE_CONTROL_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "cluster/table.h"
+
+struct mfs_control;
+
+/* Called with each new table but the first, which it takes over; returns once every operation that
+ * starts from then on uses it. Control thread; must not block for long. */
+typedef void mfs_control_table_fn(void *arg, struct mfs_table *table);
+
+struct mfs_control_config {
+    const char *address; /* "unix:/path/lm.sock" or "HOST:PORT" */
+    const char *secret;  /* path */
+    const char *mount;   /* path of the mount, which lm knows this client by */
+};
+
+/* Starts the thread. config's strings must outlive it. */
+int mfs_control_create(struct mfs_control **c, const struct mfs_control_config *config,
+                       struct mfs_err *err);
+void mfs_control_destroy(struct mfs_control *c); /* takes NULL */
+
+/* The first table, the caller's to free; -ETIMEDOUT after ns. */
+int mfs_control_wait_table(struct mfs_control *c, int64_t ns, struct mfs_table **table,
+                           struct mfs_err *err);
+
+/* From now on tables go to fn, newer ones that came meanwhile included. */
+void mfs_control_on_table(struct mfs_control *c, mfs_control_table_fn *fn, void *arg);
+
+/* Tells the other end the client's session and that the mount answers, now and after each
+ * reconnect. */
+void mfs_control_ready(struct mfs_control *c, uint64_t session);
+
+#endif

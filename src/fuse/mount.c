@@ -1,0 +1,228 @@
+/* From configuration to unmount, in this order, and back in the reverse:
+ *
+ *   control   the first partition table comes from lm
+ *   store     connections to the partitions
+ *   vfs       session, write-behind, read-ahead
+ *   session   /dev/fuse, mount
+ *   notify    dropping of pages
+ *   signals   and the news that the mount answers
+ *   loop      until the unmount or a signal
+ */
+#include "fuse/mount.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "fuse/control.h"
+#include "fuse/daemon.h"
+#include "fuse/mountpoint.h"
+#include "fuse/signals.h"
+
+#define TABLE_WAIT   (30 * MFS_SEC) /* a deployment that is just starting */
+#define RELAXED_LIFE 1.0            /* s */
+
+/* libfuse's own messages; most are about requests that nobody waits for any more. */
+static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+    char line[256];
+
+    vsnprintf(line, sizeof line, fmt, ap);
+    line[strcspn(line, "\n")] = '\0';
+    mfs_log_write(level <= FUSE_LOG_WARNING ? MFS_LOG_WARN : MFS_LOG_DEBUG, "fuse", "%s", line);
+}
+
+static void new_table(void *arg, struct mfs_table *table)
+{
+    struct mfs_fuse *m = arg;
+    struct mfs_table *copy = mfs_table_dup(table);
+    unsigned long long epoch = table->epoch;
+    int rc = mfs_store_set_table(m->store, table);
+
+    if (rc < 0 && rc != -ESTALE)
+        mfs_error("control", "table of epoch %llu not usable: %s", epoch, strerror(-rc));
+    if (rc < 0 || copy == NULL) {
+        free(copy);
+        return;
+    }
+    pthread_mutex_lock(&m->table_lock);
+    free(m->table);
+    m->table = copy;
+    pthread_mutex_unlock(&m->table_lock);
+    mfs_info("control", "partition table of epoch %llu", epoch);
+}
+
+static int start_store(struct mfs_fuse *m, struct mfs_err *err)
+{
+    struct mfs_store_opts opts = {.node = m->config->node};
+    struct mfs_table *table;
+    int rc = mfs_control_wait_table(m->control, TABLE_WAIT, &table, err);
+
+    if (rc < 0)
+        return rc;
+    m->table = mfs_table_dup(table);
+    rc = mfs_store_create(&m->store, table, &opts);
+    if (rc < 0)
+        return mfs_err_set(err, rc, "partition table: %s", strerror(-rc));
+    mfs_control_on_table(m->control, new_table, m);
+    return 0;
+}
+
+static int start_vfs(struct mfs_fuse *m, struct mfs_err *err)
+{
+    const struct mfs_mount_options *o = &m->config->options;
+    struct mfs_vfs_opts opts = {.threads = o->threads,
+                                .write_window = o->write_window,
+                                .read_window = o->read_window,
+                                .no_atime = o->no_atime};
+    int rc = mfs_vfs_create(&m->vfs, m->store, &opts);
+
+    if (rc < 0)
+        return mfs_err_set(err, rc, "partitions: %s", strerror(-rc));
+    return 0;
+}
+
+static int new_session(struct mfs_fuse *m, const char *options, struct mfs_err *err)
+{
+    struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+    int rc = -ENOMEM;
+
+    if (fuse_opt_add_arg(&args, "memefs") == 0 && fuse_opt_add_arg(&args, "-o") == 0 &&
+        fuse_opt_add_arg(&args, options) == 0) {
+        m->se = fuse_session_new(&args, &mfs_fuse_ops, sizeof mfs_fuse_ops, m);
+        rc = m->se != NULL ? 0 : -EINVAL;
+    }
+    fuse_opt_free_args(&args);
+    if (rc < 0)
+        return mfs_err_set(err, rc, "mount options %s: refused by libfuse", options);
+    if (fuse_session_mount(m->se, m->config->path) < 0)
+        return mfs_err_set(err, -EIO, "%s: the kernel refused the mount, see the log",
+                           m->config->path);
+    return 0;
+}
+
+static int start_session(struct mfs_fuse *m, struct mfs_err *err)
+{
+    const struct mfs_buf *given = &m->config->options.kernel;
+    struct mfs_buf options;
+    int rc;
+
+    mfs_buf_init(&options);
+    rc = mfs_buf_printf(&options, "default_permissions,fsname=%s,subtype=memefs%s%.*s",
+                        m->config->name, geteuid() == 0 ? ",allow_other,dev,suid" : "",
+                        (int)mfs_buf_len(given), mfs_buf_data(given));
+    if (rc < 0)
+        return mfs_err_set(err, rc, "out of memory");
+    rc = new_session(m, mfs_buf_data(&options), err);
+    mfs_buf_fini(&options);
+    if (rc < 0)
+        return rc;
+    rc = mfs_notify_create(&m->notify, m->se);
+    if (rc < 0)
+        return mfs_err_set(err, rc, "thread: %s", strerror(-rc));
+    mfs_vfs_on_invalidate(m->vfs, mfs_notify_invalidate, m->notify);
+    return 0;
+}
+
+static int serve(struct mfs_fuse *m, int channel, struct mfs_err *err)
+{
+    struct fuse_loop_config *loop = fuse_loop_cfg_create();
+    struct mfs_signals signals;
+    int rc;
+
+    if (loop == NULL)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    fuse_loop_cfg_set_clone_fd(loop, m->config->options.clone_fd);
+    fuse_loop_cfg_set_max_threads(loop, m->config->options.workers);
+    fuse_loop_cfg_set_idle_threads(loop, m->config->options.workers);
+    rc = mfs_signals_start(&signals, m, channel);
+    if (rc == 0) {
+        rc = fuse_session_loop_mt(m->se, loop);
+        mfs_signals_stop(&signals);
+    }
+    fuse_loop_cfg_destroy(loop);
+    if (rc < 0)
+        return mfs_err_set(err, rc, "serving requests: %s", strerror(-rc));
+    return 0;
+}
+
+/* First nobody waits for us any more: the kernel's own waiting for pages ends with the abort, so
+ * that the thread that asked it to drop some comes back. */
+static void end_session(struct mfs_fuse *m)
+{
+    bool later;
+
+    if (m->vfs != NULL)
+        mfs_vfs_stop_waiting(m->vfs);
+    if (m->device != 0 && geteuid() == 0) {
+        mfs_mountpoint_release(m->config->path, m->device, &later);
+        mfs_mountpoint_abort(m->device);
+    }
+    if (m->notify != NULL)
+        mfs_notify_stop(m->notify);
+    if (m->se != NULL)
+        fuse_session_unmount(m->se);
+}
+
+/* Then what is dirty goes out. */
+static void tear_down(struct mfs_fuse *m)
+{
+    end_session(m);
+    if (m->store != NULL)
+        mfs_fuse_stats_log(&m->stats, m->store);
+    mfs_vfs_destroy(m->vfs);
+    mfs_notify_destroy(m->notify);
+    if (m->se != NULL)
+        fuse_session_destroy(m->se);
+    mfs_control_destroy(m->control); /* its thread uses the store */
+    mfs_store_destroy(m->store);
+    free(m->table);
+    pthread_mutex_destroy(&m->table_lock);
+}
+
+static int run(struct mfs_fuse *m, const struct mfs_control_config *control, int channel,
+               struct mfs_err *err)
+{
+    int rc = mfs_control_create(&m->control, control, err);
+
+    if (rc == 0)
+        rc = start_store(m, err);
+    if (rc == 0)
+        rc = start_vfs(m, err);
+    if (rc == 0)
+        rc = start_session(m, err);
+    return rc < 0 ? rc : serve(m, channel, err);
+}
+
+int mfs_mount_run(const struct mfs_mount_config *config, struct mfs_err *err)
+{
+    struct mfs_control_config control = {config->address, config->secret, config->path};
+    struct mfs_fuse m = {.config = config, .timeout = config->options.relaxed ? RELAXED_LIFE : 0};
+    int channel = -1, rc;
+
+    rc = mfs_mountpoint_prepare(config->path, err);
+    if (rc == 0 && !config->foreground)
+        rc = mfs_daemon_fork(&channel, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = mfs_log_open("memefs", config->log, config->options.log_level);
+    if (rc < 0)
+        mfs_err_set(err, rc, "%s: %s", config->log, strerror(-rc));
+    fuse_set_log_func(fuse_says);
+    mfs_signals_block();
+    pthread_mutex_init(&m.table_lock, NULL);
+    if (rc == 0 && chdir("/") == 0)
+        rc = run(&m, &control, channel, err);
+    if (rc < 0) {
+        mfs_error("mount", "%s", err->msg);
+        if (!atomic_load(&m.answers))
+            mfs_daemon_ready(channel, err);
+    }
+    tear_down(&m);
+    mfs_info("mount", "%s: unmounted", config->path);
+    return rc;
+}

@@ -1,0 +1,127 @@
+#include "fuse/mountpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+
+#define PATH_LEN_MAX 4096
+
+/* The device of the mount, asking only the kernel. */
+static int device_of(const char *path, dev_t *device)
+{
+    struct statx sx;
+
+    if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &sx) < 0)
+        return -errno;
+    *device = makedev(sx.stx_dev_major, sx.stx_dev_minor);
+    return 0;
+}
+
+static bool is_dead(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) < 0 && (errno == ENOTCONN || errno == ECONNABORTED);
+}
+
+static bool is_memefs(const char *path)
+{
+    char line[PATH_LEN_MAX * 2], where[PATH_LEN_MAX], type[64];
+    FILE *f = fopen("/proc/self/mounts", "re");
+    bool found = false;
+
+    while (f != NULL && fgets(line, sizeof line, f) != NULL)
+        if (sscanf(line, "%*s %4095s %63s", where, type) == 2 && strcmp(where, path) == 0)
+            found = strcmp(type, "fuse.memefs") == 0; /* the last one is on top */
+    if (f != NULL)
+        fclose(f);
+    return found;
+}
+
+int mfs_mountpoint_prepare(const char *path, struct mfs_err *err)
+{
+    struct stat st;
+    int rc;
+
+    if (is_dead(path)) {
+        mfs_info("mount", "%s: taking away the mount of a client that is gone", path);
+        if (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
+            return mfs_err_set(err, -errno, "%s: dead mount: %s", path, strerror(errno));
+    }
+    rc = mfs_file_mkdirs(path, 0755);
+    if (rc < 0)
+        return mfs_err_set(err, rc, "%s: %s", path, strerror(-rc));
+    if (stat(path, &st) < 0)
+        return mfs_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    if (!S_ISDIR(st.st_mode))
+        return mfs_err_set(err, -ENOTDIR, "%s: not a directory", path);
+    if (is_memefs(path))
+        return mfs_err_set(err, -EBUSY, "%s: already mounted", path);
+    return 0;
+}
+
+static int write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC), rc;
+
+    if (fd < 0)
+        return -errno;
+    rc = mfs_file_write_all(fd, text, strlen(text));
+    close(fd);
+    return rc;
+}
+
+int mfs_mountpoint_tune(const char *path, uint32_t bytes, dev_t *device)
+{
+    char file[64], text[16];
+    struct statvfs st;
+    int rc;
+
+    /* Answered only after the kernel has taken our reply to its hello, in which it would lower what
+     * is set below. */
+    if (statvfs(path, &st) < 0)
+        return -errno;
+    rc = device_of(path, device);
+    if (rc < 0)
+        return rc;
+    snprintf(file, sizeof file, "/sys/class/bdi/%u:%u/read_ahead_kb", major(*device),
+             minor(*device));
+    snprintf(text, sizeof text, "%u", bytes / 1024);
+    if (write_text(file, text) < 0)
+        mfs_info("mount", "%s: read-ahead stays at the kernel's default: not permitted", path);
+    return 0;
+}
+
+int mfs_mountpoint_release(const char *path, dev_t device, bool *later)
+{
+    dev_t there;
+    int rc = device_of(path, &there);
+
+    *later = false;
+    if (rc < 0 || there != device)
+        return rc;
+    if (umount2(path, UMOUNT_NOFOLLOW) == 0)
+        return 0;
+    if (errno != EBUSY)
+        return -errno;
+    *later = true;
+    return umount2(path, UMOUNT_NOFOLLOW | MNT_DETACH) < 0 ? -errno : 0;
+}
+
+void mfs_mountpoint_abort(dev_t device)
+{
+    char file[64];
+
+    snprintf(file, sizeof file, "/sys/fs/fuse/connections/%u/abort", minor(device));
+    write_text(file, "1"); /* gone already, or the control file system is not mounted: so be it */
+}

@@ -1,0 +1,27 @@
+/* The place where the file system appears: made ready before, tuned after, freed at the end. */
+#ifndef MFS_FUSE_MOUNTPOINT_H
+#define MFS_FUSE_MOUNTPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* Makes the directory if it is not there; a mount whose client died is taken away, a living one is
+ * -EBUSY. */
+int mfs_mountpoint_prepare(const char *path, struct mfs_err *err);
+
+/* Waits until the mount answers and raises its read-ahead to `bytes` (as root). *device names the
+ * mount for the functions below. 0 or -errno. */
+int mfs_mountpoint_tune(const char *path, uint32_t bytes, dev_t *device);
+
+/* Unmounts if that device is (still) mounted there: now if nobody uses it, else it goes out of
+ * sight
+ * (*later). 0 or -errno. As root. */
+int mfs_mountpoint_release(const char *path, dev_t device, bool *later);
+
+/* Requests that nobody has answered or taken get errors. As root. */
+void mfs_mountpoint_abort(dev_t device);
+
+#endif

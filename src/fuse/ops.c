@@ -1,0 +1,192 @@
+/* What the operations have in common, and the table of them. */
+#include "fuse/ops.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define GENERATION       1          /* numbers of inodes are never used again */
+#define BLOCK_SIZE       (1U << 20) /* what programs like cp read and write at once */
+#define GROUPS_MAX_ASKED 1024
+
+struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op)
+{
+    struct mfs_fuse *m = fuse_req_userdata(req);
+
+    atomic_fetch_add_explicit(&m->stats.requests[op], 1, memory_order_relaxed);
+    return m;
+}
+
+void mfs_fill_stat(const struct mfs_attr *attr, struct stat *st)
+{
+    *st = (struct stat){
+        .st_ino = attr->ino,
+        .st_mode = attr->mode,
+        .st_nlink = attr->nlink,
+        .st_uid = attr->uid,
+        .st_gid = attr->gid,
+        .st_rdev = attr->rdev,
+        .st_size = (off_t)attr->size,
+        .st_blksize = BLOCK_SIZE,
+        .st_blocks = attr->alloc > 0 ? (attr->alloc + 511) / 512 : 0,
+        .st_atim = attr->atime,
+        .st_mtim = attr->mtime,
+        .st_ctim = attr->ctime,
+    };
+}
+
+void mfs_fill_entry(const struct mfs_fuse *m, const struct mfs_attr *attr,
+                    struct fuse_entry_param *e)
+{
+    *e = (struct fuse_entry_param){
+        .ino = attr->ino,
+        .generation = GENERATION,
+        .attr_timeout = m->timeout,
+        .entry_timeout = m->timeout,
+    };
+    mfs_fill_stat(attr, &e->attr);
+}
+
+void mfs_reply_entry(fuse_req_t req, int rc, const struct mfs_attr *attr)
+{
+    struct fuse_entry_param e;
+
+    if (rc < 0) {
+        fuse_reply_err(req, -rc);
+        return;
+    }
+    mfs_fill_entry(fuse_req_userdata(req), attr, &e);
+    fuse_reply_entry(req, &e);
+}
+
+void mfs_reply_attr(fuse_req_t req, int rc, const struct mfs_attr *attr)
+{
+    struct mfs_fuse *m = fuse_req_userdata(req);
+    struct stat st;
+
+    if (rc < 0) {
+        fuse_reply_err(req, -rc);
+        return;
+    }
+    mfs_fill_stat(attr, &st);
+    fuse_reply_attr(req, &st, m->timeout);
+}
+
+struct mfs_cred mfs_op_cred(fuse_req_t req)
+{
+    const struct fuse_ctx *c = fuse_req_ctx(req);
+
+    return (struct mfs_cred){c->uid, c->gid, c->umask, true};
+}
+
+bool mfs_op_in_group(fuse_req_t req, gid_t gid)
+{
+    const struct fuse_ctx *c = fuse_req_ctx(req);
+    gid_t groups[GROUPS_MAX_ASKED];
+    int n;
+
+    if (c->uid == 0 || c->gid == gid)
+        return true;
+    n = fuse_req_getgroups(req, GROUPS_MAX_ASKED, groups);
+    for (int i = 0; i < n && i < GROUPS_MAX_ASKED; i++)
+        if (groups[i] == gid)
+            return true;
+    return false;
+}
+
+/* --- reply buffers --------------------------------------------------------------------------- */
+
+struct buffer {
+    size_t size;
+    char bytes[];
+};
+
+static pthread_key_t buffer_key;
+static pthread_once_t buffer_once = PTHREAD_ONCE_INIT;
+
+static void make_key(void)
+{
+    pthread_key_create(&buffer_key, free);
+}
+
+void *mfs_op_buffer(size_t size)
+{
+    struct buffer *b;
+
+    pthread_once(&buffer_once, make_key);
+    b = pthread_getspecific(buffer_key);
+    if (b == NULL || b->size < size) {
+        free(b);
+        b = malloc(sizeof *b + size);
+        if (b != NULL)
+            b->size = size;
+        pthread_setspecific(buffer_key, b);
+    }
+    return b != NULL ? b->bytes : NULL;
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+static void want(struct fuse_conn_info *conn, unsigned caps)
+{
+    conn->want |= conn->capable & caps;
+}
+
+static void init(void *arg, struct fuse_conn_info *conn)
+{
+    struct mfs_fuse *m = arg;
+
+    conn->want = 0;
+    want(conn, FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
+                   FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS);
+    /* umask only applies where no default ACL does, which the vfs decides. */
+    want(conn, FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL);
+    /* Without a time to live for names and attributes the kernel could not use what a listing
+     * brought along, and would ask again. */
+    if (m->timeout > 0)
+        want(conn, FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
+    conn->max_write = MFS_FUSE_REQUEST_MAX;
+    conn->max_readahead = MFS_FUSE_REQUEST_MAX;
+    conn->max_background = 128;
+    conn->congestion_threshold = 96;
+    conn->time_gran = 1;
+    atomic_store(&m->answers, true);
+}
+
+const struct fuse_lowlevel_ops mfs_fuse_ops = {
+    .init = init,
+    .lookup = mfs_op_lookup,
+    .getattr = mfs_op_getattr,
+    .setattr = mfs_op_setattr,
+    .readlink = mfs_op_readlink,
+    .mknod = mfs_op_mknod,
+    .mkdir = mfs_op_mkdir,
+    .unlink = mfs_op_unlink,
+    .rmdir = mfs_op_rmdir,
+    .symlink = mfs_op_symlink,
+    .rename = mfs_op_rename,
+    .link = mfs_op_link,
+    .open = mfs_op_open,
+    .read = mfs_op_read,
+    .write = mfs_op_write,
+    .flush = mfs_op_flush,
+    .release = mfs_op_release,
+    .fsync = mfs_op_fsync,
+    .opendir = mfs_op_opendir,
+    .readdir = mfs_op_readdir,
+    .releasedir = mfs_op_releasedir,
+    .statfs = mfs_op_statfs,
+    .setxattr = mfs_op_setxattr,
+    .getxattr = mfs_op_getxattr,
+    .listxattr = mfs_op_listxattr,
+    .removexattr = mfs_op_removexattr,
+    .create = mfs_op_create,
+    .getlk = mfs_op_getlk,
+    .setlk = mfs_op_setlk,
+    .flock = mfs_op_flock,
+    .fallocate = mfs_op_fallocate,
+    .readdirplus = mfs_op_readdirplus,
+    .copy_file_range = mfs_op_copy_file_range,
+    .lseek = mfs_op_lseek,
+};

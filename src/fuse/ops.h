@@ -1,0 +1,86 @@
+/* The operations, one file per kind of thing; each parses, calls the vfs and replies exactly once,
+ * last, holding no lock. */
+#ifndef MFS_FUSE_OPS_H
+#define MFS_FUSE_OPS_H
+
+#include "fuse/session.h"
+
+/* The mount that the request is for; counts the request. */
+struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op);
+
+/* rc 0 replies with the attributes, else with the error. */
+void mfs_reply_entry(fuse_req_t req, int rc, const struct mfs_attr *attr);
+void mfs_reply_attr(fuse_req_t req, int rc, const struct mfs_attr *attr);
+void mfs_fill_entry(const struct mfs_fuse *m, const struct mfs_attr *attr,
+                    struct fuse_entry_param *e);
+void mfs_fill_stat(const struct mfs_attr *attr, struct stat *st);
+
+/* Who asks. in_group is true: where the kernel has not looked itself, mfs_op_in_group does. */
+struct mfs_cred mfs_op_cred(fuse_req_t req);
+bool mfs_op_in_group(fuse_req_t req, gid_t gid);
+
+/* A buffer of this thread's own for a reply, good until its next call; NULL: ENOMEM. */
+void *mfs_op_buffer(size_t size);
+
+static inline struct mfs_file *mfs_op_file(const struct fuse_file_info *fi)
+{
+    return (struct mfs_file *)(uintptr_t)fi->fh;
+}
+
+/* names */
+void mfs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
+void mfs_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
+void mfs_op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
+void mfs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
+void mfs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name);
+void mfs_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
+void mfs_op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
+void mfs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+                   const char *new_name, unsigned flags);
+
+/* inodes */
+void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void mfs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
+                    struct fuse_file_info *fi);
+void mfs_op_readlink(fuse_req_t req, fuse_ino_t ino);
+void mfs_op_statfs(fuse_req_t req, fuse_ino_t ino);
+
+/* xattrs */
+void mfs_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
+void mfs_op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size);
+void mfs_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+                     size_t size, int flags);
+void mfs_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
+
+/* files */
+void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+                   struct fuse_file_info *fi);
+void mfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+                  struct fuse_file_info *fi);
+void mfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void mfs_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+void mfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void mfs_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
+                      struct fuse_file_info *fi);
+void mfs_op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
+void mfs_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
+                            struct fuse_file_info *in, fuse_ino_t ino_out, off_t off_out,
+                            struct fuse_file_info *out, size_t len, int flags);
+
+/* dirs */
+void mfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void mfs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+                    struct fuse_file_info *fi);
+void mfs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+                        struct fuse_file_info *fi);
+void mfs_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+
+/* locks */
+void mfs_op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock);
+void mfs_op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock,
+                  int sleep);
+void mfs_op_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op);
+
+#endif

@@ -1,0 +1,96 @@
+#include <errno.h>
+#include <string.h>
+
+#include "fuse/ops.h"
+
+static struct mfs_dirh *dir_of(const struct fuse_file_info *fi)
+{
+    return (struct mfs_dirh *)(uintptr_t)fi->fh;
+}
+
+void mfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_OPENDIR);
+    struct mfs_dirh *dir;
+    int rc = mfs_vfs_opendir(m->vfs, ino, &dir);
+
+    if (rc < 0) {
+        fuse_reply_err(req, -rc);
+        return;
+    }
+    fi->fh = (uintptr_t)dir;
+    if (fuse_reply_open(req, fi) == -ENOENT)
+        mfs_vfs_releasedir(dir);
+}
+
+void mfs_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    mfs_op_begin(req, MFS_OP_RELEASEDIR);
+    (void)ino;
+    mfs_vfs_releasedir(dir_of(fi));
+    fuse_reply_err(req, 0);
+}
+
+/* A reply that is being filled. */
+struct page {
+    fuse_req_t req;
+    struct mfs_fuse *m;
+    char *buf;
+    size_t size, used;
+    bool plus;
+};
+
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+static bool add(void *arg, const struct mfs_dirent *entry, const struct mfs_attr *attr,
+                uint64_t cookie)
+{
+    struct page *p = arg;
+    struct fuse_entry_param e = {.attr = {.st_ino = entry->ino, .st_mode = entry->type}};
+    char *to = p->buf + p->used;
+    size_t room = p->size - p->used, n;
+
+    /* Without an ino the kernel takes the name and the type and looks nothing up. */
+    if (attr != NULL && !is_dots(entry->name))
+        mfs_fill_entry(p->m, attr, &e);
+    if (p->plus)
+        n = fuse_add_direntry_plus(p->req, to, room, entry->name, &e, (off_t)cookie);
+    else
+        n = fuse_add_direntry(p->req, to, room, entry->name, &e.attr, (off_t)cookie);
+    if (n > room)
+        return false;
+    p->used += n;
+    return true;
+}
+
+static void list(fuse_req_t req, struct mfs_fuse *m, size_t size, off_t off,
+                 struct fuse_file_info *fi, bool plus)
+{
+    struct page p = {.req = req, .m = m, .size = size, .plus = plus};
+    int rc = -ENOMEM;
+
+    p.buf = mfs_op_buffer(size);
+    if (p.buf != NULL)
+        rc = mfs_vfs_readdir(dir_of(fi), (uint64_t)off, plus, add, &p);
+    if (rc < 0)
+        fuse_reply_err(req, -rc);
+    else
+        fuse_reply_buf(req, p.buf, p.used);
+}
+
+void mfs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+                    struct fuse_file_info *fi)
+{
+    (void)ino;
+    list(req, mfs_op_begin(req, MFS_OP_READDIR), size, off, fi, false);
+}
+
+void mfs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+                        struct fuse_file_info *fi)
+{
+    (void)ino;
+    list(req, mfs_op_begin(req, MFS_OP_READDIRPLUS), size, off, fi, true);
+}

@@ -1,0 +1,151 @@
+#include <errno.h>
+#include <fcntl.h>
+
+#include "fuse/ops.h"
+
+/* The kernel's idea of where the end is may be another mount's past: appends bypass its pages. */
+static bool appends(int flags)
+{
+    return (flags & O_APPEND) && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+static void fill_info(struct fuse_file_info *fi, struct mfs_file *file, bool keep_cache)
+{
+    fi->fh = (uintptr_t)file;
+    fi->keep_cache = keep_cache;
+    fi->direct_io = appends(fi->flags);
+}
+
+void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_OPEN);
+    struct mfs_file *file;
+    bool keep_cache;
+    int rc = mfs_vfs_open(m->vfs, ino, fi->flags, &file, &keep_cache);
+
+    if (rc < 0) {
+        fuse_reply_err(req, -rc);
+        return;
+    }
+    fill_info(fi, file, keep_cache);
+    /* -ENOENT: whoever opened it was interrupted and will never close it. */
+    if (fuse_reply_open(req, fi) == -ENOENT)
+        mfs_vfs_release(file, false, 0);
+}
+
+void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+                   struct fuse_file_info *fi)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_CREATE);
+    struct mfs_cred cred = mfs_op_cred(req);
+    struct fuse_entry_param e;
+    struct mfs_attr attr;
+    struct mfs_file *file;
+    bool keep_cache;
+    int rc = mfs_vfs_create_open(m->vfs, parent, name, mode, fi->flags, &cred, &attr, &file,
+                                 &keep_cache);
+
+    if (rc < 0) {
+        fuse_reply_err(req, -rc);
+        return;
+    }
+    mfs_fill_entry(m, &attr, &e);
+    fill_info(fi, file, keep_cache);
+    if (fuse_reply_create(req, &e, fi) == -ENOENT)
+        mfs_vfs_release(file, false, 0);
+}
+
+void mfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_READ);
+    void *buf = mfs_op_buffer(size);
+    ssize_t n = -ENOMEM;
+
+    (void)ino;
+    if (buf != NULL)
+        n = mfs_vfs_read(mfs_op_file(fi), buf, size, (uint64_t)off,
+                         fi->flags & (O_DIRECT | O_APPEND));
+    if (n < 0) {
+        fuse_reply_err(req, (int)-n);
+        return;
+    }
+    atomic_fetch_add_explicit(&m->stats.bytes_read, (unsigned long)n, memory_order_relaxed);
+    fuse_reply_buf(req, buf, (size_t)n);
+}
+
+void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+                  struct fuse_file_info *fi)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_WRITE);
+    ssize_t n = mfs_vfs_write(mfs_op_file(fi), buf, size, (uint64_t)off, fi->flags, fi->writepage);
+
+    (void)ino;
+    if (n < 0) {
+        fuse_reply_err(req, (int)-n);
+        return;
+    }
+    atomic_fetch_add_explicit(&m->stats.bytes_written, (unsigned long)n, memory_order_relaxed);
+    fuse_reply_write(req, (size_t)n);
+}
+
+void mfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    mfs_op_begin(req, MFS_OP_FLUSH);
+    (void)ino;
+    fuse_reply_err(req, -mfs_vfs_flush(mfs_op_file(fi), fi->lock_owner));
+}
+
+void mfs_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+    mfs_op_begin(req, MFS_OP_FSYNC);
+    (void)ino;
+    (void)datasync;
+    fuse_reply_err(req, -mfs_vfs_fsync(mfs_op_file(fi)));
+}
+
+void mfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    mfs_op_begin(req, MFS_OP_RELEASE);
+    (void)ino;
+    mfs_vfs_release(mfs_op_file(fi), fi->flock_release, fi->lock_owner);
+    fuse_reply_err(req, 0);
+}
+
+void mfs_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
+                      struct fuse_file_info *fi)
+{
+    mfs_op_begin(req, MFS_OP_FALLOCATE);
+    (void)ino;
+    fuse_reply_err(req, -mfs_vfs_fallocate(mfs_op_file(fi), mode, (uint64_t)off, (uint64_t)len));
+}
+
+void mfs_op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
+{
+    int64_t at;
+
+    mfs_op_begin(req, MFS_OP_LSEEK);
+    (void)ino;
+    at = off < 0 ? -ENXIO : mfs_vfs_lseek(mfs_op_file(fi), (uint64_t)off, whence);
+    if (at < 0)
+        fuse_reply_err(req, (int)-at);
+    else
+        fuse_reply_lseek(req, at);
+}
+
+void mfs_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
+                            struct fuse_file_info *in, fuse_ino_t ino_out, off_t off_out,
+                            struct fuse_file_info *out, size_t len, int flags)
+{
+    ssize_t n = -EINVAL;
+
+    mfs_op_begin(req, MFS_OP_COPY);
+    (void)ino_in;
+    (void)ino_out;
+    if (flags == 0)
+        n = mfs_vfs_copy_range(mfs_op_file(in), (uint64_t)off_in, mfs_op_file(out),
+                               (uint64_t)off_out, len);
+    if (n < 0)
+        fuse_reply_err(req, (int)-n);
+    else
+        fuse_reply_write(req, (size_t)n);
+}

@@ -1,0 +1,97 @@
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "base/clock.h"
+#include "fuse/ops.h"
+
+#define STATFS_BLOCK 4096U
+
+void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_GETATTR);
+    struct mfs_attr attr;
+    int rc;
+
+    /* The kernel names a handle only when a read passes the end of what it knows (or a seek wants
+     * it): the one sign we get of reads that its pages serve. */
+    if (fi != NULL)
+        mfs_vfs_accessed(mfs_op_file(fi));
+    rc = mfs_vfs_getattr(m->vfs, ino, &attr);
+    mfs_reply_attr(req, rc, &attr);
+}
+
+static void set_times(const struct stat *st, int to_set, uint32_t *mask, struct mfs_attr *attr)
+{
+    struct timespec now = mfs_clock_real();
+
+    if (to_set & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_ATIME_NOW)) {
+        *mask |= MFS_SET_ATIME;
+        attr->atime = to_set & FUSE_SET_ATTR_ATIME_NOW ? now : st->st_atim;
+    }
+    if (to_set & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)) {
+        *mask |= MFS_SET_MTIME;
+        attr->mtime = to_set & FUSE_SET_ATTR_MTIME_NOW ? now : st->st_mtim;
+    }
+    if (to_set & FUSE_SET_ATTR_CTIME) {
+        *mask |= MFS_SET_CTIME;
+        attr->ctime = st->st_ctim;
+    }
+}
+
+void mfs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
+                    struct fuse_file_info *fi)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_SETATTR);
+    struct mfs_attr attr = {
+        .mode = st->st_mode, .uid = st->st_uid, .gid = st->st_gid, .size = (uint64_t)st->st_size};
+    uint32_t mask = 0;
+    int rc;
+
+    (void)fi;
+    mask |= to_set & FUSE_SET_ATTR_MODE ? MFS_SET_MODE : 0;
+    mask |= to_set & FUSE_SET_ATTR_UID ? MFS_SET_UID : 0;
+    mask |= to_set & FUSE_SET_ATTR_GID ? MFS_SET_GID : 0;
+    mask |= to_set & FUSE_SET_ATTR_SIZE ? MFS_VFS_SET_SIZE : 0;
+    set_times(st, to_set, &mask, &attr);
+    rc =
+        mask != 0 ? mfs_vfs_setattr(m->vfs, ino, mask, &attr) : mfs_vfs_getattr(m->vfs, ino, &attr);
+    mfs_reply_attr(req, rc, &attr);
+}
+
+void mfs_op_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_READLINK);
+    char target[MFS_SYMLINK_MAX + 1];
+    int n = mfs_vfs_readlink(m->vfs, ino, target, sizeof target - 1);
+
+    if (n < 0) {
+        fuse_reply_err(req, -n);
+        return;
+    }
+    target[n] = '\0';
+    fuse_reply_readlink(req, target);
+}
+
+void mfs_op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_STATFS);
+    struct mfs_meta_space space;
+    struct statvfs st = {
+        .f_bsize = STATFS_BLOCK, .f_frsize = STATFS_BLOCK, .f_namemax = MFS_NAME_LEN_MAX};
+    uint64_t left;
+    int rc = mfs_vfs_statfs(m->vfs, &space);
+
+    (void)ino;
+    if (rc < 0) {
+        fuse_reply_err(req, -rc);
+        return;
+    }
+    left = space.total > space.used ? space.total - space.used : 0;
+    st.f_blocks = space.total / STATFS_BLOCK;
+    st.f_bfree = st.f_bavail = left / STATFS_BLOCK;
+    /* An inode takes memory as data do, so there may be as many more as a guess of 512 bytes for
+     * each allows. */
+    st.f_ffree = st.f_favail = left / 512;
+    st.f_files = space.files + st.f_ffree;
+    fuse_reply_statfs(req, &st);
+}

@@ -1,0 +1,73 @@
+#include <sys/stat.h>
+
+#include "fuse/ops.h"
+
+void mfs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_LOOKUP);
+    struct mfs_attr attr;
+    int rc = mfs_vfs_lookup(m->vfs, parent, name, &attr);
+
+    mfs_reply_entry(req, rc, &attr);
+}
+
+static void make(fuse_req_t req, struct mfs_fuse *m, fuse_ino_t parent, const char *name,
+                 mode_t mode, dev_t rdev)
+{
+    struct mfs_cred cred = mfs_op_cred(req);
+    struct mfs_attr attr;
+    int rc = mfs_vfs_mknod(m->vfs, parent, name, mode, rdev, &cred, &attr);
+
+    mfs_reply_entry(req, rc, &attr);
+}
+
+void mfs_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
+{
+    make(req, mfs_op_begin(req, MFS_OP_MKNOD), parent, name, mode, rdev);
+}
+
+void mfs_op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+    make(req, mfs_op_begin(req, MFS_OP_MKDIR), parent, name, S_IFDIR | (mode & 07777), 0);
+}
+
+void mfs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_SYMLINK);
+    struct mfs_cred cred = mfs_op_cred(req);
+    struct mfs_attr attr;
+    int rc = mfs_vfs_symlink(m->vfs, target, parent, name, &cred, &attr);
+
+    mfs_reply_entry(req, rc, &attr);
+}
+
+void mfs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_LINK);
+    struct mfs_attr attr;
+    int rc = mfs_vfs_link(m->vfs, ino, parent, name, &attr);
+
+    mfs_reply_entry(req, rc, &attr);
+}
+
+void mfs_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_UNLINK);
+
+    fuse_reply_err(req, -mfs_vfs_unlink(m->vfs, parent, name));
+}
+
+void mfs_op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_RMDIR);
+
+    fuse_reply_err(req, -mfs_vfs_rmdir(m->vfs, parent, name));
+}
+
+void mfs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+                   const char *new_name, unsigned flags)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_RENAME);
+
+    fuse_reply_err(req, -mfs_vfs_rename(m->vfs, parent, name, new_parent, new_name, flags));
+}

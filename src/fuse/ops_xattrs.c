@@ -1,0 +1,80 @@
+#include <errno.h>
+#include <string.h>
+
+#include "fuse/layout.h"
+#include "fuse/ops.h"
+#include "vfs/acl.h"
+
+static void reply_value(fuse_req_t req, ssize_t n, const void *buf, size_t size)
+{
+    if (n < 0)
+        fuse_reply_err(req, (int)-n);
+    else if (size == 0)
+        fuse_reply_xattr(req, (size_t)n);
+    else
+        fuse_reply_buf(req, buf, (size_t)n);
+}
+
+void mfs_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_GETXATTR);
+    size_t cap = size < MFS_XATTR_SIZE_MAX ? size : MFS_XATTR_SIZE_MAX;
+    void *buf = mfs_op_buffer(MFS_XATTR_SIZE_MAX);
+    ssize_t n;
+
+    if (buf == NULL)
+        n = -ENOMEM;
+    else if (strncmp(name, MFS_LAYOUT_XATTR, strlen(MFS_LAYOUT_XATTR)) == 0)
+        n = mfs_layout_xattr(m, ino, name + strlen(MFS_LAYOUT_XATTR), buf, cap);
+    else
+        n = mfs_vfs_getxattr(m->vfs, ino, name, buf, cap);
+    reply_value(req, n, buf, size);
+}
+
+void mfs_op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_LISTXATTR);
+    size_t cap = size < MFS_XATTR_SIZE_MAX ? size : MFS_XATTR_SIZE_MAX;
+    void *buf = mfs_op_buffer(MFS_XATTR_SIZE_MAX);
+    ssize_t n = -ENOMEM;
+
+    if (buf != NULL)
+        n = mfs_vfs_listxattr(m->vfs, ino, fuse_req_ctx(req)->uid == 0, buf, cap);
+    reply_value(req, n, buf, size);
+}
+
+/* The kernel leaves it to us to take set-group-ID from a file whose ACL is set by a stranger to its
+ * group. */
+static int look_at_group(fuse_req_t req, struct mfs_fuse *m, fuse_ino_t ino, struct mfs_cred *cred)
+{
+    struct mfs_attr attr;
+    int rc;
+
+    if (cred->uid == 0)
+        return 0;
+    rc = mfs_vfs_getattr(m->vfs, ino, &attr);
+    if (rc == 0)
+        cred->in_group = mfs_op_in_group(req, attr.gid);
+    return rc;
+}
+
+void mfs_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+                     size_t size, int flags)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_SETXATTR);
+    struct mfs_cred cred = mfs_op_cred(req);
+    int rc = 0;
+
+    if (strcmp(name, MFS_ACL_ACCESS) == 0)
+        rc = look_at_group(req, m, ino, &cred);
+    if (rc == 0)
+        rc = mfs_vfs_setxattr(m->vfs, ino, name, value, size, flags, &cred);
+    fuse_reply_err(req, -rc);
+}
+
+void mfs_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_REMOVEXATTR);
+
+    fuse_reply_err(req, -mfs_vfs_removexattr(m->vfs, ino, name));
+}

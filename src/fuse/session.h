@@ -1,0 +1,39 @@
+/* What the operations of a mount share. Made by session.c; never changes while requests are served,
+ * other than what is atomic or has a lock of its own. */
+#ifndef MFS_FUSE_SESSION_H
+#define MFS_FUSE_SESSION_H
+
+#define FUSE_USE_VERSION FUSE_MAKE_VERSION(3, 12)
+
+#include <fuse_lowlevel.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "cluster/table.h"
+#include "fuse/mount.h"
+#include "fuse/notify.h"
+#include "fuse/stats.h"
+#include "vfs/vfs.h"
+
+#define MFS_FUSE_REQUEST_MAX (1U << 20) /* of a read or write */
+
+struct mfs_control;
+
+struct mfs_fuse {
+    const struct mfs_mount_config *config;
+    struct mfs_control *control;
+    struct mfs_store *store;
+    struct mfs_vfs *vfs;
+    struct mfs_notify *notify;
+    struct fuse_session *se;
+    double timeout; /* of names and attributes, s */
+    struct mfs_fuse_stats stats;
+    pthread_mutex_t table_lock; /* guards table; a leaf */
+    struct mfs_table *table;    /* what the store has, for memefs layout */
+    atomic_bool answers;        /* the kernel has said hello */
+    dev_t device; /* of the mount, 0 until it has answered; signals' thread, then main */
+};
+
+extern const struct fuse_lowlevel_ops mfs_fuse_ops;
+
+#endif

@@ -1,0 +1,24 @@
+/* A thread that waits for signals: SIGTERM, SIGINT, SIGHUP end the mount, SIGUSR1 logs statistics.
+ * It also waits for the mount's first answer and then tells who waits for that. */
+#ifndef MFS_FUSE_SIGNALS_H
+#define MFS_FUSE_SIGNALS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "fuse/session.h"
+
+struct mfs_signals {
+    struct mfs_fuse *m;
+    int channel; /* see fuse/daemon.h */
+    pthread_t main, thread;
+    atomic_bool stop; /* requests are no longer served */
+};
+
+void mfs_signals_block(void); /* before any thread is started */
+int mfs_signals_start(struct mfs_signals *s, struct mfs_fuse *m,
+                      int channel); /* by the main thread */
+void mfs_signals_stop(struct mfs_signals *s);
+
+#endif
