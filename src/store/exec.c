@@ -7,8 +7,8 @@
  *        └── after a newer table, or some milliseconds ────────────┘  until opts.table_wait is over
  *
  * A call for a single partition, the everyday case, makes two system calls: a blocking send and a
- * blocking receive. With several partitions sending must not wait for the slowest of them: it goes
- * on wherever there is room. */
+ * blocking receive. With several partitions neither may wait for the slowest of them: both go on
+ * wherever something is possible. */
 #include "store/internal.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ static int lane_connect(struct call *call, struct mfs_lane *lane)
 }
 
 /* Gets the lane a connection with the pipeline ready to be sent. */
-static void lane_open(struct call *call, struct mfs_lane *lane, int64_t now)
+static void lane_start(struct call *call, struct mfs_lane *lane, int64_t now)
 {
     lane_faults(call, lane);
     if (!lane->n)
@@ -134,93 +134,6 @@ static void lane_receive(struct call *call, struct mfs_lane *lane, bool wait)
     }
 }
 
-static bool lane_sending(const struct mfs_lane *lane)
-{
-    return lane->n && !lane->rc && lane->conn->iov_at < lane->conn->iov_n;
-}
-
-/* Waits until some lane can go on: sending or, not to let the peers' replies pile up, receiving. */
-static int poll_lanes(struct call *call, struct pollfd *fds)
-{
-    struct mfs_batch *b = &call->batch;
-    int64_t left = call->deadline - mfs_clock_mono();
-    int rc;
-
-    for (size_t i = 0; i < b->nlanes; i++) {
-        struct mfs_lane *lane = &b->lanes[i];
-        bool open = lane->n && !lane->rc && lane->done < lane->n;
-
-        fds[i].fd = open ? lane->conn->ctx->fd : -1;
-        fds[i].events = (short)(POLLIN | (open && lane_sending(lane) ? POLLOUT : 0));
-        fds[i].revents = 0;
-    }
-    if (left <= 0)
-        return -ETIMEDOUT;
-    rc = poll(fds, b->nlanes, (int)(left / MFS_MSEC) + 1);
-    if (rc < 0)
-        return errno == EINTR ? 0 : -errno;
-    return rc ? 0 : -ETIMEDOUT;
-}
-
-static bool any_sending(const struct mfs_batch *b)
-{
-    for (size_t i = 0; i < b->nlanes; i++)
-        if (lane_sending(&b->lanes[i]))
-            return true;
-    return false;
-}
-
-/* Sends on all lanes at once until everything is out. */
-static void send_all(struct call *call)
-{
-    struct mfs_batch *b = &call->batch;
-    struct pollfd *fds = NULL;
-
-    for (size_t i = 0; i < b->nlanes; i++)
-        if (lane_sending(&b->lanes[i]))
-            lane_send(call, &b->lanes[i], b->nlanes == 1);
-    if (!any_sending(b))
-        return;
-    fds = malloc(b->nlanes * sizeof *fds);
-    while (any_sending(b)) {
-        int rc = fds ? poll_lanes(call, fds) : -ENOMEM;
-
-        for (size_t i = 0; i < b->nlanes; i++) {
-            struct mfs_lane *lane = &b->lanes[i];
-
-            if (rc && lane_sending(lane))
-                lane_broken(call, lane, rc, NULL);
-            if (!rc && fds[i].revents & ~POLLOUT)
-                lane_receive(call, lane, false);
-            if (!rc && fds[i].revents & POLLOUT && lane_sending(lane))
-                lane_send(call, lane, false);
-        }
-    }
-    free(fds);
-}
-
-static int attempt(struct call *call, uint64_t *epoch)
-{
-    struct mfs_batch *b = &call->batch;
-    int64_t now = mfs_clock_mono();
-    int rc;
-
-    call->deadline = now + call->store->opts.io_timeout;
-    rc = mfs_pool_enter(call->store, b->lanes, b->nlanes, call->deadline, epoch);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < b->nlanes; i++) {
-        b->lanes[i].rc = 0;
-        b->lanes[i].done = 0;
-        lane_open(call, &b->lanes[i], now);
-    }
-    send_all(call);
-    for (size_t i = 0; i < b->nlanes; i++)
-        if (!b->lanes[i].rc && b->lanes[i].n)
-            lane_receive(call, &b->lanes[i], true);
-    return 0;
-}
-
 /* Sets the results of what did not get its reply, and keeps in the lane what is worth another
  * attempt: refused for the moment, never sent, or harmless to repeat. */
 static void lane_settle(struct call *call, struct mfs_lane *lane)
@@ -244,6 +157,120 @@ static void lane_settle(struct call *call, struct mfs_lane *lane)
     if (lane->stale && keep < lane->n)
         lane_fail(call, lane, lane->rc, "connection lost with commands unanswered");
     lane->n = keep;
+}
+
+/* Ends the lane's part in this attempt once everything is answered or the connection has failed, so
+ * that a partition can be suspended without waiting for others of the same call. */
+static void lane_finish(struct call *call, struct mfs_lane *lane)
+{
+    if (!lane->open || (!lane->rc && lane->done < lane->n))
+        return;
+    lane->open = false;
+    lane_settle(call, lane);
+    mfs_pool_leave(call->store, lane);
+}
+
+static bool lane_sending(const struct mfs_lane *lane)
+{
+    return lane->open && lane->conn->iov_at < lane->conn->iov_n;
+}
+
+static size_t count_open(const struct mfs_batch *b)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < b->nlanes; i++)
+        n += b->lanes[i].open;
+    return n;
+}
+
+/* Waits until some lane can go on. */
+static int poll_lanes(struct call *call, struct pollfd *fds)
+{
+    struct mfs_batch *b = &call->batch;
+    int64_t left = call->deadline - mfs_clock_mono();
+    int rc;
+
+    for (size_t i = 0; i < b->nlanes; i++) {
+        struct mfs_lane *lane = &b->lanes[i];
+
+        fds[i].fd = lane->open ? lane->conn->ctx->fd : -1;
+        fds[i].events = (short)(POLLIN | (lane_sending(lane) ? POLLOUT : 0));
+        fds[i].revents = 0;
+    }
+    if (left <= 0)
+        return -ETIMEDOUT;
+    rc = poll(fds, b->nlanes, (int)(left / MFS_MSEC) + 1);
+    if (rc < 0)
+        return errno == EINTR ? 0 : -errno;
+    return rc ? 0 : -ETIMEDOUT;
+}
+
+/* Sends and receives on several lanes, wherever something is possible, until one of them is left.
+ */
+static void pump(struct call *call)
+{
+    struct mfs_batch *b = &call->batch;
+    struct pollfd *fds = malloc(b->nlanes * sizeof *fds);
+
+    for (size_t i = 0; i < b->nlanes; i++) {
+        if (b->lanes[i].open)
+            lane_send(call, &b->lanes[i], false);
+        lane_finish(call, &b->lanes[i]);
+    }
+    while (count_open(b) > 1) {
+        int rc = fds ? poll_lanes(call, fds) : -ENOMEM;
+
+        for (size_t i = 0; i < b->nlanes; i++) {
+            struct mfs_lane *lane = &b->lanes[i];
+
+            if (rc && lane->open)
+                lane_broken(call, lane, rc, NULL);
+            if (!rc && fds[i].revents & ~POLLOUT)
+                lane_receive(call, lane, false);
+            if (!rc && fds[i].revents & POLLOUT && !lane->rc && lane_sending(lane))
+                lane_send(call, lane, false);
+            lane_finish(call, lane);
+        }
+    }
+    free(fds);
+}
+
+/* Sends what is left of the lane and waits for its replies. */
+static void lane_complete(struct call *call, struct mfs_lane *lane)
+{
+    if (lane_sending(lane))
+        lane_send(call, lane, true);
+    if (!lane->rc)
+        lane_receive(call, lane, true);
+    lane_finish(call, lane);
+}
+
+static int attempt(struct call *call, uint64_t *epoch)
+{
+    struct mfs_batch *b = &call->batch;
+    int64_t now = mfs_clock_mono();
+    int rc;
+
+    call->deadline = now + call->store->opts.io_timeout;
+    rc = mfs_pool_enter(call->store, b->lanes, b->nlanes, call->deadline, epoch);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < b->nlanes; i++) {
+        struct mfs_lane *lane = &b->lanes[i];
+
+        lane->open = true;
+        lane->rc = 0;
+        lane->done = 0;
+        lane_start(call, lane, now);
+        lane_finish(call, lane);
+    }
+    if (b->nlanes > 1)
+        pump(call);
+    for (size_t i = 0; i < b->nlanes; i++)
+        if (b->lanes[i].open)
+            lane_complete(call, &b->lanes[i]);
+    return 0;
 }
 
 /* After an attempt: drops the lanes that are done. Returns whether to try the others again, having
@@ -305,9 +332,6 @@ static void run(struct call *call)
             fail_rest(b, rc);
             return;
         }
-        for (size_t i = 0; i < b->nlanes; i++)
-            lane_settle(call, &b->lanes[i]);
-        mfs_pool_leave(call->store, b->lanes, b->nlanes);
     } while (again(call, epoch));
 }
 
@@ -319,11 +343,10 @@ int mfs_store_exec(struct mfs_store *store, struct mfs_cmd *cmds, size_t n)
     if (!n)
         return 0;
     rc = mfs_batch_init(&call.batch, cmds, n, store->nparts);
-    if (rc)
-        goto out;
-    run(&call);
-    rc = first_error(cmds, n);
-out:
+    if (!rc)
+        run(&call);
+    for (size_t i = 0; i < n && rc; i++)
+        cmds[i].rc = rc;
     mfs_batch_fini(&call.batch);
-    return rc;
+    return first_error(cmds, n);
 }

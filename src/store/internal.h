@@ -49,6 +49,7 @@ struct mfs_lane {
     struct mfs_cmd **cmds;
     size_t n, done;           /* cmds[0 … done) have been answered */
     struct mfs_channel *conn; /* from the pool, or NULL: connect */
+    bool open;                /* under way */
     bool fresh;               /* take no connection from the pool */
     bool stale;               /* failed on a pooled connection that its peer had closed */
     int rc;                   /* of the connection */
@@ -60,8 +61,8 @@ struct mfs_lane {
 int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, int64_t deadline,
                    uint64_t *epoch);
 
-/* Counts the lanes out. Connections of lanes whose rc is 0 go back to the pool. */
-void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lanes, size_t n);
+/* Counts the lane out. Its connection goes back to the pool when its rc is 0. */
+void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane);
 
 /* Opens a connection to where the table says the partition is; blocks at most timeout_ns. 0,
  * -ETIMEDOUT, -ENOMEM, -EACCES or -EIO, having logged the first failure. */

@@ -95,28 +95,6 @@ void mfs_pool_leave_post(struct mfs_store *store, uint32_t part, uint32_t n)
     pthread_mutex_unlock(&store->lock);
 }
 
-/* Takes the lane's connection back; what can't be kept goes onto *drop. */
-static void give_back(struct mfs_store *store, struct mfs_lane *lane, int64_t now,
-                      struct mfs_channel **drop)
-{
-    struct mfs_part *part = &store->part[lane->part];
-    struct mfs_channel *conn = lane->conn, **list = drop;
-
-    /* When the partition is down, only a new connection can tell that it is back. */
-    lane->conn = NULL;
-    store->stats.bytes_out += conn->sent;
-    store->stats.bytes_in += conn->received;
-    conn->sent = conn->received = 0;
-    if (!lane->rc && !part->down && conn->gen == part->gen &&
-        part->nidle < store->opts.idle_per_part) {
-        conn->idle_since = now;
-        part->nidle++;
-        list = &part->idle;
-    }
-    conn->next = *list;
-    *list = conn;
-}
-
 void mfs_pool_close_all(struct mfs_channel *conn)
 {
     while (conn) {
@@ -127,19 +105,40 @@ void mfs_pool_close_all(struct mfs_channel *conn)
     }
 }
 
-void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lanes, size_t n)
+/* Whether a connection may be used again. When the partition is down, only a new one can tell that
+ * it is back. */
+static bool worth_keeping(const struct mfs_store *store, const struct mfs_lane *lane)
 {
+    const struct mfs_part *part = &store->part[lane->part];
+
+    return !lane->rc && !part->down && lane->conn->gen == part->gen &&
+           part->nidle < store->opts.idle_per_part;
+}
+
+void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane)
+{
+    struct mfs_part *part = &store->part[lane->part];
+    struct mfs_channel *conn = lane->conn, *drop = NULL;
     int64_t now = mfs_clock_mono();
-    struct mfs_channel *drop = NULL;
 
     pthread_mutex_lock(&store->lock);
-    for (size_t i = 0; i < n; i++) {
-        if (lanes[i].conn)
-            give_back(store, &lanes[i], now, &drop);
-        count_out(store, &store->part[lanes[i].part], 1);
+    if (conn) {
+        store->stats.bytes_out += conn->sent;
+        store->stats.bytes_in += conn->received;
+        conn->sent = conn->received = 0;
     }
+    if (conn && worth_keeping(store, lane)) {
+        conn->idle_since = now;
+        conn->next = part->idle;
+        part->idle = conn;
+        part->nidle++;
+    } else {
+        drop = conn;
+    }
+    count_out(store, part, 1);
     pthread_mutex_unlock(&store->lock);
-    mfs_pool_close_all(drop);
+    lane->conn = NULL;
+    mfs_channel_close(drop);
 }
 
 static struct mfs_channel *take_idle(struct mfs_part *part)

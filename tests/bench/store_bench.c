@@ -1,11 +1,12 @@
 /* Bandwidth and latency of the store against redis processes of its own.
  *
- *   store_bench set|get|fan|ping|post [--size BYTES] [--threads N] [--depth N] [--parts N]
- *               [--seconds S] [--tcp]
+ *   store_bench set|get|fanset|fanget|ping|post [options]
+ *
+ * Options: --size BYTES --threads N --depth N --parts N --seconds S --tcp
  *
  * set, get: each thread goes round the partitions, `depth` commands per call, one partition per
- * call; fan: a call writes `depth` values to as many partitions; ping: the smallest command; post:
- * small commands that nobody waits for. Prints one line of CSV: mode, bytes, threads, depth,
+ * call; fanset, fanget: the values of a call are on as many partitions; ping: the smallest command;
+ * post: small commands that nobody waits for. Prints one line of CSV: mode, bytes, threads, depth,
  * partitions, MB/s, calls/s, p50 µs, p99 µs, client CPU seconds per GiB. */
 #include <getopt.h>
 #include <pthread.h>
@@ -41,10 +42,15 @@ struct worker {
     double *us;
 };
 
+static bool is_get(const struct bench *b)
+{
+    return strstr(b->mode, "get");
+}
+
 static struct mfs_cmd make(struct worker *w, struct mfs_args *a, unsigned i, char *buffer)
 {
     struct bench *b = w->bench;
-    bool fan = !strcmp(b->mode, "fan");
+    bool fan = !strncmp(b->mode, "fan", 3), get = is_get(b);
     uint64_t turn = w->calls + w->id;
     struct mfs_cmd cmd;
 
@@ -52,12 +58,12 @@ static struct mfs_cmd make(struct worker *w, struct mfs_args *a, unsigned i, cha
         mfs_args_init(a, "PING");
         return mfs_args_cmd(a, (uint32_t)(turn % b->parts));
     }
-    mfs_args_init(a, !strcmp(b->mode, "get") ? "GET" : "SET");
+    mfs_args_init(a, get ? "GET" : "SET");
     mfs_args_int(a, (int64_t)(w->id * KEYS + (w->calls * b->depth + i) / b->parts % KEYS));
-    if (strcmp(b->mode, "get") != 0)
+    if (!get)
         mfs_args_bin(a, buffer, b->size);
     cmd = mfs_args_cmd(a, (uint32_t)((fan ? turn + i : turn) % b->parts));
-    if (!strcmp(b->mode, "get")) {
+    if (get) {
         cmd.into = buffer;
         cmd.into_cap = b->size;
     }
@@ -75,7 +81,7 @@ static int call(struct worker *w, struct mfs_cmd *cmds)
         return rc;
     }
     rc = mfs_store_exec(b->store, cmds, b->depth);
-    for (unsigned i = 0; i < b->depth && !strcmp(b->mode, "get"); i++)
+    for (unsigned i = 0; i < b->depth && is_get(b); i++)
         if (!rc && cmds[i].into_len != (ssize_t)b->size)
             rc = -1;
     mfs_cmds_fini(cmds, b->depth);
@@ -236,8 +242,9 @@ int main(int argc, char **argv)
     int rc;
 
     if (parse(argc, argv, &b, &how)) {
-        fprintf(stderr, "usage: store_bench set|get|fan|ping|post [--size B] [--threads N] "
-                        "[--depth N] [--parts N] [--seconds S] [--tcp]\n");
+        fprintf(stderr,
+                "usage: store_bench set|get|fanset|fanget|ping|post [--size B] [--threads N] "
+                "[--depth N] [--parts N] [--seconds S] [--tcp]\n");
         return 2;
     }
     if (redis_fixture_start(&fixture, &how))
