@@ -1,10 +1,10 @@
 /* Names, inodes, locks and sessions: every metadata operation of the file system, each as few round
  * trips as docs/ARCHITECTURE.md states, without a metadata server.
  *
- * All functions return 0 or a negative errno as Linux would give it for the system call; they may be
- * called by any thread and block for round trips, bounded by the store's I/O timeout. -ESTALE means
- * that the inode (not the name) is gone. Permissions are the caller's matter (the kernel's, with
- * default_permissions). Times are taken by the caller's clock, in this library, at the call.
+ * All functions return 0 or a negative errno as Linux would give it for the system call; they may
+ * be called by any thread and block for round trips, bounded by the store's I/O timeout. -ESTALE
+ * means that the inode (not the name) is gone. Permissions are the caller's matter (the kernel's,
+ * with default_permissions). Times are taken by the caller's clock, in this library, at the call.
  *
  * A parent directory's times go out merged, at most MFS_META_PARENT_DELAY late on other mounts, and
  * are exact on this one: whoever reads a directory's attributes through this library sees them. */
@@ -20,11 +20,11 @@
 #include "meta/attr.h"
 #include "store/store.h"
 
-#define MFS_NAME_LEN_MAX        255
-#define MFS_SYMLINK_MAX         4095
-#define MFS_XATTR_SIZE_MAX      65536
-#define MFS_LINK_MAX            65000
-#define MFS_META_PARENT_DELAY   (500 * MFS_MSEC)
+#define MFS_NAME_LEN_MAX      255
+#define MFS_SYMLINK_MAX       4095
+#define MFS_XATTR_SIZE_MAX    65536
+#define MFS_LINK_MAX          65000
+#define MFS_META_PARENT_DELAY (500 * MFS_MSEC)
 
 struct mfs_meta;
 
@@ -75,7 +75,8 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
  * wait. `attr` is what the caller last knew and is brought up to date. */
 void mfs_meta_touch_atime(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr);
 
-int mfs_meta_readlink(struct mfs_meta *meta, uint64_t ino, char *buf, size_t cap); /* length; no NUL */
+int mfs_meta_readlink(struct mfs_meta *meta, uint64_t ino, char *buf,
+                      size_t cap); /* length; no NUL */
 
 /* --- names -------------------------------------------------------------------------------- */
 
@@ -100,8 +101,8 @@ struct mfs_new {
 int mfs_meta_mknod(struct mfs_meta *meta, uint64_t parent, const char *name,
                    const struct mfs_new *new, struct mfs_attr *attr);
 
-/* open(O_CREAT) of a regular file in one step: creates or, without `exclusive`, finds it; when it is
- * a regular file it is open for this session on return. *created tells which. */
+/* open(O_CREAT) of a regular file in one step: creates or, without `exclusive`, finds it; when it
+ * is a regular file it is open for this session on return. *created tells which. */
 int mfs_meta_create_open(struct mfs_meta *meta, uint64_t parent, const char *name,
                          const struct mfs_new *new, bool exclusive, struct mfs_attr *attr,
                          bool *created);
@@ -130,8 +131,8 @@ struct mfs_head {
 int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, bool truncate, struct mfs_attr *attr,
                   struct mfs_head *head);
 
-/* One open less. With `wait` false nobody waits for it, and an unlinked file that this ends is freed
- * by housekeeping, else it is freed before return. */
+/* One open less. With `wait` false nobody waits for it, and an unlinked file that this ends is
+ * freed by housekeeping, else it is freed before return. */
 int mfs_meta_close(struct mfs_meta *meta, uint64_t ino, bool wait);
 
 struct mfs_part {
@@ -141,10 +142,10 @@ struct mfs_part {
 };
 
 struct mfs_commit {
-    uint64_t end;          /* size and data_end become at least this (0: leave them) */
-    bool keep_size;        /* only data_end grows (fallocate with KEEP_SIZE) */
-    int64_t alloc;         /* stored bytes more or less, stripe 0's parts not counted */
-    struct timespec mtime; /* mtime and ctime become this */
+    uint64_t end;                 /* size and data_end become at least this (0: leave them) */
+    bool keep_size;               /* only data_end grows (fallocate with KEEP_SIZE) */
+    int64_t alloc;                /* stored bytes more or less, stripe 0's parts not counted */
+    struct timespec mtime;        /* mtime and ctime become this */
     const struct mfs_part *parts; /* written to stripe 0 in the same step; small: they are copied */
     size_t nparts;
 };

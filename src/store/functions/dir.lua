@@ -220,13 +220,13 @@ local function note_transaction(txn)
     redis.call('HSET', '#intents', txn, struct.pack('>I8', now()))
 end
 
--- mfs_rmdir_commit parent name ino txn todo: the moment of rmdir. '\0'; '\3'; EAGAIN when somebody
+-- mfs_rmdir_commit parent name ino txn todo: the moment of rmdir. '\0'; '\3'; ECANCELED when somebody
 -- aborted it; ENOENT when the name means something else by now.
 redis.register_function{ function_name = 'mfs_rmdir_commit', flags = { 'allow-oom' },
     callback = function(_, args)
         local dir, name, txn = 'D' .. args[1], args[2], args[4]
         if redis.call('EXISTS', 'T' .. txn) == 1 then
-            return fail(errno.EAGAIN, 'aborted')
+            return fail(errno.ECANCELED, 'aborted')
         end
         local entry = redis.call('HGET', dir, name)
         if not entry or sub(entry, 1, 8) ~= args[3] then

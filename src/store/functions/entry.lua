@@ -61,8 +61,8 @@ redis.register_function('mfs_create', function(_, args)
     return '\0' .. ino
 end)
 
--- mfs_unlink parent name prefix time stripe_size. '\0' and what unref says: done; '\1' ino: the entry
--- is gone, the inode's home is elsewhere; '\3'.
+-- mfs_unlink parent name prefix time stripe_size. '\0' ino and what unref says: done; '\1' ino: the
+-- entry is gone, the inode's home is elsewhere; '\3'.
 redis.register_function{ function_name = 'mfs_unlink', flags = { 'allow-oom' },
     callback = function(_, args)
         local dir, name = 'D' .. args[1], args[2]
@@ -79,7 +79,7 @@ redis.register_function{ function_name = 'mfs_unlink', flags = { 'allow-oom' },
         redis.call('HDEL', dir, name)
         local ino = sub(entry, 1, 8)
         if home_here(ino, args[3]) then
-            return '\0' .. unref(ino, args[4], tonumber(args[5]))
+            return '\0' .. ino .. unref(ino, args[4], tonumber(args[5]))
         end
         return '\1' .. ino
     end }

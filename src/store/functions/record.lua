@@ -10,7 +10,6 @@
 local sub, byte, char = ('').sub, ('').byte, ('').char
 
 errno.EPERM = 1
-errno.EAGAIN = 11
 errno.EACCES = 13
 errno.ENOTDIR = 20
 errno.EISDIR = 21
@@ -18,6 +17,7 @@ errno.EMLINK = 31
 errno.ENOTEMPTY = 39
 errno.ENODATA = 61
 errno.ESTALE = 116
+errno.ECANCELED = 125
 
 -- Inode flags.
 local F_XATTR, F_ACL, F_DEFACL, F_MTIME = 1, 2, 4, 32

@@ -3,14 +3,16 @@
 -- docs/METADATA.md. Answers are arrays that begin with a status:
 --   0 done   3 which entry: an intent is in the way of the source (1) or target (2)
 --   4 seal: the new parent is, or may be, being removed
---   7: a directory changes its parent, for which the caller has to hold the lock on moves
---   8 entry: the target is a directory that has to be sealed first
+--   7 source target: the directories that change their parent are not those that the caller has
+--     checked while holding the lock on moves
+--   8 target: the directory that is replaced is not the one that the caller has sealed
 
 local NOREPLACE, EXCHANGE = 1, 2
+local NONE = '\0\0\0\0\0\0\0\0'
 
 -- May `source` take the place of `target` (nil: nothing there)? nil: yes, otherwise the answer.
--- `locked`: the caller holds the lock on moves and has checked the moves of these two inodes (16
--- bytes), or ''. `sealed`: the directory that it has sealed, or ''.
+-- `locked`: '', or the caller holds the lock on moves and has checked just these two directories
+-- (8 bytes each, zeros for none). `sealed`: the directory that it has sealed, or ''.
 local function rename_refused(source, target, flags, same_parent, locked, sealed)
     local source_dir = entry_type(source) == S_IFDIR
     local target_dir = target and entry_type(target) == S_IFDIR
@@ -31,13 +33,19 @@ local function rename_refused(source, target, flags, same_parent, locked, sealed
             return fail(errno.EISDIR, 'target is a directory')
         end
     end
-    if not same_parent and
-       ((source_dir and sub(locked, 1, 8) ~= sub(source, 1, 8)) or
-        (flags == EXCHANGE and target_dir and sub(locked, 9, 16) ~= sub(target, 1, 8))) then
-        return { 7, source, target or '' }
+    local moves = not same_parent and
+                  (source_dir or (flags == EXCHANGE and target_dir))
+    if moves or locked ~= '' then
+        local moved = (not same_parent and source_dir) and sub(source, 1, 8) or NONE
+        local other = (not same_parent and flags == EXCHANGE and target_dir) and
+                      sub(target, 1, 8) or NONE
+        if locked ~= moved .. other then
+            return { 7, source, target or '' }
+        end
     end
-    if target_dir and flags ~= EXCHANGE and sealed ~= sub(target, 1, 8) then
-        return { 8, target }
+    local victim = (target_dir and flags ~= EXCHANGE) and sub(target, 1, 8) or ''
+    if sealed ~= victim then
+        return { 8, target or '' }
     end
 end
 
@@ -88,7 +96,7 @@ redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
         end
         if args[12] ~= '' then
             if redis.call('EXISTS', 'T' .. txn) == 1 then
-                return fail(errno.EAGAIN, 'aborted')
+                return fail(errno.ECANCELED, 'aborted')
             end
             redis.call('SET', 'T' .. txn, 'C\0' .. args[12])
             note_transaction(txn)
@@ -132,7 +140,7 @@ redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-o
         local to, new_name, source, prefix, time = 'D' .. args[1], args[2], args[3], args[4], args[5]
         local flags, txn = tonumber(args[7]), args[8]
         if redis.call('EXISTS', 'T' .. txn) == 1 then
-            return fail(errno.EAGAIN, 'aborted')
+            return fail(errno.ECANCELED, 'aborted')
         end
         local found = redis.call('HMGET', to, '', new_name)
         local seal, target = found[1], found[2]

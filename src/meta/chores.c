@@ -1,0 +1,150 @@
+/* Housekeeping: what clients that died, or did not wait, have left. Every client does a little of
+ * it every few seconds; a partition lets only one of them look at a time. */
+#include "meta/internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/log.h"
+
+#define CHORES_MS      4000 /* a partition is looked at no more often than this */
+#define INTENT_SECONDS 5    /* a rename that is older has been left */
+
+static void reap(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list)
+{
+    for (size_t i = 0; i + 1 < mfs_reply_count(list); i += 2) {
+        struct mfs_bytes ino = mfs_reply_bytes(mfs_reply_at(list, i));
+        struct mfs_bytes data_end = mfs_reply_bytes(mfs_reply_at(list, i + 1));
+        char said[9] = {1}; /* as free_inode in functions/record.lua */
+
+        if (ino.n != 8 || data_end.n != 8 || mfs_placement_home(mfs_get_be64(ino.p)) != part)
+            continue;
+        memcpy(said + 1, data_end.p, 8);
+        mfs_meta_freed(meta, mfs_get_be64(ino.p), (struct mfs_bytes){said, sizeof said});
+    }
+}
+
+/* Openers whose session is dead open nothing any more. */
+static void disown(struct mfs_meta *meta, uint64_t ino, const struct mfs_reply *sids)
+{
+    size_t n = mfs_reply_count(sids), most = MFS_ARGS_MAX - 8;
+    struct mfs_ino_arg key = mfs_ino_arg(ino), dead[MFS_ARGS_MAX];
+    uint64_t sid[MFS_ARGS_MAX];
+    bool alive[MFS_ARGS_MAX];
+    struct mfs_call c;
+    size_t ndead = 0;
+
+    n = n < most ? n : most;
+    for (size_t i = 0; i < n; i++) {
+        struct mfs_bytes b = mfs_reply_bytes(mfs_reply_at(sids, i));
+
+        if (b.n != 8)
+            return;
+        sid[i] = mfs_get_be64(b.p);
+    }
+    if (n)
+        mfs_session_alive(meta, sid, n, alive);
+    mfs_call_function(&c, "mfs_disown");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_int(&c.args, meta->stripe_size);
+    for (size_t i = 0; i < n; i++) {
+        if (alive[i])
+            continue;
+        dead[ndead] = mfs_ino_arg(sid[i]);
+        mfs_args_bin(&c.args, dead[ndead].b, sizeof dead[ndead].b);
+        ndead++;
+    }
+    if (n && !ndead)
+        return;
+    if (!mfs_call_run(meta, &c, mfs_placement_home(ino)))
+        mfs_meta_freed(meta, ino, mfs_call_text(&c));
+    mfs_call_fini(&c);
+}
+
+static void adopt_orphans(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list)
+{
+    for (size_t i = 0; i + 1 < mfs_reply_count(list); i += 2) {
+        struct mfs_bytes ino = mfs_reply_bytes(mfs_reply_at(list, i));
+
+        if (ino.n == 8 && mfs_placement_home(mfs_get_be64(ino.p)) == part)
+            disown(meta, mfs_get_be64(ino.p), mfs_reply_at(list, i + 1));
+    }
+}
+
+/* `source`: a directory and a name of it, whose entry has the intent. */
+static void end_intent(struct mfs_meta *meta, uint32_t part, const char *txn,
+                       struct mfs_bytes source)
+{
+    char key[MFS_KEY_INO_LEN], name[MFS_NAME_LEN_MAX + 1];
+    uint64_t dir = mfs_get_be64(source.p);
+    struct mfs_bytes text;
+    struct mfs_entry e;
+    struct mfs_call c;
+
+    if (source.n - 8 > MFS_NAME_LEN_MAX)
+        return;
+    memcpy(name, source.p + 8, source.n - 8);
+    name[source.n - 8] = 0;
+    mfs_key_ino(key, 'D', dir);
+    mfs_call_command(&c, "HGET");
+    mfs_args_bin(&c.args, key, sizeof key);
+    mfs_args_str(&c.args, name);
+    if (!mfs_call_run(meta, &c, part)) {
+        text = mfs_call_text(&c);
+        if (text.p && !mfs_entry_decode(text.p, text.n, &e) && e.intent &&
+            !memcmp(e.txn, txn, MFS_TXN_LEN)) {
+            mfs_info("meta", "ending a rename of \"%s\" in %" PRIx64 " that was left", name, dir);
+            mfs_intent_end(meta, dir, name, &e);
+        }
+    }
+    mfs_call_fini(&c);
+}
+
+/* #intents: txn → since (8), and for the source of a rename its directory and name; otherwise this
+ * partition decided txn, and what it entails is to be done. */
+static void end_transactions(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list,
+                             int64_t now)
+{
+    for (size_t i = 0; i + 1 < mfs_reply_count(list); i += 2) {
+        struct mfs_bytes txn = mfs_reply_bytes(mfs_reply_at(list, i));
+        struct mfs_bytes value = mfs_reply_bytes(mfs_reply_at(list, i + 1));
+
+        if (txn.n != MFS_TXN_LEN || value.n < 8 ||
+            now - (int64_t)mfs_get_be64(value.p) < INTENT_SECONDS)
+            continue;
+        if (value.n > 16)
+            end_intent(meta, part, txn.p, (struct mfs_bytes){value.p + 8, value.n - 8});
+        else
+            mfs_txn_end(meta, txn.p, part);
+    }
+}
+
+static void look_at(struct mfs_meta *meta, uint32_t part)
+{
+    struct mfs_bytes lock;
+    struct mfs_call c;
+    int64_t now;
+
+    mfs_call_function(&c, "mfs_chores");
+    mfs_args_int(&c.args, CHORES_MS);
+    if (mfs_call_run(meta, &c, part) || !mfs_reply_count(c.cmd.reply))
+        goto out;
+    now = mfs_reply_int(mfs_reply_at(c.cmd.reply, 0));
+    reap(meta, part, mfs_reply_at(c.cmd.reply, 1));
+    adopt_orphans(meta, part, mfs_reply_at(c.cmd.reply, 2));
+    end_transactions(meta, part, mfs_reply_at(c.cmd.reply, 3), now);
+    lock = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 4));
+    if (part == 0)
+        mfs_move_expire(meta, lock, now);
+out:
+    mfs_call_fini(&c);
+}
+
+void mfs_chores_tick(struct mfs_meta *meta)
+{
+    for (uint32_t part = 0; part < meta->nparts; part++)
+        look_at(meta, part);
+}

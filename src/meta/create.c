@@ -1,0 +1,318 @@
+/* New names for new inodes. */
+#include "meta/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/bytes.h"
+
+/* A directory's inode may be this old to tell where its entries are; far below the life of the
+ * tombstones that stop those who believe in a removed one. */
+#define DIR_AGE (10 * MFS_SEC)
+
+#define XATTRS_MAX 16 /* of a new inode */
+
+int mfs_meta_spread(struct mfs_meta *meta, uint64_t dir, uint32_t part)
+{
+    struct mfs_patience patience = {0};
+    struct mfs_ino_arg key = mfs_ino_arg(dir);
+    int rc;
+
+    if (mfs_dircache_bit(meta->dirs, dir, part, DIR_AGE))
+        return 0;
+    do {
+        int64_t asked = mfs_clock_mono();
+        struct mfs_bytes text;
+        struct mfs_attr attr;
+        struct mfs_call c;
+
+        mfs_call_function(&c, "mfs_dirbit");
+        mfs_args_bin(&c.args, key.b, sizeof key.b);
+        mfs_args_int(&c.args, part);
+        c.cmd.idempotent = true;
+        rc = mfs_call_run(meta, &c, mfs_placement_home(dir));
+        text = mfs_call_text(&c);
+        if (!rc && (!text.p || !text.n)) {
+            rc = -EIO;
+        } else if (!rc && text.p[0] == 4) {
+            rc = mfs_seal_met(meta, dir, mfs_placement_home(dir),
+                              (struct mfs_bytes){text.p + 1, text.n - 1}, &patience);
+            if (!rc)
+                rc = -EAGAIN;
+        } else if (!rc) {
+            rc = mfs_meta_take(meta, dir, (struct mfs_bytes){text.p + 1, text.n - 1}, asked, &attr);
+        }
+        mfs_call_fini(&c);
+    } while (rc == -EAGAIN);
+    return rc == -ESTALE ? -ENOENT : rc;
+}
+
+/* A create under way. */
+struct birth {
+    struct mfs_meta *meta;
+    uint64_t parent, sid;
+    const char *name;
+    const struct mfs_new *new;
+    const char *how; /* "x" or "o", see mfs_create */
+    bool open;
+    uint32_t part;
+    struct mfs_attr fresh; /* what it will be */
+    struct mfs_attr *attr;
+    struct timespec now;
+    char *record; /* heap */
+    size_t record_len;
+    struct mfs_patience patience;
+};
+
+static int birth_record(struct birth *b)
+{
+    const struct mfs_new *new = b->new;
+    size_t target = new->target ? strlen(new->target) : 0;
+    struct mfs_attr attr = {
+        .mode = new->mode,
+        .uid = new->uid,
+        .gid = new->gid,
+        .rdev = new->rdev,
+        .nlink = S_ISDIR(new->mode) ? 2 : 1,
+        .size = target,
+        .version = 1,
+        .atime = b->now,
+        .mtime = b->now,
+        .ctime = b->now,
+        .parent = S_ISDIR(new->mode) ? b->parent : 0,
+    };
+
+    for (size_t i = 0; i < new->nxattrs; i++) {
+        attr.flags |= MFS_ATTR_XATTR;
+        if (!strcmp(new->xattrs[i].name, "system.posix_acl_access"))
+            attr.flags |= MFS_ATTR_ACL;
+        if (!strcmp(new->xattrs[i].name, "system.posix_acl_default"))
+            attr.flags |= MFS_ATTR_DEFACL;
+    }
+    b->record_len = S_ISDIR(new->mode) ? MFS_RECORD_DIR : MFS_RECORD_FIXED + target;
+    b->record = calloc(1, b->record_len);
+    if (!b->record)
+        return -ENOMEM;
+    mfs_record_encode(&attr, b->record);
+    if (S_ISDIR(new->mode))
+        mfs_put_be64(b->record + MFS_RECORD_FIXED, b->parent);
+    else if (target)
+        memcpy(b->record + MFS_RECORD_FIXED, new->target, target);
+    b->fresh = attr;
+    return 0;
+}
+
+/* The call's arguments; `dir` and `sid` must stay. */
+static void birth_args(struct birth *b, struct mfs_call *c, const struct mfs_ino_arg *dir,
+                       const struct mfs_ino_arg *sid, const char prefix[2], const char type[1])
+{
+    mfs_args_bin(&c->args, dir->b, sizeof dir->b);
+    mfs_args_str(&c->args, b->name);
+    mfs_args_bin(&c->args, prefix, 2);
+    mfs_args_bin(&c->args, type, 1);
+    mfs_args_str(&c->args, b->how);
+    mfs_args_bin(&c->args, sid->b, b->open ? sizeof sid->b : 0);
+    mfs_args_bin(&c->args, b->record, b->record_len);
+    for (size_t i = 0; i < b->new->nxattrs; i++) {
+        mfs_args_str(&c->args, b->new->xattrs[i].name);
+        mfs_args_bin(&c->args, b->new->xattrs[i].value, b->new->xattrs[i].len);
+    }
+}
+
+/* The parent counts a new directory, in the same round trip as its birth (and as if it had not been
+ * when that failed). */
+static void add_nlink(struct mfs_call *c, const struct mfs_ino_arg *dir, int delta,
+                      const struct mfs_time_arg *time)
+{
+    mfs_args_bin(&c->args, dir->b, sizeof dir->b);
+    mfs_args_int(&c->args, delta);
+    mfs_args_bin(&c->args, time->b, sizeof time->b);
+}
+
+static int birth_send(struct birth *b, struct mfs_calls *calls)
+{
+    struct mfs_ino_arg dir = mfs_ino_arg(b->parent), sid;
+    struct mfs_time_arg time = mfs_time_arg(b->now);
+    uint32_t home = mfs_placement_home(b->parent);
+    char prefix[2], type = (char)(b->new->mode >> 12);
+    int64_t asked = mfs_clock_mono();
+    struct mfs_attr parent;
+    int rc;
+
+    b->sid = b->meta->sid;
+    sid = mfs_ino_arg(b->sid);
+    mfs_part_arg(b->part, prefix);
+    birth_args(b, mfs_calls_add(calls, "mfs_create", b->part), &dir, &sid, prefix, &type);
+    if (!S_ISDIR(b->new->mode)) {
+        mfs_calls_run(b->meta, calls);
+        return calls->call[0].cmd.rc;
+    }
+    add_nlink(mfs_calls_add(calls, "mfs_nlink", home), &dir, 1, &time);
+    mfs_calls_run(b->meta, calls);
+    rc = calls->call[0].cmd.rc;
+    if (calls->call[1].cmd.rc)
+        return rc;
+    if (rc == 0 && mfs_call_text(&calls->call[0]).p && mfs_call_text(&calls->call[0]).p[0] == 0) {
+        mfs_meta_take(b->meta, b->parent, mfs_call_text(&calls->call[1]), asked, &parent);
+    } else {
+        struct mfs_call undo;
+
+        mfs_call_function(&undo, "mfs_nlink");
+        add_nlink(&undo, &dir, -1, &time);
+        mfs_call_post(b->meta, &undo, home);
+    }
+    return rc;
+}
+
+/* It is there, and not opened yet: opens it or looks at it. -EAGAIN: it is gone again. */
+static int birth_found(struct birth *b, const struct mfs_entry *e)
+{
+    int rc;
+
+    if (b->how[0] == 'x')
+        return -EEXIST;
+    if (S_ISREG(e->type))
+        rc = mfs_meta_open(b->meta, e->ino, false, b->attr, NULL);
+    else
+        rc = mfs_meta_getattr(b->meta, e->ino, b->attr);
+    if (rc != -ESTALE)
+        return rc;
+    return mfs_patience_wait(&b->patience) ? -EAGAIN : -EBUSY;
+}
+
+static int birth_intent(struct birth *b, struct mfs_bytes bytes)
+{
+    struct mfs_entry e, intent;
+    int rc = mfs_entry_decode(bytes.p, bytes.n, &e);
+
+    if (rc)
+        return rc;
+    intent = e;
+    rc = mfs_intent_read(b->meta, b->parent, b->name, &e);
+    if (rc < 0)
+        return rc;
+    if (e.ino)
+        return birth_found(b, &e);
+    rc = mfs_intent_clear(b->meta, b->parent, b->name, &intent, &b->patience);
+    return rc ? rc : -EAGAIN;
+}
+
+/* Reads the answer of mfs_create. 1: created; 0: found; -EAGAIN: to be tried again. */
+static int birth_answer(struct birth *b, struct mfs_bytes text, int64_t asked)
+{
+    struct mfs_entry e;
+    struct mfs_bytes rest;
+    int rc;
+
+    if (!text.p || text.n < 2)
+        return -EIO;
+    rest = (struct mfs_bytes){text.p + 1, text.n - 1};
+    switch (text.p[0]) {
+    case 0:
+        if (rest.n != 8)
+            return -EIO;
+        *b->attr = b->fresh;
+        b->attr->ino = mfs_get_be64(rest.p);
+        if (b->open)
+            mfs_opens_added(b->meta, b->attr->ino, b->sid);
+        return 1;
+    case 1:
+        if (rest.n < 8)
+            return -EIO;
+        mfs_opens_added(b->meta, mfs_get_be64(rest.p), b->sid);
+        return mfs_meta_take(b->meta, mfs_get_be64(rest.p),
+                             (struct mfs_bytes){rest.p + 8, rest.n - 8}, asked, b->attr);
+    case 2:
+        rc = mfs_entry_decode(rest.p, rest.n, &e);
+        return rc ? rc : birth_found(b, &e);
+    case 3:
+        return birth_intent(b, rest);
+    case 4:
+        rc = mfs_seal_met(b->meta, b->parent, b->part, rest, &b->patience);
+        return rc ? rc : -EAGAIN;
+    default:
+        return -EIO;
+    }
+}
+
+static int birth_attempt(struct birth *b)
+{
+    int64_t asked = mfs_clock_mono();
+    struct mfs_calls calls;
+    int rc = mfs_meta_spread(b->meta, b->parent, b->part);
+
+    if (rc)
+        return rc;
+    calls.n = 0;
+    rc = birth_send(b, &calls);
+    if (!rc)
+        rc = birth_answer(b, mfs_call_text(&calls.call[0]), asked);
+    mfs_calls_fini(&calls);
+    return rc;
+}
+
+static int check_new(const char *name, const struct mfs_new *new)
+{
+    if (strlen(name) > MFS_NAME_LEN_MAX)
+        return -ENAMETOOLONG;
+    if (new->target && strlen(new->target) > MFS_SYMLINK_MAX)
+        return -ENAMETOOLONG;
+    if (new->nxattrs > XATTRS_MAX)
+        return -E2BIG;
+    if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
+        return -EEXIST;
+    return 0;
+}
+
+static int give_birth(struct birth *b)
+{
+    int rc = check_new(b->name, b->new);
+
+    if (rc)
+        return rc;
+    b->part = mfs_placement_entry(b->parent, b->name, strlen(b->name), b->meta->nparts);
+    b->now = mfs_clock_real();
+    rc = birth_record(b);
+    if (rc)
+        return rc;
+    do {
+        rc = birth_attempt(b);
+    } while (rc == -EAGAIN);
+    if (rc == 1) {
+        if (!S_ISDIR(b->new->mode))
+            mfs_parents_touch(b->meta, b->parent, b->now);
+        else
+            mfs_dircache_put(b->meta->dirs, b->attr, NULL, 0, mfs_clock_mono());
+    }
+    free(b->record);
+    return rc;
+}
+
+int mfs_meta_mknod(struct mfs_meta *meta, uint64_t parent, const char *name,
+                   const struct mfs_new *new, struct mfs_attr *attr)
+{
+    struct birth b = {
+        .meta = meta, .parent = parent, .name = name, .new = new, .how = "x", .attr = attr};
+    int rc = give_birth(&b);
+
+    return rc < 0 ? rc : 0;
+}
+
+int mfs_meta_create_open(struct mfs_meta *meta, uint64_t parent, const char *name,
+                         const struct mfs_new *new, bool exclusive, struct mfs_attr *attr,
+                         bool *created)
+{
+    struct birth b = {.meta = meta,
+                      .parent = parent,
+                      .name = name,
+                      .new = new,
+                      .how = exclusive ? "x" : "o",
+                      .open = true,
+                      .attr = attr};
+    int rc = give_birth(&b);
+
+    *created = rc == 1;
+    return rc < 0 ? rc : 0;
+}

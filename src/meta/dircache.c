@@ -1,0 +1,149 @@
+/* What this client knows of directories: their attributes and which partitions hold entries of
+ * them, as of the moment they were asked for. Bounded; the oldest entry goes first. */
+#include "meta/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#define DIRS_MAX 16384
+
+struct dir {
+    uint64_t ino;
+    int64_t asked;
+    struct mfs_attr attr;
+    unsigned char *bits;
+    size_t nbits;
+    UT_hash_handle hh;
+};
+
+struct mfs_dircache {
+    pthread_mutex_t mutex;
+    struct dir *dirs; /* under mutex */
+};
+
+struct mfs_dircache *mfs_dircache_create(void)
+{
+    struct mfs_dircache *cache = calloc(1, sizeof *cache);
+
+    if (cache)
+        pthread_mutex_init(&cache->mutex, NULL);
+    return cache;
+}
+
+static void drop(struct mfs_dircache *cache, struct dir *d)
+{
+    HASH_DEL(cache->dirs, d);
+    free(d->bits);
+    free(d);
+}
+
+void mfs_dircache_destroy(struct mfs_dircache *cache)
+{
+    if (!cache)
+        return;
+    while (cache->dirs)
+        drop(cache, cache->dirs);
+    pthread_mutex_destroy(&cache->mutex);
+    free(cache);
+}
+
+static struct dir *find(struct mfs_dircache *cache, uint64_t ino)
+{
+    struct dir *d;
+
+    HASH_FIND(hh, cache->dirs, &ino, sizeof ino, d);
+    return d;
+}
+
+static struct dir *find_or_add(struct mfs_dircache *cache, uint64_t ino)
+{
+    struct dir *d = find(cache, ino);
+
+    if (d)
+        return d;
+    d = calloc(1, sizeof *d);
+    if (!d)
+        return NULL;
+    d->ino = ino;
+    d->asked = INT64_MIN;
+    if (HASH_COUNT(cache->dirs) >= DIRS_MAX)
+        drop(cache, cache->dirs);
+    HASH_ADD(hh, cache->dirs, ino, sizeof d->ino, d);
+    return d;
+}
+
+/* An answer may be overtaken by a later one. */
+static void update(struct dir *d, const struct mfs_attr *attr, const char *bits, size_t nbits,
+                   int64_t asked)
+{
+    if (asked < d->asked)
+        return;
+    if (nbits != d->nbits) {
+        unsigned char *grown = realloc(d->bits, nbits ? nbits : 1);
+
+        if (!grown)
+            return;
+        d->bits = grown;
+        d->nbits = nbits;
+    }
+    if (nbits)
+        memcpy(d->bits, bits, nbits);
+    d->attr = *attr;
+    d->asked = asked;
+}
+
+void mfs_dircache_put(struct mfs_dircache *cache, const struct mfs_attr *attr, const char *bits,
+                      size_t nbits, int64_t asked)
+{
+    struct dir *d;
+
+    pthread_mutex_lock(&cache->mutex);
+    d = find_or_add(cache, attr->ino);
+    if (d)
+        update(d, attr, bits, nbits, asked);
+    pthread_mutex_unlock(&cache->mutex);
+}
+
+void mfs_dircache_drop(struct mfs_dircache *cache, uint64_t ino)
+{
+    struct dir *d;
+
+    pthread_mutex_lock(&cache->mutex);
+    d = find(cache, ino);
+    if (d)
+        drop(cache, d);
+    pthread_mutex_unlock(&cache->mutex);
+}
+
+static bool young(const struct dir *d, int64_t max_age)
+{
+    return d && mfs_clock_mono() - d->asked <= max_age;
+}
+
+bool mfs_dircache_attr(struct mfs_dircache *cache, uint64_t ino, int64_t max_age,
+                       struct mfs_attr *attr)
+{
+    struct dir *d;
+    bool found;
+
+    pthread_mutex_lock(&cache->mutex);
+    d = find(cache, ino);
+    found = young(d, max_age);
+    if (found)
+        *attr = d->attr;
+    pthread_mutex_unlock(&cache->mutex);
+    return found;
+}
+
+bool mfs_dircache_bit(struct mfs_dircache *cache, uint64_t ino, uint32_t part, int64_t max_age)
+{
+    struct dir *d;
+    bool found;
+
+    pthread_mutex_lock(&cache->mutex);
+    d = find(cache, ino);
+    found = young(d, max_age) && mfs_bits_test(d->bits, d->nbits, part);
+    pthread_mutex_unlock(&cache->mutex);
+    return found;
+}

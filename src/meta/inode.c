@@ -1,0 +1,262 @@
+/* Attributes of inodes. */
+#include "meta/internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/bytes.h"
+#include "base/log.h"
+
+#define ATIME_DAY (24 * 60 * 60)
+
+int mfs_meta_take(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes record, int64_t asked,
+                  struct mfs_attr *attr)
+{
+    const char *tail;
+    size_t n;
+    int rc = record.p ? mfs_record_decode(record.p, record.n, ino, attr, &tail, &n) : -EIO;
+
+    if (rc) {
+        mfs_error("meta", "inode %" PRIx64 ": its record of %zu bytes makes no sense", ino,
+                  record.n);
+        return rc;
+    }
+    if (S_ISDIR(attr->mode)) {
+        size_t dir = MFS_RECORD_DIR - MFS_RECORD_FIXED;
+
+        if (attr->nlink > 0)
+            mfs_dircache_put(meta->dirs, attr, tail + dir, n - dir, asked);
+        else
+            mfs_dircache_drop(meta->dirs, ino);
+        mfs_parents_merge(meta, attr);
+    }
+    return 0;
+}
+
+int mfs_meta_record(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c,
+                    struct mfs_bytes *record)
+{
+    char key[MFS_KEY_INO_LEN];
+    int rc;
+
+    mfs_key_ino(key, 'I', ino);
+    mfs_call_command(c, "GET");
+    mfs_args_bin(&c->args, key, sizeof key);
+    c->cmd.idempotent = true;
+    rc = mfs_call_run(meta, c, mfs_placement_home(ino));
+    if (rc)
+        return rc;
+    *record = mfs_call_text(c);
+    return record->p ? 0 : -ESTALE;
+}
+
+int mfs_meta_getattr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
+{
+    int64_t asked = mfs_clock_mono();
+    struct mfs_bytes record;
+    struct mfs_call c;
+    int rc = mfs_meta_record(meta, ino, &c, &record);
+
+    if (!rc)
+        rc = mfs_meta_take(meta, ino, record, asked, attr);
+    else if (rc == -ESTALE)
+        mfs_dircache_drop(meta->dirs, ino);
+    mfs_call_fini(&c);
+    return rc;
+}
+
+int mfs_meta_dir(struct mfs_meta *meta, uint64_t ino, int64_t max_age, struct mfs_attr *attr)
+{
+    int rc;
+
+    if (mfs_dircache_attr(meta->dirs, ino, max_age, attr)) {
+        mfs_parents_merge(meta, attr);
+        return 0;
+    }
+    rc = mfs_meta_getattr(meta, ino, attr);
+    if (rc)
+        return rc;
+    return S_ISDIR(attr->mode) ? 0 : -ENOTDIR;
+}
+
+/* --- many at once --------------------------------------------------------------------------- */
+
+#define MGET_MAX 512 /* keys of one command */
+
+struct many {
+    const uint64_t *inos;
+    uint32_t *order; /* indices, by partition */
+    size_t n;
+    struct mfs_arg *argv;
+    char (*keys)[MFS_KEY_INO_LEN];
+    struct mfs_cmd *cmds;
+    size_t *first; /* of each command, an index into order */
+    size_t ncmds;
+};
+
+static int by_partition(const void *a, const void *b, void *arg)
+{
+    const uint64_t *inos = arg;
+    uint32_t pa = mfs_placement_home(inos[*(const uint32_t *)a]);
+    uint32_t pb = mfs_placement_home(inos[*(const uint32_t *)b]);
+
+    return pa < pb ? -1 : pa > pb;
+}
+
+/* One MGET per partition and MGET_MAX keys. Inos of no partition sort last and get none. */
+static void many_build(struct many *m, uint32_t nparts)
+{
+    struct mfs_cmd *cmd = NULL;
+    size_t at = 0;
+
+    for (size_t i = 0; i < m->n; i++) {
+        uint64_t ino = m->inos[m->order[i]];
+        uint32_t part = mfs_placement_home(ino);
+
+        if (part >= nparts)
+            break;
+        if (!cmd || cmd->part != part || cmd->argc > MGET_MAX) {
+            cmd = &m->cmds[m->ncmds];
+            m->first[m->ncmds++] = i;
+            *cmd = (struct mfs_cmd){.part = part, .argv = &m->argv[at], .idempotent = true};
+            m->argv[at++] = (struct mfs_arg){"MGET", 4};
+            cmd->argc = 1;
+        }
+        mfs_key_ino(m->keys[i], 'I', ino);
+        m->argv[at++] = (struct mfs_arg){m->keys[i], MFS_KEY_INO_LEN};
+        cmd->argc++;
+    }
+}
+
+static void many_take(struct mfs_meta *meta, struct many *m, int64_t asked, struct mfs_attr *attrs,
+                      int *rcs)
+{
+    for (size_t i = 0; i < m->n; i++)
+        rcs[i] = -ESTALE;
+    for (size_t c = 0; c < m->ncmds; c++) {
+        for (size_t k = 0; k + 1 < m->cmds[c].argc; k++) {
+            uint32_t i = m->order[m->first[c] + k];
+            struct mfs_bytes record = mfs_reply_bytes(mfs_reply_at(m->cmds[c].reply, k));
+
+            if (m->cmds[c].rc)
+                rcs[i] = m->cmds[c].rc;
+            else if (record.p)
+                rcs[i] = mfs_meta_take(meta, m->inos[i], record, asked, &attrs[i]);
+        }
+    }
+}
+
+int mfs_meta_getattrs(struct mfs_meta *meta, const uint64_t *inos, size_t n, struct mfs_attr *attrs,
+                      int *rcs)
+{
+    struct many m = {.inos = inos, .n = n};
+    int64_t asked = mfs_clock_mono();
+    int rc = -ENOMEM;
+
+    if (n == 0)
+        return 0;
+    m.order = malloc(n * sizeof *m.order);
+    m.argv = malloc(2 * n * sizeof *m.argv);
+    m.keys = malloc(n * sizeof *m.keys);
+    m.cmds = calloc(n, sizeof *m.cmds);
+    m.first = malloc(n * sizeof *m.first);
+    if (!m.order || !m.argv || !m.keys || !m.cmds || !m.first)
+        goto out;
+    for (size_t i = 0; i < n; i++)
+        m.order[i] = (uint32_t)i;
+    qsort_r(m.order, n, sizeof *m.order, by_partition, (void *)inos);
+    many_build(&m, meta->nparts);
+    rc = m.ncmds ? mfs_store_exec(meta->store, m.cmds, m.ncmds) : 0;
+    many_take(meta, &m, asked, attrs, rcs);
+    mfs_cmds_fini(m.cmds, m.ncmds);
+out:
+    free(m.order);
+    free(m.argv);
+    free(m.keys);
+    free(m.cmds);
+    free(m.first);
+    return rc;
+}
+
+/* --- changes -------------------------------------------------------------------------------- */
+
+int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct mfs_attr *attr)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_time_arg atime = mfs_time_arg(attr->atime), mtime = mfs_time_arg(attr->mtime);
+    struct mfs_time_arg ctime = mask & MFS_SET_CTIME ? mfs_time_arg(attr->ctime) : mfs_now_arg();
+    int64_t asked = mfs_clock_mono();
+    struct mfs_call c;
+    int rc;
+
+    mfs_call_function(&c, "mfs_setattr");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_int(&c.args, mask);
+    mfs_args_int(&c.args, attr->mode);
+    mfs_args_int(&c.args, attr->uid);
+    mfs_args_int(&c.args, attr->gid);
+    mfs_args_bin(&c.args, atime.b, sizeof atime.b);
+    mfs_args_bin(&c.args, mtime.b, sizeof mtime.b);
+    mfs_args_bin(&c.args, ctime.b, sizeof ctime.b);
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    if (!rc)
+        rc = mfs_meta_take(meta, ino, mfs_call_text(&c), asked, attr);
+    mfs_call_fini(&c);
+    return rc;
+}
+
+void mfs_meta_touch_atime(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
+{
+    struct timespec now = mfs_clock_real();
+    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_time_arg time = mfs_time_arg(now);
+    struct mfs_call c;
+
+    if (mfs_timespec_cmp(attr->atime, attr->mtime) > 0 &&
+        mfs_timespec_cmp(attr->atime, attr->ctime) > 0 &&
+        now.tv_sec - attr->atime.tv_sec < ATIME_DAY)
+        return;
+    attr->atime = now;
+    mfs_call_function(&c, "mfs_atime");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_bin(&c.args, time.b, sizeof time.b);
+    mfs_call_post(meta, &c, mfs_placement_home(ino));
+}
+
+int mfs_meta_readlink(struct mfs_meta *meta, uint64_t ino, char *buf, size_t cap)
+{
+    struct mfs_bytes record;
+    struct mfs_attr attr;
+    struct mfs_call c;
+    const char *tail;
+    size_t n;
+    int rc = mfs_meta_record(meta, ino, &c, &record);
+
+    if (!rc)
+        rc = mfs_record_decode(record.p, record.n, ino, &attr, &tail, &n);
+    if (!rc && !S_ISLNK(attr.mode))
+        rc = -EINVAL;
+    if (!rc) {
+        rc = (int)(n < cap ? n : cap);
+        memcpy(buf, tail, (size_t)rc);
+    }
+    mfs_call_fini(&c);
+    return rc;
+}
+
+void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said)
+{
+    struct mfs_ino_arg field = mfs_ino_arg(ino);
+    struct mfs_call c;
+
+    if (!said.p || said.n < 9 || said.p[0] != 1 || !meta->opts.reap ||
+        meta->opts.reap(meta->opts.reap_arg, ino, mfs_get_le64(said.p + 1)))
+        return;
+    mfs_call_command(&c, "HDEL");
+    mfs_args_str(&c.args, "#reap");
+    mfs_args_bin(&c.args, field.b, sizeof field.b);
+    mfs_call_post(meta, &c, mfs_placement_home(ino));
+}

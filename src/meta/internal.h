@@ -1,0 +1,267 @@
+/* What the files of src/meta share: the state, and how a function in a partition is called. */
+#ifndef MFS_META_INTERNAL_H
+#define MFS_META_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "cluster/placement.h"
+#include "meta/meta.h"
+#include "meta/record.h"
+#include "store/args.h"
+#include "store/keys.h"
+#include "store/reply.h"
+#include "store/store.h"
+
+struct mfs_dircache;
+struct mfs_parents;
+struct mfs_opens;
+
+/* A thread that does something every so often until it is stopped. */
+struct mfs_ticker {
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    bool started, stop; /* under mutex */
+    int64_t interval;   /* ns */
+    void (*tick)(struct mfs_meta *meta);
+    struct mfs_meta *meta;
+};
+int mfs_ticker_start(struct mfs_ticker *t, const char *name, int64_t interval,
+                     void (*tick)(struct mfs_meta *meta), struct mfs_meta *meta);
+void mfs_ticker_stop(struct mfs_ticker *t);
+
+#define MFS_HINTS 64
+
+/* How large an inode was that was appended to. */
+struct mfs_hint {
+    _Atomic uint64_t ino, size;
+};
+
+struct mfs_meta {
+    struct mfs_store *store;
+    struct mfs_meta_opts opts;
+    uint32_t nparts, stripe_size;
+    _Atomic uint64_t sid;
+    struct mfs_dircache *dirs;
+    struct mfs_parents *parents;
+    struct mfs_opens *opens;
+    struct mfs_ticker session_ticker, parents_ticker, chores_ticker;
+    struct mfs_hint hints[MFS_HINTS];
+    pthread_mutex_t space_mutex;
+    struct mfs_meta_space space; /* under space_mutex, as is space_at */
+    int64_t space_at;
+};
+
+/* --- calls --------------------------------------------------------------------------------- */
+
+/* One function or command, its arguments and its answer; fits on the stack. */
+struct mfs_call {
+    struct mfs_args args;
+    struct mfs_cmd cmd;
+};
+
+struct mfs_bytes {
+    const char *p;
+    size_t n;
+};
+
+void mfs_call_function(struct mfs_call *c, const char *name); /* writes */
+void mfs_call_query(struct mfs_call *c, const char *name);    /* reads only */
+void mfs_call_command(struct mfs_call *c, const char *name);
+/* Runs it; 0 or -errno. mfs_call_fini in any case. */
+int mfs_call_run(struct mfs_meta *meta, struct mfs_call *c, uint32_t part);
+void mfs_call_post(struct mfs_meta *meta, struct mfs_call *c, uint32_t part);
+void mfs_call_fini(struct mfs_call *c);
+/* The answer's text; p is NULL when it is no string. */
+struct mfs_bytes mfs_call_text(const struct mfs_call *c);
+struct mfs_bytes mfs_reply_bytes(const struct mfs_reply *r);
+
+/* Several calls, all at once. */
+#define MFS_CALLS_MAX 12
+struct mfs_calls {
+    struct mfs_call call[MFS_CALLS_MAX];
+    uint32_t part[MFS_CALLS_MAX];
+    size_t n;
+};
+/* The next call, a function for `part`; its arguments are to be added before the batch runs. */
+struct mfs_call *mfs_calls_add(struct mfs_calls *b, const char *function, uint32_t part);
+/* 0 or the first error; each call's cmd.rc tells its own. mfs_calls_fini in any case. */
+int mfs_calls_run(struct mfs_meta *meta, struct mfs_calls *b);
+void mfs_calls_fini(struct mfs_calls *b);
+/* And in the same round trip `c` to every partition of the bitmap; those answers are dropped, but
+ * their errors count. */
+int mfs_calls_run_bits(struct mfs_meta *meta, struct mfs_calls *b, struct mfs_call *c,
+                       const unsigned char *bits, size_t nbits);
+
+/* The same call to many partitions at once: those whose bit is set. Each answer is handed to `each`
+ * (which may be NULL). */
+typedef void mfs_call_each_fn(void *arg, uint32_t part, int rc, struct mfs_bytes answer);
+int mfs_call_bits(struct mfs_meta *meta, struct mfs_call *c, const unsigned char *bits, size_t n,
+                  mfs_call_each_fn *each, void *arg);
+
+/* Arguments in the form that functions take them. */
+struct mfs_ino_arg {
+    char b[8];
+};
+struct mfs_time_arg {
+    char b[MFS_TIME_LEN];
+};
+struct mfs_ino_arg mfs_ino_arg(uint64_t ino);
+struct mfs_time_arg mfs_time_arg(struct timespec ts);
+struct mfs_time_arg mfs_now_arg(void);
+void mfs_part_arg(uint32_t part, char out[2]);
+
+/* --- patience ------------------------------------------------------------------------------ */
+
+/* Bounded waiting for something that another client is about to finish. */
+struct mfs_patience {
+    int64_t since;
+    unsigned n;
+};
+#define MFS_PATIENCE (2 * MFS_SEC)
+/* Sleeps a little longer each time, with jitter; false, without sleeping, when it has been enough.
+ */
+bool mfs_patience_wait(struct mfs_patience *p);
+
+/* --- inodes -------------------------------------------------------------------------------- */
+
+/* Takes note of a record that an answer brought, asked for at mono time `asked`: fills *attr,
+ * remembers directories, merges their pending times. 0 or -EIO. */
+int mfs_meta_take(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes record, int64_t asked,
+                  struct mfs_attr *attr);
+
+/* The record itself: -ESTALE. *c holds it. */
+int mfs_meta_record(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c,
+                    struct mfs_bytes *record);
+
+/* One name less for a file; deletes what is left of it when that was the last. */
+int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time);
+
+/* What unref, close and so on said: deletes what is left of the file's stripes. */
+void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said);
+
+/* --- directories --------------------------------------------------------------------------- */
+
+struct mfs_dircache *mfs_dircache_create(void);
+void mfs_dircache_destroy(struct mfs_dircache *cache);
+void mfs_dircache_put(struct mfs_dircache *cache, const struct mfs_attr *attr, const char *bits,
+                      size_t nbits, int64_t asked);
+void mfs_dircache_drop(struct mfs_dircache *cache, uint64_t ino);
+/* Asked for within the last max_age ns? */
+bool mfs_dircache_attr(struct mfs_dircache *cache, uint64_t ino, int64_t max_age,
+                       struct mfs_attr *attr);
+bool mfs_dircache_bit(struct mfs_dircache *cache, uint64_t ino, uint32_t part, int64_t max_age);
+
+/* Makes sure that the directory's inode says that `part` may hold entries of it. -ENOENT, -ENOTDIR
+ */
+int mfs_meta_spread(struct mfs_meta *meta, uint64_t dir, uint32_t part);
+
+struct mfs_parents *mfs_parents_create(void);
+void mfs_parents_destroy(struct mfs_parents *p);
+/* Names came or went in the directory now. */
+void mfs_parents_touch(struct mfs_meta *meta, uint64_t dir, struct timespec now);
+/* Adds to attributes what has not gone out yet. */
+void mfs_parents_merge(struct mfs_meta *meta, struct mfs_attr *attr);
+void mfs_parents_flush(struct mfs_meta *meta);
+
+/* --- names in transition -------------------------------------------------------------------- */
+
+/* An entry with an intent, met by a reader. 1: the name means *e; 0: *e is what it means by now
+ * (e->ino 0: nothing); -EAGAIN: look again. */
+int mfs_intent_read(struct mfs_meta *meta, uint64_t dir, const char *name, struct mfs_entry *e);
+
+/* The same, met by somebody who wants to change the name: finishes, waits for or ends the rename.
+ * 0: try again; or -errno. */
+int mfs_intent_clear(struct mfs_meta *meta, uint64_t dir, const char *name,
+                     const struct mfs_entry *e, struct mfs_patience *patience);
+
+/* Ends it either way, without waiting. 0 or -errno. */
+int mfs_intent_end(struct mfs_meta *meta, uint64_t dir, const char *name,
+                   const struct mfs_entry *e);
+
+/* Takes the intent of txn out of the entry, which stays as it was. */
+int mfs_intent_undo(struct mfs_meta *meta, uint64_t dir, const char *name,
+                    const struct mfs_entry *e, const char *txn);
+
+#define MFS_SEAL_LEN (MFS_TXN_LEN + 2)
+
+/* A sealed shard at `part`. -ENOENT: the directory is gone; 0: try again; or -errno. */
+int mfs_seal_met(struct mfs_meta *meta, uint64_t dir, uint32_t part, struct mfs_bytes seal,
+                 struct mfs_patience *patience);
+
+/* A directory that is about to lose its name. */
+struct mfs_sealed {
+    uint64_t ino;
+    char seal[MFS_SEAL_LEN];
+    unsigned char *bits; /* partitions that hold sealed shards; heap */
+    size_t nbits;
+};
+/* Seals it wholly, for the transaction that `seal` names; home_done: the inode is sealed already,
+ * *sealed is filled. -ENOTEMPTY, -ESTALE: nothing is sealed then. */
+int mfs_seal_all(struct mfs_meta *meta, struct mfs_sealed *s, bool home_done);
+int mfs_seal_bits(struct mfs_sealed *s, struct mfs_bytes record); /* from the inode's record */
+void mfs_seal_undo(struct mfs_meta *meta, struct mfs_sealed *s);  /* and forgets */
+void mfs_seal_done(struct mfs_sealed *s);                         /* frees memory only */
+
+/* What a transaction entails beyond its decider, kept there until it is done, so that anybody can.
+ */
+struct mfs_todo {
+    uint64_t src_dir; /* 0: no source entry to settle */
+    uint32_t src_part;
+    const char *src_name;
+    uint64_t moved, moved_parent; /* 0: none */
+    uint64_t other, other_parent; /* of an exchange; 0: none */
+    uint64_t generation;          /* of the lock on moves; 0: not taken */
+    uint64_t dead;                /* directory that lost its name; 0: none */
+    const unsigned char *bits;    /* its shards */
+    size_t nbits;
+    struct mfs_time_arg time;
+    char name[MFS_NAME_LEN_MAX + 1]; /* where decode puts src_name */
+};
+#define MFS_TODO_MAX (128 + MFS_NAME_LEN_MAX)
+/* Bytes to keep; heap, NULL when out of memory. */
+char *mfs_todo_encode(const struct mfs_todo *t, size_t *n);
+int mfs_todo_decode(const void *p, size_t n, struct mfs_todo *t); /* 0 or -EIO; bits point into p */
+
+/* Does all of it (again); `becomes`: what the source entry becomes. Calls that are in *calls
+ * already go along. 0 or the first error of what is to be done. */
+int mfs_todo_run(struct mfs_meta *meta, const struct mfs_todo *t, const char *txn,
+                 struct mfs_bytes becomes, uint32_t decider, struct mfs_calls *calls);
+
+/* Learns the transaction's outcome at `decider`, aborting it if it is open; does what it entails if
+ * it was committed. 0: aborted; 1: committed and done; or -errno. */
+int mfs_txn_end(struct mfs_meta *meta, const char *txn, uint32_t decider);
+
+/* --- renames of directories ------------------------------------------------------------------ */
+
+/* Takes the lock on moves for txn, whose outcome `decider` knows; waits, bounded. 0 and
+ * *generation. */
+int mfs_move_lock(struct mfs_meta *meta, const char *txn, uint32_t decider, uint64_t *generation);
+void mfs_move_unlock(struct mfs_meta *meta, const char *txn);
+/* Housekeeping: ends a holder of the lock that is too old; `lock` is what #moving holds. */
+void mfs_move_expire(struct mfs_meta *meta, struct mfs_bytes lock, int64_t now);
+/* -EINVAL if `ino` is `dir` or one of its ancestors. Under the lock on moves. */
+int mfs_move_check(struct mfs_meta *meta, uint64_t dir, uint64_t ino);
+
+/* --- open files and sessions ------------------------------------------------------------------ */
+
+struct mfs_opens *mfs_opens_create(void);
+void mfs_opens_destroy(struct mfs_opens *o);
+/* Counts an open that was registered for `sid`, and registers it again if the session is another by
+ * now. */
+void mfs_opens_added(struct mfs_meta *meta, uint64_t ino, uint64_t sid);
+void mfs_opens_removed(struct mfs_meta *meta, uint64_t ino);
+void mfs_opens_locked(struct mfs_meta *meta, uint64_t ino); /* has, or had, locks */
+
+int mfs_session_start(struct mfs_meta *meta);
+void mfs_session_end(struct mfs_meta *meta);
+void mfs_session_tick(struct mfs_meta *meta);
+/* alive[i] tells of sids[i]; the unknown (an error) count as alive. */
+void mfs_session_alive(struct mfs_meta *meta, const uint64_t *sids, size_t n, bool *alive);
+
+void mfs_chores_tick(struct mfs_meta *meta);
+
+#endif

@@ -1,0 +1,135 @@
+/* Hard links. The inode counts the new name before it exists, so that no name is ever uncounted. */
+#include "meta/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+struct link {
+    struct mfs_meta *meta;
+    uint64_t ino, parent;
+    const char *name;
+    uint32_t home, part;
+    struct mfs_time_arg time;
+    struct mfs_attr *attr;
+    struct mfs_patience patience;
+};
+
+/* A status that is not success: -EAGAIN after the cause is out of the way. */
+static int refused(struct link *l, struct mfs_bytes text)
+{
+    struct mfs_entry e, intent;
+    int rc = -EIO;
+
+    if (!text.p || text.n < 2)
+        return -EIO;
+    if (text.p[0] == 3) {
+        rc = mfs_entry_decode(text.p + 1, text.n - 1, &e);
+        intent = e;
+        if (!rc)
+            rc = mfs_intent_read(l->meta, l->parent, l->name, &e);
+        if (rc >= 0 && e.ino)
+            rc = -EEXIST;
+        else if (rc >= 0)
+            rc = mfs_intent_clear(l->meta, l->parent, l->name, &intent, &l->patience);
+    } else if (text.p[0] == 4) {
+        rc = mfs_seal_met(l->meta, l->parent, l->part, (struct mfs_bytes){text.p + 1, text.n - 1},
+                          &l->patience);
+    }
+    return rc ? rc : -EAGAIN;
+}
+
+/* Counts the name, and adds it when its partition is the inode's home. */
+static int count(struct link *l)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(l->ino), dir = mfs_ino_arg(l->parent);
+    int64_t asked = mfs_clock_mono();
+    struct mfs_bytes text;
+    struct mfs_call c;
+    int rc;
+
+    mfs_call_function(&c, "mfs_link");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_bin(&c.args, l->time.b, sizeof l->time.b);
+    if (l->home == l->part) {
+        mfs_args_bin(&c.args, dir.b, sizeof dir.b);
+        mfs_args_str(&c.args, l->name);
+    }
+    rc = mfs_call_run(l->meta, &c, l->home);
+    text = mfs_call_text(&c);
+    if (!rc && text.p && text.n && text.p[0] == 0)
+        rc = mfs_meta_take(l->meta, l->ino, (struct mfs_bytes){text.p + 1, text.n - 1}, asked,
+                           l->attr);
+    else if (!rc)
+        rc = refused(l, text);
+    mfs_call_fini(&c);
+    return rc;
+}
+
+static int put(struct link *l)
+{
+    struct mfs_ino_arg dir = mfs_ino_arg(l->parent);
+    char entry[MFS_ENTRY_LEN];
+    struct mfs_bytes text;
+    struct mfs_call c;
+    int rc;
+
+    mfs_entry_encode(l->ino, l->attr->mode, entry);
+    mfs_call_function(&c, "mfs_put");
+    mfs_args_bin(&c.args, dir.b, sizeof dir.b);
+    mfs_args_str(&c.args, l->name);
+    mfs_args_bin(&c.args, entry, sizeof entry);
+    rc = mfs_call_run(l->meta, &c, l->part);
+    text = mfs_call_text(&c);
+    if (!rc && (!text.p || !text.n || text.p[0] != 0))
+        rc = refused(l, text);
+    mfs_call_fini(&c);
+    return rc;
+}
+
+static int attempt(struct link *l, bool *counted)
+{
+    int rc = mfs_meta_spread(l->meta, l->parent, l->part);
+
+    if (rc)
+        return rc;
+    if (!*counted) {
+        rc = count(l);
+        if (rc || l->home == l->part)
+            return rc;
+        *counted = true;
+    }
+    return put(l);
+}
+
+int mfs_meta_link(struct mfs_meta *meta, uint64_t ino, uint64_t parent, const char *name,
+                  struct mfs_attr *attr)
+{
+    struct timespec now = mfs_clock_real();
+    struct link l = {.meta = meta,
+                     .ino = ino,
+                     .parent = parent,
+                     .name = name,
+                     .home = mfs_placement_home(ino),
+                     .time = mfs_time_arg(now),
+                     .attr = attr};
+    size_t len = strlen(name);
+    bool counted = false;
+    int rc;
+
+    if (len > MFS_NAME_LEN_MAX)
+        return -ENAMETOOLONG;
+    if (!len || !strcmp(name, ".") || !strcmp(name, ".."))
+        return -EEXIST;
+    l.part = mfs_placement_entry(parent, name, len, meta->nparts);
+    do {
+        rc = attempt(&l, &counted);
+    } while (rc == -EAGAIN);
+    /* Whether the name was added is not known after a lost answer; too high a count leaks only. */
+    if (rc && counted && rc != -EIO && rc != -ETIMEDOUT)
+        mfs_meta_unref(meta, ino, &l.time);
+    if (!rc)
+        mfs_parents_touch(meta, parent, now);
+    return rc;
+}

@@ -1,0 +1,271 @@
+/* Listings: every shard of the directory at once, large ones in several steps. HSCAN returns what
+ * is there throughout at least once, so names of shards that took more than one step are
+ * deduplicated.
+ */
+#include "meta/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/hash.h"
+
+#define SCAN_COUNT 4096
+
+/* In `names`: entries as u32 length, u32 type, u64 ino, name, NUL; `at` has their offsets. */
+struct mfs_listing {
+    struct mfs_buf names;
+    size_t *at;
+    size_t n, cap;
+};
+
+struct head {
+    uint32_t len, type;
+    uint64_t ino;
+};
+
+static int add(struct mfs_listing *l, const char *name, size_t len, uint64_t ino, uint32_t type)
+{
+    struct head h = {(uint32_t)len, type, ino};
+
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? 2 * l->cap : 64;
+        size_t *at = realloc(l->at, cap * sizeof *at);
+
+        if (!at)
+            return -ENOMEM;
+        l->at = at;
+        l->cap = cap;
+    }
+    l->at[l->n] = mfs_buf_len(&l->names);
+    if (mfs_buf_append(&l->names, &h, sizeof h) || mfs_buf_append(&l->names, name, len) ||
+        mfs_buf_append(&l->names, "", 1))
+        return -ENOMEM;
+    l->n++;
+    return 0;
+}
+
+size_t mfs_listing_count(const struct mfs_listing *l)
+{
+    return l->n;
+}
+
+struct mfs_dirent mfs_listing_at(const struct mfs_listing *l, size_t i)
+{
+    const char *p = mfs_buf_data(&l->names) + l->at[i];
+    struct head h;
+
+    memcpy(&h, p, sizeof h);
+    return (struct mfs_dirent){.name = p + sizeof h, .len = h.len, .ino = h.ino, .type = h.type};
+}
+
+void mfs_listing_free(struct mfs_listing *l)
+{
+    if (!l)
+        return;
+    mfs_buf_fini(&l->names);
+    free(l->at);
+    free(l);
+}
+
+/* One shard's progress. */
+struct shard {
+    uint32_t part;
+    char cursor[24];
+    bool more;
+    struct mfs_args args;
+};
+
+struct scan {
+    struct mfs_meta *meta;
+    uint64_t dir;
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_listing *l;
+    struct shard *shards;
+    struct mfs_cmd *cmds;
+    size_t nshards;
+    bool repeats; /* some shard took more than one step */
+};
+
+static int take_entry(struct scan *s, const char *name, size_t len, struct mfs_bytes value)
+{
+    char text[MFS_NAME_LEN_MAX + 1];
+    struct mfs_entry e;
+    int rc;
+
+    if (!len || len > MFS_NAME_LEN_MAX || mfs_entry_decode(value.p, value.n, &e))
+        return 0; /* a seal, or nothing that we wrote */
+    if (e.intent) {
+        memcpy(text, name, len);
+        text[len] = 0;
+        rc = mfs_intent_read(s->meta, s->dir, text, &e);
+        if (rc == -EAGAIN) {
+            struct mfs_attr attr;
+
+            rc = mfs_meta_lookup(s->meta, s->dir, text, &attr);
+            e = (struct mfs_entry){.ino = rc ? 0 : attr.ino, .type = attr.mode & S_IFMT};
+            rc = rc == -ENOENT ? 0 : rc;
+        }
+        if (rc < 0 || !e.ino)
+            return rc < 0 ? rc : 0;
+    }
+    return add(s->l, name, len, e.ino, e.type);
+}
+
+static int take_step(struct scan *s, struct shard *shard, const struct mfs_reply *reply)
+{
+    struct mfs_bytes cursor = mfs_reply_bytes(mfs_reply_at(reply, 0));
+    const struct mfs_reply *pairs = mfs_reply_at(reply, 1);
+    size_t n = mfs_reply_count(pairs);
+    int rc = 0;
+
+    if (!cursor.p || cursor.n >= sizeof shard->cursor)
+        return -EIO;
+    memcpy(shard->cursor, cursor.p, cursor.n + 1);
+    shard->more = strcmp(shard->cursor, "0") != 0;
+    if (shard->more)
+        s->repeats = true;
+    for (size_t i = 0; i + 1 < n && !rc; i += 2) {
+        struct mfs_bytes name = mfs_reply_bytes(mfs_reply_at(pairs, i));
+
+        rc = take_entry(s, name.p, name.n, mfs_reply_bytes(mfs_reply_at(pairs, i + 1)));
+    }
+    return rc;
+}
+
+/* One HSCAN to each shard that has more. */
+static int step(struct scan *s)
+{
+    struct shard **of = malloc(s->nshards * sizeof *of);
+    size_t n = 0;
+    int rc = -ENOMEM;
+
+    if (!of)
+        return rc;
+    for (size_t i = 0; i < s->nshards; i++) {
+        struct shard *shard = &s->shards[i];
+
+        if (!shard->more)
+            continue;
+        mfs_args_init(&shard->args, "HSCAN");
+        mfs_args_bin(&shard->args, s->key, sizeof s->key);
+        mfs_args_str(&shard->args, shard->cursor);
+        mfs_args_str(&shard->args, "COUNT");
+        mfs_args_int(&shard->args, SCAN_COUNT);
+        s->cmds[n] = mfs_args_cmd(&shard->args, shard->part);
+        s->cmds[n].idempotent = true;
+        of[n++] = shard;
+    }
+    rc = mfs_store_exec(s->meta->store, s->cmds, n);
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = take_step(s, of[i], s->cmds[i].reply);
+    mfs_cmds_fini(s->cmds, n);
+    free(of);
+    return rc;
+}
+
+static bool any_more(const struct scan *s)
+{
+    for (size_t i = 0; i < s->nshards; i++) {
+        if (s->shards[i].more)
+            return true;
+    }
+    return false;
+}
+
+/* Keeps the first of entries with one name: open addressing over indices. */
+static int deduplicate(struct mfs_listing *l)
+{
+    size_t size = 64, kept = 0;
+    uint32_t *table;
+
+    while (size < 2 * l->n)
+        size *= 2;
+    table = calloc(size, sizeof *table);
+    if (!table)
+        return -ENOMEM;
+    for (size_t i = 0; i < l->n; i++) {
+        struct mfs_dirent e = mfs_listing_at(l, i);
+        size_t slot = mfs_hash64(e.name, e.len, 0) & (size - 1);
+        bool found = false;
+
+        for (; table[slot] && !found; slot = (slot + 1) & (size - 1)) {
+            struct mfs_dirent other = mfs_listing_at(l, table[slot] - 1);
+
+            found = other.len == e.len && !memcmp(other.name, e.name, e.len);
+        }
+        if (found)
+            continue;
+        l->at[kept] = l->at[i];
+        table[slot] = (uint32_t)++kept;
+    }
+    l->n = kept;
+    free(table);
+    return 0;
+}
+
+static int prepare(struct scan *s, struct mfs_bytes record)
+{
+    const unsigned char *bits = (const unsigned char *)record.p + MFS_RECORD_DIR;
+    size_t n = record.n - MFS_RECORD_DIR;
+
+    s->shards = calloc(8 * n + 1, sizeof *s->shards);
+    s->cmds = calloc(8 * n + 1, sizeof *s->cmds);
+    if (!s->shards || !s->cmds)
+        return -ENOMEM;
+    for (uint32_t p = 0; p < s->meta->nparts; p++) {
+        if (mfs_bits_test(bits, n, p))
+            s->shards[s->nshards++] = (struct shard){.part = p, .cursor = "0", .more = true};
+    }
+    return 0;
+}
+
+static int scan_all(struct scan *s)
+{
+    int64_t asked = mfs_clock_mono();
+    struct mfs_bytes record;
+    struct mfs_attr attr;
+    struct mfs_call c;
+    int rc = mfs_meta_record(s->meta, s->dir, &c, &record);
+
+    if (!rc)
+        rc = mfs_meta_take(s->meta, s->dir, record, asked, &attr);
+    if (!rc && !S_ISDIR(attr.mode))
+        rc = -ENOTDIR;
+    if (!rc)
+        rc = add(s->l, ".", 1, s->dir, S_IFDIR);
+    if (!rc)
+        rc = add(s->l, "..", 2, attr.parent, S_IFDIR);
+    if (!rc && attr.nlink > 0)
+        rc = prepare(s, record);
+    mfs_call_fini(&c);
+    while (!rc && any_more(s))
+        rc = step(s);
+    if (!rc && s->repeats)
+        rc = deduplicate(s->l);
+    return rc;
+}
+
+int mfs_meta_list(struct mfs_meta *meta, uint64_t ino, struct mfs_listing **listing)
+{
+    struct scan s = {.meta = meta, .dir = ino};
+    int rc;
+
+    *listing = NULL;
+    s.l = calloc(1, sizeof *s.l);
+    if (!s.l)
+        return -ENOMEM;
+    mfs_buf_init(&s.l->names);
+    mfs_key_ino(s.key, 'D', ino);
+    rc = scan_all(&s);
+    free(s.shards);
+    free(s.cmds);
+    if (rc)
+        mfs_listing_free(s.l);
+    else
+        *listing = s.l;
+    return rc;
+}

@@ -1,0 +1,177 @@
+/* Locks, kept at the inode's home. A lock of a session that is dead is in nobody's way: it is
+ * dropped when somebody meets it. */
+#include "meta/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+#define FIELD_LEN 17 /* kind, session, owner */
+#define DEAD_MAX  64 /* dead sessions dropped on the way to one lock */
+
+enum { READ = 1, WRITE = 2 };
+
+struct field {
+    char b[FIELD_LEN];
+};
+
+static struct field field_of(const struct mfs_meta *meta, char kind, uint64_t owner)
+{
+    struct field f;
+
+    f.b[0] = kind;
+    mfs_put_be64(f.b + 1, meta->sid);
+    mfs_put_be64(f.b + 9, owner);
+    return f;
+}
+
+static int type_code(int type)
+{
+    return type == F_RDLCK ? READ : type == F_WRLCK ? WRITE : 0;
+}
+
+static void range_args(struct mfs_call *c, const struct mfs_ino_arg *ino, const struct field *f,
+                       const struct mfs_lock *lock)
+{
+    mfs_args_bin(&c->args, ino->b, sizeof ino->b);
+    mfs_args_bin(&c->args, f->b, sizeof f->b);
+    mfs_args_int(&c->args, type_code(lock->type));
+    mfs_args_int(&c->args, (int64_t)lock->start);
+    mfs_args_int(&c->args, (int64_t)lock->end);
+    mfs_args_int(&c->args, lock->pid);
+}
+
+/* Who is in the way: { session, owner, type, pid, start, end }. */
+static int read_blocker(const struct mfs_reply *r, struct mfs_lock *lock, uint64_t *sid)
+{
+    struct mfs_bytes session = mfs_reply_bytes(mfs_reply_at(r, 0));
+    struct mfs_bytes owner = mfs_reply_bytes(mfs_reply_at(r, 1));
+    struct mfs_bytes start = mfs_reply_bytes(mfs_reply_at(r, 4));
+    struct mfs_bytes end = mfs_reply_bytes(mfs_reply_at(r, 5));
+
+    if (session.n != 8 || owner.n != 8 || !start.p || !end.p)
+        return -EIO;
+    *sid = mfs_get_be64(session.p);
+    lock->owner = mfs_get_be64(owner.p);
+    lock->type = mfs_reply_int(mfs_reply_at(r, 2)) == READ ? F_RDLCK : F_WRLCK;
+    lock->pid = (uint32_t)mfs_reply_int(mfs_reply_at(r, 3));
+    lock->start = strtoull(start.p, NULL, 10);
+    lock->end = end.p[0] == '-' ? INT64_MAX : strtoull(end.p, NULL, 10);
+    return 0;
+}
+
+static int drop_session(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), who = mfs_ino_arg(sid);
+    struct mfs_call c;
+    int rc;
+
+    mfs_call_function(&c, "mfs_unlock_session");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_bin(&c.args, who.b, sizeof who.b);
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    mfs_call_fini(&c);
+    return rc;
+}
+
+/* The holder's session is dead: its locks are gone on return and the caller tries again (1). */
+static int drop_if_dead(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
+{
+    bool alive = true;
+    int rc;
+
+    if (sid == meta->sid)
+        return 0;
+    mfs_session_alive(meta, &sid, 1, &alive);
+    if (alive)
+        return 0;
+    rc = drop_session(meta, ino, sid);
+    return rc ? rc : 1;
+}
+
+static int set_once(struct mfs_meta *meta, uint64_t ino, char kind, const struct mfs_lock *lock,
+                    struct mfs_attr *attr)
+{
+    struct field field = field_of(meta, kind, lock->owner);
+    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    int64_t asked = mfs_clock_mono();
+    struct mfs_lock holder;
+    uint64_t sid;
+    struct mfs_call c;
+    int rc;
+
+    mfs_call_function(&c, "mfs_setlk");
+    range_args(&c, &key, &field, lock);
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    if (!rc && mfs_call_text(&c).p) {
+        rc = mfs_meta_take(meta, ino, mfs_call_text(&c), asked, attr);
+    } else if (!rc) {
+        rc = read_blocker(c.cmd.reply, &holder, &sid);
+        if (!rc)
+            rc = drop_if_dead(meta, ino, sid);
+        if (rc >= 0)
+            rc = rc ? 1 : -EAGAIN;
+    }
+    mfs_call_fini(&c);
+    return rc;
+}
+
+static int set(struct mfs_meta *meta, uint64_t ino, char kind, const struct mfs_lock *lock,
+               struct mfs_attr *attr)
+{
+    int rc = 1;
+
+    if (lock->type != F_UNLCK)
+        mfs_opens_locked(meta, ino);
+    for (unsigned i = 0; i < DEAD_MAX && rc == 1; i++)
+        rc = set_once(meta, ino, kind, lock, attr);
+    return rc == 1 ? -EAGAIN : rc;
+}
+
+int mfs_meta_setlk(struct mfs_meta *meta, uint64_t ino, const struct mfs_lock *lock,
+                   struct mfs_attr *attr)
+{
+    return set(meta, ino, 'P', lock, attr);
+}
+
+int mfs_meta_flock(struct mfs_meta *meta, uint64_t ino, uint64_t owner, int type,
+                   struct mfs_attr *attr)
+{
+    struct mfs_lock whole = {.type = type, .start = 0, .end = INT64_MAX, .owner = owner};
+
+    return set(meta, ino, 'F', &whole, attr);
+}
+
+int mfs_meta_getlk(struct mfs_meta *meta, uint64_t ino, struct mfs_lock *lock)
+{
+    struct field field = field_of(meta, 'P', lock->owner);
+    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_lock holder;
+    int rc = 1;
+
+    for (unsigned i = 0; i < DEAD_MAX && rc == 1; i++) {
+        uint64_t sid;
+        struct mfs_call c;
+
+        mfs_call_query(&c, "mfs_getlk");
+        range_args(&c, &key, &field, lock);
+        rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+        if (!rc && !mfs_reply_count(c.cmd.reply)) {
+            lock->type = F_UNLCK;
+        } else if (!rc) {
+            rc = read_blocker(c.cmd.reply, &holder, &sid);
+            if (!rc)
+                rc = drop_if_dead(meta, ino, sid);
+            if (rc == 0) {
+                *lock = holder;
+                if (sid != meta->sid)
+                    lock->pid = 0; /* of another client, where pids mean nothing here */
+            }
+        }
+        mfs_call_fini(&c);
+    }
+    return rc == 1 ? -EAGAIN : rc;
+}

@@ -1,0 +1,91 @@
+/* The life of a client's metadata: its session, what it remembers, its threads. */
+#include "meta/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define SESSION_TTL      (20 * MFS_SEC)
+#define PARENTS_INTERVAL (200 * MFS_MSEC)
+#define CHORES_INTERVAL  (5 * MFS_SEC)
+
+static void free_meta(struct mfs_meta *meta)
+{
+    mfs_dircache_destroy(meta->dirs);
+    mfs_parents_destroy(meta->parents);
+    mfs_opens_destroy(meta->opens);
+    pthread_mutex_destroy(&meta->space_mutex);
+    free(meta);
+}
+
+static int start_threads(struct mfs_meta *meta)
+{
+    int rc = mfs_ticker_start(&meta->session_ticker, "meta-session", meta->opts.session_ttl / 4,
+                              mfs_session_tick, meta);
+
+    if (!rc)
+        rc = mfs_ticker_start(&meta->parents_ticker, "meta-parents", PARENTS_INTERVAL,
+                              mfs_parents_flush, meta);
+    if (!rc)
+        rc = mfs_ticker_start(&meta->chores_ticker, "meta-chores", CHORES_INTERVAL, mfs_chores_tick,
+                              meta);
+    return rc;
+}
+
+static void stop_threads(struct mfs_meta *meta)
+{
+    mfs_ticker_stop(&meta->chores_ticker);
+    mfs_ticker_stop(&meta->parents_ticker);
+    mfs_ticker_stop(&meta->session_ticker);
+}
+
+int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
+                    const struct mfs_meta_opts *opts)
+{
+    struct mfs_meta *meta = calloc(1, sizeof *meta);
+    int rc = -ENOMEM;
+
+    *out = NULL;
+    if (!meta)
+        return rc;
+    pthread_mutex_init(&meta->space_mutex, NULL);
+    meta->store = store;
+    meta->opts = *opts;
+    if (!meta->opts.session_ttl)
+        meta->opts.session_ttl = SESSION_TTL;
+    meta->nparts = mfs_store_nparts(store);
+    meta->stripe_size = mfs_store_stripe_size(store);
+    meta->dirs = mfs_dircache_create();
+    meta->parents = mfs_parents_create();
+    meta->opens = mfs_opens_create();
+    if (!meta->dirs || !meta->parents || !meta->opens)
+        goto fail;
+    rc = mfs_session_start(meta);
+    if (rc)
+        goto fail;
+    rc = start_threads(meta);
+    if (rc) {
+        stop_threads(meta);
+        mfs_session_end(meta);
+        goto fail;
+    }
+    *out = meta;
+    return 0;
+fail:
+    free_meta(meta);
+    return rc;
+}
+
+void mfs_meta_destroy(struct mfs_meta *meta)
+{
+    if (!meta)
+        return;
+    stop_threads(meta);
+    mfs_parents_flush(meta);
+    mfs_session_end(meta);
+    free_meta(meta);
+}
+
+uint64_t mfs_meta_session(const struct mfs_meta *meta)
+{
+    return meta->sid;
+}

@@ -1,0 +1,160 @@
+/* Open files: who has them, and what is written to them becoming known. */
+#include "meta/internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void take_head(struct mfs_head *head, const struct mfs_reply *r)
+{
+    struct mfs_bytes content = mfs_reply_bytes(r);
+
+    head->len = -1;
+    if (!content.p)
+        return;
+    head->len = (ssize_t)(content.n < head->cap ? content.n : head->cap);
+    memcpy(head->buf, content.p, (size_t)head->len);
+}
+
+int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, bool truncate, struct mfs_attr *attr,
+                  struct mfs_head *head)
+{
+    uint64_t session = meta->sid;
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(session);
+    struct mfs_time_arg time = mfs_now_arg();
+    int64_t asked = mfs_clock_mono();
+    struct mfs_call c;
+    int rc;
+
+    mfs_call_function(&c, "mfs_open");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_args_int(&c.args, head ? (int64_t)head->cap : 0);
+    if (truncate)
+        mfs_args_bin(&c.args, time.b, sizeof time.b);
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    if (rc)
+        goto out;
+    mfs_opens_added(meta, ino, session);
+    if (head)
+        take_head(head, mfs_reply_at(c.cmd.reply, 1));
+    rc = mfs_meta_take(meta, ino, mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 0)), asked, attr);
+    if (rc)
+        mfs_meta_close(meta, ino, false);
+out:
+    mfs_call_fini(&c);
+    return rc;
+}
+
+int mfs_meta_close(struct mfs_meta *meta, uint64_t ino, bool wait)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
+    struct mfs_call c;
+    int rc = 0;
+
+    mfs_opens_removed(meta, ino);
+    mfs_call_function(&c, "mfs_close");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_args_int(&c.args, meta->stripe_size);
+    if (!wait) {
+        mfs_call_post(meta, &c, mfs_placement_home(ino));
+        return 0;
+    }
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    if (!rc)
+        mfs_meta_freed(meta, ino, mfs_call_text(&c));
+    mfs_call_fini(&c);
+    return rc;
+}
+
+/* A commit's arguments: their number depends on the parts. */
+struct commit_args {
+    struct mfs_arg *v;
+    char (*num)[MFS_ARGS_NUM_MAX];
+    uint32_t n;
+};
+
+static void add_bin(struct commit_args *a, const void *p, size_t len)
+{
+    a->v[a->n++] = (struct mfs_arg){p, len};
+}
+
+static void add_int(struct commit_args *a, int64_t v)
+{
+    char *num = a->num[a->n];
+
+    add_bin(a, num, (size_t)snprintf(num, MFS_ARGS_NUM_MAX, "%" PRId64, v));
+}
+
+static void add_str(struct commit_args *a, const char *s)
+{
+    add_bin(a, s, strlen(s));
+}
+
+#define COMMIT_FIXED 8 /* FCALL name 0 ino time end keep alloc */
+
+int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit *commit,
+                    uint64_t *old_version, struct mfs_attr *attr)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_time_arg time = mfs_time_arg(commit->mtime);
+    size_t most = COMMIT_FIXED + 2 * commit->nparts;
+    struct commit_args a = {malloc(most * sizeof *a.v), malloc(most * sizeof *a.num), 0};
+    int64_t asked = mfs_clock_mono();
+    struct mfs_cmd cmd = {.part = mfs_placement_home(ino)};
+    int rc = -ENOMEM;
+
+    if (!a.v || !a.num)
+        goto out;
+    add_str(&a, "FCALL");
+    add_str(&a, commit->nparts ? "mfs_commit" : "mfs_commit0");
+    add_str(&a, "0");
+    add_bin(&a, key.b, sizeof key.b);
+    add_bin(&a, time.b, sizeof time.b);
+    add_int(&a, (int64_t)commit->end);
+    add_str(&a, commit->keep_size ? "1" : "0");
+    add_int(&a, commit->alloc);
+    for (size_t i = 0; i < commit->nparts; i++) {
+        add_int(&a, commit->parts[i].off);
+        add_bin(&a, commit->parts[i].p, commit->parts[i].len);
+    }
+    cmd.argv = a.v;
+    cmd.argc = a.n;
+    rc = mfs_store_exec(meta->store, &cmd, 1);
+    if (!rc)
+        rc = mfs_meta_take(meta, ino, mfs_reply_bytes(cmd.reply), asked, attr);
+    if (!rc && old_version)
+        *old_version = attr->version - 1;
+    mfs_cmds_fini(&cmd, 1);
+out:
+    free(a.v);
+    free(a.num);
+    return rc;
+}
+
+int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, int64_t alloc,
+                      uint64_t *old_version, struct mfs_attr *attr)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_time_arg time = mfs_now_arg();
+    int64_t asked = mfs_clock_mono();
+    struct mfs_call c;
+    int rc;
+
+    mfs_call_function(&c, "mfs_truncate");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_bin(&c.args, time.b, sizeof time.b);
+    mfs_args_int(&c.args, (int64_t)size);
+    mfs_args_int(&c.args, alloc);
+    mfs_args_int(&c.args, meta->stripe_size);
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    if (!rc)
+        rc = mfs_meta_take(meta, ino, mfs_call_text(&c), asked, attr);
+    if (!rc && old_version)
+        *old_version = attr->version - 1;
+    mfs_call_fini(&c);
+    return rc;
+}

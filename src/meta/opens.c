@@ -1,0 +1,147 @@
+/* Which inodes this client has open, and which it may have locked: what a new session has to
+ * register again, and what the end of a session has to give back. */
+#include "meta/internal.h"
+
+#include <stdlib.h>
+#include <uthash.h>
+
+#include "meta/opens.h"
+
+struct open {
+    uint64_t ino;
+    uint32_t count;
+    bool locked;
+    UT_hash_handle hh;
+};
+
+struct mfs_opens {
+    pthread_mutex_t mutex;
+    struct open *opens; /* under mutex */
+};
+
+struct mfs_opens *mfs_opens_create(void)
+{
+    struct mfs_opens *o = calloc(1, sizeof *o);
+
+    if (o)
+        pthread_mutex_init(&o->mutex, NULL);
+    return o;
+}
+
+void mfs_opens_destroy(struct mfs_opens *o)
+{
+    struct open *e, *next;
+
+    if (!o)
+        return;
+    HASH_ITER(hh, o->opens, e, next)
+    {
+        HASH_DEL(o->opens, e);
+        free(e);
+    }
+    pthread_mutex_destroy(&o->mutex);
+    free(o);
+}
+
+static struct open *find(struct mfs_opens *o, uint64_t ino)
+{
+    struct open *e;
+
+    HASH_FIND(hh, o->opens, &ino, sizeof ino, e);
+    return e;
+}
+
+static struct open *find_or_add(struct mfs_opens *o, uint64_t ino)
+{
+    struct open *e = find(o, ino);
+
+    if (e)
+        return e;
+    e = calloc(1, sizeof *e);
+    if (!e)
+        return NULL;
+    e->ino = ino;
+    HASH_ADD(hh, o->opens, ino, sizeof e->ino, e);
+    return e;
+}
+
+void mfs_opens_register(struct mfs_meta *meta, uint64_t ino, uint64_t sid, uint32_t count)
+{
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_ino_arg field = mfs_ino_arg(sid);
+    struct mfs_call c;
+
+    mfs_key_ino(key, 'O', ino);
+    mfs_call_command(&c, "HINCRBY");
+    mfs_args_bin(&c.args, key, sizeof key);
+    mfs_args_bin(&c.args, field.b, sizeof field.b);
+    mfs_args_int(&c.args, count);
+    mfs_call_post(meta, &c, mfs_placement_home(ino));
+}
+
+void mfs_opens_added(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+    uint64_t current;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find_or_add(o, ino);
+    if (e)
+        e->count++;
+    current = meta->sid;
+    pthread_mutex_unlock(&o->mutex);
+    if (current != sid)
+        mfs_opens_register(meta, ino, current, 1);
+}
+
+void mfs_opens_removed(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find(o, ino);
+    if (e && e->count)
+        e->count--;
+    if (e && !e->count && !e->locked) {
+        HASH_DEL(o->opens, e);
+        free(e);
+    }
+    pthread_mutex_unlock(&o->mutex);
+}
+
+void mfs_opens_locked(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find_or_add(o, ino);
+    if (e)
+        e->locked = true;
+    pthread_mutex_unlock(&o->mutex);
+}
+
+size_t mfs_opens_renew(struct mfs_meta *meta, uint64_t sid, struct mfs_open_state **list)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e, *next;
+    size_t n = 0;
+
+    pthread_mutex_lock(&o->mutex);
+    *list = calloc(HASH_COUNT(o->opens) + 1, sizeof **list);
+    HASH_ITER(hh, o->opens, e, next)
+    {
+        if (*list)
+            (*list)[n++] = (struct mfs_open_state){e->ino, e->count, e->locked};
+        e->locked = false;
+        if (!e->count) {
+            HASH_DEL(o->opens, e);
+            free(e);
+        }
+    }
+    meta->sid = sid;
+    pthread_mutex_unlock(&o->mutex);
+    return n;
+}

@@ -1,0 +1,162 @@
+/* A client's session: a key with a time to live that says that it is alive. Others take the opens
+ * and locks of a session without such a key for nobody's. */
+#include "meta/internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "meta/opens.h"
+
+static uint32_t session_part(const struct mfs_meta *meta, uint64_t sid)
+{
+    return (uint32_t)(sid % meta->nparts);
+}
+
+/* SET with a time to live; `renew`: only if it is still there. 1: set; 0: it was gone. */
+static int write_key(struct mfs_meta *meta, uint64_t sid, bool renew)
+{
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_call c;
+    int rc;
+
+    mfs_key_ino(key, 'Z', sid);
+    mfs_call_command(&c, "SET");
+    mfs_args_bin(&c.args, key, sizeof key);
+    mfs_args_str(&c.args, "1");
+    mfs_args_str(&c.args, "PX");
+    mfs_args_int(&c.args, meta->opts.session_ttl / MFS_MSEC);
+    if (renew)
+        mfs_args_str(&c.args, "XX");
+    c.cmd.idempotent = true;
+    rc = mfs_call_run(meta, &c, session_part(meta, sid));
+    if (!rc)
+        rc = mfs_call_text(&c).p != NULL;
+    mfs_call_fini(&c);
+    return rc;
+}
+
+static int new_sid(uint64_t *sid)
+{
+    int rc;
+
+    do {
+        rc = mfs_random(sid, sizeof *sid);
+    } while (!rc && *sid == 0);
+    return rc;
+}
+
+int mfs_session_start(struct mfs_meta *meta)
+{
+    uint64_t sid;
+    int rc = new_sid(&sid);
+
+    if (rc)
+        return rc;
+    rc = write_key(meta, sid, false);
+    if (rc < 0)
+        return rc;
+    meta->sid = sid;
+    return 0;
+}
+
+/* The old session is dead for everyone: its locks are lost, its opens are registered anew. */
+static void renew_session(struct mfs_meta *meta)
+{
+    struct mfs_open_state *list;
+    uint64_t sid, old = meta->sid;
+    size_t n;
+
+    if (new_sid(&sid) || write_key(meta, sid, false) < 0)
+        return;
+    n = mfs_opens_renew(meta, sid, &list);
+    mfs_warn("meta", "session %016" PRIx64 " had expired; %016" PRIx64 " takes over %zu open files",
+             old, sid, n);
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].count)
+            mfs_opens_register(meta, list[i].ino, sid, list[i].count);
+    }
+    free(list);
+}
+
+void mfs_session_tick(struct mfs_meta *meta)
+{
+    int rc = write_key(meta, meta->sid, true);
+
+    if (rc < 0)
+        mfs_warn("meta", "session %016" PRIx64 " could not be refreshed: %s", meta->sid,
+                 strerror(-rc));
+    else if (rc == 0)
+        renew_session(meta);
+}
+
+static void post_ino_sid(struct mfs_meta *meta, const char *function, uint64_t ino,
+                         const char *stripe_size, uint64_t sid)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), who = mfs_ino_arg(sid);
+    struct mfs_call c;
+
+    mfs_call_function(&c, function);
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    if (stripe_size)
+        mfs_args_str(&c.args, stripe_size);
+    mfs_args_bin(&c.args, who.b, sizeof who.b);
+    mfs_call_post(meta, &c, mfs_placement_home(ino));
+}
+
+#define DRAIN (5 * MFS_SEC)
+
+void mfs_session_end(struct mfs_meta *meta)
+{
+    char key[MFS_KEY_INO_LEN], stripe_size[16];
+    struct mfs_open_state *list;
+    uint64_t sid = meta->sid;
+    struct mfs_call c;
+    size_t n;
+
+    snprintf(stripe_size, sizeof stripe_size, "%u", meta->stripe_size);
+    n = mfs_opens_renew(meta, 0, &list);
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].count)
+            post_ino_sid(meta, "mfs_disown", list[i].ino, stripe_size, sid);
+        if (list[i].locked)
+            post_ino_sid(meta, "mfs_unlock_session", list[i].ino, NULL, sid);
+    }
+    free(list);
+    mfs_store_drain(meta->store, DRAIN);
+    mfs_key_ino(key, 'Z', sid);
+    mfs_call_command(&c, "DEL");
+    mfs_args_bin(&c.args, key, sizeof key);
+    mfs_call_run(meta, &c, session_part(meta, sid));
+    mfs_call_fini(&c);
+}
+
+void mfs_session_alive(struct mfs_meta *meta, const uint64_t *sids, size_t n, bool *alive)
+{
+    struct mfs_cmd *cmds = calloc(n, sizeof *cmds);
+    struct mfs_args *args = calloc(n, sizeof *args);
+    char(*keys)[MFS_KEY_INO_LEN] = calloc(n, sizeof *keys);
+
+    memset(alive, true, n * sizeof *alive);
+    if (!cmds || !args || !keys)
+        goto out;
+    for (size_t i = 0; i < n; i++) {
+        mfs_key_ino(keys[i], 'Z', sids[i]);
+        mfs_args_init(&args[i], "EXISTS");
+        mfs_args_bin(&args[i], keys[i], sizeof keys[i]);
+        cmds[i] = mfs_args_cmd(&args[i], session_part(meta, sids[i]));
+        cmds[i].idempotent = true;
+    }
+    mfs_store_exec(meta->store, cmds, n);
+    for (size_t i = 0; i < n; i++)
+        alive[i] = cmds[i].rc || mfs_reply_int(cmds[i].reply) != 0;
+    mfs_cmds_fini(cmds, n);
+out:
+    free(cmds);
+    free(args);
+    free(keys);
+}

@@ -1,0 +1,100 @@
+/* Names of files going away. The name goes first, then the inode's count of names: a crash between
+ * them leaks the inode, it never leaves a name without one. */
+#include "meta/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_call c;
+    int rc;
+
+    mfs_call_function(&c, "mfs_unref");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_bin(&c.args, time->b, sizeof time->b);
+    mfs_args_int(&c.args, meta->stripe_size);
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    if (!rc)
+        mfs_meta_freed(meta, ino, mfs_call_text(&c));
+    mfs_call_fini(&c);
+    return rc;
+}
+
+/* The answer of mfs_unlink: '\0' freed or counted here, '\1' elsewhere, '\3' a rename in the way.
+ */
+static int finish(struct mfs_meta *meta, uint64_t parent, const char *name, struct mfs_bytes text,
+                  const struct mfs_time_arg *time, struct mfs_patience *patience)
+{
+    struct mfs_entry e;
+    int rc;
+
+    if (!text.p || text.n < 2)
+        return -EIO;
+    switch (text.p[0]) {
+    case 0:
+        return 0;
+    case 1:
+        return text.n == 9 ? mfs_meta_unref(meta, mfs_get_be64(text.p + 1), time) : -EIO;
+    case 3:
+        rc = mfs_entry_decode(text.p + 1, text.n - 1, &e);
+        if (!rc)
+            rc = mfs_intent_clear(meta, parent, name, &e, patience);
+        return rc ? rc : -EAGAIN;
+    default:
+        return -EIO;
+    }
+}
+
+static int attempt(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_t part,
+                   struct timespec now, struct mfs_patience *patience)
+{
+    struct mfs_ino_arg dir = mfs_ino_arg(parent);
+    struct mfs_time_arg time = mfs_time_arg(now);
+    struct mfs_bytes text;
+    struct mfs_call c;
+    char prefix[2];
+    int rc;
+
+    mfs_part_arg(part, prefix);
+    mfs_call_function(&c, "mfs_unlink");
+    mfs_args_bin(&c.args, dir.b, sizeof dir.b);
+    mfs_args_str(&c.args, name);
+    mfs_args_bin(&c.args, prefix, sizeof prefix);
+    mfs_args_bin(&c.args, time.b, sizeof time.b);
+    mfs_args_int(&c.args, meta->stripe_size);
+    rc = mfs_call_run(meta, &c, part);
+    if (rc)
+        goto out;
+    text = mfs_call_text(&c);
+    rc = finish(meta, parent, name, text, &time, patience);
+    if (!rc && text.p[0] == 0 && text.n >= 10)
+        mfs_meta_freed(meta, mfs_get_be64(text.p + 1), (struct mfs_bytes){text.p + 9, text.n - 9});
+out:
+    mfs_call_fini(&c);
+    return rc;
+}
+
+int mfs_meta_unlink(struct mfs_meta *meta, uint64_t parent, const char *name)
+{
+    struct mfs_patience patience = {0};
+    struct timespec now = mfs_clock_real();
+    size_t len = strlen(name);
+    uint32_t part;
+    int rc;
+
+    if (len > MFS_NAME_LEN_MAX)
+        return -ENAMETOOLONG;
+    if (!len || !strcmp(name, ".") || !strcmp(name, ".."))
+        return len ? -EISDIR : -ENOENT;
+    part = mfs_placement_entry(parent, name, len, meta->nparts);
+    do {
+        rc = attempt(meta, parent, name, part, now, &patience);
+    } while (rc == -EAGAIN);
+    if (!rc)
+        mfs_parents_touch(meta, parent, now);
+    return rc;
+}
