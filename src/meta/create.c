@@ -95,7 +95,7 @@ static int birth_record(struct birth *b)
     b->record = calloc(1, b->record_len);
     if (!b->record)
         return -ENOMEM;
-    mfs_record_encode(&attr, b->record);
+    mfs_meta_record_encode(&attr, b->record);
     if (S_ISDIR(new->mode))
         mfs_put_be64(b->record + MFS_RECORD_FIXED, b->parent);
     else if (target)

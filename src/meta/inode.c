@@ -17,7 +17,7 @@ int mfs_meta_take(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes record, 
 {
     const char *tail;
     size_t n;
-    int rc = record.p ? mfs_record_decode(record.p, record.n, ino, attr, &tail, &n) : -EIO;
+    int rc = record.p ? mfs_meta_record_decode(record.p, record.n, ino, attr, &tail, &n) : -EIO;
 
     if (rc) {
         mfs_error("meta", "inode %" PRIx64 ": its record of %zu bytes makes no sense", ino,
@@ -236,7 +236,7 @@ int mfs_meta_readlink(struct mfs_meta *meta, uint64_t ino, char *buf, size_t cap
     int rc = mfs_meta_record(meta, ino, &c, &record);
 
     if (!rc)
-        rc = mfs_record_decode(record.p, record.n, ino, &attr, &tail, &n);
+        rc = mfs_meta_record_decode(record.p, record.n, ino, &attr, &tail, &n);
     if (!rc && !S_ISLNK(attr.mode))
         rc = -EINVAL;
     if (!rc) {

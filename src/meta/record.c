@@ -25,8 +25,8 @@ struct timespec mfs_time_decode(const char *p)
     };
 }
 
-int mfs_record_decode(const void *p, size_t n, uint64_t ino, struct mfs_attr *attr,
-                      const char **tail, size_t *tail_len)
+int mfs_meta_record_decode(const void *p, size_t n, uint64_t ino, struct mfs_attr *attr,
+                           const char **tail, size_t *tail_len)
 {
     const char *r = p;
 
@@ -62,7 +62,7 @@ int mfs_record_decode(const void *p, size_t n, uint64_t ino, struct mfs_attr *at
     return 0;
 }
 
-void mfs_record_encode(const struct mfs_attr *attr, char out[MFS_RECORD_FIXED])
+void mfs_meta_record_encode(const struct mfs_attr *attr, char out[MFS_RECORD_FIXED])
 {
     memset(out, 0, MFS_RECORD_FIXED);
     out[0] = MFS_RECORD_FORMAT;

@@ -29,11 +29,11 @@ struct timespec mfs_time_decode(const char *p);
 
 /* Fills *attr; ino is the caller's knowledge. *tail points into the record. 0, or -EIO for bytes
  * that are no record. */
-int mfs_record_decode(const void *p, size_t n, uint64_t ino, struct mfs_attr *attr,
-                      const char **tail, size_t *tail_len);
+int mfs_meta_record_decode(const void *p, size_t n, uint64_t ino, struct mfs_attr *attr,
+                           const char **tail, size_t *tail_len);
 
 /* The fixed part. */
-void mfs_record_encode(const struct mfs_attr *attr, char out[MFS_RECORD_FIXED]);
+void mfs_meta_record_encode(const struct mfs_attr *attr, char out[MFS_RECORD_FIXED]);
 
 /* Entry of a directory shard: ino (8, big-endian), type (mode >> 12), and while a rename to another
  * partition is under way its transaction (16) and the partition that decides it (2, big-endian). */
