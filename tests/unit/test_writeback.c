@@ -146,34 +146,40 @@ static void test_age(void **state)
     file_close(&f);
 }
 
+/* Not at the end of a stripe, where it would be sent at once, and with time enough. */
 static void test_attr_and_overlay(void **state)
 {
     struct env *e = *state;
+    struct mfs_writeback_opts opts = {.max_age = 100 * MFS_SEC};
     struct timespec mtime = {0}, before = mfs_clock_real();
-    char buf[200], want[200];
+    char buf[200], want[200] = {0};
+    struct mfs_writeback *wb;
     uint64_t end = 0;
     struct file f;
 
-    file_open(&f, e->t.store, e->wb, new_ino());
+    assert_int_equal(mfs_writeback_create(&wb, e->t.store, &opts), 0);
+    file_open(&f, e->t.store, wb, new_ino());
     assert_false(mfs_dirty_attr(f.d, &end, &mtime));
-    write_pattern(&f, STRIPE - 50, 100, 5);
+    write_pattern(&f, STRIPE - 50, 40, 5);
+    write_pattern(&f, STRIPE + 20, 30, 5);
     assert_true(mfs_dirty_attr(f.d, &end, &mtime));
     assert_int_equal(end, STRIPE + 50);
     assert_true(mfs_timespec_cmp(before, mtime) <= 0);
     memset(buf, 0, sizeof buf);
-    memset(want, 0, sizeof want);
-    pattern(want + 50, STRIPE - 50, 100, 5);
+    pattern(want + 50, STRIPE - 50, 40, 5);
+    pattern(want + 120, STRIPE + 20, 30, 5);
     assert_true(mfs_dirty_overlay(f.d, STRIPE - 100, 200, buf));
     assert_memory_equal(buf, want, sizeof buf);
     assert_false(mfs_dirty_overlay(f.d, 0, 200, buf));
-    mfs_dirty_cut(f.d, STRIPE + 10);
+    mfs_dirty_cut(f.d, STRIPE + 30);
     assert_true(mfs_dirty_attr(f.d, &end, &mtime));
-    assert_int_equal(end, STRIPE + 10);
+    assert_int_equal(end, STRIPE + 30);
     mfs_dirty_cut(f.d, 0);
     assert_false(mfs_dirty_any(f.d));
     assert_int_equal(mfs_dirty_flush(f.d), 0);
     assert_int_equal(f.commits, 0);
     file_close(&f);
+    mfs_writeback_destroy(wb);
 }
 
 static void test_flush_range(void **state)
