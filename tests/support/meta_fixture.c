@@ -1,0 +1,151 @@
+#include "meta_fixture.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cluster/placement.h"
+#include "store/args.h"
+#include "store/keys.h"
+#include "store/reply.h"
+
+static int reap(void *arg, uint64_t ino, uint64_t data_end)
+{
+    struct meta_client *c = arg;
+
+    (void)ino;
+    (void)data_end;
+    __atomic_add_fetch(&c->reaped, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
+int meta_client_start(struct meta_client *c, struct redis_fixture *f, int64_t session_ttl)
+{
+    struct mfs_store_opts store = {.node = REDIS_FIXTURE_NODE, .io_timeout = 10 * MFS_SEC};
+    struct mfs_meta_opts opts = {.reap = reap, .reap_arg = c, .session_ttl = session_ttl};
+    int rc;
+
+    memset(c, 0, sizeof *c);
+    rc = mfs_store_create(&c->store, redis_fixture_table(f), &store);
+    return rc ? rc : mfs_meta_create(&c->meta, c->store, &opts);
+}
+
+void meta_client_stop(struct meta_client *c)
+{
+    mfs_meta_destroy(c->meta);
+    mfs_store_destroy(c->store);
+    c->meta = NULL;
+    c->store = NULL;
+}
+
+static int refuse(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    (void)arg;
+    (void)part;
+    (void)argv;
+    (void)argc;
+    return -ENOTCONN;
+}
+
+static int run(struct meta_client *c, struct mfs_args *args, uint32_t part, struct mfs_cmd *cmd)
+{
+    *cmd = mfs_args_cmd(args, part);
+    return mfs_store_exec(c->store, cmd, 1);
+}
+
+void meta_client_kill(struct meta_client *c)
+{
+    uint64_t sid = mfs_meta_session(c->meta);
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_args args;
+    struct mfs_cmd cmd;
+
+    mfs_key_ino(key, 'Z', sid);
+    mfs_args_init(&args, "DEL");
+    mfs_args_bin(&args, key, sizeof key);
+    mfs_store_set_fault(c->store, NULL, NULL);
+    run(c, &args, (uint32_t)(sid % mfs_store_nparts(c->store)), &cmd);
+    mfs_cmds_fini(&cmd, 1);
+    mfs_store_set_fault(c->store, refuse, NULL);
+    meta_client_stop(c);
+}
+
+static int make(struct meta_client *c, uint64_t dir, const char *name, uint32_t mode, uint64_t *ino)
+{
+    struct mfs_new new = {.mode = mode, .uid = 1, .gid = 2};
+    struct mfs_attr attr;
+    int rc = mfs_meta_mknod(c->meta, dir, name, &new, &attr);
+
+    if (!rc && ino)
+        *ino = attr.ino;
+    return rc;
+}
+
+int meta_client_file(struct meta_client *c, uint64_t dir, const char *name, uint64_t *ino)
+{
+    return make(c, dir, name, S_IFREG | 0644, ino);
+}
+
+int meta_client_mkdir(struct meta_client *c, uint64_t dir, const char *name, uint64_t *ino)
+{
+    return make(c, dir, name, S_IFDIR | 0755, ino);
+}
+
+int64_t meta_client_ino(struct meta_client *c, uint64_t dir, const char *name)
+{
+    struct mfs_attr attr;
+    int rc = mfs_meta_lookup(c->meta, dir, name, &attr);
+
+    return rc ? rc : (int64_t)attr.ino;
+}
+
+void meta_name_at(struct meta_client *c, uint64_t dir, uint32_t part, const char *prefix, char *out,
+                  size_t n)
+{
+    uint32_t nparts = mfs_store_nparts(c->store);
+
+    for (unsigned i = 0;; i++) {
+        snprintf(out, n, "%s%u", prefix, i);
+        if (mfs_placement_entry(dir, out, strlen(out), nparts) == part)
+            return;
+    }
+}
+
+/* SCAN is open to clients where KEYS is not. */
+static int64_t count_at(struct meta_client *c, uint32_t part, const char *pattern)
+{
+    char cursor[24] = "0";
+    int64_t n = 0;
+
+    do {
+        struct mfs_args args;
+        struct mfs_cmd cmd;
+        const char *next;
+
+        mfs_args_init(&args, "SCAN");
+        mfs_args_str(&args, cursor);
+        mfs_args_str(&args, "MATCH");
+        mfs_args_str(&args, pattern);
+        mfs_args_str(&args, "COUNT");
+        mfs_args_int(&args, 10000);
+        if (run(c, &args, part, &cmd)) {
+            mfs_cmds_fini(&cmd, 1);
+            return -1;
+        }
+        n += (int64_t)mfs_reply_count(mfs_reply_at(cmd.reply, 1));
+        next = mfs_reply_str(mfs_reply_at(cmd.reply, 0), NULL);
+        snprintf(cursor, sizeof cursor, "%s", next ? next : "0");
+        mfs_cmds_fini(&cmd, 1);
+    } while (strcmp(cursor, "0"));
+    return n;
+}
+
+int64_t meta_client_keys(struct meta_client *c, const char *pattern)
+{
+    int64_t total = 0;
+
+    for (uint32_t p = 0; p < mfs_store_nparts(c->store); p++)
+        total += count_at(c, p, pattern);
+    return total;
+}

@@ -1,0 +1,36 @@
+/* Clients of one deployment for tests of src/meta: partitions by redis_fixture, each client with a
+ * store and a session of its own. */
+#ifndef MFS_TESTS_META_FIXTURE_H
+#define MFS_TESTS_META_FIXTURE_H
+
+#include "meta/meta.h"
+#include "redis_fixture.h"
+#include "store/store.h"
+
+struct meta_client {
+    struct mfs_store *store;
+    struct mfs_meta *meta;
+    uint64_t reaped; /* inodes whose stripes it was asked to remove */
+};
+
+/* 0 or a negative errno. session_ttl as in struct mfs_meta_opts. */
+int meta_client_start(struct meta_client *c, struct redis_fixture *f, int64_t session_ttl);
+void meta_client_stop(struct meta_client *c);
+/* As if the client had been killed: its session ends without giving anything back. */
+void meta_client_kill(struct meta_client *c);
+
+/* A regular file, a directory, with mode 0644 or 0755, of uid 1 and gid 2. */
+int meta_client_file(struct meta_client *c, uint64_t dir, const char *name, uint64_t *ino);
+int meta_client_mkdir(struct meta_client *c, uint64_t dir, const char *name, uint64_t *ino);
+
+/* The ino of a name, or a negative errno. */
+int64_t meta_client_ino(struct meta_client *c, uint64_t dir, const char *name);
+
+/* A name like `prefix` + number whose entry in `dir` is at `part`. */
+void meta_name_at(struct meta_client *c, uint64_t dir, uint32_t part, const char *prefix, char *out,
+                  size_t n);
+
+/* Numbers of keys of a kind ("I*", "T*") over all partitions. */
+int64_t meta_client_keys(struct meta_client *c, const char *pattern);
+
+#endif
