@@ -2,10 +2,10 @@
 # this file need not be kept in step.
 # shellcheck shell=bash
 
-# The words in column 3 of the help: its list of verbs.
+# The verbs that the help lists, one per line and indented by two.
 _memefs_verbs()
 {
-    "$1" --help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\)\( .*\)\{0,1\}$/\1/p'
+    "$1" --help 2>/dev/null | sed -nE "s/^  ($1 )?([a-z][a-z-]*)( .*)?\$/\2/p" | grep -vx "$1"
 }
 
 _memefs_options()
