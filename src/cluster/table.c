@@ -8,7 +8,7 @@
 #include "cluster/placement.h"
 
 #define STRIPE_MIN 4096U
-#define STRIPE_MAX (64U << 20)
+#define STRIPE_MAX (16U << 20)
 
 static size_t table_size(uint32_t nparts)
 {

@@ -10,6 +10,9 @@
 #define MFS_SECRET_MAX   65  /* 64 hex digits and NUL */
 #define MFS_UNIXPATH_MAX 108 /* sun_path */
 
+/* 2^20 − 4096 bytes: a power of two would take redis's allocator a quarter more. */
+#define MFS_STRIPE_SIZE_DEFAULT (255U * 4096U)
+
 struct mfs_partition {
     uint32_t node;                    /* node id */
     char host[MFS_HOST_MAX];          /* address that redis listens on */

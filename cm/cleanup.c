@@ -1,0 +1,241 @@
+/* Clearing away. The order matters: a Local Manager would start a client anew that it sees dying,
+ * and a client without its redis processes could not flush. */
+#include "cm/cleanup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "base/text.h"
+
+#define LM_GRACE     (20 * MFS_SEC)
+#define CLIENT_GRACE (5 * MFS_SEC)
+#define REDIS_GRACE  (3 * MFS_SEC)
+#define KILL_GRACE   (3 * MFS_SEC)
+#define STEP         (10 * MFS_MSEC)
+#define STACKED_MOST 16
+
+struct walk {
+    const char *pattern;
+    int (*each)(void *arg, const char *path);
+    void *arg;
+};
+
+/* Calls each(path) for the entries of a directory that match. What is not there has no entries. */
+static int walk(const char *dir, const char *pattern, int (*each)(void *arg, const char *path),
+                void *arg)
+{
+    char path[PATH_MAX];
+    struct dirent *e;
+    DIR *d = opendir(dir);
+    int rc = 0;
+
+    if (!d)
+        return errno == ENOENT ? 0 : -errno;
+    while (!rc && (e = readdir(d))) {
+        if (fnmatch(pattern, e->d_name, FNM_PERIOD))
+            continue;
+        rc = mfs_text_format(path, sizeof path, "%s/%s", dir, e->d_name);
+        if (!rc)
+            rc = each(arg, path);
+    }
+    closedir(d);
+    return rc;
+}
+
+static int walk_node(void *arg, const char *path)
+{
+    const struct walk *w = arg;
+
+    return walk(path, w->pattern, w->each, w->arg);
+}
+
+/* The files of all nodes that match. */
+static int walk_nodes(const struct mfs_paths *p, const char *pattern,
+                      int (*each)(void *arg, const char *path), void *arg)
+{
+    struct walk w = {pattern, each, arg};
+
+    return walk(p->dir, "node-*", walk_node, &w);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+struct procs {
+    struct mfs_proc *proc;
+    size_t n;
+};
+
+static int add_proc(void *arg, const char *path)
+{
+    struct procs *l = arg;
+    struct mfs_proc p, *more;
+
+    if (mfs_proc_load(path, &p) || !mfs_proc_alive(&p))
+        return 0;
+    more = reallocarray(l->proc, l->n + 1, sizeof *more);
+    if (!more)
+        return -ENOMEM;
+    l->proc = more;
+    l->proc[l->n++] = p;
+    return 0;
+}
+
+static void drop_dead(struct procs *l)
+{
+    for (size_t i = 0; i < l->n;) {
+        if (mfs_proc_alive(&l->proc[i]))
+            i++;
+        else
+            l->proc[i] = l->proc[--l->n];
+    }
+}
+
+static void signal_all(struct procs *l, int sig, int64_t grace)
+{
+    int64_t until = mfs_clock_mono() + grace;
+
+    for (size_t i = 0; i < l->n; i++)
+        mfs_proc_kill(&l->proc[i], sig);
+    for (drop_dead(l); l->n && mfs_clock_mono() < until; drop_dead(l))
+        mfs_clock_sleep(STEP);
+}
+
+static int end_kind(const struct mfs_paths *p, const char *pattern, int64_t grace,
+                    struct mfs_err *err)
+{
+    struct procs l = {NULL, 0};
+    int rc = walk_nodes(p, pattern, add_proc, &l);
+
+    if (!rc && l.n)
+        mfs_info("cleanup", "ending %zu processes of %s", l.n, pattern);
+    if (!rc)
+        signal_all(&l, SIGTERM, grace);
+    if (!rc && l.n)
+        signal_all(&l, SIGKILL, KILL_GRACE);
+    if (rc)
+        mfs_err_set(err, rc, "%s: %s", p->dir, strerror(-rc));
+    else if (l.n)
+        rc = mfs_err_set(err, -EBUSY, "process %d (%s) cannot be ended", (int)l.proc[0].pid,
+                         l.proc[0].comm);
+    free(l.proc);
+    return rc;
+}
+
+/* ---- mounts ---------------------------------------------------------------------------------- */
+
+/* A FUSE mount whose client is gone answers ENOTCONN, and no other does. Mounts may be stacked. */
+static int detach(void *arg, const char *record)
+{
+    struct mfs_err *err = arg;
+    struct mfs_buf b;
+    struct stat st;
+    int rc;
+
+    mfs_buf_init(&b);
+    rc = mfs_file_read(record, PATH_MAX, &b);
+    if (!rc)
+        rc = mfs_buf_append(&b, "", 1);
+    if (!rc) {
+        char *path = mfs_buf_data(&b);
+
+        path[strcspn(path, "\n")] = '\0';
+        for (int i = 0; i < STACKED_MOST && stat(path, &st) && errno == ENOTCONN && !rc; i++)
+            if (umount2(path, MNT_DETACH))
+                rc = mfs_err_set(err, -errno, "umount %s: %s", path, strerror(errno));
+    }
+    mfs_buf_fini(&b);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+int mfs_cleanup_processes(const struct mfs_paths *p, struct mfs_err *err)
+{
+    int rc = end_kind(p, "lm.pid", LM_GRACE, err), one;
+
+    one = end_kind(p, "client*.pid", CLIENT_GRACE, err);
+    if (!rc)
+        rc = one;
+    one = walk_nodes(p, "mount", detach, err);
+    if (!rc)
+        rc = one;
+    one = end_kind(p, "redis-*.pid", REDIS_GRACE, err);
+    return rc ? rc : one;
+}
+
+static int found(void *arg, const char *path)
+{
+    (void)path;
+    *(bool *)arg = true;
+    return 0;
+}
+
+bool mfs_cleanup_needed(const struct mfs_paths *p)
+{
+    bool any = !access(p->state, F_OK);
+
+    walk_nodes(p, "*.pid", found, &any);
+    return any;
+}
+
+bool mfs_cleanup_alive(const struct mfs_paths *p, const struct mfs_cm_state *s)
+{
+    for (uint32_t i = 0; i < s->nparts; i++) {
+        char file[32], path[PATH_MAX];
+        struct mfs_proc proc;
+
+        snprintf(file, sizeof file, "redis-%u.pid", i);
+        if (mfs_paths_node(p, s->part[i].node, file, path) || mfs_proc_load(path, &proc) ||
+            !mfs_proc_alive(&proc))
+            return false;
+    }
+    return true;
+}
+
+static int remove_tree(void *arg, const char *path)
+{
+    (void)arg;
+    return mfs_file_remove_tree(path);
+}
+
+static int remove_but_log(void *arg, const char *path)
+{
+    size_t len = strlen(path);
+
+    (void)arg;
+    if (len > 4 && !strcmp(path + len - 4, ".log"))
+        return 0;
+    return mfs_file_remove_tree(path);
+}
+
+int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err *err)
+{
+    const char *const own[] = {p->secret, p->address, p->pid, p->events, p->failure, p->state};
+    int rc;
+
+    if (keep_logs)
+        rc = walk_nodes(p, "*", remove_but_log, NULL);
+    else
+        rc = walk(p->dir, "node-*", remove_tree, NULL);
+    /* The state comes last: while it is there, another start knows that there is more to do. */
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (unlink(own[i]) && errno != ENOENT && !rc)
+            rc = -errno;
+    if (!keep_logs && unlink(p->log) && errno != ENOENT && !rc)
+        rc = -errno;
+    if (rmdir(p->dir) && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST && !rc)
+        rc = -errno;
+    return rc ? mfs_err_set(err, rc, "%s: %s", p->dir, strerror(-rc)) : 0;
+}

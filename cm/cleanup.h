@@ -1,0 +1,26 @@
+/* Clearing a deployment away without its cm, by what is recorded in the state directory. Blocks,
+ * bounded. */
+#ifndef MFS_CM_CLEANUP_H
+#define MFS_CM_CLEANUP_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "cm/paths.h"
+#include "cm/state.h"
+
+/* Is anything recorded there? */
+bool mfs_cleanup_needed(const struct mfs_paths *p);
+
+/* Does the process of every partition still run? Then the deployment is alive without a cm. */
+bool mfs_cleanup_alive(const struct mfs_paths *p, const struct mfs_cm_state *s);
+
+/* Ends Local Managers (who end their own), then clients, mounts and redis processes that are still
+ * there; each is recognised by pid, start time and name. Takes at most some 40 s. 0, or -EBUSY with
+ * what could not be ended. Does not touch cm itself. */
+int mfs_cleanup_processes(const struct mfs_paths *p, struct mfs_err *err);
+
+/* Removes the state, the logs, too, unless keep_logs; then the directory if it is empty. */
+int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err *err);
+
+#endif

@@ -1,0 +1,57 @@
+/* Talking to the daemon. */
+#include "cm/client.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "wire/call.h"
+
+struct mfs_proc mfs_client_daemon(const struct mfs_paths *p)
+{
+    struct mfs_proc proc;
+
+    if (mfs_proc_load(p->pid, &proc) || !mfs_proc_alive(&proc))
+        proc = (struct mfs_proc){0};
+    return proc;
+}
+
+static int read_address(const struct mfs_paths *p, char out[MFS_ADDRESS_MAX])
+{
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    rc = mfs_file_read(p->address, MFS_ADDRESS_MAX - 1, &b);
+    if (!rc) {
+        memcpy(out, mfs_buf_data(&b), mfs_buf_len(&b));
+        out[mfs_buf_len(&b)] = '\0';
+        out[strcspn(out, "\n")] = '\0';
+    }
+    mfs_buf_fini(&b);
+    return rc;
+}
+
+int mfs_client_call(const struct mfs_paths *p, enum mfs_msg type, const void *body, int64_t timeout,
+                    void *reply, struct mfs_err *err)
+{
+    char address[MFS_ADDRESS_MAX];
+    struct mfs_secret secret;
+    int rc;
+
+    if (access(p->state, F_OK) && errno == ENOENT)
+        return mfs_err_set(err, -ESRCH, "deployment %s is not running (no %s); cm start starts it",
+                           p->name, p->state);
+    rc = mfs_secret_load(p->secret, &secret, err);
+    if (rc)
+        return rc;
+    rc = read_address(p, address);
+    if (rc)
+        return mfs_err_set(err, rc, "%s: %s", p->address, strerror(-rc));
+    rc = mfs_call(address, &secret, "cli", type, body, timeout, reply, err);
+    if (rc && !mfs_client_daemon(p).pid)
+        return mfs_err_set(
+            err, -ESRCH, "the cm of deployment %s does not run; cm start starts it again", p->name);
+    return rc;
+}

@@ -1,0 +1,20 @@
+/* What the verbs need of a deployment that may run: its cm, found by the state directory. Blocks.
+ */
+#ifndef MFS_CM_CLIENT_H
+#define MFS_CM_CLIENT_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/proc.h"
+#include "cm/paths.h"
+#include "wire/messages.h"
+
+/* The daemon's process, if it runs; else pid 0. */
+struct mfs_proc mfs_client_daemon(const struct mfs_paths *p);
+
+/* mfs_call to the deployment's cm. -ESRCH with a sentence when there is no such deployment. */
+int mfs_client_call(const struct mfs_paths *p, enum mfs_msg type, const void *body, int64_t timeout,
+                    void *reply, struct mfs_err *err);
+
+#endif

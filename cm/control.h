@@ -1,0 +1,102 @@
+/* Inside the cm daemon: what its parts share. Everything belongs to the loop's thread. */
+#ifndef MFS_CM_CONTROL_H
+#define MFS_CM_CONTROL_H
+
+#include <stdbool.h>
+
+#include "base/proc.h"
+#include "cm/paths.h"
+#include "cm/provider.h"
+#include "cm/state.h"
+#include "wire/conn.h"
+
+struct mfs_cm;
+
+/* A node, as it is just now. */
+struct mfs_cm_live {
+    struct mfs_cm *cm;
+    const struct mfs_cm_node *node;
+    struct mfs_conn *conn; /* NULL: its Local Manager is not connected */
+    struct mfs_proc proc;  /* what the provider started; pid 0: none */
+    struct mfs_watch *watch;
+    struct mfs_timer *restart;
+    int64_t delay;              /* before the next restart, ns */
+    bool done;                  /* with the present step of the start */
+    struct mfs_msg_report last; /* figures of the last report, without its lists */
+    uint32_t parts_seen;        /* partitions in it */
+    char mount[MFS_PATH_MAX];   /* where it is mounted, "" for nowhere */
+};
+
+/* A client that is connected to cm itself. */
+struct mfs_cm_subscriber {
+    struct mfs_conn *conn;
+    struct mfs_cm_subscriber *next;
+};
+
+/* Someone who waits for the end. */
+struct mfs_cm_waiter {
+    struct mfs_conn *conn; /* referenced */
+    uint64_t id;
+    struct mfs_cm_waiter *next;
+};
+
+enum mfs_cm_step { MFS_STEP_JOIN, MFS_STEP_ASSIGN, MFS_STEP_TABLE, MFS_STEP_MOUNT, MFS_STEP_DONE };
+
+struct mfs_cm {
+    const struct mfs_paths *paths;
+    bool foreground;
+    struct mfs_cm_state state;
+    struct mfs_secret secret;
+    struct mfs_loop *loop;
+    struct mfs_listener *listener;
+    char address[MFS_ADDRESS_MAX];
+    const struct mfs_provider *provider;
+    struct mfs_cm_live *live; /* state.nnodes of them */
+    struct mfs_cm_subscriber *subscribers;
+
+    enum mfs_cm_step step; /* of the start; DONE from then on */
+    int64_t began;         /* of the daemon */
+    struct mfs_timer *deadline;
+    struct mfs_assigned_part *assigned; /* state.nparts of them, while the table is made */
+    bool settled;                       /* all nodes have been up at some time */
+
+    struct mfs_timer *stop_check; /* while stopping */
+    int64_t stop_until;
+    struct mfs_cm_waiter *waiters;
+    bool by_signal;
+    struct mfs_err failure; /* of the start; code 0: none */
+};
+
+static inline bool mfs_cm_in_phase(const struct mfs_cm *cm, const char *phase)
+{
+    return !__builtin_strcmp(cm->state.phase, phase);
+}
+
+/* Changes the phase and saves. A failure is logged and returned. */
+int mfs_cm_set_phase(struct mfs_cm *cm, const char *phase);
+
+/* deploy.c: the start, step by step */
+void mfs_deploy_begin(struct mfs_cm *cm);
+void mfs_deploy_joined(struct mfs_cm *cm); /* a node has joined while step is JOIN */
+/* Gives the start up: node's log, when not NULL, is shown with the reason. */
+void mfs_deploy_fail(struct mfs_cm *cm, const struct mfs_cm_live *node, int code, const char *fmt,
+                     ...) __attribute__((format(printf, 4, 5)));
+void mfs_deploy_push(struct mfs_cm *cm, struct mfs_cm_live *l); /* the table, outside the start */
+void mfs_deploy_mount(struct mfs_cm *cm, struct mfs_cm_live *l);
+
+/* nodes.c: Local Managers and their processes */
+extern const struct mfs_service mfs_cm_service; /* handlers of all messages; arg is the mfs_cm */
+int mfs_nodes_init(struct mfs_cm *cm);          /* makes cm->live */
+void mfs_nodes_fini(struct mfs_cm *cm);
+int mfs_nodes_start(struct mfs_cm *cm, struct mfs_cm_live *l, struct mfs_err *err);
+void mfs_nodes_adopt(struct mfs_cm *cm); /* of an earlier cm: watches them, starts dead ones */
+
+/* shutdown.c: the end */
+void mfs_shutdown_begin(struct mfs_cm *cm);
+void mfs_shutdown_wait(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id); /* answers at the end */
+void mfs_shutdown_fini(struct mfs_cm *cm);
+
+/* status.c. The caller frees s->node. 0 or -ENOMEM. */
+int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s);
+
+#endif

@@ -1,0 +1,13 @@
+/* One `cm start` or `cm stop` of a deployment at a time: flock on its state directory. */
+#ifndef MFS_CM_LOCK_H
+#define MFS_CM_LOCK_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+/* Waits at most 90 s for whoever else is at work. Returns a descriptor to close (which unlocks), or
+ * a negative errno: -ENOENT when there is no directory and `create` is false. */
+int mfs_lock_take(const char *dir, bool create, struct mfs_err *err);
+
+#endif

@@ -1,0 +1,358 @@
+/* The nodes: what their Local Managers tell, and what happens when one comes or goes. A Local
+ * Manager that dies is started again (after 1 s, doubling up to 30 s); its redis processes and its
+ * mount go on meanwhile, and it takes them up again. */
+#include "cm/control.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cm/events.h"
+
+#define DELAY_FIRST MFS_SEC
+#define DELAY_MOST  (30 * MFS_SEC)
+
+static struct mfs_cm_live *find(struct mfs_cm *cm, uint32_t id)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (cm->state.node[i].id == id)
+            return &cm->live[i];
+    return NULL;
+}
+
+/* ---- their processes ------------------------------------------------------------------------- */
+
+static void restart(void *arg)
+{
+    struct mfs_cm_live *l = arg;
+    struct mfs_err err;
+
+    l->restart = NULL;
+    if (mfs_nodes_start(l->cm, l, &err)) {
+        mfs_event_add(l->cm->paths->events, l->node->name, "lm-restart-failed", "%s", err.msg);
+        l->restart = mfs_loop_timer(l->cm->loop, l->delay, 0, restart, l);
+    } else {
+        mfs_event_add(l->cm->paths->events, l->node->name, "lm-restarted", "process %d",
+                      (int)l->proc.pid);
+    }
+    l->delay = l->delay * 2 < DELAY_MOST ? l->delay * 2 : DELAY_MOST;
+}
+
+static void how_it_ended(int status, char *out, size_t n)
+{
+    if (status == -1)
+        snprintf(out, n, "ended");
+    else if (WIFSIGNALED(status))
+        snprintf(out, n, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        snprintf(out, n, "exited with status %d", WEXITSTATUS(status));
+}
+
+static void process_gone(void *arg, pid_t pid, int status)
+{
+    struct mfs_cm_live *l = arg;
+    struct mfs_cm *cm = l->cm;
+    char how[96];
+
+    l->watch = NULL;
+    l->proc.pid = 0;
+    if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
+        return;
+    how_it_ended(status, how, sizeof how);
+    mfs_event_add(cm->paths->events, l->node->name, "lm-gone", "process %d %s", (int)pid, how);
+    if (cm->step != MFS_STEP_DONE)
+        mfs_deploy_fail(cm, l, -ECHILD, "its lm %s", how);
+    else if (!l->restart)
+        l->restart = mfs_loop_timer(cm->loop, l->delay, 0, restart, l);
+}
+
+static int watch_process(struct mfs_cm_live *l)
+{
+    l->watch = mfs_loop_process(l->cm->loop, l->proc.pid, process_gone, l);
+    return l->watch ? 0 : -errno;
+}
+
+int mfs_nodes_start(struct mfs_cm *cm, struct mfs_cm_live *l, struct mfs_err *err)
+{
+    int rc = cm->provider->start(cm->paths, l->node, cm->address, &l->proc, err);
+
+    if (rc)
+        return rc;
+    rc = watch_process(l);
+    return rc ? mfs_err_set(err, rc, "%s: its lm ended at once", l->node->name) : 0;
+}
+
+void mfs_nodes_adopt(struct mfs_cm *cm)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        struct mfs_cm_live *l = &cm->live[i];
+        char path[PATH_MAX];
+
+        if (!mfs_paths_node(cm->paths, l->node->id, "lm.pid", path) &&
+            !mfs_proc_load(path, &l->proc) && mfs_proc_alive(&l->proc) && !watch_process(l))
+            continue;
+        l->proc.pid = 0;
+        restart(l);
+    }
+}
+
+int mfs_nodes_init(struct mfs_cm *cm)
+{
+    cm->live = calloc(cm->state.nnodes, sizeof *cm->live);
+    if (!cm->live)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        cm->live[i].cm = cm;
+        cm->live[i].node = &cm->state.node[i];
+        cm->live[i].delay = DELAY_FIRST;
+    }
+    return 0;
+}
+
+void mfs_nodes_fini(struct mfs_cm *cm)
+{
+    while (cm->subscribers) {
+        struct mfs_cm_subscriber *s = cm->subscribers;
+
+        cm->subscribers = s->next;
+        free(s);
+    }
+    free(cm->live);
+    cm->live = NULL;
+}
+
+/* ---- what they tell -------------------------------------------------------------------------- */
+
+static void settle(struct mfs_cm *cm)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (!cm->live[i].conn)
+            return;
+    if (!cm->settled)
+        mfs_event_add(cm->paths->events, "cm", "adopted", "%u nodes, epoch %llu, %lld ms",
+                      cm->state.nnodes,
+                      (unsigned long long)(cm->state.table ? cm->state.table->epoch : 0),
+                      (long long)((mfs_clock_mono() - cm->began) / MFS_MSEC));
+    cm->settled = true;
+}
+
+/* A node of a running deployment is (again) there. */
+static void take_up(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *m)
+{
+    uint32_t due = mfs_cm_state_count(&cm->state, l->node->id);
+
+    l->delay = DELAY_FIRST;
+    l->parts_seen = m->nassigned;
+    mfs_text_copy(l->mount, sizeof l->mount, m->mount);
+    if (m->nassigned < due)
+        mfs_event_add(cm->paths->events, l->node->name, "partitions-lost",
+                      "runs %u of its %u partitions", m->nassigned, due);
+    if (cm->state.table && m->epoch < cm->state.table->epoch)
+        mfs_deploy_push(cm, l);
+    if (l->node->mount[0] && !m->mount[0])
+        mfs_deploy_mount(cm, l);
+    settle(cm);
+}
+
+static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_join *m = body;
+    struct mfs_cm *cm = arg;
+    struct mfs_cm_live *l = find(cm, m->node);
+
+    if (strcmp(mfs_conn_role(c), "lm") || strcmp(m->name, cm->state.name) || !l) {
+        mfs_conn_fail(c, id, -EPERM, "deployment %s has no such node", cm->state.name);
+        return;
+    }
+    if (m->version != MFS_PROTOCOL_VERSION) {
+        mfs_conn_fail(c, id, -EPROTO, "protocol version %u is needed, lm speaks %u",
+                      MFS_PROTOCOL_VERSION, m->version);
+        return;
+    }
+    if (l->conn && l->conn != c)
+        mfs_conn_close(l->conn); /* it has noticed sooner than we that the old one is dead */
+    l->conn = c;
+    mfs_conn_set_data(c, l);
+    mfs_event_add(cm->paths->events, l->node->name, "joined", "process %u at %s, %u partitions",
+                  m->pid, m->address, m->nassigned);
+    mfs_conn_reply(c, MFS_MSG_JOIN, id, NULL);
+    if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
+        return;
+    if (cm->step == MFS_STEP_JOIN)
+        mfs_deploy_joined(cm);
+    else if (cm->step == MFS_STEP_DONE)
+        take_up(cm, l, m);
+    else
+        mfs_deploy_fail(cm, l, -ECONNRESET, "its lm connected anew during the start");
+}
+
+/* The node's own mount is what is shown; clients that users have mounted count only without it. */
+static void take_mount(struct mfs_cm_live *l, const struct mfs_msg_report *m)
+{
+    const char *found = "";
+
+    for (uint32_t i = 0; i < m->nclients; i++) {
+        if (!m->client[i].ready)
+            continue;
+        if (!*found || !strcmp(m->client[i].mount, l->node->mount))
+            found = m->client[i].mount;
+    }
+    mfs_text_copy(l->mount, sizeof l->mount, found);
+}
+
+static void on_report(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_report *m = body;
+    struct mfs_cm_live *l = mfs_conn_data(c);
+
+    (void)arg;
+    if (!l) {
+        mfs_conn_fail(c, id, -EPERM, "join first");
+        return;
+    }
+    l->last = *m;
+    l->last.part = NULL;
+    l->last.client = NULL;
+    l->last.nparts = l->last.nclients = 0;
+    l->parts_seen = m->nparts;
+    take_mount(l, m);
+    mfs_conn_reply(c, MFS_MSG_REPORT, id, NULL);
+}
+
+static void on_event(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_event *m = body;
+    struct mfs_cm_live *l = mfs_conn_data(c);
+    struct mfs_cm *cm = arg;
+
+    if (!l) {
+        mfs_conn_fail(c, id, -EPERM, "join first");
+        return;
+    }
+    mfs_event_add(cm->paths->events, l->node->name, m->what, "%s", m->text);
+    mfs_conn_reply(c, MFS_MSG_EVENT, id, NULL);
+}
+
+/* ---- clients and operators ------------------------------------------------------------------- */
+
+static void subscriber_has(void *arg, const struct mfs_err *err, const void *reply)
+{
+    (void)arg;
+    (void)reply;
+    if (err)
+        mfs_warn("nodes", "a client did not take the table: %s", err->msg);
+}
+
+static void on_client_hello(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_client_hello *m = body;
+    struct mfs_cm *cm = arg;
+    struct mfs_msg_table t = {cm->state.table};
+    struct mfs_cm_subscriber *s;
+
+    if (m->version != MFS_PROTOCOL_VERSION || !t.table) {
+        mfs_conn_fail(c, id, t.table ? -EPROTO : -EAGAIN, "%s",
+                      t.table ? "another protocol version" : "the deployment is being started");
+        return;
+    }
+    s = calloc(1, sizeof *s);
+    if (!s) {
+        mfs_conn_fail(c, id, -ENOMEM, "out of memory");
+        return;
+    }
+    s->conn = c;
+    s->next = cm->subscribers;
+    cm->subscribers = s;
+    mfs_conn_reply(c, MFS_MSG_CLIENT_HELLO, id, NULL);
+    if (m->epoch < t.table->epoch)
+        mfs_conn_request(c, MFS_MSG_TABLE, &t, 10 * MFS_SEC, subscriber_has, NULL);
+}
+
+static void on_client_ready(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    (void)body;
+    (void)arg;
+    mfs_info("nodes", "%s: a client is mounted", mfs_conn_peer(c));
+    mfs_conn_reply(c, MFS_MSG_CLIENT_READY, id, NULL);
+}
+
+static void on_status(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    struct mfs_status s;
+
+    (void)body;
+    if (mfs_status_make(arg, &s)) {
+        mfs_conn_fail(c, id, -ENOMEM, "out of memory");
+        return;
+    }
+    mfs_conn_reply(c, MFS_MSG_STATUS, id, &s);
+    free(s.node);
+}
+
+static void on_stop(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    (void)body;
+    if (strcmp(mfs_conn_role(c), "cli")) {
+        mfs_conn_fail(c, id, -EPERM, "only an operator may stop the deployment");
+        return;
+    }
+    mfs_shutdown_wait(arg, c, id);
+    mfs_shutdown_begin(arg);
+}
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+static void drop_subscriber(struct mfs_cm *cm, const struct mfs_conn *c)
+{
+    struct mfs_cm_subscriber **at = &cm->subscribers, *s;
+
+    while (*at && (*at)->conn != c)
+        at = &(*at)->next;
+    s = *at;
+    if (!s)
+        return;
+    *at = s->next;
+    free(s);
+}
+
+static void hung_up(void *arg)
+{
+    struct mfs_cm_live *l = arg;
+
+    l->restart = NULL;
+    mfs_deploy_fail(l->cm, l, -ECONNRESET, "its lm hung up");
+}
+
+static void down(struct mfs_conn *c, const struct mfs_err *why, void *arg)
+{
+    struct mfs_cm_live *l = mfs_conn_data(c);
+    struct mfs_cm *cm = arg;
+
+    drop_subscriber(cm, c);
+    if (!l || l->conn != c)
+        return;
+    l->conn = NULL;
+    if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
+        return;
+    mfs_event_add(cm->paths->events, l->node->name, "disconnected", "%s", why->msg);
+    /* During the start that is the end of it; how its process ended tells more, if it did. */
+    if (cm->step != MFS_STEP_DONE && !l->restart)
+        l->restart = mfs_loop_timer(cm->loop, MFS_SEC, 0, hung_up, l);
+}
+
+static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},
+                                              {MFS_MSG_REPORT, on_report},
+                                              {MFS_MSG_EVENT, on_event},
+                                              {MFS_MSG_CLIENT_HELLO, on_client_hello},
+                                              {MFS_MSG_CLIENT_READY, on_client_ready},
+                                              {MFS_MSG_STATUS, on_status},
+                                              {MFS_MSG_STOP, on_stop},
+                                              {0, NULL}};
+
+const struct mfs_service mfs_cm_service = {handlers, NULL, down};

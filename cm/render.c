@@ -1,0 +1,100 @@
+/* Tables for people: columns as wide as what is in them. */
+#include "cm/render.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#define CELL 64
+
+enum column { NODE, ADDRESS, STATE, PARTS, USED, CAPACITY, USE, IN, OUT, SHARE, COLUMNS };
+
+static const struct {
+    const char *title;
+    bool right; /* aligned */
+} columns[COLUMNS] = {
+    [NODE] = {"NODE", false},  [ADDRESS] = {"ADDRESS", false}, [STATE] = {"STATE", false},
+    [PARTS] = {"PARTS", true}, [USED] = {"USED", true},        [CAPACITY] = {"CAPACITY", true},
+    [USE] = {"USE", true},     [IN] = {"IN/s", true},          [OUT] = {"OUT/s", true},
+    [SHARE] = {"SHARE", true},
+};
+
+struct row {
+    char cell[COLUMNS][CELL];
+    const char *mount;
+};
+
+static void fill(struct row *r, const struct mfs_status_node *n)
+{
+    double use = n->memory_capacity ? (double)n->memory_used / (double)n->memory_capacity : 0;
+
+    snprintf(r->cell[NODE], CELL, "%.60s", n->name);
+    snprintf(r->cell[ADDRESS], CELL, "%.60s", n->address);
+    snprintf(r->cell[STATE], CELL, "%s", n->state);
+    snprintf(r->cell[PARTS], CELL, "%u", n->partitions);
+    mfs_text_bytes(n->memory_used, r->cell[USED], CELL);
+    mfs_text_bytes(n->memory_capacity, r->cell[CAPACITY], CELL);
+    snprintf(r->cell[USE], CELL, "%.1f%%", 100 * use);
+    mfs_text_bytes((uint64_t)n->bandwidth_in, r->cell[IN], CELL);
+    mfs_text_bytes((uint64_t)n->bandwidth_out, r->cell[OUT], CELL);
+    snprintf(r->cell[SHARE], CELL, "%.2f", n->share);
+    r->mount = *n->mount ? n->mount : "-";
+}
+
+static int put_row(const struct row *r, const int *width, struct mfs_buf *out)
+{
+    int rc = 0;
+
+    for (int c = 0; c < COLUMNS && !rc; c++)
+        rc = mfs_buf_printf(out, columns[c].right ? "%*s  " : "%-*s  ", width[c], r->cell[c]);
+    return rc ? rc : mfs_buf_printf(out, "%s\n", r->mount);
+}
+
+static int put_table(const struct mfs_status *s, struct mfs_buf *out)
+{
+    struct row *rows = calloc(s->nnodes + 1, sizeof *rows);
+    int width[COLUMNS] = {0}, rc = 0;
+
+    if (!rows)
+        return -ENOMEM;
+    for (int c = 0; c < COLUMNS; c++)
+        snprintf(rows[0].cell[c], CELL, "%s", columns[c].title);
+    rows[0].mount = "MOUNT";
+    for (uint32_t i = 0; i < s->nnodes; i++)
+        fill(&rows[i + 1], &s->node[i]);
+    for (uint32_t i = 0; i <= s->nnodes; i++)
+        for (int c = 0; c < COLUMNS; c++)
+            if ((int)strlen(rows[i].cell[c]) > width[c])
+                width[c] = (int)strlen(rows[i].cell[c]);
+    for (uint32_t i = 0; i <= s->nnodes && !rc; i++)
+        rc = put_row(&rows[i], width, out);
+    free(rows);
+    return rc;
+}
+
+int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out)
+{
+    uint64_t used = 0, capacity = 0;
+    int rc;
+
+    for (uint32_t i = 0; i < s->nnodes; i++) {
+        used += s->node[i].memory_used;
+        capacity += s->node[i].memory_capacity;
+    }
+    rc = mfs_buf_printf(out,
+                        "%s: %s, %u nodes, %u partitions (beta %g), epoch %llu\n"
+                        "memory: %s of %s used (%.1f%%); policy %s, migration %s\n\n",
+                        s->name, s->state, s->nnodes, s->partitions, s->beta,
+                        (unsigned long long)s->epoch, MFS_TEXT_BYTES(used),
+                        MFS_TEXT_BYTES(capacity), 100 * s->utilization, s->policy, s->migration);
+    return rc ? rc : put_table(s, out);
+}
+
+int mfs_render_event(const struct mfs_event *e, struct mfs_buf *out)
+{
+    return mfs_buf_printf(out, "%s  %-8s  %-16s  %s\n", e->time, e->who, e->what, e->text);
+}

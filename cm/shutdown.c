@@ -1,0 +1,89 @@
+/* The end of a deployment: every Local Manager is asked to end what is its own; one that is not
+ * connected gets a SIGTERM, which means the same. When all their processes are gone, or it takes
+ * too long, the loop ends, and the daemon clears away by force what is left. */
+#include "cm/control.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cm/events.h"
+
+#define STOP_TIME  (25 * MFS_SEC)
+#define CHECK_STEP (20 * MFS_MSEC)
+
+static void stopped(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_cm_live *l = arg;
+
+    (void)reply;
+    if (err && err->code != -ECONNABORTED)
+        mfs_warn("shutdown", "%s: %s", l->node->name, err->msg);
+}
+
+static void check(void *arg)
+{
+    struct mfs_cm *cm = arg;
+
+    if (mfs_clock_mono() < cm->stop_until)
+        for (uint32_t i = 0; i < cm->state.nnodes; i++)
+            if (cm->live[i].proc.pid)
+                return;
+    mfs_timer_cancel(cm->stop_check);
+    cm->stop_check = NULL;
+    mfs_loop_stop(cm->loop);
+}
+
+static void ask(struct mfs_cm_live *l)
+{
+    mfs_timer_cancel(l->restart);
+    l->restart = NULL;
+    if (l->conn && !mfs_conn_request(l->conn, MFS_MSG_STOP, NULL, STOP_TIME, stopped, l))
+        return;
+    if (l->proc.pid)
+        mfs_proc_kill(&l->proc, SIGTERM);
+}
+
+void mfs_shutdown_begin(struct mfs_cm *cm)
+{
+    if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
+        return;
+    mfs_event_add(cm->paths->events, "cm", "stopping", "%s",
+                  cm->failure.code ? "because the start failed" : "as asked");
+    mfs_cm_set_phase(cm, MFS_PHASE_STOPPING);
+    mfs_timer_cancel(cm->deadline);
+    cm->deadline = NULL;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        ask(&cm->live[i]);
+    cm->stop_until = mfs_clock_mono() + STOP_TIME;
+    cm->stop_check = mfs_loop_timer(cm->loop, CHECK_STEP, CHECK_STEP, check, cm);
+    if (!cm->stop_check)
+        mfs_loop_stop(cm->loop);
+}
+
+void mfs_shutdown_wait(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id)
+{
+    struct mfs_cm_waiter *w = malloc(sizeof *w);
+
+    if (!w) {
+        mfs_conn_fail(c, id, -ENOMEM, "out of memory");
+        return;
+    }
+    *w = (struct mfs_cm_waiter){mfs_conn_get(c), id, cm->waiters};
+    cm->waiters = w;
+}
+
+void mfs_shutdown_fini(struct mfs_cm *cm)
+{
+    while (cm->waiters) {
+        struct mfs_cm_waiter *w = cm->waiters;
+
+        cm->waiters = w->next;
+        mfs_conn_reply(w->conn, MFS_MSG_STOP, w->id, NULL);
+        mfs_conn_put(w->conn);
+        free(w);
+    }
+}

@@ -1,0 +1,253 @@
+/* From options to a deployment. */
+#include "cm/spec.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cluster/y0.h"
+
+#define MIB (1ULL << 20)
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* A line of /proc/meminfo, in bytes; 0 when it is not there. */
+static uint64_t meminfo(const char *key)
+{
+    unsigned long long kib = 0;
+    struct mfs_buf b;
+    const char *at;
+
+    mfs_buf_init(&b);
+    if (!mfs_file_read("/proc/meminfo", 65536, &b) && !mfs_buf_append(&b, "", 1)) {
+        at = strstr(mfs_buf_data(&b), key);
+        if (at)
+            sscanf(at + strlen(key), ": %llu", &kib);
+    }
+    mfs_buf_fini(&b);
+    return kib * 1024;
+}
+
+static int choose_memory(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
+{
+    uint64_t total = meminfo("MemTotal");
+
+    s->memory = mfs_conf_uint(conf, "memory");
+    if (!mfs_conf_given(conf, "memory"))
+        s->memory = meminfo("MemAvailable") / 2 / s->nnodes / MIB * MIB;
+    if (s->memory < 16 * MIB)
+        return mfs_err_set(err, -ENOMEM,
+                           "memory: not enough is available for %u nodes; give "
+                           "--memory or fewer nodes",
+                           s->nnodes);
+    if (total && s->memory > total / s->nnodes)
+        return mfs_err_set(err, -EINVAL, "memory: %u nodes of %s are more than this machine's %s",
+                           s->nnodes, MFS_TEXT_BYTES(s->memory), MFS_TEXT_BYTES(total));
+    return 0;
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+int mfs_spec_mount(const char *pattern, uint32_t index, char out[MFS_PATH_MAX])
+{
+    const char *mark = strstr(pattern, "%n");
+
+    out[0] = '\0';
+    if (!mark && index)
+        return 0;
+    if (!mark)
+        return mfs_text_copy(out, MFS_PATH_MAX, pattern);
+    return mfs_text_format(out, MFS_PATH_MAX, "%.*s%u%s", (int)(mark - pattern), pattern, index,
+                           mark + 2);
+}
+
+static int choose_mount(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
+{
+    const char *mount = mfs_conf_str(conf, "mount"), *options = mfs_conf_str(conf, "mount-options");
+    char cwd[MFS_PATH_MAX];
+    size_t len;
+    int rc = 0;
+
+    if (options)
+        mfs_text_copy(s->mount_options, sizeof s->mount_options, options);
+    if (!mount)
+        return 0;
+    if (mount[0] == '/')
+        rc = mfs_text_copy(s->mount, sizeof s->mount, mount);
+    else if (!getcwd(cwd, sizeof cwd))
+        rc = -errno;
+    else
+        rc = mfs_text_format(s->mount, sizeof s->mount, "%s/%s", cwd, mount);
+    if (rc)
+        return mfs_err_set(err, rc, "mount: %s: %s", mount, strerror(-rc));
+    for (len = strlen(s->mount); len > 1 && s->mount[len - 1] == '/'; len--)
+        s->mount[len - 1] = '\0';
+    if (len == 1)
+        return mfs_err_set(err, -EINVAL, "mount: not over the root directory");
+    return 0;
+}
+
+static int make_nodes(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
+{
+    int rc;
+
+    s->nnodes = (uint32_t)mfs_conf_uint(conf, "nodes");
+    s->node = calloc(s->nnodes, sizeof *s->node);
+    if (!s->node)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    rc = choose_memory(conf, s, err);
+    if (!rc)
+        rc = choose_mount(conf, s, err);
+    for (uint32_t i = 0; i < s->nnodes && !rc; i++) {
+        struct mfs_cm_node *n = &s->node[i];
+        struct in_addr address = {htonl(INADDR_LOOPBACK + i)};
+
+        n->id = i;
+        n->memory = s->memory;
+        snprintf(n->name, sizeof n->name, "node-%u", i);
+        inet_ntop(AF_INET, &address, n->address, sizeof n->address);
+        rc = s->mount[0] ? mfs_spec_mount(s->mount, i, n->mount) : 0;
+        if (rc)
+            mfs_err_set(err, rc, "mount: %s: too long", s->mount);
+    }
+    return rc;
+}
+
+/* ---- partitions ------------------------------------------------------------------------------ */
+
+static int give_out(struct mfs_cm_state *s, const uint32_t *counts)
+{
+    uint32_t part = 0;
+    int rc = 0;
+
+    for (uint32_t i = 0; i < s->nnodes; i++) {
+        for (uint32_t k = 0; k < counts[i] && !rc; k++, part++) {
+            s->part[part].node = s->node[i].id;
+            rc = mfs_random_hex(s->part[part].password, (MFS_SECRET_MAX - 1) / 2);
+            if (!rc)
+                rc = mfs_random_hex(s->part[part].admin_password, (MFS_SECRET_MAX - 1) / 2);
+        }
+    }
+    return rc;
+}
+
+static int make_parts(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
+{
+    uint64_t least = mfs_conf_uint(conf, "partitions"), nodes = mfs_conf_uint(conf, "max-nodes");
+    double *cap = calloc(s->nnodes, sizeof *cap);
+    uint32_t *counts = calloc(s->nnodes, sizeof *counts);
+    int rc = -ENOMEM;
+
+    s->beta = mfs_conf_real(conf, "beta");
+    s->nparts = mfs_y0_partitions(s->nnodes, s->beta, (uint32_t)(least > nodes ? least : nodes));
+    s->part = calloc(s->nparts, sizeof *s->part);
+    if (cap && counts && s->part) {
+        for (uint32_t i = 0; i < s->nnodes; i++)
+            cap[i] = (double)s->node[i].memory;
+        rc = mfs_y0_counts(cap, s->nnodes, s->nparts, counts);
+    }
+    if (!rc)
+        rc = give_out(s, counts);
+    if (rc)
+        mfs_err_set(err, rc, "cannot divide %u partitions over %u nodes: %s", s->nparts, s->nnodes,
+                    strerror(-rc));
+    free(cap);
+    free(counts);
+    return rc;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+/* What the options may say in time, and what is not built yet. */
+static int check_available(const struct mfs_conf *conf, struct mfs_err *err)
+{
+    if (strcmp(mfs_conf_str(conf, "policy"), "none"))
+        return mfs_err_set(err, -EINVAL, "policy: \"%s\" is not available, only none",
+                           mfs_conf_str(conf, "policy"));
+    if (strcmp(mfs_conf_str(conf, "weights"), "memory"))
+        return mfs_err_set(err, -EINVAL, "weights: \"%s\" is not available, only memory",
+                           mfs_conf_str(conf, "weights"));
+    if (mfs_conf_uint(conf, "replicas"))
+        return mfs_err_set(err, -EINVAL, "replicas: only 0 is available");
+    return 0;
+}
+
+static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
+{
+    const struct {
+        char *out;
+        size_t n;
+        const char *key;
+    } words[] = {{s->name, sizeof s->name, "name"},
+                 {s->provider, sizeof s->provider, "provider"},
+                 {s->policy, sizeof s->policy, "policy"},
+                 {s->migration, sizeof s->migration, "migration"},
+                 {s->weights, sizeof s->weights, "weights"},
+                 {s->log_level, sizeof s->log_level, "log-level"},
+                 {s->listen, sizeof s->listen, "listen"}};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        mfs_text_copy(words[i].out, words[i].n, mfs_conf_str(conf, words[i].key));
+    mfs_text_copy(s->phase, sizeof s->phase, MFS_PHASE_STARTING);
+    s->stripe_size = MFS_STRIPE_SIZE_DEFAULT;
+}
+
+int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
+{
+    int rc = check_available(conf, err);
+
+    memset(s, 0, sizeof *s);
+    if (rc)
+        return rc;
+    copy_words(conf, s);
+    rc = make_nodes(conf, s, err);
+    if (!rc)
+        rc = make_parts(conf, s, err);
+    if (rc)
+        mfs_cm_state_clear(s);
+    return rc;
+}
+
+static int differs(struct mfs_err *err, const char *key, const char *has)
+{
+    return mfs_err_set(err, -EEXIST, "it runs already, with another --%s (%s); cm stop it first",
+                       key, *has ? has : "none");
+}
+
+int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, struct mfs_err *err)
+{
+    struct mfs_cm_state mount = {0};
+    char number[32];
+
+    if (mfs_conf_given(conf, "nodes") && mfs_conf_uint(conf, "nodes") != s->nnodes) {
+        snprintf(number, sizeof number, "%u", s->nnodes);
+        return differs(err, "nodes", number);
+    }
+    if (mfs_conf_given(conf, "memory") && mfs_conf_uint(conf, "memory") != s->memory)
+        return differs(err, "memory", MFS_TEXT_BYTES(s->memory));
+    if (mfs_conf_given(conf, "mount")) {
+        int rc = choose_mount(conf, &mount, err);
+
+        if (rc)
+            return rc;
+        if (strcmp(mount.mount, s->mount))
+            return differs(err, "mount", s->mount);
+    }
+    if (mfs_conf_given(conf, "beta") && mfs_conf_real(conf, "beta") != s->beta) {
+        snprintf(number, sizeof number, "%g", s->beta);
+        return differs(err, "beta", number);
+    }
+    if (mfs_conf_uint(conf, "partitions") > s->nparts ||
+        mfs_conf_uint(conf, "max-nodes") > s->nparts) {
+        snprintf(number, sizeof number, "%u", s->nparts);
+        return differs(err, "partitions", number);
+    }
+    if (mfs_conf_given(conf, "migration") && strcmp(mfs_conf_str(conf, "migration"), s->migration))
+        return differs(err, "migration", s->migration);
+    return check_available(conf, err);
+}

@@ -1,0 +1,21 @@
+/* From options to a deployment: nodes, memory, partitions and who gets them. */
+#ifndef MFS_CM_SPEC_H
+#define MFS_CM_SPEC_H
+
+#include "base/conf.h"
+#include "cm/state.h"
+
+/* Fills *s, phase "starting", with new passwords. 0, -EINVAL (wrong usage) with the reason, or
+ * another negative errno. Clear it with mfs_cm_state_clear. Reads /proc/meminfo. */
+int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err);
+
+/* Does the running deployment have what was asked for? Only options that were given count. 0, or
+ * -EEXIST and the first difference. */
+int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s,
+                     struct mfs_err *err);
+
+/* The mount of node `index` by pattern ("%n" is the index; without it node 0 alone): "" for none.
+ * 0 or -ENAMETOOLONG. Pure. */
+int mfs_spec_mount(const char *pattern, uint32_t index, char out[MFS_PATH_MAX]);
+
+#endif

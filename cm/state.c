@@ -1,0 +1,124 @@
+/* The state file. */
+#include "cm/state.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cluster/placement.h"
+
+#define SIZE_MOST (256U << 20)
+#define FIELDS    (const struct mfs_field[])
+
+static const struct mfs_record node_record = {
+    "node", sizeof(struct mfs_cm_node),
+    FIELDS{{.name = "id", .required = true, MFS_FIELD(U32, struct mfs_cm_node, id)},
+           {.name = "name", .required = true, MFS_FIELD(STR, struct mfs_cm_node, name)},
+           {.name = "address", .required = true, MFS_FIELD(STR, struct mfs_cm_node, address)},
+           {.name = "mount", MFS_FIELD(STR, struct mfs_cm_node, mount)},
+           {.name = "memory", .required = true, MFS_FIELD(U64, struct mfs_cm_node, memory)},
+           {0}}};
+
+static const struct mfs_record part_record = {
+    "part", sizeof(struct mfs_cm_part),
+    FIELDS{{.name = "node", .required = true, MFS_FIELD(U32, struct mfs_cm_part, node)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_cm_part, password)},
+           {.name = "admin_password",
+            .required = true,
+            MFS_FIELD(STR, struct mfs_cm_part, admin_password)},
+           {0}}};
+
+const struct mfs_record mfs_cm_state_record = {
+    "cm.json", sizeof(struct mfs_cm_state),
+    FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_cm_state, name)},
+           {.name = "phase", .required = true, MFS_FIELD(STR, struct mfs_cm_state, phase)},
+           {.name = "provider", MFS_FIELD(STR, struct mfs_cm_state, provider)},
+           {.name = "policy", MFS_FIELD(STR, struct mfs_cm_state, policy)},
+           {.name = "migration", MFS_FIELD(STR, struct mfs_cm_state, migration)},
+           {.name = "weights", MFS_FIELD(STR, struct mfs_cm_state, weights)},
+           {.name = "log_level", MFS_FIELD(STR, struct mfs_cm_state, log_level)},
+           {.name = "listen", MFS_FIELD(STR, struct mfs_cm_state, listen)},
+           {.name = "mount", MFS_FIELD(STR, struct mfs_cm_state, mount)},
+           {.name = "mount_options", MFS_FIELD(STR, struct mfs_cm_state, mount_options)},
+           {.name = "beta", MFS_FIELD(F64, struct mfs_cm_state, beta)},
+           {.name = "memory", MFS_FIELD(U64, struct mfs_cm_state, memory)},
+           {.name = "stripe_size", MFS_FIELD(U32, struct mfs_cm_state, stripe_size)},
+           {.name = "nodes",
+            .required = true,
+            MFS_FIELD_LIST(struct mfs_cm_state, node, nnodes, &node_record)},
+           {.name = "parts",
+            .required = true,
+            MFS_FIELD_LIST(struct mfs_cm_state, part, nparts, &part_record)},
+           {.name = "table", MFS_FIELD(TABLE, struct mfs_cm_state, table)},
+           {0}}};
+
+int mfs_cm_state_save(const struct mfs_cm_state *s, const char *path)
+{
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    rc = mfs_record_encode(&mfs_cm_state_record, s, true, &b);
+    if (!rc)
+        rc = mfs_buf_append(&b, "\n", 1);
+    if (!rc)
+        rc = mfs_file_write(path, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
+    mfs_buf_fini(&b);
+    return rc;
+}
+
+static int check(const struct mfs_cm_state *s, struct mfs_err *err)
+{
+    if (!s->nnodes || !s->nparts || s->nparts > MFS_PARTITIONS_MAX ||
+        (s->table && s->table->nparts != s->nparts))
+        return mfs_err_set(err, -EINVAL, "its numbers of nodes and partitions make no sense");
+    for (uint32_t i = 0; i < s->nparts; i++)
+        if (!mfs_cm_state_node(s, s->part[i].node))
+            return mfs_err_set(err, -EINVAL, "partition %u is on a node that is not there", i);
+    return 0;
+}
+
+int mfs_cm_state_load(struct mfs_cm_state *s, const char *path, struct mfs_err *err)
+{
+    struct mfs_buf b;
+    int rc;
+
+    memset(s, 0, sizeof *s);
+    mfs_buf_init(&b);
+    rc = mfs_file_read(path, SIZE_MOST, &b);
+    if (rc)
+        mfs_err_set(err, rc, "%s", strerror(-rc));
+    else
+        rc = mfs_record_decode(&mfs_cm_state_record, mfs_buf_data(&b), mfs_buf_len(&b), s, err);
+    mfs_buf_fini(&b);
+    if (!rc) {
+        rc = check(s, err);
+        if (rc)
+            mfs_cm_state_clear(s);
+    }
+    if (rc)
+        mfs_err_prefix(err, "%s", path);
+    return rc;
+}
+
+void mfs_cm_state_clear(struct mfs_cm_state *s)
+{
+    mfs_record_clear(&mfs_cm_state_record, s);
+}
+
+const struct mfs_cm_node *mfs_cm_state_node(const struct mfs_cm_state *s, uint32_t id)
+{
+    for (uint32_t i = 0; i < s->nnodes; i++)
+        if (s->node[i].id == id)
+            return &s->node[i];
+    return NULL;
+}
+
+uint32_t mfs_cm_state_count(const struct mfs_cm_state *s, uint32_t node)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < s->nparts; i++)
+        n += s->part[i].node == node;
+    return n;
+}

@@ -1,0 +1,82 @@
+/* What `cm status` tells. */
+#include "cm/control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cluster/y0.h"
+
+#define ADOPT_TIME (20 * MFS_SEC) /* that Local Managers may take to find a new cm */
+
+static uint64_t capacity(const struct mfs_cm_live *l)
+{
+    return l->last.memory_capacity ? l->last.memory_capacity : l->node->memory;
+}
+
+static const char *node_state(const struct mfs_cm *cm, const struct mfs_cm_live *l)
+{
+    if (l->conn)
+        return "up";
+    return cm->step == MFS_STEP_DONE && cm->settled ? "lost" : "starting";
+}
+
+static const char *deployment_state(const struct mfs_cm *cm)
+{
+    bool whole = true, there = true;
+
+    if (!mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
+        return cm->state.phase;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        const struct mfs_cm_live *l = &cm->live[i];
+
+        there &= l->conn != NULL;
+        whole &= !l->last.memory_capacity ||
+                 l->parts_seen >= mfs_cm_state_count(&cm->state, l->node->id);
+    }
+    if (!there && !cm->settled && mfs_clock_mono() - cm->began < ADOPT_TIME)
+        return MFS_PHASE_STARTING;
+    return there && whole ? MFS_PHASE_RUNNING : "degraded";
+}
+
+static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l, double sum,
+                      struct mfs_status_node *n)
+{
+    n->id = l->node->id;
+    n->partitions = mfs_cm_state_count(&cm->state, n->id);
+    n->memory_capacity = capacity(l);
+    n->memory_used = l->last.memory_used;
+    n->bandwidth_in = l->conn ? l->last.bandwidth_in : 0;
+    n->bandwidth_out = l->conn ? l->last.bandwidth_out : 0;
+    n->share = mfs_y0_share(n->partitions, cm->state.nparts, (double)n->memory_capacity, sum);
+    memcpy(n->name, l->node->name, sizeof n->name);
+    memcpy(n->address, l->node->address, sizeof n->address);
+    memcpy(n->mount, l->mount, sizeof n->mount);
+    mfs_text_copy(n->state, sizeof n->state, node_state(cm, l));
+}
+
+int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
+{
+    const struct mfs_cm_state *st = &cm->state;
+    double sum = 0, used = 0;
+
+    *s = (struct mfs_status){.partitions = st->nparts, .beta = st->beta, .nnodes = st->nnodes};
+    s->node = calloc(st->nnodes, sizeof *s->node);
+    if (!s->node)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < st->nnodes; i++) {
+        sum += (double)capacity(&cm->live[i]);
+        used += (double)cm->live[i].last.memory_used;
+    }
+    for (uint32_t i = 0; i < st->nnodes; i++)
+        fill_node(cm, &cm->live[i], sum, &s->node[i]);
+    s->utilization = sum > 0 ? used / sum : 0;
+    s->epoch = st->table ? st->table->epoch : 0;
+    memcpy(s->name, st->name, sizeof s->name);
+    memcpy(s->policy, st->policy, sizeof s->policy);
+    memcpy(s->migration, st->migration, sizeof s->migration);
+    mfs_text_copy(s->state, sizeof s->state, deployment_state(cm));
+    return 0;
+}
