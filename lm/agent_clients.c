@@ -95,6 +95,8 @@ int mfs_agent_clients_open(struct mfs_agent *a, struct mfs_err *err)
 {
     struct mfs_mounter_opts opts = {.loop = a->loop,
                                     .worker = a->mount_worker,
+                                    .name = a->opts.name,
+                                    .state_dir = a->opts.state_dir,
                                     .dir = a->dir,
                                     .address = a->client_address,
                                     .hooks = &mounter_hooks,

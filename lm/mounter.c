@@ -320,10 +320,10 @@ static void not_ready(void *arg)
 static int spawn(struct mfs_mounter *m)
 {
     char program[PATH_MAX], log[PATH_MAX], pidfile[PATH_MAX];
-    const char *argv[] = {program, "mount", "--foreground", "--lm", m->o.address,
-                          NULL,    NULL,    NULL,           NULL};
+    const char *argv[13] = {program,       "mount",        "--foreground", "--name",    m->o.name,
+                            "--state-dir", m->o.state_dir, "--lm",         m->o.address};
     struct mfs_client client = {0};
-    size_t argc = 5;
+    size_t argc = 9;
     pid_t pid;
     int rc;
 

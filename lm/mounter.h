@@ -30,6 +30,7 @@ struct mfs_mounter_hooks {
 struct mfs_mounter_opts {
     struct mfs_loop *loop;
     struct mfs_worker *worker;
+    const char *name, *state_dir; /* of the deployment, borrowed */
     const char *dir;     /* of the node: client.log, client.pid, mount; absolute, borrowed */
     const char *address; /* of lm.sock, "unix:/…", borrowed */
     const struct mfs_mounter_hooks *hooks;
