@@ -176,7 +176,8 @@ static int bulk_header(redisReader *r, int64_t *len)
     if (!eol)
         return have < HEADER_MAX ? 0 : -EPROTO;
     *len = strtoll(p + 1, &end, 10);
-    if (end == p + 1 || end + 1 != eol || *end != '\r' || *len < -1 || *len > MFS_CHANNEL_REPLY_MAX)
+    if ((p[1] != '-' && (p[1] < '0' || p[1] > '9')) || end + 1 != eol || *end != '\r' ||
+        *len < -1 || *len > MFS_CHANNEL_REPLY_MAX)
         return -EPROTO;
     reader_consume(r, (size_t)(eol + 1 - p));
     return 1;

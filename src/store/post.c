@@ -1,8 +1,6 @@
 /* Commands that nobody waits for. Each partition has a lane: a queue of encoded commands and one
  * connection of its own, over which they go in order.
  *
- *   queue:  head ── sent, unanswered ── unsent ── rest …
- *
  * Who posts a command sends it as well, without waiting, when the connection is there: in the
  * everyday case that is one system call and no thread is woken. Replies may lie around: they are
  * read by a later post once WINDOW of them are due, and by the background thread, which looks every
@@ -10,17 +8,13 @@
  * the thread, which then polls. It alone opens and closes connections; after a failure it sends
  * again what was not sent whole or is idempotent, and gives up on a partition after the time that
  * exec would have taken. */
-#include "store/internal.h"
+#include "store/post.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 
 #include "base/log.h"
 #include "base/thread.h"
-#include "store/reply.h"
 
 #define QUEUE_BYTES   (4U << 20) /* a lane holds at most so much, */
 #define QUEUE_ENTRIES 4096U      /* and so many commands */
@@ -30,46 +24,6 @@
 #define POLL_MS       2             /* longest poll while somebody waits */
 #define IDLE_NS       (1 * MFS_SEC)
 #define RETRY_NS      (50 * MFS_MSEC)
-#define SEND_AT_ONCE  64 /* commands per system call */
-
-struct entry {
-    struct entry *next;
-    size_t len;
-    bool idempotent;
-    char word[16]; /* the command, for messages */
-    char bytes[];
-};
-
-/* Guarded by `lock`, but that only the background thread changes `conn`. */
-struct lane {
-    pthread_mutex_t lock;
-    struct mfs_channel *conn;
-    bool broken; /* conn is to be replaced */
-    struct entry *head, *unsent, *tail;
-    size_t offset; /* bytes of `unsent` already sent */
-    size_t bytes;
-    uint64_t posted, answered; /* commands ever */
-    int64_t progress;          /* when something was last answered, or queued when nothing was */
-    int64_t failing, next_try; /* since when, and when to connect again; 0: not failing */
-    bool fruitless;            /* nothing was answered since it was connected */
-};
-
-struct mfs_post {
-    struct mfs_store *store;
-    struct lane *lane; /* nparts */
-
-    /* The background thread's. */
-    struct pollfd *fds; /* nparts */
-    uint32_t *parts;    /* whose they are */
-
-    pthread_mutex_t lock; /* guards what follows; innermost */
-    pthread_cond_t work;  /* the thread has something to do */
-    pthread_cond_t done;  /* commands were answered or dropped */
-    pthread_t thread;
-    bool started, stop;
-    uint64_t pending; /* in all lanes */
-    int64_t hurried;  /* until when */
-};
 
 /* post->lock is held. */
 static void hurry(struct mfs_post *post)
@@ -94,183 +48,10 @@ static void hurry_and_wait(struct mfs_post *post, int64_t ns)
     pthread_mutex_unlock(&post->lock);
 }
 
-/* n commands of the partition are over. Lane lock held or not. */
-static void settle(struct mfs_post *post, uint32_t part, uint32_t n)
-{
-    if (!n)
-        return;
-    mfs_pool_leave_post(post->store, part, n);
-    pthread_mutex_lock(&post->lock);
-    post->pending -= n;
-    pthread_cond_broadcast(&post->done);
-    pthread_mutex_unlock(&post->lock);
-}
-
-static struct entry *entry_new(const struct mfs_cmd *cmd)
-{
-    size_t len = mfs_channel_cmd_size(cmd), word = cmd->argv[0].len;
-    struct entry *e = malloc(sizeof *e + len);
-
-    if (!e)
-        return NULL;
-    e->next = NULL;
-    e->len = len;
-    e->idempotent = cmd->idempotent;
-    if (word >= sizeof e->word)
-        word = sizeof e->word - 1;
-    memcpy(e->word, cmd->argv[0].p, word);
-    e->word[word] = 0;
-    mfs_channel_cmd_encode(cmd, e->bytes);
-    return e;
-}
-
-static void append(struct lane *lane, struct entry *e)
-{
-    if (!lane->head)
-        lane->progress = mfs_clock_mono();
-    if (lane->tail)
-        lane->tail->next = e;
-    else
-        lane->head = e;
-    lane->tail = e;
-    if (!lane->unsent)
-        lane->unsent = e;
-    lane->bytes += e->len;
-    lane->posted++;
-}
-
-/* Takes the oldest command, which has been sent, off the queue. */
-static void remove_head(struct lane *lane)
-{
-    struct entry *e = lane->head;
-
-    lane->head = e->next;
-    if (!lane->head)
-        lane->tail = NULL;
-    lane->bytes -= e->len;
-    lane->answered++;
-    free(e);
-}
-
-static void lane_broken(struct mfs_post *post, uint32_t part, int rc)
-{
-    struct lane *lane = &post->lane[part];
-
-    lane->broken = true;
-    if (!lane->failing)
-        lane->failing = mfs_clock_mono();
-    mfs_pool_down(post->store, part, strerror(-rc));
-}
-
-static void sent_bytes(struct lane *lane, size_t n)
-{
-    while (lane->unsent && n >= lane->unsent->len - lane->offset) {
-        n -= lane->unsent->len - lane->offset;
-        lane->offset = 0;
-        lane->unsent = lane->unsent->next;
-    }
-    lane->offset += n;
-}
-
-/* Sends what the socket takes. */
-static int lane_send(struct lane *lane)
-{
-    while (lane->unsent) {
-        struct iovec v[SEND_AT_ONCE];
-        struct msghdr m = {.msg_iov = v};
-        ssize_t n;
-
-        for (struct entry *e = lane->unsent; e && m.msg_iovlen < SEND_AT_ONCE; e = e->next) {
-            size_t skip = e == lane->unsent ? lane->offset : 0;
-
-            v[m.msg_iovlen++] = (struct iovec){e->bytes + skip, e->len - skip};
-        }
-        n = sendmsg(lane->conn->ctx->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0 && errno != EINTR)
-            return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
-        if (n > 0)
-            sent_bytes(lane, (size_t)n);
-    }
-    return 0;
-}
-
-/* Reads the replies that are there; *n is raised by their number. */
-static int lane_receive(struct lane *lane, uint32_t part, uint32_t *n)
-{
-    while (lane->head != lane->unsent) {
-        struct mfs_cmd cmd = {.part = part};
-        struct mfs_err err;
-        int rc = mfs_channel_recv(lane->conn, &cmd, false, &err);
-
-        if (rc <= 0)
-            return rc;
-        if (cmd.rc)
-            mfs_warn("store", "partition %u: posted %s: %s", part, lane->head->word, err.msg);
-        mfs_cmds_fini(&cmd, 1);
-        remove_head(lane);
-        (*n)++;
-    }
-    return 0;
-}
-
-/* Moves the lane on without waiting; its lock is held. */
-static void lane_service(struct mfs_post *post, uint32_t part, bool receive)
-{
-    struct lane *lane = &post->lane[part];
-    uint32_t over = 0;
-    int rc;
-
-    if (!lane->conn || lane->broken)
-        return;
-    rc = lane_send(lane);
-    if (!rc && receive)
-        rc = lane_receive(lane, part, &over);
-    if (over) {
-        lane->progress = mfs_clock_mono();
-        lane->failing = 0;
-        lane->fruitless = false;
-    }
-    if (rc)
-        lane_broken(post, part, rc);
-    settle(post, part, over);
-}
-
-/* After a failure: drops what may have been executed and must not be twice, and, when `all`, the
- * rest as well. Lane lock held. */
-static void lane_rewind(struct mfs_post *post, uint32_t part, bool all)
-{
-    struct lane *lane = &post->lane[part];
-    struct entry **at = &lane->head, *unsent = lane->unsent;
-    uint32_t dropped = 0;
-    bool sent = true;
-
-    lane->tail = NULL;
-    while (*at) {
-        struct entry *e = *at;
-
-        sent = sent && e != unsent;
-        if (!all && (!sent || e->idempotent)) {
-            lane->tail = e;
-            at = &e->next;
-            continue;
-        }
-        *at = e->next;
-        lane->bytes -= e->len;
-        lane->answered++;
-        dropped++;
-        free(e);
-    }
-    lane->unsent = lane->head;
-    lane->offset = 0;
-    if (dropped)
-        mfs_warn("store", "partition %u: %u posted commands without an answer", part, dropped);
-    settle(post, part, dropped);
-}
-
 /* Replaces the lane's connection; only the background thread comes here, without the lock. */
 static void lane_reconnect(struct mfs_post *post, uint32_t part)
 {
-    struct lane *lane = &post->lane[part];
+    struct mfs_post_lane *lane = &post->lane[part];
     struct mfs_store *store = post->store;
     struct mfs_channel *conn = NULL, *old;
     int64_t now = mfs_clock_mono(), patience = store->opts.io_timeout + store->opts.table_wait;
@@ -287,14 +68,14 @@ static void lane_reconnect(struct mfs_post *post, uint32_t part)
     if (rc && !lane->failing)
         lane->failing = now;
     give_up = lane->failing && (rc || lane->fruitless) && now - lane->failing > patience;
-    lane_rewind(post, part, give_up);
+    mfs_post_rewind(post, part, give_up);
     old = lane->conn;
     lane->conn = conn;
     lane->broken = false;
     lane->fruitless = !rc;
     lane->progress = now;
     lane->next_try = now + RETRY_NS;
-    lane_service(post, part, false);
+    mfs_post_service(post, part, false);
     pthread_mutex_unlock(&lane->lock);
     mfs_channel_close(old);
 }
@@ -303,14 +84,14 @@ static void lane_reconnect(struct mfs_post *post, uint32_t part)
  * to do but no connection for it. */
 static bool lane_busy(struct mfs_post *post, uint32_t part, struct pollfd *fd, bool *connect)
 {
-    struct lane *lane = &post->lane[part];
+    struct mfs_post_lane *lane = &post->lane[part];
     int64_t patience = post->store->opts.io_timeout;
     bool busy;
 
     pthread_mutex_lock(&lane->lock);
     busy = lane->head;
     if (busy && lane->conn && !lane->broken && mfs_clock_mono() - lane->progress > patience)
-        lane_broken(post, part, -ETIMEDOUT);
+        mfs_post_broken(post, part, -ETIMEDOUT);
     *connect = busy && (!lane->conn || lane->broken);
     if (busy && !*connect) {
         fd->fd = lane->conn->ctx->fd;
@@ -336,10 +117,10 @@ static void look(struct mfs_post *post, bool hurried)
     if (hurried)
         poll(post->fds, n, POLL_MS);
     for (nfds_t i = 0; i < n; i++) {
-        struct lane *lane = &post->lane[post->parts[i]];
+        struct mfs_post_lane *lane = &post->lane[post->parts[i]];
 
         pthread_mutex_lock(&lane->lock);
-        lane_service(post, post->parts[i], true);
+        mfs_post_service(post, post->parts[i], true);
         pthread_mutex_unlock(&lane->lock);
     }
 }
@@ -370,14 +151,15 @@ static void *post_main(void *arg)
     return NULL;
 }
 
-static bool lane_full(const struct lane *lane, size_t len)
+static bool lane_full(const struct mfs_post_lane *lane, size_t len)
 {
     return lane->head &&
            (lane->bytes + len > QUEUE_BYTES || lane->posted - lane->answered >= QUEUE_ENTRIES);
 }
 
 /* Waits until the lane has room; its lock is held, and given up meanwhile. */
-static int wait_room(struct mfs_post *post, struct lane *lane, size_t len, int64_t deadline)
+static int wait_room(struct mfs_post *post, struct mfs_post_lane *lane, size_t len,
+                     int64_t deadline)
 {
     while (lane_full(lane, len)) {
         int64_t left = deadline - mfs_clock_mono();
@@ -409,10 +191,10 @@ static int count_pending(struct mfs_post *post, bool urgent)
 }
 
 /* Queues the command, already counted in at the pool, and sends it if that is possible now. */
-static int enqueue(struct mfs_post *post, uint32_t part, uint64_t gen, struct entry *e,
+static int enqueue(struct mfs_post *post, uint32_t part, uint64_t gen, struct mfs_post_entry *e,
                    int64_t deadline)
 {
-    struct lane *lane = &post->lane[part];
+    struct mfs_post_lane *lane = &post->lane[part];
     int rc;
 
     pthread_mutex_lock(&lane->lock);
@@ -424,8 +206,8 @@ static int enqueue(struct mfs_post *post, uint32_t part, uint64_t gen, struct en
     rc = count_pending(post, !lane->conn || lane->broken);
     if (rc)
         goto out;
-    append(lane, e);
-    lane_service(post, part, lane->posted - lane->answered >= WINDOW);
+    mfs_post_append(lane, e);
+    mfs_post_service(post, part, lane->posted - lane->answered >= WINDOW);
 out:
     pthread_mutex_unlock(&lane->lock);
     return rc;
@@ -434,7 +216,7 @@ out:
 int mfs_store_post(struct mfs_store *store, const struct mfs_cmd *cmd)
 {
     int64_t deadline = mfs_clock_mono() + store->opts.io_timeout;
-    struct entry *e;
+    struct mfs_post_entry *e;
     uint64_t gen;
     int rc;
 
@@ -443,7 +225,7 @@ int mfs_store_post(struct mfs_store *store, const struct mfs_cmd *cmd)
     rc = mfs_store_fault(store, cmd);
     if (rc)
         return rc;
-    e = entry_new(cmd);
+    e = mfs_post_entry(cmd);
     if (!e)
         return -ENOMEM;
     rc = mfs_pool_enter_post(store, cmd->part, deadline, e->len, &gen);
@@ -457,7 +239,7 @@ int mfs_store_post(struct mfs_store *store, const struct mfs_cmd *cmd)
     return rc;
 }
 
-static uint64_t answered(struct lane *lane)
+static uint64_t answered(struct mfs_post_lane *lane)
 {
     uint64_t n;
 
@@ -467,7 +249,7 @@ static uint64_t answered(struct lane *lane)
     return n;
 }
 
-static int drain_lane(struct mfs_post *post, struct lane *lane, int64_t deadline)
+static int drain_lane(struct mfs_post *post, struct mfs_post_lane *lane, int64_t deadline)
 {
     uint64_t target;
 
@@ -518,11 +300,11 @@ int mfs_post_create(struct mfs_post **out, struct mfs_store *store)
     return 0;
 }
 
-static void lane_fini(struct lane *lane)
+static void lane_fini(struct mfs_post_lane *lane)
 {
     mfs_channel_close(lane->conn);
     while (lane->head) {
-        struct entry *next = lane->head->next;
+        struct mfs_post_entry *next = lane->head->next;
 
         free(lane->head);
         lane->head = next;
