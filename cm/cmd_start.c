@@ -23,6 +23,7 @@
 
 #define START_TIME  (240 * MFS_SEC) /* the daemon gives up sooner, and says why */
 #define STATUS_TIME (5 * MFS_SEC)
+#define MEND_TIME   (10 * MFS_SEC) /* for a Local Manager that is being started again */
 #define LOOK_FIRST  (5 * MFS_MSEC)
 #define LOOK_MOST   (100 * MFS_MSEC)
 #define FAILURE_MAX (64U << 10)
@@ -32,6 +33,7 @@ struct start {
     const struct mfs_paths *paths;
     const struct mfs_conf *conf;
     bool terminal, shown; /* progress: wanted, on the screen */
+    int64_t began;        /* waiting */
     bool ours;            /* we began it, so we clear it away when it fails */
 };
 
@@ -104,7 +106,7 @@ static int look(struct start *s, struct mfs_err *err)
     progress(s, &st);
     if (!strcmp(st.state, "running"))
         rc = 1;
-    else if (!strcmp(st.state, "degraded"))
+    else if (!strcmp(st.state, "degraded") && mfs_clock_mono() > s->began + MEND_TIME)
         rc = mfs_err_set(err, -ENODEV,
                          "the deployment is up, but not whole; see cm status and cm events");
     mfs_record_clear(&mfs_status_record, &st);
@@ -116,6 +118,7 @@ static int wait_running(struct start *s, const struct mfs_proc *daemon, struct m
     int64_t until = mfs_clock_mono() + START_TIME, step = LOOK_FIRST;
     int rc = 0;
 
+    s->began = mfs_clock_mono();
     while (!rc) {
         if (!mfs_proc_alive(daemon)) {
             rc = -ECHILD;

@@ -30,7 +30,7 @@ static void check(void *arg)
 
     if (mfs_clock_mono() < cm->stop_until)
         for (uint32_t i = 0; i < cm->state.nnodes; i++)
-            if (cm->live[i].proc.pid)
+            if (mfs_proc_alive(&cm->live[i].proc))
                 return;
     mfs_timer_cancel(cm->stop_check);
     cm->stop_check = NULL;

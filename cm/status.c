@@ -41,7 +41,7 @@ static const char *deployment_state(const struct mfs_cm *cm)
     return there && whole ? MFS_PHASE_RUNNING : "degraded";
 }
 
-static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l, double sum,
+static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l, double memory,
                       struct mfs_status_node *n)
 {
     n->id = l->node->id;
@@ -50,7 +50,7 @@ static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l, doub
     n->memory_used = l->last.memory_used;
     n->bandwidth_in = l->conn ? l->last.bandwidth_in : 0;
     n->bandwidth_out = l->conn ? l->last.bandwidth_out : 0;
-    n->share = mfs_y0_share(n->partitions, cm->state.nparts, (double)n->memory_capacity, sum);
+    n->share = mfs_y0_share(n->partitions, cm->state.nparts, (double)l->node->memory, memory);
     memcpy(n->name, l->node->name, sizeof n->name);
     memcpy(n->address, l->node->address, sizeof n->address);
     memcpy(n->mount, l->mount, sizeof n->mount);
@@ -60,7 +60,7 @@ static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l, doub
 int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
 {
     const struct mfs_cm_state *st = &cm->state;
-    double sum = 0, used = 0;
+    double sum = 0, used = 0, memory = 0;
 
     *s = (struct mfs_status){.partitions = st->nparts, .beta = st->beta, .nnodes = st->nnodes};
     s->node = calloc(st->nnodes, sizeof *s->node);
@@ -69,9 +69,10 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     for (uint32_t i = 0; i < st->nnodes; i++) {
         sum += (double)capacity(&cm->live[i]);
         used += (double)cm->live[i].last.memory_used;
+        memory += (double)st->node[i].memory;
     }
     for (uint32_t i = 0; i < st->nnodes; i++)
-        fill_node(cm, &cm->live[i], sum, &s->node[i]);
+        fill_node(cm, &cm->live[i], memory, &s->node[i]);
     s->utilization = sum > 0 ? used / sum : 0;
     s->epoch = st->table ? st->table->epoch : 0;
     memcpy(s->name, st->name, sizeof s->name);

@@ -85,11 +85,13 @@ static int sync_parent(const char *path)
 int mfs_file_write(const char *path, const void *p, size_t n, mode_t mode)
 {
     char tmp[PATH_MAX];
-    int fd, rc = mfs_text_format(tmp, sizeof tmp, "%s.new", path);
+    int fd, rc;
 
+    /* Another process may be writing the same file: each its own, the last rename wins. */
+    rc = mfs_text_format(tmp, sizeof tmp, "%s.new.%d", path, (int)getpid());
     if (rc)
         return rc;
-    unlink(tmp); /* of a writer that died; O_EXCL makes sure that the mode is ours */
+    unlink(tmp); /* of one that died and had our pid; O_EXCL makes sure that the mode is ours */
     fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0)
         return -errno;
