@@ -1,0 +1,212 @@
+#include "store/listener.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/thread.h"
+#include "store/internal.h"
+
+#define TICK_MS     200
+#define RETRY_NS    (50 * MFS_MSEC)  /* between attempts to connect, at first … */
+#define RETRY_MAX   (500 * MFS_MSEC) /* … and at most */
+#define PING_NS     (3 * MFS_SEC)    /* a silent connection is asked … */
+#define SILENCE_NS  (8 * MFS_SEC)    /* … and given up after this long */
+#define MESSAGE_MAX (1U << 20)
+
+struct mfs_listener {
+    struct mfs_store *store;
+    struct mfs_listener_opts opts;
+    char channel[MFS_LISTENER_CHANNEL_MAX];
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards what follows; a leaf */
+    pthread_cond_t changed;
+    bool stop, up;
+};
+
+static bool stopped(struct mfs_listener *l)
+{
+    bool stop;
+
+    pthread_mutex_lock(&l->lock);
+    stop = l->stop;
+    pthread_mutex_unlock(&l->lock);
+    return stop;
+}
+
+static void say_up(struct mfs_listener *l)
+{
+    l->opts.up(l->opts.arg);
+    pthread_mutex_lock(&l->lock);
+    l->up = true;
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static bool is_text(const redisReply *r, const char *text)
+{
+    return r->type == REDIS_REPLY_STRING && !strcmp(r->str, text);
+}
+
+/* 0, or -EPROTO for what a subscriber is never sent. */
+static int take(struct mfs_listener *l, const redisReply *r)
+{
+    if (r->type != REDIS_REPLY_ARRAY || r->elements < 2)
+        return -EPROTO;
+    if (is_text(r->element[0], "subscribe"))
+        say_up(l);
+    else if (is_text(r->element[0], "message") && r->elements == 3 &&
+             r->element[2]->type == REDIS_REPLY_STRING)
+        l->opts.message(l->opts.arg, r->element[2]->str, r->element[2]->len);
+    else if (!is_text(r->element[0], "pong"))
+        return -EPROTO;
+    return 0;
+}
+
+/* Reads what has come and hands on every whole reply. */
+static int read_replies(struct mfs_listener *l, struct mfs_channel *conn)
+{
+    if (redisBufferRead(conn->ctx) != REDIS_OK)
+        return -ECONNRESET;
+    for (;;) {
+        void *reply = NULL;
+        int rc;
+
+        conn->budget = MESSAGE_MAX;
+        if (redisGetReplyFromReader(conn->ctx, &reply) != REDIS_OK)
+            return -EPROTO;
+        if (!reply)
+            return 0;
+        rc = take(l, reply);
+        freeReplyObject(reply);
+        if (rc)
+            return rc;
+    }
+}
+
+static int send_command(struct mfs_channel *conn, uint32_t argc, const struct mfs_arg *argv)
+{
+    struct mfs_cmd cmd = {.argc = argc, .argv = argv}, *cmds = &cmd;
+    int rc = mfs_channel_start(conn, &cmds, 1, mfs_clock_mono() + MFS_SEC);
+
+    if (!rc)
+        rc = mfs_channel_send(conn, true);
+    return rc < 0 ? rc : 0;
+}
+
+/* Listens until the connection breaks or falls silent; 0 when it is time to stop. */
+static int listen_on(struct mfs_listener *l, struct mfs_channel *conn)
+{
+    const struct mfs_arg subscribe[] = {{"SUBSCRIBE", 9}, {l->channel, l->opts.channel_len}};
+    const struct mfs_arg ping[] = {{"PING", 4}};
+    int rc = send_command(conn, 2, subscribe);
+    int64_t heard = mfs_clock_mono();
+    bool asked = false;
+
+    while (!rc && !stopped(l)) {
+        struct pollfd fd = {.fd = conn->ctx->fd, .events = POLLIN};
+        int64_t silent = mfs_clock_mono() - heard;
+
+        if (silent > SILENCE_NS)
+            return -ETIMEDOUT;
+        if (silent > PING_NS && !asked) {
+            rc = send_command(conn, 1, ping);
+            asked = true;
+        }
+        if (!rc && poll(&fd, 1, TICK_MS) > 0) {
+            rc = read_replies(l, conn);
+            heard = mfs_clock_mono();
+            asked = false;
+        }
+    }
+    return rc;
+}
+
+static void pause_for(struct mfs_listener *l, int64_t ns)
+{
+    pthread_mutex_lock(&l->lock);
+    if (!l->stop)
+        mfs_cond_wait(&l->changed, &l->lock, ns);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void *run(void *arg)
+{
+    struct mfs_listener *l = arg;
+    int64_t retry = RETRY_NS;
+
+    while (!stopped(l)) {
+        struct mfs_channel *conn;
+        int64_t since = mfs_clock_mono();
+
+        if (!mfs_pool_connect(l->store, l->opts.part, MFS_STORE_CONNECT_NS, &conn)) {
+            int rc = listen_on(l, conn);
+
+            mfs_channel_close(conn);
+            if (rc)
+                mfs_info("store", "partition %u: no messages for now: %s", l->opts.part,
+                         strerror(-rc));
+        }
+        retry = mfs_clock_mono() - since > MFS_SEC ? RETRY_NS : retry * 2;
+        pause_for(l, retry < RETRY_MAX ? retry : RETRY_MAX);
+        if (retry > RETRY_MAX)
+            retry = RETRY_MAX;
+    }
+    return NULL;
+}
+
+static int wait_up(struct mfs_listener *l)
+{
+    int64_t deadline = mfs_clock_mono() + l->store->opts.io_timeout;
+    int rc = 0;
+
+    pthread_mutex_lock(&l->lock);
+    while (!l->up && !rc)
+        rc = mfs_cond_wait(&l->changed, &l->lock, deadline - mfs_clock_mono());
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+int mfs_listener_create(struct mfs_listener **out, struct mfs_store *store,
+                        const struct mfs_listener_opts *opts)
+{
+    struct mfs_listener *l = calloc(1, sizeof *l);
+    int rc;
+
+    *out = NULL;
+    if (!l)
+        return -ENOMEM;
+    l->store = store;
+    l->opts = *opts;
+    memcpy(l->channel, opts->channel, opts->channel_len);
+    pthread_mutex_init(&l->lock, NULL);
+    rc = mfs_cond_init(&l->changed);
+    if (!rc)
+        rc = mfs_thread_start(&l->thread, "store-listen", run, l);
+    if (rc) {
+        free(l);
+        return rc;
+    }
+    rc = wait_up(l);
+    if (rc)
+        mfs_listener_destroy(l);
+    else
+        *out = l;
+    return rc;
+}
+
+void mfs_listener_destroy(struct mfs_listener *l)
+{
+    if (!l)
+        return;
+    pthread_mutex_lock(&l->lock);
+    l->stop = true;
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+    pthread_join(l->thread, NULL);
+    pthread_cond_destroy(&l->changed);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}
