@@ -1,5 +1,5 @@
 /* O_APPEND: the end of the file is taken at its home, in one step for all clients. */
-#include "meta/internal.h"
+#include "meta/notices.h"
 
 #include <errno.h>
 #include <string.h>
@@ -25,10 +25,10 @@ static void remember(struct mfs_meta *meta, const struct mfs_attr *attr)
 int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
                     uint64_t *off, bool *stored, uint64_t *old_version, struct mfs_attr *attr)
 {
-    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_time_arg time = mfs_now_arg();
     int64_t asked = mfs_clock_mono();
-    struct mfs_bytes text;
+    struct mfs_bytes text, others;
     struct mfs_call c;
     int rc;
 
@@ -37,6 +37,7 @@ int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_
     mfs_args_bin(&c.args, time.b, sizeof time.b);
     mfs_args_int(&c.args, (int64_t)len);
     mfs_args_int(&c.args, meta->stripe_size);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     if (likely_small(meta, ino, len))
         mfs_args_bin(&c.args, data, len);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
@@ -47,10 +48,12 @@ int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_
         rc = -EIO;
         goto out;
     }
-    *stored = text.p[text.n - 1] == '1';
-    rc = mfs_meta_take(meta, ino, (struct mfs_bytes){text.p, text.n - 1}, asked, attr);
+    *stored = text.p[--text.n] == '1';
+    others = mfs_record_rest(&text);
+    rc = mfs_meta_take(meta, ino, text, asked, attr);
     if (rc)
         goto out;
+    mfs_notices_send(meta, ino, attr->version, others);
     *off = attr->size - len;
     if (old_version)
         *old_version = attr->version - 1;

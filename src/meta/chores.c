@@ -10,9 +10,6 @@
 #include "base/bytes.h"
 #include "base/log.h"
 
-#define CHORES_MS      4000 /* a partition is looked at no more often than this */
-#define INTENT_SECONDS 5    /* a rename that is older has been left */
-
 static void reap(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list)
 {
     for (size_t i = 0; i + 1 < mfs_reply_count(list); i += 2) {
@@ -113,7 +110,7 @@ static void end_transactions(struct mfs_meta *meta, uint32_t part, const struct 
         struct mfs_bytes value = mfs_reply_bytes(mfs_reply_at(list, i + 1));
 
         if (txn.n != MFS_TXN_LEN || value.n < 8 ||
-            now - (int64_t)mfs_get_be64(value.p) < INTENT_SECONDS)
+            now - (int64_t)mfs_get_be64(value.p) < meta->limits.intent_seconds)
             continue;
         if (value.n > 16)
             end_intent(meta, part, txn.p, (struct mfs_bytes){value.p + 8, value.n - 8});
@@ -129,7 +126,7 @@ static void look_at(struct mfs_meta *meta, uint32_t part)
     int64_t now;
 
     mfs_call_function(&c, "mfs_chores");
-    mfs_args_int(&c.args, CHORES_MS);
+    mfs_args_int(&c.args, meta->limits.chores_ms);
     if (mfs_call_run(meta, &c, part) || !mfs_reply_count(c.cmd.reply))
         goto out;
     now = mfs_reply_int(mfs_reply_at(c.cmd.reply, 0));

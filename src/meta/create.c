@@ -179,7 +179,7 @@ static int birth_found(struct birth *b, const struct mfs_entry *e)
         rc = mfs_meta_getattr(b->meta, e->ino, b->attr);
     if (rc != -ESTALE)
         return rc;
-    return mfs_patience_wait(&b->patience) ? -EAGAIN : -EBUSY;
+    return mfs_patience_wait(b->meta, &b->patience) ? -EAGAIN : -EBUSY;
 }
 
 static int birth_intent(struct birth *b, struct mfs_bytes bytes)

@@ -253,7 +253,7 @@ void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said)
     struct mfs_call c;
 
     if (!said.p || said.n < 9 || said.p[0] != 1 || !meta->opts.reap ||
-        meta->opts.reap(meta->opts.reap_arg, ino, mfs_get_le64(said.p + 1)))
+        meta->opts.reap(meta->opts.arg, ino, mfs_get_le64(said.p + 1)))
         return;
     mfs_call_command(&c, "HDEL");
     mfs_args_str(&c.args, "#reap");

@@ -194,7 +194,7 @@ int mfs_intent_clear(struct mfs_meta *meta, uint64_t dir, const char *name,
         rc = finish(meta, dir, name, e, &o);
     } else if (o.aborted) {
         rc = mfs_intent_undo(meta, dir, name, e, e->txn);
-    } else if (!mfs_patience_wait(patience)) {
+    } else if (!mfs_patience_wait(meta, patience)) {
         mfs_info("meta", "ending a rename of \"%s\" in %" PRIx64 " that got stuck", name, dir);
         rc = mfs_intent_end(meta, dir, name, e);
         *patience = (struct mfs_patience){0};

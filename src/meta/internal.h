@@ -18,6 +18,7 @@
 struct mfs_dircache;
 struct mfs_parents;
 struct mfs_opens;
+struct mfs_notices;
 
 /* A thread that does something every so often until it is stopped. */
 struct mfs_ticker {
@@ -33,6 +34,14 @@ int mfs_ticker_start(struct mfs_ticker *t, const char *name, int64_t interval,
                      void (*tick)(struct mfs_meta *meta), struct mfs_meta *meta);
 void mfs_ticker_stop(struct mfs_ticker *t);
 
+/* When something counts as left behind. Tests shorten them. */
+struct mfs_meta_limits {
+    int64_t patience;       /* ns to wait for what another client is about to finish */
+    int64_t intent_seconds; /* then housekeeping ends a transaction */
+    int64_t holder_seconds; /* then others end the holder of the lock on moves */
+    int64_t chores_ms;      /* a partition is looked at no more often than this */
+};
+
 #define MFS_HINTS 64
 
 /* How large an inode was that was appended to. */
@@ -43,11 +52,13 @@ struct mfs_hint {
 struct mfs_meta {
     struct mfs_store *store;
     struct mfs_meta_opts opts;
+    struct mfs_meta_limits limits;
     uint32_t nparts, stripe_size;
     _Atomic uint64_t sid;
     struct mfs_dircache *dirs;
     struct mfs_parents *parents;
     struct mfs_opens *opens;
+    struct mfs_notices *notices;
     struct mfs_ticker session_ticker, parents_ticker, chores_ticker;
     struct mfs_hint hints[MFS_HINTS];
     pthread_mutex_t space_mutex;
@@ -121,10 +132,9 @@ struct mfs_patience {
     int64_t since;
     unsigned n;
 };
-#define MFS_PATIENCE (2 * MFS_SEC)
 /* Sleeps a little longer each time, with jitter; false, without sleeping, when it has been enough.
  */
-bool mfs_patience_wait(struct mfs_patience *p);
+bool mfs_patience_wait(const struct mfs_meta *meta, struct mfs_patience *p);
 
 /* --- inodes -------------------------------------------------------------------------------- */
 

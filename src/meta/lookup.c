@@ -126,7 +126,7 @@ int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name, st
             drop_entry(meta, parent, name, ino, part);
             return -ENOENT;
         }
-        if (!mfs_patience_wait(&patience))
+        if (!mfs_patience_wait(meta, &patience))
             return -EBUSY;
     }
 }

@@ -1,5 +1,5 @@
 /* The life of a client's metadata: its session, what it remembers, its threads. */
-#include "meta/internal.h"
+#include "meta/notices.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -50,6 +50,8 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     pthread_mutex_init(&meta->space_mutex, NULL);
     meta->store = store;
     meta->opts = *opts;
+    meta->limits = (struct mfs_meta_limits){
+        .patience = 2 * MFS_SEC, .intent_seconds = 5, .holder_seconds = 10, .chores_ms = 4000};
     if (!meta->opts.session_ttl)
         meta->opts.session_ttl = SESSION_TTL;
     meta->nparts = mfs_store_nparts(store);
@@ -62,9 +64,12 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     rc = mfs_session_start(meta);
     if (rc)
         goto fail;
-    rc = start_threads(meta);
+    rc = mfs_notices_start(meta);
+    if (!rc)
+        rc = start_threads(meta);
     if (rc) {
         stop_threads(meta);
+        mfs_notices_stop(meta);
         mfs_session_end(meta);
         goto fail;
     }
@@ -80,6 +85,7 @@ void mfs_meta_destroy(struct mfs_meta *meta)
     if (!meta)
         return;
     stop_threads(meta);
+    mfs_notices_stop(meta);
     mfs_parents_flush(meta);
     mfs_session_end(meta);
     free_meta(meta);

@@ -33,9 +33,16 @@ struct mfs_meta;
  * partition's #reap list, where housekeeping tries again. Any thread, no lock held. */
 typedef int mfs_meta_reap_fn(void *arg, uint64_t ino, uint64_t data_end);
 
+/* Another client has changed the content of `ino`, which this one has open, to `version` (ino 0: any
+ * content may have changed, unnoticed). Whatever is kept of it has to go; `done` (may be NULL) is to
+ * be called, by any thread, when it is gone. Must not wait itself. */
+typedef void mfs_meta_changed_fn(void *arg, uint64_t ino, uint64_t version,
+                                 void (*done)(void *done_arg), void *done_arg);
+
 struct mfs_meta_opts {
     mfs_meta_reap_fn *reap;
-    void *reap_arg;
+    mfs_meta_changed_fn *changed; /* NULL: nothing is ever kept */
+    void *arg;                    /* of both */
     int64_t session_ttl; /* ns after which a silent client counts as dead; 0: 20 s */
 };
 
@@ -134,6 +141,11 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, bool truncate, struct mfs
 /* One open less. With `wait` false nobody waits for it, and an unlinked file that this ends is
  * freed by housekeeping, else it is freed before return. */
 int mfs_meta_close(struct mfs_meta *meta, uint64_t ino, bool wait);
+
+/* Returns when every other client that had the file open during a change of this one's (open with
+ * `truncate`, commit, truncate, append) has dropped what the change made untrue; at once when there
+ * is none. Bounded: a client that is dead is not waited for. */
+void mfs_meta_settle(struct mfs_meta *meta, uint64_t ino);
 
 struct mfs_part {
     uint32_t off; /* in stripe 0 */

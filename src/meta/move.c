@@ -10,9 +10,8 @@
 #include "base/bytes.h"
 #include "base/log.h"
 
-#define HOLDER_SECONDS 10 /* then others may end it */
-#define LOCK_WAIT      (60 * MFS_SEC)
-#define DEPTH_MAX      100000
+#define LOCK_WAIT (60 * MFS_SEC)
+#define DEPTH_MAX 100000
 
 /* The holder is dead or stuck. */
 static int end_holder(struct mfs_meta *meta, const char *txn, const char *decider)
@@ -48,7 +47,7 @@ static int try_lock(struct mfs_meta *meta, const char *txn, const char decider[2
     holders_decider = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 2));
     if (holder.n != MFS_TXN_LEN || holders_decider.n != 2)
         rc = -EIO;
-    else if (mfs_reply_int(mfs_reply_at(c.cmd.reply, 3)) > HOLDER_SECONDS)
+    else if (mfs_reply_int(mfs_reply_at(c.cmd.reply, 3)) > meta->limits.holder_seconds)
         rc = end_holder(meta, holder.p, holders_decider.p);
     else
         rc = -EBUSY;
@@ -71,7 +70,7 @@ int mfs_move_lock(struct mfs_meta *meta, const char *txn, uint32_t decider, uint
             return rc;
         if (mfs_clock_mono() > until)
             return -EBUSY;
-        if (!mfs_patience_wait(&pause))
+        if (!mfs_patience_wait(meta, &pause))
             pause = (struct mfs_patience){0};
     }
 }
@@ -79,7 +78,7 @@ int mfs_move_lock(struct mfs_meta *meta, const char *txn, uint32_t decider, uint
 void mfs_move_expire(struct mfs_meta *meta, struct mfs_bytes lock, int64_t now)
 {
     if (lock.n == MFS_SEAL_LEN + 8 &&
-        now - (int64_t)mfs_get_be64(lock.p + MFS_SEAL_LEN) > HOLDER_SECONDS)
+        now - (int64_t)mfs_get_be64(lock.p + MFS_SEAL_LEN) > meta->limits.holder_seconds)
         end_holder(meta, lock.p, lock.p + MFS_TXN_LEN);
 }
 

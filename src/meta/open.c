@@ -1,5 +1,5 @@
 /* Open files: who has them, and what is written to them becoming known. */
-#include "meta/internal.h"
+#include "meta/notices.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -43,6 +43,8 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, bool truncate, struct mfs
     rc = mfs_meta_take(meta, ino, mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 0)), asked, attr);
     if (rc)
         mfs_meta_close(meta, ino, false);
+    else if (truncate)
+        mfs_notices_send(meta, ino, attr->version, mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 1)));
 out:
     mfs_call_fini(&c);
     return rc;
@@ -94,12 +96,24 @@ static void add_str(struct commit_args *a, const char *s)
     add_bin(a, s, strlen(s));
 }
 
-#define COMMIT_FIXED 8 /* FCALL name 0 ino time end keep alloc */
+#define COMMIT_FIXED 9 /* FCALL name 0 ino time end keep alloc sid */
+
+/* A file's record and behind it the sessions to be told of its change. */
+static int take_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said, int64_t asked,
+                        struct mfs_attr *attr)
+{
+    struct mfs_bytes others = mfs_record_rest(&said);
+    int rc = mfs_meta_take(meta, ino, said, asked, attr);
+
+    if (!rc)
+        mfs_notices_send(meta, ino, attr->version, others);
+    return rc;
+}
 
 int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit *commit,
                     uint64_t *old_version, struct mfs_attr *attr)
 {
-    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_time_arg time = mfs_time_arg(commit->mtime);
     size_t most = COMMIT_FIXED + 2 * commit->nparts;
     struct commit_args a = {malloc(most * sizeof *a.v), malloc(most * sizeof *a.num), 0};
@@ -117,6 +131,7 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
     add_int(&a, (int64_t)commit->end);
     add_str(&a, commit->keep_size ? "1" : "0");
     add_int(&a, commit->alloc);
+    add_bin(&a, sid.b, sizeof sid.b);
     for (size_t i = 0; i < commit->nparts; i++) {
         add_int(&a, commit->parts[i].off);
         add_bin(&a, commit->parts[i].p, commit->parts[i].len);
@@ -125,7 +140,7 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
     cmd.argc = a.n;
     rc = mfs_store_exec(meta->store, &cmd, 1);
     if (!rc)
-        rc = mfs_meta_take(meta, ino, mfs_reply_bytes(cmd.reply), asked, attr);
+        rc = take_changed(meta, ino, mfs_reply_bytes(cmd.reply), asked, attr);
     if (!rc && old_version)
         *old_version = attr->version - 1;
     mfs_cmds_fini(&cmd, 1);
@@ -138,7 +153,7 @@ out:
 int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, int64_t alloc,
                       uint64_t *old_version, struct mfs_attr *attr)
 {
-    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_time_arg time = mfs_now_arg();
     int64_t asked = mfs_clock_mono();
     struct mfs_call c;
@@ -150,9 +165,10 @@ int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, int64_
     mfs_args_int(&c.args, (int64_t)size);
     mfs_args_int(&c.args, alloc);
     mfs_args_int(&c.args, meta->stripe_size);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     if (!rc)
-        rc = mfs_meta_take(meta, ino, mfs_call_text(&c), asked, attr);
+        rc = take_changed(meta, ino, mfs_call_text(&c), asked, attr);
     if (!rc && old_version)
         *old_version = attr->version - 1;
     mfs_call_fini(&c);

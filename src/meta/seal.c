@@ -58,7 +58,7 @@ int mfs_seal_met(struct mfs_meta *meta, uint64_t dir, uint32_t part, struct mfs_
         return -ENOENT;
     if (rc)
         return rc;
-    if (mfs_patience_wait(patience))
+    if (mfs_patience_wait(meta, patience))
         return 0;
     *patience = (struct mfs_patience){0};
     return end_seal(meta, dir, part, seal.p);

@@ -1,6 +1,6 @@
 /* A client's session: a key with a time to live that says that it is alive. Others take the opens
  * and locks of a session without such a key for nobody's. */
-#include "meta/internal.h"
+#include "meta/notices.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -81,6 +81,8 @@ static void renew_session(struct mfs_meta *meta)
             mfs_opens_register(meta, list[i].ino, sid, list[i].count);
     }
     free(list);
+    if (mfs_notices_rename(meta))
+        mfs_error("meta", "session %016" PRIx64 " can't be told of others' changes", sid);
 }
 
 void mfs_session_tick(struct mfs_meta *meta)

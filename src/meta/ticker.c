@@ -60,14 +60,14 @@ void mfs_ticker_stop(struct mfs_ticker *t)
 #define WAIT_FIRST (50 * MFS_MSEC / 1000)
 #define WAIT_LAST  (20 * MFS_MSEC)
 
-bool mfs_patience_wait(struct mfs_patience *p)
+bool mfs_patience_wait(const struct mfs_meta *meta, struct mfs_patience *p)
 {
     int64_t now = mfs_clock_mono(), wait;
     uint32_t jitter = 0;
 
     if (!p->since)
         p->since = now;
-    if (now - p->since > MFS_PATIENCE)
+    if (now - p->since > meta->limits.patience)
         return false;
     wait = WAIT_FIRST << (p->n < 9 ? p->n : 9);
     p->n++;

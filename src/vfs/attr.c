@@ -59,6 +59,7 @@ static int set_size(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint
         mfs_vnode_carry(v, from, attr);
     else
         mfs_pages_carry(vfs->pages, ino, from, attr->version);
+    mfs_meta_settle(vfs->meta, ino);
     return 0;
 }
 

@@ -95,8 +95,10 @@ static int open_truncated(struct mfs_file *f, struct mfs_attr *attr)
     if (rc < 0)
         return rc;
     rc = mfs_meta_open(v->vfs->meta, v->ino, true, attr, NULL);
-    if (rc == 0)
+    if (rc == 0) {
         mfs_vnode_changed(v);
+        mfs_meta_settle(v->vfs->meta, v->ino);
+    }
     return rc;
 }
 
@@ -225,16 +227,22 @@ int mfs_vfs_flush(struct mfs_file *f, uint64_t lock_owner)
     int rc = 0, unlocked;
 
     mfs_file_proved(f);
-    if (mfs_flags_write(f->flags))
+    if (mfs_flags_write(f->flags)) {
         rc = mfs_vnode_flush(f->node);
+        mfs_meta_settle(f->node->vfs->meta, f->node->ino);
+    }
     unlocked = unlock_posix(f->node, lock_owner);
     return rc < 0 ? rc : unlocked;
 }
 
 int mfs_vfs_fsync(struct mfs_file *f)
 {
+    int rc;
+
     mfs_file_proved(f);
-    return mfs_vnode_flush(f->node);
+    rc = mfs_vnode_flush(f->node);
+    mfs_meta_settle(f->node->vfs->meta, f->node->ino);
+    return rc;
 }
 
 void mfs_vfs_release(struct mfs_file *f, bool flock_held, uint64_t lock_owner)

@@ -28,8 +28,10 @@ static int commit(struct mfs_vnode *v, struct mfs_commit *c)
 
     c->mtime = mfs_clock_real();
     rc = mfs_meta_commit(v->vfs->meta, v->ino, c, &from, &attr);
-    if (rc == 0)
+    if (rc == 0) {
         mfs_vnode_carry(v, from, &attr);
+        mfs_meta_settle(v->vfs->meta, v->ino);
+    }
     return rc;
 }
 

@@ -33,7 +33,7 @@ static int start_data(struct mfs_vfs *vfs)
 int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct mfs_vfs_opts *opts)
 {
     struct mfs_vfs *vfs = calloc(1, sizeof *vfs);
-    struct mfs_meta_opts meta = {.reap = reap, .reap_arg = vfs};
+    struct mfs_meta_opts meta = {.reap = reap, .changed = mfs_vnode_told, .arg = vfs};
     int rc = -ENOMEM;
 
     if (vfs == NULL)
@@ -87,8 +87,8 @@ void mfs_vfs_destroy(struct mfs_vfs *vfs)
 
 void mfs_vfs_on_invalidate(struct mfs_vfs *vfs, mfs_vfs_invalidate_fn *fn, void *arg)
 {
-    vfs->invalidate = fn;
-    vfs->invalidate_arg = arg;
+    atomic_store(&vfs->invalidate_arg, arg);
+    atomic_store(&vfs->invalidate, fn);
 }
 
 struct mfs_meta *mfs_vfs_meta(struct mfs_vfs *vfs)

@@ -187,12 +187,69 @@ void mfs_vnode_overlay(struct mfs_vnode *v, struct mfs_attr *attr)
         attr->ctime = mtime;
 }
 
+static void invalidate(struct mfs_vfs *vfs, uint64_t ino, void (*done)(void *done_arg),
+                       void *done_arg)
+{
+    mfs_vfs_invalidate_fn *fn = atomic_load(&vfs->invalidate);
+
+    if (fn != NULL)
+        fn(atomic_load(&vfs->invalidate_arg), ino, done, done_arg);
+    else if (done != NULL)
+        done(done_arg);
+}
+
 void mfs_vnode_drop_pages(struct mfs_vnode *v)
 {
     mfs_pages_forget(v->vfs->pages, v->ino);
     mfs_vnode_changed(v);
-    if (v->vfs->invalidate != NULL)
-        v->vfs->invalidate(v->vfs->invalidate_arg, v->ino, NULL, NULL);
+    invalidate(v->vfs, v->ino, NULL, NULL);
+}
+
+/* What is known is no more true, nor is what arrives late of before `version`. */
+static void unlearn(struct mfs_vnode *v, uint64_t version)
+{
+    pthread_mutex_lock(&v->lock);
+    if (version > v->noticed)
+        v->noticed = version;
+    if (version == 0 || v->attr.version < version)
+        v->known = false;
+    pthread_mutex_unlock(&v->lock);
+    mfs_vnode_changed(v);
+}
+
+/* Changes may have been missed: nothing that is open here can be trusted. */
+static void told_anything(struct mfs_vfs *vfs)
+{
+    for (unsigned i = 0; i < MFS_VNODE_SHARDS; i++) {
+        struct mfs_vnode_shard *s = &vfs->shard[i];
+        struct mfs_vnode *v, *next;
+
+        pthread_mutex_lock(&s->lock);
+        HASH_ITER(hh, s->table, v, next)
+        {
+            unlearn(v, 0);
+            mfs_vnode_drop_pages(v);
+        }
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
+void mfs_vnode_told(void *arg, uint64_t ino, uint64_t version, void (*done)(void *done_arg),
+                    void *done_arg)
+{
+    struct mfs_vfs *vfs = arg;
+    struct mfs_vnode *v;
+
+    if (ino == 0) {
+        told_anything(vfs);
+        return;
+    }
+    mfs_pages_forget(vfs->pages, ino);
+    v = mfs_vnode_find(vfs, ino);
+    if (v != NULL)
+        unlearn(v, version);
+    invalidate(vfs, ino, done, done_arg);
+    mfs_vnode_put(v);
 }
 
 int mfs_vnode_flush(struct mfs_vnode *v)
@@ -233,7 +290,7 @@ void mfs_vnode_learn(struct mfs_vnode *v, struct mfs_attr *attr, bool own)
     if (v->known && v->attr.version > attr->version) {
         *attr = v->attr;
         changed = false;
-    } else {
+    } else if (attr->version >= v->noticed) {
         v->attr = *attr;
         v->known = true;
     }

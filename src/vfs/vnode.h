@@ -41,9 +41,9 @@ struct mfs_vfs {
     struct mfs_lock_wait *waits;
     struct mfs_vfs_opts opts;
     uint32_t stripe_size;
-    uint64_t size_max; /* of a file */
-    mfs_vfs_invalidate_fn *invalidate;
-    void *invalidate_arg;
+    uint64_t size_max;                           /* of a file */
+    _Atomic(mfs_vfs_invalidate_fn *) invalidate; /* set once, after its argument */
+    _Atomic(void *) invalidate_arg;
     atomic_uint_fast64_t removals; /* names that this mount removed or replaced */
     atomic_size_t head_bytes;      /* in all handles' heads, see vfs/file.h */
     struct mfs_vnode_shard shard[MFS_VNODE_SHARDS];
@@ -61,8 +61,10 @@ struct mfs_vnode {
     _Atomic(struct mfs_dirty *) dirty; /* made by the first write, stays until the end */
 
     pthread_mutex_t
-        lock;   /* guards what follows; nothing is called with it held but mfs_dirty_create */
-    bool known; /* attr is set */
+        lock; /* guards what follows; nothing is called with it held but mfs_dirty_create */
+    uint64_t
+        noticed; /* another mount has made this version: attributes before it are no more true */
+    bool known;  /* attr is set */
     struct mfs_attr attr;   /* the newest seen, by version; sizes without what is dirty */
     int error;              /* of a flush that nobody was told about */
     struct mfs_file *files; /* open handles, for the end of all */
@@ -92,6 +94,10 @@ void mfs_vnode_carry(struct mfs_vnode *v, uint64_t from, struct mfs_attr *attr);
 
 /* The pages that the kernel holds may be wrong; drops them, without waiting. */
 void mfs_vnode_drop_pages(struct mfs_vnode *v);
+
+/* An mfs_meta_changed_fn: another mount has changed what is open here. */
+void mfs_vnode_told(void *vfs, uint64_t ino, uint64_t version, void (*done)(void *done_arg),
+                    void *done_arg);
 
 bool mfs_vnode_attr(struct mfs_vnode *v, struct mfs_attr *attr); /* what is known; false: nothing */
 

@@ -23,7 +23,7 @@ static int reap(void *arg, uint64_t ino, uint64_t data_end)
 int meta_client_start(struct meta_client *c, struct redis_fixture *f, int64_t session_ttl)
 {
     struct mfs_store_opts store = {.node = REDIS_FIXTURE_NODE, .io_timeout = 10 * MFS_SEC};
-    struct mfs_meta_opts opts = {.reap = reap, .reap_arg = c, .session_ttl = session_ttl};
+    struct mfs_meta_opts opts = {.reap = reap, .arg = c, .session_ttl = session_ttl};
     int rc;
 
     memset(c, 0, sizeof *c);

@@ -84,8 +84,23 @@ local function emptied(rec, time)
            sub(rec, 57, 68) .. time .. time .. sub(rec, 93)
 end
 
+-- The other sessions that have the inode open, 8 bytes each: they have to be told of a change.
+local function others(ino, sid)
+    local all = redis.call('HKEYS', 'O' .. ino)
+    if #all == 0 or (#all == 1 and all[1] == sid) then
+        return ''
+    end
+    local out = {}
+    for _, other in ipairs(all) do
+        if other ~= sid then
+            out[#out + 1] = other
+        end
+    end
+    return table.concat(out)
+end
+
 -- mfs_open ino sid head [time]: one more opener; with time the content is cut to nothing. The record,
--- and with it the stored content when the size is at most `head`.
+-- and with it the stored content when the size is at most `head`, or the other openers of what was cut.
 redis.register_function{ function_name = 'mfs_open', flags = { 'allow-oom' },
     callback = function(_, args)
         local ino, head = args[1], tonumber(args[3])
@@ -98,6 +113,7 @@ redis.register_function{ function_name = 'mfs_open', flags = { 'allow-oom' },
             rec = emptied(rec, args[4])
             redis.call('DEL', stripe0(ino))
             put_record(ino, rec)
+            return { rec, others(ino, args[2]) }
         elseif head > 0 and (struct.unpack('<i8', rec, 25)) <= head then
             return { rec, redis.call('GET', stripe0(ino)) or '' }
         end
@@ -173,8 +189,8 @@ local function grown(rec, last, keep_size, alloc, time)
     return rec
 end
 
--- mfs_commit ino time end keep_size alloc [off bytes …]; the new record. Without bytes nothing grows
--- in memory, so mfs_commit0 is allowed when memory is full.
+-- mfs_commit ino time end keep_size alloc sid [off bytes …]; the new record and behind it the other
+-- openers. Without bytes nothing grows in memory, so mfs_commit0 is allowed when memory is full.
 local function commit(_, args)
     local ino = args[1]
     local rec = get_record(ino)
@@ -182,13 +198,13 @@ local function commit(_, args)
         return fail(errno.ESTALE, 'no inode')
     end
     local alloc = tonumber(args[5])
-    if args[6] then
-        local old, new = write_parts(stripe0(ino), args, 6)
+    if args[7] then
+        local old, new = write_parts(stripe0(ino), args, 7)
         alloc = alloc + new - old
     end
     rec = grown(rec, tonumber(args[3]), args[4] == '1', alloc, args[2])
     put_record(ino, rec)
-    return rec
+    return rec .. others(ino, args[6])
 end
 
 redis.register_function('mfs_commit', commit)
@@ -208,7 +224,7 @@ local function cut(key, keep)
     return old, old
 end
 
--- mfs_truncate ino time size alloc stripe_size; the new record.
+-- mfs_truncate ino time size alloc stripe_size sid; the new record and behind it the other openers.
 redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' },
     callback = function(_, args)
         local ino, new = args[1], tonumber(args[3])
@@ -229,11 +245,11 @@ redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' }
         rec = sub(rec, 1, 24) .. struct.pack('<i8i8i8i8', new, data_end, alloc, version + 1) ..
               sub(rec, 57, 68) .. args[2] .. args[2] .. sub(rec, 93)
         put_record(ino, rec)
-        return rec
+        return rec .. others(ino, args[6])
     end }
 
--- mfs_append ino time len stripe_size [bytes]: takes the next len bytes of the file; the new record,
--- and behind it '1' when the bytes were given, fit into stripe 0 and are stored.
+-- mfs_append ino time len stripe_size sid [bytes]: takes the next len bytes of the file; the new
+-- record, the other openers, and '1' when the bytes were given, fit into stripe 0 and are stored.
 redis.register_function('mfs_append', function(_, args)
     local ino, len = args[1], tonumber(args[3])
     local rec = get_record(ino)
@@ -242,13 +258,13 @@ redis.register_function('mfs_append', function(_, args)
     end
     local size = struct.unpack('<i8', rec, 25)
     local last, stored, alloc = size + len, '0', 0
-    if args[5] and last <= tonumber(args[4]) then
-        local old, new = write_parts(stripe0(ino), { tostring(size), args[5] }, 1)
+    if args[6] and last <= tonumber(args[4]) then
+        local old, new = write_parts(stripe0(ino), { tostring(size), args[6] }, 1)
         alloc, stored = new - old, '1'
     end
     rec = grown(rec, last, false, alloc, args[2])
     put_record(ino, rec)
-    return rec .. stored
+    return rec .. others(ino, args[5]) .. stored
 end)
 
 -- mfs_unappend ino time off len: gives them back when they are still the last ones.

@@ -1,0 +1,328 @@
+#include "meta/notices.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "base/log.h"
+#include "base/thread.h"
+#include "store/listener.h"
+
+#define RESEND  (100 * MFS_MSEC)
+#define CHECK   (200 * MFS_MSEC) /* an unanswered session is looked up this often */
+#define NOTICE  'N'
+#define ANSWER  'A'
+#define MESSAGE 33 /* kind, ino, version, sender's session, number */
+#define CHANNEL 9  /* NOTICE, session */
+
+/* A notice that has not been answered. */
+struct pending {
+    uint64_t number, ino, version, sid;
+    int64_t since;
+    struct pending *prev, *next;
+};
+
+struct mfs_notices {
+    struct mfs_listener *listener;
+    pthread_mutex_t lock; /* guards what follows; a leaf */
+    pthread_cond_t answered;
+    struct pending *list;
+    uint64_t numbers;
+};
+
+/* An answer on its way: the other's changes are being dropped here. */
+struct owed {
+    struct mfs_meta *meta;
+    uint64_t ino, version, sid, number;
+};
+
+static void channel_of(uint64_t sid, char out[CHANNEL])
+{
+    out[0] = NOTICE;
+    mfs_put_be64(out + 1, sid);
+}
+
+static void post_message(struct mfs_meta *meta, char kind, const struct owed *m)
+{
+    char channel[CHANNEL], text[MESSAGE];
+    struct mfs_call c;
+
+    channel_of(m->sid, channel);
+    text[0] = kind;
+    mfs_put_be64(text + 1, m->ino);
+    mfs_put_be64(text + 9, m->version);
+    mfs_put_be64(text + 17, meta->sid);
+    mfs_put_be64(text + 25, m->number);
+    mfs_call_command(&c, "PUBLISH");
+    mfs_args_bin(&c.args, channel, sizeof channel);
+    mfs_args_bin(&c.args, text, sizeof text);
+    mfs_call_post(meta, &c, (uint32_t)(m->sid % meta->nparts));
+}
+
+/* --- being told ----------------------------------------------------------------------------- */
+
+static void answer(void *arg)
+{
+    struct owed *m = arg;
+
+    post_message(m->meta, ANSWER, m);
+    free(m);
+}
+
+static void tell_changed(struct mfs_meta *meta, struct owed *m)
+{
+    if (meta->opts.changed)
+        meta->opts.changed(meta->opts.arg, m->ino, m->version, answer, m);
+    else
+        answer(m);
+}
+
+static void take_answer(struct mfs_notices *n, uint64_t number)
+{
+    struct pending *p;
+
+    pthread_mutex_lock(&n->lock);
+    DL_SEARCH_SCALAR(n->list, p, number, number);
+    if (p) {
+        DL_DELETE(n->list, p);
+        free(p);
+        pthread_cond_broadcast(&n->answered);
+    }
+    pthread_mutex_unlock(&n->lock);
+}
+
+static void on_message(void *arg, const void *text, size_t len)
+{
+    struct mfs_meta *meta = arg;
+    const char *p = text;
+    struct owed *m;
+
+    if (len != MESSAGE)
+        return;
+    if (p[0] == ANSWER) {
+        take_answer(meta->notices, mfs_get_be64(p + 25));
+        return;
+    }
+    m = p[0] == NOTICE ? malloc(sizeof *m) : NULL;
+    if (!m)
+        return; /* it will be sent again */
+    *m = (struct owed){meta, mfs_get_be64(p + 1), mfs_get_be64(p + 9), mfs_get_be64(p + 17),
+                       mfs_get_be64(p + 25)};
+    tell_changed(meta, m);
+}
+
+static void on_up(void *arg)
+{
+    struct mfs_meta *meta = arg;
+
+    if (meta->opts.changed)
+        meta->opts.changed(meta->opts.arg, 0, 0, NULL, NULL);
+}
+
+static int listen_for(struct mfs_meta *meta, struct mfs_listener **listener)
+{
+    char channel[CHANNEL];
+    struct mfs_listener_opts opts = {.part = (uint32_t)(meta->sid % meta->nparts),
+                                     .channel = channel,
+                                     .channel_len = sizeof channel,
+                                     .up = on_up,
+                                     .message = on_message,
+                                     .arg = meta};
+
+    channel_of(meta->sid, channel);
+    return mfs_listener_create(listener, meta->store, &opts);
+}
+
+/* --- telling -------------------------------------------------------------------------------- */
+
+/* What nobody waited for and nobody answered; lock held. */
+static void forget_old(struct mfs_meta *meta, int64_t now)
+{
+    struct mfs_notices *n = meta->notices;
+    struct pending *p, *tmp;
+
+    DL_FOREACH_SAFE(n->list, p, tmp)
+    {
+        if (now - p->since <= 2 * meta->opts.session_ttl)
+            break; /* in the order of their age */
+        DL_DELETE(n->list, p);
+        free(p);
+    }
+}
+
+static void send_one(struct mfs_meta *meta, uint64_t ino, uint64_t version, uint64_t sid)
+{
+    struct mfs_notices *n = meta->notices;
+    struct pending *p = malloc(sizeof *p);
+    struct owed m = {meta, ino, version, sid, 0};
+
+    if (!p) {
+        mfs_warn("meta", "inode %" PRIx64 ": no memory to tell session %016" PRIx64, ino, sid);
+        return;
+    }
+    *p = (struct pending){.ino = ino, .version = version, .sid = sid, .since = mfs_clock_mono()};
+    pthread_mutex_lock(&n->lock);
+    p->number = m.number = ++n->numbers;
+    forget_old(meta, p->since);
+    DL_APPEND(n->list, p);
+    pthread_mutex_unlock(&n->lock);
+    post_message(meta, NOTICE, &m);
+}
+
+struct mfs_bytes mfs_record_rest(struct mfs_bytes *record)
+{
+    struct mfs_bytes rest = {NULL, 0};
+
+    if (record->n > MFS_RECORD_FIXED) {
+        rest = (struct mfs_bytes){record->p + MFS_RECORD_FIXED, record->n - MFS_RECORD_FIXED};
+        record->n = MFS_RECORD_FIXED;
+    }
+    return rest;
+}
+
+void mfs_notices_send(struct mfs_meta *meta, uint64_t ino, uint64_t version, struct mfs_bytes sids)
+{
+    for (size_t at = 0; at + 8 <= sids.n; at += 8) {
+        uint64_t sid = mfs_get_be64(sids.p + at);
+
+        if (sid != meta->sid)
+            send_one(meta, ino, version, sid);
+    }
+}
+
+/* A copy of what is unanswered for the inode: at most `most`, their number is returned. */
+static size_t unanswered(struct mfs_notices *n, uint64_t ino, struct pending *out, size_t most)
+{
+    struct pending *p;
+    size_t count = 0;
+
+    pthread_mutex_lock(&n->lock);
+    DL_FOREACH(n->list, p)
+    {
+        if (p->ino == ino && count < most)
+            out[count++] = *p;
+    }
+    pthread_mutex_unlock(&n->lock);
+    return count;
+}
+
+static void wait_answer(struct mfs_notices *n, uint64_t ino, int64_t ns)
+{
+    struct pending *p;
+
+    pthread_mutex_lock(&n->lock);
+    DL_SEARCH_SCALAR(n->list, p, ino, ino);
+    if (p)
+        mfs_cond_wait(&n->answered, &n->lock, ns);
+    pthread_mutex_unlock(&n->lock);
+}
+
+/* The opens of a dead session are nobody's. */
+static void disown(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), who = mfs_ino_arg(sid);
+    struct mfs_call c;
+
+    mfs_call_function(&c, "mfs_disown");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_int(&c.args, meta->stripe_size);
+    mfs_args_bin(&c.args, who.b, sizeof who.b);
+    mfs_call_post(meta, &c, mfs_placement_home(ino));
+}
+
+/* Nobody has to be told who is dead. */
+static void drop_dead(struct mfs_meta *meta, const struct pending *list, size_t count)
+{
+    uint64_t sids[MFS_HINTS];
+    bool alive[MFS_HINTS];
+
+    for (size_t i = 0; i < count; i++)
+        sids[i] = list[i].sid;
+    mfs_session_alive(meta, sids, count, alive);
+    for (size_t i = 0; i < count; i++) {
+        if (alive[i])
+            continue;
+        take_answer(meta->notices, list[i].number);
+        disown(meta, list[i].ino, list[i].sid);
+    }
+}
+
+void mfs_meta_settle(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_notices *n = meta->notices;
+    struct pending list[MFS_HINTS];
+    int64_t start = mfs_clock_mono(), sent = start, checked = start, now = start;
+    size_t count;
+
+    while ((count = unanswered(n, ino, list, MFS_HINTS)) > 0) {
+        if (now - start > 2 * meta->opts.session_ttl) {
+            mfs_warn("meta",
+                     "inode %" PRIx64 ": session %016" PRIx64 " is alive but does not answer", ino,
+                     list[0].sid);
+            return;
+        }
+        wait_answer(n, ino, RESEND);
+        now = mfs_clock_mono();
+        if (now - checked > CHECK) {
+            drop_dead(meta, list, count);
+            checked = now;
+        }
+        if (now - sent < RESEND)
+            continue;
+        for (size_t i = 0; i < count; i++)
+            post_message(meta, NOTICE,
+                         &(struct owed){meta, ino, list[i].version, list[i].sid, list[i].number});
+        sent = now;
+    }
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+int mfs_notices_start(struct mfs_meta *meta)
+{
+    struct mfs_notices *n = calloc(1, sizeof *n);
+    int rc;
+
+    if (!n)
+        return -ENOMEM;
+    pthread_mutex_init(&n->lock, NULL);
+    rc = mfs_cond_init(&n->answered);
+    meta->notices = n;
+    if (!rc)
+        rc = listen_for(meta, &n->listener);
+    return rc;
+}
+
+int mfs_notices_rename(struct mfs_meta *meta)
+{
+    struct mfs_listener *listener;
+    int rc = listen_for(meta, &listener);
+
+    if (rc)
+        return rc;
+    mfs_listener_destroy(meta->notices->listener);
+    meta->notices->listener = listener;
+    return 0;
+}
+
+void mfs_notices_stop(struct mfs_meta *meta)
+{
+    struct mfs_notices *n = meta->notices;
+    struct pending *p, *tmp;
+
+    if (!n)
+        return;
+    mfs_listener_destroy(n->listener);
+    DL_FOREACH_SAFE(n->list, p, tmp)
+    {
+        DL_DELETE(n->list, p);
+        free(p);
+    }
+    pthread_cond_destroy(&n->answered);
+    pthread_mutex_destroy(&n->lock);
+    free(n);
+    meta->notices = NULL;
+}

@@ -1,0 +1,28 @@
+/* Telling the others who have a file open that its content has changed, and being told.
+ *
+ * The home of an inode knows the sessions that have it open. A function that changes content gives
+ * the other ones back; each is sent a notice through the partition that its session belongs to,
+ * drops what it keeps of the file, and answers. mfs_meta_settle waits for the answers, so that a
+ * close(2) that has returned is seen by every read(2) that starts later, also through a descriptor
+ * that was open all the time. A file that nobody else has open costs nothing.
+ *
+ * Notices may get lost (a connection breaks): whoever waits sends them again, until the other one
+ * answers or its session is dead; whoever was not listening for a while drops everything. */
+#ifndef MFS_META_NOTICES_H
+#define MFS_META_NOTICES_H
+
+#include "meta/internal.h"
+
+int mfs_notices_start(struct mfs_meta *meta); /* once the session is there */
+void mfs_notices_stop(struct mfs_meta *meta);
+
+/* The session has another id now: listens for that one. 0 or -errno (tried again by the caller). */
+int mfs_notices_rename(struct mfs_meta *meta);
+
+/* A regular file's record ends where its fixed part does: cuts off and returns what is behind. */
+struct mfs_bytes mfs_record_rest(struct mfs_bytes *record);
+
+/* `sids` (8 bytes each) have the inode open, which is at `version` now. Does not wait. */
+void mfs_notices_send(struct mfs_meta *meta, uint64_t ino, uint64_t version, struct mfs_bytes sids);
+
+#endif
