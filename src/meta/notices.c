@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/thread.h"
-#include "store/listener.h"
+#include "store/subscriber.h"
 
 #define RESEND  (100 * MFS_MSEC)
 #define CHECK   (200 * MFS_MSEC) /* an unanswered session is looked up this often */
@@ -26,7 +26,7 @@ struct pending {
 };
 
 struct mfs_notices {
-    struct mfs_listener *listener;
+    struct mfs_subscriber *subscriber;
     pthread_mutex_t lock; /* guards what follows; a leaf */
     pthread_cond_t answered;
     struct pending *list;
@@ -122,18 +122,18 @@ static void on_up(void *arg)
         meta->opts.changed(meta->opts.arg, 0, 0, NULL, NULL);
 }
 
-static int listen_for(struct mfs_meta *meta, struct mfs_listener **listener)
+static int listen_for(struct mfs_meta *meta, struct mfs_subscriber **subscriber)
 {
     char channel[CHANNEL];
-    struct mfs_listener_opts opts = {.part = (uint32_t)(meta->sid % meta->nparts),
-                                     .channel = channel,
-                                     .channel_len = sizeof channel,
-                                     .up = on_up,
-                                     .message = on_message,
-                                     .arg = meta};
+    struct mfs_subscriber_opts opts = {.part = (uint32_t)(meta->sid % meta->nparts),
+                                       .channel = channel,
+                                       .channel_len = sizeof channel,
+                                       .up = on_up,
+                                       .message = on_message,
+                                       .arg = meta};
 
     channel_of(meta->sid, channel);
-    return mfs_listener_create(listener, meta->store, &opts);
+    return mfs_subscriber_create(subscriber, meta->store, &opts);
 }
 
 /* --- telling -------------------------------------------------------------------------------- */
@@ -292,19 +292,19 @@ int mfs_notices_start(struct mfs_meta *meta)
     rc = mfs_cond_init(&n->answered);
     meta->notices = n;
     if (!rc)
-        rc = listen_for(meta, &n->listener);
+        rc = listen_for(meta, &n->subscriber);
     return rc;
 }
 
 int mfs_notices_rename(struct mfs_meta *meta)
 {
-    struct mfs_listener *listener;
-    int rc = listen_for(meta, &listener);
+    struct mfs_subscriber *subscriber;
+    int rc = listen_for(meta, &subscriber);
 
     if (rc)
         return rc;
-    mfs_listener_destroy(meta->notices->listener);
-    meta->notices->listener = listener;
+    mfs_subscriber_destroy(meta->notices->subscriber);
+    meta->notices->subscriber = subscriber;
     return 0;
 }
 
@@ -315,7 +315,7 @@ void mfs_notices_stop(struct mfs_meta *meta)
 
     if (!n)
         return;
-    mfs_listener_destroy(n->listener);
+    mfs_subscriber_destroy(n->subscriber);
     DL_FOREACH_SAFE(n->list, p, tmp)
     {
         DL_DELETE(n->list, p);

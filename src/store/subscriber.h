@@ -4,23 +4,23 @@
  * Delivery is not promised: what is published while the connection is down is lost. `up` says when
  * that may have happened, and whoever publishes learns from the number of receivers that nobody
  * listened. */
-#ifndef MFS_STORE_LISTENER_H
-#define MFS_STORE_LISTENER_H
+#ifndef MFS_STORE_SUBSCRIBER_H
+#define MFS_STORE_SUBSCRIBER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "store/store.h"
 
-#define MFS_LISTENER_CHANNEL_MAX 32
+#define MFS_SUBSCRIBER_CHANNEL_MAX 32
 
-struct mfs_listener;
+struct mfs_subscriber;
 
-struct mfs_listener_opts {
+struct mfs_subscriber_opts {
     uint32_t part;
     const void *channel;
-    size_t channel_len; /* ≤ MFS_LISTENER_CHANNEL_MAX */
-    /* Both are called by the listener's thread; neither may block for long. */
+    size_t channel_len; /* ≤ MFS_SUBSCRIBER_CHANNEL_MAX */
+    /* Both are called by the subscriber's thread; neither may block for long. */
     void (*up)(void *arg); /* listening from now on; earlier messages may have been missed */
     void (*message)(void *arg, const void *p, size_t n);
     void *arg;
@@ -28,8 +28,9 @@ struct mfs_listener_opts {
 
 /* Returns once it listens (`up` has been called), or a negative errno when that can't be reached
  * within the store's I/O timeout. The store must outlive it. */
-int mfs_listener_create(struct mfs_listener **listener, struct mfs_store *store,
-                        const struct mfs_listener_opts *opts);
-void mfs_listener_destroy(struct mfs_listener *listener); /* within a second or so; takes NULL */
+int mfs_subscriber_create(struct mfs_subscriber **subscriber, struct mfs_store *store,
+                          const struct mfs_subscriber_opts *opts);
+void mfs_subscriber_destroy(
+    struct mfs_subscriber *subscriber); /* within a second or so; takes NULL */
 
 #endif

@@ -1,4 +1,4 @@
-#include "store/listener.h"
+#include "store/subscriber.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,17 +16,17 @@
 #define SILENCE_NS  (8 * MFS_SEC)    /* … and given up after this long */
 #define MESSAGE_MAX (1U << 20)
 
-struct mfs_listener {
+struct mfs_subscriber {
     struct mfs_store *store;
-    struct mfs_listener_opts opts;
-    char channel[MFS_LISTENER_CHANNEL_MAX];
+    struct mfs_subscriber_opts opts;
+    char channel[MFS_SUBSCRIBER_CHANNEL_MAX];
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows; a leaf */
     pthread_cond_t changed;
     bool stop, up;
 };
 
-static bool stopped(struct mfs_listener *l)
+static bool stopped(struct mfs_subscriber *l)
 {
     bool stop;
 
@@ -36,7 +36,7 @@ static bool stopped(struct mfs_listener *l)
     return stop;
 }
 
-static void say_up(struct mfs_listener *l)
+static void say_up(struct mfs_subscriber *l)
 {
     l->opts.up(l->opts.arg);
     pthread_mutex_lock(&l->lock);
@@ -51,7 +51,7 @@ static bool is_text(const redisReply *r, const char *text)
 }
 
 /* 0, or -EPROTO for what a subscriber is never sent. */
-static int take(struct mfs_listener *l, const redisReply *r)
+static int take(struct mfs_subscriber *l, const redisReply *r)
 {
     if (r->type != REDIS_REPLY_ARRAY || r->elements < 2)
         return -EPROTO;
@@ -66,7 +66,7 @@ static int take(struct mfs_listener *l, const redisReply *r)
 }
 
 /* Reads what has come and hands on every whole reply. */
-static int read_replies(struct mfs_listener *l, struct mfs_channel *conn)
+static int read_replies(struct mfs_subscriber *l, struct mfs_channel *conn)
 {
     if (redisBufferRead(conn->ctx) != REDIS_OK)
         return -ECONNRESET;
@@ -97,7 +97,7 @@ static int send_command(struct mfs_channel *conn, uint32_t argc, const struct mf
 }
 
 /* Listens until the connection breaks or falls silent; 0 when it is time to stop. */
-static int listen_on(struct mfs_listener *l, struct mfs_channel *conn)
+static int listen_on(struct mfs_subscriber *l, struct mfs_channel *conn)
 {
     const struct mfs_arg subscribe[] = {{"SUBSCRIBE", 9}, {l->channel, l->opts.channel_len}};
     const struct mfs_arg ping[] = {{"PING", 4}};
@@ -124,7 +124,7 @@ static int listen_on(struct mfs_listener *l, struct mfs_channel *conn)
     return rc;
 }
 
-static void pause_for(struct mfs_listener *l, int64_t ns)
+static void pause_for(struct mfs_subscriber *l, int64_t ns)
 {
     pthread_mutex_lock(&l->lock);
     if (!l->stop)
@@ -134,7 +134,7 @@ static void pause_for(struct mfs_listener *l, int64_t ns)
 
 static void *run(void *arg)
 {
-    struct mfs_listener *l = arg;
+    struct mfs_subscriber *l = arg;
     int64_t retry = RETRY_NS;
 
     while (!stopped(l)) {
@@ -157,7 +157,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-static int wait_up(struct mfs_listener *l)
+static int wait_up(struct mfs_subscriber *l)
 {
     int64_t deadline = mfs_clock_mono() + l->store->opts.io_timeout;
     int rc = 0;
@@ -169,10 +169,10 @@ static int wait_up(struct mfs_listener *l)
     return rc;
 }
 
-int mfs_listener_create(struct mfs_listener **out, struct mfs_store *store,
-                        const struct mfs_listener_opts *opts)
+int mfs_subscriber_create(struct mfs_subscriber **out, struct mfs_store *store,
+                          const struct mfs_subscriber_opts *opts)
 {
-    struct mfs_listener *l = calloc(1, sizeof *l);
+    struct mfs_subscriber *l = calloc(1, sizeof *l);
     int rc;
 
     *out = NULL;
@@ -191,13 +191,13 @@ int mfs_listener_create(struct mfs_listener **out, struct mfs_store *store,
     }
     rc = wait_up(l);
     if (rc)
-        mfs_listener_destroy(l);
+        mfs_subscriber_destroy(l);
     else
         *out = l;
     return rc;
 }
 
-void mfs_listener_destroy(struct mfs_listener *l)
+void mfs_subscriber_destroy(struct mfs_subscriber *l)
 {
     if (!l)
         return;
