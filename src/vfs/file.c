@@ -9,10 +9,15 @@
 
 #include "base/log.h"
 #include "vfs/create.h"
+#include "vfs/lock_wait.h"
 #include "vfs/truncate.h"
 
 void mfs_file_free(struct mfs_file *f)
 {
+    struct mfs_owner *o, *next;
+
+    LL_FOREACH_SAFE(f->owners, o, next)
+    free(o);
     mfs_readahead_destroy(f->ra);
     free(f->head);
     free(f);
@@ -210,18 +215,6 @@ int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, 
 
 /* --- the end of a handle -------------------------------------------------------------------- */
 
-static int unlock_posix(struct mfs_vnode *v, uint64_t owner)
-{
-    struct mfs_lock all = {.type = F_UNLCK, .start = 0, .end = INT64_MAX, .owner = owner};
-    struct mfs_attr attr;
-    int rc;
-
-    if (!atomic_load(&v->posix_locks))
-        return 0;
-    rc = mfs_meta_setlk(v->vfs->meta, v->ino, &all, &attr);
-    return rc == -ESTALE ? 0 : rc;
-}
-
 int mfs_vfs_flush(struct mfs_file *f, uint64_t lock_owner)
 {
     int rc = 0, unlocked;
@@ -231,7 +224,7 @@ int mfs_vfs_flush(struct mfs_file *f, uint64_t lock_owner)
         rc = mfs_vnode_flush(f->node);
         mfs_meta_settle(f->node->vfs->meta, f->node->ino);
     }
-    unlocked = unlock_posix(f->node, lock_owner);
+    unlocked = mfs_file_unlock_owner(f, lock_owner);
     return rc < 0 ? rc : unlocked;
 }
 
@@ -259,6 +252,8 @@ void mfs_vfs_release(struct mfs_file *f, bool flock_held, uint64_t lock_owner)
                  strerror(-rc));
     if (flock_held)
         mfs_meta_flock(vfs->meta, ino, lock_owner, F_UNLCK, &attr);
+    mfs_file_unlock_rest(f);
+    mfs_lock_wait_kick(vfs->waits, ino);
     detach(f);
     rc = mfs_meta_close(vfs->meta, ino, unlinked);
     if (rc < 0 && rc != -ESTALE)

@@ -23,6 +23,12 @@ struct mfs_file {
     uint64_t head_generation;
 
     struct mfs_file *prev, *next; /* of node->files, guarded by node->lock */
+
+    /* Who has, or had, fcntl locks through this handle; guarded by node->lock. */
+    struct mfs_owner {
+        uint64_t id;
+        struct mfs_owner *next;
+    } *owners;
 };
 
 void mfs_file_free(struct mfs_file *f); /* only memory; keeps the vnode's reference count */
@@ -40,6 +46,12 @@ bool mfs_file_read_head(struct mfs_file *f, uint64_t off, size_t len, uint64_t s
 /* Takes a lock if nobody is in the way, as mfs_vfs_setlk without its rule for conversions. */
 int mfs_file_try_lock(struct mfs_file *f, const struct mfs_lock *lock, bool flock,
                       mfs_vfs_lock_fn *done, void *arg);
+
+/* close(2) by this owner: his fcntl locks on the file go, through whichever handle he took them. */
+int mfs_file_unlock_owner(struct mfs_file *f, uint64_t owner);
+
+/* The last close: locks that belong to the open file description (F_OFD_SETLK) are left. */
+void mfs_file_unlock_rest(struct mfs_file *f);
 
 /* Called by every request through the handle but release. */
 void mfs_file_proved(struct mfs_file *f);

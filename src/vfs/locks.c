@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <utlist.h>
+
 #include "vfs/file.h"
 #include "vfs/lock_wait.h"
 
@@ -61,6 +63,77 @@ static int unlock(struct mfs_file *f, const struct mfs_lock *lock, bool flock)
     return rc;
 }
 
+/* --- owners of fcntl locks ------------------------------------------------------------------- */
+
+/* Noted before the lock is asked for, so that no lock is ever without. */
+static int own(struct mfs_file *f, uint64_t owner)
+{
+    struct mfs_owner *fresh = malloc(sizeof *fresh), *o;
+
+    if (fresh == NULL)
+        return -ENOMEM;
+    pthread_mutex_lock(&f->node->lock);
+    LL_SEARCH_SCALAR(f->owners, o, id, owner);
+    if (o == NULL) {
+        fresh->id = owner;
+        LL_PREPEND(f->owners, fresh);
+        fresh = NULL;
+    }
+    pthread_mutex_unlock(&f->node->lock);
+    free(fresh);
+    return 0;
+}
+
+static bool disown(struct mfs_file *f, uint64_t owner)
+{
+    struct mfs_owner *o;
+
+    LL_SEARCH_SCALAR(f->owners, o, id, owner);
+    if (o != NULL)
+        LL_DELETE(f->owners, o);
+    free(o);
+    return o != NULL;
+}
+
+static int unlock_all(struct mfs_vnode *v, uint64_t owner)
+{
+    struct mfs_lock all = {.type = F_UNLCK, .start = 0, .end = INT64_MAX, .owner = owner};
+    struct mfs_attr attr;
+    int rc;
+
+    mfs_vnode_flush_keep(v);
+    rc = mfs_meta_setlk(v->vfs->meta, v->ino, &all, &attr);
+    mfs_lock_wait_kick(v->vfs->waits, v->ino);
+    return rc == -ESTALE ? 0 : rc;
+}
+
+int mfs_file_unlock_owner(struct mfs_file *f, uint64_t owner)
+{
+    struct mfs_vnode *v = f->node;
+    struct mfs_file *each;
+    bool owned = false;
+
+    pthread_mutex_lock(&v->lock);
+    DL_FOREACH(v->files, each)
+    owned |= disown(each, owner);
+    pthread_mutex_unlock(&v->lock);
+    return owned ? unlock_all(v, owner) : 0;
+}
+
+void mfs_file_unlock_rest(struct mfs_file *f)
+{
+    struct mfs_owner *o;
+
+    while ((o = f->owners) != NULL) { /* nobody else uses a handle at its last close */
+        unlock_all(f->node, o->id);
+        pthread_mutex_lock(&f->node->lock);
+        disown(f, o->id);
+        pthread_mutex_unlock(&f->node->lock);
+    }
+}
+
+/* --- taking ---------------------------------------------------------------------------------- */
+
 static int take(struct mfs_file *f, const struct mfs_lock *lock, bool flock, struct mfs_attr *attr)
 {
     struct mfs_vnode *v = f->node;
@@ -70,7 +143,8 @@ static int take(struct mfs_file *f, const struct mfs_lock *lock, bool flock, str
         mfs_vnode_flush_keep(v);
     if (flock)
         return mfs_meta_flock(v->vfs->meta, v->ino, lock->owner, lock->type, attr);
-    atomic_store(&v->posix_locks, true);
+    if (own(f, lock->owner) < 0)
+        return -ENOMEM;
     return mfs_meta_setlk(v->vfs->meta, v->ino, lock, attr);
 }
 

@@ -57,7 +57,6 @@ struct mfs_vnode {
 
     atomic_uint_fast64_t generation;
     atomic_uint writers;               /* handles that may write */
-    atomic_bool posix_locks;           /* there may be fcntl locks of this mount */
     _Atomic(struct mfs_dirty *) dirty; /* made by the first write, stays until the end */
 
     pthread_mutex_t
