@@ -219,11 +219,12 @@ static bool is_aimed(const struct mfs_chunk *c, const struct target *t)
     return c->id < t->id && c->stripe >= t->first && c->stripe <= t->last;
 }
 
-/* Takes a batch for the calling thread and has the rest queued for the senders. */
-static size_t collect(struct mfs_dirty *d, const struct target *t, struct mfs_chunk **batch)
+/* Takes a batch for the calling thread and, the first time, has the rest queued for the senders. */
+static size_t collect(struct mfs_dirty *d, const struct target *t, struct mfs_chunk **batch,
+                      bool first)
 {
-    struct mfs_chunk *c;
     size_t n = 0, bytes = 0;
+    struct mfs_chunk *c;
 
     TAILQ_FOREACH(c, &d->chunks, in_file)
     {
@@ -238,8 +239,10 @@ static size_t collect(struct mfs_dirty *d, const struct target *t, struct mfs_ch
                 continue;
             batch[n++] = c;
             bytes += c->cap;
-        } else {
+        } else if (first) {
             mfs_wb_queue(c);
+        } else {
+            break;
         }
     }
     return n;
@@ -262,9 +265,11 @@ static bool any_aimed(struct mfs_dirty *d, const struct target *t)
 static void send_stripes(struct mfs_dirty *d, const struct target *t)
 {
     struct mfs_chunk *batch[MFS_WB_BATCH];
+    bool first = true;
     size_t n;
 
-    while ((n = collect(d, t, batch))) {
+    while ((n = collect(d, t, batch, first))) {
+        first = false;
         pthread_mutex_unlock(&d->lock);
         mfs_wb_send(d->wb, batch, n);
         pthread_mutex_lock(&d->lock);

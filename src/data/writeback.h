@@ -28,7 +28,8 @@ struct mfs_dirty_part { /* of stripe 0, to be written with the commit */
 };
 
 struct mfs_dirty_commit {
-    uint64_t end;          /* end of the furthest byte written since the last commit */
+    uint64_t end;          /* end of the furthest byte written since the last commit; when it is not
+                            * a flush that commits, below it nothing is still dirty; 0: none */
     int64_t alloc;         /* bytes newly stored in stripes */
     struct timespec mtime; /* of the last write */
     const struct mfs_dirty_part *parts;

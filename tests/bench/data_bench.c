@@ -105,6 +105,28 @@ static void read_file(struct bench *b, size_t step)
     free(buf);
 }
 
+/* Small writes all over the file, which exists. */
+static void write_random(struct bench *b, size_t step)
+{
+    uint64_t n = 50000, at = 1, file = b->bytes;
+    char *buf = malloc(step);
+    struct mfs_dirty *d;
+
+    memset(buf, 'z', step);
+    b->bytes = n * step;
+    start(b);
+    check(mfs_dirty_create(&d, b->wb, INO, commit, b), "create");
+    for (uint64_t i = 0; i < n; i++) {
+        at = at * 6364136223846793005ULL + 1442695040888963407ULL;
+        check(mfs_dirty_write(d, (at >> 20) % (file / step) * step, step, buf), "write");
+    }
+    check(mfs_dirty_flush(d), "flush");
+    mfs_dirty_destroy(d);
+    report(b, "random", step);
+    b->bytes = file;
+    free(buf);
+}
+
 static void small_files(struct bench *b, size_t len)
 {
     unsigned n = 20000;
@@ -144,6 +166,7 @@ int main(int argc, char **argv)
             write_file(&b, steps[i]);
             read_file(&b, steps[i]);
         }
+        write_random(&b, 4096);
         small_files(&b, 4096);
     }
     mfs_readahead_pool_destroy(b.pool);

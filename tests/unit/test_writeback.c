@@ -1,6 +1,8 @@
 /* Write-behind step by step: what is sent when, in how many round trips, who is told of errors. */
 #include "data_test.h"
 
+#include "data/writeback_impl.h"
+
 #define STRIPE 65536U
 #define NPARTS 3U
 
@@ -146,6 +148,35 @@ static void test_age(void **state)
     file_close(&f);
 }
 
+static int delay_first(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    (void)arg;
+    (void)part;
+    if (argc == 3 && argv[0].len == 3 && memcmp((const char *)argv[1].p + 9, "\0\0\0\0", 4) == 0)
+        mfs_clock_sleep(600 * MFS_MSEC);
+    return 0;
+}
+
+/* Who follows the file from another mount never sees a gap that is still on its way. */
+static void test_commits_in_order(void **state)
+{
+    struct env *e = *state;
+    int64_t start = mfs_clock_mono();
+    struct file f;
+
+    file_open(&f, e->t.store, e->wb, new_ino());
+    mfs_store_set_fault(e->t.store, delay_first, NULL);
+    write_pattern(&f, 0, 5 * STRIPE, 4);
+    while (mfs_clock_mono() - start < 400 * MFS_MSEC) {
+        assert_int_equal(file_size(&f), 0);
+        mfs_clock_sleep(5 * MFS_MSEC);
+    }
+    assert_true(wait_for(has_size, &(struct await){&f, 5 * STRIPE}));
+    mfs_store_set_fault(e->t.store, NULL, NULL);
+    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    file_close(&f);
+}
+
 /* Not at the end of a stripe, where it would be sent at once, and with time enough. */
 static void test_attr_and_overlay(void **state)
 {
@@ -244,6 +275,16 @@ static void test_errors(void **state)
     file_close(&f);
 }
 
+static size_t bytes_held(struct mfs_writeback *wb)
+{
+    size_t bytes;
+
+    pthread_mutex_lock(&wb->lock);
+    bytes = wb->bytes;
+    pthread_mutex_unlock(&wb->lock);
+    return bytes;
+}
+
 /* Many files, each with a little in many stripes, are more than the window holds. */
 static void test_window(void **state)
 {
@@ -257,14 +298,17 @@ static void test_window(void **state)
     for (unsigned i = 0; i < 8; i++)
         file_open(&f[i], e->t.store, wb, new_ino());
     for (unsigned n = 0; n < 100; n++)
-        for (unsigned i = 0; i < 8; i++)
+        for (unsigned i = 0; i < 8; i++) {
             write_pattern(&f[i], (uint64_t)n * STRIPE + 3, 9000, i);
+            assert_true(bytes_held(wb) <= opts.max_bytes);
+        }
     for (unsigned i = 0; i < 8; i++) {
         assert_int_equal(mfs_dirty_flush(f[i].d), 0);
         for (unsigned n = 0; n < 100; n++)
             check_stored(&f[i], (uint64_t)n * STRIPE + 3, 9000, i);
         file_close(&f[i]);
     }
+    assert_int_equal(bytes_held(wb), 0);
     mfs_writeback_destroy(wb);
 }
 
@@ -293,10 +337,15 @@ static void test_many_ranges(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small_file),  cmocka_unit_test(test_large_file),
-        cmocka_unit_test(test_age),         cmocka_unit_test(test_attr_and_overlay),
-        cmocka_unit_test(test_flush_range), cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_window),      cmocka_unit_test(test_many_ranges),
+        cmocka_unit_test(test_small_file),
+        cmocka_unit_test(test_large_file),
+        cmocka_unit_test(test_age),
+        cmocka_unit_test(test_commits_in_order),
+        cmocka_unit_test(test_attr_and_overlay),
+        cmocka_unit_test(test_flush_range),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_many_ranges),
     };
 
     return cmocka_run_group_tests(tests, open_group, close_group);
