@@ -77,19 +77,25 @@ struct procs {
     size_t n;
 };
 
-static int add_proc(void *arg, const char *path)
+static int add_proc(void *arg, const struct mfs_proc *p)
 {
     struct procs *l = arg;
-    struct mfs_proc p, *more;
+    struct mfs_proc *more = reallocarray(l->proc, l->n + 1, sizeof *more);
 
-    if (mfs_proc_load(path, &p) || !mfs_proc_alive(&p))
-        return 0;
-    more = reallocarray(l->proc, l->n + 1, sizeof *more);
     if (!more)
         return -ENOMEM;
     l->proc = more;
-    l->proc[l->n++] = p;
+    l->proc[l->n++] = *p;
     return 0;
+}
+
+static int add_recorded(void *arg, const char *path)
+{
+    struct mfs_proc p;
+
+    if (mfs_proc_load(path, &p) || !mfs_proc_alive(&p))
+        return 0;
+    return add_proc(arg, &p);
 }
 
 static void drop_dead(struct procs *l)
@@ -112,25 +118,42 @@ static void signal_all(struct procs *l, int sig, int64_t grace)
         mfs_clock_sleep(STEP);
 }
 
-static int end_kind(const struct mfs_paths *p, const char *pattern, int64_t grace,
-                    struct mfs_err *err)
+/* Frees the list. */
+static int end_procs(struct procs *l, const char *kind, int64_t grace, struct mfs_err *err)
+{
+    int rc = 0;
+
+    if (l->n) {
+        mfs_info("cleanup", "ending %zu processes of %s", l->n, kind);
+        signal_all(l, SIGTERM, grace);
+    }
+    if (l->n)
+        signal_all(l, SIGKILL, KILL_GRACE);
+    if (l->n)
+        rc = mfs_err_set(err, -EBUSY, "process %d (%s) cannot be ended", (int)l->proc[0].pid,
+                         l->proc[0].comm);
+    free(l->proc);
+    return rc;
+}
+
+static int end_recorded(const struct mfs_paths *p, const char *pattern, int64_t grace,
+                        struct mfs_err *err)
 {
     struct procs l = {NULL, 0};
-    int rc = walk_nodes(p, pattern, add_proc, &l);
+    int rc = walk_nodes(p, pattern, add_recorded, &l), ended = end_procs(&l, pattern, grace, err);
 
-    if (!rc && l.n)
-        mfs_info("cleanup", "ending %zu processes of %s", l.n, pattern);
-    if (!rc)
-        signal_all(&l, SIGTERM, grace);
-    if (!rc && l.n)
-        signal_all(&l, SIGKILL, KILL_GRACE);
-    if (rc)
-        mfs_err_set(err, rc, "%s: %s", p->dir, strerror(-rc));
-    else if (l.n)
-        rc = mfs_err_set(err, -EBUSY, "process %d (%s) cannot be ended", (int)l.proc[0].pid,
-                         l.proc[0].comm);
-    free(l.proc);
-    return rc;
+    return rc ? mfs_err_set(err, rc, "%s: %s", p->dir, strerror(-rc)) : ended;
+}
+
+/* By their command lines: a cm that was killed between starting one and recording it leaves no pid
+ * file. */
+static int end_managers(const struct mfs_paths *p, struct mfs_err *err)
+{
+    struct procs l = {NULL, 0};
+    int rc = mfs_proc_search("lm", NULL, "--state-dir", p->dir, add_proc, &l);
+    int ended = end_procs(&l, "lm", LM_GRACE, err);
+
+    return rc ? mfs_err_set(err, rc, "/proc: %s", strerror(-rc)) : ended;
 }
 
 /* ---- mounts ---------------------------------------------------------------------------------- */
@@ -163,15 +186,18 @@ static int detach(void *arg, const char *record)
 
 int mfs_cleanup_processes(const struct mfs_paths *p, struct mfs_err *err)
 {
-    int rc = end_kind(p, "lm.pid", LM_GRACE, err), one;
+    int rc = end_managers(p, err), one;
 
-    one = end_kind(p, "client*.pid", CLIENT_GRACE, err);
+    one = end_recorded(p, "lm.pid", LM_GRACE, err);
+    if (!rc)
+        rc = one;
+    one = end_recorded(p, "client*.pid", CLIENT_GRACE, err);
     if (!rc)
         rc = one;
     one = walk_nodes(p, "mount", detach, err);
     if (!rc)
         rc = one;
-    one = end_kind(p, "redis-*.pid", REDIS_GRACE, err);
+    one = end_recorded(p, "redis-*.pid", REDIS_GRACE, err);
     return rc ? rc : one;
 }
 

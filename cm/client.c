@@ -8,12 +8,21 @@
 #include "base/file.h"
 #include "wire/call.h"
 
+static int take(void *arg, const struct mfs_proc *p)
+{
+    *(struct mfs_proc *)arg = *p;
+    return 0;
+}
+
 struct mfs_proc mfs_client_daemon(const struct mfs_paths *p)
 {
     struct mfs_proc proc;
 
-    if (mfs_proc_load(p->pid, &proc) || !mfs_proc_alive(&proc))
-        proc = (struct mfs_proc){0};
+    if (!mfs_proc_load(p->pid, &proc) && mfs_proc_alive(&proc))
+        return proc;
+    /* One that has only just been started has not written the file yet. */
+    proc = (struct mfs_proc){0};
+    mfs_proc_search("cm", "daemon", "--state-dir", p->dir, take, &proc);
     return proc;
 }
 

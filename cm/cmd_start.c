@@ -113,6 +113,7 @@ static int look(struct start *s, struct mfs_err *err)
     return rc;
 }
 
+/* 0 when it runs; -ECHILD, and nothing said yet, when the daemon has ended; else what is wrong. */
 static int wait_running(struct start *s, const struct mfs_proc *daemon, struct mfs_err *err)
 {
     int64_t until = mfs_clock_mono() + START_TIME, step = LOOK_FIRST;
@@ -132,7 +133,7 @@ static int wait_running(struct start *s, const struct mfs_proc *daemon, struct m
         }
     }
     progress_end(s);
-    return rc == -ECHILD ? tell_failure(s, err) : rc > 0 ? 0 : rc;
+    return rc > 0 ? 0 : rc;
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
@@ -165,6 +166,8 @@ static int run_daemon(struct start *s, struct mfs_err *err)
     /* When it has ended already, waiting finds out. */
     mfs_proc_identify(pid, &daemon);
     rc = wait_running(s, &daemon, err);
+    if (rc == -ECHILD)
+        rc = tell_failure(s, err);
     if (rc && s->ours)
         undo(s, &daemon);
     return rc;
@@ -269,8 +272,11 @@ static int start(struct start *s, int *lock, struct mfs_err *err)
     struct mfs_cm_state trial;
     int rc = 0;
 
-    if (daemon.pid)
-        return already(s, &daemon, err);
+    if (daemon.pid) {
+        rc = already(s, &daemon, err);
+        if (rc != -ECHILD) /* it died while we looked: then it is as if it had been dead */
+            return rc;
+    }
     if (take_up(s, lock, &rc, err))
         return rc;
     /* Nothing is cleared away for a call that can't succeed. */

@@ -43,7 +43,7 @@ int mfs_cmd_stop(struct mfs_verb_call *call, struct mfs_err *err)
     if (lock == -ENOENT || (lock >= 0 && !daemon.pid && !mfs_cleanup_needed(p))) {
         if (lock >= 0)
             close(lock);
-        printf("%s: not running\n", p->name);
+        printf("%s: %s\n", p->name, daemon.pid ? "stopped" : "not running");
         return 0;
     }
     if (lock < 0)

@@ -32,9 +32,11 @@ static int start(const struct mfs_paths *p, const struct mfs_cm_node *node, cons
     pid = mfs_proc_spawn(argv, log);
     if (pid < 0)
         return mfs_err_set(err, (int)pid, "%s: %s", lm, strerror(-(int)pid));
-    rc = mfs_proc_identify(pid, proc);
-    if (rc)
-        return mfs_err_set(err, rc, "%s: %s ended at once", node->name, lm);
+    /* One that has ended already is watched all the same, which tells how it ended. */
+    if (mfs_proc_identify(pid, proc)) {
+        proc->pid = pid;
+        return 0;
+    }
     rc = mfs_proc_save(proc, pid_file);
     return rc ? mfs_err_set(err, rc, "%s: %s", pid_file, strerror(-rc)) : 0;
 }

@@ -2,6 +2,7 @@
  * pipe, so that the caller learns it at once and with the true errno. */
 #include "base/proc.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,8 +19,9 @@
 #include "base/file.h"
 #include "base/text.h"
 
-#define KILL_WAIT (2 * MFS_SEC)
-#define POLL_STEP (5 * MFS_MSEC)
+#define KILL_WAIT    (2 * MFS_SEC)
+#define POLL_STEP    (5 * MFS_MSEC)
+#define CMDLINE_MOST (1 << 20)
 
 /* State letter and start time, /proc/PID/stat fields 3 and 22. The name in field 2 may contain
  * anything, so fields are counted from the last ')'. */
@@ -215,6 +217,58 @@ int mfs_proc_load(const char *path, struct mfs_proc *p)
     }
     mfs_buf_fini(&b);
     return rc;
+}
+
+/* The argument after `at` in a command line as /proc has it, or NULL. */
+static const char *next_arg(const char *at, const char *end)
+{
+    at += strnlen(at, (size_t)(end - at)) + 1;
+    return at < end ? at : NULL;
+}
+
+static bool started_as(pid_t pid, const char *verb, const char *option, const char *value)
+{
+    const char *arg, *end;
+    struct mfs_buf b;
+    char path[64];
+    bool found = false;
+
+    mfs_buf_init(&b);
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    if (!mfs_file_read(path, CMDLINE_MOST, &b) && mfs_buf_len(&b) && !mfs_buf_append(&b, "", 1)) {
+        arg = mfs_buf_data(&b);
+        end = arg + mfs_buf_len(&b) - 1;
+        arg = next_arg(arg, end);
+        if (arg && (!verb || !strcmp(arg, verb)))
+            for (; arg && !found; arg = next_arg(arg, end)) {
+                const char *after = next_arg(arg, end);
+
+                found = !strcmp(arg, option) && after && !strcmp(after, value);
+            }
+    }
+    mfs_buf_fini(&b);
+    return found;
+}
+
+int mfs_proc_search(const char *comm, const char *verb, const char *option, const char *value,
+                    int (*each)(void *arg, const struct mfs_proc *p), void *arg)
+{
+    struct mfs_proc p;
+    struct dirent *e;
+    uint64_t pid;
+    int rc = 0;
+    DIR *proc = opendir("/proc");
+
+    if (!proc)
+        return -errno;
+    while (rc >= 0 && (e = readdir(proc))) {
+        if (mfs_text_u64(e->d_name, &pid) || mfs_proc_identify((pid_t)pid, &p) ||
+            strcmp(p.comm, comm) || !started_as(p.pid, verb, option, value))
+            continue;
+        rc = each(arg, &p);
+    }
+    closedir(proc);
+    return rc < 0 ? rc : 0;
 }
 
 int mfs_proc_sibling(const char *name, char *out, size_t n)

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# The config file, events, logs that are kept, and a cm in the foreground.
+# ctest: timeout=100
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+need jq
+
+say "wrong files are refused, with the key and what was meant"
+refused() # TEXT SAYS
+{
+    printf '%s' "$1" >"$T/config.json"
+    expect_fail 2 cm_ start --config "$T/config.json"
+    grep -q -- "$2" "$T/expect.out" || fail "$1: $(cat "$T/expect.out")"
+    equal 1 "$(wc -l <"$T/expect.out")" "lines of the message about $1"
+}
+refused '{"node": 4}' 'did you mean nodes?'
+refused '{"nodes": "many"}' 'nodes: "many"'
+refused '{"memory": "12 parsecs"}' 'not a size'
+refused '{"memory": {}}' 'memory'
+refused '[]' 'not a JSON object'
+refused '' 'not a JSON object'
+expect_fail 2 cm_ start --config "$T/nowhere.json"
+expect_fail 2 cm_ start --policy cso
+[ ! -e "$STATE" ] || fail "left: $(ls -R "$STATE")"
+
+say "a right one; the command line wins"
+printf '{"nodes": 7, "memory": "128M", "beta": 2, "max-nodes": 9}' >"$T/config.json"
+cm_ start --config "$T/config.json" --nodes 2 || fail "cm start"
+equal "2 9 2" "$(cm_ status --json | jq -r '"\(.nodes | length) \(.partitions) \(.beta)"')" "shape"
+
+say "events"
+cm_ events --json | jq -es 'all(.[]; has("time") and has("who") and has("what") and has("text"))' >/dev/null ||
+    fail "events --json"
+cm_ events | grep -q running || fail "events do not tell that it runs"
+cm_ events --follow >"$T/followed" &
+follower=$!
+must_happen 5 grep -q running "$T/followed"
+
+say "secrets are for their owner"
+equal 700 "$(stat -c %a "$STATE")" "mode of the state directory"
+for file in secret cm.json; do
+    equal 600 "$(stat -c %a "$STATE/$file")" "mode of $file"
+done
+for pid in $(daemon_pids); do
+    ! tr '\0' ' ' <"/proc/$pid/cmdline" | grep -F "$(cat "$STATE/secret")" || fail "the secret is in a command line"
+done
+
+say "logs can be kept"
+cm_ stop --keep-logs || fail "cm stop --keep-logs"
+must_happen 10 gone "$follower"
+grep -q stopping "$T/followed" || fail "events --follow missed the end"
+[ -s "$STATE/cm.log" ] && [ -s "$STATE/node-0/lm.log" ] || fail "no logs kept: $(ls -R "$STATE")"
+[ -z "$(find "$STATE" -type f ! -name '*.log')" ] || fail "more than logs kept: $(ls -R "$STATE")"
+cm_ stop || fail "second stop"
+
+say "in the foreground"
+cm_ start --nodes 2 --memory 128M --foreground 2>"$T/foreground.log" &
+running()
+{
+    [ "$(cm_ status --json | jq -r .state)" = running ]
+}
+must_happen 20 running
+kill -INT "$(cut -d' ' -f1 "$STATE/cm.pid")"
+wait "$!" || fail "cm start --foreground ended with $?: $(tail -3 "$T/foreground.log")"
+must_happen 10 no_daemons

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# What a crash leaves is cleared away by the next start or stop, and nothing else is; a start that
+# fails leaves nothing and says why.
+# ctest: timeout=180
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+need jq
+
+ALLOW_LOG='lm-gone|start-failed|hung up|cannot|failed|ended|redis|deploy|daemon'
+
+nothing_left()
+{
+    must_happen 10 no_daemons
+    [ ! -e "$STATE/cm.json" ] || fail "state left: $(ls -R "$STATE")"
+}
+
+say "cm, lms and one redis killed: the data are gone, a start begins afresh"
+cm_ start --nodes 2 --memory 128M || fail "cm start"
+redis=$(pids_of redis-server | sed -n 1p)
+for pid in $(pids_of cm) $(pids_of lm) "$redis"; do
+    kill -KILL "$pid"
+done
+must_happen 10 gone "$redis"
+# A record whose process is long gone and whose pid belongs to somebody else now.
+sleep 300 &
+stranger=$!
+printf '%s 1 redis-server\n' "$stranger" >"$STATE/node-0/redis-99.pid"
+cm_ start --nodes 3 --memory 128M 2>"$T/err" || fail "start over remains: $(cat "$T/err")"
+grep -q "clearing away" "$T/err" || fail "does not say that it cleared away"
+gone "$stranger" && fail "a stranger was killed"
+kill "$stranger"
+equal 3 "$(pids_of lm | wc -l)" "Local Managers"
+equal 19 "$(pids_of redis-server | wc -l)" "redis processes"
+cm_ stop || fail "cm stop"
+nothing_left
+
+say "cm start and its cm killed in the middle"
+for delay in 0.01 0.03 0.06 0.1 0.15 0.2; do
+    cm start --name "$NAME" --state-dir "$STATE" --nodes 4 --memory 128M >"$T/out" 2>&1 &
+    starter=$!
+    sleep "$delay"
+    daemon=$(cut -d' ' -f1 "$STATE/cm.pid" 2>/dev/null) || true
+    kill -KILL "$starter" $daemon 2>/dev/null || true
+    wait "$starter" 2>/dev/null || true
+    cm_ start --nodes 4 --memory 128M || fail "start after a start killed after $delay s"
+    equal 32 "$(pids_of redis-server | wc -l)" "redis processes"
+    equal 4 "$(pids_of lm | wc -l)" "Local Managers"
+    cm_ stop || fail "cm stop"
+    nothing_left
+done
+
+say "stop in the middle of a start"
+for delay in 0.03 0.1 0.2; do
+    cm_ start --nodes 4 --memory 128M >"$T/out" 2>&1 &
+    starter=$!
+    sleep "$delay"
+    cm_ stop || fail "stop in the middle of a start"
+    wait "$starter" || true
+    cm_ stop || fail "second stop"
+    nothing_left
+done
+
+say "two starts at once"
+cm_ start --nodes 2 --memory 128M >"$T/one" 2>&1 &
+one=$!
+cm_ start --nodes 2 --memory 128M >"$T/two" 2>&1 || fail "second of two: $(cat "$T/two")"
+wait "$one" || fail "first of two: $(cat "$T/one")"
+equal 2 "$(pids_of lm | wc -l)" "Local Managers"
+cm_ stop || fail "cm stop"
+nothing_left
+
+say "starts that fail"
+expect_fail 1 cm_ start --listen 203.0.113.77:0
+grep -q "203.0.113.77" "$T/expect.out" || fail "does not name the address: $(cat "$T/expect.out")"
+nothing_left
+mkdir "$T/bin"
+ln "$MEMEFS_BIN/cm" "$T/bin/cm" 2>/dev/null || cp "$MEMEFS_BIN/cm" "$T/bin/cm"
+expect_fail 1 "$T/bin/cm" start --name "$NAME" --state-dir "$STATE"
+grep -q "$T/bin/lm" "$T/expect.out" || fail "does not name what is missing: $(cat "$T/expect.out")"
+printf '#!/bin/sh\necho no such luck; exit 3\n' >"$T/bin/lm"
+chmod +x "$T/bin/lm"
+expect_fail 1 "$T/bin/cm" start --name "$NAME" --state-dir "$STATE" --nodes 2
+grep -q "exited with status 3" "$T/expect.out" || fail "does not say how: $(cat "$T/expect.out")"
+grep -q "no such luck" "$T/expect.out" || fail "does not show the log: $(cat "$T/expect.out")"
+nothing_left
+[ ! -e "$STATE" ] || fail "left: $(ls -R "$STATE")"
