@@ -21,10 +21,9 @@ _memefs()
         verb=${COMP_WORDS[1]}
     fi
     case $previous in
-    --provider) mapfile -t COMPREPLY < <(compgen -W 'local exec ssh slurm cloud' -- "$word") ;;
+    --provider) mapfile -t COMPREPLY < <(compgen -W local -- "$word") ;;
     --migration) mapfile -t COMPREPLY < <(compgen -W 'hot cold' -- "$word") ;;
     --weights) mapfile -t COMPREPLY < <(compgen -W 'memory bandwidth' -- "$word") ;;
-    --policy | policy) mapfile -t COMPREPLY < <(compgen -W 'none cso nso aso cso+csi nso+csi aso+asi' -- "$word") ;;
     --config | --lm) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     --mount | --state-dir) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     --name) mapfile -t COMPREPLY < <(compgen -W "$(ls /run/memefs 2>/dev/null)" -- "$word") ;;

@@ -107,7 +107,7 @@ daemon_pids()
     for dir in /proc/[0-9]*; do
         pid=${dir#/proc/}
         [ "$pid" -ne 1 ] || continue
-        [ -n "$(tr -d '\0' <"$dir/cmdline" 2>/dev/null)" ] || continue # a zombie has none
+        grep -qaz . "$dir/cmdline" 2>/dev/null || continue # a zombie has none
         in_test "$pid" || printf '%s\n' "$pid"
     done
 }
