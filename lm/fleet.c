@@ -21,7 +21,8 @@ struct member {
     uint64_t used, rss, keys;
     uint64_t net_in, net_out; /* its counters at the last look */
     struct mfs_memory_rest rest;
-    bool silent; /* did not answer at the last look */
+    bool counted; /* its counters have been read once: those of an adopted one are of before */
+    bool silent;  /* did not answer at the last look */
 };
 
 struct mfs_fleet {
@@ -163,10 +164,11 @@ static void lose_touch(struct member *m, const struct mfs_err *err)
 
 static void count_net(struct mfs_fleet *f, struct member *m, const struct mfs_admin_info *info)
 {
-    if (info->net_in >= m->net_in && info->net_out >= m->net_out) {
+    if (m->counted && info->net_in >= m->net_in && info->net_out >= m->net_out) {
         f->net_in += info->net_in - m->net_in;
         f->net_out += info->net_out - m->net_out;
     }
+    m->counted = true;
     m->net_in = info->net_in;
     m->net_out = info->net_out;
 }
@@ -194,16 +196,24 @@ static void look_at(struct mfs_fleet *f, struct member *m)
         lose_touch(m, &err);
 }
 
+/* An adopted process that has not answered yet has an unknown limit: taken for an equal part. */
+static struct mfs_memory_part memory_of_member(const struct mfs_fleet *f, const struct member *m,
+                                               size_t total)
+{
+    uint64_t max = m->redis.maxmemory ? m->redis.maxmemory : f->usable / total;
+
+    return (struct mfs_memory_part){m->used, max, m->silent};
+}
+
+/* What all members have, and `extra` more that do not run yet. */
 static struct mfs_memory_part *memory_of(const struct mfs_fleet *f, size_t extra)
 {
-    struct mfs_memory_part *parts = calloc(f->n + extra, sizeof *parts);
+    size_t total = f->n + extra;
+    struct mfs_memory_part *parts = calloc(total + 1, sizeof *parts);
 
-    for (size_t i = 0; parts && i < f->n + extra; i++) {
-        const struct member *m = i < f->n ? &f->member[i] : NULL;
-
-        parts[i] = m ? (struct mfs_memory_part){m->used, m->redis.maxmemory, m->silent}
-                     : (struct mfs_memory_part){EMPTY_BYTES, 0, false};
-    }
+    for (size_t i = 0; parts && i < total; i++)
+        parts[i] = i < f->n ? memory_of_member(f, &f->member[i], total)
+                            : (struct mfs_memory_part){EMPTY_BYTES, 0, false};
     return parts;
 }
 

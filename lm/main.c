@@ -198,6 +198,9 @@ int main(int argc, char **argv)
     char state_dir[PATH_MAX];
     int status = EXIT_SUCCESS;
 
+    /* Whoever starts us may have a strict one; mount points are for everyone, and all that is not
+     * is made with a mode of its own. */
+    umask(022);
     if (!c) {
         mfs_err_set(&err, -ENOMEM, "out of memory");
         return fail(&err);

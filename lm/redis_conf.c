@@ -74,12 +74,12 @@ static const char fixed_settings[] =
     "dynamic-hz yes\n"
     "latency-tracking no\n"
     "slowlog-log-slower-than 50000\n"
-    /* The data have no other copy, the application can be started again: when the machine runs
-     * out of memory, someone else should be chosen. Without the privilege redis only logs. */
-    "oom-score-adj relative\n"
-    "oom-score-adj-values -500 -500 800\n"
     "crash-memcheck-enabled no\n"
     "loglevel notice\n";
+
+/* The data have no other copy, the application can be started again: when the machine runs out of
+ * memory, someone else should be chosen. */
+static const char protection[] = "oom-score-adj relative\noom-score-adj-values -500 -500 800\n";
 
 /* Rules apply inside functions, too, so what functions call must be here. All of the data, and
  * neither administration nor anything that touches every key. */
@@ -162,6 +162,8 @@ int mfs_redis_conf_render(const struct mfs_redis_conf *c, struct mfs_buf *out)
         rc = append_place(c, out);
     if (rc >= 0)
         rc = mfs_buf_printf(out, "maxmemory %" PRIu64 "\n%s", c->maxmemory, fixed_settings);
+    if (rc >= 0 && c->protect)
+        rc = mfs_buf_printf(out, "%s", protection);
     if (rc >= 0)
         rc = mfs_buf_printf(out, "user default reset off\n");
     if (rc >= 0)

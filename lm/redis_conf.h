@@ -3,6 +3,7 @@
 #ifndef MFS_LM_REDIS_CONF_H
 #define MFS_LM_REDIS_CONF_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -12,8 +13,9 @@ struct mfs_redis_conf {
     uint32_t part;
     const char *address; /* the only one it listens on */
     uint16_t port;
-    uint64_t maxmemory;         /* bytes, > 0 */
-    const char *user_password;  /* of MFS_REDIS_USER; only its SHA-256 gets into the file */
+    uint64_t maxmemory;        /* bytes, > 0 */
+    bool protect;              /* lower its chance to be chosen when the machine is out of memory */
+    const char *user_password; /* of MFS_REDIS_USER; only its SHA-256 gets into the file */
     const char *admin_password; /* of MFS_REDIS_ADMIN; likewise */
 };
 
