@@ -25,7 +25,7 @@ sleep 2 # the first measurement is in the status
 empty=$(used)
 
 say "fill"
-seq 1 200000 | head -c 1048576 >"$T/piece"
+head -c 1048576 /dev/urandom >"$T/piece"
 count=0
 until [ "$count" -gt 2000 ]; do
     { cat "$T/piece" >"$MNT0/piece$count"; } 2>"$T/error" || break
