@@ -14,7 +14,9 @@ struct record {
     uint32_t magic, side, number, len; /* len counts the bytes after this head */
 };
 
-enum { RECORD_MAGIC = 0x6d656673, RECORD_MAX = 1300000 };
+/* The kernel hands a file system in user space at most 1 MiB at once: only that much stays whole.
+ */
+enum { RECORD_MAGIC = 0x6d656673, RECORD_MAX = PAIR_STRIPE - sizeof(struct record) };
 
 static size_t draw_length(struct pair *p)
 {
