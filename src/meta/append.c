@@ -22,10 +22,14 @@ static void remember(struct mfs_meta *meta, const struct mfs_attr *attr)
     hint->ino = attr->ino;
 }
 
-int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
-                    uint64_t *off, bool *stored, uint64_t *old_version, struct mfs_attr *attr)
+#define APPEND_WAIT (30 * MFS_SEC) /* for the place behind the end, over all who are before us */
+
+/* One attempt; -EAGAIN and *holder when another has the place. */
+static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg *data,
+                      uint64_t *off, uint64_t *number, struct mfs_attr *attr, uint64_t *holder)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
+    struct mfs_ino_arg num = mfs_ino_arg(*number);
     struct mfs_time_arg time = mfs_now_arg();
     int64_t asked = mfs_clock_mono();
     struct mfs_bytes text, others;
@@ -35,47 +39,114 @@ int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_
     mfs_call_function(&c, "mfs_append");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
-    mfs_args_int(&c.args, (int64_t)len);
+    mfs_args_int(&c.args, (int64_t)data->len);
     mfs_args_int(&c.args, meta->stripe_size);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
-    if (likely_small(meta, ino, len))
-        mfs_args_bin(&c.args, data, len);
+    mfs_args_bin(&c.args, num.b, sizeof num.b);
+    if (likely_small(meta, ino, data->len))
+        mfs_args_bin(&c.args, data->p, data->len);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     if (rc)
         goto out;
     text = mfs_call_text(&c);
-    if (!text.p || !text.n) {
-        rc = -EIO;
+    rc = -EIO;
+    if (!text.p || text.n < 8)
         goto out;
-    }
-    *stored = text.p[--text.n] == '1';
+    rc = -EAGAIN;
+    *holder = mfs_get_be64(text.p);
+    if (text.n == 8)
+        goto out;
+    if (text.p[--text.n] == 'S')
+        *number = 0;
     others = mfs_record_rest(&text);
     rc = mfs_meta_take(meta, ino, text, asked, attr);
     if (rc)
         goto out;
-    mfs_notices_send(meta, ino, attr->version, others);
-    *off = attr->size - len;
-    if (old_version)
-        *old_version = attr->version - 1;
-    remember(meta, attr);
+    *off = *number ? attr->size : attr->size - data->len;
+    if (!*number)
+        mfs_notices_send(meta, ino, attr->version, others);
 out:
     mfs_call_fini(&c);
     return rc;
 }
 
-int mfs_meta_unappend(struct mfs_meta *meta, uint64_t ino, uint64_t off, size_t len)
+/* Takes the place from a session that is dead. */
+static void break_dead(struct mfs_meta *meta, uint64_t ino, uint64_t holder)
 {
-    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(holder);
+    struct mfs_call c;
+    bool alive;
+
+    mfs_session_alive(meta, &holder, 1, &alive);
+    if (alive)
+        return;
+    mfs_call_function(&c, "mfs_append_break");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_call_run(meta, &c, mfs_placement_home(ino));
+    mfs_call_fini(&c);
+}
+
+int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
+                    uint64_t *off, uint64_t *number, uint64_t *old_version, struct mfs_attr *attr)
+{
+    struct mfs_arg bytes = {data, len};
+    int64_t start = mfs_clock_mono(), pause = MFS_MSEC / 8;
+    uint64_t holder;
+    int rc;
+
+    for (;;) {
+        *number = atomic_fetch_add(&meta->appends, 1) + 1;
+        rc = try_append(meta, ino, &bytes, off, number, attr, &holder);
+        if (rc != -EAGAIN)
+            break;
+        if (mfs_clock_mono() - start > APPEND_WAIT)
+            return -EBUSY;
+        if (pause >= 4 * MFS_MSEC)
+            break_dead(meta, ino, holder);
+        else
+            pause *= 2;
+        mfs_clock_sleep(pause);
+    }
+    if (rc)
+        return rc;
+    if (old_version)
+        *old_version = attr->version - 1;
+    remember(meta, attr);
+    return 0;
+}
+
+int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,
+                        uint64_t end, int64_t alloc, uint64_t *old_version, struct mfs_attr *attr)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
+    struct mfs_ino_arg num = mfs_ino_arg(number);
     struct mfs_time_arg time = mfs_now_arg();
+    int64_t asked = mfs_clock_mono();
+    struct mfs_bytes text, others;
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_unappend");
+    mfs_call_function(&c, "mfs_append_end");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
-    mfs_args_int(&c.args, (int64_t)off);
-    mfs_args_int(&c.args, (int64_t)len);
+    mfs_args_int(&c.args, stored ? (int64_t)end : 0);
+    mfs_args_int(&c.args, alloc);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_args_bin(&c.args, num.b, sizeof num.b);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    if (rc)
+        goto out;
+    text = mfs_call_text(&c);
+    others = mfs_record_rest(&text);
+    rc = mfs_meta_take(meta, ino, text, asked, attr);
+    if (rc)
+        goto out;
+    mfs_notices_send(meta, ino, attr->version, others);
+    if (old_version)
+        *old_version = attr->version - 1;
+    remember(meta, attr);
+out:
     mfs_call_fini(&c);
     return rc;
 }

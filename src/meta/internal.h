@@ -55,6 +55,7 @@ struct mfs_meta {
     struct mfs_meta_limits limits;
     uint32_t nparts, stripe_size;
     _Atomic uint64_t sid;
+    _Atomic uint64_t appends; /* begun so far, which numbers them */
     struct mfs_dircache *dirs;
     struct mfs_parents *parents;
     struct mfs_opens *opens;

@@ -33,9 +33,9 @@ struct mfs_meta;
  * partition's #reap list, where housekeeping tries again. Any thread, no lock held. */
 typedef int mfs_meta_reap_fn(void *arg, uint64_t ino, uint64_t data_end);
 
-/* Another client has changed the content of `ino`, which this one has open, to `version` (ino 0: any
- * content may have changed, unnoticed). Whatever is kept of it has to go; `done` (may be NULL) is to
- * be called, by any thread, when it is gone. Must not wait itself. */
+/* Another client has changed the content of `ino`, which this one has open, to `version` (ino 0:
+ * any content may have changed, unnoticed). Whatever is kept of it has to go; `done` (may be NULL)
+ * is to be called, by any thread, when it is gone. Must not wait itself. */
 typedef void mfs_meta_changed_fn(void *arg, uint64_t ino, uint64_t version,
                                  void (*done)(void *done_arg), void *done_arg);
 
@@ -43,7 +43,7 @@ struct mfs_meta_opts {
     mfs_meta_reap_fn *reap;
     mfs_meta_changed_fn *changed; /* NULL: nothing is ever kept */
     void *arg;                    /* of both */
-    int64_t session_ttl; /* ns after which a silent client counts as dead; 0: 20 s */
+    int64_t session_ttl;          /* ns after which a silent client counts as dead; 0: 20 s */
 };
 
 /* Opens a session (a random id, kept alive by a thread of its own) and starts housekeeping: merged
@@ -173,13 +173,15 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
 int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, int64_t alloc,
                       uint64_t *old_version, struct mfs_attr *attr);
 
-/* O_APPEND: takes the next `len` bytes at the end of the file for this caller alone, *off tells
- * where. When they fit into stripe 0 the data are stored in the same step and *stored is true;
- * otherwise the caller writes them to the stripes now. mfs_meta_unappend gives them back when that
- * failed and nobody has appended since. */
+/* O_APPEND. The bytes go behind the end of the file, whoever else appends, *off tells where. When
+ * they fit into stripe 0 they are stored in one step and *number is 0. Otherwise the place is this
+ * caller's alone: it writes them to the stripes now and says so by mfs_meta_append_end, which must
+ * be called in any case and makes them known (with `stored` false nothing was); other appenders
+ * wait that long, unless this session dies. -EBUSY when the place was not free in time. */
 int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
-                    uint64_t *off, bool *stored, uint64_t *old_version, struct mfs_attr *attr);
-int mfs_meta_unappend(struct mfs_meta *meta, uint64_t ino, uint64_t off, size_t len);
+                    uint64_t *off, uint64_t *number, uint64_t *old_version, struct mfs_attr *attr);
+int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,
+                        uint64_t end, int64_t alloc, uint64_t *old_version, struct mfs_attr *attr);
 
 /* --- directories -------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
  *   A ino         extended attributes (hash)
  *   O ino         who has the inode open (hash: session → 1)
  *   L ino         record locks and flocks (hash)
+ *   P ino         who is appending, where that takes more than one step (session, number)
  *   T txn         outcome of a rename across partitions
  *   Z sid         a client's session (string with a time to live)
  *   #name         one per partition: #super #seq #orphans #reap #intents

@@ -97,26 +97,21 @@ ssize_t mfs_vfs_read(struct mfs_file *f, void *buf, size_t len, uint64_t off, bo
 
 /* --- writing -------------------------------------------------------------------------------- */
 
-/* The range at the end is ours now; it reads as zeros until this has been done. */
-static int fill_appended(struct mfs_vnode *v, const void *buf, size_t len, uint64_t off)
+/* The place behind the end is ours alone: stores the bytes there, then the file grows. */
+static int fill_appended(struct mfs_vnode *v, const void *buf, size_t len, uint64_t off,
+                         uint64_t number)
 {
     struct mfs_vfs *vfs = v->vfs;
-    struct mfs_commit c = {.end = off + len};
     struct mfs_attr attr;
+    int64_t alloc = 0;
     uint64_t from;
-    int rc = mfs_stripes_write(vfs->store, v->ino, off, len, buf, &c.alloc);
+    int rc = mfs_stripes_write(vfs->store, v->ino, off, len, buf, &alloc);
+    int end =
+        mfs_meta_append_end(vfs->meta, v->ino, number, rc == 0, off + len, alloc, &from, &attr);
 
-    if (rc < 0) {
-        mfs_meta_unappend(vfs->meta, v->ino, off, len);
-        mfs_vnode_drop_pages(v);
-        return rc;
-    }
-    /* Whoever read the zeros shall find another version. */
-    c.mtime = mfs_clock_real();
-    rc = mfs_meta_commit(vfs->meta, v->ino, &c, &from, &attr);
-    if (rc == 0)
+    if (rc == 0 && end == 0)
         mfs_vnode_carry(v, from, &attr);
-    return rc;
+    return rc < 0 ? rc : end;
 }
 
 /* Dirty data of other handles go out first, so that the end is the same for all. `guess` is where
@@ -124,8 +119,7 @@ static int fill_appended(struct mfs_vnode *v, const void *buf, size_t len, uint6
 static ssize_t append(struct mfs_vnode *v, const void *buf, size_t len, uint64_t guess)
 {
     struct mfs_attr attr;
-    uint64_t off, from;
-    bool stored;
+    uint64_t off, from, number;
     int rc = mfs_vnode_flush(v);
 
     if (rc < 0)
@@ -133,13 +127,14 @@ static ssize_t append(struct mfs_vnode *v, const void *buf, size_t len, uint64_t
     if (known_size(v) + len > v->vfs->size_max)
         return -EFBIG;
     mfs_vnode_changed(v);
-    rc = mfs_meta_append(v->vfs->meta, v->ino, buf, len, &off, &stored, &from, &attr);
+    rc = mfs_meta_append(v->vfs->meta, v->ino, buf, len, &off, &number, &from, &attr);
     if (rc < 0)
         return rc;
-    mfs_vnode_carry(v, from, &attr);
-    if (!stored)
-        rc = fill_appended(v, buf, len, off);
-    if (off != guess)
+    if (number == 0)
+        mfs_vnode_carry(v, from, &attr);
+    else
+        rc = fill_appended(v, buf, len, off, number);
+    if (off != guess || rc < 0)
         mfs_vnode_drop_pages(v);
     return rc < 0 ? rc : (ssize_t)len;
 }

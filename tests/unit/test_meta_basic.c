@@ -380,7 +380,7 @@ static void test_content(void **state)
     char buf[64];
     struct mfs_head head = {buf, sizeof buf, -1};
     struct mfs_attr attr;
-    bool stored;
+    uint64_t number;
 
     (void)state;
     commit(&a, f, 0, "hello", &attr);
@@ -399,20 +399,23 @@ static void test_content(void **state)
     assert_int_equal(mfs_meta_truncate(b.meta, f, 10, 0, &old, &attr), 0);
     assert_int_equal(attr.size, 10);
     assert_int_equal(attr.data_end, 4);
-    assert_int_equal(mfs_meta_append(a.meta, f, "!!", 2, &off, &stored, &old, &attr), 0);
-    assert_true(stored);
+    assert_int_equal(mfs_meta_append(a.meta, f, "!!", 2, &off, &number, &old, &attr), 0);
+    assert_int_equal(number, 0);
     assert_int_equal(off, 10);
     head.len = -1;
     assert_int_equal(mfs_meta_open(b.meta, f, false, &attr, &head), 0);
     assert_int_equal(head.len, 12);
     assert_memory_equal(buf, "hell\0\0\0\0\0\0!!", 12);
     assert_int_equal(mfs_meta_truncate(b.meta, f, STRIPE - 1, 0, &old, &attr), 0);
-    assert_int_equal(mfs_meta_append(a.meta, f, "!!", 2, &off, &stored, &old, &attr), 0);
-    assert_false(stored);
+    assert_int_equal(mfs_meta_append(a.meta, f, "!!", 2, &off, &number, &old, &attr), 0);
+    assert_true(number > 0);
     assert_int_equal(off, STRIPE - 1);
-    assert_int_equal(attr.size, STRIPE + 1);
-    assert_int_equal(mfs_meta_unappend(a.meta, f, off, 2), 0);
     assert_int_equal(getattr(&b, f).size, STRIPE - 1);
+    assert_int_equal(
+        mfs_meta_append_end(a.meta, f, number + 1, true, STRIPE + 1, 2, &old, &attr), -ECANCELED);
+    assert_int_equal(mfs_meta_append_end(a.meta, f, number, true, STRIPE + 1, 2, &old, &attr), 0);
+    assert_int_equal(getattr(&b, f).size, STRIPE + 1);
+    assert_int_equal(meta_client_keys(&a, "P*"), 0);
     assert_int_equal(mfs_meta_open(b.meta, f, true, &attr, NULL), 0);
     assert_int_equal(attr.size, 0);
     assert_int_equal(attr.alloc, 0);

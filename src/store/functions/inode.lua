@@ -248,35 +248,59 @@ redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' }
         return rec .. others(ino, args[6])
     end }
 
--- mfs_append ino time len stripe_size sid [bytes]: takes the next len bytes of the file; the new
--- record, the other openers, and '1' when the bytes were given, fit into stripe 0 and are stored.
+-- Appending. What fits into stripe 0 is stored in one step. Otherwise the appender gets the place
+-- behind the end for itself (P ino: its session and a number), stores the bytes in the stripes, and
+-- only then does the file grow: nobody sees bytes that are not there yet.
+
+-- mfs_append ino time len stripe_size sid number [bytes]. The record, the other openers, and how it
+-- went (1 byte): 'S' stored, 'P' the place is taken for this one. Or just the session (8) that has it.
 redis.register_function('mfs_append', function(_, args)
     local ino, len = args[1], tonumber(args[3])
     local rec = get_record(ino)
     if not rec then
         return fail(errno.ESTALE, 'no inode')
     end
-    local size = struct.unpack('<i8', rec, 25)
-    local last, stored, alloc = size + len, '0', 0
-    if args[6] and last <= tonumber(args[4]) then
-        local old, new = write_parts(stripe0(ino), { tostring(size), args[6] }, 1)
-        alloc, stored = new - old, '1'
+    local holder = redis.call('GET', 'P' .. ino)
+    if holder then
+        return sub(holder, 1, 8)
     end
-    rec = grown(rec, last, false, alloc, args[2])
+    local size = struct.unpack('<i8', rec, 25)
+    local last = size + len
+    if not args[7] or last > tonumber(args[4]) then
+        redis.call('SET', 'P' .. ino, args[5] .. args[6])
+        return rec .. 'P'
+    end
+    local old, new = write_parts(stripe0(ino), { tostring(size), args[7] }, 1)
+    rec = grown(rec, last, false, new - old, args[2])
     put_record(ino, rec)
-    return rec .. others(ino, args[5]) .. stored
+    return rec .. others(ino, args[5]) .. 'S'
 end)
 
--- mfs_unappend ino time off len: gives them back when they are still the last ones.
-redis.register_function{ function_name = 'mfs_unappend', flags = { 'allow-oom' },
+-- mfs_append_end ino time end alloc sid number: the bytes are stored up to `end` (0: they are not),
+-- the place is free. The record and the other openers; ECANCELED when it had been taken away.
+redis.register_function{ function_name = 'mfs_append_end', flags = { 'allow-oom' },
     callback = function(_, args)
-        local rec = get_record(args[1])
-        local off, len = tonumber(args[3]), tonumber(args[4])
-        if not rec or (struct.unpack('<i8', rec, 25)) ~= off + len then
-            return
+        local ino = args[1]
+        local rec = get_record(ino)
+        if redis.call('GET', 'P' .. ino) ~= args[5] .. args[6] then
+            return fail(errno.ECANCELED, 'not the appender')
         end
-        local version = struct.unpack('<i8', rec, 49)
-        rec = splice(rec, 24, struct.pack('<i8', off))
-        rec = splice(rec, 48, struct.pack('<i8', version + 1))
-        put_record(args[1], splice(splice(rec, 68, args[2]), 80, args[2]))
+        redis.call('DEL', 'P' .. ino)
+        if not rec then
+            return fail(errno.ESTALE, 'no inode')
+        end
+        if args[3] == '0' then
+            return rec
+        end
+        rec = grown(rec, tonumber(args[3]), false, tonumber(args[4]), args[2])
+        put_record(ino, rec)
+        return rec .. others(ino, args[5])
+    end }
+
+-- mfs_append_break ino sid: the session is dead and appends no more.
+redis.register_function{ function_name = 'mfs_append_break', flags = { 'allow-oom' },
+    callback = function(_, args)
+        if redis.call('GETRANGE', 'P' .. args[1], 0, 7) == args[2] then
+            redis.call('DEL', 'P' .. args[1])
+        end
     end }

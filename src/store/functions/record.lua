@@ -87,7 +87,7 @@ end
 -- Removes an inode and all that is kept with it. Stripes 1 … are the client's to delete; when there
 -- can be any they are noted in #reap. Answers '\1' and the end of data then, else '\2'.
 local function free_inode(ino, rec, stripe_size)
-    redis.call('DEL', 'I' .. ino, stripe0(ino), 'A' .. ino, 'O' .. ino, 'L' .. ino)
+    redis.call('DEL', 'I' .. ino, stripe0(ino), 'A' .. ino, 'O' .. ino, 'L' .. ino, 'P' .. ino)
     local data_end = sub(rec, 33, 40)
     if (struct.unpack('<i8', data_end)) > stripe_size then
         redis.call('HSET', '#reap', ino, data_end)
