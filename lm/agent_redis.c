@@ -200,6 +200,13 @@ static void assign_reply(const struct assign_job *j)
     free(m.assigned);
 }
 
+static void assign_refuse(struct mfs_agent *a, const struct mfs_err *err, struct mfs_conn *conn,
+                          uint64_t id)
+{
+    mfs_error(AREA, "%s", err->msg);
+    mfs_conn_fail(conn, id, err->code, "node %u: %s", a->opts.node, err->msg);
+}
+
 static void assigned(struct mfs_job *job)
 {
     struct assign_job *j = (struct assign_job *)job;
@@ -215,8 +222,7 @@ static void assigned(struct mfs_job *job)
         mfs_info(AREA, "%zu partitions run here", j->n);
         assign_reply(j);
     } else {
-        mfs_error(AREA, "%s", j->err.msg);
-        mfs_conn_fail(j->from.conn, j->from.id, j->rc, "node %u: %s", a->opts.node, j->err.msg);
+        assign_refuse(a, &j->err, j->from.conn, j->from.id);
     }
     assign_free(j);
 }
@@ -292,16 +298,16 @@ void mfs_agent_assign(struct mfs_agent *a, const struct mfs_msg_assign *m, struc
                       uint64_t id)
 {
     struct mfs_err err = {0};
-    struct assign_job *j = NULL;
+    struct assign_job *j;
 
-    if (!check_assign(a, m, &err)) {
-        j = assign_job(a, m);
-        if (!j)
-            mfs_err_set(&err, -ENOMEM, "out of memory");
+    if (check_assign(a, m, &err)) {
+        assign_refuse(a, &err, conn, id);
+        return;
     }
-    if (err.code) {
-        mfs_error(AREA, "%s", err.msg);
-        mfs_conn_fail(conn, id, err.code, "node %u: %s", a->opts.node, err.msg);
+    j = assign_job(a, m);
+    if (!j) {
+        mfs_err_set(&err, -ENOMEM, "out of memory");
+        assign_refuse(a, &err, conn, id);
         return;
     }
     j->from = mfs_agent_request_keep(conn, id);

@@ -191,34 +191,41 @@ static int check_given(const struct mfs_conf *c, struct mfs_err *err)
     return 0;
 }
 
+static int run(int argc, char **argv, struct mfs_conf *c, struct mfs_err *err)
+{
+    const char *given;
+    char state_dir[PATH_MAX];
+    int rc = mfs_conf_argv(c, argc, argv, 0, err);
+
+    if (rc < 0)
+        return rc;
+    if (mfs_conf_flag(c, "help")) {
+        usage(stdout);
+        return 0;
+    }
+    if (mfs_conf_flag(c, "version")) {
+        printf("lm %s\n", MEMEFS_VERSION);
+        return 0;
+    }
+    rc = check_given(c, err);
+    if (rc)
+        return rc;
+    given = mfs_conf_str(c, "state-dir");
+    if (!realpath(given, state_dir))
+        return mfs_err_set(err, -errno, "%s: %s", given, strerror(errno));
+    return serve(c, state_dir, err);
+}
+
 int main(int argc, char **argv)
 {
     struct mfs_conf *c = mfs_conf_create(groups);
     struct mfs_err err = {0};
-    char state_dir[PATH_MAX];
-    int status = EXIT_SUCCESS;
+    int rc;
 
     /* Whoever starts us may have a strict one; mount points are for everyone, and all that is not
      * is made with a mode of its own. */
     umask(022);
-    if (!c) {
-        mfs_err_set(&err, -ENOMEM, "out of memory");
-        return fail(&err);
-    }
-    if (mfs_conf_argv(c, argc - 1, argv + 1, 0, &err) < 0)
-        status = fail(&err);
-    else if (mfs_conf_flag(c, "help"))
-        usage(stdout);
-    else if (mfs_conf_flag(c, "version"))
-        printf("lm %s\n", MEMEFS_VERSION);
-    else if (check_given(c, &err))
-        status = fail(&err);
-    else if (!realpath(mfs_conf_str(c, "state-dir"), state_dir))
-        status = fail(
-            (mfs_err_set(&err, -errno, "%s: %s", mfs_conf_str(c, "state-dir"), strerror(errno)),
-             &err));
-    else if (serve(c, state_dir, &err))
-        status = fail(&err);
+    rc = c ? run(argc - 1, argv + 1, c, &err) : mfs_err_set(&err, -ENOMEM, "out of memory");
     mfs_conf_destroy(c);
-    return status;
+    return rc ? fail(&err) : EXIT_SUCCESS;
 }

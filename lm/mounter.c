@@ -9,14 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "lm/bounded.h"
+#include "lm/client_proc.h"
 #include "lm/mountinfo.h"
 #include "lm/unmount.h"
 
@@ -27,7 +25,6 @@
 #define PAUSE_LEAST (1 * MFS_SEC)
 #define PAUSE_MOST  (30 * MFS_SEC)
 #define UP_STEADY   (60 * MFS_SEC) /* after so long the next death counts as the first */
-#define LOG_MAX     (16U << 20)
 
 enum state { IDLE, PREPARING, STARTING, PROBING, UP, WAITING, ENDING };
 
@@ -38,6 +35,7 @@ struct waiter {
 
 struct mfs_mounter {
     struct mfs_mounter_opts o;
+    struct mfs_client_proc files;
     enum state state;
     bool ending; /* end as soon as the job under way has come back */
     bool keep;   /* was up once: start again when the client dies */
@@ -66,6 +64,7 @@ struct mfs_mounter *mfs_mounter_create(const struct mfs_mounter_opts *opts)
 
     if (m) {
         m->o = *opts;
+        m->files = (struct mfs_client_proc){opts->name, opts->state_dir, opts->dir, opts->address};
         m->pause = PAUSE_LEAST;
     }
     return m;
@@ -123,32 +122,6 @@ static void event(struct mfs_mounter *m, const char *what, const char *fmt, ...)
     m->o.hooks->event(m->o.arg, what, text);
 }
 
-static int node_file(const struct mfs_mounter *m, const char *name, char path[PATH_MAX])
-{
-    return mfs_text_format(path, PATH_MAX, "%s/%s", m->o.dir, name);
-}
-
-/* "node-ID/mount" is there before the mount is, so that whoever cleans up after a crash knows where
- * to look. */
-static int note_mount(const struct mfs_mounter *m)
-{
-    char file[PATH_MAX], line[MFS_PATH_MAX + 1];
-    int rc = node_file(m, "mount", file), n;
-
-    if (rc)
-        return rc;
-    n = snprintf(line, sizeof line, "%s\n", m->path);
-    return mfs_file_write(file, line, (size_t)n, 0644);
-}
-
-static void remove_note(const struct mfs_mounter *m, const char *name)
-{
-    char file[PATH_MAX];
-
-    if (!node_file(m, name, file))
-        unlink(file);
-}
-
 static void set_timer(struct mfs_mounter *m, int64_t after, void (*fire)(void *arg))
 {
     mfs_timer_cancel(m->timer);
@@ -158,8 +131,7 @@ static void set_timer(struct mfs_mounter *m, int64_t after, void (*fire)(void *a
 static void become_idle(struct mfs_mounter *m)
 {
     set_timer(m, 0, NULL);
-    remove_note(m, "mount");
-    remove_note(m, "client.pid");
+    mfs_client_proc_forget(&m->files);
     m->state = IDLE;
     m->ending = m->keep = false;
     m->client = (struct mfs_proc){0};
@@ -251,28 +223,6 @@ static void attempt_failed(struct mfs_mounter *m, int code, const char *why)
     end_now(m);
 }
 
-/* The last line that the client wrote says best why it gave up. */
-static void last_words(const struct mfs_mounter *m, char *out, size_t n)
-{
-    char file[PATH_MAX], *at, *line;
-    struct mfs_buf text;
-
-    snprintf(out, n, "see client.log");
-    mfs_buf_init(&text);
-    if (!node_file(m, "client.log", file) && !mfs_file_read(file, LOG_MAX, &text) &&
-        !mfs_buf_append(&text, "", 1)) {
-        line = mfs_buf_data(&text);
-        at = line + strlen(line);
-        while (at > line && at[-1] == '\n')
-            *--at = '\0';
-        at = strrchr(line, '\n');
-        line = at ? at + 1 : line;
-        if (*line)
-            snprintf(out, n, "%.200s", line);
-    }
-    mfs_buf_fini(&text);
-}
-
 static void probed(struct mfs_job *job)
 {
     struct mount_job *j = (struct mount_job *)job;
@@ -317,36 +267,14 @@ static void not_ready(void *arg)
     }
 }
 
-static int spawn(struct mfs_mounter *m)
+static int start_client(struct mfs_mounter *m)
 {
-    char program[PATH_MAX], log[PATH_MAX], pidfile[PATH_MAX];
-    const char *argv[13] = {program,       "mount",        "--foreground", "--name",    m->o.name,
-                            "--state-dir", m->o.state_dir, "--lm",         m->o.address};
     struct mfs_client client = {0};
-    size_t argc = 9;
-    pid_t pid;
-    int rc;
+    int rc = mfs_client_proc_start(&m->files, m->real, m->options, &m->client);
 
-    rc = mfs_proc_sibling("memefs", program, sizeof program);
-    if (!rc)
-        rc = node_file(m, "client.log", log);
-    if (!rc)
-        rc = node_file(m, "client.pid", pidfile);
     if (rc)
         return rc;
-    if (m->options[0]) {
-        argv[argc++] = "-o";
-        argv[argc++] = m->options;
-    }
-    argv[argc] = m->real;
-    pid = mfs_proc_spawn(argv, log);
-    if (pid < 0)
-        return pid;
-    if (mfs_proc_identify(pid, &m->client))
-        m->client = (struct mfs_proc){.pid = pid};
-    mfs_proc_save(&m->client, pidfile);
-    client.proc = m->client;
-    memcpy(client.mount, m->real, sizeof client.mount);
+    mfs_mounter_client(m, &client);
     return m->o.hooks->started(m->o.arg, &client);
 }
 
@@ -365,7 +293,7 @@ static void prepared(struct mfs_job *job)
     }
     if (!rc) {
         m->state = STARTING;
-        rc = spawn(m);
+        rc = start_client(m);
     }
     if (rc)
         attempt_failed(m, rc, rc == -EBUSY ? "something is mounted there already" : strerror(-rc));
@@ -376,7 +304,7 @@ static void prepared(struct mfs_job *job)
 
 static void begin_attempt(struct mfs_mounter *m)
 {
-    int rc = note_mount(m);
+    int rc = mfs_client_proc_note(&m->files, m->path);
 
     m->client = (struct mfs_proc){0};
     memcpy(m->real, m->path, sizeof m->real);
@@ -459,7 +387,7 @@ bool mfs_mounter_gone(struct mfs_mounter *m, const struct mfs_client *client, in
     m->client = (struct mfs_proc){0};
     if (m->state == STARTING || m->state == PROBING) {
         set_timer(m, 0, NULL);
-        last_words(m, why, sizeof why);
+        mfs_client_proc_last_words(&m->files, why, sizeof why);
         attempt_failed(m, -ECHILD, why);
     } else if (m->state == UP && WIFEXITED(status) && !WEXITSTATUS(status)) {
         event(m, "unmounted", "%s: its client ended by itself", m->path);
@@ -468,7 +396,7 @@ bool mfs_mounter_gone(struct mfs_mounter *m, const struct mfs_client *client, in
         if (WIFSIGNALED(status))
             snprintf(why, sizeof why, "signal %d", WTERMSIG(status));
         else
-            last_words(m, why, sizeof why);
+            mfs_client_proc_last_words(&m->files, why, sizeof why);
         event(m, "client-died", "%s: client %d: %s; mounting again in %lld s", m->path,
               (int)client->proc.pid, why, (long long)(m->pause / MFS_SEC));
         if (mfs_clock_mono() - m->up_since > UP_STEADY)

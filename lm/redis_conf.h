@@ -9,14 +9,14 @@
 #include "base/buf.h"
 
 struct mfs_redis_conf {
-    const char *dir; /* absolute; redis-PART.{sock,log,rdb} go there */
-    uint32_t part;
-    const char *address; /* the only one it listens on */
-    uint16_t port;
-    uint64_t maxmemory;        /* bytes, > 0 */
-    bool protect;              /* lower its chance to be chosen when the machine is out of memory */
-    const char *user_password; /* of MFS_REDIS_USER; only its SHA-256 gets into the file */
+    const char *dir;            /* absolute; redis-PART.{sock,log,rdb} go there */
+    const char *address;        /* the only one it listens on */
+    const char *user_password;  /* of MFS_REDIS_USER; only its SHA-256 gets into the file */
     const char *admin_password; /* of MFS_REDIS_ADMIN; likewise */
+    uint64_t maxmemory;         /* bytes, > 0 */
+    uint32_t part;
+    uint16_t port;
+    bool protect; /* lower its chance to be chosen when the machine is out of memory */
 };
 
 /* Appends the file's text. 0, -EINVAL when a value could not be written as one word of the file

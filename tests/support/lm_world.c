@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "base/log.h"
 #include "lm/agent.h"
 #include "store/args.h"
@@ -179,15 +180,15 @@ struct mfs_table *lm_world_table(const struct lm_world *w)
 {
     struct mfs_table *t = mfs_table_new(LM_WORLD_PARTS);
 
-    strcpy(t->name, LM_WORLD_NAME);
+    mfs_text_copy(t->name, sizeof t->name, LM_WORLD_NAME);
     t->epoch = w->epoch;
     t->stripe_size = STRIPE;
     for (uint32_t i = 0; i < LM_WORLD_PARTS; i++) {
         t->part[i].node = LM_WORLD_NODE;
-        strcpy(t->part[i].host, "127.0.0.1");
+        mfs_text_copy(t->part[i].host, sizeof t->part[i].host, "127.0.0.1");
         t->part[i].port = (uint16_t)w->assigned[i].port;
-        strcpy(t->part[i].unix_path, w->assigned[i].unix_path);
-        strcpy(t->part[i].password, w->part[i].password);
+        mfs_text_copy(t->part[i].unix_path, sizeof t->part[i].unix_path, w->assigned[i].unix_path);
+        mfs_text_copy(t->part[i].password, sizeof t->part[i].password, w->part[i].password);
     }
     return t;
 }
@@ -297,7 +298,7 @@ static int make_files(struct lm_world *w)
 {
     char path[128];
 
-    strcpy(w->dir, "/tmp/memefs-lm-XXXXXX");
+    mfs_text_copy(w->dir, sizeof w->dir, "/tmp/memefs-lm-XXXXXX");
     if (!mkdtemp(w->dir))
         return -1;
     snprintf(path, sizeof path, "%s/secret", w->dir);

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "store/keys.h"
 
 #define MIB (1ULL << 20)
@@ -106,7 +107,7 @@ static void connect_client(struct lm_world *w, struct client *client, pid_t pid,
 
     *client = (struct client){.w = w};
     w->data = client;
-    strcpy(m.session, session);
+    mfs_text_copy(m.session, sizeof m.session, session);
     client->conn = mfs_conn_connect(w->loop, w->sock, &w->secret, "client", 5 * MFS_SEC,
                                     &client_service, client, &err);
     assert_non_null(client->conn);
@@ -172,7 +173,7 @@ static void test_nonsense_is_refused(void **state)
     assert_int_equal(lm_world_ask(w, MFS_MSG_MOUNT, &m), -EAGAIN);
     assert_int_equal(lm_world_assign(w), 0);
     assert_int_equal(lm_world_push_table(w), 0);
-    strcpy(m.path, "relative");
+    mfs_text_copy(m.path, sizeof m.path, "relative");
     assert_int_equal(lm_world_ask(w, MFS_MSG_MOUNT, &m), -EINVAL);
     w->epoch = 0; /* an old table: answered with the one that is held */
     assert_int_equal(lm_world_push_table(w), 0);

@@ -134,7 +134,7 @@ static void test_another_mount_is_refused(void **state)
     struct lm_world *w = *state;
     struct mount mount = mounted(w), other = mount;
 
-    strcat(other.m.path, "2");
+    mfs_text_format(other.m.path, sizeof other.m.path, "%s2", mount.m.path);
     assert_int_equal(lm_world_ask(w, MFS_MSG_MOUNT, &other.m), -EBUSY);
     assert_int_equal(lm_world_ask(w, MFS_MSG_UMOUNT, &other.m), -EINVAL);
 }
@@ -254,7 +254,7 @@ static void test_a_client_that_died_while_no_lm_was_there(void **state)
     lm_world_start_lm(w);
     assert_true(lm_world_wait(w, lm_world_joined, 10));
     assert_true(lm_world_wait(w, told_of_death, 5));
-    strcpy(w->events, "mounted: before\n");
+    mfs_text_copy(w->events, sizeof w->events, "mounted: before\n");
     assert_true(lm_world_wait(w, told_mounted_twice, 20));
     write_file(&mount, "f", "again");
 }
@@ -270,7 +270,7 @@ static void test_a_client_mounted_by_hand_ends_with_the_rest(void **state)
     int64_t until = mfs_clock_mono() + 20 * MFS_SEC;
     pid_t pid;
 
-    strcat(hand.m.path, " by hand");
+    mfs_text_format(hand.m.path, sizeof hand.m.path, "%s by hand", mount.m.path);
     mfs_text_format(program, sizeof program, "%s/memefs", w->bin);
     mfs_text_format(log, sizeof log, "%s/hand.log", w->dir);
     pid = mfs_proc_spawn(argv, log);

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "cluster/table.h"
 #include "lm/fleet.h"
 #include "lm/redis_conf.h"
@@ -109,7 +110,7 @@ static int setup(void **state)
                                   .stripe_size = MIB,
                                   .memory = 192 * MIB};
 
-    strcpy(w->dir, "/tmp/memefs-lm-XXXXXX");
+    mfs_text_copy(w->dir, sizeof w->dir, "/tmp/memefs-lm-XXXXXX");
     if (!mkdtemp(w->dir) || mfs_fleet_create(&w->fleet, &opts))
         return -1;
     for (uint32_t i = 0; i < 3; i++) {
@@ -197,16 +198,16 @@ static struct mfs_table *table_of(const struct world *w, uint32_t n)
 {
     struct mfs_table *t = mfs_table_new(n);
 
-    strcpy(t->name, "test");
+    mfs_text_copy(t->name, sizeof t->name, "test");
     t->epoch = 1;
     t->stripe_size = MIB;
     for (uint32_t i = 0; i < n; i++) {
         struct mfs_redis r = running(w, i);
 
-        strcpy(t->part[i].host, "127.0.0.1");
+        mfs_text_copy(t->part[i].host, sizeof t->part[i].host, "127.0.0.1");
         t->part[i].port = r.port;
-        strcpy(t->part[i].unix_path, r.unix_path);
-        strcpy(t->part[i].password, r.password);
+        mfs_text_copy(t->part[i].unix_path, sizeof t->part[i].unix_path, r.unix_path);
+        mfs_text_copy(t->part[i].password, sizeof t->part[i].password, r.password);
     }
     return t;
 }
@@ -350,7 +351,7 @@ static void test_another_partitions_password_is_refused(void **state)
 
     start(w, 2);
     t = table_of(w, 2);
-    strcpy(t->part[0].password, t->part[1].password);
+    mfs_text_copy(t->part[0].password, sizeof t->part[0].password, t->part[1].password);
     assert_int_equal(mfs_store_create(&store, t, &opts), 0);
     assert_int_not_equal(put(store, 0, "k", "v", 1), 0);
     assert_int_equal(put(store, 1, "k", "v", 1), 0);

@@ -73,11 +73,11 @@ static void test_state_comes_back_as_it_was(void **state)
     char path[PATH_MAX];
 
     s.table = mfs_table_new(1);
-    strcpy(s.table->name, "n");
+    mfs_text_copy(s.table->name, sizeof s.table->name, "n");
     s.table->epoch = 3;
     s.table->stripe_size = 1 << 20;
-    strcpy(s.table->part[0].host, "127.0.0.1");
-    strcpy(s.table->part[0].password, "p");
+    mfs_text_copy(s.table->part[0].host, sizeof s.table->part[0].host, "127.0.0.1");
+    mfs_text_copy(s.table->part[0].password, sizeof s.table->part[0].password, "p");
     s.table->part[0].port = 6001;
     in_dir(state, "lm.json", path);
     assert_int_equal(mfs_state_save(&s, path), 0);

@@ -1,0 +1,97 @@
+/* Starting the client and its files; see the header. */
+#include "lm/client_proc.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/text.h"
+
+#define LOG_MAX (16U << 20)
+
+static int node_file(const struct mfs_client_proc *c, const char *name, char path[PATH_MAX])
+{
+    return mfs_text_format(path, PATH_MAX, "%s/%s", c->dir, name);
+}
+
+static pid_t spawn(const struct mfs_client_proc *c, const char *path, const char *options)
+{
+    char program[PATH_MAX], log[PATH_MAX];
+    const char *argv[13] = {program,       "mount",      "--foreground", "--name",  c->name,
+                            "--state-dir", c->state_dir, "--lm",         c->address};
+    size_t argc = 9;
+    int rc;
+
+    rc = mfs_proc_sibling("memefs", program, sizeof program);
+    if (!rc)
+        rc = node_file(c, "client.log", log);
+    if (rc)
+        return rc;
+    if (options[0]) {
+        argv[argc++] = "-o";
+        argv[argc++] = options;
+    }
+    argv[argc] = path;
+    return mfs_proc_spawn(argv, log);
+}
+
+int mfs_client_proc_start(const struct mfs_client_proc *c, const char *path, const char *options,
+                          struct mfs_proc *proc)
+{
+    pid_t pid = spawn(c, path, options);
+    char pidfile[PATH_MAX];
+    int rc;
+
+    if (pid < 0)
+        return pid;
+    /* One that has ended already is found out by who watches it. */
+    if (mfs_proc_identify(pid, proc))
+        *proc = (struct mfs_proc){.pid = pid};
+    rc = node_file(c, "client.pid", pidfile);
+    return rc ? rc : mfs_proc_save(proc, pidfile);
+}
+
+void mfs_client_proc_last_words(const struct mfs_client_proc *c, char *out, size_t n)
+{
+    char file[PATH_MAX], *at, *line;
+    struct mfs_buf text;
+
+    snprintf(out, n, "see client.log");
+    mfs_buf_init(&text);
+    if (!node_file(c, "client.log", file) && !mfs_file_read(file, LOG_MAX, &text) &&
+        !mfs_buf_append(&text, "", 1)) {
+        line = mfs_buf_data(&text);
+        at = line + strlen(line);
+        while (at > line && at[-1] == '\n')
+            *--at = '\0';
+        at = strrchr(line, '\n');
+        line = at ? at + 1 : line;
+        if (*line)
+            snprintf(out, n, "%.200s", line);
+    }
+    mfs_buf_fini(&text);
+}
+
+int mfs_client_proc_note(const struct mfs_client_proc *c, const char *path)
+{
+    char file[PATH_MAX], line[PATH_MAX];
+    int rc = node_file(c, "mount", file);
+
+    if (!rc)
+        rc = mfs_text_format(line, sizeof line, "%s\n", path);
+    return rc ? rc : mfs_file_write(file, line, strlen(line), 0644);
+}
+
+void mfs_client_proc_forget(const struct mfs_client_proc *c)
+{
+    static const char *const names[] = {"mount", "client.pid"};
+    char file[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!node_file(c, names[i], file))
+            unlink(file);
+    }
+}
