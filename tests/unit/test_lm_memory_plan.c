@@ -69,7 +69,7 @@ static void test_headroom_is_equal_and_all_of_it(void **state)
         for (size_t i = 0; i < n; i++)
             used += parts[i].used;
         usable = used + draw(4096 * MIB);
-        fair = (usable - used) / n;
+        fair = (usable - used) / (n ? n : 1);
         mfs_memory_plan(parts, n, usable, want);
         for (size_t i = 0; i < n; i++)
             assert_int_equal(want[i], parts[i].used + fair);
