@@ -251,6 +251,7 @@ int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err 
     const char *const own[] = {p->secret, p->address, p->pid, p->events, p->failure, p->state};
     int rc;
 
+    walk(p->dir, "*.new.*", remove_tree, NULL); /* of writers that were killed (mfs_file_write) */
     if (keep_logs)
         rc = walk_nodes(p, "*", remove_but_log, NULL);
     else

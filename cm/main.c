@@ -25,11 +25,9 @@ static int run(const struct mfs_verb *v, int argc, char **argv)
         return complain(v->name, &err, false);
     }
     call.nargs = mfs_conf_argv(call.conf, argc, argv, v->nargs, &err);
-    if (call.nargs < 0) {
-        status = complain(v->name, &err, true);
-    } else if (mfs_conf_flag(call.conf, "help")) {
+    if (call.nargs >= 0 && mfs_conf_flag(call.conf, "help")) {
         mfs_verb_help(v, stdout);
-    } else if (mfs_paths_init(&call.paths, call.conf, &err)) {
+    } else if (call.nargs < 0 || mfs_paths_init(&call.paths, call.conf, &err)) {
         status = complain(v->name, &err, true);
     } else {
         rc = v->run(&call, &err);

@@ -33,7 +33,7 @@ char *mfs_buf_reserve(struct mfs_buf *b, size_t n)
         errno = ENOMEM;
         return NULL;
     }
-    if (b->start) {
+    if (b->mem && b->start) {
         memmove(b->mem, b->mem + b->start, len);
         b->start = 0;
         b->end = len;

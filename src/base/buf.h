@@ -14,10 +14,10 @@ void mfs_buf_fini(struct mfs_buf *b);
 
 /* Makes room for n more bytes behind the content and returns where they go, or NULL (ENOMEM). */
 char *mfs_buf_reserve(struct mfs_buf *b, size_t n);
-void mfs_buf_commit(struct mfs_buf *b, size_t n);              /* n reserved bytes are now content */
+void mfs_buf_commit(struct mfs_buf *b, size_t n); /* n reserved bytes are now content */
 int mfs_buf_append(struct mfs_buf *b, const void *p, size_t n); /* 0 or -ENOMEM */
 int mfs_buf_printf(struct mfs_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void mfs_buf_consume(struct mfs_buf *b, size_t n);             /* drops n bytes of the front */
+void mfs_buf_consume(struct mfs_buf *b, size_t n); /* drops n bytes of the front */
 void mfs_buf_clear(struct mfs_buf *b);
 
 static inline char *mfs_buf_data(const struct mfs_buf *b)

@@ -39,9 +39,9 @@ pid_t mfs_proc_spawn(const char *const *argv, const char *log_path);
 int mfs_proc_save(const struct mfs_proc *p, const char *path);
 int mfs_proc_load(const char *path, struct mfs_proc *p);
 
-/* Finds processes by what they were started as: the executable's name, the first argument (NULL: any)
- * and an option followed by its value. For those whose starter died before it could record them.
- * Stops at the first negative return of `each`. 0 or that, or a negative errno. */
+/* Finds processes by what they were started as: the executable's name, the first argument (NULL:
+ * any) and an option followed by its value. For those whose starter died before it could record
+ * them. Stops at the first negative return of `each`. 0 or that, or a negative errno. */
 int mfs_proc_search(const char *comm, const char *verb, const char *option, const char *value,
                     int (*each)(void *arg, const struct mfs_proc *p), void *arg);
 

@@ -29,7 +29,7 @@ struct mfs_table {
     struct mfs_partition part[];
 };
 
-#define MFS_REDIS_USER  "memefs"   /* clients: data and functions, no administration */
+#define MFS_REDIS_USER  "memefs"    /* clients: data and functions, no administration */
 #define MFS_REDIS_ADMIN "memefs-lm" /* the node's Local Manager: everything */
 
 /* A table of nparts zeroed partitions, or NULL (ENOMEM). Free with free(). */

@@ -28,7 +28,7 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
     c->answered = true;
     if (err) {
         c->err = *err;
-    } else {
+    } else if (reply) {
         /* The caller gets the lists behind it, too: what is zero is not freed after our return. */
         memcpy(c->reply, reply, size);
         memset((void *)reply, 0, size);

@@ -143,7 +143,7 @@ static void lost(struct mfs_conn *c, const struct mfs_err *why)
         return;
     mfs_conn_get(c);
     close_now(c, why->msg);
-    if (c->service->down)
+    if (c->service->down) // NOLINT(clang-analyzer-unix.Malloc): our reference keeps it
         c->service->down(c, why, c->arg);
     mfs_conn_put(c);
 }
@@ -494,9 +494,10 @@ static void ready(void *arg, uint32_t events)
         connected(c);
     else if (events & EPOLLOUT)
         flush(c);
+    // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): our reference keeps it
     if (c->state != CLOSED && c->state != CONNECTING && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
         readable(c);
-    mfs_conn_put(c);
+    mfs_conn_put(c); // NOLINT(clang-analyzer-unix.Malloc): our reference keeps it
 }
 
 /* ---- beginning ------------------------------------------------------------------------------- */

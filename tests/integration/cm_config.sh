@@ -49,7 +49,9 @@ say "logs can be kept"
 cm_ stop --keep-logs || fail "cm stop --keep-logs"
 must_happen 10 gone "$follower"
 grep -q stopping "$T/followed" || fail "events --follow missed the end"
-[ -s "$STATE/cm.log" ] && [ -s "$STATE/node-0/lm.log" ] || fail "no logs kept: $(ls -R "$STATE")"
+for log in cm.log node-0/lm.log; do
+    [ -s "$STATE/$log" ] || fail "$log was not kept: $(ls -R "$STATE")"
+done
 [ -z "$(find "$STATE" -type f ! -name '*.log')" ] || fail "more than logs kept: $(ls -R "$STATE")"
 cm_ stop || fail "second stop"
 

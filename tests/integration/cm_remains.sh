@@ -39,8 +39,7 @@ for delay in 0.01 0.03 0.06 0.1 0.15 0.2; do
     cm start --name "$NAME" --state-dir "$STATE" --nodes 4 --memory 128M >"$T/out" 2>&1 &
     starter=$!
     sleep "$delay"
-    daemon=$(cut -d' ' -f1 "$STATE/cm.pid" 2>/dev/null) || true
-    kill -KILL "$starter" $daemon 2>/dev/null || true
+    kill -KILL "$starter" "$(cut -d' ' -f1 "$STATE/cm.pid" 2>/dev/null)" 2>/dev/null || true
     wait "$starter" 2>/dev/null || true
     cm_ start --nodes 4 --memory 128M || fail "start after a start killed after $delay s"
     equal 32 "$(pids_of redis-server | wc -l)" "redis processes"

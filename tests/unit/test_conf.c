@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -100,7 +101,7 @@ static void bad_command_lines(void **state)
         struct mfs_err err = {0};
         char text[32], *argv[] = {text};
 
-        strcpy(text, lines[i][0]);
+        snprintf(text, sizeof text, "%s", lines[i][0]);
         assert_int_equal(mfs_conf_argv(*state, 1, argv, 0, &err), -EINVAL);
         assert_non_null(strstr(err.msg, lines[i][1]));
     }

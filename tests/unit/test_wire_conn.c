@@ -49,8 +49,8 @@ static void on_status(struct mfs_conn *c, uint64_t id, const void *body, void *a
 
     (void)body;
     (void)arg;
-    strcpy(s.name, mfs_conn_role(c));
-    strcpy(s.state, "running");
+    snprintf(s.name, sizeof s.name, "%s", mfs_conn_role(c));
+    snprintf(s.state, sizeof s.state, "running");
     mfs_conn_reply(c, MFS_MSG_STATUS, id, &s);
 }
 
@@ -167,7 +167,7 @@ static void calls(void **state)
     assert_int_equal(ask(&s, &other_secret, MFS_MSG_STATUS, NULL, 5 * MFS_SEC, &err), -EACCES);
     finish(&s);
     assert_int_equal(ask(&s, &secret, MFS_MSG_STATUS, NULL, 5 * MFS_SEC, &err), -ECONNREFUSED);
-    strcpy(s.address, "no address");
+    snprintf(s.address, sizeof s.address, "no address");
     assert_int_equal(ask(&s, &secret, MFS_MSG_STATUS, NULL, 5 * MFS_SEC, &err), -EINVAL);
 }
 
