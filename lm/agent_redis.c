@@ -96,6 +96,7 @@ static void redis_gone(void *arg, pid_t pid, int status)
                     "node-%u/redis-%u.log",
                     p->redis.part, (int)pid, how, a->opts.node, p->redis.part);
     forget(a, p->redis.part);
+    mfs_agent_measure(a); /* for the next report to be without it */
     mfs_agent_save(a);
 }
 

@@ -13,6 +13,8 @@
 
 #define AREA        "fleet"
 #define CALL_LIMIT  (1 * MFS_SEC)
+#define PATIENCE    3 /* looks at a process that does not answer … */
+#define RARELY      8 /* … after which only each so many is one, as each costs CALL_LIMIT */
 #define EMPTY_BYTES (4ULL << 20) /* what a new process uses, amply */
 
 struct member {
@@ -21,8 +23,9 @@ struct member {
     uint64_t used, rss, keys;
     uint64_t net_in, net_out; /* its counters at the last look */
     struct mfs_memory_rest rest;
-    bool counted; /* its counters have been read once: those of an adopted one are of before */
-    bool silent;  /* did not answer at the last look */
+    bool counted;    /* its counters have been read once: those of an adopted one are of before */
+    bool silent;     /* did not answer at the last look */
+    unsigned missed; /* looks since it answered */
 };
 
 struct mfs_fleet {
@@ -178,6 +181,8 @@ static void look_at(struct mfs_fleet *f, struct member *m)
     struct mfs_admin_info info;
     struct mfs_err err = {0};
 
+    if (m->missed++ >= PATIENCE && m->missed % RARELY)
+        return;
     if (connect_member(m)) {
         m->silent = true;
         return;
@@ -187,6 +192,7 @@ static void look_at(struct mfs_fleet *f, struct member *m)
         return;
     }
     m->silent = false;
+    m->missed = 0;
     m->used = info.used_memory;
     m->rss = info.used_memory_rss;
     m->keys = info.keys;

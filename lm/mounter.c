@@ -362,7 +362,7 @@ void mfs_mounter_start(struct mfs_mounter *m, const char *path, const char *opti
                     m->state == UP ? "mounted" : "being mounted or unmounted");
     else if (path[0] != '/' || strpbrk(path, "\n") ||
              (strlen(path) > 1 && path[strlen(path) - 1] == '/'))
-        mfs_err_set(&err, -EINVAL, "\"%s\" is no absolute path", path);
+        mfs_err_set(&err, -EINVAL, "\"%s\" is no absolute path without a slash at its end", path);
     else if (mfs_text_copy(m->options, sizeof m->options, options) ||
              mfs_text_copy(m->path, sizeof m->path, path))
         mfs_err_set(&err, -ENAMETOOLONG, "path or options are too long");
