@@ -19,7 +19,7 @@
 #include "base/proc.h"
 #include "base/text.h"
 
-#define LM_GRACE     (20 * MFS_SEC)
+#define LM_GRACE     (15 * MFS_SEC)
 #define CLIENT_GRACE (5 * MFS_SEC)
 #define REDIS_GRACE  (3 * MFS_SEC)
 #define KILL_GRACE   (3 * MFS_SEC)

@@ -12,17 +12,34 @@
 #include "cm/lock.h"
 #include "cm/verbs.h"
 
-#define ASK_TIME (35 * MFS_SEC)
-#define END_TIME (20 * MFS_SEC)
-#define STEP     (10 * MFS_MSEC)
+#define LOOK_TIME (3 * MFS_SEC)
+#define ASK_TIME  (35 * MFS_SEC)
+#define END_TIME  (20 * MFS_SEC)
+#define STEP      (10 * MFS_MSEC)
+
+/* A daemon that is stuck, or stopped by a signal, will not end anything. */
+static bool answers(const struct mfs_paths *p)
+{
+    struct mfs_status s = {0};
+    struct mfs_err err;
+    int rc = mfs_client_call(p, MFS_MSG_STATUS, NULL, LOOK_TIME, &s, &err);
+
+    mfs_record_clear(&mfs_status_record, &s);
+    return rc != -ETIMEDOUT;
+}
 
 static void end_daemon(const struct mfs_paths *p, const struct mfs_proc *daemon)
 {
-    int64_t until = mfs_clock_mono() + END_TIME;
+    int64_t until = mfs_clock_mono() + ASK_TIME + END_TIME;
     char reply[sizeof(struct mfs_msg_empty)];
     struct mfs_err err;
-    int rc = mfs_client_call(p, MFS_MSG_STOP, NULL, ASK_TIME, reply, &err);
+    int rc;
 
+    if (!answers(p)) {
+        mfs_proc_end(daemon, 0);
+        return;
+    }
+    rc = mfs_client_call(p, MFS_MSG_STOP, NULL, ASK_TIME, reply, &err);
     /* It clears away what its nodes left, and exits. */
     while (!rc && mfs_proc_alive(daemon) && mfs_clock_mono() < until)
         mfs_clock_sleep(STEP);
