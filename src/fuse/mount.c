@@ -83,6 +83,11 @@ static int start_vfs(struct mfs_fuse *m, struct mfs_err *err)
 
     if (rc < 0)
         return mfs_err_set(err, rc, "partitions: %s", strerror(-rc));
+    m->ghosts = mfs_ghosts_create();
+    m->places = mfs_places_create();
+    m->retries = mfs_retries_create(m->vfs);
+    if (m->ghosts == NULL || m->places == NULL || m->retries == NULL)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
     return 0;
 }
 
@@ -121,7 +126,7 @@ static int start_session(struct mfs_fuse *m, struct mfs_err *err)
     mfs_buf_fini(&options);
     if (rc < 0)
         return rc;
-    rc = mfs_notify_create(&m->notify, m->se);
+    rc = mfs_notify_create(&m->notify, m);
     if (rc < 0)
         return mfs_err_set(err, rc, "thread: %s", strerror(-rc));
     mfs_vfs_on_invalidate(m->vfs, mfs_notify_invalidate, m->notify);
@@ -174,7 +179,10 @@ static void tear_down(struct mfs_fuse *m)
     end_session(m);
     if (m->store != NULL)
         mfs_fuse_stats_log(&m->stats, m->store);
+    mfs_retries_destroy(m->retries);
     mfs_vfs_destroy(m->vfs);
+    mfs_places_destroy(m->places);
+    mfs_ghosts_destroy(m->ghosts);
     mfs_notify_destroy(m->notify);
     if (m->se != NULL)
         fuse_session_destroy(m->se);

@@ -18,7 +18,7 @@ struct job {
 };
 
 struct mfs_notify {
-    struct fuse_session *se;
+    struct mfs_fuse *m;
     pthread_t thread;
     pthread_mutex_t lock; /* guards the queue; a leaf */
     pthread_cond_t wake;
@@ -36,12 +36,28 @@ static struct job *pop(struct mfs_notify *n)
     return j;
 }
 
+/* The kernel forgets attributes that it is just fetching when it is told to drop pages, and its
+ * read then ends at the old end of the file. So the new end is told, too, by storing the last byte.
+ */
+static void tell_size(struct mfs_notify *n, uint64_t ino)
+{
+    struct fuse_bufvec last = FUSE_BUFVEC_INIT(1);
+    uint64_t size;
+    char byte;
+
+    last.buf[0].mem = &byte;
+    if (mfs_vfs_last_byte(n->m->vfs, ino, &size, &byte) == 0 && size > 0)
+        fuse_lowlevel_notify_store(n->m->se, ino, (off_t)size - 1, &last, 0);
+}
+
 static void drop_pages(struct mfs_notify *n, uint64_t ino)
 {
-    int rc = fuse_lowlevel_notify_inval_inode(n->se, ino, 0, 0);
+    int rc = fuse_lowlevel_notify_inval_inode(n->m->se, ino, 0, 0);
 
+    if (rc == 0)
+        tell_size(n, ino);
     /* -ENOENT: the kernel has forgotten the inode, pages and all. */
-    if (rc < 0 && rc != -ENOENT && rc != -ENODEV && rc != -EBADF)
+    else if (rc != -ENOENT && rc != -ENODEV && rc != -EBADF)
         mfs_warn("fuse", "inode %llx: pages not dropped: %s", (unsigned long long)ino,
                  strerror(-rc));
 }
@@ -57,6 +73,9 @@ static void *run(void *arg)
 
         if (n->first == NULL) {
             mfs_cond_wait(&n->wake, &n->lock, MFS_SEC);
+            pthread_mutex_unlock(&n->lock);
+            mfs_retries_sweep(n->m->retries);
+            pthread_mutex_lock(&n->lock);
             continue;
         }
         j = pop(n);
@@ -72,7 +91,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-int mfs_notify_create(struct mfs_notify **out, struct fuse_session *se)
+int mfs_notify_create(struct mfs_notify **out, struct mfs_fuse *m)
 {
     struct mfs_notify *n = calloc(1, sizeof *n);
     int rc;
@@ -80,7 +99,7 @@ int mfs_notify_create(struct mfs_notify **out, struct fuse_session *se)
     *out = NULL;
     if (n == NULL)
         return -ENOMEM;
-    n->se = se;
+    n->m = m;
     pthread_mutex_init(&n->lock, NULL);
     rc = mfs_cond_init(&n->wake);
     if (rc == 0)

@@ -18,7 +18,7 @@ struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op)
     return m;
 }
 
-void mfs_fill_stat(const struct mfs_attr *attr, struct stat *st)
+static void fill_stat(struct mfs_fuse *m, const struct mfs_attr *attr, struct stat *st)
 {
     *st = (struct stat){
         .st_ino = attr->ino,
@@ -34,10 +34,12 @@ void mfs_fill_stat(const struct mfs_attr *attr, struct stat *st)
         .st_mtim = attr->mtime,
         .st_ctim = attr->ctime,
     };
+    if (attr->nlink > 0)
+        mfs_ghosts_remember(m->ghosts, attr);
 }
 
-void mfs_fill_entry(const struct mfs_fuse *m, const struct mfs_attr *attr,
-                    struct fuse_entry_param *e)
+void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,
+                    const struct mfs_attr *attr, struct fuse_entry_param *e)
 {
     *e = (struct fuse_entry_param){
         .ino = attr->ino,
@@ -45,18 +47,30 @@ void mfs_fill_entry(const struct mfs_fuse *m, const struct mfs_attr *attr,
         .attr_timeout = m->timeout,
         .entry_timeout = m->timeout,
     };
-    mfs_fill_stat(attr, &e->attr);
+    if (S_ISDIR(attr->mode))
+        e->ino = mfs_places_node(m->places, mfs_places_ino(parent), name, attr->ino);
+    fill_stat(m, attr, &e->attr);
 }
 
-void mfs_reply_entry(fuse_req_t req, int rc, const struct mfs_attr *attr)
+void mfs_reply_rc(fuse_req_t req, int rc)
+{
+    struct mfs_fuse *m = fuse_req_userdata(req);
+
+    if (rc == -ESTALE)
+        mfs_retries_stale(m->retries, fuse_req_ctx(req)->pid);
+    fuse_reply_err(req, -rc);
+}
+
+void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name,
+                     const struct mfs_attr *attr)
 {
     struct fuse_entry_param e;
 
     if (rc < 0) {
-        fuse_reply_err(req, -rc);
+        mfs_reply_rc(req, rc);
         return;
     }
-    mfs_fill_entry(fuse_req_userdata(req), attr, &e);
+    mfs_fill_entry(fuse_req_userdata(req), parent, name, attr, &e);
     fuse_reply_entry(req, &e);
 }
 
@@ -66,10 +80,10 @@ void mfs_reply_attr(fuse_req_t req, int rc, const struct mfs_attr *attr)
     struct stat st;
 
     if (rc < 0) {
-        fuse_reply_err(req, -rc);
+        mfs_reply_rc(req, rc);
         return;
     }
-    mfs_fill_stat(attr, &st);
+    fill_stat(m, attr, &st);
     fuse_reply_attr(req, &st, m->timeout);
 }
 

@@ -8,12 +8,17 @@
 /* The mount that the request is for; counts the request. */
 struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op);
 
-/* rc 0 replies with the attributes, else with the error. */
-void mfs_reply_entry(fuse_req_t req, int rc, const struct mfs_attr *attr);
+/* rc 0 replies with the attributes, else with the error. `name` in `parent` is where they were
+ * found.
+ */
+void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name,
+                     const struct mfs_attr *attr);
 void mfs_reply_attr(fuse_req_t req, int rc, const struct mfs_attr *attr);
-void mfs_fill_entry(const struct mfs_fuse *m, const struct mfs_attr *attr,
-                    struct fuse_entry_param *e);
-void mfs_fill_stat(const struct mfs_attr *attr, struct stat *st);
+void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,
+                    const struct mfs_attr *attr, struct fuse_entry_param *e);
+
+/* -errno or 0. */
+void mfs_reply_rc(fuse_req_t req, int rc);
 
 /* Who asks. in_group is true: where the kernel has not looked itself, mfs_op_in_group does. */
 struct mfs_cred mfs_op_cred(fuse_req_t req);

@@ -12,7 +12,7 @@ void mfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_OPENDIR);
     struct mfs_dirh *dir;
-    int rc = mfs_vfs_opendir(m->vfs, ino, &dir);
+    int rc = mfs_vfs_opendir(m->vfs, mfs_places_ino(ino), &dir);
 
     if (rc < 0) {
         fuse_reply_err(req, -rc);
@@ -35,6 +35,7 @@ void mfs_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 struct page {
     fuse_req_t req;
     struct mfs_fuse *m;
+    fuse_ino_t dir;
     char *buf;
     size_t size, used;
     bool plus;
@@ -55,7 +56,7 @@ static bool add(void *arg, const struct mfs_dirent *entry, const struct mfs_attr
 
     /* Without an ino the kernel takes the name and the type and looks nothing up. */
     if (attr != NULL && !is_dots(entry->name))
-        mfs_fill_entry(p->m, attr, &e);
+        mfs_fill_entry(p->m, p->dir, entry->name, attr, &e);
     if (p->plus)
         n = fuse_add_direntry_plus(p->req, to, room, entry->name, &e, (off_t)cookie);
     else
@@ -66,10 +67,10 @@ static bool add(void *arg, const struct mfs_dirent *entry, const struct mfs_attr
     return true;
 }
 
-static void list(fuse_req_t req, struct mfs_fuse *m, size_t size, off_t off,
+static void list(fuse_req_t req, struct mfs_fuse *m, fuse_ino_t ino, size_t size, off_t off,
                  struct fuse_file_info *fi, bool plus)
 {
-    struct page p = {.req = req, .m = m, .size = size, .plus = plus};
+    struct page p = {.req = req, .m = m, .dir = ino, .size = size, .plus = plus};
     int rc = -ENOMEM;
 
     p.buf = mfs_op_buffer(size);
@@ -84,13 +85,11 @@ static void list(fuse_req_t req, struct mfs_fuse *m, size_t size, off_t off,
 void mfs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                     struct fuse_file_info *fi)
 {
-    (void)ino;
-    list(req, mfs_op_begin(req, MFS_OP_READDIR), size, off, fi, false);
+    list(req, mfs_op_begin(req, MFS_OP_READDIR), ino, size, off, fi, false);
 }
 
 void mfs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                         struct fuse_file_info *fi)
 {
-    (void)ino;
-    list(req, mfs_op_begin(req, MFS_OP_READDIRPLUS), size, off, fi, true);
+    list(req, mfs_op_begin(req, MFS_OP_READDIRPLUS), ino, size, off, fi, true);
 }

@@ -24,7 +24,7 @@ void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     int rc = mfs_vfs_open(m->vfs, ino, fi->flags, &file, &keep_cache);
 
     if (rc < 0) {
-        fuse_reply_err(req, -rc);
+        mfs_reply_rc(req, rc);
         return;
     }
     fill_info(fi, file, keep_cache);
@@ -42,14 +42,14 @@ void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
     struct mfs_attr attr;
     struct mfs_file *file;
     bool keep_cache;
-    int rc = mfs_vfs_create_open(m->vfs, parent, name, mode, fi->flags, &cred, &attr, &file,
-                                 &keep_cache);
+    int rc = mfs_vfs_create_open(m->vfs, mfs_places_ino(parent), name, mode, fi->flags, &cred,
+                                 &attr, &file, &keep_cache);
 
     if (rc < 0) {
-        fuse_reply_err(req, -rc);
+        mfs_reply_rc(req, rc);
         return;
     }
-    mfs_fill_entry(m, &attr, &e);
+    mfs_fill_entry(m, parent, name, &attr, &e);
     fill_info(fi, file, keep_cache);
     if (fuse_reply_create(req, &e, fi) == -ENOENT)
         mfs_vfs_release(file, false, 0);

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
@@ -16,7 +17,9 @@ void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
      * it): the one sign we get of reads that its pages serve. */
     if (fi != NULL)
         mfs_vfs_accessed(mfs_op_file(fi));
-    rc = mfs_vfs_getattr(m->vfs, ino, &attr);
+    rc = mfs_vfs_getattr(m->vfs, mfs_places_ino(ino), &attr);
+    if (rc == -ESTALE && mfs_ghosts_recall(m->ghosts, mfs_places_ino(ino), &attr))
+        rc = 0;
     mfs_reply_attr(req, rc, &attr);
 }
 
@@ -48,6 +51,7 @@ void mfs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
     int rc;
 
     (void)fi;
+    ino = mfs_places_ino(ino);
     mask |= to_set & FUSE_SET_ATTR_MODE ? MFS_SET_MODE : 0;
     mask |= to_set & FUSE_SET_ATTR_UID ? MFS_SET_UID : 0;
     mask |= to_set & FUSE_SET_ATTR_GID ? MFS_SET_GID : 0;
@@ -65,7 +69,7 @@ void mfs_op_readlink(fuse_req_t req, fuse_ino_t ino)
     int n = mfs_vfs_readlink(m->vfs, ino, target, sizeof target - 1);
 
     if (n < 0) {
-        fuse_reply_err(req, -n);
+        mfs_reply_rc(req, n);
         return;
     }
     target[n] = '\0';

@@ -29,15 +29,20 @@ static void interrupted(fuse_req_t req, void *arg)
 }
 
 static void wait_for(struct pending *p, struct mfs_file *file, const struct mfs_lock *lock,
-                     bool flock)
+                     bool flock, bool sleep)
 {
-    p->waiter = mfs_lock_waiter_create(file, lock, flock, answer, p);
-    if (p->waiter == NULL) {
+    struct mfs_lock_waiter *w =
+        mfs_lock_waiter_create(file, lock, flock, sleep ? -1 : MFS_VFS_LOCK_GRACE, answer, p);
+
+    if (w == NULL) {
         answer(p, -ENOMEM);
         return;
     }
-    fuse_req_interrupt_func(p->req, interrupted, p->waiter);
-    if (mfs_lock_waiter_start(p->waiter) < 0)
+    if (sleep) {
+        p->waiter = w;
+        fuse_req_interrupt_func(p->req, interrupted, w);
+    }
+    if (mfs_lock_waiter_start(w) < 0)
         answer(p, -EINTR);
 }
 
@@ -53,8 +58,8 @@ static void set_lock(fuse_req_t req, struct fuse_file_info *fi, const struct mfs
     }
     p->req = req;
     rc = mfs_vfs_setlk(mfs_op_file(fi), lock, flock, answer, p);
-    if (rc == -EAGAIN && sleep)
-        wait_for(p, mfs_op_file(fi), lock, flock);
+    if (rc == -EAGAIN)
+        wait_for(p, mfs_op_file(fi), lock, flock, sleep);
     else if (rc != -EINPROGRESS)
         answer(p, rc);
 }

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include "fuse/ops.h"
@@ -6,9 +7,10 @@ void mfs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_LOOKUP);
     struct mfs_attr attr;
-    int rc = mfs_vfs_lookup(m->vfs, parent, name, &attr);
+    int rc =
+        mfs_retries_lookup(m->retries, fuse_req_ctx(req)->pid, mfs_places_ino(parent), name, &attr);
 
-    mfs_reply_entry(req, rc, &attr);
+    mfs_reply_entry(req, rc, parent, name, &attr);
 }
 
 static void make(fuse_req_t req, struct mfs_fuse *m, fuse_ino_t parent, const char *name,
@@ -16,9 +18,9 @@ static void make(fuse_req_t req, struct mfs_fuse *m, fuse_ino_t parent, const ch
 {
     struct mfs_cred cred = mfs_op_cred(req);
     struct mfs_attr attr;
-    int rc = mfs_vfs_mknod(m->vfs, parent, name, mode, rdev, &cred, &attr);
+    int rc = mfs_vfs_mknod(m->vfs, mfs_places_ino(parent), name, mode, rdev, &cred, &attr);
 
-    mfs_reply_entry(req, rc, &attr);
+    mfs_reply_entry(req, rc, parent, name, &attr);
 }
 
 void mfs_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
@@ -36,38 +38,42 @@ void mfs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_SYMLINK);
     struct mfs_cred cred = mfs_op_cred(req);
     struct mfs_attr attr;
-    int rc = mfs_vfs_symlink(m->vfs, target, parent, name, &cred, &attr);
+    int rc = mfs_vfs_symlink(m->vfs, target, mfs_places_ino(parent), name, &cred, &attr);
 
-    mfs_reply_entry(req, rc, &attr);
+    mfs_reply_entry(req, rc, parent, name, &attr);
 }
 
 void mfs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_LINK);
     struct mfs_attr attr;
-    int rc = mfs_vfs_link(m->vfs, ino, parent, name, &attr);
+    int rc = mfs_vfs_link(m->vfs, ino, mfs_places_ino(parent), name, &attr);
 
-    mfs_reply_entry(req, rc, &attr);
+    mfs_reply_entry(req, rc, parent, name, &attr);
 }
 
 void mfs_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_UNLINK);
 
-    fuse_reply_err(req, -mfs_vfs_unlink(m->vfs, parent, name));
+    mfs_reply_rc(req, mfs_vfs_unlink(m->vfs, mfs_places_ino(parent), name));
 }
 
 void mfs_op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_RMDIR);
 
-    fuse_reply_err(req, -mfs_vfs_rmdir(m->vfs, parent, name));
+    mfs_reply_rc(req, mfs_vfs_rmdir(m->vfs, mfs_places_ino(parent), name));
 }
 
 void mfs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
                    const char *new_name, unsigned flags)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_RENAME);
+    uint64_t from = mfs_places_ino(parent), to = mfs_places_ino(new_parent);
+    int rc = mfs_vfs_rename(m->vfs, from, name, to, new_name, flags);
 
-    fuse_reply_err(req, -mfs_vfs_rename(m->vfs, parent, name, new_parent, new_name, flags));
+    if (rc == 0)
+        mfs_places_renamed(m->places, from, name, to, new_name, flags & RENAME_EXCHANGE);
+    mfs_reply_rc(req, rc);
 }

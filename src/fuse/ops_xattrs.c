@@ -5,10 +5,19 @@
 #include "fuse/ops.h"
 #include "vfs/acl.h"
 
+/* An inode that is gone, but not for the kernel, has no attributes: walking away from a removed
+ * directory must not fail for its ACL. */
+static ssize_t of_ghost(struct mfs_fuse *m, uint64_t ino, ssize_t n, int none)
+{
+    struct mfs_attr attr;
+
+    return n == -ESTALE && mfs_ghosts_recall(m->ghosts, ino, &attr) ? none : n;
+}
+
 static void reply_value(fuse_req_t req, ssize_t n, const void *buf, size_t size)
 {
     if (n < 0)
-        fuse_reply_err(req, (int)-n);
+        mfs_reply_rc(req, (int)n);
     else if (size == 0)
         fuse_reply_xattr(req, (size_t)n);
     else
@@ -22,13 +31,14 @@ void mfs_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t si
     void *buf = mfs_op_buffer(MFS_XATTR_SIZE_MAX);
     ssize_t n;
 
+    ino = mfs_places_ino(ino);
     if (buf == NULL)
         n = -ENOMEM;
     else if (strncmp(name, MFS_LAYOUT_XATTR, strlen(MFS_LAYOUT_XATTR)) == 0)
         n = mfs_layout_xattr(m, ino, name + strlen(MFS_LAYOUT_XATTR), buf, cap);
     else
         n = mfs_vfs_getxattr(m->vfs, ino, name, buf, cap);
-    reply_value(req, n, buf, size);
+    reply_value(req, of_ghost(m, ino, n, -ENODATA), buf, size);
 }
 
 void mfs_op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
@@ -38,9 +48,10 @@ void mfs_op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
     void *buf = mfs_op_buffer(MFS_XATTR_SIZE_MAX);
     ssize_t n = -ENOMEM;
 
+    ino = mfs_places_ino(ino);
     if (buf != NULL)
         n = mfs_vfs_listxattr(m->vfs, ino, fuse_req_ctx(req)->uid == 0, buf, cap);
-    reply_value(req, n, buf, size);
+    reply_value(req, of_ghost(m, ino, n, 0), buf, size);
 }
 
 /* The kernel leaves it to us to take set-group-ID from a file whose ACL is set by a stranger to its
@@ -65,16 +76,17 @@ void mfs_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const cha
     struct mfs_cred cred = mfs_op_cred(req);
     int rc = 0;
 
+    ino = mfs_places_ino(ino);
     if (strcmp(name, MFS_ACL_ACCESS) == 0)
         rc = look_at_group(req, m, ino, &cred);
     if (rc == 0)
         rc = mfs_vfs_setxattr(m->vfs, ino, name, value, size, flags, &cred);
-    fuse_reply_err(req, -rc);
+    mfs_reply_rc(req, rc);
 }
 
 void mfs_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_REMOVEXATTR);
 
-    fuse_reply_err(req, -mfs_vfs_removexattr(m->vfs, ino, name));
+    mfs_reply_rc(req, mfs_vfs_removexattr(m->vfs, mfs_places_ino(ino), name));
 }

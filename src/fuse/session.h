@@ -10,8 +10,11 @@
 #include <stdatomic.h>
 
 #include "cluster/table.h"
+#include "fuse/ghosts.h"
 #include "fuse/mount.h"
 #include "fuse/notify.h"
+#include "fuse/places.h"
+#include "fuse/retries.h"
 #include "fuse/stats.h"
 #include "vfs/vfs.h"
 
@@ -25,6 +28,9 @@ struct mfs_fuse {
     struct mfs_store *store;
     struct mfs_vfs *vfs;
     struct mfs_notify *notify;
+    struct mfs_ghosts *ghosts;
+    struct mfs_places *places;
+    struct mfs_retries *retries;
     struct fuse_session *se;
     double timeout; /* of names and attributes, s */
     struct mfs_fuse_stats stats;

@@ -76,6 +76,8 @@ static bool show_plus(struct mfs_dirh *d, size_t from, size_t n, mfs_vfs_dirent_
     uint64_t ino[BATCH];
     int rc[BATCH];
 
+    if (n == 0)
+        return true;
     for (size_t i = 0; i < n; i++)
         ino[i] = mfs_listing_at(d->listing, from + i).ino;
     if (mfs_meta_getattrs(d->vfs->meta, ino, n, attr, rc) < 0)

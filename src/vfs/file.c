@@ -198,6 +198,8 @@ int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, 
         rc = mfs_meta_create_open(vfs->meta, parent, name, &in.new, flags & O_EXCL, attr, &created);
         mfs_inherit_fini(&in);
     }
+    if (rc == -ESTALE)
+        rc = -ENOENT; /* the directory is gone */
     if (rc == 0 && !S_ISREG(attr->mode))
         rc = S_ISDIR(attr->mode) ? -EISDIR : -ESTALE; /* let the kernel look it up afresh */
     if (rc < 0) {

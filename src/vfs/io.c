@@ -95,6 +95,23 @@ ssize_t mfs_vfs_read(struct mfs_file *f, void *buf, size_t len, uint64_t off, bo
     return (ssize_t)len;
 }
 
+int mfs_vfs_last_byte(struct mfs_vfs *vfs, uint64_t ino, uint64_t *size, char *byte)
+{
+    struct mfs_vnode *v = mfs_vnode_find(vfs, ino);
+    struct mfs_dirty *d = v != NULL ? atomic_load(&v->dirty) : NULL;
+    struct mfs_attr attr;
+    int rc = mfs_meta_getattr(vfs->meta, ino, &attr);
+
+    if (rc == 0)
+        *size = attr.size;
+    if (rc == 0 && attr.size > 0)
+        rc = mfs_stripes_read(vfs->store, ino, attr.size - 1, 1, byte);
+    if (rc == 0 && attr.size > 0 && d != NULL)
+        mfs_dirty_overlay(d, attr.size - 1, 1, byte);
+    mfs_vnode_put(v);
+    return rc;
+}
+
 /* --- writing -------------------------------------------------------------------------------- */
 
 /* The place behind the end is ours alone: stores the bytes there, then the file grows. */

@@ -11,6 +11,7 @@
 
 #define DELAY_MIN (1 * MFS_MSEC)
 #define DELAY_MAX (20 * MFS_MSEC)
+#define DELAY_NB  (4 * MFS_MSEC) /* at most, for who will not wait long */
 
 struct mfs_lock_waiter {
     struct mfs_lock_wait *lw;
@@ -19,7 +20,9 @@ struct mfs_lock_waiter {
     bool flock;
     mfs_vfs_lock_fn *done;
     void *arg;
+    int64_t end; /* when to give up, INT64_MAX: never */
     atomic_bool cancelled;
+    int64_t delay_max;
     int64_t next, delay; /* when to try again, ns; guarded by lw->lock once started */
     struct mfs_lock_waiter *prev, *after; /* likewise */
 };
@@ -72,12 +75,14 @@ static void try_lock(struct mfs_lock_wait *lw, struct mfs_lock_waiter *w, bool s
         rc = mfs_file_try_lock(w->file, &w->lock, w->flock, finish, w);
     if (rc == -EINPROGRESS)
         return;
-    if (rc != -EAGAIN) {
+    if (rc != -EAGAIN || mfs_clock_mono() >= w->end) {
         finish(w, rc);
         return;
     }
     pthread_mutex_lock(&lw->lock);
-    w->delay = w->delay * 2 < DELAY_MAX ? w->delay * 2 : DELAY_MAX;
+    w->delay *= 2;
+    if (w->delay > w->delay_max)
+        w->delay = w->delay_max;
     w->next = mfs_clock_mono() + w->delay;
     DL_APPEND2(lw->list, w, prev, after);
     pthread_mutex_unlock(&lw->lock);
@@ -169,7 +174,8 @@ void mfs_lock_wait_kick(struct mfs_lock_wait *lw, uint64_t ino)
 }
 
 struct mfs_lock_waiter *mfs_lock_waiter_create(struct mfs_file *file, const struct mfs_lock *lock,
-                                               bool flock, mfs_vfs_lock_fn *done, void *arg)
+                                               bool flock, int64_t ns, mfs_vfs_lock_fn *done,
+                                               void *arg)
 {
     struct mfs_lock_waiter *w = calloc(1, sizeof *w);
 
@@ -182,6 +188,8 @@ struct mfs_lock_waiter *mfs_lock_waiter_create(struct mfs_file *file, const stru
     w->done = done;
     w->arg = arg;
     w->delay = DELAY_MIN;
+    w->delay_max = ns < 0 ? DELAY_MAX : DELAY_NB;
+    w->end = ns < 0 ? INT64_MAX : mfs_clock_mono() + ns;
     return w;
 }
 

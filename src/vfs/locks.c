@@ -10,7 +10,18 @@
 
 int mfs_vfs_getlk(struct mfs_file *f, struct mfs_lock *lock)
 {
-    return mfs_meta_getlk(f->node->vfs->meta, f->node->ino, lock);
+    int64_t end = mfs_clock_mono() + MFS_VFS_LOCK_GRACE;
+    struct mfs_lock asked = *lock;
+    int rc;
+
+    /* What is in the way may be on its way out. */
+    for (int64_t nap = MFS_MSEC;; nap *= 2) {
+        *lock = asked;
+        rc = mfs_meta_getlk(f->node->vfs->meta, f->node->ino, lock);
+        if (rc < 0 || lock->type == F_UNLCK || mfs_clock_mono() + nap > end)
+            return rc;
+        mfs_clock_sleep(nap);
+    }
 }
 
 /* A lock that is taken, and whose pages are being dropped. */
@@ -55,6 +66,7 @@ static int unlock(struct mfs_file *f, const struct mfs_lock *lock, bool flock)
     int rc;
 
     mfs_vnode_flush_keep(v);
+    mfs_meta_settle(meta, v->ino);
     if (flock)
         rc = mfs_meta_flock(meta, v->ino, lock->owner, F_UNLCK, &attr);
     else
@@ -102,6 +114,7 @@ static int unlock_all(struct mfs_vnode *v, uint64_t owner)
     int rc;
 
     mfs_vnode_flush_keep(v);
+    mfs_meta_settle(v->vfs->meta, v->ino);
     rc = mfs_meta_setlk(v->vfs->meta, v->ino, &all, &attr);
     mfs_lock_wait_kick(v->vfs->waits, v->ino);
     return rc == -ESTALE ? 0 : rc;

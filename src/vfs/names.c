@@ -10,6 +10,17 @@ static int check_name(const char *name)
     return strlen(name) > MFS_NAME_LEN_MAX ? -ENAMETOOLONG : 0;
 }
 
+/* A directory that is gone has no names; the kernel may still hold it, as somebody's working
+ * directory. -ESTALE of another inode stays: then the path is to be walked again. */
+static int in_dir(struct mfs_vfs *vfs, uint64_t parent, int rc)
+{
+    struct mfs_attr attr;
+
+    if (rc != -ESTALE)
+        return rc;
+    return mfs_meta_getattr(vfs->meta, parent, &attr) == -ESTALE ? -ENOENT : rc;
+}
+
 void mfs_vfs_overlay_attr(struct mfs_vfs *vfs, struct mfs_attr *attr)
 {
     struct mfs_vnode *v = S_ISREG(attr->mode) ? mfs_vnode_find(vfs, attr->ino) : NULL;
@@ -25,7 +36,7 @@ int mfs_vfs_lookup(struct mfs_vfs *vfs, uint64_t parent, const char *name, struc
     int rc = check_name(name);
 
     if (rc == 0)
-        rc = mfs_meta_lookup(vfs->meta, parent, name, attr);
+        rc = in_dir(vfs, parent, mfs_meta_lookup(vfs->meta, parent, name, attr));
     if (rc == 0)
         mfs_vfs_overlay_attr(vfs, attr);
     return rc;
@@ -46,7 +57,7 @@ int mfs_vfs_mknod(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode_t
         in.new.rdev = (uint32_t)rdev; /* a dev_t's low half is the kernel's new_encode_dev */
     rc = mfs_meta_mknod(vfs->meta, parent, name, &in.new, attr);
     mfs_inherit_fini(&in);
-    return rc;
+    return in_dir(vfs, parent, rc);
 }
 
 int mfs_vfs_symlink(struct mfs_vfs *vfs, const char *target, uint64_t parent, const char *name,
@@ -65,7 +76,7 @@ int mfs_vfs_symlink(struct mfs_vfs *vfs, const char *target, uint64_t parent, co
     in.new.target = target;
     rc = mfs_meta_mknod(vfs->meta, parent, name, &in.new, attr);
     mfs_inherit_fini(&in);
-    return rc;
+    return in_dir(vfs, parent, rc);
 }
 
 int mfs_vfs_link(struct mfs_vfs *vfs, uint64_t ino, uint64_t parent, const char *name,
@@ -74,7 +85,7 @@ int mfs_vfs_link(struct mfs_vfs *vfs, uint64_t ino, uint64_t parent, const char 
     int rc = check_name(name);
 
     if (rc == 0)
-        rc = mfs_meta_link(vfs->meta, ino, parent, name, attr);
+        rc = in_dir(vfs, parent, mfs_meta_link(vfs->meta, ino, parent, name, attr));
     if (rc == 0)
         mfs_vfs_overlay_attr(vfs, attr);
     return rc;
@@ -87,14 +98,14 @@ int mfs_vfs_unlink(struct mfs_vfs *vfs, uint64_t parent, const char *name)
     if (rc < 0)
         return rc;
     atomic_fetch_add(&vfs->removals, 1);
-    return mfs_meta_unlink(vfs->meta, parent, name);
+    return in_dir(vfs, parent, mfs_meta_unlink(vfs->meta, parent, name));
 }
 
 int mfs_vfs_rmdir(struct mfs_vfs *vfs, uint64_t parent, const char *name)
 {
     int rc = check_name(name);
 
-    return rc < 0 ? rc : mfs_meta_rmdir(vfs->meta, parent, name);
+    return rc < 0 ? rc : in_dir(vfs, parent, mfs_meta_rmdir(vfs->meta, parent, name));
 }
 
 int mfs_vfs_rename(struct mfs_vfs *vfs, uint64_t parent, const char *name, uint64_t new_parent,
@@ -107,5 +118,6 @@ int mfs_vfs_rename(struct mfs_vfs *vfs, uint64_t parent, const char *name, uint6
     if (rc < 0)
         return rc;
     atomic_fetch_add(&vfs->removals, 1);
-    return mfs_meta_rename(vfs->meta, parent, name, new_parent, new_name, flags);
+    rc = mfs_meta_rename(vfs->meta, parent, name, new_parent, new_name, flags);
+    return in_dir(vfs, new_parent, in_dir(vfs, parent, rc));
 }

@@ -79,6 +79,9 @@ int mfs_vfs_getattr(struct mfs_vfs *vfs, uint64_t ino, struct mfs_attr *attr);
  * elsewhere (listings). Sizes and times only. */
 void mfs_vfs_overlay_attr(struct mfs_vfs *vfs, struct mfs_attr *attr);
 
+/* The end of a regular file and what is stored before it; *size 0: empty. For telling the kernel. */
+int mfs_vfs_last_byte(struct mfs_vfs *vfs, uint64_t ino, uint64_t *size, char *byte);
+
 /* mask: MFS_SET_* and MFS_VFS_SET_SIZE. Attributes to set in *attr, the new ones there on return.
  */
 #define MFS_VFS_SET_SIZE 0x100U
@@ -150,12 +153,18 @@ typedef void mfs_vfs_lock_fn(void *arg, int rc);
 int mfs_vfs_setlk(struct mfs_file *file, const struct mfs_lock *lock, bool flock,
                   mfs_vfs_lock_fn *done, void *arg);
 
-/* Waiting for a lock costs no thread of the caller. create, then start (0: `done` will be called,
- * else not, and the waiter is gone); cancel may be called from create until `done` returns, from
- * any thread. The waiter frees itself after `done`; the file must stay open until then. */
+/* A close(2) gives locks of flock(2) and F_OFD_SETLK back a moment after it has returned: who asks
+ * for a lock without wanting to wait should wait this long before he believes that it is held. */
+#define MFS_VFS_LOCK_GRACE (50 * MFS_MSEC)
+
+/* Waiting for a lock costs no thread of the caller. At most `ns` (then -EAGAIN), < 0: for ever.
+ * create, then start (0: `done` will be called, else not, and the waiter is gone); cancel may be
+ * called from create until `done` returns, from any thread. The waiter frees itself after `done`;
+ * the file must stay open until then. */
 struct mfs_lock_waiter;
 struct mfs_lock_waiter *mfs_lock_waiter_create(struct mfs_file *file, const struct mfs_lock *lock,
-                                               bool flock, mfs_vfs_lock_fn *done, void *arg);
+                                               bool flock, int64_t ns, mfs_vfs_lock_fn *done,
+                                               void *arg);
 int mfs_lock_waiter_start(struct mfs_lock_waiter *waiter);
 void mfs_lock_waiter_cancel(struct mfs_lock_waiter *waiter);
 

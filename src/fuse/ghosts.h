@@ -1,0 +1,24 @@
+/* The last attributes that the kernel was told of each inode, for those that are gone from the
+ * store but not from the kernel: the working directory of a process, removed through another mount;
+ * a file replaced between a path's look-up and its stat. A local file system shows them with no
+ * link, and so do we.
+ *
+ * A fixed table, a slot per hash; what has been overwritten is stale to the kernel. Any thread. */
+#ifndef MFS_FUSE_GHOSTS_H
+#define MFS_FUSE_GHOSTS_H
+
+#include <stdbool.h>
+
+#include "meta/attr.h"
+
+struct mfs_ghosts;
+
+struct mfs_ghosts *mfs_ghosts_create(void); /* NULL: ENOMEM */
+void mfs_ghosts_destroy(struct mfs_ghosts *g);
+
+void mfs_ghosts_remember(struct mfs_ghosts *g, const struct mfs_attr *attr);
+
+/* What is known of an inode that is gone, its link count 0. */
+bool mfs_ghosts_recall(struct mfs_ghosts *g, uint64_t ino, struct mfs_attr *attr);
+
+#endif

@@ -1,0 +1,30 @@
+/* Path walks that met a file which another mount was replacing.
+ *
+ * open(2) is two requests to us, LOOKUP and OPEN. When the file is replaced and gone in between,
+ * OPEN says ESTALE and the kernel walks the path again, but only once, and may meet the next
+ * replacement. So when a thread has been told ESTALE, its next look-ups open what they find: then
+ * it stays until that thread has had its turn. Costs nothing while nobody is told ESTALE. Any
+ * thread. */
+#ifndef MFS_FUSE_RETRIES_H
+#define MFS_FUSE_RETRIES_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "vfs/vfs.h"
+
+struct mfs_retries;
+
+struct mfs_retries *mfs_retries_create(struct mfs_vfs *vfs); /* NULL: ENOMEM */
+void mfs_retries_destroy(struct mfs_retries *r);             /* before the vfs. Takes NULL */
+
+void mfs_retries_stale(struct mfs_retries *r, pid_t thread); /* it was told ESTALE */
+
+/* As mfs_vfs_lookup; a regular file stays for a moment if the thread is trying again. */
+int mfs_retries_lookup(struct mfs_retries *r, pid_t thread, uint64_t parent, const char *name,
+                       struct mfs_attr *attr);
+
+/* Lets go of what was held for longer than a moment; to be called about once a second. */
+void mfs_retries_sweep(struct mfs_retries *r);
+
+#endif
