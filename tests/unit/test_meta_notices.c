@@ -1,0 +1,241 @@
+/* Clients that have a file open are told of others' changes before the changer goes on. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "cluster/placement.h"
+#include "meta/meta.h"
+#include "meta_fixture.h"
+
+#define NPARTS 4
+#define ROOT   MFS_ROOT_INO
+
+/* What the second client is told, and when it says that it is done. */
+struct told {
+    pthread_mutex_t lock;
+    unsigned notices, everything;
+    uint64_t ino, version;
+    bool hold; /* keep `done` for later */
+    void (*done)(void *arg);
+    void *arg;
+};
+
+static struct redis_fixture *redis;
+static struct meta_client a, b;
+static struct told told;
+
+static void changed(void *arg, uint64_t ino, uint64_t version, void (*done)(void *), void *done_arg)
+{
+    struct told *t = arg;
+
+    pthread_mutex_lock(&t->lock);
+    if (ino == 0)
+        t->everything++;
+    else
+        t->notices++;
+    t->ino = ino;
+    t->version = version;
+    if (t->hold && !t->done) {
+        t->done = done;
+        t->arg = done_arg;
+        done = NULL;
+    }
+    pthread_mutex_unlock(&t->lock);
+    if (done)
+        done(done_arg);
+}
+
+static struct told now_told(void)
+{
+    struct told copy;
+
+    pthread_mutex_lock(&told.lock);
+    copy = told;
+    pthread_mutex_unlock(&told.lock);
+    return copy;
+}
+
+static int start_all(void **state)
+{
+    (void)state;
+    return redis_fixture_start(&redis, &(struct redis_fixture_opts){.nparts = NPARTS});
+}
+
+static int stop_all(void **state)
+{
+    (void)state;
+    redis_fixture_stop(redis);
+    return 0;
+}
+
+static int setup(void **state)
+{
+    struct mfs_store_opts store = {.node = REDIS_FIXTURE_NODE, .io_timeout = 10 * MFS_SEC};
+    struct mfs_meta_opts opts = {.changed = changed, .arg = &told, .session_ttl = 2 * MFS_SEC};
+
+    (void)state;
+    memset(&told, 0, sizeof told);
+    pthread_mutex_init(&told.lock, NULL);
+    if (redis_fixture_reset(redis) || meta_client_start(&a, redis, 0) ||
+        mfs_store_create(&b.store, redis_fixture_table(redis), &store))
+        return -1;
+    return mfs_meta_create(&b.meta, b.store, &opts);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    meta_client_stop(&a);
+    meta_client_stop(&b);
+    pthread_mutex_destroy(&told.lock);
+    return 0;
+}
+
+static uint64_t shared_file(void)
+{
+    struct mfs_attr attr;
+    uint64_t ino;
+
+    assert_int_equal(meta_client_file(&a, ROOT, "f", &ino), 0);
+    assert_int_equal(mfs_meta_open(a.meta, ino, false, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_open(b.meta, ino, false, &attr, NULL), 0);
+    return ino;
+}
+
+static uint64_t write_by_a(uint64_t ino, const char *text)
+{
+    struct mfs_part part = {0, (uint32_t)strlen(text), text};
+    struct mfs_commit c = {.end = part.len, .mtime = mfs_clock_real(), .parts = &part, .nparts = 1};
+    struct mfs_attr attr;
+
+    assert_int_equal(mfs_meta_commit(a.meta, ino, &c, NULL, &attr), 0);
+    return attr.version;
+}
+
+/* Each kind of change is told, with its version, before settle returns. */
+static void test_told(void **state)
+{
+    uint64_t ino = shared_file(), version = write_by_a(ino, "one"), off, number;
+    struct mfs_attr attr;
+
+    (void)state;
+    mfs_meta_settle(a.meta, ino);
+    assert_int_equal(now_told().notices, 1);
+    assert_int_equal(now_told().ino, ino);
+    assert_int_equal(now_told().version, version);
+    assert_int_equal(mfs_meta_truncate(a.meta, ino, 1, 0, NULL, &attr), 0);
+    mfs_meta_settle(a.meta, ino);
+    assert_int_equal(now_told().notices, 2);
+    assert_int_equal(now_told().version, attr.version);
+    assert_int_equal(mfs_meta_append(a.meta, ino, "x", 1, &off, &number, NULL, &attr), 0);
+    mfs_meta_settle(a.meta, ino);
+    assert_int_equal(now_told().notices, 3);
+    assert_int_equal(mfs_meta_open(a.meta, ino, true, &attr, NULL), 0);
+    mfs_meta_settle(a.meta, ino);
+    assert_int_equal(now_told().notices, 4);
+    assert_int_equal(now_told().version, attr.version);
+}
+
+/* Nobody is told, and nobody waited for, when nobody else has it open. */
+static void test_alone(void **state)
+{
+    uint64_t ino = shared_file();
+
+    (void)state;
+    assert_int_equal(mfs_meta_close(b.meta, ino, true), 0);
+    write_by_a(ino, "alone");
+    mfs_meta_settle(a.meta, ino);
+    assert_int_equal(now_told().notices, 0);
+}
+
+static void *let_go(void *arg)
+{
+    struct told *t = arg;
+
+    mfs_clock_sleep(300 * MFS_MSEC);
+    pthread_mutex_lock(&t->lock);
+    t->hold = false;
+    pthread_mutex_unlock(&t->lock);
+    t->done(t->arg);
+    return NULL;
+}
+
+/* Settle waits for the answer, however often it has to ask. */
+static void test_waits(void **state)
+{
+    uint64_t ino = shared_file();
+    int64_t start = mfs_clock_mono();
+    pthread_t thread;
+
+    (void)state;
+    told.hold = true;
+    write_by_a(ino, "held");
+    while (!now_told().done)
+        mfs_clock_sleep(MFS_MSEC);
+    assert_int_equal(pthread_create(&thread, NULL, let_go, &told), 0);
+    mfs_meta_settle(a.meta, ino);
+    /* A repeated notice may be answered at once when the hold is over. */
+    assert_true(mfs_clock_mono() - start > 50 * MFS_MSEC);
+    assert_true(now_told().notices >= 1);
+    pthread_join(thread, NULL);
+}
+
+/* Who is dead is not waited for, and does not count as an opener any more. */
+static void test_dead(void **state)
+{
+    uint64_t ino = shared_file();
+    int64_t start;
+
+    (void)state;
+    meta_client_kill(&b);
+    memset(&b, 0, sizeof b);
+    start = mfs_clock_mono();
+    write_by_a(ino, "dead");
+    mfs_meta_settle(a.meta, ino);
+    assert_true(mfs_clock_mono() - start < 3 * MFS_SEC);
+    assert_int_equal(mfs_store_drain(a.store, 5 * MFS_SEC), 0);
+    start = mfs_clock_mono();
+    write_by_a(ino, "still");
+    mfs_meta_settle(a.meta, ino);
+    assert_true(mfs_clock_mono() - start < 200 * MFS_MSEC);
+}
+
+/* A client whose connection was cut learns that it may have missed something, and listens again. */
+static void test_cut(void **state)
+{
+    uint64_t ino = shared_file();
+    unsigned before = now_told().everything;
+    int64_t deadline = mfs_clock_mono() + 10 * MFS_SEC;
+
+    (void)state;
+    for (uint32_t p = 0; p < NPARTS; p++)
+        redis_fixture_admin(redis, p, "CLIENT KILL TYPE pubsub");
+    write_by_a(ino, "cut");
+    mfs_meta_settle(a.meta, ino);
+    assert_true(now_told().notices >= 1);
+    while (now_told().everything == before && mfs_clock_mono() < deadline)
+        mfs_clock_sleep(10 * MFS_MSEC);
+    assert_true(now_told().everything > before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_dead, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
+    };
+
+    signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, start_all, stop_all);
+}
