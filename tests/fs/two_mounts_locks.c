@@ -97,6 +97,9 @@ static void waiter(struct pair *p)
     if (p->side == holder)
         OK(set_lock(fd, kind, F_WRLCK, false));
     pair_meet(p);
+    if (p->side != holder)
+        FAILS(EAGAIN, set_lock(fd, kind, pair_own_random(p, 2) ? F_WRLCK : F_RDLCK, false));
+    pair_meet(p);
     if (p->side == holder) {
         usleep(pair_own_random(p, 30000));
         atomic_store(&p->shared->value[2], (int64_t)(pair_now() * 1e6));
@@ -105,7 +108,6 @@ static void waiter(struct pair *p)
             OK(close(fd));
         return;
     }
-    FAILS(EAGAIN, set_lock(fd, kind, pair_own_random(p, 2) ? F_WRLCK : F_RDLCK, false));
     OK(set_lock(fd, kind, F_WRLCK, true));
     released = (double)atomic_load(&p->shared->value[2]) / 1e6;
     CHECK(released > 0);
