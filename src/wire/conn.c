@@ -7,57 +7,23 @@
 #include "wire/conn_impl.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "wire/address.h"
 #include "wire/frame.h"
 
-#define READ_CHUNK    65536U
-#define READ_ROUNDS   32 /* per wake-up, so that one talker does not starve the others */
-#define OUTPUT_MAX    (2 * (size_t)MFS_FRAME_MAX)
-#define PROVE_TIMEOUT (10 * MFS_SEC)
-#define FINISH_TIME   (2 * MFS_SEC)
-
-enum state { CONNECTING, PROVING, UP, FINISHING, CLOSED };
-
-struct pending {
-    struct pending *next;
-    struct mfs_conn *conn;
-    uint64_t id;
-    enum mfs_msg type;
-    struct mfs_timer *timer;
-    void (*done)(void *arg, const struct mfs_err *err, const void *reply);
-    void *arg;
-};
-
-struct mfs_conn {
-    enum state state;
-    unsigned refs; /* one is the connection's own until it is closed */
-    int fd;
-    struct mfs_loop *loop;
-    struct mfs_watch *watch;
-    uint32_t events;
-    struct mfs_timer *deadline; /* of CONNECTING and PROVING together, and of FINISHING */
-    struct mfs_err why;         /* of a failure that was met before the loop could tell */
-    struct mfs_auth auth;
-    struct mfs_buf in, out;
-    const struct mfs_service *service;
-    void *arg, *data;
-    struct mfs_conn_owner *owner;
-    uint64_t last_id;
-    struct pending *pending;
-    char peer[MFS_ADDRESS_MAX];
-};
+#define READ_CHUNK  65536U
+#define READ_ROUNDS 32 /* per wake-up, so that one talker does not starve the others */
+#define OUTPUT_MAX  (2 * (size_t)MFS_FRAME_MAX)
+#define FINISH_TIME (2 * MFS_SEC)
 
 static const struct mfs_service no_service;
 
@@ -78,8 +44,8 @@ void mfs_conn_put(struct mfs_conn *c)
     free(c);
 }
 
-static struct mfs_conn *conn_new(struct mfs_loop *loop, const struct mfs_service *service,
-                                 void *arg, const char *peer)
+struct mfs_conn *mfs_conn_new(struct mfs_loop *loop, const struct mfs_service *service, void *arg,
+                              const char *peer)
 {
     struct mfs_conn *c = calloc(1, sizeof *c);
 
@@ -102,7 +68,7 @@ static void fail_pending(struct mfs_conn *c, int code, const char *why)
 
     mfs_err_set(&err, code, "%s", why);
     while (c->pending) {
-        struct pending *p = c->pending;
+        struct mfs_conn_pending *p = c->pending;
 
         c->pending = p->next;
         mfs_timer_cancel(p->timer);
@@ -111,13 +77,13 @@ static void fail_pending(struct mfs_conn *c, int code, const char *why)
     }
 }
 
-static void close_now(struct mfs_conn *c, const char *why)
+void mfs_conn_drop(struct mfs_conn *c, const char *why)
 {
-    bool was_up = c->state == UP || c->state == FINISHING;
+    bool was_up = c->state == MFS_CONN_UP || c->state == MFS_CONN_FINISHING;
 
-    if (c->state == CLOSED)
+    if (c->state == MFS_CONN_CLOSED)
         return;
-    c->state = CLOSED;
+    c->state = MFS_CONN_CLOSED;
     mfs_watch_remove(c->watch);
     c->watch = NULL;
     mfs_timer_cancel(c->deadline);
@@ -134,15 +100,15 @@ static void close_now(struct mfs_conn *c, const char *why)
 
 void mfs_conn_close(struct mfs_conn *c)
 {
-    close_now(c, "the connection was closed");
+    mfs_conn_drop(c, "the connection was closed");
 }
 
-static void lost(struct mfs_conn *c, const struct mfs_err *why)
+void mfs_conn_lost(struct mfs_conn *c, const struct mfs_err *why)
 {
-    if (c->state == CLOSED)
+    if (c->state == MFS_CONN_CLOSED)
         return;
     mfs_conn_get(c);
-    close_now(c, why->msg);
+    mfs_conn_drop(c, why->msg);
     if (c->service->down) // NOLINT(clang-analyzer-unix.Malloc): our reference keeps it
         c->service->down(c, why, c->arg);
     mfs_conn_put(c);
@@ -153,7 +119,7 @@ static void lost_errno(struct mfs_conn *c, int code)
     struct mfs_err why;
 
     mfs_err_set(&why, code, "%s: %s", c->peer, strerror(-code));
-    lost(c, &why);
+    mfs_conn_lost(c, &why);
 }
 
 /* ---- output ---------------------------------------------------------------------------------- */
@@ -164,7 +130,7 @@ static void want(struct mfs_conn *c, uint32_t events)
         c->events = events;
 }
 
-static void flush(struct mfs_conn *c)
+void mfs_conn_flush(struct mfs_conn *c)
 {
     while (mfs_buf_len(&c->out)) {
         ssize_t n = send(c->fd, mfs_buf_data(&c->out), mfs_buf_len(&c->out), MSG_NOSIGNAL);
@@ -181,7 +147,7 @@ static void flush(struct mfs_conn *c)
         mfs_buf_consume(&c->out, (size_t)n);
     }
     want(c, mfs_buf_len(&c->out) ? EPOLLIN | EPOLLOUT : EPOLLIN);
-    if (c->state == FINISHING && !mfs_buf_len(&c->out))
+    if (c->state == MFS_CONN_FINISHING && !mfs_buf_len(&c->out))
         shutdown(c->fd, SHUT_WR);
 }
 
@@ -195,8 +161,8 @@ static void finish_late(void *arg)
 
 void mfs_conn_finish(struct mfs_conn *c)
 {
-    if (c->state != UP) {
-        if (c->state != FINISHING)
+    if (c->state != MFS_CONN_UP) {
+        if (c->state != MFS_CONN_FINISHING)
             mfs_conn_close(c);
         return;
     }
@@ -206,24 +172,24 @@ void mfs_conn_finish(struct mfs_conn *c)
         mfs_conn_close(c);
         return;
     }
-    c->state = FINISHING;
+    c->state = MFS_CONN_FINISHING;
     mfs_conn_get(c);
     fail_pending(c, -ECONNABORTED, "the connection was closed");
-    if (c->state == FINISHING)
-        flush(c);
+    if (c->state == MFS_CONN_FINISHING)
+        mfs_conn_flush(c);
     mfs_conn_put(c);
 }
 
 static int can_send(const struct mfs_conn *c)
 {
-    if (c->state != UP)
+    if (c->state != MFS_CONN_UP)
         return -ENOTCONN;
     return mfs_buf_len(&c->out) > OUTPUT_MAX ? -ENOBUFS : 0;
 }
 
-static struct pending **find_pending(struct mfs_conn *c, uint64_t id)
+static struct mfs_conn_pending **find_pending(struct mfs_conn *c, uint64_t id)
 {
-    struct pending **at = &c->pending;
+    struct mfs_conn_pending **at = &c->pending;
 
     while (*at && (*at)->id != id)
         at = &(*at)->next;
@@ -232,7 +198,7 @@ static struct pending **find_pending(struct mfs_conn *c, uint64_t id)
 
 static void request_late(void *arg)
 {
-    struct pending *p = arg, **at = find_pending(p->conn, p->id);
+    struct mfs_conn_pending *p = arg, **at = find_pending(p->conn, p->id);
     struct mfs_err err;
 
     *at = p->next;
@@ -246,7 +212,7 @@ int mfs_conn_request(struct mfs_conn *c, enum mfs_msg type, const void *body, in
                      void (*done)(void *arg, const struct mfs_err *err, const void *reply),
                      void *arg)
 {
-    struct pending *p;
+    struct mfs_conn_pending *p;
     int rc = can_send(c);
 
     if (rc)
@@ -254,7 +220,7 @@ int mfs_conn_request(struct mfs_conn *c, enum mfs_msg type, const void *body, in
     p = calloc(1, sizeof *p);
     if (!p)
         return -ENOMEM;
-    *p = (struct pending){c->pending, c, ++c->last_id, type, NULL, done, arg};
+    *p = (struct mfs_conn_pending){c->pending, c, ++c->last_id, type, NULL, done, arg};
     p->timer = mfs_loop_timer(c->loop, timeout, 0, request_late, p);
     rc = p->timer ? mfs_message_put_request(&c->out, type, p->id, body) : -ENOMEM;
     if (rc) {
@@ -263,7 +229,7 @@ int mfs_conn_request(struct mfs_conn *c, enum mfs_msg type, const void *body, in
         return rc;
     }
     c->pending = p;
-    flush(c);
+    mfs_conn_flush(c);
     return 0;
 }
 
@@ -274,7 +240,7 @@ int mfs_conn_notify(struct mfs_conn *c, enum mfs_msg type, const void *body)
     if (!rc)
         rc = mfs_message_put_request(&c->out, type, 0, body);
     if (!rc)
-        flush(c);
+        mfs_conn_flush(c);
     return rc;
 }
 
@@ -283,26 +249,26 @@ void mfs_conn_fail(struct mfs_conn *c, uint64_t id, int code, const char *fmt, .
     char text[MFS_ERR_MSG_MAX];
     va_list ap;
 
-    if (!id || c->state != UP)
+    if (!id || c->state != MFS_CONN_UP)
         return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     if (mfs_message_put_error(&c->out, id, code, text))
         shutdown(c->fd, SHUT_RDWR); /* the asker must not wait for nothing */
-    flush(c);
+    mfs_conn_flush(c);
 }
 
 void mfs_conn_reply(struct mfs_conn *c, enum mfs_msg type, uint64_t id, const void *body)
 {
     int rc;
 
-    if (!id || c->state != UP)
+    if (!id || c->state != MFS_CONN_UP)
         return;
     rc = mfs_message_put_reply(&c->out, type, id, body);
     if (rc)
         mfs_conn_fail(c, id, rc, "the answer could not be sent: %s", strerror(-rc));
-    flush(c);
+    mfs_conn_flush(c);
 }
 
 /* ---- input ----------------------------------------------------------------------------------- */
@@ -341,7 +307,7 @@ static void take_request(struct mfs_conn *c, const struct mfs_envelope *e)
 static void take_reply(struct mfs_conn *c, const struct mfs_envelope *e)
 {
     _Alignas(16) char body[MFS_MSG_SIZE_MAX];
-    struct pending **at = find_pending(c, e->id), *p = *at;
+    struct mfs_conn_pending **at = find_pending(c, e->id), *p = *at;
     const struct mfs_record *record;
     struct mfs_err err = e->error;
 
@@ -380,10 +346,10 @@ static int take_proof(struct mfs_conn *c, const char *body, size_t len, struct m
 
     if (rc < 0)
         return mfs_err_prefix(err, "%s", c->peer) ? rc : -EPROTO;
-    flush(c);
+    mfs_conn_flush(c);
     if (rc != MFS_AUTH_DONE)
         return 0;
-    c->state = UP;
+    c->state = MFS_CONN_UP;
     mfs_timer_cancel(c->deadline);
     c->deadline = NULL;
     if (c->owner)
@@ -396,8 +362,8 @@ static int take_proof(struct mfs_conn *c, const char *body, size_t len, struct m
 /* Handles every whole frame. 0 or a negative errno: hang up. */
 static int take_frames(struct mfs_conn *c, struct mfs_err *err)
 {
-    while (c->state == PROVING || c->state == UP) {
-        bool up = c->state == UP;
+    while (c->state == MFS_CONN_PROVING || c->state == MFS_CONN_UP) {
+        bool up = c->state == MFS_CONN_UP;
         const char *body;
         size_t len;
         int rc = mfs_frame_next(&c->in, up ? MFS_FRAME_MAX : MFS_AUTH_FRAME_MAX, &body, &len);
@@ -430,7 +396,7 @@ static int fill(struct mfs_conn *c)
         if (n < 0)
             return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
         mfs_buf_commit(&c->in, (size_t)n);
-        if (c->state == FINISHING)
+        if (c->state == MFS_CONN_FINISHING)
             mfs_buf_clear(&c->in);
         if ((size_t)n < READ_CHUNK)
             return 0;
@@ -443,9 +409,9 @@ static void hung_up(struct mfs_conn *c, int code)
 {
     struct mfs_err why;
 
-    if (c->state == PROVING && c->auth.caller && c->auth.step) {
+    if (c->state == MFS_CONN_PROVING && c->auth.caller && c->auth.step) {
         mfs_err_set(&why, -EACCES, "%s: refused our proof of the secret", c->peer);
-        lost(c, &why);
+        mfs_conn_lost(c, &why);
     } else {
         lost_errno(c, code);
     }
@@ -456,16 +422,16 @@ static void readable(struct mfs_conn *c)
     struct mfs_err err = {0};
     int ended = fill(c), rc;
 
-    if (c->state == FINISHING) {
+    if (c->state == MFS_CONN_FINISHING) {
         if (ended)
             mfs_conn_close(c);
         return;
     }
     rc = take_frames(c, &err);
-    if (c->state != PROVING && c->state != UP)
+    if (c->state != MFS_CONN_PROVING && c->state != MFS_CONN_UP)
         return;
     if (rc)
-        lost(c, &err);
+        mfs_conn_lost(c, &err);
     else if (ended)
         hung_up(c, ended < 0 ? ended : -ECONNRESET);
 }
@@ -481,115 +447,24 @@ static void connected(struct mfs_conn *c)
         lost_errno(c, -code);
         return;
     }
-    c->state = PROVING;
+    c->state = MFS_CONN_PROVING;
     want(c, EPOLLIN);
 }
 
-static void ready(void *arg, uint32_t events)
+void mfs_conn_ready(void *arg, uint32_t events)
 {
     struct mfs_conn *c = arg;
 
     mfs_conn_get(c);
-    if (c->state == CONNECTING)
+    if (c->state == MFS_CONN_CONNECTING)
         connected(c);
     else if (events & EPOLLOUT)
-        flush(c);
+        mfs_conn_flush(c);
     // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): our reference keeps it
-    if (c->state != CLOSED && c->state != CONNECTING && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+    if (c->state != MFS_CONN_CLOSED && c->state != MFS_CONN_CONNECTING &&
+        events & (EPOLLIN | EPOLLHUP | EPOLLERR))
         readable(c);
     mfs_conn_put(c); // NOLINT(clang-analyzer-unix.Malloc): our reference keeps it
-}
-
-/* ---- beginning ------------------------------------------------------------------------------- */
-
-static void setup_late(void *arg)
-{
-    struct mfs_conn *c = arg;
-
-    c->deadline = NULL;
-    if (!c->why.code)
-        mfs_err_set(&c->why, -ETIMEDOUT, "%s: does not answer", c->peer);
-    lost(c, &c->why);
-}
-
-static void tune(int fd, int family)
-{
-    int one = 1, idle = 10, interval = 5, count = 3;
-
-    if (family == AF_UNIX)
-        return;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-}
-
-static int start_connect(struct mfs_conn *c, const struct mfs_address *to)
-{
-    c->fd = socket(to->sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (c->fd < 0)
-        return -errno;
-    tune(c->fd, to->sa.ss_family);
-    if (connect(c->fd, (const struct sockaddr *)&to->sa, to->len) && errno != EINPROGRESS)
-        return -errno;
-    c->events = EPOLLOUT;
-    c->watch = mfs_loop_watch(c->loop, c->fd, c->events, ready, c);
-    return c->watch ? 0 : -errno;
-}
-
-struct mfs_conn *mfs_conn_connect(struct mfs_loop *loop, const char *address,
-                                  const struct mfs_secret *secret, const char *role,
-                                  int64_t timeout, const struct mfs_service *service, void *arg,
-                                  struct mfs_err *err)
-{
-    struct mfs_address to;
-    struct mfs_conn *c;
-    int rc;
-
-    if (mfs_address_parse(address, &to, err))
-        return NULL;
-    c = conn_new(loop, service, arg, address);
-    if (!c || mfs_auth_begin(&c->auth, secret, role, NULL))
-        goto fail;
-    rc = start_connect(c, &to);
-    /* A refusal is known at once, but told from the loop, as every other. */
-    if (rc)
-        mfs_err_set(&c->why, rc, "%s: %s", c->peer, strerror(-rc));
-    c->deadline = mfs_loop_timer(loop, rc ? 0 : timeout, 0, setup_late, c);
-    if (c->deadline)
-        return c;
-fail:
-    mfs_err_set(err, -ENOMEM, "%s: out of memory", address);
-    if (c)
-        close_now(c, "");
-    return NULL;
-}
-
-struct mfs_conn *mfs_conn_accepted(struct mfs_loop *loop, int fd, const char *peer,
-                                   const struct mfs_secret *secret,
-                                   const struct mfs_service *service, void *arg,
-                                   struct mfs_conn_owner *owner)
-{
-    struct mfs_conn *c = conn_new(loop, service, arg, peer);
-
-    if (!c) {
-        close(fd);
-        return NULL;
-    }
-    c->fd = fd;
-    c->state = PROVING;
-    tune(fd, strncmp(peer, "unix:", 5) ? AF_INET : AF_UNIX);
-    c->events = EPOLLIN;
-    c->watch = mfs_loop_watch(loop, fd, c->events, ready, c);
-    c->deadline = mfs_loop_timer(loop, PROVE_TIMEOUT, 0, setup_late, c);
-    if (!c->watch || !c->deadline || mfs_auth_begin(&c->auth, secret, NULL, &c->out)) {
-        close_now(c, "");
-        return NULL;
-    }
-    c->owner = owner;
-    flush(c);
-    return c;
 }
 
 /* ---- what it is ------------------------------------------------------------------------------ */
