@@ -253,7 +253,15 @@ static int take_seal(struct rename *r)
     memcpy(r->sealed.seal, r->txn, MFS_TXN_LEN);
     mfs_part_arg(r->to.part, r->sealed.seal + MFS_TXN_LEN);
     rc = mfs_seal_all(r->meta, &r->sealed, false);
-    return rc == -ESTALE ? 0 : rc; /* it went meanwhile: the next attempt will see */
+    if (rc == -ESTALE)
+        return 0; /* it went meanwhile: the next attempt will see */
+    if (rc == -ENOTEMPTY) {
+        struct mfs_attr attr;
+        int source = mfs_meta_lookup(r->meta, r->from.dir, r->from.name, &attr);
+
+        rc = source ? source : rc; /* what fills it may be what was to be moved */
+    }
+    return rc;
 }
 
 /* Does what the status asks for. 0: the rename can be tried again. */

@@ -169,6 +169,16 @@ static void finish(struct removal *r, const struct mfs_todo *todo)
     mfs_dircache_drop(r->meta->dirs, r->sealed.ino);
 }
 
+/* The inode went while we were at it: another rmdir, or a rename that put something else there. A
+ * look-up also clears away a name that leads nowhere. */
+static int look_again(struct removal *r)
+{
+    struct mfs_attr attr;
+    int rc = mfs_meta_lookup(r->meta, r->parent, r->name, &attr);
+
+    return rc ? rc : -EAGAIN;
+}
+
 static int attempt(struct removal *r)
 {
     struct mfs_todo todo = {.time = mfs_time_arg(r->now)};
@@ -180,7 +190,7 @@ static int attempt(struct removal *r)
         return rc;
     rc = mfs_seal_all(r->meta, &r->sealed, rc == 1);
     if (rc)
-        return rc == -ESTALE ? -ENOENT : rc;
+        return rc == -ESTALE ? look_again(r) : rc;
     todo.dead = r->sealed.ino;
     todo.bits = r->sealed.bits;
     todo.nbits = r->sealed.nbits;

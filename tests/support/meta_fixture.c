@@ -112,6 +112,23 @@ void meta_name_at(struct meta_client *c, uint64_t dir, uint32_t part, const char
     }
 }
 
+int64_t meta_client_exists(struct meta_client *c, const char *key)
+{
+    int64_t n = 0;
+
+    for (uint32_t p = 0; p < mfs_store_nparts(c->store); p++) {
+        struct mfs_args args;
+        struct mfs_cmd cmd;
+
+        mfs_args_init(&args, "EXISTS");
+        mfs_args_str(&args, key);
+        run(c, &args, p, &cmd);
+        n += mfs_reply_int(cmd.reply);
+        mfs_cmds_fini(&cmd, 1);
+    }
+    return n;
+}
+
 /* SCAN is open to clients where KEYS is not. */
 static int64_t count_at(struct meta_client *c, uint32_t part, const char *pattern)
 {

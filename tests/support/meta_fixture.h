@@ -30,6 +30,9 @@ int64_t meta_client_ino(struct meta_client *c, uint64_t dir, const char *name);
 void meta_name_at(struct meta_client *c, uint64_t dir, uint32_t part, const char *prefix, char *out,
                   size_t n);
 
+/* The number of partitions that have this key. */
+int64_t meta_client_exists(struct meta_client *c, const char *key);
+
 /* Numbers of keys of a kind ("I*", "T*") over all partitions. */
 int64_t meta_client_keys(struct meta_client *c, const char *pattern);
 

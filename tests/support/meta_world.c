@@ -9,8 +9,9 @@
 
 #include "cluster/placement.h"
 
-static uint64_t root;  /* of the world */
-static int64_t inodes; /* before it was made */
+static uint64_t root; /* of the world */
+static char world[16];
+static int64_t inodes; /* before it was made, 0: not counted yet */
 
 /* Inodes of the beginning are told apart by their size (or uid for directories): names for them. */
 enum { F = 1, G, H, D1, D2, S, T };
@@ -82,12 +83,12 @@ int meta_world_make(struct meta_client *c)
     uint64_t d1, d2, f, s, t;
     static unsigned worlds;
     struct mfs_attr attr;
-    char name[16];
     int rc;
 
-    snprintf(name, sizeof name, "w%u", worlds++);
-    inodes = meta_client_keys(c, "I*");
-    rc = make(c, MFS_ROOT_INO, name, S_IFDIR | 0755, 0, &root);
+    snprintf(world, sizeof world, "w%u", worlds++);
+    if (!inodes)
+        inodes = meta_client_keys(c, "I*");
+    rc = make(c, MFS_ROOT_INO, world, S_IFDIR | 0755, 0, &root);
     if (!rc)
         rc = make(c, root, "d1", S_IFDIR | 0755, D1, &d1);
     if (!rc)
@@ -464,10 +465,14 @@ static int remove_below(struct meta_client *c, uint64_t dir)
 
 int meta_world_remove(struct meta_client *c, int64_t nameless)
 {
-    int64_t left;
+    int64_t left, all;
     int rc = remove_below(c, root);
 
-    left = meta_client_keys(c, "I*") - inodes - 1;
+    if (!rc)
+        rc = mfs_meta_rmdir(c->meta, MFS_ROOT_INO, world);
+    all = meta_client_keys(c, "I*");
+    left = all - inodes;
+    inodes = all;
     if (!rc && left > nameless) {
         fprintf(stderr, "%lld inodes are left\n", (long long)left);
         rc = -EIO;
