@@ -286,7 +286,8 @@ void mfs_vnode_learn(struct mfs_vnode *v, struct mfs_attr *attr, bool own)
     bool changed;
 
     pthread_mutex_lock(&v->lock);
-    changed = v->known && v->attr.version != attr->version;
+    /* Also when what is known has been withdrawn: what was read since then may be of in between. */
+    changed = v->attr.version != 0 && v->attr.version != attr->version;
     if (v->known && v->attr.version > attr->version) {
         *attr = v->attr;
         changed = false;
