@@ -229,6 +229,22 @@ static void reader_beside(struct pair *p)
     }
 }
 
+/* Reads on from `seen` until at least `at_least` bytes were seen, or nothing more comes for a
+ * second: a read that races with one more change of the size may end at the size before it. */
+static size_t read_tail(int fd, size_t seen, size_t at_least, size_t end, uint64_t seed)
+{
+    double start = pair_now();
+
+    do {
+        ssize_t n = pread(fd, blob, end - seen, (off_t)seen);
+
+        OK(n);
+        fs_expect_pattern(blob, (size_t)n, seen, seed);
+        seen += (size_t)n;
+    } while (seen < at_least && pair_now() - start < 1);
+    return seen;
+}
+
 /* A file grows by appends; what a reader sees of it is always a beginning of what it will be. */
 static void growing(struct pair *p)
 {
@@ -247,11 +263,8 @@ static void growing(struct pair *p)
     }
     while (p->side == 1 && seen < PIECES * piece) {
         size_t at_least = (size_t)atomic_load(&p->shared->value[0]);
-        ssize_t n = pread(fd, blob, PIECES * piece - seen, (off_t)seen);
 
-        OK(n);
-        fs_expect_pattern(blob, (size_t)n, seen, seed);
-        seen += (size_t)n;
+        seen = read_tail(fd, seen, at_least, PIECES * piece, seed);
         if (seen < at_least)
             fs_fail(__FILE__, __LINE__, "%zu bytes were fsynced, only %zu can be read", at_least,
                     seen);
@@ -260,6 +273,58 @@ static void growing(struct pair *p)
     pair_meet(p);
     if (p->side == 0)
         OK(unlink(pair_mine(p, "tail")));
+}
+
+/* Both keep the file open, and mapped, and change it by turns, by write or by the mapping: each
+ * sees what the other has synced. */
+static void turns(struct pair *p)
+{
+    enum { TURNS = 12 };
+    size_t len = pair_random(p, 2) ? 20000 : PAIR_STRIPE + 300000;
+    unsigned char *map;
+    int fd;
+
+    if (p->side == 0) {
+        memset(blob, 0, len);
+        fs_put(pair_mine(p, "turns"), blob, len);
+    }
+    pair_meet(p);
+    fd = pair_open(pair_mine(p, "turns"), O_RDWR);
+    map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(map != MAP_FAILED);
+    memset(blob, 0, len);
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        size_t off = pair_random(p, (unsigned)len);
+        size_t n =
+            1 + pair_random(p, (unsigned)(len - off) < 30000 ? (unsigned)(len - off) : 30000);
+        unsigned how = pair_random(p, 3);
+
+        memset(blob + off, (int)(turn + 1 + p->round % 200), n);
+        if ((int)(turn % 2) == p->side && how == 0) {
+            memcpy(map + off, blob + off, n);
+            OK(msync(map, len, MS_SYNC));
+        } else if ((int)(turn % 2) == p->side) {
+            fs_write_at(fd, blob + off, n, (off_t)off);
+            OK(how == 1 ? fsync(fd) : close(dup(fd)));
+        }
+        pair_meet(p);
+        if ((int)(turn % 2) != p->side && memcmp(map, blob, len))
+            fs_fail(__FILE__, __LINE__, "turn %u (%u): the mapping of %zu bytes is old", turn, how,
+                    len);
+        if ((int)(turn % 2) != p->side) {
+            unsigned char *got = malloc(len);
+
+            CHECK(got);
+            fs_read_at(fd, got, len, 0);
+            if (memcmp(got, blob, len))
+                fs_fail(__FILE__, __LINE__, "turn %u (%u): the file of %zu bytes is old", turn, how,
+                        len);
+            free(got);
+        }
+        pair_meet(p);
+    }
+    OK(munmap(map, len));
+    OK(close(fd));
 }
 
 /* Truncation against reading: only what was there, or the zeros of a file made longer again. */
@@ -303,6 +368,7 @@ int main(int argc, char **argv)
         {"same_bytes", .race = same_bytes},
         {"reader_beside", .race = reader_beside, .cost = 10},
         {"growing", .race = growing, .cost = 10},
+        {"turns", .race = turns, .cost = 10},
         {"truncate_beside", .race = truncate_beside, .cost = 10},
         {NULL},
     };
