@@ -80,6 +80,9 @@ def ltp_run(context, root, base, entry, most):
 def ltp_count(context, outcome, root, entry, most):
     """Runs one test and counts it; a failure is tried on the reference, where it may fail as well."""
     name = entry[0]
+    if context.over():
+        outcome.skip(name, "the suite's time was over")
+        return
     result = ltp_run(context, root, None, entry, most)
     code = result.code
     if code == 0:
@@ -87,7 +90,7 @@ def ltp_count(context, outcome, root, entry, most):
     elif code == LTP_CONF or (code is not None and code & ~LTP_WARN == LTP_CONF):
         outcome.skip(name, "not for this machine or file system: " + last_of(result.output, "TCONF"))
     elif code is None and context.over():
-        outcome.skip(name, "the suite's time was over")
+        outcome.skip(name, "the suite's time was over while it ran")
     elif not ltp_run(context, root, context.reference(), entry, most).ok():
         outcome.skip(name, f"fails on {context.reference()} as well")
     else:
