@@ -36,9 +36,7 @@ static struct job *pop(struct mfs_notify *n)
     return j;
 }
 
-/* The kernel forgets attributes that it is just fetching when it is told to drop pages, and its
- * read then ends at the old end of the file. So the new end is told, too, by storing the last byte.
- */
+/* The kernel knows the new end when it is given the last byte. */
 static void tell_size(struct mfs_notify *n, uint64_t ino)
 {
     struct fuse_bufvec last = FUSE_BUFVEC_INIT(1);
@@ -50,14 +48,20 @@ static void tell_size(struct mfs_notify *n, uint64_t ino)
         fuse_lowlevel_notify_store(n->m->se, ino, (off_t)size - 1, &last, 0);
 }
 
+/* With its pages the kernel forgets attributes that it is just fetching, and a read that wanted
+ * them would end at the old end of the file. So it is told the new one: after the pages are gone,
+ * as those beyond the old end are zeros, and with that byte's page dropped again, as a write on
+ * this mount may have changed it meanwhile. */
 static void drop_pages(struct mfs_notify *n, uint64_t ino)
 {
     int rc = fuse_lowlevel_notify_inval_inode(n->m->se, ino, 0, 0);
 
-    if (rc == 0)
+    if (rc == 0) {
         tell_size(n, ino);
+        rc = fuse_lowlevel_notify_inval_inode(n->m->se, ino, 0, 0);
+    }
     /* -ENOENT: the kernel has forgotten the inode, pages and all. */
-    else if (rc != -ENOENT && rc != -ENODEV && rc != -EBADF)
+    if (rc < 0 && rc != -ENOENT && rc != -ENODEV && rc != -EBADF)
         mfs_warn("fuse", "inode %llx: pages not dropped: %s", (unsigned long long)ino,
                  strerror(-rc));
 }
