@@ -203,6 +203,11 @@ int mfs_intent_undo(struct mfs_meta *meta, uint64_t dir, const char *name,
 int mfs_seal_met(struct mfs_meta *meta, uint64_t dir, uint32_t part, struct mfs_bytes seal,
                  struct mfs_patience *patience);
 
+/* A shard that holds nothing but the source of a rename that may have happened (length of the name,
+ * name, entry): gets that out of the way. 0: try again; or -errno. */
+int mfs_leftover_met(struct mfs_meta *meta, uint64_t dir, struct mfs_bytes leftover,
+                     struct mfs_patience *patience);
+
 /* A directory that is about to lose its name. */
 struct mfs_sealed {
     uint64_t ino;

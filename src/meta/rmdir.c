@@ -90,6 +90,9 @@ static int begin_answer(struct removal *r, struct mfs_bytes text)
     case 4:
         rc = mfs_seal_met(r->meta, ino, r->part, rest, &r->patience);
         return rc ? rc : -EAGAIN;
+    case 6:
+        rc = mfs_leftover_met(r->meta, ino, rest, &r->patience);
+        return rc ? rc : -EAGAIN;
     case 5:
         r->sealed.ino = ino;
         rc = mfs_seal_bits(&r->sealed, rest);

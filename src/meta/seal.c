@@ -64,6 +64,23 @@ int mfs_seal_met(struct mfs_meta *meta, uint64_t dir, uint32_t part, struct mfs_
     return end_seal(meta, dir, part, seal.p);
 }
 
+int mfs_leftover_met(struct mfs_meta *meta, uint64_t dir, struct mfs_bytes leftover,
+                     struct mfs_patience *patience)
+{
+    char name[MFS_NAME_LEN_MAX + 1];
+    struct mfs_entry e;
+    size_t n = leftover.n ? (unsigned char)leftover.p[0] : 0;
+    int rc = -EIO;
+
+    if (leftover.n > 1 + n)
+        rc = mfs_entry_decode(leftover.p + 1 + n, leftover.n - 1 - n, &e);
+    if (rc)
+        return rc;
+    memcpy(name, leftover.p + 1, n);
+    name[n] = 0;
+    return mfs_intent_clear(meta, dir, name, &e, patience);
+}
+
 int mfs_seal_bits(struct mfs_sealed *s, struct mfs_bytes record)
 {
     uint32_t home = mfs_placement_home(s->ino);
@@ -127,6 +144,9 @@ static int seal_home(struct mfs_meta *meta, struct mfs_sealed *s, struct mfs_pat
     if (text.p[0] == 4) {
         rc = mfs_seal_met(meta, s->ino, home, rest, patience);
         rc = rc == -ENOENT ? -ESTALE : rc ? rc : -EAGAIN;
+    } else if (text.p[0] == 6) {
+        rc = mfs_leftover_met(meta, s->ino, rest, patience);
+        rc = rc ? rc : -EAGAIN;
     } else {
         rc = mfs_seal_bits(s, rest);
     }
@@ -138,10 +158,10 @@ out:
 /* What the shards said. */
 struct verdict {
     int rc;
-    bool met;
+    char met; /* 4, 6: what that shard has in our way */
     uint32_t part;
-    char seal[MFS_SEAL_LEN];
-    size_t seal_len;
+    char what[MFS_SEAL_LEN + 1 + MFS_NAME_LEN_MAX + MFS_INTENT_LEN];
+    size_t len;
 };
 
 static void hear(void *arg, uint32_t part, int rc, struct mfs_bytes answer)
@@ -151,13 +171,25 @@ static void hear(void *arg, uint32_t part, int rc, struct mfs_bytes answer)
     if (rc) {
         if (!v->rc || rc == -ENOTEMPTY)
             v->rc = rc;
-    } else if (answer.p && answer.n && answer.p[0] == 4) {
-        v->met = true;
+    } else if (answer.p && answer.n && answer.p[0] != 0 && answer.n - 1 <= sizeof v->what) {
+        v->met = answer.p[0];
         v->part = part;
-        v->seal_len = answer.n - 1;
-        if (v->seal_len == MFS_SEAL_LEN)
-            memcpy(v->seal, answer.p + 1, MFS_SEAL_LEN);
+        v->len = answer.n - 1;
+        memcpy(v->what, answer.p + 1, v->len);
     }
+}
+
+/* 0: another attempt is worth it. */
+static int overcome(struct mfs_meta *meta, uint64_t ino, const struct verdict *v,
+                    struct mfs_patience *patience)
+{
+    struct mfs_bytes what = {v->what, v->len};
+    int rc;
+
+    if (v->met == 6)
+        return mfs_leftover_met(meta, ino, what, patience);
+    rc = mfs_seal_met(meta, ino, v->part, what, patience);
+    return rc == -ENOENT ? -ESTALE : rc;
 }
 
 static int seal_shards(struct mfs_meta *meta, struct mfs_sealed *s, struct mfs_patience *patience)
@@ -178,10 +210,11 @@ static int seal_shards(struct mfs_meta *meta, struct mfs_sealed *s, struct mfs_p
         return 0;
     mfs_seal_undo(meta, s);
     s->ino = ino;
-    if (rc)
-        return rc;
-    rc = mfs_seal_met(meta, ino, v.part, (struct mfs_bytes){v.seal, v.seal_len}, patience);
-    return rc == -ENOENT ? -ESTALE : rc ? rc : -EAGAIN;
+    if (!rc) {
+        rc = overcome(meta, ino, &v, patience);
+        rc = rc ? rc : -EAGAIN;
+    }
+    return rc;
 }
 
 int mfs_seal_all(struct mfs_meta *meta, struct mfs_sealed *s, bool home_done)

@@ -54,7 +54,7 @@ static int run(struct meta_client *c, struct mfs_args *args, uint32_t part, stru
     return mfs_store_exec(c->store, cmd, 1);
 }
 
-void meta_client_kill(struct meta_client *c)
+void meta_client_alive(struct meta_client *c, bool alive)
 {
     uint64_t sid = mfs_meta_session(c->meta);
     char key[MFS_KEY_INO_LEN];
@@ -62,11 +62,18 @@ void meta_client_kill(struct meta_client *c)
     struct mfs_cmd cmd;
 
     mfs_key_ino(key, 'Z', sid);
-    mfs_args_init(&args, "DEL");
+    mfs_args_init(&args, alive ? "SET" : "DEL");
     mfs_args_bin(&args, key, sizeof key);
-    mfs_store_set_fault(c->store, NULL, NULL);
+    if (alive)
+        mfs_args_str(&args, "1");
     run(c, &args, (uint32_t)(sid % mfs_store_nparts(c->store)), &cmd);
     mfs_cmds_fini(&cmd, 1);
+}
+
+void meta_client_kill(struct meta_client *c)
+{
+    mfs_store_set_fault(c->store, NULL, NULL);
+    meta_client_alive(c, false);
     mfs_store_set_fault(c->store, refuse, NULL);
     meta_client_stop(c);
 }

@@ -19,6 +19,9 @@ void meta_client_stop(struct meta_client *c);
 /* As if the client had been killed: its session ends without giving anything back. */
 void meta_client_kill(struct meta_client *c);
 
+/* Whether its session counts as alive. */
+void meta_client_alive(struct meta_client *c, bool alive);
+
 /* A regular file, a directory, with mode 0644 or 0755, of uid 1 and gid 2. */
 int meta_client_file(struct meta_client *c, uint64_t dir, const char *name, uint64_t *ino);
 int meta_client_mkdir(struct meta_client *c, uint64_t dir, const char *name, uint64_t *ino);

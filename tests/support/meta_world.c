@@ -11,7 +11,7 @@
 
 static uint64_t root; /* of the world */
 static char world[16];
-static int64_t inodes; /* before it was made, 0: not counted yet */
+static int64_t inodes; /* before it was made */
 
 /* Inodes of the beginning are told apart by their size (or uid for directories): names for them. */
 enum { F = 1, G, H, D1, D2, S, T };
@@ -86,8 +86,7 @@ int meta_world_make(struct meta_client *c)
     int rc;
 
     snprintf(world, sizeof world, "w%u", worlds++);
-    if (!inodes)
-        inodes = meta_client_keys(c, "I*");
+    inodes = meta_client_keys(c, "I*");
     rc = make(c, MFS_ROOT_INO, world, S_IFDIR | 0755, 0, &root);
     if (!rc)
         rc = make(c, root, "d1", S_IFDIR | 0755, D1, &d1);
@@ -353,7 +352,7 @@ static int visit(struct meta_client *c, uint64_t dir, const char *path, unsigned
 
 struct dump {
     struct mfs_buf *out;
-    bool links;
+    enum meta_links links;
 };
 
 static int dump_entry(void *arg, const char *path, uint64_t parent, const struct mfs_attr *attr)
@@ -364,12 +363,12 @@ static int dump_entry(void *arg, const char *path, uint64_t parent, const struct
     (void)parent;
     mfs_buf_printf(d->out, "%s %s %s", path, dir ? "dir" : "file",
                    attr->uid < sizeof label / sizeof *label ? label[attr->uid] : "?");
-    if (d->links || !dir)
+    if (d->links > (dir ? META_FILE_LINKS : META_NO_LINKS))
         mfs_buf_printf(d->out, " %u", attr->nlink);
     return mfs_buf_printf(d->out, "\n");
 }
 
-int meta_world_dump(struct meta_client *c, bool links, struct mfs_buf *out)
+int meta_world_dump(struct meta_client *c, enum meta_links links, struct mfs_buf *out)
 {
     struct dump d = {out, links};
     int rc = visit(c, root, "", 0, dump_entry, &d);
@@ -465,14 +464,12 @@ static int remove_below(struct meta_client *c, uint64_t dir)
 
 int meta_world_remove(struct meta_client *c, int64_t nameless)
 {
-    int64_t left, all;
+    int64_t left;
     int rc = remove_below(c, root);
 
     if (!rc)
         rc = mfs_meta_rmdir(c->meta, MFS_ROOT_INO, world);
-    all = meta_client_keys(c, "I*");
-    left = all - inodes;
-    inodes = all;
+    left = meta_client_keys(c, "I*") - inodes;
     if (!rc && left > nameless) {
         fprintf(stderr, "%lld inodes are left\n", (long long)left);
         rc = -EIO;

@@ -38,9 +38,10 @@ void meta_op_find(struct meta_client *c, const struct meta_op *op, struct meta_w
 /* 0 or -errno; of those that look: what they saw. */
 int meta_op_run(struct meta_client *c, const struct meta_op *op, const struct meta_where *w);
 
-/* The tree as text: path, type, identity, link count, one line each, sorted. `links`: with the link
- * counts of directories. Complains on stderr about listings that do not agree with look-ups. */
-int meta_world_dump(struct meta_client *c, bool links, struct mfs_buf *out);
+/* The tree as text: path, type, identity, one line each, sorted; with link counts of files, or of
+ * directories, too. Complains on stderr about listings that do not agree with look-ups. */
+enum meta_links { META_NO_LINKS, META_FILE_LINKS, META_ALL_LINKS };
+int meta_world_dump(struct meta_client *c, enum meta_links links, struct mfs_buf *out);
 
 /* Checks what must hold always: link counts of files are their names', ".." is where a directory is
  * found, no inode without a name (nameless: how many are allowed), each file of the beginning has a

@@ -60,7 +60,7 @@ static void finish(struct outcome *o)
     for (int i = 0; i < 2; i++)
         mfs_store_drain(client[i].store, MFS_SEC);
     mfs_buf_init(&o->tree);
-    assert_int_equal(meta_world_dump(&client[1], true, &o->tree), 0);
+    assert_int_equal(meta_world_dump(&client[1], META_ALL_LINKS, &o->tree), 0);
 }
 
 static void end(void)

@@ -111,23 +111,46 @@ local function kill_directory(ino, time)
     redis.call('SADD', '#orphans', ino)
 end
 
--- Seals the directory's inode and the shard here. '\5' record: done; '\4'.
-local function seal_home(ino, rec, seal)
+-- What keeps a shard of n names from being empty: nil; ENOTEMPTY; or, when a rename away from here
+-- may have happened whose source is all that is left, '\6', the name's length (1 byte), name, entry.
+local FEW = 16
+
+local function occupied(key, n)
+    if n == 0 then
+        return nil
+    end
+    local leftover
+    if n <= FEW then
+        local all = redis.call('HGETALL', key)
+        for i = 1, #all, 2 do
+            local name, entry = all[i], all[i + 1]
+            if name ~= '' and #entry == ENTRY then
+                return fail(errno.ENOTEMPTY, 'not empty')
+            elseif name ~= '' then
+                leftover = '\6' .. char(#name) .. name .. entry
+            end
+        end
+    end
+    return leftover or fail(errno.ENOTEMPTY, 'not empty')
+end
+
+-- Seals the shard here. nil: done; '\4' seal; or as occupied.
+local function seal_shard(ino, seal)
     local key = 'D' .. ino
     local have = redis.call('HGET', key, '')
     if have and have ~= seal then
         return '\4' .. have
     end
-    if redis.call('HLEN', key) > (have and 1 or 0) then
-        return fail(errno.ENOTEMPTY, 'not empty')
+    local refused = occupied(key, redis.call('HLEN', key) - (have and 1 or 0))
+    if not refused then
+        redis.call('HSET', key, '', seal)
     end
-    redis.call('HSET', key, '', seal)
-    return '\5' .. rec
+    return refused
 end
 
 -- mfs_rmdir parent name prefix seal time: the first step of rmdir. '\0' ino: removed, as it was
 -- empty and never had entries elsewhere; '\1' ino: its home is elsewhere; '\5' ino record: sealed
--- here, other shards are to be sealed; '\3'; '\4' ino seal.
+-- here, other shards are to be sealed; '\3'; '\4' ino seal; '\6' ino ….
 redis.register_function{ function_name = 'mfs_rmdir', flags = { 'allow-oom' },
     callback = function(_, args)
         local dir, name, prefix = 'D' .. args[1], args[2], args[3]
@@ -150,48 +173,35 @@ redis.register_function{ function_name = 'mfs_rmdir', flags = { 'allow-oom' },
             redis.call('HDEL', dir, name)
             return fail(errno.ENOENT, 'no inode')
         end
+        local refused = seal_shard(ino, args[4])
+        if type(refused) == 'table' then
+            return refused
+        elseif refused then
+            return sub(refused, 1, 1) .. ino .. sub(refused, 2)
+        end
         if spread(rec, prefix) then
-            local answer = seal_home(ino, rec, args[4])
-            if type(answer) == 'table' then
-                return answer
-            end
-            return sub(answer, 1, 1) .. ino .. sub(answer, 2)
-        end
-        local seal = redis.call('HGET', 'D' .. ino, '')
-        if seal then
-            return '\4' .. ino .. seal
-        end
-        if redis.call('EXISTS', 'D' .. ino) == 1 then
-            return fail(errno.ENOTEMPTY, 'not empty')
+            return '\5' .. ino .. rec
         end
         redis.call('HDEL', dir, name)
         kill_directory(ino, args[5])
         return '\0' .. ino
     end }
 
--- mfs_seal_home ino seal: as above for a directory whose entry is elsewhere. '\5' record; '\4' seal.
+-- mfs_seal_home ino seal: as above for a directory whose entry is elsewhere. '\5' record; '\4' seal;
+-- '\6' ….
 redis.register_function{ function_name = 'mfs_seal_home', flags = { 'allow-oom' },
     callback = function(_, args)
         local rec = get_record(args[1])
         if not rec or record_nlink(rec) == 0 then
             return fail(errno.ESTALE, 'no inode')
         end
-        return seal_home(args[1], rec, args[2])
+        return seal_shard(args[1], args[2]) or '\5' .. rec
     end }
 
--- mfs_seal ino seal: seals another shard. '\0': done; '\4' seal; ENOTEMPTY.
+-- mfs_seal ino seal: seals another shard. '\0': done; '\4' seal; '\6' …; ENOTEMPTY.
 redis.register_function{ function_name = 'mfs_seal', flags = { 'allow-oom' },
     callback = function(_, args)
-        local key = 'D' .. args[1]
-        local have = redis.call('HGET', key, '')
-        if have and have ~= args[2] then
-            return '\4' .. have
-        end
-        if redis.call('HLEN', key) > (have and 1 or 0) then
-            return fail(errno.ENOTEMPTY, 'not empty')
-        end
-        redis.call('HSET', key, '', args[2])
-        return '\0'
+        return seal_shard(args[1], args[2]) or '\0'
     end }
 
 -- mfs_unseal ino seal: takes just that seal away.
