@@ -138,6 +138,7 @@ static int birth_send(struct birth *b, struct mfs_calls *calls)
     uint32_t home = mfs_placement_home(b->parent);
     char prefix[2], type = (char)(b->new->mode >> 12);
     int64_t asked = mfs_clock_mono();
+    struct mfs_bytes counted;
     struct mfs_attr parent;
     int rc;
 
@@ -152,10 +153,11 @@ static int birth_send(struct birth *b, struct mfs_calls *calls)
     add_nlink(mfs_calls_add(calls, "mfs_nlink", home), &dir, 1, &time);
     mfs_calls_run(b->meta, calls);
     rc = calls->call[0].cmd.rc;
-    if (calls->call[1].cmd.rc)
+    counted = mfs_call_text(&calls->call[1]);
+    if (calls->call[1].cmd.rc || !counted.p)
         return rc;
     if (rc == 0 && mfs_call_text(&calls->call[0]).p && mfs_call_text(&calls->call[0]).p[0] == 0) {
-        mfs_meta_take(b->meta, b->parent, mfs_call_text(&calls->call[1]), asked, &parent);
+        mfs_meta_take(b->meta, b->parent, counted, asked, &parent);
     } else {
         struct mfs_call undo;
 

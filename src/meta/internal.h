@@ -36,10 +36,10 @@ void mfs_ticker_stop(struct mfs_ticker *t);
 
 /* When something counts as left behind. Tests shorten them. */
 struct mfs_meta_limits {
-    int64_t patience;       /* ns to wait for what another client is about to finish */
-    int64_t intent_seconds; /* then housekeeping ends a transaction */
-    int64_t holder_seconds; /* then others end the holder of the lock on moves */
-    int64_t chores_ms;      /* a partition is looked at no more often than this */
+    _Atomic int64_t patience;       /* ns to wait for what another client is about to finish */
+    _Atomic int64_t intent_seconds; /* then housekeeping ends a transaction */
+    _Atomic int64_t holder_seconds; /* then others end the holder of the lock on moves */
+    _Atomic int64_t chores_ms;      /* a partition is looked at no more often than this */
 };
 
 #define MFS_HINTS 64

@@ -35,7 +35,7 @@ static void take_parent(struct removal *r, struct mfs_call *c, int64_t asked)
 {
     struct mfs_attr attr;
 
-    if (!c->cmd.rc)
+    if (!c->cmd.rc && mfs_call_text(c).p)
         mfs_meta_take(r->meta, r->parent, mfs_call_text(c), asked, &attr);
 }
 

@@ -32,7 +32,7 @@ static int make(struct meta_client *c, uint64_t dir, const char *name, uint32_t 
 /* Finds a way down; a path is at most three names. */
 static int walk(struct meta_client *c, const char *path, uint64_t *dir, char *last, size_t n)
 {
-    char copy[64], *at = copy, *slash;
+    char copy[32], *at = copy, *slash;
     struct mfs_attr attr;
     int rc;
 
@@ -76,6 +76,12 @@ static int make_moved(struct meta_client *c, uint64_t dir, const char *name, uin
     meta_name_at(c, dir, (part + 1) % nparts, "old", other, sizeof other);
     rc = make(c, dir, other, mode, id, ino);
     return rc ? rc : mfs_meta_rename(c->meta, dir, other, dir, name, 0);
+}
+
+void meta_world_root(struct meta_client *c, uint64_t dir)
+{
+    inodes = meta_client_keys(c, "I*") - 1;
+    root = dir;
 }
 
 int meta_world_make(struct meta_client *c)
@@ -312,6 +318,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+#define DEPTH_MAX 200 /* more is a loop */
+
 /* Sees every entry, directories before what is in them. */
 typedef int visit_fn(void *arg, const char *path, uint64_t parent, const struct mfs_attr *attr);
 
@@ -321,7 +329,7 @@ static int visit(struct meta_client *c, uint64_t dir, const char *path, unsigned
     struct mfs_dirent *sorted;
     struct mfs_listing *l;
     size_t n;
-    int rc = depth > 20 ? -ELOOP : mfs_meta_list(c->meta, dir, &l);
+    int rc = depth > DEPTH_MAX ? -ELOOP : mfs_meta_list(c->meta, dir, &l);
 
     if (rc)
         return rc;
@@ -331,7 +339,7 @@ static int visit(struct meta_client *c, uint64_t dir, const char *path, unsigned
         sorted[i] = mfs_listing_at(l, i);
     qsort(sorted + 2, n - 2, sizeof *sorted, by_name);
     for (size_t i = 2; i < n && !rc; i++) {
-        char below[256];
+        char below[4096];
         struct mfs_attr attr;
 
         snprintf(below, sizeof below, "%s/%s", path, sorted[i].name);
@@ -376,7 +384,7 @@ int meta_world_dump(struct meta_client *c, enum meta_links links, struct mfs_buf
     return rc ? rc : mfs_buf_append(out, "", 1);
 }
 
-#define SEEN_MAX 256
+#define SEEN_MAX 8192
 
 struct census {
     struct {
@@ -416,9 +424,12 @@ static int count_entry(void *arg, const char *path, uint64_t parent, const struc
 
 int meta_world_check(struct meta_client *c, int64_t nameless)
 {
-    struct census s = {.n = 0};
+    static struct census s;
     int64_t more;
-    int rc = visit(c, root, "", 0, count_entry, &s);
+    int rc;
+
+    memset(&s, 0, sizeof s);
+    rc = visit(c, root, "", 0, count_entry, &s);
 
     if (rc) {
         fprintf(stderr, "the tree can't be walked: %s\n", strerror(-rc));
@@ -467,9 +478,9 @@ int meta_world_remove(struct meta_client *c, int64_t nameless)
     int64_t left;
     int rc = remove_below(c, root);
 
-    if (!rc)
+    if (!rc && root != MFS_ROOT_INO)
         rc = mfs_meta_rmdir(c->meta, MFS_ROOT_INO, world);
-    left = meta_client_keys(c, "I*") - inodes;
+    left = meta_client_keys(c, "I*") - inodes - (root == MFS_ROOT_INO);
     if (!rc && left > nameless) {
         fprintf(stderr, "%lld inodes are left\n", (long long)left);
         rc = -EIO;

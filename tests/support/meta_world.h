@@ -10,6 +10,8 @@
  * and is empty; the inodes of h and t have their homes elsewhere than their entries. Names are such
  * that entries of one directory are at different partitions as well as at one. */
 int meta_world_make(struct meta_client *c);
+/* Takes an existing, empty directory for the world. */
+void meta_world_root(struct meta_client *c, uint64_t dir);
 /* Removes what is in it; 0, or a negative errno when that failed or left more than so many inodes.
  */
 int meta_world_remove(struct meta_client *c, int64_t nameless);

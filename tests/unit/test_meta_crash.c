@@ -139,10 +139,13 @@ static int start(struct meta_client *c)
 {
     int rc = meta_client_start(c, redis, 0);
 
-    if (!rc)
-        c->meta->limits = (struct mfs_meta_limits){
-            .patience = 2 * MFS_MSEC, .intent_seconds = -1, .holder_seconds = -1, .chores_ms = 1};
-    return rc;
+    if (rc)
+        return rc;
+    c->meta->limits.patience = 2 * MFS_MSEC;
+    c->meta->limits.intent_seconds = -1;
+    c->meta->limits.holder_seconds = -1;
+    c->meta->limits.chores_ms = 1;
+    return 0;
 }
 
 static int start_all(void **state)

@@ -33,12 +33,12 @@ redis.register_function{ function_name = 'mfs_ptime', flags = { 'allow-oom' },
         end
     end }
 
--- mfs_nlink ino delta time: directories came or went in it; the new record.
+-- mfs_nlink ino delta time: directories came or went in it; the new record, nil without an inode.
 redis.register_function{ function_name = 'mfs_nlink', flags = { 'allow-oom' },
     callback = function(_, args)
         local rec = get_record(args[1])
         if not rec then
-            return fail(errno.ESTALE, 'no inode')
+            return false
         end
         local nlink = record_nlink(rec)
         if nlink > 0 then
