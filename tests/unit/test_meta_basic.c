@@ -411,8 +411,8 @@ static void test_content(void **state)
     assert_true(number > 0);
     assert_int_equal(off, STRIPE - 1);
     assert_int_equal(getattr(&b, f).size, STRIPE - 1);
-    assert_int_equal(
-        mfs_meta_append_end(a.meta, f, number + 1, true, STRIPE + 1, 2, &old, &attr), -ECANCELED);
+    assert_int_equal(mfs_meta_append_end(a.meta, f, number + 1, true, STRIPE + 1, 2, &old, &attr),
+                     -ECANCELED);
     assert_int_equal(mfs_meta_append_end(a.meta, f, number, true, STRIPE + 1, 2, &old, &attr), 0);
     assert_int_equal(getattr(&b, f).size, STRIPE + 1);
     assert_int_equal(meta_client_keys(&a, "P*"), 0);
