@@ -235,6 +235,7 @@ harness_finish()
 {
     local status=$?
     trap - EXIT
+    kill -CONT -1 2>/dev/null || true
     if [ "$status" -eq 0 ]; then
         (harness_conclude) || status=1
     fi
@@ -280,6 +281,8 @@ watchdog()
         printf 'FAIL: not finished after %s s; processes:\n' "$1"
         ps -eo pid,ppid,stat,wchan:24,args
     } >&2
+    # What the test stopped must go on, or every process that has a file of its open waits for it.
+    kill -CONT -1
     kill -TERM $$
     # The shell handles the signal when its foreground command has ended.
     for pid in $(pgrep -P $$); do
