@@ -11,6 +11,7 @@
 #include "fuse/mount.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,20 +156,33 @@ static int serve(struct mfs_fuse *m, int channel, struct mfs_err *err)
     return 0;
 }
 
-/* First nobody waits for us any more: the kernel's own waiting for pages ends with the abort, so
- * that the thread that asked it to drop some comes back. */
+/* Lets go of the device, which ends the connection: whoever still waits for an answer gets an
+ * error. In its place comes a pipe that nobody reads, on which poll(2) says what libfuse takes as
+ * "unmounted already"; else it would unmount whatever is at the path by now. */
+static void let_go(struct fuse_session *se)
+{
+    int fd[2];
+
+    if (pipe2(fd, O_CLOEXEC) < 0)
+        return;
+    close(fd[0]);
+    dup3(fd[1], fuse_session_fd(se), O_CLOEXEC);
+    close(fd[1]);
+}
+
+/* First nobody waits for us any more. */
 static void end_session(struct mfs_fuse *m)
 {
     bool later;
 
     if (m->vfs != NULL)
         mfs_vfs_stop_waiting(m->vfs);
-    if (m->device != 0 && geteuid() == 0) {
-        mfs_mountpoint_release(m->config->path, m->device, &later);
-        mfs_mountpoint_abort(m->device);
-    }
     if (m->notify != NULL)
         mfs_notify_stop(m->notify);
+    if (m->device != 0 && geteuid() == 0) {
+        mfs_mountpoint_release(m->config->path, m->device, &later);
+        let_go(m->se);
+    }
     if (m->se != NULL)
         fuse_session_unmount(m->se);
 }

@@ -117,11 +117,3 @@ int mfs_mountpoint_release(const char *path, dev_t device, bool *later)
     *later = true;
     return umount2(path, UMOUNT_NOFOLLOW | MNT_DETACH) < 0 ? -errno : 0;
 }
-
-void mfs_mountpoint_abort(dev_t device)
-{
-    char file[64];
-
-    snprintf(file, sizeof file, "/sys/fs/fuse/connections/%u/abort", minor(device));
-    write_text(file, "1"); /* gone already, or the control file system is not mounted: so be it */
-}

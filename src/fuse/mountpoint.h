@@ -21,7 +21,4 @@ int mfs_mountpoint_tune(const char *path, uint32_t bytes, dev_t *device);
  * (*later). 0 or -errno. As root. */
 int mfs_mountpoint_release(const char *path, dev_t device, bool *later);
 
-/* Requests that nobody has answered or taken get errors. As root. */
-void mfs_mountpoint_abort(dev_t device);
-
 #endif

@@ -72,6 +72,7 @@ static void end_mount(struct mfs_signals *s, int signo)
     int rc;
 
     mfs_info("mount", "%s: ending on signal %d", path, signo);
+    mfs_notify_stop(s->m->notify); /* the kernel may need answers to let it go */
     rc = mfs_mountpoint_release(path, s->m->device, &later);
     if (rc < 0)
         mfs_info("mount", "%s: unmount: %s", path, strerror(-rc));
