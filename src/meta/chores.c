@@ -95,6 +95,8 @@ static void end_intent(struct mfs_meta *meta, uint32_t part, const char *txn,
             !memcmp(e.txn, txn, MFS_TXN_LEN)) {
             mfs_info("meta", "ending a rename of \"%s\" in %" PRIx64 " that was left", name, dir);
             mfs_intent_end(meta, dir, name, &e);
+        } else { /* the name went another way; only the note is left */
+            mfs_intent_undo(meta, dir, name, &(struct mfs_entry){0}, txn);
         }
     }
     mfs_call_fini(&c);

@@ -67,14 +67,12 @@ static struct open *find_or_add(struct mfs_opens *o, uint64_t ino)
 
 void mfs_opens_register(struct mfs_meta *meta, uint64_t ino, uint64_t sid, uint32_t count)
 {
-    char key[MFS_KEY_INO_LEN];
-    struct mfs_ino_arg field = mfs_ino_arg(sid);
+    struct mfs_ino_arg key = mfs_ino_arg(ino), who = mfs_ino_arg(sid);
     struct mfs_call c;
 
-    mfs_key_ino(key, 'O', ino);
-    mfs_call_command(&c, "HINCRBY");
-    mfs_args_bin(&c.args, key, sizeof key);
-    mfs_args_bin(&c.args, field.b, sizeof field.b);
+    mfs_call_function(&c, "mfs_reopen");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_bin(&c.args, who.b, sizeof who.b);
     mfs_args_int(&c.args, count);
     mfs_call_post(meta, &c, mfs_placement_home(ino));
 }

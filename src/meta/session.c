@@ -17,25 +17,36 @@ static uint32_t session_part(const struct mfs_meta *meta, uint64_t sid)
     return (uint32_t)(sid % meta->nparts);
 }
 
-/* SET with a time to live; `renew`: only if it is still there. 1: set; 0: it was gone. */
-static int write_key(struct mfs_meta *meta, uint64_t sid, bool renew)
+/* Prolongs its life. 1: done; 0: it is dead. */
+static int refresh(struct mfs_meta *meta, uint64_t sid)
 {
     char key[MFS_KEY_INO_LEN];
     struct mfs_call c;
     int rc;
 
     mfs_key_ino(key, 'Z', sid);
-    mfs_call_command(&c, "SET");
+    mfs_call_command(&c, "PEXPIRE");
     mfs_args_bin(&c.args, key, sizeof key);
-    mfs_args_str(&c.args, "1");
-    mfs_args_str(&c.args, "PX");
     mfs_args_int(&c.args, meta->opts.session_ttl / MFS_MSEC);
-    if (renew)
-        mfs_args_str(&c.args, "XX");
     c.cmd.idempotent = true;
     rc = mfs_call_run(meta, &c, session_part(meta, sid));
     if (!rc)
-        rc = mfs_call_text(&c).p != NULL;
+        rc = mfs_reply_int(c.cmd.reply) == 1;
+    mfs_call_fini(&c);
+    return rc;
+}
+
+static int begin_session(struct mfs_meta *meta, uint64_t sid)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(sid);
+    struct mfs_call c;
+    int rc;
+
+    mfs_call_function(&c, "mfs_session");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_int(&c.args, meta->opts.session_ttl / MFS_MSEC);
+    c.cmd.idempotent = true;
+    rc = mfs_call_run(meta, &c, session_part(meta, sid));
     mfs_call_fini(&c);
     return rc;
 }
@@ -57,8 +68,8 @@ int mfs_session_start(struct mfs_meta *meta)
 
     if (rc)
         return rc;
-    rc = write_key(meta, sid, false);
-    if (rc < 0)
+    rc = begin_session(meta, sid);
+    if (rc)
         return rc;
     meta->sid = sid;
     return 0;
@@ -71,7 +82,7 @@ static void renew_session(struct mfs_meta *meta)
     uint64_t sid, old = meta->sid;
     size_t n;
 
-    if (new_sid(&sid) || write_key(meta, sid, false) < 0)
+    if (new_sid(&sid) || begin_session(meta, sid))
         return;
     n = mfs_opens_renew(meta, sid, &list);
     mfs_warn("meta", "session %016" PRIx64 " had expired; %016" PRIx64 " takes over %zu open files",
@@ -87,7 +98,7 @@ static void renew_session(struct mfs_meta *meta)
 
 void mfs_session_tick(struct mfs_meta *meta)
 {
-    int rc = write_key(meta, meta->sid, true);
+    int rc = refresh(meta, meta->sid);
 
     if (rc < 0)
         mfs_warn("meta", "session %016" PRIx64 " could not be refreshed: %s", meta->sid,
