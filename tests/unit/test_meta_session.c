@@ -1,0 +1,246 @@
+/* What clients leave behind, and what happens when memory is full. ctest: timeout=120 */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "meta/internal.h"
+#include "meta_fixture.h"
+
+#define ROOT   MFS_ROOT_INO
+#define NPARTS 2
+#define STRIPE 65536
+
+static struct redis_fixture *redis;
+static struct meta_client a, b;
+
+static int start_all(void **state)
+{
+    (void)state;
+    mfs_log_set_level(MFS_LOG_ERROR);
+    return redis_fixture_start(
+        &redis, &(struct redis_fixture_opts){.nparts = NPARTS, .stripe_size = STRIPE});
+}
+
+static int stop_all(void **state)
+{
+    (void)state;
+    redis_fixture_stop(redis);
+    return 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    if (redis_fixture_reset(redis) || meta_client_start(&a, redis, 400 * MFS_MSEC) ||
+        meta_client_start(&b, redis, 0))
+        return -1;
+    b.meta->limits.chores_ms = 1;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (a.meta)
+        meta_client_stop(&a);
+    meta_client_stop(&b);
+    return 0;
+}
+
+static uint64_t new_file(const char *name)
+{
+    uint64_t ino = 0;
+
+    assert_int_equal(meta_client_file(&b, ROOT, name, &ino), 0);
+    return ino;
+}
+
+static void open_file(struct meta_client *c, uint64_t ino)
+{
+    struct mfs_attr attr;
+
+    assert_int_equal(mfs_meta_open(c->meta, ino, false, &attr, NULL), 0);
+}
+
+static void grow(uint64_t ino)
+{
+    struct mfs_commit c = {.end = 3 * STRIPE, .mtime = mfs_clock_real()};
+    struct mfs_attr attr;
+    uint64_t old;
+
+    assert_int_equal(mfs_meta_commit(b.meta, ino, &c, &old, &attr), 0);
+}
+
+static void do_chores(void)
+{
+    mfs_clock_sleep(3 * MFS_MSEC);
+    mfs_chores_tick(b.meta);
+    mfs_store_drain(b.store, MFS_SEC);
+}
+
+/* A file that a dead client had open lives until somebody looks. */
+static void test_orphan_of_the_dead(void **state)
+{
+    uint64_t f = new_file("f");
+    struct mfs_attr attr;
+
+    (void)state;
+    grow(f);
+    open_file(&a, f);
+    open_file(&b, f);
+    assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
+    do_chores();
+    meta_client_kill(&a);
+    do_chores();
+    assert_int_equal(mfs_meta_getattr(b.meta, f, &attr), 0);
+    assert_int_equal(mfs_meta_close(b.meta, f, true), 0);
+    assert_int_equal(mfs_meta_getattr(b.meta, f, &attr), -ESTALE);
+    assert_int_equal(b.reaped, 1);
+    mfs_store_drain(b.store, MFS_SEC);
+    assert_int_equal(meta_client_exists(&b, "#orphans"), 0);
+    assert_int_equal(meta_client_exists(&b, "#reap"), 0);
+}
+
+static void test_last_opener_dies(void **state)
+{
+    uint64_t f = new_file("f");
+    struct mfs_attr attr;
+
+    (void)state;
+    grow(f);
+    open_file(&a, f);
+    assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
+    meta_client_kill(&a);
+    assert_int_equal(mfs_meta_getattr(b.meta, f, &attr), 0);
+    do_chores();
+    assert_int_equal(mfs_meta_getattr(b.meta, f, &attr), -ESTALE);
+    assert_int_equal(b.reaped, 1);
+    assert_int_equal(meta_client_exists(&b, "#reap"), 0);
+}
+
+/* A close that nobody waits for leaves the stripes to housekeeping. */
+static void test_posted_close(void **state)
+{
+    uint64_t f = new_file("f");
+
+    (void)state;
+    grow(f);
+    open_file(&b, f);
+    assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
+    assert_int_equal(mfs_meta_close(b.meta, f, false), 0);
+    mfs_store_drain(b.store, MFS_SEC);
+    assert_int_equal(meta_client_exists(&b, "#reap"), 1);
+    do_chores();
+    assert_int_equal(b.reaped, 1);
+    assert_int_equal(meta_client_exists(&b, "#reap"), 0);
+}
+
+/* A client that was thought dead comes back with a new session and what it has open. */
+static void test_session_lost(void **state)
+{
+    uint64_t f = new_file("f"), sid = mfs_meta_session(a.meta);
+    int64_t until = mfs_clock_mono() + 10 * MFS_SEC;
+    struct mfs_attr attr;
+
+    (void)state;
+    open_file(&a, f);
+    open_file(&a, f);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr), 0);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr), -EAGAIN);
+    meta_client_alive(&a, false);
+    while (mfs_meta_session(a.meta) == sid)
+        assert_true(mfs_clock_mono() < until);
+    mfs_store_drain(a.store, MFS_SEC);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr), 0);
+    assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
+    do_chores();
+    assert_int_equal(mfs_meta_close(a.meta, f, true), 0);
+    do_chores();
+    assert_int_equal(mfs_meta_getattr(b.meta, f, &attr), 0);
+    assert_int_equal(mfs_meta_close(a.meta, f, true), 0);
+    assert_int_equal(mfs_meta_getattr(b.meta, f, &attr), -ESTALE);
+}
+
+static void test_end_gives_back(void **state)
+{
+    uint64_t f = new_file("f");
+    struct mfs_attr attr;
+
+    (void)state;
+    open_file(&a, f);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr), 0);
+    meta_client_stop(&a);
+    assert_int_equal(meta_client_keys(&b, "O*"), 0);
+    assert_int_equal(meta_client_keys(&b, "L*"), 0);
+    assert_int_equal(meta_client_keys(&b, "Z*"), 1);
+}
+
+static void set_maxmemory(const char *bytes)
+{
+    char command[64];
+
+    snprintf(command, sizeof command, "CONFIG SET maxmemory %s", bytes);
+    for (uint32_t p = 0; p < NPARTS; p++)
+        assert_int_equal(redis_fixture_admin(redis, p, command), 0);
+}
+
+/* Nothing new, but everything that frees memory and everything that keeps what is there in order.
+ */
+static void test_memory_full(void **state)
+{
+    uint64_t f = new_file("f"), d, sid = mfs_meta_session(a.meta), old;
+    struct mfs_part part = {0, 5, "12345"};
+    struct mfs_commit c = {.end = 5, .mtime = mfs_clock_real(), .parts = &part, .nparts = 1};
+    struct mfs_attr attr = {.mode = 0600};
+
+    (void)state;
+    assert_int_equal(meta_client_mkdir(&b, ROOT, "d", &d), 0);
+    assert_int_equal(meta_client_file(&b, d, "x", NULL), 0);
+    set_maxmemory("1");
+    assert_int_equal(meta_client_file(&b, ROOT, "g", NULL), -ENOSPC);
+    assert_int_equal(meta_client_mkdir(&b, ROOT, "e", NULL), -ENOSPC);
+    assert_int_equal(mfs_meta_link(b.meta, f, ROOT, "l", &attr), -ENOSPC);
+    assert_int_equal(mfs_meta_commit(b.meta, f, &c, &old, &attr), -ENOSPC);
+    assert_int_equal(mfs_meta_setxattr(b.meta, f, "user.a", "1", 1, 0, false), -ENOSPC);
+    open_file(&a, f);
+    assert_int_equal(mfs_meta_setattr(b.meta, f, MFS_SET_MODE, &attr), 0);
+    assert_int_equal(attr.nlink, 1);
+    c.nparts = 0;
+    assert_int_equal(mfs_meta_commit(b.meta, f, &c, &old, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(b.meta, f, 0, 0, &old, &attr), 0);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr), 0);
+    assert_int_equal(mfs_meta_rename(b.meta, ROOT, "f", d, "g", 0), 0);
+    assert_int_equal(mfs_meta_rename(b.meta, d, "g", ROOT, "f", 0), 0);
+    mfs_clock_sleep(600 * MFS_MSEC); /* longer than the session would live */
+    assert_int_equal(mfs_meta_session(a.meta), sid);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr), -EAGAIN);
+    assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
+    assert_int_equal(mfs_meta_close(a.meta, f, true), 0);
+    assert_int_equal(mfs_meta_unlink(b.meta, d, "x"), 0);
+    assert_int_equal(mfs_meta_rmdir(b.meta, ROOT, "d"), 0);
+    assert_int_equal(mfs_meta_getattr(b.meta, ROOT, &attr), 0);
+    mfs_store_drain(b.store, MFS_SEC);
+    assert_int_equal(attr.nlink, 2);
+    set_maxmemory("0");
+    assert_int_equal(meta_client_keys(&b, "I*"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        TEST(test_orphan_of_the_dead), TEST(test_last_opener_dies), TEST(test_posted_close),
+        TEST(test_session_lost),       TEST(test_end_gives_back),   TEST(test_memory_full),
+    };
+
+    return cmocka_run_group_tests(tests, start_all, stop_all);
+}
