@@ -237,7 +237,7 @@ struct mfs_todo {
     struct mfs_time_arg time;
     char name[MFS_NAME_LEN_MAX + 1]; /* where decode puts src_name */
 };
-#define MFS_TODO_MAX (128 + MFS_NAME_LEN_MAX)
+#define MFS_TODO_NAME_AT 71 /* of the encoded bytes: the name's length */
 /* Bytes to keep; heap, NULL when out of memory. */
 char *mfs_todo_encode(const struct mfs_todo *t, size_t *n);
 int mfs_todo_decode(const void *p, size_t n, struct mfs_todo *t); /* 0 or -EIO; bits point into p */

@@ -13,7 +13,7 @@
 #include "base/bytes.h"
 
 #define TODO_FORMAT 1
-#define TODO_FIXED  (1 + 2 + 7 * 8 + MFS_TIME_LEN + 1)
+#define TODO_FIXED  (MFS_TODO_NAME_AT + 1)
 
 char *mfs_todo_encode(const struct mfs_todo *t, size_t *n)
 {

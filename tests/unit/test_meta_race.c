@@ -1,7 +1,7 @@
 /* Threads of three clients do everything to few names at once, for thousands of rounds; then the
  * tree must be sound: link counts are names, no directory twice or in itself, no inode lost,
  * nothing left in #intents, #orphans, #moving. MFS_SEED=n and MFS_ROUNDS=n repeat and lengthen it.
- * ctest: timeout=300 slow threaded */
+ * ctest: timeout=300 threaded */
 #include <errno.h>
 #include <linux/fs.h>
 #include <pthread.h>
