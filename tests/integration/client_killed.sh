@@ -100,4 +100,4 @@ is_near_empty()
     [ "$(used)" -lt $((empty + (16 << 20))) ]
 }
 must_happen 90 is_near_empty
-exec 9>&- || true
+
