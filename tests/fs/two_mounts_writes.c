@@ -16,7 +16,7 @@ struct record {
 
 /* The kernel hands a file system in user space at most 1 MiB at once: only that much stays whole.
  */
-enum { RECORD_MAGIC = 0x6d656673, RECORD_MAX = PAIR_STRIPE - sizeof(struct record) };
+enum { RECORD_MAGIC = 0x6d656673, RECORD_MAX = PAIR_STRIPE - 4096 - sizeof(struct record) };
 
 static size_t draw_length(struct pair *p)
 {
