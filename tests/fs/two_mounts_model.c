@@ -311,6 +311,20 @@ static void set_child(int dir, int name, int n)
         nodes[n].parent = dir;
 }
 
+/* Does the other mount keep a directory open at or below n? A kernel does not learn that a
+ * directory which it holds has been moved elsewhere (docs/LIMITS.md): its own rules about loops
+ * then refuse what is right. */
+static bool held_elsewhere(int n, int m)
+{
+    if (n == NONE || nodes[n].type != DIR_NODE)
+        return false;
+    for (int i = 0; i < NODES; i++)
+        if (nodes[i].type == DIR_NODE && nodes[i].links && nodes[i].fd[!m] != NONE &&
+            is_below(i, n))
+            return true;
+    return false;
+}
+
 static void do_rename(struct pair *p, int m)
 {
     static const unsigned flag[] = {0, 0, 0, RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_EXCHANGE};
@@ -322,6 +336,8 @@ static void do_rename(struct pair *p, int m)
     random_place(p, m, pair_random(p, 2), &to);
     n = node_at(&from);
     t = node_at(&to);
+    if (held_elsewhere(n, m) || (flags == RENAME_EXCHANGE && held_elsewhere(t, m)))
+        return;
     if (depth(to.dir) > 4 || (flags == RENAME_EXCHANGE && depth(from.dir) > 4))
         return; /* names would become too long for this program */
     error = rename_error(&from, &to, flags);
