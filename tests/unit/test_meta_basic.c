@@ -216,6 +216,33 @@ static void test_round_trips(void **state)
     assert_trips(&a, 2, mfs_meta_rmdir(a.meta, ROOT, "e"));
 }
 
+static void test_rename_round_trips(void **state)
+{
+    uint64_t d = new_dir(ROOT, "d"), e = new_dir(ROOT, "e");
+    char from[16], to[16];
+
+    (void)state;
+    for (uint32_t p = 0; p < NPARTS; p++) { /* every shard is known */
+        meta_name_at(&a, d, p, "f", from, sizeof from);
+        new_file(d, from);
+        meta_name_at(&a, e, p, "f", from, sizeof from);
+        new_file(e, from);
+    }
+    meta_name_at(&a, d, 1, "s", from, sizeof from);
+    meta_name_at(&a, e, 1, "t", to, sizeof to);
+    new_dir(d, from);
+    assert_trips(&a, 5, mfs_meta_rename(a.meta, d, from, e, to, 0));
+    mfs_store_drain(a.store, MFS_SEC); /* the lock on moves is given back */
+    meta_name_at(&a, d, 2, "s", from, sizeof from);
+    assert_trips(&a, 6, mfs_meta_rename(a.meta, e, to, d, from, 0));
+    meta_name_at(&a, d, 2, "u", to, sizeof to);
+    new_dir(d, to);
+    assert_trips(&a, 5, mfs_meta_rename(a.meta, d, from, d, to, 0));
+    meta_name_at(&a, d, 3, "u", from, sizeof from);
+    new_dir(d, from);
+    assert_trips(&a, 8, mfs_meta_rename(a.meta, d, to, d, from, 0));
+}
+
 static void test_setattr(void **state)
 {
     uint64_t ino = new_file(ROOT, "f");
@@ -740,16 +767,27 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        TEST(test_root),          TEST(test_create_lookup_unlink),
-        TEST(test_special_files), TEST(test_create_open),
-        TEST(test_round_trips),   TEST(test_setattr),
-        TEST(test_parent_times),  TEST(test_directories),
-        TEST(test_rmdir_spread),  TEST(test_link),
-        TEST(test_content),       TEST(test_reap),
-        TEST(test_list),          TEST(test_getattrs),
-        TEST(test_xattr),         TEST(test_acl),
-        TEST(test_rename),        TEST(test_rename_directories),
-        TEST(test_locks),         TEST(test_statfs),
+        TEST(test_root),
+        TEST(test_create_lookup_unlink),
+        TEST(test_special_files),
+        TEST(test_create_open),
+        TEST(test_round_trips),
+        TEST(test_rename_round_trips),
+        TEST(test_setattr),
+        TEST(test_parent_times),
+        TEST(test_directories),
+        TEST(test_rmdir_spread),
+        TEST(test_link),
+        TEST(test_content),
+        TEST(test_reap),
+        TEST(test_list),
+        TEST(test_getattrs),
+        TEST(test_xattr),
+        TEST(test_acl),
+        TEST(test_rename),
+        TEST(test_rename_directories),
+        TEST(test_locks),
+        TEST(test_statfs),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);
