@@ -153,6 +153,11 @@ static int configure(const struct mfs_conf *conf, const char *path, struct texts
     c->secret = t->secret;
     c->log = t->log[0] != '\0' ? t->log : NULL;
     c->path = t->path;
+    if (rc == 0 && access(t->secret, R_OK) < 0)
+        return mfs_err_set(err, -errno,
+                           "%s: %s; is the deployment running (cm start), and are --name and "
+                           "--state-dir its own?",
+                           t->secret, strerror(errno));
     return rc == 0 ? 0 : mfs_err_set(err, rc, "bad arguments: %s", strerror(-rc));
 }
 
@@ -166,12 +171,12 @@ static int mount_it(const struct mfs_conf *conf, const char *path)
     mfs_mount_options_init(&c.options);
     rc = t != NULL ? mfs_mount_options_parse(&c.options, mfs_conf_str(conf, "options"), &err)
                    : mfs_err_set(&err, -ENOMEM, "out of memory");
-    if (rc == 0)
-        rc = configure(conf, path, t, &c, &err);
     if (rc == 0) {
         status = MFS_EXIT_FAILED;
-        rc = mfs_mount_run(&c, &err);
+        rc = configure(conf, path, t, &c, &err);
     }
+    if (rc == 0)
+        rc = mfs_mount_run(&c, &err);
     if (rc == 0)
         status = MFS_EXIT_OK;
     else
