@@ -27,7 +27,7 @@ static int put_head(struct mfs_fuse *m, uint64_t ino, const struct mfs_table *t,
 
 static int put_chunk(const struct mfs_table *t, uint64_t chunk, struct mfs_buf *out)
 {
-    uint64_t from = chunk * MFS_LAYOUT_CHUNK, to = from + MFS_LAYOUT_CHUNK;
+    uint64_t from = chunk * MEMEFS_LAYOUT_CHUNK, to = from + MEMEFS_LAYOUT_CHUNK;
     int rc = 0;
 
     if (from >= t->nparts && chunk > 0)

@@ -87,7 +87,8 @@ static int start_vfs(struct mfs_fuse *m, struct mfs_err *err)
     m->ghosts = mfs_ghosts_create();
     m->places = mfs_places_create();
     m->retries = mfs_retries_create(m->vfs);
-    if (m->ghosts == NULL || m->places == NULL || m->retries == NULL)
+    m->walks = mfs_walks_create();
+    if (m->ghosts == NULL || m->places == NULL || m->retries == NULL || m->walks == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     return 0;
 }
@@ -195,6 +196,7 @@ static void tear_down(struct mfs_fuse *m)
         mfs_fuse_stats_log(&m->stats, m->store);
     mfs_retries_destroy(m->retries);
     mfs_vfs_destroy(m->vfs);
+    mfs_walks_destroy(m->walks);
     mfs_places_destroy(m->places);
     mfs_ghosts_destroy(m->ghosts);
     mfs_notify_destroy(m->notify);
@@ -225,6 +227,7 @@ int mfs_mount_run(const struct mfs_mount_config *config, struct mfs_err *err)
     struct mfs_control_config control = {config->address, config->secret, config->path};
     struct mfs_fuse m = {.config = config, .timeout = config->options.relaxed ? RELAXED_LIFE : 0};
     int channel = -1, rc;
+    bool logged; /* else the log is stderr, where the caller will say it */
 
     rc = mfs_mountpoint_prepare(config->path, err);
     if (rc == 0 && !config->foreground)
@@ -232,6 +235,7 @@ int mfs_mount_run(const struct mfs_mount_config *config, struct mfs_err *err)
     if (rc != 0)
         return rc < 0 ? rc : 0;
     rc = mfs_log_open("memefs", config->log, config->options.log_level);
+    logged = rc == 0 && (channel < 0 || config->log != NULL);
     if (rc < 0)
         mfs_err_set(err, rc, "%s: %s", config->log, strerror(-rc));
     fuse_set_log_func(fuse_says);
@@ -240,11 +244,15 @@ int mfs_mount_run(const struct mfs_mount_config *config, struct mfs_err *err)
     if (rc == 0 && chdir("/") == 0)
         rc = run(&m, &control, channel, err);
     if (rc < 0) {
-        mfs_error("mount", "%s", err->msg);
+        if (logged)
+            mfs_error("mount", "%s", err->msg);
         if (!atomic_load(&m.answers))
             mfs_daemon_ready(channel, err);
     }
     tear_down(&m);
-    mfs_info("mount", "%s: unmounted", config->path);
+    if (logged)
+        mfs_info("mount", "%s: unmounted", config->path);
+    if (rc < 0 && channel >= 0)
+        _exit(EXIT_FAILURE); /* the process that we come from tells why */
     return rc;
 }

@@ -6,16 +6,34 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
+
 #define GENERATION       1          /* numbers of inodes are never used again */
 #define BLOCK_SIZE       (1U << 20) /* what programs like cp read and write at once */
 #define GROUPS_MAX_ASKED 1024
+#define ROOT_LIFE        1e-9            /* s; the kernel makes it one to two jiffies */
+#define ROOT_WAIT        (25 * MFS_MSEC) /* two jiffies of the slowest clock, 100 Hz, and some */
 
-struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op)
+struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op)
 {
     struct mfs_fuse *m = fuse_req_userdata(req);
 
     atomic_fetch_add_explicit(&m->stats.requests[op], 1, memory_order_relaxed);
     return m;
+}
+
+struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op)
+{
+    struct mfs_fuse *m = mfs_op_count(req, op);
+
+    mfs_walks_end(m->walks, fuse_req_ctx(req)->pid);
+    return m;
+}
+
+void mfs_op_root_changed(fuse_ino_t ino)
+{
+    if (ino == FUSE_ROOT_ID)
+        mfs_clock_sleep(ROOT_WAIT);
 }
 
 static void fill_stat(struct mfs_fuse *m, const struct mfs_attr *attr, struct stat *st)
@@ -84,7 +102,8 @@ void mfs_reply_attr(fuse_req_t req, int rc, const struct mfs_attr *attr)
         return;
     }
     fill_stat(m, attr, &st);
-    fuse_reply_attr(req, &st, m->timeout);
+    fuse_reply_attr(req, &st,
+                    attr->ino == FUSE_ROOT_ID && m->timeout < ROOT_LIFE ? ROOT_LIFE : m->timeout);
 }
 
 struct mfs_cred mfs_op_cred(fuse_req_t req)

@@ -5,8 +5,9 @@
 
 #include "fuse/session.h"
 
-/* The mount that the request is for; counts the request. */
+/* The mount that the request is for; counts the request and ends its thread's walk. */
 struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op);
+struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op); /* only counts */
 
 /* rc 0 replies with the attributes, else with the error. `name` in `parent` is where they were
  * found.
@@ -14,6 +15,10 @@ struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op);
 void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name,
                      const struct mfs_attr *attr);
 void mfs_reply_attr(fuse_req_t req, int rc, const struct mfs_attr *attr);
+
+/* The kernel may go on for a jiffy with what it was told of the root, for which every path walk
+ * asks; who changes what permissions depend on waits until no kernel does. */
+void mfs_op_root_changed(fuse_ino_t ino);
 void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,
                     const struct mfs_attr *attr, struct fuse_entry_param *e);
 

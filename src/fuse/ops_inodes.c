@@ -9,16 +9,23 @@
 
 void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_GETATTR);
+    struct mfs_fuse *m = mfs_op_count(req, MFS_OP_GETATTR);
     struct mfs_attr attr;
     int rc;
+
+    ino = mfs_places_ino(ino);
+    if (mfs_walks_recall(m->walks, fuse_req_ctx(req)->pid, ino, &attr) &&
+        mfs_vfs_is_current(m->vfs, &attr)) {
+        mfs_reply_attr(req, 0, &attr);
+        return;
+    }
 
     /* The kernel names a handle only when a read passes the end of what it knows (or a seek wants
      * it): the one sign we get of reads that its pages serve. */
     if (fi != NULL)
         mfs_vfs_accessed(mfs_op_file(fi));
-    rc = mfs_vfs_getattr(m->vfs, mfs_places_ino(ino), &attr);
-    if (rc == -ESTALE && mfs_ghosts_recall(m->ghosts, mfs_places_ino(ino), &attr))
+    rc = mfs_vfs_getattr(m->vfs, ino, &attr);
+    if (rc == -ESTALE && mfs_ghosts_recall(m->ghosts, ino, &attr))
         rc = 0;
     mfs_reply_attr(req, rc, &attr);
 }
@@ -59,6 +66,7 @@ void mfs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
     set_times(st, to_set, &mask, &attr);
     rc =
         mask != 0 ? mfs_vfs_setattr(m->vfs, ino, mask, &attr) : mfs_vfs_getattr(m->vfs, ino, &attr);
+    mfs_op_root_changed(ino);
     mfs_reply_attr(req, rc, &attr);
 }
 

@@ -6,10 +6,12 @@
 void mfs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_LOOKUP);
+    pid_t thread = fuse_req_ctx(req)->pid;
     struct mfs_attr attr;
-    int rc =
-        mfs_retries_lookup(m->retries, fuse_req_ctx(req)->pid, mfs_places_ino(parent), name, &attr);
+    int rc = mfs_retries_lookup(m->retries, thread, mfs_places_ino(parent), name, &attr);
 
+    if (rc == 0)
+        mfs_walks_found(m->walks, thread, &attr);
     mfs_reply_entry(req, rc, parent, name, &attr);
 }
 

@@ -34,8 +34,8 @@ void mfs_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t si
     ino = mfs_places_ino(ino);
     if (buf == NULL)
         n = -ENOMEM;
-    else if (strncmp(name, MFS_LAYOUT_XATTR, strlen(MFS_LAYOUT_XATTR)) == 0)
-        n = mfs_layout_xattr(m, ino, name + strlen(MFS_LAYOUT_XATTR), buf, cap);
+    else if (strncmp(name, MEMEFS_XATTR_LAYOUT, strlen(MEMEFS_XATTR_LAYOUT)) == 0)
+        n = mfs_layout_xattr(m, ino, name + strlen(MEMEFS_XATTR_LAYOUT), buf, cap);
     else
         n = mfs_vfs_getxattr(m->vfs, ino, name, buf, cap);
     reply_value(req, of_ghost(m, ino, n, -ENODATA), buf, size);
@@ -81,12 +81,15 @@ void mfs_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const cha
         rc = look_at_group(req, m, ino, &cred);
     if (rc == 0)
         rc = mfs_vfs_setxattr(m->vfs, ino, name, value, size, flags, &cred);
+    mfs_op_root_changed(ino);
     mfs_reply_rc(req, rc);
 }
 
 void mfs_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_REMOVEXATTR);
+    int rc = mfs_vfs_removexattr(m->vfs, mfs_places_ino(ino), name);
 
-    mfs_reply_rc(req, mfs_vfs_removexattr(m->vfs, mfs_places_ino(ino), name));
+    mfs_op_root_changed(ino);
+    mfs_reply_rc(req, rc);
 }

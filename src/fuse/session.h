@@ -16,6 +16,7 @@
 #include "fuse/places.h"
 #include "fuse/retries.h"
 #include "fuse/stats.h"
+#include "fuse/walks.h"
 #include "vfs/vfs.h"
 
 #define MFS_FUSE_REQUEST_MAX (1U << 20) /* of a read or write */
@@ -31,6 +32,7 @@ struct mfs_fuse {
     struct mfs_ghosts *ghosts;
     struct mfs_places *places;
     struct mfs_retries *retries;
+    struct mfs_walks *walks;
     struct fuse_session *se;
     double timeout; /* of names and attributes, s */
     struct mfs_fuse_stats stats;

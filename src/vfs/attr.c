@@ -15,6 +15,22 @@ int mfs_vfs_getattr(struct mfs_vfs *vfs, uint64_t ino, struct mfs_attr *attr)
     return rc;
 }
 
+bool mfs_vfs_is_current(struct mfs_vfs *vfs, const struct mfs_attr *attr)
+{
+    struct mfs_vnode *v = S_ISREG(attr->mode) ? mfs_vnode_find(vfs, attr->ino) : NULL;
+    struct mfs_attr known;
+    struct mfs_dirty *d;
+    bool current;
+
+    if (v == NULL)
+        return true;
+    d = atomic_load(&v->dirty);
+    current = mfs_vnode_attr(v, &known) && known.version == attr->version &&
+              (d == NULL || !mfs_dirty_any(d));
+    mfs_vnode_put(v);
+    return current;
+}
+
 int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v, uint64_t size,
                          int64_t *alloc)
 {

@@ -28,7 +28,7 @@ struct mfs_file {
     struct mfs_owner {
         uint64_t id;
         struct mfs_owner *next;
-    } *owners;
+    } * owners;
 };
 
 void mfs_file_free(struct mfs_file *f); /* only memory; keeps the vnode's reference count */

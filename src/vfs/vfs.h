@@ -75,11 +75,15 @@ int mfs_vfs_rename(struct mfs_vfs *vfs, uint64_t parent, const char *name, uint6
 /* --- inodes ------------------------------------------------------------------------------- */
 int mfs_vfs_getattr(struct mfs_vfs *vfs, uint64_t ino, struct mfs_attr *attr);
 
+/* Has this mount not changed the content since it got these attributes? */
+bool mfs_vfs_is_current(struct mfs_vfs *vfs, const struct mfs_attr *attr);
+
 /* What is written but not yet committed on this mount, laid over attributes that came from
  * elsewhere (listings). Sizes and times only. */
 void mfs_vfs_overlay_attr(struct mfs_vfs *vfs, struct mfs_attr *attr);
 
-/* The end of a regular file and what is stored before it; *size 0: empty. For telling the kernel. */
+/* The end of a regular file and what is stored before it; *size 0: empty. For telling the kernel.
+ */
 int mfs_vfs_last_byte(struct mfs_vfs *vfs, uint64_t ino, uint64_t *size, char *byte);
 
 /* mask: MFS_SET_* and MFS_VFS_SET_SIZE. Attributes to set in *attr, the new ones there on return.
