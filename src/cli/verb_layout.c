@@ -36,15 +36,15 @@ struct layout {
     struct part *part;
 };
 
-/* Fetches one of the virtual attributes as a text into buf[MFS_LAYOUT_MAX + 1]. */
+/* Fetches one of the virtual attributes as a text into buf[MEMEFS_LAYOUT_MAX + 1]. */
 static int fetch(const char *file, uint32_t chunk, char *buf)
 {
-    char name[64] = MFS_LAYOUT_XATTR;
+    char name[64] = MEMEFS_XATTR_LAYOUT;
     ssize_t n;
 
     if (chunk > 0)
-        snprintf(name, sizeof name, MFS_LAYOUT_XATTR ".%" PRIu32, chunk);
-    n = getxattr(file, name, buf, MFS_LAYOUT_MAX);
+        snprintf(name, sizeof name, MEMEFS_XATTR_LAYOUT ".%" PRIu32, chunk);
+    n = getxattr(file, name, buf, MEMEFS_LAYOUT_MAX);
     if (n < 0)
         return -errno;
     buf[n] = '\0';
@@ -83,12 +83,12 @@ static void parse_parts(char *text, struct layout *l)
 
 static int load(const char *file, struct layout *l)
 {
-    char *buf = malloc(MFS_LAYOUT_MAX + 1);
+    char *buf = malloc(MEMEFS_LAYOUT_MAX + 1);
     int rc = buf != NULL ? fetch(file, 0, buf) : -ENOMEM;
 
     if (rc == 0)
         rc = parse_head(buf, l);
-    for (uint32_t chunk = 0; rc == 0 && chunk * MFS_LAYOUT_CHUNK < l->nparts; chunk++) {
+    for (uint32_t chunk = 0; rc == 0 && chunk * MEMEFS_LAYOUT_CHUNK < l->nparts; chunk++) {
         if (chunk > 0)
             rc = fetch(file, chunk, buf);
         if (rc == 0)
