@@ -176,7 +176,7 @@ static int birth_found(struct birth *b, const struct mfs_entry *e)
     if (b->how[0] == 'x')
         return -EEXIST;
     if (S_ISREG(e->type))
-        rc = mfs_meta_open(b->meta, e->ino, false, b->attr, NULL);
+        rc = mfs_meta_open(b->meta, e->ino, NULL, b->attr, NULL);
     else
         rc = mfs_meta_getattr(b->meta, e->ino, b->attr);
     if (rc != -ESTALE)

@@ -132,11 +132,11 @@ struct mfs_head {
     ssize_t len; /* bytes that stripe 0 holds; -1: not fetched */
 };
 
-/* Counts one more open of this session, so that the inode outlives its last name. With `truncate`
- * the content is cut to nothing in the same step (stripes 1 … must be trimmed before, see
- * data/stripes.h); *head may be NULL. -ESTALE when the inode is gone. */
-int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, bool truncate, struct mfs_attr *attr,
-                  struct mfs_head *head);
+/* Counts one more open of this session, so that the inode outlives its last name. With `trimmed`
+ * the content is cut to nothing in the same step, as by mfs_meta_truncate; *head may be NULL.
+ * -ESTALE when the inode is gone. */
+int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const uint64_t *trimmed,
+                  struct mfs_attr *attr, struct mfs_head *head);
 
 /* One open less. With `wait` false nobody waits for it, and an unlinked file that this ends is
  * freed by housekeeping, else it is freed before return. */
@@ -168,10 +168,11 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
                     uint64_t *old_version, struct mfs_attr *attr);
 
 /* Sets the size: cuts stripe 0, data_end shrinks to `size` if above, version + 1, mtime and ctime
- * now. The caller has trimmed stripes 1 … before; alloc is what that freed (≤ 0). Works when memory
- * is full. */
-int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, int64_t alloc,
-                      uint64_t *old_version, struct mfs_attr *attr);
+ * now. The caller has trimmed stripes 1 … below `trimmed`, the data_end that it knew; alloc is what
+ * that freed (≤ 0). -ECANCELED, with nothing changed: another client has written beyond it since,
+ * it has to be trimmed again. Works when memory is full. */
+int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64_t trimmed,
+                      int64_t alloc, uint64_t *old_version, struct mfs_attr *attr);
 
 /* O_APPEND. The bytes go behind the end of the file, whoever else appends, *off tells where. When
  * they fit into stripe 0 they are stored in one step and *number is 0. Otherwise the place is this

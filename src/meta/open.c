@@ -18,8 +18,8 @@ static void take_head(struct mfs_head *head, const struct mfs_reply *r)
     memcpy(head->buf, content.p, (size_t)head->len);
 }
 
-int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, bool truncate, struct mfs_attr *attr,
-                  struct mfs_head *head)
+int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const uint64_t *trimmed,
+                  struct mfs_attr *attr, struct mfs_head *head)
 {
     uint64_t session = meta->sid;
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(session);
@@ -32,8 +32,11 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, bool truncate, struct mfs
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_int(&c.args, head ? (int64_t)head->cap : 0);
-    if (truncate)
+    if (trimmed) {
         mfs_args_bin(&c.args, time.b, sizeof time.b);
+        mfs_args_int(&c.args, (int64_t)*trimmed);
+        mfs_args_int(&c.args, meta->stripe_size);
+    }
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     if (rc)
         goto out;
@@ -43,7 +46,7 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, bool truncate, struct mfs
     rc = mfs_meta_take(meta, ino, mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 0)), asked, attr);
     if (rc)
         mfs_meta_close(meta, ino, false);
-    else if (truncate)
+    else if (trimmed)
         mfs_notices_send(meta, ino, attr->version, mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 1)));
 out:
     mfs_call_fini(&c);
@@ -150,8 +153,8 @@ out:
     return rc;
 }
 
-int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, int64_t alloc,
-                      uint64_t *old_version, struct mfs_attr *attr)
+int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64_t trimmed,
+                      int64_t alloc, uint64_t *old_version, struct mfs_attr *attr)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_time_arg time = mfs_now_arg();
@@ -166,6 +169,7 @@ int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, int64_
     mfs_args_int(&c.args, alloc);
     mfs_args_int(&c.args, meta->stripe_size);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_args_int(&c.args, (int64_t)trimmed);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     if (!rc)
         rc = take_changed(meta, ino, mfs_call_text(&c), asked, attr);

@@ -32,7 +32,7 @@ bool mfs_vfs_is_current(struct mfs_vfs *vfs, const struct mfs_attr *attr)
 }
 
 int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v, uint64_t size,
-                         int64_t *alloc)
+                         uint64_t *trimmed, int64_t *alloc)
 {
     struct mfs_dirty *d = v != NULL ? atomic_load(&v->dirty) : NULL;
     struct timespec mtime;
@@ -40,7 +40,6 @@ int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
     uint64_t stored = 0;
     int rc;
 
-    *alloc = 0;
     if (d != NULL && mfs_dirty_attr(d, &stored, &mtime)) {
         mfs_dirty_cut(d, size);
         /* Else a later commit of what is left would set mtime back. */
@@ -52,6 +51,7 @@ int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
         return rc;
     if (attr.data_end > stored)
         stored = attr.data_end;
+    *trimmed = stored;
     if (stored <= size || stored <= vfs->stripe_size)
         return 0;
     return mfs_stripes_trim(vfs->store, ino, size, stored, false, alloc);
@@ -60,15 +60,17 @@ int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
 static int set_size(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint64_t size,
                     struct mfs_attr *attr)
 {
-    uint64_t from;
-    int64_t alloc;
-    int rc;
+    uint64_t from, trimmed;
+    int64_t alloc = 0;
+    int rc = -ECANCELED;
 
     if (size > vfs->size_max)
         return -EFBIG;
-    rc = mfs_truncate_prepare(vfs, ino, v, size, &alloc);
-    if (rc == 0)
-        rc = mfs_meta_truncate(vfs->meta, ino, size, alloc, &from, attr);
+    for (int i = 0; i < MFS_TRUNCATE_TRIES && rc == -ECANCELED; i++) {
+        rc = mfs_truncate_prepare(vfs, ino, v, size, &trimmed, &alloc);
+        if (rc == 0)
+            rc = mfs_meta_truncate(vfs->meta, ino, size, trimmed, alloc, &from, attr);
+    }
     if (rc < 0)
         return rc;
     if (v != NULL)

@@ -94,12 +94,15 @@ static bool keeps_pages(struct mfs_file *f, struct mfs_attr *attr)
 static int open_truncated(struct mfs_file *f, struct mfs_attr *attr)
 {
     struct mfs_vnode *v = f->node;
-    int64_t alloc;
-    int rc = mfs_truncate_prepare(v->vfs, v->ino, v, 0, &alloc);
+    uint64_t trimmed;
+    int64_t alloc = 0;
+    int rc = -ECANCELED;
 
-    if (rc < 0)
-        return rc;
-    rc = mfs_meta_open(v->vfs->meta, v->ino, true, attr, NULL);
+    for (int i = 0; i < MFS_TRUNCATE_TRIES && rc == -ECANCELED; i++) {
+        rc = mfs_truncate_prepare(v->vfs, v->ino, v, 0, &trimmed, &alloc);
+        if (rc == 0)
+            rc = mfs_meta_open(v->vfs->meta, v->ino, &trimmed, attr, NULL);
+    }
     if (rc == 0) {
         mfs_vnode_changed(v);
         mfs_meta_settle(v->vfs->meta, v->ino);
@@ -114,7 +117,7 @@ static int open_plain(struct mfs_file *f, struct mfs_attr *attr)
     int rc;
 
     mfs_file_prepare_head(f, &head);
-    rc = mfs_meta_open(v->vfs->meta, v->ino, false, attr, head.cap > 0 ? &head : NULL);
+    rc = mfs_meta_open(v->vfs->meta, v->ino, NULL, attr, head.cap > 0 ? &head : NULL);
     if (rc < 0) {
         free(head.buf);
         return rc;

@@ -180,7 +180,7 @@ static void test_create_open(void **state)
     assert_int_equal(getattr(&a, attr.ino).nlink, 0);
     assert_int_equal(mfs_meta_close(b.meta, attr.ino, true), 0);
     assert_int_equal(mfs_meta_getattr(a.meta, attr.ino, &other), -ESTALE);
-    assert_int_equal(mfs_meta_open(a.meta, attr.ino, false, &other, NULL), -ESTALE);
+    assert_int_equal(mfs_meta_open(a.meta, attr.ino, NULL, &other, NULL), -ESTALE);
     assert_int_equal(meta_client_keys(&a, "I*"), 1);
     assert_int_equal(meta_client_keys(&a, "#orphans"), 0);
 }
@@ -201,7 +201,7 @@ static void test_round_trips(void **state)
     assert_trips(&a, 1, mfs_meta_create_open(a.meta, dir.ino, other, &file, true, &attr, &created));
     assert_trips(&a, 1, mfs_meta_lookup(a.meta, dir.ino, name, &attr));
     assert_trips(&a, 1, mfs_meta_getattr(a.meta, attr.ino, &attr));
-    assert_trips(&a, 1, mfs_meta_open(a.meta, attr.ino, false, &attr, NULL));
+    assert_trips(&a, 1, mfs_meta_open(a.meta, attr.ino, NULL, &attr, NULL));
     assert_trips(&a, 0, mfs_meta_close(a.meta, attr.ino, false));
     assert_trips(&a, 1, mfs_meta_unlink(a.meta, dir.ino, other));
     meta_name_at(&a, dir.ino, 1, "h", other, sizeof other);
@@ -348,7 +348,7 @@ static void test_rmdir_spread(void **state)
         snprintf(name, sizeof name, "f%d", i);
         assert_int_equal(mfs_meta_unlink(a.meta, d, name), 0);
     }
-    assert_int_equal(mfs_meta_open(b.meta, d, false, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_open(b.meta, d, NULL, &attr, NULL), 0);
     assert_int_equal(mfs_meta_rmdir(b.meta, ROOT, "d"), 0);
     assert_int_equal(getattr(&a, d).nlink, 0);
     for (int i = 0; i < 20; i++) {
@@ -416,24 +416,24 @@ static void test_content(void **state)
     commit(&a, f, 7, "world", &attr);
     assert_int_equal(attr.size, 12);
     assert_int_equal(attr.data_end, 12);
-    assert_int_equal(mfs_meta_open(b.meta, f, false, &attr, &head), 0);
+    assert_int_equal(mfs_meta_open(b.meta, f, NULL, &attr, &head), 0);
     assert_int_equal(head.len, 12);
     assert_memory_equal(buf, "hello\0\0world", 12);
-    assert_int_equal(mfs_meta_truncate(b.meta, f, 4, 0, &old, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(b.meta, f, 4, UINT64_MAX >> 1, 0, &old, &attr), 0);
     assert_int_equal(attr.size, 4);
     assert_int_equal(attr.alloc, 4);
     assert_int_equal(attr.data_end, 4);
-    assert_int_equal(mfs_meta_truncate(b.meta, f, 10, 0, &old, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(b.meta, f, 10, UINT64_MAX >> 1, 0, &old, &attr), 0);
     assert_int_equal(attr.size, 10);
     assert_int_equal(attr.data_end, 4);
     assert_int_equal(mfs_meta_append(a.meta, f, "!!", 2, &off, &number, &old, &attr), 0);
     assert_int_equal(number, 0);
     assert_int_equal(off, 10);
     head.len = -1;
-    assert_int_equal(mfs_meta_open(b.meta, f, false, &attr, &head), 0);
+    assert_int_equal(mfs_meta_open(b.meta, f, NULL, &attr, &head), 0);
     assert_int_equal(head.len, 12);
     assert_memory_equal(buf, "hell\0\0\0\0\0\0!!", 12);
-    assert_int_equal(mfs_meta_truncate(b.meta, f, STRIPE - 1, 0, &old, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(b.meta, f, STRIPE - 1, UINT64_MAX >> 1, 0, &old, &attr), 0);
     assert_int_equal(mfs_meta_append(a.meta, f, "!!", 2, &off, &number, &old, &attr), 0);
     assert_true(number > 0);
     assert_int_equal(off, STRIPE - 1);
@@ -443,10 +443,32 @@ static void test_content(void **state)
     assert_int_equal(mfs_meta_append_end(a.meta, f, number, true, STRIPE + 1, 2, &old, &attr), 0);
     assert_int_equal(getattr(&b, f).size, STRIPE + 1);
     assert_int_equal(meta_client_keys(&a, "P*"), 0);
-    assert_int_equal(mfs_meta_open(b.meta, f, true, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_open(b.meta, f, &(uint64_t){UINT64_MAX >> 1}, &attr, NULL), 0);
     assert_int_equal(attr.size, 0);
     assert_int_equal(attr.alloc, 0);
     assert_int_equal(meta_client_keys(&a, "S*"), 0);
+}
+
+/* Who cuts a file must have deleted the stripes that another client has added meanwhile, too. */
+static void test_truncate_grown(void **state)
+{
+    uint64_t f = new_file(ROOT, "f"), old, trimmed = STRIPE;
+    struct mfs_commit c = {.end = 3 * STRIPE, .mtime = mfs_clock_real()};
+    struct mfs_attr attr;
+
+    (void)state;
+    assert_int_equal(mfs_meta_commit(b.meta, f, &c, &old, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(a.meta, f, 0, trimmed, 0, &old, &attr), -ECANCELED);
+    assert_int_equal(mfs_meta_open(a.meta, f, &trimmed, &attr, NULL), -ECANCELED);
+    assert_int_equal(getattr(&b, f).size, 3 * STRIPE);
+    assert_int_equal(meta_client_keys(&a, "O*"), 0);
+    assert_int_equal(mfs_meta_truncate(a.meta, f, 4 * STRIPE, 0, 0, &old, &attr), 0);
+    trimmed = 3 * STRIPE;
+    assert_int_equal(mfs_meta_truncate(a.meta, f, STRIPE, trimmed, 0, &old, &attr), 0);
+    assert_int_equal(attr.data_end, STRIPE);
+    trimmed = 0;
+    assert_int_equal(mfs_meta_open(a.meta, f, &trimmed, &attr, NULL), 0);
+    assert_int_equal(attr.size, 0);
 }
 
 /* A file that may have more stripes is handed over to whoever removes stripes. */
@@ -767,27 +789,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        TEST(test_root),
-        TEST(test_create_lookup_unlink),
-        TEST(test_special_files),
-        TEST(test_create_open),
-        TEST(test_round_trips),
-        TEST(test_rename_round_trips),
-        TEST(test_setattr),
-        TEST(test_parent_times),
-        TEST(test_directories),
-        TEST(test_rmdir_spread),
-        TEST(test_link),
-        TEST(test_content),
-        TEST(test_reap),
-        TEST(test_list),
-        TEST(test_getattrs),
-        TEST(test_xattr),
-        TEST(test_acl),
-        TEST(test_rename),
-        TEST(test_rename_directories),
-        TEST(test_locks),
-        TEST(test_statfs),
+        TEST(test_root),           TEST(test_create_lookup_unlink),
+        TEST(test_special_files),  TEST(test_create_open),
+        TEST(test_round_trips),    TEST(test_rename_round_trips),
+        TEST(test_setattr),        TEST(test_parent_times),
+        TEST(test_directories),    TEST(test_rmdir_spread),
+        TEST(test_link),           TEST(test_content),
+        TEST(test_truncate_grown), TEST(test_reap),
+        TEST(test_list),           TEST(test_getattrs),
+        TEST(test_xattr),          TEST(test_acl),
+        TEST(test_rename),         TEST(test_rename_directories),
+        TEST(test_locks),          TEST(test_statfs),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);

@@ -105,8 +105,8 @@ static uint64_t shared_file(void)
     uint64_t ino;
 
     assert_int_equal(meta_client_file(&a, ROOT, "f", &ino), 0);
-    assert_int_equal(mfs_meta_open(a.meta, ino, false, &attr, NULL), 0);
-    assert_int_equal(mfs_meta_open(b.meta, ino, false, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_open(a.meta, ino, NULL, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_open(b.meta, ino, NULL, &attr, NULL), 0);
     return ino;
 }
 
@@ -131,14 +131,14 @@ static void test_told(void **state)
     assert_int_equal(now_told().notices, 1);
     assert_int_equal(now_told().ino, ino);
     assert_int_equal(now_told().version, version);
-    assert_int_equal(mfs_meta_truncate(a.meta, ino, 1, 0, NULL, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(a.meta, ino, 1, UINT64_MAX >> 1, 0, NULL, &attr), 0);
     mfs_meta_settle(a.meta, ino);
     assert_int_equal(now_told().notices, 2);
     assert_int_equal(now_told().version, attr.version);
     assert_int_equal(mfs_meta_append(a.meta, ino, "x", 1, &off, &number, NULL, &attr), 0);
     mfs_meta_settle(a.meta, ino);
     assert_int_equal(now_told().notices, 3);
-    assert_int_equal(mfs_meta_open(a.meta, ino, true, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_open(a.meta, ino, &(uint64_t){UINT64_MAX >> 1}, &attr, NULL), 0);
     mfs_meta_settle(a.meta, ino);
     assert_int_equal(now_told().notices, 4);
     assert_int_equal(now_told().version, attr.version);

@@ -68,7 +68,7 @@ static void open_file(struct meta_client *c, uint64_t ino)
 {
     struct mfs_attr attr;
 
-    assert_int_equal(mfs_meta_open(c->meta, ino, false, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_open(c->meta, ino, NULL, &attr, NULL), 0);
 }
 
 static void grow(uint64_t ino)
@@ -216,7 +216,7 @@ static void test_memory_full(void **state)
     assert_int_equal(attr.nlink, 1);
     c.nparts = 0;
     assert_int_equal(mfs_meta_commit(b.meta, f, &c, &old, &attr), 0);
-    assert_int_equal(mfs_meta_truncate(b.meta, f, 0, 0, &old, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(b.meta, f, 0, UINT64_MAX >> 1, 0, &old, &attr), 0);
     assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr), 0);
     assert_int_equal(mfs_meta_rename(b.meta, ROOT, "f", d, "g", 0), 0);
     assert_int_equal(mfs_meta_rename(b.meta, d, "g", ROOT, "f", 0), 0);

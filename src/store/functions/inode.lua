@@ -99,14 +99,25 @@ local function others(ino, sid)
     return table.concat(out)
 end
 
--- mfs_open ino sid head [time]: one more opener; with time the content is cut to nothing. The record,
--- and with it the stored content when the size is at most `head`, or the other openers of what was cut.
+-- May stripes 1 … hold bytes at or beyond `size` that the caller has not deleted? It did so below
+-- `trimmed`, the end of data that it knew; another client may have written more since.
+local function untrimmed(rec, size, trimmed, stripe_size)
+    local data_end = struct.unpack('<i8', rec, 33)
+    return data_end > stripe_size and data_end > size and data_end > trimmed
+end
+
+-- mfs_open ino sid head [time trimmed stripe_size]: one more opener; with time the content is cut to
+-- nothing. The record, and with it the stored content when the size is at most `head`, or the other
+-- openers of what was cut. ECANCELED: untrimmed.
 redis.register_function{ function_name = 'mfs_open', flags = { 'allow-oom' },
     callback = function(_, args)
         local ino, head = args[1], tonumber(args[3])
         local rec = get_record(ino)
         if not rec then
             return fail(errno.ESTALE, 'no inode')
+        end
+        if args[4] and untrimmed(rec, 0, tonumber(args[5]), tonumber(args[6])) then
+            return fail(errno.ECANCELED, 'grown meanwhile')
         end
         redis.call('HINCRBY', 'O' .. ino, args[2], 1)
         if args[4] then
@@ -224,13 +235,17 @@ local function cut(key, keep)
     return old, old
 end
 
--- mfs_truncate ino time size alloc stripe_size sid; the new record and behind it the other openers.
+-- mfs_truncate ino time size alloc stripe_size sid trimmed; the new record and behind it the other
+-- openers. ECANCELED: untrimmed.
 redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' },
     callback = function(_, args)
         local ino, new = args[1], tonumber(args[3])
         local rec = get_record(ino)
         if not rec then
             return fail(errno.ESTALE, 'no inode')
+        end
+        if untrimmed(rec, new, tonumber(args[7]), tonumber(args[5])) then
+            return fail(errno.ECANCELED, 'grown meanwhile')
         end
         local size, data_end, alloc, version = struct.unpack('<i8i8i8i8', rec, 25)
         alloc = alloc + tonumber(args[4])
