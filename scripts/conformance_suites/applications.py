@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 
-from .core import Outcome, TOP, missing, version_of
+from .common import Outcome, TOP, missing, version_of
 
 
 def git(context):

@@ -1,6 +1,6 @@
 """Random operations with their results checked: both kinds of fsx, fsstress, fio with checksums."""
 
-from .core import Outcome, missing, revision, version_of
+from .common import Outcome, missing, revision, version_of
 
 # What the newer fsx is told to do: every operation that it knows, close and open again among them.
 FSX_RS_CONFIG = """\

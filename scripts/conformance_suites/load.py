@@ -7,7 +7,7 @@ import pathlib
 import re
 import time
 
-from .core import Outcome, missing, run, version_of
+from .common import Outcome, missing, run, version_of
 
 # Stressors of the class that need no directory or that test another part of the kernel.
 NOT_OURS = {"binderfs", "bind-mount", "eventfd", "ioprio", "procfs"}

@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 
-from .core import Outcome, missing, revision
+from .common import Outcome, missing, revision
 
 # System calls of the Linux Test Project that concern a file system; the rest tests other parts of a kernel.
 FILE_CALLS = re.compile(

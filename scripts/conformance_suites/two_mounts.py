@@ -2,7 +2,7 @@
 
 import re
 
-from .core import Outcome, TOP, missing
+from .common import Outcome, TOP, missing
 
 
 def two_mounts(context):
