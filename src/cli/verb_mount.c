@@ -168,9 +168,10 @@ static int mount_it(const struct mfs_conf *conf, const char *path)
     struct mfs_err err = {0};
     int status = MFS_EXIT_USAGE, rc;
 
+    if (t == NULL)
+        return MFS_EXIT_FAILED;
     mfs_mount_options_init(&c.options);
-    rc = t != NULL ? mfs_mount_options_parse(&c.options, mfs_conf_str(conf, "options"), &err)
-                   : mfs_err_set(&err, -ENOMEM, "out of memory");
+    rc = mfs_mount_options_parse(&c.options, mfs_conf_str(conf, "options"), &err);
     if (rc == 0) {
         status = MFS_EXIT_FAILED;
         rc = configure(conf, path, t, &c, &err);

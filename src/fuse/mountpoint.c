@@ -104,7 +104,7 @@ int mfs_mountpoint_tune(const char *path, uint32_t bytes, dev_t *device)
 
 int mfs_mountpoint_release(const char *path, dev_t device, bool *later)
 {
-    dev_t there;
+    dev_t there = 0;
     int rc = device_of(path, &there);
 
     *later = false;

@@ -444,12 +444,12 @@ static int attempt(struct rename *r)
 
     if (across) {
         rc = call_begin(r);
-        if (rc > 0) {
-            rc = overcome(r, rc, NULL);
+        if (rc == NEEDS_LOCK) {
+            rc = take_lock(r);
             return rc ? rc : -EAGAIN;
         }
         if (rc)
-            return rc;
+            return rc < 0 ? rc : -EIO; /* no other answer is to be had here */
     }
     mfs_call_function(&c, across ? "mfs_rename_commit" : "mfs_rename");
     rc = across ? call_commit(r, &c) : call_local(r, &c);

@@ -186,7 +186,7 @@ ssize_t mfs_meta_getxattr(struct mfs_meta *meta, uint64_t ino, const char *name,
         rc = -ERANGE;
     else
         rc = (ssize_t)value.n;
-    if (rc > 0 && cap)
+    if (value.p && rc > 0 && cap)
         memcpy(buf, value.p, value.n);
 out:
     mfs_call_fini(&c);

@@ -14,8 +14,8 @@ struct record {
     uint32_t magic, side, number, len; /* len counts the bytes after this head */
 };
 
-/* The kernel hands a file system in user space at most 256 pages at once; only that much stays whole,
- * less a page if the buffer begins in the middle of one. */
+/* The kernel hands a file system in user space at most 256 pages at once; only that much stays
+ * whole, less a page if the buffer begins in the middle of one. */
 enum { RECORD_MAGIC = 0x6d656673, RECORD_MAX = PAIR_STRIPE - 4096 - sizeof(struct record) };
 
 static size_t draw_length(struct pair *p)
