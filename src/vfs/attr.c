@@ -60,7 +60,7 @@ int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
 static int set_size(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint64_t size,
                     struct mfs_attr *attr)
 {
-    uint64_t from, trimmed;
+    uint64_t from = 0, trimmed = 0;
     int64_t alloc = 0;
     int rc = -ECANCELED;
 
