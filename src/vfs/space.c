@@ -88,7 +88,7 @@ int64_t mfs_vfs_lseek(struct mfs_file *f, uint64_t off, int whence)
 {
     struct mfs_vnode *v = f->node;
     struct mfs_attr attr;
-    uint64_t result;
+    uint64_t result = 0;
     int rc;
 
     if (whence != SEEK_DATA && whence != SEEK_HOLE)
