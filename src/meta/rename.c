@@ -1,83 +1,22 @@
 /* rename. Within one partition it is one function there; across, an intent in the source entry, the
  * commit at the target's partition, and the source entry following it. A directory that changes its
  * parent takes the lock on moves; a directory that is replaced is sealed first, as for rmdir. */
-#include "meta/internal.h"
+#include "meta/rename.h"
 
 #include <errno.h>
-#include <linux/fs.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/bytes.h"
 #include "base/file.h"
 
-struct place {
-    uint64_t dir;
-    const char *name;
-    uint32_t part;
-    struct mfs_entry entry; /* ino 0: nothing there */
-};
-
-struct rename {
-    struct mfs_meta *meta;
-    struct place from, to; /* the partition of `to` decides */
-    unsigned flags;
-    struct timespec now;
-    struct mfs_time_arg time;
-    char txn[MFS_TXN_LEN]; /* of this attempt, and of the lock and seals taken for it */
-    uint64_t generation;   /* 0: the lock on moves is not held */
-    char checked[16];      /* inos whose move cannot make a loop; see functions/rename.lua */
-    bool has_checked;
-    struct mfs_sealed sealed; /* ino 0: none */
-    struct mfs_patience patience;
-};
-
 enum { DONE = 0, INTENT = 3, SEALED = 4, NEEDS_LOCK = 7, NEEDS_SEAL = 8 };
-
-static bool is_dir(const struct place *p)
-{
-    return p->entry.ino && S_ISDIR(p->entry.type);
-}
-
-static bool exchanging(const struct rename *r)
-{
-    return r->flags & RENAME_EXCHANGE;
-}
 
 /* --- what the partitions are told --------------------------------------------------------------
  */
 
-static struct mfs_todo todo_of(const struct rename *r, uint64_t moved, uint64_t other)
-{
-    bool across = r->from.part != r->to.part;
-
-    return (struct mfs_todo){
-        .src_dir = across ? r->from.dir : 0,
-        .src_part = r->from.part,
-        .src_name = across ? r->from.name : NULL,
-        .moved = moved,
-        .moved_parent = moved ? r->to.dir : 0,
-        .other = other,
-        .other_parent = other ? r->from.dir : 0,
-        .generation = r->generation,
-        .dead = r->sealed.ino,
-        .bits = r->sealed.bits,
-        .nbits = r->sealed.nbits,
-        .time = r->time,
-    };
-}
-
-/* Which directories change their parent; known once they have been checked under the lock. */
-static struct mfs_todo todo_now(const struct rename *r)
-{
-    if (!r->has_checked)
-        return todo_of(r, 0, 0);
-    return todo_of(r, mfs_get_be64(r->checked), mfs_get_be64(r->checked + 8));
-}
-
 /* Empty unless the lock or a seal is held: a file's rename leaves nothing to do but its entry. */
-static int todo_bytes(const struct rename *r, char **bytes, size_t *n)
+static int todo_bytes(const struct mfs_rename *r, char **bytes, size_t *n)
 {
     struct mfs_todo todo;
 
@@ -85,12 +24,12 @@ static int todo_bytes(const struct rename *r, char **bytes, size_t *n)
     *n = 0;
     if (!r->generation && !r->sealed.ino)
         return 0;
-    todo = todo_now(r);
+    todo = mfs_rename_todo(r);
     *bytes = mfs_todo_encode(&todo, n);
     return *bytes ? 0 : -ENOMEM;
 }
 
-static void common_args(const struct rename *r, struct mfs_call *c,
+static void common_args(const struct mfs_rename *r, struct mfs_call *c,
                         const struct mfs_ino_arg *sealed, const char *todo, size_t todo_len)
 {
     mfs_args_bin(&c->args, r->checked, r->has_checked ? sizeof r->checked : 0);
@@ -99,7 +38,7 @@ static void common_args(const struct rename *r, struct mfs_call *c,
 }
 
 /* Reads { status, … } of mfs_rename and mfs_rename_commit; a status, or -errno. */
-static int take_answer(struct rename *r, struct mfs_call *c, bool begin)
+static int take_answer(struct mfs_rename *r, struct mfs_call *c, bool begin)
 {
     int status = (int)mfs_reply_int(mfs_reply_at(c->cmd.reply, 0));
     struct mfs_bytes source = mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 1));
@@ -122,7 +61,7 @@ static int take_answer(struct rename *r, struct mfs_call *c, bool begin)
     return rc ? rc : status;
 }
 
-static int call_local(struct rename *r, struct mfs_call *c)
+static int call_local(struct mfs_rename *r, struct mfs_call *c)
 {
     struct mfs_ino_arg from = mfs_ino_arg(r->from.dir), to = mfs_ino_arg(r->to.dir);
     struct mfs_ino_arg sealed = mfs_ino_arg(r->sealed.ino);
@@ -148,7 +87,7 @@ static int call_local(struct rename *r, struct mfs_call *c)
     return rc ? rc : take_answer(r, c, false);
 }
 
-static int call_begin(struct rename *r)
+static int call_begin(struct mfs_rename *r)
 {
     struct mfs_ino_arg from = mfs_ino_arg(r->from.dir);
     struct mfs_call c;
@@ -180,7 +119,7 @@ static int call_begin(struct rename *r)
     return rc;
 }
 
-static int call_commit(struct rename *r, struct mfs_call *c)
+static int call_commit(struct mfs_rename *r, struct mfs_call *c)
 {
     struct mfs_ino_arg to = mfs_ino_arg(r->to.dir), sealed = mfs_ino_arg(r->sealed.ino);
     char prefix[2], entry[MFS_ENTRY_LEN], *todo;
@@ -209,11 +148,11 @@ static int call_commit(struct rename *r, struct mfs_call *c)
 /* --- what stands in the way ---------------------------------------------------------------------
  */
 
-static int met_intent(struct rename *r, const struct mfs_call *c)
+static int met_intent(struct mfs_rename *r, const struct mfs_call *c)
 {
     struct mfs_bytes text = mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 2));
     bool source = mfs_reply_int(mfs_reply_at(c->cmd.reply, 1)) == 1;
-    struct place *p = source ? &r->from : &r->to;
+    struct mfs_place *p = source ? &r->from : &r->to;
     struct mfs_entry e;
     int rc = mfs_entry_decode(text.p, text.n, &e);
 
@@ -224,10 +163,10 @@ static int met_intent(struct rename *r, const struct mfs_call *c)
 
 /* The lock on moves; then the check that no directory becomes its own ancestor. Only inodes that
  * were checked can be moved in the next attempt. */
-static int take_lock(struct rename *r)
+static int take_lock(struct mfs_rename *r)
 {
-    uint64_t moved = is_dir(&r->from) ? r->from.entry.ino : 0;
-    uint64_t other = exchanging(r) && is_dir(&r->to) ? r->to.entry.ino : 0;
+    uint64_t moved = mfs_place_is_dir(&r->from) ? r->from.entry.ino : 0;
+    uint64_t other = mfs_rename_exchanges(r) && mfs_place_is_dir(&r->to) ? r->to.entry.ino : 0;
     int rc = 0;
 
     if (!r->generation)
@@ -242,12 +181,12 @@ static int take_lock(struct rename *r)
     return rc;
 }
 
-static int take_seal(struct rename *r)
+static int take_seal(struct mfs_rename *r)
 {
     int rc;
 
     mfs_seal_undo(r->meta, &r->sealed);
-    if (!is_dir(&r->to) || exchanging(r))
+    if (!mfs_place_is_dir(&r->to) || mfs_rename_exchanges(r))
         return 0;
     r->sealed.ino = r->to.entry.ino;
     memcpy(r->sealed.seal, r->txn, MFS_TXN_LEN);
@@ -265,7 +204,7 @@ static int take_seal(struct rename *r)
 }
 
 /* Does what the status asks for. 0: the rename can be tried again. */
-static int overcome(struct rename *r, int status, const struct mfs_call *c)
+static int overcome(struct mfs_rename *r, int status, const struct mfs_call *c)
 {
     switch (status) {
     case INTENT:
@@ -282,145 +221,10 @@ static int overcome(struct rename *r, int status, const struct mfs_call *c)
     }
 }
 
-/* --- after the commit ---------------------------------------------------------------------------
- */
-
-static int parent_delta(const struct rename *r, const struct place *p)
-{
-    bool from = p == &r->from;
-    int delta = 0;
-
-    if (is_dir(&r->from))
-        delta += from ? -1 : 1;
-    if (is_dir(&r->to))
-        delta += from ? exchanging(r) : -1;
-    return delta;
-}
-
-struct after {
-    struct mfs_calls calls;
-    struct mfs_ino_arg dir[2], ctime[2], replaced;
-    int64_t asked;
-    size_t nlink[2], unref; /* calls; SIZE_MAX: none */
-    struct mfs_time_arg time;
-};
-
-static void add_parent(struct rename *r, struct after *a, int i, const struct place *p, int delta)
-{
-    struct mfs_call *c;
-
-    a->nlink[i] = SIZE_MAX;
-    a->dir[i] = mfs_ino_arg(p->dir);
-    if (!delta) {
-        mfs_parents_touch(r->meta, p->dir, r->now);
-        return;
-    }
-    a->nlink[i] = a->calls.n;
-    c = mfs_calls_add(&a->calls, "mfs_nlink", mfs_placement_home(p->dir));
-    mfs_args_bin(&c->args, a->dir[i].b, sizeof a->dir[i].b);
-    mfs_args_int(&c->args, delta);
-    mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
-}
-
-/* The partition of `to` set the times of inodes that have their home there. */
-static void add_ctime(struct rename *r, struct after *a, int i, const struct place *p)
-{
-    uint32_t home = mfs_placement_home(p->entry.ino);
-    struct mfs_call *c;
-
-    if (home == r->to.part)
-        return;
-    a->ctime[i] = mfs_ino_arg(p->entry.ino);
-    c = mfs_calls_add(&a->calls, "mfs_ctime", home);
-    mfs_args_bin(&c->args, a->ctime[i].b, sizeof a->ctime[i].b);
-    mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
-}
-
-static bool replaces_file(const struct rename *r)
-{
-    return r->to.entry.ino && !exchanging(r) && !is_dir(&r->to);
-}
-
-static void add_unref(struct rename *r, struct after *a)
-{
-    struct mfs_call *c;
-
-    a->unref = a->calls.n;
-    a->replaced = mfs_ino_arg(r->to.entry.ino);
-    c = mfs_calls_add(&a->calls, "mfs_unref", mfs_placement_home(r->to.entry.ino));
-    mfs_args_bin(&c->args, a->replaced.b, sizeof a->replaced.b);
-    mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
-    mfs_args_int(&c->args, r->meta->stripe_size);
-}
-
-static void add_all(struct rename *r, struct after *a)
-{
-    bool one = r->from.dir == r->to.dir;
-    int from = parent_delta(r, &r->from), to = parent_delta(r, &r->to);
-
-    a->calls.n = 0;
-    a->time = r->time;
-    a->asked = mfs_clock_mono();
-    add_parent(r, a, 0, &r->from, one ? from + to : from);
-    a->nlink[1] = SIZE_MAX;
-    if (!one)
-        add_parent(r, a, 1, &r->to, to);
-    add_ctime(r, a, 0, &r->from);
-    if (exchanging(r))
-        add_ctime(r, a, 1, &r->to);
-    a->unref = SIZE_MAX;
-    if (replaces_file(r) && mfs_placement_home(r->to.entry.ino) != r->to.part)
-        add_unref(r, a);
-}
-
-static void take_parents(struct rename *r, struct after *a)
-{
-    struct mfs_attr attr;
-
-    for (int i = 0; i < 2; i++) {
-        struct mfs_call *c = a->nlink[i] == SIZE_MAX ? NULL : &a->calls.call[a->nlink[i]];
-
-        if (c && !c->cmd.rc && mfs_call_text(c).p)
-            mfs_meta_take(r->meta, mfs_get_be64(a->dir[i].b), mfs_call_text(c), a->asked, &attr);
-    }
-}
-
-/* The name is where it belongs; what fails from here on is housekeeping's. */
-static void conclude(struct rename *r, struct mfs_bytes said)
-{
-    bool across = r->from.part != r->to.part;
-    struct mfs_todo todo = todo_now(r);
-    char becomes[MFS_ENTRY_LEN];
-    struct mfs_bytes source = {becomes, exchanging(r) ? sizeof becomes : 0};
-    struct after a;
-
-    mfs_entry_encode(r->to.entry.ino, r->to.entry.type, becomes);
-    add_all(r, &a);
-    if (across || r->generation || r->sealed.ino)
-        mfs_todo_run(r->meta, &todo, r->txn, source, r->to.part, &a.calls);
-    else
-        mfs_calls_run(r->meta, &a.calls);
-    take_parents(r, &a);
-    if (a.unref != SIZE_MAX)
-        said = mfs_call_text(&a.calls.call[a.unref]);
-    if (replaces_file(r))
-        mfs_meta_freed(r->meta, r->to.entry.ino, said);
-    mfs_calls_fini(&a.calls);
-    if (r->sealed.ino)
-        mfs_dircache_drop(r->meta->dirs, r->sealed.ino);
-    if (r->generation) {
-        mfs_dircache_drop(r->meta->dirs, r->from.entry.ino);
-        if (exchanging(r))
-            mfs_dircache_drop(r->meta->dirs, r->to.entry.ino);
-    }
-    r->generation = 0;
-    mfs_seal_done(&r->sealed);
-}
-
 /* --- attempts -----------------------------------------------------------------------------------
  */
 
-static void release(struct rename *r)
+static void release(struct mfs_rename *r)
 {
     mfs_seal_undo(r->meta, &r->sealed);
     if (r->generation)
@@ -435,7 +239,7 @@ static bool unknown(int rc)
     return rc == -EIO || rc == -ETIMEDOUT;
 }
 
-static int attempt(struct rename *r)
+static int attempt(struct mfs_rename *r)
 {
     bool across = r->from.part != r->to.part, same;
     struct mfs_call c;
@@ -456,7 +260,7 @@ static int attempt(struct rename *r)
     said = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 3));
     same = rc == DONE && said.n == 4 && !memcmp(said.p, "same", 4);
     if (rc == DONE && !same) {
-        conclude(r, said);
+        mfs_rename_conclude(r, said);
     } else {
         if (across && !unknown(rc))
             mfs_intent_undo(r->meta, r->from.dir, r->from.name, &r->from.entry, r->txn);
@@ -470,7 +274,7 @@ static int attempt(struct rename *r)
 }
 
 /* Until it is done or refused. A transaction that others ended is begun anew, with nothing held. */
-static int run(struct rename *r)
+static int run(struct mfs_rename *r)
 {
     int rc;
 
@@ -504,11 +308,11 @@ static int check_name(const char *name, unsigned flags)
 int mfs_meta_rename(struct mfs_meta *meta, uint64_t parent, const char *name, uint64_t new_parent,
                     const char *new_name, unsigned flags)
 {
-    struct rename r = {.meta = meta,
-                       .from = {.dir = parent, .name = name},
-                       .to = {.dir = new_parent, .name = new_name},
-                       .flags = flags,
-                       .now = mfs_clock_real()};
+    struct mfs_rename r = {.meta = meta,
+                           .from = {.dir = parent, .name = name},
+                           .to = {.dir = new_parent, .name = new_name},
+                           .flags = flags,
+                           .now = mfs_clock_real()};
     struct mfs_attr attr;
     int rc;
 

@@ -16,5 +16,6 @@ redis.register_function{ function_name = 'mfs_chores', flags = { 'allow-oom' },
             orphans[#orphans + 1] = redis.call('HKEYS', 'O' .. ino)
         end
         return { now(), redis.call('HRANDFIELD', '#reap', LOOK, 'WITHVALUES'), orphans,
-                 redis.call('HRANDFIELD', '#intents', LOOK, 'WITHVALUES'), redis.call('GET', '#moving') or '' }
+                 redis.call('HRANDFIELD', '#intents', LOOK, 'WITHVALUES'),
+                 redis.call('GET', '#moving') or '' }
     end }

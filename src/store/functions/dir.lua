@@ -112,7 +112,8 @@ local function kill_directory(ino, time)
 end
 
 -- What keeps a shard of n names from being empty: nil; ENOTEMPTY; or, when a rename away from here
--- may have happened whose source is all that is left, '\6', the name's length (1 byte), name, entry.
+-- may have happened whose source is all that is left, '\6', the name's length (1 byte), name,
+-- entry.
 local FEW = 16
 
 local function occupied(key, n)
@@ -187,8 +188,8 @@ redis.register_function{ function_name = 'mfs_rmdir', flags = { 'allow-oom' },
         return '\0' .. ino
     end }
 
--- mfs_seal_home ino seal: as above for a directory whose entry is elsewhere. '\5' record; '\4' seal;
--- '\6' ….
+-- mfs_seal_home ino seal: as above for a directory whose entry is elsewhere. '\5' record; '\4'
+-- seal; '\6' ….
 redis.register_function{ function_name = 'mfs_seal_home', flags = { 'allow-oom' },
     callback = function(_, args)
         local rec = get_record(args[1])
@@ -230,8 +231,8 @@ local function note_transaction(txn)
     redis.call('HSET', '#intents', txn, struct.pack('>I8', now()))
 end
 
--- mfs_rmdir_commit parent name ino txn todo: the moment of rmdir. '\0'; '\3'; ECANCELED when somebody
--- aborted it; ENOENT when the name means something else by now.
+-- mfs_rmdir_commit parent name ino txn todo: the moment of rmdir. '\0'; '\3'; ECANCELED when
+-- somebody aborted it; ENOENT when the name means something else by now.
 redis.register_function{ function_name = 'mfs_rmdir_commit', flags = { 'allow-oom' },
     callback = function(_, args)
         local dir, name, txn = 'D' .. args[1], args[2], args[4]

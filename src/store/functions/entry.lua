@@ -3,11 +3,11 @@
 -- removing the directory (16 bytes) and the partition that decides it (2); a removed directory's
 -- shard is a tombstone for a while, so that nobody adds names by an old copy of its inode.
 --
--- Answers that are strings begin with a status byte. Those that ask the client to do something first:
+-- Answers that are strings begin with a status byte. Those that ask for something to be done first:
 -- '\3' entry: an intent is in the way; '\4' seal: the directory is, or may be, being removed.
 
--- mfs_lookup parent name prefix: nil, or length of the entry (1 byte), entry, and the inode's record
--- where this is its home (empty when it is not there any more).
+-- mfs_lookup parent name prefix: nil, or length of the entry (1 byte), entry, and the inode's
+-- record where this is its home (empty when it is not there any more).
 redis.register_function{ function_name = 'mfs_lookup', flags = { 'no-writes' },
     callback = function(_, args)
         local entry = redis.call('HGET', 'D' .. args[1], args[2])
@@ -22,8 +22,9 @@ redis.register_function{ function_name = 'mfs_lookup', flags = { 'no-writes' },
     end }
 
 -- mfs_create parent name prefix type how sid record [xattr value …]; how: 'x' fails on an existing
--- name, 'o' opens an existing regular file if its home is here. '\0' ino: created (open for sid when
--- that is not empty); '\1' ino record: existed, open now; '\2' entry: exists, not opened; '\3', '\4'.
+-- name, 'o' opens an existing regular file if its home is here. '\0' ino: created (open for sid
+-- when that is not empty); '\1' ino record: existed, open now; '\2' entry: exists, not opened;
+-- '\3', '\4'.
 redis.register_function('mfs_create', function(_, args)
     local dir, name, prefix = 'D' .. args[1], args[2], args[3]
     local sid = args[6]
@@ -116,8 +117,8 @@ redis.register_function('mfs_put', function(_, args)
     return put_entry(args[1], args[2], args[3])
 end)
 
--- mfs_link ino time [parent name]: counts one more name and, when it is given (its partition is this
--- one), adds it. '\0' record; '\3'; '\4'.
+-- mfs_link ino time [parent name]: counts one more name and, when it is given (its partition is
+-- this one), adds it. '\0' record; '\3'; '\4'.
 redis.register_function('mfs_link', function(_, args)
     local ino = args[1]
     local rec = get_record(ino)

@@ -106,9 +106,9 @@ local function untrimmed(rec, size, trimmed, stripe_size)
     return data_end > stripe_size and data_end > size and data_end > trimmed
 end
 
--- mfs_open ino sid head [time trimmed stripe_size]: one more opener; with time the content is cut to
--- nothing. The record, and with it the stored content when the size is at most `head`, or the other
--- openers of what was cut. ECANCELED: untrimmed.
+-- mfs_open ino sid head [time trimmed stripe_size]: one more opener; with time the content is cut
+-- to nothing. The record, and with it the stored content when the size is at most `head`, or the
+-- other openers of what was cut. ECANCELED: untrimmed.
 redis.register_function{ function_name = 'mfs_open', flags = { 'allow-oom' },
     callback = function(_, args)
         local ino, head = args[1], tonumber(args[3])
@@ -161,8 +161,9 @@ redis.register_function{ function_name = 'mfs_disown', flags = { 'allow-oom' },
         return free_if_idle(args[1], tonumber(args[2]))
     end }
 
--- Writes parts (args from `first` on: offset, bytes, …) into a string value; its old and new length.
--- Only a value made at its final length is as small as can be, so that is done where it is cheap.
+-- Writes parts (args from `first` on: offset, bytes, …) into a string value; its old and new
+-- length. Only a value made at its final length is as small as can be, so that is done where it is
+-- cheap.
 local REBUILD_MAX = 65536
 
 local function write_parts(key, args, first)
@@ -195,9 +196,8 @@ local function grown(rec, last, keep_size, alloc, time)
         size = last
     end
     data_end = math.max(data_end, last)
-    rec = sub(rec, 1, 24) .. struct.pack('<i8i8i8i8', size, data_end, old_alloc + alloc, version + 1) ..
-          sub(rec, 57, 68) .. time .. time .. sub(rec, 93)
-    return rec
+    local changed = struct.pack('<i8i8i8i8', size, data_end, old_alloc + alloc, version + 1)
+    return sub(rec, 1, 24) .. changed .. sub(rec, 57, 68) .. time .. time .. sub(rec, 93)
 end
 
 -- mfs_commit ino time end keep_size alloc sid [off bytes …]; the new record and behind it the other
@@ -268,7 +268,8 @@ redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' }
 -- only then does the file grow: nobody sees bytes that are not there yet.
 
 -- mfs_append ino time len stripe_size sid number [bytes]. The record, the other openers, and how it
--- went (1 byte): 'S' stored, 'P' the place is taken for this one. Or just the session (8) that has it.
+-- went (1 byte): 'S' stored, 'P' the place is taken for this one. Or just the session (8) that has
+-- it.
 redis.register_function('mfs_append', function(_, args)
     local ino, len = args[1], tonumber(args[3])
     local rec = get_record(ino)

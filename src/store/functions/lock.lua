@@ -79,8 +79,8 @@ local function blocker(field, r)
              r.last >= EVERYTHING and '-1' or string.format('%.0f', r.last) }
 end
 
--- mfs_getlk ino field type start end: nil, or who is in the way: { session, owner, type, pid, start,
--- end or -1 for the end of everything }.
+-- mfs_getlk ino field type start end: nil, or who is in the way: { session, owner, type, pid,
+-- start, end or -1 for the end of everything }.
 redis.register_function{ function_name = 'mfs_getlk', flags = { 'no-writes' },
     callback = function(_, args)
         local field, r = conflict(redis.call('HGETALL', 'L' .. args[1]), args[2], tonumber(args[3]),
@@ -106,7 +106,8 @@ redis.register_function{ function_name = 'mfs_setlk', flags = { 'allow-oom' },
         end
         local ranges = without(unpack_ranges(redis.call('HGET', key, field) or ''), first, last)
         if kind > 0 then
-            ranges[#ranges + 1] = { kind = kind, pid = tonumber(args[6]), first = first, last = last }
+            ranges[#ranges + 1] =
+                { kind = kind, pid = tonumber(args[6]), first = first, last = last }
         end
         if #ranges == 0 then
             redis.call('HDEL', key, field)

@@ -6,7 +6,8 @@
 -- directory's parent (8 bytes), generation of its last move (8 bytes, big-endian), bitmap of the
 -- partitions that hold entries; a symlink's target.
 
--- Library tables (string, struct, …) can't be named while the library is loaded; a string knows its.
+-- Library tables (string, struct, …) can't be named while the library is loaded; a string knows
+-- its.
 local sub, byte, char = ('').sub, ('').byte, ('').char
 
 errno.EPERM = 1

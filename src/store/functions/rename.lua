@@ -87,7 +87,8 @@ redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
         if target and #target > ENTRY then
             return { 3, 2, target }
         end
-        local refused = rename_refused(source, target, flags, args[1] == args[3], args[10], args[11])
+        local refused = rename_refused(source, target, flags, args[1] == args[3], args[10],
+                                       args[11])
         if refused then
             return refused
         end
@@ -137,7 +138,8 @@ redis.register_function{ function_name = 'mfs_rename_begin', flags = { 'allow-oo
 -- sealed todo: as mfs_rename.
 redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-oom' },
     callback = function(_, args)
-        local to, new_name, source, prefix, time = 'D' .. args[1], args[2], args[3], args[4], args[5]
+        local to, new_name, source = 'D' .. args[1], args[2], args[3]
+        local prefix, time = args[4], args[5]
         local flags, txn = tonumber(args[7]), args[8]
         if redis.call('EXISTS', 'T' .. txn) == 1 then
             return fail(errno.ECANCELED, 'aborted')
@@ -184,7 +186,8 @@ redis.register_function{ function_name = 'mfs_settle', flags = { 'allow-oom' },
         redis.call('HDEL', '#intents', txn)
     end }
 
--- mfs_reparent ino parent generation time: the directory's parent since its move of that generation.
+-- mfs_reparent ino parent generation time: the directory's parent since its move of that
+-- generation.
 redis.register_function{ function_name = 'mfs_reparent', flags = { 'allow-oom' },
     callback = function(_, args)
         local rec = get_record(args[1])
@@ -202,7 +205,8 @@ redis.register_function{ function_name = 'mfs_move_lock', flags = { 'allow-oom' 
     callback = function(_, args)
         local held = redis.call('GET', '#moving')
         if held then
-            return { 1, sub(held, 1, 16), sub(held, 17, 18), now() - (struct.unpack('>I8', held, 19)) }
+            local age = now() - (struct.unpack('>I8', held, 19))
+            return { 1, sub(held, 1, 16), sub(held, 17, 18), age }
         end
         redis.call('SET', '#moving', args[1] .. args[2] .. struct.pack('>I8', now()))
         return { 0, redis.call('INCR', '#moves') }

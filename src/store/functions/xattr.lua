@@ -9,9 +9,9 @@ local function after_xattr(ino, rec, flag, present, time)
     put_record(ino, splice(rec, 80, time))
 end
 
--- mfs_setxattr ino name value how flag time [keep perm drop_sgid]; how: 'c' must not exist, 'r' must
--- exist, 'a' any. flag is the inode flag of this name or 0. The last three come with an access ACL:
--- whether it says more than the mode does, the mode's new permission bits.
+-- mfs_setxattr ino name value how flag time [keep perm drop_sgid]; how: 'c' must not exist, 'r'
+-- must exist, 'a' any. flag is the inode flag of this name or 0. The last three come with an access
+-- ACL: whether it says more than the mode does, the mode's new permission bits.
 redis.register_function('mfs_setxattr', function(_, args)
     local ino, name, flag = args[1], args[2], tonumber(args[5])
     local rec = get_record(ino)

@@ -1,0 +1,164 @@
+/* What follows a rename's commit: the source entry, the parents' link counts and times, the
+ * replaced inode, and for directories what mfs_todo_run does. */
+#include "meta/rename.h"
+
+#include "base/bytes.h"
+
+static struct mfs_todo todo_of(const struct mfs_rename *r, uint64_t moved, uint64_t other)
+{
+    bool across = r->from.part != r->to.part;
+
+    return (struct mfs_todo){
+        .src_dir = across ? r->from.dir : 0,
+        .src_part = r->from.part,
+        .src_name = across ? r->from.name : NULL,
+        .moved = moved,
+        .moved_parent = moved ? r->to.dir : 0,
+        .other = other,
+        .other_parent = other ? r->from.dir : 0,
+        .generation = r->generation,
+        .dead = r->sealed.ino,
+        .bits = r->sealed.bits,
+        .nbits = r->sealed.nbits,
+        .time = r->time,
+    };
+}
+
+struct mfs_todo mfs_rename_todo(const struct mfs_rename *r)
+{
+    if (!r->has_checked)
+        return todo_of(r, 0, 0);
+    return todo_of(r, mfs_get_be64(r->checked), mfs_get_be64(r->checked + 8));
+}
+
+static int parent_delta(const struct mfs_rename *r, const struct mfs_place *p)
+{
+    bool from = p == &r->from;
+    int delta = 0;
+
+    if (mfs_place_is_dir(&r->from))
+        delta += from ? -1 : 1;
+    if (mfs_place_is_dir(&r->to))
+        delta += from ? mfs_rename_exchanges(r) : -1;
+    return delta;
+}
+
+struct after {
+    struct mfs_calls calls;
+    struct mfs_ino_arg dir[2], ctime[2], replaced;
+    int64_t asked;
+    size_t nlink[2], unref; /* calls; SIZE_MAX: none */
+    struct mfs_time_arg time;
+};
+
+static void add_parent(struct mfs_rename *r, struct after *a, int i, const struct mfs_place *p,
+                       int delta)
+{
+    struct mfs_call *c;
+
+    a->nlink[i] = SIZE_MAX;
+    a->dir[i] = mfs_ino_arg(p->dir);
+    if (!delta) {
+        mfs_parents_touch(r->meta, p->dir, r->now);
+        return;
+    }
+    a->nlink[i] = a->calls.n;
+    c = mfs_calls_add(&a->calls, "mfs_nlink", mfs_placement_home(p->dir));
+    mfs_args_bin(&c->args, a->dir[i].b, sizeof a->dir[i].b);
+    mfs_args_int(&c->args, delta);
+    mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
+}
+
+/* The partition of `to` set the times of inodes that have their home there. */
+static void add_ctime(struct mfs_rename *r, struct after *a, int i, const struct mfs_place *p)
+{
+    uint32_t home = mfs_placement_home(p->entry.ino);
+    struct mfs_call *c;
+
+    if (home == r->to.part)
+        return;
+    a->ctime[i] = mfs_ino_arg(p->entry.ino);
+    c = mfs_calls_add(&a->calls, "mfs_ctime", home);
+    mfs_args_bin(&c->args, a->ctime[i].b, sizeof a->ctime[i].b);
+    mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
+}
+
+static bool replaces_file(const struct mfs_rename *r)
+{
+    return r->to.entry.ino && !mfs_rename_exchanges(r) && !mfs_place_is_dir(&r->to);
+}
+
+static void add_unref(struct mfs_rename *r, struct after *a)
+{
+    struct mfs_call *c;
+
+    a->unref = a->calls.n;
+    a->replaced = mfs_ino_arg(r->to.entry.ino);
+    c = mfs_calls_add(&a->calls, "mfs_unref", mfs_placement_home(r->to.entry.ino));
+    mfs_args_bin(&c->args, a->replaced.b, sizeof a->replaced.b);
+    mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
+    mfs_args_int(&c->args, r->meta->stripe_size);
+}
+
+static void add_all(struct mfs_rename *r, struct after *a)
+{
+    bool one = r->from.dir == r->to.dir;
+    int from = parent_delta(r, &r->from), to = parent_delta(r, &r->to);
+
+    a->calls.n = 0;
+    a->time = r->time;
+    a->asked = mfs_clock_mono();
+    add_parent(r, a, 0, &r->from, one ? from + to : from);
+    a->nlink[1] = SIZE_MAX;
+    if (!one)
+        add_parent(r, a, 1, &r->to, to);
+    add_ctime(r, a, 0, &r->from);
+    if (mfs_rename_exchanges(r))
+        add_ctime(r, a, 1, &r->to);
+    a->unref = SIZE_MAX;
+    if (replaces_file(r) && mfs_placement_home(r->to.entry.ino) != r->to.part)
+        add_unref(r, a);
+}
+
+static void take_parents(struct mfs_rename *r, struct after *a)
+{
+    struct mfs_attr attr;
+
+    for (int i = 0; i < 2; i++) {
+        struct mfs_call *c = a->nlink[i] == SIZE_MAX ? NULL : &a->calls.call[a->nlink[i]];
+
+        if (c && !c->cmd.rc && mfs_call_text(c).p)
+            mfs_meta_take(r->meta, mfs_get_be64(a->dir[i].b), mfs_call_text(c), a->asked, &attr);
+    }
+}
+
+void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes said)
+{
+    bool across = r->from.part != r->to.part;
+    struct mfs_todo todo = mfs_rename_todo(r);
+    char becomes[MFS_ENTRY_LEN];
+    struct mfs_bytes source = {becomes, mfs_rename_exchanges(r) ? sizeof becomes : 0};
+    struct after a;
+
+    mfs_entry_encode(r->to.entry.ino, r->to.entry.type, becomes);
+    add_all(r, &a);
+    if (across || r->generation || r->sealed.ino)
+        mfs_todo_run(r->meta, &todo, r->txn, source, r->to.part, &a.calls);
+    else
+        mfs_calls_run(r->meta, &a.calls);
+    take_parents(r, &a);
+    if (a.unref != SIZE_MAX)
+        said = mfs_call_text(&a.calls.call[a.unref]);
+    if (replaces_file(r))
+        mfs_meta_freed(r->meta, r->to.entry.ino, said);
+    mfs_calls_fini(&a.calls);
+    if (r->sealed.ino)
+        mfs_dircache_drop(r->meta->dirs, r->sealed.ino);
+    if (r->generation) {
+        mfs_dircache_drop(r->meta->dirs, r->from.entry.ino);
+        if (mfs_rename_exchanges(r))
+            mfs_dircache_drop(r->meta->dirs, r->to.entry.ino);
+    }
+    r->generation = 0;
+    mfs_seal_done(&r->sealed);
+}
