@@ -188,7 +188,7 @@ int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, 
     struct mfs_inherit in;
     struct mfs_file *f;
     uint64_t ino;
-    bool created;
+    bool created = false;
     int rc;
 
     if (strlen(name) > MFS_NAME_LEN_MAX)
