@@ -131,7 +131,7 @@ int mfs_vfs_open(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_file *
 {
     struct mfs_file *f = file_new(vfs, flags);
     struct mfs_vnode *v = f != NULL ? mfs_vnode_get(vfs, ino) : NULL;
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc = v != NULL ? attach(f, v) : -ENOMEM;
 
     if (rc < 0) {
