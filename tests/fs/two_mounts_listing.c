@@ -67,6 +67,7 @@ static struct dirent *next(DIR *d)
 {
     struct dirent *e;
 
+    CHECK(d);
     errno = 0;
     e = readdir(d);
     if (!e)

@@ -85,13 +85,14 @@ static void run_random(void)
 
 int main(int argc, char **argv)
 {
+    const char *seed = getenv("MFS_SEED");
     int rc = 0;
 
     for (int i = 1; i < argc; i++)
         rc |= run_file(argv[i]);
     if (argc > 1)
         return rc;
-    state = getenv("MFS_SEED") ? strtoull(getenv("MFS_SEED"), NULL, 10) : (uint64_t)time(NULL);
+    state = seed ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL);
     printf("MFS_SEED=%llu\n", (unsigned long long)state);
     fflush(stdout);
     run_random();

@@ -218,12 +218,13 @@ static void test_race(void **state)
 static int start_all(void **state)
 {
     int rc = redis_fixture_start(&redis, &(struct redis_fixture_opts){.nparts = NPARTS});
+    const char *given_seed = getenv("MFS_SEED"), *given_rounds = getenv("MFS_ROUNDS");
 
     (void)state;
     mfs_log_set_level(MFS_LOG_WARN);
-    seed = getenv("MFS_SEED") ? strtoull(getenv("MFS_SEED"), NULL, 10) : (uint64_t)time(NULL);
-    if (getenv("MFS_ROUNDS"))
-        rounds = (unsigned)atoi(getenv("MFS_ROUNDS"));
+    seed = given_seed ? strtoull(given_seed, NULL, 10) : (uint64_t)time(NULL);
+    if (given_rounds)
+        rounds = (unsigned)atoi(given_rounds);
     fprintf(stderr, "MFS_SEED=%llu\n", (unsigned long long)seed);
     for (int i = 0; i < CLIENTS && !rc; i++)
         rc = meta_client_start(&client[i], redis, 0);
