@@ -96,7 +96,7 @@ static void end_intent(struct mfs_meta *meta, uint32_t part, const char *txn,
             mfs_info("meta", "ending a rename of \"%s\" in %" PRIx64 " that was left", name, dir);
             mfs_intent_end(meta, dir, name, &e);
         } else { /* the name went another way; only the note is left */
-            mfs_intent_undo(meta, dir, name, &(struct mfs_entry){0}, txn);
+            mfs_intent_undo(meta, dir, name, txn);
         }
     }
     mfs_call_fini(&c);

@@ -131,13 +131,9 @@ static int settle(struct mfs_meta *meta, uint64_t dir, const char *name, const c
     return rc;
 }
 
-int mfs_intent_undo(struct mfs_meta *meta, uint64_t dir, const char *name,
-                    const struct mfs_entry *e, const char *txn)
+int mfs_intent_undo(struct mfs_meta *meta, uint64_t dir, const char *name, const char *txn)
 {
-    char entry[MFS_ENTRY_LEN];
-
-    mfs_entry_encode(e->ino, e->type, entry);
-    return settle(meta, dir, name, txn, (struct mfs_bytes){entry, sizeof entry});
+    return settle(meta, dir, name, txn, (struct mfs_bytes){"=", 1});
 }
 
 static void forget(struct mfs_meta *meta, const char *txn, uint32_t decider)
@@ -176,7 +172,7 @@ int mfs_intent_end(struct mfs_meta *meta, uint64_t dir, const char *name, const 
     if (!rc && o.committed)
         rc = finish(meta, dir, name, e, &o);
     else if (!rc)
-        rc = mfs_intent_undo(meta, dir, name, e, e->txn);
+        rc = mfs_intent_undo(meta, dir, name, e->txn);
     mfs_call_fini(&c);
     return rc;
 }
@@ -193,7 +189,7 @@ int mfs_intent_clear(struct mfs_meta *meta, uint64_t dir, const char *name,
     if (o.committed) {
         rc = finish(meta, dir, name, e, &o);
     } else if (o.aborted) {
-        rc = mfs_intent_undo(meta, dir, name, e, e->txn);
+        rc = mfs_intent_undo(meta, dir, name, e->txn);
     } else if (!mfs_patience_wait(meta, patience)) {
         mfs_info("meta", "ending a rename of \"%s\" in %" PRIx64 " that got stuck", name, dir);
         rc = mfs_intent_end(meta, dir, name, e);

@@ -193,9 +193,8 @@ int mfs_intent_clear(struct mfs_meta *meta, uint64_t dir, const char *name,
 int mfs_intent_end(struct mfs_meta *meta, uint64_t dir, const char *name,
                    const struct mfs_entry *e);
 
-/* Takes the intent of txn out of the entry, which stays as it was. */
-int mfs_intent_undo(struct mfs_meta *meta, uint64_t dir, const char *name,
-                    const struct mfs_entry *e, const char *txn);
+/* Takes the intent of txn out of the entry, which stays what it is. */
+int mfs_intent_undo(struct mfs_meta *meta, uint64_t dir, const char *name, const char *txn);
 
 #define MFS_SEAL_LEN (MFS_TXN_LEN + 2)
 

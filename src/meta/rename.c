@@ -263,7 +263,7 @@ static int attempt(struct mfs_rename *r)
         mfs_rename_conclude(r, said);
     } else {
         if (across && !unknown(rc))
-            mfs_intent_undo(r->meta, r->from.dir, r->from.name, &r->from.entry, r->txn);
+            mfs_intent_undo(r->meta, r->from.dir, r->from.name, r->txn);
         if (rc > 0) {
             rc = overcome(r, rc, &c);
             rc = rc ? rc : -EAGAIN;

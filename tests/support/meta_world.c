@@ -1,6 +1,7 @@
 #include "meta_world.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -318,7 +319,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-#define DEPTH_MAX 200 /* more is a loop */
+#define DEPTH_MAX  4000
+#define PATH_SHOWN 128 /* of deep ones only the beginning */
 
 /* Sees every entry, directories before what is in them. */
 typedef int visit_fn(void *arg, const char *path, uint64_t parent, const struct mfs_attr *attr);
@@ -339,7 +341,7 @@ static int visit(struct meta_client *c, uint64_t dir, const char *path, unsigned
         sorted[i] = mfs_listing_at(l, i);
     qsort(sorted + 2, n - 2, sizeof *sorted, by_name);
     for (size_t i = 2; i < n && !rc; i++) {
-        char below[4096];
+        char below[PATH_SHOWN];
         struct mfs_attr attr;
 
         snprintf(below, sizeof below, "%s/%s", path, sorted[i].name);
@@ -422,6 +424,27 @@ static int count_entry(void *arg, const char *path, uint64_t parent, const struc
     return 0;
 }
 
+/* Tells of an inode that the walk has not seen, and of what is in it. */
+static void tell_nameless(struct meta_client *c, const struct census *s, uint64_t ino)
+{
+    struct mfs_listing *l = NULL;
+    struct mfs_attr attr;
+    size_t i = 0;
+
+    while (i < s->n && s->seen[i].ino != ino)
+        i++;
+    if (i < s->n || ino == root || mfs_meta_getattr(c->meta, ino, &attr))
+        return;
+    fprintf(stderr, "nameless: %" PRIx64 " mode %o nlink %u parent %" PRIx64 "\n", ino, attr.mode,
+            attr.nlink, attr.parent);
+    if (!S_ISDIR(attr.mode) || mfs_meta_list(c->meta, ino, &l))
+        return;
+    for (i = 2; i < mfs_listing_count(l); i++)
+        fprintf(stderr, "    %s: %" PRIx64 "\n", mfs_listing_at(l, i).name,
+                mfs_listing_at(l, i).ino);
+    mfs_listing_free(l);
+}
+
 int meta_world_check(struct meta_client *c, int64_t nameless)
 {
     static struct census s;
@@ -447,6 +470,10 @@ int meta_world_check(struct meta_client *c, int64_t nameless)
     more = meta_client_keys(c, "I*") - inodes - 1;
     if (more < (int64_t)s.n || more > (int64_t)s.n + nameless) {
         fprintf(stderr, "%lld inodes, but %zu have names\n", (long long)more, s.n);
+        for (uint32_t part = 0; part < mfs_store_nparts(c->store); part++) {
+            for (uint64_t n = 1; n < 100000; n++)
+                tell_nameless(c, &s, (uint64_t)part << 48 | n);
+        }
         s.wrong++;
     }
     return s.wrong;

@@ -170,8 +170,9 @@ redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-o
                  replaced(target, flags, prefix, time, tonumber(args[6])) }
     end }
 
--- mfs_settle parent name txn entry: the source entry becomes that ('' for gone), if the intent is
--- still there.
+-- mfs_settle parent name txn entry: if the intent is still there, the source entry becomes that; ''
+-- for gone, '=' for what it is without the intent. (What it is, only this partition knows: a rename
+-- that begins again, with the same transaction, may find another inode under the name.)
 redis.register_function{ function_name = 'mfs_settle', flags = { 'allow-oom' },
     callback = function(_, args)
         local dir, name, txn = 'D' .. args[1], args[2], args[3]
@@ -179,6 +180,8 @@ redis.register_function{ function_name = 'mfs_settle', flags = { 'allow-oom' },
         if entry and sub(entry, ENTRY + 1, ENTRY + 16) == txn then
             if args[4] == '' then
                 redis.call('HDEL', dir, name)
+            elseif args[4] == '=' then
+                redis.call('HSET', dir, name, sub(entry, 1, ENTRY))
             else
                 redis.call('HSET', dir, name, args[4])
             end
