@@ -265,6 +265,7 @@ harness_cleanup()
     for mount in "${mounts[@]}"; do
         umount -l "$mount" 2>/dev/null || true
     done
+    umount -l "$T" 2>/dev/null || true # where it had to be a mount
     if [ -n "${KEEP:-}" ]; then
         say "kept: $T"
     else
@@ -296,17 +297,26 @@ watchdog()
 
 if [ -z "${HARNESS_INSIDE:-}" ]; then
     [ "$(id -u)" -eq 0 ] || skip "must be root (mounts, namespaces)"
-    unshare --mount --pid --fork --mount-proc true 2>/dev/null || skip "unshare is not permitted here"
+    # In a chroot "/" is no mount, so that its propagation cannot be made private.
+    for HARNESS_INSIDE in private unchanged none; do
+        namespaces=(unshare --mount --propagation "$HARNESS_INSIDE" --pid --fork --mount-proc)
+        ! "${namespaces[@]}" true 2>/dev/null || break
+    done
+    [ "$HARNESS_INSIDE" != none ] || skip "unshare is not permitted here"
+    export HARNESS_INSIDE
     # The namespace's init adopts and reaps the daemons: bash does that while it waits.
     # shellcheck disable=SC2016
-    HARNESS_INSIDE=yes exec unshare --mount --pid --fork --kill-child --mount-proc \
-        bash -c 'bash "$@" & wait "$!"' test-init "$0" "$@"
+    exec "${namespaces[@]}" --kill-child bash -c 'bash "$@" & wait "$!"' test-init "$0" "$@"
 fi
-unset HARNESS_INSIDE # tests that run tests get their own
 
 # The path is short: UNIX sockets live below it.
 T=$(mktemp -d "${TMPDIR:-/tmp}/mfs.XXXXXX")
 chmod 755 "$T" # other users pass through to the mounts
+if [ "$HARNESS_INSIDE" = unchanged ]; then
+    mount --bind "$T" "$T"
+    mount --make-private "$T" # what is mounted below stays in this namespace
+fi
+unset HARNESS_INSIDE # tests that run tests get their own
 trap harness_finish EXIT
 trap 'exit 130' INT TERM HUP
 NAME=t${T##*.}
