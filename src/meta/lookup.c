@@ -54,7 +54,8 @@ static int ask(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_
     return 0;
 }
 
-/* One attempt; -EAGAIN when the name changed under it; *ino is what the entry said. */
+/* One attempt. -EAGAIN: the name changed under it; -ESTALE: there is no inode *ino, which the entry
+ * names. */
 static int look(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_t part,
                 struct mfs_attr *attr, uint64_t *ino)
 {
@@ -81,8 +82,8 @@ static int look(struct mfs_meta *meta, uint64_t parent, const char *name, uint32
     }
     if (!f.record.p) {
         rc = mfs_meta_getattr(meta, *ino, attr);
-        if (rc == -ESTALE || (!rc && attr->nlink == 0))
-            rc = -EAGAIN;
+        if (!rc && attr->nlink == 0)
+            rc = -EAGAIN; /* its last name has just gone */
     } else if (f.record.n == 0) {
         drop_entry(meta, parent, name, *ino, part);
         rc = -ENOENT;
@@ -116,16 +117,16 @@ int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name, st
     if (len > MFS_NAME_LEN_MAX)
         return -ENAMETOOLONG;
     part = mfs_placement_entry(parent, name, len, meta->nparts);
-    for (unsigned misses = 0;; last = ino) {
+    for (;;) {
         rc = look(meta, parent, name, part, attr, &ino);
-        if (rc != -EAGAIN)
+        if (rc != -EAGAIN && rc != -ESTALE)
             return rc;
         /* The entry names the same inode again, yet it is gone: it will not come back. */
-        misses = ino == last ? misses + 1 : 0;
-        if (misses > 1) {
+        if (rc == -ESTALE && ino == last) {
             drop_entry(meta, parent, name, ino, part);
             return -ENOENT;
         }
+        last = rc == -ESTALE ? ino : 0;
         if (!mfs_patience_wait(meta, &patience))
             return -EBUSY;
     }
