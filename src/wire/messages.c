@@ -65,19 +65,27 @@ static const struct mfs_record mount_record = {
            {.name = "options", MFS_FIELD(STR, struct mfs_msg_mount, options)},
            {0}}};
 
+static const struct mfs_record report_copy_record = {
+    "copy", sizeof(struct mfs_report_copy),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_report_copy, index)},
+           {.name = "bytes", MFS_FIELD(U64, struct mfs_report_copy, bytes)},
+           {0}}};
+
 static const struct mfs_record join_record = {
     "join", sizeof(struct mfs_msg_join),
-    FIELDS{{.name = "version", .required = true, MFS_FIELD(U32, struct mfs_msg_join, version)},
-           {.name = "node", .required = true, MFS_FIELD(U32, struct mfs_msg_join, node)},
-           {.name = "name", .required = true, MFS_FIELD(STR, struct mfs_msg_join, name)},
-           {.name = "address", .required = true, MFS_FIELD(STR, struct mfs_msg_join, address)},
-           {.name = "pid", MFS_FIELD(U32, struct mfs_msg_join, pid)},
-           {.name = "epoch", MFS_FIELD(U64, struct mfs_msg_join, epoch)},
-           {.name = "memory", MFS_FIELD(U64, struct mfs_msg_join, memory)},
-           {.name = "assigned",
-            MFS_FIELD_LIST(struct mfs_msg_join, assigned, nassigned, &assigned_part_record)},
-           {.name = "mount", MFS_FIELD(STR, struct mfs_msg_join, mount)},
-           {0}}};
+    FIELDS{
+        {.name = "version", .required = true, MFS_FIELD(U32, struct mfs_msg_join, version)},
+        {.name = "node", .required = true, MFS_FIELD(U32, struct mfs_msg_join, node)},
+        {.name = "name", .required = true, MFS_FIELD(STR, struct mfs_msg_join, name)},
+        {.name = "address", .required = true, MFS_FIELD(STR, struct mfs_msg_join, address)},
+        {.name = "pid", MFS_FIELD(U32, struct mfs_msg_join, pid)},
+        {.name = "epoch", MFS_FIELD(U64, struct mfs_msg_join, epoch)},
+        {.name = "memory", MFS_FIELD(U64, struct mfs_msg_join, memory)},
+        {.name = "assigned",
+         MFS_FIELD_LIST(struct mfs_msg_join, assigned, nassigned, &assigned_part_record)},
+        {.name = "mount", MFS_FIELD(STR, struct mfs_msg_join, mount)},
+        {.name = "copy", MFS_FIELD_LIST(struct mfs_msg_join, copy, ncopies, &report_copy_record)},
+        {0}}};
 
 static const struct mfs_record report_part_record = {
     "part", sizeof(struct mfs_report_part),
@@ -106,6 +114,7 @@ static const struct mfs_record report_record = {
         {.name = "part", MFS_FIELD_LIST(struct mfs_msg_report, part, nparts, &report_part_record)},
         {.name = "client",
          MFS_FIELD_LIST(struct mfs_msg_report, client, nclients, &report_client_record)},
+        {.name = "copy", MFS_FIELD_LIST(struct mfs_msg_report, copy, ncopies, &report_copy_record)},
         {0}}};
 
 static const struct mfs_record event_record = {
@@ -121,7 +130,6 @@ static const struct mfs_record hello_record = {
         {.name = "pid", .required = true, MFS_FIELD(U32, struct mfs_msg_client_hello, pid)},
         {.name = "mount", MFS_FIELD(STR, struct mfs_msg_client_hello, mount)},
         {.name = "epoch", MFS_FIELD(U64, struct mfs_msg_client_hello, epoch)},
-        {.name = "session", MFS_FIELD(STR, struct mfs_msg_client_hello, session)},
         {.name = "session", MFS_FIELD(STR, struct mfs_msg_client_hello, session)},
         {0}}};
 
@@ -140,6 +148,17 @@ static const struct mfs_record status_node_record = {
            {.name = "mount", MFS_FIELD(STR, struct mfs_status_node, mount)},
            {0}}};
 
+static const struct mfs_record status_move_record = {
+    "move", sizeof(struct mfs_status_move),
+    FIELDS{
+        {.name = "partition", .required = true, MFS_FIELD(U32, struct mfs_status_move, partition)},
+        {.name = "from", .required = true, MFS_FIELD(U32, struct mfs_status_move, from)},
+        {.name = "to", .required = true, MFS_FIELD(U32, struct mfs_status_move, to)},
+        {.name = "step", MFS_FIELD(STR, struct mfs_status_move, step)},
+        {.name = "bytes", MFS_FIELD(U64, struct mfs_status_move, bytes)},
+        {.name = "bytes_total", MFS_FIELD(U64, struct mfs_status_move, bytes_total)},
+        {0}}};
+
 const struct mfs_record mfs_status_record = {
     "status", sizeof(struct mfs_status),
     FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_status, name)},
@@ -151,7 +170,115 @@ const struct mfs_record mfs_status_record = {
            {.name = "migration", MFS_FIELD(STR, struct mfs_status, migration)},
            {.name = "utilization", MFS_FIELD(F64, struct mfs_status, utilization)},
            {.name = "nodes", MFS_FIELD_LIST(struct mfs_status, node, nnodes, &status_node_record)},
+           {.name = "moves", MFS_FIELD_LIST(struct mfs_status, move, nmoves, &status_move_record)},
            {0}}};
+
+static const struct mfs_record receive_record = {
+    "receive", sizeof(struct mfs_msg_receive),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_receive, index)},
+           {.name = "nparts", .required = true, MFS_FIELD(U32, struct mfs_msg_receive, nparts)},
+           {.name = "stripe_size",
+            .required = true,
+            MFS_FIELD(U32, struct mfs_msg_receive, stripe_size)},
+           {.name = "memory", .required = true, MFS_FIELD(U64, struct mfs_msg_receive, memory)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_receive, password)},
+           {.name = "admin_password",
+            .required = true,
+            MFS_FIELD(STR, struct mfs_msg_receive, admin_password)},
+           {.name = "source_host",
+            .required = true,
+            MFS_FIELD(STR, struct mfs_msg_receive, source_host)},
+           {.name = "source_port",
+            .required = true,
+            MFS_FIELD(U32, struct mfs_msg_receive, source_port)},
+           {.name = "source_admin_password",
+            .required = true,
+            MFS_FIELD(STR, struct mfs_msg_receive, source_admin_password)},
+           {.name = "cold", MFS_FIELD(BOOL, struct mfs_msg_receive, cold)},
+           {.name = "bytes", MFS_FIELD(U64, struct mfs_msg_receive, bytes)},
+           {.name = "rate", MFS_FIELD(U64, struct mfs_msg_receive, rate)},
+           {0}}};
+
+static const struct mfs_record receive_reply_record = {
+    "receive reply", sizeof(struct mfs_msg_receive_reply),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_receive_reply, index)},
+           {.name = "bytes", MFS_FIELD(U64, struct mfs_msg_receive_reply, bytes)},
+           {.name = "duration_us", MFS_FIELD(U64, struct mfs_msg_receive_reply, duration_us)},
+           {0}}};
+
+static const struct mfs_record take_record = {
+    "take", sizeof(struct mfs_msg_take),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_take, index)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_take, password)},
+           {.name = "force", MFS_FIELD(BOOL, struct mfs_msg_take, force)},
+           {0}}};
+
+static const struct mfs_record take_reply_record = {
+    "take reply", sizeof(struct mfs_msg_take_reply),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_take_reply, index)},
+           {.name = "port", .required = true, MFS_FIELD(U32, struct mfs_msg_take_reply, port)},
+           {.name = "unix", MFS_FIELD(STR, struct mfs_msg_take_reply, unix_path)},
+           {.name = "blocked_us", MFS_FIELD(U64, struct mfs_msg_take_reply, blocked_us)},
+           {0}}};
+
+static const struct mfs_record fence_record = {
+    "fence", sizeof(struct mfs_msg_fence),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_fence, index)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_fence, password)},
+           {.name = "on", .required = true, MFS_FIELD(BOOL, struct mfs_msg_fence, on)},
+           {0}}};
+
+static const struct mfs_record release_record = {
+    "release", sizeof(struct mfs_msg_release),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_release, index)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_release, password)},
+           {0}}};
+
+static const struct mfs_record scale_record = {
+    "scale", sizeof(struct mfs_msg_scale),
+    FIELDS{{.name = "how", .required = true, MFS_FIELD(STR, struct mfs_msg_scale, how)},
+           {.name = "n", MFS_FIELD(U32, struct mfs_msg_scale, n)},
+           {.name = "migration", MFS_FIELD(STR, struct mfs_msg_scale, migration)},
+           {.name = "rate", MFS_FIELD(U64, struct mfs_msg_scale, rate)},
+           {.name = "dry_run", MFS_FIELD(BOOL, struct mfs_msg_scale, dry_run)},
+           {0}}};
+
+static const struct mfs_record scale_move_record = {
+    "move", sizeof(struct mfs_scale_move),
+    FIELDS{{.name = "partition", .required = true, MFS_FIELD(U32, struct mfs_scale_move, index)},
+           {.name = "from", .required = true, MFS_FIELD(U32, struct mfs_scale_move, from)},
+           {.name = "to", .required = true, MFS_FIELD(U32, struct mfs_scale_move, to)},
+           {.name = "bytes", MFS_FIELD(U64, struct mfs_scale_move, bytes)},
+           {0}}};
+
+const struct mfs_record mfs_scale_report_record = {
+    "scale report", sizeof(struct mfs_scale_report),
+    FIELDS{{.name = "from", MFS_FIELD(U32, struct mfs_scale_report, from)},
+           {.name = "to", MFS_FIELD(U32, struct mfs_scale_report, to)},
+           {.name = "partitions_moved", MFS_FIELD(U32, struct mfs_scale_report, partitions_moved)},
+           {.name = "bytes_moved", MFS_FIELD(U64, struct mfs_scale_report, bytes_moved)},
+           {.name = "duration_ms", MFS_FIELD(F64, struct mfs_scale_report, duration_ms)},
+           {.name = "blocked_ms_max", MFS_FIELD(F64, struct mfs_scale_report, blocked_ms_max)},
+           {.name = "blocked_ms_total", MFS_FIELD(F64, struct mfs_scale_report, blocked_ms_total)},
+           {.name = "lower_bound_ms", MFS_FIELD(F64, struct mfs_scale_report, lower_bound_ms)},
+           {.name = "moves",
+            MFS_FIELD_LIST(struct mfs_scale_report, move, nmoves, &scale_move_record)},
+           {0}}};
+
+static const struct mfs_record progress_record = {
+    "progress", sizeof(struct mfs_progress),
+    FIELDS{{.name = "what", MFS_FIELD(STR, struct mfs_progress, what)},
+           {.name = "bytes", MFS_FIELD(U64, struct mfs_progress, bytes)},
+           {.name = "bytes_total", MFS_FIELD(U64, struct mfs_progress, bytes_total)},
+           {.name = "partitions", MFS_FIELD(U32, struct mfs_progress, partitions)},
+           {.name = "partitions_total", MFS_FIELD(U32, struct mfs_progress, partitions_total)},
+           {.name = "rate", MFS_FIELD(F64, struct mfs_progress, rate)},
+           {.name = "eta_ms", MFS_FIELD(F64, struct mfs_progress, eta_ms)},
+           {0}}};
+
+static const struct mfs_record policy_record = {
+    "policy", sizeof(struct mfs_msg_policy),
+    FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_msg_policy, name)}, {0}}};
 
 const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_ASSIGN] = {"assign", &assign_record, &assign_reply_record},
@@ -165,6 +292,13 @@ const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_CLIENT_HELLO] = {"client_hello", &hello_record, &empty_record},
     [MFS_MSG_CLIENT_READY] = {"client_ready", &empty_record, &empty_record},
     [MFS_MSG_STATUS] = {"status", &empty_record, &mfs_status_record},
+    [MFS_MSG_RECEIVE] = {"receive", &receive_record, &receive_reply_record},
+    [MFS_MSG_TAKE] = {"take", &take_record, &take_reply_record},
+    [MFS_MSG_FENCE] = {"fence", &fence_record, &empty_record},
+    [MFS_MSG_RELEASE] = {"release", &release_record, &empty_record},
+    [MFS_MSG_SCALE] = {"scale", &scale_record, &mfs_scale_report_record},
+    [MFS_MSG_PROGRESS] = {"progress", &empty_record, &progress_record},
+    [MFS_MSG_POLICY] = {"policy", &policy_record, &empty_record},
 };
 
 /* ---- envelopes ------------------------------------------------------------------------------- */

@@ -31,6 +31,13 @@ enum mfs_msg {
     MFS_MSG_CLIENT_HELLO, /* client → lm (or cm)                       → table follows    */
     MFS_MSG_CLIENT_READY, /* client → lm  the mount answers                               */
     MFS_MSG_STATUS,       /* cli → cm                                  → struct mfs_status */
+    MFS_MSG_RECEIVE,      /* cm → lm     take a copy of a partition    → when it is in step */
+    MFS_MSG_TAKE,         /* cm → lm     become the partition          → when it is        */
+    MFS_MSG_FENCE,        /* cm → lm     (do not) serve a partition    → when it is so     */
+    MFS_MSG_RELEASE,      /* cm → lm     end a process                 → when it is gone   */
+    MFS_MSG_SCALE,    /* cli → cm    change the nodes              → struct mfs_scale_report */
+    MFS_MSG_PROGRESS, /* cli → cm    how far a change is           → struct mfs_progress */
+    MFS_MSG_POLICY,   /* cli → cm    change the policy             → when it is so     */
     MFS_MSG_COUNT
 };
 
@@ -91,12 +98,20 @@ struct mfs_msg_join {
     uint32_t nassigned;
     struct mfs_assigned_part *assigned; /* what it runs already */
     char mount[MFS_PATH_MAX];           /* mounted there, "" for none */
+    uint32_t ncopies;
+    struct mfs_report_copy *copy; /* partitions it is receiving and has not taken yet */
 };
 
 struct mfs_report_part {
     uint32_t index;
     uint64_t memory_used; /* redis used_memory */
     uint64_t keys;
+};
+
+/* A copy of a partition that is on its way to this node. */
+struct mfs_report_copy {
+    uint32_t index;
+    uint64_t bytes; /* arrived so far */
 };
 
 struct mfs_report_client {
@@ -117,6 +132,8 @@ struct mfs_msg_report {
     struct mfs_report_part *part;
     uint32_t nclients;
     struct mfs_report_client *client;
+    uint32_t ncopies;
+    struct mfs_report_copy *copy;
 };
 
 struct mfs_msg_event {
@@ -133,7 +150,97 @@ struct mfs_msg_client_hello {
                                        and with it the locks, when the process dies; "" for none */
 };
 
+/* Migration of one partition, see docs/MIGRATION.md. Every one of these four may be sent again:
+ * what is done already is answered at once. `password` names the process that is meant, as two of
+ * one partition are alive during its migration, on two nodes. */
+struct mfs_msg_receive {
+    uint32_t index; /* partition */
+    uint32_t nparts, stripe_size;
+    uint64_t memory;                     /* limit of the receiving node, bytes */
+    char password[MFS_SECRET_MAX];       /* of the new process, for MFS_REDIS_USER */
+    char admin_password[MFS_SECRET_MAX]; /* of the new process, for MFS_REDIS_ADMIN */
+    char source_host[MFS_HOST_MAX];
+    uint32_t source_port;
+    char source_admin_password[MFS_SECRET_MAX];
+    bool cold;      /* fence the source first, then copy from a dump */
+    uint64_t bytes; /* what the source holds, as far as cm knows */
+    uint64_t rate;  /* bytes/s at most, 0: no limit */
+};
+
+struct mfs_msg_receive_reply {
+    uint32_t index;
+    uint64_t bytes;       /* copied */
+    uint64_t duration_us; /* of the copy */
+};
+
+struct mfs_msg_take {
+    uint32_t index;
+    char password[MFS_SECRET_MAX];
+    bool force; /* the source is surely gone: be content with what has arrived */
+};
+
+struct mfs_msg_take_reply {
+    uint32_t index;
+    uint32_t port;
+    char unix_path[MFS_UNIXPATH_MAX];
+    uint64_t blocked_us; /* since the source was fenced */
+};
+
+struct mfs_msg_fence {
+    uint32_t index;
+    char password[MFS_SECRET_MAX];
+    bool on; /* false: serve again */
+};
+
+struct mfs_msg_release {
+    uint32_t index;
+    char password[MFS_SECRET_MAX];
+};
+
+/* What an operator asks for. */
+struct mfs_msg_scale {
+    char how[MFS_STATE_MAX]; /* "to", "out", "in": by n; "rebalance": no change of nodes */
+    uint32_t n;
+    char migration[MFS_STATE_MAX]; /* "hot", "cold", "": the deployment's */
+    uint64_t rate;                 /* bytes/s per partition, 0: the deployment's */
+    bool dry_run;
+};
+
+struct mfs_scale_move {
+    uint32_t index, from, to; /* node ids; a node that is yet to come has its future id */
+    uint64_t bytes;
+};
+
+struct mfs_scale_report {
+    uint32_t from, to; /* nodes */
+    uint32_t partitions_moved;
+    uint64_t bytes_moved;
+    double duration_ms;
+    double blocked_ms_max, blocked_ms_total;
+    double lower_bound_ms; /* of the copying, see cm/bound.h; 0: link speed unknown */
+    uint32_t nmoves;
+    struct mfs_scale_move *move; /* of a dry run */
+};
+
+struct mfs_progress {
+    char what[MFS_TEXT_MAX]; /* for people: "starting 2 nodes", "moving 14 partitions"; "": none */
+    uint64_t bytes, bytes_total;
+    uint32_t partitions, partitions_total;
+    double rate;   /* bytes/s of late */
+    double eta_ms; /* 0: unknown */
+};
+
+struct mfs_msg_policy {
+    char name[MFS_STATE_MAX]; /* "none", "cso", "nso+asi", … */
+};
+
 /* What cm status tells; DESIGN's contract. */
+struct mfs_status_move {
+    uint32_t partition, from, to;
+    char step[MFS_STATE_MAX]; /* waiting, copying, cutting */
+    uint64_t bytes, bytes_total;
+};
+
 struct mfs_status_node {
     uint32_t id;
     char name[MFS_NAME_MAX];
@@ -157,6 +264,8 @@ struct mfs_status {
     double utilization; /* 0..1 */
     uint32_t nnodes;
     struct mfs_status_node *node;
+    uint32_t nmoves;
+    struct mfs_status_move *move; /* migrations under way */
 };
 
 struct mfs_message {
@@ -165,7 +274,8 @@ struct mfs_message {
 };
 
 extern const struct mfs_message mfs_messages[MFS_MSG_COUNT];
-extern const struct mfs_record mfs_status_record; /* also for cm status --json */
+extern const struct mfs_record mfs_status_record;       /* also for cm status --json */
+extern const struct mfs_record mfs_scale_report_record; /* also for cm scale --json */
 
 /* The largest body or reply struct, to have room for any. */
 #define MFS_MSG_SIZE_MAX 4096
