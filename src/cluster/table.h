@@ -3,6 +3,7 @@
 #ifndef MFS_CLUSTER_TABLE_H
 #define MFS_CLUSTER_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define MFS_NAME_MAX     64
@@ -26,6 +27,7 @@ struct mfs_table {
     uint64_t epoch;
     uint32_t nparts;
     uint32_t stripe_size; /* bytes */
+    bool growing;         /* nodes can still come: a writer that finds no memory waits for them */
     struct mfs_partition part[];
 };
 

@@ -11,6 +11,7 @@ struct head {
     char name[MFS_NAME_MAX];
     uint64_t epoch;
     uint32_t stripe_size;
+    bool growing;
     uint32_t nparts;
     struct part *part;
 };
@@ -38,6 +39,7 @@ static const struct mfs_record head_record = {
         {.name = "name", .required = true, MFS_FIELD(STR, struct head, name)},
         {.name = "epoch", .required = true, MFS_FIELD(U64, struct head, epoch)},
         {.name = "stripe_size", .required = true, MFS_FIELD(U32, struct head, stripe_size)},
+        {.name = "growing", MFS_FIELD(BOOL, struct head, growing)},
         {.name = "partitions",
          .required = true,
          .max = MFS_PARTITIONS_MAX,
@@ -51,7 +53,10 @@ cJSON *mfs_table_to_json(const struct mfs_table *t)
 
     if (!t)
         return cJSON_CreateNull();
-    h = (struct head){.epoch = t->epoch, .stripe_size = t->stripe_size, .nparts = t->nparts};
+    h = (struct head){.epoch = t->epoch,
+                      .stripe_size = t->stripe_size,
+                      .growing = t->growing,
+                      .nparts = t->nparts};
     memcpy(h.name, t->name, sizeof h.name);
     h.part = calloc(t->nparts ? t->nparts : 1, sizeof *h.part);
     if (!h.part)
@@ -88,6 +93,7 @@ int mfs_table_from_json(const cJSON *json, struct mfs_table **to, struct mfs_err
     memcpy(t->name, h.name, sizeof t->name);
     t->epoch = h.epoch;
     t->stripe_size = h.stripe_size;
+    t->growing = h.growing;
     for (uint32_t i = 0; i < h.nparts; i++) {
         t->part[i].node = h.part[i].node;
         t->part[i].port = (uint16_t)h.part[i].port;

@@ -20,6 +20,7 @@ static struct mfs_table *some_table(uint32_t n)
     strcpy(t->name, "test \"quoted\" \\ deployment");
     t->epoch = 9007199254740991ULL;
     t->stripe_size = 1 << 20;
+    t->growing = true;
     for (uint32_t i = 0; i < n; i++) {
         t->part[i].node = i % 4;
         t->part[i].port = (uint16_t)(7000 + i);
@@ -59,6 +60,7 @@ static void table_round_trip(void **state)
     assert_int_equal(e.type, MFS_MSG_TABLE);
     assert_int_equal(e.id, 5);
     assert_false(e.is_reply);
+    assert_true(back.table->growing);
     assert_memory_equal(back.table, m.table, sizeof *m.table + 300 * sizeof m.table->part[0]);
     mfs_record_clear(mfs_messages[MFS_MSG_TABLE].body, &back);
     assert_null(back.table);
