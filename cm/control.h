@@ -12,12 +12,14 @@
 
 struct mfs_cm;
 
-/* A node, as it is just now. */
+/* A node, as it is just now. Nodes come and go (mfs_nodes_add, mfs_nodes_remove). One that has gone
+ * stays in memory, without a connection, so that callbacks may hold on to it; `node` is always
+ * good, but who wants to know whether it is still there asks mfs_nodes_find. */
 struct mfs_cm_live {
     struct mfs_cm *cm;
-    const struct mfs_cm_node *node;
-    struct mfs_conn *conn; /* NULL: its Local Manager is not connected */
-    struct mfs_proc proc;  /* what the provider started; pid 0: none */
+    struct mfs_cm_node *node; /* in the state, and moving with it */
+    struct mfs_conn *conn;    /* NULL: its Local Manager is not connected */
+    struct mfs_proc proc;     /* what the provider started; pid 0: none */
     struct mfs_watch *watch;
     struct mfs_timer *restart;
     int64_t delay;              /* before the next restart, ns */
@@ -25,6 +27,8 @@ struct mfs_cm_live {
     struct mfs_msg_report last; /* figures of the last report, without its lists */
     uint32_t parts_seen;        /* partitions in it */
     char mount[MFS_PATH_MAX];   /* where it is mounted, "" for nowhere */
+    struct mfs_cm_node left;    /* of a node that has gone: what it was */
+    struct mfs_cm_live *next_left;
 };
 
 /* A client that is connected to cm itself. */
@@ -51,7 +55,8 @@ struct mfs_cm {
     struct mfs_listener *listener;
     char address[MFS_ADDRESS_MAX];
     const struct mfs_provider *provider;
-    struct mfs_cm_live *live; /* state.nnodes of them */
+    struct mfs_cm_live **live; /* state.nnodes of them, in the order of state.node */
+    struct mfs_cm_live *left;  /* nodes that have gone, freed at the end */
     struct mfs_cm_subscriber *subscribers;
 
     enum mfs_cm_step step; /* of the start; DONE from then on */
@@ -89,6 +94,11 @@ extern const struct mfs_service mfs_cm_service; /* handlers of all messages; arg
 int mfs_nodes_init(struct mfs_cm *cm);          /* makes cm->live */
 void mfs_nodes_fini(struct mfs_cm *cm);
 int mfs_nodes_start(struct mfs_cm *cm, struct mfs_cm_live *l, struct mfs_err *err);
+struct mfs_cm_live *mfs_nodes_find(const struct mfs_cm *cm, uint32_t id); /* or NULL */
+/* Puts one more at the end of state and live; neither starts it nor saves. NULL: no memory. */
+struct mfs_cm_live *mfs_nodes_add(struct mfs_cm *cm, const struct mfs_cm_node *n);
+/* Takes it out of both and closes its connection, whose requests fail; does not save. */
+void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_cm_live *l);
 void mfs_nodes_adopt(struct mfs_cm *cm); /* of an earlier cm: watches them, starts dead ones */
 
 /* shutdown.c: the end */

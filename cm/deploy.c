@@ -95,7 +95,7 @@ static void node_done(struct mfs_cm_live *l)
 
     l->done = true;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (!cm->live[i].done)
+        if (!cm->live[i]->done)
             return;
     next_step(cm);
 }
@@ -213,7 +213,7 @@ static void push_all(struct mfs_cm *cm)
     struct mfs_msg_table m = {cm->state.table};
 
     for (uint32_t i = 0; i < cm->state.nnodes && cm->step == MFS_STEP_TABLE; i++)
-        request(&cm->live[i], MFS_MSG_TABLE, &m, TABLE_TIME, table_held);
+        request(cm->live[i], MFS_MSG_TABLE, &m, TABLE_TIME, table_held);
 }
 
 static void mounted(void *arg, const struct mfs_err *err, const void *reply)
@@ -251,12 +251,12 @@ void mfs_deploy_mount(struct mfs_cm *cm, struct mfs_cm_live *l)
 static void mount_all(struct mfs_cm *cm)
 {
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        cm->live[i].done = !cm->live[i].node->mount[0];
+        cm->live[i]->done = !cm->live[i]->node->mount[0];
     for (uint32_t i = 0; i < cm->state.nnodes && cm->step == MFS_STEP_MOUNT; i++)
-        if (cm->live[i].node->mount[0])
-            mfs_deploy_mount(cm, &cm->live[i]);
+        if (cm->live[i]->node->mount[0])
+            mfs_deploy_mount(cm, cm->live[i]);
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (!cm->live[i].done)
+        if (!cm->live[i]->done)
             return;
     next_step(cm);
 }
@@ -288,11 +288,11 @@ static void next_step(struct mfs_cm *cm)
         return;
     cm->step++;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        cm->live[i].done = false;
+        cm->live[i]->done = false;
     switch (cm->step) {
     case MFS_STEP_ASSIGN:
         for (uint32_t i = 0; i < cm->state.nnodes && !cm->failure.code; i++)
-            assign(&cm->live[i]);
+            assign(cm->live[i]);
         break;
     case MFS_STEP_TABLE:
         rc = make_table(cm);
@@ -312,7 +312,7 @@ static void next_step(struct mfs_cm *cm)
 void mfs_deploy_joined(struct mfs_cm *cm)
 {
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (!cm->live[i].conn)
+        if (!cm->live[i]->conn)
             return;
     next_step(cm);
 }
@@ -325,7 +325,7 @@ static void too_late(void *arg)
 
     cm->deadline = NULL;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        const struct mfs_cm_live *l = &cm->live[i];
+        const struct mfs_cm_live *l = cm->live[i];
 
         if (cm->step == MFS_STEP_JOIN ? !l->conn : !l->done) {
             mfs_deploy_fail(cm, l, -ETIMEDOUT, "waited %lld s for it %s",
@@ -347,7 +347,7 @@ void mfs_deploy_begin(struct mfs_cm *cm)
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         struct mfs_err err;
 
-        if (mfs_nodes_start(cm, &cm->live[i], &err)) {
+        if (mfs_nodes_start(cm, cm->live[i], &err)) {
             mfs_deploy_fail(cm, NULL, err.code, "%s", err.msg);
             return;
         }

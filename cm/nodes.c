@@ -18,11 +18,11 @@
 #define DELAY_FIRST MFS_SEC
 #define DELAY_MOST  (30 * MFS_SEC)
 
-static struct mfs_cm_live *find(struct mfs_cm *cm, uint32_t id)
+struct mfs_cm_live *mfs_nodes_find(const struct mfs_cm *cm, uint32_t id)
 {
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (cm->state.node[i].id == id)
-            return &cm->live[i];
+        if (cm->live[i]->node->id == id)
+            return cm->live[i];
     return NULL;
 }
 
@@ -91,7 +91,7 @@ int mfs_nodes_start(struct mfs_cm *cm, struct mfs_cm_live *l, struct mfs_err *er
 void mfs_nodes_adopt(struct mfs_cm *cm)
 {
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        struct mfs_cm_live *l = &cm->live[i];
+        struct mfs_cm_live *l = cm->live[i];
         char path[PATH_MAX];
 
         if (!mfs_paths_node(cm->paths, l->node->id, "lm.pid", path) &&
@@ -102,17 +102,77 @@ void mfs_nodes_adopt(struct mfs_cm *cm)
     }
 }
 
+/* The array of the state may have moved. */
+static void point(struct mfs_cm *cm)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        cm->live[i]->node = &cm->state.node[i];
+}
+
+static struct mfs_cm_live *make(struct mfs_cm *cm)
+{
+    struct mfs_cm_live *l = calloc(1, sizeof *l);
+
+    if (l) {
+        l->cm = cm;
+        l->delay = DELAY_FIRST;
+    }
+    return l;
+}
+
 int mfs_nodes_init(struct mfs_cm *cm)
 {
     cm->live = calloc(cm->state.nnodes, sizeof *cm->live);
     if (!cm->live)
         return -ENOMEM;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        cm->live[i].cm = cm;
-        cm->live[i].node = &cm->state.node[i];
-        cm->live[i].delay = DELAY_FIRST;
+        cm->live[i] = make(cm);
+        if (!cm->live[i])
+            return -ENOMEM;
     }
+    point(cm);
     return 0;
+}
+
+struct mfs_cm_live *mfs_nodes_add(struct mfs_cm *cm, const struct mfs_cm_node *n)
+{
+    struct mfs_cm_live **more = reallocarray(cm->live, cm->state.nnodes + 1, sizeof *more);
+    struct mfs_cm_live *l = make(cm);
+
+    if (more)
+        cm->live = more;
+    if (!more || !l || mfs_cm_state_add(&cm->state, n)) {
+        free(l);
+        return NULL;
+    }
+    cm->live[cm->state.nnodes - 1] = l;
+    point(cm);
+    return l;
+}
+
+void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_cm_live *l)
+{
+    struct mfs_conn *c = l->conn;
+    uint32_t at = 0;
+
+    mfs_timer_cancel(l->restart);
+    mfs_watch_remove(l->watch);
+    l->restart = NULL;
+    l->watch = NULL;
+    l->conn = NULL;
+    if (c) {
+        mfs_conn_set_data(c, NULL);
+        mfs_conn_close(c);
+    }
+    while (cm->live[at] != l)
+        at++;
+    l->left = *l->node;
+    l->node = &l->left;
+    l->next_left = cm->left;
+    cm->left = l;
+    memmove(&cm->live[at], &cm->live[at + 1], (cm->state.nnodes - at - 1) * sizeof *cm->live);
+    mfs_cm_state_drop(&cm->state, cm->state.node[at].id);
+    point(cm);
 }
 
 void mfs_nodes_fini(struct mfs_cm *cm)
@@ -123,8 +183,16 @@ void mfs_nodes_fini(struct mfs_cm *cm)
         cm->subscribers = s->next;
         free(s);
     }
+    for (uint32_t i = 0; cm->live && i < cm->state.nnodes; i++)
+        free(cm->live[i]);
     free(cm->live);
     cm->live = NULL;
+    while (cm->left) {
+        struct mfs_cm_live *l = cm->left;
+
+        cm->left = l->next_left;
+        free(l);
+    }
 }
 
 /* ---- what they tell -------------------------------------------------------------------------- */
@@ -132,7 +200,7 @@ void mfs_nodes_fini(struct mfs_cm *cm)
 static void settle(struct mfs_cm *cm)
 {
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (!cm->live[i].conn)
+        if (!cm->live[i]->conn)
             return;
     if (!cm->settled)
         mfs_event_add(cm->paths->events, "cm", "adopted", "%u nodes, epoch %llu, %lld ms",
@@ -164,7 +232,7 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
 {
     const struct mfs_msg_join *m = body;
     struct mfs_cm *cm = arg;
-    struct mfs_cm_live *l = find(cm, m->node);
+    struct mfs_cm_live *l = mfs_nodes_find(cm, m->node);
 
     if (strcmp(mfs_conn_role(c), "lm") || strcmp(m->name, cm->state.name) || !l) {
         mfs_conn_fail(c, id, -EPERM, "deployment %s has no such node", cm->state.name);

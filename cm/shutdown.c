@@ -30,7 +30,7 @@ static void check(void *arg)
 
     if (mfs_clock_mono() < cm->stop_until)
         for (uint32_t i = 0; i < cm->state.nnodes; i++)
-            if (mfs_proc_alive(&cm->live[i].proc))
+            if (mfs_proc_alive(&cm->live[i]->proc))
                 return;
     mfs_timer_cancel(cm->stop_check);
     cm->stop_check = NULL;
@@ -57,7 +57,7 @@ void mfs_shutdown_begin(struct mfs_cm *cm)
     mfs_timer_cancel(cm->deadline);
     cm->deadline = NULL;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        ask(&cm->live[i]);
+        ask(cm->live[i]);
     cm->stop_until = mfs_clock_mono() + STOP_TIME;
     cm->stop_check = mfs_loop_timer(cm->loop, CHECK_STEP, CHECK_STEP, check, cm);
     if (!cm->stop_check)

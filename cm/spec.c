@@ -92,6 +92,19 @@ static int choose_mount(const struct mfs_conf *conf, struct mfs_cm_state *s, str
     return 0;
 }
 
+int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, struct mfs_cm_node *n,
+                  struct mfs_err *err)
+{
+    struct in_addr address = {htonl(INADDR_LOOPBACK + slot)};
+    int rc;
+
+    *n = (struct mfs_cm_node){.id = id, .slot = slot, .memory = s->memory};
+    snprintf(n->name, sizeof n->name, "node-%u", id);
+    inet_ntop(AF_INET, &address, n->address, sizeof n->address);
+    rc = s->mount[0] ? mfs_spec_mount(s->mount, slot, n->mount) : 0;
+    return rc ? mfs_err_set(err, rc, "mount: %s: too long", s->mount) : 0;
+}
+
 static int make_nodes(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
 {
     int rc;
@@ -103,18 +116,9 @@ static int make_nodes(const struct mfs_conf *conf, struct mfs_cm_state *s, struc
     rc = choose_memory(conf, s, err);
     if (!rc)
         rc = choose_mount(conf, s, err);
-    for (uint32_t i = 0; i < s->nnodes && !rc; i++) {
-        struct mfs_cm_node *n = &s->node[i];
-        struct in_addr address = {htonl(INADDR_LOOPBACK + i)};
-
-        n->id = i;
-        n->memory = s->memory;
-        snprintf(n->name, sizeof n->name, "node-%u", i);
-        inet_ntop(AF_INET, &address, n->address, sizeof n->address);
-        rc = s->mount[0] ? mfs_spec_mount(s->mount, i, n->mount) : 0;
-        if (rc)
-            mfs_err_set(err, rc, "mount: %s: too long", s->mount);
-    }
+    for (uint32_t i = 0; i < s->nnodes && !rc; i++)
+        rc = mfs_spec_node(s, i, i, &s->node[i], err);
+    s->started_with = s->next_node = s->nnodes;
     return rc;
 }
 
@@ -224,7 +228,9 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, 
     struct mfs_cm_state mount = {0};
     char number[32];
 
-    if (mfs_conf_given(conf, "nodes") && mfs_conf_uint(conf, "nodes") != s->nnodes) {
+    /* It may have grown or shrunk since; the call that started it is still a good one. */
+    if (mfs_conf_given(conf, "nodes") && mfs_conf_uint(conf, "nodes") != s->nnodes &&
+        mfs_conf_uint(conf, "nodes") != s->started_with) {
         snprintf(number, sizeof number, "%u", s->nnodes);
         return differs(err, "nodes", number);
     }

@@ -14,6 +14,11 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
 int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s,
                      struct mfs_err *err);
 
+/* A node with that id at that slot (see mfs_cm_node), of the deployment's kind. 0 or -ENAMETOOLONG
+ * with the reason. Pure. */
+int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, struct mfs_cm_node *n,
+                  struct mfs_err *err);
+
 /* The mount of node `index` by pattern ("%n" is the index; without it node 0 alone): "" for none.
  * 0 or -ENAMETOOLONG. Pure. */
 int mfs_spec_mount(const char *pattern, uint32_t index, char out[MFS_PATH_MAX]);

@@ -2,6 +2,7 @@
 #include "cm/state.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -13,6 +14,8 @@
 static const struct mfs_record node_record = {
     "node", sizeof(struct mfs_cm_node),
     FIELDS{{.name = "id", .required = true, MFS_FIELD(U32, struct mfs_cm_node, id)},
+           {.name = "slot", MFS_FIELD(U32, struct mfs_cm_node, slot)},
+           {.name = "turn", MFS_FIELD(STR, struct mfs_cm_node, turn)},
            {.name = "name", .required = true, MFS_FIELD(STR, struct mfs_cm_node, name)},
            {.name = "address", .required = true, MFS_FIELD(STR, struct mfs_cm_node, address)},
            {.name = "mount", MFS_FIELD(STR, struct mfs_cm_node, mount)},
@@ -26,6 +29,35 @@ static const struct mfs_record part_record = {
            {.name = "admin_password",
             .required = true,
             MFS_FIELD(STR, struct mfs_cm_part, admin_password)},
+           {0}}};
+
+static const struct mfs_record move_record = {
+    "move", sizeof(struct mfs_cm_move),
+    FIELDS{{.name = "part", .required = true, MFS_FIELD(U32, struct mfs_cm_move, part)},
+           {.name = "from", .required = true, MFS_FIELD(U32, struct mfs_cm_move, from)},
+           {.name = "to", .required = true, MFS_FIELD(U32, struct mfs_cm_move, to)},
+           {.name = "step", .required = true, MFS_FIELD(STR, struct mfs_cm_move, step)},
+           {.name = "cold", MFS_FIELD(BOOL, struct mfs_cm_move, cold)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_cm_move, password)},
+           {.name = "admin_password",
+            .required = true,
+            MFS_FIELD(STR, struct mfs_cm_move, admin_password)},
+           {.name = "bytes", MFS_FIELD(U64, struct mfs_cm_move, bytes)},
+           {0}}};
+
+static const struct mfs_record scale_record = {
+    "scale", sizeof(struct mfs_cm_scale),
+    FIELDS{{.name = "step", MFS_FIELD(STR, struct mfs_cm_scale, step)},
+           {.name = "who", MFS_FIELD(STR, struct mfs_cm_scale, who)},
+           {.name = "from", MFS_FIELD(U32, struct mfs_cm_scale, from)},
+           {.name = "to", MFS_FIELD(U32, struct mfs_cm_scale, to)},
+           {.name = "cold", MFS_FIELD(BOOL, struct mfs_cm_scale, cold)},
+           {.name = "rate", MFS_FIELD(U64, struct mfs_cm_scale, rate)},
+           {.name = "began", MFS_FIELD(U64, struct mfs_cm_scale, began)},
+           {.name = "moved", MFS_FIELD(U32, struct mfs_cm_scale, moved)},
+           {.name = "bytes", MFS_FIELD(U64, struct mfs_cm_scale, bytes)},
+           {.name = "blocked_ms_max", MFS_FIELD(F64, struct mfs_cm_scale, blocked_ms_max)},
+           {.name = "blocked_ms_total", MFS_FIELD(F64, struct mfs_cm_scale, blocked_ms_total)},
            {0}}};
 
 const struct mfs_record mfs_cm_state_record = {
@@ -43,6 +75,8 @@ const struct mfs_record mfs_cm_state_record = {
            {.name = "beta", MFS_FIELD(F64, struct mfs_cm_state, beta)},
            {.name = "memory", MFS_FIELD(U64, struct mfs_cm_state, memory)},
            {.name = "stripe_size", MFS_FIELD(U32, struct mfs_cm_state, stripe_size)},
+           {.name = "started_with", MFS_FIELD(U32, struct mfs_cm_state, started_with)},
+           {.name = "next_node", MFS_FIELD(U32, struct mfs_cm_state, next_node)},
            {.name = "nodes",
             .required = true,
             MFS_FIELD_LIST(struct mfs_cm_state, node, nnodes, &node_record)},
@@ -50,6 +84,8 @@ const struct mfs_record mfs_cm_state_record = {
             .required = true,
             MFS_FIELD_LIST(struct mfs_cm_state, part, nparts, &part_record)},
            {.name = "table", MFS_FIELD(TABLE, struct mfs_cm_state, table)},
+           {.name = "scale", MFS_FIELD(OBJECT, struct mfs_cm_state, scale), .sub = &scale_record},
+           {.name = "moves", MFS_FIELD_LIST(struct mfs_cm_state, move, nmoves, &move_record)},
            {0}}};
 
 int mfs_cm_state_save(const struct mfs_cm_state *s, const char *path)
@@ -75,6 +111,10 @@ static int check(const struct mfs_cm_state *s, struct mfs_err *err)
     for (uint32_t i = 0; i < s->nparts; i++)
         if (!mfs_cm_state_node(s, s->part[i].node))
             return mfs_err_set(err, -EINVAL, "partition %u is on a node that is not there", i);
+    for (uint32_t i = 0; i < s->nmoves; i++)
+        if (s->move[i].part >= s->nparts || !mfs_cm_state_node(s, s->move[i].from) ||
+            !mfs_cm_state_node(s, s->move[i].to))
+            return mfs_err_set(err, -EINVAL, "move %u is of or between what is not there", i);
     return 0;
 }
 
@@ -121,4 +161,26 @@ uint32_t mfs_cm_state_count(const struct mfs_cm_state *s, uint32_t node)
     for (uint32_t i = 0; i < s->nparts; i++)
         n += s->part[i].node == node;
     return n;
+}
+
+int mfs_cm_state_add(struct mfs_cm_state *s, const struct mfs_cm_node *n)
+{
+    struct mfs_cm_node *more = reallocarray(s->node, s->nnodes + 1, sizeof *more);
+
+    if (!more)
+        return -ENOMEM;
+    s->node = more;
+    s->node[s->nnodes++] = *n;
+    return 0;
+}
+
+void mfs_cm_state_drop(struct mfs_cm_state *s, uint32_t id)
+{
+    for (uint32_t i = 0; i < s->nnodes; i++) {
+        if (s->node[i].id != id)
+            continue;
+        memmove(&s->node[i], &s->node[i + 1], (s->nnodes - i - 1) * sizeof *s->node);
+        s->nnodes--;
+        return;
+    }
 }

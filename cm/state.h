@@ -3,6 +3,7 @@
 #ifndef MFS_CM_STATE_H
 #define MFS_CM_STATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -15,8 +16,14 @@
 #define MFS_PHASE_RUNNING  "running"
 #define MFS_PHASE_STOPPING "stopping"
 
+/* Where a node is in a change of the nodes; "" for one that simply belongs. */
+#define MFS_NODE_COMING  "coming"
+#define MFS_NODE_LEAVING "leaving"
+
 struct mfs_cm_node {
-    uint32_t id;
+    uint32_t id;   /* never given to another node of this deployment */
+    uint32_t slot; /* the least that no other node has: its mount's %n, its local address */
+    char turn[MFS_STATE_MAX]; /* MFS_NODE_COMING, …, or "" */
     char name[MFS_NAME_MAX];
     char address[MFS_HOST_MAX];
     char mount[MFS_PATH_MAX]; /* "": none */
@@ -27,6 +34,36 @@ struct mfs_cm_part {
     uint32_t node; /* id */
     char password[MFS_SECRET_MAX];
     char admin_password[MFS_SECRET_MAX];
+};
+
+/* A partition on its way, and the process that is to be it. */
+struct mfs_cm_move {
+    uint32_t part, from, to; /* partition, node ids */
+    char step[MFS_STATE_MAX];
+    bool cold;
+    char password[MFS_SECRET_MAX]; /* of the new process */
+    char admin_password[MFS_SECRET_MAX];
+    uint64_t bytes; /* that it held when the move was planned */
+};
+
+/* Steps of a change of the nodes, see scale.c. */
+#define MFS_SCALE_COME "come"
+#define MFS_SCALE_MOVE "move"
+#define MFS_SCALE_GO   "go"
+#define MFS_SCALE_UNDO "undo"
+
+/* The change under way; step "" for none. Which nodes come and leave stands in the nodes. */
+struct mfs_cm_scale {
+    char step[MFS_STATE_MAX];
+    char who[MFS_TEXT_MAX]; /* decided it, on which figures */
+    uint32_t from, to;      /* nodes */
+    bool cold;
+    uint64_t rate;  /* bytes/s per partition, 0: no limit */
+    uint64_t began; /* wall clock, ns */
+    /* so far, for the report of who comes after a restart of cm */
+    uint32_t moved;
+    uint64_t bytes;
+    double blocked_ms_max, blocked_ms_total;
 };
 
 struct mfs_cm_state {
@@ -40,11 +77,16 @@ struct mfs_cm_state {
     double beta;
     uint64_t memory; /* per node, bytes */
     uint32_t stripe_size;
+    uint32_t started_with; /* nodes: N of the policies */
+    uint32_t next_node;    /* id of the next one that comes */
     uint32_t nnodes;
     struct mfs_cm_node *node;
     uint32_t nparts;
     struct mfs_cm_part *part;
     struct mfs_table *table; /* the newest; NULL before the first */
+    struct mfs_cm_scale scale;
+    uint32_t nmoves;
+    struct mfs_cm_move *move; /* under way */
 };
 
 extern const struct mfs_record mfs_cm_state_record;
@@ -58,5 +100,9 @@ void mfs_cm_state_clear(struct mfs_cm_state *s);
 
 const struct mfs_cm_node *mfs_cm_state_node(const struct mfs_cm_state *s, uint32_t id);
 uint32_t mfs_cm_state_count(const struct mfs_cm_state *s, uint32_t node); /* its partitions */
+
+/* These move the array: pointers into s->node are void afterwards. They do not save. */
+int mfs_cm_state_add(struct mfs_cm_state *s, const struct mfs_cm_node *n); /* 0 or -ENOMEM */
+void mfs_cm_state_drop(struct mfs_cm_state *s, uint32_t id);
 
 #endif

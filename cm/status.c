@@ -30,7 +30,7 @@ static const char *deployment_state(const struct mfs_cm *cm)
     if (!mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
         return cm->state.phase;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        const struct mfs_cm_live *l = &cm->live[i];
+        const struct mfs_cm_live *l = cm->live[i];
 
         there &= l->conn != NULL;
         whole &= !l->last.memory_capacity ||
@@ -67,12 +67,12 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     if (!s->node)
         return -ENOMEM;
     for (uint32_t i = 0; i < st->nnodes; i++) {
-        sum += (double)capacity(&cm->live[i]);
-        used += (double)cm->live[i].last.memory_used;
+        sum += (double)capacity(cm->live[i]);
+        used += (double)cm->live[i]->last.memory_used;
         memory += (double)st->node[i].memory;
     }
     for (uint32_t i = 0; i < st->nnodes; i++)
-        fill_node(cm, &cm->live[i], memory, &s->node[i]);
+        fill_node(cm, cm->live[i], memory, &s->node[i]);
     s->utilization = sum > 0 ? used / sum : 0;
     s->epoch = st->table ? st->table->epoch : 0;
     memcpy(s->name, st->name, sizeof s->name);
