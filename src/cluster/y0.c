@@ -6,11 +6,15 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cluster/placement.h"
 
+#define TIE 1e6 /* remainders are compared in units of 1 / TIE */
+
 struct remainder {
-    double part;
+    int64_t part; /* of a whole, in units of 1 / TIE */
+    double worth;
     size_t index;
 };
 
@@ -28,6 +32,8 @@ static int larger_first(const void *a, const void *b)
 
     if (x->part != y->part)
         return x->part > y->part ? -1 : 1;
+    if (x->worth != y->worth)
+        return x->worth > y->worth ? -1 : 1;
     return x->index < y->index ? -1 : 1;
 }
 
@@ -42,30 +48,34 @@ static bool valid(const double *cap, size_t n, uint32_t parts, double *sum)
     return n && n <= parts && isfinite(*sum);
 }
 
-/* Nodes below 1 got 1 for nothing; the excess comes from those that exceed their due share most. */
-static void give_back(const double *cap, size_t n, uint32_t parts, double sum, uint64_t excess,
-                      uint32_t *counts)
+/* Nodes to which less than 1 is due get 1; what is due to the others shrinks by that, perhaps below
+ * 1, too. Leaves counts[] 0 for those that are to divide *parts in proportion, *sum theirs. */
+static void give_least(const double *cap, size_t n, uint32_t *parts, double *sum, uint32_t *counts)
 {
-    while (excess--) {
-        double worst = -INFINITY;
-        size_t at = 0;
+    bool again = true;
 
+    memset(counts, 0, n * sizeof *counts);
+    while (again) {
+        double due = *parts / *sum;
+
+        again = false;
         for (size_t i = 0; i < n; i++) {
-            double over = counts[i] - cap[i] / sum * parts;
-
-            if (counts[i] > 1 && over >= worst) {
-                worst = over;
-                at = i;
-            }
+            if (counts[i] || cap[i] * due >= 1 - 1 / TIE)
+                continue;
+            counts[i] = 1;
+            (*parts)--;
+            *sum -= cap[i];
+            again = true;
         }
-        counts[at]--;
     }
 }
 
-int mfs_y0_counts(const double *cap, size_t n, uint32_t parts, uint32_t *counts)
+int mfs_y0_counts_by(const double *cap, size_t n, uint32_t parts,
+                     double (*worth)(void *arg, size_t node, uint32_t whole), void *arg,
+                     uint32_t *counts)
 {
     struct remainder *rest;
-    uint64_t given = 0;
+    size_t nrest = 0;
     double sum;
 
     if (!valid(cap, n, parts, &sum))
@@ -73,26 +83,28 @@ int mfs_y0_counts(const double *cap, size_t n, uint32_t parts, uint32_t *counts)
     rest = calloc(n, sizeof *rest);
     if (!rest)
         return -ENOMEM;
+    give_least(cap, n, &parts, &sum, counts);
     for (size_t i = 0; i < n; i++) {
-        double due = cap[i] / sum * parts, whole = floor(due);
+        double due = cap[i] / sum * parts, whole = floor(due + 1 / TIE);
 
+        if (counts[i])
+            continue;
         counts[i] = (uint32_t)whole;
-        rest[i] = (struct remainder){due - whole, i};
-        given += counts[i];
+        rest[nrest++] = (struct remainder){llround((due - whole) * TIE),
+                                           worth ? worth(arg, i, counts[i]) : 0, i};
     }
-    qsort(rest, n, sizeof *rest, larger_first);
-    for (size_t k = 0; given < parts; k++, given++)
-        counts[rest[k % n].index]++;
-    for (size_t i = 0; i < n; i++) {
-        if (!counts[i]) {
-            counts[i] = 1;
-            given++;
-        }
-    }
-    if (given > parts)
-        give_back(cap, n, parts, sum, given - parts, counts);
+    for (size_t k = 0; k < nrest; k++)
+        parts -= counts[rest[k].index];
+    qsort(rest, nrest, sizeof *rest, larger_first);
+    for (size_t k = 0; k < parts && k < nrest; k++)
+        counts[rest[k].index]++;
     free(rest);
     return 0;
+}
+
+int mfs_y0_counts(const double *cap, size_t n, uint32_t parts, uint32_t *counts)
+{
+    return mfs_y0_counts_by(cap, n, parts, NULL, NULL, counts);
 }
 
 double mfs_y0_share(uint32_t count, uint32_t parts, double cap, double cap_sum)
