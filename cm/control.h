@@ -11,6 +11,7 @@
 #include "wire/conn.h"
 
 struct mfs_cm;
+struct mfs_migrate;
 
 /* A node, as it is just now. Nodes come and go (mfs_nodes_add, mfs_nodes_remove). One that has gone
  * stays in memory, without a connection, so that callbacks may hold on to it; `node` is always
@@ -65,6 +66,8 @@ struct mfs_cm {
     struct mfs_assigned_part *assigned; /* state.nparts of them, while the table is made */
     bool settled;                       /* all nodes have been up at some time */
 
+    struct mfs_migrate *migrate; /* partitions under way, migrate.h; NULL: none ever were */
+
     struct mfs_timer *stop_check; /* while stopping */
     int64_t stop_until;
     struct mfs_cm_waiter *waiters;
@@ -106,7 +109,7 @@ void mfs_shutdown_begin(struct mfs_cm *cm);
 void mfs_shutdown_wait(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id); /* answers at the end */
 void mfs_shutdown_fini(struct mfs_cm *cm);
 
-/* status.c. The caller frees s->node. 0 or -ENOMEM. */
+/* status.c. The caller frees s->node and s->move. 0 or -ENOMEM. */
 int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s);
 
 #endif

@@ -17,6 +17,7 @@
 #include "cm/cleanup.h"
 #include "cm/control.h"
 #include "cm/events.h"
+#include "cm/migrate.h"
 
 #define CONNECTIONS_MOST 8192U
 
@@ -140,6 +141,7 @@ static void go_on(struct mfs_cm *cm)
         mfs_event_add(cm->paths->events, "cm", "restarted", "process %d at %s", (int)getpid(),
                       cm->address);
         cm->step = MFS_STEP_DONE;
+        mfs_migrate_resume(cm);
         mfs_nodes_adopt(cm);
     } else {
         mfs_event_add(cm->paths->events, "cm", "starting", "process %d at %s, %u nodes",
@@ -152,6 +154,7 @@ static void close_all(struct mfs_cm *cm)
 {
     mfs_shutdown_fini(cm);
     mfs_listener_destroy(cm->listener);
+    mfs_migrate_fini(cm);
     mfs_loop_destroy(cm->loop);
     mfs_nodes_fini(cm);
     mfs_cm_state_clear(&cm->state);

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cm/events.h"
+#include "cm/migrate.h"
 
 #define DELAY_FIRST MFS_SEC
 #define DELAY_MOST  (30 * MFS_SEC)
@@ -217,6 +218,7 @@ static void take_up(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_m
 
     l->delay = DELAY_FIRST;
     l->parts_seen = m->nassigned;
+    mfs_migrate_joined(cm, l, m);
     mfs_text_copy(l->mount, sizeof l->mount, m->mount);
     if (m->nassigned < due)
         mfs_event_add(cm->paths->events, l->node->name, "partitions-lost",
@@ -279,7 +281,6 @@ static void on_report(struct mfs_conn *c, uint64_t id, const void *body, void *a
     const struct mfs_msg_report *m = body;
     struct mfs_cm_live *l = mfs_conn_data(c);
 
-    (void)arg;
     if (!l) {
         mfs_conn_fail(c, id, -EPERM, "join first");
         return;
@@ -289,7 +290,10 @@ static void on_report(struct mfs_conn *c, uint64_t id, const void *body, void *a
     l->last.client = NULL;
     l->last.nparts = l->last.nclients = 0;
     l->parts_seen = m->nparts;
+    l->last.copy = NULL;
+    l->last.ncopies = 0;
     take_mount(l, m);
+    mfs_migrate_reported(arg, l, m);
     mfs_conn_reply(c, MFS_MSG_REPORT, id, NULL);
 }
 
@@ -361,6 +365,7 @@ static void on_status(struct mfs_conn *c, uint64_t id, const void *body, void *a
     }
     mfs_conn_reply(c, MFS_MSG_STATUS, id, &s);
     free(s.node);
+    free(s.move);
 }
 
 static void on_stop(struct mfs_conn *c, uint64_t id, const void *body, void *arg)

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "cm/migrate.h"
 #include "cluster/y0.h"
 
 #define ADOPT_TIME (20 * MFS_SEC) /* that Local Managers may take to find a new cm */
@@ -79,5 +80,8 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     memcpy(s->policy, st->policy, sizeof s->policy);
     memcpy(s->migration, st->migration, sizeof s->migration);
     mfs_text_copy(s->state, sizeof s->state, deployment_state(cm));
-    return 0;
+    if (!mfs_migrate_status(cm, s))
+        return 0;
+    free(s->node);
+    return -ENOMEM;
 }

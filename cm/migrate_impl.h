@@ -1,0 +1,45 @@
+/* Inside a migration: what its parts share. */
+#ifndef MFS_CM_MIGRATE_IMPL_H
+#define MFS_CM_MIGRATE_IMPL_H
+
+#include "cm/migrate.h"
+#include "cm/move.h"
+
+#define MFS_MIGRATE_SAMPLES 16
+
+/* Bytes that had arrived at a time. */
+struct mfs_migrate_sample {
+    int64_t at;
+    uint64_t bytes;
+};
+
+struct mfs_migrate_one {
+    struct mfs_move move;
+    struct mfs_migrate *of;
+    bool listed;  /* the list waits for it; else it is being cleared away */
+    bool counted; /* in the target's memory, until its next report */
+};
+
+struct mfs_migrate {
+    struct mfs_cm *cm;
+    uint32_t n;
+    struct mfs_migrate_one **one;
+    bool listed; /* a list is under way */
+    mfs_migrate_done *done;
+    void *arg;
+    int64_t began;
+    int64_t idle_since; /* nothing under way although something waits; 0: not so */
+    bool posted;        /* mfs_migrate_schedule will run */
+    struct mfs_timer *tick;
+    struct mfs_migrate_sample sample[MFS_MIGRATE_SAMPLES];
+    unsigned nsamples; /* ever taken */
+};
+
+/* migrate_tell.c */
+void mfs_migrate_sample(struct mfs_migrate *g, int64_t now);
+uint64_t mfs_migrate_arrived(const struct mfs_migrate *g); /* bytes of the list */
+/* Tells the events and fills *r but its `each`. */
+void mfs_migrate_sum(const struct mfs_migrate *g, struct mfs_migrate_result *r,
+                     struct mfs_err *err);
+
+#endif

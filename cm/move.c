@@ -1,0 +1,407 @@
+/* The steps of a move and what leads from one to the next. */
+#include "cm/move.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cm/events.h"
+#include "cm/move_impl.h"
+
+#define SECRET_BYTES  32
+#define ATTEMPTS_MOST 3 /* of the whole; the last one is cold */
+#define TAKES_MOST    3
+#define AGAIN_FIRST   (500 * MFS_MSEC)
+#define AGAIN_MOST    (30 * MFS_SEC)
+#define PATIENCE      (60 * MFS_SEC) /* with a node that is away */
+#define PATIENCE_CUT  (15 * MFS_SEC) /* while clients wait */
+
+/* The names of steps: in the state, and for people. */
+static const struct {
+    const char *saved, *shown;
+} steps[] = {
+    [MFS_AT_WAITING] = {"", "waiting"},
+    [MFS_AT_RECEIVE] = {MFS_MOVE_COPY, "copying"},
+    [MFS_AT_TAKE] = {MFS_MOVE_CUT, "cutting"},
+    [MFS_AT_PUSH] = {MFS_MOVE_RELEASE, "cutting"},
+    [MFS_AT_RELEASE] = {MFS_MOVE_RELEASE, "releasing"},
+    [MFS_AT_UNFENCE] = {MFS_MOVE_UNDO, "undoing"},
+    [MFS_AT_DROP] = {MFS_MOVE_UNDO, "undoing"},
+    [MFS_AT_UNFENCE_LAST] = {MFS_MOVE_UNDO, "undoing"},
+    [MFS_AT_BURY] = {MFS_MOVE_FORCE, "forcing"},
+    [MFS_AT_FORCE] = {MFS_MOVE_FORCE, "forcing"},
+    [MFS_AT_OVER] = {"", "over"},
+};
+
+const char *mfs_move_shown(const struct mfs_move *m)
+{
+    return steps[m->step].shown;
+}
+
+static const char *node_name(const struct mfs_move *m, uint32_t id)
+{
+    const struct mfs_cm_node *n = mfs_cm_state_node(&m->cm->state, id);
+
+    return n ? n->name : "a node that has left";
+}
+
+/* ---- the state ------------------------------------------------------------------------------- */
+
+struct mfs_cm_move *mfs_move_state(const struct mfs_move *m)
+{
+    struct mfs_cm_state *s = &m->cm->state;
+
+    for (uint32_t i = 0; i < s->nmoves; i++)
+        if (s->move[i].part == m->part)
+            return &s->move[i];
+    return NULL;
+}
+
+int mfs_move_save(struct mfs_move *m)
+{
+    int rc = mfs_cm_state_save(&m->cm->state, m->cm->paths->state);
+
+    if (rc)
+        mfs_error("move", "%s: %s", m->cm->paths->state, strerror(-rc));
+    return rc;
+}
+
+static int add_state(struct mfs_move *m)
+{
+    struct mfs_cm_move one = {
+        .part = m->part, .from = m->from, .to = m->to, .cold = m->cold, .bytes = m->bytes};
+    struct mfs_cm_state *s = &m->cm->state;
+    struct mfs_cm_move *more;
+    int rc = mfs_random_hex(one.password, SECRET_BYTES);
+
+    if (!rc)
+        rc = mfs_random_hex(one.admin_password, SECRET_BYTES);
+    if (rc)
+        return rc;
+    more = reallocarray(s->move, s->nmoves + 1, sizeof *more);
+    if (!more)
+        return -ENOMEM;
+    s->move = more;
+    s->move[s->nmoves++] = one;
+    return 0;
+}
+
+static void drop_state(struct mfs_move *m)
+{
+    struct mfs_cm_state *s = &m->cm->state;
+    struct mfs_cm_move *mine = mfs_move_state(m);
+
+    if (mine)
+        *mine = s->move[--s->nmoves];
+}
+
+/* ---- from step to step ----------------------------------------------------------------------- */
+
+void mfs_move_settle(struct mfs_move *m, bool moved)
+{
+    m->moved = moved;
+    m->settled = true;
+    m->changed(m, m->arg);
+}
+
+static void over(struct mfs_move *m)
+{
+    m->step = MFS_AT_OVER;
+    m->again_at = m->away_since = 0;
+    m->changed(m, m->arg);
+}
+
+void mfs_move_enter(struct mfs_move *m, enum mfs_move_step step)
+{
+    struct mfs_cm_move *s = mfs_move_state(m);
+    bool other = s && strcmp(s->step, steps[step].saved) != 0;
+
+    mfs_move_forget_call(m);
+    m->step = step;
+    m->tries = 0;
+    m->again_at = m->away_since = 0;
+    m->step_began = mfs_clock_mono();
+    if (other) {
+        mfs_text_copy(s->step, sizeof s->step, steps[step].saved);
+        if (mfs_move_save(m) && step == MFS_AT_RECEIVE) {
+            mfs_err_set(&m->why, -EIO, "%s: cannot be written", m->cm->paths->state);
+            drop_state(m);
+            over(m);
+            mfs_move_settle(m, false);
+            return;
+        }
+    }
+    mfs_move_send(m);
+}
+
+void mfs_move_begin(struct mfs_move *m)
+{
+    int rc = add_state(m);
+
+    m->began = mfs_clock_mono();
+    m->attempts++;
+    m->arrived = 0;
+    m->why = (struct mfs_err){0};
+    if (rc) {
+        mfs_err_set(&m->why, rc, "%s", strerror(-rc));
+        over(m);
+        mfs_move_settle(m, false);
+        return;
+    }
+    mfs_event_add(m->cm->paths->events, "cm", "move-begins", "partition %u: %s to %s, %s, %s",
+                  m->part, node_name(m, m->from), node_name(m, m->to), MFS_TEXT_BYTES(m->bytes),
+                  m->cold ? "cold" : "hot");
+    mfs_move_enter(m, MFS_AT_RECEIVE);
+}
+
+void mfs_move_adopt(struct mfs_move *m, const struct mfs_cm_move *of)
+{
+    static const enum mfs_move_step firsts[] = {MFS_AT_RECEIVE, MFS_AT_TAKE, MFS_AT_UNFENCE,
+                                                MFS_AT_BURY, MFS_AT_RELEASE};
+
+    m->part = of->part;
+    m->from = of->from;
+    m->to = of->to;
+    m->bytes = of->bytes;
+    m->cold = of->cold;
+    m->attempts = 1;
+    m->step = MFS_AT_UNFENCE;
+    for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++)
+        if (!strcmp(of->step, steps[firsts[i]].saved))
+            m->step = firsts[i];
+    m->began = m->step_began = m->again_at = mfs_clock_mono();
+    m->moved = m->settled = m->step == MFS_AT_RELEASE;
+    mfs_event_add(m->cm->paths->events, "cm", "move-resumed", "partition %u: %s to %s, step %s",
+                  m->part, node_name(m, m->from), node_name(m, m->to), of->step);
+}
+
+static void undo(struct mfs_move *m, const struct mfs_err *why)
+{
+    m->why = *why;
+    mfs_event_add(m->cm->paths->events, "cm", "move-failed", "partition %u: %s to %s: %s", m->part,
+                  node_name(m, m->from), node_name(m, m->to), why->msg);
+    mfs_move_enter(m, MFS_AT_UNFENCE);
+}
+
+static bool worth_another(const struct mfs_move *m)
+{
+    return m->attempts < ATTEMPTS_MOST && m->why.code != -ENODEV && m->why.code != -EINVAL &&
+           m->why.code != -EOWNERDEAD;
+}
+
+/* The source serves, the target has nothing. */
+static void undone(struct mfs_move *m)
+{
+    drop_state(m);
+    mfs_move_save(m);
+    if (worth_another(m) && !m->settled) {
+        m->step = MFS_AT_WAITING;
+        m->again_at = mfs_clock_mono() + (MFS_SEC << (m->attempts - 1));
+        m->cold |= m->attempts + 1 == ATTEMPTS_MOST;
+        m->changed(m, m->arg);
+        return;
+    }
+    mfs_event_add(m->cm->paths->events, "cm", "move-undone", "partition %u stays at %s: %s",
+                  m->part, node_name(m, m->from), m->why.msg);
+    over(m);
+    if (!m->settled)
+        mfs_move_settle(m, false);
+}
+
+static void later(struct mfs_move *m, const struct mfs_err *err)
+{
+    int64_t pause = AGAIN_FIRST << (m->tries < 6 ? m->tries : 6);
+
+    if (m->tries++ == 0)
+        mfs_warn("move", "partition %u: %s: %s; trying again", m->part, mfs_move_shown(m),
+                 err->msg);
+    m->again_at = mfs_clock_mono() + (pause < AGAIN_MOST ? pause : AGAIN_MOST);
+}
+
+/* Does the answer of a node say that there is no such process any more? */
+static bool is_gone(const struct mfs_err *err)
+{
+    return err->code == -ENOENT || err->code == -ESRCH || err->code == -ECHILD ||
+           err->code == -ENODEV;
+}
+
+static bool passing(const struct mfs_err *err)
+{
+    return err->code == -ETIMEDOUT || err->code == -EAGAIN || err->code == -EBUSY;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void received(struct mfs_move *m, const struct mfs_err *err,
+                     const struct mfs_msg_receive_reply *r)
+{
+    if (err) {
+        undo(m, err);
+        return;
+    }
+    m->bytes = m->arrived = r->bytes;
+    m->copy_us = (uint64_t)(mfs_clock_mono() - m->began) / 1000;
+    mfs_move_state(m)->bytes = r->bytes;
+    mfs_move_enter(m, MFS_AT_TAKE);
+}
+
+static void taken(struct mfs_move *m, const struct mfs_err *err, const struct mfs_msg_take_reply *r)
+{
+    if (!err)
+        mfs_move_cut(m, r);
+    else if (passing(err) && m->tries + 1 < TAKES_MOST)
+        later(m, err);
+    else
+        undo(m, err);
+}
+
+static void dropped(struct mfs_move *m, const struct mfs_err *err)
+{
+    if (err && !is_gone(err))
+        later(m, err);
+    else if (m->why.code == -EOWNERDEAD)
+        undone(m);
+    else
+        mfs_move_enter(m, MFS_AT_UNFENCE_LAST);
+}
+
+static void unfenced(struct mfs_move *m, const struct mfs_err *err)
+{
+    if (!err)
+        mfs_move_enter(m, MFS_AT_DROP);
+    else if (is_gone(err))
+        mfs_move_enter(m, MFS_AT_BURY);
+    else
+        later(m, err);
+}
+
+static void unfenced_last(struct mfs_move *m, const struct mfs_err *err)
+{
+    if (err && !is_gone(err))
+        later(m, err);
+    else
+        undone(m);
+}
+
+static void buried(struct mfs_move *m, const struct mfs_err *err)
+{
+    if (err && !is_gone(err))
+        later(m, err);
+    else
+        mfs_move_enter(m, MFS_AT_FORCE);
+}
+
+static void forced(struct mfs_move *m, const struct mfs_err *err,
+                   const struct mfs_msg_take_reply *r)
+{
+    if (!err) {
+        mfs_event_add(m->cm->paths->events, "cm", "forced",
+                      "partition %u: its process died during the cut-over; what had arrived at %s "
+                      "goes on",
+                      m->part, node_name(m, m->to));
+        mfs_move_cut(m, r);
+    } else if (passing(err) && m->tries + 1 < TAKES_MOST) {
+        later(m, err);
+    } else {
+        mfs_event_add(m->cm->paths->events, "cm", "partition-lost",
+                      "partition %u: its process at %s died before %s had the copy (%s)", m->part,
+                      node_name(m, m->from), node_name(m, m->to), err->msg);
+        mfs_err_set(&m->why, -EOWNERDEAD, "partition %u: its process died while it was copied",
+                    m->part);
+        mfs_move_enter(m, MFS_AT_DROP);
+    }
+}
+
+static void released(struct mfs_move *m, const struct mfs_err *err)
+{
+    if (err && !is_gone(err)) {
+        later(m, err);
+        return;
+    }
+    drop_state(m);
+    mfs_move_save(m);
+    over(m);
+}
+
+void mfs_move_answer(struct mfs_move *m, const struct mfs_err *err, const void *reply)
+{
+    switch (m->step) {
+    case MFS_AT_RECEIVE:
+        received(m, err, reply);
+        break;
+    case MFS_AT_TAKE:
+        taken(m, err, reply);
+        break;
+    case MFS_AT_RELEASE:
+        released(m, err);
+        break;
+    case MFS_AT_UNFENCE:
+        unfenced(m, err);
+        break;
+    case MFS_AT_DROP:
+        dropped(m, err);
+        break;
+    case MFS_AT_UNFENCE_LAST:
+        unfenced_last(m, err);
+        break;
+    case MFS_AT_BURY:
+        buried(m, err);
+        break;
+    case MFS_AT_FORCE:
+        forced(m, err, reply);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+void mfs_move_joined(struct mfs_move *m, uint32_t node)
+{
+    if (m->step != MFS_AT_WAITING && m->step != MFS_AT_PUSH && m->step != MFS_AT_OVER &&
+        mfs_move_node(m) == node) {
+        m->again_at = 0;
+        mfs_move_send(m);
+    }
+}
+
+/* The node is away: what can be undone is, what can't is left for later. */
+static void too_long(struct mfs_move *m)
+{
+    struct mfs_err why;
+
+    mfs_err_set(&why, -ENODEV, "%s is not connected", node_name(m, mfs_move_node(m)));
+    if (m->step == MFS_AT_RECEIVE || m->step == MFS_AT_TAKE) {
+        undo(m, &why);
+    } else if (!m->settled) {
+        if (!m->why.code)
+            m->why = why;
+        mfs_event_add(m->cm->paths->events, "cm", "move-stuck", "partition %u: %s: %s", m->part,
+                      mfs_move_shown(m), why.msg);
+        mfs_move_settle(m, m->moved);
+    }
+}
+
+void mfs_move_tick(struct mfs_move *m, int64_t now)
+{
+    bool blocked = m->step == MFS_AT_TAKE || (m->step == MFS_AT_RECEIVE && m->cold);
+
+    if (m->step == MFS_AT_WAITING || m->step == MFS_AT_PUSH || m->step == MFS_AT_OVER)
+        return;
+    if (m->away_since && now - m->away_since > (blocked ? PATIENCE_CUT : PATIENCE)) {
+        too_long(m);
+    } else if (m->again_at && now >= m->again_at) {
+        m->again_at = 0;
+        mfs_move_send(m);
+    }
+}
+
+void mfs_move_fini(struct mfs_move *m)
+{
+    mfs_move_forget_call(m);
+}

@@ -1,0 +1,23 @@
+/* Inside a move: what its parts share. */
+#ifndef MFS_CM_MOVE_IMPL_H
+#define MFS_CM_MOVE_IMPL_H
+
+#include "cm/move.h"
+
+/* move.c */
+void mfs_move_enter(struct mfs_move *m, enum mfs_move_step step); /* saves, then acts */
+struct mfs_cm_move *mfs_move_state(const struct mfs_move *m);     /* in the state; NULL: none */
+int mfs_move_save(struct mfs_move *m);                            /* a failure is logged */
+void mfs_move_settle(struct mfs_move *m, bool moved);
+
+/* move_ask.c: the step's message. Answers come in by mfs_move_answer (in move.c) unless the
+ * connection was lost: then the message is sent again when the node has joined. */
+void mfs_move_send(struct mfs_move *m);
+void mfs_move_forget_call(struct mfs_move *m);    /* its answer is no longer of interest */
+uint32_t mfs_move_node(const struct mfs_move *m); /* that the step's message goes to */
+void mfs_move_answer(struct mfs_move *m, const struct mfs_err *err, const void *reply);
+
+/* move_cut.c: the target serves: makes that the truth, tells everyone, then goes on to RELEASE. */
+void mfs_move_cut(struct mfs_move *m, const struct mfs_msg_take_reply *r);
+
+#endif
