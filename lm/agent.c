@@ -3,7 +3,7 @@
  * The end goes in steps, each bounded: clients and mounts first (programs get errors rather than a
  * mount that hangs on dead partitions), then the redis processes, then the files; only then is
  * `stop` answered. */
-#include "lm/agent_impl.h"
+#include "lm/incoming.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -12,12 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster/placement.h"
+#include "lm/errand.h"
 #include "wire/loop.h"
 
 #define AREA        "lm"
@@ -65,9 +69,25 @@ static void finish(void *arg)
     mfs_loop_stop(a->loop);
 }
 
+static void remove_dump_dir(const struct mfs_agent *a)
+{
+    char above[PATH_MAX];
+    int rc;
+
+    if (!strcmp(a->dump_dir, a->dir))
+        return;
+    rc = mfs_file_remove_tree(a->dump_dir);
+    if (rc)
+        mfs_warn(AREA, "can't remove %s: %s", a->dump_dir, strerror(-rc));
+    mfs_text_copy(above, sizeof above, a->dump_dir);
+    *strrchr(above, '/') = '\0';
+    rmdir(above); /* the deployment's last node on this machine succeeds in that */
+}
+
 static void redis_ended(struct mfs_agent *a)
 {
     a->phase = MFS_AGENT_ENDED;
+    remove_dump_dir(a);
     mfs_clients_destroy(a->clients); /* removes lm.sock */
     a->clients = NULL;
     unlink(a->state_path);
@@ -172,6 +192,8 @@ static int open_loop(struct mfs_agent *a)
         rc = mfs_loop_signal(a->loop, SIGHUP, hangup, a);
     if (!rc)
         rc = open_workers(a);
+    if (!rc && !(a->errands = mfs_errands_create(a->loop)))
+        rc = -ENOMEM;
     if (!rc && !mfs_loop_timer(a->loop, 0, a->opts.interval, tick, a))
         rc = -ENOMEM;
     return rc;
@@ -197,6 +219,40 @@ static int name_files(struct mfs_agent *a, struct mfs_err *err)
               : 0;
 }
 
+/* Nobody else may have a hand in a directory that data are dumped to. */
+static int check_private(const char *path)
+{
+    struct stat st;
+
+    if (lstat(path, &st))
+        return -errno;
+    return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077) ? 0 : -EPERM;
+}
+
+/* Dumps are for disks: the state directory is in memory as a rule, where a dump would need the very
+ * memory that a migration is to free. */
+static void open_dump_dir(struct mfs_agent *a)
+{
+    const char *base = a->opts.dump_dir ? a->opts.dump_dir : "/var/tmp";
+    unsigned long long id = mfs_hash64(a->opts.state_dir, strlen(a->opts.state_dir), 0);
+    char above[PATH_MAX];
+    int rc = mfs_text_format(above, sizeof above, "%s/memefs-%s-%08llx", base, a->opts.name,
+                             id & 0xffffffff);
+
+    if (!rc)
+        rc = mfs_text_format(a->dump_dir, sizeof a->dump_dir, "%s/node-%u", above, a->opts.node);
+    if (!rc)
+        rc = mfs_file_mkdirs(a->dump_dir, 0700);
+    if (!rc)
+        rc = check_private(above);
+    if (!rc)
+        rc = check_private(a->dump_dir);
+    if (!rc)
+        return;
+    mfs_warn(AREA, "dumps go to %s, as %s can't be used: %s", a->dir, a->dump_dir, strerror(-rc));
+    mfs_text_copy(a->dump_dir, sizeof a->dump_dir, a->dir);
+}
+
 /* cm writes its address into the state directory, where there is one in common; that is the truth
  * after cm came back elsewhere. */
 static void cm_address(const struct mfs_agent *a, char *out, size_t n)
@@ -217,6 +273,7 @@ static int open_agent(struct mfs_agent *a, struct mfs_err *err)
     rc = name_files(a, err);
     if (rc)
         return rc;
+    open_dump_dir(a);
     rc = mfs_text_format(secret, sizeof secret, "%s/secret", a->opts.state_dir);
     if (!rc)
         rc = mfs_secret_load(secret, &a->secret, err);
@@ -240,8 +297,12 @@ static int open_agent(struct mfs_agent *a, struct mfs_err *err)
 /* Workers first: their jobs refer to everything else. */
 static void close_agent(struct mfs_agent *a)
 {
+    a->phase = MFS_AGENT_ENDED; /* results that come now lead to nothing new */
+    mfs_agent_copies_cancel(a);
     mfs_worker_destroy(a->mount_worker);
     mfs_worker_destroy(a->redis_worker);
+    mfs_errands_destroy(a->errands);
+    mfs_agent_copies_free(a);
     mfs_conn_put(a->stop.conn);
     mfs_session_destroy(a->session);
     mfs_clients_destroy(a->clients);

@@ -12,6 +12,7 @@ struct mfs_agent_opts {
     uint32_t node;
     const char *address;   /* of the node: numeric */
     const char *state_dir; /* of the deployment, absolute */
+    const char *dump_dir;  /* where to make one for dumps, absolute; NULL: /var/tmp */
     const char *cm;        /* HOST:PORT */
     int64_t interval;      /* ns between two looks at the redis processes, and two reports */
 };

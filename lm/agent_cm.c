@@ -1,5 +1,5 @@
 /* The agent towards cm: joining, doing what cm asks, telling what happens. */
-#include "lm/agent_impl.h"
+#include "lm/incoming.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static void join_done(void *arg, const struct mfs_err *err, const void *reply)
     if (err->code == -ECONNABORTED || a->phase != MFS_AGENT_RUNNING)
         return; /* the session connects again, and joins then */
     mfs_error(AREA, "joining failed: %s", err->msg);
-    if (err->code != -ETIMEDOUT && !a->parts) {
+    if (err->code != -ETIMEDOUT && !a->parts && !a->copies) {
         mfs_agent_fail(a, err);
         return;
     }
@@ -83,6 +83,7 @@ static void join(struct mfs_agent *a)
         .epoch = a->table ? a->table->epoch : 0,
         .memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
         .nassigned = put_running(a, NULL),
+        .ncopies = mfs_agent_copies_list(a, NULL),
     };
     int rc;
 
@@ -93,12 +94,15 @@ static void join(struct mfs_agent *a)
     if (mfs_mounter_up(a->mounter))
         mfs_text_copy(m.mount, sizeof m.mount, mfs_mounter_path(a->mounter));
     m.assigned = calloc(m.nassigned + 1, sizeof *m.assigned);
-    rc = m.assigned ? 0 : -ENOMEM;
+    m.copy = calloc(m.ncopies + 1, sizeof *m.copy);
+    rc = m.assigned && m.copy ? 0 : -ENOMEM;
     if (!rc) {
         put_running(a, m.assigned);
+        mfs_agent_copies_list(a, m.copy);
         rc = mfs_conn_request(conn, MFS_MSG_JOIN, &m, JOIN_LIMIT, join_done, a);
     }
     free(m.assigned);
+    free(m.copy);
     if (rc) {
         mfs_error(AREA, "can't join: %s", strerror(-rc));
         if (!a->rejoin)
@@ -271,9 +275,32 @@ static void handle_stop(struct mfs_conn *conn, uint64_t id, const void *body, vo
     mfs_agent_stop(arg, conn, id);
 }
 
+static void handle_receive(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_receive(arg, body, conn, id);
+}
+
+static void handle_take(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_take(arg, body, conn, id);
+}
+
+static void handle_fence(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_fence(arg, body, conn, id);
+}
+
+static void handle_release(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_release(arg, body, conn, id);
+}
+
 static const struct mfs_handler handlers[] = {
-    {MFS_MSG_ASSIGN, handle_assign}, {MFS_MSG_TABLE, handle_table}, {MFS_MSG_MOUNT, handle_mount},
-    {MFS_MSG_UMOUNT, handle_umount}, {MFS_MSG_STOP, handle_stop},   {0, NULL},
+    {MFS_MSG_ASSIGN, handle_assign},   {MFS_MSG_TABLE, handle_table},
+    {MFS_MSG_MOUNT, handle_mount},     {MFS_MSG_UMOUNT, handle_umount},
+    {MFS_MSG_RECEIVE, handle_receive}, {MFS_MSG_TAKE, handle_take},
+    {MFS_MSG_FENCE, handle_fence},     {MFS_MSG_RELEASE, handle_release},
+    {MFS_MSG_STOP, handle_stop},       {0, NULL},
 };
 
 const struct mfs_service mfs_agent_cm_service = {handlers, cm_up, cm_down};
@@ -326,7 +353,9 @@ void mfs_agent_report(struct mfs_agent *a)
     clients = mfs_clients_list(a->clients, &n);
     m.part = calloc(a->sample.n + 1, sizeof *m.part);
     m.client = calloc(n + 1, sizeof *m.client);
-    if (m.part && m.client) {
+    m.copy = calloc(mfs_agent_copies_list(a, NULL) + 1, sizeof *m.copy);
+    if (m.part && m.client && m.copy) {
+        m.ncopies = mfs_agent_copies_list(a, m.copy);
         m.nparts = put_parts(a, m.part);
         m.nclients = put_clients(clients, n, m.client);
         mfs_conn_notify(conn, MFS_MSG_REPORT, &m);
@@ -334,6 +363,7 @@ void mfs_agent_report(struct mfs_agent *a)
     free(clients);
     free(m.part);
     free(m.client);
+    free(m.copy);
 }
 
 void mfs_agent_send_events(struct mfs_agent *a)

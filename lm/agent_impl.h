@@ -19,32 +19,37 @@
 
 struct mfs_agent;
 
-/* A partition that cm has assigned to this node. */
-struct mfs_agent_part {
-    struct mfs_agent *agent;
-    struct mfs_redis redis;
-    bool lost; /* its process died with its content */
-    struct mfs_watch *watch;
-    struct mfs_agent_part *next;
-};
-
 /* Someone in cm waits for an answer. */
 struct mfs_agent_request {
     struct mfs_conn *conn; /* referenced; NULL: nobody */
     uint64_t id;
 };
 
+/* A partition that cm has assigned to this node. */
+struct mfs_agent_part {
+    struct mfs_agent *agent;
+    struct mfs_redis redis;
+    bool lost;                         /* its process died with its content */
+    uint64_t blocked_us;               /* while it came here */
+    bool releasing;                    /* its process is being ended */
+    struct mfs_agent_request releaser; /* who wants that */
+    struct mfs_watch *watch;
+    struct mfs_agent_part *next;
+};
+
 enum mfs_agent_phase { MFS_AGENT_RUNNING, MFS_AGENT_UNMOUNTING, MFS_AGENT_ENDING, MFS_AGENT_ENDED };
 
 struct mfs_agent {
     struct mfs_agent_opts opts;
-    char dir[PATH_MAX]; /* node-ID */
+    char dir[PATH_MAX];      /* node-ID */
+    char dump_dir[PATH_MAX]; /* the redis processes' working directory */
     char state_path[PATH_MAX];
     char client_address[MFS_ADDRESS_MAX]; /* of lm.sock */
     struct mfs_secret secret;
     struct mfs_loop *loop;
     struct mfs_worker *redis_worker, *mount_worker;
     struct mfs_watch *redis_done, *mount_done;
+    struct mfs_errands *errands;
     struct mfs_session *session;
     struct mfs_clients *clients;
     struct mfs_mounter *mounter;
@@ -56,7 +61,8 @@ struct mfs_agent {
     uint32_t nparts, stripe_size;
     uint64_t memory; /* bytes */
     struct mfs_agent_part *parts;
-    struct mfs_table *table; /* the newest; NULL for none */
+    struct mfs_agent_copy *copies; /* incoming.h */
+    struct mfs_table *table;       /* the newest; NULL for none */
 
     /* measured */
     struct mfs_fleet_sample sample; /* the last one; its parts are ours */
@@ -89,11 +95,29 @@ int mfs_agent_fleet_open(struct mfs_agent *a, uint32_t nparts, uint32_t stripe_s
 /* Lists a partition and watches its process. NULL: ENOMEM. */
 struct mfs_agent_part *mfs_agent_part_add(struct mfs_agent *a, const struct mfs_redis *r,
                                           bool lost);
+struct mfs_agent_part *mfs_agent_part_find(const struct mfs_agent *a, uint32_t index);
+void mfs_agent_part_remove(struct mfs_agent *a, struct mfs_agent_part *p);
 void mfs_agent_parts_free(struct mfs_agent *a);
+/* Has the fleet count it as a partition that serves. */
+void mfs_agent_settle(struct mfs_agent *a, uint32_t part);
+/* Ends a process that is to be no more, in a thread of its own, and removes its files. `ended` is
+ * called when it is gone, also when that could not be brought about (which is logged). */
+void mfs_agent_end_process(struct mfs_agent *a, const struct mfs_redis *r, void (*ended)(void *arg),
+                           void *arg);
 void mfs_agent_measure(struct mfs_agent *a);
 void mfs_agent_stop_redis(struct mfs_agent *a, void (*done)(struct mfs_agent *a));
 /* Ends a dead client's session in the store, so that its locks go. */
 void mfs_agent_end_session(struct mfs_agent *a, const char *session);
+
+/* agent_move.c: partitions that come and go */
+void mfs_agent_receive(struct mfs_agent *a, const struct mfs_msg_receive *m, struct mfs_conn *conn,
+                       uint64_t id);
+void mfs_agent_take(struct mfs_agent *a, const struct mfs_msg_take *m, struct mfs_conn *conn,
+                    uint64_t id);
+void mfs_agent_fence(struct mfs_agent *a, const struct mfs_msg_fence *m, struct mfs_conn *conn,
+                     uint64_t id);
+void mfs_agent_release(struct mfs_agent *a, const struct mfs_msg_release *m, struct mfs_conn *conn,
+                       uint64_t id);
 
 /* agent_cm.c: the connection to cm */
 extern const struct mfs_service mfs_agent_cm_service;

@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "lm/errand.h"
+#include "lm/incoming.h"
 #include "store/args.h"
 #include "store/keys.h"
 #include "store/store.h"
@@ -21,7 +23,7 @@
 
 /* ---- partitions ------------------------------------------------------------------------------ */
 
-static struct mfs_agent_part *find_part(const struct mfs_agent *a, uint32_t index)
+struct mfs_agent_part *mfs_agent_part_find(const struct mfs_agent *a, uint32_t index)
 {
     struct mfs_agent_part *p = a->parts;
 
@@ -30,7 +32,7 @@ static struct mfs_agent_part *find_part(const struct mfs_agent *a, uint32_t inde
     return p;
 }
 
-static void remove_part(struct mfs_agent *a, struct mfs_agent_part *p)
+void mfs_agent_part_remove(struct mfs_agent *a, struct mfs_agent_part *p)
 {
     struct mfs_agent_part **at = &a->parts;
 
@@ -44,7 +46,7 @@ static void remove_part(struct mfs_agent *a, struct mfs_agent_part *p)
 void mfs_agent_parts_free(struct mfs_agent *a)
 {
     while (a->parts)
-        remove_part(a, a->parts);
+        mfs_agent_part_remove(a, a->parts);
 }
 
 struct forget_job {
@@ -60,9 +62,26 @@ static void run_forget(struct mfs_job *job)
     mfs_fleet_forget(j->fleet, j->part);
 }
 
+static void run_settle(struct mfs_job *job)
+{
+    struct forget_job *j = (struct forget_job *)job;
+
+    mfs_fleet_settle(j->fleet, j->part);
+}
+
 static void free_job(struct mfs_job *job)
 {
     free(job);
+}
+
+void mfs_agent_settle(struct mfs_agent *a, uint32_t part)
+{
+    struct forget_job *j = calloc(1, sizeof *j);
+
+    if (!j)
+        return; /* it counts with what it held on arrival at least */
+    *j = (struct forget_job){{run_settle, free_job, NULL}, a->fleet, part};
+    mfs_worker_submit(a->redis_worker, &j->job);
 }
 
 static void forget(struct mfs_agent *a, uint32_t part)
@@ -84,7 +103,7 @@ static void redis_gone(void *arg, pid_t pid, int status)
     char how[64] = "";
 
     p->watch = NULL;
-    if (a->phase != MFS_AGENT_RUNNING)
+    if (a->phase != MFS_AGENT_RUNNING || p->releasing)
         return;
     p->lost = true;
     if (status >= 0 && WIFSIGNALED(status))
@@ -122,6 +141,7 @@ int mfs_agent_fleet_open(struct mfs_agent *a, uint32_t nparts, uint32_t stripe_s
                          uint64_t memory)
 {
     struct mfs_fleet_opts opts = {.dir = a->dir,
+                                  .dump_dir = a->dump_dir,
                                   .address = a->opts.address,
                                   .deployment = a->opts.name,
                                   .nparts = nparts,
@@ -135,6 +155,74 @@ int mfs_agent_fleet_open(struct mfs_agent *a, uint32_t nparts, uint32_t stripe_s
         a->memory = memory;
     }
     return rc;
+}
+
+/* ---- ending one ------------------------------------------------------------------------------ */
+
+struct end_job {
+    struct mfs_job job;
+    struct mfs_agent *agent;
+    struct mfs_redis_node node;
+    struct mfs_fleet *fleet;
+    struct mfs_redis redis;
+    void (*ended)(void *arg);
+    void *arg;
+};
+
+static void run_end(struct mfs_job *job)
+{
+    struct end_job *j = (struct end_job *)job;
+
+    mfs_redis_end(&j->node, &j->redis);
+}
+
+static void end_done(struct mfs_job *job)
+{
+    struct end_job *j = (struct end_job *)job;
+
+    j->ended(j->arg);
+    free(j);
+}
+
+static void run_leave(struct mfs_job *job)
+{
+    struct end_job *j = (struct end_job *)job;
+
+    mfs_fleet_forget(j->fleet, j->redis.part);
+}
+
+static void left(struct mfs_job *job)
+{
+    struct end_job *j = (struct end_job *)job;
+    int rc;
+
+    j->job = (struct mfs_job){run_end, end_done, NULL};
+    rc = mfs_errand_run(j->agent->errands, "end", &j->job);
+    if (!rc)
+        return;
+    mfs_warn(AREA, "partition %u: ending it holds everything up: %s", j->redis.part, strerror(-rc));
+    run_end(job);
+    end_done(job);
+}
+
+void mfs_agent_end_process(struct mfs_agent *a, const struct mfs_redis *r, void (*ended)(void *arg),
+                           void *arg)
+{
+    struct end_job *j = calloc(1, sizeof *j);
+
+    if (!j) {
+        mfs_error(AREA, "partition %u: out of memory, its process stays", r->part);
+        ended(arg);
+        return;
+    }
+    *j = (struct end_job){.job = {run_leave, left, NULL},
+                          .agent = a,
+                          .node = {.dir = a->dir, .dump_dir = a->dump_dir},
+                          .fleet = a->fleet,
+                          .redis = *r,
+                          .ended = ended,
+                          .arg = arg};
+    mfs_worker_submit(a->redis_worker, &j->job);
 }
 
 /* ---- assign ---------------------------------------------------------------------------------- */
@@ -214,7 +302,8 @@ static void assigned(struct mfs_job *job)
     struct mfs_agent *a = j->agent;
 
     for (size_t i = 0; i < j->n && !j->rc; i++) {
-        if (!find_part(a, j->asked[i].part) && !mfs_agent_part_add(a, &j->asked[i], false))
+        if (!mfs_agent_part_find(a, j->asked[i].part) &&
+            !mfs_agent_part_add(a, &j->asked[i], false))
             j->rc = mfs_err_set(&j->err, -ENOMEM, "out of memory");
     }
     if (!j->rc) {
@@ -233,14 +322,14 @@ static void assigned(struct mfs_job *job)
 static int check_lost(struct mfs_agent *a, const struct mfs_msg_assign *m, struct mfs_err *err)
 {
     for (uint32_t i = 0; i < m->nassigned; i++) {
-        struct mfs_agent_part *p = find_part(a, m->assigned[i].index);
+        struct mfs_agent_part *p = mfs_agent_part_find(a, m->assigned[i].index);
 
         if (!p || !p->lost)
             continue;
         if (!strcmp(p->redis.password, m->assigned[i].password))
             return mfs_err_set(err, -EIO, "partition %u was lost: its process died",
                                m->assigned[i].index);
-        remove_part(a, p);
+        mfs_agent_part_remove(a, p);
     }
     return 0;
 }
@@ -257,6 +346,9 @@ static int check_assign(struct mfs_agent *a, const struct mfs_msg_assign *m, str
         if (m->assigned[i].index >= m->nparts || !m->assigned[i].password[0] ||
             !m->assigned[i].admin_password[0])
             return mfs_err_set(err, -EINVAL, "assign: partition %u makes no sense",
+                               m->assigned[i].index);
+        if (mfs_agent_copy_find(a, m->assigned[i].index))
+            return mfs_err_set(err, -EBUSY, "partition %u is on its way here",
                                m->assigned[i].index);
     }
     if (a->fleet && (a->nparts != m->nparts || a->stripe_size != m->stripe_size))
@@ -395,6 +487,7 @@ void mfs_agent_stop_redis(struct mfs_agent *a, void (*done)(struct mfs_agent *a)
 {
     struct stop_job *j = calloc(1, sizeof *j);
 
+    mfs_agent_copies_cancel(a);
     if (!j) {
         mfs_error(AREA, "out of memory, redis processes are left running");
         done(a);

@@ -1,5 +1,5 @@
 /* The agent's memory across its own death: the state file, written and taken up again. */
-#include "lm/agent_impl.h"
+#include "lm/incoming.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,18 +11,17 @@
 
 #define AREA "state"
 
-static void put_redis(const struct mfs_agent_part *p, struct mfs_state_redis *s)
+void mfs_agent_redis_put(const struct mfs_redis *r, struct mfs_state_redis *s)
 {
-    s->index = p->redis.part;
-    s->port = p->redis.port;
-    s->lost = p->lost;
-    mfs_text_copy(s->unix_path, sizeof s->unix_path, p->redis.unix_path);
-    mfs_text_copy(s->password, sizeof s->password, p->redis.password);
-    mfs_text_copy(s->admin_password, sizeof s->admin_password, p->redis.admin_password);
-    mfs_state_proc_set(&s->proc, &p->redis.proc);
+    s->index = r->part;
+    s->port = r->port;
+    mfs_text_copy(s->unix_path, sizeof s->unix_path, r->unix_path);
+    mfs_text_copy(s->password, sizeof s->password, r->password);
+    mfs_text_copy(s->admin_password, sizeof s->admin_password, r->admin_password);
+    mfs_state_proc_set(&s->proc, &r->proc);
 }
 
-static struct mfs_redis get_redis(const struct mfs_state_redis *s)
+struct mfs_redis mfs_agent_redis_get(const struct mfs_state_redis *s)
 {
     struct mfs_redis r = {.part = s->index, .port = (uint16_t)s->port};
 
@@ -31,6 +30,12 @@ static struct mfs_redis get_redis(const struct mfs_state_redis *s)
     mfs_text_copy(r.password, sizeof r.password, s->password);
     mfs_text_copy(r.admin_password, sizeof r.admin_password, s->admin_password);
     return r;
+}
+
+static void put_part(const struct mfs_agent_part *p, struct mfs_state_redis *s)
+{
+    mfs_agent_redis_put(&p->redis, s);
+    s->lost = p->lost;
 }
 
 static void put_client(const struct mfs_client *c, struct mfs_state_client *s)
@@ -78,11 +83,16 @@ void mfs_agent_save(struct mfs_agent *a)
         nparts++;
     s.client = calloc(n + 1, sizeof *s.client);
     s.redis = calloc(nparts + 1, sizeof *s.redis);
-    if (s.client && s.redis) {
+    s.copy = calloc(mfs_agent_copies_list(a, NULL) + 1, sizeof *s.copy);
+    if (s.client && s.redis && s.copy) {
         for (size_t i = 0; i < n; i++)
             put_client(&clients[i], &s.client[s.nclients++]);
         for (const struct mfs_agent_part *p = a->parts; p; p = p->next)
-            put_redis(p, &s.redis[s.nredis++]);
+            put_part(p, &s.redis[s.nredis++]);
+        for (const struct mfs_agent_copy *c = a->copies; c; c = c->next) {
+            if (c->redis.proc.pid)
+                mfs_agent_copy_put(c, &s.copy[s.ncopies++]);
+        }
         rc = mfs_state_save(&s, a->state_path);
     }
     if (rc)
@@ -90,11 +100,12 @@ void mfs_agent_save(struct mfs_agent *a)
     free(clients);
     free(s.client);
     free(s.redis);
+    free(s.copy);
 }
 
 static int restore_redis(struct mfs_agent *a, const struct mfs_state_redis *s)
 {
-    struct mfs_redis r = get_redis(s);
+    struct mfs_redis r = mfs_agent_redis_get(s);
     bool alive = !s->lost && mfs_proc_alive(&r.proc);
 
     if (alive && mfs_fleet_adopt(a->fleet, &r))
@@ -133,6 +144,8 @@ static int restore(struct mfs_agent *a, struct mfs_state *s)
     rc = s->nparts ? mfs_agent_fleet_open(a, s->nparts, s->stripe_size, s->memory) : 0;
     for (uint32_t i = 0; i < s->nredis && !rc; i++)
         rc = restore_redis(a, &s->redis[i]);
+    for (uint32_t i = 0; i < s->ncopies && !rc; i++)
+        rc = mfs_agent_copy_restore(a, &s->copy[i]);
     if (!rc && s->table && !mfs_table_check(s->table)) {
         a->table = s->table;
         s->table = NULL;

@@ -3,6 +3,7 @@
 #include "lm/fleet.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,12 +44,13 @@ int mfs_fleet_create(struct mfs_fleet **out, const struct mfs_fleet_opts *opts)
     if (!f)
         return -ENOMEM;
     f->node = (struct mfs_redis_node){.dir = strdup(opts->dir),
+                                      .dump_dir = strdup(opts->dump_dir),
                                       .address = strdup(opts->address),
                                       .deployment = strdup(opts->deployment),
                                       .nparts = opts->nparts,
                                       .stripe_size = opts->stripe_size};
     f->usable = mfs_memory_usable(opts->memory);
-    if (!f->node.dir || !f->node.address || !f->node.deployment) {
+    if (!f->node.dir || !f->node.dump_dir || !f->node.address || !f->node.deployment) {
         mfs_fleet_destroy(f);
         return -ENOMEM;
     }
@@ -64,6 +66,7 @@ void mfs_fleet_destroy(struct mfs_fleet *f)
         mfs_admin_close(f->member[i].admin);
     free(f->member);
     free((char *)f->node.dir);
+    free((char *)f->node.dump_dir);
     free((char *)f->node.address);
     free((char *)f->node.deployment);
     free(f);
@@ -92,6 +95,12 @@ static int reserve(struct mfs_fleet *f, size_t more)
         return -ENOMEM;
     f->member = grown;
     return 0;
+}
+
+/* What a process takes of the node: a copy that is on its way needs its place already. */
+static uint64_t takes(const struct mfs_redis *r, uint64_t used)
+{
+    return r->incoming && r->expected > used ? r->expected : used;
 }
 
 static void insert(struct mfs_fleet *f, const struct mfs_redis *r)
@@ -124,12 +133,30 @@ int mfs_fleet_adopt(struct mfs_fleet *f, const struct mfs_redis *r)
     return rc;
 }
 
+void mfs_fleet_settle(struct mfs_fleet *f, uint32_t part)
+{
+    struct member *m = find(f, part);
+
+    if (m)
+        m->redis.incoming = false;
+}
+
 void mfs_fleet_forget(struct mfs_fleet *f, uint32_t part)
 {
     struct member *m = find(f, part);
 
     if (m)
         remove_at(f, (size_t)(m - f->member));
+}
+
+int mfs_fleet_find(const struct mfs_fleet *f, uint32_t part, struct mfs_redis *r)
+{
+    const struct member *m = find(f, part);
+
+    if (!m)
+        return -ENOENT;
+    *r = m->redis;
+    return 0;
 }
 
 struct mfs_redis *mfs_fleet_list(const struct mfs_fleet *f, size_t *n)
@@ -198,7 +225,8 @@ static void look_at(struct mfs_fleet *f, struct member *m)
     m->keys = info.keys;
     m->redis.maxmemory = info.maxmemory;
     count_net(f, m, &info);
-    if (mfs_memory_purge_due(&m->rest, m->used, m->rss) && mfs_admin_purge(m->admin, &err))
+    if (!m->redis.incoming && mfs_memory_purge_due(&m->rest, m->used, m->rss) &&
+        mfs_admin_purge(m->admin, &err))
         lose_touch(m, &err);
 }
 
@@ -208,18 +236,20 @@ static struct mfs_memory_part memory_of_member(const struct mfs_fleet *f, const 
 {
     uint64_t max = m->redis.maxmemory ? m->redis.maxmemory : f->usable / total;
 
-    return (struct mfs_memory_part){m->used, max, m->silent};
+    return (struct mfs_memory_part){takes(&m->redis, m->used), max, m->silent};
 }
 
-/* What all members have, and `extra` more that do not run yet. */
-static struct mfs_memory_part *memory_of(const struct mfs_fleet *f, size_t extra)
+/* What all members have, and `extra` fresh ones that do not run yet. */
+static struct mfs_memory_part *memory_of(const struct mfs_fleet *f, const struct mfs_redis *fresh,
+                                         size_t extra)
 {
     size_t total = f->n + extra;
     struct mfs_memory_part *parts = calloc(total + 1, sizeof *parts);
 
     for (size_t i = 0; parts && i < total; i++)
-        parts[i] = i < f->n ? memory_of_member(f, &f->member[i], total)
-                            : (struct mfs_memory_part){EMPTY_BYTES, 0, false};
+        parts[i] = i < f->n
+                       ? memory_of_member(f, &f->member[i], total)
+                       : (struct mfs_memory_part){takes(&fresh[i - f->n], EMPTY_BYTES), 0, false};
     return parts;
 }
 
@@ -257,7 +287,7 @@ static void apply(struct mfs_fleet *f, struct mfs_memory_part *parts, size_t tot
 
 static bool divide(struct mfs_fleet *f)
 {
-    struct mfs_memory_part *parts = memory_of(f, 0);
+    struct mfs_memory_part *parts = memory_of(f, NULL, 0);
     uint64_t *want = calloc(f->n + 1, sizeof *want);
     bool urgent = false;
 
@@ -278,14 +308,14 @@ static void fill_sample(const struct mfs_fleet *f, struct mfs_fleet_sample *samp
     sample->net_in = f->net_in;
     sample->net_out = f->net_out;
     sample->part = f->n ? calloc(f->n, sizeof *sample->part) : NULL;
-    sample->n = sample->part ? f->n : 0;
     for (size_t i = 0; i < f->n; i++) {
         const struct member *m = &f->member[i];
 
         sample->used += m->used;
         sample->rss += m->rss;
-        if (sample->part)
-            sample->part[i] = (struct mfs_fleet_part){m->redis.part, m->silent, m->used, m->keys};
+        if (sample->part && !m->redis.incoming)
+            sample->part[sample->n++] =
+                (struct mfs_fleet_part){m->redis.part, m->silent, m->used, m->keys};
     }
 }
 
@@ -298,27 +328,50 @@ void mfs_fleet_measure(struct mfs_fleet *f, struct mfs_fleet_sample *sample)
     fill_sample(f, sample);
 }
 
+/* Copies that are on their way must fit beside all that is there; the first who writes would find
+ * memory full otherwise. */
+static int check_fits(const struct mfs_fleet *f, const struct mfs_memory_part *parts, size_t total,
+                      const struct mfs_redis *fresh, size_t n, struct mfs_err *err)
+{
+    uint64_t sum = 0;
+    bool incoming = false;
+
+    for (size_t i = 0; i < total; i++)
+        sum += parts[i].used;
+    for (size_t i = 0; i < n; i++)
+        incoming |= fresh[i].incoming;
+    if (!incoming || sum <= f->usable)
+        return 0;
+    return mfs_err_set(err, -ENOSPC,
+                       "no memory for a copy of partition %u: it takes %" PRIu64
+                       " bytes, and %" PRIu64 " of %" PRIu64 " would be in use",
+                       fresh[0].part, fresh[0].expected, sum, f->usable);
+}
+
 /* Shrinks those that run so that `fresh` more fit, and tells what these may have. */
-static int make_room(struct mfs_fleet *f, struct mfs_redis *fresh, size_t n)
+static int make_room(struct mfs_fleet *f, struct mfs_redis *fresh, size_t n, struct mfs_err *err)
 {
     size_t total = f->n + n;
     struct mfs_memory_part *parts;
     uint64_t *want = calloc(total, sizeof *want);
-    int rc = -ENOMEM;
+    int rc = mfs_err_set(err, -ENOMEM, "out of memory");
 
     for (size_t i = 0; i < f->n; i++)
         look_at(f, &f->member[i]);
-    parts = memory_of(f, n);
+    parts = memory_of(f, fresh, n);
     if (!parts || !want)
+        goto out;
+    rc = check_fits(f, parts, total, fresh, n, err);
+    if (rc)
         goto out;
     mfs_memory_plan(parts, total, f->usable, want);
     apply(f, parts, total, want);
-    rc = 0;
     for (size_t i = 0; i < n && !rc; i++) {
         uint64_t grant = mfs_memory_grant(parts, total, f->usable, f->n + i, want[f->n + i]);
 
         fresh[i].maxmemory = parts[f->n + i].max = grant;
-        rc = grant ? 0 : -ENOSPC;
+        if (!grant)
+            rc = mfs_err_set(err, -ENOSPC, "no memory left for %zu more partitions", n);
     }
 out:
     free(parts);
@@ -356,11 +409,9 @@ int mfs_fleet_start(struct mfs_fleet *f, const struct mfs_redis *r, size_t n, st
     rc = select_fresh(f, r, n, fresh, &count, err);
     if (rc || !count)
         goto out;
-    rc = make_room(f, fresh, count);
-    if (rc) {
-        mfs_err_set(err, rc, "no memory left for %zu more partitions", count);
+    rc = make_room(f, fresh, count, err);
+    if (rc)
         goto out;
-    }
     rc = mfs_redis_start(&f->node, fresh, count, err);
     for (size_t i = 0; i < count && !rc; i++)
         insert(f, &fresh[i]);

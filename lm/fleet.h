@@ -17,7 +17,8 @@ struct mfs_fleet;
 
 /* All strings are copied. */
 struct mfs_fleet_opts {
-    const char *dir; /* absolute */
+    const char *dir;      /* absolute */
+    const char *dump_dir; /* absolute */
     const char *address;
     const char *deployment;
     uint32_t nparts, stripe_size;
@@ -33,9 +34,10 @@ int mfs_fleet_adopt(struct mfs_fleet *fleet, const struct mfs_redis *r);
 /* Sets the node's limit; the next measuring acts on it. */
 void mfs_fleet_set_memory(struct mfs_fleet *fleet, uint64_t bytes);
 
-/* Starts processes for those of r[] (part, passwords and format are set) that do not run yet, after
- * making room for them in the division of memory. All or none: 0, or a negative errno with the
- * reason; -EEXIST when a partition runs with another password. */
+/* Starts processes for those of r[] (part, passwords, format, incoming and expected are set) that
+ * do not run yet, after making room for them in the division of memory. All or none: 0, or a
+ * negative errno with the reason; -EEXIST when a partition runs with another password, -ENOSPC when
+ * what is expected does not fit beside what there is. */
 int mfs_fleet_start(struct mfs_fleet *fleet, const struct mfs_redis *r, size_t n,
                     struct mfs_err *err);
 
@@ -44,8 +46,14 @@ int mfs_fleet_start(struct mfs_fleet *fleet, const struct mfs_redis *r, size_t n
 int mfs_fleet_stop(struct mfs_fleet *fleet, const uint32_t *parts, size_t n);
 int mfs_fleet_stop_all(struct mfs_fleet *fleet);
 
+/* The partition has arrived whole and serves: from now on it counts with what it uses. */
+void mfs_fleet_settle(struct mfs_fleet *fleet, uint32_t part);
+
 /* Drops a process that ended by itself; its memory is free for the others. */
 void mfs_fleet_forget(struct mfs_fleet *fleet, uint32_t part);
+
+/* Copies what runs for the partition to *r: 0, or -ENOENT. */
+int mfs_fleet_find(const struct mfs_fleet *fleet, uint32_t part, struct mfs_redis *r);
 
 /* A copy of what runs, for the caller to free; *n is their number. NULL when none or ENOMEM. */
 struct mfs_redis *mfs_fleet_list(const struct mfs_fleet *fleet, size_t *n);
@@ -57,12 +65,12 @@ struct mfs_fleet_part {
 };
 
 struct mfs_fleet_sample {
-    uint64_t capacity;        /* bytes the node's processes may use together */
-    uint64_t used;            /* bytes, as redis counts */
-    uint64_t rss;             /* bytes resident */
-    uint64_t net_in, net_out; /* bytes, only ever growing */
-    bool urgent;              /* look again soon: one is near its limit */
-    size_t n;
+    uint64_t capacity;           /* bytes the node's processes may use together */
+    uint64_t used;               /* bytes, as redis counts */
+    uint64_t rss;                /* bytes resident */
+    uint64_t net_in, net_out;    /* bytes, only ever growing */
+    bool urgent;                 /* look again soon: one is near its limit */
+    size_t n;                    /* copies on their way are not among them */
     struct mfs_fleet_part *part; /* freed by who asked; NULL when there is none, or no memory */
 };
 

@@ -40,6 +40,15 @@ static const char fixed_settings[] =
     "repl-diskless-sync yes\n"
     "repl-diskless-sync-delay 0\n"
     "repl-diskless-load on-empty-db\n"
+    "rdb-del-sync-files yes\n"
+    /* A target answers its Local Manager while it loads, however slowly the data come. */
+    "loading-process-events-interval-bytes 262144\n"
+    /* A link that breaks in the last moments goes on where it was; a process without replicas needs
+     * no memory for that. */
+    "repl-backlog-size 4mb\n"
+    "repl-backlog-ttl 5\n"
+    "repl-timeout 20\n"
+    "repl-ping-replica-period 5\n"
     "repl-disable-tcp-nodelay no\n"
     "\n"
     "maxmemory-policy noeviction\n"
@@ -66,7 +75,8 @@ static const char fixed_settings[] =
     "proto-max-bulk-len 64mb\n"
     "client-query-buffer-limit 128mb\n"
     "client-output-buffer-limit normal 512mb 256mb 60\n"
-    "client-output-buffer-limit replica 2gb 1gb 60\n"
+    /* What is written while a partition is copied waits here, outside maxmemory. */
+    "client-output-buffer-limit replica 512mb 0 0\n"
     "client-output-buffer-limit pubsub 32mb 8mb 60\n"
     "\n"
     /* Idle processes should cost nothing, busy ones not measure themselves. */
@@ -83,11 +93,20 @@ static const char protection[] = "oom-score-adj relative\noom-score-adj-values -
 
 /* Rules apply inside functions, too, so what functions call must be here. All of the data, and
  * neither administration nor anything that touches every key. */
-static const char user_rules[] =
-    "+@read +@write +@pubsub -@admin -@dangerous -@blocking -function +fcall +fcall_ro +info "
+static const char serving_rules[] =
+    "-@all allchannels +@read +@write +@pubsub -@admin -@dangerous -@blocking -function +fcall "
+    "+fcall_ro +info "
     "+auth +hello +ping +echo +reset +quit +time +multi +exec +discard +watch +unwatch "
     "+client|id +client|setname +client|getname +client|tracking +client|trackinginfo "
     "+client|caching +client|reply";
+
+/* Without channels, connections that subscribed are closed: they would wait for nothing. */
+static const char fenced_rules[] = "-@all resetchannels";
+
+const char *mfs_redis_user_rules(bool fenced)
+{
+    return fenced ? fenced_rules : serving_rules;
+}
 
 static bool is_plain(const char *text)
 {
@@ -137,7 +156,7 @@ static int append_user(struct mfs_buf *out, const char *name, const char *passwo
 
 static int append_place(const struct mfs_redis_conf *c, struct mfs_buf *out)
 {
-    int rc = append_path(out, "dir", c->dir, c->part, NULL);
+    int rc = append_path(out, "dir", c->dump_dir, c->part, NULL);
 
     if (rc >= 0)
         rc = append_path(out, "unixsocket", c->dir, c->part, "sock");
@@ -152,8 +171,8 @@ int mfs_redis_conf_render(const struct mfs_redis_conf *c, struct mfs_buf *out)
 {
     int rc;
 
-    if (!is_path(c->dir) || !is_plain(c->address) || !c->port || !c->maxmemory ||
-        !is_plain(c->user_password) || !is_plain(c->admin_password))
+    if (!is_path(c->dir) || !is_path(c->dump_dir) || !is_plain(c->address) || !c->port ||
+        !c->maxmemory || !is_plain(c->user_password) || !is_plain(c->admin_password))
         return -EINVAL;
     rc = mfs_buf_printf(out, "# Partition %u. Written by lm; changes are lost.\n", c->part);
     if (rc >= 0)
@@ -167,7 +186,7 @@ int mfs_redis_conf_render(const struct mfs_redis_conf *c, struct mfs_buf *out)
     if (rc >= 0)
         rc = mfs_buf_printf(out, "user default reset off\n");
     if (rc >= 0)
-        rc = append_user(out, MFS_REDIS_USER, c->user_password, user_rules);
+        rc = append_user(out, MFS_REDIS_USER, c->user_password, mfs_redis_user_rules(c->fenced));
     if (rc >= 0)
         rc = append_user(out, MFS_REDIS_ADMIN, c->admin_password, "+@all");
     return rc < 0 ? rc : 0;

@@ -9,7 +9,8 @@
 #include "base/buf.h"
 
 struct mfs_redis_conf {
-    const char *dir;            /* absolute; redis-PART.{sock,log,rdb} go there */
+    const char *dir;            /* absolute; redis-PART.{sock,log} go there */
+    const char *dump_dir;       /* absolute; its working directory: redis-PART.rdb goes there */
     const char *address;        /* the only one it listens on */
     const char *user_password;  /* of MFS_REDIS_USER; only its SHA-256 gets into the file */
     const char *admin_password; /* of MFS_REDIS_ADMIN; likewise */
@@ -17,10 +18,15 @@ struct mfs_redis_conf {
     uint32_t part;
     uint16_t port;
     bool protect; /* lower its chance to be chosen when the machine is out of memory */
+    bool fenced;  /* MFS_REDIS_USER may do nothing yet */
 };
 
 /* Appends the file's text. 0, -EINVAL when a value could not be written as one word of the file
  * (control characters, no maxmemory, no password), or -ENOMEM. */
 int mfs_redis_conf_render(const struct mfs_redis_conf *c, struct mfs_buf *out);
+
+/* What MFS_REDIS_USER may do, as ACL rules separated by blanks that replace those it has: all that
+ * clients need, or, fenced, nothing: each of its commands is refused before it is executed. */
+const char *mfs_redis_user_rules(bool fenced);
 
 #endif

@@ -30,11 +30,12 @@
 #define AREA       "redis"
 #define STATUS_MAX 65536 /* bytes of /proc/self/status */
 #define PORT_TRIES 5
-#define POLL_STEP  (3 * MFS_MSEC)
+#define POLL_STEP  (1 * MFS_MSEC)
 #define CALL_LIMIT (5 * MFS_SEC)
 #define KILL_WAIT  (2 * MFS_SEC)
+#define END_LIMIT  (1 * MFS_SEC)
 
-static const char *const suffixes[] = {"conf", "sock", "pid", "rdb"};
+static const char *const suffixes[] = {"conf", "sock", "pid"};
 
 static int file_path(char path[PATH_MAX], const char *dir, uint32_t part, const char *suffix)
 {
@@ -47,14 +48,16 @@ int mfs_redis_unix_path(const char *dir, uint32_t part, char path[MFS_UNIXPATH_M
 }
 
 /* The log stays: it is what is looked at when something went wrong. */
-static void remove_files(const char *dir, uint32_t part)
+static void remove_files(const struct mfs_redis_node *node, uint32_t part)
 {
     char path[PATH_MAX];
 
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-        if (!file_path(path, dir, part, suffixes[i]))
+        if (!file_path(path, node->dir, part, suffixes[i]))
             unlink(path);
     }
+    if (!file_path(path, node->dump_dir, part, "rdb"))
+        unlink(path);
 }
 
 static int free_port(const char *address, uint16_t *port)
@@ -105,6 +108,8 @@ static int write_conf(const struct mfs_redis_node *node, const struct mfs_redis 
                       const char *path)
 {
     struct mfs_redis_conf conf = {.dir = node->dir,
+                                  .dump_dir = node->dump_dir,
+                                  .fenced = r->incoming,
                                   .part = r->part,
                                   .address = node->address,
                                   .port = r->port,
@@ -228,8 +233,10 @@ static int make_ready(const struct mfs_redis_node *node, struct mfs_redis *r, st
 int mfs_redis_start(const struct mfs_redis_node *node, struct mfs_redis *r, size_t n,
                     struct mfs_err *err)
 {
-    int rc = 0;
+    int rc = mfs_file_mkdirs(node->dump_dir, 0700);
 
+    if (rc)
+        return mfs_err_set(err, rc, "can't make %s: %s", node->dump_dir, strerror(-rc));
     for (size_t i = 0; i < n && !rc; i++) {
         r[i].proc = (struct mfs_proc){0};
         rc = mfs_redis_unix_path(node->dir, r[i].part, r[i].unix_path);
@@ -239,7 +246,7 @@ int mfs_redis_start(const struct mfs_redis_node *node, struct mfs_redis *r, size
     }
     for (size_t i = 0; i < n && !rc; i++) {
         end_stray(node->dir, &r[i]);
-        remove_files(node->dir, r[i].part);
+        remove_files(node, r[i].part);
         rc = spawn(node, &r[i], err);
     }
     for (size_t i = 0; i < n && !rc; i++)
@@ -290,7 +297,21 @@ int mfs_redis_stop(const struct mfs_redis_node *node, struct mfs_redis *r, size_
             mfs_error(AREA, "partition %u: process %d can't be killed", r[i].part,
                       (int)r[i].proc.pid);
         else
-            remove_files(node->dir, r[i].part);
+            remove_files(node, r[i].part);
     }
     return alive ? -ETIMEDOUT : 0;
+}
+
+int mfs_redis_end(const struct mfs_redis_node *node, struct mfs_redis *r)
+{
+    struct mfs_admin *admin;
+    struct mfs_err err = {0};
+
+    /* It looks for signals only now and then, and ends at once on this. */
+    if (mfs_proc_alive(&r->proc) &&
+        !mfs_admin_open(&admin, r->unix_path, NULL, 0, r->admin_password, END_LIMIT, &err)) {
+        mfs_admin_shutdown(admin, &err);
+        mfs_admin_close(admin);
+    }
+    return mfs_redis_stop(node, r, 1);
 }

@@ -23,12 +23,15 @@ struct mfs_redis {
     char password[MFS_SECRET_MAX];       /* of MFS_REDIS_USER */
     char admin_password[MFS_SECRET_MAX]; /* of MFS_REDIS_ADMIN */
     bool format;                         /* on start: write what an empty partition needs */
+    bool incoming;                       /* it receives a copy: fenced from the start */
+    uint64_t expected;                   /* bytes that such a copy will take */
     uint64_t maxmemory;                  /* bytes it is allowed now */
 };
 
 /* What all processes of a node have in common. */
 struct mfs_redis_node {
-    const char *dir; /* absolute */
+    const char *dir;      /* absolute */
+    const char *dump_dir; /* absolute; theirs to work in: dumps go there, made when needed */
     const char *address;
     const char *deployment;
     uint32_t nparts, stripe_size;
@@ -42,6 +45,9 @@ int mfs_redis_unix_path(const char *dir, uint32_t part, char path[MFS_UNIXPATH_M
  * are ended, and their files removed. 0 or a negative errno with the reason. */
 int mfs_redis_start(const struct mfs_redis_node *node, struct mfs_redis *r, size_t n,
                     struct mfs_err *err);
+
+/* Ends one that serves nobody any more, as fast as can be; otherwise as mfs_redis_stop. */
+int mfs_redis_end(const struct mfs_redis_node *node, struct mfs_redis *r);
 
 /* Ends all of r[] at once, without saving, and removes their files. 0, or -ETIMEDOUT when one could
  * not even be killed. */

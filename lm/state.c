@@ -31,6 +31,17 @@ static const struct mfs_field redis_fields[] = {
 static const struct mfs_record redis_record = {"redis", sizeof(struct mfs_state_redis),
                                                redis_fields};
 
+static const struct mfs_field copy_fields[] = {
+    {.name = "redis", MFS_FIELD(OBJECT, struct mfs_state_copy, redis), .sub = &redis_record},
+    {.name = "source_host", MFS_FIELD(STR, struct mfs_state_copy, source_host)},
+    {.name = "source_port", MFS_FIELD(U32, struct mfs_state_copy, source_port), .max = 65535},
+    {.name = "source_admin_password", MFS_FIELD(STR, struct mfs_state_copy, source_admin_password)},
+    {.name = "expected", MFS_FIELD(U64, struct mfs_state_copy, expected)},
+    {.name = "whole", MFS_FIELD(BOOL, struct mfs_state_copy, whole)},
+    {0},
+};
+static const struct mfs_record copy_record = {"copy", sizeof(struct mfs_state_copy), copy_fields};
+
 static const struct mfs_field client_fields[] = {
     {.name = "mount", MFS_FIELD(STR, struct mfs_state_client, mount)},
     {.name = "session", MFS_FIELD(STR, struct mfs_state_client, session)},
@@ -50,6 +61,7 @@ static const struct mfs_field state_fields[] = {
     {.name = "options", MFS_FIELD(STR, struct mfs_state, options)},
     {.name = "mounter", MFS_FIELD(OBJECT, struct mfs_state, mounter), .sub = &client_record},
     {.name = "redis", MFS_FIELD_LIST(struct mfs_state, redis, nredis, &redis_record)},
+    {.name = "copies", MFS_FIELD_LIST(struct mfs_state, copy, ncopies, &copy_record)},
     {.name = "clients", MFS_FIELD_LIST(struct mfs_state, client, nclients, &client_record)},
     {.name = "table", MFS_FIELD(TABLE, struct mfs_state, table)},
     {0},

@@ -26,6 +26,16 @@ struct mfs_state_redis {
     struct mfs_state_proc proc;
 };
 
+/* A partition on its way to this node. */
+struct mfs_state_copy {
+    struct mfs_state_redis redis; /* the process that receives it */
+    char source_host[MFS_HOST_MAX];
+    uint32_t source_port;
+    char source_admin_password[MFS_SECRET_MAX];
+    uint64_t expected; /* bytes */
+    bool whole;        /* all of it has been here and followed the source; it may be promoted */
+};
+
 struct mfs_state_client {
     char mount[MFS_PATH_MAX];
     char session[MFS_SESSION_TEXT];
@@ -42,6 +52,8 @@ struct mfs_state {
     struct mfs_state_client mounter; /* the client that mounts it; pid 0: none yet */
     uint32_t nredis;
     struct mfs_state_redis *redis;
+    uint32_t ncopies;
+    struct mfs_state_copy *copy;
     uint32_t nclients;
     struct mfs_state_client *client;
     struct mfs_table *table; /* NULL for none */

@@ -147,17 +147,155 @@ out:
     return rc;
 }
 
+static bool info_is(const char *text, const char *line)
+{
+    const char *at = strstr(text, line);
+
+    return at && at > text && at[-1] == '\n';
+}
+
+static struct mfs_admin_replication replication_of(const char *text)
+{
+    struct mfs_admin_replication r = {
+        .replica = info_is(text, "role:slave"),
+        .link_up = info_is(text, "master_link_status:up"),
+        .loading = info_is(text, "loading:1"),
+        .used_memory = info_field(text, "used_memory"),
+        .maxmemory = info_field(text, "maxmemory"),
+        .keys = info_keys(text),
+        .full_copies = info_field(text, "sync_full"),
+        .saved_keys = info_field(text, "current_save_keys_processed"),
+    };
+
+    r.offset = info_field(text, r.replica ? "slave_repl_offset" : "master_repl_offset");
+    return r;
+}
+
+int mfs_admin_replication(struct mfs_admin *admin, bool full, struct mfs_admin_replication *r,
+                          struct mfs_err *err)
+{
+    struct mfs_args args;
+    struct mfs_cmd cmd;
+    const char *text;
+    int rc;
+
+    mfs_args_init(&args, "INFO");
+    if (!full)
+        mfs_args_str(&args, "replication");
+    cmd = mfs_args_cmd(&args, 0);
+    rc = mfs_admin_call(admin, &cmd, err);
+    if (rc)
+        goto out;
+    text = mfs_reply_str(cmd.reply, NULL);
+    if (text && info_field(text, "master_repl_offset") + info_is(text, "role:"))
+        *r = replication_of(text);
+    else
+        rc =
+            mfs_err_set(err, -EPROTO, "redis at %s: INFO says nothing of replication", admin->name);
+out:
+    mfs_cmds_fini(&cmd, 1);
+    return rc;
+}
+
+int mfs_admin_replicate(struct mfs_admin *admin, const char *host, uint16_t port,
+                        const char *password, struct mfs_err *err)
+{
+    struct mfs_args args;
+    int rc;
+
+    mfs_args_init(&args, "CONFIG");
+    mfs_args_str(&args, "SET");
+    mfs_args_str(&args, "masteruser");
+    mfs_args_str(&args, MFS_REDIS_ADMIN);
+    mfs_args_str(&args, "masterauth");
+    mfs_args_str(&args, password);
+    rc = call_plain(admin, &args, err);
+    if (rc)
+        return rc;
+    mfs_args_init(&args, "REPLICAOF");
+    mfs_args_str(&args, host);
+    mfs_args_int(&args, port);
+    return call_plain(admin, &args, err);
+}
+
+int mfs_admin_replicate_none(struct mfs_admin *admin, struct mfs_err *err)
+{
+    struct mfs_args args;
+
+    mfs_args_init(&args, "REPLICAOF");
+    mfs_args_str(&args, "NO");
+    mfs_args_str(&args, "ONE");
+    return call_plain(admin, &args, err);
+}
+
+/* REPLCONF GETACK has no reply, so another command goes with it. */
+int mfs_admin_acknowledge(struct mfs_admin *admin, struct mfs_err *err)
+{
+    struct mfs_args ask, ping;
+    struct mfs_cmd cmd[2];
+    struct mfs_cmd *const both[] = {&cmd[0], &cmd[1]};
+    int rc;
+
+    mfs_args_init(&ask, "REPLCONF");
+    mfs_args_str(&ask, "GETACK");
+    mfs_args_str(&ask, "*");
+    mfs_args_init(&ping, "PING");
+    cmd[0] = mfs_args_cmd(&ask, 0);
+    cmd[1] = mfs_args_cmd(&ping, 0);
+    rc = mfs_channel_start(admin->conn, both, 2, mfs_clock_mono() + admin->timeout_ns);
+    if (!rc)
+        rc = mfs_channel_send(admin->conn, true);
+    if (rc > 0)
+        rc = mfs_channel_recv(admin->conn, &cmd[1], true, err);
+    mfs_cmds_fini(cmd, 2);
+    return rc < 0 ? mfs_err_set(err, rc, "redis at %s: %s", admin->name, strerror(-rc)) : 0;
+}
+
+int mfs_admin_set_user(struct mfs_admin *admin, const char *rules, struct mfs_err *err)
+{
+    char *copy = strdup(rules), *rest = copy;
+    struct mfs_args args;
+    int rc;
+
+    if (!copy)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    mfs_args_init(&args, "ACL");
+    mfs_args_str(&args, "SETUSER");
+    mfs_args_str(&args, MFS_REDIS_USER);
+    for (char *rule; (rule = strsep(&rest, " "));)
+        mfs_args_str(&args, rule);
+    rc = call_plain(admin, &args, err);
+    free(copy);
+    return rc;
+}
+
+int mfs_admin_set(struct mfs_admin *admin, const char *option, const char *value,
+                  struct mfs_err *err)
+{
+    struct mfs_args args;
+
+    mfs_args_init(&args, "CONFIG");
+    mfs_args_str(&args, "SET");
+    mfs_args_str(&args, option);
+    mfs_args_str(&args, value);
+    return call_plain(admin, &args, err);
+}
+
+int mfs_admin_flush(struct mfs_admin *admin, struct mfs_err *err)
+{
+    struct mfs_args args;
+
+    mfs_args_init(&args, "FLUSHALL");
+    mfs_args_str(&args, "SYNC");
+    return call_plain(admin, &args, err);
+}
+
 int mfs_admin_set_maxmemory(struct mfs_admin *admin, uint64_t bytes, struct mfs_err *err)
 {
     char number[24];
-    struct mfs_args args;
 
     snprintf(number, sizeof number, "%" PRIu64, bytes);
-    mfs_args_init(&args, "CONFIG");
-    mfs_args_str(&args, "SET");
-    mfs_args_str(&args, "maxmemory");
-    mfs_args_str(&args, number);
-    return call_plain(admin, &args, err);
+    return mfs_admin_set(admin, "maxmemory", number, err);
 }
 
 int mfs_admin_purge(struct mfs_admin *admin, struct mfs_err *err)
@@ -177,6 +315,8 @@ int mfs_admin_shutdown(struct mfs_admin *admin, struct mfs_err *err)
 
     mfs_args_init(&args, "SHUTDOWN");
     mfs_args_str(&args, "NOSAVE");
+    mfs_args_str(&args, "NOW"); /* not for replicas that are behind, either */
+    mfs_args_str(&args, "FORCE");
     cmd = mfs_args_cmd(&args, 0);
     rc = mfs_admin_call(admin, &cmd, err);
     mfs_cmds_fini(&cmd, 1);

@@ -35,6 +35,39 @@ struct mfs_admin_info {
 };
 int mfs_admin_info(struct mfs_admin *admin, struct mfs_admin_info *info, struct mfs_err *err);
 
+/* How a process stands in replication. It answers that while it loads, too, with a delay. */
+struct mfs_admin_replication {
+    bool replica;         /* of another; else it is its own master */
+    bool link_up;         /* a replica's: it has all, and follows */
+    bool loading;         /* reads a copy */
+    uint64_t offset;      /* what has been executed here, in bytes of the stream of commands */
+    uint64_t used_memory; /* bytes; 0 unless `full` */
+    uint64_t maxmemory;   /* bytes; 0 unless `full` */
+    uint64_t keys;        /* 0 unless `full` */
+    uint64_t full_copies; /* begun since its start, for replicas of it; 0 unless `full` */
+    uint64_t saved_keys;  /* of the copy or dump it is making; 0 unless `full` */
+};
+int mfs_admin_replication(struct mfs_admin *admin, bool full, struct mfs_admin_replication *r,
+                          struct mfs_err *err);
+
+/* Makes the process a copy of host:port, to which it logs on as MFS_REDIS_ADMIN with that password.
+ * Returns at once; the copy is whole when `link_up` says so. */
+int mfs_admin_replicate(struct mfs_admin *admin, const char *host, uint16_t port,
+                        const char *password, struct mfs_err *err);
+/* Makes it its own master, with what has arrived. */
+int mfs_admin_replicate_none(struct mfs_admin *admin, struct mfs_err *err);
+/* Lets a replica tell its master now how far it is; by itself it does so once a second. After a
+ * full copy the master waits for that before it sends what was written meanwhile. */
+int mfs_admin_acknowledge(struct mfs_admin *admin, struct mfs_err *err);
+
+/* Gives MFS_REDIS_USER other rights: ACL rules separated by blanks. */
+int mfs_admin_set_user(struct mfs_admin *admin, const char *rules, struct mfs_err *err);
+
+int mfs_admin_set(struct mfs_admin *admin, const char *option, const char *value,
+                  struct mfs_err *err); /* CONFIG SET */
+int mfs_admin_flush(struct mfs_admin *admin,
+                    struct mfs_err *err); /* drops all data, functions stay */
+
 int mfs_admin_set_maxmemory(struct mfs_admin *admin, uint64_t bytes, struct mfs_err *err);
 int mfs_admin_purge(struct mfs_admin *admin, struct mfs_err *err); /* MEMORY PURGE */
 

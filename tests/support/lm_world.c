@@ -33,7 +33,10 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     w->join = *(const struct mfs_msg_join *)body;
     for (uint32_t i = 0; i < w->join.nassigned && i < LM_WORLD_PARTS; i++)
         w->joined[i] = w->join.assigned[i];
+    for (uint32_t i = 0; i < w->join.ncopies && i < LM_WORLD_PARTS; i++)
+        w->joined_copy[i] = w->join.copy[i];
     w->join.assigned = NULL;
+    w->join.copy = NULL;
     w->joins++;
     w->lm = c;
     mfs_conn_reply(c, MFS_MSG_JOIN, id, &(struct mfs_msg_empty){0});
@@ -46,6 +49,8 @@ static void on_report(struct mfs_conn *c, uint64_t id, const void *body, void *a
     (void)c;
     (void)id;
     w->report = *(const struct mfs_msg_report *)body;
+    for (uint32_t i = 0; i < w->report.ncopies && i < LM_WORLD_PARTS; i++)
+        w->copy[i] = w->report.copy[i];
 }
 
 static void on_event(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
@@ -150,17 +155,42 @@ static void table_done(void *arg, const struct mfs_err *err, const void *reply)
     request_done(arg, err, NULL);
 }
 
-int lm_world_ask(struct lm_world *w, enum mfs_msg type, const void *body)
+static void receive_done(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct lm_world *w = arg;
+
+    if (!err)
+        w->received = *(const struct mfs_msg_receive_reply *)reply;
+    request_done(arg, err, NULL);
+}
+
+static void take_done(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct lm_world *w = arg;
+
+    if (!err)
+        w->taken = *(const struct mfs_msg_take_reply *)reply;
+    request_done(arg, err, NULL);
+}
+
+void lm_world_begin(struct lm_world *w, enum mfs_msg type, const void *body)
 {
     void (*done)(void *, const struct mfs_err *, const void *) =
-        type == MFS_MSG_ASSIGN  ? assign_done
-        : type == MFS_MSG_TABLE ? table_done
-                                : request_done;
+        type == MFS_MSG_ASSIGN    ? assign_done
+        : type == MFS_MSG_TABLE   ? table_done
+        : type == MFS_MSG_RECEIVE ? receive_done
+        : type == MFS_MSG_TAKE    ? take_done
+                                  : request_done;
 
     w->answered = false;
     w->err = (struct mfs_err){0};
     assert_non_null(w->lm);
     assert_int_equal(mfs_conn_request(w->lm, type, body, 45 * MFS_SEC, done, w), 0);
+}
+
+int lm_world_ask(struct lm_world *w, enum mfs_msg type, const void *body)
+{
+    lm_world_begin(w, type, body);
     assert_true(lm_world_wait(w, lm_world_answered, 50));
     return w->err.code;
 }
@@ -236,6 +266,7 @@ static _Noreturn void run_library(const struct lm_world *w)
                                   .node = LM_WORLD_NODE,
                                   .address = "127.0.0.1",
                                   .state_dir = w->dir,
+                                  .dump_dir = w->dir,
                                   .cm = w->cm,
                                   .interval = 200 * MFS_MSEC};
     struct mfs_err err = {0};
@@ -251,7 +282,7 @@ static _Noreturn void run_program(const struct lm_world *w)
     snprintf(node, sizeof node, "%d", LM_WORLD_NODE);
     execl(lm, "lm", "--name", LM_WORLD_NAME, "--node", node, "--address", "127.0.0.1",
           "--state-dir", w->dir, "--cm", w->cm, "--interval", "200", "--log-level", "debug",
-          "--foreground", NULL);
+          "--dump-dir", w->dir, "--foreground", NULL);
     _exit(127);
 }
 

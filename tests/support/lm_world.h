@@ -37,13 +37,17 @@ struct lm_world {
     int joins;
     struct mfs_msg_join join; /* `assigned` is in joined[] */
     struct mfs_assigned_part joined[LM_WORLD_PARTS];
-    struct mfs_msg_report report; /* its arrays are gone */
-    char events[4096];            /* "what: text" lines */
+    struct mfs_report_copy joined_copy[LM_WORLD_PARTS]; /* join.ncopies of them */
+    struct mfs_report_copy copy[LM_WORLD_PARTS];        /* report.ncopies of them */
+    struct mfs_msg_report report;                       /* its arrays are gone */
+    char events[4096];                                  /* "what: text" lines */
 
     /* the last request's answer */
     bool answered;
     struct mfs_err err;
     uint64_t acked; /* of table */
+    struct mfs_msg_receive_reply received;
+    struct mfs_msg_take_reply taken;
     struct mfs_assigned_part assigned[LM_WORLD_PARTS];
 
     void *data; /* the test's */
@@ -69,6 +73,8 @@ bool lm_world_lm_ended(struct lm_world *w); /* with status 0 */
 
 /* Asks lm and waits for the answer: 0 or its code, and w->err. */
 int lm_world_ask(struct lm_world *w, enum mfs_msg type, const void *body);
+/* Asks only; lm_world_answered tells when the answer is there. */
+void lm_world_begin(struct lm_world *w, enum mfs_msg type, const void *body);
 int lm_world_assign(struct lm_world *w);
 int lm_world_push_table(struct lm_world *w); /* the next epoch */
 struct mfs_table *lm_world_table(const struct lm_world *w);

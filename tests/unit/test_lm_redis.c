@@ -36,6 +36,7 @@ static const char *rendered(const struct mfs_redis_conf *c, struct mfs_buf *out)
 }
 
 static const struct mfs_redis_conf sample = {.dir = "/run/a \"b\"",
+                                             .dump_dir = "/var/tmp/a",
                                              .part = 7,
                                              .address = "127.0.0.3",
                                              .port = 4711,
@@ -104,6 +105,7 @@ static int setup(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
     struct mfs_fleet_opts opts = {.dir = w->dir,
+                                  .dump_dir = w->dir,
                                   .address = "127.0.0.1",
                                   .deployment = "test",
                                   .nparts = 3,
@@ -470,7 +472,7 @@ static void test_a_hung_process_does_not_hold_up_the_rest(void **state)
 static void test_adopted_processes_go_on(void **state)
 {
     struct world *w = *state;
-    struct mfs_fleet_opts opts = {w->dir, "127.0.0.1", "test", 3, MIB, 192 * MIB};
+    struct mfs_fleet_opts opts = {w->dir, w->dir, "127.0.0.1", "test", 3, MIB, 192 * MIB};
     struct mfs_redis r[2];
     struct mfs_fleet_sample s;
 
@@ -495,7 +497,7 @@ static void test_adopted_processes_go_on(void **state)
 static void test_an_unknown_process_is_ended_first(void **state)
 {
     struct world *w = *state;
-    struct mfs_fleet_opts opts = {w->dir, "127.0.0.1", "test", 3, MIB, 192 * MIB};
+    struct mfs_fleet_opts opts = {w->dir, w->dir, "127.0.0.1", "test", 3, MIB, 192 * MIB};
     struct mfs_redis old;
 
     start(w, 1);
@@ -511,7 +513,7 @@ static void test_an_unknown_process_is_ended_first(void **state)
 static void test_failing_to_start_leaves_nothing(void **state)
 {
     struct world *w = *state;
-    struct mfs_fleet_opts opts = {w->dir, "192.0.2.1", "test", 3, MIB, 192 * MIB};
+    struct mfs_fleet_opts opts = {w->dir, w->dir, "192.0.2.1", "test", 3, MIB, 192 * MIB};
     struct mfs_err err = {0};
     size_t n;
 

@@ -1,0 +1,179 @@
+/* The list of incoming copies, and how one ends. */
+#include "lm/incoming.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "wire/loop.h"
+
+#define AREA "move"
+
+struct mfs_agent_copy *mfs_agent_copy_find(const struct mfs_agent *a, uint32_t part)
+{
+    struct mfs_agent_copy *c = a->copies;
+
+    while (c && c->redis.part != part)
+        c = c->next;
+    return c;
+}
+
+struct mfs_agent_copy *mfs_agent_copy_add(struct mfs_agent *a, const struct mfs_redis *r)
+{
+    struct mfs_agent_copy *c = calloc(1, sizeof *c);
+
+    if (!c)
+        return NULL;
+    c->agent = a;
+    c->redis = *r;
+    c->redis.incoming = true;
+    c->mover.part = r->part;
+    mfs_text_copy(c->mover.target_password, sizeof c->mover.target_password, r->admin_password);
+    c->next = a->copies;
+    a->copies = c;
+    return c;
+}
+
+/* What runs for it notices by itself; what does not is ended here. */
+static void process_gone(void *arg, pid_t pid, int status)
+{
+    struct mfs_agent_copy *c = arg;
+    struct mfs_agent *a = c->agent;
+    char how[32] = "";
+
+    c->watch = NULL;
+    c->dead = true;
+    atomic_store(&c->mover.cancel, true);
+    if (a->phase != MFS_AGENT_RUNNING || c->step == MFS_COPY_ENDING)
+        return;
+    if (status >= 0 && WIFSIGNALED(status))
+        mfs_text_format(how, sizeof how, " by signal %d", WTERMSIG(status));
+    mfs_agent_event(a, "copy-died",
+                    "partition %u: redis-server %d, which was receiving it, ended%s, see "
+                    "node-%u/redis-%u.log",
+                    c->redis.part, (int)pid, how, a->opts.node, c->redis.part);
+    if (c->step == MFS_COPY_IDLE)
+        mfs_agent_copy_end(c);
+}
+
+void mfs_agent_copy_started(struct mfs_agent_copy *c)
+{
+    mfs_text_copy(c->mover.target_path, sizeof c->mover.target_path, c->redis.unix_path);
+    c->watch = mfs_loop_process(c->agent->loop, c->redis.proc.pid, process_gone, c);
+    if (!c->watch)
+        c->dead = true;
+}
+
+static void tell_gone(struct mfs_agent_request *r, uint32_t node, uint32_t part)
+{
+    if (r->conn)
+        mfs_conn_fail(r->conn, r->id, -ECANCELED, "node %u: the copy of partition %u was given up",
+                      node, part);
+    mfs_conn_put(r->conn);
+    *r = (struct mfs_agent_request){0};
+}
+
+void mfs_agent_copy_remove(struct mfs_agent_copy *c)
+{
+    struct mfs_agent_copy **at = &c->agent->copies;
+
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    mfs_watch_remove(c->watch);
+    tell_gone(&c->asker, c->agent->opts.node, c->redis.part);
+    tell_gone(&c->releaser, c->agent->opts.node, c->redis.part);
+    free(c);
+}
+
+void mfs_agent_copies_cancel(struct mfs_agent *a)
+{
+    for (struct mfs_agent_copy *c = a->copies; c; c = c->next)
+        atomic_store(&c->mover.cancel, true);
+}
+
+void mfs_agent_copies_free(struct mfs_agent *a)
+{
+    while (a->copies)
+        mfs_agent_copy_remove(a->copies);
+}
+
+static void ended(void *arg)
+{
+    struct mfs_agent_copy *c = arg;
+    struct mfs_agent *a = c->agent;
+
+    if (c->releaser.conn)
+        mfs_conn_reply(c->releaser.conn, MFS_MSG_RELEASE, c->releaser.id,
+                       &(struct mfs_msg_empty){0});
+    mfs_conn_put(c->releaser.conn);
+    c->releaser = (struct mfs_agent_request){0};
+    mfs_agent_copy_remove(c);
+    if (a->phase == MFS_AGENT_RUNNING)
+        mfs_agent_save(a);
+}
+
+void mfs_agent_copy_end(struct mfs_agent_copy *c)
+{
+    c->step = MFS_COPY_ENDING;
+    if (c->redis.proc.pid)
+        mfs_agent_end_process(c->agent, &c->redis, ended, c);
+    else
+        ended(c);
+}
+
+uint32_t mfs_agent_copies_list(const struct mfs_agent *a, struct mfs_report_copy *out)
+{
+    uint32_t n = 0;
+
+    for (struct mfs_agent_copy *c = a->copies; c; c = c->next) {
+        if (out)
+            out[n] = (struct mfs_report_copy){c->redis.part, atomic_load(&c->mover.bytes)};
+        n++;
+    }
+    return n;
+}
+
+void mfs_agent_copy_put(const struct mfs_agent_copy *c, struct mfs_state_copy *s)
+{
+    mfs_agent_redis_put(&c->redis, &s->redis);
+    mfs_text_copy(s->source_host, sizeof s->source_host, c->mover.source_host);
+    mfs_text_copy(s->source_admin_password, sizeof s->source_admin_password,
+                  c->mover.source_password);
+    s->source_port = c->mover.source_port;
+    s->expected = c->redis.expected;
+    s->whole = c->whole;
+}
+
+int mfs_agent_copy_restore(struct mfs_agent *a, const struct mfs_state_copy *s)
+{
+    struct mfs_redis r = mfs_agent_redis_get(&s->redis);
+    struct mfs_agent_copy *c;
+
+    if (!mfs_proc_alive(&r.proc)) {
+        mfs_agent_event(a, "copy-died",
+                        "partition %u: redis-server %d, which was receiving it, ended while no lm "
+                        "was there",
+                        r.part, (int)r.proc.pid);
+        return 0;
+    }
+    r.expected = s->expected;
+    r.incoming = true;
+    if (mfs_fleet_adopt(a->fleet, &r))
+        return -ENOMEM;
+    c = mfs_agent_copy_add(a, &r);
+    if (!c)
+        return -ENOMEM;
+    mfs_text_copy(c->mover.source_host, sizeof c->mover.source_host, s->source_host);
+    mfs_text_copy(c->mover.source_password, sizeof c->mover.source_password,
+                  s->source_admin_password);
+    c->mover.source_port = (uint16_t)s->source_port;
+    c->whole = s->whole;
+    mfs_agent_copy_started(c);
+    if (c->dead)
+        mfs_agent_copy_end(c);
+    return 0;
+}

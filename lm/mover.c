@@ -1,0 +1,528 @@
+/* Moving one partition, by replication of redis 7.0.
+ *
+ * What redis does by itself only once a second is done here at once: after a full copy the source
+ * waits for the replica's acknowledgement before it sends what was written meanwhile, so the
+ * replica is asked for one, again and again (mfs_admin_acknowledge). The rest of the handshake
+ * needs no timer of redis (repl-diskless-sync-delay is 0), but for the end of a dump to disk, which
+ * the source notices in its cron: it is made to run often while it dumps. */
+#include "lm/mover.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "lm/redis_conf.h"
+#include "store/admin.h"
+
+#define AREA        "move"
+#define CALL_LIMIT  (2 * MFS_SEC)
+#define STALL_LIMIT (20 * MFS_SEC) /* without any progress */
+#define STEP_LIMIT  (30 * MFS_SEC) /* to get in step once all is copied */
+#define CUT_LIMIT   (2 * MFS_SEC)  /* to get to the exact offset */
+#define FULL_LIMIT  (2 * MFS_SEC)  /* above its memory, until the node's memory is divided anew */
+#define FULL_SLACK  (16ULL << 20)  /* bytes above its memory that are too many at once */
+#define TRIES       3
+#define BACK_OFF    (250 * MFS_MSEC) /* after the first failure, doubled by each */
+#define FAST_LOOKS  100              /* at first, each FAST_STEP: a small partition is there soon */
+#define FAST_STEP   (1 * MFS_MSEC)
+#define SLOW_STEP   (10 * MFS_MSEC)
+#define SOURCE_STEP (50 * MFS_MSEC) /* between two looks at the source while copying */
+#define CUT_STEP    (100 * 1000LL)  /* ns */
+#define LAG_SMALL   (1ULL << 20)    /* bytes of commands */
+#define HEADROOM    (1ULL << 20)    /* bytes that a partition must have left to serve */
+#define CRON_FAST   "100"           /* per second */
+#define CRON_NORMAL "10"            /* as in redis_conf.c */
+
+/* The two ends of a move, connected. */
+struct ends {
+    struct mfs_mover *m;
+    struct mfs_admin *source, *target;
+    uint64_t copies_before; /* full ones that the source had sent */
+    struct mfs_err *err;
+};
+
+/* ---- the ends -------------------------------------------------------------------------------- */
+
+static int source_failed(struct ends *e, int rc)
+{
+    if (rc == -EACCES)
+        return mfs_err_prefix(e->err, "source of partition %u", e->m->part);
+    mfs_err_prefix(e->err, "the source of partition %u is out of reach", e->m->part);
+    e->err->code = -EHOSTUNREACH;
+    return -EHOSTUNREACH;
+}
+
+static int target_failed(struct ends *e)
+{
+    mfs_err_prefix(e->err, "the receiving process of partition %u is out of reach", e->m->part);
+    e->err->code = -EIO;
+    return -EIO;
+}
+
+static int open_source(struct ends *e)
+{
+    int rc = mfs_admin_open(&e->source, NULL, e->m->source_host, e->m->source_port,
+                            e->m->source_password, CALL_LIMIT, e->err);
+
+    return rc ? source_failed(e, rc) : 0;
+}
+
+static int open_target(struct ends *e)
+{
+    int rc = mfs_admin_open(&e->target, e->m->target_path, NULL, 0, e->m->target_password,
+                            CALL_LIMIT, e->err);
+
+    return rc ? target_failed(e) : 0;
+}
+
+static void close_ends(struct ends *e)
+{
+    mfs_admin_close(e->source);
+    mfs_admin_close(e->target);
+}
+
+static int look_at_source(struct ends *e, bool full, struct mfs_admin_replication *r)
+{
+    int rc = mfs_admin_replication(e->source, full, r, e->err);
+
+    return rc ? source_failed(e, rc) : 0;
+}
+
+static int look_at_target(struct ends *e, bool full, struct mfs_admin_replication *r)
+{
+    return mfs_admin_replication(e->target, full, r, e->err) ? target_failed(e) : 0;
+}
+
+static int canceled(const struct ends *e)
+{
+    return atomic_load(&e->m->cancel)
+               ? mfs_err_set(e->err, -ECANCELED, "moving partition %u was given up", e->m->part)
+               : 0;
+}
+
+static int fence_source(struct ends *e)
+{
+    int64_t now = mfs_clock_mono();
+    int rc = mfs_admin_set_user(e->source, mfs_redis_user_rules(true), e->err);
+
+    /* Also when it failed: it may have been executed. */
+    if (!e->m->fenced_at)
+        e->m->fenced_at = now;
+    return rc ? source_failed(e, rc) : 0;
+}
+
+/* Over a connection of its own, as the other may be what failed. */
+static void unfence_source(struct ends *e)
+{
+    struct mfs_err err = {0};
+    struct mfs_admin *admin;
+    int rc;
+
+    if (!e->m->fenced_at)
+        return;
+    rc = mfs_admin_open(&admin, NULL, e->m->source_host, e->m->source_port, e->m->source_password,
+                        CALL_LIMIT, &err);
+    if (!rc)
+        rc = mfs_admin_set_user(admin, mfs_redis_user_rules(false), &err);
+    if (rc)
+        mfs_warn(AREA, "partition %u: its source stays fenced: %s", e->m->part, err.msg);
+    else
+        e->m->fenced_at = 0;
+    mfs_admin_close(admin);
+}
+
+/* ---- survey ---------------------------------------------------------------------------------- */
+
+int mfs_mover_survey(struct mfs_mover *m, uint64_t *bytes, struct mfs_err *err)
+{
+    struct ends e = {.m = m, .err = err};
+    struct mfs_admin_replication r;
+    int rc = open_source(&e);
+
+    if (!rc)
+        rc = look_at_source(&e, true, &r);
+    if (!rc)
+        *bytes = r.used_memory;
+    close_ends(&e);
+    return rc;
+}
+
+/* ---- copy ------------------------------------------------------------------------------------ */
+
+/* Redis can sleep after each key it saves; a negative number -n makes that a microsecond after each
+ * n-th in the mean, where a sleep really takes some SLEEP_US. */
+static void rate_delay(const struct mfs_admin_replication *source, uint64_t rate, char *out,
+                       size_t n)
+{
+    enum { SLEEP_US = 60 };
+    double mean = source->keys ? (double)source->used_memory / (double)source->keys : 0;
+    double us = rate ? mean / (double)rate * 1e6 : 0;
+
+    if (us >= SLEEP_US)
+        snprintf(out, n, "%d", (int)(us - SLEEP_US) + 1);
+    else if (us > 0.001)
+        snprintf(out, n, "%d", -(int)(SLEEP_US / us));
+    else
+        snprintf(out, n, "0");
+}
+
+/* How the source is to send its copy; the child that does it inherits the delay. */
+static int prepare_source(struct ends *e)
+{
+    struct mfs_admin_replication r;
+    char delay[24];
+    int rc = look_at_source(e, true, &r);
+
+    if (rc)
+        return rc;
+    e->copies_before = r.full_copies;
+    rate_delay(&r, e->m->rate, delay, sizeof delay);
+    rc = mfs_admin_set(e->source, "rdb-key-save-delay", delay, e->err);
+    if (!rc && e->m->cold)
+        rc = mfs_admin_set(e->source, "repl-diskless-sync", "no", e->err);
+    if (!rc && e->m->cold)
+        rc = mfs_admin_set(e->source, "hz", CRON_FAST, e->err);
+    return rc ? source_failed(e, rc) : 0;
+}
+
+static void restore_source(struct ends *e)
+{
+    struct mfs_err err = {0};
+    int rc = mfs_admin_set(e->source, "rdb-key-save-delay", "0", &err);
+
+    if (!rc && e->m->cold)
+        rc = mfs_admin_set(e->source, "repl-diskless-sync", "yes", &err);
+    if (!rc && e->m->cold)
+        rc = mfs_admin_set(e->source, "hz", CRON_NORMAL, &err);
+    if (rc)
+        mfs_debug(AREA, "partition %u: %s", e->m->part, err.msg);
+}
+
+/* What is looked at, again and again, until all has arrived. */
+struct watch {
+    int64_t moved, full_since, source_next; /* mfs_clock_mono; full_since 0: is not */
+    uint64_t target_bytes, source_keys;
+    unsigned looks;
+};
+
+static int check_memory(struct ends *e, struct watch *w, const struct mfs_admin_replication *t)
+{
+    int64_t now = mfs_clock_mono();
+
+    if (t->used_memory <= t->maxmemory) {
+        w->full_since = 0;
+        return 0;
+    }
+    if (!w->full_since)
+        w->full_since = now;
+    if (t->used_memory <= t->maxmemory + FULL_SLACK && now - w->full_since <= FULL_LIMIT)
+        return 0;
+    return mfs_err_set(e->err, -ENOSPC,
+                       "no memory for the copy of partition %u: it has grown to %" PRIu64
+                       " bytes, %" PRIu64 " is what this node has for it",
+                       e->m->part, t->used_memory, t->maxmemory);
+}
+
+static int check_source(struct ends *e, struct watch *w)
+{
+    struct mfs_admin_replication r;
+    int64_t now = mfs_clock_mono();
+    int rc;
+
+    if (now < w->source_next)
+        return 0;
+    rc = look_at_source(e, true, &r);
+    if (rc)
+        return rc;
+    w->source_next = now + SOURCE_STEP;
+    if (r.saved_keys != w->source_keys)
+        w->moved = now;
+    w->source_keys = r.saved_keys;
+    if (r.full_copies > e->copies_before + 1)
+        return mfs_err_set(e->err, -ENOBUFS, "the link of partition %u broke while it was copied",
+                           e->m->part);
+    return 0;
+}
+
+/* A target that loads answers late at times: its connection is opened anew then. 1: all is there.
+ */
+static int check_target(struct ends *e, struct watch *w)
+{
+    struct mfs_admin_replication t;
+    int rc = e->target ? 0 : open_target(e);
+
+    if (!rc && mfs_admin_replication(e->target, true, &t, e->err)) {
+        rc = e->err->code == -ETIMEDOUT ? -EAGAIN : target_failed(e);
+        mfs_admin_close(e->target);
+        e->target = NULL;
+    }
+    if (rc == -EAGAIN)
+        return 0;
+    if (rc)
+        return rc;
+    if (t.used_memory != w->target_bytes)
+        w->moved = mfs_clock_mono();
+    w->target_bytes = t.used_memory;
+    atomic_store(&e->m->bytes, t.used_memory);
+    rc = check_memory(e, w, &t);
+    return rc ? rc : t.link_up;
+}
+
+static int await_copy(struct ends *e)
+{
+    struct watch w = {.moved = mfs_clock_mono()};
+    int rc;
+
+    for (;;) {
+        rc = canceled(e);
+        if (!rc)
+            rc = check_source(e, &w);
+        if (!rc)
+            rc = check_target(e, &w);
+        if (rc)
+            return rc < 0 ? rc : 0;
+        if (mfs_clock_mono() - w.moved > STALL_LIMIT)
+            return mfs_err_set(e->err, -ETIMEDOUT, "copying partition %u does not get on",
+                               e->m->part);
+        mfs_clock_sleep(w.looks++ < FAST_LOOKS ? FAST_STEP : SLOW_STEP);
+    }
+}
+
+/* Bytes of commands that the source is ahead, or a negative errno. The source is asked first: it
+ * then can't be behind. */
+static int64_t lag_of(struct ends *e)
+{
+    struct mfs_admin_replication s, t;
+    int rc = look_at_source(e, false, &s);
+
+    if (!rc && mfs_admin_acknowledge(e->target, e->err))
+        rc = target_failed(e);
+    if (!rc)
+        rc = look_at_target(e, false, &t);
+    if (rc)
+        return rc;
+    if (!t.link_up)
+        return INT64_MAX;
+    return t.offset >= s.offset ? 0 : (int64_t)(s.offset - t.offset);
+}
+
+static int await_step(struct ends *e, int64_t limit)
+{
+    int64_t until = mfs_clock_mono() + limit, lag;
+    int rc;
+
+    for (;;) {
+        rc = canceled(e);
+        if (rc)
+            return rc;
+        lag = lag_of(e);
+        if (lag < 0)
+            return (int)lag;
+        if (lag <= (int64_t)LAG_SMALL)
+            return 0;
+        if (mfs_clock_mono() >= until)
+            return mfs_err_set(e->err, -ETIMEDOUT,
+                               "the copy of partition %u does not get in step with its source",
+                               e->m->part);
+        mfs_clock_sleep(FAST_STEP);
+    }
+}
+
+/* Back to an empty process, so that the next attempt goes from memory to memory again. A process
+ * that loads refuses this until it notices that its link is broken. */
+static int start_over(struct ends *e)
+{
+    int64_t until = mfs_clock_mono() + STALL_LIMIT;
+    int rc;
+
+    do {
+        rc = e->target ? 0 : open_target(e);
+        if (!rc)
+            rc = mfs_admin_replicate_none(e->target, e->err);
+        if (!rc)
+            rc = mfs_admin_flush(e->target, e->err);
+        if (rc == -EAGAIN)
+            mfs_clock_sleep(FAST_STEP);
+    } while (rc == -EAGAIN && mfs_clock_mono() < until && !canceled(e));
+    return rc ? target_failed(e) : 0;
+}
+
+static int copy_once(struct ends *e)
+{
+    int rc = prepare_source(e);
+
+    if (rc)
+        return rc;
+    if (mfs_admin_replicate(e->target, e->m->source_host, e->m->source_port, e->m->source_password,
+                            e->err))
+        rc = target_failed(e);
+    if (!rc)
+        rc = await_copy(e);
+    restore_source(e);
+    return rc;
+}
+
+static int copy_anew(struct ends *e)
+{
+    int rc = e->m->cold ? fence_source(e) : 0;
+
+    for (int tries = 1; !rc; tries++) {
+        rc = copy_once(e);
+        if (rc != -ENOBUFS || tries == TRIES)
+            return rc;
+        mfs_warn(AREA, "partition %u: %s; trying again", e->m->part, e->err->msg);
+        rc = start_over(e);
+        if (!rc)
+            mfs_clock_sleep(BACK_OFF << (tries - 1));
+    }
+    return rc;
+}
+
+/* An earlier Local Manager has begun it. */
+static int go_on(struct ends *e)
+{
+    struct mfs_admin_replication r;
+    int rc = look_at_source(e, true, &r);
+
+    if (rc)
+        return rc;
+    e->copies_before = r.full_copies;
+    rc = await_copy(e);
+    restore_source(e);
+    return rc;
+}
+
+int mfs_mover_copy(struct mfs_mover *m, struct mfs_err *err)
+{
+    struct ends e = {.m = m, .err = err};
+    struct mfs_admin_replication t;
+    int rc = open_target(&e);
+
+    if (!rc)
+        rc = open_source(&e);
+    if (!rc)
+        rc = look_at_target(&e, false, &t);
+    if (!rc)
+        rc = t.replica ? go_on(&e) : copy_anew(&e);
+    if (!rc)
+        rc = await_step(&e, STEP_LIMIT);
+    if (rc)
+        unfence_source(&e);
+    close_ends(&e);
+    return rc;
+}
+
+/* ---- cut ------------------------------------------------------------------------------------- */
+
+/* What would make the target useless is found out before anyone has to wait. */
+static int check_target_serves(struct ends *e, const struct mfs_admin_replication *t)
+{
+    if (t->used_memory + HEADROOM <= t->maxmemory)
+        return 0;
+    return mfs_err_set(e->err, -ENOSPC,
+                       "no memory for partition %u: it takes %" PRIu64 " bytes, %" PRIu64
+                       " is what this node has for it",
+                       e->m->part, t->used_memory, t->maxmemory);
+}
+
+static int await_offset(struct ends *e, uint64_t offset)
+{
+    int64_t until = mfs_clock_mono() + CUT_LIMIT;
+    struct mfs_admin_replication t;
+    int rc;
+
+    for (unsigned looks = 0;; looks++) {
+        rc = look_at_target(e, false, &t);
+        if (rc || (t.link_up && t.offset >= offset))
+            return rc;
+        if (looks % 16 == 15 && mfs_admin_acknowledge(e->target, e->err))
+            return target_failed(e);
+        if (mfs_clock_mono() >= until)
+            return mfs_err_set(e->err, -ETIMEDOUT,
+                               "the copy of partition %u is at %" PRIu64 ", its source at %" PRIu64
+                               "%s",
+                               e->m->part, t.offset, offset, t.link_up ? "" : ", the link is down");
+        mfs_clock_sleep(CUT_STEP);
+    }
+}
+
+/* From here on the copy is exact. */
+static int stop_source(struct ends *e)
+{
+    struct mfs_admin_replication s;
+    int rc = open_source(e);
+
+    if (!rc)
+        rc = await_step(e, CUT_LIMIT);
+    if (!rc)
+        rc = fence_source(e);
+    if (!rc)
+        rc = look_at_source(e, false, &s);
+    if (!rc)
+        rc = await_offset(e, s.offset);
+    if (rc)
+        unfence_source(e);
+    return rc;
+}
+
+/* The source is gone: whatever the target reads still, it reads to the end. */
+static int await_loaded(struct ends *e)
+{
+    int64_t until = mfs_clock_mono() + STALL_LIMIT;
+    struct mfs_admin_replication t;
+    int rc;
+
+    for (;;) {
+        rc = look_at_target(e, true, &t);
+        if (rc || !t.loading)
+            return rc;
+        if (mfs_clock_mono() >= until)
+            return mfs_err_set(e->err, -ETIMEDOUT, "partition %u is still being loaded",
+                               e->m->part);
+        mfs_clock_sleep(SLOW_STEP);
+    }
+}
+
+static int promote(struct ends *e)
+{
+    int rc = mfs_admin_replicate_none(e->target, e->err);
+
+    if (!rc)
+        rc = mfs_admin_set_user(e->target, mfs_redis_user_rules(false), e->err);
+    return rc ? target_failed(e) : 0;
+}
+
+int mfs_mover_cut(struct mfs_mover *m, bool force, uint64_t *blocked_us, struct mfs_err *err)
+{
+    struct ends e = {.m = m, .err = err};
+    struct mfs_admin_replication t = {0};
+    int rc = open_target(&e);
+
+    if (!rc)
+        rc = look_at_target(&e, true, &t);
+    if (!rc && t.replica)
+        rc = check_target_serves(&e, &t);
+    if (!rc && t.replica)
+        rc = force ? await_loaded(&e) : stop_source(&e);
+    if (!rc)
+        rc = promote(&e);
+    *blocked_us = m->fenced_at ? (uint64_t)(mfs_clock_mono() - m->fenced_at) / 1000 : 0;
+    close_ends(&e);
+    return rc;
+}
+
+/* ---- fence ----------------------------------------------------------------------------------- */
+
+int mfs_mover_fence(const char *path, const char *admin_password, bool fenced, struct mfs_err *err)
+{
+    struct mfs_admin *admin;
+    int rc = mfs_admin_open(&admin, path, NULL, 0, admin_password, CALL_LIMIT, err);
+
+    if (!rc)
+        rc = mfs_admin_set_user(admin, mfs_redis_user_rules(fenced), err);
+    mfs_admin_close(admin);
+    return rc;
+}
