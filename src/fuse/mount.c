@@ -27,6 +27,11 @@
 #define TABLE_WAIT   (30 * MFS_SEC) /* a deployment that is just starting */
 #define RELAXED_LIFE 1.0            /* s */
 
+/* How long a request may wait for a partition. */
+#define MOVE_WAIT (120 * MFS_SEC) /* that is being moved; a cold move copies all of it meanwhile   \
+                                   */
+#define LOST_WAIT (5 * MFS_SEC)   /* that is not where it was: the table may be late */
+
 /* libfuse's own messages; most are about requests that nobody waits for any more. */
 static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
 {
@@ -59,7 +64,10 @@ static void new_table(void *arg, struct mfs_table *table)
 
 static int start_store(struct mfs_fuse *m, struct mfs_err *err)
 {
-    struct mfs_store_opts opts = {.node = m->config->node};
+    struct mfs_store_opts opts = {.node = m->config->node,
+                                  .table_wait = LOST_WAIT,
+                                  .fence_wait = MOVE_WAIT,
+                                  .full_wait = m->config->options.full_wait * MFS_SEC};
     struct mfs_table *table;
     int rc = mfs_control_wait_table(m->control, TABLE_WAIT, &table, err);
 

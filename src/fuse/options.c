@@ -33,6 +33,8 @@ static const struct option options[] = {
      "bytes written but not yet stored, over all files (default 128M)"},
     {"read_window", SIZE, AT(read_window), 4 * MIB, 65536 * MIB,
      "bytes read ahead, over all files (default 128M)"},
+    {"full_wait", COUNT, AT(full_wait), 0, 86400,
+     "seconds that a writer waits for memory while nodes can still come (default 60)"},
     {"log_level", LEVEL, AT(log_level), 0, 0, "error, warn, info (default) or debug"},
 };
 
@@ -51,6 +53,7 @@ void mfs_mount_options_init(struct mfs_mount_options *o)
     o->threads = 4;
     o->write_window = 128U << 20;
     o->read_window = 128U << 20;
+    o->full_wait = 60;
     o->log_level = MFS_LOG_INFO;
     mfs_buf_init(&o->kernel);
 }

@@ -19,6 +19,7 @@ struct mfs_mount_options {
     uint32_t threads;    /* senders, and as many fetchers, of data */
     size_t write_window; /* bytes dirty and on the way, all files */
     size_t read_window;  /* bytes read ahead, all files */
+    uint32_t full_wait;  /* s to wait for memory while the deployment can grow */
     enum mfs_log_level log_level;
     struct mfs_buf kernel; /* ",ro,noexec…": for the kernel, as given */
 };

@@ -3,8 +3,14 @@
  *
  *   enter the pool ─> connect ─> send all ─> receive all ─> leave ─┬─> every result is set
  *        ^                                                         │
- *        └── at once, when a pooled connection had been closed ────┤
- *        └── after a newer table, or some milliseconds ────────────┘  until opts.table_wait is over
+ *        ├── at once: a pooled connection had been closed, or the  │
+ *        │   partition has moved (entering waits while it does) ───┤
+ *        ├── after a table, or some milliseconds, while a new      │
+ *        │   address may help (opts.table_wait) ───────────────────┤
+ *        └── likewise while memory may come (opts.full_wait) ──────┘
+ *
+ * What is tried again goes out in the order given; a command behind a refused one that was executed
+ * (the fence was lifted in between) is repeated behind it if it may be.
  *
  * A call for a single partition, the everyday case, makes two system calls: a blocking send and a
  * blocking receive. With several partitions neither may wait for the slowest of them: both go on
@@ -24,12 +30,15 @@
 #define TRUSTED_NS     (1 * MFS_MSEC)
 #define BACKOFF_MIN_NS (5 * MFS_MSEC)
 #define BACKOFF_MAX_NS (200 * MFS_MSEC)
+#define FULL_MAX_NS    (500 * MFS_MSEC) /* the same while there is no memory */
 
 struct call {
     struct mfs_store *store;
     struct mfs_batch batch;
     int64_t deadline; /* of this attempt */
+    uint64_t epoch;   /* of the table that it used */
     int64_t give_up;  /* when no further attempt is made; 0 until something failed */
+    int64_t full_end; /* the same for want of memory */
     int64_t backoff;
 };
 
@@ -43,7 +52,7 @@ static void lane_fail(struct call *call, struct mfs_lane *lane, int rc, const ch
         why = "no answer in time";
     else if (!why)
         why = strerror(-rc);
-    mfs_pool_down(call->store, lane->part, why);
+    mfs_pool_down(call->store, lane->part, lane->gen, why);
 }
 
 /* A pooled connection that its peer has closed says nothing about the partition: no log line, just
@@ -102,6 +111,8 @@ static void lane_start(struct call *call, struct mfs_lane *lane, int64_t now)
         lane->conn->reused = true;
     else
         lane->rc = lane_connect(call, lane);
+    if (lane->conn)
+        lane->gen = lane->conn->gen;
     if (!lane->rc)
         lane->rc = mfs_channel_start(lane->conn, lane->cmds, lane->n, call->deadline);
 }
@@ -112,6 +123,20 @@ static void lane_send(struct call *call, struct mfs_lane *lane, bool wait)
 
     if (rc < 0)
         lane_broken(call, lane, rc, NULL);
+}
+
+/* An error reply; what is to be tried again gets -EAGAIN. */
+static void lane_error(struct call *call, struct mfs_lane *lane, struct mfs_cmd *cmd,
+                       const struct mfs_err *err)
+{
+    if (mfs_fence_refuses(cmd, err) && lane->refusals < MFS_FENCE_REFUSALS) {
+        lane->refused = true;
+        cmd->rc = -EAGAIN;
+    }
+    if (cmd->rc == -ENOSPC && mfs_pool_growing(call->store))
+        lane->full = true;
+    if (cmd->rc == -EIO)
+        mfs_store_complain(call->store, cmd, err->msg);
 }
 
 static void lane_receive(struct call *call, struct mfs_lane *lane, bool wait)
@@ -128,10 +153,21 @@ static void lane_receive(struct call *call, struct mfs_lane *lane, bool wait)
             lane_broken(call, lane, rc, err.code ? err.msg : NULL);
         if (rc <= 0)
             return;
-        if (cmd->rc == -EIO)
-            mfs_store_complain(call->store, cmd, err.msg);
+        if (cmd->rc)
+            lane_error(call, lane, cmd, &err);
         lane->done++;
     }
+}
+
+/* Whether an answered command is to be sent again; `behind` a refused one. */
+static bool is_open(const struct mfs_lane *lane, struct mfs_cmd *cmd, bool behind)
+{
+    if (cmd->rc == -EAGAIN || (lane->full && cmd->rc == -ENOSPC))
+        return true;
+    if (!behind || cmd->rc || !cmd->idempotent)
+        return false;
+    mfs_cmds_fini(cmd, 1);
+    return true;
 }
 
 /* Sets the results of what did not get its reply, and keeps in the lane what is worth another
@@ -150,8 +186,13 @@ static void lane_settle(struct call *call, struct mfs_lane *lane)
 
         if (i >= lane->done)
             cmd->rc = timed_out || lane->rc == -ENOMEM ? lane->rc : -EIO;
-        if (i < lane->done ? cmd->rc == -EAGAIN : !final && (i >= sent || cmd->idempotent))
+        if (i < lane->done ? is_open(lane, cmd, lane->refused && keep)
+                           : !final && (i >= sent || cmd->idempotent))
             lane->cmds[keep++] = cmd;
+    }
+    if (lane->refused) {
+        lane->refusals++;
+        mfs_fence_seen(call->store, lane->part, lane->gen);
     }
     lane->stale = lane->rc && was_stale(lane);
     if (lane->stale && keep < lane->n)
@@ -159,8 +200,7 @@ static void lane_settle(struct call *call, struct mfs_lane *lane)
     lane->n = keep;
 }
 
-/* Ends the lane's part in this attempt once everything is answered or the connection has failed, so
- * that a partition can be suspended without waiting for others of the same call. */
+/* Ends the lane's part in this attempt once everything is answered or the connection has failed. */
 static void lane_finish(struct call *call, struct mfs_lane *lane)
 {
     if (!lane->open || (!lane->rc && lane->done < lane->n))
@@ -246,20 +286,20 @@ static void lane_complete(struct call *call, struct mfs_lane *lane)
     lane_finish(call, lane);
 }
 
-static int attempt(struct call *call, uint64_t *epoch)
+static int attempt(struct call *call)
 {
     struct mfs_batch *b = &call->batch;
+    int rc = mfs_pool_enter(call->store, b->lanes, b->nlanes, &call->epoch);
     int64_t now = mfs_clock_mono();
-    int rc;
 
-    call->deadline = now + call->store->opts.io_timeout;
-    rc = mfs_pool_enter(call->store, b->lanes, b->nlanes, call->deadline, epoch);
     if (rc)
         return rc;
+    call->deadline = now + call->store->opts.io_timeout;
     for (size_t i = 0; i < b->nlanes; i++) {
         struct mfs_lane *lane = &b->lanes[i];
 
         lane->open = true;
+        lane->refused = lane->full = false;
         lane->rc = 0;
         lane->done = 0;
         lane_start(call, lane, now);
@@ -273,36 +313,48 @@ static int attempt(struct call *call, uint64_t *epoch)
     return 0;
 }
 
-/* After an attempt: drops the lanes that are done. Returns whether to try the others again, having
- * waited where that is due. */
-static bool again(struct call *call, uint64_t epoch)
+/* Waits where that is due before the lanes, of which some are `full`, are tried again; false: it is
+ * time to give up. */
+static bool wait_turn(struct call *call, bool full)
 {
     struct mfs_batch *b = &call->batch;
-    int64_t now = mfs_clock_mono(), left;
+    int64_t now = mfs_clock_mono(), *end = full ? &call->full_end : &call->give_up;
+    int64_t left, pause = call->backoff;
+
+    if (!*end)
+        *end = full ? now + call->store->opts.full_wait
+                    : mfs_pool_give_up(call->store, b->lanes, b->nlanes);
+    left = *end - now;
+    if (left <= 0)
+        return mfs_pool_wait_moved(call->store, b->lanes, b->nlanes, 0, 0);
+    if (call->backoff < (full ? FULL_MAX_NS : BACKOFF_MAX_NS))
+        call->backoff *= 2;
+    mfs_pool_wait_moved(call->store, b->lanes, b->nlanes, full ? call->epoch : 0,
+                        left < pause ? left : pause);
+    return true;
+}
+
+/* After an attempt: drops the lanes that are done. Returns whether to try the others again. */
+static bool again(struct call *call)
+{
+    struct mfs_batch *b = &call->batch;
     size_t keep = 0;
-    bool at_once = true;
+    bool at_once = true, full = false;
 
     for (size_t i = 0; i < b->nlanes; i++) {
         struct mfs_lane *lane = &b->lanes[i];
 
         if (!lane->n)
             continue;
-        at_once = at_once && lane->stale;
-        lane->fresh = true;
+        at_once = at_once && (lane->stale || lane->refused);
+        full = full || lane->full;
+        lane->fresh = lane->stale || lane->rc;
         b->lanes[keep++] = *lane;
     }
     b->nlanes = keep;
     if (!keep || at_once)
         return keep > 0;
-    if (!call->give_up)
-        call->give_up = now + call->store->opts.table_wait;
-    left = call->give_up - now;
-    if (left <= 0)
-        return false;
-    mfs_pool_wait_table(call->store, epoch, left < call->backoff ? left : call->backoff);
-    if (call->backoff < BACKOFF_MAX_NS)
-        call->backoff *= 2;
-    return true;
+    return wait_turn(call, full);
 }
 
 static int first_error(const struct mfs_cmd *cmds, size_t n)
@@ -322,17 +374,15 @@ static void fail_rest(struct mfs_batch *b, int rc)
 
 static void run(struct call *call)
 {
-    struct mfs_batch *b = &call->batch;
-    uint64_t epoch = 0;
     int rc;
 
     do {
-        rc = attempt(call, &epoch);
+        rc = attempt(call);
         if (rc) {
-            fail_rest(b, rc);
+            fail_rest(&call->batch, rc);
             return;
         }
-    } while (again(call, epoch));
+    } while (again(call));
 }
 
 int mfs_store_exec(struct mfs_store *store, struct mfs_cmd *cmds, size_t n)

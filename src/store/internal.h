@@ -1,5 +1,6 @@
-/* What the store's own files share: store.c (life, tables, suspension), pool.c (connections),
- * batch.c and exec.c (calls), post.c (commands that nobody waits for).
+/* What the store's own files share: store.c (life, tables), pool.c (connections), fence.c
+ * (partitions that are being moved), batch.c and exec.c (calls), post.c (commands that nobody waits
+ * for).
  *
  * Lock order: a post lane's lock, then mfs_store.lock, then mfs_post's own lock. None is held over
  * anything that waits for the network. */
@@ -18,14 +19,17 @@
 
 struct mfs_post;
 
-/* All but `gen` of a partition belongs to pool.c and store.c. Guarded by mfs_store.lock. */
+/* Belongs to pool.c, store.c and fence.c. Guarded by mfs_store.lock. */
 struct mfs_part {
     struct mfs_channel *idle; /* most recently used first */
     uint32_t nidle;
-    uint32_t inflight; /* calls and posted commands under way */
-    uint64_t gen;      /* of the address: connections of another one are not used again */
-    bool suspended;
-    bool down; /* said so in the log */
+    uint64_t gen;       /* of the address: connections of another one are not used again */
+    int64_t down_since; /* it could not be reached, which the log has said; 0: all is well */
+
+    bool fenced;          /* its process refuses everything */
+    bool probing;         /* a thread is asking whether it still does */
+    int64_t fenced_since; /* when it first did */
+    int64_t probe_at;     /* when to ask next */
 };
 
 struct mfs_store {
@@ -36,7 +40,7 @@ struct mfs_store {
     _Atomic(void *) fault_arg;
 
     pthread_mutex_t lock;
-    pthread_cond_t changed;  /* resumed, nothing in flight any more, or a new table */
+    pthread_cond_t changed;  /* a new table, or news of a fence */
     struct mfs_table *table; /* guarded by lock, like all that follows */
     struct mfs_part *part;   /* nparts */
     struct mfs_store_stats stats;
@@ -49,19 +53,21 @@ struct mfs_lane {
     struct mfs_cmd **cmds;
     size_t n, done;           /* cmds[0 … done) have been answered */
     struct mfs_channel *conn; /* from the pool, or NULL: connect */
+    uint64_t gen;             /* of the address that it went to */
     bool open;                /* under way */
     bool fresh;               /* take no connection from the pool */
     bool stale;               /* failed on a pooled connection that its peer had closed */
+    bool refused;             /* some commands were refused by a fence, … */
+    unsigned refusals;        /* … in so many attempts */
+    bool full;                /* some commands found no memory where room may come */
     int rc;                   /* of the connection */
 };
 
-/* Waits (until the deadline) while a lane's partition is suspended, then counts all lanes in and
- * gives each an idle connection, if there is one; *epoch is the table's. Returns 0 or -ETIMEDOUT,
- * counting none in. */
-int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, int64_t deadline,
-                   uint64_t *epoch);
+/* Waits while a lane's partition is fenced (mfs_fence_wait), then gives each lane an idle
+ * connection, if there is one; *epoch is the table's. */
+int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, uint64_t *epoch);
 
-/* Counts the lane out. Its connection goes back to the pool when its rc is 0. */
+/* The lane is over. Its connection goes back to the pool when its rc is 0. */
 void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane);
 
 /* Opens a connection to where the table says the partition is; blocks at most timeout_ns. 0,
@@ -69,18 +75,49 @@ void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane);
 int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
                      struct mfs_channel **conn);
 
-/* Notes that the partition failed (logged when that is news) and drops its idle connections. */
-void mfs_pool_down(struct mfs_store *store, uint32_t part, const char *why);
+/* Notes that the partition failed at the address of that generation, if it is still there (logged
+ * when that is news), and drops its idle connections. */
+void mfs_pool_down(struct mfs_store *store, uint32_t part, uint64_t gen, const char *why);
 
 void mfs_pool_close_all(struct mfs_channel *list);
 
-/* Waits until a table newer than `epoch` comes, at most ns. */
-void mfs_pool_wait_table(struct mfs_store *store, uint64_t epoch, int64_t ns);
+uint64_t mfs_pool_gen(struct mfs_store *store, uint32_t part);
 
-/* As enter, for one posted command of so many bytes; *gen is the address' generation. */
-int mfs_pool_enter_post(struct mfs_store *store, uint32_t part, int64_t deadline, size_t bytes,
-                        uint64_t *gen);
-void mfs_pool_leave_post(struct mfs_store *store, uint32_t part, uint32_t n);
+/* Waits at most ns until one of the lanes' partitions is elsewhere than where the lane went, or,
+ * unless `epoch` is 0, there is a table of another epoch; returns whether that is so. */
+bool mfs_pool_wait_moved(struct mfs_store *store, const struct mfs_lane *lanes, size_t n,
+                         uint64_t epoch, int64_t ns);
+
+/* Until when a new table may help the lanes: opts.table_wait from now, or from when the partitions
+ * could first not be reached. */
+int64_t mfs_pool_give_up(struct mfs_store *store, const struct mfs_lane *lanes, size_t n);
+
+/* Whether nodes may still come that have room. */
+bool mfs_pool_growing(struct mfs_store *store);
+
+/* Counts a posted command of so many bytes; returns the generation of its address. */
+uint64_t mfs_pool_count_post(struct mfs_store *store, uint32_t part, size_t bytes);
+
+/* A partition is fenced when its process refuses every command of ours: it is being moved. What it
+ * refused was surely not executed. That ends with a table in which it has another address, or, when
+ * the move is given up, with the process answering again. */
+#define MFS_FENCE_REFUSALS 16 /* of a command that is refused though there is no fence */
+
+/* Whether the error reply is what a fence says. */
+bool mfs_fence_refuses(const struct mfs_cmd *cmd, const struct mfs_err *err);
+
+/* Notes that a command was refused at the address of that generation. */
+void mfs_fence_seen(struct mfs_store *store, uint32_t part, uint64_t gen);
+
+/* Waits, at most opts.fence_wait, while one of the lanes' partitions is fenced. Returns 0, or -EIO,
+ * having logged it. store->lock is held, and given up meanwhile. */
+int mfs_fence_wait(struct mfs_store *store, const struct mfs_lane *lanes, size_t n);
+
+/* Whether the partition is fenced; asks its process when it is time to. */
+bool mfs_fence_closed(struct mfs_store *store, uint32_t part);
+
+/* The partition has another address. store->lock is held. */
+void mfs_fence_lift(struct mfs_store *store, uint32_t part);
 
 /* Calls the fault hook; 0 without one. */
 int mfs_store_fault(struct mfs_store *store, const struct mfs_cmd *cmd);

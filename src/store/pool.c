@@ -1,5 +1,4 @@
-/* The connections: idle ones per partition, who is under way where, and which partitions are
- * suspended or known to be unreachable. */
+/* The connections: idle ones per partition, and which partitions are known to be unreachable. */
 #include "store/internal.h"
 
 #include <errno.h>
@@ -8,14 +7,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-
-static bool any_suspended(const struct mfs_store *store, const struct mfs_lane *lanes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (store->part[lanes[i].part].suspended)
-            return true;
-    return false;
-}
 
 /* Waits for `changed`; store->lock is held. */
 static int wait_until(struct mfs_store *store, int64_t deadline)
@@ -36,63 +27,35 @@ static struct mfs_channel *pop_idle(struct mfs_part *part)
     return conn;
 }
 
-int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, int64_t deadline,
-                   uint64_t *epoch)
+int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, uint64_t *epoch)
 {
-    int rc = 0;
+    int rc;
 
     pthread_mutex_lock(&store->lock);
-    while (any_suspended(store, lanes, n)) {
-        rc = wait_until(store, deadline);
-        if (rc)
-            goto out;
-    }
-    for (size_t i = 0; i < n; i++) {
+    rc = mfs_fence_wait(store, lanes, n);
+    for (size_t i = 0; i < n && !rc; i++) {
         struct mfs_part *part = &store->part[lanes[i].part];
 
-        part->inflight++;
         lanes[i].conn = lanes[i].fresh ? NULL : pop_idle(part);
+        lanes[i].gen = part->gen;
         store->stats.commands += lanes[i].n;
     }
-    store->stats.round_trips++;
+    store->stats.round_trips += !rc;
     *epoch = store->table->epoch;
-out:
     pthread_mutex_unlock(&store->lock);
     return rc;
 }
 
-int mfs_pool_enter_post(struct mfs_store *store, uint32_t part, int64_t deadline, size_t bytes,
-                        uint64_t *gen)
+uint64_t mfs_pool_count_post(struct mfs_store *store, uint32_t part, size_t bytes)
 {
-    int rc = 0;
+    uint64_t gen;
 
     pthread_mutex_lock(&store->lock);
-    while (store->part[part].suspended && !rc)
-        rc = wait_until(store, deadline);
-    if (!store->part[part].suspended) {
-        rc = 0;
-        store->part[part].inflight++;
-        store->stats.commands++;
-        store->stats.bytes_out += bytes;
-        *gen = store->part[part].gen;
-    }
+    store->stats.commands++;
+    store->stats.bytes_out += bytes;
+    gen = store->part[part].gen;
     pthread_mutex_unlock(&store->lock);
-    return rc;
-}
-
-/* store->lock is held. */
-static void count_out(struct mfs_store *store, struct mfs_part *part, uint32_t n)
-{
-    part->inflight -= n;
-    if (!part->inflight && part->suspended)
-        pthread_cond_broadcast(&store->changed);
-}
-
-void mfs_pool_leave_post(struct mfs_store *store, uint32_t part, uint32_t n)
-{
-    pthread_mutex_lock(&store->lock);
-    count_out(store, &store->part[part], n);
-    pthread_mutex_unlock(&store->lock);
+    return gen;
 }
 
 void mfs_pool_close_all(struct mfs_channel *conn)
@@ -111,7 +74,7 @@ static bool worth_keeping(const struct mfs_store *store, const struct mfs_lane *
 {
     const struct mfs_part *part = &store->part[lane->part];
 
-    return !lane->rc && !part->down && lane->conn->gen == part->gen &&
+    return !lane->rc && !part->down_since && lane->conn->gen == part->gen &&
            part->nidle < store->opts.idle_per_part;
 }
 
@@ -135,7 +98,6 @@ void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane)
     } else {
         drop = conn;
     }
-    count_out(store, part, 1);
     pthread_mutex_unlock(&store->lock);
     lane->conn = NULL;
     mfs_channel_close(drop);
@@ -150,28 +112,34 @@ static struct mfs_channel *take_idle(struct mfs_part *part)
     return all;
 }
 
-void mfs_pool_down(struct mfs_store *store, uint32_t part, const char *why)
+void mfs_pool_down(struct mfs_store *store, uint32_t part, uint64_t gen, const char *why)
 {
-    struct mfs_channel *drop;
-    bool news;
+    struct mfs_part *p = &store->part[part];
+    struct mfs_channel *drop = NULL;
+    bool news = false;
 
     pthread_mutex_lock(&store->lock);
-    news = !store->part[part].down;
-    store->part[part].down = true;
-    drop = take_idle(&store->part[part]);
+    if (p->gen == gen) {
+        news = !p->down_since;
+        if (news)
+            p->down_since = mfs_clock_mono();
+        drop = take_idle(p);
+    }
     pthread_mutex_unlock(&store->lock);
     if (news)
         mfs_warn("store", "partition %u is unreachable: %s", part, why);
     mfs_pool_close_all(drop);
 }
 
-static void mark_up(struct mfs_store *store, uint32_t part)
+static void mark_up(struct mfs_store *store, uint32_t part, uint64_t gen)
 {
+    struct mfs_part *p = &store->part[part];
     bool news;
 
     pthread_mutex_lock(&store->lock);
-    news = store->part[part].down;
-    store->part[part].down = false;
+    news = p->gen == gen && p->down_since;
+    if (news)
+        p->down_since = 0;
     pthread_mutex_unlock(&store->lock);
     if (news)
         mfs_info("store", "partition %u is reachable again", part);
@@ -196,20 +164,68 @@ int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
         ep.unix_path = p.unix_path;
     rc = mfs_channel_open(conn, &ep, timeout_ns, store->opts.io_timeout, &err);
     if (rc) {
-        mfs_pool_down(store, part, err.msg);
+        mfs_pool_down(store, part, gen, err.msg);
         return rc;
     }
     (*conn)->gen = gen;
-    mark_up(store, part);
+    mark_up(store, part, gen);
     return 0;
 }
 
-void mfs_pool_wait_table(struct mfs_store *store, uint64_t epoch, int64_t ns)
+uint64_t mfs_pool_gen(struct mfs_store *store, uint32_t part)
 {
-    int64_t deadline = mfs_clock_mono() + ns;
+    uint64_t gen;
 
     pthread_mutex_lock(&store->lock);
-    while (store->table->epoch == epoch && !wait_until(store, deadline))
+    gen = store->part[part].gen;
+    pthread_mutex_unlock(&store->lock);
+    return gen;
+}
+
+static bool moved(const struct mfs_store *store, const struct mfs_lane *lanes, size_t n,
+                  uint64_t epoch)
+{
+    for (size_t i = 0; i < n; i++)
+        if (store->part[lanes[i].part].gen != lanes[i].gen)
+            return true;
+    return epoch && store->table->epoch != epoch;
+}
+
+bool mfs_pool_wait_moved(struct mfs_store *store, const struct mfs_lane *lanes, size_t n,
+                         uint64_t epoch, int64_t ns)
+{
+    int64_t deadline = mfs_clock_mono() + ns;
+    bool is;
+
+    pthread_mutex_lock(&store->lock);
+    while (!(is = moved(store, lanes, n, epoch)) && !wait_until(store, deadline))
         ;
     pthread_mutex_unlock(&store->lock);
+    return is;
+}
+
+int64_t mfs_pool_give_up(struct mfs_store *store, const struct mfs_lane *lanes, size_t n)
+{
+    int64_t now = mfs_clock_mono(), since = 0;
+
+    pthread_mutex_lock(&store->lock);
+    for (size_t i = 0; i < n; i++) {
+        int64_t down = store->part[lanes[i].part].down_since;
+
+        if (!down)
+            down = now;
+        since = down > since ? down : since;
+    }
+    pthread_mutex_unlock(&store->lock);
+    return since + store->opts.table_wait;
+}
+
+bool mfs_pool_growing(struct mfs_store *store)
+{
+    bool growing;
+
+    pthread_mutex_lock(&store->lock);
+    growing = store->table->growing;
+    pthread_mutex_unlock(&store->lock);
+    return growing;
 }

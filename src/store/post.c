@@ -4,10 +4,10 @@
  * Who posts a command sends it as well, without waiting, when the connection is there: in the
  * everyday case that is one system call and no thread is woken. Replies may lie around: they are
  * read by a later post once WINDOW of them are due, and by the background thread, which looks every
- * TICK_NS while anything is unanswered. Somebody who waits (a full queue, drain, suspend) hurries
- * the thread, which then polls. It alone opens and closes connections; after a failure it sends
- * again what was not sent whole or is idempotent, and gives up on a partition after the time that
- * exec would have taken. */
+ * TICK_NS while anything is unanswered. Somebody who waits (a full queue, drain) and a new
+ * table hurry the thread, which then polls. It alone opens and closes connections; after a failure
+ * it sends again what was not sent whole or is idempotent, and gives up on a partition after the
+ * time that exec would have taken. While a partition is fenced its lane only grows. */
 #include "store/post.h"
 
 #include <errno.h>
@@ -20,8 +20,9 @@
 #define QUEUE_ENTRIES 4096U      /* and so many commands */
 #define WINDOW        32U        /* unanswered commands before a post reads replies itself */
 #define TICK_NS       (10 * MFS_MSEC)
-#define HURRY_NS      (3 * TICK_NS) /* from the last sign of somebody waiting */
-#define POLL_MS       2             /* longest poll while somebody waits */
+#define HURRY_NS      (3 * TICK_NS)    /* from the last sign of somebody waiting */
+#define POLL_MS       2                /* longest poll while somebody waits */
+#define LOOK_NS       (MFS_SEC / 2000) /* and how old they may be before it does */
 #define IDLE_NS       (1 * MFS_SEC)
 #define RETRY_NS      (50 * MFS_MSEC)
 
@@ -58,8 +59,9 @@ static void lane_reconnect(struct mfs_post *post, uint32_t part)
     bool give_up;
     int rc;
 
-    if (lane->next_try > now)
+    if (lane->next_try > now && mfs_pool_gen(store, part) == lane->tried)
         return;
+    lane->tried = mfs_pool_gen(store, part);
     rc = mfs_pool_connect(store, part, MFS_STORE_CONNECT_NS, &conn);
     now = mfs_clock_mono();
     if (conn)
@@ -80,25 +82,51 @@ static void lane_reconnect(struct mfs_post *post, uint32_t part)
     mfs_channel_close(old);
 }
 
+/* Whether a lane whose connection is being left is to be connected anew; only the background thread
+ * comes here, without the lock. */
+static bool left(struct mfs_post *post, uint32_t part)
+{
+    struct mfs_post_lane *lane = &post->lane[part];
+    bool leaving, over;
+
+    pthread_mutex_lock(&lane->lock);
+    leaving = lane->leaving && !lane->broken && !mfs_post_unanswered(lane);
+    over = leaving && lane->held && mfs_clock_mono() - lane->held > post->store->opts.fence_wait;
+    if (over)
+        mfs_post_rewind(post, part, true);
+    pthread_mutex_unlock(&lane->lock);
+    if (!leaving || (!over && mfs_fence_closed(post->store, part)))
+        return false;
+    lane->next_try = 0;
+    return true;
+}
+
 /* Whether the lane is waiting for its socket, and what for; else *connect says if it has something
  * to do but no connection for it. */
 static bool lane_busy(struct mfs_post *post, uint32_t part, struct pollfd *fd, bool *connect)
 {
     struct mfs_post_lane *lane = &post->lane[part];
     int64_t patience = post->store->opts.io_timeout;
-    bool busy;
+    uint64_t gen = mfs_pool_gen(post->store, part);
+    bool busy, waits;
 
     pthread_mutex_lock(&lane->lock);
     busy = lane->head;
-    if (busy && lane->conn && !lane->broken && mfs_clock_mono() - lane->progress > patience)
+    if (lane->conn && lane->conn->gen != gen)
+        lane->leaving = true;
+    waits = lane->conn && !lane->broken && mfs_post_unanswered(lane);
+    if (waits && mfs_clock_mono() - lane->progress > patience)
         mfs_post_broken(post, part, -ETIMEDOUT);
     *connect = busy && (!lane->conn || lane->broken);
-    if (busy && !*connect) {
+    busy = busy && !*connect && (waits || !lane->leaving);
+    if (busy) {
         fd->fd = lane->conn->ctx->fd;
-        fd->events = (short)(POLLIN | (lane->unsent ? POLLOUT : 0));
+        fd->events = (short)(POLLIN | (lane->unsent && !lane->leaving ? POLLOUT : 0));
     }
     pthread_mutex_unlock(&lane->lock);
-    return busy && !*connect;
+    if (!*connect && !busy)
+        *connect = left(post, part);
+    return busy;
 }
 
 /* One look at all lanes. */
@@ -190,7 +218,7 @@ static int count_pending(struct mfs_post *post, bool urgent)
     return rc;
 }
 
-/* Queues the command, already counted in at the pool, and sends it if that is possible now. */
+/* Queues the command and sends it if that is possible now. */
 static int enqueue(struct mfs_post *post, uint32_t part, uint64_t gen, struct mfs_post_entry *e,
                    int64_t deadline)
 {
@@ -202,8 +230,11 @@ static int enqueue(struct mfs_post *post, uint32_t part, uint64_t gen, struct mf
     if (rc)
         goto out;
     if (lane->conn && lane->conn->gen != gen)
-        lane->broken = true;
-    rc = count_pending(post, !lane->conn || lane->broken);
+        lane->leaving = true;
+    /* A fence that is lifted again must not let this one overtake those that it refused. */
+    if (mfs_post_unanswered(lane) && mfs_clock_mono() - lane->progress > LOOK_NS)
+        mfs_post_service(post, part, true);
+    rc = count_pending(post, !lane->conn || lane->broken || lane->leaving);
     if (rc)
         goto out;
     mfs_post_append(lane, e);
@@ -228,12 +259,8 @@ int mfs_store_post(struct mfs_store *store, const struct mfs_cmd *cmd)
     e = mfs_post_entry(cmd);
     if (!e)
         return -ENOMEM;
-    rc = mfs_pool_enter_post(store, cmd->part, deadline, e->len, &gen);
-    if (!rc) {
-        rc = enqueue(store->post, cmd->part, gen, e, deadline);
-        if (rc)
-            mfs_pool_leave_post(store, cmd->part, 1);
-    }
+    gen = mfs_pool_count_post(store, cmd->part, e->len);
+    rc = enqueue(store->post, cmd->part, gen, e, deadline);
     if (rc)
         free(e);
     return rc;

@@ -11,7 +11,8 @@ struct mfs_post_entry {
     struct mfs_post_entry *next;
     size_t len;
     bool idempotent;
-    char word[16]; /* the command, for messages */
+    unsigned refusals; /* by a fence */
+    char word[16];     /* the command, for messages */
     char bytes[];
 };
 
@@ -19,13 +20,17 @@ struct mfs_post_entry {
 struct mfs_post_lane {
     pthread_mutex_t lock;
     struct mfs_channel *conn;
-    bool broken; /* conn is to be replaced */
+    bool broken;  /* conn is to be replaced */
+    bool leaving; /* the same, but once all that was sent is answered; nothing more is sent */
     struct mfs_post_entry *head, *unsent, *tail;
-    size_t offset; /* bytes of `unsent` already sent */
+    struct mfs_post_entry *refused; /* the last of those at the head that a fence refused */
+    size_t offset;                  /* bytes of `unsent` already sent */
     size_t bytes;
     uint64_t posted, answered; /* commands ever */
     int64_t progress;          /* when something was last answered, or queued when nothing was */
     int64_t failing, next_try; /* since when, and when to connect again; 0: not failing */
+    uint64_t tried;            /* the address' generation at the last attempt */
+    int64_t held;              /* since when a fence has refused the head; 0: it has not */
     bool fruitless;            /* nothing was answered since it was connected */
 };
 
@@ -56,6 +61,9 @@ void mfs_post_service(struct mfs_post *post, uint32_t part, bool receive);
 
 /* The lane's connection failed and is to be replaced. */
 void mfs_post_broken(struct mfs_post *post, uint32_t part, int rc);
+
+/* Whether a command has been sent and not been answered. */
+bool mfs_post_unanswered(const struct mfs_post_lane *lane);
 
 /* Before a new connection: drops what may have been executed and must not be twice, and, when
  * `all`, the rest as well. */

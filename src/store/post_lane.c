@@ -1,7 +1,9 @@
 /* One lane of posted commands: its queue, and sending and receiving without ever waiting.
  *
- *   queue:  head ── sent, unanswered ── unsent ── rest …
- */
+ *   queue:  head ── refused by a fence ── refused->next ── sent, unanswered ── unsent ── rest …
+ *
+ * Once a fence has refused a command, nothing more is sent: with a new connection, to the new place
+ * or to the same when the move was given up, the queue starts from its head again. */
 #include "store/post.h"
 
 #include <errno.h>
@@ -14,12 +16,11 @@
 
 #define SEND_AT_ONCE 64 /* commands per system call */
 
-/* n commands of the partition are over. */
-static void settle(struct mfs_post *post, uint32_t part, uint32_t n)
+/* n commands are over. */
+static void settle(struct mfs_post *post, uint32_t n)
 {
     if (!n)
         return;
-    mfs_pool_leave_post(post->store, part, n);
     pthread_mutex_lock(&post->lock);
     post->pending -= n;
     pthread_cond_broadcast(&post->done);
@@ -36,6 +37,7 @@ struct mfs_post_entry *mfs_post_entry(const struct mfs_cmd *cmd)
     e->next = NULL;
     e->len = len;
     e->idempotent = cmd->idempotent;
+    e->refusals = 0;
     if (word >= sizeof e->word)
         word = sizeof e->word - 1;
     memcpy(e->word, cmd->argv[0].p, word);
@@ -59,17 +61,44 @@ void mfs_post_append(struct mfs_post_lane *lane, struct mfs_post_entry *e)
     lane->posted++;
 }
 
-/* Takes the oldest command, which has been sent, off the queue. */
-static void remove_head(struct mfs_post_lane *lane)
+/* The oldest command without an answer. */
+static struct mfs_post_entry *oldest(const struct mfs_post_lane *lane)
 {
-    struct mfs_post_entry *e = lane->head;
+    return lane->refused ? lane->refused->next : lane->head;
+}
 
-    lane->head = e->next;
-    if (!lane->head)
-        lane->tail = NULL;
+bool mfs_post_unanswered(const struct mfs_post_lane *lane)
+{
+    return oldest(lane) != lane->unsent;
+}
+
+/* Takes the oldest command without an answer, which has been sent, off the queue. */
+static void remove_oldest(struct mfs_post_lane *lane)
+{
+    struct mfs_post_entry *e = oldest(lane);
+
+    if (lane->refused)
+        lane->refused->next = e->next;
+    else
+        lane->head = e->next;
+    if (lane->tail == e)
+        lane->tail = lane->refused;
     lane->bytes -= e->len;
     lane->answered++;
     free(e);
+}
+
+/* The fence is up; what came before is settled, what comes is refused as well. */
+static void hold(struct mfs_post *post, uint32_t part)
+{
+    struct mfs_post_lane *lane = &post->lane[part];
+
+    lane->refused = oldest(lane);
+    lane->refused->refusals++;
+    lane->leaving = true;
+    if (!lane->held)
+        lane->held = mfs_clock_mono();
+    mfs_fence_seen(post->store, part, lane->conn->gen);
 }
 
 void mfs_post_broken(struct mfs_post *post, uint32_t part, int rc)
@@ -79,7 +108,8 @@ void mfs_post_broken(struct mfs_post *post, uint32_t part, int rc)
     lane->broken = true;
     if (!lane->failing)
         lane->failing = mfs_clock_mono();
-    mfs_pool_down(post->store, part, strerror(-rc));
+    if (lane->conn)
+        mfs_pool_down(post->store, part, lane->conn->gen, strerror(-rc));
 }
 
 static void sent_bytes(struct mfs_post_lane *lane, size_t n)
@@ -115,20 +145,27 @@ static int lane_send(struct mfs_post_lane *lane)
     return 0;
 }
 
-/* Reads the replies that are there; *n is raised by their number. */
-static int lane_receive(struct mfs_post_lane *lane, uint32_t part, uint32_t *n)
+/* Reads the replies that are there; *n is raised by the number of commands that are over. */
+static int lane_receive(struct mfs_post *post, uint32_t part, uint32_t *n)
 {
-    while (lane->head != lane->unsent) {
+    struct mfs_post_lane *lane = &post->lane[part];
+
+    while (mfs_post_unanswered(lane)) {
         struct mfs_cmd cmd = {.part = part};
         struct mfs_err err;
         int rc = mfs_channel_recv(lane->conn, &cmd, false, &err);
 
         if (rc <= 0)
             return rc;
+        if (cmd.rc && mfs_fence_refuses(&cmd, &err) &&
+            oldest(lane)->refusals < MFS_FENCE_REFUSALS) {
+            hold(post, part);
+            continue;
+        }
         if (cmd.rc)
-            mfs_warn("store", "partition %u: posted %s: %s", part, lane->head->word, err.msg);
+            mfs_warn("store", "partition %u: posted %s: %s", part, oldest(lane)->word, err.msg);
         mfs_cmds_fini(&cmd, 1);
-        remove_head(lane);
+        remove_oldest(lane);
         (*n)++;
     }
     return 0;
@@ -142,17 +179,19 @@ void mfs_post_service(struct mfs_post *post, uint32_t part, bool receive)
 
     if (!lane->conn || lane->broken)
         return;
-    rc = lane_send(lane);
+    rc = lane->leaving ? 0 : lane_send(lane);
     if (!rc && receive)
-        rc = lane_receive(lane, part, &over);
+        rc = lane_receive(post, part, &over);
     if (over) {
         lane->progress = mfs_clock_mono();
         lane->failing = 0;
         lane->fruitless = false;
+        if (!lane->refused)
+            lane->held = 0;
     }
     if (rc)
         mfs_post_broken(post, part, rc);
-    settle(post, part, over);
+    settle(post, over);
 }
 
 void mfs_post_rewind(struct mfs_post *post, uint32_t part, bool all)
@@ -160,14 +199,17 @@ void mfs_post_rewind(struct mfs_post *post, uint32_t part, bool all)
     struct mfs_post_lane *lane = &post->lane[part];
     struct mfs_post_entry **at = &lane->head, *unsent = lane->unsent;
     uint32_t dropped = 0;
-    bool sent = true;
+    bool refused = lane->refused, sent = true;
 
     lane->tail = NULL;
     while (*at) {
         struct mfs_post_entry *e = *at;
+        bool executed;
 
         sent = sent && e != unsent;
-        if (!all && (!sent || e->idempotent)) {
+        executed = sent && !refused; /* perhaps */
+        refused = refused && e != lane->refused;
+        if (!all && (!executed || e->idempotent)) {
             lane->tail = e;
             at = &e->next;
             continue;
@@ -179,8 +221,10 @@ void mfs_post_rewind(struct mfs_post *post, uint32_t part, bool all)
         free(e);
     }
     lane->unsent = lane->head;
+    lane->refused = NULL;
+    lane->leaving = false;
     lane->offset = 0;
     if (dropped)
         mfs_warn("store", "partition %u: %u posted commands without an answer", part, dropped);
-    settle(post, part, dropped);
+    settle(post, dropped);
 }

@@ -1,4 +1,4 @@
-/* A store's life: options, tables, suspension, figures. */
+/* A store's life: options, tables, figures. */
 #include "store/internal.h"
 
 #include <errno.h>
@@ -11,7 +11,6 @@
 #define DEFAULT_TIMEOUT_NS (30 * MFS_SEC)
 #define DEFAULT_IDLE       8
 #define COMPLAIN_NS        (1 * MFS_SEC)
-#define HURRY_AGAIN_NS     (10 * MFS_MSEC)
 
 static struct mfs_store_opts with_defaults(const struct mfs_store_opts *opts)
 {
@@ -21,6 +20,10 @@ static struct mfs_store_opts with_defaults(const struct mfs_store_opts *opts)
         o.io_timeout = DEFAULT_TIMEOUT_NS;
     if (o.table_wait < 0)
         o.table_wait = 0;
+    if (o.fence_wait <= 0)
+        o.fence_wait = o.io_timeout;
+    if (o.full_wait < 0)
+        o.full_wait = 0;
     if (!o.idle_per_part)
         o.idle_per_part = DEFAULT_IDLE;
     return o;
@@ -116,6 +119,8 @@ static struct mfs_channel *detach_moved(struct mfs_store *store, const struct mf
         if (same_address(&store->table->part[i], &table->part[i]))
             continue;
         part->gen++;
+        part->down_since = 0;
+        mfs_fence_lift(store, i);
         while ((conn = part->idle)) {
             part->idle = conn->next;
             conn->next = drop;
@@ -150,39 +155,6 @@ int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table)
     mfs_pool_close_all(drop);
     free(old);
     return rc;
-}
-
-int mfs_store_suspend(struct mfs_store *store, uint32_t part, int64_t ns)
-{
-    int64_t deadline = mfs_clock_mono() + ns;
-    int rc = 0;
-
-    if (part >= store->nparts)
-        return -EINVAL;
-    pthread_mutex_lock(&store->lock);
-    store->part[part].suspended = true;
-    while (store->part[part].inflight) {
-        int64_t left = deadline - mfs_clock_mono();
-
-        if (left <= 0) {
-            rc = -ETIMEDOUT;
-            break;
-        }
-        mfs_post_hurry(store->post);
-        mfs_cond_wait(&store->changed, &store->lock, left < HURRY_AGAIN_NS ? left : HURRY_AGAIN_NS);
-    }
-    pthread_mutex_unlock(&store->lock);
-    return rc;
-}
-
-void mfs_store_resume(struct mfs_store *store, uint32_t part)
-{
-    if (part >= store->nparts)
-        return;
-    pthread_mutex_lock(&store->lock);
-    store->part[part].suspended = false;
-    pthread_cond_broadcast(&store->changed);
-    pthread_mutex_unlock(&store->lock);
 }
 
 void mfs_store_stats(struct mfs_store *store, struct mfs_store_stats *stats)

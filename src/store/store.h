@@ -4,9 +4,12 @@
  * awaited, commands for one partition travel in one pipeline and are executed in the given order,
  * so a call costs one round trip however many commands it carries.
  *
+ * A partition may move to another node at any time: its process then refuses everything ("fence"),
+ * and what it refused is sent again, in order, to where a newer table says that it is.
+ *
  * Threads: every function may be called by any thread; mfs_store_exec blocks its caller, bounded
- * by the I/O timeout. A connection belongs to one thread at a time and no lock is held over the
- * network. */
+ * by the I/O timeout and the waits of the options. A connection belongs to one thread at a time and
+ * no lock is held over the network. */
 #ifndef MFS_STORE_STORE_H
 #define MFS_STORE_STORE_H
 
@@ -23,6 +26,8 @@ struct mfs_store_opts {
     uint32_t node;      /* partitions of this node are reached by their UNIX socket */
     int64_t io_timeout; /* ns a command may take, connecting included; 0: 30 s */
     int64_t table_wait; /* ns to wait for a new table when a partition is unreachable; 0: none */
+    int64_t fence_wait; /* ns to wait for a partition that is being moved; 0: io_timeout */
+    int64_t full_wait;  /* ns to wait for memory while the table says that it grows; 0: none */
     uint32_t idle_per_part; /* connections kept open per partition; 0: 8 */
 };
 
@@ -39,11 +44,6 @@ uint64_t mfs_store_epoch(struct mfs_store *store);
  * or password changed are closed, later commands use the new ones. Returns 0, -ESTALE when the
  * epoch is not newer, -EINVAL when it is not a table of the same deployment shape. */
 int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table);
-
-/* Suspends a partition: new commands for it wait (bounded by the I/O timeout), and the call returns
- * when those under way have ended: 0, or -ETIMEDOUT after ns with the partition still suspended. */
-int mfs_store_suspend(struct mfs_store *store, uint32_t part, int64_t ns);
-void mfs_store_resume(struct mfs_store *store, uint32_t part);
 
 struct mfs_arg {
     const void *p;

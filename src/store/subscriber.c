@@ -10,8 +10,8 @@
 #include "store/internal.h"
 
 #define TICK_MS     200
-#define RETRY_NS    (50 * MFS_MSEC)  /* between attempts to connect, at first … */
-#define RETRY_MAX   (500 * MFS_MSEC) /* … and at most */
+#define RETRY_NS    (1 * MFS_MSEC)   /* between attempts to connect, at first … */
+#define RETRY_MAX   (500 * MFS_MSEC) /* … and at most; a new address is tried at once */
 #define PING_NS     (3 * MFS_SEC)    /* a silent connection is asked … */
 #define SILENCE_NS  (8 * MFS_SEC)    /* … and given up after this long */
 #define MESSAGE_MAX (1U << 20)
@@ -23,7 +23,8 @@ struct mfs_subscriber {
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows; a leaf */
     pthread_cond_t changed;
-    bool stop, up;
+    bool stop, up;  /* up: it has listened at least once */
+    bool listening; /* now; the thread's own */
 };
 
 static bool stopped(struct mfs_subscriber *l)
@@ -39,6 +40,7 @@ static bool stopped(struct mfs_subscriber *l)
 static void say_up(struct mfs_subscriber *l)
 {
     l->opts.up(l->opts.arg);
+    l->listening = true;
     pthread_mutex_lock(&l->lock);
     l->up = true;
     pthread_cond_broadcast(&l->changed);
@@ -96,7 +98,8 @@ static int send_command(struct mfs_channel *conn, uint32_t argc, const struct mf
     return rc < 0 ? rc : 0;
 }
 
-/* Listens until the connection breaks or falls silent; 0 when it is time to stop. */
+/* Listens until the connection breaks or falls silent or the partition has moved; 0 when it is time
+ * to stop. */
 static int listen_on(struct mfs_subscriber *l, struct mfs_channel *conn)
 {
     const struct mfs_arg subscribe[] = {{"SUBSCRIBE", 9}, {l->channel, l->opts.channel_len}};
@@ -111,6 +114,8 @@ static int listen_on(struct mfs_subscriber *l, struct mfs_channel *conn)
 
         if (silent > SILENCE_NS)
             return -ETIMEDOUT;
+        if (mfs_pool_gen(l->store, l->opts.part) != conn->gen)
+            return -ESTALE;
         if (silent > PING_NS && !asked) {
             rc = send_command(conn, 1, ping);
             asked = true;
@@ -124,12 +129,28 @@ static int listen_on(struct mfs_subscriber *l, struct mfs_channel *conn)
     return rc;
 }
 
-static void pause_for(struct mfs_subscriber *l, int64_t ns)
+/* Waits at most ns, or until the partition is elsewhere than at the address of that generation. */
+static void pause_for(struct mfs_subscriber *l, uint64_t gen, int64_t ns)
 {
-    pthread_mutex_lock(&l->lock);
-    if (!l->stop)
-        mfs_cond_wait(&l->changed, &l->lock, ns);
-    pthread_mutex_unlock(&l->lock);
+    struct mfs_lane lane = {.part = l->opts.part, .gen = gen};
+
+    mfs_pool_wait_moved(l->store, &lane, 1, 0, ns);
+}
+
+/* Connects and listens. Returns whether it came to listening. */
+static bool try_to_listen(struct mfs_subscriber *l)
+{
+    struct mfs_channel *conn;
+    int rc;
+
+    l->listening = false;
+    if (mfs_pool_connect(l->store, l->opts.part, MFS_STORE_CONNECT_NS, &conn))
+        return false;
+    rc = listen_on(l, conn);
+    mfs_channel_close(conn);
+    if (rc && l->listening)
+        mfs_info("store", "partition %u: no messages for now: %s", l->opts.part, strerror(-rc));
+    return l->listening;
 }
 
 static void *run(void *arg)
@@ -138,21 +159,14 @@ static void *run(void *arg)
     int64_t retry = RETRY_NS;
 
     while (!stopped(l)) {
-        struct mfs_channel *conn;
-        int64_t since = mfs_clock_mono();
+        uint64_t gen = mfs_pool_gen(l->store, l->opts.part);
 
-        if (!mfs_pool_connect(l->store, l->opts.part, MFS_STORE_CONNECT_NS, &conn)) {
-            int rc = listen_on(l, conn);
-
-            mfs_channel_close(conn);
-            if (rc)
-                mfs_info("store", "partition %u: no messages for now: %s", l->opts.part,
-                         strerror(-rc));
-        }
-        retry = mfs_clock_mono() - since > MFS_SEC ? RETRY_NS : retry * 2;
-        pause_for(l, retry < RETRY_MAX ? retry : RETRY_MAX);
-        if (retry > RETRY_MAX)
-            retry = RETRY_MAX;
+        if (try_to_listen(l))
+            retry = RETRY_NS;
+        if (stopped(l))
+            break;
+        pause_for(l, gen, retry);
+        retry = 2 * retry < RETRY_MAX ? 2 * retry : RETRY_MAX;
     }
     return NULL;
 }

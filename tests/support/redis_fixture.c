@@ -17,8 +17,14 @@
 #include "base/file.h"
 #include "store/admin.h"
 #include "store/args.h"
+#include "store/reply.h"
 
 #define START_NS (10 * MFS_SEC)
+
+/* Clients may do what data and metadata need; only the administrator may load functions. */
+#define CLIENT_COMMANDS "+@all -@admin -@dangerous -function +info"
+#define FENCE           "ACL SETUSER " MFS_REDIS_USER " -@all resetchannels"
+#define SERVE           "ACL SETUSER " MFS_REDIS_USER " allchannels " CLIENT_COMMANDS
 
 struct server {
     pid_t pid;
@@ -61,7 +67,6 @@ static void file_name(const struct redis_fixture *f, uint32_t part, const char *
     snprintf(out, n, "%s/%u-%u.%s", f->dir, part, f->server[part].generation, suffix);
 }
 
-/* Clients may do what data and metadata need; only the administrator may load functions. */
 static int write_config(const struct redis_fixture *f, uint32_t part, const char *path)
 {
     const struct mfs_partition *p = &f->table->part[part];
@@ -72,9 +77,10 @@ static int write_config(const struct redis_fixture *f, uint32_t part, const char
     file_name(f, part, "log", log, sizeof log);
     n = snprintf(text, sizeof text,
                  "bind 127.0.0.1\nport %u\nunixsocket %s\ndir %s\nlogfile %s\n"
-                 "save \"\"\nappendonly no\nmaxmemory %llu\nmaxmemory-policy noeviction\n"
+                 "save \"\"\nappendonly no\nrepl-diskless-sync-delay 0\nmaxmemory "
+                 "%llu\nmaxmemory-policy noeviction\n"
                  "user default off\n"
-                 "user %s on >%s ~* &* +@all -@admin -@dangerous -function +info\n"
+                 "user %s on >%s ~* &* " CLIENT_COMMANDS "\n"
                  "user %s on >%s ~* &* +@all\n",
                  p->port, socket_path, f->dir, log, (unsigned long long)f->opts.maxmemory,
                  MFS_REDIS_USER, p->password, MFS_REDIS_ADMIN, REDIS_FIXTURE_ADMIN_PASSWORD);
@@ -206,8 +212,7 @@ void redis_fixture_stop(struct redis_fixture *f)
         return;
     for (uint32_t i = 0; f->server && i < f->opts.nparts; i++)
         end(f->server[i].pid);
-    for (size_t i = 0; i < f->nold; i++)
-        end(f->old[i]);
+    redis_fixture_release(f);
     if (f->dir[0])
         mfs_file_remove_tree(f->dir);
     free(f->old);
@@ -239,10 +244,10 @@ int redis_fixture_restart(struct redis_fixture *f, uint32_t part)
     return rc ? rc : format(f, part);
 }
 
-int redis_fixture_move(struct redis_fixture *f, uint32_t part)
+/* The partition is about to get another process at another place. */
+static int leave_behind(struct redis_fixture *f, uint32_t part)
 {
     pid_t *old = realloc(f->old, (f->nold + 1) * sizeof *old);
-    int rc;
 
     if (!old)
         return -ENOMEM;
@@ -250,32 +255,138 @@ int redis_fixture_move(struct redis_fixture *f, uint32_t part)
     f->old[f->nold++] = f->server[part].pid;
     f->server[part].generation++;
     f->table->epoch++;
-    rc = launch(f, part);
+    return 0;
+}
+
+int redis_fixture_move(struct redis_fixture *f, uint32_t part)
+{
+    int rc = leave_behind(f, part);
+
+    if (!rc)
+        rc = launch(f, part);
     return rc ? rc : format(f, part);
 }
 
-int redis_fixture_admin(struct redis_fixture *f, uint32_t part, const char *command)
+/* Runs a command, words separated by blanks; an integer `field` of its text reply goes to *value.
+ */
+static int order(struct mfs_admin *admin, const char *command, const char *field, int64_t *value)
 {
     char words[256], *save = NULL, *word;
-    struct mfs_admin *admin;
     struct mfs_args args;
     struct mfs_err err;
     struct mfs_cmd cmd;
-    int rc = open_admin(f, part, &admin);
+    const char *at;
+    int rc;
 
-    if (rc)
-        return rc;
     snprintf(words, sizeof words, "%s", command);
     mfs_args_init(&args, strtok_r(words, " ", &save));
     while ((word = strtok_r(NULL, " ", &save)))
         mfs_args_str(&args, word);
-    cmd = mfs_args_cmd(&args, part);
+    cmd = mfs_args_cmd(&args, 0);
     rc = mfs_admin_call(admin, &cmd, &err);
     if (rc)
         complain(rc, err.msg);
+    if (!rc && field) {
+        at = strstr(mfs_reply_str(cmd.reply, NULL), field);
+        *value = at ? strtoll(at + strlen(field), NULL, 10) : -1;
+    }
     mfs_cmds_fini(&cmd, 1);
+    return rc;
+}
+
+int redis_fixture_admin(struct redis_fixture *f, uint32_t part, const char *command)
+{
+    struct mfs_admin *admin;
+    int rc = open_admin(f, part, &admin);
+
+    if (rc)
+        return rc;
+    rc = order(admin, command, NULL, NULL);
     mfs_admin_close(admin);
     return rc;
+}
+
+int redis_fixture_fence(struct redis_fixture *f, uint32_t part, bool on)
+{
+    return redis_fixture_admin(f, part, on ? FENCE : SERVE);
+}
+
+/* Makes the process a copy of the one at `port` and waits until it has everything. */
+static int replicate(struct mfs_admin *to, uint16_t port)
+{
+    int64_t until = mfs_clock_mono() + START_NS, down = 0;
+    char follow[64];
+    int rc = order(to, FENCE, NULL, NULL);
+
+    snprintf(follow, sizeof follow, "REPLICAOF 127.0.0.1 %u", port);
+    if (!rc)
+        rc = order(to, "CONFIG SET masteruser " MFS_REDIS_ADMIN, NULL, NULL);
+    if (!rc)
+        rc = order(to, "CONFIG SET masterauth " REDIS_FIXTURE_ADMIN_PASSWORD, NULL, NULL);
+    if (!rc)
+        rc = order(to, follow, NULL, NULL);
+    while (!rc && mfs_clock_mono() < until) {
+        rc = order(to, "INFO replication", "master_link_status:up", &down);
+        if (!rc && down != -1)
+            return 0;
+        mfs_clock_sleep(MFS_MSEC);
+    }
+    return rc ? rc : complain(-ETIMEDOUT, "replication");
+}
+
+/* Waits until the copy has what has been executed at `from` by now. */
+static int catch_up(struct mfs_admin *from, struct mfs_admin *to)
+{
+    int64_t until = mfs_clock_mono() + START_NS, offset = 0, has = -1;
+    int rc = order(from, "INFO replication", "\nmaster_repl_offset:", &offset);
+
+    while (!rc && has < offset && mfs_clock_mono() < until)
+        rc = order(to, "INFO replication", "\nslave_repl_offset:", &has);
+    if (!rc && has < offset)
+        rc = complain(-ETIMEDOUT, "replication offset");
+    return rc;
+}
+
+/* Nothing more is executed at `from`, and `to`, which has all that was, serves. */
+static int cut_over(struct mfs_admin *from, struct mfs_admin *to)
+{
+    int rc = catch_up(from, to);
+
+    if (!rc)
+        rc = order(from, FENCE, NULL, NULL);
+    if (!rc)
+        rc = catch_up(from, to);
+    if (!rc)
+        rc = order(to, "REPLICAOF NO ONE", NULL, NULL);
+    return rc ? rc : order(to, SERVE, NULL, NULL);
+}
+
+int redis_fixture_migrate(struct redis_fixture *f, uint32_t part)
+{
+    struct mfs_admin *from = NULL, *to = NULL;
+    uint16_t port = f->table->part[part].port;
+    int rc = open_admin(f, part, &from);
+
+    if (!rc)
+        rc = leave_behind(f, part);
+    if (!rc)
+        rc = launch(f, part);
+    if (!rc)
+        rc = open_admin(f, part, &to);
+    if (!rc)
+        rc = replicate(to, port);
+    if (!rc)
+        rc = cut_over(from, to);
+    mfs_admin_close(to);
+    mfs_admin_close(from);
+    return rc;
+}
+
+void redis_fixture_release(struct redis_fixture *f)
+{
+    for (size_t i = 0; i < f->nold; i++)
+        end(f->old[i]);
+    f->nold = 0;
 }
 
 int redis_fixture_reset(struct redis_fixture *f)

@@ -41,6 +41,15 @@ int redis_fixture_restart(struct redis_fixture *f, uint32_t part);
  * the epoch is one higher. The old process goes on until redis_fixture_stop, unless killed before.
  */
 int redis_fixture_move(struct redis_fixture *f, uint32_t part);
+/* As that, with all that the partition holds, as a migration does it: a replica takes over and the
+ * old process is fenced. Fixtures with tcp only. */
+int redis_fixture_migrate(struct redis_fixture *f, uint32_t part);
+/* Ends the processes that moves have left behind. */
+void redis_fixture_release(struct redis_fixture *f);
+
+/* From now on the partition's process refuses every command of clients, or executes them again. Any
+ * thread. */
+int redis_fixture_fence(struct redis_fixture *f, uint32_t part, bool on);
 
 /* Runs one command as administrator, words separated by blanks. 0 or the error reply's errno. */
 int redis_fixture_admin(struct redis_fixture *f, uint32_t part, const char *command);

@@ -1,5 +1,5 @@
-/* Processes that die, hang, come back or move, and partitions that are suspended: what a caller
- * sees, and when. ctest: threaded */
+/* Processes that die, hang, come back or move, and partitions that are fenced: what a caller sees,
+ * and when. ctest: threaded */
 #include <pthread.h>
 #include <signal.h>
 
@@ -240,56 +240,150 @@ static void a_new_table_moves_all_later_commands(void **state)
     assert_int_equal(value_of(0, "counter"), 1);
 }
 
-static void suspended_commands_wait_for_resume(void **state)
+static void fenced_commands_wait_until_it_is_lifted(void **state)
 {
     struct waiter w = {0};
     pthread_t thread;
 
     (void)state;
     assert_int_equal(incr(0), 0);
-    assert_int_equal(mfs_store_suspend(t.store, 0, MFS_SEC), 0);
-    assert_int_equal(incr(1), 0);
+    assert_int_equal(redis_fixture_fence(t.fixture, 0, true), 0);
     assert_int_equal(mfs_thread_start(&thread, "waiter", incr_waiting, &w), 0);
     mfs_clock_sleep(200 * MFS_MSEC);
-    mfs_store_resume(t.store, 0);
+    assert_int_equal(incr(1), 0);
+    assert_int_equal(redis_fixture_fence(t.fixture, 0, false), 0);
     pthread_join(thread, NULL);
+    assert_int_equal(w.rc, 0);
+    assert_in_range(w.took, 200 * MFS_MSEC, 600 * MFS_MSEC);
+    assert_int_equal(value_of(0, "counter"), 2);
+}
+
+static void waiting_for_a_fence_is_bounded(void **state)
+{
+    int64_t start;
+
+    (void)state;
+    assert_int_equal(incr(0), 0);
+    assert_int_equal(redis_fixture_fence(t.fixture, 0, true), 0);
+    start = mfs_clock_mono();
+    assert_int_equal(incr(0), -EIO);
+    assert_in_range(mfs_clock_mono() - start, TIMEOUT, TIMEOUT + MFS_SEC);
+    assert_int_equal(incr(1), 0);
+    assert_int_equal(redis_fixture_fence(t.fixture, 0, false), 0);
+    assert_int_equal(incr(0), 0);
+    assert_int_equal(value_of(0, "counter"), 2);
+}
+
+/* The old process ends before the table is here: what it refused still goes to the new place, and
+ * does so as soon as that is known. */
+static void commands_follow_a_partition_whose_process_is_gone(void **state)
+{
+    struct waiter w = {0};
+    pthread_t thread;
+    int64_t start;
+
+    (void)state;
+    assert_int_equal(incr(0), 0);
+    assert_int_equal(redis_fixture_migrate(t.fixture, 0), 0);
+    assert_int_equal(mfs_thread_start(&thread, "waiter", incr_waiting, &w), 0);
+    mfs_clock_sleep(50 * MFS_MSEC);
+    redis_fixture_release(t.fixture);
+    mfs_clock_sleep(150 * MFS_MSEC);
+    start = mfs_clock_mono();
+    assert_int_equal(mfs_store_set_table(t.store, redis_fixture_table(t.fixture)), 0);
+    pthread_join(thread, NULL);
+    assert_true(mfs_clock_mono() - start < 100 * MFS_MSEC);
     assert_int_equal(w.rc, 0);
     assert_true(w.took >= 150 * MFS_MSEC);
     assert_int_equal(value_of(0, "counter"), 2);
 }
 
-static void suspension_has_its_bounds(void **state)
+static void *table_soon(void *arg)
 {
-    pid_t pid = redis_fixture_pid(t.fixture, 0);
-    struct waiter w = {0};
+    mfs_clock_sleep(100 * MFS_MSEC);
+    mfs_store_set_table(t.store, arg);
+    return NULL;
+}
+
+/* One call with commands of all kinds for two partitions, one of which is being moved. */
+static void calls_for_several_partitions_are_completed(void **state)
+{
+    static unsigned char big[64 << 10];
+    struct mfs_args a[5];
+    struct mfs_cmd cmds[5];
     pthread_t thread;
 
     (void)state;
-    assert_int_equal(mfs_store_suspend(t.store, NPARTS, 0), -EINVAL);
-    assert_int_equal(mfs_store_suspend(t.store, 0, 0), 0);
-    assert_int_equal(incr(0), -ETIMEDOUT);
-    mfs_store_resume(t.store, 0);
-    kill(pid, SIGSTOP);
-    assert_int_equal(mfs_thread_start(&thread, "waiter", incr_waiting, &w), 0);
-    mfs_clock_sleep(100 * MFS_MSEC);
-    assert_int_equal(mfs_store_suspend(t.store, 0, 200 * MFS_MSEC), -ETIMEDOUT);
-    kill(pid, SIGCONT);
-    assert_int_equal(mfs_store_suspend(t.store, 0, MFS_SEC), 0);
-    pthread_join(thread, NULL);
-    assert_int_equal(w.rc, 0);
-    mfs_store_resume(t.store, 0);
+    fill_pattern(big, sizeof big, 3);
     assert_int_equal(incr(0), 0);
+    assert_int_equal(redis_fixture_migrate(t.fixture, 0), 0);
+    cmds[0] = cmd_of(&a[0], 0, "INCR", "counter", NULL);
+    cmds[1] = cmd_of(&a[1], 1, "INCR", "counter", NULL);
+    cmds[2] = set_cmd(&a[2], 0, "big", big, sizeof big);
+    cmds[3] = cmd_of(&a[3], 0, "INCR", "counter", NULL);
+    cmds[4] = cmd_of(&a[4], 0, "STRLEN", "big", NULL);
+    assert_int_equal(mfs_thread_start(&thread, "table", table_soon, redis_fixture_table(t.fixture)),
+                     0);
+    assert_int_equal(mfs_store_exec(t.store, cmds, 5), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(mfs_reply_int(cmds[0].reply), 2);
+    assert_int_equal(mfs_reply_int(cmds[1].reply), 1);
+    assert_int_equal(mfs_reply_int(cmds[3].reply), 3);
+    assert_int_equal(mfs_reply_int(cmds[4].reply), sizeof big);
+    mfs_cmds_fini(cmds, 5);
 }
 
-static void a_move_in_full_swing(void **state)
+static int setup_full(void **state)
 {
     (void)state;
-    assert_int_equal(incr(0), 0);
-    assert_int_equal(mfs_store_suspend(t.store, 0, MFS_SEC), 0);
-    assert_int_equal(redis_fixture_move(t.fixture, 0), 0);
-    assert_int_equal(mfs_store_set_table(t.store, redis_fixture_table(t.fixture)), 0);
-    mfs_store_resume(t.store, 0);
-    assert_int_equal(value_of(0, "counter"), -1);
+    store_test_open(&t, &(struct redis_fixture_opts){.nparts = NPARTS},
+                    &(struct mfs_store_opts){.io_timeout = 10 * MFS_SEC, .full_wait = 1 * MFS_SEC});
+    return 0;
+}
+
+static int fill_with(const unsigned char *big, size_t len)
+{
+    struct mfs_args a;
+    struct mfs_cmd cmd = set_cmd(&a, 0, "big", big, len);
+    int rc = mfs_store_exec(t.store, &cmd, 1);
+
+    mfs_cmds_fini(&cmd, 1);
+    return rc;
+}
+
+static void *make_room(void *arg)
+{
+    (void)arg;
+    mfs_clock_sleep(300 * MFS_MSEC);
+    redis_fixture_admin(t.fixture, 0, "CONFIG SET maxmemory 100mb");
+    return NULL;
+}
+
+/* ENOSPC comes at once, or, while the deployment grows, after a while without room. */
+static void full_partitions_are_waited_for_while_there_is_hope(void **state)
+{
+    unsigned char *big = calloc(1, 4U << 20);
+    struct mfs_table *table;
+    pthread_t thread;
+    int64_t start;
+
+    (void)state;
+    assert_int_equal(fill_with(big, 4U << 20), 0);
+    assert_int_equal(redis_fixture_admin(t.fixture, 0, "CONFIG SET maxmemory 3mb"), 0);
+    start = mfs_clock_mono();
+    assert_int_equal(fill_with(big, 1000), -ENOSPC);
+    assert_true(mfs_clock_mono() - start < 500 * MFS_MSEC);
+    table = redis_fixture_table(t.fixture);
+    table->epoch = 2;
+    table->growing = true;
+    assert_int_equal(mfs_store_set_table(t.store, table), 0);
+    start = mfs_clock_mono();
+    assert_int_equal(fill_with(big, 1000), -ENOSPC);
+    assert_in_range(mfs_clock_mono() - start, MFS_SEC, 2 * MFS_SEC);
+    assert_int_equal(mfs_thread_start(&thread, "room", make_room, NULL), 0);
+    assert_int_equal(fill_with(big, 1000), 0);
+    pthread_join(thread, NULL);
+    free(big);
 }
 
 int main(void)
@@ -309,9 +403,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(table_wait_is_bounded, setup_waiting, teardown),
         cmocka_unit_test_setup_teardown(a_new_table_moves_all_later_commands, setup, teardown),
         cmocka_unit_test_setup_teardown(a_new_table_moves_all_later_commands, setup_tcp, teardown),
-        cmocka_unit_test_setup_teardown(suspended_commands_wait_for_resume, setup, teardown),
-        cmocka_unit_test_setup_teardown(suspension_has_its_bounds, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_move_in_full_swing, setup, teardown),
+        cmocka_unit_test_setup_teardown(fenced_commands_wait_until_it_is_lifted, setup, teardown),
+        cmocka_unit_test_setup_teardown(waiting_for_a_fence_is_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(commands_follow_a_partition_whose_process_is_gone,
+                                        setup_tcp, teardown),
+        cmocka_unit_test_setup_teardown(calls_for_several_partitions_are_completed, setup_tcp,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(full_partitions_are_waited_for_while_there_is_hope,
+                                        setup_full, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,14 @@ static int setup(void **state)
     return 0;
 }
 
+static int setup_tcp(void **state)
+{
+    (void)state;
+    store_test_open(&t, &(struct redis_fixture_opts){.nparts = NPARTS, .tcp = true},
+                    &(struct mfs_store_opts){.io_timeout = 10 * MFS_SEC});
+    return 0;
+}
+
 static int teardown(void **state)
 {
     (void)state;
@@ -115,37 +123,37 @@ static void replies_are_read_without_anybody_waiting(void **state)
     assert_int_equal(run3(t.store, 0, "GET", "n", NULL, true), 0);
 }
 
-static void suspend_waits_for_posted_commands(void **state)
+static void posts_wait_behind_a_fence(void **state)
 {
-    int64_t start;
-
     (void)state;
-    for (int64_t i = 0; i < 1000; i++)
+    for (int64_t i = 0; i < 1000; i++) {
+        if (i == 300)
+            assert_int_equal(redis_fixture_fence(t.fixture, 0, true), 0);
         assert_int_equal(post_number(0, "RPUSH", "list", i, false), 0);
-    start = mfs_clock_mono();
-    assert_int_equal(mfs_store_suspend(t.store, 0, MFS_SEC), 0);
-    assert_true(mfs_clock_mono() - start < 500 * MFS_MSEC);
-    assert_int_equal(mfs_store_drain(t.store, 0), 0);
-    assert_int_equal(post_number(0, "RPUSH", "list", 1000, false), -ETIMEDOUT);
+    }
     assert_int_equal(post_number(1, "RPUSH", "list", 0, false), 0);
-    mfs_store_resume(t.store, 0);
-    assert_int_equal(post_number(0, "RPUSH", "list", 1000, false), 0);
-    assert_int_equal(mfs_store_drain(t.store, MFS_SEC), 0);
-    check_list(0, "list", 1001);
+    assert_int_equal(mfs_store_drain(t.store, 200 * MFS_MSEC), -ETIMEDOUT);
+    assert_int_equal(redis_fixture_fence(t.fixture, 0, false), 0);
+    assert_int_equal(mfs_store_drain(t.store, 5 * MFS_SEC), 0);
+    check_list(0, "list", 1000);
+    check_list(1, "list", 1);
 }
 
 static void posts_follow_a_moved_partition(void **state)
 {
     (void)state;
-    assert_int_equal(post_number(0, "RPUSH", "list", 7, false), 0);
-    assert_int_equal(mfs_store_suspend(t.store, 0, MFS_SEC), 0);
-    assert_int_equal(redis_fixture_move(t.fixture, 0), 0);
-    assert_int_equal(mfs_store_set_table(t.store, redis_fixture_table(t.fixture)), 0);
-    mfs_store_resume(t.store, 0);
     for (int64_t i = 0; i < 100; i++)
         assert_int_equal(post_number(0, "RPUSH", "list", i, false), 0);
+    assert_int_equal(redis_fixture_migrate(t.fixture, 0), 0);
+    for (int64_t i = 100; i < 200; i++)
+        assert_int_equal(post_number(0, "RPUSH", "list", i, false), 0);
+    assert_int_equal(mfs_store_drain(t.store, 100 * MFS_MSEC), -ETIMEDOUT);
+    assert_int_equal(mfs_store_set_table(t.store, redis_fixture_table(t.fixture)), 0);
     assert_int_equal(mfs_store_drain(t.store, 5 * MFS_SEC), 0);
-    check_list(0, "list", 100);
+    for (int64_t i = 200; i < 300; i++)
+        assert_int_equal(post_number(0, "RPUSH", "list", i, false), 0);
+    assert_int_equal(mfs_store_drain(t.store, 5 * MFS_SEC), 0);
+    check_list(0, "list", 300);
 }
 
 static void unsent_posts_survive_a_restart(void **state)
@@ -240,8 +248,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(large_posts_are_copied, setup, teardown),
         cmocka_unit_test_setup_teardown(error_replies_do_not_disturb, setup, teardown),
         cmocka_unit_test_setup_teardown(replies_are_read_without_anybody_waiting, setup, teardown),
-        cmocka_unit_test_setup_teardown(suspend_waits_for_posted_commands, setup, teardown),
-        cmocka_unit_test_setup_teardown(posts_follow_a_moved_partition, setup, teardown),
+        cmocka_unit_test_setup_teardown(posts_wait_behind_a_fence, setup, teardown),
+        cmocka_unit_test_setup_teardown(posts_follow_a_moved_partition, setup_tcp, teardown),
         cmocka_unit_test_setup_teardown(unsent_posts_survive_a_restart, setup, teardown),
         cmocka_unit_test_setup_teardown(a_partition_that_stays_away_is_given_up, setup, teardown),
         cmocka_unit_test_setup_teardown(a_full_queue_makes_posts_wait_but_not_for_ever, setup,
