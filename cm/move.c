@@ -63,8 +63,16 @@ struct mfs_cm_move *mfs_move_state(const struct mfs_move *m)
 
 int mfs_move_save(struct mfs_move *m)
 {
-    int rc = mfs_cm_state_save(&m->cm->state, m->cm->paths->state);
+    struct mfs_buf b;
+    int rc;
 
+    /* Clients may be waiting for this, so not for the disk: who asked for the moves saves in full
+     * at the end. A state that the machine's death sets back leads to the same steps again. */
+    mfs_buf_init(&b);
+    rc = mfs_record_encode(&mfs_cm_state_record, &m->cm->state, true, &b);
+    if (!rc)
+        rc = mfs_file_note(m->cm->paths->state, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
+    mfs_buf_fini(&b);
     if (rc)
         mfs_error("move", "%s: %s", m->cm->paths->state, strerror(-rc));
     return rc;
@@ -201,7 +209,8 @@ static void undone(struct mfs_move *m)
     if (worth_another(m) && !m->settled) {
         m->step = MFS_AT_WAITING;
         m->again_at = mfs_clock_mono() + (MFS_SEC << (m->attempts - 1));
-        m->cold |= m->attempts + 1 == ATTEMPTS_MOST;
+        /* A source that is written to faster than it can be copied. */
+        m->cold |= m->why.code == -ENOBUFS || m->attempts + 1 == ATTEMPTS_MOST;
         m->changed(m, m->arg);
         return;
     }
@@ -243,9 +252,9 @@ static void received(struct mfs_move *m, const struct mfs_err *err,
         undo(m, err);
         return;
     }
-    m->bytes = m->arrived = r->bytes;
+    if (r->bytes) /* none when it has been taken already */
+        m->bytes = m->arrived = r->bytes;
     m->copy_us = (uint64_t)(mfs_clock_mono() - m->began) / 1000;
-    mfs_move_state(m)->bytes = r->bytes;
     mfs_move_enter(m, MFS_AT_TAKE);
 }
 
@@ -253,6 +262,8 @@ static void taken(struct mfs_move *m, const struct mfs_err *err, const struct mf
 {
     if (!err)
         mfs_move_cut(m, r);
+    else if (err->code == -EAGAIN && m->returns++ < TAKES_MOST)
+        mfs_move_enter(m, MFS_AT_RECEIVE); /* the copy is not whole: its lm was killed */
     else if (passing(err) && m->tries + 1 < TAKES_MOST)
         later(m, err);
     else

@@ -50,6 +50,7 @@ struct mfs_move {
     enum mfs_move_step step;
     struct mfs_move_call *call; /* unanswered; NULL: none */
     unsigned tries;             /* of this step */
+    unsigned returns;           /* from cut to copy */
     unsigned attempts;          /* of the whole */
     int64_t again_at;           /* when to go on, 0: not waiting for a time */
     int64_t away_since;         /* the step's node is not connected; 0: it is */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -82,7 +83,7 @@ static int sync_parent(const char *path)
     return rc;
 }
 
-int mfs_file_write(const char *path, const void *p, size_t n, mode_t mode)
+static int replace(const char *path, const void *p, size_t n, mode_t mode, bool sync)
 {
     char tmp[PATH_MAX];
     int fd, rc;
@@ -96,7 +97,7 @@ int mfs_file_write(const char *path, const void *p, size_t n, mode_t mode)
     if (fd < 0)
         return -errno;
     rc = mfs_file_write_all(fd, p, n);
-    if (!rc && (fchmod(fd, mode) || fsync(fd)))
+    if (!rc && (fchmod(fd, mode) || (sync && fsync(fd))))
         rc = -errno;
     if (close(fd) && !rc)
         rc = -errno;
@@ -106,7 +107,17 @@ int mfs_file_write(const char *path, const void *p, size_t n, mode_t mode)
         unlink(tmp);
         return rc;
     }
-    return sync_parent(path);
+    return sync ? sync_parent(path) : 0;
+}
+
+int mfs_file_write(const char *path, const void *p, size_t n, mode_t mode)
+{
+    return replace(path, p, n, mode, true);
+}
+
+int mfs_file_note(const char *path, const void *p, size_t n, mode_t mode)
+{
+    return replace(path, p, n, mode, false);
 }
 
 int mfs_file_mkdirs(const char *path, mode_t mode)

@@ -14,6 +14,10 @@ int mfs_file_read(const char *path, size_t max, struct mfs_buf *out);
  * crash leaves the old or the new content. 0 or a negative errno. */
 int mfs_file_write(const char *path, const void *p, size_t n, mode_t mode);
 
+/* The same without fsync: against the death of processes, not of the machine. Does not wait for a
+ * disk, which may take long while others write. */
+int mfs_file_note(const char *path, const void *p, size_t n, mode_t mode);
+
 /* As mkdir -p; `mode` is for the directories made. 0 or a negative errno. */
 int mfs_file_mkdirs(const char *path, mode_t mode);
 
