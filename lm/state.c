@@ -75,8 +75,9 @@ int mfs_state_save(const struct mfs_state *s, const char *path)
 
     mfs_buf_init(&text);
     rc = mfs_record_encode(&mfs_state_record, s, true, &text);
+    /* What it names dies with the machine, and clients wait while partitions move: no fsync. */
     if (!rc)
-        rc = mfs_file_write(path, mfs_buf_data(&text), mfs_buf_len(&text), 0600);
+        rc = mfs_file_note(path, mfs_buf_data(&text), mfs_buf_len(&text), 0600);
     mfs_buf_fini(&text);
     return rc;
 }
