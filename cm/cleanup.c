@@ -246,6 +246,41 @@ static int remove_but_log(void *arg, const char *path)
     return mfs_file_remove_tree(path);
 }
 
+static int kill_recorded(void *arg, const char *path)
+{
+    struct mfs_proc p;
+
+    if (mfs_proc_load(path, &p) || !mfs_proc_alive(&p))
+        return 0;
+    *(bool *)arg = true;
+    mfs_proc_kill(&p, SIGKILL);
+    return 0;
+}
+
+bool mfs_cleanup_node_processes(const struct mfs_paths *p, uint32_t node)
+{
+    char dir[PATH_MAX];
+    bool alive = false;
+
+    if (mfs_paths_node(p, node, "", dir))
+        return false;
+    walk(dir, "client*.pid", kill_recorded, &alive);
+    walk(dir, "redis-*.pid", kill_recorded, &alive);
+    return alive;
+}
+
+int mfs_cleanup_node_files(const struct mfs_paths *p, uint32_t node, struct mfs_err *err)
+{
+    char dir[PATH_MAX];
+    int rc = mfs_paths_node(p, node, "", dir);
+
+    if (!rc) {
+        walk(dir, "mount", detach, err);
+        rc = mfs_file_remove_tree(dir);
+    }
+    return rc && rc != -ENOENT ? mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc)) : 0;
+}
+
 int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err *err)
 {
     const char *const own[] = {p->secret, p->address, p->pid, p->events, p->failure, p->state};

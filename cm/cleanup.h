@@ -20,6 +20,13 @@ bool mfs_cleanup_alive(const struct mfs_paths *p, const struct mfs_cm_state *s);
  * what could not be ended. Does not touch cm itself. */
 int mfs_cleanup_processes(const struct mfs_paths *p, struct mfs_err *err);
 
+/* Kills, without waiting, what is recorded of one node whose Local Manager has ended. True while
+ * any of it is alive. Does not block. */
+bool mfs_cleanup_node_processes(const struct mfs_paths *p, uint32_t node);
+
+/* Detaches dead mounts of that node, and removes its directory. 0 or a negative errno. */
+int mfs_cleanup_node_files(const struct mfs_paths *p, uint32_t node, struct mfs_err *err);
+
 /* Removes the state, the logs, too, unless keep_logs; then the directory if it is empty. */
 int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err *err);
 

@@ -42,22 +42,30 @@ static int read_address(const struct mfs_paths *p, char out[MFS_ADDRESS_MAX])
     return rc;
 }
 
-int mfs_client_call(const struct mfs_paths *p, enum mfs_msg type, const void *body, int64_t timeout,
-                    void *reply, struct mfs_err *err)
+int mfs_client_find(const struct mfs_paths *p, char address[MFS_ADDRESS_MAX],
+                    struct mfs_secret *secret, struct mfs_err *err)
 {
-    char address[MFS_ADDRESS_MAX];
-    struct mfs_secret secret;
     int rc;
 
     if (access(p->state, F_OK) && errno == ENOENT)
         return mfs_err_set(err, -ESRCH, "deployment %s is not running (no %s); cm start starts it",
                            p->name, p->state);
-    rc = mfs_secret_load(p->secret, &secret, err);
+    rc = mfs_secret_load(p->secret, secret, err);
     if (rc)
         return rc;
     rc = read_address(p, address);
+    return rc ? mfs_err_set(err, rc, "%s: %s", p->address, strerror(-rc)) : 0;
+}
+
+int mfs_client_call(const struct mfs_paths *p, enum mfs_msg type, const void *body, int64_t timeout,
+                    void *reply, struct mfs_err *err)
+{
+    char address[MFS_ADDRESS_MAX];
+    struct mfs_secret secret;
+    int rc = mfs_client_find(p, address, &secret, err);
+
     if (rc)
-        return mfs_err_set(err, rc, "%s: %s", p->address, strerror(-rc));
+        return rc;
     rc = mfs_call(address, &secret, "cli", type, body, timeout, reply, err);
     if (rc && !mfs_client_daemon(p).pid)
         return mfs_err_set(

@@ -8,10 +8,16 @@
 #include "base/err.h"
 #include "base/proc.h"
 #include "cm/paths.h"
+#include "wire/auth.h"
 #include "wire/messages.h"
 
 /* The daemon's process, if it runs; else pid 0. */
 struct mfs_proc mfs_client_daemon(const struct mfs_paths *p);
+
+/* Where the deployment's cm listens, and its secret. 0, -ESRCH with a sentence when there is no
+ * such deployment, or another negative errno with the reason. */
+int mfs_client_find(const struct mfs_paths *p, char address[MFS_ADDRESS_MAX],
+                    struct mfs_secret *secret, struct mfs_err *err);
 
 /* mfs_call to the deployment's cm. -ESRCH with a sentence when there is no such deployment. */
 int mfs_client_call(const struct mfs_paths *p, enum mfs_msg type, const void *body, int64_t timeout,

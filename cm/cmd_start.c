@@ -104,7 +104,7 @@ static int look(struct start *s, struct mfs_err *err)
     if (rc) /* not there yet, or not any more: the caller looks at its process */
         return 0;
     progress(s, &st);
-    if (!strcmp(st.state, "running"))
+    if (!strcmp(st.state, "running") || !strcmp(st.state, "scaling"))
         rc = 1;
     else if (!strcmp(st.state, "degraded") && mfs_clock_mono() > s->began + MEND_TIME)
         rc = mfs_err_set(err, -ENODEV,

@@ -12,6 +12,10 @@
 
 struct mfs_cm;
 struct mfs_migrate;
+struct mfs_scale;
+
+/* Of a start, and of a node that comes later. */
+enum mfs_cm_step { MFS_STEP_JOIN, MFS_STEP_ASSIGN, MFS_STEP_TABLE, MFS_STEP_MOUNT, MFS_STEP_DONE };
 
 /* A node, as it is just now. Nodes come and go (mfs_nodes_add, mfs_nodes_remove). One that has gone
  * stays in memory, without a connection, so that callbacks may hold on to it; `node` is always
@@ -25,6 +29,11 @@ struct mfs_cm_live {
     struct mfs_timer *restart;
     int64_t delay;              /* before the next restart, ns */
     bool done;                  /* with the present step of the start */
+    enum mfs_cm_step step;      /* while it is coming to a running deployment */
+    bool told;                  /* to stop, as it leaves */
+    bool reported;              /* has told figures to this cm */
+    uint32_t lacking;           /* reports in a row with fewer partitions than it should run, */
+    uint64_t lack_epoch;        /* all of this epoch */
     struct mfs_msg_report last; /* figures of the last report, without its lists */
     uint32_t parts_seen;        /* partitions in it */
     char mount[MFS_PATH_MAX];   /* where it is mounted, "" for nowhere */
@@ -45,8 +54,6 @@ struct mfs_cm_waiter {
     struct mfs_cm_waiter *next;
 };
 
-enum mfs_cm_step { MFS_STEP_JOIN, MFS_STEP_ASSIGN, MFS_STEP_TABLE, MFS_STEP_MOUNT, MFS_STEP_DONE };
-
 struct mfs_cm {
     const struct mfs_paths *paths;
     bool foreground;
@@ -65,7 +72,10 @@ struct mfs_cm {
     struct mfs_timer *deadline;
     struct mfs_assigned_part *assigned; /* state.nparts of them, while the table is made */
     bool settled;                       /* all nodes have been up at some time */
+    uint64_t *part_bytes;               /* state.nparts: what each holds, as reported */
+    struct mfs_scale *scale;            /* the change under way, NULL: none; see scale.h */
 
+    struct mfs_autoscale *autoscale;
     struct mfs_migrate *migrate; /* partitions under way, migrate.h; NULL: none ever were */
 
     struct mfs_timer *stop_check; /* while stopping */
@@ -89,6 +99,9 @@ void mfs_deploy_joined(struct mfs_cm *cm); /* a node has joined while step is JO
 /* Gives the start up: node's log, when not NULL, is shown with the reason. */
 void mfs_deploy_fail(struct mfs_cm *cm, const struct mfs_cm_live *node, int code, const char *fmt,
                      ...) __attribute__((format(printf, 4, 5)));
+/* Leaves the reason, on the first line, with the ends of the node's logs for the command line. */
+void mfs_deploy_write_failure(const struct mfs_cm *cm, const struct mfs_cm_live *l, const char *why,
+                              bool mounting);
 void mfs_deploy_push(struct mfs_cm *cm, struct mfs_cm_live *l); /* the table, outside the start */
 void mfs_deploy_mount(struct mfs_cm *cm, struct mfs_cm_live *l);
 
@@ -102,6 +115,7 @@ struct mfs_cm_live *mfs_nodes_find(const struct mfs_cm *cm, uint32_t id); /* or 
 struct mfs_cm_live *mfs_nodes_add(struct mfs_cm *cm, const struct mfs_cm_node *n);
 /* Takes it out of both and closes its connection, whose requests fail; does not save. */
 void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_cm_live *l);
+bool mfs_nodes_lacks(const struct mfs_cm_live *l); /* partitions that it should run */
 void mfs_nodes_adopt(struct mfs_cm *cm); /* of an earlier cm: watches them, starts dead ones */
 
 /* shutdown.c: the end */

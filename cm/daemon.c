@@ -15,9 +15,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cm/cleanup.h"
+#include "cm/autoscale.h"
 #include "cm/control.h"
 #include "cm/events.h"
 #include "cm/migrate.h"
+#include "cm/scale.h"
 
 #define CONNECTIONS_MOST 8192U
 
@@ -121,6 +123,9 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
         rc = mfs_proc_save(&self, cm->paths->pid);
     if (rc)
         return mfs_err_set(err, rc, "cannot set up: %s", strerror(-rc));
+    rc = mfs_autoscale_init(cm);
+    if (rc)
+        return mfs_err_set(err, rc, "out of memory");
     return open_listener(cm, err);
 }
 
@@ -143,6 +148,7 @@ static void go_on(struct mfs_cm *cm)
         cm->step = MFS_STEP_DONE;
         mfs_migrate_resume(cm);
         mfs_nodes_adopt(cm);
+        mfs_scale_resume(cm);
     } else {
         mfs_event_add(cm->paths->events, "cm", "starting", "process %d at %s, %u nodes",
                       (int)getpid(), cm->address, cm->state.nnodes);
@@ -154,6 +160,8 @@ static void close_all(struct mfs_cm *cm)
 {
     mfs_shutdown_fini(cm);
     mfs_listener_destroy(cm->listener);
+    mfs_autoscale_fini(cm);
+    mfs_scale_fini(cm);
     mfs_migrate_fini(cm);
     mfs_loop_destroy(cm->loop);
     mfs_nodes_fini(cm);

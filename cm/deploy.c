@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cm/autoscale.h"
 #include "cm/events.h"
 
 #define START_TIME  (180 * MFS_SEC)
@@ -46,19 +47,18 @@ static void append_tail(const char *path, struct mfs_buf *out)
     mfs_buf_fini(&b);
 }
 
-/* The reason on the first line, then the log that tells more. */
-static void write_failure(const struct mfs_cm *cm, const struct mfs_cm_live *l)
+void mfs_deploy_write_failure(const struct mfs_cm *cm, const struct mfs_cm_live *l, const char *why,
+                              bool mounting)
 {
     char log[PATH_MAX];
     struct mfs_buf b;
     int rc;
 
     mfs_buf_init(&b);
-    mfs_buf_printf(&b, "%s\n", cm->failure.msg);
+    mfs_buf_printf(&b, "%s\n", why);
     if (l && !mfs_paths_node(cm->paths, l->node->id, "lm.log", log))
         append_tail(log, &b);
-    if (l && cm->step == MFS_STEP_MOUNT &&
-        !mfs_paths_node(cm->paths, l->node->id, "client.log", log))
+    if (l && mounting && !mfs_paths_node(cm->paths, l->node->id, "client.log", log))
         append_tail(log, &b);
     rc = mfs_file_write(cm->paths->failure, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
     if (rc)
@@ -83,7 +83,7 @@ void mfs_deploy_fail(struct mfs_cm *cm, const struct mfs_cm_live *node, int code
         mfs_err_set(&cm->failure, code, "%s", why);
     mfs_event_add(cm->paths->events, "cm", "start-failed", "%s", cm->failure.msg);
     if (!cm->foreground)
-        write_failure(cm, node);
+        mfs_deploy_write_failure(cm, node, cm->failure.msg, cm->step == MFS_STEP_MOUNT);
     mfs_shutdown_begin(cm);
 }
 
@@ -175,6 +175,7 @@ static int make_table(struct mfs_cm *cm)
         return -ENOMEM;
     t->epoch = 1;
     t->stripe_size = s->stripe_size;
+    t->growing = mfs_autoscale_growing(cm);
     mfs_text_copy(t->name, sizeof t->name, s->name);
     for (uint32_t i = 0; i < s->nparts; i++) {
         const struct mfs_cm_node *node = mfs_cm_state_node(s, s->part[i].node);

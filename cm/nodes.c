@@ -13,11 +13,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cm/autoscale.h"
 #include "cm/events.h"
 #include "cm/migrate.h"
+#include "cm/scale.h"
 
 #define DELAY_FIRST MFS_SEC
 #define DELAY_MOST  (30 * MFS_SEC)
+#define LACKING     3 /* reports: the first may be of before it took a partition over */
 
 struct mfs_cm_live *mfs_nodes_find(const struct mfs_cm *cm, uint32_t id)
 {
@@ -66,7 +69,10 @@ static void process_gone(void *arg, pid_t pid, int status)
     if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
         return;
     how_it_ended(status, how, sizeof how);
-    mfs_event_add(cm->paths->events, l->node->name, "lm-gone", "process %d %s", (int)pid, how);
+    if (!mfs_scale_goes(l))
+        mfs_event_add(cm->paths->events, l->node->name, "lm-gone", "process %d %s", (int)pid, how);
+    if (mfs_scale_gone(cm, l, how))
+        return;
     if (cm->step != MFS_STEP_DONE)
         mfs_deploy_fail(cm, l, -ECHILD, "its lm %s", how);
     else if (!l->restart)
@@ -99,6 +105,8 @@ void mfs_nodes_adopt(struct mfs_cm *cm)
             !mfs_proc_load(path, &l->proc) && mfs_proc_alive(&l->proc) && !watch_process(l))
             continue;
         l->proc.pid = 0;
+        if (l->node->turn[0] && strcmp(cm->state.scale.step, MFS_SCALE_MOVE))
+            continue; /* it comes or goes: scale.c sees to that */
         restart(l);
     }
 }
@@ -124,7 +132,8 @@ static struct mfs_cm_live *make(struct mfs_cm *cm)
 int mfs_nodes_init(struct mfs_cm *cm)
 {
     cm->live = calloc(cm->state.nnodes, sizeof *cm->live);
-    if (!cm->live)
+    cm->part_bytes = calloc(cm->state.nparts, sizeof *cm->part_bytes);
+    if (!cm->live || !cm->part_bytes)
         return -ENOMEM;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         cm->live[i] = make(cm);
@@ -188,6 +197,8 @@ void mfs_nodes_fini(struct mfs_cm *cm)
         free(cm->live[i]);
     free(cm->live);
     cm->live = NULL;
+    free(cm->part_bytes);
+    cm->part_bytes = NULL;
     while (cm->left) {
         struct mfs_cm_live *l = cm->left;
 
@@ -201,7 +212,7 @@ void mfs_nodes_fini(struct mfs_cm *cm)
 static void settle(struct mfs_cm *cm)
 {
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (!cm->live[i]->conn)
+        if (!cm->live[i]->conn && !cm->live[i]->node->turn[0])
             return;
     if (!cm->settled)
         mfs_event_add(cm->paths->events, "cm", "adopted", "%u nodes, epoch %llu, %lld ms",
@@ -211,11 +222,18 @@ static void settle(struct mfs_cm *cm)
     cm->settled = true;
 }
 
+bool mfs_nodes_lacks(const struct mfs_cm_live *l)
+{
+    return l->lacking >= LACKING;
+}
+
 /* A node of a running deployment is (again) there. */
 static void take_up(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *m)
 {
     uint32_t due = mfs_cm_state_count(&cm->state, l->node->id);
 
+    l->lacking = m->nassigned < due ? LACKING : 0;
+    l->lack_epoch = cm->state.table ? cm->state.table->epoch : 0;
     l->delay = DELAY_FIRST;
     l->parts_seen = m->nassigned;
     mfs_migrate_joined(cm, l, m);
@@ -225,7 +243,7 @@ static void take_up(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_m
                       "runs %u of its %u partitions", m->nassigned, due);
     if (cm->state.table && m->epoch < cm->state.table->epoch)
         mfs_deploy_push(cm, l);
-    if (l->node->mount[0] && !m->mount[0])
+    if (l->node->mount[0] && !m->mount[0] && !mfs_scale_goes(l))
         mfs_deploy_mount(cm, l);
     settle(cm);
 }
@@ -256,6 +274,8 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
         return;
     if (cm->step == MFS_STEP_JOIN)
         mfs_deploy_joined(cm);
+    else if (!strcmp(l->node->turn, MFS_NODE_COMING))
+        mfs_scale_joined(cm, l, m);
     else if (cm->step == MFS_STEP_DONE)
         take_up(cm, l, m);
     else
@@ -276,6 +296,23 @@ static void take_mount(struct mfs_cm_live *l, const struct mfs_msg_report *m)
     mfs_text_copy(l->mount, sizeof l->mount, found);
 }
 
+static void take_figures(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_report *m)
+{
+    uint32_t due = mfs_cm_state_count(&cm->state, l->node->id);
+
+    l->reported = true;
+    l->parts_seen = m->nparts;
+    if (m->nparts >= due || !cm->state.table || m->epoch != cm->state.table->epoch)
+        l->lacking = 0;
+    else
+        l->lacking = l->lack_epoch == m->epoch ? l->lacking + 1 : 1;
+    l->lack_epoch = m->epoch;
+    for (uint32_t i = 0; i < m->nparts; i++)
+        if (m->part[i].index < cm->state.nparts &&
+            cm->state.part[m->part[i].index].node == l->node->id)
+            cm->part_bytes[m->part[i].index] = m->part[i].memory_used;
+}
+
 static void on_report(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
     const struct mfs_msg_report *m = body;
@@ -289,9 +326,9 @@ static void on_report(struct mfs_conn *c, uint64_t id, const void *body, void *a
     l->last.part = NULL;
     l->last.client = NULL;
     l->last.nparts = l->last.nclients = 0;
-    l->parts_seen = m->nparts;
     l->last.copy = NULL;
     l->last.ncopies = 0;
+    take_figures(arg, l, m);
     take_mount(l, m);
     mfs_migrate_reported(arg, l, m);
     mfs_conn_reply(c, MFS_MSG_REPORT, id, NULL);
@@ -413,6 +450,8 @@ static void down(struct mfs_conn *c, const struct mfs_err *why, void *arg)
     l->conn = NULL;
     if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
         return;
+    if (mfs_scale_goes(l))
+        return;
     mfs_event_add(cm->paths->events, l->node->name, "disconnected", "%s", why->msg);
     /* During the start that is the end of it; how its process ended tells more, if it did. */
     if (cm->step != MFS_STEP_DONE && !l->restart)
@@ -426,6 +465,9 @@ static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},
                                               {MFS_MSG_CLIENT_READY, on_client_ready},
                                               {MFS_MSG_STATUS, on_status},
                                               {MFS_MSG_STOP, on_stop},
+                                              {MFS_MSG_POLICY, mfs_autoscale_on_policy},
+                                              {MFS_MSG_SCALE, mfs_scale_on_scale},
+                                              {MFS_MSG_PROGRESS, mfs_scale_on_progress},
                                               {0, NULL}};
 
 const struct mfs_service mfs_cm_service = {handlers, NULL, down};

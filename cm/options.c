@@ -22,9 +22,29 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
     {"partitions", MFS_CONF_UINT, "P", NULL, 1, MFS_PARTITIONS_MAX,
      "at least so many partitions (also the most nodes there can ever be)"},
     {"max-nodes", MFS_CONF_UINT, "M", NULL, 1, MFS_PARTITIONS_MAX,
-     "at least so many partitions that M nodes can be had"},
-    {"policy", MFS_CONF_STRING, "NAME", "none", 1, 15, "how it grows and shrinks by itself: none"},
+     "at least so many partitions that M nodes can be had; the policy goes no higher"},
+    {"policy", MFS_CONF_STRING, "NAME", "none", 1, 15,
+     "how it grows and shrinks by itself: none, or cso, nso, aso, each also with +csi or +asi"},
+    {"min-nodes", MFS_CONF_UINT, "M", NULL, 1, MFS_PARTITIONS_MAX,
+     "the policy goes no lower (default: --nodes)"},
+    {"scale-out-at", MFS_CONF_REAL, "PERCENT", NULL, 1, 100, "add nodes above so much use (95)"},
+    {"scale-out-step", MFS_CONF_REAL, "PERCENT", NULL, 1, 1000,
+     "so many, of --nodes (cso 50, nso 100) or of the nodes there are (aso 100)"},
+    {"scale-in-at", MFS_CONF_REAL, "PERCENT", NULL, 1, 100,
+     "remove nodes below so much use (csi 75, asi 50)"},
+    {"scale-in-step", MFS_CONF_REAL, "PERCENT", NULL, 1, 100,
+     "so many of the nodes there are, at most (csi 25, asi 50)"},
+    {"scale-in-to", MFS_CONF_REAL, "PERCENT", NULL, 1, 100,
+     "so full may what stays be then, at most; below --scale-out-at (85)"},
+    {"scale-window", MFS_CONF_REAL, "SECONDS", NULL, 1, 86400,
+     "so long must use not have grown before nodes are removed (45)"},
+    {"scale-settle", MFS_CONF_REAL, "SECONDS", NULL, 1, 86400,
+     "so long after a change no nodes are added (3)"},
     {"migration", MFS_CONF_CHOICE, "hot|cold", "hot", 0, 0, "how partitions are moved"},
+    {"migration-rate", MFS_CONF_SIZE, "SIZE", "0", 0, 1125899906842624.0,
+     "bytes/s at which one partition is copied, at most; 0 for no limit"},
+    {"link-rate", MFS_CONF_SIZE, "SIZE", "0", 0, 1125899906842624.0,
+     "bytes/s that a node's link carries, for the lower bound in reports; 0 for unknown"},
     {"weights", MFS_CONF_CHOICE, "memory|bandwidth", "memory", 0, 0,
      "what the nodes' shares follow"},
     {"replicas", MFS_CONF_UINT, "R", "0", 0, 15, "copies of each partition on other nodes"},
@@ -42,6 +62,14 @@ const struct mfs_conf_option mfs_cm_run_options[] = {
 
 const struct mfs_conf_option mfs_cm_json_options[] = {
     {"json", MFS_CONF_FLAG, NULL, NULL, 0, 0, "one JSON object (events: one per line)"}, {0}};
+
+const struct mfs_conf_option mfs_cm_scale_options[] = {
+    {"migration", MFS_CONF_CHOICE, "hot|cold", NULL, 0, 0,
+     "how partitions are moved (default: as the deployment was started)"},
+    {"rate", MFS_CONF_SIZE, "SIZE", NULL, 1, 1125899906842624.0,
+     "bytes/s at which one partition is copied, at most (default: likewise)"},
+    {"dry-run", MFS_CONF_FLAG, NULL, NULL, 0, 0, "show the plan, change nothing"},
+    {0}};
 
 const struct mfs_conf_option mfs_cm_follow_options[] = {
     {"follow", MFS_CONF_FLAG, NULL, NULL, 0, 0, "go on until the deployment is stopped"}, {0}};

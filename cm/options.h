@@ -8,6 +8,7 @@ extern const struct mfs_conf_option mfs_cm_common_options[];
 extern const struct mfs_conf_option mfs_cm_start_options[]; /* also the config file's keys */
 extern const struct mfs_conf_option mfs_cm_run_options[];   /* of `start`, not in the file */
 extern const struct mfs_conf_option mfs_cm_json_options[];
+extern const struct mfs_conf_option mfs_cm_scale_options[];
 extern const struct mfs_conf_option mfs_cm_follow_options[];
 extern const struct mfs_conf_option mfs_cm_stop_options[];
 

@@ -76,6 +76,18 @@ static int put_table(const struct mfs_status *s, struct mfs_buf *out)
     return rc;
 }
 
+static int put_moves(const struct mfs_status *s, struct mfs_buf *out)
+{
+    int rc = s->nmoves ? mfs_buf_printf(out, "\nmoving:\n") : 0;
+
+    for (uint32_t i = 0; i < s->nmoves && !rc; i++)
+        rc = mfs_buf_printf(out, "  partition %-5u  node-%u -> node-%u  %-8s  %s of %s\n",
+                            s->move[i].partition, s->move[i].from, s->move[i].to, s->move[i].step,
+                            MFS_TEXT_BYTES(s->move[i].bytes),
+                            MFS_TEXT_BYTES(s->move[i].bytes_total));
+    return rc;
+}
+
 int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out)
 {
     uint64_t used = 0, capacity = 0;
@@ -91,7 +103,58 @@ int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out)
                         s->name, s->state, s->nnodes, s->partitions, s->beta,
                         (unsigned long long)s->epoch, MFS_TEXT_BYTES(used),
                         MFS_TEXT_BYTES(capacity), 100 * s->utilization, s->policy, s->migration);
-    return rc ? rc : put_table(s, out);
+    if (!rc)
+        rc = put_table(s, out);
+    return rc ? rc : put_moves(s, out);
+}
+
+/* ---- changes of the nodes -------------------------------------------------------------------- */
+
+int mfs_render_progress(const struct mfs_progress *p, struct mfs_buf *out)
+{
+    int rc = 0;
+
+    if (p->what[0])
+        rc = mfs_buf_printf(out, "%s", p->what);
+    if (!rc && p->bytes_total)
+        rc = mfs_buf_printf(out, ": %s of %s (%u of %u partitions), %s/s", MFS_TEXT_BYTES(p->bytes),
+                            MFS_TEXT_BYTES(p->bytes_total), p->partitions, p->partitions_total,
+                            MFS_TEXT_BYTES((uint64_t)p->rate));
+    if (!rc && p->eta_ms > 0)
+        rc = mfs_buf_printf(out, ", %.0f s left", p->eta_ms / 1e3);
+    return rc;
+}
+
+static int put_plan(const char *name, const struct mfs_scale_report *r, struct mfs_buf *out)
+{
+    int rc =
+        mfs_buf_printf(out, "%s: would go from %u to %u nodes and move %u partitions, %s\n", name,
+                       r->from, r->to, r->partitions_moved, MFS_TEXT_BYTES(r->bytes_moved));
+
+    for (uint32_t i = 0; i < r->nmoves && !rc; i++)
+        rc = mfs_buf_printf(out, "  partition %-5u  node-%u -> node-%u  %s\n", r->move[i].index,
+                            r->move[i].from, r->move[i].to, MFS_TEXT_BYTES(r->move[i].bytes));
+    return rc;
+}
+
+int mfs_render_scale(const char *name, const struct mfs_scale_report *r, bool dry_run,
+                     struct mfs_buf *out)
+{
+    int rc;
+
+    if (dry_run)
+        rc = put_plan(name, r, out);
+    else
+        rc =
+            mfs_buf_printf(out,
+                           "%s: %u -> %u nodes in %.2f s; %u partitions moved, %s; blocked %.1f ms "
+                           "at most, %.1f ms in all\n",
+                           name, r->from, r->to, r->duration_ms / 1e3, r->partitions_moved,
+                           MFS_TEXT_BYTES(r->bytes_moved), r->blocked_ms_max, r->blocked_ms_total);
+    if (!rc && r->lower_bound_ms > 0)
+        rc = mfs_buf_printf(out, "%s: no way of copying takes less than %.2f s over these links\n",
+                            name, r->lower_bound_ms / 1e3);
+    return rc;
 }
 
 int mfs_render_event(const struct mfs_event *e, struct mfs_buf *out)

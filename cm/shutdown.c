@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cm/events.h"
+#include "cm/scale.h"
 
 #define STOP_TIME  (25 * MFS_SEC)
 #define CHECK_STEP (20 * MFS_MSEC)
@@ -54,6 +55,7 @@ void mfs_shutdown_begin(struct mfs_cm *cm)
     mfs_event_add(cm->paths->events, "cm", "stopping", "%s",
                   cm->failure.code ? "because the start failed" : "as asked");
     mfs_cm_set_phase(cm, MFS_PHASE_STOPPING);
+    mfs_scale_stop(cm);
     mfs_timer_cancel(cm->deadline);
     cm->deadline = NULL;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cluster/y0.h"
+#include "cm/policy_conf.h"
 
 #define MIB (1ULL << 20)
 
@@ -33,10 +34,18 @@ static uint64_t meminfo(const char *key)
     return kib * 1024;
 }
 
+int mfs_spec_check_memory(const struct mfs_cm_state *s, uint32_t nodes, struct mfs_err *err)
+{
+    uint64_t total = strcmp(s->provider, "local") ? 0 : meminfo("MemTotal");
+
+    if (total && s->memory > total / nodes)
+        return mfs_err_set(err, -ENOMEM, "memory: %u nodes of %s are more than this machine's %s",
+                           nodes, MFS_TEXT_BYTES(s->memory), MFS_TEXT_BYTES(total));
+    return 0;
+}
+
 static int choose_memory(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
 {
-    uint64_t total = meminfo("MemTotal");
-
     s->memory = mfs_conf_uint(conf, "memory");
     if (!mfs_conf_given(conf, "memory"))
         s->memory = meminfo("MemAvailable") / 2 / s->nnodes / MIB * MIB;
@@ -45,10 +54,7 @@ static int choose_memory(const struct mfs_conf *conf, struct mfs_cm_state *s, st
                            "memory: not enough is available for %u nodes; give "
                            "--memory or fewer nodes",
                            s->nnodes);
-    if (total && s->memory > total / s->nnodes)
-        return mfs_err_set(err, -EINVAL, "memory: %u nodes of %s are more than this machine's %s",
-                           s->nnodes, MFS_TEXT_BYTES(s->memory), MFS_TEXT_BYTES(total));
-    return 0;
+    return mfs_spec_check_memory(s, s->nnodes, err) ? (err->code = -EINVAL) : 0; /* wrong usage */
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -170,9 +176,6 @@ static int make_parts(const struct mfs_conf *conf, struct mfs_cm_state *s, struc
 /* What the options may say in time, and what is not built yet. */
 static int check_available(const struct mfs_conf *conf, struct mfs_err *err)
 {
-    if (strcmp(mfs_conf_str(conf, "policy"), "none"))
-        return mfs_err_set(err, -EINVAL, "policy: \"%s\" is not available, only none",
-                           mfs_conf_str(conf, "policy"));
     if (strcmp(mfs_conf_str(conf, "weights"), "memory"))
         return mfs_err_set(err, -EINVAL, "weights: \"%s\" is not available, only memory",
                            mfs_conf_str(conf, "weights"));
@@ -189,7 +192,6 @@ static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
         const char *key;
     } words[] = {{s->name, sizeof s->name, "name"},
                  {s->provider, sizeof s->provider, "provider"},
-                 {s->policy, sizeof s->policy, "policy"},
                  {s->migration, sizeof s->migration, "migration"},
                  {s->weights, sizeof s->weights, "weights"},
                  {s->log_level, sizeof s->log_level, "log-level"},
@@ -209,9 +211,13 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
     if (rc)
         return rc;
     copy_words(conf, s);
+    s->rate = mfs_conf_uint(conf, "migration-rate");
+    s->link_rate = mfs_conf_uint(conf, "link-rate");
     rc = make_nodes(conf, s, err);
     if (!rc)
         rc = make_parts(conf, s, err);
+    if (!rc)
+        rc = mfs_policy_choose(conf, s, err);
     if (rc)
         mfs_cm_state_clear(s);
     return rc;
@@ -227,6 +233,7 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, 
 {
     struct mfs_cm_state mount = {0};
     char number[32];
+    int rc;
 
     /* It may have grown or shrunk since; the call that started it is still a good one. */
     if (mfs_conf_given(conf, "nodes") && mfs_conf_uint(conf, "nodes") != s->nnodes &&
@@ -237,8 +244,7 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, 
     if (mfs_conf_given(conf, "memory") && mfs_conf_uint(conf, "memory") != s->memory)
         return differs(err, "memory", MFS_TEXT_BYTES(s->memory));
     if (mfs_conf_given(conf, "mount")) {
-        int rc = choose_mount(conf, &mount, err);
-
+        rc = choose_mount(conf, &mount, err);
         if (rc)
             return rc;
         if (strcmp(mount.mount, s->mount))
@@ -255,5 +261,6 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, 
     }
     if (mfs_conf_given(conf, "migration") && strcmp(mfs_conf_str(conf, "migration"), s->migration))
         return differs(err, "migration", s->migration);
-    return check_available(conf, err);
+    rc = mfs_policy_compare(conf, s, err);
+    return rc ? rc : check_available(conf, err);
 }

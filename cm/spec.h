@@ -19,6 +19,10 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s,
 int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, struct mfs_cm_node *n,
                   struct mfs_err *err);
 
+/* Does this machine have the memory for so many nodes, where they all run on it? 0 or -ENOMEM with
+ * the reason. Reads /proc/meminfo. */
+int mfs_spec_check_memory(const struct mfs_cm_state *s, uint32_t nodes, struct mfs_err *err);
+
 /* The mount of node `index` by pattern ("%n" is the index; without it node 0 alone): "" for none.
  * 0 or -ENAMETOOLONG. Pure. */
 int mfs_spec_mount(const char *pattern, uint32_t index, char out[MFS_PATH_MAX]);

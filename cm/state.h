@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "cluster/table.h"
+#include "cm/policy.h"
 #include "wire/messages.h"
 #include "wire/record.h"
 
@@ -63,6 +64,7 @@ struct mfs_cm_scale {
     /* so far, for the report of who comes after a restart of cm */
     uint32_t moved;
     uint64_t bytes;
+    double bound_ms;
     double blocked_ms_max, blocked_ms_total;
 };
 
@@ -74,8 +76,11 @@ struct mfs_cm_state {
     char listen[MFS_ADDRESS_MAX];
     char mount[MFS_PATH_MAX]; /* as given, with its %n */
     char mount_options[MFS_TEXT_MAX];
+    struct mfs_policy_settings scaling; /* of the policy: only what was given, else 0 */
     double beta;
-    uint64_t memory; /* per node, bytes */
+    uint64_t memory;    /* per node, bytes */
+    uint64_t rate;      /* of a partition's move, bytes/s; 0: no limit */
+    uint64_t link_rate; /* of a node's link, bytes/s; 0: unknown */
     uint32_t stripe_size;
     uint32_t started_with; /* nodes: N of the policies */
     uint32_t next_node;    /* id of the next one that comes */

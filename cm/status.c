@@ -7,21 +7,27 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cm/migrate.h"
 #include "cluster/y0.h"
+#include "cm/migrate.h"
+#include "cm/scale.h"
 
 #define ADOPT_TIME (20 * MFS_SEC) /* that Local Managers may take to find a new cm */
 
 static uint64_t capacity(const struct mfs_cm_live *l)
 {
-    return l->last.memory_capacity ? l->last.memory_capacity : l->node->memory;
+    uint64_t limit = l->node->memory;
+
+    /* Before it has told: less what lm keeps back (lm/memory_plan.h). */
+    return l->last.memory_capacity ? l->last.memory_capacity : limit - limit / 32;
 }
 
 static const char *node_state(const struct mfs_cm *cm, const struct mfs_cm_live *l)
 {
-    if (l->conn)
-        return "up";
-    return cm->step == MFS_STEP_DONE && cm->settled ? "lost" : "starting";
+    if (!strcmp(l->node->turn, MFS_NODE_COMING))
+        return MFS_PHASE_STARTING;
+    if (l->conn || mfs_scale_goes(l))
+        return *l->node->turn ? l->node->turn : "up";
+    return cm->step == MFS_STEP_DONE && cm->settled ? "lost" : MFS_PHASE_STARTING;
 }
 
 static const char *deployment_state(const struct mfs_cm *cm)
@@ -33,13 +39,14 @@ static const char *deployment_state(const struct mfs_cm *cm)
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         const struct mfs_cm_live *l = cm->live[i];
 
-        there &= l->conn != NULL;
-        whole &= !l->last.memory_capacity ||
-                 l->parts_seen >= mfs_cm_state_count(&cm->state, l->node->id);
+        there &= l->conn || mfs_scale_goes(l) || !strcmp(l->node->turn, MFS_NODE_COMING);
+        whole &= !mfs_nodes_lacks(l);
     }
     if (!there && !cm->settled && mfs_clock_mono() - cm->began < ADOPT_TIME)
         return MFS_PHASE_STARTING;
-    return there && whole ? MFS_PHASE_RUNNING : "degraded";
+    if (!there || !whole)
+        return "degraded";
+    return mfs_scale_busy(cm) ? "scaling" : MFS_PHASE_RUNNING;
 }
 
 static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l, double memory,
@@ -68,6 +75,8 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     if (!s->node)
         return -ENOMEM;
     for (uint32_t i = 0; i < st->nnodes; i++) {
+        if (!strcmp(st->node[i].turn, MFS_NODE_COMING))
+            continue;
         sum += (double)capacity(cm->live[i]);
         used += (double)cm->live[i]->last.memory_used;
         memory += (double)st->node[i].memory;

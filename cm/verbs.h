@@ -33,7 +33,10 @@ void mfs_verbs_help(FILE *to);
 
 int mfs_cmd_start(struct mfs_verb_call *call, struct mfs_err *err);
 int mfs_cmd_status(struct mfs_verb_call *call, struct mfs_err *err);
+int mfs_cmd_scale(struct mfs_verb_call *call, struct mfs_err *err);
+int mfs_cmd_rebalance(struct mfs_verb_call *call, struct mfs_err *err);
 int mfs_cmd_events(struct mfs_verb_call *call, struct mfs_err *err);
+int mfs_cmd_policy(struct mfs_verb_call *call, struct mfs_err *err);
 int mfs_cmd_stop(struct mfs_verb_call *call, struct mfs_err *err);
 int mfs_cmd_daemon(struct mfs_verb_call *call, struct mfs_err *err);
 

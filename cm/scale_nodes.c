@@ -1,0 +1,272 @@
+/* Nodes come: started, joined, nothing to run yet, table, mount. Nodes go: their Local Managers end
+ * what is on them; when it has ended, its files are removed, and the node is forgotten. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cm/cleanup.h"
+#include "cm/events.h"
+#include "cm/scale_impl.h"
+
+#define COME_TIME   (120 * MFS_SEC)
+#define ASSIGN_TIME (60 * MFS_SEC)
+#define TABLE_TIME  (20 * MFS_SEC)
+#define MOUNT_TIME  (60 * MFS_SEC)
+#define GO_TIME     (45 * MFS_SEC) /* then by force */
+#define FORCE_TIME  (5 * MFS_SEC)
+#define LOOK        (20 * MFS_MSEC)
+
+/* ---- coming ---------------------------------------------------------------------------------- */
+
+static bool coming(const struct mfs_cm_live *l)
+{
+    return mfs_scale_in(l->cm, MFS_SCALE_COME) && !strcmp(l->node->turn, MFS_NODE_COMING);
+}
+
+static void stop_looking(struct mfs_scale *s)
+{
+    mfs_timer_cancel(s->timer);
+    s->timer = NULL;
+}
+
+/* Of several failures the first counts. */
+static void not_come(struct mfs_cm_live *l, int code, const char *why)
+{
+    struct mfs_scale *s = l->cm->scale;
+
+    if (s->failure.code)
+        return;
+    mfs_scale_failed(s, code, "%s: %s", l->node->name, why);
+    mfs_deploy_write_failure(l->cm, l, s->failure.msg, l->step == MFS_STEP_MOUNT);
+    stop_looking(s);
+    mfs_scale_undo(s);
+}
+
+static void come(struct mfs_cm_live *l)
+{
+    struct mfs_cm *cm = l->cm;
+
+    l->step = MFS_STEP_DONE;
+    memcpy(l->mount, l->node->mount, sizeof l->mount);
+    mfs_event_add(cm->paths->events, l->node->name, "came", "%s%s%s", l->node->address,
+                  *l->node->mount ? ", mounted at " : "", l->node->mount);
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (coming(cm->live[i]) && cm->live[i]->step != MFS_STEP_DONE)
+            return;
+    stop_looking(cm->scale);
+    mfs_scale_have_come(cm->scale);
+}
+
+static void next_step(struct mfs_cm_live *l);
+
+static void answered(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_cm_live *l = arg;
+
+    (void)reply;
+    /* A node that has lost its connection comes again, or its process has ended. */
+    if (!coming(l) || (err && err->code == -ECONNABORTED))
+        return;
+    if (err) {
+        not_come(l, err->code, err->msg);
+        return;
+    }
+    l->step++;
+    next_step(l);
+}
+
+static int ask(struct mfs_cm_live *l)
+{
+    const struct mfs_cm_state *st = &l->cm->state;
+    struct mfs_msg_assign assign = {
+        .nparts = st->nparts, .stripe_size = st->stripe_size, .memory = l->node->memory};
+    struct mfs_msg_table table = {st->table};
+    struct mfs_msg_mount mount = {0};
+
+    switch (l->step) {
+    case MFS_STEP_ASSIGN:
+        return mfs_conn_request(l->conn, MFS_MSG_ASSIGN, &assign, ASSIGN_TIME, answered, l);
+    case MFS_STEP_TABLE:
+        return mfs_conn_request(l->conn, MFS_MSG_TABLE, &table, TABLE_TIME, answered, l);
+    default:
+        memcpy(mount.path, l->node->mount, sizeof mount.path);
+        memcpy(mount.options, st->mount_options, sizeof mount.options);
+        return mfs_conn_request(l->conn, MFS_MSG_MOUNT, &mount, MOUNT_TIME, answered, l);
+    }
+}
+
+static void next_step(struct mfs_cm_live *l)
+{
+    int rc;
+
+    if (l->step == MFS_STEP_DONE || (l->step == MFS_STEP_MOUNT && !l->node->mount[0])) {
+        come(l);
+        return;
+    }
+    rc = ask(l);
+    if (rc && rc != -ENOTCONN)
+        not_come(l, rc, strerror(-rc));
+}
+
+void mfs_scale_joined(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *m)
+{
+    (void)cm;
+    (void)m;
+    if (!coming(l))
+        return;
+    l->step = MFS_STEP_ASSIGN; /* each may be asked again */
+    next_step(l);
+}
+
+static void too_late(void *arg)
+{
+    static const char *const waited_for[] = {"to connect", "to be ready", "to take the table",
+                                             "to mount"};
+    struct mfs_scale *s = arg;
+    struct mfs_cm *cm = s->cm;
+    char why[96];
+
+    s->timer = NULL;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        struct mfs_cm_live *l = cm->live[i];
+
+        if (!coming(l) || l->step == MFS_STEP_DONE)
+            continue;
+        snprintf(why, sizeof why, "waited %lld s for it %s", (long long)(COME_TIME / MFS_SEC),
+                 waited_for[l->step]);
+        not_come(l, -ETIMEDOUT, why);
+        return;
+    }
+}
+
+void mfs_scale_come(struct mfs_scale *s)
+{
+    struct mfs_cm *cm = s->cm;
+
+    s->timer = mfs_loop_timer(cm->loop, COME_TIME, 0, too_late, s);
+    for (uint32_t i = 0; i < cm->state.nnodes && !s->failure.code; i++) {
+        struct mfs_cm_live *l = cm->live[i];
+        struct mfs_err err;
+
+        if (strcmp(l->node->turn, MFS_NODE_COMING))
+            continue;
+        l->step = MFS_STEP_JOIN;
+        if (!l->proc.pid && mfs_nodes_start(cm, l, &err)) /* there already after a restart of cm */
+            not_come(l, err.code, err.msg);
+    }
+}
+
+/* ---- going ----------------------------------------------------------------------------------- */
+
+bool mfs_scale_goes(const struct mfs_cm_live *l)
+{
+    const char *step = l->cm->state.scale.step, *turn = l->node->turn;
+
+    return (!strcmp(step, MFS_SCALE_GO) && !strcmp(turn, MFS_NODE_LEAVING)) ||
+           (!strcmp(step, MFS_SCALE_UNDO) && !strcmp(turn, MFS_NODE_COMING));
+}
+
+static void stopped(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_cm_live *l = arg;
+
+    (void)reply;
+    if (err && err->code != -ECONNABORTED)
+        mfs_warn("scale", "%s: stop: %s", l->node->name, err->msg);
+}
+
+/* A move may still have to end its source's process there. */
+static bool needed(const struct mfs_cm_live *l)
+{
+    const struct mfs_cm_state *st = &l->cm->state;
+
+    for (uint32_t i = 0; i < st->nmoves; i++)
+        if (st->move[i].from == l->node->id || st->move[i].to == l->node->id)
+            return true;
+    return false;
+}
+
+/* SIGTERM means the same to it. */
+static void tell_to_stop(struct mfs_cm_live *l)
+{
+    l->told = true;
+    mfs_timer_cancel(l->restart);
+    l->restart = NULL;
+    if (!l->conn || mfs_conn_request(l->conn, MFS_MSG_STOP, NULL, GO_TIME, stopped, l))
+        mfs_proc_kill(&l->proc, SIGTERM);
+}
+
+static bool has_ended(struct mfs_cm_live *l, int64_t left)
+{
+    if (left < 0 && l->proc.pid)
+        mfs_proc_kill(&l->proc, SIGKILL);
+    if (l->proc.pid && mfs_proc_alive(&l->proc) && left > -FORCE_TIME)
+        return false;
+    /* Its lm may have been killed, and left the others alone. */
+    return !mfs_cleanup_node_processes(l->cm->paths, l->node->id) || left <= -FORCE_TIME;
+}
+
+static void forget(struct mfs_cm_live *l)
+{
+    struct mfs_cm *cm = l->cm;
+    struct mfs_err err = {0};
+    int rc;
+
+    if (mfs_cleanup_node_files(cm->paths, l->node->id, &err))
+        mfs_warn("scale", "%s: %s", l->node->name, err.msg);
+    mfs_nodes_remove(cm, l);
+    mfs_event_add(cm->paths->events, l->node->name, "left", "%u nodes now", cm->state.nnodes);
+    rc = mfs_cm_state_save(&cm->state, cm->paths->state);
+    if (rc)
+        mfs_error("scale", "%s: %s", cm->paths->state, strerror(-rc));
+}
+
+static void look(void *arg)
+{
+    struct mfs_scale *s = arg;
+    struct mfs_cm *cm = s->cm;
+    int64_t now = mfs_clock_mono(), left = s->until - now;
+    bool any = false;
+
+    for (uint32_t i = cm->state.nnodes; i-- > 0;) {
+        struct mfs_cm_live *l = cm->live[i];
+
+        if (!mfs_scale_goes(l))
+            continue;
+        any = true;
+        if (needed(l) && left > 0)
+            continue;
+        if (!l->told && l->proc.pid)
+            tell_to_stop(l);
+        else if (has_ended(l, left))
+            forget(l);
+    }
+    if (any)
+        return;
+    stop_looking(s);
+    mfs_scale_have_gone(s);
+}
+
+void mfs_scale_go(struct mfs_scale *s)
+{
+    s->until = mfs_clock_mono() + GO_TIME;
+    s->timer = mfs_loop_timer(s->cm->loop, LOOK, LOOK, look, s);
+    if (!s->timer) /* the nodes stay marked; the next cm goes on with it */
+        mfs_error("scale", "out of memory");
+}
+
+bool mfs_scale_gone(struct mfs_cm *cm, struct mfs_cm_live *l, const char *how)
+{
+    char why[128];
+
+    (void)cm;
+    if (coming(l)) {
+        snprintf(why, sizeof why, "its lm %s", how);
+        not_come(l, -ECHILD, why);
+        return true;
+    }
+    return mfs_scale_goes(l);
+}

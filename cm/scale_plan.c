@@ -1,0 +1,233 @@
+/* What a change of nodes would be: checks, the plan, and the bound. */
+#include "cm/scale_impl.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cm/bound.h"
+#include "cm/spec.h"
+
+/* Of a node's memory, lm keeps so much back (lm/memory_plan.h). */
+#define RESERVE(memory) ((memory) / 32)
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static bool slot_taken(const struct mfs_cm *cm, const struct mfs_scale_draft *d, uint32_t n,
+                       uint32_t slot)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (cm->state.node[i].slot == slot)
+            return true;
+    for (uint32_t i = 0; i < n; i++)
+        if (d->coming[i].slot == slot)
+            return true;
+    return false;
+}
+
+static int make_coming(const struct mfs_cm *cm, struct mfs_scale_draft *d, struct mfs_err *err)
+{
+    uint32_t slot = 0;
+    int rc = 0;
+
+    d->coming = calloc(d->ncoming + 1, sizeof *d->coming);
+    if (!d->coming)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < d->ncoming && !rc; i++) {
+        while (slot_taken(cm, d, i, slot))
+            slot++;
+        rc = mfs_spec_node(&cm->state, cm->state.next_node + i, slot, &d->coming[i], err);
+        mfs_text_copy(d->coming[i].turn, sizeof d->coming[i].turn, MFS_NODE_COMING);
+    }
+    return rc;
+}
+
+static int target(const struct mfs_cm *cm, const struct mfs_msg_scale *what, uint64_t *to,
+                  struct mfs_err *err)
+{
+    uint32_t from = cm->state.nnodes;
+
+    if (!strcmp(what->how, "to"))
+        *to = what->n;
+    else if (!strcmp(what->how, "out"))
+        *to = (uint64_t)from + what->n;
+    else if (!strcmp(what->how, "in"))
+        *to = what->n < from ? from - what->n : 0;
+    else if (!strcmp(what->how, "rebalance"))
+        *to = from;
+    else
+        return mfs_err_set(err, -EINVAL, "\"%s\" is no way of scaling", what->how);
+    if (!*to)
+        return mfs_err_set(err, -EINVAL, "at least 1 of the %u nodes must stay", from);
+    if (*to > cm->state.nparts)
+        return mfs_err_set(err, -EINVAL,
+                           "%llu nodes need as many partitions, and this deployment has %u for "
+                           "ever (cm start --max-nodes)",
+                           (unsigned long long)*to, cm->state.nparts);
+    return 0;
+}
+
+const struct mfs_cm_live *mfs_scale_silent(const struct mfs_cm *cm)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (!cm->live[i]->conn || !cm->live[i]->reported)
+            return cm->live[i];
+    return NULL;
+}
+
+/* Nothing is moved to or from a node that is not there. */
+static int check_nodes(const struct mfs_cm *cm, struct mfs_err *err)
+{
+    const struct mfs_cm_live *silent = mfs_scale_silent(cm);
+
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        const struct mfs_cm_live *l = cm->live[i];
+        uint32_t due = mfs_cm_state_count(&cm->state, l->node->id);
+
+        if (!l->conn)
+            return mfs_err_set(err, -ENODEV,
+                               "%s is not there: its lm is not connected (see cm events)",
+                               l->node->name);
+        if (mfs_nodes_lacks(l))
+            return mfs_err_set(err, -ENODEV,
+                               "%s runs %u of its %u partitions; what the others held is lost "
+                               "(see cm events)",
+                               l->node->name, l->parts_seen, due);
+    }
+    return silent ? mfs_err_set(err, -EAGAIN, "%s has told no figures yet", silent->node->name) : 0;
+}
+
+static int choose_migration(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
+                            struct mfs_scale_draft *d, struct mfs_err *err)
+{
+    const char *how = what->migration[0] ? what->migration : cm->state.migration;
+
+    d->cold = !strcmp(how, "cold");
+    d->rate = what->rate ? what->rate : cm->state.rate;
+    if (!d->cold && strcmp(how, "hot"))
+        return mfs_err_set(err, -EINVAL, "migration: \"%s\" is neither hot nor cold", how);
+    return 0;
+}
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
+static struct mfs_plan_node plan_node(const struct mfs_cm_node *n, bool leaving)
+{
+    return (struct mfs_plan_node){.id = n->id,
+                                  .weight = leaving ? 0 : (double)n->memory,
+                                  .memory = n->memory - RESERVE(n->memory)};
+}
+
+/* The last `nleaving` of the state's nodes leave, and those that are marked so. */
+static int plan(const struct mfs_cm *cm, const struct mfs_cm_node *coming, uint32_t ncoming,
+                uint32_t nleaving, struct mfs_plan *out, struct mfs_err *err)
+{
+    const struct mfs_cm_state *st = &cm->state;
+    struct mfs_plan_node *node = calloc(st->nnodes + ncoming, sizeof *node);
+    struct mfs_plan_part *part = calloc(st->nparts, sizeof *part);
+    struct mfs_plan_input in = {node, st->nnodes + ncoming, part, st->nparts, 0};
+    int rc = -ENOMEM;
+
+    if (node && part) {
+        for (uint32_t i = 0; i < st->nnodes; i++)
+            node[i] = plan_node(&st->node[i], i + nleaving >= st->nnodes ||
+                                                  !strcmp(st->node[i].turn, MFS_NODE_LEAVING));
+        for (uint32_t i = 0; i < ncoming; i++)
+            node[st->nnodes + i] = plan_node(&coming[i], false);
+        for (uint32_t i = 0; i < st->nparts; i++)
+            part[i] = (struct mfs_plan_part){st->part[i].node, cm->part_bytes[i]};
+        rc = mfs_planner_plan(&in, out, err);
+    } else {
+        mfs_err_set(err, rc, "out of memory");
+    }
+    free(node);
+    free(part);
+    return rc;
+}
+
+int mfs_scale_plan(const struct mfs_cm *cm, struct mfs_plan *out, struct mfs_err *err)
+{
+    *out = (struct mfs_plan){0};
+    return plan(cm, NULL, 0, 0, out, err);
+}
+
+static void sum_up(const struct mfs_cm *cm, struct mfs_scale_draft *d)
+{
+    for (uint32_t i = 0; i < cm->state.nparts; i++)
+        d->used += cm->part_bytes[i];
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        d->capacity += cm->state.node[i].memory - RESERVE(cm->state.node[i].memory);
+}
+
+/* The planner refuses, too; this says it in the words of who asks. */
+static int check_room(const struct mfs_cm *cm, const struct mfs_scale_draft *d, struct mfs_err *err)
+{
+    uint64_t room = 0;
+
+    for (uint32_t i = 0; i + d->nleaving < cm->state.nnodes; i++)
+        room += cm->state.node[i].memory - RESERVE(cm->state.node[i].memory);
+    if (!d->nleaving || d->used <= room)
+        return 0;
+    return mfs_err_set(err, -ENOSPC,
+                       "%u nodes can't hold the data: %s (%llu bytes) are used, and those that "
+                       "stay have room for %s (%llu bytes)",
+                       d->to, MFS_TEXT_BYTES(d->used), (unsigned long long)d->used,
+                       MFS_TEXT_BYTES(room), (unsigned long long)room);
+}
+
+static double bound_ms(const struct mfs_cm *cm, const struct mfs_scale_draft *d)
+{
+    double rate = (double)cm->state.link_rate, each = (double)d->used / d->from, s;
+
+    if (cm->state.link_rate == 0)
+        return 0;
+    if (d->to > d->from)
+        s = mfs_bound_out(each, rate, d->from, d->to - d->from);
+    else if (d->to < d->from)
+        s = mfs_bound_in(each, rate, d->from, d->from - d->to);
+    else
+        s = mfs_bound_moves(d->plan.move, d->plan.nmoves, rate);
+    return s > 0 && isfinite(s) ? s * 1e3 : 0;
+}
+
+int mfs_scale_draft_make(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
+                         struct mfs_scale_draft *d, struct mfs_err *err)
+{
+    uint64_t to = 0;
+    int rc;
+
+    *d = (struct mfs_scale_draft){.from = cm->state.nnodes};
+    rc = target(cm, what, &to, err);
+    if (!rc)
+        rc = choose_migration(cm, what, d, err);
+    if (!rc)
+        rc = check_nodes(cm, err);
+    if (rc)
+        return rc;
+    d->to = (uint32_t)to;
+    d->ncoming = d->to > d->from ? d->to - d->from : 0;
+    d->nleaving = d->to < d->from ? d->from - d->to : 0;
+    sum_up(cm, d);
+    if (d->ncoming)
+        rc = mfs_spec_check_memory(&cm->state, d->to, err);
+    if (!rc)
+        rc = check_room(cm, d, err);
+    if (!rc)
+        rc = make_coming(cm, d, err);
+    if (!rc)
+        rc = plan(cm, d->coming, d->ncoming, d->nleaving, &d->plan, err);
+    if (rc)
+        mfs_scale_draft_clear(d);
+    else
+        d->bound_ms = bound_ms(cm, d);
+    return rc;
+}
+
+void mfs_scale_draft_clear(struct mfs_scale_draft *d)
+{
+    free(d->coming);
+    d->coming = NULL;
+    mfs_planner_clear(&d->plan);
+}
