@@ -216,6 +216,22 @@ bool mfs_cleanup_needed(const struct mfs_paths *p)
     return any;
 }
 
+static int found_living(void *arg, const char *path)
+{
+    struct mfs_proc p;
+
+    *(bool *)arg |= !mfs_proc_load(path, &p) && mfs_proc_alive(&p);
+    return 0;
+}
+
+bool mfs_cleanup_living(const struct mfs_paths *p)
+{
+    bool any = false;
+
+    walk_nodes(p, "redis-*.pid", found_living, &any);
+    return any;
+}
+
 bool mfs_cleanup_alive(const struct mfs_paths *p, const struct mfs_cm_state *s)
 {
     for (uint32_t i = 0; i < s->nparts; i++) {

@@ -15,6 +15,9 @@ bool mfs_cleanup_needed(const struct mfs_paths *p);
 /* Does the process of every partition still run? Then the deployment is alive without a cm. */
 bool mfs_cleanup_alive(const struct mfs_paths *p, const struct mfs_cm_state *s);
 
+/* Does any recorded redis process still run, whatever the state says? */
+bool mfs_cleanup_living(const struct mfs_paths *p);
+
 /* Ends Local Managers (who end their own), then clients, mounts and redis processes that are still
  * there; each is recognised by pid, start time and name. Takes at most some 40 s. 0, or -EBUSY with
  * what could not be ended. Does not touch cm itself. */

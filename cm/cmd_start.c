@@ -252,8 +252,15 @@ static int take_up(struct start *s, int *lock, int *rc, struct mfs_err *err)
 {
     struct mfs_cm_state st;
 
-    if (mfs_cm_state_load(&st, s->paths->state, err))
+    *rc = mfs_cm_state_load(&st, s->paths->state, err);
+    if (*rc && *rc != -ENOENT && mfs_cleanup_living(s->paths)) {
+        mfs_err_prefix(err, "the deployment lives, but its state makes no sense; cm stop ends it");
+        return 1; /* never clear away data for that */
+    }
+    if (*rc) {
+        *rc = 0;
         return 0;
+    }
     if (strcmp(st.phase, MFS_PHASE_RUNNING) || !mfs_cleanup_alive(s->paths, &st)) {
         mfs_cm_state_clear(&st);
         return 0;

@@ -58,12 +58,12 @@ void mfs_scale_failed(struct mfs_scale *s, int code, const char *fmt, ...)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Of the real clock, as it outlives cm. */
+/* Microseconds of the real clock, as it outlives cm. */
 static uint64_t now(void)
 {
     struct timespec t = mfs_clock_real();
 
-    return (uint64_t)t.tv_sec * (uint64_t)MFS_SEC + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
 static void fill_report(const struct mfs_cm *cm, struct mfs_scale_report *r)
@@ -77,7 +77,7 @@ static void fill_report(const struct mfs_cm *cm, struct mfs_scale_report *r)
                                    .blocked_ms_max = sc->blocked_ms_max,
                                    .blocked_ms_total = sc->blocked_ms_total,
                                    .lower_bound_ms = sc->bound_ms};
-    r->duration_ms = (double)(now() - sc->began) / 1e6;
+    r->duration_ms = (double)(now() - sc->began) / 1e3;
 }
 
 static void tell_waiters(struct mfs_scale *s, const struct mfs_err *err,

@@ -60,7 +60,7 @@ struct mfs_cm_scale {
     uint32_t from, to;      /* nodes */
     bool cold;
     uint64_t rate;  /* bytes/s per partition, 0: no limit */
-    uint64_t began; /* wall clock, ns */
+    uint64_t began; /* wall clock, us: ns have more digits than JSON keeps */
     /* so far, for the report of who comes after a restart of cm */
     uint32_t moved;
     uint64_t bytes;
