@@ -181,10 +181,10 @@ static int prepare_source(struct ends *e)
     e->copies_before = r.full_copies;
     rate_delay(&r, e->m->rate, delay, sizeof delay);
     rc = mfs_admin_set(e->source, "rdb-key-save-delay", delay, e->err);
-    if (!rc && e->m->cold)
-        rc = mfs_admin_set(e->source, "repl-diskless-sync", "no", e->err);
-    if (!rc && e->m->cold)
-        rc = mfs_admin_set(e->source, "hz", CRON_FAST, e->err);
+    if (!rc)
+        rc = mfs_admin_set(e->source, "repl-diskless-sync", e->m->cold ? "no" : "yes", e->err);
+    if (!rc)
+        rc = mfs_admin_set(e->source, "hz", e->m->cold ? CRON_FAST : CRON_NORMAL, e->err);
     return rc ? source_failed(e, rc) : 0;
 }
 
@@ -193,9 +193,9 @@ static void restore_source(struct ends *e)
     struct mfs_err err = {0};
     int rc = mfs_admin_set(e->source, "rdb-key-save-delay", "0", &err);
 
-    if (!rc && e->m->cold)
+    if (!rc)
         rc = mfs_admin_set(e->source, "repl-diskless-sync", "yes", &err);
-    if (!rc && e->m->cold)
+    if (!rc)
         rc = mfs_admin_set(e->source, "hz", CRON_NORMAL, &err);
     if (rc)
         mfs_debug(AREA, "partition %u: %s", e->m->part, err.msg);
@@ -207,6 +207,14 @@ struct watch {
     uint64_t target_bytes, source_keys;
     unsigned looks;
 };
+
+static int no_room(struct ends *e, const struct mfs_admin_replication *t)
+{
+    return mfs_err_set(e->err, -ENOSPC,
+                       "no memory for partition %u: it takes %" PRIu64 " bytes, %" PRIu64
+                       " is what this node has for it",
+                       e->m->part, t->used_memory, t->maxmemory);
+}
 
 static int check_memory(struct ends *e, struct watch *w, const struct mfs_admin_replication *t)
 {
@@ -220,10 +228,7 @@ static int check_memory(struct ends *e, struct watch *w, const struct mfs_admin_
         w->full_since = now;
     if (t->used_memory <= t->maxmemory + FULL_SLACK && now - w->full_since <= FULL_LIMIT)
         return 0;
-    return mfs_err_set(e->err, -ENOSPC,
-                       "no memory for the copy of partition %u: it has grown to %" PRIu64
-                       " bytes, %" PRIu64 " is what this node has for it",
-                       e->m->part, t->used_memory, t->maxmemory);
+    return no_room(e, t);
 }
 
 static int check_source(struct ends *e, struct watch *w)
@@ -247,22 +252,32 @@ static int check_source(struct ends *e, struct watch *w)
     return 0;
 }
 
-/* A target that loads answers late at times: its connection is opened anew then. 1: all is there.
- */
+/* As look_at_target, for one that may load and then answers late at times: -EAGAIN. The connection
+ * is opened anew after that. */
+static int glance_at_target(struct ends *e, struct mfs_admin_replication *r)
+{
+    int rc = 0;
+
+    if (!e->target)
+        rc = mfs_admin_open(&e->target, e->m->target_path, NULL, 0, e->m->target_password,
+                            CALL_LIMIT, e->err);
+    if (!rc)
+        rc = mfs_admin_replication(e->target, true, r, e->err);
+    if (!rc)
+        return 0;
+    mfs_admin_close(e->target);
+    e->target = NULL;
+    return rc == -ETIMEDOUT ? -EAGAIN : target_failed(e);
+}
+
+/* 1: all is there. */
 static int check_target(struct ends *e, struct watch *w)
 {
     struct mfs_admin_replication t;
-    int rc = e->target ? 0 : open_target(e);
+    int rc = glance_at_target(e, &t);
 
-    if (!rc && mfs_admin_replication(e->target, true, &t, e->err)) {
-        rc = e->err->code == -ETIMEDOUT ? -EAGAIN : target_failed(e);
-        mfs_admin_close(e->target);
-        e->target = NULL;
-    }
-    if (rc == -EAGAIN)
-        return 0;
     if (rc)
-        return rc;
+        return rc == -EAGAIN ? 0 : rc;
     if (t.used_memory != w->target_bytes)
         w->moved = mfs_clock_mono();
     w->target_bytes = t.used_memory;
@@ -395,6 +410,26 @@ static int go_on(struct ends *e)
     return rc;
 }
 
+/* A target that could not take writes is useless, which is found out before anyone has to wait for
+ * it. Its limit follows what it holds, with a delay (fleet.h). */
+static int await_room(struct ends *e)
+{
+    int64_t until = mfs_clock_mono() + FULL_LIMIT;
+    struct mfs_admin_replication t;
+    int rc;
+
+    for (;;) {
+        rc = canceled(e);
+        if (!rc)
+            rc = look_at_target(e, true, &t);
+        if (rc || t.used_memory + HEADROOM <= t.maxmemory)
+            return rc;
+        if (mfs_clock_mono() >= until)
+            return no_room(e, &t);
+        mfs_clock_sleep(SLOW_STEP);
+    }
+}
+
 int mfs_mover_copy(struct mfs_mover *m, struct mfs_err *err)
 {
     struct ends e = {.m = m, .err = err};
@@ -409,6 +444,8 @@ int mfs_mover_copy(struct mfs_mover *m, struct mfs_err *err)
         rc = t.replica ? go_on(&e) : copy_anew(&e);
     if (!rc)
         rc = await_step(&e, STEP_LIMIT);
+    if (!rc)
+        rc = await_room(&e);
     if (rc)
         unfence_source(&e);
     close_ends(&e);
@@ -416,17 +453,6 @@ int mfs_mover_copy(struct mfs_mover *m, struct mfs_err *err)
 }
 
 /* ---- cut ------------------------------------------------------------------------------------- */
-
-/* What would make the target useless is found out before anyone has to wait. */
-static int check_target_serves(struct ends *e, const struct mfs_admin_replication *t)
-{
-    if (t->used_memory + HEADROOM <= t->maxmemory)
-        return 0;
-    return mfs_err_set(e->err, -ENOSPC,
-                       "no memory for partition %u: it takes %" PRIu64 " bytes, %" PRIu64
-                       " is what this node has for it",
-                       e->m->part, t->used_memory, t->maxmemory);
-}
 
 static int await_offset(struct ends *e, uint64_t offset)
 {
@@ -504,7 +530,7 @@ int mfs_mover_cut(struct mfs_mover *m, bool force, uint64_t *blocked_us, struct 
     if (!rc)
         rc = look_at_target(&e, true, &t);
     if (!rc && t.replica)
-        rc = check_target_serves(&e, &t);
+        rc = await_room(&e);
     if (!rc && t.replica)
         rc = force ? await_loaded(&e) : stop_source(&e);
     if (!rc)

@@ -123,7 +123,7 @@ static int write_conf(const struct mfs_redis_node *node, const struct mfs_redis 
     mfs_buf_init(&text);
     rc = mfs_redis_conf_render(&conf, &text);
     if (!rc)
-        rc = mfs_file_write(path, mfs_buf_data(&text), mfs_buf_len(&text), 0600);
+        rc = mfs_file_note(path, mfs_buf_data(&text), mfs_buf_len(&text), 0600);
     mfs_buf_fini(&text);
     return rc;
 }

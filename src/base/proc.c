@@ -195,7 +195,7 @@ int mfs_proc_save(const struct mfs_proc *p, const char *path)
     int n = snprintf(line, sizeof line, "%d %llu %s\n", (int)p->pid, (unsigned long long)p->start,
                      p->comm);
 
-    return mfs_file_write(path, line, (size_t)n, 0640);
+    return mfs_file_note(path, line, (size_t)n, 0640);
 }
 
 int mfs_proc_load(const char *path, struct mfs_proc *p)
