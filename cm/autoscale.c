@@ -14,6 +14,7 @@
 #include "cm/scale.h"
 
 #define LOOK        MFS_SEC
+#define NEXT_WRITES 2 /* stripes of room that a partition needs to take what is being written */
 #define PAUSE_FIRST (10 * MFS_SEC)
 #define PAUSE_MOST  (300 * MFS_SEC)
 
@@ -97,7 +98,9 @@ static void tell(struct mfs_autoscale *a)
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
-/* False while a node is away or has not told its figures. */
+/* What is used includes the room that every partition needs beyond its data: with less it refuses
+ * writes, which matters where nodes are small. False while a node is away or has not told its
+ * figures. */
 static bool look(const struct mfs_cm *cm, struct mfs_policy_view *v)
 {
     *v = (struct mfs_policy_view){.now = (double)mfs_clock_mono() / (double)MFS_SEC,
@@ -106,12 +109,14 @@ static bool look(const struct mfs_cm *cm, struct mfs_policy_view *v)
                                   .changing = mfs_scale_busy(cm)};
     for (uint32_t i = 0; i < cm->state.nnodes && !v->changing; i++) {
         const struct mfs_cm_live *l = cm->live[i];
+        uint64_t used;
         double full;
 
         if (!l->conn || !l->reported || !l->last.memory_capacity)
             return false;
-        full = (double)l->last.memory_used / (double)l->last.memory_capacity;
-        v->used += l->last.memory_used;
+        used = l->last.memory_used + (uint64_t)l->parts_seen * NEXT_WRITES * cm->state.stripe_size;
+        full = (double)used / (double)l->last.memory_capacity;
+        v->used += used;
         v->capacity += l->last.memory_capacity;
         if (full > v->fullest)
             v->fullest = full;

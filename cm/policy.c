@@ -242,11 +242,12 @@ void mfs_policy_decide(const struct mfs_policy *p, const struct mfs_policy_setti
                        const struct mfs_policy_view *v, struct mfs_policy_decision *d)
 {
     *d = (struct mfs_policy_decision){.target = v->nodes};
-    if (v->changing || m->changing || !m->begun) {
+    if (v->changing || m->changing || !m->begun || v->nodes != m->nodes) {
         m->changed = v->now;
         m->n = 0;
         m->begun = true;
         m->changing = v->changing;
+        m->nodes = v->nodes;
     }
     if (v->changing || !v->capacity)
         return;

@@ -71,8 +71,8 @@ struct mfs_policy_memory {
         double time;
         uint64_t used;            /* most since then, up to the next sample */
     } sample[MFS_POLICY_SAMPLES]; /* a ring, the oldest at `first` */
-    uint32_t first, n;
-    double changed; /* when the last change ended, or watching began */
+    uint32_t first, n, nodes;     /* nodes: at the last view */
+    double changed;               /* when the last change ended, or watching began */
     bool begun, changing;
 };
 

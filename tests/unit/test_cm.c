@@ -21,6 +21,7 @@
 #include "cm/config_file.h"
 #include "cm/lock.h"
 #include "cm/options.h"
+#include "cm/policy_conf.h"
 #include "cm/render.h"
 #include "cm/spec.h"
 #include "cm/verbs.h"
@@ -100,11 +101,9 @@ static void mounts_by_pattern(void **state)
 
 static void impossible_deployments(void **state)
 {
-    static const char *const bad[][2] = {{"memory", "900T"},
-                                         {"mount", "/"},
-                                         {"policy", "cso"},
-                                         {"replicas", "1"},
-                                         {"weights", "bandwidth"}};
+    static const char *const bad[][2] = {
+        {"memory", "900T"}, {"mount", "/"},    {"policy", "csi"},       {"scale-in-to", "96"},
+        {"min-nodes", "9"}, {"replicas", "1"}, {"weights", "bandwidth"}};
     struct mfs_cm_state s;
     struct mfs_err err;
 
@@ -115,6 +114,39 @@ static void impossible_deployments(void **state)
         teardown(state);
         assert_int_equal(setup(state), 0);
     }
+}
+
+static void a_policy_with_numbers(void **state)
+{
+    struct mfs_policy_settings numbers;
+    struct mfs_cm_state s, back;
+    struct mfs_policy p;
+    struct mfs_err err;
+
+    (void)state;
+    give("nodes", "4");
+    give("memory", "64M");
+    give("policy", "nso+asi");
+    give("scale-in-at", "40");
+    give("max-nodes", "12");
+    assert_int_equal(mfs_spec_make(conf, &s, &err), 0);
+    assert_int_equal(mfs_cm_state_save(&s, paths.state), 0);
+    mfs_cm_state_clear(&s);
+    assert_int_equal(mfs_cm_state_load(&back, paths.state, &err), 0);
+    assert_int_equal(mfs_policy_ready(&back, back.policy, &p, &numbers, &err), 0);
+    assert_int_equal(p.out, MFS_OUT_NSO);
+    assert_true(numbers.in_at > 0.399 && numbers.in_at < 0.401);
+    assert_true(numbers.in_step > 0.499 && numbers.in_step < 0.501);
+    assert_int_equal(numbers.min_nodes, 4);
+    assert_int_equal(numbers.max_nodes, 12);
+    assert_int_equal(mfs_spec_compare(conf, &back, &err), 0);
+    give("scale-in-at", "41");
+    assert_int_equal(mfs_spec_compare(conf, &back, &err), -EEXIST);
+    give("scale-in-at", "40");
+    give("policy", "cso");
+    assert_int_equal(mfs_spec_compare(conf, &back, &err), -EEXIST);
+    assert_non_null(strstr(err.msg, "cm policy"));
+    mfs_cm_state_clear(&back);
 }
 
 static void comparing_with_what_runs(void **state)
@@ -343,6 +375,7 @@ int main(void)
         TEST(options_make_a_deployment),
         TEST(mounts_by_pattern),
         TEST(impossible_deployments),
+        TEST(a_policy_with_numbers),
         TEST(comparing_with_what_runs),
         TEST(state_round_trip),
         TEST(config_files),
