@@ -321,8 +321,7 @@ static void forced(struct mfs_move *m, const struct mfs_err *err,
         mfs_event_add(m->cm->paths->events, "cm", "partition-lost",
                       "partition %u: its process at %s died before %s had the copy (%s)", m->part,
                       node_name(m, m->from), node_name(m, m->to), err->msg);
-        mfs_err_set(&m->why, -EOWNERDEAD, "partition %u: its process died while it was copied",
-                    m->part);
+        mfs_err_set(&m->why, -EOWNERDEAD, "its process died while it was copied");
         mfs_move_enter(m, MFS_AT_DROP);
     }
 }

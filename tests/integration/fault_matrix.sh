@@ -102,7 +102,7 @@ running()
 
 told() # WHAT
 {
-    jq -e --arg what "$1" 'select(.what == $what)' "$STATE/events.jsonl" >/dev/null
+    grep -q "\"what\":\"$1\"" "$STATE/events.jsonl"
 }
 
 one_process_each()
