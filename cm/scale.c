@@ -171,6 +171,25 @@ static void take_result(struct mfs_cm_scale *sc, const struct mfs_migrate_result
         sc->blocked_ms_max = worst;
 }
 
+/* A new cm plans anew when the nodes have told it what they hold. */
+static void look_for_nodes(void *arg)
+{
+    struct mfs_scale *s = arg;
+
+    if (!mfs_scale_in(s->cm, MFS_SCALE_MOVE) ||
+        (mfs_scale_silent(s->cm) && mfs_clock_mono() < s->until))
+        return;
+    mfs_timer_cancel(s->timer);
+    s->timer = NULL;
+    move(s);
+}
+
+static void wait_for_nodes(struct mfs_scale *s)
+{
+    s->until = mfs_clock_mono() + RETURN_TIME;
+    s->timer = mfs_loop_timer(s->cm->loop, LOOK, LOOK, look_for_nodes, s);
+}
+
 static void moved(void *arg, const struct mfs_err *err, const struct mfs_migrate_result *r)
 {
     struct mfs_scale *s = arg;
@@ -184,12 +203,15 @@ static void moved(void *arg, const struct mfs_err *err, const struct mfs_migrate
         moved_all_that_moves(s);
         return;
     }
+    mfs_scale_set_step(s, MFS_SCALE_MOVE); /* saves what has been moved */
     if (err)
         mfs_event_add(s->cm->paths->events, "cm", "scale-again",
                       "%u partitions have not moved (%s); planning anew", r->undone, err->msg);
+    if (s->inherited)
+        wait_for_nodes(s);
+    else
+        s->timer = mfs_loop_timer(s->cm->loop, ATTEMPT_PAUSE, 0, again, s);
     s->inherited = false;
-    mfs_scale_set_step(s, MFS_SCALE_MOVE); /* saves what has been moved */
-    s->timer = mfs_loop_timer(s->cm->loop, ATTEMPT_PAUSE, 0, again, s);
 }
 
 static void move(struct mfs_scale *s)
@@ -374,22 +396,6 @@ int mfs_scale_begin(struct mfs_cm *cm, const struct mfs_msg_scale *what, const c
 
 /* ---- a new cm -------------------------------------------------------------------------------- */
 
-/* Moves that an earlier cm had begun are under way; what it had planned is planned anew. */
-static void look_for_nodes(void *arg)
-{
-    struct mfs_scale *s = arg;
-
-    if (!mfs_scale_in(s->cm, MFS_SCALE_MOVE))
-        return;
-    if (mfs_scale_silent(s->cm) && mfs_clock_mono() < s->until)
-        return;
-    mfs_timer_cancel(s->timer);
-    s->timer = NULL;
-    s->inherited = mfs_migrate_await(s->cm, moved, s);
-    if (!s->inherited)
-        move(s);
-}
-
 void mfs_scale_resume(struct mfs_cm *cm)
 {
     const struct mfs_cm_scale *sc = &cm->state.scale;
@@ -406,8 +412,9 @@ void mfs_scale_resume(struct mfs_cm *cm)
     if (!strcmp(sc->step, MFS_SCALE_COME)) {
         mfs_scale_come(cm->scale);
     } else if (!strcmp(sc->step, MFS_SCALE_MOVE)) {
-        cm->scale->until = mfs_clock_mono() + RETURN_TIME;
-        cm->scale->timer = mfs_loop_timer(cm->loop, LOOK, LOOK, look_for_nodes, cm->scale);
+        cm->scale->inherited = mfs_migrate_await(cm, moved, cm->scale);
+        if (!cm->scale->inherited)
+            wait_for_nodes(cm->scale);
     } else {
         if (!strcmp(sc->step, MFS_SCALE_UNDO))
             mfs_scale_failed(cm->scale, -ECANCELED, "undone");
