@@ -87,7 +87,7 @@ static int watch_process(struct mfs_cm_live *l)
 
 int mfs_nodes_start(struct mfs_cm *cm, struct mfs_cm_live *l, struct mfs_err *err)
 {
-    int rc = cm->provider->start(cm->paths, l->node, cm->address, &l->proc, err);
+    int rc = cm->provider->start(cm->paths, &cm->state, l->node, cm->address, &l->proc, err);
 
     if (rc)
         return rc;

@@ -3,6 +3,8 @@
 #ifndef MFS_CM_PROVIDER_H
 #define MFS_CM_PROVIDER_H
 
+#include <limits.h>
+
 #include "base/err.h"
 #include "base/proc.h"
 #include "cm/paths.h"
@@ -14,11 +16,33 @@ struct mfs_provider {
     /* Starts the node's Local Manager, which is to connect to cm at `address`, and describes the
      * process on this machine that stands for it: when that ends, the Local Manager has. Does not
      * wait for it to connect. 0 or a negative errno with the reason. */
-    int (*start)(const struct mfs_paths *p, const struct mfs_cm_node *node, const char *address,
-                 struct mfs_proc *proc, struct mfs_err *err);
+    int (*start)(const struct mfs_paths *p, const struct mfs_cm_state *s,
+                 const struct mfs_cm_node *node, const char *address, struct mfs_proc *proc,
+                 struct mfs_err *err);
+
+    /* The node's Local Manager has ended for good: gives the node back. Does not wait; a failure is
+     * logged. NULL: nothing to do. */
+    void (*stop)(const struct mfs_paths *p, const struct mfs_cm_state *s,
+                 const struct mfs_cm_node *node);
 };
+
+extern const struct mfs_provider mfs_provider_local, mfs_provider_exec;
 
 /* NULL when there is none of that name. */
 const struct mfs_provider *mfs_provider_find(const char *name);
+
+/* For providers: the Local Manager's command line. argv points into the struct, the paths and the
+ * node. */
+struct mfs_lm_command {
+    char lm[PATH_MAX], id[16], cm[MFS_ADDRESS_MAX];
+    const char *argv[13];
+};
+
+int mfs_provider_command(const struct mfs_paths *p, const struct mfs_cm_node *node,
+                         const char *address, struct mfs_lm_command *c); /* 0 or -errno */
+
+/* For providers: runs argv with its output in the node's lm.log, and writes its pid file. */
+int mfs_provider_spawn(const struct mfs_paths *p, const struct mfs_cm_node *node,
+                       const char *const *argv, struct mfs_proc *proc, struct mfs_err *err);
 
 #endif

@@ -27,7 +27,7 @@ struct scaling {
     struct mfs_msg_scale what;
     bool terminal, shown; /* progress: wanted, on the screen */
     bool asked;           /* a question after the progress is open */
-    bool ended;
+    bool begun, ended;
     struct mfs_scale_report report;
     struct mfs_err err;
 };
@@ -90,7 +90,10 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
 static void up(struct mfs_conn *c, void *arg)
 {
     struct scaling *s = arg;
-    int rc = mfs_conn_request(c, MFS_MSG_SCALE, &s->what, SCALE_TIME, answered, s);
+    int rc;
+
+    s->begun = true;
+    rc = mfs_conn_request(c, MFS_MSG_SCALE, &s->what, SCALE_TIME, answered, s);
 
     if (rc) {
         mfs_err_set(&s->err, rc, "cannot ask cm: %s", strerror(-rc));
@@ -192,10 +195,12 @@ int mfs_scale_call(struct mfs_verb_call *call, const char *how, uint32_t n, stru
         rc = print(&s, mfs_conf_flag(call->conf, "json"), call->paths.name);
         if (rc)
             mfs_err_set(err, rc, "out of memory");
-    } else {
+    } else if (s.loop) {
         show_logs(&call->paths, err);
         if (!mfs_client_daemon(&call->paths).pid)
-            mfs_err_set(err, -ESRCH, "cm has ended; cm start starts it again, and it goes on");
+            mfs_err_set(err, -ESRCH, "the cm of deployment %s does not run; cm start %s",
+                        call->paths.name,
+                        s.begun ? "starts it again, and it goes on" : "starts it again");
     }
     mfs_record_clear(&mfs_scale_report_record, &s.report);
     return rc;

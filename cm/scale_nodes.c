@@ -217,6 +217,8 @@ static void forget(struct mfs_cm_live *l)
 
     if (mfs_cleanup_node_files(cm->paths, l->node->id, &err))
         mfs_warn("scale", "%s: %s", l->node->name, err.msg);
+    if (cm->provider->stop)
+        cm->provider->stop(cm->paths, &cm->state, l->node);
     mfs_nodes_remove(cm, l);
     mfs_event_add(cm->paths->events, l->node->name, "left", "%u nodes now", cm->state.nnodes);
     rc = mfs_cm_state_save(&cm->state, cm->paths->state);

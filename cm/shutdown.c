@@ -35,6 +35,8 @@ static void check(void *arg)
                 return;
     mfs_timer_cancel(cm->stop_check);
     cm->stop_check = NULL;
+    for (uint32_t i = 0; i < cm->state.nnodes && cm->provider->stop; i++)
+        cm->provider->stop(cm->paths, &cm->state, cm->live[i]->node);
     mfs_loop_stop(cm->loop);
 }
 

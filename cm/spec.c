@@ -101,8 +101,13 @@ static int choose_mount(const struct mfs_conf *conf, struct mfs_cm_state *s, str
 int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, struct mfs_cm_node *n,
                   struct mfs_err *err)
 {
-    struct in_addr address = {htonl(INADDR_LOOPBACK + slot)};
+    struct in_addr address;
     int rc;
+
+    if (!inet_aton(s->first_address, &address))
+        return mfs_err_set(err, -EINVAL, "first-address: %s is not an IPv4 address",
+                           s->first_address);
+    address.s_addr = htonl(ntohl(address.s_addr) + slot);
 
     *n = (struct mfs_cm_node){.id = id, .slot = slot, .memory = s->memory};
     snprintf(n->name, sizeof n->name, "node-%u", id);
@@ -184,6 +189,22 @@ static int check_available(const struct mfs_conf *conf, struct mfs_err *err)
     return 0;
 }
 
+static int check_provider(const struct mfs_conf *conf, struct mfs_err *err)
+{
+    bool exec = !strcmp(mfs_conf_str(conf, "provider"), "exec");
+
+    if (exec && !mfs_conf_str(conf, "exec-start"))
+        return mfs_err_set(
+            err, -EINVAL,
+            "provider: exec needs --exec-start, the command that runs {lm} on a node");
+    if (exec && !mfs_conf_given(conf, "memory"))
+        return mfs_err_set(err, -EINVAL,
+                           "memory: --provider exec needs to be told what a node gives");
+    if (!exec && (mfs_conf_str(conf, "exec-start") || mfs_conf_str(conf, "exec-stop")))
+        return mfs_err_set(err, -EINVAL, "exec-start, exec-stop: only with --provider exec");
+    return 0;
+}
+
 static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
 {
     const struct {
@@ -195,10 +216,14 @@ static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
                  {s->migration, sizeof s->migration, "migration"},
                  {s->weights, sizeof s->weights, "weights"},
                  {s->log_level, sizeof s->log_level, "log-level"},
-                 {s->listen, sizeof s->listen, "listen"}};
+                 {s->listen, sizeof s->listen, "listen"},
+                 {s->first_address, sizeof s->first_address, "first-address"},
+                 {s->exec_start, sizeof s->exec_start, "exec-start"},
+                 {s->exec_stop, sizeof s->exec_stop, "exec-stop"}};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        mfs_text_copy(words[i].out, words[i].n, mfs_conf_str(conf, words[i].key));
+        if (mfs_conf_str(conf, words[i].key))
+            mfs_text_copy(words[i].out, words[i].n, mfs_conf_str(conf, words[i].key));
     mfs_text_copy(s->phase, sizeof s->phase, MFS_PHASE_STARTING);
     s->stripe_size = MFS_STRIPE_SIZE_DEFAULT;
 }
@@ -208,6 +233,8 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
     int rc = check_available(conf, err);
 
     memset(s, 0, sizeof *s);
+    if (!rc)
+        rc = check_provider(conf, err);
     if (rc)
         return rc;
     copy_words(conf, s);

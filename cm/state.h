@@ -74,7 +74,9 @@ struct mfs_cm_state {
     char provider[MFS_STATE_MAX], policy[MFS_STATE_MAX], migration[MFS_STATE_MAX];
     char weights[MFS_STATE_MAX], log_level[MFS_STATE_MAX];
     char listen[MFS_ADDRESS_MAX];
-    char mount[MFS_PATH_MAX]; /* as given, with its %n */
+    char first_address[MFS_HOST_MAX];                       /* of the node at slot 0 */
+    char exec_start[MFS_TEXT_MAX], exec_stop[MFS_TEXT_MAX]; /* see provider_exec.c */
+    char mount[MFS_PATH_MAX];                               /* as given, with its %n */
     char mount_options[MFS_TEXT_MAX];
     struct mfs_policy_settings scaling; /* of the policy: only what was given, else 0 */
     double beta;
