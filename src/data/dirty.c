@@ -11,8 +11,8 @@
 #include "data/geometry.h"
 
 #define PAGE       4096U
-#define RANGES_MAX 64             /* more in a stripe: it is sent early */
-#define STALL_MAX  (60 * MFS_SEC) /* a write waits no longer than this for room */
+#define RANGES_MAX 64              /* more in a stripe: it is sent early */
+#define STALL_MAX  (180 * MFS_SEC) /* a write waits no longer than this for room */
 
 int mfs_dirty_create(struct mfs_dirty **out, struct mfs_writeback *wb, uint64_t ino,
                      mfs_dirty_commit_fn *commit, void *arg)

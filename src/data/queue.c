@@ -151,11 +151,19 @@ static void declare_full(struct mfs_writeback *wb, uint32_t part, int64_t now)
     atomic_store(&wb->full_until, p->full_until);
 }
 
+/* More may come while the deployment grows. */
+static int64_t full_wait(struct mfs_writeback *wb)
+{
+    int64_t hope = mfs_store_full_wait(wb->store);
+
+    return hope > wb->opts.full_wait ? hope : wb->opts.full_wait;
+}
+
 bool mfs_wb_delay(struct mfs_chunk *c, int rc)
 {
     struct mfs_writeback *wb = c->d->wb;
     struct mfs_wb_part *p = part_of(c);
-    int64_t now = mfs_clock_mono();
+    int64_t now = mfs_clock_mono(), wait = full_wait(wb);
     bool again = true;
 
     pthread_mutex_lock(&wb->lock);
@@ -163,7 +171,7 @@ bool mfs_wb_delay(struct mfs_chunk *c, int rc)
         c->full_since = now;
     if (p->full_until > now) {
         again = false;
-    } else if (now - c->full_since >= wb->opts.full_wait) {
+    } else if (now - c->full_since >= wait) {
         if (rc == -ENOSPC)
             declare_full(wb, c->part, now);
         again = false;

@@ -17,10 +17,10 @@
 #include "data/stripe_io.h"
 #include "data/writeback.h"
 
-#define EAGER_BYTES 65536U         /* a first read at 0 of this size is the start of a sequence */
-#define WAIT_MAX    (60 * MFS_SEC) /* for a fetch on its way, which its I/O timeout ends earlier */
-#define PIECES      8              /* of a read that are looked at in one go */
-#define TRIES       4              /* of a read that a writer gets ahead of */
+#define EAGER_BYTES 65536U          /* a first read at 0 of this size is the start of a sequence */
+#define WAIT_MAX    (180 * MFS_SEC) /* for a fetch on its way, which the store ends earlier */
+#define PIECES      8               /* of a read that are looked at in one go */
+#define TRIES       4               /* of a read that a writer gets ahead of */
 
 int mfs_readahead_create(struct mfs_readahead **out, struct mfs_readahead_pool *pool, uint64_t ino)
 {

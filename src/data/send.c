@@ -194,7 +194,7 @@ void mfs_wb_send(struct mfs_writeback *wb, struct mfs_chunk **chunks, size_t n)
     for (size_t i = 0; i < n; i++)
         next = fill_put(&puts[i], chunks[i], next);
     since = mfs_clock_mono();
-    mfs_stripe_put(wb->store, puts, n);
+    mfs_stripe_put(wb->store, puts, n, false);
     for (size_t i = 0; i < n; i++) {
         note_failure(wb, chunks[i]->part, puts[i].rc, since);
         settle(chunks[i], puts[i].rc, puts[i].grown);

@@ -25,8 +25,9 @@ struct mfs_stripe_put {
 };
 
 /* Writes the spans of all stripes; 0 or the first rc that is not. A whole stripe is replaced, else
- * only the bytes of the spans change. Spans of 16 KiB and more are sent from where they are. */
-int mfs_stripe_put(struct mfs_store *store, struct mfs_stripe_put *puts, size_t n);
+ * only the bytes of the spans change. Spans of 16 KiB and more are sent from where they are. The
+ * caller waits itself where there is no memory, or is `patient` (mfs_store_full_wait). */
+int mfs_stripe_put(struct mfs_store *store, struct mfs_stripe_put *puts, size_t n, bool patient);
 
 struct mfs_stripe_get {
     uint64_t ino;

@@ -216,7 +216,7 @@ static void take_result(struct plan *p, struct mfs_stripe_put *put, const struct
         fit(p, s);
 }
 
-int mfs_stripe_put(struct mfs_store *store, struct mfs_stripe_put *puts, size_t n)
+int mfs_stripe_put(struct mfs_store *store, struct mfs_stripe_put *puts, size_t n, bool patient)
 {
     struct plan p;
     int rc = plan_init(&p, store, puts, n);
@@ -229,6 +229,8 @@ int mfs_stripe_put(struct mfs_store *store, struct mfs_stripe_put *puts, size_t 
         goto out;
     for (size_t i = 0; i < n; i++)
         plan_put(&p, &puts[i], &p.shares[i]);
+    for (size_t i = 0; i < p.ncmds; i++)
+        p.cmds[i].full_at_once = !patient;
     mfs_store_exec(store, p.cmds, p.ncmds);
     for (size_t i = 0; i < n; i++) {
         take_result(&p, &puts[i], &p.shares[i]);
@@ -258,7 +260,7 @@ int mfs_stripes_write(struct mfs_store *store, uint64_t ino, uint64_t off, size_
             .ino = ino, .stripe = piece.stripe, .spans = &spans[i], .nspans = 1};
         done += piece.len;
     }
-    rc = mfs_stripe_put(store, puts, n);
+    rc = mfs_stripe_put(store, puts, n, true);
     for (size_t i = 0; i < n; i++)
         *alloc += puts[i].grown;
 out:

@@ -45,7 +45,8 @@ struct mfs_writeback_opts {
     size_t max_bytes;      /* dirty and in flight over all files, bound on memory; 0: 128 MiB */
     size_t max_file_bytes; /* of one file; 0: 32 MiB */
     int64_t max_age;       /* ns; 0: 1 s */
-    int64_t full_wait;     /* ns that a full partition (-ENOSPC) is tried again; 0: 2 s */
+    int64_t full_wait;     /* ns that a full partition (-ENOSPC) is tried again; 0: 2 s. Longer
+                            * when mfs_store_full_wait says so */
 };
 
 int mfs_writeback_create(struct mfs_writeback **wb, struct mfs_store *store,

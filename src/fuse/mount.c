@@ -27,10 +27,10 @@
 #define TABLE_WAIT   (30 * MFS_SEC) /* a deployment that is just starting */
 #define RELAXED_LIFE 1.0            /* s */
 
-/* How long a request may wait for a partition. */
-#define MOVE_WAIT (120 * MFS_SEC) /* that is being moved; a cold move copies all of it meanwhile   \
-                                   */
-#define LOST_WAIT (5 * MFS_SEC)   /* that is not where it was: the table may be late */
+/* How long a request may wait for a partition that is being moved (a cold move copies all of it
+ * meanwhile), and for one that is not where it was, as the table may be late. */
+#define MOVE_WAIT (120 * MFS_SEC)
+#define LOST_WAIT (5 * MFS_SEC)
 
 /* libfuse's own messages; most are about requests that nobody waits for any more. */
 static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)

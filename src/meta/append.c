@@ -22,7 +22,9 @@ static void remember(struct mfs_meta *meta, const struct mfs_attr *attr)
     hint->ino = attr->ino;
 }
 
-#define APPEND_WAIT (30 * MFS_SEC) /* for the place behind the end, over all who are before us */
+/* For the place behind the end, over all who are before us; one of them may wait for a partition
+ * that is being moved. */
+#define APPEND_WAIT (150 * MFS_SEC)
 
 /* One attempt; -EAGAIN and *holder when another has the place. */
 static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg *data,

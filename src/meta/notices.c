@@ -11,12 +11,13 @@
 #include "base/thread.h"
 #include "store/subscriber.h"
 
-#define RESEND  (100 * MFS_MSEC)
-#define CHECK   (200 * MFS_MSEC) /* an unanswered session is looked up this often */
-#define NOTICE  'N'
-#define ANSWER  'A'
-#define MESSAGE 33 /* kind, ino, version, sender's session, number */
-#define CHANNEL 9  /* NOTICE, session */
+#define RESEND_FIRST (10 * MFS_MSEC)  /* unanswered: perhaps nobody listened, in a move, say; … */
+#define RESEND_LAST  (100 * MFS_MSEC) /* … or it takes its time */
+#define CHECK        (200 * MFS_MSEC) /* an unanswered session is looked up this often */
+#define NOTICE       'N'
+#define ANSWER       'A'
+#define MESSAGE      33 /* kind, ino, version, sender's session, number */
+#define CHANNEL      9  /* NOTICE, session */
 
 /* A notice that has not been answered. */
 struct pending {
@@ -255,6 +256,7 @@ void mfs_meta_settle(struct mfs_meta *meta, uint64_t ino)
     struct mfs_notices *n = meta->notices;
     struct pending list[MFS_HINTS];
     int64_t start = mfs_clock_mono(), sent = start, checked = start, now = start;
+    int64_t pause = RESEND_FIRST;
     size_t count;
 
     while ((count = unanswered(n, ino, list, MFS_HINTS)) > 0) {
@@ -264,18 +266,21 @@ void mfs_meta_settle(struct mfs_meta *meta, uint64_t ino)
                      list[0].sid);
             return;
         }
-        wait_answer(n, ino, RESEND);
+        wait_answer(n, ino, pause);
         now = mfs_clock_mono();
         if (now - checked > CHECK) {
             drop_dead(meta, list, count);
-            checked = now;
+            checked = mfs_clock_mono();
+            start += checked - now; /* a session's partition that is being moved is no silence */
+            now = checked;
         }
-        if (now - sent < RESEND)
+        if (now - sent < pause)
             continue;
         for (size_t i = 0; i < count; i++)
             post_message(meta, NOTICE,
                          &(struct owed){meta, ino, list[i].version, list[i].sid, list[i].number});
         sent = now;
+        pause = 2 * pause < RESEND_LAST ? 2 * pause : RESEND_LAST;
     }
 }
 

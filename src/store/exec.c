@@ -133,7 +133,7 @@ static void lane_error(struct call *call, struct mfs_lane *lane, struct mfs_cmd 
         lane->refused = true;
         cmd->rc = -EAGAIN;
     }
-    if (cmd->rc == -ENOSPC && mfs_pool_growing(call->store))
+    if (cmd->rc == -ENOSPC && !cmd->full_at_once && mfs_store_full_wait(call->store))
         lane->full = true;
     if (cmd->rc == -EIO)
         mfs_store_complain(call->store, cmd, err->msg);
@@ -162,7 +162,7 @@ static void lane_receive(struct call *call, struct mfs_lane *lane, bool wait)
 /* Whether an answered command is to be sent again; `behind` a refused one. */
 static bool is_open(const struct mfs_lane *lane, struct mfs_cmd *cmd, bool behind)
 {
-    if (cmd->rc == -EAGAIN || (lane->full && cmd->rc == -ENOSPC))
+    if (cmd->rc == -EAGAIN || (lane->full && cmd->rc == -ENOSPC && !cmd->full_at_once))
         return true;
     if (!behind || cmd->rc || !cmd->idempotent)
         return false;

@@ -92,9 +92,6 @@ bool mfs_pool_wait_moved(struct mfs_store *store, const struct mfs_lane *lanes, 
  * could first not be reached. */
 int64_t mfs_pool_give_up(struct mfs_store *store, const struct mfs_lane *lanes, size_t n);
 
-/* Whether nodes may still come that have room. */
-bool mfs_pool_growing(struct mfs_store *store);
-
 /* Counts a posted command of so many bytes; returns the generation of its address. */
 uint64_t mfs_pool_count_post(struct mfs_store *store, uint32_t part, size_t bytes);
 

@@ -219,13 +219,3 @@ int64_t mfs_pool_give_up(struct mfs_store *store, const struct mfs_lane *lanes, 
     pthread_mutex_unlock(&store->lock);
     return since + store->opts.table_wait;
 }
-
-bool mfs_pool_growing(struct mfs_store *store)
-{
-    bool growing;
-
-    pthread_mutex_lock(&store->lock);
-    growing = store->table->growing;
-    pthread_mutex_unlock(&store->lock);
-    return growing;
-}

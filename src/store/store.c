@@ -157,6 +157,16 @@ int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table)
     return rc;
 }
 
+int64_t mfs_store_full_wait(struct mfs_store *store)
+{
+    bool growing;
+
+    pthread_mutex_lock(&store->lock);
+    growing = store->table->growing;
+    pthread_mutex_unlock(&store->lock);
+    return growing ? store->opts.full_wait : 0;
+}
+
 void mfs_store_stats(struct mfs_store *store, struct mfs_store_stats *stats)
 {
     pthread_mutex_lock(&store->lock);

@@ -45,6 +45,10 @@ uint64_t mfs_store_epoch(struct mfs_store *store);
  * epoch is not newer, -EINVAL when it is not a table of the same deployment shape. */
 int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table);
 
+/* How long a writer that finds no memory should wait: opts.full_wait while the table says that
+ * nodes can still come, otherwise 0. */
+int64_t mfs_store_full_wait(struct mfs_store *store);
+
 struct mfs_arg {
     const void *p;
     size_t len;
@@ -56,9 +60,10 @@ struct mfs_cmd {
     uint32_t part;
     uint32_t argc;
     const struct mfs_arg *argv;
-    void *into;      /* when set, a bulk string reply is received straight into here … */
-    size_t into_cap; /* … and is -EMSGSIZE if longer than this (the rest is skipped) */
-    bool idempotent; /* may be sent again when a connection broke before its reply came */
+    void *into;        /* when set, a bulk string reply is received straight into here … */
+    size_t into_cap;   /* … and is -EMSGSIZE if longer than this (the rest is skipped) */
+    bool idempotent;   /* may be sent again when a connection broke before its reply came */
+    bool full_at_once; /* -ENOSPC without opts.full_wait: the caller waits for memory itself */
 
     /* Results. rc is 0, or negative errno: what mfs_reply_error says of an error reply, -EIO when
      * the partition can't be reached or the connection broke, -ETIMEDOUT as it says. */
