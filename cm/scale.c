@@ -223,8 +223,6 @@ static void move(struct mfs_scale *s)
     int rc = mfs_scale_plan(s->cm, &plan, &err);
 
     if (!rc && plan.nmoves) {
-        mfs_event_add(s->cm->paths->events, "cm", "moving", "%u partitions, %s, %s", plan.nmoves,
-                      MFS_TEXT_BYTES(plan.bytes), sc->cold ? "cold" : "hot");
         rc = mfs_migrate_begin(s->cm, plan.move, plan.nmoves, &opts, moved, s);
         if (rc)
             mfs_err_set(&err, rc, "cannot begin to move partitions: %s", strerror(-rc));
@@ -386,7 +384,7 @@ int mfs_scale_begin(struct mfs_cm *cm, const struct mfs_msg_scale *what, const c
     rc = mfs_scale_draft_make(cm, what, &d, err);
     if (rc)
         return rc;
-    if (what->dry_run)
+    if (what->dry_run || (d.from == d.to && !d.plan.nmoves)) /* it is so already */
         tell_plan(&d, done, arg);
     else
         rc = begin(cm, &d, who, done, arg, err);
