@@ -1,0 +1,488 @@
+/* A move's steps, with cm's own code and the test in the place of two Local Managers: they connect,
+ * join, and answer by a script. What they are asked, and in which order, is what keeps data safe.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "cm/migrate.h"
+
+#define NODES 2
+#define PARTS 2
+
+struct world;
+
+struct peer {
+    struct world *w;
+    uint32_t id;
+    struct mfs_conn *conn;
+    int fail[MFS_MSG_COUNT][4]; /* codes of the next answers; 0: done */
+    unsigned asked[MFS_MSG_COUNT];
+};
+
+struct world {
+    char dir[64], address[MFS_ADDRESS_MAX];
+    struct mfs_paths paths;
+    struct mfs_cm cm;
+    struct peer peer[NODES];
+    char log[1024]; /* "receive1 take1 …": message and node */
+    bool silent;    /* nobody answers receive */
+    bool done;
+    struct mfs_err err;
+    struct mfs_migrate_result result;
+};
+
+/* ---- Local Managers -------------------------------------------------------------------------- */
+
+static void note(struct peer *p, const char *what)
+{
+    size_t len = strlen(p->w->log);
+
+    snprintf(p->w->log + len, sizeof p->w->log - len, "%s%u ", what, p->id);
+}
+
+/* Is the answer an error? Then it has been sent. */
+static bool fails(struct peer *p, struct mfs_conn *c, uint64_t id, enum mfs_msg type)
+{
+    unsigned n = p->asked[type]++;
+    int code = n < 4 ? p->fail[type][n] : 0;
+
+    if (code)
+        mfs_conn_fail(c, id, code, "as the test wants it");
+    return code != 0;
+}
+
+static void on_receive(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_receive *m = body;
+    struct peer *p = arg;
+
+    note(p, "receive");
+    assert_string_equal(m->source_host, "127.0.0.1");
+    assert_int_not_equal(m->source_port, 0);
+    if (!p->w->silent && !fails(p, c, id, MFS_MSG_RECEIVE))
+        mfs_conn_reply(c, MFS_MSG_RECEIVE, id,
+                       &(struct mfs_msg_receive_reply){.index = m->index, .bytes = 100});
+}
+
+static void on_take(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_take *m = body;
+    struct peer *p = arg;
+
+    note(p, m->force ? "force" : "take");
+    if (!fails(p, c, id, MFS_MSG_TAKE))
+        mfs_conn_reply(
+            c, MFS_MSG_TAKE, id,
+            &(struct mfs_msg_take_reply){.index = m->index, .port = 7777, .blocked_us = 1000});
+}
+
+static void on_fence(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_fence *m = body;
+    struct peer *p = arg;
+
+    note(p, m->on ? "fence" : "serve");
+    assert_string_equal(m->password, "old");
+    if (!fails(p, c, id, MFS_MSG_FENCE))
+        mfs_conn_reply(c, MFS_MSG_FENCE, id, NULL);
+}
+
+static void on_release(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_release *m = body;
+    struct peer *p = arg;
+
+    note(p, "release");
+    /* The source's process is the one with the old password, the copy has another. */
+    assert_int_equal(!strcmp(m->password, "old"), p->id == 0);
+    if (!fails(p, c, id, MFS_MSG_RELEASE))
+        mfs_conn_reply(c, MFS_MSG_RELEASE, id, NULL);
+}
+
+static void on_table(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_table *m = body;
+
+    note(arg, "table");
+    mfs_conn_reply(c, MFS_MSG_TABLE, id, &(struct mfs_msg_epoch){m->table->epoch});
+}
+
+static const struct mfs_handler lm_handlers[] = {
+    {MFS_MSG_RECEIVE, on_receive}, {MFS_MSG_TAKE, on_take},   {MFS_MSG_FENCE, on_fence},
+    {MFS_MSG_RELEASE, on_release}, {MFS_MSG_TABLE, on_table}, {0, NULL}};
+
+static void joined(void *arg, const struct mfs_err *err, const void *reply)
+{
+    (void)arg;
+    (void)reply;
+    assert_true(!err || err->code == -ECONNABORTED);
+}
+
+static void lm_up(struct mfs_conn *c, void *arg)
+{
+    struct peer *p = arg;
+    struct mfs_msg_join m = {.version = MFS_PROTOCOL_VERSION,
+                             .node = p->id,
+                             .epoch = p->w->cm.state.table->epoch,
+                             .nassigned = 0};
+
+    mfs_text_copy(m.name, sizeof m.name, "unit");
+    assert_int_equal(mfs_conn_request(c, MFS_MSG_JOIN, &m, MFS_SEC, joined, NULL), 0);
+}
+
+static const struct mfs_service lm_service = {lm_handlers, lm_up, NULL};
+
+static void connect_peer(struct world *w, uint32_t i)
+{
+    struct mfs_err err;
+
+    w->peer[i].conn = mfs_conn_connect(w->cm.loop, w->address, &w->cm.secret, "lm", 5 * MFS_SEC,
+                                       &lm_service, &w->peer[i], &err);
+    assert_non_null(w->peer[i].conn);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+struct pump {
+    struct world *w;
+    bool (*holds)(const struct world *w);
+    int64_t until;
+};
+
+static void look(void *arg)
+{
+    struct pump *p = arg;
+
+    if (p->holds(p->w) || mfs_clock_mono() > p->until)
+        mfs_loop_stop(p->w->cm.loop);
+}
+
+static void wait_until(struct world *w, bool (*holds)(const struct world *w))
+{
+    struct pump p = {w, holds, mfs_clock_mono() + 20 * MFS_SEC};
+    struct mfs_timer *t = mfs_loop_timer(w->cm.loop, 0, 5 * MFS_MSEC, look, &p);
+
+    mfs_loop_run(w->cm.loop);
+    mfs_timer_cancel(t);
+    if (!holds(w))
+        fail_msg("did not come to it: %s", w->log);
+}
+
+static bool all_joined(const struct world *w)
+{
+    return w->cm.live[0]->conn && w->cm.live[1]->conn;
+}
+
+static bool is_calm(const struct world *w)
+{
+    return w->done && !w->cm.state.nmoves;
+}
+
+static bool receives(const struct world *w)
+{
+    return strstr(w->log, "receive1") != NULL;
+}
+
+static void ended(void *arg, const struct mfs_err *err, const struct mfs_migrate_result *r)
+{
+    struct world *w = arg;
+
+    w->done = true;
+    w->err = err ? *err : (struct mfs_err){0};
+    w->result = *r;
+}
+
+static void move_one(struct world *w)
+{
+    static const struct mfs_scale_move move = {.index = 0, .from = 0, .to = 1, .bytes = 100};
+    struct mfs_migrate_opts opts = {0};
+
+    assert_int_equal(mfs_migrate_begin(&w->cm, &move, 1, &opts, ended, w), 0);
+}
+
+/* ---- the world ------------------------------------------------------------------------------- */
+
+static void make_state(struct mfs_cm_state *s)
+{
+    mfs_text_copy(s->name, sizeof s->name, "unit");
+    mfs_text_copy(s->phase, sizeof s->phase, MFS_PHASE_RUNNING);
+    mfs_text_copy(s->provider, sizeof s->provider, "local");
+    s->stripe_size = MFS_STRIPE_SIZE_DEFAULT;
+    s->nnodes = NODES;
+    s->node = calloc(NODES, sizeof *s->node);
+    s->nparts = PARTS;
+    s->part = calloc(PARTS, sizeof *s->part);
+    s->table = mfs_table_new(PARTS);
+    s->table->epoch = 5;
+    s->table->stripe_size = s->stripe_size;
+    mfs_text_copy(s->table->name, sizeof s->table->name, "unit");
+    for (uint32_t i = 0; i < NODES; i++) {
+        s->node[i].id = i;
+        s->node[i].memory = 1 << 30;
+        snprintf(s->node[i].name, sizeof s->node[i].name, "node-%u", i);
+        mfs_text_copy(s->node[i].address, sizeof s->node[i].address, "127.0.0.1");
+    }
+    for (uint32_t i = 0; i < PARTS; i++) {
+        mfs_text_copy(s->part[i].password, sizeof s->part[i].password, "old");
+        mfs_text_copy(s->part[i].admin_password, sizeof s->part[i].admin_password, "admin");
+        mfs_text_copy(s->table->part[i].host, sizeof s->table->part[i].host, "127.0.0.1");
+        s->table->part[i].port = 6379;
+        mfs_text_copy(s->table->part[i].password, sizeof s->table->part[i].password, "old");
+    }
+}
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+    struct mfs_cm *cm = &w->cm;
+    struct mfs_err err;
+
+    strcpy(w->dir, "/tmp/memefs-unit-XXXXXX");
+    if (!mkdtemp(w->dir))
+        return -1;
+    snprintf(w->paths.state, sizeof w->paths.state, "%s/cm.json", w->dir);
+    snprintf(w->paths.events, sizeof w->paths.events, "%s/events.jsonl", w->dir);
+    snprintf(w->paths.secret, sizeof w->paths.secret, "%s/secret", w->dir);
+    if (mfs_secret_create(w->paths.secret, &cm->secret))
+        return -1;
+    make_state(&cm->state);
+    cm->paths = &w->paths;
+    cm->step = MFS_STEP_DONE;
+    cm->loop = mfs_loop_create();
+    if (mfs_nodes_init(cm))
+        return -1;
+    cm->listener =
+        mfs_listener_create(cm->loop, "127.0.0.1:0", &cm->secret, 16, &mfs_cm_service, cm, &err);
+    mfs_listener_address(cm->listener, w->address);
+    for (uint32_t i = 0; i < NODES; i++) {
+        w->peer[i].w = w;
+        w->peer[i].id = i;
+        connect_peer(w, i);
+    }
+    wait_until(w, all_joined);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+
+    mfs_listener_destroy(w->cm.listener);
+    for (uint32_t i = 0; i < NODES; i++)
+        mfs_conn_close(w->peer[i].conn);
+    mfs_migrate_fini(&w->cm);
+    mfs_loop_destroy(w->cm.loop);
+    mfs_nodes_fini(&w->cm);
+    mfs_cm_state_clear(&w->cm.state);
+    mfs_file_remove_tree(w->dir);
+    free(w);
+    return 0;
+}
+
+static void stays(const struct world *w)
+{
+    assert_int_equal(w->cm.state.part[0].node, 0);
+    assert_string_equal(w->cm.state.part[0].password, "old");
+    assert_int_equal(w->cm.state.table->epoch, 5);
+}
+
+static void has_moved(const struct world *w)
+{
+    const struct mfs_table *t = w->cm.state.table;
+
+    assert_int_equal(w->result.moved, 1);
+    assert_int_equal(w->cm.state.part[0].node, 1);
+    assert_int_equal(t->epoch, 6);
+    assert_int_equal(t->part[0].node, 1);
+    assert_int_equal(t->part[0].port, 7777);
+    assert_string_equal(t->part[0].password, w->cm.state.part[0].password);
+    assert_string_not_equal(t->part[0].password, "old");
+    assert_string_equal(t->part[1].password, "old");
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void goes_from_step_to_step(void **state)
+{
+    struct world *w = *state;
+
+    move_one(w);
+    assert_int_equal(mfs_migrate_begin(&w->cm, NULL, 0, &(struct mfs_migrate_opts){0}, ended, w),
+                     -EBUSY);
+    wait_until(w, is_calm);
+    assert_string_equal(w->log, "receive1 take1 table0 table1 release0 ");
+    has_moved(w);
+    assert_true(w->result.blocked_us_max >= 1000);
+}
+
+static void a_failed_copy_is_undone_and_made_again(void **state)
+{
+    struct world *w = *state;
+
+    w->peer[1].fail[MFS_MSG_RECEIVE][0] = -EIO;
+    move_one(w);
+    wait_until(w, is_calm);
+    assert_string_equal(w->log, "receive1 serve0 release1 serve0 receive1 take1 table0 table1 "
+                                "release0 ");
+    has_moved(w);
+}
+
+static void a_failed_cut_is_undone(void **state)
+{
+    struct world *w = *state;
+
+    w->peer[1].fail[MFS_MSG_TAKE][0] = -EINVAL; /* not worth another attempt */
+    move_one(w);
+    wait_until(w, is_calm);
+    assert_string_equal(w->log, "receive1 take1 serve0 release1 serve0 ");
+    stays(w);
+    assert_int_equal(w->result.undone, 1);
+    assert_int_equal(w->err.code, -EINVAL);
+}
+
+/* Only the source's own Local Manager may say that it is dead. */
+static void a_dead_source_is_replaced_by_force(void **state)
+{
+    struct world *w = *state;
+
+    w->peer[1].fail[MFS_MSG_TAKE][0] = -EHOSTUNREACH;
+    w->peer[0].fail[MFS_MSG_FENCE][0] = -ENOENT;
+    move_one(w);
+    wait_until(w, is_calm);
+    assert_string_equal(w->log, "receive1 take1 serve0 release0 force1 table0 table1 release0 ");
+    has_moved(w);
+}
+
+static void a_source_out_of_reach_is_never_ended(void **state)
+{
+    struct world *w = *state;
+
+    w->peer[1].fail[MFS_MSG_RECEIVE][0] = -EINVAL;
+    w->peer[0].fail[MFS_MSG_FENCE][0] = -EIO; /* it may live */
+    move_one(w);
+    wait_until(w, is_calm);
+    assert_string_equal(w->log, "receive1 serve0 serve0 release1 serve0 ");
+    stays(w);
+}
+
+static void a_partition_without_a_whole_copy_is_lost(void **state)
+{
+    struct world *w = *state;
+
+    w->peer[1].fail[MFS_MSG_RECEIVE][0] = -EHOSTUNREACH;
+    w->peer[0].fail[MFS_MSG_FENCE][0] = -ENOENT;
+    w->peer[1].fail[MFS_MSG_TAKE][0] = -ENODATA;
+    move_one(w);
+    wait_until(w, is_calm);
+    assert_string_equal(w->log, "receive1 serve0 release0 force1 release1 ");
+    stays(w);
+    assert_int_equal(w->err.code, -EOWNERDEAD);
+}
+
+static void the_source_is_released_until_it_answers(void **state)
+{
+    struct world *w = *state;
+
+    w->peer[0].fail[MFS_MSG_RELEASE][0] = w->peer[0].fail[MFS_MSG_RELEASE][1] = -ETIMEDOUT;
+    move_one(w);
+    wait_until(w, is_calm);
+    assert_string_equal(w->log, "receive1 take1 table0 table1 release0 release0 release0 ");
+    has_moved(w);
+}
+
+static void a_node_that_comes_back_is_asked_again(void **state)
+{
+    struct world *w = *state;
+
+    w->silent = true;
+    move_one(w);
+    wait_until(w, receives);
+    w->silent = false;
+    mfs_conn_close(w->peer[1].conn);
+    connect_peer(w, 1);
+    wait_until(w, is_calm);
+    assert_string_equal(w->log, "receive1 receive1 take1 table0 table1 release0 ");
+    has_moved(w);
+}
+
+/* What another cm left in the state, at each step. */
+static void resume(struct world *w, const char *step, const char *password)
+{
+    struct mfs_cm_state *s = &w->cm.state;
+
+    s->move = calloc(1, sizeof *s->move);
+    s->nmoves = 1;
+    s->move[0].to = 1;
+    mfs_text_copy(s->move[0].step, sizeof s->move[0].step, step);
+    mfs_text_copy(s->move[0].password, sizeof s->move[0].password, password);
+    mfs_migrate_resume(&w->cm);
+    assert_true(mfs_migrate_await(&w->cm, ended, w));
+    assert_false(mfs_migrate_await(&w->cm, ended, w));
+    wait_until(w, is_calm);
+}
+
+static void a_new_cm_goes_on_with_a_copy(void **state)
+{
+    struct world *w = *state;
+
+    resume(w, "copy", "new");
+    assert_string_equal(w->log, "receive1 take1 table0 table1 release0 ");
+    has_moved(w);
+    assert_string_equal(w->cm.state.part[0].password, "new");
+}
+
+static void a_new_cm_goes_on_with_a_cut(void **state)
+{
+    struct world *w = *state;
+
+    resume(w, "cut", "new");
+    assert_string_equal(w->log, "take1 table0 table1 release0 ");
+    has_moved(w);
+}
+
+static void a_new_cm_goes_on_undoing(void **state)
+{
+    struct world *w = *state;
+
+    resume(w, "undo", "new");
+    assert_non_null(strstr(w->log, "serve0 release1 serve0 "));
+}
+
+static void a_new_cm_goes_on_releasing(void **state)
+{
+    resume(*state, "release", "old");
+    assert_string_equal(((struct world *)*state)->log, "release0 ");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(goes_from_step_to_step),
+        TEST(a_failed_copy_is_undone_and_made_again),
+        TEST(a_failed_cut_is_undone),
+        TEST(a_dead_source_is_replaced_by_force),
+        TEST(a_source_out_of_reach_is_never_ended),
+        TEST(a_partition_without_a_whole_copy_is_lost),
+        TEST(the_source_is_released_until_it_answers),
+        TEST(a_node_that_comes_back_is_asked_again),
+        TEST(a_new_cm_goes_on_with_a_copy),
+        TEST(a_new_cm_goes_on_with_a_cut),
+        TEST(a_new_cm_goes_on_undoing),
+        TEST(a_new_cm_goes_on_releasing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
