@@ -10,7 +10,7 @@ for program in cm lm memefs; do
     "$program" --version >"$T/version" || fail "$program --version"
     grep -qE '[0-9]+\.[0-9]+' "$T/version" || fail "$program --version names no version"
 done
-for verb in start status events stop; do
+for verb in start status scale rebalance events stop; do
     cm "$verb" --help >"$T/help" || fail "cm $verb --help"
     grep -q -- "--name" "$T/help" || fail "cm $verb --help does not mention --name"
 done
@@ -30,6 +30,11 @@ wrong_usage cm start --nodes none
 wrong_usage cm start --nodes 0
 wrong_usage cm start --memory 12parsecs
 wrong_usage cm start --migration lukewarm
+wrong_usage cm scale
+wrong_usage cm scale many
+wrong_usage cm scale 2 3
+wrong_usage cm scale 2 --rate fast
+wrong_usage cm rebalance 2
 wrong_usage memefs
 wrong_usage memefs no-such-verb
 wrong_usage memefs mount
@@ -43,5 +48,7 @@ cannot()
 }
 cannot cm_ status
 cannot cm_ events
+cannot cm_ scale 2
+cannot cm_ rebalance
 cannot memefs layout /etc/passwd
 cannot memefs mount --lm "$T/no-such-socket" "$T"
