@@ -143,12 +143,18 @@ outcome()
 
 strike_at() # STEP VICTIM
 {
-    if [ "$1" = undo ]; then # which needs a reason
-        "$STRIKE" "$STATE" copy target-redis 20 30 >>"$T/struck" &
+    local stopped='' status=0
+    # That needs a reason; and the source's Local Manager is asked first, so it lasts while that is
+    # stopped.
+    if [ "$1" = undo ]; then
+        stopped=$("$STRIKE" "$STATE" copy source-lm 0 30 STOP | cut -d' ' -f2)
+        "$STRIKE" "$STATE" copy target-redis 0 30 >>"$T/struck" || status=$?
     fi
     # A cut may last less than a millisecond, so the look must come in time.
     nice -n -15 "$STRIKE" "$STATE" "$1" "$2" "$([ "$1" = copy ] && echo $((RANDOM % 150)) || echo 0)" 30 \
-        >>"$T/struck"
+        >>"$T/struck" || status=$?
+    [ -z "$stopped" ] || kill -CONT "$stopped" 2>/dev/null || true
+    return "$status"
 }
 
 check_whole() # STEP VICTIM
@@ -190,7 +196,7 @@ one_case() # STEP VICTIM MIGRATION
     if [ "$status" -ne 0 ]; then
         say "$1:$2 $3: not struck ($status)"
     fi
-    if [ "$2" = cm ]; then
+    if [ "$2" = cm ] && [ "$status" -eq 0 ]; then
         must_happen 10 none_of cm
         cm_ start || fail "$1:$2: cm start after its death"
     fi
