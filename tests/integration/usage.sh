@@ -18,6 +18,21 @@ for verb in mount umount layout; do
     memefs "$verb" --help >/dev/null || fail "memefs $verb --help"
 done
 
+# The manual page tells of every option that the programs have, and of no other.
+same_options() # PAGE COMMAND…
+{
+    local page=$HARNESS_DIR/../../docs/man/$1 command
+    shift
+    for command in "$@"; do
+        # shellcheck disable=SC2086
+        $command --help
+    done | grep -oE '^  --[a-z-]+' | tr -d ' ' | grep -vxE -- '--(help|version)' | sort -u >"$T/in-help"
+    sed 's/\\-/-/g' "$page" | grep -E '^\.(B|BI|BR|RB) ' | grep -oE -- '--[a-z-]+' |
+        grep -vxE -- '--(help|version)' | sort -u >"$T/in-page"
+    diff "$T/in-help" "$T/in-page" || fail "the options in the help (<) and in ${page##*/} (>) differ"
+}
+same_options cm.1 "cm start" "cm status" "cm scale" "cm rebalance" "cm policy" "cm events" "cm stop"
+
 wrong_usage()
 {
     expect_fail 2 "$@"
