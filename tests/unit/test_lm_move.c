@@ -232,16 +232,18 @@ static struct writer *writer_start_some(const struct source *s, uint64_t size, u
 {
     struct writer *w =
         mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t pid;
 
     assert_ptr_not_equal(w, MAP_FAILED);
     *w = (struct writer){.size = size, .most = most};
-    w->pid = fork();
-    assert_true(w->pid >= 0);
-    if (!w->pid) {
+    pid = fork();
+    assert_true(pid >= 0);
+    if (!pid) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         write_on(w, &s->redis);
         _exit(0);
     }
+    w->pid = pid;
     for (int i = 0; i < 20000 && atomic_load(&w->written) < 100; i++)
         mfs_clock_sleep(MFS_MSEC);
     assert_true(atomic_load(&w->written) >= 100);
