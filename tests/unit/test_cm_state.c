@@ -113,14 +113,29 @@ static void test_senseless(void **state)
     s.part[3].node = 1;
     s.nmoves = 1;
     s.move = calloc(1, sizeof *s.move);
-    s.move->part = 1;
-    s.move->to = 5;
-    assert_int_equal(reload(&s, &back, &err), -EINVAL);
-    s.move->to = 0;
     s.move->part = 4;
     assert_int_equal(reload(&s, &back, &err), -EINVAL);
-    s.move->part = 3;
+    mfs_cm_state_clear(&s);
+}
+
+static void test_move_of_a_node_that_left(void **state)
+{
+    struct mfs_cm_state s, back;
+    struct mfs_err err;
+
+    (void)state;
+    make(&s);
+    s.nmoves = 3;
+    s.move = calloc(s.nmoves, sizeof *s.move);
+    assert_non_null(s.move);
+    for (uint32_t i = 0; i < s.nmoves; i++)
+        s.move[i].part = i;
+    s.move[0].from = 9;
+    s.move[1].to = 1;
+    s.move[2].to = 9;
     assert_int_equal(reload(&s, &back, &err), 0);
+    assert_int_equal(back.nmoves, 1);
+    assert_int_equal(back.move[0].part, 1);
     mfs_cm_state_clear(&back);
     mfs_cm_state_clear(&s);
 }
@@ -145,6 +160,7 @@ int main(void)
         cmocka_unit_test(test_change_survives),
         cmocka_unit_test(test_drop),
         cmocka_unit_test(test_senseless),
+        cmocka_unit_test(test_move_of_a_node_that_left),
     };
 
     return cmocka_run_group_tests(tests, open_file, remove_file);
