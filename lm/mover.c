@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "lm/redis_conf.h"
 #include "store/admin.h"
+#include "store/args.h"
 
 #define AREA        "move"
 #define CALL_LIMIT  (2 * MFS_SEC)
@@ -33,6 +34,7 @@
 #define CUT_STEP    (100 * 1000LL)  /* ns */
 #define LAG_SMALL   (1ULL << 20)    /* bytes of commands */
 #define HEADROOM    (1ULL << 20)    /* bytes that a partition must have left to serve */
+#define KEEP_LIMIT  (300 * MFS_SEC) /* sessions live so long in a cold move */
 #define CRON_FAST   "100"           /* per second */
 #define CRON_NORMAL "10"            /* as in redis_conf.c */
 
@@ -389,10 +391,30 @@ static int copy_once(struct ends *e)
     return rc;
 }
 
+/* A cold copy takes its time, and no client can refresh its session meanwhile. */
+static void keep_sessions(struct ends *e)
+{
+    struct mfs_err err = {0};
+    struct mfs_args args;
+    struct mfs_cmd cmd;
+
+    mfs_args_function(&args, "mfs_sessions_keep", false);
+    mfs_args_int(&args, KEEP_LIMIT / MFS_MSEC);
+    cmd = mfs_args_cmd(&args, e->m->part);
+    if (mfs_admin_call(e->source, &cmd, &err))
+        mfs_warn(AREA, "partition %u: sessions may expire on the way: %s", e->m->part, err.msg);
+    mfs_cmds_fini(&cmd, 1);
+}
+
 static int copy_anew(struct ends *e)
 {
     uint64_t offset;
-    int rc = e->m->cold ? fence_source(e, &offset) : 0;
+    int rc = 0;
+
+    if (e->m->cold) {
+        keep_sessions(e);
+        rc = fence_source(e, &offset);
+    }
 
     for (int tries = 1; !rc; tries++) {
         rc = copy_once(e);
