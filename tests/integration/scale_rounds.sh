@@ -19,7 +19,7 @@ writer()
         head -c 300000 < <(yes "$1 file $n" 2>/dev/null) >"$1/new" || return 1
         mv "$1/new" "$1/file$((n % 40))" || return 1
         mkdir "$1/d$n" && rmdir "$1/d$n" || return 1
-        echo "$n" >"$T/written"
+        echo "$n" >>"$T/written"
     done
 }
 
@@ -42,7 +42,7 @@ checker()
 scale_to() # NODES HOW
 {
     local before
-    before=$(cat "$T/written")
+    before=$(wc -l <"$T/written")
     cm_ scale "$1" --migration "$2" --json >"$T/report" || fail "cm scale $1 ($2): $(cm_ events | tail -n 30)"
     say "to $1 $2: $(jq -c 'del(.moves)' "$T/report")"
     equal "$1" "$(jq .to "$T/report")" "nodes in the report"
@@ -56,9 +56,9 @@ scale_to() # NODES HOW
     must_happen 20 later_than "$before"
 }
 
-later_than() # FILE NUMBER: the writer is beyond it
+later_than() # NUMBER: of files, the writer is beyond it
 {
-    [ "$(cat "$T/written")" -gt "$1" ]
+    [ "$(wc -l <"$T/written")" -gt "$1" ]
 }
 
 deployment_start 2 --max-nodes 16
@@ -83,7 +83,7 @@ done
 wait "$writer" || fail "writer: $(cat "$T/errors")"
 wait "$checker" || fail "checker: $(cat "$T/errors")"
 [ ! -s "$T/errors" ] || fail "errors: $(cat "$T/errors")"
-say "$(cat "$T/written") files written, $(wc -l <"$T/checked") times checked"
+say "$(wc -l <"$T/written") files written, $(wc -l <"$T/checked") times checked"
 equal 2 "$(pids_of lm | wc -l)" "Local Managers"
 for mount in "$T"/mnt[2-9]; do
     ! mountpoint -q "$mount" || fail "$mount is still mounted"
