@@ -36,7 +36,7 @@ enum {
     PAIR_MEET_SECONDS = 60,   /* longest wait for the other side */
     PAIR_GRACE_SECONDS = 120, /* after its time a scenario may need to end a round */
     PAIR_PATH = 1024,
-    PAIR_STRIPE = 1 << 20,
+    PAIR_STRIPE = 1020 << 10, /* of a deployment that was asked for no other size */
 };
 
 /* What the processes of a lane share. */
