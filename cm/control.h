@@ -4,11 +4,14 @@
 
 #include <stdbool.h>
 
+#include "base/clock.h"
 #include "base/proc.h"
 #include "cm/paths.h"
 #include "cm/provider.h"
 #include "cm/state.h"
 #include "wire/conn.h"
+
+#define MFS_MOUNT_TIME (60 * MFS_SEC) /* that a node may take to mount */
 
 struct mfs_cm;
 
@@ -90,6 +93,9 @@ int mfs_nodes_init(struct mfs_cm *cm);          /* makes cm->live */
 void mfs_nodes_fini(struct mfs_cm *cm);
 int mfs_nodes_start(struct mfs_cm *cm, struct mfs_cm_live *l, struct mfs_err *err);
 void mfs_nodes_adopt(struct mfs_cm *cm); /* of an earlier cm: watches them, starts dead ones */
+
+/* remount.c: an operator's MOUNT: mounts where that is missing, then answers */
+void mfs_remount(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id);
 
 /* shutdown.c: the end */
 void mfs_shutdown_begin(struct mfs_cm *cm);
