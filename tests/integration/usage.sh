@@ -18,6 +18,27 @@ for verb in mount umount layout; do
     memefs "$verb" --help >/dev/null || fail "memefs $verb --help"
 done
 
+# The manual pages tell of every option that the programs have, and of no other.
+same_options() # PAGE COMMAND…
+{
+    local page=$HARNESS_DIR/../../docs/man/$1 command
+    shift
+    for command in "$@"; do
+        # shellcheck disable=SC2086
+        $command --help
+    done | grep -oE '^  --[a-z-]+' | tr -d ' ' | grep -vxE -- '--(help|version)' | sort -u >"$T/in-help"
+    sed 's/\\-/-/g' "$page" | grep -E '^\.(B|BI|BR|RB) ' | grep -oE -- '--[a-z-]+' |
+        grep -vxE -- '--(help|version)' | sort -u >"$T/in-page"
+    diff "$T/in-help" "$T/in-page" || fail "the options in the help (<) and in ${page##*/} (>) differ"
+}
+same_options cm.1 "cm start" "cm status" "cm events" "cm stop"
+same_options lm.8 lm
+same_options memefs.1 "memefs mount" "memefs umount" "memefs layout"
+sed -n '/^.SH MOUNT OPTIONS/,/^.SH EXIT/p' "$HARNESS_DIR/../../docs/man/memefs.1" >"$T/section"
+for option in $(memefs mount --help | sed -n '/^Mount options/,$s/^  \([a-z_]*\)[= ].*/\1/p'); do
+    grep -qw -- "$option" "$T/section" || fail "memefs.1 does not tell of -o $option"
+done
+
 wrong_usage()
 {
     expect_fail 2 "$@"
@@ -34,6 +55,8 @@ wrong_usage memefs
 wrong_usage memefs no-such-verb
 wrong_usage memefs mount
 wrong_usage memefs layout
+wrong_usage memefs mount -o no_such_option "$T"
+wrong_usage memefs mount --lm "$T/lm.sock" --cm 127.0.0.1:1 "$T"
 wrong_usage lm --no-such-option
 
 cannot()
