@@ -14,9 +14,12 @@
 #include "cm/scale.h"
 
 #define LOOK        MFS_SEC
-#define NEXT_WRITES 2 /* stripes of room that a partition needs to take what is being written */
 #define PAUSE_FIRST (10 * MFS_SEC)
 #define PAUSE_MOST  (300 * MFS_SEC)
+
+/* Stripes of room that a partition should have to take what is being written: it refuses with about
+ * two, and its Local Manager may leave it half of its part of what is free. */
+#define NEXT_WRITES 4
 
 /* After failures in one direction. */
 struct pause {

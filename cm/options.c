@@ -81,5 +81,11 @@ const struct mfs_conf_option mfs_cm_scale_options[] = {
 const struct mfs_conf_option mfs_cm_follow_options[] = {
     {"follow", MFS_CONF_FLAG, NULL, NULL, 0, 0, "go on until the deployment is stopped"}, {0}};
 
+const struct mfs_conf_option mfs_cm_simulate_options[] = {
+    {"steps", MFS_CONF_UINT, "N", "1000", 1, 1000000, "changes in each history"},
+    {"seed", MFS_CONF_UINT, "N", "1", 0, 0, "of the random numbers"},
+    {"fill", MFS_CONF_REAL, "PERCENT", "60", 0, 99, "data, of the memory at the start"},
+    {0}};
+
 const struct mfs_conf_option mfs_cm_stop_options[] = {
     {"keep-logs", MFS_CONF_FLAG, NULL, NULL, 0, 0, "leave the logs in the state directory"}, {0}};

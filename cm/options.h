@@ -10,6 +10,7 @@ extern const struct mfs_conf_option mfs_cm_run_options[];   /* of `start`, not i
 extern const struct mfs_conf_option mfs_cm_json_options[];
 extern const struct mfs_conf_option mfs_cm_scale_options[];
 extern const struct mfs_conf_option mfs_cm_follow_options[];
+extern const struct mfs_conf_option mfs_cm_simulate_options[];
 extern const struct mfs_conf_option mfs_cm_stop_options[];
 
 #endif

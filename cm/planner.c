@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "cluster/y0.h"
 
+#define EXCHANGES 64 /* tried for a partition, before it is given up */
+
 struct node {
     const struct mfs_plan_node *in;
     uint32_t first, now;    /* its partitions in `order`, the smallest first */
@@ -356,13 +358,15 @@ static uint32_t place(struct work *w)
 static bool put_by_exchange(struct work *w, uint32_t part)
 {
     uint64_t size = size_of(w, part);
+    unsigned tries = EXCHANGES;
 
-    for (uint32_t q = 0; q < w->in->nparts; q++) {
+    for (uint32_t q = 0; q < w->in->nparts && tries; q++) {
         uint32_t i = w->to[q];
         struct node *n = i < w->in->nnodes ? &w->node[i] : NULL;
 
         if (!n || size_of(w, q) >= size || free_of(n) + size_of(w, q) < size)
             continue;
+        tries--;
         n->held += size; /* it is not to come back */
         if (put_by_memory(w, q, true)) {
             n->held -= size_of(w, q);
@@ -375,31 +379,40 @@ static bool put_by_exchange(struct work *w, uint32_t part)
     return false;
 }
 
-static uint32_t place_tightly(struct work *w)
+/* False: the first of `loose` has no place. */
+static bool place_tightly(struct work *w)
 {
-    uint32_t none = 0;
-
     qsort_r(w->loose, w->nloose, sizeof *w->loose, large_first, w);
-    for (uint32_t k = 0; k < w->nloose; k++)
-        if (!put_by_memory(w, w->loose[k], true) && !put_by_exchange(w, w->loose[k]))
-            w->loose[none++] = w->loose[k];
-    return none;
+    for (uint32_t k = 0; k < w->nloose; k++) {
+        if (put_by_memory(w, w->loose[k], true) || put_by_exchange(w, w->loose[k]))
+            continue;
+        w->loose[0] = w->loose[k];
+        return false;
+    }
+    return true;
+}
+
+static void totals(const struct work *w, uint64_t *need, uint64_t *have)
+{
+    *need = *have = 0;
+    for (uint32_t p = 0; p < w->in->nparts; p++)
+        *need += size_of(w, p);
+    for (uint32_t i = 0; i < w->in->nnodes; i++)
+        *have += w->node[i].target ? w->in->node[i].memory : 0;
 }
 
 static int no_room(const struct work *w, struct mfs_err *err)
 {
-    uint64_t need = 0, have = 0, most = 0, size = size_of(w, w->loose[0]);
+    uint64_t need, have, most = 0, size = size_of(w, w->loose[0]);
     uint32_t stay = 0;
 
-    for (uint32_t p = 0; p < w->in->nparts; p++)
-        need += size_of(w, p);
+    totals(w, &need, &have);
     for (uint32_t i = 0; i < w->in->nnodes; i++) {
         const struct node *n = &w->node[i];
 
         if (!n->target)
             continue;
         stay++;
-        have += n->in->memory;
         most = free_of(n) > most ? free_of(n) : most;
     }
     if (need > have)
@@ -497,6 +510,7 @@ static int list(const struct work *w, struct mfs_plan *out)
 static int plan(struct work *w, struct mfs_plan *out, struct mfs_err *err)
 {
     int rc = locate(w, err);
+    uint64_t need, have;
 
     if (!rc)
         rc = sort_places(w, err);
@@ -504,10 +518,13 @@ static int plan(struct work *w, struct mfs_plan *out, struct mfs_err *err)
         rc = set_targets(w, err);
     if (rc)
         return rc;
+    totals(w, &need, &have);
+    if (need > have)
+        return no_room(w, err);
     loosen_all(w, true);
     if (place(w)) {
         loosen_all(w, false);
-        if (place_tightly(w))
+        if (!place_tightly(w))
             return no_room(w, err);
     }
     rc = list(w, out);

@@ -184,6 +184,15 @@ static double fill_with(const struct mfs_policy_view *v, uint64_t used, uint32_t
     return fmax(then, then * rounding(v->partitions, n) * luck * SKEW);
 }
 
+/* From so many nodes on nobody has as many partitions as the fullest node may have now; 0: more
+ * nodes are of no use to it, as it has but one. */
+static uint32_t relieving(const struct mfs_policy_view *v)
+{
+    double most = ceil((double)v->partitions / v->nodes);
+
+    return most > 1 ? (uint32_t)ceil(v->partitions / (most - 1)) : 0;
+}
+
 static void out(const struct mfs_policy *p, const struct mfs_policy_settings *s, uint32_t start,
                 const struct mfs_policy_view *v, struct mfs_policy_decision *d)
 {
@@ -191,11 +200,12 @@ static void out(const struct mfs_policy *p, const struct mfs_policy_settings *s,
     uint32_t more = (uint32_t)fmax(1, ceil(s->out_step * of - ALL_FILLED)),
              room = s->max_nodes > v->nodes ? s->max_nodes - v->nodes : 0,
              target = v->nodes + (more < room ? more : room);
-    bool one_full = v->fullest * SKEW > s->out_at &&
-                    ceil((double)v->partitions / target) < ceil((double)v->partitions / v->nodes);
+    uint32_t relief = v->fullest * SKEW > s->out_at ? relieving(v) : 0;
 
-    if (p->out == MFS_OUT_NONE || !room || !(all > s->out_at || one_full))
+    if (p->out == MFS_OUT_NONE || !room || !(all > s->out_at || (relief && relief <= s->max_nodes)))
         return;
+    if (target < relief && relief <= s->max_nodes)
+        target = relief;
     d->target = target;
     snprintf(d->why, sizeof d->why,
              "%s: %s of %s used (%.1f %%, the fullest node %.1f %%), above %g %%: %u to %u nodes%s",

@@ -121,10 +121,20 @@ static int check(const struct mfs_cm_state *s, struct mfs_err *err)
         if (!mfs_cm_state_node(s, s->part[i].node))
             return mfs_err_set(err, -EINVAL, "partition %u is on a node that is not there", i);
     for (uint32_t i = 0; i < s->nmoves; i++)
-        if (s->move[i].part >= s->nparts || !mfs_cm_state_node(s, s->move[i].from) ||
-            !mfs_cm_state_node(s, s->move[i].to))
-            return mfs_err_set(err, -EINVAL, "move %u is of or between what is not there", i);
+        if (s->move[i].part >= s->nparts)
+            return mfs_err_set(err, -EINVAL, "move %u is of a partition that is not there", i);
     return 0;
+}
+
+/* A node that hung may have been removed while a move still waited for it to end a process. */
+static void drop_void_moves(struct mfs_cm_state *s)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < s->nmoves; i++)
+        if (mfs_cm_state_node(s, s->move[i].from) && mfs_cm_state_node(s, s->move[i].to))
+            s->move[n++] = s->move[i];
+    s->nmoves = n;
 }
 
 int mfs_cm_state_load(struct mfs_cm_state *s, const char *path, struct mfs_err *err)
@@ -144,6 +154,8 @@ int mfs_cm_state_load(struct mfs_cm_state *s, const char *path, struct mfs_err *
         rc = check(s, err);
         if (rc)
             mfs_cm_state_clear(s);
+        else
+            drop_void_moves(s);
     }
     if (rc)
         mfs_err_prefix(err, "%s", path);

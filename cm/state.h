@@ -101,7 +101,8 @@ extern const struct mfs_record mfs_cm_state_record;
 /* 0 or a negative errno. Blocks as writing a small file does. */
 int mfs_cm_state_save(const struct mfs_cm_state *s, const char *path);
 
-/* 0, -ENOENT when there is none, -EINVAL with the reason when it makes no sense. */
+/* 0, -ENOENT when there is none, -EINVAL with the reason when it makes no sense. Moves from or to a
+ * node that has gone are dropped. */
 int mfs_cm_state_load(struct mfs_cm_state *s, const char *path, struct mfs_err *err);
 void mfs_cm_state_clear(struct mfs_cm_state *s);
 

@@ -29,6 +29,7 @@ const struct mfs_verb mfs_cm_verbs[] = {
      mfs_cmd_events},
     {"stop", "", "unmount, stop every process of the deployment, remove its state", 0,
      OPTIONS(mfs_cm_stop_options), mfs_cmd_stop},
+    {"simulate", "", NULL, 0, OPTIONS(mfs_cm_simulate_options), mfs_cmd_simulate},
     {"daemon", "", NULL, 0, (const struct mfs_conf_option *const[]){mfs_cm_common_options, NULL},
      mfs_cmd_daemon},
     {0}};

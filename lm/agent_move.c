@@ -81,7 +81,7 @@ static bool step_over(struct mfs_agent_copy *c, struct copy_job *j)
         mfs_agent_copy_end(c);
         return true;
     }
-    if (!c->dead)
+    if (mfs_agent_copy_alive(c))
         return false;
     j->rc = mfs_err_set(&j->err, -EIO, "the redis-server that was receiving partition %u died",
                         c->redis.part);

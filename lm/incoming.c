@@ -37,6 +37,25 @@ struct mfs_agent_copy *mfs_agent_copy_add(struct mfs_agent *a, const struct mfs_
     return c;
 }
 
+static void died(struct mfs_agent_copy *c, const char *how)
+{
+    struct mfs_agent *a = c->agent;
+
+    if (!c->dead)
+        mfs_agent_event(a, "copy-died",
+                        "partition %u: redis-server %d, which was receiving it, ended%s, see "
+                        "node-%u/redis-%u.log",
+                        c->redis.part, (int)c->redis.proc.pid, how, a->opts.node, c->redis.part);
+    c->dead = true;
+}
+
+bool mfs_agent_copy_alive(struct mfs_agent_copy *c)
+{
+    if (!c->dead && c->redis.proc.pid && !mfs_proc_alive(&c->redis.proc))
+        died(c, "");
+    return !c->dead;
+}
+
 /* What runs for it notices by itself; what does not is ended here. */
 static void process_gone(void *arg, pid_t pid, int status)
 {
@@ -44,17 +63,14 @@ static void process_gone(void *arg, pid_t pid, int status)
     struct mfs_agent *a = c->agent;
     char how[32] = "";
 
+    (void)pid;
     c->watch = NULL;
-    c->dead = true;
     atomic_store(&c->mover.cancel, true);
     if (a->phase != MFS_AGENT_RUNNING || c->step == MFS_COPY_ENDING)
         return;
     if (status >= 0 && WIFSIGNALED(status))
         mfs_text_format(how, sizeof how, " by signal %d", WTERMSIG(status));
-    mfs_agent_event(a, "copy-died",
-                    "partition %u: redis-server %d, which was receiving it, ended%s, see "
-                    "node-%u/redis-%u.log",
-                    c->redis.part, (int)pid, how, a->opts.node, c->redis.part);
+    died(c, how);
     if (c->step == MFS_COPY_IDLE)
         mfs_agent_copy_end(c);
 }
@@ -64,7 +80,7 @@ void mfs_agent_copy_started(struct mfs_agent_copy *c)
     mfs_text_copy(c->mover.target_path, sizeof c->mover.target_path, c->redis.unix_path);
     c->watch = mfs_loop_process(c->agent->loop, c->redis.proc.pid, process_gone, c);
     if (!c->watch)
-        c->dead = true;
+        died(c, "");
 }
 
 static void tell_gone(struct mfs_agent_request *r, uint32_t node, uint32_t part)

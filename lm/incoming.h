@@ -38,6 +38,8 @@ struct mfs_agent_copy *mfs_agent_copy_find(const struct mfs_agent *a, uint32_t p
 struct mfs_agent_copy *mfs_agent_copy_add(struct mfs_agent *a, const struct mfs_redis *r);
 /* Its process runs: watches it, and has the mover know where it is. */
 void mfs_agent_copy_started(struct mfs_agent_copy *c);
+/* Does its process live? The first to find out that it does not tells cm. */
+bool mfs_agent_copy_alive(struct mfs_agent_copy *c);
 /* Takes it off the list and frees it; its process stays. Who waits still is told that it is gone.
  */
 void mfs_agent_copy_remove(struct mfs_agent_copy *c);

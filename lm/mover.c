@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "lm/redis_conf.h"
 #include "store/admin.h"
+#include "store/args.h"
 
 #define AREA        "move"
 #define CALL_LIMIT  (2 * MFS_SEC)
@@ -33,6 +34,7 @@
 #define CUT_STEP    (100 * 1000LL)  /* ns */
 #define LAG_SMALL   (1ULL << 20)    /* bytes of commands */
 #define HEADROOM    (1ULL << 20)    /* bytes that a partition must have left to serve */
+#define KEEP_LIMIT  (300 * MFS_SEC) /* sessions live so long in a cold move */
 #define CRON_FAST   "100"           /* per second */
 #define CRON_NORMAL "10"            /* as in redis_conf.c */
 
@@ -103,10 +105,11 @@ static int canceled(const struct ends *e)
                : 0;
 }
 
-static int fence_source(struct ends *e)
+/* *offset: how far the source had got when it was fenced. */
+static int fence_source(struct ends *e, uint64_t *offset)
 {
     int64_t now = mfs_clock_mono();
-    int rc = mfs_admin_set_user(e->source, mfs_redis_user_rules(true), e->err);
+    int rc = mfs_admin_halt(e->source, mfs_redis_user_rules(true), offset, e->err);
 
     /* Also when it failed: it may have been executed. */
     if (!e->m->fenced_at)
@@ -157,11 +160,13 @@ int mfs_mover_survey(struct mfs_mover *m, uint64_t *bytes, struct mfs_err *err)
 static void rate_delay(const struct mfs_admin_replication *source, uint64_t rate, char *out,
                        size_t n)
 {
-    enum { SLEEP_US = 60 };
+    enum { SLEEP_US = 60, SLEEP_MOST_US = 5000000 }; /* well within STALL_LIMIT */
     double mean = source->keys ? (double)source->used_memory / (double)source->keys : 0;
     double us = rate ? mean / (double)rate * 1e6 : 0;
 
-    if (us >= SLEEP_US)
+    if (us > SLEEP_MOST_US)
+        snprintf(out, n, "%d", SLEEP_MOST_US);
+    else if (us >= SLEEP_US)
         snprintf(out, n, "%d", (int)(us - SLEEP_US) + 1);
     else if (us > 0.001)
         snprintf(out, n, "%d", -(int)(SLEEP_US / us));
@@ -324,13 +329,17 @@ static int64_t lag_of(struct ends *e)
     return t.offset >= s.offset ? 0 : (int64_t)(s.offset - t.offset);
 }
 
-static int await_step(struct ends *e, int64_t limit)
+/* copying: a link that breaks is an error; else redis may bring it up again. */
+static int await_step(struct ends *e, bool copying, int64_t limit)
 {
     int64_t until = mfs_clock_mono() + limit, lag;
+    struct watch w = {0};
     int rc;
 
     for (;;) {
         rc = canceled(e);
+        if (!rc && copying)
+            rc = check_source(e, &w);
         if (rc)
             return rc;
         lag = lag_of(e);
@@ -376,13 +385,36 @@ static int copy_once(struct ends *e)
         rc = target_failed(e);
     if (!rc)
         rc = await_copy(e);
+    if (!rc)
+        rc = await_step(e, true, STEP_LIMIT);
     restore_source(e);
     return rc;
 }
 
+/* A cold copy takes its time, and no client can refresh its session meanwhile. */
+static void keep_sessions(struct ends *e)
+{
+    struct mfs_err err = {0};
+    struct mfs_args args;
+    struct mfs_cmd cmd;
+
+    mfs_args_function(&args, "mfs_sessions_keep", false);
+    mfs_args_int(&args, KEEP_LIMIT / MFS_MSEC);
+    cmd = mfs_args_cmd(&args, e->m->part);
+    if (mfs_admin_call(e->source, &cmd, &err))
+        mfs_warn(AREA, "partition %u: sessions may expire on the way: %s", e->m->part, err.msg);
+    mfs_cmds_fini(&cmd, 1);
+}
+
 static int copy_anew(struct ends *e)
 {
-    int rc = e->m->cold ? fence_source(e) : 0;
+    uint64_t offset;
+    int rc = 0;
+
+    if (e->m->cold) {
+        keep_sessions(e);
+        rc = fence_source(e, &offset);
+    }
 
     for (int tries = 1; !rc; tries++) {
         rc = copy_once(e);
@@ -406,6 +438,8 @@ static int go_on(struct ends *e)
         return rc;
     e->copies_before = r.full_copies;
     rc = await_copy(e);
+    if (!rc)
+        rc = await_step(e, true, STEP_LIMIT);
     restore_source(e);
     return rc;
 }
@@ -443,8 +477,6 @@ int mfs_mover_copy(struct mfs_mover *m, struct mfs_err *err)
     if (!rc)
         rc = t.replica ? go_on(&e) : copy_anew(&e);
     if (!rc)
-        rc = await_step(&e, STEP_LIMIT);
-    if (!rc)
         rc = await_room(&e);
     if (rc)
         unfence_source(&e);
@@ -478,17 +510,15 @@ static int await_offset(struct ends *e, uint64_t offset)
 /* From here on the copy is exact. */
 static int stop_source(struct ends *e)
 {
-    struct mfs_admin_replication s;
+    uint64_t offset = 0;
     int rc = open_source(e);
 
     if (!rc)
-        rc = await_step(e, CUT_LIMIT);
+        rc = await_step(e, false, CUT_LIMIT);
     if (!rc)
-        rc = fence_source(e);
+        rc = fence_source(e, &offset);
     if (!rc)
-        rc = look_at_source(e, false, &s);
-    if (!rc)
-        rc = await_offset(e, s.offset);
+        rc = await_offset(e, offset);
     if (rc)
         unfence_source(e);
     return rc;
@@ -512,15 +542,6 @@ static int await_loaded(struct ends *e)
     }
 }
 
-static int promote(struct ends *e)
-{
-    int rc = mfs_admin_replicate_none(e->target, e->err);
-
-    if (!rc)
-        rc = mfs_admin_set_user(e->target, mfs_redis_user_rules(false), e->err);
-    return rc ? target_failed(e) : 0;
-}
-
 int mfs_mover_cut(struct mfs_mover *m, bool force, uint64_t *blocked_us, struct mfs_err *err)
 {
     struct ends e = {.m = m, .err = err};
@@ -533,8 +554,8 @@ int mfs_mover_cut(struct mfs_mover *m, bool force, uint64_t *blocked_us, struct 
         rc = await_room(&e);
     if (!rc && t.replica)
         rc = force ? await_loaded(&e) : stop_source(&e);
-    if (!rc)
-        rc = promote(&e);
+    if (!rc && mfs_admin_promote(e.target, mfs_redis_user_rules(false), err))
+        rc = target_failed(&e);
     *blocked_us = m->fenced_at ? (uint64_t)(mfs_clock_mono() - m->fenced_at) / 1000 : 0;
     close_ends(&e);
     return rc;

@@ -143,12 +143,10 @@ static int listen_for(struct mfs_meta *meta, struct mfs_subscriber **subscriber)
 static void forget_old(struct mfs_meta *meta, int64_t now)
 {
     struct mfs_notices *n = meta->notices;
-    struct pending *p, *tmp;
+    struct pending *p;
 
-    DL_FOREACH_SAFE(n->list, p, tmp)
-    {
-        if (now - p->since <= 2 * meta->opts.session_ttl)
-            break; /* in the order of their age */
+    /* In the order of their age. */
+    while ((p = n->list) && now - p->since > 2 * meta->opts.session_ttl) {
         DL_DELETE(n->list, p);
         free(p);
     }
@@ -316,13 +314,12 @@ int mfs_notices_rename(struct mfs_meta *meta)
 void mfs_notices_stop(struct mfs_meta *meta)
 {
     struct mfs_notices *n = meta->notices;
-    struct pending *p, *tmp;
+    struct pending *p;
 
     if (!n)
         return;
     mfs_subscriber_destroy(n->subscriber);
-    DL_FOREACH_SAFE(n->list, p, tmp)
-    {
+    while ((p = n->list)) {
         DL_DELETE(n->list, p);
         free(p);
     }

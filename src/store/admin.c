@@ -251,21 +251,93 @@ int mfs_admin_acknowledge(struct mfs_admin *admin, struct mfs_err *err)
     return rc < 0 ? mfs_err_set(err, rc, "redis at %s: %s", admin->name, strerror(-rc)) : 0;
 }
 
-int mfs_admin_set_user(struct mfs_admin *admin, const char *rules, struct mfs_err *err)
+/* The rules must stay, cut into words, until the command is done: free them then. NULL: ENOMEM. */
+static char *args_set_user(struct mfs_args *args, const char *rules)
 {
     char *copy = strdup(rules), *rest = copy;
+
+    mfs_args_init(args, "ACL");
+    mfs_args_str(args, "SETUSER");
+    mfs_args_str(args, MFS_REDIS_USER);
+    for (char *rule; copy && (rule = strsep(&rest, " "));)
+        mfs_args_str(args, rule);
+    return copy;
+}
+
+int mfs_admin_set_user(struct mfs_admin *admin, const char *rules, struct mfs_err *err)
+{
     struct mfs_args args;
+    char *words = args_set_user(&args, rules);
+    int rc = words ? call_plain(admin, &args, err) : mfs_err_set(err, -ENOMEM, "out of memory");
+
+    free(words);
+    return rc;
+}
+
+/* Two commands in one round trip; the second is executed also when the first is refused. */
+static int call_both(struct mfs_admin *admin, const struct mfs_args *one,
+                     const struct mfs_args *two, struct mfs_cmd cmd[2], struct mfs_err *err)
+{
+    struct mfs_cmd *const both[] = {&cmd[0], &cmd[1]};
+    struct mfs_err why = {0};
     int rc;
 
-    if (!copy)
+    cmd[0] = mfs_args_cmd(one, 0);
+    cmd[1] = mfs_args_cmd(two, 0);
+    rc = mfs_channel_start(admin->conn, both, 2, mfs_clock_mono() + admin->timeout_ns);
+    if (!rc)
+        rc = mfs_channel_send(admin->conn, true);
+    for (int i = 0; i < 2 && rc > 0; i++) {
+        rc = mfs_channel_recv(admin->conn, &cmd[i], true, why.code ? NULL : &why);
+        if (rc > 0 && cmd[i].rc && !why.code)
+            mfs_err_set(&why, cmd[i].rc, "%s", strerror(-cmd[i].rc));
+    }
+    if (rc < 0 && !why.code)
+        mfs_err_set(&why, rc, "%s", rc == -ETIMEDOUT ? "no answer in time" : strerror(-rc));
+    if (why.code)
+        mfs_err_set(err, why.code, "redis at %s: %s", admin->name, why.msg);
+    return why.code;
+}
+
+int mfs_admin_halt(struct mfs_admin *admin, const char *rules, uint64_t *offset,
+                   struct mfs_err *err)
+{
+    struct mfs_args fence, info;
+    struct mfs_cmd cmd[2];
+    const char *text;
+    char *words = args_set_user(&fence, rules);
+    int rc;
+
+    if (!words)
         return mfs_err_set(err, -ENOMEM, "out of memory");
-    mfs_args_init(&args, "ACL");
-    mfs_args_str(&args, "SETUSER");
-    mfs_args_str(&args, MFS_REDIS_USER);
-    for (char *rule; (rule = strsep(&rest, " "));)
-        mfs_args_str(&args, rule);
-    rc = call_plain(admin, &args, err);
-    free(copy);
+    mfs_args_init(&info, "INFO");
+    mfs_args_str(&info, "replication");
+    rc = call_both(admin, &fence, &info, cmd, err);
+    text = rc ? NULL : mfs_reply_str(cmd[1].reply, NULL);
+    if (text)
+        *offset = replication_of(text).offset;
+    else if (!rc)
+        rc = mfs_err_set(err, -EPROTO, "redis at %s: INFO gave no text", admin->name);
+    mfs_cmds_fini(cmd, 2);
+    free(words);
+    return rc;
+}
+
+int mfs_admin_promote(struct mfs_admin *admin, const char *rules, struct mfs_err *err)
+{
+    struct mfs_args none, serve;
+    struct mfs_cmd cmd[2];
+    char *words = args_set_user(&serve, rules);
+    int rc;
+
+    if (!words)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    mfs_args_init(&none, "REPLICAOF");
+    mfs_args_str(&none, "NO");
+    mfs_args_str(&none, "ONE");
+    rc = call_both(admin, &none, &serve, cmd, err);
+    mfs_cmds_fini(cmd, 2);
+    free(words);
     return rc;
 }
 

@@ -63,6 +63,13 @@ int mfs_admin_acknowledge(struct mfs_admin *admin, struct mfs_err *err);
 /* Gives MFS_REDIS_USER other rights: ACL rules separated by blanks. */
 int mfs_admin_set_user(struct mfs_admin *admin, const char *rules, struct mfs_err *err);
 
+/* Both in one round trip, as clients wait: gives MFS_REDIS_USER other rights and tells the offset
+ * after that … */
+int mfs_admin_halt(struct mfs_admin *admin, const char *rules, uint64_t *offset,
+                   struct mfs_err *err);
+/* … and replicate_none and set_user together. */
+int mfs_admin_promote(struct mfs_admin *admin, const char *rules, struct mfs_err *err);
+
 int mfs_admin_set(struct mfs_admin *admin, const char *option, const char *value,
                   struct mfs_err *err); /* CONFIG SET */
 int mfs_admin_flush(struct mfs_admin *admin,

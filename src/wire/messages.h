@@ -245,7 +245,7 @@ struct mfs_status_node {
     uint32_t id;
     char name[MFS_NAME_MAX];
     char address[MFS_HOST_MAX];
-    char state[MFS_STATE_MAX]; /* starting, up, lost */
+    char state[MFS_STATE_MAX]; /* starting, up, leaving, lost */
     uint32_t partitions;
     uint64_t memory_capacity, memory_used; /* bytes */
     double bandwidth_in, bandwidth_out;    /* bytes/s */
@@ -255,7 +255,7 @@ struct mfs_status_node {
 
 struct mfs_status {
     char name[MFS_NAME_MAX];
-    char state[MFS_STATE_MAX]; /* starting, running, degraded, stopping */
+    char state[MFS_STATE_MAX]; /* starting, running, scaling, degraded, stopping */
     uint64_t epoch;
     uint32_t partitions;
     double beta;

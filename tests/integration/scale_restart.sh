@@ -68,6 +68,8 @@ must_happen 20 in_step move
 kill -KILL "$(pgrep -P "$scale")" # of timeout: cm scale itself
 wait "$scale" || true
 is .state scaling || fail "not scaling: $(status .state)"
+status '.moves[] | "\(.partition) \(.from) \(.to) \(.step) \(.bytes) \(.bytes_total)"' >"$T/moves"
+grep -qE '^[0-7] [01] 2 (waiting|copying) ' "$T/moves" || fail "moves: $(cat "$T/moves")"
 expect_fail 1 cm_ scale 5
 grep -q "from 2 to 3 nodes is under way" "$T/expect.out" || fail "names no change: $(cat "$T/expect.out")"
 cm_ scale 3 --json >"$T/report" || fail "joining the change under way"
@@ -101,6 +103,16 @@ grep -q "^cm: scale: node-" "$T/expect.out" || fail "names no node: $(cat "$T/ex
 must_happen 20 settled "$nodes"
 event scale-undone || fail "no event"
 intact "when a node did not come"
+
+say "a node that can't mount is undone, and its log is shown"
+rmdir "$T/mnt$nodes" # of an earlier node: the next index is the number of nodes
+: >"$T/mnt$nodes"
+expect_fail 1 cm_ scale +1
+grep -q "^cm: scale: node-.*mnt$nodes" "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+grep -q "^--- the end of .*lm.log" "$T/expect.out" || fail "shows no log: $(cat "$T/expect.out")"
+must_happen 20 settled "$nodes"
+rm "$T/mnt$nodes"
+intact "when a node did not mount"
 
 say "cm stop in the middle"
 scale_slowly +3

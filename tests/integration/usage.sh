@@ -10,7 +10,7 @@ for program in cm lm memefs; do
     "$program" --version >"$T/version" || fail "$program --version"
     grep -qE '[0-9]+\.[0-9]+' "$T/version" || fail "$program --version names no version"
 done
-for verb in start status events stop; do
+for verb in start status scale rebalance events stop; do
     cm "$verb" --help >"$T/help" || fail "cm $verb --help"
     grep -q -- "--name" "$T/help" || fail "cm $verb --help does not mention --name"
 done
@@ -31,7 +31,7 @@ same_options() # PAGE COMMAND…
         grep -vxE -- '--(help|version)' | sort -u >"$T/in-page"
     diff "$T/in-help" "$T/in-page" || fail "the options in the help (<) and in ${page##*/} (>) differ"
 }
-same_options cm.1 "cm start" "cm status" "cm events" "cm stop"
+same_options cm.1 "cm start" "cm status" "cm scale" "cm rebalance" "cm policy" "cm events" "cm stop"
 same_options lm.8 lm
 same_options memefs.1 "memefs mount" "memefs umount" "memefs layout"
 sed -n '/^.SH MOUNT OPTIONS/,/^.SH EXIT/p' "$HARNESS_DIR/../../docs/man/memefs.1" >"$T/section"
@@ -51,6 +51,11 @@ wrong_usage cm start --nodes none
 wrong_usage cm start --nodes 0
 wrong_usage cm start --memory 12parsecs
 wrong_usage cm start --migration lukewarm
+wrong_usage cm scale
+wrong_usage cm scale many
+wrong_usage cm scale 2 3
+wrong_usage cm scale 2 --rate fast
+wrong_usage cm rebalance 2
 wrong_usage memefs
 wrong_usage memefs no-such-verb
 wrong_usage memefs mount
@@ -66,5 +71,7 @@ cannot()
 }
 cannot cm_ status
 cannot cm_ events
+cannot cm_ scale 2
+cannot cm_ rebalance
 cannot memefs layout /etc/passwd
 cannot memefs mount --lm "$T/no-such-socket" "$T"

@@ -6,12 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -139,11 +140,10 @@ static int teardown(void **state)
 /* Puts n values of that size there, with the source's own words. */
 static void fill(const struct source *s, const char *n, const char *size)
 {
-    const char *const words[] = {"EVAL",
-                                 "local v = string.rep('x', ARGV[2]) "
+    static const char script[] = "local v = string.rep('x', ARGV[2]) "
                                  "for i = 1, ARGV[1] do redis.call('SET', 'fill' .. i, v .. i) end "
-                                 "return 1",
-                                 "0", n, size};
+                                 "return 1";
+    const char *const words[] = {"EVAL", script, "0", n, size};
 
     admin_run(&s->redis, 5, words);
 }
@@ -198,48 +198,69 @@ static int run(struct mfs_channel *c, const char *name, const char *key, const c
 
 /* ---- a writer that counts -------------------------------------------------------------------- */
 
+/* A process of its own, as lm_world forks; what is below is in memory that both see. */
 struct writer {
-    pthread_t thread;
-    struct mfs_channel *conn;
-    uint64_t written; /* acknowledged */
-    int rc;           /* that ended it */
-    atomic_bool stop;
     uint64_t size;
-    _Atomic uint64_t seen;
+    uint64_t most;            /* writes; 0: as many as it can */
+    _Atomic uint64_t written; /* acknowledged */
+    atomic_int rc;            /* that ended it */
+    atomic_bool stop;
+    pid_t pid;
 };
 
-static void *write_on(void *arg)
+static void write_on(struct writer *w, const struct mfs_redis *r)
 {
-    struct writer *w = arg;
-    char key[32], *value = calloc(1, w->size + 32);
+    struct mfs_channel *c = client_of(r);
+    char key[32], *value = malloc(w->size + 32);
+    int rc = 0;
 
-    memset(value + 24, 'w', w->size);
-    while (!w->rc && !atomic_load(&w->stop)) {
+    memset(value, '.', w->size + 31);
+    value[w->size + 31] = '\0';
+    while (!rc && !atomic_load(&w->stop) && (!w->most || w->written < w->most)) {
         int len = snprintf(value, 24, "%020llu", (unsigned long long)w->written);
 
         value[len] = '.';
-        memset(value + len + 1, '.', 24U - (unsigned)len - 1);
         snprintf(key, sizeof key, "w%llu", (unsigned long long)w->written % 512);
-        w->rc = run(w->conn, "SET", key, value, NULL, 0);
-        if (!w->rc)
-            atomic_store(&w->seen, ++w->written);
+        rc = run(c, "SET", key, value, NULL, 0);
+        if (!rc)
+            atomic_fetch_add(&w->written, 1);
     }
-    free(value);
-    return NULL;
+    atomic_store(&w->rc, rc);
 }
 
-static void writer_start(struct writer *w, const struct source *s, uint64_t size)
+static struct writer *writer_start_some(const struct source *s, uint64_t size, uint64_t most)
 {
-    *w = (struct writer){.conn = client_of(&s->redis), .size = size};
-    assert_int_equal(pthread_create(&w->thread, NULL, write_on, w), 0);
-    while (atomic_load(&w->seen) < 100)
+    struct writer *w =
+        mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t pid;
+
+    assert_ptr_not_equal(w, MAP_FAILED);
+    *w = (struct writer){.size = size, .most = most};
+    pid = fork();
+    assert_true(pid >= 0);
+    if (!pid) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        write_on(w, &s->redis);
+        _exit(0);
+    }
+    w->pid = pid;
+    for (int i = 0; i < 20000 && atomic_load(&w->written) < 100; i++)
         mfs_clock_sleep(MFS_MSEC);
+    assert_true(atomic_load(&w->written) >= 100);
+    return w;
+}
+
+static struct writer *writer_start(const struct source *s, uint64_t size)
+{
+    return writer_start_some(s, size, 0);
 }
 
 static void writer_end(struct writer *w)
 {
-    pthread_join(w->thread, NULL);
-    mfs_channel_close(w->conn);
+    int status;
+
+    assert_int_equal(waitpid(w->pid, &status, 0), w->pid);
+    assert_int_equal(status, 0);
 }
 
 /* What was acknowledged is there, in its last version; what was refused is not. */
@@ -267,18 +288,18 @@ static void must(struct source *s, enum mfs_msg type, const void *body)
 
 static void hot_move(struct source *s, uint64_t size)
 {
-    struct writer writer;
+    struct writer *writer;
     struct mfs_redis target;
 
-    writer_start(&writer, s, size);
+    writer = writer_start(s, size);
     must(s, MFS_MSG_RECEIVE, &s->ask);
     must(s, MFS_MSG_TAKE, &s->take);
-    writer_end(&writer);
-    assert_int_equal(writer.rc, -EACCES);
+    writer_end(writer);
+    assert_int_equal(writer->rc, -EACCES);
     target = target_of(s);
-    check_written(&writer, &target);
+    check_written(writer, &target);
     print_message("%llu writes, %llu bytes copied in %llu us, blocked %llu us\n",
-                  (unsigned long long)writer.written, (unsigned long long)s->w->received.bytes,
+                  (unsigned long long)writer->written, (unsigned long long)s->w->received.bytes,
                   (unsigned long long)s->w->received.duration_us,
                   (unsigned long long)s->w->taken.blocked_us);
 }
@@ -462,22 +483,22 @@ static void test_what_is_repeated_is_answered(void **state)
 static void test_a_cold_move(void **state)
 {
     struct source *s = *state;
-    struct writer writer;
+    struct writer *writer;
     struct mfs_redis target;
     char path[160];
     struct stat st;
 
     fill(s, "50", "1000000");
     s->ask.cold = true;
-    writer_start(&writer, s, 8192);
+    writer = writer_start(s, 8192);
     must(s, MFS_MSG_RECEIVE, &s->ask);
-    writer_end(&writer);
-    assert_int_equal(writer.rc, -EACCES);
+    writer_end(writer);
+    assert_int_equal(writer->rc, -EACCES);
     assert_false(serves(&s->redis));
     take_and_check(s, false);
     assert_true(s->w->taken.blocked_us >= s->w->received.duration_us / 4);
     target = target_of(s);
-    check_written(&writer, &target);
+    check_written(writer, &target);
     print_message("blocked %llu us\n", (unsigned long long)s->w->taken.blocked_us);
     snprintf(path, sizeof path, "%s/redis-%u.rdb", s->dir, PART);
     assert_int_equal(stat(path, &st), -1);
@@ -704,20 +725,20 @@ static void test_lm_restarts_before_the_cut(void **state)
 static void test_lm_dies_in_the_cut(void **state)
 {
     struct source *s = *state;
-    struct writer writer;
+    struct writer *writer;
     struct mfs_redis target;
 
     must(s, MFS_MSG_RECEIVE, &s->ask);
-    writer_start(&writer, s, 512);
+    writer = writer_start(s, 512);
     for (int i = 0; i < 6; i++) {
         begin_to_take(s);
         mfs_clock_sleep(i * MFS_MSEC);
         restart_lm(s);
     }
     must(s, MFS_MSG_TAKE, &s->take);
-    writer_end(&writer);
+    writer_end(writer);
     target = target_of(s);
-    check_written(&writer, &target);
+    check_written(writer, &target);
     assert_true(serves(&target));
     assert_false(serves(&s->redis));
 }
@@ -754,22 +775,18 @@ static void test_what_does_not_fit_is_refused_at_once(void **state)
 static void test_what_outgrows_the_node_is_given_up(void **state)
 {
     struct source *s = *state;
-    struct writer writer;
+    struct writer *writer;
 
     s->ask.memory = 70 * MIB;
     receive_slowly(s);
     await_some(s);
-    writer_start(&writer, s, 60000);
+    writer = writer_start_some(s, 60000, 600);
     assert_true(lm_world_wait(s->w, lm_world_answered, 30));
-    /* It may have been slower than the copy. */
-    for (int i = 0; i < 30000 && atomic_load(&writer.seen) < 512; i++)
-        mfs_clock_sleep(MFS_MSEC);
-    if (!s->w->err.code)
+    writer_end(writer);
+    assert_int_equal(writer->written, 600);
+    if (!s->w->err.code) /* it was slower than the copy */
         lm_world_ask(s->w, MFS_MSG_TAKE, &s->take);
     assert_int_equal(s->w->err.code, -ENOSPC);
-    atomic_store(&writer.stop, true);
-    writer_end(&writer);
-    assert_int_equal(writer.rc, 0);
     assert_true(serves(&s->redis));
 }
 
@@ -777,16 +794,16 @@ static void test_a_link_that_breaks_again_and_again(void **state)
 {
     struct source *s = *state;
     const char *const limit[] = {"CONFIG", "SET", "client-output-buffer-limit", "replica 1mb 0 0"};
-    struct writer writer;
+    struct writer *writer;
 
     admin_run(&s->redis, 4, limit);
     fill(s, "50", "1000000");
     s->ask.rate = 20 * MIB;
-    writer_start(&writer, s, 30000);
+    writer = writer_start(s, 30000);
     assert_int_equal(lm_world_ask(s->w, MFS_MSG_RECEIVE, &s->ask), -ENOBUFS);
-    atomic_store(&writer.stop, true);
-    writer_end(&writer);
-    assert_int_equal(writer.rc, 0);
+    atomic_store(&writer->stop, true);
+    writer_end(writer);
+    assert_int_equal(writer->rc, 0);
     assert_true(lm_world_wait(s->w, no_copy_is_left, 5));
     s->ask.cold = true;
     s->ask.rate = 0;

@@ -170,6 +170,28 @@ static void test_session_lost(void **state)
     assert_int_equal(mfs_meta_getattr(b.meta, f, &attr), -ESTALE);
 }
 
+/* A session outlives a fence that is longer than its time to live. */
+static void test_kept(void **state)
+{
+    uint64_t sid = a.meta->sid;
+    bool alive = false;
+
+    (void)state;
+    for (uint32_t p = 0; p < NPARTS; p++) {
+        assert_int_equal(redis_fixture_admin(redis, p, "FCALL mfs_sessions_keep 0 10000"), 0);
+        assert_int_equal(redis_fixture_fence(redis, p, true), 0);
+    }
+    mfs_clock_sleep(1200 * MFS_MSEC); /* three times as long */
+    for (uint32_t p = 0; p < NPARTS; p++)
+        assert_int_equal(redis_fixture_fence(redis, p, false), 0);
+    mfs_session_alive(b.meta, &sid, 1, &alive);
+    assert_true(alive);
+    mfs_clock_sleep(600 * MFS_MSEC); /* by now it has been refreshed again */
+    mfs_session_alive(b.meta, &sid, 1, &alive);
+    assert_true(alive);
+    assert_int_equal(a.meta->sid, sid);
+}
+
 static void test_end_gives_back(void **state)
 {
     uint64_t f = new_file("f");
@@ -238,8 +260,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        TEST(test_orphan_of_the_dead), TEST(test_last_opener_dies), TEST(test_posted_close),
-        TEST(test_session_lost),       TEST(test_end_gives_back),   TEST(test_memory_full),
+        TEST(test_orphan_of_the_dead),
+        TEST(test_last_opener_dies),
+        TEST(test_posted_close),
+        TEST(test_session_lost),
+        TEST(test_kept),
+        TEST(test_end_gives_back),
+        TEST(test_memory_full),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);

@@ -244,6 +244,13 @@ static void one_full_node_counts(void **state)
     assert_int_equal(x.nodes, 4);
     hold(&x, 1.97e6, 100);
     assert_int_equal(x.outs, 1);
+    begin(&x, "cso", 4, 32, &plain);
+    hold(&x, 3.85e6, 10);
+    x.luck =
+        1.3; /* eight nodes have 4 each: with ten somebody would still have 4, with 11 nobody */
+    hold(&x, 5.2e6, 10);
+    hold(&x, 6.2e6, 10);
+    assert_int_equal(x.nodes, 11);
     begin(&x, "aso", 8, 8, &plain);
     x.luck = 3; /* one partition of eight has three times its part: nothing helps */
     hold(&x, 2.7e6, 100);
