@@ -311,6 +311,8 @@ int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err 
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (unlink(own[i]) && errno != ENOENT && !rc)
             rc = -errno;
+    if (!keep_logs)
+        walk(p->dir, "mount-*.log", remove_tree, NULL); /* of clients that were mounted by hand */
     if (!keep_logs && unlink(p->log) && errno != ENOENT && !rc)
         rc = -errno;
     if (rmdir(p->dir) && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST && !rc)

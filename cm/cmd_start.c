@@ -24,6 +24,7 @@
 #define START_TIME  (240 * MFS_SEC) /* the daemon gives up sooner, and says why */
 #define STATUS_TIME (5 * MFS_SEC)
 #define MEND_TIME   (10 * MFS_SEC) /* for a Local Manager that is being started again */
+#define MOUNT_TIME  (70 * MFS_SEC) /* the nodes take up to a minute */
 #define LOOK_FIRST  (5 * MFS_MSEC)
 #define LOOK_MOST   (100 * MFS_MSEC)
 #define FAILURE_MAX (64U << 10)
@@ -229,6 +230,15 @@ static int start_new(struct start *s, int *lock, struct mfs_err *err)
 
 /* ---- what is there already ------------------------------------------------------------------- */
 
+/* Someone may have unmounted it: a start promises that it is mounted. */
+static int mount_again(const struct start *s, struct mfs_err *err)
+{
+    struct mfs_msg_mount all = {0};
+    char reply[sizeof(struct mfs_msg_empty)];
+
+    return mfs_client_call(s->paths, MFS_MSG_MOUNT, &all, MOUNT_TIME, reply, err);
+}
+
 static int already(struct start *s, const struct mfs_proc *daemon, struct mfs_err *err)
 {
     struct mfs_cm_state st;
@@ -240,6 +250,8 @@ static int already(struct start *s, const struct mfs_proc *daemon, struct mfs_er
     s->call->usage = rc == -EINVAL;
     if (!rc)
         rc = wait_running(s, daemon, err);
+    if (!rc && st.mount[0])
+        rc = mount_again(s, err);
     if (!rc)
         say_running(&st, "already running");
     mfs_cm_state_clear(&st);

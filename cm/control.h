@@ -4,11 +4,14 @@
 
 #include <stdbool.h>
 
+#include "base/clock.h"
 #include "base/proc.h"
 #include "cm/paths.h"
 #include "cm/provider.h"
 #include "cm/state.h"
 #include "wire/conn.h"
+
+#define MFS_MOUNT_TIME (60 * MFS_SEC) /* that a node may take to mount */
 
 struct mfs_cm;
 struct mfs_migrate;
@@ -117,6 +120,9 @@ struct mfs_cm_live *mfs_nodes_add(struct mfs_cm *cm, const struct mfs_cm_node *n
 void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_cm_live *l);
 bool mfs_nodes_lacks(const struct mfs_cm_live *l); /* partitions that it should run */
 void mfs_nodes_adopt(struct mfs_cm *cm); /* of an earlier cm: watches them, starts dead ones */
+
+/* remount.c: an operator's MOUNT: mounts where that is missing, then answers */
+void mfs_remount(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id);
 
 /* shutdown.c: the end */
 void mfs_shutdown_begin(struct mfs_cm *cm);

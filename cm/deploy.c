@@ -19,7 +19,6 @@
 #define START_TIME  (180 * MFS_SEC)
 #define ASSIGN_TIME (90 * MFS_SEC)
 #define TABLE_TIME  (20 * MFS_SEC)
-#define MOUNT_TIME  (60 * MFS_SEC)
 #define TAIL_BYTES  2048
 #define LOG_MOST    (64U << 20)
 
@@ -244,9 +243,9 @@ void mfs_deploy_mount(struct mfs_cm *cm, struct mfs_cm_live *l)
     mfs_text_copy(m.path, sizeof m.path, l->node->mount);
     mfs_text_copy(m.options, sizeof m.options, cm->state.mount_options);
     if (cm->step == MFS_STEP_MOUNT)
-        request(l, MFS_MSG_MOUNT, &m, MOUNT_TIME, mounted);
+        request(l, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME, mounted);
     else if (l->conn)
-        mfs_conn_request(l->conn, MFS_MSG_MOUNT, &m, MOUNT_TIME, mounted, l);
+        mfs_conn_request(l->conn, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME, mounted, l);
 }
 
 static void mount_all(struct mfs_cm *cm)

@@ -416,6 +416,19 @@ static void on_stop(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     mfs_shutdown_begin(arg);
 }
 
+static void on_mount(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    struct mfs_cm *cm = arg;
+
+    (void)body;
+    if (strcmp(mfs_conn_role(c), "cli"))
+        mfs_conn_fail(c, id, -EPERM, "only an operator may have it mounted");
+    else if (cm->step != MFS_STEP_DONE || !mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
+        mfs_conn_fail(c, id, -EAGAIN, "the deployment is %s", cm->state.phase);
+    else
+        mfs_remount(cm, c, id);
+}
+
 /* ---- connections ----------------------------------------------------------------------------- */
 
 static void drop_subscriber(struct mfs_cm *cm, const struct mfs_conn *c)
@@ -464,6 +477,7 @@ static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},
                                               {MFS_MSG_CLIENT_HELLO, on_client_hello},
                                               {MFS_MSG_CLIENT_READY, on_client_ready},
                                               {MFS_MSG_STATUS, on_status},
+                                              {MFS_MSG_MOUNT, on_mount},
                                               {MFS_MSG_STOP, on_stop},
                                               {MFS_MSG_POLICY, mfs_autoscale_on_policy},
                                               {MFS_MSG_SCALE, mfs_scale_on_scale},

@@ -256,6 +256,23 @@ static int differs(struct mfs_err *err, const char *key, const char *has)
                        key, *has ? has : "none");
 }
 
+static int compare_words(const struct mfs_conf *conf, const struct mfs_cm_state *s,
+                         struct mfs_err *err)
+{
+    const struct {
+        const char *key, *has;
+    } words[] = {{"migration", s->migration},
+                 {"mount-options", s->mount_options},
+                 {"listen", s->listen},
+                 {"log-level", s->log_level}};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (mfs_conf_given(conf, words[i].key) &&
+            strcmp(mfs_conf_str(conf, words[i].key), words[i].has))
+            return differs(err, words[i].key, words[i].has);
+    return 0;
+}
+
 int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, struct mfs_err *err)
 {
     struct mfs_cm_state mount = {0};
@@ -286,8 +303,8 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, 
         snprintf(number, sizeof number, "%u", s->nparts);
         return differs(err, "partitions", number);
     }
-    if (mfs_conf_given(conf, "migration") && strcmp(mfs_conf_str(conf, "migration"), s->migration))
-        return differs(err, "migration", s->migration);
+    if (compare_words(conf, s, err))
+        return err->code;
     rc = mfs_policy_compare(conf, s, err);
     return rc ? rc : check_available(conf, err);
 }

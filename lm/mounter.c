@@ -343,12 +343,20 @@ static void answer_later(struct mfs_mounter *m, mfs_mounter_done *done, void *ar
         free(r);
 }
 
+/* Still mounted? Between an unmount and the end of its client we are UP, but not. */
+static bool in_place(const struct mfs_mounter *m)
+{
+    struct mfs_mountinfo info;
+
+    return mfs_mountinfo_find(m->real, &info) == 0 && !strcmp(info.fstype, "fuse.memefs");
+}
+
 void mfs_mounter_start(struct mfs_mounter *m, const char *path, const char *options,
                        mfs_mounter_done *done, void *arg)
 {
     struct mfs_err err = {0};
 
-    if (m->state == UP && !strcmp(m->path, path)) {
+    if (m->state == UP && !strcmp(m->path, path) && in_place(m)) {
         answer_later(m, done, arg, &err);
         return;
     }
@@ -391,7 +399,10 @@ bool mfs_mounter_gone(struct mfs_mounter *m, const struct mfs_client *client, in
         attempt_failed(m, -ECHILD, why);
     } else if (m->state == UP && WIFEXITED(status) && !WEXITSTATUS(status)) {
         event(m, "unmounted", "%s: its client ended by itself", m->path);
-        become_idle(m);
+        if (m->starter.done)
+            begin_attempt(m);
+        else
+            become_idle(m);
     } else if (m->state == UP) {
         if (WIFSIGNALED(status))
             snprintf(why, sizeof why, "signal %d", WTERMSIG(status));

@@ -277,7 +277,7 @@ static void help_line(const struct mfs_conf_option *o, FILE *to)
         n = 0;
     }
     fprintf(to, "%*s%s", HELP_COLUMN - n, "", o->help);
-    if (o->def && o->type != MFS_CONF_FLAG)
+    if (o->def && *o->def && o->type != MFS_CONF_FLAG)
         fprintf(to, " (default: %s)", o->def);
     fputc('\n', to);
 }

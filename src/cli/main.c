@@ -11,7 +11,7 @@ struct verb {
 };
 
 static const struct verb verbs[] = {
-    {"mount", mfs_verb_mount, "[OPTION…] PATH", "mount a deployment's file system"},
+    {"mount", mfs_verb_mount, "[OPTION]... PATH", "mount a deployment's file system"},
     {"umount", mfs_verb_umount, "PATH", "unmount it"},
     {"layout", mfs_verb_layout, "FILE [--json]", "show where the pieces of a file are"},
 };
@@ -20,10 +20,14 @@ static const struct verb verbs[] = {
 
 static void help(FILE *to)
 {
-    fputs("Usage: memefs VERB [ARGUMENT…]\n\n", to);
+    fputs("usage: memefs COMMAND [ARGUMENT]...\n\n"
+          "Mounts a MemEFS deployment and looks into it.\n\nCommands:\n",
+          to);
     for (size_t i = 0; i < VERBS; i++)
-        fprintf(to, "  memefs %-7s%-18s%s\n", verbs[i].name, verbs[i].usage, verbs[i].help);
-    fputs("\n  memefs VERB --help   tells more about one\n  memefs --version\n", to);
+        fprintf(to, "  %-6s %-18s %s\n", verbs[i].name, verbs[i].usage, verbs[i].help);
+    fputs("\n\"memefs COMMAND --help\" shows a command's options; \"memefs --version\" the "
+          "version.\n",
+          to);
 }
 
 int mfs_verb_fail(const char *verb, int status, const struct mfs_err *err)
@@ -72,6 +76,6 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < VERBS; i++)
         if (strcmp(argv[1], verbs[i].name) == 0)
             return verbs[i].run(argc - 1, argv + 1);
-    fprintf(stderr, "memefs: %s: no such verb; try memefs --help\n", argv[1]);
+    fprintf(stderr, "memefs: %s: no such command; try memefs --help\n", argv[1]);
     return MFS_EXIT_USAGE;
 }

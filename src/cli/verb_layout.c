@@ -15,13 +15,13 @@
 #define ADDRESS_MAX 80
 
 static const struct mfs_conf_option options[] = {
-    {.key = "json", .type = MFS_CONF_FLAG, .help = "for programs"},
+    {.key = "json", .type = MFS_CONF_FLAG, .help = "one JSON object"},
     {0},
 };
 static const struct mfs_conf_option *const groups[] = {options, NULL};
 
 static const char usage[] =
-    "Usage: memefs layout FILE [--json]\n\n"
+    "usage: memefs layout FILE [--json]\n\n"
     "Shows in which partition, and on which node, each stripe of FILE is.\n\n";
 
 struct part {

@@ -44,14 +44,14 @@ static const struct mfs_conf_option options[] = {
      .type = MFS_CONF_STRING,
      .arg = "LIST",
      .def = "",
-     .help = "also -o LIST: mount options, separated by commas"},
+     .help = "mount options, separated by commas, see below; also -o LIST"},
     {0},
 };
 
 static const struct mfs_conf_option *const groups[] = {options, NULL};
 
 static const char usage[] =
-    "Usage: memefs mount [OPTION…] PATH\n\n"
+    "usage: memefs mount [OPTION]... PATH\n\n"
     "Mounts the file system of a deployment at PATH and returns when it answers.\n\n";
 
 struct texts {
@@ -101,7 +101,7 @@ static int set_address(const struct mfs_conf *conf, struct texts *t, struct mfs_
     c->node = NODE_OPTION_NONE;
     c->address = t->address;
     if (cm != NULL)
-        return lm == NULL ? mfs_text_copy(t->address, sizeof t->address, cm) : -EINVAL;
+        return mfs_text_copy(t->address, sizeof t->address, cm);
     if (lm == NULL)
         rc = mfs_text_format(t->address, sizeof t->address, "unix:%s/node-0/lm.sock", t->state);
     else
@@ -171,7 +171,10 @@ static int mount_it(const struct mfs_conf *conf, const char *path)
     if (t == NULL)
         return MFS_EXIT_FAILED;
     mfs_mount_options_init(&c.options);
-    rc = mfs_mount_options_parse(&c.options, mfs_conf_str(conf, "options"), &err);
+    if (mfs_conf_given(conf, "lm") && mfs_conf_given(conf, "cm"))
+        rc = mfs_err_set(&err, -EINVAL, "--lm and --cm exclude each other");
+    else
+        rc = mfs_mount_options_parse(&c.options, mfs_conf_str(conf, "options"), &err);
     if (rc == 0) {
         status = MFS_EXIT_FAILED;
         rc = configure(conf, path, t, &c, &err);

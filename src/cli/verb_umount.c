@@ -11,7 +11,7 @@
 static const struct mfs_conf_option none[] = {{0}};
 static const struct mfs_conf_option *const groups[] = {none, NULL};
 
-static const char usage[] = "Usage: memefs umount PATH\n\n"
+static const char usage[] = "usage: memefs umount PATH\n\n"
                             "Unmounts; what was written is stored by then.\n";
 
 /* Who is not root asks the helper that FUSE has for that. */

@@ -1,5 +1,7 @@
-/* SEEK_DATA and SEEK_HOLE: where the values of the stripes begin and end. Stripes are asked for in
- * growing batches; a long search for data in an otherwise empty file goes through the keys. */
+/* SEEK_DATA and SEEK_HOLE: where the values of the stripes begin and end, in blocks as programs
+ * know it from other file systems: what follows a stripe's last byte in its block counts as data.
+ * Stripes are asked for in growing batches; a long search for data in an otherwise empty file goes
+ * through the keys. */
 #include "data/stripes.h"
 
 #include <errno.h>
@@ -11,6 +13,7 @@
 
 #define BATCH_FIRST 16U
 #define BATCH_MAX   4096U
+#define BLOCK       4096U
 
 struct seek {
     struct mfs_store *store;
@@ -22,11 +25,16 @@ struct seek {
     uint64_t found;    /* UINT64_MAX: not yet */
 };
 
+static uint64_t round_up(uint64_t n)
+{
+    return (n + BLOCK - 1) / BLOCK * BLOCK;
+}
+
 /* The value of stripe s->next is len bytes long: is what we look for in it, at or behind s->off? */
 static bool look(struct seek *s, uint32_t len)
 {
     uint64_t base = (uint64_t)s->next * s->size, from = base > s->off ? base : s->off;
-    uint64_t data_end = base + len;
+    uint64_t blocks = round_up(len), data_end = base + (blocks < s->size ? blocks : s->size);
 
     if (s->data && from < data_end)
         s->found = from;
@@ -108,7 +116,7 @@ int mfs_stripes_seek(struct mfs_store *store, uint64_t ino, uint64_t off, int wh
                      .data = whence == SEEK_DATA,
                      .size = mfs_store_stripe_size(store),
                      .off = off,
-                     .end = size < data_end ? size : data_end,
+                     .end = size < data_end ? size : round_up(data_end),
                      .found = UINT64_MAX};
     int rc;
 
@@ -116,6 +124,8 @@ int mfs_stripes_seek(struct mfs_store *store, uint64_t ino, uint64_t off, int wh
         return -EINVAL;
     if (off >= size)
         return -ENXIO;
+    if (s.end > size)
+        s.end = size;
     s.next = (uint32_t)(off / s.size);
     rc = search(&s);
     if (rc)

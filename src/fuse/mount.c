@@ -101,6 +101,17 @@ static int start_vfs(struct mfs_fuse *m, struct mfs_err *err)
     return 0;
 }
 
+/* libfuse tells the reason to the log alone. The usual one is worth more. */
+static int refused(const char *path, struct mfs_err *err)
+{
+    if (access("/dev/fuse", R_OK | W_OK) < 0)
+        return mfs_err_set(err, -ENODEV,
+                           "%s: /dev/fuse: %s; modprobe fuse, in a container "
+                           "--device /dev/fuse --cap-add SYS_ADMIN",
+                           path, strerror(errno));
+    return mfs_err_set(err, -EIO, "%s: the kernel refused the mount, see the log", path);
+}
+
 static int new_session(struct mfs_fuse *m, const char *options, struct mfs_err *err)
 {
     struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
@@ -115,8 +126,7 @@ static int new_session(struct mfs_fuse *m, const char *options, struct mfs_err *
     if (rc < 0)
         return mfs_err_set(err, rc, "mount options %s: refused by libfuse", options);
     if (fuse_session_mount(m->se, m->config->path) < 0)
-        return mfs_err_set(err, -EIO, "%s: the kernel refused the mount, see the log",
-                           m->config->path);
+        return refused(m->config->path, err);
     return 0;
 }
 

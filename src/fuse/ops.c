@@ -66,7 +66,7 @@ void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,
         .entry_timeout = m->timeout,
     };
     if (S_ISDIR(attr->mode))
-        e->ino = mfs_places_node(m->places, mfs_places_ino(parent), name, attr->ino);
+        e->ino = mfs_places_node(m->places, parent, name, attr->ino);
     fill_stat(m, attr, &e->attr);
 }
 

@@ -72,10 +72,10 @@ void mfs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino
                    const char *new_name, unsigned flags)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_RENAME);
-    uint64_t from = mfs_places_ino(parent), to = mfs_places_ino(new_parent);
-    int rc = mfs_vfs_rename(m->vfs, from, name, to, new_name, flags);
+    int rc = mfs_vfs_rename(m->vfs, mfs_places_ino(parent), name, mfs_places_ino(new_parent),
+                            new_name, flags);
 
     if (rc == 0)
-        mfs_places_renamed(m->places, from, name, to, new_name, flags & RENAME_EXCHANGE);
+        mfs_places_renamed(m->places, parent, name, new_parent, new_name, flags & RENAME_EXCHANGE);
     mfs_reply_rc(req, rc);
 }

@@ -22,7 +22,7 @@ struct option {
 
 static const struct option options[] = {
     {"cache", CACHE, AT(relaxed), 0, 0,
-     "strict (default): names and attributes at once; relaxed: up to 1 s old"},
+     "changes by other mounts show at once (default), or up to 1 s late"},
     {"atime", NOFLAG, AT(no_atime), 0, 0, "access times, relatime-like (default)"},
     {"noatime", FLAG, AT(no_atime), 0, 0, "no access times"},
     {"clone_fd", FLAG, AT(clone_fd), 0, 0, "a device descriptor for each worker"},
@@ -150,12 +150,15 @@ int mfs_mount_options_parse(struct mfs_mount_options *o, const char *list, struc
 
 void mfs_mount_options_help(FILE *to)
 {
-    fputs("\nOptions for -o, separated by commas:\n", to);
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        bool flag = options[i].kind == FLAG || options[i].kind == NOFLAG;
+    static const char *const values[] = {
+        [CACHE] = "=strict|relaxed", [FLAG] = "", [NOFLAG] = "", [COUNT] = "=N", [SIZE] = "=SIZE",
+        [LEVEL] = "=LEVEL"};
+    char word[64];
 
-        fprintf(to, "  %s%-*s %s\n", options[i].key, (int)(16 - strlen(options[i].key)),
-                flag ? "" : "=…", options[i].help);
+    fputs("\nMount options:\n", to);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        snprintf(word, sizeof word, "%s%s", options[i].key, values[options[i].kind]);
+        fprintf(to, "  %-27s %s\n", word, options[i].help);
     }
-    fputs("  ro, nosuid, nodev, noexec, … as mount(8) has them\n", to);
+    fputs("  ro, nosuid, nodev, noexec, sync, dirsync and their opposites: see mount(8)\n", to);
 }

@@ -1,3 +1,5 @@
+/* Two tables: which node was found at a place, and how many numbers an inode has had. Each is cut
+ * into sets that forget what has not been used for longest. */
 #include "fuse/places.h"
 
 #include <pthread.h>
@@ -6,18 +8,24 @@
 
 #include "base/hash.h"
 
-#define SLOTS 16384U
+#define SETS 4096U
+#define WAYS 8U
 
-struct place {
-    uint64_t ino;   /* 0: free */
-    uint64_t where; /* hash of parent and name */
-    uint8_t count;  /* of times it turned up elsewhere */
+struct item {
+    uint64_t key;
+    uint64_t used; /* 0: free */
+    uint64_t value;
+};
+
+struct table {
+    struct item item[SETS][WAYS];
 };
 
 struct mfs_places {
-    pthread_mutex_t lock; /* guards both tables; a leaf */
-    struct place by_ino[SLOTS];
-    struct place by_where[SLOTS]; /* only ino and where */
+    pthread_mutex_t lock; /* guards what follows; a leaf */
+    uint64_t now;         /* counts uses */
+    struct table nodes;   /* place → node */
+    struct table counts;  /* ino → count of its newest node */
 };
 
 struct mfs_places *mfs_places_create(void)
@@ -36,68 +44,91 @@ void mfs_places_destroy(struct mfs_places *p)
     free(p);
 }
 
-static uint64_t where_of(uint64_t parent, const char *name)
+/* The item of `key`; if there is none, the one that would have to go for it, and *found false. */
+static struct item *find(struct table *t, uint64_t key, bool *found)
+{
+    struct item *set = t->item[mfs_hash64(&key, sizeof key, 0) % SETS], *oldest = set;
+
+    for (unsigned i = 0; i < WAYS; i++) {
+        if (set[i].used != 0 && set[i].key == key) {
+            *found = true;
+            return &set[i];
+        }
+        if (set[i].used < oldest->used)
+            oldest = &set[i];
+    }
+    *found = false;
+    return oldest;
+}
+
+static void put(struct mfs_places *p, struct table *t, uint64_t key, uint64_t value)
+{
+    bool found;
+    struct item *item = find(t, key, &found);
+
+    *item = (struct item){.key = key, .used = ++p->now, .value = value};
+}
+
+/* The node at a place, 0 when none is known there; takes it out. */
+static uint64_t take(struct mfs_places *p, uint64_t place)
+{
+    bool found;
+    struct item *item = find(&p->nodes, place, &found);
+    uint64_t node = found ? item->value : 0;
+
+    if (found)
+        item->used = 0;
+    return node;
+}
+
+static uint64_t place_of(uint64_t parent, const char *name)
 {
     return mfs_hash64(name, strlen(name), parent);
 }
 
-static struct place *slot_of_ino(struct mfs_places *p, uint64_t ino)
+/* A number that the inode has not had, as far as is known. */
+static uint64_t new_node(struct mfs_places *p, uint64_t ino, const struct item *count, bool known)
 {
-    return &p->by_ino[mfs_hash64(&ino, sizeof ino, 0) % SLOTS];
-}
+    uint64_t next = known ? (count->value + 1) % MFS_PLACES_COUNTS : 0;
 
-static void settle(struct mfs_places *p, uint64_t ino, uint64_t where)
-{
-    p->by_where[where % SLOTS] = (struct place){.ino = ino, .where = where};
+    put(p, &p->counts, ino, next);
+    return ino | next << MFS_PLACES_SHIFT;
 }
 
 uint64_t mfs_places_node(struct mfs_places *p, uint64_t parent, const char *name, uint64_t ino)
 {
-    uint64_t where = where_of(parent, name), node;
-    struct place *slot = slot_of_ino(p, ino);
+    uint64_t place = place_of(parent, name), node;
+    struct item *here, *count;
+    bool found, known;
 
     pthread_mutex_lock(&p->lock);
-    if (slot->ino != ino)
-        *slot = (struct place){.ino = ino, .where = where};
-    else if (slot->where != where)
-        slot->count++;
-    slot->where = where;
-    settle(p, ino, where);
-    node = ino | (uint64_t)slot->count << MFS_PLACES_SHIFT;
+    here = find(&p->nodes, place, &found);
+    count = find(&p->counts, ino, &known);
+    if (found && mfs_places_ino(here->value) == ino) {
+        here->used = ++p->now;
+        if (known)
+            count->used = p->now;
+        node = here->value;
+    } else {
+        node = new_node(p, ino, count, known);
+        put(p, &p->nodes, place, node);
+    }
     pthread_mutex_unlock(&p->lock);
     return node;
-}
-
-/* The directory at `where`, 0 when none is known there. */
-static uint64_t find(const struct mfs_places *p, uint64_t where)
-{
-    const struct place *slot = &p->by_where[where % SLOTS];
-
-    return slot->where == where ? slot->ino : 0;
-}
-
-static void move(struct mfs_places *p, uint64_t ino, uint64_t where)
-{
-    struct place *slot = slot_of_ino(p, ino);
-
-    if (ino == 0)
-        return;
-    if (slot->ino == ino)
-        slot->where = where;
-    settle(p, ino, where);
 }
 
 void mfs_places_renamed(struct mfs_places *p, uint64_t parent, const char *name,
                         uint64_t new_parent, const char *new_name, bool exchange)
 {
-    uint64_t from = where_of(parent, name), to = where_of(new_parent, new_name);
+    uint64_t from = place_of(parent, name), to = place_of(new_parent, new_name);
     uint64_t moved, other;
 
     pthread_mutex_lock(&p->lock);
-    moved = find(p, from);
-    other = exchange ? find(p, to) : 0;
-    p->by_where[from % SLOTS] = (struct place){0};
-    move(p, moved, to);
-    move(p, other, from);
+    moved = take(p, from);
+    other = take(p, to);
+    if (moved != 0)
+        put(p, &p->nodes, to, moved);
+    if (exchange && other != 0)
+        put(p, &p->nodes, from, other);
     pthread_mutex_unlock(&p->lock);
 }

@@ -1,22 +1,28 @@
 /* Under which node number the kernel knows a directory, and where.
  *
  * The kernel lets a directory have one name. When another mount has moved one, a look-up at its new
- * name brings a node that the kernel has elsewhere; it then has to move its own entry, for which it
- * only tries the locks: beside a rename under way on this mount the look-up fails with ESTALE. So a
- * directory that turns up at another place than before gets another node number: its ino with a
- * count in bits that inos do not use (inos of a partition are counted by 40 bits before that
+ * name brings a node that the kernel has elsewhere; it then has to move its own entry, which it
+ * refuses with ESTALE where it can't get the locks (in a rename, or beside one), and with ELOOP
+ * where what it has not heard of yet would make a loop. So a node number stands for a directory *at
+ * a place*, which is a name in a parent's node: where a directory turns up at another place,
+ * because it or one above it was moved by another mount, it gets another node number: its ino with
+ * a count in bits that inos do not use (inos of a partition are counted by 40 bits before that
  * matters). What the kernel still holds of the old number goes on to work, as both mean the same
- * inode.
+ * inode; and what is looked up below it gets numbers of its own, which stay as they are, too.
  *
- * A fixed table; what has been overwritten counts as never moved, which is harmless. Any thread. */
+ * Fixed tables, of some 32,000 places and directories, that forget what has not been looked up for
+ * longest. What is forgotten counts as never moved, and the 257th place of a directory gets the
+ * number of the first again: then the kernel moves its entry, or refuses to, as said above. Any
+ * thread; does not block. */
 #ifndef MFS_FUSE_PLACES_H
 #define MFS_FUSE_PLACES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MFS_PLACES_SHIFT 40
-#define MFS_PLACES_MASK  (0xffULL << MFS_PLACES_SHIFT)
+#define MFS_PLACES_SHIFT  40
+#define MFS_PLACES_COUNTS 256ULL
+#define MFS_PLACES_MASK   ((MFS_PLACES_COUNTS - 1) << MFS_PLACES_SHIFT)
 
 static inline uint64_t mfs_places_ino(uint64_t node)
 {
@@ -28,10 +34,11 @@ struct mfs_places;
 struct mfs_places *mfs_places_create(void); /* NULL: ENOMEM */
 void mfs_places_destroy(struct mfs_places *p);
 
-/* The node number of directory `ino`, found as `name` in `parent` (an ino). */
+/* The node number of directory `ino`, found as `name` in `parent`, a node. */
 uint64_t mfs_places_node(struct mfs_places *p, uint64_t parent, const char *name, uint64_t ino);
 
-/* This mount's kernel moved it, and knows. */
+/* This mount's kernel moved what it has there (a directory or not), and knows. Parents are nodes.
+ */
 void mfs_places_renamed(struct mfs_places *p, uint64_t parent, const char *name,
                         uint64_t new_parent, const char *new_name, bool exchange);
 

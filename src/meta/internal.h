@@ -56,6 +56,7 @@ struct mfs_meta {
     uint32_t nparts, stripe_size;
     _Atomic uint64_t sid;
     _Atomic uint64_t appends; /* begun so far, which numbers them */
+    _Atomic uint64_t waits;   /* for locks; likewise */
     struct mfs_dircache *dirs;
     struct mfs_parents *parents;
     struct mfs_opens *opens;
@@ -260,6 +261,10 @@ void mfs_move_unlock(struct mfs_meta *meta, const char *txn);
 void mfs_move_expire(struct mfs_meta *meta, struct mfs_bytes lock, int64_t now);
 /* -EINVAL if `ino` is `dir` or one of its ancestors. Under the lock on moves. */
 int mfs_move_check(struct mfs_meta *meta, uint64_t dir, uint64_t ino);
+
+/* --- locks ----------------------------------------------------------------------------------- */
+
+enum { MFS_LOCK_READ = 1, MFS_LOCK_WRITE = 2 }; /* in functions/lock.lua */
 
 /* --- open files and sessions ------------------------------------------------------------------ */
 

@@ -12,8 +12,6 @@
 #define FIELD_LEN 17 /* kind, session, owner */
 #define DEAD_MAX  64 /* dead sessions dropped on the way to one lock */
 
-enum { READ = 1, WRITE = 2 };
-
 struct field {
     char b[FIELD_LEN];
 };
@@ -30,7 +28,7 @@ static struct field field_of(const struct mfs_meta *meta, char kind, uint64_t ow
 
 static int type_code(int type)
 {
-    return type == F_RDLCK ? READ : type == F_WRLCK ? WRITE : 0;
+    return type == F_RDLCK ? MFS_LOCK_READ : type == F_WRLCK ? MFS_LOCK_WRITE : 0;
 }
 
 static void range_args(struct mfs_call *c, const struct mfs_ino_arg *ino, const struct field *f,
@@ -56,7 +54,7 @@ static int read_blocker(const struct mfs_reply *r, struct mfs_lock *lock, uint64
         return -EIO;
     *sid = mfs_get_be64(session.p);
     lock->owner = mfs_get_be64(owner.p);
-    lock->type = mfs_reply_int(mfs_reply_at(r, 2)) == READ ? F_RDLCK : F_WRLCK;
+    lock->type = mfs_reply_int(mfs_reply_at(r, 2)) == MFS_LOCK_READ ? F_RDLCK : F_WRLCK;
     lock->pid = (uint32_t)mfs_reply_int(mfs_reply_at(r, 3));
     lock->start = strtoull(start.p, NULL, 10);
     lock->end = end.p[0] == '-' ? INT64_MAX : strtoull(end.p, NULL, 10);
@@ -93,13 +91,13 @@ static int drop_if_dead(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
 }
 
 static int set_once(struct mfs_meta *meta, uint64_t ino, char kind, const struct mfs_lock *lock,
-                    struct mfs_attr *attr)
+                    struct mfs_attr *attr, struct mfs_lock_holder *in_way)
 {
     struct field field = field_of(meta, kind, lock->owner);
     struct mfs_ino_arg key = mfs_ino_arg(ino);
     int64_t asked = mfs_clock_mono();
-    struct mfs_lock holder;
-    uint64_t sid;
+    struct mfs_lock holder = {0};
+    uint64_t sid = 0;
     struct mfs_call c;
     int rc;
 
@@ -114,27 +112,29 @@ static int set_once(struct mfs_meta *meta, uint64_t ino, char kind, const struct
             rc = drop_if_dead(meta, ino, sid);
         if (rc >= 0)
             rc = rc ? 1 : -EAGAIN;
+        *in_way = (struct mfs_lock_holder){sid, holder.owner};
     }
     mfs_call_fini(&c);
     return rc;
 }
 
 static int set(struct mfs_meta *meta, uint64_t ino, char kind, const struct mfs_lock *lock,
-               struct mfs_attr *attr)
+               struct mfs_attr *attr, struct mfs_lock_holder *holder)
 {
+    struct mfs_lock_holder unused;
     int rc = 1;
 
     if (lock->type != F_UNLCK)
         mfs_opens_locked(meta, ino);
     for (unsigned i = 0; i < DEAD_MAX && rc == 1; i++)
-        rc = set_once(meta, ino, kind, lock, attr);
+        rc = set_once(meta, ino, kind, lock, attr, holder ? holder : &unused);
     return rc == 1 ? -EAGAIN : rc;
 }
 
 int mfs_meta_setlk(struct mfs_meta *meta, uint64_t ino, const struct mfs_lock *lock,
-                   struct mfs_attr *attr)
+                   struct mfs_attr *attr, struct mfs_lock_holder *holder)
 {
-    return set(meta, ino, 'P', lock, attr);
+    return set(meta, ino, 'P', lock, attr, holder);
 }
 
 int mfs_meta_flock(struct mfs_meta *meta, uint64_t ino, uint64_t owner, int type,
@@ -142,7 +142,7 @@ int mfs_meta_flock(struct mfs_meta *meta, uint64_t ino, uint64_t owner, int type
 {
     struct mfs_lock whole = {.type = type, .start = 0, .end = INT64_MAX, .owner = owner};
 
-    return set(meta, ino, 'F', &whole, attr);
+    return set(meta, ino, 'F', &whole, attr, NULL);
 }
 
 int mfs_meta_getlk(struct mfs_meta *meta, uint64_t ino, struct mfs_lock *lock)

@@ -224,15 +224,40 @@ struct mfs_lock {
     uint32_t pid;
 };
 
-/* fcntl locks. setlk: -EAGAIN when another owner is in the way (waiting is the caller's matter);
- * locks of dead sessions are not in the way. On success *attr are the inode's attributes after the
- * lock was taken, which tell whether cached content is still true. */
+struct mfs_lock_holder {
+    uint64_t session, owner;
+};
+
+/* fcntl locks. setlk: -EAGAIN when another owner is in the way (waiting is the caller's matter) and
+ * *holder (may be NULL) tells who; locks of dead sessions are not in the way. On success *attr are
+ * the inode's attributes after the lock was taken, which tell whether cached content is still true.
+ */
 int mfs_meta_getlk(struct mfs_meta *meta, uint64_t ino, struct mfs_lock *lock);
 int mfs_meta_setlk(struct mfs_meta *meta, uint64_t ino, const struct mfs_lock *lock,
-                   struct mfs_attr *attr);
+                   struct mfs_attr *attr, struct mfs_lock_holder *holder);
 /* flock(2): type as above. */
 int mfs_meta_flock(struct mfs_meta *meta, uint64_t ino, uint64_t owner, int type,
                    struct mfs_attr *attr);
+
+/* Somebody waits for an fcntl lock. What he waits for is noted where all clients look, so that
+ * waits which are for each other are found (docs/METADATA.md). A note that nobody renews is gone
+ * after MFS_META_WAIT_TTL. One thread at a time uses a wait. */
+#define MFS_META_WAIT_TTL (15 * MFS_SEC)
+struct mfs_meta_wait {
+    uint64_t ino;
+    struct mfs_lock lock;
+    struct mfs_lock_holder holder; /* in the way, as setlk said */
+    struct mfs_lock_holder noted;  /* as the note says */
+    uint64_t session, number;      /* which the note is of; number 0: there is none */
+};
+
+/* Notes it, or notes it anew. -EDEADLK: it is one of a ring of waits that will never end, and the
+ * one that has to give up; the note is gone then. Any other error means that nothing was found. */
+int mfs_meta_wait_note(struct mfs_meta *meta, struct mfs_meta_wait *wait);
+
+/* The wait is over; to be called before whoever waited hears of it. At once when nothing is noted.
+ * When the partition can't be reached the note stays for its time. */
+void mfs_meta_wait_over(struct mfs_meta *meta, struct mfs_meta_wait *wait);
 
 /* --- the whole ---------------------------------------------------------------------------- */
 

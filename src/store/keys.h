@@ -9,6 +9,7 @@
  *   P ino         who is appending, where that takes more than one step (session, number)
  *   T txn         outcome of a rename across partitions
  *   Z sid         a client's session (string with a time to live)
+ *   W sid owner   what an owner of fcntl locks waits for (string with a time to live; partition 0)
  *   #name         one per partition: #super #seq #orphans #reap #intents #sessions
  *
  * docs/ARCHITECTURE.md tells what is in each and who may change it in which order. */

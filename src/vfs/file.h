@@ -43,9 +43,11 @@ void mfs_file_drop_head(struct mfs_file *f);
  */
 bool mfs_file_read_head(struct mfs_file *f, uint64_t off, size_t len, uint64_t size, void *buf);
 
-/* Takes a lock if nobody is in the way, as mfs_vfs_setlk without its rule for conversions. */
+/* Takes a lock if nobody is in the way, as mfs_vfs_setlk without its rule for conversions. `wait`
+ * (may be NULL): of a waiter for this fcntl lock; ended when the lock is taken, else it learns who
+ * is in the way. */
 int mfs_file_try_lock(struct mfs_file *f, const struct mfs_lock *lock, bool flock,
-                      mfs_vfs_lock_fn *done, void *arg);
+                      struct mfs_meta_wait *wait, mfs_vfs_lock_fn *done, void *arg);
 
 /* close(2) by this owner: his fcntl locks on the file go, through whichever handle he took them. */
 int mfs_file_unlock_owner(struct mfs_file *f, uint64_t owner);

@@ -1,5 +1,6 @@
 #include "vfs/lock_wait.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -13,11 +14,19 @@
 #define DELAY_MAX (20 * MFS_MSEC)
 #define DELAY_NB  (4 * MFS_MSEC) /* at most, for who will not wait long */
 
+/* A wait is noted when the same owner has been in the way for so long, as most are shorter; and
+ * again after so long. */
+#define NOTE_AFTER (100 * MFS_MSEC)
+#define NOTE_AGAIN (4 * MFS_SEC)
+static_assert(2 * NOTE_AGAIN < MFS_META_WAIT_TTL, "notes live on");
+
 struct mfs_lock_waiter {
     struct mfs_lock_wait *lw;
     struct mfs_file *file;
-    struct mfs_lock lock;
     bool flock;
+    struct mfs_meta_wait wait;     /* for the lock; this and the next two: lw's thread only */
+    struct mfs_lock_holder in_way; /* since `note` was set */
+    int64_t note;                  /* when to note the wait */
     mfs_vfs_lock_fn *done;
     void *arg;
     int64_t end; /* when to give up, INT64_MAX: never */
@@ -64,6 +73,36 @@ static void finish(void *arg, int rc)
     free(w);
 }
 
+/* Deadlocks are looked for among fcntl locks, by who waits for ever. -EAGAIN: go on waiting. */
+static int look_for_ring(struct mfs_lock_waiter *w)
+{
+    const struct mfs_lock_holder *now_in_way = &w->wait.holder;
+    int64_t now = mfs_clock_mono();
+
+    if (w->flock || w->end != INT64_MAX)
+        return -EAGAIN;
+    if (w->note == 0 || w->in_way.session != now_in_way->session ||
+        w->in_way.owner != now_in_way->owner) {
+        w->in_way = *now_in_way;
+        w->note = now + NOTE_AFTER;
+    }
+    if (now < w->note)
+        return -EAGAIN;
+    w->note = now + NOTE_AGAIN;
+    return mfs_meta_wait_note(w->file->node->vfs->meta, &w->wait) == -EDEADLK ? -EDEADLK : -EAGAIN;
+}
+
+static void try_later(struct mfs_lock_wait *lw, struct mfs_lock_waiter *w)
+{
+    pthread_mutex_lock(&lw->lock);
+    w->delay *= 2;
+    if (w->delay > w->delay_max)
+        w->delay = w->delay_max;
+    w->next = mfs_clock_mono() + w->delay;
+    DL_APPEND2(lw->list, w, prev, after);
+    pthread_mutex_unlock(&lw->lock);
+}
+
 /* Tries once; the waiter gets its answer now, or from who drops its pages, or goes back to the
  * list.
  */
@@ -72,20 +111,18 @@ static void try_lock(struct mfs_lock_wait *lw, struct mfs_lock_waiter *w, bool s
     int rc = -EINTR;
 
     if (!stop && !atomic_load(&w->cancelled))
-        rc = mfs_file_try_lock(w->file, &w->lock, w->flock, finish, w);
+        rc = mfs_file_try_lock(w->file, &w->wait.lock, w->flock, &w->wait, finish, w);
     if (rc == -EINPROGRESS)
         return;
-    if (rc != -EAGAIN || mfs_clock_mono() >= w->end) {
-        finish(w, rc);
-        return;
+    if (rc == -EAGAIN && mfs_clock_mono() < w->end) {
+        rc = look_for_ring(w);
+        if (rc == -EAGAIN) {
+            try_later(lw, w);
+            return;
+        }
     }
-    pthread_mutex_lock(&lw->lock);
-    w->delay *= 2;
-    if (w->delay > w->delay_max)
-        w->delay = w->delay_max;
-    w->next = mfs_clock_mono() + w->delay;
-    DL_APPEND2(lw->list, w, prev, after);
-    pthread_mutex_unlock(&lw->lock);
+    mfs_meta_wait_over(w->file->node->vfs->meta, &w->wait);
+    finish(w, rc);
 }
 
 static void *run(void *arg)
@@ -183,7 +220,7 @@ struct mfs_lock_waiter *mfs_lock_waiter_create(struct mfs_file *file, const stru
         return NULL;
     w->lw = file->node->vfs->waits;
     w->file = file;
-    w->lock = *lock;
+    w->wait = (struct mfs_meta_wait){.ino = file->node->ino, .lock = *lock};
     w->flock = flock;
     w->done = done;
     w->arg = arg;

@@ -1,5 +1,6 @@
 /* Locks that wait for their holder without a thread each: one thread tries for all of them, soon at
- * first, then less often (1 ms doubling to 20 ms), and at once when this mount unlocks the file. */
+ * first, then less often (1 ms doubling to 20 ms), and at once when this mount unlocks the file.
+ * Who waits for an fcntl lock in a ring of owners that wait for each other gets -EDEADLK. */
 #ifndef MFS_VFS_LOCK_WAIT_H
 #define MFS_VFS_LOCK_WAIT_H
 

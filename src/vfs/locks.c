@@ -70,7 +70,7 @@ static int unlock(struct mfs_file *f, const struct mfs_lock *lock, bool flock)
     if (flock)
         rc = mfs_meta_flock(meta, v->ino, lock->owner, F_UNLCK, &attr);
     else
-        rc = mfs_meta_setlk(meta, v->ino, lock, &attr);
+        rc = mfs_meta_setlk(meta, v->ino, lock, &attr, NULL);
     mfs_lock_wait_kick(v->vfs->waits, v->ino);
     return rc;
 }
@@ -115,7 +115,7 @@ static int unlock_all(struct mfs_vnode *v, uint64_t owner)
 
     mfs_vnode_flush_keep(v);
     mfs_meta_settle(v->vfs->meta, v->ino);
-    rc = mfs_meta_setlk(v->vfs->meta, v->ino, &all, &attr);
+    rc = mfs_meta_setlk(v->vfs->meta, v->ino, &all, &attr, NULL);
     mfs_lock_wait_kick(v->vfs->waits, v->ino);
     return rc == -ESTALE ? 0 : rc;
 }
@@ -147,9 +147,11 @@ void mfs_file_unlock_rest(struct mfs_file *f)
 
 /* --- taking ---------------------------------------------------------------------------------- */
 
-static int take(struct mfs_file *f, const struct mfs_lock *lock, bool flock, struct mfs_attr *attr)
+static int take(struct mfs_file *f, const struct mfs_lock *lock, bool flock,
+                struct mfs_meta_wait *wait, struct mfs_attr *attr)
 {
     struct mfs_vnode *v = f->node;
+    int rc;
 
     /* A write lock may be exchanged for a read lock: others will read then. */
     if (lock->type == F_RDLCK)
@@ -158,11 +160,14 @@ static int take(struct mfs_file *f, const struct mfs_lock *lock, bool flock, str
         return mfs_meta_flock(v->vfs->meta, v->ino, lock->owner, lock->type, attr);
     if (own(f, lock->owner) < 0)
         return -ENOMEM;
-    return mfs_meta_setlk(v->vfs->meta, v->ino, lock, attr);
+    rc = mfs_meta_setlk(v->vfs->meta, v->ino, lock, attr, wait != NULL ? &wait->holder : NULL);
+    if (rc == 0 && wait != NULL)
+        mfs_meta_wait_over(v->vfs->meta, wait);
+    return rc;
 }
 
 int mfs_file_try_lock(struct mfs_file *f, const struct mfs_lock *lock, bool flock,
-                      mfs_vfs_lock_fn *done, void *arg)
+                      struct mfs_meta_wait *wait, mfs_vfs_lock_fn *done, void *arg)
 {
     struct granted *g = malloc(sizeof *g);
     struct mfs_attr attr;
@@ -171,7 +176,7 @@ int mfs_file_try_lock(struct mfs_file *f, const struct mfs_lock *lock, bool floc
     if (g == NULL)
         return -ENOMEM;
     *g = (struct granted){.vfs = f->node->vfs, .ino = f->node->ino, .done = done, .arg = arg};
-    rc = take(f, lock, flock, &attr);
+    rc = take(f, lock, flock, wait, &attr);
     if (rc == 0)
         return grant(f, &attr, g);
     free(g);
@@ -186,7 +191,7 @@ int mfs_vfs_setlk(struct mfs_file *f, const struct mfs_lock *lock, bool flock,
     mfs_file_proved(f);
     if (lock->type == F_UNLCK)
         return unlock(f, lock, flock);
-    rc = mfs_file_try_lock(f, lock, flock, done, arg);
+    rc = mfs_file_try_lock(f, lock, flock, NULL, done, arg);
     /* As flock(2) says: to convert a lock is to give up the old one first. Two holders of shared
      * locks who both want to write would wait for each other. */
     if (rc == -EAGAIN && flock)

@@ -22,7 +22,7 @@
 enum mfs_msg {
     MFS_MSG_ASSIGN,       /* cm → lm     which partitions to run       → ports            */
     MFS_MSG_TABLE,        /* cm → lm → client  a new table             → its epoch        */
-    MFS_MSG_MOUNT,        /* cm → lm     mount                         → when it answers  */
+    MFS_MSG_MOUNT,        /* cm → lm, cli → cm  mount               → when it answers  */
     MFS_MSG_UMOUNT,       /* cm → lm     unmount                       → when it is gone  */
     MFS_MSG_STOP,         /* cm → lm, cli → cm  end everything         → when all is gone */
     MFS_MSG_JOIN,         /* lm → cm     here I am                                        */

@@ -151,13 +151,16 @@ static void whole(struct pair *p)
     }
 }
 
-/* One change of the file's content by pwrite. */
+/* One change of the file's content by pwrite; some go over a border of stripes. */
 static void overwrite(struct pair *p, int fd)
 {
     size_t off = pair_random(p, (unsigned)image_size + 5000), len = 1 + draw_size(p) / 4;
+    size_t border = (image_size / 2 / PAIR_STRIPE + 1) * PAIR_STRIPE;
     uint64_t seed = pair_draw(&p->random);
 
-    if (pair_random(p, 3) == 0)
+    if (image_size > PAIR_STRIPE / 2 && pair_random(p, 4) == 0)
+        off = border - (len + 1) / 2;
+    else if (pair_random(p, 3) == 0)
         off &= ~(size_t)4095;
     if (off + len > IMAGE_MAX)
         off = IMAGE_MAX - len;

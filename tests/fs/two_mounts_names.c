@@ -338,6 +338,72 @@ static void moved(struct pair *p)
     OK(chdir("/"));
 }
 
+/* Directories that a mount holds while another one removes them, and then sees much else. */
+static void removed_held(struct pair *p)
+{
+    enum { HELD = 40, OTHERS = 400 };
+    int a = (int)pair_random(p, 2), fd[HELD];
+    struct stat st;
+
+    for (unsigned i = 0; p->round == 0 && i < OTHERS; i++)
+        OK(mknod(pair_path(p, a, "other%u", i), S_IFREG | 0644, 0));
+    for (unsigned i = 0; i < HELD; i++) {
+        OK(mkdir(pair_path(p, a, "held%u", i), 0755));
+        fd[i] = pair_open(pair_path(p, !a, "held%u", i), O_PATH | O_DIRECTORY);
+        OK(rmdir(pair_path(p, a, "held%u", i)));
+    }
+    for (unsigned i = 0; i < OTHERS; i++)
+        OK(stat(pair_path(p, !a, "other%u", i), &st));
+    for (unsigned i = 0; i < HELD; i++) {
+        OK(fstat(fd[i], &st));
+        EQUAL(0, st.st_nlink);
+        CHECK(S_ISDIR(st.st_mode));
+        FAILS(ENOENT, openat(fd[i], "new", O_RDWR | O_CREAT, 0644));
+        FAILS(ENOENT, mkdirat(fd[i], "new", 0755));
+        OK(close(fd[i]));
+    }
+}
+
+/* Renames by a mount that holds a directory, and one below it, which the other mount has moved: by
+ * what is held and by paths, and into itself. */
+static void held_moved(struct pair *p)
+{
+    int a = (int)pair_random(p, 2), top, deep;
+
+    OK(mkdir(pair_path(p, a, "was"), 0755));
+    OK(mkdir(pair_path(p, a, "is"), 0755));
+    OK(mkdir(pair_path(p, a, "was/top"), 0755));
+    OK(mkdir(pair_path(p, a, "was/top/deep"), 0755));
+    OK(mkdir(pair_path(p, a, "was/top/deep/er"), 0755));
+    OK(chdir(pair_path(p, !a, "was/top/deep/er")));
+    top = pair_open(pair_path(p, !a, "was/top"), O_RDONLY | O_DIRECTORY);
+    deep = pair_open(pair_path(p, !a, "was/top/deep"), O_RDONLY | O_DIRECTORY);
+    OK(rename(pair_path(p, a, "was/top"), pair_path(p, a, "is/top")));
+    /* The first that this mount hears of it is in the middle of a rename. */
+    FAILS(EINVAL, rename(pair_path(p, !a, "is/top"), pair_path(p, !a, "is/top/deep/er/loop")));
+    FAILS(EINVAL, renameat(AT_FDCWD, pair_path(p, !a, "is/top"), deep, "loop"));
+    FAILS(EINVAL, renameat(AT_FDCWD, pair_path(p, !a, "is"), AT_FDCWD, "loop"));
+    OK(renameat(top, "deep", AT_FDCWD, pair_path(p, !a, "was/deep")));
+    OK(stat(pair_path(p, a, "was/deep/er"), &(struct stat){0}));
+    OK(rename(pair_path(p, a, "was/deep"), pair_path(p, a, "deep")));
+    FAILS(EINVAL, rename(pair_path(p, !a, "deep"), pair_path(p, !a, "deep/er/loop")));
+    OK(renameat(deep, "er", top, "er"));
+    OK(rename(pair_path(p, !a, "is/top/er"), pair_path(p, !a, "deep/er")));
+    fs_put("file", "x", 1);
+    fs_expect(pair_path(p, a, "deep/er/file"), "x", 1);
+    /* Below each other the other way round. */
+    OK(rename(pair_path(p, a, "is/top"), pair_path(p, a, "deep/er/top")));
+    OK(rename(pair_path(p, !a, "deep/er/top"), pair_path(p, !a, "top")));
+    OK(rename(pair_path(p, !a, "deep"), pair_path(p, !a, "top/deep")));
+    fs_expect(pair_path(p, !a, "top/deep/er/file"), "x", 1);
+    OK(chdir("/"));
+    OK(close(top));
+    OK(close(deep));
+    pair_remove_tree(pair_path(p, a, "top"));
+    OK(rmdir(pair_path(p, !a, "was")));
+    OK(rmdir(pair_path(p, !a, "is")));
+}
+
 /* A directory renamed over an empty one; a full one is refused. */
 static void over_directory(struct pair *p)
 {
@@ -477,10 +543,12 @@ int main(int argc, char **argv)
         {"extended", .script = extended},
         {"symbolic", .script = symbolic},
         {"link_count", .script = link_count},
-        {"remade", .script = remade, .alone = true},
-        {"moved", .script = moved, .alone = true},
-        {"over_directory", .script = over_directory, .alone = true},
-        {"exchanged", .script = exchanged, .alone = true},
+        {"remade", .script = remade},
+        {"removed_held", .script = removed_held, .cost = 100},
+        {"moved", .script = moved},
+        {"held_moved", .script = held_moved},
+        {"over_directory", .script = over_directory},
+        {"exchanged", .script = exchanged},
         {"parent", .script = parent, .cost = 10},
         {"listed", .script = listed, .cost = 10},
         {NULL},

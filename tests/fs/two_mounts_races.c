@@ -447,11 +447,11 @@ int main(int argc, char **argv)
         {"double_exchange", .race = double_exchange},
         {"link_or_gone", .race = link_or_gone},
         {"rmdir_or_create", .race = rmdir_or_create},
-        {"directory_loop", .race = directory_loop, .alone = true},
+        {"directory_loop", .race = directory_loop},
         {"never_absent", .race = never_absent, .cost = 20},
         {"never_nowhere", .race = never_nowhere, .cost = 20},
         {"neighbours", .race = neighbours, .cost = 10},
-        {"trees", .race = trees, .alone = true},
+        {"trees", .race = trees},
         {NULL},
     };
 

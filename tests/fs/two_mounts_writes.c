@@ -16,7 +16,7 @@ struct record {
 
 /* The kernel hands a file system in user space at most 256 pages at once; only that much stays
  * whole, less a page if the buffer begins in the middle of one. */
-enum { RECORD_MAGIC = 0x6d656673, RECORD_MAX = PAIR_STRIPE - 4096 - sizeof(struct record) };
+enum { RECORD_MAGIC = 0x6d656673, RECORD_MAX = 255 * 4096 - sizeof(struct record) };
 
 static size_t draw_length(struct pair *p)
 {
@@ -137,9 +137,15 @@ static void check_regions(const char *path, size_t region, unsigned regions, uin
 /* Every other piece by each side: pieces that share pages, share stripes, or go over several. */
 static void interleaved(struct pair *p)
 {
-    static const size_t region_size[] = {1,    17,    512,    1000,   4096,
-                                         5000, 65536, 131072, 300000, PAIR_STRIPE};
-    size_t region = region_size[pair_random(p, 10)];
+    static const size_t region_size[] = {
+        1,           17,
+        512,         1000,
+        4096,        5000,
+        65536,       131072,
+        300000,      PAIR_STRIPE - 1000,
+        PAIR_STRIPE, PAIR_STRIPE + 1000,
+    };
+    size_t region = region_size[pair_random(p, sizeof region_size / sizeof region_size[0])];
     unsigned most = (unsigned)(BLOB / region),
              regions = 2 + pair_random(p, most < 60 ? most - 2 : 58);
     uint64_t seed = pair_draw(&p->random);
@@ -299,6 +305,8 @@ static void turns(struct pair *p)
             1 + pair_random(p, (unsigned)(len - off) < 30000 ? (unsigned)(len - off) : 30000);
         unsigned how = pair_random(p, 3);
 
+        if (len > PAIR_STRIPE && pair_random(p, 3) == 0)
+            off = PAIR_STRIPE - (n + 1) / 2; /* in two stripes */
         memset(blob + off, (int)(turn + 1 + p->round % 200), n);
         if ((int)(turn % 2) == p->side && how == 0) {
             memcpy(map + off, blob + off, n);

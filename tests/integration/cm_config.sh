@@ -20,7 +20,8 @@ refused '{"memory": {}}' 'memory'
 refused '[]' 'not a JSON object'
 refused '' 'not a JSON object'
 expect_fail 2 cm_ start --config "$T/nowhere.json"
-expect_fail 2 cm_ start --policy cso
+expect_fail 2 cm_ start --policy csx
+expect_fail 2 cm_ start --provider exec
 [ ! -e "$STATE" ] || fail "left: $(ls -R "$STATE")"
 
 say "a right one; the command line wins"

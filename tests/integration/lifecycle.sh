@@ -50,8 +50,20 @@ cmp "$T/data" "$MNT2/dir/file"
 equal 32 "$(pids_of redis-server | wc -l)" "redis processes after a second start"
 [ "$(cm_ events --json | wc -l)" -gt 0 ] || fail "no events"
 
+say "a start mounts again what was unmounted on purpose, also when its client has not ended yet"
+memefs umount "$MNT1"
+umount "$MNT2"
+cm_ start || fail "cm start with two mounts gone"
+for mount in "$MNT0" "$MNT1" "$MNT2" "$MNT3"; do
+    cmp "$T/data" "$mount/dir/file" || fail "$mount shows something else"
+    equal 1 "$(grep -c " $mount fuse" /proc/self/mounts)" "mounts at $mount"
+done
+
 say "stop"
+umount "$MNT3"
+must_happen 10 memefs mount --name "$NAME" --state-dir "$STATE" "$MNT3" # by hand, with a log of its own
 deployment_stop
+[ ! -e "$STATE" ] || fail "left: $(ls -R "$STATE")"
 cm_ stop || fail "a second cm stop fails"
 expect_fail 1 cm_ status
 

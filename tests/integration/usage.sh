@@ -18,7 +18,7 @@ for verb in mount umount layout; do
     memefs "$verb" --help >/dev/null || fail "memefs $verb --help"
 done
 
-# The manual page tells of every option that the programs have, and of no other.
+# The manual pages tell of every option that the programs have, and of no other.
 same_options() # PAGE COMMAND…
 {
     local page=$HARNESS_DIR/../../docs/man/$1 command
@@ -32,6 +32,12 @@ same_options() # PAGE COMMAND…
     diff "$T/in-help" "$T/in-page" || fail "the options in the help (<) and in ${page##*/} (>) differ"
 }
 same_options cm.1 "cm start" "cm status" "cm scale" "cm rebalance" "cm policy" "cm events" "cm stop"
+same_options lm.8 lm
+same_options memefs.1 "memefs mount" "memefs umount" "memefs layout"
+sed -n '/^.SH MOUNT OPTIONS/,/^.SH EXIT/p' "$HARNESS_DIR/../../docs/man/memefs.1" >"$T/section"
+for option in $(memefs mount --help | sed -n '/^Mount options/,$s/^  \([a-z_]*\)[= ].*/\1/p'); do
+    grep -qw -- "$option" "$T/section" || fail "memefs.1 does not tell of -o $option"
+done
 
 wrong_usage()
 {
@@ -54,6 +60,8 @@ wrong_usage memefs
 wrong_usage memefs no-such-verb
 wrong_usage memefs mount
 wrong_usage memefs layout
+wrong_usage memefs mount -o no_such_option "$T"
+wrong_usage memefs mount --lm "$T/lm.sock" --cm 127.0.0.1:1 "$T"
 wrong_usage lm --no-such-option
 
 cannot()

@@ -87,15 +87,30 @@ equal()
     [ "$1" = "$2" ] || fail "$3: expected '$1', got '$2'"
 }
 
+# parent_of PID: leaves its parent in `parent`; 1 when it is gone. Here and below nothing is started:
+# there are many processes to look at, and a process for each look is slow on a busy machine.
+parent_of()
+{
+    local key value
+    parent=
+    while read -r key value; do
+        if [ "$key" = PPid: ]; then
+            parent=$value
+            return 0
+        fi
+    done 2>/dev/null <"/proc/$1/status"
+    return 1
+}
+
 # in_test PID: the process descends from the test's own shell. Daemons do not: they belong to the
 # namespace's init.
 in_test()
 {
-    local pid=$1
+    local pid=$1 parent
     while [ "$pid" -gt 1 ]; do
         [ "$pid" -ne "$$" ] || return 0
-        pid=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$pid/status" 2>/dev/null)
-        [ -n "$pid" ] || return 0 # gone meanwhile
+        parent_of "$pid" || return 0 # gone meanwhile
+        pid=$parent
     done
     return 1
 }
@@ -103,11 +118,13 @@ in_test()
 # The process ids of all that runs in the test's PID namespace and is not the test itself.
 daemon_pids()
 {
-    local dir pid
+    local dir pid word
     for dir in /proc/[0-9]*; do
         pid=${dir#/proc/}
         [ "$pid" -ne 1 ] || continue
-        grep -qaz . "$dir/cmdline" 2>/dev/null || continue # a zombie has none
+        word=
+        { IFS= read -r -d '' word || true; } 2>/dev/null <"$dir/cmdline" || continue
+        [ -n "$word" ] || continue # a zombie has none
         in_test "$pid" || printf '%s\n' "$pid"
     done
 }
@@ -115,9 +132,11 @@ daemon_pids()
 # pids_of PROGRAM: the deployment's processes of that name (cm, lm, memefs, redis-server).
 pids_of()
 {
-    local pid
+    local pid comm
     for pid in $(daemon_pids); do
-        if [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$1" ]; then
+        comm=
+        { read -r comm || true; } 2>/dev/null <"/proc/$pid/comm" || continue
+        if [ "$comm" = "$1" ]; then
             printf '%s\n' "$pid"
         fi
     done

@@ -724,7 +724,7 @@ static int lk(struct meta_client *c, uint64_t ino, uint64_t owner, int type, uin
     struct mfs_lock lock = {.type = type, .start = start, .end = end, .owner = owner, .pid = 42};
     struct mfs_attr attr;
 
-    return mfs_meta_setlk(c->meta, ino, &lock, &attr);
+    return mfs_meta_setlk(c->meta, ino, &lock, &attr, NULL);
 }
 
 static void test_locks(void **state)

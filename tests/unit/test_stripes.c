@@ -89,7 +89,14 @@ static void model_read(struct model *m)
     assert_memory_equal(m->have, m->want + off, len);
 }
 
-/* Data may be zeros, holes must be; both lie where they were asked for. */
+#define BLOCK 4096U
+
+static uint64_t end_of_block(uint64_t at)
+{
+    return (at + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+/* Data may be zeros, holes must be, and begin with a block or where they were asked for. */
 static void model_seek(struct model *m)
 {
     uint64_t off = rnd_below(&m->seed, SPACE), at = 0;
@@ -98,11 +105,12 @@ static void model_seek(struct model *m)
     if (rc)
         assert_int_equal(rc, -ENXIO);
     else
-        assert_true(at >= off && at < m->end);
+        assert_true(at >= off && at < end_of_block(m->end));
     for (uint64_t i = off; i < (rc ? SPACE : at); i++)
         assert_int_equal(m->want[i], 0);
     assert_int_equal(mfs_stripes_seek(m->store, m->ino, off, SEEK_HOLE, SPACE, m->end, &at), 0);
     assert_true(at >= off && at <= SPACE);
+    assert_true(at == off || at % BLOCK == 0);
     if (at < SPACE)
         assert_int_equal(m->want[at], 0);
 }
@@ -178,10 +186,10 @@ static void test_huge(void **state)
             assert_int_equal(
                 mfs_stripes_write(t->store, inos[f], offs[i], 10, "0123456789", &alloc[f]), 0);
     start = mfs_clock_mono();
-    assert_int_equal(mfs_stripes_seek(t->store, inos[0], 1000, SEEK_DATA, end, end, &at), 0);
+    assert_int_equal(mfs_stripes_seek(t->store, inos[0], 5000, SEEK_DATA, end, end, &at), 0);
     assert_int_equal(at, offs[1] / STRIPE * STRIPE);
     assert_int_equal(mfs_stripes_seek(t->store, inos[0], offs[1] + 3, SEEK_HOLE, end, end, &at), 0);
-    assert_int_equal(at, offs[1] + 10);
+    assert_int_equal(at, end_of_block(offs[1] + 10));
     assert_int_equal(mfs_stripes_punch(t->store, inos[0], 1 << 20, 1ULL << 40, end, &alloc[0]), 0);
     assert_int_equal(mfs_stripes_read(t->store, inos[0], offs[1], 1, &c), 0);
     assert_int_equal(c, 0);
@@ -194,6 +202,42 @@ static void test_huge(void **state)
     assert_int_equal(c, '0'); /* the other file is untouched */
     assert_int_equal(mfs_stripes_trim(t->store, inos[1], 0, end, true, &alloc[1]), 0);
     assert_int_equal(alloc[1], 0);
+}
+
+static int64_t seek_in(struct data_test *t, uint64_t ino, uint64_t off, int whence, uint64_t size,
+                       uint64_t data_end)
+{
+    uint64_t at = 0;
+    int rc = mfs_stripes_seek(t->store, ino, off, whence, size, data_end, &at);
+
+    return rc ? rc : (int64_t)at;
+}
+
+/* What follows the last byte in its block is data, up to the end of the file. */
+static void test_seek_in_blocks(void **state)
+{
+    struct data_test *t = *state;
+    uint64_t ino = 4712, size = 2 * STRIPE;
+    uint64_t end = BLOCK + 12; /* of data */
+    int64_t alloc = 0;
+
+    assert_int_equal(mfs_stripes_write(t->store, ino, BLOCK, 12, "twelve bytes", &alloc), 0);
+    assert_int_equal(seek_in(t, ino, 0, SEEK_HOLE, size, end), 2 * BLOCK);
+    assert_int_equal(seek_in(t, ino, 2 * BLOCK - 1, SEEK_DATA, size, end), 2 * BLOCK - 1);
+    assert_int_equal(seek_in(t, ino, 2 * BLOCK - 1, SEEK_HOLE, size, end), 2 * BLOCK);
+    assert_int_equal(seek_in(t, ino, 2 * BLOCK, SEEK_DATA, size, end), -ENXIO);
+    assert_int_equal(seek_in(t, ino, 2 * BLOCK, SEEK_HOLE, size, end), 2 * BLOCK);
+    /* The file ends in the block. */
+    assert_int_equal(seek_in(t, ino, 0, SEEK_HOLE, BLOCK + 100, end), BLOCK + 100);
+    assert_int_equal(seek_in(t, ino, BLOCK + 50, SEEK_DATA, BLOCK + 100, end), BLOCK + 50);
+    assert_int_equal(seek_in(t, ino, 0, SEEK_HOLE, BLOCK + 5, end), BLOCK + 5);
+    /* The block of the last byte of a stripe is the stripe's last. */
+    assert_int_equal(mfs_stripes_write(t->store, ino, STRIPE - 1, 1, "x", &alloc), 0);
+    assert_int_equal(seek_in(t, ino, 0, SEEK_HOLE, size, STRIPE), STRIPE);
+    assert_int_equal(seek_in(t, ino, STRIPE, SEEK_DATA, size, STRIPE), -ENXIO);
+    assert_int_equal(mfs_stripes_trim(t->store, ino, 0, STRIPE, true, &alloc), 0);
+    assert_int_equal(seek_in(t, ino, 0, SEEK_DATA, size, 1), -ENXIO); /* the bound is none */
+    assert_int_equal(seek_in(t, ino, 0, SEEK_HOLE, size, 1), 0);
 }
 
 /* 100 GiB in the default stripe size are 10^5 stripes. */
@@ -281,9 +325,13 @@ static void test_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model),         cmocka_unit_test(test_trim_leaves_first),
-        cmocka_unit_test(test_huge),          cmocka_unit_test(test_sparse_is_quick),
-        cmocka_unit_test(test_no_spare_room), cmocka_unit_test(test_full),
+        cmocka_unit_test(test_model),
+        cmocka_unit_test(test_trim_leaves_first),
+        cmocka_unit_test(test_huge),
+        cmocka_unit_test(test_seek_in_blocks),
+        cmocka_unit_test(test_sparse_is_quick),
+        cmocka_unit_test(test_no_spare_room),
+        cmocka_unit_test(test_full),
     };
 
     return cmocka_run_group_tests(tests, open_group, close_group);

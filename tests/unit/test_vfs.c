@@ -292,7 +292,8 @@ static void holes(void **state)
     (void)state;
     put(f, "data", 4 * STRIPE);
     put(f, "head", 0);
-    assert_int_equal(mfs_vfs_lseek(f, 0, SEEK_HOLE), 4);
+    assert_int_equal(mfs_vfs_lseek(f, 0, SEEK_HOLE), 4096);
+    assert_int_equal(mfs_vfs_lseek(f, 4 * STRIPE, SEEK_HOLE), 4 * STRIPE + 4);
     assert_int_equal(mfs_vfs_lseek(f, STRIPE, SEEK_DATA), 4 * STRIPE);
     assert_int_equal(mfs_vfs_lseek(f, 4 * STRIPE + 4, SEEK_DATA), -ENXIO);
     assert_int_equal(mfs_vfs_fallocate(f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 1, 2), 0);

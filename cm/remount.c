@@ -1,0 +1,75 @@
+/* `cm start` for a deployment that runs: what was unmounted on purpose is mounted again. An
+ * operator's MOUNT is passed on to all nodes that should have a mount, and answered when all have.
+ * Each lm knows best whether there is something to do. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cm/control.h"
+
+struct remount {
+    struct mfs_conn *conn; /* referenced */
+    uint64_t id;
+    uint32_t awaited;   /* nodes that have not answered, and 1 while they are being asked */
+    struct mfs_err err; /* of the first that failed; code 0: none */
+};
+
+static void answered(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct remount *r = arg;
+
+    (void)reply;
+    if (err && !r->err.code)
+        r->err = *err;
+    if (--r->awaited)
+        return;
+    if (r->err.code)
+        mfs_conn_fail(r->conn, r->id, r->err.code, "%s", r->err.msg);
+    else
+        mfs_conn_reply(r->conn, MFS_MSG_MOUNT, r->id, NULL);
+    mfs_conn_put(r->conn);
+    free(r);
+}
+
+/* For a node whose last report has the mount in its place: lm has nothing to do or, when someone
+ * mounted it there by hand, can do nothing. */
+static void answered_mounted(void *arg, const struct mfs_err *err, const void *reply)
+{
+    answered(arg, err && err->code == -EBUSY ? NULL : err, reply);
+}
+
+static void ask(const struct mfs_cm *cm, const struct mfs_cm_live *l, struct remount *r)
+{
+    bool reported = !strcmp(l->mount, l->node->mount);
+    struct mfs_msg_mount m = {0};
+    struct mfs_err err;
+    int rc = -ENOTCONN;
+
+    mfs_text_copy(m.path, sizeof m.path, l->node->mount);
+    mfs_text_copy(m.options, sizeof m.options, cm->state.mount_options);
+    r->awaited++;
+    if (l->conn)
+        rc = mfs_conn_request(l->conn, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME,
+                              reported ? answered_mounted : answered, r);
+    if (rc) {
+        mfs_err_set(&err, rc, "%s: cannot mount %s: its lm: %s", l->node->name, m.path,
+                    strerror(-rc));
+        answered(r, &err, NULL);
+    }
+}
+
+void mfs_remount(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id)
+{
+    struct remount *r = calloc(1, sizeof *r);
+
+    if (!r) {
+        mfs_conn_fail(c, id, -ENOMEM, "out of memory");
+        return;
+    }
+    *r = (struct remount){.conn = mfs_conn_get(c), .id = id, .awaited = 1};
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (cm->live[i]->node->mount[0])
+            ask(cm, cm->live[i], r);
+    answered(r, NULL, NULL);
+}

@@ -1,0 +1,341 @@
+/* What the FUSE client remembers of inodes that are gone, of directories' places and of walks. The
+ * parts that need no mount.
+ * ctest: threaded */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "fuse/ghosts.h"
+#include "fuse/places.h"
+#include "fuse/walks.h"
+
+#define SOME 100U
+
+/* As a partition numbers inodes: its own number above, then one by one. */
+static uint64_t ino_of(uint64_t n)
+{
+    return (n % 32) << 48 | (1000 + n / 32);
+}
+
+static struct mfs_attr attr_of(uint64_t ino, uint32_t type)
+{
+    return (struct mfs_attr){.ino = ino, .mode = type | 0750, .nlink = 2, .size = ino * 3};
+}
+
+static void remember(struct mfs_ghosts *g, uint64_t from, uint64_t to, uint32_t type)
+{
+    for (uint64_t n = from; n < to; n++) {
+        struct mfs_attr attr = attr_of(ino_of(n), type);
+
+        mfs_ghosts_remember(g, &attr);
+    }
+}
+
+/* --- ghosts ------------------------------------------------------------------------------------
+ */
+
+static void test_ghost_is_without_links(void **state)
+{
+    struct mfs_ghosts *g = mfs_ghosts_create();
+    struct mfs_attr attr = attr_of(ino_of(1), S_IFREG), got = {.ino = 7, .nlink = 7};
+
+    (void)state;
+    assert_non_null(g);
+    assert_false(mfs_ghosts_recall(g, attr.ino, &got));
+    assert_false(mfs_ghosts_recall(g, 0, &got));
+    assert_true(got.ino == 7 && got.nlink == 7);
+    mfs_ghosts_remember(g, &attr);
+    attr.size = 5;
+    mfs_ghosts_remember(g, &attr);
+    assert_true(mfs_ghosts_recall(g, attr.ino, &got));
+    assert_true(got.ino == attr.ino && got.mode == attr.mode && got.size == 5);
+    assert_int_equal(got.nlink, 0);
+    mfs_ghosts_destroy(g);
+}
+
+/* Directories that processes sit in, gone; then the mount sees much else. */
+static void test_ghosts_outlive_others(void **state)
+{
+    struct mfs_ghosts *g = mfs_ghosts_create();
+    struct mfs_attr got;
+
+    (void)state;
+    assert_non_null(g);
+    remember(g, 0, SOME, S_IFDIR);
+    remember(g, SOME, SOME + 2000, S_IFDIR);
+    remember(g, SOME + 2000, SOME + 200000, S_IFREG);
+    for (uint64_t n = 0; n < SOME; n++) {
+        assert_true(mfs_ghosts_recall(g, ino_of(n), &got));
+        assert_true(got.ino == ino_of(n) && got.size == got.ino * 3);
+    }
+    mfs_ghosts_destroy(g);
+}
+
+/* Who is asked for stays, however many directories go by. */
+static void test_ghosts_in_use_stay(void **state)
+{
+    struct mfs_ghosts *g = mfs_ghosts_create();
+    struct mfs_attr got;
+
+    (void)state;
+    assert_non_null(g);
+    remember(g, 0, SOME, S_IFDIR);
+    for (uint64_t from = SOME; from < 100000; from += 500) {
+        remember(g, from, from + 500, S_IFDIR);
+        for (uint64_t n = 0; n < SOME; n++)
+            assert_true(mfs_ghosts_recall(g, ino_of(n), &got));
+    }
+    mfs_ghosts_destroy(g);
+}
+
+/* A replaced file, asked for a moment later beside many directories. */
+static void test_ghosts_of_files_last_a_moment(void **state)
+{
+    struct mfs_ghosts *g = mfs_ghosts_create();
+    struct mfs_attr got;
+
+    (void)state;
+    assert_non_null(g);
+    for (uint64_t n = 0; n < 100000; n++) {
+        remember(g, 1000000 + n, 1000001 + n, S_IFREG);
+        remember(g, n, n + 1, S_IFDIR);
+        if (n > 0)
+            assert_true(mfs_ghosts_recall(g, ino_of(1000000 + n - 1), &got));
+    }
+    mfs_ghosts_destroy(g);
+}
+
+/* --- places ------------------------------------------------------------------------------------
+ */
+
+#define ROOT 1
+
+static void test_place_is_a_node(void **state)
+{
+    struct mfs_places *p = mfs_places_create();
+    uint64_t ino = ino_of(5), first, second;
+
+    (void)state;
+    assert_non_null(p);
+    first = mfs_places_node(p, ROOT, "x", ino);
+    assert_true(first == ino);
+    assert_true(mfs_places_node(p, ROOT, "x", ino) == first);
+    second = mfs_places_node(p, ROOT, "y", ino); /* another mount has moved it */
+    assert_true(second != first && mfs_places_ino(second) == ino);
+    assert_true(mfs_places_node(p, ROOT, "x", ino) == first); /* and back */
+    assert_true(mfs_places_node(p, ROOT, "y", ino) == second);
+    mfs_places_destroy(p);
+}
+
+/* Below a directory that has two nodes its children have two, each, which do not change. */
+static void test_places_below_a_moved_directory(void **state)
+{
+    struct mfs_places *p = mfs_places_create();
+    uint64_t dir = ino_of(1), child = ino_of(2), old, new, in_old, in_new;
+
+    (void)state;
+    assert_non_null(p);
+    old = mfs_places_node(p, ROOT, "x", dir);
+    in_old = mfs_places_node(p, old, "child", child);
+    new = mfs_places_node(p, ROOT, "y", dir);
+    in_new = mfs_places_node(p, new, "child", child);
+    assert_true(in_old != in_new);
+    for (unsigned i = 0; i < 1000; i++) {
+        assert_true(mfs_places_node(p, old, "child", child) == in_old);
+        assert_true(mfs_places_node(p, new, "child", child) == in_new);
+    }
+    mfs_places_destroy(p);
+}
+
+static void test_rename_takes_the_node_along(void **state)
+{
+    struct mfs_places *p = mfs_places_create();
+    uint64_t a = ino_of(1), b = ino_of(2), a_node, b_node;
+
+    (void)state;
+    assert_non_null(p);
+    a_node = mfs_places_node(p, ROOT, "a", a);
+    b_node = mfs_places_node(p, ROOT, "b", b);
+    mfs_places_renamed(p, ROOT, "a", b_node, "in b", false);
+    assert_true(mfs_places_node(p, b_node, "in b", a) == a_node);
+    mfs_places_renamed(p, b_node, "in b", ROOT, "a", false);
+    mfs_places_renamed(p, ROOT, "a", ROOT, "b", true);
+    assert_true(mfs_places_node(p, ROOT, "b", a) == a_node);
+    assert_true(mfs_places_node(p, ROOT, "a", b) == b_node);
+    mfs_places_renamed(p, ROOT, "a", ROOT, "b", false); /* over a, which must be gone then */
+    assert_true(mfs_places_node(p, ROOT, "b", b) == b_node);
+    mfs_places_renamed(p, ROOT, "no directory", ROOT, "b", false);
+    assert_true(mfs_places_node(p, ROOT, "b", b) != b_node);
+    mfs_places_destroy(p);
+}
+
+/* A mount renames and another one moves: at no time does a node have two places. */
+static void test_no_node_has_two_places(void **state)
+{
+    enum { NAMES = 8, MOVES = 200 };
+    struct mfs_places *p = mfs_places_create();
+    uint64_t ino = ino_of(9), seen[NAMES] = {0};
+    unsigned at = 0, seed = 1;
+    char name[2][8] = {"n0"};
+
+    (void)state;
+    assert_non_null(p);
+    for (unsigned i = 0; i < MOVES; i++) {
+        unsigned to = (unsigned)rand_r(&seed) % NAMES;
+
+        snprintf(name[0], sizeof name[0], "n%u", at);
+        snprintf(name[1], sizeof name[1], "n%u", to);
+        if (to != at && seen[at] && rand_r(&seed) % 2) {
+            mfs_places_renamed(p, ROOT, name[0], ROOT, name[1], false);
+            seen[to] = seen[at];
+            seen[at] = 0;
+        }
+        at = to;
+        seen[at] = mfs_places_node(p, ROOT, name[1], ino);
+        for (unsigned j = 0; j < NAMES; j++)
+            assert_true(j == at || seen[j] != seen[at]);
+    }
+    mfs_places_destroy(p);
+}
+
+/* Places in use keep their nodes while very many others go by. */
+static void test_places_in_use_stay(void **state)
+{
+    struct mfs_places *p = mfs_places_create();
+    uint64_t ino = ino_of(1), node;
+
+    (void)state;
+    assert_non_null(p);
+    mfs_places_node(p, ROOT, "x", ino);
+    node = mfs_places_node(p, ROOT, "y", ino);
+    for (uint64_t n = 100; n < 200000; n++) {
+        assert_true(mfs_places_node(p, n, "other", ino_of(n)) == ino_of(n));
+        if (n % 500 == 0)
+            assert_true(mfs_places_node(p, ROOT, "y", ino) == node);
+    }
+    mfs_places_destroy(p);
+}
+
+/* --- walks -------------------------------------------------------------------------------------
+ */
+
+static void test_walk_is_recalled_by_its_thread(void **state)
+{
+    struct mfs_walks *w = mfs_walks_create();
+    struct mfs_attr file = attr_of(ino_of(1), S_IFREG), got;
+    int64_t start;
+
+    (void)state;
+    assert_non_null(w);
+    do { /* a machine that stops us for a millisecond has no say */
+        start = mfs_clock_mono();
+        mfs_walks_found(w, 17, &file);
+        memset(&got, 0, sizeof got);
+        mfs_walks_recall(w, 17, file.ino, &got);
+    } while (mfs_clock_mono() - start > MFS_MSEC);
+    assert_true(got.ino == file.ino && got.size == file.size);
+    assert_false(mfs_walks_recall(w, 17, file.ino, &got)); /* a file once only */
+    mfs_walks_found(w, 17, &file);
+    assert_false(mfs_walks_recall(w, 18, file.ino, &got));
+    assert_false(mfs_walks_recall(w, 17 + 256, file.ino, &got));
+    mfs_walks_found(w, 17, &file);
+    assert_false(mfs_walks_recall(w, 17, ino_of(2), &got)); /* its next request is another one */
+    assert_false(mfs_walks_recall(w, 17, file.ino, &got));
+    mfs_walks_found(w, 17, &file);
+    mfs_walks_end(w, 17);
+    assert_false(mfs_walks_recall(w, 17, file.ino, &got));
+    mfs_walks_destroy(w);
+}
+
+static void test_walk_does_not_last(void **state)
+{
+    struct mfs_walks *w = mfs_walks_create();
+    struct mfs_attr file = attr_of(ino_of(1), S_IFREG), got;
+
+    (void)state;
+    assert_non_null(w);
+    mfs_walks_found(w, 17, &file);
+    mfs_clock_sleep(2 * MFS_MSEC);
+    assert_false(mfs_walks_recall(w, 17, file.ino, &got));
+    mfs_walks_found(w, 0, &file); /* nobody knows who that is */
+    assert_false(mfs_walks_recall(w, 0, file.ino, &got));
+    mfs_walks_destroy(w);
+}
+
+/* --- all together ------------------------------------------------------------------------------
+ */
+
+struct world {
+    struct mfs_ghosts *ghosts;
+    struct mfs_places *places;
+    struct mfs_walks *walks;
+};
+
+static void *busy(void *arg)
+{
+    const struct world *all = arg;
+    struct mfs_attr got;
+
+    for (uint64_t n = 0; n < 20000; n++) {
+        struct mfs_attr attr = attr_of(ino_of(n % 3000), S_IFDIR);
+        pid_t thread = (pid_t)(n % 300) + 1;
+
+        mfs_ghosts_remember(all->ghosts, &attr);
+        if (mfs_ghosts_recall(all->ghosts, attr.ino, &got) && got.size != attr.size)
+            return arg;
+        if (mfs_places_ino(mfs_places_node(all->places, n % 7, "x", attr.ino)) != attr.ino)
+            return arg;
+        mfs_places_renamed(all->places, n % 7, "x", n % 5, "y", n % 2);
+        mfs_walks_found(all->walks, thread, &attr);
+        if (mfs_walks_recall(all->walks, thread, attr.ino, &got) && got.size != attr.size)
+            return arg;
+    }
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    struct world all = {mfs_ghosts_create(), mfs_places_create(), mfs_walks_create()};
+    pthread_t thread[4];
+    void *failed;
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, busy, &all), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(pthread_join(thread[i], &failed), 0);
+        assert_null(failed);
+    }
+    mfs_ghosts_destroy(all.ghosts);
+    mfs_places_destroy(all.places);
+    mfs_walks_destroy(all.walks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ghost_is_without_links),
+        cmocka_unit_test(test_ghosts_outlive_others),
+        cmocka_unit_test(test_ghosts_in_use_stay),
+        cmocka_unit_test(test_ghosts_of_files_last_a_moment),
+        cmocka_unit_test(test_place_is_a_node),
+        cmocka_unit_test(test_places_below_a_moved_directory),
+        cmocka_unit_test(test_rename_takes_the_node_along),
+        cmocka_unit_test(test_no_node_has_two_places),
+        cmocka_unit_test(test_places_in_use_stay),
+        cmocka_unit_test(test_walk_is_recalled_by_its_thread),
+        cmocka_unit_test(test_walk_does_not_last),
+        cmocka_unit_test(test_threads),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
