@@ -232,20 +232,6 @@ bool mfs_cleanup_living(const struct mfs_paths *p)
     return any;
 }
 
-bool mfs_cleanup_alive(const struct mfs_paths *p, const struct mfs_cm_state *s)
-{
-    for (uint32_t i = 0; i < s->nparts; i++) {
-        char file[32], path[PATH_MAX];
-        struct mfs_proc proc;
-
-        snprintf(file, sizeof file, "redis-%u.pid", i);
-        if (mfs_paths_node(p, s->part[i].node, file, path) || mfs_proc_load(path, &proc) ||
-            !mfs_proc_alive(&proc))
-            return false;
-    }
-    return true;
-}
-
 static int remove_tree(void *arg, const char *path)
 {
     (void)arg;

@@ -12,10 +12,8 @@
 /* Is anything recorded there? */
 bool mfs_cleanup_needed(const struct mfs_paths *p);
 
-/* Does the process of every partition still run? Then the deployment is alive without a cm. */
-bool mfs_cleanup_alive(const struct mfs_paths *p, const struct mfs_cm_state *s);
-
-/* Does any recorded redis process still run, whatever the state says? */
+/* Does any recorded redis process still run, whatever the state says? Then there are data, and the
+ * deployment is alive without a cm. */
 bool mfs_cleanup_living(const struct mfs_paths *p);
 
 /* Ends Local Managers (who end their own), then clients, mounts and redis processes that are still

@@ -108,8 +108,10 @@ static int look(struct start *s, struct mfs_err *err)
     if (!strcmp(st.state, "running") || !strcmp(st.state, "scaling"))
         rc = 1;
     else if (!strcmp(st.state, "degraded") && mfs_clock_mono() > s->began + MEND_TIME)
-        rc = mfs_err_set(err, -ENODEV,
-                         "the deployment is up, but not whole; see cm status and cm events");
+        rc = mfs_err_set(
+            err, -ENODEV,
+            "the deployment is up, but not whole: see cm status and cm events; to begin "
+            "afresh, cm stop it first");
     mfs_record_clear(&mfs_status_record, &st);
     return rc;
 }
@@ -273,7 +275,7 @@ static int take_up(struct start *s, int *lock, int *rc, struct mfs_err *err)
         *rc = 0;
         return 0;
     }
-    if (strcmp(st.phase, MFS_PHASE_RUNNING) || !mfs_cleanup_alive(s->paths, &st)) {
+    if (strcmp(st.phase, MFS_PHASE_RUNNING) || !mfs_cleanup_living(s->paths)) {
         mfs_cm_state_clear(&st);
         return 0;
     }

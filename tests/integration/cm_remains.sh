@@ -14,13 +14,24 @@ nothing_left()
     [ ! -e "$STATE/cm.json" ] || fail "state left: $(ls -R "$STATE")"
 }
 
-say "cm, lms and one redis killed: the data are gone, a start begins afresh"
+say "cm, lms and one redis killed: what the others hold is not cleared away"
 cm_ start --nodes 2 --memory 128M || fail "cm start"
 redis=$(pids_of redis-server | sed -n 1p)
 for pid in $(pids_of cm) $(pids_of lm) "$redis"; do
     kill -KILL "$pid"
 done
 must_happen 10 gone "$redis"
+before=$(pids_of redis-server | sort)
+expect_fail 1 cm_ start --nodes 2 --memory 128M
+grep -q "not whole" "$T/expect.out" || fail "does not say what is wrong: $(cat "$T/expect.out")"
+equal "$before" "$(pids_of redis-server | sort)" "redis processes"
+equal degraded "$(cm_ status --json | jq -r .state)" "state"
+
+say "cm, lms and all redis killed: the data are gone, a start begins afresh"
+for pid in $(pids_of cm) $(pids_of lm) $(pids_of redis-server); do
+    kill -KILL "$pid"
+done
+must_happen 10 none_of redis-server
 # A record whose process is long gone and whose pid belongs to somebody else now.
 sleep 300 &
 stranger=$!
