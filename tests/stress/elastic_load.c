@@ -7,8 +7,9 @@
  * counters from both mounts, each by threads of their own that verify what they find all the time,
  * through the other mount, too, and everything once more at the end. Every second a line tells the
  * throughput and the longest single call. Exit status 1 upon any wrong byte, name or errno, or a
- * call that hangs. -m bounds the data held at one time (default 256), -p slows every thread down.
- * Works in a directory of its own, which it removes when all was well. */
+ * call that hangs. SIGTERM ends it early, with all checks. -m bounds the data held at one time
+ * (default 256), -p slows every thread down. Works in a directory of its own, which it removes when
+ * all was well. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -802,6 +803,12 @@ static void report(int second)
     c0 = c;
 }
 
+static void end_early(int signo)
+{
+    (void)signo;
+    atomic_store(&stop, true);
+}
+
 static void summary(int64_t start)
 {
     int64_t most = 0;
@@ -895,6 +902,7 @@ int main(int argc, char **argv)
     if (!make_root(argv + optind))
         return 1;
     signal(SIGALRM, hung);
+    signal(SIGTERM, end_early);
     alarm((unsigned)seconds + HANG);
     launch();
     for (int s = 1; s <= seconds && !atomic_load(&stop); s++) {
@@ -903,6 +911,7 @@ int main(int argc, char **argv)
         report(s);
     }
     atomic_store(&stop, true);
+    alarm(HANG);
     for (unsigned i = 0; i < WORKERS; i++) {
         pthread_join(worker[i].thread, NULL);
         free(worker[i].buf);
