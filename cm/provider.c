@@ -38,7 +38,6 @@ int mfs_provider_spawn(const struct mfs_paths *p, const struct mfs_cm_node *node
 {
     char dir[PATH_MAX], log[PATH_MAX], pid_file[PATH_MAX];
     int rc = mfs_paths_node(p, node->id, "", dir);
-    pid_t pid;
 
     if (!rc)
         rc = mfs_paths_node(p, node->id, "lm.log", log);
@@ -48,14 +47,7 @@ int mfs_provider_spawn(const struct mfs_paths *p, const struct mfs_cm_node *node
         rc = mfs_file_mkdirs(dir, 0700);
     if (rc)
         return mfs_err_set(err, rc, "%s: %s", node->name, strerror(-rc));
-    pid = mfs_proc_spawn(argv, log);
-    if (pid < 0)
-        return mfs_err_set(err, (int)pid, "%s: %s", argv[0], strerror(-(int)pid));
     /* One that has ended already is watched all the same, which tells how it ended. */
-    if (mfs_proc_identify(pid, proc)) {
-        proc->pid = pid;
-        return 0;
-    }
-    rc = mfs_proc_save(proc, pid_file);
-    return rc ? mfs_err_set(err, rc, "%s: %s", pid_file, strerror(-rc)) : 0;
+    rc = mfs_proc_spawn_noted(argv, log, pid_file, proc);
+    return rc ? mfs_err_set(err, rc, "%s: %s", argv[0], strerror(-rc)) : 0;
 }

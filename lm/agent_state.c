@@ -159,13 +159,39 @@ static int restore(struct mfs_agent *a, struct mfs_state *s)
     return rc;
 }
 
+static bool is_listed(void *arg, const struct mfs_proc *p)
+{
+    const struct mfs_agent *a = arg;
+
+    for (const struct mfs_agent_part *q = a->parts; q; q = q->next)
+        if (q->redis.proc.pid == p->pid)
+            return true;
+    for (const struct mfs_agent_copy *c = a->copies; c; c = c->next)
+        if (c->redis.proc.pid == p->pid)
+            return true;
+    return false;
+}
+
+/* What was started and not noted any more. Nobody was told of it, nobody would ever end it. */
+static void end_unlisted(struct mfs_agent *a)
+{
+    struct mfs_redis_node node = {.dir = a->dir, .dump_dir = a->dump_dir};
+    int rc = mfs_redis_end_unlisted(&node, is_listed, a);
+
+    if (rc)
+        mfs_warn(AREA, "%s: %s", a->dir, strerror(-rc));
+    mfs_mounter_end_unlisted(a->mounter);
+}
+
 int mfs_agent_restore(struct mfs_agent *a, struct mfs_err *err)
 {
     struct mfs_state s;
     int rc = mfs_state_load(&s, a->state_path, err);
 
-    if (rc == -ENOENT)
+    if (rc == -ENOENT) {
+        end_unlisted(a);
         return 0;
+    }
     if (rc)
         return rc;
     if (strcmp(s.name, a->opts.name) || s.node != a->opts.node)
@@ -173,7 +199,9 @@ int mfs_agent_restore(struct mfs_agent *a, struct mfs_err *err)
     else if ((rc = restore(a, &s)))
         mfs_err_set(err, rc, "can't take up %s: %s", a->state_path, strerror(-rc));
     mfs_record_clear(&mfs_state_record, &s);
-    if (!rc)
+    if (!rc) {
+        end_unlisted(a);
         mfs_agent_save(a);
+    }
     return rc;
 }

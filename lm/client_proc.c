@@ -7,19 +7,23 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/text.h"
 
-#define LOG_MAX (16U << 20)
+#define LOG_MAX   (16U << 20)
+#define END_GRACE (5 * MFS_SEC)
 
 static int node_file(const struct mfs_client_proc *c, const char *name, char path[PATH_MAX])
 {
     return mfs_text_format(path, PATH_MAX, "%s/%s", c->dir, name);
 }
 
-static pid_t spawn(const struct mfs_client_proc *c, const char *path, const char *options)
+int mfs_client_proc_start(const struct mfs_client_proc *c, const char *path, const char *options,
+                          struct mfs_proc *proc)
 {
-    char program[PATH_MAX], log[PATH_MAX];
+    char program[PATH_MAX], log[PATH_MAX], pid_file[PATH_MAX];
     const char *argv[13] = {program,       "mount",      "--foreground", "--name",  c->name,
                             "--state-dir", c->state_dir, "--lm",         c->address};
     size_t argc = 9;
@@ -28,6 +32,8 @@ static pid_t spawn(const struct mfs_client_proc *c, const char *path, const char
     rc = mfs_proc_sibling("memefs", program, sizeof program);
     if (!rc)
         rc = node_file(c, "client.log", log);
+    if (!rc)
+        rc = node_file(c, "client.pid", pid_file);
     if (rc)
         return rc;
     if (options[0]) {
@@ -35,23 +41,22 @@ static pid_t spawn(const struct mfs_client_proc *c, const char *path, const char
         argv[argc++] = options;
     }
     argv[argc] = path;
-    return mfs_proc_spawn(argv, log);
+    /* One that has ended already is found out by who watches it. */
+    return mfs_proc_spawn_noted(argv, log, pid_file, proc);
 }
 
-int mfs_client_proc_start(const struct mfs_client_proc *c, const char *path, const char *options,
-                          struct mfs_proc *proc)
+void mfs_client_proc_end_unlisted(const struct mfs_client_proc *c)
 {
-    pid_t pid = spawn(c, path, options);
-    char pidfile[PATH_MAX];
-    int rc;
+    char file[PATH_MAX];
+    struct mfs_proc p;
 
-    if (pid < 0)
-        return pid;
-    /* One that has ended already is found out by who watches it. */
-    if (mfs_proc_identify(pid, proc))
-        *proc = (struct mfs_proc){.pid = pid};
-    rc = node_file(c, "client.pid", pidfile);
-    return rc ? rc : mfs_proc_save(proc, pidfile);
+    if (node_file(c, "client.pid", file) || mfs_proc_load(file, &p) || !mfs_proc_alive(&p))
+        return;
+    mfs_warn("mount", "ending client %d, which nobody knows of", (int)p.pid);
+    if (mfs_proc_end(&p, END_GRACE))
+        mfs_error("mount", "client %d can't be killed", (int)p.pid);
+    else
+        unlink(file);
 }
 
 void mfs_client_proc_last_words(const struct mfs_client_proc *c, char *out, size_t n)

@@ -23,6 +23,10 @@ struct mfs_client_proc {
 int mfs_client_proc_start(const struct mfs_client_proc *c, const char *path, const char *options,
                           struct mfs_proc *proc);
 
+/* Ends a client whose Local Manager was killed before it noted it in lm.json: it flushes what was
+ * written meanwhile. Blocks for some 5 s at most, and only when there is one. */
+void mfs_client_proc_end_unlisted(const struct mfs_client_proc *c);
+
 /* The last line of client.log, into out[n]. */
 void mfs_client_proc_last_words(const struct mfs_client_proc *c, char *out, size_t n);
 

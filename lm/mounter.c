@@ -477,3 +477,9 @@ void mfs_mounter_adopt(struct mfs_mounter *m, const char *path, const char *opti
         set_timer(m, 0, pause_over);
     }
 }
+
+void mfs_mounter_end_unlisted(struct mfs_mounter *m)
+{
+    if (!m->client.pid)
+        mfs_client_proc_end_unlisted(&m->files);
+}

@@ -59,6 +59,9 @@ void mfs_mounter_stop(struct mfs_mounter *m, mfs_mounter_done *done, void *arg);
 void mfs_mounter_adopt(struct mfs_mounter *m, const char *path, const char *options,
                        const struct mfs_client *client);
 
+/* When no earlier one is known, ends what it may have started all the same (client_proc.h). */
+void mfs_mounter_end_unlisted(struct mfs_mounter *m);
+
 /* From the hooks of mfs_clients; others' clients are ignored. gone tells whether it was ours. */
 void mfs_mounter_ready(struct mfs_mounter *m, const struct mfs_client *client);
 bool mfs_mounter_gone(struct mfs_mounter *m, const struct mfs_client *client, int status);

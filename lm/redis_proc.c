@@ -3,10 +3,12 @@
  * A port is found by binding one and letting it go again, so between that and redis' own bind
  * someone else may take it: redis then exits, and the next port is tried. A process that was
  * started by a Local Manager which died before noting it down is in no table and holds nothing; it
- * is recognised by its pid file and ended before a new one takes its place. */
+ * is recognised by its pid file, which is there before the process is, and ended by the next Local
+ * Manager. */
 #include "lm/redis_proc.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <linux/capability.h>
@@ -152,7 +154,6 @@ static int spawn(const struct mfs_redis_node *node, struct mfs_redis *r, struct 
 {
     char conf[PATH_MAX], log[PATH_MAX], pidfile[PATH_MAX];
     const char *argv[] = {"redis-server", conf, NULL};
-    pid_t pid;
     int rc;
 
     rc = free_port(node->address, &r->port);
@@ -168,16 +169,9 @@ static int spawn(const struct mfs_redis_node *node, struct mfs_redis *r, struct 
     if (rc)
         return mfs_err_set(err, rc, "can't write redis-%u.conf in %s: %s", r->part, node->dir,
                            strerror(-rc));
-    pid = mfs_proc_spawn(argv, log);
-    if (pid < 0)
-        return mfs_err_set(err, pid, "can't start redis-server: %s", strerror(-pid));
     /* One that is gone already is found out, and tried again, by await(). */
-    if (mfs_proc_identify(pid, &r->proc)) {
-        r->proc = (struct mfs_proc){.pid = pid};
-        return 0;
-    }
-    rc = mfs_proc_save(&r->proc, pidfile);
-    return rc ? mfs_err_set(err, rc, "can't write %s: %s", pidfile, strerror(-rc)) : 0;
+    rc = mfs_proc_spawn_noted(argv, log, pidfile, &r->proc);
+    return rc ? mfs_err_set(err, rc, "can't start redis-server: %s", strerror(-rc)) : 0;
 }
 
 /* Waits until it answers: 0, -ECHILD when it exited, or -ETIMEDOUT. */
@@ -254,6 +248,49 @@ int mfs_redis_start(const struct mfs_redis_node *node, struct mfs_redis *r, size
     if (rc)
         mfs_redis_stop(node, r, n);
     return rc;
+}
+
+/* The partition in "redis-PART.pid", or -EINVAL. */
+static int part_of(const char *name, uint32_t *part)
+{
+    char number[16];
+    uint64_t n;
+    int len = 0;
+
+    if (sscanf(name, "redis-%15[0-9].pid%n", number, &len) != 1 || !len || name[len] ||
+        mfs_text_u64(number, &n) || n > UINT32_MAX)
+        return -EINVAL;
+    *part = (uint32_t)n;
+    return 0;
+}
+
+static void end_unlisted(const struct mfs_redis_node *node, uint32_t part, const struct mfs_proc *p)
+{
+    mfs_warn(AREA, "partition %u: ending process %d, which nobody knows of", part, (int)p->pid);
+    if (mfs_proc_end(p, 0))
+        mfs_error(AREA, "partition %u: process %d can't be killed", part, (int)p->pid);
+    else
+        remove_files(node, part);
+}
+
+int mfs_redis_end_unlisted(const struct mfs_redis_node *node,
+                           bool (*listed)(void *arg, const struct mfs_proc *p), void *arg)
+{
+    DIR *d = opendir(node->dir);
+    char path[PATH_MAX];
+    struct mfs_proc p;
+    struct dirent *e;
+    uint32_t part;
+
+    if (!d)
+        return -errno;
+    while ((e = readdir(d))) {
+        if (!part_of(e->d_name, &part) && !file_path(path, node->dir, part, "pid") &&
+            !mfs_proc_load(path, &p) && mfs_proc_alive(&p) && !listed(arg, &p))
+            end_unlisted(node, part, &p);
+    }
+    closedir(d);
+    return 0;
 }
 
 static size_t signal_all(const struct mfs_redis *r, size_t n, int sig)

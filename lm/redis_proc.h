@@ -46,6 +46,12 @@ int mfs_redis_unix_path(const char *dir, uint32_t part, char path[MFS_UNIXPATH_M
 int mfs_redis_start(const struct mfs_redis_node *node, struct mfs_redis *r, size_t n,
                     struct mfs_err *err);
 
+/* Ends those that run in the node's directory and of which listed() does not know: a Local Manager
+ * has started them and was killed before it told anyone, so they hold nothing. 0 or a negative
+ * errno. */
+int mfs_redis_end_unlisted(const struct mfs_redis_node *node,
+                           bool (*listed)(void *arg, const struct mfs_proc *p), void *arg);
+
 /* Ends one that serves nobody any more, as fast as can be; otherwise as mfs_redis_stop. */
 int mfs_redis_end(const struct mfs_redis_node *node, struct mfs_redis *r);
 

@@ -1,5 +1,6 @@
-/* Processes, by fork and /proc. The spawned child reports a failed exec through a close-on-exec
- * pipe, so that the caller learns it at once and with the true errno. */
+/* Processes, by fork and /proc. The spawned child and its starter share a close-on-exec pair of
+ * sockets: the child waits there for leave to become the program, and reports a failed exec, so
+ * that the caller learns it at once and with the true errno. */
 #include "base/proc.h"
 
 #include <dirent.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +24,7 @@
 #define KILL_WAIT    (2 * MFS_SEC)
 #define POLL_STEP    (5 * MFS_MSEC)
 #define CMDLINE_MOST (1 << 20)
+#define ANY_NAME     "?"
 
 /* State letter and start time, /proc/PID/stat fields 3 and 22. The name in field 2 may contain
  * anything, so fields are counted from the last ')'. */
@@ -92,7 +95,7 @@ bool mfs_proc_alive(const struct mfs_proc *p)
     struct mfs_proc now;
 
     return p->pid > 0 && !mfs_proc_identify(p->pid, &now) && now.start == p->start &&
-           !strcmp(now.comm, p->comm);
+           (!strcmp(now.comm, p->comm) || !strcmp(p->comm, ANY_NAME));
 }
 
 int mfs_proc_kill(const struct mfs_proc *p, int sig)
@@ -132,7 +135,7 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static int child_setup(const char *log_path, int report)
+static int child_setup(const char *log_path, int keep)
 {
     int in = open("/dev/null", O_RDWR), log = in;
 
@@ -142,51 +145,101 @@ static int child_setup(const char *log_path, int report)
         log = open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0640);
     if (log < 0 || dup2(in, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
         return -errno;
-    if (report > 3 && close_range(3, (unsigned)report - 1, 0))
+    if (keep > 3 && close_range(3, (unsigned)keep - 1, 0))
         return -errno;
-    if (close_range((unsigned)report + 1, ~0U, 0))
+    if (close_range((unsigned)keep + 1, ~0U, 0))
         return -errno;
     setsid();
     reset_signals();
     return 0;
 }
 
-static _Noreturn void child(const char *const *argv, const char *log_path, int report)
+/* Waits for the starter's word: one that was killed says nothing, and what it began ends here. */
+static _Noreturn void child(const char *const *argv, const char *log_path, int starter)
 {
-    int rc = child_setup(log_path, report);
+    int rc = child_setup(log_path, starter);
+    ssize_t n;
+    char go;
 
+    while ((n = read(starter, &go, 1)) < 0 && errno == EINTR)
+        ;
+    if (n != 1)
+        _exit(127);
     if (!rc) {
         execvp(argv[0], (char *const *)argv);
         rc = -errno;
     }
-    mfs_file_write_all(report, &rc, sizeof rc);
+    mfs_file_write_all(starter, &rc, sizeof rc);
     _exit(127);
+}
+
+/* Its name is yet to come; pid and start time stay. */
+static int note_unborn(pid_t pid, const char *pid_file)
+{
+    struct mfs_proc p;
+    int rc = mfs_proc_identify(pid, &p);
+
+    if (rc)
+        return rc;
+    mfs_text_copy(p.comm, sizeof p.comm, ANY_NAME);
+    return mfs_proc_save(&p, pid_file);
+}
+
+/* Lets the child go on, and waits until it has become the program. */
+static int let_go(int child_end)
+{
+    int failed = 0;
+    ssize_t n;
+
+    if (send(child_end, "", 1, MSG_NOSIGNAL) != 1)
+        return 0; /* it has been killed, which is found out by who watches it */
+    while ((n = read(child_end, &failed, sizeof failed)) < 0 && errno == EINTR)
+        ;
+    return n == (ssize_t)sizeof failed ? failed : 0;
+}
+
+static pid_t spawn(const char *const *argv, const char *log_path, const char *pid_file)
+{
+    int fds[2], rc = 0;
+    pid_t pid;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
+        return -errno;
+    pid = fork();
+    if (pid < 0)
+        rc = -errno;
+    if (!pid)
+        child(argv, log_path, fds[1]);
+    close(fds[1]);
+    if (!rc && pid_file)
+        rc = note_unborn(pid, pid_file);
+    if (!rc)
+        rc = let_go(fds[0]);
+    close(fds[0]);
+    if (rc && pid > 0)
+        waitpid(pid, NULL, 0);
+    return rc ? rc : pid;
 }
 
 pid_t mfs_proc_spawn(const char *const *argv, const char *log_path)
 {
-    int fds[2], failed = 0;
-    ssize_t n;
-    pid_t pid;
+    return spawn(argv, log_path, NULL);
+}
 
-    if (pipe2(fds, O_CLOEXEC))
-        return -errno;
-    pid = fork();
+int mfs_proc_spawn_noted(const char *const *argv, const char *log_path, const char *pid_file,
+                         struct mfs_proc *p)
+{
+    pid_t pid = spawn(argv, log_path, pid_file);
+
     if (pid < 0)
-        failed = -errno;
-    if (!pid)
-        child(argv, log_path, fds[1]);
-    close(fds[1]);
-    if (pid > 0) {
-        while ((n = read(fds[0], &failed, sizeof failed)) < 0 && errno == EINTR)
-            ;
-        if (n > 0)
-            waitpid(pid, NULL, 0);
-        else
-            failed = 0;
+        return pid;
+    if (mfs_proc_identify(pid, p)) {
+        *p = (struct mfs_proc){.pid = pid};
+        return 0;
     }
-    close(fds[0]);
-    return failed ? failed : pid;
+    /* What stands there already says which process it is; this adds the name. */
+    mfs_proc_save(p, pid_file);
+    return 0;
 }
 
 int mfs_proc_save(const struct mfs_proc *p, const char *path)

@@ -13,7 +13,7 @@
 struct mfs_proc {
     pid_t pid;                    /* 0: none */
     uint64_t start;               /* clock ticks after boot, /proc/PID/stat field 22 */
-    char comm[MFS_PROC_NAME_MAX]; /* the executable's name (base name of argv[0]'s file) */
+    char comm[MFS_PROC_NAME_MAX]; /* the executable's name (base name of argv[0]'s file) or "?" */
 };
 
 /* Describes a live process. 0 or -ESRCH (also for a zombie). */
@@ -33,6 +33,12 @@ int mfs_proc_end(const struct mfs_proc *p, int64_t grace);
  * outputs appended to the file log_path (made 0640; NULL: /dev/null), all signals default, no
  * descriptor inherited, own session. Returns the pid or a negative errno, also when exec failed. */
 pid_t mfs_proc_spawn(const char *const *argv, const char *log_path);
+
+/* The same for a process that must never be without a record: the program begins when the pid file
+ * names its process, and not at all when its starter dies before. *p: the process; only its pid is
+ * set when it has ended already (wait for it). 0 or a negative errno. */
+int mfs_proc_spawn_noted(const char *const *argv, const char *log_path, const char *pid_file,
+                         struct mfs_proc *p);
 
 /* The process in a pid file ("PID START NAME\n", replaced atomically). Loading does not ask whether
  * it is alive; a file that is no such file gives -EINVAL. 0 or a negative errno. */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -172,6 +173,78 @@ static void processes_are_recognised(void **state)
     assert_int_equal(mfs_proc_load(in_dir("p.pid"), &loaded), -EINVAL);
 }
 
+static int note_found(void *arg, const struct mfs_proc *p)
+{
+    *(struct mfs_proc *)arg = *p;
+    return 0;
+}
+
+static void start_and_stay(const char *const *argv, const char *pid_file, int ready)
+{
+    struct mfs_proc p;
+
+    if (write(ready, "", 1) == 1)
+        mfs_proc_spawn_noted(argv, NULL, pid_file, &p);
+    pause();
+    _exit(0);
+}
+
+/* Its starter is killed after `delay`: then either the program does not run, or the file names it.
+ * Did it run? */
+static bool kill_a_starter(int64_t delay, const char *pid_file)
+{
+    const char *argv[] = {"sleep", "60", "0.0471108", NULL};
+    struct mfs_proc found = {0}, noted;
+    int ready[2];
+    pid_t starter;
+    char c;
+
+    unlink(pid_file);
+    assert_int_equal(pipe(ready), 0);
+    starter = fork();
+    if (!starter)
+        start_and_stay(argv, pid_file, ready[1]);
+    assert_int_equal(read(ready[0], &c, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    mfs_clock_sleep(delay);
+    assert_int_equal(kill(starter, SIGKILL), 0);
+    assert_int_equal(waitpid(starter, NULL, 0), starter);
+    /* What it began is a child of ours now: it ends or becomes the program. */
+    do
+        assert_int_equal(mfs_proc_search("sleep", NULL, "60", argv[2], note_found, &found), 0);
+    while (!found.pid && !waitpid(-1, NULL, WNOHANG));
+    if (!found.pid)
+        return false;
+    assert_int_equal(mfs_proc_load(pid_file, &noted), 0);
+    assert_int_equal(noted.pid, found.pid);
+    assert_true(mfs_proc_alive(&noted));
+    assert_int_equal(mfs_proc_kill(&noted, SIGKILL), 0);
+    assert_int_equal(waitpid(found.pid, NULL, 0), found.pid);
+    return true;
+}
+
+static void no_program_runs_without_its_record(void **state)
+{
+    const char *argv[] = {"touch", NULL, NULL};
+    unsigned ran = 0, rounds = 0;
+    char pid_file[PATH_MAX], mark[PATH_MAX];
+    struct mfs_proc p;
+
+    (void)state;
+    strcpy(pid_file, in_dir("program.pid"));
+    strcpy(mark, in_dir("mark"));
+    argv[1] = mark;
+    assert_int_equal(mfs_proc_spawn_noted(argv, NULL, in_dir("no/such.pid"), &p), -ENOENT);
+    assert_int_equal(access(mark, F_OK), -1);
+
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+    for (int64_t delay = 0; delay < 4 * MFS_MSEC; delay += 40 * 1000, rounds++)
+        ran += kill_a_starter(delay, pid_file);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0), 0);
+    assert_in_range(ran, 1, rounds); /* it is no test when all are killed before they begin */
+}
+
 static void waits_end(void **state)
 {
     pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
@@ -203,6 +276,7 @@ int main(void)
         cmocka_unit_test(log_lines),
         cmocka_unit_test(errors),
         cmocka_unit_test(processes_are_recognised),
+        cmocka_unit_test(no_program_runs_without_its_record),
         cmocka_unit_test(waits_end),
     };
 

@@ -201,6 +201,40 @@ static void test_a_killed_lm_leaves_the_data_and_the_next_goes_on(void **state)
     assert_true(lm_world_wait(w, reported, 5));
 }
 
+/* As when it was killed between starting processes and writing them down. */
+static void test_what_a_killed_lm_did_not_note_is_ended(void **state)
+{
+    struct lm_world *w = *state;
+    struct mfs_proc noted, unlisted;
+    struct mfs_state s;
+    char path[128];
+
+    assert_int_equal(lm_world_assign(w), 0);
+    s = lm_world_state(w);
+    assert_int_equal(s.nredis, LM_WORLD_PARTS);
+    noted = mfs_state_proc_get(&s.redis[0].proc);
+    unlisted = mfs_state_proc_get(&s.redis[1].proc);
+    lm_world_kill_lm(w);
+    s.nredis = 1;
+    snprintf(path, sizeof path, "%s/node-%d/lm.json", w->dir, LM_WORLD_NODE);
+    assert_int_equal(mfs_state_save(&s, path), 0);
+    s.nredis = LM_WORLD_PARTS;
+    mfs_record_clear(&mfs_state_record, &s);
+    lm_world_start_lm(w);
+    assert_true(lm_world_wait(w, lm_world_joined, 10));
+    assert_int_equal(w->join.nassigned, 1);
+    assert_true(mfs_proc_alive(&noted));
+    assert_false(mfs_proc_alive(&unlisted));
+
+    lm_world_kill_lm(w);
+    assert_int_equal(unlink(path), 0); /* killed in its very first assign */
+    lm_world_start_lm(w);
+    assert_true(lm_world_wait(w, lm_world_joined, 10));
+    assert_int_equal(w->join.nassigned, 0);
+    assert_false(mfs_proc_alive(&noted));
+    assert_int_equal(lm_world_assign(w), 0);
+}
+
 static void test_cm_may_go_and_come_back(void **state)
 {
     struct lm_world *w = *state;
@@ -379,6 +413,7 @@ int main(void)
         TEST(test_assign_again_is_harmless),
         TEST(test_nonsense_is_refused),
         TEST(test_a_killed_lm_leaves_the_data_and_the_next_goes_on),
+        TEST(test_what_a_killed_lm_did_not_note_is_ended),
         TEST(test_cm_may_go_and_come_back),
         TEST(test_a_dead_redis_is_reported_and_not_replaced),
         TEST(test_a_redis_that_died_while_no_lm_was_there),

@@ -243,6 +243,30 @@ static void test_the_mount_outlives_lm(void **state)
     assert_false(mfs_proc_alive(&mount.client));
 }
 
+/* As when it was killed between starting the client and writing it down. */
+static void test_a_client_that_a_killed_lm_did_not_note(void **state)
+{
+    struct lm_world *w = *state;
+    struct mount mount = mounted(w);
+    struct mfs_state s = lm_world_state(w);
+    char path[128];
+
+    write_file(&mount, "f", "hello");
+    lm_world_kill_lm(w);
+    s.mount[0] = '\0';
+    s.mounter = (struct mfs_state_client){0};
+    s.nclients = 0;
+    snprintf(path, sizeof path, "%s/node-%d/lm.json", w->dir, LM_WORLD_NODE);
+    assert_int_equal(mfs_state_save(&s, path), 0);
+    mfs_record_clear(&mfs_state_record, &s);
+    lm_world_start_lm(w);
+    assert_true(lm_world_wait(w, lm_world_joined, 20));
+    assert_false(mfs_proc_alive(&mount.client));
+    if (lm_world_ask(w, MFS_MSG_MOUNT, &mount.m))
+        fail_msg("%s", w->err.msg);
+    assert_true(has_text(&mount, "f", "hello"));
+}
+
 static void test_a_client_that_died_while_no_lm_was_there(void **state)
 {
     struct lm_world *w = *state;
@@ -296,6 +320,7 @@ int main(void)
         TEST(test_a_hung_client_is_ended),
         TEST(test_stop_with_a_program_at_work),
         TEST(test_the_mount_outlives_lm),
+        TEST(test_a_client_that_a_killed_lm_did_not_note),
         TEST(test_a_client_that_died_while_no_lm_was_there),
         TEST(test_a_client_mounted_by_hand_ends_with_the_rest),
     };
