@@ -158,27 +158,33 @@ static int end_managers(const struct mfs_paths *p, struct mfs_err *err)
 
 /* ---- mounts ---------------------------------------------------------------------------------- */
 
+/* The one line of a file that names a path. */
+static int read_path(const char *record, char path[PATH_MAX])
+{
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    rc = mfs_file_read(record, PATH_MAX - 1, &b);
+    if (!rc)
+        rc = mfs_buf_append(&b, "\n", 2);
+    if (!rc)
+        snprintf(path, PATH_MAX, "%.*s", (int)strcspn(mfs_buf_data(&b), "\n"), mfs_buf_data(&b));
+    mfs_buf_fini(&b);
+    return rc;
+}
+
 /* A FUSE mount whose client is gone answers ENOTCONN, and no other does. Mounts may be stacked. */
 static int detach(void *arg, const char *record)
 {
     struct mfs_err *err = arg;
-    struct mfs_buf b;
+    char path[PATH_MAX];
     struct stat st;
-    int rc;
+    int rc = read_path(record, path);
 
-    mfs_buf_init(&b);
-    rc = mfs_file_read(record, PATH_MAX, &b);
-    if (!rc)
-        rc = mfs_buf_append(&b, "", 1);
-    if (!rc) {
-        char *path = mfs_buf_data(&b);
-
-        path[strcspn(path, "\n")] = '\0';
-        for (int i = 0; i < STACKED_MOST && stat(path, &st) && errno == ENOTCONN && !rc; i++)
-            if (umount2(path, MNT_DETACH))
-                rc = mfs_err_set(err, -errno, "umount %s: %s", path, strerror(errno));
-    }
-    mfs_buf_fini(&b);
+    for (int i = 0; i < STACKED_MOST && !rc && stat(path, &st) && errno == ENOTCONN; i++)
+        if (umount2(path, MNT_DETACH))
+            rc = mfs_err_set(err, -errno, "umount %s: %s", path, strerror(errno));
     return rc == -ENOENT ? 0 : rc;
 }
 
@@ -232,6 +238,27 @@ bool mfs_cleanup_living(const struct mfs_paths *p)
     return any;
 }
 
+/* A node's directory for dumps is elsewhere, see lm/agent.c; only what looks like one is removed.
+ */
+static int remove_dumps(void *arg, const char *record)
+{
+    char path[PATH_MAX], *node, *above;
+    int rc = read_path(record, path);
+
+    (void)arg;
+    node = rc ? NULL : strrchr(path, '/');
+    if (!node || path[0] != '/' || fnmatch("/node-*", node, 0))
+        return 0;
+    rc = mfs_file_remove_tree(path);
+    *node = '\0';
+    above = strrchr(path, '/');
+    if (above && !fnmatch("/memefs-*", above, 0))
+        rmdir(path); /* the last one of this machine succeeds in that */
+    if (rc)
+        mfs_warn("cleanup", "dumps in %s: %s", path, strerror(-rc));
+    return 0;
+}
+
 static int remove_tree(void *arg, const char *path)
 {
     (void)arg;
@@ -278,6 +305,7 @@ int mfs_cleanup_node_files(const struct mfs_paths *p, uint32_t node, struct mfs_
 
     if (!rc) {
         walk(dir, "mount", detach, err);
+        walk(dir, "dumps", remove_dumps, NULL);
         rc = mfs_file_remove_tree(dir);
     }
     return rc && rc != -ENOENT ? mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc)) : 0;
@@ -288,6 +316,7 @@ int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err 
     const char *const own[] = {p->secret, p->address, p->pid, p->events, p->failure, p->state};
     int rc;
 
+    walk_nodes(p, "dumps", remove_dumps, NULL);
     walk(p->dir, "*.new.*", remove_tree, NULL); /* of writers that were killed (mfs_file_write) */
     if (keep_logs)
         rc = walk_nodes(p, "*", remove_but_log, NULL);

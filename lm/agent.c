@@ -82,6 +82,8 @@ static void remove_dump_dir(const struct mfs_agent *a)
     mfs_text_copy(above, sizeof above, a->dump_dir);
     *strrchr(above, '/') = '\0';
     rmdir(above); /* the deployment's last node on this machine succeeds in that */
+    if (!rc && !mfs_text_format(above, sizeof above, "%s/dumps", a->dir))
+        unlink(above);
 }
 
 static void redis_ended(struct mfs_agent *a)
@@ -229,6 +231,17 @@ static int check_private(const char *path)
     return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077) ? 0 : -EPERM;
 }
 
+/* Where it is, for who cleans up when there is no Local Manager any more; there before it is. */
+static int note_dump_dir(const struct mfs_agent *a)
+{
+    char record[PATH_MAX], line[PATH_MAX];
+    int rc = mfs_text_format(record, sizeof record, "%s/dumps", a->dir);
+
+    if (!rc)
+        rc = mfs_text_format(line, sizeof line, "%s\n", a->dump_dir);
+    return rc ? rc : mfs_file_note(record, line, strlen(line), 0640);
+}
+
 /* Dumps are for disks: the state directory is in memory as a rule, where a dump would need the very
  * memory that a migration is to free. */
 static void open_dump_dir(struct mfs_agent *a)
@@ -241,6 +254,8 @@ static void open_dump_dir(struct mfs_agent *a)
 
     if (!rc)
         rc = mfs_text_format(a->dump_dir, sizeof a->dump_dir, "%s/node-%u", above, a->opts.node);
+    if (!rc)
+        rc = note_dump_dir(a);
     if (!rc)
         rc = mfs_file_mkdirs(a->dump_dir, 0700);
     if (!rc)

@@ -12,6 +12,7 @@ nothing_left()
 {
     must_happen 10 no_daemons
     [ ! -e "$STATE/cm.json" ] || fail "state left: $(ls -R "$STATE")"
+    ! compgen -G "/var/tmp/memefs-$NAME-*" || fail "dump directories left"
 }
 
 say "cm, lms and one redis killed: what the others hold is not cleared away"
@@ -42,6 +43,12 @@ gone "$stranger" && fail "a stranger was killed"
 kill "$stranger"
 equal 3 "$(pids_of lm | wc -l)" "Local Managers"
 equal 19 "$(pids_of redis-server | wc -l)" "redis processes"
+compgen -G "/var/tmp/memefs-$NAME-*/node-2" >/dev/null || fail "no dump directory to be cleared away"
+
+say "cm and lms killed for good: cm stop ends and removes the rest"
+for pid in $(pids_of cm) $(pids_of lm); do
+    kill -KILL "$pid"
+done
 cm_ stop || fail "cm stop"
 nothing_left
 

@@ -204,6 +204,7 @@ check_nothing_left()
     local sockets
     sockets=$(find "$T" -type s)
     [ -z "$sockets" ] || fail "sockets left after cm stop: $sockets"
+    ! compgen -G "/var/tmp/memefs-$NAME-*" >&2 || fail "dump directories left after cm stop"
 }
 
 no_daemons()
@@ -284,6 +285,7 @@ harness_cleanup()
     for mount in "${mounts[@]}"; do
         umount -l "$mount" 2>/dev/null || true
     done
+    rm -rf --one-file-system /var/tmp/memefs-"$NAME"-*
     umount -l "$T" 2>/dev/null || true # where it had to be a mount
     if [ -n "${KEEP:-}" ]; then
         say "kept: $T"
