@@ -29,9 +29,10 @@ static const struct {
     [MFS_AT_TAKE] = {MFS_MOVE_CUT, "cutting"},
     [MFS_AT_PUSH] = {MFS_MOVE_RELEASE, "cutting"},
     [MFS_AT_RELEASE] = {MFS_MOVE_RELEASE, "releasing"},
-    [MFS_AT_UNFENCE] = {MFS_MOVE_UNDO, "undoing"},
-    [MFS_AT_DROP] = {MFS_MOVE_UNDO, "undoing"},
-    [MFS_AT_UNFENCE_LAST] = {MFS_MOVE_UNDO, "undoing"},
+    [MFS_AT_ASK] = {MFS_MOVE_UNDO, "undoing"},
+    [MFS_AT_UNFENCE] = {MFS_MOVE_DROP, "undoing"},
+    [MFS_AT_DROP] = {MFS_MOVE_DROP, "undoing"},
+    [MFS_AT_UNFENCE_LAST] = {MFS_MOVE_DROP, "undoing"},
     [MFS_AT_BURY] = {MFS_MOVE_FORCE, "forcing"},
     [MFS_AT_FORCE] = {MFS_MOVE_FORCE, "forcing"},
     [MFS_AT_OVER] = {"", "over"},
@@ -123,6 +124,25 @@ static void over(struct mfs_move *m)
     m->changed(m, m->arg);
 }
 
+/* The step could not be written down: may it begin all the same? A cm that comes after us does the
+ * step before again, which no other minds. */
+static bool unsaved(struct mfs_move *m, struct mfs_cm_move *s)
+{
+    if (m->step == MFS_AT_UNFENCE) {
+        m->step = MFS_AT_ASK;
+        mfs_text_copy(s->step, sizeof s->step, steps[m->step].saved);
+        m->again_at = m->step_began + AGAIN_FIRST;
+        return false;
+    }
+    if (m->step != MFS_AT_RECEIVE)
+        return true;
+    mfs_err_set(&m->why, -EIO, "%s: cannot be written", m->cm->paths->state);
+    drop_state(m);
+    over(m);
+    mfs_move_settle(m, false);
+    return false;
+}
+
 void mfs_move_enter(struct mfs_move *m, enum mfs_move_step step)
 {
     struct mfs_cm_move *s = mfs_move_state(m);
@@ -135,13 +155,8 @@ void mfs_move_enter(struct mfs_move *m, enum mfs_move_step step)
     m->step_began = mfs_clock_mono();
     if (other) {
         mfs_text_copy(s->step, sizeof s->step, steps[step].saved);
-        if (mfs_move_save(m) && step == MFS_AT_RECEIVE) {
-            mfs_err_set(&m->why, -EIO, "%s: cannot be written", m->cm->paths->state);
-            drop_state(m);
-            over(m);
-            mfs_move_settle(m, false);
+        if (mfs_move_save(m) && !unsaved(m, s))
             return;
-        }
     }
     mfs_move_send(m);
 }
@@ -168,8 +183,8 @@ void mfs_move_begin(struct mfs_move *m)
 
 void mfs_move_adopt(struct mfs_move *m, const struct mfs_cm_move *of)
 {
-    static const enum mfs_move_step firsts[] = {MFS_AT_RECEIVE, MFS_AT_TAKE, MFS_AT_UNFENCE,
-                                                MFS_AT_BURY, MFS_AT_RELEASE};
+    static const enum mfs_move_step firsts[] = {MFS_AT_RECEIVE, MFS_AT_TAKE, MFS_AT_ASK,
+                                                MFS_AT_UNFENCE, MFS_AT_BURY, MFS_AT_RELEASE};
 
     m->part = of->part;
     m->from = of->from;
@@ -192,7 +207,7 @@ static void undo(struct mfs_move *m, const struct mfs_err *why)
     m->why = *why;
     mfs_event_add(m->cm->paths->events, "cm", "move-failed", "partition %u: %s to %s: %s", m->part,
                   node_name(m, m->from), node_name(m, m->to), why->msg);
-    mfs_move_enter(m, MFS_AT_UNFENCE);
+    mfs_move_enter(m, MFS_AT_ASK);
 }
 
 static bool worth_another(const struct mfs_move *m)
@@ -280,14 +295,30 @@ static void dropped(struct mfs_move *m, const struct mfs_err *err)
         mfs_move_enter(m, MFS_AT_UNFENCE_LAST);
 }
 
-static void unfenced(struct mfs_move *m, const struct mfs_err *err)
+static void asked(struct mfs_move *m, const struct mfs_err *err)
 {
     if (!err)
-        mfs_move_enter(m, MFS_AT_DROP);
+        mfs_move_enter(m, MFS_AT_UNFENCE);
     else if (is_gone(err))
         mfs_move_enter(m, MFS_AT_BURY);
     else
         later(m, err);
+}
+
+/* The source has served, or may have, and the target need not have followed. */
+static void unfenced(struct mfs_move *m, const struct mfs_err *err)
+{
+    if (err && !is_gone(err)) {
+        later(m, err);
+        return;
+    }
+    if (err) {
+        mfs_event_add(m->cm->paths->events, "cm", "partition-lost",
+                      "partition %u: its process at %s died after its move to %s was given up",
+                      m->part, node_name(m, m->from), node_name(m, m->to));
+        mfs_err_set(&m->why, -EOWNERDEAD, "its process died");
+    }
+    mfs_move_enter(m, MFS_AT_DROP);
 }
 
 static void unfenced_last(struct mfs_move *m, const struct mfs_err *err)
@@ -348,6 +379,9 @@ void mfs_move_answer(struct mfs_move *m, const struct mfs_err *err, const void *
         break;
     case MFS_AT_RELEASE:
         released(m, err);
+        break;
+    case MFS_AT_ASK:
+        asked(m, err);
         break;
     case MFS_AT_UNFENCE:
         unfenced(m, err);

@@ -2,16 +2,18 @@
  * begins:
  *
  *     copy ──► cut ──► release ──► (over)          the ordinary way
- *      └────────┴──► undo ──► (over, or again from the start)
+ *      └────────┴──► undo ──► drop ──► (over, or again from the start)
  *                      └──► force ──► release      the source's process has died
  *
  * copy: the target receives a copy. cut: it fences the source, gets to the same offset and serves.
  * Then the partition is the target's: one save holds that, the new table and step release; the
  * table goes to everyone, and the source's process is ended. Up to there everything can be undone,
- * as nobody has the new process' password: undo lets the source serve again and ends the copy; when
- * the source turns out to be dead, force goes on with what the target has. Each step is one message
- * that may be repeated, so a step goes on after a loss of connection, of a Local Manager or of cm
- * by sending it again. */
+ * as nobody has the new process' password: undo asks whether the source lives, and drop lets it
+ * serve again and ends the copy; when the source turns out to be dead, force goes on with what the
+ * target has. The target may have been promoted by a cut that failed later, and does not follow the
+ * source then: once the source may have served again (drop is in the state), the target is never
+ * asked to take the partition. Each step is one message that may be repeated, so a step goes on
+ * after a loss of connection, of a Local Manager or of cm by sending it again. */
 #ifndef MFS_CM_MOVE_H
 #define MFS_CM_MOVE_H
 
@@ -20,6 +22,7 @@
 #define MFS_MOVE_COPY    "copy"
 #define MFS_MOVE_CUT     "cut"
 #define MFS_MOVE_UNDO    "undo"
+#define MFS_MOVE_DROP    "drop"
 #define MFS_MOVE_FORCE   "force"
 #define MFS_MOVE_RELEASE "release"
 
@@ -29,7 +32,8 @@ enum mfs_move_step {
     MFS_AT_TAKE,         /* cut */
     MFS_AT_PUSH,         /* release: everyone gets the table */
     MFS_AT_RELEASE,      /* the source's process ends */
-    MFS_AT_UNFENCE,      /* undo: the source serves */
+    MFS_AT_ASK,          /* undo: does the source live? It is fenced, as one answers to that */
+    MFS_AT_UNFENCE,      /* drop: the source serves; nothing leads back to cut or to force */
     MFS_AT_DROP,         /* the target's process ends */
     MFS_AT_UNFENCE_LAST, /* in case that a late TAKE has fenced it again meanwhile */
     MFS_AT_BURY,         /* force: the source's process has surely ended */

@@ -108,11 +108,11 @@ static void take(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_cm_
     ask(m, l, MFS_MSG_TAKE, &t, TAKE_TIME);
 }
 
-/* FENCE off and RELEASE of the source's process before the cut; after it, its password is kept in
- * the move, as the partition has the new one. */
-static void unfence(struct mfs_move *m, struct mfs_cm_live *l)
+/* FENCE and RELEASE of the source's process before the cut; after it, its password is kept in the
+ * move, as the partition has the new one. */
+static void fence(struct mfs_move *m, struct mfs_cm_live *l, bool on)
 {
-    struct mfs_msg_fence f = {.index = m->part, .on = false};
+    struct mfs_msg_fence f = {.index = m->part, .on = on};
 
     memcpy(f.password, m->cm->state.part[m->part].password, sizeof f.password);
     ask(m, l, MFS_MSG_FENCE, &f, FENCE_TIME);
@@ -136,9 +136,12 @@ static void send_to(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_
     case MFS_AT_FORCE:
         take(m, l, s);
         break;
+    case MFS_AT_ASK:
+        fence(m, l, true);
+        break;
     case MFS_AT_UNFENCE:
     case MFS_AT_UNFENCE_LAST:
-        unfence(m, l);
+        fence(m, l, false);
         break;
     case MFS_AT_RELEASE:
     case MFS_AT_DROP:

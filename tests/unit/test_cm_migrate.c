@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/clock.h"
@@ -34,8 +35,9 @@ struct world {
     struct mfs_paths paths;
     struct mfs_cm cm;
     struct peer peer[NODES];
-    char log[1024]; /* "receive1 take1 …": message and node */
-    bool silent;    /* nobody answers receive */
+    char log[1024];  /* "receive1 take1 …": message and node */
+    bool silent;     /* nobody answers receive */
+    bool unwritable; /* from the cut to the second fence cm can't write its state */
     bool done;
     struct mfs_err err;
     struct mfs_migrate_result result;
@@ -80,10 +82,26 @@ static void on_take(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     struct peer *p = arg;
 
     note(p, m->force ? "force" : "take");
+    if (p->w->unwritable)
+        strcat(p->w->paths.state, ".no/where");
     if (!fails(p, c, id, MFS_MSG_TAKE))
         mfs_conn_reply(
             c, MFS_MSG_TAKE, id,
             &(struct mfs_msg_take_reply){.index = m->index, .port = 7777, .blocked_us = 1000});
+}
+
+/* The state as another cm would find it. */
+static void check_written(const struct world *w, const char *step)
+{
+    struct mfs_cm_state s;
+    struct mfs_err err;
+
+    if (access(w->paths.state, F_OK))
+        return; /* what the test made up was never written */
+    assert_int_equal(mfs_cm_state_load(&s, w->paths.state, &err), 0);
+    assert_int_equal(s.nmoves, 1);
+    assert_string_equal(s.move[0].step, step);
+    mfs_cm_state_clear(&s);
 }
 
 static void on_fence(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
@@ -92,6 +110,10 @@ static void on_fence(struct mfs_conn *c, uint64_t id, const void *body, void *ar
     struct peer *p = arg;
 
     note(p, m->on ? "fence" : "serve");
+    if (m->on && p->w->unwritable && p->asked[MFS_MSG_FENCE])
+        *strstr(p->w->paths.state, ".no/where") = '\0';
+    if (!m->on)
+        check_written(p->w, "drop");
     assert_string_equal(m->password, "old");
     if (!fails(p, c, id, MFS_MSG_FENCE))
         mfs_conn_reply(c, MFS_MSG_FENCE, id, NULL);
@@ -333,8 +355,8 @@ static void a_failed_copy_is_undone_and_made_again(void **state)
     w->peer[1].fail[MFS_MSG_RECEIVE][0] = -EIO;
     move_one(w);
     wait_until(w, is_calm);
-    assert_string_equal(w->log, "receive1 serve0 release1 serve0 receive1 take1 table0 table1 "
-                                "release0 ");
+    assert_string_equal(w->log, "receive1 fence0 serve0 release1 serve0 receive1 take1 table0 "
+                                "table1 release0 ");
     has_moved(w);
 }
 
@@ -345,7 +367,7 @@ static void a_failed_cut_is_undone(void **state)
     w->peer[1].fail[MFS_MSG_TAKE][0] = -EINVAL; /* not worth another attempt */
     move_one(w);
     wait_until(w, is_calm);
-    assert_string_equal(w->log, "receive1 take1 serve0 release1 serve0 ");
+    assert_string_equal(w->log, "receive1 take1 fence0 serve0 release1 serve0 ");
     stays(w);
     assert_int_equal(w->result.undone, 1);
     assert_int_equal(w->err.code, -EINVAL);
@@ -360,7 +382,7 @@ static void a_dead_source_is_replaced_by_force(void **state)
     w->peer[0].fail[MFS_MSG_FENCE][0] = -ENOENT;
     move_one(w);
     wait_until(w, is_calm);
-    assert_string_equal(w->log, "receive1 take1 serve0 release0 force1 table0 table1 release0 ");
+    assert_string_equal(w->log, "receive1 take1 fence0 release0 force1 table0 table1 release0 ");
     has_moved(w);
 }
 
@@ -372,7 +394,7 @@ static void a_source_out_of_reach_is_never_ended(void **state)
     w->peer[0].fail[MFS_MSG_FENCE][0] = -EIO; /* it may live */
     move_one(w);
     wait_until(w, is_calm);
-    assert_string_equal(w->log, "receive1 serve0 serve0 release1 serve0 ");
+    assert_string_equal(w->log, "receive1 fence0 fence0 serve0 release1 serve0 ");
     stays(w);
 }
 
@@ -385,7 +407,7 @@ static void a_partition_without_a_whole_copy_is_lost(void **state)
     w->peer[1].fail[MFS_MSG_TAKE][0] = -ENODATA;
     move_one(w);
     wait_until(w, is_calm);
-    assert_string_equal(w->log, "receive1 serve0 release0 force1 release1 ");
+    assert_string_equal(w->log, "receive1 fence0 release0 force1 release1 ");
     stays(w);
     assert_int_equal(w->err.code, -EOWNERDEAD);
 }
@@ -456,7 +478,64 @@ static void a_new_cm_goes_on_undoing(void **state)
     struct world *w = *state;
 
     resume(w, "undo", "new");
-    assert_non_null(strstr(w->log, "serve0 release1 serve0 "));
+    assert_non_null(strstr(w->log, "fence0 serve0 release1 serve0 "));
+}
+
+static void a_new_cm_goes_on_dropping(void **state)
+{
+    struct world *w = *state;
+
+    resume(w, "drop", "new");
+    assert_memory_equal(w->log, "serve0 release1 serve0 receive1 ", 32);
+    has_moved(w); /* by another attempt */
+}
+
+static void a_new_cm_goes_on_forcing(void **state)
+{
+    struct world *w = *state;
+
+    resume(w, "force", "new");
+    assert_string_equal(w->log, "release0 force1 table0 table1 release0 ");
+    has_moved(w);
+}
+
+/* A cut may fail after the target was promoted. Then the target has not followed what the source
+ * has taken since it serves again. */
+static void a_source_that_served_again_is_not_replaced(void **state)
+{
+    struct world *w = *state;
+
+    w->peer[1].fail[MFS_MSG_TAKE][0] = -EIO;
+    w->peer[0].fail[MFS_MSG_FENCE][1] = -EIO;    /* nobody knows whether it serves … */
+    w->peer[0].fail[MFS_MSG_FENCE][2] = -ENOENT; /* … and it is dead */
+    move_one(w);
+    wait_until(w, is_calm);
+    assert_string_equal(w->log, "receive1 take1 fence0 serve0 serve0 release1 ");
+    stays(w);
+    assert_int_equal(w->err.code, -EOWNERDEAD);
+}
+
+static void nor_is_it_by_a_new_cm(void **state)
+{
+    struct world *w = *state;
+
+    w->peer[0].fail[MFS_MSG_FENCE][0] = -ENOENT;
+    resume(w, "drop", "new");
+    assert_string_equal(w->log, "serve0 release1 ");
+    stays(w);
+    assert_int_equal(w->err.code, -EOWNERDEAD);
+}
+
+static void a_source_does_not_serve_before_that_is_written_down(void **state)
+{
+    struct world *w = *state;
+
+    w->peer[1].fail[MFS_MSG_TAKE][0] = -EINVAL;
+    w->unwritable = true;
+    move_one(w);
+    wait_until(w, is_calm);
+    assert_string_equal(w->log, "receive1 take1 fence0 fence0 serve0 release1 serve0 ");
+    stays(w);
 }
 
 static void a_new_cm_goes_on_releasing(void **state)
@@ -481,6 +560,11 @@ int main(void)
         TEST(a_new_cm_goes_on_with_a_copy),
         TEST(a_new_cm_goes_on_with_a_cut),
         TEST(a_new_cm_goes_on_undoing),
+        TEST(a_new_cm_goes_on_dropping),
+        TEST(a_new_cm_goes_on_forcing),
+        TEST(a_source_that_served_again_is_not_replaced),
+        TEST(nor_is_it_by_a_new_cm),
+        TEST(a_source_does_not_serve_before_that_is_written_down),
         TEST(a_new_cm_goes_on_releasing),
     };
 
