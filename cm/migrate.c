@@ -16,7 +16,10 @@
 #define IDLE_MOST   (5 * MFS_SEC)  /* when no node has the memory: reports come each second */
 #define ABSENT_MOST (60 * MFS_SEC) /* when a node is away */
 
-static const struct mfs_order_limits local_limits = {.per_source = 2, .per_target = 2, .all = 4};
+/* Nodes on one machine share its processors. Nodes of their own have links, and more copies at once
+ * hide what each needs besides its bytes: a process that starts, a fork, the cut-over. */
+static const struct mfs_order_limits local_limits = {.per_source = 2, .per_target = 2, .all = 4},
+                                     limits_apart = {.per_source = 4, .per_target = 4};
 
 /* ---- the moves that there are ---------------------------------------------------------------- */
 
@@ -112,6 +115,7 @@ static void describe(const struct mfs_migrate *g, const struct mfs_move *m, int6
                                    .to = node_index(g->cm, m->to),
                                    .bytes = m->bytes,
                                    .cold = m->cold,
+                                   .copied = m->step != MFS_AT_RECEIVE,
                                    .state = MFS_ORDER_UNDER_WAY};
     if (m->settled || out->from == g->cm->state.nnodes || out->to == g->cm->state.nnodes)
         out->state = MFS_ORDER_OVER;
@@ -133,10 +137,11 @@ static struct mfs_migrate_one *choose(struct mfs_migrate *g, int64_t now)
     uint32_t nnodes = g->cm->state.nnodes;
     struct mfs_order_node *node = calloc(nnodes, sizeof *node);
     struct mfs_order_move *move = calloc(g->n, sizeof *move);
-    struct mfs_order_limits limits = local_limits;
+    bool local = !strcmp(g->cm->state.provider, "local");
+    struct mfs_order_limits limits = local ? local_limits : limits_apart;
     int i = -1;
 
-    if (strcmp(g->cm->state.provider, "local"))
+    if (!local)
         limits.all = limits.per_target * nnodes;
     if (node && move) {
         for (uint32_t k = 0; k < nnodes; k++)

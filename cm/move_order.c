@@ -15,13 +15,16 @@ static uint32_t look(struct mfs_order_node *nodes, uint32_t nnodes,
 
         if (m->state == MFS_ORDER_OVER)
             continue;
+        if (m->state == MFS_ORDER_UNDER_WAY)
+            nodes[m->to].promised += m->bytes;
+        if (m->state == MFS_ORDER_UNDER_WAY && m->copied)
+            continue;
         nodes[m->from].give += m->bytes;
         nodes[m->to].take += m->bytes;
         if (m->state != MFS_ORDER_UNDER_WAY)
             continue;
         nodes[m->from].outgoing++;
         nodes[m->to].incoming++;
-        nodes[m->to].promised += m->bytes;
         under_way++;
     }
     return under_way;
@@ -48,6 +51,11 @@ static bool short_of_memory(const struct mfs_order_node *n)
     return n->used + n->take > n->capacity;
 }
 
+static uint32_t copies(const struct mfs_order_node *nodes, const struct mfs_order_move *m)
+{
+    return nodes[m->from].outgoing + nodes[m->to].incoming;
+}
+
 static uint64_t load(const struct mfs_order_node *nodes, const struct mfs_order_move *m)
 {
     uint64_t give = nodes[m->from].give, take = nodes[m->to].take;
@@ -59,10 +67,13 @@ static bool before(const struct mfs_order_node *nodes, const struct mfs_order_mo
                    const struct mfs_order_move *b)
 {
     bool short_a = short_of_memory(&nodes[a->from]), short_b = short_of_memory(&nodes[b->from]);
+    uint32_t copies_a = copies(nodes, a), copies_b = copies(nodes, b);
     uint64_t load_a = load(nodes, a), load_b = load(nodes, b);
 
     if (short_a != short_b)
         return short_a;
+    if (copies_a != copies_b)
+        return copies_a < copies_b;
     return load_a != load_b ? load_a > load_b : a->bytes > b->bytes;
 }
 

@@ -3,8 +3,9 @@
  * What is scarce decides: a source forks to copy, so one copy leaves it at a time unless its memory
  * is half empty; a target takes only what it has memory for, now, not after what it still has to
  * give away; and all together share the network. Among the moves that may begin, those come first
- * that free memory which others wait for, then those that lie on the busiest node, as it is the one
- * that everyone waits for at the end. */
+ * that free memory which others wait for, then those between nodes whose links have the fewest
+ * copies on them, so that no link is idle, then those that lie on the busiest node, as it is the
+ * one that everyone waits for at the end. */
 #ifndef MFS_CM_MOVE_ORDER_H
 #define MFS_CM_MOVE_ORDER_H
 
@@ -16,7 +17,7 @@ struct mfs_order_node {
     bool up;
 
     /* computed by mfs_order_next */
-    uint32_t outgoing, incoming; /* moves under way */
+    uint32_t outgoing, incoming; /* copies under way */
     uint64_t promised;           /* bytes that those bring */
     uint64_t give, take;         /* bytes that are still to go and come, waiting ones too */
 };
@@ -26,7 +27,8 @@ enum mfs_order_state { MFS_ORDER_WAITING, MFS_ORDER_HELD, MFS_ORDER_UNDER_WAY, M
 struct mfs_order_move {
     uint32_t from, to; /* indices into the nodes */
     uint64_t bytes;
-    bool cold; /* takes no memory of the source */
+    bool cold;   /* takes no memory of the source */
+    bool copied; /* under way, and its copy is whole: neither fork nor traffic is left of it */
     enum mfs_order_state state;
 };
 

@@ -121,6 +121,40 @@ static void the_busiest_node_goes_first(void **state)
     assert_int_equal(next(n, 4, m, 4), 2);
 }
 
+/* A source whose copies are whole may send the next, but the memory that they bring is taken. */
+static void what_is_copied_makes_way(void **state)
+{
+    struct mfs_order_node n[2] = {{.used = 6 * G / 10, .capacity = G, .up = true},
+                                  {.used = G / 2, .capacity = G, .up = true}};
+    struct mfs_order_move m[2] = {
+        {.from = 0, .to = 1, .bytes = G / 4, .state = MFS_ORDER_UNDER_WAY},
+        {.from = 0, .to = 1, .bytes = G / 5}};
+
+    (void)state;
+    assert_int_equal(next(n, 2, m, 2), -1);
+    m[0].copied = true;
+    assert_int_equal(next(n, 2, m, 2), 1);
+    m[1].bytes = G / 3;
+    assert_int_equal(next(n, 2, m, 2), -1);
+}
+
+/* Node 0 has most to give, but one copy leaves it already and none leaves node 1. */
+static void no_link_is_idle(void **state)
+{
+    struct mfs_order_node n[4];
+    struct mfs_order_move m[4] = {{.from = 0, .to = 2, .bytes = 50, .state = MFS_ORDER_UNDER_WAY},
+                                  {.from = 0, .to = 2, .bytes = 40},
+                                  {.from = 0, .to = 3, .bytes = 30},
+                                  {.from = 1, .to = 3, .bytes = 20}};
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        n[i] = (struct mfs_order_node){.capacity = G, .up = true};
+    assert_int_equal(next(n, 4, m, 4), 3);
+    m[3].state = MFS_ORDER_OVER;
+    assert_int_equal(next(n, 4, m, 4), 2);
+}
+
 /* Whatever the list, when each move in turn ends, all get their turn and no node overflows. */
 static void all_get_their_turn(void **state)
 {
@@ -171,6 +205,8 @@ int main(void)
         cmocka_unit_test(a_full_target_gives_first),
         cmocka_unit_test(what_is_promised_counts),
         cmocka_unit_test(the_busiest_node_goes_first),
+        cmocka_unit_test(what_is_copied_makes_way),
+        cmocka_unit_test(no_link_is_idle),
         cmocka_unit_test(all_get_their_turn),
     };
 
