@@ -271,6 +271,7 @@ static void received(struct mfs_move *m, const struct mfs_err *err,
         m->bytes = m->arrived = r->bytes;
     m->copy_us = (uint64_t)(mfs_clock_mono() - m->began) / 1000;
     mfs_move_enter(m, MFS_AT_TAKE);
+    m->changed(m, m->arg);
 }
 
 static void taken(struct mfs_move *m, const struct mfs_err *err, const struct mfs_msg_take_reply *r)

@@ -65,7 +65,7 @@ struct mfs_move {
     bool settled;       /* how it ends is certain, though something may be left to clear away */
     struct mfs_err why; /* it does not move */
 
-    void (*changed)(struct mfs_move *m, void *arg); /* settled, over, or waiting again */
+    void (*changed)(struct mfs_move *m, void *arg); /* copied, settled, over, or waiting again */
     void *arg;
 };
 

@@ -3,8 +3,8 @@
  * What redis does by itself only once a second is done here at once: after a full copy the source
  * waits for the replica's acknowledgement before it sends what was written meanwhile, so the
  * replica is asked for one, again and again (mfs_admin_acknowledge). The rest of the handshake
- * needs no timer of redis (repl-diskless-sync-delay is 0), but for the end of a dump to disk, which
- * the source notices in its cron: it is made to run often while it dumps. */
+ * needs no timer of redis (repl-diskless-sync-delay is 0), but for the end of the child that dumps
+ * or sends, which the source notices in its cron: it is made to run often meanwhile. */
 #include "lm/mover.h"
 
 #include <errno.h>
@@ -189,7 +189,7 @@ static int prepare_source(struct ends *e)
     if (!rc)
         rc = mfs_admin_set(e->source, "repl-diskless-sync", e->m->cold ? "no" : "yes", e->err);
     if (!rc)
-        rc = mfs_admin_set(e->source, "hz", e->m->cold ? CRON_FAST : CRON_NORMAL, e->err);
+        rc = mfs_admin_set(e->source, "hz", CRON_FAST, e->err);
     return rc ? source_failed(e, rc) : 0;
 }
 
