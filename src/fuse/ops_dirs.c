@@ -12,7 +12,7 @@ void mfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_OPENDIR);
     struct mfs_dirh *dir;
-    int rc = mfs_vfs_opendir(m->vfs, mfs_places_ino(ino), &dir);
+    int rc = mfs_vfs_opendir(m->vfs, mfs_places_ino(ino), fi->flags, &dir);
 
     if (rc < 0) {
         fuse_reply_err(req, -rc);

@@ -1,6 +1,7 @@
 /* Open directories: a listing taken at the beginning and shown piece by piece, so that names that
  * exist throughout are seen exactly once and telldir's answers stay true. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -12,12 +13,13 @@
 struct mfs_dirh {
     struct mfs_vfs *vfs;
     uint64_t ino;
+    int flags; /* of open(2) */
     pthread_mutex_t
         lock; /* guards listing; held while it is fetched and shown: one reader at a time */
     struct mfs_listing *listing;
 };
 
-int mfs_vfs_opendir(struct mfs_vfs *vfs, uint64_t ino, struct mfs_dirh **dir)
+int mfs_vfs_opendir(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_dirh **dir)
 {
     struct mfs_dirh *d = calloc(1, sizeof *d);
 
@@ -25,6 +27,7 @@ int mfs_vfs_opendir(struct mfs_vfs *vfs, uint64_t ino, struct mfs_dirh **dir)
         return -ENOMEM;
     d->vfs = vfs;
     d->ino = ino;
+    d->flags = flags;
     pthread_mutex_init(&d->lock, NULL);
     *dir = d;
     return 0;
@@ -41,7 +44,8 @@ static void accessed(struct mfs_dirh *d)
 {
     struct mfs_attr attr;
 
-    if (!d->vfs->opts.no_atime && mfs_meta_dir(d->vfs->meta, d->ino, MFS_SEC, &attr) == 0)
+    if (!d->vfs->opts.no_atime && !(d->flags & O_NOATIME) &&
+        mfs_meta_dir(d->vfs->meta, d->ino, MFS_SEC, &attr) == 0)
         mfs_meta_touch_atime(d->vfs->meta, d->ino, &attr);
 }
 

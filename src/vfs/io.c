@@ -61,7 +61,8 @@ void mfs_vfs_accessed(struct mfs_file *f)
     struct mfs_attr attr;
     struct timespec before;
 
-    if (v->vfs->opts.no_atime || !mfs_flags_read(f->flags) || !mfs_vnode_attr(v, &attr))
+    if (v->vfs->opts.no_atime || (f->flags & O_NOATIME) || !mfs_flags_read(f->flags) ||
+        !mfs_vnode_attr(v, &attr))
         return;
     before = attr.atime;
     mfs_meta_touch_atime(v->vfs->meta, v->ino, &attr);

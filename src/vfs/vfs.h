@@ -134,7 +134,7 @@ ssize_t mfs_vfs_copy_range(struct mfs_file *in, uint64_t off_in, struct mfs_file
 void mfs_vfs_accessed(struct mfs_file *file);
 
 /* --- open directories ---------------------------------------------------------------------- */
-int mfs_vfs_opendir(struct mfs_vfs *vfs, uint64_t ino, struct mfs_dirh **dir);
+int mfs_vfs_opendir(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_dirh **dir);
 void mfs_vfs_releasedir(struct mfs_dirh *dir);
 
 /* Calls fn for the entries from cookie on until it returns false. A cookie of 0 takes a new listing

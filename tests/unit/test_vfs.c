@@ -492,7 +492,7 @@ static void listed(void **state)
         snprintf(name, sizeof name, "f%u", i);
         assert_int_equal(mfs_vfs_mknod(a.vfs, MFS_ROOT_INO, name, S_IFREG, 0, &root, &attr), 0);
     }
-    assert_int_equal(mfs_vfs_opendir(b.vfs, MFS_ROOT_INO, &dir), 0);
+    assert_int_equal(mfs_vfs_opendir(b.vfs, MFS_ROOT_INO, O_RDONLY, &dir), 0);
     assert_int_equal(mfs_vfs_readdir(dir, 0, false, see, &some), 0);
     assert_int_equal(some.count, 7);
     assert_string_equal(some.names[0], ".");
