@@ -17,9 +17,10 @@
 #define ABSENT_MOST (60 * MFS_SEC) /* when a node is away */
 
 /* Nodes on one machine share its processors. Nodes of their own have links, and more copies at once
- * hide what each needs besides its bytes: a process that starts, a fork, the cut-over. */
-static const struct mfs_order_limits local_limits = {.per_source = 2, .per_target = 2, .all = 4},
-                                     limits_apart = {.per_source = 4, .per_target = 4};
+ * hide what each needs besides its bytes: a process that starts, a fork, the cut-over. Not so cold
+ * ones: each is without service for its copy's time, which is the longer the more share a link. */
+static const struct mfs_order_limits few = {.per_source = 2, .per_target = 2, .all = 4},
+                                     many = {.per_source = 4, .per_target = 4};
 
 /* ---- the moves that there are ---------------------------------------------------------------- */
 
@@ -131,18 +132,25 @@ static void describe_node(const struct mfs_cm_live *l, struct mfs_order_node *ou
                                    .up = l->conn != NULL};
 }
 
+static struct mfs_order_limits limits_of(const struct mfs_migrate *g)
+{
+    bool local = !strcmp(g->cm->state.provider, "local");
+    struct mfs_order_limits limits = local || (g->n && g->one[0]->move.cold) ? few : many;
+
+    if (!local)
+        limits.all = limits.per_target * g->cm->state.nnodes;
+    return limits;
+}
+
 /* The one to begin now, or NULL. */
 static struct mfs_migrate_one *choose(struct mfs_migrate *g, int64_t now)
 {
     uint32_t nnodes = g->cm->state.nnodes;
     struct mfs_order_node *node = calloc(nnodes, sizeof *node);
     struct mfs_order_move *move = calloc(g->n, sizeof *move);
-    bool local = !strcmp(g->cm->state.provider, "local");
-    struct mfs_order_limits limits = local ? local_limits : limits_apart;
+    struct mfs_order_limits limits = limits_of(g);
     int i = -1;
 
-    if (!local)
-        limits.all = limits.per_target * nnodes;
     if (node && move) {
         for (uint32_t k = 0; k < nnodes; k++)
             describe_node(g->cm->live[k], &node[k]);
