@@ -6,9 +6,13 @@
 # client was not killed. A partition may be lost only when its only copy was killed, and then it is
 # told. In the end it scales again, and stops without a trace.
 #
+# A case is STEP:VICTIM. Steps are those of a move (cm/move.h) and come and go of a change of nodes;
+# cm-twice is killed again while it starts anew, cm-long stays dead for some seconds.
+#
 # ROUNDS=n goes n times through everything, in hot and in cold; without it a part is done once.
-# CASES="cut:cm copy:target-redis" chooses. RESULTS=FILE: one line is appended per case.
-# ctest: slow serial timeout=900
+# CASES="cut:cm copy:target-redis" and MIGRATIONS="hot cold" choose. RESULTS=FILE: one line is appended
+# per case.
+# ctest: slow serial timeout=420
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq perl
@@ -18,11 +22,15 @@ STRIKE=$HARNESS_DIR/strike
 MEMORY=256M
 QUICK="copy:cm cut:cm release:cm copy:source-lm cut:source-lm copy:target-lm cut:target-lm \
 copy:target-redis cut:target-redis copy:client cut:client copy:source-redis cut:source-redis"
-FULL="copy:cm cut:cm release:cm undo:cm copy:source-lm cut:source-lm release:source-lm \
-undo:source-lm copy:target-lm cut:target-lm release:target-lm undo:target-lm copy:target-redis \
-cut:target-redis copy:client cut:client release:client copy:source-redis cut:source-redis"
+FULL="copy:cm cut:cm release:cm undo:cm drop:cm force:cm copy:cm-twice cut:cm-twice release:cm-twice \
+undo:cm-twice cut:cm-long copy:source-lm cut:source-lm release:source-lm undo:source-lm \
+drop:source-lm force:source-lm copy:target-lm cut:target-lm release:target-lm undo:target-lm \
+drop:target-lm force:target-lm copy:target-redis cut:target-redis copy:client cut:client \
+release:client undo:client come:cm come:cm-twice come:target-lm come:client go:cm go:cm-twice \
+go:target-lm go:client copy:source-redis cut:source-redis drop:source-redis"
 CASES=${CASES:-${ROUNDS:+$FULL}}
 CASES=${CASES:-$QUICK}
+MIGRATIONS=${MIGRATIONS:-hot${ROUNDS:+ cold}}
 WRITERS=()
 
 fail()
@@ -76,16 +84,22 @@ load_stop()
     must_happen 60 gone "${WRITERS[1]}"
 }
 
-# All acknowledged content, seen from the other mount.
+# All acknowledged content, seen from the other mount. One process for all: there are many files.
 load_check() # NAME MOUNT
 {
-    local index last counter
-    while read -r index; do
-        head -c "$(size_of "$index")" "$T/data" | cmp - "$2/$1/f$index" || return 1
-    done <"$T/$1.done"
-    last=$(tail -n 1 "$T/$1.done")
-    counter=$(cat "$2/$1/counter") || return 1
-    [ -z "$last" ] || [ "${counter:-0}" -ge "$last" ]
+    perl -e '
+        my ($data, $done, $dir) = @ARGV;
+        my $last = 0;
+        local $/ = undef;
+        sub slurp { open(my $f, "<", $_[0]) or die "$_[0]: $!\n"; my $t = <$f>; $t // "" }
+        my $all = slurp($data);
+        for my $index (split /\n/, slurp($done)) {
+            my $want = substr($all, 0, $index * 7919 % 150000 + 1);
+            slurp("$dir/f$index") eq $want or die "$dir/f$index differs\n";
+            $last = $index;
+        }
+        !$last || slurp("$dir/counter") >= $last or die "$dir/counter is old\n";
+    ' "$T/data" "$T/$1.done" "$2/$1"
 }
 
 # ---- what must be so afterwards --------------------------------------------------------------------
@@ -132,6 +146,8 @@ outcome()
         echo lost
     elif told forced; then
         echo forced
+    elif told scale-undone; then
+        echo 'node did not come'
     elif told move-undone; then
         echo undone
     elif told move-failed; then
@@ -141,20 +157,49 @@ outcome()
     fi
 }
 
+# What leads to that step, and has it last where it would be over too soon; then the blow.
 strike_at() # STEP VICTIM
 {
-    local stopped='' status=0
-    # That needs a reason; and the source's Local Manager is asked first, so it lasts while that is
-    # stopped.
-    if [ "$1" = undo ]; then
-        stopped=$("$STRIKE" "$STATE" copy source-lm 0 30 STOP | cut -d' ' -f2)
-        "$STRIKE" "$STATE" copy target-redis 20 30 >>"$T/struck" || status=$?
-    fi
+    local phases=() delay='' victim=${2%-twice}
+    victim=${victim%-long}
+    case $1 in
+    copy | come | go)
+        delay=+$((RANDOM % 150))
+        ;;
+    undo | drop)
+        # The source's Local Manager is asked first. Then the source serves, and the target's is asked.
+        phases+=("copy:source-lm=STOP,target-redis")
+        [ "$1" = undo ] || phases+=("undo:target-lm=STOP,source-lm=CONT")
+        ;;
+    force)
+        phases+=(cut:source-redis)
+        ;;
+    esac
+    phases+=("$1$delay:$victim")
     # A cut may last less than a millisecond, so the look must come in time.
-    nice -n -15 "$STRIKE" "$STATE" "$1" "$2" "$([ "$1" = copy ] && echo $((RANDOM % 150)) || echo 0)" 30 \
-        >>"$T/struck" || status=$?
-    [ -z "$stopped" ] || kill -CONT "$stopped" 2>/dev/null || true
-    return "$status"
+    nice -n -15 "$STRIKE" "$STATE" 60 "${phases[@]}" >>"$T/struck"
+}
+
+cm_lives()
+{
+    kill -0 "$(cut -d' ' -f1 "$STATE/cm.pid")"
+}
+
+# What a user or the service manager does.
+restart_cm() # VICTIM
+{
+    must_happen 10 none_of cm
+    [ "$1" != cm-long ] || sleep 5
+    if [ "$1" = cm-twice ]; then
+        cm_ start >"$T/start.out" 2>&1 &
+        local starter=$!
+        must_happen 20 cm_lives
+        sleep "0.$(printf '%03d' $((RANDOM % 300)))"
+        kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
+        wait "$starter" || true
+        must_happen 10 none_of cm
+    fi
+    cm_ start || fail "cm start after its death"
 }
 
 check_whole() # STEP VICTIM
@@ -176,17 +221,40 @@ check_whole() # STEP VICTIM
 check_lost() # STEP VICTIM
 {
     touch "$T/halt"
-    [ "$2" = source-redis ] || fail "$1:$2: a partition is lost though nobody killed it"
     told partition-lost || told redis-died || fail "$1:$2: nobody tells that a partition is lost"
     kill -KILL "${WRITERS[@]}" 2>/dev/null || true
     must_happen 30 gone "${WRITERS[0]}"
     must_happen 30 gone "${WRITERS[1]}"
 }
 
+# A change of nodes may fail by that; what it leaves is looked at all the same.
+may_fail() # STEP VICTIM
+{
+    case $1:$2 in
+    *:cm* | *:source-redis | force:* | come:target-lm) ;;
+    *) return 1 ;;
+    esac
+}
+
+# Only one of a partition's processes was killed, and not the one that has its data.
+may_lose() # STEP VICTIM
+{
+    case $1:$2 in
+    *:source-redis | force:*) ;;
+    *) return 1 ;;
+    esac
+}
+
 one_case() # STEP VICTIM MIGRATION
 {
     local nodes status=0 result began=$SECONDS
     nodes=$(jq '.nodes | length' "$STATE/cm.json")
+    case $1:$nodes in
+    come:3 | go:2)
+        nodes=$((5 - nodes))
+        cm_ scale "$nodes" >/dev/null || fail "cm scale $nodes"
+        ;;
+    esac
     : >"$STATE/events.jsonl"
     : >"$T/struck"
     load_start
@@ -196,24 +264,29 @@ one_case() # STEP VICTIM MIGRATION
     if [ "$status" -ne 0 ]; then
         say "$1:$2 $3: not struck ($status)"
     fi
-    if [ "$2" = cm ] && [ "$status" -eq 0 ]; then
-        must_happen 10 none_of cm
-        cm_ start || fail "$1:$2: cm start after its death"
+    if [[ $2 = cm* ]] && [ "$status" -eq 0 ]; then
+        restart_cm "$2"
     fi
-    wait "$scale" || [ "$2" = cm ] || [ "$2" = source-redis ] ||
-        fail "$1:$2 $3: cm scale failed: $(cat "$T/scale.out")"
-    result=$(outcome)
-    if [ "$2" = source-redis ] && { [ "$result" != forced ] || ! one_process_each >/dev/null; }; then
+    wait "$scale" || may_fail "$1" "$2" || fail "$1:$2 $3: cm scale failed: $(cat "$T/scale.out")"
+    if may_lose "$1" "$2" && { ! wait_for 60 calm || told partition-lost || told redis-died &&
+        ! told forced; }; then
         check_lost "$1" "$2"
         result=lost
     else
         check_whole "$1" "$2"
+        result=$(outcome)
     fi
     STRUCK=$((status == 0))
     say "$1:$2 $3: $result, $((SECONDS - began)) s; $(tr '\n' ';' <"$T/struck")"
     [ "$STRUCK" -eq 0 ] ||
         printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$result" >>"${RESULTS:-$T/results}"
     [ "$result" != lost ] || fresh
+}
+
+missed() # STEP VICTIM MIGRATION
+{
+    [ -n "${ROUNDS:-}" ] || fail "$1:$2 $3: never in time to kill anything"
+    printf '%s\t%s\t%s\tmissed\n' "$1" "$2" "$3" >>"${RESULTS:-$T/results}"
 }
 
 fresh()
@@ -233,13 +306,13 @@ begin()
 head -c 30000000 /dev/urandom >"$T/data"
 begin
 for ((round = 0; round < ${ROUNDS:-1}; round++)); do
-    for migration in hot ${ROUNDS:+cold}; do
+    for migration in $MIGRATIONS; do
         for case in $CASES; do
             STRUCK=0
             for ((try = 0; try < 4 && !STRUCK; try++)); do # a step may be over too soon
                 one_case "${case%:*}" "${case#*:}" "$migration"
             done
-            [ "$STRUCK" -eq 1 ] || fail "$case $migration: never in time to kill anything"
+            [ "$STRUCK" -eq 1 ] || missed "${case%:*}" "${case#*:}" "$migration"
         done
     done
 done

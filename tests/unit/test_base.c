@@ -232,14 +232,14 @@ static void no_program_runs_without_its_record(void **state)
     struct mfs_proc p;
 
     (void)state;
-    strcpy(pid_file, in_dir("program.pid"));
-    strcpy(mark, in_dir("mark"));
+    snprintf(pid_file, sizeof pid_file, "%s", in_dir("program.pid"));
+    snprintf(mark, sizeof mark, "%s", in_dir("mark"));
     argv[1] = mark;
     assert_int_equal(mfs_proc_spawn_noted(argv, NULL, in_dir("no/such.pid"), &p), -ENOENT);
     assert_int_equal(access(mark, F_OK), -1);
 
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
-    for (int64_t delay = 0; delay < 4 * MFS_MSEC; delay += 40 * 1000, rounds++)
+    for (int64_t delay = 0; delay < 4 * MFS_MSEC; delay += 125 * 1000, rounds++)
         ran += kill_a_starter(delay, pid_file);
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0), 0);
     assert_in_range(ran, 1, rounds); /* it is no test when all are killed before they begin */

@@ -83,7 +83,7 @@ static void on_take(struct mfs_conn *c, uint64_t id, const void *body, void *arg
 
     note(p, m->force ? "force" : "take");
     if (p->w->unwritable)
-        strcat(p->w->paths.state, ".no/where");
+        snprintf(p->w->paths.state, sizeof p->w->paths.state, "%s/cm.json.no/where", p->w->dir);
     if (!fails(p, c, id, MFS_MSG_TAKE))
         mfs_conn_reply(
             c, MFS_MSG_TAKE, id,
