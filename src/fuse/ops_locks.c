@@ -32,7 +32,7 @@ static void wait_for(struct pending *p, struct mfs_file *file, const struct mfs_
                      bool flock, bool sleep)
 {
     struct mfs_lock_waiter *w =
-        mfs_lock_waiter_create(file, lock, flock, sleep ? -1 : MFS_VFS_LOCK_GRACE, answer, p);
+        mfs_lock_waiter_create(file, lock, flock, sleep ? -1 : MFS_VFS_LOCK_CLOSING, answer, p);
 
     if (w == NULL) {
         answer(p, -ENOMEM);
@@ -58,7 +58,7 @@ static void set_lock(fuse_req_t req, struct fuse_file_info *fi, const struct mfs
     }
     p->req = req;
     rc = mfs_vfs_setlk(mfs_op_file(fi), lock, flock, answer, p);
-    if (rc == -EAGAIN)
+    if (rc == -EBUSY || (rc == -EAGAIN && sleep))
         wait_for(p, mfs_op_file(fi), lock, flock, sleep);
     else if (rc != -EINPROGRESS)
         answer(p, rc);

@@ -9,8 +9,9 @@
 
 #include "base/bytes.h"
 
-#define FIELD_LEN 17 /* kind, session, owner */
-#define DEAD_MAX  64 /* dead sessions dropped on the way to one lock */
+#define OWNER_LEN 16              /* session, owner */
+#define FIELD_LEN (1 + OWNER_LEN) /* kind first */
+#define DEAD_MAX  64              /* dead sessions dropped on the way to one lock */
 
 struct field {
     char b[FIELD_LEN];
@@ -42,8 +43,9 @@ static void range_args(struct mfs_call *c, const struct mfs_ino_arg *ino, const 
     mfs_args_int(&c->args, lock->pid);
 }
 
-/* Who is in the way: { session, owner, type, pid, start, end }. */
-static int read_blocker(const struct mfs_reply *r, struct mfs_lock *lock, uint64_t *sid)
+/* Who is in the way: { session, owner, type, pid, start, end, closing }. */
+static int read_blocker(const struct mfs_reply *r, struct mfs_lock *lock,
+                        struct mfs_lock_holder *holder)
 {
     struct mfs_bytes session = mfs_reply_bytes(mfs_reply_at(r, 0));
     struct mfs_bytes owner = mfs_reply_bytes(mfs_reply_at(r, 1));
@@ -52,8 +54,10 @@ static int read_blocker(const struct mfs_reply *r, struct mfs_lock *lock, uint64
 
     if (session.n != 8 || owner.n != 8 || !start.p || !end.p)
         return -EIO;
-    *sid = mfs_get_be64(session.p);
-    lock->owner = mfs_get_be64(owner.p);
+    *holder = (struct mfs_lock_holder){.session = mfs_get_be64(session.p),
+                                       .owner = mfs_get_be64(owner.p),
+                                       .closing = mfs_reply_int(mfs_reply_at(r, 6)) == 1};
+    lock->owner = holder->owner;
     lock->type = mfs_reply_int(mfs_reply_at(r, 2)) == MFS_LOCK_READ ? F_RDLCK : F_WRLCK;
     lock->pid = (uint32_t)mfs_reply_int(mfs_reply_at(r, 3));
     lock->start = strtoull(start.p, NULL, 10);
@@ -96,8 +100,7 @@ static int set_once(struct mfs_meta *meta, uint64_t ino, char kind, const struct
     struct field field = field_of(meta, kind, lock->owner);
     struct mfs_ino_arg key = mfs_ino_arg(ino);
     int64_t asked = mfs_clock_mono();
-    struct mfs_lock holder = {0};
-    uint64_t sid = 0;
+    struct mfs_lock other;
     struct mfs_call c;
     int rc;
 
@@ -107,12 +110,11 @@ static int set_once(struct mfs_meta *meta, uint64_t ino, char kind, const struct
     if (!rc && mfs_call_text(&c).p) {
         rc = mfs_meta_take(meta, ino, mfs_call_text(&c), asked, attr);
     } else if (!rc) {
-        rc = read_blocker(c.cmd.reply, &holder, &sid);
+        rc = read_blocker(c.cmd.reply, &other, in_way);
         if (!rc)
-            rc = drop_if_dead(meta, ino, sid);
+            rc = drop_if_dead(meta, ino, in_way->session);
         if (rc >= 0)
             rc = rc ? 1 : -EAGAIN;
-        *in_way = (struct mfs_lock_holder){sid, holder.owner};
     }
     mfs_call_fini(&c);
     return rc;
@@ -138,22 +140,46 @@ int mfs_meta_setlk(struct mfs_meta *meta, uint64_t ino, const struct mfs_lock *l
 }
 
 int mfs_meta_flock(struct mfs_meta *meta, uint64_t ino, uint64_t owner, int type,
-                   struct mfs_attr *attr)
+                   struct mfs_attr *attr, struct mfs_lock_holder *holder)
 {
     struct mfs_lock whole = {.type = type, .start = 0, .end = INT64_MAX, .owner = owner};
 
-    return set(meta, ino, 'F', &whole, attr, NULL);
+    return set(meta, ino, 'F', &whole, attr, holder);
 }
 
-int mfs_meta_getlk(struct mfs_meta *meta, uint64_t ino, struct mfs_lock *lock)
+int mfs_meta_closing(struct mfs_meta *meta, uint64_t ino, const uint64_t *owners, size_t n)
+{
+    char *list = malloc(n * OWNER_LEN);
+    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_call c;
+    int rc;
+
+    if (!list)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        mfs_put_be64(list + i * OWNER_LEN, meta->sid);
+        mfs_put_be64(list + i * OWNER_LEN + 8, owners[i]);
+    }
+    mfs_call_function(&c, "mfs_closing");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_bin(&c.args, list, n * OWNER_LEN);
+    c.cmd.idempotent = true;
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    mfs_call_fini(&c);
+    free(list);
+    return rc;
+}
+
+int mfs_meta_getlk(struct mfs_meta *meta, uint64_t ino, struct mfs_lock *lock,
+                   struct mfs_lock_holder *holder)
 {
     struct field field = field_of(meta, 'P', lock->owner);
     struct mfs_ino_arg key = mfs_ino_arg(ino);
-    struct mfs_lock holder;
+    struct mfs_lock_holder in_way = {0};
+    struct mfs_lock other;
     int rc = 1;
 
     for (unsigned i = 0; i < DEAD_MAX && rc == 1; i++) {
-        uint64_t sid;
         struct mfs_call c;
 
         mfs_call_query(&c, "mfs_getlk");
@@ -162,16 +188,18 @@ int mfs_meta_getlk(struct mfs_meta *meta, uint64_t ino, struct mfs_lock *lock)
         if (!rc && !mfs_reply_count(c.cmd.reply)) {
             lock->type = F_UNLCK;
         } else if (!rc) {
-            rc = read_blocker(c.cmd.reply, &holder, &sid);
+            rc = read_blocker(c.cmd.reply, &other, &in_way);
             if (!rc)
-                rc = drop_if_dead(meta, ino, sid);
+                rc = drop_if_dead(meta, ino, in_way.session);
             if (rc == 0) {
-                *lock = holder;
-                if (sid != meta->sid)
+                *lock = other;
+                if (in_way.session != meta->sid)
                     lock->pid = 0; /* of another client, where pids mean nothing here */
             }
         }
         mfs_call_fini(&c);
     }
+    if (holder)
+        *holder = in_way;
     return rc == 1 ? -EAGAIN : rc;
 }

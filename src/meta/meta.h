@@ -226,18 +226,26 @@ struct mfs_lock {
 
 struct mfs_lock_holder {
     uint64_t session, owner;
+    bool closing; /* he, and whoever else is in the way, has just closed (mfs_meta_closing) */
 };
 
 /* fcntl locks. setlk: -EAGAIN when another owner is in the way (waiting is the caller's matter) and
  * *holder (may be NULL) tells who; locks of dead sessions are not in the way. On success *attr are
  * the inode's attributes after the lock was taken, which tell whether cached content is still true.
  */
-int mfs_meta_getlk(struct mfs_meta *meta, uint64_t ino, struct mfs_lock *lock);
+int mfs_meta_getlk(struct mfs_meta *meta, uint64_t ino, struct mfs_lock *lock,
+                   struct mfs_lock_holder *holder);
 int mfs_meta_setlk(struct mfs_meta *meta, uint64_t ino, const struct mfs_lock *lock,
                    struct mfs_attr *attr, struct mfs_lock_holder *holder);
 /* flock(2): type as above. */
 int mfs_meta_flock(struct mfs_meta *meta, uint64_t ino, uint64_t owner, int type,
-                   struct mfs_attr *attr);
+                   struct mfs_attr *attr, struct mfs_lock_holder *holder);
+
+/* A descriptor of an open file was closed, perhaps the last: locks of these owners, of either kind,
+ * are marked as about to go. A mark is true for MFS_META_CLOSING, or until the owner's locks on the
+ * inode change. One round trip. */
+#define MFS_META_CLOSING (2 * MFS_SEC)
+int mfs_meta_closing(struct mfs_meta *meta, uint64_t ino, const uint64_t *owners, size_t n);
 
 /* Somebody waits for an fcntl lock. What he waits for is noted where all clients look, so that
  * waits which are for each other are found (docs/METADATA.md). A note that nobody renews is gone

@@ -230,6 +230,7 @@ int mfs_vfs_flush(struct mfs_file *f, uint64_t lock_owner)
         mfs_meta_settle(f->node->vfs->meta, f->node->ino);
     }
     unlocked = mfs_file_unlock_owner(f, lock_owner);
+    mfs_file_closing(f, lock_owner);
     return rc < 0 ? rc : unlocked;
 }
 
@@ -256,7 +257,7 @@ void mfs_vfs_release(struct mfs_file *f, bool flock_held, uint64_t lock_owner)
         mfs_warn("vfs", "inode %llx: data lost after close: %s", (unsigned long long)ino,
                  strerror(-rc));
     if (flock_held)
-        mfs_meta_flock(vfs->meta, ino, lock_owner, F_UNLCK, &attr);
+        mfs_meta_flock(vfs->meta, ino, lock_owner, F_UNLCK, &attr, NULL);
     mfs_file_unlock_rest(f);
     mfs_lock_wait_kick(vfs->waits, ino);
     detach(f);

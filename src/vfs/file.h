@@ -24,6 +24,11 @@ struct mfs_file {
 
     struct mfs_file *prev, *next; /* of node->files, guarded by node->lock */
 
+    /* The owner of this open file's flock, the same at all times, and whether there may be one;
+     * guarded by node->lock. */
+    uint64_t flock_owner;
+    bool flocked;
+
     /* Who has, or had, fcntl locks through this handle; guarded by node->lock. */
     struct mfs_owner {
         uint64_t id;
@@ -51,6 +56,9 @@ int mfs_file_try_lock(struct mfs_file *f, const struct mfs_lock *lock, bool floc
 
 /* close(2) by this owner: his fcntl locks on the file go, through whichever handle he took them. */
 int mfs_file_unlock_owner(struct mfs_file *f, uint64_t owner);
+
+/* close(2) by this owner, perhaps the last: marks what mfs_file_unlock_rest may soon give back. */
+void mfs_file_closing(struct mfs_file *f, uint64_t owner);
 
 /* The last close: locks that belong to the open file description (F_OFD_SETLK) are left. */
 void mfs_file_unlock_rest(struct mfs_file *f);

@@ -12,7 +12,6 @@
 
 #define DELAY_MIN (1 * MFS_MSEC)
 #define DELAY_MAX (20 * MFS_MSEC)
-#define DELAY_NB  (4 * MFS_MSEC) /* at most, for who will not wait long */
 
 /* A wait is noted when the same owner has been in the way for so long, as most are shorter; and
  * again after so long. */
@@ -31,7 +30,6 @@ struct mfs_lock_waiter {
     void *arg;
     int64_t end; /* when to give up, INT64_MAX: never */
     atomic_bool cancelled;
-    int64_t delay_max;
     int64_t next, delay; /* when to try again, ns; guarded by lw->lock once started */
     struct mfs_lock_waiter *prev, *after; /* likewise */
 };
@@ -96,11 +94,19 @@ static void try_later(struct mfs_lock_wait *lw, struct mfs_lock_waiter *w)
 {
     pthread_mutex_lock(&lw->lock);
     w->delay *= 2;
-    if (w->delay > w->delay_max)
-        w->delay = w->delay_max;
+    if (w->delay > DELAY_MAX)
+        w->delay = DELAY_MAX;
     w->next = mfs_clock_mono() + w->delay;
     DL_APPEND2(lw->list, w, prev, after);
     pthread_mutex_unlock(&lw->lock);
+}
+
+/* Is there a reason to try again, after this refusal? */
+static bool goes_on(const struct mfs_lock_waiter *w, int rc)
+{
+    if (w->end == INT64_MAX)
+        return rc == -EAGAIN || rc == -EBUSY;
+    return rc == -EBUSY && mfs_clock_mono() < w->end;
 }
 
 /* Tries once; the waiter gets its answer now, or from who drops its pages, or goes back to the
@@ -114,7 +120,7 @@ static void try_lock(struct mfs_lock_wait *lw, struct mfs_lock_waiter *w, bool s
         rc = mfs_file_try_lock(w->file, &w->wait.lock, w->flock, &w->wait, finish, w);
     if (rc == -EINPROGRESS)
         return;
-    if (rc == -EAGAIN && mfs_clock_mono() < w->end) {
+    if (goes_on(w, rc)) {
         rc = look_for_ring(w);
         if (rc == -EAGAIN) {
             try_later(lw, w);
@@ -122,7 +128,7 @@ static void try_lock(struct mfs_lock_wait *lw, struct mfs_lock_waiter *w, bool s
         }
     }
     mfs_meta_wait_over(w->file->node->vfs->meta, &w->wait);
-    finish(w, rc);
+    finish(w, rc == -EBUSY ? -EAGAIN : rc);
 }
 
 static void *run(void *arg)
@@ -225,7 +231,6 @@ struct mfs_lock_waiter *mfs_lock_waiter_create(struct mfs_file *file, const stru
     w->done = done;
     w->arg = arg;
     w->delay = DELAY_MIN;
-    w->delay_max = ns < 0 ? DELAY_MAX : DELAY_NB;
     w->end = ns < 0 ? INT64_MAX : mfs_clock_mono() + ns;
     return w;
 }

@@ -2,23 +2,27 @@
  * written under it, and who gives it up has made his writing known. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <utlist.h>
 
 #include "vfs/file.h"
+#include "base/log.h"
 #include "vfs/lock_wait.h"
+
+#define GETLK_NAP (16 * MFS_MSEC) /* at most, between two looks at who has just closed */
 
 int mfs_vfs_getlk(struct mfs_file *f, struct mfs_lock *lock)
 {
-    int64_t end = mfs_clock_mono() + MFS_VFS_LOCK_GRACE;
+    int64_t end = mfs_clock_mono() + MFS_VFS_LOCK_CLOSING;
     struct mfs_lock asked = *lock;
+    struct mfs_lock_holder holder;
     int rc;
 
-    /* What is in the way may be on its way out. */
-    for (int64_t nap = MFS_MSEC;; nap *= 2) {
+    for (int64_t nap = MFS_MSEC;; nap = nap < GETLK_NAP ? 2 * nap : nap) {
         *lock = asked;
-        rc = mfs_meta_getlk(f->node->vfs->meta, f->node->ino, lock);
-        if (rc < 0 || lock->type == F_UNLCK || mfs_clock_mono() + nap > end)
+        rc = mfs_meta_getlk(f->node->vfs->meta, f->node->ino, lock, &holder);
+        if (rc < 0 || lock->type == F_UNLCK || !holder.closing || mfs_clock_mono() + nap > end)
             return rc;
         mfs_clock_sleep(nap);
     }
@@ -58,6 +62,24 @@ static int grant(struct mfs_file *f, struct mfs_attr *attr, struct granted *g)
     return -EINPROGRESS;
 }
 
+static void note_flock(struct mfs_file *f, uint64_t owner, bool held)
+{
+    pthread_mutex_lock(&f->node->lock);
+    f->flock_owner = owner;
+    f->flocked = held;
+    pthread_mutex_unlock(&f->node->lock);
+}
+
+static bool may_have_flock(struct mfs_file *f)
+{
+    bool held;
+
+    pthread_mutex_lock(&f->node->lock);
+    held = f->flocked;
+    pthread_mutex_unlock(&f->node->lock);
+    return held;
+}
+
 static int unlock(struct mfs_file *f, const struct mfs_lock *lock, bool flock)
 {
     struct mfs_vnode *v = f->node;
@@ -68,9 +90,11 @@ static int unlock(struct mfs_file *f, const struct mfs_lock *lock, bool flock)
     mfs_vnode_flush_keep(v);
     mfs_meta_settle(meta, v->ino);
     if (flock)
-        rc = mfs_meta_flock(meta, v->ino, lock->owner, F_UNLCK, &attr);
+        rc = mfs_meta_flock(meta, v->ino, lock->owner, F_UNLCK, &attr, NULL);
     else
         rc = mfs_meta_setlk(meta, v->ino, lock, &attr, NULL);
+    if (flock && rc == 0)
+        note_flock(f, lock->owner, false);
     mfs_lock_wait_kick(v->vfs->waits, v->ino);
     return rc;
 }
@@ -133,6 +157,48 @@ int mfs_file_unlock_owner(struct mfs_file *f, uint64_t owner)
     return owned ? unlock_all(v, owner) : 0;
 }
 
+/* Which of the owners is the open file itself, and not another process that shares it, is not
+ * known. *owners is for the caller to free. Their number, or -ENOMEM. */
+static ssize_t owners_but(struct mfs_file *f, uint64_t closer, uint64_t **owners)
+{
+    struct mfs_owner *o;
+    size_t n;
+    ssize_t k = 0;
+
+    *owners = NULL;
+    pthread_mutex_lock(&f->node->lock);
+    LL_COUNT(f->owners, o, n);
+    if (f->flocked || n > 1 || (n == 1 && f->owners->id != closer)) {
+        *owners = malloc((n + 1) * sizeof **owners);
+        if (*owners == NULL)
+            k = -ENOMEM;
+    }
+    if (*owners != NULL) {
+        if (f->flocked)
+            (*owners)[k++] = f->flock_owner;
+        LL_FOREACH(f->owners, o)
+        if (o->id != closer && !(f->flocked && o->id == f->flock_owner))
+            (*owners)[k++] = o->id;
+    }
+    pthread_mutex_unlock(&f->node->lock);
+    return k;
+}
+
+void mfs_file_closing(struct mfs_file *f, uint64_t owner)
+{
+    struct mfs_vnode *v = f->node;
+    uint64_t *owners;
+    ssize_t n = owners_but(f, owner, &owners);
+    int rc = (int)n;
+
+    if (n > 0)
+        rc = mfs_meta_closing(v->vfs->meta, v->ino, owners, (size_t)n);
+    if (rc < 0)
+        mfs_warn("vfs", "inode %llx: locks of a closed file: %s", (unsigned long long)v->ino,
+                 strerror(-rc));
+    free(owners);
+}
+
 void mfs_file_unlock_rest(struct mfs_file *f)
 {
     struct mfs_owner *o;
@@ -150,20 +216,25 @@ void mfs_file_unlock_rest(struct mfs_file *f)
 static int take(struct mfs_file *f, const struct mfs_lock *lock, bool flock,
                 struct mfs_meta_wait *wait, struct mfs_attr *attr)
 {
+    struct mfs_lock_holder unused = {0}, *holder = wait != NULL ? &wait->holder : &unused;
     struct mfs_vnode *v = f->node;
     int rc;
 
     /* A write lock may be exchanged for a read lock: others will read then. */
     if (lock->type == F_RDLCK)
         mfs_vnode_flush_keep(v);
-    if (flock)
-        return mfs_meta_flock(v->vfs->meta, v->ino, lock->owner, lock->type, attr);
-    if (own(f, lock->owner) < 0)
-        return -ENOMEM;
-    rc = mfs_meta_setlk(v->vfs->meta, v->ino, lock, attr, wait != NULL ? &wait->holder : NULL);
-    if (rc == 0 && wait != NULL)
-        mfs_meta_wait_over(v->vfs->meta, wait);
-    return rc;
+    if (flock) {
+        rc = mfs_meta_flock(v->vfs->meta, v->ino, lock->owner, lock->type, attr, holder);
+        if (rc != -EAGAIN) /* after an error it may be held, too */
+            note_flock(f, lock->owner, true);
+    } else {
+        if (own(f, lock->owner) < 0)
+            return -ENOMEM;
+        rc = mfs_meta_setlk(v->vfs->meta, v->ino, lock, attr, holder);
+        if (rc == 0 && wait != NULL)
+            mfs_meta_wait_over(v->vfs->meta, wait);
+    }
+    return rc == -EAGAIN && holder->closing ? -EBUSY : rc;
 }
 
 int mfs_file_try_lock(struct mfs_file *f, const struct mfs_lock *lock, bool flock,
@@ -194,7 +265,7 @@ int mfs_vfs_setlk(struct mfs_file *f, const struct mfs_lock *lock, bool flock,
     rc = mfs_file_try_lock(f, lock, flock, NULL, done, arg);
     /* As flock(2) says: to convert a lock is to give up the old one first. Two holders of shared
      * locks who both want to write would wait for each other. */
-    if (rc == -EAGAIN && flock)
+    if ((rc == -EAGAIN || rc == -EBUSY) && flock && may_have_flock(f))
         unlock(f, lock, true);
     return rc;
 }

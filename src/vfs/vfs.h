@@ -119,7 +119,8 @@ ssize_t mfs_vfs_read(struct mfs_file *file, void *buf, size_t len, uint64_t off,
 /* flags: O_APPEND ignores off. `through`: stored and committed before return (mmap's pages). */
 ssize_t mfs_vfs_write(struct mfs_file *file, const void *buf, size_t len, uint64_t off, int flags,
                       bool through);
-int mfs_vfs_flush(struct mfs_file *file, uint64_t lock_owner); /* close(2): data out, locks gone */
+/* close(2): data out, fcntl locks of the owner gone, those of the open file about to go. */
+int mfs_vfs_flush(struct mfs_file *file, uint64_t lock_owner);
 int mfs_vfs_fsync(struct mfs_file *file);
 void mfs_vfs_release(struct mfs_file *file, bool flock_held, uint64_t lock_owner); /* last close */
 int mfs_vfs_fallocate(struct mfs_file *file, int mode, uint64_t off, uint64_t len);
@@ -152,19 +153,20 @@ int mfs_vfs_getlk(struct mfs_file *file, struct mfs_lock *lock);
 typedef void mfs_vfs_lock_fn(void *arg, int rc);
 
 /* Takes or gives back a lock without waiting for its holder: 0, -EAGAIN, …; or -EINPROGRESS: it is
- * taken, but pages have to be dropped first, and `done` will tell. flock: whole-file locks of
- * flock(2), only type and owner count. */
+ * taken, but pages have to be dropped first, and `done` will tell. -EBUSY: refused, but who is in
+ * the way has just closed a descriptor of his file. The kernel tells of the end of an open file,
+ * and so of its locks of flock(2) and F_OFD_SETLK, only after close(2) has returned; so even who
+ * does not want to wait has to, for MFS_VFS_LOCK_CLOSING at most, to see what was closed as closed.
+ * flock: whole-file locks of flock(2), only type and owner count. */
+#define MFS_VFS_LOCK_CLOSING MFS_META_CLOSING
 int mfs_vfs_setlk(struct mfs_file *file, const struct mfs_lock *lock, bool flock,
                   mfs_vfs_lock_fn *done, void *arg);
 
-/* A close(2) gives locks of flock(2) and F_OFD_SETLK back a moment after it has returned: who asks
- * for a lock without wanting to wait should wait this long before he believes that it is held. */
-#define MFS_VFS_LOCK_GRACE (50 * MFS_MSEC)
-
-/* Waiting for a lock costs no thread of the caller. At most `ns` (then -EAGAIN), < 0: for ever.
- * create, then start (0: `done` will be called, else not, and the waiter is gone); cancel may be
- * called from create until `done` returns, from any thread. The waiter frees itself after `done`;
- * the file must stay open until then. */
+/* Waiting for a lock costs no thread of the caller. ns < 0: for ever, else for at most `ns` and
+ * only while it is for those who have just closed (-EBUSY, above); then -EAGAIN. create, then start
+ * (0: `done` will be called, else not, and the waiter is gone); cancel may be called from create
+ * until `done` returns, from any thread. The waiter frees itself after `done`; the file must stay
+ * open until then. */
 struct mfs_lock_waiter;
 struct mfs_lock_waiter *mfs_lock_waiter_create(struct mfs_file *file, const struct mfs_lock *lock,
                                                bool flock, int64_t ns, mfs_vfs_lock_fn *done,

@@ -29,19 +29,6 @@ static int set_lock(int fd, enum kind kind, short type, bool wait)
     return set_range(fd, kind, type, wait, 0, 0);
 }
 
-/* Locks what the other side's close has freed. The kernel tells a file system of the end of an open
- * file, unlike that of a process' locks, only after close has returned. */
-static void set_lock_after_close(int fd, enum kind kind)
-{
-    double until = pair_now() + (kind == POSIX ? 0 : 2);
-    int rc;
-
-    do
-        rc = set_lock(fd, kind, F_WRLCK, false);
-    while (rc < 0 && errno == EAGAIN && pair_now() < until);
-    OK(rc);
-}
-
 static void enter(struct pair *p)
 {
     EQUAL(0, atomic_fetch_add(&p->shared->value[0], 1));
@@ -149,9 +136,91 @@ static void readers(struct pair *p)
         OK(close(fd));
     pair_meet(p);
     if (p->side == 1) {
-        set_lock_after_close(fd, kind);
+        OK(set_lock(fd, kind, F_WRLCK, false));
         OK(close(fd));
     }
+}
+
+/* What is closed is free, at once and for who does not wait. */
+static void closed(struct pair *p)
+{
+    enum kind kind = (enum kind)pair_random(p, KINDS);
+    enum { TURNS = 10 };
+    int fd;
+
+    for (int turn = 0; turn < TURNS; turn++) {
+        bool holder = turn % 2 == p->side;
+
+        fd = pair_open(pair_mine(p, "lock"), O_RDWR | O_CREAT);
+        if (holder)
+            OK(set_lock(fd, kind, pair_own_random(p, 2) ? F_WRLCK : F_RDLCK, false));
+        pair_meet(p);
+        if (!holder)
+            FAILS(EAGAIN, set_lock(fd, kind, F_WRLCK, false));
+        pair_meet(p);
+        if (holder)
+            OK(close(fd));
+        pair_meet(p);
+        if (!holder) {
+            OK(set_lock(fd, kind, F_WRLCK, false));
+            OK(close(fd));
+        }
+        pair_meet(p);
+    }
+}
+
+/* A duplicate is closed: the lock stays, and goes with the last descriptor. */
+static void duplicated(struct pair *p)
+{
+    enum kind kind = pair_random(p, 2) ? FLOCK : OFD; /* the others go with any descriptor */
+    int fd = pair_open(pair_mine(p, "lock"), O_RDWR | O_CREAT), copy;
+
+    if (p->side == 0) {
+        copy = dup(fd);
+        OK(copy);
+        OK(set_lock(fd, kind, F_WRLCK, false));
+        OK(close(copy));
+    }
+    pair_meet(p);
+    for (unsigned i = 0; p->side == 1 && i < 2; i++)
+        FAILS(EAGAIN, set_lock(fd, kind, F_RDLCK, false));
+    pair_meet(p);
+    if (p->side == 0)
+        OK(close(fd));
+    pair_meet(p);
+    if (p->side == 1) {
+        OK(set_lock(fd, kind, F_WRLCK, false));
+        OK(close(fd));
+    }
+}
+
+/* Who does not want to wait is told at once, unless the machine is busy: not all are kept. */
+static void refused(struct pair *p)
+{
+    enum kind kind = (enum kind)pair_random(p, KINDS);
+    enum { TIMES = 1000 };
+    const double slow = 0.02;
+    double start, each;
+    unsigned fast = 0;
+    int fd = pair_open(pair_mine(p, "lock"), O_RDWR | O_CREAT);
+
+    if (p->side == 0)
+        OK(set_lock(fd, kind, F_WRLCK, false));
+    pair_meet(p);
+    start = pair_now();
+    for (unsigned i = 0; p->side == 1 && i < TIMES; i++) {
+        each = pair_now();
+        FAILS(EAGAIN, set_lock(fd, kind, F_WRLCK, false));
+        fast += pair_now() - each < slow;
+    }
+    if (p->side == 1) {
+        printf("%d refusals, %.0f a second\n", TIMES, TIMES / (pair_now() - start));
+        if (fast < TIMES / 4)
+            fs_fail(__FILE__, __LINE__, "%u of %d refusals took %.0f ms or more", TIMES - fast,
+                    TIMES, slow * 1e3);
+    }
+    pair_meet(p);
+    OK(close(fd));
 }
 
 /* Ranges: only what overlaps conflicts, and F_GETLK says with what. */
@@ -314,6 +383,9 @@ int main(int argc, char **argv)
         {"counter", .race = counter, .cost = 10},
         {"waiter", .race = waiter, .cost = 5},
         {"readers", .race = readers},
+        {"closed", .race = closed, .cost = 5},
+        {"duplicated", .race = duplicated, .cost = 20},
+        {"refused", .race = refused, .cost = 50},
         {"ranges", .race = ranges},
         {"killed", .race = killed, .cost = 5},
         {"interrupted", .race = interrupted, .cost = 5},

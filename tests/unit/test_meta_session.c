@@ -154,13 +154,13 @@ static void test_session_lost(void **state)
     (void)state;
     open_file(&a, f);
     open_file(&a, f);
-    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr), 0);
-    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr), -EAGAIN);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), -EAGAIN);
     meta_client_alive(&a, false);
     while (mfs_meta_session(a.meta) == sid)
         assert_true(mfs_clock_mono() < until);
     mfs_store_drain(a.store, MFS_SEC);
-    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr), 0);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), 0);
     assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
     do_chores();
     assert_int_equal(mfs_meta_close(a.meta, f, true), 0);
@@ -199,7 +199,7 @@ static void test_end_gives_back(void **state)
 
     (void)state;
     open_file(&a, f);
-    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr), 0);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
     meta_client_stop(&a);
     assert_int_equal(meta_client_keys(&b, "O*"), 0);
     assert_int_equal(meta_client_keys(&b, "L*"), 0);
@@ -239,12 +239,12 @@ static void test_memory_full(void **state)
     c.nparts = 0;
     assert_int_equal(mfs_meta_commit(b.meta, f, &c, &old, &attr), 0);
     assert_int_equal(mfs_meta_truncate(b.meta, f, 0, UINT64_MAX >> 1, 0, &old, &attr), 0);
-    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr), 0);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
     assert_int_equal(mfs_meta_rename(b.meta, ROOT, "f", d, "g", 0), 0);
     assert_int_equal(mfs_meta_rename(b.meta, d, "g", ROOT, "f", 0), 0);
     mfs_clock_sleep(600 * MFS_MSEC); /* longer than the session would live */
     assert_int_equal(mfs_meta_session(a.meta), sid);
-    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr), -EAGAIN);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), -EAGAIN);
     assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
     assert_int_equal(mfs_meta_close(a.meta, f, true), 0);
     assert_int_equal(mfs_meta_unlink(b.meta, d, "x"), 0);

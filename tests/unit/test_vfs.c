@@ -580,11 +580,97 @@ static void locks_of_a_handle(void **state)
 
     (void)state;
     assert_int_equal(mfs_vfs_setlk(f, &lock, false, answered, &w), 0);
-    assert_int_equal(mfs_vfs_flush(f, 1), 0);
     assert_int_equal(mfs_vfs_setlk(g, &lock, false, answered, &w), -EAGAIN);
+    assert_int_equal(mfs_vfs_flush(f, 1), 0);
+    assert_int_equal(mfs_vfs_setlk(g, &lock, false, answered, &w), -EBUSY);
     mfs_vfs_release(f, false, 0);
     assert_int_equal(mfs_vfs_setlk(g, &lock, false, answered, &w), 0);
     close_file(g);
+}
+
+static uint64_t round_trips(struct client *c)
+{
+    struct mfs_store_stats s;
+
+    mfs_store_stats(c->store, &s);
+    return s.round_trips;
+}
+
+/* Taken, though pages may have to be dropped for it. */
+static void take_lock(struct mfs_file *f, const struct mfs_lock *lock, bool flock)
+{
+    struct answer w = {1};
+    int rc = mfs_vfs_setlk(f, lock, flock, answered, &w);
+
+    assert_int_equal(rc == -EINPROGRESS ? await(&w, 5 * MFS_SEC) : rc, 0);
+}
+
+/* A refusal takes one round trip, and one more to ask whether another client that is in the way
+ * lives; a close takes none for locks when there are none. */
+static void refused_at_once(void **state)
+{
+    struct mfs_lock lock = {.type = F_WRLCK, .start = 0, .end = INT64_MAX, .owner = 11},
+                    other = lock, off = lock;
+    uint64_t ino, before;
+    struct mfs_file *f = create(&a, "file", O_RDWR, &ino), *same = open_file(&a, ino, O_RDONLY),
+                    *g = open_file(&b, ino, O_RDONLY);
+    struct answer w;
+
+    (void)state;
+    other.owner = 12;
+    off.type = F_UNLCK;
+    for (unsigned flock = 0; flock < 2; flock++) {
+        take_lock(f, &lock, flock);
+        before = round_trips(&a);
+        for (unsigned i = 0; i < 100; i++)
+            assert_int_equal(mfs_vfs_setlk(same, &other, flock, answered, &w), -EAGAIN);
+        assert_int_equal(round_trips(&a) - before, 100);
+        before = round_trips(&b);
+        for (unsigned i = 0; i < 100; i++)
+            assert_int_equal(mfs_vfs_setlk(g, &other, flock, answered, &w), -EAGAIN);
+        assert_int_equal(round_trips(&b) - before, 200);
+        assert_int_equal(mfs_vfs_setlk(f, &off, flock, answered, &w), 0);
+        if (flock) {
+            before = round_trips(&b);
+            assert_int_equal(mfs_vfs_flush(g, 12), 0);
+            take_lock(g, &lock, true);
+            assert_int_equal(mfs_vfs_setlk(g, &off, true, answered, &w), 0);
+            assert_int_equal(mfs_vfs_flush(g, 12), 0);
+            assert_int_equal(round_trips(&b) - before, 3); /* the fcntl owner's end, once */
+        }
+    }
+    close_file(g);
+    close_file(same);
+    close_file(f);
+}
+
+/* An flock is waited for when a descriptor of its file was closed: it goes, or the file lives on.
+ */
+static void closing_flock(void **state)
+{
+    struct mfs_lock lock = {.type = F_WRLCK, .start = 0, .end = INT64_MAX, .owner = 21};
+    uint64_t ino;
+    struct mfs_file *f = create(&a, "file", O_RDWR, &ino), *g = open_file(&b, ino, O_RDWR);
+    struct mfs_lock_waiter *waiter;
+    struct answer w = {1};
+
+    (void)state;
+    assert_int_equal(mfs_vfs_setlk(f, &lock, true, answered, &w), 0);
+    assert_int_equal(mfs_vfs_flush(f, 1), 0);
+    assert_int_equal(mfs_vfs_setlk(g, &lock, true, answered, &w), -EBUSY);
+    waiter = mfs_lock_waiter_create(g, &lock, true, 20 * MFS_SEC, answered, &w);
+    assert_non_null(waiter);
+    assert_int_equal(mfs_lock_waiter_start(waiter), 0);
+    assert_int_equal(await(&w, 15 * MFS_SEC), -EAGAIN); /* f lives, that was a duplicate */
+    assert_int_equal(mfs_vfs_setlk(g, &lock, true, answered, &w), -EAGAIN);
+    assert_int_equal(mfs_vfs_flush(f, 1), 0);
+    atomic_store(&w.rc, 1);
+    waiter = mfs_lock_waiter_create(g, &lock, true, 20 * MFS_SEC, answered, &w);
+    assert_non_null(waiter);
+    assert_int_equal(mfs_lock_waiter_start(waiter), 0);
+    mfs_vfs_release(f, true, 21);
+    assert_int_equal(await(&w, 5 * MFS_SEC), 0);
+    mfs_vfs_release(g, true, 21);
 }
 
 int main(void)
@@ -606,6 +692,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(listed, setup, teardown),
         cmocka_unit_test_setup_teardown(lock_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(locks_of_a_handle, setup, teardown),
+        cmocka_unit_test_setup_teardown(refused_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(closing_flock, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, setup_all, teardown_all);

@@ -1,8 +1,13 @@
 -- fcntl and flock locks: a hash beside the inode. Field: kind ('P' or 'F'), session (8), owner (8).
 -- Value: for each range type (1 = read, 2 = write), pid (u32), start and end (doubles, inclusive);
 -- an flock has one range over everything. Offsets of 2^53 and more count as the end of everything.
+-- Behind the ranges, when a descriptor of the open file was closed that may have been the last: when
+-- (ms by the partition's clock, double). Whoever changes the owner's locks takes this mark off, as
+-- the file is open then.
 
 local RANGE = 21 -- bytes of a packed range
+local MARK = 8
+local CLOSING = 2000 -- ms; so long after the mark the file is taken for open still
 local EVERYTHING = 2 ^ 53
 local READ, WRITE = 1, 2
 
@@ -23,17 +28,40 @@ local function pack_ranges(ranges)
     return table.concat(out)
 end
 
--- The first lock of another owner that stands in the way of the range: field and range, or nil.
+local function now_ms()
+    local t = redis.call('TIME')
+    return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+-- After a move the mark is by another clock, which may be ahead of this one.
+local function closing(value)
+    return #value % RANGE == MARK and
+           math.abs(now_ms() - (struct.unpack('<d', value, #value - MARK + 1))) < CLOSING
+end
+
+local function in_way(ranges, kind, first, last)
+    for _, r in ipairs(ranges) do
+        if r.first <= last and r.last >= first and (kind == WRITE or r.kind == WRITE) then
+            return r
+        end
+    end
+end
+
+-- A lock of another owner that stands in the way of the range: field, range, and 1 if it may be
+-- about to go (0 if not), which is said only when no lock that stays is in the way. Or nil.
 local function conflict(all, field, kind, first, last)
+    local other, range
     for i = 1, #all, 2 do
         if all[i] ~= field and byte(all[i]) == byte(field) then
-            for _, r in ipairs(unpack_ranges(all[i + 1])) do
-                if r.first <= last and r.last >= first and (kind == WRITE or r.kind == WRITE) then
-                    return all[i], r
-                end
+            local r = in_way(unpack_ranges(all[i + 1]), kind, first, last)
+            if r and not closing(all[i + 1]) then
+                return all[i], r, 0
+            elseif r then
+                other, range = all[i], r
             end
         end
     end
+    return other, range, 1
 end
 
 -- What is left of an owner's ranges when [first, last] is taken out of them.
@@ -74,18 +102,19 @@ local function bounded(offset)
     return math.min(tonumber(offset), EVERYTHING)
 end
 
-local function blocker(field, r)
+local function blocker(field, r, going)
     return { sub(field, 2, 9), sub(field, 10, 17), r.kind, r.pid, string.format('%.0f', r.first),
-             r.last >= EVERYTHING and '-1' or string.format('%.0f', r.last) }
+             r.last >= EVERYTHING and '-1' or string.format('%.0f', r.last),
+             going }
 end
 
 -- mfs_getlk ino field type start end: nil, or who is in the way: { session, owner, type, pid,
--- start, end or -1 for the end of everything }.
+-- start, end or -1 for the end of everything, 1 if all who are in the way may be about to go }.
 redis.register_function{ function_name = 'mfs_getlk', flags = { 'no-writes' },
     callback = function(_, args)
-        local field, r = conflict(redis.call('HGETALL', 'L' .. args[1]), args[2], tonumber(args[3]),
-                                  bounded(args[4]), bounded(args[5]))
-        return field and blocker(field, r)
+        local field, r, going = conflict(redis.call('HGETALL', 'L' .. args[1]), args[2],
+                                         tonumber(args[3]), bounded(args[4]), bounded(args[5]))
+        return field and blocker(field, r, going)
     end }
 
 -- mfs_setlk ino field type start end pid; type 0 unlocks. The inode's record, or as getlk.
@@ -99,9 +128,9 @@ redis.register_function{ function_name = 'mfs_setlk', flags = { 'allow-oom' },
             return fail(errno.ESTALE, 'no inode')
         end
         if kind > 0 then
-            local other, r = conflict(redis.call('HGETALL', key), field, kind, first, last)
+            local other, r, going = conflict(redis.call('HGETALL', key), field, kind, first, last)
             if other then
-                return blocker(other, r)
+                return blocker(other, r, going)
             end
         end
         local ranges = without(unpack_ranges(redis.call('HGET', key, field) or ''), first, last)
@@ -115,6 +144,22 @@ redis.register_function{ function_name = 'mfs_setlk', flags = { 'allow-oom' },
             redis.call('HSET', key, field, pack_ranges(joined(ranges)))
         end
         return rec
+    end }
+
+-- mfs_closing ino owners: locks of these (16 bytes each: session, owner) may be about to go.
+redis.register_function{ function_name = 'mfs_closing', flags = { 'allow-oom' },
+    callback = function(_, args)
+        local key, mark = 'L' .. args[1], struct.pack('<d', now_ms())
+        for at = 1, #args[2], 16 do
+            for _, kind in ipairs({ 'P', 'F' }) do
+                local field = kind .. sub(args[2], at, at + 15)
+                local value = redis.call('HGET', key, field)
+                if value then
+                    local ranges = sub(value, 1, #value - #value % RANGE)
+                    redis.call('HSET', key, field, ranges .. mark)
+                end
+            end
+        end
     end }
 
 -- mfs_unlock_session ino sid: drops every lock of a session.
