@@ -20,8 +20,8 @@ need jq perl
 ALLOW_LOG='Z error ' # managers tell what was done to them
 STRIKE=$HARNESS_DIR/strike
 MEMORY=256M
-QUICK="copy:cm cut:cm release:cm copy:source-lm cut:source-lm copy:target-lm cut:target-lm \
-copy:target-redis cut:target-redis copy:client cut:client copy:source-redis cut:source-redis"
+QUICK="copy:cm cut:cm undo:cm copy:source-lm copy:target-lm cut:target-lm copy:target-redis \
+cut:client cut:source-redis"
 FULL="copy:cm cut:cm release:cm undo:cm drop:cm force:cm copy:cm-twice cut:cm-twice release:cm-twice \
 undo:cm-twice cut:cm-long copy:source-lm cut:source-lm release:source-lm undo:source-lm \
 drop:source-lm force:source-lm copy:target-lm cut:target-lm release:target-lm undo:target-lm \

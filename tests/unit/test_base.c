@@ -228,7 +228,7 @@ static void no_program_runs_without_its_record(void **state)
 {
     const char *argv[] = {"touch", NULL, NULL};
     unsigned ran = 0, rounds = 0;
-    char pid_file[PATH_MAX], mark[PATH_MAX];
+    char pid_file[PATH_MAX + 64], mark[PATH_MAX + 64];
     struct mfs_proc p;
 
     (void)state;
