@@ -13,6 +13,7 @@ static void histories_keep_the_promises(void **state)
 {
     const char *given = getenv("MFS_SEED");
     uint64_t seed = given ? strtoull(given, NULL, 0) : (uint64_t)mfs_clock_mono();
+    uint64_t changes = 0;
 
     (void)state;
     print_message("MFS_SEED=%llu\n", (unsigned long long)seed);
@@ -29,10 +30,12 @@ static void histories_keep_the_promises(void **state)
         assert_int_equal(mfs_simulate_run(&o, &r, NULL), 0);
         assert_int_equal(r.violations, 0);
         assert_int_equal(r.changes + r.refused, o.steps);
-        assert_true(r.changes > 5);
+        changes += r.changes;
         assert_true(r.share_worst <= r.share_bound + 1e-6);
         assert_true(r.share_worst < 2 + 1e-6);
     }
+    /* One history may begin so full that nearly everything in it is refused; not most. */
+    assert_true(changes > 60 * 50);
 }
 
 /* The same history twice, and nonsense refused. */
