@@ -109,8 +109,13 @@ in_test()
     local pid=$1 parent
     while [ "$pid" -gt 1 ]; do
         [ "$pid" -ne "$$" ] || return 0
-        parent_of "$pid" || return 0 # gone meanwhile
-        pid=$parent
+        if parent_of "$pid"; then
+            pid=$parent
+        elif [ "$pid" -ne "$1" ] && [ -e "/proc/$1" ]; then
+            pid=$1 # an ancestor has ended meanwhile, and the process has another
+        else
+            return 0 # gone meanwhile
+        fi
     done
     return 1
 }
