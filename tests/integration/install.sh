@@ -27,9 +27,9 @@ completions_of() # WORD…
         _memefs "$1"
         printf "%s\n" "${COMPREPLY[@]}"' "$T/usr" "$@"
 }
-completions_of cm st | grep -qx status || fail "cm st<Tab> does not offer status"
-completions_of cm start --no | grep -qx -- --nodes || fail "cm start --no<Tab> does not offer --nodes"
-completions_of memefs m | grep -qx mount || fail "memefs m<Tab> does not offer mount"
+grep -qx status <<<"$(completions_of cm st)" || fail "cm st<Tab> does not offer status"
+grep -qx -- --nodes <<<"$(completions_of cm start --no)" || fail "cm start --no<Tab> does not offer --nodes"
+grep -qx mount <<<"$(completions_of memefs m)" || fail "memefs m<Tab> does not offer mount"
 
 say "mount -t memefs"
 deployment_start 2
