@@ -32,7 +32,7 @@ equal "2 9 2" "$(cm_ status --json | jq -r '"\(.nodes | length) \(.partitions) \
 say "events"
 cm_ events --json | jq -es 'all(.[]; has("time") and has("who") and has("what") and has("text"))' >/dev/null ||
     fail "events --json"
-cm_ events | grep -q running || fail "events do not tell that it runs"
+grep -q running <<<"$(cm_ events)" || fail "events do not tell that it runs"
 cm_ events --follow >"$T/followed" &
 follower=$!
 must_happen 5 grep -q running "$T/followed"
