@@ -94,7 +94,10 @@ equal "$shape" "$(shape)" "deployment after nothing to do"
 
 say "a node that is not there"
 ALLOW_LOG='lm-gone'
-kill -KILL "$(cut -d' ' -f1 "$STATE/node-1/lm.pid")"
-must_happen 5 degraded
-expect_fail 1 cm_ scale 4
-grep -q "node-1 is not there" "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+for try in 1 2 3 4 5; do # a slow machine may have it back before it is asked
+    kill -KILL "$(cut -d' ' -f1 "$STATE/node-1/lm.pid")"
+    must_happen 5 degraded
+    cm_ scale 4 >"$T/out" 2>&1 || break
+    cm_ scale 3 >/dev/null || fail "back to 3 nodes after try $try"
+done
+grep -q "node-1 is not there" "$T/out" || fail "says $(cat "$T/out")"
