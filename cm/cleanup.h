@@ -7,7 +7,6 @@
 
 #include "base/err.h"
 #include "cm/paths.h"
-#include "cm/state.h"
 
 /* Is anything recorded there? */
 bool mfs_cleanup_needed(const struct mfs_paths *p);
