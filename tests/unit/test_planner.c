@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "cm/planner.h"
 #include "cluster/y0.h"
+#include "seeded.h"
 
 #define NODES_MOST 40
 #define PARTS_MOST 400
@@ -24,24 +25,6 @@ struct world {
     struct mfs_plan_part part[PARTS_MOST];
     struct mfs_plan_input in;
 };
-
-static uint64_t seed;
-
-static uint32_t below(uint32_t n)
-{
-    seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-    return (uint32_t)((seed >> 33) % n);
-}
-
-static int choose_seed(void **state)
-{
-    const char *given = getenv("MFS_SEED");
-
-    (void)state;
-    seed = given ? strtoull(given, NULL, 0) : (uint64_t)mfs_clock_mono();
-    print_message("MFS_SEED=%llu\n", (unsigned long long)seed);
-    return 0;
-}
 
 /* Some nodes stay, some leave, some are new and empty; partitions of sizes that differ, a few from
  * nowhere. */

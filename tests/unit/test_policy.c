@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "cm/policy.h"
+#include "seeded.h"
 
 #define NODE_BYTES 1000000.0
 #define LUCK_MOST  1.04
@@ -31,24 +32,6 @@ struct sim {
     int direction;
     uint32_t most;
 };
-
-static uint64_t seed;
-
-static uint32_t below(uint32_t n)
-{
-    seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-    return (uint32_t)((seed >> 33) % n);
-}
-
-static int choose_seed(void **state)
-{
-    const char *given = getenv("MFS_SEED");
-
-    (void)state;
-    seed = given ? strtoull(given, NULL, 0) : (uint64_t)mfs_clock_mono();
-    print_message("MFS_SEED=%llu\n", (unsigned long long)seed);
-    return 0;
-}
 
 static void begin(struct sim *x, const char *name, uint32_t nodes, uint32_t parts,
                   const struct mfs_policy_settings *given)
