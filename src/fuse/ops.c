@@ -19,6 +19,7 @@ struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op)
     struct mfs_fuse *m = fuse_req_userdata(req);
 
     atomic_fetch_add_explicit(&m->stats.requests[op], 1, memory_order_relaxed);
+    mfs_vfs_act_for((uint32_t)fuse_req_ctx(req)->pid);
     return m;
 }
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "data/stripes.h"
+#include "vfs/tail.h"
 #include "vfs/truncate.h"
 
 int mfs_vfs_getattr(struct mfs_vfs *vfs, uint64_t ino, struct mfs_attr *attr)
@@ -99,6 +100,8 @@ int mfs_vfs_setattr(struct mfs_vfs *vfs, uint64_t ino, uint32_t mask, struct mfs
     }
     if (rc == 0 && v != NULL)
         mfs_vnode_overlay(v, attr);
+    if (rc == 0 && v != NULL && (mask & MFS_VFS_SET_SIZE))
+        mfs_tail_made(v, attr->size, true);
     mfs_vnode_put(v);
     return rc;
 }

@@ -4,25 +4,29 @@
 
 #include "data/stripes.h"
 #include "vfs/file.h"
+#include "vfs/tail.h"
 
-#define PAGE 4096U
+#define PAGE       4096U
+#define AGAIN_MOST 8 /* times that a read begins anew because another mount changes the end */
 
 /* --- reading -------------------------------------------------------------------------------- */
 
-/* The end of the file as far as this mount knows, what is dirty included. */
-static uint64_t known_size(struct mfs_vnode *v)
+/* The end of the file as far as this mount knows, what is dirty included. False: it knows of no
+ * more than what is dirty. */
+static bool known_size(struct mfs_vnode *v, uint64_t *size)
 {
     struct mfs_dirty *d = atomic_load(&v->dirty);
     struct timespec mtime;
     struct mfs_attr attr;
     uint64_t end = 0;
+    bool known;
 
     /* In this order: what is committed in between is in the attributes. */
     if (d != NULL && !mfs_dirty_attr(d, &end, &mtime))
         end = 0;
-    if (mfs_vnode_attr(v, &attr) && attr.size > end)
-        end = attr.size;
-    return end;
+    known = mfs_vnode_attr(v, &attr);
+    *size = known && attr.size > end ? attr.size : end;
+    return known;
 }
 
 /* The kernel's requests end with the page that the file ends in: only past that it must know of a
@@ -30,16 +34,17 @@ static uint64_t known_size(struct mfs_vnode *v)
 static int size_for(struct mfs_vnode *v, uint64_t end, bool direct, uint64_t *size)
 {
     struct mfs_attr attr;
-    uint64_t bound;
+    bool known = known_size(v, size);
+    uint64_t bound = direct ? *size : (*size + PAGE - 1) / PAGE * PAGE;
     int rc;
 
-    *size = known_size(v);
-    bound = direct ? *size : (*size + PAGE - 1) / PAGE * PAGE;
-    if (end <= bound)
+    if (known && end <= bound)
         return 0;
-    rc = mfs_vfs_getattr(v->vfs, v->ino, &attr);
-    if (rc == 0)
+    rc = mfs_meta_getattr(v->vfs->meta, v->ino, &attr);
+    if (rc == 0) {
+        mfs_vnode_overlay(v, &attr);
         *size = attr.size;
+    }
     return rc;
 }
 
@@ -73,27 +78,39 @@ void mfs_vfs_accessed(struct mfs_file *f)
     pthread_mutex_unlock(&v->lock);
 }
 
+/* *size: where the file ended. */
+static ssize_t read_once(struct mfs_file *f, void *buf, size_t len, uint64_t off, bool direct,
+                         uint64_t *size)
+{
+    int rc = size_for(f->node, off + len, direct, size);
+
+    if (rc < 0)
+        return rc;
+    if (off >= *size || len == 0)
+        return 0;
+    if (len > *size - off)
+        len = (size_t)(*size - off);
+    if (!mfs_file_read_head(f, off, len, *size, buf))
+        rc = read_stripes(f, off, len, *size, buf);
+    return rc < 0 ? rc : (ssize_t)len;
+}
+
 ssize_t mfs_vfs_read(struct mfs_file *f, void *buf, size_t len, uint64_t off, bool direct)
 {
     uint64_t size;
-    int rc;
+    ssize_t n;
 
     if (f->ra == NULL)
         return -EBADF;
     mfs_file_proved(f);
-    rc = size_for(f->node, off + len, direct, &size);
-    if (rc < 0)
-        return rc;
-    if (off >= size || len == 0)
-        return 0;
-    if (len > size - off)
-        len = (size_t)(size - off);
-    if (!mfs_file_read_head(f, off, len, size, buf))
-        rc = read_stripes(f, off, len, size, buf);
-    if (rc < 0)
-        return rc;
-    mfs_vfs_accessed(f);
-    return (ssize_t)len;
+    for (int again = 0; again <= AGAIN_MOST; again++) {
+        n = read_once(f, buf, len, off, direct, &size);
+        if (direct || n <= 0 || off + (uint64_t)n < size || mfs_tail_read(f->node, size))
+            break;
+    }
+    if (n > 0)
+        mfs_vfs_accessed(f);
+    return n;
 }
 
 int mfs_vfs_last_byte(struct mfs_vfs *vfs, uint64_t ino, uint64_t *size, char *byte)
@@ -109,6 +126,8 @@ int mfs_vfs_last_byte(struct mfs_vfs *vfs, uint64_t ino, uint64_t *size, char *b
         rc = mfs_stripes_read(vfs->store, ino, attr.size - 1, 1, byte);
     if (rc == 0 && attr.size > 0 && d != NULL)
         mfs_dirty_overlay(d, attr.size - 1, 1, byte);
+    if (rc == 0 && v != NULL)
+        mfs_tail_tell(v, attr.size);
     mfs_vnode_put(v);
     return rc;
 }
@@ -137,12 +156,13 @@ static int fill_appended(struct mfs_vnode *v, const void *buf, size_t len, uint6
 static ssize_t append(struct mfs_vnode *v, const void *buf, size_t len, uint64_t guess)
 {
     struct mfs_attr attr;
-    uint64_t off, from, number;
+    uint64_t off, from, number, size;
     int rc = mfs_vnode_flush(v);
 
     if (rc < 0)
         return rc;
-    if (known_size(v) + len > v->vfs->size_max)
+    known_size(v, &size);
+    if (size + len > v->vfs->size_max)
         return -EFBIG;
     mfs_vnode_changed(v);
     rc = mfs_meta_append(v->vfs->meta, v->ino, buf, len, &off, &number, &from, &attr);
@@ -154,6 +174,8 @@ static ssize_t append(struct mfs_vnode *v, const void *buf, size_t len, uint64_t
         rc = fill_appended(v, buf, len, off, number);
     if (off != guess || rc < 0)
         mfs_vnode_drop_pages(v);
+    else
+        mfs_tail_made(v, off + len, false);
     return rc < 0 ? rc : (ssize_t)len;
 }
 
@@ -178,6 +200,7 @@ ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t 
         return -ENOMEM;
     mfs_vnode_changed(v);
     rc = mfs_dirty_write(d, off, len, buf);
+    mfs_tail_made(v, off + len, false);
     if (rc == 0 && through)
         rc = mfs_vnode_flush(v);
     return rc < 0 ? rc : (ssize_t)len;

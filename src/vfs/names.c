@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "vfs/create.h"
-#include "vfs/vnode.h"
+#include "vfs/tail.h"
 
 static int check_name(const char *name)
 {
@@ -28,6 +28,7 @@ void mfs_vfs_overlay_attr(struct mfs_vfs *vfs, struct mfs_attr *attr)
     if (v == NULL)
         return;
     mfs_vnode_overlay(v, attr);
+    mfs_tail_tell(v, attr->size);
     mfs_vnode_put(v);
 }
 

@@ -6,6 +6,7 @@
 
 #include "data/stripes.h"
 #include "vfs/file.h"
+#include "vfs/tail.h"
 
 #define COPY_CHUNK (1U << 20)
 
@@ -74,14 +75,19 @@ int mfs_vfs_fallocate(struct mfs_file *f, int mode, uint64_t off, uint64_t len)
         return rc;
     switch (mode & ~FALLOC_FL_KEEP_SIZE) {
     case 0:
-        return allocate(v, off + len, keep_size);
+        rc = allocate(v, off + len, keep_size);
+        break;
     case FALLOC_FL_PUNCH_HOLE:
         return keep_size ? zero(v, off, len, true) : -EOPNOTSUPP;
     case FALLOC_FL_ZERO_RANGE:
-        return zero(v, off, len, keep_size);
+        rc = zero(v, off, len, keep_size);
+        break;
     default:
         return -EOPNOTSUPP;
     }
+    if (rc == 0 && !keep_size)
+        mfs_tail_made(v, off + len, false);
+    return rc;
 }
 
 int64_t mfs_vfs_lseek(struct mfs_file *f, uint64_t off, int whence)

@@ -59,6 +59,10 @@ struct mfs_cred {
     bool in_group; /* of the file (directory) whose group matters here, or may act as if */
 };
 
+/* The thread (of the kernel's numbers, 0: none) whose request the calling thread serves from now
+ * on. */
+void mfs_vfs_act_for(uint32_t thread);
+
 /* --- names -------------------------------------------------------------------------------- */
 int mfs_vfs_lookup(struct mfs_vfs *vfs, uint64_t parent, const char *name, struct mfs_attr *attr);
 int mfs_vfs_mknod(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode, dev_t rdev,

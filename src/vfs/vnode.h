@@ -45,6 +45,7 @@ struct mfs_vfs {
     _Atomic(mfs_vfs_invalidate_fn *) invalidate; /* set once, after its argument */
     _Atomic(void *) invalidate_arg;
     atomic_uint_fast64_t removals; /* names that this mount removed or replaced */
+    atomic_uint_fast64_t opened;   /* files, ever */
     atomic_size_t head_bytes;      /* in all handles' heads, see vfs/file.h */
     struct mfs_vnode_shard shard[MFS_VNODE_SHARDS];
 };
@@ -67,6 +68,13 @@ struct mfs_vnode {
     struct mfs_attr attr;   /* the newest seen, by version; sizes without what is dirty */
     int error;              /* of a flush that nobody was told about */
     struct mfs_file *files; /* open handles, for the end of all */
+
+    struct {
+        atomic_uint_fast64_t told; /* the end that the kernel knows; without the lock */
+        uint64_t size;             /* that a recent read to the end went by */
+        int64_t read_at;           /* when, by mfs_clock_mono; 0: nobody is waiting for his bytes */
+        uint32_t reader;           /* the thread; 0: several, or not known */
+    } tail;                        /* see vfs/tail.h */
 };
 
 /* A reference to the vnode, made if need be; NULL: ENOMEM. put may flush nothing: callers do. */

@@ -1,0 +1,27 @@
+/* The zeros behind the end of a file, and that nobody takes them for content.
+ *
+ * The kernel fills the rest of the page in which a file ends with zeros. A reader who asked for
+ * that page looks once more for where the file ends before he takes the bytes: when the kernel has
+ * been told meanwhile that the file is longer, as another mount has written, he takes zeros. So a
+ * growth is not told while what was read for the smaller size may still be on its way to a reader,
+ * which is until his thread asks for something else, or some time has passed. Growth by this mount
+ * needs no such care: the kernel makes it itself, in its own pages.
+ *
+ * All functions are thread-safe. */
+#ifndef MFS_VFS_TAIL_H
+#define MFS_VFS_TAIL_H
+
+#include "vfs/vnode.h"
+
+/* Up to `size`, where the file ends as far as the reader knew, was read just now for the kernel's
+ * pages. False: another mount has changed the file meanwhile, so the read has to be done again. */
+bool mfs_tail_read(struct mfs_vnode *v, uint64_t size);
+
+/* The kernel is about to be told that the file ends at `size`; waits while that would do harm, 10
+ * ms at most. */
+void mfs_tail_tell(struct mfs_vnode *v, uint64_t size);
+
+/* The kernel itself has made the file reach to `end`, or end there (`exactly`). */
+void mfs_tail_made(struct mfs_vnode *v, uint64_t end, bool exactly);
+
+#endif
