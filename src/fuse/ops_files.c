@@ -30,7 +30,7 @@ void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     fill_info(fi, file, keep_cache);
     /* -ENOENT: whoever opened it was interrupted and will never close it. */
     if (fuse_reply_open(req, fi) == -ENOENT)
-        mfs_vfs_release(file, false, 0);
+        mfs_vfs_release(file);
 }
 
 void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
@@ -53,7 +53,7 @@ void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
     mfs_fill_entry(m, parent, name, &attr, &e);
     fill_info(fi, file, keep_cache);
     if (fuse_reply_create(req, &e, fi) == -ENOENT)
-        mfs_vfs_release(file, false, 0);
+        mfs_vfs_release(file);
 }
 
 void mfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
@@ -108,7 +108,7 @@ void mfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     mfs_op_begin(req, MFS_OP_RELEASE);
     (void)ino;
-    mfs_vfs_release(mfs_op_file(fi), fi->flock_release, fi->lock_owner);
+    mfs_vfs_release(mfs_op_file(fi));
     fuse_reply_err(req, 0);
 }
 

@@ -40,7 +40,7 @@ struct mfs_retries *mfs_retries_create(struct mfs_vfs *vfs)
 static void release(struct mfs_file *file)
 {
     if (file != NULL)
-        mfs_vfs_release(file, false, 0);
+        mfs_vfs_release(file);
 }
 
 static struct retry *find(struct mfs_retries *r, pid_t thread)

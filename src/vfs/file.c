@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "vfs/create.h"
 #include "vfs/lock_wait.h"
+#include "vfs/tail.h"
 #include "vfs/truncate.h"
 
 void mfs_file_free(struct mfs_file *f)
@@ -31,6 +32,7 @@ static struct mfs_file *file_new(struct mfs_vfs *vfs, int flags)
         return NULL;
     f->flags = flags;
     f->removals = atomic_load(&vfs->removals);
+    f->flock_owner = atomic_fetch_add(&vfs->opened, 1);
     return f;
 }
 
@@ -178,6 +180,7 @@ static int finish_create(struct mfs_vfs *vfs, struct mfs_file *f, bool created,
     }
     *keep_cache = keeps_pages(f, attr);
     mfs_vnode_overlay(v, attr);
+    mfs_tail_tell(v, attr->size);
     return 0;
 }
 
@@ -244,20 +247,17 @@ int mfs_vfs_fsync(struct mfs_file *f)
     return rc;
 }
 
-void mfs_vfs_release(struct mfs_file *f, bool flock_held, uint64_t lock_owner)
+void mfs_vfs_release(struct mfs_file *f)
 {
     struct mfs_vnode *v = f->node;
     struct mfs_vfs *vfs = v->vfs;
     bool unlinked = atomic_load(&vfs->removals) != f->removals;
     uint64_t ino = v->ino;
-    struct mfs_attr attr;
     int rc = mfs_flags_write(f->flags) ? mfs_vnode_flush(v) : 0;
 
     if (rc < 0)
         mfs_warn("vfs", "inode %llx: data lost after close: %s", (unsigned long long)ino,
                  strerror(-rc));
-    if (flock_held)
-        mfs_meta_flock(vfs->meta, ino, lock_owner, F_UNLCK, &attr, NULL);
     mfs_file_unlock_rest(f);
     mfs_lock_wait_kick(vfs->waits, ino);
     detach(f);

@@ -24,14 +24,17 @@ struct mfs_file {
 
     struct mfs_file *prev, *next; /* of node->files, guarded by node->lock */
 
-    /* The owner of this open file's flock, the same at all times, and whether there may be one;
-     * guarded by node->lock. */
+    /* The owner of this open file's flock, the same at all times: a number of ours, as the kernel
+     * gives its own to the next open file while the release of this one is on its way. And whether
+     * there may be one; guarded by node->lock. */
     uint64_t flock_owner;
     bool flocked;
 
-    /* Who has, or had, fcntl locks through this handle; guarded by node->lock. */
+    /* Who has, or had, fcntl locks through this handle; guarded by node->lock. `going`: they are
+     * being given back, after the last close. */
     struct mfs_owner {
         uint64_t id;
+        bool going;
         struct mfs_owner *next;
     } * owners;
 };

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "vfs/lock_wait.h"
 
+#define GOING_NAP (MFS_MSEC / 4)
 #define GETLK_NAP (16 * MFS_MSEC) /* at most, between two looks at who has just closed */
 
 int mfs_vfs_getlk(struct mfs_file *f, struct mfs_lock *lock)
@@ -62,10 +63,9 @@ static int grant(struct mfs_file *f, struct mfs_attr *attr, struct granted *g)
     return -EINPROGRESS;
 }
 
-static void note_flock(struct mfs_file *f, uint64_t owner, bool held)
+static void note_flock(struct mfs_file *f, bool held)
 {
     pthread_mutex_lock(&f->node->lock);
-    f->flock_owner = owner;
     f->flocked = held;
     pthread_mutex_unlock(&f->node->lock);
 }
@@ -90,16 +90,40 @@ static int unlock(struct mfs_file *f, const struct mfs_lock *lock, bool flock)
     mfs_vnode_flush_keep(v);
     mfs_meta_settle(meta, v->ino);
     if (flock)
-        rc = mfs_meta_flock(meta, v->ino, lock->owner, F_UNLCK, &attr, NULL);
+        rc = mfs_meta_flock(meta, v->ino, f->flock_owner, F_UNLCK, &attr, NULL);
     else
         rc = mfs_meta_setlk(meta, v->ino, lock, &attr, NULL);
     if (flock && rc == 0)
-        note_flock(f, lock->owner, false);
+        note_flock(f, false);
     mfs_lock_wait_kick(v->vfs->waits, v->ino);
     return rc;
 }
 
 /* --- owners of fcntl locks ------------------------------------------------------------------- */
+
+static struct mfs_owner *owner_in(struct mfs_file *f, uint64_t id)
+{
+    struct mfs_owner *o;
+
+    LL_SEARCH_SCALAR(f->owners, o, id, id);
+    return o;
+}
+
+/* The kernel calls an open file by the number of one whose release is on its way: what is given
+ * back there would be the new one's lock. */
+static bool is_going(struct mfs_vnode *v, uint64_t id)
+{
+    struct mfs_file *each;
+
+    DL_FOREACH(v->files, each)
+    {
+        const struct mfs_owner *o = owner_in(each, id);
+
+        if (o != NULL && o->going)
+            return true;
+    }
+    return false;
+}
 
 /* Noted before the lock is asked for, so that no lock is ever without. */
 static int own(struct mfs_file *f, uint64_t owner)
@@ -109,9 +133,14 @@ static int own(struct mfs_file *f, uint64_t owner)
     if (fresh == NULL)
         return -ENOMEM;
     pthread_mutex_lock(&f->node->lock);
-    LL_SEARCH_SCALAR(f->owners, o, id, owner);
+    while (is_going(f->node, owner)) {
+        pthread_mutex_unlock(&f->node->lock);
+        mfs_clock_sleep(GOING_NAP);
+        pthread_mutex_lock(&f->node->lock);
+    }
+    o = owner_in(f, owner);
     if (o == NULL) {
-        fresh->id = owner;
+        *fresh = (struct mfs_owner){.id = owner};
         LL_PREPEND(f->owners, fresh);
         fresh = NULL;
     }
@@ -122,9 +151,8 @@ static int own(struct mfs_file *f, uint64_t owner)
 
 static bool disown(struct mfs_file *f, uint64_t owner)
 {
-    struct mfs_owner *o;
+    struct mfs_owner *o = owner_in(f, owner);
 
-    LL_SEARCH_SCALAR(f->owners, o, id, owner);
     if (o != NULL)
         LL_DELETE(f->owners, o);
     free(o);
@@ -177,7 +205,7 @@ static ssize_t owners_but(struct mfs_file *f, uint64_t closer, uint64_t **owners
         if (f->flocked)
             (*owners)[k++] = f->flock_owner;
         LL_FOREACH(f->owners, o)
-        if (o->id != closer && !(f->flocked && o->id == f->flock_owner))
+        if (o->id != closer)
             (*owners)[k++] = o->id;
     }
     pthread_mutex_unlock(&f->node->lock);
@@ -199,16 +227,38 @@ void mfs_file_closing(struct mfs_file *f, uint64_t owner)
     free(owners);
 }
 
+/* Is there another handle with locks by what the kernel calls by the same number? Then they are not
+ * ours to give back: either it is a process, which closes the other, too, or a newer open file. */
+static bool is_shared(struct mfs_file *f, uint64_t id)
+{
+    struct mfs_file *each;
+
+    DL_FOREACH(f->node->files, each)
+    if (each != f && owner_in(each, id) != NULL)
+        return true;
+    return false;
+}
+
+static void unlock_rest_of(struct mfs_file *f, struct mfs_owner *o)
+{
+    pthread_mutex_lock(&f->node->lock);
+    o->going = !is_shared(f, o->id);
+    pthread_mutex_unlock(&f->node->lock);
+    if (o->going)
+        unlock_all(f->node, o->id);
+    pthread_mutex_lock(&f->node->lock);
+    disown(f, o->id);
+    pthread_mutex_unlock(&f->node->lock);
+}
+
 void mfs_file_unlock_rest(struct mfs_file *f)
 {
-    struct mfs_owner *o;
+    struct mfs_attr attr;
 
-    while ((o = f->owners) != NULL) { /* nobody else uses a handle at its last close */
-        unlock_all(f->node, o->id);
-        pthread_mutex_lock(&f->node->lock);
-        disown(f, o->id);
-        pthread_mutex_unlock(&f->node->lock);
-    }
+    if (may_have_flock(f))
+        mfs_meta_flock(f->node->vfs->meta, f->node->ino, f->flock_owner, F_UNLCK, &attr, NULL);
+    while (f->owners != NULL) /* nobody else uses a handle at its last close */
+        unlock_rest_of(f, f->owners);
 }
 
 /* --- taking ---------------------------------------------------------------------------------- */
@@ -224,9 +274,9 @@ static int take(struct mfs_file *f, const struct mfs_lock *lock, bool flock,
     if (lock->type == F_RDLCK)
         mfs_vnode_flush_keep(v);
     if (flock) {
-        rc = mfs_meta_flock(v->vfs->meta, v->ino, lock->owner, lock->type, attr, holder);
+        rc = mfs_meta_flock(v->vfs->meta, v->ino, f->flock_owner, lock->type, attr, holder);
         if (rc != -EAGAIN) /* after an error it may be held, too */
-            note_flock(f, lock->owner, true);
+            note_flock(f, true);
     } else {
         if (own(f, lock->owner) < 0)
             return -ENOMEM;

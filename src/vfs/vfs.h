@@ -126,7 +126,7 @@ ssize_t mfs_vfs_write(struct mfs_file *file, const void *buf, size_t len, uint64
 /* close(2): data out, fcntl locks of the owner gone, those of the open file about to go. */
 int mfs_vfs_flush(struct mfs_file *file, uint64_t lock_owner);
 int mfs_vfs_fsync(struct mfs_file *file);
-void mfs_vfs_release(struct mfs_file *file, bool flock_held, uint64_t lock_owner); /* last close */
+void mfs_vfs_release(struct mfs_file *file); /* last close */
 int mfs_vfs_fallocate(struct mfs_file *file, int mode, uint64_t off, uint64_t len);
 int64_t mfs_vfs_lseek(struct mfs_file *file, uint64_t off, int whence); /* SEEK_DATA, SEEK_HOLE */
 

@@ -102,7 +102,7 @@ static int open_and_close(uint64_t ino)
     int rc = mfs_vfs_open(a.vfs, ino, O_RDONLY, &f, &keep);
 
     if (rc == 0)
-        mfs_vfs_release(f, false, 0);
+        mfs_vfs_release(f);
     return rc;
 }
 

@@ -120,7 +120,7 @@ static struct mfs_file *open_file(struct client *c, uint64_t ino, int flags)
 static void close_file(struct mfs_file *f)
 {
     assert_int_equal(mfs_vfs_flush(f, 1), 0);
-    mfs_vfs_release(f, false, 0);
+    mfs_vfs_release(f);
 }
 
 static void put(struct mfs_file *f, const char *text, uint64_t off)
@@ -583,7 +583,7 @@ static void locks_of_a_handle(void **state)
     assert_int_equal(mfs_vfs_setlk(g, &lock, false, answered, &w), -EAGAIN);
     assert_int_equal(mfs_vfs_flush(f, 1), 0);
     assert_int_equal(mfs_vfs_setlk(g, &lock, false, answered, &w), -EBUSY);
-    mfs_vfs_release(f, false, 0);
+    mfs_vfs_release(f);
     assert_int_equal(mfs_vfs_setlk(g, &lock, false, answered, &w), 0);
     close_file(g);
 }
@@ -668,9 +668,67 @@ static void closing_flock(void **state)
     waiter = mfs_lock_waiter_create(g, &lock, true, 20 * MFS_SEC, answered, &w);
     assert_non_null(waiter);
     assert_int_equal(mfs_lock_waiter_start(waiter), 0);
-    mfs_vfs_release(f, true, 21);
+    mfs_vfs_release(f);
     assert_int_equal(await(&w, 5 * MFS_SEC), 0);
-    mfs_vfs_release(g, true, 21);
+    mfs_vfs_release(g);
+}
+
+/* The kernel's number of an open file goes to the next one while the release of the first is on its
+ * way: that gives back nothing of the new one's. */
+static void owner_used_again(void **state)
+{
+    struct mfs_lock lock = {.type = F_WRLCK, .start = 0, .end = INT64_MAX, .owner = 31};
+    uint64_t ino;
+    struct mfs_file *f = create(&a, "file", O_RDWR, &ino), *again = open_file(&a, ino, O_RDWR),
+                    *g = open_file(&b, ino, O_RDWR);
+    struct answer w;
+
+    (void)state;
+    take_lock(f, &lock, false);
+    assert_int_equal(mfs_vfs_flush(f, 1), 0);
+    take_lock(again, &lock, false);
+    mfs_vfs_release(f);
+    assert_int_equal(mfs_vfs_setlk(g, &lock, false, answered, &w), -EAGAIN);
+    take_lock(again, &lock, true);
+    f = open_file(&a, ino, O_RDWR);
+    assert_int_equal(mfs_vfs_setlk(f, &lock, true, answered, &w), -EAGAIN);
+    mfs_vfs_release(f);
+    assert_int_equal(mfs_vfs_setlk(g, &lock, true, answered, &w), -EAGAIN);
+    mfs_vfs_release(again);
+    take_lock(g, &lock, false);
+    take_lock(g, &lock, true);
+    mfs_vfs_release(g);
+}
+
+/* What another mount has appended is not told to the kernel while a reader may be about to take the
+ * zeros behind the end he knew; a reader who asks for more has taken them. */
+static void growth_and_readers(void **state)
+{
+    struct mfs_attr attr;
+    uint64_t ino;
+    struct mfs_file *f = create(&a, "file", O_RDWR, &ino), *g = open_file(&b, ino, O_RDONLY);
+    char buf[4096];
+    int64_t before;
+
+    (void)state;
+    put(f, "beginning", 0);
+    assert_int_equal(mfs_vfs_fsync(f), 0);
+    for (uint32_t asker = 7; asker < 9; asker++) {
+        assert_int_equal(mfs_vfs_getattr(b.vfs, ino, &attr), 0);
+        mfs_vfs_act_for(7);
+        before = mfs_clock_mono();
+        assert_int_equal(mfs_vfs_read(g, buf, sizeof buf, 0, false), attr.size);
+        put(f, "more", attr.size);
+        assert_int_equal(mfs_vfs_fsync(f), 0);
+        mfs_vfs_act_for(asker);
+        assert_int_equal(mfs_vfs_getattr(b.vfs, ino, &attr), 0);
+        if (asker != 7)
+            assert_true(mfs_clock_mono() - before >= 10 * MFS_MSEC);
+    }
+    assert_int_equal(attr.size, strlen("beginningmoremore"));
+    mfs_vfs_act_for(0);
+    close_file(g);
+    close_file(f);
 }
 
 int main(void)
@@ -694,6 +752,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(locks_of_a_handle, setup, teardown),
         cmocka_unit_test_setup_teardown(refused_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(closing_flock, setup, teardown),
+        cmocka_unit_test_setup_teardown(owner_used_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(growth_and_readers, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, setup_all, teardown_all);
