@@ -430,7 +430,15 @@ void mfs_migrate_joined(struct mfs_cm *cm, struct mfs_cm_live *l, const struct m
 
     catch_up(cm, join);
     for (uint32_t i = 0; g && i < g->n; i++)
-        mfs_move_joined(&g->one[i]->move, l->node->id);
+        mfs_move_node_changed(&g->one[i]->move, l->node->id);
+}
+
+void mfs_migrate_left(struct mfs_cm *cm, uint32_t node)
+{
+    struct mfs_migrate *g = cm->migrate;
+
+    for (uint32_t i = 0; g && i < g->n; i++)
+        mfs_move_node_changed(&g->one[i]->move, node);
 }
 
 void mfs_migrate_reported(struct mfs_cm *cm, struct mfs_cm_live *l,

@@ -406,7 +406,7 @@ void mfs_move_answer(struct mfs_move *m, const struct mfs_err *err, const void *
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-void mfs_move_joined(struct mfs_move *m, uint32_t node)
+void mfs_move_node_changed(struct mfs_move *m, uint32_t node)
 {
     if (m->step != MFS_AT_WAITING && m->step != MFS_AT_PUSH && m->step != MFS_AT_OVER &&
         mfs_move_node(m) == node) {

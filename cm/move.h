@@ -73,8 +73,9 @@ struct mfs_move {
 void mfs_move_begin(struct mfs_move *m);
 void mfs_move_adopt(struct mfs_move *m, const struct mfs_cm_move *of);
 
-void mfs_move_joined(struct mfs_move *m, uint32_t node); /* sends again what is not answered */
-void mfs_move_tick(struct mfs_move *m, int64_t now);     /* some ten times per second */
+/* The node has joined or has left: sends again what is not answered. */
+void mfs_move_node_changed(struct mfs_move *m, uint32_t node);
+void mfs_move_tick(struct mfs_move *m, int64_t now); /* some ten times per second */
 
 /* Ends without clearing anything away; answers still to come are ignored. */
 void mfs_move_fini(struct mfs_move *m);

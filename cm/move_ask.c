@@ -52,7 +52,7 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
     if (mfs_cm_in_phase(m->cm, MFS_PHASE_STOPPING))
         return;
     if (err && err->code == -ECONNABORTED)
-        m->away_since = mfs_clock_mono(); /* mfs_move_joined sends again */
+        m->away_since = mfs_clock_mono(); /* mfs_move_node_changed sends again */
     else
         mfs_move_answer(m, err, reply);
 }

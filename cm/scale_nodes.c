@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "cm/cleanup.h"
 #include "cm/events.h"
+#include "cm/migrate.h"
 #include "cm/scale_impl.h"
 
 #define COME_TIME   (120 * MFS_SEC)
@@ -18,6 +19,7 @@
 #define GO_TIME     (45 * MFS_SEC) /* then by force */
 #define FORCE_TIME  (5 * MFS_SEC)
 #define LOOK        (20 * MFS_MSEC)
+#define RETURN_TIME (5 * MFS_SEC) /* for a Local Manager that runs, to find a new cm */
 
 /* ---- coming ---------------------------------------------------------------------------------- */
 
@@ -189,6 +191,12 @@ static bool needed(const struct mfs_cm_live *l)
     return false;
 }
 
+/* One that was killed is not started again only to end: what it left behind is cleared away. */
+static bool may_answer(const struct mfs_cm_live *l, int64_t left)
+{
+    return l->conn || l->proc.pid || l->restart || left > GO_TIME - RETURN_TIME;
+}
+
 /* SIGTERM means the same to it. */
 static void tell_to_stop(struct mfs_cm_live *l)
 {
@@ -220,6 +228,7 @@ static void forget(struct mfs_cm_live *l)
     if (cm->provider->stop)
         cm->provider->stop(cm->paths, &cm->state, l->node);
     mfs_nodes_remove(cm, l);
+    mfs_migrate_left(cm, l->node->id);
     mfs_event_add(cm->paths->events, l->node->name, "left", "%u nodes now", cm->state.nnodes);
     rc = mfs_cm_state_save(&cm->state, cm->paths->state);
     if (rc)
@@ -239,7 +248,7 @@ static void look(void *arg)
         if (!mfs_scale_goes(l))
             continue;
         any = true;
-        if (needed(l) && left > 0)
+        if (needed(l) && left > 0 && may_answer(l, left))
             continue;
         if (!l->told && l->proc.pid)
             tell_to_stop(l);
