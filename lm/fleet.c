@@ -16,7 +16,8 @@
 #define CALL_LIMIT  (1 * MFS_SEC)
 #define PATIENCE    3 /* looks at a process that does not answer … */
 #define RARELY      8 /* … after which only each so many is one, as each costs CALL_LIMIT */
-#define EMPTY_BYTES (4ULL << 20) /* what a new process uses, amply */
+#define EMPTY_BYTES (4ULL << 20)     /* what a new process uses, amply */
+#define REGULARLY   (900 * MFS_MSEC) /* a look after so long is a regular one, once a second */
 
 struct member {
     struct mfs_redis redis;
@@ -32,6 +33,9 @@ struct member {
 struct mfs_fleet {
     struct mfs_redis_node node; /* its strings are ours */
     uint64_t usable;
+    uint64_t moved;    /* bytes that usage changed by since the last look, up and down */
+    int64_t looked_at; /* the last regular look; those in between are for the limits alone */
+    bool regular;      /* this is one */
     uint64_t net_in, net_out;
     struct member *member;
     size_t n;
@@ -220,12 +224,14 @@ static void look_at(struct mfs_fleet *f, struct member *m)
     }
     m->silent = false;
     m->missed = 0;
+    f->moved +=
+        info.used_memory > m->used ? info.used_memory - m->used : m->used - info.used_memory;
     m->used = info.used_memory;
     m->rss = info.used_memory_rss;
     m->keys = info.keys;
     m->redis.maxmemory = info.maxmemory;
     count_net(f, m, &info);
-    if (!m->redis.incoming && mfs_memory_purge_due(&m->rest, m->used, m->rss) &&
+    if (f->regular && !m->redis.incoming && mfs_memory_purge_due(&m->rest, m->used, m->rss) &&
         mfs_admin_purge(m->admin, &err))
         lose_touch(m, &err);
 }
@@ -295,7 +301,7 @@ static bool divide(struct mfs_fleet *f)
         mfs_memory_plan(parts, f->n, f->usable, want);
         if (mfs_memory_worthwhile(parts, f->n, f->usable, want))
             apply(f, parts, f->n, want);
-        urgent = mfs_memory_urgent(parts, f->n, f->usable);
+        urgent = mfs_memory_urgent(parts, f->n, f->usable, f->moved);
     }
     free(parts);
     free(want);
@@ -321,7 +327,13 @@ static void fill_sample(const struct mfs_fleet *f, struct mfs_fleet_sample *samp
 
 void mfs_fleet_measure(struct mfs_fleet *f, struct mfs_fleet_sample *sample)
 {
+    int64_t now = mfs_clock_mono();
+
     *sample = (struct mfs_fleet_sample){0};
+    f->moved = 0;
+    f->regular = now - f->looked_at >= REGULARLY;
+    if (f->regular)
+        f->looked_at = now;
     for (size_t i = 0; i < f->n; i++)
         look_at(f, &f->member[i]);
     sample->urgent = divide(f);

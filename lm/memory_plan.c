@@ -5,6 +5,7 @@
 __extension__ typedef unsigned __int128 wide;
 
 #define RESERVE      32             /* 1/32 of the limit */
+#define SOON_TAKEN   (64ULL << 20)  /* bytes that one process may take in within a second */
 #define WORTH_MOVING (256ULL << 10) /* bytes of fair headroom; less is not worth a hurry */
 
 #define PURGE_LEAST (32ULL << 20) /* resident, unused bytes worth a stall of milliseconds */
@@ -94,11 +95,14 @@ bool mfs_memory_worthwhile(const struct mfs_memory_part *parts, size_t n, uint64
     return sum > usable;
 }
 
-bool mfs_memory_urgent(const struct mfs_memory_part *parts, size_t n, uint64_t usable)
+bool mfs_memory_urgent(const struct mfs_memory_part *parts, size_t n, uint64_t usable,
+                       uint64_t moved)
 {
     struct pool pool = pool_of(parts, n, usable);
     uint64_t fair = fair_headroom(&pool);
 
+    if (fair >= WORTH_MOVING && fair < SOON_TAKEN && moved >= WORTH_MOVING)
+        return true;
     for (size_t i = 0; i < n && fair >= WORTH_MOVING; i++) {
         if (!parts[i].fixed && less(parts[i].max, parts[i].used) < fair / 4)
             return true;

@@ -41,9 +41,11 @@ uint64_t mfs_memory_grant(const struct mfs_memory_part *parts, size_t n, uint64_
 bool mfs_memory_worthwhile(const struct mfs_memory_part *parts, size_t n, uint64_t usable,
                            const uint64_t *want);
 
-/* Should usage be looked at again soon? True when a process has less than a quarter of its fair
- * headroom left while there is memory to move. */
-bool mfs_memory_urgent(const struct mfs_memory_part *parts, size_t n, uint64_t usable);
+/* Should usage be looked at again soon, while there is memory to move? True when a process has less
+ * than a quarter of its fair headroom left; and when usage is changing (`moved`: bytes since the
+ * last look, up and down) and that headroom is less than one may take in until the next look. */
+bool mfs_memory_urgent(const struct mfs_memory_part *parts, size_t n, uint64_t usable,
+                       uint64_t moved);
 
 /* What the allocator of one process keeps although its data are gone. Zero it at the start. */
 struct mfs_memory_rest {

@@ -279,6 +279,7 @@ static int write_piece(struct mfs_dirty *d, const struct mfs_piece *p, const cha
     return 0;
 }
 
+/* No lock is held. */
 static bool any_full(struct mfs_dirty *d, uint64_t off, size_t len)
 {
     struct mfs_writeback *wb = d->wb;
@@ -288,7 +289,7 @@ static bool any_full(struct mfs_dirty *d, uint64_t off, size_t len)
     while (len) {
         struct mfs_piece p = mfs_geometry_piece(off, len, wb->stripe_size);
 
-        if (mfs_wb_part_full(wb, mfs_placement_stripe(d->ino, p.stripe, wb->nparts)))
+        if (mfs_wb_still_full(wb, mfs_placement_stripe(d->ino, p.stripe, wb->nparts)))
             return true;
         off += p.len;
         len -= p.len;
@@ -299,12 +300,13 @@ static bool any_full(struct mfs_dirty *d, uint64_t off, size_t len)
 int mfs_dirty_write(struct mfs_dirty *d, uint64_t off, size_t len, const void *buf)
 {
     const char *from = buf;
+    bool full = any_full(d, off, len);
     int rc;
 
     pthread_mutex_lock(&d->lock);
     rc = d->write_error;
     d->write_error = 0;
-    if (!rc && any_full(d, off, len))
+    if (!rc && full)
         rc = -ENOSPC;
     while (len && !rc) {
         struct mfs_piece p = mfs_geometry_piece(off, len, d->wb->stripe_size);

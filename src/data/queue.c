@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "data/stripes.h"
 
 #define FULL_TELL   (1 * MFS_SEC) /* how long a full partition's writes fail at once */
 #define RETRY_FIRST (10 * MFS_MSEC)
@@ -171,7 +172,8 @@ bool mfs_wb_delay(struct mfs_chunk *c, int rc)
         c->full_since = now;
     if (p->full_until > now) {
         again = false;
-    } else if (now - c->full_since >= wait) {
+    } else if (now - c->full_since >= wait && now - p->stored_at >= wait) {
+        /* For so long it has taken nothing from anybody here. */
         if (rc == -ENOSPC)
             declare_full(wb, c->part, now);
         again = false;
@@ -205,6 +207,29 @@ bool mfs_wb_part_full(struct mfs_writeback *wb, uint32_t part)
     full = wb->parts[part].full_until > now;
     pthread_mutex_unlock(&wb->lock);
     return full;
+}
+
+bool mfs_wb_still_full(struct mfs_writeback *wb, uint32_t part)
+{
+    if (!mfs_wb_part_full(wb, part))
+        return false;
+    if (mfs_stripes_room(wb->store, part) == -ENOSPC)
+        return true;
+    pthread_mutex_lock(&wb->lock);
+    wb->parts[part].full_until = 0;
+    pthread_mutex_unlock(&wb->lock);
+    return false;
+}
+
+void mfs_writeback_freed(struct mfs_writeback *wb)
+{
+    if (!atomic_load(&wb->full_until))
+        return;
+    pthread_mutex_lock(&wb->lock);
+    for (uint32_t i = 0; i < wb->nparts; i++)
+        wb->parts[i].full_until = 0;
+    atomic_store(&wb->full_until, 0);
+    pthread_mutex_unlock(&wb->lock);
 }
 
 /* --- windows --- */

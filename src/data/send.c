@@ -119,15 +119,18 @@ static int known_failure(struct mfs_writeback *wb, const struct mfs_chunk *c)
     return rc;
 }
 
-static void note_failure(struct mfs_writeback *wb, uint32_t part, int rc, int64_t since)
+static void note_result(struct mfs_writeback *wb, uint32_t part, int rc, int64_t since)
 {
+    struct mfs_wb_part *p = &wb->parts[part];
     int64_t now = mfs_clock_mono();
 
-    if ((rc != -EIO && rc != -ETIMEDOUT) || now - since < FAIL_SLOW)
-        return;
     pthread_mutex_lock(&wb->lock);
-    wb->parts[part].failed_at = now;
-    wb->parts[part].failed_rc = rc;
+    if (rc == 0) {
+        p->stored_at = now;
+    } else if ((rc == -EIO || rc == -ETIMEDOUT) && now - since >= FAIL_SLOW) {
+        p->failed_at = now;
+        p->failed_rc = rc;
+    }
     pthread_mutex_unlock(&wb->lock);
 }
 
@@ -196,7 +199,7 @@ void mfs_wb_send(struct mfs_writeback *wb, struct mfs_chunk **chunks, size_t n)
     since = mfs_clock_mono();
     mfs_stripe_put(wb->store, puts, n, false);
     for (size_t i = 0; i < n; i++) {
-        note_failure(wb, chunks[i]->part, puts[i].rc, since);
+        note_result(wb, chunks[i]->part, puts[i].rc, since);
         settle(chunks[i], puts[i].rc, puts[i].grown);
     }
     if (spans != few)

@@ -28,6 +28,9 @@ int mfs_stripes_trim(struct mfs_store *store, uint64_t ino, uint64_t from, uint6
 int mfs_stripes_punch(struct mfs_store *store, uint64_t ino, uint64_t off, uint64_t len,
                       uint64_t data_end, int64_t *alloc);
 
+/* Has the partition memory for more? Stores nothing. 0, -ENOSPC, or what else is wrong with it. */
+int mfs_stripes_room(struct mfs_store *store, uint32_t part);
+
 /* SEEK_DATA / SEEK_HOLE from off: data go from a stripe's begin to the end of the block (4096) of
  * its last byte; size is the end of the file, data_end the bound of its data. Returns 0 and
  * *result, or -ENXIO. */

@@ -268,3 +268,22 @@ out:
     free(spans);
     return rc;
 }
+
+int mfs_stripes_room(struct mfs_store *store, uint32_t part)
+{
+    struct mfs_args a;
+    struct mfs_cmd cmd;
+    int rc;
+
+    /* Refused like any write when memory is full; else it does nothing, as the key does not exist.
+     */
+    mfs_args_init(&a, "SETRANGE");
+    mfs_args_str(&a, MFS_KEY_NOTHING);
+    mfs_args_int(&a, 0);
+    mfs_args_bin(&a, "", 0);
+    cmd = mfs_args_cmd(&a, part);
+    cmd.idempotent = cmd.full_at_once = true;
+    rc = mfs_store_exec(store, &cmd, 1);
+    mfs_cmds_fini(&cmd, 1);
+    return rc;
+}

@@ -51,6 +51,10 @@ struct mfs_writeback_opts {
 
 int mfs_writeback_create(struct mfs_writeback **wb, struct mfs_store *store,
                          const struct mfs_writeback_opts *opts);
+/* Memory of the partitions has been freed by this mount: what was full may no more be. Until then a
+ * write to a full partition fails at once, as long as the partition itself says that it is full. */
+void mfs_writeback_freed(struct mfs_writeback *wb);
+
 void mfs_writeback_destroy(struct mfs_writeback *wb); /* every file is gone before */
 
 int mfs_dirty_create(struct mfs_dirty **d, struct mfs_writeback *wb, uint64_t ino,

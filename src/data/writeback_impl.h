@@ -119,6 +119,7 @@ struct mfs_wb_part { /* a partition */
     bool is_ready;
     size_t flying;      /* bytes on their way */
     int64_t full_until; /* surely full: writes fail at once until then */
+    int64_t stored_at;  /* when it last took something */
     int64_t failed_at;  /* when it last kept a sender waiting in vain */
     int failed_rc;
 };
@@ -167,7 +168,9 @@ bool mfs_wb_delay(struct mfs_chunk *c, int rc);
 /* A TAKEN chunk is not on its way any more. */
 void mfs_wb_landed(struct mfs_chunk *c);
 
-bool mfs_wb_part_full(struct mfs_writeback *wb, uint32_t part);
+bool mfs_wb_part_full(struct mfs_writeback *wb,
+                      uint32_t part); /* as declared, a second ago at most */
+bool mfs_wb_still_full(struct mfs_writeback *wb, uint32_t part); /* asks the partition, too */
 void mfs_wb_declare_full(struct mfs_writeback *wb, uint32_t part);
 
 /* For senders, who hold wb->lock: a batch of chunks that are TAKEN then, and what is old enough. */

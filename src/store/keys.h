@@ -10,7 +10,8 @@
  *   T txn         outcome of a rename across partitions
  *   Z sid         a client's session (string with a time to live)
  *   W sid owner   what an owner of fcntl locks waits for (string with a time to live; partition 0)
- *   #name         one per partition: #super #seq #orphans #reap #intents #sessions
+ *   #name         one per partition: #super #seq #orphans #reap #intents #sessions, and #nothing
+ * never
  *
  * docs/ARCHITECTURE.md tells what is in each and who may change it in which order. */
 #ifndef MFS_STORE_KEYS_H
@@ -20,8 +21,9 @@
 
 #include "base/bytes.h"
 
-#define MFS_KEY_INO_LEN    9  /* letter, ino */
-#define MFS_KEY_STRIPE_LEN 13 /* letter, ino, n */
+#define MFS_KEY_NOTHING    "#nothing" /* never exists */
+#define MFS_KEY_INO_LEN    9          /* letter, ino */
+#define MFS_KEY_STRIPE_LEN 13         /* letter, ino, n */
 
 static inline void mfs_key_ino(char key[MFS_KEY_INO_LEN], char kind, uint64_t ino)
 {

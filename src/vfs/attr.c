@@ -74,6 +74,7 @@ static int set_size(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint
     }
     if (rc < 0)
         return rc;
+    mfs_writeback_freed(vfs->wb);
     if (v != NULL)
         mfs_vnode_carry(v, from, attr);
     else

@@ -56,6 +56,7 @@ static int zero(struct mfs_vnode *v, uint64_t off, uint64_t len, bool keep_size)
 
     if (rc == 0)
         rc = mfs_stripes_punch(v->vfs->store, v->ino, off, len, attr.data_end, &c.alloc);
+    mfs_writeback_freed(v->vfs->wb);
     mfs_vnode_changed(v);
     return rc < 0 ? rc : commit(v, &c);
 }

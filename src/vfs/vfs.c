@@ -14,7 +14,10 @@ static int reap(void *arg, uint64_t ino, uint64_t data_end)
 {
     struct mfs_vfs *vfs = arg;
 
-    return mfs_stripes_trim(vfs->store, ino, 0, data_end, false, NULL);
+    int rc = mfs_stripes_trim(vfs->store, ino, 0, data_end, false, NULL);
+
+    mfs_writeback_freed(vfs->wb);
+    return rc;
 }
 
 static int start_data(struct mfs_vfs *vfs)
@@ -75,12 +78,12 @@ void mfs_vfs_destroy(struct mfs_vfs *vfs)
         return;
     mfs_lock_wait_destroy(vfs->waits);
     mfs_vnode_fini_shards(vfs);
+    if (vfs->meta != NULL)
+        mfs_meta_destroy(vfs->meta);
     if (vfs->wb != NULL)
         mfs_writeback_destroy(vfs->wb);
     if (vfs->ra != NULL)
         mfs_readahead_pool_destroy(vfs->ra);
-    if (vfs->meta != NULL)
-        mfs_meta_destroy(vfs->meta);
     mfs_pages_destroy(vfs->pages);
     free(vfs);
 }

@@ -59,6 +59,26 @@ for ((i = 0; i < 50; i++)); do
     cmp "$T/piece" "$MNT1/again$i" || fail "again$i"
 done
 
+say "what was freed can be written at once, also when the rest of the memory is full of small files"
+rm -f "$MNT0"/again* "$MNT1"/piece*
+mkdir "$MNT0/small"
+for ((i = 0; i < 4000; i++)); do
+    head -c 65536 "$T/piece" >"$MNT0/small/$i" || fail "small file $i"
+done
+for writer in "$MNT0" "$MNT1" "$MNT0"; do
+    dd if=/dev/zero of="$MNT0/big" bs=1M count=1000 2>"$T/error" && fail "no ENOSPC"
+    dd if=/dev/zero of="$MNT1/also" bs=1M count=1000 2>"$T/error" && fail "no ENOSPC on mount 1"
+    rm "$MNT1/also"
+    half=$(($(stat -c %s "$MNT0/big") / 2))
+    truncate -s $half "$MNT0/big"
+    dd if=/dev/zero of="$writer/more" bs=1M count=$((half >> 21)) 2>"$T/error" ||
+        fail "$writer: $((half >> 20)) MiB truncated, no room for half of that: $(cat "$T/error")"
+    rm "$MNT0/big" "$MNT0/more"
+    dd if=/dev/zero of="$writer/more" bs=1M count=$((half >> 20)) 2>"$T/error" ||
+        fail "$writer: $((half >> 19)) MiB removed, no room for half of that: $(cat "$T/error")"
+    rm "$MNT1/more"
+done
+
 say "everything deleted: the memory is back"
 rm -rf "${MNT0:?}"/*
 [ -z "$(ls -A "$MNT1")" ] || fail "not empty: $(ls -A "$MNT1")"

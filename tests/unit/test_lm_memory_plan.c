@@ -177,11 +177,13 @@ static void test_urgent_near_a_limit_only_while_there_is_room(void **state)
                                       {.used = 48 * MIB, .max = 50 * MIB}};
 
     (void)state;
-    assert_true(mfs_memory_urgent(parts, 2, 100 * MIB));
+    assert_true(mfs_memory_urgent(parts, 2, 100 * MIB, 0));
     parts[1].used = 20 * MIB;
-    assert_false(mfs_memory_urgent(parts, 2, 100 * MIB));
+    assert_false(mfs_memory_urgent(parts, 2, 100 * MIB, 0));
+    assert_true(mfs_memory_urgent(parts, 2, 100 * MIB, MIB)); /* 35 MiB each: soon used up */
+    assert_false(mfs_memory_urgent(parts, 2, 250 * MIB, MIB));
     parts[0].used = parts[1].used = 50 * MIB;
-    assert_false(mfs_memory_urgent(parts, 2, 100 * MIB));
+    assert_false(mfs_memory_urgent(parts, 2, 100 * MIB, 0));
 }
 
 /* One partition takes everything that is written: it must come near the whole node's memory. */
