@@ -21,7 +21,7 @@ ALLOW_LOG='Z error ' # managers tell what was done to them
 STRIKE=$HARNESS_DIR/strike
 MEMORY=256M
 QUICK="copy:cm cut:cm undo:cm copy:source-lm copy:target-lm cut:target-lm copy:target-redis \
-cut:client cut:source-redis"
+cut:client cut:source-redis go:target-lm"
 FULL="copy:cm cut:cm release:cm undo:cm drop:cm force:cm copy:cm-twice cut:cm-twice release:cm-twice \
 undo:cm-twice cut:cm-long copy:source-lm cut:source-lm release:source-lm undo:source-lm \
 drop:source-lm force:source-lm copy:target-lm cut:target-lm release:target-lm undo:target-lm \
@@ -223,8 +223,9 @@ check_lost() # STEP VICTIM
     touch "$T/halt"
     told partition-lost || told redis-died || fail "$1:$2: nobody tells that a partition is lost"
     kill -KILL "${WRITERS[@]}" 2>/dev/null || true
-    must_happen 30 gone "${WRITERS[0]}"
-    must_happen 30 gone "${WRITERS[1]}"
+    # Each of its last calls may wait for that partition as long as one may.
+    must_happen 100 gone "${WRITERS[0]}"
+    must_happen 100 gone "${WRITERS[1]}"
 }
 
 # A change of nodes may fail by that; what it leaves is looked at all the same.
@@ -253,6 +254,7 @@ one_case() # STEP VICTIM MIGRATION
     come:3 | go:2)
         nodes=$((5 - nodes))
         cm_ scale "$nodes" >/dev/null || fail "cm scale $nodes"
+        must_happen 60 calm # what it leaves behind is not to be struck
         ;;
     esac
     : >"$STATE/events.jsonl"
