@@ -83,14 +83,16 @@ void mfs_reply_rc(fuse_req_t req, int rc)
 void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name,
                      const struct mfs_attr *attr)
 {
+    struct mfs_fuse *m = fuse_req_userdata(req);
     struct fuse_entry_param e;
 
     if (rc < 0) {
         mfs_reply_rc(req, rc);
         return;
     }
-    mfs_fill_entry(fuse_req_userdata(req), parent, name, attr, &e);
-    fuse_reply_entry(req, &e);
+    mfs_fill_entry(m, parent, name, attr, &e);
+    if (fuse_reply_entry(req, &e) < 0)
+        mfs_places_forget(m->places, e.ino, 1);
 }
 
 void mfs_reply_attr(fuse_req_t req, int rc, const struct mfs_attr *attr)
@@ -191,6 +193,8 @@ static void init(void *arg, struct fuse_conn_info *conn)
 const struct fuse_lowlevel_ops mfs_fuse_ops = {
     .init = init,
     .lookup = mfs_op_lookup,
+    .forget = mfs_op_forget,
+    .forget_multi = mfs_op_forget_multi,
     .getattr = mfs_op_getattr,
     .setattr = mfs_op_setattr,
     .readlink = mfs_op_readlink,

@@ -39,6 +39,8 @@ static inline struct mfs_file *mfs_op_file(const struct fuse_file_info *fi)
 
 /* names */
 void mfs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
+void mfs_op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups);
+void mfs_op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets);
 void mfs_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
 void mfs_op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
 void mfs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);

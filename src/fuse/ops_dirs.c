@@ -61,6 +61,8 @@ static bool add(void *arg, const struct mfs_dirent *entry, const struct mfs_attr
         n = fuse_add_direntry_plus(p->req, to, room, entry->name, &e, (off_t)cookie);
     else
         n = fuse_add_direntry(p->req, to, room, entry->name, &e.attr, (off_t)cookie);
+    if ((!p->plus || n > room) && e.ino != 0) /* the kernel is not told of the node */
+        mfs_places_forget(p->m->places, e.ino, 1);
     if (n > room)
         return false;
     p->used += n;

@@ -15,6 +15,23 @@ void mfs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     mfs_reply_entry(req, rc, parent, name, &attr);
 }
 
+void mfs_op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
+{
+    struct mfs_fuse *m = fuse_req_userdata(req);
+
+    mfs_places_forget(m->places, ino, lookups);
+    fuse_reply_none(req);
+}
+
+void mfs_op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+    struct mfs_fuse *m = fuse_req_userdata(req);
+
+    for (size_t i = 0; i < count; i++)
+        mfs_places_forget(m->places, forgets[i].ino, forgets[i].nlookup);
+    fuse_reply_none(req);
+}
+
 static void make(fuse_req_t req, struct mfs_fuse *m, fuse_ino_t parent, const char *name,
                  mode_t mode, dev_t rdev)
 {

@@ -1,10 +1,13 @@
 /* Two tables: which node was found at a place, and how many numbers an inode has had. Each is cut
- * into sets that forget what has not been used for longest. */
+ * into sets that forget what has not been used for longest. And exactly what the kernel holds, so
+ * that what the tables have forgotten, or a count that begins anew, gives nobody else's number. */
 #include "fuse/places.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <uthash.h>
 
 #include "base/hash.h"
 
@@ -21,11 +24,20 @@ struct table {
     struct item item[SETS][WAYS];
 };
 
+/* A node that the kernel has been told of more often than it has forgotten it. */
+struct held {
+    uint64_t node;
+    uint64_t place;
+    uint64_t lookups;
+    UT_hash_handle hh;
+};
+
 struct mfs_places {
     pthread_mutex_t lock; /* guards what follows; a leaf */
     uint64_t now;         /* counts uses */
-    struct table nodes;   /* place → node */
-    struct table counts;  /* ino → count of its newest node */
+    struct held *held;
+    struct table nodes;  /* place → node */
+    struct table counts; /* ino → count of its newest node */
 };
 
 struct mfs_places *mfs_places_create(void)
@@ -39,9 +51,41 @@ struct mfs_places *mfs_places_create(void)
 
 void mfs_places_destroy(struct mfs_places *p)
 {
-    if (p != NULL)
-        pthread_mutex_destroy(&p->lock);
+    struct held *h, *next;
+
+    if (p == NULL)
+        return;
+    HASH_ITER(hh, p->held, h, next)
+    {
+        HASH_DEL(p->held, h);
+        free(h);
+    }
+    pthread_mutex_destroy(&p->lock);
     free(p);
+}
+
+static struct held *held(struct mfs_places *p, uint64_t node)
+{
+    struct held *h;
+
+    HASH_FIND(hh, p->held, &node, sizeof node, h);
+    return h;
+}
+
+/* Without memory it is not counted, and may get a second place in the end. */
+static void hold(struct mfs_places *p, uint64_t node, uint64_t place)
+{
+    struct held *h = held(p, node);
+
+    if (h == NULL) {
+        h = calloc(1, sizeof *h);
+        if (h == NULL)
+            return;
+        h->node = node;
+        HASH_ADD(hh, p->held, node, sizeof h->node, h);
+    }
+    h->place = place;
+    h->lookups++;
 }
 
 /* The item of `key`; if there is none, the one that would have to go for it, and *found false. */
@@ -86,13 +130,24 @@ static uint64_t place_of(uint64_t parent, const char *name)
     return mfs_hash64(name, strlen(name), parent);
 }
 
-/* A number that the inode has not had, as far as is known. */
+/* A number that the inode has not had, as far as is known, and that the kernel does not hold;
+ * unless it holds all that there are. */
 static uint64_t new_node(struct mfs_places *p, uint64_t ino, const struct item *count, bool known)
 {
     uint64_t next = known ? (count->value + 1) % MFS_PLACES_COUNTS : 0;
 
+    for (unsigned i = 0; i < MFS_PLACES_COUNTS && held(p, ino | next << MFS_PLACES_SHIFT); i++)
+        next = (next + 1) % MFS_PLACES_COUNTS;
     put(p, &p->counts, ino, next);
     return ino | next << MFS_PLACES_SHIFT;
+}
+
+/* May a node that was at that place once be found there again? */
+static bool is_free_for(struct mfs_places *p, uint64_t node, uint64_t place)
+{
+    const struct held *h = held(p, node);
+
+    return h == NULL || h->place == place;
 }
 
 uint64_t mfs_places_node(struct mfs_places *p, uint64_t parent, const char *name, uint64_t ino)
@@ -104,7 +159,7 @@ uint64_t mfs_places_node(struct mfs_places *p, uint64_t parent, const char *name
     pthread_mutex_lock(&p->lock);
     here = find(&p->nodes, place, &found);
     count = find(&p->counts, ino, &known);
-    if (found && mfs_places_ino(here->value) == ino) {
+    if (found && mfs_places_ino(here->value) == ino && is_free_for(p, here->value, place)) {
         here->used = ++p->now;
         if (known)
             count->used = p->now;
@@ -113,8 +168,33 @@ uint64_t mfs_places_node(struct mfs_places *p, uint64_t parent, const char *name
         node = new_node(p, ino, count, known);
         put(p, &p->nodes, place, node);
     }
+    hold(p, node, place);
     pthread_mutex_unlock(&p->lock);
     return node;
+}
+
+void mfs_places_forget(struct mfs_places *p, uint64_t node, uint64_t lookups)
+{
+    struct held *h;
+
+    pthread_mutex_lock(&p->lock);
+    h = held(p, node);
+    if (h != NULL && h->lookups > lookups) {
+        h->lookups -= lookups;
+    } else if (h != NULL) {
+        HASH_DEL(p->held, h);
+        free(h);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void put_moved(struct mfs_places *p, uint64_t place, uint64_t node)
+{
+    struct held *h = held(p, node);
+
+    put(p, &p->nodes, place, node);
+    if (h != NULL)
+        h->place = place;
 }
 
 void mfs_places_renamed(struct mfs_places *p, uint64_t parent, const char *name,
@@ -127,8 +207,8 @@ void mfs_places_renamed(struct mfs_places *p, uint64_t parent, const char *name,
     moved = take(p, from);
     other = take(p, to);
     if (moved != 0)
-        put(p, &p->nodes, to, moved);
+        put_moved(p, to, moved);
     if (exchange && other != 0)
-        put(p, &p->nodes, from, other);
+        put_moved(p, from, other);
     pthread_mutex_unlock(&p->lock);
 }

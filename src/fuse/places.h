@@ -6,22 +6,22 @@
  * where what it has not heard of yet would make a loop. So a node number stands for a directory *at
  * a place*, which is a name in a parent's node: where a directory turns up at another place,
  * because it or one above it was moved by another mount, it gets another node number: its ino with
- * a count in bits that inos do not use (inos of a partition are counted by 40 bits before that
+ * a count in bits that inos do not use (inos of a partition are counted by 36 bits before that
  * matters). What the kernel still holds of the old number goes on to work, as both mean the same
  * inode; and what is looked up below it gets numbers of its own, which stay as they are, too.
  *
- * Fixed tables, of some 32,000 places and directories, that forget what has not been looked up for
- * longest. What is forgotten counts as never moved, and the 257th place of a directory gets the
- * number of the first again: then the kernel moves its entry, or refuses to, as said above. Any
- * thread; does not block. */
+ * Fixed tables, of some 32,000 places and directories, forget what has not been looked up for
+ * longest; what is forgotten gets another number. What the kernel holds is known exactly, as it
+ * tells what it forgets: only a directory that it holds at 4096 places gets a number that it has
+ * elsewhere. Any thread; does not block. */
 #ifndef MFS_FUSE_PLACES_H
 #define MFS_FUSE_PLACES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MFS_PLACES_SHIFT  40
-#define MFS_PLACES_COUNTS 256ULL
+#define MFS_PLACES_SHIFT  36
+#define MFS_PLACES_COUNTS 4096ULL
 #define MFS_PLACES_MASK   ((MFS_PLACES_COUNTS - 1) << MFS_PLACES_SHIFT)
 
 static inline uint64_t mfs_places_ino(uint64_t node)
@@ -34,8 +34,12 @@ struct mfs_places;
 struct mfs_places *mfs_places_create(void); /* NULL: ENOMEM */
 void mfs_places_destroy(struct mfs_places *p);
 
-/* The node number of directory `ino`, found as `name` in `parent`, a node. */
+/* The node number of directory `ino`, found as `name` in `parent`, a node; for the kernel, which
+ * holds it from then on until it has forgotten it as often as it was told. */
 uint64_t mfs_places_node(struct mfs_places *p, uint64_t parent, const char *name, uint64_t ino);
+
+/* The kernel has forgotten that many look-ups of the node (a directory or not), or was not told. */
+void mfs_places_forget(struct mfs_places *p, uint64_t node, uint64_t lookups);
 
 /* This mount's kernel moved what it has there (a directory or not), and knows. Parents are nodes.
  */

@@ -178,6 +178,34 @@ static void test_rename_takes_the_node_along(void **state)
     mfs_places_destroy(p);
 }
 
+/* Moved by another mount more often than there are numbers, while the kernel forgets some of the
+ * places, late, and holds others: no number is given twice at a time. */
+static void test_what_the_kernel_holds_is_not_used_again(void **state)
+{
+    enum { KEPT = 100, MOVES = 5000 };
+    struct mfs_places *p = mfs_places_create();
+    uint64_t node[MOVES], dir = ino_of(1), child = ino_of(2);
+
+    (void)state;
+    assert_non_null(p);
+    for (unsigned i = 0; i < MOVES; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "%u", i);
+        node[i] = mfs_places_node(p, ROOT, name, dir);
+        assert_true(mfs_places_node(p, ROOT, name, dir) == node[i]); /* looked up twice */
+        assert_true(mfs_places_ino(mfs_places_node(p, node[i], "child", child)) == child);
+        for (unsigned k = 0; k < i; k++)
+            assert_true(node[k] == 0 || node[k] != node[i]);
+        if (i >= KEPT && (i - KEPT) % 50) {
+            mfs_places_forget(p, node[i - KEPT], 1);
+            mfs_places_forget(p, node[i - KEPT], 1);
+            node[i - KEPT] = 0;
+        }
+    }
+    mfs_places_destroy(p);
+}
+
 /* A mount renames and another one moves: at no time does a node have two places. */
 static void test_no_node_has_two_places(void **state)
 {
@@ -330,6 +358,7 @@ int main(void)
         cmocka_unit_test(test_place_is_a_node),
         cmocka_unit_test(test_places_below_a_moved_directory),
         cmocka_unit_test(test_rename_takes_the_node_along),
+        cmocka_unit_test(test_what_the_kernel_holds_is_not_used_again),
         cmocka_unit_test(test_no_node_has_two_places),
         cmocka_unit_test(test_places_in_use_stay),
         cmocka_unit_test(test_walk_is_recalled_by_its_thread),
