@@ -16,6 +16,7 @@
 #define LOOK        MFS_SEC
 #define PAUSE_FIRST (10 * MFS_SEC)
 #define PAUSE_MOST  (300 * MFS_SEC)
+#define SETTLING    (5 * MFS_SEC) /* until who waited for new nodes has had his turn */
 
 /* Stripes of room that a partition should have to take what is being written: it refuses with about
  * two, and its Local Manager may leave it half of its part of what is free. */
@@ -34,6 +35,7 @@ struct mfs_autoscale {
     struct mfs_policy_memory memory;
     struct pause out, in;
     struct pause *under_way; /* of the direction of our own change, NULL: none */
+    int64_t grown;           /* when nodes were last being added */
     bool push;               /* the newest table has yet to go out */
 };
 
@@ -60,8 +62,9 @@ bool mfs_autoscale_growing(const struct mfs_cm *cm)
 {
     const struct mfs_autoscale *a = cm->autoscale;
 
-    return adds_nodes(cm) || (mfs_clock_mono() >= a->out.until &&
-                              mfs_policy_can_grow(&a->policy, &a->numbers, cm->state.nnodes));
+    return adds_nodes(cm) || (a->grown && mfs_clock_mono() < a->grown + SETTLING) ||
+           (mfs_clock_mono() >= a->out.until &&
+            mfs_policy_can_grow(&a->policy, &a->numbers, cm->state.nnodes));
 }
 
 static void pushed(void *arg, int64_t took, uint32_t missing)
@@ -75,9 +78,12 @@ static void pushed(void *arg, int64_t took, uint32_t missing)
 static void tell(struct mfs_autoscale *a)
 {
     struct mfs_table *old = a->cm->state.table, *t;
-    bool growing = mfs_autoscale_growing(a->cm);
+    bool growing;
     int rc = 0;
 
+    if (adds_nodes(a->cm))
+        a->grown = mfs_clock_mono();
+    growing = mfs_autoscale_growing(a->cm);
     if (old->growing != growing) {
         t = mfs_table_dup(old);
         if (!t)
