@@ -60,8 +60,9 @@ def fsx_rs(context):
         return missing("fsx_rs", "no --fsx-rs PATH")
     operations = context.args.operations
     outcome = Outcome("fsx_rs", version_of(path), f"fsx -f CONFIG -N {operations} -S SEED FILE")
-    # Aligned, it asks for ranges of no length, which posix_fallocate(3) refuses: none there.
-    shapes = {"small": (262144, 65536, 1, 1, 2), "stripes": (5 << 20, 1536 << 10, 1, 20, 2),
+    # Aligned, it asks for ranges of no length, which posix_fallocate(3) refuses: none there. It leaves
+    # mappings behind, which slow it down, and the kernel allows 65,530: so no run is longer.
+    shapes = {"small": (262144, 65536, 1, 10, 2), "stripes": (5 << 20, 1536 << 10, 1, 20, 2),
               "aligned": (4 << 20, 1 << 20, 4096, 20, 0)}
     for seed in range(1, context.args.seeds + 1):
         for shape, (length, most, align, divisor, fallocate) in shapes.items():
