@@ -60,15 +60,15 @@ static int call_commit(struct mfs_dirty *d, const struct mfs_dirty_commit *c)
 /* Tries again while the home partition is full, as long as a stripe would be. */
 static int call_commit_patiently(struct mfs_dirty *d, const struct mfs_dirty_commit *c)
 {
-    int64_t until = mfs_clock_mono() + d->wb->opts.full_wait, pause = RETRY_FIRST;
+    int64_t since = mfs_clock_mono(), pause = RETRY_FIRST;
     uint32_t home = mfs_placement_home(d->ino);
     int rc;
 
     for (;;) {
         rc = call_commit(d, c);
-        if (rc != -ENOSPC || mfs_wb_part_full(d->wb, home))
+        if (rc != -ENOSPC || mfs_wb_full_since(d->wb, home, since))
             return rc;
-        if (mfs_clock_mono() >= until) {
+        if (mfs_clock_mono() - since >= d->wb->opts.full_wait) {
             mfs_wb_declare_full(d->wb, home);
             return rc;
         }

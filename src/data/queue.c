@@ -170,8 +170,8 @@ bool mfs_wb_delay(struct mfs_chunk *c, int rc)
     pthread_mutex_lock(&wb->lock);
     if (!c->full_since)
         c->full_since = now;
-    if (p->full_until > now) {
-        again = false;
+    if (p->full_until > now && c->birth < p->full_until - FULL_TELL) {
+        again = false; /* it was waited for, in vain, when this one was there already */
     } else if (now - c->full_since >= wait && now - p->stored_at >= wait) {
         /* For so long it has taken nothing from anybody here. */
         if (rc == -ENOSPC)
@@ -196,22 +196,21 @@ void mfs_wb_declare_full(struct mfs_writeback *wb, uint32_t part)
     pthread_mutex_unlock(&wb->lock);
 }
 
-bool mfs_wb_part_full(struct mfs_writeback *wb, uint32_t part)
+bool mfs_wb_full_since(struct mfs_writeback *wb, uint32_t part, int64_t since)
 {
-    int64_t now = mfs_clock_mono();
-    bool full;
+    int64_t now = mfs_clock_mono(), until;
 
     if (atomic_load(&wb->full_until) <= now)
         return false;
     pthread_mutex_lock(&wb->lock);
-    full = wb->parts[part].full_until > now;
+    until = wb->parts[part].full_until;
     pthread_mutex_unlock(&wb->lock);
-    return full;
+    return until > now && until - FULL_TELL >= since;
 }
 
 bool mfs_wb_still_full(struct mfs_writeback *wb, uint32_t part)
 {
-    if (!mfs_wb_part_full(wb, part))
+    if (!mfs_wb_full_since(wb, part, 0))
         return false;
     if (mfs_stripes_room(wb->store, part) == -ENOSPC)
         return true;

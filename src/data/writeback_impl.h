@@ -168,9 +168,10 @@ bool mfs_wb_delay(struct mfs_chunk *c, int rc);
 /* A TAKEN chunk is not on its way any more. */
 void mfs_wb_landed(struct mfs_chunk *c);
 
-bool mfs_wb_part_full(struct mfs_writeback *wb,
-                      uint32_t part); /* as declared, a second ago at most */
-bool mfs_wb_still_full(struct mfs_writeback *wb, uint32_t part); /* asks the partition, too */
+/* Was the partition declared full at or after `since`, and a second ago at most? */
+bool mfs_wb_full_since(struct mfs_writeback *wb, uint32_t part, int64_t since);
+/* Was it declared full, and does it say so itself? No lock is held. */
+bool mfs_wb_still_full(struct mfs_writeback *wb, uint32_t part);
 void mfs_wb_declare_full(struct mfs_writeback *wb, uint32_t part);
 
 /* For senders, who hold wb->lock: a batch of chunks that are TAKEN then, and what is old enough. */
