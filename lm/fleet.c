@@ -293,15 +293,16 @@ static void apply(struct mfs_fleet *f, struct mfs_memory_part *parts, size_t tot
 
 static bool divide(struct mfs_fleet *f)
 {
+    uint64_t write = f->node.stripe_size + f->node.stripe_size / 8; /* and what comes with it */
     struct mfs_memory_part *parts = memory_of(f, NULL, 0);
     uint64_t *want = calloc(f->n + 1, sizeof *want);
     bool urgent = false;
 
     if (parts && want) {
         mfs_memory_plan(parts, f->n, f->usable, want);
-        if (mfs_memory_worthwhile(parts, f->n, f->usable, want))
+        if (mfs_memory_worthwhile(parts, f->n, f->usable, want, write))
             apply(f, parts, f->n, want);
-        urgent = mfs_memory_urgent(parts, f->n, f->usable, f->moved);
+        urgent = mfs_memory_urgent(parts, f->n, f->usable, write, f->moved);
     }
     free(parts);
     free(want);

@@ -81,22 +81,28 @@ uint64_t mfs_memory_grant(const struct mfs_memory_part *parts, size_t n, uint64_
     return want < room ? want : room;
 }
 
+/* Is `room` less than its part of what is fair, or too little for one write that would fit? */
+static bool is_short(uint64_t room, uint64_t fair, unsigned part, uint64_t write)
+{
+    return room < fair / part || (room < write && fair >= write);
+}
+
 bool mfs_memory_worthwhile(const struct mfs_memory_part *parts, size_t n, uint64_t usable,
-                           const uint64_t *want)
+                           const uint64_t *want, uint64_t write)
 {
     uint64_t sum = 0;
 
     for (size_t i = 0; i < n; i++) {
         sum += parts[i].max;
         if (!parts[i].fixed && want[i] > parts[i].max &&
-            less(parts[i].max, parts[i].used) < less(want[i], parts[i].used) / 2)
+            is_short(less(parts[i].max, parts[i].used), less(want[i], parts[i].used), 2, write))
             return true;
     }
     return sum > usable;
 }
 
 bool mfs_memory_urgent(const struct mfs_memory_part *parts, size_t n, uint64_t usable,
-                       uint64_t moved)
+                       uint64_t write, uint64_t moved)
 {
     struct pool pool = pool_of(parts, n, usable);
     uint64_t fair = fair_headroom(&pool);
@@ -104,7 +110,7 @@ bool mfs_memory_urgent(const struct mfs_memory_part *parts, size_t n, uint64_t u
     if (fair >= WORTH_MOVING && fair < SOON_TAKEN && moved >= WORTH_MOVING)
         return true;
     for (size_t i = 0; i < n && fair >= WORTH_MOVING; i++) {
-        if (!parts[i].fixed && less(parts[i].max, parts[i].used) < fair / 4)
+        if (!parts[i].fixed && is_short(less(parts[i].max, parts[i].used), fair, 4, write))
             return true;
     }
     return false;

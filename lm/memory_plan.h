@@ -37,15 +37,17 @@ uint64_t mfs_memory_grant(const struct mfs_memory_part *parts, size_t n, uint64_
                           uint64_t want);
 
 /* Is the plan worth carrying out? Not while every process has at least half of the headroom that
- * the plan would give it and the limits fit into the usable memory. */
+ * the plan would give it, and enough for one `write` (bytes) if the plan gives it that, and the
+ * limits fit into the usable memory. */
 bool mfs_memory_worthwhile(const struct mfs_memory_part *parts, size_t n, uint64_t usable,
-                           const uint64_t *want);
+                           const uint64_t *want, uint64_t write);
 
 /* Should usage be looked at again soon, while there is memory to move? True when a process has less
- * than a quarter of its fair headroom left; and when usage is changing (`moved`: bytes since the
+ * than a quarter of its fair headroom left, or less than one `write` takes though that would be
+ * fair; and when usage is changing (`moved`: bytes since the
  * last look, up and down) and that headroom is less than one may take in until the next look. */
 bool mfs_memory_urgent(const struct mfs_memory_part *parts, size_t n, uint64_t usable,
-                       uint64_t moved);
+                       uint64_t write, uint64_t moved);
 
 /* What the allocator of one process keeps although its data are gone. Zero it at the start. */
 struct mfs_memory_rest {

@@ -163,12 +163,12 @@ static void test_small_differences_are_left_alone(void **state)
 
     (void)state;
     mfs_memory_plan(parts, 2, 100 * MIB, want);
-    assert_false(mfs_memory_worthwhile(parts, 2, 100 * MIB, want));
+    assert_false(mfs_memory_worthwhile(parts, 2, 100 * MIB, want, MIB));
     parts[1].used = 45 * MIB;
     mfs_memory_plan(parts, 2, 100 * MIB, want);
-    assert_true(mfs_memory_worthwhile(parts, 2, 100 * MIB, want));
+    assert_true(mfs_memory_worthwhile(parts, 2, 100 * MIB, want, MIB));
     mfs_memory_plan(parts, 2, 90 * MIB, want);
-    assert_true(mfs_memory_worthwhile(parts, 2, 90 * MIB, want));
+    assert_true(mfs_memory_worthwhile(parts, 2, 90 * MIB, want, MIB));
 }
 
 static void test_urgent_near_a_limit_only_while_there_is_room(void **state)
@@ -177,13 +177,19 @@ static void test_urgent_near_a_limit_only_while_there_is_room(void **state)
                                       {.used = 48 * MIB, .max = 50 * MIB}};
 
     (void)state;
-    assert_true(mfs_memory_urgent(parts, 2, 100 * MIB, 0));
+    assert_true(mfs_memory_urgent(parts, 2, 100 * MIB, MIB, 0));
     parts[1].used = 20 * MIB;
-    assert_false(mfs_memory_urgent(parts, 2, 100 * MIB, 0));
-    assert_true(mfs_memory_urgent(parts, 2, 100 * MIB, MIB)); /* 35 MiB each: soon used up */
-    assert_false(mfs_memory_urgent(parts, 2, 250 * MIB, MIB));
+    assert_false(mfs_memory_urgent(parts, 2, 100 * MIB, MIB, 0));
+    assert_true(mfs_memory_urgent(parts, 2, 100 * MIB, MIB, MIB)); /* 35 MiB each: soon used up */
+    assert_false(mfs_memory_urgent(parts, 2, 250 * MIB, MIB, MIB));
+    /* One has room for less than a write, though there is room for one in each. */
+    parts[0].used = parts[1].used = 20 * MIB;
+    parts[0].max = 20 * MIB + MIB / 10 * 9;
+    assert_true(mfs_memory_urgent(parts, 2, 43 * MIB, MIB, 0));
+    assert_false(mfs_memory_urgent(parts, 2, 43 * MIB, MIB / 2, 0));
+    assert_false(mfs_memory_urgent(parts, 2, 41 * MIB, MIB, 0));
     parts[0].used = parts[1].used = 50 * MIB;
-    assert_false(mfs_memory_urgent(parts, 2, 100 * MIB, 0));
+    assert_false(mfs_memory_urgent(parts, 2, 100 * MIB, MIB, 0));
 }
 
 /* One partition takes everything that is written: it must come near the whole node's memory. */
