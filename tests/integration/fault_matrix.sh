@@ -214,7 +214,7 @@ check_whole() # STEP VICTIM
     load_stop
     [ "$2" = client ] || no_errors w0 || fail "$1:$2: errors on mount 0"
     no_errors w1 || fail "$1:$2: errors on mount 1"
-    must_happen 30 mountpoint -q "$MNT0"
+    must_happen 45 mountpoint -q "$MNT0" # its client is started again after up to 30 s
     must_happen 30 ls "$MNT0"
     load_check w0 "$MNT1" || fail "$1:$2: what was written on mount 0"
     load_check w1 "$MNT0" || fail "$1:$2: what was written on mount 1"
