@@ -6,7 +6,6 @@
 #include "vfs/file.h"
 #include "vfs/tail.h"
 
-#define PAGE       4096U
 #define AGAIN_MOST 8 /* times that a read begins anew because another mount changes the end */
 
 /* --- reading -------------------------------------------------------------------------------- */
@@ -35,7 +34,7 @@ static int size_for(struct mfs_vnode *v, uint64_t end, bool direct, uint64_t *si
 {
     struct mfs_attr attr;
     bool known = known_size(v, size);
-    uint64_t bound = direct ? *size : (*size + PAGE - 1) / PAGE * PAGE;
+    uint64_t bound = direct ? *size : (*size + MFS_TAIL_PAGE - 1) / MFS_TAIL_PAGE * MFS_TAIL_PAGE;
     int rc;
 
     if (known && end <= bound)

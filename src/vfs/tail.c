@@ -2,11 +2,9 @@
 
 #include "base/clock.h"
 
-#define PAGE 4096U
-#define ON_ITS_WAY                                                                                 \
-    (10 * MFS_MSEC) /* from our answer to the reader's copy; as a rule some 10 us                  \
-                     */
-#define LOOK (MFS_MSEC / 10)
+/* From our answer to the reader's copy; as a rule some 10 us. */
+#define ON_ITS_WAY (10 * MFS_MSEC)
+#define LOOK       (MFS_MSEC / 10)
 
 static _Thread_local uint32_t caller;
 
@@ -27,7 +25,7 @@ bool mfs_tail_read(struct mfs_vnode *v, uint64_t size)
     int64_t now = mfs_clock_mono();
     bool known;
 
-    if (size % PAGE == 0)
+    if (size % MFS_TAIL_PAGE == 0)
         return true; /* no page has anything behind the end */
     pthread_mutex_lock(&v->lock);
     taken(v);
@@ -61,13 +59,10 @@ static int64_t wait_for(struct mfs_vnode *v, uint64_t size)
 void mfs_tail_tell(struct mfs_vnode *v, uint64_t size)
 {
     int64_t end = mfs_clock_mono() + ON_ITS_WAY;
+    bool grows = size > atomic_load(&v->tail.told);
 
-    if (size <= atomic_load(&v->tail.told)) {
-        wait_for(v, 0);
-    } else {
-        while (wait_for(v, size) > 0 && mfs_clock_mono() < end)
-            mfs_clock_sleep(LOOK);
-    }
+    while (wait_for(v, size) > 0 && grows && mfs_clock_mono() < end)
+        mfs_clock_sleep(LOOK);
     atomic_store(&v->tail.told, size);
 }
 

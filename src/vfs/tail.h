@@ -13,6 +13,8 @@
 
 #include "vfs/vnode.h"
 
+#define MFS_TAIL_PAGE 4096U /* bytes of a page of the kernel's */
+
 /* Up to `size`, where the file ends as far as the reader knew, was read just now for the kernel's
  * pages. False: another mount has changed the file meanwhile, so the read has to be done again. */
 bool mfs_tail_read(struct mfs_vnode *v, uint64_t size);

@@ -13,7 +13,6 @@
 static int reap(void *arg, uint64_t ino, uint64_t data_end)
 {
     struct mfs_vfs *vfs = arg;
-
     int rc = mfs_stripes_trim(vfs->store, ino, 0, data_end, false, NULL);
 
     mfs_writeback_freed(vfs->wb);
