@@ -424,21 +424,23 @@ static void catch_up(struct mfs_cm *cm, const struct mfs_msg_join *join)
     cm->state.table = t;
 }
 
-void mfs_migrate_joined(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *join)
-{
-    struct mfs_migrate *g = cm->migrate;
-
-    catch_up(cm, join);
-    for (uint32_t i = 0; g && i < g->n; i++)
-        mfs_move_node_changed(&g->one[i]->move, l->node->id);
-}
-
-void mfs_migrate_left(struct mfs_cm *cm, uint32_t node)
+static void node_changed(struct mfs_cm *cm, uint32_t node)
 {
     struct mfs_migrate *g = cm->migrate;
 
     for (uint32_t i = 0; g && i < g->n; i++)
         mfs_move_node_changed(&g->one[i]->move, node);
+}
+
+void mfs_migrate_joined(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *join)
+{
+    catch_up(cm, join);
+    node_changed(cm, l->node->id);
+}
+
+void mfs_migrate_left(struct mfs_cm *cm, uint32_t node)
+{
+    node_changed(cm, node);
 }
 
 void mfs_migrate_reported(struct mfs_cm *cm, struct mfs_cm_live *l,
