@@ -52,7 +52,7 @@ equal none "$(cm_ policy)" "policy after wrong names"
 
 say "a new cm goes on with it, and back come as many as at the start"
 cm_ policy aso+asi
-[ "$many" -eq 8 ] || must_happen 10 growing true # but with all nodes there are
+must_happen 10 growing "$([ "$many" -lt 8 ] && echo true || echo false)" # with all 8 nothing can come
 kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
 cm_ start --policy aso+asi
 equal aso+asi "$(cm_ policy)" "policy of the new cm"
