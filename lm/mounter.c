@@ -29,7 +29,8 @@
 enum state { IDLE, PREPARING, STARTING, PROBING, UP, WAITING, ENDING };
 
 struct waiter {
-    mfs_mounter_done *done; /* NULL: nobody waits */
+    struct waiter *next;
+    mfs_mounter_done *done;
     void *arg;
 };
 
@@ -44,7 +45,7 @@ struct mfs_mounter {
     struct mfs_proc client;  /* pid 0: none */
     struct mfs_timer *timer; /* STARTING: limit; WAITING: pause */
     int64_t pause, up_since;
-    struct waiter starter, stopper;
+    struct waiter *starters, *stoppers; /* who waits for it to be up, to be gone */
 };
 
 /* What the worker does for a mount: its own copy of everything. */
@@ -57,6 +58,16 @@ struct mount_job {
 
 static void begin_attempt(struct mfs_mounter *m);
 static void end_now(struct mfs_mounter *m);
+
+static void forget(struct waiter **list)
+{
+    while (*list) {
+        struct waiter *next = (*list)->next;
+
+        free(*list);
+        *list = next;
+    }
+}
 
 struct mfs_mounter *mfs_mounter_create(const struct mfs_mounter_opts *opts)
 {
@@ -75,6 +86,8 @@ void mfs_mounter_destroy(struct mfs_mounter *m)
     if (!m)
         return;
     mfs_timer_cancel(m->timer);
+    forget(&m->starters);
+    forget(&m->stoppers);
     free(m);
 }
 
@@ -99,13 +112,30 @@ bool mfs_mounter_up(const struct mfs_mounter *m)
     return m->state == UP;
 }
 
-static void answer(struct waiter *w, const struct mfs_err *err)
+static int await(struct waiter **list, mfs_mounter_done *done, void *arg)
 {
-    struct waiter now = *w;
+    struct waiter *w = calloc(1, sizeof *w);
 
-    *w = (struct waiter){0};
-    if (now.done)
-        now.done(now.arg, err);
+    if (!w)
+        return -ENOMEM;
+    *w = (struct waiter){*list, done, arg};
+    *list = w;
+    return 0;
+}
+
+/* Who comes while others are being told waits for the next answer. */
+static void answer(struct waiter **list, const struct mfs_err *err)
+{
+    struct waiter *now = *list;
+
+    *list = NULL;
+    while (now) {
+        struct waiter *next = now->next;
+
+        now->done(now->arg, err);
+        free(now);
+        now = next;
+    }
 }
 
 static void event(struct mfs_mounter *m, const char *what, const char *fmt, ...)
@@ -211,7 +241,7 @@ static void attempt_failed(struct mfs_mounter *m, int code, const char *why)
 
     mfs_err_set(&err, code, "can't mount %s: %s", m->path, why);
     mfs_error(AREA, "%s", err.msg);
-    answer(&m->starter, &err);
+    answer(&m->starters, &err);
     if (m->keep) {
         event(m, "mount-failed", "%s; next attempt in %lld s", err.msg,
               (long long)(m->pause / MFS_SEC));
@@ -244,7 +274,7 @@ static void probed(struct mfs_job *job)
         m->up_since = mfs_clock_mono();
         event(m, "mounted", "%s, client %d", m->path, (int)m->client.pid);
         m->o.hooks->changed(m->o.arg);
-        answer(&m->starter, NULL);
+        answer(&m->starters, NULL);
     }
 }
 
@@ -360,26 +390,26 @@ void mfs_mounter_start(struct mfs_mounter *m, const char *path, const char *opti
         answer_later(m, done, arg, &err);
         return;
     }
-    if (m->state != IDLE && m->state != ENDING && !m->ending && !m->starter.done &&
-        !strcmp(m->path, path)) {
-        m->starter = (struct waiter){done, arg};
-        return;
-    }
-    if (m->state != IDLE)
+    if (m->state != IDLE && m->state != ENDING && !m->ending && !strcmp(m->path, path)) {
+        if (!await(&m->starters, done, arg))
+            return;
+        mfs_err_set(&err, -ENOMEM, "out of memory");
+    } else if (m->state != IDLE) {
         mfs_err_set(&err, -EBUSY, "%s is %s here", m->path,
                     m->state == UP ? "mounted" : "being mounted or unmounted");
-    else if (path[0] != '/' || strpbrk(path, "\n") ||
-             (strlen(path) > 1 && path[strlen(path) - 1] == '/'))
+    } else if (path[0] != '/' || strpbrk(path, "\n") ||
+               (strlen(path) > 1 && path[strlen(path) - 1] == '/')) {
         mfs_err_set(&err, -EINVAL, "\"%s\" is no absolute path without a slash at its end", path);
-    else if (mfs_text_copy(m->options, sizeof m->options, options) ||
-             mfs_text_copy(m->path, sizeof m->path, path))
+    } else if (mfs_text_copy(m->options, sizeof m->options, options) ||
+               mfs_text_copy(m->path, sizeof m->path, path)) {
         mfs_err_set(&err, -ENAMETOOLONG, "path or options are too long");
-    if (err.code) {
-        answer_later(m, done, arg, &err);
-        return;
+    } else if (await(&m->starters, done, arg)) {
+        mfs_err_set(&err, -ENOMEM, "out of memory");
     }
-    m->starter = (struct waiter){done, arg};
-    begin_attempt(m);
+    if (err.code)
+        answer_later(m, done, arg, &err);
+    else
+        begin_attempt(m);
 }
 
 /* ---- death and end --------------------------------------------------------------------------- */
@@ -399,7 +429,7 @@ bool mfs_mounter_gone(struct mfs_mounter *m, const struct mfs_client *client, in
         attempt_failed(m, -ECHILD, why);
     } else if (m->state == UP && WIFEXITED(status) && !WEXITSTATUS(status)) {
         event(m, "unmounted", "%s: its client ended by itself", m->path);
-        if (m->starter.done)
+        if (m->starters)
             begin_attempt(m);
         else
             become_idle(m);
@@ -429,7 +459,7 @@ static void ended(struct mfs_job *job)
         mfs_err_set(&err, j->rc, "%s: client %d can't be ended", m->path, (int)m->client.pid);
     free(j);
     become_idle(m);
-    answer(&m->stopper, err.code ? &err : NULL);
+    answer(&m->stoppers, err.code ? &err : NULL);
 }
 
 /* No job is under way. */
@@ -438,7 +468,7 @@ static void end_now(struct mfs_mounter *m)
     struct mfs_err err = {0};
 
     mfs_err_set(&err, -ECANCELED, "%s is being unmounted", m->path);
-    answer(&m->starter, &err);
+    answer(&m->starters, &err);
     set_timer(m, 0, NULL);
     m->state = ENDING;
     submit(m, run_end, ended);
@@ -446,16 +476,16 @@ static void end_now(struct mfs_mounter *m)
 
 void mfs_mounter_stop(struct mfs_mounter *m, mfs_mounter_done *done, void *arg)
 {
+    bool stopping = m->stoppers || m->state == ENDING;
     struct mfs_err err = {0};
 
-    if (m->state == IDLE || m->stopper.done) {
-        if (m->stopper.done)
-            mfs_err_set(&err, -EALREADY, "%s is being unmounted", m->path);
+    if (m->state != IDLE && await(&m->stoppers, done, arg))
+        mfs_err_set(&err, -ENOMEM, "out of memory");
+    if (m->state == IDLE || err.code) {
         answer_later(m, done, arg, &err);
         return;
     }
-    m->stopper = (struct waiter){done, arg};
-    if (m->state == ENDING)
+    if (stopping)
         return;
     m->ending = true;
     if (m->state != PREPARING && m->state != PROBING)

@@ -45,13 +45,14 @@ struct mfs_mounter *mfs_mounter_create(const struct mfs_mounter_opts *opts); /* 
 void mfs_mounter_destroy(struct mfs_mounter *m);
 
 /* Mounts; `done` is called once, not before the return: when the mount answers, or with the reason
- * within some 40 s. The same path again is fine, also while nobody waits for an attempt under way,
- * or when someone has unmounted it and its client is about to end; anything else while not idle is
- * -EBUSY. */
+ * within some 40 s. The same path again is fine, also during an attempt (a new cm repeats what the
+ * one before it had asked for: both get the answer), or when someone has unmounted it and its
+ * client is about to end; anything else while not idle is -EBUSY. */
 void mfs_mounter_start(struct mfs_mounter *m, const char *path, const char *options,
                        mfs_mounter_done *done, void *arg);
 
-/* Unmounts and ends the client, for good: within some 12 s. Fine when nothing is mounted. */
+/* Unmounts and ends the client, for good: within some 12 s. Fine when nothing is mounted, or when
+ * that is already under way. */
 void mfs_mounter_stop(struct mfs_mounter *m, mfs_mounter_done *done, void *arg);
 
 /* Goes on with what an earlier Local Manager mounted or was about to (client's pid 0); the client,

@@ -129,6 +129,24 @@ static void test_mount_and_unmount(void **state)
     assert_true(has_text(&mount, "f", "hello"));
 }
 
+/* As a new cm does, which does not know how far the one before it has come. */
+static void test_asked_again_while_under_way(void **state)
+{
+    struct lm_world *w = *state;
+    struct mount mount = mounted(w);
+
+    for (int i = 0; i < 3; i++) {
+        lm_world_begin(w, MFS_MSG_UMOUNT, &mount.m);
+        assert_int_equal(lm_world_ask(w, MFS_MSG_UMOUNT, &mount.m), 0);
+        assert_int_equal(lm_world_ask(w, MFS_MSG_UMOUNT, &mount.m), 0);
+        assert_false(is_mounted(&mount, &mount.info));
+        lm_world_begin(w, MFS_MSG_MOUNT, &mount.m);
+        assert_int_equal(lm_world_ask(w, MFS_MSG_MOUNT, &mount.m), 0);
+        assert_int_equal(lm_world_ask(w, MFS_MSG_MOUNT, &mount.m), 0);
+        assert_true(is_mounted(&mount, &mount.info));
+    }
+}
+
 static void test_another_mount_is_refused(void **state)
 {
     struct lm_world *w = *state;
@@ -314,6 +332,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_mount_and_unmount),
+        TEST(test_asked_again_while_under_way),
         TEST(test_another_mount_is_refused),
         TEST(test_a_killed_client_is_replaced),
         TEST(test_a_users_unmount_is_respected),
