@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "cm/cleanup.h"
 #include "cm/autoscale.h"
 #include "cm/control.h"
@@ -189,6 +190,7 @@ int mfs_daemon_run(const struct mfs_paths *p, bool foreground, struct mfs_err *e
 
     umask(027);
     raise_file_limit();
+    mfs_proc_prefer();
     rc = open_all(&cm, err);
     if (!rc) {
         go_on(&cm);

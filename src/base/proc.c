@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -25,6 +26,10 @@
 #define POLL_STEP    (5 * MFS_MSEC)
 #define CMDLINE_MOST (1 << 20)
 #define ANY_NAME     "?"
+#define PREFERRED    (-10)
+
+static bool preferred;
+static int nice_before; /* what children go back to */
 
 /* State letter and start time, /proc/PID/stat fields 3 and 22. The name in field 2 may contain
  * anything, so fields are counted from the last ')'. */
@@ -135,6 +140,22 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+void mfs_proc_prefer(void)
+{
+    char value[16];
+    int n = snprintf(value, sizeof value, "%d", PREFERRED), fd;
+
+    nice_before = getpriority(PRIO_PROCESS, 0);
+    preferred = !setpriority(PRIO_PROCESS, 0, PREFERRED);
+    if (!preferred || getsid(0) != getpid())
+        return;
+    fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        mfs_file_write_all(fd, value, (size_t)n);
+        close(fd);
+    }
+}
+
 static int child_setup(const char *log_path, int keep)
 {
     int in = open("/dev/null", O_RDWR), log = in;
@@ -150,6 +171,8 @@ static int child_setup(const char *log_path, int keep)
     if (close_range((unsigned)keep + 1, ~0U, 0))
         return -errno;
     setsid();
+    if (preferred)
+        setpriority(PRIO_PROCESS, 0, nice_before);
     reset_signals();
     return 0;
 }

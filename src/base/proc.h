@@ -40,6 +40,12 @@ pid_t mfs_proc_spawn(const char *const *argv, const char *log_path);
 int mfs_proc_spawn_noted(const char *const *argv, const char *log_path, const char *pid_file,
                          struct mfs_proc *p);
 
+/* Puts this process before others when processors are short (nice -10, and its session likewise
+ * where it leads one: see autogroups in sched(7)), for those that others wait for and that need
+ * little. What it spawns afterwards does not have that. Without the right to do so nothing changes.
+ * Not thread-safe. */
+void mfs_proc_prefer(void);
+
 /* The process in a pid file ("PID START NAME\n", replaced atomically). Loading does not ask whether
  * it is alive; a file that is no such file gives -EINVAL. 0 or a negative errno. */
 int mfs_proc_save(const struct mfs_proc *p, const char *path);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -173,6 +174,41 @@ static void processes_are_recognised(void **state)
     assert_int_equal(mfs_proc_load(in_dir("p.pid"), &loaded), -EINVAL);
 }
 
+/* In a process of its own: 0 right, 1 wrong, 2 not allowed here. */
+static int prefer_and_spawn(void)
+{
+    const char *argv[] = {"sleep", "60", NULL};
+    int before = getpriority(PRIO_PROCESS, 0), own, theirs;
+    pid_t pid;
+
+    mfs_proc_prefer();
+    own = getpriority(PRIO_PROCESS, 0);
+    pid = mfs_proc_spawn(argv, NULL);
+    if (pid < 0)
+        return 1;
+    theirs = getpriority(PRIO_PROCESS, (id_t)pid);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    if (own == before)
+        return 2;
+    return own < before && theirs == before ? 0 : 1;
+}
+
+static void preference_is_not_inherited(void **state)
+{
+    pid_t pid = fork();
+    int status;
+
+    (void)state;
+    if (!pid)
+        _exit(prefer_and_spawn());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 2)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static int note_found(void *arg, const struct mfs_proc *p)
 {
     *(struct mfs_proc *)arg = *p;
@@ -276,6 +312,7 @@ int main(void)
         cmocka_unit_test(log_lines),
         cmocka_unit_test(errors),
         cmocka_unit_test(processes_are_recognised),
+        cmocka_unit_test(preference_is_not_inherited),
         cmocka_unit_test(no_program_runs_without_its_record),
         cmocka_unit_test(waits_end),
     };
