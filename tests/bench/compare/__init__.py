@@ -1,0 +1,1 @@
+"""File systems side by side: what scripts/bench is made of."""

@@ -1,0 +1,189 @@
+"""The file systems that are compared: how each is started, where it is mounted, how it is ended.
+
+A target holds one or two mounts of the same files. Everything of it lives below one directory that is
+removed at the end; storage is always memory."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+
+
+class Missing(Exception):
+    """The target's program is not on this machine."""
+
+
+def call(*words, timeout=120):
+    done = subprocess.run([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout)
+    if done.returncode:
+        raise RuntimeError("%s: exit %d: %s" % (words[0], done.returncode, done.stdout.strip()[-500:]))
+    return done.stdout
+
+
+def needed(program, given=None):
+    path = given or shutil.which(program)
+    if not path or not os.access(path, os.X_OK):
+        raise Missing(program)
+    return path
+
+
+def wait_mounted(path, seconds=20):
+    end = time.monotonic() + seconds
+    while not os.path.ismount(path):
+        if time.monotonic() > end:
+            raise RuntimeError("%s: not mounted after %d s" % (path, seconds))
+        time.sleep(0.02)
+
+
+class Target:
+    """start() mounts, stop() leaves nothing behind, also after half a start."""
+
+    name = ""
+    about = ""
+
+    def __init__(self, args, base):
+        self.args = args
+        self.base = pathlib.Path(base) / self.name
+        self.mounts = []
+        self.processes = []
+
+    def start(self):
+        self.base.mkdir(parents=True)
+        self.mount_all()
+
+    def mount_all(self):
+        raise NotImplementedError
+
+    def place(self, name):
+        path = self.base / name
+        path.mkdir()
+        return path
+
+    def run(self, *words):
+        """A process of the target's own that stays in the foreground."""
+        with open(self.base / "log", "a", encoding="utf-8") as log:
+            self.processes.append(subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=log,
+                                                   stderr=log, start_new_session=True))
+
+    def serve(self, path, *words):
+        self.run(*words)
+        self.mounts.append(path)
+        wait_mounted(path)
+
+    def stop(self):
+        for path in self.mounts:
+            subprocess.run(["umount", "-l", path], stderr=subprocess.DEVNULL, check=False)
+        for process in reversed(self.processes):
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.terminate()
+                process.wait(10)
+        shutil.rmtree(self.base, ignore_errors=True)
+
+
+class MemEFS(Target):
+    """A deployment of several nodes on this machine, with two mounts by the first."""
+
+    name = "memefs"
+    about = "this, strict cache"
+    cache = "strict"
+
+    def cm(self, verb, *more):
+        return call(self.args.bin / "cm", verb, *self.which(), *more)
+
+    def which(self):
+        return "--name", "bench-" + self.cache, "--state-dir", self.base / "state"
+
+    def mount_all(self):
+        first, second = self.place("a"), self.place("b")
+        self.mounts = [first, second]
+        self.cm("start", "--nodes", self.args.nodes, "--memory", self.args.memory, "--mount", first,
+                "--mount-options", "cache=" + self.cache)
+        call(self.args.bin / "memefs", "mount", *self.which(), "-o", "cache=" + self.cache, second)
+
+    def stop(self):
+        if self.mounts:
+            self.cm("stop")
+        shutil.rmtree(self.base, ignore_errors=True)
+
+
+class Relaxed(MemEFS):
+    name = "memefs-relaxed"
+    about = "this, relaxed cache"
+    cache = "relaxed"
+
+
+class Tmpfs(Target):
+    name = "tmpfs"
+    about = "Linux"
+
+    def mount_all(self):
+        path = self.place("a")
+        call("mount", "-t", "tmpfs", "-o", "size=8g", "bench", path)
+        self.mounts.append(path)
+
+
+class Null(Target):
+    name = "null-fuse"
+    about = "do-nothing FUSE"
+
+    def mount_all(self):
+        path = self.place("a")
+        self.serve(path, needed("null_fuse", self.args.tests / "null_fuse"), path)
+
+
+class Passthrough(Target):
+    name = "passthrough"
+    about = "libfuse's passthrough_ll over tmpfs"
+
+    def mount_all(self):
+        program = needed("passthrough_ll", self.args.passthrough)
+        source, path = self.place("source"), self.place("a")
+        call("mount", "-t", "tmpfs", "-o", "size=8g", "bench", source)
+        self.serve(path, program, "-f", "-o", "source=%s,allow_other,clone_fd" % source, path)
+        self.mounts.append(source)
+
+
+class JuiceFS(Target):
+    name = "juicefs-redis"
+    about = "JuiceFS, names and data in one Redis"
+    bucket = None
+
+    def mount_all(self):
+        program, redis = needed("juicefs", self.args.juicefs), needed("redis-server")
+        socket = self.base / "redis.sock"
+        self.run(redis, "--port", 0, "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", self.base)
+        end = time.monotonic() + 10
+        while not socket.exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        meta = "unix://%s?db=1" % socket
+        call(program, "format", "--storage", *self.storage(socket), "--trash-days", 0, meta, "bench")
+        for name in ("a", "b"):
+            path = self.place(name)
+            self.serve(path, program, "mount", "--no-usage-report", "--cache-dir", "memory", "--cache-size", 1024,
+                       "--log", self.base / ("log-" + name), meta, path)
+
+    def storage(self, socket):
+        return "redis", "--bucket", "unix://%s?db=2" % socket
+
+
+class JuiceFSDir(JuiceFS):
+    name = "juicefs-tmpfs"
+    about = "JuiceFS, names in Redis, data in a tmpfs directory (one node only)"
+
+    def storage(self, socket):
+        bucket = self.place("bucket")
+        call("mount", "-t", "tmpfs", "-o", "size=8g", "bench", bucket)
+        self.bucket = bucket
+        return "file", "--bucket", "%s/" % bucket
+
+    def stop(self):
+        if self.bucket:
+            self.mounts.append(self.bucket)
+        super().stop()
+
+
+ALL = {t.name: t for t in (MemEFS, Relaxed, Tmpfs, Null, Passthrough, JuiceFS, JuiceFSDir)}
