@@ -245,6 +245,7 @@ static void names_and_paths(void **state)
     longer[200] = '\0';
     give("state-dir", longer);
     assert_int_equal(mfs_paths_init(&p, conf, &err), -ENAMETOOLONG);
+    assert_int_equal(chdir("/tmp"), 0); /* where tests run may be too long a path for sockets */
     give("state-dir", "relative//");
     assert_int_equal(mfs_paths_init(&p, conf, &err), 0);
     assert_int_equal(p.dir[0], '/');
