@@ -88,18 +88,16 @@ equal()
 }
 
 # parent_of PID: leaves its parent in `parent`; 1 when it is gone. Here and below nothing is started:
-# there are many processes to look at, and a process for each look is slow on a busy machine.
+# there are many processes to look at, and a process for each look is slow on a busy machine. One
+# line is one read(2): of a file of several lines bash would read the rest anew, and in
+# /proc/PID/status all lines shift while the process falls asleep.
 parent_of()
 {
-    local key value
-    parent=
-    while read -r key value; do
-        if [ "$key" = PPid: ]; then
-            parent=$value
-            return 0
-        fi
-    done 2>/dev/null <"/proc/$1/status"
-    return 1
+    local line
+    { IFS= read -r line; } 2>/dev/null <"/proc/$1/stat" || return 1
+    line=${line##*) ? } # behind the name and the state
+    parent=${line%% *}
+    [[ $parent == +([0-9]) ]]
 }
 
 # in_test PID: the process descends from the test's own shell. Daemons do not: they belong to the
