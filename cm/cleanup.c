@@ -330,7 +330,8 @@ int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err 
         walk(p->dir, "mount-*.log", remove_tree, NULL); /* of clients that were mounted by hand */
     if (!keep_logs && unlink(p->log) && errno != ENOENT && !rc)
         rc = -errno;
-    if (rmdir(p->dir) && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST && !rc)
+    if (!keep_logs && rmdir(p->dir) && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST &&
+        !rc)
         rc = -errno;
     return rc ? mfs_err_set(err, rc, "%s: %s", p->dir, strerror(-rc)) : 0;
 }

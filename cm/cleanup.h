@@ -27,7 +27,9 @@ bool mfs_cleanup_node_processes(const struct mfs_paths *p, uint32_t node);
 /* Detaches dead mounts of that node, and removes its directory. 0 or a negative errno. */
 int mfs_cleanup_node_files(const struct mfs_paths *p, uint32_t node, struct mfs_err *err);
 
-/* Removes the state, the logs, too, unless keep_logs; then the directory if it is empty. */
+/* Removes the state and, unless keep_logs, the logs and the directory, which stays if there is
+ * something else in it. With keep_logs it stays even if empty: a start holds its lock and goes on
+ * there. */
 int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err *err);
 
 #endif

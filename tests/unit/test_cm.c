@@ -340,6 +340,15 @@ static void remains_are_cleared_away(void **state)
     assert_int_equal(access(dir, F_OK), -1);
     assert_int_equal(mfs_cleanup_files(&paths, false, &err), 0);
 
+    /* A start that was killed at once: the next one goes on in the directory that it has locked. */
+    assert_int_equal(mkdir(dir, 0700), 0);
+    assert_int_equal(mfs_file_write(paths.secret, "x", 1, 0600), 0);
+    assert_int_equal(mfs_cleanup_files(&paths, true, &err), 0);
+    assert_int_equal(access(paths.secret, F_OK), -1);
+    assert_int_equal(access(dir, F_OK), 0);
+    assert_int_equal(mfs_cleanup_files(&paths, false, &err), 0);
+    assert_int_equal(access(dir, F_OK), -1);
+
     kill(pid, SIGKILL);
     while (wait(NULL) > 0)
         ;
