@@ -91,20 +91,27 @@ static bool reserve(struct node *n, size_t end)
     return true;
 }
 
-static void do_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+/* Answers with the node, or with `missing` when there is none. */
+static void reply_entry(fuse_req_t req, struct node *n, int missing)
 {
     struct fuse_entry_param e;
+
+    if (!n) {
+        fuse_reply_err(req, missing);
+        return;
+    }
+    e = entry(n);
+    fuse_reply_entry(req, &e);
+}
+
+static void do_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
     struct node *n;
 
     pthread_rwlock_rdlock(&names);
     n = find(at(parent), name);
     pthread_rwlock_unlock(&names);
-    if (!n) {
-        fuse_reply_err(req, ENOENT);
-        return;
-    }
-    e = entry(n);
-    fuse_reply_entry(req, &e);
+    reply_entry(req, n, ENOENT);
 }
 
 static void do_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -144,31 +151,21 @@ static void do_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 
 static void do_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-    struct node *n = make(req, parent, name, mode | S_IFDIR);
-    struct fuse_entry_param e;
-
-    if (!n) {
-        fuse_reply_err(req, ENOMEM);
-        return;
-    }
-    e = entry(n);
-    fuse_reply_entry(req, &e);
+    reply_entry(req, make(req, parent, name, mode | S_IFDIR), ENOMEM);
 }
 
 static void do_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
     struct node *n = make(req, parent, name, S_IFLNK | 0777);
     size_t size = strlen(target);
-    struct fuse_entry_param e;
 
-    if (!n || !reserve(n, size + 1)) {
-        fuse_reply_err(req, ENOMEM);
-        return;
+    if (n && reserve(n, size + 1)) {
+        memcpy(n->data, target, size + 1);
+        n->st.st_size = (off_t)size;
+    } else {
+        n = NULL;
     }
-    memcpy(n->data, target, size + 1);
-    n->st.st_size = (off_t)size;
-    e = entry(n);
-    fuse_reply_entry(req, &e);
+    reply_entry(req, n, ENOMEM);
 }
 
 static void do_readlink(fuse_req_t req, fuse_ino_t ino)

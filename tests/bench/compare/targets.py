@@ -41,7 +41,6 @@ class Target:
     """start() mounts, stop() leaves nothing behind, also after half a start."""
 
     name = ""
-    about = ""
 
     def __init__(self, args, base):
         self.args = args
@@ -88,7 +87,6 @@ class MemEFS(Target):
     """A deployment of several nodes on this machine, with two mounts by the first."""
 
     name = "memefs"
-    about = "this, strict cache"
     cache = "strict"
 
     def cm(self, verb, *more):
@@ -112,13 +110,11 @@ class MemEFS(Target):
 
 class Relaxed(MemEFS):
     name = "memefs-relaxed"
-    about = "this, relaxed cache"
     cache = "relaxed"
 
 
 class Tmpfs(Target):
     name = "tmpfs"
-    about = "Linux"
 
     def mount_all(self):
         path = self.place("a")
@@ -128,7 +124,6 @@ class Tmpfs(Target):
 
 class Null(Target):
     name = "null-fuse"
-    about = "do-nothing FUSE"
 
     def mount_all(self):
         path = self.place("a")
@@ -137,7 +132,6 @@ class Null(Target):
 
 class Passthrough(Target):
     name = "passthrough"
-    about = "libfuse's passthrough_ll over tmpfs"
 
     def mount_all(self):
         program = needed("passthrough_ll", self.args.passthrough)
@@ -149,7 +143,6 @@ class Passthrough(Target):
 
 class JuiceFS(Target):
     name = "juicefs-redis"
-    about = "JuiceFS, names and data in one Redis"
     bucket = None
 
     def mount_all(self):
@@ -172,7 +165,6 @@ class JuiceFS(Target):
 
 class JuiceFSDir(JuiceFS):
     name = "juicefs-tmpfs"
-    about = "JuiceFS, names in Redis, data in a tmpfs directory (one node only)"
 
     def storage(self, socket):
         bucket = self.place("bucket")
