@@ -159,11 +159,11 @@ redis.register_function{ function_name = 'mfs_rmdir', flags = { 'allow-oom' },
         if not entry then
             return fail(errno.ENOENT, 'no entry')
         end
+        if #entry > ENTRY then -- an exchange may have made it something else
+            return '\3' .. entry
+        end
         if entry_type(entry) ~= S_IFDIR then
             return fail(errno.ENOTDIR, 'no directory')
-        end
-        if #entry > ENTRY then
-            return '\3' .. entry
         end
         local ino = sub(entry, 1, 8)
         if not home_here(ino, prefix) then
