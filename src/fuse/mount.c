@@ -87,7 +87,8 @@ static int start_vfs(struct mfs_fuse *m, struct mfs_err *err)
     struct mfs_vfs_opts opts = {.threads = o->threads,
                                 .write_window = o->write_window,
                                 .read_window = o->read_window,
-                                .no_atime = o->no_atime};
+                                .no_atime = o->no_atime,
+                                .leases = true};
     int rc = mfs_vfs_create(&m->vfs, m->store, &opts);
 
     if (rc < 0)
@@ -150,6 +151,7 @@ static int start_session(struct mfs_fuse *m, struct mfs_err *err)
     if (rc < 0)
         return mfs_err_set(err, rc, "thread: %s", strerror(-rc));
     mfs_vfs_on_invalidate(m->vfs, mfs_notify_invalidate, m->notify);
+    mfs_vfs_on_revoke(m->vfs, mfs_notify_revoke, m->notify);
     return 0;
 }
 

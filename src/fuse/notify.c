@@ -10,8 +10,11 @@
 #include "base/thread.h"
 #include "fuse/session.h"
 
+#define ALIAS_WAIT (100 * MFS_MSEC)
+
 struct job {
     uint64_t ino;
+    bool names; /* are to go, else pages */
     void (*done)(void *arg);
     void *arg;
     struct job *next;
@@ -66,6 +69,24 @@ static void drop_pages(struct mfs_notify *n, uint64_t ino)
                  strerror(-rc));
 }
 
+/* The kernel takes the parent's lock for it, which a call may hold that waits for another mount's
+ * answer; nobody here waits for us longer than meta/notices.c says. */
+static void drop_names(struct mfs_notify *n, uint64_t ino)
+{
+    struct mfs_places_stale name;
+
+    while (mfs_places_stale(n->m->places, ino, &name)) {
+        int rc =
+            fuse_lowlevel_notify_inval_entry(n->m->se, name.parent, name.name, strlen(name.name));
+
+        if (rc < 0 && rc != -ENOENT && rc != -ENODEV && rc != -EBADF)
+            mfs_warn("fuse", "inode %llx: name not dropped: %s", (unsigned long long)ino,
+                     strerror(-rc));
+        fuse_lowlevel_notify_inval_inode(n->m->se, name.node, -1, 0);
+        mfs_places_dropped(n->m->places, &name);
+    }
+}
+
 static void *run(void *arg)
 {
     struct mfs_notify *n = arg;
@@ -84,7 +105,9 @@ static void *run(void *arg)
         }
         j = pop(n);
         pthread_mutex_unlock(&n->lock);
-        if (ask)
+        if (ask && j->names)
+            drop_names(n, j->ino);
+        else if (ask)
             drop_pages(n, j->ino);
         if (j->done != NULL)
             j->done(j->arg);
@@ -156,16 +179,113 @@ static bool enqueue(struct mfs_notify *n, struct job *j)
     return taken;
 }
 
-void mfs_notify_invalidate(void *arg, uint64_t ino, void (*done)(void *done_arg), void *done_arg)
+static bool enqueue_new(struct mfs_notify *n, struct job new)
 {
     struct job *j = malloc(sizeof *j);
+    bool taken = false;
 
     if (j != NULL) {
-        *j = (struct job){ino, done, done_arg, NULL};
-        if (enqueue(arg, j))
-            return;
-        free(j);
+        *j = new;
+        taken = enqueue(n, j);
     }
-    if (done != NULL)
+    if (!taken)
+        free(j);
+    return taken;
+}
+
+void mfs_notify_invalidate(void *arg, uint64_t ino, void (*done)(void *done_arg), void *done_arg)
+{
+    if (!enqueue_new(arg, (struct job){.ino = ino, .done = done, .arg = done_arg}) && done != NULL)
         done(done_arg);
+}
+
+void mfs_notify_attributes(struct mfs_notify *n, uint64_t ino)
+{
+    uint64_t node[MFS_PLACES_ALIASES];
+    size_t count = mfs_places_kept(n->m->places, ino, node);
+
+    if (ino == FUSE_ROOT_ID || ino == 0)
+        fuse_lowlevel_notify_inval_inode(n->m->se, FUSE_ROOT_ID, -1, 0);
+    for (size_t i = 0; i < count; i++)
+        fuse_lowlevel_notify_inval_inode(n->m->se, node[i], -1, 0);
+}
+
+/* What the calling thread's request itself does to names, its kernel knows. */
+static _Thread_local struct mfs_kept_place served[2];
+
+void mfs_notify_serve(uint64_t parent, const char *name, uint64_t new_parent, const char *new_name)
+{
+    served[0] = (struct mfs_kept_place){parent, name};
+    served[1] = (struct mfs_kept_place){new_parent, new_name};
+}
+
+struct wait {
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t wake;
+    bool done, abandoned; /* whoever comes second frees it */
+};
+
+static void free_wait(struct wait *w)
+{
+    pthread_cond_destroy(&w->wake);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}
+
+static void end_wait(void *arg)
+{
+    struct wait *w = arg;
+    bool abandoned;
+
+    pthread_mutex_lock(&w->lock);
+    w->done = true;
+    abandoned = w->abandoned;
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+    if (abandoned)
+        free_wait(w);
+}
+
+/* The directory's other names: the kernel came to their parents before another mount moved those.
+ */
+static void drop_aliases(struct mfs_notify *n, uint64_t ino)
+{
+    int64_t deadline = mfs_clock_mono() + ALIAS_WAIT;
+    struct wait *w = calloc(1, sizeof *w);
+    bool done;
+
+    if (w == NULL || mfs_cond_init(&w->wake) < 0) {
+        free(w);
+        return;
+    }
+    pthread_mutex_init(&w->lock, NULL);
+    if (!enqueue_new(n, (struct job){.ino = ino, .names = true, .done = end_wait, .arg = w})) {
+        free_wait(w);
+        return;
+    }
+    pthread_mutex_lock(&w->lock);
+    while (!w->done && mfs_clock_mono() < deadline)
+        mfs_cond_wait(&w->wake, &w->lock, deadline - mfs_clock_mono());
+    done = w->done;
+    w->abandoned = true;
+    pthread_mutex_unlock(&w->lock);
+    if (done)
+        free_wait(w);
+}
+
+bool mfs_notify_revoke(void *arg, uint64_t ino, bool name, bool own, void (*done)(void *done_arg),
+                       void *done_arg)
+{
+    static const struct mfs_kept_place none[2] = {{0, ""}, {0, ""}};
+    struct mfs_notify *n = arg;
+    size_t stale = name ? mfs_places_revoke(n->m->places, ino, own ? served : none) : 0;
+
+    mfs_notify_attributes(n, ino);
+    if (stale == 0)
+        return true;
+    if (!own)
+        return !enqueue_new(n,
+                            (struct job){.ino = ino, .names = true, .done = done, .arg = done_arg});
+    drop_aliases(n, ino);
+    return true;
 }

@@ -4,6 +4,7 @@
 #ifndef MFS_FUSE_NOTIFY_H
 #define MFS_FUSE_NOTIFY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct mfs_fuse;
@@ -17,5 +18,18 @@ void mfs_notify_destroy(struct mfs_notify *n); /* takes NULL */
 
 /* An mfs_vfs_invalidate_fn; arg is the struct mfs_notify. */
 void mfs_notify_invalidate(void *arg, uint64_t ino, void (*done)(void *done_arg), void *done_arg);
+
+/* A mfs_meta_revoked_fn: the kernel's names and attributes of a directory. */
+bool mfs_notify_revoke(void *arg, uint64_t ino, bool name, bool own, void (*done)(void *done_arg),
+                       void *done_arg);
+
+/* What the calling thread's request does to names, its kernel knows: they are not taken from it by
+ * an `own` revocation, which waits until the other names of what moves or goes are. Nodes; the
+ * names must stay. */
+void mfs_notify_serve(uint64_t parent, const char *name, uint64_t new_parent, const char *new_name);
+
+/* The kernel forgets the directory's attributes, wherever it may use them without asking, also
+ * those in answers that it has not looked at yet. At once. */
+void mfs_notify_attributes(struct mfs_notify *n, uint64_t ino);
 
 #endif

@@ -11,8 +11,7 @@
 #define GENERATION       1          /* numbers of inodes are never used again */
 #define BLOCK_SIZE       (1U << 20) /* what programs like cp read and write at once */
 #define GROUPS_MAX_ASKED 1024
-#define ROOT_LIFE        1e-9            /* s; the kernel makes it one to two jiffies */
-#define ROOT_WAIT        (25 * MFS_MSEC) /* two jiffies of the slowest clock, 100 Hz, and some */
+#define SECONDS(ns)      ((double)(ns) / (double)MFS_SEC)
 
 struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op)
 {
@@ -31,10 +30,9 @@ struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op)
     return m;
 }
 
-void mfs_op_root_changed(fuse_ino_t ino)
+void mfs_op_dir_changed(struct mfs_fuse *m, fuse_ino_t node)
 {
-    if (ino == FUSE_ROOT_ID)
-        mfs_clock_sleep(ROOT_WAIT);
+    mfs_notify_attributes(m->notify, mfs_places_ino(node));
 }
 
 static void fill_stat(struct mfs_fuse *m, const struct mfs_attr *attr, struct stat *st)
@@ -68,6 +66,10 @@ void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,
     };
     if (S_ISDIR(attr->mode))
         e->ino = mfs_places_node(m->places, parent, name, attr->ino);
+    /* Not so the attributes: of a node that it does not know yet the kernel can't be told that they
+     * have changed. */
+    if (attr->leased && mfs_places_keep(m->places, e->ino, parent, name))
+        e->entry_timeout = SECONDS(MFS_META_LEASE);
     fill_stat(m, attr, &e->attr);
 }
 
@@ -95,9 +97,10 @@ void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name
         mfs_places_forget(m->places, e.ino, 1);
 }
 
-void mfs_reply_attr(fuse_req_t req, int rc, const struct mfs_attr *attr)
+void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t node, const struct mfs_attr *attr)
 {
     struct mfs_fuse *m = fuse_req_userdata(req);
+    double timeout = m->timeout;
     struct stat st;
 
     if (rc < 0) {
@@ -105,8 +108,9 @@ void mfs_reply_attr(fuse_req_t req, int rc, const struct mfs_attr *attr)
         return;
     }
     fill_stat(m, attr, &st);
-    fuse_reply_attr(req, &st,
-                    attr->ino == FUSE_ROOT_ID && m->timeout < ROOT_LIFE ? ROOT_LIFE : m->timeout);
+    if (attr->leased && (node == FUSE_ROOT_ID || mfs_places_is_kept(m->places, node)))
+        timeout = SECONDS(MFS_META_LEASE_TIMES);
+    fuse_reply_attr(req, &st, timeout);
 }
 
 struct mfs_cred mfs_op_cred(fuse_req_t req)

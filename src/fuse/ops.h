@@ -14,13 +14,15 @@ struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op); /* only coun
  */
 void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name,
                      const struct mfs_attr *attr);
-void mfs_reply_attr(fuse_req_t req, int rc, const struct mfs_attr *attr);
+void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t node, const struct mfs_attr *attr);
 
-/* The kernel may go on for a jiffy with what it was told of the root, for which every path walk
- * asks; who changes what permissions depend on waits until no kernel does. */
-void mfs_op_root_changed(fuse_ino_t ino);
 void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,
                     const struct mfs_attr *attr, struct fuse_entry_param *e);
+
+/* This mount has changed something of the directory or its names, and replies next. What the kernel
+ * was told of its attributes before, perhaps in an answer that it has not looked at yet, does not
+ * count. */
+void mfs_op_dir_changed(struct mfs_fuse *m, fuse_ino_t node);
 
 /* -errno or 0. */
 void mfs_reply_rc(fuse_req_t req, int rc);

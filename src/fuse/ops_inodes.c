@@ -10,13 +10,14 @@
 void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_count(req, MFS_OP_GETATTR);
+    fuse_ino_t node = ino;
     struct mfs_attr attr;
     int rc;
 
-    ino = mfs_places_ino(ino);
+    ino = mfs_places_ino(node);
     if (mfs_walks_recall(m->walks, fuse_req_ctx(req)->pid, ino, &attr) &&
         mfs_vfs_is_current(m->vfs, &attr)) {
-        mfs_reply_attr(req, 0, &attr);
+        mfs_reply_attr(req, 0, node, &attr);
         return;
     }
 
@@ -27,7 +28,7 @@ void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     rc = mfs_vfs_getattr(m->vfs, ino, &attr);
     if (rc == -ESTALE && mfs_ghosts_recall(m->ghosts, ino, &attr))
         rc = 0;
-    mfs_reply_attr(req, rc, &attr);
+    mfs_reply_attr(req, rc, node, &attr);
 }
 
 static void set_times(const struct stat *st, int to_set, uint32_t *mask, struct mfs_attr *attr)
@@ -54,11 +55,12 @@ void mfs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_SETATTR);
     struct mfs_attr attr = {
         .mode = st->st_mode, .uid = st->st_uid, .gid = st->st_gid, .size = (uint64_t)st->st_size};
+    fuse_ino_t node = ino;
     uint32_t mask = 0;
     int rc;
 
     (void)fi;
-    ino = mfs_places_ino(ino);
+    ino = mfs_places_ino(node);
     mask |= to_set & FUSE_SET_ATTR_MODE ? MFS_SET_MODE : 0;
     mask |= to_set & FUSE_SET_ATTR_UID ? MFS_SET_UID : 0;
     mask |= to_set & FUSE_SET_ATTR_GID ? MFS_SET_GID : 0;
@@ -66,8 +68,7 @@ void mfs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
     set_times(st, to_set, &mask, &attr);
     rc =
         mask != 0 ? mfs_vfs_setattr(m->vfs, ino, mask, &attr) : mfs_vfs_getattr(m->vfs, ino, &attr);
-    mfs_op_root_changed(ino);
-    mfs_reply_attr(req, rc, &attr);
+    mfs_reply_attr(req, rc, node, &attr);
 }
 
 void mfs_op_readlink(fuse_req_t req, fuse_ino_t ino)

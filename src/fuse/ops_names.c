@@ -10,7 +10,7 @@ void mfs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     struct mfs_attr attr;
     int rc = mfs_retries_lookup(m->retries, thread, mfs_places_ino(parent), name, &attr);
 
-    if (rc == 0)
+    if (rc == 0 && !attr.leased)
         mfs_walks_found(m->walks, thread, &attr);
     mfs_reply_entry(req, rc, parent, name, &attr);
 }
@@ -39,6 +39,7 @@ static void make(fuse_req_t req, struct mfs_fuse *m, fuse_ino_t parent, const ch
     struct mfs_attr attr;
     int rc = mfs_vfs_mknod(m->vfs, mfs_places_ino(parent), name, mode, rdev, &cred, &attr);
 
+    mfs_op_dir_changed(m, parent);
     mfs_reply_entry(req, rc, parent, name, &attr);
 }
 
@@ -59,6 +60,7 @@ void mfs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const
     struct mfs_attr attr;
     int rc = mfs_vfs_symlink(m->vfs, target, mfs_places_ino(parent), name, &cred, &attr);
 
+    mfs_op_dir_changed(m, parent);
     mfs_reply_entry(req, rc, parent, name, &attr);
 }
 
@@ -68,30 +70,42 @@ void mfs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *
     struct mfs_attr attr;
     int rc = mfs_vfs_link(m->vfs, ino, mfs_places_ino(parent), name, &attr);
 
+    mfs_op_dir_changed(m, parent);
     mfs_reply_entry(req, rc, parent, name, &attr);
 }
 
 void mfs_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_UNLINK);
+    int rc = mfs_vfs_unlink(m->vfs, mfs_places_ino(parent), name);
 
-    mfs_reply_rc(req, mfs_vfs_unlink(m->vfs, mfs_places_ino(parent), name));
+    mfs_op_dir_changed(m, parent);
+    mfs_reply_rc(req, rc);
 }
 
 void mfs_op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_RMDIR);
+    int rc;
 
-    mfs_reply_rc(req, mfs_vfs_rmdir(m->vfs, mfs_places_ino(parent), name));
+    mfs_notify_serve(parent, name, 0, "");
+    rc = mfs_vfs_rmdir(m->vfs, mfs_places_ino(parent), name);
+    mfs_op_dir_changed(m, parent);
+    mfs_reply_rc(req, rc);
 }
 
 void mfs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
                    const char *new_name, unsigned flags)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_RENAME);
-    int rc = mfs_vfs_rename(m->vfs, mfs_places_ino(parent), name, mfs_places_ino(new_parent),
-                            new_name, flags);
+    int rc;
 
+    mfs_notify_serve(parent, name, new_parent, new_name);
+    rc = mfs_vfs_rename(m->vfs, mfs_places_ino(parent), name, mfs_places_ino(new_parent), new_name,
+                        flags);
+    mfs_op_dir_changed(m, parent);
+    if (new_parent != parent)
+        mfs_op_dir_changed(m, new_parent);
     if (rc == 0)
         mfs_places_renamed(m->places, parent, name, new_parent, new_name, flags & RENAME_EXCHANGE);
     mfs_reply_rc(req, rc);

@@ -36,16 +36,23 @@ struct mfs_places {
     pthread_mutex_t lock; /* guards what follows; a leaf */
     uint64_t now;         /* counts uses */
     struct held *held;
-    struct table nodes;  /* place → node */
-    struct table counts; /* ino → count of its newest node */
+    struct mfs_kept *kept; /* of nodes that are held */
+    struct table nodes;    /* place → node */
+    struct table counts;   /* ino → count of its newest node */
 };
 
 struct mfs_places *mfs_places_create(void)
 {
     struct mfs_places *p = calloc(1, sizeof *p);
 
-    if (p != NULL)
-        pthread_mutex_init(&p->lock, NULL);
+    if (p == NULL)
+        return NULL;
+    p->kept = mfs_kept_create();
+    if (p->kept == NULL) {
+        free(p);
+        return NULL;
+    }
+    pthread_mutex_init(&p->lock, NULL);
     return p;
 }
 
@@ -60,6 +67,7 @@ void mfs_places_destroy(struct mfs_places *p)
         HASH_DEL(p->held, h);
         free(h);
     }
+    mfs_kept_destroy(p->kept);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }
@@ -182,6 +190,7 @@ void mfs_places_forget(struct mfs_places *p, uint64_t node, uint64_t lookups)
     if (h != NULL && h->lookups > lookups) {
         h->lookups -= lookups;
     } else if (h != NULL) {
+        mfs_kept_remove(p->kept, mfs_places_ino(node), node);
         HASH_DEL(p->held, h);
         free(h);
     }
@@ -210,5 +219,77 @@ void mfs_places_renamed(struct mfs_places *p, uint64_t parent, const char *name,
         put_moved(p, to, moved);
     if (exchange && other != 0)
         put_moved(p, from, other);
+    mfs_kept_renamed(p->kept, parent, name, new_parent, new_name, exchange);
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool mfs_places_keep(struct mfs_places *p, uint64_t node, uint64_t parent, const char *name)
+{
+    bool kept;
+
+    pthread_mutex_lock(&p->lock);
+    kept = held(p, node) && mfs_kept_count(p->kept, mfs_places_ino(node)) < MFS_PLACES_ALIASES &&
+           mfs_kept_add(p->kept, mfs_places_ino(node), node, parent, name);
+    pthread_mutex_unlock(&p->lock);
+    return kept;
+}
+
+bool mfs_places_is_kept(struct mfs_places *p, uint64_t node)
+{
+    const struct mfs_kept_name *k;
+    bool is;
+
+    pthread_mutex_lock(&p->lock);
+    k = mfs_kept_find(p->kept, mfs_places_ino(node), node);
+    is = k != NULL && !k->stale;
+    pthread_mutex_unlock(&p->lock);
+    return is;
+}
+
+size_t mfs_places_kept(struct mfs_places *p, uint64_t ino, uint64_t nodes[MFS_PLACES_ALIASES])
+{
+    size_t n;
+
+    pthread_mutex_lock(&p->lock);
+    n = mfs_kept_nodes(p->kept, ino, nodes, MFS_PLACES_ALIASES);
+    pthread_mutex_unlock(&p->lock);
+    return n;
+}
+
+size_t mfs_places_revoke(struct mfs_places *p, uint64_t ino, const struct mfs_kept_place but[2])
+{
+    size_t n;
+
+    pthread_mutex_lock(&p->lock);
+    n = mfs_kept_revoke(p->kept, ino, but);
+    pthread_mutex_unlock(&p->lock);
+    return n;
+}
+
+bool mfs_places_stale(struct mfs_places *p, uint64_t ino, struct mfs_places_stale *stale)
+{
+    const struct mfs_kept_name *k;
+
+    pthread_mutex_lock(&p->lock);
+    k = mfs_kept_stale(p->kept, ino);
+    if (k != NULL) {
+        stale->node = k->node;
+        stale->parent = k->parent;
+        stale->changes = k->changes;
+        strcpy(stale->name, k->name);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return k != NULL;
+}
+
+void mfs_places_dropped(struct mfs_places *p, const struct mfs_places_stale *stale)
+{
+    uint64_t ino = mfs_places_ino(stale->node);
+    const struct mfs_kept_name *k;
+
+    pthread_mutex_lock(&p->lock);
+    k = mfs_kept_find(p->kept, ino, stale->node);
+    if (k != NULL && k->changes == stale->changes)
+        mfs_kept_remove(p->kept, ino, stale->node);
     pthread_mutex_unlock(&p->lock);
 }

@@ -18,7 +18,10 @@
 #define MFS_FUSE_PLACES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "fuse/kept.h"
 
 #define MFS_PLACES_SHIFT  36
 #define MFS_PLACES_COUNTS 4096ULL
@@ -45,5 +48,31 @@ void mfs_places_forget(struct mfs_places *p, uint64_t node, uint64_t lookups);
  */
 void mfs_places_renamed(struct mfs_places *p, uint64_t parent, const char *name,
                         uint64_t new_parent, const char *new_name, bool exchange);
+
+/* --- names under a lease (meta/meta.h) ---------------------------------------------------------
+ */
+
+/* The kernel, which holds the node, may use its name without asking from now on; false: it had
+ * better not. */
+bool mfs_places_keep(struct mfs_places *p, uint64_t node, uint64_t parent, const char *name);
+
+bool mfs_places_is_kept(struct mfs_places *p, uint64_t node); /* and not stale, see below */
+
+/* The nodes that stand for the inode (0: the first few of any) and whose names are kept; returns
+ * their number. */
+#define MFS_PLACES_ALIASES 64U
+size_t mfs_places_kept(struct mfs_places *p, uint64_t ino, uint64_t nodes[MFS_PLACES_ALIASES]);
+
+/* The names of the inode (0: of any) become stale, but those at these two places. How many are? */
+size_t mfs_places_revoke(struct mfs_places *p, uint64_t ino, const struct mfs_kept_place but[2]);
+
+/* A name of the inode (0: of any) that is to be taken from the kernel. */
+struct mfs_places_stale {
+    uint64_t node, parent, changes;
+    char name[256];
+};
+bool mfs_places_stale(struct mfs_places *p, uint64_t ino, struct mfs_places_stale *stale);
+/* The kernel has it there no more; unless it was renamed or kept again meanwhile, that is all. */
+void mfs_places_dropped(struct mfs_places *p, const struct mfs_places_stale *stale);
 
 #endif

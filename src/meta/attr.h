@@ -2,6 +2,7 @@
 #ifndef MFS_META_ATTR_H
 #define MFS_META_ATTR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -23,6 +24,7 @@ struct mfs_attr {
     uint64_t version;  /* grows with every change of the content */
     struct timespec atime, mtime, ctime;
     uint64_t parent; /* of a directory, its parent's ino (the root's is the root) */
+    bool leased;     /* may be shown for a while without asking, see meta.h; not in the record */
 };
 
 #endif

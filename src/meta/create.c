@@ -106,14 +106,17 @@ static int birth_record(struct birth *b)
 
 /* The call's arguments; `dir` and `sid` must stay. */
 static void birth_args(struct birth *b, struct mfs_call *c, const struct mfs_ino_arg *dir,
-                       const struct mfs_ino_arg *sid, const char prefix[2], const char type[1])
+                       struct mfs_ino_arg *sid, const char prefix[2], const char type[1])
 {
     mfs_args_bin(&c->args, dir->b, sizeof dir->b);
     mfs_args_str(&c->args, b->name);
     mfs_args_bin(&c->args, prefix, 2);
     mfs_args_bin(&c->args, type, 1);
     mfs_args_str(&c->args, b->how);
-    mfs_args_bin(&c->args, sid->b, b->open ? sizeof sid->b : 0);
+    if (S_ISDIR(b->new->mode))
+        mfs_lease_arg(b->meta, c, sid);
+    else
+        mfs_args_bin(&c->args, sid->b, b->open ? sizeof sid->b : 0);
     mfs_args_bin(&c->args, b->record, b->record_len);
     for (size_t i = 0; i < b->new->nxattrs; i++) {
         mfs_args_str(&c->args, b->new->xattrs[i].name);
@@ -139,7 +142,6 @@ static int birth_send(struct birth *b, struct mfs_calls *calls)
     char prefix[2], type = (char)(b->new->mode >> 12);
     int64_t asked = mfs_clock_mono();
     struct mfs_bytes counted;
-    struct mfs_attr parent;
     int rc;
 
     b->sid = b->meta->sid;
@@ -157,7 +159,7 @@ static int birth_send(struct birth *b, struct mfs_calls *calls)
     if (calls->call[1].cmd.rc || !counted.p)
         return rc;
     if (rc == 0 && mfs_call_text(&calls->call[0]).p && mfs_call_text(&calls->call[0]).p[0] == 0) {
-        mfs_meta_take(b->meta, b->parent, counted, asked, &parent);
+        mfs_meta_counted(b->meta, b->parent, counted, asked);
     } else {
         struct mfs_call undo;
 
@@ -217,6 +219,11 @@ static int birth_answer(struct birth *b, struct mfs_bytes text, int64_t asked)
             return -EIO;
         *b->attr = b->fresh;
         b->attr->ino = mfs_get_be64(rest.p);
+        if (S_ISDIR(b->attr->mode)) {
+            mfs_dircache_put(b->meta->dirs, b->attr, NULL, 0, asked);
+            b->attr->leased =
+                b->meta->opts.revoked && mfs_dircache_lease(b->meta->dirs, b->attr->ino, asked);
+        }
         if (b->open)
             mfs_opens_added(b->meta, b->attr->ino, b->sid);
         return 1;
@@ -282,12 +289,8 @@ static int give_birth(struct birth *b)
     do {
         rc = birth_attempt(b);
     } while (rc == -EAGAIN);
-    if (rc == 1) {
-        if (!S_ISDIR(b->new->mode))
-            mfs_parents_touch(b->meta, b->parent, b->now);
-        else
-            mfs_dircache_put(b->meta->dirs, b->attr, NULL, 0, mfs_clock_mono());
-    }
+    if (rc == 1 && !S_ISDIR(b->new->mode))
+        mfs_parents_touch(b->meta, b->parent, b->now);
     free(b->record);
     return rc;
 }

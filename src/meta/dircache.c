@@ -6,11 +6,15 @@
 #include <string.h>
 #include <uthash.h>
 
+#include "base/hash.h"
+
 #define DIRS_MAX 16384
+#define REVOKED  4096U
 
 struct dir {
     uint64_t ino;
     int64_t asked;
+    bool leased;
     struct mfs_attr attr;
     unsigned char *bits;
     size_t nbits;
@@ -19,7 +23,10 @@ struct dir {
 
 struct mfs_dircache {
     pthread_mutex_t mutex;
-    struct dir *dirs; /* under mutex */
+    struct dir *dirs; /* under mutex, as is what follows */
+    /* When a lease was last revoked, by hash of the ino: so that no answer from before counts after
+     * it. */
+    int64_t revoked[REVOKED];
 };
 
 struct mfs_dircache *mfs_dircache_create(void)
@@ -121,6 +128,76 @@ static bool young(const struct dir *d, int64_t max_age)
     return d && mfs_clock_mono() - d->asked <= max_age;
 }
 
+static int64_t *revoked(struct mfs_dircache *cache, uint64_t ino)
+{
+    return &cache->revoked[mfs_hash64(&ino, sizeof ino, 0) % REVOKED];
+}
+
+void mfs_dircache_revoke(struct mfs_dircache *cache, uint64_t ino)
+{
+    int64_t now = mfs_clock_mono();
+    struct dir *d;
+
+    pthread_mutex_lock(&cache->mutex);
+    for (unsigned i = 0; ino == 0 && i < REVOKED; i++)
+        cache->revoked[i] = now;
+    while (ino == 0 && cache->dirs)
+        drop(cache, cache->dirs);
+    *revoked(cache, ino) = now;
+    d = find(cache, ino);
+    if (d)
+        drop(cache, d);
+    pthread_mutex_unlock(&cache->mutex);
+}
+
+bool mfs_dircache_revoked(struct mfs_dircache *cache, uint64_t ino, int64_t since)
+{
+    bool is;
+
+    pthread_mutex_lock(&cache->mutex);
+    is = *revoked(cache, ino) >= since;
+    pthread_mutex_unlock(&cache->mutex);
+    return is;
+}
+
+bool mfs_dircache_lease(struct mfs_dircache *cache, uint64_t ino, int64_t asked)
+{
+    struct dir *d;
+    bool valid;
+
+    pthread_mutex_lock(&cache->mutex);
+    valid = *revoked(cache, ino) < asked;
+    d = find(cache, ino);
+    if (d && valid)
+        d->leased = true;
+    pthread_mutex_unlock(&cache->mutex);
+    return valid;
+}
+
+bool mfs_dircache_known(struct mfs_dircache *cache, uint64_t ino)
+{
+    bool known;
+
+    pthread_mutex_lock(&cache->mutex);
+    known = find(cache, ino) != NULL;
+    pthread_mutex_unlock(&cache->mutex);
+    return known;
+}
+
+bool mfs_dircache_leased(struct mfs_dircache *cache, uint64_t ino, struct mfs_attr *attr)
+{
+    struct dir *d;
+    bool found;
+
+    pthread_mutex_lock(&cache->mutex);
+    d = find(cache, ino);
+    found = young(d, MFS_META_LEASE_TIMES) && d->leased;
+    if (found)
+        *attr = d->attr;
+    pthread_mutex_unlock(&cache->mutex);
+    return found;
+}
+
 bool mfs_dircache_attr(struct mfs_dircache *cache, uint64_t ino, int64_t max_age,
                        struct mfs_attr *attr)
 {
@@ -129,7 +206,7 @@ bool mfs_dircache_attr(struct mfs_dircache *cache, uint64_t ino, int64_t max_age
 
     pthread_mutex_lock(&cache->mutex);
     d = find(cache, ino);
-    found = young(d, max_age);
+    found = young(d, max_age) || (d && d->leased);
     if (found)
         *attr = d->attr;
     pthread_mutex_unlock(&cache->mutex);

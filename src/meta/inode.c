@@ -36,6 +36,14 @@ int mfs_meta_take(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes record, 
     return 0;
 }
 
+void mfs_meta_counted(struct mfs_meta *meta, uint64_t dir, struct mfs_bytes record, int64_t asked)
+{
+    struct mfs_attr attr;
+
+    mfs_dircache_revoke(meta->dirs, dir);
+    mfs_meta_take(meta, dir, record, asked, &attr);
+}
+
 int mfs_meta_record(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c,
                     struct mfs_bytes *record)
 {
@@ -76,7 +84,7 @@ int mfs_meta_dir(struct mfs_meta *meta, uint64_t ino, int64_t max_age, struct mf
         mfs_parents_merge(meta, attr);
         return 0;
     }
-    rc = mfs_meta_getattr(meta, ino, attr);
+    rc = mfs_meta_getattr_leased(meta, ino, attr);
     if (rc)
         return rc;
     return S_ISDIR(attr->mode) ? 0 : -ENOTDIR;
@@ -205,6 +213,8 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
     if (!rc)
         rc = mfs_meta_take(meta, ino, mfs_call_text(&c), asked, attr);
     mfs_call_fini(&c);
+    if (!rc && S_ISDIR(attr->mode))
+        mfs_leases_changed(meta, ino);
     return rc;
 }
 

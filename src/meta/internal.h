@@ -145,6 +145,10 @@ bool mfs_patience_wait(const struct mfs_meta *meta, struct mfs_patience *p);
 int mfs_meta_take(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes record, int64_t asked,
                   struct mfs_attr *attr);
 
+/* The same of a directory whose link count this client has changed, which no answer from before may
+ * hide from it. */
+void mfs_meta_counted(struct mfs_meta *meta, uint64_t dir, struct mfs_bytes record, int64_t asked);
+
 /* The record itself: -ESTALE. *c holds it. */
 int mfs_meta_record(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c,
                     struct mfs_bytes *record);
@@ -162,7 +166,17 @@ void mfs_dircache_destroy(struct mfs_dircache *cache);
 void mfs_dircache_put(struct mfs_dircache *cache, const struct mfs_attr *attr, const char *bits,
                       size_t nbits, int64_t asked);
 void mfs_dircache_drop(struct mfs_dircache *cache, uint64_t ino);
-/* Asked for within the last max_age ns? */
+/* A lease of the directory's attributes, asked for at mono time `asked`; false: it has been revoked
+ * since. */
+bool mfs_dircache_lease(struct mfs_dircache *cache, uint64_t ino, int64_t asked);
+bool mfs_dircache_revoked(struct mfs_dircache *cache, uint64_t ino, int64_t since);
+/* Forgets the directory, and lets nothing count as leased that was asked for before now; ino 0: all
+ * of them. */
+void mfs_dircache_revoke(struct mfs_dircache *cache, uint64_t ino);
+bool mfs_dircache_known(struct mfs_dircache *cache, uint64_t ino);
+/* Under a lease, and asked for within MFS_META_LEASE_TIMES? */
+bool mfs_dircache_leased(struct mfs_dircache *cache, uint64_t ino, struct mfs_attr *attr);
+/* Asked for within the last max_age ns, or under a lease? */
 bool mfs_dircache_attr(struct mfs_dircache *cache, uint64_t ino, int64_t max_age,
                        struct mfs_attr *attr);
 bool mfs_dircache_bit(struct mfs_dircache *cache, uint64_t ino, uint32_t part, int64_t max_age);
@@ -265,6 +279,25 @@ int mfs_move_check(struct mfs_meta *meta, uint64_t dir, uint64_t ino);
 /* --- locks ----------------------------------------------------------------------------------- */
 
 enum { MFS_LOCK_READ = 1, MFS_LOCK_WRITE = 2 }; /* in functions/lock.lua */
+
+/* --- leases of directories, see functions/lease.lua ------------------------------------------- */
+
+/* What a function takes for the session that wants a lease: nothing when none are wanted. Points to
+ * *sid. */
+void mfs_lease_arg(struct mfs_meta *meta, struct mfs_call *c, struct mfs_ino_arg *sid);
+
+/* What this client has changed of a directory, as far as others may have leases of it. */
+struct mfs_lease_change {
+    uint64_t ino;
+    uint32_t part; /* where the entry that it had was, or its home */
+    bool keep;     /* its new entry is there, which this client has a lease of */
+};
+/* Directories have lost the names that they had: nobody shows them any more on return. Calls that
+ * are in *calls already go along; the caller frees those. NULL: none. */
+void mfs_leases_recall(struct mfs_meta *meta, const struct mfs_lease_change *changes, size_t n,
+                       struct mfs_calls *calls);
+/* Its attributes have changed. */
+void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino);
 
 /* --- open files and sessions ------------------------------------------------------------------ */
 

@@ -20,6 +20,7 @@ static void drop_entry(struct mfs_meta *meta, uint64_t parent, const char *name,
 }
 
 struct found {
+    bool leased;
     struct mfs_entry entry;
     struct mfs_bytes record; /* p NULL: its home is elsewhere; n 0: missing there */
 };
@@ -28,27 +29,30 @@ struct found {
 static int ask(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_t part,
                struct mfs_call *c, struct found *f)
 {
-    struct mfs_ino_arg dir = mfs_ino_arg(parent);
+    struct mfs_ino_arg dir = mfs_ino_arg(parent), sid;
     struct mfs_bytes text;
     char prefix[2];
     size_t n;
     int rc;
 
     mfs_part_arg(part, prefix);
-    mfs_call_query(c, "mfs_lookup");
+    mfs_call_function(c, "mfs_lookup");
+    c->cmd.idempotent = true;
     mfs_args_bin(&c->args, dir.b, sizeof dir.b);
     mfs_args_str(&c->args, name);
     mfs_args_bin(&c->args, prefix, sizeof prefix);
+    mfs_lease_arg(meta, c, &sid);
     rc = mfs_call_run(meta, c, part);
     if (rc)
         return rc;
     text = mfs_call_text(c);
     if (!text.p)
         return -ENOENT;
-    n = text.n ? (unsigned char)text.p[0] : 0;
-    if (text.n < 1 + n || mfs_entry_decode(text.p + 1, n, &f->entry))
+    n = text.n > 1 ? (unsigned char)text.p[1] : 0;
+    if (text.n < 2 + n || mfs_entry_decode(text.p + 2, n, &f->entry))
         return -EIO;
-    f->record = (struct mfs_bytes){text.p + 1 + n, text.n - 1 - n};
+    f->leased = text.p[0] == 1;
+    f->record = (struct mfs_bytes){text.p + 2 + n, text.n - 2 - n};
     if (mfs_placement_home(f->entry.ino) != part)
         f->record.p = NULL;
     return 0;
@@ -89,7 +93,11 @@ static int look(struct mfs_meta *meta, uint64_t parent, const char *name, uint32
         rc = -ENOENT;
     } else {
         rc = mfs_meta_take(meta, *ino, f.record, asked, attr);
+        if (f.leased)
+            mfs_dircache_lease(meta->dirs, *ino, asked);
     }
+    if (!rc)
+        attr->leased = f.leased && !mfs_dircache_revoked(meta->dirs, *ino, asked);
 out:
     mfs_call_fini(&c);
     return rc;

@@ -39,10 +39,25 @@ typedef int mfs_meta_reap_fn(void *arg, uint64_t ino, uint64_t data_end);
 typedef void mfs_meta_changed_fn(void *arg, uint64_t ino, uint64_t version,
                                  void (*done)(void *done_arg), void *done_arg);
 
+/* A lease: this client may go on to show what it was told of a directory, its name in its parent or
+ * its attributes, without asking again, for MFS_META_LEASE. Whoever changes these calls for the
+ * leases before his call returns, here: another client, or this one (`own`, `done` is NULL), has
+ * moved or removed directory `ino` (`name`), or changed its attributes (0: any may have changed,
+ * unnoticed; `done` is NULL). On return old attributes are shown no more. True: nor is the name;
+ * false: `done` will be called when that is so, by any thread. Must not wait itself.
+ *
+ * Link counts and times that follow from names coming and going are not changes in this sense:
+ * others see them within MFS_META_LEASE_TIMES and MFS_META_PARENT_DELAY together. */
+typedef bool mfs_meta_revoked_fn(void *arg, uint64_t ino, bool name, bool own,
+                                 void (*done)(void *done_arg), void *done_arg);
+#define MFS_META_LEASE       (10 * MFS_SEC) /* less than the life of a silent session */
+#define MFS_META_LEASE_TIMES (250 * MFS_MSEC)
+
 struct mfs_meta_opts {
     mfs_meta_reap_fn *reap;
     mfs_meta_changed_fn *changed; /* NULL: nothing is ever kept */
-    void *arg;                    /* of both */
+    mfs_meta_revoked_fn *revoked; /* NULL: no leases are taken */
+    void *arg;                    /* of all */
     int64_t session_ttl;          /* ns after which a silent client counts as dead; 0: 20 s */
 };
 
@@ -57,6 +72,10 @@ uint64_t mfs_meta_session(const struct mfs_meta *meta);
 /* --- inodes ------------------------------------------------------------------------------- */
 
 int mfs_meta_getattr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr); /* 1 */
+
+/* The same; of a directory that is known by now perhaps under a lease, then without asking:
+ * `leased` says whether these attributes may be shown for MFS_META_LEASE_TIMES. */
+int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr);
 
 /* Many at once, in one round trip; rcs[i] is 0 or -ESTALE. */
 int mfs_meta_getattrs(struct mfs_meta *meta, const uint64_t *inos, size_t n, struct mfs_attr *attrs,
@@ -87,8 +106,11 @@ int mfs_meta_readlink(struct mfs_meta *meta, uint64_t ino, char *buf,
 
 /* --- names -------------------------------------------------------------------------------- */
 
+/* Also "." and "..". `leased`: a directory, whose name may be shown for MFS_META_LEASE. Likewise of
+ * a directory that mfs_meta_mknod has just made, and of one that was leased and that
+ * mfs_meta_rename has moved. */
 int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name,
-                    struct mfs_attr *attr); /* also "." and ".." */
+                    struct mfs_attr *attr);
 
 struct mfs_xattr {
     const char *name;

@@ -14,13 +14,17 @@
 #define RESEND_FIRST (10 * MFS_MSEC)  /* unanswered: perhaps nobody listened, in a move, say; … */
 #define RESEND_LAST  (100 * MFS_MSEC) /* … or it takes its time */
 #define CHECK        (200 * MFS_MSEC) /* an unanswered session is looked up this often */
-#define NOTICE       'N'
+#define NOTICE       'N'              /* content */
+#define NAME         'D'              /* a directory's name */
+#define ATTRIBUTES   'T'              /* a directory's attributes */
 #define ANSWER       'A'
+#define DEAD         32 /* sessions remembered */
 #define MESSAGE      33 /* kind, ino, version, sender's session, number */
 #define CHANNEL      9  /* NOTICE, session */
 
 /* A notice that has not been answered. */
 struct pending {
+    char kind;
     uint64_t number, ino, version, sid;
     int64_t since;
     struct pending *prev, *next;
@@ -31,13 +35,19 @@ struct mfs_notices {
     pthread_mutex_t lock; /* guards what follows; a leaf */
     pthread_cond_t answered;
     struct pending *list;
+    struct owed *names; /* of directories, that the kernel is asked to drop */
     uint64_t numbers;
+    uint64_t dead[DEAD]; /* sessions, a ring */
+    unsigned ndead;
 };
 
 /* An answer on its way: the other's changes are being dropped here. */
 struct owed {
     struct mfs_meta *meta;
+    char kind;
     uint64_t ino, version, sid, number;
+    bool answered; /* already, see below */
+    struct owed *prev, *next;
 };
 
 static void channel_of(uint64_t sid, char out[CHANNEL])
@@ -68,9 +78,37 @@ static void post_message(struct mfs_meta *meta, char kind, const struct owed *m)
 static void answer(void *arg)
 {
     struct owed *m = arg;
+    struct mfs_notices *n = m->meta->notices;
 
-    post_message(m->meta, ANSWER, m);
+    if (m->kind == NAME) {
+        pthread_mutex_lock(&n->lock);
+        DL_DELETE(n->names, m);
+        pthread_mutex_unlock(&n->lock);
+    }
+    if (!m->answered)
+        post_message(m->meta, ANSWER, m);
     free(m);
+}
+
+/* The kernel drops a name with its lock on the parent. That may be held by a call which waits for
+ * another client's answer, as ours does who calls this; and that client for ours. So now names have
+ * to do that are about to go. */
+static void answer_names(struct mfs_meta *meta)
+{
+    struct mfs_notices *n = meta->notices;
+    struct owed *m, copy;
+
+    do {
+        pthread_mutex_lock(&n->lock);
+        DL_SEARCH_SCALAR(n->names, m, answered, false);
+        if (m) {
+            m->answered = true;
+            copy = *m;
+        }
+        pthread_mutex_unlock(&n->lock);
+        if (m)
+            post_message(meta, ANSWER, &copy);
+    } while (m);
 }
 
 static void tell_changed(struct mfs_meta *meta, struct owed *m)
@@ -78,6 +116,21 @@ static void tell_changed(struct mfs_meta *meta, struct owed *m)
     if (meta->opts.changed)
         meta->opts.changed(meta->opts.arg, m->ino, m->version, answer, m);
     else
+        answer(m);
+}
+
+static void tell_revoked(struct mfs_meta *meta, struct owed *m)
+{
+    struct mfs_notices *n = meta->notices;
+    bool name = m->kind == NAME;
+
+    if (name) {
+        pthread_mutex_lock(&n->lock);
+        DL_APPEND(n->names, m);
+        pthread_mutex_unlock(&n->lock);
+    }
+    mfs_dircache_revoke(meta->dirs, m->ino);
+    if (!meta->opts.revoked || meta->opts.revoked(meta->opts.arg, m->ino, name, false, answer, m))
         answer(m);
 }
 
@@ -107,12 +160,21 @@ static void on_message(void *arg, const void *text, size_t len)
         take_answer(meta->notices, mfs_get_be64(p + 25));
         return;
     }
-    m = p[0] == NOTICE ? malloc(sizeof *m) : NULL;
+    if (p[0] != NOTICE && p[0] != NAME && p[0] != ATTRIBUTES)
+        return;
+    m = malloc(sizeof *m);
     if (!m)
         return; /* it will be sent again */
-    *m = (struct owed){meta, mfs_get_be64(p + 1), mfs_get_be64(p + 9), mfs_get_be64(p + 17),
-                       mfs_get_be64(p + 25)};
-    tell_changed(meta, m);
+    *m = (struct owed){.meta = meta,
+                       .kind = p[0],
+                       .ino = mfs_get_be64(p + 1),
+                       .version = mfs_get_be64(p + 9),
+                       .sid = mfs_get_be64(p + 17),
+                       .number = mfs_get_be64(p + 25)};
+    if (m->kind == NOTICE)
+        tell_changed(meta, m);
+    else
+        tell_revoked(meta, m);
 }
 
 static void on_up(void *arg)
@@ -152,23 +214,35 @@ static void forget_old(struct mfs_meta *meta, int64_t now)
     }
 }
 
-static void send_one(struct mfs_meta *meta, uint64_t ino, uint64_t version, uint64_t sid)
+static bool is_dead(struct mfs_notices *n, uint64_t sid)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&n->lock);
+    for (unsigned i = 0; i < DEAD; i++)
+        found = found || n->dead[i] == sid;
+    pthread_mutex_unlock(&n->lock);
+    return found;
+}
+
+static void send_one(struct mfs_meta *meta, char kind, uint64_t ino, uint64_t version, uint64_t sid)
 {
     struct mfs_notices *n = meta->notices;
     struct pending *p = malloc(sizeof *p);
-    struct owed m = {meta, ino, version, sid, 0};
+    struct owed m = {.meta = meta, .kind = kind, .ino = ino, .version = version, .sid = sid};
 
     if (!p) {
         mfs_warn("meta", "inode %" PRIx64 ": no memory to tell session %016" PRIx64, ino, sid);
         return;
     }
-    *p = (struct pending){.ino = ino, .version = version, .sid = sid, .since = mfs_clock_mono()};
+    *p = (struct pending){
+        .kind = kind, .ino = ino, .version = version, .sid = sid, .since = mfs_clock_mono()};
     pthread_mutex_lock(&n->lock);
     p->number = m.number = ++n->numbers;
     forget_old(meta, p->since);
     DL_APPEND(n->list, p);
     pthread_mutex_unlock(&n->lock);
-    post_message(meta, NOTICE, &m);
+    post_message(meta, kind, &m);
 }
 
 struct mfs_bytes mfs_record_rest(struct mfs_bytes *record)
@@ -182,14 +256,25 @@ struct mfs_bytes mfs_record_rest(struct mfs_bytes *record)
     return rest;
 }
 
-void mfs_notices_send(struct mfs_meta *meta, uint64_t ino, uint64_t version, struct mfs_bytes sids)
+static void send_all(struct mfs_meta *meta, char kind, uint64_t ino, uint64_t version,
+                     struct mfs_bytes sids)
 {
     for (size_t at = 0; at + 8 <= sids.n; at += 8) {
         uint64_t sid = mfs_get_be64(sids.p + at);
 
-        if (sid != meta->sid)
-            send_one(meta, ino, version, sid);
+        if (sid != meta->sid && !is_dead(meta->notices, sid))
+            send_one(meta, kind, ino, version, sid);
     }
+}
+
+void mfs_notices_send(struct mfs_meta *meta, uint64_t ino, uint64_t version, struct mfs_bytes sids)
+{
+    send_all(meta, NOTICE, ino, version, sids);
+}
+
+void mfs_notices_revoke(struct mfs_meta *meta, uint64_t ino, bool name, struct mfs_bytes sids)
+{
+    send_all(meta, name ? NAME : ATTRIBUTES, ino, 0, sids);
 }
 
 /* A copy of what is unanswered for the inode: at most `most`, their number is returned. */
@@ -232,6 +317,14 @@ static void disown(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
     mfs_call_post(meta, &c, mfs_placement_home(ino));
 }
 
+/* No session comes back. */
+static void bury(struct mfs_notices *n, uint64_t sid)
+{
+    pthread_mutex_lock(&n->lock);
+    n->dead[n->ndead++ % DEAD] = sid;
+    pthread_mutex_unlock(&n->lock);
+}
+
 /* Nobody has to be told who is dead. */
 static void drop_dead(struct mfs_meta *meta, const struct pending *list, size_t count)
 {
@@ -245,7 +338,9 @@ static void drop_dead(struct mfs_meta *meta, const struct pending *list, size_t 
         if (alive[i])
             continue;
         take_answer(meta->notices, list[i].number);
-        disown(meta, list[i].ino, list[i].sid);
+        bury(meta->notices, list[i].sid);
+        if (list[i].kind == NOTICE)
+            disown(meta, list[i].ino, list[i].sid);
     }
 }
 
@@ -266,6 +361,8 @@ void mfs_meta_settle(struct mfs_meta *meta, uint64_t ino)
         }
         wait_answer(n, ino, pause);
         now = mfs_clock_mono();
+        if (now - start > RESEND_FIRST)
+            answer_names(meta);
         if (now - checked > CHECK) {
             drop_dead(meta, list, count);
             checked = mfs_clock_mono();
@@ -275,8 +372,13 @@ void mfs_meta_settle(struct mfs_meta *meta, uint64_t ino)
         if (now - sent < pause)
             continue;
         for (size_t i = 0; i < count; i++)
-            post_message(meta, NOTICE,
-                         &(struct owed){meta, ino, list[i].version, list[i].sid, list[i].number});
+            post_message(meta, list[i].kind,
+                         &(struct owed){.meta = meta,
+                                        .kind = list[i].kind,
+                                        .ino = ino,
+                                        .version = list[i].version,
+                                        .sid = list[i].sid,
+                                        .number = list[i].number});
         sent = now;
         pause = 2 * pause < RESEND_LAST ? 2 * pause : RESEND_LAST;
     }

@@ -9,10 +9,12 @@
 
 #define FLUSH_MAX    64 /* calls in one go */
 #define FLUSH_ROUNDS 256
+#define LINGER       MFS_SEC /* longer than attributes are kept, or on their way */
 
 struct change {
     uint64_t ino;
     struct timespec at;
+    int64_t sent; /* when it had arrived, by mfs_clock_mono; 0: not yet */
     UT_hash_handle hh;
 };
 
@@ -67,8 +69,10 @@ void mfs_parents_touch(struct mfs_meta *meta, uint64_t dir, struct timespec now)
             HASH_ADD(hh, p->changes, ino, sizeof c->ino, c);
         }
     }
-    if (c && mfs_timespec_cmp(now, c->at) > 0)
+    if (c && mfs_timespec_cmp(now, c->at) > 0) {
         c->at = now;
+        c->sent = 0;
+    }
     pthread_mutex_unlock(&p->mutex);
 }
 
@@ -117,6 +121,8 @@ static void collect(struct mfs_parents *p, struct flush *f)
     pthread_mutex_lock(&p->mutex);
     HASH_ITER(hh, p->changes, c, next)
     {
+        if (c->sent)
+            continue;
         if (f->n == FLUSH_MAX)
             break;
         f->v[f->n].ino = c->ino;
@@ -125,18 +131,34 @@ static void collect(struct mfs_parents *p, struct flush *f)
     pthread_mutex_unlock(&p->mutex);
 }
 
-/* What went out stays visible until it has arrived, and no longer. Failures are dropped too: a
- * directory's times are not worth a retry that may never end. */
-static void forget(struct mfs_parents *p, const struct flush *f)
+/* Failures are not sent again: a directory's times are not worth a retry that may never end. */
+static void mark_sent(struct mfs_parents *p, const struct flush *f)
 {
+    int64_t now = mfs_clock_mono();
+
     pthread_mutex_lock(&p->mutex);
     for (size_t i = 0; i < f->n; i++) {
         struct change *c = find(p, f->v[i].ino);
 
-        if (c && mfs_timespec_cmp(c->at, f->v[i].at) == 0) {
-            HASH_DEL(p->changes, c);
-            free(c);
-        }
+        if (c && mfs_timespec_cmp(c->at, f->v[i].at) == 0)
+            c->sent = now;
+    }
+    pthread_mutex_unlock(&p->mutex);
+}
+
+/* What went out is merged on until no attributes are around that were fetched before. */
+static void forget_old(struct mfs_parents *p)
+{
+    int64_t now = mfs_clock_mono();
+    struct change *c, *next;
+
+    pthread_mutex_lock(&p->mutex);
+    HASH_ITER(hh, p->changes, c, next)
+    {
+        if (!c->sent || now - c->sent < LINGER)
+            continue;
+        HASH_DEL(p->changes, c);
+        free(c);
     }
     pthread_mutex_unlock(&p->mutex);
 }
@@ -168,10 +190,11 @@ void mfs_parents_flush(struct mfs_meta *meta)
         collect(meta->parents, f);
         if (f->n) {
             send_flush(meta, f);
-            forget(meta->parents, f);
+            mark_sent(meta->parents, f);
         }
         if (f->n < FLUSH_MAX)
             break;
     }
     free(f);
+    forget_old(meta->parents);
 }

@@ -64,7 +64,7 @@ static int take_answer(struct mfs_rename *r, struct mfs_call *c, bool begin)
 static int call_local(struct mfs_rename *r, struct mfs_call *c)
 {
     struct mfs_ino_arg from = mfs_ino_arg(r->from.dir), to = mfs_ino_arg(r->to.dir);
-    struct mfs_ino_arg sealed = mfs_ino_arg(r->sealed.ino);
+    struct mfs_ino_arg sealed = mfs_ino_arg(r->sealed.ino), sid;
     char prefix[2], *todo;
     size_t todo_len;
     int rc = todo_bytes(r, &todo, &todo_len);
@@ -82,6 +82,7 @@ static int call_local(struct mfs_rename *r, struct mfs_call *c)
     mfs_args_int(&c->args, r->flags);
     mfs_args_bin(&c->args, r->txn, sizeof r->txn);
     common_args(r, c, &sealed, todo, todo_len);
+    mfs_lease_arg(r->meta, c, &sid);
     rc = mfs_call_run(r->meta, c, r->to.part);
     free(todo);
     return rc ? rc : take_answer(r, c, false);
@@ -121,7 +122,7 @@ static int call_begin(struct mfs_rename *r)
 
 static int call_commit(struct mfs_rename *r, struct mfs_call *c)
 {
-    struct mfs_ino_arg to = mfs_ino_arg(r->to.dir), sealed = mfs_ino_arg(r->sealed.ino);
+    struct mfs_ino_arg to = mfs_ino_arg(r->to.dir), sealed = mfs_ino_arg(r->sealed.ino), sid;
     char prefix[2], entry[MFS_ENTRY_LEN], *todo;
     size_t todo_len;
     int rc = todo_bytes(r, &todo, &todo_len);
@@ -140,6 +141,7 @@ static int call_commit(struct mfs_rename *r, struct mfs_call *c)
     mfs_args_bin(&c->args, r->txn, sizeof r->txn);
     mfs_args_str(&c->args, r->from.dir == r->to.dir ? "1" : "0");
     common_args(r, c, &sealed, todo, todo_len);
+    mfs_lease_arg(r->meta, c, &sid);
     rc = mfs_call_run(r->meta, c, r->to.part);
     free(todo);
     return rc ? rc : take_answer(r, c, false);

@@ -122,14 +122,44 @@ static void add_all(struct mfs_rename *r, struct after *a)
 
 static void take_parents(struct mfs_rename *r, struct after *a)
 {
-    struct mfs_attr attr;
-
     for (int i = 0; i < 2; i++) {
         struct mfs_call *c = a->nlink[i] == SIZE_MAX ? NULL : &a->calls.call[a->nlink[i]];
 
         if (c && !c->cmd.rc && mfs_call_text(c).p)
-            mfs_meta_take(r->meta, mfs_get_be64(a->dir[i].b), mfs_call_text(c), a->asked, &attr);
+            mfs_meta_counted(r->meta, mfs_get_be64(a->dir[i].b), mfs_call_text(c), a->asked);
     }
+}
+
+/* A directory that was at `old` has lost that name: to `new` (NULL: for good). */
+static size_t add_lost(struct mfs_lease_change *changes, size_t n, const struct mfs_place *old,
+                       const struct mfs_place *new)
+{
+    uint64_t ino = old->entry.ino;
+    uint32_t home = mfs_placement_home(ino);
+
+    changes[n++] = (struct mfs_lease_change){ino, old->part, new &&new->part == old->part};
+    if (home != old->part)
+        changes[n++] = (struct mfs_lease_change){ino, home, new &&new->part == home};
+    return n;
+}
+
+/* Nobody shows directories by names any more that are no longer theirs. */
+static void recall(const struct mfs_rename *r)
+{
+    struct mfs_lease_change changes[4];
+    size_t n = 0;
+
+    if (mfs_place_is_dir(&r->from))
+        n = add_lost(changes, n, &r->from, &r->to);
+    if (mfs_place_is_dir(&r->to))
+        n = add_lost(changes, n, &r->to, mfs_rename_exchanges(r) ? &r->from : NULL);
+    if (n)
+        mfs_leases_recall(r->meta, changes, n, NULL);
+    /* The lease of what an exchange puts into another partition was not taken with the change: this
+     * client's kernel had better ask. */
+    if (mfs_place_is_dir(&r->to) && mfs_rename_exchanges(r) && r->from.part != r->to.part &&
+        r->meta->opts.revoked)
+        r->meta->opts.revoked(r->meta->opts.arg, r->to.entry.ino, true, false, NULL, NULL);
 }
 
 void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes said)
@@ -152,13 +182,7 @@ void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes said)
     if (replaces_file(r))
         mfs_meta_freed(r->meta, r->to.entry.ino, said);
     mfs_calls_fini(&a.calls);
-    if (r->sealed.ino)
-        mfs_dircache_drop(r->meta->dirs, r->sealed.ino);
-    if (r->generation) {
-        mfs_dircache_drop(r->meta->dirs, r->from.entry.ino);
-        if (mfs_rename_exchanges(r))
-            mfs_dircache_drop(r->meta->dirs, r->to.entry.ino);
-    }
+    recall(r);
     r->generation = 0;
     mfs_seal_done(&r->sealed);
 }

@@ -33,10 +33,17 @@ static void parent_call(struct removal *r, struct mfs_calls *b, const struct mfs
 
 static void take_parent(struct removal *r, struct mfs_call *c, int64_t asked)
 {
-    struct mfs_attr attr;
-
     if (!c->cmd.rc && mfs_call_text(c).p)
-        mfs_meta_take(r->meta, r->parent, mfs_call_text(c), asked, &attr);
+        mfs_meta_counted(r->meta, r->parent, mfs_call_text(c), asked);
+}
+
+/* Nobody shows its name any more, nor its attributes to who has it open. */
+static void recall(struct removal *r, uint64_t ino, struct mfs_calls *calls)
+{
+    uint32_t home = mfs_placement_home(ino);
+    struct mfs_lease_change changes[] = {{ino, r->part, false}, {ino, home, false}};
+
+    mfs_leases_recall(r->meta, changes, home == r->part ? 1 : 2, calls);
 }
 
 /* The directory had entries in this partition only, if at all, and is gone already. */
@@ -47,10 +54,9 @@ static void removed_at_once(struct removal *r, uint64_t ino)
     int64_t asked = mfs_clock_mono();
     struct mfs_calls b;
 
-    mfs_dircache_drop(r->meta->dirs, ino);
     b.n = 0;
     parent_call(r, &b, &dir, &time);
-    mfs_calls_run(r->meta, &b);
+    recall(r, ino, &b);
     take_parent(r, &b.call[0], asked);
     mfs_calls_fini(&b);
 }
@@ -169,7 +175,7 @@ static void finish(struct removal *r, const struct mfs_todo *todo)
     mfs_todo_run(r->meta, todo, r->txn, (struct mfs_bytes){0}, r->part, &b);
     take_parent(r, &b.call[0], asked);
     mfs_calls_fini(&b);
-    mfs_dircache_drop(r->meta->dirs, r->sealed.ino);
+    recall(r, r->sealed.ino, NULL);
 }
 
 /* The inode went while we were at it: another rmdir, or a rename that put something else there. A

@@ -92,6 +92,9 @@ static void renew_session(struct mfs_meta *meta)
             mfs_opens_register(meta, list[i].ino, sid, list[i].count);
     }
     free(list);
+    mfs_dircache_revoke(meta->dirs, 0);
+    if (meta->opts.revoked)
+        meta->opts.revoked(meta->opts.arg, 0, true, false, NULL, NULL);
     if (mfs_notices_rename(meta))
         mfs_error("meta", "session %016" PRIx64 " can't be told of others' changes", sid);
 }

@@ -84,10 +84,11 @@ static int check_name(const char *name)
     return 0;
 }
 
-/* The directory cache must not go on telling of an old ACL. */
-static void changed(struct mfs_meta *meta, uint64_t ino)
+/* Nobody must go on telling of a directory's old ACL. `said`: the inode's type. */
+static void changed(struct mfs_meta *meta, uint64_t ino, const struct mfs_call *said)
 {
-    mfs_dircache_drop(meta->dirs, ino);
+    if (mfs_reply_int(said->cmd.reply) == S_IFDIR >> 12)
+        mfs_leases_changed(meta, ino);
 }
 
 int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, const void *value,
@@ -124,8 +125,8 @@ int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, con
         mfs_args_str(&c.args, drop_sgid ? "1" : "0");
     }
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    changed(meta, ino, &c);
     mfs_call_fini(&c);
-    changed(meta, ino);
     return rc;
 }
 
@@ -145,8 +146,8 @@ int mfs_meta_removexattr(struct mfs_meta *meta, uint64_t ino, const char *name)
     mfs_args_int(&c.args, flag);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    changed(meta, ino, &c);
     mfs_call_fini(&c);
-    changed(meta, ino);
     if (rc == -ENODATA && (flag == MFS_ATTR_ACL || flag == MFS_ATTR_DEFACL))
         rc = 0;
     return rc;

@@ -9,7 +9,7 @@
 
 int mfs_vfs_getattr(struct mfs_vfs *vfs, uint64_t ino, struct mfs_attr *attr)
 {
-    int rc = mfs_meta_getattr(vfs->meta, ino, attr);
+    int rc = mfs_meta_getattr_leased(vfs->meta, ino, attr);
 
     if (rc == 0)
         mfs_vfs_overlay_attr(vfs, attr);

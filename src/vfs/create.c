@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-#define PARENT_MAX_AGE (1 * MFS_SEC)
+#define PARENT_MAX_AGE (1 * MFS_SEC) /* without a lease */
 
 /* The directory's default ACL into a new buffer; 0 bytes when it has none (any more). */
 static ssize_t default_acl(struct mfs_vfs *vfs, uint64_t parent, void **acl)
@@ -72,7 +72,7 @@ int mfs_inherit_init(struct mfs_inherit *in, struct mfs_vfs *vfs, uint64_t paren
                      const struct mfs_cred *cred)
 {
     struct mfs_attr dir;
-    int rc = mfs_meta_dir(vfs->meta, parent, PARENT_MAX_AGE, &dir);
+    int rc = mfs_meta_dir(vfs->meta, parent, vfs->opts.leases ? 0 : PARENT_MAX_AGE, &dir);
 
     memset(in, 0, sizeof *in);
     if (rc < 0)

@@ -19,6 +19,15 @@ static int reap(void *arg, uint64_t ino, uint64_t data_end)
     return rc;
 }
 
+static bool revoked(void *arg, uint64_t ino, bool name, bool own, void (*done)(void *done_arg),
+                    void *done_arg)
+{
+    struct mfs_vfs *vfs = arg;
+    mfs_meta_revoked_fn *fn = atomic_load(&vfs->revoke);
+
+    return !fn || fn(atomic_load(&vfs->revoke_arg), ino, name, own, done, done_arg);
+}
+
 static int start_data(struct mfs_vfs *vfs)
 {
     struct mfs_writeback_opts wb = {.threads = vfs->opts.threads,
@@ -35,7 +44,10 @@ static int start_data(struct mfs_vfs *vfs)
 int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct mfs_vfs_opts *opts)
 {
     struct mfs_vfs *vfs = calloc(1, sizeof *vfs);
-    struct mfs_meta_opts meta = {.reap = reap, .changed = mfs_vnode_told, .arg = vfs};
+    struct mfs_meta_opts meta = {.reap = reap,
+                                 .changed = mfs_vnode_told,
+                                 .revoked = opts->leases ? revoked : NULL,
+                                 .arg = vfs};
     int rc = -ENOMEM;
 
     if (vfs == NULL)
@@ -91,6 +103,12 @@ void mfs_vfs_on_invalidate(struct mfs_vfs *vfs, mfs_vfs_invalidate_fn *fn, void 
 {
     atomic_store(&vfs->invalidate_arg, arg);
     atomic_store(&vfs->invalidate, fn);
+}
+
+void mfs_vfs_on_revoke(struct mfs_vfs *vfs, mfs_meta_revoked_fn *fn, void *arg)
+{
+    atomic_store(&vfs->revoke_arg, arg);
+    atomic_store(&vfs->revoke, fn);
 }
 
 struct mfs_meta *mfs_vfs_meta(struct mfs_vfs *vfs)

@@ -30,6 +30,7 @@ struct mfs_vfs_opts {
     size_t write_window; /* bytes, all files, see data/writeback.h; 0: its default */
     size_t read_window;  /* bytes, all files, see data/readahead.h; 0: its default */
     bool no_atime;
+    bool leases; /* of directories, as in meta.h; needs mfs_vfs_on_revoke */
 };
 
 /* Drops pages that the kernel may hold of a file and that are no longer true. Starts it and
@@ -49,6 +50,9 @@ void mfs_vfs_destroy(struct mfs_vfs *vfs);
 
 /* Before the first open; without it nobody caches pages and nothing is told. */
 void mfs_vfs_on_invalidate(struct mfs_vfs *vfs, mfs_vfs_invalidate_fn *fn, void *arg);
+
+/* Before the first request, when opts.leases. */
+void mfs_vfs_on_revoke(struct mfs_vfs *vfs, mfs_meta_revoked_fn *fn, void *arg);
 struct mfs_meta *mfs_vfs_meta(struct mfs_vfs *vfs);
 struct mfs_store *mfs_vfs_store(struct mfs_vfs *vfs);
 

@@ -44,6 +44,8 @@ struct mfs_vfs {
     uint64_t size_max;                           /* of a file */
     _Atomic(mfs_vfs_invalidate_fn *) invalidate; /* set once, after its argument */
     _Atomic(void *) invalidate_arg;
+    _Atomic(mfs_meta_revoked_fn *) revoke; /* likewise */
+    _Atomic(void *) revoke_arg;
     atomic_uint_fast64_t removals; /* names that this mount removed or replaced */
     atomic_uint_fast64_t opened;   /* files, ever */
     atomic_size_t head_bytes;      /* in all handles' heads, see vfs/file.h */

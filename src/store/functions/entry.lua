@@ -6,25 +6,25 @@
 -- Answers that are strings begin with a status byte. Those that ask for something to be done first:
 -- '\3' entry: an intent is in the way; '\4' seal: the directory is, or may be, being removed.
 
--- mfs_lookup parent name prefix: nil, or length of the entry (1 byte), entry, and the inode's
--- record where this is its home (empty when it is not there any more).
-redis.register_function{ function_name = 'mfs_lookup', flags = { 'no-writes' },
+-- mfs_lookup parent name prefix sid: nil, or whether this session now has a lease ('\1' or '\0': only of directories),
+-- length of the entry (1 byte), entry, and the inode's record where this is its home (empty when it is not there any
+-- more).
+redis.register_function{ function_name = 'mfs_lookup', flags = { 'allow-oom' },
     callback = function(_, args)
         local entry = redis.call('HGET', 'D' .. args[1], args[2])
         if not entry then
             return false
         end
         local ino = sub(entry, 1, 8)
-        if home_here(ino, args[3]) then
-            return char(#entry) .. entry .. (get_record(ino) or '')
-        end
-        return char(#entry) .. entry
+        local rec = home_here(ino, args[3]) and get_record(ino) or ''
+        local leased = #entry == ENTRY and entry_type(entry) == S_IFDIR and lease(ino, args[4])
+        return (leased and '\1' or '\0') .. char(#entry) .. entry .. rec
     end }
 
 -- mfs_create parent name prefix type how sid record [xattr value …]; how: 'x' fails on an existing
 -- name, 'o' opens an existing regular file if its home is here. '\0' ino: created (open for sid
--- when that is not empty); '\1' ino record: existed, open now; '\2' entry: exists, not opened;
--- '\3', '\4'.
+-- when that is not empty; a directory leased to it); '\1' ino record: existed, open now; '\2' entry:
+-- exists, not opened; '\3', '\4'.
 redis.register_function('mfs_create', function(_, args)
     local dir, name, prefix = 'D' .. args[1], args[2], args[3]
     local sid = args[6]
@@ -53,7 +53,9 @@ redis.register_function('mfs_create', function(_, args)
     local ino = prefix .. struct.pack('>I6', redis.call('INCR', '#seq'))
     put_record(ino, args[7])
     redis.call('HSET', dir, name, ino .. args[4])
-    if sid ~= '' then
+    if byte(args[4]) == S_IFDIR then
+        lease(ino, sid)
+    elseif sid ~= '' then
         redis.call('HINCRBY', 'O' .. ino, sid, 1)
     end
     if args[8] then

@@ -69,7 +69,14 @@ local function touch_ctime(entry, prefix, time)
     end
 end
 
--- mfs_rename parent name new_parent new_name prefix time stripe_size flags txn locked sealed todo
+-- A directory that has moved is leased to the session that moved it, whose kernel has its name already.
+local function lease_moved(entry, sid)
+    if entry_type(entry) == S_IFDIR then
+        lease(sub(entry, 1, 8), sid)
+    end
+end
+
+-- mfs_rename parent name new_parent new_name prefix time stripe_size flags txn locked sealed todo sid
 -- { 0, source entry, target entry or '', what unref said or '' or 'same' }
 redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
     callback = function(_, args)
@@ -106,10 +113,12 @@ redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
         if flags == EXCHANGE then
             redis.call('HSET', from, name, target)
             touch_ctime(target, prefix, time)
+            lease_moved(target, args[13])
         else
             redis.call('HDEL', from, name)
         end
         touch_ctime(source, prefix, time)
+        lease_moved(source, args[13])
         return { 0, source, target or '',
                  replaced(target, flags, prefix, time, tonumber(args[7])) }
     end }
@@ -135,7 +144,7 @@ redis.register_function{ function_name = 'mfs_rename_begin', flags = { 'allow-oo
     end }
 
 -- mfs_rename_commit new_parent new_name entry prefix time stripe_size flags txn same_parent locked
--- sealed todo: as mfs_rename.
+-- sealed todo sid: as mfs_rename.
 redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-oom' },
     callback = function(_, args)
         local to, new_name, source = 'D' .. args[1], args[2], args[3]
@@ -163,6 +172,7 @@ redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-o
         end
         redis.call('HSET', to, new_name, source)
         touch_ctime(source, prefix, time)
+        lease_moved(source, args[13])
         if flags == EXCHANGE then
             touch_ctime(target, prefix, time)
         end

@@ -7,10 +7,11 @@ local function after_xattr(ino, rec, flag, present, time)
     end
     rec = with_flag(rec, F_XATTR, present or redis.call('EXISTS', 'A' .. ino) == 1)
     put_record(ino, splice(rec, 80, time))
+    return record_type(rec)
 end
 
 -- mfs_setxattr ino name value how flag time [keep perm drop_sgid]; how: 'c' must not exist, 'r'
--- must exist, 'a' any. flag is the inode flag of this name or 0. The last three come with an access
+-- must exist, 'a' any. Answers with the inode's type. flag is the inode flag of this name or 0. The last three come with an access
 -- ACL: whether it says more than the mode does, the mode's new permission bits.
 redis.register_function('mfs_setxattr', function(_, args)
     local ino, name, flag = args[1], args[2], tonumber(args[5])
@@ -43,10 +44,10 @@ redis.register_function('mfs_setxattr', function(_, args)
         end
         rec = splice(rec, 4, struct.pack('<I4', mode))
     end
-    after_xattr(ino, rec, flag, keep, args[6])
+    return after_xattr(ino, rec, flag, keep, args[6])
 end)
 
--- mfs_removexattr ino name flag time
+-- mfs_removexattr ino name flag time: the inode's type
 redis.register_function{ function_name = 'mfs_removexattr', flags = { 'allow-oom' },
     callback = function(_, args)
         local ino = args[1]
@@ -57,5 +58,5 @@ redis.register_function{ function_name = 'mfs_removexattr', flags = { 'allow-oom
         if redis.call('HDEL', 'A' .. ino, args[2]) == 0 then
             return fail(errno.ENODATA, 'no attribute')
         end
-        after_xattr(ino, rec, tonumber(args[3]), false, args[4])
+        return after_xattr(ino, rec, tonumber(args[3]), false, args[4])
     end }

@@ -1,0 +1,97 @@
+/* Leases on directories: taking them along with what is asked for, and calling for those of others.
+ * A partition knows the sessions that have one (functions/lease.lua); meta/notices.c tells these
+ * and waits for their answers. A change is made first: who asks after it sees it, who asked before
+ * it is among the holders. */
+#include "meta/notices.h"
+
+#include <errno.h>
+
+#include "base/bytes.h"
+
+void mfs_lease_arg(struct mfs_meta *meta, struct mfs_call *c, struct mfs_ino_arg *sid)
+{
+    *sid = mfs_ino_arg(meta->sid);
+    mfs_args_bin(&c->args, sid->b, meta->opts.revoked ? sizeof sid->b : 0);
+}
+
+int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid;
+    int64_t asked = mfs_clock_mono();
+    struct mfs_bytes text;
+    struct mfs_call c;
+    int rc;
+
+    if (mfs_dircache_leased(meta->dirs, ino, attr)) {
+        mfs_parents_merge(meta, attr);
+        attr->leased = true;
+        return 0;
+    }
+    if (!meta->opts.revoked || !mfs_dircache_known(meta->dirs, ino))
+        return mfs_meta_getattr(meta, ino, attr);
+    mfs_call_function(&c, "mfs_lease");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_lease_arg(meta, &c, &sid);
+    c.cmd.idempotent = true;
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    text = mfs_call_text(&c);
+    if (!rc && !text.p)
+        rc = -ESTALE;
+    if (!rc && text.n)
+        rc = mfs_meta_take(meta, ino, (struct mfs_bytes){text.p + 1, text.n - 1}, asked, attr);
+    if (!rc)
+        attr->leased = text.p[0] == 1 && mfs_dircache_lease(meta->dirs, ino, asked);
+    else if (rc == -ESTALE)
+        mfs_dircache_drop(meta->dirs, ino);
+    mfs_call_fini(&c);
+    return rc;
+}
+
+static void revoke_own(struct mfs_meta *meta, uint64_t ino, bool name)
+{
+    mfs_dircache_revoke(meta->dirs, ino);
+    if (meta->opts.revoked)
+        meta->opts.revoked(meta->opts.arg, ino, name, true, NULL, NULL);
+}
+
+void mfs_leases_recall(struct mfs_meta *meta, const struct mfs_lease_change *changes, size_t n,
+                       struct mfs_calls *calls)
+{
+    struct mfs_ino_arg key[MFS_CALLS_MAX], sid = mfs_ino_arg(meta->sid);
+    struct mfs_calls own, *b = calls ? calls : &own;
+    size_t first;
+
+    own.n = 0;
+    first = b->n;
+    for (size_t i = 0; i < n; i++) {
+        struct mfs_call *c = mfs_calls_add(b, "mfs_recall", changes[i].part);
+
+        key[i] = mfs_ino_arg(changes[i].ino);
+        mfs_args_bin(&c->args, key[i].b, sizeof key[i].b);
+        mfs_args_bin(&c->args, sid.b, changes[i].keep ? sizeof sid.b : 0);
+    }
+    mfs_calls_run(meta, b);
+    for (size_t i = 0; i < n; i++) {
+        revoke_own(meta, changes[i].ino, true);
+        mfs_notices_revoke(meta, changes[i].ino, true, mfs_call_text(&b->call[first + i]));
+    }
+    mfs_calls_fini(&own);
+    for (size_t i = 0; i < n; i++)
+        mfs_meta_settle(meta, changes[i].ino);
+}
+
+void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino)
+{
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_call c;
+
+    revoke_own(meta, ino, false);
+    mfs_key_ino(key, 'Y', ino);
+    mfs_call_command(&c, "GET");
+    mfs_args_bin(&c.args, key, sizeof key);
+    c.cmd.idempotent = true;
+    mfs_call_run(meta, &c, mfs_placement_home(ino));
+    mfs_notices_revoke(meta, ino, false, mfs_call_text(&c));
+    mfs_call_fini(&c);
+    mfs_meta_settle(meta, ino);
+}
