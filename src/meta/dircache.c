@@ -15,6 +15,7 @@ struct dir {
     uint64_t ino;
     int64_t asked;
     bool leased;
+    bool unknown; /* its lease was revoked, nothing has been heard since */
     struct mfs_attr attr;
     unsigned char *bits;
     size_t nbits;
@@ -98,6 +99,7 @@ static void update(struct dir *d, const struct mfs_attr *attr, const char *bits,
         memcpy(d->bits, bits, nbits);
     d->attr = *attr;
     d->asked = asked;
+    d->unknown = false;
 }
 
 void mfs_dircache_put(struct mfs_dircache *cache, const struct mfs_attr *attr, const char *bits,
@@ -125,7 +127,7 @@ void mfs_dircache_drop(struct mfs_dircache *cache, uint64_t ino)
 
 static bool young(const struct dir *d, int64_t max_age)
 {
-    return d && mfs_clock_mono() - d->asked <= max_age;
+    return d && !d->unknown && mfs_clock_mono() - d->asked <= max_age;
 }
 
 static int64_t *revoked(struct mfs_dircache *cache, uint64_t ino)
@@ -145,8 +147,10 @@ void mfs_dircache_revoke(struct mfs_dircache *cache, uint64_t ino)
         drop(cache, cache->dirs);
     *revoked(cache, ino) = now;
     d = find(cache, ino);
-    if (d)
-        drop(cache, d);
+    if (d) {
+        d->leased = false;
+        d->unknown = true;
+    }
     pthread_mutex_unlock(&cache->mutex);
 }
 

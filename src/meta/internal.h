@@ -170,8 +170,8 @@ void mfs_dircache_drop(struct mfs_dircache *cache, uint64_t ino);
  * since. */
 bool mfs_dircache_lease(struct mfs_dircache *cache, uint64_t ino, int64_t asked);
 bool mfs_dircache_revoked(struct mfs_dircache *cache, uint64_t ino, int64_t since);
-/* Forgets the directory, and lets nothing count as leased that was asked for before now; ino 0: all
- * of them. */
+/* Forgets all of the directory but that it is one, and lets nothing count as leased that was asked
+ * for before now; ino 0: all of them. */
 void mfs_dircache_revoke(struct mfs_dircache *cache, uint64_t ino);
 bool mfs_dircache_known(struct mfs_dircache *cache, uint64_t ino);
 /* Under a lease, and asked for within MFS_META_LEASE_TIMES? */

@@ -1,0 +1,420 @@
+/* Who goes on to show a directory's name or attributes is told before another's change of them
+ * returns. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "cluster/placement.h"
+#include "meta/internal.h"
+#include "meta_fixture.h"
+
+#define NPARTS 4
+#define ROOT   MFS_ROOT_INO
+#define TTL    (2 * MFS_SEC)
+
+#define HELD_MAX 256
+
+/* What a client is told. */
+struct told {
+    pthread_mutex_t lock;
+    unsigned names, attributes, everything, own;
+    uint64_t ino;
+    bool hold; /* keep `done` of names for later */
+    void (*done)(void *arg);
+    void *arg[HELD_MAX]; /* one for each time that it was told */
+    unsigned held;
+};
+
+static struct redis_fixture *redis;
+static struct meta_client a, b;
+static struct told by_a, by_b; /* of the other one's changes */
+
+static bool revoked(void *arg, uint64_t ino, bool name, bool own, void (*done)(void *),
+                    void *done_arg)
+{
+    struct told *t = arg;
+    bool at_once = true;
+
+    pthread_mutex_lock(&t->lock);
+    if (own)
+        t->own++;
+    else if (ino == 0)
+        t->everything++;
+    else if (name)
+        t->names++;
+    else
+        t->attributes++;
+    t->ino = ino;
+    if (!own && name && t->hold && t->held < HELD_MAX) {
+        t->done = done;
+        t->arg[t->held++] = done_arg;
+        at_once = false;
+    }
+    pthread_mutex_unlock(&t->lock);
+    return at_once;
+}
+
+static struct told now(struct told *t)
+{
+    struct told copy;
+
+    pthread_mutex_lock(&t->lock);
+    copy = *t;
+    pthread_mutex_unlock(&t->lock);
+    return copy;
+}
+
+static void let_go(struct told *t)
+{
+    struct told copy;
+
+    pthread_mutex_lock(&t->lock);
+    copy = *t;
+    t->hold = false;
+    t->held = 0;
+    pthread_mutex_unlock(&t->lock);
+    for (unsigned i = 0; i < copy.held; i++)
+        copy.done(copy.arg[i]);
+}
+
+static int start_client(struct meta_client *c, struct told *t)
+{
+    struct mfs_store_opts store = {.node = REDIS_FIXTURE_NODE, .io_timeout = 10 * MFS_SEC};
+    struct mfs_meta_opts opts = {.revoked = revoked, .arg = t, .session_ttl = TTL};
+
+    memset(t, 0, sizeof *t);
+    pthread_mutex_init(&t->lock, NULL);
+    return mfs_store_create(&c->store, redis_fixture_table(redis), &store) ||
+           mfs_meta_create(&c->meta, c->store, &opts);
+}
+
+static int start_all(void **state)
+{
+    (void)state;
+    return redis_fixture_start(&redis, &(struct redis_fixture_opts){.nparts = NPARTS});
+}
+
+static int stop_all(void **state)
+{
+    (void)state;
+    redis_fixture_stop(redis);
+    return 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return redis_fixture_reset(redis) || start_client(&a, &by_b) || start_client(&b, &by_a);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    let_go(&by_a);
+    let_go(&by_b);
+    meta_client_stop(&a);
+    meta_client_stop(&b);
+    return 0;
+}
+
+static uint64_t round_trips(const struct meta_client *c)
+{
+    struct mfs_store_stats s;
+
+    mfs_store_stats(c->store, &s);
+    return s.round_trips;
+}
+
+/* b looks it up. */
+static bool leased(uint64_t dir, const char *name)
+{
+    struct mfs_attr attr;
+
+    assert_int_equal(mfs_meta_lookup(b.meta, dir, name, &attr), 0);
+    return attr.leased;
+}
+
+static mode_t mode_by_b(uint64_t ino)
+{
+    struct mfs_attr attr;
+
+    assert_int_equal(mfs_meta_getattr_leased(b.meta, ino, &attr), 0);
+    return attr.mode & 07777;
+}
+
+static void chmod_by_a(uint64_t ino, mode_t mode)
+{
+    struct mfs_attr attr = {.mode = mode};
+
+    assert_int_equal(mfs_meta_setattr(a.meta, ino, MFS_SET_MODE, &attr), 0);
+}
+
+static void test_attributes(void **state)
+{
+    struct mfs_attr attr;
+    uint64_t dir, file, before;
+
+    (void)state;
+    assert_int_equal(meta_client_mkdir(&a, ROOT, "d", &dir), 0);
+    assert_int_equal(meta_client_file(&a, ROOT, "f", &file), 0);
+    assert_true(leased(ROOT, "d"));
+    assert_false(leased(ROOT, "f"));
+    before = round_trips(&b);
+    assert_int_equal(mode_by_b(dir), 0755);
+    assert_int_equal(round_trips(&b), before); /* it came along with the name */
+    for (mode_t mode = 0700; mode < 0720; mode++) {
+        chmod_by_a(dir, mode);
+        assert_int_equal(mode_by_b(dir), mode);
+    }
+    assert_true(now(&by_a).attributes >= 020);
+    assert_int_equal(now(&by_a).names, 0);
+    assert_int_equal(now(&by_a).ino, dir);
+    assert_int_equal(mfs_meta_setxattr(a.meta, dir, "user.x", "y", 1, 0, false), 0);
+    assert_true(now(&by_a).attributes > 020);
+    chmod_by_a(file, 0600); /* nobody has a lease of a file */
+    assert_int_equal(now(&by_a).ino, dir);
+
+    before = round_trips(&b);
+    assert_int_equal(mfs_meta_getattr_leased(b.meta, dir, &attr), 0);
+    assert_true(attr.leased);
+    assert_int_equal(mfs_meta_getattr_leased(b.meta, dir, &attr), 0);
+    assert_int_equal(round_trips(&b), before + 1);
+    mfs_clock_sleep(MFS_META_LEASE_TIMES + MFS_MSEC); /* link counts and times are not told of */
+    assert_int_equal(mfs_meta_getattr_leased(b.meta, dir, &attr), 0);
+    assert_int_equal(round_trips(&b), before + 2);
+}
+
+/* The root has no name, but attributes. */
+static void test_root(void **state)
+{
+    (void)state;
+    assert_int_equal(mode_by_b(ROOT), 01777);
+    assert_int_equal(mode_by_b(ROOT), 01777); /* now it is known as a directory */
+    chmod_by_a(ROOT, 0755);
+    assert_int_equal(mode_by_b(ROOT), 0755);
+    assert_int_equal(now(&by_a).ino, ROOT);
+}
+
+/* This client's own changes count for it at once. */
+static void test_own(void **state)
+{
+    struct mfs_attr attr = {.mode = 0711};
+    uint64_t dir, sub;
+
+    (void)state;
+    assert_int_equal(meta_client_mkdir(&b, ROOT, "d", &dir), 0);
+    assert_int_equal(mode_by_b(dir), 0755);
+    assert_int_equal(mfs_meta_setattr(b.meta, dir, MFS_SET_MODE, &attr), 0);
+    assert_int_equal(mode_by_b(dir), 0711);
+    for (unsigned links = 3; links < 8; links++) {
+        char name[8];
+
+        snprintf(name, sizeof name, "%u", links);
+        assert_int_equal(meta_client_mkdir(&b, dir, name, &sub), 0);
+        assert_int_equal(mfs_meta_getattr_leased(b.meta, dir, &attr), 0);
+        assert_int_equal(attr.nlink, links);
+    }
+    assert_int_equal(now(&by_a).names + now(&by_a).attributes, 0);
+}
+
+/* Wherever the entries are: both in one partition, or not; and the inode's home elsewhere. */
+static void test_names(void **state)
+{
+    char from[16], to[16];
+    uint64_t dir;
+
+    (void)state;
+    meta_name_at(&a, ROOT, 0, "d", from, sizeof from);
+    assert_int_equal(meta_client_mkdir(&a, ROOT, from, &dir), 0);
+    for (uint32_t i = 1; i < 3 * NPARTS; i++) {
+        meta_name_at(&a, ROOT, i / 2 % NPARTS, i % 2 ? "e" : "f", to, sizeof to);
+        assert_true(leased(ROOT, from));
+        assert_int_equal(mfs_meta_rename(a.meta, ROOT, from, ROOT, to, 0), 0);
+        assert_true(now(&by_a).names >= i);
+        assert_int_equal(now(&by_a).ino, dir);
+        memcpy(from, to, sizeof from);
+    }
+    assert_int_equal(now(&by_b).names + now(&by_b).attributes, 0);
+    /* Who moved it has the new name leased without another word. */
+    assert_int_equal(mfs_meta_rename(b.meta, ROOT, from, ROOT, "last", 0), 0);
+    assert_true(now(&by_b).names >= 1);
+    assert_true(leased(ROOT, "last"));
+    assert_int_equal(mfs_meta_rmdir(a.meta, ROOT, "last"), 0);
+    assert_true(now(&by_a).names >= 3 * NPARTS);
+    assert_int_equal(meta_client_keys(&a, "Y*"), 0);
+}
+
+/* What is replaced, and what is exchanged. */
+static void test_replaced(void **state)
+{
+    uint64_t d, e;
+
+    (void)state;
+    assert_int_equal(meta_client_mkdir(&a, ROOT, "d", &d), 0);
+    assert_int_equal(meta_client_mkdir(&a, ROOT, "e", &e), 0);
+    assert_true(leased(ROOT, "e"));
+    assert_int_equal(mfs_meta_rename(a.meta, ROOT, "d", ROOT, "e", 0), 0);
+    assert_true(now(&by_a).names >= 1);
+    assert_int_equal(now(&by_a).ino, e);
+    assert_int_equal(meta_client_mkdir(&a, ROOT, "g", &e), 0);
+    assert_true(leased(ROOT, "e") && leased(ROOT, "g"));
+    assert_int_equal(mfs_meta_rename(a.meta, ROOT, "e", ROOT, "g", 2 /* RENAME_EXCHANGE */), 0);
+    assert_true(now(&by_a).names >= 3);
+}
+
+/* Who makes a directory has a lease of it. */
+static void test_made(void **state)
+{
+    uint64_t dir;
+
+    (void)state;
+    assert_int_equal(meta_client_mkdir(&b, ROOT, "d", &dir), 0);
+    chmod_by_a(dir, 0700);
+    assert_int_equal(now(&by_a).attributes, 1);
+    assert_int_equal(mode_by_b(dir), 0700);
+    assert_int_equal(mfs_meta_rmdir(a.meta, ROOT, "d"), 0);
+    assert_true(now(&by_a).names >= 1);
+}
+
+struct mover {
+    pthread_t thread;
+    struct meta_client *client;
+    const char *from, *to;
+    atomic_bool done;
+    int64_t took;
+};
+
+static void *move(void *arg)
+{
+    struct mover *m = arg;
+    int64_t start = mfs_clock_mono();
+
+    assert_int_equal(mfs_meta_rename(m->client->meta, ROOT, m->from, ROOT, m->to, 0), 0);
+    m->took = mfs_clock_mono() - start;
+    atomic_store(&m->done, true);
+    return NULL;
+}
+
+static void start_move(struct mover *m)
+{
+    assert_int_equal(pthread_create(&m->thread, NULL, move, m), 0);
+}
+
+/* A change returns when the holder has dropped the name, and not before. */
+static void test_waits(void **state)
+{
+    struct mover m = {.client = &a, .from = "d", .to = "e"};
+    uint64_t dir;
+
+    (void)state;
+    assert_int_equal(meta_client_mkdir(&a, ROOT, "d", &dir), 0);
+    assert_true(leased(ROOT, "d"));
+    by_a.hold = true;
+    start_move(&m);
+    mfs_clock_sleep(300 * MFS_MSEC);
+    assert_false(atomic_load(&m.done));
+    let_go(&by_a);
+    pthread_join(m.thread, NULL);
+}
+
+/* Or when he is dead. After that nobody waits for him any more. */
+static void test_dead(void **state)
+{
+    uint64_t dir[2];
+    int64_t start;
+
+    (void)state;
+    assert_int_equal(meta_client_mkdir(&a, ROOT, "d", &dir[0]), 0);
+    assert_int_equal(meta_client_mkdir(&a, ROOT, "e", &dir[1]), 0);
+    assert_true(leased(ROOT, "d") && leased(ROOT, "e"));
+    by_a.hold = true;
+    meta_client_alive(&b, false);
+    start = mfs_clock_mono();
+    assert_int_equal(mfs_meta_rmdir(a.meta, ROOT, "d"), 0);
+    assert_true(mfs_clock_mono() - start < TTL);
+    start = mfs_clock_mono();
+    assert_int_equal(mfs_meta_rmdir(a.meta, ROOT, "e"), 0);
+    assert_true(mfs_clock_mono() - start < 100 * MFS_MSEC);
+}
+
+/* Two that wait for each other: as if each kernel's lock were held by the call that waits. */
+static void test_crossed(void **state)
+{
+    struct mover ma = {.client = &a, .from = "d", .to = "e"};
+    struct mover mb = {.client = &b, .from = "g", .to = "h"};
+    struct mfs_attr attr;
+    uint64_t dir;
+
+    (void)state;
+    assert_int_equal(meta_client_mkdir(&b, ROOT, "d", &dir), 0);
+    assert_int_equal(meta_client_mkdir(&a, ROOT, "g", &dir), 0);
+    assert_int_equal(mfs_meta_lookup(a.meta, ROOT, "g", &attr), 0);
+    by_a.hold = by_b.hold = true;
+    start_move(&ma);
+    start_move(&mb);
+    pthread_join(ma.thread, NULL);
+    pthread_join(mb.thread, NULL);
+    assert_true(ma.took < TTL && mb.took < TTL);
+    assert_true(now(&by_a).names >= 1 && now(&by_b).names >= 1);
+}
+
+/* A client that was taken for dead keeps nothing. */
+static void test_renewed(void **state)
+{
+    uint64_t dir;
+
+    (void)state;
+    assert_int_equal(meta_client_mkdir(&b, ROOT, "d", &dir), 0);
+    meta_client_alive(&b, false);
+    chmod_by_a(dir, 0700);
+    mfs_session_tick(b.meta);
+    assert_true(now(&by_a).everything >= 1);
+    assert_int_equal(mode_by_b(dir), 0700);
+}
+
+/* An answer that was on its way when a lease was revoked gives none. */
+static void test_overtaken(void **state)
+{
+    int64_t before = mfs_clock_mono();
+    struct mfs_attr attr;
+    uint64_t dir;
+
+    (void)state;
+    assert_int_equal(meta_client_mkdir(&b, ROOT, "d", &dir), 0);
+    mfs_dircache_revoke(b.meta->dirs, dir);
+    assert_true(mfs_dircache_revoked(b.meta->dirs, dir, before));
+    assert_false(mfs_dircache_lease(b.meta->dirs, dir, before));
+    assert_false(mfs_dircache_leased(b.meta->dirs, dir, &attr));
+    assert_true(leased(ROOT, "d"));
+    assert_true(mfs_dircache_leased(b.meta->dirs, dir, &attr));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_attributes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_root, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_own, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_names, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_replaced, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_made, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_dead, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_crossed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_renewed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_overtaken, setup, teardown),
+    };
+
+    signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, start_all, stop_all);
+}
