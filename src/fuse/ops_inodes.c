@@ -21,10 +21,15 @@ void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         return;
     }
 
-    /* The kernel names a handle only when a read passes the end of what it knows (or a seek wants
-     * it): the one sign we get of reads that its pages serve. */
-    if (fi != NULL)
+    /* The kernel names a handle only when a read may pass the end of what it knows (or a seek wants
+     * it): the one sign we get of reads that its pages serve. It is after the size. */
+    if (fi != NULL) {
         mfs_vfs_accessed(mfs_op_file(fi));
+        if (mfs_vfs_size(mfs_op_file(fi), &attr)) {
+            mfs_reply_attr(req, 0, node, &attr);
+            return;
+        }
+    }
     rc = mfs_vfs_getattr(m->vfs, ino, &attr);
     if (rc == -ESTALE && mfs_ghosts_recall(m->ghosts, ino, &attr))
         rc = 0;

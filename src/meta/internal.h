@@ -286,17 +286,18 @@ enum { MFS_LOCK_READ = 1, MFS_LOCK_WRITE = 2 }; /* in functions/lock.lua */
  * *sid. */
 void mfs_lease_arg(struct mfs_meta *meta, struct mfs_call *c, struct mfs_ino_arg *sid);
 
-/* What this client has changed of a directory, as far as others may have leases of it. */
+/* What this client has changed of a directory. */
 struct mfs_lease_change {
     uint64_t ino;
-    uint32_t part; /* where the entry that it had was, or its home */
-    bool keep;     /* its new entry is there, which this client has a lease of */
+    uint32_t part; /* that knows of the leases: where the entry was, or its home */
+    bool name;     /* it has lost the name that it had, else its attributes have changed */
 };
-/* Directories have lost the names that they had: nobody shows them any more on return. Calls that
- * are in *calls already go along; the caller frees those. NULL: none. */
-void mfs_leases_recall(struct mfs_meta *meta, const struct mfs_lease_change *changes, size_t n,
+#define MFS_LEASE_CHANGES 4
+/* On return nobody shows it as it was. Calls that are in *calls already go along; the caller frees
+ * those. NULL: none. */
+void mfs_leases_revoke(struct mfs_meta *meta, const struct mfs_lease_change *changes, size_t n,
                        struct mfs_calls *calls);
-/* Its attributes have changed. */
+/* The same of its attributes alone. */
 void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino);
 
 /* --- open files and sessions ------------------------------------------------------------------ */

@@ -47,33 +47,32 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
     return rc;
 }
 
-static void revoke_own(struct mfs_meta *meta, uint64_t ino, bool name)
-{
-    mfs_dircache_revoke(meta->dirs, ino);
-    if (meta->opts.revoked)
-        meta->opts.revoked(meta->opts.arg, ino, name, true, NULL, NULL);
-}
-
-void mfs_leases_recall(struct mfs_meta *meta, const struct mfs_lease_change *changes, size_t n,
+void mfs_leases_revoke(struct mfs_meta *meta, const struct mfs_lease_change *changes, size_t n,
                        struct mfs_calls *calls)
 {
-    struct mfs_ino_arg key[MFS_CALLS_MAX], sid = mfs_ino_arg(meta->sid);
+    char key[MFS_LEASE_CHANGES][MFS_KEY_INO_LEN];
     struct mfs_calls own, *b = calls ? calls : &own;
     size_t first;
 
     own.n = 0;
     first = b->n;
     for (size_t i = 0; i < n; i++) {
-        struct mfs_call *c = mfs_calls_add(b, "mfs_recall", changes[i].part);
+        struct mfs_call *c = &b->call[b->n];
 
-        key[i] = mfs_ino_arg(changes[i].ino);
-        mfs_args_bin(&c->args, key[i].b, sizeof key[i].b);
-        mfs_args_bin(&c->args, sid.b, changes[i].keep ? sizeof sid.b : 0);
+        b->part[b->n++] = changes[i].part;
+        mfs_key_ino(key[i], 'Y', changes[i].ino);
+        mfs_call_command(c, "GET");
+        mfs_args_bin(&c->args, key[i], sizeof key[i]);
+        c->cmd.idempotent = true;
     }
     mfs_calls_run(meta, b);
     for (size_t i = 0; i < n; i++) {
-        revoke_own(meta, changes[i].ino, true);
-        mfs_notices_revoke(meta, changes[i].ino, true, mfs_call_text(&b->call[first + i]));
+        const struct mfs_lease_change *ch = &changes[i];
+
+        mfs_dircache_revoke(meta->dirs, ch->ino);
+        mfs_notices_revoke(meta, ch->ino, ch->name, mfs_call_text(&b->call[first + i]));
+        if (meta->opts.revoked)
+            meta->opts.revoked(meta->opts.arg, ch->ino, ch->name, true, NULL, NULL);
     }
     mfs_calls_fini(&own);
     for (size_t i = 0; i < n; i++)
@@ -82,16 +81,7 @@ void mfs_leases_recall(struct mfs_meta *meta, const struct mfs_lease_change *cha
 
 void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino)
 {
-    char key[MFS_KEY_INO_LEN];
-    struct mfs_call c;
+    const struct mfs_lease_change change = {ino, mfs_placement_home(ino), false};
 
-    revoke_own(meta, ino, false);
-    mfs_key_ino(key, 'Y', ino);
-    mfs_call_command(&c, "GET");
-    mfs_args_bin(&c.args, key, sizeof key);
-    c.cmd.idempotent = true;
-    mfs_call_run(meta, &c, mfs_placement_home(ino));
-    mfs_notices_revoke(meta, ino, false, mfs_call_text(&c));
-    mfs_call_fini(&c);
-    mfs_meta_settle(meta, ino);
+    mfs_leases_revoke(meta, &change, 1, NULL);
 }

@@ -130,33 +130,29 @@ static void take_parents(struct mfs_rename *r, struct after *a)
     }
 }
 
-/* A directory that was at `old` has lost that name: to `new` (NULL: for good). */
-static size_t add_lost(struct mfs_lease_change *changes, size_t n, const struct mfs_place *old,
-                       const struct mfs_place *new)
+static size_t add_lost(struct mfs_lease_change *changes, size_t n, const struct mfs_place *old)
 {
     uint64_t ino = old->entry.ino;
     uint32_t home = mfs_placement_home(ino);
 
-    changes[n++] = (struct mfs_lease_change){ino, old->part, new &&new->part == old->part};
+    if (!mfs_place_is_dir(old))
+        return n;
+    changes[n++] = (struct mfs_lease_change){ino, old->part, true};
     if (home != old->part)
-        changes[n++] = (struct mfs_lease_change){ino, home, new &&new->part == home};
+        changes[n++] = (struct mfs_lease_change){ino, home, true};
     return n;
 }
 
 /* Nobody shows directories by names any more that are no longer theirs. */
-static void recall(const struct mfs_rename *r)
+static void revoke(const struct mfs_rename *r)
 {
-    struct mfs_lease_change changes[4];
-    size_t n = 0;
+    struct mfs_lease_change changes[MFS_LEASE_CHANGES];
+    size_t n = add_lost(changes, add_lost(changes, 0, &r->from), &r->to);
 
-    if (mfs_place_is_dir(&r->from))
-        n = add_lost(changes, n, &r->from, &r->to);
-    if (mfs_place_is_dir(&r->to))
-        n = add_lost(changes, n, &r->to, mfs_rename_exchanges(r) ? &r->from : NULL);
     if (n)
-        mfs_leases_recall(r->meta, changes, n, NULL);
-    /* The lease of what an exchange puts into another partition was not taken with the change: this
-     * client's kernel had better ask. */
+        mfs_leases_revoke(r->meta, changes, n, NULL);
+    /* What an exchange puts into another partition was not leased with that: this client's kernel
+     * had better ask. */
     if (mfs_place_is_dir(&r->to) && mfs_rename_exchanges(r) && r->from.part != r->to.part &&
         r->meta->opts.revoked)
         r->meta->opts.revoked(r->meta->opts.arg, r->to.entry.ino, true, false, NULL, NULL);
@@ -182,7 +178,7 @@ void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes said)
     if (replaces_file(r))
         mfs_meta_freed(r->meta, r->to.entry.ino, said);
     mfs_calls_fini(&a.calls);
-    recall(r);
+    revoke(r);
     r->generation = 0;
     mfs_seal_done(&r->sealed);
 }

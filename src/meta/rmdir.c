@@ -38,12 +38,12 @@ static void take_parent(struct removal *r, struct mfs_call *c, int64_t asked)
 }
 
 /* Nobody shows its name any more, nor its attributes to who has it open. */
-static void recall(struct removal *r, uint64_t ino, struct mfs_calls *calls)
+static void revoke(struct removal *r, uint64_t ino, struct mfs_calls *calls)
 {
     uint32_t home = mfs_placement_home(ino);
-    struct mfs_lease_change changes[] = {{ino, r->part, false}, {ino, home, false}};
+    struct mfs_lease_change changes[] = {{ino, r->part, true}, {ino, home, true}};
 
-    mfs_leases_recall(r->meta, changes, home == r->part ? 1 : 2, calls);
+    mfs_leases_revoke(r->meta, changes, home == r->part ? 1 : 2, calls);
 }
 
 /* The directory had entries in this partition only, if at all, and is gone already. */
@@ -56,7 +56,7 @@ static void removed_at_once(struct removal *r, uint64_t ino)
 
     b.n = 0;
     parent_call(r, &b, &dir, &time);
-    recall(r, ino, &b);
+    revoke(r, ino, &b);
     take_parent(r, &b.call[0], asked);
     mfs_calls_fini(&b);
 }
@@ -175,7 +175,7 @@ static void finish(struct removal *r, const struct mfs_todo *todo)
     mfs_todo_run(r->meta, todo, r->txn, (struct mfs_bytes){0}, r->part, &b);
     take_parent(r, &b.call[0], asked);
     mfs_calls_fini(&b);
-    recall(r, r->sealed.ino, NULL);
+    revoke(r, r->sealed.ino, NULL);
 }
 
 /* The inode went while we were at it: another rmdir, or a rename that put something else there. A

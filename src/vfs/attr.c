@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "data/stripes.h"
+#include "vfs/file.h"
 #include "vfs/tail.h"
 #include "vfs/truncate.h"
 
@@ -14,6 +15,14 @@ int mfs_vfs_getattr(struct mfs_vfs *vfs, uint64_t ino, struct mfs_attr *attr)
     if (rc == 0)
         mfs_vfs_overlay_attr(vfs, attr);
     return rc;
+}
+
+bool mfs_vfs_size(struct mfs_file *f, struct mfs_attr *attr)
+{
+    if (!mfs_vnode_attr(f->node, attr))
+        return false;
+    mfs_vfs_overlay_attr(f->node->vfs, attr);
+    return true;
 }
 
 bool mfs_vfs_is_current(struct mfs_vfs *vfs, const struct mfs_attr *attr)

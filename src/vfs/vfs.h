@@ -83,6 +83,11 @@ int mfs_vfs_rename(struct mfs_vfs *vfs, uint64_t parent, const char *name, uint6
 /* --- inodes ------------------------------------------------------------------------------- */
 int mfs_vfs_getattr(struct mfs_vfs *vfs, uint64_t ino, struct mfs_attr *attr);
 
+/* What is known of an open file without asking: its size is that of now, as other mounts tell of
+ * changes of the content before they return; of modes, owners and links they do not. False: nothing
+ * is known. */
+bool mfs_vfs_size(struct mfs_file *file, struct mfs_attr *attr);
+
 /* Has this mount not changed the content since it got these attributes? */
 bool mfs_vfs_is_current(struct mfs_vfs *vfs, const struct mfs_attr *attr);
 

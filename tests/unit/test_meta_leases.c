@@ -251,7 +251,6 @@ static void test_names(void **state)
     assert_true(leased(ROOT, "last"));
     assert_int_equal(mfs_meta_rmdir(a.meta, ROOT, "last"), 0);
     assert_true(now(&by_a).names >= 3 * NPARTS);
-    assert_int_equal(meta_client_keys(&a, "Y*"), 0);
 }
 
 /* What is replaced, and what is exchanged. */
@@ -290,6 +289,7 @@ struct mover {
     pthread_t thread;
     struct meta_client *client;
     const char *from, *to;
+    struct told *lock; /* what is held as long as the call lasts */
     atomic_bool done;
     int64_t took;
 };
@@ -302,6 +302,8 @@ static void *move(void *arg)
     assert_int_equal(mfs_meta_rename(m->client->meta, ROOT, m->from, ROOT, m->to, 0), 0);
     m->took = mfs_clock_mono() - start;
     atomic_store(&m->done, true);
+    if (m->lock)
+        let_go(m->lock);
     return NULL;
 }
 
@@ -350,8 +352,8 @@ static void test_dead(void **state)
 /* Two that wait for each other: as if each kernel's lock were held by the call that waits. */
 static void test_crossed(void **state)
 {
-    struct mover ma = {.client = &a, .from = "d", .to = "e"};
-    struct mover mb = {.client = &b, .from = "g", .to = "h"};
+    struct mover ma = {.client = &a, .from = "d", .to = "e", .lock = &by_b};
+    struct mover mb = {.client = &b, .from = "g", .to = "h", .lock = &by_a};
     struct mfs_attr attr;
     uint64_t dir;
 

@@ -1,27 +1,33 @@
 -- Leases: Y ino holds the sessions (8 bytes each) whose mounts go on to show something of a directory without asking,
--- its entry in this partition or its inode at its home. Who changes that tells them, and waits until they don't.
+-- its entry in this partition or its inode at its home. Who changes that tells them, and waits until they don't. The
+-- key lasts for long after the last of them has asked.
 
 local HOLDERS_MAX = 512 * 8
+local LEASE_SECONDS = 120
+
+local function is_holder(holders, sid)
+    for at = 1, #holders, 8 do
+        if sub(holders, at, at + 7) == sid then
+            return true
+        end
+    end
+    return false
+end
 
 -- Registers the session; false when it asks for none, or when there are too many already.
 local function lease(ino, sid)
     if sid == '' then
         return false
     end
-    local holders = redis.call('GET', 'Y' .. ino)
-    if not holders then
-        redis.call('SET', 'Y' .. ino, sid)
-        return true
-    end
-    for at = 1, #holders, 8 do
-        if sub(holders, at, at + 7) == sid then
-            return true
+    local key = 'Y' .. ino
+    local holders = redis.call('GET', key) or ''
+    if not is_holder(holders, sid) then
+        if #holders >= HOLDERS_MAX then
+            return false
         end
+        redis.call('APPEND', key, sid)
     end
-    if #holders >= HOLDERS_MAX then
-        return false
-    end
-    redis.call('APPEND', 'Y' .. ino, sid)
+    redis.call('EXPIRE', key, LEASE_SECONDS)
     return true
 end
 
@@ -30,16 +36,4 @@ redis.register_function{ function_name = 'mfs_lease', flags = { 'allow-oom' },
     callback = function(_, args)
         local rec = get_record(args[1])
         return rec and (lease(args[1], args[2]) and '\1' or '\0') .. rec
-    end }
-
--- mfs_recall ino keep: all holders; none of them is one from now on, but for the session `keep` ('': none) if it was.
-redis.register_function{ function_name = 'mfs_recall', flags = { 'allow-oom' },
-    callback = function(_, args)
-        local holders = redis.call('GETDEL', 'Y' .. args[1])
-        for at = 1, holders and #holders or 0, 8 do
-            if sub(holders, at, at + 7) == args[2] then
-                redis.call('SET', 'Y' .. args[1], args[2])
-            end
-        end
-        return holders or ''
     end }
