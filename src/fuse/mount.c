@@ -148,10 +148,12 @@ static int start_session(struct mfs_fuse *m, struct mfs_err *err)
     if (rc < 0)
         return rc;
     rc = mfs_notify_create(&m->notify, m);
+    if (rc == 0)
+        rc = mfs_notify_create(&m->names, m);
     if (rc < 0)
         return mfs_err_set(err, rc, "thread: %s", strerror(-rc));
     mfs_vfs_on_invalidate(m->vfs, mfs_notify_invalidate, m->notify);
-    mfs_vfs_on_revoke(m->vfs, mfs_notify_revoke, m->notify);
+    mfs_vfs_on_revoke(m->vfs, mfs_notify_revoke, m->names);
     return 0;
 }
 
@@ -200,6 +202,8 @@ static void end_session(struct mfs_fuse *m)
         mfs_vfs_stop_waiting(m->vfs);
     if (m->notify != NULL)
         mfs_notify_stop(m->notify);
+    if (m->names != NULL)
+        mfs_notify_stop(m->names);
     if (m->device != 0 && geteuid() == 0) {
         mfs_mountpoint_release(m->config->path, m->device, &later);
         let_go(m->se);
@@ -219,6 +223,7 @@ static void tear_down(struct mfs_fuse *m)
     mfs_walks_destroy(m->walks);
     mfs_places_destroy(m->places);
     mfs_ghosts_destroy(m->ghosts);
+    mfs_notify_destroy(m->names);
     mfs_notify_destroy(m->notify);
     if (m->se != NULL)
         fuse_session_destroy(m->se);

@@ -32,7 +32,7 @@ struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op)
 
 void mfs_op_dir_changed(struct mfs_fuse *m, fuse_ino_t node)
 {
-    mfs_notify_attributes(m->notify, mfs_places_ino(node));
+    mfs_notify_attributes(m->names, mfs_places_ino(node));
 }
 
 static void fill_stat(struct mfs_fuse *m, const struct mfs_attr *attr, struct stat *st)

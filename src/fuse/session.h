@@ -28,7 +28,8 @@ struct mfs_fuse {
     struct mfs_control *control;
     struct mfs_store *store;
     struct mfs_vfs *vfs;
-    struct mfs_notify *notify;
+    struct mfs_notify *notify; /* of pages */
+    struct mfs_notify *names;  /* another thread: these wait for locks that may be held for long */
     struct mfs_ghosts *ghosts;
     struct mfs_places *places;
     struct mfs_retries *retries;

@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "store/subscriber.h"
 
+#define CROSSED      (30 * MFS_MSEC)
 #define RESEND_FIRST (10 * MFS_MSEC)  /* unanswered: perhaps nobody listened, in a move, say; … */
 #define RESEND_LAST  (100 * MFS_MSEC) /* … or it takes its time */
 #define CHECK        (200 * MFS_MSEC) /* an unanswered session is looked up this often */
@@ -47,6 +48,7 @@ struct owed {
     char kind;
     uint64_t ino, version, sid, number;
     bool answered; /* already, see below */
+    int64_t since;
     struct owed *prev, *next;
 };
 
@@ -100,7 +102,9 @@ static void answer_names(struct mfs_meta *meta)
 
     do {
         pthread_mutex_lock(&n->lock);
-        DL_SEARCH_SCALAR(n->names, m, answered, false);
+        DL_SEARCH_SCALAR(n->names, m, answered, false); /* the oldest */
+        if (m && mfs_clock_mono() - m->since < CROSSED)
+            m = NULL;
         if (m) {
             m->answered = true;
             copy = *m;
@@ -126,6 +130,7 @@ static void tell_revoked(struct mfs_meta *meta, struct owed *m)
 
     if (name) {
         pthread_mutex_lock(&n->lock);
+        m->since = mfs_clock_mono();
         DL_APPEND(n->names, m);
         pthread_mutex_unlock(&n->lock);
     }
@@ -361,7 +366,7 @@ void mfs_meta_settle(struct mfs_meta *meta, uint64_t ino)
         }
         wait_answer(n, ino, pause);
         now = mfs_clock_mono();
-        if (now - start > RESEND_FIRST)
+        if (now - start > CROSSED && list[0].kind == NAME)
             answer_names(meta);
         if (now - checked > CHECK) {
             drop_dead(meta, list, count);
