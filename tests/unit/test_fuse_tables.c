@@ -256,6 +256,106 @@ static void test_places_in_use_stay(void **state)
 /* --- walks -------------------------------------------------------------------------------------
  */
 
+static const struct mfs_kept_place nowhere[2] = {{0, ""}, {0, ""}};
+
+/* How many names of the inode the kernel is to drop; the last one in *stale. */
+static unsigned drop_all(struct mfs_places *p, uint64_t ino, struct mfs_places_stale *stale)
+{
+    unsigned n = 0;
+
+    while (mfs_places_stale(p, ino, stale)) {
+        mfs_places_dropped(p, stale);
+        n++;
+    }
+    return n;
+}
+
+static void test_kept_names_are_revoked(void **state)
+{
+    struct mfs_places *p = mfs_places_create();
+    uint64_t nodes[MFS_PLACES_ALIASES], x, y, other;
+    struct mfs_places_stale stale;
+
+    (void)state;
+    x = mfs_places_node(p, ROOT, "x", ino_of(1));
+    other = mfs_places_node(p, ROOT, "other", ino_of(2));
+    assert_false(mfs_places_is_kept(p, x));
+    assert_true(mfs_places_keep(p, x, ROOT, "x") && mfs_places_keep(p, other, ROOT, "other"));
+    assert_true(mfs_places_is_kept(p, x));
+    assert_int_equal(mfs_places_revoke(p, ino_of(3), nowhere), 0);
+    y = mfs_places_node(p, other, "y", ino_of(1)); /* not yet heard that it was moved there */
+    assert_true(mfs_places_keep(p, y, other, "y"));
+    assert_int_equal(mfs_places_kept(p, ino_of(1), nodes), 2);
+    assert_int_equal(mfs_places_revoke(p, ino_of(1), nowhere), 2);
+    assert_false(mfs_places_is_kept(p, x) || mfs_places_is_kept(p, y));
+    assert_true(mfs_places_is_kept(p, other));
+    assert_int_equal(drop_all(p, ino_of(1), &stale), 2);
+    assert_int_equal(mfs_places_kept(p, ino_of(1), nodes), 0);
+    assert_true(mfs_places_keep(p, x, ROOT, "x")); /* looked up again */
+    assert_int_equal(mfs_places_revoke(p, 0, nowhere), 2);
+    assert_int_equal(drop_all(p, 0, &stale), 2);
+    mfs_places_destroy(p);
+}
+
+/* What a request does itself its kernel knows, but for other places of the same directory. */
+static void test_own_changes_spare_their_place(void **state)
+{
+    struct mfs_places *p = mfs_places_create();
+    uint64_t x = mfs_places_node(p, ROOT, "x", ino_of(1));
+    uint64_t y = mfs_places_node(p, ino_of(2), "y", ino_of(1));
+    const struct mfs_kept_place own[2] = {{ROOT, "x"}, {ROOT, "z"}};
+    struct mfs_places_stale stale;
+
+    (void)state;
+    assert_true(mfs_places_keep(p, x, ROOT, "x") && mfs_places_keep(p, y, ino_of(2), "y"));
+    assert_int_equal(mfs_places_revoke(p, ino_of(1), own), 1);
+    mfs_places_renamed(p, ROOT, "x", ROOT, "z", false);
+    assert_int_equal(drop_all(p, ino_of(1), &stale), 1);
+    assert_int_equal(stale.node, y);
+    assert_true(mfs_places_is_kept(p, x));
+    mfs_places_destroy(p);
+}
+
+/* A name that moved while it was being dropped is dropped at its new place as well. */
+static void test_stale_names_are_followed(void **state)
+{
+    struct mfs_places *p = mfs_places_create();
+    uint64_t x = mfs_places_node(p, ROOT, "x", ino_of(1));
+    struct mfs_places_stale first, second;
+
+    (void)state;
+    assert_true(mfs_places_keep(p, x, ROOT, "x"));
+    assert_int_equal(mfs_places_revoke(p, ino_of(1), nowhere), 1);
+    assert_true(mfs_places_stale(p, ino_of(1), &first));
+    assert_string_equal(first.name, "x");
+    mfs_places_renamed(p, ROOT, "x", ROOT, "z", false);
+    mfs_places_dropped(p, &first);
+    assert_true(mfs_places_stale(p, ino_of(1), &second));
+    assert_string_equal(second.name, "z");
+    mfs_places_dropped(p, &second);
+    assert_false(mfs_places_stale(p, ino_of(1), &second));
+    mfs_places_destroy(p);
+}
+
+/* What the kernel forgets it does not use. */
+static void test_forgotten_names_are_not_kept(void **state)
+{
+    struct mfs_places *p = mfs_places_create();
+    uint64_t nodes[MFS_PLACES_ALIASES];
+    uint64_t x = mfs_places_node(p, ROOT, "x", ino_of(1));
+
+    (void)state;
+    assert_true(mfs_places_node(p, ROOT, "x", ino_of(1)) == x);
+    assert_true(mfs_places_keep(p, x, ROOT, "x"));
+    mfs_places_forget(p, x, 1);
+    assert_true(mfs_places_is_kept(p, x));
+    mfs_places_forget(p, x, 1);
+    assert_false(mfs_places_is_kept(p, x));
+    assert_int_equal(mfs_places_kept(p, 0, nodes), 0);
+    assert_false(mfs_places_keep(p, x, ROOT, "x")); /* it does not hold it */
+    mfs_places_destroy(p);
+}
+
 static void test_walk_is_recalled_by_its_thread(void **state)
 {
     struct mfs_walks *w = mfs_walks_create();
@@ -361,6 +461,10 @@ int main(void)
         cmocka_unit_test(test_what_the_kernel_holds_is_not_used_again),
         cmocka_unit_test(test_no_node_has_two_places),
         cmocka_unit_test(test_places_in_use_stay),
+        cmocka_unit_test(test_kept_names_are_revoked),
+        cmocka_unit_test(test_own_changes_spare_their_place),
+        cmocka_unit_test(test_stale_names_are_followed),
+        cmocka_unit_test(test_forgotten_names_are_not_kept),
         cmocka_unit_test(test_walk_is_recalled_by_its_thread),
         cmocka_unit_test(test_walk_does_not_last),
         cmocka_unit_test(test_threads),
