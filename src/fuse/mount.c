@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "fuse/control.h"
 #include "fuse/daemon.h"
+#include "fuse/device.h"
 #include "fuse/mountpoint.h"
 #include "fuse/signals.h"
 
@@ -128,7 +129,8 @@ static int new_session(struct mfs_fuse *m, const char *options, struct mfs_err *
         return mfs_err_set(err, rc, "mount options %s: refused by libfuse", options);
     if (fuse_session_mount(m->se, m->config->path) < 0)
         return refused(m->config->path, err);
-    return 0;
+    rc = mfs_device_attach(m->se);
+    return rc < 0 ? mfs_err_set(err, rc, "/dev/fuse: %s", strerror(-rc)) : 0;
 }
 
 static int start_session(struct mfs_fuse *m, struct mfs_err *err)

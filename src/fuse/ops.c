@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "fuse/device.h"
 
 #define GENERATION       1          /* numbers of inodes are never used again */
 #define BLOCK_SIZE       (1U << 20) /* what programs like cp read and write at once */
@@ -117,7 +118,7 @@ struct mfs_cred mfs_op_cred(fuse_req_t req)
 {
     const struct fuse_ctx *c = fuse_req_ctx(req);
 
-    return (struct mfs_cred){c->uid, c->gid, c->umask, true};
+    return (struct mfs_cred){c->uid, c->gid, c->umask, true, mfs_device_kills()};
 }
 
 bool mfs_op_in_group(fuse_req_t req, gid_t gid)

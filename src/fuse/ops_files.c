@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "fuse/device.h"
 #include "fuse/ops.h"
 
 /* The kernel's idea of where the end is may be another mount's past: appends bypass its pages. */
@@ -16,6 +17,12 @@ static void fill_info(struct fuse_file_info *fi, struct mfs_file *file, bool kee
     fi->direct_io = appends(fi->flags);
 }
 
+/* Requests that change content and do not say whether who made them may keep set-user-ID. */
+static bool may_not_keep(fuse_req_t req)
+{
+    return fuse_req_ctx(req)->uid != 0;
+}
+
 void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_OPEN);
@@ -27,6 +34,8 @@ void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         mfs_reply_rc(req, rc);
         return;
     }
+    if ((fi->flags & O_TRUNC) && mfs_device_is_ours())
+        mfs_vfs_drop_privileges(file, mfs_device_kills());
     fill_info(fi, file, keep_cache);
     /* -ENOENT: whoever opened it was interrupted and will never close it. */
     if (fuse_reply_open(req, fi) == -ENOENT)
@@ -79,9 +88,12 @@ void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
                   struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_WRITE);
-    ssize_t n = mfs_vfs_write(mfs_op_file(fi), buf, size, (uint64_t)off, fi->flags, fi->writepage);
+    ssize_t n =
+        mfs_device_is_ours() ? mfs_vfs_drop_privileges(mfs_op_file(fi), mfs_device_kills()) : 0;
 
     (void)ino;
+    if (n == 0)
+        n = mfs_vfs_write(mfs_op_file(fi), buf, size, (uint64_t)off, fi->flags, fi->writepage);
     if (n < 0) {
         fuse_reply_err(req, (int)-n);
         return;
@@ -116,9 +128,15 @@ void mfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 void mfs_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
                       struct fuse_file_info *fi)
 {
+    int rc = 0;
+
     mfs_op_begin(req, MFS_OP_FALLOCATE);
     (void)ino;
-    fuse_reply_err(req, -mfs_vfs_fallocate(mfs_op_file(fi), mode, (uint64_t)off, (uint64_t)len));
+    if (mfs_device_is_ours())
+        rc = mfs_vfs_drop_privileges(mfs_op_file(fi), may_not_keep(req));
+    if (rc == 0)
+        rc = mfs_vfs_fallocate(mfs_op_file(fi), mode, (uint64_t)off, (uint64_t)len);
+    fuse_reply_err(req, -rc);
 }
 
 void mfs_op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
@@ -143,6 +161,8 @@ void mfs_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
     mfs_op_begin(req, MFS_OP_COPY);
     (void)ino_in;
     (void)ino_out;
+    if (flags == 0 && mfs_device_is_ours())
+        mfs_vfs_drop_privileges(mfs_op_file(out), may_not_keep(req));
     if (flags == 0)
         n = mfs_vfs_copy_range(mfs_op_file(in), (uint64_t)off_in, mfs_op_file(out),
                                (uint64_t)off_out, len);

@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 
 #include "base/clock.h"
+#include "fuse/device.h"
 #include "fuse/ops.h"
 
 #define STATFS_BLOCK 4096U
@@ -73,6 +74,9 @@ void mfs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
     set_times(st, to_set, &mask, &attr);
     rc =
         mask != 0 ? mfs_vfs_setattr(m->vfs, ino, mask, &attr) : mfs_vfs_getattr(m->vfs, ino, &attr);
+    if (rc == 0 && mfs_device_is_ours() && (mask & (MFS_SET_UID | MFS_SET_GID | MFS_VFS_SET_SIZE)))
+        rc = mfs_vfs_drop_privileges_of(
+            m->vfs, mfs_device_kills() || (mask & (MFS_SET_UID | MFS_SET_GID)), &attr);
     mfs_reply_attr(req, rc, node, &attr);
 }
 

@@ -4,6 +4,7 @@
 #include "fuse/places.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -276,7 +277,7 @@ bool mfs_places_stale(struct mfs_places *p, uint64_t ino, struct mfs_places_stal
         stale->node = k->node;
         stale->parent = k->parent;
         stale->changes = k->changes;
-        strcpy(stale->name, k->name);
+        snprintf(stale->name, sizeof stale->name, "%s", k->name);
     }
     pthread_mutex_unlock(&p->lock);
     return k != NULL;

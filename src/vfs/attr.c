@@ -116,6 +116,38 @@ int mfs_vfs_setattr(struct mfs_vfs *vfs, uint64_t ino, uint32_t mask, struct mfs
     return rc;
 }
 
+static bool runs_as_another(mode_t mode)
+{
+    return (mode & S_ISUID) || (mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
+}
+
+int mfs_vfs_drop_privileges_of(struct mfs_vfs *vfs, bool bits, struct mfs_attr *attr)
+{
+    int rc = 0;
+
+    if (!S_ISREG(attr->mode))
+        return 0;
+    if (attr->flags & MFS_ATTR_SECCAPS) {
+        rc = mfs_vfs_removexattr(vfs, attr->ino, "security.capability");
+        rc = rc == -ENODATA ? 0 : rc;
+        attr->flags &= ~MFS_ATTR_SECCAPS;
+    }
+    if (rc == 0 && bits && runs_as_another(attr->mode)) {
+        attr->mode &= ~(uint32_t)(attr->mode & S_IXGRP ? S_ISUID | S_ISGID : S_ISUID);
+        rc = mfs_vfs_setattr(vfs, attr->ino, MFS_SET_MODE, attr);
+    }
+    return rc;
+}
+
+int mfs_vfs_drop_privileges(struct mfs_file *f, bool bits)
+{
+    struct mfs_attr attr;
+    int rc =
+        mfs_vnode_attr(f->node, &attr) ? 0 : mfs_vfs_getattr(f->node->vfs, f->node->ino, &attr);
+
+    return rc < 0 ? rc : mfs_vfs_drop_privileges_of(f->node->vfs, bits, &attr);
+}
+
 int mfs_vfs_readlink(struct mfs_vfs *vfs, uint64_t ino, char *buf, size_t cap)
 {
     return mfs_meta_readlink(vfs->meta, ino, buf, cap);

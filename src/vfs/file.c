@@ -155,13 +155,16 @@ int mfs_vfs_open(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_file *
 }
 
 /* It was there already and is open now; O_CREAT without O_EXCL may still want it empty. */
-static int truncate_found(struct mfs_vnode *v, struct mfs_attr *attr)
+static int truncate_found(struct mfs_vnode *v, bool drops, struct mfs_attr *attr)
 {
+    int rc;
+
     attr->size = 0;
-    return mfs_vfs_setattr(v->vfs, v->ino, MFS_VFS_SET_SIZE, attr);
+    rc = mfs_vfs_setattr(v->vfs, v->ino, MFS_VFS_SET_SIZE, attr);
+    return rc < 0 ? rc : mfs_vfs_drop_privileges_of(v->vfs, drops, attr);
 }
 
-static int finish_create(struct mfs_vfs *vfs, struct mfs_file *f, bool created,
+static int finish_create(struct mfs_vfs *vfs, struct mfs_file *f, bool created, bool drops,
                          struct mfs_attr *attr, bool *keep_cache)
 {
     struct mfs_vnode *v = mfs_vnode_get(vfs, attr->ino);
@@ -173,7 +176,7 @@ static int finish_create(struct mfs_vfs *vfs, struct mfs_file *f, bool created,
         return rc;
     }
     if (!created && (f->flags & O_TRUNC) && mfs_flags_write(f->flags))
-        rc = truncate_found(v, attr);
+        rc = truncate_found(v, drops, attr);
     if (rc < 0) {
         detach(f);
         return rc;
@@ -213,7 +216,7 @@ int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, 
         return rc;
     }
     ino = attr->ino;
-    rc = finish_create(vfs, f, created, attr, keep_cache);
+    rc = finish_create(vfs, f, created, cred->drops, attr, keep_cache);
     if (rc < 0)
         mfs_meta_close(vfs->meta, ino, false);
     else

@@ -61,6 +61,7 @@ struct mfs_cred {
     gid_t gid;
     mode_t umask;
     bool in_group; /* of the file (directory) whose group matters here, or may act as if */
+    bool drops;    /* set-user-ID and set-group-ID of a file that is emptied by O_TRUNC */
 };
 
 /* The thread (of the kernel's numbers, 0: none) whose request the calling thread serves from now
@@ -132,6 +133,12 @@ ssize_t mfs_vfs_read(struct mfs_file *file, void *buf, size_t len, uint64_t off,
 /* flags: O_APPEND ignores off. `through`: stored and committed before return (mmap's pages). */
 ssize_t mfs_vfs_write(struct mfs_file *file, const void *buf, size_t len, uint64_t off, int flags,
                       bool through);
+/* The content of an open file, or (of `attr`, as they are now) the owner of one, is being changed:
+ * takes its capabilities away and, with `bits`, set-user-ID and set-group-ID, as write(2) and
+ * chown(2) say. At once when it has none. */
+int mfs_vfs_drop_privileges(struct mfs_file *file, bool bits);
+int mfs_vfs_drop_privileges_of(struct mfs_vfs *vfs, bool bits, struct mfs_attr *attr);
+
 /* close(2): data out, fcntl locks of the owner gone, those of the open file about to go. */
 int mfs_vfs_flush(struct mfs_file *file, uint64_t lock_owner);
 int mfs_vfs_fsync(struct mfs_file *file);

@@ -226,6 +226,77 @@ static void space(void)
     free(data);
 }
 
+/* --- what a change of content takes away ------------------------------------------------------ */
+
+enum { SUID = 06755, CHANGES = 5 };
+
+static void write_some(void)
+{
+    int fd = open("suid", O_WRONLY);
+
+    OK(fd);
+    EQUAL(1, write(fd, "y", 1));
+    OK(close(fd));
+}
+
+static void truncate_it(void)
+{
+    OK(truncate("suid", 1));
+}
+
+static void empty_it(void)
+{
+    int fd = open("suid", O_WRONLY | O_TRUNC);
+
+    OK(fd);
+    OK(close(fd));
+}
+
+static void empty_by_create(void)
+{
+    int fd = open("suid", O_WRONLY | O_TRUNC | O_CREAT, 0600);
+
+    OK(fd);
+    OK(close(fd));
+}
+
+static void allocate(void)
+{
+    int fd = open("suid", O_WRONLY);
+
+    OK(fd);
+    OK(fallocate(fd, 0, 0, 10000));
+    OK(close(fd));
+}
+
+/* A stranger's change takes both bits; root's may keep them. Capabilities go with anybody's. */
+static void privileges(void)
+{
+    static void (*const change[CHANGES])(void) = {write_some, truncate_it, empty_it,
+                                                  empty_by_create, allocate};
+    static const unsigned char caps[20] = {0, 0, 0, 2, 0, 32};
+    char value[64];
+
+    if (geteuid() != 0)
+        return;
+    for (unsigned i = 0; i < CHANGES; i++) {
+        fs_put("suid", "xyz", 3);
+        OK(chmod("suid", SUID | 022));
+        as_user(some_uid, some_gid, change[i]);
+        EQUAL(0777, fs_stat("suid").st_mode & 07777);
+        OK(chmod("suid", SUID));
+        change[i]();
+        EQUAL(SUID, fs_stat("suid").st_mode & 07777);
+        OK(setxattr("suid", "security.capability", caps, sizeof caps, 0));
+        change[i]();
+        FAILS(ENODATA, getxattr("suid", "security.capability", value, sizeof value));
+    }
+    OK(chmod("suid", SUID));
+    OK(chown("suid", some_uid, some_gid));
+    EQUAL(0755, fs_stat("suid").st_mode & 07777);
+    OK(unlink("suid"));
+}
+
 int main(int argc, char **argv)
 {
     fs_enter(argc, argv);
@@ -236,6 +307,7 @@ int main(int argc, char **argv)
     times();
     extended_attributes();
     space();
+    privileges();
     OK(unlink("m"));
     fs_leave();
     return 0;

@@ -1,0 +1,108 @@
+#include "fuse/device.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <linux/fuse.h>
+
+/* One process has one mount. */
+static atomic_uint_fast64_t hello; /* number of the request INIT, if the kernel knows the flag */
+static atomic_bool ours;
+static _Thread_local bool kills;
+
+/* A field of the request that lies `off` bytes behind its header; 0 when it is shorter. */
+static uint32_t field(const char *request, size_t len, size_t off)
+{
+    uint32_t value = 0;
+
+    if (sizeof(struct fuse_in_header) + off + sizeof value <= len)
+        memcpy(&value, request + sizeof(struct fuse_in_header) + off, sizeof value);
+    return value;
+}
+
+static bool asks_to_kill(uint32_t opcode, const char *request, size_t len)
+{
+    switch (opcode) {
+    case FUSE_WRITE:
+        return field(request, len, offsetof(struct fuse_write_in, write_flags)) &
+               FUSE_WRITE_KILL_SUIDGID;
+    case FUSE_OPEN:
+        return field(request, len, offsetof(struct fuse_open_in, open_flags)) &
+               FUSE_OPEN_KILL_SUIDGID;
+    case FUSE_CREATE:
+        return field(request, len, offsetof(struct fuse_create_in, open_flags)) &
+               FUSE_OPEN_KILL_SUIDGID;
+    case FUSE_SETATTR:
+        return field(request, len, offsetof(struct fuse_setattr_in, valid)) & FATTR_KILL_SUIDGID;
+    default:
+        return false;
+    }
+}
+
+static void look_at(const char *request, size_t len)
+{
+    struct fuse_in_header in;
+
+    if (len < sizeof in)
+        return;
+    memcpy(&in, request, sizeof in);
+    kills = asks_to_kill(in.opcode, request, len);
+    if (in.opcode == FUSE_INIT &&
+        field(request, len, offsetof(struct fuse_init_in, flags)) & FUSE_HANDLE_KILLPRIV_V2)
+        atomic_store(&hello, in.unique);
+}
+
+static ssize_t read_request(int fd, void *buf, size_t len, void *userdata)
+{
+    ssize_t n = read(fd, buf, len);
+
+    (void)userdata;
+    if (n > 0)
+        look_at(buf, (size_t)n);
+    return n;
+}
+
+/* The answer to the kernel's hello: the flag is added to what libfuse says. */
+static void take_over(const struct iovec *iov, int count)
+{
+    const struct fuse_out_header *out = iov[0].iov_base;
+    struct fuse_init_out *init = count > 1 ? iov[1].iov_base : NULL;
+
+    if (out->unique != atomic_load(&hello) || out->error != 0 || init == NULL ||
+        iov[1].iov_len < offsetof(struct fuse_init_out, flags) + sizeof init->flags)
+        return;
+    init->flags |= FUSE_HANDLE_KILLPRIV_V2;
+    atomic_store(&hello, 0);
+    atomic_store(&ours, true);
+}
+
+static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata)
+{
+    (void)userdata;
+    if (atomic_load_explicit(&hello, memory_order_relaxed) != 0 && count > 0 &&
+        iov[0].iov_len >= sizeof(struct fuse_out_header))
+        take_over(iov, count);
+    return writev(fd, iov, count);
+}
+
+int mfs_device_attach(struct fuse_session *se)
+{
+    static const struct fuse_custom_io io = {.read = read_request, .writev = write_answer};
+
+    return fuse_session_custom_io(se, &io, fuse_session_fd(se));
+}
+
+bool mfs_device_kills(void)
+{
+    return kills;
+}
+
+bool mfs_device_is_ours(void)
+{
+    return atomic_load(&ours);
+}

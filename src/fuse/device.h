@@ -1,0 +1,22 @@
+/* What libfuse 3.14 does not hand on of the kernel's protocol, read and written at /dev/fuse
+ * itself: FUSE_HANDLE_KILLPRIV_V2 (linux/fuse.h). With it the kernel does not ask for
+ * security.capability before each write(2), and leaves it to us to take set-user-ID, set-group-ID
+ * and capabilities from a file whose content or owner changes. */
+#ifndef MFS_FUSE_DEVICE_H
+#define MFS_FUSE_DEVICE_H
+
+#include <stdbool.h>
+
+#include "fuse/session.h"
+
+/* After the mount, before the first request: 0 or -errno. */
+int mfs_device_attach(struct fuse_session *se);
+
+/* Does the request that the calling thread serves (OPEN, CREATE, WRITE, SETATTR) want set-user-ID
+ * and set-group-ID gone, as whoever made it may not keep them? */
+bool mfs_device_kills(void);
+
+/* Has the kernel left all that to us? Known once it has said hello. */
+bool mfs_device_is_ours(void);
+
+#endif
