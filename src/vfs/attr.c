@@ -125,7 +125,7 @@ int mfs_vfs_drop_privileges_of(struct mfs_vfs *vfs, bool bits, struct mfs_attr *
 {
     int rc = 0;
 
-    if (!S_ISREG(attr->mode))
+    if (S_ISDIR(attr->mode))
         return 0;
     if (attr->flags & MFS_ATTR_SECCAPS) {
         rc = mfs_vfs_removexattr(vfs, attr->ino, "security.capability");

@@ -295,6 +295,16 @@ static void privileges(void)
     OK(chown("suid", some_uid, some_gid));
     EQUAL(0755, fs_stat("suid").st_mode & 07777);
     OK(unlink("suid"));
+    OK(mkfifo("suid", 0600)); /* chown(2) takes them from all but directories */
+    OK(chmod("suid", SUID));
+    OK(chown("suid", some_uid, some_gid));
+    EQUAL(0755, fs_stat("suid").st_mode & 07777);
+    OK(unlink("suid"));
+    OK(mkdir("suid", 0700));
+    OK(chmod("suid", SUID));
+    OK(chown("suid", some_uid, some_gid));
+    EQUAL(SUID, fs_stat("suid").st_mode & 07777);
+    OK(rmdir("suid"));
 }
 
 int main(int argc, char **argv)
