@@ -35,9 +35,9 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
     c.cmd.idempotent = true;
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     text = mfs_call_text(&c);
-    if (!rc && !text.p)
-        rc = -ESTALE;
-    if (!rc && text.n)
+    if (!rc && !text.n)
+        rc = text.p ? -EIO : -ESTALE;
+    if (!rc)
         rc = mfs_meta_take(meta, ino, (struct mfs_bytes){text.p + 1, text.n - 1}, asked, attr);
     if (!rc)
         attr->leased = text.p[0] == 1 && mfs_dircache_lease(meta->dirs, ino, asked);
