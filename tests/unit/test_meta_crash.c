@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static struct meta_client victim, other;
 static struct {
     pthread_t thread;
     unsigned at, count;
-    bool dead;
+    atomic_bool dead; /* housekeeping's threads look, too */
 } death;
 
 static int die(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
