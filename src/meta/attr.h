@@ -2,7 +2,6 @@
 #ifndef MFS_META_ATTR_H
 #define MFS_META_ATTR_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -24,7 +23,8 @@ struct mfs_attr {
     uint64_t version;  /* grows with every change of the content */
     struct timespec atime, mtime, ctime;
     uint64_t parent; /* of a directory, its parent's ino (the root's is the root) */
-    bool leased;     /* may be shown for a while without asking, see meta.h; not in the record */
+    uint64_t leased; /* not 0: may be shown for a while without asking, see meta.h; not in the
+                      * record. As wide as the others, so that two of them can be compared */
 };
 
 #endif
