@@ -1,6 +1,5 @@
 #include "fuse/device.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>

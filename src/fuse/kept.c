@@ -27,7 +27,7 @@ struct mfs_kept {
     struct item *places;
 };
 
-static uint64_t place_of(uint64_t parent, const char *name)
+uint64_t mfs_kept_place_hash(uint64_t parent, const char *name)
 {
     return mfs_hash64(name, strlen(name), parent);
 }
@@ -67,20 +67,27 @@ static void leave_place(struct mfs_kept *k, struct item *t)
         HASH_DEL(k->places, t);
 }
 
+static struct item *take_place(struct mfs_kept *k, uint64_t parent, const char *name)
+{
+    uint64_t place = mfs_kept_place_hash(parent, name);
+    struct item *t;
+
+    HASH_FIND(hh, k->places, &place, sizeof place, t);
+    if (t != NULL)
+        HASH_DEL(k->places, t);
+    return t;
+}
+
 /* Gives it a place, of which `name` is taken over. What was there before stays among its inode's.
  */
 static void set_place(struct mfs_kept *k, struct item *t, uint64_t parent, char *name)
 {
-    struct item *there;
-
+    take_place(k, parent, name);
     free(t->kept.name);
     t->kept.name = name;
     t->kept.parent = parent;
     t->kept.changes++;
-    t->place = place_of(parent, name);
-    HASH_FIND(hh, k->places, &t->place, sizeof t->place, there);
-    if (there != NULL)
-        HASH_DEL(k->places, there);
+    t->place = mfs_kept_place_hash(parent, name);
     HASH_ADD(hh, k->places, place, sizeof t->place, t);
 }
 
@@ -153,17 +160,6 @@ void mfs_kept_remove(struct mfs_kept *k, uint64_t ino, uint64_t node)
     drop_inode_if_empty(k, i);
 }
 
-static struct item *take_place(struct mfs_kept *k, uint64_t parent, const char *name)
-{
-    uint64_t place = place_of(parent, name);
-    struct item *t;
-
-    HASH_FIND(hh, k->places, &place, sizeof place, t);
-    if (t != NULL)
-        HASH_DEL(k->places, t);
-    return t;
-}
-
 static void move_to(struct mfs_kept *k, struct item *t, uint64_t parent, const char *name)
 {
     char *copy = strdup(name);
@@ -181,17 +177,6 @@ void mfs_kept_renamed(struct mfs_kept *k, uint64_t parent, const char *name, uin
         move_to(k, moved, new_parent, new_name);
     if (exchange && other != NULL)
         move_to(k, other, parent, name);
-}
-
-size_t mfs_kept_count(struct mfs_kept *k, uint64_t ino)
-{
-    struct inode *i = find_inode(k, ino);
-    struct item *t;
-    size_t n = 0;
-
-    if (i != NULL)
-        LL_COUNT2(i->items, t, n, sibling);
-    return n;
 }
 
 /* The first of the inode, or of all when there is no ino; and the next. */

@@ -10,6 +10,9 @@
 
 struct mfs_kept;
 
+/* What stands for a place: a name in a parent's node. */
+uint64_t mfs_kept_place_hash(uint64_t parent, const char *name);
+
 struct mfs_kept_name {
     uint64_t node, parent;
     char *name;
@@ -29,8 +32,6 @@ const struct mfs_kept_name *mfs_kept_find(struct mfs_kept *k, uint64_t ino, uint
 /* The kernel itself gives the name that it has there another place, or exchanges the two. */
 void mfs_kept_renamed(struct mfs_kept *k, uint64_t parent, const char *name, uint64_t new_parent,
                       const char *new_name, bool exchange);
-
-size_t mfs_kept_count(struct mfs_kept *k, uint64_t ino);
 
 /* The nodes of the inode (0: of all) into nodes[most]; returns how many these are. */
 size_t mfs_kept_nodes(struct mfs_kept *k, uint64_t ino, uint64_t *nodes, size_t most);

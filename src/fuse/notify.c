@@ -23,9 +23,10 @@ struct job {
 struct mfs_notify {
     struct mfs_fuse *m;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards the queue; a leaf */
-    pthread_cond_t wake;
+    pthread_mutex_t lock; /* guards what follows; a leaf */
+    pthread_cond_t wake, over;
     struct job *first, *last;
+    uint64_t queued, finished; /* jobs, ever; in this order */
     bool stop, joined;
 };
 
@@ -113,6 +114,8 @@ static void *run(void *arg)
             j->done(j->arg);
         free(j);
         pthread_mutex_lock(&n->lock);
+        n->finished++;
+        pthread_cond_broadcast(&n->over);
     }
     pthread_mutex_unlock(&n->lock);
     return NULL;
@@ -129,6 +132,8 @@ int mfs_notify_create(struct mfs_notify **out, struct mfs_fuse *m)
     n->m = m;
     pthread_mutex_init(&n->lock, NULL);
     rc = mfs_cond_init(&n->wake);
+    if (rc == 0)
+        rc = mfs_cond_init(&n->over);
     if (rc == 0)
         rc = mfs_thread_start(&n->thread, "notify", run, n);
     if (rc < 0) {
@@ -157,45 +162,48 @@ void mfs_notify_destroy(struct mfs_notify *n)
         return;
     mfs_notify_stop(n);
     pthread_cond_destroy(&n->wake);
+    pthread_cond_destroy(&n->over);
     pthread_mutex_destroy(&n->lock);
     free(n);
 }
 
-static bool enqueue(struct mfs_notify *n, struct job *j)
+/* The job's number; 0: not taken. */
+static uint64_t enqueue(struct mfs_notify *n, struct job *j)
 {
-    bool taken;
+    uint64_t number = 0;
 
     pthread_mutex_lock(&n->lock);
-    taken = !n->stop;
-    if (taken) {
+    if (!n->stop) {
         if (n->last != NULL)
             n->last->next = j;
         else
             n->first = j;
         n->last = j;
+        number = ++n->queued;
         pthread_cond_signal(&n->wake);
     }
     pthread_mutex_unlock(&n->lock);
-    return taken;
+    return number;
 }
 
-static bool enqueue_new(struct mfs_notify *n, struct job new)
+static uint64_t enqueue_new(struct mfs_notify *n, struct job new)
 {
     struct job *j = malloc(sizeof *j);
-    bool taken = false;
+    uint64_t number = 0;
 
     if (j != NULL) {
         *j = new;
-        taken = enqueue(n, j);
+        number = enqueue(n, j);
     }
-    if (!taken)
+    if (number == 0)
         free(j);
-    return taken;
+    return number;
 }
 
 void mfs_notify_invalidate(void *arg, uint64_t ino, void (*done)(void *done_arg), void *done_arg)
 {
-    if (!enqueue_new(arg, (struct job){.ino = ino, .done = done, .arg = done_arg}) && done != NULL)
+    if (enqueue_new(arg, (struct job){.ino = ino, .done = done, .arg = done_arg}) == 0 &&
+        done != NULL)
         done(done_arg);
 }
 
@@ -219,58 +227,19 @@ void mfs_notify_serve(uint64_t parent, const char *name, uint64_t new_parent, co
     served[1] = (struct mfs_kept_place){new_parent, new_name};
 }
 
-struct wait {
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t wake;
-    bool done, abandoned; /* whoever comes second frees it */
-};
-
-static void free_wait(struct wait *w)
-{
-    pthread_cond_destroy(&w->wake);
-    pthread_mutex_destroy(&w->lock);
-    free(w);
-}
-
-static void end_wait(void *arg)
-{
-    struct wait *w = arg;
-    bool abandoned;
-
-    pthread_mutex_lock(&w->lock);
-    w->done = true;
-    abandoned = w->abandoned;
-    pthread_cond_signal(&w->wake);
-    pthread_mutex_unlock(&w->lock);
-    if (abandoned)
-        free_wait(w);
-}
-
 /* The directory's other names: the kernel came to their parents before another mount moved those.
  */
 static void drop_aliases(struct mfs_notify *n, uint64_t ino)
 {
-    int64_t deadline = mfs_clock_mono() + ALIAS_WAIT;
-    struct wait *w = calloc(1, sizeof *w);
-    bool done;
+    int64_t deadline = mfs_clock_mono() + ALIAS_WAIT, left = ALIAS_WAIT;
+    uint64_t number = enqueue_new(n, (struct job){.ino = ino, .names = true});
 
-    if (w == NULL || mfs_cond_init(&w->wake) < 0) {
-        free(w);
-        return;
+    pthread_mutex_lock(&n->lock);
+    while (n->finished < number && left > 0) {
+        mfs_cond_wait(&n->over, &n->lock, left);
+        left = deadline - mfs_clock_mono();
     }
-    pthread_mutex_init(&w->lock, NULL);
-    if (!enqueue_new(n, (struct job){.ino = ino, .names = true, .done = end_wait, .arg = w})) {
-        free_wait(w);
-        return;
-    }
-    pthread_mutex_lock(&w->lock);
-    while (!w->done && mfs_clock_mono() < deadline)
-        mfs_cond_wait(&w->wake, &w->lock, deadline - mfs_clock_mono());
-    done = w->done;
-    w->abandoned = true;
-    pthread_mutex_unlock(&w->lock);
-    if (done)
-        free_wait(w);
+    pthread_mutex_unlock(&n->lock);
 }
 
 bool mfs_notify_revoke(void *arg, uint64_t ino, bool name, bool own, void (*done)(void *done_arg),
@@ -284,8 +253,8 @@ bool mfs_notify_revoke(void *arg, uint64_t ino, bool name, bool own, void (*done
     if (stale == 0)
         return true;
     if (!own)
-        return !enqueue_new(n,
-                            (struct job){.ino = ino, .names = true, .done = done, .arg = done_arg});
+        return enqueue_new(
+                   n, (struct job){.ino = ino, .names = true, .done = done, .arg = done_arg}) == 0;
     drop_aliases(n, ino);
     return true;
 }

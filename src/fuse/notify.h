@@ -1,6 +1,6 @@
-/* Tells the kernel to drop pages and of a file's new size. One thread does it, and never one that
- * serves requests: the kernel waits for pages that are locked by reads and writes under way, which
- * the workers have to answer. */
+/* Tells the kernel to drop pages or names, and of a file's new size. A thread of its own does it,
+ * and never one that serves requests: the kernel waits for pages and directories that are locked by
+ * calls under way, which the workers have to answer. */
 #ifndef MFS_FUSE_NOTIFY_H
 #define MFS_FUSE_NOTIFY_H
 

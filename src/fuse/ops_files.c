@@ -23,6 +23,11 @@ static bool may_not_keep(fuse_req_t req)
     return fuse_req_ctx(req)->uid != 0;
 }
 
+static int drop_privileges(const struct fuse_file_info *fi, bool bits)
+{
+    return mfs_device_is_ours() ? mfs_vfs_drop_privileges(mfs_op_file(fi), bits) : 0;
+}
+
 void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_OPEN);
@@ -34,9 +39,9 @@ void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         mfs_reply_rc(req, rc);
         return;
     }
-    if ((fi->flags & O_TRUNC) && mfs_device_is_ours())
-        mfs_vfs_drop_privileges(file, mfs_device_kills());
     fill_info(fi, file, keep_cache);
+    if (fi->flags & O_TRUNC)
+        drop_privileges(fi, mfs_device_kills());
     /* -ENOENT: whoever opened it was interrupted and will never close it. */
     if (fuse_reply_open(req, fi) == -ENOENT)
         mfs_vfs_release(file);
@@ -88,8 +93,7 @@ void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
                   struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_WRITE);
-    ssize_t n =
-        mfs_device_is_ours() ? mfs_vfs_drop_privileges(mfs_op_file(fi), mfs_device_kills()) : 0;
+    ssize_t n = drop_privileges(fi, mfs_device_kills());
 
     (void)ino;
     if (n == 0)
@@ -128,12 +132,11 @@ void mfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 void mfs_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
                       struct fuse_file_info *fi)
 {
-    int rc = 0;
+    int rc;
 
     mfs_op_begin(req, MFS_OP_FALLOCATE);
     (void)ino;
-    if (mfs_device_is_ours())
-        rc = mfs_vfs_drop_privileges(mfs_op_file(fi), may_not_keep(req));
+    rc = drop_privileges(fi, may_not_keep(req));
     if (rc == 0)
         rc = mfs_vfs_fallocate(mfs_op_file(fi), mode, (uint64_t)off, (uint64_t)len);
     fuse_reply_err(req, -rc);
@@ -161,9 +164,9 @@ void mfs_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
     mfs_op_begin(req, MFS_OP_COPY);
     (void)ino_in;
     (void)ino_out;
-    if (flags == 0 && mfs_device_is_ours())
-        mfs_vfs_drop_privileges(mfs_op_file(out), may_not_keep(req));
     if (flags == 0)
+        n = drop_privileges(out, may_not_keep(req));
+    if (n == 0)
         n = mfs_vfs_copy_range(mfs_op_file(in), (uint64_t)off_in, mfs_op_file(out),
                                (uint64_t)off_out, len);
     if (n < 0)

@@ -74,15 +74,14 @@ void mfs_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const cha
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_SETXATTR);
     struct mfs_cred cred = mfs_op_cred(req);
-    fuse_ino_t node = ino;
     int rc = 0;
 
-    ino = mfs_places_ino(node);
+    ino = mfs_places_ino(ino);
     if (strcmp(name, MFS_ACL_ACCESS) == 0)
         rc = look_at_group(req, m, ino, &cred);
     if (rc == 0)
         rc = mfs_vfs_setxattr(m->vfs, ino, name, value, size, flags, &cred);
-    mfs_op_dir_changed(m, node);
+    mfs_op_dir_changed(m, ino);
     mfs_reply_rc(req, rc);
 }
 

@@ -134,11 +134,6 @@ static uint64_t take(struct mfs_places *p, uint64_t place)
     return node;
 }
 
-static uint64_t place_of(uint64_t parent, const char *name)
-{
-    return mfs_hash64(name, strlen(name), parent);
-}
-
 /* A number that the inode has not had, as far as is known, and that the kernel does not hold;
  * unless it holds all that there are. */
 static uint64_t new_node(struct mfs_places *p, uint64_t ino, const struct item *count, bool known)
@@ -161,7 +156,7 @@ static bool is_free_for(struct mfs_places *p, uint64_t node, uint64_t place)
 
 uint64_t mfs_places_node(struct mfs_places *p, uint64_t parent, const char *name, uint64_t ino)
 {
-    uint64_t place = place_of(parent, name), node;
+    uint64_t place = mfs_kept_place_hash(parent, name), node;
     struct item *here, *count;
     bool found, known;
 
@@ -210,7 +205,8 @@ static void put_moved(struct mfs_places *p, uint64_t place, uint64_t node)
 void mfs_places_renamed(struct mfs_places *p, uint64_t parent, const char *name,
                         uint64_t new_parent, const char *new_name, bool exchange)
 {
-    uint64_t from = place_of(parent, name), to = place_of(new_parent, new_name);
+    uint64_t from = mfs_kept_place_hash(parent, name),
+             to = mfs_kept_place_hash(new_parent, new_name);
     uint64_t moved, other;
 
     pthread_mutex_lock(&p->lock);
@@ -226,11 +222,13 @@ void mfs_places_renamed(struct mfs_places *p, uint64_t parent, const char *name,
 
 bool mfs_places_keep(struct mfs_places *p, uint64_t node, uint64_t parent, const char *name)
 {
+    uint64_t ino = mfs_places_ino(node), nodes[MFS_PLACES_ALIASES];
     bool kept;
 
     pthread_mutex_lock(&p->lock);
-    kept = held(p, node) && mfs_kept_count(p->kept, mfs_places_ino(node)) < MFS_PLACES_ALIASES &&
-           mfs_kept_add(p->kept, mfs_places_ino(node), node, parent, name);
+    kept = held(p, node) &&
+           mfs_kept_nodes(p->kept, ino, nodes, MFS_PLACES_ALIASES) < MFS_PLACES_ALIASES &&
+           mfs_kept_add(p->kept, ino, node, parent, name);
     pthread_mutex_unlock(&p->lock);
     return kept;
 }

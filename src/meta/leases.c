@@ -6,8 +6,6 @@
 
 #include <errno.h>
 
-#include "base/bytes.h"
-
 void mfs_lease_arg(struct mfs_meta *meta, struct mfs_call *c, struct mfs_ino_arg *sid)
 {
     *sid = mfs_ino_arg(meta->sid);

@@ -230,11 +230,17 @@ static bool is_dead(struct mfs_notices *n, uint64_t sid)
     return found;
 }
 
+static void post_notice(struct mfs_meta *meta, const struct pending *p)
+{
+    post_message(
+        meta, p->kind,
+        &(struct owed){.ino = p->ino, .version = p->version, .sid = p->sid, .number = p->number});
+}
+
 static void send_one(struct mfs_meta *meta, char kind, uint64_t ino, uint64_t version, uint64_t sid)
 {
     struct mfs_notices *n = meta->notices;
-    struct pending *p = malloc(sizeof *p);
-    struct owed m = {.meta = meta, .kind = kind, .ino = ino, .version = version, .sid = sid};
+    struct pending *p = malloc(sizeof *p), copy;
 
     if (!p) {
         mfs_warn("meta", "inode %" PRIx64 ": no memory to tell session %016" PRIx64, ino, sid);
@@ -243,11 +249,12 @@ static void send_one(struct mfs_meta *meta, char kind, uint64_t ino, uint64_t ve
     *p = (struct pending){
         .kind = kind, .ino = ino, .version = version, .sid = sid, .since = mfs_clock_mono()};
     pthread_mutex_lock(&n->lock);
-    p->number = m.number = ++n->numbers;
+    p->number = ++n->numbers;
     forget_old(meta, p->since);
     DL_APPEND(n->list, p);
+    copy = *p;
     pthread_mutex_unlock(&n->lock);
-    post_message(meta, kind, &m);
+    post_notice(meta, &copy);
 }
 
 struct mfs_bytes mfs_record_rest(struct mfs_bytes *record)
@@ -377,13 +384,7 @@ void mfs_meta_settle(struct mfs_meta *meta, uint64_t ino)
         if (now - sent < pause)
             continue;
         for (size_t i = 0; i < count; i++)
-            post_message(meta, list[i].kind,
-                         &(struct owed){.meta = meta,
-                                        .kind = list[i].kind,
-                                        .ino = ino,
-                                        .version = list[i].version,
-                                        .sid = list[i].sid,
-                                        .number = list[i].number});
+            post_notice(meta, &list[i]);
         sent = now;
         pause = 2 * pause < RESEND_LAST ? 2 * pause : RESEND_LAST;
     }
