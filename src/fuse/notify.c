@@ -40,30 +40,34 @@ static struct job *pop(struct mfs_notify *n)
     return j;
 }
 
-/* The kernel knows the new end when it is given the last byte. */
-static void tell_size(struct mfs_notify *n, uint64_t ino)
+/* The kernel knows the new end when it is given the last byte. Before, pages are dropped: see
+ * vfs/tail.h; and after, as a write on this mount may have changed that byte meanwhile. */
+static int tell_size(struct mfs_notify *n, uint64_t ino)
 {
     struct fuse_bufvec last = FUSE_BUFVEC_INIT(1);
     uint64_t size;
     char byte;
+    int rc;
 
     last.buf[0].mem = &byte;
-    if (mfs_vfs_last_byte(n->m->vfs, ino, &size, &byte) == 0 && size > 0)
-        fuse_lowlevel_notify_store(n->m->se, ino, (off_t)size - 1, &last, 0);
+    if (mfs_vfs_last_byte(n->m->vfs, ino, &size, &byte) < 0 || size == 0)
+        return 0;
+    rc = fuse_lowlevel_notify_inval_inode(n->m->se, ino, 0, 0);
+    if (rc < 0)
+        return rc;
+    mfs_vfs_pages_dropped(n->m->vfs, ino, size);
+    fuse_lowlevel_notify_store(n->m->se, ino, (off_t)size - 1, &last, 0);
+    return fuse_lowlevel_notify_inval_inode(n->m->se, ino, 0, 0);
 }
 
 /* With its pages the kernel forgets attributes that it is just fetching, and a read that wanted
- * them would end at the old end of the file. So it is told the new one: after the pages are gone,
- * as those beyond the old end are zeros, and with that byte's page dropped again, as a write on
- * this mount may have changed it meanwhile. */
+ * them would end at the old end of the file. So it is told the new one. */
 static void drop_pages(struct mfs_notify *n, uint64_t ino)
 {
     int rc = fuse_lowlevel_notify_inval_inode(n->m->se, ino, 0, 0);
 
-    if (rc == 0) {
-        tell_size(n, ino);
-        rc = fuse_lowlevel_notify_inval_inode(n->m->se, ino, 0, 0);
-    }
+    if (rc == 0)
+        rc = tell_size(n, ino);
     /* -ENOENT: the kernel has forgotten the inode, pages and all. */
     if (rc < 0 && rc != -ENOENT && rc != -ENODEV && rc != -EBADF)
         mfs_warn("fuse", "inode %llx: pages not dropped: %s", (unsigned long long)ino,

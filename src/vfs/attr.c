@@ -112,6 +112,8 @@ int mfs_vfs_setattr(struct mfs_vfs *vfs, uint64_t ino, uint32_t mask, struct mfs
         mfs_vnode_overlay(v, attr);
     if (rc == 0 && v != NULL && (mask & MFS_VFS_SET_SIZE))
         mfs_tail_made(v, attr->size, true);
+    else if (rc == 0 && v != NULL)
+        mfs_tail_tell(v, &attr->size);
     mfs_vnode_put(v);
     return rc;
 }

@@ -183,7 +183,7 @@ static int finish_create(struct mfs_vfs *vfs, struct mfs_file *f, bool created, 
     }
     *keep_cache = keeps_pages(f, attr);
     mfs_vnode_overlay(v, attr);
-    mfs_tail_tell(v, attr->size);
+    mfs_tail_tell(v, &attr->size);
     return 0;
 }
 

@@ -119,16 +119,25 @@ int mfs_vfs_last_byte(struct mfs_vfs *vfs, uint64_t ino, uint64_t *size, char *b
     struct mfs_attr attr;
     int rc = mfs_meta_getattr(vfs->meta, ino, &attr);
 
+    if (rc == 0 && v != NULL)
+        mfs_vnode_learn(v, &attr, false);
     if (rc == 0)
         *size = attr.size;
     if (rc == 0 && attr.size > 0)
         rc = mfs_stripes_read(vfs->store, ino, attr.size - 1, 1, byte);
     if (rc == 0 && attr.size > 0 && d != NULL)
         mfs_dirty_overlay(d, attr.size - 1, 1, byte);
-    if (rc == 0 && v != NULL)
-        mfs_tail_tell(v, attr.size);
     mfs_vnode_put(v);
     return rc;
+}
+
+void mfs_vfs_pages_dropped(struct mfs_vfs *vfs, uint64_t ino, uint64_t size)
+{
+    struct mfs_vnode *v = mfs_vnode_find(vfs, ino);
+
+    if (v != NULL)
+        mfs_tail_dropped(v, size);
+    mfs_vnode_put(v);
 }
 
 /* --- writing -------------------------------------------------------------------------------- */
@@ -198,8 +207,8 @@ ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t 
     if (d == NULL)
         return -ENOMEM;
     mfs_vnode_changed(v);
-    rc = mfs_dirty_write(d, off, len, buf);
     mfs_tail_made(v, off + len, false);
+    rc = mfs_dirty_write(d, off, len, buf);
     if (rc == 0 && through)
         rc = mfs_vnode_flush(v);
     return rc < 0 ? rc : (ssize_t)len;

@@ -28,7 +28,7 @@ void mfs_vfs_overlay_attr(struct mfs_vfs *vfs, struct mfs_attr *attr)
     if (v == NULL)
         return;
     mfs_vnode_overlay(v, attr);
-    mfs_tail_tell(v, attr->size);
+    mfs_tail_tell(v, &attr->size);
     mfs_vnode_put(v);
 }
 

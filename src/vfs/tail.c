@@ -3,7 +3,8 @@
 #include "base/clock.h"
 
 /* From our answer to the reader's copy; as a rule some 10 us. */
-#define ON_ITS_WAY (10 * MFS_MSEC)
+#define ON_ITS_WAY (50 * MFS_MSEC)
+#define DROP_WAIT  (100 * MFS_MSEC)
 #define LOOK       (MFS_MSEC / 10)
 
 static _Thread_local uint32_t caller;
@@ -38,7 +39,7 @@ bool mfs_tail_read(struct mfs_vnode *v, uint64_t size)
         v->tail.reader = 0;
     }
     v->tail.read_at = now;
-    known = v->known;
+    known = v->known && v->attr.size <= size;
     pthread_mutex_unlock(&v->lock);
     return known;
 }
@@ -56,14 +57,26 @@ static int64_t wait_for(struct mfs_vnode *v, uint64_t size)
     return rest;
 }
 
-void mfs_tail_tell(struct mfs_vnode *v, uint64_t size)
+void mfs_tail_dropped(struct mfs_vnode *v, uint64_t size)
 {
     int64_t end = mfs_clock_mono() + ON_ITS_WAY;
-    bool grows = size > atomic_load(&v->tail.told);
 
-    while (wait_for(v, size) > 0 && grows && mfs_clock_mono() < end)
+    while (wait_for(v, size) > 0 && mfs_clock_mono() < end)
         mfs_clock_sleep(LOOK);
-    atomic_store(&v->tail.told, size);
+    mfs_tail_made(v, size, false);
+}
+
+void mfs_tail_tell(struct mfs_vnode *v, uint64_t *size)
+{
+    uint64_t told = atomic_load(&v->tail.told);
+
+    pthread_mutex_lock(&v->lock);
+    taken(v);
+    pthread_mutex_unlock(&v->lock);
+    /* A file that ends with its page has no zeros behind the end. */
+    if (*size > told && told % MFS_TAIL_PAGE != 0 && !mfs_vnode_drop_pages_wait(v, DROP_WAIT))
+        *size = told;
+    atomic_store(&v->tail.told, *size);
 }
 
 void mfs_tail_made(struct mfs_vnode *v, uint64_t end, bool exactly)

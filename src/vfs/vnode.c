@@ -6,6 +6,7 @@
 
 #include <utlist.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "vfs/file.h"
@@ -203,6 +204,45 @@ void mfs_vnode_drop_pages(struct mfs_vnode *v)
     mfs_pages_forget(v->vfs->pages, v->ino);
     mfs_vnode_changed(v);
     invalidate(v->vfs, v->ino, NULL, NULL);
+}
+
+/* One of the two users frees it. */
+struct drop {
+    atomic_int users;
+    atomic_bool over;
+};
+
+static void drop_put(struct drop *d)
+{
+    if (atomic_fetch_sub(&d->users, 1) == 1)
+        free(d);
+}
+
+static void dropped(void *arg)
+{
+    struct drop *d = arg;
+
+    atomic_store(&d->over, true);
+    drop_put(d);
+}
+
+bool mfs_vnode_drop_pages_wait(struct mfs_vnode *v, int64_t most)
+{
+    struct drop *d = malloc(sizeof *d);
+    int64_t end = mfs_clock_mono() + most;
+    bool over;
+
+    if (d == NULL)
+        return false;
+    atomic_init(&d->users, 2);
+    atomic_init(&d->over, false);
+    mfs_pages_forget(v->vfs->pages, v->ino);
+    mfs_vnode_changed(v);
+    invalidate(v->vfs, v->ino, dropped, d);
+    while (!(over = atomic_load(&d->over)) && mfs_clock_mono() < end)
+        mfs_clock_sleep(MFS_MSEC / 20);
+    drop_put(d);
+    return over;
 }
 
 /* What is known is no more true, nor is what arrives late of before `version`. */

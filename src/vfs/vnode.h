@@ -101,8 +101,10 @@ void mfs_vnode_learn(struct mfs_vnode *v, struct mfs_attr *attr, bool own);
 /* This mount's change led from version `from` to attr's. */
 void mfs_vnode_carry(struct mfs_vnode *v, uint64_t from, struct mfs_attr *attr);
 
-/* The pages that the kernel holds may be wrong; drops them, without waiting. */
+/* The pages that the kernel holds may be wrong; drops them, without waiting, or waits for `most` ns
+ * and says whether that was enough. */
 void mfs_vnode_drop_pages(struct mfs_vnode *v);
+bool mfs_vnode_drop_pages_wait(struct mfs_vnode *v, int64_t most);
 
 /* An mfs_meta_changed_fn: another mount has changed what is open here. */
 void mfs_vnode_told(void *vfs, uint64_t ino, uint64_t version, void (*done)(void *done_arg),

@@ -369,7 +369,7 @@ static inline bool pair_run_scenario(const struct pair_options *o, const struct 
 static inline void pair_parse(int argc, char **argv, struct pair_options *o)
 {
     *o = (struct pair_options){
-        .rounds = 300, .seconds = 4, .lanes = 2, .seed = (uint64_t)time(NULL) ^ (uint64_t)getpid()};
+        .rounds = 300, .seconds = 4, .lanes = 4, .seed = (uint64_t)time(NULL) ^ (uint64_t)getpid()};
     if (argc < 3) {
         fprintf(stderr,
                 "usage: %s MOUNT MOUNT2 [--seed N] [--rounds N] [--seconds N] [--lanes N] "
