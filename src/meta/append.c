@@ -62,6 +62,7 @@ static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg 
         *number = 0;
     others = mfs_record_rest(&text);
     rc = mfs_meta_take(meta, ino, text, asked, attr);
+    mfs_filecache_revoke(meta->files, ino);
     if (rc)
         goto out;
     *off = *number ? attr->size : attr->size - data->len;
@@ -142,6 +143,7 @@ int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bo
     text = mfs_call_text(&c);
     others = mfs_record_rest(&text);
     rc = mfs_meta_take(meta, ino, text, asked, attr);
+    mfs_filecache_revoke(meta->files, ino);
     if (rc)
         goto out;
     mfs_notices_send(meta, ino, attr->version, others);

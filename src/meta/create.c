@@ -108,11 +108,13 @@ static int birth_record(struct birth *b)
 static void birth_args(struct birth *b, struct mfs_call *c, const struct mfs_ino_arg *dir,
                        struct mfs_ino_arg *sid, const char prefix[2], const char type[1])
 {
+    static const char how[2][2][3] = {{"o", "ol"}, {"x", "xl"}};
+
     mfs_args_bin(&c->args, dir->b, sizeof dir->b);
     mfs_args_str(&c->args, b->name);
     mfs_args_bin(&c->args, prefix, 2);
     mfs_args_bin(&c->args, type, 1);
-    mfs_args_str(&c->args, b->how);
+    mfs_args_str(&c->args, how[b->how[0] == 'x'][b->meta->opts.revoked != NULL]);
     if (S_ISDIR(b->new->mode))
         mfs_lease_arg(b->meta, c, sid);
     else
@@ -224,8 +226,11 @@ static int birth_answer(struct birth *b, struct mfs_bytes text, int64_t asked)
             b->attr->leased =
                 b->meta->opts.revoked && mfs_dircache_lease(b->meta->dirs, b->attr->ino, asked);
         }
-        if (b->open)
+        if (b->open) {
             mfs_opens_added(b->meta, b->attr->ino, b->sid);
+            if (b->meta->opts.revoked)
+                mfs_filecache_put(b->meta->files, b->parent, b->name, b->attr, asked);
+        }
         return 1;
     case 1:
         if (rest.n < 8)

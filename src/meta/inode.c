@@ -1,5 +1,5 @@
 /* Attributes of inodes. */
-#include "meta/internal.h"
+#include "meta/notices.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -61,6 +61,13 @@ int mfs_meta_record(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c,
     return record->p ? 0 : -ESTALE;
 }
 
+/* It is gone. */
+static void forget(struct mfs_meta *meta, uint64_t ino)
+{
+    mfs_dircache_drop(meta->dirs, ino);
+    mfs_filecache_revoke(meta->files, ino);
+}
+
 int mfs_meta_getattr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
 {
     int64_t asked = mfs_clock_mono();
@@ -71,7 +78,7 @@ int mfs_meta_getattr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
     if (!rc)
         rc = mfs_meta_take(meta, ino, record, asked, attr);
     else if (rc == -ESTALE)
-        mfs_dircache_drop(meta->dirs, ino);
+        forget(meta, ino);
     mfs_call_fini(&c);
     return rc;
 }
@@ -193,10 +200,11 @@ out:
 
 int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct mfs_attr *attr)
 {
-    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_time_arg atime = mfs_time_arg(attr->atime), mtime = mfs_time_arg(attr->mtime);
     struct mfs_time_arg ctime = mask & MFS_SET_CTIME ? mfs_time_arg(attr->ctime) : mfs_now_arg();
     int64_t asked = mfs_clock_mono();
+    struct mfs_bytes said;
     struct mfs_call c;
     int rc;
 
@@ -209,9 +217,13 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
     mfs_args_bin(&c.args, atime.b, sizeof atime.b);
     mfs_args_bin(&c.args, mtime.b, sizeof mtime.b);
     mfs_args_bin(&c.args, ctime.b, sizeof ctime.b);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    said = mfs_call_text(&c);
     if (!rc)
-        rc = mfs_meta_take(meta, ino, mfs_call_text(&c), asked, attr);
+        rc = mfs_meta_take(meta, ino, said, asked, attr);
+    if (!rc && S_ISREG(attr->mode))
+        mfs_leases_file_changed(meta, ino, mfs_record_rest(&said));
     mfs_call_fini(&c);
     if (!rc && S_ISDIR(attr->mode))
         mfs_leases_changed(meta, ino);
@@ -230,6 +242,7 @@ void mfs_meta_touch_atime(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *
         now.tv_sec - attr->atime.tv_sec < ATIME_DAY)
         return;
     attr->atime = now;
+    mfs_filecache_atime(meta->files, ino, now);
     mfs_call_function(&c, "mfs_atime");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, time.b, sizeof time.b);

@@ -16,6 +16,7 @@
 #include "store/store.h"
 
 struct mfs_dircache;
+struct mfs_filecache;
 struct mfs_parents;
 struct mfs_opens;
 struct mfs_notices;
@@ -55,9 +56,11 @@ struct mfs_meta {
     struct mfs_meta_limits limits;
     uint32_t nparts, stripe_size;
     _Atomic uint64_t sid;
+    _Atomic int64_t proved;   /* mono: the session was alive then, and is for its time to live */
     _Atomic uint64_t appends; /* begun so far, which numbers them */
     _Atomic uint64_t waits;   /* for locks; likewise */
     struct mfs_dircache *dirs;
+    struct mfs_filecache *files;
     struct mfs_parents *parents;
     struct mfs_opens *opens;
     struct mfs_notices *notices;
@@ -193,6 +196,22 @@ void mfs_parents_touch(struct mfs_meta *meta, uint64_t dir, struct timespec now)
 void mfs_parents_merge(struct mfs_meta *meta, struct mfs_attr *attr);
 void mfs_parents_flush(struct mfs_meta *meta);
 
+/* --- files, under leases -------------------------------------------------------------------- */
+
+struct mfs_filecache *mfs_filecache_create(void);
+void mfs_filecache_destroy(struct mfs_filecache *cache);
+bool mfs_filecache_name(struct mfs_filecache *cache, uint64_t parent, const char *name,
+                        struct mfs_attr *attr);
+bool mfs_filecache_attr(struct mfs_filecache *cache, uint64_t ino, struct mfs_attr *attr);
+/* Leased, by an answer to what was asked at mono time `asked`. */
+void mfs_filecache_put(struct mfs_filecache *cache, uint64_t parent, const char *name,
+                       const struct mfs_attr *attr, int64_t asked);
+/* What is known of a file after this client has changed its content, by the answer. */
+void mfs_filecache_update(struct mfs_filecache *cache, const struct mfs_attr *attr, int64_t asked);
+void mfs_filecache_atime(struct mfs_filecache *cache, uint64_t ino, struct timespec atime);
+/* Somebody has changed it: forgets it, and what was asked for before now; ino 0: any. */
+void mfs_filecache_revoke(struct mfs_filecache *cache, uint64_t ino);
+
 /* --- names in transition -------------------------------------------------------------------- */
 
 /* An entry with an intent, met by a reader. 1: the name means *e; 0: *e is what it means by now
@@ -280,7 +299,7 @@ int mfs_move_check(struct mfs_meta *meta, uint64_t dir, uint64_t ino);
 
 enum { MFS_LOCK_READ = 1, MFS_LOCK_WRITE = 2 }; /* in functions/lock.lua */
 
-/* --- leases of directories, see functions/lease.lua ------------------------------------------- */
+/* --- leases, see functions/lease.lua ---------------------------------------------------------- */
 
 /* What a function takes for the session that wants a lease: nothing when none are wanted. Points to
  * *sid. */
@@ -299,6 +318,17 @@ void mfs_leases_revoke(struct mfs_meta *meta, const struct mfs_lease_change *cha
                        struct mfs_calls *calls);
 /* The same of its attributes alone. */
 void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino);
+
+/* What is known of a file under a lease, by name or number. False: nothing that can be relied on.
+ */
+bool mfs_leases_name(struct mfs_meta *meta, uint64_t parent, const char *name,
+                     struct mfs_attr *attr);
+bool mfs_leases_attr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr);
+/* This client has changed a file's attributes, or taken a name of it; `holders` of a lease (8 bytes
+ * each). On return nobody shows it as it was. */
+void mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes holders);
+/* The same when the holders have to be asked for. */
+void mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino);
 
 /* --- open files and sessions ------------------------------------------------------------------ */
 

@@ -1,7 +1,7 @@
-/* Leases on directories: taking them along with what is asked for, and calling for those of others.
- * A partition knows the sessions that have one (functions/lease.lua); meta/notices.c tells these
- * and waits for their answers. A change is made first: who asks after it sees it, who asked before
- * it is among the holders. */
+/* Leases: taking them along with what is asked for, and calling for those of others. A partition
+ * knows the sessions that have one (functions/lease.lua); meta/notices.c tells these and waits for
+ * their answers. A change is made first: who asks after it sees it, who asked before it is among
+ * the holders. */
 #include "meta/notices.h"
 
 #include <errno.h>
@@ -20,6 +20,8 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
     struct mfs_call c;
     int rc;
 
+    if (mfs_leases_attr(meta, ino, attr))
+        return 0;
     if (mfs_dircache_leased(meta->dirs, ino, attr)) {
         mfs_parents_merge(meta, attr);
         attr->leased = true;
@@ -82,4 +84,44 @@ void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino)
     const struct mfs_lease_change change = {ino, mfs_placement_home(ino), false};
 
     mfs_leases_revoke(meta, &change, 1, NULL);
+}
+
+/* --- files ---------------------------------------------------------------------------------- */
+
+/* Who was silent for as long as others take for dead is told of nothing. */
+static bool sure(const struct mfs_meta *meta)
+{
+    return mfs_clock_mono() - meta->proved < meta->opts.session_ttl / 4 * 3;
+}
+
+bool mfs_leases_name(struct mfs_meta *meta, uint64_t parent, const char *name,
+                     struct mfs_attr *attr)
+{
+    return sure(meta) && mfs_filecache_name(meta->files, parent, name, attr);
+}
+
+bool mfs_leases_attr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
+{
+    return sure(meta) && mfs_filecache_attr(meta->files, ino, attr);
+}
+
+void mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes holders)
+{
+    mfs_filecache_revoke(meta->files, ino);
+    mfs_notices_file(meta, ino, holders);
+    mfs_meta_settle(meta, ino);
+}
+
+void mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino)
+{
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_call c;
+
+    mfs_key_ino(key, 'Y', ino);
+    mfs_call_command(&c, "GET");
+    mfs_args_bin(&c.args, key, sizeof key);
+    c.cmd.idempotent = true;
+    mfs_call_run(meta, &c, mfs_placement_home(ino));
+    mfs_leases_file_changed(meta, ino, mfs_call_text(&c));
+    mfs_call_fini(&c);
 }

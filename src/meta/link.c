@@ -1,8 +1,9 @@
 /* Hard links. The inode counts the new name before it exists, so that no name is ever uncounted. */
-#include "meta/internal.h"
+#include "meta/notices.h"
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/bytes.h"
 
@@ -44,25 +45,30 @@ static int refused(struct link *l, struct mfs_bytes text)
 static int count(struct link *l)
 {
     struct mfs_ino_arg key = mfs_ino_arg(l->ino), dir = mfs_ino_arg(l->parent);
+    struct mfs_ino_arg sid = mfs_ino_arg(l->meta->sid);
     int64_t asked = mfs_clock_mono();
-    struct mfs_bytes text;
+    struct mfs_bytes text, record;
     struct mfs_call c;
     int rc;
 
     mfs_call_function(&c, "mfs_link");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, l->time.b, sizeof l->time.b);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     if (l->home == l->part) {
         mfs_args_bin(&c.args, dir.b, sizeof dir.b);
         mfs_args_str(&c.args, l->name);
     }
     rc = mfs_call_run(l->meta, &c, l->home);
     text = mfs_call_text(&c);
-    if (!rc && text.p && text.n && text.p[0] == 0)
-        rc = mfs_meta_take(l->meta, l->ino, (struct mfs_bytes){text.p + 1, text.n - 1}, asked,
-                           l->attr);
-    else if (!rc)
+    if (!rc && text.p && text.n && text.p[0] == 0) {
+        record = (struct mfs_bytes){text.p + 1, text.n - 1};
+        rc = mfs_meta_take(l->meta, l->ino, record, asked, l->attr);
+        if (!rc && S_ISREG(l->attr->mode))
+            mfs_leases_file_changed(l->meta, l->ino, mfs_record_rest(&record));
+    } else if (!rc) {
         rc = refused(l, text);
+    }
     mfs_call_fini(&c);
     return rc;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* An entry whose inode is gone for good (a crash left it) is in the way of new ones. */
 static void drop_entry(struct mfs_meta *meta, uint64_t parent, const char *name, uint64_t ino,
@@ -93,11 +94,14 @@ static int look(struct mfs_meta *meta, uint64_t parent, const char *name, uint32
         rc = -ENOENT;
     } else {
         rc = mfs_meta_take(meta, *ino, f.record, asked, attr);
-        if (f.leased)
+        if (!rc && f.leased && S_ISREG(attr->mode))
+            mfs_filecache_put(meta->files, parent, name, attr, asked);
+        else if (f.leased)
             mfs_dircache_lease(meta->dirs, *ino, asked);
     }
     if (!rc)
-        attr->leased = f.leased && !mfs_dircache_revoked(meta->dirs, *ino, asked);
+        attr->leased =
+            f.leased && S_ISDIR(attr->mode) && !mfs_dircache_revoked(meta->dirs, *ino, asked);
 out:
     mfs_call_fini(&c);
     return rc;
@@ -124,6 +128,8 @@ int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name, st
         return lookup_dots(meta, parent, name, attr);
     if (len > MFS_NAME_LEN_MAX)
         return -ENAMETOOLONG;
+    if (mfs_leases_name(meta, parent, name, attr))
+        return 0;
     part = mfs_placement_entry(parent, name, len, meta->nparts);
     for (;;) {
         rc = look(meta, parent, name, part, attr, &ino);

@@ -52,6 +52,7 @@ typedef bool mfs_meta_revoked_fn(void *arg, uint64_t ino, bool name, bool own,
                                  void (*done)(void *done_arg), void *done_arg);
 #define MFS_META_LEASE       (10 * MFS_SEC) /* less than the life of a silent session */
 #define MFS_META_LEASE_TIMES (250 * MFS_MSEC)
+#define MFS_META_LEASE_FILE  (30 * MFS_SEC) /* within this library only */
 
 struct mfs_meta_opts {
     mfs_meta_reap_fn *reap;

@@ -18,6 +18,7 @@
 #define NOTICE       'N'              /* content */
 #define NAME         'D'              /* a directory's name */
 #define ATTRIBUTES   'T'              /* a directory's attributes */
+#define FILE_LEASE   'F'              /* a file's name or attributes */
 #define ANSWER       'A'
 #define DEAD         32 /* sessions remembered */
 #define MESSAGE      33 /* kind, ino, version, sender's session, number */
@@ -165,7 +166,7 @@ static void on_message(void *arg, const void *text, size_t len)
         take_answer(meta->notices, mfs_get_be64(p + 25));
         return;
     }
-    if (p[0] != NOTICE && p[0] != NAME && p[0] != ATTRIBUTES)
+    if (p[0] != NOTICE && p[0] != NAME && p[0] != ATTRIBUTES && p[0] != FILE_LEASE)
         return;
     m = malloc(sizeof *m);
     if (!m)
@@ -176,8 +177,11 @@ static void on_message(void *arg, const void *text, size_t len)
                        .version = mfs_get_be64(p + 9),
                        .sid = mfs_get_be64(p + 17),
                        .number = mfs_get_be64(p + 25)};
+    mfs_filecache_revoke(meta->files, m->ino);
     if (m->kind == NOTICE)
         tell_changed(meta, m);
+    else if (m->kind == FILE_LEASE)
+        answer(m);
     else
         tell_revoked(meta, m);
 }
@@ -186,6 +190,7 @@ static void on_up(void *arg)
 {
     struct mfs_meta *meta = arg;
 
+    mfs_filecache_revoke(meta->files, 0);
     if (meta->opts.changed)
         meta->opts.changed(meta->opts.arg, 0, 0, NULL, NULL);
 }
@@ -287,6 +292,11 @@ void mfs_notices_send(struct mfs_meta *meta, uint64_t ino, uint64_t version, str
 void mfs_notices_revoke(struct mfs_meta *meta, uint64_t ino, bool name, struct mfs_bytes sids)
 {
     send_all(meta, name ? NAME : ATTRIBUTES, ino, 0, sids);
+}
+
+void mfs_notices_file(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes sids)
+{
+    send_all(meta, FILE_LEASE, ino, 0, sids);
 }
 
 /* A copy of what is unanswered for the inode: at most `most`, their number is returned. */

@@ -29,4 +29,7 @@ void mfs_notices_send(struct mfs_meta *meta, uint64_t ino, uint64_t version, str
  */
 void mfs_notices_revoke(struct mfs_meta *meta, uint64_t ino, bool name, struct mfs_bytes sids);
 
+/* And of a file's name and attributes. */
+void mfs_notices_file(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes sids);
+
 #endif

@@ -38,6 +38,8 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const uint64_t *trimmed,
         mfs_args_int(&c.args, meta->stripe_size);
     }
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    if (rc == -ESTALE || trimmed)
+        mfs_filecache_revoke(meta->files, ino);
     if (rc)
         goto out;
     mfs_opens_added(meta, ino, session);
@@ -108,8 +110,12 @@ static int take_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes sa
     struct mfs_bytes others = mfs_record_rest(&said);
     int rc = mfs_meta_take(meta, ino, said, asked, attr);
 
-    if (!rc)
+    if (!rc) {
+        mfs_filecache_update(meta->files, attr, asked);
         mfs_notices_send(meta, ino, attr->version, others);
+    } else {
+        mfs_filecache_revoke(meta->files, ino);
+    }
     return rc;
 }
 

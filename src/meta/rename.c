@@ -262,6 +262,8 @@ static int attempt(struct mfs_rename *r)
     said = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 3));
     same = rc == DONE && said.n == 4 && !memcmp(said.p, "same", 4);
     if (rc == DONE && !same) {
+        for (size_t i = 0; i < 2; i++)
+            r->holders[i] = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 4 + i));
         mfs_rename_conclude(r, said);
     } else {
         if (across && !unknown(rc))

@@ -24,7 +24,8 @@ struct mfs_rename {
     uint64_t generation;   /* 0: the lock on moves is not held */
     char checked[16];      /* inos whose move cannot make a loop; see functions/rename.lua */
     bool has_checked;
-    struct mfs_sealed sealed; /* ino 0: none */
+    struct mfs_sealed sealed;    /* ino 0: none */
+    struct mfs_bytes holders[2]; /* of leases of source and target; p NULL: to be asked for */
     struct mfs_patience patience;
 };
 

@@ -46,8 +46,9 @@ static int parent_delta(const struct mfs_rename *r, const struct mfs_place *p)
 struct after {
     struct mfs_calls calls;
     struct mfs_ino_arg dir[2], ctime[2], replaced;
+    char lease[2][MFS_KEY_INO_LEN];
     int64_t asked;
-    size_t nlink[2], unref; /* calls; SIZE_MAX: none */
+    size_t nlink[2], holders[2], unref; /* calls; SIZE_MAX: none */
     struct mfs_time_arg time;
 };
 
@@ -81,6 +82,31 @@ static void add_ctime(struct mfs_rename *r, struct after *a, int i, const struct
     c = mfs_calls_add(&a->calls, "mfs_ctime", home);
     mfs_args_bin(&c->args, a->ctime[i].b, sizeof a->ctime[i].b);
     mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
+}
+
+/* Who may show a file by the name that it had. */
+static void add_holders(const struct mfs_rename *r, struct after *a, int i,
+                        const struct mfs_place *p)
+{
+    struct mfs_call *c = &a->calls.call[a->calls.n];
+
+    a->holders[i] = SIZE_MAX;
+    if (!p->entry.ino || !S_ISREG(p->entry.type) || r->holders[i].p)
+        return;
+    a->holders[i] = a->calls.n;
+    a->calls.part[a->calls.n++] = mfs_placement_home(p->entry.ino);
+    mfs_key_ino(a->lease[i], 'Y', p->entry.ino);
+    mfs_call_command(c, "GET");
+    mfs_args_bin(&c->args, a->lease[i], sizeof a->lease[i]);
+    c->cmd.idempotent = true;
+}
+
+static void take_holders(struct mfs_rename *r, struct after *a, int i, const struct mfs_place *p)
+{
+    if (a->holders[i] != SIZE_MAX)
+        r->holders[i] = mfs_call_text(&a->calls.call[a->holders[i]]);
+    if (p->entry.ino && S_ISREG(p->entry.type))
+        mfs_leases_file_changed(r->meta, p->entry.ino, r->holders[i]);
 }
 
 static bool replaces_file(const struct mfs_rename *r)
@@ -118,6 +144,8 @@ static void add_all(struct mfs_rename *r, struct after *a)
     a->unref = SIZE_MAX;
     if (replaces_file(r) && mfs_placement_home(r->to.entry.ino) != r->to.part)
         add_unref(r, a);
+    add_holders(r, a, 0, &r->from);
+    add_holders(r, a, 1, &r->to);
 }
 
 static void take_parents(struct mfs_rename *r, struct after *a)
@@ -177,6 +205,8 @@ void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes said)
         said = mfs_call_text(&a.calls.call[a.unref]);
     if (replaces_file(r))
         mfs_meta_freed(r->meta, r->to.entry.ino, said);
+    take_holders(r, &a, 0, &r->from);
+    take_holders(r, &a, 1, &r->to);
     mfs_calls_fini(&a.calls);
     revoke(r);
     r->generation = 0;

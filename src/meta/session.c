@@ -63,6 +63,7 @@ static int new_sid(uint64_t *sid)
 
 int mfs_session_start(struct mfs_meta *meta)
 {
+    int64_t before = mfs_clock_mono();
     uint64_t sid;
     int rc = new_sid(&sid);
 
@@ -72,12 +73,14 @@ int mfs_session_start(struct mfs_meta *meta)
     if (rc)
         return rc;
     meta->sid = sid;
+    meta->proved = before;
     return 0;
 }
 
 /* The old session is dead for everyone: its locks are lost, its opens are registered anew. */
 static void renew_session(struct mfs_meta *meta)
 {
+    int64_t before = mfs_clock_mono();
     struct mfs_open_state *list;
     uint64_t sid, old = meta->sid;
     size_t n;
@@ -93,6 +96,8 @@ static void renew_session(struct mfs_meta *meta)
     }
     free(list);
     mfs_dircache_revoke(meta->dirs, 0);
+    mfs_filecache_revoke(meta->files, 0);
+    meta->proved = before;
     if (meta->opts.revoked)
         meta->opts.revoked(meta->opts.arg, 0, true, false, NULL, NULL);
     if (mfs_notices_rename(meta))
@@ -101,8 +106,11 @@ static void renew_session(struct mfs_meta *meta)
 
 void mfs_session_tick(struct mfs_meta *meta)
 {
+    int64_t before = mfs_clock_mono();
     int rc = refresh(meta, meta->sid);
 
+    if (rc > 0)
+        meta->proved = before;
     if (rc < 0)
         mfs_warn("meta", "session %016" PRIx64 " could not be refreshed: %s", meta->sid,
                  strerror(-rc));

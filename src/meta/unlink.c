@@ -21,6 +21,7 @@ int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_ar
     if (!rc)
         mfs_meta_freed(meta, ino, mfs_call_text(&c));
     mfs_call_fini(&c);
+    mfs_leases_file_changed_at_home(meta, ino);
     return rc;
 }
 
@@ -49,10 +50,24 @@ static int finish(struct mfs_meta *meta, uint64_t parent, const char *name, stru
     }
 }
 
+/* '\0', ino, length of what unref said (1 byte), that, holders of a lease. */
+static int removed(struct mfs_meta *meta, struct mfs_bytes text)
+{
+    size_t said = text.n > 9 ? (unsigned char)text.p[9] : 0;
+    uint64_t ino;
+
+    if (text.n < 10 + said)
+        return -EIO;
+    ino = mfs_get_be64(text.p + 1);
+    mfs_meta_freed(meta, ino, (struct mfs_bytes){text.p + 10, said});
+    mfs_leases_file_changed(meta, ino, (struct mfs_bytes){text.p + 10 + said, text.n - 10 - said});
+    return 0;
+}
+
 static int attempt(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_t part,
                    struct timespec now, struct mfs_patience *patience)
 {
-    struct mfs_ino_arg dir = mfs_ino_arg(parent);
+    struct mfs_ino_arg dir = mfs_ino_arg(parent), sid = mfs_ino_arg(meta->sid);
     struct mfs_time_arg time = mfs_time_arg(now);
     struct mfs_bytes text;
     struct mfs_call c;
@@ -66,13 +81,14 @@ static int attempt(struct mfs_meta *meta, uint64_t parent, const char *name, uin
     mfs_args_bin(&c.args, prefix, sizeof prefix);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
     mfs_args_int(&c.args, meta->stripe_size);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     rc = mfs_call_run(meta, &c, part);
     if (rc)
         goto out;
     text = mfs_call_text(&c);
     rc = finish(meta, parent, name, text, &time, patience);
-    if (!rc && text.p[0] == 0 && text.n >= 10)
-        mfs_meta_freed(meta, mfs_get_be64(text.p + 1), (struct mfs_bytes){text.p + 9, text.n - 9});
+    if (!rc && text.p[0] == 0)
+        rc = removed(meta, text);
 out:
     mfs_call_fini(&c);
     return rc;

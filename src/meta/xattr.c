@@ -84,11 +84,15 @@ static int check_name(const char *name)
     return 0;
 }
 
-/* Nobody must go on telling of a directory's old ACL. `said`: the inode's type. */
+/* Nobody must go on telling of an old ACL. `said`: the inode's type. */
 static void changed(struct mfs_meta *meta, uint64_t ino, const struct mfs_call *said)
 {
-    if (mfs_reply_int(said->cmd.reply) == S_IFDIR >> 12)
+    int64_t type = mfs_reply_int(said->cmd.reply);
+
+    if (type == S_IFDIR >> 12)
         mfs_leases_changed(meta, ino);
+    else if (type == S_IFREG >> 12)
+        mfs_leases_file_changed_at_home(meta, ino);
 }
 
 int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, const void *value,

@@ -6,8 +6,7 @@
 -- Answers that are strings begin with a status byte. Those that ask for something to be done first:
 -- '\3' entry: an intent is in the way; '\4' seal: the directory is, or may be, being removed.
 
--- mfs_lookup parent name prefix sid: nil, or whether this session now has a lease ('\1' or '\0': only of directories),
--- length of the entry (1 byte), entry, and the inode's record where this is its home (empty when it is not there any
+-- mfs_lookup parent name prefix sid: nil, or whether this session now has a lease ('\1' or '\0'), length of the entry (1 byte), entry, and the inode's record where this is its home (empty when it is not there any
 -- more).
 redis.register_function{ function_name = 'mfs_lookup', flags = { 'allow-oom' },
     callback = function(_, args)
@@ -17,14 +16,18 @@ redis.register_function{ function_name = 'mfs_lookup', flags = { 'allow-oom' },
         end
         local ino = sub(entry, 1, 8)
         local rec = home_here(ino, args[3]) and get_record(ino) or ''
-        local leased = #entry == ENTRY and entry_type(entry) == S_IFDIR and lease(ino, args[4])
+        local kind = entry_type(entry)
+        local leased = #entry == ENTRY and (kind == S_IFDIR or (kind == S_IFREG and rec ~= '')) and
+                       lease(ino, args[4])
         return (leased and '\1' or '\0') .. char(#entry) .. entry .. rec
     end }
 
 -- mfs_create parent name prefix type how sid record [xattr value …]; how: 'x' fails on an existing
--- name, 'o' opens an existing regular file if its home is here. '\0' ino: created (open for sid
+-- name, 'o' opens an existing regular file if its home is here; an 'l' behind it: a new one that is open is leased, too. '\0' ino: created (open for sid
 -- when that is not empty; a directory leased to it); '\1' ino record: existed, open now; '\2' entry:
 -- exists, not opened; '\3', '\4'.
+local EXCLUSIVE = byte('x')
+
 redis.register_function('mfs_create', function(_, args)
     local dir, name, prefix = 'D' .. args[1], args[2], args[3]
     local sid = args[6]
@@ -37,7 +40,7 @@ redis.register_function('mfs_create', function(_, args)
             if #entry > ENTRY then
                 return '\3' .. entry
             end
-            if args[5] == 'x' then
+            if byte(args[5]) == EXCLUSIVE then
                 return fail(errno.EEXIST, 'exists')
             end
             if not rec or entry_type(entry) ~= S_IFREG then
@@ -57,6 +60,9 @@ redis.register_function('mfs_create', function(_, args)
         lease(ino, sid)
     elseif sid ~= '' then
         redis.call('HINCRBY', 'O' .. ino, sid, 1)
+        if #args[5] == 2 then
+            lease(ino, sid)
+        end
     end
     if args[8] then
         redis.call('HSET', 'A' .. ino, unpack(args, 8))
@@ -64,8 +70,8 @@ redis.register_function('mfs_create', function(_, args)
     return '\0' .. ino
 end)
 
--- mfs_unlink parent name prefix time stripe_size. '\0' ino and what unref says: done; '\1' ino: the
--- entry is gone, the inode's home is elsewhere; '\3'.
+-- mfs_unlink parent name prefix time stripe_size sid. '\0' ino, length (1 byte) of what unref says, that, other holders
+-- of a lease: done; '\1' ino: the entry is gone, the inode's home is elsewhere; '\3'.
 redis.register_function{ function_name = 'mfs_unlink', flags = { 'allow-oom' },
     callback = function(_, args)
         local dir, name = 'D' .. args[1], args[2]
@@ -82,7 +88,8 @@ redis.register_function{ function_name = 'mfs_unlink', flags = { 'allow-oom' },
         redis.call('HDEL', dir, name)
         local ino = sub(entry, 1, 8)
         if home_here(ino, args[3]) then
-            return '\0' .. ino .. unref(ino, args[4], tonumber(args[5]))
+            local said = unref(ino, args[4], tonumber(args[5]))
+            return '\0' .. ino .. char(#said) .. said .. other_holders(ino, args[6])
         end
         return '\1' .. ino
     end }
@@ -119,8 +126,8 @@ redis.register_function('mfs_put', function(_, args)
     return put_entry(args[1], args[2], args[3])
 end)
 
--- mfs_link ino time [parent name]: counts one more name and, when it is given (its partition is
--- this one), adds it. '\0' record; '\3'; '\4'.
+-- mfs_link ino time sid [parent name]: counts one more name and, when it is given (its partition is this one), adds it.
+-- '\0' record, and behind a regular file's other holders of a lease; '\3'; '\4'.
 redis.register_function('mfs_link', function(_, args)
     local ino = args[1]
     local rec = get_record(ino)
@@ -137,13 +144,13 @@ redis.register_function('mfs_link', function(_, args)
     if nlink >= LINK_MAX then
         return fail(errno.EMLINK, 'too many links')
     end
-    if args[3] then
-        local answer = put_entry(args[3], args[4], ino .. char(kind))
+    if args[4] then
+        local answer = put_entry(args[4], args[5], ino .. char(kind))
         if answer ~= '\0' then
             return answer
         end
     end
     rec = splice(splice(rec, 16, struct.pack('<I4', nlink + 1)), 80, args[2])
     put_record(ino, rec)
-    return '\0' .. rec
+    return '\0' .. rec .. (kind == S_IFREG and other_holders(ino, args[3]) or '')
 end)

@@ -25,7 +25,8 @@ local function chmod_acl(ino, mode)
     redis.call('HSET', 'A' .. ino, 'system.posix_acl_access', acl)
 end
 
--- mfs_setattr ino mask mode uid gid atime mtime ctime; the new record.
+-- mfs_setattr ino mask mode uid gid atime mtime ctime sid; the new record, and behind a regular file's other holders of
+-- a lease.
 redis.register_function{ function_name = 'mfs_setattr', flags = { 'allow-oom' },
     callback = function(_, args)
         local ino, mask = args[1], tonumber(args[2])
@@ -56,6 +57,9 @@ redis.register_function{ function_name = 'mfs_setattr', flags = { 'allow-oom' },
         end
         rec = splice(rec, 80, args[8])
         put_record(ino, rec)
+        if record_type(rec) == S_IFREG then
+            return rec .. other_holders(ino, args[9])
+        end
         return rec
     end }
 
@@ -84,19 +88,15 @@ local function emptied(rec, time)
            sub(rec, 57, 68) .. time .. time .. sub(rec, 93)
 end
 
--- The other sessions that have the inode open, 8 bytes each: they have to be told of a change.
+-- The other sessions that have the file open or a lease of it, 8 bytes each: they have to be told of a change.
 local function others(ino, sid)
-    local all = redis.call('HKEYS', 'O' .. ino)
-    if #all == 0 or (#all == 1 and all[1] == sid) then
-        return ''
-    end
-    local out = {}
-    for _, other in ipairs(all) do
-        if other ~= sid then
-            out[#out + 1] = other
+    local out = other_holders(ino, sid)
+    for _, other in ipairs(redis.call('HKEYS', 'O' .. ino)) do
+        if other ~= sid and not is_holder(out, other) then
+            out = out .. other
         end
     end
-    return table.concat(out)
+    return out
 end
 
 -- May stripes 1 … hold bytes at or beyond `size` that the caller has not deleted? It did so below

@@ -1,9 +1,10 @@
--- Leases: Y ino holds the sessions (8 bytes each) whose mounts go on to show something of a directory without asking,
--- its entry in this partition or its inode at its home. Who changes that tells them, and waits until they don't. The
--- key lasts for long after the last of them has asked.
+-- Leases: Y ino holds the sessions (8 bytes each) whose mounts go on to show something without asking: of a directory
+-- its entry in this partition or its inode at its home, of a regular file both, if they are in one partition. Who
+-- changes that tells them, and waits until they don't. The key lasts for long after the last of them has asked, and
+-- after the inode.
 
 local HOLDERS_MAX = 512 * 8
-local LEASE_SECONDS = 120
+local LEASE_SECONDS = '120'
 
 local function is_holder(holders, sid)
     for at = 1, #holders, 8 do
@@ -20,7 +21,10 @@ local function lease(ino, sid)
         return false
     end
     local key = 'Y' .. ino
-    local holders = redis.call('GET', key) or ''
+    local holders = redis.call('SET', key, sid, 'NX', 'GET', 'EX', LEASE_SECONDS)
+    if not holders then
+        return true
+    end
     if not is_holder(holders, sid) then
         if #holders >= HOLDERS_MAX then
             return false
@@ -29,6 +33,22 @@ local function lease(ino, sid)
     end
     redis.call('EXPIRE', key, LEASE_SECONDS)
     return true
+end
+
+-- The sessions but this one, 8 bytes each.
+local function other_holders(ino, sid)
+    local holders = redis.call('GET', 'Y' .. ino)
+    if not holders or holders == sid then
+        return ''
+    end
+    local out = ''
+    for at = 1, #holders, 8 do
+        local other = sub(holders, at, at + 7)
+        if other ~= sid then
+            out = out .. other
+        end
+    end
+    return out
 end
 
 -- mfs_lease ino sid, at the inode's home: whether it is registered ('\1' or '\0') and the record; nil without an inode.

@@ -76,8 +76,13 @@ local function lease_moved(entry, sid)
     end
 end
 
+local function holders_here(entry, prefix)
+    return entry and entry_type(entry) == S_IFREG and home_here(entry, prefix) and other_holders(sub(entry, 1, 8), '')
+end
+
 -- mfs_rename parent name new_parent new_name prefix time stripe_size flags txn locked sealed todo sid
--- { 0, source entry, target entry or '', what unref said or '' or 'same' }
+-- { 0, source entry, target entry or '', what unref said or '' or 'same', holders of a lease of the source, of the
+-- target }; the holders only of a regular file that has its home here, otherwise nil.
 redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
     callback = function(_, args)
         local from, name, to, new_name = 'D' .. args[1], args[2], 'D' .. args[3], args[4]
@@ -119,8 +124,8 @@ redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
         end
         touch_ctime(source, prefix, time)
         lease_moved(source, args[13])
-        return { 0, source, target or '',
-                 replaced(target, flags, prefix, time, tonumber(args[7])) }
+        return { 0, source, target or '', replaced(target, flags, prefix, time, tonumber(args[7])),
+                 holders_here(source, prefix), holders_here(target, prefix) or false }
     end }
 
 -- mfs_rename_begin parent name txn decider same_parent locked: { 0, entry }
@@ -144,7 +149,7 @@ redis.register_function{ function_name = 'mfs_rename_begin', flags = { 'allow-oo
     end }
 
 -- mfs_rename_commit new_parent new_name entry prefix time stripe_size flags txn same_parent locked
--- sealed todo sid: as mfs_rename.
+-- sealed todo sid: as mfs_rename, without holders.
 redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-oom' },
     callback = function(_, args)
         local to, new_name, source = 'D' .. args[1], args[2], args[3]
