@@ -55,7 +55,9 @@ struct birth {
     uint64_t parent, sid;
     const char *name;
     const struct mfs_new *new;
-    const char *how; /* "x" or "o", see mfs_create */
+    char how; /* 'x' or 'o', see mfs_create in functions/entry.lua */
+    enum mfs_shard_state shard;
+    enum mfs_keeper keeper;
     bool open;
     uint32_t part;
     struct mfs_attr fresh; /* what it will be */
@@ -106,15 +108,14 @@ static int birth_record(struct birth *b)
 
 /* The call's arguments; `dir` and `sid` must stay. */
 static void birth_args(struct birth *b, struct mfs_call *c, const struct mfs_ino_arg *dir,
-                       struct mfs_ino_arg *sid, const char prefix[2], const char type[1])
+                       struct mfs_ino_arg *sid, const char prefix[2], const char type[1],
+                       const char how[2])
 {
-    static const char how[2][2][3] = {{"o", "ol"}, {"x", "xl"}};
-
     mfs_args_bin(&c->args, dir->b, sizeof dir->b);
     mfs_args_str(&c->args, b->name);
     mfs_args_bin(&c->args, prefix, 2);
     mfs_args_bin(&c->args, type, 1);
-    mfs_args_str(&c->args, how[b->how[0] == 'x'][b->meta->opts.revoked != NULL]);
+    mfs_args_bin(&c->args, how, b->meta->opts.revoked ? 2 : 1);
     if (S_ISDIR(b->new->mode))
         mfs_lease_arg(b->meta, c, sid);
     else
@@ -141,6 +142,7 @@ static int birth_send(struct birth *b, struct mfs_calls *calls)
     struct mfs_ino_arg dir = mfs_ino_arg(b->parent), sid;
     struct mfs_time_arg time = mfs_time_arg(b->now);
     uint32_t home = mfs_placement_home(b->parent);
+    const char how[2] = {b->how, "nkp"[b->shard]};
     char prefix[2], type = (char)(b->new->mode >> 12);
     int64_t asked = mfs_clock_mono();
     struct mfs_bytes counted;
@@ -149,7 +151,7 @@ static int birth_send(struct birth *b, struct mfs_calls *calls)
     b->sid = b->meta->sid;
     sid = mfs_ino_arg(b->sid);
     mfs_part_arg(b->part, prefix);
-    birth_args(b, mfs_calls_add(calls, "mfs_create", b->part), &dir, &sid, prefix, &type);
+    birth_args(b, mfs_calls_add(calls, "mfs_create", b->part), &dir, &sid, prefix, &type, how);
     if (!S_ISDIR(b->new->mode)) {
         mfs_calls_run(b->meta, calls);
         return calls->call[0].cmd.rc;
@@ -177,7 +179,7 @@ static int birth_found(struct birth *b, const struct mfs_entry *e)
 {
     int rc;
 
-    if (b->how[0] == 'x')
+    if (b->how == 'x')
         return -EEXIST;
     if (S_ISREG(e->type))
         rc = mfs_meta_open(b->meta, e->ino, NULL, b->attr, NULL);
@@ -217,10 +219,13 @@ static int birth_answer(struct birth *b, struct mfs_bytes text, int64_t asked)
     rest = (struct mfs_bytes){text.p + 1, text.n - 1};
     switch (text.p[0]) {
     case 0:
-        if (rest.n != 8)
+        if (rest.n < 9)
             return -EIO;
         *b->attr = b->fresh;
         b->attr->ino = mfs_get_be64(rest.p);
+        b->keeper = (enum mfs_keeper)rest.p[8];
+        mfs_leases_name_added(b->meta, b->parent, b->part,
+                              (struct mfs_bytes){rest.p + 9, rest.n - 9});
         if (S_ISDIR(b->attr->mode)) {
             mfs_dircache_put(b->meta->dirs, b->attr, NULL, 0, asked);
             b->attr->leased =
@@ -253,16 +258,21 @@ static int birth_answer(struct birth *b, struct mfs_bytes text, int64_t asked)
 
 static int birth_attempt(struct birth *b)
 {
-    int64_t asked = mfs_clock_mono();
+    struct mfs_shards *shards = b->meta->shards;
     struct mfs_calls calls;
+    int64_t asked;
     int rc = mfs_meta_spread(b->meta, b->parent, b->part);
 
     if (rc)
         return rc;
     calls.n = 0;
+    b->keeper = MFS_KEEPER_NOT;
+    b->shard = mfs_shards_adding(shards, b->parent, b->part, b->name);
+    asked = mfs_clock_mono();
     rc = birth_send(b, &calls);
     if (!rc)
         rc = birth_answer(b, mfs_call_text(&calls.call[0]), asked);
+    mfs_shards_added(shards, b->parent, b->part, b->name, b->keeper, asked);
     mfs_calls_fini(&calls);
     return rc;
 }
@@ -304,7 +314,7 @@ int mfs_meta_mknod(struct mfs_meta *meta, uint64_t parent, const char *name,
                    const struct mfs_new *new, struct mfs_attr *attr)
 {
     struct birth b = {
-        .meta = meta, .parent = parent, .name = name, .new = new, .how = "x", .attr = attr};
+        .meta = meta, .parent = parent, .name = name, .new = new, .how = 'x', .attr = attr};
     int rc = give_birth(&b);
 
     return rc < 0 ? rc : 0;
@@ -318,7 +328,7 @@ int mfs_meta_create_open(struct mfs_meta *meta, uint64_t parent, const char *nam
                       .parent = parent,
                       .name = name,
                       .new = new,
-                      .how = exclusive ? "x" : "o",
+                      .how = exclusive ? 'x' : 'o',
                       .open = true,
                       .attr = attr};
     int rc = give_birth(&b);

@@ -17,6 +17,7 @@
 
 struct mfs_dircache;
 struct mfs_filecache;
+struct mfs_shards;
 struct mfs_parents;
 struct mfs_opens;
 struct mfs_notices;
@@ -61,6 +62,7 @@ struct mfs_meta {
     _Atomic uint64_t waits;   /* for locks; likewise */
     struct mfs_dircache *dirs;
     struct mfs_filecache *files;
+    struct mfs_shards *shards;
     struct mfs_parents *parents;
     struct mfs_opens *opens;
     struct mfs_notices *notices;
@@ -212,6 +214,35 @@ void mfs_filecache_atime(struct mfs_filecache *cache, uint64_t ino, struct times
 /* Somebody has changed it: forgets it, and what was asked for before now; ino 0: any. */
 void mfs_filecache_revoke(struct mfs_filecache *cache, uint64_t ino);
 
+/* --- shards all of whose names are known ---------------------------------------------------------
+ */
+
+enum mfs_shard_state { MFS_SHARD_UNKNOWN, MFS_SHARD_KNOWN, MFS_SHARD_OLD };
+
+/* What mfs_create says of this session and the shard that it has put a name into. */
+enum mfs_keeper {
+    MFS_KEEPER_NOT,
+    MFS_KEEPER_FIRST, /* it is the keeper now; the name is the only one there */
+    MFS_KEEPER_STILL, /* it is the keeper for another while */
+};
+
+struct mfs_shards *mfs_shards_create(void);
+void mfs_shards_destroy(struct mfs_shards *s);
+/* Certainly not there? */
+bool mfs_shards_absent(struct mfs_shards *s, uint64_t dir, uint32_t part, const char *name);
+/* Around each step by which this client may add a name. Old: mfs_create should prolong its right.
+ */
+enum mfs_shard_state mfs_shards_adding(struct mfs_shards *s, uint64_t dir, uint32_t part,
+                                       const char *name);
+void mfs_shards_added(struct mfs_shards *s, uint64_t dir, uint32_t part, const char *name,
+                      enum mfs_keeper keeper, int64_t asked);
+/* This client has taken the name away, by what was asked at mono time `asked`. */
+void mfs_shards_removed(struct mfs_shards *s, uint64_t dir, uint32_t part, const char *name,
+                        int64_t asked);
+/* Others add names, or may do so unheard. */
+void mfs_shards_revoke(struct mfs_shards *s, uint64_t dir, uint32_t part);
+void mfs_shards_revoke_all(struct mfs_shards *s);
+
 /* --- names in transition -------------------------------------------------------------------- */
 
 /* An entry with an intent, met by a reader. 1: the name means *e; 0: *e is what it means by now
@@ -329,6 +360,13 @@ bool mfs_leases_attr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
 void mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes holders);
 /* The same when the holders have to be asked for. */
 void mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino);
+
+/* Is it known that the name is not there? */
+bool mfs_leases_absent(struct mfs_meta *meta, uint64_t dir, uint32_t part, const char *name);
+/* This client has added a name; `keeper` of the shard (8 bytes, or none). On return nobody says
+ * that it is not there. */
+void mfs_leases_name_added(struct mfs_meta *meta, uint64_t dir, uint32_t part,
+                           struct mfs_bytes keeper);
 
 /* --- open files and sessions ------------------------------------------------------------------ */
 

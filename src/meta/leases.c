@@ -125,3 +125,19 @@ void mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino)
     mfs_leases_file_changed(meta, ino, mfs_call_text(&c));
     mfs_call_fini(&c);
 }
+
+/* --- names that are not there --------------------------------------------------------------- */
+
+bool mfs_leases_absent(struct mfs_meta *meta, uint64_t dir, uint32_t part, const char *name)
+{
+    return sure(meta) && mfs_shards_absent(meta->shards, dir, part, name);
+}
+
+void mfs_leases_name_added(struct mfs_meta *meta, uint64_t dir, uint32_t part,
+                           struct mfs_bytes keeper)
+{
+    if (keeper.n == 0)
+        return;
+    mfs_notices_shard(meta, dir, part, keeper);
+    mfs_meta_settle(meta, dir);
+}

@@ -41,13 +41,30 @@ static int refused(struct link *l, struct mfs_bytes text)
     return rc ? rc : -EAGAIN;
 }
 
+/* Length of the shard's other keeper (1 byte), that, record, other holders of a lease of a file. */
+static int take_counted(struct link *l, struct mfs_bytes said, int64_t asked)
+{
+    size_t keeper = 1 + (unsigned char)said.p[0];
+    struct mfs_bytes record;
+    int rc;
+
+    if (said.n < keeper)
+        return -EIO;
+    record = (struct mfs_bytes){said.p + keeper, said.n - keeper};
+    mfs_leases_name_added(l->meta, l->parent, l->part, (struct mfs_bytes){said.p + 1, keeper - 1});
+    rc = mfs_meta_take(l->meta, l->ino, record, asked, l->attr);
+    if (!rc && S_ISREG(l->attr->mode))
+        mfs_leases_file_changed(l->meta, l->ino, mfs_record_rest(&record));
+    return rc;
+}
+
 /* Counts the name, and adds it when its partition is the inode's home. */
 static int count(struct link *l)
 {
     struct mfs_ino_arg key = mfs_ino_arg(l->ino), dir = mfs_ino_arg(l->parent);
     struct mfs_ino_arg sid = mfs_ino_arg(l->meta->sid);
     int64_t asked = mfs_clock_mono();
-    struct mfs_bytes text, record;
+    struct mfs_bytes text;
     struct mfs_call c;
     int rc;
 
@@ -61,21 +78,17 @@ static int count(struct link *l)
     }
     rc = mfs_call_run(l->meta, &c, l->home);
     text = mfs_call_text(&c);
-    if (!rc && text.p && text.n && text.p[0] == 0) {
-        record = (struct mfs_bytes){text.p + 1, text.n - 1};
-        rc = mfs_meta_take(l->meta, l->ino, record, asked, l->attr);
-        if (!rc && S_ISREG(l->attr->mode))
-            mfs_leases_file_changed(l->meta, l->ino, mfs_record_rest(&record));
-    } else if (!rc) {
+    if (!rc && text.p && text.n > 1 && text.p[0] == 0)
+        rc = take_counted(l, (struct mfs_bytes){text.p + 1, text.n - 1}, asked);
+    else if (!rc)
         rc = refused(l, text);
-    }
     mfs_call_fini(&c);
     return rc;
 }
 
 static int put(struct link *l)
 {
-    struct mfs_ino_arg dir = mfs_ino_arg(l->parent);
+    struct mfs_ino_arg dir = mfs_ino_arg(l->parent), sid = mfs_ino_arg(l->meta->sid);
     char entry[MFS_ENTRY_LEN];
     struct mfs_bytes text;
     struct mfs_call c;
@@ -86,10 +99,14 @@ static int put(struct link *l)
     mfs_args_bin(&c.args, dir.b, sizeof dir.b);
     mfs_args_str(&c.args, l->name);
     mfs_args_bin(&c.args, entry, sizeof entry);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     rc = mfs_call_run(l->meta, &c, l->part);
     text = mfs_call_text(&c);
     if (!rc && (!text.p || !text.n || text.p[0] != 0))
         rc = refused(l, text);
+    else if (!rc)
+        mfs_leases_name_added(l->meta, l->parent, l->part,
+                              (struct mfs_bytes){text.p + 1, text.n - 1});
     mfs_call_fini(&c);
     return rc;
 }
@@ -100,13 +117,14 @@ static int attempt(struct link *l, bool *counted)
 
     if (rc)
         return rc;
-    if (!*counted) {
+    mfs_shards_adding(l->meta->shards, l->parent, l->part, l->name);
+    if (!*counted)
         rc = count(l);
-        if (rc || l->home == l->part)
-            return rc;
-        *counted = true;
-    }
-    return put(l);
+    *counted = *counted || (!rc && l->home != l->part);
+    if (*counted)
+        rc = put(l);
+    mfs_shards_added(l->meta->shards, l->parent, l->part, l->name, MFS_KEEPER_NOT, 0);
+    return rc;
 }
 
 int mfs_meta_link(struct mfs_meta *meta, uint64_t ino, uint64_t parent, const char *name,

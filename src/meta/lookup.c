@@ -131,6 +131,8 @@ int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name, st
     if (mfs_leases_name(meta, parent, name, attr))
         return 0;
     part = mfs_placement_entry(parent, name, len, meta->nparts);
+    if (mfs_leases_absent(meta, parent, part, name))
+        return -ENOENT;
     for (;;) {
         rc = look(meta, parent, name, part, attr, &ino);
         if (rc != -EAGAIN && rc != -ESTALE)

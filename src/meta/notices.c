@@ -19,6 +19,7 @@
 #define NAME         'D'              /* a directory's name */
 #define ATTRIBUTES   'T'              /* a directory's attributes */
 #define FILE_LEASE   'F'              /* a file's name or attributes */
+#define SHARD        'S'              /* names were added; the partition is in `version` */
 #define ANSWER       'A'
 #define DEAD         32 /* sessions remembered */
 #define MESSAGE      33 /* kind, ino, version, sender's session, number */
@@ -154,6 +155,26 @@ static void take_answer(struct mfs_notices *n, uint64_t number)
     pthread_mutex_unlock(&n->lock);
 }
 
+static void take_notice(struct mfs_meta *meta, struct owed *m)
+{
+    switch (m->kind) {
+    case NOTICE:
+        mfs_filecache_revoke(meta->files, m->ino);
+        tell_changed(meta, m);
+        break;
+    case FILE_LEASE:
+        mfs_filecache_revoke(meta->files, m->ino);
+        answer(m);
+        break;
+    case SHARD:
+        mfs_shards_revoke(meta->shards, m->ino, (uint32_t)m->version);
+        answer(m);
+        break;
+    default:
+        tell_revoked(meta, m);
+    }
+}
+
 static void on_message(void *arg, const void *text, size_t len)
 {
     struct mfs_meta *meta = arg;
@@ -166,7 +187,7 @@ static void on_message(void *arg, const void *text, size_t len)
         take_answer(meta->notices, mfs_get_be64(p + 25));
         return;
     }
-    if (p[0] != NOTICE && p[0] != NAME && p[0] != ATTRIBUTES && p[0] != FILE_LEASE)
+    if (!memchr("NDTFS", p[0], 5))
         return;
     m = malloc(sizeof *m);
     if (!m)
@@ -177,13 +198,7 @@ static void on_message(void *arg, const void *text, size_t len)
                        .version = mfs_get_be64(p + 9),
                        .sid = mfs_get_be64(p + 17),
                        .number = mfs_get_be64(p + 25)};
-    mfs_filecache_revoke(meta->files, m->ino);
-    if (m->kind == NOTICE)
-        tell_changed(meta, m);
-    else if (m->kind == FILE_LEASE)
-        answer(m);
-    else
-        tell_revoked(meta, m);
+    take_notice(meta, m);
 }
 
 static void on_up(void *arg)
@@ -191,6 +206,7 @@ static void on_up(void *arg)
     struct mfs_meta *meta = arg;
 
     mfs_filecache_revoke(meta->files, 0);
+    mfs_shards_revoke_all(meta->shards);
     if (meta->opts.changed)
         meta->opts.changed(meta->opts.arg, 0, 0, NULL, NULL);
 }
@@ -297,6 +313,11 @@ void mfs_notices_revoke(struct mfs_meta *meta, uint64_t ino, bool name, struct m
 void mfs_notices_file(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes sids)
 {
     send_all(meta, FILE_LEASE, ino, 0, sids);
+}
+
+void mfs_notices_shard(struct mfs_meta *meta, uint64_t dir, uint32_t part, struct mfs_bytes sids)
+{
+    send_all(meta, SHARD, dir, part, sids);
 }
 
 /* A copy of what is unanswered for the inode: at most `most`, their number is returned. */

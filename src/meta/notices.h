@@ -32,4 +32,7 @@ void mfs_notices_revoke(struct mfs_meta *meta, uint64_t ino, bool name, struct m
 /* And of a file's name and attributes. */
 void mfs_notices_file(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes sids);
 
+/* And of who keeps a directory's shard: a name was added. */
+void mfs_notices_shard(struct mfs_meta *meta, uint64_t dir, uint32_t part, struct mfs_bytes sids);
+
 #endif

@@ -264,6 +264,8 @@ static int attempt(struct mfs_rename *r)
     if (rc == DONE && !same) {
         for (size_t i = 0; i < 2; i++)
             r->holders[i] = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 4 + i));
+        mfs_leases_name_added(r->meta, r->to.dir, r->to.part,
+                              mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 6)));
         mfs_rename_conclude(r, said);
     } else {
         if (across && !unknown(rc))
@@ -284,8 +286,11 @@ static int run(struct mfs_rename *r)
 
     do {
         rc = mfs_meta_spread(r->meta, r->to.dir, r->to.part);
-        if (!rc)
+        if (!rc) {
+            mfs_shards_adding(r->meta->shards, r->to.dir, r->to.part, r->to.name);
             rc = attempt(r);
+            mfs_shards_added(r->meta->shards, r->to.dir, r->to.part, r->to.name, MFS_KEEPER_NOT, 0);
+        }
         if (rc == -ECANCELED) {
             release(r);
             rc = mfs_random(r->txn, sizeof r->txn);

@@ -97,6 +97,7 @@ static void renew_session(struct mfs_meta *meta)
     free(list);
     mfs_dircache_revoke(meta->dirs, 0);
     mfs_filecache_revoke(meta->files, 0);
+    mfs_shards_revoke_all(meta->shards);
     meta->proved = before;
     if (meta->opts.revoked)
         meta->opts.revoked(meta->opts.arg, 0, true, false, NULL, NULL);

@@ -99,6 +99,7 @@ int mfs_meta_unlink(struct mfs_meta *meta, uint64_t parent, const char *name)
     struct mfs_patience patience = {0};
     struct timespec now = mfs_clock_real();
     size_t len = strlen(name);
+    int64_t asked;
     uint32_t part;
     int rc;
 
@@ -108,9 +109,12 @@ int mfs_meta_unlink(struct mfs_meta *meta, uint64_t parent, const char *name)
         return len ? -EISDIR : -ENOENT;
     part = mfs_placement_entry(parent, name, len, meta->nparts);
     do {
+        asked = mfs_clock_mono();
         rc = attempt(meta, parent, name, part, now, &patience);
     } while (rc == -EAGAIN);
-    if (!rc)
+    if (!rc) {
+        mfs_shards_removed(meta->shards, parent, part, name, asked);
         mfs_parents_touch(meta, parent, now);
+    }
     return rc;
 }

@@ -23,7 +23,8 @@ redis.register_function{ function_name = 'mfs_lookup', flags = { 'allow-oom' },
     end }
 
 -- mfs_create parent name prefix type how sid record [xattr value …]; how: 'x' fails on an existing
--- name, 'o' opens an existing regular file if its home is here; an 'l' behind it: a new one that is open is leased, too. '\0' ino: created (open for sid
+-- name, 'o' opens an existing regular file if its home is here; behind it, if it wants leases
+-- (also of a file that it opens), what kept takes. '\0' ino and what kept says: created (open for sid
 -- when that is not empty; a directory leased to it); '\1' ino record: existed, open now; '\2' entry:
 -- exists, not opened; '\3', '\4'.
 local EXCLUSIVE = byte('x')
@@ -60,14 +61,14 @@ redis.register_function('mfs_create', function(_, args)
         lease(ino, sid)
     elseif sid ~= '' then
         redis.call('HINCRBY', 'O' .. ino, sid, 1)
-        if #args[5] == 2 then
+        if #args[5] > 1 then
             lease(ino, sid)
         end
     end
     if args[8] then
         redis.call('HSET', 'A' .. ino, unpack(args, 8))
     end
-    return '\0' .. ino
+    return '\0' .. ino .. kept(args[1], sid, sid ~= '' and sub(args[5], 2))
 end)
 
 -- mfs_unlink parent name prefix time stripe_size sid. '\0' ino, length (1 byte) of what unref says, that, other holders
@@ -104,8 +105,8 @@ redis.register_function{ function_name = 'mfs_drop', flags = { 'allow-oom' },
         end
     end }
 
--- Adds a name for an inode that counts it already. '\0'; '\3'; '\4'; EEXIST.
-local function put_entry(parent, name, entry)
+-- Adds a name for an inode that counts it already. '\0' other keeper; '\3'; '\4'; EEXIST.
+local function put_entry(parent, name, entry, sid)
     local dir = 'D' .. parent
     local found = redis.call('HMGET', dir, '', name)
     if found[2] and #found[2] > ENTRY then
@@ -118,16 +119,17 @@ local function put_entry(parent, name, entry)
         return '\4' .. found[1]
     end
     redis.call('HSET', dir, name, entry)
-    return '\0'
+    return '\0' .. other_keeper(parent, sid)
 end
 
--- mfs_put parent name entry
+-- mfs_put parent name entry sid
 redis.register_function('mfs_put', function(_, args)
-    return put_entry(args[1], args[2], args[3])
+    return put_entry(args[1], args[2], args[3], args[4])
 end)
 
 -- mfs_link ino time sid [parent name]: counts one more name and, when it is given (its partition is this one), adds it.
--- '\0' record, and behind a regular file's other holders of a lease; '\3'; '\4'.
+-- '\0', length (1 byte) of the other keeper, that, record, and behind a regular file's other holders of a lease; '\3';
+-- '\4'.
 redis.register_function('mfs_link', function(_, args)
     local ino = args[1]
     local rec = get_record(ino)
@@ -144,13 +146,15 @@ redis.register_function('mfs_link', function(_, args)
     if nlink >= LINK_MAX then
         return fail(errno.EMLINK, 'too many links')
     end
+    local keeper = ''
     if args[4] then
-        local answer = put_entry(args[4], args[5], ino .. char(kind))
-        if answer ~= '\0' then
+        local answer = put_entry(args[4], args[5], ino .. char(kind), args[3])
+        if type(answer) == 'table' or byte(answer) ~= 0 then
             return answer
         end
+        keeper = sub(answer, 2)
     end
     rec = splice(splice(rec, 16, struct.pack('<I4', nlink + 1)), 80, args[2])
     put_record(ino, rec)
-    return '\0' .. rec .. (kind == S_IFREG and other_holders(ino, args[3]) or '')
+    return '\0' .. char(#keeper) .. keeper .. rec .. (kind == S_IFREG and other_holders(ino, args[3]) or '')
 end)

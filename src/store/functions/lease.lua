@@ -51,6 +51,29 @@ local function other_holders(ino, sid)
     return out
 end
 
+-- The keeper of this shard of a directory, K ino, is the session that put the first name into it and that is told, also
+-- before the call returns, of each name that others add: it knows which names are not there. Its right ends by itself.
+local function other_keeper(dir, sid)
+    local keeper = redis.call('GET', 'K' .. dir)
+    return keeper and keeper ~= sid and keeper or ''
+end
+
+-- After a name was added, by a session that says what it is: 'n' not the keeper, 'k' that, 'p' that and wants to be for
+-- longer. '\1': it is the keeper now, of this one name; '\2': it still is, for longer; '\0': neither. Behind it another
+-- keeper, who has to be told.
+local function kept(dir, sid, what)
+    local keeper = redis.call('GET', 'K' .. dir)
+    local other = keeper and keeper ~= sid and keeper or ''
+    if what == 'n' and redis.call('HLEN', 'D' .. dir) == 1 then
+        redis.call('SET', 'K' .. dir, sid, 'EX', LEASE_SECONDS)
+        return '\1' .. other
+    elseif what == 'p' and keeper == sid then
+        redis.call('EXPIRE', 'K' .. dir, LEASE_SECONDS)
+        return '\2'
+    end
+    return '\0' .. other
+end
+
 -- mfs_lease ino sid, at the inode's home: whether it is registered ('\1' or '\0') and the record; nil without an inode.
 redis.register_function{ function_name = 'mfs_lease', flags = { 'allow-oom' },
     callback = function(_, args)

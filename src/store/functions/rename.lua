@@ -82,7 +82,7 @@ end
 
 -- mfs_rename parent name new_parent new_name prefix time stripe_size flags txn locked sealed todo sid
 -- { 0, source entry, target entry or '', what unref said or '' or 'same', holders of a lease of the source, of the
--- target }; the holders only of a regular file that has its home here, otherwise nil.
+-- target, other keeper of the target's shard }; the holders only of a regular file that has its home here, else nil.
 redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
     callback = function(_, args)
         local from, name, to, new_name = 'D' .. args[1], args[2], 'D' .. args[3], args[4]
@@ -125,7 +125,8 @@ redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
         touch_ctime(source, prefix, time)
         lease_moved(source, args[13])
         return { 0, source, target or '', replaced(target, flags, prefix, time, tonumber(args[7])),
-                 holders_here(source, prefix), holders_here(target, prefix) or false }
+                 holders_here(source, prefix), holders_here(target, prefix) or false,
+                 other_keeper(args[3], args[13]) }
     end }
 
 -- mfs_rename_begin parent name txn decider same_parent locked: { 0, entry }
@@ -181,8 +182,8 @@ redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-o
         if flags == EXCHANGE then
             touch_ctime(target, prefix, time)
         end
-        return { 0, source, target or '',
-                 replaced(target, flags, prefix, time, tonumber(args[6])) }
+        return { 0, source, target or '', replaced(target, flags, prefix, time, tonumber(args[6])), false, false,
+                 other_keeper(args[1], args[13]) }
     end }
 
 -- mfs_settle parent name txn entry: if the intent is still there, the source entry becomes that; ''
