@@ -161,6 +161,9 @@ int mfs_meta_record(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c,
 /* One name less for a file; deletes what is left of it when that was the last. */
 int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time);
 
+/* What function mfs_unref answered: what unref said, and who else had a lease of the file. */
+struct mfs_bytes mfs_meta_unrefed(struct mfs_bytes said, struct mfs_bytes *holders);
+
 /* What unref, close and so on said: deletes what is left of the file's stripes. */
 void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said);
 

@@ -124,6 +124,7 @@ static void add_unref(struct mfs_rename *r, struct after *a)
     mfs_args_bin(&c->args, a->replaced.b, sizeof a->replaced.b);
     mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
     mfs_args_int(&c->args, r->meta->stripe_size);
+    mfs_args_bin(&c->args, NULL, 0);
 }
 
 static void add_all(struct mfs_rename *r, struct after *a)
@@ -145,7 +146,9 @@ static void add_all(struct mfs_rename *r, struct after *a)
     if (replaces_file(r) && mfs_placement_home(r->to.entry.ino) != r->to.part)
         add_unref(r, a);
     add_holders(r, a, 0, &r->from);
-    add_holders(r, a, 1, &r->to);
+    a->holders[1] = SIZE_MAX;
+    if (a->unref == SIZE_MAX) /* that tells them */
+        add_holders(r, a, 1, &r->to);
 }
 
 static void take_parents(struct mfs_rename *r, struct after *a)
@@ -202,7 +205,7 @@ void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes said)
         mfs_calls_run(r->meta, &a.calls);
     take_parents(r, &a);
     if (a.unref != SIZE_MAX)
-        said = mfs_call_text(&a.calls.call[a.unref]);
+        said = mfs_meta_unrefed(mfs_call_text(&a.calls.call[a.unref]), &r->holders[1]);
     if (replaces_file(r))
         mfs_meta_freed(r->meta, r->to.entry.ino, said);
     take_holders(r, &a, 0, &r->from);

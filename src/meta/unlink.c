@@ -7,9 +7,27 @@
 
 #include "base/bytes.h"
 
+struct mfs_bytes mfs_meta_unrefed(struct mfs_bytes said, struct mfs_bytes *holders)
+{
+    size_t n = said.n ? (unsigned char)said.p[0] : 0;
+
+    if (said.n < 1 + n)
+        return *holders = (struct mfs_bytes){NULL, 0};
+    *holders = (struct mfs_bytes){said.p + 1 + n, said.n - 1 - n};
+    return (struct mfs_bytes){said.p + 1, n};
+}
+
+static void take_unref(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said)
+{
+    struct mfs_bytes holders;
+
+    mfs_meta_freed(meta, ino, mfs_meta_unrefed(said, &holders));
+    mfs_leases_file_changed(meta, ino, holders);
+}
+
 int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time)
 {
-    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_call c;
     int rc;
 
@@ -17,11 +35,11 @@ int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_ar
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, time->b, sizeof time->b);
     mfs_args_int(&c.args, meta->stripe_size);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     if (!rc)
-        mfs_meta_freed(meta, ino, mfs_call_text(&c));
+        take_unref(meta, ino, mfs_call_text(&c));
     mfs_call_fini(&c);
-    mfs_leases_file_changed_at_home(meta, ino);
     return rc;
 }
 
@@ -50,20 +68,6 @@ static int finish(struct mfs_meta *meta, uint64_t parent, const char *name, stru
     }
 }
 
-/* '\0', ino, length of what unref said (1 byte), that, holders of a lease. */
-static int removed(struct mfs_meta *meta, struct mfs_bytes text)
-{
-    size_t said = text.n > 9 ? (unsigned char)text.p[9] : 0;
-    uint64_t ino;
-
-    if (text.n < 10 + said)
-        return -EIO;
-    ino = mfs_get_be64(text.p + 1);
-    mfs_meta_freed(meta, ino, (struct mfs_bytes){text.p + 10, said});
-    mfs_leases_file_changed(meta, ino, (struct mfs_bytes){text.p + 10 + said, text.n - 10 - said});
-    return 0;
-}
-
 static int attempt(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_t part,
                    struct timespec now, struct mfs_patience *patience)
 {
@@ -87,8 +91,8 @@ static int attempt(struct mfs_meta *meta, uint64_t parent, const char *name, uin
         goto out;
     text = mfs_call_text(&c);
     rc = finish(meta, parent, name, text, &time, patience);
-    if (!rc && text.p[0] == 0)
-        rc = removed(meta, text);
+    if (!rc && text.p[0] == 0 && text.n > 9)
+        take_unref(meta, mfs_get_be64(text.p + 1), (struct mfs_bytes){text.p + 9, text.n - 9});
 out:
     mfs_call_fini(&c);
     return rc;

@@ -71,8 +71,8 @@ redis.register_function('mfs_create', function(_, args)
     return '\0' .. ino .. kept(args[1], sid, sid ~= '' and sub(args[5], 2))
 end)
 
--- mfs_unlink parent name prefix time stripe_size sid. '\0' ino, length (1 byte) of what unref says, that, other holders
--- of a lease: done; '\1' ino: the entry is gone, the inode's home is elsewhere; '\3'.
+-- mfs_unlink parent name prefix time stripe_size sid. '\0' ino and what unref_leased says: done; '\1' ino: the entry is
+-- gone, the inode's home is elsewhere; '\3'.
 redis.register_function{ function_name = 'mfs_unlink', flags = { 'allow-oom' },
     callback = function(_, args)
         local dir, name = 'D' .. args[1], args[2]
@@ -89,8 +89,7 @@ redis.register_function{ function_name = 'mfs_unlink', flags = { 'allow-oom' },
         redis.call('HDEL', dir, name)
         local ino = sub(entry, 1, 8)
         if home_here(ino, args[3]) then
-            local said = unref(ino, args[4], tonumber(args[5]))
-            return '\0' .. ino .. char(#said) .. said .. other_holders(ino, args[6])
+            return '\0' .. ino .. unref_leased(ino, args[4], args[5], args[6])
         end
         return '\1' .. ino
     end }

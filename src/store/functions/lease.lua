@@ -51,6 +51,18 @@ local function other_holders(ino, sid)
     return out
 end
 
+-- One name less, as unref has it: length (1 byte) of what it says, that, other holders.
+local function unref_leased(ino, time, stripe_size, sid)
+    local said = unref(ino, time, tonumber(stripe_size))
+    return char(#said) .. said .. other_holders(ino, sid)
+end
+
+-- mfs_unref ino time stripe_size sid
+redis.register_function{ function_name = 'mfs_unref', flags = { 'allow-oom' },
+    callback = function(_, args)
+        return unref_leased(args[1], args[2], args[3], args[4])
+    end }
+
 -- The keeper of this shard of a directory, K ino, is the session that put the first name into it and that is told, also
 -- before the call returns, of each name that others add: it knows which names are not there. Its right ends by itself.
 local function other_keeper(dir, sid)

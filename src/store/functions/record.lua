@@ -118,12 +118,6 @@ local function unref(ino, time, stripe_size)
     return '\0'
 end
 
--- mfs_unref ino time stripe_size
-redis.register_function{ function_name = 'mfs_unref', flags = { 'allow-oom' },
-    callback = function(_, args)
-        return unref(args[1], args[2], tonumber(args[3]))
-    end }
-
 make_root = function(sec, nsec)
     local time = struct.pack('<i8I4', tonumber(sec), tonumber(nsec))
     local ino = '\0\0\0\0\0\0\0\1'
