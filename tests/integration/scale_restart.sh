@@ -50,9 +50,9 @@ settled() # NODES
         [ "$(pids_of lm | wc -l)" = "$1" ] && [ "$(find "$STATE" -name 'node-*' | wc -l)" = "$1" ]
 }
 
-scale_slowly() # ARGUMENT…: in the background, so slow that one can hit its middle
+scale_slowly() # RATE ARGUMENT…: in the background, so slow that one can hit its middle
 {
-    cm_ scale --rate 4M "$@" >"$T/scale.out" 2>&1 &
+    cm_ scale --rate "$@" >"$T/scale.out" 2>&1 &
     scale=$!
 }
 
@@ -63,7 +63,7 @@ done
 (cd "$MNT0" && sha256sum data? >"$T/sums")
 
 say "who asked is killed: the change goes on"
-scale_slowly 3
+scale_slowly 1M 3 # a dozen commands are to be done meanwhile, by a busy machine
 must_happen 20 in_step move
 kill -KILL "$(pgrep -P "$scale")" # of timeout: cm scale itself
 wait "$scale" || true
@@ -84,7 +84,7 @@ for step in come move go; do
     come | move) to=$((before + 1)) ;;
     go) to=$((before - 2)) ;;
     esac
-    scale_slowly "$to"
+    scale_slowly 4M "$to"
     catch "$step"
     kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
     ! wait "$scale" || fail "cm scale says all is well: $(cat "$T/scale.out")"
@@ -115,7 +115,7 @@ rm "$T/mnt$nodes"
 intact "when a node did not mount"
 
 say "cm stop in the middle"
-scale_slowly +3
+scale_slowly 4M +3
 must_happen 20 in_step move
 deployment_stop
 ! wait "$scale" || fail "cm scale says all is well"
