@@ -20,15 +20,41 @@ static int reap(void *arg, uint64_t ino, uint64_t data_end)
     return 0;
 }
 
-int meta_client_start(struct meta_client *c, struct redis_fixture *f, int64_t session_ttl)
+static int start(struct meta_client *c, struct redis_fixture *f, struct mfs_meta_opts opts)
 {
     struct mfs_store_opts store = {.node = REDIS_FIXTURE_NODE, .io_timeout = 10 * MFS_SEC};
-    struct mfs_meta_opts opts = {.reap = reap, .arg = c, .session_ttl = session_ttl};
     int rc;
 
     memset(c, 0, sizeof *c);
+    opts.reap = reap;
+    opts.arg = c;
     rc = mfs_store_create(&c->store, redis_fixture_table(f), &store);
     return rc ? rc : mfs_meta_create(&c->meta, c->store, &opts);
+}
+
+int meta_client_start(struct meta_client *c, struct redis_fixture *f, int64_t session_ttl)
+{
+    return start(c, f, (struct mfs_meta_opts){.session_ttl = session_ttl});
+}
+
+static bool revoked(void *arg, uint64_t ino, bool name, bool own, void (*done)(void *),
+                    void *done_arg)
+{
+    (void)arg, (void)ino, (void)name, (void)own, (void)done, (void)done_arg;
+    return true;
+}
+
+int meta_client_start_leased(struct meta_client *c, struct redis_fixture *f, int64_t session_ttl)
+{
+    return start(c, f, (struct mfs_meta_opts){.revoked = revoked, .session_ttl = session_ttl});
+}
+
+uint64_t meta_client_round_trips(const struct meta_client *c)
+{
+    struct mfs_store_stats s;
+
+    mfs_store_stats(c->store, &s);
+    return s.round_trips;
 }
 
 void meta_client_stop(struct meta_client *c)

@@ -15,6 +15,9 @@ struct meta_client {
 
 /* 0 or a negative errno. session_ttl as in struct mfs_meta_opts. */
 int meta_client_start(struct meta_client *c, struct redis_fixture *f, int64_t session_ttl);
+/* The same with leases; what they let a kernel keep, nobody does. */
+int meta_client_start_leased(struct meta_client *c, struct redis_fixture *f, int64_t session_ttl);
+uint64_t meta_client_round_trips(const struct meta_client *c);
 void meta_client_stop(struct meta_client *c);
 /* As if the client had been killed: its session ends without giving anything back. */
 void meta_client_kill(struct meta_client *c);

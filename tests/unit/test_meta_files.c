@@ -28,22 +28,6 @@
 static struct redis_fixture *redis;
 static struct meta_client a, b;
 
-static bool revoked(void *arg, uint64_t ino, bool name, bool own, void (*done)(void *),
-                    void *done_arg)
-{
-    (void)arg, (void)ino, (void)name, (void)own, (void)done, (void)done_arg;
-    return true;
-}
-
-static int start_client(struct meta_client *c)
-{
-    struct mfs_store_opts store = {.node = REDIS_FIXTURE_NODE, .io_timeout = 10 * MFS_SEC};
-    struct mfs_meta_opts opts = {.revoked = revoked, .session_ttl = TTL};
-
-    return mfs_store_create(&c->store, redis_fixture_table(redis), &store) ||
-           mfs_meta_create(&c->meta, c->store, &opts);
-}
-
 static int start_all(void **state)
 {
     (void)state;
@@ -60,7 +44,8 @@ static int stop_all(void **state)
 static int setup(void **state)
 {
     (void)state;
-    return redis_fixture_reset(redis) || start_client(&a) || start_client(&b);
+    return redis_fixture_reset(redis) || meta_client_start_leased(&a, redis, TTL) ||
+           meta_client_start_leased(&b, redis, TTL);
 }
 
 static int teardown(void **state)
@@ -100,22 +85,14 @@ static void rename_to(struct meta_client *c, const char *from, const char *to, u
 /* --- what is seen ------------------------------------------------------------------------------
  */
 
-static uint64_t round_trips(const struct meta_client *c)
-{
-    struct mfs_store_stats s;
-
-    mfs_store_stats(c->store, &s);
-    return s.round_trips;
-}
-
 static bool asks(struct meta_client *c, const char *name)
 {
-    uint64_t before = round_trips(c);
+    uint64_t before = meta_client_round_trips(c);
     struct mfs_attr attr;
 
     assert_int_equal(mfs_meta_lookup(c->meta, ROOT, name, &attr), 0);
     assert_false(attr.leased); /* that is for the kernel, of directories */
-    return round_trips(c) > before;
+    return meta_client_round_trips(c) > before;
 }
 
 /* c has a lease of it from now on; again if a notice that was sent twice came in between. */

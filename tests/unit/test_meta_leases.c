@@ -127,14 +127,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static uint64_t round_trips(const struct meta_client *c)
-{
-    struct mfs_store_stats s;
-
-    mfs_store_stats(c->store, &s);
-    return s.round_trips;
-}
-
 /* b looks it up; again if a notice that was sent twice came in between. */
 static bool leased(uint64_t dir, const char *name)
 {
@@ -173,9 +165,9 @@ static void test_attributes(void **state)
     assert_int_equal(meta_client_file(&a, ROOT, "f", &file), 0);
     assert_true(leased(ROOT, "d"));
     assert_false(leased(ROOT, "f"));
-    before = round_trips(&b);
+    before = meta_client_round_trips(&b);
     assert_int_equal(mode_by_b(dir), 0755);
-    assert_int_equal(round_trips(&b), before); /* it came along with the name */
+    assert_int_equal(meta_client_round_trips(&b), before); /* it came along with the name */
     for (mode_t mode = 0700; mode < 0720; mode++) {
         chmod_by_a(dir, mode);
         assert_int_equal(mode_by_b(dir), mode);
@@ -188,14 +180,14 @@ static void test_attributes(void **state)
     chmod_by_a(file, 0600); /* nobody has a lease of a file */
     assert_int_equal(now(&by_a).ino, dir);
 
-    before = round_trips(&b);
+    before = meta_client_round_trips(&b);
     assert_int_equal(mfs_meta_getattr_leased(b.meta, dir, &attr), 0);
     assert_true(attr.leased);
     assert_int_equal(mfs_meta_getattr_leased(b.meta, dir, &attr), 0);
-    assert_int_equal(round_trips(&b), before + 1);
+    assert_int_equal(meta_client_round_trips(&b), before + 1);
     mfs_clock_sleep(MFS_META_LEASE_TIMES + MFS_MSEC); /* link counts and times are not told of */
     assert_int_equal(mfs_meta_getattr_leased(b.meta, dir, &attr), 0);
-    assert_int_equal(round_trips(&b), before + 2);
+    assert_int_equal(meta_client_round_trips(&b), before + 2);
 }
 
 /* The root has no name, but attributes. */

@@ -29,22 +29,6 @@ static struct redis_fixture *redis;
 static struct meta_client a, b;
 static uint64_t dir;
 
-static bool revoked(void *arg, uint64_t ino, bool name, bool own, void (*done)(void *),
-                    void *done_arg)
-{
-    (void)arg, (void)ino, (void)name, (void)own, (void)done, (void)done_arg;
-    return true;
-}
-
-static int start_client(struct meta_client *c)
-{
-    struct mfs_store_opts store = {.node = REDIS_FIXTURE_NODE, .io_timeout = 10 * MFS_SEC};
-    struct mfs_meta_opts opts = {.revoked = revoked, .session_ttl = TTL};
-
-    return mfs_store_create(&c->store, redis_fixture_table(redis), &store) ||
-           mfs_meta_create(&c->meta, c->store, &opts);
-}
-
 static int start_all(void **state)
 {
     (void)state;
@@ -61,8 +45,8 @@ static int stop_all(void **state)
 static int setup(void **state)
 {
     (void)state;
-    return redis_fixture_reset(redis) || start_client(&a) || start_client(&b) ||
-           meta_client_mkdir(&b, ROOT, "dir", &dir);
+    return redis_fixture_reset(redis) || meta_client_start_leased(&a, redis, TTL) ||
+           meta_client_start_leased(&b, redis, TTL) || meta_client_mkdir(&b, ROOT, "dir", &dir);
 }
 
 static int teardown(void **state)
@@ -85,22 +69,14 @@ static int create(struct meta_client *c, const char *name)
     return rc ? rc : mfs_meta_close(c->meta, attr.ino, false);
 }
 
-static uint64_t round_trips(const struct meta_client *c)
-{
-    struct mfs_store_stats s;
-
-    mfs_store_stats(c->store, &s);
-    return s.round_trips;
-}
-
 /* b looks for a name that is not there. */
 static bool asks(const char *name)
 {
-    uint64_t before = round_trips(&b);
+    uint64_t before = meta_client_round_trips(&b);
     struct mfs_attr attr;
 
     assert_int_equal(mfs_meta_lookup(b.meta, dir, name, &attr), -ENOENT);
-    return round_trips(&b) > before;
+    return meta_client_round_trips(&b) > before;
 }
 
 static bool finds(struct meta_client *c, const char *name)
