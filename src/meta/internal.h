@@ -339,6 +339,9 @@ enum { MFS_LOCK_READ = 1, MFS_LOCK_WRITE = 2 }; /* in functions/lock.lua */
  * *sid. */
 void mfs_lease_arg(struct mfs_meta *meta, struct mfs_call *c, struct mfs_ino_arg *sid);
 
+/* A call for the holders of leases, at a partition that knows of them; its key is to stay. */
+void mfs_leases_ask(struct mfs_call *c, uint64_t ino, char key[MFS_KEY_INO_LEN]);
+
 /* What this client has changed of a directory. */
 struct mfs_lease_change {
     uint64_t ino;

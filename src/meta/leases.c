@@ -12,6 +12,14 @@ void mfs_lease_arg(struct mfs_meta *meta, struct mfs_call *c, struct mfs_ino_arg
     mfs_args_bin(&c->args, sid->b, meta->opts.revoked ? sizeof sid->b : 0);
 }
 
+void mfs_leases_ask(struct mfs_call *c, uint64_t ino, char key[MFS_KEY_INO_LEN])
+{
+    mfs_key_ino(key, 'Y', ino);
+    mfs_call_command(c, "GET");
+    mfs_args_bin(&c->args, key, MFS_KEY_INO_LEN);
+    c->cmd.idempotent = true;
+}
+
 int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid;
@@ -57,13 +65,8 @@ void mfs_leases_revoke(struct mfs_meta *meta, const struct mfs_lease_change *cha
     own.n = 0;
     first = b->n;
     for (size_t i = 0; i < n; i++) {
-        struct mfs_call *c = &b->call[b->n];
-
-        b->part[b->n++] = changes[i].part;
-        mfs_key_ino(key[i], 'Y', changes[i].ino);
-        mfs_call_command(c, "GET");
-        mfs_args_bin(&c->args, key[i], sizeof key[i]);
-        c->cmd.idempotent = true;
+        b->part[b->n] = changes[i].part;
+        mfs_leases_ask(&b->call[b->n++], changes[i].ino, key[i]);
     }
     mfs_calls_run(meta, b);
     for (size_t i = 0; i < n; i++) {
@@ -117,10 +120,7 @@ void mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino)
     char key[MFS_KEY_INO_LEN];
     struct mfs_call c;
 
-    mfs_key_ino(key, 'Y', ino);
-    mfs_call_command(&c, "GET");
-    mfs_args_bin(&c.args, key, sizeof key);
-    c.cmd.idempotent = true;
+    mfs_leases_ask(&c, ino, key);
     mfs_call_run(meta, &c, mfs_placement_home(ino));
     mfs_leases_file_changed(meta, ino, mfs_call_text(&c));
     mfs_call_fini(&c);

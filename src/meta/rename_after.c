@@ -88,17 +88,12 @@ static void add_ctime(struct mfs_rename *r, struct after *a, int i, const struct
 static void add_holders(const struct mfs_rename *r, struct after *a, int i,
                         const struct mfs_place *p)
 {
-    struct mfs_call *c = &a->calls.call[a->calls.n];
-
     a->holders[i] = SIZE_MAX;
     if (!p->entry.ino || !S_ISREG(p->entry.type) || r->holders[i].p)
         return;
     a->holders[i] = a->calls.n;
-    a->calls.part[a->calls.n++] = mfs_placement_home(p->entry.ino);
-    mfs_key_ino(a->lease[i], 'Y', p->entry.ino);
-    mfs_call_command(c, "GET");
-    mfs_args_bin(&c->args, a->lease[i], sizeof a->lease[i]);
-    c->cmd.idempotent = true;
+    a->calls.part[a->calls.n] = mfs_placement_home(p->entry.ino);
+    mfs_leases_ask(&a->calls.call[a->calls.n++], p->entry.ino, a->lease[i]);
 }
 
 static void take_holders(struct mfs_rename *r, struct after *a, int i, const struct mfs_place *p)

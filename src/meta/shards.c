@@ -2,7 +2,7 @@
  * that a name is not there. Known is a shard that was empty when this client put the first name
  * into it, for as long as it hears of each name that others add (it is the shard's keeper, see
  * functions/lease.lua). Names that are gone may still count as there: then it asks. */
-#include "meta/notices.h"
+#include "meta/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
