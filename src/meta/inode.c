@@ -275,6 +275,8 @@ void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said)
     struct mfs_ino_arg field = mfs_ino_arg(ino);
     struct mfs_call c;
 
+    if (said.n && said.p[0] == 0)
+        mfs_closes_flush_of(meta, ino);
     if (!said.p || said.n < 9 || said.p[0] != 1 || !meta->opts.reap ||
         meta->opts.reap(meta->opts.arg, ino, mfs_get_le64(said.p + 1)))
         return;

@@ -66,7 +66,7 @@ struct mfs_meta {
     struct mfs_parents *parents;
     struct mfs_opens *opens;
     struct mfs_notices *notices;
-    struct mfs_ticker session_ticker, parents_ticker, chores_ticker;
+    struct mfs_ticker session_ticker, parents_ticker, closes_ticker, chores_ticker;
     struct mfs_hint hints[MFS_HINTS];
     pthread_mutex_t space_mutex;
     struct mfs_meta_space space; /* under space_mutex, as is space_at */
@@ -164,7 +164,8 @@ int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_ar
 /* What function mfs_unref answered: what unref said, and who else had a lease of the file. */
 struct mfs_bytes mfs_meta_unrefed(struct mfs_bytes said, struct mfs_bytes *holders);
 
-/* What unref, close and so on said: deletes what is left of the file's stripes. */
+/* What unref, close and so on said: deletes what is left of the file's stripes. If it is open yet,
+ * and that only because nobody was told that this client has closed it, tells. */
 void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said);
 
 /* --- directories --------------------------------------------------------------------------- */
@@ -381,8 +382,12 @@ void mfs_opens_destroy(struct mfs_opens *o);
 /* Counts an open that was registered for `sid`, and registers it again if the session is another by
  * now. */
 void mfs_opens_added(struct mfs_meta *meta, uint64_t ino, uint64_t sid);
-void mfs_opens_removed(struct mfs_meta *meta, uint64_t ino);
 void mfs_opens_locked(struct mfs_meta *meta, uint64_t ino); /* has, or had, locks */
+
+/* Tells the partitions of all closes that nobody waits for. */
+void mfs_closes_flush(struct mfs_meta *meta);
+/* And of those of this inode at once. */
+void mfs_closes_flush_of(struct mfs_meta *meta, uint64_t ino);
 
 int mfs_session_start(struct mfs_meta *meta);
 void mfs_session_end(struct mfs_meta *meta);

@@ -6,6 +6,7 @@
 
 #define SESSION_TTL      (20 * MFS_SEC)
 #define PARENTS_INTERVAL (200 * MFS_MSEC)
+#define CLOSES_INTERVAL  (200 * MFS_MSEC)
 #define CHORES_INTERVAL  (5 * MFS_SEC)
 
 static void free_meta(struct mfs_meta *meta)
@@ -28,6 +29,9 @@ static int start_threads(struct mfs_meta *meta)
         rc = mfs_ticker_start(&meta->parents_ticker, "meta-parents", PARENTS_INTERVAL,
                               mfs_parents_flush, meta);
     if (!rc)
+        rc = mfs_ticker_start(&meta->closes_ticker, "meta-closes", CLOSES_INTERVAL,
+                              mfs_closes_flush, meta);
+    if (!rc)
         rc = mfs_ticker_start(&meta->chores_ticker, "meta-chores", CHORES_INTERVAL, mfs_chores_tick,
                               meta);
     return rc;
@@ -36,6 +40,7 @@ static int start_threads(struct mfs_meta *meta)
 static void stop_threads(struct mfs_meta *meta)
 {
     mfs_ticker_stop(&meta->chores_ticker);
+    mfs_ticker_stop(&meta->closes_ticker);
     mfs_ticker_stop(&meta->parents_ticker);
     mfs_ticker_stop(&meta->session_ticker);
 }
@@ -91,6 +96,7 @@ void mfs_meta_destroy(struct mfs_meta *meta)
     stop_threads(meta);
     mfs_notices_stop(meta);
     mfs_parents_flush(meta);
+    mfs_closes_flush(meta);
     mfs_session_end(meta);
     free_meta(meta);
 }

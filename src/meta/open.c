@@ -55,28 +55,6 @@ out:
     return rc;
 }
 
-int mfs_meta_close(struct mfs_meta *meta, uint64_t ino, bool wait)
-{
-    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
-    struct mfs_call c;
-    int rc = 0;
-
-    mfs_opens_removed(meta, ino);
-    mfs_call_function(&c, "mfs_close");
-    mfs_args_bin(&c.args, key.b, sizeof key.b);
-    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
-    mfs_args_int(&c.args, meta->stripe_size);
-    if (!wait) {
-        mfs_call_post(meta, &c, mfs_placement_home(ino));
-        return 0;
-    }
-    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
-    if (!rc)
-        mfs_meta_freed(meta, ino, mfs_call_text(&c));
-    mfs_call_fini(&c);
-    return rc;
-}
-
 /* A commit's arguments: their number depends on the parts. */
 struct commit_args {
     struct mfs_arg *v;

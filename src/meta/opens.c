@@ -1,22 +1,26 @@
-/* Which inodes this client has open, and which it may have locked: what a new session has to
- * register again, and what the end of a session has to give back. */
+/* Which inodes this client has open, has closed but not told of it, and may have locked: what a new
+ * session has to register again, and what the end of a session has to give back. */
 #include "meta/internal.h"
 
 #include <stdlib.h>
 #include <uthash.h>
+#include <utlist.h>
 
 #include "meta/opens.h"
 
 struct open {
     uint64_t ino;
     uint32_t count;
+    uint32_t closed; /* besides: registered, but open no more */
     bool locked;
     UT_hash_handle hh;
+    struct open *prev, *next; /* in closed */
 };
 
 struct mfs_opens {
-    pthread_mutex_t mutex;
-    struct open *opens; /* under mutex */
+    pthread_mutex_t mutex; /* guards what follows; a leaf */
+    struct open *opens;
+    struct open *closed; /* those of which some are; the oldest first */
 };
 
 struct mfs_opens *mfs_opens_create(void)
@@ -93,20 +97,71 @@ void mfs_opens_added(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
         mfs_opens_register(meta, ino, current, 1);
 }
 
-void mfs_opens_removed(struct mfs_meta *meta, uint64_t ino)
+static void drop_if_unused(struct mfs_opens *o, struct open *e)
+{
+    if (e->count || e->closed || e->locked)
+        return;
+    HASH_DEL(o->opens, e);
+    free(e);
+}
+
+bool mfs_opens_closed(struct mfs_meta *meta, uint64_t ino)
 {
     struct mfs_opens *o = meta->opens;
+    struct open *e;
+    bool counted;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find(o, ino);
+    counted = e && e->count;
+    if (counted) {
+        e->count--;
+        if (!e->closed++)
+            DL_APPEND(o->closed, e);
+    }
+    pthread_mutex_unlock(&o->mutex);
+    return counted;
+}
+
+/* Under mutex. */
+static struct mfs_closed take_closed(struct mfs_opens *o, struct open *e)
+{
+    struct mfs_closed c = {e->ino, e->closed};
+
+    if (e->closed)
+        DL_DELETE(o->closed, e);
+    e->closed = 0;
+    drop_if_unused(o, e);
+    return c;
+}
+
+uint32_t mfs_opens_take_closed_of(struct mfs_meta *meta, uint64_t ino, uint64_t *sid)
+{
+    struct mfs_opens *o = meta->opens;
+    uint32_t count = 0;
     struct open *e;
 
     pthread_mutex_lock(&o->mutex);
     e = find(o, ino);
-    if (e && e->count)
-        e->count--;
-    if (e && !e->count && !e->locked) {
-        HASH_DEL(o->opens, e);
-        free(e);
-    }
+    if (e)
+        count = take_closed(o, e).count;
+    *sid = meta->sid;
     pthread_mutex_unlock(&o->mutex);
+    return count;
+}
+
+size_t mfs_opens_take_closed(struct mfs_meta *meta, struct mfs_closed *list, size_t most,
+                             uint64_t *sid)
+{
+    struct mfs_opens *o = meta->opens;
+    size_t n = 0;
+
+    pthread_mutex_lock(&o->mutex);
+    while (n < most && o->closed)
+        list[n++] = take_closed(o, o->closed);
+    *sid = meta->sid;
+    pthread_mutex_unlock(&o->mutex);
+    return n;
 }
 
 void mfs_opens_locked(struct mfs_meta *meta, uint64_t ino)
@@ -131,13 +186,10 @@ size_t mfs_opens_renew(struct mfs_meta *meta, uint64_t sid, struct mfs_open_stat
     *list = calloc(HASH_COUNT(o->opens) + 1, sizeof **list);
     HASH_ITER(hh, o->opens, e, next)
     {
-        if (*list)
+        if (*list && (e->count || e->locked))
             (*list)[n++] = (struct mfs_open_state){e->ino, e->count, e->locked};
         e->locked = false;
-        if (!e->count) {
-            HASH_DEL(o->opens, e);
-            free(e);
-        }
+        take_closed(o, e);
     }
     meta->sid = sid;
     pthread_mutex_unlock(&o->mutex);

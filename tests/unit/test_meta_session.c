@@ -127,21 +127,70 @@ static void test_last_opener_dies(void **state)
     assert_int_equal(meta_client_exists(&b, "#reap"), 0);
 }
 
-/* A close that nobody waits for leaves the stripes to housekeeping. */
-static void test_posted_close(void **state)
+/* Closes that nobody waits for go out together, a moment later. */
+static void test_closed_later(void **state)
+{
+    uint64_t f[40];
+    char name[16];
+
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        f[i] = new_file(name);
+        grow(f[i]);
+        open_file(&b, f[i]);
+        open_file(&b, f[i]);
+        assert_int_equal(mfs_meta_unlink(a.meta, ROOT, name), 0);
+        assert_int_equal(mfs_meta_close(b.meta, f[i], false), 0);
+        assert_int_equal(mfs_meta_close(b.meta, f[i], false), 0);
+    }
+    mfs_closes_flush(b.meta); /* or its thread has done it */
+    for (int64_t until = mfs_clock_mono() + 5 * MFS_SEC; b.reaped < 40;)
+        assert_true(mfs_clock_mono() < until);
+    mfs_store_drain(b.store, MFS_SEC);
+    assert_int_equal(meta_client_keys(&b, "O*"), 0);
+    assert_int_equal(meta_client_keys(&b, "I*"), 1);
+    assert_int_equal(meta_client_exists(&b, "#orphans"), 0);
+    assert_int_equal(meta_client_exists(&b, "#reap"), 0);
+}
+
+/* Who unlinks what he has just closed frees it at once. */
+static void test_unlinked_after_close(void **state)
 {
     uint64_t f = new_file("f");
+    struct mfs_attr attr;
 
     (void)state;
     grow(f);
     open_file(&b, f);
-    assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
     assert_int_equal(mfs_meta_close(b.meta, f, false), 0);
-    mfs_store_drain(b.store, MFS_SEC);
-    assert_int_equal(meta_client_exists(&b, "#reap"), 1);
-    do_chores();
+    assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
+    assert_int_equal(mfs_meta_getattr(b.meta, f, &attr), -ESTALE);
     assert_int_equal(b.reaped, 1);
-    assert_int_equal(meta_client_exists(&b, "#reap"), 0);
+}
+
+/* The session that a file was closed in has died since: nothing to tell, and nothing kept. */
+static void test_closed_by_the_dead(void **state)
+{
+    uint64_t f = new_file("f"), sid = mfs_meta_session(a.meta);
+    int64_t until = mfs_clock_mono() + 10 * MFS_SEC;
+    struct mfs_attr attr;
+
+    (void)state;
+    mfs_ticker_stop(&a.meta->closes_ticker);
+    open_file(&a, f);
+    open_file(&a, f);
+    assert_int_equal(mfs_meta_close(a.meta, f, false), 0);
+    meta_client_alive(&a, false);
+    while (mfs_meta_session(a.meta) == sid)
+        assert_true(mfs_clock_mono() < until);
+    mfs_store_drain(a.store, MFS_SEC);
+    mfs_closes_flush(a.meta);
+    assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
+    do_chores();
+    assert_int_equal(mfs_meta_getattr(b.meta, f, &attr), 0);
+    assert_int_equal(mfs_meta_close(a.meta, f, true), 0);
+    assert_int_equal(mfs_meta_getattr(b.meta, f, &attr), -ESTALE);
 }
 
 /* A client that was thought dead comes back with a new session and what it has open. */
@@ -262,7 +311,9 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         TEST(test_orphan_of_the_dead),
         TEST(test_last_opener_dies),
-        TEST(test_posted_close),
+        TEST(test_closed_later),
+        TEST(test_unlinked_after_close),
+        TEST(test_closed_by_the_dead),
         TEST(test_session_lost),
         TEST(test_kept),
         TEST(test_end_gives_back),

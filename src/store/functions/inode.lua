@@ -141,15 +141,25 @@ local function free_if_idle(ino, stripe_size)
     return free_inode(ino, get_record(ino), stripe_size)
 end
 
--- mfs_close ino sid stripe_size: one opener less; answers as unref.
+-- mfs_close sid stripe_size list, of inodes and how many times each was closed (struct '>I4', behind 8 bytes): that many
+-- openers less. Those of which stripes may be left, each followed by what unref says then.
 redis.register_function{ function_name = 'mfs_close', flags = { 'allow-oom' },
     callback = function(_, args)
-        local key = 'O' .. args[1]
-        if redis.call('HINCRBY', key, args[2], -1) > 0 then
-            return '\0'
+        local sid, stripe_size, list = args[1], tonumber(args[2]), args[3]
+        local freed = {}
+        for at = 1, #list, 12 do
+            local ino = sub(list, at, at + 7)
+            local key = 'O' .. ino
+            if redis.call('HINCRBY', key, sid, -(struct.unpack('>I4', list, at + 8))) <= 0 then
+                redis.call('HDEL', key, sid)
+                local said = free_if_idle(ino, stripe_size)
+                if byte(said) == 1 then
+                    freed[#freed + 1] = ino
+                    freed[#freed + 1] = said
+                end
+            end
         end
-        redis.call('HDEL', key, args[2])
-        return free_if_idle(args[1], tonumber(args[3]))
+        return freed
     end }
 
 -- mfs_disown ino stripe_size sid …: these sessions are dead; answers as unref.
