@@ -11,9 +11,10 @@
 
 #include "base/text.h"
 #include "cluster/table.h"
+#include "store/module.h"
 
 /* Nothing but what this line of business needs: memory only, one database, no scripts from
- * outside, no modules, no dangerous knobs at run time. */
+ * outside, no modules but our own, no dangerous knobs at run time. */
 static const char fixed_settings[] =
     "daemonize no\n"
     "supervised no\n"
@@ -95,7 +96,7 @@ static const char protection[] = "oom-score-adj relative\noom-score-adj-values -
  * neither administration nor anything that touches every key. */
 static const char serving_rules[] =
     "-@all allchannels +@read +@write +@pubsub -@admin -@dangerous -@blocking -function +fcall "
-    "+fcall_ro +info "
+    "+fcall_ro " MFS_MODULE_RULES " +info "
     "+auth +hello +ping +echo +reset +quit +time +multi +exec +discard +watch +unwatch "
     "+client|id +client|setname +client|getname +client|tracking +client|trackinginfo "
     "+client|caching +client|reply";
@@ -130,14 +131,22 @@ static bool is_path(const char *text)
     return true;
 }
 
-/* Appends "key "value"\n" with the value quoted. */
-static int append_path(struct mfs_buf *out, const char *key, const char *dir, uint32_t part,
-                       const char *suffix)
+/* Appends "key "path", but for the closing quote. */
+static int append_quoted(struct mfs_buf *out, const char *key, const char *path)
 {
     int rc = mfs_buf_printf(out, "%s \"", key);
 
-    for (const char *at = dir; *at && rc >= 0; at++)
-        rc = mfs_buf_printf(out, *at == '"' || *at == '\\' ? "\\%c" : "%c", *at);
+    for (; *path && rc >= 0; path++)
+        rc = mfs_buf_printf(out, *path == '"' || *path == '\\' ? "\\%c" : "%c", *path);
+    return rc;
+}
+
+/* A path of the partition's in dir. */
+static int append_path(struct mfs_buf *out, const char *key, const char *dir, uint32_t part,
+                       const char *suffix)
+{
+    int rc = append_quoted(out, key, dir);
+
     if (rc >= 0 && suffix)
         rc = mfs_buf_printf(out, "/redis-%u.%s", part, suffix);
     return rc < 0 ? rc : mfs_buf_printf(out, "\"\n");
@@ -163,6 +172,10 @@ static int append_place(const struct mfs_redis_conf *c, struct mfs_buf *out)
     if (rc >= 0)
         rc = append_path(out, "logfile", c->dir, c->part, "log");
     if (rc >= 0)
+        rc = append_quoted(out, "loadmodule", c->module);
+    if (rc >= 0)
+        rc = mfs_buf_printf(out, "\"\n");
+    if (rc >= 0)
         rc = mfs_buf_printf(out, "unixsocketperm 600\ndbfilename redis-%u.rdb\n", c->part);
     return rc;
 }
@@ -171,8 +184,8 @@ int mfs_redis_conf_render(const struct mfs_redis_conf *c, struct mfs_buf *out)
 {
     int rc;
 
-    if (!is_path(c->dir) || !is_path(c->dump_dir) || !is_plain(c->address) || !c->port ||
-        !c->maxmemory || !is_plain(c->user_password) || !is_plain(c->admin_password))
+    if (!is_path(c->dir) || !is_path(c->dump_dir) || !is_path(c->module) || !is_plain(c->address) ||
+        !c->port || !c->maxmemory || !is_plain(c->user_password) || !is_plain(c->admin_password))
         return -EINVAL;
     rc = mfs_buf_printf(out, "# Partition %u. Written by lm; changes are lost.\n", c->part);
     if (rc >= 0)

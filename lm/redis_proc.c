@@ -28,6 +28,7 @@
 #include "base/text.h"
 #include "lm/redis_conf.h"
 #include "store/admin.h"
+#include "store/module.h"
 
 #define AREA       "redis"
 #define STATUS_MAX 65536 /* bytes of /proc/self/status */
@@ -107,9 +108,10 @@ static bool may_protect(void)
 }
 
 static int write_conf(const struct mfs_redis_node *node, const struct mfs_redis *r,
-                      const char *path)
+                      const char *module, const char *path)
 {
-    struct mfs_redis_conf conf = {.dir = node->dir,
+    struct mfs_redis_conf conf = {.module = module,
+                                  .dir = node->dir,
                                   .dump_dir = node->dump_dir,
                                   .fenced = r->incoming,
                                   .part = r->part,
@@ -152,10 +154,14 @@ static void reap(struct mfs_redis *r)
 
 static int spawn(const struct mfs_redis_node *node, struct mfs_redis *r, struct mfs_err *err)
 {
-    char conf[PATH_MAX], log[PATH_MAX], pidfile[PATH_MAX];
+    char conf[PATH_MAX], log[PATH_MAX], pidfile[PATH_MAX], module[PATH_MAX];
     const char *argv[] = {"redis-server", conf, NULL};
-    int rc;
+    int rc = mfs_module_path(module, sizeof module);
 
+    if (rc)
+        return mfs_err_set(err, rc,
+                           "no memefs-partition.so beside this program, nor where it is "
+                           "installed: install or build all of MemEFS");
     rc = free_port(node->address, &r->port);
     if (rc)
         return mfs_err_set(err, rc, "no free port on %s: %s", node->address, strerror(-rc));
@@ -165,7 +171,7 @@ static int spawn(const struct mfs_redis_node *node, struct mfs_redis *r, struct 
     if (!rc)
         rc = file_path(pidfile, node->dir, r->part, "pid");
     if (!rc)
-        rc = write_conf(node, r, conf);
+        rc = write_conf(node, r, module, conf);
     if (rc)
         return mfs_err_set(err, rc, "can't write redis-%u.conf in %s: %s", r->part, node->dir,
                            strerror(-rc));

@@ -106,9 +106,7 @@ static void add_cmd(struct plan *p, uint32_t part, const char *name, size_t len)
 static void plan_sput(struct plan *p, const struct mfs_stripe_put *put, struct share *s,
                       uint32_t part)
 {
-    add_cmd(p, part, "FCALL", 5);
-    add_arg(p, "mfs_sput", 8);
-    add_arg(p, "0", 1);
+    add_cmd(p, part, "mfs_sput", 8);
     add_arg(p, s->key, sizeof s->key);
     for (size_t i = put->nspans; i-- > 0;) {
         if (put->spans[i].len >= PUT_DIRECT)

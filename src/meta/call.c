@@ -69,12 +69,25 @@ struct mfs_bytes mfs_call_text(const struct mfs_call *c)
     return mfs_reply_bytes(c->cmd.reply);
 }
 
+static struct mfs_call *add_call(struct mfs_calls *b, uint32_t part)
+{
+    b->part[b->n] = part;
+    return &b->call[b->n++];
+}
+
 struct mfs_call *mfs_calls_add(struct mfs_calls *b, const char *function, uint32_t part)
 {
-    struct mfs_call *c = &b->call[b->n];
+    struct mfs_call *c = add_call(b, part);
 
-    b->part[b->n++] = part;
     mfs_call_function(c, function);
+    return c;
+}
+
+struct mfs_call *mfs_calls_add_command(struct mfs_calls *b, const char *name, uint32_t part)
+{
+    struct mfs_call *c = add_call(b, part);
+
+    mfs_call_command(c, name);
     return c;
 }
 

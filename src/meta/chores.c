@@ -44,7 +44,7 @@ static void disown(struct mfs_meta *meta, uint64_t ino, const struct mfs_reply *
     }
     if (n)
         mfs_session_alive(meta, sid, n, alive);
-    mfs_call_function(&c, "mfs_disown");
+    mfs_call_command(&c, "mfs_disown");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_int(&c.args, meta->stripe_size);
     for (size_t i = 0; i < n; i++) {

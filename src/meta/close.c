@@ -52,7 +52,7 @@ static size_t fill_group(struct group *g, const struct mfs_closed *list, size_t 
 static struct mfs_cmd group_cmd(struct mfs_meta *meta, struct group *g,
                                 const struct mfs_ino_arg *sid, uint32_t part)
 {
-    mfs_args_function(&g->args, "mfs_close", false);
+    mfs_args_init(&g->args, "mfs_close");
     mfs_args_bin(&g->args, sid->b, sizeof sid->b);
     mfs_args_int(&g->args, meta->stripe_size);
     mfs_args_bin(&g->args, g->list, INO_CLOSES * g->n);

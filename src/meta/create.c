@@ -55,7 +55,7 @@ struct birth {
     uint64_t parent, sid;
     const char *name;
     const struct mfs_new *new;
-    char how; /* 'x' or 'o', see mfs_create in functions/entry.lua */
+    char how; /* 'x' or 'o', see mfs_create in partition/names.c */
     enum mfs_shard_state shard;
     enum mfs_keeper keeper;
     bool open;
@@ -151,7 +151,8 @@ static int birth_send(struct birth *b, struct mfs_calls *calls)
     b->sid = b->meta->sid;
     sid = mfs_ino_arg(b->sid);
     mfs_part_arg(b->part, prefix);
-    birth_args(b, mfs_calls_add(calls, "mfs_create", b->part), &dir, &sid, prefix, &type, how);
+    birth_args(b, mfs_calls_add_command(calls, "mfs_create", b->part), &dir, &sid, prefix, &type,
+               how);
     if (!S_ISDIR(b->new->mode)) {
         mfs_calls_run(b->meta, calls);
         return calls->call[0].cmd.rc;

@@ -86,9 +86,9 @@ struct mfs_bytes {
     size_t n;
 };
 
-void mfs_call_function(struct mfs_call *c, const char *name); /* writes */
-void mfs_call_query(struct mfs_call *c, const char *name);    /* reads only */
-void mfs_call_command(struct mfs_call *c, const char *name);
+void mfs_call_function(struct mfs_call *c, const char *name); /* in Lua; writes */
+void mfs_call_query(struct mfs_call *c, const char *name);    /* in Lua; reads only */
+void mfs_call_command(struct mfs_call *c, const char *name);  /* redis' own, or src/partition's */
 /* Runs it; 0 or -errno. mfs_call_fini in any case. */
 int mfs_call_run(struct mfs_meta *meta, struct mfs_call *c, uint32_t part);
 void mfs_call_post(struct mfs_meta *meta, struct mfs_call *c, uint32_t part);
@@ -106,6 +106,7 @@ struct mfs_calls {
 };
 /* The next call, a function for `part`; its arguments are to be added before the batch runs. */
 struct mfs_call *mfs_calls_add(struct mfs_calls *b, const char *function, uint32_t part);
+struct mfs_call *mfs_calls_add_command(struct mfs_calls *b, const char *name, uint32_t part);
 /* 0 or the first error; each call's cmd.rc tells its own. mfs_calls_fini in any case. */
 int mfs_calls_run(struct mfs_meta *meta, struct mfs_calls *b);
 void mfs_calls_fini(struct mfs_calls *b);

@@ -37,7 +37,7 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
     }
     if (!meta->opts.revoked || !mfs_dircache_known(meta->dirs, ino))
         return mfs_meta_getattr(meta, ino, attr);
-    mfs_call_function(&c, "mfs_lease");
+    mfs_call_command(&c, "mfs_lease");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_lease_arg(meta, &c, &sid);
     c.cmd.idempotent = true;

@@ -37,7 +37,7 @@ static int ask(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_
     int rc;
 
     mfs_part_arg(part, prefix);
-    mfs_call_function(c, "mfs_lookup");
+    mfs_call_command(c, "mfs_lookup");
     c->cmd.idempotent = true;
     mfs_args_bin(&c->args, dir.b, sizeof dir.b);
     mfs_args_str(&c->args, name);

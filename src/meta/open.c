@@ -28,7 +28,7 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const uint64_t *trimmed,
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_open");
+    mfs_call_command(&c, "mfs_open");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_int(&c.args, head ? (int64_t)head->cap : 0);
@@ -79,7 +79,7 @@ static void add_str(struct commit_args *a, const char *s)
     add_bin(a, s, strlen(s));
 }
 
-#define COMMIT_FIXED 9 /* FCALL name 0 ino time end keep alloc sid */
+#define COMMIT_FIXED 7 /* name ino time end keep alloc sid */
 
 /* A file's record and behind it the sessions to be told of its change. */
 static int take_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said, int64_t asked,
@@ -110,9 +110,7 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
 
     if (!a.v || !a.num)
         goto out;
-    add_str(&a, "FCALL");
     add_str(&a, commit->nparts ? "mfs_commit" : "mfs_commit0");
-    add_str(&a, "0");
     add_bin(&a, key.b, sizeof key.b);
     add_bin(&a, time.b, sizeof time.b);
     add_int(&a, (int64_t)commit->end);

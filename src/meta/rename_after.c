@@ -115,7 +115,7 @@ static void add_unref(struct mfs_rename *r, struct after *a)
 
     a->unref = a->calls.n;
     a->replaced = mfs_ino_arg(r->to.entry.ino);
-    c = mfs_calls_add(&a->calls, "mfs_unref", mfs_placement_home(r->to.entry.ino));
+    c = mfs_calls_add_command(&a->calls, "mfs_unref", mfs_placement_home(r->to.entry.ino));
     mfs_args_bin(&c->args, a->replaced.b, sizeof a->replaced.b);
     mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
     mfs_args_int(&c->args, r->meta->stripe_size);

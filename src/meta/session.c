@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,16 +118,25 @@ void mfs_session_tick(struct mfs_meta *meta)
         renew_session(meta);
 }
 
-static void post_ino_sid(struct mfs_meta *meta, const char *function, uint64_t ino,
-                         const char *stripe_size, uint64_t sid)
+static void post_disown(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), who = mfs_ino_arg(sid);
     struct mfs_call c;
 
-    mfs_call_function(&c, function);
+    mfs_call_command(&c, "mfs_disown");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
-    if (stripe_size)
-        mfs_args_str(&c.args, stripe_size);
+    mfs_args_int(&c.args, meta->stripe_size);
+    mfs_args_bin(&c.args, who.b, sizeof who.b);
+    mfs_call_post(meta, &c, mfs_placement_home(ino));
+}
+
+static void post_unlock(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), who = mfs_ino_arg(sid);
+    struct mfs_call c;
+
+    mfs_call_function(&c, "mfs_unlock_session");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, who.b, sizeof who.b);
     mfs_call_post(meta, &c, mfs_placement_home(ino));
 }
@@ -137,19 +145,18 @@ static void post_ino_sid(struct mfs_meta *meta, const char *function, uint64_t i
 
 void mfs_session_end(struct mfs_meta *meta)
 {
-    char key[MFS_KEY_INO_LEN], stripe_size[16];
+    char key[MFS_KEY_INO_LEN];
     struct mfs_open_state *list;
     uint64_t sid = meta->sid;
     struct mfs_call c;
     size_t n;
 
-    snprintf(stripe_size, sizeof stripe_size, "%u", meta->stripe_size);
     n = mfs_opens_renew(meta, 0, &list);
     for (size_t i = 0; i < n; i++) {
         if (list[i].count)
-            post_ino_sid(meta, "mfs_disown", list[i].ino, stripe_size, sid);
+            post_disown(meta, list[i].ino, sid);
         if (list[i].locked)
-            post_ino_sid(meta, "mfs_unlock_session", list[i].ino, NULL, sid);
+            post_unlock(meta, list[i].ino, sid);
     }
     free(list);
     mfs_store_drain(meta->store, DRAIN);

@@ -31,7 +31,7 @@ int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_ar
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_unref");
+    mfs_call_command(&c, "mfs_unref");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, time->b, sizeof time->b);
     mfs_args_int(&c.args, meta->stripe_size);
@@ -79,7 +79,7 @@ static int attempt(struct mfs_meta *meta, uint64_t parent, const char *name, uin
     int rc;
 
     mfs_part_arg(part, prefix);
-    mfs_call_function(&c, "mfs_unlink");
+    mfs_call_command(&c, "mfs_unlink");
     mfs_args_bin(&c.args, dir.b, sizeof dir.b);
     mfs_args_str(&c.args, name);
     mfs_args_bin(&c.args, prefix, sizeof prefix);

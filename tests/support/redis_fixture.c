@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "base/file.h"
 #include "store/admin.h"
 #include "store/args.h"
+#include "store/module.h"
 #include "store/reply.h"
 
 #define START_NS (10 * MFS_SEC)
@@ -70,19 +72,22 @@ static void file_name(const struct redis_fixture *f, uint32_t part, const char *
 static int write_config(const struct redis_fixture *f, uint32_t part, const char *path)
 {
     const struct mfs_partition *p = &f->table->part[part];
-    char socket_path[MFS_UNIXPATH_MAX], log[MFS_UNIXPATH_MAX], text[2048];
-    int n;
+    char socket_path[MFS_UNIXPATH_MAX], log[MFS_UNIXPATH_MAX], module[PATH_MAX], text[8192];
+    int n = mfs_module_path(module, sizeof module);
+
+    if (n)
+        return n;
 
     file_name(f, part, "sock", socket_path, sizeof socket_path);
     file_name(f, part, "log", log, sizeof log);
     n = snprintf(text, sizeof text,
-                 "bind 127.0.0.1\nport %u\nunixsocket %s\ndir %s\nlogfile %s\n"
+                 "loadmodule \"%s\"\nbind 127.0.0.1\nport %u\nunixsocket %s\ndir %s\nlogfile %s\n"
                  "save \"\"\nappendonly no\nrepl-diskless-sync-delay 0\nmaxmemory "
                  "%llu\nmaxmemory-policy noeviction\n"
                  "user default off\n"
                  "user %s on >%s ~* &* " CLIENT_COMMANDS "\n"
                  "user %s on >%s ~* &* +@all\n",
-                 p->port, socket_path, f->dir, log, (unsigned long long)f->opts.maxmemory,
+                 module, p->port, socket_path, f->dir, log, (unsigned long long)f->opts.maxmemory,
                  MFS_REDIS_USER, p->password, MFS_REDIS_ADMIN, REDIS_FIXTURE_ADMIN_PASSWORD);
     return mfs_file_write(path, text, (size_t)n, 0600);
 }

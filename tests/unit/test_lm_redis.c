@@ -37,6 +37,7 @@ static const char *rendered(const struct mfs_redis_conf *c, struct mfs_buf *out)
 
 static const struct mfs_redis_conf sample = {.dir = "/run/a \"b\"",
                                              .dump_dir = "/var/tmp/a",
+                                             .module = "/usr/lib/a\"b.so",
                                              .part = 7,
                                              .address = "127.0.0.3",
                                              .port = 4711,
@@ -54,6 +55,7 @@ static void test_conf_has_what_matters(void **state)
     text = rendered(&sample, &out);
     assert_non_null(strstr(text, "\nbind 127.0.0.3\nport 4711\n"));
     assert_non_null(strstr(text, "\nunixsocket \"/run/a \\\"b\\\"/redis-7.sock\"\n"));
+    assert_non_null(strstr(text, "\nloadmodule \"/usr/lib/a\\\"b.so\"\n"));
     assert_non_null(strstr(text, "\nmaxmemory 12345678\n"));
     assert_non_null(strstr(text, "\nmaxmemory-policy noeviction\n"));
     assert_non_null(strstr(text, "\nsave \"\"\n"));
@@ -80,7 +82,7 @@ static void test_conf_holds_no_password(void **state)
 
 static void test_conf_refuses_what_would_break_out(void **state)
 {
-    struct mfs_redis_conf bad[] = {sample, sample, sample, sample, sample};
+    struct mfs_redis_conf bad[] = {sample, sample, sample, sample, sample, sample};
     struct mfs_buf out;
 
     (void)state;
@@ -90,6 +92,7 @@ static void test_conf_refuses_what_would_break_out(void **state)
     bad[2].user_password = "";
     bad[3].maxmemory = 0;
     bad[4].dir = "relative";
+    bad[5].module = "/lib/a\nport 1";
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(mfs_redis_conf_render(&bad[i], &out), -EINVAL);
     mfs_buf_fini(&out);

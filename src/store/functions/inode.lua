@@ -1,4 +1,5 @@
--- Inodes at their home: attributes, open files, size.
+-- Inodes at their home: attributes and size. Opening, closing and what is written becoming known are in C
+-- (src/partition/files.c).
 
 -- A new mode in the classes of an access ACL: owner, mask (or group when there is no mask), other.
 local ACL_USER_OBJ, ACL_GROUP_OBJ, ACL_MASK, ACL_OTHER = 1, 4, 16, 32
@@ -81,22 +82,9 @@ redis.register_function{ function_name = 'mfs_ctime', flags = { 'allow-oom' },
         end
     end }
 
--- The content as cut to nothing, in a record.
-local function emptied(rec, time)
-    local version = struct.unpack('<i8', rec, 49)
-    return sub(rec, 1, 24) .. struct.pack('<i8i8i8i8', 0, 0, 0, version + 1) ..
-           sub(rec, 57, 68) .. time .. time .. sub(rec, 93)
-end
-
 -- The other sessions that have the file open or a lease of it, 8 bytes each: they have to be told of a change.
 local function others(ino, sid)
-    local out = other_holders(ino, sid)
-    for _, other in ipairs(redis.call('HKEYS', 'O' .. ino)) do
-        if other ~= sid and not is_holder(out, other) then
-            out = out .. other
-        end
-    end
-    return out
+    return redis.call('mfs_holders', ino, sid, 'open')
 end
 
 -- May stripes 1 … hold bytes at or beyond `size` that the caller has not deleted? It did so below
@@ -104,99 +92,6 @@ end
 local function untrimmed(rec, size, trimmed, stripe_size)
     local data_end = struct.unpack('<i8', rec, 33)
     return data_end > stripe_size and data_end > size and data_end > trimmed
-end
-
--- mfs_open ino sid head [time trimmed stripe_size]: one more opener; with time the content is cut
--- to nothing. The record, and with it the stored content when the size is at most `head`, or the
--- other openers of what was cut. ECANCELED: untrimmed.
-redis.register_function{ function_name = 'mfs_open', flags = { 'allow-oom' },
-    callback = function(_, args)
-        local ino, head = args[1], tonumber(args[3])
-        local rec = get_record(ino)
-        if not rec then
-            return fail(errno.ESTALE, 'no inode')
-        end
-        if args[4] and untrimmed(rec, 0, tonumber(args[5]), tonumber(args[6])) then
-            return fail(errno.ECANCELED, 'grown meanwhile')
-        end
-        redis.call('HINCRBY', 'O' .. ino, args[2], 1)
-        if args[4] then
-            rec = emptied(rec, args[4])
-            redis.call('DEL', stripe0(ino))
-            put_record(ino, rec)
-            return { rec, others(ino, args[2]) }
-        elseif head > 0 and (struct.unpack('<i8', rec, 25)) <= head then
-            return { rec, redis.call('GET', stripe0(ino)) or '' }
-        end
-        return { rec }
-    end }
-
--- Frees the inode when neither a name nor an opener is left; answers as unref, '\0': it stays.
-local function free_if_idle(ino, stripe_size)
-    if redis.call('GETRANGE', 'I' .. ino, 16, 19) ~= '\0\0\0\0' or
-       redis.call('EXISTS', 'O' .. ino) == 1 then
-        return '\0'
-    end
-    redis.call('SREM', '#orphans', ino)
-    return free_inode(ino, get_record(ino), stripe_size)
-end
-
--- mfs_close sid stripe_size list, of inodes and how many times each was closed (struct '>I4', behind 8 bytes): that many
--- openers less. Those of which stripes may be left, each followed by what unref says then.
-redis.register_function{ function_name = 'mfs_close', flags = { 'allow-oom' },
-    callback = function(_, args)
-        local sid, stripe_size, list = args[1], tonumber(args[2]), args[3]
-        local freed = {}
-        for at = 1, #list, 12 do
-            local ino = sub(list, at, at + 7)
-            local key = 'O' .. ino
-            if redis.call('HINCRBY', key, sid, -(struct.unpack('>I4', list, at + 8))) <= 0 then
-                redis.call('HDEL', key, sid)
-                local said = free_if_idle(ino, stripe_size)
-                if byte(said) == 1 then
-                    freed[#freed + 1] = ino
-                    freed[#freed + 1] = said
-                end
-            end
-        end
-        return freed
-    end }
-
--- mfs_disown ino stripe_size sid …: these sessions are dead; answers as unref.
-redis.register_function{ function_name = 'mfs_disown', flags = { 'allow-oom' },
-    callback = function(_, args)
-        for i = 3, #args do
-            redis.call('HDEL', 'O' .. args[1], args[i])
-        end
-        return free_if_idle(args[1], tonumber(args[2]))
-    end }
-
--- Writes parts (args from `first` on: offset, bytes, …) into a string value; its old and new
--- length. Only a value made at its final length is as small as can be, so that is done where it is
--- cheap.
-local REBUILD_MAX = 65536
-
-local function write_parts(key, args, first)
-    local last = 0
-    for i = first, #args, 2 do
-        last = math.max(last, tonumber(args[i]) + #args[i + 1])
-    end
-    local old = redis.call('STRLEN', key)
-    if old == 0 and #args == first + 1 and args[first] == '0' then
-        redis.call('SET', key, args[first + 1])
-        return 0, last
-    end
-    if last > old then
-        if old > 0 and last <= REBUILD_MAX then
-            redis.call('SET', key, redis.call('GET', key) .. string.rep('\0', last - old))
-        elseif old == 0 then
-            redis.call('SETRANGE', key, last - 1, '\0')
-        end
-    end
-    for i = first, #args, 2 do
-        redis.call('SETRANGE', key, args[i], args[i + 1])
-    end
-    return old, math.max(old, last)
 end
 
 -- The record with its content grown: size and end of data at least `last`, one version on.
@@ -209,27 +104,6 @@ local function grown(rec, last, keep_size, alloc, time)
     local changed = struct.pack('<i8i8i8i8', size, data_end, old_alloc + alloc, version + 1)
     return sub(rec, 1, 24) .. changed .. sub(rec, 57, 68) .. time .. time .. sub(rec, 93)
 end
-
--- mfs_commit ino time end keep_size alloc sid [off bytes …]; the new record and behind it the other
--- openers. Without bytes nothing grows in memory, so mfs_commit0 is allowed when memory is full.
-local function commit(_, args)
-    local ino = args[1]
-    local rec = get_record(ino)
-    if not rec then
-        return fail(errno.ESTALE, 'no inode')
-    end
-    local alloc = tonumber(args[5])
-    if args[7] then
-        local old, new = write_parts(stripe0(ino), args, 7)
-        alloc = alloc + new - old
-    end
-    rec = grown(rec, tonumber(args[3]), args[4] == '1', alloc, args[2])
-    put_record(ino, rec)
-    return rec .. others(ino, args[6])
-end
-
-redis.register_function('mfs_commit', commit)
-redis.register_function{ function_name = 'mfs_commit0', flags = { 'allow-oom' }, callback = commit }
 
 -- Cuts a string value to `keep` bytes; its old and new length.
 local function cut(key, keep)
@@ -296,8 +170,8 @@ redis.register_function('mfs_append', function(_, args)
         redis.call('SET', 'P' .. ino, args[5] .. args[6])
         return rec .. 'P'
     end
-    local old, new = write_parts(stripe0(ino), { tostring(size), args[7] }, 1)
-    rec = grown(rec, last, false, new - old, args[2])
+    local len_of = redis.call('mfs_sput', stripe0(ino), size, args[7])
+    rec = grown(rec, last, false, len_of[2] - len_of[1], args[2])
     put_record(ino, rec)
     return rec .. others(ino, args[5]) .. 'S'
 end)

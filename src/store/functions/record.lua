@@ -85,39 +85,6 @@ local function entry_type(entry)
     return byte(entry, ENTRY)
 end
 
--- Removes an inode and all that is kept with it. Stripes 1 … are the client's to delete; when there
--- can be any they are noted in #reap. Answers '\1' and the end of data then, else '\2'.
-local function free_inode(ino, rec, stripe_size)
-    redis.call('DEL', 'I' .. ino, stripe0(ino), 'A' .. ino, 'O' .. ino, 'L' .. ino, 'P' .. ino)
-    local data_end = sub(rec, 33, 40)
-    if (struct.unpack('<i8', data_end)) > stripe_size then
-        redis.call('HSET', '#reap', ino, data_end)
-        return '\1' .. data_end
-    end
-    return '\2'
-end
-
--- One name less. '\0': the inode stays; '\1' …, '\2': it is freed (above); '\3': it was not there.
-local function unref(ino, time, stripe_size)
-    local rec = get_record(ino)
-    if not rec then
-        return '\3'
-    end
-    local nlink = record_nlink(rec)
-    if nlink <= 1 and redis.call('EXISTS', 'O' .. ino) == 0 then
-        return free_inode(ino, rec, stripe_size)
-    end
-    if nlink > 0 then
-        nlink = nlink - 1
-    end
-    if nlink == 0 then
-        redis.call('SADD', '#orphans', ino)
-    end
-    rec = splice(rec, 16, struct.pack('<I4', nlink))
-    put_record(ino, splice(rec, 80, time))
-    return '\0'
-end
-
 make_root = function(sec, nsec)
     local time = struct.pack('<i8I4', tonumber(sec), tonumber(nsec))
     local ino = '\0\0\0\0\0\0\0\1'

@@ -55,7 +55,8 @@ local function replaced(target, flags, prefix, time, stripe_size)
        not home_here(target, prefix) then
         return ''
     end
-    return unref(sub(target, 1, 8), time, stripe_size)
+    local said = redis.call('mfs_unref', sub(target, 1, 8), time, stripe_size, '')
+    return sub(said, 2, 1 + byte(said))
 end
 
 local function touch_ctime(entry, prefix, time)

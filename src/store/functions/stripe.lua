@@ -1,9 +1,5 @@
--- Content of one stripe, a string value that ends at its last byte that may not be zero.
-
--- mfs_sput key off bytes [off bytes …]; old and new length.
-redis.register_function('mfs_sput', function(_, args)
-    return { write_parts(args[1], args, 2) }
-end)
+-- Content of one stripe, a string value that ends at its last byte that may not be zero. Writing it is in C
+-- (src/partition/files.c).
 
 -- mfs_strim key keep; old and new length.
 redis.register_function{ function_name = 'mfs_strim', flags = { 'allow-oom' },

@@ -1,0 +1,292 @@
+/* Open files and their content. A stripe is a string value that ends at its last byte that may not
+ * be zero; stripe 0 is where the inode is. */
+#include "partition/commands.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "partition/inode.h"
+#include "partition/leases.h"
+
+/* Only a value made at its final length is as small as can be, so that is done where it is cheap.
+ */
+#define REBUILD_MAX 65536
+
+#define STRIPE_MAX (64 << 20) /* bytes, more than any stripe has */
+
+/* May stripes 1 … hold bytes? The caller deleted them below `trimmed`, the end of data that it
+ * knew; another client may have written more since. */
+static bool untrimmed(const char *rec, int64_t trimmed, int64_t stripe_size)
+{
+    int64_t end = mfs_rec_i64(rec, MFS_REC_END);
+
+    return end > stripe_size && end > trimmed;
+}
+
+/* The record with its content cut to nothing; `time` has 12 bytes. */
+static void empty(char *rec, struct mfs_span time)
+{
+    mfs_rec_put_i64(rec, MFS_REC_SIZE, 0);
+    mfs_rec_put_i64(rec, MFS_REC_END, 0);
+    mfs_rec_put_i64(rec, MFS_REC_STORED, 0);
+    mfs_rec_put_i64(rec, MFS_REC_VERSION, mfs_rec_i64(rec, MFS_REC_VERSION) + 1);
+    memcpy(rec + MFS_REC_MTIME, time.p, time.n);
+    memcpy(rec + MFS_REC_CTIME, time.p, time.n);
+}
+
+enum { OPEN_INO = 1, OPEN_SID, OPEN_HEAD, OPEN_TIME, OPEN_TRIMMED, OPEN_STRIPE }; /* of mfs_open */
+
+static int open_cut(const struct mfs_request *r, struct mfs_inode *i)
+{
+    struct mfs_span ino = mfs_request_arg(r, OPEN_INO);
+    struct RedisModuleKey *stripe = mfs_key_stripe0(r->ctx, ino, MFS_REDIS_WRITE);
+    struct mfs_answer others = {0};
+
+    mfs_redis.DeleteKey(stripe);
+    mfs_key_close(stripe);
+    empty(i->rec, mfs_request_arg(r, OPEN_TIME));
+    mfs_lease_others(r->ctx, ino, mfs_request_arg(r, OPEN_SID), true, &others);
+    mfs_redis.ReplyWithArray(r->ctx, 2);
+    mfs_redis.ReplyWithStringBuffer(r->ctx, i->rec, i->n);
+    return mfs_answer_send(&others, r->ctx);
+}
+
+static int open_head(const struct mfs_request *r, struct mfs_inode *i)
+{
+    struct RedisModuleKey *stripe =
+        mfs_key_stripe0(r->ctx, mfs_request_arg(r, OPEN_INO), MFS_REDIS_READ);
+    struct mfs_span content = mfs_key_text(stripe);
+
+    mfs_redis.ReplyWithArray(r->ctx, 2);
+    mfs_redis.ReplyWithStringBuffer(r->ctx, i->rec, i->n);
+    mfs_redis.ReplyWithStringBuffer(r->ctx, content.p ? content.p : "", content.n);
+    mfs_key_close(stripe);
+    return MFS_REDIS_OK;
+}
+
+static int open_inode(const struct mfs_request *r, struct mfs_inode *i)
+{
+    int64_t head = mfs_request_int(r, OPEN_HEAD);
+    bool cut = r->argc > OPEN_TIME;
+
+    if (!i->rec)
+        return mfs_request_fail(r, ESTALE, "no inode");
+    if (cut && untrimmed(i->rec, mfs_request_int(r, OPEN_TRIMMED), mfs_request_int(r, OPEN_STRIPE)))
+        return mfs_request_fail(r, ECANCELED, "grown meanwhile");
+    mfs_inode_opened(r->ctx, mfs_request_arg(r, OPEN_INO), r->argv[OPEN_SID], 1);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    if (cut)
+        return open_cut(r, i);
+    if (head > 0 && mfs_rec_i64(i->rec, MFS_REC_SIZE) <= head)
+        return open_head(r, i);
+    mfs_redis.ReplyWithArray(r->ctx, 1);
+    return mfs_redis.ReplyWithStringBuffer(r->ctx, i->rec, i->n);
+}
+
+/* mfs_open ino sid head [time trimmed stripe_size]: one more opener; with time the content is cut
+ * to nothing. The record, and with it the stored content when the size is at most `head`, or who
+ * has to be told of the cut. ECANCELED: untrimmed. */
+int mfs_command_open(const struct mfs_request *r)
+{
+    bool cut = r->argc > OPEN_TIME;
+    struct mfs_inode i;
+    int rc;
+
+    if (cut && mfs_request_arg(r, OPEN_TIME).n != 12)
+        return mfs_request_fail(r, EINVAL, "not a time");
+    i = mfs_inode_open(r->ctx, mfs_request_arg(r, OPEN_INO),
+                       cut ? MFS_REDIS_WRITE : MFS_REDIS_READ);
+    rc = open_inode(r, &i);
+    mfs_inode_close(&i);
+    return rc;
+}
+
+/* One inode of mfs_close; adds to the answer when stripes may be left. */
+static long close_one(const struct mfs_request *r, struct mfs_span ino, int64_t by)
+{
+    struct mfs_answer said = {0};
+    long items = 0;
+
+    if (mfs_inode_opened(r->ctx, ino, r->argv[1], -by) > 0)
+        return 0;
+    mfs_inode_free_if_idle(r->ctx, ino, mfs_request_int(r, 2), &said);
+    if (said.p[0] == 1) {
+        mfs_redis.ReplyWithStringBuffer(r->ctx, ino.p, ino.n);
+        mfs_redis.ReplyWithStringBuffer(r->ctx, said.p, said.n);
+        items = 2;
+    }
+    free(said.p);
+    return items;
+}
+
+/* mfs_close sid stripe_size list, of inodes and how many times each was closed (4 bytes,
+ * big-endian, behind 8): that many openers less. Those of which stripes may be left, each followed
+ * by what mfs_inode_unref adds then. */
+int mfs_command_close(const struct mfs_request *r)
+{
+    struct mfs_span list = mfs_request_arg(r, 3);
+    long items = 0;
+
+    mfs_redis.ReplyWithArray(r->ctx, MFS_REDIS_POSTPONED);
+    for (size_t at = 0; at + 12 <= list.n; at += 12) {
+        const unsigned char *n = (const unsigned char *)list.p + at + 8;
+        int64_t by = (int64_t)n[0] << 24 | n[1] << 16 | n[2] << 8 | n[3];
+
+        items += close_one(r, (struct mfs_span){list.p + at, 8}, by);
+    }
+    mfs_redis.ReplySetArrayLength(r->ctx, items);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    return MFS_REDIS_OK;
+}
+
+/* mfs_disown ino stripe_size sid …: these sessions are dead; what mfs_inode_free_if_idle adds. */
+int mfs_command_disown(const struct mfs_request *r)
+{
+    struct mfs_span ino = mfs_request_arg(r, 1);
+    struct RedisModuleKey *key = mfs_key_open(r->ctx, 'O', ino, MFS_REDIS_WRITE);
+    struct mfs_answer a = {0};
+
+    for (int i = 3; i < r->argc && mfs_redis.ValueLength(key); i++)
+        mfs_redis.HashSet(key, 0, r->argv[i], MFS_REDIS_DELETE, NULL);
+    mfs_key_close(key);
+    mfs_inode_free_if_idle(r->ctx, ino, mfs_request_int(r, 2), &a);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    return mfs_answer_send(&a, r->ctx);
+}
+
+/* Where the parts (arguments from `first` on: offset, bytes, …) end; -1: not of a stripe. */
+static int64_t parts_end(const struct mfs_request *r, int first)
+{
+    int64_t last = 0;
+
+    for (int i = first; i + 1 < r->argc; i += 2) {
+        int64_t off = mfs_request_int(r, i), end = off + (int64_t)mfs_request_arg(r, i + 1).n;
+
+        if (off < 0 || off > STRIPE_MAX || end > STRIPE_MAX)
+            return -1;
+        last = end > last ? end : last;
+    }
+    return last;
+}
+
+/* A short value gets as long as it has to be by being made anew. */
+static void rebuild(const struct mfs_request *r, struct RedisModuleKey *key, size_t last)
+{
+    struct mfs_span old = mfs_key_text(key);
+    struct RedisModuleString *s = mfs_redis.CreateString(r->ctx, NULL, last);
+
+    memcpy((char *)mfs_string_span(s).p, old.p, old.n);
+    mfs_redis.StringSet(key, s);
+    mfs_redis.FreeString(r->ctx, s);
+}
+
+static void grow(const struct mfs_request *r, struct RedisModuleKey *key, size_t old, size_t last)
+{
+    struct RedisModuleString *zeros;
+
+    if (old > 0 && last <= REBUILD_MAX) {
+        rebuild(r, key, last);
+    } else if (old > 0) {
+        mfs_redis.StringTruncate(key, last);
+    } else {
+        zeros = mfs_redis.CreateString(r->ctx, NULL, last);
+        mfs_redis.StringSet(key, zeros);
+        mfs_redis.FreeString(r->ctx, zeros);
+    }
+}
+
+/* Writes the parts into a string value, which ends at or beyond `last` then; its old length. */
+static size_t write_parts(const struct mfs_request *r, struct RedisModuleKey *key, int first,
+                          size_t last)
+{
+    size_t old = mfs_redis.ValueLength(key), n;
+    char *value;
+
+    if (old == 0 && r->argc == first + 2 && mfs_request_int(r, first) == 0 && last > 0) {
+        mfs_redis.StringSet(key, r->argv[first + 1]);
+        return old;
+    }
+    if (last > old)
+        grow(r, key, old, last);
+    value = mfs_redis.StringDMA(key, &n, MFS_REDIS_WRITE);
+    for (int i = first; i + 1 < r->argc; i += 2) {
+        struct mfs_span part = mfs_request_arg(r, i + 1);
+
+        if (part.n && value)
+            memcpy(value + mfs_request_int(r, i), part.p, part.n);
+    }
+    return old;
+}
+
+/* mfs_sput key off bytes [off bytes …]: old and new length. */
+int mfs_command_sput(const struct mfs_request *r)
+{
+    int64_t last = parts_end(r, 2);
+    struct RedisModuleKey *key;
+    size_t old;
+
+    if (last < 0)
+        return mfs_request_fail(r, EINVAL, "not of a stripe");
+    key = mfs_redis.OpenKey(r->ctx, r->argv[1], MFS_REDIS_WRITE);
+    old = write_parts(r, key, 2, (size_t)last);
+    mfs_key_close(key);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    mfs_redis.ReplyWithArray(r->ctx, 2);
+    mfs_redis.ReplyWithLongLong(r->ctx, (long long)old);
+    return mfs_redis.ReplyWithLongLong(r->ctx, last > (int64_t)old ? last : (long long)old);
+}
+
+enum { INO = 1, TIME, END, KEEP_SIZE, STORED, SID, PARTS }; /* of mfs_commit */
+
+/* The parts go into stripe 0; how many bytes it is longer. */
+static int64_t store_parts(const struct mfs_request *r, int64_t last)
+{
+    struct RedisModuleKey *key = mfs_key_stripe0(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
+    int64_t old = (int64_t)write_parts(r, key, PARTS, (size_t)last);
+
+    mfs_key_close(key);
+    return last > old ? last - old : 0;
+}
+
+/* The content has grown, or changed: size and end of data are at least END, one version on. */
+static void grown(const struct mfs_request *r, char *rec, int64_t stored)
+{
+    int64_t last = mfs_request_int(r, END);
+    struct mfs_span time = mfs_request_arg(r, TIME), keep = mfs_request_arg(r, KEEP_SIZE);
+
+    if (last > mfs_rec_i64(rec, MFS_REC_SIZE) && !(keep.n && keep.p[0] == '1'))
+        mfs_rec_put_i64(rec, MFS_REC_SIZE, last);
+    if (last > mfs_rec_i64(rec, MFS_REC_END))
+        mfs_rec_put_i64(rec, MFS_REC_END, last);
+    mfs_rec_put_i64(rec, MFS_REC_STORED, mfs_rec_i64(rec, MFS_REC_STORED) + stored);
+    mfs_rec_put_i64(rec, MFS_REC_VERSION, mfs_rec_i64(rec, MFS_REC_VERSION) + 1);
+    memcpy(rec + MFS_REC_MTIME, time.p, time.n);
+    memcpy(rec + MFS_REC_CTIME, time.p, time.n);
+}
+
+/* mfs_commit ino time end keep_size alloc sid [off bytes …]: the new record and behind it who has
+ * to be told: other openers and holders of leases. Without bytes nothing grows in memory, so
+ * mfs_commit0 is allowed when memory is full. */
+int mfs_command_commit(const struct mfs_request *r)
+{
+    int64_t stored = mfs_request_int(r, STORED), last = parts_end(r, PARTS);
+    struct mfs_answer a = {0};
+    struct mfs_inode i;
+
+    if (mfs_request_arg(r, TIME).n != 12 || last < 0)
+        return mfs_request_fail(r, EINVAL, "not a time and parts of a stripe");
+    i = mfs_inode_open(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
+    if (!i.rec) {
+        mfs_inode_close(&i);
+        return mfs_request_fail(r, ESTALE, "no inode");
+    }
+    if (r->argc > PARTS)
+        stored += store_parts(r, last);
+    grown(r, i.rec, stored);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    mfs_answer_add(&a, i.rec, i.n);
+    mfs_inode_close(&i);
+    mfs_lease_others(r->ctx, mfs_request_arg(r, INO), mfs_request_arg(r, SID), true, &a);
+    return mfs_answer_send(&a, r->ctx);
+}

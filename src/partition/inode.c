@@ -1,0 +1,169 @@
+#include "partition/inode.h"
+
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t mfs_rec_u32(const char *rec, size_t at)
+{
+    uint32_t v;
+
+    memcpy(&v, rec + at, sizeof v);
+    return le32toh(v);
+}
+
+int64_t mfs_rec_i64(const char *rec, size_t at)
+{
+    uint64_t v;
+
+    memcpy(&v, rec + at, sizeof v);
+    return (int64_t)le64toh(v);
+}
+
+void mfs_rec_put_u32(char *rec, size_t at, uint32_t v)
+{
+    v = htole32(v);
+    memcpy(rec + at, &v, sizeof v);
+}
+
+void mfs_rec_put_i64(char *rec, size_t at, int64_t v)
+{
+    uint64_t le = htole64((uint64_t)v);
+
+    memcpy(rec + at, &le, sizeof le);
+}
+
+struct mfs_inode mfs_inode_open(struct RedisModuleCtx *ctx, struct mfs_span ino, int mode)
+{
+    struct mfs_inode i = {.key = mfs_key_open(ctx, 'I', ino, mode)};
+
+    if (!i.key || mfs_redis.ValueLength(i.key) < MFS_REC_FIXED)
+        return i;
+    i.rec = mfs_redis.StringDMA(i.key, &i.n, mode);
+    return i;
+}
+
+void mfs_inode_close(struct mfs_inode *i)
+{
+    mfs_key_close(i->key);
+}
+
+bool mfs_ino_home(struct mfs_span ino, struct mfs_span prefix)
+{
+    return ino.n >= 2 && prefix.n == 2 && memcmp(ino.p, prefix.p, 2) == 0;
+}
+
+int64_t mfs_inode_opened(struct RedisModuleCtx *ctx, struct mfs_span ino,
+                         struct RedisModuleString *sid, int64_t by)
+{
+    struct RedisModuleKey *key = mfs_key_open(ctx, 'O', ino, MFS_REDIS_WRITE);
+    struct RedisModuleString *have = mfs_key_field(key, sid);
+    int64_t count = by;
+    char text[24];
+    int n;
+
+    if (have) {
+        count += strtoll(mfs_string_span(have).p, NULL, 10);
+        mfs_redis.FreeString(ctx, have);
+    }
+    if (count > 0) {
+        n = snprintf(text, sizeof text, "%lld", (long long)count);
+        mfs_key_set_field(ctx, key, sid, text, (size_t)n);
+    } else if (have) {
+        mfs_redis.HashSet(key, 0, sid, MFS_REDIS_DELETE, NULL);
+    }
+    mfs_key_close(key);
+    return count > 0 ? count : 0;
+}
+
+static bool is_open(struct RedisModuleCtx *ctx, struct mfs_span ino)
+{
+    struct RedisModuleKey *key = mfs_key_open(ctx, 'O', ino, MFS_REDIS_READ);
+
+    mfs_key_close(key);
+    return key != NULL;
+}
+
+/* Stripes 1 … are noted in #reap when there can be any. */
+static void note_stripes(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span data_end)
+{
+    struct RedisModuleKey *key = mfs_key_named(ctx, "#reap", MFS_REDIS_WRITE);
+    struct RedisModuleString *field = mfs_redis.CreateString(ctx, ino.p, ino.n);
+
+    mfs_key_set_field(ctx, key, field, data_end.p, data_end.n);
+    mfs_redis.FreeString(ctx, field);
+    mfs_key_close(key);
+}
+
+/* Removes the inode and all that is kept with it; takes over *i. */
+static void free_inode(struct RedisModuleCtx *ctx, struct mfs_inode *i, struct mfs_span ino,
+                       int64_t stripe_size, struct mfs_answer *a)
+{
+    static const char beside[] = {'A', 'O', 'L', 'P'};
+    char data_end[8];
+    bool more = mfs_rec_i64(i->rec, MFS_REC_END) > stripe_size;
+    struct RedisModuleKey *stripe;
+
+    memcpy(data_end, i->rec + MFS_REC_END, sizeof data_end);
+    mfs_redis.DeleteKey(i->key);
+    mfs_inode_close(i);
+    stripe = mfs_key_stripe0(ctx, ino, MFS_REDIS_WRITE);
+    mfs_redis.DeleteKey(stripe);
+    mfs_key_close(stripe);
+    for (size_t k = 0; k < sizeof beside; k++)
+        mfs_key_drop(ctx, beside[k], ino);
+    mfs_answer_byte(a, more ? 1 : 2);
+    if (more) {
+        mfs_answer_add(a, data_end, sizeof data_end);
+        note_stripes(ctx, ino, (struct mfs_span){data_end, sizeof data_end});
+    }
+}
+
+/* #orphans: neither names nor an end. */
+static void orphan(struct RedisModuleCtx *ctx, const char *command, struct mfs_span ino)
+{
+    mfs_redis.FreeCallReply(mfs_redis.Call(ctx, command, "cb", "#orphans", ino.p, ino.n));
+}
+
+void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span time,
+                     int64_t stripe_size, struct mfs_answer *a)
+{
+    struct mfs_inode i = mfs_inode_open(ctx, ino, MFS_REDIS_WRITE);
+    uint32_t nlink;
+
+    if (!i.rec) {
+        mfs_inode_close(&i);
+        mfs_answer_byte(a, 3);
+        return;
+    }
+    nlink = mfs_rec_u32(i.rec, MFS_REC_NLINK);
+    if (nlink <= 1 && !is_open(ctx, ino)) {
+        free_inode(ctx, &i, ino, stripe_size, a);
+        return;
+    }
+    if (nlink > 0)
+        nlink--;
+    mfs_rec_put_u32(i.rec, MFS_REC_NLINK, nlink);
+    memcpy(i.rec + MFS_REC_CTIME, time.p, time.n);
+    mfs_inode_close(&i);
+    if (nlink == 0)
+        orphan(ctx, "SADD", ino);
+    mfs_answer_byte(a, 0);
+}
+
+void mfs_inode_free_if_idle(struct RedisModuleCtx *ctx, struct mfs_span ino, int64_t stripe_size,
+                            struct mfs_answer *a)
+{
+    struct mfs_inode i = mfs_inode_open(ctx, ino, MFS_REDIS_READ);
+    bool named = !i.rec || mfs_rec_u32(i.rec, MFS_REC_NLINK) != 0;
+
+    mfs_inode_close(&i);
+    if (named || is_open(ctx, ino)) {
+        mfs_answer_byte(a, 0);
+        return;
+    }
+    orphan(ctx, "SREM", ino);
+    i = mfs_inode_open(ctx, ino, MFS_REDIS_WRITE);
+    free_inode(ctx, &i, ino, stripe_size, a);
+}

@@ -1,0 +1,55 @@
+/* Inodes at their home: records (the layout is in meta/record.h), openers, and their end. */
+#ifndef MFS_PARTITION_INODE_H
+#define MFS_PARTITION_INODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "partition/keys.h"
+
+#define MFS_ENTRY 9 /* bytes: ino, type; longer with the intent of a rename */
+
+enum { /* where things are in a record */
+       MFS_REC_MODE = 4,
+       MFS_REC_NLINK = 16,
+       MFS_REC_SIZE = 24,
+       MFS_REC_END = 32,
+       MFS_REC_STORED = 40,
+       MFS_REC_VERSION = 48,
+       MFS_REC_MTIME = 68,
+       MFS_REC_CTIME = 80,
+       MFS_REC_FIXED = 92
+};
+
+enum { MFS_TYPE_DIR = 4, MFS_TYPE_FILE = 8 }; /* mode / 4096 */
+
+uint32_t mfs_rec_u32(const char *rec, size_t at);
+int64_t mfs_rec_i64(const char *rec, size_t at);
+void mfs_rec_put_u32(char *rec, size_t at, uint32_t v);
+void mfs_rec_put_i64(char *rec, size_t at, int64_t v);
+
+/* An inode's record, to be read or, when opened for writing, changed in place. */
+struct mfs_inode {
+    struct RedisModuleKey *key;
+    char *rec; /* NULL: there is no such inode */
+    size_t n;
+};
+struct mfs_inode mfs_inode_open(struct RedisModuleCtx *ctx, struct mfs_span ino, int mode);
+void mfs_inode_close(struct mfs_inode *i);
+
+bool mfs_ino_home(struct mfs_span ino, struct mfs_span prefix); /* is it in this partition? */
+
+/* That many openers more, or less; how many the session is now (never below 0). */
+int64_t mfs_inode_opened(struct RedisModuleCtx *ctx, struct mfs_span ino,
+                         struct RedisModuleString *sid, int64_t by);
+
+/* One name less. Adds '\0': the inode stays; '\1' and the end of data: it is freed, but for stripes
+ * that are the client's to delete; '\2': it is freed; '\3': it was not there. */
+void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span time,
+                     int64_t stripe_size, struct mfs_answer *a);
+
+/* Frees the inode when neither a name nor an opener is left, and adds the same. */
+void mfs_inode_free_if_idle(struct RedisModuleCtx *ctx, struct mfs_span ino, int64_t stripe_size,
+                            struct mfs_answer *a);
+
+#endif

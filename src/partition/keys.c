@@ -1,0 +1,148 @@
+#include "partition/keys.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mfs_span mfs_string_span(const struct RedisModuleString *s)
+{
+    struct mfs_span span;
+
+    span.p = mfs_redis.StringPtrLen(s, &span.n);
+    return span;
+}
+
+struct mfs_span mfs_request_arg(const struct mfs_request *r, int i)
+{
+    return i < r->argc ? mfs_string_span(r->argv[i]) : (struct mfs_span){"", 0};
+}
+
+/* The server's strings end with NUL. */
+int64_t mfs_request_int(const struct mfs_request *r, int i)
+{
+    return strtoll(mfs_request_arg(r, i).p, NULL, 10);
+}
+
+int mfs_request_fail(const struct mfs_request *r, int number, const char *text)
+{
+    char line[64];
+
+    snprintf(line, sizeof line, "ERRNO %d %s", number, text);
+    return mfs_redis.ReplyWithError(r->ctx, line);
+}
+
+static struct RedisModuleKey *open_key(struct RedisModuleCtx *ctx, const char *name, size_t n,
+                                       int mode)
+{
+    struct RedisModuleString *s = mfs_redis.CreateString(ctx, name, n);
+    struct RedisModuleKey *key = mfs_redis.OpenKey(ctx, s, mode);
+
+    mfs_redis.FreeString(ctx, s);
+    return key;
+}
+
+struct RedisModuleKey *mfs_key_open(struct RedisModuleCtx *ctx, char letter, struct mfs_span id,
+                                    int mode)
+{
+    char name[1 + MFS_KEY_ID_MAX] = {letter};
+
+    assert(id.n <= MFS_KEY_ID_MAX);
+    memcpy(name + 1, id.p, id.n);
+    return open_key(ctx, name, 1 + id.n, mode);
+}
+
+struct RedisModuleKey *mfs_key_named(struct RedisModuleCtx *ctx, const char *name, int mode)
+{
+    return open_key(ctx, name, strlen(name), mode);
+}
+
+struct RedisModuleKey *mfs_key_stripe0(struct RedisModuleCtx *ctx, struct mfs_span ino, int mode)
+{
+    char id[12] = {0};
+
+    assert(ino.n == 8);
+    memcpy(id, ino.p, ino.n);
+    return mfs_key_open(ctx, 'S', (struct mfs_span){id, sizeof id}, mode);
+}
+
+void mfs_key_close(struct RedisModuleKey *key)
+{
+    if (key)
+        mfs_redis.CloseKey(key);
+}
+
+struct mfs_span mfs_key_text(struct RedisModuleKey *key)
+{
+    struct mfs_span text = {NULL, 0};
+
+    if (key && mfs_redis.ValueLength(key))
+        text.p = mfs_redis.StringDMA(key, &text.n, MFS_REDIS_READ);
+    return text;
+}
+
+void mfs_key_set(struct RedisModuleCtx *ctx, struct RedisModuleKey *key, const void *p, size_t n)
+{
+    struct RedisModuleString *s = mfs_redis.CreateString(ctx, p, n);
+
+    mfs_redis.StringSet(key, s);
+    mfs_redis.FreeString(ctx, s);
+}
+
+void mfs_key_drop(struct RedisModuleCtx *ctx, char letter, struct mfs_span id)
+{
+    struct RedisModuleKey *key = mfs_key_open(ctx, letter, id, MFS_REDIS_WRITE);
+
+    mfs_redis.DeleteKey(key);
+    mfs_key_close(key);
+}
+
+struct RedisModuleString *mfs_key_field(struct RedisModuleKey *key, struct RedisModuleString *field)
+{
+    struct RedisModuleString *value = NULL;
+
+    if (key)
+        mfs_redis.HashGet(key, 0, field, &value, NULL);
+    return value;
+}
+
+void mfs_key_set_field(struct RedisModuleCtx *ctx, struct RedisModuleKey *key,
+                       struct RedisModuleString *field, const void *p, size_t n)
+{
+    struct RedisModuleString *s = mfs_redis.CreateString(ctx, p, n);
+
+    mfs_redis.HashSet(key, 0, field, s, NULL);
+    mfs_redis.FreeString(ctx, s);
+}
+
+/* The server itself ends when there is no memory, and so do we. */
+void mfs_answer_add(struct mfs_answer *a, const void *p, size_t n)
+{
+    if (a->room < a->n + n) {
+        a->room = 2 * (a->n + n) + 256;
+        a->p = realloc(a->p, a->room);
+        if (!a->p)
+            abort();
+    }
+    if (n)
+        memcpy(a->p + a->n, p, n);
+    a->n += n;
+}
+
+void mfs_answer_byte(struct mfs_answer *a, size_t byte)
+{
+    mfs_answer_add(a, &(char){(char)byte}, 1);
+}
+
+void mfs_answer_span(struct mfs_answer *a, struct mfs_span s)
+{
+    mfs_answer_add(a, s.p, s.n);
+}
+
+int mfs_answer_send(struct mfs_answer *a, struct RedisModuleCtx *ctx)
+{
+    int rc = mfs_redis.ReplyWithStringBuffer(ctx, a->p ? a->p : "", a->n);
+
+    free(a->p);
+    return rc;
+}

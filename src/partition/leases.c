@@ -1,0 +1,118 @@
+/* Y ino holds sessions of 8 bytes each, K dir one. Both last for long after they were last asked
+ * for, and after the inode. */
+#include "partition/leases.h"
+
+#include <string.h>
+
+#define HOLDERS_MAX (512 * 8)
+#define LEASE_MS    120000
+
+static bool is_among(const char *sids, size_t n, const char *sid)
+{
+    for (size_t at = 0; at + 8 <= n; at += 8) {
+        if (memcmp(sids + at, sid, 8) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool mfs_lease_add(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span sid)
+{
+    struct RedisModuleKey *key;
+    struct mfs_span held;
+    bool added = true;
+
+    if (sid.n != 8)
+        return false;
+    key = mfs_key_open(ctx, 'Y', ino, MFS_REDIS_WRITE);
+    held = mfs_key_text(key);
+    if (!held.p) {
+        mfs_key_set(ctx, key, sid.p, sid.n);
+    } else if (!is_among(held.p, held.n, sid.p)) {
+        added = held.n < HOLDERS_MAX;
+        if (added) {
+            mfs_redis.StringTruncate(key, held.n + sid.n);
+            held.p = mfs_redis.StringDMA(key, &held.n, MFS_REDIS_WRITE);
+            memcpy((char *)held.p + held.n - sid.n, sid.p, sid.n);
+        }
+    }
+    if (added)
+        mfs_redis.SetExpire(key, LEASE_MS);
+    mfs_key_close(key);
+    return added;
+}
+
+struct collector {
+    struct mfs_span sid;
+    struct mfs_answer *a;
+    size_t begin; /* where the sessions begin in the answer */
+};
+
+static void add_other(struct collector *c, const char *sid)
+{
+    if (memcmp(sid, c->sid.p, 8) != 0 && !is_among(c->a->p + c->begin, c->a->n - c->begin, sid))
+        mfs_answer_add(c->a, sid, 8);
+}
+
+static void add_opener(struct RedisModuleKey *key, struct RedisModuleString *field,
+                       struct RedisModuleString *value, void *arg)
+{
+    struct mfs_span sid = mfs_string_span(field);
+
+    (void)key;
+    (void)value;
+    if (sid.n == 8)
+        add_other(arg, sid.p);
+}
+
+static void add_openers(struct RedisModuleCtx *ctx, struct mfs_span ino, struct collector *c)
+{
+    struct RedisModuleKey *key = mfs_key_open(ctx, 'O', ino, MFS_REDIS_READ);
+    struct RedisModuleScanCursor *cursor;
+
+    if (!key)
+        return;
+    cursor = mfs_redis.ScanCursorCreate();
+    while (mfs_redis.ScanKey(key, cursor, add_opener, c)) {
+    }
+    mfs_redis.ScanCursorDestroy(cursor);
+    mfs_key_close(key);
+}
+
+void mfs_lease_others(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span sid,
+                      bool openers, struct mfs_answer *a)
+{
+    static const char nobody[8];
+    struct collector c = {sid.n == 8 ? sid : (struct mfs_span){nobody, 8}, a, a->n};
+    struct RedisModuleKey *key = mfs_key_open(ctx, 'Y', ino, MFS_REDIS_READ);
+    struct mfs_span held = mfs_key_text(key);
+
+    for (size_t at = 0; at + 8 <= held.n; at += 8)
+        add_other(&c, held.p + at);
+    mfs_key_close(key);
+    if (openers)
+        add_openers(ctx, ino, &c);
+}
+
+void mfs_lease_keeper(struct RedisModuleCtx *ctx, struct RedisModuleKey *shard, struct mfs_span dir,
+                      struct mfs_span sid, char what, struct mfs_answer *a)
+{
+    struct RedisModuleKey *key = mfs_key_open(ctx, 'K', dir, MFS_REDIS_WRITE);
+    struct mfs_span keeper = mfs_key_text(key);
+    bool own = keeper.p && sid.n == keeper.n && memcmp(keeper.p, sid.p, sid.n) == 0;
+
+    char now = 0;
+
+    if (what == 'n' && sid.n == 8 && mfs_redis.ValueLength(shard) == 1)
+        now = 1;
+    else if (what == 'p' && own)
+        now = 2;
+    mfs_answer_byte(a, (size_t)now);
+    if (keeper.p && !own)
+        mfs_answer_span(a, keeper);
+    if (now == 1)
+        mfs_key_set(ctx, key, sid.p, sid.n);
+    if (now)
+        mfs_redis.SetExpire(key, LEASE_MS);
+    mfs_key_close(key);
+}

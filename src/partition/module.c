@@ -1,0 +1,66 @@
+/* What runs inside each partition's redis-server, as commands in C: all that names and small files
+ * need again and again. The rest are functions in Lua (src/store/functions), which call these where
+ * they need the same (decisions/0012). */
+#include "partition/commands.h"
+
+typedef int command_fn(const struct mfs_request *r);
+
+/* Name, how many words the command has at least, how long the first argument is (0: any), flags.
+ * Redis calls back with the words alone, so each has a function of its own. */
+#define COMMANDS(EACH)                                                                             \
+    EACH(lookup, 5, 8, "write")                                                                    \
+    EACH(create, 8, 8, "write deny-oom")                                                           \
+    EACH(unlink, 7, 8, "write")                                                                    \
+    EACH(unref, 5, 8, "write")                                                                     \
+    EACH(open, 4, 8, "write")                                                                      \
+    EACH(close, 4, 8, "write")                                                                     \
+    EACH(commit, 7, 8, "write deny-oom")                                                           \
+    EACH(commit0, 7, 8, "write")                                                                   \
+    EACH(sput, 4, 0, "write deny-oom")                                                             \
+    EACH(disown, 3, 8, "write")                                                                    \
+    EACH(lease, 3, 8, "write")                                                                     \
+    EACH(holders, 3, 8, "readonly")
+
+#define mfs_command_commit0 mfs_command_commit
+
+static int run(command_fn *command, int least, size_t first, struct RedisModuleCtx *ctx,
+               struct RedisModuleString **argv, int argc)
+{
+    struct mfs_request r = {ctx, argv, argc};
+
+    if (argc < least || (first && mfs_request_arg(&r, 1).n != first))
+        return mfs_redis.ReplyWithError(ctx, "ERR wrong number or form of arguments");
+    return command(&r);
+}
+
+#define DEFINE(name, least, first, flags)                                                          \
+    static int name##_command(struct RedisModuleCtx *ctx, struct RedisModuleString **argv,         \
+                              int argc)                                                            \
+    {                                                                                              \
+        return run(mfs_command_##name, least, first, ctx, argv, argc);                             \
+    }
+COMMANDS(DEFINE)
+
+static const struct {
+    const char *name, *flags;
+    mfs_redis_command *run;
+} commands[] = {
+#define ENTRY(name, least, first, flags) {"mfs_" #name, flags, name##_command},
+    COMMANDS(ENTRY)};
+
+int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc);
+
+int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
+{
+    (void)argv;
+    (void)argc;
+    if (mfs_redis_bind(ctx) != MFS_REDIS_OK)
+        return MFS_REDIS_ERR;
+    mfs_redis.SetModuleAttribs(ctx, "memefs", 1, MFS_REDIS_API);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (mfs_redis.CreateCommand(ctx, commands[i].name, commands[i].run, commands[i].flags, 0, 0,
+                                    0) != MFS_REDIS_OK)
+            return MFS_REDIS_ERR;
+    }
+    return MFS_REDIS_OK;
+}

@@ -1,0 +1,258 @@
+/* Names: this partition's shard of a directory is a hash D ino, name → entry. Its field '' (no name
+ * is empty) is a seal: while it is there no name can be added (functions/dir.lua).
+ *
+ * Answers that are strings begin with a status byte. Those that ask for something to be done first:
+ * '\3' entry: an intent is in the way; '\4' seal: the directory is, or may be, being removed. */
+#include "partition/commands.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "partition/inode.h"
+#include "partition/leases.h"
+
+static struct mfs_span entry_ino(struct mfs_span entry)
+{
+    return (struct mfs_span){entry.p, 8};
+}
+
+static char entry_type(struct mfs_span entry)
+{
+    return entry.p[8];
+}
+
+/* mfs_lookup parent name prefix sid: nil, or whether this session now has a lease ('\1' or '\0'),
+ * length of the entry (1 byte), entry, and the inode's record where this is its home (empty when it
+ * is not there any more). */
+int mfs_command_lookup(const struct mfs_request *r)
+{
+    struct RedisModuleKey *shard = mfs_key_open(r->ctx, 'D', mfs_request_arg(r, 1), MFS_REDIS_READ);
+    struct RedisModuleString *held = mfs_key_field(shard, r->argv[2]);
+    struct mfs_inode i = {0};
+    struct mfs_answer a = {0};
+    struct mfs_span entry;
+    bool leased = false;
+    int rc;
+
+    mfs_key_close(shard);
+    if (!held)
+        return mfs_redis.ReplyWithNull(r->ctx);
+    entry = mfs_string_span(held);
+    if (mfs_ino_home(entry, mfs_request_arg(r, 3)))
+        i = mfs_inode_open(r->ctx, entry_ino(entry), MFS_REDIS_READ);
+    if (entry.n == MFS_ENTRY &&
+        (entry_type(entry) == MFS_TYPE_DIR || (entry_type(entry) == MFS_TYPE_FILE && i.rec)))
+        leased = mfs_lease_add(r->ctx, entry_ino(entry), mfs_request_arg(r, 4));
+    if (leased)
+        mfs_redis.ReplicateVerbatim(r->ctx);
+    mfs_answer_byte(&a, leased);
+    mfs_answer_byte(&a, entry.n);
+    mfs_answer_span(&a, entry);
+    mfs_answer_add(&a, i.rec, i.n);
+    rc = mfs_answer_send(&a, r->ctx);
+    mfs_inode_close(&i);
+    mfs_redis.FreeString(r->ctx, held);
+    return rc;
+}
+
+enum { PARENT = 1, NAME, PREFIX, TYPE, HOW, SID, RECORD, XATTRS }; /* of mfs_create */
+
+/* The name is there; false: its inode is gone, so it is as if it were not. */
+static bool answer_existing(const struct mfs_request *r, struct mfs_span entry, int *rc)
+{
+    bool home = mfs_ino_home(entry, mfs_request_arg(r, PREFIX));
+    struct mfs_inode i = {0};
+    struct mfs_answer a = {0};
+
+    if (home)
+        i = mfs_inode_open(r->ctx, entry_ino(entry), MFS_REDIS_READ);
+    if (home && !i.rec) {
+        mfs_inode_close(&i);
+        return false;
+    }
+    if (entry.n > MFS_ENTRY) {
+        mfs_answer_byte(&a, 3);
+        mfs_answer_span(&a, entry);
+    } else if (mfs_request_arg(r, HOW).p[0] == 'x') {
+        mfs_inode_close(&i);
+        *rc = mfs_request_fail(r, EEXIST, "exists");
+        return true;
+    } else if (!i.rec || entry_type(entry) != MFS_TYPE_FILE) {
+        mfs_answer_byte(&a, 2);
+        mfs_answer_span(&a, entry);
+    } else {
+        mfs_inode_opened(r->ctx, entry_ino(entry), r->argv[SID], 1);
+        mfs_redis.ReplicateVerbatim(r->ctx);
+        mfs_answer_byte(&a, 1);
+        mfs_answer_span(&a, entry_ino(entry));
+        mfs_answer_add(&a, i.rec, i.n);
+    }
+    mfs_inode_close(&i);
+    *rc = mfs_answer_send(&a, r->ctx);
+    return true;
+}
+
+/* The next inode number of this partition, counted in #seq. */
+static void next_ino(const struct mfs_request *r, char ino[8])
+{
+    struct RedisModuleKey *key = mfs_key_named(r->ctx, "#seq", MFS_REDIS_WRITE);
+    struct mfs_span last = mfs_key_text(key);
+    uint64_t seq = 1 + (last.p ? strtoull(last.p, NULL, 10) : 0);
+    char text[24];
+    int n = snprintf(text, sizeof text, "%llu", (unsigned long long)seq);
+
+    mfs_key_set(r->ctx, key, text, (size_t)n);
+    mfs_key_close(key);
+    memcpy(ino, mfs_request_arg(r, PREFIX).p, 2);
+    for (int at = 7; at > 1; at--, seq >>= 8)
+        ino[at] = (char)(seq & 0xff);
+}
+
+static void add_inode(const struct mfs_request *r, struct mfs_span ino)
+{
+    struct RedisModuleKey *key = mfs_key_open(r->ctx, 'I', ino, MFS_REDIS_WRITE);
+
+    mfs_redis.StringSet(key, r->argv[RECORD]);
+    mfs_key_close(key);
+    if (r->argc <= XATTRS)
+        return;
+    key = mfs_key_open(r->ctx, 'A', ino, MFS_REDIS_WRITE);
+    for (int i = XATTRS; i + 1 < r->argc; i += 2)
+        mfs_redis.HashSet(key, 0, r->argv[i], r->argv[i + 1], NULL);
+    mfs_key_close(key);
+}
+
+static int add_name(const struct mfs_request *r, struct RedisModuleKey *shard)
+{
+    struct mfs_span how = mfs_request_arg(r, HOW), sid = mfs_request_arg(r, SID);
+    char entry[MFS_ENTRY], type = mfs_request_arg(r, TYPE).p[0];
+    struct mfs_span ino = {entry, 8};
+    struct mfs_answer a = {0};
+
+    next_ino(r, entry);
+    entry[8] = type;
+    add_inode(r, ino);
+    mfs_key_set_field(r->ctx, shard, r->argv[NAME], entry, sizeof entry);
+    if (type != MFS_TYPE_DIR && sid.n)
+        mfs_inode_opened(r->ctx, ino, r->argv[SID], 1);
+    if (type == MFS_TYPE_DIR || how.n > 1)
+        mfs_lease_add(r->ctx, ino, sid);
+    mfs_answer_byte(&a, 0);
+    mfs_answer_span(&a, ino);
+    mfs_lease_keeper(r->ctx, shard, mfs_request_arg(r, PARENT), sid, how.n > 1 ? how.p[1] : 0, &a);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    return mfs_answer_send(&a, r->ctx);
+}
+
+static int answer_seal(const struct mfs_request *r, struct RedisModuleString *seal)
+{
+    struct mfs_answer a = {0};
+
+    mfs_answer_byte(&a, 4);
+    mfs_answer_span(&a, mfs_string_span(seal));
+    mfs_redis.FreeString(r->ctx, seal);
+    return mfs_answer_send(&a, r->ctx);
+}
+
+/* mfs_create parent name prefix type how sid record [xattr value …]; how: 'x' fails on an existing
+ * name, 'o' opens an existing regular file if its home is here; behind it, if it wants leases (also
+ * of a file that it opens), what mfs_lease_keeper takes. '\0' ino and what that adds: created (open
+ * for sid when that is not empty; a directory leased to it); '\1' ino record: existed, open now;
+ * '\2' entry: exists, not opened; '\3', '\4'. */
+int mfs_command_create(const struct mfs_request *r)
+{
+    struct RedisModuleString *held = NULL, *seal = NULL,
+                             *sealed = mfs_redis.CreateString(r->ctx, "", 0);
+    struct RedisModuleKey *shard;
+    bool answered = false;
+    int rc = 0;
+
+    if (mfs_request_arg(r, RECORD).n < MFS_REC_FIXED || mfs_request_arg(r, PREFIX).n != 2 ||
+        mfs_request_arg(r, TYPE).n != 1 || !mfs_request_arg(r, HOW).n) {
+        mfs_redis.FreeString(r->ctx, sealed);
+        return mfs_request_fail(r, EINVAL, "not a new inode");
+    }
+    shard = mfs_key_open(r->ctx, 'D', mfs_request_arg(r, PARENT), MFS_REDIS_WRITE);
+    mfs_redis.HashGet(shard, 0, sealed, &seal, r->argv[NAME], &held, NULL);
+    mfs_redis.FreeString(r->ctx, sealed);
+    if (held) {
+        answered = answer_existing(r, mfs_string_span(held), &rc);
+        mfs_redis.FreeString(r->ctx, held);
+    }
+    if (answered && seal)
+        mfs_redis.FreeString(r->ctx, seal);
+    else if (!answered)
+        rc = seal ? answer_seal(r, seal) : add_name(r, shard);
+    mfs_key_close(shard);
+    return rc;
+}
+
+/* Length of what mfs_inode_unref adds (1 byte), that, other holders of a lease. */
+static void unref_leased(const struct mfs_request *r, struct mfs_span ino, int time,
+                         struct mfs_answer *a)
+{
+    size_t at = a->n;
+
+    mfs_answer_byte(a, 0);
+    mfs_inode_unref(r->ctx, ino, mfs_request_arg(r, time), mfs_request_int(r, time + 1), a);
+    a->p[at] = (char)(a->n - at - 1);
+    mfs_lease_others(r->ctx, ino, mfs_request_arg(r, time + 2), false, a);
+}
+
+/* mfs_unref ino time stripe_size sid */
+int mfs_command_unref(const struct mfs_request *r)
+{
+    struct mfs_answer a = {0};
+
+    if (mfs_request_arg(r, 2).n != 12)
+        return mfs_request_fail(r, EINVAL, "not a time");
+    unref_leased(r, mfs_request_arg(r, 1), 2, &a);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    return mfs_answer_send(&a, r->ctx);
+}
+
+static int remove_name(const struct mfs_request *r, struct RedisModuleKey *shard,
+                       struct mfs_span entry)
+{
+    struct mfs_answer a = {0};
+    bool home = mfs_ino_home(entry, mfs_request_arg(r, 3));
+
+    if (entry.n > MFS_ENTRY) {
+        mfs_answer_byte(&a, 3);
+        mfs_answer_span(&a, entry);
+        return mfs_answer_send(&a, r->ctx);
+    }
+    if (entry_type(entry) == MFS_TYPE_DIR)
+        return mfs_request_fail(r, EISDIR, "a directory");
+    mfs_redis.HashSet(shard, 0, r->argv[2], MFS_REDIS_DELETE, NULL);
+    mfs_answer_byte(&a, home ? 0 : 1);
+    mfs_answer_span(&a, entry_ino(entry));
+    if (home)
+        unref_leased(r, entry_ino(entry), 4, &a);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    return mfs_answer_send(&a, r->ctx);
+}
+
+/* mfs_unlink parent name prefix time stripe_size sid. '\0' ino and what mfs_unref says: done; '\1'
+ * ino: the entry is gone, the inode's home is elsewhere; '\3'. */
+int mfs_command_unlink(const struct mfs_request *r)
+{
+    struct RedisModuleKey *shard;
+    struct RedisModuleString *held;
+    int rc;
+
+    if (mfs_request_arg(r, 4).n != 12)
+        return mfs_request_fail(r, EINVAL, "not a time");
+    shard = mfs_key_open(r->ctx, 'D', mfs_request_arg(r, 1), MFS_REDIS_WRITE);
+    held = mfs_key_field(shard, r->argv[2]);
+    if (!held) {
+        rc = mfs_request_fail(r, ENOENT, "no entry");
+    } else {
+        rc = remove_name(r, shard, mfs_string_span(held));
+        mfs_redis.FreeString(r->ctx, held);
+    }
+    mfs_key_close(shard);
+    return rc;
+}

@@ -1,0 +1,69 @@
+/* The part of Redis' module API that is used here (redis.io/docs/reference/modules/modules-api-ref,
+ * version 1, which every Redis since 4.0 and Valkey have). A module asks the server for each
+ * function by its name; so no header of the server's is needed.
+ *
+ * One thread runs all of it: the server's. Pointers into the server's memory are good until the key
+ * is written to or closed. */
+#ifndef MFS_PARTITION_REDIS_H
+#define MFS_PARTITION_REDIS_H
+
+#include <stddef.h>
+
+struct RedisModuleCtx;
+struct RedisModuleString;
+struct RedisModuleKey;
+struct RedisModuleCallReply;
+struct RedisModuleScanCursor;
+
+typedef int mfs_redis_command(struct RedisModuleCtx *ctx, struct RedisModuleString **argv,
+                              int argc);
+typedef void mfs_redis_scan(struct RedisModuleKey *key, struct RedisModuleString *field,
+                            struct RedisModuleString *value, void *arg);
+
+enum { MFS_REDIS_OK = 0, MFS_REDIS_ERR = 1 };
+enum { MFS_REDIS_READ = 1, MFS_REDIS_WRITE = 2 };
+#define MFS_REDIS_API       1
+#define MFS_REDIS_POSTPONED (-1L)                            /* length of an array */
+#define MFS_REDIS_DELETE    ((struct RedisModuleString *)1L) /* as a hash's value */
+
+/* Named as in the server, without RedisModule_. */
+struct mfs_redis_api {
+    int (*SetModuleAttribs)(struct RedisModuleCtx *, const char *name, int version, int api);
+    int (*CreateCommand)(struct RedisModuleCtx *, const char *name, mfs_redis_command *,
+                         const char *flags, int first_key, int last_key, int step);
+    struct RedisModuleString *(*CreateString)(struct RedisModuleCtx *, const char *, size_t);
+    void (*FreeString)(struct RedisModuleCtx *, struct RedisModuleString *);
+    const char *(*StringPtrLen)(const struct RedisModuleString *, size_t *);
+    struct RedisModuleKey *(*OpenKey)(struct RedisModuleCtx *, struct RedisModuleString *,
+                                      int mode);
+    void (*CloseKey)(struct RedisModuleKey *);
+    size_t (*ValueLength)(struct RedisModuleKey *);
+    int (*DeleteKey)(struct RedisModuleKey *);
+    int (*SetExpire)(struct RedisModuleKey *, long long ms);
+    char *(*StringDMA)(struct RedisModuleKey *, size_t *, int mode);
+    int (*StringSet)(struct RedisModuleKey *, struct RedisModuleString *);
+    int (*StringTruncate)(struct RedisModuleKey *, size_t);
+    int (*HashGet)(struct RedisModuleKey *, int flags, ...);
+    int (*HashSet)(struct RedisModuleKey *, int flags, ...);
+    struct RedisModuleScanCursor *(*ScanCursorCreate)(void);
+    void (*ScanCursorDestroy)(struct RedisModuleScanCursor *);
+    int (*ScanKey)(struct RedisModuleKey *, struct RedisModuleScanCursor *, mfs_redis_scan *,
+                   void *arg);
+    struct RedisModuleCallReply *(*Call)(struct RedisModuleCtx *, const char *command,
+                                         const char *format, ...);
+    void (*FreeCallReply)(struct RedisModuleCallReply *);
+    int (*ReplyWithStringBuffer)(struct RedisModuleCtx *, const char *, size_t);
+    int (*ReplyWithNull)(struct RedisModuleCtx *);
+    int (*ReplyWithError)(struct RedisModuleCtx *, const char *);
+    int (*ReplyWithLongLong)(struct RedisModuleCtx *, long long);
+    int (*ReplyWithArray)(struct RedisModuleCtx *, long);
+    void (*ReplySetArrayLength)(struct RedisModuleCtx *, long);
+    int (*ReplicateVerbatim)(struct RedisModuleCtx *);
+};
+
+extern struct mfs_redis_api mfs_redis;
+
+/* Asks for all of them; MFS_REDIS_ERR: the server lacks one. */
+int mfs_redis_bind(struct RedisModuleCtx *ctx);
+
+#endif
