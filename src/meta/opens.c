@@ -3,8 +3,8 @@
 #include "meta/internal.h"
 
 #include <stdlib.h>
+#include <sys/queue.h>
 #include <uthash.h>
-#include <utlist.h>
 
 #include "meta/opens.h"
 
@@ -14,21 +14,23 @@ struct open {
     uint32_t closed; /* besides: registered, but open no more */
     bool locked;
     UT_hash_handle hh;
-    struct open *prev, *next; /* in closed */
+    TAILQ_ENTRY(open) later; /* in closed */
 };
 
 struct mfs_opens {
     pthread_mutex_t mutex; /* guards what follows; a leaf */
     struct open *opens;
-    struct open *closed; /* those of which some are; the oldest first */
+    TAILQ_HEAD(, open) closed; /* those of which some are; the oldest first */
 };
 
 struct mfs_opens *mfs_opens_create(void)
 {
     struct mfs_opens *o = calloc(1, sizeof *o);
 
-    if (o)
+    if (o) {
         pthread_mutex_init(&o->mutex, NULL);
+        TAILQ_INIT(&o->closed);
+    }
     return o;
 }
 
@@ -117,7 +119,7 @@ bool mfs_opens_closed(struct mfs_meta *meta, uint64_t ino)
     if (counted) {
         e->count--;
         if (!e->closed++)
-            DL_APPEND(o->closed, e);
+            TAILQ_INSERT_TAIL(&o->closed, e, later);
     }
     pthread_mutex_unlock(&o->mutex);
     return counted;
@@ -129,7 +131,7 @@ static struct mfs_closed take_closed(struct mfs_opens *o, struct open *e)
     struct mfs_closed c = {e->ino, e->closed};
 
     if (e->closed)
-        DL_DELETE(o->closed, e);
+        TAILQ_REMOVE(&o->closed, e, later);
     e->closed = 0;
     drop_if_unused(o, e);
     return c;
@@ -154,11 +156,12 @@ size_t mfs_opens_take_closed(struct mfs_meta *meta, struct mfs_closed *list, siz
                              uint64_t *sid)
 {
     struct mfs_opens *o = meta->opens;
+    struct open *e;
     size_t n = 0;
 
     pthread_mutex_lock(&o->mutex);
-    while (n < most && o->closed)
-        list[n++] = take_closed(o, o->closed);
+    while (n < most && (e = TAILQ_FIRST(&o->closed)))
+        list[n++] = take_closed(o, e);
     *sid = meta->sid;
     pthread_mutex_unlock(&o->mutex);
     return n;

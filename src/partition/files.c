@@ -161,11 +161,11 @@ static int64_t parts_end(const struct mfs_request *r, int first)
     int64_t last = 0;
 
     for (int i = first; i + 1 < r->argc; i += 2) {
-        int64_t off = mfs_request_int(r, i), end = off + (int64_t)mfs_request_arg(r, i + 1).n;
+        int64_t off = mfs_request_int(r, i), n = (int64_t)mfs_request_arg(r, i + 1).n;
 
-        if (off < 0 || off > STRIPE_MAX || end > STRIPE_MAX)
+        if (off < 0 || off > STRIPE_MAX || n > STRIPE_MAX - off)
             return -1;
-        last = end > last ? end : last;
+        last = off + n > last ? off + n : last;
     }
     return last;
 }

@@ -155,15 +155,13 @@ void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs
 void mfs_inode_free_if_idle(struct RedisModuleCtx *ctx, struct mfs_span ino, int64_t stripe_size,
                             struct mfs_answer *a)
 {
-    struct mfs_inode i = mfs_inode_open(ctx, ino, MFS_REDIS_READ);
-    bool named = !i.rec || mfs_rec_u32(i.rec, MFS_REC_NLINK) != 0;
+    struct mfs_inode i = mfs_inode_open(ctx, ino, MFS_REDIS_WRITE);
 
-    mfs_inode_close(&i);
-    if (named || is_open(ctx, ino)) {
+    if (!i.rec || mfs_rec_u32(i.rec, MFS_REC_NLINK) != 0 || is_open(ctx, ino)) {
+        mfs_inode_close(&i);
         mfs_answer_byte(a, 0);
         return;
     }
     orphan(ctx, "SREM", ino);
-    i = mfs_inode_open(ctx, ino, MFS_REDIS_WRITE);
     free_inode(ctx, &i, ino, stripe_size, a);
 }

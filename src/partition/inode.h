@@ -7,7 +7,8 @@
 
 #include "partition/keys.h"
 
-#define MFS_ENTRY 9 /* bytes: ino, type; longer with the intent of a rename */
+#define MFS_ENTRY     9  /* bytes: ino, type */
+#define MFS_ENTRY_MAX 27 /* and the intent of a rename */
 
 enum { /* where things are in a record */
        MFS_REC_MODE = 4,

@@ -13,6 +13,11 @@
 #include "partition/inode.h"
 #include "partition/leases.h"
 
+static bool is_entry(struct mfs_span entry)
+{
+    return entry.n >= MFS_ENTRY && entry.n <= MFS_ENTRY_MAX;
+}
+
 static struct mfs_span entry_ino(struct mfs_span entry)
 {
     return (struct mfs_span){entry.p, 8};
@@ -40,6 +45,10 @@ int mfs_command_lookup(const struct mfs_request *r)
     if (!held)
         return mfs_redis.ReplyWithNull(r->ctx);
     entry = mfs_string_span(held);
+    if (!is_entry(entry)) {
+        mfs_redis.FreeString(r->ctx, held);
+        return mfs_request_fail(r, EIO, "not an entry");
+    }
     if (mfs_ino_home(entry, mfs_request_arg(r, 3)))
         i = mfs_inode_open(r->ctx, entry_ino(entry), MFS_REDIS_READ);
     if (entry.n == MFS_ENTRY &&
@@ -66,6 +75,10 @@ static bool answer_existing(const struct mfs_request *r, struct mfs_span entry, 
     struct mfs_inode i = {0};
     struct mfs_answer a = {0};
 
+    if (!is_entry(entry)) {
+        *rc = mfs_request_fail(r, EIO, "not an entry");
+        return true;
+    }
     if (home)
         i = mfs_inode_open(r->ctx, entry_ino(entry), MFS_REDIS_READ);
     if (home && !i.rec) {
@@ -219,6 +232,8 @@ static int remove_name(const struct mfs_request *r, struct RedisModuleKey *shard
     struct mfs_answer a = {0};
     bool home = mfs_ino_home(entry, mfs_request_arg(r, 3));
 
+    if (!is_entry(entry))
+        return mfs_request_fail(r, EIO, "not an entry");
     if (entry.n > MFS_ENTRY) {
         mfs_answer_byte(&a, 3);
         mfs_answer_span(&a, entry);

@@ -146,6 +146,15 @@ static void drop(const struct job *j, unsigned i)
 {
     char path[PATHS];
 
+    name(j, "file", i, path);
+    if (unlink(path))
+        fail("unlink", path);
+}
+
+static void drop_moved(const struct job *j, unsigned i)
+{
+    char path[PATHS];
+
     name(j, "moved", i, path);
     if (unlink(path))
         fail("unlink", path);
@@ -174,8 +183,10 @@ static const struct phase phases[] = {
     {.name = "stat-cold", .each = look, .cold = true},
     {.name = "read-cold", .each = fetch, .cold = true, .with_data = true},
     {.name = "list-cold", .all = list, .cold = true},
-    {.name = "rename", .each = move},
     {.name = "unlink", .each = drop},
+    {.name = "create-again", .each = create},
+    {.name = "rename", .each = move},
+    {.name = "unlink-renamed", .each = drop_moved},
     {.name = "mkdir", .each = make_dir},
     {.name = "rmdir", .each = drop_dir},
 };
