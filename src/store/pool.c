@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -145,6 +146,15 @@ static void mark_up(struct mfs_store *store, uint32_t part, uint64_t gen)
         mfs_info("store", "partition %u is reachable again", part);
 }
 
+/* Is its socket on this machine? Also with nodes that share it, which have loopback addresses; any
+ * other address may be of another network namespace, whose limits are to be felt. */
+static bool is_near(const struct mfs_store *store, const struct mfs_partition *p)
+{
+    if (p->node == store->opts.node || !p->port)
+        return true;
+    return strncmp(p->host, "127.", 4) == 0 && p->unix_path[0] && access(p->unix_path, W_OK) == 0;
+}
+
 int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
                      struct mfs_channel **conn)
 {
@@ -160,7 +170,7 @@ int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
     pthread_mutex_unlock(&store->lock);
     ep = (struct mfs_endpoint){
         .host = p.host, .port = p.port, .user = MFS_REDIS_USER, .password = p.password};
-    if (p.node == store->opts.node || !p.port)
+    if (is_near(store, &p))
         ep.unix_path = p.unix_path;
     rc = mfs_channel_open(conn, &ep, timeout_ns, store->opts.io_timeout, &err);
     if (rc) {

@@ -23,7 +23,8 @@ struct mfs_reply;
 struct mfs_table;
 
 struct mfs_store_opts {
-    uint32_t node;      /* partitions of this node are reached by their UNIX socket */
+    uint32_t node;      /* partitions of this node (and of others on this machine) are reached by
+                           their UNIX socket */
     int64_t io_timeout; /* ns a command may take, connecting included; 0: 30 s */
     int64_t table_wait; /* ns to wait for a new table when a partition is unreachable; 0: none */
     int64_t fence_wait; /* ns to wait for a partition that is being moved; 0: io_timeout */
