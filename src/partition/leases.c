@@ -100,7 +100,6 @@ void mfs_lease_keeper(struct RedisModuleCtx *ctx, struct RedisModuleKey *shard, 
     struct RedisModuleKey *key = mfs_key_open(ctx, 'K', dir, MFS_REDIS_WRITE);
     struct mfs_span keeper = mfs_key_text(key);
     bool own = keeper.p && sid.n == keeper.n && memcmp(keeper.p, sid.p, sid.n) == 0;
-
     char now = 0;
 
     if (what == 'n' && sid.n == 8 && mfs_redis.ValueLength(shard) == 1)
