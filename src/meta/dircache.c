@@ -137,10 +137,11 @@ static int64_t *revoked(struct mfs_dircache *cache, uint64_t ino)
 
 void mfs_dircache_revoke(struct mfs_dircache *cache, uint64_t ino)
 {
-    int64_t now = mfs_clock_mono();
     struct dir *d;
+    int64_t now;
 
     pthread_mutex_lock(&cache->mutex);
+    now = mfs_clock_mono(); /* with the lock: it never goes back */
     for (unsigned i = 0; ino == 0 && i < REVOKED; i++)
         cache->revoked[i] = now;
     while (ino == 0 && cache->dirs)

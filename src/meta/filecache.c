@@ -190,9 +190,10 @@ void mfs_filecache_atime(struct mfs_filecache *cache, uint64_t ino, struct times
 
 void mfs_filecache_revoke(struct mfs_filecache *cache, uint64_t ino)
 {
-    int64_t now = mfs_clock_mono();
+    int64_t now;
 
     pthread_mutex_lock(&cache->mutex);
+    now = mfs_clock_mono(); /* with the lock: no floor is ever lowered */
     if (ino == 0) {
         for (unsigned i = 0; i < REVOKED; i++)
             cache->revoked[i] = now;

@@ -222,19 +222,19 @@ void mfs_shards_removed(struct mfs_shards *s, uint64_t dir, uint32_t part, const
 void mfs_shards_revoke(struct mfs_shards *s, uint64_t dir, uint32_t part)
 {
     struct shard_key key = {dir, part};
-    int64_t now = mfs_clock_mono();
 
     pthread_mutex_lock(&s->mutex);
     forget(s, find(s, key));
-    slot_of(s, key)->changed = now;
+    slot_of(s, key)->changed = mfs_clock_mono(); /* with the lock: it never goes back */
     pthread_mutex_unlock(&s->mutex);
 }
 
 void mfs_shards_revoke_all(struct mfs_shards *s)
 {
-    int64_t now = mfs_clock_mono();
+    int64_t now;
 
     pthread_mutex_lock(&s->mutex);
+    now = mfs_clock_mono();
     forget_all(s);
     for (unsigned i = 0; i < SLOTS; i++)
         s->slot[i].changed = now;
