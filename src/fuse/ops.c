@@ -183,10 +183,9 @@ static void init(void *arg, struct fuse_conn_info *conn)
                    FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS);
     /* umask only applies where no default ACL does, which the vfs decides. */
     want(conn, FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL);
-    /* Without a time to live for names and attributes the kernel could not use what a listing
-     * brought along, and would ask again. */
-    if (m->timeout > 0)
-        want(conn, FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
+    /* Not READDIRPLUS_AUTO: with large buffers it brings along but the first few of what a program
+     * is going to ask for. */
+    want(conn, FUSE_CAP_READDIRPLUS);
     conn->max_write = MFS_FUSE_REQUEST_MAX;
     conn->max_readahead = MFS_FUSE_REQUEST_MAX;
     conn->max_background = 128;

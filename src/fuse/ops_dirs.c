@@ -1,6 +1,6 @@
 #include <errno.h>
-#include <string.h>
 
+#include "base/clock.h"
 #include "fuse/ops.h"
 
 static struct mfs_dirh *dir_of(const struct fuse_file_info *fi)
@@ -31,6 +31,10 @@ void mfs_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     fuse_reply_err(req, 0);
 }
 
+/* What is shown may be used for a short time only (MFS_META_SHOWN), so no more is shown at once
+ * than a program gets through by then. */
+#define PLUS_MAX (128U << 10) /* some 800 entries */
+
 /* A reply that is being filled. */
 struct page {
     fuse_req_t req;
@@ -41,11 +45,6 @@ struct page {
     bool plus;
 };
 
-static bool is_dots(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
 static bool add(void *arg, const struct mfs_dirent *entry, const struct mfs_attr *attr,
                 uint64_t cookie)
 {
@@ -55,8 +54,11 @@ static bool add(void *arg, const struct mfs_dirent *entry, const struct mfs_attr
     size_t room = p->size - p->used, n;
 
     /* Without an ino the kernel takes the name and the type and looks nothing up. */
-    if (attr != NULL && !is_dots(entry->name))
+    if (attr != NULL) {
         mfs_fill_entry(p->m, p->dir, entry->name, attr, &e);
+        if (p->m->timeout == 0)
+            e.attr_timeout = e.entry_timeout = (double)MFS_META_SHOWN / MFS_SEC;
+    }
     if (p->plus)
         n = fuse_add_direntry_plus(p->req, to, room, entry->name, &e, (off_t)cookie);
     else
@@ -93,5 +95,6 @@ void mfs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 void mfs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                         struct fuse_file_info *fi)
 {
-    list(req, mfs_op_begin(req, MFS_OP_READDIRPLUS), ino, size, off, fi, true);
+    list(req, mfs_op_begin(req, MFS_OP_READDIRPLUS), ino, size < PLUS_MAX ? size : PLUS_MAX, off,
+         fi, true);
 }

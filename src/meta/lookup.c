@@ -2,6 +2,7 @@
 #include "meta/internal.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -26,27 +27,10 @@ struct found {
     struct mfs_bytes record; /* p NULL: its home is elsewhere; n 0: missing there */
 };
 
-/* Asks the entry's partition. *c holds the answer. */
-static int ask(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_t part,
-               struct mfs_call *c, struct found *f)
+static int take_answer(struct mfs_bytes text, uint32_t part, struct found *f)
 {
-    struct mfs_ino_arg dir = mfs_ino_arg(parent), sid;
-    struct mfs_bytes text;
-    char prefix[2];
     size_t n;
-    int rc;
 
-    mfs_part_arg(part, prefix);
-    mfs_call_command(c, "mfs_lookup");
-    c->cmd.idempotent = true;
-    mfs_args_bin(&c->args, dir.b, sizeof dir.b);
-    mfs_args_str(&c->args, name);
-    mfs_args_bin(&c->args, prefix, sizeof prefix);
-    mfs_lease_arg(meta, c, &sid);
-    rc = mfs_call_run(meta, c, part);
-    if (rc)
-        return rc;
-    text = mfs_call_text(c);
     if (!text.p)
         return -ENOENT;
     n = text.n > 1 ? (unsigned char)text.p[1] : 0;
@@ -57,6 +41,38 @@ static int ask(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_
     if (mfs_placement_home(f->entry.ino) != part)
         f->record.p = NULL;
     return 0;
+}
+
+/* Asks the entry's partition. *c holds the answer. */
+static int ask(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_t part,
+               struct mfs_call *c, struct found *f)
+{
+    struct mfs_ino_arg dir = mfs_ino_arg(parent), sid;
+    char prefix[2];
+    int rc;
+
+    mfs_part_arg(part, prefix);
+    mfs_call_command(c, "mfs_lookup");
+    c->cmd.idempotent = true;
+    mfs_args_bin(&c->args, dir.b, sizeof dir.b);
+    mfs_args_str(&c->args, name);
+    mfs_args_bin(&c->args, prefix, sizeof prefix);
+    mfs_lease_arg(meta, c, &sid);
+    rc = mfs_call_run(meta, c, part);
+    return rc ? rc : take_answer(mfs_call_text(c), part, f);
+}
+
+/* What was found is remembered for as long as it is leased. */
+static int learn(struct mfs_meta *meta, uint64_t parent, const char *name, const struct found *f,
+                 int64_t asked, struct mfs_attr *attr)
+{
+    int rc = mfs_meta_take(meta, f->entry.ino, f->record, asked, attr);
+
+    if (!rc && f->leased && S_ISREG(attr->mode))
+        mfs_filecache_put(meta->files, parent, name, attr, asked);
+    else if (f->leased)
+        mfs_dircache_lease(meta->dirs, f->entry.ino, asked);
+    return rc;
 }
 
 /* One attempt. -EAGAIN: the name changed under it; -ESTALE: there is no inode *ino, which the entry
@@ -93,11 +109,7 @@ static int look(struct mfs_meta *meta, uint64_t parent, const char *name, uint32
         drop_entry(meta, parent, name, *ino, part);
         rc = -ENOENT;
     } else {
-        rc = mfs_meta_take(meta, *ino, f.record, asked, attr);
-        if (!rc && f.leased && S_ISREG(attr->mode))
-            mfs_filecache_put(meta->files, parent, name, attr, asked);
-        else if (f.leased)
-            mfs_dircache_lease(meta->dirs, *ino, asked);
+        rc = learn(meta, parent, name, &f, asked, attr);
     }
     if (!rc)
         attr->leased =
@@ -146,4 +158,75 @@ int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name, st
         if (!mfs_patience_wait(meta, &patience))
             return -EBUSY;
     }
+}
+
+/* --- many names at once --------------------------------------------------------------------- */
+
+struct question {
+    const char *name;
+    char prefix[2];
+    struct mfs_arg argv[5];
+};
+
+struct many {
+    struct mfs_ino_arg dir, sid;
+    size_t n;
+    struct question of[MFS_META_LEARN];
+    struct mfs_cmd cmds[MFS_META_LEARN];
+};
+
+static void many_add(struct mfs_meta *meta, struct many *m, uint64_t dir, struct mfs_dirent e)
+{
+    uint32_t part = mfs_placement_entry(dir, e.name, e.len, meta->nparts);
+    struct question *q = &m->of[m->n];
+
+    q->name = e.name;
+    mfs_part_arg(part, q->prefix);
+    q->argv[0] = (struct mfs_arg){"mfs_lookup", strlen("mfs_lookup")};
+    q->argv[1] = (struct mfs_arg){m->dir.b, sizeof m->dir.b};
+    q->argv[2] = (struct mfs_arg){e.name, e.len};
+    q->argv[3] = (struct mfs_arg){q->prefix, sizeof q->prefix};
+    q->argv[4] = (struct mfs_arg){m->sid.b, sizeof m->sid.b};
+    m->cmds[m->n++] =
+        (struct mfs_cmd){.part = part, .argv = q->argv, .argc = 5, .idempotent = true};
+}
+
+static void many_run(struct mfs_meta *meta, struct many *m, uint64_t dir)
+{
+    int64_t asked = mfs_clock_mono();
+    struct mfs_attr attr;
+
+    if (m->n)
+        mfs_store_exec(meta->store, m->cmds, m->n);
+    for (size_t i = 0; i < m->n; i++) {
+        struct mfs_bytes text = mfs_reply_bytes(m->cmds[i].reply);
+        struct found f = {0};
+
+        if (!m->cmds[i].rc && !take_answer(text, m->cmds[i].part, &f) && f.record.n)
+            learn(meta, dir, m->of[i].name, &f, asked, &attr);
+    }
+    mfs_cmds_fini(m->cmds, m->n);
+}
+
+void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l, size_t from)
+{
+    size_t end = from + MFS_META_LEARN;
+    struct many *m = meta->opts.revoked ? malloc(sizeof *m) : NULL;
+    struct mfs_attr attr;
+
+    if (!m)
+        return;
+    if (end > mfs_listing_count(l))
+        end = mfs_listing_count(l);
+    m->dir = mfs_ino_arg(dir);
+    m->sid = mfs_ino_arg(meta->sid);
+    m->n = 0;
+    for (size_t i = from; i < end; i++) {
+        struct mfs_dirent e = mfs_listing_at(l, i);
+
+        if (e.type == S_IFREG && !mfs_leases_name(meta, dir, e.name, &attr))
+            many_add(meta, m, dir, e);
+    }
+    many_run(meta, m, dir);
+    free(m);
 }

@@ -78,10 +78,6 @@ int mfs_meta_getattr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
  * `leased` says whether these attributes may be shown for MFS_META_LEASE_TIMES. */
 int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr);
 
-/* Many at once, in one round trip; rcs[i] is 0 or -ESTALE. */
-int mfs_meta_getattrs(struct mfs_meta *meta, const uint64_t *inos, size_t n, struct mfs_attr *attrs,
-                      int *rcs);
-
 /* A directory's attributes as they passed through this library within the last max_age ns (by
  * lookup, getattr, …), or fetched now. What create needs to know of the parent (set-group-ID,
  * default ACL). -ENOTDIR when it is none. */
@@ -223,6 +219,19 @@ int mfs_meta_list(struct mfs_meta *meta, uint64_t ino, struct mfs_listing **list
 size_t mfs_listing_count(const struct mfs_listing *l);
 struct mfs_dirent mfs_listing_at(const struct mfs_listing *l, size_t i);
 void mfs_listing_free(struct mfs_listing *l);
+
+/* Looks up, in one round trip, those of the directory's entries [from, from + MFS_META_LEARN) that
+ * are regular files and not known under leases. */
+#define MFS_META_LEARN 256
+void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l, size_t from);
+
+/* What is known under leases of an entry, for the kernel to use for MFS_META_SHOWN from when it
+ * takes the answer: until then others who change the file wait. True: mfs_meta_shown has to follow,
+ * when the kernel has taken the answer or won't get it. */
+#define MFS_META_SHOWN (50 * MFS_MSEC)
+bool mfs_meta_show(struct mfs_meta *meta, uint64_t dir, const struct mfs_dirent *e,
+                   struct mfs_attr *attr);
+void mfs_meta_shown(struct mfs_meta *meta, uint64_t ino, bool taken);
 
 /* --- extended attributes and ACLs --------------------------------------------------------- */
 

@@ -4,11 +4,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <utlist.h>
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "meta/shown.h"
 #include "store/subscriber.h"
 
 #define CROSSED      (30 * MFS_MSEC)
@@ -35,6 +37,7 @@ struct pending {
 
 struct mfs_notices {
     struct mfs_subscriber *subscriber;
+    struct mfs_shown *shown;
     pthread_mutex_t lock; /* guards what follows; a leaf */
     pthread_cond_t answered;
     struct pending *list;
@@ -94,6 +97,15 @@ static void answer(void *arg)
     free(m);
 }
 
+/* Of a file, which is known here no more. */
+static void answer_file(void *arg)
+{
+    struct owed *m = arg;
+
+    if (!mfs_shown_over(m->meta->notices->shown, m->ino, answer, m))
+        free(m); /* it will be sent again */
+}
+
 /* The kernel drops a name with its lock on the parent. That may be held by a call which waits for
  * another client's answer, as ours does who calls this; and that client for ours. So now names have
  * to do that are about to go. */
@@ -120,9 +132,9 @@ static void answer_names(struct mfs_meta *meta)
 static void tell_changed(struct mfs_meta *meta, struct owed *m)
 {
     if (meta->opts.changed)
-        meta->opts.changed(meta->opts.arg, m->ino, m->version, answer, m);
+        meta->opts.changed(meta->opts.arg, m->ino, m->version, answer_file, m);
     else
-        answer(m);
+        answer_file(m);
 }
 
 static void tell_revoked(struct mfs_meta *meta, struct owed *m)
@@ -164,7 +176,7 @@ static void take_notice(struct mfs_meta *meta, struct owed *m)
         break;
     case FILE_LEASE:
         mfs_filecache_revoke(meta->files, m->ino);
-        answer(m);
+        answer_file(m);
         break;
     case SHARD:
         mfs_shards_revoke(meta->shards, m->ino, (uint32_t)m->version);
@@ -223,6 +235,26 @@ static int listen_for(struct mfs_meta *meta, struct mfs_subscriber **subscriber)
 
     channel_of(meta->sid, channel);
     return mfs_subscriber_create(subscriber, meta->store, &opts);
+}
+
+/* --- what the kernel is shown --------------------------------------------------------------- */
+
+bool mfs_meta_show(struct mfs_meta *meta, uint64_t dir, const struct mfs_dirent *e,
+                   struct mfs_attr *attr)
+{
+    struct mfs_shown *shown = meta->notices->shown;
+
+    if (e->type != S_IFREG || !mfs_shown_begin(shown, e->ino))
+        return false;
+    if (mfs_leases_name(meta, dir, e->name, attr) && attr->ino == e->ino)
+        return true;
+    mfs_shown_end(shown, e->ino, false);
+    return false;
+}
+
+void mfs_meta_shown(struct mfs_meta *meta, uint64_t ino, bool taken)
+{
+    mfs_shown_end(meta->notices->shown, ino, taken);
 }
 
 /* --- telling -------------------------------------------------------------------------------- */
@@ -434,6 +466,8 @@ int mfs_notices_start(struct mfs_meta *meta)
     rc = mfs_cond_init(&n->answered);
     meta->notices = n;
     if (!rc)
+        rc = mfs_shown_create(&n->shown);
+    if (!rc)
         rc = listen_for(meta, &n->subscriber);
     return rc;
 }
@@ -458,6 +492,7 @@ void mfs_notices_stop(struct mfs_meta *meta)
     if (!n)
         return;
     mfs_subscriber_destroy(n->subscriber);
+    mfs_shown_destroy(n->shown);
     while ((p = n->list)) {
         DL_DELETE(n->list, p);
         free(p);

@@ -8,8 +8,6 @@
 
 #include "vfs/vnode.h"
 
-#define BATCH 32U /* attributes fetched at once */
-
 struct mfs_dirh {
     struct mfs_vfs *vfs;
     uint64_t ino;
@@ -17,6 +15,11 @@ struct mfs_dirh {
     pthread_mutex_t
         lock; /* guards listing; held while it is fetched and shown: one reader at a time */
     struct mfs_listing *listing;
+    /* What the last answer shows, which the kernel has taken when it comes back; under lock, too.
+     */
+    uint64_t *shown;
+    size_t nshown, shown_cap;
+    size_t learned; /* how far the listing's files have been looked up */
 };
 
 int mfs_vfs_opendir(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_dirh **dir)
@@ -33,8 +36,17 @@ int mfs_vfs_opendir(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_dir
     return 0;
 }
 
+static void taken(struct mfs_dirh *d)
+{
+    for (size_t i = 0; i < d->nshown; i++)
+        mfs_meta_shown(d->vfs->meta, d->shown[i], true);
+    d->nshown = 0;
+}
+
 void mfs_vfs_releasedir(struct mfs_dirh *d)
 {
+    taken(d);
+    free(d->shown);
     mfs_listing_free(d->listing);
     pthread_mutex_destroy(&d->lock);
     free(d);
@@ -58,65 +70,55 @@ static int take_listing(struct mfs_dirh *d)
         return rc == -ESTALE ? -ENOENT : rc; /* as Linux says of a removed directory */
     mfs_listing_free(d->listing);
     d->listing = l;
+    d->learned = 0;
     accessed(d);
     return 0;
 }
 
-/* Shows entries [from, from + n); false when fn had enough. */
-static bool show(struct mfs_dirh *d, size_t from, size_t n, mfs_vfs_dirent_fn *fn, void *arg)
+static bool room(struct mfs_dirh *d)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct mfs_dirent e = mfs_listing_at(d->listing, from + i);
+    size_t cap = d->shown_cap ? 2 * d->shown_cap : 64;
+    uint64_t *grown;
 
-        if (!fn(arg, &e, NULL, from + i + 1))
-            return false;
-    }
+    if (d->nshown < d->shown_cap)
+        return true;
+    grown = realloc(d->shown, cap * sizeof *grown);
+    if (grown == NULL)
+        return false;
+    d->shown = grown;
+    d->shown_cap = cap;
     return true;
 }
 
-static bool show_plus(struct mfs_dirh *d, size_t from, size_t n, mfs_vfs_dirent_fn *fn, void *arg)
+/* What the kernel may use of an entry without asking; not of a file that is being written here. */
+static bool show(struct mfs_dirh *d, const struct mfs_dirent *e, struct mfs_attr *attr)
 {
-    struct mfs_attr attr[BATCH];
-    uint64_t ino[BATCH];
-    int rc[BATCH];
-
-    if (n == 0)
-        return true;
-    for (size_t i = 0; i < n; i++)
-        ino[i] = mfs_listing_at(d->listing, from + i).ino;
-    if (mfs_meta_getattrs(d->vfs->meta, ino, n, attr, rc) < 0)
-        return show(d, from, n, fn, arg);
-    for (size_t i = 0; i < n; i++) {
-        struct mfs_dirent e = mfs_listing_at(d->listing, from + i);
-
-        if (rc[i] == 0)
-            mfs_vfs_overlay_attr(d->vfs, &attr[i]);
-        if (!fn(arg, &e, rc[i] == 0 ? &attr[i] : NULL, from + i + 1))
-            return false;
-    }
-    return true;
+    if (!room(d) || !mfs_meta_show(d->vfs->meta, d->ino, e, attr))
+        return false;
+    d->shown[d->nshown++] = e->ino;
+    return mfs_vfs_is_current(d->vfs, attr);
 }
 
 int mfs_vfs_readdir(struct mfs_dirh *d, uint64_t cookie, bool plus, mfs_vfs_dirent_fn *fn,
                     void *arg)
 {
-    size_t count, at = cookie;
     int rc = 0;
 
     pthread_mutex_lock(&d->lock);
+    taken(d);
     if (cookie == 0 || d->listing == NULL)
         rc = take_listing(d);
-    if (rc < 0)
-        goto out;
-    count = mfs_listing_count(d->listing);
-    while (at < count) {
-        size_t n = count - at < BATCH ? count - at : BATCH;
+    for (size_t at = cookie; rc == 0 && at < mfs_listing_count(d->listing); at++) {
+        struct mfs_dirent e = mfs_listing_at(d->listing, at);
+        struct mfs_attr attr;
 
-        if (!(plus ? show_plus : show)(d, at, n, fn, arg))
+        if (plus && at >= d->learned) {
+            d->learned = at + MFS_META_LEARN;
+            mfs_meta_learn(d->vfs->meta, d->ino, d->listing, at);
+        }
+        if (!fn(arg, &e, plus && show(d, &e, &attr) ? &attr : NULL, at + 1))
             break;
-        at += n;
     }
-out:
     pthread_mutex_unlock(&d->lock);
     return rc;
 }

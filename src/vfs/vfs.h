@@ -162,7 +162,8 @@ void mfs_vfs_releasedir(struct mfs_dirh *dir);
 
 /* Calls fn for the entries from cookie on until it returns false. A cookie of 0 takes a new listing
  * (rewinddir); a cookie that fn saw resumes behind that entry. With `plus` *attr is filled in
- * (NULL: unknown, e.g. removed meanwhile). fn may not call back into this directory. */
+ * where the kernel may use it and the name for MFS_META_SHOWN (else NULL), if it takes it before it
+ * asks for more or releases the directory. fn may not call back into this directory. */
 typedef bool mfs_vfs_dirent_fn(void *arg, const struct mfs_dirent *entry,
                                const struct mfs_attr *attr, uint64_t cookie);
 int mfs_vfs_readdir(struct mfs_dirh *dir, uint64_t cookie, bool plus, mfs_vfs_dirent_fn *fn,

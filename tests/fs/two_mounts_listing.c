@@ -205,12 +205,77 @@ static void emptied(struct pair *p)
         OK(rmdir(pair_mine(p, "emptied")));
 }
 
+/* `ls -l` on one mount, which makes its kernel remember what it listed, while the other mount
+ * changes these files, each once: after that only the new state is seen. Files are named by their
+ * round, as what has just changed is not remembered. */
+static void change(struct pair *p, unsigned i)
+{
+    const char *path = pair_mine(p, "shown%u/file%03u", p->round, i);
+
+    if (i % 4 == 0)
+        OK(chmod(path, 0600));
+    else if (i % 4 == 1)
+        fs_put(path, "longer", 6);
+    else if (i % 4 == 2)
+        OK(unlink(path));
+    else
+        OK(rename(path, pair_mine(p, "shown%u/moved%03u", p->round, i)));
+}
+
+static void check_changed(struct pair *p, unsigned i)
+{
+    const char *path = pair_mine(p, "shown%u/file%03u", p->round, i);
+    struct stat st;
+    int rc = stat(path, &st);
+
+    if (i % 4 >= 2)
+        CHECK(rc < 0 && errno == ENOENT);
+    else
+        CHECK(rc == 0 && (i % 4 ? st.st_size == 6 : (st.st_mode & 0777) == 0600));
+}
+
+static void shown(struct pair *p)
+{
+    enum { FILES = 200 };
+    _Atomic int64_t *changed = &p->shared->value[0];
+    struct dirent *e;
+    struct stat st;
+
+    if (p->side == 0) {
+        OK(mkdir(pair_mine(p, "shown%u", p->round), 0755));
+        for (unsigned i = 0; i < FILES; i++)
+            fs_put(pair_mine(p, "shown%u/file%03u", p->round, i), "old", 3);
+    }
+    pair_meet(p);
+    for (unsigned n = 0; p->side == 0 && n < FILES; n++) {
+        change(p, n);
+        atomic_store(changed, n + 1);
+    }
+    while (p->side == 1 && atomic_load(changed) < FILES) {
+        DIR *d = opendir(pair_mine(p, "shown%u", p->round));
+        unsigned before;
+
+        CHECK(d);
+        while ((e = next(d)))
+            if (stat(pair_mine(p, "shown%u/%s", p->round, e->d_name), &st) < 0)
+                EQUAL(ENOENT, errno);
+        before = (unsigned)atomic_load(changed);
+        for (unsigned i = before > 8 ? before - 8 : 0; i < before; i++)
+            check_changed(p, i);
+        OK(closedir(d));
+    }
+    pair_meet(p);
+    if (p->side == 0)
+        pair_remove_tree(pair_mine(p, "shown%u", p->round));
+}
+
 int main(int argc, char **argv)
 {
     static const struct pair_scenario scenarios[] = {
         {"listing", .race = listing, .cost = 10},
         {"listing_paused", .race = listing_paused, .cost = 10},
         {"emptied", .race = emptied, .cost = 10},
+        {"shown", .race = shown, .cost = 10},
         {NULL},
     };
 

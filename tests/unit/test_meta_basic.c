@@ -519,28 +519,6 @@ static void test_list(void **state)
     assert_int_equal(mfs_meta_list(b.meta, 12345, &l), -ESTALE);
 }
 
-static void test_getattrs(void **state)
-{
-    enum { N = 300 };
-    uint64_t inos[N];
-    struct mfs_attr attrs[N];
-    int rcs[N];
-    char name[32];
-
-    (void)state;
-    for (int i = 0; i < N; i++) {
-        snprintf(name, sizeof name, "file-%d", i);
-        inos[i] = i % 7 ? new_file(ROOT, name) : (uint64_t)i << 32 | 0xffff;
-    }
-    inos[7] = UINT64_MAX; /* of no partition */
-    mfs_meta_getattrs(b.meta, inos, N, attrs, rcs);
-    for (int i = 0; i < N; i++) {
-        assert_int_equal(rcs[i], i % 7 ? 0 : -ESTALE);
-        if (!rcs[i])
-            assert_int_equal(attrs[i].ino, inos[i]);
-    }
-}
-
 static void put_acl(char *p, unsigned tag, unsigned perm, uint32_t id)
 {
     p[0] = (char)tag;
@@ -886,18 +864,29 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        TEST(test_root),           TEST(test_create_lookup_unlink),
-        TEST(test_special_files),  TEST(test_create_open),
-        TEST(test_round_trips),    TEST(test_rename_round_trips),
-        TEST(test_setattr),        TEST(test_parent_times),
-        TEST(test_directories),    TEST(test_rmdir_spread),
-        TEST(test_link),           TEST(test_content),
-        TEST(test_truncate_grown), TEST(test_reap),
-        TEST(test_list),           TEST(test_getattrs),
-        TEST(test_xattr),          TEST(test_acl),
-        TEST(test_rename),         TEST(test_rename_directories),
-        TEST(test_locks),          TEST(test_locks_closing),
-        TEST(test_ranges_closing), TEST(test_closing_ages),
+        TEST(test_root),
+        TEST(test_create_lookup_unlink),
+        TEST(test_special_files),
+        TEST(test_create_open),
+        TEST(test_round_trips),
+        TEST(test_rename_round_trips),
+        TEST(test_setattr),
+        TEST(test_parent_times),
+        TEST(test_directories),
+        TEST(test_rmdir_spread),
+        TEST(test_link),
+        TEST(test_content),
+        TEST(test_truncate_grown),
+        TEST(test_reap),
+        TEST(test_list),
+        TEST(test_xattr),
+        TEST(test_acl),
+        TEST(test_rename),
+        TEST(test_rename_directories),
+        TEST(test_locks),
+        TEST(test_locks_closing),
+        TEST(test_ranges_closing),
+        TEST(test_closing_ages),
         TEST(test_statfs),
     };
 
