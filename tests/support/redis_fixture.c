@@ -82,7 +82,8 @@ static int write_config(const struct redis_fixture *f, uint32_t part, const char
     file_name(f, part, "log", log, sizeof log);
     n = snprintf(text, sizeof text,
                  "loadmodule \"%s\"\nbind 127.0.0.1\nport %u\nunixsocket %s\ndir %s\nlogfile %s\n"
-                 "save \"\"\nappendonly no\nrepl-diskless-sync-delay 0\nmaxmemory "
+                 "save \"\"\nappendonly no\nrepl-diskless-sync-delay "
+                 "0\nmaxmemory "
                  "%llu\nmaxmemory-policy noeviction\n"
                  "user default off\n"
                  "user %s on >%s ~* &* " CLIENT_COMMANDS "\n"
@@ -352,6 +353,62 @@ static int catch_up(struct mfs_admin *from, struct mfs_admin *to)
     return rc;
 }
 
+/* Of all keys and values, whatever their order. */
+static const char digest_script[] =
+    "local all = {}\n"
+    "for _, key in ipairs(redis.call('KEYS', '*')) do\n"
+    "  local kind, value = redis.call('TYPE', key).ok\n"
+    "  if kind == 'string' then value = { redis.call('GET', key) }\n"
+    "  elseif kind == 'hash' then\n"
+    "    value = {}\n"
+    "    local pairs = redis.call('HGETALL', key)\n"
+    "    for i = 1, #pairs, 2 do\n"
+    "      value[#value + 1] = redis.sha1hex(pairs[i]) .. redis.sha1hex(pairs[i + 1])\n"
+    "    end\n"
+    "    table.sort(value)\n"
+    "  elseif kind == 'set' then\n"
+    "    value = redis.call('SMEMBERS', key)\n"
+    "    table.sort(value)\n"
+    "  else value = { kind, redis.call('DUMP', key) } end\n"
+    "  value[#value + 1] = redis.call('PTTL', key) >= 0 and 'expires' or 'stays'\n"
+    "  all[#all + 1] = redis.sha1hex(key) .. redis.sha1hex(table.concat(value, ','))\n"
+    "end\n"
+    "table.sort(all)\n"
+    "return redis.sha1hex(table.concat(all)) .. ' of ' .. #all";
+
+#define DIGEST_MAX 64
+
+static int digest(struct mfs_admin *admin, char out[DIGEST_MAX])
+{
+    struct mfs_args args;
+    struct mfs_err err;
+    struct mfs_cmd cmd;
+    int rc;
+
+    mfs_args_init(&args, "EVAL_RO");
+    mfs_args_str(&args, digest_script);
+    mfs_args_int(&args, 0);
+    cmd = mfs_args_cmd(&args, 0);
+    rc = mfs_admin_call(admin, &cmd, &err);
+    if (rc)
+        complain(rc, err.msg);
+    else
+        snprintf(out, DIGEST_MAX, "%s", mfs_reply_str(cmd.reply, NULL));
+    mfs_cmds_fini(&cmd, 1);
+    return rc;
+}
+
+/* What the partition's commands do depends on nothing but their arguments and its keys. */
+static int compare(struct mfs_admin *from, struct mfs_admin *to)
+{
+    char one[DIGEST_MAX], other[DIGEST_MAX];
+    int rc = digest(from, one);
+
+    if (!rc)
+        rc = digest(to, other);
+    return !rc && strcmp(one, other) ? complain(-EIO, "the replica differs") : rc;
+}
+
 /* Nothing more is executed at `from`, and `to`, which has all that was, serves. */
 static int cut_over(struct mfs_admin *from, struct mfs_admin *to)
 {
@@ -361,6 +418,8 @@ static int cut_over(struct mfs_admin *from, struct mfs_admin *to)
         rc = order(from, FENCE, NULL, NULL);
     if (!rc)
         rc = catch_up(from, to);
+    if (!rc)
+        rc = compare(from, to);
     if (!rc)
         rc = order(to, "REPLICAOF NO ONE", NULL, NULL);
     return rc ? rc : order(to, SERVE, NULL, NULL);

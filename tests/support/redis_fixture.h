@@ -42,7 +42,7 @@ int redis_fixture_restart(struct redis_fixture *f, uint32_t part);
  */
 int redis_fixture_move(struct redis_fixture *f, uint32_t part);
 /* As that, with all that the partition holds, as a migration does it: a replica takes over and the
- * old process is fenced. Fixtures with tcp only. */
+ * old process is fenced. -EIO when the two differ then. Fixtures with tcp only. */
 int redis_fixture_migrate(struct redis_fixture *f, uint32_t part);
 /* Ends the processes that moves have left behind. */
 void redis_fixture_release(struct redis_fixture *f);
