@@ -47,6 +47,9 @@ def run(command, log=None, timeout=600, cwd=None, env=None, shell=False):
         code = process.returncode
     except subprocess.TimeoutExpired:
         output = end_session(process)
+    except BaseException:
+        end_session(process)
+        raise
     if log:
         with open(log, "a", encoding="utf-8") as file:
             file.write(f"$ {command}\n{output}\n")
