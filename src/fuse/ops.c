@@ -183,9 +183,10 @@ static void init(void *arg, struct fuse_conn_info *conn)
                    FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS);
     /* umask only applies where no default ACL does, which the vfs decides. */
     want(conn, FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL);
-    /* Not READDIRPLUS_AUTO: with large buffers it brings along but the first few of what a program
-     * is going to ask for. */
-    want(conn, FUSE_CAP_READDIRPLUS);
+    /* Automatic: what a listing brings along costs a key per file (docs/METADATA.md), for nothing
+     * when the program wants names alone. So the kernel asks for it at the beginning, and goes on
+     * as long as it is used. */
+    want(conn, FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
     conn->max_write = MFS_FUSE_REQUEST_MAX;
     conn->max_readahead = MFS_FUSE_REQUEST_MAX;
     conn->max_background = 128;
