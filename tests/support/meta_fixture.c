@@ -10,6 +10,22 @@
 #include "store/keys.h"
 #include "store/reply.h"
 
+struct redis_fixture *meta_redis;
+
+int meta_redis_start(void **state)
+{
+    (void)state;
+    return redis_fixture_start(&meta_redis,
+                               &(struct redis_fixture_opts){.nparts = META_REDIS_PARTS});
+}
+
+int meta_redis_stop(void **state)
+{
+    (void)state;
+    redis_fixture_stop(meta_redis);
+    return 0;
+}
+
 static int reap(void *arg, uint64_t ino, uint64_t data_end)
 {
     struct meta_client *c = arg;

@@ -13,6 +13,12 @@ struct meta_client {
     uint64_t reaped; /* inodes whose stripes it was asked to remove */
 };
 
+/* What most groups of tests share, by cmocka's setup and teardown of a group. */
+#define META_REDIS_PARTS 4
+extern struct redis_fixture *meta_redis;
+int meta_redis_start(void **state);
+int meta_redis_stop(void **state);
+
 /* 0 or a negative errno. session_ttl as in struct mfs_meta_opts. */
 int meta_client_start(struct meta_client *c, struct redis_fixture *f, int64_t session_ttl);
 /* The same with leases; what they let a kernel keep, nobody does. */

@@ -21,31 +21,16 @@
 #include "meta/internal.h"
 #include "meta_fixture.h"
 
-#define NPARTS 4
-#define ROOT   MFS_ROOT_INO
-#define TTL    (2 * MFS_SEC)
+#define ROOT MFS_ROOT_INO
+#define TTL  (2 * MFS_SEC)
 
-static struct redis_fixture *redis;
 static struct meta_client a, b;
-
-static int start_all(void **state)
-{
-    (void)state;
-    return redis_fixture_start(&redis, &(struct redis_fixture_opts){.nparts = NPARTS});
-}
-
-static int stop_all(void **state)
-{
-    (void)state;
-    redis_fixture_stop(redis);
-    return 0;
-}
 
 static int setup(void **state)
 {
     (void)state;
-    return redis_fixture_reset(redis) || meta_client_start_leased(&a, redis, TTL) ||
-           meta_client_start_leased(&b, redis, TTL);
+    return redis_fixture_reset(meta_redis) || meta_client_start_leased(&a, meta_redis, TTL) ||
+           meta_client_start_leased(&b, meta_redis, TTL);
 }
 
 static int teardown(void **state)
@@ -175,7 +160,7 @@ static void links(struct meta_client *by, struct meta_client *c)
     char name[16];
 
     assert_int_equal(meta_client_file(&a, ROOT, "f", &ino), 0);
-    for (uint32_t part = 0; part < NPARTS; part++) {
+    for (uint32_t part = 0; part < META_REDIS_PARTS; part++) {
         meta_name_at(&a, ROOT, part, "g", name, sizeof name);
         learn(c, "f");
         assert_int_equal(mfs_meta_link(by->meta, ino, ROOT, name, &attr), 0);
@@ -197,9 +182,9 @@ static void renames(struct meta_client *by, struct meta_client *c)
     char from[16], to[16];
     uint64_t ino, other;
 
-    for (uint32_t i = 0; i < NPARTS * NPARTS; i++) {
-        meta_name_at(&a, ROOT, i % NPARTS, "f", from, sizeof from);
-        meta_name_at(&a, ROOT, i / NPARTS, "t", to, sizeof to);
+    for (uint32_t i = 0; i < META_REDIS_PARTS * META_REDIS_PARTS; i++) {
+        meta_name_at(&a, ROOT, i % META_REDIS_PARTS, "f", from, sizeof from);
+        meta_name_at(&a, ROOT, i / META_REDIS_PARTS, "t", to, sizeof to);
         assert_int_equal(meta_client_file(&a, ROOT, from, &ino), 0);
         learn(c, from);
         rename_to(by, from, to, 0);
@@ -422,5 +407,5 @@ int main(void)
     };
 
     signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, start_all, stop_all);
+    return cmocka_run_group_tests(tests, meta_redis_start, meta_redis_stop);
 }

@@ -18,9 +18,8 @@
 #include "meta/internal.h"
 #include "meta_fixture.h"
 
-#define NPARTS 4
-#define ROOT   MFS_ROOT_INO
-#define TTL    (2 * MFS_SEC)
+#define ROOT MFS_ROOT_INO
+#define TTL  (2 * MFS_SEC)
 
 #define HELD_MAX 256
 
@@ -35,7 +34,6 @@ struct told {
     unsigned held;
 };
 
-static struct redis_fixture *redis;
 static struct meta_client a, b;
 static struct told by_a, by_b; /* of the other one's changes */
 
@@ -94,27 +92,14 @@ static int start_client(struct meta_client *c, struct told *t)
 
     memset(t, 0, sizeof *t);
     pthread_mutex_init(&t->lock, NULL);
-    return mfs_store_create(&c->store, redis_fixture_table(redis), &store) ||
+    return mfs_store_create(&c->store, redis_fixture_table(meta_redis), &store) ||
            mfs_meta_create(&c->meta, c->store, &opts);
-}
-
-static int start_all(void **state)
-{
-    (void)state;
-    return redis_fixture_start(&redis, &(struct redis_fixture_opts){.nparts = NPARTS});
-}
-
-static int stop_all(void **state)
-{
-    (void)state;
-    redis_fixture_stop(redis);
-    return 0;
 }
 
 static int setup(void **state)
 {
     (void)state;
-    return redis_fixture_reset(redis) || start_client(&a, &by_b) || start_client(&b, &by_a);
+    return redis_fixture_reset(meta_redis) || start_client(&a, &by_b) || start_client(&b, &by_a);
 }
 
 static int teardown(void **state)
@@ -232,8 +217,8 @@ static void test_names(void **state)
     (void)state;
     meta_name_at(&a, ROOT, 0, "d", from, sizeof from);
     assert_int_equal(meta_client_mkdir(&a, ROOT, from, &dir), 0);
-    for (uint32_t i = 1; i < 3 * NPARTS; i++) {
-        meta_name_at(&a, ROOT, i / 2 % NPARTS, i % 2 ? "e" : "f", to, sizeof to);
+    for (uint32_t i = 1; i < 3 * META_REDIS_PARTS; i++) {
+        meta_name_at(&a, ROOT, i / 2 % META_REDIS_PARTS, i % 2 ? "e" : "f", to, sizeof to);
         assert_true(leased(ROOT, from));
         assert_int_equal(mfs_meta_rename(a.meta, ROOT, from, ROOT, to, 0), 0);
         assert_true(now(&by_a).names >= i);
@@ -246,7 +231,7 @@ static void test_names(void **state)
     assert_true(now(&by_b).names >= 1);
     assert_true(leased(ROOT, "last"));
     assert_int_equal(mfs_meta_rmdir(a.meta, ROOT, "last"), 0);
-    assert_true(now(&by_a).names >= 3 * NPARTS);
+    assert_true(now(&by_a).names >= 3 * META_REDIS_PARTS);
 }
 
 /* What is replaced, and what is exchanged. */
@@ -414,5 +399,5 @@ int main(void)
     };
 
     signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, start_all, stop_all);
+    return cmocka_run_group_tests(tests, meta_redis_start, meta_redis_stop);
 }

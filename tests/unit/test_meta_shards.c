@@ -21,32 +21,18 @@
 #include "meta/internal.h"
 #include "meta_fixture.h"
 
-#define NPARTS 4
-#define ROOT   MFS_ROOT_INO
-#define TTL    (2 * MFS_SEC)
+#define ROOT MFS_ROOT_INO
+#define TTL  (2 * MFS_SEC)
 
-static struct redis_fixture *redis;
 static struct meta_client a, b;
 static uint64_t dir;
-
-static int start_all(void **state)
-{
-    (void)state;
-    return redis_fixture_start(&redis, &(struct redis_fixture_opts){.nparts = NPARTS});
-}
-
-static int stop_all(void **state)
-{
-    (void)state;
-    redis_fixture_stop(redis);
-    return 0;
-}
 
 static int setup(void **state)
 {
     (void)state;
-    return redis_fixture_reset(redis) || meta_client_start_leased(&a, redis, TTL) ||
-           meta_client_start_leased(&b, redis, TTL) || meta_client_mkdir(&b, ROOT, "dir", &dir);
+    return redis_fixture_reset(meta_redis) || meta_client_start_leased(&a, meta_redis, TTL) ||
+           meta_client_start_leased(&b, meta_redis, TTL) ||
+           meta_client_mkdir(&b, ROOT, "dir", &dir);
 }
 
 static int teardown(void **state)
@@ -136,7 +122,7 @@ static void test_others(void **state)
     uint64_t ino;
 
     (void)state;
-    for (uint32_t part = 0; part < NPARTS; part++) {
+    for (uint32_t part = 0; part < META_REDIS_PARTS; part++) {
         keep(part);
         assert_int_equal(create(&a, at(part, "c")), 0);
         assert_true(finds(&b, at(part, "c")));
@@ -162,7 +148,7 @@ static void test_links(void **state)
 
     (void)state;
     assert_int_equal(meta_client_file(&a, ROOT, "file", &ino), 0);
-    for (uint32_t part = 0; part < NPARTS; part++) {
+    for (uint32_t part = 0; part < META_REDIS_PARTS; part++) {
         keep(part);
         assert_int_equal(mfs_meta_link(a.meta, ino, dir, at(part, "l"), &attr), 0);
         assert_true(finds(&b, at(part, "l")));
@@ -175,8 +161,8 @@ static void test_renames(void **state)
     uint64_t ino;
 
     (void)state;
-    for (uint32_t from = 0; from < NPARTS; from++) {
-        for (uint32_t part = 0; part < NPARTS; part++) {
+    for (uint32_t from = 0; from < META_REDIS_PARTS; from++) {
+        for (uint32_t part = 0; part < META_REDIS_PARTS; part++) {
             char name[16];
 
             meta_name_at(&a, ROOT, from, "r", name, sizeof name);
@@ -313,5 +299,5 @@ int main(void)
     };
 
     signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, start_all, stop_all);
+    return cmocka_run_group_tests(tests, meta_redis_start, meta_redis_stop);
 }

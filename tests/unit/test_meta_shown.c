@@ -18,32 +18,18 @@
 #include "meta/shown.h"
 #include "meta_fixture.h"
 
-#define NPARTS 4
-#define ROOT   MFS_ROOT_INO
-#define FILES  300
+#define ROOT  MFS_ROOT_INO
+#define FILES 300
 
-static struct redis_fixture *redis;
 static struct meta_client a, b;
 static uint64_t inos[FILES];
-
-static int start_all(void **state)
-{
-    (void)state;
-    return redis_fixture_start(&redis, &(struct redis_fixture_opts){.nparts = NPARTS});
-}
-
-static int stop_all(void **state)
-{
-    (void)state;
-    redis_fixture_stop(redis);
-    return 0;
-}
 
 static int setup(void **state)
 {
     char name[16];
-    int rc = redis_fixture_reset(redis) || meta_client_start_leased(&a, redis, 20 * MFS_SEC) ||
-             meta_client_start_leased(&b, redis, 20 * MFS_SEC);
+    int rc = redis_fixture_reset(meta_redis) ||
+             meta_client_start_leased(&a, meta_redis, 20 * MFS_SEC) ||
+             meta_client_start_leased(&b, meta_redis, 20 * MFS_SEC);
 
     (void)state;
     for (int i = 0; i < FILES && !rc; i++) {
@@ -297,5 +283,5 @@ int main(void)
     };
 
     signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, start_all, stop_all);
+    return cmocka_run_group_tests(tests, meta_redis_start, meta_redis_stop);
 }
