@@ -5,6 +5,9 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need cmake
 need ninja
+case $MEMEFS_BIN in
+*san/bin) skip "has nothing to do with sanitizers" ;;
+esac
 
 mkdir "$T/source"
 tar -C "$HARNESS_DIR/../.." --exclude=./build --exclude=./.git -c . | tar -C "$T/source" -x
