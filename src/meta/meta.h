@@ -227,11 +227,11 @@ void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listin
 
 /* What is known under leases of an entry, for the kernel to use for MFS_META_SHOWN from when it
  * takes the answer: until then others who change the file wait. True: mfs_meta_shown has to follow,
- * when the kernel has taken the answer or won't get it. */
+ * when the kernel has taken the answer. */
 #define MFS_META_SHOWN (50 * MFS_MSEC)
 bool mfs_meta_show(struct mfs_meta *meta, uint64_t dir, const struct mfs_dirent *e,
                    struct mfs_attr *attr);
-void mfs_meta_shown(struct mfs_meta *meta, uint64_t ino, bool taken);
+void mfs_meta_shown(struct mfs_meta *meta, const uint64_t *inos, size_t n);
 
 /* --- extended attributes and ACLs --------------------------------------------------------- */
 

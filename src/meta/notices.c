@@ -248,13 +248,13 @@ bool mfs_meta_show(struct mfs_meta *meta, uint64_t dir, const struct mfs_dirent 
         return false;
     if (mfs_leases_name(meta, dir, e->name, attr) && attr->ino == e->ino)
         return true;
-    mfs_shown_end(shown, e->ino, false);
+    mfs_shown_end(shown, &e->ino, 1, false);
     return false;
 }
 
-void mfs_meta_shown(struct mfs_meta *meta, uint64_t ino, bool taken)
+void mfs_meta_shown(struct mfs_meta *meta, const uint64_t *inos, size_t n)
 {
-    mfs_shown_end(meta->notices->shown, ino, taken);
+    mfs_shown_end(meta->notices->shown, inos, n, true);
 }
 
 /* --- telling -------------------------------------------------------------------------------- */

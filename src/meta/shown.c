@@ -68,14 +68,19 @@ bool mfs_shown_begin(struct mfs_shown *s, uint64_t ino)
     return calm;
 }
 
-void mfs_shown_end(struct mfs_shown *s, uint64_t ino, bool taken)
+void mfs_shown_end(struct mfs_shown *s, const uint64_t *inos, size_t n, bool taken)
 {
-    struct slot *slot = slot_of(s, ino);
+    int64_t until;
 
     pthread_mutex_lock(&s->mutex);
-    slot->begun--;
-    if (taken)
-        slot->until = mfs_clock_mono() + MFS_META_SHOWN + TICKS;
+    until = mfs_clock_mono() + MFS_META_SHOWN + TICKS;
+    for (size_t i = 0; i < n; i++) {
+        struct slot *slot = slot_of(s, inos[i]);
+
+        slot->begun--;
+        if (taken)
+            slot->until = until;
+    }
     pthread_mutex_unlock(&s->mutex);
 }
 

@@ -9,6 +9,7 @@
 #define MFS_META_SHOWN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct mfs_shown;
@@ -20,8 +21,9 @@ void mfs_shown_destroy(struct mfs_shown *s);
 /* The file is going to be shown, by what is found out from now on. False: somebody had to wait a
  * moment ago, so better not. */
 bool mfs_shown_begin(struct mfs_shown *s, uint64_t ino);
-/* The kernel has taken the answer; or the file was not shown after all. Once for each true. */
-void mfs_shown_end(struct mfs_shown *s, uint64_t ino, bool taken);
+/* The kernel has taken the answer with these files; or they were not shown after all. Once for each
+ * true. */
+void mfs_shown_end(struct mfs_shown *s, const uint64_t *inos, size_t n, bool taken);
 
 /* Another client has changed the file; nothing from before it is known here any more. Calls fn(arg)
  * when the kernel does not use it either: before it returns, or later by a thread. False: ENOMEM,

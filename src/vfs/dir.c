@@ -38,8 +38,7 @@ int mfs_vfs_opendir(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_dir
 
 static void taken(struct mfs_dirh *d)
 {
-    for (size_t i = 0; i < d->nshown; i++)
-        mfs_meta_shown(d->vfs->meta, d->shown[i], true);
+    mfs_meta_shown(d->vfs->meta, d->shown, d->nshown);
     d->nshown = 0;
 }
 
@@ -90,10 +89,26 @@ static bool room(struct mfs_dirh *d)
     return true;
 }
 
-/* What the kernel may use of an entry without asking; not of a file that is being written here. */
-static bool show(struct mfs_dirh *d, const struct mfs_dirent *e, struct mfs_attr *attr)
+/* Is it known by now, and may it be shown? What is not known is learned, and the next ones too. */
+static bool known(struct mfs_dirh *d, size_t at, const struct mfs_dirent *e, struct mfs_attr *attr)
 {
-    if (!room(d) || !mfs_meta_show(d->vfs->meta, d->ino, e, attr))
+    struct mfs_meta *meta = d->vfs->meta;
+
+    if (e->type != S_IFREG || !room(d))
+        return false;
+    if (mfs_meta_show(meta, d->ino, e, attr))
+        return true;
+    if (at < d->learned)
+        return false;
+    d->learned = at + MFS_META_LEARN;
+    mfs_meta_learn(meta, d->ino, d->listing, at);
+    return mfs_meta_show(meta, d->ino, e, attr);
+}
+
+/* What the kernel may use of an entry without asking; not of a file that is being written here. */
+static bool show(struct mfs_dirh *d, size_t at, const struct mfs_dirent *e, struct mfs_attr *attr)
+{
+    if (!known(d, at, e, attr))
         return false;
     d->shown[d->nshown++] = e->ino;
     return mfs_vfs_is_current(d->vfs, attr);
@@ -112,11 +127,7 @@ int mfs_vfs_readdir(struct mfs_dirh *d, uint64_t cookie, bool plus, mfs_vfs_dire
         struct mfs_dirent e = mfs_listing_at(d->listing, at);
         struct mfs_attr attr;
 
-        if (plus && at >= d->learned) {
-            d->learned = at + MFS_META_LEARN;
-            mfs_meta_learn(d->vfs->meta, d->ino, d->listing, at);
-        }
-        if (!fn(arg, &e, plus && show(d, &e, &attr) ? &attr : NULL, at + 1))
+        if (!fn(arg, &e, plus && show(d, at, &e, &attr) ? &attr : NULL, at + 1))
             break;
     }
     pthread_mutex_unlock(&d->lock);

@@ -134,6 +134,11 @@ static int64_t wait_for(const _Atomic int64_t *at)
     return t;
 }
 
+static void end(struct mfs_shown *s, uint64_t ino, bool taken)
+{
+    mfs_shown_end(s, &ino, 1, taken);
+}
+
 static void test_over(void **state)
 {
     _Atomic int64_t first = 0, second = 0, never_taken = 0, stopped = 0;
@@ -145,19 +150,19 @@ static void test_over(void **state)
     assert_true(mfs_shown_over(s, 1, store_time, &first)); /* never shown: at once */
     assert_true(atomic_exchange(&first, 0) > 0);
     assert_true(mfs_shown_begin(s, 2));
-    mfs_shown_end(s, 2, false);
+    end(s, 2, false);
     assert_true(mfs_shown_over(s, 2, store_time, &first)); /* not shown after all */
     assert_true(atomic_exchange(&first, 0) > 0);
 
     assert_true(mfs_shown_begin(s, 3));
     assert_true(mfs_shown_begin(s, 3)); /* by two listings */
     assert_true(mfs_shown_begin(s, 4)); /* nobody will say that this one was taken */
-    mfs_shown_end(s, 3, true);
+    end(s, 3, true);
     assert_true(mfs_shown_over(s, 3, store_time, &first));
     assert_false(mfs_shown_begin(s, 6)); /* as somebody waits */
     mfs_clock_sleep(20 * MFS_MSEC);
     taken = mfs_clock_mono();
-    mfs_shown_end(s, 3, true);
+    end(s, 3, true);
     assert_true(mfs_shown_over(s, 3, store_time, &second));
     assert_true(wait_for(&first) >= taken + MFS_META_SHOWN);
     assert_true(wait_for(&second) >= taken + MFS_META_SHOWN);
@@ -194,7 +199,7 @@ static void test_change_waits(void **state)
     pthread_create(&changer, NULL, change_mode, &inos[7]);
     mfs_clock_sleep(MFS_META_SHOWN);
     taken = mfs_clock_mono();
-    mfs_meta_shown(b.meta, e.ino, true);
+    mfs_meta_shown(b.meta, &e.ino, 1);
     pthread_join(changer, NULL);
     assert_true(mfs_clock_mono() >= taken + MFS_META_SHOWN);
     assert_int_equal(mfs_meta_lookup(b.meta, ROOT, e.name, &attr), 0);
@@ -243,7 +248,7 @@ static unsigned look(const struct mfs_listing *l)
     mfs_clock_sleep(MFS_MSEC);
     until = mfs_clock_mono() + MFS_META_SHOWN;
     for (unsigned i = 0; i < n; i++)
-        mfs_meta_shown(b.meta, attr[i].ino, true);
+        mfs_meta_shown(b.meta, &attr[i].ino, 1);
     for (unsigned i = 0; n > 0; i = (i + 1) % n) {
         mode_t now = atomic_load(&told[of[i]]);
 
