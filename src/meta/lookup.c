@@ -43,23 +43,38 @@ static int take_answer(struct mfs_bytes text, uint32_t part, struct found *f)
     return 0;
 }
 
-/* Asks the entry's partition. *c holds the answer. */
-static int ask(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_t part,
-               struct mfs_call *c, struct found *f)
-{
-    struct mfs_ino_arg dir = mfs_ino_arg(parent), sid;
+/* A look-up and its arguments. */
+struct question {
+    struct mfs_ino_arg dir, sid;
     char prefix[2];
+    struct mfs_arg argv[5];
+};
+
+/* Its command points into *q, and to the name. */
+static struct mfs_cmd question_cmd(struct mfs_meta *meta, struct question *q, uint64_t parent,
+                                   const char *name, size_t len, uint32_t part)
+{
+    q->dir = mfs_ino_arg(parent);
+    q->sid = mfs_ino_arg(meta->sid);
+    mfs_part_arg(part, q->prefix);
+    q->argv[0] = (struct mfs_arg){"mfs_lookup", strlen("mfs_lookup")};
+    q->argv[1] = (struct mfs_arg){q->dir.b, sizeof q->dir.b};
+    q->argv[2] = (struct mfs_arg){name, len};
+    q->argv[3] = (struct mfs_arg){q->prefix, sizeof q->prefix};
+    q->argv[4] = (struct mfs_arg){q->sid.b, meta->opts.revoked ? sizeof q->sid.b : 0};
+    return (struct mfs_cmd){.part = part, .argv = q->argv, .argc = 5, .idempotent = true};
+}
+
+/* Asks the entry's partition. *cmd holds the answer. */
+static int ask(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_t part,
+               struct mfs_cmd *cmd, struct found *f)
+{
+    struct question q;
     int rc;
 
-    mfs_part_arg(part, prefix);
-    mfs_call_command(c, "mfs_lookup");
-    c->cmd.idempotent = true;
-    mfs_args_bin(&c->args, dir.b, sizeof dir.b);
-    mfs_args_str(&c->args, name);
-    mfs_args_bin(&c->args, prefix, sizeof prefix);
-    mfs_lease_arg(meta, c, &sid);
-    rc = mfs_call_run(meta, c, part);
-    return rc ? rc : take_answer(mfs_call_text(c), part, f);
+    *cmd = question_cmd(meta, &q, parent, name, strlen(name), part);
+    rc = mfs_store_exec(meta->store, cmd, 1);
+    return rc ? rc : take_answer(mfs_reply_bytes(cmd->reply), part, f);
 }
 
 /* What was found is remembered for as long as it is leased. */
@@ -81,9 +96,9 @@ static int look(struct mfs_meta *meta, uint64_t parent, const char *name, uint32
                 struct mfs_attr *attr, uint64_t *ino)
 {
     int64_t asked = mfs_clock_mono();
-    struct mfs_call c;
+    struct mfs_cmd cmd;
     struct found f = {0};
-    int rc = ask(meta, parent, name, part, &c, &f);
+    int rc = ask(meta, parent, name, part, &cmd, &f);
 
     if (rc)
         goto out;
@@ -115,7 +130,7 @@ static int look(struct mfs_meta *meta, uint64_t parent, const char *name, uint32
         attr->leased =
             f.leased && S_ISDIR(attr->mode) && !mfs_dircache_revoked(meta->dirs, *ino, asked);
 out:
-    mfs_call_fini(&c);
+    mfs_cmds_fini(&cmd, 1);
     return rc;
 }
 
@@ -162,33 +177,19 @@ int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name, st
 
 /* --- many names at once --------------------------------------------------------------------- */
 
-struct question {
-    const char *name;
-    char prefix[2];
-    struct mfs_arg argv[5];
-};
-
 struct many {
-    struct mfs_ino_arg dir, sid;
     size_t n;
     struct question of[MFS_META_LEARN];
     struct mfs_cmd cmds[MFS_META_LEARN];
+    const char *names[MFS_META_LEARN];
 };
 
 static void many_add(struct mfs_meta *meta, struct many *m, uint64_t dir, struct mfs_dirent e)
 {
     uint32_t part = mfs_placement_entry(dir, e.name, e.len, meta->nparts);
-    struct question *q = &m->of[m->n];
 
-    q->name = e.name;
-    mfs_part_arg(part, q->prefix);
-    q->argv[0] = (struct mfs_arg){"mfs_lookup", strlen("mfs_lookup")};
-    q->argv[1] = (struct mfs_arg){m->dir.b, sizeof m->dir.b};
-    q->argv[2] = (struct mfs_arg){e.name, e.len};
-    q->argv[3] = (struct mfs_arg){q->prefix, sizeof q->prefix};
-    q->argv[4] = (struct mfs_arg){m->sid.b, sizeof m->sid.b};
-    m->cmds[m->n++] =
-        (struct mfs_cmd){.part = part, .argv = q->argv, .argc = 5, .idempotent = true};
+    m->cmds[m->n] = question_cmd(meta, &m->of[m->n], dir, e.name, e.len, part);
+    m->names[m->n++] = e.name;
 }
 
 static void many_run(struct mfs_meta *meta, struct many *m, uint64_t dir)
@@ -203,7 +204,7 @@ static void many_run(struct mfs_meta *meta, struct many *m, uint64_t dir)
         struct found f = {0};
 
         if (!m->cmds[i].rc && !take_answer(text, m->cmds[i].part, &f) && f.record.n)
-            learn(meta, dir, m->of[i].name, &f, asked, &attr);
+            learn(meta, dir, m->names[i], &f, asked, &attr);
     }
     mfs_cmds_fini(m->cmds, m->n);
 }
@@ -218,8 +219,6 @@ void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listin
         return;
     if (end > mfs_listing_count(l))
         end = mfs_listing_count(l);
-    m->dir = mfs_ino_arg(dir);
-    m->sid = mfs_ino_arg(meta->sid);
     m->n = 0;
     for (size_t i = from; i < end; i++) {
         struct mfs_dirent e = mfs_listing_at(l, i);
