@@ -6,13 +6,11 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
 #include "fuse/device.h"
 
 #define GENERATION       1          /* numbers of inodes are never used again */
 #define BLOCK_SIZE       (1U << 20) /* what programs like cp read and write at once */
 #define GROUPS_MAX_ASKED 1024
-#define SECONDS(ns)      ((double)(ns) / (double)MFS_SEC)
 
 struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op)
 {
@@ -70,7 +68,7 @@ void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,
     /* Not so the attributes: of a node that it does not know yet the kernel can't be told that they
      * have changed. */
     if (attr->leased && mfs_places_keep(m->places, e->ino, parent, name))
-        e->entry_timeout = SECONDS(MFS_META_LEASE);
+        e->entry_timeout = MFS_OP_SECONDS(MFS_META_LEASE);
     fill_stat(m, attr, &e->attr);
 }
 
@@ -110,7 +108,7 @@ void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t node, const struct mfs_at
     }
     fill_stat(m, attr, &st);
     if (attr->leased && (node == FUSE_ROOT_ID || mfs_places_is_kept(m->places, node)))
-        timeout = SECONDS(MFS_META_LEASE_TIMES);
+        timeout = MFS_OP_SECONDS(MFS_META_LEASE_TIMES);
     fuse_reply_attr(req, &st, timeout);
 }
 

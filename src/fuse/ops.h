@@ -3,7 +3,11 @@
 #ifndef MFS_FUSE_OPS_H
 #define MFS_FUSE_OPS_H
 
+#include "base/clock.h"
 #include "fuse/session.h"
+
+/* A time as libfuse takes it, of ns. */
+#define MFS_OP_SECONDS(ns) ((double)(ns) / (double)MFS_SEC)
 
 /* The mount that the request is for; counts the request and ends its thread's walk. */
 struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op);

@@ -1,6 +1,5 @@
 #include <errno.h>
 
-#include "base/clock.h"
 #include "fuse/ops.h"
 
 static struct mfs_dirh *dir_of(const struct fuse_file_info *fi)
@@ -57,7 +56,7 @@ static bool add(void *arg, const struct mfs_dirent *entry, const struct mfs_attr
     if (attr != NULL) {
         mfs_fill_entry(p->m, p->dir, entry->name, attr, &e);
         if (p->m->timeout == 0)
-            e.attr_timeout = e.entry_timeout = (double)MFS_META_SHOWN / MFS_SEC;
+            e.attr_timeout = e.entry_timeout = MFS_OP_SECONDS(MFS_META_SHOWN);
     }
     if (p->plus)
         n = fuse_add_direntry_plus(p->req, to, room, entry->name, &e, (off_t)cookie);

@@ -206,8 +206,7 @@ static void emptied(struct pair *p)
 }
 
 /* `ls -l` on one mount, which makes its kernel remember what it listed, while the other mount
- * changes these files, each once: after that only the new state is seen. Files are named by their
- * round, as what has just changed is not remembered. */
+ * changes these files, each once: after that only the new state is seen. */
 static void change(struct pair *p, unsigned i)
 {
     const char *path = pair_mine(p, "shown%u/file%03u", p->round, i);

@@ -82,8 +82,7 @@ static int write_config(const struct redis_fixture *f, uint32_t part, const char
     file_name(f, part, "log", log, sizeof log);
     n = snprintf(text, sizeof text,
                  "loadmodule \"%s\"\nbind 127.0.0.1\nport %u\nunixsocket %s\ndir %s\nlogfile %s\n"
-                 "save \"\"\nappendonly no\nrepl-diskless-sync-delay "
-                 "0\nmaxmemory "
+                 "save \"\"\nappendonly no\nrepl-diskless-sync-delay 0\nmaxmemory "
                  "%llu\nmaxmemory-policy noeviction\n"
                  "user default off\n"
                  "user %s on >%s ~* &* " CLIENT_COMMANDS "\n"
