@@ -1,6 +1,6 @@
-/* Files being closed. Their partitions learn of it a moment later, of many at once: a function call
- * costs a partition more than what it does for one file. Until then a file that others unlink stays
- * an orphan. */
+/* Files that were closed and read. Their partitions learn of it a moment later, of many at once: a
+ * command costs a partition more than what it does for one file. Until then a file that others
+ * unlink stays an orphan, and access times are old. */
 #include "meta/internal.h"
 
 #include <errno.h>
@@ -11,41 +11,42 @@
 #include "base/log.h"
 #include "meta/opens.h"
 
-#define INO_CLOSES 12   /* bytes: ino, count */
+#define ITEM       24   /* bytes: ino, count, access time */
 #define AT_ONCE    2048 /* inodes taken together */
 #define CALL_MOST  256  /* told in one call: bounds the time that it holds up the partition */
 
 /* What one partition is told. */
 struct group {
     struct mfs_args args;
-    char list[CALL_MOST * INO_CLOSES];
+    char list[CALL_MOST * ITEM];
     size_t n;
 };
 
 static int by_home(const void *a, const void *b)
 {
-    uint32_t x = mfs_placement_home(((const struct mfs_closed *)a)->ino);
-    uint32_t y = mfs_placement_home(((const struct mfs_closed *)b)->ino);
+    uint32_t x = mfs_placement_home(((const struct mfs_later *)a)->ino);
+    uint32_t y = mfs_placement_home(((const struct mfs_later *)b)->ino);
 
     return (x > y) - (x < y);
 }
 
-static void put_closed(struct group *g, const struct mfs_closed *c)
+static void put_item(struct group *g, const struct mfs_later *l)
 {
-    char *at = g->list + INO_CLOSES * g->n++;
+    char *at = g->list + ITEM * g->n++;
 
-    mfs_put_be64(at, c->ino);
-    mfs_put_be32(at + 8, c->count);
+    mfs_put_be64(at, l->ino);
+    mfs_put_be32(at + 8, l->closed);
+    mfs_time_encode(l->atime, at + 12);
 }
 
 /* The first of the list that go to the same partition. */
-static size_t fill_group(struct group *g, const struct mfs_closed *list, size_t n)
+static size_t fill_group(struct group *g, const struct mfs_later *list, size_t n)
 {
     uint32_t home = mfs_placement_home(list[0].ino);
 
     g->n = 0;
     while (g->n < n && g->n < CALL_MOST && mfs_placement_home(list[g->n].ino) == home)
-        put_closed(g, &list[g->n]);
+        put_item(g, &list[g->n]);
     return g->n;
 }
 
@@ -55,7 +56,7 @@ static struct mfs_cmd group_cmd(struct mfs_meta *meta, struct group *g,
     mfs_args_init(&g->args, "mfs_close");
     mfs_args_bin(&g->args, sid->b, sizeof sid->b);
     mfs_args_int(&g->args, meta->stripe_size);
-    mfs_args_bin(&g->args, g->list, INO_CLOSES * g->n);
+    mfs_args_bin(&g->args, g->list, ITEM * g->n);
     return mfs_args_cmd(&g->args, part);
 }
 
@@ -71,7 +72,7 @@ static void take_freed(struct mfs_meta *meta, const struct mfs_reply *list)
 }
 
 /* Tells the partitions, all at the same time; 0 or the first error. */
-static int tell(struct mfs_meta *meta, uint64_t session, struct mfs_closed *list, size_t n)
+static int tell(struct mfs_meta *meta, uint64_t session, struct mfs_later *list, size_t n)
 {
     size_t most = n / CALL_MOST + (n < meta->nparts ? n : meta->nparts) + 1, groups = 0, done = 0;
     struct mfs_ino_arg sid = mfs_ino_arg(session);
@@ -101,34 +102,33 @@ out:
 int mfs_meta_close(struct mfs_meta *meta, uint64_t ino, bool wait)
 {
     bool counted = mfs_opens_closed(meta, ino);
-    struct mfs_closed c = {ino, 1};
+    struct mfs_later l = {.ino = ino, .closed = 1};
     uint64_t sid = meta->sid;
 
     if (counted && !wait)
         return 0;
-    if (counted)
-        c.count = mfs_opens_take_closed_of(meta, ino, &sid);
-    return c.count ? tell(meta, sid, &c, 1) : 0;
+    if (counted && !mfs_opens_take_later_of(meta, ino, &l, &sid))
+        return 0;
+    return tell(meta, sid, &l, 1);
 }
 
 void mfs_closes_flush_of(struct mfs_meta *meta, uint64_t ino)
 {
-    struct mfs_closed c = {.ino = ino};
+    struct mfs_later l;
     uint64_t sid;
 
-    c.count = mfs_opens_take_closed_of(meta, ino, &sid);
-    if (c.count)
-        tell(meta, sid, &c, 1);
+    if (mfs_opens_take_later_of(meta, ino, &l, &sid))
+        tell(meta, sid, &l, 1);
 }
 
 void mfs_closes_flush(struct mfs_meta *meta)
 {
-    struct mfs_closed *list = malloc(AT_ONCE * sizeof *list);
+    struct mfs_later *list = malloc(AT_ONCE * sizeof *list);
     uint64_t sid;
     size_t n;
     int rc;
 
-    while (list && (n = mfs_opens_take_closed(meta, list, AT_ONCE, &sid)) > 0) {
+    while (list && (n = mfs_opens_take_later(meta, list, AT_ONCE, &sid)) > 0) {
         rc = tell(meta, sid, list, n);
         if (rc < 0)
             mfs_warn("meta", "some of %zu closed files stay open for their partitions: %s", n,

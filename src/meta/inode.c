@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "meta/opens.h"
 
 #define ATIME_DAY (24 * 60 * 60)
 
@@ -33,6 +34,7 @@ int mfs_meta_take(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes record, 
             mfs_dircache_drop(meta->dirs, ino);
         mfs_parents_merge(meta, attr);
     }
+    mfs_opens_merge_read(meta, attr);
     return 0;
 }
 
@@ -109,6 +111,8 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
     struct mfs_call c;
     int rc;
 
+    if (mask & MFS_SET_ATIME)
+        mfs_closes_flush_of(meta, ino); /* a read before it has no say after it */
     mfs_call_function(&c, "mfs_setattr");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_int(&c.args, mask);
@@ -134,9 +138,6 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
 void mfs_meta_touch_atime(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
 {
     struct timespec now = mfs_clock_real();
-    struct mfs_ino_arg key = mfs_ino_arg(ino);
-    struct mfs_time_arg time = mfs_time_arg(now);
-    struct mfs_call c;
 
     if (mfs_timespec_cmp(attr->atime, attr->mtime) > 0 &&
         mfs_timespec_cmp(attr->atime, attr->ctime) > 0 &&
@@ -144,10 +145,7 @@ void mfs_meta_touch_atime(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *
         return;
     attr->atime = now;
     mfs_filecache_atime(meta->files, ino, now);
-    mfs_call_function(&c, "mfs_atime");
-    mfs_args_bin(&c.args, key.b, sizeof key.b);
-    mfs_args_bin(&c.args, time.b, sizeof time.b);
-    mfs_call_post(meta, &c, mfs_placement_home(ino));
+    mfs_opens_read(meta, ino, now);
 }
 
 int mfs_meta_readlink(struct mfs_meta *meta, uint64_t ino, char *buf, size_t cap)

@@ -21,6 +21,7 @@ struct mfs_shards;
 struct mfs_parents;
 struct mfs_opens;
 struct mfs_notices;
+struct mfs_untold;
 
 /* A thread that does something every so often until it is stopped. */
 struct mfs_ticker {
@@ -66,6 +67,7 @@ struct mfs_meta {
     struct mfs_parents *parents;
     struct mfs_opens *opens;
     struct mfs_notices *notices;
+    struct mfs_untold *untold;
     struct mfs_ticker session_ticker, parents_ticker, closes_ticker, chores_ticker;
     struct mfs_hint hints[MFS_HINTS];
     pthread_mutex_t space_mutex;
@@ -162,8 +164,13 @@ int mfs_meta_record(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c,
 /* One name less for a file; deletes what is left of it when that was the last. */
 int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time);
 
-/* What function mfs_unref answered: what unref said, and who else had a lease of the file. */
-struct mfs_bytes mfs_meta_unrefed(struct mfs_bytes said, struct mfs_bytes *holders);
+/* What command mfs_unref answered: what unref said, and who else had a lease of the file. */
+struct mfs_bytes mfs_meta_unref_answer(struct mfs_bytes answer, struct mfs_bytes *holders);
+
+/* Does what that asks for: on return nobody shows the file as it was, and it is freed if nobody has
+ * it open. */
+void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said,
+                      struct mfs_bytes holders);
 
 /* What unref, close and so on said: deletes what is left of the file's stripes. If it is open yet,
  * and that only because nobody was told that this client has closed it, tells. */

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "meta/shown.h"
+#include "meta/untold.h"
 #include "store/subscriber.h"
 
 #define CROSSED      (30 * MFS_MSEC)
@@ -106,6 +107,12 @@ static void answer_file(void *arg)
         free(m); /* it will be sent again */
 }
 
+static void answer_opened(struct owed *m)
+{
+    if (!mfs_untold_over(m->meta->untold, m->ino, answer_file, m))
+        free(m); /* likewise */
+}
+
 /* The kernel drops a name with its lock on the parent. That may be held by a call which waits for
  * another client's answer, as ours does who calls this; and that client for ours. So now names have
  * to do that are about to go. */
@@ -176,7 +183,7 @@ static void take_notice(struct mfs_meta *meta, struct owed *m)
         break;
     case FILE_LEASE:
         mfs_filecache_revoke(meta->files, m->ino);
-        answer_file(m);
+        answer_opened(m);
         break;
     case SHARD:
         mfs_shards_revoke(meta->shards, m->ino, (uint32_t)m->version);
@@ -468,6 +475,8 @@ int mfs_notices_start(struct mfs_meta *meta)
     if (!rc)
         rc = mfs_shown_create(&n->shown);
     if (!rc)
+        rc = mfs_untold_create(&meta->untold, meta);
+    if (!rc)
         rc = listen_for(meta, &n->subscriber);
     return rc;
 }
@@ -492,6 +501,8 @@ void mfs_notices_stop(struct mfs_meta *meta)
     if (!n)
         return;
     mfs_subscriber_destroy(n->subscriber);
+    mfs_untold_destroy(meta->untold);
+    meta->untold = NULL;
     mfs_shown_destroy(n->shown);
     while ((p = n->list)) {
         DL_DELETE(n->list, p);

@@ -1,5 +1,5 @@
-/* Which inodes this client has open, has closed but not told of it, and may have locked: what a new
- * session has to register again, and what the end of a session has to give back. */
+/* Which inodes this client has open, has closed or read but not told of it, and may have locked: what
+ * a new session has to register again, and what the end of a session has to give back. */
 #include "meta/internal.h"
 
 #include <stdlib.h>
@@ -12,15 +12,23 @@ struct open {
     uint64_t ino;
     uint32_t count;
     uint32_t closed; /* besides: registered, but open no more */
+    uint32_t untold; /* besides: open, but not registered (meta/untold.h) … */
+    int64_t since;   /* … and the oldest of them since then, by mfs_clock_mono */
+    uint32_t telling; /* of count: being registered */
     bool locked;
     UT_hash_handle hh;
-    TAILQ_ENTRY(open) later; /* in closed */
+    struct timespec atime;   /* to be told; zeros: none */
+    TAILQ_ENTRY(open) later; /* in later, if there is anything to be told */
+    TAILQ_ENTRY(open) quiet; /* in untold */
 };
 
 struct mfs_opens {
     pthread_mutex_t mutex; /* guards what follows; a leaf */
     struct open *opens;
-    TAILQ_HEAD(, open) closed; /* those of which some are; the oldest first */
+    TAILQ_HEAD(, open) later;  /* the oldest first */
+    TAILQ_HEAD(, open) untold; /* likewise */
+    uint32_t telling;          /* of all */
+    uint32_t reads;            /* that are to be told */
 };
 
 struct mfs_opens *mfs_opens_create(void)
@@ -29,7 +37,8 @@ struct mfs_opens *mfs_opens_create(void)
 
     if (o) {
         pthread_mutex_init(&o->mutex, NULL);
-        TAILQ_INIT(&o->closed);
+        TAILQ_INIT(&o->later);
+        TAILQ_INIT(&o->untold);
     }
     return o;
 }
@@ -99,13 +108,135 @@ void mfs_opens_added(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
         mfs_opens_register(meta, ino, current, 1);
 }
 
+static bool has_later(const struct open *e)
+{
+    return e->closed || e->atime.tv_sec;
+}
+
 static void drop_if_unused(struct mfs_opens *o, struct open *e)
 {
-    if (e->count || e->closed || e->locked)
+    if (e->count || has_later(e) || e->untold || e->telling || e->locked)
         return;
     HASH_DEL(o->opens, e);
     free(e);
 }
+
+/* --- not registered ------------------------------------------------------------------------- */
+
+bool mfs_opens_untold(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find_or_add(o, ino);
+    if (e && !e->untold++) {
+        e->since = mfs_clock_mono();
+        TAILQ_INSERT_TAIL(&o->untold, e, quiet);
+    }
+    pthread_mutex_unlock(&o->mutex);
+    return e != NULL;
+}
+
+bool mfs_opens_any_untold(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+    bool any;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find(o, ino);
+    any = e && (e->untold || e->telling);
+    pthread_mutex_unlock(&o->mutex);
+    return any;
+}
+
+bool mfs_opens_telling(struct mfs_meta *meta)
+{
+    struct mfs_opens *o = meta->opens;
+    bool telling;
+
+    pthread_mutex_lock(&o->mutex);
+    telling = o->telling > 0;
+    pthread_mutex_unlock(&o->mutex);
+    return telling;
+}
+
+/* Under mutex. */
+static void take_back_untold(struct mfs_opens *o, struct open *e)
+{
+    if (!--e->untold)
+        TAILQ_REMOVE(&o->untold, e, quiet);
+}
+
+/* Under mutex. They count as registered. */
+static uint32_t take_untold(struct mfs_opens *o, struct open *e)
+{
+    uint32_t count = e->untold;
+
+    if (count)
+        TAILQ_REMOVE(&o->untold, e, quiet);
+    e->untold = 0;
+    e->count += count;
+    e->telling += count;
+    o->telling += count;
+    return count;
+}
+
+/* Under mutex. */
+static void end_telling(struct mfs_opens *o, struct open *e, uint32_t count)
+{
+    e->telling -= count;
+    o->telling -= count;
+}
+
+void mfs_opens_told(struct mfs_meta *meta, const struct mfs_open_count *list, size_t n)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+
+    pthread_mutex_lock(&o->mutex);
+    for (size_t i = 0; i < n; i++) {
+        e = find(o, list[i].ino);
+        end_telling(o, e, list[i].count);
+        drop_if_unused(o, e);
+    }
+    pthread_mutex_unlock(&o->mutex);
+}
+
+uint32_t mfs_opens_take_untold_of(struct mfs_meta *meta, uint64_t ino, uint64_t *sid)
+{
+    struct mfs_opens *o = meta->opens;
+    uint32_t count = 0;
+    struct open *e;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find(o, ino);
+    if (e)
+        count = take_untold(o, e);
+    *sid = meta->sid;
+    pthread_mutex_unlock(&o->mutex);
+    return count;
+}
+
+size_t mfs_opens_take_untold(struct mfs_meta *meta, int64_t before, struct mfs_open_count *list,
+                             size_t most, uint64_t *sid)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+    size_t n = 0;
+
+    pthread_mutex_lock(&o->mutex);
+    while (n < most && (e = TAILQ_FIRST(&o->untold)) && e->since < before) {
+        list[n] = (struct mfs_open_count){e->ino, 0};
+        list[n++].count = take_untold(o, e);
+    }
+    *sid = meta->sid;
+    pthread_mutex_unlock(&o->mutex);
+    return n;
+}
+
+/* --- what is told later --------------------------------------------------------------------- */
 
 bool mfs_opens_closed(struct mfs_meta *meta, uint64_t ino)
 {
@@ -115,53 +246,99 @@ bool mfs_opens_closed(struct mfs_meta *meta, uint64_t ino)
 
     pthread_mutex_lock(&o->mutex);
     e = find(o, ino);
-    counted = e && e->count;
-    if (counted) {
+    counted = e && (e->untold || e->count);
+    if (counted && e->untold) {
+        take_back_untold(o, e);
+        drop_if_unused(o, e);
+    } else if (counted) {
         e->count--;
-        if (!e->closed++)
-            TAILQ_INSERT_TAIL(&o->closed, e, later);
+        if (!has_later(e))
+            TAILQ_INSERT_TAIL(&o->later, e, later);
+        e->closed++;
     }
     pthread_mutex_unlock(&o->mutex);
     return counted;
 }
 
-/* Under mutex. */
-static struct mfs_closed take_closed(struct mfs_opens *o, struct open *e)
-{
-    struct mfs_closed c = {e->ino, e->closed};
-
-    if (e->closed)
-        TAILQ_REMOVE(&o->closed, e, later);
-    e->closed = 0;
-    drop_if_unused(o, e);
-    return c;
-}
-
-uint32_t mfs_opens_take_closed_of(struct mfs_meta *meta, uint64_t ino, uint64_t *sid)
+void mfs_opens_read(struct mfs_meta *meta, uint64_t ino, struct timespec atime)
 {
     struct mfs_opens *o = meta->opens;
-    uint32_t count = 0;
     struct open *e;
 
     pthread_mutex_lock(&o->mutex);
-    e = find(o, ino);
+    e = find_or_add(o, ino);
+    if (e && !has_later(e))
+        TAILQ_INSERT_TAIL(&o->later, e, later);
+    if (e && !e->atime.tv_sec)
+        o->reads++;
     if (e)
-        count = take_closed(o, e).count;
-    *sid = meta->sid;
+        e->atime = atime;
     pthread_mutex_unlock(&o->mutex);
-    return count;
 }
 
-size_t mfs_opens_take_closed(struct mfs_meta *meta, struct mfs_closed *list, size_t most,
+void mfs_opens_merge_read(struct mfs_meta *meta, struct mfs_attr *attr)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+
+    pthread_mutex_lock(&o->mutex);
+    e = o->reads ? find(o, attr->ino) : NULL;
+    if (e && mfs_timespec_cmp(attr->atime, e->atime) < 0)
+        attr->atime = e->atime;
+    pthread_mutex_unlock(&o->mutex);
+}
+
+/* A close must not overtake the open. */
+static bool may_tell_later(const struct open *e)
+{
+    return has_later(e) && !e->telling;
+}
+
+/* Under mutex. */
+static struct mfs_later take_later(struct mfs_opens *o, struct open *e)
+{
+    struct mfs_later l = {e->ino, e->closed, e->atime};
+
+    if (has_later(e))
+        TAILQ_REMOVE(&o->later, e, later);
+    if (e->atime.tv_sec)
+        o->reads--;
+    e->closed = 0;
+    e->atime = (struct timespec){0};
+    drop_if_unused(o, e);
+    return l;
+}
+
+bool mfs_opens_take_later_of(struct mfs_meta *meta, uint64_t ino, struct mfs_later *later,
                              uint64_t *sid)
 {
     struct mfs_opens *o = meta->opens;
     struct open *e;
+    bool any;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find(o, ino);
+    any = e && may_tell_later(e);
+    if (any)
+        *later = take_later(o, e);
+    *sid = meta->sid;
+    pthread_mutex_unlock(&o->mutex);
+    return any;
+}
+
+size_t mfs_opens_take_later(struct mfs_meta *meta, struct mfs_later *list, size_t most,
+                            uint64_t *sid)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e, *next;
     size_t n = 0;
 
     pthread_mutex_lock(&o->mutex);
-    while (n < most && (e = TAILQ_FIRST(&o->closed)))
-        list[n++] = take_closed(o, e);
+    for (e = TAILQ_FIRST(&o->later); e && n < most; e = next) {
+        next = TAILQ_NEXT(e, later);
+        if (may_tell_later(e))
+            list[n++] = take_later(o, e);
+    }
     *sid = meta->sid;
     pthread_mutex_unlock(&o->mutex);
     return n;
@@ -189,10 +366,11 @@ size_t mfs_opens_renew(struct mfs_meta *meta, uint64_t sid, struct mfs_open_stat
     *list = calloc(HASH_COUNT(o->opens) + 1, sizeof **list);
     HASH_ITER(hh, o->opens, e, next)
     {
+        end_telling(o, e, take_untold(o, e));
         if (*list && (e->count || e->locked))
             (*list)[n++] = (struct mfs_open_state){e->ino, e->count, e->locked};
         e->locked = false;
-        take_closed(o, e);
+        take_later(o, e);
     }
     meta->sid = sid;
     pthread_mutex_unlock(&o->mutex);

@@ -6,7 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
+struct mfs_attr;
 struct mfs_meta;
 
 struct mfs_open_state {
@@ -23,18 +25,43 @@ size_t mfs_opens_renew(struct mfs_meta *meta, uint64_t sid, struct mfs_open_stat
 /* Registers `count` opens at the inode's home; nobody waits. */
 void mfs_opens_register(struct mfs_meta *meta, uint64_t ino, uint64_t sid, uint32_t count);
 
-/* One open less, which the partition learns later; false: it was not counted. */
+/* One open less, which the partition learns later if it knew of it; false: it was not counted. */
 bool mfs_opens_closed(struct mfs_meta *meta, uint64_t ino);
 
-struct mfs_closed {
+struct mfs_open_count {
     uint64_t ino;
     uint32_t count; /* how many times */
 };
 
-/* The caller is to tell the partitions, of session *sid, of what it takes: the closes of one inode;
- * those of up to `most` inodes, the oldest first. Both return how many. */
-uint32_t mfs_opens_take_closed_of(struct mfs_meta *meta, uint64_t ino, uint64_t *sid);
-size_t mfs_opens_take_closed(struct mfs_meta *meta, struct mfs_closed *list, size_t most,
+/* Counts an open that is not registered; false: out of memory. */
+bool mfs_opens_untold(struct mfs_meta *meta, uint64_t ino);
+
+bool mfs_opens_any_untold(struct mfs_meta *meta, uint64_t ino); /* or being registered */
+
+/* The caller is to register, for session *sid, what it takes, and then to call mfs_opens_told: such
+ * opens of one inode; of up to `most` inodes, those that have been open since before mono time
+ * `before`. Both return how many. */
+uint32_t mfs_opens_take_untold_of(struct mfs_meta *meta, uint64_t ino, uint64_t *sid);
+size_t mfs_opens_take_untold(struct mfs_meta *meta, int64_t before, struct mfs_open_count *list,
+                             size_t most, uint64_t *sid);
+bool mfs_opens_telling(struct mfs_meta *meta); /* is there anything of that yet to be told? */
+void mfs_opens_told(struct mfs_meta *meta, const struct mfs_open_count *list, size_t n);
+
+/* The inode was read at that time; its partition learns it later. */
+void mfs_opens_read(struct mfs_meta *meta, uint64_t ino, struct timespec atime);
+void mfs_opens_merge_read(struct mfs_meta *meta, struct mfs_attr *attr);
+
+struct mfs_later {
+    uint64_t ino;
+    uint32_t closed;        /* how many times */
+    struct timespec atime; /* zeros: none */
+};
+
+/* The caller is to tell the partitions, of session *sid, of what it takes: of one inode, whether
+ * there is anything; of up to `most` inodes, the oldest first, how many there are. */
+bool mfs_opens_take_later_of(struct mfs_meta *meta, uint64_t ino, struct mfs_later *later,
                              uint64_t *sid);
+size_t mfs_opens_take_later(struct mfs_meta *meta, struct mfs_later *list, size_t most,
+                            uint64_t *sid);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "meta/untold.h"
 
 enum { DONE = 0, INTENT = 3, SEALED = 4, NEEDS_LOCK = 7, NEEDS_SEAL = 8 };
 
@@ -341,5 +342,9 @@ int mfs_meta_rename(struct mfs_meta *meta, uint64_t parent, const char *name, ui
     r.time = mfs_time_arg(r.now);
     r.from.part = mfs_placement_entry(parent, name, strlen(name), meta->nparts);
     r.to.part = mfs_placement_entry(new_parent, new_name, strlen(new_name), meta->nparts);
-    return run(&r);
+    rc = mfs_untold_removing(meta->untold);
+    if (!rc)
+        rc = run(&r);
+    mfs_untold_removed(meta->untold);
+    return rc;
 }

@@ -45,7 +45,7 @@ static int parent_delta(const struct mfs_rename *r, const struct mfs_place *p)
 
 struct after {
     struct mfs_calls calls;
-    struct mfs_ino_arg dir[2], ctime[2], replaced;
+    struct mfs_ino_arg dir[2], ctime[2], replaced, sid;
     char lease[2][MFS_KEY_INO_LEN];
     int64_t asked;
     size_t nlink[2], holders[2], unref; /* calls; SIZE_MAX: none */
@@ -96,12 +96,15 @@ static void add_holders(const struct mfs_rename *r, struct after *a, int i,
     mfs_leases_ask(&a->calls.call[a->calls.n++], p->entry.ino, a->lease[i]);
 }
 
-static void take_holders(struct mfs_rename *r, struct after *a, int i, const struct mfs_place *p)
+static void take_holders(struct mfs_rename *r, struct after *a, int i, const struct mfs_place *p,
+                         struct mfs_bytes said)
 {
     if (a->holders[i] != SIZE_MAX)
         r->holders[i] = mfs_call_text(&a->calls.call[a->holders[i]]);
     if (p->entry.ino && S_ISREG(p->entry.type))
-        mfs_leases_file_changed(r->meta, p->entry.ino, r->holders[i]);
+        mfs_meta_unrefed(r->meta, p->entry.ino, said, r->holders[i]);
+    else
+        mfs_meta_freed(r->meta, p->entry.ino, said);
 }
 
 static bool replaces_file(const struct mfs_rename *r)
@@ -115,11 +118,12 @@ static void add_unref(struct mfs_rename *r, struct after *a)
 
     a->unref = a->calls.n;
     a->replaced = mfs_ino_arg(r->to.entry.ino);
+    a->sid = mfs_ino_arg(r->meta->sid);
     c = mfs_calls_add_command(&a->calls, "mfs_unref", mfs_placement_home(r->to.entry.ino));
     mfs_args_bin(&c->args, a->replaced.b, sizeof a->replaced.b);
     mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
     mfs_args_int(&c->args, r->meta->stripe_size);
-    mfs_args_bin(&c->args, NULL, 0);
+    mfs_args_bin(&c->args, a->sid.b, sizeof a->sid.b);
 }
 
 static void add_all(struct mfs_rename *r, struct after *a)
@@ -200,11 +204,9 @@ void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes said)
         mfs_calls_run(r->meta, &a.calls);
     take_parents(r, &a);
     if (a.unref != SIZE_MAX)
-        said = mfs_meta_unrefed(mfs_call_text(&a.calls.call[a.unref]), &r->holders[1]);
-    if (replaces_file(r))
-        mfs_meta_freed(r->meta, r->to.entry.ino, said);
-    take_holders(r, &a, 0, &r->from);
-    take_holders(r, &a, 1, &r->to);
+        said = mfs_meta_unref_answer(mfs_call_text(&a.calls.call[a.unref]), &r->holders[1]);
+    take_holders(r, &a, 0, &r->from, (struct mfs_bytes){0});
+    take_holders(r, &a, 1, &r->to, said);
     mfs_calls_fini(&a.calls);
     revoke(r);
     r->generation = 0;

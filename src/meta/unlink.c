@@ -6,23 +6,46 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "meta/untold.h"
 
-struct mfs_bytes mfs_meta_unrefed(struct mfs_bytes said, struct mfs_bytes *holders)
+struct mfs_bytes mfs_meta_unref_answer(struct mfs_bytes answer, struct mfs_bytes *holders)
 {
-    size_t n = said.n ? (unsigned char)said.p[0] : 0;
+    size_t n = answer.n ? (unsigned char)answer.p[0] : 0;
 
-    if (said.n < 1 + n)
+    if (answer.n < 1 + n)
         return *holders = (struct mfs_bytes){NULL, 0};
-    *holders = (struct mfs_bytes){said.p + 1 + n, said.n - 1 - n};
-    return (struct mfs_bytes){said.p + 1, n};
+    *holders = (struct mfs_bytes){answer.p + 1 + n, answer.n - 1 - n};
+    return (struct mfs_bytes){answer.p + 1, n};
 }
 
-static void take_unref(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said)
+/* They know by now, and what they have open is registered. */
+static void tell_partition(struct mfs_meta *meta, uint64_t ino)
 {
-    struct mfs_bytes holders;
+    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_call c;
 
-    mfs_meta_freed(meta, ino, mfs_meta_unrefed(said, &holders));
+    mfs_call_command(&c, "mfs_told");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_int(&c.args, meta->stripe_size);
+    if (!mfs_call_run(meta, &c, mfs_placement_home(ino)))
+        mfs_meta_freed(meta, ino, mfs_call_text(&c));
+    mfs_call_fini(&c);
+}
+
+void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said,
+                      struct mfs_bytes holders)
+{
+    mfs_meta_freed(meta, ino, said);
     mfs_leases_file_changed(meta, ino, holders);
+    if (said.n && said.p[0] == 4)
+        tell_partition(meta, ino);
+}
+
+static void take_unref(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes answer)
+{
+    struct mfs_bytes holders, said = mfs_meta_unref_answer(answer, &holders);
+
+    mfs_meta_unrefed(meta, ino, said, holders);
 }
 
 int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time)
@@ -112,10 +135,14 @@ int mfs_meta_unlink(struct mfs_meta *meta, uint64_t parent, const char *name)
     if (!len || !strcmp(name, ".") || !strcmp(name, ".."))
         return len ? -EISDIR : -ENOENT;
     part = mfs_placement_entry(parent, name, len, meta->nparts);
-    do {
-        asked = mfs_clock_mono();
-        rc = attempt(meta, parent, name, part, now, &patience);
-    } while (rc == -EAGAIN);
+    rc = mfs_untold_removing(meta->untold);
+    if (!rc) {
+        do {
+            asked = mfs_clock_mono();
+            rc = attempt(meta, parent, name, part, now, &patience);
+        } while (rc == -EAGAIN);
+    }
+    mfs_untold_removed(meta->untold);
     if (!rc) {
         mfs_shards_removed(meta->shards, parent, part, name, asked);
         mfs_parents_touch(meta, parent, now);

@@ -15,6 +15,7 @@ int mfs_command_unref(const struct mfs_request *r);
 int mfs_command_open(const struct mfs_request *r);
 int mfs_command_close(const struct mfs_request *r);
 int mfs_command_disown(const struct mfs_request *r);
+int mfs_command_told(const struct mfs_request *r);
 int mfs_command_commit(const struct mfs_request *r);
 int mfs_command_sput(const struct mfs_request *r);
 

@@ -120,20 +120,22 @@ static long close_one(const struct mfs_request *r, struct mfs_span ino, int64_t 
     return items;
 }
 
-/* mfs_close sid stripe_size list, of inodes and how many times each was closed (4 bytes,
- * big-endian, behind 8): that many openers less. Those of which stripes may be left, each followed
- * by what mfs_inode_unref adds then. */
+/* mfs_close sid stripe_size list: that many openers less. An item of the list: inode (8 bytes), how
+ * many times it was closed (4, big-endian), when it was read (12). Those of which stripes may be
+ * left, each followed by what mfs_inode_unref adds then. */
 int mfs_command_close(const struct mfs_request *r)
 {
     struct mfs_span list = mfs_request_arg(r, 3);
     long items = 0;
 
     mfs_redis.ReplyWithArray(r->ctx, MFS_REDIS_POSTPONED);
-    for (size_t at = 0; at + 12 <= list.n; at += 12) {
+    for (size_t at = 0; at + 24 <= list.n; at += 24) {
         const unsigned char *n = (const unsigned char *)list.p + at + 8;
         int64_t by = (int64_t)n[0] << 24 | n[1] << 16 | n[2] << 8 | n[3];
+        struct mfs_span ino = {list.p + at, 8};
 
-        items += close_one(r, (struct mfs_span){list.p + at, 8}, by);
+        mfs_inode_read(r->ctx, ino, (struct mfs_span){list.p + at + 12, 12});
+        items += by > 0 ? close_one(r, ino, by) : 0;
     }
     mfs_redis.ReplySetArrayLength(r->ctx, items);
     mfs_redis.ReplicateVerbatim(r->ctx);
@@ -150,6 +152,18 @@ int mfs_command_disown(const struct mfs_request *r)
     for (int i = 3; i < r->argc && mfs_redis.ValueLength(key); i++)
         mfs_redis.HashSet(key, 0, r->argv[i], MFS_REDIS_DELETE, NULL);
     mfs_key_close(key);
+    mfs_inode_free_if_idle(r->ctx, ino, mfs_request_int(r, 2), &a);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    return mfs_answer_send(&a, r->ctx);
+}
+
+/* mfs_told ino stripe_size: as mfs_inode_told; what mfs_inode_free_if_idle adds. */
+int mfs_command_told(const struct mfs_request *r)
+{
+    struct mfs_span ino = mfs_request_arg(r, 1);
+    struct mfs_answer a = {0};
+
+    mfs_inode_told(r->ctx, ino);
     mfs_inode_free_if_idle(r->ctx, ino, mfs_request_int(r, 2), &a);
     mfs_redis.ReplicateVerbatim(r->ctx);
     return mfs_answer_send(&a, r->ctx);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FLAG_UNTOLD 0x40 /* no name is left, of which not all that have leases have been told */
+
 uint32_t mfs_rec_u32(const char *rec, size_t at)
 {
     uint32_t v;
@@ -77,9 +79,9 @@ int64_t mfs_inode_opened(struct RedisModuleCtx *ctx, struct mfs_span ino,
     return count > 0 ? count : 0;
 }
 
-static bool is_open(struct RedisModuleCtx *ctx, struct mfs_span ino)
+static bool has_key(struct RedisModuleCtx *ctx, char letter, struct mfs_span ino)
 {
-    struct RedisModuleKey *key = mfs_key_open(ctx, 'O', ino, MFS_REDIS_READ);
+    struct RedisModuleKey *key = mfs_key_open(ctx, letter, ino, MFS_REDIS_READ);
 
     mfs_key_close(key);
     return key != NULL;
@@ -127,7 +129,7 @@ static void orphan(struct RedisModuleCtx *ctx, const char *command, struct mfs_s
 }
 
 void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span time,
-                     int64_t stripe_size, struct mfs_answer *a)
+                     int64_t stripe_size, bool leased, struct mfs_answer *a)
 {
     struct mfs_inode i = mfs_inode_open(ctx, ino, MFS_REDIS_WRITE);
     uint32_t nlink;
@@ -138,7 +140,7 @@ void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs
         return;
     }
     nlink = mfs_rec_u32(i.rec, MFS_REC_NLINK);
-    if (nlink <= 1 && !is_open(ctx, ino)) {
+    if (nlink <= 1 && !leased && !has_key(ctx, 'O', ino)) {
         free_inode(ctx, &i, ino, stripe_size, a);
         return;
     }
@@ -146,10 +148,49 @@ void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs
         nlink--;
     mfs_rec_put_u32(i.rec, MFS_REC_NLINK, nlink);
     memcpy(i.rec + MFS_REC_CTIME, time.p, time.n);
+    leased = leased && nlink == 0;
+    if (leased)
+        i.rec[MFS_REC_FLAGS] |= FLAG_UNTOLD;
     mfs_inode_close(&i);
     if (nlink == 0)
         orphan(ctx, "SADD", ino);
-    mfs_answer_byte(a, 0);
+    mfs_answer_byte(a, leased ? 4 : 0);
+}
+
+/* Times are seconds and nanoseconds. */
+static bool is_later(const char *a, const char *b)
+{
+    int64_t x = mfs_rec_i64(a, 0), y = mfs_rec_i64(b, 0);
+
+    return x > y || (x == y && mfs_rec_u32(a, 8) > mfs_rec_u32(b, 8));
+}
+
+void mfs_inode_read(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span time)
+{
+    static const char never[12];
+    struct mfs_inode i = {0};
+
+    if (memcmp(time.p, never, sizeof never) == 0)
+        return;
+    i = mfs_inode_open(ctx, ino, MFS_REDIS_WRITE);
+    if (i.rec && is_later(time.p, i.rec + MFS_REC_ATIME))
+        memcpy(i.rec + MFS_REC_ATIME, time.p, sizeof never);
+    mfs_inode_close(&i);
+}
+
+void mfs_inode_told(struct RedisModuleCtx *ctx, struct mfs_span ino)
+{
+    struct mfs_inode i = mfs_inode_open(ctx, ino, MFS_REDIS_WRITE);
+
+    if (i.rec)
+        i.rec[MFS_REC_FLAGS] &= (char)~FLAG_UNTOLD;
+    mfs_inode_close(&i);
+}
+
+/* A client that dies before it has told them leaves the flag; leases end by themselves. */
+static bool is_untold(struct RedisModuleCtx *ctx, const struct mfs_inode *i, struct mfs_span ino)
+{
+    return (i->rec[MFS_REC_FLAGS] & FLAG_UNTOLD) && has_key(ctx, 'Y', ino);
 }
 
 void mfs_inode_free_if_idle(struct RedisModuleCtx *ctx, struct mfs_span ino, int64_t stripe_size,
@@ -157,7 +198,8 @@ void mfs_inode_free_if_idle(struct RedisModuleCtx *ctx, struct mfs_span ino, int
 {
     struct mfs_inode i = mfs_inode_open(ctx, ino, MFS_REDIS_WRITE);
 
-    if (!i.rec || mfs_rec_u32(i.rec, MFS_REC_NLINK) != 0 || is_open(ctx, ino)) {
+    if (!i.rec || mfs_rec_u32(i.rec, MFS_REC_NLINK) != 0 || has_key(ctx, 'O', ino) ||
+        is_untold(ctx, &i, ino)) {
         mfs_inode_close(&i);
         mfs_answer_byte(a, 0);
         return;

@@ -11,12 +11,14 @@
 #define MFS_ENTRY_MAX 27 /* and the intent of a rename */
 
 enum { /* where things are in a record */
+       MFS_REC_FLAGS = 1,
        MFS_REC_MODE = 4,
        MFS_REC_NLINK = 16,
        MFS_REC_SIZE = 24,
        MFS_REC_END = 32,
        MFS_REC_STORED = 40,
        MFS_REC_VERSION = 48,
+       MFS_REC_ATIME = 56,
        MFS_REC_MTIME = 68,
        MFS_REC_CTIME = 80,
        MFS_REC_FIXED = 92
@@ -45,11 +47,20 @@ int64_t mfs_inode_opened(struct RedisModuleCtx *ctx, struct mfs_span ino,
                          struct RedisModuleString *sid, int64_t by);
 
 /* One name less. Adds '\0': the inode stays; '\1' and the end of data: it is freed, but for stripes
- * that are the client's to delete; '\2': it is freed; '\3': it was not there. */
+ * that are the client's to delete; '\2': it is freed; '\3': it was not there; '\4': no name is left,
+ * but others have leases (`leased`) and perhaps opens of which nothing is known here: it stays
+ * until mfs_told. */
 void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span time,
-                     int64_t stripe_size, struct mfs_answer *a);
+                     int64_t stripe_size, bool leased, struct mfs_answer *a);
 
-/* Frees the inode when neither a name nor an opener is left, and adds the same. */
+/* The inode was read at that time (12 bytes; zeros: it was not), which never goes backwards. */
+void mfs_inode_read(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span time);
+
+/* Those who have leases have been told that no name is left. */
+void mfs_inode_told(struct RedisModuleCtx *ctx, struct mfs_span ino);
+
+/* Frees the inode when neither a name nor an opener is left, nor leases of who has not been told,
+ * and adds the same. */
 void mfs_inode_free_if_idle(struct RedisModuleCtx *ctx, struct mfs_span ino, int64_t stripe_size,
                             struct mfs_answer *a);
 

@@ -18,6 +18,7 @@ typedef int command_fn(const struct mfs_request *r);
     EACH(commit0, 7, 8, "write")                                                                   \
     EACH(sput, 4, 0, "write deny-oom")                                                             \
     EACH(disown, 3, 8, "write")                                                                    \
+    EACH(told, 3, 8, "write")                                                                      \
     EACH(lease, 3, 8, "write")                                                                     \
     EACH(holders, 3, 8, "readonly")
 

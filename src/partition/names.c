@@ -206,12 +206,16 @@ int mfs_command_create(const struct mfs_request *r)
 static void unref_leased(const struct mfs_request *r, struct mfs_span ino, int time,
                          struct mfs_answer *a)
 {
+    struct mfs_answer others = {0};
     size_t at = a->n;
 
+    mfs_lease_others(r->ctx, ino, mfs_request_arg(r, time + 2), false, &others);
     mfs_answer_byte(a, 0);
-    mfs_inode_unref(r->ctx, ino, mfs_request_arg(r, time), mfs_request_int(r, time + 1), a);
+    mfs_inode_unref(r->ctx, ino, mfs_request_arg(r, time), mfs_request_int(r, time + 1),
+                    others.n > 0, a);
     a->p[at] = (char)(a->n - at - 1);
-    mfs_lease_others(r->ctx, ino, mfs_request_arg(r, time + 2), false, a);
+    mfs_answer_add(a, others.p, others.n);
+    free(others.p);
 }
 
 /* mfs_unref ino time stripe_size sid */

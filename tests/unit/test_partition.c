@@ -23,7 +23,8 @@ static int teardown(void **state)
 
 static const char *const commands[] = {"mfs_lookup", "mfs_create", "mfs_unlink", "mfs_unref",
                                        "mfs_open",   "mfs_close",  "mfs_commit", "mfs_commit0",
-                                       "mfs_disown", "mfs_sput",   "mfs_lease",  "mfs_holders"};
+                                       "mfs_disown", "mfs_told",   "mfs_sput",   "mfs_lease",
+                                       "mfs_holders"};
 #define COMMANDS (sizeof commands / sizeof *commands)
 
 static uint64_t seed = 1;

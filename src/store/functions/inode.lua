@@ -64,15 +64,6 @@ redis.register_function{ function_name = 'mfs_setattr', flags = { 'allow-oom' },
         return rec
     end }
 
--- mfs_atime ino time: never backwards.
-redis.register_function{ function_name = 'mfs_atime', flags = { 'allow-oom' },
-    callback = function(_, args)
-        local rec = get_record(args[1])
-        if rec and later(args[2], sub(rec, 57, 68)) then
-            put_record(args[1], splice(rec, 56, args[2]))
-        end
-    end }
-
 -- mfs_ctime ino time: never backwards.
 redis.register_function{ function_name = 'mfs_ctime', flags = { 'allow-oom' },
     callback = function(_, args)

@@ -50,12 +50,12 @@ local function rename_refused(source, target, flags, same_parent, locked, sealed
 end
 
 -- Takes one name from the inode that was replaced, if its home is here; what unref says, or ''.
-local function replaced(target, flags, prefix, time, stripe_size)
+local function replaced(target, flags, prefix, time, stripe_size, sid)
     if not target or flags == EXCHANGE or entry_type(target) == S_IFDIR or
        not home_here(target, prefix) then
         return ''
     end
-    local said = redis.call('mfs_unref', sub(target, 1, 8), time, stripe_size, '')
+    local said = redis.call('mfs_unref', sub(target, 1, 8), time, stripe_size, sid)
     return sub(said, 2, 1 + byte(said))
 end
 
@@ -125,7 +125,7 @@ redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
         end
         touch_ctime(source, prefix, time)
         lease_moved(source, args[13])
-        return { 0, source, target or '', replaced(target, flags, prefix, time, tonumber(args[7])),
+        return { 0, source, target or '', replaced(target, flags, prefix, time, tonumber(args[7]), args[13]),
                  holders_here(source, prefix), holders_here(target, prefix) or false,
                  other_keeper(args[3], args[13]) }
     end }
@@ -183,7 +183,7 @@ redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-o
         if flags == EXCHANGE then
             touch_ctime(target, prefix, time)
         end
-        return { 0, source, target or '', replaced(target, flags, prefix, time, tonumber(args[6])), false, false,
+        return { 0, source, target or '', replaced(target, flags, prefix, time, tonumber(args[6]), args[13]), false, false,
                  other_keeper(args[1], args[13]) }
     end }
 

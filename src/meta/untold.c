@@ -1,0 +1,228 @@
+#include "meta/untold.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "base/log.h"
+#include "base/thread.h"
+#include "meta/internal.h"
+#include "meta/opens.h"
+
+#define QUIET   MFS_SEC          /* far below what is left of a lease in its partition */
+#define LOOK    (200 * MFS_MSEC) /* for those that have lasted longer */
+#define AT_ONCE MFS_CALLS_MAX
+
+/* Who is to be answered when the inode's opens are registered. */
+struct waiting {
+    uint64_t ino;
+    void (*fn)(void *arg);
+    void *arg;
+    struct waiting *prev, *next;
+};
+
+struct mfs_untold {
+    struct mfs_meta *meta;
+    atomic_uint removing; /* calls under way that may take a file's last name */
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    bool stop; /* under mutex, as is what follows */
+    struct waiting *list;
+};
+
+/* --- telling -------------------------------------------------------------------------------- */
+
+/* Registers them for the session and waits. What fails is tried again, without waiting. */
+static int tell(struct mfs_meta *meta, uint64_t session, const struct mfs_open_count *list,
+                size_t n)
+{
+    struct mfs_ino_arg sid = mfs_ino_arg(session), ino[AT_ONCE];
+    struct mfs_calls calls;
+    int rc;
+
+    calls.n = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct mfs_call *c =
+            mfs_calls_add(&calls, "mfs_reopen", mfs_placement_home(list[i].ino));
+
+        ino[i] = mfs_ino_arg(list[i].ino);
+        mfs_args_bin(&c->args, ino[i].b, sizeof ino[i].b);
+        mfs_args_bin(&c->args, sid.b, sizeof sid.b);
+        mfs_args_int(&c->args, list[i].count);
+    }
+    rc = mfs_calls_run(meta, &calls);
+    for (size_t i = 0; i < n; i++) {
+        if (calls.call[i].cmd.rc)
+            mfs_opens_register(meta, list[i].ino, session, list[i].count);
+    }
+    mfs_calls_fini(&calls);
+    mfs_opens_told(meta, list, n);
+    if (rc)
+        mfs_warn("meta", "partitions may not know of files that are open: %s", strerror(-rc));
+    return rc;
+}
+
+static void tell_of(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_open_count c = {.ino = ino};
+    uint64_t sid;
+
+    c.count = mfs_opens_take_untold_of(meta, ino, &sid);
+    if (c.count)
+        tell(meta, sid, &c, 1);
+}
+
+/* Those that have been open since before then; 0 or the first error. */
+static int tell_all(struct mfs_meta *meta, int64_t before)
+{
+    struct mfs_open_count list[AT_ONCE];
+    int rc = 0, one;
+    uint64_t sid;
+    size_t n;
+
+    while ((n = mfs_opens_take_untold(meta, before, list, AT_ONCE, &sid)) > 0) {
+        one = tell(meta, sid, list, n);
+        rc = rc ? rc : one;
+    }
+    return rc;
+}
+
+/* --- opening and removing --------------------------------------------------------------------
+ * Each side says what it is about to do before it looks what the other one does. */
+
+bool mfs_untold_open(struct mfs_untold *u, uint64_t ino, struct mfs_attr *attr)
+{
+    if (!mfs_opens_untold(u->meta, ino))
+        return false;
+    if (atomic_load(&u->removing) == 0 && mfs_leases_attr(u->meta, ino, attr))
+        return true;
+    mfs_meta_close(u->meta, ino, false);
+    return false;
+}
+
+int mfs_untold_removing(struct mfs_untold *u)
+{
+    int rc;
+
+    atomic_fetch_add(&u->removing, 1);
+    rc = tell_all(u->meta, INT64_MAX);
+    while (mfs_opens_telling(u->meta)) /* by other threads, who wait for no longer than we would */
+        mfs_clock_sleep(MFS_MSEC / 20);
+    return rc;
+}
+
+void mfs_untold_removed(struct mfs_untold *u)
+{
+    atomic_fetch_sub(&u->removing, 1);
+}
+
+/* --- being told ------------------------------------------------------------------------------ */
+
+bool mfs_untold_over(struct mfs_untold *u, uint64_t ino, void (*fn)(void *arg), void *arg)
+{
+    struct waiting *w;
+
+    if (!mfs_opens_any_untold(u->meta, ino)) {
+        fn(arg);
+        return true;
+    }
+    w = malloc(sizeof *w);
+    if (!w)
+        return false;
+    *w = (struct waiting){.ino = ino, .fn = fn, .arg = arg};
+    pthread_mutex_lock(&u->mutex);
+    DL_APPEND(u->list, w);
+    pthread_cond_signal(&u->cond);
+    pthread_mutex_unlock(&u->mutex);
+    return true;
+}
+
+/* With the mutex held, but not while it is at it. */
+static void answer_first(struct mfs_untold *u)
+{
+    struct waiting *w = u->list;
+    bool over;
+
+    DL_DELETE(u->list, w);
+    pthread_mutex_unlock(&u->mutex);
+    tell_of(u->meta, w->ino);
+    over = !mfs_opens_any_untold(u->meta, w->ino);
+    if (over) {
+        w->fn(w->arg);
+        free(w);
+    } else { /* another thread is at it */
+        mfs_clock_sleep(MFS_MSEC);
+    }
+    pthread_mutex_lock(&u->mutex);
+    if (!over)
+        DL_APPEND(u->list, w);
+}
+
+static void *run(void *arg)
+{
+    struct mfs_untold *u = arg;
+
+    pthread_mutex_lock(&u->mutex);
+    while (!u->stop) {
+        if (u->list) {
+            answer_first(u);
+        } else if (mfs_cond_wait(&u->cond, &u->mutex, LOOK) == -ETIMEDOUT) {
+            pthread_mutex_unlock(&u->mutex);
+            tell_all(u->meta, mfs_clock_mono() - QUIET);
+            pthread_mutex_lock(&u->mutex);
+        }
+    }
+    pthread_mutex_unlock(&u->mutex);
+    return NULL;
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+int mfs_untold_create(struct mfs_untold **untold, struct mfs_meta *meta)
+{
+    struct mfs_untold *u = calloc(1, sizeof *u);
+    int rc;
+
+    *untold = NULL;
+    if (!u)
+        return -ENOMEM;
+    u->meta = meta;
+    pthread_mutex_init(&u->mutex, NULL);
+    rc = mfs_cond_init(&u->cond);
+    if (!rc) {
+        rc = mfs_thread_start(&u->thread, "meta-untold", run, u);
+        if (rc)
+            pthread_cond_destroy(&u->cond);
+    }
+    if (rc) {
+        pthread_mutex_destroy(&u->mutex);
+        free(u);
+        return rc;
+    }
+    *untold = u;
+    return 0;
+}
+
+void mfs_untold_destroy(struct mfs_untold *u)
+{
+    if (!u)
+        return;
+    pthread_mutex_lock(&u->mutex);
+    u->stop = true;
+    pthread_cond_signal(&u->cond);
+    pthread_mutex_unlock(&u->mutex);
+    pthread_join(u->thread, NULL);
+    while (u->list) {
+        struct waiting *w = u->list;
+
+        DL_DELETE(u->list, w);
+        w->fn(w->arg);
+        free(w);
+    }
+    pthread_cond_destroy(&u->cond);
+    pthread_mutex_destroy(&u->mutex);
+    free(u);
+}

@@ -1,0 +1,36 @@
+/* Files that are open here without their partition knowing it. Under a lease an open asks nobody: it
+ * is registered when it has lasted for a while, which few do, and before the file may go:
+ *
+ *  - before this client takes a name away, so that it does not free what it has open itself;
+ *  - before it answers another client that has taken the last name. Until all who had a lease of
+ *    the file have answered, its partition keeps it (partition/inode.h).
+ *
+ * Any thread. */
+#ifndef MFS_META_UNTOLD_H
+#define MFS_META_UNTOLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mfs_attr;
+struct mfs_meta;
+struct mfs_untold;
+
+int mfs_untold_create(struct mfs_untold **untold, struct mfs_meta *meta); /* starts a thread */
+/* Calls at once what was to be called later. NULL is fine. */
+void mfs_untold_destroy(struct mfs_untold *u);
+
+/* Opens the file if it is known under a lease. */
+bool mfs_untold_open(struct mfs_untold *u, uint64_t ino, struct mfs_attr *attr);
+
+/* Around a call by which this client may take a file's last name; meanwhile all opens are
+ * registered. 0 or -errno: don't; mfs_untold_removed in any case. */
+int mfs_untold_removing(struct mfs_untold *u);
+void mfs_untold_removed(struct mfs_untold *u);
+
+/* Another client has changed the file; nothing from before it is known here any more. Calls fn(arg)
+ * when the partition knows of what is open: before it returns, or later by a thread. False: ENOMEM,
+ * it won't be called. */
+bool mfs_untold_over(struct mfs_untold *u, uint64_t ino, void (*fn)(void *arg), void *arg);
+
+#endif
