@@ -16,6 +16,7 @@
 #include "store/store.h"
 
 struct mfs_dircache;
+struct mfs_contents;
 struct mfs_filecache;
 struct mfs_shards;
 struct mfs_parents;
@@ -63,6 +64,7 @@ struct mfs_meta {
     _Atomic uint64_t waits;   /* for locks; likewise */
     struct mfs_dircache *dirs;
     struct mfs_filecache *files;
+    struct mfs_contents *contents;
     struct mfs_shards *shards;
     struct mfs_parents *parents;
     struct mfs_opens *opens;

@@ -2,9 +2,13 @@
 #include "meta/internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "meta/contents.h"
+#include "meta/notices.h"
 
 /* An entry whose inode is gone for good (a crash left it) is in the way of new ones. */
 static void drop_entry(struct mfs_meta *meta, uint64_t parent, const char *name, uint64_t ino,
@@ -25,6 +29,7 @@ struct found {
     bool leased;
     struct mfs_entry entry;
     struct mfs_bytes record; /* p NULL: its home is elsewhere; n 0: missing there */
+    struct mfs_bytes content;
 };
 
 static int take_answer(struct mfs_bytes text, uint32_t part, struct found *f)
@@ -40,14 +45,16 @@ static int take_answer(struct mfs_bytes text, uint32_t part, struct found *f)
     f->record = (struct mfs_bytes){text.p + 2 + n, text.n - 2 - n};
     if (mfs_placement_home(f->entry.ino) != part)
         f->record.p = NULL;
+    if (S_ISREG(f->entry.type))
+        f->content = mfs_record_rest(&f->record);
     return 0;
 }
 
 /* A look-up and its arguments. */
 struct question {
     struct mfs_ino_arg dir, sid;
-    char prefix[2];
-    struct mfs_arg argv[5];
+    char prefix[2], content[MFS_ARGS_NUM_MAX];
+    struct mfs_arg argv[6];
 };
 
 /* Its command points into *q, and to the name. */
@@ -62,7 +69,10 @@ static struct mfs_cmd question_cmd(struct mfs_meta *meta, struct question *q, ui
     q->argv[2] = (struct mfs_arg){name, len};
     q->argv[3] = (struct mfs_arg){q->prefix, sizeof q->prefix};
     q->argv[4] = (struct mfs_arg){q->sid.b, meta->opts.revoked ? sizeof q->sid.b : 0};
-    return (struct mfs_cmd){.part = part, .argv = q->argv, .argc = 5, .idempotent = true};
+    q->argv[5].p = q->content;
+    q->argv[5].len = (size_t)snprintf(q->content, sizeof q->content, "%zu",
+                                      mfs_contents_wanted(meta->contents));
+    return (struct mfs_cmd){.part = part, .argv = q->argv, .argc = 6, .idempotent = true};
 }
 
 /* Asks the entry's partition. *cmd holds the answer. */
@@ -83,6 +93,10 @@ static int learn(struct mfs_meta *meta, uint64_t parent, const char *name, const
 {
     int rc = mfs_meta_take(meta, f->entry.ino, f->record, asked, attr);
 
+    if (!rc && f->content.n) {
+        mfs_contents_put(meta->contents, attr->ino, attr->version, f->content.p, f->content.n);
+        mfs_contents_brought(meta->contents);
+    }
     if (!rc && f->leased && S_ISREG(attr->mode))
         mfs_filecache_put(meta->files, parent, name, attr, asked);
     else if (f->leased)

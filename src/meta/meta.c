@@ -1,4 +1,5 @@
 /* The life of a client's metadata: its session, what it remembers, its threads. */
+#include "meta/contents.h"
 #include "meta/notices.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@ static void free_meta(struct mfs_meta *meta)
 {
     mfs_dircache_destroy(meta->dirs);
     mfs_filecache_destroy(meta->files);
+    mfs_contents_destroy(meta->contents);
     mfs_shards_destroy(meta->shards);
     mfs_parents_destroy(meta->parents);
     mfs_opens_destroy(meta->opens);
@@ -65,10 +67,11 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     meta->stripe_size = mfs_store_stripe_size(store);
     meta->dirs = mfs_dircache_create();
     meta->files = mfs_filecache_create();
+    meta->contents = mfs_contents_create();
     meta->shards = mfs_shards_create();
     meta->parents = mfs_parents_create();
     meta->opens = mfs_opens_create();
-    if (!meta->dirs || !meta->files || !meta->shards || !meta->parents || !meta->opens)
+    if (!meta->dirs || !meta->files || !meta->contents || !meta->shards || !meta->parents || !meta->opens)
         goto fail;
     rc = mfs_session_start(meta);
     if (rc)

@@ -157,6 +157,12 @@ struct mfs_head {
 int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const uint64_t *trimmed,
                   struct mfs_attr *attr, struct mfs_head *head);
 
+/* Copies [off, off+len) of a small file's content at that version, if this client keeps it: what it
+ * has just written, or what came along with a look-up. Zeros where the file has a hole or ends. */
+#define MFS_META_CONTENT (64U << 10) /* bytes of the largest file that is kept so */
+bool mfs_meta_content(struct mfs_meta *meta, uint64_t ino, uint64_t version, uint64_t off,
+                      size_t len, void *buf);
+
 /* One open less. With `wait` false nobody waits for it, and an unlinked file that this ends is
  * freed by housekeeping, else it is freed before return. */
 int mfs_meta_close(struct mfs_meta *meta, uint64_t ino, bool wait);

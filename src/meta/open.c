@@ -1,4 +1,5 @@
 /* Open files: who has them, and what is written to them becoming known. */
+#include "meta/contents.h"
 #include "meta/notices.h"
 #include "meta/untold.h"
 
@@ -103,6 +104,16 @@ static int take_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes sa
     return rc;
 }
 
+/* If that was all of it. */
+static void keep_content(struct mfs_meta *meta, const struct mfs_commit *commit,
+                         const struct mfs_attr *attr)
+{
+    const struct mfs_part *all = commit->parts;
+
+    if (meta->opts.revoked && commit->nparts == 1 && all->off == 0 && all->len == attr->size)
+        mfs_contents_put(meta->contents, attr->ino, attr->version, all->p, all->len);
+}
+
 int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit *commit,
                     uint64_t *old_version, struct mfs_attr *attr)
 {
@@ -132,6 +143,8 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
     rc = mfs_store_exec(meta->store, &cmd, 1);
     if (!rc)
         rc = take_changed(meta, ino, mfs_reply_bytes(cmd.reply), asked, attr);
+    if (!rc)
+        keep_content(meta, commit, attr);
     if (!rc && old_version)
         *old_version = attr->version - 1;
     mfs_cmds_fini(&cmd, 1);
@@ -139,6 +152,12 @@ out:
     free(a.v);
     free(a.num);
     return rc;
+}
+
+bool mfs_meta_content(struct mfs_meta *meta, uint64_t ino, uint64_t version, uint64_t off,
+                      size_t len, void *buf)
+{
+    return mfs_contents_get(meta->contents, ino, version, off, len, buf);
 }
 
 int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64_t trimmed,

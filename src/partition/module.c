@@ -8,7 +8,7 @@ typedef int command_fn(const struct mfs_request *r);
 /* Name, how many words the command has at least, how long the first argument is (0: any), flags.
  * Redis calls back with the words alone, so each has a function of its own. */
 #define COMMANDS(EACH)                                                                             \
-    EACH(lookup, 5, 8, "write")                                                                    \
+    EACH(lookup, 6, 8, "write")                                                                    \
     EACH(create, 8, 8, "write deny-oom")                                                           \
     EACH(unlink, 7, 8, "write")                                                                    \
     EACH(unref, 5, 8, "write")                                                                     \

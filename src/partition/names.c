@@ -28,9 +28,24 @@ static char entry_type(struct mfs_span entry)
     return entry.p[8];
 }
 
-/* mfs_lookup parent name prefix sid: nil, or whether this session now has a lease ('\1' or '\0'),
- * length of the entry (1 byte), entry, and the inode's record where this is its home (empty when it
- * is not there any more). */
+/* A file's content, when it has at most `most` bytes. */
+static void add_content(const struct mfs_request *r, const struct mfs_inode *i, struct mfs_span ino,
+                        int64_t most, struct mfs_answer *a)
+{
+    int64_t size = mfs_rec_i64(i->rec, MFS_REC_SIZE);
+    struct RedisModuleKey *stripe;
+
+    if (size <= 0 || size > most)
+        return;
+    stripe = mfs_key_stripe0(r->ctx, ino, MFS_REDIS_READ);
+    mfs_answer_span(a, mfs_key_text(stripe));
+    mfs_key_close(stripe);
+}
+
+/* mfs_lookup parent name prefix sid most: nil, or whether this session now has a lease ('\1' or
+ * '\0'), length of the entry (1 byte), entry, and the inode's record where this is its home (empty
+ * when it is not there any more). Behind a leased file's record its content, when it has at most
+ * `most` bytes. */
 int mfs_command_lookup(const struct mfs_request *r)
 {
     struct RedisModuleKey *shard = mfs_key_open(r->ctx, 'D', mfs_request_arg(r, 1), MFS_REDIS_READ);
@@ -60,6 +75,8 @@ int mfs_command_lookup(const struct mfs_request *r)
     mfs_answer_byte(&a, entry.n);
     mfs_answer_span(&a, entry);
     mfs_answer_add(&a, i.rec, i.n);
+    if (leased && i.rec && entry_type(entry) == MFS_TYPE_FILE)
+        add_content(r, &i, entry_ino(entry), mfs_request_int(r, 5), &a);
     rc = mfs_answer_send(&a, r->ctx);
     mfs_inode_close(&i);
     mfs_redis.FreeString(r->ctx, held);

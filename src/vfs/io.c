@@ -59,6 +59,17 @@ static int read_stripes(struct mfs_file *f, uint64_t off, size_t len, uint64_t s
     return mfs_readahead_read_over(f->ra, atomic_load(&v->dirty), off, len, size, buf);
 }
 
+/* Small files that this client has just written or looked up. */
+static bool read_kept(struct mfs_vnode *v, uint64_t off, size_t len, uint64_t size, void *buf)
+{
+    struct mfs_dirty *d = atomic_load(&v->dirty);
+    struct mfs_attr attr;
+
+    return size <= MFS_META_CONTENT && (d == NULL || !mfs_dirty_any(d)) &&
+           mfs_vnode_attr(v, &attr) &&
+           mfs_meta_content(v->vfs->meta, v->ino, attr.version, off, len, buf);
+}
+
 void mfs_vfs_accessed(struct mfs_file *f)
 {
     struct mfs_vnode *v = f->node;
@@ -89,7 +100,8 @@ static ssize_t read_once(struct mfs_file *f, void *buf, size_t len, uint64_t off
         return 0;
     if (len > *size - off)
         len = (size_t)(*size - off);
-    if (!mfs_file_read_head(f, off, len, *size, buf))
+    if (!mfs_file_read_head(f, off, len, *size, buf) &&
+        !read_kept(f->node, off, len, *size, buf))
         rc = read_stripes(f, off, len, *size, buf);
     return rc < 0 ? rc : (ssize_t)len;
 }
