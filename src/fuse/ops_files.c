@@ -55,7 +55,7 @@ void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
     struct fuse_entry_param e;
     struct mfs_attr attr;
     struct mfs_file *file;
-    bool keep_cache;
+    bool keep_cache, shown;
     int rc = mfs_vfs_create_open(m->vfs, mfs_places_ino(parent), name, mode, fi->flags, &cred,
                                  &attr, &file, &keep_cache);
 
@@ -65,7 +65,10 @@ void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
     }
     mfs_op_dir_changed(m, parent);
     mfs_walks_found(m->walks, fuse_req_ctx(req)->pid, &attr);
+    shown = m->timeout == 0 && mfs_vfs_show_new(file, &attr);
     mfs_fill_entry(m, parent, name, &attr, &e);
+    if (shown)
+        e.attr_timeout = MFS_OP_SECONDS(MFS_META_SHOWN_NEW);
     fill_info(fi, file, keep_cache);
     if (fuse_reply_create(req, &e, fi) == -ENOENT)
         mfs_vfs_release(file);

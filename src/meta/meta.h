@@ -237,7 +237,10 @@ void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listin
 #define MFS_META_SHOWN (50 * MFS_MSEC)
 bool mfs_meta_show(struct mfs_meta *meta, uint64_t dir, const struct mfs_dirent *e,
                    struct mfs_attr *attr);
-void mfs_meta_shown(struct mfs_meta *meta, const uint64_t *inos, size_t n);
+/* The same of a file that this client has just created: for so long that the kernel opens it. */
+#define MFS_META_SHOWN_NEW MFS_MSEC
+bool mfs_meta_show_new(struct mfs_meta *meta, struct mfs_attr *attr);
+void mfs_meta_shown(struct mfs_meta *meta, const uint64_t *inos, size_t n, int64_t life);
 
 /* --- extended attributes and ACLs --------------------------------------------------------- */
 

@@ -20,8 +20,8 @@
 /* By hash of the ino. All times are mono. */
 struct slot {
     unsigned begun; /* shown, but not certainly taken */
-    int64_t latest; /* the last of them has been taken then */
-    int64_t until;  /* the kernel uses it */
+    int64_t latest; /* the kernel uses none of them any more */
+    int64_t until;  /* the kernel uses what it has certainly taken */
 };
 
 struct waiting {
@@ -48,10 +48,16 @@ static struct slot *slot_of(struct mfs_shown *s, uint64_t ino)
 
 static bool is_over(const struct slot *slot, int64_t now)
 {
-    return now >= slot->until && (slot->begun == 0 || now >= slot->latest + MFS_META_SHOWN + TICKS);
+    return now >= slot->until && (slot->begun == 0 || now >= slot->latest);
 }
 
-bool mfs_shown_begin(struct mfs_shown *s, uint64_t ino)
+static void raise_to(int64_t *at, int64_t time)
+{
+    if (*at < time)
+        *at = time;
+}
+
+bool mfs_shown_begin(struct mfs_shown *s, uint64_t ino, int64_t life)
 {
     struct slot *slot = slot_of(s, ino);
     int64_t now;
@@ -62,24 +68,24 @@ bool mfs_shown_begin(struct mfs_shown *s, uint64_t ino)
     calm = s->waited == 0 || now - s->waited > CALM;
     if (calm) {
         slot->begun++;
-        slot->latest = now + TAKEN_LATEST;
+        raise_to(&slot->latest, now + TAKEN_LATEST + life + TICKS);
     }
     pthread_mutex_unlock(&s->mutex);
     return calm;
 }
 
-void mfs_shown_end(struct mfs_shown *s, const uint64_t *inos, size_t n, bool taken)
+void mfs_shown_end(struct mfs_shown *s, const uint64_t *inos, size_t n, int64_t life)
 {
     int64_t until;
 
     pthread_mutex_lock(&s->mutex);
-    until = mfs_clock_mono() + MFS_META_SHOWN + TICKS;
+    until = mfs_clock_mono() + life + TICKS;
     for (size_t i = 0; i < n; i++) {
         struct slot *slot = slot_of(s, inos[i]);
 
         slot->begun--;
-        if (taken)
-            slot->until = until;
+        if (life)
+            raise_to(&slot->until, until);
     }
     pthread_mutex_unlock(&s->mutex);
 }

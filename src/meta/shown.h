@@ -1,10 +1,10 @@
-/* Files that a listing has shown to the kernel, which uses their names and attributes for
- * MFS_META_SHOWN without asking. It is not told when one changes: who is told here that another
- * client has changed one answers when the kernel is over with it.
+/* Files that were shown to the kernel, which uses what it was told of them for some time (`life`, ns)
+ * without asking. It is not told when one changes: who is told here that another client has changed
+ * one answers when the kernel is over with it.
  *
  * The kernel begins to count when it takes the answer that shows them. That it has done so is known
- * from the next request on the same open directory; without one it is taken for granted after
- * TAKEN_LATEST. Any thread. */
+ * from the next request on the same open directory or file; without one it is taken for granted
+ * after TAKEN_LATEST. Any thread. */
 #ifndef MFS_META_SHOWN_H
 #define MFS_META_SHOWN_H
 
@@ -20,10 +20,10 @@ void mfs_shown_destroy(struct mfs_shown *s);
 
 /* The file is going to be shown, by what is found out from now on. False: somebody had to wait a
  * moment ago, so better not. */
-bool mfs_shown_begin(struct mfs_shown *s, uint64_t ino);
-/* The kernel has taken the answer with these files; or they were not shown after all. Once for each
- * true. */
-void mfs_shown_end(struct mfs_shown *s, const uint64_t *inos, size_t n, bool taken);
+bool mfs_shown_begin(struct mfs_shown *s, uint64_t ino, int64_t life);
+/* The kernel has taken the answer with these files; life 0: they were not shown after all. Once for
+ * each true. */
+void mfs_shown_end(struct mfs_shown *s, const uint64_t *inos, size_t n, int64_t life);
 
 /* Another client has changed the file; nothing from before it is known here any more. Calls fn(arg)
  * when the kernel does not use it either: before it returns, or later by a thread. False: ENOMEM,

@@ -38,7 +38,7 @@ int mfs_vfs_opendir(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_dir
 
 static void taken(struct mfs_dirh *d)
 {
-    mfs_meta_shown(d->vfs->meta, d->shown, d->nshown);
+    mfs_meta_shown(d->vfs->meta, d->shown, d->nshown, MFS_META_SHOWN);
     d->nshown = 0;
 }
 

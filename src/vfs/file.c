@@ -75,11 +75,28 @@ uint64_t mfs_file_ino(const struct mfs_file *f)
     return f->node->ino;
 }
 
+static void end_showing(struct mfs_file *f)
+{
+    if (atomic_load_explicit(&f->shown, memory_order_relaxed) && atomic_exchange(&f->shown, false))
+        mfs_meta_shown(f->node->vfs->meta, &f->node->ino, 1, MFS_META_SHOWN_NEW);
+}
+
 void mfs_file_proved(struct mfs_file *f)
 {
     if (atomic_load_explicit(&f->unadopted, memory_order_relaxed) &&
         atomic_exchange(&f->unadopted, false))
         mfs_pages_adopt(f->node->vfs->pages, f->node->ino, &f->ticket);
+    end_showing(f);
+}
+
+bool mfs_vfs_show_new(struct mfs_file *f, struct mfs_attr *attr)
+{
+    struct mfs_vfs *vfs = f->node->vfs;
+    bool shown =
+        vfs->opts.leases && attr->version == 1 && mfs_meta_show_new(vfs->meta, attr);
+
+    atomic_store(&f->shown, shown);
+    return shown;
 }
 
 /* The inode is open at the store; what do its attributes mean for what is kept here? */
@@ -261,6 +278,7 @@ void mfs_vfs_release(struct mfs_file *f)
     if (rc < 0)
         mfs_warn("vfs", "inode %llx: data lost after close: %s", (unsigned long long)ino,
                  strerror(-rc));
+    end_showing(f);
     mfs_file_unlock_rest(f);
     mfs_lock_wait_kick(vfs->waits, ino);
     detach(f);

@@ -13,7 +13,8 @@ struct mfs_file {
 
     /* Pages: set at the open, then only read. */
     struct mfs_pages_ticket ticket;
-    atomic_bool unadopted; /* the first request that proves the open adopts the ticket */
+    atomic_bool unadopted; /* the first request that proves the open adopts the ticket … */
+    atomic_bool shown;     /* … and proves that the kernel knows a new file's attributes */
 
     /* Content that this handle keeps; true while the vnode's generation is the one noted. */
     struct mfs_readahead *ra; /* NULL for a write-only handle */

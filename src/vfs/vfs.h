@@ -126,6 +126,11 @@ int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, 
                         struct mfs_file **file, bool *keep_cache);
 int mfs_vfs_open(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_file **file,
                  bool *keep_cache);
+
+/* Just created: may the kernel use *attr, brought up to date, for MFS_META_SHOWN_NEW from when it
+ * takes the answer that says so? */
+bool mfs_vfs_show_new(struct mfs_file *file, struct mfs_attr *attr);
+
 uint64_t mfs_file_ino(const struct mfs_file *file);
 
 /* `direct`: nobody in between knows the file's size, so it is asked for when the read passes what

@@ -136,7 +136,7 @@ static int64_t wait_for(const _Atomic int64_t *at)
 
 static void end(struct mfs_shown *s, uint64_t ino, bool taken)
 {
-    mfs_shown_end(s, &ino, 1, taken);
+    mfs_shown_end(s, &ino, 1, taken ? MFS_META_SHOWN : 0);
 }
 
 static void test_over(void **state)
@@ -149,17 +149,17 @@ static void test_over(void **state)
     assert_int_equal(mfs_shown_create(&s), 0);
     assert_true(mfs_shown_over(s, 1, store_time, &first)); /* never shown: at once */
     assert_true(atomic_exchange(&first, 0) > 0);
-    assert_true(mfs_shown_begin(s, 2));
+    assert_true(mfs_shown_begin(s, 2, MFS_META_SHOWN));
     end(s, 2, false);
     assert_true(mfs_shown_over(s, 2, store_time, &first)); /* not shown after all */
     assert_true(atomic_exchange(&first, 0) > 0);
 
-    assert_true(mfs_shown_begin(s, 3));
-    assert_true(mfs_shown_begin(s, 3)); /* by two listings */
-    assert_true(mfs_shown_begin(s, 4)); /* nobody will say that this one was taken */
+    assert_true(mfs_shown_begin(s, 3, MFS_META_SHOWN));
+    assert_true(mfs_shown_begin(s, 3, MFS_META_SHOWN)); /* by two listings */
+    assert_true(mfs_shown_begin(s, 4, MFS_META_SHOWN)); /* nobody will say that this one was taken */
     end(s, 3, true);
     assert_true(mfs_shown_over(s, 3, store_time, &first));
-    assert_false(mfs_shown_begin(s, 6)); /* as somebody waits */
+    assert_false(mfs_shown_begin(s, 6, MFS_META_SHOWN)); /* as somebody waits */
     mfs_clock_sleep(20 * MFS_MSEC);
     taken = mfs_clock_mono();
     end(s, 3, true);
@@ -172,7 +172,7 @@ static void test_over(void **state)
     mfs_shown_destroy(s);
 
     assert_int_equal(mfs_shown_create(&s), 0);
-    assert_true(mfs_shown_begin(s, 5));
+    assert_true(mfs_shown_begin(s, 5, MFS_META_SHOWN));
     assert_true(mfs_shown_over(s, 5, store_time, &stopped));
     mfs_shown_destroy(s);
     assert_true(atomic_load(&stopped) > 0);
@@ -199,7 +199,7 @@ static void test_change_waits(void **state)
     pthread_create(&changer, NULL, change_mode, &inos[7]);
     mfs_clock_sleep(MFS_META_SHOWN);
     taken = mfs_clock_mono();
-    mfs_meta_shown(b.meta, &e.ino, 1);
+    mfs_meta_shown(b.meta, &e.ino, 1, MFS_META_SHOWN);
     pthread_join(changer, NULL);
     assert_true(mfs_clock_mono() >= taken + MFS_META_SHOWN);
     assert_int_equal(mfs_meta_lookup(b.meta, ROOT, e.name, &attr), 0);
@@ -248,7 +248,7 @@ static unsigned look(const struct mfs_listing *l)
     mfs_clock_sleep(MFS_MSEC);
     until = mfs_clock_mono() + MFS_META_SHOWN;
     for (unsigned i = 0; i < n; i++)
-        mfs_meta_shown(b.meta, &attr[i].ino, 1);
+        mfs_meta_shown(b.meta, &attr[i].ino, 1, MFS_META_SHOWN);
     for (unsigned i = 0; n > 0; i = (i + 1) % n) {
         mode_t now = atomic_load(&told[of[i]]);
 
