@@ -102,10 +102,10 @@ void mfs_lease_keeper(struct RedisModuleCtx *ctx, struct RedisModuleKey *shard, 
     bool own = keeper.p && sid.n == keeper.n && memcmp(keeper.p, sid.p, sid.n) == 0;
     char now = 0;
 
-    if (what == 'n' && sid.n == 8 && mfs_redis.ValueLength(shard) == 1)
-        now = 1;
-    else if (what == 'p' && own)
+    if (what == 'p' && own)
         now = 2;
+    else if ((what == 'n' || what == 'p') && sid.n == 8 && mfs_redis.ValueLength(shard) == 1)
+        now = 1;
     mfs_answer_byte(a, (size_t)now);
     if (keeper.p && !own)
         mfs_answer_span(a, keeper);

@@ -208,6 +208,40 @@ static void test_time(void **state)
     assert_true(finds(&b, at(0, "c")));
 }
 
+/* What the partition says of b as the keeper, which believes that it is and wants to be for longer. */
+static enum mfs_keeper prolong(const char *name)
+{
+    struct mfs_ino_arg parent = mfs_ino_arg(dir), sid = mfs_ino_arg(mfs_meta_session(b.meta));
+    struct mfs_attr attr = {.mode = S_IFREG | 0644, .nlink = 1, .version = 1};
+    char prefix[2], record[MFS_RECORD_FIXED];
+    enum mfs_keeper keeper;
+    struct mfs_call c;
+
+    mfs_part_arg(0, prefix);
+    mfs_meta_record_encode(&attr, record);
+    mfs_call_command(&c, "mfs_create");
+    mfs_args_bin(&c.args, parent.b, sizeof parent.b);
+    mfs_args_str(&c.args, name);
+    mfs_args_bin(&c.args, prefix, sizeof prefix);
+    mfs_args_bin(&c.args, "\010", 1);
+    mfs_args_str(&c.args, "xp");
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_args_bin(&c.args, record, sizeof record);
+    assert_int_equal(mfs_call_run(b.meta, &c, 0), 0);
+    assert_in_range(mfs_call_text(&c).n, 10, SIZE_MAX);
+    keeper = (enum mfs_keeper)mfs_call_text(&c).p[9];
+    mfs_call_fini(&c);
+    return keeper;
+}
+
+/* Its right has run out: it begins anew if the shard is empty. */
+static void test_again(void **state)
+{
+    (void)state;
+    assert_int_equal(prolong(at(0, "first")), MFS_KEEPER_FIRST);
+    assert_int_equal(prolong(at(0, "second")), MFS_KEEPER_STILL);
+}
+
 /* While another addition is under way, or one has ended since it was asked, nothing is known. */
 static void test_at_once(void **state)
 {
@@ -293,6 +327,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_links, setup, teardown),
         cmocka_unit_test_setup_teardown(test_renames, setup, teardown),
         cmocka_unit_test_setup_teardown(test_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many, setup, teardown),
         cmocka_unit_test_setup_teardown(test_race, setup, teardown),
