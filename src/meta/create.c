@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/bytes.h"
+#include "meta/untold.h"
 
 /* A directory's inode may be this old to tell where its entries are; far below the life of the
  * tombstones that stop those who believe in a removed one. */
@@ -58,7 +59,7 @@ struct birth {
     char how; /* 'x' or 'o', see mfs_create in partition/names.c */
     enum mfs_shard_state shard;
     enum mfs_keeper keeper;
-    bool open;
+    bool open, untold;
     uint32_t part;
     struct mfs_attr fresh; /* what it will be */
     struct mfs_attr *attr;
@@ -109,13 +110,16 @@ static int birth_record(struct birth *b)
 /* The call's arguments; `dir` and `sid` must stay. */
 static void birth_args(struct birth *b, struct mfs_call *c, const struct mfs_ino_arg *dir,
                        struct mfs_ino_arg *sid, const char prefix[2], const char type[1],
-                       const char how[2])
+                       const char how[3])
 {
+    size_t said = b->meta->opts.revoked ? 2 : 1;
+
+
     mfs_args_bin(&c->args, dir->b, sizeof dir->b);
     mfs_args_str(&c->args, b->name);
     mfs_args_bin(&c->args, prefix, 2);
     mfs_args_bin(&c->args, type, 1);
-    mfs_args_bin(&c->args, how, b->meta->opts.revoked ? 2 : 1);
+    mfs_args_bin(&c->args, how, b->untold ? 3 : said);
     if (S_ISDIR(b->new->mode))
         mfs_lease_arg(b->meta, c, sid);
     else
@@ -142,7 +146,7 @@ static int birth_send(struct birth *b, struct mfs_calls *calls)
     struct mfs_ino_arg dir = mfs_ino_arg(b->parent), sid;
     struct mfs_time_arg time = mfs_time_arg(b->now);
     uint32_t home = mfs_placement_home(b->parent);
-    const char how[2] = {b->how, "nkp"[b->shard]};
+    const char how[3] = {b->how, "nkp"[b->shard], 'u'};
     char prefix[2], type = (char)(b->new->mode >> 12);
     int64_t asked = mfs_clock_mono();
     struct mfs_bytes counted;
@@ -232,11 +236,10 @@ static int birth_answer(struct birth *b, struct mfs_bytes text, int64_t asked)
             b->attr->leased =
                 b->meta->opts.revoked && mfs_dircache_lease(b->meta->dirs, b->attr->ino, asked);
         }
-        if (b->open) {
+        if (b->open && !b->untold)
             mfs_opens_added(b->meta, b->attr->ino, b->sid);
-            if (b->meta->opts.revoked)
-                mfs_filecache_put(b->meta->files, b->parent, b->name, b->attr, asked);
-        }
+        if (b->open && b->meta->opts.revoked)
+            mfs_filecache_put(b->meta->files, b->parent, b->name, b->attr, asked);
         return 1;
     case 1:
         if (rest.n < 8)
@@ -260,6 +263,7 @@ static int birth_answer(struct birth *b, struct mfs_bytes text, int64_t asked)
 static int birth_attempt(struct birth *b)
 {
     struct mfs_shards *shards = b->meta->shards;
+    struct mfs_untold_birth birth;
     struct mfs_calls calls;
     int64_t asked;
     int rc = mfs_meta_spread(b->meta, b->parent, b->part);
@@ -269,10 +273,14 @@ static int birth_attempt(struct birth *b)
     calls.n = 0;
     b->keeper = MFS_KEEPER_NOT;
     b->shard = mfs_shards_adding(shards, b->parent, b->part, b->name);
+    b->untold = b->open && b->meta->opts.revoked &&
+                mfs_untold_creating(b->meta->untold, &birth, b->part);
     asked = mfs_clock_mono();
     rc = birth_send(b, &calls);
     if (!rc)
         rc = birth_answer(b, mfs_call_text(&calls.call[0]), asked);
+    if (b->untold)
+        mfs_untold_created(b->meta->untold, &birth, rc == 1 ? b->attr->ino : 0);
     mfs_shards_added(shards, b->parent, b->part, b->name, b->keeper, asked);
     mfs_calls_fini(&calls);
     return rc;

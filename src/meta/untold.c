@@ -13,11 +13,13 @@
 
 #define QUIET   MFS_SEC          /* far below what is left of a lease in its partition */
 #define LOOK    (200 * MFS_MSEC) /* for those that have lasted longer */
+#define CALM    (100 * MFS_MSEC) /* who also removes files registers those that he creates */
+#define POLL    (50 * MFS_MSEC / 1000)
 #define AT_ONCE MFS_CALLS_MAX
 
 /* Who is to be answered when the inode's opens are registered. */
 struct waiting {
-    uint64_t ino;
+    uint64_t ino, born; /* files whose creation began later are others */
     void (*fn)(void *arg);
     void *arg;
     struct waiting *prev, *next;
@@ -25,12 +27,15 @@ struct waiting {
 
 struct mfs_untold {
     struct mfs_meta *meta;
-    atomic_uint removing; /* calls under way that may take a file's last name */
+    atomic_uint removing;       /* calls under way that may take a file's last name */
+    _Atomic int64_t removed_at; /* mono: the last one has ended */
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t cond;
     bool stop; /* under mutex, as is what follows */
     struct waiting *list;
+    struct mfs_untold_birth *births; /* under way */
+    uint64_t nbirths;                /* ever */
 };
 
 /* --- telling -------------------------------------------------------------------------------- */
@@ -90,8 +95,55 @@ static int tell_all(struct mfs_meta *meta, int64_t before)
     return rc;
 }
 
-/* --- opening and removing --------------------------------------------------------------------
+/* --- opening, creating and removing -----------------------------------------------------------
  * Each side says what it is about to do before it looks what the other one does. */
+
+static void remove_birth(struct mfs_untold *u, struct mfs_untold_birth *birth)
+{
+    pthread_mutex_lock(&u->mutex);
+    DL_DELETE(u->births, birth);
+    pthread_mutex_unlock(&u->mutex);
+}
+
+/* Is a file yet to be counted whose creation is no younger? `part` ANYWHERE: in any partition. */
+#define ANYWHERE UINT32_MAX
+static bool unborn(struct mfs_untold *u, uint64_t number, uint32_t part)
+{
+    struct mfs_untold_birth *b;
+    bool found = false;
+
+    pthread_mutex_lock(&u->mutex);
+    DL_FOREACH(u->births, b)
+    {
+        found = found || (b->number <= number && (part == ANYWHERE || b->part == part));
+    }
+    pthread_mutex_unlock(&u->mutex);
+    return found;
+}
+
+bool mfs_untold_creating(struct mfs_untold *u, struct mfs_untold_birth *birth, uint32_t part)
+{
+    int64_t removed = atomic_load(&u->removed_at);
+
+    if (removed && mfs_clock_mono() - removed < CALM)
+        return false;
+    birth->part = part;
+    pthread_mutex_lock(&u->mutex);
+    birth->number = ++u->nbirths;
+    DL_APPEND(u->births, birth);
+    pthread_mutex_unlock(&u->mutex);
+    if (atomic_load(&u->removing) == 0)
+        return true;
+    remove_birth(u, birth);
+    return false;
+}
+
+void mfs_untold_created(struct mfs_untold *u, struct mfs_untold_birth *birth, uint64_t ino)
+{
+    if (ino)
+        mfs_opens_untold(u->meta, ino);
+    remove_birth(u, birth);
+}
 
 bool mfs_untold_open(struct mfs_untold *u, uint64_t ino, struct mfs_attr *attr)
 {
@@ -105,17 +157,25 @@ bool mfs_untold_open(struct mfs_untold *u, uint64_t ino, struct mfs_attr *attr)
 
 int mfs_untold_removing(struct mfs_untold *u)
 {
+    uint64_t born;
     int rc;
 
     atomic_fetch_add(&u->removing, 1);
+    pthread_mutex_lock(&u->mutex);
+    born = u->nbirths;
+    pthread_mutex_unlock(&u->mutex);
+    /* Other threads wait for no longer than we would. */
+    while (unborn(u, born, ANYWHERE))
+        mfs_clock_sleep(POLL);
     rc = tell_all(u->meta, INT64_MAX);
-    while (mfs_opens_telling(u->meta)) /* by other threads, who wait for no longer than we would */
-        mfs_clock_sleep(MFS_MSEC / 20);
+    while (mfs_opens_telling(u->meta))
+        mfs_clock_sleep(POLL);
     return rc;
 }
 
 void mfs_untold_removed(struct mfs_untold *u)
 {
+    atomic_store(&u->removed_at, mfs_clock_mono());
     atomic_fetch_sub(&u->removing, 1);
 }
 
@@ -125,7 +185,7 @@ bool mfs_untold_over(struct mfs_untold *u, uint64_t ino, void (*fn)(void *arg), 
 {
     struct waiting *w;
 
-    if (!mfs_opens_any_untold(u->meta, ino)) {
+    if (!unborn(u, UINT64_MAX, mfs_placement_home(ino)) && !mfs_opens_any_untold(u->meta, ino)) {
         fn(arg);
         return true;
     }
@@ -134,6 +194,7 @@ bool mfs_untold_over(struct mfs_untold *u, uint64_t ino, void (*fn)(void *arg), 
         return false;
     *w = (struct waiting){.ino = ino, .fn = fn, .arg = arg};
     pthread_mutex_lock(&u->mutex);
+    w->born = u->nbirths;
     DL_APPEND(u->list, w);
     pthread_cond_signal(&u->cond);
     pthread_mutex_unlock(&u->mutex);
@@ -148,13 +209,14 @@ static void answer_first(struct mfs_untold *u)
 
     DL_DELETE(u->list, w);
     pthread_mutex_unlock(&u->mutex);
+    over = !unborn(u, w->born, mfs_placement_home(w->ino));
     tell_of(u->meta, w->ino);
-    over = !mfs_opens_any_untold(u->meta, w->ino);
+    over = over && !mfs_opens_any_untold(u->meta, w->ino);
     if (over) {
         w->fn(w->arg);
         free(w);
     } else { /* another thread is at it */
-        mfs_clock_sleep(MFS_MSEC);
+        mfs_clock_sleep(POLL);
     }
     pthread_mutex_lock(&u->mutex);
     if (!over)

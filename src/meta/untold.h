@@ -23,6 +23,17 @@ void mfs_untold_destroy(struct mfs_untold *u);
 /* Opens the file if it is known under a lease. */
 bool mfs_untold_open(struct mfs_untold *u, uint64_t ino, struct mfs_attr *attr);
 
+/* Around a step that may create a file in the partition, and leases it. True: it need not be
+ * registered, if it is new; then mfs_untold_created has to follow, which opens it (ino 0: nothing was
+ * created). `birth` has to stay until then. */
+struct mfs_untold_birth {
+    uint32_t part;
+    uint64_t number;
+    struct mfs_untold_birth *prev, *next;
+};
+bool mfs_untold_creating(struct mfs_untold *u, struct mfs_untold_birth *birth, uint32_t part);
+void mfs_untold_created(struct mfs_untold *u, struct mfs_untold_birth *birth, uint64_t ino);
+
 /* Around a call by which this client may take a file's last name; meanwhile all opens are
  * registered. 0 or -errno: don't; mfs_untold_removed in any case. */
 int mfs_untold_removing(struct mfs_untold *u);

@@ -165,7 +165,7 @@ static int add_name(const struct mfs_request *r, struct RedisModuleKey *shard)
     entry[8] = type;
     add_inode(r, ino);
     mfs_key_set_field(r->ctx, shard, r->argv[NAME], entry, sizeof entry);
-    if (type != MFS_TYPE_DIR && sid.n)
+    if (type != MFS_TYPE_DIR && sid.n && how.n < 3)
         mfs_inode_opened(r->ctx, ino, r->argv[SID], 1);
     if (type == MFS_TYPE_DIR || how.n > 1)
         mfs_lease_add(r->ctx, ino, sid);
@@ -188,8 +188,9 @@ static int answer_seal(const struct mfs_request *r, struct RedisModuleString *se
 
 /* mfs_create parent name prefix type how sid record [xattr value …]; how: 'x' fails on an existing
  * name, 'o' opens an existing regular file if its home is here; behind it, if it wants leases (also
- * of a file that it opens), what mfs_lease_keeper takes. '\0' ino and what that adds: created (open
- * for sid when that is not empty; a directory leased to it); '\1' ino record: existed, open now;
+ * of a file that it opens), what mfs_lease_keeper takes; and 'u' if it has a new file open untold.
+ * '\0' ino and what mfs_lease_keeper adds: created (open for sid when that is not empty, nor 'u'; a
+ * directory leased to it); '\1' ino record: existed, open now;
  * '\2' entry: exists, not opened; '\3', '\4'. */
 int mfs_command_create(const struct mfs_request *r)
 {

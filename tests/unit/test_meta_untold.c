@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "meta/internal.h"
+#include "meta/untold.h"
 #include "meta_fixture.h"
 
 #define ROOT   MFS_ROOT_INO
@@ -195,6 +196,83 @@ static void test_loses_its_name(void **state)
     }
 }
 
+static uint64_t create_open(struct meta_client *c, const char *name)
+{
+    struct mfs_new new = {.mode = S_IFREG | 0644};
+    struct mfs_attr attr;
+    bool created;
+
+    if (mfs_meta_create_open(c->meta, ROOT, name, &new, false, &attr, &created))
+        return 0;
+    return attr.ino;
+}
+
+/* Files are open for who creates them; no partition is told unless files are being removed, too. */
+static void test_created(void **state)
+{
+    struct meta_client *const clients[] = {&a, &b};
+
+    (void)state;
+    for (int i = 0; i < WAYS * 4; i++) {
+        struct meta_client *opener = clients[i % 2], *by = clients[i / 2 % 2];
+        uint64_t ino;
+
+        mfs_clock_sleep(120 * MFS_MSEC);
+        ino = create_open(opener, "f");
+        assert_true(is_there(ino));
+        assert_int_equal(meta_client_keys(&a, "O*"), 0);
+        take_name(by, i / 4);
+        if (!is_there(ino))
+            fail_msg("way %d, opened by %d, taken by %d: it is gone", i / 4, i % 2, i / 2 % 2);
+        close_file(opener, ino);
+        assert_false(is_there(ino));
+        if (i / 4 == REPLACE || i / 4 == REPLACE_ELSEWHERE)
+            assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
+        check_closed();
+    }
+    assert_int_not_equal(create_open(&b, "f"), 0);
+    assert_int_equal(meta_client_keys(&a, "O*"), 1);
+}
+
+static atomic_bool unlinked;
+
+static void *unlink_f(void *client)
+{
+    struct meta_client *c = client;
+
+    assert_int_equal(mfs_meta_unlink(c->meta, ROOT, "f"), 0);
+    atomic_store(&unlinked, true);
+    return NULL;
+}
+
+/* A file loses its name while who creates it does not know yet that he has it open. */
+static void test_being_created(void **state)
+{
+    struct meta_client *const clients[] = {&a, &b};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        uint64_t ino = new_file("f");
+        struct mfs_untold_birth birth;
+        struct mfs_attr attr;
+        pthread_t thread;
+
+        mfs_clock_sleep(120 * MFS_MSEC);
+        assert_int_equal(mfs_meta_lookup(b.meta, ROOT, "f", &attr), 0);
+        assert_true(mfs_untold_creating(b.meta->untold, &birth, mfs_placement_home(ino)));
+        atomic_store(&unlinked, false);
+        pthread_create(&thread, NULL, unlink_f, clients[i]);
+        mfs_clock_sleep(50 * MFS_MSEC);
+        assert_false(atomic_load(&unlinked));
+        mfs_untold_created(b.meta->untold, &birth, ino);
+        pthread_join(thread, NULL);
+        assert_true(is_there(ino));
+        close_file(&b, ino);
+        assert_false(is_there(ino));
+        check_closed();
+    }
+}
+
 /* Closed before the other one takes the name: it goes at once, all of it. */
 static void test_freed_at_once(void **state)
 {
@@ -291,7 +369,7 @@ static void test_session_lost(void **state)
 
 static atomic_uint missed, opened;
 
-/* Opens whatever is there; what is open stays. */
+/* Creates files, or opens whatever is there; what is open stays. */
 static void *reader(void *client)
 {
     struct meta_client *c = client;
@@ -301,7 +379,11 @@ static void *reader(void *client)
 
     for (unsigned i = 0; i < ROUNDS; i++) {
         snprintf(name, sizeof name, "f%u", i % NAMES);
-        if (open_name(c, name, &ino))
+        if (i % 7 == 0)
+            ino = create_open(c, name);
+        else if (open_name(c, name, &ino))
+            ino = 0;
+        if (!ino)
             continue;
         atomic_fetch_add(&opened, 1);
         for (unsigned n = 0; n < 1 + i % 3; n++)
@@ -319,6 +401,8 @@ static void *remover(void *client)
 
     snprintf(other, sizeof other, "new-%lx", (unsigned long)pthread_self());
     for (unsigned i = 0; i < ROUNDS / 3; i++) {
+        if (i % 50 == 0) /* so that what is created is not always registered */
+            mfs_clock_sleep(150 * MFS_MSEC);
         snprintf(name, sizeof name, "f%u", i % NAMES);
         meta_client_file(c, ROOT, i % 2 ? other : name, NULL);
         if (i % 2)
@@ -354,6 +438,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nobody_is_asked, setup, teardown),
         cmocka_unit_test_setup_teardown(test_told_after_a_while, setup, teardown),
         cmocka_unit_test_setup_teardown(test_loses_its_name, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_created, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_being_created, setup, teardown),
         cmocka_unit_test_setup_teardown(test_freed_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unlinker_dies, setup, teardown),
         cmocka_unit_test_setup_teardown(test_opener_dies, setup, teardown),
