@@ -11,9 +11,9 @@
 #include "base/log.h"
 #include "meta/opens.h"
 
-#define ITEM       24   /* bytes: ino, count, access time */
-#define AT_ONCE    2048 /* inodes taken together */
-#define CALL_MOST  256  /* told in one call: bounds the time that it holds up the partition */
+#define ITEM      24   /* bytes: ino, count, access time */
+#define AT_ONCE   2048 /* inodes taken together */
+#define CALL_MOST 256  /* told in one call: bounds the time that it holds up the partition */
 
 /* What one partition is told. */
 struct group {

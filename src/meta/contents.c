@@ -71,7 +71,7 @@ void mfs_contents_put(struct mfs_contents *c, uint64_t ino, uint64_t version, co
         drop(c, old);
     HASH_ADD(hh, c->table, ino, sizeof e->ino, e);
     c->bytes += sizeof *e + n;
-    while (c->bytes > ALL_MAX)
+    while (c->table && c->bytes > ALL_MAX)
         drop(c, c->table);
     pthread_mutex_unlock(&c->mutex);
 }

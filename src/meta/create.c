@@ -114,7 +114,6 @@ static void birth_args(struct birth *b, struct mfs_call *c, const struct mfs_ino
 {
     size_t said = b->meta->opts.revoked ? 2 : 1;
 
-
     mfs_args_bin(&c->args, dir->b, sizeof dir->b);
     mfs_args_str(&c->args, b->name);
     mfs_args_bin(&c->args, prefix, 2);
@@ -273,8 +272,8 @@ static int birth_attempt(struct birth *b)
     calls.n = 0;
     b->keeper = MFS_KEEPER_NOT;
     b->shard = mfs_shards_adding(shards, b->parent, b->part, b->name);
-    b->untold = b->open && b->meta->opts.revoked &&
-                mfs_untold_creating(b->meta->untold, &birth, b->part);
+    b->untold =
+        b->open && b->meta->opts.revoked && mfs_untold_creating(b->meta->untold, &birth, b->part);
     asked = mfs_clock_mono();
     rc = birth_send(b, &calls);
     if (!rc)

@@ -70,8 +70,8 @@ static struct mfs_cmd question_cmd(struct mfs_meta *meta, struct question *q, ui
     q->argv[3] = (struct mfs_arg){q->prefix, sizeof q->prefix};
     q->argv[4] = (struct mfs_arg){q->sid.b, meta->opts.revoked ? sizeof q->sid.b : 0};
     q->argv[5].p = q->content;
-    q->argv[5].len = (size_t)snprintf(q->content, sizeof q->content, "%zu",
-                                      mfs_contents_wanted(meta->contents));
+    q->argv[5].len =
+        (size_t)snprintf(q->content, sizeof q->content, "%zu", mfs_contents_wanted(meta->contents));
     return (struct mfs_cmd){.part = part, .argv = q->argv, .argc = 6, .idempotent = true};
 }
 

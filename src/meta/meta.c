@@ -71,7 +71,8 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     meta->shards = mfs_shards_create();
     meta->parents = mfs_parents_create();
     meta->opens = mfs_opens_create();
-    if (!meta->dirs || !meta->files || !meta->contents || !meta->shards || !meta->parents || !meta->opens)
+    if (!meta->dirs || !meta->files || !meta->contents || !meta->shards || !meta->parents ||
+        !meta->opens)
         goto fail;
     rc = mfs_session_start(meta);
     if (rc)

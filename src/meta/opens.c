@@ -1,5 +1,5 @@
-/* Which inodes this client has open, has closed or read but not told of it, and may have locked: what
- * a new session has to register again, and what the end of a session has to give back. */
+/* Which inodes this client has open, has closed or read but not told of it, and may have locked:
+ * what a new session has to register again, and what the end of a session has to give back. */
 #include "meta/internal.h"
 
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 struct open {
     uint64_t ino;
     uint32_t count;
-    uint32_t closed; /* besides: registered, but open no more */
-    uint32_t untold; /* besides: open, but not registered (meta/untold.h) … */
-    int64_t since;   /* … and the oldest of them since then, by mfs_clock_mono */
+    uint32_t closed;  /* besides: registered, but open no more */
+    uint32_t untold;  /* besides: open, but not registered (meta/untold.h) … */
+    int64_t since;    /* … and the oldest of them since then, by mfs_clock_mono */
     uint32_t telling; /* of count: being registered */
     bool locked;
     UT_hash_handle hh;

@@ -53,7 +53,7 @@ void mfs_opens_merge_read(struct mfs_meta *meta, struct mfs_attr *attr);
 
 struct mfs_later {
     uint64_t ino;
-    uint32_t closed;        /* how many times */
+    uint32_t closed;       /* how many times */
     struct timespec atime; /* zeros: none */
 };
 

@@ -1,6 +1,6 @@
-/* Files that were shown to the kernel, which uses what it was told of them for some time (`life`, ns)
- * without asking. It is not told when one changes: who is told here that another client has changed
- * one answers when the kernel is over with it.
+/* Files that were shown to the kernel, which uses what it was told of them for some time (`life`,
+ * ns) without asking. It is not told when one changes: who is told here that another client has
+ * changed one answers when the kernel is over with it.
  *
  * The kernel begins to count when it takes the answer that shows them. That it has done so is known
  * from the next request on the same open directory or file; without one it is taken for granted

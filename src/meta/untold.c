@@ -34,8 +34,8 @@ struct mfs_untold {
     pthread_cond_t cond;
     bool stop; /* under mutex, as is what follows */
     struct waiting *list;
-    struct mfs_untold_birth *births; /* under way */
-    uint64_t nbirths;                /* ever */
+    TAILQ_HEAD(, mfs_untold_birth) births; /* under way */
+    uint64_t nbirths;                      /* ever */
 };
 
 /* --- telling -------------------------------------------------------------------------------- */
@@ -50,8 +50,7 @@ static int tell(struct mfs_meta *meta, uint64_t session, const struct mfs_open_c
 
     calls.n = 0;
     for (size_t i = 0; i < n; i++) {
-        struct mfs_call *c =
-            mfs_calls_add(&calls, "mfs_reopen", mfs_placement_home(list[i].ino));
+        struct mfs_call *c = mfs_calls_add(&calls, "mfs_reopen", mfs_placement_home(list[i].ino));
 
         ino[i] = mfs_ino_arg(list[i].ino);
         mfs_args_bin(&c->args, ino[i].b, sizeof ino[i].b);
@@ -101,7 +100,7 @@ static int tell_all(struct mfs_meta *meta, int64_t before)
 static void remove_birth(struct mfs_untold *u, struct mfs_untold_birth *birth)
 {
     pthread_mutex_lock(&u->mutex);
-    DL_DELETE(u->births, birth);
+    TAILQ_REMOVE(&u->births, birth, among);
     pthread_mutex_unlock(&u->mutex);
 }
 
@@ -113,7 +112,7 @@ static bool unborn(struct mfs_untold *u, uint64_t number, uint32_t part)
     bool found = false;
 
     pthread_mutex_lock(&u->mutex);
-    DL_FOREACH(u->births, b)
+    TAILQ_FOREACH(b, &u->births, among)
     {
         found = found || (b->number <= number && (part == ANYWHERE || b->part == part));
     }
@@ -130,7 +129,7 @@ bool mfs_untold_creating(struct mfs_untold *u, struct mfs_untold_birth *birth, u
     birth->part = part;
     pthread_mutex_lock(&u->mutex);
     birth->number = ++u->nbirths;
-    DL_APPEND(u->births, birth);
+    TAILQ_INSERT_TAIL(&u->births, birth, among);
     pthread_mutex_unlock(&u->mutex);
     if (atomic_load(&u->removing) == 0)
         return true;
@@ -252,6 +251,7 @@ int mfs_untold_create(struct mfs_untold **untold, struct mfs_meta *meta)
     if (!u)
         return -ENOMEM;
     u->meta = meta;
+    TAILQ_INIT(&u->births);
     pthread_mutex_init(&u->mutex, NULL);
     rc = mfs_cond_init(&u->cond);
     if (!rc) {

@@ -1,5 +1,5 @@
-/* Files that are open here without their partition knowing it. Under a lease an open asks nobody: it
- * is registered when it has lasted for a while, which few do, and before the file may go:
+/* Files that are open here without their partition knowing it. Under a lease an open asks nobody:
+ * it is registered when it has lasted for a while, which few do, and before the file may go:
  *
  *  - before this client takes a name away, so that it does not free what it has open itself;
  *  - before it answers another client that has taken the last name. Until all who had a lease of
@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 struct mfs_attr;
 struct mfs_meta;
@@ -24,12 +25,12 @@ void mfs_untold_destroy(struct mfs_untold *u);
 bool mfs_untold_open(struct mfs_untold *u, uint64_t ino, struct mfs_attr *attr);
 
 /* Around a step that may create a file in the partition, and leases it. True: it need not be
- * registered, if it is new; then mfs_untold_created has to follow, which opens it (ino 0: nothing was
- * created). `birth` has to stay until then. */
+ * registered, if it is new; then mfs_untold_created has to follow, which opens it (ino 0: nothing
+ * was created). `birth` has to stay until then. */
 struct mfs_untold_birth {
     uint32_t part;
     uint64_t number;
-    struct mfs_untold_birth *prev, *next;
+    TAILQ_ENTRY(mfs_untold_birth) among;
 };
 bool mfs_untold_creating(struct mfs_untold *u, struct mfs_untold_birth *birth, uint32_t part);
 void mfs_untold_created(struct mfs_untold *u, struct mfs_untold_birth *birth, uint64_t ino);

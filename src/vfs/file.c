@@ -92,8 +92,7 @@ void mfs_file_proved(struct mfs_file *f)
 bool mfs_vfs_show_new(struct mfs_file *f, struct mfs_attr *attr)
 {
     struct mfs_vfs *vfs = f->node->vfs;
-    bool shown =
-        vfs->opts.leases && attr->version == 1 && mfs_meta_show_new(vfs->meta, attr);
+    bool shown = vfs->opts.leases && attr->version == 1 && mfs_meta_show_new(vfs->meta, attr);
 
     atomic_store(&f->shown, shown);
     return shown;

@@ -100,8 +100,7 @@ static ssize_t read_once(struct mfs_file *f, void *buf, size_t len, uint64_t off
         return 0;
     if (len > *size - off)
         len = (size_t)(*size - off);
-    if (!mfs_file_read_head(f, off, len, *size, buf) &&
-        !read_kept(f->node, off, len, *size, buf))
+    if (!mfs_file_read_head(f, off, len, *size, buf) && !read_kept(f->node, off, len, *size, buf))
         rc = read_stripes(f, off, len, *size, buf);
     return rc < 0 ? rc : (ssize_t)len;
 }

@@ -208,7 +208,8 @@ static void test_time(void **state)
     assert_true(finds(&b, at(0, "c")));
 }
 
-/* What the partition says of b as the keeper, which believes that it is and wants to be for longer. */
+/* What the partition says of b as the keeper, which believes that it is and wants to be for longer.
+ */
 static enum mfs_keeper prolong(const char *name)
 {
     struct mfs_ino_arg parent = mfs_ino_arg(dir), sid = mfs_ino_arg(mfs_meta_session(b.meta));

@@ -156,7 +156,8 @@ static void test_over(void **state)
 
     assert_true(mfs_shown_begin(s, 3, MFS_META_SHOWN));
     assert_true(mfs_shown_begin(s, 3, MFS_META_SHOWN)); /* by two listings */
-    assert_true(mfs_shown_begin(s, 4, MFS_META_SHOWN)); /* nobody will say that this one was taken */
+    assert_true(
+        mfs_shown_begin(s, 4, MFS_META_SHOWN)); /* nobody will say that this one was taken */
     end(s, 3, true);
     assert_true(mfs_shown_over(s, 3, store_time, &first));
     assert_false(mfs_shown_begin(s, 6, MFS_META_SHOWN)); /* as somebody waits */
