@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/bytes.h"
+#include "meta/untold.h"
 
 struct link {
     struct mfs_meta *meta;
@@ -127,6 +128,14 @@ static int attempt(struct link *l, bool *counted)
     return rc;
 }
 
+/* The name was not added. Meanwhile others may have taken the one that the inode had. */
+static void take_back(struct link *l)
+{
+    if (!mfs_untold_removing(l->meta->untold))
+        mfs_meta_unref(l->meta, l->ino, &l->time);
+    mfs_untold_removed(l->meta->untold);
+}
+
 int mfs_meta_link(struct mfs_meta *meta, uint64_t ino, uint64_t parent, const char *name,
                   struct mfs_attr *attr)
 {
@@ -152,7 +161,7 @@ int mfs_meta_link(struct mfs_meta *meta, uint64_t ino, uint64_t parent, const ch
     } while (rc == -EAGAIN);
     /* Whether the name was added is not known after a lost answer; too high a count leaks only. */
     if (rc && counted && rc != -EIO && rc != -ETIMEDOUT)
-        mfs_meta_unref(meta, ino, &l.time);
+        take_back(&l);
     if (!rc)
         mfs_parents_touch(meta, parent, now);
     return rc;
