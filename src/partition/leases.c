@@ -94,6 +94,8 @@ void mfs_lease_others(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mf
         add_openers(ctx, ino, &c);
 }
 
+/* The right is not taken from another session: what this one adds next, by another thread, would
+ * not be told to that while the first addition still is. */
 void mfs_lease_keeper(struct RedisModuleCtx *ctx, struct RedisModuleKey *shard, struct mfs_span dir,
                       struct mfs_span sid, char what, struct mfs_answer *a)
 {
@@ -104,7 +106,8 @@ void mfs_lease_keeper(struct RedisModuleCtx *ctx, struct RedisModuleKey *shard, 
 
     if (what == 'p' && own)
         now = 2;
-    else if ((what == 'n' || what == 'p') && sid.n == 8 && mfs_redis.ValueLength(shard) == 1)
+    else if ((what == 'n' || what == 'p') && sid.n == 8 && mfs_redis.ValueLength(shard) == 1 &&
+             (own || !keeper.p))
         now = 1;
     mfs_answer_byte(a, (size_t)now);
     if (keeper.p && !own)
