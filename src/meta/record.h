@@ -21,7 +21,6 @@
 #define MFS_RECORD_FIXED  92
 #define MFS_RECORD_DIR    108   /* where a directory's bitmap begins */
 #define MFS_RECORD_MTIME  0x20U /* flag: mtime was set by utimens and wins over merged updates */
-#define MFS_RECORD_UNTOLD 0x40U /* flag: no name is left, and not all that have leases know it */
 
 #define MFS_TIME_LEN 12
 

@@ -225,15 +225,20 @@ static void answer_first(struct mfs_untold *u)
 static void *run(void *arg)
 {
     struct mfs_untold *u = arg;
+    int64_t now, next = mfs_clock_mono() + LOOK; /* however many there are to be answered */
 
     pthread_mutex_lock(&u->mutex);
     while (!u->stop) {
-        if (u->list) {
-            answer_first(u);
-        } else if (mfs_cond_wait(&u->cond, &u->mutex, LOOK) == -ETIMEDOUT) {
+        now = mfs_clock_mono();
+        if (now >= next) {
             pthread_mutex_unlock(&u->mutex);
-            tell_all(u->meta, mfs_clock_mono() - QUIET);
+            tell_all(u->meta, now - QUIET);
             pthread_mutex_lock(&u->mutex);
+            next = now + LOOK;
+        } else if (u->list) {
+            answer_first(u);
+        } else {
+            mfs_cond_wait(&u->cond, &u->mutex, next - now);
         }
     }
     pthread_mutex_unlock(&u->mutex);

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLAG_UNTOLD 0x40 /* no name is left, of which not all that have leases have been told */
+/* Of the flags that meta/record.h and meta/attr.h have the others of: no name is left, and not all
+ * that have leases have been told. */
+#define FLAG_UNTOLD 0x40
 
 uint32_t mfs_rec_u32(const char *rec, size_t at)
 {
