@@ -65,6 +65,21 @@ int meta_client_start_leased(struct meta_client *c, struct redis_fixture *f, int
     return start(c, f, (struct mfs_meta_opts){.revoked = revoked, .session_ttl = session_ttl});
 }
 
+int meta_pair_start(struct meta_client *a, struct meta_client *b, int64_t session_ttl)
+{
+    int rc = redis_fixture_reset(meta_redis);
+
+    if (!rc)
+        rc = meta_client_start_leased(a, meta_redis, session_ttl);
+    return rc ? rc : meta_client_start_leased(b, meta_redis, session_ttl);
+}
+
+void meta_pair_stop(struct meta_client *a, struct meta_client *b)
+{
+    meta_client_stop(a);
+    meta_client_stop(b);
+}
+
 uint64_t meta_client_round_trips(const struct meta_client *c)
 {
     struct mfs_store_stats s;

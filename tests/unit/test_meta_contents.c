@@ -112,9 +112,7 @@ static int setup(void **state)
 {
     static char bytes[BYTES];
     char name[16];
-    int rc = redis_fixture_reset(meta_redis) ||
-             meta_client_start_leased(&a, meta_redis, 20 * MFS_SEC) ||
-             meta_client_start_leased(&b, meta_redis, 20 * MFS_SEC);
+    int rc = meta_pair_start(&a, &b, 20 * MFS_SEC);
 
     (void)state;
     for (int i = 0; i < FILES && !rc; i++) {
@@ -130,8 +128,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    meta_client_stop(&a);
-    meta_client_stop(&b);
+    meta_pair_stop(&a, &b);
     return 0;
 }
 

@@ -30,15 +30,13 @@ static struct meta_client a, b;
 static int setup(void **state)
 {
     (void)state;
-    return redis_fixture_reset(meta_redis) || meta_client_start_leased(&a, meta_redis, TTL) ||
-           meta_client_start_leased(&b, meta_redis, TTL);
+    return meta_pair_start(&a, &b, TTL);
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    meta_client_stop(&a);
-    meta_client_stop(&b);
+    meta_pair_stop(&a, &b);
     return 0;
 }
 
