@@ -216,42 +216,87 @@ static bool await(struct mfs_fetch *f)
     return f->ra && f->state == MFS_FETCH_READY;
 }
 
-/* Copies a part from its fetch, or clears part->f when that can't be. */
-static bool take_part(struct mfs_readahead *ra, struct part *part)
+/* Has the view hold bytes of a fetch, with the caller's reference. The last place is for what is
+ * copied once there is no other: from there on all of it, which lies in one piece. */
+static bool view_hold(struct mfs_view *view, char *p, size_t len, struct mfs_fetch *f)
+{
+    if (!view || view->n + 1 >= (int)MFS_VIEW_MAX)
+        return false;
+    view->iov[view->n++] = (struct iovec){p, len};
+    view->held[view->nheld++] = f;
+    return true;
+}
+
+/* Bytes are at their place in the caller's buffer. */
+static void view_copied(struct mfs_view *view, char *p, size_t len)
+{
+    struct iovec *last = view && view->n ? &view->iov[view->n - 1] : NULL;
+
+    if (last && (char *)last->iov_base + last->iov_len == p)
+        last->iov_len += len;
+    else if (view)
+        view->iov[view->n++] = (struct iovec){p, len};
+}
+
+void mfs_view_release(struct mfs_view *view)
+{
+    struct mfs_readahead_pool *pool = view->nheld ? view->held[0]->pool : NULL;
+
+    view->n = 0;
+    if (!pool)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    while (view->nheld)
+        mfs_fetch_put(view->held[--view->nheld]);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Takes a part from its fetch, whose reference goes; false when that can't be. */
+static bool take_part(struct mfs_readahead *ra, struct part *part, struct mfs_view *view)
 {
     struct mfs_readahead_pool *pool = ra->pool;
     struct mfs_fetch *f = part->f;
-    bool good;
+    bool good, held = false;
 
     pthread_mutex_lock(&pool->lock);
     good = part->here || await(f);
     pthread_mutex_unlock(&pool->lock);
     if (good)
+        held = view_hold(view, f->mem + part->piece.off, part->piece.len, f);
+    if (good && !held) {
         memcpy(part->to, f->mem + part->piece.off, part->piece.len);
+        view_copied(view, part->to, part->piece.len);
+    }
     pthread_mutex_lock(&pool->lock);
     f->served += good ? part->piece.len : 0;
     if (f->served >= f->len)
         mfs_fetch_drop(f);
-    mfs_fetch_put(f);
+    if (!held)
+        mfs_fetch_put(f);
     pthread_mutex_unlock(&pool->lock);
     part->f = NULL;
     return good;
 }
 
 /* What is not here is asked for while the rest arrives. */
-static int read_parts(struct mfs_readahead *ra, struct part *parts, size_t n)
+static int read_parts(struct mfs_readahead *ra, struct part *parts, size_t n, struct mfs_view *view)
 {
     int rc = read_direct(ra, parts, n);
 
     for (size_t i = 0; i < n; i++) {
-        if (!parts[i].f || take_part(ra, &parts[i]) || rc)
+        bool fetched = parts[i].f != NULL;
+
+        if (fetched && take_part(ra, &parts[i], view))
             continue;
-        rc = read_direct(ra, &parts[i], 1);
+        if (fetched && !rc)
+            rc = read_direct(ra, &parts[i], 1);
+        view_copied(view, parts[i].to, parts[i].piece.len);
     }
     return rc;
 }
 
-int mfs_readahead_read(struct mfs_readahead *ra, uint64_t off, size_t len, uint64_t size, void *buf)
+int mfs_readahead_read(struct mfs_readahead *ra, uint64_t off, size_t len, uint64_t size, void *buf,
+                       struct mfs_view *view)
 {
     struct mfs_readahead_pool *pool = ra->pool;
     char *to = buf;
@@ -278,8 +323,10 @@ int mfs_readahead_read(struct mfs_readahead *ra, uint64_t off, size_t len, uint6
         if (ra->window)
             look_ahead(ra, off, size);
         pthread_mutex_unlock(&pool->lock);
-        rc = read_parts(ra, parts, n);
+        rc = read_parts(ra, parts, n, view);
     }
+    if (rc && view)
+        mfs_view_release(view);
     return rc;
 }
 
@@ -320,25 +367,33 @@ static bool overtaken(struct mfs_readahead *ra, struct mfs_dirty *d, uint64_t ma
 }
 
 int mfs_readahead_read_over(struct mfs_readahead *ra, struct mfs_dirty *d, uint64_t off, size_t len,
-                            uint64_t size, void *buf)
+                            uint64_t size, void *buf, struct mfs_view *view)
 {
+    struct mfs_view *where = view;
     int rc = 0;
 
     if (!d || !len)
-        return mfs_readahead_read(ra, off, len, size, buf);
+        return mfs_readahead_read(ra, off, len, size, buf, view);
+    if (mfs_dirty_any(d))
+        where = NULL; /* dirty bytes can only be laid over a copy */
     for (unsigned i = 0; i <= TRIES; i++) {
         uint64_t mark;
 
+        if (where)
+            mfs_view_release(where);
         /* With everything from before this call stored, whatever is read is new enough. */
         if (i == TRIES)
             mfs_dirty_store_range(d, off, len);
         mark = catch_up(ra, d);
-        rc = mfs_readahead_read(ra, off, len, size, buf);
+        rc = mfs_readahead_read(ra, off, len, size, buf, where);
         if (rc)
-            break;
-        mfs_dirty_overlay(d, off, len, buf);
+            return rc;
+        if (!where)
+            mfs_dirty_overlay(d, off, len, buf);
         if (!overtaken(ra, d, mark, off, len))
             break;
     }
-    return rc;
+    if (!where)
+        view_copied(view, buf, len);
+    return 0;
 }

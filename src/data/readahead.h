@@ -7,12 +7,26 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include "store/store.h"
 
 struct mfs_dirty;
+struct mfs_fetch;
 struct mfs_readahead_pool;
 struct mfs_readahead;
+
+/* Where the bytes of a read are, in their order: in the caller's buffer, or in stripes that were
+ * fetched, which are held until the view is released. Begins as {0}; one thread's. */
+#define MFS_VIEW_MAX 8U
+struct mfs_view {
+    struct iovec iov[MFS_VIEW_MAX];
+    int n;
+    struct mfs_fetch *held[MFS_VIEW_MAX];
+    unsigned nheld;
+};
+
+void mfs_view_release(struct mfs_view *view);
 
 struct mfs_readahead_opts {
     uint32_t threads; /* 0: 4 */
@@ -28,14 +42,17 @@ int mfs_readahead_create(struct mfs_readahead **ra, struct mfs_readahead_pool *p
 void mfs_readahead_destroy(struct mfs_readahead *ra);
 
 /* Reads [off, off+len), which the caller has clamped to `size` (the end of the file as known now,
- * nothing beyond is fetched), from what is there, what is coming, or the stripes. 0 or -errno. */
-int mfs_readahead_read(struct mfs_readahead *ra, uint64_t off, size_t len, uint64_t size,
-                       void *buf);
+ * nothing beyond is fetched), from what is there, what is coming, or the stripes. `buf` has room
+ * for all of it. With a view what was fetched stays where it is as far as the view can tell, and
+ * only the rest is in buf at its place; without (NULL) everything is. 0 or -errno, with an empty
+ * view. */
+int mfs_readahead_read(struct mfs_readahead *ra, uint64_t off, size_t len, uint64_t size, void *buf,
+                       struct mfs_view *view);
 
 /* As mfs_readahead_read, with the dirty bytes of the same file over it: what a reader on this mount
  * has to see, also while those bytes are on their way to the stripes. `d` may be NULL. */
 int mfs_readahead_read_over(struct mfs_readahead *ra, struct mfs_dirty *d, uint64_t off, size_t len,
-                            uint64_t size, void *buf);
+                            uint64_t size, void *buf, struct mfs_view *view);
 
 /* Drops what was fetched of the range, and what is on its way: it has been or may have been
  * written. */

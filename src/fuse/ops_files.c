@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "data/readahead.h"
 #include "fuse/device.h"
 #include "fuse/ops.h"
 
@@ -78,18 +79,20 @@ void mfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_READ);
     void *buf = mfs_op_buffer(size);
+    struct mfs_view view = {0};
     ssize_t n = -ENOMEM;
 
     (void)ino;
     if (buf != NULL)
         n = mfs_vfs_read(mfs_op_file(fi), buf, size, (uint64_t)off,
-                         fi->flags & (O_DIRECT | O_APPEND));
+                         fi->flags & (O_DIRECT | O_APPEND), &view);
     if (n < 0) {
         fuse_reply_err(req, (int)-n);
         return;
     }
     atomic_fetch_add_explicit(&m->stats.bytes_read, (unsigned long)n, memory_order_relaxed);
-    fuse_reply_buf(req, buf, (size_t)n);
+    fuse_reply_iov(req, view.iov, view.n);
+    mfs_view_release(&view);
 }
 
 void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,

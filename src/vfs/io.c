@@ -47,7 +47,8 @@ static int size_for(struct mfs_vnode *v, uint64_t end, bool direct, uint64_t *si
     return rc;
 }
 
-static int read_stripes(struct mfs_file *f, uint64_t off, size_t len, uint64_t size, void *buf)
+static int read_stripes(struct mfs_file *f, uint64_t off, size_t len, uint64_t size, void *buf,
+                        struct mfs_view *view)
 {
     struct mfs_vnode *v = f->node;
     uint64_t now = atomic_load(&v->generation);
@@ -56,7 +57,7 @@ static int read_stripes(struct mfs_file *f, uint64_t off, size_t len, uint64_t s
         mfs_readahead_drop(f->ra, 0, UINT64_MAX);
         atomic_store(&f->ra_generation, now);
     }
-    return mfs_readahead_read_over(f->ra, atomic_load(&v->dirty), off, len, size, buf);
+    return mfs_readahead_read_over(f->ra, atomic_load(&v->dirty), off, len, size, buf, view);
 }
 
 /* Small files that this client has just written or looked up. */
@@ -90,7 +91,7 @@ void mfs_vfs_accessed(struct mfs_file *f)
 
 /* *size: where the file ended. */
 static ssize_t read_once(struct mfs_file *f, void *buf, size_t len, uint64_t off, bool direct,
-                         uint64_t *size)
+                         uint64_t *size, struct mfs_view *view)
 {
     int rc = size_for(f->node, off + len, direct, size);
 
@@ -101,11 +102,14 @@ static ssize_t read_once(struct mfs_file *f, void *buf, size_t len, uint64_t off
     if (len > *size - off)
         len = (size_t)(*size - off);
     if (!mfs_file_read_head(f, off, len, *size, buf) && !read_kept(f->node, off, len, *size, buf))
-        rc = read_stripes(f, off, len, *size, buf);
+        rc = read_stripes(f, off, len, *size, buf, view);
+    else if (view != NULL)
+        *view = (struct mfs_view){.iov = {{buf, len}}, .n = 1};
     return rc < 0 ? rc : (ssize_t)len;
 }
 
-ssize_t mfs_vfs_read(struct mfs_file *f, void *buf, size_t len, uint64_t off, bool direct)
+ssize_t mfs_vfs_read(struct mfs_file *f, void *buf, size_t len, uint64_t off, bool direct,
+                     struct mfs_view *view)
 {
     uint64_t size;
     ssize_t n;
@@ -114,7 +118,9 @@ ssize_t mfs_vfs_read(struct mfs_file *f, void *buf, size_t len, uint64_t off, bo
         return -EBADF;
     mfs_file_proved(f);
     for (int again = 0; again <= AGAIN_MOST; again++) {
-        n = read_once(f, buf, len, off, direct, &size);
+        if (view != NULL)
+            mfs_view_release(view);
+        n = read_once(f, buf, len, off, direct, &size, view);
         if (direct || n <= 0 || off + (uint64_t)n < size || mfs_tail_read(f->node, size))
             break;
     }

@@ -120,7 +120,7 @@ ssize_t mfs_vfs_copy_range(struct mfs_file *in, uint64_t off_in, struct mfs_file
     while (n >= 0 && done < len) {
         size_t want = len - done < COPY_CHUNK ? len - done : COPY_CHUNK;
 
-        n = mfs_vfs_read(in, buf, want, off_in + done, true);
+        n = mfs_vfs_read(in, buf, want, off_in + done, true, NULL);
         if (n <= 0)
             break;
         n = mfs_vfs_write(out, buf, (size_t)n, off_out + done, 0, false);

@@ -21,6 +21,7 @@
 #include "meta/attr.h"
 #include "meta/meta.h"
 
+struct mfs_view;
 struct mfs_vfs;
 struct mfs_file; /* an open file */
 struct mfs_dirh; /* an open directory */
@@ -134,8 +135,11 @@ bool mfs_vfs_show_new(struct mfs_file *file, struct mfs_attr *attr);
 uint64_t mfs_file_ino(const struct mfs_file *file);
 
 /* `direct`: nobody in between knows the file's size, so it is asked for when the read passes what
- * is known; otherwise only when it does so by a page or more. */
-ssize_t mfs_vfs_read(struct mfs_file *file, void *buf, size_t len, uint64_t off, bool direct);
+ * is known; otherwise only when it does so by a page or more. With a view (data/readahead.h; {0},
+ * to be released by the caller when n > 0) only that tells where the bytes are: large files are not
+ * copied to buf for it. */
+ssize_t mfs_vfs_read(struct mfs_file *file, void *buf, size_t len, uint64_t off, bool direct,
+                     struct mfs_view *view);
 
 /* flags: O_APPEND ignores off. `through`: stored and committed before return (mmap's pages). */
 ssize_t mfs_vfs_write(struct mfs_file *file, const void *buf, size_t len, uint64_t off, int flags,

@@ -99,7 +99,7 @@ static void read_file(struct bench *b, size_t step)
     start(b);
     check(mfs_readahead_create(&ra, b->pool, INO), "create");
     for (uint64_t off = 0; off < b->bytes; off += step)
-        check(mfs_readahead_read(ra, off, step, b->bytes, buf), "read");
+        check(mfs_readahead_read(ra, off, step, b->bytes, buf, NULL), "read");
     mfs_readahead_destroy(ra);
     report(b, "read", step);
     free(buf);

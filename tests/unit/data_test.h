@@ -83,6 +83,18 @@ static inline void pattern(char *p, uint64_t off, size_t n, unsigned salt)
         p[i] = (char)(((off + i) * 31 + (off + i) / 4096 * 7 + salt) % 255 + 1);
 }
 
+/* Copies what a view shows, which has to be `len` bytes. */
+static inline void view_copy(const struct mfs_view *view, size_t len, char *to)
+{
+    for (int i = 0; i < view->n; i++) {
+        assert_true(view->iov[i].iov_len <= len);
+        memcpy(to, view->iov[i].iov_base, view->iov[i].iov_len);
+        to += view->iov[i].iov_len;
+        len -= view->iov[i].iov_len;
+    }
+    assert_int_equal(len, 0);
+}
+
 /* --- a file ------------------------------------------------------------------------------- */
 
 struct file {

@@ -55,7 +55,7 @@ static int read_check(struct mfs_readahead *ra, uint64_t off, size_t len, unsign
     len = len < SIZE - off ? len : (size_t)(SIZE - off);
     have = malloc(len);
     want = malloc(len);
-    rc = mfs_readahead_read(ra, off, len, SIZE, have);
+    rc = mfs_readahead_read(ra, off, len, SIZE, have, NULL);
     pattern(want, off, len, salt);
     if (!rc && memcmp(have, want, len) != 0)
         rc = -EILSEQ;
@@ -134,11 +134,72 @@ static void test_small_file(void **state)
     uint64_t before = commands(e);
     char buf[4096], want[4096];
 
-    assert_int_equal(mfs_readahead_read(ra, 0, sizeof buf, sizeof buf, buf), 0);
+    assert_int_equal(mfs_readahead_read(ra, 0, sizeof buf, sizeof buf, buf, NULL), 0);
     pattern(want, 0, sizeof want, 1);
     assert_memory_equal(buf, want, sizeof buf);
     assert_int_equal(commands(e) - before, 1);
     mfs_readahead_destroy(ra);
+}
+
+static struct mfs_view view_of(struct mfs_readahead *ra, uint64_t off, size_t len, char *buf)
+{
+    struct mfs_view view = {0};
+
+    assert_int_equal(mfs_readahead_read(ra, off, len, SIZE, buf, &view), 0);
+    return view;
+}
+
+/* In sequence most of it is shown where it was received; what does not fit the view is copied. */
+static void test_view(void **state)
+{
+    static const size_t sizes[] = {5000, STRIPE, 4 * STRIPE, 12 * STRIPE};
+    struct env *e = *state;
+    char *buf = malloc(SIZE), *have = malloc(SIZE), *want = malloc(SIZE);
+
+    pattern(want, 0, SIZE, 1);
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct mfs_readahead *ra = open_ra(e);
+        unsigned held = 0;
+
+        for (uint64_t off = 0; off < SIZE; off += sizes[i]) {
+            size_t len = sizes[i] < SIZE - off ? sizes[i] : (size_t)(SIZE - off);
+            struct mfs_view view = view_of(ra, off, len, buf);
+
+            view_copy(&view, len, have);
+            assert_memory_equal(have, want + off, len);
+            held += view.nheld;
+            mfs_view_release(&view);
+        }
+        assert_true(held >= (i < 3 ? STRIPES / 2 : MFS_VIEW_MAX));
+        mfs_readahead_destroy(ra);
+    }
+    free(buf);
+    free(have);
+    free(want);
+}
+
+/* What a view holds is there until it is released, although all was dropped, and others have read. */
+static void test_view_holds(void **state)
+{
+    struct env *e = *state;
+    struct mfs_readahead *ra = open_ra(e);
+    char *buf = malloc(SIZE), *have = malloc(STRIPE), *want = malloc(STRIPE);
+    struct mfs_view view = {0};
+
+    for (unsigned s = 0; s < 10; s++) {
+        mfs_view_release(&view);
+        view = view_of(ra, s * (uint64_t)STRIPE, STRIPE, buf);
+    }
+    assert_int_equal(view.nheld, 1);
+    mfs_readahead_destroy(ra);
+    read_all(e, 4096);
+    pattern(want, 9 * (uint64_t)STRIPE, STRIPE, 1);
+    view_copy(&view, STRIPE, have);
+    assert_memory_equal(have, want, STRIPE);
+    mfs_view_release(&view);
+    free(buf);
+    free(have);
+    free(want);
 }
 
 static void test_holes(void **state)
@@ -150,7 +211,7 @@ static void test_holes(void **state)
     assert_int_equal(mfs_readahead_create(&ra, e->pool, 2), 0);
     for (unsigned i = 0; i < 20; i++) {
         memset(buf, 1, sizeof buf);
-        assert_int_equal(mfs_readahead_read(ra, i * STRIPE, STRIPE, 100 * STRIPE, buf), 0);
+        assert_int_equal(mfs_readahead_read(ra, i * STRIPE, STRIPE, 100 * STRIPE, buf, NULL), 0);
         assert_memory_equal(buf, zero, sizeof buf);
     }
     mfs_readahead_destroy(ra);
@@ -210,7 +271,7 @@ static void *follow(void *arg)
         for (unsigned s = 0; s < 10 && !c->rc; s++) {
             unsigned least = atomic_load(c->version);
 
-            c->rc = mfs_readahead_read(c->ra, (uint64_t)s * STRIPE, STRIPE, 10 * STRIPE, buf);
+            c->rc = mfs_readahead_read(c->ra, (uint64_t)s * STRIPE, STRIPE, 10 * STRIPE, buf, NULL);
             if (!c->rc && buf[40000] < least)
                 c->rc = -ESTALE;
         }
@@ -314,7 +375,8 @@ int main(void)
         cmocka_unit_test(test_random),     cmocka_unit_test(test_small_file),
         cmocka_unit_test(test_holes),      cmocka_unit_test(test_memory),
         cmocka_unit_test(test_drop),       cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_failure),    cmocka_unit_test(test_view),
+        cmocka_unit_test(test_view_holds),
     };
 
     return cmocka_run_group_tests(tests, open_group, close_group);

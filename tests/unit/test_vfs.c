@@ -151,7 +151,7 @@ static void expect(struct mfs_file *f, const char *text, uint64_t off)
     size_t n = strlen(text);
 
     assert_in_range(n, 0, sizeof buf);
-    assert_int_equal(mfs_vfs_read(f, buf, n, off, true), n);
+    assert_int_equal(mfs_vfs_read(f, buf, n, off, true, NULL), n);
     assert_memory_equal(buf, text, n);
 }
 
@@ -232,9 +232,9 @@ static void many_stripes(void **state)
     close_file(f);
     f = open_file(&b, ino, O_RDONLY);
     for (size_t at = 0; at < n; at += 50000)
-        assert_true(mfs_vfs_read(f, in + at, n - at < 50000 ? n - at : 50000, at, false) > 0);
+        assert_true(mfs_vfs_read(f, in + at, n - at < 50000 ? n - at : 50000, at, false, NULL) > 0);
     assert_memory_equal(in, out, n);
-    assert_int_equal(mfs_vfs_read(f, in, 1, n, true), 0);
+    assert_int_equal(mfs_vfs_read(f, in, 1, n, true, NULL), 0);
     close_file(f);
     free(out);
     free(in);
@@ -256,13 +256,13 @@ static void truncated(void **state)
     assert_int_equal(getattr(&a, ino).size, 5 * STRIPE + 3);
     close_file(f);
     f = open_file(&b, ino, O_RDONLY);
-    assert_int_equal(mfs_vfs_read(f, (char[10]){0}, 10, 0, true), 10);
+    assert_int_equal(mfs_vfs_read(f, (char[10]){0}, 10, 0, true, NULL), 10);
     {
         char buf[10];
 
-        assert_int_equal(mfs_vfs_read(f, buf, 10, 0, true), 10);
+        assert_int_equal(mfs_vfs_read(f, buf, 10, 0, true, NULL), 10);
         assert_memory_equal(buf, "012\0\0\0\0\0\0\0", 10);
-        assert_int_equal(mfs_vfs_read(f, buf, 10, 5 * STRIPE, true), 3);
+        assert_int_equal(mfs_vfs_read(f, buf, 10, 5 * STRIPE, true, NULL), 3);
         assert_memory_equal(buf, "\0\0\0", 3);
     }
     close_file(f);
@@ -312,7 +312,7 @@ static void holes(void **state)
     assert_int_equal(mfs_vfs_lseek(f, STRIPE, SEEK_DATA), 4 * STRIPE);
     assert_int_equal(mfs_vfs_lseek(f, 4 * STRIPE + 4, SEEK_DATA), -ENXIO);
     assert_int_equal(mfs_vfs_fallocate(f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 1, 2), 0);
-    assert_int_equal(mfs_vfs_read(f, buf, 4, 0, true), 4);
+    assert_int_equal(mfs_vfs_read(f, buf, 4, 0, true, NULL), 4);
     assert_memory_equal(buf, "h\0\0d", 4);
     assert_int_equal(mfs_vfs_fallocate(f, FALLOC_FL_ZERO_RANGE, 6 * STRIPE, 10), 0);
     assert_int_equal(getattr(&b, ino).size, 6 * STRIPE + 10);
@@ -377,7 +377,7 @@ static void appended(void **state)
     assert_int_equal(getattr(&a, ino).size, 2 * RECORD * RECORDS);
     f = open_file(&a, ino, O_RDONLY);
     for (unsigned i = 0; i < 2 * RECORDS; i++) {
-        assert_int_equal(mfs_vfs_read(f, record, RECORD, (uint64_t)i * RECORD, false), RECORD);
+        assert_int_equal(mfs_vfs_read(f, record, RECORD, (uint64_t)i * RECORD, false, NULL), RECORD);
         assert_true(record[0] == 'a' || record[0] == 'b');
         for (unsigned j = 1; j < RECORD; j++)
             assert_int_equal(record[j], record[0]);
@@ -732,7 +732,7 @@ static void growth_and_readers(void **state)
     for (uint32_t asker = 7; asker < 9; asker++) {
         mfs_vfs_act_for(7);
         before = mfs_clock_mono();
-        assert_int_equal(mfs_vfs_read(g, buf, sizeof buf, 0, false), attr.size);
+        assert_int_equal(mfs_vfs_read(g, buf, sizeof buf, 0, false, NULL), attr.size);
         mfs_vfs_act_for(asker);
         assert_int_equal(mfs_vfs_getattr(b.vfs, ino, &attr), 0);
         mfs_vfs_pages_dropped(b.vfs, ino, attr.size + 1);

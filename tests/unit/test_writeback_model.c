@@ -10,7 +10,7 @@ struct model {
     struct file f;
     struct mfs_readahead *ra;
     uint64_t seed;
-    char *want, *have;
+    char *want, *have, *spare;
     uint64_t size;     /* as the program sees it */
     uint64_t data_end; /* as committed, or more */
 };
@@ -39,9 +39,18 @@ static void step_read(struct model *m)
     unsigned reads = rnd_below(&m->seed, 4) ? 1 : 12;
 
     for (; reads && off < m->size; reads--) {
+        struct mfs_view view = {0};
+        bool by_view = rnd_below(&m->seed, 2);
+
         len = len < m->size - off ? len : m->size - off;
         memset(m->have, 0x55, len);
-        assert_int_equal(mfs_readahead_read_over(m->ra, m->f.d, off, len, m->size, m->have), 0);
+        assert_int_equal(mfs_readahead_read_over(m->ra, m->f.d, off, len, m->size,
+                                                 by_view ? m->spare : m->have,
+                                                 by_view ? &view : NULL),
+                         0);
+        if (by_view)
+            view_copy(&view, len, m->have);
+        mfs_view_release(&view);
         assert_memory_equal(m->have, m->want + off, len);
         off += len;
     }
@@ -135,6 +144,7 @@ static void test_model(void **state)
     assert_int_equal(mfs_readahead_pool_create(&pool, t.store, &ropts), 0);
     m.want = calloc(1, SPACE);
     m.have = malloc(SPACE);
+    m.spare = malloc(SPACE);
     file_open(&m.f, t.store, wb, (2ULL << 48) | 5);
     assert_int_equal(mfs_readahead_create(&m.ra, pool, m.f.ino), 0);
     for (unsigned long i = 0; i < n; i++) {
@@ -150,6 +160,7 @@ static void test_model(void **state)
     data_test_close(&t);
     free(m.want);
     free(m.have);
+    free(m.spare);
 }
 
 int main(void)

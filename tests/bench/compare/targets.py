@@ -46,7 +46,8 @@ class Target:
         self.args = args
         self.base = pathlib.Path(base) / self.name
         self.mounts = []
-        self.processes = []
+        self.clients = []  # end when they are unmounted
+        self.servers = []
 
     def start(self):
         self.base.mkdir(parents=True)
@@ -63,23 +64,25 @@ class Target:
     def run(self, *words):
         """A process of the target's own that stays in the foreground."""
         with open(self.base / "log", "a", encoding="utf-8") as log:
-            self.processes.append(subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=log,
-                                                   stderr=log, start_new_session=True))
+            return subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                    start_new_session=True)
 
     def serve(self, path, *words):
-        self.run(*words)
+        self.clients.append(self.run(*words))
         self.mounts.append(path)
         wait_mounted(path)
 
     def stop(self):
         for path in self.mounts:
             subprocess.run(["umount", "-l", path], stderr=subprocess.DEVNULL, check=False)
-        for process in reversed(self.processes):
+        for process in self.clients:
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:
-                process.terminate()
-                process.wait(10)
+                self.servers.append(process)
+        for process in self.servers:
+            process.terminate()
+            process.wait(10)
         shutil.rmtree(self.base, ignore_errors=True)
 
 
@@ -148,7 +151,8 @@ class JuiceFS(Target):
     def mount_all(self):
         program, redis = needed("juicefs", self.args.juicefs), needed("redis-server")
         socket = self.base / "redis.sock"
-        self.run(redis, "--port", 0, "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", self.base)
+        self.servers.append(self.run(redis, "--port", 0, "--unixsocket", socket, "--save", "", "--appendonly", "no",
+                                     "--dir", self.base))
         end = time.monotonic() + 10
         while not socket.exists() and time.monotonic() < end:
             time.sleep(0.02)
@@ -178,4 +182,50 @@ class JuiceFSDir(JuiceFS):
         super().stop()
 
 
-ALL = {t.name: t for t in (MemEFS, Relaxed, Tmpfs, Null, Passthrough, JuiceFS, JuiceFSDir)}
+class GlusterFS(Target):
+    """Files spread over bricks in tmpfs. The volume files are written here, with what a new volume has that matters for
+    speed: glusterd would keep its state in the system's directories."""
+
+    name = "glusterfs"
+    first_port = 24900
+    cached = ("write-behind", "open-behind", "quick-read", "md-cache")
+
+    def volume(self, name, kind, below=(), **options):
+        lines = ["volume " + name, "  type " + kind]
+        lines += ["  option %s %s" % (key.replace("__", ".").replace("_", "-"), value) for key, value in options.items()]
+        lines += ["  subvolumes " + " ".join(below)] if below else []
+        return "\n".join([*lines, "end-volume", ""])
+
+    def brick(self, n):
+        directory = self.place("brick-%d" % n)
+        call("mount", "-t", "tmpfs", "-o", "size=4g", "bench", directory)
+        self.mounts.append(directory)
+        port = {"transport__socket__listen_port": self.first_port + n, "transport__socket__bind_address": "127.0.0.1"}
+        return "".join([self.volume("posix", "storage/posix", directory=directory),
+                        self.volume("acl", "features/access-control", ["posix"]),
+                        self.volume("locks", "features/locks", ["acl"]),
+                        self.volume("brick", "performance/io-threads", ["locks"]),
+                        self.volume("server", "protocol/server", ["brick"], transport_type="tcp",
+                                    auth__addr__brick__allow="127.0.0.1", **port)])
+
+    def client(self, bricks):
+        parts = [self.volume("client-%d" % n, "protocol/client", transport_type="tcp", remote_host="127.0.0.1",
+                             remote_port=self.first_port + n, remote_subvolume="brick") for n in range(bricks)]
+        parts.append(self.volume("distribute", "cluster/distribute", ["client-%d" % n for n in range(bricks)]))
+        for above, below in zip(self.cached, ("distribute", *self.cached)):
+            parts.append(self.volume(above, "performance/" + above, [below]))
+        return "".join(parts)
+
+    def mount_all(self):
+        daemon, client = needed("glusterfsd"), needed("glusterfs")
+        for n in range(self.args.nodes):
+            (self.base / ("brick-%d.vol" % n)).write_text(self.brick(n), encoding="ascii")
+            self.servers.append(self.run(daemon, "-N", "-f", self.base / ("brick-%d.vol" % n),
+                                         "-l", self.base / ("brick-%d.log" % n)))
+        (self.base / "client.vol").write_text(self.client(self.args.nodes), encoding="ascii")
+        for name in ("a", "b"):
+            path = self.place(name)
+            self.serve(path, client, "-N", "-f", self.base / "client.vol", "-l", self.base / ("client-%s.log" % name), path)
+
+
+ALL = {t.name: t for t in (MemEFS, Relaxed, Tmpfs, Null, Passthrough, JuiceFS, JuiceFSDir, GlusterFS)}
