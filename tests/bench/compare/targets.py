@@ -29,9 +29,16 @@ def needed(program, given=None):
     return path
 
 
+def answers(path):
+    try:
+        return os.path.ismount(path) and os.statvfs(path).f_blocks > 0
+    except OSError:
+        return False
+
+
 def wait_mounted(path, seconds=20):
     end = time.monotonic() + seconds
-    while not os.path.ismount(path):
+    while not answers(path):
         if time.monotonic() > end:
             raise RuntimeError("%s: not mounted after %d s" % (path, seconds))
         time.sleep(0.02)
