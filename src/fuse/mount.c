@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "fuse/awake.h"
 #include "fuse/control.h"
 #include "fuse/daemon.h"
 #include "fuse/device.h"
@@ -66,6 +67,7 @@ static void new_table(void *arg, struct mfs_table *table)
 static int start_store(struct mfs_fuse *m, struct mfs_err *err)
 {
     struct mfs_store_opts opts = {.node = m->config->node,
+                                  .io_timeout = m->config->options.io_timeout * MFS_SEC,
                                   .table_wait = LOST_WAIT,
                                   .fence_wait = MOVE_WAIT,
                                   .full_wait = m->config->options.full_wait * MFS_SEC};
@@ -172,7 +174,10 @@ static int serve(struct mfs_fuse *m, int channel, struct mfs_err *err)
     fuse_loop_cfg_set_idle_threads(loop, m->config->options.workers);
     rc = mfs_signals_start(&signals, m, channel);
     if (rc == 0) {
+        struct mfs_awake *awake = m->config->options.no_awake ? NULL : mfs_awake_start(&m->stats);
+
         rc = fuse_session_loop_mt(m->se, loop);
+        mfs_awake_stop(awake);
         mfs_signals_stop(&signals);
     }
     fuse_loop_cfg_destroy(loop);

@@ -25,6 +25,9 @@ static const struct option options[] = {
      "changes by other mounts show at once (default), or up to 1 s late"},
     {"atime", NOFLAG, AT(no_atime), 0, 0, "access times, relatime-like (default)"},
     {"noatime", FLAG, AT(no_atime), 0, 0, "no access times"},
+    {"awake", NOFLAG, AT(no_awake), 0, 0,
+     "in virtual machines: processors wait for small requests without halting (default)"},
+    {"noawake", FLAG, AT(no_awake), 0, 0, "they may halt"},
     {"clone_fd", FLAG, AT(clone_fd), 0, 0, "a device descriptor for each worker"},
     {"max_threads", COUNT, AT(workers), 2, 1024, "workers that serve requests (default 32)"},
     {"data_threads", COUNT, AT(threads), 1, 64,
@@ -33,6 +36,8 @@ static const struct option options[] = {
      "bytes written but not yet stored, over all files (default 128M)"},
     {"read_window", SIZE, AT(read_window), 4 * MIB, 65536 * MIB,
      "bytes read ahead, over all files (default 128M)"},
+    {"io_timeout", COUNT, AT(io_timeout), 1, 3600,
+     "seconds that a partition may take to answer (default 30)"},
     {"full_wait", COUNT, AT(full_wait), 0, 86400,
      "seconds that a writer waits for memory while nodes can still come (default 60)"},
     {"log_level", LEVEL, AT(log_level), 0, 0, "error, warn, info (default) or debug"},
@@ -53,6 +58,7 @@ void mfs_mount_options_init(struct mfs_mount_options *o)
     o->threads = 4;
     o->write_window = 128U << 20;
     o->read_window = 128U << 20;
+    o->io_timeout = 30;
     o->full_wait = 60;
     o->log_level = MFS_LOG_INFO;
     mfs_buf_init(&o->kernel);

@@ -14,11 +14,13 @@
 struct mfs_mount_options {
     bool relaxed; /* cache=relaxed: names and attributes may be 1 s old */
     bool no_atime;
+    bool no_awake;       /* processors may halt between small requests, see awake.h */
     bool clone_fd;       /* a /dev/fuse descriptor for each worker */
     uint32_t workers;    /* threads that serve requests */
     uint32_t threads;    /* senders, and as many fetchers, of data */
     size_t write_window; /* bytes dirty and on the way, all files */
     size_t read_window;  /* bytes read ahead, all files */
+    uint32_t io_timeout; /* s that a partition may take to answer */
     uint32_t full_wait;  /* s to wait for memory while the deployment can grow */
     enum mfs_log_level log_level;
     struct mfs_buf kernel; /* ",ro,noexec…": for the kernel, as given */
