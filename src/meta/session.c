@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "meta/opens.h"
 
+#define BEGIN_TRIES 8U
+
 static uint32_t session_part(const struct mfs_meta *meta, uint64_t sid)
 {
     return (uint32_t)(sid % meta->nparts);
@@ -60,15 +62,25 @@ static int new_sid(uint64_t *sid)
     return rc;
 }
 
+/* Begins one at a partition that answers. */
+static int begin_somewhere(struct mfs_meta *meta, uint64_t *sid)
+{
+    int rc = -EIO;
+
+    for (unsigned i = 0; i < BEGIN_TRIES && rc; i++) {
+        rc = new_sid(sid);
+        if (!rc)
+            rc = begin_session(meta, *sid);
+    }
+    return rc;
+}
+
 int mfs_session_start(struct mfs_meta *meta)
 {
     int64_t before = mfs_clock_mono();
     uint64_t sid;
-    int rc = new_sid(&sid);
+    int rc = begin_somewhere(meta, &sid);
 
-    if (rc)
-        return rc;
-    rc = begin_session(meta, sid);
     if (rc)
         return rc;
     meta->sid = sid;
@@ -84,7 +96,7 @@ static void renew_session(struct mfs_meta *meta)
     uint64_t sid, old = meta->sid;
     size_t n;
 
-    if (new_sid(&sid) || begin_session(meta, sid))
+    if (begin_somewhere(meta, &sid))
         return;
     n = mfs_opens_renew(meta, sid, &list);
     mfs_warn("meta", "session %016" PRIx64 " had expired; %016" PRIx64 " takes over %zu open files",
@@ -104,6 +116,13 @@ static void renew_session(struct mfs_meta *meta)
         mfs_error("meta", "session %016" PRIx64 " can't be told of others' changes", sid);
 }
 
+/* It can't be alive any more: it is gone with its partition, or nobody could prolong its life. */
+static bool is_over(struct mfs_meta *meta)
+{
+    return mfs_store_gone(meta->store, session_part(meta, meta->sid), 0) ||
+           mfs_clock_mono() - meta->proved > meta->opts.session_ttl;
+}
+
 void mfs_session_tick(struct mfs_meta *meta)
 {
     int64_t before = mfs_clock_mono();
@@ -114,7 +133,7 @@ void mfs_session_tick(struct mfs_meta *meta)
     if (rc < 0)
         mfs_warn("meta", "session %016" PRIx64 " could not be refreshed: %s", meta->sid,
                  strerror(-rc));
-    else if (rc == 0)
+    if (rc == 0 || (rc < 0 && is_over(meta)))
         renew_session(meta);
 }
 
@@ -184,8 +203,14 @@ void mfs_session_alive(struct mfs_meta *meta, const uint64_t *sids, size_t n, bo
         cmds[i].idempotent = true;
     }
     mfs_store_exec(meta->store, cmds, n);
-    for (size_t i = 0; i < n; i++)
-        alive[i] = cmds[i].rc || mfs_reply_int(cmds[i].reply) != 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t part = session_part(meta, sids[i]);
+
+        if (cmds[i].rc) /* as long as who had it may rely on what it knew */
+            alive[i] = !mfs_store_gone(meta->store, part, meta->opts.session_ttl);
+        else
+            alive[i] = mfs_reply_int(cmds[i].reply) != 0;
+    }
     mfs_cmds_fini(cmds, n);
 out:
     free(cmds);

@@ -17,6 +17,14 @@ static struct timeval timeval_of(int64_t ns)
     return (struct timeval){.tv_sec = us / 1000000, .tv_usec = us % 1000000};
 }
 
+/* A socket that nobody listens at, or that is not there, tells that the process is gone. */
+static int dial_errno(int cause)
+{
+    if (cause == ECONNREFUSED || cause == ENOENT)
+        return -ECONNREFUSED;
+    return cause == ETIMEDOUT ? -ETIMEDOUT : -EIO;
+}
+
 static int dial(struct mfs_channel *conn, const struct mfs_endpoint *ep, int64_t timeout_ns,
                 struct mfs_err *err)
 {
@@ -33,7 +41,7 @@ static int dial(struct mfs_channel *conn, const struct mfs_endpoint *ep, int64_t
     if (!c)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     if (c->err)
-        return mfs_err_set(err, cause == ETIMEDOUT ? -ETIMEDOUT : -EIO, "%s", c->errstr);
+        return mfs_err_set(err, dial_errno(cause), "%s", c->errstr);
     if (redisSetTimeout(c, tv) != REDIS_OK)
         return mfs_err_set(err, -EIO, "%s", c->errstr);
     if (c->connection_type == REDIS_CONN_TCP && redisEnableKeepAlive(c) != REDIS_OK)

@@ -140,7 +140,7 @@ static void mark_up(struct mfs_store *store, uint32_t part, uint64_t gen)
     pthread_mutex_lock(&store->lock);
     news = p->gen == gen && p->down_since;
     if (news)
-        p->down_since = 0;
+        p->down_since = p->gone_since = p->silent_until = 0;
     pthread_mutex_unlock(&store->lock);
     if (news)
         mfs_info("store", "partition %u is reachable again", part);
@@ -155,6 +155,29 @@ static bool is_near(const struct mfs_store *store, const struct mfs_partition *p
     return strncmp(p->host, "127.", 4) == 0 && p->unix_path[0] && access(p->unix_path, W_OK) == 0;
 }
 
+static void note_failure(struct mfs_store *store, uint32_t part, uint64_t gen, int rc, int64_t ns)
+{
+    struct mfs_part *p = &store->part[part];
+    int64_t now = mfs_clock_mono();
+
+    pthread_mutex_lock(&store->lock);
+    if (p->gen == gen && rc == -ETIMEDOUT)
+        p->silent_until = now + ns;
+    if (p->gen == gen && rc == -ECONNREFUSED && !p->gone_since)
+        p->gone_since = now;
+    pthread_mutex_unlock(&store->lock);
+}
+
+bool mfs_store_gone(struct mfs_store *store, uint32_t part, int64_t ns)
+{
+    int64_t since;
+
+    pthread_mutex_lock(&store->lock);
+    since = store->part[part].gone_since;
+    pthread_mutex_unlock(&store->lock);
+    return since && mfs_clock_mono() - since >= ns;
+}
+
 int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
                      struct mfs_channel **conn)
 {
@@ -162,12 +185,17 @@ int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
     struct mfs_endpoint ep;
     struct mfs_err err;
     uint64_t gen;
+    bool silent;
     int rc;
 
+    *conn = NULL;
     pthread_mutex_lock(&store->lock);
     p = store->table->part[part];
     gen = store->part[part].gen;
+    silent = mfs_clock_mono() < store->part[part].silent_until;
     pthread_mutex_unlock(&store->lock);
+    if (silent)
+        return -ETIMEDOUT;
     ep = (struct mfs_endpoint){
         .host = p.host, .port = p.port, .user = MFS_REDIS_USER, .password = p.password};
     if (is_near(store, &p))
@@ -175,6 +203,7 @@ int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
     rc = mfs_channel_open(conn, &ep, timeout_ns, store->opts.io_timeout, &err);
     if (rc) {
         mfs_pool_down(store, part, gen, err.msg);
+        note_failure(store, part, gen, rc, timeout_ns);
         return rc;
     }
     (*conn)->gen = gen;

@@ -119,7 +119,7 @@ static struct mfs_channel *detach_moved(struct mfs_store *store, const struct mf
         if (same_address(&store->table->part[i], &table->part[i]))
             continue;
         part->gen++;
-        part->down_since = 0;
+        part->down_since = part->gone_since = part->silent_until = 0;
         mfs_fence_lift(store, i);
         while ((conn = part->idle)) {
             part->idle = conn->next;

@@ -50,6 +50,10 @@ int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table);
  * nodes can still come, otherwise 0. */
 int64_t mfs_store_full_wait(struct mfs_store *store);
 
+/* Has nobody listened where the partition should be, for ns? Its process is dead then, and what it
+ * held lost; one that hangs, or that the network keeps from us, is not gone. */
+bool mfs_store_gone(struct mfs_store *store, uint32_t part, int64_t ns);
+
 struct mfs_arg {
     const void *p;
     size_t len;

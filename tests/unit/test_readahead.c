@@ -178,7 +178,8 @@ static void test_view(void **state)
     free(want);
 }
 
-/* What a view holds is there until it is released, although all was dropped, and others have read. */
+/* What a view holds is there until it is released, although all was dropped, and others have read.
+ */
 static void test_view_holds(void **state)
 {
     struct env *e = *state;

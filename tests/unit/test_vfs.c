@@ -377,7 +377,8 @@ static void appended(void **state)
     assert_int_equal(getattr(&a, ino).size, 2 * RECORD * RECORDS);
     f = open_file(&a, ino, O_RDONLY);
     for (unsigned i = 0; i < 2 * RECORDS; i++) {
-        assert_int_equal(mfs_vfs_read(f, record, RECORD, (uint64_t)i * RECORD, false, NULL), RECORD);
+        assert_int_equal(mfs_vfs_read(f, record, RECORD, (uint64_t)i * RECORD, false, NULL),
+                         RECORD);
         assert_true(record[0] == 'a' || record[0] == 'b');
         for (unsigned j = 1; j < RECORD; j++)
             assert_int_equal(record[j], record[0]);

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# A partition that hangs, and then dies, costs the callers a bounded wait and an error, never more: everything
+# else goes on, and what hung is there again when it goes on.
+# ctest: timeout=300
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+
+ALLOW_LOG='partition|session|written data are lost'
+TIMEOUT=3
+# The command's own timeout, the search for a newer table, a busy machine; a call may need several commands.
+BOUND=$((3 * TIMEOUT + 10))
+FILES=64
+deployment_start 2 --mount-options "io_timeout=$TIMEOUT"
+
+# bounded WHAT COMMAND…: it may fail, but not last; its exit status.
+bounded()
+{
+    local what=$1 status=0
+    shift
+    timeout -k 1 "$BOUND" "$@" >"$T/out" 2>&1 || status=$?
+    [ "$status" -ne 124 ] && [ "$status" -ne 137 ] || fail "$what took more than $BOUND s"
+    return "$status"
+}
+
+# read_all: leaves in `right` and `failed` how many files have the right content, and how many fail; none is wrong.
+read_all()
+{
+    local n
+    right=0 failed=0
+    for ((n = 0; n < FILES; n++)); do
+        if ! bounded "reading a file" cat "$MNT1/dir/$n"; then
+            failed=$((failed + 1))
+        elif [ "$(cat "$T/out")" = "content of $n" ]; then
+            right=$((right + 1))
+        else
+            fail "file $n has another content: $(head -c 100 "$T/out")"
+        fi
+    done
+}
+
+say "files in all partitions"
+mkdir "$MNT0/dir"
+for ((n = 0; n < FILES; n++)); do
+    printf 'content of %s' "$n" >"$MNT0/dir/$n"
+done
+head -c 20000000 /dev/urandom >"$T/large"
+cp "$T/large" "$MNT0/large"
+read -r hung _ <"$(find "$STATE/node-1" -name 'redis-*.pid' | sort | tail -1)"
+
+say "one hangs: the others serve, nobody waits for long"
+kill -STOP "$hung"
+started=$SECONDS
+read_all
+took=$((SECONDS - started))
+say "$right files were read, $failed failed, in $took s"
+[ "$right" -gt 0 ] || fail "nothing can be read any more"
+[ "$failed" -gt 0 ] || fail "the partition that hangs has no file: nothing was tested"
+[ "$took" -le $((2 * BOUND)) ] || fail "each file waits anew for the partition that hangs"
+! bounded "reading a large file" cmp "$MNT1/large" "$T/large" || fail "a stripe of what hangs was read"
+! bounded "writing a large file" cp "$T/large" "$MNT1/new" || fail "a copy without some stripes had no error"
+bounded "df" df "$MNT1" || true
+bounded "ls" ls -l "$MNT1/dir" || true
+bounded "rm" rm -f "$MNT1/new" || true
+bounded "cm status" cm status --name "$NAME" --state-dir "$STATE" || fail "cm status: $(cat "$T/out")"
+
+say "it goes on: everything is there"
+kill -CONT "$hung"
+all_right()
+{
+    read_all
+    [ "$right" -eq "$FILES" ]
+}
+must_happen 30 all_right
+bounded "reading a large file" cmp "$MNT1/large" "$T/large" || fail "the large file: $(cat "$T/out")"
+cp "$T/large" "$MNT1/again" || fail "writing"
+cmp "$MNT0/again" "$T/large" || fail "what was written"
+
+# make_files PREFIX: leaves in `made` and `failed` how many there are, in `took` for how many seconds.
+make_files()
+{
+    local n started=$SECONDS
+    made=0 failed=0
+    for ((n = 0; n < FILES; n++)); do
+        if bounded "making a file" sh -c "echo >'$MNT1/dir/$1-$n'"; then
+            made=$((made + 1))
+        else
+            failed=$((failed + 1))
+        fi
+    done
+    took=$((SECONDS - started))
+    say "$made files were made, $failed failed, in $took s"
+    [ "$made" -gt 0 ] && [ "$failed" -gt 0 ] || fail "$made and $failed of $FILES"
+}
+
+say "it dies: who changes what the other mount knew waits once, if that one's session was there"
+kill -KILL "$hung"
+BOUND=40
+make_files one
+make_files two
+[ "$took" -le 10 ] || fail "each file waits anew for the partition that is gone"
+! bounded "reading past the cache" dd if="$MNT0/large" of=/dev/null bs=1M iflag=direct ||
+    fail "a stripe of what is gone was read"
