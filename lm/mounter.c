@@ -10,12 +10,12 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/bounded.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mountinfo.h"
 #include "base/text.h"
-#include "lm/bounded.h"
 #include "lm/client_proc.h"
-#include "lm/mountinfo.h"
 #include "lm/unmount.h"
 
 #define AREA        "mount"

@@ -31,7 +31,6 @@
 #include "store/module.h"
 
 #define AREA       "redis"
-#define STATUS_MAX 65536 /* bytes of /proc/self/status */
 #define PORT_TRIES 5
 #define POLL_STEP  (1 * MFS_MSEC)
 #define CALL_LIMIT (5 * MFS_SEC)
@@ -90,23 +89,6 @@ static int free_port(const char *address, uint16_t *port)
     return rc;
 }
 
-/* Lowering a process's chance to be killed takes CAP_SYS_RESOURCE (capabilities(7)), which
- * containers often lack. */
-static bool may_protect(void)
-{
-    const char *line;
-    struct mfs_buf text;
-    uint64_t caps = 0;
-
-    mfs_buf_init(&text);
-    if (!mfs_file_read("/proc/self/status", STATUS_MAX, &text) && !mfs_buf_append(&text, "", 1)) {
-        line = strstr(mfs_buf_data(&text), "\nCapEff:");
-        caps = line ? strtoull(line + strlen("\nCapEff:"), NULL, 16) : 0;
-    }
-    mfs_buf_fini(&text);
-    return caps >> CAP_SYS_RESOURCE & 1;
-}
-
 static int write_conf(const struct mfs_redis_node *node, const struct mfs_redis *r,
                       const char *module, const char *path)
 {
@@ -118,7 +100,8 @@ static int write_conf(const struct mfs_redis_node *node, const struct mfs_redis 
                                   .address = node->address,
                                   .port = r->port,
                                   .maxmemory = r->maxmemory,
-                                  .protect = may_protect(),
+                                  /* Which containers often lack the right to. */
+                                  .protect = mfs_proc_capable(CAP_SYS_RESOURCE),
                                   .user_password = r->password,
                                   .admin_password = r->admin_password};
     struct mfs_buf text;

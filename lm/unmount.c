@@ -10,11 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/bounded.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "lm/bounded.h"
-#include "lm/mountinfo.h"
+#include "base/mountinfo.h"
 
 #define AREA       "mount"
 #define POLL_STEP  (10 * MFS_MSEC)

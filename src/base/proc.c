@@ -25,6 +25,7 @@
 #define KILL_WAIT    (2 * MFS_SEC)
 #define POLL_STEP    (5 * MFS_MSEC)
 #define CMDLINE_MOST (1 << 20)
+#define STATUS_MOST  65536 /* bytes of /proc/self/status */
 #define ANY_NAME     "?"
 #define PREFERRED    (-10)
 
@@ -101,6 +102,14 @@ bool mfs_proc_alive(const struct mfs_proc *p)
 
     return p->pid > 0 && !mfs_proc_identify(p->pid, &now) && now.start == p->start &&
            (!strcmp(now.comm, p->comm) || !strcmp(p->comm, ANY_NAME));
+}
+
+char mfs_proc_state(const struct mfs_proc *p)
+{
+    uint64_t start;
+    char state;
+
+    return mfs_proc_alive(p) && !read_stat(p->pid, &state, &start) ? state : '\0';
 }
 
 int mfs_proc_kill(const struct mfs_proc *p, int sig)
@@ -302,32 +311,44 @@ static const char *next_arg(const char *at, const char *end)
     return at < end ? at : NULL;
 }
 
-static bool started_as(pid_t pid, const char *verb, const char *option, const char *value)
+/* What a command line must have: either `text` anywhere, or the others as in mfs_proc_search. */
+struct wanted {
+    const char *text, *verb, *option, *value;
+};
+
+static bool fits(const struct wanted *w, const char *line, const char *end)
 {
-    const char *arg, *end;
+    const char *arg = next_arg(line, end);
+
+    if (w->text)
+        return memmem(line, (size_t)(end - line), w->text, strlen(w->text)) != NULL;
+    if (!arg || !w->option || !w->value || (w->verb && strcmp(arg, w->verb)))
+        return false;
+    for (; arg; arg = next_arg(arg, end)) {
+        const char *after = next_arg(arg, end);
+
+        if (!strcmp(arg, w->option) && after && !strcmp(after, w->value))
+            return true;
+    }
+    return false;
+}
+
+static bool started_as(pid_t pid, const struct wanted *w)
+{
     struct mfs_buf b;
     char path[64];
     bool found = false;
 
     mfs_buf_init(&b);
     snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-    if (!mfs_file_read(path, CMDLINE_MOST, &b) && mfs_buf_len(&b) && !mfs_buf_append(&b, "", 1)) {
-        arg = mfs_buf_data(&b);
-        end = arg + mfs_buf_len(&b) - 1;
-        arg = next_arg(arg, end);
-        if (arg && (!verb || !strcmp(arg, verb)))
-            for (; arg && !found; arg = next_arg(arg, end)) {
-                const char *after = next_arg(arg, end);
-
-                found = !strcmp(arg, option) && after && !strcmp(after, value);
-            }
-    }
+    if (!mfs_file_read(path, CMDLINE_MOST, &b) && mfs_buf_len(&b) && !mfs_buf_append(&b, "", 1))
+        found = fits(w, mfs_buf_data(&b), mfs_buf_data(&b) + mfs_buf_len(&b) - 1);
     mfs_buf_fini(&b);
     return found;
 }
 
-int mfs_proc_search(const char *comm, const char *verb, const char *option, const char *value,
-                    int (*each)(void *arg, const struct mfs_proc *p), void *arg)
+static int search(const char *comm, const struct wanted *w,
+                  int (*each)(void *arg, const struct mfs_proc *p), void *arg)
 {
     struct mfs_proc p;
     struct dirent *e;
@@ -339,12 +360,39 @@ int mfs_proc_search(const char *comm, const char *verb, const char *option, cons
         return -errno;
     while (rc >= 0 && (e = readdir(proc))) {
         if (mfs_text_u64(e->d_name, &pid) || mfs_proc_identify((pid_t)pid, &p) ||
-            strcmp(p.comm, comm) || !started_as(p.pid, verb, option, value))
+            strcmp(p.comm, comm) || !started_as(p.pid, w))
             continue;
         rc = each(arg, &p);
     }
     closedir(proc);
     return rc < 0 ? rc : 0;
+}
+
+int mfs_proc_search(const char *comm, const char *verb, const char *option, const char *value,
+                    int (*each)(void *arg, const struct mfs_proc *p), void *arg)
+{
+    return search(comm, &(struct wanted){NULL, verb, option, value}, each, arg);
+}
+
+int mfs_proc_search_text(const char *comm, const char *text,
+                         int (*each)(void *arg, const struct mfs_proc *p), void *arg)
+{
+    return search(comm, &(struct wanted){.text = text}, each, arg);
+}
+
+bool mfs_proc_capable(int capability)
+{
+    const char *line;
+    struct mfs_buf text;
+    uint64_t caps = 0;
+
+    mfs_buf_init(&text);
+    if (!mfs_file_read("/proc/self/status", STATUS_MOST, &text) && !mfs_buf_append(&text, "", 1)) {
+        line = strstr(mfs_buf_data(&text), "\nCapEff:");
+        caps = line ? strtoull(line + strlen("\nCapEff:"), NULL, 16) : 0;
+    }
+    mfs_buf_fini(&text);
+    return caps >> capability & 1;
 }
 
 int mfs_proc_sibling(const char *name, char *out, size_t n)

@@ -22,6 +22,10 @@ int mfs_proc_identify(pid_t pid, struct mfs_proc *p);
 /* Is that very process still alive (a zombie is not)? */
 bool mfs_proc_alive(const struct mfs_proc *p);
 
+/* Its state as in proc(5): 'T' for one that a signal has stopped, 'D' for one that cannot be
+ * interrupted, …; 0 when it is not alive. */
+char mfs_proc_state(const struct mfs_proc *p);
+
 /* Signals it only if it is still that very process. 0 or -ESRCH or a negative errno. */
 int mfs_proc_kill(const struct mfs_proc *p, int sig);
 
@@ -56,6 +60,13 @@ int mfs_proc_load(const char *path, struct mfs_proc *p);
  * them. Stops at the first negative return of `each`. 0 or that, or a negative errno. */
 int mfs_proc_search(const char *comm, const char *verb, const char *option, const char *value,
                     int (*each)(void *arg, const struct mfs_proc *p), void *arg);
+
+/* The same by any text in the command line, for those who change theirs. */
+int mfs_proc_search_text(const char *comm, const char *text,
+                         int (*each)(void *arg, const struct mfs_proc *p), void *arg);
+
+/* Has this process that capability (CAP_SYS_ADMIN, …; capabilities(7)) just now? */
+bool mfs_proc_capable(int capability);
 
 /* The path of `name` beside the running executable. 0 or a negative errno. */
 int mfs_proc_sibling(const char *name, char *out, size_t n);

@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <errno.h>
+#include <sys/mount.h>
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/mountinfo.h"
 #include "lm/meters.h"
-#include "lm/mountinfo.h"
 
 static const char net_dev[] =
     "Inter-|   Receive                                                |  Transmit\n"
@@ -91,7 +92,7 @@ static const char mountinfo[] =
     "36 21 0:44 / /mnt/a\\040b rw,nosuid - fuse.memefs memefs rw,user_id=0\n"
     "37 21 0:45 / /mnt/memefs rw,relatime shared:9 master:2 - tmpfs tmpfs rw\n"
     "38 37 0:46 / /mnt/memefs rw,nosuid,nodev - fuse.memefs memefs rw,allow_other\n"
-    "39 21 8:1 /x /mnt/memefs2 rw - ext4 /dev/sda1 rw\n";
+    "39 21 8:1 /a\\040b /mnt/memefs2 ro - ext4 /dev/sda1 rw\n";
 
 static void test_mountinfo_finds_the_topmost(void **state)
 {
@@ -100,9 +101,15 @@ static void test_mountinfo_finds_the_topmost(void **state)
     (void)state;
     assert_int_equal(mfs_mountinfo_parse(mountinfo, "/mnt/memefs", &info), 0);
     assert_int_equal(info.minor, 46);
+    assert_string_equal(info.source, "memefs");
+    assert_string_equal(info.root, "/");
+    assert_int_equal(info.flags, MS_NOSUID | MS_NODEV);
     assert_string_equal(info.fstype, "fuse.memefs");
     assert_int_equal(mfs_mountinfo_parse(mountinfo, "/mnt/a b", &info), 0);
     assert_int_equal(info.minor, 44);
+    assert_int_equal(mfs_mountinfo_parse(mountinfo, "/mnt/memefs2", &info), 0);
+    assert_string_equal(info.root, "/a b");
+    assert_int_equal(info.flags, MS_RDONLY);
     assert_int_equal(mfs_mountinfo_parse(mountinfo, "/mnt", &info), -ENOENT);
     assert_int_equal(mfs_mountinfo_parse("garbage\n\n1 2 3\n", "/mnt", &info), -ENOENT);
     assert_int_equal(mfs_mountinfo_find("/proc", &info), 0);

@@ -22,8 +22,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/mountinfo.h"
 #include "base/text.h"
-#include "lm/mountinfo.h"
 
 struct mount {
     struct mfs_msg_mount m;

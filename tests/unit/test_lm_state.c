@@ -13,10 +13,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/bounded.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "lm/bounded.h"
 #include "lm/state.h"
 #include "lm/unmount.h"
 #include "lm/worker.h"

@@ -1,0 +1,106 @@
+/* Bounded calls; see the header. The child's pidfd tells its end, so no signal is needed. */
+#include "base/bounded.h"
+
+#include <errno.h>
+#include <linux/magic.h>
+#include <stdbool.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mountinfo.h"
+
+#define KILLED_WAIT (1 * MFS_SEC)
+
+static bool ended(int fd, int64_t until)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int rc;
+
+    do {
+        int64_t left = until - mfs_clock_mono();
+
+        rc = poll(&p, 1, left > 0 ? (int)(left / MFS_MSEC) + 1 : 0);
+    } while (rc < 0 && errno == EINTR);
+    return rc > 0;
+}
+
+static int collect(const struct mfs_bounded_call *b, int64_t until, int64_t patience)
+{
+    int status;
+
+    if (!ended(b->fd, until)) {
+        kill(b->pid, SIGKILL);
+        /* What an uninterruptible wait keeps from dying is reaped by init, some day. */
+        if (ended(b->fd, mfs_clock_mono() + patience))
+            waitpid(b->pid, NULL, WNOHANG);
+        return -ETIMEDOUT;
+    }
+    if (waitpid(b->pid, &status, WNOHANG) != b->pid || !WIFEXITED(status))
+        return -EINTR;
+    return -WEXITSTATUS(status);
+}
+
+int mfs_bounded_begin(struct mfs_bounded_call *b, int (*call)(const void *arg), const void *arg)
+{
+    int rc;
+
+    *b = (struct mfs_bounded_call){fork(), -1};
+    if (b->pid < 0)
+        return -errno;
+    if (!b->pid) {
+        /* All of them: one that can't be killed would keep a reader of our output waiting. */
+        close_range(0, ~0U, 0);
+        _exit(-call(arg) & 0xff);
+    }
+    b->fd = pidfd_open(b->pid, 0);
+    if (b->fd >= 0)
+        return 0;
+    rc = -errno;
+    kill(b->pid, SIGKILL);
+    return rc;
+}
+
+int mfs_bounded_end(struct mfs_bounded_call *b, int64_t until, int64_t patience)
+{
+    int rc = collect(b, until, patience);
+
+    close(b->fd);
+    return rc;
+}
+
+int mfs_bounded(int (*call)(const void *arg), const void *arg, int64_t ns)
+{
+    int64_t until = mfs_clock_mono() + ns;
+    struct mfs_bounded_call b;
+    int rc = mfs_bounded_begin(&b, call, arg);
+
+    return rc ? rc : mfs_bounded_end(&b, until, KILLED_WAIT);
+}
+
+int mfs_bounded_stat(const void *path)
+{
+    struct stat st;
+
+    return stat(path, &st) ? -errno : 0;
+}
+
+int mfs_bounded_statfs(const void *path)
+{
+    struct statfs st;
+
+    if (statfs(path, &st))
+        return -errno;
+    return st.f_type == FUSE_SUPER_MAGIC ? 0 : -ENODEV;
+}
+
+int mfs_bounded_detach(const void *path)
+{
+    return mfs_mount_detach(path);
+}
