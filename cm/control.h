@@ -39,6 +39,7 @@ struct mfs_cm_live {
     uint64_t lack_epoch;        /* all of this epoch */
     struct mfs_msg_report last; /* figures of the last report, without its lists */
     uint32_t parts_seen;        /* partitions in it */
+    uint32_t behind;            /* clients in it with an older table than lm's */
     char mount[MFS_PATH_MAX];   /* where it is mounted, "" for nowhere */
     struct mfs_cm_node left;    /* of a node that has gone: what it was */
     struct mfs_cm_live *next_left;

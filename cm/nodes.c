@@ -296,12 +296,23 @@ static void take_mount(struct mfs_cm_live *l, const struct mfs_msg_report *m)
     mfs_text_copy(l->mount, sizeof l->mount, found);
 }
 
+/* One that has not said hello yet has none. */
+static uint32_t clients_behind(const struct mfs_msg_report *m)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < m->nclients; i++)
+        n += m->client[i].ready && m->client[i].epoch < m->epoch;
+    return n;
+}
+
 static void take_figures(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_report *m)
 {
     uint32_t due = mfs_cm_state_count(&cm->state, l->node->id);
 
     l->reported = true;
     l->parts_seen = m->nparts;
+    l->behind = clients_behind(m);
     if (m->nparts >= due || !cm->state.table || m->epoch != cm->state.table->epoch)
         l->lacking = 0;
     else

@@ -58,6 +58,8 @@ static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l, doub
     n->memory_used = l->last.memory_used;
     n->bandwidth_in = l->conn ? l->last.bandwidth_in : 0;
     n->bandwidth_out = l->conn ? l->last.bandwidth_out : 0;
+    n->epoch = l->last.epoch;
+    n->clients_behind = l->conn ? l->behind : 0;
     n->share = mfs_y0_share(n->partitions, cm->state.nparts, (double)l->node->memory, memory);
     memcpy(n->name, l->node->name, sizeof n->name);
     memcpy(n->address, l->node->address, sizeof n->address);

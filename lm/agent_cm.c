@@ -329,6 +329,7 @@ static uint32_t put_clients(const struct mfs_client *list, size_t n, struct mfs_
     for (size_t i = 0; i < n; i++) {
         out[i].pid = (uint32_t)list[i].proc.pid;
         out[i].ready = list[i].ready;
+        out[i].epoch = list[i].epoch;
         mfs_text_copy(out[i].mount, sizeof out[i].mount, list[i].mount);
     }
     return (uint32_t)n;

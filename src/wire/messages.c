@@ -98,6 +98,7 @@ static const struct mfs_record report_client_record = {
     "client", sizeof(struct mfs_report_client),
     FIELDS{{.name = "pid", .required = true, MFS_FIELD(U32, struct mfs_report_client, pid)},
            {.name = "ready", MFS_FIELD(BOOL, struct mfs_report_client, ready)},
+           {.name = "epoch", MFS_FIELD(U64, struct mfs_report_client, epoch)},
            {.name = "mount", MFS_FIELD(STR, struct mfs_report_client, mount)},
            {0}}};
 
@@ -146,6 +147,8 @@ static const struct mfs_record status_node_record = {
            {.name = "bandwidth_out", MFS_FIELD(F64, struct mfs_status_node, bandwidth_out)},
            {.name = "share", MFS_FIELD(F64, struct mfs_status_node, share)},
            {.name = "mount", MFS_FIELD(STR, struct mfs_status_node, mount)},
+           {.name = "epoch", MFS_FIELD(U64, struct mfs_status_node, epoch)},
+           {.name = "clients_behind", MFS_FIELD(U32, struct mfs_status_node, clients_behind)},
            {0}}};
 
 static const struct mfs_record status_move_record = {

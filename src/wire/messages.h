@@ -117,6 +117,7 @@ struct mfs_report_copy {
 struct mfs_report_client {
     uint32_t pid;
     bool ready;
+    uint64_t epoch; /* of the table it has acknowledged */
     char mount[MFS_PATH_MAX];
 };
 
@@ -251,6 +252,8 @@ struct mfs_status_node {
     double bandwidth_in, bandwidth_out;    /* bytes/s */
     double share;                          /* ideal 1 */
     char mount[MFS_PATH_MAX];
+    uint64_t epoch;          /* of the table that its lm holds, by its last report */
+    uint32_t clients_behind; /* clients connected there that hold an older one than lm */
 };
 
 struct mfs_status {
