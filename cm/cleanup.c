@@ -2,7 +2,6 @@
  * and a client without its redis processes could not flush. */
 #include "cm/cleanup.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <signal.h>
@@ -18,6 +17,7 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/text.h"
+#include "cm/walk.h"
 
 #define LM_GRACE     (15 * MFS_SEC)
 #define CLIENT_GRACE (5 * MFS_SEC)
@@ -25,50 +25,6 @@
 #define KILL_GRACE   (3 * MFS_SEC)
 #define STEP         (10 * MFS_MSEC)
 #define STACKED_MOST 16
-
-struct walk {
-    const char *pattern;
-    int (*each)(void *arg, const char *path);
-    void *arg;
-};
-
-/* Calls each(path) for the entries of a directory that match. What is not there has no entries. */
-static int walk(const char *dir, const char *pattern, int (*each)(void *arg, const char *path),
-                void *arg)
-{
-    char path[PATH_MAX];
-    struct dirent *e;
-    DIR *d = opendir(dir);
-    int rc = 0;
-
-    if (!d)
-        return errno == ENOENT ? 0 : -errno;
-    while (!rc && (e = readdir(d))) {
-        if (fnmatch(pattern, e->d_name, FNM_PERIOD))
-            continue;
-        rc = mfs_text_format(path, sizeof path, "%s/%s", dir, e->d_name);
-        if (!rc)
-            rc = each(arg, path);
-    }
-    closedir(d);
-    return rc;
-}
-
-static int walk_node(void *arg, const char *path)
-{
-    const struct walk *w = arg;
-
-    return walk(path, w->pattern, w->each, w->arg);
-}
-
-/* The files of all nodes that match. */
-static int walk_nodes(const struct mfs_paths *p, const char *pattern,
-                      int (*each)(void *arg, const char *path), void *arg)
-{
-    struct walk w = {pattern, each, arg};
-
-    return walk(p->dir, "node-*", walk_node, &w);
-}
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
@@ -140,7 +96,7 @@ static int end_recorded(const struct mfs_paths *p, const char *pattern, int64_t 
                         struct mfs_err *err)
 {
     struct procs l = {NULL, 0};
-    int rc = walk_nodes(p, pattern, add_recorded, &l), ended = end_procs(&l, pattern, grace, err);
+    int rc = mfs_walk_nodes(p, pattern, add_recorded, &l), ended = end_procs(&l, pattern, grace, err);
 
     return rc ? mfs_err_set(err, rc, "%s: %s", p->dir, strerror(-rc)) : ended;
 }
@@ -200,7 +156,7 @@ int mfs_cleanup_processes(const struct mfs_paths *p, struct mfs_err *err)
     one = end_recorded(p, "client*.pid", CLIENT_GRACE, err);
     if (!rc)
         rc = one;
-    one = walk_nodes(p, "mount", detach, err);
+    one = mfs_walk_nodes(p, "mount", detach, err);
     if (!rc)
         rc = one;
     one = end_recorded(p, "redis-*.pid", REDIS_GRACE, err);
@@ -218,7 +174,7 @@ bool mfs_cleanup_needed(const struct mfs_paths *p)
 {
     bool any = !access(p->state, F_OK);
 
-    walk_nodes(p, "*.pid", found, &any);
+    mfs_walk_nodes(p, "*.pid", found, &any);
     return any;
 }
 
@@ -234,7 +190,7 @@ bool mfs_cleanup_living(const struct mfs_paths *p)
 {
     bool any = false;
 
-    walk_nodes(p, "redis-*.pid", found_living, &any);
+    mfs_walk_nodes(p, "redis-*.pid", found_living, &any);
     return any;
 }
 
@@ -293,8 +249,8 @@ bool mfs_cleanup_node_processes(const struct mfs_paths *p, uint32_t node)
 
     if (mfs_paths_node(p, node, "", dir))
         return false;
-    walk(dir, "client*.pid", kill_recorded, &alive);
-    walk(dir, "redis-*.pid", kill_recorded, &alive);
+    mfs_walk(dir, "client*.pid", kill_recorded, &alive);
+    mfs_walk(dir, "redis-*.pid", kill_recorded, &alive);
     return alive;
 }
 
@@ -304,8 +260,8 @@ int mfs_cleanup_node_files(const struct mfs_paths *p, uint32_t node, struct mfs_
     int rc = mfs_paths_node(p, node, "", dir);
 
     if (!rc) {
-        walk(dir, "mount", detach, err);
-        walk(dir, "dumps", remove_dumps, NULL);
+        mfs_walk(dir, "mount", detach, err);
+        mfs_walk(dir, "dumps", remove_dumps, NULL);
         rc = mfs_file_remove_tree(dir);
     }
     return rc && rc != -ENOENT ? mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc)) : 0;
@@ -316,18 +272,18 @@ int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err 
     const char *const own[] = {p->secret, p->address, p->pid, p->events, p->failure, p->state};
     int rc;
 
-    walk_nodes(p, "dumps", remove_dumps, NULL);
-    walk(p->dir, "*.new.*", remove_tree, NULL); /* of writers that were killed (mfs_file_write) */
+    mfs_walk_nodes(p, "dumps", remove_dumps, NULL);
+    mfs_walk(p->dir, "*.new.*", remove_tree, NULL); /* of writers that were killed (mfs_file_write) */
     if (keep_logs)
-        rc = walk_nodes(p, "*", remove_but_log, NULL);
+        rc = mfs_walk_nodes(p, "*", remove_but_log, NULL);
     else
-        rc = walk(p->dir, "node-*", remove_tree, NULL);
+        rc = mfs_walk(p->dir, "node-*", remove_tree, NULL);
     /* The state comes last: while it is there, another start knows that there is more to do. */
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (unlink(own[i]) && errno != ENOENT && !rc)
             rc = -errno;
     if (!keep_logs)
-        walk(p->dir, "mount-*.log", remove_tree, NULL); /* of clients that were mounted by hand */
+        mfs_walk(p->dir, "mount-*.log", remove_tree, NULL); /* of clients that were mounted by hand */
     if (!keep_logs && unlink(p->log) && errno != ENOENT && !rc)
         rc = -errno;
     if (!keep_logs && rmdir(p->dir) && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST &&

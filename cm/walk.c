@@ -1,0 +1,50 @@
+/* Walking through directories. */
+#include "cm/walk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+
+#include "base/text.h"
+
+struct walk {
+    const char *pattern;
+    int (*each)(void *arg, const char *path);
+    void *arg;
+};
+
+int mfs_walk(const char *dir, const char *pattern, int (*each)(void *arg, const char *path),
+             void *arg)
+{
+    char path[PATH_MAX];
+    struct dirent *e;
+    DIR *d = opendir(dir);
+    int rc = 0;
+
+    if (!d)
+        return errno == ENOENT ? 0 : -errno;
+    while (!rc && (e = readdir(d))) {
+        if (fnmatch(pattern, e->d_name, FNM_PERIOD))
+            continue;
+        rc = mfs_text_format(path, sizeof path, "%s/%s", dir, e->d_name);
+        if (!rc)
+            rc = each(arg, path);
+    }
+    closedir(d);
+    return rc;
+}
+
+static int walk_node(void *arg, const char *path)
+{
+    const struct walk *w = arg;
+
+    return mfs_walk(path, w->pattern, w->each, w->arg);
+}
+
+int mfs_walk_nodes(const struct mfs_paths *p, const char *pattern,
+                   int (*each)(void *arg, const char *path), void *arg)
+{
+    struct walk w = {pattern, each, arg};
+
+    return mfs_walk(p->dir, "node-*", walk_node, &w);
+}

@@ -1,0 +1,17 @@
+/* The files in a state directory. Block. */
+#ifndef MFS_CM_WALK_H
+#define MFS_CM_WALK_H
+
+#include "cm/paths.h"
+
+/* Calls each(path) for the entries of a directory that match the shell's pattern, in no order. What
+ * is not there has no entries. Stops at the first return that is not 0, and returns it. 0 or a
+ * negative errno. */
+int mfs_walk(const char *dir, const char *pattern, int (*each)(void *arg, const char *path),
+             void *arg);
+
+/* The files of all nodes that match. */
+int mfs_walk_nodes(const struct mfs_paths *p, const char *pattern,
+                   int (*each)(void *arg, const char *path), void *arg);
+
+#endif
