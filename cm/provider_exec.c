@@ -15,18 +15,17 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/text.h"
 
-/* Each word in single quotes, a quote in it as '\''. */
 static int append_quoted(struct mfs_buf *out, const char *const *argv)
 {
+    char word[4 * PATH_MAX];
     int rc = 0;
 
-    for (size_t i = 0; argv[i] && rc >= 0; i++) {
-        rc = mfs_buf_printf(out, i ? " '" : "'");
-        for (const char *c = argv[i]; *c && rc >= 0; c++)
-            rc = mfs_buf_printf(out, *c == '\'' ? "'\\''" : "%c", *c);
-        if (rc >= 0)
-            rc = mfs_buf_printf(out, "'");
+    for (size_t i = 0; argv[i] && !rc; i++) {
+        rc = mfs_text_quote(word, sizeof word, argv[i]);
+        if (!rc)
+            rc = mfs_buf_printf(out, i ? " %s" : "%s", word);
     }
     return rc;
 }

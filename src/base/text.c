@@ -168,6 +168,32 @@ int mfs_text_format(char *out, size_t n, const char *fmt, ...)
     return -ENAMETOOLONG;
 }
 
+int mfs_text_quote(char *out, size_t n, const char *word)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:,@%=";
+    size_t len = 1;
+
+    if (*word && !word[strspn(word, plain)])
+        return mfs_text_copy(out, n, word);
+    for (const char *c = word; *c && len + 6 < n; c++) { /* a quote, as four, and the end */
+        if (*c == '\'') {
+            memcpy(out + len, "'\\''", 4);
+            len += 4;
+        } else {
+            out[len++] = *c;
+        }
+        word = c + 1;
+    }
+    if (*word || n < 3) {
+        out[0] = '\0';
+        return -ENAMETOOLONG;
+    }
+    out[0] = '\'';
+    memcpy(out + len, "'", 2);
+    return 0;
+}
+
 unsigned mfs_text_distance(const char *a, const char *b)
 {
     size_t la = strlen(a), lb = strlen(b);

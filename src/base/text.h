@@ -34,6 +34,10 @@ int mfs_text_copy(char *out, size_t n, const char *text);
 int mfs_text_format(char *out, size_t n, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The word as sh(1) reads it: itself where that is plain, else in single quotes. 0 or -ENAMETOOLONG
+ * (then out is ""). */
+int mfs_text_quote(char *out, size_t n, const char *word);
+
 /* Edit distance, for "did you mean". Texts beyond 63 bytes count as wholly different (64). */
 unsigned mfs_text_distance(const char *a, const char *b);
 

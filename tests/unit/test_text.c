@@ -109,12 +109,33 @@ static void likeness(void **state)
     assert_int_equal(mfs_text_distance("", "abc"), 3);
 }
 
+static void quoting(void **state)
+{
+    char out[16];
+
+    (void)state;
+    assert_int_equal(mfs_text_quote(out, sizeof out, "/a/b-1.c"), 0);
+    assert_string_equal(out, "/a/b-1.c");
+    assert_int_equal(mfs_text_quote(out, sizeof out, "a b"), 0);
+    assert_string_equal(out, "'a b'");
+    assert_int_equal(mfs_text_quote(out, sizeof out, "it's"), 0);
+    assert_string_equal(out, "'it'\\''s'");
+    assert_int_equal(mfs_text_quote(out, sizeof out, ""), 0);
+    assert_string_equal(out, "''");
+    assert_int_equal(mfs_text_quote(out, sizeof out, "$(ls)"), 0);
+    assert_string_equal(out, "'$(ls)'");
+    assert_int_equal(mfs_text_quote(out, sizeof out, "much too long a word"), -ENAMETOOLONG);
+    assert_string_equal(out, "");
+    assert_int_equal(mfs_text_quote(out, 2, ""), -ENAMETOOLONG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes),        cmocka_unit_test(numbers),
         cmocka_unit_test(human_sizes),  cmocka_unit_test(hexadecimal),
         cmocka_unit_test(fixed_fields), cmocka_unit_test(likeness),
+        cmocka_unit_test(quoting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
