@@ -68,7 +68,7 @@ const struct mfs_conf_option mfs_cm_run_options[] = {
     {0}};
 
 const struct mfs_conf_option mfs_cm_json_options[] = {
-    {"json", MFS_CONF_FLAG, NULL, NULL, 0, 0, "one JSON object (events: one per line)"}, {0}};
+    {"json", MFS_CONF_FLAG, NULL, NULL, 0, 0, "JSON (events: one object per line)"}, {0}};
 
 const struct mfs_conf_option mfs_cm_scale_options[] = {
     {"migration", MFS_CONF_CHOICE, "hot|cold", NULL, 0, 0,

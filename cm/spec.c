@@ -17,8 +17,7 @@
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* A line of /proc/meminfo, in bytes; 0 when it is not there. */
-static uint64_t meminfo(const char *key)
+uint64_t mfs_spec_meminfo(const char *key)
 {
     unsigned long long kib = 0;
     struct mfs_buf b;
@@ -36,7 +35,7 @@ static uint64_t meminfo(const char *key)
 
 int mfs_spec_check_memory(const struct mfs_cm_state *s, uint32_t nodes, struct mfs_err *err)
 {
-    uint64_t total = strcmp(s->provider, "local") ? 0 : meminfo("MemTotal");
+    uint64_t total = strcmp(s->provider, "local") ? 0 : mfs_spec_meminfo("MemTotal");
 
     if (total && s->memory > total / nodes)
         return mfs_err_set(err, -ENOMEM, "memory: %u nodes of %s are more than this machine's %s",
@@ -48,7 +47,7 @@ static int choose_memory(const struct mfs_conf *conf, struct mfs_cm_state *s, st
 {
     s->memory = mfs_conf_uint(conf, "memory");
     if (!mfs_conf_given(conf, "memory"))
-        s->memory = meminfo("MemAvailable") / 2 / s->nnodes / MIB * MIB;
+        s->memory = mfs_spec_meminfo("MemAvailable") / 2 / s->nnodes / MIB * MIB;
     if (s->memory < 16 * MIB)
         return mfs_err_set(err, -ENOMEM,
                            "memory: not enough is available for %u nodes; give "

@@ -19,6 +19,9 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s,
 int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, struct mfs_cm_node *n,
                   struct mfs_err *err);
 
+/* A figure of /proc/meminfo ("MemAvailable", …) in bytes; 0 when it is not there. */
+uint64_t mfs_spec_meminfo(const char *key);
+
 /* Does this machine have the memory for so many nodes, where they all run on it? 0 or -ENOMEM with
  * the reason. Reads /proc/meminfo. */
 int mfs_spec_check_memory(const struct mfs_cm_state *s, uint32_t nodes, struct mfs_err *err);

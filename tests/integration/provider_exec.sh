@@ -74,6 +74,13 @@ equal 2 "$(pids_of lm | wc -l)" "Local Managers"
 head -c 20000000 /dev/urandom >"$T/data"
 cp "$T/data" "$MNT0/data"
 
+cm_ doctor >"$T/doctor" || fail "cm doctor: $(cat "$T/doctor")"
+grep -q "^ok    node-1: mount: $MNT1 answers" "$T/doctor" || fail "cm doctor: $(cat "$T/doctor")"
+chmod 640 "$STATE/secret"
+expect_fail 1 cm_ doctor
+bash -c "$(sed -n 's/^      -> \(chmod .*\)/\1/p' "$T/expect.out")" || fail "advice with quotes: $(cat "$T/expect.out")"
+cm_ doctor >"$T/doctor" || fail "cm doctor: $(cat "$T/doctor")"
+
 touch "$T/broken-2"
 expect_fail 1 cm_ scale 3
 grep -q "its lm exited with status 7" "$T/expect.out" || fail "says $(cat "$T/expect.out")"

@@ -10,7 +10,7 @@ for program in cm lm memefs; do
     "$program" --version >"$T/version" || fail "$program --version"
     grep -qE '[0-9]+\.[0-9]+' "$T/version" || fail "$program --version names no version"
 done
-for verb in start status scale rebalance events stop; do
+for verb in start status scale rebalance events doctor stop; do
     cm "$verb" --help >"$T/help" || fail "cm $verb --help"
     grep -q -- "--name" "$T/help" || fail "cm $verb --help does not mention --name"
 done
@@ -31,7 +31,7 @@ same_options() # PAGE COMMAND…
         grep -vxE -- '--(help|version)' | sort -u >"$T/in-page"
     diff "$T/in-help" "$T/in-page" || fail "the options in the help (<) and in ${page##*/} (>) differ"
 }
-same_options cm.1 "cm start" "cm status" "cm scale" "cm rebalance" "cm policy" "cm events" "cm stop"
+same_options cm.1 "cm start" "cm status" "cm scale" "cm rebalance" "cm policy" "cm events" "cm doctor" "cm stop"
 same_options lm.8 lm
 same_options memefs.1 "memefs mount" "memefs umount" "memefs layout"
 sed -n '/^.SH MOUNT OPTIONS/,/^.SH EXIT/p' "$HARNESS_DIR/../../docs/man/memefs.1" >"$T/section"
@@ -56,6 +56,8 @@ wrong_usage cm scale many
 wrong_usage cm scale 2 3
 wrong_usage cm scale 2 --rate fast
 wrong_usage cm rebalance 2
+wrong_usage cm doctor now
+wrong_usage cm doctor --name ..
 wrong_usage memefs
 wrong_usage memefs no-such-verb
 wrong_usage memefs mount

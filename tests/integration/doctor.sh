@@ -1,0 +1,200 @@
+#!/usr/bin/env bash
+# cm doctor names what is broken, and only that, soon, whatever hangs; and its advice mends it.
+# ctest: timeout=240
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+need jq
+
+# Processes are stopped and killed here.
+ALLOW_LOG='lm|redis|client|mount|memefs|partition|cm'
+MEMORY=256M
+BOUND=20 # seconds; it is some 10 at most, and machines are busy
+
+pid_in() # FILE in the state directory
+{
+    local line
+    read -r line <"$STATE/$1"
+    printf '%s\n' "${line%% *}"
+}
+
+# Leaves the findings in $T/doctor, and its exit status in `status`.
+doctor()
+{
+    local begun=$SECONDS
+    status=0
+    timeout -k 1 60 cm doctor --name "$NAME" --state-dir "$STATE" "$@" >"$T/doctor" 2>"$T/complaint" ||
+        status=$?
+    [ $((SECONDS - begun)) -le "$BOUND" ] || fail "took $((SECONDS - begun)) s: $(cat "$T/doctor")"
+}
+
+# Nothing of the deployment is worth a word.
+is_well()
+{
+    doctor
+    [ "$status" -eq 0 ] && ! grep -E '^(warn|FAIL)  (cm|node-|state|secret|memory |deployment|remains|stale|other|unknown)' "$T/doctor"
+}
+
+# only PATTERN…: the lines that begin with FAIL match these, in this order, and each has advice.
+only()
+{
+    local pattern line
+    doctor
+    equal 1 "$status" "exit status; $(cat "$T/doctor" "$T/complaint")"
+    equal "$#" "$(grep -c '^FAIL' "$T/doctor")" "failures in $(cat "$T/doctor")"
+    equal "$#" "$(grep -A1 '^FAIL' "$T/doctor" | grep -c '^      -> ')" "advice in $(cat "$T/doctor")"
+    while read -r line; do
+        pattern=$1
+        shift
+        [[ $line =~ $pattern ]] || fail "'$line' is not '$pattern'"
+    done < <(grep '^FAIL' "$T/doctor")
+}
+
+# What the first failure's advice says, up to the explanation.
+advice()
+{
+    grep -A1 -m1 '^FAIL' "$T/doctor" | sed -nE 's/^      -> ([^:;]*).*/\1/p'
+}
+
+follow()
+{
+    say "advice: $(advice)"
+    bash -c "$(advice)" >"$T/followed" 2>&1 || fail "advice fails: $(advice): $(cat "$T/followed")"
+}
+
+# By a pipe: a child of doctor's that can't be killed must not keep its reader waiting.
+mounts_wait()
+{
+    local begun=$SECONDS
+    timeout -k 1 60 cm doctor --name "$NAME" --state-dir "$STATE" 2>&1 | cat >"$T/doctor" || true
+    [ $((SECONDS - begun)) -le "$BOUND" ] || fail "took $((SECONDS - begun)) s: $(cat "$T/doctor")"
+    [ "$(grep -c '^warn  node-[01]: mount: .*as partitions do not answer' "$T/doctor")" -eq 2 ]
+}
+
+is_stale()
+{
+    local said
+    ! said=$(stat -f "$1" 2>&1) && [[ $said == *"Transport endpoint"* ]]
+}
+
+say "no deployment"
+is_well || fail "a machine that can run it is ill: $(cat "$T/doctor")"
+grep -q 'does not run' "$T/doctor" || fail "does not say that none runs"
+
+say "a machine that can't run it"
+mkdir "$T/old" "$T/alone"
+printf '#!/bin/sh\necho "Redis server v=6.0.16 sha=00000000:0"\n' >"$T/old/redis-server"
+chmod +x "$T/old/redis-server"
+PATH=$T/old:$PATH only '^FAIL  redis-server: version 6.0.16'
+cp "$MEMEFS_BIN/cm" "$T/alone/cm"
+PATH=$T/alone:$PATH only '^FAIL  module: no memefs-partition.so'
+mount --bind /dev/null /dev/fuse
+only '^FAIL  /dev/fuse: '
+umount /dev/fuse
+(
+    ulimit -n 1000
+    doctor
+    grep -q '^warn  open files: up to 1000 ' "$T/doctor" || fail "does not see the limit of open files"
+)
+
+say "a healthy deployment"
+deployment_start 2
+is_well || fail "$(cat "$T/doctor")"
+doctor --json
+equal "true" "$(jq 'length > 20 and all(.[]; has("check") and has("status") and has("found") and has("advice"))' "$T/doctor")" "JSON"
+equal "ok" "$(jq -r '.[] | select(.check == "node-1: mount") | .status' "$T/doctor")" "mount in JSON"
+
+say "a client killed while its lm is stopped: the stale mount stays, and its bind"
+mkdir "$T/bind"
+mount --bind "$MNT0" "$T/bind"
+kill -STOP "$(pid_in node-0/lm.pid)"
+kill -KILL "$(pid_in node-0/client.pid)"
+must_happen 10 is_stale "$MNT0"
+only '^FAIL  node-0: lm: .* stopped' "^FAIL  node-0: mount: $MNT0: .*Transport" "^FAIL  stale mount: $T/bind"
+follow
+must_happen 30 mountpoint -q "$MNT0"
+umount -l "$T/bind"
+must_happen 30 is_well
+
+say "a client stopped"
+kill -STOP "$(pid_in node-1/client.pid)"
+only '^FAIL  node-1: mount: .* stopped'
+follow
+must_happen 30 is_well
+
+say "an lm killed"
+# It is back after 1 s, 2 s, 4 s: at some time it is slower than we.
+for _ in 1 2 3 4 5; do
+    lm=$(pid_in node-1/lm.pid)
+    kill -KILL "$lm"
+    must_happen 10 gone "$lm"
+    doctor
+    [ "$status" -eq 0 ] || break
+    must_happen 60 is_well
+done
+equal "1" "$(grep -c '^FAIL' "$T/doctor")" "failures in $(cat "$T/doctor")"
+grep -A1 '^FAIL  node-1: lm: no process runs' "$T/doctor" | grep -q 'wait' || fail "$(cat "$T/doctor")"
+must_happen 60 is_well
+
+say "a redis stopped"
+kill -STOP "$(pid_in node-0/redis-0.pid)"
+only '^FAIL  node-0: redis: partition 0: stopped'
+follow
+must_happen 30 is_well
+
+say "all redis stopped, and programs that hang in the mounts: doctor does not, nor who reads what it says"
+for pid in $(pids_of redis-server); do
+    kill -STOP "$pid"
+done
+cat "$MNT0/none" 2>/dev/null &
+cat "$MNT1/none" 2>/dev/null &
+must_happen 20 mounts_wait # for a moment they know how much room there is
+equal 2 "$(grep -c '^FAIL' "$T/doctor")" "failures in $(cat "$T/doctor")"
+for pid in $(pids_of redis-server); do
+    kill -CONT "$pid"
+done
+must_happen 60 is_well
+
+say "cm stopped, and killed"
+kill -STOP "$(pids_of cm)"
+only '^FAIL  cm: .* stopped'
+follow
+must_happen 30 is_well
+kill -KILL "$(pids_of cm)"
+must_happen 10 none_of cm
+only '^FAIL  cm: no process runs'
+follow
+must_happen 30 is_well
+
+say "a secret that others may read, a directory that others may enter"
+chmod 644 "$STATE/secret"
+only '^FAIL  secret: .* 0644'
+follow
+chmod 755 "$STATE"
+only '^FAIL  state directory: .* 0755'
+follow
+must_happen 10 is_well
+
+say "unmounted on purpose: no failure, a warning"
+umount "$MNT1"
+doctor
+grep -q "^warn  node-1: mount: $MNT1: nothing is mounted" "$T/doctor" || fail "$(cat "$T/doctor")"
+cm_ start >/dev/null || fail "cm start"
+must_happen 30 is_well
+
+say "a redis killed"
+files=("$STATE"/node-1/redis-*.pid)
+kill -KILL "$(pid_in "node-1/${files[0]##*/}")"
+only '^FAIL  node-1: redis: partition [0-9]+: .* lost'
+cm_ stop >/dev/null || fail "cm stop"
+deployment_start 2
+is_well || fail "$(cat "$T/doctor")"
+
+say "everything killed"
+for pid in $(pids_of cm) $(pids_of lm) $(pids_of memefs) $(pids_of redis-server); do
+    kill -KILL "$pid"
+done
+must_happen 10 no_daemons
+only '^FAIL  remains: .* died' '^FAIL  stale mount: ' '^FAIL  stale mount: '
+follow
+is_well || fail "$(cat "$T/doctor")"
+check_nothing_left
