@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/binds.h"
+#include "base/bounded.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -24,6 +26,7 @@
 #define REDIS_GRACE  (3 * MFS_SEC)
 #define KILL_GRACE   (3 * MFS_SEC)
 #define STEP         (10 * MFS_MSEC)
+#define LOOK_LIMIT   (1 * MFS_SEC)
 #define STACKED_MOST 16
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -96,7 +99,8 @@ static int end_recorded(const struct mfs_paths *p, const char *pattern, int64_t 
                         struct mfs_err *err)
 {
     struct procs l = {NULL, 0};
-    int rc = mfs_walk_nodes(p, pattern, add_recorded, &l), ended = end_procs(&l, pattern, grace, err);
+    int rc = mfs_walk_nodes(p, pattern, add_recorded, &l),
+        ended = end_procs(&l, pattern, grace, err);
 
     return rc ? mfs_err_set(err, rc, "%s: %s", p->dir, strerror(-rc)) : ended;
 }
@@ -130,21 +134,48 @@ static int read_path(const char *record, char path[PATH_MAX])
     return rc;
 }
 
+/* To be called before the client is ended, which unmounts, but knows nothing of binds. */
+static int note_binds(void *binds, const char *record)
+{
+    char path[PATH_MAX];
+
+    if (!read_path(record, path))
+        mfs_binds_note(binds, path);
+    return 0;
+}
+
 /* A FUSE mount whose client is gone answers ENOTCONN, and no other does. Mounts may be stacked. */
 static int detach(void *arg, const char *record)
 {
     struct mfs_err *err = arg;
     char path[PATH_MAX];
-    struct stat st;
     int rc = read_path(record, path);
 
-    for (int i = 0; i < STACKED_MOST && !rc && stat(path, &st) && errno == ENOTCONN; i++)
+    for (int i = 0;
+         i < STACKED_MOST && !rc && mfs_bounded(mfs_bounded_statfs, path, LOOK_LIMIT) == -ENOTCONN;
+         i++)
         if (umount2(path, MNT_DETACH))
             rc = mfs_err_set(err, -errno, "umount %s: %s", path, strerror(errno));
     return rc == -ENOENT ? 0 : rc;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
+
+/* Their mounts, and binds of these, go with them. */
+static int end_clients(const struct mfs_paths *p, struct mfs_err *err)
+{
+    struct mfs_binds *binds = mfs_binds_create();
+    int rc, one;
+
+    if (!binds)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    mfs_walk_nodes(p, "mount", note_binds, binds);
+    rc = end_recorded(p, "client*.pid", CLIENT_GRACE, err);
+    one = mfs_walk_nodes(p, "mount", detach, err);
+    mfs_binds_detach(binds);
+    mfs_binds_destroy(binds);
+    return rc ? rc : one;
+}
 
 int mfs_cleanup_processes(const struct mfs_paths *p, struct mfs_err *err)
 {
@@ -153,10 +184,7 @@ int mfs_cleanup_processes(const struct mfs_paths *p, struct mfs_err *err)
     one = end_recorded(p, "lm.pid", LM_GRACE, err);
     if (!rc)
         rc = one;
-    one = end_recorded(p, "client*.pid", CLIENT_GRACE, err);
-    if (!rc)
-        rc = one;
-    one = mfs_walk_nodes(p, "mount", detach, err);
+    one = end_clients(p, err);
     if (!rc)
         rc = one;
     one = end_recorded(p, "redis-*.pid", REDIS_GRACE, err);
@@ -256,14 +284,18 @@ bool mfs_cleanup_node_processes(const struct mfs_paths *p, uint32_t node)
 
 int mfs_cleanup_node_files(const struct mfs_paths *p, uint32_t node, struct mfs_err *err)
 {
+    struct mfs_binds *binds = mfs_binds_create();
     char dir[PATH_MAX];
-    int rc = mfs_paths_node(p, node, "", dir);
+    int rc = binds ? mfs_paths_node(p, node, "", dir) : -ENOMEM;
 
     if (!rc) {
+        mfs_walk(dir, "mount", note_binds, binds);
         mfs_walk(dir, "mount", detach, err);
+        mfs_binds_detach(binds);
         mfs_walk(dir, "dumps", remove_dumps, NULL);
         rc = mfs_file_remove_tree(dir);
     }
+    mfs_binds_destroy(binds);
     return rc && rc != -ENOENT ? mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc)) : 0;
 }
 
@@ -273,7 +305,8 @@ int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err 
     int rc;
 
     mfs_walk_nodes(p, "dumps", remove_dumps, NULL);
-    mfs_walk(p->dir, "*.new.*", remove_tree, NULL); /* of writers that were killed (mfs_file_write) */
+    mfs_walk(p->dir, "*.new.*", remove_tree,
+             NULL); /* of writers that were killed (mfs_file_write) */
     if (keep_logs)
         rc = mfs_walk_nodes(p, "*", remove_but_log, NULL);
     else
@@ -283,7 +316,8 @@ int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err 
         if (unlink(own[i]) && errno != ENOENT && !rc)
             rc = -errno;
     if (!keep_logs)
-        mfs_walk(p->dir, "mount-*.log", remove_tree, NULL); /* of clients that were mounted by hand */
+        mfs_walk(p->dir, "mount-*.log", remove_tree,
+                 NULL); /* of clients that were mounted by hand */
     if (!keep_logs && unlink(p->log) && errno != ENOENT && !rc)
         rc = -errno;
     if (!keep_logs && rmdir(p->dir) && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST &&

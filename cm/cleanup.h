@@ -15,16 +15,17 @@ bool mfs_cleanup_needed(const struct mfs_paths *p);
  * deployment is alive without a cm. */
 bool mfs_cleanup_living(const struct mfs_paths *p);
 
-/* Ends Local Managers (who end their own), then clients, mounts and redis processes that are still
- * there; each is recognised by pid, start time and name. Takes at most some 40 s. 0, or -EBUSY with
- * what could not be ended. Does not touch cm itself. */
+/* Ends Local Managers (who end their own), then clients, mounts with their binds, and redis
+ * processes that are still there; each is recognised by pid, start time and name. Takes at most
+ * some 40 s. 0, or -EBUSY with what could not be ended. Does not touch cm itself. */
 int mfs_cleanup_processes(const struct mfs_paths *p, struct mfs_err *err);
 
 /* Kills, without waiting, what is recorded of one node whose Local Manager has ended. True while
  * any of it is alive. Does not block. */
 bool mfs_cleanup_node_processes(const struct mfs_paths *p, uint32_t node);
 
-/* Detaches dead mounts of that node, and removes its directory. 0 or a negative errno. */
+/* Detaches dead mounts of that node and binds of them, and removes its directory. 0 or a negative
+ * errno. */
 int mfs_cleanup_node_files(const struct mfs_paths *p, uint32_t node, struct mfs_err *err);
 
 /* Removes the state and, unless keep_logs, the logs and the directory, which stays if there is

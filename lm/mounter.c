@@ -43,6 +43,7 @@ struct mfs_mounter {
     char path[MFS_PATH_MAX], options[MFS_TEXT_MAX];
     char real[MFS_PATH_MAX]; /* the same without symbolic links, as the kernel lists it */
     struct mfs_proc client;  /* pid 0: none */
+    struct mfs_binds *binds; /* of a mount that died; used by jobs alone */
     struct mfs_timer *timer; /* STARTING: limit; WAITING: pause */
     int64_t pause, up_since;
     struct waiter *starters, *stoppers; /* who waits for it to be up, to be gone */
@@ -52,7 +53,9 @@ struct mfs_mounter {
 struct mount_job {
     struct mfs_job job;
     struct mfs_mounter *m;
-    struct mfs_unmount u; /* path, and the client for ending it */
+    struct mfs_unmount u;    /* path, and the client for ending it */
+    struct mfs_binds *binds; /* the mounter's: jobs come one after another */
+    struct mfs_binds_result bound;
     int rc;
 };
 
@@ -73,6 +76,12 @@ struct mfs_mounter *mfs_mounter_create(const struct mfs_mounter_opts *opts)
 {
     struct mfs_mounter *m = calloc(1, sizeof *m);
 
+    if (m)
+        m->binds = mfs_binds_create();
+    if (m && !m->binds) {
+        free(m);
+        return NULL;
+    }
     if (m) {
         m->o = *opts;
         m->files = (struct mfs_client_proc){opts->name, opts->state_dir, opts->dir, opts->address};
@@ -88,6 +97,7 @@ void mfs_mounter_destroy(struct mfs_mounter *m)
     mfs_timer_cancel(m->timer);
     forget(&m->starters);
     forget(&m->stoppers);
+    mfs_binds_destroy(m->binds);
     free(m);
 }
 
@@ -185,6 +195,7 @@ static void submit(struct mfs_mounter *m, void (*run)(struct mfs_job *),
     j->job.run = run;
     j->job.done = done;
     j->m = m;
+    j->binds = m->binds;
     j->u.client = m->client;
     memcpy(j->u.path, m->real, sizeof j->u.path);
     mfs_worker_submit(m->o.worker, &j->job);
@@ -197,13 +208,13 @@ static void run_prepare(struct mfs_job *job)
     char real[PATH_MAX];
 
     /* Twice: a dead mount is listed under its real path, which shows only where a path answers. */
-    j->rc = mfs_unmount_prepare(j->u.path);
+    j->rc = mfs_unmount_prepare(j->u.path, j->binds);
     if (!j->rc && !realpath(j->u.path, real))
         j->rc = -errno;
     if (!j->rc && strcmp(real, j->u.path)) {
         j->rc = mfs_text_copy(j->u.path, sizeof j->u.path, real);
         if (!j->rc)
-            j->rc = mfs_unmount_prepare(real);
+            j->rc = mfs_unmount_prepare(real, j->binds);
     }
 }
 
@@ -222,6 +233,14 @@ static void run_end(struct mfs_job *job)
     struct mount_job *j = (struct mount_job *)job;
 
     j->rc = mfs_unmount(&j->u, 1, END_GRACE) ? -ETIMEDOUT : 0;
+    mfs_binds_detach(j->binds);
+}
+
+static void run_restore(struct mfs_job *job)
+{
+    struct mount_job *j = (struct mount_job *)job;
+
+    mfs_binds_restore(j->binds, j->u.path, &j->bound);
 }
 
 /* ---- attempts -------------------------------------------------------------------------------- */
@@ -253,6 +272,18 @@ static void attempt_failed(struct mfs_mounter *m, int code, const char *why)
     end_now(m);
 }
 
+static void restored(struct mfs_job *job)
+{
+    struct mount_job *j = (struct mount_job *)job;
+
+    if (j->bound.restored)
+        event(j->m, "binds-restored", "%s: %u binds of it", j->u.path, j->bound.restored);
+    if (j->bound.lost)
+        event(j->m, "binds-lost", "%s: %u binds of it; %.300s", j->u.path, j->bound.lost,
+              j->bound.example);
+    free(j);
+}
+
 static void probed(struct mfs_job *job)
 {
     struct mount_job *j = (struct mount_job *)job;
@@ -275,6 +306,8 @@ static void probed(struct mfs_job *job)
         event(m, "mounted", "%s, client %d", m->path, (int)m->client.pid);
         m->o.hooks->changed(m->o.arg);
         answer(&m->starters, NULL);
+        if (mfs_binds_any(m->binds))
+            submit(m, run_restore, restored);
     }
 }
 

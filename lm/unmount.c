@@ -61,16 +61,20 @@ static void force(struct mfs_unmount *u)
     mfs_proc_kill(&u->client, SIGKILL);
 }
 
-int mfs_unmount_dead(const char *path)
+/* Notes its binds before, where binds is not NULL. */
+static int detach_dead(const char *path, struct mfs_binds *binds)
 {
     int rc;
 
     if (!mount_minor(path))
         return 0;
-    rc = mfs_bounded(mfs_bounded_stat, path, CALL_LIMIT);
+    rc = mfs_bounded(mfs_bounded_statfs, path, CALL_LIMIT);
     /* Only a mount without a daemon says so; a live one of someone else stays. */
     if (rc != -ENOTCONN && rc != -ECONNABORTED)
         return 0;
+    rc = binds ? mfs_binds_note(binds, path) : 0;
+    if (rc)
+        mfs_warn(AREA, "%s: can't note its binds: %s", path, strerror(-rc));
     rc = mfs_bounded(mfs_bounded_detach, path, CALL_LIMIT);
     if (rc)
         mfs_error(AREA, "%s: can't detach the dead mount: %s", path, strerror(-rc));
@@ -79,8 +83,24 @@ int mfs_unmount_dead(const char *path)
     return rc;
 }
 
+int mfs_unmount_dead(const char *path)
+{
+    return detach_dead(path, NULL);
+}
+
+/* Binds of all the mounts, while they are there. NULL when there is no memory for that. */
+static struct mfs_binds *note_binds(const struct mfs_unmount *u, size_t n)
+{
+    struct mfs_binds *binds = mfs_binds_create();
+
+    for (size_t i = 0; binds && i < n; i++)
+        mfs_binds_note(binds, u[i].path);
+    return binds;
+}
+
 size_t mfs_unmount(struct mfs_unmount *u, size_t n, int64_t grace)
 {
+    struct mfs_binds *binds = note_binds(u, n);
     size_t left = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -98,13 +118,16 @@ size_t mfs_unmount(struct mfs_unmount *u, size_t n, int64_t grace)
         u[i].gone = !rc && !mfs_proc_alive(&u[i].client);
         left += !u[i].gone;
     }
+    if (binds)
+        mfs_binds_detach(binds);
+    mfs_binds_destroy(binds);
     return left;
 }
 
-int mfs_unmount_prepare(const char *path)
+int mfs_unmount_prepare(const char *path, struct mfs_binds *binds)
 {
     struct mfs_mountinfo info;
-    int rc = mfs_unmount_dead(path);
+    int rc = detach_dead(path, binds);
 
     if (rc)
         return rc;

@@ -286,7 +286,7 @@ harness_cleanup()
     done
     mapfile -t mounts < <(awk -v below="$T/" 'index($2, below) == 1 { print $2 }' /proc/self/mounts)
     for mount in "${mounts[@]}"; do
-        umount -l "$mount" 2>/dev/null || true
+        umount -l "$(printf '%b' "$mount")" 2>/dev/null || true # blanks are written as \040
     done
     rm -rf --one-file-system /var/tmp/memefs-"$NAME"-*
     umount -l "$T" 2>/dev/null || true # where it had to be a mount

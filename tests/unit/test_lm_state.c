@@ -212,9 +212,9 @@ static void test_a_place_for_a_mount_is_made(void **state)
     char path[PATH_MAX];
 
     in_dir(state, "a/b/c", path);
-    assert_int_equal(mfs_unmount_prepare(path), 0);
+    assert_int_equal(mfs_unmount_prepare(path, NULL), 0);
     assert_int_equal(stat(path, &st), 0);
-    assert_int_equal(mfs_unmount_prepare(path), 0);
+    assert_int_equal(mfs_unmount_prepare(path, NULL), 0);
     assert_int_equal(mfs_unmount_dead(path), 0);
 }
 
