@@ -215,6 +215,38 @@ static int note_found(void *arg, const struct mfs_proc *p)
     return 0;
 }
 
+static bool is_stopped(const struct mfs_proc *p)
+{
+    int64_t until = mfs_clock_mono() + 5 * MFS_SEC;
+
+    while (mfs_proc_state(p) != 'T' && mfs_clock_mono() < until)
+        mfs_clock_sleep(MFS_MSEC);
+    return mfs_proc_state(p) == 'T';
+}
+
+static void processes_are_found_and_looked_at(void **state)
+{
+    const char *argv[] = {"sleep", "60", "0.0471107", NULL};
+    struct mfs_proc p, found = {0};
+    pid_t pid = mfs_proc_spawn(argv, NULL);
+
+    (void)state;
+    assert_true(pid > 0);
+    assert_int_equal(mfs_proc_identify(pid, &p), 0);
+    assert_int_equal(mfs_proc_search_text(p.comm, "0.04711", note_found, &found), 0);
+    assert_int_equal(found.pid, pid);
+    found.pid = 0;
+    assert_int_equal(mfs_proc_search_text(p.comm, "0.04711x", note_found, &found), 0);
+    assert_int_equal(mfs_proc_search_text("other", "0.0471107", note_found, &found), 0);
+    assert_int_equal(found.pid, 0);
+    assert_int_not_equal(mfs_proc_state(&p), 'T');
+    assert_int_equal(mfs_proc_kill(&p, SIGSTOP), 0);
+    assert_true(is_stopped(&p));
+    assert_int_equal(mfs_proc_end(&p, 0), 0);
+    assert_int_equal(mfs_proc_state(&p), 0);
+    waitpid(pid, NULL, 0);
+}
+
 static void start_and_stay(const char *const *argv, const char *pid_file, int ready)
 {
     struct mfs_proc p;
@@ -312,6 +344,7 @@ int main(void)
         cmocka_unit_test(log_lines),
         cmocka_unit_test(errors),
         cmocka_unit_test(processes_are_recognised),
+        cmocka_unit_test(processes_are_found_and_looked_at),
         cmocka_unit_test(preference_is_not_inherited),
         cmocka_unit_test(no_program_runs_without_its_record),
         cmocka_unit_test(waits_end),

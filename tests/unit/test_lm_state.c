@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -204,6 +205,37 @@ static void test_a_call_gives_its_result(void **state)
     assert_int_equal(mfs_bounded(mfs_bounded_stat, *state, MFS_SEC), 0);
     in_dir(state, "none", path);
     assert_int_equal(mfs_bounded(mfs_bounded_stat, path, MFS_SEC), -ENOENT);
+    assert_int_equal(mfs_bounded(mfs_bounded_statfs, *state, MFS_SEC), -ENODEV);
+    assert_int_equal(mfs_bounded(mfs_bounded_statfs, path, MFS_SEC), -ENOENT);
+}
+
+/* The one that hangs takes the time of none of the others. */
+static void test_calls_side_by_side(void **state)
+{
+    int64_t begin = mfs_clock_mono(), until = begin + 200 * MFS_MSEC;
+    struct mfs_bounded_call calls[3];
+
+    assert_int_equal(mfs_bounded_begin(&calls[0], hang, NULL), 0);
+    assert_int_equal(mfs_bounded_begin(&calls[1], hang, NULL), 0);
+    assert_int_equal(mfs_bounded_begin(&calls[2], mfs_bounded_stat, *state), 0);
+    assert_int_equal(mfs_bounded_end(&calls[0], until, MFS_SEC), -ETIMEDOUT);
+    assert_int_equal(mfs_bounded_end(&calls[1], until, MFS_SEC), -ETIMEDOUT);
+    assert_int_equal(mfs_bounded_end(&calls[2], until, MFS_SEC), 0);
+    assert_true(mfs_clock_mono() - begin < 2 * MFS_SEC);
+}
+
+/* A child that cannot be killed must not keep who reads our output waiting for its end. */
+static int is_open(const void *arg)
+{
+    return fcntl(*(const int *)arg, F_GETFD) < 0 ? 0 : -EBUSY;
+}
+
+static void test_a_call_has_no_files_open(void **state)
+{
+    int out = STDOUT_FILENO;
+
+    (void)state;
+    assert_int_equal(mfs_bounded(is_open, &out, MFS_SEC), 0);
 }
 
 static void test_a_place_for_a_mount_is_made(void **state)
@@ -227,6 +259,8 @@ int main(void)
         cmocka_unit_test(test_destroying_finishes_the_jobs),
         cmocka_unit_test(test_a_call_that_hangs_is_given_up),
         cmocka_unit_test_setup_teardown(test_a_call_gives_its_result, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(test_calls_side_by_side, make_dir, remove_dir),
+        cmocka_unit_test(test_a_call_has_no_files_open),
         cmocka_unit_test_setup_teardown(test_a_place_for_a_mount_is_made, make_dir, remove_dir),
     };
 
