@@ -23,4 +23,7 @@ int mfs_command_sput(const struct mfs_request *r);
 int mfs_command_lease(const struct mfs_request *r);
 int mfs_command_holders(const struct mfs_request *r);
 
+/* scan.c */
+int mfs_command_scan(const struct mfs_request *r);
+
 #endif

@@ -20,7 +20,8 @@ typedef int command_fn(const struct mfs_request *r);
     EACH(disown, 3, 8, "write")                                                                    \
     EACH(told, 3, 8, "write")                                                                      \
     EACH(lease, 3, 8, "write")                                                                     \
-    EACH(holders, 3, 8, "readonly")
+    EACH(holders, 3, 8, "readonly")                                                                \
+    EACH(scan, 4, 0, "readonly")
 
 #define mfs_command_commit0 mfs_command_commit
 

@@ -22,6 +22,7 @@ typedef void mfs_redis_scan(struct RedisModuleKey *key, struct RedisModuleString
 
 enum { MFS_REDIS_OK = 0, MFS_REDIS_ERR = 1 };
 enum { MFS_REDIS_READ = 1, MFS_REDIS_WRITE = 2 };
+enum { MFS_REDIS_STRING = 1, MFS_REDIS_HASH = 3, MFS_REDIS_SET = 4 }; /* types of keys */
 #define MFS_REDIS_API       1
 #define MFS_REDIS_POSTPONED (-1L)                            /* length of an array */
 #define MFS_REDIS_DELETE    ((struct RedisModuleString *)1L) /* as a hash's value */
@@ -39,6 +40,8 @@ struct mfs_redis_api {
     void (*CloseKey)(struct RedisModuleKey *);
     size_t (*ValueLength)(struct RedisModuleKey *);
     int (*DeleteKey)(struct RedisModuleKey *);
+    int (*KeyType)(struct RedisModuleKey *);         /* MFS_REDIS_STRING … */
+    long long (*GetExpire)(struct RedisModuleKey *); /* ms, -1: never */
     int (*SetExpire)(struct RedisModuleKey *, long long ms);
     char *(*StringDMA)(struct RedisModuleKey *, size_t *, int mode);
     int (*StringSet)(struct RedisModuleKey *, struct RedisModuleString *);
@@ -51,6 +54,9 @@ struct mfs_redis_api {
                    void *arg);
     struct RedisModuleCallReply *(*Call)(struct RedisModuleCtx *, const char *command,
                                          const char *format, ...);
+    struct RedisModuleCallReply *(*CallReplyArrayElement)(struct RedisModuleCallReply *, size_t);
+    size_t (*CallReplyLength)(struct RedisModuleCallReply *);
+    const char *(*CallReplyStringPtr)(struct RedisModuleCallReply *, size_t *);
     void (*FreeCallReply)(struct RedisModuleCallReply *);
     int (*ReplyWithStringBuffer)(struct RedisModuleCtx *, const char *, size_t);
     int (*ReplyWithNull)(struct RedisModuleCtx *);
