@@ -121,8 +121,11 @@ void meta_client_alive(struct meta_client *c, bool alive)
     mfs_key_ino(key, 'Z', sid);
     mfs_args_init(&args, alive ? "SET" : "DEL");
     mfs_args_bin(&args, key, sizeof key);
-    if (alive)
+    if (alive) {
         mfs_args_str(&args, "1");
+        mfs_args_str(&args, "EX");
+        mfs_args_str(&args, "20");
+    }
     run(c, &args, (uint32_t)(sid % mfs_store_nparts(c->store)), &cmd);
     mfs_cmds_fini(&cmd, 1);
 }

@@ -1,0 +1,151 @@
+/* What one pass over all partitions has seen, as flat arrays; sorted when all is in. */
+#ifndef MFS_FSCK_CENSUS_H
+#define MFS_FSCK_CENSUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "fsck/findings.h"
+#include "fsck/flat.h"
+#include "meta/record.h"
+#include "store/store.h"
+
+struct mfs_seen_inode {
+    uint64_t ino, digest; /* of the record without its access time */
+    uint64_t end;         /* of data; of a directory, where its bitmap is in `bytes` */
+    uint64_t parent;
+    uint32_t mode, nlink;
+    uint32_t nbits; /* bytes of the bitmap */
+    uint32_t names, subdirs;
+    uint8_t mark; /* of the walk for cycles */
+    bool moving;  /* a rename of it, or of what is in it, is under way */
+};
+
+struct mfs_seen_entry {
+    uint64_t ino, dir;
+    uint64_t name; /* in `bytes` */
+    uint16_t part;
+    uint8_t type, len; /* mode >> 12; of the name */
+    bool intent, misplaced;
+};
+
+struct mfs_seen_intent {
+    uint64_t dir, name;
+    uint32_t part;
+    uint8_t len;
+    char bytes[MFS_INTENT_LEN]; /* the entry */
+};
+
+struct mfs_seen_shard {
+    uint64_t dir;
+    uint32_t part, names;
+    char seal[MFS_TXN_LEN + 2];
+    bool sealed, tomb, expires;
+};
+
+struct mfs_seen_stripe {
+    uint64_t ino;
+    uint32_t n, len;
+};
+
+/* A O L P, and each session in them. */
+struct mfs_seen_side {
+    uint64_t ino, sid; /* 0: the key itself */
+    uint32_t part;
+    char letter;
+};
+
+struct mfs_seen_txn {
+    char txn[MFS_TXN_LEN];
+    uint32_t part;
+    bool committed;
+    uint64_t digest;
+};
+
+/* Of #intents, and the lock on moves. */
+struct mfs_seen_note {
+    char txn[MFS_TXN_LEN];
+    uint32_t part;
+    int64_t age; /* s */
+    bool lock;
+};
+
+struct mfs_seen_listed { /* in #orphans or #reap */
+    uint64_t ino;
+    uint32_t part;
+};
+
+struct mfs_census {
+    uint32_t nparts, stripe_size;
+    int64_t stale; /* s */
+    struct mfs_flat inodes, entries, intents, shards, stripes, sides, txns, notes, orphans, reaps,
+        sessions;
+    struct mfs_buf bytes; /* names and bitmaps */
+    struct mfs_findings found;
+    uint64_t *seq; /* of each partition: the last number that was given out */
+    uint64_t keys;
+};
+
+/* 0 or -ENOMEM; to be ended in any case. */
+int mfs_census_init(struct mfs_census *c, struct mfs_store *store);
+void mfs_census_fini(struct mfs_census *c);
+void mfs_census_sort(struct mfs_census *c);
+
+/* Keeps bytes; where they are, or UINT64_MAX: no memory. */
+uint64_t mfs_census_keep(struct mfs_census *c, const void *p, size_t n);
+
+/* Of a whole record, its access time left out. */
+uint64_t mfs_census_digest(const char *rec, size_t n);
+
+/* After the sort. NULL: not seen. */
+struct mfs_seen_inode *mfs_census_inode(const struct mfs_census *c, uint64_t ino);
+const struct mfs_seen_entry *mfs_census_entry(const struct mfs_census *c, size_t i);
+/* Where the names of an inode begin in `entries`, if it has any. */
+size_t mfs_census_first_entry(const struct mfs_census *c, uint64_t ino);
+const char *mfs_census_name(const struct mfs_census *c, uint64_t name);
+bool mfs_census_alive(const struct mfs_census *c, uint64_t sid);
+bool mfs_census_orphan(const struct mfs_census *c, uint64_t ino);
+bool mfs_census_reaped(const struct mfs_census *c, uint64_t ino);
+/* Has a session that lives it open, or the place behind its end? */
+bool mfs_census_open(const struct mfs_census *c, uint64_t ino);
+/* Of stripes 1 …. */
+bool mfs_census_has_stripes(const struct mfs_census *c, uint64_t ino);
+bool mfs_census_noted(const struct mfs_census *c, const char *txn);
+
+/* The path of an inode by its first name, or of a name in a directory; into out, which is cleared.
+ * Ends in what can't be told: "…/name". */
+int mfs_census_path(const struct mfs_census *c, uint64_t ino, struct mfs_buf *out);
+int mfs_census_path_of(const struct mfs_census *c, uint64_t dir, const char *name, size_t len,
+                       struct mfs_buf *out);
+
+/* take.c: takes note of what a partition has. 0 or a negative errno. */
+struct mfs_item {
+    const char *key;
+    size_t key_len;
+    int type; /* as redis' module API numbers them */
+    bool all; /* the parts are all there is */
+    int64_t ttl;
+    uint64_t len;
+    const char *parts; /* each with its length (4, little-endian) before it */
+    size_t parts_len;
+    uint32_t nparts;
+};
+enum { MFS_KEY_STRING = 1, MFS_KEY_HASH = 3, MFS_KEY_SET = 4 };
+/* 1: its fields have to be gone through one by one, each to mfs_take_field, before the next item.
+ */
+int mfs_take_item(struct mfs_census *c, uint32_t part, const struct mfs_item *item);
+int mfs_take_field(struct mfs_census *c, uint32_t part, const char *key, size_t key_len,
+                   const char *field, size_t field_len, const char *value, size_t value_len);
+
+/* scan.c: reads all partitions. 0; -EAGAIN: a partition moved meanwhile; or another errno.
+ * *disturbed: some answers took very long, so that clients may have been held up, too. */
+struct mfs_fsck_opts;
+int mfs_census_scan(struct mfs_census *c, struct mfs_store *store, const struct mfs_fsck_opts *opts,
+                    bool *disturbed, struct mfs_err *err);
+
+/* judge.c: compares all with each other; what is wrong goes to c->found. 0 or -ENOMEM. */
+int mfs_census_judge(struct mfs_census *c);
+
+#endif

@@ -1,0 +1,30 @@
+/* Mending what was found, one by one. Each step changes only what is still as it was found, in an
+ * order that never leaves data without a name. */
+#ifndef MFS_FSCK_MEND_H
+#define MFS_FSCK_MEND_H
+
+#include "fsck/census.h"
+
+struct mfs_mender;
+
+/* A client of the deployment, with a session of its own. 0 or a negative errno. */
+int mfs_mender_create(struct mfs_mender **m, struct mfs_store *store);
+void mfs_mender_destroy(struct mfs_mender *m); /* takes NULL */
+
+/* What every client does now and then: ends what others have left that is old enough. */
+void mfs_mender_keep_house(struct mfs_mender *m);
+
+/* 0: it is mended; -EOPNOTSUPP: that is for people; -ESTALE: it has changed; or another errno. */
+int mfs_mender_mend(struct mfs_mender *m, const struct mfs_census *c, const struct mfs_found *f);
+
+/* --- adopt.c ------------------------------------------------------------------------------------
+ */
+
+struct mfs_meta;
+/* Gives the inode a name in /lost+found, or, if nothing is in it, lets it go. */
+int mfs_adopt(struct mfs_meta *meta, uint64_t ino);
+/* Only changes what is still as given: the record that `old` is. */
+int mfs_mend_record(struct mfs_meta *meta, uint64_t ino, const char *old, const char *new,
+                    size_t n);
+
+#endif
