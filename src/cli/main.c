@@ -13,6 +13,7 @@ struct verb {
 static const struct verb verbs[] = {
     {"mount", mfs_verb_mount, "[OPTION]... PATH", "mount a deployment's file system"},
     {"umount", mfs_verb_umount, "PATH", "unmount it"},
+    {"fsck", mfs_verb_fsck, "[OPTION]...", "check a running deployment, and repair it"},
     {"layout", mfs_verb_layout, "FILE [--json]", "show where the pieces of a file are"},
 };
 
@@ -34,6 +35,20 @@ int mfs_verb_fail(const char *verb, int status, const struct mfs_err *err)
 {
     fprintf(stderr, "memefs: %s: %s\n", verb, err->msg);
     return status;
+}
+
+void mfs_verb_json_text(const char *s)
+{
+    putchar('"');
+    for (; *s != '\0'; s++) {
+        if (*s == '"' || *s == '\\')
+            printf("\\%c", *s);
+        else if ((unsigned char)*s < 0x20)
+            printf("\\u%04x", (unsigned)*s);
+        else
+            putchar(*s);
+    }
+    putchar('"');
 }
 
 int mfs_verb_parse(struct mfs_conf *conf, const struct mfs_conf_option *const *groups,

@@ -98,20 +98,6 @@ static int load(const char *file, struct layout *l)
     return rc;
 }
 
-static void put_json_text(const char *s)
-{
-    putchar('"');
-    for (; *s != '\0'; s++) {
-        if (*s == '"' || *s == '\\')
-            printf("\\%c", *s);
-        else if ((unsigned char)*s < 0x20)
-            printf("\\u%04x", (unsigned)*s);
-        else
-            putchar(*s);
-    }
-    putchar('"');
-}
-
 static void print_head(const char *file, const struct layout *l, uint64_t stripes, bool json)
 {
     if (!json) {
@@ -122,9 +108,9 @@ static void print_head(const char *file, const struct layout *l, uint64_t stripe
         return;
     }
     printf("{\"file\": ");
-    put_json_text(file);
+    mfs_verb_json_text(file);
     printf(", \"deployment\": ");
-    put_json_text(l->deployment);
+    mfs_verb_json_text(l->deployment);
     printf(", \"epoch\": %" PRIu64 ", \"ino\": %" PRIu64 ", \"size\": %" PRIu64
            ", \"stripe_size\": %" PRIu32 ", \"partitions\": %" PRIu32 ", \"home\": %" PRIu32
            ", \"stripes\": [",

@@ -10,9 +10,13 @@ enum { MFS_EXIT_OK = 0, MFS_EXIT_FAILED = 1, MFS_EXIT_USAGE = 2 };
 int mfs_verb_mount(int argc, char **argv);
 int mfs_verb_umount(int argc, char **argv);
 int mfs_verb_layout(int argc, char **argv);
+int mfs_verb_fsck(int argc, char **argv);
 
 /* One line on stderr, "memefs: VERB: message"; returns `status`. */
 int mfs_verb_fail(const char *verb, int status, const struct mfs_err *err);
+
+/* A JSON string of the text, with its quotes, to stdout. */
+void mfs_verb_json_text(const char *s);
 
 /* Parses options and exactly `args` arguments, which end up in argv[0 …]. With --help it prints
  * `usage` and the options. 0, or -1 with *status set to what to exit with. */

@@ -1,0 +1,257 @@
+/* Checks a running deployment, as one more client of it, and says what is wrong. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/verbs.h"
+#include "fsck/fsck.h"
+#include "fuse/control.h"
+
+#define TABLE_WAIT (10 * MFS_SEC)
+#define LOST_WAIT  (5 * MFS_SEC)   /* for the table, when a partition is not where it was */
+#define MOVE_WAIT  (120 * MFS_SEC) /* for a partition that is being moved */
+
+static const struct mfs_conf_option options[] = {
+    {.key = "name",
+     .type = MFS_CONF_STRING,
+     .arg = "NAME",
+     .def = "memefs",
+     .min = 1,
+     .max = 63,
+     .help = "of the deployment"},
+    {.key = "state-dir",
+     .type = MFS_CONF_STRING,
+     .arg = "DIR",
+     .max = 400,
+     .help = "of the deployment (default: /run/memefs/NAME)"},
+    {.key = "repair", .type = MFS_CONF_FLAG, .help = "mend what is wrong, where that is safe"},
+    {.key = "json", .type = MFS_CONF_FLAG, .help = "one JSON object"},
+    {.key = "verbose", .type = MFS_CONF_FLAG, .help = "tell more of what was looked at; also -v"},
+    {0},
+};
+static const struct mfs_conf_option *const groups[] = {options, NULL};
+
+static const char usage[] =
+    "usage: memefs fsck [OPTION]...\n\n"
+    "Looks in a running deployment for leaks and contradictions between names, inodes\n"
+    "and data. Files may be used meanwhile. Exit status: 0 all is well, or mended;\n"
+    "1 something is left, or the check could not be made; 2 wrong usage.\n\n";
+
+struct client {
+    char state[PATH_MAX], address[PATH_MAX], secret[PATH_MAX];
+    struct mfs_control_config config;
+    struct mfs_control *control;
+    struct mfs_store *store;
+};
+
+/* --- the deployment -----------------------------------------------------------------------------
+ */
+
+static void new_table(void *arg, struct mfs_table *table)
+{
+    struct client *c = arg;
+
+    mfs_store_set_table(c->store, table);
+}
+
+static int find(struct client *c, const struct mfs_conf *conf, struct mfs_err *err)
+{
+    const char *state = mfs_conf_str(conf, "state-dir");
+    int rc;
+
+    if (state != NULL)
+        rc = mfs_text_copy(c->state, sizeof c->state, state);
+    else
+        rc = mfs_text_format(c->state, sizeof c->state, "/run/memefs/%s",
+                             mfs_conf_str(conf, "name"));
+    if (rc == 0)
+        rc = mfs_text_format(c->secret, sizeof c->secret, "%s/secret", c->state);
+    if (rc == 0)
+        rc = mfs_text_format(c->address, sizeof c->address, "unix:%s/node-0/lm.sock", c->state);
+    if (rc < 0)
+        return mfs_err_set(err, rc, "bad arguments: %s", strerror(-rc));
+    if (access(c->secret, R_OK) < 0)
+        return mfs_err_set(err, -errno,
+                           "%s: %s; is the deployment running (cm start), and are --name and "
+                           "--state-dir its own?",
+                           c->secret, strerror(errno));
+    return 0;
+}
+
+static int join(struct client *c, struct mfs_err *err)
+{
+    struct mfs_store_opts opts = {.table_wait = LOST_WAIT, .fence_wait = MOVE_WAIT};
+    struct mfs_table *table;
+    int rc;
+
+    c->config = (struct mfs_control_config){c->address, c->secret, "fsck"};
+    rc = mfs_control_create(&c->control, &c->config, err);
+    if (rc == 0)
+        rc = mfs_control_wait_table(c->control, TABLE_WAIT, &table, err);
+    if (rc < 0)
+        return rc;
+    rc = mfs_store_create(&c->store, table, &opts);
+    if (rc < 0)
+        return mfs_err_set(err, rc, "partition table: %s", strerror(-rc));
+    mfs_control_on_table(c->control, new_table, c);
+    return 0;
+}
+
+static void leave(struct client *c)
+{
+    mfs_control_destroy(c->control); /* its thread uses the store */
+    mfs_store_destroy(c->store);
+}
+
+/* --- what is told -------------------------------------------------------------------------------
+ */
+
+static void progress(void *arg, const char *what, uint64_t done, uint64_t all)
+{
+    bool *shown = arg;
+
+    if (all)
+        fprintf(stderr, "\r%s: %d %%\033[K", what, (int)(100 * done / all));
+    else
+        fprintf(stderr, "\r%s: %" PRIu64 "\033[K", what, done);
+    *shown = true;
+}
+
+static const char *state_word(enum mfs_fsck_state state)
+{
+    static const char *const words[] = {
+        [MFS_FSCK_FOUND] = "found", [MFS_FSCK_MENDED] = "mended", [MFS_FSCK_LEFT] = "left"};
+
+    return words[state];
+}
+
+static void print_one(const struct mfs_fsck_finding *f)
+{
+    printf("%s:", f->kind);
+    if (f->ino)
+        printf(" inode %" PRIu64 ",", f->ino);
+    printf(" partition %" PRIu32, f->part);
+    if (f->path[0] != '\0')
+        printf(", %s", f->path);
+    printf(": %s", f->text);
+    if (f->state != MFS_FSCK_FOUND)
+        printf(f->why[0] != '\0' ? " (%s: %s)" : " (%s)", state_word(f->state), f->why);
+    putchar('\n');
+}
+
+static void print_text(const struct mfs_fsck_report *r, bool verbose)
+{
+    for (size_t i = 0; i < r->n; i++)
+        print_one(&r->findings[i]);
+    if (verbose)
+        printf("%" PRIu64 " keys, %u passes; %zu things that looked wrong had changed at the "
+               "second look\n",
+               r->keys, r->passes, r->changed);
+    printf("%" PRIu64 " inodes, %" PRIu64 " names, %" PRIu64 " stripes: ", r->inodes, r->names,
+           r->stripes);
+    if (r->n == 0)
+        printf("clean\n");
+    else if (r->left == 0)
+        printf("%zu mended, clean now\n", r->n);
+    else
+        printf("%zu %s\n", r->left, r->left == 1 ? "thing is wrong" : "things are wrong");
+}
+
+static void print_field(const char *name, const char *text)
+{
+    printf(", \"%s\": ", name);
+    mfs_verb_json_text(text);
+}
+
+static void print_json(const char *name, const struct mfs_fsck_report *r)
+{
+    printf("{\"name\": ");
+    mfs_verb_json_text(name);
+    printf(", \"clean\": %s, \"left\": %zu, \"inodes\": %" PRIu64 ", \"names\": %" PRIu64
+           ", \"stripes\": %" PRIu64 ", \"keys\": %" PRIu64
+           ", \"passes\": %u, \"changed\": %zu, \"findings\": [",
+           r->left == 0 ? "true" : "false", r->left, r->inodes, r->names, r->stripes, r->keys,
+           r->passes, r->changed);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct mfs_fsck_finding *f = &r->findings[i];
+
+        printf("%s\n  {\"kind\": \"%s\", \"leak\": %s, \"inode\": \"%" PRIu64
+               "\", \"partition\": %" PRIu32,
+               i > 0 ? "," : "", f->kind, f->leak ? "true" : "false", f->ino, f->part);
+        print_field("path", f->path);
+        print_field("text", f->text);
+        print_field("state", state_word(f->state));
+        print_field("why", f->why);
+        putchar('}');
+    }
+    printf("%s]}\n", r->n > 0 ? "\n" : "");
+}
+
+/* --- the verb -----------------------------------------------------------------------------------
+ */
+
+static int check(const struct mfs_conf *conf, struct client *c, struct mfs_err *err)
+{
+    bool shown = false;
+    struct mfs_fsck_opts opts = {.mend = mfs_conf_flag(conf, "repair"),
+                                 .progress = isatty(STDERR_FILENO) ? progress : NULL,
+                                 .arg = &shown};
+    struct mfs_fsck_report *report;
+    int rc = mfs_fsck_run(c->store, &opts, &report, err);
+
+    if (shown)
+        fputs("\r\033[K", stderr);
+    if (rc < 0)
+        return rc;
+    if (mfs_conf_flag(conf, "json"))
+        print_json(mfs_conf_str(conf, "name"), report);
+    else
+        print_text(report, mfs_conf_flag(conf, "verbose"));
+    rc = report->left == 0 ? MFS_EXIT_OK : MFS_EXIT_FAILED;
+    mfs_fsck_report_free(report);
+    if (fflush(stdout) != 0)
+        return mfs_err_set(err, -errno, "output: %s", strerror(errno));
+    return rc;
+}
+
+static int run(const struct mfs_conf *conf)
+{
+    struct client *c = calloc(1, sizeof *c);
+    struct mfs_err err = {0};
+    int rc;
+
+    if (c == NULL)
+        return MFS_EXIT_FAILED;
+    mfs_log_set_level(MFS_LOG_ERROR);
+    rc = find(c, conf, &err);
+    if (rc == 0)
+        rc = join(c, &err);
+    if (rc == 0)
+        rc = check(conf, c, &err);
+    if (rc < 0)
+        rc = mfs_verb_fail("fsck", MFS_EXIT_FAILED, &err);
+    leave(c);
+    free(c);
+    return rc;
+}
+
+int mfs_verb_fsck(int argc, char **argv)
+{
+    struct mfs_conf *conf = mfs_conf_create(groups);
+    static char verbose[] = "--verbose";
+    int status = MFS_EXIT_FAILED;
+
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "-v") == 0)
+            argv[i] = verbose;
+    if (conf != NULL && mfs_verb_parse(conf, groups, usage, argc, argv, 0, &status) == 0)
+        status = run(conf);
+    mfs_conf_destroy(conf);
+    return status;
+}
