@@ -1,6 +1,7 @@
 /* A client dies in the middle of an operation: just before each command that it would send. What
  * others see then must be the tree before or after the operation, nothing may be lost, and
- * housekeeping (or just going on) must be able to clear up. ctest: timeout=300 */
+ * housekeeping (or just going on) must be able to clear up. What memefs fsck finds then are leaks,
+ * and it mends them. ctest: timeout=300 */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "fsck/fsck.h"
 #include "meta/internal.h"
 #include "meta_world.h"
 
@@ -101,6 +103,38 @@ static void clear_up(void)
     assert_int_equal(meta_client_exists(&other, "#orphans"), 0);
 }
 
+static struct mfs_fsck_report *fsck(bool mend)
+{
+    struct mfs_fsck_opts opts = {.mend = mend, .pause = MFS_MSEC};
+    struct mfs_fsck_report *r = NULL;
+    struct mfs_err err;
+
+    if (mfs_fsck_run(other.store, &opts, &r, &err))
+        fail_msg("%s", err.msg);
+    return r;
+}
+
+/* After a death leaks only; without one, nothing. */
+static void check_and_mend(const struct meta_op *op, unsigned n, bool died)
+{
+    struct mfs_fsck_report *r = fsck(false);
+
+    for (size_t i = 0; i < r->n; i++) {
+        if (!died || !r->findings[i].leak)
+            fail_msg("%s, dead before command %u: %s: %s: %s", op->name, n, r->findings[i].kind,
+                     r->findings[i].path, r->findings[i].text);
+    }
+    mfs_fsck_report_free(r);
+    r = fsck(true);
+    assert_int_equal(r->left, 0);
+    mfs_fsck_report_free(r);
+    r = fsck(false);
+    if (r->n)
+        fail_msg("%s, dead before command %u: mended, and still %s: %s", op->name, n,
+                 r->findings[0].kind, r->findings[0].text);
+    mfs_fsck_report_free(r);
+}
+
 static void try_op(const struct meta_op *op)
 {
     struct mfs_buf before, after;
@@ -116,10 +150,14 @@ static void try_op(const struct meta_op *op)
             expect(op, n, "cleared up", &before, &after);
             if (meta_world_check(&other, more))
                 fail_msg("%s, dead before command %u", op->name, n);
+            check_and_mend(op, n, more);
+            expect(op, n, "mended", &before, &after);
         }
         if (meta_world_remove(&other, more))
             fail_msg("%s, dead before command %u", op->name, n);
         clear_up();
+        if (more)
+            check_and_mend(op, n, true); /* what is left is not to be found the next time */
     }
     mfs_buf_fini(&before);
     mfs_buf_fini(&after);
