@@ -101,3 +101,5 @@ is_near_empty()
 }
 must_happen 90 is_near_empty
 
+say "what it left is no damage, and goes"
+fsck_clean

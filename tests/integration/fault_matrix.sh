@@ -283,6 +283,7 @@ one_case() # STEP VICTIM MIGRATION
         result=$(outcome)
     fi
     STRUCK=$((status == 0))
+    [ "$result" != forced ] || FORCED=1
     say "$1:$2 $3: $result, $((SECONDS - began)) s; $(tr '\n' ';' <"$T/struck")"
     [ "$STRUCK" -eq 0 ] ||
         printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$result" >>"${RESULTS:-$T/results}"
@@ -306,6 +307,7 @@ fresh()
 begin()
 {
     deployment_start 2 --max-nodes 4
+    FORCED=0
     head -c 30000000 "$T/data" >"$MNT0/ballast"
 }
 
@@ -325,5 +327,11 @@ done
 cmp "$T/data" "$MNT0/ballast" || fail "what was there all the time"
 cm_ scale 4 >/dev/null || fail "scale after all of it"
 running || fail "not running"
+if [ "$FORCED" -eq 0 ]; then
+    fsck_clean
+else # what had not arrived of a partition is missing
+    memefs_fsck --repair || fail "memefs fsck --repair"
+    fsck_silent
+fi
 say "everything was seen: $(cut -f 4 "${RESULTS:-$T/results}" | sort | uniq -c | tr -s ' \n' ' ')"
 deployment_stop

@@ -14,7 +14,7 @@ for verb in start status scale rebalance events doctor stop; do
     cm "$verb" --help >"$T/help" || fail "cm $verb --help"
     grep -q -- "--name" "$T/help" || fail "cm $verb --help does not mention --name"
 done
-for verb in mount umount layout; do
+for verb in mount umount layout fsck; do
     memefs "$verb" --help >/dev/null || fail "memefs $verb --help"
 done
 
@@ -33,7 +33,7 @@ same_options() # PAGE COMMAND…
 }
 same_options cm.1 "cm start" "cm status" "cm scale" "cm rebalance" "cm policy" "cm events" "cm doctor" "cm stop"
 same_options lm.8 lm
-same_options memefs.1 "memefs mount" "memefs umount" "memefs layout"
+same_options memefs.1 "memefs mount" "memefs umount" "memefs layout" "memefs fsck"
 sed -n '/^.SH MOUNT OPTIONS/,/^.SH EXIT/p' "$HARNESS_DIR/../../docs/man/memefs.1" >"$T/section"
 for option in $(memefs mount --help | sed -n '/^Mount options/,$s/^  \([a-z_]*\)[= ].*/\1/p'); do
     grep -qw -- "$option" "$T/section" || fail "memefs.1 does not tell of -o $option"
@@ -62,6 +62,8 @@ wrong_usage memefs
 wrong_usage memefs no-such-verb
 wrong_usage memefs mount
 wrong_usage memefs layout
+wrong_usage memefs fsck /mnt
+wrong_usage memefs fsck --mend
 wrong_usage memefs mount -o no_such_option "$T"
 wrong_usage memefs mount --lm "$T/lm.sock" --cm 127.0.0.1:1 "$T"
 wrong_usage lm --no-such-option
@@ -76,4 +78,5 @@ cannot cm_ events
 cannot cm_ scale 2
 cannot cm_ rebalance
 cannot memefs layout /etc/passwd
+cannot memefs fsck --state-dir "$T/nothing"
 cannot memefs mount --lm "$T/no-such-socket" "$T"

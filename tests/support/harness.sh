@@ -158,6 +158,33 @@ cm_()
     timeout "${CM_TIMEOUT:-120}" cm "$verb" --name "$NAME" --state-dir "$STATE" "$@"
 }
 
+# memefs_fsck [ARGUMENT…]: of this test's deployment.
+memefs_fsck()
+{
+    timeout "${FSCK_TIMEOUT:-300}" memefs fsck --name "$NAME" --state-dir "$STATE" "$@"
+}
+
+# fsck_silent: memefs fsck finds nothing.
+fsck_silent()
+{
+    memefs_fsck >"$T/fsck.out" || {
+        cat "$T/fsck.out" >&2
+        fail "memefs fsck finds something"
+    }
+}
+
+# fsck_clean: memefs fsck finds nothing but what a client that was killed may leave, and mends that.
+fsck_clean()
+{
+    ! memefs_fsck --json >"$T/fsck.out" || return 0
+    if [ ! -s "$T/fsck.out" ] || grep -F '"leak": false' "$T/fsck.out" >&2; then
+        cat "$T/fsck.out" >&2
+        fail "memefs fsck fails, or finds what no crash explains"
+    fi
+    memefs_fsck --repair || fail "memefs fsck --repair leaves something"
+    fsck_silent
+}
+
 # deployment_start NODES [CM-START-ARGUMENT…]: every node has a mount; $MEMORY per node.
 deployment_start()
 {
