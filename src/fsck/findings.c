@@ -84,7 +84,7 @@ static int order(uint64_t a, uint64_t b)
     return a < b ? -1 : a > b;
 }
 
-static int by_identity(const void *x, const void *y)
+static int by_subject(const void *x, const void *y)
 {
     const struct mfs_found *a = x, *b = y;
     int rc = order(a->fault, b->fault);
@@ -93,8 +93,14 @@ static int by_identity(const void *x, const void *y)
         rc = order(a->ino, b->ino);
     if (!rc)
         rc = order(a->dir, b->dir);
-    if (!rc)
-        rc = order(a->part, b->part);
+    return rc ? rc : order(a->part, b->part);
+}
+
+static int by_identity(const void *x, const void *y)
+{
+    const struct mfs_found *a = x, *b = y;
+    int rc = by_subject(x, y);
+
     return rc ? rc : order(a->digest, b->digest);
 }
 
@@ -130,6 +136,19 @@ size_t mfs_findings_keep_common(struct mfs_findings *f, const struct mfs_finding
     }
     f->list.n = kept;
     return all - kept;
+}
+
+size_t mfs_findings_unsettled(const struct mfs_findings *f, const struct mfs_findings *other)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->list.n; i++) {
+        const struct mfs_found *found = mfs_flat_at(&f->list, i);
+
+        n += mfs_flat_find(&other->list, found, by_subject) &&
+             !mfs_flat_find(&other->list, found, by_identity);
+    }
+    return n;
 }
 
 const char *mfs_findings_show(const char *p, size_t len, char *out, size_t n)

@@ -85,6 +85,9 @@ void mfs_findings_sort(struct mfs_findings *f); /* each once */
 /* Those that are not in `other`, which is sorted as well, are dropped; how many. */
 size_t mfs_findings_keep_common(struct mfs_findings *f, const struct mfs_findings *other);
 
+/* How many are in both, but with other evidence. */
+size_t mfs_findings_unsettled(const struct mfs_findings *f, const struct mfs_findings *other);
+
 /* A name or key for people: what can't be printed as \xNN; into out[n]. */
 const char *mfs_findings_show(const char *p, size_t len, char *out, size_t n);
 

@@ -1,6 +1,7 @@
 /* The passes. One that finds nothing is enough. Otherwise what two in a row find alike is wrong, if
  * nothing held clients up meanwhile, and no transaction was under way throughout that housekeeping
- * will end. Mending is followed by another round. */
+ * will end. What looks wrong in both, but is changing, may rest in the next. Mending is followed by
+ * another round. */
 #include "fsck/fsck.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include "fsck/mend.h"
 
 #define PASSES_MAX 8 /* of a round */
+#define UNSETTLED  2 /* passes more for what looks wrong each time, but never the same */
 #define ROUNDS_MAX 4
 
 struct fsck {
@@ -71,7 +73,7 @@ static void swap(struct mfs_census *a, struct mfs_census *b)
 }
 
 /* Another look at what *c found; 1: it counts, and what is left in *c is wrong. */
-static int look_again(struct fsck *k, struct mfs_census *c, bool *calm)
+static int look_again(struct fsck *k, struct mfs_census *c, bool *calm, int *unsettled)
 {
     struct mfs_census before = {0};
     bool disturbed = false;
@@ -85,6 +87,8 @@ static int look_again(struct fsck *k, struct mfs_census *c, bool *calm)
         rc = 0;
     } else if (!rc) {
         rc = *calm && !disturbed && !in_transition(c, &before);
+        if (rc && mfs_findings_unsettled(&c->found, &before.found) && (*unsettled)-- > 0)
+            rc = 0;
         if (rc)
             k->report->changed += mfs_findings_keep_common(&c->found, &before.found);
         *calm = !disturbed;
@@ -97,6 +101,7 @@ static int look_again(struct fsck *k, struct mfs_census *c, bool *calm)
 static int round_of_passes(struct fsck *k, struct mfs_census *c)
 {
     bool disturbed = false, calm;
+    int unsettled = UNSETTLED;
     int rc = pass(k, c, &disturbed);
 
     if (rc && rc != -EAGAIN)
@@ -105,7 +110,7 @@ static int round_of_passes(struct fsck *k, struct mfs_census *c)
         return 0;
     calm = !rc && !disturbed;
     for (int i = 1; i < PASSES_MAX; i++) {
-        rc = look_again(k, c, &calm);
+        rc = look_again(k, c, &calm, &unsettled);
         if (rc < 0)
             return rc;
         if (rc == 1 || (calm && c->found.list.n == 0))
@@ -182,41 +187,36 @@ void mfs_fsck_report_free(struct mfs_fsck_report *r)
 /* --- mending ------------------------------------------------------------------------------------
  */
 
-/* What this round found, which is the end of the report; how many were mended. */
-static size_t mend_round(struct fsck *k, struct mfs_mender *m, struct mfs_census *c)
+/* What this round found, which is the end of the report. True: another look is worth it, as
+ * something was mended, or changed by itself. */
+static bool mend_round(struct fsck *k, struct mfs_mender *m, struct mfs_census *c)
 {
     struct mfs_fsck_finding *to = k->report->findings + k->report->n - c->found.list.n;
-    size_t mended = 0;
+    bool again = false;
 
     for (size_t i = 0; i < c->found.list.n; i++) {
         int rc = mfs_mender_mend(m, c, mfs_flat_at(&c->found.list, i));
 
         to[i].state = rc ? MFS_FSCK_LEFT : MFS_FSCK_MENDED;
         to[i].why = rc == -EOPNOTSUPP ? "not by a program" : rc ? strerrordesc_np(-rc) : "";
-        mended += !rc;
+        again = again || !rc || rc == -ESTALE;
         if (k->opts.progress)
             k->opts.progress(k->opts.arg, "mending", i + 1, c->found.list.n);
     }
-    k->report->left = 0;
-    return mended;
+    return again;
 }
 
 static int run_round(struct fsck *k, struct mfs_mender *m, bool *again)
 {
     struct mfs_census c = {0};
-    size_t n = 0, before = k->report->n;
     int rc = round_of_passes(k, &c);
 
-    if (!rc)
-        k->report->left = 0;
+    *again = false;
+    k->report->left = 0;
     if (!rc)
         rc = report_all(k, &c);
-    *again = false;
-    if (!rc && m && k->report->n > before) {
-        n = mend_round(k, m, &c);
-        *again = n > 0;
-        k->report->left = k->report->n - before;
-    }
+    if (!rc && m && k->report->left)
+        *again = mend_round(k, m, &c);
     mfs_census_fini(&c);
     return rc;
 }

@@ -665,7 +665,8 @@ static void expect_kinds(const struct mfs_fsck_report *r, const char *kinds, con
 {
     char have[1024] = "";
 
-    qsort(r->findings, r->n, sizeof *r->findings, by_kind);
+    if (r->n > 1)
+        qsort(r->findings, r->n, sizeof *r->findings, by_kind);
     for (size_t i = 0; i < r->n; i++) {
         strcat(have, i ? " " : "");
         strcat(have, r->findings[i].kind);
