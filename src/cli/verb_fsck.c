@@ -87,7 +87,7 @@ static int find(struct client *c, const struct mfs_conf *conf, struct mfs_err *e
 static int join(struct client *c, struct mfs_err *err)
 {
     struct mfs_store_opts opts = {.table_wait = LOST_WAIT, .fence_wait = MOVE_WAIT};
-    struct mfs_table *table;
+    struct mfs_table *table = NULL;
     int rc;
 
     c->config = (struct mfs_control_config){c->address, c->secret, "fsck"};

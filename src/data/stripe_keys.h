@@ -1,5 +1,5 @@
-/* The stripes of a file as keys: which there are, and taking many away. For src/data and src/fsck. Any
- * thread; blocks for as many round trips as the number of keys asks for, each bounded. */
+/* The stripes of a file as keys: which there are, and taking many away. For src/data and src/fsck.
+ * Any thread; blocks for as many round trips as the number of keys asks for, each bounded. */
 #ifndef MFS_DATA_STRIPE_KEYS_H
 #define MFS_DATA_STRIPE_KEYS_H
 

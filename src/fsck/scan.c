@@ -222,15 +222,19 @@ static int scan_keys(struct scan *s, const struct mfs_fsck_opts *opts)
     struct cursor *cursors = calloc(nparts, sizeof *cursors);
     struct mfs_cmd *cmds = calloc(nparts, sizeof *cmds);
     size_t left = nparts;
-    int rc = cursors && cmds ? 0 : mfs_err_set(s->err, -ENOMEM, "out of memory");
+    int rc = -ENOMEM;
 
-    for (uint32_t part = 0; part < nparts && !rc; part++)
+    if (!cursors || !cmds)
+        goto out; /* which the caller tells */
+    rc = 0;
+    for (uint32_t part = 0; part < nparts; part++)
         strcpy(cursors[part].text, "0");
     while (left && !rc) {
         rc = scan_round(s, cursors, cmds, &left);
         if (opts->progress)
             opts->progress(opts->arg, "keys read", s->c->keys, 0);
     }
+out:
     free(cursors);
     free(cmds);
     return rc;
