@@ -20,9 +20,10 @@ int mfs_buf_printf(struct mfs_buf *b, const char *fmt, ...) __attribute__((forma
 void mfs_buf_consume(struct mfs_buf *b, size_t n); /* drops n bytes of the front */
 void mfs_buf_clear(struct mfs_buf *b);
 
+/* Where the content is; NULL while no room was ever needed. */
 static inline char *mfs_buf_data(const struct mfs_buf *b)
 {
-    return b->mem + b->start;
+    return b->mem ? b->mem + b->start : NULL;
 }
 
 static inline size_t mfs_buf_len(const struct mfs_buf *b)
