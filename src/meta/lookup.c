@@ -44,7 +44,7 @@ static int take_answer(struct mfs_bytes text, uint32_t part, struct found *f)
     f->leased = text.p[0] == 1;
     f->record = (struct mfs_bytes){text.p + 2 + n, text.n - 2 - n};
     if (mfs_placement_home(f->entry.ino) != part)
-        f->record.p = NULL;
+        f->record = (struct mfs_bytes){NULL, 0};
     if (S_ISREG(f->entry.type))
         f->content = mfs_record_rest(&f->record);
     return 0;

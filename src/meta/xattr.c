@@ -216,6 +216,10 @@ ssize_t mfs_meta_listxattr(struct mfs_meta *meta, uint64_t ino, char *buf, size_
     for (size_t i = 0; i < n; i++) {
         struct mfs_bytes name = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, i));
 
+        if (!name.p) {
+            rc = -EIO;
+            goto out;
+        }
         if (cap && total + name.n + 1 <= cap) {
             memcpy(buf + total, name.p, name.n);
             buf[total + name.n] = 0;
