@@ -96,6 +96,12 @@ int mfs_calls_run(struct mfs_meta *meta, struct mfs_calls *b)
     return mfs_calls_run_bits(meta, b, NULL, NULL, 0);
 }
 
+/* A bitmap comes from a partition, and may be longer than there are partitions. */
+size_t mfs_bits_most(const struct mfs_meta *meta, size_t nbits)
+{
+    return nbits < meta->nparts / 8 + 1 ? 8 * nbits : meta->nparts;
+}
+
 /* Commands for all partitions in the bitmap, behind the n that are there. */
 static size_t add_bits(struct mfs_meta *meta, struct mfs_call *c, const unsigned char *bits,
                        size_t nbits, struct mfs_cmd *cmds)
@@ -119,7 +125,7 @@ int mfs_calls_run_bits(struct mfs_meta *meta, struct mfs_calls *b, struct mfs_ca
     int rc;
 
     if (nbits) {
-        cmds = malloc((b->n + 8 * nbits) * sizeof *cmds);
+        cmds = malloc((b->n + mfs_bits_most(meta, nbits)) * sizeof *cmds);
         if (!cmds)
             return -ENOMEM;
     }
@@ -146,7 +152,7 @@ void mfs_calls_fini(struct mfs_calls *b)
 int mfs_call_bits(struct mfs_meta *meta, struct mfs_call *c, const unsigned char *bits, size_t n,
                   mfs_call_each_fn *each, void *arg)
 {
-    struct mfs_cmd *cmds = calloc(8 * n + 1, sizeof *cmds);
+    struct mfs_cmd *cmds = calloc(mfs_bits_most(meta, n) + 1, sizeof *cmds);
     size_t count;
     int rc;
 

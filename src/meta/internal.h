@@ -125,6 +125,9 @@ typedef void mfs_call_each_fn(void *arg, uint32_t part, int rc, struct mfs_bytes
 int mfs_call_bits(struct mfs_meta *meta, struct mfs_call *c, const unsigned char *bits, size_t n,
                   mfs_call_each_fn *each, void *arg);
 
+/* How many partitions a bitmap of so many bytes can name, at most. */
+size_t mfs_bits_most(const struct mfs_meta *meta, size_t nbits);
+
 /* Arguments in the form that functions take them. */
 struct mfs_ino_arg {
     char b[8];

@@ -210,10 +210,10 @@ static int deduplicate(struct mfs_listing *l)
 static int prepare(struct scan *s, struct mfs_bytes record)
 {
     const unsigned char *bits = (const unsigned char *)record.p + MFS_RECORD_DIR;
-    size_t n = record.n - MFS_RECORD_DIR;
+    size_t n = record.n - MFS_RECORD_DIR, most = mfs_bits_most(s->meta, n);
 
-    s->shards = calloc(8 * n + 1, sizeof *s->shards);
-    s->cmds = calloc(8 * n + 1, sizeof *s->cmds);
+    s->shards = calloc(most + 1, sizeof *s->shards);
+    s->cmds = calloc(most + 1, sizeof *s->cmds);
     if (!s->shards || !s->cmds)
         return -ENOMEM;
     for (uint32_t p = 0; p < s->meta->nparts; p++) {
