@@ -48,7 +48,7 @@ as_root()
 is_preset()
 {
     case $1 in
-    release | debug | asan | tsan) return 0 ;;
+    release | debug | asan | tsan | fuzz) return 0 ;;
     *) return 1 ;;
     esac
 }
