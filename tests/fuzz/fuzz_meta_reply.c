@@ -12,6 +12,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "data/stripe_keys.h"
 #include "world.h"
 
 #define OPERATIONS     3
@@ -225,6 +226,28 @@ static void locks(const struct operands *o)
     check_rc(mfs_meta_flock(o->meta, o->ino, 7, F_UNLCK, &a, NULL), &a);
 }
 
+static int see_stripes(void *arg, const uint32_t *list, size_t n)
+{
+    (void)list;
+    *(size_t *)arg += n;
+    return 0;
+}
+
+/* What src/data asks partitions about stripes. */
+static void stripes(const struct operands *o)
+{
+    struct mfs_store *store = world.parts.store;
+    uint32_t lengths[4], some[] = {1, 2, 3, 7};
+    int64_t grown = 0;
+    size_t seen = 0;
+    bool pays;
+
+    check_rc(mfs_stripe_scan(store, o->ino, see_stripes, &seen), NULL);
+    check_rc(mfs_stripe_lengths(store, o->ino, 1, 4, lengths), NULL);
+    check_rc(mfs_stripe_scan_pays(store, UINT32_MAX, &pays), NULL);
+    check_rc(mfs_stripe_delete(store, o->ino, NULL, 0, some, 4, &grown), NULL);
+}
+
 static void chores(const struct operands *o)
 {
     struct mfs_meta_space space;
@@ -238,7 +261,7 @@ static void chores(const struct operands *o)
 static void (*const operations[])(const struct operands *o) = {
     lookup,      attributes,       list,        create,    make,      open_close, write_file,
     unlink_name, remove_directory, rename_name, link_name, read_link, xattrs,     locks,
-    chores};
+    chores,      stripes};
 
 /* ---- one input ------------------------------------------------------------------------------- */
 

@@ -18,7 +18,7 @@
 
 struct mfs_channel *fuzz_channel(int *fd, int64_t wait)
 {
-    struct timeval tv = {.tv_usec = wait / 1000};
+    struct timeval tv = {.tv_sec = wait / MFS_SEC, .tv_usec = wait % MFS_SEC / 1000};
     struct mfs_channel *conn = calloc(1, sizeof *conn);
     int pair[2];
 

@@ -18,7 +18,7 @@ struct fuzz_partitions {
 };
 
 /* A connection, whose other end is *fd. Both are the caller's. */
-#define FUZZ_WAIT 200000000 /* ns: longer than anything should take */
+#define FUZZ_WAIT 20000000000 /* ns: longer than scripts/fuzz lets an input take */
 struct mfs_channel *fuzz_channel(int *fd, int64_t wait);
 
 /* Makes the store, whose partitions are at `path` for who is not content with these connections. A
