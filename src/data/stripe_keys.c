@@ -14,6 +14,7 @@
 
 #define SLAB         8192U /* stripes deleted per round trip */
 #define KEYS_PER_CMD 512U
+#define BYTES_MAX    ((int64_t)KEYS_PER_CMD << 24) /* no stripe has more than 16 MiB */
 #define SCAN_COUNT   "10000"
 #define SCAN_PAYS    4096U /* fewer possible stripes are asked for one by one in any case */
 
@@ -88,12 +89,20 @@ static void edit_cmd(struct mfs_args *a, char *key, uint64_t ino, const struct m
         mfs_args_int(a, e->b);
 }
 
+/* Bytes of stripes, as a partition counts them; what cannot be counts as none. */
+static int64_t reply_bytes(const struct mfs_reply *r)
+{
+    int64_t n = mfs_reply_int(r);
+
+    return n >= 0 && n <= BYTES_MAX ? n : 0;
+}
+
 /* mfs_sdel answers with the bytes freed, edits with the old and the new length. */
 static int64_t reply_grown(const struct mfs_reply *r)
 {
     if (mfs_reply_type(r) == MFS_REPLY_ARRAY)
-        return mfs_reply_int(mfs_reply_at(r, 1)) - mfs_reply_int(mfs_reply_at(r, 0));
-    return -mfs_reply_int(r);
+        return reply_bytes(mfs_reply_at(r, 1)) - reply_bytes(mfs_reply_at(r, 0));
+    return -reply_bytes(r);
 }
 
 static int delete_slab(struct mfs_store *store, uint64_t ino, const struct mfs_stripe_edit *edits,

@@ -112,7 +112,7 @@ static void end_transactions(struct mfs_meta *meta, uint32_t part, const struct 
         struct mfs_bytes value = mfs_reply_bytes(mfs_reply_at(list, i + 1));
 
         if (txn.n != MFS_TXN_LEN || value.n < 8 ||
-            now - (int64_t)mfs_get_be64(value.p) < meta->limits.intent_seconds)
+            (int64_t)((uint64_t)now - mfs_get_be64(value.p)) < meta->limits.intent_seconds)
             continue;
         if (value.n > 16)
             end_intent(meta, part, txn.p, (struct mfs_bytes){value.p + 8, value.n - 8});

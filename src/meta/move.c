@@ -78,7 +78,8 @@ int mfs_move_lock(struct mfs_meta *meta, const char *txn, uint32_t decider, uint
 void mfs_move_expire(struct mfs_meta *meta, struct mfs_bytes lock, int64_t now)
 {
     if (lock.n == MFS_SEAL_LEN + 8 &&
-        now - (int64_t)mfs_get_be64(lock.p + MFS_SEAL_LEN) > meta->limits.holder_seconds)
+        (int64_t)((uint64_t)now - mfs_get_be64(lock.p + MFS_SEAL_LEN)) >
+            meta->limits.holder_seconds)
         end_holder(meta, lock.p, lock.p + MFS_TXN_LEN);
 }
 
