@@ -2,6 +2,7 @@
  * the connection of a client's subscriber. A notice is answered at most once; nothing else is said.
  * ctest: timeout=60 */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 
 #define MESSAGE 33 /* bytes of a notice */
 
+static struct fuzz_world w;
 static atomic_uint answers;
 
 /* Called by the subscriber's thread, and those to which it leaves the answering. */
@@ -55,9 +57,13 @@ static void say(int fd, const struct mfs_buf *b)
     close(fd);
 }
 
+static void leave(void)
+{
+    fuzz_listener_close(&w.listener);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-    static struct fuzz_world w;
     static int fd = -1;
     struct fuzz_input in = {p, n < 65536 ? n : 65536};
     unsigned notices = 0;
@@ -65,6 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 
     if (!w.meta) {
         fuzz_world_init(&w, &fd);
+        FUZZ_CHECK(!atexit(leave));
         mfs_store_set_fault(w.parts.store, heard, NULL);
     }
     mfs_buf_init(&b);
