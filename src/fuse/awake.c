@@ -19,8 +19,8 @@
 #define DEVICE "/dev/cpu_dma_latency"
 
 #define PERIOD (100 * MFS_MSEC)
-#define BEGIN  100U /* small requests of a period that are worth it … */
-#define STAY   20U  /* … and still are */
+#define BEGIN  50U /* requests of a period that are worth it … */
+#define STAY   20U /* … and still are */
 
 struct mfs_awake {
     struct mfs_fuse_stats *stats;
@@ -69,7 +69,7 @@ static void unwish(struct mfs_awake *a)
 /* False: there is no point in going on. */
 static bool look(struct mfs_awake *a)
 {
-    unsigned long now = mfs_fuse_stats_small(a->stats), n = now - a->before;
+    unsigned long now = mfs_fuse_stats_requests(a->stats), n = now - a->before;
 
     a->before = now;
     if (a->fd < 0 && n >= BEGIN)

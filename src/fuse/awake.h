@@ -1,4 +1,4 @@
-/* Keeps processors from halting while small requests come one after the other.
+/* Keeps processors from halting while requests come one after the other.
  *
  * Each request of the kernel wakes a thread of ours, most of these a partition, and their answers
  * wake the caller. In a virtual machine a processor without work halts by leaving to the host, and

@@ -75,13 +75,6 @@ void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
         mfs_vfs_release(file);
 }
 
-static void count_bytes(struct mfs_fuse *m, atomic_ulong *bytes, size_t n)
-{
-    atomic_fetch_add_explicit(bytes, n, memory_order_relaxed);
-    if (n >= MFS_OP_LARGE)
-        atomic_fetch_add_explicit(&m->stats.large, 1, memory_order_relaxed);
-}
-
 void mfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_READ);
@@ -97,7 +90,7 @@ void mfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
         fuse_reply_err(req, (int)-n);
         return;
     }
-    count_bytes(m, &m->stats.bytes_read, (size_t)n);
+    atomic_fetch_add_explicit(&m->stats.bytes_read, (unsigned long)n, memory_order_relaxed);
     fuse_reply_iov(req, view.iov, view.n);
     mfs_view_release(&view);
 }
@@ -115,7 +108,7 @@ void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
         fuse_reply_err(req, (int)-n);
         return;
     }
-    count_bytes(m, &m->stats.bytes_written, (size_t)n);
+    atomic_fetch_add_explicit(&m->stats.bytes_written, (unsigned long)n, memory_order_relaxed);
     fuse_reply_write(req, (size_t)n);
 }
 

@@ -26,7 +26,7 @@ static const struct option options[] = {
     {"atime", NOFLAG, AT(no_atime), 0, 0, "access times, relatime-like (default)"},
     {"noatime", FLAG, AT(no_atime), 0, 0, "no access times"},
     {"awake", NOFLAG, AT(no_awake), 0, 0,
-     "in virtual machines: processors wait for small requests without halting (default)"},
+     "in virtual machines: processors poll instead of halting while many requests come (default)"},
     {"noawake", FLAG, AT(no_awake), 0, 0, "they may halt"},
     {"clone_fd", FLAG, AT(clone_fd), 0, 0, "a device descriptor for each worker"},
     {"max_threads", COUNT, AT(workers), 2, 1024, "workers that serve requests (default 32)"},

@@ -40,13 +40,13 @@ static const char *const names[MFS_OP_COUNT] = {
     [MFS_OP_FLOCK] = "flock",
 };
 
-unsigned long mfs_fuse_stats_small(const struct mfs_fuse_stats *s)
+unsigned long mfs_fuse_stats_requests(const struct mfs_fuse_stats *s)
 {
     unsigned long n = 0;
 
     for (unsigned i = 0; i < MFS_OP_COUNT; i++)
         n += atomic_load_explicit(&s->requests[i], memory_order_relaxed);
-    return n - atomic_load_explicit(&s->large, memory_order_relaxed);
+    return n;
 }
 
 void mfs_fuse_stats_log(struct mfs_fuse_stats *s, struct mfs_store *store)

@@ -44,13 +44,9 @@ enum mfs_fuse_op {
 struct mfs_fuse_stats {
     atomic_ulong requests[MFS_OP_COUNT];
     atomic_ulong bytes_read, bytes_written;
-    atomic_ulong large; /* reads and writes of MFS_OP_LARGE bytes and more */
 };
 
-#define MFS_OP_LARGE 65536
-
-/* All requests but large reads and writes: those that cost little but the way here and back. */
-unsigned long mfs_fuse_stats_small(const struct mfs_fuse_stats *s);
+unsigned long mfs_fuse_stats_requests(const struct mfs_fuse_stats *s); /* of all kinds */
 
 struct mfs_store;
 
