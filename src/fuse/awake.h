@@ -4,9 +4,8 @@
  * wake the caller. In a virtual machine a processor without work halts by leaving to the host, and
  * is back some 50 µs after it is woken, far more than the work takes. Linux can poll instead
  * (cpuidle driver haltpoll), mostly has that switched off, and takes the wish of programs by PM
- * QoS: Documentation/power/pm_qos_interface.rst. While at least a thousand small requests per
- * second come, we wish for no latency. The wish ends with the file descriptor, so with us at the
- * latest.
+ * QoS: Documentation/power/pm_qos_interface.rst. While at least 500 requests per second come, we
+ * wish for no latency. The wish ends with the file descriptor, so with us at the latest.
  *
  * Elsewhere, or without the device or the right to it, this does nothing. */
 #ifndef MFS_FUSE_AWAKE_H
