@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 #define INPUT_MAX 4096
 #define FILE_MAX  (1U << 20)
 #define SEEDS_MAX 64
-#define RUN_NS    (2 * MFS_SEC)
+#define RUN_NS    (1 * MFS_SEC)
 
 /* What the directory held. */
 static struct {
