@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/deployment.h"
 #include "cli/verbs.h"
 #include "fsck/fsck.h"
 #include "fuse/control.h"
@@ -18,24 +19,12 @@
 #define MOVE_WAIT  (120 * MFS_SEC) /* for a partition that is being moved */
 
 static const struct mfs_conf_option options[] = {
-    {.key = "name",
-     .type = MFS_CONF_STRING,
-     .arg = "NAME",
-     .def = "memefs",
-     .min = 1,
-     .max = 63,
-     .help = "of the deployment"},
-    {.key = "state-dir",
-     .type = MFS_CONF_STRING,
-     .arg = "DIR",
-     .max = 400,
-     .help = "of the deployment (default: /run/memefs/NAME)"},
     {.key = "repair", .type = MFS_CONF_FLAG, .help = "mend what is wrong, where that is safe"},
     {.key = "json", .type = MFS_CONF_FLAG, .help = "one JSON object"},
     {.key = "verbose", .type = MFS_CONF_FLAG, .help = "tell more of what was looked at; also -v"},
     {0},
 };
-static const struct mfs_conf_option *const groups[] = {options, NULL};
+static const struct mfs_conf_option *const groups[] = {mfs_deployment_options, options, NULL};
 
 static const char usage[] =
     "usage: memefs fsck [OPTION]...\n\n"
@@ -44,7 +33,8 @@ static const char usage[] =
     "1 something is left, or the check could not be made; 2 wrong usage.\n\n";
 
 struct client {
-    char state[PATH_MAX], address[PATH_MAX], secret[PATH_MAX];
+    struct mfs_deployment at;
+    char address[PATH_MAX];
     struct mfs_control_config config;
     struct mfs_control *control;
     struct mfs_store *store;
@@ -62,26 +52,13 @@ static void new_table(void *arg, struct mfs_table *table)
 
 static int find(struct client *c, const struct mfs_conf *conf, struct mfs_err *err)
 {
-    const char *state = mfs_conf_str(conf, "state-dir");
-    int rc;
+    int rc = mfs_deployment_find(conf, &c->at);
 
-    if (state != NULL)
-        rc = mfs_text_copy(c->state, sizeof c->state, state);
-    else
-        rc = mfs_text_format(c->state, sizeof c->state, "/run/memefs/%s",
-                             mfs_conf_str(conf, "name"));
     if (rc == 0)
-        rc = mfs_text_format(c->secret, sizeof c->secret, "%s/secret", c->state);
-    if (rc == 0)
-        rc = mfs_text_format(c->address, sizeof c->address, "unix:%s/node-0/lm.sock", c->state);
+        rc = mfs_text_format(c->address, sizeof c->address, "unix:%s/node-0/lm.sock", c->at.state);
     if (rc < 0)
         return mfs_err_set(err, rc, "bad arguments: %s", strerror(-rc));
-    if (access(c->secret, R_OK) < 0)
-        return mfs_err_set(err, -errno,
-                           "%s: %s; is the deployment running (cm start), and are --name and "
-                           "--state-dir its own?",
-                           c->secret, strerror(errno));
-    return 0;
+    return mfs_deployment_check(&c->at, err);
 }
 
 static int join(struct client *c, struct mfs_err *err)
@@ -90,7 +67,7 @@ static int join(struct client *c, struct mfs_err *err)
     struct mfs_table *table = NULL;
     int rc;
 
-    c->config = (struct mfs_control_config){c->address, c->secret, "fsck"};
+    c->config = (struct mfs_control_config){c->address, c->at.secret, "fsck"};
     rc = mfs_control_create(&c->control, &c->config, err);
     if (rc == 0)
         rc = mfs_control_wait_table(c->control, TABLE_WAIT, &table, err);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cli/deployment.h"
 #include "cli/verbs.h"
 #include "fuse/mount.h"
 
@@ -22,18 +23,6 @@ static const struct mfs_conf_option options[] = {
      .arg = "HOST:PORT",
      .max = 100,
      .help = "the Central Manager, where no Local Manager runs"},
-    {.key = "name",
-     .type = MFS_CONF_STRING,
-     .arg = "NAME",
-     .def = "memefs",
-     .min = 1,
-     .max = 63,
-     .help = "of the deployment"},
-    {.key = "state-dir",
-     .type = MFS_CONF_STRING,
-     .arg = "DIR",
-     .max = 400,
-     .help = "of the deployment (default: /run/memefs/NAME)"},
     {.key = "log",
      .type = MFS_CONF_STRING,
      .arg = "FILE",
@@ -48,14 +37,15 @@ static const struct mfs_conf_option options[] = {
     {0},
 };
 
-static const struct mfs_conf_option *const groups[] = {options, NULL};
+static const struct mfs_conf_option *const groups[] = {mfs_deployment_options, options, NULL};
 
 static const char usage[] =
     "usage: memefs mount [OPTION]... PATH\n\n"
     "Mounts the file system of a deployment at PATH and returns when it answers.\n\n";
 
 struct texts {
-    char state[PATH_MAX], address[PATH_MAX], secret[PATH_MAX], log[PATH_MAX], path[PATH_MAX];
+    struct mfs_deployment at;
+    char address[PATH_MAX], log[PATH_MAX], path[PATH_MAX];
 };
 
 /* mount(8)'s "-o LIST" and "-oLIST", which may come several times, become one "--options LIST". */
@@ -103,7 +93,7 @@ static int set_address(const struct mfs_conf *conf, struct texts *t, struct mfs_
     if (cm != NULL)
         return mfs_text_copy(t->address, sizeof t->address, cm);
     if (lm == NULL)
-        rc = mfs_text_format(t->address, sizeof t->address, "unix:%s/node-0/lm.sock", t->state);
+        rc = mfs_text_format(t->address, sizeof t->address, "unix:%s/node-0/lm.sock", t->at.state);
     else
         rc = mfs_text_format(t->address, sizeof t->address, "unix:%s",
                              strncmp(lm, "unix:", 5) == 0 ? lm + 5 : lm);
@@ -111,54 +101,29 @@ static int set_address(const struct mfs_conf *conf, struct texts *t, struct mfs_
     return rc;
 }
 
-/* The mount point need not exist, its parent may not either: only made absolute, not resolved, so
- * that a mount whose client is gone does not get in the way. */
-static int absolute(const char *path, char *out, size_t n)
-{
-    char cwd[PATH_MAX];
-    size_t len;
-    int rc;
-
-    if (path[0] == '/')
-        rc = mfs_text_copy(out, n, path);
-    else if (getcwd(cwd, sizeof cwd) == NULL)
-        rc = -errno;
-    else
-        rc = mfs_text_format(out, n, "%s/%s", cwd, path);
-    for (len = rc == 0 ? strlen(out) : 0; len > 1 && out[len - 1] == '/'; len--)
-        out[len - 1] = '\0';
-    return rc;
-}
-
 static int configure(const struct mfs_conf *conf, const char *path, struct texts *t,
                      struct mfs_mount_config *c, struct mfs_err *err)
 {
-    const char *state = mfs_conf_str(conf, "state-dir"), *log = mfs_conf_str(conf, "log");
+    const char *log = mfs_conf_str(conf, "log");
     int rc;
 
     c->name = mfs_conf_str(conf, "name");
     c->foreground = mfs_conf_flag(conf, "foreground");
-    rc = state != NULL ? absolute(state, t->state, sizeof t->state)
-                       : mfs_text_format(t->state, sizeof t->state, "/run/memefs/%s", c->name);
+    rc = mfs_deployment_find(conf, &t->at);
     if (rc == 0)
         rc = set_address(conf, t, c);
-    if (rc == 0)
-        rc = mfs_text_format(t->secret, sizeof t->secret, "%s/secret", t->state);
     if (rc == 0 && log != NULL)
-        rc = absolute(log, t->log, sizeof t->log);
+        rc = mfs_path_absolute(log, t->log, sizeof t->log);
     else if (rc == 0 && !c->foreground)
-        rc = mfs_text_format(t->log, sizeof t->log, "%s/mount-%d.log", t->state, (int)getpid());
+        rc = mfs_text_format(t->log, sizeof t->log, "%s/mount-%d.log", t->at.state, (int)getpid());
     if (rc == 0)
-        rc = absolute(path, t->path, sizeof t->path);
-    c->secret = t->secret;
+        rc = mfs_path_absolute(path, t->path, sizeof t->path);
+    c->secret = t->at.secret;
     c->log = t->log[0] != '\0' ? t->log : NULL;
     c->path = t->path;
-    if (rc == 0 && access(t->secret, R_OK) < 0)
-        return mfs_err_set(err, -errno,
-                           "%s: %s; is the deployment running (cm start), and are --name and "
-                           "--state-dir its own?",
-                           t->secret, strerror(errno));
-    return rc == 0 ? 0 : mfs_err_set(err, rc, "bad arguments: %s", strerror(-rc));
+    if (rc < 0)
+        return mfs_err_set(err, rc, "bad arguments: %s", strerror(-rc));
+    return mfs_deployment_check(&t->at, err);
 }
 
 static int mount_it(const struct mfs_conf *conf, const char *path)

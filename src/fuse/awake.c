@@ -1,7 +1,6 @@
 #include "fuse/awake.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/ticker.h"
 #include "fuse/stats.h"
 
 #define DRIVER "/sys/devices/system/cpu/cpuidle/current_driver"
@@ -23,13 +22,11 @@
 #define STAY   20U /* … and still are */
 
 struct mfs_awake {
+    struct mfs_ticker ticker; /* its thread's is what follows */
     struct mfs_fuse_stats *stats;
     unsigned long before;
     int fd; /* holds the wish; -1: none */
-    pthread_t thread;
-    pthread_mutex_t lock; /* guards stop */
-    pthread_cond_t stopped;
-    bool stop;
+    bool refused;
 };
 
 static bool polls_instead_of_halting(void)
@@ -44,21 +41,6 @@ static bool polls_instead_of_halting(void)
     return is;
 }
 
-/* False: it can't be had. */
-static bool wish(struct mfs_awake *a)
-{
-    int32_t latency = 0;
-
-    a->fd = open(DEVICE, O_WRONLY | O_CLOEXEC);
-    if (a->fd < 0)
-        return false;
-    if (write(a->fd, &latency, sizeof latency) == sizeof latency)
-        return true;
-    close(a->fd);
-    a->fd = -1;
-    return false;
-}
-
 static void unwish(struct mfs_awake *a)
 {
     if (a->fd >= 0)
@@ -66,34 +48,28 @@ static void unwish(struct mfs_awake *a)
     a->fd = -1;
 }
 
-/* False: there is no point in going on. */
-static bool look(struct mfs_awake *a)
+static void wish(struct mfs_awake *a)
 {
+    int32_t latency = 0;
+
+    a->fd = open(DEVICE, O_WRONLY | O_CLOEXEC);
+    if (a->fd >= 0 && write(a->fd, &latency, sizeof latency) == sizeof latency)
+        return;
+    unwish(a);
+    a->refused = true;
+    mfs_info("awake", DEVICE " can't be used: small files are slower than need be");
+}
+
+static void look(void *arg)
+{
+    struct mfs_awake *a = arg;
     unsigned long now = mfs_fuse_stats_requests(a->stats), n = now - a->before;
 
     a->before = now;
-    if (a->fd < 0 && n >= BEGIN)
-        return wish(a);
-    if (n < STAY)
+    if (a->fd < 0 && n >= BEGIN && !a->refused)
+        wish(a);
+    else if (n < STAY)
         unwish(a);
-    return true;
-}
-
-static void *follow(void *arg)
-{
-    struct mfs_awake *a = arg;
-
-    pthread_mutex_lock(&a->lock);
-    while (!a->stop) {
-        mfs_cond_wait(&a->stopped, &a->lock, PERIOD);
-        if (!a->stop && !look(a)) {
-            mfs_info("awake", DEVICE " can't be used: small files are slower than need be");
-            break;
-        }
-    }
-    pthread_mutex_unlock(&a->lock);
-    unwish(a);
-    return NULL;
 }
 
 struct mfs_awake *mfs_awake_start(struct mfs_fuse_stats *stats)
@@ -104,13 +80,8 @@ struct mfs_awake *mfs_awake_start(struct mfs_fuse_stats *stats)
         return NULL;
     a->stats = stats;
     a->fd = -1;
-    pthread_mutex_init(&a->lock, NULL);
-    if (mfs_cond_init(&a->stopped) == 0) {
-        if (mfs_thread_start(&a->thread, "mfs-awake", follow, a) == 0)
-            return a;
-        pthread_cond_destroy(&a->stopped);
-    }
-    pthread_mutex_destroy(&a->lock);
+    if (mfs_ticker_start(&a->ticker, "mfs-awake", PERIOD, look, a) == 0)
+        return a;
     free(a);
     return NULL;
 }
@@ -119,12 +90,7 @@ void mfs_awake_stop(struct mfs_awake *a)
 {
     if (a == NULL)
         return;
-    pthread_mutex_lock(&a->lock);
-    a->stop = true;
-    pthread_cond_signal(&a->stopped);
-    pthread_mutex_unlock(&a->lock);
-    pthread_join(a->thread, NULL);
-    pthread_cond_destroy(&a->stopped);
-    pthread_mutex_destroy(&a->lock);
+    mfs_ticker_stop(&a->ticker);
+    unwish(a);
     free(a);
 }

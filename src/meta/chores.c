@@ -142,8 +142,10 @@ out:
     mfs_call_fini(&c);
 }
 
-void mfs_chores_tick(struct mfs_meta *meta)
+void mfs_chores_tick(void *arg)
 {
+    struct mfs_meta *meta = arg;
+
     for (uint32_t part = 0; part < meta->nparts; part++)
         look_at(meta, part);
 }

@@ -121,8 +121,9 @@ void mfs_closes_flush_of(struct mfs_meta *meta, uint64_t ino)
         tell(meta, sid, &l, 1);
 }
 
-void mfs_closes_flush(struct mfs_meta *meta)
+void mfs_closes_flush(void *arg)
 {
+    struct mfs_meta *meta = arg;
     struct mfs_later *list = malloc(AT_ONCE * sizeof *list);
     uint64_t sid;
     size_t n;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
+#include "base/ticker.h"
 #include "cluster/placement.h"
 #include "meta/meta.h"
 #include "meta/record.h"
@@ -23,20 +24,6 @@ struct mfs_parents;
 struct mfs_opens;
 struct mfs_notices;
 struct mfs_untold;
-
-/* A thread that does something every so often until it is stopped. */
-struct mfs_ticker {
-    pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t cond;
-    bool started, stop; /* under mutex */
-    int64_t interval;   /* ns */
-    void (*tick)(struct mfs_meta *meta);
-    struct mfs_meta *meta;
-};
-int mfs_ticker_start(struct mfs_ticker *t, const char *name, int64_t interval,
-                     void (*tick)(struct mfs_meta *meta), struct mfs_meta *meta);
-void mfs_ticker_stop(struct mfs_ticker *t);
 
 /* When something counts as left behind. Tests shorten them. */
 struct mfs_meta_limits {
@@ -213,7 +200,7 @@ void mfs_parents_destroy(struct mfs_parents *p);
 void mfs_parents_touch(struct mfs_meta *meta, uint64_t dir, struct timespec now);
 /* Adds to attributes what has not gone out yet. */
 void mfs_parents_merge(struct mfs_meta *meta, struct mfs_attr *attr);
-void mfs_parents_flush(struct mfs_meta *meta);
+void mfs_parents_flush(void *meta);
 
 /* --- files, under leases -------------------------------------------------------------------- */
 
@@ -398,16 +385,16 @@ void mfs_opens_added(struct mfs_meta *meta, uint64_t ino, uint64_t sid);
 void mfs_opens_locked(struct mfs_meta *meta, uint64_t ino); /* has, or had, locks */
 
 /* Tells the partitions of all closes that nobody waits for. */
-void mfs_closes_flush(struct mfs_meta *meta);
+void mfs_closes_flush(void *meta);
 /* And of those of this inode at once. */
 void mfs_closes_flush_of(struct mfs_meta *meta, uint64_t ino);
 
 int mfs_session_start(struct mfs_meta *meta);
 void mfs_session_end(struct mfs_meta *meta);
-void mfs_session_tick(struct mfs_meta *meta);
+void mfs_session_tick(void *meta);
 /* alive[i] tells of sids[i]; the unknown (an error) count as alive. */
 void mfs_session_alive(struct mfs_meta *meta, const uint64_t *sids, size_t n, bool *alive);
 
-void mfs_chores_tick(struct mfs_meta *meta);
+void mfs_chores_tick(void *meta);
 
 #endif

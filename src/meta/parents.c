@@ -180,8 +180,9 @@ static void send_flush(struct mfs_meta *meta, struct flush *f)
     mfs_cmds_fini(f->cmds, f->n);
 }
 
-void mfs_parents_flush(struct mfs_meta *meta)
+void mfs_parents_flush(void *arg)
 {
+    struct mfs_meta *meta = arg;
     struct flush *f = malloc(sizeof *f);
 
     if (!f)

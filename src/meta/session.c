@@ -123,8 +123,9 @@ static bool is_over(struct mfs_meta *meta)
            mfs_clock_mono() - meta->proved > meta->opts.session_ttl;
 }
 
-void mfs_session_tick(struct mfs_meta *meta)
+void mfs_session_tick(void *arg)
 {
+    struct mfs_meta *meta = arg;
     int64_t before = mfs_clock_mono();
     int rc = refresh(meta, meta->sid);
 

@@ -1,8 +1,6 @@
-/* A thread that does one thing again and again, and the short waits for other clients. */
-#include "meta/internal.h"
+#include "base/ticker.h"
 
 #include <errno.h>
-#include <sys/random.h>
 
 #include "base/thread.h"
 
@@ -15,7 +13,7 @@ static void *ticker_run(void *arg)
         if (mfs_cond_wait(&t->cond, &t->mutex, t->interval) != -ETIMEDOUT)
             continue;
         pthread_mutex_unlock(&t->mutex);
-        t->tick(t->meta);
+        t->tick(t->arg);
         pthread_mutex_lock(&t->mutex);
     }
     pthread_mutex_unlock(&t->mutex);
@@ -23,13 +21,13 @@ static void *ticker_run(void *arg)
 }
 
 int mfs_ticker_start(struct mfs_ticker *t, const char *name, int64_t interval,
-                     void (*tick)(struct mfs_meta *meta), struct mfs_meta *meta)
+                     void (*tick)(void *arg), void *arg)
 {
     int rc;
 
     t->interval = interval;
     t->tick = tick;
-    t->meta = meta;
+    t->arg = arg;
     pthread_mutex_init(&t->mutex, NULL);
     rc = mfs_cond_init(&t->cond);
     if (!rc) {
@@ -55,26 +53,4 @@ void mfs_ticker_stop(struct mfs_ticker *t)
     pthread_cond_destroy(&t->cond);
     pthread_mutex_destroy(&t->mutex);
     t->started = false;
-}
-
-#define WAIT_FIRST (50 * MFS_MSEC / 1000)
-#define WAIT_LAST  (20 * MFS_MSEC)
-
-bool mfs_patience_wait(const struct mfs_meta *meta, struct mfs_patience *p)
-{
-    int64_t now = mfs_clock_mono(), wait;
-    uint32_t jitter = 0;
-
-    if (!p->since)
-        p->since = now;
-    if (now - p->since > meta->limits.patience)
-        return false;
-    wait = WAIT_FIRST << (p->n < 9 ? p->n : 9);
-    p->n++;
-    if (wait > WAIT_LAST)
-        wait = WAIT_LAST;
-    if (getrandom(&jitter, sizeof jitter, GRND_NONBLOCK) < 0)
-        jitter = (uint32_t)now;
-    mfs_clock_sleep(wait / 2 + (int64_t)(jitter % 1000) * wait / 1000);
-    return true;
 }

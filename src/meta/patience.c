@@ -1,0 +1,26 @@
+/* The short waits for other clients. */
+#include "meta/internal.h"
+
+#include <sys/random.h>
+
+#define WAIT_FIRST (50 * MFS_MSEC / 1000)
+#define WAIT_LAST  (20 * MFS_MSEC)
+
+bool mfs_patience_wait(const struct mfs_meta *meta, struct mfs_patience *p)
+{
+    int64_t now = mfs_clock_mono(), wait;
+    uint32_t jitter = 0;
+
+    if (!p->since)
+        p->since = now;
+    if (now - p->since > meta->limits.patience)
+        return false;
+    wait = WAIT_FIRST << (p->n < 9 ? p->n : 9);
+    p->n++;
+    if (wait > WAIT_LAST)
+        wait = WAIT_LAST;
+    if (getrandom(&jitter, sizeof jitter, GRND_NONBLOCK) < 0)
+        jitter = (uint32_t)now;
+    mfs_clock_sleep(wait / 2 + (int64_t)(jitter % 1000) * wait / 1000);
+    return true;
+}
