@@ -26,7 +26,7 @@ struct mfs_part {
     uint64_t gen;         /* of the address: connections of another one are not used again */
     int64_t down_since;   /* it could not be reached, which the log has said; 0: all is well */
     int64_t gone_since;   /* nobody listens there any more; 0: somebody does, or who knows */
-    int64_t silent_until; /* it took a connection and said nothing: until then nobody tries again */
+    int64_t silent_until; /* it took a connection and said nothing: until then nobody waits long */
 
     bool fenced;          /* its process refuses everything */
     bool probing;         /* a thread is asking whether it still does */
@@ -72,10 +72,10 @@ int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, ui
 /* The lane is over. Its connection goes back to the pool when its rc is 0. */
 void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane);
 
-/* Opens a connection to where the table says the partition is; blocks at most timeout_ns, and not
- * at all for as long after somebody has waited in vain: a process that hangs costs each caller no
- * more than one that is gone. 0, -ETIMEDOUT, -ECONNREFUSED (it is gone), -ENOMEM, -EACCES or -EIO,
- * having logged the first failure. */
+/* Opens a connection to where the table says the partition is; blocks at most timeout_ns, and
+ * hardly for as long after somebody has waited in vain: else a process that hangs would cost each
+ * caller that much. 0, -ETIMEDOUT, -ECONNREFUSED (it is gone), -ENOMEM, -EACCES or -EIO, having
+ * logged the first failure. */
 int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
                      struct mfs_channel **conn);
 

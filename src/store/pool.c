@@ -9,6 +9,9 @@
 #include "base/log.h"
 #include "base/thread.h"
 
+#define SILENT_NS                                                                                  \
+    (100 * MFS_MSEC) /* given to a process that has just kept somebody waiting in vain */
+
 /* Waits for `changed`; store->lock is held. */
 static int wait_until(struct mfs_store *store, int64_t deadline)
 {
@@ -161,7 +164,7 @@ static void note_failure(struct mfs_store *store, uint32_t part, uint64_t gen, i
     int64_t now = mfs_clock_mono();
 
     pthread_mutex_lock(&store->lock);
-    if (p->gen == gen && rc == -ETIMEDOUT)
+    if (p->gen == gen && rc == -ETIMEDOUT && p->silent_until < now + ns)
         p->silent_until = now + ns;
     if (p->gen == gen && rc == -ECONNREFUSED && !p->gone_since)
         p->gone_since = now;
@@ -194,8 +197,8 @@ int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
     gen = store->part[part].gen;
     silent = mfs_clock_mono() < store->part[part].silent_until;
     pthread_mutex_unlock(&store->lock);
-    if (silent)
-        return -ETIMEDOUT;
+    if (silent && timeout_ns > SILENT_NS)
+        timeout_ns = SILENT_NS;
     ep = (struct mfs_endpoint){
         .host = p.host, .port = p.port, .user = MFS_REDIS_USER, .password = p.password};
     if (is_near(store, &p))
