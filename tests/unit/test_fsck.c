@@ -664,12 +664,15 @@ static void print(const struct mfs_fsck_report *r)
 static void expect_kinds(const struct mfs_fsck_report *r, const char *kinds, const char *name)
 {
     char have[1024] = "";
+    size_t len = 0;
 
     if (r->n > 1)
         qsort(r->findings, r->n, sizeof *r->findings, by_kind);
     for (size_t i = 0; i < r->n; i++) {
-        strcat(have, i ? " " : "");
-        strcat(have, r->findings[i].kind);
+        assert_int_equal(mfs_text_format(have + len, sizeof have - len, "%s%s", i ? " " : "",
+                                         r->findings[i].kind),
+                         0);
+        len += strlen(have + len);
     }
     if (strcmp(have, kinds) == 0)
         return;
