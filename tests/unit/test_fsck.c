@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cluster/placement.h"
 #include "data/stripes.h"
 #include "fsck/fsck.h"
