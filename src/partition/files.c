@@ -190,7 +190,8 @@ static void rebuild(const struct mfs_request *r, struct RedisModuleKey *key, siz
     struct mfs_span old = mfs_key_text(key);
     struct RedisModuleString *s = mfs_redis.CreateString(r->ctx, NULL, last);
 
-    memcpy((char *)mfs_string_span(s).p, old.p, old.n);
+    if (old.n > 0) /* none, if it is no string */
+        memcpy((char *)mfs_string_span(s).p, old.p, old.n);
     mfs_redis.StringSet(key, s);
     mfs_redis.FreeString(r->ctx, s);
 }
