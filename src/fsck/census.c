@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
-
 int mfs_census_init(struct mfs_census *c, struct mfs_store *store)
 {
     memset(c, 0, sizeof *c);
@@ -51,7 +49,7 @@ static int by_number(const void *x, const void *y) /* first field: an ino or a s
 
     memcpy(&a, x, sizeof a);
     memcpy(&b, y, sizeof b);
-    return ORDER(a, b);
+    return mfs_flat_order(a, b);
 }
 
 /* One name of one inode once, so the bytes of the names decide: they are compared by `sort_names`.
@@ -61,14 +59,14 @@ static const struct mfs_buf *sort_names;
 static int by_ino_and_name(const void *x, const void *y)
 {
     const struct mfs_seen_entry *a = x, *b = y;
-    int rc = ORDER(a->ino, b->ino);
+    int rc = mfs_flat_order(a->ino, b->ino);
 
     if (!rc)
-        rc = ORDER(a->dir, b->dir);
+        rc = mfs_flat_order(a->dir, b->dir);
     if (!rc)
-        rc = ORDER(a->part, b->part);
+        rc = mfs_flat_order(a->part, b->part);
     if (!rc)
-        rc = ORDER(a->len, b->len);
+        rc = mfs_flat_order(a->len, b->len);
     return rc ? rc
               : memcmp(mfs_buf_data(sort_names) + a->name, mfs_buf_data(sort_names) + b->name,
                        a->len);
@@ -78,26 +76,26 @@ static int by_shard(const void *x, const void *y)
 {
     const struct mfs_seen_shard *a = x, *b = y;
 
-    return a->dir == b->dir ? ORDER(a->part, b->part) : ORDER(a->dir, b->dir);
+    return a->dir == b->dir ? mfs_flat_order(a->part, b->part) : mfs_flat_order(a->dir, b->dir);
 }
 
 static int by_stripe(const void *x, const void *y)
 {
     const struct mfs_seen_stripe *a = x, *b = y;
 
-    return a->ino == b->ino ? ORDER(a->n, b->n) : ORDER(a->ino, b->ino);
+    return a->ino == b->ino ? mfs_flat_order(a->n, b->n) : mfs_flat_order(a->ino, b->ino);
 }
 
 static int by_side(const void *x, const void *y)
 {
     const struct mfs_seen_side *a = x, *b = y;
-    int rc = ORDER(a->ino, b->ino);
+    int rc = mfs_flat_order(a->ino, b->ino);
 
     if (!rc)
-        rc = ORDER(a->letter, b->letter);
+        rc = mfs_flat_order(a->letter, b->letter);
     if (!rc)
-        rc = ORDER(a->sid, b->sid);
-    return rc ? rc : ORDER(a->part, b->part);
+        rc = mfs_flat_order(a->sid, b->sid);
+    return rc ? rc : mfs_flat_order(a->part, b->part);
 }
 
 static int by_txn(const void *x, const void *y) /* first field */
@@ -111,8 +109,8 @@ static int by_txn_and_part(const void *x, const void *y)
     int rc = memcmp(a->txn, b->txn, sizeof a->txn);
 
     if (!rc)
-        rc = ORDER(a->part, b->part);
-    return rc ? rc : ORDER(a->lock, b->lock);
+        rc = mfs_flat_order(a->part, b->part);
+    return rc ? rc : mfs_flat_order(a->lock, b->lock);
 }
 
 static int by_ino(const void *x, const void *y)
@@ -120,7 +118,7 @@ static int by_ino(const void *x, const void *y)
     uint64_t a = ((const struct mfs_seen_entry *)x)->ino;
     uint64_t b = ((const struct mfs_seen_entry *)y)->ino;
 
-    return ORDER(a, b);
+    return mfs_flat_order(a, b);
 }
 
 void mfs_census_sort(struct mfs_census *c)

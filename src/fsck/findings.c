@@ -79,21 +79,16 @@ struct mfs_found *mfs_findings_add(struct mfs_findings *f, enum mfs_fault fault,
     return NULL;
 }
 
-static int order(uint64_t a, uint64_t b)
-{
-    return a < b ? -1 : a > b;
-}
-
 static int by_subject(const void *x, const void *y)
 {
     const struct mfs_found *a = x, *b = y;
-    int rc = order(a->fault, b->fault);
+    int rc = mfs_flat_order(a->fault, b->fault);
 
     if (!rc)
-        rc = order(a->ino, b->ino);
+        rc = mfs_flat_order(a->ino, b->ino);
     if (!rc)
-        rc = order(a->dir, b->dir);
-    return rc ? rc : order(a->part, b->part);
+        rc = mfs_flat_order(a->dir, b->dir);
+    return rc ? rc : mfs_flat_order(a->part, b->part);
 }
 
 static int by_identity(const void *x, const void *y)
@@ -101,7 +96,7 @@ static int by_identity(const void *x, const void *y)
     const struct mfs_found *a = x, *b = y;
     int rc = by_subject(x, y);
 
-    return rc ? rc : order(a->digest, b->digest);
+    return rc ? rc : mfs_flat_order(a->digest, b->digest);
 }
 
 void mfs_findings_sort(struct mfs_findings *f)

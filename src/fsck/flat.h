@@ -4,6 +4,7 @@
 #define MFS_FSCK_FLAT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct mfs_flat {
     char *p;
@@ -11,6 +12,12 @@ struct mfs_flat {
 };
 
 typedef int mfs_flat_cmp(const void *a, const void *b);
+
+/* What such a comparison says of two numbers. */
+static inline int mfs_flat_order(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
 
 void mfs_flat_init(struct mfs_flat *f, size_t size);
 void mfs_flat_fini(struct mfs_flat *f);
