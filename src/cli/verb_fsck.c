@@ -20,6 +20,12 @@
 
 static const struct mfs_conf_option options[] = {
     {.key = "repair", .type = MFS_CONF_FLAG, .help = "mend what is wrong, where that is safe"},
+    {.key = "pause",
+     .type = MFS_CONF_UINT,
+     .arg = "SECONDS",
+     .min = 1,
+     .max = 3600,
+     .help = "before a second look (8; with --repair 35); less only if nobody uses it"},
     {.key = "json", .type = MFS_CONF_FLAG, .help = "one JSON object"},
     {.key = "verbose", .type = MFS_CONF_FLAG, .help = "tell more of what was looked at; also -v"},
     {0},
@@ -177,6 +183,7 @@ static int check(const struct mfs_conf *conf, struct client *c, struct mfs_err *
 {
     bool shown = false;
     struct mfs_fsck_opts opts = {.mend = mfs_conf_flag(conf, "repair"),
+                                 .pause = (int64_t)mfs_conf_uint(conf, "pause") * MFS_SEC,
                                  .progress = isatty(STDERR_FILENO) ? progress : NULL,
                                  .arg = &shown};
     struct mfs_fsck_report *report;
