@@ -174,6 +174,7 @@ fsck_silent()
 }
 
 # fsck_clean: memefs fsck finds nothing but what a client that was killed may leave, and mends that.
+# Nobody uses the mounts any more, so that repair need not wait for commands under way.
 fsck_clean()
 {
     ! memefs_fsck --json >"$T/fsck.out" || return 0
@@ -181,7 +182,7 @@ fsck_clean()
         cat "$T/fsck.out" >&2
         fail "memefs fsck fails, or finds what no crash explains"
     fi
-    memefs_fsck --repair || fail "memefs fsck --repair leaves something"
+    memefs_fsck --repair --pause 2 || fail "memefs fsck --repair leaves something"
     fsck_silent
 }
 
