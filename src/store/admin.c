@@ -248,6 +248,7 @@ int mfs_admin_acknowledge(struct mfs_admin *admin, struct mfs_err *err)
     if (rc > 0)
         rc = mfs_channel_recv(admin->conn, &cmd[1], true, err);
     mfs_cmds_fini(cmd, 2);
+    admin->conn->given_up = rc < 0;
     return rc < 0 ? mfs_err_set(err, rc, "redis at %s: %s", admin->name, strerror(-rc)) : 0;
 }
 
@@ -294,6 +295,7 @@ static int call_both(struct mfs_admin *admin, const struct mfs_args *one,
     }
     if (rc < 0 && !why.code)
         mfs_err_set(&why, rc, "%s", rc == -ETIMEDOUT ? "no answer in time" : strerror(-rc));
+    admin->conn->given_up = rc < 0;
     if (why.code)
         mfs_err_set(err, why.code, "redis at %s: %s", admin->name, why.msg);
     return why.code;

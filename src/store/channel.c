@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 
 static struct timeval timeval_of(int64_t ns)
 {
@@ -89,10 +90,22 @@ out:
     return rc;
 }
 
+/* The kernel would go on sending for a closed socket. A UNIX socket has nothing to send: what was
+ * written is with the peer. */
+static void reset(const struct mfs_channel *conn)
+{
+    struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+
+    if (setsockopt(conn->ctx->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once))
+        mfs_warn("store", "a connection can't be reset: %s", strerror(errno));
+}
+
 void mfs_channel_close(struct mfs_channel *conn)
 {
     if (!conn)
         return;
+    if (conn->given_up && conn->ctx)
+        reset(conn);
     if (conn->ctx)
         redisFree(conn->ctx);
     free(conn->text);
@@ -133,8 +146,10 @@ int mfs_channel_call(struct mfs_channel *conn, struct mfs_cmd *cmd, int64_t time
         rc = mfs_channel_send(conn, true);
     if (rc > 0)
         rc = mfs_channel_recv(conn, cmd, true, &local);
-    if (rc < 0)
+    if (rc < 0) {
+        conn->given_up = true;
         describe(rc, &local);
+    }
     if (local.code)
         mfs_err_set(err, local.code, "%s", local.msg);
     return rc < 0 ? rc : 0;

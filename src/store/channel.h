@@ -55,6 +55,7 @@ struct mfs_channel {
     const redisReplyObjectFunctions *fn;  /* hiredis' own … */
     redisReplyObjectFunctions fn_limited; /* … and with the budget applied */
     uint64_t received;                    /* bytes since open */
+    bool given_up;                        /* with commands unanswered: see mfs_channel_close */
 
     /* The pool's. */
     struct mfs_channel *next;
@@ -68,6 +69,8 @@ struct mfs_channel {
  * for everything else; *err says why. */
 int mfs_channel_open(struct mfs_channel **conn, const struct mfs_endpoint *ep, int64_t connect_ns,
                      int64_t io_ns, struct mfs_err *err);
+/* One that was given up is reset: what has not reached the process by then never will, however late
+ * it wakes up. What lies in its socket's receive buffer it may still execute. */
 void mfs_channel_close(struct mfs_channel *conn);
 
 /* Whether an idle connection has been closed by the peer or carries bytes that nobody asked for. */

@@ -104,6 +104,8 @@ void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane)
     }
     pthread_mutex_unlock(&store->lock);
     lane->conn = NULL;
+    if (drop)
+        drop->given_up = lane->rc != 0;
     mfs_channel_close(drop);
 }
 

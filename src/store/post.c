@@ -54,7 +54,7 @@ static void lane_reconnect(struct mfs_post *post, uint32_t part)
 {
     struct mfs_post_lane *lane = &post->lane[part];
     struct mfs_store *store = post->store;
-    struct mfs_channel *conn = NULL, *old;
+    struct mfs_channel *conn = NULL;
     int64_t now = mfs_clock_mono(), patience = store->opts.io_timeout + store->opts.table_wait;
     bool give_up;
     int rc;
@@ -71,7 +71,7 @@ static void lane_reconnect(struct mfs_post *post, uint32_t part)
         lane->failing = now;
     give_up = lane->failing && (rc || lane->fruitless) && now - lane->failing > patience;
     mfs_post_rewind(post, part, give_up);
-    old = lane->conn;
+    mfs_channel_close(lane->conn); /* before anything is sent again */
     lane->conn = conn;
     lane->broken = false;
     lane->fruitless = !rc;
@@ -79,7 +79,6 @@ static void lane_reconnect(struct mfs_post *post, uint32_t part)
     lane->next_try = now + RETRY_NS;
     mfs_post_service(post, part, false);
     pthread_mutex_unlock(&lane->lock);
-    mfs_channel_close(old);
 }
 
 /* Whether a lane whose connection is being left is to be connected anew; only the background thread

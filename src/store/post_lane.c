@@ -108,8 +108,10 @@ void mfs_post_broken(struct mfs_post *post, uint32_t part, int rc)
     lane->broken = true;
     if (!lane->failing)
         lane->failing = mfs_clock_mono();
-    if (lane->conn)
-        mfs_pool_down(post->store, part, lane->conn->gen, strerror(-rc));
+    if (!lane->conn)
+        return;
+    lane->conn->given_up = true;
+    mfs_pool_down(post->store, part, lane->conn->gen, strerror(-rc));
 }
 
 static void sent_bytes(struct mfs_post_lane *lane, size_t n)
