@@ -24,14 +24,17 @@ static void reap(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *l
     }
 }
 
-/* Openers whose session is dead open nothing any more. */
+/* Openers whose session is dead open nothing any more. What is there without openers waits for
+ * holders of leases to be told, by a client that may be dead. */
 static void disown(struct mfs_meta *meta, uint64_t ino, const struct mfs_reply *sids)
 {
     size_t n = mfs_reply_count(sids), most = MFS_ARGS_MAX - 8;
     struct mfs_ino_arg key = mfs_ino_arg(ino), dead[MFS_ARGS_MAX];
     uint64_t sid[MFS_ARGS_MAX];
     bool alive[MFS_ARGS_MAX];
+    struct mfs_bytes said;
     struct mfs_call c;
+    bool untold = false;
     size_t ndead = 0;
 
     n = n < most ? n : most;
@@ -56,9 +59,14 @@ static void disown(struct mfs_meta *meta, uint64_t ino, const struct mfs_reply *
     }
     if (n && !ndead)
         return;
-    if (!mfs_call_run(meta, &c, mfs_placement_home(ino)))
-        mfs_meta_freed(meta, ino, mfs_call_text(&c));
+    if (!mfs_call_run(meta, &c, mfs_placement_home(ino))) {
+        said = mfs_call_text(&c);
+        mfs_meta_freed(meta, ino, said);
+        untold = n == ndead && said.n && said.p[0] == 0;
+    }
     mfs_call_fini(&c);
+    if (untold)
+        mfs_meta_unrefed_by_the_dead(meta, ino);
 }
 
 static void adopt_orphans(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list)

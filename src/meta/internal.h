@@ -164,6 +164,10 @@ struct mfs_bytes mfs_meta_unref_answer(struct mfs_bytes answer, struct mfs_bytes
 void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said,
                       struct mfs_bytes holders);
 
+/* The same for a client that died after it had taken the last name, and before all knew: a file
+ * with no openers that are registered. */
+void mfs_meta_unrefed_by_the_dead(struct mfs_meta *meta, uint64_t ino);
+
 /* What unref, close and so on said: deletes what is left of the file's stripes. If it is open yet,
  * and that only because nobody was told that this client has closed it, tells. */
 void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said);
@@ -388,6 +392,9 @@ void mfs_opens_locked(struct mfs_meta *meta, uint64_t ino); /* has, or had, lock
 void mfs_closes_flush(void *meta);
 /* And of those of this inode at once. */
 void mfs_closes_flush_of(struct mfs_meta *meta, uint64_t ino);
+
+/* Session `sid` has the inode open no more; posted. Housekeeping frees what that leaves. */
+void mfs_session_disown(struct mfs_meta *meta, uint64_t ino, uint64_t sid);
 
 int mfs_session_start(struct mfs_meta *meta);
 void mfs_session_end(struct mfs_meta *meta);

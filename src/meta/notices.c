@@ -398,19 +398,6 @@ static void wait_answer(struct mfs_notices *n, uint64_t ino, int64_t ns)
     pthread_mutex_unlock(&n->lock);
 }
 
-/* The opens of a dead session are nobody's. */
-static void disown(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
-{
-    struct mfs_ino_arg key = mfs_ino_arg(ino), who = mfs_ino_arg(sid);
-    struct mfs_call c;
-
-    mfs_call_function(&c, "mfs_disown");
-    mfs_args_bin(&c.args, key.b, sizeof key.b);
-    mfs_args_int(&c.args, meta->stripe_size);
-    mfs_args_bin(&c.args, who.b, sizeof who.b);
-    mfs_call_post(meta, &c, mfs_placement_home(ino));
-}
-
 /* No session comes back. */
 static void bury(struct mfs_notices *n, uint64_t sid)
 {
@@ -433,8 +420,8 @@ static void drop_dead(struct mfs_meta *meta, const struct pending *list, size_t 
             continue;
         take_answer(meta->notices, list[i].number);
         bury(meta->notices, list[i].sid);
-        if (list[i].kind == NOTICE)
-            disown(meta, list[i].ino, list[i].sid);
+        if (list[i].kind == NOTICE || list[i].kind == FILE_LEASE)
+            mfs_session_disown(meta, list[i].ino, list[i].sid);
     }
 }
 

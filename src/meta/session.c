@@ -138,7 +138,7 @@ void mfs_session_tick(void *arg)
         renew_session(meta);
 }
 
-static void post_disown(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
+void mfs_session_disown(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), who = mfs_ino_arg(sid);
     struct mfs_call c;
@@ -174,7 +174,7 @@ void mfs_session_end(struct mfs_meta *meta)
     n = mfs_opens_renew(meta, 0, &list);
     for (size_t i = 0; i < n; i++) {
         if (list[i].count)
-            post_disown(meta, list[i].ino, sid);
+            mfs_session_disown(meta, list[i].ino, sid);
         if (list[i].locked)
             post_unlock(meta, list[i].ino, sid);
     }

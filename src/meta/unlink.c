@@ -41,6 +41,15 @@ void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said
         tell_partition(meta, ino);
 }
 
+void mfs_meta_unrefed_by_the_dead(struct mfs_meta *meta, uint64_t ino)
+{
+    if (!mfs_untold_removing(meta->untold)) {
+        mfs_leases_file_changed_at_home(meta, ino);
+        tell_partition(meta, ino);
+    }
+    mfs_untold_removed(meta->untold);
+}
+
 static void take_unref(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes answer)
 {
     struct mfs_bytes holders, said = mfs_meta_unref_answer(answer, &holders);

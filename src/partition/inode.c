@@ -189,7 +189,8 @@ void mfs_inode_told(struct RedisModuleCtx *ctx, struct mfs_span ino)
     mfs_inode_close(&i);
 }
 
-/* A client that dies before it has told them leaves the flag; leases end by themselves. */
+/* A client that dies before it has told them leaves the flag. Another one's housekeeping tells
+ * them; without any, leases end by themselves. */
 static bool is_untold(struct RedisModuleCtx *ctx, const struct mfs_inode *i, struct mfs_span ino)
 {
     return (i->rec[MFS_REC_FLAGS] & FLAG_UNTOLD) && has_key(ctx, 'Y', ino);

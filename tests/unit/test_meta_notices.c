@@ -208,6 +208,10 @@ static void test_dead(void **state)
     write_by_a(ino, "still");
     mfs_meta_settle(a.meta, ino);
     assert_true(mfs_clock_mono() - start < 200 * MFS_MSEC);
+    assert_int_equal(mfs_meta_close(a.meta, ino, true), 0);
+    assert_int_equal(meta_client_keys(&a, "O*"), 0);
+    assert_int_equal(mfs_meta_unlink(a.meta, ROOT, "f"), 0);
+    assert_int_equal(meta_client_keys(&a, "I*"), 1); /* the root */
 }
 
 /* A client whose connection was cut learns that it may have missed something, and listens again. */

@@ -299,31 +299,57 @@ static int not_told(void *arg, uint32_t part, const struct mfs_arg *argv, uint32
     return argc && argv[0].len == 8 && memcmp(argv[0].p, "mfs_told", 8) == 0 ? -EIO : 0;
 }
 
-/* Who took the name died before it said that all others know: the file waits for their leases. */
-static void test_unlinker_dies(void **state)
+static void do_chores(struct meta_client *c)
 {
-    struct mfs_call c;
-    char key[MFS_KEY_INO_LEN];
+    c->meta->limits.chores_ms = 1;
+    mfs_clock_sleep(3 * MFS_MSEC);
+    mfs_chores_tick(c->meta);
+}
+
+/* Who took the name died before all others knew: housekeeping tells them, and itself. What they
+ * have open stays until they close it. */
+static void test_unlinker_dies(struct meta_client *keeper)
+{
     uint64_t ino;
 
-    (void)state;
     new_file("f");
     ino = open_untold(&b, "f");
     mfs_store_set_fault(a.store, not_told, NULL);
     assert_int_equal(mfs_meta_unlink(a.meta, ROOT, "f"), 0);
     mfs_store_set_fault(a.store, NULL, NULL);
-    close_file(&b, ino);
-    b.meta->limits.chores_ms = 1;
-    mfs_clock_sleep(3 * MFS_MSEC);
-    mfs_chores_tick(b.meta);
+    do_chores(keeper);
     assert_true(is_there(ino));
-    mfs_key_ino(key, 'Y', ino); /* as its time to live does */
-    mfs_call_command(&c, "DEL");
-    mfs_args_bin(&c.args, key, sizeof key);
-    assert_int_equal(mfs_call_run(b.meta, &c, mfs_placement_home(ino)), 0);
-    mfs_call_fini(&c);
-    mfs_clock_sleep(3 * MFS_MSEC);
-    mfs_chores_tick(b.meta);
+    close_file(&b, ino);
+    do_chores(keeper);
+    assert_false(is_there(ino));
+    check_closed();
+}
+
+static void test_unlinker_dies_opener_keeps_house(void **state)
+{
+    (void)state;
+    test_unlinker_dies(&b);
+}
+
+static void test_unlinker_dies_other_keeps_house(void **state)
+{
+    (void)state;
+    test_unlinker_dies(&a);
+}
+
+/* Both die, who took the name and who had it open. */
+static void test_both_die(void **state)
+{
+    uint64_t ino = new_file("f");
+
+    (void)state;
+    open_untold(&b, "f");
+    mfs_store_set_fault(a.store, not_told, NULL);
+    assert_int_equal(mfs_meta_unlink(a.meta, ROOT, "f"), 0);
+    mfs_store_set_fault(a.store, NULL, NULL);
+    meta_client_kill(&b);
+    assert_int_equal(meta_client_start_leased(&b, meta_redis, TTL), 0);
+    do_chores(&a);
     assert_false(is_there(ino));
     check_closed();
 }
@@ -440,7 +466,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_created, setup, teardown),
         cmocka_unit_test_setup_teardown(test_being_created, setup, teardown),
         cmocka_unit_test_setup_teardown(test_freed_at_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_unlinker_dies, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unlinker_dies_opener_keeps_house, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unlinker_dies_other_keeps_house, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_both_die, setup, teardown),
         cmocka_unit_test_setup_teardown(test_opener_dies, setup, teardown),
         cmocka_unit_test_setup_teardown(test_session_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(test_race, setup, teardown),
