@@ -24,14 +24,30 @@ bounded()
     return "$status"
 }
 
+# attempt WHAT COMMAND…: bounded; counts in `failed`, and in `waited` those that failed after a wait.
+attempt()
+{
+    local begun=${EPOCHREALTIME/./} status=0
+    bounded "$@" || status=$?
+    [ "$status" -eq 0 ] || failed=$((failed + 1))
+    [ "$status" -eq 0 ] || [ $((${EPOCHREALTIME/./} - begun)) -lt $((TIMEOUT * 900000)) ] || waited=$((waited + 1))
+    return "$status"
+}
+
+# seldom_waited SECONDS: once a wait was in vain, for 5 s nobody but one waits for that partition (docs/OPERATIONS.md).
+seldom_waited()
+{
+    [ "$waited" -le $((3 + $1 / 10)) ] || fail "$waited of $failed that failed in $1 s waited for the partition"
+}
+
 # read_all: leaves in `right` and `failed` how many files have the right content, and how many fail; none is wrong.
 read_all()
 {
     local n
-    right=0 failed=0
+    right=0 failed=0 waited=0
     for ((n = 0; n < FILES; n++)); do
-        if ! bounded "reading a file" cat "$MNT1/dir/$n"; then
-            failed=$((failed + 1))
+        if ! attempt "reading a file" cat "$MNT1/dir/$n"; then
+            continue
         elif [ "$(cat "$T/out")" = "content of $n" ]; then
             right=$((right + 1))
         else
@@ -54,10 +70,10 @@ kill -STOP "$hung"
 started=$SECONDS
 read_all
 took=$((SECONDS - started))
-say "$right files were read, $failed failed, in $took s"
+say "$right files were read, $failed failed, $waited of these after a wait, in $took s"
 [ "$right" -gt 0 ] || fail "nothing can be read any more"
 [ "$failed" -gt 0 ] || fail "the partition that hangs has no file: nothing was tested"
-[ "$took" -le $((2 * BOUND)) ] || fail "each file waits anew for the partition that hangs"
+seldom_waited "$took"
 ! bounded "reading a large file" cmp "$MNT1/large" "$T/large" || fail "a stripe of what hangs was read"
 ! bounded "writing a large file" cp "$T/large" "$MNT1/new" || fail "a copy without some stripes had no error"
 bounded "df" df "$MNT1" || true
@@ -77,20 +93,18 @@ bounded "reading a large file" cmp "$MNT1/large" "$T/large" || fail "the large f
 cp "$T/large" "$MNT1/again" || fail "writing"
 cmp "$MNT0/again" "$T/large" || fail "what was written"
 
-# make_files PREFIX: leaves in `made` and `failed` how many there are, in `took` for how many seconds.
+# make_files PREFIX: leaves in `made`, `failed` and `waited` how many there are, in `took` for how many seconds.
 make_files()
 {
     local n started=$SECONDS
-    made=0 failed=0
+    made=0 failed=0 waited=0
     for ((n = 0; n < FILES; n++)); do
-        if bounded "making a file" sh -c "echo >'$MNT1/dir/$1-$n'"; then
+        if attempt "making a file" sh -c "echo >'$MNT1/dir/$1-$n'"; then
             made=$((made + 1))
-        else
-            failed=$((failed + 1))
         fi
     done
     took=$((SECONDS - started))
-    say "$made files were made, $failed failed, in $took s"
+    say "$made files were made, $failed failed, $waited of these after a wait, in $took s"
     if [ "$made" -eq 0 ] || [ "$failed" -eq 0 ]; then
         fail "$made and $failed of $FILES"
     fi
@@ -101,6 +115,6 @@ kill -KILL "$hung"
 BOUND=40
 make_files one
 make_files two
-[ "$took" -le 10 ] || fail "each file waits anew for the partition that is gone"
+seldom_waited "$took"
 ! bounded "reading past the cache" dd if="$MNT0/large" of=/dev/null bs=1M iflag=direct ||
     fail "a stripe of what is gone was read"
