@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cluster/capacity.h"
 #include "lm/unmount.h"
 
 #define AREA      "clients"
@@ -87,8 +88,15 @@ static int client_started(void *arg, const struct mfs_client *client)
     return mfs_clients_expect(a->clients, client);
 }
 
+static uint64_t client_memory(void *arg)
+{
+    const struct mfs_agent *a = arg;
+
+    return a->memory ? mfs_capacity_client(a->memory) : 0;
+}
+
 static const struct mfs_clients_hooks client_hooks = {client_ready, client_gone, clients_changed};
-static const struct mfs_mounter_hooks mounter_hooks = {mount_event, clients_changed,
+static const struct mfs_mounter_hooks mounter_hooks = {mount_event, clients_changed, client_memory,
                                                        client_started};
 
 int mfs_agent_clients_open(struct mfs_agent *a, struct mfs_err *err)

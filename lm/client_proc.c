@@ -1,6 +1,7 @@
 /* Starting the client and its files; see the header. */
 #include "lm/client_proc.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,8 +24,8 @@ static int node_file(const struct mfs_client_proc *c, const char *name, char pat
 int mfs_client_proc_start(const struct mfs_client_proc *c, const char *path, const char *options,
                           struct mfs_proc *proc)
 {
-    char program[PATH_MAX], log[PATH_MAX], pid_file[PATH_MAX];
-    const char *argv[13] = {program,       "mount",      "--foreground", "--name",  c->name,
+    char program[PATH_MAX], log[PATH_MAX], pid_file[PATH_MAX], memory[32];
+    const char *argv[15] = {program,       "mount",      "--foreground", "--name",  c->name,
                             "--state-dir", c->state_dir, "--lm",         c->address};
     size_t argc = 9;
     int rc;
@@ -36,7 +37,12 @@ int mfs_client_proc_start(const struct mfs_client_proc *c, const char *path, con
         rc = node_file(c, "client.pid", pid_file);
     if (rc)
         return rc;
-    if (options[0]) {
+    snprintf(memory, sizeof memory, "memory=%" PRIu64, c->memory);
+    if (c->memory) {
+        argv[argc++] = "-o";
+        argv[argc++] = memory;
+    }
+    if (options[0]) { /* later ones win */
         argv[argc++] = "-o";
         argv[argc++] = options;
     }

@@ -10,6 +10,7 @@
 #define MFS_LM_CLIENT_PROC_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/proc.h"
 
@@ -17,6 +18,7 @@ struct mfs_client_proc {
     const char *name, *state_dir; /* of the deployment */
     const char *dir;              /* of the node, absolute */
     const char *address;          /* of lm.sock, "unix:/…" */
+    uint64_t memory; /* bytes that it may take, unless the options say; 0: its default */
 };
 
 /* Starts "memefs mount" beside our own executable. 0 or a negative errno. */

@@ -84,7 +84,12 @@ struct mfs_mounter *mfs_mounter_create(const struct mfs_mounter_opts *opts)
     }
     if (m) {
         m->o = *opts;
-        m->files = (struct mfs_client_proc){opts->name, opts->state_dir, opts->dir, opts->address};
+        m->files = (struct mfs_client_proc){
+            .name = opts->name,
+            .state_dir = opts->state_dir,
+            .dir = opts->dir,
+            .address = opts->address,
+        };
         m->pause = PAUSE_LEAST;
     }
     return m;
@@ -333,7 +338,10 @@ static void not_ready(void *arg)
 static int start_client(struct mfs_mounter *m)
 {
     struct mfs_client client = {0};
-    int rc = mfs_client_proc_start(&m->files, m->real, m->options, &m->client);
+    int rc;
+
+    m->files.memory = m->o.hooks->memory(m->o.arg);
+    rc = mfs_client_proc_start(&m->files, m->real, m->options, &m->client);
 
     if (rc)
         return rc;

@@ -23,7 +23,8 @@ struct mfs_mounter;
 
 struct mfs_mounter_hooks {
     void (*event)(void *arg, const char *what, const char *text);
-    void (*changed)(void *arg); /* what the state file should hold */
+    void (*changed)(void *arg);    /* what the state file should hold */
+    uint64_t (*memory)(void *arg); /* bytes that the client may take; 0: its own default */
     int (*started)(void *arg, const struct mfs_client *client); /* watch it: mfs_clients_expect */
 };
 

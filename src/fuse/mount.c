@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,8 @@
  * meanwhile), and for one that is not where it was, as the table may be late. */
 #define MOVE_WAIT (120 * MFS_SEC)
 #define LOST_WAIT (5 * MFS_SEC)
+
+#define LITTLE_MEMORY (256U << 20)
 
 /* libfuse's own messages; most are about requests that nobody waits for any more. */
 static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
@@ -88,8 +91,12 @@ static int start_vfs(struct mfs_fuse *m, struct mfs_err *err)
 {
     const struct mfs_mount_options *o = &m->config->options;
     struct mfs_vfs_opts opts = {.threads = o->threads,
-                                .write_window = o->write_window,
-                                .read_window = o->read_window,
+                                .write_window = m->shares.write_window,
+                                .read_window = m->shares.read_window,
+                                .contents = m->shares.contents,
+                                .files = m->shares.files,
+                                .names = m->shares.names,
+                                .heads = m->shares.heads,
                                 .no_atime = o->no_atime,
                                 .leases = true};
     int rc = mfs_vfs_create(&m->vfs, m->store, &opts);
@@ -254,13 +261,30 @@ static int run(struct mfs_fuse *m, const struct mfs_control_config *control, int
     return rc < 0 ? rc : serve(m, channel, err);
 }
 
+/* Many threads and stripes that come and go make glibc keep several times what is in use: where
+ * that would be a large part of what the client may take, large buffers go back at once when they
+ * are freed, and threads share arenas. */
+static void keep_within(uint64_t memory)
+{
+    if (memory >= LITTLE_MEMORY)
+        return;
+    mallopt(M_MMAP_THRESHOLD, 128 << 10);
+    mallopt(M_TRIM_THRESHOLD, 256 << 10);
+    mallopt(M_ARENA_MAX, 2);
+}
+
 int mfs_mount_run(const struct mfs_mount_config *config, struct mfs_err *err)
 {
     struct mfs_control_config control = {config->address, config->secret, config->path};
-    struct mfs_fuse m = {.config = config, .timeout = config->options.relaxed ? RELAXED_LIFE : 0};
+    struct mfs_fuse m = {.config = config,
+                         .shares = {.write_window = config->options.write_window,
+                                    .read_window = config->options.read_window},
+                         .timeout = config->options.relaxed ? RELAXED_LIFE : 0};
     int channel = -1, rc;
     bool logged; /* else the log is stderr, where the caller will say it */
 
+    keep_within(config->options.memory);
+    mfs_capacity_divide(config->options.memory, config->options.workers, &m.shares);
     rc = mfs_mountpoint_prepare(config->path, err);
     if (rc == 0 && !config->foreground)
         rc = mfs_daemon_fork(&channel, err);

@@ -18,6 +18,8 @@ struct option {
     const char *help;
 };
 
+#define MEMORY_DEFAULT (512U << 20)
+
 #define AT(member) offsetof(struct mfs_mount_options, member)
 
 static const struct option options[] = {
@@ -32,10 +34,12 @@ static const struct option options[] = {
     {"max_threads", COUNT, AT(workers), 2, 1024, "workers that serve requests (default 32)"},
     {"data_threads", COUNT, AT(threads), 1, 64,
      "threads that store data, and as many that read ahead (default 4)"},
+    {"memory", SIZE, AT(memory), 24 * MIB, 65536 * MIB,
+     "bytes that the client may take, over all it keeps (default 512M)"},
     {"write_window", SIZE, AT(write_window), 4 * MIB, 65536 * MIB,
-     "bytes written but not yet stored, over all files (default 128M)"},
+     "bytes written but not yet stored, over all files (default: a quarter of memory)"},
     {"read_window", SIZE, AT(read_window), 4 * MIB, 65536 * MIB,
-     "bytes read ahead, over all files (default 128M)"},
+     "bytes read ahead, over all files (default: a quarter of memory)"},
     {"io_timeout", COUNT, AT(io_timeout), 1, 3600,
      "seconds that a partition may take to answer (default 30)"},
     {"full_wait", COUNT, AT(full_wait), 0, 86400,
@@ -56,8 +60,7 @@ void mfs_mount_options_init(struct mfs_mount_options *o)
     memset(o, 0, sizeof *o);
     o->workers = 32;
     o->threads = 4;
-    o->write_window = 128U << 20;
-    o->read_window = 128U << 20;
+    o->memory = MEMORY_DEFAULT;
     o->io_timeout = 30;
     o->full_wait = 60;
     o->log_level = MFS_LOG_INFO;

@@ -18,8 +18,9 @@ struct mfs_mount_options {
     bool clone_fd;       /* a /dev/fuse descriptor for each worker */
     uint32_t workers;    /* threads that serve requests */
     uint32_t threads;    /* senders, and as many fetchers, of data */
-    size_t write_window; /* bytes dirty and on the way, all files */
-    size_t read_window;  /* bytes read ahead, all files */
+    uint64_t memory;     /* bytes that the client may take */
+    size_t write_window; /* bytes dirty and on the way, all files; 0: a part of memory */
+    size_t read_window;  /* bytes read ahead, all files; 0: likewise */
     uint32_t io_timeout; /* s that a partition may take to answer */
     uint32_t full_wait;  /* s to wait for memory while the deployment can grow */
     enum mfs_log_level log_level;

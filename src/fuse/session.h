@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "cluster/capacity.h"
 #include "cluster/table.h"
 #include "fuse/ghosts.h"
 #include "fuse/mount.h"
@@ -18,8 +19,6 @@
 #include "fuse/stats.h"
 #include "fuse/walks.h"
 #include "vfs/vfs.h"
-
-#define MFS_FUSE_REQUEST_MAX (1U << 20) /* of a read or write */
 
 struct mfs_control;
 
@@ -35,7 +34,8 @@ struct mfs_fuse {
     struct mfs_retries *retries;
     struct mfs_walks *walks;
     struct fuse_session *se;
-    double timeout; /* of names and attributes, s */
+    struct mfs_capacity_shares shares; /* of the memory that it may take */
+    double timeout;                    /* of names and attributes, s */
     struct mfs_fuse_stats stats;
     pthread_mutex_t table_lock; /* guards table; a leaf */
     struct mfs_table *table;    /* what the store has, for memefs layout */

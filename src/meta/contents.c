@@ -8,7 +8,7 @@
 
 #include "meta/meta.h"
 
-#define ALL_MAX      (128U << 20) /* bytes of all files */
+#define MOST_DEFAULT (128U << 20) /* bytes of all files */
 #define LOOKUP_MAX   (16U << 10)  /* bytes that a look-up brings */
 #define APPETITE_MAX 16
 
@@ -23,17 +23,20 @@ struct mfs_contents {
     pthread_mutex_t mutex;
     struct content *table; /* under mutex, as is what follows; in the order of its age */
     size_t bytes;
+    size_t most; /* constant */
     /* Look-ups bring content while this is above 0: it grows when content is wanted for reading and
      * falls with all that is brought. */
     atomic_int appetite;
 };
 
-struct mfs_contents *mfs_contents_create(void)
+struct mfs_contents *mfs_contents_create(size_t most)
 {
     struct mfs_contents *c = calloc(1, sizeof *c);
 
-    if (c)
+    if (c) {
         pthread_mutex_init(&c->mutex, NULL);
+        c->most = most ? most : MOST_DEFAULT;
+    }
     return c;
 }
 
@@ -71,7 +74,7 @@ void mfs_contents_put(struct mfs_contents *c, uint64_t ino, uint64_t version, co
         drop(c, old);
     HASH_ADD(hh, c->table, ino, sizeof e->ino, e);
     c->bytes += sizeof *e + n;
-    while (c->table && c->bytes > ALL_MAX)
+    while (c->table && c->bytes > c->most)
         drop(c, c->table);
     pthread_mutex_unlock(&c->mutex);
 }

@@ -9,8 +9,8 @@
 
 #include "base/hash.h"
 
-#define FILES_MAX 65536
-#define REVOKED   65536U
+#define MOST_DEFAULT 65536U
+#define REVOKED      65536U
 
 struct file {
     struct mfs_attr attr;
@@ -24,18 +24,21 @@ struct file {
 
 struct mfs_filecache {
     pthread_mutex_t mutex;
+    uint32_t most;             /* constant */
     struct file *names, *inos; /* under mutex, as is what follows */
     /* When something was last changed, by hash of the ino: no answer from before counts after it.
      */
     int64_t revoked[REVOKED];
 };
 
-struct mfs_filecache *mfs_filecache_create(void)
+struct mfs_filecache *mfs_filecache_create(uint32_t most)
 {
     struct mfs_filecache *cache = calloc(1, sizeof *cache);
 
-    if (cache)
+    if (cache) {
         pthread_mutex_init(&cache->mutex, NULL);
+        cache->most = most ? most : MOST_DEFAULT;
+    }
     return cache;
 }
 
@@ -129,7 +132,7 @@ static void add(struct mfs_filecache *cache, const char *key, size_t len,
 
     HASH_FIND(by_name, cache->names, key, len, f);
     drop(cache, f);
-    if (HASH_CNT(by_name, cache->names) >= FILES_MAX)
+    if (HASH_CNT(by_name, cache->names) >= cache->most)
         drop(cache, cache->names);
     f = malloc(sizeof *f + len);
     if (!f)

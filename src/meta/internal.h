@@ -208,7 +208,7 @@ void mfs_parents_flush(void *meta);
 
 /* --- files, under leases -------------------------------------------------------------------- */
 
-struct mfs_filecache *mfs_filecache_create(void);
+struct mfs_filecache *mfs_filecache_create(uint32_t most); /* files; 0: 65,536 */
 void mfs_filecache_destroy(struct mfs_filecache *cache);
 bool mfs_filecache_name(struct mfs_filecache *cache, uint64_t parent, const char *name,
                         struct mfs_attr *attr);
@@ -234,7 +234,7 @@ enum mfs_keeper {
     MFS_KEEPER_STILL, /* it is the keeper for another while */
 };
 
-struct mfs_shards *mfs_shards_create(void);
+struct mfs_shards *mfs_shards_create(uint32_t most); /* names; 0: 2^18 */
 void mfs_shards_destroy(struct mfs_shards *s);
 /* Certainly not there? */
 bool mfs_shards_absent(struct mfs_shards *s, uint64_t dir, uint32_t part, const char *name);

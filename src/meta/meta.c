@@ -66,9 +66,9 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     meta->nparts = mfs_store_nparts(store);
     meta->stripe_size = mfs_store_stripe_size(store);
     meta->dirs = mfs_dircache_create();
-    meta->files = mfs_filecache_create();
-    meta->contents = mfs_contents_create();
-    meta->shards = mfs_shards_create();
+    meta->files = mfs_filecache_create(meta->opts.files);
+    meta->contents = mfs_contents_create(meta->opts.contents);
+    meta->shards = mfs_shards_create(meta->opts.names);
     meta->parents = mfs_parents_create();
     meta->opens = mfs_opens_create();
     if (!meta->dirs || !meta->files || !meta->contents || !meta->shards || !meta->parents ||

@@ -60,6 +60,9 @@ struct mfs_meta_opts {
     mfs_meta_revoked_fn *revoked; /* NULL: no leases are taken */
     void *arg;                    /* of all */
     int64_t session_ttl;          /* ns after which a silent client counts as dead; 0: 20 s */
+    size_t contents;              /* bytes of small files that are kept; 0: 128 MiB */
+    uint32_t files, names;        /* that are kept of those under leases, of directories that are
+                                   * filled here; 0: 65,536 and 2^18 */
 };
 
 /* Opens a session (a random id, kept alive by a thread of its own) and starts housekeeping: merged

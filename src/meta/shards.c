@@ -11,8 +11,8 @@
 
 #include "base/hash.h"
 
-#define NAMES_MAX (1U << 18) /* of all shards; beyond it the oldest shard is forgotten */
-#define SLOTS     4096U
+#define MOST_DEFAULT (1U << 18)
+#define SLOTS        4096U
 
 struct shard_key {
     uint64_t dir, part;
@@ -40,17 +40,20 @@ struct slot {
 
 struct mfs_shards {
     pthread_mutex_t mutex;
+    uint32_t most; /* names of all shards; beyond it the oldest shard is forgotten; constant */
     struct shard *known; /* under mutex, as is what follows */
     struct name *names;
     struct slot slot[SLOTS];
 };
 
-struct mfs_shards *mfs_shards_create(void)
+struct mfs_shards *mfs_shards_create(uint32_t most)
 {
     struct mfs_shards *s = calloc(1, sizeof *s);
 
-    if (s)
+    if (s) {
         pthread_mutex_init(&s->mutex, NULL);
+        s->most = most ? most : MOST_DEFAULT;
+    }
     return s;
 }
 
@@ -115,9 +118,9 @@ static void add_name(struct mfs_shards *s, struct shard *shard, const char *name
 
     if (n)
         return;
-    if (HASH_COUNT(s->names) >= NAMES_MAX && s->known != shard)
+    if (HASH_COUNT(s->names) >= s->most && s->known != shard)
         forget(s, s->known);
-    n = HASH_COUNT(s->names) < NAMES_MAX ? malloc(sizeof *n) : NULL;
+    n = HASH_COUNT(s->names) < s->most ? malloc(sizeof *n) : NULL;
     if (!n) {
         forget(s, shard);
         return;

@@ -5,8 +5,7 @@
 
 #include "vfs/file.h"
 
-#define HEAD_MAX  (64U << 10) /* of one file */
-#define HEADS_MAX (32U << 20) /* of all */
+#define HEAD_MAX (64U << 10) /* of one file */
 
 static bool anything_dirty(struct mfs_vnode *v)
 {
@@ -21,7 +20,7 @@ void mfs_file_prepare_head(struct mfs_file *f, struct mfs_head *head)
 
     *head = (struct mfs_head){.len = -1};
     if (!mfs_flags_read(f->flags) || mfs_pages_known(v->vfs->pages, v->ino) ||
-        atomic_load(&v->vfs->head_bytes) > HEADS_MAX || anything_dirty(v))
+        atomic_load(&v->vfs->head_bytes) > v->vfs->opts.heads || anything_dirty(v))
         return;
     f->head_generation = atomic_load(&v->generation);
     head->buf = malloc(HEAD_MAX);

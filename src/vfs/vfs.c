@@ -9,6 +9,7 @@
 #include "vfs/vnode.h"
 
 #define THREADS_DEFAULT 4U
+#define HEADS_DEFAULT   (32U << 20)
 
 static int reap(void *arg, uint64_t ino, uint64_t data_end)
 {
@@ -47,7 +48,10 @@ int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct m
     struct mfs_meta_opts meta = {.reap = reap,
                                  .changed = mfs_vnode_told,
                                  .revoked = opts->leases ? revoked : NULL,
-                                 .arg = vfs};
+                                 .arg = vfs,
+                                 .contents = opts->contents,
+                                 .files = opts->files,
+                                 .names = opts->names};
     int rc = -ENOMEM;
 
     if (vfs == NULL)
@@ -56,6 +60,8 @@ int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct m
     vfs->opts = *opts;
     if (vfs->opts.threads == 0)
         vfs->opts.threads = THREADS_DEFAULT;
+    if (vfs->opts.heads == 0)
+        vfs->opts.heads = HEADS_DEFAULT;
     vfs->stripe_size = mfs_store_stripe_size(store);
     vfs->size_max = MFS_FILE_SIZE_MAX(vfs->stripe_size);
     mfs_vnode_init_shards(vfs);

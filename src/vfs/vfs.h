@@ -30,6 +30,10 @@ struct mfs_vfs_opts {
     uint32_t threads;    /* senders, and as many fetchers; 0: 4 */
     size_t write_window; /* bytes, all files, see data/writeback.h; 0: its default */
     size_t read_window;  /* bytes, all files, see data/readahead.h; 0: its default */
+    size_t contents;     /* bytes of small files; with files and names: see meta/meta.h */
+    uint32_t files, names;
+    size_t heads; /* bytes of small files that came with their open and are not read yet; 0: 32 MiB
+                   */
     bool no_atime;
     bool leases; /* of directories, as in meta.h; needs mfs_vfs_on_revoke */
 };

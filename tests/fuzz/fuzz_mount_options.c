@@ -37,8 +37,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     FUZZ_CHECK(fuzz_heap_end() <= 4096 + 8 * n);
     FUZZ_CHECK(rc == 0 || (rc == -EINVAL && err.code == rc && !strncmp(err.msg, "-o ", 3)));
     FUZZ_CHECK(o.workers >= 2 && o.workers <= 1024 && o.threads >= 1 && o.threads <= 64);
-    FUZZ_CHECK(o.write_window >= 4U << 20 && o.write_window <= 64ULL << 30);
-    FUZZ_CHECK(o.read_window >= 4U << 20 && o.read_window <= 64ULL << 30);
+    FUZZ_CHECK(o.memory >= 24U << 20 && o.memory <= 64ULL << 30);
+    FUZZ_CHECK(!o.write_window || (o.write_window >= 4U << 20 && o.write_window <= 64ULL << 30));
+    FUZZ_CHECK(!o.read_window || (o.read_window >= 4U << 20 && o.read_window <= 64ULL << 30));
     FUZZ_CHECK(o.full_wait <= 86400 && o.log_level <= MFS_LOG_DEBUG);
     check_kernel(&o);
     mfs_mount_options_fini(&o);

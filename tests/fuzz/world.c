@@ -131,9 +131,9 @@ void fuzz_world_renew(struct fuzz_world *w)
     mfs_parents_destroy(meta->parents);
     mfs_opens_destroy(meta->opens);
     meta->dirs = mfs_dircache_create();
-    meta->files = mfs_filecache_create();
-    meta->contents = mfs_contents_create();
-    meta->shards = mfs_shards_create();
+    meta->files = mfs_filecache_create(0);
+    meta->contents = mfs_contents_create(0);
+    meta->shards = mfs_shards_create(0);
     meta->parents = mfs_parents_create();
     meta->opens = mfs_opens_create();
     FUZZ_CHECK(meta->dirs && meta->files && meta->contents && meta->shards && meta->parents &&

@@ -31,7 +31,7 @@ static char text[FILES][BYTES];
 
 static void test_versions(void **state)
 {
-    struct mfs_contents *c = mfs_contents_create();
+    struct mfs_contents *c = mfs_contents_create(0);
     char got[8] = "";
 
     (void)state;
@@ -51,7 +51,7 @@ static void test_versions(void **state)
 /* The file is longer than what is stored of it. */
 static void test_holes(void **state)
 {
-    struct mfs_contents *c = mfs_contents_create();
+    struct mfs_contents *c = mfs_contents_create(0);
     char got[8];
 
     (void)state;
@@ -67,7 +67,7 @@ static void test_holes(void **state)
 
 static void test_bounds(void **state)
 {
-    struct mfs_contents *c = mfs_contents_create();
+    struct mfs_contents *c = mfs_contents_create(0);
     char *large = calloc(1, MFS_META_CONTENT + 1), got;
     unsigned kept = 0;
 

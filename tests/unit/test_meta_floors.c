@@ -85,7 +85,7 @@ static void test_dirs(void **state)
 static int start(void **state)
 {
     (void)state;
-    files = mfs_filecache_create();
+    files = mfs_filecache_create(0);
     dirs = mfs_dircache_create();
     return !files || !dirs;
 }

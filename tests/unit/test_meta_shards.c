@@ -176,7 +176,7 @@ static void test_renames(void **state)
 /* The right is prolonged by who uses it, and lost with the session. */
 static void test_time(void **state)
 {
-    struct mfs_shards *s = mfs_shards_create();
+    struct mfs_shards *s = mfs_shards_create(0);
     int64_t long_ago = mfs_clock_mono() - MFS_META_LEASE_FILE;
 
     (void)state;
