@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 #include "cluster/table.h"
-#include "store/module.h"
+#include "store/rights.h"
 
 /* Nothing but what this line of business needs: memory only, one database, no scripts from
  * outside, no modules but our own, no dangerous knobs at run time. */
@@ -92,21 +92,9 @@ static const char fixed_settings[] =
  * memory, someone else should be chosen. */
 static const char protection[] = "oom-score-adj relative\noom-score-adj-values -500 -500 800\n";
 
-/* Rules apply inside functions, too, so what functions call must be here. All of the data, and
- * neither administration nor anything that touches every key. */
-static const char serving_rules[] =
-    "-@all allchannels +@read +@write +@pubsub -@admin -@dangerous -@blocking -function +fcall "
-    "+fcall_ro " MFS_MODULE_RULES " +info "
-    "+auth +hello +ping +echo +reset +quit +time +multi +exec +discard +watch +unwatch "
-    "+client|id +client|setname +client|getname +client|tracking +client|trackinginfo "
-    "+client|caching +client|reply";
-
-/* Without channels, connections that subscribed are closed: they would wait for nothing. */
-static const char fenced_rules[] = "-@all resetchannels";
-
 const char *mfs_redis_user_rules(bool fenced)
 {
-    return fenced ? fenced_rules : serving_rules;
+    return fenced ? MFS_CLIENT_RIGHTS_FENCED : MFS_CLIENT_RIGHTS;
 }
 
 static bool is_plain(const char *text)
@@ -160,7 +148,7 @@ static int append_user(struct mfs_buf *out, const char *name, const char *passwo
 
     SHA256((const unsigned char *)password, strlen(password), sum);
     mfs_text_hex(sum, sizeof sum, hex);
-    return mfs_buf_printf(out, "user %s reset on #%s ~* &* %s\n", name, hex, rules);
+    return mfs_buf_printf(out, "user %s reset on #%s ~* %s\n", name, hex, rules);
 }
 
 static int append_place(const struct mfs_redis_conf *c, struct mfs_buf *out)
@@ -201,6 +189,6 @@ int mfs_redis_conf_render(const struct mfs_redis_conf *c, struct mfs_buf *out)
     if (rc >= 0)
         rc = append_user(out, MFS_REDIS_USER, c->user_password, mfs_redis_user_rules(c->fenced));
     if (rc >= 0)
-        rc = append_user(out, MFS_REDIS_ADMIN, c->admin_password, "+@all");
+        rc = append_user(out, MFS_REDIS_ADMIN, c->admin_password, "&* +@all");
     return rc < 0 ? rc : 0;
 }

@@ -252,39 +252,68 @@ int mfs_admin_acknowledge(struct mfs_admin *admin, struct mfs_err *err)
     return rc < 0 ? mfs_err_set(err, rc, "redis at %s: %s", admin->name, strerror(-rc)) : 0;
 }
 
-/* The rules must stay, cut into words, until the command is done: free them then. NULL: ENOMEM. */
-static char *args_set_user(struct mfs_args *args, const char *rules)
-{
-    char *copy = strdup(rules), *rest = copy;
+/* A command that gives MFS_REDIS_USER other rights, with all that it is made of. */
+struct set_user {
+    struct mfs_arg *argv;
+    uint32_t argc;
+    char *words; /* the rules, cut into words */
+};
 
-    mfs_args_init(args, "ACL");
-    mfs_args_str(args, "SETUSER");
-    mfs_args_str(args, MFS_REDIS_USER);
-    for (char *rule; copy && (rule = strsep(&rest, " "));)
-        mfs_args_str(args, rule);
-    return copy;
+static int set_user_init(struct set_user *u, const char *rules)
+{
+    char *rest;
+    size_t n = 4;
+
+    for (const char *p = rules; *p; p++)
+        n += *p == ' ';
+    u->words = rest = strdup(rules);
+    u->argv = calloc(n, sizeof *u->argv);
+    u->argc = 0;
+    if (!u->words || !u->argv)
+        return -ENOMEM;
+    u->argv[u->argc++] = (struct mfs_arg){"ACL", 3};
+    u->argv[u->argc++] = (struct mfs_arg){"SETUSER", 7};
+    u->argv[u->argc++] = (struct mfs_arg){MFS_REDIS_USER, sizeof MFS_REDIS_USER - 1};
+    for (char *rule; (rule = strsep(&rest, " "));)
+        u->argv[u->argc++] = (struct mfs_arg){rule, strlen(rule)};
+    return 0;
+}
+
+static void set_user_fini(struct set_user *u)
+{
+    free(u->argv);
+    free(u->words);
+}
+
+static struct mfs_cmd set_user_cmd(const struct set_user *u)
+{
+    return (struct mfs_cmd){.argc = u->argc, .argv = u->argv};
 }
 
 int mfs_admin_set_user(struct mfs_admin *admin, const char *rules, struct mfs_err *err)
 {
-    struct mfs_args args;
-    char *words = args_set_user(&args, rules);
-    int rc = words ? call_plain(admin, &args, err) : mfs_err_set(err, -ENOMEM, "out of memory");
+    struct set_user user;
+    struct mfs_cmd cmd;
+    int rc = set_user_init(&user, rules);
 
-    free(words);
+    if (rc) {
+        mfs_err_set(err, rc, "out of memory");
+    } else {
+        cmd = set_user_cmd(&user);
+        rc = mfs_admin_call(admin, &cmd, err);
+        mfs_cmds_fini(&cmd, 1);
+    }
+    set_user_fini(&user);
     return rc;
 }
 
 /* Two commands in one round trip; the second is executed also when the first is refused. */
-static int call_both(struct mfs_admin *admin, const struct mfs_args *one,
-                     const struct mfs_args *two, struct mfs_cmd cmd[2], struct mfs_err *err)
+static int call_both(struct mfs_admin *admin, struct mfs_cmd cmd[2], struct mfs_err *err)
 {
     struct mfs_cmd *const both[] = {&cmd[0], &cmd[1]};
     struct mfs_err why = {0};
     int rc;
 
-    cmd[0] = mfs_args_cmd(one, 0);
-    cmd[1] = mfs_args_cmd(two, 0);
     rc = mfs_channel_start(admin->conn, both, 2, mfs_clock_mono() + admin->timeout_ns);
     if (!rc)
         rc = mfs_channel_send(admin->conn, true);
@@ -304,42 +333,52 @@ static int call_both(struct mfs_admin *admin, const struct mfs_args *one,
 int mfs_admin_halt(struct mfs_admin *admin, const char *rules, uint64_t *offset,
                    struct mfs_err *err)
 {
-    struct mfs_args fence, info;
-    struct mfs_cmd cmd[2];
+    struct set_user fence;
+    struct mfs_args info;
+    struct mfs_cmd cmd[2] = {0};
     const char *text;
-    char *words = args_set_user(&fence, rules);
-    int rc;
+    int rc = set_user_init(&fence, rules);
 
-    if (!words)
-        return mfs_err_set(err, -ENOMEM, "out of memory");
+    if (rc) {
+        mfs_err_set(err, rc, "out of memory");
+        goto out;
+    }
     mfs_args_init(&info, "INFO");
     mfs_args_str(&info, "replication");
-    rc = call_both(admin, &fence, &info, cmd, err);
+    cmd[0] = set_user_cmd(&fence);
+    cmd[1] = mfs_args_cmd(&info, 0);
+    rc = call_both(admin, cmd, err);
     text = rc ? NULL : mfs_reply_str(cmd[1].reply, NULL);
     if (text)
         *offset = replication_of(text).offset;
     else if (!rc)
         rc = mfs_err_set(err, -EPROTO, "redis at %s: INFO gave no text", admin->name);
     mfs_cmds_fini(cmd, 2);
-    free(words);
+out:
+    set_user_fini(&fence);
     return rc;
 }
 
 int mfs_admin_promote(struct mfs_admin *admin, const char *rules, struct mfs_err *err)
 {
-    struct mfs_args none, serve;
-    struct mfs_cmd cmd[2];
-    char *words = args_set_user(&serve, rules);
-    int rc;
+    struct set_user serve;
+    struct mfs_args none;
+    struct mfs_cmd cmd[2] = {0};
+    int rc = set_user_init(&serve, rules);
 
-    if (!words)
-        return mfs_err_set(err, -ENOMEM, "out of memory");
+    if (rc) {
+        mfs_err_set(err, rc, "out of memory");
+        goto out;
+    }
     mfs_args_init(&none, "REPLICAOF");
     mfs_args_str(&none, "NO");
     mfs_args_str(&none, "ONE");
-    rc = call_both(admin, &none, &serve, cmd, err);
+    cmd[0] = mfs_args_cmd(&none, 0);
+    cmd[1] = set_user_cmd(&serve);
+    rc = call_both(admin, cmd, err);
     mfs_cmds_fini(cmd, 2);
-    free(words);
+out:
+    set_user_fini(&serve);
     return rc;
 }
 

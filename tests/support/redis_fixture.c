@@ -20,13 +20,14 @@
 #include "store/args.h"
 #include "store/module.h"
 #include "store/reply.h"
+#include "store/rights.h"
 
 #define START_NS (10 * MFS_SEC)
 
-/* Clients may do what data and metadata need; only the administrator may load functions. */
-#define CLIENT_COMMANDS "+@all -@admin -@dangerous -function +info"
-#define FENCE           "ACL SETUSER " MFS_REDIS_USER " -@all resetchannels"
-#define SERVE           "ACL SETUSER " MFS_REDIS_USER " allchannels " CLIENT_COMMANDS
+/* Clients may do what they may in a deployment, so that a test finds what is missing there; with
+ * what tests themselves need. */
+#define CLIENT_RIGHTS MFS_CLIENT_RIGHTS FOR_TESTS
+#define FOR_TESTS     " +append +incrby +rpush +lrange +pttl"
 
 struct server {
     pid_t pid;
@@ -85,7 +86,7 @@ static int write_config(const struct redis_fixture *f, uint32_t part, const char
                  "save \"\"\nappendonly no\nrepl-diskless-sync-delay 0\nmaxmemory "
                  "%llu\nmaxmemory-policy noeviction\n"
                  "user default off\n"
-                 "user %s on >%s ~* &* " CLIENT_COMMANDS "\n"
+                 "user %s on >%s ~* " CLIENT_RIGHTS "\n"
                  "user %s on >%s ~* &* +@all\n",
                  module, p->port, socket_path, f->dir, log, (unsigned long long)f->opts.maxmemory,
                  MFS_REDIS_USER, p->password, MFS_REDIS_ADMIN, REDIS_FIXTURE_ADMIN_PASSWORD);
@@ -311,9 +312,24 @@ int redis_fixture_admin(struct redis_fixture *f, uint32_t part, const char *comm
     return rc;
 }
 
+static int set_rights(struct mfs_admin *admin, bool fenced)
+{
+    const char *rights = fenced ? MFS_CLIENT_RIGHTS_FENCED : CLIENT_RIGHTS;
+    struct mfs_err err;
+    int rc = mfs_admin_set_user(admin, rights, &err);
+
+    return rc ? complain(rc, err.msg) : 0;
+}
+
 int redis_fixture_fence(struct redis_fixture *f, uint32_t part, bool on)
 {
-    return redis_fixture_admin(f, part, on ? FENCE : SERVE);
+    struct mfs_admin *admin;
+    int rc = open_admin(f, part, &admin);
+
+    if (!rc)
+        rc = set_rights(admin, on);
+    mfs_admin_close(admin);
+    return rc;
 }
 
 /* Makes the process a copy of the one at `port` and waits until it has everything. */
@@ -321,7 +337,7 @@ static int replicate(struct mfs_admin *to, uint16_t port)
 {
     int64_t until = mfs_clock_mono() + START_NS, down = 0;
     char follow[64];
-    int rc = order(to, FENCE, NULL, NULL);
+    int rc = set_rights(to, true);
 
     snprintf(follow, sizeof follow, "REPLICAOF 127.0.0.1 %u", port);
     if (!rc)
@@ -414,14 +430,14 @@ static int cut_over(struct mfs_admin *from, struct mfs_admin *to)
     int rc = catch_up(from, to);
 
     if (!rc)
-        rc = order(from, FENCE, NULL, NULL);
+        rc = set_rights(from, true);
     if (!rc)
         rc = catch_up(from, to);
     if (!rc)
         rc = compare(from, to);
     if (!rc)
         rc = order(to, "REPLICAOF NO ONE", NULL, NULL);
-    return rc ? rc : order(to, SERVE, NULL, NULL);
+    return rc ? rc : set_rights(to, false);
 }
 
 int redis_fixture_migrate(struct redis_fixture *f, uint32_t part)

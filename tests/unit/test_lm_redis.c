@@ -299,54 +299,6 @@ static void test_starting_again_changes_nothing(void **state)
     assert_int_equal(mfs_fleet_start(w->fleet, w->r, 2, &err), -EEXIST);
 }
 
-static void test_clients_can_work_and_not_administer(void **state)
-{
-    struct world *w = *state;
-    struct mfs_store *store;
-    static const char *const allowed[][6] = {
-        {"HSET", "h", "f", "v", NULL},
-        {"SETRANGE", "s", "3", "x", NULL},
-        {"GETRANGE", "s", "0", "1", NULL},
-        {"PEXPIRE", "s", "10000", NULL},
-        {"SCAN", "0", NULL},
-        {"HSCAN", "h", "0", NULL},
-        {"DBSIZE", NULL},
-        {"INFO", "memory", NULL},
-        {"MGET", "a", "b", NULL},
-        {"UNLINK", "s", NULL},
-        {"CLIENT", "ID", NULL},
-        {"CLIENT", "SETNAME", "x", NULL},
-        {"PUBLISH", "c", "m", NULL},
-        {"TIME", NULL},
-    };
-    static const char *const refused[][6] = {
-        {"CONFIG", "GET", "dir", NULL},
-        {"FLUSHALL", NULL},
-        {"SHUTDOWN", NULL},
-        {"KEYS", "*", NULL},
-        {"FLUSHDB", NULL},
-        {"REPLICAOF", "NO", "ONE", NULL},
-        {"ACL", "LIST", NULL},
-        {"FUNCTION", "FLUSH", NULL},
-        {"EVAL", "return 1", "0", NULL},
-        {"SAVE", NULL},
-        {"MONITOR", NULL},
-        {"CLIENT", "KILL", "ID", "1", NULL},
-    };
-
-    start(w, 1);
-    store = store_of(w, 1);
-    for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) {
-        if (client_says(store, 0, allowed[i]))
-            fail_msg("%s is refused", allowed[i][0]);
-    }
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        if (client_says(store, 0, refused[i]) != -EACCES)
-            fail_msg("%s is not refused", refused[i][0]);
-    }
-    mfs_store_destroy(store);
-}
-
 static void test_another_partitions_password_is_refused(void **state)
 {
     struct world *w = *state;
@@ -535,7 +487,6 @@ int main(void)
         cmocka_unit_test(test_conf_refuses_what_would_break_out),
         cmocka_unit_test_setup_teardown(test_starts_serves_and_stops, setup, teardown),
         cmocka_unit_test_setup_teardown(test_starting_again_changes_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_clients_can_work_and_not_administer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_another_partitions_password_is_refused, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_memory_follows_need, setup, teardown),
