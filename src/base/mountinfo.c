@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -140,6 +141,35 @@ int mfs_mountinfo_find(const char *path, struct mfs_mountinfo *info)
         rc = mfs_mountinfo_parse(mfs_buf_data(&text), path, info);
     mfs_buf_fini(&text);
     return rc;
+}
+
+/* The longest mount point that the path begins with; the later of two, which hides the other. */
+static int take_over(void *arg, const struct mfs_mountinfo *m)
+{
+    struct search *s = arg;
+    size_t n = strlen(m->point), best = s->rc ? 0 : strlen(s->info->point);
+    bool root = !strcmp(m->point, "/");
+
+    if (n >= best &&
+        (root || (!strncmp(s->path, m->point, n) && (s->path[n] == '/' || s->path[n] == '\0')))) {
+        *s->info = *m;
+        s->rc = 0;
+    }
+    return 0;
+}
+
+int mfs_mountinfo_over(const char *path, struct mfs_mountinfo *info)
+{
+    struct search s = {path, info, -ENOENT};
+    struct mfs_buf text;
+    int rc;
+
+    mfs_buf_init(&text);
+    rc = mfs_mountinfo_read(0, &text);
+    if (!rc)
+        rc = mfs_mountinfo_each(mfs_buf_data(&text), take_over, &s);
+    mfs_buf_fini(&text);
+    return rc ? rc : s.rc;
 }
 
 int mfs_mount_abort(unsigned minor)

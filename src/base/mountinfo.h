@@ -35,6 +35,10 @@ int mfs_mountinfo_parse(const char *text, const char *path, struct mfs_mountinfo
 /* The same from the live list. 0, -ENOENT or another negative errno. */
 int mfs_mountinfo_find(const char *path, struct mfs_mountinfo *info);
 
+/* The mount that a path lies in: absolute, without symbolic links, and it need not exist; it is not
+ * looked at. 0 or a negative errno. */
+int mfs_mountinfo_over(const char *path, struct mfs_mountinfo *info);
+
 /* Makes every call into a FUSE connection fail at once, whatever its daemon does. 0 or a negative
  * errno (-ENOENT when the connection is gone or sysfs does not show it). */
 int mfs_mount_abort(unsigned minor);

@@ -70,6 +70,23 @@ int mfs_admin_halt(struct mfs_admin *admin, const char *rules, uint64_t *offset,
 /* … and replicate_none and set_user together. */
 int mfs_admin_promote(struct mfs_admin *admin, const char *rules, struct mfs_err *err);
 
+/* What a cut through all partitions needs (image.h). `changes` counts whatever changes the data. */
+struct mfs_admin_cut {
+    uint64_t changes;
+    uint64_t used_memory; /* bytes */
+};
+/* No command that changes anything is executed any more, anybody's, for at most `ms`; those who
+ * sent one wait. One round trip, *cut is as of after that. */
+int mfs_admin_hold(struct mfs_admin *admin, uint32_t ms, struct mfs_admin_cut *cut,
+                   struct mfs_err *err);
+/* They are executed again; *cut is as of before that. Harmless when nothing is held. */
+int mfs_admin_resume(struct mfs_admin *admin, struct mfs_admin_cut *cut, struct mfs_err *err);
+
+/* After a process has loaded an image: it belongs to that deployment, whatever the name of the one
+ * that the image is of, and the sessions in it are dead: with their opens, locks and leases they
+ * go. Several calls, each bounded. */
+int mfs_admin_restored(struct mfs_admin *admin, const char *deployment, struct mfs_err *err);
+
 int mfs_admin_set(struct mfs_admin *admin, const char *option, const char *value,
                   struct mfs_err *err); /* CONFIG SET */
 int mfs_admin_flush(struct mfs_admin *admin,
