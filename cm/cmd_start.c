@@ -35,6 +35,7 @@ struct start {
     const struct mfs_conf *conf;
     bool terminal, shown; /* progress: wanted, on the screen */
     int64_t began;        /* waiting */
+    int64_t load_time;    /* that it may take longer, for the images it begins with */
     bool ours;            /* we began it, so we clear it away when it fails */
 };
 
@@ -119,7 +120,7 @@ static int look(struct start *s, struct mfs_err *err)
 /* 0 when it runs; -ECHILD, and nothing said yet, when the daemon has ended; else what is wrong. */
 static int wait_running(struct start *s, const struct mfs_proc *daemon, struct mfs_err *err)
 {
-    int64_t until = mfs_clock_mono() + START_TIME, step = LOOK_FIRST;
+    int64_t until = mfs_clock_mono() + START_TIME + s->load_time, step = LOOK_FIRST;
     int rc = 0;
 
     s->began = mfs_clock_mono();
@@ -128,7 +129,7 @@ static int wait_running(struct start *s, const struct mfs_proc *daemon, struct m
             rc = -ECHILD;
         } else if (mfs_clock_mono() > until) {
             rc = mfs_err_set(err, -ETIMEDOUT, "not up after %lld s; see %s",
-                             (long long)(START_TIME / MFS_SEC), s->paths->log);
+                             (long long)((START_TIME + s->load_time) / MFS_SEC), s->paths->log);
         } else {
             rc = look(s, err);
             mfs_clock_sleep(step);
@@ -216,6 +217,7 @@ static int start_new(struct start *s, int *lock, struct mfs_err *err)
     if (rc)
         return rc;
     s->ours = true;
+    s->load_time = mfs_cm_state_load_time(&st);
     rc = mfs_secret_create(s->paths->secret, &secret);
     if (!rc)
         rc = mfs_cm_state_save(&st, s->paths->state);

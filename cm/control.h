@@ -14,6 +14,7 @@
 #define MFS_MOUNT_TIME (60 * MFS_SEC) /* that a node may take to mount */
 
 struct mfs_cm;
+struct mfs_checkpointing;
 struct mfs_migrate;
 struct mfs_scale;
 
@@ -78,6 +79,8 @@ struct mfs_cm {
     bool settled;                       /* all nodes have been up at some time */
     uint64_t *part_bytes;               /* state.nparts: what each holds, as reported */
     struct mfs_scale *scale;            /* the change under way, NULL: none; see scale.h */
+
+    struct mfs_checkpointing *checkpoint; /* being written, NULL: none; see checkpoint.h */
 
     struct mfs_autoscale *autoscale;
     struct mfs_migrate *migrate; /* partitions under way, migrate.h; NULL: none ever were */

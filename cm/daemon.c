@@ -17,6 +17,7 @@
 #include "base/proc.h"
 #include "cm/cleanup.h"
 #include "cm/autoscale.h"
+#include "cm/checkpoint.h"
 #include "cm/control.h"
 #include "cm/events.h"
 #include "cm/migrate.h"
@@ -160,6 +161,7 @@ static void go_on(struct mfs_cm *cm)
 static void close_all(struct mfs_cm *cm)
 {
     mfs_shutdown_fini(cm);
+    mfs_checkpoint_fini(cm);
     mfs_listener_destroy(cm->listener);
     mfs_autoscale_fini(cm);
     mfs_scale_fini(cm);

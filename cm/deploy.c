@@ -144,6 +144,7 @@ static void assign(struct mfs_cm_live *l)
     struct mfs_msg_assign m = {
         .nparts = s->nparts, .stripe_size = s->stripe_size, .memory = l->node->memory};
 
+    memcpy(m.image_dir, s->image_dir, sizeof m.image_dir);
     m.assigned = calloc(s->nparts, sizeof *m.assigned);
     if (!m.assigned) {
         mfs_deploy_fail(l->cm, NULL, -ENOMEM, "out of memory");
@@ -156,11 +157,13 @@ static void assign(struct mfs_cm_live *l)
             continue;
         p->index = i;
         p->format = true;
+        if (s->nimages)
+            p->image = s->image[i];
         memcpy(p->password, s->part[i].password, sizeof p->password);
         memcpy(p->admin_password, s->part[i].admin_password, sizeof p->admin_password);
         m.nassigned++;
     }
-    request(l, MFS_MSG_ASSIGN, &m, ASSIGN_TIME, assigned);
+    request(l, MFS_MSG_ASSIGN, &m, ASSIGN_TIME + mfs_cm_state_load_time(s), assigned);
     free(m.assigned);
 }
 
@@ -172,7 +175,7 @@ static int make_table(struct mfs_cm *cm)
 
     if (!t)
         return -ENOMEM;
-    t->epoch = 1;
+    t->epoch = s->image_epoch + 1; /* it goes on after that of the checkpoint, if there is one */
     t->stripe_size = s->stripe_size;
     t->growing = mfs_autoscale_growing(cm);
     mfs_text_copy(t->name, sizeof t->name, s->name);
@@ -270,6 +273,10 @@ static void finish(struct mfs_cm *cm)
     free(cm->assigned);
     cm->assigned = NULL;
     cm->settled = true;
+    if (cm->state.nimages)
+        mfs_event_add(cm->paths->events, "cm", "restored", "%u partitions of %s", s->nparts,
+                      s->image_dir);
+    mfs_cm_state_loaded(&cm->state);
     if (mfs_cm_set_phase(cm, MFS_PHASE_RUNNING)) {
         mfs_deploy_fail(cm, NULL, -EIO, "%s: cannot be written", cm->paths->state);
         return;
@@ -328,8 +335,10 @@ static void too_late(void *arg)
         const struct mfs_cm_live *l = cm->live[i];
 
         if (cm->step == MFS_STEP_JOIN ? !l->conn : !l->done) {
-            mfs_deploy_fail(cm, l, -ETIMEDOUT, "waited %lld s for it %s",
-                            (long long)(START_TIME / MFS_SEC), waited_for[cm->step]);
+            mfs_deploy_fail(
+                cm, l, -ETIMEDOUT, "waited %lld s for it %s",
+                (long long)((START_TIME + mfs_cm_state_load_time(&cm->state)) / MFS_SEC),
+                waited_for[cm->step]);
             return;
         }
     }
@@ -338,7 +347,8 @@ static void too_late(void *arg)
 void mfs_deploy_begin(struct mfs_cm *cm)
 {
     cm->step = MFS_STEP_JOIN;
-    cm->deadline = mfs_loop_timer(cm->loop, START_TIME, 0, too_late, cm);
+    cm->deadline =
+        mfs_loop_timer(cm->loop, START_TIME + mfs_cm_state_load_time(&cm->state), 0, too_late, cm);
     cm->assigned = calloc(cm->state.nparts, sizeof *cm->assigned);
     if (!cm->deadline || !cm->assigned) {
         mfs_deploy_fail(cm, NULL, -ENOMEM, "out of memory");

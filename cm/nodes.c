@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cm/autoscale.h"
+#include "cm/checkpoint.h"
 #include "cm/events.h"
 #include "cm/migrate.h"
 #include "cm/scale.h"
@@ -469,6 +470,7 @@ static void down(struct mfs_conn *c, const struct mfs_err *why, void *arg)
     struct mfs_cm *cm = arg;
 
     drop_subscriber(cm, c);
+    mfs_checkpoint_hung_up(cm, c);
     if (!l || l->conn != c)
         return;
     l->conn = NULL;
@@ -493,6 +495,8 @@ static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},
                                               {MFS_MSG_POLICY, mfs_autoscale_on_policy},
                                               {MFS_MSG_SCALE, mfs_scale_on_scale},
                                               {MFS_MSG_PROGRESS, mfs_scale_on_progress},
+                                              {MFS_MSG_CHECKPOINT, mfs_checkpoint_on_ask},
+                                              {MFS_MSG_CHECKPOINTED, mfs_checkpoint_on_committed},
                                               {0, NULL}};
 
 const struct mfs_service mfs_cm_service = {handlers, NULL, down};

@@ -55,6 +55,8 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
      "what the nodes' shares follow; so far memory"},
     {"replicas", MFS_CONF_UINT, "R", "0", 0, 15,
      "copies of each partition on other nodes; so far 0"},
+    {"restore", MFS_CONF_STRING, "DIR", NULL, 1, 511,
+     "begin with the checkpoint in this directory (cm checkpoint), on any number of nodes"},
     {"listen", MFS_CONF_STRING, "ADDRESS", "127.0.0.1:0", 3, 127,
      "where cm listens, port 0 for any"},
     {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "what cm.log shows"},

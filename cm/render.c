@@ -105,6 +105,9 @@ int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out)
                         MFS_TEXT_BYTES(capacity), 100 * s->utilization, s->policy, s->migration);
     if (!rc)
         rc = put_table(s, out);
+    if (!rc && s->checkpoint_dir[0])
+        rc = mfs_buf_printf(out, "\nlast checkpoint: %s, %s\n", s->checkpoint_time,
+                            s->checkpoint_dir);
     return rc ? rc : put_moves(s, out);
 }
 
@@ -117,9 +120,12 @@ int mfs_render_progress(const struct mfs_progress *p, struct mfs_buf *out)
     if (p->what[0])
         rc = mfs_buf_printf(out, "%s", p->what);
     if (!rc && p->bytes_total)
-        rc = mfs_buf_printf(out, ": %s of %s (%u of %u partitions), %s/s", MFS_TEXT_BYTES(p->bytes),
-                            MFS_TEXT_BYTES(p->bytes_total), p->partitions, p->partitions_total,
-                            MFS_TEXT_BYTES((uint64_t)p->rate));
+        rc = mfs_buf_printf(out, ": %s of %s", MFS_TEXT_BYTES(p->bytes),
+                            MFS_TEXT_BYTES(p->bytes_total));
+    if (!rc && p->partitions_total)
+        rc = mfs_buf_printf(out, " (%u of %u partitions)", p->partitions, p->partitions_total);
+    if (!rc && p->bytes_total)
+        rc = mfs_buf_printf(out, ", %s/s", MFS_TEXT_BYTES((uint64_t)p->rate));
     if (!rc && p->eta_ms > 0)
         rc = mfs_buf_printf(out, ", %.0f s left", p->eta_ms / 1e3);
     return rc;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cm/checkpoint.h"
 #include "cm/events.h"
 #include "cm/migrate.h"
 #include "cm/scale_impl.h"
@@ -381,6 +382,8 @@ int mfs_scale_begin(struct mfs_cm *cm, const struct mfs_msg_scale *what, const c
         return mfs_err_set(err, -EBUSY, "the deployment is %s", cm->state.phase);
     if (mfs_scale_busy(cm))
         return join_or_refuse(cm, what, done, arg, err);
+    if (mfs_checkpoint_busy(cm) && !what->dry_run)
+        return mfs_err_set(err, -EBUSY, "a checkpoint is being written; try again when it is done");
     rc = mfs_scale_draft_make(cm, what, &d, err);
     if (rc)
         return rc;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cm/checkpoint.h"
 #include "cm/scale.h"
 
 #define FIGURES_TIME (5 * MFS_SEC) /* for nodes to tell figures to a new cm */
@@ -72,6 +73,9 @@ void mfs_scale_on_progress(struct mfs_conn *c, uint64_t id, const void *body, vo
     struct mfs_progress p;
 
     (void)body;
-    mfs_scale_progress(arg, &p);
+    if (mfs_checkpoint_busy(arg))
+        mfs_checkpoint_progress(arg, &p);
+    else
+        mfs_scale_progress(arg, &p);
     mfs_conn_reply(c, MFS_MSG_PROGRESS, id, &p);
 }

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cm/checkpoint.h"
 #include "cm/events.h"
 #include "cm/scale.h"
 
@@ -58,6 +59,7 @@ void mfs_shutdown_begin(struct mfs_cm *cm)
                   cm->failure.code ? "because the start failed" : "as asked");
     mfs_cm_set_phase(cm, MFS_PHASE_STOPPING);
     mfs_scale_stop(cm);
+    mfs_checkpoint_stop(cm);
     mfs_timer_cancel(cm->deadline);
     cm->deadline = NULL;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cluster/y0.h"
+#include "cm/manifest.h"
 #include "cm/policy_conf.h"
 
 #define MIB (1ULL << 20)
@@ -132,6 +133,73 @@ static int make_nodes(const struct mfs_conf *conf, struct mfs_cm_state *s, struc
     return rc;
 }
 
+/* ---- restoring ------------------------------------------------------------------------------- */
+
+/* Partitions, stripe size, epoch and images are those of the checkpoint. */
+static int take_checkpoint(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
+{
+    const char *dir = mfs_conf_str(conf, "restore");
+    char path[PATH_MAX];
+    struct mfs_manifest m;
+    int rc;
+
+    if (!dir)
+        return 0;
+    rc = mfs_manifest_find(dir, path, &m, err);
+    if (rc == -EINVAL)
+        rc = err->code = -EBADMSG; /* not wrong usage */
+    if (rc)
+        return mfs_err_prefix(err, "restore");
+    rc = mfs_text_copy(s->image_dir, sizeof s->image_dir, path);
+    if (!rc)
+        rc = mfs_text_copy(s->restored, sizeof s->restored, dir);
+    s->image_epoch = m.epoch;
+    s->stripe_size = m.stripe_size;
+    s->nimages = m.nparts;
+    s->image = m.part;
+    m.part = NULL; /* ours now */
+    m.nparts = 0;
+    mfs_manifest_clear(&m);
+    return rc ? mfs_err_set(err, rc, "restore: %s: %s", path, strerror(-rc)) : 0;
+}
+
+/* P is that of the checkpoint, for ever. */
+static int check_checkpoint(const struct mfs_conf *conf, const struct mfs_cm_state *s,
+                            struct mfs_err *err)
+{
+    uint64_t least = mfs_conf_uint(conf, "partitions"), nodes = mfs_conf_uint(conf, "max-nodes");
+
+    if (least > s->nimages)
+        return mfs_err_set(err, -EINVAL, "partitions: the checkpoint has %u, which can't change",
+                           s->nimages);
+    if (nodes > s->nimages || s->nnodes > s->nimages)
+        return mfs_err_set(err, -EINVAL,
+                           "nodes: the checkpoint has %u partitions, and there can't be more nodes",
+                           s->nimages);
+    return 0;
+}
+
+/* Before anything is begun: has every node the memory for what it gets? */
+static int check_fits(const struct mfs_cm_state *s, struct mfs_err *err)
+{
+    for (uint32_t n = 0; n < s->nnodes; n++) {
+        uint64_t most = s->node[n].memory - s->node[n].memory / 32, takes = 0, all = 0;
+
+        for (uint32_t i = 0; i < s->nimages; i++) {
+            all += s->image[i].memory;
+            if (s->part[i].node == s->node[n].id)
+                takes += s->image[i].memory;
+        }
+        if (takes > most)
+            return mfs_err_set(
+                err, -ENOSPC,
+                "memory: the checkpoint takes %s, of which %s would be on %s, and %s is what it "
+                "has for data; give more --nodes or more --memory",
+                MFS_TEXT_BYTES(all), MFS_TEXT_BYTES(takes), s->node[n].name, MFS_TEXT_BYTES(most));
+    }
+    return 0;
+}
+
 /* ---- partitions ------------------------------------------------------------------------------ */
 
 static int give_out(struct mfs_cm_state *s, const uint32_t *counts)
@@ -158,7 +226,9 @@ static int make_parts(const struct mfs_conf *conf, struct mfs_cm_state *s, struc
     int rc = -ENOMEM;
 
     s->beta = mfs_conf_real(conf, "beta");
-    s->nparts = mfs_y0_partitions(s->nnodes, s->beta, (uint32_t)(least > nodes ? least : nodes));
+    s->nparts = s->nimages ? s->nimages
+                           : mfs_y0_partitions(s->nnodes, s->beta,
+                                               (uint32_t)(least > nodes ? least : nodes));
     s->part = calloc(s->nparts, sizeof *s->part);
     if (cap && counts && s->part) {
         for (uint32_t i = 0; i < s->nnodes; i++)
@@ -239,9 +309,15 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
     copy_words(conf, s);
     s->rate = mfs_conf_uint(conf, "migration-rate");
     s->link_rate = mfs_conf_uint(conf, "link-rate");
-    rc = make_nodes(conf, s, err);
+    rc = take_checkpoint(conf, s, err);
+    if (!rc)
+        rc = make_nodes(conf, s, err);
+    if (!rc && s->nimages)
+        rc = check_checkpoint(conf, s, err);
     if (!rc)
         rc = make_parts(conf, s, err);
+    if (!rc)
+        rc = check_fits(s, err);
     if (!rc)
         rc = mfs_policy_choose(conf, s, err);
     if (rc)
@@ -261,6 +337,7 @@ static int compare_words(const struct mfs_conf *conf, const struct mfs_cm_state 
     const struct {
         const char *key, *has;
     } words[] = {{"migration", s->migration},
+                 {"restore", s->restored},
                  {"mount-options", s->mount_options},
                  {"listen", s->listen},
                  {"log-level", s->log_level}};

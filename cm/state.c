@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "cluster/placement.h"
 
 #define SIZE_MOST (256U << 20)
+#define LOAD_SLOW (2ULL << 20) /* bytes/s */
 #define FIELDS    (const struct mfs_field[])
 
 static const struct mfs_record node_record = {
@@ -95,6 +97,13 @@ const struct mfs_record mfs_cm_state_record = {
            {.name = "table", MFS_FIELD(TABLE, struct mfs_cm_state, table)},
            {.name = "scale", MFS_FIELD(OBJECT, struct mfs_cm_state, scale), .sub = &scale_record},
            {.name = "moves", MFS_FIELD_LIST(struct mfs_cm_state, move, nmoves, &move_record)},
+           {.name = "restored", MFS_FIELD(STR, struct mfs_cm_state, restored)},
+           {.name = "image_dir", MFS_FIELD(STR, struct mfs_cm_state, image_dir)},
+           {.name = "image_epoch", MFS_FIELD(U64, struct mfs_cm_state, image_epoch)},
+           {.name = "images",
+            MFS_FIELD_LIST(struct mfs_cm_state, image, nimages, &mfs_image_part_record)},
+           {.name = "checkpoint_dir", MFS_FIELD(STR, struct mfs_cm_state, checkpoint_dir)},
+           {.name = "checkpoint_time", MFS_FIELD(U64, struct mfs_cm_state, checkpoint_time)},
            {0}}};
 
 int mfs_cm_state_save(const struct mfs_cm_state *s, const char *path)
@@ -120,6 +129,9 @@ static int check(const struct mfs_cm_state *s, struct mfs_err *err)
     for (uint32_t i = 0; i < s->nparts; i++)
         if (!mfs_cm_state_node(s, s->part[i].node))
             return mfs_err_set(err, -EINVAL, "partition %u is on a node that is not there", i);
+    if (s->nimages && s->nimages != s->nparts)
+        return mfs_err_set(err, -EINVAL, "it begins with %u images for %u partitions", s->nimages,
+                           s->nparts);
     for (uint32_t i = 0; i < s->nmoves; i++)
         if (s->move[i].part >= s->nparts)
             return mfs_err_set(err, -EINVAL, "move %u is of a partition that is not there", i);
@@ -182,6 +194,23 @@ uint32_t mfs_cm_state_count(const struct mfs_cm_state *s, uint32_t node)
     for (uint32_t i = 0; i < s->nparts; i++)
         n += s->part[i].node == node;
     return n;
+}
+
+int64_t mfs_cm_state_load_time(const struct mfs_cm_state *s)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < s->nimages; i++)
+        bytes += s->image[i].bytes;
+    return (int64_t)(bytes / LOAD_SLOW) * MFS_SEC;
+}
+
+void mfs_cm_state_loaded(struct mfs_cm_state *s)
+{
+    free(s->image);
+    s->image = NULL;
+    s->nimages = 0;
+    s->image_dir[0] = '\0';
 }
 
 int mfs_cm_state_add(struct mfs_cm_state *s, const struct mfs_cm_node *n)

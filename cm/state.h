@@ -93,7 +93,14 @@ struct mfs_cm_state {
     struct mfs_table *table; /* the newest; NULL before the first */
     struct mfs_cm_scale scale;
     uint32_t nmoves;
-    struct mfs_cm_move *move; /* under way */
+    struct mfs_cm_move *move;     /* under way */
+    char restored[MFS_PATH_MAX];  /* the directory that --restore named; "": it began empty */
+    char image_dir[MFS_PATH_MAX]; /* the checkpoint in it */
+    uint64_t image_epoch;
+    uint32_t nimages; /* as many as partitions while it starts from them, else 0 */
+    struct mfs_image_part *image;
+    char checkpoint_dir[MFS_PATH_MAX]; /* the last one of this deployment; "": none yet */
+    uint64_t checkpoint_time;          /* seconds since 1970 */
 };
 
 extern const struct mfs_record mfs_cm_state_record;
@@ -108,6 +115,10 @@ void mfs_cm_state_clear(struct mfs_cm_state *s);
 
 const struct mfs_cm_node *mfs_cm_state_node(const struct mfs_cm_state *s, uint32_t id);
 uint32_t mfs_cm_state_count(const struct mfs_cm_state *s, uint32_t node); /* its partitions */
+
+/* How much longer a start may take for the images that it begins with, ns. */
+int64_t mfs_cm_state_load_time(const struct mfs_cm_state *s);
+void mfs_cm_state_loaded(struct mfs_cm_state *s); /* forgets them; does not save */
 
 /* These move the array: pointers into s->node are void afterwards. They do not save. */
 int mfs_cm_state_add(struct mfs_cm_state *s, const struct mfs_cm_node *n); /* 0 or -ENOMEM */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -67,6 +68,17 @@ static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l, doub
     mfs_text_copy(n->state, sizeof n->state, node_state(cm, l));
 }
 
+static void put_checkpoint(const struct mfs_cm_state *st, struct mfs_status *s)
+{
+    time_t seconds = (time_t)st->checkpoint_time;
+    struct tm t;
+
+    if (!st->checkpoint_dir[0] || !gmtime_r(&seconds, &t))
+        return;
+    memcpy(s->checkpoint_dir, st->checkpoint_dir, sizeof s->checkpoint_dir);
+    strftime(s->checkpoint_time, sizeof s->checkpoint_time, "%Y-%m-%dT%H:%M:%SZ", &t);
+}
+
 int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
 {
     const struct mfs_cm_state *st = &cm->state;
@@ -91,6 +103,7 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     memcpy(s->policy, st->policy, sizeof s->policy);
     memcpy(s->migration, st->migration, sizeof s->migration);
     mfs_text_copy(s->state, sizeof s->state, deployment_state(cm));
+    put_checkpoint(st, s);
     if (!mfs_migrate_status(cm, s))
         return 0;
     free(s->node);

@@ -27,6 +27,8 @@ const struct mfs_verb mfs_cm_verbs[] = {
      (const struct mfs_conf_option *const[]){mfs_cm_common_options, NULL}, mfs_cmd_policy},
     {"events", "", "show what has happened", 0, OPTIONS(mfs_cm_follow_options, mfs_cm_json_options),
      mfs_cmd_events},
+    {"checkpoint", "DIR", "write all that is stored to a directory, for cm start --restore", 1,
+     OPTIONS(mfs_cm_json_options), mfs_cmd_checkpoint},
     {"doctor", "", "say what is wrong with this machine or the deployment, and how to mend it", 0,
      OPTIONS(mfs_cm_json_options), mfs_cmd_doctor},
     {"stop", "", "unmount, stop every process of the deployment, remove its state", 0,

@@ -38,6 +38,7 @@ int mfs_cmd_rebalance(struct mfs_verb_call *call, struct mfs_err *err);
 int mfs_cmd_events(struct mfs_verb_call *call, struct mfs_err *err);
 int mfs_cmd_policy(struct mfs_verb_call *call, struct mfs_err *err);
 int mfs_cmd_simulate(struct mfs_verb_call *call, struct mfs_err *err);
+int mfs_cmd_checkpoint(struct mfs_verb_call *call, struct mfs_err *err);
 int mfs_cmd_doctor(struct mfs_verb_call *call, struct mfs_err *err);
 int mfs_cmd_stop(struct mfs_verb_call *call, struct mfs_err *err);
 int mfs_cmd_daemon(struct mfs_verb_call *call, struct mfs_err *err);

@@ -314,6 +314,7 @@ static void close_agent(struct mfs_agent *a)
 {
     a->phase = MFS_AGENT_ENDED; /* results that come now lead to nothing new */
     mfs_agent_copies_cancel(a);
+    mfs_agent_images_drop(a);
     mfs_worker_destroy(a->mount_worker);
     mfs_worker_destroy(a->redis_worker);
     mfs_errands_destroy(a->errands);

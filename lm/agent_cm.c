@@ -123,6 +123,7 @@ static void cm_down(struct mfs_conn *conn, const struct mfs_err *why, void *arg)
     (void)conn;
     mfs_warn(AREA, "cm is gone (%s); going on without it", why->msg);
     a->joined = false;
+    mfs_agent_images_drop(a); /* nobody would make a checkpoint of them */
     mfs_timer_cancel(a->rejoin);
     a->rejoin = NULL;
 }
@@ -295,12 +296,23 @@ static void handle_release(struct mfs_conn *conn, uint64_t id, const void *body,
     mfs_agent_release(arg, body, conn, id);
 }
 
+static void handle_image(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_image(arg, body, conn, id);
+}
+
 static const struct mfs_handler handlers[] = {
-    {MFS_MSG_ASSIGN, handle_assign},   {MFS_MSG_TABLE, handle_table},
-    {MFS_MSG_MOUNT, handle_mount},     {MFS_MSG_UMOUNT, handle_umount},
-    {MFS_MSG_RECEIVE, handle_receive}, {MFS_MSG_TAKE, handle_take},
-    {MFS_MSG_FENCE, handle_fence},     {MFS_MSG_RELEASE, handle_release},
-    {MFS_MSG_STOP, handle_stop},       {0, NULL},
+    {MFS_MSG_ASSIGN, handle_assign},
+    {MFS_MSG_TABLE, handle_table},
+    {MFS_MSG_MOUNT, handle_mount},
+    {MFS_MSG_UMOUNT, handle_umount},
+    {MFS_MSG_RECEIVE, handle_receive},
+    {MFS_MSG_TAKE, handle_take},
+    {MFS_MSG_FENCE, handle_fence},
+    {MFS_MSG_RELEASE, handle_release},
+    {MFS_MSG_IMAGE, handle_image},
+    {MFS_MSG_STOP, handle_stop},
+    {0, NULL},
 };
 
 const struct mfs_service mfs_agent_cm_service = {handlers, cm_up, cm_down};
@@ -342,7 +354,8 @@ void mfs_agent_report(struct mfs_agent *a)
                                .epoch = a->table ? a->table->epoch : 0,
                                .memory_used = a->sample.used,
                                .memory_capacity = a->sample.capacity,
-                               .rss = a->sample.rss};
+                               .rss = a->sample.rss,
+                               .image_bytes = mfs_agent_images_written(a)};
     struct mfs_client *clients;
     size_t n;
 

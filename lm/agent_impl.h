@@ -18,6 +18,7 @@
 #define MFS_AGENT_EVENTS_KEPT 64 /* while cm can't be told */
 
 struct mfs_agent;
+struct mfs_agent_images;
 
 /* Someone in cm waits for an answer. */
 struct mfs_agent_request {
@@ -61,8 +62,9 @@ struct mfs_agent {
     uint32_t nparts, stripe_size;
     uint64_t memory; /* bytes */
     struct mfs_agent_part *parts;
-    struct mfs_agent_copy *copies; /* incoming.h */
-    struct mfs_table *table;       /* the newest; NULL for none */
+    struct mfs_agent_copy *copies;   /* incoming.h */
+    struct mfs_agent_images *images; /* of a checkpoint under way, see agent_image.c; NULL: none */
+    struct mfs_table *table;         /* the newest; NULL for none */
 
     /* measured */
     struct mfs_fleet_sample sample; /* the last one; its parts are ours */
@@ -118,6 +120,12 @@ void mfs_agent_fence(struct mfs_agent *a, const struct mfs_msg_fence *m, struct 
                      uint64_t id);
 void mfs_agent_release(struct mfs_agent *a, const struct mfs_msg_release *m, struct mfs_conn *conn,
                        uint64_t id);
+
+/* agent_image.c: steps of a checkpoint */
+void mfs_agent_image(struct mfs_agent *a, const struct mfs_msg_image *m, struct mfs_conn *conn,
+                     uint64_t id);
+void mfs_agent_images_drop(struct mfs_agent *a);              /* gives up what is under way */
+uint64_t mfs_agent_images_written(const struct mfs_agent *a); /* bytes; 0: none under way */
 
 /* agent_cm.c: the connection to cm */
 extern const struct mfs_service mfs_agent_cm_service;

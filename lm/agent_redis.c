@@ -234,6 +234,7 @@ struct assign_job {
     struct mfs_fleet *fleet;
     uint64_t memory;
     struct mfs_redis *asked; /* what cm wants here; with ports and processes when it succeeded */
+    struct mfs_redis_image *image; /* n of them, or NULL: none begins with one */
     size_t n;
     int rc;
     struct mfs_err err;
@@ -267,6 +268,7 @@ static void assign_free(struct assign_job *j)
 {
     mfs_conn_put(j->from.conn);
     free(j->asked);
+    free(j->image);
     free(j);
 }
 
@@ -360,6 +362,33 @@ static int check_assign(struct mfs_agent *a, const struct mfs_msg_assign *m, str
     return rc ? mfs_err_set(err, rc, "%s", strerror(-rc)) : 0;
 }
 
+/* Those that begin with an image. */
+static int take_images(struct assign_job *j, const struct mfs_msg_assign *m)
+{
+    unsigned char sum[8];
+    int rc = 0;
+
+    if (!m->image_dir[0])
+        return 0;
+    j->image = calloc(j->n + 1, sizeof *j->image);
+    if (!j->image)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < m->nassigned && !rc; i++) {
+        const struct mfs_image_part *from = &m->assigned[i].image;
+        struct mfs_redis_image *image = &j->image[i];
+
+        rc = mfs_text_format(image->path, sizeof image->path, "%s/partition-%u.rdb", m->image_dir,
+                             m->assigned[i].index);
+        if (!rc)
+            rc = mfs_text_unhex(from->sum, sum, sizeof sum);
+        image->bytes = from->bytes;
+        image->sum = mfs_get_be64(sum);
+        j->asked[i].image = image;
+        j->asked[i].expected = from->memory;
+    }
+    return rc;
+}
+
 static struct assign_job *assign_job(struct mfs_agent *a, const struct mfs_msg_assign *m)
 {
     struct assign_job *j = calloc(1, sizeof *j);
@@ -392,14 +421,18 @@ void mfs_agent_assign(struct mfs_agent *a, const struct mfs_msg_assign *m, struc
 {
     struct mfs_err err = {0};
     struct assign_job *j;
+    int rc;
 
     if (check_assign(a, m, &err)) {
         assign_refuse(a, &err, conn, id);
         return;
     }
     j = assign_job(a, m);
-    if (!j) {
-        mfs_err_set(&err, -ENOMEM, "out of memory");
+    rc = j ? take_images(j, m) : -ENOMEM;
+    if (rc) {
+        if (j)
+            assign_free(j);
+        mfs_err_set(&err, rc, "assign: %s", strerror(-rc));
         assign_refuse(a, &err, conn, id);
         return;
     }
@@ -488,6 +521,7 @@ void mfs_agent_stop_redis(struct mfs_agent *a, void (*done)(struct mfs_agent *a)
     struct stop_job *j = calloc(1, sizeof *j);
 
     mfs_agent_copies_cancel(a);
+    mfs_agent_images_drop(a);
     if (!j) {
         mfs_error(AREA, "out of memory, redis processes are left running");
         done(a);

@@ -101,10 +101,11 @@ static int reserve(struct mfs_fleet *f, size_t more)
     return 0;
 }
 
-/* What a process takes of the node: a copy that is on its way needs its place already. */
+/* What a process takes of the node: a copy that is on its way needs its place already, and so does
+ * an image that is being loaded. */
 static uint64_t takes(const struct mfs_redis *r, uint64_t used)
 {
-    return r->incoming && r->expected > used ? r->expected : used;
+    return (r->incoming || r->image) && r->expected > used ? r->expected : used;
 }
 
 static void insert(struct mfs_fleet *f, const struct mfs_redis *r)
@@ -347,12 +348,19 @@ static int check_fits(const struct mfs_fleet *f, const struct mfs_memory_part *p
                       const struct mfs_redis *fresh, size_t n, struct mfs_err *err)
 {
     uint64_t sum = 0;
-    bool incoming = false;
+    bool incoming = false, restored = false;
 
     for (size_t i = 0; i < total; i++)
         sum += parts[i].used;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         incoming |= fresh[i].incoming;
+        restored |= fresh[i].image != NULL;
+    }
+    if (restored && sum > f->usable)
+        return mfs_err_set(err, -ENOSPC,
+                           "no memory for the checkpoint: %zu partitions of it take %" PRIu64
+                           " bytes here, and there are %" PRIu64,
+                           n, sum, f->usable);
     if (!incoming || sum <= f->usable)
         return 0;
     return mfs_err_set(err, -ENOSPC,
@@ -426,8 +434,13 @@ int mfs_fleet_start(struct mfs_fleet *f, const struct mfs_redis *r, size_t n, st
     if (rc)
         goto out;
     rc = mfs_redis_start(&f->node, fresh, count, err);
-    for (size_t i = 0; i < count && !rc; i++)
+    for (size_t i = 0; i < count && !rc; i++) {
+        if (fresh[i].image) { /* it has been loaded, and counts with what it uses */
+            fresh[i].image = NULL;
+            fresh[i].expected = 0;
+        }
         insert(f, &fresh[i]);
+    }
 out:
     free(fresh);
     return rc;

@@ -34,8 +34,8 @@ int mfs_fleet_adopt(struct mfs_fleet *fleet, const struct mfs_redis *r);
 /* Sets the node's limit; the next measuring acts on it. */
 void mfs_fleet_set_memory(struct mfs_fleet *fleet, uint64_t bytes);
 
-/* Starts processes for those of r[] (part, passwords, format, incoming and expected are set) that
- * do not run yet, after making room for them in the division of memory. All or none: 0, or a
+/* Starts processes for those of r[] (part, passwords, format, incoming, expected and image are set)
+ * that do not run yet, after making room for them in the division of memory. All or none: 0, or a
  * negative errno with the reason; -EEXIST when a partition runs with another password, -ENOSPC when
  * what is expected does not fit beside what there is. */
 int mfs_fleet_start(struct mfs_fleet *fleet, const struct mfs_redis *r, size_t n,

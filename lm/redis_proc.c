@@ -26,6 +26,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "lm/imager.h"
 #include "lm/redis_conf.h"
 #include "store/admin.h"
 #include "store/module.h"
@@ -36,6 +37,7 @@
 #define CALL_LIMIT (5 * MFS_SEC)
 #define KILL_WAIT  (2 * MFS_SEC)
 #define END_LIMIT  (1 * MFS_SEC)
+#define LOAD_SLOW  (4ULL << 20) /* bytes/s */
 
 static const char *const suffixes[] = {"conf", "sock", "pid"};
 
@@ -187,6 +189,62 @@ static int await(const struct mfs_redis_node *node, const struct mfs_redis *r, i
     }
 }
 
+/* ---- images ---------------------------------------------------------------------------------- */
+
+static int check_images(const struct mfs_redis *r, size_t n, struct mfs_err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < n && !rc; i++)
+        if (r[i].image)
+            rc = mfs_imager_verify(r[i].image->path, r[i].image->bytes, r[i].image->sum, err);
+    return rc;
+}
+
+/* Redis loads what it finds under the name of its dump. */
+static int lay_image(const struct mfs_redis_node *node, const struct mfs_redis *r,
+                     struct mfs_err *err)
+{
+    char path[PATH_MAX];
+    int rc;
+
+    if (!r->image)
+        return 0;
+    rc = file_path(path, node->dump_dir, r->part, "rdb");
+    if (!rc && symlink(r->image->path, path))
+        rc = -errno;
+    return rc ? mfs_err_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
+}
+
+/* A process answers, in its way, while it loads. Then the way to the image goes, so that nothing is
+ * ever written through it. */
+static int await_load(const struct mfs_redis_node *node, const struct mfs_redis *r,
+                      struct mfs_admin *admin, struct mfs_err *err)
+{
+    int64_t most = (int64_t)(r->image->bytes / LOAD_SLOW + MFS_REDIS_START_TIMEOUT) * MFS_SEC;
+    int64_t until = mfs_clock_mono() + most;
+    struct mfs_admin_replication how = {.loading = true};
+    char path[PATH_MAX];
+    int rc = 0;
+
+    while (!rc && how.loading) {
+        rc = mfs_admin_replication(admin, true, &how, err);
+        if (!rc && how.loading && mfs_clock_mono() > until)
+            rc = mfs_err_set(err, -ETIMEDOUT, "partition %u: has not loaded %s in %lld s", r->part,
+                             r->image->path, (long long)(most / MFS_SEC));
+        if (!rc && how.loading)
+            mfs_clock_sleep(POLL_STEP);
+    }
+    if (!rc)
+        rc = mfs_admin_restored(admin, node->deployment, err);
+    if (!file_path(path, node->dump_dir, r->part, "rdb"))
+        unlink(path);
+    return rc ? mfs_err_prefix(err, "partition %u cannot begin with %s", r->part, r->image->path)
+              : 0;
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
 static int make_ready(const struct mfs_redis_node *node, struct mfs_redis *r, struct mfs_err *err)
 {
     struct mfs_admin_format format = {.deployment = node->deployment,
@@ -207,6 +265,8 @@ static int make_ready(const struct mfs_redis_node *node, struct mfs_redis *r, st
         if (rc)
             break;
     }
+    if (!rc && r->image)
+        rc = await_load(node, r, admin, err);
     if (!rc && r->format)
         rc = mfs_admin_format(admin, &format, err);
     mfs_admin_close(admin);
@@ -220,6 +280,9 @@ int mfs_redis_start(const struct mfs_redis_node *node, struct mfs_redis *r, size
 
     if (rc)
         return mfs_err_set(err, rc, "can't make %s: %s", node->dump_dir, strerror(-rc));
+    rc = check_images(r, n, err);
+    if (rc)
+        return rc;
     for (size_t i = 0; i < n && !rc; i++) {
         r[i].proc = (struct mfs_proc){0};
         rc = mfs_redis_unix_path(node->dir, r[i].part, r[i].unix_path);
@@ -230,7 +293,9 @@ int mfs_redis_start(const struct mfs_redis_node *node, struct mfs_redis *r, size
     for (size_t i = 0; i < n && !rc; i++) {
         end_stray(node->dir, &r[i]);
         remove_files(node, r[i].part);
-        rc = spawn(node, &r[i], err);
+        rc = lay_image(node, &r[i], err);
+        if (!rc)
+            rc = spawn(node, &r[i], err);
     }
     for (size_t i = 0; i < n && !rc; i++)
         rc = make_ready(node, &r[i], err);

@@ -4,6 +4,7 @@
 #ifndef MFS_LM_REDIS_PROC_H
 #define MFS_LM_REDIS_PROC_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,6 +15,12 @@
 
 #define MFS_REDIS_START_TIMEOUT 10 /* seconds until a new process must answer */
 #define MFS_REDIS_STOP_TIMEOUT  5  /* seconds for one to end before it is killed */
+
+/* What a process is to begin with, instead of empty. */
+struct mfs_redis_image {
+    char path[PATH_MAX];
+    uint64_t bytes, sum; /* of the file */
+};
 
 struct mfs_redis {
     uint32_t part;
@@ -26,6 +33,8 @@ struct mfs_redis {
     bool incoming;                       /* it receives a copy: fenced from the start */
     uint64_t expected;                   /* bytes that such a copy will take */
     uint64_t maxmemory;                  /* bytes it is allowed now */
+    const struct mfs_redis_image *image; /* on start: what it loads; it will take `expected` bytes.
+                                            Not ours; NULL for nothing */
 };
 
 /* What all processes of a node have in common. */
@@ -41,8 +50,9 @@ struct mfs_redis_node {
 int mfs_redis_unix_path(const char *dir, uint32_t part, char path[MFS_UNIXPATH_MAX]);
 
 /* Starts a process for each of r[] (part, passwords, format and maxmemory are set; the rest is
- * filled in) side by side and waits until all answer and are formatted. When one fails, all of them
- * are ended, and their files removed. 0 or a negative errno with the reason. */
+ * filled in) side by side and waits until all answer, have loaded their images and are formatted.
+ * Images are checked before anything is started. When one fails, all of them are ended, and their
+ * files removed. 0 or a negative errno with the reason. */
 int mfs_redis_start(const struct mfs_redis_node *node, struct mfs_redis *r, size_t n,
                     struct mfs_err *err);
 

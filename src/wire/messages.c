@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "wire/frame.h"
+#include "wire/image_records.h"
 #include "wire/json.h"
 
 #define FIELDS (const struct mfs_field[])
@@ -21,6 +22,9 @@ static const struct mfs_record assign_part_record = {
            {.name = "admin_password",
             .required = true,
             MFS_FIELD(STR, struct mfs_assign_part, admin_password)},
+           {.name = "image",
+            MFS_FIELD(OBJECT, struct mfs_assign_part, image),
+            .sub = &mfs_image_part_record},
            {0}}};
 
 static const struct mfs_record assign_record = {
@@ -30,6 +34,7 @@ static const struct mfs_record assign_record = {
             .required = true,
             MFS_FIELD(U32, struct mfs_msg_assign, stripe_size)},
            {.name = "memory", .required = true, MFS_FIELD(U64, struct mfs_msg_assign, memory)},
+           {.name = "image_dir", MFS_FIELD(STR, struct mfs_msg_assign, image_dir)},
            {.name = "assigned",
             .required = true,
             MFS_FIELD_LIST(struct mfs_msg_assign, assigned, nassigned, &assign_part_record)},
@@ -116,6 +121,7 @@ static const struct mfs_record report_record = {
         {.name = "client",
          MFS_FIELD_LIST(struct mfs_msg_report, client, nclients, &report_client_record)},
         {.name = "copy", MFS_FIELD_LIST(struct mfs_msg_report, copy, ncopies, &report_copy_record)},
+        {.name = "image_bytes", MFS_FIELD(U64, struct mfs_msg_report, image_bytes)},
         {0}}};
 
 static const struct mfs_record event_record = {
@@ -174,6 +180,8 @@ const struct mfs_record mfs_status_record = {
            {.name = "utilization", MFS_FIELD(F64, struct mfs_status, utilization)},
            {.name = "nodes", MFS_FIELD_LIST(struct mfs_status, node, nnodes, &status_node_record)},
            {.name = "moves", MFS_FIELD_LIST(struct mfs_status, move, nmoves, &status_move_record)},
+           {.name = "checkpoint_dir", MFS_FIELD(STR, struct mfs_status, checkpoint_dir)},
+           {.name = "checkpoint_time", MFS_FIELD(STR, struct mfs_status, checkpoint_time)},
            {0}}};
 
 static const struct mfs_record receive_record = {
@@ -302,6 +310,9 @@ const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_SCALE] = {"scale", &scale_record, &mfs_scale_report_record},
     [MFS_MSG_PROGRESS] = {"progress", &empty_record, &progress_record},
     [MFS_MSG_POLICY] = {"policy", &policy_record, &empty_record},
+    [MFS_MSG_IMAGE] = {"image", &mfs_image_record, &mfs_image_reply_record},
+    [MFS_MSG_CHECKPOINT] = {"checkpoint", &mfs_checkpoint_ask_record, &mfs_checkpoint_record},
+    [MFS_MSG_CHECKPOINTED] = {"checkpointed", &mfs_checkpointed_record, &empty_record},
 };
 
 /* ---- envelopes ------------------------------------------------------------------------------- */

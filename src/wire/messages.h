@@ -18,6 +18,7 @@
 #define MFS_ADDRESS_MAX      128 /* "127.0.0.1:4711" or "unix:/run/…" */
 #define MFS_STATE_MAX        16
 #define MFS_SESSION_TEXT     17 /* 64 bits in hexadecimal and NUL */
+#define MFS_IMAGE_SUM_TEXT   17 /* likewise */
 
 enum mfs_msg {
     MFS_MSG_ASSIGN,       /* cm → lm     which partitions to run       → ports            */
@@ -38,6 +39,9 @@ enum mfs_msg {
     MFS_MSG_SCALE,    /* cli → cm    change the nodes              → struct mfs_scale_report */
     MFS_MSG_PROGRESS, /* cli → cm    how far a change is           → struct mfs_progress */
     MFS_MSG_POLICY,   /* cli → cm    change the policy             → when it is so     */
+    MFS_MSG_IMAGE,    /* cm → lm     a step of a checkpoint        → when it is done   */
+    MFS_MSG_CHECKPOINT,   /* cli → cm  write all images              → struct mfs_checkpoint */
+    MFS_MSG_CHECKPOINTED, /* cli → cm  that is a checkpoint now    → when it is noted  */
     MFS_MSG_COUNT
 };
 
@@ -46,18 +50,29 @@ struct mfs_msg_empty {
     char unused;
 };
 
+/* A partition's content in a file, DIR/partition-INDEX.rdb. */
+struct mfs_image_part {
+    uint32_t index;
+    uint64_t bytes;               /* of the file */
+    uint64_t memory;              /* bytes that it takes in a redis process */
+    char sum[MFS_IMAGE_SUM_TEXT]; /* XXH64 of the file, 16 hexadecimal digits */
+};
+
 /* One redis process to run. Instruction cm → lm. */
 struct mfs_assign_part {
     uint32_t index;                      /* partition */
     bool format;                         /* new and empty: write the root directory and so on */
     char password[MFS_SECRET_MAX];       /* of MFS_REDIS_USER */
     char admin_password[MFS_SECRET_MAX]; /* of MFS_REDIS_ADMIN */
+    struct mfs_image_part image;         /* with `image_dir`: it begins with this */
 };
 
 struct mfs_msg_assign {
-    uint32_t nparts;      /* P */
-    uint32_t stripe_size; /* bytes */
-    uint64_t memory;      /* limit of the node, bytes, over all its partitions */
+    uint32_t nparts;              /* P */
+    uint32_t stripe_size;         /* bytes */
+    uint64_t memory;              /* limit of the node, bytes, over all its partitions */
+    char image_dir[MFS_PATH_MAX]; /* a checkpoint, whose images those not running yet begin with;
+                                     "": they begin empty */
     uint32_t nassigned;
     struct mfs_assign_part
         *assigned; /* all that the node is to run; running ones stay as they are */
@@ -135,6 +150,7 @@ struct mfs_msg_report {
     struct mfs_report_client *client;
     uint32_t ncopies;
     struct mfs_report_copy *copy;
+    uint64_t image_bytes; /* of a checkpoint's images: written so far */
 };
 
 struct mfs_msg_event {
@@ -235,6 +251,50 @@ struct mfs_msg_policy {
     char name[MFS_STATE_MAX]; /* "none", "cso", "nso+asi", … */
 };
 
+/* A step of a checkpoint, see docs/CHECKPOINT.md. */
+#define MFS_IMAGE_HALT  "halt"  /* the partitions named stand still, bounded */
+#define MFS_IMAGE_CUT   "cut"   /* they fork, and go on */
+#define MFS_IMAGE_WRITE "write" /* the images are on disk */
+#define MFS_IMAGE_DROP  "drop"  /* what was begun is given up */
+
+struct mfs_image_index {
+    uint32_t index;
+};
+
+struct mfs_msg_image {
+    char step[MFS_STATE_MAX];
+    char dir[MFS_PATH_MAX]; /* of "halt" */
+    uint32_t ms;            /* of "halt": how long at most */
+    uint32_t nparts;
+    struct mfs_image_index *part; /* of "halt" */
+};
+
+struct mfs_msg_image_reply {
+    uint64_t halted_us; /* of "cut": the longest that a partition stood still */
+    uint32_t nparts;
+    struct mfs_image_part *part; /* of "write" */
+};
+
+struct mfs_msg_checkpoint {
+    char dir[MFS_PATH_MAX]; /* there, absolute, empty: the images are written into it */
+};
+
+struct mfs_checkpoint {
+    uint64_t epoch;
+    uint32_t nodes, stripe_size;
+    double halted_ms;  /* the longest that a partition stood still */
+    uint32_t attempts; /* at the cut */
+    double duration_ms;
+    uint32_t nparts;
+    struct mfs_image_part *part; /* every partition, in order */
+};
+
+struct mfs_msg_checkpointed {
+    char dir[MFS_PATH_MAX];
+    uint32_t number;
+    uint64_t bytes;
+};
+
 /* What cm status tells; DESIGN's contract. */
 struct mfs_status_move {
     uint32_t partition, from, to;
@@ -268,7 +328,9 @@ struct mfs_status {
     uint32_t nnodes;
     struct mfs_status_node *node;
     uint32_t nmoves;
-    struct mfs_status_move *move; /* migrations under way */
+    struct mfs_status_move *move;      /* migrations under way */
+    char checkpoint_dir[MFS_PATH_MAX]; /* the last one of this deployment's; "": none yet */
+    char checkpoint_time[32];          /* 2026-01-31T12:00:00Z */
 };
 
 struct mfs_message {
@@ -279,6 +341,8 @@ struct mfs_message {
 extern const struct mfs_message mfs_messages[MFS_MSG_COUNT];
 extern const struct mfs_record mfs_status_record;       /* also for cm status --json */
 extern const struct mfs_record mfs_scale_report_record; /* also for cm scale --json */
+extern const struct mfs_record mfs_image_part_record;   /* also for manifests */
+extern const struct mfs_record mfs_checkpoint_record;
 
 /* The largest body or reply struct, to have room for any. */
 #define MFS_MSG_SIZE_MAX 4096

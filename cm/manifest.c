@@ -1,0 +1,405 @@
+/* Manifests, and the directory that they stand in. */
+#include "cm/manifest.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/mountinfo.h"
+#include "base/text.h"
+#include "cluster/placement.h"
+
+#define SIZE_MOST (64U << 20)
+#define LINE_MOST 128
+#define STEM      "checkpoint-"
+#define PART      ".part"
+#define FIELDS    (const struct mfs_field[])
+
+const struct mfs_record mfs_manifest_record = {
+    "manifest.json", sizeof(struct mfs_manifest),
+    FIELDS{
+        {.name = "format", .required = true, MFS_FIELD(U32, struct mfs_manifest, format)},
+        {.name = "version", MFS_FIELD(STR, struct mfs_manifest, version)},
+        {.name = "name", .required = true, MFS_FIELD(STR, struct mfs_manifest, name)},
+        {.name = "time", MFS_FIELD(STR, struct mfs_manifest, time)},
+        {.name = "number", MFS_FIELD(U32, struct mfs_manifest, number)},
+        {.name = "epoch", .required = true, MFS_FIELD(U64, struct mfs_manifest, epoch)},
+        {.name = "nodes", MFS_FIELD(U32, struct mfs_manifest, nodes)},
+        {.name = "stripe_size", .required = true, MFS_FIELD(U32, struct mfs_manifest, stripe_size)},
+        {.name = "partitions",
+         .required = true,
+         MFS_FIELD_LIST(struct mfs_manifest, part, nparts, &mfs_image_part_record)},
+        {0}}};
+
+uint64_t mfs_manifest_bytes(const struct mfs_manifest *m)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < m->nparts; i++)
+        sum += m->part[i].bytes;
+    return sum;
+}
+
+uint64_t mfs_manifest_memory(const struct mfs_manifest *m)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < m->nparts; i++)
+        sum += m->part[i].memory;
+    return sum;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static int check(const struct mfs_manifest *m, struct mfs_err *err)
+{
+    char raw[8];
+
+    if (m->format != MFS_MANIFEST_FORMAT)
+        return mfs_err_set(err, -EINVAL, "it has format %u, this program knows %d", m->format,
+                           MFS_MANIFEST_FORMAT);
+    if (!m->nparts || m->nparts > MFS_PARTITIONS_MAX || !m->stripe_size || !m->name[0])
+        return mfs_err_set(err, -EINVAL, "its numbers make no sense");
+    for (uint32_t i = 0; i < m->nparts; i++)
+        if (m->part[i].index != i || strlen(m->part[i].sum) != 2 * sizeof raw ||
+            mfs_text_unhex(m->part[i].sum, raw, sizeof raw))
+            return mfs_err_set(err, -EINVAL, "its partition %u makes no sense", i);
+    return 0;
+}
+
+int mfs_manifest_parse(struct mfs_manifest *m, const char *text, size_t len, struct mfs_err *err)
+{
+    int rc = mfs_record_decode(&mfs_manifest_record, text, len, m, err);
+
+    if (rc)
+        return rc;
+    rc = check(m, err);
+    if (rc)
+        mfs_manifest_clear(m);
+    return rc;
+}
+
+void mfs_manifest_clear(struct mfs_manifest *m)
+{
+    mfs_record_clear(&mfs_manifest_record, m);
+}
+
+/* The line in `current`. -ENOENT: there is none. */
+static int read_current(const char *dir, char name[64], uint64_t *sum, struct mfs_err *err)
+{
+    char path[PATH_MAX], digits[32];
+    unsigned char raw[8];
+    struct mfs_buf b;
+    uint32_t number;
+    int rc, len = 0;
+
+    mfs_buf_init(&b);
+    rc = mfs_text_format(path, sizeof path, "%s/current", dir);
+    if (!rc)
+        rc = mfs_file_read(path, LINE_MOST, &b);
+    if (!rc)
+        rc = mfs_buf_append(&b, "", 1);
+    if (rc == -ENOENT)
+        mfs_err_set(err, rc, "%s holds no checkpoint", dir);
+    else if (rc)
+        mfs_err_set(err, rc, "%s: %s", path, strerror(-rc));
+    else if (sscanf(mfs_buf_data(&b), STEM "%" SCNu32 " %31s\n%n", &number, digits, &len) != 2 ||
+             (size_t)len + 1 != mfs_buf_len(&b) || mfs_buf_data(&b)[len - 1] != '\n' ||
+             strlen(digits) != 2 * sizeof raw || mfs_text_unhex(digits, raw, sizeof raw))
+        rc = mfs_err_set(err, -EINVAL, "%s is damaged", path);
+    mfs_buf_fini(&b);
+    if (rc)
+        return rc;
+    *sum = 0;
+    for (size_t i = 0; i < sizeof raw; i++)
+        *sum = *sum << 8 | raw[i];
+    return mfs_text_format(name, 64, STEM "%u", number);
+}
+
+/* sum NULL: whatever it is. */
+static int read_manifest(const char *path, const uint64_t *sum, struct mfs_manifest *m,
+                         struct mfs_err *err)
+{
+    char file[PATH_MAX];
+    struct mfs_buf b;
+    int rc = mfs_text_format(file, sizeof file, "%s/manifest.json", path);
+
+    mfs_buf_init(&b);
+    if (!rc)
+        rc = mfs_file_read(file, SIZE_MOST, &b);
+    if (rc)
+        mfs_err_set(err, rc, "%s: %s", file, strerror(-rc));
+    else if (sum && mfs_hash64(mfs_buf_data(&b), mfs_buf_len(&b), 0) != *sum)
+        rc = mfs_err_set(err, -EINVAL, "%s is damaged: its checksum is not the one in current",
+                         file);
+    else if ((rc = mfs_manifest_parse(m, mfs_buf_data(&b), mfs_buf_len(&b), err)))
+        mfs_err_prefix(err, "%s", file);
+    mfs_buf_fini(&b);
+    return rc;
+}
+
+static int check_images(const char *path, const struct mfs_manifest *m, struct mfs_err *err)
+{
+    char file[PATH_MAX];
+    struct stat st;
+
+    for (uint32_t i = 0; i < m->nparts; i++) {
+        if (mfs_text_format(file, sizeof file, "%s/partition-%u.rdb", path, i))
+            return mfs_err_set(err, -ENAMETOOLONG, "%s: too long", path);
+        if (stat(file, &st))
+            return mfs_err_set(err, errno == ENOENT ? -EIO : -errno, "%s: %s", file,
+                               strerror(errno));
+        if ((uint64_t)st.st_size != m->part[i].bytes)
+            return mfs_err_set(err, -EIO, "%s is damaged: it has %lld bytes, not %llu", file,
+                               (long long)st.st_size, (unsigned long long)m->part[i].bytes);
+    }
+    return 0;
+}
+
+int mfs_manifest_find(const char *dir, char path[PATH_MAX], struct mfs_manifest *m,
+                      struct mfs_err *err)
+{
+    char real[PATH_MAX], own[PATH_MAX], name[64];
+    uint64_t sum;
+    int rc;
+
+    err->code = 0;
+    if (!realpath(dir, real))
+        return mfs_err_set(err, -errno, "%s: %s", dir, strerror(errno));
+    rc = mfs_text_format(own, sizeof own, "%s/manifest.json", real);
+    if (!rc && !access(own, F_OK)) {
+        rc = mfs_text_copy(path, PATH_MAX, real);
+        if (!rc)
+            rc = read_manifest(path, NULL, m, err);
+    } else if (!rc) {
+        rc = read_current(real, name, &sum, err);
+        if (!rc)
+            rc = mfs_text_format(path, PATH_MAX, "%s/%s", real, name);
+        if (!rc)
+            rc = read_manifest(path, &sum, m, err);
+    }
+    if (rc)
+        return err->code ? rc : mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc));
+    rc = check_images(path, m, err);
+    if (rc)
+        mfs_manifest_clear(m);
+    return rc;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static int sync_dir(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+
+    if (fd < 0)
+        return -errno;
+    if (fsync(fd) && errno != EINVAL) /* some file systems do not know that */
+        rc = -errno;
+    close(fd);
+    return rc;
+}
+
+/* Whoever waits for a call into the very mount that stands still would wait for himself. */
+static int check_place(const char *dir, const char *deployment, struct mfs_err *err)
+{
+    char cwd[PATH_MAX] = "", full[PATH_MAX], real[PATH_MAX];
+    struct mfs_mountinfo over;
+    char *slash;
+
+    if (dir[0] != '/' && !getcwd(cwd, sizeof cwd))
+        return mfs_err_set(err, -errno, "%s: %s", dir, strerror(errno));
+    if (mfs_text_format(full, sizeof full, "%s/%s", cwd, dir))
+        return mfs_err_set(err, -ENAMETOOLONG, "%s: too long", dir);
+    while (!realpath(full, real) && (slash = strrchr(full, '/')) && slash > full)
+        *slash = '\0'; /* it is yet to be made: below whatever there is */
+    if (!mfs_mountinfo_over(real, &over) && !strcmp(over.fstype, "fuse.memefs") &&
+        !strcmp(over.source, deployment))
+        return mfs_err_set(err, -ENOTSUP,
+                           "%s is in the file system that is to be saved; choose a directory "
+                           "outside of %s",
+                           dir, over.point);
+    return 0;
+}
+
+/* Is the name one that we give? */
+static bool is_ours(const char *name)
+{
+    uint32_t number;
+    int len = 0;
+
+    if (sscanf(name, STEM "%" SCNu32 "%n", &number, &len) != 1 || !len)
+        return false;
+    return !name[len] || !strcmp(name + len, PART);
+}
+
+/* What cut-short checkpoints and the clean-up after a commit have left. `keep` "": nothing. */
+static int remove_others(const char *dir, const char *keep)
+{
+    DIR *d = opendir(dir);
+    char path[PATH_MAX];
+    struct dirent *e;
+    int rc = 0;
+
+    if (!d)
+        return -errno;
+    while ((e = readdir(d)) && !rc)
+        if (is_ours(e->d_name) && strcmp(e->d_name, keep) &&
+            !(rc = mfs_text_format(path, sizeof path, "%s/%s", dir, e->d_name)))
+            rc = mfs_file_remove_tree(path);
+    closedir(d);
+    return rc;
+}
+
+static int take_lock(struct mfs_manifest_draft *d, struct mfs_err *err)
+{
+    d->lock = open(d->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (d->lock < 0)
+        return mfs_err_set(err, -errno, "%s: %s", d->dir, strerror(errno));
+    /* A file system that has no locks for directories goes without. */
+    if (flock(d->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        return mfs_err_set(err, -EBUSY, "another cm checkpoint is writing to %s", d->dir);
+    return 0;
+}
+
+/* Which one is valid, and that it is ours to replace. */
+static int look_at_former(struct mfs_manifest_draft *d, const char *deployment, struct mfs_err *err)
+{
+    struct mfs_manifest m;
+    char path[PATH_MAX];
+    uint64_t sum;
+    int rc = read_current(d->dir, d->former, &sum, err);
+
+    if (rc == -ENOENT) {
+        d->former[0] = '\0';
+        d->number = 1;
+        return 0;
+    }
+    if (!rc)
+        rc = mfs_text_format(path, sizeof path, "%s/%s", d->dir, d->former);
+    if (!rc)
+        rc = read_manifest(path, &sum, &m, err);
+    if (rc)
+        return mfs_err_prefix(err, "what is there is no checkpoint; choose another directory");
+    if (strcmp(m.name, deployment))
+        rc = mfs_err_set(err, -EEXIST,
+                         "%s holds a checkpoint of deployment %s; choose another directory", d->dir,
+                         m.name);
+    sscanf(d->former, STEM "%" SCNu32, &d->number);
+    d->number++;
+    mfs_manifest_clear(&m);
+    return rc;
+}
+
+int mfs_manifest_begin(struct mfs_manifest_draft *d, const char *dir, const char *deployment,
+                       struct mfs_err *err)
+{
+    int rc = check_place(dir, deployment, err);
+
+    *d = (struct mfs_manifest_draft){.lock = -1};
+    if (rc)
+        return rc;
+    rc = mfs_file_mkdirs(dir, 0700);
+    if (!rc && !realpath(dir, d->dir))
+        rc = -errno;
+    if (rc)
+        return mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc));
+    rc = take_lock(d, err);
+    if (!rc)
+        rc = look_at_former(d, deployment, err);
+    if (rc)
+        goto out;
+    rc = remove_others(d->dir, d->former);
+    if (!rc)
+        rc = mfs_text_format(d->part, sizeof d->part, "%s/" STEM "%u" PART, d->dir, d->number);
+    if (!rc && strlen(d->part) >= MFS_PATH_MAX)
+        rc = -ENAMETOOLONG;
+    if (!rc && mkdir(d->part, 0700))
+        rc = -errno;
+    if (rc) {
+        d->part[0] = '\0';
+        mfs_err_set(err, rc, "%s: %s", d->dir, strerror(-rc));
+    }
+out:
+    if (rc)
+        mfs_manifest_end(d);
+    return rc;
+}
+
+static int write_manifest(const char *path, const struct mfs_manifest *m, uint64_t *sum)
+{
+    char file[PATH_MAX];
+    struct mfs_buf b;
+    int rc = mfs_text_format(file, sizeof file, "%s/manifest.json", path);
+
+    mfs_buf_init(&b);
+    if (!rc)
+        rc = mfs_record_encode(&mfs_manifest_record, m, true, &b);
+    if (!rc)
+        rc = mfs_buf_append(&b, "\n", 1);
+    if (!rc) {
+        *sum = mfs_hash64(mfs_buf_data(&b), mfs_buf_len(&b), 0);
+        rc = mfs_file_write(file, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
+    }
+    mfs_buf_fini(&b);
+    return rc;
+}
+
+static int make_current(const struct mfs_manifest_draft *d, uint64_t sum)
+{
+    char file[PATH_MAX], line[LINE_MOST];
+    int rc = mfs_text_format(file, sizeof file, "%s/current", d->dir);
+
+    if (!rc)
+        rc = mfs_text_format(line, sizeof line, STEM "%u %016" PRIx64 "\n", d->number, sum);
+    return rc ? rc : mfs_file_write(file, line, strlen(line), 0600);
+}
+
+int mfs_manifest_commit(struct mfs_manifest_draft *d, struct mfs_manifest *m, char path[PATH_MAX],
+                        struct mfs_err *err)
+{
+    uint64_t sum;
+    int rc = check_images(d->part, m, err);
+
+    if (rc)
+        return mfs_err_prefix(err, "what the nodes wrote is not all here: checkpoints need a file "
+                                   "system that all nodes share");
+    m->number = d->number;
+    rc = write_manifest(d->part, m, &sum);
+    if (!rc)
+        rc = sync_dir(d->part);
+    if (!rc)
+        rc = mfs_text_format(path, PATH_MAX, "%s/" STEM "%u", d->dir, d->number);
+    if (!rc && rename(d->part, path))
+        rc = -errno;
+    if (!rc)
+        rc = sync_dir(d->dir);
+    if (!rc) {
+        d->part[0] = '\0';
+        rc = make_current(d, sum);
+    }
+    if (rc)
+        return mfs_err_set(err, rc, "%s: %s", d->dir, strerror(-rc));
+    remove_others(d->dir, strrchr(path, '/') + 1); /* else the next one does it */
+    return 0;
+}
+
+void mfs_manifest_end(struct mfs_manifest_draft *d)
+{
+    if (d->part[0])
+        mfs_file_remove_tree(d->part);
+    d->part[0] = '\0';
+    if (d->lock >= 0)
+        close(d->lock);
+    d->lock = -1;
+}

@@ -1,0 +1,388 @@
+/* One thread reads all the node's images and writes their files: the children and the disk are
+ * slower than it is. A stream whose file does not take more is not read, so its child waits. */
+#include "lm/imager.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mountinfo.h"
+#include "base/text.h"
+#include "store/admin.h"
+#include "store/image.h"
+
+#define AREA       "image"
+#define CALL_LIMIT (2 * MFS_SEC)
+#define STALL_MOST (30 * MFS_SEC) /* without a byte from any process */
+#define LOOK       100            /* ms between two looks at `cancel` */
+#define READ_CHUNK (1U << 20)
+
+struct item {
+    struct mfs_redis redis;
+    struct mfs_admin *admin;
+    struct mfs_image *image;
+    struct mfs_admin_cut before;
+    struct mfs_hash *hash;
+    int64_t halted_at; /* 0: not halted */
+    int fd;
+    bool whole;
+};
+
+struct mfs_imager {
+    char deployment[MFS_NAME_MAX], dir[PATH_MAX];
+    struct item *item;
+    struct mfs_imager_part *part; /* n of each */
+    struct pollfd *poll;
+    size_t n;
+    int64_t until; /* when the first one goes on by itself */
+    _Atomic uint64_t written;
+    atomic_bool cancel;
+};
+
+struct mfs_imager *mfs_imager_create(const char *deployment, const char *dir,
+                                     const struct mfs_redis *r, size_t n)
+{
+    struct mfs_imager *im = calloc(1, sizeof *im);
+
+    if (!im)
+        return NULL;
+    im->item = calloc(n + 1, sizeof *im->item);
+    im->part = calloc(n + 1, sizeof *im->part);
+    im->poll = calloc(n + 1, sizeof *im->poll);
+    if (!im->item || !im->part || !im->poll) {
+        mfs_imager_destroy(im);
+        return NULL;
+    }
+    mfs_text_copy(im->deployment, sizeof im->deployment, deployment);
+    mfs_text_copy(im->dir, sizeof im->dir, dir);
+    im->n = n;
+    for (size_t i = 0; i < n; i++) {
+        im->item[i] = (struct item){.redis = r[i], .fd = -1};
+        im->part[i].part = r[i].part;
+    }
+    return im;
+}
+
+/* Lets it go on; *cut as of before that. */
+static int resume(struct item *it, struct mfs_admin_cut *cut, struct mfs_err *err)
+{
+    int rc;
+
+    if (!it->halted_at)
+        return 0;
+    rc = mfs_admin_resume(it->admin, cut, err);
+    it->halted_at = 0;
+    return rc;
+}
+
+static void resume_all(struct mfs_imager *im)
+{
+    struct mfs_admin_cut cut;
+    struct mfs_err err = {0};
+
+    for (size_t i = 0; i < im->n; i++)
+        if (resume(&im->item[i], &cut, &err))
+            mfs_warn(AREA, "partition %u goes on by itself: %s", im->part[i].part, err.msg);
+}
+
+static void drop(struct item *it)
+{
+    mfs_image_close(it->image);
+    mfs_admin_close(it->admin);
+    mfs_hash_destroy(it->hash);
+    if (it->fd >= 0)
+        close(it->fd);
+    it->image = NULL;
+    it->admin = NULL;
+    it->hash = NULL;
+    it->fd = -1;
+}
+
+void mfs_imager_destroy(struct mfs_imager *im)
+{
+    if (!im)
+        return;
+    resume_all(im);
+    for (size_t i = 0; i < im->n; i++)
+        drop(&im->item[i]);
+    free(im->item);
+    free(im->part);
+    free(im->poll);
+    free(im);
+}
+
+void mfs_imager_cancel(struct mfs_imager *im)
+{
+    atomic_store(&im->cancel, true);
+}
+
+uint64_t mfs_imager_written(const struct mfs_imager *im)
+{
+    return atomic_load(&im->written);
+}
+
+const struct mfs_imager_part *mfs_imager_parts(const struct mfs_imager *im, size_t *n)
+{
+    *n = im->n;
+    return im->part;
+}
+
+static int canceled(const struct mfs_imager *im, struct mfs_err *err)
+{
+    return atomic_load(&im->cancel) ? mfs_err_set(err, -ECANCELED, "the checkpoint was given up")
+                                    : 0;
+}
+
+/* ---- halt ------------------------------------------------------------------------------------ */
+
+static int check_dir(const struct mfs_imager *im, struct mfs_err *err)
+{
+    struct mfs_mountinfo over;
+    struct stat st;
+
+    /* First of all, as looking at it there would wait for what is about to be halted. */
+    if (!mfs_mountinfo_over(im->dir, &over) && !strcmp(over.fstype, "fuse.memefs") &&
+        !strcmp(over.source, im->deployment))
+        return mfs_err_set(err, -ENOTSUP, "%s is in the file system that is to be saved", im->dir);
+    if (stat(im->dir, &st) || !S_ISDIR(st.st_mode))
+        return mfs_err_set(err, -ENOENT,
+                           "does not see the directory %s: checkpoints need a file system that all "
+                           "nodes share",
+                           im->dir);
+    return 0;
+}
+
+static int open_item(struct item *it, struct mfs_err *err)
+{
+    const struct mfs_redis *r = &it->redis;
+    int rc = mfs_admin_open(&it->admin, r->unix_path, NULL, 0, r->admin_password, CALL_LIMIT, err);
+
+    if (!rc)
+        rc = mfs_image_open(&it->image, r->unix_path, r->admin_password, CALL_LIMIT, err);
+    if (!rc && !(it->hash = mfs_hash_create()))
+        rc = mfs_err_set(err, -ENOMEM, "out of memory");
+    return rc;
+}
+
+int mfs_imager_halt(struct mfs_imager *im, uint32_t ms, struct mfs_err *err)
+{
+    int rc = check_dir(im, err);
+
+    for (size_t i = 0; i < im->n && !rc; i++)
+        rc = open_item(&im->item[i], err);
+    im->until = mfs_clock_mono() + (int64_t)ms * MFS_MSEC;
+    for (size_t i = 0; i < im->n && !rc; i++) {
+        struct item *it = &im->item[i];
+
+        it->halted_at = mfs_clock_mono();
+        rc = mfs_admin_hold(it->admin, ms, &it->before, err);
+    }
+    if (!rc)
+        rc = canceled(im, err);
+    if (rc)
+        resume_all(im);
+    return rc;
+}
+
+/* ---- cut ------------------------------------------------------------------------------------- */
+
+static int cut_one(struct mfs_imager *im, size_t i, uint64_t *halted_us, struct mfs_err *err)
+{
+    struct item *it = &im->item[i];
+    int64_t halted_at = it->halted_at;
+    struct mfs_admin_cut after;
+    uint64_t us;
+    int rc = mfs_image_await(it->image, im->until, err);
+
+    if (rc == -ETIMEDOUT)
+        rc = err->code = -EAGAIN;
+    if (!rc)
+        rc = resume(it, &after, err);
+    if (rc)
+        return rc;
+    if (after.changes != it->before.changes)
+        return mfs_err_set(err, -EAGAIN, "partition %u was changed before it had forked",
+                           im->part[i].part);
+    im->part[i].memory = after.used_memory;
+    us = (uint64_t)(mfs_clock_mono() - halted_at) / 1000;
+    if (us > *halted_us)
+        *halted_us = us;
+    return 0;
+}
+
+int mfs_imager_cut(struct mfs_imager *im, uint64_t *halted_us, struct mfs_err *err)
+{
+    int rc = canceled(im, err);
+
+    *halted_us = 0;
+    for (size_t i = 0; i < im->n && !rc; i++)
+        rc = mfs_image_ask(im->item[i].image, err);
+    for (size_t i = 0; i < im->n && !rc; i++)
+        rc = cut_one(im, i, halted_us, err);
+    if (rc)
+        resume_all(im);
+    return rc;
+}
+
+/* ---- write ----------------------------------------------------------------------------------- */
+
+static int open_file(struct mfs_imager *im, size_t i, struct mfs_err *err)
+{
+    char path[PATH_MAX];
+    int rc = mfs_text_format(path, sizeof path, "%s/partition-%u.rdb", im->dir, im->part[i].part);
+
+    if (!rc && (im->item[i].fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0)
+        rc = -errno;
+    return rc ? mfs_err_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
+}
+
+static int file_failed(const struct mfs_imager *im, size_t i, int rc, struct mfs_err *err)
+{
+    return mfs_err_set(err, rc, "%s/partition-%u.rdb: %s", im->dir, im->part[i].part,
+                       strerror(-rc));
+}
+
+/* What has come of one of them. 1 when something has. */
+static int pass_on(struct mfs_imager *im, size_t i, struct mfs_err *err)
+{
+    struct item *it = &im->item[i];
+    const char *p;
+    size_t n;
+    int rc = mfs_image_take(it->image, &p, &n, err);
+
+    if (!rc && n) {
+        mfs_hash_add(it->hash, p, n);
+        rc = mfs_file_write_all(it->fd, p, n);
+        if (rc)
+            return file_failed(im, i, rc, err);
+        im->part[i].bytes += n;
+        atomic_fetch_add(&im->written, n);
+    }
+    if (rc)
+        return rc;
+    if (mfs_image_whole(it->image)) {
+        im->part[i].sum = mfs_hash_sum(it->hash);
+        it->whole = true;
+        mfs_image_close(it->image); /* its process waits for that to be done with it */
+        it->image = NULL;
+        return 1;
+    }
+    return n > 0;
+}
+
+static bool fill_poll(struct mfs_imager *im)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < im->n; i++) {
+        bool more = !im->item[i].whole;
+
+        im->poll[i] =
+            (struct pollfd){.fd = more ? mfs_image_fd(im->item[i].image) : -1, .events = POLLIN};
+        any |= more;
+    }
+    return any;
+}
+
+static int pump(struct mfs_imager *im, struct mfs_err *err)
+{
+    int64_t last = mfs_clock_mono();
+    int rc = 0;
+
+    while (rc >= 0 && fill_poll(im)) {
+        rc = canceled(im, err);
+        if (!rc && mfs_clock_mono() - last > STALL_MOST)
+            rc = mfs_err_set(err, -ETIMEDOUT, "no process has sent anything for %lld s",
+                             (long long)(STALL_MOST / MFS_SEC));
+        if (!rc)
+            poll(im->poll, im->n, LOOK);
+        for (size_t i = 0; i < im->n && rc >= 0; i++) {
+            rc = im->poll[i].revents ? pass_on(im, i, err) : 0;
+            if (rc > 0)
+                last = mfs_clock_mono();
+        }
+    }
+    return rc < 0 ? rc : 0;
+}
+
+/* The directory's own entries are for who commits the checkpoint. */
+static int settle(struct mfs_imager *im, struct mfs_err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < im->n && !rc; i++) {
+        rc = canceled(im, err);
+        if (!rc && fsync(im->item[i].fd))
+            rc = file_failed(im, i, -errno, err);
+    }
+    return rc;
+}
+
+int mfs_imager_write(struct mfs_imager *im, struct mfs_err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < im->n && !rc; i++)
+        rc = open_file(im, i, err);
+    if (!rc)
+        rc = pump(im, err);
+    if (!rc)
+        rc = settle(im, err);
+    for (size_t i = 0; i < im->n; i++)
+        drop(&im->item[i]); /* on failure that ends the children */
+    return rc;
+}
+
+/* ---- verify ---------------------------------------------------------------------------------- */
+
+static int sum_file(int fd, uint64_t *bytes, uint64_t *sum)
+{
+    struct mfs_hash *h = mfs_hash_create();
+    char *buf = malloc(READ_CHUNK);
+    ssize_t n = h && buf ? 1 : -1;
+
+    errno = ENOMEM;
+    *bytes = 0;
+    while (n > 0) {
+        n = read(fd, buf, READ_CHUNK);
+        if (n > 0) {
+            mfs_hash_add(h, buf, (size_t)n);
+            *bytes += (uint64_t)n;
+        }
+    }
+    n = n < 0 ? -errno : 0;
+    if (!n)
+        *sum = mfs_hash_sum(h);
+    mfs_hash_destroy(h);
+    free(buf);
+    return (int)n;
+}
+
+int mfs_imager_verify(const char *path, uint64_t bytes, uint64_t sum, struct mfs_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
+    uint64_t have_bytes = 0, have_sum = 0;
+
+    if (fd < 0)
+        return mfs_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    rc = sum_file(fd, &have_bytes, &have_sum);
+    close(fd);
+    if (rc)
+        return mfs_err_set(err, rc, "%s: %s", path, strerror(-rc));
+    if (have_bytes != bytes)
+        return mfs_err_set(err, -EIO, "%s is damaged: it has %llu bytes, not %llu", path,
+                           (unsigned long long)have_bytes, (unsigned long long)bytes);
+    if (have_sum != sum)
+        return mfs_err_set(err, -EIO, "%s is damaged: its checksum is %016llx, not %016llx", path,
+                           (unsigned long long)have_sum, (unsigned long long)sum);
+    return 0;
+}
