@@ -413,7 +413,9 @@ int mfs_admin_hold(struct mfs_admin *admin, uint32_t ms, struct mfs_admin_cut *c
     mfs_args_int(&pause, ms);
     mfs_args_str(&pause, "WRITE");
     args_cut(&info);
-    rc = call_both(admin, &pause, &info, cmd, err);
+    cmd[0] = mfs_args_cmd(&pause, 0);
+    cmd[1] = mfs_args_cmd(&info, 0);
+    rc = call_both(admin, cmd, err);
     if (!rc)
         rc = take_cut(admin, &cmd[1], cut, err);
     mfs_cmds_fini(cmd, 2);
@@ -429,7 +431,9 @@ int mfs_admin_resume(struct mfs_admin *admin, struct mfs_admin_cut *cut, struct 
     args_cut(&info);
     mfs_args_init(&resume, "CLIENT");
     mfs_args_str(&resume, "UNPAUSE");
-    rc = call_both(admin, &info, &resume, cmd, err);
+    cmd[0] = mfs_args_cmd(&info, 0);
+    cmd[1] = mfs_args_cmd(&resume, 0);
+    rc = call_both(admin, cmd, err);
     if (!rc)
         rc = take_cut(admin, &cmd[0], cut, err);
     mfs_cmds_fini(cmd, 2);
