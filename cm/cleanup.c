@@ -144,16 +144,23 @@ static int note_binds(void *binds, const char *record)
     return 0;
 }
 
-/* A FUSE mount whose client is gone answers ENOTCONN, and no other does. Mounts may be stacked. */
+/* A FUSE mount whose client is gone answers ENOTCONN, or ECONNABORTED to who asked while it went, and
+ * no other does. */
+static bool is_dead_mount(const char *path)
+{
+    int rc = mfs_bounded(mfs_bounded_statfs, path, LOOK_LIMIT);
+
+    return rc == -ENOTCONN || rc == -ECONNABORTED;
+}
+
+/* Mounts may be stacked. */
 static int detach(void *arg, const char *record)
 {
     struct mfs_err *err = arg;
     char path[PATH_MAX];
     int rc = read_path(record, path);
 
-    for (int i = 0;
-         i < STACKED_MOST && !rc && mfs_bounded(mfs_bounded_statfs, path, LOOK_LIMIT) == -ENOTCONN;
-         i++)
+    for (int i = 0; i < STACKED_MOST && !rc && is_dead_mount(path); i++)
         if (umount2(path, MNT_DETACH))
             rc = mfs_err_set(err, -errno, "umount %s: %s", path, strerror(errno));
     return rc == -ENOENT ? 0 : rc;

@@ -4,7 +4,7 @@
 # ctest: timeout=180
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
-need jq
+need jq perl
 
 ALLOW_LOG='lm-gone|start-failed|hung up|cannot|failed|ended|redis|deploy|daemon'
 
@@ -13,6 +13,21 @@ nothing_left()
     must_happen 10 no_daemons
     [ ! -e "$STATE/cm.json" ] || fail "state left: $(ls -R "$STATE")"
     ! compgen -G "/var/tmp/memefs-$NAME-*" || fail "dump directories left"
+}
+
+# mount_dying DIRECTORY: a FUSE mount whose client takes the first request after INIT and then is gone.
+mount_dying()
+{
+    exec 7<>/dev/fuse
+    mount -i -t fuse dying "$1" -o fd=7,rootmode=40000,user_id=0,group_id=0 || fail "mount -t fuse"
+    perl -e '
+        open(my $fuse, "+<&=", 7) or die;
+        sysread($fuse, my $request, 1 << 18) or die;
+        my (undef, undef, $unique) = unpack("L L Q", $request);
+        syswrite($fuse, pack("L l Q L4 S2 L2 S2 L8", 80, 0, $unique, 7, 31, 0, 0, 0, 0, 4096, 1, (0) x 10));
+        sysread($fuse, $request, 1 << 18) or die;
+    ' &
+    exec 7>&-
 }
 
 say "cm, lms and one redis killed: what the others hold is not cleared away"
@@ -37,9 +52,14 @@ must_happen 10 none_of redis-server
 sleep 300 &
 stranger=$!
 printf '%s 1 redis-server\n' "$stranger" >"$STATE/node-0/redis-99.pid"
+# A mount whose client goes just when it is looked at.
+mkdir "$T/dying"
+printf '%s\n' "$T/dying" >"$STATE/node-0/mount"
+mount_dying "$T/dying"
 cm_ start --nodes 3 --memory 128M 2>"$T/err" || fail "start over remains: $(cat "$T/err")"
 grep -q "clearing away" "$T/err" || fail "does not say that it cleared away"
 gone "$stranger" && fail "a stranger was killed"
+! grep -F " $T/dying " /proc/self/mounts || fail "a dead mount is left"
 kill "$stranger"
 equal 3 "$(pids_of lm | wc -l)" "Local Managers"
 equal 19 "$(pids_of redis-server | wc -l)" "redis processes"
