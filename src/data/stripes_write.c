@@ -8,7 +8,10 @@
  * Memory: redis doubles a value that SETRANGE lengthens. So the furthest span is written first,
  * which makes a new value at its full length at once; and a value that was lengthened step by step
  * is copied to its exact size when it has become a whole stripe (mfs_sfit, which nobody waits
- * for). */
+ * for).
+ *
+ * A stripe whose bytes were lost (partition/lost.h) takes no part of one: -EIO. A whole one
+ * replaces it, though its length can't be told then. */
 #include "data/stripes.h"
 
 #include <errno.h>
@@ -196,6 +199,10 @@ static void take_result(struct plan *p, struct mfs_stripe_put *put, const struct
         bool sput = mfs_reply_type(r) == MFS_REPLY_ARRAY;
         int64_t len = mfs_reply_int(sput ? mfs_reply_at(r, 1) : r);
 
+        if (cmd->rc == -EIO && s->whole && i == 0) { /* no string: a stripe that was lost */
+            before = 0;
+            continue;
+        }
         if (cmd->rc) {
             put->rc = put->rc ? put->rc : cmd->rc;
             continue;

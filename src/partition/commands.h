@@ -23,6 +23,9 @@ int mfs_command_sput(const struct mfs_request *r);
 int mfs_command_lease(const struct mfs_request *r);
 int mfs_command_holders(const struct mfs_request *r);
 
+/* module.c: for the administrator. */
+int mfs_command_journal(const struct mfs_request *r);
+
 /* scan.c */
 int mfs_command_scan(const struct mfs_request *r);
 

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "partition/inode.h"
+#include "partition/journal.h"
 #include "partition/leases.h"
+#include "partition/lost.h"
 
 /* Only a value made at its final length is as small as can be, so that is done where it is cheap.
  */
@@ -43,24 +45,28 @@ static int open_cut(const struct mfs_request *r, struct mfs_inode *i)
     struct RedisModuleKey *stripe = mfs_key_stripe0(r->ctx, ino, MFS_REDIS_WRITE);
     struct mfs_answer others = {0};
 
-    mfs_redis.DeleteKey(stripe);
+    mfs_key_delete(stripe);
     mfs_key_close(stripe);
     empty(i->rec, mfs_request_arg(r, OPEN_TIME));
+    mfs_journal_key(i->key);
     mfs_lease_others(r->ctx, ino, mfs_request_arg(r, OPEN_SID), true, &others);
     mfs_redis.ReplyWithArray(r->ctx, 2);
     mfs_redis.ReplyWithStringBuffer(r->ctx, i->rec, i->n);
     return mfs_answer_send(&others, r->ctx);
 }
 
+/* Content that was lost is not given: who reads it is told. */
 static int open_head(const struct mfs_request *r, struct mfs_inode *i)
 {
     struct RedisModuleKey *stripe =
         mfs_key_stripe0(r->ctx, mfs_request_arg(r, OPEN_INO), MFS_REDIS_READ);
+    bool lost = mfs_lost_bytes(r->ctx, stripe) >= 0;
     struct mfs_span content = mfs_key_text(stripe);
 
-    mfs_redis.ReplyWithArray(r->ctx, 2);
+    mfs_redis.ReplyWithArray(r->ctx, lost ? 1 : 2);
     mfs_redis.ReplyWithStringBuffer(r->ctx, i->rec, i->n);
-    mfs_redis.ReplyWithStringBuffer(r->ctx, content.p ? content.p : "", content.n);
+    if (!lost)
+        mfs_redis.ReplyWithStringBuffer(r->ctx, content.p ? content.p : "", content.n);
     mfs_key_close(stripe);
     return MFS_REDIS_OK;
 }
@@ -150,7 +156,7 @@ int mfs_command_disown(const struct mfs_request *r)
     struct mfs_answer a = {0};
 
     for (int i = 3; i < r->argc && mfs_redis.ValueLength(key); i++)
-        mfs_redis.HashSet(key, 0, r->argv[i], MFS_REDIS_DELETE, NULL);
+        mfs_key_drop_field(key, r->argv[i]);
     mfs_key_close(key);
     mfs_inode_free_if_idle(r->ctx, ino, mfs_request_int(r, 2), &a);
     mfs_redis.ReplicateVerbatim(r->ctx);
@@ -218,6 +224,7 @@ static size_t write_parts(const struct mfs_request *r, struct RedisModuleKey *ke
     size_t old = mfs_redis.ValueLength(key), n;
     char *value;
 
+    mfs_journal_key(key);
     if (old == 0 && r->argc == first + 2 && mfs_request_int(r, first) == 0 && last > 0) {
         mfs_redis.StringSet(key, r->argv[first + 1]);
         return old;
@@ -234,6 +241,21 @@ static size_t write_parts(const struct mfs_request *r, struct RedisModuleKey *ke
     return old;
 }
 
+/* What was here is lost, and would not be replaced by the parts: false. When all of it is, it is
+ * forgotten. */
+static bool mends(const struct mfs_request *r, struct RedisModuleKey *key, int first)
+{
+    int64_t lost = mfs_lost_bytes(r->ctx, key);
+
+    if (lost < 0)
+        return true;
+    if (r->argc != first + 2 || mfs_request_int(r, first) != 0 ||
+        (int64_t)mfs_request_arg(r, first + 1).n < lost)
+        return false;
+    mfs_key_delete(key);
+    return true;
+}
+
 /* mfs_sput key off bytes [off bytes …]: old and new length. */
 int mfs_command_sput(const struct mfs_request *r)
 {
@@ -244,6 +266,10 @@ int mfs_command_sput(const struct mfs_request *r)
     if (last < 0)
         return mfs_request_fail(r, EINVAL, "not of a stripe");
     key = mfs_redis.OpenKey(r->ctx, r->argv[1], MFS_REDIS_WRITE);
+    if (!mends(r, key, 2)) {
+        mfs_key_close(key);
+        return mfs_request_fail(r, EIO, "the rest of the stripe is lost");
+    }
     old = write_parts(r, key, 2, (size_t)last);
     mfs_key_close(key);
     mfs_redis.ReplicateVerbatim(r->ctx);
@@ -254,13 +280,16 @@ int mfs_command_sput(const struct mfs_request *r)
 
 enum { INO = 1, TIME, END, KEEP_SIZE, STORED, SID, PARTS }; /* of mfs_commit */
 
-/* The parts go into stripe 0; how many bytes it is longer. */
+/* The parts go into stripe 0; how many bytes it is longer; -1: what they are parts of is lost. */
 static int64_t store_parts(const struct mfs_request *r, int64_t last)
 {
     struct RedisModuleKey *key = mfs_key_stripe0(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
-    int64_t old = (int64_t)write_parts(r, key, PARTS, (size_t)last);
+    bool whole = mends(r, key, PARTS);
+    int64_t old = whole ? (int64_t)write_parts(r, key, PARTS, (size_t)last) : 0;
 
     mfs_key_close(key);
+    if (!whole)
+        return -1;
     return last > old ? last - old : 0;
 }
 
@@ -285,7 +314,7 @@ static void grown(const struct mfs_request *r, char *rec, int64_t stored)
  * mfs_commit0 is allowed when memory is full. */
 int mfs_command_commit(const struct mfs_request *r)
 {
-    int64_t stored = mfs_request_int(r, STORED), last = parts_end(r, PARTS);
+    int64_t stored = mfs_request_int(r, STORED), last = parts_end(r, PARTS), more = 0;
     struct mfs_answer a = {0};
     struct mfs_inode i;
 
@@ -297,8 +326,13 @@ int mfs_command_commit(const struct mfs_request *r)
         return mfs_request_fail(r, ESTALE, "no inode");
     }
     if (r->argc > PARTS)
-        stored += store_parts(r, last);
-    grown(r, i.rec, stored);
+        more = store_parts(r, last);
+    if (more < 0) {
+        mfs_inode_close(&i);
+        return mfs_request_fail(r, EIO, "the rest of the stripe is lost");
+    }
+    grown(r, i.rec, stored + more);
+    mfs_journal_key(i.key);
     mfs_redis.ReplicateVerbatim(r->ctx);
     mfs_answer_add(&a, i.rec, i.n);
     mfs_inode_close(&i);

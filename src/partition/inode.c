@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "partition/journal.h"
+
 /* Of the flags that meta/record.h and meta/attr.h have the others of: no name is left, and not all
  * that have leases have been told. */
 #define FLAG_UNTOLD 0x40
@@ -75,7 +77,7 @@ int64_t mfs_inode_opened(struct RedisModuleCtx *ctx, struct mfs_span ino,
         n = snprintf(text, sizeof text, "%lld", (long long)count);
         mfs_key_set_field(ctx, key, sid, text, (size_t)n);
     } else if (have) {
-        mfs_redis.HashSet(key, 0, sid, MFS_REDIS_DELETE, NULL);
+        mfs_key_drop_field(key, sid);
     }
     mfs_key_close(key);
     return count > 0 ? count : 0;
@@ -110,10 +112,10 @@ static void free_inode(struct RedisModuleCtx *ctx, struct mfs_inode *i, struct m
     struct RedisModuleKey *stripe;
 
     memcpy(data_end, i->rec + MFS_REC_END, sizeof data_end);
-    mfs_redis.DeleteKey(i->key);
+    mfs_key_delete(i->key);
     mfs_inode_close(i);
     stripe = mfs_key_stripe0(ctx, ino, MFS_REDIS_WRITE);
-    mfs_redis.DeleteKey(stripe);
+    mfs_key_delete(stripe);
     mfs_key_close(stripe);
     for (size_t k = 0; k < sizeof beside; k++)
         mfs_key_drop(ctx, beside[k], ino);
@@ -153,6 +155,7 @@ void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs
     leased = leased && nlink == 0;
     if (leased)
         i.rec[MFS_REC_FLAGS] |= FLAG_UNTOLD;
+    mfs_journal_key(i.key);
     mfs_inode_close(&i);
     if (nlink == 0)
         orphan(ctx, "SADD", ino);
@@ -175,8 +178,10 @@ void mfs_inode_read(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_
     if (memcmp(time.p, never, sizeof never) == 0)
         return;
     i = mfs_inode_open(ctx, ino, MFS_REDIS_WRITE);
-    if (i.rec && is_later(time.p, i.rec + MFS_REC_ATIME))
+    if (i.rec && is_later(time.p, i.rec + MFS_REC_ATIME)) {
         memcpy(i.rec + MFS_REC_ATIME, time.p, sizeof never);
+        mfs_journal_key(i.key);
+    }
     mfs_inode_close(&i);
 }
 
@@ -184,8 +189,10 @@ void mfs_inode_told(struct RedisModuleCtx *ctx, struct mfs_span ino)
 {
     struct mfs_inode i = mfs_inode_open(ctx, ino, MFS_REDIS_WRITE);
 
-    if (i.rec)
+    if (i.rec) {
         i.rec[MFS_REC_FLAGS] &= (char)~FLAG_UNTOLD;
+        mfs_journal_key(i.key);
+    }
     mfs_inode_close(&i);
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "partition/journal.h"
+
 struct mfs_span mfs_string_span(const struct RedisModuleString *s)
 {
     struct mfs_span span;
@@ -66,6 +68,13 @@ struct RedisModuleKey *mfs_key_stripe0(struct RedisModuleCtx *ctx, struct mfs_sp
     return mfs_key_open(ctx, 'S', (struct mfs_span){id, sizeof id}, mode);
 }
 
+void mfs_key_delete(struct RedisModuleKey *key)
+{
+    if (mfs_redis.KeyType(key))
+        mfs_journal_key(key);
+    mfs_redis.DeleteKey(key);
+}
+
 void mfs_key_close(struct RedisModuleKey *key)
 {
     if (key)
@@ -87,13 +96,14 @@ void mfs_key_set(struct RedisModuleCtx *ctx, struct RedisModuleKey *key, const v
 
     mfs_redis.StringSet(key, s);
     mfs_redis.FreeString(ctx, s);
+    mfs_journal_key(key);
 }
 
 void mfs_key_drop(struct RedisModuleCtx *ctx, char letter, struct mfs_span id)
 {
     struct RedisModuleKey *key = mfs_key_open(ctx, letter, id, MFS_REDIS_WRITE);
 
-    mfs_redis.DeleteKey(key);
+    mfs_key_delete(key);
     mfs_key_close(key);
 }
 
@@ -113,6 +123,13 @@ void mfs_key_set_field(struct RedisModuleCtx *ctx, struct RedisModuleKey *key,
 
     mfs_redis.HashSet(key, 0, field, s, NULL);
     mfs_redis.FreeString(ctx, s);
+    mfs_journal_field(key, field);
+}
+
+void mfs_key_drop_field(struct RedisModuleKey *key, struct RedisModuleString *field)
+{
+    mfs_redis.HashSet(key, 0, field, MFS_REDIS_DELETE, NULL);
+    mfs_journal_field(key, field);
 }
 
 /* The server itself ends when there is no memory, and so do we. */

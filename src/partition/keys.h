@@ -37,6 +37,7 @@ struct RedisModuleKey *mfs_key_open(struct RedisModuleCtx *ctx, char letter, str
 struct RedisModuleKey *mfs_key_named(struct RedisModuleCtx *ctx, const char *name, int mode);
 struct RedisModuleKey *mfs_key_stripe0(struct RedisModuleCtx *ctx, struct mfs_span ino, int mode);
 void mfs_key_close(struct RedisModuleKey *key); /* takes NULL */
+void mfs_key_delete(struct RedisModuleKey *key);
 
 struct mfs_span mfs_key_text(struct RedisModuleKey *key); /* of a string; takes NULL */
 void mfs_key_set(struct RedisModuleCtx *ctx, struct RedisModuleKey *key, const void *p, size_t n);
@@ -48,6 +49,7 @@ struct RedisModuleString *mfs_key_field(struct RedisModuleKey *key,
                                         struct RedisModuleString *field);
 void mfs_key_set_field(struct RedisModuleCtx *ctx, struct RedisModuleKey *key,
                        struct RedisModuleString *field, const void *p, size_t n);
+void mfs_key_drop_field(struct RedisModuleKey *key, struct RedisModuleString *field);
 
 /* What a command answers, put together piece by piece. */
 struct mfs_answer {

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "partition/journal.h"
+
 #define HOLDERS_MAX (512 * 8)
 #define LEASE_MS    120000
 
@@ -36,8 +38,10 @@ bool mfs_lease_add(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_s
             memcpy((char *)held.p + held.n - sid.n, sid.p, sid.n);
         }
     }
-    if (added)
+    if (added) {
         mfs_redis.SetExpire(key, LEASE_MS);
+        mfs_journal_key(key);
+    }
     mfs_key_close(key);
     return added;
 }
@@ -116,7 +120,9 @@ void mfs_lease_keeper(struct RedisModuleCtx *ctx, struct RedisModuleKey *shard, 
         mfs_answer_span(a, keeper);
     if (now == 1)
         mfs_key_set(ctx, key, sid.p, sid.n);
-    if (now)
+    if (now) {
         mfs_redis.SetExpire(key, LEASE_MS);
+        mfs_journal_key(key);
+    }
     mfs_key_close(key);
 }

@@ -2,6 +2,9 @@
  * need again and again. The rest are functions in Lua (src/store/functions), which call these where
  * they need the same (decisions/0012). */
 #include "partition/commands.h"
+#include "partition/journal.h"
+
+#include <string.h>
 
 typedef int command_fn(const struct mfs_request *r);
 
@@ -21,7 +24,8 @@ typedef int command_fn(const struct mfs_request *r);
     EACH(told, 3, 8, "write")                                                                      \
     EACH(lease, 3, 8, "write")                                                                     \
     EACH(holders, 3, 8, "readonly")                                                                \
-    EACH(scan, 4, 0, "readonly")
+    EACH(scan, 4, 0, "readonly")                                                                   \
+    EACH(journal, 1, 0, "readonly admin")
 
 #define mfs_command_commit0 mfs_command_commit
 
@@ -29,10 +33,13 @@ static int run(command_fn *command, int least, size_t first, struct RedisModuleC
                struct RedisModuleString **argv, int argc)
 {
     struct mfs_request r = {ctx, argv, argc};
+    int rc;
 
     if (argc < least || (first && mfs_request_arg(&r, 1).n != first))
         return mfs_redis.ReplyWithError(ctx, "ERR wrong number or form of arguments");
-    return command(&r);
+    rc = command(&r);
+    mfs_journal_settle(ctx);
+    return rc;
 }
 
 #define DEFINE(name, least, first, flags)                                                          \
@@ -43,6 +50,22 @@ static int run(command_fn *command, int least, size_t first, struct RedisModuleC
     }
 COMMANDS(DEFINE)
 
+/* mfs_journal: whether clients were refused when the process before this one died, stripes and
+ * bytes that were lost with it; whether this one's journal is whole, its bytes, how often it was
+ * written anew. */
+int mfs_command_journal(const struct mfs_request *r)
+{
+    struct mfs_journal_status s = mfs_journal_status();
+
+    mfs_redis.ReplyWithArray(r->ctx, 6);
+    mfs_redis.ReplyWithLongLong(r->ctx, s.fenced);
+    mfs_redis.ReplyWithLongLong(r->ctx, (long long)s.stripes);
+    mfs_redis.ReplyWithLongLong(r->ctx, (long long)s.lost);
+    mfs_redis.ReplyWithLongLong(r->ctx, s.whole);
+    mfs_redis.ReplyWithLongLong(r->ctx, (long long)s.bytes);
+    return mfs_redis.ReplyWithLongLong(r->ctx, (long long)s.rewrites);
+}
+
 static const struct {
     const char *name, *flags;
     mfs_redis_command *run;
@@ -50,12 +73,18 @@ static const struct {
 #define ENTRY(name, least, first, flags) {"mfs_" #name, flags, name##_command},
     COMMANDS(ENTRY)};
 
+/* Arguments of the module: the journal's path, and "replay" when it is another process'. */
+static int open_journal(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
+{
+    bool replay = argc > 1 && !strcmp(mfs_string_span(argv[1]).p, "replay");
+
+    return mfs_journal_open(ctx, mfs_string_span(argv[0]), replay);
+}
+
 int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc);
 
 int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
 {
-    (void)argv;
-    (void)argc;
     if (mfs_redis_bind(ctx) != MFS_REDIS_OK)
         return MFS_REDIS_ERR;
     mfs_redis.SetModuleAttribs(ctx, "memefs", 1, MFS_REDIS_API);
@@ -64,5 +93,5 @@ int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **ar
                                     0) != MFS_REDIS_OK)
             return MFS_REDIS_ERR;
     }
-    return MFS_REDIS_OK;
+    return argc ? open_journal(ctx, argv, argc) : MFS_REDIS_OK;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "partition/inode.h"
+#include "partition/journal.h"
 #include "partition/leases.h"
 
 static bool is_entry(struct mfs_span entry)
@@ -145,12 +146,14 @@ static void add_inode(const struct mfs_request *r, struct mfs_span ino)
     struct RedisModuleKey *key = mfs_key_open(r->ctx, 'I', ino, MFS_REDIS_WRITE);
 
     mfs_redis.StringSet(key, r->argv[RECORD]);
+    mfs_journal_key(key);
     mfs_key_close(key);
     if (r->argc <= XATTRS)
         return;
     key = mfs_key_open(r->ctx, 'A', ino, MFS_REDIS_WRITE);
     for (int i = XATTRS; i + 1 < r->argc; i += 2)
         mfs_redis.HashSet(key, 0, r->argv[i], r->argv[i + 1], NULL);
+    mfs_journal_key(key);
     mfs_key_close(key);
 }
 
@@ -263,7 +266,7 @@ static int remove_name(const struct mfs_request *r, struct RedisModuleKey *shard
     }
     if (entry_type(entry) == MFS_TYPE_DIR)
         return mfs_request_fail(r, EISDIR, "a directory");
-    mfs_redis.HashSet(shard, 0, r->argv[2], MFS_REDIS_DELETE, NULL);
+    mfs_key_drop_field(shard, r->argv[2]);
     mfs_answer_byte(&a, home ? 0 : 1);
     mfs_answer_span(&a, entry_ino(entry));
     if (home)

@@ -529,6 +529,29 @@ int mfs_admin_purge(struct mfs_admin *admin, struct mfs_err *err)
     return call_plain(admin, &args, err);
 }
 
+int mfs_admin_journal(struct mfs_admin *admin, struct mfs_admin_journal *j, struct mfs_err *err)
+{
+    const struct mfs_reply *r;
+    struct mfs_args args;
+    struct mfs_cmd cmd;
+    int rc;
+
+    mfs_args_init(&args, "mfs_journal");
+    cmd = mfs_args_cmd(&args, 0);
+    rc = mfs_admin_call(admin, &cmd, err);
+    r = rc ? NULL : cmd.reply;
+    if (!rc && mfs_reply_count(r) < 5)
+        rc = mfs_err_set(err, -EPROTO, "redis at %s: no journal's state", admin->name);
+    if (!rc)
+        *j = (struct mfs_admin_journal){.fenced = mfs_reply_int(mfs_reply_at(r, 0)) != 0,
+                                        .stripes = (uint64_t)mfs_reply_int(mfs_reply_at(r, 1)),
+                                        .lost = (uint64_t)mfs_reply_int(mfs_reply_at(r, 2)),
+                                        .whole = mfs_reply_int(mfs_reply_at(r, 3)) != 0,
+                                        .bytes = (uint64_t)mfs_reply_int(mfs_reply_at(r, 4))};
+    mfs_cmds_fini(&cmd, 1);
+    return rc;
+}
+
 int mfs_admin_shutdown(struct mfs_admin *admin, struct mfs_err *err)
 {
     struct mfs_args args;

@@ -102,4 +102,13 @@ int mfs_admin_call(struct mfs_admin *admin, struct mfs_cmd *cmd, struct mfs_err 
 /* Asks the process to exit without saving; 0 when the connection ended. */
 int mfs_admin_shutdown(struct mfs_admin *admin, struct mfs_err *err);
 
+/* What the journal of a partition says (src/partition/journal.h, decisions/0016). */
+struct mfs_admin_journal {
+    bool fenced;            /* clients were refused when the process before this one died */
+    uint64_t stripes, lost; /* that were lost with it, and their bytes */
+    bool whole;             /* this process could be revived now */
+    uint64_t bytes;         /* of the journal, in memory beside the data */
+};
+int mfs_admin_journal(struct mfs_admin *admin, struct mfs_admin_journal *j, struct mfs_err *err);
+
 #endif

@@ -70,10 +70,33 @@ static void file_name(const struct redis_fixture *f, uint32_t part, const char *
     snprintf(out, n, "%s/%u-%u.%s", f->dir, part, f->server[part].generation, suffix);
 }
 
-static int write_config(const struct redis_fixture *f, uint32_t part, const char *path)
+void redis_fixture_journal(const struct redis_fixture *f, uint32_t part, char *out, size_t n)
+{
+    file_name(f, part, "journal", out, n);
+}
+
+void redis_fixture_socket(const struct redis_fixture *f, uint32_t part, char *out, size_t n)
+{
+    file_name(f, part, "sock", out, n);
+}
+
+/* The module's arguments. */
+static void journal_args(const struct redis_fixture *f, uint32_t part, bool again, char *out,
+                         size_t n)
+{
+    char path[MFS_UNIXPATH_MAX];
+
+    out[0] = '\0';
+    redis_fixture_journal(f, part, path, sizeof path);
+    if (f->opts.journal)
+        snprintf(out, n, " \"%s\"%s", path, again ? " replay" : "");
+}
+
+static int write_config(const struct redis_fixture *f, uint32_t part, bool again, const char *path)
 {
     const struct mfs_partition *p = &f->table->part[part];
     char socket_path[MFS_UNIXPATH_MAX], log[MFS_UNIXPATH_MAX], module[PATH_MAX], text[8192];
+    char journal[MFS_UNIXPATH_MAX + 16];
     int n = mfs_module_path(module, sizeof module);
 
     if (n)
@@ -81,26 +104,29 @@ static int write_config(const struct redis_fixture *f, uint32_t part, const char
 
     file_name(f, part, "sock", socket_path, sizeof socket_path);
     file_name(f, part, "log", log, sizeof log);
+    journal_args(f, part, again, journal, sizeof journal);
     n = snprintf(text, sizeof text,
-                 "loadmodule \"%s\"\nbind 127.0.0.1\nport %u\nunixsocket %s\ndir %s\nlogfile %s\n"
+                 "loadmodule \"%s\"%s\nenable-debug-command yes\nbind 127.0.0.1\nport "
+                 "%u\nunixsocket %s\ndir %s\nlogfile %s\n"
                  "save \"\"\nappendonly no\nrepl-diskless-sync-delay 0\nmaxmemory "
                  "%llu\nmaxmemory-policy noeviction\n"
                  "user default off\n"
                  "user %s on >%s ~* " CLIENT_RIGHTS "\n"
                  "user %s on >%s ~* &* +@all\n",
-                 module, p->port, socket_path, f->dir, log, (unsigned long long)f->opts.maxmemory,
-                 MFS_REDIS_USER, p->password, MFS_REDIS_ADMIN, REDIS_FIXTURE_ADMIN_PASSWORD);
+                 module, journal, p->port, socket_path, f->dir, log,
+                 (unsigned long long)f->opts.maxmemory, MFS_REDIS_USER, p->password,
+                 MFS_REDIS_ADMIN, REDIS_FIXTURE_ADMIN_PASSWORD);
     return mfs_file_write(path, text, (size_t)n, 0600);
 }
 
-static int spawn(struct redis_fixture *f, uint32_t part)
+static int spawn_as(struct redis_fixture *f, uint32_t part, bool again)
 {
     char config[MFS_UNIXPATH_MAX];
     pid_t parent = getpid(), pid;
     int rc;
 
     file_name(f, part, "conf", config, sizeof config);
-    rc = write_config(f, part, config);
+    rc = write_config(f, part, again, config);
     if (rc)
         return rc;
     pid = fork();
@@ -114,6 +140,11 @@ static int spawn(struct redis_fixture *f, uint32_t part)
     }
     f->server[part].pid = pid;
     return 0;
+}
+
+static int spawn(struct redis_fixture *f, uint32_t part)
+{
+    return spawn_as(f, part, false);
 }
 
 /* Waits until the process answers its administrator. */
@@ -246,6 +277,13 @@ void redis_fixture_kill(struct redis_fixture *f, uint32_t part)
 int redis_fixture_restart(struct redis_fixture *f, uint32_t part)
 {
     int rc = spawn(f, part);
+
+    return rc ? rc : format(f, part);
+}
+
+int redis_fixture_revive(struct redis_fixture *f, uint32_t part)
+{
+    int rc = spawn_as(f, part, true);
 
     return rc ? rc : format(f, part);
 }

@@ -7,6 +7,7 @@
 #define MFS_TESTS_REDIS_FIXTURE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -21,6 +22,7 @@ struct redis_fixture_opts {
     uint32_t nparts;
     uint32_t stripe_size; /* 0: 1 MiB */
     uint64_t maxmemory;   /* bytes per partition; 0: no limit */
+    bool journal;         /* processes keep a journal, see redis_fixture_revive */
     bool tcp;             /* listen on 127.0.0.1, too, and leave the sockets out of the table */
 };
 
@@ -37,6 +39,12 @@ pid_t redis_fixture_pid(const struct redis_fixture *f, uint32_t part);
 void redis_fixture_kill(struct redis_fixture *f, uint32_t part);
 /* Starts it again at the same place, empty and formatted. */
 int redis_fixture_restart(struct redis_fixture *f, uint32_t part);
+/* Starts it again at the same place, with what its journal says; fixtures with a journal only. */
+int redis_fixture_revive(struct redis_fixture *f, uint32_t part);
+/* The path of its journal. */
+void redis_fixture_journal(const struct redis_fixture *f, uint32_t part, char *out, size_t n);
+/* The path of its UNIX socket. */
+void redis_fixture_socket(const struct redis_fixture *f, uint32_t part, char *out, size_t n);
 /* Starts an empty, formatted process for the partition at another place with another password;
  * the epoch is one higher. The old process goes on until redis_fixture_stop, unless killed before.
  */

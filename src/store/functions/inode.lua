@@ -96,15 +96,19 @@ local function grown(rec, last, keep_size, alloc, time)
     return sub(rec, 1, 24) .. changed .. sub(rec, 57, 68) .. time .. time .. sub(rec, 93)
 end
 
--- Cuts a string value to `keep` bytes; its old and new length.
+-- Cuts a stripe to `keep` bytes; its old and new length. What is left of a lost one stays lost.
 local function cut(key, keep)
-    local old = redis.call('STRLEN', key)
+    local old, lost = stripe_len(key)
     if keep == 0 then
         redis.call('DEL', key)
         return old, 0
     end
     if old > keep then
-        redis.call('SET', key, redis.call('GETRANGE', key, 0, keep - 1))
+        if lost then
+            redis.call('HSET', key, 'lost', keep)
+        else
+            redis.call('SET', key, redis.call('GETRANGE', key, 0, keep - 1))
+        end
         return old, keep
     end
     return old, old

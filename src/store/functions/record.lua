@@ -32,6 +32,15 @@ local function stripe0(ino)
     return 'S' .. ino .. '\0\0\0\0'
 end
 
+-- Length of a stripe, and whether its bytes are lost (src/partition/lost.h).
+local function stripe_len(key)
+    local len = redis.pcall('STRLEN', key)
+    if type(len) == 'number' then
+        return len, false
+    end
+    return tonumber(redis.call('HGET', key, 'lost')) or 0, true
+end
+
 -- Replaces the bytes behind the first `at`.
 local function splice(rec, at, bytes)
     return sub(rec, 1, at) .. bytes .. sub(rec, at + #bytes + 1)

@@ -11,12 +11,15 @@ redis.register_function{ function_name = 'mfs_strim', flags = { 'allow-oom' },
 redis.register_function{ function_name = 'mfs_szero', flags = { 'allow-oom' },
     callback = function(_, args)
         local key, off, len = args[1], tonumber(args[2]), tonumber(args[3])
-        local old = redis.call('STRLEN', key)
+        local old, lost = stripe_len(key)
         if off >= old then
             return { old, old }
         end
         if off + len >= old then
             return { cut(key, off) }
+        end
+        if lost then
+            return { old, old }
         end
         redis.call('SETRANGE', key, off, string.rep('\0', len))
         return { old, old }

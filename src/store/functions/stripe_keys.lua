@@ -5,8 +5,8 @@ redis.register_function{ function_name = 'mfs_sdel', flags = { 'allow-oom' },
     callback = function(_, args)
         local freed = 0
         for i = 1, #args do
-            local len = redis.call('STRLEN', args[i])
-            if len > 0 then
+            local len, lost = stripe_len(args[i])
+            if len > 0 or lost then
                 freed = freed + len
                 redis.call('UNLINK', args[i])
             end
@@ -19,7 +19,8 @@ redis.register_function{ function_name = 'mfs_sdel', flags = { 'allow-oom' },
 redis.register_function('mfs_sfit', function(_, args)
     local key, copy = args[1], args[1] .. '~'
     local used = redis.call('MEMORY', 'USAGE', key)
-    if used and used > redis.call('STRLEN', key) * 1.2 then
+    local len, lost = stripe_len(key)
+    if used and not lost and used > len * 1.2 then
         redis.call('COPY', key, copy)
         redis.call('RENAME', copy, key)
     end
