@@ -30,7 +30,10 @@ struct mfs_agent_request {
 struct mfs_agent_part {
     struct mfs_agent *agent;
     struct mfs_redis redis;
-    bool lost;                         /* its process died with its content */
+    bool lost;                         /* its process died with its content, for good */
+    bool reviving;                     /* it died, and another one is being started */
+    unsigned deaths;                   /* in quick succession */
+    int64_t died;                      /* the last time: mfs_clock_mono */
     uint64_t blocked_us;               /* while it came here */
     bool releasing;                    /* its process is being ended */
     struct mfs_agent_request releaser; /* who wants that */
@@ -100,6 +103,10 @@ struct mfs_agent_part *mfs_agent_part_add(struct mfs_agent *a, const struct mfs_
 struct mfs_agent_part *mfs_agent_part_find(const struct mfs_agent *a, uint32_t index);
 void mfs_agent_part_remove(struct mfs_agent *a, struct mfs_agent_part *p);
 void mfs_agent_parts_free(struct mfs_agent *a);
+/* Its process ends while lm runs: mfs_agent_part_died. False: it has ended already. */
+bool mfs_agent_part_watch(struct mfs_agent_part *p);
+/* Has the fleet forget a partition that is lost. */
+void mfs_agent_part_forget(struct mfs_agent *a, uint32_t part);
 /* Has the fleet count it as a partition that serves. */
 void mfs_agent_settle(struct mfs_agent *a, uint32_t part);
 /* Ends a process that is to be no more, in a thread of its own, and removes its files. `ended` is
@@ -110,6 +117,13 @@ void mfs_agent_measure(struct mfs_agent *a);
 void mfs_agent_stop_redis(struct mfs_agent *a, void (*done)(struct mfs_agent *a));
 /* Ends a dead client's session in the store, so that its locks go. */
 void mfs_agent_end_session(struct mfs_agent *a, const char *session);
+
+/* agent_revive.c: the process of a partition has ended. */
+void mfs_agent_part_died(struct mfs_agent_part *p, pid_t pid, int status);
+/* Of all that died while no Local Manager was there. */
+void mfs_agent_revive_dead(struct mfs_agent *a);
+/* What was waiting for the revival to be over: its end. */
+void mfs_agent_part_release(struct mfs_agent_part *p);
 
 /* agent_move.c: partitions that come and go */
 void mfs_agent_receive(struct mfs_agent *a, const struct mfs_msg_receive *m, struct mfs_conn *conn,

@@ -465,6 +465,11 @@ void mfs_agent_fence(struct mfs_agent *a, const struct mfs_msg_fence *m, struct 
                       a->opts.node, m->index);
         return;
     }
+    if (p->reviving) {
+        mfs_conn_fail(conn, id, -EAGAIN, "node %u: partition %u is being started again",
+                      a->opts.node, m->index);
+        return;
+    }
     j = calloc(1, sizeof *j);
     if (j) {
         *j = (struct fence_job){.job = {run_fence, fenced, NULL},
@@ -499,19 +504,22 @@ static void part_ended(void *arg)
     mfs_conn_put(r.conn);
 }
 
-static void release_part(struct mfs_agent *a, struct mfs_agent_part *p, struct mfs_conn *conn,
-                         uint64_t id)
+void mfs_agent_part_release(struct mfs_agent_part *p)
+{
+    if (p->lost)
+        part_ended(p);
+    else
+        mfs_agent_end_process(p->agent, &p->redis, part_ended, p);
+}
+
+static void release_part(struct mfs_agent_part *p, struct mfs_conn *conn, uint64_t id)
 {
     bool under_way = p->releasing;
 
     replace_asker(&p->releaser, conn, id);
     p->releasing = true;
-    if (under_way)
-        return;
-    if (p->lost)
-        part_ended(p);
-    else
-        mfs_agent_end_process(a, &p->redis, part_ended, p);
+    if (!under_way && !p->reviving)
+        mfs_agent_part_release(p);
 }
 
 /* What runs for it is told to stop, and ends it then. */
@@ -530,7 +538,7 @@ void mfs_agent_release(struct mfs_agent *a, const struct mfs_msg_release *m, str
     struct mfs_agent_copy *c = mfs_agent_copy_find(a, m->index);
 
     if (p && !strcmp(p->redis.password, m->password))
-        release_part(a, p, conn, id);
+        release_part(p, conn, id);
     else if (c && !strcmp(c->redis.password, m->password))
         release_copy(c, conn, id);
     else

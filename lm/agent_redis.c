@@ -2,10 +2,8 @@
 #include "lm/agent_impl.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -84,7 +82,7 @@ void mfs_agent_settle(struct mfs_agent *a, uint32_t part)
     mfs_worker_submit(a->redis_worker, &j->job);
 }
 
-static void forget(struct mfs_agent *a, uint32_t part)
+void mfs_agent_part_forget(struct mfs_agent *a, uint32_t part)
 {
     struct forget_job *j = calloc(1, sizeof *j);
 
@@ -94,29 +92,18 @@ static void forget(struct mfs_agent *a, uint32_t part)
     mfs_worker_submit(a->redis_worker, &j->job);
 }
 
-/* An empty process in place of a lost one would look like a file system that forgot its files, so
- * it is reported and left to the operator. */
 static void redis_gone(void *arg, pid_t pid, int status)
 {
     struct mfs_agent_part *p = arg;
-    struct mfs_agent *a = p->agent;
-    char how[64] = "";
 
     p->watch = NULL;
-    if (a->phase != MFS_AGENT_RUNNING || p->releasing)
-        return;
-    p->lost = true;
-    if (status >= 0 && WIFSIGNALED(status))
-        mfs_text_format(how, sizeof how, " by signal %d", WTERMSIG(status));
-    else if (status >= 0 && WIFEXITED(status))
-        mfs_text_format(how, sizeof how, " with status %d", WEXITSTATUS(status));
-    mfs_agent_event(a, "redis-died",
-                    "partition %u: redis-server %d ended%s; what it held is lost, see "
-                    "node-%u/redis-%u.log",
-                    p->redis.part, (int)pid, how, a->opts.node, p->redis.part);
-    forget(a, p->redis.part);
-    mfs_agent_measure(a); /* for the next report to be without it */
-    mfs_agent_save(a);
+    mfs_agent_part_died(p, pid, status);
+}
+
+bool mfs_agent_part_watch(struct mfs_agent_part *p)
+{
+    p->watch = mfs_loop_process(p->agent->loop, p->redis.proc.pid, redis_gone, p);
+    return p->watch != NULL;
 }
 
 struct mfs_agent_part *mfs_agent_part_add(struct mfs_agent *a, const struct mfs_redis *r, bool lost)
@@ -130,10 +117,8 @@ struct mfs_agent_part *mfs_agent_part_add(struct mfs_agent *a, const struct mfs_
     p->lost = lost;
     p->next = a->parts;
     a->parts = p;
-    if (!lost)
-        p->watch = mfs_loop_process(a->loop, r->proc.pid, redis_gone, p);
-    if (!lost && !p->watch)
-        redis_gone(p, r->proc.pid, -1);
+    if (!lost && !mfs_agent_part_watch(p))
+        mfs_agent_part_died(p, r->proc.pid, -1);
     return p;
 }
 

@@ -107,15 +107,14 @@ static int restore_redis(struct mfs_agent *a, const struct mfs_state_redis *s)
 {
     struct mfs_redis r = mfs_agent_redis_get(s);
     bool alive = !s->lost && mfs_proc_alive(&r.proc);
+    struct mfs_agent_part *p;
 
-    if (alive && mfs_fleet_adopt(a->fleet, &r))
+    if (!s->lost && mfs_fleet_adopt(a->fleet, &r))
         return -ENOMEM;
-    if (!mfs_agent_part_add(a, &r, !alive))
+    p = mfs_agent_part_add(a, &r, !alive);
+    if (!p)
         return -ENOMEM;
-    if (!alive && !s->lost)
-        mfs_agent_event(a, "redis-died",
-                        "partition %u: redis-server %d ended while no lm was there", r.part,
-                        (int)r.proc.pid);
+    p->lost = s->lost; /* one that died meanwhile is revived when all is taken up */
     return 0;
 }
 
@@ -201,6 +200,7 @@ int mfs_agent_restore(struct mfs_agent *a, struct mfs_err *err)
     mfs_record_clear(&mfs_state_record, &s);
     if (!rc) {
         end_unlisted(a);
+        mfs_agent_revive_dead(a);
         mfs_agent_save(a);
     }
     return rc;

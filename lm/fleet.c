@@ -146,6 +146,27 @@ void mfs_fleet_settle(struct mfs_fleet *f, uint32_t part)
         m->redis.incoming = false;
 }
 
+int mfs_fleet_revive(struct mfs_fleet *f, uint32_t part, struct mfs_redis *r,
+                     struct mfs_revived *how, struct mfs_err *err)
+{
+    struct member *m = find(f, part);
+    struct mfs_redis again;
+    int rc;
+
+    if (!m)
+        return mfs_err_set(err, -ENOENT, "partition %u is none of this node", part);
+    again = m->redis;
+    if (!again.maxmemory) /* adopted, and not looked at yet */
+        again.maxmemory = f->usable / f->n;
+    rc = mfs_redis_revive(&f->node, &again, how, err);
+    if (rc)
+        return rc;
+    mfs_admin_close(m->admin);
+    *m = (struct member){.redis = again, .used = EMPTY_BYTES};
+    *r = again;
+    return 0;
+}
+
 void mfs_fleet_forget(struct mfs_fleet *f, uint32_t part)
 {
     struct member *m = find(f, part);

@@ -49,6 +49,11 @@ int mfs_fleet_stop_all(struct mfs_fleet *fleet);
 /* The partition has arrived whole and serves: from now on it counts with what it uses. */
 void mfs_fleet_settle(struct mfs_fleet *fleet, uint32_t part);
 
+/* Revives a member whose process has died: mfs_redis_revive. 0 and *r, or a negative errno; it is a
+ * member still. */
+int mfs_fleet_revive(struct mfs_fleet *f, uint32_t part, struct mfs_redis *r,
+                     struct mfs_revived *how, struct mfs_err *err);
+
 /* Drops a process that ended by itself; its memory is free for the others. */
 void mfs_fleet_forget(struct mfs_fleet *fleet, uint32_t part);
 

@@ -161,8 +161,10 @@ static int append_place(const struct mfs_redis_conf *c, struct mfs_buf *out)
         rc = append_path(out, "logfile", c->dir, c->part, "log");
     if (rc >= 0)
         rc = append_quoted(out, "loadmodule", c->module);
+    if (rc >= 0 && c->journal)
+        rc = append_quoted(out, "\"", c->journal);
     if (rc >= 0)
-        rc = mfs_buf_printf(out, "\"\n");
+        rc = mfs_buf_printf(out, c->replay ? "\" replay\n" : "\"\n");
     if (rc >= 0)
         rc = mfs_buf_printf(out, "unixsocketperm 600\ndbfilename redis-%u.rdb\n", c->part);
     return rc;
@@ -173,7 +175,8 @@ int mfs_redis_conf_render(const struct mfs_redis_conf *c, struct mfs_buf *out)
     int rc;
 
     if (!is_path(c->dir) || !is_path(c->dump_dir) || !is_path(c->module) || !is_plain(c->address) ||
-        !c->port || !c->maxmemory || !is_plain(c->user_password) || !is_plain(c->admin_password))
+        (c->journal && !is_path(c->journal)) || !c->port || !c->maxmemory ||
+        !is_plain(c->user_password) || !is_plain(c->admin_password))
         return -EINVAL;
     rc = mfs_buf_printf(out, "# Partition %u. Written by lm; changes are lost.\n", c->part);
     if (rc >= 0)

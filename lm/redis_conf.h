@@ -10,6 +10,8 @@
 
 struct mfs_redis_conf {
     const char *dir;            /* absolute; redis-PART.{sock,log} go there */
+    const char *journal;        /* absolute; NULL: none is kept */
+    bool replay;                /* of it: take up what it says */
     const char *dump_dir;       /* absolute; its working directory: redis-PART.rdb goes there */
     const char *module;         /* absolute: src/partition, as it is built */
     const char *address;        /* the only one it listens on */

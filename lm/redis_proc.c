@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +40,8 @@
 #define END_LIMIT  (1 * MFS_SEC)
 #define LOAD_SLOW  (4ULL << 20) /* bytes/s */
 
+#define REPLAY_LEAST (10U << 20) /* bytes of a journal per second, on a bad day */
+
 static const char *const suffixes[] = {"conf", "sock", "pid"};
 
 static int file_path(char path[PATH_MAX], const char *dir, uint32_t part, const char *suffix)
@@ -49,6 +52,35 @@ static int file_path(char path[PATH_MAX], const char *dir, uint32_t part, const 
 int mfs_redis_unix_path(const char *dir, uint32_t part, char path[MFS_UNIXPATH_MAX])
 {
     return mfs_text_format(path, MFS_UNIXPATH_MAX, "%s/redis-%u.sock", dir, part);
+}
+
+/* Beside the socket: a state directory is in memory as a rule. */
+static int journal_path(char path[PATH_MAX], const char *dir, uint32_t part)
+{
+    return file_path(path, dir, part, "journal");
+}
+
+uint64_t mfs_redis_journal_bytes(const struct mfs_redis_node *node, uint32_t part)
+{
+    char path[PATH_MAX], next[PATH_MAX];
+    uint64_t bytes = 0;
+    struct stat st;
+
+    if (!journal_path(path, node->dir, part) && !stat(path, &st))
+        bytes += (uint64_t)st.st_blocks * 512;
+    if (!file_path(next, node->dir, part, "journal.new") && !stat(next, &st))
+        bytes += (uint64_t)st.st_blocks * 512;
+    return bytes;
+}
+
+static void remove_journal(const struct mfs_redis_node *node, uint32_t part)
+{
+    char path[PATH_MAX];
+
+    if (!journal_path(path, node->dir, part))
+        unlink(path);
+    if (!file_path(path, node->dir, part, "journal.new"))
+        unlink(path);
 }
 
 /* The log stays: it is what is looked at when something went wrong. */
@@ -91,13 +123,16 @@ static int free_port(const char *address, uint16_t *port)
     return rc;
 }
 
-static int write_conf(const struct mfs_redis_node *node, const struct mfs_redis *r,
+static int write_conf(const struct mfs_redis_node *node, const struct mfs_redis *r, bool again,
                       const char *module, const char *path)
 {
+    char journal[PATH_MAX];
     struct mfs_redis_conf conf = {.module = module,
+                                  .journal = journal,
+                                  .replay = again,
                                   .dir = node->dir,
                                   .dump_dir = node->dump_dir,
-                                  .fenced = r->incoming,
+                                  .fenced = r->incoming || again,
                                   .part = r->part,
                                   .address = node->address,
                                   .port = r->port,
@@ -107,10 +142,11 @@ static int write_conf(const struct mfs_redis_node *node, const struct mfs_redis 
                                   .user_password = r->password,
                                   .admin_password = r->admin_password};
     struct mfs_buf text;
-    int rc;
+    int rc = journal_path(journal, node->dir, r->part);
 
     mfs_buf_init(&text);
-    rc = mfs_redis_conf_render(&conf, &text);
+    if (!rc)
+        rc = mfs_redis_conf_render(&conf, &text);
     if (!rc)
         rc = mfs_file_note(path, mfs_buf_data(&text), mfs_buf_len(&text), 0600);
     mfs_buf_fini(&text);
@@ -137,7 +173,9 @@ static void reap(struct mfs_redis *r)
         waitpid(r->proc.pid, NULL, WNOHANG);
 }
 
-static int spawn(const struct mfs_redis_node *node, struct mfs_redis *r, struct mfs_err *err)
+/* `again`: where it was, with what its journal says. */
+static int spawn(const struct mfs_redis_node *node, struct mfs_redis *r, bool again,
+                 struct mfs_err *err)
 {
     char conf[PATH_MAX], log[PATH_MAX], pidfile[PATH_MAX], module[PATH_MAX];
     const char *argv[] = {"redis-server", conf, NULL};
@@ -147,7 +185,7 @@ static int spawn(const struct mfs_redis_node *node, struct mfs_redis *r, struct 
         return mfs_err_set(err, rc,
                            "no memefs-partition.so beside this program, nor where it is "
                            "installed: install or build all of MemEFS");
-    rc = free_port(node->address, &r->port);
+    rc = again ? 0 : free_port(node->address, &r->port);
     if (rc)
         return mfs_err_set(err, rc, "no free port on %s: %s", node->address, strerror(-rc));
     rc = file_path(conf, node->dir, r->part, "conf");
@@ -156,7 +194,7 @@ static int spawn(const struct mfs_redis_node *node, struct mfs_redis *r, struct 
     if (!rc)
         rc = file_path(pidfile, node->dir, r->part, "pid");
     if (!rc)
-        rc = write_conf(node, r, module, conf);
+        rc = write_conf(node, r, again, module, conf);
     if (rc)
         return mfs_err_set(err, rc, "can't write redis-%u.conf in %s: %s", r->part, node->dir,
                            strerror(-rc));
@@ -245,12 +283,18 @@ static int await_load(const struct mfs_redis_node *node, const struct mfs_redis 
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
+static struct mfs_admin_format format_of(const struct mfs_redis_node *node,
+                                         const struct mfs_redis *r)
+{
+    return (struct mfs_admin_format){.deployment = node->deployment,
+                                     .index = r->part,
+                                     .nparts = node->nparts,
+                                     .stripe_size = node->stripe_size};
+}
+
 static int make_ready(const struct mfs_redis_node *node, struct mfs_redis *r, struct mfs_err *err)
 {
-    struct mfs_admin_format format = {.deployment = node->deployment,
-                                      .index = r->part,
-                                      .nparts = node->nparts,
-                                      .stripe_size = node->stripe_size};
+    struct mfs_admin_format format = format_of(node, r);
     int64_t until = mfs_clock_mono() + MFS_REDIS_START_TIMEOUT * MFS_SEC;
     struct mfs_admin *admin = NULL;
     int rc;
@@ -261,7 +305,7 @@ static int make_ready(const struct mfs_redis_node *node, struct mfs_redis *r, st
             break;
         mfs_warn(AREA, "partition %u: redis-server exited at once, trying another port", r->part);
         r->proc = (struct mfs_proc){0};
-        rc = spawn(node, r, err);
+        rc = spawn(node, r, false, err);
         if (rc)
             break;
     }
@@ -293,14 +337,59 @@ int mfs_redis_start(const struct mfs_redis_node *node, struct mfs_redis *r, size
     for (size_t i = 0; i < n && !rc; i++) {
         end_stray(node->dir, &r[i]);
         remove_files(node, r[i].part);
+        remove_journal(node, r[i].part);
         rc = lay_image(node, &r[i], err);
         if (!rc)
-            rc = spawn(node, &r[i], err);
+            rc = spawn(node, &r[i], false, err);
     }
     for (size_t i = 0; i < n && !rc; i++)
         rc = make_ready(node, &r[i], err);
     if (rc)
         mfs_redis_stop(node, r, n);
+    return rc;
+}
+
+/* The process that replays answers when it is through with that; then its functions, which no
+ * journal has, and clients, unless they were refused. */
+static int serve_again(const struct mfs_redis_node *node, struct mfs_redis *r, int64_t until,
+                       struct mfs_admin_journal *journal, struct mfs_err *err)
+{
+    struct mfs_admin_format format = format_of(node, r);
+    struct mfs_admin *admin = NULL;
+    int rc = await(node, r, until, &admin, err);
+
+    if (!rc)
+        rc = mfs_admin_format(admin, &format, err);
+    if (!rc)
+        rc = mfs_admin_journal(admin, journal, err);
+    if (!rc && !journal->fenced)
+        rc = mfs_admin_set_user(admin, mfs_redis_user_rules(false), err);
+    mfs_admin_close(admin);
+    return rc;
+}
+
+int mfs_redis_revive(const struct mfs_redis_node *node, struct mfs_redis *r,
+                     struct mfs_revived *how, struct mfs_err *err)
+{
+    uint64_t bytes = mfs_redis_journal_bytes(node, r->part);
+    int64_t began = mfs_clock_mono();
+    int64_t until =
+        began + MFS_REDIS_START_TIMEOUT * MFS_SEC + (int64_t)(bytes / REPLAY_LEAST) * MFS_SEC;
+    int rc = 0;
+
+    if (!bytes)
+        rc = mfs_err_set(err, -ENODATA, "partition %u has no journal", r->part);
+    end_stray(node->dir, r);
+    reap(r);
+    remove_files(node, r->part);
+    r->proc = (struct mfs_proc){0};
+    if (!rc)
+        rc = spawn(node, r, true, err);
+    if (!rc)
+        rc = serve_again(node, r, until, &how->journal, err);
+    how->us = (uint64_t)(mfs_clock_mono() - began) / 1000;
+    if (rc)
+        mfs_redis_stop(node, r, 1);
     return rc;
 }
 
@@ -387,8 +476,10 @@ int mfs_redis_stop(const struct mfs_redis_node *node, struct mfs_redis *r, size_
         if (mfs_proc_alive(&r[i].proc))
             mfs_error(AREA, "partition %u: process %d can't be killed", r[i].part,
                       (int)r[i].proc.pid);
-        else
+        else {
             remove_files(node, r[i].part);
+            remove_journal(node, r[i].part);
+        }
     }
     return alive ? -ETIMEDOUT : 0;
 }

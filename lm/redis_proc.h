@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/proc.h"
 #include "cluster/table.h"
+#include "store/admin.h"
 
 #define MFS_REDIS_START_TIMEOUT 10 /* seconds until a new process must answer */
 #define MFS_REDIS_STOP_TIMEOUT  5  /* seconds for one to end before it is killed */
@@ -55,6 +56,21 @@ int mfs_redis_unix_path(const char *dir, uint32_t part, char path[MFS_UNIXPATH_M
  * files removed. 0 or a negative errno with the reason. */
 int mfs_redis_start(const struct mfs_redis_node *node, struct mfs_redis *r, size_t n,
                     struct mfs_err *err);
+
+struct mfs_revived {
+    struct mfs_admin_journal journal; /* what was lost */
+    uint64_t us;                      /* until it served */
+};
+
+/* Starts another process in place of one that has died: same address, port and passwords, all that
+ * its journal tells (decisions/0016). It serves as soon as this returns, unless clients were
+ * refused before. 0, or a negative errno with the reason: then nothing runs there, and what the
+ * partition held is lost. -ENODATA: there is no journal that is whole. */
+int mfs_redis_revive(const struct mfs_redis_node *node, struct mfs_redis *r,
+                     struct mfs_revived *how, struct mfs_err *err);
+
+/* Bytes in memory that the journal of a partition takes, 0: it has none. */
+uint64_t mfs_redis_journal_bytes(const struct mfs_redis_node *node, uint32_t part);
 
 /* Ends those that run in the node's directory and of which listed() does not know: a Local Manager
  * has started them and was killed before it told anyone, so they hold nothing. 0 or a negative

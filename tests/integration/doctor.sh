@@ -181,9 +181,10 @@ grep -q "^warn  node-1: mount: $MNT1: nothing is mounted" "$T/doctor" || fail "$
 cm_ start >/dev/null || fail "cm start"
 must_happen 30 is_well
 
-say "a redis killed"
+say "a redis killed, with its journal"
 files=("$STATE"/node-1/redis-*.pid)
-kill -KILL "$(pid_in "node-1/${files[0]##*/}")"
+part=${files[0]##*/redis-}
+redis_lose "${part%.pid}"
 only '^FAIL  node-1: redis: partition [0-9]+: .* lost'
 cm_ stop >/dev/null || fail "cm stop"
 deployment_start 2

@@ -150,6 +150,36 @@ none_of()
     [ -z "$(pids_of "$1")" ]
 }
 
+# redis_of PARTITION: leaves its process in `pid`, and its node's directory in `dir`.
+redis_of()
+{
+    local file
+    for file in "$STATE"/node-*/redis-"$1".pid; do
+        [ -s "$file" ] || continue
+        read -r pid _ <"$file"
+        dir=${file%/*}
+        return 0
+    done
+    fail "no process of partition $1"
+}
+
+# redis_kill PARTITION: it dies, and lm starts another one in its place.
+redis_kill()
+{
+    local pid dir
+    redis_of "$1"
+    kill -KILL "$pid"
+}
+
+# redis_lose PARTITION: it dies with its journal, so that nothing can take its place.
+redis_lose()
+{
+    local pid dir
+    redis_of "$1"
+    rm -f "$dir/redis-$1".journal*
+    kill -KILL "$pid"
+}
+
 # cm_ VERB…: the central manager's command line for this test's deployment.
 cm_()
 {
@@ -162,6 +192,12 @@ cm_()
 memefs_fsck()
 {
     timeout "${FSCK_TIMEOUT:-300}" memefs fsck --name "$NAME" --state-dir "$STATE" "$@"
+}
+
+# memefs_lost [ARGUMENT…]: of this test's deployment.
+memefs_lost()
+{
+    timeout "${FSCK_TIMEOUT:-300}" memefs lost --name "$NAME" --state-dir "$STATE" "$@"
 }
 
 # fsck_silent: memefs fsck finds nothing.

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,20 +251,51 @@ static void test_cm_may_go_and_come_back(void **state)
     assert_int_equal(w->join.nassigned, LM_WORLD_PARTS);
 }
 
-static bool redis_death_told(struct lm_world *w)
+static bool redis_loss_told(struct lm_world *w)
 {
-    return strstr(w->events, "redis-died: partition 1:") != NULL;
+    return strstr(w->events, "redis-lost: partition 1:") != NULL;
 }
 
-static void test_a_dead_redis_is_reported_and_not_replaced(void **state)
+static bool redis_revival_told(struct lm_world *w)
+{
+    return strstr(w->events, "redis-revived: partition 1:") != NULL;
+}
+
+/* Without it nothing can take the place of a process that dies. */
+static void remove_journal(struct lm_world *w)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/node-%d/redis-1.journal", w->dir, LM_WORLD_NODE);
+    assert_int_equal(unlink(path), 0);
+}
+
+static void test_a_dead_redis_is_replaced(void **state)
+{
+    struct lm_world *w = *state;
+    struct mfs_proc p, q;
+
+    assert_int_equal(lm_world_assign(w), 0);
+    p = lm_world_redis(w, 1);
+    assert_int_equal(mfs_proc_kill(&p, SIGKILL), 0);
+    assert_true(lm_world_wait(w, redis_revival_told, 15));
+    assert_non_null(strstr(w->events, "signal 9"));
+    q = lm_world_redis(w, 1);
+    assert_true(mfs_proc_alive(&q));
+    assert_int_not_equal(p.pid, q.pid);
+    assert_int_equal(lm_world_assign(w), 0); /* it is what was asked for */
+}
+
+static void test_a_lost_redis_is_reported_and_not_replaced(void **state)
 {
     struct lm_world *w = *state;
     struct mfs_proc p;
 
     assert_int_equal(lm_world_assign(w), 0);
     p = lm_world_redis(w, 1);
+    remove_journal(w);
     assert_int_equal(mfs_proc_kill(&p, SIGKILL), 0);
-    assert_true(lm_world_wait(w, redis_death_told, 5));
+    assert_true(lm_world_wait(w, redis_loss_told, 5));
     assert_non_null(strstr(w->events, "signal 9"));
     assert_int_equal(lm_world_assign(w), -EIO);
     assert_non_null(strstr(w->err.msg, "partition 1"));
@@ -284,10 +316,24 @@ static void test_a_redis_that_died_while_no_lm_was_there(void **state)
     lm_world_kill_lm(w);
     mfs_proc_end(&p, 0);
     lm_world_start_lm(w);
-    assert_true(lm_world_wait(w, lm_world_joined, 10));
-    assert_int_equal(w->join.nassigned, 1);
-    assert_int_equal(w->joined[0].index, 0);
-    assert_true(lm_world_wait(w, redis_death_told, 5));
+    assert_true(lm_world_wait(w, redis_revival_told, 15));
+    assert_int_equal(w->join.nassigned, 2);
+    p = lm_world_redis(w, 1);
+    assert_true(mfs_proc_alive(&p));
+}
+
+static void test_a_redis_that_was_lost_while_no_lm_was_there(void **state)
+{
+    struct lm_world *w = *state;
+    struct mfs_proc p;
+
+    assert_int_equal(lm_world_assign(w), 0);
+    p = lm_world_redis(w, 1);
+    lm_world_kill_lm(w);
+    remove_journal(w);
+    mfs_proc_end(&p, 0);
+    lm_world_start_lm(w);
+    assert_true(lm_world_wait(w, redis_loss_told, 15));
 }
 
 static void test_clients_get_every_table(void **state)
@@ -415,8 +461,10 @@ int main(void)
         TEST(test_a_killed_lm_leaves_the_data_and_the_next_goes_on),
         TEST(test_what_a_killed_lm_did_not_note_is_ended),
         TEST(test_cm_may_go_and_come_back),
-        TEST(test_a_dead_redis_is_reported_and_not_replaced),
+        TEST(test_a_dead_redis_is_replaced),
+        TEST(test_a_lost_redis_is_reported_and_not_replaced),
         TEST(test_a_redis_that_died_while_no_lm_was_there),
+        TEST(test_a_redis_that_was_lost_while_no_lm_was_there),
         TEST(test_clients_get_every_table),
         TEST(test_a_deaf_client_is_named),
         TEST(test_a_dead_clients_session_ends),

@@ -1,0 +1,135 @@
+/* A redis process has died. Another one takes its place at once, with all that its journal tells:
+ * names, inodes, sessions, locks (decisions/0016). Only the bytes of stripes are lost. Where that
+ * can't be (there is no journal that is whole, or the new ones die, too), the partition is lost: an
+ * empty process in its place would look like a file system that forgot its files, so that is
+ * reported and left to the operator. */
+#include "lm/agent_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+
+#define AREA        "redis"
+#define DEATHS_MOST 5              /* each … */
+#define QUICK       (10 * MFS_SEC) /* … so soon after the one before: it will not live */
+
+struct revive_job {
+    struct mfs_job job;
+    struct mfs_agent_part *part; /* stays as long as it is reviving */
+    struct mfs_fleet *fleet;
+    uint32_t index;
+    struct mfs_redis redis;
+    struct mfs_revived how;
+    int rc;
+    struct mfs_err err;
+};
+
+static void run_revive(struct mfs_job *job)
+{
+    struct revive_job *j = (struct revive_job *)job;
+
+    j->rc = mfs_fleet_revive(j->fleet, j->index, &j->redis, &j->how, &j->err);
+}
+
+static void lose(struct mfs_agent_part *p, const char *why)
+{
+    struct mfs_agent *a = p->agent;
+
+    p->reviving = false;
+    p->lost = true;
+    mfs_agent_event(a, "redis-lost",
+                    "partition %u: what it held is lost, names and all (%s), see "
+                    "node-%u/redis-%u.log",
+                    p->redis.part, why, a->opts.node, p->redis.part);
+    mfs_agent_part_forget(a, p->redis.part);
+    mfs_agent_measure(a); /* for the next report to be without it */
+    mfs_agent_save(a);
+}
+
+static void tell_revived(struct mfs_agent_part *p, const struct mfs_revived *how)
+{
+    mfs_agent_event(p->agent, "redis-revived",
+                    "partition %u: %s again after %" PRIu64 " ms; %" PRIu64
+                    " stripes with %s are lost (memefs lost lists the files)",
+                    p->redis.part, how->journal.fenced ? "runs, fenced," : "serves", how->us / 1000,
+                    how->journal.stripes, MFS_TEXT_BYTES(how->journal.lost));
+}
+
+static void revived(struct mfs_job *job)
+{
+    struct revive_job *j = (struct revive_job *)job;
+    struct mfs_agent_part *p = j->part;
+    struct mfs_agent *a = p->agent;
+
+    if (a->phase != MFS_AGENT_RUNNING)
+        goto out; /* what ends everything ends its process */
+    p->reviving = false;
+    if (!j->rc)
+        p->redis = j->redis;
+    if (p->releasing) {
+        p->lost = j->rc != 0;
+        mfs_agent_part_release(p);
+        goto out;
+    }
+    if (j->rc) {
+        lose(p, j->err.msg);
+        goto out;
+    }
+    tell_revived(p, &j->how);
+    mfs_agent_save(a);
+    if (!mfs_agent_part_watch(p))
+        mfs_agent_part_died(p, p->redis.proc.pid, -1);
+out:
+    free(j);
+}
+
+static void revive(struct mfs_agent_part *p)
+{
+    struct revive_job *j = calloc(1, sizeof *j);
+
+    p->reviving = true;
+    if (!j) {
+        lose(p, "out of memory");
+        return;
+    }
+    *j = (struct revive_job){.job = {run_revive, revived, NULL},
+                             .part = p,
+                             .fleet = p->agent->fleet,
+                             .index = p->redis.part};
+    mfs_worker_submit(p->agent->redis_worker, &j->job);
+}
+
+void mfs_agent_part_died(struct mfs_agent_part *p, pid_t pid, int status)
+{
+    struct mfs_agent *a = p->agent;
+    int64_t now = mfs_clock_mono();
+    char how[64] = "";
+
+    if (a->phase != MFS_AGENT_RUNNING || p->releasing)
+        return;
+    if (status >= 0 && WIFSIGNALED(status))
+        mfs_text_format(how, sizeof how, " by signal %d", WTERMSIG(status));
+    else if (status >= 0 && WIFEXITED(status))
+        mfs_text_format(how, sizeof how, " with status %d", WEXITSTATUS(status));
+    mfs_agent_event(a, "redis-died", "partition %u: redis-server %d ended%s", p->redis.part,
+                    (int)pid, how);
+    p->deaths = p->died && now - p->died < QUICK ? p->deaths + 1 : 1;
+    p->died = now;
+    if (p->deaths > DEATHS_MOST)
+        lose(p, "its processes die again and again");
+    else
+        revive(p);
+}
+
+void mfs_agent_revive_dead(struct mfs_agent *a)
+{
+    for (struct mfs_agent_part *p = a->parts; p; p = p->next)
+        if (!p->lost && !p->watch && !p->reviving)
+            mfs_agent_part_died(p, p->redis.proc.pid, -1);
+}
