@@ -14,6 +14,7 @@ static const struct verb verbs[] = {
     {"mount", mfs_verb_mount, "[OPTION]... PATH", "mount a deployment's file system"},
     {"umount", mfs_verb_umount, "PATH", "unmount it"},
     {"fsck", mfs_verb_fsck, "[OPTION]...", "check a running deployment, and repair it"},
+    {"lost", mfs_verb_lost, "[OPTION]... [DIR]", "list the files of which data were lost"},
     {"layout", mfs_verb_layout, "FILE [--json]", "show where the pieces of a file are"},
 };
 
@@ -56,7 +57,7 @@ int mfs_verb_parse(struct mfs_conf *conf, const struct mfs_conf_option *const *g
 {
     const char *verb = argv[0];
     struct mfs_err err;
-    int n;
+    int n, most = args < 0 ? -args : args;
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") != 0 && strcmp(argv[i], "-h") != 0)
@@ -66,9 +67,12 @@ int mfs_verb_parse(struct mfs_conf *conf, const struct mfs_conf_option *const *g
         *status = MFS_EXIT_OK;
         return -1;
     }
-    n = mfs_conf_argv(conf, argc - 1, argv + 1, args, &err);
+    n = mfs_conf_argv(conf, argc - 1, argv + 1, most, &err);
     if (n >= 0 && n < args)
         n = mfs_err_set(&err, -1, "too few arguments; try memefs %s --help", verb);
+    if (args < 0 && n >= 0)
+        for (int i = n; i < most; i++)
+            argv[1 + i] = NULL;
     if (n < 0)
         *status = mfs_verb_fail(verb, MFS_EXIT_USAGE, &err);
     return n < 0 ? -1 : 0;

@@ -1,22 +1,15 @@
 /* Checks a running deployment, as one more client of it, and says what is wrong. */
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/text.h"
-#include "cli/deployment.h"
+#include "cli/client.h"
 #include "cli/verbs.h"
 #include "fsck/fsck.h"
-#include "fuse/control.h"
-
-#define TABLE_WAIT (10 * MFS_SEC)
-#define LOST_WAIT  (5 * MFS_SEC)   /* for the table, when a partition is not where it was */
-#define MOVE_WAIT  (120 * MFS_SEC) /* for a partition that is being moved */
 
 static const struct mfs_conf_option options[] = {
     {.key = "repair", .type = MFS_CONF_FLAG, .help = "mend what is wrong, where that is safe"},
@@ -37,60 +30,6 @@ static const char usage[] =
     "Looks in a running deployment for leaks and contradictions between names, inodes\n"
     "and data. Files may be used meanwhile. Exit status: 0 all is well, or mended;\n"
     "1 something is left, or the check could not be made; 2 wrong usage.\n\n";
-
-struct client {
-    struct mfs_deployment at;
-    char address[PATH_MAX];
-    struct mfs_control_config config;
-    struct mfs_control *control;
-    struct mfs_store *store;
-};
-
-/* --- the deployment -----------------------------------------------------------------------------
- */
-
-static void new_table(void *arg, struct mfs_table *table)
-{
-    struct client *c = arg;
-
-    mfs_store_set_table(c->store, table);
-}
-
-static int find(struct client *c, const struct mfs_conf *conf, struct mfs_err *err)
-{
-    int rc = mfs_deployment_find(conf, &c->at);
-
-    if (rc == 0)
-        rc = mfs_text_format(c->address, sizeof c->address, "unix:%s/node-0/lm.sock", c->at.state);
-    if (rc < 0)
-        return mfs_err_set(err, rc, "bad arguments: %s", strerror(-rc));
-    return mfs_deployment_check(&c->at, err);
-}
-
-static int join(struct client *c, struct mfs_err *err)
-{
-    struct mfs_store_opts opts = {.table_wait = LOST_WAIT, .fence_wait = MOVE_WAIT};
-    struct mfs_table *table = NULL;
-    int rc;
-
-    c->config = (struct mfs_control_config){c->address, c->at.secret, "fsck"};
-    rc = mfs_control_create(&c->control, &c->config, err);
-    if (rc == 0)
-        rc = mfs_control_wait_table(c->control, TABLE_WAIT, &table, err);
-    if (rc < 0)
-        return rc;
-    rc = mfs_store_create(&c->store, table, &opts);
-    if (rc < 0)
-        return mfs_err_set(err, rc, "partition table: %s", strerror(-rc));
-    mfs_control_on_table(c->control, new_table, c);
-    return 0;
-}
-
-static void leave(struct client *c)
-{
-    mfs_control_destroy(c->control); /* its thread uses the store */
-    mfs_store_destroy(c->store);
-}
 
 /* --- what is told -------------------------------------------------------------------------------
  */
@@ -138,6 +77,8 @@ static void print_text(const struct mfs_fsck_report *r, bool verbose)
                r->keys, r->passes, r->changed);
     printf("%" PRIu64 " inodes, %" PRIu64 " names, %" PRIu64 " stripes: ", r->inodes, r->names,
            r->stripes);
+    if (r->lost > 0)
+        printf("%" PRIu64 " of them lost (memefs lost lists the files): ", r->lost);
     if (r->n == 0)
         printf("clean\n");
     else if (r->left == 0)
@@ -157,10 +98,10 @@ static void print_json(const char *name, const struct mfs_fsck_report *r)
     printf("{\"name\": ");
     mfs_verb_json_text(name);
     printf(", \"clean\": %s, \"left\": %zu, \"inodes\": %" PRIu64 ", \"names\": %" PRIu64
-           ", \"stripes\": %" PRIu64 ", \"keys\": %" PRIu64
+           ", \"stripes\": %" PRIu64 ", \"keys\": %" PRIu64 ", \"lost\": %" PRIu64
            ", \"passes\": %u, \"changed\": %zu, \"findings\": [",
            r->left == 0 ? "true" : "false", r->left, r->inodes, r->names, r->stripes, r->keys,
-           r->passes, r->changed);
+           r->lost, r->passes, r->changed);
     for (size_t i = 0; i < r->n; i++) {
         const struct mfs_fsck_finding *f = &r->findings[i];
 
@@ -179,7 +120,7 @@ static void print_json(const char *name, const struct mfs_fsck_report *r)
 /* --- the verb -----------------------------------------------------------------------------------
  */
 
-static int check(const struct mfs_conf *conf, struct client *c, struct mfs_err *err)
+static int check(const struct mfs_conf *conf, struct mfs_verb_client *c, struct mfs_err *err)
 {
     bool shown = false;
     struct mfs_fsck_opts opts = {.mend = mfs_conf_flag(conf, "repair"),
@@ -206,21 +147,19 @@ static int check(const struct mfs_conf *conf, struct client *c, struct mfs_err *
 
 static int run(const struct mfs_conf *conf)
 {
-    struct client *c = calloc(1, sizeof *c);
+    struct mfs_verb_client *c = calloc(1, sizeof *c);
     struct mfs_err err = {0};
     int rc;
 
     if (c == NULL)
         return MFS_EXIT_FAILED;
     mfs_log_set_level(MFS_LOG_ERROR);
-    rc = find(c, conf, &err);
-    if (rc == 0)
-        rc = join(c, &err);
+    rc = mfs_verb_join(c, conf, "fsck", &err);
     if (rc == 0)
         rc = check(conf, c, &err);
     if (rc < 0)
         rc = mfs_verb_fail("fsck", MFS_EXIT_FAILED, &err);
-    leave(c);
+    mfs_verb_leave(c);
     free(c);
     return rc;
 }

@@ -11,6 +11,7 @@ int mfs_verb_mount(int argc, char **argv);
 int mfs_verb_umount(int argc, char **argv);
 int mfs_verb_layout(int argc, char **argv);
 int mfs_verb_fsck(int argc, char **argv);
+int mfs_verb_lost(int argc, char **argv);
 
 /* One line on stderr, "memefs: VERB: message"; returns `status`. */
 int mfs_verb_fail(const char *verb, int status, const struct mfs_err *err);
@@ -18,7 +19,8 @@ int mfs_verb_fail(const char *verb, int status, const struct mfs_err *err);
 /* A JSON string of the text, with its quotes, to stdout. */
 void mfs_verb_json_text(const char *s);
 
-/* Parses options and exactly `args` arguments, which end up in argv[0 …]. With --help it prints
+/* Parses options and exactly `args` arguments, which end up in argv[1 …]; with -args, at most so
+ * many, and those not given are NULL: argv must have room for them. With --help it prints
  * `usage` and the options. 0, or -1 with *status set to what to exit with. */
 int mfs_verb_parse(struct mfs_conf *conf, const struct mfs_conf_option *const *groups,
                    const char *usage, int argc, char **argv, int args, int *status);

@@ -20,6 +20,7 @@ int mfs_census_init(struct mfs_census *c, struct mfs_store *store)
     mfs_flat_init(&c->orphans, sizeof(struct mfs_seen_listed));
     mfs_flat_init(&c->reaps, sizeof(struct mfs_seen_listed));
     mfs_flat_init(&c->sessions, sizeof(uint64_t));
+    mfs_flat_init(&c->lost, sizeof(struct mfs_seen_stripe));
     mfs_buf_init(&c->bytes);
     mfs_findings_init(&c->found);
     c->seq = calloc(c->nparts, sizeof *c->seq);
@@ -28,9 +29,9 @@ int mfs_census_init(struct mfs_census *c, struct mfs_store *store)
 
 void mfs_census_fini(struct mfs_census *c)
 {
-    struct mfs_flat *all[] = {&c->inodes,  &c->entries, &c->intents, &c->shards,
-                              &c->stripes, &c->sides,   &c->txns,    &c->notes,
-                              &c->orphans, &c->reaps,   &c->sessions};
+    struct mfs_flat *all[] = {&c->inodes,  &c->entries, &c->intents,  &c->shards,
+                              &c->stripes, &c->sides,   &c->txns,     &c->notes,
+                              &c->orphans, &c->reaps,   &c->sessions, &c->lost};
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         mfs_flat_fini(all[i]);
@@ -128,6 +129,7 @@ void mfs_census_sort(struct mfs_census *c)
     mfs_flat_sort(&c->entries, by_ino_and_name);
     mfs_flat_sort(&c->shards, by_shard);
     mfs_flat_sort(&c->stripes, by_stripe);
+    mfs_flat_sort(&c->lost, by_stripe);
     mfs_flat_sort(&c->sides, by_side);
     mfs_flat_sort(&c->txns, by_txn);
     mfs_flat_sort(&c->notes, by_txn_and_part);

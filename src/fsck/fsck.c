@@ -167,6 +167,7 @@ static int report_all(struct fsck *k, const struct mfs_census *c)
     r->names = c->entries.n;
     r->stripes = c->stripes.n;
     r->keys = c->keys;
+    r->lost = c->lost.n;
     for (size_t i = 0; i < c->found.list.n && !rc; i++)
         rc = report_one(r, c, mfs_flat_at(&c->found.list, i));
     return rc ? mfs_err_set(k->err, rc, "out of memory") : 0;

@@ -42,6 +42,7 @@ struct mfs_fsck_report {
     struct mfs_fsck_finding *findings; /* of all rounds */
     size_t n, left;                    /* left: are still wrong */
     uint64_t inodes, names, stripes, keys;
+    uint64_t lost; /* of the stripes: their bytes are (fsck/lost.h). No contradiction */
     unsigned passes;
     size_t changed; /* looked wrong, and were not at the second look */
 };

@@ -218,6 +218,31 @@ static int take_stripe(struct mfs_census *c, uint32_t part, const struct mfs_ite
     return 0;
 }
 
+/* One whose bytes were lost is as long as it was. */
+static int take_lost(struct mfs_census *c, uint32_t part, const struct mfs_item *item)
+{
+    static const char field[] = "lost";
+    const char *p = item->parts;
+    struct mfs_item stripe = *item;
+    struct mfs_seen_stripe *seen;
+    char text[24] = "";
+    uint32_t n, m;
+
+    n = item->nparts == 2 ? mfs_get_le32(p) : 0;
+    if (n != sizeof field - 1 || memcmp(p + 4, field, n) != 0)
+        return bad_item(c, part, item, "neither a stripe nor one that was lost");
+    m = mfs_get_le32(p + 4 + n);
+    memcpy(text, p + 8 + n, m < sizeof text ? m : sizeof text - 1);
+    stripe.len = strtoull(text, NULL, 10);
+    seen = mfs_flat_add(&c->lost);
+    if (!seen)
+        return -ENOMEM;
+    *seen = (struct mfs_seen_stripe){key_ino(item), mfs_get_be32(item->key + MFS_KEY_INO_LEN),
+                                     stripe.len > c->stripe_size ? c->stripe_size
+                                                                 : (uint32_t)stripe.len};
+    return take_stripe(c, part, &stripe);
+}
+
 /* --- what is beside inodes ----------------------------------------------------------------------
  */
 
@@ -429,6 +454,8 @@ int mfs_take_item(struct mfs_census *c, uint32_t part, const struct mfs_item *it
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (!item->key_len || kinds[i].letter != item->key[0] || kinds[i].len != item->key_len)
             continue;
+        if (item->key[0] == 'S' && item->type == MFS_KEY_HASH)
+            return take_lost(c, part, item);
         if (kinds[i].type != item->type)
             return bad_item(c, part, item, "of a wrong type");
         return kinds[i].take ? kinds[i].take(c, part, item) : take_hash(c, part, item);

@@ -1,0 +1,184 @@
+/* Lists the damaged files, so that whoever made them can make them again. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mountinfo.h"
+#include "base/text.h"
+#include "cli/client.h"
+#include "cli/verbs.h"
+#include "fsck/lost.h"
+
+static const struct mfs_conf_option options[] = {
+    {.key = "json", .type = MFS_CONF_FLAG, .help = "one JSON object"},
+    {0},
+};
+static const struct mfs_conf_option *const groups[] = {mfs_deployment_options, options, NULL};
+
+static const char usage[] =
+    "usage: memefs lost [OPTION]... [DIR]\n\n"
+    "Lists the files of which data were lost when a redis-server died: what is left of\n"
+    "them can be read, the rest gives EIO until the file is removed or written anew.\n"
+    "Paths are those of the file system, or with DIR, which is on a mount of it, those of\n"
+    "what is below DIR. Exit status: 0 whether there are any or not; 1 they can't be\n"
+    "found out; 2 wrong usage.\n\n";
+
+/* What is listed, and how it is shown: a file's path in the file system begins with `within`, and
+ * `shown` takes the place of its first `cut` bytes. */
+struct range {
+    char within[PATH_MAX], shown[PATH_MAX];
+    size_t cut;
+};
+
+struct search {
+    const char *path;
+    struct mfs_mountinfo best;
+    size_t len; /* of its mount point; 0: none found */
+};
+
+static bool is_below(const char *path, const char *dir)
+{
+    size_t n = strlen(dir);
+
+    return !strncmp(path, dir, n) && (!path[n] || path[n] == '/' || (n && dir[n - 1] == '/'));
+}
+
+/* The one made last, of those whose mount point is the longest. */
+static int consider(void *arg, const struct mfs_mountinfo *m)
+{
+    struct search *s = arg;
+
+    if (is_below(s->path, m->point) && strlen(m->point) >= s->len) {
+        s->best = *m;
+        s->len = strlen(m->point);
+    }
+    return 0;
+}
+
+static int find_range(struct range *r, const char *dir, const char *name, struct mfs_err *err)
+{
+    struct search *s = calloc(1, sizeof *s);
+    char path[PATH_MAX];
+    struct mfs_buf text;
+    int rc = s ? 0 : -ENOMEM;
+
+    mfs_buf_init(&text);
+    if (!rc)
+        rc = mfs_mountinfo_read(0, &text);
+    if (!rc && !realpath(dir, path))
+        rc = -errno;
+    if (rc) {
+        mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc));
+        goto out;
+    }
+    s->path = path;
+    mfs_mountinfo_each(mfs_buf_data(&text), consider, s);
+    if (!s->len || strncmp(s->best.fstype, "fuse", 4) || strcmp(s->best.source, name)) {
+        rc = mfs_err_set(err, -EINVAL, "%s is not on a mount of deployment \"%s\" (see --name)",
+                         dir, name);
+        goto out;
+    }
+    /* root: the directory of the file system that is mounted there, "/" as a rule */
+    rc = mfs_text_format(r->within, sizeof r->within, "%s%s",
+                         strcmp(s->best.root, "/") ? s->best.root : "", path + s->len);
+    r->cut = strcmp(s->best.root, "/") ? strlen(s->best.root) : 0;
+    if (!rc)
+        rc = mfs_text_copy(r->shown, sizeof r->shown, s->best.point);
+    if (rc)
+        mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc));
+out:
+    mfs_buf_fini(&text);
+    free(s);
+    return rc;
+}
+
+static bool in_range(const struct range *r, const struct mfs_lost_file *f)
+{
+    return is_below(f->path, r->within) && (f->path[0] || !r->within[0]);
+}
+
+static void print_text(const struct mfs_lost_list *l, const struct range *r)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const struct mfs_lost_file *f = &l->file[i];
+
+        if (!in_range(r, f))
+            continue;
+        if (f->path[0])
+            printf("%s%s\n", r->shown, f->path + r->cut);
+        else
+            printf("(inode %" PRIu64 ", without a name)\n", f->ino);
+    }
+}
+
+static void print_json(const struct mfs_lost_list *l, const struct range *r)
+{
+    bool any = false;
+
+    printf("{\"files\": [");
+    for (size_t i = 0; i < l->n; i++) {
+        const struct mfs_lost_file *f = &l->file[i];
+
+        if (!in_range(r, f))
+            continue;
+        printf("%s\n  {\"path\": ", any ? "," : "");
+        any = true;
+        if (f->path[0]) {
+            char path[2 * PATH_MAX];
+
+            snprintf(path, sizeof path, "%s%s", r->shown, f->path + r->cut);
+            mfs_verb_json_text(path);
+        } else {
+            mfs_verb_json_text("");
+        }
+        printf(", \"inode\": \"%" PRIu64 "\", \"stripes\": %" PRIu64 ", \"bytes\": %" PRIu64 "}",
+               f->ino, f->stripes, f->bytes);
+    }
+    printf("%s]}\n", any ? "\n" : "");
+}
+
+static int list(const struct mfs_conf *conf, const char *dir, struct mfs_verb_client *c,
+                struct mfs_err *err)
+{
+    struct range *r = calloc(1, sizeof *r);
+    struct mfs_lost_list *l = NULL;
+    int rc = r ? 0 : mfs_err_set(err, -ENOMEM, "out of memory");
+
+    if (!rc && dir)
+        rc = find_range(r, dir, mfs_conf_str(conf, "name"), err);
+    if (!rc)
+        rc = mfs_verb_join(c, conf, "lost", err);
+    if (!rc)
+        rc = mfs_fsck_lost(c->store, &l, err);
+    if (!rc && mfs_conf_flag(conf, "json"))
+        print_json(l, r);
+    else if (!rc)
+        print_text(l, r);
+    if (!rc && fflush(stdout))
+        rc = mfs_err_set(err, -errno, "output: %s", strerror(errno));
+    mfs_lost_list_free(l);
+    free(r);
+    return rc;
+}
+
+int mfs_verb_lost(int argc, char **argv)
+{
+    struct mfs_conf *conf = mfs_conf_create(groups);
+    struct mfs_verb_client *c = calloc(1, sizeof *c);
+    int status = MFS_EXIT_FAILED;
+    struct mfs_err err = {0};
+
+    if (conf && c && mfs_verb_parse(conf, groups, usage, argc, argv, -1, &status) == 0) {
+        mfs_log_set_level(MFS_LOG_ERROR);
+        status = MFS_EXIT_OK;
+        if (list(conf, argv[1], c, &err))
+            status = mfs_verb_fail("lost", MFS_EXIT_FAILED, &err);
+        mfs_verb_leave(c);
+    }
+    free(c);
+    mfs_conf_destroy(conf);
+    return status;
+}

@@ -1,0 +1,124 @@
+#include "fsck/lost.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fsck/census.h"
+#include "fsck/fsck.h"
+
+#define LOOKS_MAX 8 /* until none is disturbed by a move */
+
+static int add(struct mfs_lost_list *l, const struct mfs_buf *path, const struct mfs_lost_file *f)
+{
+    struct mfs_lost_file *grown = realloc(l->file, (l->n + 1) * sizeof *grown);
+    char *copy = grown ? strdup(mfs_buf_len(path) ? mfs_buf_data(path) : "") : NULL;
+
+    if (grown)
+        l->file = grown;
+    if (!copy)
+        return -ENOMEM;
+    l->file[l->n] = *f;
+    l->file[l->n++].path = copy;
+    return 0;
+}
+
+/* Under each of its names. */
+static int add_file(const struct mfs_census *c, struct mfs_lost_list *l,
+                    const struct mfs_lost_file *f)
+{
+    size_t at = mfs_census_first_entry(c, f->ino), first = at;
+    struct mfs_buf path;
+    int rc = 0;
+
+    l->files++;
+    l->bytes += f->bytes;
+    mfs_buf_init(&path);
+    for (; at < c->entries.n && mfs_census_entry(c, at)->ino == f->ino && !rc; at++) {
+        const struct mfs_seen_entry *e = mfs_census_entry(c, at);
+
+        rc = mfs_census_path_of(c, e->dir, mfs_census_name(c, e->name), e->len, &path);
+        if (!rc)
+            rc = add(l, &path, f);
+    }
+    if (at == first && !rc)
+        rc = add(l, &path, f);
+    mfs_buf_fini(&path);
+    return rc;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    const struct mfs_lost_file *x = a, *y = b;
+
+    return strcmp(x->path, y->path);
+}
+
+/* Stripes of inodes that are gone are about to go, too. */
+static int collect(const struct mfs_census *c, struct mfs_lost_list *l)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < c->lost.n && !rc;) {
+        const struct mfs_seen_stripe *s = mfs_flat_at(&c->lost, i);
+        struct mfs_lost_file f = {.ino = s->ino};
+
+        for (; i < c->lost.n; i++, f.stripes++) {
+            s = mfs_flat_at(&c->lost, i);
+            if (s->ino != f.ino)
+                break;
+            f.bytes += s->len;
+        }
+        if (mfs_census_inode(c, f.ino))
+            rc = add_file(c, l, &f);
+    }
+    if (l->n)
+        qsort(l->file, l->n, sizeof *l->file, by_path);
+    return rc;
+}
+
+static int look(struct mfs_store *store, struct mfs_lost_list *l, struct mfs_err *err)
+{
+    struct mfs_fsck_opts opts = {0};
+    struct mfs_census c;
+    bool disturbed = false;
+    int rc = mfs_census_init(&c, store);
+
+    if (!rc)
+        rc = mfs_census_scan(&c, store, &opts, &disturbed, err);
+    if (!rc) {
+        mfs_census_sort(&c);
+        rc = collect(&c, l);
+    }
+    mfs_census_fini(&c);
+    return rc;
+}
+
+int mfs_fsck_lost(struct mfs_store *store, struct mfs_lost_list **list, struct mfs_err *err)
+{
+    struct mfs_lost_list *l = calloc(1, sizeof *l);
+    int rc = l ? -EAGAIN : -ENOMEM;
+
+    for (int i = 0; i < LOOKS_MAX && rc == -EAGAIN; i++)
+        rc = look(store, l, err);
+    if (rc == -EAGAIN)
+        mfs_err_set(err, rc, "partitions move all the time; try again later");
+    if (rc == -ENOMEM)
+        mfs_err_set(err, rc, "out of memory");
+    if (rc) {
+        mfs_lost_list_free(l);
+        return rc;
+    }
+    *list = l;
+    return 0;
+}
+
+void mfs_lost_list_free(struct mfs_lost_list *l)
+{
+    if (!l)
+        return;
+    for (size_t i = 0; i < l->n; i++)
+        free(l->file[i].path);
+    free(l->file);
+    free(l);
+}
