@@ -180,6 +180,13 @@ static size_t value_length(struct RedisModuleKey *key)
     return key->value->is_hash ? key->value->nfields : key->value->string->n;
 }
 
+static int key_type(struct RedisModuleKey *key)
+{
+    if (!key || !exists(key->value))
+        return 0;
+    return key->value->is_hash ? MFS_REDIS_HASH : MFS_REDIS_STRING;
+}
+
 static bool writable(const struct RedisModuleKey *key)
 {
     return key && key->mode & MFS_REDIS_WRITE;
@@ -457,6 +464,7 @@ static int get(const char *name, void *function)
         .OpenKey = open_key,
         .CloseKey = close_key,
         .ValueLength = value_length,
+        .KeyType = key_type,
         .DeleteKey = delete_key,
         .SetExpire = set_expire,
         .StringDMA = string_dma,
