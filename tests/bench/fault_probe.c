@@ -26,7 +26,7 @@
 #define THREADS 8U
 #define FILES   400U /* of one thread, one after another; then the first is overwritten */
 #define SIZE    16384U
-#define SLOW 500000 /* us */
+#define SLOW    500000 /* us */
 #define SETTLE  60     /* s */
 
 struct prober {
