@@ -221,7 +221,7 @@ check_whole() # STEP VICTIM
     rm -rf "$MNT1/w0" "$MNT1/w1"
 }
 
-# Its only copy has died: that is told, nothing more is promised.
+# Its only copy has died: that is told, bytes are lost, and the partition is there again.
 check_lost() # STEP VICTIM
 {
     touch "$T/halt"
@@ -230,6 +230,10 @@ check_lost() # STEP VICTIM
     # Each of its last calls may wait for that partition as long as one may.
     must_happen 100 gone "${WRITERS[0]}"
     must_happen 100 gone "${WRITERS[1]}"
+    must_happen 60 calm
+    must_happen 60 running
+    must_happen 30 one_process_each
+    must_happen 30 ls "$MNT0" "$MNT1"
 }
 
 # A change of nodes may fail by that; what it leaves is looked at all the same.
