@@ -14,8 +14,9 @@
 
 #define AREA        "fleet"
 #define CALL_LIMIT  (1 * MFS_SEC)
-#define PATIENCE    3 /* looks at a process that does not answer … */
-#define RARELY      8 /* … after which only each so many is one, as each costs CALL_LIMIT */
+#define PATIENCE    3    /* looks at a process that does not answer … */
+#define RARELY      8    /* … after which only each so many is one, as each costs CALL_LIMIT */
+#define CROWD       1024 /* connections of a process, of maxclients in redis_conf.c */
 #define EMPTY_BYTES (4ULL << 20)     /* what a new process uses, amply */
 #define REGULARLY   (900 * MFS_MSEC) /* a look after so long is a regular one, once a second */
 
@@ -229,6 +230,17 @@ static void count_net(struct mfs_fleet *f, struct member *m, const struct mfs_ad
     m->net_out = info->net_out;
 }
 
+/* Redis gives who has not logged on all the time there is, and may have only so many connections:
+ * strangers could keep clients out. */
+static int show_out(struct member *m, uint32_t connections, struct mfs_err *err)
+{
+    if (connections < CROWD)
+        return 0;
+    mfs_warn(AREA, "partition %u: %u connections; those that nobody has logged on by are closed",
+             m->redis.part, connections);
+    return mfs_admin_drop_strangers(m->admin, err);
+}
+
 static void look_at(struct mfs_fleet *f, struct member *m)
 {
     struct mfs_admin_info info;
@@ -253,8 +265,10 @@ static void look_at(struct mfs_fleet *f, struct member *m)
     m->keys = info.keys;
     m->redis.maxmemory = info.maxmemory;
     count_net(f, m, &info);
-    if (f->regular && !m->redis.incoming && mfs_memory_purge_due(&m->rest, m->used, m->rss) &&
-        mfs_admin_purge(m->admin, &err))
+    if (show_out(m, info.connections, &err))
+        lose_touch(m, &err);
+    else if (f->regular && !m->redis.incoming && mfs_memory_purge_due(&m->rest, m->used, m->rss) &&
+             mfs_admin_purge(m->admin, &err))
         lose_touch(m, &err);
 }
 

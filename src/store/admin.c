@@ -141,6 +141,7 @@ int mfs_admin_info(struct mfs_admin *admin, struct mfs_admin_info *info, struct 
         .net_in = info_field(text, "total_net_input_bytes"),
         .net_out = info_field(text, "total_net_output_bytes"),
         .pid = (uint32_t)info_field(text, "process_id"),
+        .connections = (uint32_t)info_field(text, "connected_clients"),
     };
 out:
     mfs_cmds_fini(&cmd, 1);
@@ -225,6 +226,18 @@ int mfs_admin_replicate_none(struct mfs_admin *admin, struct mfs_err *err)
     mfs_args_init(&args, "REPLICAOF");
     mfs_args_str(&args, "NO");
     mfs_args_str(&args, "ONE");
+    return call_plain(admin, &args, err);
+}
+
+/* Who has not logged on is the user "default", which is off. */
+int mfs_admin_drop_strangers(struct mfs_admin *admin, struct mfs_err *err)
+{
+    struct mfs_args args;
+
+    mfs_args_init(&args, "CLIENT");
+    mfs_args_str(&args, "KILL");
+    mfs_args_str(&args, "USER");
+    mfs_args_str(&args, "default");
     return call_plain(admin, &args, err);
 }
 

@@ -31,7 +31,7 @@ struct mfs_admin_info {
     uint64_t used_memory, used_memory_rss, maxmemory; /* bytes */
     uint64_t keys;
     uint64_t net_in, net_out; /* bytes since start */
-    uint32_t pid;
+    uint32_t pid, connections;
 };
 int mfs_admin_info(struct mfs_admin *admin, struct mfs_admin_info *info, struct mfs_err *err);
 
@@ -59,6 +59,10 @@ int mfs_admin_replicate_none(struct mfs_admin *admin, struct mfs_err *err);
 /* Lets a replica tell its master now how far it is; by itself it does so once a second. After a
  * full copy the master waits for that before it sends what was written meanwhile. */
 int mfs_admin_acknowledge(struct mfs_admin *admin, struct mfs_err *err);
+
+/* Closes the connections that nobody has logged on by. One that is just about to is tried again by
+ * its client. */
+int mfs_admin_drop_strangers(struct mfs_admin *admin, struct mfs_err *err);
 
 /* Gives MFS_REDIS_USER other rights: ACL rules separated by blanks. */
 int mfs_admin_set_user(struct mfs_admin *admin, const char *rules, struct mfs_err *err);

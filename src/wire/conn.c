@@ -21,6 +21,7 @@
 #include "wire/frame.h"
 
 #define READ_CHUNK  65536U
+#define READ_PROOF  (2U * MFS_AUTH_FRAME_MAX) /* at once, from who has proved nothing yet */
 #define READ_ROUNDS 32 /* per wake-up, so that one talker does not starve the others */
 #define OUTPUT_MAX  (2 * (size_t)MFS_FRAME_MAX)
 #define FINISH_TIME (2 * MFS_SEC)
@@ -383,9 +384,12 @@ static int take_frames(struct mfs_conn *c, struct mfs_err *err)
 /* Reads what is there. 1 when the peer has ended, 0, or a negative errno. */
 static int fill(struct mfs_conn *c)
 {
-    for (int i = 0; i < READ_ROUNDS; i++) {
-        char *to = mfs_buf_reserve(&c->in, READ_CHUNK);
-        ssize_t n = to ? recv(c->fd, to, READ_CHUNK, 0) : -1;
+    bool proving = c->state == MFS_CONN_PROVING;
+    size_t chunk = proving ? READ_PROOF : READ_CHUNK;
+
+    for (int i = 0; i < (proving ? 1 : READ_ROUNDS); i++) {
+        char *to = mfs_buf_reserve(&c->in, chunk);
+        ssize_t n = to ? recv(c->fd, to, chunk, 0) : -1;
 
         if (!to)
             return -ENOMEM;
@@ -398,7 +402,7 @@ static int fill(struct mfs_conn *c)
         mfs_buf_commit(&c->in, (size_t)n);
         if (c->state == MFS_CONN_FINISHING)
             mfs_buf_clear(&c->in);
-        if ((size_t)n < READ_CHUNK)
+        if ((size_t)n < chunk)
             return 0;
     }
     return 0;

@@ -33,8 +33,9 @@ struct mfs_service {
 };
 
 /* Listens at "HOST:PORT" (port 0: any free one) or "unix:/path" (a stale socket file is replaced;
- * made 0600). At most `max` connections, of them a quarter (at least 8) not yet authenticated, each
- * for at most 10 s. NULL: *err. secret, service and arg must outlive it. */
+ * made 0600). At most `max` connections, of them a quarter (at least 8, at most 128) not yet
+ * authenticated, each for at most 10 s; the oldest of them is closed for one that comes. NULL:
+ * *err. secret, service and arg must outlive it. */
 struct mfs_listener *mfs_listener_create(struct mfs_loop *loop, const char *address,
                                          const struct mfs_secret *secret, unsigned max,
                                          const struct mfs_service *service, void *arg,

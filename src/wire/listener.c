@@ -1,5 +1,7 @@
 /* Listening, and the bounds on who may take up room: so many connections, of them so many that have
- * not proved anything yet. One that is too many is closed at once. */
+ * not proved anything yet. When there is one too many of these, the one that has had the longest
+ * time to prove itself goes: who holds the secret needs a round trip, so a flood of strangers can't
+ * keep him out by waiting. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,8 @@
 #define BACKLOG    128
 #define PAUSE      (100 * MFS_MSEC) /* when there are no descriptors left */
 #define LEAST_OPEN 8
+#define MOST_OPEN  128            /* far below what descriptors a process may have */
+#define COMPLAIN   (10 * MFS_SEC) /* the log is not for strangers to fill */
 
 struct mfs_listener {
     struct mfs_conn_owner owner; /* first: the connections know us by it */
@@ -27,15 +31,29 @@ struct mfs_listener {
     const struct mfs_secret *secret;
     const struct mfs_service *service;
     void *arg;
-    unsigned max, unproved;
-    unsigned n;
+    unsigned max, n;
     struct mfs_conn **conn; /* n of max */
+    unsigned unproved;
+    struct mfs_conn *stranger[MOST_OPEN + 1]; /* the unproved, the oldest first */
+    int64_t complained;
+    unsigned dropped; /* since then */
 };
+
+static void proved_or_gone(struct mfs_listener *l, const struct mfs_conn *c)
+{
+    unsigned i = 0;
+
+    while (i < l->unproved && l->stranger[i] != c)
+        i++;
+    if (i == l->unproved)
+        return;
+    l->unproved--;
+    memmove(&l->stranger[i], &l->stranger[i + 1], (l->unproved - i) * sizeof l->stranger[0]);
+}
 
 static void authenticated(struct mfs_conn_owner *o, struct mfs_conn *c)
 {
-    (void)c;
-    ((struct mfs_listener *)o)->unproved--;
+    proved_or_gone((struct mfs_listener *)o, c);
 }
 
 static void closed(struct mfs_conn_owner *o, struct mfs_conn *c, bool was_authenticated,
@@ -45,7 +63,7 @@ static void closed(struct mfs_conn_owner *o, struct mfs_conn *c, bool was_authen
 
     (void)why;
     if (!was_authenticated)
-        l->unproved--;
+        proved_or_gone(l, c);
     for (unsigned i = 0; i < l->n; i++) {
         if (l->conn[i] == c) {
             l->conn[i] = l->conn[--l->n];
@@ -56,7 +74,32 @@ static void closed(struct mfs_conn_owner *o, struct mfs_conn *c, bool was_authen
 
 static unsigned unproved_max(const struct mfs_listener *l)
 {
-    return l->max / 4 > LEAST_OPEN ? l->max / 4 : LEAST_OPEN;
+    unsigned quarter = l->max / 4;
+
+    return quarter < LEAST_OPEN ? LEAST_OPEN : quarter > MOST_OPEN ? MOST_OPEN : quarter;
+}
+
+static void complain(struct mfs_listener *l, const char *peer)
+{
+    int64_t now = mfs_clock_mono();
+
+    l->dropped++;
+    if (l->complained && now - l->complained < COMPLAIN)
+        return;
+    mfs_warn("wire", "too many connections that prove nothing: %u closed, the last from %s",
+             l->dropped, peer);
+    l->complained = now;
+    l->dropped = 0;
+}
+
+/* False: there is no room, nor anybody who could make it. */
+static bool make_room(struct mfs_listener *l)
+{
+    if (l->unproved && (l->unproved >= unproved_max(l) || l->n >= l->max)) {
+        complain(l, mfs_conn_peer(l->stranger[0]));
+        mfs_conn_close(l->stranger[0]);
+    }
+    return l->n < l->max;
 }
 
 static void take(struct mfs_listener *l, int fd, const struct mfs_address *from)
@@ -65,8 +108,8 @@ static void take(struct mfs_listener *l, int fd, const struct mfs_address *from)
     struct mfs_conn *c;
 
     mfs_address_format(from, peer, sizeof peer);
-    if (l->n >= l->max || l->unproved >= unproved_max(l)) {
-        mfs_warn("wire", "%s: too many connections, one is turned away", peer);
+    if (!make_room(l)) {
+        complain(l, peer);
         close(fd);
         return;
     }
@@ -74,7 +117,7 @@ static void take(struct mfs_listener *l, int fd, const struct mfs_address *from)
     if (!c)
         return;
     l->conn[l->n++] = c;
-    l->unproved++;
+    l->stranger[l->unproved++] = c;
 }
 
 static void resume(void *arg)
