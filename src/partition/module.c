@@ -3,6 +3,7 @@
  * they need the same (decisions/0012). */
 #include "partition/commands.h"
 #include "partition/journal.h"
+#include "partition/term.h"
 
 #include <string.h>
 
@@ -93,5 +94,7 @@ int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **ar
                                     0) != MFS_REDIS_OK)
             return MFS_REDIS_ERR;
     }
+    if (mfs_term_load(ctx) != MFS_REDIS_OK)
+        return MFS_REDIS_ERR;
     return argc ? open_journal(ctx, argv, argc) : MFS_REDIS_OK;
 }

@@ -44,6 +44,9 @@ static const struct {
     WANT(ReplyWithArray),
     WANT(ReplySetArrayLength),
     WANT(ReplicateVerbatim),
+    WANT(RegisterCommandFilter),
+    WANT(CommandFilterArgGet),
+    WANT(CommandFilterArgReplace),
 };
 
 int mfs_redis_bind(struct RedisModuleCtx *ctx)

@@ -1,5 +1,5 @@
 /* The part of Redis' module API that is used here (redis.io/docs/reference/modules/modules-api-ref,
- * version 1, which every Redis since 4.0 and Valkey have). A module asks the server for each
+ * version 1, which every Redis since 5.0.5 and Valkey have). A module asks the server for each
  * function by its name; so no header of the server's is needed.
  *
  * One thread runs all of it: the server's. Pointers into the server's memory are good until the key
@@ -14,9 +14,11 @@ struct RedisModuleString;
 struct RedisModuleKey;
 struct RedisModuleCallReply;
 struct RedisModuleScanCursor;
+struct RedisModuleCommandFilterCtx;
 
 typedef int mfs_redis_command(struct RedisModuleCtx *ctx, struct RedisModuleString **argv,
                               int argc);
+typedef void mfs_redis_filter(struct RedisModuleCommandFilterCtx *f);
 typedef void mfs_redis_scan(struct RedisModuleKey *key, struct RedisModuleString *field,
                             struct RedisModuleString *value, void *arg);
 
@@ -65,6 +67,11 @@ struct mfs_redis_api {
     int (*ReplyWithArray)(struct RedisModuleCtx *, long);
     void (*ReplySetArrayLength)(struct RedisModuleCtx *, long);
     int (*ReplicateVerbatim)(struct RedisModuleCtx *);
+    void *(*RegisterCommandFilter)(struct RedisModuleCtx *, mfs_redis_filter *, int flags);
+    const struct RedisModuleString *(*CommandFilterArgGet)(struct RedisModuleCommandFilterCtx *,
+                                                           int at);
+    int (*CommandFilterArgReplace)(struct RedisModuleCommandFilterCtx *, int at,
+                                   struct RedisModuleString *);
 };
 
 extern struct mfs_redis_api mfs_redis;

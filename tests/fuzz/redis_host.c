@@ -442,14 +442,26 @@ static int create_command(struct RedisModuleCtx *ctx, const char *name, mfs_redi
                           const char *flags, int first, int last, int step)
 {
     (void)ctx;
-    (void)name;
     (void)flags;
     (void)first;
     (void)last;
     (void)step;
+    if (!strncmp(name, "mfs_term", 8))
+        return MFS_REDIS_OK; /* for Local Managers alone, and with a thread */
     FUZZ_CHECK(ncommands < COMMANDS);
     commands[ncommands++].run = run;
     return MFS_REDIS_OK;
+}
+
+/* What is set aside for a filter is never called, as it is registered with a server that calls
+ * none.
+ */
+static void *register_filter(struct RedisModuleCtx *ctx, mfs_redis_filter *f, int flags)
+{
+    (void)ctx;
+    (void)f;
+    (void)flags;
+    return &commands;
 }
 
 /* What is only asked about SCAN's answer is bound, and never called. */
@@ -484,6 +496,7 @@ static int get(const char *name, void *function)
         .ReplyWithArray = reply_array,
         .ReplySetArrayLength = reply_array_length,
         .ReplicateVerbatim = replicate,
+        .RegisterCommandFilter = register_filter,
     };
     static const struct {
         const char *name;
@@ -517,6 +530,9 @@ static int get(const char *name, void *function)
         FUNCTION(ReplyWithArray),
         FUNCTION(ReplySetArrayLength),
         FUNCTION(ReplicateVerbatim),
+        FUNCTION(RegisterCommandFilter),
+        FUNCTION(CommandFilterArgGet),
+        FUNCTION(CommandFilterArgReplace),
         FUNCTION(KeyType),
         FUNCTION(GetExpire),
         FUNCTION(CallReplyArrayElement),

@@ -1,0 +1,242 @@
+/* Terms of a partition's process, against real ones: partition 0 serves, the process of partition 1
+ * is taken for its replica. */
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+
+#include "store/admin.h"
+#include "store_test.h"
+
+#define BOUND (30 * MFS_SEC)
+
+static struct redis_fixture *fixture;
+static struct mfs_table *table;
+
+static int setup(void **state)
+{
+    (void)state;
+    if (redis_fixture_start(&fixture, &(struct redis_fixture_opts){.nparts = 2, .tcp = true}))
+        return -1;
+    table = redis_fixture_table(fixture);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    free(table);
+    redis_fixture_stop(fixture);
+    return 0;
+}
+
+/* A client of partition 0 that says what it likes, and reads when it likes. */
+static int client(void)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(table->part[0].port)};
+    char line[256];
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), n;
+
+    assert_true(fd >= 0);
+    assert_int_equal(inet_pton(AF_INET, table->part[0].host, &to.sin_addr), 1);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    n = snprintf(line, sizeof line, "AUTH %s %s\r\n", MFS_REDIS_USER, table->part[0].password);
+    assert_int_equal(write(fd, line, (size_t)n), n);
+    assert_true(read(fd, line, sizeof line) > 0);
+    assert_int_equal(line[0], '+');
+    return fd;
+}
+
+static void say(int fd, const char *command)
+{
+    assert_int_equal(write(fd, command, strlen(command)), (ssize_t)strlen(command));
+}
+
+static bool is_refused(int fd)
+{
+    char line[256] = "";
+    ssize_t n = read(fd, line, sizeof line - 1);
+
+    assert_true(n > 0);
+    return !strncmp(line, "-NOPERM ", 8);
+}
+
+static bool serves(int fd)
+{
+    say(fd, "SET a b\r\n");
+    return !is_refused(fd);
+}
+
+static void await(int fd, bool served)
+{
+    int64_t until = mfs_clock_mono() + BOUND;
+
+    while (serves(fd) != served) {
+        assert_true(mfs_clock_mono() < until);
+        mfs_clock_sleep(MFS_MSEC);
+    }
+}
+
+static long long number(uint32_t part, const char *w0, const char *w1, int *rc)
+{
+    struct mfs_table *t = redis_fixture_table(fixture);
+    struct mfs_admin *admin;
+    struct mfs_err err;
+    struct mfs_args a;
+    struct mfs_cmd cmd = cmd_of(&a, part, w0, w1, NULL);
+    long long n = -1;
+
+    assert_int_equal(mfs_admin_open(&admin, NULL, t->part[part].host, t->part[part].port,
+                                    REDIS_FIXTURE_ADMIN_PASSWORD, BOUND, &err),
+                     0);
+    *rc = mfs_admin_call(admin, &cmd, &err);
+    if (!*rc)
+        n = mfs_reply_int(cmd.reply);
+    mfs_cmds_fini(&cmd, 1);
+    mfs_admin_close(admin);
+    free(t);
+    return n;
+}
+
+static void begin(void)
+{
+    char command[256];
+
+    snprintf(command, sizeof command, "mfs_term begin %s %u %s %s", table->part[1].host,
+             table->part[1].port, MFS_REDIS_ADMIN, REDIS_FIXTURE_ADMIN_PASSWORD);
+    assert_int_equal(redis_fixture_admin(fixture, 0, command), 0);
+}
+
+static void without_terms_it_serves(void **state)
+{
+    int fd = client();
+
+    (void)state;
+    assert_true(serves(fd));
+    assert_int_equal(redis_fixture_admin(fixture, 0, "mfs_term end"), 0);
+    assert_true(serves(fd));
+    close(fd);
+}
+
+static void clients_have_no_say(void **state)
+{
+    static const char *const words[] = {"mfs_term\r\n", "mfs_term end\r\n", "mfs_term_consent\r\n",
+                                        "mfs_term_withdraw 0\r\n", "mfs_term_over\r\n"};
+    int fd = client();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        say(fd, words[i]);
+        assert_true(is_refused(fd));
+    }
+    close(fd);
+}
+
+static void nonsense_is_refused(void **state)
+{
+    static const char *const words[] = {"mfs_term begin",
+                                        "mfs_term begin nowhere 1 u p",
+                                        "mfs_term begin 127.0.0.1 0 u p",
+                                        "mfs_term begin 127.0.0.1 65536 u p",
+                                        "mfs_term begin 127.0.0.1 1 u \"p",
+                                        "mfs_term on",
+                                        "mfs_term_withdraw"};
+    int fd = client();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        assert_int_not_equal(redis_fixture_admin(fixture, 0, words[i]), 0);
+    assert_true(serves(fd));
+    close(fd);
+}
+
+static void it_serves_while_the_replica_consents(void **state)
+{
+    pid_t replica = redis_fixture_pid(fixture, 1);
+    int fd = client();
+
+    (void)state;
+    begin();
+    await(fd, true);
+    assert_int_equal(kill(replica, SIGSTOP), 0);
+    await(fd, false);
+    assert_int_equal(redis_fixture_admin(fixture, 0, "INFO server"), 0);
+    assert_int_equal(kill(replica, SIGCONT), 0);
+    await(fd, true);
+    assert_int_equal(kill(replica, SIGSTOP), 0);
+    await(fd, false);
+    assert_int_equal(redis_fixture_admin(fixture, 0, "mfs_term end"), 0);
+    assert_true(serves(fd));
+    assert_int_equal(kill(replica, SIGCONT), 0);
+    close(fd);
+}
+
+/* What was sent before the end of the term, too. */
+static void a_paused_process_refuses_when_it_goes_on(void **state)
+{
+    pid_t primary = redis_fixture_pid(fixture, 0);
+    int64_t until = mfs_clock_mono() + BOUND;
+    int fd = client(), rc;
+
+    (void)state;
+    begin();
+    await(fd, true);
+    number(1, "mfs_term_withdraw", "100000", &rc);
+    assert_int_not_equal(rc, 0); /* it has just been heard of */
+    assert_true(serves(fd));
+    assert_int_equal(kill(primary, SIGSTOP), 0);
+    say(fd, "SET a c\r\n");
+    while (number(1, "mfs_term_withdraw", "300", &rc), rc) {
+        assert_true(mfs_clock_mono() < until);
+        mfs_clock_sleep(10 * MFS_MSEC);
+    }
+    while (number(1, "mfs_term_withdraw", "300", &rc) > 0) {
+        assert_true(mfs_clock_mono() < until);
+        mfs_clock_sleep(10 * MFS_MSEC);
+    }
+    assert_int_equal(kill(primary, SIGCONT), 0);
+    assert_true(is_refused(fd));
+    assert_false(serves(fd));
+    close(fd);
+}
+
+/* Nothing brings a consent back. The process that serves is not paused here: it is told no. */
+static void a_withdrawn_consent_ends_the_service(void **state)
+{
+    int fd = client(), rc;
+
+    (void)state;
+    redis_fixture_kill(fixture, 1);
+    assert_int_equal(redis_fixture_restart(fixture, 1), 0);
+    free(table);
+    table = redis_fixture_table(fixture);
+    begin();
+    await(fd, true);
+    while (number(1, "mfs_term_withdraw", "0", &rc) > 0)
+        mfs_clock_sleep(10 * MFS_MSEC);
+    assert_int_equal(rc, 0);
+    assert_false(serves(fd));
+    begin();
+    assert_false(serves(fd));
+    number(1, "mfs_term_consent", NULL, &rc);
+    assert_int_not_equal(rc, 0);
+    assert_int_equal(redis_fixture_admin(fixture, 0, "mfs_term end"), 0);
+    assert_true(serves(fd));
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_terms_it_serves),
+        cmocka_unit_test(clients_have_no_say),
+        cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(it_serves_while_the_replica_consents),
+        cmocka_unit_test(a_paused_process_refuses_when_it_goes_on),
+        cmocka_unit_test(a_withdrawn_consent_ends_the_service),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
