@@ -20,6 +20,9 @@ struct mfs_partition {
     uint16_t port;                    /* 0: none yet */
     char unix_path[MFS_UNIXPATH_MAX]; /* its UNIX socket on that node, "" for none */
     char password[MFS_SECRET_MAX];    /* of the ACL user MFS_REDIS_USER, this partition's own */
+    uint32_t era; /* how often a replica has taken its process' place: what that had acknowledged
+                     and no replica has confirmed may be lost */
+    bool replica; /* it has a replica now, which confirms what is written */
 };
 
 struct mfs_table {

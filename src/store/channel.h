@@ -59,7 +59,9 @@ struct mfs_channel {
 
     /* The pool's. */
     struct mfs_channel *next;
+    struct mfs_channel **held; /* in the list of the busy ones; NULL: in none */
     uint64_t gen;
+    uint32_t era;
     int64_t idle_since;
     bool reused;
 };

@@ -111,8 +111,10 @@ static void lane_start(struct call *call, struct mfs_lane *lane, int64_t now)
         lane->conn->reused = true;
     else
         lane->rc = lane_connect(call, lane);
-    if (lane->conn)
+    if (lane->conn) {
         lane->gen = lane->conn->gen;
+        mfs_pool_hold(call->store, lane);
+    }
     if (!lane->rc)
         lane->rc = mfs_channel_start(lane->conn, lane->cmds, lane->n, call->deadline);
 }
@@ -131,6 +133,7 @@ static void lane_error(struct call *call, struct mfs_lane *lane, struct mfs_cmd 
 {
     if (mfs_fence_refuses(cmd, err) && lane->refusals < MFS_FENCE_REFUSALS) {
         lane->refused = true;
+        lane->lapsed = mfs_fence_is_lapse(err);
         cmd->rc = -EAGAIN;
     }
     if (cmd->rc == -ENOSPC && !cmd->full_at_once && mfs_store_full_wait(call->store))
@@ -153,6 +156,7 @@ static void lane_receive(struct call *call, struct mfs_lane *lane, bool wait)
             lane_broken(call, lane, rc, err.code ? err.msg : NULL);
         if (rc <= 0)
             return;
+        cmd->era = lane->conn->era;
         if (cmd->rc)
             lane_error(call, lane, cmd, &err);
         lane->done++;
@@ -192,7 +196,7 @@ static void lane_settle(struct call *call, struct mfs_lane *lane)
     }
     if (lane->refused) {
         lane->refusals++;
-        mfs_fence_seen(call->store, lane->part, lane->gen);
+        mfs_fence_seen(call->store, lane->part, lane->gen, lane->lapsed);
     }
     lane->stale = lane->rc && was_stale(lane);
     if (lane->stale && keep < lane->n)
@@ -385,7 +389,7 @@ static void run(struct call *call)
     } while (again(call));
 }
 
-int mfs_store_exec(struct mfs_store *store, struct mfs_cmd *cmds, size_t n)
+int mfs_exec_once(struct mfs_store *store, struct mfs_cmd *cmds, size_t n)
 {
     struct call call = {.store = store, .backoff = BACKOFF_MIN_NS};
     int rc;
@@ -398,5 +402,15 @@ int mfs_store_exec(struct mfs_store *store, struct mfs_cmd *cmds, size_t n)
     for (size_t i = 0; i < n && rc; i++)
         cmds[i].rc = rc;
     mfs_batch_fini(&call.batch);
+    return first_error(cmds, n);
+}
+
+int mfs_store_exec(struct mfs_store *store, struct mfs_cmd *cmds, size_t n)
+{
+    int rc = mfs_exec_once(store, cmds, n);
+
+    if (!atomic_load_explicit(&store->replicas, memory_order_relaxed))
+        return rc;
+    mfs_confirm(store, cmds, n);
     return first_error(cmds, n);
 }

@@ -26,6 +26,12 @@ bool mfs_fence_refuses(const struct mfs_cmd *cmd, const struct mfs_err *err)
     return cmd->rc == -EACCES && strncmp(err->msg, "NOPERM ", 7) == 0;
 }
 
+/* The ACL names the command that the module has put in its place. */
+bool mfs_fence_is_lapse(const struct mfs_err *err)
+{
+    return strstr(err->msg, "mfs_term_over") != NULL;
+}
+
 /* store->lock is held. */
 static void next_probe(struct mfs_part *p, int64_t now)
 {
@@ -35,11 +41,13 @@ static void next_probe(struct mfs_part *p, int64_t now)
     p->probe_at = now + pause;
 }
 
-void mfs_fence_seen(struct mfs_store *store, uint32_t part, uint64_t gen)
+void mfs_fence_seen(struct mfs_store *store, uint32_t part, uint64_t gen, bool lapsed)
 {
     struct mfs_part *p = &store->part[part];
 
     pthread_mutex_lock(&store->lock);
+    if (p->gen == gen)
+        p->lapsed = lapsed;
     if (p->gen == gen && !p->fenced) {
         p->fenced = true;
         p->fenced_since = mfs_clock_mono();
@@ -116,7 +124,9 @@ int mfs_fence_wait(struct mfs_store *store, const struct mfs_lane *lanes, size_t
         now = mfs_clock_mono();
         if (!start)
             start = now;
-        until = start + store->opts.fence_wait;
+        until = start + (p->lapsed && store->opts.io_timeout < store->opts.fence_wait
+                             ? store->opts.io_timeout
+                             : store->opts.fence_wait);
         if (now >= until) {
             mfs_error("store", "partition %u: refused commands for %lld s, and no word of a move",
                       part, (long long)((now - p->fenced_since) / MFS_SEC));

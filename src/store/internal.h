@@ -1,6 +1,6 @@
 /* What the store's own files share: store.c (life, tables), pool.c (connections), fence.c
- * (partitions that are being moved), batch.c and exec.c (calls), post.c (commands that nobody waits
- * for).
+ * (partitions that are being moved), batch.c and exec.c (calls), confirm.c (replicas), post.c
+ * (commands that nobody waits for).
  *
  * Lock order: a post lane's lock, then mfs_store.lock, then mfs_post's own lock. None is held over
  * anything that waits for the network. */
@@ -23,12 +23,14 @@ struct mfs_post;
 struct mfs_part {
     struct mfs_channel *idle; /* most recently used first */
     uint32_t nidle;
-    uint64_t gen;         /* of the address: connections of another one are not used again */
-    int64_t down_since;   /* it could not be reached, which the log has said; 0: all is well */
-    int64_t gone_since;   /* nobody listens there any more; 0: somebody does, or who knows */
+    struct mfs_channel *busy; /* lanes have them */
+    uint64_t gen;             /* of the address: connections of another one are not used again */
+    int64_t down_since;       /* it could not be reached, which the log has said; 0: all is well */
+    int64_t gone_since;       /* nobody listens there any more; 0: somebody does, or who knows */
     int64_t silent_until; /* it took a connection and said nothing: until then nobody waits long */
 
-    bool fenced;          /* its process refuses everything */
+    bool fenced;          /* its process refuses everything, … */
+    bool lapsed;          /* … as its replica does not consent any more */
     bool probing;         /* a thread is asking whether it still does */
     int64_t fenced_since; /* when it first did */
     int64_t probe_at;     /* when to ask next */
@@ -38,6 +40,7 @@ struct mfs_store {
     uint32_t nparts, stripe_size;
     struct mfs_store_opts opts; /* defaults filled in */
     struct mfs_post *post;
+    atomic_bool replicas; /* some partition has, or had, a replica */
     _Atomic(mfs_store_fault_fn *) fault;
     _Atomic(void *) fault_arg;
 
@@ -60,6 +63,7 @@ struct mfs_lane {
     bool fresh;               /* take no connection from the pool */
     bool stale;               /* failed on a pooled connection that its peer had closed */
     bool refused;             /* some commands were refused by a fence, … */
+    bool lapsed;              /* … or by one whose term is over, … */
     unsigned refusals;        /* … in so many attempts */
     bool full;                /* some commands found no memory where room may come */
     int rc;                   /* of the connection */
@@ -68,6 +72,13 @@ struct mfs_lane {
 /* Waits while a lane's partition is fenced (mfs_fence_wait), then gives each lane an idle
  * connection, if there is one; *epoch is the table's. */
 int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, uint64_t *epoch);
+
+/* The lane has its connection: a table that says that a replica serves instead breaks it, as the
+ * process at its other end may hang. */
+void mfs_pool_hold(struct mfs_store *store, struct mfs_lane *lane);
+
+/* Breaks the connections that lanes have to the partition. store->lock is held. */
+void mfs_pool_break(struct mfs_part *part);
 
 /* The lane is over. Its connection goes back to the pool when its rc is 0. */
 void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane);
@@ -107,8 +118,12 @@ uint64_t mfs_pool_count_post(struct mfs_store *store, uint32_t part, size_t byte
 /* Whether the error reply is what a fence says. */
 bool mfs_fence_refuses(const struct mfs_cmd *cmd, const struct mfs_err *err);
 
+/* Whether it refuses because its term is over (decisions/0017): who is cut off with such a process
+ * waits no longer than for one that does not answer. */
+bool mfs_fence_is_lapse(const struct mfs_err *err);
+
 /* Notes that a command was refused at the address of that generation. */
-void mfs_fence_seen(struct mfs_store *store, uint32_t part, uint64_t gen);
+void mfs_fence_seen(struct mfs_store *store, uint32_t part, uint64_t gen, bool lapsed);
 
 /* Waits, at most opts.fence_wait, while one of the lanes' partitions is fenced. Returns 0, or -EIO,
  * having logged it. store->lock is held, and given up meanwhile. */
@@ -119,6 +134,13 @@ bool mfs_fence_closed(struct mfs_store *store, uint32_t part);
 
 /* The partition has another address. store->lock is held. */
 void mfs_fence_lift(struct mfs_store *store, uint32_t part);
+
+/* mfs_store_exec without waiting for replicas. Sets every cmd->rc; returns the first error. */
+int mfs_exec_once(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);
+
+/* Waits until the replicas have what the commands wrote; changes their results where that can't be.
+ */
+void mfs_confirm(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);
 
 /* Calls the fault hook; 0 without one. */
 int mfs_store_fault(struct mfs_store *store, const struct mfs_cmd *cmd);

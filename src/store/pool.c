@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -11,6 +12,9 @@
 
 #define SILENT_NS                                                                                  \
     (100 * MFS_MSEC) /* given to a process that has just kept somebody waiting in vain */
+
+/* To connect to a process whose replica takes over within a few seconds when it hangs. */
+#define REPLICA_NS (1 * MFS_SEC)
 
 /* Waits for `changed`; store->lock is held. */
 static int wait_until(struct mfs_store *store, int64_t deadline)
@@ -82,6 +86,42 @@ static bool worth_keeping(const struct mfs_store *store, const struct mfs_lane *
            part->nidle < store->opts.idle_per_part;
 }
 
+void mfs_pool_hold(struct mfs_store *store, struct mfs_lane *lane)
+{
+    struct mfs_part *part = &store->part[lane->part];
+    struct mfs_channel *conn = lane->conn;
+
+    if (!atomic_load_explicit(&store->replicas, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&store->lock);
+    conn->next = part->busy;
+    if (conn->next)
+        conn->next->held = &conn->next;
+    conn->held = &part->busy;
+    part->busy = conn;
+    if (conn->era != store->table->part[lane->part].era)
+        shutdown(conn->ctx->fd, SHUT_RDWR);
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* store->lock is held. */
+static void let_go(struct mfs_channel *conn)
+{
+    if (!conn->held)
+        return;
+    *conn->held = conn->next;
+    if (conn->next)
+        conn->next->held = conn->held;
+    conn->held = NULL;
+    conn->next = NULL;
+}
+
+void mfs_pool_break(struct mfs_part *part)
+{
+    for (struct mfs_channel *c = part->busy; c; c = c->next)
+        shutdown(c->ctx->fd, SHUT_RDWR);
+}
+
 void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane)
 {
     struct mfs_part *part = &store->part[lane->part];
@@ -90,6 +130,7 @@ void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane)
 
     pthread_mutex_lock(&store->lock);
     if (conn) {
+        let_go(conn);
         store->stats.bytes_out += conn->sent;
         store->stats.bytes_in += conn->received;
         conn->sent = conn->received = 0;
@@ -197,6 +238,8 @@ int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
     pthread_mutex_lock(&store->lock);
     p = store->table->part[part];
     gen = store->part[part].gen;
+    if (p.replica && timeout_ns > REPLICA_NS)
+        timeout_ns = REPLICA_NS;
     silent = mfs_clock_mono() < store->part[part].silent_until;
     pthread_mutex_unlock(&store->lock);
     if (silent && timeout_ns > SILENT_NS)
@@ -212,6 +255,7 @@ int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
         return rc;
     }
     (*conn)->gen = gen;
+    (*conn)->era = p.era;
     mark_up(store, part, gen);
     return 0;
 }

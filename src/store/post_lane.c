@@ -89,7 +89,7 @@ static void remove_oldest(struct mfs_post_lane *lane)
 }
 
 /* The fence is up; what came before is settled, what comes is refused as well. */
-static void hold(struct mfs_post *post, uint32_t part)
+static void hold(struct mfs_post *post, uint32_t part, bool lapsed)
 {
     struct mfs_post_lane *lane = &post->lane[part];
 
@@ -98,7 +98,7 @@ static void hold(struct mfs_post *post, uint32_t part)
     lane->leaving = true;
     if (!lane->held)
         lane->held = mfs_clock_mono();
-    mfs_fence_seen(post->store, part, lane->conn->gen);
+    mfs_fence_seen(post->store, part, lane->conn->gen, lapsed);
 }
 
 void mfs_post_broken(struct mfs_post *post, uint32_t part, int rc)
@@ -161,7 +161,7 @@ static int lane_receive(struct mfs_post *post, uint32_t part, uint32_t *n)
             return rc;
         if (cmd.rc && mfs_fence_refuses(&cmd, &err) &&
             oldest(lane)->refusals < MFS_FENCE_REFUSALS) {
-            hold(post, part);
+            hold(post, part, mfs_fence_is_lapse(&err));
             continue;
         }
         if (cmd.rc)

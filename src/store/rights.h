@@ -12,6 +12,7 @@
     MAY("ping")      /* fence.c, subscriber.c */                                                   \
     MAY("subscribe") /* subscriber.c: notices */                                                   \
     MAY("publish")   /* meta/notices.c */                                                          \
+    MAY("wait")      /* confirm.c */                                                               \
     /* of the process: room left, for statfs and lm's figures */                                   \
     MAY("info")                                                                                    \
     MAY("dbsize")                                                                                  \

@@ -29,6 +29,13 @@ static struct mfs_store_opts with_defaults(const struct mfs_store_opts *opts)
     return o;
 }
 
+static void note_replicas(struct mfs_store *store, const struct mfs_table *table)
+{
+    for (uint32_t i = 0; i < table->nparts; i++)
+        if (table->part[i].replica || table->part[i].era)
+            atomic_store(&store->replicas, true);
+}
+
 int mfs_store_create(struct mfs_store **out, struct mfs_table *table,
                      const struct mfs_store_opts *opts)
 {
@@ -49,6 +56,7 @@ int mfs_store_create(struct mfs_store **out, struct mfs_table *table,
     rc = mfs_cond_init(&store->changed);
     if (rc)
         goto out;
+    note_replicas(store, table);
     rc = -ENOMEM;
     store->part = calloc(store->nparts, sizeof *store->part);
     if (store->part)
@@ -119,6 +127,8 @@ static struct mfs_channel *detach_moved(struct mfs_store *store, const struct mf
         if (same_address(&store->table->part[i], &table->part[i]))
             continue;
         part->gen++;
+        if (store->table->part[i].era != table->part[i].era)
+            mfs_pool_break(part);
         part->down_since = part->gone_since = part->silent_until = 0;
         mfs_fence_lift(store, i);
         while ((conn = part->idle)) {
@@ -145,6 +155,7 @@ int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table)
             rc = -ESTALE;
         } else {
             rc = 0;
+            note_replicas(store, table);
             drop = detach_moved(store, table);
             old = store->table;
             store->table = table;

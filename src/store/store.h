@@ -7,6 +7,9 @@
  * A partition may move to another node at any time: its process then refuses everything ("fence"),
  * and what it refused is sent again, in order, to where a newer table says that it is.
  *
+ * Where a partition has a replica, a command that writes is answered here when the replica has it,
+ * too (confirm.c).
+ *
  * Threads: every function may be called by any thread; mfs_store_exec blocks its caller, bounded
  * by the I/O timeout and the waits of the options. A connection belongs to one thread at a time and
  * no lock is held over the network. */
@@ -75,6 +78,7 @@ struct mfs_cmd {
     int rc;
     ssize_t into_len;        /* bytes received into `into`, -1 when the reply was nil */
     struct mfs_reply *reply; /* set when rc is 0 and not received into `into`; freed by fini */
+    uint32_t era;            /* the store's: of the process that answered */
 };
 
 /* Executes all commands; returns 0 when every rc is 0, otherwise the first rc that is not. Each

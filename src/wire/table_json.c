@@ -17,7 +17,8 @@ struct head {
 };
 
 struct part {
-    uint32_t node, port;
+    uint32_t node, port, era;
+    bool replica;
     char host[MFS_HOST_MAX];
     char unix_path[MFS_UNIXPATH_MAX];
     char password[MFS_SECRET_MAX];
@@ -31,6 +32,8 @@ static const struct mfs_record part_record = {
         {.name = "port", .max = 65535, MFS_FIELD(U32, struct part, port)},
         {.name = "unix", MFS_FIELD(STR, struct part, unix_path)},
         {.name = "password", MFS_FIELD(STR, struct part, password)},
+        {.name = "era", MFS_FIELD(U32, struct part, era)},
+        {.name = "replica", MFS_FIELD(BOOL, struct part, replica)},
         {0}}};
 
 static const struct mfs_record head_record = {
@@ -64,6 +67,8 @@ cJSON *mfs_table_to_json(const struct mfs_table *t)
     for (uint32_t i = 0; i < t->nparts; i++) {
         h.part[i].node = t->part[i].node;
         h.part[i].port = t->part[i].port;
+        h.part[i].era = t->part[i].era;
+        h.part[i].replica = t->part[i].replica;
         memcpy(h.part[i].host, t->part[i].host, sizeof h.part[i].host);
         memcpy(h.part[i].unix_path, t->part[i].unix_path, sizeof h.part[i].unix_path);
         memcpy(h.part[i].password, t->part[i].password, sizeof h.part[i].password);
@@ -97,6 +102,8 @@ int mfs_table_from_json(const cJSON *json, struct mfs_table **to, struct mfs_err
     for (uint32_t i = 0; i < h.nparts; i++) {
         t->part[i].node = h.part[i].node;
         t->part[i].port = (uint16_t)h.part[i].port;
+        t->part[i].era = h.part[i].era;
+        t->part[i].replica = h.part[i].replica;
         memcpy(t->part[i].host, h.part[i].host, sizeof t->part[i].host);
         memcpy(t->part[i].unix_path, h.part[i].unix_path, sizeof t->part[i].unix_path);
         memcpy(t->part[i].password, h.part[i].password, sizeof t->part[i].password);
