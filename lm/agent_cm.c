@@ -301,6 +301,18 @@ static void handle_image(struct mfs_conn *conn, uint64_t id, const void *body, v
     mfs_agent_image(arg, body, conn, id);
 }
 
+static void handle_beat(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    (void)body;
+    (void)arg;
+    mfs_conn_reply(conn, MFS_MSG_BEAT, id, &(struct mfs_msg_empty){0});
+}
+
+static void handle_term(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_term(arg, body, conn, id);
+}
+
 static const struct mfs_handler handlers[] = {
     {MFS_MSG_ASSIGN, handle_assign},
     {MFS_MSG_TABLE, handle_table},
@@ -312,6 +324,8 @@ static const struct mfs_handler handlers[] = {
     {MFS_MSG_RELEASE, handle_release},
     {MFS_MSG_IMAGE, handle_image},
     {MFS_MSG_STOP, handle_stop},
+    {MFS_MSG_BEAT, handle_beat},
+    {MFS_MSG_TERM, handle_term},
     {0, NULL},
 };
 
@@ -332,7 +346,7 @@ static uint32_t put_parts(const struct mfs_agent *a, struct mfs_report_part *out
 {
     for (size_t i = 0; i < a->sample.n; i++)
         out[i] = (struct mfs_report_part){a->sample.part[i].part, a->sample.part[i].used,
-                                          a->sample.part[i].keys};
+                                          a->sample.part[i].keys, a->sample.part[i].silent};
     return (uint32_t)a->sample.n;
 }
 
@@ -391,4 +405,14 @@ void mfs_agent_send_events(struct mfs_agent *a)
         sent++;
     a->nevents -= sent;
     memmove(a->event, a->event + sent, a->nevents * sizeof *a->event);
+}
+
+void mfs_agent_tell_died(struct mfs_agent *a, const struct mfs_redis *r)
+{
+    struct mfs_conn *conn = cm_conn(a);
+    struct mfs_msg_died m = {.index = r->part};
+
+    mfs_text_copy(m.password, sizeof m.password, r->password);
+    if (conn && a->joined)
+        mfs_conn_notify(conn, MFS_MSG_DIED, &m);
 }

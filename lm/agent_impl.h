@@ -34,6 +34,8 @@ struct mfs_agent_part {
     bool reviving;                     /* it died, and another one is being started */
     unsigned deaths;                   /* in quick succession */
     int64_t died;                      /* the last time: mfs_clock_mono */
+    bool termed;                       /* it serves while its replica consents: one that died is
+                                          the replica's to follow, and never started anew here */
     uint64_t blocked_us;               /* while it came here */
     bool releasing;                    /* its process is being ended */
     struct mfs_agent_request releaser; /* who wants that */
@@ -141,10 +143,16 @@ void mfs_agent_image(struct mfs_agent *a, const struct mfs_msg_image *m, struct 
 void mfs_agent_images_drop(struct mfs_agent *a);              /* gives up what is under way */
 uint64_t mfs_agent_images_written(const struct mfs_agent *a); /* bytes; 0: none under way */
 
+/* agent_term.c: partitions that have replicas */
+void mfs_agent_term(struct mfs_agent *a, const struct mfs_msg_term *m, struct mfs_conn *conn,
+                    uint64_t id);
+
 /* agent_cm.c: the connection to cm */
 extern const struct mfs_service mfs_agent_cm_service;
 void mfs_agent_report(struct mfs_agent *a);
 void mfs_agent_send_events(struct mfs_agent *a);
+/* A process has ended; who is not connected now learns it when it joins. */
+void mfs_agent_tell_died(struct mfs_agent *a, const struct mfs_redis *r);
 
 /* agent_clients.c: clients and mounts */
 int mfs_agent_clients_open(struct mfs_agent *a, struct mfs_err *err);

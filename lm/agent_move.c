@@ -22,7 +22,7 @@ struct copy_job {
     struct mfs_redis redis;      /* likewise */
     uint64_t memory;             /* likewise */
     uint64_t blocked_us;         /* of a cut */
-    bool force;                  /* likewise */
+    struct mfs_msg_take take;    /* likewise */
     int rc;
     struct mfs_err err;
 };
@@ -119,6 +119,7 @@ static void reply_received(struct mfs_agent_copy *c)
 {
     struct mfs_agent_request r = take_asker(c);
     struct mfs_msg_receive_reply m = {.index = c->redis.part,
+                                      .port = c->redis.port,
                                       .bytes = atomic_load(&c->mover.bytes),
                                       .duration_us = c->duration_us};
 
@@ -333,7 +334,7 @@ static void run_cut(struct mfs_job *job)
 {
     struct copy_job *j = (struct copy_job *)job;
 
-    j->rc = mfs_mover_cut(&j->copy->mover, j->force, &j->blocked_us, &j->err);
+    j->rc = mfs_mover_cut(&j->copy->mover, &j->take, &j->blocked_us, &j->err);
 }
 
 /* It is a partition from now on. */
@@ -414,7 +415,7 @@ void mfs_agent_take(struct mfs_agent *a, const struct mfs_msg_take *m, struct mf
         return;
     j = copy_job(c, run_cut, cut);
     if (j)
-        j->force = m->force;
+        j->take = *m;
     run_step(c, MFS_COPY_CUTTING, j);
 }
 

@@ -449,14 +449,26 @@ static void look_again(void *arg)
     mfs_agent_measure(a);
 }
 
+static size_t count_silent(const struct mfs_fleet_sample *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        n += s->part[i].silent;
+    return n;
+}
+
 static void measured(struct mfs_job *job)
 {
     struct measure_job *j = (struct measure_job *)job;
     struct mfs_agent *a = j->agent;
+    bool news = count_silent(&j->sample) > count_silent(&a->sample);
 
     free(a->sample.part);
     a->sample = j->sample;
     a->measuring = false;
+    if (news)
+        mfs_agent_report(a); /* cm may have a replica of it */
     if (a->sample.urgent && !a->soon && a->phase == MFS_AGENT_RUNNING)
         a->soon = mfs_loop_timer(a->loop, SOON, 0, look_again, a);
     free(j);

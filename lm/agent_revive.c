@@ -2,7 +2,7 @@
  * names, inodes, sessions, locks (decisions/0016). Only the bytes of stripes are lost. Where that
  * can't be (there is no journal that is whole, or the new ones die, too), the partition is lost: an
  * empty process in its place would look like a file system that forgot its files, so that is
- * reported and left to the operator. */
+ * reported and left to the operator. One that has a replica is left to that. */
 #include "lm/agent_impl.h"
 
 #include <errno.h>
@@ -47,6 +47,17 @@ static void lose(struct mfs_agent_part *p, const char *why)
                     "partition %u: what it held is lost, names and all (%s), see "
                     "node-%u/redis-%u.log",
                     p->redis.part, why, a->opts.node, p->redis.part);
+    mfs_agent_part_forget(a, p->redis.part);
+    mfs_agent_measure(a); /* for the next report to be without it */
+    mfs_agent_save(a);
+}
+
+/* One in its place would be a second one beside the replica, which cm has take over. */
+static void leave_to_replica(struct mfs_agent_part *p)
+{
+    struct mfs_agent *a = p->agent;
+
+    p->lost = true;
     mfs_agent_part_forget(a, p->redis.part);
     mfs_agent_measure(a); /* for the next report to be without it */
     mfs_agent_save(a);
@@ -119,6 +130,11 @@ void mfs_agent_part_died(struct mfs_agent_part *p, pid_t pid, int status)
         mfs_text_format(how, sizeof how, " with status %d", WEXITSTATUS(status));
     mfs_agent_event(a, "redis-died", "partition %u: redis-server %d ended%s", p->redis.part,
                     (int)pid, how);
+    mfs_agent_tell_died(a, &p->redis);
+    if (p->termed) {
+        leave_to_replica(p);
+        return;
+    }
     p->deaths = p->died && now - p->died < QUICK ? p->deaths + 1 : 1;
     p->died = now;
     if (p->deaths > DEATHS_MOST)

@@ -36,6 +36,7 @@ static void put_part(const struct mfs_agent_part *p, struct mfs_state_redis *s)
 {
     mfs_agent_redis_put(&p->redis, s);
     s->lost = p->lost;
+    s->termed = p->termed;
 }
 
 static void put_client(const struct mfs_client *c, struct mfs_state_client *s)
@@ -111,10 +112,13 @@ static int restore_redis(struct mfs_agent *a, const struct mfs_state_redis *s)
 
     if (!s->lost && mfs_fleet_adopt(a->fleet, &r))
         return -ENOMEM;
-    p = mfs_agent_part_add(a, &r, !alive);
+    p = mfs_agent_part_add(a, &r, true);
     if (!p)
         return -ENOMEM;
+    p->termed = s->termed;
     p->lost = s->lost; /* one that died meanwhile is revived when all is taken up */
+    if (alive)
+        mfs_agent_part_watch(p); /* if it has just ended: likewise */
     return 0;
 }
 

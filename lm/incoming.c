@@ -46,6 +46,8 @@ static void died(struct mfs_agent_copy *c, const char *how)
                         "partition %u: redis-server %d, which was receiving it, ended%s, see "
                         "node-%u/redis-%u.log",
                         c->redis.part, (int)c->redis.proc.pid, how, a->opts.node, c->redis.part);
+    if (!c->dead)
+        mfs_agent_tell_died(a, &c->redis);
     c->dead = true;
 }
 

@@ -17,6 +17,7 @@
 #include "lm/redis_conf.h"
 #include "store/admin.h"
 #include "store/args.h"
+#include "store/reply.h"
 
 #define AREA        "move"
 #define CALL_LIMIT  (2 * MFS_SEC)
@@ -37,6 +38,7 @@
 #define KEEP_LIMIT  (300 * MFS_SEC) /* sessions live so long in a cold move */
 #define CRON_FAST   "100"           /* per second */
 #define CRON_NORMAL "10"            /* as in redis_conf.c */
+#define TERM_MOST   5000            /* ms that a term is taken to have left, at most */
 
 /* The two ends of a move, connected. */
 struct ends {
@@ -542,7 +544,35 @@ static int await_loaded(struct ends *e)
     }
 }
 
-int mfs_mover_cut(struct mfs_mover *m, bool force, uint64_t *blocked_us, struct mfs_err *err)
+/* The target consents no more to what the source does. *left: ms until that has its effect. */
+static int withdraw(struct ends *e, uint32_t quiet_ms, int64_t *left)
+{
+    struct mfs_args args;
+    struct mfs_cmd cmd;
+    int rc;
+
+    mfs_args_init(&args, "mfs_term_withdraw");
+    mfs_args_int(&args, quiet_ms);
+    cmd = mfs_args_cmd(&args, e->m->part);
+    rc = mfs_admin_call(e->target, &cmd, e->err);
+    *left = rc ? 0 : mfs_reply_int(cmd.reply);
+    mfs_cmds_fini(&cmd, 1);
+    return rc == -EAGAIN ? rc : rc ? target_failed(e) : 0;
+}
+
+/* Until the source can't serve any more. */
+static int end_terms(struct ends *e, const struct mfs_msg_take *how)
+{
+    int64_t left = 0;
+    int rc = withdraw(e, how->dead ? 0 : how->quiet_ms, &left);
+
+    if (!rc && !how->dead && left > 0)
+        mfs_clock_sleep((left < TERM_MOST ? left : TERM_MOST) * MFS_MSEC);
+    return rc ? rc : await_loaded(e);
+}
+
+int mfs_mover_cut(struct mfs_mover *m, const struct mfs_msg_take *how, uint64_t *blocked_us,
+                  struct mfs_err *err)
 {
     struct ends e = {.m = m, .err = err};
     struct mfs_admin_replication t = {0};
@@ -550,10 +580,10 @@ int mfs_mover_cut(struct mfs_mover *m, bool force, uint64_t *blocked_us, struct 
 
     if (!rc)
         rc = look_at_target(&e, true, &t);
-    if (!rc && t.replica)
+    if (!rc && t.replica && !how->force)
         rc = await_room(&e);
     if (!rc && t.replica)
-        rc = force ? await_loaded(&e) : stop_source(&e);
+        rc = how->force ? end_terms(&e, how) : stop_source(&e);
     if (!rc && mfs_admin_promote(e.target, mfs_redis_user_rules(false), err))
         rc = target_failed(&e);
     *blocked_us = m->fenced_at ? (uint64_t)(mfs_clock_mono() - m->fenced_at) / 1000 : 0;

@@ -20,6 +20,7 @@
 
 #include "base/err.h"
 #include "cluster/table.h"
+#include "wire/messages.h"
 
 struct mfs_mover {
     /* Set before a call, and left alone while one runs. */
@@ -47,10 +48,13 @@ int mfs_mover_survey(struct mfs_mover *m, uint64_t *bytes, struct mfs_err *err);
 int mfs_mover_copy(struct mfs_mover *m, struct mfs_err *err);
 
 /* The cut-over: fences the source, waits until the target has executed all of its commands, and
- * lets the target serve. force: there is no source any more. *blocked_us: since the fence. A target
- * that was promoted by an earlier call serves; that is 0, too. On failure before the promotion the
- * source serves again; after it, it stays fenced and another call completes what was begun. */
-int mfs_mover_cut(struct mfs_mover *m, bool force, uint64_t *blocked_us, struct mfs_err *err);
+ * lets the target serve. how->force: there is no source any more, or (quiet_ms) it is to have no
+ * more terms: -EAGAIN when it has asked the target for one lately. *blocked_us: since the fence. A
+ * target that was promoted by an earlier call serves; that is 0, too. On failure before the
+ * promotion the source serves again; after it, it stays fenced and another call completes what was
+ * begun. */
+int mfs_mover_cut(struct mfs_mover *m, const struct mfs_msg_take *how, uint64_t *blocked_us,
+                  struct mfs_err *err);
 
 /* Lets the process at a UNIX socket serve, or not. */
 int mfs_mover_fence(const char *path, const char *admin_password, bool fenced, struct mfs_err *err);

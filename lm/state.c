@@ -22,6 +22,7 @@ static const struct mfs_field redis_fields[] = {
     {.name = "index", .required = true, MFS_FIELD(U32, struct mfs_state_redis, index)},
     {.name = "port", MFS_FIELD(U32, struct mfs_state_redis, port), .max = 65535},
     {.name = "lost", MFS_FIELD(BOOL, struct mfs_state_redis, lost)},
+    {.name = "termed", MFS_FIELD(BOOL, struct mfs_state_redis, termed)},
     {.name = "unix_path", MFS_FIELD(STR, struct mfs_state_redis, unix_path)},
     {.name = "password", MFS_FIELD(STR, struct mfs_state_redis, password)},
     {.name = "admin_password", MFS_FIELD(STR, struct mfs_state_redis, admin_password)},

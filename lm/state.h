@@ -20,7 +20,8 @@ struct mfs_state_proc {
 
 struct mfs_state_redis {
     uint32_t index, port;
-    bool lost; /* it died with its content; not to be replaced by an empty one */
+    bool lost;   /* it died with its content; not to be replaced by an empty one */
+    bool termed; /* its replica follows it when it dies */
     char unix_path[MFS_UNIXPATH_MAX];
     char password[MFS_SECRET_MAX], admin_password[MFS_SECRET_MAX];
     struct mfs_state_proc proc;

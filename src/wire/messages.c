@@ -97,6 +97,7 @@ static const struct mfs_record report_part_record = {
     FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_report_part, index)},
            {.name = "memory_used", MFS_FIELD(U64, struct mfs_report_part, memory_used)},
            {.name = "keys", MFS_FIELD(U64, struct mfs_report_part, keys)},
+           {.name = "silent", MFS_FIELD(BOOL, struct mfs_report_part, silent)},
            {0}}};
 
 static const struct mfs_record report_client_record = {
@@ -155,6 +156,7 @@ static const struct mfs_record status_node_record = {
            {.name = "mount", MFS_FIELD(STR, struct mfs_status_node, mount)},
            {.name = "epoch", MFS_FIELD(U64, struct mfs_status_node, epoch)},
            {.name = "clients_behind", MFS_FIELD(U32, struct mfs_status_node, clients_behind)},
+           {.name = "replicas", MFS_FIELD(U32, struct mfs_status_node, replicas)},
            {0}}};
 
 static const struct mfs_record status_move_record = {
@@ -178,6 +180,8 @@ const struct mfs_record mfs_status_record = {
            {.name = "policy", MFS_FIELD(STR, struct mfs_status, policy)},
            {.name = "migration", MFS_FIELD(STR, struct mfs_status, migration)},
            {.name = "utilization", MFS_FIELD(F64, struct mfs_status, utilization)},
+           {.name = "replicas", MFS_FIELD(U32, struct mfs_status, replicas)},
+           {.name = "unprotected", MFS_FIELD(U32, struct mfs_status, unprotected)},
            {.name = "nodes", MFS_FIELD_LIST(struct mfs_status, node, nnodes, &status_node_record)},
            {.name = "moves", MFS_FIELD_LIST(struct mfs_status, move, nmoves, &status_move_record)},
            {.name = "checkpoint_dir", MFS_FIELD(STR, struct mfs_status, checkpoint_dir)},
@@ -215,6 +219,7 @@ static const struct mfs_record receive_reply_record = {
     FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_receive_reply, index)},
            {.name = "bytes", MFS_FIELD(U64, struct mfs_msg_receive_reply, bytes)},
            {.name = "duration_us", MFS_FIELD(U64, struct mfs_msg_receive_reply, duration_us)},
+           {.name = "port", .max = 65535, MFS_FIELD(U32, struct mfs_msg_receive_reply, port)},
            {0}}};
 
 static const struct mfs_record take_record = {
@@ -222,6 +227,8 @@ static const struct mfs_record take_record = {
     FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_take, index)},
            {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_take, password)},
            {.name = "force", MFS_FIELD(BOOL, struct mfs_msg_take, force)},
+           {.name = "quiet_ms", .max = 3600000, MFS_FIELD(U32, struct mfs_msg_take, quiet_ms)},
+           {.name = "dead", MFS_FIELD(BOOL, struct mfs_msg_take, dead)},
            {0}}};
 
 static const struct mfs_record take_reply_record = {
@@ -291,6 +298,24 @@ static const struct mfs_record policy_record = {
     "policy", sizeof(struct mfs_msg_policy),
     FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_msg_policy, name)}, {0}}};
 
+static const struct mfs_record term_record = {
+    "term", sizeof(struct mfs_msg_term),
+    FIELDS{
+        {.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_term, index)},
+        {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_term, password)},
+        {.name = "on", MFS_FIELD(BOOL, struct mfs_msg_term, on)},
+        {.name = "replica_host", MFS_FIELD(STR, struct mfs_msg_term, replica_host)},
+        {.name = "replica_port", .max = 65535, MFS_FIELD(U32, struct mfs_msg_term, replica_port)},
+        {.name = "replica_admin_password",
+         MFS_FIELD(STR, struct mfs_msg_term, replica_admin_password)},
+        {0}}};
+
+static const struct mfs_record died_record = {
+    "died", sizeof(struct mfs_msg_died),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_died, index)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_died, password)},
+           {0}}};
+
 const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_ASSIGN] = {"assign", &assign_record, &assign_reply_record},
     [MFS_MSG_TABLE] = {"table", &table_record, &epoch_record},
@@ -313,6 +338,9 @@ const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_IMAGE] = {"image", &mfs_image_record, &mfs_image_reply_record},
     [MFS_MSG_CHECKPOINT] = {"checkpoint", &mfs_checkpoint_ask_record, &mfs_checkpoint_record},
     [MFS_MSG_CHECKPOINTED] = {"checkpointed", &mfs_checkpointed_record, &empty_record},
+    [MFS_MSG_BEAT] = {"beat", &empty_record, &empty_record},
+    [MFS_MSG_TERM] = {"term", &term_record, &empty_record},
+    [MFS_MSG_DIED] = {"died", &died_record, &empty_record},
 };
 
 /* ---- envelopes ------------------------------------------------------------------------------- */

@@ -42,6 +42,9 @@ enum mfs_msg {
     MFS_MSG_IMAGE,    /* cm → lm     a step of a checkpoint        → when it is done   */
     MFS_MSG_CHECKPOINT,   /* cli → cm  write all images              → struct mfs_checkpoint */
     MFS_MSG_CHECKPOINTED, /* cli → cm  that is a checkpoint now    → when it is noted  */
+    MFS_MSG_BEAT,     /* cm → lm     are you there?                → yes               */
+    MFS_MSG_TERM,     /* cm → lm     a process serves by terms, or not  → when it is so */
+    MFS_MSG_DIED,     /* lm → cm     a redis process has ended     no reply            */
     MFS_MSG_COUNT
 };
 
@@ -121,6 +124,7 @@ struct mfs_report_part {
     uint32_t index;
     uint64_t memory_used; /* redis used_memory */
     uint64_t keys;
+    bool silent; /* its process does not answer; the rest is of before */
 };
 
 /* A copy of a partition that is on its way to this node. */
@@ -188,12 +192,17 @@ struct mfs_msg_receive_reply {
     uint32_t index;
     uint64_t bytes;       /* copied */
     uint64_t duration_us; /* of the copy */
+    uint32_t port;        /* of the process that holds it; 0: it serves already */
 };
 
 struct mfs_msg_take {
     uint32_t index;
     char password[MFS_SECRET_MAX];
     bool force; /* the source is surely gone: be content with what has arrived */
+    /* Of a replica (docs/decisions/0017): it withdraws its consent, unless it has been asked for it
+     * less than so many ms ago (-EAGAIN), and waits until the source's term is over. */
+    uint32_t quiet_ms;
+    bool dead; /* not even that: the source's process has ended */
 };
 
 struct mfs_msg_take_reply {
@@ -212,6 +221,21 @@ struct mfs_msg_fence {
 struct mfs_msg_release {
     uint32_t index;
     char password[MFS_SECRET_MAX];
+};
+
+/* How the process of a partition may serve, see docs/decisions/0017. */
+struct mfs_msg_term {
+    uint32_t index;
+    char password[MFS_SECRET_MAX]; /* names the process */
+    bool on;                       /* only while the replica's process consents; false: always */
+    char replica_host[MFS_HOST_MAX];
+    uint32_t replica_port;
+    char replica_admin_password[MFS_SECRET_MAX];
+};
+
+struct mfs_msg_died {
+    uint32_t index;
+    char password[MFS_SECRET_MAX]; /* names the process */
 };
 
 /* What an operator asks for. */
@@ -314,6 +338,7 @@ struct mfs_status_node {
     char mount[MFS_PATH_MAX];
     uint64_t epoch;          /* of the table that its lm holds, by its last report */
     uint32_t clients_behind; /* clients connected there that hold an older one than lm */
+    uint32_t replicas;       /* of other nodes' partitions that it holds and that are whole */
 };
 
 struct mfs_status {
@@ -324,7 +349,9 @@ struct mfs_status {
     double beta;
     char policy[MFS_STATE_MAX];
     char migration[MFS_STATE_MAX];
-    double utilization; /* 0..1 */
+    double utilization;   /* 0..1 */
+    uint32_t replicas;    /* that each partition is to have */
+    uint32_t unprotected; /* partitions that have none just now */
     uint32_t nnodes;
     struct mfs_status_node *node;
     uint32_t nmoves;
