@@ -16,6 +16,7 @@
 struct mfs_cm;
 struct mfs_checkpointing;
 struct mfs_migrate;
+struct mfs_replicas;
 struct mfs_scale;
 
 /* Of a start, and of a node that comes later. */
@@ -35,6 +36,8 @@ struct mfs_cm_live {
     bool done;                  /* with the present step of the start */
     enum mfs_cm_step step;      /* while it is coming to a running deployment */
     bool told;                  /* to stop, as it leaves */
+    int64_t heard;              /* when it last said anything (with replicas only) */
+    bool beating;               /* it is being asked whether it is there */
     bool reported;              /* has told figures to this cm */
     uint32_t lacking;           /* reports in a row with fewer partitions than it should run, */
     uint64_t lack_epoch;        /* all of this epoch */
@@ -83,7 +86,8 @@ struct mfs_cm {
     struct mfs_checkpointing *checkpoint; /* being written, NULL: none; see checkpoint.h */
 
     struct mfs_autoscale *autoscale;
-    struct mfs_migrate *migrate; /* partitions under way, migrate.h; NULL: none ever were */
+    struct mfs_migrate *migrate;   /* partitions under way, migrate.h; NULL: none ever were */
+    struct mfs_replicas *replicas; /* replicas.h; NULL: there are none */
 
     struct mfs_timer *stop_check; /* while stopping */
     int64_t stop_until;

@@ -21,6 +21,7 @@
 #include "cm/control.h"
 #include "cm/events.h"
 #include "cm/migrate.h"
+#include "cm/replicas.h"
 #include "cm/scale.h"
 
 #define CONNECTIONS_MOST 8192U
@@ -149,6 +150,8 @@ static void go_on(struct mfs_cm *cm)
                       cm->address);
         cm->step = MFS_STEP_DONE;
         mfs_migrate_resume(cm);
+        if (mfs_replicas_begin(cm))
+            mfs_error("daemon", "out of memory: there will be no replicas");
         mfs_nodes_adopt(cm);
         mfs_scale_resume(cm);
     } else {
@@ -166,6 +169,7 @@ static void close_all(struct mfs_cm *cm)
     mfs_autoscale_fini(cm);
     mfs_scale_fini(cm);
     mfs_migrate_fini(cm);
+    mfs_replicas_fini(cm);
     mfs_loop_destroy(cm->loop);
     mfs_nodes_fini(cm);
     mfs_cm_state_clear(&cm->state);

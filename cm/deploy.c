@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "cm/autoscale.h"
 #include "cm/events.h"
+#include "cm/replicas.h"
 
 #define START_TIME  (180 * MFS_SEC)
 #define ASSIGN_TIME (90 * MFS_SEC)
@@ -281,6 +282,8 @@ static void finish(struct mfs_cm *cm)
         mfs_deploy_fail(cm, NULL, -EIO, "%s: cannot be written", cm->paths->state);
         return;
     }
+    if (mfs_replicas_begin(cm))
+        mfs_error("deploy", "out of memory: there will be no replicas");
     mfs_event_add(cm->paths->events, "cm", "running",
                   "%u nodes, %u partitions, %llu bytes per node, %lld ms", s->nnodes, s->nparts,
                   (unsigned long long)s->memory,

@@ -11,6 +11,7 @@
 #include "cm/events.h"
 #include "cm/migrate_impl.h"
 #include "cm/move_order.h"
+#include "cm/replicas.h"
 
 #define TICK        (100 * MFS_MSEC)
 #define IDLE_MOST   (5 * MFS_SEC)  /* when no node has the memory: reports come each second */
@@ -101,10 +102,20 @@ static uint32_t node_index(const struct mfs_cm *cm, uint32_t id)
 /* A partition whose last move is still being cleared away waits for that. */
 static bool is_held(const struct mfs_migrate *g, const struct mfs_move *m, int64_t now)
 {
-    if (m->again_at > now)
+    if (m->again_at > now || mfs_replicas_hold(g->cm, m->part))
         return true;
     for (uint32_t i = 0; i < g->cm->state.nmoves; i++)
         if (g->cm->state.move[i].part == m->part)
+            return true;
+    return false;
+}
+
+bool mfs_migrate_wants(const struct mfs_cm *cm, uint32_t part)
+{
+    const struct mfs_migrate *g = cm->migrate;
+
+    for (uint32_t i = 0; g && i < g->n; i++)
+        if (g->one[i]->move.part == part && g->one[i]->move.step != MFS_AT_OVER)
             return true;
     return false;
 }
@@ -265,7 +276,10 @@ static void schedule(void *arg)
     while ((o = choose(g, now))) {
         g->idle_since = 0;
         o->move.again_at = 0;
-        mfs_move_begin(&o->move);
+        if (g->cm->state.part[o->move.part].node == o->move.from)
+            mfs_move_begin(&o->move);
+        else
+            give_up(o, -EAGAIN, "its replica on another node has taken over meanwhile");
     }
     check_idle(g, now);
     check_end(g);

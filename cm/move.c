@@ -64,16 +64,11 @@ struct mfs_cm_move *mfs_move_state(const struct mfs_move *m)
 
 int mfs_move_save(struct mfs_move *m)
 {
-    struct mfs_buf b;
     int rc;
 
     /* Clients may be waiting for this, so not for the disk: who asked for the moves saves in full
      * at the end. A state that the machine's death sets back leads to the same steps again. */
-    mfs_buf_init(&b);
-    rc = mfs_record_encode(&mfs_cm_state_record, &m->cm->state, true, &b);
-    if (!rc)
-        rc = mfs_file_note(m->cm->paths->state, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
-    mfs_buf_fini(&b);
+    rc = mfs_cm_state_note(&m->cm->state, m->cm->paths->state);
     if (rc)
         mfs_error("move", "%s: %s", m->cm->paths->state, strerror(-rc));
     return rc;

@@ -17,6 +17,7 @@
 #include "cm/checkpoint.h"
 #include "cm/events.h"
 #include "cm/migrate.h"
+#include "cm/replicas.h"
 #include "cm/scale.h"
 
 #define DELAY_FIRST MFS_SEC
@@ -238,6 +239,7 @@ static void take_up(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_m
     l->delay = DELAY_FIRST;
     l->parts_seen = m->nassigned;
     mfs_migrate_joined(cm, l, m);
+    mfs_replicas_joined(cm, l, m);
     mfs_text_copy(l->mount, sizeof l->mount, m->mount);
     if (m->nassigned < due)
         mfs_event_add(cm->paths->events, l->node->name, "partitions-lost",
@@ -343,7 +345,18 @@ static void on_report(struct mfs_conn *c, uint64_t id, const void *body, void *a
     take_figures(arg, l, m);
     take_mount(l, m);
     mfs_migrate_reported(arg, l, m);
+    mfs_replicas_reported(arg, l, m);
     mfs_conn_reply(c, MFS_MSG_REPORT, id, NULL);
+}
+
+static void on_died(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    if (!mfs_conn_data(c)) {
+        mfs_conn_fail(c, id, -EPERM, "join first");
+        return;
+    }
+    mfs_conn_reply(c, MFS_MSG_DIED, id, NULL);
+    mfs_replicas_died(arg, body);
 }
 
 static void on_event(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
@@ -487,6 +500,7 @@ static void down(struct mfs_conn *c, const struct mfs_err *why, void *arg)
 static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},
                                               {MFS_MSG_REPORT, on_report},
                                               {MFS_MSG_EVENT, on_event},
+                                              {MFS_MSG_DIED, on_died},
                                               {MFS_MSG_CLIENT_HELLO, on_client_hello},
                                               {MFS_MSG_CLIENT_READY, on_client_ready},
                                               {MFS_MSG_STATUS, on_status},

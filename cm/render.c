@@ -103,6 +103,9 @@ int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out)
                         s->name, s->state, s->nnodes, s->partitions, s->beta,
                         (unsigned long long)s->epoch, MFS_TEXT_BYTES(used),
                         MFS_TEXT_BYTES(capacity), 100 * s->utilization, s->policy, s->migration);
+    if (!rc && s->replicas)
+        rc = mfs_buf_printf(out, "replicas: %u; %u of %u partitions have none just now\n\n",
+                            s->replicas, s->unprotected, s->partitions);
     if (!rc)
         rc = put_table(s, out);
     if (!rc && s->checkpoint_dir[0])

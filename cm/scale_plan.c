@@ -113,11 +113,17 @@ static int choose_migration(const struct mfs_cm *cm, const struct mfs_msg_scale 
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-static struct mfs_plan_node plan_node(const struct mfs_cm_node *n, bool leaving)
+/* Half of a node is for the replicas of others' partitions. */
+static uint64_t room_of(const struct mfs_cm *cm, const struct mfs_cm_node *n)
 {
-    return (struct mfs_plan_node){.id = n->id,
-                                  .weight = leaving ? 0 : (double)n->memory,
-                                  .memory = n->memory - RESERVE(n->memory)};
+    return (n->memory - RESERVE(n->memory)) / (1 + cm->state.replicas);
+}
+
+static struct mfs_plan_node plan_node(const struct mfs_cm *cm, const struct mfs_cm_node *n,
+                                      bool leaving)
+{
+    return (struct mfs_plan_node){
+        .id = n->id, .weight = leaving ? 0 : (double)n->memory, .memory = room_of(cm, n)};
 }
 
 /* The last `nleaving` of the state's nodes leave, and those that are marked so. */
@@ -132,10 +138,11 @@ static int plan(const struct mfs_cm *cm, const struct mfs_cm_node *coming, uint3
 
     if (node && part) {
         for (uint32_t i = 0; i < st->nnodes; i++)
-            node[i] = plan_node(&st->node[i], i + nleaving >= st->nnodes ||
-                                                  !strcmp(st->node[i].turn, MFS_NODE_LEAVING));
+            node[i] = plan_node(cm, &st->node[i],
+                                i + nleaving >= st->nnodes ||
+                                    !strcmp(st->node[i].turn, MFS_NODE_LEAVING));
         for (uint32_t i = 0; i < ncoming; i++)
-            node[st->nnodes + i] = plan_node(&coming[i], false);
+            node[st->nnodes + i] = plan_node(cm, &coming[i], false);
         for (uint32_t i = 0; i < st->nparts; i++)
             part[i] = (struct mfs_plan_part){st->part[i].node, cm->part_bytes[i]};
         rc = mfs_planner_plan(&in, out, err);
@@ -158,7 +165,7 @@ static void sum_up(const struct mfs_cm *cm, struct mfs_scale_draft *d)
     for (uint32_t i = 0; i < cm->state.nparts; i++)
         d->used += cm->part_bytes[i];
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        d->capacity += cm->state.node[i].memory - RESERVE(cm->state.node[i].memory);
+        d->capacity += room_of(cm, &cm->state.node[i]);
 }
 
 /* The planner refuses, too; this says it in the words of who asks. */
@@ -167,7 +174,7 @@ static int check_room(const struct mfs_cm *cm, const struct mfs_scale_draft *d, 
     uint64_t room = 0;
 
     for (uint32_t i = 0; i + d->nleaving < cm->state.nnodes; i++)
-        room += cm->state.node[i].memory - RESERVE(cm->state.node[i].memory);
+        room += room_of(cm, &cm->state.node[i]);
     if (!d->nleaving || d->used <= room)
         return 0;
     return mfs_err_set(err, -ENOSPC,

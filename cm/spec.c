@@ -253,8 +253,6 @@ static int check_available(const struct mfs_conf *conf, struct mfs_err *err)
     if (strcmp(mfs_conf_str(conf, "weights"), "memory"))
         return mfs_err_set(err, -EINVAL, "weights: \"%s\" is not available, only memory",
                            mfs_conf_str(conf, "weights"));
-    if (mfs_conf_uint(conf, "replicas"))
-        return mfs_err_set(err, -EINVAL, "replicas: only 0 is available");
     return 0;
 }
 
@@ -308,6 +306,7 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
         return rc;
     copy_words(conf, s);
     s->rate = mfs_conf_uint(conf, "migration-rate");
+    s->replicas = (uint32_t)mfs_conf_uint(conf, "replicas");
     s->link_rate = mfs_conf_uint(conf, "link-rate");
     rc = take_checkpoint(conf, s, err);
     if (!rc)
@@ -373,6 +372,10 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, 
     if (mfs_conf_given(conf, "beta") && mfs_conf_real(conf, "beta") != s->beta) {
         snprintf(number, sizeof number, "%g", s->beta);
         return differs(err, "beta", number);
+    }
+    if (mfs_conf_given(conf, "replicas") && mfs_conf_uint(conf, "replicas") != s->replicas) {
+        snprintf(number, sizeof number, "%u", s->replicas);
+        return differs(err, "replicas", number);
     }
     if (mfs_conf_uint(conf, "partitions") > s->nparts ||
         mfs_conf_uint(conf, "max-nodes") > s->nparts) {

@@ -31,6 +31,19 @@ static const struct mfs_record part_record = {
            {.name = "admin_password",
             .required = true,
             MFS_FIELD(STR, struct mfs_cm_part, admin_password)},
+           {.name = "era", MFS_FIELD(U32, struct mfs_cm_part, era)},
+           {.name = "replica_step", MFS_FIELD(STR, struct mfs_cm_part, replica_step)},
+           {.name = "replica_node", MFS_FIELD(U32, struct mfs_cm_part, replica_node)},
+           {.name = "replica_password", MFS_FIELD(STR, struct mfs_cm_part, replica_password)},
+           {.name = "replica_admin_password",
+            MFS_FIELD(STR, struct mfs_cm_part, replica_admin_password)},
+           {0}}};
+
+static const struct mfs_record grave_record = {
+    "grave", sizeof(struct mfs_cm_grave),
+    FIELDS{{.name = "node", .required = true, MFS_FIELD(U32, struct mfs_cm_grave, node)},
+           {.name = "part", .required = true, MFS_FIELD(U32, struct mfs_cm_grave, part)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_cm_grave, password)},
            {0}}};
 
 static const struct mfs_record move_record = {
@@ -85,6 +98,7 @@ const struct mfs_record mfs_cm_state_record = {
            {.name = "memory", MFS_FIELD(U64, struct mfs_cm_state, memory)},
            {.name = "rate", MFS_FIELD(U64, struct mfs_cm_state, rate)},
            {.name = "link_rate", MFS_FIELD(U64, struct mfs_cm_state, link_rate)},
+           {.name = "replicas", MFS_FIELD(U32, struct mfs_cm_state, replicas)},
            {.name = "stripe_size", MFS_FIELD(U32, struct mfs_cm_state, stripe_size)},
            {.name = "started_with", MFS_FIELD(U32, struct mfs_cm_state, started_with)},
            {.name = "next_node", MFS_FIELD(U32, struct mfs_cm_state, next_node)},
@@ -104,6 +118,7 @@ const struct mfs_record mfs_cm_state_record = {
             MFS_FIELD_LIST(struct mfs_cm_state, image, nimages, &mfs_image_part_record)},
            {.name = "checkpoint_dir", MFS_FIELD(STR, struct mfs_cm_state, checkpoint_dir)},
            {.name = "checkpoint_time", MFS_FIELD(U64, struct mfs_cm_state, checkpoint_time)},
+           {.name = "graves", MFS_FIELD_LIST(struct mfs_cm_state, grave, ngraves, &grave_record)},
            {0}}};
 
 int mfs_cm_state_save(const struct mfs_cm_state *s, const char *path)
@@ -117,6 +132,19 @@ int mfs_cm_state_save(const struct mfs_cm_state *s, const char *path)
         rc = mfs_buf_append(&b, "\n", 1);
     if (!rc)
         rc = mfs_file_write(path, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
+    mfs_buf_fini(&b);
+    return rc;
+}
+
+int mfs_cm_state_note(const struct mfs_cm_state *s, const char *path)
+{
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    rc = mfs_record_encode(&mfs_cm_state_record, s, true, &b);
+    if (!rc)
+        rc = mfs_file_note(path, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
     mfs_buf_fini(&b);
     return rc;
 }
@@ -135,6 +163,9 @@ static int check(const struct mfs_cm_state *s, struct mfs_err *err)
     for (uint32_t i = 0; i < s->nmoves; i++)
         if (s->move[i].part >= s->nparts)
             return mfs_err_set(err, -EINVAL, "move %u is of a partition that is not there", i);
+    for (uint32_t i = 0; i < s->ngraves; i++)
+        if (s->grave[i].part >= s->nparts)
+            return mfs_err_set(err, -EINVAL, "grave %u is of a partition that is not there", i);
     return 0;
 }
 

@@ -31,10 +31,28 @@ struct mfs_cm_node {
     uint64_t memory;          /* its limit, bytes */
 };
 
+/* Of a replica, see replicas.c; "" for none. */
+#define MFS_REPLICA_COPY  "copy"
+#define MFS_REPLICA_TERM  "term"
+#define MFS_REPLICA_READY "ready"
+#define MFS_REPLICA_TAKE  "take"
+#define MFS_REPLICA_DROP  "drop"
+
 struct mfs_cm_part {
     uint32_t node; /* id */
     char password[MFS_SECRET_MAX];
     char admin_password[MFS_SECRET_MAX];
+    uint32_t era;                     /* as in the table */
+    char replica_step[MFS_STATE_MAX]; /* MFS_REPLICA_… */
+    uint32_t replica_node;            /* id */
+    char replica_password[MFS_SECRET_MAX];
+    char replica_admin_password[MFS_SECRET_MAX];
+};
+
+/* A process that must end before its node can take part in anything with its partition again. */
+struct mfs_cm_grave {
+    uint32_t node, part;
+    char password[MFS_SECRET_MAX];
 };
 
 /* A partition on its way, and the process that is to be it. */
@@ -83,6 +101,7 @@ struct mfs_cm_state {
     uint64_t memory;    /* per node, bytes */
     uint64_t rate;      /* of a partition's move, bytes/s; 0: no limit */
     uint64_t link_rate; /* of a node's link, bytes/s; 0: unknown */
+    uint32_t replicas;  /* of each partition, on other nodes: 0 or 1 */
     uint32_t stripe_size;
     uint32_t started_with; /* nodes: N of the policies */
     uint32_t next_node;    /* id of the next one that comes */
@@ -101,12 +120,16 @@ struct mfs_cm_state {
     struct mfs_image_part *image;
     char checkpoint_dir[MFS_PATH_MAX]; /* the last one of this deployment; "": none yet */
     uint64_t checkpoint_time;          /* seconds since 1970 */
+    uint32_t ngraves;
+    struct mfs_cm_grave *grave;
 };
 
 extern const struct mfs_record mfs_cm_state_record;
 
 /* 0 or a negative errno. Blocks as writing a small file does. */
 int mfs_cm_state_save(const struct mfs_cm_state *s, const char *path);
+/* The same without waiting for the disk: what only the machine's death may set back. */
+int mfs_cm_state_note(const struct mfs_cm_state *s, const char *path);
 
 /* 0, -ENOENT when there is none, -EINVAL with the reason when it makes no sense. Moves from or to a
  * node that has gone are dropped. */

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cluster/y0.h"
 #include "cm/migrate.h"
+#include "cm/replicas.h"
 #include "cm/scale.h"
 
 #define ADOPT_TIME (20 * MFS_SEC) /* that Local Managers may take to find a new cm */
@@ -61,6 +62,9 @@ static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l, doub
     n->bandwidth_out = l->conn ? l->last.bandwidth_out : 0;
     n->epoch = l->last.epoch;
     n->clients_behind = l->conn ? l->behind : 0;
+    for (uint32_t i = 0; i < cm->state.nparts; i++)
+        n->replicas += cm->state.part[i].replica_node == n->id &&
+                       !strcmp(cm->state.part[i].replica_step, MFS_REPLICA_READY);
     n->share = mfs_y0_share(n->partitions, cm->state.nparts, (double)l->node->memory, memory);
     memcpy(n->name, l->node->name, sizeof n->name);
     memcpy(n->address, l->node->address, sizeof n->address);
@@ -97,6 +101,8 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     }
     for (uint32_t i = 0; i < st->nnodes; i++)
         fill_node(cm, cm->live[i], memory, &s->node[i]);
+    s->replicas = st->replicas;
+    s->unprotected = mfs_replicas_missing(cm);
     s->utilization = sum > 0 ? used / sum : 0;
     s->epoch = st->table ? st->table->epoch : 0;
     memcpy(s->name, st->name, sizeof s->name);

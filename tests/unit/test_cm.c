@@ -101,9 +101,9 @@ static void mounts_by_pattern(void **state)
 
 static void impossible_deployments(void **state)
 {
-    static const char *const bad[][2] = {
-        {"memory", "900T"}, {"mount", "/"},    {"policy", "csi"},       {"scale-in-to", "96"},
-        {"min-nodes", "9"}, {"replicas", "1"}, {"weights", "bandwidth"}};
+    static const char *const bad[][2] = {{"memory", "900T"}, {"mount", "/"},
+                                         {"policy", "csi"},  {"scale-in-to", "96"},
+                                         {"min-nodes", "9"}, {"weights", "bandwidth"}};
     struct mfs_cm_state s;
     struct mfs_err err;
 

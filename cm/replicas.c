@@ -1,0 +1,437 @@
+/* The steps of a replica, as they stand in cm.json before each begins:
+ *
+ *     "" ──► copy ──► term ──► ready ──► take ──► (it is the partition; the next one begins at "")
+ *     ▲        │        │        │ ▲       │
+ *     └────────┴─ drop ◄┴────────┘ └───────┘ the partition's process lives after all
+ *
+ * copy: the replica's node receives a copy that goes on following. term: from now on the
+ * partition's process serves only while the replica consents, and everybody is told to wait for the
+ * replica with what they write. ready: they do, and the replica may take over. take: the
+ * partition's process has ended or is out of reach; the replica withdraws its consent, waits until
+ * no term is left, and serves. drop: the partition is to go without; its process is told to serve
+ * without terms, and only then another replica may be made.
+ *
+ * Only `take` leads to a promotion, only `drop` back to serving without terms, and a state is never
+ * in both: so at no time two processes serve one partition. Each step is one message that may be
+ * sent again. A process that may still live where it must not (after a promotion, or a replica
+ * given up) gets a grave: its node is told to end it as soon as it is there. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cm/events.h"
+#include "cm/migrate.h"
+#include "cm/replicas_impl.h"
+
+#define TICK        (100 * MFS_MSEC)
+#define COPIES_MOST 4                /* at a time */
+#define PAUSE       (200 * MFS_MSEC) /* before what failed is tried again, … */
+#define PAUSE_COPY  (2 * MFS_SEC)    /* … and before another copy is begun */
+
+static const char *node_name(const struct mfs_cm *cm, uint32_t id)
+{
+    const struct mfs_cm_node *n = mfs_cm_state_node(&cm->state, id);
+
+    return n ? n->name : "a node that has left";
+}
+
+void mfs_replica_enter(struct mfs_replica *r, const char *step)
+{
+    struct mfs_cm *cm = r->cm;
+    int rc;
+
+    mfs_replica_forget_call(r);
+    mfs_replica_forget_shown(r);
+    r->again_at = 0;
+    mfs_text_copy(mfs_replica_state(r)->replica_step, sizeof mfs_replica_state(r)->replica_step,
+                  step);
+    /* When this fails, a cm that comes after us does the step before again, which does no harm. */
+    rc = mfs_cm_state_note(&cm->state, cm->paths->state);
+    if (rc)
+        mfs_error("replica", "%s: %s", cm->paths->state, strerror(-rc));
+}
+
+static void tell_dropped(struct mfs_replica *r, const char *why)
+{
+    const struct mfs_cm_part *p = mfs_replica_state(r);
+
+    mfs_event_add(r->cm->paths->events, "cm", "replica-dropped", "partition %u: at %s: %s", r->part,
+                  node_name(r->cm, p->replica_node), why);
+}
+
+static void drop(struct mfs_replica *r, const char *why)
+{
+    tell_dropped(r, why);
+    r->table_due = true;
+    mfs_replica_enter(r, MFS_REPLICA_DROP);
+}
+
+/* ---- what is the matter ---------------------------------------------------------------------- */
+
+/* Is there a node for the replica, and may it stay there? */
+static bool replica_stays(const struct mfs_replica *r)
+{
+    const struct mfs_cm_live *l = mfs_nodes_find(r->cm, mfs_replica_state(r)->replica_node);
+
+    return l && !l->node->turn[0] && !r->replica_dead;
+}
+
+static bool in_trouble(const struct mfs_replica *r, int64_t now)
+{
+    return r->dead || r->silent || mfs_replicas_silent(r->cm, mfs_replica_state(r)->node, now);
+}
+
+static unsigned copies(const struct mfs_replicas *g)
+{
+    unsigned n = 0;
+
+    for (uint32_t i = 0; i < g->cm->state.nparts; i++)
+        n += mfs_replica_in(&g->one[i], MFS_REPLICA_COPY) ||
+             mfs_replica_in(&g->one[i], MFS_REPLICA_TERM);
+    return n;
+}
+
+/* ---- the steps ------------------------------------------------------------------------------- */
+
+static void at_none(struct mfs_replica *r, int64_t now)
+{
+    if (r->cm->state.replicas == 0 || in_trouble(r, now) || mfs_migrate_wants(r->cm, r->part) ||
+        copies(r->cm->replicas) >= COPIES_MOST)
+        return;
+    if (mfs_replica_choose(r, now)) {
+        r->again_at = now + PAUSE_COPY;
+        return;
+    }
+    r->replica_dead = false;
+    mfs_replica_enter(r, MFS_REPLICA_COPY);
+    mfs_replica_ask(r);
+}
+
+static void at_copy(struct mfs_replica *r, int64_t now)
+{
+    if (!replica_stays(r))
+        drop(r, "its node leaves, or its process has ended");
+    else if (mfs_migrate_wants(r->cm, r->part))
+        drop(r, "the partition is about to move");
+    else if (r->dead)
+        drop(r, "the partition's process has ended");
+    else if (!r->shown && !mfs_replica_ask(r) &&
+             mfs_replicas_silent(r->cm, mfs_replica_state(r)->replica_node, now))
+        drop(r, "its node is out of reach");
+}
+
+static void begin_take(struct mfs_replica *r, int64_t now)
+{
+    r->trouble_at = now;
+    mfs_event_add(r->cm->paths->events, "cm", "failover-begins", "partition %u: %s %s", r->part,
+                  node_name(r->cm, mfs_replica_state(r)->node),
+                  r->dead     ? "has lost its process"
+                  : r->silent ? "has a process that does not answer"
+                              : "is out of reach");
+    mfs_replica_enter(r, MFS_REPLICA_TAKE);
+    mfs_replica_ask(r);
+}
+
+static void at_ready(struct mfs_replica *r, int64_t now)
+{
+    const struct mfs_cm_part *p = mfs_replica_state(r);
+    bool trouble = in_trouble(r, now), away = mfs_replicas_silent(r->cm, p->replica_node, now);
+
+    if (r->replica_dead && !r->dead)
+        drop(r, "its process has ended");
+    else if (trouble && !away)
+        begin_take(r, now);
+    else if (!trouble && away)
+        drop(r, "its node is out of reach");
+    else if (!trouble && !replica_stays(r))
+        drop(r, "its node leaves");
+    else if (!trouble && mfs_migrate_wants(r->cm, r->part))
+        drop(r, "the partition is about to move");
+}
+
+static void at_take(struct mfs_replica *r, int64_t now)
+{
+    const struct mfs_cm_part *p = mfs_replica_state(r);
+
+    /* Whether it has withdrawn its consent or not: nobody knows of it as the partition yet, and
+     * whoever ends it first makes sure that nobody ever does. */
+    if (!in_trouble(r, now) && mfs_replicas_silent(r->cm, p->replica_node, now))
+        drop(r, "its node is out of reach, and the partition's is back");
+    else if (!mfs_nodes_find(r->cm, p->replica_node))
+        drop(r, "its node has left");
+    else
+        mfs_replica_ask(r);
+}
+
+/* The table first: nobody is to wait for the replica any more. */
+static void at_drop(struct mfs_replica *r)
+{
+    if (r->table_due && mfs_replica_hide(r))
+        return;
+    r->table_due = false;
+    if (!mfs_nodes_find(r->cm, mfs_replica_state(r)->node))
+        mfs_replica_answer(r, NULL, NULL);
+    else
+        mfs_replica_ask(r);
+}
+
+static void step(struct mfs_replica *r, int64_t now)
+{
+    if (r->again_at > now)
+        return;
+    if (mfs_replica_in(r, ""))
+        at_none(r, now);
+    else if (mfs_replica_in(r, MFS_REPLICA_COPY) || mfs_replica_in(r, MFS_REPLICA_TERM))
+        at_copy(r, now);
+    else if (mfs_replica_in(r, MFS_REPLICA_READY))
+        at_ready(r, now);
+    else if (mfs_replica_in(r, MFS_REPLICA_TAKE))
+        at_take(r, now);
+    else
+        at_drop(r);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void copied(struct mfs_replica *r, const struct mfs_msg_receive_reply *reply)
+{
+    r->port = (uint16_t)reply->port;
+    mfs_replica_enter(r, MFS_REPLICA_TERM);
+    mfs_replica_ask(r);
+}
+
+/* Everybody waits for the replica before it may take over. */
+static void termed(struct mfs_replica *r)
+{
+    if (mfs_replica_show(r))
+        drop(r, "the table cannot be changed");
+}
+
+void mfs_replica_known(struct mfs_replica *r)
+{
+    mfs_replica_enter(r, MFS_REPLICA_READY);
+}
+
+static void not_taken(struct mfs_replica *r, const struct mfs_err *err)
+{
+    int64_t now = mfs_clock_mono();
+
+    if (err->code == -ENOENT || err->code == -ENODATA) {
+        drop(r, "its process has ended, too");
+    } else if (err->code == -EAGAIN && !in_trouble(r, now)) {
+        mfs_event_add(r->cm->paths->events, "cm", "failover-undone",
+                      "partition %u: its process serves", r->part);
+        mfs_replica_enter(r, MFS_REPLICA_READY);
+    } else {
+        r->again_at = now + PAUSE;
+    }
+}
+
+static void taken(struct mfs_replica *r, const struct mfs_msg_take_reply *reply)
+{
+    struct mfs_cm_part *p = mfs_replica_state(r);
+    const char *from = node_name(r->cm, p->node);
+    int64_t began = r->trouble_at ? r->trouble_at : mfs_clock_mono();
+
+    if (mfs_replica_promote(r, reply)) {
+        r->again_at = mfs_clock_mono() + PAUSE; /* it will be answered the same way */
+        return;
+    }
+    mfs_event_add(r->cm->paths->events, "cm", "failed-over",
+                  "partition %u: %s to %s, %lld ms after that was noticed", r->part, from,
+                  node_name(r->cm, p->node), (long long)((mfs_clock_mono() - began) / MFS_MSEC));
+    r->dead = r->silent = r->replica_dead = false;
+    r->trouble_at = 0;
+}
+
+/* Its process serves without terms, or has ended. */
+static void dropped(struct mfs_replica *r)
+{
+    struct mfs_cm_part *p = mfs_replica_state(r);
+
+    if (mfs_replica_grave(r->cm, p->replica_node, r->part, p->replica_password)) {
+        r->again_at = mfs_clock_mono() + PAUSE;
+        return;
+    }
+    mfs_replica_enter(r, "");
+    r->again_at = mfs_clock_mono() + PAUSE_COPY;
+}
+
+void mfs_replica_answer(struct mfs_replica *r, const struct mfs_err *err, const void *reply)
+{
+    bool gone = err && (err->code == -ENOENT || err->code == -ESRCH);
+
+    if (mfs_replica_in(r, MFS_REPLICA_DROP)) {
+        if (!err || gone)
+            dropped(r);
+        else
+            r->again_at = mfs_clock_mono() + PAUSE;
+    } else if (mfs_replica_in(r, MFS_REPLICA_TAKE)) {
+        if (err)
+            not_taken(r, err);
+        else
+            taken(r, reply);
+    } else if (err) {
+        drop(r, err->msg);
+    } else if (mfs_replica_in(r, MFS_REPLICA_COPY)) {
+        copied(r, reply);
+    } else {
+        termed(r);
+    }
+}
+
+/* ---- time and news --------------------------------------------------------------------------- */
+
+uint32_t mfs_replicas_missing(const struct mfs_cm *cm)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < cm->state.nparts && cm->state.replicas; i++)
+        n += strcmp(cm->state.part[i].replica_step, MFS_REPLICA_READY) != 0;
+    return n;
+}
+
+static void tell_whole(struct mfs_replicas *g)
+{
+    bool whole = !mfs_replicas_missing(g->cm);
+
+    if (whole && !g->whole)
+        mfs_event_add(g->cm->paths->events, "cm", "protected",
+                      "each of the %u partitions has a replica", g->cm->state.nparts);
+    g->whole = whole;
+}
+
+static void tick(void *arg)
+{
+    struct mfs_replicas *g = arg;
+    int64_t now = mfs_clock_mono();
+
+    if (!mfs_cm_in_phase(g->cm, MFS_PHASE_RUNNING) || g->cm->step != MFS_STEP_DONE)
+        return;
+    mfs_replicas_beat(g->cm, now);
+    mfs_replicas_bury(g, now);
+    for (uint32_t i = 0; i < g->cm->state.nparts; i++)
+        step(&g->one[i], now);
+    tell_whole(g);
+}
+
+static struct mfs_replica *find(const struct mfs_cm *cm, uint32_t part)
+{
+    return cm->replicas && part < cm->state.nparts ? &cm->replicas->one[part] : NULL;
+}
+
+static bool assigned(const struct mfs_msg_join *m, uint32_t part)
+{
+    for (uint32_t i = 0; i < m->nassigned; i++)
+        if (m->assigned[i].index == part)
+            return true;
+    return false;
+}
+
+static bool copied_there(const struct mfs_msg_join *m, uint32_t part)
+{
+    for (uint32_t i = 0; i < m->ncopies; i++)
+        if (m->copy[i].index == part)
+            return true;
+    return assigned(m, part); /* it may have become the partition without our knowledge */
+}
+
+void mfs_replicas_joined(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *m)
+{
+    l->heard = mfs_clock_mono();
+    for (uint32_t i = 0; i < cm->state.nparts && cm->replicas; i++) {
+        const struct mfs_cm_part *p = &cm->state.part[i];
+        struct mfs_replica *r = &cm->replicas->one[i];
+
+        if (p->node == l->node->id) {
+            r->dead = !assigned(m, i);
+            r->silent = false;
+        } else if (p->replica_step[0] && p->replica_node == l->node->id &&
+                   !mfs_replica_in(r, MFS_REPLICA_COPY)) {
+            r->replica_dead = !copied_there(m, i);
+        }
+    }
+}
+
+void mfs_replicas_reported(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_report *m)
+{
+    l->heard = mfs_clock_mono();
+    for (uint32_t i = 0; i < m->nparts; i++) {
+        struct mfs_replica *r = find(cm, m->part[i].index);
+
+        if (!r || mfs_replica_state(r)->node != l->node->id)
+            continue;
+        r->silent = m->part[i].silent;
+        if (mfs_replica_in(r, ""))
+            r->dead = false; /* another one has been started in its place */
+    }
+}
+
+void mfs_replicas_died(struct mfs_cm *cm, const struct mfs_msg_died *m)
+{
+    struct mfs_replica *r = find(cm, m->index);
+
+    if (!r || !mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
+        return;
+    if (!strcmp(mfs_replica_state(r)->password, m->password))
+        r->dead = true;
+    else if (mfs_replica_state(r)->replica_step[0] &&
+             !strcmp(mfs_replica_state(r)->replica_password, m->password))
+        r->replica_dead = true;
+    else
+        return;
+    if (mfs_replica_in(r, MFS_REPLICA_TAKE))
+        mfs_replica_forget_call(r); /* it need not wait for a term any more */
+    r->again_at = 0;
+    step(r, mfs_clock_mono());
+}
+
+bool mfs_replicas_hold(const struct mfs_cm *cm, uint32_t part)
+{
+    return cm->state.part[part].replica_step[0];
+}
+
+int mfs_replicas_begin(struct mfs_cm *cm)
+{
+    struct mfs_replicas *g;
+
+    if (!cm->state.replicas || cm->replicas)
+        return 0;
+    g = calloc(1, sizeof *g);
+    if (g)
+        g->one = calloc(cm->state.nparts, sizeof *g->one);
+    if (!g || !g->one) {
+        free(g);
+        return -ENOMEM;
+    }
+    g->cm = cm;
+    cm->replicas = g;
+    for (uint32_t i = 0; i < cm->state.nparts; i++) {
+        g->one[i] = (struct mfs_replica){.cm = cm, .part = i};
+        /* The port is not kept: the copy is asked for it again. */
+        if (mfs_replica_in(&g->one[i], MFS_REPLICA_TERM))
+            strcpy(cm->state.part[i].replica_step, MFS_REPLICA_COPY);
+        g->one[i].table_due = mfs_replica_in(&g->one[i], MFS_REPLICA_DROP);
+    }
+    g->tick = mfs_loop_timer(cm->loop, TICK, TICK, tick, g);
+    return g->tick ? 0 : -ENOMEM;
+}
+
+void mfs_replicas_fini(struct mfs_cm *cm)
+{
+    struct mfs_replicas *g = cm->replicas;
+
+    if (!g)
+        return;
+    for (uint32_t i = 0; i < cm->state.nparts; i++) {
+        mfs_replica_forget_call(&g->one[i]);
+        mfs_replica_forget_shown(&g->one[i]);
+    }
+    mfs_replicas_forget_burial(g);
+    free(g->one);
+    free(g);
+    cm->replicas = NULL;
+}

@@ -1,0 +1,27 @@
+/* Replicas: each partition's second process, on another node, and what happens when the first one
+ * dies or its node is out of reach (docs/decisions/0017).
+ *
+ * Loop thread; nothing blocks. All of it is harmless in a deployment without replicas. */
+#ifndef MFS_CM_REPLICAS_H
+#define MFS_CM_REPLICAS_H
+
+#include "cm/control.h"
+
+/* From when the deployment runs, also after a restart of cm. 0 or -ENOMEM. */
+int mfs_replicas_begin(struct mfs_cm *cm);
+void mfs_replicas_fini(struct mfs_cm *cm);
+
+/* What nodes.c hears. */
+void mfs_replicas_joined(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *m);
+void mfs_replicas_reported(struct mfs_cm *cm, struct mfs_cm_live *l,
+                           const struct mfs_msg_report *m);
+void mfs_replicas_died(struct mfs_cm *cm, const struct mfs_msg_died *m);
+
+/* Must the partition's replica be given up before the partition can move? It is, once there is such
+ * a move. */
+bool mfs_replicas_hold(const struct mfs_cm *cm, uint32_t part);
+
+/* Partitions that should have a replica and have none that could take over. */
+uint32_t mfs_replicas_missing(const struct mfs_cm *cm);
+
+#endif

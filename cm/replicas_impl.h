@@ -1,0 +1,70 @@
+/* Inside the replicas: what their parts share. */
+#ifndef MFS_CM_REPLICAS_IMPL_H
+#define MFS_CM_REPLICAS_IMPL_H
+
+#include "cm/replicas.h"
+
+struct mfs_replica_call;
+
+/* A partition's replica, as it is just now; what must not be forgotten stands in the state. */
+struct mfs_replica {
+    struct mfs_cm *cm;
+    uint32_t part;
+    struct mfs_replica_call *call;   /* unanswered; NULL: none */
+    int64_t again_at;                /* nothing is asked before that */
+    int64_t trouble_at;              /* since the partition's process is in trouble; 0: it is not */
+    uint16_t port;                   /* of the replica's process, as it told */
+    bool dead;                       /* the partition's process has ended, … */
+    bool silent;                     /* … or does not answer its Local Manager */
+    bool replica_dead;               /* likewise the replica's */
+    bool table_due;                  /* the table does not say yet what the state says */
+    struct mfs_replica_shown *shown; /* everybody is being told that there is a replica */
+};
+
+struct mfs_replicas {
+    struct mfs_cm *cm;
+    struct mfs_timer *tick;
+    struct mfs_replica *one; /* state.nparts */
+    struct mfs_replica_call *burial;
+    int64_t bury_at;
+    bool whole; /* every partition had its replica when that was last looked at */
+};
+
+/* replicas.c: notes the step, forgets what was asked for the one before. */
+void mfs_replica_enter(struct mfs_replica *r, const char *step);
+
+static inline struct mfs_cm_part *mfs_replica_state(const struct mfs_replica *r)
+{
+    return &r->cm->state.part[r->part];
+}
+
+static inline bool mfs_replica_in(const struct mfs_replica *r, const char *step)
+{
+    return !__builtin_strcmp(mfs_replica_state(r)->replica_step, step);
+}
+
+/* replicas_ask.c: sends the step's message unless it is being answered, or the node is away (then
+ * false). Answers come to mfs_replica_answer, in replicas.c. */
+bool mfs_replica_ask(struct mfs_replica *r);
+void mfs_replica_forget_call(struct mfs_replica *r);
+void mfs_replica_answer(struct mfs_replica *r, const struct mfs_err *err, const void *reply);
+void mfs_replicas_bury(struct mfs_replicas *g, int64_t now); /* one grave after the other */
+void mfs_replicas_forget_burial(struct mfs_replicas *g);
+void mfs_replicas_beat(struct mfs_cm *cm, int64_t now); /* asks all nodes whether they are there */
+bool mfs_replicas_silent(const struct mfs_cm *cm, uint32_t node, int64_t now);
+
+/* replicas_change.c: the state and the table together, and everybody is told. */
+int mfs_replica_choose(struct mfs_replica *r, int64_t now); /* a node: 0, or -ENODEV, -ENOMEM, … */
+/* Has the table say that there is a replica to be waited for, and tells everybody; when they know,
+ * mfs_replica_known (replicas.c) is called unless the step is over before. 0 or a negative errno.
+ */
+int mfs_replica_show(struct mfs_replica *r);
+/* … or that there is none. 0 or -ENOMEM. */
+int mfs_replica_hide(struct mfs_replica *r);
+void mfs_replica_forget_shown(struct mfs_replica *r);
+void mfs_replica_known(struct mfs_replica *r);
+/* The replica is the partition from now on, and what was the partition gets a grave. */
+int mfs_replica_promote(struct mfs_replica *r, const struct mfs_msg_take_reply *t);
+int mfs_replica_grave(struct mfs_cm *cm, uint32_t node, uint32_t part, const char *password);
+
+#endif

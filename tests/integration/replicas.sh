@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# --replicas 1: a redis process that is killed, and a node of which everything is killed, cost nobody a file that
+# was closed; what was unprotected is protected again; scaling goes on as without replicas.
+# ctest: timeout=240
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+# shellcheck source=tests/support/replicas.sh
+. "$HARNESS_DIR/replicas.sh"
+need jq
+
+ALLOW_LOG='partition|lm-gone|a client did not take|client-behind'
+FILES_MOST=150
+
+events_of() # WHAT
+{
+    cm_ events | grep -c " $1 " || true
+}
+
+failed_over() # MORE-THAN
+{
+    [ "$(events_of failed-over)" -gt "$1" ]
+}
+
+dropped()
+{
+    [ "$(events_of replica-dropped)" -gt 0 ]
+}
+
+MEMORY=512M deployment_start 3 --replicas 1 --partitions 12
+await_protected
+equal 1 "$(cm_ status --json | jq .replicas)" "replicas"
+parts=$(cm_ status --json | jq .partitions)
+equal "$parts" "$(cm_ status --json | jq '[.nodes[].replicas] | add')" "replicas on nodes"
+
+say "a redis process is killed under load"
+touch "$T/load.sums"
+write_files "$MNT0" load &
+files_grow load
+read -r victim < <(primaries 1)
+since=$(epoch_ms)
+kill -KILL "$victim"
+must_happen 30 failed_over 0
+files_grow load
+await_protected
+say "longest pause between two files: $(longest_pause load "$since") ms"
+check_files "$MNT2" load
+
+say "a replica is killed: nothing happens but that there is another one"
+read -r victim < <(replicas 0)
+kill -KILL "$victim"
+must_happen 30 dropped
+files_grow load
+await_protected
+
+say "everything of a node is killed"
+before=$(events_of failed-over)
+victims="$(primaries 2) $(replicas 2) $(cut -d' ' -f1 "$STATE/node-2/lm.pid")"
+since=$(epoch_ms)
+# shellcheck disable=SC2086
+kill -KILL $victims
+must_happen 30 failed_over "$before"
+files_grow load
+await_protected
+say "longest pause between two files: $(longest_pause load "$since") ms"
+check_files "$MNT0" load
+
+say "the nodes change"
+cm_ scale 4 >/dev/null || fail "scale to 4"
+cm_ scale 2 >/dev/null || fail "scale to 2"
+files_grow load
+await_protected
+touch "$T/stop"
+wait
+check_files "$MNT1" load
+equal 0 "$(wc -l <"$T/load.failed")" "writes that failed: $(tail -3 "$T/load.failed")"
+fsck_clean
