@@ -42,9 +42,9 @@ enum mfs_msg {
     MFS_MSG_IMAGE,    /* cm → lm     a step of a checkpoint        → when it is done   */
     MFS_MSG_CHECKPOINT,   /* cli → cm  write all images              → struct mfs_checkpoint */
     MFS_MSG_CHECKPOINTED, /* cli → cm  that is a checkpoint now    → when it is noted  */
-    MFS_MSG_BEAT,     /* cm → lm     are you there?                → yes               */
-    MFS_MSG_TERM,     /* cm → lm     a process serves by terms, or not  → when it is so */
-    MFS_MSG_DIED,     /* lm → cm     a redis process has ended     no reply            */
+    MFS_MSG_BEAT,         /* cm → lm     are you there?                → yes               */
+    MFS_MSG_TERM,         /* cm → lm     a process serves by terms, or not  → when it is so */
+    MFS_MSG_DIED,         /* lm → cm     a redis process has ended     no reply            */
     MFS_MSG_COUNT
 };
 
