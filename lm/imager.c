@@ -199,7 +199,7 @@ static int cut_one(struct mfs_imager *im, size_t i, uint64_t *halted_us, struct 
 {
     struct item *it = &im->item[i];
     int64_t halted_at = it->halted_at;
-    struct mfs_admin_cut after;
+    struct mfs_admin_cut after = {0};
     uint64_t us;
     int rc = mfs_image_await(it->image, im->until, err);
 
