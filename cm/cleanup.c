@@ -144,8 +144,8 @@ static int note_binds(void *binds, const char *record)
     return 0;
 }
 
-/* A FUSE mount whose client is gone answers ENOTCONN, or ECONNABORTED to who asked while it went, and
- * no other does. */
+/* A FUSE mount whose client is gone answers ENOTCONN, or ECONNABORTED to who asked while it went,
+ * and no other does. */
 static bool is_dead_mount(const char *path)
 {
     int rc = mfs_bounded(mfs_bounded_statfs, path, LOOK_LIMIT);

@@ -8,5 +8,5 @@ ALLOW_LOG='Z error '
 
 HOLD=5
 MEMORY=160M # soon full
-soak_main "$@" --seconds 60 --seed 7 --every 1 \
-    --faults "client-killed redis-stopped scale-struck cm-killed link-cut lm-killed client-stopped scale full"
+soak_main --seconds 60 --seed 7 --every 1 \
+    --faults "client-killed redis-stopped scale-struck cm-killed link-cut lm-killed client-stopped scale full" "$@"

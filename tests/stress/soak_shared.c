@@ -248,8 +248,8 @@ static bool nothing_closed(const struct soak *s)
            !memchr(s->appended[1], CLOSED, SOAK_APPENDS);
 }
 
-/* Each through a mount of its own. What can't be read for long is left to `memefs lost`. */
-static void look_at_appended(struct soak_worker *w, unsigned round)
+/* Each through a mount of its own. What can't be read for long is left to `memefs lost`: false. */
+static bool look_at_appended(struct soak_worker *w, unsigned round)
 {
     struct append_look l = {round, w->mount};
     int64_t until = soak_now() + PATIENCE * 1000000000LL;
@@ -257,7 +257,7 @@ static void look_at_appended(struct soak_worker *w, unsigned round)
     int rc;
 
     if (nothing_closed(w->s))
-        return;
+        return true;
     if (w->s->lost_fd < 0)
         rc = soak_settle(w, look_appended, &l);
     else
@@ -265,6 +265,7 @@ static void look_at_appended(struct soak_worker *w, unsigned round)
             usleep(200000);
     if (rc < 0 && w->mount == 0)
         soak_gone(w, soak_path(w, l.mount, path, "append%u", round), rc);
+    return rc >= 0;
 }
 
 /* Until the other one is there, too. */
@@ -280,13 +281,15 @@ void soak_appender(struct soak_worker *w)
     char path[SOAK_PATH];
 
     for (unsigned round = 0;; round++) {
+        bool seen;
+
         append_some(w, round);
         meet(w, 2 * round + 1);
-        look_at_appended(w, round);
+        seen = look_at_appended(w, round);
         if (w->mount == 0)
             atomic_store(&w->s->append_end, atomic_load(&w->s->stop));
         meet(w, 2 * round + 2);
-        if (w->mount == 0)
+        if (w->mount == 0 && seen)
             soak_unlink(w, soak_path(w, w->mount, path, "append%u", round));
         if (atomic_load(&w->s->append_end))
             return;
