@@ -265,10 +265,9 @@ static void look_at(struct mfs_fleet *f, struct member *m)
     m->keys = info.keys;
     m->redis.maxmemory = info.maxmemory;
     count_net(f, m, &info);
-    if (show_out(m, info.connections, &err))
-        lose_touch(m, &err);
-    else if (f->regular && !m->redis.incoming && mfs_memory_purge_due(&m->rest, m->used, m->rss) &&
-             mfs_admin_purge(m->admin, &err))
+    if (show_out(m, info.connections, &err) ||
+        (f->regular && !m->redis.incoming && mfs_memory_purge_due(&m->rest, m->used, m->rss) &&
+         mfs_admin_purge(m->admin, &err)))
         lose_touch(m, &err);
 }
 
