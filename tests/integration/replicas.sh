@@ -11,21 +11,6 @@ need jq
 ALLOW_LOG='partition|lm-gone|a client did not take|client-behind'
 FILES_MOST=150
 
-events_of() # WHAT
-{
-    cm_ events | grep -c " $1 " || true
-}
-
-failed_over() # MORE-THAN
-{
-    [ "$(events_of failed-over)" -gt "$1" ]
-}
-
-dropped()
-{
-    [ "$(events_of replica-dropped)" -gt 0 ]
-}
-
 MEMORY=512M deployment_start 3 --replicas 1 --partitions 12
 await_protected
 equal 1 "$(cm_ status --json | jq .replicas)" "replicas"
@@ -39,7 +24,7 @@ files_grow load
 read -r victim < <(primaries 1)
 since=$(epoch_ms)
 kill -KILL "$victim"
-must_happen 30 failed_over 0
+must_happen 30 more_events failed-over 0
 files_grow load
 await_protected
 say "longest pause between two files: $(longest_pause load "$since") ms"
@@ -48,7 +33,7 @@ check_files "$MNT2" load
 say "a replica is killed: nothing happens but that there is another one"
 read -r victim < <(replicas 0)
 kill -KILL "$victim"
-must_happen 30 dropped
+must_happen 30 more_events replica-dropped 0
 files_grow load
 await_protected
 
@@ -58,7 +43,7 @@ victims="$(primaries 2) $(replicas 2) $(cut -d' ' -f1 "$STATE/node-2/lm.pid")"
 since=$(epoch_ms)
 # shellcheck disable=SC2086
 kill -KILL $victims
-must_happen 30 failed_over "$before"
+must_happen 30 more_events failed-over "$before"
 files_grow load
 await_protected
 say "longest pause between two files: $(longest_pause load "$since") ms"

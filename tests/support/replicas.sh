@@ -31,6 +31,17 @@ replicas()
     done
 }
 
+# events_of WHAT: so many there are.
+events_of()
+{
+    cm_ events | grep -c " $1 " || true
+}
+
+more_events() # WHAT THAN
+{
+    [ "$(events_of "$1")" -gt "$2" ]
+}
+
 # epoch_ms: for what is told, never for what is judged.
 epoch_ms()
 {

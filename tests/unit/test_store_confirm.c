@@ -1,0 +1,170 @@
+/* Writes wait for a partition's replica: the process of partition 1 is made that of partition 0.
+ * ctest: threaded */
+#include <pthread.h>
+#include <signal.h>
+
+#include "store_test.h"
+
+#define SHORT   (500 * MFS_MSEC)
+#define PATIENT (60 * MFS_SEC)
+
+static struct store_test t;
+static struct mfs_store *hasty; /* another client, that does not wait for long */
+
+static void admin(uint32_t part, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void admin(uint32_t part, const char *fmt, ...)
+{
+    char command[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(command, sizeof command, fmt, ap);
+    va_end(ap);
+    assert_int_equal(redis_fixture_admin(t.fixture, part, command), 0);
+}
+
+/* The fixture's table, of a later epoch. */
+static struct mfs_table *table(uint64_t more, uint32_t era, bool replica)
+{
+    struct mfs_table *n = redis_fixture_table(t.fixture);
+
+    n->epoch += more;
+    n->part[0].era = era;
+    n->part[0].replica = replica;
+    return n;
+}
+
+static void tell(uint64_t more, uint32_t era, bool replica)
+{
+    assert_int_equal(mfs_store_set_table(t.store, table(more, era, replica)), 0);
+    assert_int_equal(mfs_store_set_table(hasty, table(more, era, replica)), 0);
+}
+
+static int setup(void **state)
+{
+    const struct redis_fixture_opts how = {.nparts = 2, .tcp = true};
+    struct mfs_table *old;
+
+    (void)state;
+    store_test_open(&t, &how, &(struct mfs_store_opts){.io_timeout = PATIENT});
+    assert_int_equal(mfs_store_create(&hasty, redis_fixture_table(t.fixture),
+                                      &(struct mfs_store_opts){.io_timeout = SHORT}),
+                     0);
+    old = redis_fixture_table(t.fixture);
+    admin(1, "CONFIG SET masteruser " MFS_REDIS_ADMIN);
+    admin(1, "CONFIG SET masterauth " REDIS_FIXTURE_ADMIN_PASSWORD);
+    admin(0, "CONFIG SET repl-diskless-sync-delay 0");
+    admin(1, "REPLICAOF %s %u", old->part[0].host, old->part[0].port);
+    free(old);
+    tell(1, 0, true);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    kill(redis_fixture_pid(t.fixture, 1), SIGCONT);
+    mfs_store_destroy(hasty);
+    store_test_close(&t);
+    return 0;
+}
+
+static bool is_there(uint32_t part, const char *key)
+{
+    char value[8];
+    struct mfs_args a;
+    struct mfs_cmd cmd = get_cmd(&a, part, key, value, sizeof value);
+    int rc = mfs_store_exec(hasty, &cmd, 1);
+    bool there = !rc && cmd.into_len > 0;
+
+    mfs_cmds_fini(&cmd, 1);
+    return there;
+}
+
+static void what_is_answered_is_on_the_replica(void **state)
+{
+    char key[16];
+
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        snprintf(key, sizeof key, "k%d", i);
+        assert_int_equal(run3(t.store, 0, "SET", key, "v", true), 0);
+        assert_true(is_there(1, key));
+    }
+}
+
+static void without_the_replica_a_write_fails_and_a_read_does_not(void **state)
+{
+    (void)state;
+    assert_int_equal(run3(t.store, 0, "SET", "before", "v", true), 0);
+    assert_int_equal(kill(redis_fixture_pid(t.fixture, 1), SIGSTOP), 0);
+    assert_int_equal(run3(hasty, 0, "SET", "k", "v", true), -ETIMEDOUT);
+    assert_true(is_there(0, "before"));
+    tell(2, 0, false); /* it is given up */
+    assert_int_equal(run3(hasty, 0, "SET", "k", "v", true), 0);
+}
+
+struct write {
+    const char *command;
+    bool idempotent;
+    int rc;
+};
+
+static void *run_write(void *arg)
+{
+    struct write *w = arg;
+
+    w->rc = run3(t.store, 0, w->command, "late", "v", w->idempotent);
+    return NULL;
+}
+
+/* The partition has executed it, the replica has not, and then another process is the partition. */
+static void write_across_a_failover(struct write *w)
+{
+    pthread_t thread;
+    int64_t until = mfs_clock_mono() + PATIENT;
+
+    assert_int_equal(run3(t.store, 0, "SET", "before", "v", true), 0);
+    assert_int_equal(kill(redis_fixture_pid(t.fixture, 1), SIGSTOP), 0);
+    assert_int_equal(pthread_create(&thread, NULL, run_write, w), 0);
+    while (!is_there(0, "late"))
+        assert_true(mfs_clock_mono() < until);
+    assert_int_equal(redis_fixture_move(t.fixture, 0), 0);
+    tell(2, 1, false);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void what_may_be_done_twice_is_done_again(void **state)
+{
+    struct write w = {"SET", true, 1};
+
+    (void)state;
+    write_across_a_failover(&w);
+    assert_int_equal(w.rc, 0);
+    assert_true(is_there(0, "late"));
+}
+
+static void what_may_not_fails(void **state)
+{
+    struct write w = {"APPEND", false, 1};
+
+    (void)state;
+    write_across_a_failover(&w);
+    assert_int_equal(w.rc, -EIO);
+    assert_false(is_there(0, "late"));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_answered_is_on_the_replica),
+        TEST(without_the_replica_a_write_fails_and_a_read_does_not),
+        TEST(what_may_be_done_twice_is_done_again),
+        TEST(what_may_not_fails),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
