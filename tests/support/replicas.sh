@@ -31,6 +31,12 @@ replicas()
     done
 }
 
+# serves_not NODE PID: the process is not one that serves a partition any more.
+serves_not()
+{
+    ! primaries "$1" | grep -qx "$2"
+}
+
 # events_of WHAT: so many there are.
 events_of()
 {
