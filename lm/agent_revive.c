@@ -92,8 +92,8 @@ static void revived(struct mfs_job *job)
         lose(p, j->err.msg);
         goto out;
     }
+    mfs_agent_save(a); /* before anyone is told */
     tell_revived(p, &j->how);
-    mfs_agent_save(a);
     if (!mfs_agent_part_watch(p))
         mfs_agent_part_died(p, p->redis.proc.pid, -1);
 out:
@@ -102,11 +102,13 @@ out:
 
 static void revive(struct mfs_agent_part *p)
 {
+    struct mfs_redis_node node = {.dir = p->agent->dir};
     struct revive_job *j = calloc(1, sizeof *j);
 
     p->reviving = true;
-    if (!j) {
-        lose(p, "out of memory");
+    if (!j || !mfs_redis_journal_bytes(&node, p->redis.part)) {
+        lose(p, j ? "there is no journal" : "out of memory");
+        free(j);
         return;
     }
     *j = (struct revive_job){.job = {run_revive, revived, NULL},
