@@ -32,7 +32,7 @@ mount_dying()
 
 say "cm, lms and one redis killed: what the others hold is not cleared away"
 cm_ start --nodes 2 --memory 128M || fail "cm start"
-redis_of 0
+redis_serving 0
 redis=$pid
 rm "$dir/redis-0.journal" # else another one would take its place
 for pid in $(pids_of cm) $(pids_of lm) "$redis"; do

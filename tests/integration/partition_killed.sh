@@ -139,7 +139,7 @@ damaged <(grep -vFf "$T/damaged" "$T/sums") >"$T/still"
 say "a Local Manager and a redis together"
 printf 'here' >"$MNT0/here"
 read -r lm _ <"$STATE/node-1/lm.pid"
-redis_of 5
+redis_serving 5
 kill -KILL "$lm" "$pid"
 must_happen 60 has_revived 4
 listing "$MNT0" >"$T/one"

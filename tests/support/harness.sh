@@ -150,8 +150,8 @@ none_of()
     [ -z "$(pids_of "$1")" ]
 }
 
-# redis_of PARTITION: leaves its process in `pid`, and its node's directory in `dir`.
-redis_of()
+# redis_serving PARTITION: leaves its process in `pid`, and its node's directory in `dir`.
+redis_serving()
 {
     local file
     for file in "$STATE"/node-*/redis-"$1".pid; do
@@ -167,7 +167,7 @@ redis_of()
 redis_kill()
 {
     local pid dir
-    redis_of "$1"
+    redis_serving "$1"
     kill -KILL "$pid"
 }
 
@@ -175,7 +175,7 @@ redis_kill()
 redis_lose()
 {
     local pid dir
-    redis_of "$1"
+    redis_serving "$1"
     rm -f "$dir/redis-$1".journal*
     kill -KILL "$pid"
 }
