@@ -137,14 +137,15 @@ static int64_t clock_ns(void)
 
 int mfs_journal_rewrite_step(struct RedisModuleCtx *ctx, struct mfs_journal_file *f)
 {
-    int64_t until = clock_ns() + STEP_NS;
     bool more = true;
+    int64_t until;
     int rc = 0;
 
     if (f->next_fd < 0) {
         end(); /* it was given up */
         return 0;
     }
+    until = clock_ns() + STEP_NS;
     do {
         for (int i = 0; i < PIECE && more; i++)
             more = look(ctx);
