@@ -255,7 +255,8 @@ well()
 {
     local m
     cm_ status --json >"$T/status.json" 2>/dev/null || return 1
-    jq -e '.state == "running"' "$T/status.json" >/dev/null || return 1
+    # The next fault may come when every partition has its replica again.
+    jq -e '.state == "running" and (.unprotected // 0) == 0' "$T/status.json" >/dev/null || return 1
     for ((m = 0; m < NODES; m++)); do
         mountpoint -q "$T/mnt$m" && timeout 5 ls "$T/mnt$m/soak" >/dev/null 2>&1 || return 1
     done
