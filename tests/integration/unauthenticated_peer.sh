@@ -114,6 +114,24 @@ must_happen 60 few_descriptors
 exec 8>&-
 wait "${holders[@]}"
 
+say "somebody else at the port of a cm that died is taken for nobody, and a new cm goes elsewhere"
+kill -KILL "$(pids_of cm)"
+must_happen 10 none_of cm
+"$KNOCK" pose "$cm" "HTTP/1.1 400 Bad Request" >"$T/pose" &
+poser=$!
+must_happen 30 grep -q listening "$T/pose"
+expect_fail 1 cm_ status
+grep -q 'cm start' "$T/expect.out" || fail "cm status does not say what to do: $(cat "$T/expect.out")"
+cm_ start || fail "cm start beside somebody else at its port"
+[ "$(cat "$STATE/cm.addr")" != "$cm" ] || fail "two at one port"
+nodes_up()
+{
+    [ "$(cm_ status --json | jq -r '[.nodes[].state] | unique | join(" ")')" = up ]
+}
+must_happen 30 nodes_up
+kill "$poser"
+wait "$poser" || true
+
 say "it is as it was"
 equal content "$(cat "$MNT1/file")" "content"
 cm_ status >/dev/null
