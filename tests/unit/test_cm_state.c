@@ -84,6 +84,41 @@ static void test_change_survives(void **state)
     mfs_cm_state_clear(&s);
 }
 
+static void test_replicas_survive(void **state)
+{
+    struct mfs_cm_grave grave = {.node = 1, .part = 3, .password = "former"};
+    struct mfs_cm_state s, back;
+    struct mfs_err err;
+
+    (void)state;
+    make(&s);
+    s.replicas = 1;
+    s.part[2].era = 4;
+    s.part[2].replica_node = 1;
+    strcpy(s.part[2].replica_step, MFS_REPLICA_TAKE);
+    strcpy(s.part[2].replica_password, "rp");
+    strcpy(s.part[2].replica_admin_password, "ra");
+    s.ngraves = 1;
+    s.grave = malloc(sizeof grave);
+    *s.grave = grave;
+    assert_int_equal(reload(&s, &back, &err), 0);
+    assert_int_equal(back.replicas, 1);
+    assert_int_equal(back.part[2].era, 4);
+    assert_int_equal(back.part[2].replica_node, 1);
+    assert_string_equal(back.part[2].replica_step, MFS_REPLICA_TAKE);
+    assert_string_equal(back.part[2].replica_password, "rp");
+    assert_string_equal(back.part[2].replica_admin_password, "ra");
+    assert_string_equal(back.part[0].replica_step, "");
+    assert_int_equal(back.ngraves, 1);
+    assert_int_equal(back.grave->node, 1);
+    assert_int_equal(back.grave->part, 3);
+    assert_string_equal(back.grave->password, "former");
+    mfs_cm_state_clear(&back);
+    s.grave->part = 99;
+    assert_int_equal(reload(&s, &back, &err), -EINVAL);
+    mfs_cm_state_clear(&s);
+}
+
 static void test_drop(void **state)
 {
     struct mfs_cm_state s;
@@ -158,6 +193,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_change_survives),
+        cmocka_unit_test(test_replicas_survive),
         cmocka_unit_test(test_drop),
         cmocka_unit_test(test_senseless),
         cmocka_unit_test(test_move_of_a_node_that_left),
