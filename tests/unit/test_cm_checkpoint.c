@@ -1,0 +1,432 @@
+/* A checkpoint's steps, with cm's own code and the test in the place of two Local Managers and of
+ * the command line: nobody forks before all stand still, and whoever fails, all are told to give
+ * up. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "cm/checkpoint.h"
+#include "cm/scale.h"
+
+#define NODES 2
+
+struct world;
+
+struct peer {
+    struct world *w;
+    uint32_t id;
+    struct mfs_conn *conn;
+    const char *fail_step; /* … is answered with this code, so many times */
+    int fail_code, fail_times;
+    bool keeps; /* has no image to show */
+};
+
+struct world {
+    char dir[64], address[MFS_ADDRESS_MAX];
+    struct mfs_paths paths;
+    struct mfs_cm cm;
+    struct peer peer[NODES];
+    struct mfs_conn *cli;
+    char log[512];   /* "halt0 halt1 …": step and node */
+    uint32_t ms;     /* of the last halt */
+    bool slow_write; /* nobody answers write */
+    bool done;
+    struct mfs_err err;
+    struct mfs_checkpoint result; /* without its list */
+};
+
+static void on_image(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_image *m = body;
+    struct peer *p = arg;
+    size_t len = strlen(p->w->log);
+    struct mfs_image_part part = {
+        .index = p->id, .bytes = 10, .memory = 20, .sum = "0123456789abcdef"};
+    struct mfs_msg_image_reply r = {.halted_us = 1500};
+
+    snprintf(p->w->log + len, sizeof p->w->log - len, "%s%u ", m->step, p->id);
+    if (!strcmp(m->step, MFS_IMAGE_HALT)) {
+        assert_string_equal(m->dir, "/images");
+        assert_int_equal(m->nparts, 1); /* those of its own alone */
+        assert_int_equal(m->part[0].index, p->id);
+        p->w->ms = m->ms;
+    }
+    if (p->fail_times && !strcmp(m->step, p->fail_step)) {
+        p->fail_times--;
+        mfs_conn_fail(c, id, p->fail_code, "as the test wants it");
+        return;
+    }
+    if (!strcmp(m->step, MFS_IMAGE_WRITE)) {
+        if (p->w->slow_write)
+            return;
+        r.nparts = !p->keeps;
+        r.part = &part;
+    }
+    mfs_conn_reply(c, MFS_MSG_IMAGE, id, &r);
+}
+
+static const struct mfs_handler lm_handlers[] = {{MFS_MSG_IMAGE, on_image}, {0, NULL}};
+
+static void joined(void *arg, const struct mfs_err *err, const void *reply)
+{
+    (void)arg;
+    (void)reply;
+    assert_true(!err || err->code == -ECONNABORTED);
+}
+
+static void lm_up(struct mfs_conn *c, void *arg)
+{
+    struct peer *p = arg;
+    struct mfs_msg_join m = {
+        .version = MFS_PROTOCOL_VERSION, .node = p->id, .epoch = p->w->cm.state.table->epoch};
+
+    mfs_text_copy(m.name, sizeof m.name, "unit");
+    assert_int_equal(mfs_conn_request(c, MFS_MSG_JOIN, &m, MFS_SEC, joined, NULL), 0);
+}
+
+static const struct mfs_service lm_service = {lm_handlers, lm_up, NULL};
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+static void answered(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct world *w = arg;
+
+    w->done = true;
+    w->err = err ? *err : (struct mfs_err){0};
+    if (!reply)
+        return;
+    w->result = *(const struct mfs_checkpoint *)reply;
+    for (uint32_t i = 0; i < w->result.nparts; i++) {
+        assert_int_equal(w->result.part[i].index, i);
+        assert_string_equal(w->result.part[i].sum, "0123456789abcdef");
+    }
+    w->result.part = NULL;
+}
+
+static void cli_up(struct mfs_conn *c, void *arg)
+{
+    static const struct mfs_msg_checkpoint what = {.dir = "/images"};
+
+    assert_int_equal(mfs_conn_request(c, MFS_MSG_CHECKPOINT, &what, 60 * MFS_SEC, answered, arg),
+                     0);
+}
+
+static void cli_down(struct mfs_conn *c, const struct mfs_err *why, void *arg)
+{
+    (void)c;
+    (void)why;
+    ((struct world *)arg)->cli = NULL;
+}
+
+static const struct mfs_service cli_service = {NULL, cli_up, cli_down};
+
+static void ask(struct world *w)
+{
+    struct mfs_err err;
+
+    w->done = false;
+    w->cli = mfs_conn_connect(w->cm.loop, w->address, &w->cm.secret, "cli", 5 * MFS_SEC,
+                              &cli_service, w, &err);
+    assert_non_null(w->cli);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+struct pump {
+    struct world *w;
+    bool (*holds)(const struct world *w);
+    int64_t until;
+};
+
+static void look(void *arg)
+{
+    struct pump *p = arg;
+
+    if (p->holds(p->w) || mfs_clock_mono() > p->until)
+        mfs_loop_stop(p->w->cm.loop);
+}
+
+static void wait_until(struct world *w, bool (*holds)(const struct world *w))
+{
+    struct pump p = {w, holds, mfs_clock_mono() + 20 * MFS_SEC};
+    struct mfs_timer *t = mfs_loop_timer(w->cm.loop, 0, 5 * MFS_MSEC, look, &p);
+
+    mfs_loop_run(w->cm.loop);
+    mfs_timer_cancel(t);
+    if (!holds(w))
+        fail_msg("did not come to it: %s", w->log);
+}
+
+static bool all_joined(const struct world *w)
+{
+    return w->cm.live[0]->conn && w->cm.live[1]->conn;
+}
+
+static bool is_over(const struct world *w)
+{
+    return w->done && !mfs_checkpoint_busy(&w->cm);
+}
+
+static bool is_idle(const struct world *w)
+{
+    return !mfs_checkpoint_busy(&w->cm);
+}
+
+static bool writes(const struct world *w)
+{
+    return strstr(w->log, "write0") && strstr(w->log, "write1");
+}
+
+static bool is_answered(const struct world *w)
+{
+    return w->done;
+}
+
+static bool has_dropped(const struct world *w)
+{
+    return strstr(w->log, "drop0") && strstr(w->log, "drop1");
+}
+
+static void run(struct world *w)
+{
+    ask(w);
+    wait_until(w, is_over);
+    if (w->cli)
+        mfs_conn_close(w->cli);
+    w->cli = NULL;
+}
+
+/* Both nodes' steps, in either order within a step. */
+static void expect_log(const struct world *w, const char *steps)
+{
+    char *copy = strdup(steps), *rest = copy;
+    const char *at = w->log;
+
+    for (char *step; (step = strsep(&rest, " "));) {
+        char one[64], other[64];
+
+        snprintf(one, sizeof one, "%s0 %s1 ", step, step);
+        snprintf(other, sizeof other, "%s1 %s0 ", step, step);
+        if (strncmp(at, one, strlen(one)) && strncmp(at, other, strlen(other)))
+            fail_msg("\"%s\", not %s", w->log, steps);
+        at += strlen(one);
+    }
+    assert_string_equal(at, "");
+    free(copy);
+}
+
+/* ---- the world ------------------------------------------------------------------------------- */
+
+static void make_state(struct mfs_cm_state *s)
+{
+    mfs_text_copy(s->name, sizeof s->name, "unit");
+    mfs_text_copy(s->phase, sizeof s->phase, MFS_PHASE_RUNNING);
+    mfs_text_copy(s->provider, sizeof s->provider, "local");
+    s->stripe_size = MFS_STRIPE_SIZE_DEFAULT;
+    s->nnodes = s->nparts = NODES;
+    s->node = calloc(NODES, sizeof *s->node);
+    s->part = calloc(NODES, sizeof *s->part);
+    s->table = mfs_table_new(NODES);
+    s->table->epoch = 5;
+    s->table->stripe_size = s->stripe_size;
+    for (uint32_t i = 0; i < NODES; i++) {
+        s->node[i].id = s->part[i].node = i;
+        s->node[i].memory = 1 << 30;
+        snprintf(s->node[i].name, sizeof s->node[i].name, "node-%u", i);
+    }
+}
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+    struct mfs_cm *cm = &w->cm;
+    struct mfs_err err;
+
+    strcpy(w->dir, "/tmp/memefs-unit-XXXXXX");
+    if (!mkdtemp(w->dir))
+        return -1;
+    snprintf(w->paths.state, sizeof w->paths.state, "%s/cm.json", w->dir);
+    snprintf(w->paths.events, sizeof w->paths.events, "%s/events.jsonl", w->dir);
+    snprintf(w->paths.secret, sizeof w->paths.secret, "%s/secret", w->dir);
+    if (mfs_secret_create(w->paths.secret, &cm->secret))
+        return -1;
+    make_state(&cm->state);
+    cm->paths = &w->paths;
+    cm->step = MFS_STEP_DONE;
+    cm->loop = mfs_loop_create();
+    if (mfs_nodes_init(cm))
+        return -1;
+    cm->listener =
+        mfs_listener_create(cm->loop, "127.0.0.1:0", &cm->secret, 16, &mfs_cm_service, cm, &err);
+    mfs_listener_address(cm->listener, w->address);
+    for (uint32_t i = 0; i < NODES; i++) {
+        w->peer[i].w = w;
+        w->peer[i].id = i;
+        w->peer[i].conn = mfs_conn_connect(cm->loop, w->address, &cm->secret, "lm", 5 * MFS_SEC,
+                                           &lm_service, &w->peer[i], &err);
+        assert_non_null(w->peer[i].conn);
+    }
+    wait_until(w, all_joined);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+
+    mfs_checkpoint_fini(&w->cm);
+    if (w->cli)
+        mfs_conn_close(w->cli);
+    for (uint32_t i = 0; i < NODES; i++)
+        if (w->peer[i].conn)
+            mfs_conn_close(w->peer[i].conn);
+    mfs_listener_destroy(w->cm.listener);
+    mfs_loop_destroy(w->cm.loop);
+    mfs_nodes_fini(&w->cm);
+    mfs_cm_state_clear(&w->cm.state);
+    mfs_file_remove_tree(w->dir);
+    free(w);
+    return 0;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void test_all_stand_still_before_one_forks(void **state)
+{
+    struct world *w = *state;
+
+    run(w);
+    assert_int_equal(w->err.code, 0);
+    expect_log(w, "halt cut write");
+    assert_int_equal(w->result.nparts, NODES);
+    assert_int_equal(w->result.attempts, 1);
+    assert_int_equal(w->result.epoch, 5);
+    assert_true(w->result.halted_ms > 1.4 && w->result.halted_ms < 1.6);
+}
+
+static void test_a_change_in_between_is_cut_anew(void **state)
+{
+    struct world *w = *state;
+    uint32_t first;
+
+    w->peer[1].fail_step = MFS_IMAGE_CUT;
+    w->peer[1].fail_code = -EAGAIN;
+    w->peer[1].fail_times = 1;
+    run(w);
+    assert_int_equal(w->err.code, 0);
+    expect_log(w, "halt cut drop halt cut write");
+    assert_int_equal(w->result.attempts, 2);
+    first = w->ms;
+    w->log[0] = '\0';
+    w->peer[1].fail_times = 9;
+    run(w);
+    assert_int_equal(w->err.code, -EAGAIN);
+    expect_log(w, "halt cut drop halt cut drop halt cut drop");
+    assert_true(w->ms > first); /* they may stand still for longer each time */
+}
+
+static void test_what_fails_ends_it_everywhere(void **state)
+{
+    static const char *const steps[] = {MFS_IMAGE_HALT, MFS_IMAGE_CUT, MFS_IMAGE_WRITE};
+    static const char *const logs[] = {"halt drop", "halt cut drop", "halt cut write drop"};
+    struct world *w = *state;
+
+    for (int i = 0; i < 3; i++) {
+        w->log[0] = '\0';
+        w->peer[0].fail_step = steps[i];
+        w->peer[0].fail_code = -ENOSPC;
+        w->peer[0].fail_times = 1;
+        run(w);
+        assert_int_equal(w->err.code, -ENOSPC);
+        expect_log(w, logs[i]);
+    }
+    w->log[0] = '\0';
+    run(w); /* and nothing is left of it */
+    assert_int_equal(w->err.code, 0);
+}
+
+static void test_a_missing_image_is_noticed(void **state)
+{
+    struct world *w = *state;
+
+    w->peer[1].keeps = true;
+    run(w);
+    assert_int_equal(w->err.code, -EIO);
+    expect_log(w, "halt cut write drop");
+}
+
+static void test_a_node_that_is_not_there(void **state)
+{
+    struct world *w = *state;
+
+    mfs_conn_close(w->peer[0].conn);
+    w->peer[0].conn = NULL;
+    w->cm.live[0]->conn = NULL;
+    run(w);
+    assert_int_equal(w->err.code, -ENOTCONN);
+    assert_non_null(strstr(w->err.msg, "node-0"));
+    assert_string_equal(w->log, "halt1 drop1 ");
+}
+
+static void no_report(void *arg, const struct mfs_err *err, const struct mfs_scale_report *r)
+{
+    (void)arg;
+    (void)err;
+    (void)r;
+}
+
+/* Nothing else is changed meanwhile; and who asked goes away. */
+static void test_one_at_a_time_until_who_asked_has_gone(void **state)
+{
+    struct mfs_msg_scale what = {.how = "to", .n = 3};
+    struct world *w = *state;
+    struct mfs_conn *first;
+    struct mfs_err err = {0};
+
+    w->slow_write = true;
+    ask(w);
+    wait_until(w, writes);
+    assert_int_equal(mfs_scale_begin(&w->cm, &what, "test", no_report, NULL, &err), -EBUSY);
+    first = w->cli;
+    ask(w);
+    wait_until(w, is_answered);
+    assert_int_equal(w->err.code, -EBUSY);
+    mfs_conn_close(w->cli);
+    w->cli = NULL;
+    assert_true(mfs_checkpoint_busy(&w->cm));
+    mfs_conn_close(first);
+    wait_until(w, has_dropped);
+    /* As a Local Manager does that has given up. */
+    for (uint32_t i = 0; i < NODES; i++) {
+        mfs_conn_close(w->peer[i].conn);
+        w->peer[i].conn = NULL;
+    }
+    wait_until(w, is_idle);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_all_stand_still_before_one_forks),
+        TEST(test_a_change_in_between_is_cut_anew),
+        TEST(test_what_fails_ends_it_everywhere),
+        TEST(test_a_missing_image_is_noticed),
+        TEST(test_a_node_that_is_not_there),
+        TEST(test_one_at_a_time_until_who_asked_has_gone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
