@@ -2,7 +2,8 @@
 # A redis process is killed, with or without its Local Manager, while files are made on two mounts:
 # another one takes its place, with all names; exactly the files that had stripes there are damaged,
 # memefs lost lists these, and they can be removed and made anew. ctest: timeout=150
-. "$(dirname "$0")/../support/harness.sh"
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 ALLOW_LOG='lm\[.*can.t|partition [0-9]+'
 need jq
 
@@ -76,7 +77,7 @@ printf 'before ' >&8
     n=0
     while [ ! -e "$T/halt" ]; do
         # What a call says is what counts; the file that was being written may fail.
-        mkdir -p "$MNT1/load" 2>/dev/null && printf '%s' "$n" >"$MNT1/load/$n" 2>/dev/null || true
+        { mkdir -p "$MNT1/load" && printf '%s' "$n" >"$MNT1/load/$n"; } 2>/dev/null || true
         n=$((n + 1))
     done
 ) &
@@ -139,6 +140,7 @@ damaged <(grep -vFf "$T/damaged" "$T/sums") >"$T/still"
 say "a Local Manager and a redis together"
 printf 'here' >"$MNT0/here"
 read -r lm _ <"$STATE/node-1/lm.pid"
+pid='' dir=''
 redis_serving 5
 kill -KILL "$lm" "$pid"
 must_happen 60 has_revived 4
