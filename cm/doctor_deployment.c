@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cluster/capacity.h"
 #include "cm/cleanup.h"
 #include "cm/client.h"
 #include "cm/doctor_impl.h"
@@ -56,9 +57,20 @@ bool mfs_doctor_listens(const char *path)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static uint64_t capacity(uint64_t memory)
+/* A node that is too small for its processes takes more than it was given. */
+static void check_size(struct mfs_doctor_case *c, const struct mfs_cm_node *n, uint32_t parts)
 {
-    return memory - memory / 32; /* less what lm keeps back (lm/memory_plan.h) */
+    uint64_t least = mfs_capacity_least(parts);
+    char check[MFS_NAME_MAX + 16];
+
+    if (n->memory >= least)
+        return;
+    snprintf(check, sizeof check, "%s: limit", n->name);
+    mfs_doctor_add(c->d, MFS_DOCTOR_WARN, check,
+                   "%s are too little for %u partitions and a client, which take most of it empty",
+                   MFS_TEXT_BYTES(n->memory), parts);
+    mfs_doctor_advise(c->d, "next time: cm start --memory %lluM or more, or fewer --partitions",
+                      (unsigned long long)(least / MFS_CAPACITY_MIB + 1));
 }
 
 static void check_node_memory(struct mfs_doctor_case *c, const struct mfs_doctor_node *n,
@@ -99,8 +111,10 @@ static void check_memory(struct mfs_doctor_case *c)
     uint64_t used = 0, promised = 0;
 
     for (uint32_t i = 0; i < c->state.nnodes; i++) {
-        uint64_t room = capacity(c->state.node[i].memory);
+        uint32_t parts = mfs_cm_state_count(&c->state, c->state.node[i].id);
+        uint64_t room = mfs_capacity_used(c->state.node[i].memory, parts);
 
+        check_size(c, &c->state.node[i], parts);
         used += c->node[i].used;
         promised += room;
         check_node_memory(c, &c->node[i], room);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cluster/capacity.h"
 #include "cm/events.h"
 #include "cm/migrate_impl.h"
 #include "cm/move_order.h"
@@ -138,8 +139,9 @@ static void describe(const struct mfs_migrate *g, const struct mfs_move *m, int6
 static void describe_node(const struct mfs_cm_live *l, struct mfs_order_node *out)
 {
     *out = (struct mfs_order_node){.used = l->last.memory_used,
-                                   .capacity = l->last.memory_capacity ? l->last.memory_capacity
-                                                                       : l->node->memory,
+                                   .capacity = l->last.memory_capacity
+                                                   ? l->last.memory_capacity
+                                                   : mfs_capacity_partitions(l->node->memory),
                                    .up = l->conn != NULL};
 }
 

@@ -7,11 +7,32 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cluster/capacity.h"
 #include "cm/bound.h"
 #include "cm/spec.h"
 
-/* Of a node's memory, lm keeps so much back (lm/memory_plan.h). */
-#define RESERVE(memory) ((memory) / 32)
+/* ---- room ------------------------------------------------------------------------------------ */
+
+/* For content, with n partitions; of what processes may use, replicas take their part. */
+static uint64_t room_with(const struct mfs_cm *cm, const struct mfs_cm_node *n, uint32_t parts)
+{
+    uint32_t each = 1 + cm->state.replicas;
+
+    return mfs_capacity_used(n->memory, parts * each) / each;
+}
+
+static uint64_t room_of(const struct mfs_cm *cm, const struct mfs_cm_node *n)
+{
+    return room_with(cm, n, mfs_cm_state_count(&cm->state, n->id));
+}
+
+/* With as many partitions as it will have about, when all that stay have `memory` together. */
+static uint64_t room_then(const struct mfs_cm *cm, const struct mfs_cm_node *n, double memory)
+{
+    double due = memory > 0 ? ceil((double)cm->state.nparts * (double)n->memory / memory) : 0;
+
+    return room_with(cm, n, (uint32_t)due);
+}
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
@@ -113,17 +134,17 @@ static int choose_migration(const struct mfs_cm *cm, const struct mfs_msg_scale 
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-/* Half of a node is for the replicas of others' partitions. */
-static uint64_t room_of(const struct mfs_cm *cm, const struct mfs_cm_node *n)
+static struct mfs_plan_node plan_node(const struct mfs_cm *cm, const struct mfs_cm_node *n,
+                                      bool leaving, double memory)
 {
-    return (n->memory - RESERVE(n->memory)) / (1 + cm->state.replicas);
+    return (struct mfs_plan_node){.id = n->id,
+                                  .weight = leaving ? 0 : (double)n->memory,
+                                  .memory = leaving ? n->memory : room_then(cm, n, memory)};
 }
 
-static struct mfs_plan_node plan_node(const struct mfs_cm *cm, const struct mfs_cm_node *n,
-                                      bool leaving)
+static bool is_leaving(const struct mfs_cm_state *st, uint32_t i, uint32_t nleaving)
 {
-    return (struct mfs_plan_node){
-        .id = n->id, .weight = leaving ? 0 : (double)n->memory, .memory = room_of(cm, n)};
+    return i + nleaving >= st->nnodes || !strcmp(st->node[i].turn, MFS_NODE_LEAVING);
 }
 
 /* The last `nleaving` of the state's nodes leave, and those that are marked so. */
@@ -134,15 +155,18 @@ static int plan(const struct mfs_cm *cm, const struct mfs_cm_node *coming, uint3
     struct mfs_plan_node *node = calloc(st->nnodes + ncoming, sizeof *node);
     struct mfs_plan_part *part = calloc(st->nparts, sizeof *part);
     struct mfs_plan_input in = {node, st->nnodes + ncoming, part, st->nparts, 0};
+    double memory = 0; /* of all that stay */
     int rc = -ENOMEM;
 
+    for (uint32_t i = 0; i < st->nnodes; i++)
+        memory += is_leaving(st, i, nleaving) ? 0 : (double)st->node[i].memory;
+    for (uint32_t i = 0; i < ncoming; i++)
+        memory += (double)coming[i].memory;
     if (node && part) {
         for (uint32_t i = 0; i < st->nnodes; i++)
-            node[i] = plan_node(cm, &st->node[i],
-                                i + nleaving >= st->nnodes ||
-                                    !strcmp(st->node[i].turn, MFS_NODE_LEAVING));
+            node[i] = plan_node(cm, &st->node[i], is_leaving(st, i, nleaving), memory);
         for (uint32_t i = 0; i < ncoming; i++)
-            node[st->nnodes + i] = plan_node(cm, &coming[i], false);
+            node[st->nnodes + i] = plan_node(cm, &coming[i], false, memory);
         for (uint32_t i = 0; i < st->nparts; i++)
             part[i] = (struct mfs_plan_part){st->part[i].node, cm->part_bytes[i]};
         rc = mfs_planner_plan(&in, out, err);
@@ -171,10 +195,14 @@ static void sum_up(const struct mfs_cm *cm, struct mfs_scale_draft *d)
 /* The planner refuses, too; this says it in the words of who asks. */
 static int check_room(const struct mfs_cm *cm, const struct mfs_scale_draft *d, struct mfs_err *err)
 {
+    uint32_t staying = cm->state.nnodes - d->nleaving;
+    double memory = 0;
     uint64_t room = 0;
 
-    for (uint32_t i = 0; i + d->nleaving < cm->state.nnodes; i++)
-        room += room_of(cm, &cm->state.node[i]);
+    for (uint32_t i = 0; i < staying; i++)
+        memory += (double)cm->state.node[i].memory;
+    for (uint32_t i = 0; i < staying; i++)
+        room += room_then(cm, &cm->state.node[i], memory);
     if (!d->nleaving || d->used <= room)
         return 0;
     return mfs_err_set(err, -ENOSPC,

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "cluster/capacity.h"
 #include "cluster/y0.h"
 #include "cm/manifest.h"
 #include "cm/policy_conf.h"
@@ -183,7 +184,8 @@ static int check_checkpoint(const struct mfs_conf *conf, const struct mfs_cm_sta
 static int check_fits(const struct mfs_cm_state *s, struct mfs_err *err)
 {
     for (uint32_t n = 0; n < s->nnodes; n++) {
-        uint64_t most = s->node[n].memory - s->node[n].memory / 32, takes = 0, all = 0;
+        uint32_t parts = mfs_cm_state_count(s, s->node[n].id);
+        uint64_t most = mfs_capacity_used(s->node[n].memory, parts), takes = 0, all = 0;
 
         for (uint32_t i = 0; i < s->nimages; i++) {
             all += s->image[i].memory;

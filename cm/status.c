@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "cluster/capacity.h"
 #include "cluster/y0.h"
 #include "cm/migrate.h"
 #include "cm/replicas.h"
@@ -15,12 +16,12 @@
 
 #define ADOPT_TIME (20 * MFS_SEC) /* that Local Managers may take to find a new cm */
 
-static uint64_t capacity(const struct mfs_cm_live *l)
+static uint64_t capacity(const struct mfs_cm *cm, const struct mfs_cm_live *l)
 {
-    uint64_t limit = l->node->memory;
+    uint32_t n = mfs_cm_state_count(&cm->state, l->node->id);
 
-    /* Before it has told: less what lm keeps back (lm/memory_plan.h). */
-    return l->last.memory_capacity ? l->last.memory_capacity : limit - limit / 32;
+    return l->last.memory_capacity ? l->last.memory_capacity
+                                   : mfs_capacity_used(l->node->memory, n);
 }
 
 static const char *node_state(const struct mfs_cm *cm, const struct mfs_cm_live *l)
@@ -56,7 +57,7 @@ static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l, doub
 {
     n->id = l->node->id;
     n->partitions = mfs_cm_state_count(&cm->state, n->id);
-    n->memory_capacity = capacity(l);
+    n->memory_capacity = capacity(cm, l);
     n->memory_used = l->last.memory_used;
     n->bandwidth_in = l->conn ? l->last.bandwidth_in : 0;
     n->bandwidth_out = l->conn ? l->last.bandwidth_out : 0;
@@ -95,7 +96,7 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     for (uint32_t i = 0; i < st->nnodes; i++) {
         if (!strcmp(st->node[i].turn, MFS_NODE_COMING))
             continue;
-        sum += (double)capacity(cm->live[i]);
+        sum += (double)capacity(cm, cm->live[i]);
         used += (double)cm->live[i]->last.memory_used;
         memory += (double)st->node[i].memory;
     }

@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/proc.h"
+#include "cluster/capacity.h"
 #include "lm/memory_plan.h"
 #include "store/admin.h"
 
@@ -17,24 +19,29 @@
 #define PATIENCE    3    /* looks at a process that does not answer … */
 #define RARELY      8    /* … after which only each so many is one, as each costs CALL_LIMIT */
 #define CROWD       1024 /* connections of a process, of maxclients in redis_conf.c */
-#define EMPTY_BYTES (4ULL << 20)     /* what a new process uses, amply */
+#define EMPTY_BYTES (1ULL << 20)     /* what a new process uses, amply */
+#define IDLE_LEAST  (2ULL << 20)     /* worth a purge when memory is short */
 #define REGULARLY   (900 * MFS_MSEC) /* a look after so long is a regular one, once a second */
 
 struct member {
     struct mfs_redis redis;
-    struct mfs_admin *admin; /* NULL: not connected */
-    uint64_t used, rss, keys;
+    struct mfs_admin *admin;  /* NULL: not connected */
+    uint64_t used, rss, keys; /* used: as its limit counts it */
+    uint64_t idle, beyond;    /* see memory_plan.h */
     uint64_t net_in, net_out; /* its counters at the last look */
     struct mfs_memory_rest rest;
     bool counted;    /* its counters have been read once: those of an adopted one are of before */
+    bool growing;    /* used more at the last look than at the one before */
     bool silent;     /* did not answer at the last look */
     unsigned missed; /* looks since it answered */
 };
 
 struct mfs_fleet {
     struct mfs_redis_node node; /* its strings are ours */
-    uint64_t usable;
-    uint64_t moved;    /* bytes that usage changed by since the last look, up and down */
+    uint64_t memory;            /* the node's limit */
+    uint64_t usable;            /* of that, for the limits of all together, as of the last look */
+    bool tight;                 /* so little was free then that nobody should keep what is idle */
+    uint64_t moved;             /* bytes that usage changed by since the last look, up and down */
     int64_t looked_at; /* the last regular look; those in between are for the limits alone */
     bool regular;      /* this is one */
     uint64_t net_in, net_out;
@@ -54,7 +61,7 @@ int mfs_fleet_create(struct mfs_fleet **out, const struct mfs_fleet_opts *opts)
                                       .deployment = strdup(opts->deployment),
                                       .nparts = opts->nparts,
                                       .stripe_size = opts->stripe_size};
-    f->usable = mfs_memory_usable(opts->memory);
+    mfs_fleet_set_memory(f, opts->memory);
     if (!f->node.dir || !f->node.dump_dir || !f->node.address || !f->node.deployment) {
         mfs_fleet_destroy(f);
         return -ENOMEM;
@@ -77,9 +84,20 @@ void mfs_fleet_destroy(struct mfs_fleet *f)
     free(f);
 }
 
+/* What the limits may add up to, with room for `fresh` more processes. */
+static void reckon(struct mfs_fleet *f, size_t fresh)
+{
+    uint64_t beyond = fresh * MFS_CAPACITY_PROCESS;
+
+    for (size_t i = 0; i < f->n; i++)
+        beyond += f->member[i].beyond;
+    f->usable = mfs_memory_usable(f->memory, beyond);
+}
+
 void mfs_fleet_set_memory(struct mfs_fleet *f, uint64_t bytes)
 {
-    f->usable = mfs_memory_usable(bytes);
+    f->memory = bytes;
+    reckon(f, 0);
 }
 
 static struct member *find(const struct mfs_fleet *f, uint32_t part)
@@ -116,7 +134,8 @@ static void insert(struct mfs_fleet *f, const struct mfs_redis *r)
     while (at < f->n && f->member[at].redis.part < r->part)
         at++;
     memmove(&f->member[at + 1], &f->member[at], (f->n - at) * sizeof *f->member);
-    f->member[at] = (struct member){.redis = *r, .used = EMPTY_BYTES};
+    f->member[at] =
+        (struct member){.redis = *r, .used = EMPTY_BYTES, .beyond = MFS_CAPACITY_PROCESS};
     f->n++;
 }
 
@@ -241,6 +260,40 @@ static int show_out(struct member *m, uint32_t connections, struct mfs_err *err)
     return mfs_admin_drop_strangers(m->admin, err);
 }
 
+static void count_memory(struct mfs_fleet *f, struct member *m, const struct mfs_admin_info *info)
+{
+    struct mfs_memory_seen seen = {.used = info->used_memory,
+                                   .not_counted = info->not_counted,
+                                   .anon = mfs_proc_anonymous(&m->redis.proc),
+                                   .active = info->active,
+                                   .resident = info->resident,
+                                   .others = info->copied +
+                                             mfs_redis_journal_bytes(&f->node, m->redis.part)};
+    uint64_t used;
+
+    m->beyond = mfs_memory_reckon(&seen, &used, &m->idle);
+    m->growing = used > m->used;
+    f->moved += used > m->used ? used - m->used : m->used - used;
+    m->used = used;
+    m->rss = info->used_memory_rss;
+    m->keys = info->keys;
+    m->redis.maxmemory = info->maxmemory;
+}
+
+/* What was deleted goes back to the system: when it is much, once usage is calm; when memory is
+ * short, at once, as the others on this node can't use it before. */
+static void give_back(struct mfs_fleet *f, struct member *m)
+{
+    bool due = f->regular && mfs_memory_purge_due(&m->rest, m->used, m->rss);
+    struct mfs_err err = {0};
+
+    if (m->redis.incoming || !(due || (f->tight && !m->growing && m->idle >= IDLE_LEAST)))
+        return;
+    m->idle = 0;
+    if (mfs_admin_purge(m->admin, &err))
+        lose_touch(m, &err);
+}
+
 static void look_at(struct mfs_fleet *f, struct member *m)
 {
     struct mfs_admin_info info;
@@ -258,17 +311,12 @@ static void look_at(struct mfs_fleet *f, struct member *m)
     }
     m->silent = false;
     m->missed = 0;
-    f->moved +=
-        info.used_memory > m->used ? info.used_memory - m->used : m->used - info.used_memory;
-    m->used = info.used_memory;
-    m->rss = info.used_memory_rss;
-    m->keys = info.keys;
-    m->redis.maxmemory = info.maxmemory;
+    count_memory(f, m, &info);
     count_net(f, m, &info);
-    if (show_out(m, info.connections, &err) ||
-        (f->regular && !m->redis.incoming && mfs_memory_purge_due(&m->rest, m->used, m->rss) &&
-         mfs_admin_purge(m->admin, &err)))
+    if (show_out(m, info.connections, &err))
         lose_touch(m, &err);
+    else
+        give_back(f, m);
 }
 
 /* An adopted process that has not answered yet has an unknown limit: taken for an equal part. */
@@ -277,7 +325,10 @@ static struct mfs_memory_part memory_of_member(const struct mfs_fleet *f, const 
 {
     uint64_t max = m->redis.maxmemory ? m->redis.maxmemory : f->usable / total;
 
-    return (struct mfs_memory_part){takes(&m->redis, m->used), max, m->silent};
+    return (struct mfs_memory_part){.used = takes(&m->redis, m->used),
+                                    .max = max,
+                                    .idle = m->redis.incoming ? 0 : m->idle,
+                                    .fixed = m->silent};
 }
 
 /* What all members have, and `extra` fresh ones that do not run yet. */
@@ -290,7 +341,7 @@ static struct mfs_memory_part *memory_of(const struct mfs_fleet *f, const struct
     for (size_t i = 0; parts && i < total; i++)
         parts[i] = i < f->n
                        ? memory_of_member(f, &f->member[i], total)
-                       : (struct mfs_memory_part){takes(&fresh[i - f->n], EMPTY_BYTES), 0, false};
+                       : (struct mfs_memory_part){.used = takes(&fresh[i - f->n], EMPTY_BYTES)};
     return parts;
 }
 
@@ -333,7 +384,9 @@ static bool divide(struct mfs_fleet *f)
     uint64_t *want = calloc(f->n + 1, sizeof *want);
     bool urgent = false;
 
+    reckon(f, 0);
     if (parts && want) {
+        f->tight = mfs_memory_short(parts, f->n, f->usable);
         mfs_memory_plan(parts, f->n, f->usable, want);
         if (mfs_memory_worthwhile(parts, f->n, f->usable, want, write))
             apply(f, parts, f->n, want);
@@ -413,6 +466,7 @@ static int make_room(struct mfs_fleet *f, struct mfs_redis *fresh, size_t n, str
 
     for (size_t i = 0; i < f->n; i++)
         look_at(f, &f->member[i]);
+    reckon(f, n);
     parts = memory_of(f, fresh, n);
     if (!parts || !want)
         goto out;

@@ -2,11 +2,16 @@
  * machine's memory, so 64 bits suffice; only products need 128. */
 #include "lm/memory_plan.h"
 
+#include "cluster/capacity.h"
+
 __extension__ typedef unsigned __int128 wide;
 
-#define RESERVE      32             /* 1/32 of the limit */
 #define SOON_TAKEN   (64ULL << 20)  /* bytes that one process may take in within a second */
+#define SHORT        (4ULL << 20)   /* bytes of fair headroom: what is idle is needed elsewhere */
 #define WORTH_MOVING (256ULL << 10) /* bytes of fair headroom; less is not worth a hurry */
+
+#define TABLES (3ULL << 20)   /* bytes that the allocator has resident for itself, about */
+#define STEP   (256ULL << 10) /* limits are not changed for less */
 
 #define PURGE_LEAST (32ULL << 20) /* resident, unused bytes worth a stall of milliseconds */
 
@@ -20,15 +25,29 @@ static uint64_t at_least_one(uint64_t v)
     return v ? v : 1;
 }
 
-uint64_t mfs_memory_usable(uint64_t limit)
+uint64_t mfs_memory_reckon(const struct mfs_memory_seen *s, uint64_t *used, uint64_t *idle)
 {
-    return limit - limit / RESERVE;
+    uint64_t kept = less(s->resident, s->active + TABLES), own = less(s->anon, s->used), beyond;
+
+    *used = less(s->used, s->not_counted);
+    *idle = kept < own ? kept : own;
+    beyond = less(s->anon, *used + *idle);
+    if (beyond < MFS_CAPACITY_PROCESS)
+        beyond = MFS_CAPACITY_PROCESS;
+    return (beyond + s->others + STEP - 1) / STEP * STEP;
 }
 
-/* What the processes whose limit can be changed share: memory, what they use of it, their number.
+uint64_t mfs_memory_usable(uint64_t limit, uint64_t beyond)
+{
+    uint64_t room = less(mfs_capacity_partitions(limit), beyond);
+
+    return room > limit / 8 ? room : limit / 8;
+}
+
+/* What the processes whose limit can be changed share: memory, what they have of it, their number.
  */
 struct pool {
-    uint64_t room, used;
+    uint64_t room, used, idle;
     size_t count;
 };
 
@@ -41,15 +60,31 @@ static struct pool pool_of(const struct mfs_memory_part *parts, size_t n, uint64
             pool.room = less(pool.room, parts[i].max);
         } else {
             pool.used += parts[i].used;
+            pool.idle += parts[i].idle;
             pool.count++;
         }
     }
     return pool;
 }
 
+/* For each, of what nobody has. */
 static uint64_t fair_headroom(const struct pool *pool)
 {
+    return pool->count ? less(pool->room, pool->used + pool->idle) / pool->count : 0;
+}
+
+/* The same when all that is idle has been given back. */
+static uint64_t fair_at_best(const struct pool *pool)
+{
     return pool->count ? less(pool->room, pool->used) / pool->count : 0;
+}
+
+/* Of what it has idle, as much as there is room for. */
+static uint64_t idle_that_fits(const struct pool *pool, uint64_t idle)
+{
+    uint64_t room = less(pool->room, pool->used);
+
+    return pool->idle <= room ? idle : (uint64_t)((wide)idle * room / pool->idle);
 }
 
 void mfs_memory_plan(const struct mfs_memory_part *parts, size_t n, uint64_t usable, uint64_t *want)
@@ -60,7 +95,8 @@ void mfs_memory_plan(const struct mfs_memory_part *parts, size_t n, uint64_t usa
         if (parts[i].fixed)
             want[i] = at_least_one(parts[i].max);
         else if (pool.used <= pool.room)
-            want[i] = at_least_one(parts[i].used + fair_headroom(&pool));
+            want[i] = at_least_one(parts[i].used + idle_that_fits(&pool, parts[i].idle) +
+                                   fair_headroom(&pool));
         else
             want[i] = at_least_one((uint64_t)((wide)parts[i].used * pool.room / pool.used));
     }
@@ -101,11 +137,18 @@ bool mfs_memory_worthwhile(const struct mfs_memory_part *parts, size_t n, uint64
     return sum > usable;
 }
 
+bool mfs_memory_short(const struct mfs_memory_part *parts, size_t n, uint64_t usable)
+{
+    struct pool pool = pool_of(parts, n, usable);
+
+    return fair_headroom(&pool) < SHORT;
+}
+
 bool mfs_memory_urgent(const struct mfs_memory_part *parts, size_t n, uint64_t usable,
                        uint64_t write, uint64_t moved)
 {
     struct pool pool = pool_of(parts, n, usable);
-    uint64_t fair = fair_headroom(&pool);
+    uint64_t fair = fair_at_best(&pool);
 
     if (fair >= WORTH_MOVING && fair < SOON_TAKEN && moved >= WORTH_MOVING)
         return true;

@@ -16,18 +16,36 @@
 struct mfs_memory_part {
     uint64_t used; /* bytes, as redis counts them against maxmemory */
     uint64_t max;  /* bytes it is allowed now; 0: it does not run yet */
+    uint64_t idle; /* bytes that it has freed and kept: it alone can use them without taking more */
     bool fixed;    /* its limit can't be changed now (it does not answer) and stays counted */
 };
 
-/* What the processes may use of a node's limit: the limit less 1/32. The reserve is for what redis
- * takes before it looks at its limit (the command being received) and for what it does not count
- * (program, stacks, fragmentation). */
-uint64_t mfs_memory_usable(uint64_t limit);
+/* What was seen of one process, in bytes. */
+struct mfs_memory_seen {
+    uint64_t used;        /* as redis counts */
+    uint64_t not_counted; /* of that: what its limit leaves out, which are buffers of replicas */
+    uint64_t anon;        /* resident and its own; 0: not known */
+    uint64_t active;      /* the allocator's pages in use, and all that it keeps */
+    uint64_t resident;
+    uint64_t others; /* what it takes elsewhere: pages that a fork copied, its journal */
+};
+
+/* What it takes of the node: `used` as its limit counts it, and `idle`, as above. Returns what it
+ * takes beyond these two, for which nobody else has room and which its limit does not cover:
+ * tables, fragmentation, buffers of replicas, copies. At least MFS_CAPACITY_PROCESS, in steps of
+ * 256 KiB. */
+uint64_t mfs_memory_reckon(const struct mfs_memory_seen *seen, uint64_t *used, uint64_t *idle);
+
+/* What the limits of all may add up to on a node with that limit (cm start --memory), when its
+ * processes take `beyond` altogether: never less than an eighth of the limit, which a node that is
+ * too small for its processes exceeds. */
+uint64_t mfs_memory_usable(uint64_t limit, uint64_t beyond);
 
 /* Fills want[] (bytes, each ≥ 1, as 0 would mean "no limit"). All get the same headroom above what
- * they use, which is the largest that everyone can have. When not even what is used fits, each gets
- * a share of `usable` in proportion to what it uses: that refuses writes and lets deletions
- * through. */
+ * they have, used or idle, which is the largest that everyone can have. When that does not fit,
+ * idle memory counts only as far as there is room; when not even what is used fits, each gets a
+ * share of `usable` in proportion to what it uses: that refuses writes and lets deletions through.
+ */
 void mfs_memory_plan(const struct mfs_memory_part *parts, size_t n, uint64_t usable,
                      uint64_t *want);
 
@@ -41,6 +59,9 @@ uint64_t mfs_memory_grant(const struct mfs_memory_part *parts, size_t n, uint64_
  * limits fit into the usable memory. */
 bool mfs_memory_worthwhile(const struct mfs_memory_part *parts, size_t n, uint64_t usable,
                            const uint64_t *want, uint64_t write);
+
+/* Is memory so short that what is idle should be given back at once, for others to use? */
+bool mfs_memory_short(const struct mfs_memory_part *parts, size_t n, uint64_t usable);
 
 /* Should usage be looked at again soon, while there is memory to move? True when a process has less
  * than a quarter of its fair headroom left, or less than one `write` takes though that would be

@@ -104,6 +104,22 @@ bool mfs_proc_alive(const struct mfs_proc *p)
            (!strcmp(now.comm, p->comm) || !strcmp(p->comm, ANY_NAME));
 }
 
+uint64_t mfs_proc_anonymous(const struct mfs_proc *p)
+{
+    unsigned long long all, resident, shared, bytes = 0;
+    char path[64];
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)p->pid);
+    f = p->pid > 0 ? fopen(path, "re") : NULL;
+    if (!f)
+        return 0;
+    if (fscanf(f, "%llu %llu %llu", &all, &resident, &shared) == 3 && resident > shared)
+        bytes = (resident - shared) * (unsigned long long)sysconf(_SC_PAGESIZE);
+    fclose(f);
+    return bytes;
+}
+
 char mfs_proc_state(const struct mfs_proc *p)
 {
     uint64_t start;

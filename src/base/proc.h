@@ -26,6 +26,10 @@ bool mfs_proc_alive(const struct mfs_proc *p);
  * interrupted, …; 0 when it is not alive. */
 char mfs_proc_state(const struct mfs_proc *p);
 
+/* Bytes that it has resident and shares with no file; 0 when that can't be told. Pages that a fork
+ * shares count in both. */
+uint64_t mfs_proc_anonymous(const struct mfs_proc *p);
+
 /* Signals it only if it is still that very process. 0 or -ESRCH or a negative errno. */
 int mfs_proc_kill(const struct mfs_proc *p, int sig);
 

@@ -29,6 +29,9 @@ int mfs_admin_format(struct mfs_admin *admin, const struct mfs_admin_format *f,
 
 struct mfs_admin_info {
     uint64_t used_memory, used_memory_rss, maxmemory; /* bytes */
+    uint64_t not_counted;                             /* of used_memory, for maxmemory */
+    uint64_t active, resident; /* of the allocator: pages in use, and all that it keeps; bytes */
+    uint64_t copied;           /* by a fork that is at work; bytes */
     uint64_t keys;
     uint64_t net_in, net_out; /* bytes since start */
     uint32_t pid, connections;

@@ -40,10 +40,7 @@ say "all that was acknowledged is there, on the other mount, too"
 for ((i = 0; i < count; i++)); do
     cmp "$T/piece" "$MNT1/piece$i" || fail "piece $i"
 done
-for pid in $(pids_of redis-server); do
-    rss=$(awk '/^VmRSS/ { print $2 }' "/proc/$pid/status")
-    [ "$rss" -lt $((192 << 10)) ] || fail "a redis grew to $rss KiB"
-done
+within_limit $((192 << 10))
 
 say "delete and truncate make room at once"
 : >"$MNT1/piece0"

@@ -6,7 +6,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq
 
-MEMORY=128M
+MEMORY=224M
 
 refused() # STATUS WORDS ARGUMENT…
 {

@@ -242,6 +242,29 @@ deployment_start()
     done
 }
 
+# memory_of INDEX: KiB that a node's processes take, pages that several share in parts (PSS).
+memory_of()
+{
+    local file pid
+    for file in "$STATE/node-$1"/{redis-*,client,lm}.pid; do
+        [ ! -e "$file" ] || pid=$(cut -d' ' -f1 "$file")
+        awk '/^Pss:/ { print $2 }' "/proc/$pid/smaps_rollup" 2>/dev/null || true
+    done | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
+# within_limit KIB: no node takes more than its limit and a sixteenth (what is taken between two looks of
+# lm). Sanitizers take memory of their own.
+within_limit()
+{
+    local node taken
+    for node in "$STATE"/node-*; do
+        taken=$(memory_of "${node##*-}")
+        say "${node##*/} takes $((taken >> 10)) MiB of $(($1 >> 10))"
+        ldd "$MEMEFS_BIN/memefs" | grep -qE 'lib[at]san' || [ "$taken" -le $(($1 * 17 / 16)) ] ||
+            fail "${node##*/} takes $taken KiB, its limit is $1"
+    done
+}
+
 # cm stop removes the state directory, logs and all: second names keep them for the checks.
 save_logs()
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "cluster/capacity.h"
 #include "lm/memory_plan.h"
 
 #define MIB   (1ULL << 20)
@@ -233,10 +234,83 @@ static void test_no_purge_while_memory_is_used_again(void **state)
         assert_false(mfs_memory_purge_due(&rest, used, 500 * MIB));
 }
 
-static void test_reserve_is_stated(void **state)
+static void test_what_is_idle_stays_with_who_has_it(void **state)
 {
+    struct mfs_memory_part parts[] = {{.used = 10 * MIB, .idle = 40 * MIB}, {.used = 10 * MIB}};
+    uint64_t want[2];
+
     (void)state;
-    assert_int_equal(mfs_memory_usable(1024 * MIB), 992 * MIB);
+    mfs_memory_plan(parts, 2, 100 * MIB, want);
+    assert_int_equal(want[0], 70 * MIB);
+    assert_int_equal(want[1], 30 * MIB);
+    assert_false(mfs_memory_short(parts, 2, 100 * MIB));
+    /* Less than it has idle: that much, and nobody gets any of what is used. */
+    mfs_memory_plan(parts, 2, 30 * MIB, want);
+    assert_int_equal(want[0], 20 * MIB);
+    assert_int_equal(want[1], 10 * MIB);
+    assert_true(mfs_memory_short(parts, 2, 30 * MIB));
+}
+
+static void test_idle_memory_never_breaks_the_sum(void **state)
+{
+    struct mfs_memory_part parts[PARTS];
+    uint64_t want[PARTS];
+
+    (void)state;
+    for (int round = 0; round < 20000; round++) {
+        uint64_t usable = PARTS + draw(4096 * MIB), used = 0;
+        size_t n = random_parts(parts, 256 * MIB);
+
+        for (size_t i = 0; i < n; i++) {
+            parts[i].idle = draw(128 * MIB);
+            used += parts[i].used;
+        }
+        mfs_memory_plan(parts, n, usable, want);
+        assert_true(sum(want, n) <= usable + n);
+        for (size_t i = 0; i < n && used <= usable; i++)
+            assert_true(want[i] >= parts[i].used);
+    }
+}
+
+static void test_all_that_is_resident_counts(void **state)
+{
+    struct mfs_memory_seen seen = {
+        .used = 40 * MIB, .anon = 60 * MIB, .active = 46 * MIB, .resident = 57 * MIB};
+    uint64_t used, idle;
+
+    (void)state;
+    /* 3 MiB are the allocator's tables, and 6 of pages in use are fragments. */
+    assert_int_equal(mfs_memory_reckon(&seen, &used, &idle), 12 * MIB);
+    assert_int_equal(used, 40 * MIB);
+    assert_int_equal(idle, 8 * MIB);
+    seen.others = 5 * MIB;
+    seen.not_counted = 10 * MIB;
+    assert_int_equal(mfs_memory_reckon(&seen, &used, &idle), 27 * MIB);
+    assert_int_equal(used, 30 * MIB);
+}
+
+static void test_a_process_takes_something_when_nothing_is_known(void **state)
+{
+    struct mfs_memory_seen seen = {.used = 1 * MIB};
+    uint64_t used, idle;
+
+    (void)state;
+    assert_int_equal(mfs_memory_reckon(&seen, &used, &idle), MFS_CAPACITY_PROCESS);
+    assert_int_equal(idle, 0);
+    seen = (struct mfs_memory_seen){.used = 9 * MIB, .anon = 8 * MIB, .resident = 99 * MIB};
+    assert_int_equal(mfs_memory_reckon(&seen, &used, &idle), MFS_CAPACITY_PROCESS);
+    assert_int_equal(used, 9 * MIB);
+    assert_int_equal(idle, 0);
+}
+
+static void test_what_is_beyond_comes_off_what_is_usable(void **state)
+{
+    uint64_t all = mfs_capacity_partitions(1024 * MIB);
+
+    (void)state;
+    assert_int_equal(mfs_memory_usable(1024 * MIB, 0), all);
+    assert_int_equal(mfs_memory_usable(1024 * MIB, 100 * MIB), all - 100 * MIB);
+    assert_int_equal(mfs_memory_usable(1024 * MIB, 4096 * MIB), 128 * MIB);
 }
 
 int main(void)
@@ -254,7 +328,11 @@ int main(void)
         cmocka_unit_test(test_one_partition_can_fill_the_node),
         cmocka_unit_test(test_purge_waits_for_calm_and_does_not_repeat),
         cmocka_unit_test(test_no_purge_while_memory_is_used_again),
-        cmocka_unit_test(test_reserve_is_stated),
+        cmocka_unit_test(test_what_is_idle_stays_with_who_has_it),
+        cmocka_unit_test(test_idle_memory_never_breaks_the_sum),
+        cmocka_unit_test(test_all_that_is_resident_counts),
+        cmocka_unit_test(test_a_process_takes_something_when_nothing_is_known),
+        cmocka_unit_test(test_what_is_beyond_comes_off_what_is_usable),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

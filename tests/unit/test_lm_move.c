@@ -787,7 +787,7 @@ static void test_what_outgrows_the_node_is_given_up(void **state)
     struct source *s = *state;
     struct writer *writer;
 
-    s->ask.memory = 70 * MIB;
+    s->ask.memory = 110 * MIB;
     receive_slowly(s);
     await_some(s);
     writer = writer_start_some(s, 60000, 600);
