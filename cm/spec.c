@@ -192,12 +192,14 @@ static int check_fits(const struct mfs_cm_state *s, struct mfs_err *err)
             if (s->part[i].node == s->node[n].id)
                 takes += s->image[i].memory;
         }
+        takes += all * s->replicas / s->nnodes; /* of the others' partitions, about */
         if (takes > most)
-            return mfs_err_set(
-                err, -ENOSPC,
-                "memory: the checkpoint takes %s, of which %s would be on %s, and %s is what it "
-                "has for data; give more --nodes or more --memory",
-                MFS_TEXT_BYTES(all), MFS_TEXT_BYTES(takes), s->node[n].name, MFS_TEXT_BYTES(most));
+            return mfs_err_set(err, -ENOSPC,
+                               "memory: the checkpoint takes %s; %s would be on %s, replicas "
+                               "included, and %s is what it "
+                               "has for data; give more --nodes or more --memory",
+                               MFS_TEXT_BYTES(all), MFS_TEXT_BYTES(takes), s->node[n].name,
+                               MFS_TEXT_BYTES(most));
     }
     return 0;
 }
