@@ -77,14 +77,14 @@ static void note_fault(const char *file)
     if (fd < 0)
         return;
     if (read(fd, text, sizeof text - 1) < 1 || sscanf(text, "%31s", name) != 1)
-        strcpy(name, "none");
+        snprintf(name, sizeof name, "none");
     close(fd);
     for (i = 0; i < n && strcmp(soak->fault[i].name, name) != 0; i++)
         ;
     if (i == SOAK_FAULTS)
         return;
     if (i == n) {
-        strcpy(soak->fault[i].name, name);
+        snprintf(soak->fault[i].name, sizeof name, "%s", name);
         atomic_store(&soak->faults, n + 1);
     }
     atomic_store(&soak->now, i);
@@ -294,7 +294,7 @@ int main(int argc, char **argv)
     }
     if (!set_mounts(argc - optind, argv + optind))
         return usage();
-    strcpy(soak->fault[0].name, "none");
+    snprintf(soak->fault[0].name, sizeof soak->fault[0].name, "none");
     atomic_store(&soak->faults, 1);
     snprintf(path, sizeof path, "%s/soak", soak->mount[0]);
     if (mkdir(path, 0755) && errno != EEXIST) {

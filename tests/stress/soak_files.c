@@ -184,7 +184,7 @@ static int look(struct soak_worker *w, struct file *f, unsigned mount, int flags
         return fd;
     } else {
         n = soak_read(w, fd, w->buf, SOAK_BUF, 0, path);
-        rc = soak_close(w, fd, path);
+        soak_close(w, fd, path);
         if (n < 0)
             return (int)n;
         if (!may_be_there(f, true)) {

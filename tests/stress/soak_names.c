@@ -164,7 +164,7 @@ static int list_half(struct soak_worker *w, struct names *all, unsigned mount, u
     soak_begin(w, SOAK_LIST, path);
     dir = opendir(path);
     rc = dir ? 0 : -errno;
-    while (rc == 0 && (errno = 0, e = readdir(dir))) {
+    while (dir && (errno = 0, e = readdir(dir))) {
         unsigned long i = strtoul(e->d_name, NULL, 10);
 
         if (e->d_name[0] == '.')
