@@ -112,7 +112,7 @@ nodes_now()
 scale_other() # HOW
 {
     local to=$((NODES + 1))
-    [ "$(nodes_now)" -eq "$NODES" ] || to=$NODES
+    [ "$(nodes_now)" = "$NODES" ] || to=$NODES
     cm_ scale "$to" --migration "$1" >"$T/scale.out" 2>&1
 }
 
