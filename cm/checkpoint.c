@@ -12,8 +12,8 @@
 #include "cm/events.h"
 #include "cm/scale.h"
 
-#define HALT_FIRST 2000 /* ms that partitions may stand still, and twice as long each time again   \
-                         */
+/* ms that partitions may stand still, and twice as long each time again */
+#define HALT_FIRST 2000
 #define ATTEMPTS   3
 #define PAUSE      (300 * MFS_MSEC)
 #define STEP_TIME  (30 * MFS_SEC)

@@ -98,7 +98,7 @@ void mfs_manifest_clear(struct mfs_manifest *m)
 static int read_current(const char *dir, char name[64], uint64_t *sum, struct mfs_err *err)
 {
     char path[PATH_MAX], digits[32];
-    unsigned char raw[8];
+    unsigned char raw[8] = {0};
     struct mfs_buf b;
     uint32_t number;
     int rc, len = 0;

@@ -27,9 +27,10 @@
 #include "cm/replicas_impl.h"
 
 #define TICK        (100 * MFS_MSEC)
-#define COPIES_MOST 4                /* at a time */
-#define PAUSE       (200 * MFS_MSEC) /* before what failed is tried again, … */
-#define PAUSE_COPY  (2 * MFS_SEC)    /* … and before another copy is begun */
+#define COPIES_MOST 4                 /* at a time */
+#define PAUSE       (200 * MFS_MSEC)  /* before what failed is tried again, … */
+#define PAUSE_COPY  (2 * MFS_SEC)     /* … and before another copy is begun */
+#define HANGING     (1500 * MFS_MSEC) /* after so long a replica that says nothing is given up */
 
 static const char *node_name(const struct mfs_cm *cm, uint32_t id)
 {
@@ -79,6 +80,13 @@ static bool replica_stays(const struct mfs_replica *r)
     return l && !l->node->turn[0] && !r->replica_dead;
 }
 
+/* Its partition is refused as long as it does not consent. A new copy costs more than the wait, so
+ * the first look that it misses is not enough. */
+static bool replica_hangs(const struct mfs_replica *r, int64_t now)
+{
+    return r->replica_silent_since && now - r->replica_silent_since >= HANGING;
+}
+
 static bool in_trouble(const struct mfs_replica *r, int64_t now)
 {
     return r->dead || r->silent || mfs_replicas_silent(r->cm, mfs_replica_state(r)->node, now);
@@ -106,6 +114,7 @@ static void at_none(struct mfs_replica *r, int64_t now)
         return;
     }
     r->replica_dead = false;
+    r->replica_silent_since = 0;
     mfs_replica_enter(r, MFS_REPLICA_COPY);
     mfs_replica_ask(r);
 }
@@ -146,6 +155,8 @@ static void at_ready(struct mfs_replica *r, int64_t now)
         begin_take(r, now);
     else if (!trouble && away)
         drop(r, "its node is out of reach");
+    else if (!trouble && replica_hangs(r, now))
+        drop(r, "its process does not answer");
     else if (!trouble && !replica_stays(r))
         drop(r, "its node leaves");
     else if (!trouble && mfs_migrate_wants(r->cm, r->part))
@@ -166,6 +177,8 @@ static void at_take(struct mfs_replica *r, int64_t now)
         mfs_replica_ask(r);
 }
 
+static void dropped(struct mfs_replica *r);
+
 /* The table first: nobody is to wait for the replica any more. */
 static void at_drop(struct mfs_replica *r)
 {
@@ -173,7 +186,7 @@ static void at_drop(struct mfs_replica *r)
         return;
     r->table_due = false;
     if (!mfs_nodes_find(r->cm, mfs_replica_state(r)->node))
-        mfs_replica_answer(r, NULL, NULL);
+        dropped(r);
     else
         mfs_replica_ask(r);
 }
@@ -244,7 +257,7 @@ static void taken(struct mfs_replica *r, const struct mfs_msg_take_reply *reply)
                   "partition %u: %s to %s, %lld ms after that was noticed", r->part, from,
                   node_name(r->cm, p->node), (long long)((mfs_clock_mono() - began) / MFS_MSEC));
     r->dead = r->silent = r->replica_dead = false;
-    r->trouble_at = 0;
+    r->trouble_at = r->replica_silent_since = 0;
 }
 
 /* Its process serves without terms, or has ended. */
@@ -367,6 +380,16 @@ void mfs_replicas_reported(struct mfs_cm *cm, struct mfs_cm_live *l, const struc
         r->silent = m->part[i].silent;
         if (mfs_replica_in(r, ""))
             r->dead = false; /* another one has been started in its place */
+    }
+    for (uint32_t i = 0; i < m->ncopies; i++) {
+        struct mfs_replica *r = find(cm, m->copy[i].index);
+
+        if (!r || mfs_replica_state(r)->replica_node != l->node->id)
+            continue;
+        if (!m->copy[i].silent)
+            r->replica_silent_since = 0;
+        else if (!r->replica_silent_since)
+            r->replica_silent_since = l->heard;
     }
 }
 

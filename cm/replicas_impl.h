@@ -16,7 +16,8 @@ struct mfs_replica {
     uint16_t port;                   /* of the replica's process, as it told */
     bool dead;                       /* the partition's process has ended, … */
     bool silent;                     /* … or does not answer its Local Manager */
-    bool replica_dead;               /* likewise the replica's */
+    bool replica_dead;               /* the replica's has ended */
+    int64_t replica_silent_since;    /* … or does not answer its Local Manager; 0: it does */
     bool table_due;                  /* the table does not say yet what the state says */
     struct mfs_replica_shown *shown; /* everybody is being told that there is a replica */
 };

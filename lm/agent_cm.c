@@ -344,10 +344,26 @@ static void measure_bandwidth(struct mfs_agent *a)
 
 static uint32_t put_parts(const struct mfs_agent *a, struct mfs_report_part *out)
 {
-    for (size_t i = 0; i < a->sample.n; i++)
-        out[i] = (struct mfs_report_part){a->sample.part[i].part, a->sample.part[i].used,
-                                          a->sample.part[i].keys, a->sample.part[i].silent};
-    return (uint32_t)a->sample.n;
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < a->sample.n; i++) {
+        const struct mfs_fleet_part *p = &a->sample.part[i];
+
+        if (!p->incoming)
+            out[n++] = (struct mfs_report_part){p->part, p->used, p->keys, p->silent};
+    }
+    return n;
+}
+
+static uint32_t put_copies(const struct mfs_agent *a, struct mfs_report_copy *out)
+{
+    uint32_t n = mfs_agent_copies_list(a, out);
+
+    for (uint32_t i = 0; i < n; i++)
+        for (size_t k = 0; k < a->sample.n; k++)
+            out[i].silent |= a->sample.part[k].incoming && a->sample.part[k].silent &&
+                             a->sample.part[k].part == out[i].index;
+    return n;
 }
 
 static uint32_t put_clients(const struct mfs_client *list, size_t n, struct mfs_report_client *out)
@@ -383,7 +399,7 @@ void mfs_agent_report(struct mfs_agent *a)
     m.client = calloc(n + 1, sizeof *m.client);
     m.copy = calloc(mfs_agent_copies_list(a, NULL) + 1, sizeof *m.copy);
     if (m.part && m.client && m.copy) {
-        m.ncopies = mfs_agent_copies_list(a, m.copy);
+        m.ncopies = put_copies(a, m.copy);
         m.nparts = put_parts(a, m.part);
         m.nclients = put_clients(clients, n, m.client);
         mfs_conn_notify(conn, MFS_MSG_REPORT, &m);

@@ -408,9 +408,9 @@ static void fill_sample(const struct mfs_fleet *f, struct mfs_fleet_sample *samp
 
         sample->used += m->used;
         sample->rss += m->rss;
-        if (sample->part && !m->redis.incoming)
-            sample->part[sample->n++] =
-                (struct mfs_fleet_part){m->redis.part, m->silent, m->used, m->keys};
+        if (sample->part)
+            sample->part[sample->n++] = (struct mfs_fleet_part){m->redis.part, m->redis.incoming,
+                                                                m->silent, m->used, m->keys};
     }
 }
 

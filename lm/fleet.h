@@ -65,6 +65,7 @@ struct mfs_redis *mfs_fleet_list(const struct mfs_fleet *fleet, size_t *n);
 
 struct mfs_fleet_part {
     uint32_t part;
+    bool incoming;       /* a copy that is on its way, or a replica */
     bool silent;         /* did not answer; the rest is from when it did */
     uint64_t used, keys; /* bytes as redis counts them */
 };
@@ -75,7 +76,7 @@ struct mfs_fleet_sample {
     uint64_t rss;                /* bytes resident */
     uint64_t net_in, net_out;    /* bytes, only ever growing */
     bool urgent;                 /* look again soon: one is near its limit */
-    size_t n;                    /* copies on their way are not among them */
+    size_t n;                    /* processes, copies among them */
     struct mfs_fleet_part *part; /* freed by who asked; NULL when there is none, or no memory */
 };
 

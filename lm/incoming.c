@@ -149,7 +149,8 @@ uint32_t mfs_agent_copies_list(const struct mfs_agent *a, struct mfs_report_copy
 
     for (struct mfs_agent_copy *c = a->copies; c; c = c->next) {
         if (out)
-            out[n] = (struct mfs_report_copy){c->redis.part, atomic_load(&c->mover.bytes)};
+            out[n] = (struct mfs_report_copy){.index = c->redis.part,
+                                              .bytes = atomic_load(&c->mover.bytes)};
         n++;
     }
     return n;

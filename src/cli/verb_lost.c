@@ -145,9 +145,11 @@ static int list(const struct mfs_conf *conf, const char *dir, struct mfs_verb_cl
 {
     struct range *r = calloc(1, sizeof *r);
     struct mfs_lost_list *l = NULL;
-    int rc = r ? 0 : mfs_err_set(err, -ENOMEM, "out of memory");
+    int rc = 0;
 
-    if (!rc && dir)
+    if (!r)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    if (dir)
         rc = find_range(r, dir, mfs_conf_str(conf, "name"), err);
     if (!rc)
         rc = mfs_verb_join(c, conf, "lost", err);

@@ -9,7 +9,7 @@
 
 static uint64_t hash(uint64_t h, struct mfs_span s)
 {
-    for (size_t i = 0; i < s.n; i++)
+    for (size_t i = 0; s.p && i < s.n; i++)
         h = (h ^ (unsigned char)s.p[i]) * 0x100000001b3ULL;
     return h;
 }
@@ -39,14 +39,14 @@ bool mfs_marks_next(const struct mfs_marks *m, size_t *at, struct mfs_span *key,
 
 static bool same(struct mfs_span a, struct mfs_span b)
 {
-    return !a.p == !b.p && a.n == b.n && (!a.n || !memcmp(a.p, b.p, a.n));
+    return !a.p == !b.p && a.n == b.n && (!a.p || !b.p || !memcmp(a.p, b.p, a.n));
 }
 
 /* Where the mark is, or is to be. */
 static uint32_t *find(const struct mfs_marks *m, struct mfs_span key, struct mfs_span field)
 {
     uint32_t i = (uint32_t)hash_of(key, field) & (m->nslots - 1);
-    struct mfs_span k, f;
+    struct mfs_span k = {0}, f = {0};
     size_t at;
 
     for (; m->slot[i]; i = (i + 1) & (m->nslots - 1)) {

@@ -74,6 +74,7 @@ static const struct mfs_record report_copy_record = {
     "copy", sizeof(struct mfs_report_copy),
     FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_report_copy, index)},
            {.name = "bytes", MFS_FIELD(U64, struct mfs_report_copy, bytes)},
+           {.name = "silent", MFS_FIELD(BOOL, struct mfs_report_copy, silent)},
            {0}}};
 
 static const struct mfs_record join_record = {

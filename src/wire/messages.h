@@ -131,6 +131,7 @@ struct mfs_report_part {
 struct mfs_report_copy {
     uint32_t index;
     uint64_t bytes; /* arrived so far */
+    bool silent;    /* its process does not answer */
 };
 
 struct mfs_report_client {

@@ -9,8 +9,7 @@
 
 static void check_within(struct mfs_span part, struct mfs_span all)
 {
-    FUZZ_CHECK(part.p >= all.p && part.n <= all.n &&
-               (size_t)(part.p - all.p) <= all.n - part.n);
+    FUZZ_CHECK(part.p >= all.p && part.n <= all.n && (size_t)(part.p - all.p) <= all.n - part.n);
 }
 
 /* Returns where it ends: at a record that is none, or behind the last. */

@@ -37,6 +37,16 @@ must_happen 30 more_events replica-dropped 0
 files_grow load
 await_protected
 
+say "a replica hangs: its partition goes without it after a while"
+read -r victim < <(replicas 1)
+before=$(events_of replica-dropped) since=$(epoch_ms)
+kill -STOP "$victim"
+must_happen 60 more_events replica-dropped "$before"
+files_grow load
+must_happen 60 gone "$victim"
+await_protected
+say "longest pause between two files: $(longest_pause load "$since") ms"
+
 say "everything of a node is killed"
 before=$(events_of failed-over)
 victims="$(primaries 2) $(replicas 2) $(cut -d' ' -f1 "$STATE/node-2/lm.pid")"
