@@ -26,11 +26,9 @@ fill()
     sum=$(sha256sum <"$MNT0/big")
 }
 
-# begin MS: a checkpoint in the background that is so many milliseconds old. These are what the test
-# is about: the moment of death. Whichever step that is, the outcome is judged in the same way.
 lost_is_told()
 {
-    memefs_lost | grep -q big
+    memefs_lost --json | grep -q big
 }
 
 running()
@@ -38,6 +36,8 @@ running()
     [ "$(cm_ status --json | jq -r .state)" = running ]
 }
 
+# begin MS: a checkpoint in the background that is so many milliseconds old. These are what the test
+# is about: the moment of death. Whichever step that is, the outcome is judged in the same way.
 begin()
 {
     cm checkpoint --name "$NAME" --state-dir "$STATE" "$CP" >"$T/checkpoint.out" 2>&1 &

@@ -113,7 +113,7 @@ static int find_epoch(uint64_t *epoch, struct mfs_err *err)
 static void expect_epoch(uint64_t want)
 {
     struct mfs_err err;
-    uint64_t epoch;
+    uint64_t epoch = 0;
 
     assert_int_equal(find_epoch(&epoch, &err), 0);
     assert_int_equal(epoch, want);

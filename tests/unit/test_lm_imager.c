@@ -146,7 +146,7 @@ static void save(struct world *w, struct mfs_imager *im, struct mfs_redis_image 
 static void cut(struct mfs_imager *im)
 {
     struct mfs_err err = {0};
-    uint64_t us;
+    uint64_t us = 0;
 
     if (mfs_imager_halt(im, 5000, &err) || mfs_imager_cut(im, &us, &err))
         fail_msg("%s", err.msg);
@@ -191,7 +191,7 @@ static void fill(const struct world *w)
 
 static void test_image_is_of_the_cut(void **state)
 {
-    struct mfs_redis_image image[PARTS];
+    struct mfs_redis_image image[PARTS] = {0};
     struct world *w = *state;
     struct mfs_imager *im = imager(w);
     struct mfs_err err = {0};
@@ -258,7 +258,7 @@ static void await_blocked(const struct world *w)
 /* Who writes while all stand still waits, and is neither lost nor in the image. */
 static void test_writers_wait(void **state)
 {
-    struct mfs_redis_image image[PARTS];
+    struct mfs_redis_image image[PARTS] = {0};
     struct world *w = *state;
     struct mfs_imager *im = imager(w);
     struct mfs_err err = {0};
@@ -365,7 +365,7 @@ static void test_cancel_and_places_that_do_not_do(void **state)
 /* One flipped bit, one byte too few, no file: nothing is started. */
 static void test_damage_is_found_before_anything_starts(void **state)
 {
-    struct mfs_redis_image image[PARTS];
+    struct mfs_redis_image image[PARTS] = {0};
     struct world *w = *state;
     struct mfs_imager *im = imager(w);
     struct mfs_err err = {0};
