@@ -167,6 +167,15 @@ static double fill_of(const struct mfs_cm *cm, const struct mfs_cm_node *n, uint
     return sum / (double)n->memory;
 }
 
+/* A former process of the partition is still to be ended there. */
+static bool has_grave(const struct mfs_cm_state *s, uint32_t node, uint32_t part)
+{
+    for (uint32_t i = 0; i < s->ngraves; i++)
+        if (s->grave[i].node == node && s->grave[i].part == part)
+            return true;
+    return false;
+}
+
 int mfs_replica_choose(struct mfs_replica *r, int64_t now)
 {
     const struct mfs_cm *cm = r->cm;
@@ -180,7 +189,8 @@ int mfs_replica_choose(struct mfs_replica *r, int64_t now)
         const struct mfs_cm_node *n = &cm->state.node[(p->node + r->part + k) % cm->state.nnodes];
         double fill = fill_of(cm, n, cm->part_bytes[r->part]);
 
-        if (n->id == p->node || n->turn[0] || mfs_replicas_silent(cm, n->id, now))
+        if (n->id == p->node || n->turn[0] || mfs_replicas_silent(cm, n->id, now) ||
+            has_grave(&cm->state, n->id, r->part))
             continue;
         if (!best || fill < least) {
             best = n;

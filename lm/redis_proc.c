@@ -166,11 +166,16 @@ static void end_stray(const char *dir, const struct mfs_redis *r)
     mfs_proc_end(&stray, MFS_REDIS_STOP_TIMEOUT * MFS_SEC);
 }
 
-/* Without it, a child of ours that ended would stay a zombie. Not for adopted ones. */
+/* Without it, a child of ours that ended would stay a zombie. Not for adopted ones. The kernel
+ * takes a process' memory, and with it what tells that it is alive, before it can be waited for. */
 static void reap(struct mfs_redis *r)
 {
-    if (r->proc.pid > 0 && !mfs_proc_alive(&r->proc))
-        waitpid(r->proc.pid, NULL, WNOHANG);
+    int64_t until = mfs_clock_mono() + KILL_WAIT;
+
+    if (r->proc.pid <= 0 || mfs_proc_alive(&r->proc))
+        return;
+    while (!waitpid(r->proc.pid, NULL, WNOHANG) && mfs_clock_mono() < until)
+        mfs_clock_sleep(POLL_STEP);
 }
 
 /* `again`: where it was, with what its journal says. */
@@ -453,8 +458,10 @@ static size_t wait_all(struct mfs_redis *r, size_t n, int64_t ns)
     for (;;) {
         alive = 0;
         for (size_t i = 0; i < n; i++) {
-            reap(&r[i]);
-            alive += mfs_proc_alive(&r[i].proc);
+            if (mfs_proc_alive(&r[i].proc))
+                alive++;
+            else
+                reap(&r[i]);
         }
         if (!alive || mfs_clock_mono() >= until)
             return alive;
