@@ -13,12 +13,11 @@
 #define CLIENT_FIXED (7 * MIB)
 #define REST_LEAST   (4 * MIB)
 
-#define REQUEST_LEAST (64U << 10)
-#define REQUEST_MOST  (1U << 20)
-#define FILE_TAKES    384 /* bytes: attributes, a name of usual length, two tables */
-#define FILES_MOST    65536
-#define NAME_TAKES    128
-#define NAMES_MOST    (1U << 18)
+#define KEPT_LEAST (64U << 10)
+#define FILE_TAKES 384 /* bytes: attributes, a name of usual length, two tables */
+#define FILES_MOST 65536
+#define NAME_TAKES 128
+#define NAMES_MOST (1U << 18)
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -60,13 +59,13 @@ uint64_t mfs_capacity_least(uint32_t n)
 }
 
 /* The largest power of 2 of which all workers may have one. */
-static uint32_t request_of(uint64_t bytes, uint32_t workers)
+static uint32_t kept_of(uint64_t bytes, uint32_t workers)
 {
-    uint32_t request = REQUEST_MOST;
+    uint32_t kept = MFS_CAPACITY_REQUEST;
 
-    while (request > REQUEST_LEAST && (uint64_t)request * workers > bytes)
-        request /= 2;
-    return request;
+    while (kept > KEPT_LEAST && (uint64_t)kept * workers > bytes)
+        kept /= 2;
+    return kept;
 }
 
 void mfs_capacity_divide(uint64_t memory, uint32_t workers, struct mfs_capacity_shares *s)
@@ -81,7 +80,7 @@ void mfs_capacity_divide(uint64_t memory, uint32_t workers, struct mfs_capacity_
     rest = most(less(memory, CLIENT_FIXED + s->write_window + s->read_window), REST_LEAST);
     s->contents = (size_t)least(rest / 5 * 2, 128 * MIB);
     s->heads = (size_t)least(rest / 8, 32 * MIB);
-    s->request = request_of(rest / 4, workers);
+    s->kept = kept_of(rest / 4, workers);
     s->files = (uint32_t)least(rest / 10 / FILE_TAKES, FILES_MOST);
     s->names = (uint32_t)least(rest / 8 / NAME_TAKES, NAMES_MOST);
 }

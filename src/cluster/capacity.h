@@ -44,10 +44,14 @@ struct mfs_capacity_shares {
     size_t write_window, read_window; /* bytes: data/writeback.h, data/readahead.h */
     size_t contents;                  /* bytes of small files: meta/contents.h */
     size_t heads;                     /* bytes of small files that came with an open: vfs/file.h */
-    uint32_t request;                 /* bytes of one request of the kernel, a power of 2 */
+    uint32_t kept;                    /* bytes that a worker keeps of its request buffer */
     uint32_t files;                   /* attributes that are kept under leases */
     uint32_t names;                   /* names that are known of directories filled here */
 };
+
+/* Bytes of one request of the kernel, with however little memory: an append of so many is never
+ * torn (docs/LIMITS.md). */
+#define MFS_CAPACITY_REQUEST (1U << 20)
 
 void mfs_capacity_divide(uint64_t memory, uint32_t workers, struct mfs_capacity_shares *shares);
 

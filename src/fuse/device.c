@@ -4,15 +4,20 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <linux/fuse.h>
 
+#include "cluster/capacity.h"
+
 /* One process has one mount. */
 static atomic_uint_fast64_t hello; /* number of the request INIT, if the kernel knows the flag */
 static atomic_bool ours;
 static _Thread_local bool kills;
+static size_t kept;                  /* of a worker's buffer, see device.h; SIZE_MAX: all of it */
+static _Thread_local size_t touched; /* of it, by the last request */
 
 /* A field of the request that lies `off` bytes behind its header; 0 when it is shorter. */
 static uint32_t field(const char *request, size_t len, size_t off)
@@ -56,11 +61,26 @@ static void look_at(const char *request, size_t len)
         atomic_store(&hello, in.unique);
 }
 
+/* libfuse has one buffer per worker, for ever. */
+static void give_back(char *buf)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *from = buf + (page - ((uintptr_t)buf + kept) % page) % page + kept;
+    size_t bytes = touched > (size_t)(from - buf) ? touched - (size_t)(from - buf) : 0;
+
+    if (bytes >= page)
+        madvise(from, bytes / page * page, MADV_DONTNEED);
+}
+
 static ssize_t read_request(int fd, void *buf, size_t len, void *userdata)
 {
-    ssize_t n = read(fd, buf, len);
+    ssize_t n;
 
     (void)userdata;
+    if (touched > kept)
+        give_back(buf);
+    n = read(fd, buf, len);
+    touched = n > 0 ? (size_t)n : 0;
     if (n > 0)
         look_at(buf, (size_t)n);
     return n;
@@ -89,10 +109,11 @@ static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata
     return writev(fd, iov, count);
 }
 
-int mfs_device_attach(struct fuse_session *se)
+int mfs_device_attach(struct fuse_session *se, size_t keep)
 {
     static const struct fuse_custom_io io = {.read = read_request, .writev = write_answer};
 
+    kept = keep < MFS_CAPACITY_REQUEST ? keep : SIZE_MAX;
     return fuse_session_custom_io(se, &io, fuse_session_fd(se));
 }
 

@@ -6,11 +6,13 @@
 #define MFS_FUSE_DEVICE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "fuse/session.h"
 
-/* After the mount, before the first request: 0 or -errno. */
-int mfs_device_attach(struct fuse_session *se);
+/* After the mount, before the first request: 0 or -errno. `kept`: bytes that a worker keeps of its
+ * request buffer while it waits for the next one; the rest goes back to the system. */
+int mfs_device_attach(struct fuse_session *se, size_t kept);
 
 /* Does the request that the calling thread serves (OPEN, CREATE, WRITE, SETATTR) want set-user-ID
  * and set-group-ID gone, as whoever made it may not keep them? */

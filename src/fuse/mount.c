@@ -138,7 +138,7 @@ static int new_session(struct mfs_fuse *m, const char *options, struct mfs_err *
         return mfs_err_set(err, rc, "mount options %s: refused by libfuse", options);
     if (fuse_session_mount(m->se, m->config->path) < 0)
         return refused(m->config->path, err);
-    rc = mfs_device_attach(m->se);
+    rc = mfs_device_attach(m->se, m->shares.kept);
     return rc < 0 ? mfs_err_set(err, rc, "/dev/fuse: %s", strerror(-rc)) : 0;
 }
 

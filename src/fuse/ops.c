@@ -185,8 +185,8 @@ static void init(void *arg, struct fuse_conn_info *conn)
      * when the program wants names alone. So the kernel asks for it at the beginning, and goes on
      * as long as it is used. */
     want(conn, FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
-    conn->max_write = m->shares.request;
-    conn->max_readahead = m->shares.request;
+    conn->max_write = MFS_CAPACITY_REQUEST;
+    conn->max_readahead = MFS_CAPACITY_REQUEST;
     conn->max_background = 128;
     conn->congestion_threshold = 96;
     conn->time_gran = 1;

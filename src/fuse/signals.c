@@ -86,7 +86,7 @@ static void end_mount(struct mfs_signals *s, int signo)
 static void announce(struct mfs_signals *s)
 {
     struct mfs_fuse *m = s->m;
-    int rc = mfs_mountpoint_tune(m->config->path, m->shares.request, &m->device);
+    int rc = mfs_mountpoint_tune(m->config->path, MFS_CAPACITY_REQUEST, &m->device);
 
     if (rc < 0) {
         struct mfs_err err;

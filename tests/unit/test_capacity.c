@@ -65,8 +65,7 @@ static void more_is_never_less(void **state)
 
 static uint64_t taken(const struct mfs_capacity_shares *s, uint32_t workers)
 {
-    return s->write_window + s->read_window + s->contents + s->heads +
-           (uint64_t)s->request * workers;
+    return s->write_window + s->read_window + s->contents + s->heads + (uint64_t)s->kept * workers;
 }
 
 static void a_client_divides_no_more_than_it_has(void **state)
@@ -79,7 +78,7 @@ static void a_client_divides_no_more_than_it_has(void **state)
         assert_true(taken(&s, 32) + s.files * 384ULL + s.names * 128ULL <= memory);
         assert_true(s.write_window >= 8 * MIB && s.read_window >= 4 * MIB);
         assert_true(s.contents >= MIB && s.heads > 0 && s.files >= 1000 && s.names >= 1000);
-        assert_true(s.request >= 65536 && s.request <= MIB && !(s.request & (s.request - 1)));
+        assert_true(s.kept >= 65536 && s.kept <= MIB && !(s.kept & (s.kept - 1)));
     }
 }
 
@@ -93,7 +92,7 @@ static void much_is_divided_as_ever(void **state)
     assert_int_equal(s.read_window, 128 * MIB);
     assert_int_equal(s.contents, 128 * MIB);
     assert_int_equal(s.heads, 32 * MIB);
-    assert_int_equal(s.request, MIB);
+    assert_int_equal(s.kept, MIB);
     assert_int_equal(s.files, 65536);
     assert_int_equal(s.names, 1 << 18);
 }
