@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A client takes no more memory than its share of the node, whatever is written, read and listed; a
 # given memory= counts instead.
-# ctest: timeout=200
+# ctest: footprint timeout=200
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 

@@ -1,5 +1,6 @@
 /* The planner: its promises over many random deployments (MFS_SEED repeats one run), against all
- * possible plans where those can be counted, and its speed. */
+ * possible plans where those can be counted, and its speed.
+ * ctest: single */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* Policies: their numbers, and that no demand, however it goes, makes a deployment grow and shrink
- * in turn. MFS_SEED repeats one run. */
+ * in turn. MFS_SEED repeats one run.
+ * ctest: single */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
