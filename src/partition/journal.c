@@ -204,15 +204,15 @@ static void on_field_command(struct RedisModuleCommandFilterCtx *c, int step, in
 
     if (argc < 3)
         return;
-    keep(mfs_string_span(mfs_journal_api.CommandFilterArgGet(c, 1)));
+    keep(mfs_string_span(mfs_redis.CommandFilterArgGet(c, 1)));
     for (int i = 2; i < argc && (!most || i < 2 + most); i += step)
-        keep(mfs_string_span(mfs_journal_api.CommandFilterArgGet(c, i)));
+        keep(mfs_string_span(mfs_redis.CommandFilterArgGet(c, i)));
 }
 
 /* Before each command, whoever gives it. */
 static void on_command(struct RedisModuleCommandFilterCtx *c)
 {
-    struct mfs_span name = mfs_string_span(mfs_journal_api.CommandFilterArgGet(c, 0));
+    struct mfs_span name = mfs_string_span(mfs_redis.CommandFilterArgGet(c, 0));
 
     j.command.n = 0;
     if (name.n < 3 || name.n > 7 || !strchr("hHsSaA", name.p[0]))
@@ -342,7 +342,7 @@ static int hook(struct RedisModuleCtx *ctx)
         if (mfs_journal_api.SubscribeToServerEvent(ctx, event, hooks[i].run) != MFS_REDIS_OK)
             return MFS_REDIS_ERR;
     }
-    if (!mfs_journal_api.RegisterCommandFilter(ctx, on_command, 0))
+    if (!mfs_redis.RegisterCommandFilter(ctx, on_command, 0))
         return MFS_REDIS_ERR;
     return mfs_journal_api.SubscribeToKeyspaceEvents(ctx, MFS_NOTIFY_CHANGES | MFS_NOTIFY_LOADED,
                                                      on_key);

@@ -1,22 +1,12 @@
 #include "partition/journal_api.h"
 
-#include <string.h>
-
 struct mfs_journal_api mfs_journal_api;
 
-static const struct {
-    const char *name;
-    size_t at;
-} wanted[] = {
-#define WANT(f)                                                                                    \
-    {                                                                                              \
-        "RedisModule_" #f, offsetof(struct mfs_journal_api, f)                                     \
-    }
+#define WANT(f) MFS_REDIS_WANT(struct mfs_journal_api, f)
+static const struct mfs_redis_want wanted[] = {
     WANT(SubscribeToServerEvent),
     WANT(SubscribeToKeyspaceEvents),
-    WANT(RegisterCommandFilter),
     WANT(CommandFilterArgsCount),
-    WANT(CommandFilterArgGet),
     WANT(GetKeyNameFromModuleKey),
     WANT(Scan),
     WANT(GetAbsExpire),
@@ -27,12 +17,5 @@ static const struct {
 
 int mfs_journal_api_bind(struct RedisModuleCtx *ctx)
 {
-    int (*get)(const char *name, void *function);
-
-    memcpy(&get, ctx, sizeof get); /* as in redis.c */
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        if (get(wanted[i].name, (char *)&mfs_journal_api + wanted[i].at) != MFS_REDIS_OK)
-            return MFS_REDIS_ERR;
-    }
-    return MFS_REDIS_OK;
+    return mfs_redis_take(ctx, &mfs_journal_api, wanted, sizeof wanted / sizeof *wanted);
 }

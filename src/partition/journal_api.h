@@ -7,8 +7,6 @@
 
 #include "partition/redis.h"
 
-struct RedisModuleCommandFilterCtx;
-
 struct mfs_redis_event {
     uint64_t id, version;
 };
@@ -28,7 +26,6 @@ typedef void mfs_redis_on_event(struct RedisModuleCtx *ctx, struct mfs_redis_eve
                                 uint64_t sub, void *data);
 typedef int mfs_redis_on_key(struct RedisModuleCtx *ctx, int type, const char *event,
                              struct RedisModuleString *key);
-typedef void mfs_redis_on_command(struct RedisModuleCommandFilterCtx *command);
 typedef void mfs_redis_on_scan(struct RedisModuleCtx *ctx, struct RedisModuleString *name,
                                struct RedisModuleKey *key, void *arg);
 
@@ -36,9 +33,7 @@ struct mfs_journal_api {
     int (*SubscribeToServerEvent)(struct RedisModuleCtx *, struct mfs_redis_event,
                                   mfs_redis_on_event *);
     int (*SubscribeToKeyspaceEvents)(struct RedisModuleCtx *, int types, mfs_redis_on_key *);
-    void *(*RegisterCommandFilter)(struct RedisModuleCtx *, mfs_redis_on_command *, int flags);
     int (*CommandFilterArgsCount)(struct RedisModuleCommandFilterCtx *);
-    struct RedisModuleString *(*CommandFilterArgGet)(struct RedisModuleCommandFilterCtx *, int at);
     const struct RedisModuleString *(*GetKeyNameFromModuleKey)(struct RedisModuleKey *);
     int (*Scan)(struct RedisModuleCtx *, struct RedisModuleScanCursor *, mfs_redis_on_scan *,
                 void *arg);

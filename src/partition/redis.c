@@ -4,14 +4,8 @@
 
 struct mfs_redis_api mfs_redis;
 
-static const struct {
-    const char *name;
-    size_t at;
-} wanted[] = {
-#define WANT(f)                                                                                    \
-    {                                                                                              \
-        "RedisModule_" #f, offsetof(struct mfs_redis_api, f)                                       \
-    }
+#define WANT(f) MFS_REDIS_WANT(struct mfs_redis_api, f)
+static const struct mfs_redis_want wanted[] = {
     WANT(SetModuleAttribs),
     WANT(CreateCommand),
     WANT(CreateString),
@@ -49,14 +43,20 @@ static const struct {
     WANT(CommandFilterArgReplace),
 };
 
-int mfs_redis_bind(struct RedisModuleCtx *ctx)
+int mfs_redis_take(struct RedisModuleCtx *ctx, void *table, const struct mfs_redis_want *want,
+                   size_t n)
 {
     int (*get)(const char *name, void *function);
 
     memcpy(&get, ctx, sizeof get); /* the first thing in a context, by the API's definition */
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        if (get(wanted[i].name, (char *)&mfs_redis + wanted[i].at) != MFS_REDIS_OK)
+    for (size_t i = 0; i < n; i++) {
+        if (get(want[i].name, (char *)table + want[i].at) != MFS_REDIS_OK)
             return MFS_REDIS_ERR;
     }
     return MFS_REDIS_OK;
+}
+
+int mfs_redis_bind(struct RedisModuleCtx *ctx)
+{
+    return mfs_redis_take(ctx, &mfs_redis, wanted, sizeof wanted / sizeof *wanted);
 }

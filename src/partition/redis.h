@@ -76,7 +76,22 @@ struct mfs_redis_api {
 
 extern struct mfs_redis_api mfs_redis;
 
-/* Asks for all of them; MFS_REDIS_ERR: the server lacks one. */
+/* A function of the server's: its name, and where its pointer belongs in a table of such. */
+struct mfs_redis_want {
+    const char *name;
+    size_t at;
+};
+#define MFS_REDIS_WANT(table, f)                                                                   \
+    {                                                                                              \
+        "RedisModule_" #f, offsetof(table, f)                                                      \
+    }
+
+/* Asks for n functions and writes their pointers into the table; MFS_REDIS_ERR: the server lacks
+ * one. */
+int mfs_redis_take(struct RedisModuleCtx *ctx, void *table, const struct mfs_redis_want *want,
+                   size_t n);
+
+/* Likewise for all of mfs_redis. */
 int mfs_redis_bind(struct RedisModuleCtx *ctx);
 
 #endif
