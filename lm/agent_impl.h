@@ -103,6 +103,10 @@ int mfs_agent_fleet_open(struct mfs_agent *a, uint32_t nparts, uint32_t stripe_s
 struct mfs_agent_part *mfs_agent_part_add(struct mfs_agent *a, const struct mfs_redis *r,
                                           bool lost);
 struct mfs_agent_part *mfs_agent_part_find(const struct mfs_agent *a, uint32_t index);
+/* … and the process that cm means by this password, unless it is lost or being released; or NULL.
+ */
+struct mfs_agent_part *mfs_agent_part_meant(const struct mfs_agent *a, uint32_t index,
+                                            const char *password);
 void mfs_agent_part_remove(struct mfs_agent *a, struct mfs_agent_part *p);
 void mfs_agent_parts_free(struct mfs_agent *a);
 /* Its process ends while lm runs: mfs_agent_part_died. False: it has ended already. */

@@ -396,12 +396,12 @@ static int check_take(const struct mfs_agent *a, const struct mfs_msg_take *m, s
 void mfs_agent_take(struct mfs_agent *a, const struct mfs_msg_take *m, struct mfs_conn *conn,
                     uint64_t id)
 {
-    struct mfs_agent_part *p = mfs_agent_part_find(a, m->index);
+    struct mfs_agent_part *p = mfs_agent_part_meant(a, m->index, m->password);
     struct mfs_err err = {0};
     struct mfs_agent_copy *c;
     struct copy_job *j;
 
-    if (p && !p->lost && !p->releasing && !strcmp(p->redis.password, m->password)) {
+    if (p) {
         reply_taken(p, conn, id);
         return;
     }
@@ -457,11 +457,11 @@ static void fenced(struct mfs_job *job)
 void mfs_agent_fence(struct mfs_agent *a, const struct mfs_msg_fence *m, struct mfs_conn *conn,
                      uint64_t id)
 {
-    struct mfs_agent_part *p = mfs_agent_part_find(a, m->index);
+    struct mfs_agent_part *p = mfs_agent_part_meant(a, m->index, m->password);
     struct fence_job *j;
     int rc = -ENOMEM;
 
-    if (!p || p->lost || p->releasing || strcmp(p->redis.password, m->password)) {
+    if (!p) {
         mfs_conn_fail(conn, id, -ENOENT, "node %u: there is no such process of partition %u",
                       a->opts.node, m->index);
         return;

@@ -30,6 +30,14 @@ struct mfs_agent_part *mfs_agent_part_find(const struct mfs_agent *a, uint32_t i
     return p;
 }
 
+struct mfs_agent_part *mfs_agent_part_meant(const struct mfs_agent *a, uint32_t index,
+                                            const char *password)
+{
+    struct mfs_agent_part *p = mfs_agent_part_find(a, index);
+
+    return p && !p->lost && !p->releasing && !strcmp(p->redis.password, password) ? p : NULL;
+}
+
 void mfs_agent_part_remove(struct mfs_agent *a, struct mfs_agent_part *p)
 {
     struct mfs_agent_part **at = &a->parts;

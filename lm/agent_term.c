@@ -124,7 +124,7 @@ static void term_done(struct mfs_job *job)
 static int check_term(const struct mfs_agent_part *p, const struct mfs_msg_term *m,
                       struct mfs_err *err)
 {
-    if (!p || p->lost || p->releasing || strcmp(p->redis.password, m->password))
+    if (!p)
         return mfs_err_set(err, -ENOENT, "there is no such process of partition %u", m->index);
     if (p->reviving)
         return mfs_err_set(err, -EBUSY, "partition %u: its process is being started", m->index);
@@ -137,7 +137,7 @@ static int check_term(const struct mfs_agent_part *p, const struct mfs_msg_term 
 void mfs_agent_term(struct mfs_agent *a, const struct mfs_msg_term *m, struct mfs_conn *conn,
                     uint64_t id)
 {
-    struct mfs_agent_part *p = mfs_agent_part_find(a, m->index);
+    struct mfs_agent_part *p = mfs_agent_part_meant(a, m->index, m->password);
     struct mfs_err err = {0};
     struct term_job *j;
     int rc = check_term(p, m, &err);
