@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "cm/checkpoint.h"
 #include "cm/scale.h"
+#include "loop_until.h"
 
 #define NODES 2
 
@@ -143,58 +144,51 @@ static void ask(struct world *w)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-struct pump {
-    struct world *w;
-    bool (*holds)(const struct world *w);
-    int64_t until;
-};
-
-static void look(void *arg)
+static void wait_until(struct world *w, bool (*holds)(void *world))
 {
-    struct pump *p = arg;
-
-    if (p->holds(p->w) || mfs_clock_mono() > p->until)
-        mfs_loop_stop(p->w->cm.loop);
-}
-
-static void wait_until(struct world *w, bool (*holds)(const struct world *w))
-{
-    struct pump p = {w, holds, mfs_clock_mono() + 20 * MFS_SEC};
-    struct mfs_timer *t = mfs_loop_timer(w->cm.loop, 0, 5 * MFS_MSEC, look, &p);
-
-    mfs_loop_run(w->cm.loop);
-    mfs_timer_cancel(t);
-    if (!holds(w))
+    if (!loop_until(w->cm.loop, holds, w))
         fail_msg("did not come to it: %s", w->log);
 }
 
-static bool all_joined(const struct world *w)
+static bool all_joined(void *world)
 {
+    const struct world *w = world;
+
     return w->cm.live[0]->conn && w->cm.live[1]->conn;
 }
 
-static bool is_over(const struct world *w)
+static bool is_over(void *world)
 {
+    const struct world *w = world;
+
     return w->done && !mfs_checkpoint_busy(&w->cm);
 }
 
-static bool is_idle(const struct world *w)
+static bool is_idle(void *world)
 {
+    const struct world *w = world;
+
     return !mfs_checkpoint_busy(&w->cm);
 }
 
-static bool writes(const struct world *w)
+static bool writes(void *world)
 {
+    const struct world *w = world;
+
     return strstr(w->log, "write0") && strstr(w->log, "write1");
 }
 
-static bool is_answered(const struct world *w)
+static bool is_answered(void *world)
 {
+    const struct world *w = world;
+
     return w->done;
 }
 
-static bool has_dropped(const struct world *w)
+static bool has_dropped(void *world)
 {
+    const struct world *w = world;
+
     return strstr(w->log, "drop0") && strstr(w->log, "drop1");
 }
 

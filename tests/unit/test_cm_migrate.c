@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cm/migrate.h"
+#include "loop_until.h"
 
 #define NODES 2
 #define PARTS 2
@@ -175,43 +176,30 @@ static void connect_peer(struct world *w, uint32_t i)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-struct pump {
-    struct world *w;
-    bool (*holds)(const struct world *w);
-    int64_t until;
-};
-
-static void look(void *arg)
+static void wait_until(struct world *w, bool (*holds)(void *world))
 {
-    struct pump *p = arg;
-
-    if (p->holds(p->w) || mfs_clock_mono() > p->until)
-        mfs_loop_stop(p->w->cm.loop);
-}
-
-static void wait_until(struct world *w, bool (*holds)(const struct world *w))
-{
-    struct pump p = {w, holds, mfs_clock_mono() + 20 * MFS_SEC};
-    struct mfs_timer *t = mfs_loop_timer(w->cm.loop, 0, 5 * MFS_MSEC, look, &p);
-
-    mfs_loop_run(w->cm.loop);
-    mfs_timer_cancel(t);
-    if (!holds(w))
+    if (!loop_until(w->cm.loop, holds, w))
         fail_msg("did not come to it: %s", w->log);
 }
 
-static bool all_joined(const struct world *w)
+static bool all_joined(void *world)
 {
+    const struct world *w = world;
+
     return w->cm.live[0]->conn && w->cm.live[1]->conn;
 }
 
-static bool is_calm(const struct world *w)
+static bool is_calm(void *world)
 {
+    const struct world *w = world;
+
     return w->done && !w->cm.state.nmoves;
 }
 
-static bool receives(const struct world *w)
+static bool receives(void *world)
 {
+    const struct world *w = world;
+
     return strstr(w->log, "receive1") != NULL;
 }
 
