@@ -4,7 +4,8 @@
 # memefs lost lists these, and they can be removed and made anew. ctest: timeout=150
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
-ALLOW_LOG='lm\[.*can.t|partition [0-9]+'
+# What was being written to a process that is killed is lost, and its client says so.
+ALLOW_LOG='lm\[.*can.t|partition [0-9]+|written data are lost'
 need jq
 
 MEMORY=512M deployment_start 2 --partitions 6

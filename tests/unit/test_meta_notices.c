@@ -194,7 +194,7 @@ static void test_waits(void **state)
 static void test_dead(void **state)
 {
     uint64_t ino = shared_file();
-    int64_t start;
+    int64_t start, quickest = MFS_SEC;
 
     (void)state;
     meta_client_kill(&b);
@@ -204,10 +204,15 @@ static void test_dead(void **state)
     mfs_meta_settle(a.meta, ino);
     assert_true(mfs_clock_mono() - start < 3 * MFS_SEC);
     assert_int_equal(mfs_store_drain(a.store, 5 * MFS_SEC), 0);
-    start = mfs_clock_mono();
-    write_by_a(ino, "still");
-    mfs_meta_settle(a.meta, ino);
-    assert_true(mfs_clock_mono() - start < 200 * MFS_MSEC);
+    /* One that is not known to be dead would cost 200 ms each time; a busy machine does so sometimes. */
+    for (int i = 0; i < 50 && quickest >= 200 * MFS_MSEC; i++) {
+        start = mfs_clock_mono();
+        write_by_a(ino, "still");
+        mfs_meta_settle(a.meta, ino);
+        start = mfs_clock_mono() - start;
+        quickest = start < quickest ? start : quickest;
+    }
+    assert_true(quickest < 200 * MFS_MSEC);
     assert_int_equal(mfs_meta_close(a.meta, ino, true), 0);
     assert_int_equal(meta_client_keys(&a, "O*"), 0);
     assert_int_equal(mfs_meta_unlink(a.meta, ROOT, "f"), 0);
