@@ -137,7 +137,7 @@ void mfs_shutdown_begin(struct mfs_cm *cm);
 void mfs_shutdown_wait(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id); /* answers at the end */
 void mfs_shutdown_fini(struct mfs_cm *cm);
 
-/* status.c. The caller frees s->node and s->move. 0 or -ENOMEM. */
+/* status.c. Clear it with mfs_record_clear. 0, or -ENOMEM and nothing is left. */
 int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s);
 
 #endif

@@ -88,6 +88,45 @@ static int put_moves(const struct mfs_status *s, struct mfs_buf *out)
     return rc;
 }
 
+/* By node, then by the replica's; partitions in order. */
+static int by_nodes(const void *a, const void *b)
+{
+    const struct mfs_status_place *x = *(const struct mfs_status_place *const *)a;
+    const struct mfs_status_place *y = *(const struct mfs_status_place *const *)b;
+    int rc = strverscmp(x->node, y->node);
+
+    if (!rc)
+        rc = strverscmp(x->replica, y->replica);
+    return rc ? rc : (x->partition > y->partition) - (x->partition < y->partition);
+}
+
+static bool same_nodes(const struct mfs_status_place *x, const struct mfs_status_place *y)
+{
+    return !strcmp(x->node, y->node) && !strcmp(x->replica, y->replica);
+}
+
+/* A line for each pair of nodes, with the partitions of the one that have their replica on the
+ * other. */
+static int put_places(const struct mfs_status *s, struct mfs_buf *out)
+{
+    const struct mfs_status_place **p = calloc(s->nplaces + 1, sizeof(struct mfs_status_place *));
+    int rc = p ? 0 : -ENOMEM;
+
+    for (uint32_t i = 0; i < s->nplaces && !rc; i++)
+        p[i] = &s->place[i];
+    if (!rc)
+        qsort(p, s->nplaces, sizeof *p, by_nodes);
+    for (uint32_t i = 0; i < s->nplaces && !rc; i++) {
+        if (!i || !same_nodes(p[i], p[i - 1]))
+            rc = mfs_buf_printf(out, "%s  %s, %s%s:", i ? "\n" : "", p[i]->node,
+                                p[i]->replica[0] ? "replica on " : "no replica", p[i]->replica);
+        if (!rc)
+            rc = mfs_buf_printf(out, " %u", p[i]->partition);
+    }
+    free(p);
+    return rc || !s->nplaces ? rc : mfs_buf_printf(out, "\n\n");
+}
+
 int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out)
 {
     uint64_t used = 0, capacity = 0;
@@ -104,8 +143,10 @@ int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out)
                         (unsigned long long)s->epoch, MFS_TEXT_BYTES(used),
                         MFS_TEXT_BYTES(capacity), 100 * s->utilization, s->policy, s->migration);
     if (!rc && s->replicas)
-        rc = mfs_buf_printf(out, "replicas: %u; %u of %u partitions have none just now\n\n",
+        rc = mfs_buf_printf(out, "replicas: %u; %u of %u partitions have none just now\n",
                             s->replicas, s->unprotected, s->partitions);
+    if (!rc && s->replicas)
+        rc = put_places(s, out);
     if (!rc)
         rc = put_table(s, out);
     if (!rc && s->checkpoint_dir[0])

@@ -298,12 +298,17 @@ void mfs_replica_answer(struct mfs_replica *r, const struct mfs_err *err, const 
 
 /* ---- time and news --------------------------------------------------------------------------- */
 
+bool mfs_replicas_ready(const struct mfs_cm_state *s, uint32_t part)
+{
+    return !strcmp(s->part[part].replica_step, MFS_REPLICA_READY);
+}
+
 uint32_t mfs_replicas_missing(const struct mfs_cm *cm)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < cm->state.nparts && cm->state.replicas; i++)
-        n += strcmp(cm->state.part[i].replica_step, MFS_REPLICA_READY) != 0;
+        n += !mfs_replicas_ready(&cm->state, i);
     return n;
 }
 

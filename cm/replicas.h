@@ -21,6 +21,9 @@ void mfs_replicas_died(struct mfs_cm *cm, const struct mfs_msg_died *m);
  * a move. */
 bool mfs_replicas_hold(const struct mfs_cm *cm, uint32_t part);
 
+/* Could the partition's replica take over at once? */
+bool mfs_replicas_ready(const struct mfs_cm_state *s, uint32_t part);
+
 /* Partitions that should have a replica and have none that could take over. */
 uint32_t mfs_replicas_missing(const struct mfs_cm *cm);
 

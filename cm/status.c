@@ -64,8 +64,7 @@ static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l, doub
     n->epoch = l->last.epoch;
     n->clients_behind = l->conn ? l->behind : 0;
     for (uint32_t i = 0; i < cm->state.nparts; i++)
-        n->replicas += cm->state.part[i].replica_node == n->id &&
-                       !strcmp(cm->state.part[i].replica_step, MFS_REPLICA_READY);
+        n->replicas += cm->state.part[i].replica_node == n->id && mfs_replicas_ready(&cm->state, i);
     n->share = mfs_y0_share(n->partitions, cm->state.nparts, (double)l->node->memory, memory);
     memcpy(n->name, l->node->name, sizeof n->name);
     memcpy(n->address, l->node->address, sizeof n->address);
@@ -82,6 +81,34 @@ static void put_checkpoint(const struct mfs_cm_state *st, struct mfs_status *s)
         return;
     memcpy(s->checkpoint_dir, st->checkpoint_dir, sizeof s->checkpoint_dir);
     strftime(s->checkpoint_time, sizeof s->checkpoint_time, "%Y-%m-%dT%H:%M:%SZ", &t);
+}
+
+static void put_name(const struct mfs_cm_state *st, uint32_t id, char *out, size_t n)
+{
+    const struct mfs_cm_node *node = mfs_cm_state_node(st, id);
+
+    if (node)
+        mfs_text_copy(out, n, node->name);
+}
+
+/* Who has what, where that is twice. */
+static int put_places(const struct mfs_cm_state *st, struct mfs_status *s)
+{
+    if (!st->replicas)
+        return 0;
+    s->place = calloc(st->nparts, sizeof *s->place);
+    if (!s->place)
+        return -ENOMEM;
+    s->nplaces = st->nparts;
+    for (uint32_t i = 0; i < st->nparts; i++) {
+        struct mfs_status_place *p = &s->place[i];
+
+        p->partition = i;
+        put_name(st, st->part[i].node, p->node, sizeof p->node);
+        if (mfs_replicas_ready(st, i))
+            put_name(st, st->part[i].replica_node, p->replica, sizeof p->replica);
+    }
+    return 0;
 }
 
 int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
@@ -111,8 +138,8 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     memcpy(s->migration, st->migration, sizeof s->migration);
     mfs_text_copy(s->state, sizeof s->state, deployment_state(cm));
     put_checkpoint(st, s);
-    if (!mfs_migrate_status(cm, s))
+    if (!put_places(st, s) && !mfs_migrate_status(cm, s))
         return 0;
-    free(s->node);
+    mfs_record_clear(&mfs_status_record, s);
     return -ENOMEM;
 }

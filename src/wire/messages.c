@@ -171,6 +171,14 @@ static const struct mfs_record status_move_record = {
         {.name = "bytes_total", MFS_FIELD(U64, struct mfs_status_move, bytes_total)},
         {0}}};
 
+static const struct mfs_record status_place_record = {
+    "place", sizeof(struct mfs_status_place),
+    FIELDS{
+        {.name = "partition", .required = true, MFS_FIELD(U32, struct mfs_status_place, partition)},
+        {.name = "node", .required = true, MFS_FIELD(STR, struct mfs_status_place, node)},
+        {.name = "replica", MFS_FIELD(STR, struct mfs_status_place, replica)},
+        {0}}};
+
 const struct mfs_record mfs_status_record = {
     "status", sizeof(struct mfs_status),
     FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_status, name)},
@@ -184,6 +192,8 @@ const struct mfs_record mfs_status_record = {
            {.name = "replicas", MFS_FIELD(U32, struct mfs_status, replicas)},
            {.name = "unprotected", MFS_FIELD(U32, struct mfs_status, unprotected)},
            {.name = "nodes", MFS_FIELD_LIST(struct mfs_status, node, nnodes, &status_node_record)},
+           {.name = "placement",
+            MFS_FIELD_LIST(struct mfs_status, place, nplaces, &status_place_record)},
            {.name = "moves", MFS_FIELD_LIST(struct mfs_status, move, nmoves, &status_move_record)},
            {.name = "checkpoint_dir", MFS_FIELD(STR, struct mfs_status, checkpoint_dir)},
            {.name = "checkpoint_time", MFS_FIELD(STR, struct mfs_status, checkpoint_time)},

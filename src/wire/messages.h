@@ -342,6 +342,13 @@ struct mfs_status_node {
     uint32_t replicas;       /* of other nodes' partitions that it holds and that are whole */
 };
 
+/* Where a partition is, in a deployment with replicas. */
+struct mfs_status_place {
+    uint32_t partition;
+    char node[MFS_NAME_MAX];    /* that serves it */
+    char replica[MFS_NAME_MAX]; /* whose process may take over at once; "": none may */
+};
+
 struct mfs_status {
     char name[MFS_NAME_MAX];
     char state[MFS_STATE_MAX]; /* starting, running, scaling, degraded, stopping */
@@ -353,6 +360,8 @@ struct mfs_status {
     double utilization;   /* 0..1 */
     uint32_t replicas;    /* that each partition is to have */
     uint32_t unprotected; /* partitions that have none just now */
+    uint32_t nplaces;
+    struct mfs_status_place *place; /* of each partition, in order; none without replicas */
     uint32_t nnodes;
     struct mfs_status_node *node;
     uint32_t nmoves;

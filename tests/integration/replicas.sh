@@ -16,6 +16,14 @@ await_protected
 equal 1 "$(cm_ status --json | jq .replicas)" "replicas"
 parts=$(cm_ status --json | jq .partitions)
 equal "$parts" "$(cm_ status --json | jq '[.nodes[].replicas] | add')" "replicas on nodes"
+placed()
+{
+    cm_ status --json | jq -c "[.placement[] | $1] | sort"
+}
+equal "$(jq -c '[.parts[] | "node-\(.node)", "node-\(.replica_node)"] | sort' "$STATE/cm.json")" \
+    "$(placed '.node, .replica')" "nodes by cm status"
+equal "[]" "$(placed 'select(.node == .replica)')" "replicas beside their partition"
+grep -q '^  node-0, replica on node-[12]:\( [0-9]*\)*$' <(cm_ status) || fail "cm status names no replica's node"
 
 say "a redis process is killed under load"
 touch "$T/load.sums"

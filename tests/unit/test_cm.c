@@ -291,6 +291,33 @@ static void tables_for_people(void **state)
     mfs_buf_fini(&b);
 }
 
+static void each_partition_has_its_line(void **state)
+{
+    struct mfs_status_place places[5] = {{0, "node-2", "node-10"},
+                                         {1, "node-10", ""},
+                                         {2, "node-2", "node-3"},
+                                         {3, "node-2", "node-10"},
+                                         {4, "node-10", "node-2"}};
+    struct mfs_status s = {.name = "x",
+                           .replicas = 1,
+                           .unprotected = 1,
+                           .partitions = 5,
+                           .nplaces = 5,
+                           .place = places};
+    struct mfs_buf b;
+
+    (void)state;
+    mfs_buf_init(&b);
+    assert_int_equal(mfs_render_status(&s, &b), 0);
+    assert_int_equal(mfs_buf_append(&b, "", 1), 0);
+    assert_non_null(strstr(mfs_buf_data(&b), "replicas: 1; 1 of 5 partitions have none just now\n"
+                                             "  node-2, replica on node-3: 2\n"
+                                             "  node-2, replica on node-10: 0 3\n"
+                                             "  node-10, no replica: 1\n"
+                                             "  node-10, replica on node-2: 4\n\n"));
+    mfs_buf_fini(&b);
+}
+
 static pid_t leave_behind(uint32_t node, const char *pid_file, struct mfs_proc *p)
 {
     const char *argv[] = {"sleep", "60", NULL};
@@ -392,6 +419,7 @@ int main(void)
         TEST(names_and_paths),
         TEST(every_verb_has_a_name_and_help),
         TEST(tables_for_people),
+        TEST(each_partition_has_its_line),
         TEST(remains_are_cleared_away),
         TEST(one_at_a_time),
     };
