@@ -40,6 +40,7 @@ struct call {
     int64_t give_up;  /* when no further attempt is made; 0 until something failed */
     int64_t full_end; /* the same for want of memory */
     int64_t backoff;
+    uint32_t attempts; /* begun so far */
 };
 
 /* The connection is of no use any more. */
@@ -157,6 +158,7 @@ static void lane_receive(struct call *call, struct mfs_lane *lane, bool wait)
         if (rc <= 0)
             return;
         cmd->era = lane->conn->era;
+        cmd->attempt = call->attempts;
         if (cmd->rc)
             lane_error(call, lane, cmd, &err);
         lane->done++;
@@ -299,6 +301,7 @@ static int attempt(struct call *call)
     if (rc)
         return rc;
     call->deadline = now + call->store->opts.io_timeout;
+    call->attempts++;
     for (size_t i = 0; i < b->nlanes; i++) {
         struct mfs_lane *lane = &b->lanes[i];
 
@@ -407,10 +410,8 @@ int mfs_exec_once(struct mfs_store *store, struct mfs_cmd *cmds, size_t n)
 
 int mfs_store_exec(struct mfs_store *store, struct mfs_cmd *cmds, size_t n)
 {
-    int rc = mfs_exec_once(store, cmds, n);
-
     if (!atomic_load_explicit(&store->replicas, memory_order_relaxed))
-        return rc;
-    mfs_confirm(store, cmds, n);
+        return mfs_exec_once(store, cmds, n);
+    mfs_exec_confirmed(store, cmds, n);
     return first_error(cmds, n);
 }

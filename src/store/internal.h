@@ -138,9 +138,8 @@ void mfs_fence_lift(struct mfs_store *store, uint32_t part);
 /* mfs_store_exec without waiting for replicas. Sets every cmd->rc; returns the first error. */
 int mfs_exec_once(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);
 
-/* Waits until the replicas have what the commands wrote; changes their results where that can't be.
- */
-void mfs_confirm(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);
+/* mfs_store_exec with replicas: every cmd->rc is set when they have what the commands wrote. */
+void mfs_exec_confirmed(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);
 
 /* Calls the fault hook; 0 without one. */
 int mfs_store_fault(struct mfs_store *store, const struct mfs_cmd *cmd);

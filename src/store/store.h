@@ -78,7 +78,8 @@ struct mfs_cmd {
     int rc;
     ssize_t into_len;        /* bytes received into `into`, -1 when the reply was nil */
     struct mfs_reply *reply; /* set when rc is 0 and not received into `into`; freed by fini */
-    uint32_t era;            /* the store's: of the process that answered */
+    uint32_t era;            /* the store's: of the process that answered, … */
+    uint32_t attempt;        /* … and in which attempt; one partition's share one connection */
 };
 
 /* Executes all commands; returns 0 when every rc is 0, otherwise the first rc that is not. Each

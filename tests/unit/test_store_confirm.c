@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "store/args.h"
+#include "store/reply.h"
 #include "store_test.h"
 
 #define SHORT   (500 * MFS_MSEC)
@@ -94,6 +96,34 @@ static void what_is_answered_is_on_the_replica(void **state)
     }
 }
 
+/* Behind so many writes goes a WAIT each, and no question of its own but where the replica is slow.
+ */
+static void confirmation_travels_with_the_write(void **state)
+{
+    struct mfs_store_stats before, after;
+    struct mfs_args a[8];
+    struct mfs_cmd cmds[8];
+
+    (void)state;
+    assert_int_equal(run3(t.store, 0, "SET", "warm", "v", true), 0);
+    mfs_store_stats(t.store, &before);
+    for (int i = 0; i < 100; i++) {
+        for (size_t k = 0; k < 8; k++) {
+            mfs_args_init(&a[k], "SET");
+            mfs_args_str(&a[k], "k");
+            mfs_args_int(&a[k], i);
+            cmds[k] = mfs_args_cmd(&a[k], 0);
+        }
+        assert_int_equal(mfs_store_exec(t.store, cmds, 8), 0);
+        for (size_t k = 0; k < 8; k++)
+            assert_string_equal(mfs_reply_str(cmds[k].reply, NULL), "OK");
+        mfs_cmds_fini(cmds, 8);
+    }
+    mfs_store_stats(t.store, &after);
+    assert_true(after.commands - before.commands >= 900);
+    assert_true(after.round_trips - before.round_trips < 150);
+}
+
 static void without_the_replica_a_write_fails_and_a_read_does_not(void **state)
 {
     (void)state;
@@ -161,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_is_answered_is_on_the_replica),
+        TEST(confirmation_travels_with_the_write),
         TEST(without_the_replica_a_write_fails_and_a_read_does_not),
         TEST(what_may_be_done_twice_is_done_again),
         TEST(what_may_not_fails),
