@@ -3,9 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,12 +10,11 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "wire/frame.h"
+#include "wire/mac.h"
 #include "wire/messages.h"
 #include "wire/record.h"
 
 #define SECRET_BYTES 32
-#define MAC_BYTES    32
-#define MAC_TEXT     (2 * MAC_BYTES + 1)
 
 struct challenge {
     uint32_t version;
@@ -26,11 +22,11 @@ struct challenge {
 };
 
 struct proof {
-    char role[MFS_AUTH_ROLE_MAX], nonce[MFS_AUTH_NONCE_TEXT], mac[MAC_TEXT];
+    char role[MFS_AUTH_ROLE_MAX], nonce[MFS_AUTH_NONCE_TEXT], mac[MFS_MAC_TEXT];
 };
 
 struct welcome {
-    char mac[MAC_TEXT];
+    char mac[MFS_MAC_TEXT];
 };
 
 static const struct mfs_record challenge_record = {
@@ -99,39 +95,25 @@ int mfs_secret_load(const char *path, struct mfs_secret *s, struct mfs_err *err)
 }
 
 /* The listener's nonce always comes first, whoever computes. */
-static int mac(const struct mfs_auth *a, bool of_caller, char out[MAC_TEXT])
+static int mac(const struct mfs_auth *a, bool of_caller, char out[MFS_MAC_TEXT])
 {
     const char *listener_nonce = a->caller ? a->peer : a->own;
     const char *caller_nonce = a->caller ? a->own : a->peer;
     const char *fields[] = {"memefs1", of_caller ? "caller" : "listener", a->role, listener_nonce,
                             caller_nonce};
-    unsigned char digest[MAC_BYTES];
-    unsigned len = 0;
-    struct mfs_buf b;
-    int rc = 0;
 
-    mfs_buf_init(&b);
-    for (size_t i = 0; i < sizeof fields / sizeof *fields && !rc; i++)
-        rc = mfs_buf_append(&b, fields[i], strlen(fields[i]) + 1);
-    if (!rc && (!HMAC(EVP_sha256(), a->secret->bytes, (int)a->secret->len,
-                      (unsigned char *)mfs_buf_data(&b), mfs_buf_len(&b), digest, &len) ||
-                len != MAC_BYTES))
-        rc = -EIO;
-    mfs_buf_fini(&b);
-    if (!rc)
-        mfs_text_hex(digest, MAC_BYTES, out);
-    return rc;
+    return mfs_mac(a->secret->bytes, a->secret->len, fields, sizeof fields / sizeof *fields, out);
 }
 
 static int mac_check(const struct mfs_auth *a, bool of_caller, const char *given,
                      struct mfs_err *err)
 {
-    char right[MAC_TEXT];
+    char right[MFS_MAC_TEXT];
     int rc = mac(a, of_caller, right);
 
     if (rc)
         return mfs_err_set(err, rc, "authentication: cannot compute");
-    if (strlen(given) != MAC_TEXT - 1 || CRYPTO_memcmp(given, right, MAC_TEXT - 1))
+    if (!mfs_mac_equal(given, right))
         return mfs_err_set(err, -EACCES, "authentication failed: another secret");
     return 0;
 }

@@ -1,0 +1,48 @@
+#include "wire/mac.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <string.h>
+
+#define MAC_BYTES  32
+#define FIELDS_MAX 1024
+
+static void to_hex(const unsigned char digest[MAC_BYTES], char out[MFS_MAC_TEXT])
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < MAC_BYTES; i++) {
+        out[2 * i] = digits[digest[i] >> 4];
+        out[2 * i + 1] = digits[digest[i] & 15];
+    }
+    out[MFS_MAC_TEXT - 1] = '\0';
+}
+
+int mfs_mac(const void *key, size_t key_len, const char *const *fields, size_t n,
+            char out[MFS_MAC_TEXT])
+{
+    unsigned char text[FIELDS_MAX], digest[MAC_BYTES];
+    unsigned digest_len = 0;
+    size_t len = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t field = strlen(fields[i]) + 1;
+
+        if (field > sizeof text - len)
+            return -EMSGSIZE;
+        memcpy(text + len, fields[i], field);
+        len += field;
+    }
+    if (!HMAC(EVP_sha256(), key, (int)key_len, text, len, digest, &digest_len) ||
+        digest_len != MAC_BYTES)
+        return -EIO;
+    to_hex(digest, out);
+    return 0;
+}
+
+bool mfs_mac_equal(const char *given, const char right[MFS_MAC_TEXT])
+{
+    return strlen(given) == MFS_MAC_TEXT - 1 && !CRYPTO_memcmp(given, right, MFS_MAC_TEXT - 1);
+}
