@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cluster/table.h"
 #include "store/rights.h"
+#include "wire/proof.h"
 
 /* Nothing but what this line of business needs: memory only, one database, no scripts from
  * outside, no modules but our own, no dangerous knobs at run time. */
@@ -151,6 +152,30 @@ static int append_user(struct mfs_buf *out, const char *name, const char *passwo
     return mfs_buf_printf(out, "user %s reset on #%s ~* %s\n", name, hex, rules);
 }
 
+/* What its process proves to those who connect (partition/prove.h). */
+static int append_key(struct mfs_buf *out, const char *user, const char *password)
+{
+    char key[MFS_MAC_TEXT];
+    int rc = mfs_proof_key(password, key);
+
+    return rc ? rc : mfs_buf_printf(out, " key %s %s", user, key);
+}
+
+static int append_module(const struct mfs_redis_conf *c, struct mfs_buf *out)
+{
+    int rc = append_quoted(out, "loadmodule", c->module);
+
+    if (rc >= 0 && c->journal)
+        rc = append_quoted(out, "\" journal", c->journal);
+    if (rc >= 0)
+        rc = mfs_buf_printf(out, "\"%s at %s %u", c->replay ? " replay" : "", c->address, c->port);
+    if (rc >= 0)
+        rc = append_key(out, MFS_REDIS_USER, c->user_password);
+    if (rc >= 0)
+        rc = append_key(out, MFS_REDIS_ADMIN, c->admin_password);
+    return rc < 0 ? rc : mfs_buf_printf(out, "\n");
+}
+
 static int append_place(const struct mfs_redis_conf *c, struct mfs_buf *out)
 {
     int rc = append_path(out, "dir", c->dump_dir, c->part, NULL);
@@ -160,11 +185,7 @@ static int append_place(const struct mfs_redis_conf *c, struct mfs_buf *out)
     if (rc >= 0)
         rc = append_path(out, "logfile", c->dir, c->part, "log");
     if (rc >= 0)
-        rc = append_quoted(out, "loadmodule", c->module);
-    if (rc >= 0 && c->journal)
-        rc = append_quoted(out, "\"", c->journal);
-    if (rc >= 0)
-        rc = mfs_buf_printf(out, c->replay ? "\" replay\n" : "\"\n");
+        rc = append_module(c, out);
     if (rc >= 0)
         rc = mfs_buf_printf(out, "unixsocketperm 600\ndbfilename redis-%u.rdb\n", c->part);
     return rc;

@@ -15,7 +15,7 @@ struct mfs_redis_conf {
     const char *dump_dir;       /* absolute; its working directory: redis-PART.rdb goes there */
     const char *module;         /* absolute: src/partition, as it is built */
     const char *address;        /* the only one it listens on */
-    const char *user_password;  /* of MFS_REDIS_USER; only its SHA-256 gets into the file */
+    const char *user_password;  /* of MFS_REDIS_USER; only its SHA-256 and a key get into the file */
     const char *admin_password; /* of MFS_REDIS_ADMIN; likewise */
     uint64_t maxmemory;         /* bytes, > 0 */
     uint32_t part;

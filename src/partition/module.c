@@ -3,6 +3,7 @@
  * they need the same (decisions/0012). */
 #include "partition/commands.h"
 #include "partition/journal.h"
+#include "partition/prove.h"
 #include "partition/term.h"
 
 #include <string.h>
@@ -74,18 +75,51 @@ static const struct {
 #define ENTRY(name, least, first, flags) {"mfs_" #name, flags, name##_command},
     COMMANDS(ENTRY)};
 
-/* Arguments of the module: the journal's path, and "replay" when it is another process'. */
-static int open_journal(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
-{
-    bool replay = argc > 1 && !strcmp(mfs_string_span(argv[1]).p, "replay");
+/* Arguments of the module, in any order. */
+struct settings {
+    struct mfs_span journal;
+    bool replay;
+};
 
-    return mfs_journal_open(ctx, mfs_string_span(argv[0]), replay);
+/*     journal PATH        keep one there
+ *     replay              … and take up what it says: it is another process'
+ *     at ADDRESS PORT     where this process listens, and
+ *     key USER KEY        what it proves to others of itself there (prove.h) */
+static int take_settings(struct settings *s, struct RedisModuleString **argv, int argc)
+{
+    struct mfs_request words = {NULL, argv, argc};
+
+    for (int i = 0; i < argc; i++) {
+        struct mfs_span word = mfs_request_arg(&words, i), one = mfs_request_arg(&words, i + 1),
+                        two = mfs_request_arg(&words, i + 2);
+        int rc = MFS_REDIS_OK;
+
+        if (!strcmp(word.p, "replay")) {
+            s->replay = true;
+        } else if (!strcmp(word.p, "journal")) {
+            s->journal = one;
+            i += 1;
+        } else if (!strcmp(word.p, "at")) {
+            rc = mfs_prove_at(one, two);
+            i += 2;
+        } else if (!strcmp(word.p, "key")) {
+            rc = mfs_prove_key(one, two);
+            i += 2;
+        } else {
+            rc = MFS_REDIS_ERR;
+        }
+        if (rc != MFS_REDIS_OK || i >= argc)
+            return MFS_REDIS_ERR;
+    }
+    return MFS_REDIS_OK;
 }
 
 int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc);
 
 int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
 {
+    struct settings s = {0};
+
     if (mfs_redis_bind(ctx) != MFS_REDIS_OK)
         return MFS_REDIS_ERR;
     mfs_redis.SetModuleAttribs(ctx, "memefs", 1, MFS_REDIS_API);
@@ -94,7 +128,9 @@ int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **ar
                                     0) != MFS_REDIS_OK)
             return MFS_REDIS_ERR;
     }
-    if (mfs_term_load(ctx) != MFS_REDIS_OK)
+    if (mfs_term_load(ctx) != MFS_REDIS_OK || mfs_prove_load(ctx) != MFS_REDIS_OK)
         return MFS_REDIS_ERR;
-    return argc ? open_journal(ctx, argv, argc) : MFS_REDIS_OK;
+    if (take_settings(&s, argv, argc) != MFS_REDIS_OK)
+        return MFS_REDIS_ERR;
+    return s.journal.n ? mfs_journal_open(ctx, s.journal, s.replay) : MFS_REDIS_OK;
 }

@@ -41,6 +41,9 @@ static const struct mfs_redis_want wanted[] = {
     WANT(RegisterCommandFilter),
     WANT(CommandFilterArgGet),
     WANT(CommandFilterArgReplace),
+    WANT(GetClientId),
+    WANT(GetClientInfoById),
+    WANT(DeauthenticateAndCloseClient),
 };
 
 int mfs_redis_take(struct RedisModuleCtx *ctx, void *table, const struct mfs_redis_want *want,

@@ -1,5 +1,5 @@
 /* The part of Redis' module API that is used here (redis.io/docs/reference/modules/modules-api-ref,
- * version 1, which every Redis since 5.0.5 and Valkey have). A module asks the server for each
+ * version 1, which every Redis since 6.0 and Valkey have). A module asks the server for each
  * function by its name; so no header of the server's is needed.
  *
  * One thread runs all of it: the server's. Pointers into the server's memory are good until the key
@@ -8,6 +8,7 @@
 #define MFS_PARTITION_REDIS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct RedisModuleCtx;
 struct RedisModuleString;
@@ -25,9 +26,17 @@ typedef void mfs_redis_scan(struct RedisModuleKey *key, struct RedisModuleString
 enum { MFS_REDIS_OK = 0, MFS_REDIS_ERR = 1 };
 enum { MFS_REDIS_READ = 1, MFS_REDIS_WRITE = 2 };
 enum { MFS_REDIS_STRING = 1, MFS_REDIS_HASH = 3, MFS_REDIS_SET = 4 }; /* types of keys */
-#define MFS_REDIS_API       1
-#define MFS_REDIS_POSTPONED (-1L)                            /* length of an array */
-#define MFS_REDIS_DELETE    ((struct RedisModuleString *)1L) /* as a hash's value */
+#define MFS_REDIS_CLIENT_UNIX (1U << 4) /* flag of a client: by the UNIX socket */
+#define MFS_REDIS_API         1
+#define MFS_REDIS_POSTPONED   (-1L)                            /* length of an array */
+#define MFS_REDIS_DELETE      ((struct RedisModuleString *)1L) /* as a hash's value */
+
+/* What the server tells of a connection; version 1 of its structure. */
+struct mfs_redis_client {
+    uint64_t version, flags, id;
+    char address[46];
+    uint16_t port, db;
+};
 
 /* Named as in the server, without RedisModule_. */
 struct mfs_redis_api {
@@ -72,6 +81,9 @@ struct mfs_redis_api {
                                                            int at);
     int (*CommandFilterArgReplace)(struct RedisModuleCommandFilterCtx *, int at,
                                    struct RedisModuleString *);
+    unsigned long long (*GetClientId)(struct RedisModuleCtx *);
+    int (*GetClientInfoById)(void *info, uint64_t id);
+    int (*DeauthenticateAndCloseClient)(struct RedisModuleCtx *, uint64_t id);
 };
 
 extern struct mfs_redis_api mfs_redis;

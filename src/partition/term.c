@@ -25,6 +25,7 @@
 
 #include "partition/redis.h"
 #include "partition/witness.h"
+#include "wire/proof.h"
 
 #define NO_SELF  1   /* the filter leaves alone what modules call */
 #define SLACK_MS 100 /* between two clocks that run by themselves */
@@ -33,9 +34,9 @@ static bool withdrawn;
 static int64_t consented; /* mfs_term_clock; 0: never */
 
 /* What goes on without a term: logging on, looking, and what Local Managers and replicas do. */
-static const char *const allowed[] = {"auth",     "hello",   "info",     "acl",     "config",
-                                      "client",   "psync",   "replconf", "memory",  "replicaof",
-                                      "shutdown", "command", "role",     "slowlog", "debug"};
+static const char *const allowed[] = {
+    "auth",   "hello",     "info",     "acl",     "config", "client",  "psync", "replconf",
+    "memory", "replicaof", "shutdown", "command", "role",   "slowlog", "debug", MFS_PROOF_COMMAND};
 
 static bool is_allowed(const char *name, size_t n)
 {

@@ -1,5 +1,5 @@
-/* One thread and one connection: log on, then ask, again and again. Any answer but a consent ends
- * the connection; the next round opens another one. */
+/* One thread and one connection: demand a proof, log on, then ask, again and again. Any answer but
+ * a consent ends the connection; the next round opens another one. */
 #include "partition/witness.h"
 
 #include <arpa/inet.h>
@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "wire/proof.h"
+
 #define TEXT_MAX  128
 #define CALL_MS   400 /* that one step of a conversation may take */
 #define REPLY_MAX 256
@@ -26,7 +28,7 @@ static bool needed;   /* lock; below for who only reads */
 static uint64_t turn; /* of the settings that follow; lock */
 static struct sockaddr_storage address;
 static socklen_t address_len;
-static char logon[3 * TEXT_MAX];
+static char user[TEXT_MAX + 1], password[TEXT_MAX + 1];
 
 static atomic_bool terms;        /* needed */
 static _Atomic int64_t term_end; /* mfs_term_clock */
@@ -116,13 +118,19 @@ static int dial(const struct sockaddr_storage *to, socklen_t len)
     return rc;
 }
 
-static int log_on(const struct sockaddr_storage *to, socklen_t len, const char *words)
+/* Whoever has the address now is told the password only if he has proved that he knows it. */
+static int log_on(const struct sockaddr_storage *to, socklen_t len, const char *who,
+                  const char *secret)
 {
+    char words[3 * TEXT_MAX];
     int fd = dial(to, len), rc;
 
     if (fd < 0)
         return fd;
-    rc = say(fd, words);
+    rc = mfs_proof_demand(fd, who, secret, CALL_MS * 1000000LL, NULL);
+    snprintf(words, sizeof words, "AUTH %s %s\r\n", who, secret);
+    if (!rc)
+        rc = say(fd, words);
     if (!rc)
         rc = hear(fd, '+');
     if (!rc)
@@ -145,14 +153,15 @@ static void one_round(uint64_t mine, int *fd)
 {
     struct sockaddr_storage to = address;
     socklen_t len = address_len;
-    char words[sizeof logon];
+    char who[sizeof user], secret[sizeof password];
     int64_t asked;
     bool granted;
 
-    memcpy(words, logon, sizeof words);
+    memcpy(who, user, sizeof who);
+    memcpy(secret, password, sizeof secret);
     pthread_mutex_unlock(&lock);
     if (*fd < 0)
-        *fd = log_on(&to, len, words);
+        *fd = log_on(&to, len, who, secret);
     asked = mfs_term_clock();
     granted = *fd >= 0 && !ask(*fd);
     if (!granted && *fd >= 0) {
@@ -242,19 +251,20 @@ static int set_address(const char *host, uint16_t port)
     return 0;
 }
 
-int mfs_witness_begin(const char *host, uint16_t port, const char *user, const char *password)
+int mfs_witness_begin(const char *host, uint16_t port, const char *who, const char *secret)
 {
     int rc;
 
-    if (strlen(user) > TEXT_MAX || strlen(password) > TEXT_MAX || strpbrk(user, " \r\n\"'\\") ||
-        strpbrk(password, " \r\n\"'\\"))
+    if (strlen(who) > TEXT_MAX || strlen(secret) > TEXT_MAX || strpbrk(who, " \r\n\"'\\") ||
+        strpbrk(secret, " \r\n\"'\\"))
         return -EINVAL;
     pthread_mutex_lock(&lock);
     rc = running ? 0 : start_thread();
     if (!rc)
         rc = set_address(host, port);
     if (!rc) {
-        snprintf(logon, sizeof logon, "AUTH %s %s\r\n", user, password);
+        snprintf(user, sizeof user, "%s", who);
+        snprintf(password, sizeof password, "%s", secret);
         turn++;
         needed = true;
         atomic_store(&term_end, mfs_term_clock());

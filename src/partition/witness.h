@@ -22,7 +22,7 @@ int64_t mfs_term_clock(void); /* ns */
 /* Serves only while the process at host:port consents, from now on, and not before it has done so
  * for the first time. Replaces an earlier one. 0 or a negative errno: -EINVAL (host is no numeric
  * address, or something is too long), or what starting a thread gave. */
-int mfs_witness_begin(const char *host, uint16_t port, const char *user, const char *password);
+int mfs_witness_begin(const char *host, uint16_t port, const char *who, const char *secret);
 
 /* Serves without a term. */
 void mfs_witness_end(void);

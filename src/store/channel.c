@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "wire/proof.h"
 
 static struct timeval timeval_of(int64_t ns)
 {
@@ -52,6 +53,17 @@ static int dial(struct mfs_channel *conn, const struct mfs_endpoint *ep, int64_t
     return 0;
 }
 
+static int describe(int rc, struct mfs_err *err)
+{
+    if (err && err->code == rc)
+        return rc; /* a sentence is there already */
+    if (rc == -ECONNRESET)
+        return mfs_err_set(err, rc, "connection closed by the process");
+    if (rc == -ETIMEDOUT)
+        return mfs_err_set(err, rc, "no answer in time");
+    return mfs_err_set(err, rc, "%s", strerror(-rc));
+}
+
 static int authenticate(struct mfs_channel *conn, const struct mfs_endpoint *ep, int64_t timeout_ns,
                         struct mfs_err *err)
 {
@@ -64,6 +76,30 @@ static int authenticate(struct mfs_channel *conn, const struct mfs_endpoint *ep,
         rc = cmd.rc;
     mfs_cmds_fini(&cmd, 1);
     return rc == 0 || rc == -EACCES || rc == -ETIMEDOUT ? rc : -EIO;
+}
+
+/* A UNIX socket needs none: it lies where nobody but its owner can put one. */
+static int demand_proof(struct mfs_channel *conn, const struct mfs_endpoint *ep, int64_t timeout_ns,
+                        struct mfs_err *err)
+{
+    char says[MFS_PROOF_SAYS];
+    struct mfs_err why = {0};
+    int rc;
+
+    if (conn->ctx->connection_type != REDIS_CONN_TCP)
+        return 0;
+    rc = mfs_proof_demand(conn->ctx->fd, ep->user, ep->password, timeout_ns, says);
+    if (rc == -EACCES && says[0] == '-')
+        return mfs_err_set(err, -EIO, "%s (instead of a proof that it knows the password)",
+                           says + 1);
+    if (rc == -EACCES)
+        return mfs_err_set(err, -EACCES,
+                           "who listens there is not the partition's process: it doesn't know the "
+                           "password, and wasn't told");
+    if (!rc)
+        return 0;
+    describe(rc, &why);
+    return mfs_err_set(err, rc == -ETIMEDOUT ? rc : -EIO, "%s", why.msg);
 }
 
 int mfs_channel_open(struct mfs_channel **out, const struct mfs_endpoint *ep, int64_t connect_ns,
@@ -79,7 +115,9 @@ int mfs_channel_open(struct mfs_channel **out, const struct mfs_endpoint *ep, in
     if (rc)
         goto out;
     mfs_channel_limit(conn);
-    rc = authenticate(conn, ep, connect_ns, err);
+    rc = demand_proof(conn, ep, connect_ns, err);
+    if (!rc)
+        rc = authenticate(conn, ep, connect_ns, err);
     if (!rc && redisSetTimeout(conn->ctx, timeval_of(io_ns)) != REDIS_OK)
         rc = mfs_err_set(err, -EIO, "%s", conn->ctx->errstr);
 out:
@@ -119,17 +157,6 @@ bool mfs_channel_stale(const struct mfs_channel *conn)
 
     return recv(conn->ctx->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
            (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
-}
-
-static int describe(int rc, struct mfs_err *err)
-{
-    if (err && err->code == rc)
-        return rc; /* a sentence is there already */
-    if (rc == -ECONNRESET)
-        return mfs_err_set(err, rc, "connection closed by the process");
-    if (rc == -ETIMEDOUT)
-        return mfs_err_set(err, rc, "no answer in time");
-    return mfs_err_set(err, rc, "%s", strerror(-rc));
 }
 
 int mfs_channel_call(struct mfs_channel *conn, struct mfs_cmd *cmd, int64_t timeout_ns,

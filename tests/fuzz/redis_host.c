@@ -464,6 +464,30 @@ static void *register_filter(struct RedisModuleCtx *ctx, mfs_redis_filter *f, in
     return &commands;
 }
 
+/* Every connection asks twice. */
+static unsigned long long client_id(struct RedisModuleCtx *ctx)
+{
+    static unsigned long long calls;
+
+    (void)ctx;
+    return 1 + calls++ / 2;
+}
+
+static int client_info(void *to, uint64_t id)
+{
+    struct mfs_redis_client *info = to;
+
+    *info = (struct mfs_redis_client){.version = 1, .id = id, .address = "127.0.0.1", .port = 2};
+    return MFS_REDIS_OK;
+}
+
+static int close_client(struct RedisModuleCtx *ctx, uint64_t id)
+{
+    (void)ctx;
+    (void)id;
+    return MFS_REDIS_OK;
+}
+
 /* What is only asked about SCAN's answer is bound, and never called. */
 static int get(const char *name, void *function)
 {
@@ -497,6 +521,9 @@ static int get(const char *name, void *function)
         .ReplySetArrayLength = reply_array_length,
         .ReplicateVerbatim = replicate,
         .RegisterCommandFilter = register_filter,
+        .GetClientId = client_id,
+        .GetClientInfoById = client_info,
+        .DeauthenticateAndCloseClient = close_client,
     };
     static const struct {
         const char *name;
@@ -538,6 +565,9 @@ static int get(const char *name, void *function)
         FUNCTION(CallReplyArrayElement),
         FUNCTION(CallReplyLength),
         FUNCTION(CallReplyStringPtr),
+        FUNCTION(GetClientId),
+        FUNCTION(GetClientInfoById),
+        FUNCTION(DeauthenticateAndCloseClient),
 #undef FUNCTION
     };
 
@@ -554,8 +584,19 @@ static struct RedisModuleCtx context = {get};
 
 unsigned fuzz_redis_load(void)
 {
-    if (!ncommands)
-        FUZZ_CHECK(RedisModule_OnLoad(&context, NULL, 0) == MFS_REDIS_OK);
+    static const char *const words[] = {
+        "at",  "127.0.0.1", "1",
+        "key", "session1",  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"};
+    enum { N = sizeof words / sizeof *words };
+    struct RedisModuleString *argv[N];
+
+    if (ncommands)
+        return ncommands;
+    for (int i = 0; i < N; i++)
+        argv[i] = create_string(NULL, words[i], strlen(words[i]));
+    FUZZ_CHECK(RedisModule_OnLoad(&context, argv, N) == MFS_REDIS_OK);
+    for (int i = 0; i < N; i++)
+        free_string(NULL, argv[i]);
     return ncommands;
 }
 

@@ -21,6 +21,7 @@
 #include "store/module.h"
 #include "store/reply.h"
 #include "store/rights.h"
+#include "wire/proof.h"
 
 #define START_NS (10 * MFS_SEC)
 
@@ -81,22 +82,29 @@ void redis_fixture_socket(const struct redis_fixture *f, uint32_t part, char *ou
 }
 
 /* The module's arguments. */
-static void journal_args(const struct redis_fixture *f, uint32_t part, bool again, char *out,
-                         size_t n)
+static void module_args(const struct redis_fixture *f, uint32_t part, bool again, char *out,
+                        size_t n)
 {
     char path[MFS_UNIXPATH_MAX];
 
-    out[0] = '\0';
+    char keys[2][MFS_MAC_TEXT] = {0};
+    const struct mfs_partition *p = &f->table->part[part];
+    int len = 0;
+
     redis_fixture_journal(f, part, path, sizeof path);
     if (f->opts.journal)
-        snprintf(out, n, " \"%s\"%s", path, again ? " replay" : "");
+        len = snprintf(out, n, " journal \"%s\"%s", path, again ? " replay" : "");
+    mfs_proof_key(p->password, keys[0]);
+    mfs_proof_key(REDIS_FIXTURE_ADMIN_PASSWORD, keys[1]);
+    snprintf(out + len, n - (size_t)len, " at 127.0.0.1 %u key %s %s key %s %s",
+             p->port ? p->port : 1, MFS_REDIS_USER, keys[0], MFS_REDIS_ADMIN, keys[1]);
 }
 
 static int write_config(const struct redis_fixture *f, uint32_t part, bool again, const char *path)
 {
     const struct mfs_partition *p = &f->table->part[part];
     char socket_path[MFS_UNIXPATH_MAX], log[MFS_UNIXPATH_MAX], module[PATH_MAX], text[8192];
-    char journal[MFS_UNIXPATH_MAX + 16];
+    char args[512];
     int n = mfs_module_path(module, sizeof module);
 
     if (n)
@@ -104,7 +112,7 @@ static int write_config(const struct redis_fixture *f, uint32_t part, bool again
 
     file_name(f, part, "sock", socket_path, sizeof socket_path);
     file_name(f, part, "log", log, sizeof log);
-    journal_args(f, part, again, journal, sizeof journal);
+    module_args(f, part, again, args, sizeof args);
     n = snprintf(text, sizeof text,
                  "loadmodule \"%s\"%s\nenable-debug-command yes\nbind 127.0.0.1\nport "
                  "%u\nunixsocket %s\ndir %s\nlogfile %s\n"
@@ -113,7 +121,7 @@ static int write_config(const struct redis_fixture *f, uint32_t part, bool again
                  "user default off\n"
                  "user %s on >%s ~* " CLIENT_RIGHTS "\n"
                  "user %s on >%s ~* &* +@all\n",
-                 module, journal, p->port, socket_path, f->dir, log,
+                 module, args, p->port, socket_path, f->dir, log,
                  (unsigned long long)f->opts.maxmemory, MFS_REDIS_USER, p->password,
                  MFS_REDIS_ADMIN, REDIS_FIXTURE_ADMIN_PASSWORD);
     return mfs_file_write(path, text, (size_t)n, 0600);

@@ -57,7 +57,8 @@ static void test_conf_has_what_matters(void **state)
     text = rendered(&sample, &out);
     assert_non_null(strstr(text, "\nbind 127.0.0.3\nport 4711\n"));
     assert_non_null(strstr(text, "\nunixsocket \"/run/a \\\"b\\\"/redis-7.sock\"\n"));
-    assert_non_null(strstr(text, "\nloadmodule \"/usr/lib/a\\\"b.so\"\n"));
+    assert_non_null(
+        strstr(text, "\nloadmodule \"/usr/lib/a\\\"b.so\" at 127.0.0.3 4711 key memefs "));
     assert_non_null(strstr(text, "\nmaxmemory 12345678\n"));
     assert_non_null(strstr(text, "\nmaxmemory-policy noeviction\n"));
     assert_non_null(strstr(text, "\nsave \"\"\n"));

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "wire/auth.h"
 #include "wire/frame.h"
+#include "wire/proof.h"
 
 static struct mfs_secret right = {.len = 16, .bytes = "0123456789abcdef"};
 static struct mfs_secret wrong = {.len = 16, .bytes = "0123456789abcdeF"};
@@ -178,13 +179,27 @@ static void secret_files(void **state)
     assert_int_equal(mfs_secret_load(path, &b, &err), -ENOENT);
 }
 
+/* As in the proof of a partition's process. */
+static void ends_of_connections_have_one_form(void **state)
+{
+    char a[MFS_PROOF_END_MAX], b[MFS_PROOF_END_MAX];
+
+    (void)state;
+    assert_int_equal(mfs_proof_end("127.0.0.1", 65535, a), 0);
+    assert_string_equal(a, "127.0.0.1 65535");
+    assert_int_equal(mfs_proof_end("0:0:0:0:0:0:0:1", 1, a), 0);
+    assert_int_equal(mfs_proof_end("::1", 1, b), 0);
+    assert_string_equal(a, b);
+    assert_int_equal(mfs_proof_end("localhost", 1, a), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_hold_it),   cmocka_unit_test(wrong_secret),
-        cmocka_unit_test(false_listener), cmocka_unit_test(replayed_proof),
-        cmocka_unit_test(reflected),      cmocka_unit_test(rubbish),
-        cmocka_unit_test(secret_files),
+        cmocka_unit_test(false_listener), cmocka_unit_test(ends_of_connections_have_one_form),
+        cmocka_unit_test(replayed_proof), cmocka_unit_test(reflected),
+        cmocka_unit_test(rubbish),        cmocka_unit_test(secret_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,23 @@
+/* What this process proves to whoever connects, before he logs on (wire/proof.h):
+ *
+ *     mfs_prove USER NONCE     → the proof, 64 hexadecimal digits
+ *
+ * Anybody may ask, once per connection: who asks again is told so, and disconnected. So strangers
+ * cost no more than by connecting. A connection to the UNIX socket has no ends to speak of, and
+ * needs none: the directory of the socket is the owner's alone. */
+#ifndef MFS_PARTITION_PROVE_H
+#define MFS_PARTITION_PROVE_H
+
+#include "partition/keys.h"
+
+/* Where this process listens. MFS_REDIS_OK, or MFS_REDIS_ERR: not a numeric address and a port. */
+int mfs_prove_at(struct mfs_span host, struct mfs_span port);
+
+/* A user's key (mfs_proof_key). MFS_REDIS_ERR: too long, or one user too many. */
+int mfs_prove_key(struct mfs_span user, struct mfs_span key);
+
+/* Adds the command to the server: MFS_REDIS_OK or MFS_REDIS_ERR. Without mfs_prove_at it proves
+ * nothing. */
+int mfs_prove_load(struct RedisModuleCtx *ctx);
+
+#endif
