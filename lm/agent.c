@@ -198,7 +198,7 @@ static int open_loop(struct mfs_agent *a)
         rc = -ENOMEM;
     if (!rc && !mfs_loop_timer(a->loop, 0, a->opts.interval, tick, a))
         rc = -ENOMEM;
-    return rc;
+    return rc ? rc : mfs_agent_pulses_begin(a);
 }
 
 static int name_files(struct mfs_agent *a, struct mfs_err *err)

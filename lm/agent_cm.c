@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "lm/pulse.h"
 #include "wire/loop.h"
 
 #define AREA         "cm"
@@ -348,9 +349,13 @@ static uint32_t put_parts(const struct mfs_agent *a, struct mfs_report_part *out
 
     for (size_t i = 0; i < a->sample.n; i++) {
         const struct mfs_fleet_part *p = &a->sample.part[i];
+        const struct mfs_agent_part *own = mfs_agent_part_find(a, p->part);
+        const struct mfs_pulse *pulse = own ? own->pulse : NULL;
 
         if (!p->incoming)
-            out[n++] = (struct mfs_report_part){p->part, p->used, p->keys, p->silent};
+            out[n++] = (struct mfs_report_part){p->part, p->used, p->keys,
+                                                p->silent || mfs_pulse_silent(pulse),
+                                                mfs_pulse_starved(pulse)};
     }
     return n;
 }

@@ -19,6 +19,7 @@
 
 struct mfs_agent;
 struct mfs_agent_images;
+struct mfs_pulse;
 
 /* Someone in cm waits for an answer. */
 struct mfs_agent_request {
@@ -40,6 +41,7 @@ struct mfs_agent_part {
     bool releasing;                    /* its process is being ended */
     struct mfs_agent_request releaser; /* who wants that */
     struct mfs_watch *watch;
+    struct mfs_pulse *pulse; /* NULL: it is not felt */
     struct mfs_agent_part *next;
 };
 
@@ -150,6 +152,9 @@ uint64_t mfs_agent_images_written(const struct mfs_agent *a); /* bytes; 0: none 
 /* agent_term.c: partitions that have replicas */
 void mfs_agent_term(struct mfs_agent *a, const struct mfs_msg_term *m, struct mfs_conn *conn,
                     uint64_t id);
+
+/* agent_pulse.c: whether processes with replicas, and replicas, are there. 0 or -ENOMEM. */
+int mfs_agent_pulses_begin(struct mfs_agent *a);
 
 /* agent_cm.c: the connection to cm */
 extern const struct mfs_service mfs_agent_cm_service;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "lm/errand.h"
 #include "lm/incoming.h"
+#include "lm/pulse.h"
 #include "store/args.h"
 #include "store/keys.h"
 #include "store/store.h"
@@ -46,6 +47,7 @@ void mfs_agent_part_remove(struct mfs_agent *a, struct mfs_agent_part *p)
         at = &(*at)->next;
     *at = p->next;
     mfs_watch_remove(p->watch);
+    mfs_pulse_end(p->pulse);
     free(p);
 }
 

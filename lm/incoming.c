@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "lm/pulse.h"
 #include "wire/loop.h"
 
 #define AREA "move"
@@ -102,6 +103,7 @@ void mfs_agent_copy_remove(struct mfs_agent_copy *c)
         at = &(*at)->next;
     *at = c->next;
     mfs_watch_remove(c->watch);
+    mfs_pulse_end(c->pulse);
     tell_gone(&c->asker, c->agent->opts.node, c->redis.part);
     tell_gone(&c->releaser, c->agent->opts.node, c->redis.part);
     free(c);
@@ -150,7 +152,8 @@ uint32_t mfs_agent_copies_list(const struct mfs_agent *a, struct mfs_report_copy
     for (struct mfs_agent_copy *c = a->copies; c; c = c->next) {
         if (out)
             out[n] = (struct mfs_report_copy){.index = c->redis.part,
-                                              .bytes = atomic_load(&c->mover.bytes)};
+                                              .bytes = atomic_load(&c->mover.bytes),
+                                              .silent = mfs_pulse_silent(c->pulse)};
         n++;
     }
     return n;

@@ -23,6 +23,7 @@ struct mfs_agent_copy {
     struct mfs_redis redis;
     struct mfs_mover mover; /* an errand's while one runs, but for its atomic fields */
     struct mfs_watch *watch;
+    struct mfs_pulse *pulse; /* NULL: it is not felt */
     enum mfs_copy_step step;
     bool whole;    /* may be promoted */
     bool dead;     /* its process has ended */

@@ -99,6 +99,7 @@ static const struct mfs_record report_part_record = {
            {.name = "memory_used", MFS_FIELD(U64, struct mfs_report_part, memory_used)},
            {.name = "keys", MFS_FIELD(U64, struct mfs_report_part, keys)},
            {.name = "silent", MFS_FIELD(BOOL, struct mfs_report_part, silent)},
+           {.name = "starved", MFS_FIELD(BOOL, struct mfs_report_part, starved)},
            {0}}};
 
 static const struct mfs_record report_client_record = {

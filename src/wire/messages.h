@@ -124,7 +124,8 @@ struct mfs_report_part {
     uint32_t index;
     uint64_t memory_used; /* redis used_memory */
     uint64_t keys;
-    bool silent; /* its process does not answer; the rest is of before */
+    bool silent;  /* its process does not answer; the rest is of before */
+    bool starved; /* it is about to refuse clients, as its replica does not consent */
 };
 
 /* A copy of a partition that is on its way to this node. */
