@@ -38,6 +38,8 @@ struct mfs_cm_live {
     bool told;                  /* to stop, as it leaves */
     int64_t heard;              /* when it last said anything (with replicas only) */
     bool beating;               /* it is being asked whether it is there */
+    int64_t over_since;         /* it holds more than it may (with replicas only); 0: it does not */
+    int64_t relieved_at;        /* when it was last rid of a replica because of that */
     bool reported;              /* has told figures to this cm */
     uint32_t lacking;           /* reports in a row with fewer partitions than it should run, */
     uint64_t lack_epoch;        /* all of this epoch */

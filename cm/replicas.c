@@ -25,12 +25,13 @@
 #include "cm/events.h"
 #include "cm/migrate.h"
 #include "cm/replicas_impl.h"
+#include "cm/scale.h"
 
 #define TICK        (100 * MFS_MSEC)
-#define COPIES_MOST 4                 /* at a time */
-#define PAUSE       (200 * MFS_MSEC)  /* before what failed is tried again, … */
-#define PAUSE_COPY  (2 * MFS_SEC)     /* … and before another copy is begun */
-#define HANGING     (1500 * MFS_MSEC) /* after so long a replica that says nothing is given up */
+#define COPIES_MOST 4                /* at a time */
+#define PAUSE       (200 * MFS_MSEC) /* before what failed is tried again, … */
+#define PAUSE_MOVE  (2 * MFS_SEC)    /* between two looks at how they are spread */
+#define PAUSE_COPY  (2 * MFS_SEC)    /* … and before another copy is begun */
 
 static const char *node_name(const struct mfs_cm *cm, uint32_t id)
 {
@@ -70,26 +71,10 @@ static void drop(struct mfs_replica *r, const char *why)
     mfs_replica_enter(r, MFS_REPLICA_DROP);
 }
 
-/* ---- what is the matter ---------------------------------------------------------------------- */
-
-/* Is there a node for the replica, and may it stay there? */
-static bool replica_stays(const struct mfs_replica *r)
+static void relieve(struct mfs_replica *r, int64_t now)
 {
-    const struct mfs_cm_live *l = mfs_nodes_find(r->cm, mfs_replica_state(r)->replica_node);
-
-    return l && !l->node->turn[0] && !r->replica_dead;
-}
-
-/* Its partition is refused as long as it does not consent. A new copy costs more than the wait, so
- * the first look that it misses is not enough. */
-static bool replica_hangs(const struct mfs_replica *r, int64_t now)
-{
-    return r->replica_silent_since && now - r->replica_silent_since >= HANGING;
-}
-
-static bool in_trouble(const struct mfs_replica *r, int64_t now)
-{
-    return r->dead || r->silent || mfs_replicas_silent(r->cm, mfs_replica_state(r)->node, now);
+    mfs_nodes_find(r->cm, mfs_replica_state(r)->replica_node)->relieved_at = now;
+    drop(r, "its node holds more than it may");
 }
 
 static unsigned copies(const struct mfs_replicas *g)
@@ -106,27 +91,38 @@ static unsigned copies(const struct mfs_replicas *g)
 
 static void at_none(struct mfs_replica *r, int64_t now)
 {
-    if (r->cm->state.replicas == 0 || in_trouble(r, now) || mfs_migrate_wants(r->cm, r->part) ||
-        copies(r->cm->replicas) >= COPIES_MOST)
+    int rc;
+
+    if (r->cm->state.replicas == 0 || mfs_replica_in_trouble(r, now) ||
+        mfs_migrate_wants(r->cm, r->part) || copies(r->cm->replicas) >= COPIES_MOST)
         return;
-    if (mfs_replica_choose(r, now)) {
+    rc = mfs_replica_choose(r, now);
+    if (rc) {
+        if (rc == -ENOSPC && !r->told)
+            mfs_event_add(r->cm->paths->events, "cm", "replica-waits",
+                          "partition %u: no node has room for a replica of %s", r->part,
+                          MFS_TEXT_BYTES(r->cm->part_bytes[r->part]));
+        r->told = rc == -ENOSPC;
         r->again_at = now + PAUSE_COPY;
         return;
     }
+    r->told = false;
     r->replica_dead = false;
-    r->replica_silent_since = 0;
+    r->replica_silent_since = r->starved_since = 0;
     mfs_replica_enter(r, MFS_REPLICA_COPY);
     mfs_replica_ask(r);
 }
 
 static void at_copy(struct mfs_replica *r, int64_t now)
 {
-    if (!replica_stays(r))
+    if (!mfs_replica_stays(r))
         drop(r, "its node leaves, or its process has ended");
     else if (mfs_migrate_wants(r->cm, r->part))
         drop(r, "the partition is about to move");
     else if (r->dead)
         drop(r, "the partition's process has ended");
+    else if (mfs_replica_crowds(r, now))
+        relieve(r, now);
     else if (!r->shown && !mfs_replica_ask(r) &&
              mfs_replicas_silent(r->cm, mfs_replica_state(r)->replica_node, now))
         drop(r, "its node is out of reach");
@@ -147,20 +143,19 @@ static void begin_take(struct mfs_replica *r, int64_t now)
 static void at_ready(struct mfs_replica *r, int64_t now)
 {
     const struct mfs_cm_part *p = mfs_replica_state(r);
-    bool trouble = in_trouble(r, now), away = mfs_replicas_silent(r->cm, p->replica_node, now);
+    bool trouble = mfs_replica_in_trouble(r, now);
+    const char *why = trouble ? NULL : mfs_replica_fault(r, now);
 
     if (r->replica_dead && !r->dead)
         drop(r, "its process has ended");
-    else if (trouble && !away)
+    else if (trouble && !mfs_replicas_silent(r->cm, p->replica_node, now))
         begin_take(r, now);
-    else if (!trouble && away)
-        drop(r, "its node is out of reach");
-    else if (!trouble && replica_hangs(r, now))
-        drop(r, "its process does not answer");
-    else if (!trouble && !replica_stays(r))
-        drop(r, "its node leaves");
+    else if (why)
+        drop(r, why);
     else if (!trouble && mfs_migrate_wants(r->cm, r->part))
         drop(r, "the partition is about to move");
+    else if (!trouble && mfs_replica_crowds(r, now))
+        relieve(r, now);
 }
 
 static void at_take(struct mfs_replica *r, int64_t now)
@@ -169,7 +164,7 @@ static void at_take(struct mfs_replica *r, int64_t now)
 
     /* Whether it has withdrawn its consent or not: nobody knows of it as the partition yet, and
      * whoever ends it first makes sure that nobody ever does. */
-    if (!in_trouble(r, now) && mfs_replicas_silent(r->cm, p->replica_node, now))
+    if (!mfs_replica_in_trouble(r, now) && mfs_replicas_silent(r->cm, p->replica_node, now))
         drop(r, "its node is out of reach, and the partition's is back");
     else if (!mfs_nodes_find(r->cm, p->replica_node))
         drop(r, "its node has left");
@@ -191,7 +186,7 @@ static void at_drop(struct mfs_replica *r)
         mfs_replica_ask(r);
 }
 
-static void step(struct mfs_replica *r, int64_t now)
+void mfs_replica_step(struct mfs_replica *r, int64_t now)
 {
     if (r->again_at > now)
         return;
@@ -234,7 +229,7 @@ static void not_taken(struct mfs_replica *r, const struct mfs_err *err)
 
     if (err->code == -ENOENT || err->code == -ENODATA) {
         drop(r, "its process has ended, too");
-    } else if (err->code == -EAGAIN && !in_trouble(r, now)) {
+    } else if (err->code == -EAGAIN && !mfs_replica_in_trouble(r, now)) {
         mfs_event_add(r->cm->paths->events, "cm", "failover-undone",
                       "partition %u: its process serves", r->part);
         mfs_replica_enter(r, MFS_REPLICA_READY);
@@ -257,7 +252,7 @@ static void taken(struct mfs_replica *r, const struct mfs_msg_take_reply *reply)
                   "partition %u: %s to %s, %lld ms after that was noticed", r->part, from,
                   node_name(r->cm, p->node), (long long)((mfs_clock_mono() - began) / MFS_MSEC));
     r->dead = r->silent = r->replica_dead = false;
-    r->trouble_at = r->replica_silent_since = 0;
+    r->trouble_at = r->replica_silent_since = r->starved_since = 0;
 }
 
 /* Its process serves without terms, or has ended. */
@@ -322,6 +317,19 @@ static void tell_whole(struct mfs_replicas *g)
     g->whole = whole;
 }
 
+/* One after the other, and only while nothing else is going on. */
+static void spread(struct mfs_replicas *g, int64_t now)
+{
+    struct mfs_replica *r;
+
+    if (!g->whole || now < g->move_at)
+        return;
+    g->move_at = now + PAUSE_MOVE;
+    r = mfs_scale_busy(g->cm) || g->cm->checkpoint ? NULL : mfs_replicas_to_move(g, now);
+    if (r)
+        drop(r, "its node is nearly full, another one is not");
+}
+
 static void tick(void *arg)
 {
     struct mfs_replicas *g = arg;
@@ -332,89 +340,9 @@ static void tick(void *arg)
     mfs_replicas_beat(g->cm, now);
     mfs_replicas_bury(g, now);
     for (uint32_t i = 0; i < g->cm->state.nparts; i++)
-        step(&g->one[i], now);
+        mfs_replica_step(&g->one[i], now);
     tell_whole(g);
-}
-
-static struct mfs_replica *find(const struct mfs_cm *cm, uint32_t part)
-{
-    return cm->replicas && part < cm->state.nparts ? &cm->replicas->one[part] : NULL;
-}
-
-static bool assigned(const struct mfs_msg_join *m, uint32_t part)
-{
-    for (uint32_t i = 0; i < m->nassigned; i++)
-        if (m->assigned[i].index == part)
-            return true;
-    return false;
-}
-
-static bool copied_there(const struct mfs_msg_join *m, uint32_t part)
-{
-    for (uint32_t i = 0; i < m->ncopies; i++)
-        if (m->copy[i].index == part)
-            return true;
-    return assigned(m, part); /* it may have become the partition without our knowledge */
-}
-
-void mfs_replicas_joined(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *m)
-{
-    l->heard = mfs_clock_mono();
-    for (uint32_t i = 0; i < cm->state.nparts && cm->replicas; i++) {
-        const struct mfs_cm_part *p = &cm->state.part[i];
-        struct mfs_replica *r = &cm->replicas->one[i];
-
-        if (p->node == l->node->id) {
-            r->dead = !assigned(m, i);
-            r->silent = false;
-        } else if (p->replica_step[0] && p->replica_node == l->node->id &&
-                   !mfs_replica_in(r, MFS_REPLICA_COPY)) {
-            r->replica_dead = !copied_there(m, i);
-        }
-    }
-}
-
-void mfs_replicas_reported(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_report *m)
-{
-    l->heard = mfs_clock_mono();
-    for (uint32_t i = 0; i < m->nparts; i++) {
-        struct mfs_replica *r = find(cm, m->part[i].index);
-
-        if (!r || mfs_replica_state(r)->node != l->node->id)
-            continue;
-        r->silent = m->part[i].silent;
-        if (mfs_replica_in(r, ""))
-            r->dead = false; /* another one has been started in its place */
-    }
-    for (uint32_t i = 0; i < m->ncopies; i++) {
-        struct mfs_replica *r = find(cm, m->copy[i].index);
-
-        if (!r || mfs_replica_state(r)->replica_node != l->node->id)
-            continue;
-        if (!m->copy[i].silent)
-            r->replica_silent_since = 0;
-        else if (!r->replica_silent_since)
-            r->replica_silent_since = l->heard;
-    }
-}
-
-void mfs_replicas_died(struct mfs_cm *cm, const struct mfs_msg_died *m)
-{
-    struct mfs_replica *r = find(cm, m->index);
-
-    if (!r || !mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
-        return;
-    if (!strcmp(mfs_replica_state(r)->password, m->password))
-        r->dead = true;
-    else if (mfs_replica_state(r)->replica_step[0] &&
-             !strcmp(mfs_replica_state(r)->replica_password, m->password))
-        r->replica_dead = true;
-    else
-        return;
-    if (mfs_replica_in(r, MFS_REPLICA_TAKE))
-        mfs_replica_forget_call(r); /* it need not wait for a term any more */
-    r->again_at = 0;
-    step(r, mfs_clock_mono());
+    spread(g, now);
 }
 
 bool mfs_replicas_hold(const struct mfs_cm *cm, uint32_t part)
@@ -444,6 +372,8 @@ int mfs_replicas_begin(struct mfs_cm *cm)
             strcpy(cm->state.part[i].replica_step, MFS_REPLICA_COPY);
         g->one[i].table_due = mfs_replica_in(&g->one[i], MFS_REPLICA_DROP);
     }
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        cm->live[i]->heard = mfs_clock_mono(); /* they have to find us first */
     g->tick = mfs_loop_timer(cm->loop, TICK, TICK, tick, g);
     return g->tick ? 0 : -ENOMEM;
 }

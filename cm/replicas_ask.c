@@ -172,6 +172,13 @@ bool mfs_replicas_silent(const struct mfs_cm *cm, uint32_t node, int64_t now)
     return !l || !l->conn || now - l->heard >= SILENT;
 }
 
+int64_t mfs_replicas_unheard(const struct mfs_cm *cm, uint32_t node, int64_t now)
+{
+    const struct mfs_cm_live *l = mfs_nodes_find(cm, node);
+
+    return l ? now - l->heard : INT64_MAX;
+}
+
 /* ---- graves ---------------------------------------------------------------------------------- */
 
 void mfs_replicas_forget_burial(struct mfs_replicas *g)

@@ -1,4 +1,4 @@
-/* What changes with a replica in the state and in the table, and where a replica goes. */
+/* What changes with a replica in the state and in the table. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,6 @@
 #include "base/text.h"
 #include "cm/push.h"
 #include "cm/replicas_impl.h"
-
-#define SECRET_BYTES  32
-#define PART_OVERHEAD (4ULL << 20) /* of a process, so that empty ones are spread, too */
 
 struct mfs_replica_shown {
     struct mfs_replica *r; /* NULL: it is of no interest any more */
@@ -149,59 +146,4 @@ int mfs_replica_promote(struct mfs_replica *r, const struct mfs_msg_take_reply *
     save(cm);
     push(cm, NULL);
     return 0;
-}
-
-/* ---- where a replica goes -------------------------------------------------------------------- */
-
-/* Of its memory, what would be in use with one more of so many bytes. */
-static double fill_of(const struct mfs_cm *cm, const struct mfs_cm_node *n, uint64_t bytes)
-{
-    double sum = (double)(bytes + PART_OVERHEAD);
-
-    for (uint32_t i = 0; i < cm->state.nparts; i++) {
-        const struct mfs_cm_part *p = &cm->state.part[i];
-
-        if (p->node == n->id || (p->replica_step[0] && p->replica_node == n->id))
-            sum += (double)(cm->part_bytes[i] + PART_OVERHEAD);
-    }
-    return sum / (double)n->memory;
-}
-
-/* A former process of the partition is still to be ended there. */
-static bool has_grave(const struct mfs_cm_state *s, uint32_t node, uint32_t part)
-{
-    for (uint32_t i = 0; i < s->ngraves; i++)
-        if (s->grave[i].node == node && s->grave[i].part == part)
-            return true;
-    return false;
-}
-
-int mfs_replica_choose(struct mfs_replica *r, int64_t now)
-{
-    const struct mfs_cm *cm = r->cm;
-    struct mfs_cm_part *p = mfs_replica_state(r);
-    const struct mfs_cm_node *best = NULL;
-    double least = 0;
-    int rc;
-
-    for (uint32_t k = 0; k < cm->state.nnodes; k++) {
-        /* Beginning behind the partition's own, so that equal ones take turns. */
-        const struct mfs_cm_node *n = &cm->state.node[(p->node + r->part + k) % cm->state.nnodes];
-        double fill = fill_of(cm, n, cm->part_bytes[r->part]);
-
-        if (n->id == p->node || n->turn[0] || mfs_replicas_silent(cm, n->id, now) ||
-            has_grave(&cm->state, n->id, r->part))
-            continue;
-        if (!best || fill < least) {
-            best = n;
-            least = fill;
-        }
-    }
-    if (!best)
-        return -ENODEV;
-    rc = mfs_random_hex(p->replica_password, SECRET_BYTES);
-    if (!rc)
-        rc = mfs_random_hex(p->replica_admin_password, SECRET_BYTES);
-    p->replica_node = best->id;
-    return rc;
 }

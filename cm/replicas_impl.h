@@ -18,6 +18,8 @@ struct mfs_replica {
     bool silent;                     /* … or does not answer its Local Manager */
     bool replica_dead;               /* the replica's has ended */
     int64_t replica_silent_since;    /* … or does not answer its Local Manager; 0: it does */
+    int64_t starved_since;           /* the partition's lacks its consent; 0: it does not */
+    bool told;                       /* that no node has room for it */
     bool table_due;                  /* the table does not say yet what the state says */
     struct mfs_replica_shown *shown; /* everybody is being told that there is a replica */
 };
@@ -28,11 +30,13 @@ struct mfs_replicas {
     struct mfs_replica *one; /* state.nparts */
     struct mfs_replica_call *burial;
     int64_t bury_at;
-    bool whole; /* every partition had its replica when that was last looked at */
+    int64_t move_at; /* when it is next looked whether one should be elsewhere */
+    bool whole;      /* every partition had its replica when that was last looked at */
 };
 
 /* replicas.c: notes the step, forgets what was asked for the one before. */
 void mfs_replica_enter(struct mfs_replica *r, const char *step);
+void mfs_replica_step(struct mfs_replica *r, int64_t now); /* what is due now */
 
 static inline struct mfs_cm_part *mfs_replica_state(const struct mfs_replica *r)
 {
@@ -53,11 +57,28 @@ void mfs_replicas_bury(struct mfs_replicas *g, int64_t now); /* one grave after 
 void mfs_replicas_forget_burial(struct mfs_replicas *g);
 void mfs_replicas_beat(struct mfs_cm *cm, int64_t now); /* asks all nodes whether they are there */
 bool mfs_replicas_silent(const struct mfs_cm *cm, uint32_t node, int64_t now);
+int64_t mfs_replicas_unheard(const struct mfs_cm *cm, uint32_t node, int64_t now); /* since, ns */
 
-/* replicas_change.c: the state and the table together, and everybody is told. */
-int mfs_replica_choose(struct mfs_replica *r, int64_t now); /* a node: 0, or -ENODEV, -ENOMEM, … */
-/* Has the table say that there is a replica to be waited for, and tells everybody; when they know,
- * mfs_replica_known (replicas.c) is called unless the step is over before. 0 or a negative errno.
+/* replicas_news.c: what is known. Has the partition's process ended, or is it or its node out of
+ * reach? */
+bool mfs_replica_in_trouble(const struct mfs_replica *r, int64_t now);
+bool mfs_replica_stays(const struct mfs_replica *r); /* its process and node are there, and stay */
+const char *mfs_replica_fault(const struct mfs_replica *r, int64_t now); /* NULL: it can stay */
+
+/* replicas_room.c: where a replica goes: 0, -ENODEV (there is none), -ENOSPC (none has room), or
+ * what random numbers gave. */
+int mfs_replica_choose(struct mfs_replica *r, int64_t now);
+/* A replica takes what its partition takes, whatever its node may hold. Is the node beyond that,
+ * and this the replica to go? */
+bool mfs_replica_crowds(const struct mfs_replica *r, int64_t now);
+void mfs_replicas_weigh(struct mfs_cm_live *l); /* at each report */
+/* Nodes come and come back: the largest replica on one that is nearly full and should rather be on
+ * another, which would still have plenty of room; NULL: there is none. */
+struct mfs_replica *mfs_replicas_to_move(struct mfs_replicas *g, int64_t now);
+
+/* replicas_change.c: the state and the table together, and everybody is told. Has the table say
+ * that there is a replica to be waited for, and tells everybody; when they know, mfs_replica_known
+ * (replicas.c) is called unless the step is over before. 0 or a negative errno.
  */
 int mfs_replica_show(struct mfs_replica *r);
 /* … or that there is none. 0 or -ENOMEM. */

@@ -1,0 +1,205 @@
+/* Where a replica goes, and where it can't stay: the memory of nodes. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "cluster/capacity.h"
+#include "cm/replicas_impl.h"
+
+#define SECRET_BYTES  32
+#define HEADROOM      16 /* of what a node may hold, one part is left for its own partitions */
+#define TIGHT         8  /* one that has less than such a part free better gives a replica away */
+#define OVER_LEAST    32 /* of a node's limit: so much beyond it is too much after OVER_TIME … */
+#define OVER_MOST     8  /* … and so much at once */
+#define OVER_TIME     (3 * MFS_SEC)
+#define PART_OVERHEAD (4ULL << 20) /* of a process, so that empty ones are spread, too */
+
+/* Of its memory, what would be in use with one more of so many bytes. */
+static double fill_of(const struct mfs_cm *cm, const struct mfs_cm_node *n, uint64_t bytes)
+{
+    double sum = (double)(bytes + PART_OVERHEAD);
+
+    for (uint32_t i = 0; i < cm->state.nparts; i++) {
+        const struct mfs_cm_part *p = &cm->state.part[i];
+
+        if (p->node == n->id || (p->replica_step[0] && p->replica_node == n->id))
+            sum += (double)(cm->part_bytes[i] + PART_OVERHEAD);
+    }
+    return sum / (double)n->memory;
+}
+
+/* A former process of the partition is still to be ended there. */
+static bool has_grave(const struct mfs_cm_state *s, uint32_t node, uint32_t part)
+{
+    for (uint32_t i = 0; i < s->ngraves; i++)
+        if (s->grave[i].node == node && s->grave[i].part == part)
+            return true;
+    return false;
+}
+
+/* Bytes that its processes may hold together. */
+static uint64_t room_in(const struct mfs_cm *cm, const struct mfs_cm_live *l)
+{
+    uint32_t own = mfs_cm_state_count(&cm->state, l->node->id);
+
+    return l->last.memory_capacity ? l->last.memory_capacity
+                                   : mfs_capacity_used(l->node->memory, own);
+}
+
+/* Bytes that the node can take for replicas: beside what it has, what is on its way there, and what
+ * its own partitions are to grow by before they are full. */
+static uint64_t room_on(const struct mfs_cm *cm, const struct mfs_cm_live *l)
+{
+    uint64_t may = room_in(cm, l), taken = l->last.memory_used + may / HEADROOM;
+
+    for (uint32_t i = 0; i < cm->state.nparts; i++) {
+        const struct mfs_cm_part *p = &cm->state.part[i];
+
+        if (p->replica_node == l->node->id && !strcmp(p->replica_step, MFS_REPLICA_COPY))
+            taken += cm->part_bytes[i] + MFS_CAPACITY_PROCESS;
+    }
+    return may > taken ? may - taken : 0;
+}
+
+/* May a replica of the partition be there, if there is room? */
+static bool may_hold(const struct mfs_cm *cm, const struct mfs_cm_node *n, uint32_t part,
+                     int64_t now)
+{
+    return n->id != cm->state.part[part].node && !n->turn[0] &&
+           !mfs_replicas_silent(cm, n->id, now) && !has_grave(&cm->state, n->id, part);
+}
+
+int mfs_replica_choose(struct mfs_replica *r, int64_t now)
+{
+    const struct mfs_cm *cm = r->cm;
+    struct mfs_cm_part *p = mfs_replica_state(r);
+    uint64_t need = cm->part_bytes[r->part] + MFS_CAPACITY_PROCESS;
+    const struct mfs_cm_node *best = NULL;
+    bool full = false;
+    double least = 0;
+    int rc;
+
+    for (uint32_t k = 0; k < cm->state.nnodes; k++) {
+        /* Beginning behind the partition's own, so that equal ones take turns. */
+        const struct mfs_cm_node *n = &cm->state.node[(p->node + r->part + k) % cm->state.nnodes];
+        double fill = fill_of(cm, n, cm->part_bytes[r->part]), told;
+        const struct mfs_cm_live *l = mfs_nodes_find(cm, n->id);
+
+        if (!may_hold(cm, n, r->part, now))
+            continue;
+        if (room_on(cm, l) < need) {
+            full = true;
+            continue;
+        }
+        told = (double)(l->last.memory_used + need) / (double)room_in(cm, l);
+        fill = told > fill ? told : fill; /* what has just been placed is not reported yet */
+        if (!best || fill < least) {
+            best = n;
+            least = fill;
+        }
+    }
+    if (!best)
+        return full ? -ENOSPC : -ENODEV;
+    rc = mfs_random_hex(p->replica_password, SECRET_BYTES);
+    if (!rc)
+        rc = mfs_random_hex(p->replica_admin_password, SECRET_BYTES);
+    p->replica_node = best->id;
+    return rc;
+}
+
+/* ---- and where it does not fit any more ------------------------------------------------------ */
+
+/* Bytes beyond what its processes may hold together. */
+static uint64_t over(const struct mfs_cm_live *l)
+{
+    const struct mfs_msg_report *m = &l->last;
+
+    return m->memory_capacity && m->memory_used > m->memory_capacity
+               ? m->memory_used - m->memory_capacity
+               : 0;
+}
+
+void mfs_replicas_weigh(struct mfs_cm_live *l)
+{
+    if (over(l) <= l->node->memory / OVER_LEAST)
+        l->over_since = 0;
+    else if (!l->over_since)
+        l->over_since = l->heard;
+}
+
+/* The largest of those on its node: none helps more. */
+static bool is_largest(const struct mfs_replica *r)
+{
+    const struct mfs_cm *cm = r->cm;
+    uint32_t node = mfs_replica_state(r)->replica_node, best = r->part;
+
+    for (uint32_t i = 0; i < cm->state.nparts; i++) {
+        const struct mfs_cm_part *p = &cm->state.part[i];
+
+        if (p->replica_node == node && p->replica_step[0] &&
+            strcmp(p->replica_step, MFS_REPLICA_DROP) && cm->part_bytes[i] > cm->part_bytes[best])
+            best = i;
+    }
+    return best == r->part;
+}
+
+bool mfs_replica_crowds(const struct mfs_replica *r, int64_t now)
+{
+    struct mfs_cm_live *l = mfs_nodes_find(r->cm, mfs_replica_state(r)->replica_node);
+
+    if (!l || !l->over_since || now - l->relieved_at < OVER_TIME ||
+        (now - l->over_since < OVER_TIME && over(l) <= l->node->memory / OVER_MOST))
+        return false;
+    return is_largest(r);
+}
+
+/* ---- and where it would be better ------------------------------------------------------------ */
+
+/* The node that can take most. */
+static const struct mfs_cm_live *roomiest(const struct mfs_cm *cm, uint64_t *room)
+{
+    const struct mfs_cm_live *best = NULL;
+
+    *room = 0;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        uint64_t here = room_on(cm, cm->live[i]);
+
+        if (here <= *room)
+            continue;
+        best = cm->live[i];
+        *room = here;
+    }
+    return best;
+}
+
+static bool is_tight(const struct mfs_cm *cm, uint32_t node)
+{
+    const struct mfs_cm_live *l = mfs_nodes_find(cm, node);
+    uint64_t may = l ? room_in(cm, l) : 0;
+
+    return l && l->reported && l->last.memory_used > may - may / TIGHT;
+}
+
+struct mfs_replica *mfs_replicas_to_move(struct mfs_replicas *g, int64_t now)
+{
+    const struct mfs_cm *cm = g->cm;
+    const struct mfs_cm_live *to = NULL;
+    struct mfs_replica *best = NULL;
+    uint64_t room = 0, most = 0;
+
+    for (uint32_t i = 0; i < cm->state.nparts; i++) {
+        uint64_t need = cm->part_bytes[i] + MFS_CAPACITY_PROCESS;
+
+        if (!mfs_replicas_ready(&cm->state, i) || need <= most ||
+            !is_tight(cm, cm->state.part[i].replica_node))
+            continue;
+        if (!to && !(to = roomiest(cm, &room)))
+            return NULL;
+        if (!may_hold(cm, to->node, i, now) || need + room_in(cm, to) / TIGHT > room)
+            continue;
+        best = &g->one[i];
+        most = need;
+    }
+    return best;
+}
