@@ -25,6 +25,8 @@ static struct {
     bool loading; /* a copy comes */
     bool awake; /* between two sleeps; otherwise answers may leave before the next one is told of */
     bool fence_asked, fenced;
+    bool copied, inherited;         /* `point` is this process', or that of the one before */
+    struct mfs_journal_point point; /* what the journal says */
     struct mfs_journal_file file;
     struct mfs_journal_found found;
     struct mfs_marks marks, written; /* the second: of those that are being written */
@@ -65,6 +67,28 @@ static void add_plain(enum mfs_journal_kind kind, int64_t number)
     mfs_journal_batch_add(&j.batch, &r);
 }
 
+static void forget_copy(void)
+{
+    j.copied = j.inherited = false;
+    if (!j.point.stream[0])
+        return;
+    j.point = (struct mfs_journal_point){.offset = 0};
+    mfs_point_add(&j.batch, &j.point);
+}
+
+/* `exact`: the server is between two commands, so that its offset has all of the last one. */
+static void look_point(struct RedisModuleCtx *ctx, bool exact)
+{
+    struct mfs_journal_point now = mfs_point_now(ctx);
+
+    if (!exact)
+        now.offset = MFS_POINT_UNKNOWN;
+    if (mfs_point_same(&now, &j.point))
+        return;
+    j.point = now;
+    mfs_point_add(&j.batch, &now);
+}
+
 /* Are clients refused? What was asked of the server may have failed, so it is asked. */
 static void look_fence(struct RedisModuleCtx *ctx)
 {
@@ -87,10 +111,13 @@ static void look_fence(struct RedisModuleCtx *ctx)
     j.fence_asked = false;
     if (fenced != j.fenced)
         add_plain(MFS_JOURNAL_FENCED, fenced);
+    if (j.fenced && !fenced)
+        forget_copy();
     j.fenced = fenced;
 }
 
-static void write_marked(struct RedisModuleCtx *ctx)
+/* `exact`: as of look_point. */
+static void write_marked(struct RedisModuleCtx *ctx, bool exact)
 {
     struct mfs_marks marks = j.marks;
     struct mfs_span key, field;
@@ -112,6 +139,8 @@ static void write_marked(struct RedisModuleCtx *ctx)
             mfs_journal_tell(ctx, key, true, &j.batch);
     }
     mfs_marks_clear(&marks);
+    if (j.copied)
+        look_point(ctx, exact);
     j.written = marks;
     j.writing = false;
     write_batch(ctx);
@@ -124,7 +153,7 @@ static void rewrite(struct RedisModuleCtx *ctx)
     if (j.file.next_fd < 0 &&
         (j.file.broken ? time(NULL) - j.broken_at >= AGAIN : mfs_journal_file_long(&j.file))) {
         j.broken_at = time(NULL);
-        if (mfs_journal_rewrite_begin(&j.file, j.fenced))
+        if (mfs_journal_rewrite_begin(&j.file, j.fenced, &j.point))
             return;
     }
     if (mfs_journal_rewrite_step(ctx, &j.file) > 0)
@@ -135,6 +164,8 @@ static void rewrite(struct RedisModuleCtx *ctx)
 static void begin_anew(struct RedisModuleCtx *ctx, bool loading)
 {
     j.loading = loading;
+    j.copied = j.inherited = false;
+    j.point = (struct mfs_journal_point){.offset = 0};
     mfs_marks_clear(&j.marks);
     mfs_journal_batch_begin(&j.batch);
     if (mfs_journal_file_reset(&j.file)) {
@@ -142,7 +173,7 @@ static void begin_anew(struct RedisModuleCtx *ctx, bool loading)
         j.file.broken = true;
         return;
     }
-    mfs_journal_add_head(&j.batch, j.fenced);
+    mfs_journal_add_head(&j.batch, j.fenced, &j.point);
     if (loading)
         add_plain(MFS_JOURNAL_LOADING, 0);
     write_batch(ctx);
@@ -167,7 +198,7 @@ void mfs_journal_field(struct RedisModuleKey *key, const struct RedisModuleStrin
 void mfs_journal_settle(struct RedisModuleCtx *ctx)
 {
     if (j.on && !j.awake)
-        write_marked(ctx);
+        write_marked(ctx, false);
 }
 
 /* Commands that change single fields or members, and how far apart these are. */
@@ -274,7 +305,7 @@ static void on_loop(struct RedisModuleCtx *ctx, struct mfs_redis_event event, ui
     j.awake = sub == MFS_LOOP_AFTER_SLEEP;
     if (j.awake)
         return;
-    write_marked(ctx);
+    write_marked(ctx, true);
     rewrite(ctx);
 }
 
@@ -355,6 +386,9 @@ int mfs_journal_open(struct RedisModuleCtx *ctx, struct mfs_span path, bool agai
     if (mfs_journal_api_bind(ctx) != MFS_REDIS_OK)
         return MFS_REDIS_ERR;
     rc = again ? replay(ctx, path.p) : 0; /* the server's strings end with NUL */
+    j.point = j.found.point;
+    j.inherited = j.point.stream[0] != '\0';
+    j.found.fenced |= j.inherited;
     j.fenced = j.found.fenced;
     mfs_journal_batch_begin(&j.batch);
     if (!rc)
@@ -372,10 +406,21 @@ int mfs_journal_open(struct RedisModuleCtx *ctx, struct mfs_span path, bool agai
 
 struct mfs_journal_status mfs_journal_status(void)
 {
-    return (struct mfs_journal_status){.fenced = j.found.fenced,
-                                       .whole = j.on && !j.file.broken && !j.loading,
-                                       .stripes = j.found.stripes,
-                                       .lost = j.found.bytes,
-                                       .bytes = j.file.bytes + j.file.next,
-                                       .rewrites = j.rewrites};
+    return (struct mfs_journal_status){
+        .fenced = j.found.fenced,
+        .whole = j.on && !j.file.broken && !j.loading,
+        .stripes = j.found.stripes,
+        .lost = j.found.bytes,
+        .bytes = j.file.bytes + j.file.next,
+        .rewrites = j.rewrites,
+        .died_at = j.inherited ? j.point : (struct mfs_journal_point){.offset = 0}};
+}
+
+void mfs_journal_copied(struct RedisModuleCtx *ctx)
+{
+    if (!j.on || j.copied)
+        return;
+    j.copied = true;
+    j.inherited = false;
+    look_point(ctx, j.awake);
 }

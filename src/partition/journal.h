@@ -17,15 +17,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "partition/journal_point.h"
 #include "partition/keys.h"
 
 struct mfs_journal_status {
-    bool fenced;       /* clients were refused when the last process died */
+    bool fenced;       /* clients were refused when the last process died, or it had a whole copy:
+                        * this one was not to serve by itself */
     bool whole;        /* could be replayed now */
     uint64_t stripes;  /* that the replay found, and their bytes: what was lost */
     uint64_t lost;     /* bytes */
     uint64_t bytes;    /* of the journal */
     uint64_t rewrites; /* how often it was written anew */
+    /* How far the last process had got, of which there was a whole copy, when it gave its last
+     * answer; a copy that is as far has all that was acknowledged. None once clients were served
+     * since. */
+    struct mfs_journal_point died_at;
 };
 
 /* Has the server tell of changes and keeps the journal at `path` from now on: a new one, or
@@ -41,5 +47,10 @@ void mfs_journal_field(struct RedisModuleKey *key, const struct RedisModuleStrin
 void mfs_journal_settle(struct RedisModuleCtx *ctx);
 
 struct mfs_journal_status mfs_journal_status(void);
+
+/* There is a whole copy of this process, which is to take its place: from now on the journal tells
+ * how far each batch is in the copy's stream, and who replays it lets no client in. Until clients
+ * are let in after they were refused: then the copy counts no more. */
+void mfs_journal_copied(struct RedisModuleCtx *ctx);
 
 #endif

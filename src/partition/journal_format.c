@@ -8,7 +8,7 @@
 
 #define RECORD 19 /* bytes before the key */
 
-static const char kinds[] = "HLCWVGFfAaES";
+static const char kinds[] = "HLCWVGFfAaESO";
 
 static uint32_t checksum(const char *p, size_t n)
 {

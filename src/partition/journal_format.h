@@ -26,6 +26,7 @@ enum mfs_journal_kind {
     MFS_JOURNAL_NO_MEMBER = 'a', /* key, field */
     MFS_JOURNAL_EXPIRE = 'E',    /* key; number: when it ends */
     MFS_JOURNAL_STRIPE = 'S',    /* key; number: so many bytes, which are not told */
+    MFS_JOURNAL_POINT = 'O',     /* key: stream, number: offset (journal_point.h) */
 };
 
 struct mfs_journal_record {

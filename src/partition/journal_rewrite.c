@@ -23,7 +23,8 @@ static struct {
     struct mfs_answer batch;
 } now;
 
-void mfs_journal_add_head(struct mfs_answer *batch, bool fenced)
+void mfs_journal_add_head(struct mfs_answer *batch, bool fenced,
+                          const struct mfs_journal_point *point)
 {
     struct mfs_journal_record head = {.kind = MFS_JOURNAL_HEAD,
                                       .key = {MFS_JOURNAL_NAME, sizeof MFS_JOURNAL_NAME - 1}};
@@ -31,6 +32,8 @@ void mfs_journal_add_head(struct mfs_answer *batch, bool fenced)
 
     mfs_journal_batch_add(batch, &head);
     mfs_journal_batch_add(batch, &fence);
+    if (point->stream[0])
+        mfs_point_add(batch, point);
 }
 
 static void end(void)
@@ -44,7 +47,8 @@ static void end(void)
     now.large.n = now.large_at = 0;
 }
 
-int mfs_journal_rewrite_begin(struct mfs_journal_file *f, bool fenced)
+int mfs_journal_rewrite_begin(struct mfs_journal_file *f, bool fenced,
+                              const struct mfs_journal_point *point)
 {
     int rc = mfs_journal_next_open(f);
 
@@ -53,7 +57,7 @@ int mfs_journal_rewrite_begin(struct mfs_journal_file *f, bool fenced)
         return rc;
     now.keys = mfs_redis.ScanCursorCreate();
     mfs_journal_batch_begin(&now.batch);
-    mfs_journal_add_head(&now.batch, fenced);
+    mfs_journal_add_head(&now.batch, fenced, point);
     mfs_journal_batch_seal(&now.batch);
     rc = mfs_journal_next_write(f, &now.batch);
     mfs_journal_batch_begin(&now.batch);

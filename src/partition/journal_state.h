@@ -4,6 +4,7 @@
 
 #include "partition/journal.h"
 #include "partition/journal_format.h"
+#include "partition/journal_point.h"
 
 /* All of the key; `over`: the journal may say something else of it so far. */
 void mfs_journal_tell(struct RedisModuleCtx *ctx, struct mfs_span name, bool over,
@@ -16,8 +17,9 @@ void mfs_journal_tell_pair(struct mfs_span name, const struct RedisModuleString 
 
 struct mfs_journal_found {
     bool fenced;
-    uint64_t stripes, bytes; /* that were there, and are lost */
-    uint64_t whole;          /* bytes of the journal up to the end of its last whole batch */
+    struct mfs_journal_point point; /* of the process that died; none: it had no copy */
+    uint64_t stripes, bytes;        /* that were there, and are lost */
+    uint64_t whole;                 /* bytes of the journal up to the end of its last whole batch */
 };
 
 /* Takes up what the journal says, into an empty server. 0 or a negative errno. */

@@ -52,20 +52,26 @@ static int run(command_fn *command, int least, size_t first, struct RedisModuleC
     }
 COMMANDS(DEFINE)
 
-/* mfs_journal: whether clients were refused when the process before this one died, stripes and
- * bytes that were lost with it; whether this one's journal is whole, its bytes, how often it was
- * written anew. */
+/* mfs_journal [copied]: whether clients were refused when the process before this one died, stripes
+ * and bytes that were lost with it; whether this one's journal is whole, its bytes, how often it
+ * was written anew; stream and offset of the process before it, if a copy of that may be whole.
+ * "copied": there is one of this process. */
 int mfs_command_journal(const struct mfs_request *r)
 {
-    struct mfs_journal_status s = mfs_journal_status();
+    struct mfs_journal_status s;
 
-    mfs_redis.ReplyWithArray(r->ctx, 6);
+    if (r->argc > 1)
+        mfs_journal_copied(r->ctx);
+    s = mfs_journal_status();
+    mfs_redis.ReplyWithArray(r->ctx, 8);
     mfs_redis.ReplyWithLongLong(r->ctx, s.fenced);
     mfs_redis.ReplyWithLongLong(r->ctx, (long long)s.stripes);
     mfs_redis.ReplyWithLongLong(r->ctx, (long long)s.lost);
     mfs_redis.ReplyWithLongLong(r->ctx, s.whole);
     mfs_redis.ReplyWithLongLong(r->ctx, (long long)s.bytes);
-    return mfs_redis.ReplyWithLongLong(r->ctx, (long long)s.rewrites);
+    mfs_redis.ReplyWithLongLong(r->ctx, (long long)s.rewrites);
+    mfs_redis.ReplyWithStringBuffer(r->ctx, s.died_at.stream, strlen(s.died_at.stream));
+    return mfs_redis.ReplyWithLongLong(r->ctx, s.died_at.offset);
 }
 
 static const struct {

@@ -106,6 +106,9 @@ static bool note(struct reading *g, const struct mfs_journal_record *r)
     case MFS_JOURNAL_FENCED:
         g->found->fenced = r->number != 0;
         return true;
+    case MFS_JOURNAL_POINT:
+        g->found->point = mfs_point_of(r->key, r->number);
+        return true;
     default:
         return false;
     }

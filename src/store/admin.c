@@ -108,6 +108,22 @@ static uint64_t info_field(const char *text, const char *field)
     return at ? strtoull(at + strlen(line), NULL, 10) : 0;
 }
 
+/* Likewise the word, "" when there is none or it is too long. */
+static void info_word(const char *text, const char *field, char *out, size_t n)
+{
+    char line[64];
+    const char *at;
+    size_t len;
+
+    snprintf(line, sizeof line, "\n%s:", field);
+    at = strstr(text, line);
+    at = at ? at + strlen(line) : "";
+    len = strcspn(at, "\r\n");
+    len = len < n ? len : 0;
+    memcpy(out, at, len);
+    out[len] = '\0';
+}
+
 /* "db0:keys=12,expires=…"; only database 0 is used. */
 static uint64_t info_keys(const char *text)
 {
@@ -173,6 +189,8 @@ static struct mfs_admin_replication replication_of(const char *text)
     };
 
     r.offset = info_field(text, r.replica ? "slave_repl_offset" : "master_repl_offset");
+    info_word(text, "master_replid", r.stream, sizeof r.stream);
+    info_word(text, "run_id", r.process, sizeof r.process);
     return r;
 }
 
@@ -221,6 +239,12 @@ int mfs_admin_replicate(struct mfs_admin *admin, const char *host, uint16_t port
     mfs_args_str(&args, host);
     mfs_args_int(&args, port);
     return call_plain(admin, &args, err);
+}
+
+int mfs_admin_hold_copy(struct mfs_admin *admin, struct mfs_err *err)
+{
+    /* With a wrong password it is refused before it asks for anything, once a second. */
+    return mfs_admin_set(admin, "masterauth", "-", err);
 }
 
 int mfs_admin_replicate_none(struct mfs_admin *admin, struct mfs_err *err)
@@ -551,22 +575,37 @@ int mfs_admin_journal(struct mfs_admin *admin, struct mfs_admin_journal *j, stru
     const struct mfs_reply *r;
     struct mfs_args args;
     struct mfs_cmd cmd;
+    const char *stream;
+    size_t len;
     int rc;
 
     mfs_args_init(&args, "mfs_journal");
     cmd = mfs_args_cmd(&args, 0);
     rc = mfs_admin_call(admin, &cmd, err);
     r = rc ? NULL : cmd.reply;
-    if (!rc && mfs_reply_count(r) < 5)
+    if (!rc && mfs_reply_count(r) < 8)
         rc = mfs_err_set(err, -EPROTO, "redis at %s: no journal's state", admin->name);
     if (!rc)
         *j = (struct mfs_admin_journal){.fenced = mfs_reply_int(mfs_reply_at(r, 0)) != 0,
                                         .stripes = (uint64_t)mfs_reply_int(mfs_reply_at(r, 1)),
                                         .lost = (uint64_t)mfs_reply_int(mfs_reply_at(r, 2)),
                                         .whole = mfs_reply_int(mfs_reply_at(r, 3)) != 0,
-                                        .bytes = (uint64_t)mfs_reply_int(mfs_reply_at(r, 4))};
+                                        .bytes = (uint64_t)mfs_reply_int(mfs_reply_at(r, 4)),
+                                        .offset = (uint64_t)mfs_reply_int(mfs_reply_at(r, 7))};
+    stream = rc ? NULL : mfs_reply_str(mfs_reply_at(r, 6), &len);
+    if (stream && len < sizeof j->stream)
+        memcpy(j->stream, stream, len);
     mfs_cmds_fini(&cmd, 1);
     return rc;
+}
+
+int mfs_admin_copied(struct mfs_admin *admin, struct mfs_err *err)
+{
+    struct mfs_args args;
+
+    mfs_args_init(&args, "mfs_journal");
+    mfs_args_str(&args, "copied");
+    return call_plain(admin, &args, err);
 }
 
 int mfs_admin_shutdown(struct mfs_admin *admin, struct mfs_err *err)

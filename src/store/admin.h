@@ -38,11 +38,18 @@ struct mfs_admin_info {
 };
 int mfs_admin_info(struct mfs_admin *admin, struct mfs_admin_info *info, struct mfs_err *err);
 
+/* A process' name for the stream of commands that its replicas execute, from when there is one on;
+ * a replica whose copy is whole has its source's. Another process has another one, also in the same
+ * place. */
+#define MFS_ADMIN_STREAM 41
+
 /* How a process stands in replication. It answers that while it loads, too, with a delay. */
 struct mfs_admin_replication {
-    bool replica;         /* of another; else it is its own master */
-    bool link_up;         /* a replica's: it has all, and follows */
-    bool loading;         /* reads a copy */
+    bool replica;                   /* of another; else it is its own master */
+    bool link_up;                   /* a replica's: it has all, and follows */
+    bool loading;                   /* reads a copy */
+    char process[MFS_ADMIN_STREAM]; /* names it; "" unless `full` */
+    char stream[MFS_ADMIN_STREAM];
     uint64_t offset;      /* what has been executed here, in bytes of the stream of commands */
     uint64_t used_memory; /* bytes; 0 unless `full` */
     uint64_t maxmemory;   /* bytes; 0 unless `full` */
@@ -57,6 +64,9 @@ int mfs_admin_replication(struct mfs_admin *admin, bool full, struct mfs_admin_r
  * Returns at once; the copy is whole when `link_up` says so. */
 int mfs_admin_replicate(struct mfs_admin *admin, const char *host, uint16_t port,
                         const char *password, struct mfs_err *err);
+/* A replica that is whole does not connect again when its link breaks: it keeps what it has when
+ * another process takes its source's place. */
+int mfs_admin_hold_copy(struct mfs_admin *admin, struct mfs_err *err);
 /* Makes it its own master, with what has arrived. */
 int mfs_admin_replicate_none(struct mfs_admin *admin, struct mfs_err *err);
 /* Lets a replica tell its master now how far it is; by itself it does so once a second. After a
@@ -111,11 +121,18 @@ int mfs_admin_shutdown(struct mfs_admin *admin, struct mfs_err *err);
 
 /* What the journal of a partition says (src/partition/journal.h, decisions/0016). */
 struct mfs_admin_journal {
-    bool fenced;            /* clients were refused when the process before this one died */
+    bool fenced;            /* this process was not to serve by itself when it was revived */
     uint64_t stripes, lost; /* that were lost with it, and their bytes */
     bool whole;             /* this process could be revived now */
     uint64_t bytes;         /* of the journal, in memory beside the data */
+    /* The process before this one had a whole copy, and nothing was served since: a copy that is
+     * as far in that stream has all that was acknowledged. "": it is not so. */
+    char stream[MFS_ADMIN_STREAM];
+    uint64_t offset;
 };
 int mfs_admin_journal(struct mfs_admin *admin, struct mfs_admin_journal *j, struct mfs_err *err);
+/* Tells it that there is a whole copy of this process, which is to take its place: then it keeps
+ * note of how far it is. Until it serves again after it was fenced. */
+int mfs_admin_copied(struct mfs_admin *admin, struct mfs_err *err);
 
 #endif

@@ -416,16 +416,71 @@ static void test_a_tree_is_replayed(void **state)
     assert_int_equal(meta_client_ino(&a, dir, "file-3"), -ENOENT);
 }
 
+static struct mfs_admin_replication replication_now(void)
+{
+    struct mfs_admin *admin = admin_open();
+    struct mfs_admin_replication r;
+    struct mfs_err err;
+
+    if (mfs_admin_replication(admin, true, &r, &err))
+        fail_msg("%s", err.msg);
+    mfs_admin_close(admin);
+    return r;
+}
+
+static void copied(void)
+{
+    struct mfs_admin *admin = admin_open();
+    struct mfs_err err;
+
+    if (mfs_admin_copied(admin, &err))
+        fail_msg("%s", err.msg);
+    mfs_admin_close(admin);
+}
+
+/* Of a process with a whole copy the next ones tell how far it was, until clients are served. */
+static void test_how_far_it_was_is_told(void **state)
+{
+    struct mfs_admin_replication was;
+
+    (void)state;
+    meta_client_stop(&a);
+    a.meta = NULL;
+    copied();
+    assert_string_equal(journal_now().stream, ""); /* it lives */
+    order("SET one 1");
+    was = replication_now();
+    assert_string_not_equal(was.stream, "");
+    die_and_compare(0, 0);
+    for (int i = 0; i < 2; i++) {
+        struct mfs_admin_journal j = journal_now();
+
+        assert_true(j.fenced);
+        assert_string_equal(j.stream, was.stream);
+        assert_string_not_equal(j.stream, replication_now().stream);
+        assert_int_equal(j.offset, was.offset);
+        order("SET two 2");
+        die_and_compare(0, 0);
+    }
+    order("ACL WHOAMI"); /* which has it look: clients are served */
+    assert_string_equal(journal_now().stream, "");
+    die_and_compare(0, 0);
+    assert_string_equal(journal_now().stream, "");
+    assert_false(journal_now().fenced);
+}
+
 /* More than is worth keeping is written anew, while names go on to change. */
 static void test_it_is_written_anew(void **state)
 {
     static char bytes[100000];
     struct mfs_admin *admin = admin_open();
     int64_t until = mfs_clock_mono() + 60 * MFS_SEC;
+    struct mfs_admin_replication was;
     uint64_t dir, ino;
     char name[32];
 
     (void)state;
+    copied();
     assert_int_equal(meta_client_mkdir(&a, MFS_ROOT_INO, "dir", &dir), 0);
     use_names(dir);
     for (int i = 0; i < 100; i++) {
@@ -444,7 +499,10 @@ static void test_it_is_written_anew(void **state)
     mfs_admin_close(admin);
     meta_client_stop(&a);
     a.meta = NULL;
+    was = replication_now();
     die_and_compare(0, 0);
+    assert_string_equal(journal_now().stream, was.stream);
+    order("ACL WHOAMI");
 }
 
 /* What was cut off had not been answered; without a journal, or with a part of one, there is no
@@ -486,6 +544,7 @@ int main(void)
     const struct CMUnitTest process[] = {
         cmocka_unit_test_setup_teardown(test_commands_are_replayed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_tree_is_replayed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_how_far_it_was_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(test_it_is_written_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_journal_that_is_torn, setup, teardown),
     };
