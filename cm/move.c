@@ -30,6 +30,7 @@ static const struct {
     [MFS_AT_PUSH] = {MFS_MOVE_RELEASE, "cutting"},
     [MFS_AT_RELEASE] = {MFS_MOVE_RELEASE, "releasing"},
     [MFS_AT_ASK] = {MFS_MOVE_UNDO, "undoing"},
+    [MFS_AT_PROVE] = {MFS_MOVE_PROVE, "proving"},
     [MFS_AT_UNFENCE] = {MFS_MOVE_DROP, "undoing"},
     [MFS_AT_DROP] = {MFS_MOVE_DROP, "undoing"},
     [MFS_AT_UNFENCE_LAST] = {MFS_MOVE_DROP, "undoing"},
@@ -191,6 +192,8 @@ void mfs_move_adopt(struct mfs_move *m, const struct mfs_cm_move *of)
     for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++)
         if (!strcmp(of->step, steps[firsts[i]].saved))
             m->step = firsts[i];
+    if (!strcmp(of->step, MFS_MOVE_PROVE))
+        m->step = MFS_AT_ASK; /* how far the source had got is not in the state */
     m->began = m->step_began = m->again_at = mfs_clock_mono();
     m->moved = m->settled = m->step == MFS_AT_RELEASE;
     mfs_event_add(m->cm->paths->events, "cm", "move-resumed", "partition %u: %s to %s, step %s",
@@ -291,14 +294,38 @@ static void dropped(struct mfs_move *m, const struct mfs_err *err)
         mfs_move_enter(m, MFS_AT_UNFENCE_LAST);
 }
 
-static void asked(struct mfs_move *m, const struct mfs_err *err)
+static void asked(struct mfs_move *m, const struct mfs_err *err,
+                  const struct mfs_msg_fence_reply *r)
 {
-    if (!err)
+    if (!err && r->stream[0]) {
+        m->died_at = *r;
+        mfs_move_enter(m, MFS_AT_PROVE);
+    } else if (!err)
         mfs_move_enter(m, MFS_AT_UNFENCE);
     else if (is_gone(err))
         mfs_move_enter(m, MFS_AT_BURY);
     else
         later(m, err);
+}
+
+/* A target that is not exact, or does not tell, is left: the revived source goes on. */
+static void proved(struct mfs_move *m, const struct mfs_err *err,
+                   const struct mfs_msg_take_reply *r)
+{
+    if (!err) {
+        mfs_event_add(m->cm->paths->events, "cm", "completed",
+                      "partition %u: its process at %s died; all that it had acknowledged is at %s "
+                      "and goes on there",
+                      m->part, node_name(m, m->from), node_name(m, m->to));
+        mfs_move_cut(m, r);
+        return;
+    }
+    if (err->code != -ENODATA && !is_gone(err) && m->tries + 1 < TAKES_MOST) {
+        later(m, err);
+        return;
+    }
+    mfs_warn("move", "partition %u: its copy is not used: %s", m->part, err->msg);
+    mfs_move_enter(m, MFS_AT_UNFENCE);
 }
 
 /* The source has served, or may have, and the target need not have followed. */
@@ -377,7 +404,10 @@ void mfs_move_answer(struct mfs_move *m, const struct mfs_err *err, const void *
         released(m, err);
         break;
     case MFS_AT_ASK:
-        asked(m, err);
+        asked(m, err, reply);
+        break;
+    case MFS_AT_PROVE:
+        proved(m, err, reply);
         break;
     case MFS_AT_UNFENCE:
         unfenced(m, err);
@@ -418,6 +448,8 @@ static void too_long(struct mfs_move *m)
     mfs_err_set(&why, -ENODEV, "%s is not connected", node_name(m, mfs_move_node(m)));
     if (m->step == MFS_AT_RECEIVE || m->step == MFS_AT_TAKE) {
         undo(m, &why);
+    } else if (m->step == MFS_AT_PROVE) {
+        proved(m, &why, NULL);
     } else if (!m->settled) {
         if (!m->why.code)
             m->why = why;
@@ -429,7 +461,8 @@ static void too_long(struct mfs_move *m)
 
 void mfs_move_tick(struct mfs_move *m, int64_t now)
 {
-    bool blocked = m->step == MFS_AT_TAKE || (m->step == MFS_AT_RECEIVE && m->cold);
+    bool blocked =
+        m->step == MFS_AT_TAKE || m->step == MFS_AT_PROVE || (m->step == MFS_AT_RECEIVE && m->cold);
 
     if (m->step == MFS_AT_WAITING || m->step == MFS_AT_PUSH || m->step == MFS_AT_OVER)
         return;

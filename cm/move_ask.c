@@ -32,6 +32,7 @@ uint32_t mfs_move_node(const struct mfs_move *m)
     switch (m->step) {
     case MFS_AT_RECEIVE:
     case MFS_AT_TAKE:
+    case MFS_AT_PROVE:
     case MFS_AT_DROP:
     case MFS_AT_FORCE:
         return m->to;
@@ -89,6 +90,7 @@ static void receive(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_
                                 .memory = l->node->memory,
                                 .source_port = p->port,
                                 .cold = m->cold,
+                                .moves = true,
                                 .bytes = m->bytes,
                                 .rate = m->rate};
 
@@ -102,8 +104,12 @@ static void receive(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_
 
 static void take(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_cm_move *s)
 {
-    struct mfs_msg_take t = {.index = m->part, .force = m->step == MFS_AT_FORCE};
+    struct mfs_msg_take t = {.index = m->part, .force = m->step != MFS_AT_TAKE};
 
+    if (m->step == MFS_AT_PROVE) {
+        memcpy(t.stream, m->died_at.stream, sizeof t.stream);
+        t.offset = m->died_at.offset;
+    }
     memcpy(t.password, s->password, sizeof t.password);
     ask(m, l, MFS_MSG_TAKE, &t, TAKE_TIME);
 }
@@ -133,6 +139,7 @@ static void send_to(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_
         receive(m, l, s);
         break;
     case MFS_AT_TAKE:
+    case MFS_AT_PROVE:
     case MFS_AT_FORCE:
         take(m, l, s);
         break;

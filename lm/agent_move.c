@@ -277,6 +277,7 @@ static void begin(struct mfs_agent_copy *c, const struct mfs_msg_receive *m)
     struct copy_job *j;
 
     c->mover.cold = m->cold;
+    c->mover.moves = m->moves;
     c->mover.rate = m->rate;
     c->begun = mfs_clock_mono();
     if (c->redis.proc.pid) {
@@ -426,6 +427,7 @@ struct fence_job {
     struct mfs_agent *agent;
     struct mfs_agent_request from;
     struct mfs_redis redis;
+    struct mfs_admin_journal journal;
     bool on;
     int rc;
     struct mfs_err err;
@@ -435,20 +437,23 @@ static void run_fence(struct mfs_job *job)
 {
     struct fence_job *j = (struct fence_job *)job;
 
-    j->rc = mfs_mover_fence(j->redis.unix_path, j->redis.admin_password, j->on, &j->err);
+    j->rc =
+        mfs_mover_fence(j->redis.unix_path, j->redis.admin_password, j->on, &j->journal, &j->err);
 }
 
 static void fenced(struct mfs_job *job)
 {
     struct fence_job *j = (struct fence_job *)job;
+    struct mfs_msg_fence_reply m = {.offset = j->journal.offset};
 
+    mfs_text_copy(m.stream, sizeof m.stream, j->journal.stream);
     if (j->rc) {
         mfs_error(AREA, "can't fence partition %u: %s", j->redis.part, j->err.msg);
         mfs_conn_fail(j->from.conn, j->from.id, j->rc, "node %u: %s", j->agent->opts.node,
                       j->err.msg);
     } else {
         mfs_info(AREA, "partition %u %s", j->redis.part, j->on ? "is fenced" : "serves");
-        mfs_conn_reply(j->from.conn, MFS_MSG_FENCE, j->from.id, &(struct mfs_msg_empty){0});
+        mfs_conn_reply(j->from.conn, MFS_MSG_FENCE, j->from.id, &m);
     }
     mfs_conn_put(j->from.conn);
     free(j);

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "lm/redis_conf.h"
 #include "store/admin.h"
 #include "store/args.h"
@@ -44,7 +45,9 @@
 struct ends {
     struct mfs_mover *m;
     struct mfs_admin *source, *target;
-    uint64_t copies_before; /* full ones that the source had sent */
+    char process[MFS_ADMIN_STREAM]; /* the source's */
+    char stream[MFS_ADMIN_STREAM];  /* likewise */
+    uint64_t copies_before;         /* full ones that the source had sent */
     struct mfs_err *err;
 };
 
@@ -68,9 +71,14 @@ static int target_failed(struct ends *e)
 
 static int open_source(struct ends *e)
 {
+    struct mfs_admin_replication r;
     int rc = mfs_admin_open(&e->source, NULL, e->m->source_host, e->m->source_port,
                             e->m->source_password, CALL_LIMIT, e->err);
 
+    if (!rc)
+        rc = mfs_admin_replication(e->source, true, &r, e->err);
+    if (!rc)
+        mfs_text_copy(e->process, sizeof e->process, r.process);
     return rc ? source_failed(e, rc) : 0;
 }
 
@@ -116,12 +124,15 @@ static int fence_source(struct ends *e, uint64_t *offset)
     /* Also when it failed: it may have been executed. */
     if (!e->m->fenced_at)
         e->m->fenced_at = now;
+    mfs_text_copy(e->m->fenced, sizeof e->m->fenced, e->process);
     return rc ? source_failed(e, rc) : 0;
 }
 
-/* Over a connection of its own, as the other may be what failed. */
+/* Over a connection of its own, as the other may be what failed. One that was started in the place
+ * of the process that was fenced is cm's to decide about: the copy may have more than that. */
 static void unfence_source(struct ends *e)
 {
+    struct mfs_admin_replication r;
     struct mfs_err err = {0};
     struct mfs_admin *admin;
     int rc;
@@ -130,6 +141,10 @@ static void unfence_source(struct ends *e)
         return;
     rc = mfs_admin_open(&admin, NULL, e->m->source_host, e->m->source_port, e->m->source_password,
                         CALL_LIMIT, &err);
+    if (!rc)
+        rc = mfs_admin_replication(admin, true, &r, &err);
+    if (!rc && strcmp(r.process, e->m->fenced) != 0)
+        rc = mfs_err_set(&err, -ESTALE, "another process is in its place");
     if (!rc)
         rc = mfs_admin_set_user(admin, mfs_redis_user_rules(false), &err);
     if (rc)
@@ -466,6 +481,39 @@ static int await_room(struct ends *e)
     }
 }
 
+/* What the target has is of the process that is the source now. */
+static int same_process(struct ends *e, bool linked)
+{
+    struct mfs_admin_replication s, t;
+    int rc = look_at_source(e, false, &s);
+
+    if (!rc)
+        rc = look_at_target(e, false, &t);
+    if (rc)
+        return rc;
+    mfs_text_copy(e->stream, sizeof e->stream, s.stream);
+    if (!strcmp(t.stream, s.stream) && (t.link_up || !linked))
+        return 0;
+    mfs_err_set(e->err, -EHOSTUNREACH,
+                "the process that the copy of partition %u is of has ended, or the link to it",
+                e->m->part);
+    return -EHOSTUNREACH;
+}
+
+/* From now on the target does not follow once its link breaks: what takes the place of a source
+ * that dies has less. It must have a link then, as it may begin anew without. Then the source is
+ * told. */
+static int hold_copy(struct ends *e)
+{
+    int rc = mfs_admin_hold_copy(e->target, e->err) ? target_failed(e) : 0;
+
+    if (!rc)
+        rc = same_process(e, true);
+    if (!rc && mfs_admin_copied(e->source, e->err))
+        rc = source_failed(e, e->err->code);
+    return rc;
+}
+
 int mfs_mover_copy(struct mfs_mover *m, struct mfs_err *err)
 {
     struct ends e = {.m = m, .err = err};
@@ -480,6 +528,8 @@ int mfs_mover_copy(struct mfs_mover *m, struct mfs_err *err)
         rc = t.replica ? go_on(&e) : copy_anew(&e);
     if (!rc)
         rc = await_room(&e);
+    if (!rc && m->moves)
+        rc = hold_copy(&e);
     if (rc)
         unfence_source(&e);
     close_ends(&e);
@@ -488,7 +538,8 @@ int mfs_mover_copy(struct mfs_mover *m, struct mfs_err *err)
 
 /* ---- cut ------------------------------------------------------------------------------------- */
 
-static int await_offset(struct ends *e, uint64_t offset)
+/* Without a link nothing arrives any more, as the target does not connect again (hold_copy). */
+static int await_offset(struct ends *e, const char *stream, uint64_t offset)
 {
     int64_t until = mfs_clock_mono() + CUT_LIMIT;
     struct mfs_admin_replication t;
@@ -496,15 +547,22 @@ static int await_offset(struct ends *e, uint64_t offset)
 
     for (unsigned looks = 0;; looks++) {
         rc = look_at_target(e, false, &t);
-        if (rc || (t.link_up && t.offset >= offset))
+        if (!rc && strcmp(t.stream, stream) != 0)
+            rc = mfs_err_set(e->err, -ENODATA, "the copy of partition %u is of another process",
+                             e->m->part);
+        if (rc || t.offset >= offset)
             return rc;
+        if (!t.link_up)
+            return mfs_err_set(e->err, -ENODATA,
+                               "the copy of partition %u is at %" PRIu64 ", its source was at "
+                               "%" PRIu64 " when the link broke",
+                               e->m->part, t.offset, offset);
         if (looks % 16 == 15 && mfs_admin_acknowledge(e->target, e->err))
             return target_failed(e);
         if (mfs_clock_mono() >= until)
             return mfs_err_set(e->err, -ETIMEDOUT,
-                               "the copy of partition %u is at %" PRIu64 ", its source at %" PRIu64
-                               "%s",
-                               e->m->part, t.offset, offset, t.link_up ? "" : ", the link is down");
+                               "the copy of partition %u is at %" PRIu64 ", its source at %" PRIu64,
+                               e->m->part, t.offset, offset);
         mfs_clock_sleep(CUT_STEP);
     }
 }
@@ -516,11 +574,15 @@ static int stop_source(struct ends *e)
     int rc = open_source(e);
 
     if (!rc)
+        rc = same_process(e, false);
+    if (!rc)
         rc = await_step(e, false, CUT_LIMIT);
+    if (!rc)
+        rc = hold_copy(e);
     if (!rc)
         rc = fence_source(e, &offset);
     if (!rc)
-        rc = await_offset(e, offset);
+        rc = await_offset(e, e->stream, offset);
     if (rc)
         unfence_source(e);
     return rc;
@@ -583,7 +645,9 @@ int mfs_mover_cut(struct mfs_mover *m, const struct mfs_msg_take *how, uint64_t 
     if (!rc && t.replica && !how->force)
         rc = await_room(&e);
     if (!rc && t.replica)
-        rc = how->force ? end_terms(&e, how) : stop_source(&e);
+        rc = !how->force      ? stop_source(&e)
+             : how->stream[0] ? await_offset(&e, how->stream, how->offset)
+                              : end_terms(&e, how);
     if (!rc && mfs_admin_promote(e.target, mfs_redis_user_rules(false), err))
         rc = target_failed(&e);
     *blocked_us = m->fenced_at ? (uint64_t)(mfs_clock_mono() - m->fenced_at) / 1000 : 0;
@@ -593,13 +657,16 @@ int mfs_mover_cut(struct mfs_mover *m, const struct mfs_msg_take *how, uint64_t 
 
 /* ---- fence ----------------------------------------------------------------------------------- */
 
-int mfs_mover_fence(const char *path, const char *admin_password, bool fenced, struct mfs_err *err)
+int mfs_mover_fence(const char *path, const char *admin_password, bool fenced,
+                    struct mfs_admin_journal *journal, struct mfs_err *err)
 {
     struct mfs_admin *admin;
     int rc = mfs_admin_open(&admin, path, NULL, 0, admin_password, CALL_LIMIT, err);
 
     if (!rc)
         rc = mfs_admin_set_user(admin, mfs_redis_user_rules(fenced), err);
+    if (!rc)
+        rc = mfs_admin_journal(admin, journal, err);
     mfs_admin_close(admin);
     return rc;
 }

@@ -20,6 +20,7 @@
 
 #include "base/err.h"
 #include "cluster/table.h"
+#include "store/admin.h"
 #include "wire/messages.h"
 
 struct mfs_mover {
@@ -31,9 +32,11 @@ struct mfs_mover {
     uint16_t source_port;
     char source_password[MFS_SECRET_MAX]; /* of MFS_REDIS_ADMIN */
     bool cold;                            /* fence the source, then copy from a dump */
-    uint64_t rate;                        /* bytes/s at most, 0: no limit */
+    bool moves;    /* the copy is to take the source's place, rather than to follow it */
+    uint64_t rate; /* bytes/s at most, 0: no limit */
 
     int64_t fenced_at; /* the calls': mfs_clock_mono; 0: the source is not fenced by us */
+    char fenced[MFS_ADMIN_STREAM]; /* which process that was */
 
     /* For any thread. */
     _Atomic uint64_t bytes; /* arrived */
@@ -44,19 +47,22 @@ struct mfs_mover {
 int mfs_mover_survey(struct mfs_mover *m, uint64_t *bytes, struct mfs_err *err);
 
 /* Copies, or goes on with a copy that is under way. When it returns 0 the target has all and
- * follows the source closely. On failure a source that it has fenced serves again. */
+ * follows the source closely; one that moves the source knows of, and it keeps what it has when
+ * another process takes the source's place. On failure a source that it has fenced serves again. */
 int mfs_mover_copy(struct mfs_mover *m, struct mfs_err *err);
 
 /* The cut-over: fences the source, waits until the target has executed all of its commands, and
- * lets the target serve. how->force: there is no source any more, or (quiet_ms) it is to have no
- * more terms: -EAGAIN when it has asked the target for one lately. *blocked_us: since the fence. A
- * target that was promoted by an earlier call serves; that is 0, too. On failure before the
- * promotion the source serves again; after it, it stays fenced and another call completes what was
- * begun. */
+ * lets the target serve; also when the source has died, once all has arrived. how->force: there is
+ * no source any more, or (quiet_ms) it is to have no more terms: -EAGAIN when it has asked the
+ * target for one lately. With how->stream: -ENODATA when the target is not as far as that.
+ * *blocked_us: since the fence. A target that was promoted by an earlier call serves; that is 0,
+ * too. On failure before the promotion the source serves again; after it, it stays fenced and
+ * another call completes what was begun. */
 int mfs_mover_cut(struct mfs_mover *m, const struct mfs_msg_take *how, uint64_t *blocked_us,
                   struct mfs_err *err);
 
-/* Lets the process at a UNIX socket serve, or not. */
-int mfs_mover_fence(const char *path, const char *admin_password, bool fenced, struct mfs_err *err);
+/* Lets the process at a UNIX socket serve, or not. *journal: what it says after that. */
+int mfs_mover_fence(const char *path, const char *admin_password, bool fenced,
+                    struct mfs_admin_journal *journal, struct mfs_err *err);
 
 #endif

@@ -222,6 +222,7 @@ static const struct mfs_record receive_record = {
             .required = true,
             MFS_FIELD(STR, struct mfs_msg_receive, source_admin_password)},
            {.name = "cold", MFS_FIELD(BOOL, struct mfs_msg_receive, cold)},
+           {.name = "moves", MFS_FIELD(BOOL, struct mfs_msg_receive, moves)},
            {.name = "bytes", MFS_FIELD(U64, struct mfs_msg_receive, bytes)},
            {.name = "rate", MFS_FIELD(U64, struct mfs_msg_receive, rate)},
            {0}}};
@@ -241,6 +242,8 @@ static const struct mfs_record take_record = {
            {.name = "force", MFS_FIELD(BOOL, struct mfs_msg_take, force)},
            {.name = "quiet_ms", .max = 3600000, MFS_FIELD(U32, struct mfs_msg_take, quiet_ms)},
            {.name = "dead", MFS_FIELD(BOOL, struct mfs_msg_take, dead)},
+           {.name = "stream", MFS_FIELD(STR, struct mfs_msg_take, stream)},
+           {.name = "offset", MFS_FIELD(U64, struct mfs_msg_take, offset)},
            {0}}};
 
 static const struct mfs_record take_reply_record = {
@@ -256,6 +259,12 @@ static const struct mfs_record fence_record = {
     FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_fence, index)},
            {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_fence, password)},
            {.name = "on", .required = true, MFS_FIELD(BOOL, struct mfs_msg_fence, on)},
+           {0}}};
+
+static const struct mfs_record fence_reply_record = {
+    "fence reply", sizeof(struct mfs_msg_fence_reply),
+    FIELDS{{.name = "stream", MFS_FIELD(STR, struct mfs_msg_fence_reply, stream)},
+           {.name = "offset", MFS_FIELD(U64, struct mfs_msg_fence_reply, offset)},
            {0}}};
 
 static const struct mfs_record release_record = {
@@ -342,7 +351,7 @@ const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_STATUS] = {"status", &empty_record, &mfs_status_record},
     [MFS_MSG_RECEIVE] = {"receive", &receive_record, &receive_reply_record},
     [MFS_MSG_TAKE] = {"take", &take_record, &take_reply_record},
-    [MFS_MSG_FENCE] = {"fence", &fence_record, &empty_record},
+    [MFS_MSG_FENCE] = {"fence", &fence_record, &fence_reply_record},
     [MFS_MSG_RELEASE] = {"release", &release_record, &empty_record},
     [MFS_MSG_SCALE] = {"scale", &scale_record, &mfs_scale_report_record},
     [MFS_MSG_PROGRESS] = {"progress", &empty_record, &progress_record},

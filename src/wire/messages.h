@@ -18,6 +18,7 @@
 #define MFS_ADDRESS_MAX      128 /* "127.0.0.1:4711" or "unix:/run/…" */
 #define MFS_STATE_MAX        16
 #define MFS_SESSION_TEXT     17 /* 64 bits in hexadecimal and NUL */
+#define MFS_STREAM_MAX       41 /* as redis names a stream of commands, and NUL */
 #define MFS_IMAGE_SUM_TEXT   17 /* likewise */
 
 enum mfs_msg {
@@ -186,6 +187,7 @@ struct mfs_msg_receive {
     uint32_t source_port;
     char source_admin_password[MFS_SECRET_MAX];
     bool cold;      /* fence the source first, then copy from a dump */
+    bool moves;     /* the copy is to take the source's place: who dies then waits for cm */
     uint64_t bytes; /* what the source holds, as far as cm knows */
     uint64_t rate;  /* bytes/s at most, 0: no limit */
 };
@@ -205,6 +207,9 @@ struct mfs_msg_take {
      * less than so many ms ago (-EAGAIN), and waits until the source's term is over. */
     uint32_t quiet_ms;
     bool dead; /* not even that: the source's process has ended */
+    /* With force, unless "": only what has executed the stream up to that is whole (-ENODATA). */
+    char stream[MFS_STREAM_MAX];
+    uint64_t offset;
 };
 
 struct mfs_msg_take_reply {
@@ -218,6 +223,13 @@ struct mfs_msg_fence {
     uint32_t index;
     char password[MFS_SECRET_MAX];
     bool on; /* false: serve again */
+};
+
+/* The process was started in the place of one of which there was a whole copy, and has not served:
+ * how far that one had got (mfs_admin_journal). "": it is not so. */
+struct mfs_msg_fence_reply {
+    char stream[MFS_STREAM_MAX];
+    uint64_t offset;
 };
 
 struct mfs_msg_release {

@@ -21,11 +21,11 @@ ALLOW_LOG='Z error ' # managers tell what was done to them
 STRIKE=$HARNESS_DIR/strike
 MEMORY=256M
 QUICK="copy:cm cut:cm undo:cm copy:source-lm copy:target-lm cut:target-lm copy:target-redis \
-cut:client cut:source-redis go:target-lm"
-FULL="copy:cm cut:cm release:cm undo:cm drop:cm force:cm copy:cm-twice cut:cm-twice release:cm-twice \
+cut:client cut:source-redis prove:cm go:target-lm"
+FULL="copy:cm cut:cm release:cm undo:cm drop:cm prove:cm copy:cm-twice cut:cm-twice release:cm-twice \
 undo:cm-twice cut:cm-long copy:source-lm cut:source-lm release:source-lm undo:source-lm \
-drop:source-lm force:source-lm copy:target-lm cut:target-lm release:target-lm undo:target-lm \
-drop:target-lm force:target-lm copy:target-redis cut:target-redis copy:client cut:client \
+drop:source-lm prove:source-lm copy:target-lm cut:target-lm release:target-lm undo:target-lm \
+drop:target-lm prove:target-lm prove:target-redis prove:source-redis copy:target-redis cut:target-redis copy:client cut:client \
 release:client undo:client come:cm come:cm-twice come:target-lm come:client go:cm go:cm-twice \
 go:target-lm go:client copy:source-redis cut:source-redis drop:source-redis"
 CASES=${CASES:-${ROUNDS:+$FULL}}
@@ -150,6 +150,8 @@ outcome()
         echo lost
     elif told forced; then
         echo forced
+    elif told completed; then
+        echo completed
     elif told scale-undone; then
         echo 'node did not come'
     elif told move-undone; then
@@ -175,7 +177,7 @@ strike_at() # STEP VICTIM
         phases+=("copy:source-lm=STOP,target-redis")
         [ "$1" = undo ] || phases+=("undo:target-lm=STOP,source-lm=CONT")
         ;;
-    force)
+    prove)
         phases+=(cut:source-redis)
         ;;
     esac
@@ -240,7 +242,7 @@ check_lost() # STEP VICTIM
 may_fail() # STEP VICTIM
 {
     case $1:$2 in
-    *:cm* | *:source-redis | force:* | come:target-lm) ;;
+    *:cm* | *:source-redis | prove:* | come:target-lm) ;;
     *) return 1 ;;
     esac
 }
@@ -249,9 +251,18 @@ may_fail() # STEP VICTIM
 may_lose() # STEP VICTIM
 {
     case $1:$2 in
-    *:source-redis | force:* | cut:target-redis) ;; # which may be the only one already
+    *:source-redis | prove:* | cut:target-redis) ;; # which may be the only one already
     *) return 1 ;;
     esac
+}
+
+# Bytes are gone: a process with the only copy died. A source's copy was not used when its move failed,
+# and nothing came of that.
+lost() # VICTIM
+{
+    told partition-lost ||
+        { told redis-died && ! told forced && ! told completed &&
+            { [ "$1" != source-redis ] || told move-failed; }; }
 }
 
 one_case() # STEP VICTIM MIGRATION
@@ -278,8 +289,7 @@ one_case() # STEP VICTIM MIGRATION
         restart_cm "$2"
     fi
     wait "$scale" || may_fail "$1" "$2" || fail "$1:$2 $3: cm scale failed: $(cat "$T/scale.out")"
-    if may_lose "$1" "$2" && { ! wait_for 60 calm || told partition-lost || told redis-died &&
-        ! told forced; }; then
+    if may_lose "$1" "$2" && { ! wait_for 60 calm || lost "$2"; }; then
         check_lost "$1" "$2"
         result=lost
     else

@@ -38,6 +38,7 @@ struct world {
     struct peer peer[NODES];
     char log[1024];  /* "receive1 take1 …": message and node */
     bool silent;     /* nobody answers receive */
+    bool revived;    /* the source died with a whole copy */
     bool unwritable; /* from the cut to the second fence cm can't write its state */
     bool done;
     struct mfs_err err;
@@ -82,7 +83,12 @@ static void on_take(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     const struct mfs_msg_take *m = body;
     struct peer *p = arg;
 
-    note(p, m->force ? "force" : "take");
+    note(p, m->stream[0] ? "prove" : m->force ? "force" : "take");
+    assert_true(m->force || !m->stream[0]);
+    if (m->stream[0]) {
+        assert_string_equal(m->stream, "stream");
+        assert_int_equal(m->offset, 4711);
+    }
     if (p->w->unwritable)
         snprintf(p->w->paths.state, sizeof p->w->paths.state, "%s/cm.json.no/where", p->w->dir);
     if (!fails(p, c, id, MFS_MSG_TAKE))
@@ -117,7 +123,10 @@ static void on_fence(struct mfs_conn *c, uint64_t id, const void *body, void *ar
         check_written(p->w, "drop");
     assert_string_equal(m->password, "old");
     if (!fails(p, c, id, MFS_MSG_FENCE))
-        mfs_conn_reply(c, MFS_MSG_FENCE, id, NULL);
+        mfs_conn_reply(c, MFS_MSG_FENCE, id,
+                       p->w->revived && m->on
+                           ? &(struct mfs_msg_fence_reply){.stream = "stream", .offset = 4711}
+                           : &(struct mfs_msg_fence_reply){.offset = 0});
 }
 
 static void on_release(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
@@ -374,6 +383,36 @@ static void a_dead_source_is_replaced_by_force(void **state)
     has_moved(w);
 }
 
+/* It was revived with less than its copy has: the copy serves, and only then the source is ended.
+ */
+static void a_revived_source_is_replaced_by_an_exact_copy(void **state)
+{
+    struct world *w = *state;
+
+    w->revived = true;
+    w->peer[1].fail[MFS_MSG_TAKE][0] = -EHOSTUNREACH;
+    w->peer[1].fail[MFS_MSG_TAKE][1] = -EIO; /* it hangs for a moment */
+    w->peer[0].fail[MFS_MSG_FENCE][0] = -EAGAIN;
+    move_one(w);
+    wait_until(w, is_calm);
+    assert_string_equal(w->log,
+                        "receive1 take1 fence0 fence0 prove1 prove1 table0 table1 release0 ");
+    has_moved(w);
+}
+
+static void a_revived_source_goes_on_when_its_copy_is_not_exact(void **state)
+{
+    struct world *w = *state;
+
+    w->revived = true;
+    w->peer[1].fail[MFS_MSG_TAKE][0] = -EINVAL; /* not worth another attempt */
+    w->peer[1].fail[MFS_MSG_TAKE][1] = -ENODATA;
+    move_one(w);
+    wait_until(w, is_calm);
+    assert_string_equal(w->log, "receive1 take1 fence0 prove1 serve0 release1 serve0 ");
+    stays(w);
+}
+
 static void a_source_out_of_reach_is_never_ended(void **state)
 {
     struct world *w = *state;
@@ -469,6 +508,16 @@ static void a_new_cm_goes_on_undoing(void **state)
     assert_non_null(strstr(w->log, "fence0 serve0 release1 serve0 "));
 }
 
+static void a_new_cm_goes_on_proving(void **state)
+{
+    struct world *w = *state;
+
+    w->revived = true;
+    resume(w, "prove", "new");
+    assert_string_equal(w->log, "fence0 prove1 table0 table1 release0 ");
+    has_moved(w);
+}
+
 static void a_new_cm_goes_on_dropping(void **state)
 {
     struct world *w = *state;
@@ -541,6 +590,8 @@ int main(void)
         TEST(a_failed_copy_is_undone_and_made_again),
         TEST(a_failed_cut_is_undone),
         TEST(a_dead_source_is_replaced_by_force),
+        TEST(a_revived_source_is_replaced_by_an_exact_copy),
+        TEST(a_revived_source_goes_on_when_its_copy_is_not_exact),
         TEST(a_source_out_of_reach_is_never_ended),
         TEST(a_partition_without_a_whole_copy_is_lost),
         TEST(the_source_is_released_until_it_answers),
@@ -548,6 +599,7 @@ int main(void)
         TEST(a_new_cm_goes_on_with_a_copy),
         TEST(a_new_cm_goes_on_with_a_cut),
         TEST(a_new_cm_goes_on_undoing),
+        TEST(a_new_cm_goes_on_proving),
         TEST(a_new_cm_goes_on_dropping),
         TEST(a_new_cm_goes_on_forcing),
         TEST(a_source_that_served_again_is_not_replaced),

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "lm/mover.h"
 #include "lm/redis_proc.h"
 #include "store/admin.h"
 #include "store/args.h"
@@ -657,6 +658,158 @@ static void test_the_source_dies_in_the_cut(void **state)
     take_and_check(s, true);
 }
 
+/* ---- a source that has died and was revived -------------------------------------------------- */
+
+/* As its Local Manager does it. */
+static struct mfs_admin_journal die_and_revive(struct source *s)
+{
+    struct mfs_revived how;
+    struct mfs_err err = {0};
+
+    mfs_proc_kill(&s->redis.proc, SIGKILL);
+    if (mfs_redis_revive(&s->node, &s->redis, &how, &err))
+        fail_msg("%s", err.msg);
+    return how.journal;
+}
+
+static int prove(struct source *s, const struct mfs_admin_journal *j, uint64_t offset)
+{
+    s->take.force = true;
+    mfs_text_copy(s->take.stream, sizeof s->take.stream, j->stream);
+    s->take.offset = offset;
+    return lm_world_ask(s->w, MFS_MSG_TAKE, &s->take);
+}
+
+static struct mfs_admin_journal serve_source(const struct source *s)
+{
+    struct mfs_admin_journal j;
+    struct mfs_err err = {0};
+
+    if (mfs_mover_fence(s->redis.unix_path, s->redis.admin_password, false, &j, &err))
+        fail_msg("%s", err.msg);
+    return j;
+}
+
+/* Has a connection with a wrong password been refused there? */
+static bool has_refused(const struct mfs_redis *r)
+{
+    struct mfs_admin *admin = admin_of(r);
+    struct mfs_args args;
+    struct mfs_cmd cmd;
+    struct mfs_err err;
+    bool has = false;
+
+    mfs_args_init(&args, "ACL");
+    mfs_args_str(&args, "LOG");
+    cmd = mfs_args_cmd(&args, PART);
+    if (mfs_admin_call(admin, &cmd, &err))
+        fail_msg("%s", err.msg);
+    for (size_t i = 0; i < mfs_reply_count(cmd.reply); i++) {
+        const char *reason = mfs_reply_str(mfs_reply_at(mfs_reply_at(cmd.reply, i), 3), NULL);
+
+        has |= reason && !strcmp(reason, "auth");
+    }
+    mfs_cmds_fini(&cmd, 1);
+    mfs_admin_close(admin);
+    return has;
+}
+
+/* It is revived without the bytes of stripes. The copy does not follow it, and has all of them. */
+static void copy_outlives_source(struct source *s, bool cold)
+{
+    struct mfs_admin_journal j;
+    struct writer *writer;
+    struct mfs_redis target;
+
+    fill(s, "50", "1000000");
+    writer = writer_start_some(s, 512, 2000);
+    writer_end(writer);
+    s->ask.moves = true;
+    s->ask.cold = cold;
+    must(s, MFS_MSG_RECEIVE, &s->ask);
+    j = die_and_revive(s);
+    assert_true(j.fenced);
+    assert_int_equal(strlen(j.stream), 40);
+    assert_int_equal(j.stripes, 50 + 512);
+    assert_int_equal(lm_world_ask(s->w, MFS_MSG_TAKE, &s->take), -EHOSTUNREACH);
+    assert_false(serves(&s->redis));
+    for (int i = 0; i < 2000 && !has_refused(&s->redis); i++)
+        mfs_clock_sleep(10 * MFS_MSEC); /* redis tries once a second */
+    assert_true(has_refused(&s->redis));
+    j = die_and_revive(s); /* once more, which is no matter */
+    assert_int_equal(prove(s, &j, j.offset), 0);
+    target = target_of(s);
+    check_filled(&target);
+    check_written(writer, &target);
+    assert_true(serves(&target));
+    assert_false(serves(&s->redis));
+}
+
+static void test_a_copy_outlives_its_source(void **state)
+{
+    copy_outlives_source(*state, false);
+}
+
+static void test_a_cold_copy_outlives_its_source(void **state)
+{
+    copy_outlives_source(*state, true);
+}
+
+/* Killed while it is written to: the copy serves only with all that was acknowledged. */
+static void test_a_source_dies_under_a_writer(void **state)
+{
+    struct source *s = *state;
+    struct mfs_admin_journal j;
+    struct writer *writer;
+    struct mfs_redis target;
+    int rc;
+
+    s->ask.moves = true;
+    writer = writer_start(s, 8192);
+    must(s, MFS_MSG_RECEIVE, &s->ask);
+    mfs_proc_kill(&s->redis.proc, SIGKILL);
+    writer_end(writer);
+    j = die_and_revive(s);
+    assert_true(j.fenced);
+    rc = prove(s, &j, j.offset);
+    print_message("%llu writes, %s\n", (unsigned long long)writer->written,
+                  rc ? s->w->err.msg : "all there");
+    assert_true(!rc || rc == -ENODATA);
+    target = target_of(s);
+    if (!rc)
+        check_written(writer, &target);
+}
+
+static void test_a_copy_that_is_behind_is_refused(void **state)
+{
+    struct source *s = *state;
+    struct mfs_admin_journal j, after;
+
+    fill(s, "50", "1000000");
+    s->ask.moves = true;
+    must(s, MFS_MSG_RECEIVE, &s->ask);
+    j = die_and_revive(s);
+    assert_int_equal(prove(s, &j, j.offset + 1), -ENODATA);
+    j.stream[0] ^= 1;
+    assert_int_equal(prove(s, &j, j.offset), -ENODATA);
+    after = serve_source(s); /* from here on the copy is older than the source */
+    assert_string_equal(after.stream, "");
+    assert_true(serves(&s->redis));
+    assert_string_equal(die_and_revive(s).stream, "");
+    assert_true(serves(&s->redis));
+}
+
+/* Of a replica that is made nobody decides who goes on: its source serves again at once. */
+static void test_a_source_that_does_not_move_serves_again(void **state)
+{
+    struct source *s = *state;
+
+    fill(s, "5", "1000");
+    must(s, MFS_MSG_RECEIVE, &s->ask);
+    assert_string_equal(die_and_revive(s).stream, "");
+    assert_true(serves(&s->redis));
+}
+
 static void test_the_target_dies_in_the_cut(void **state)
 {
     struct source *s = *state;
@@ -839,6 +992,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_target_dies_while_it_is_copied, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_source_is_dead_when_it_is_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_source_dies_in_the_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_copy_outlives_its_source, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_cold_copy_outlives_its_source, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_source_dies_under_a_writer, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_copy_that_is_behind_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_source_that_does_not_move_serves_again, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_the_target_dies_in_the_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_target_that_hangs_does_not_stop_the_source, setup,
                                         teardown),
