@@ -12,8 +12,7 @@
 #include "wire/loop.h"
 
 #define MFS_PULSE_NS        (250 * 1000000LL) /* from one question to the next */
-#define MFS_PULSE_SILENT_NS (800 * 1000000LL) /* a question unanswered for so long: it is silent   \
-                                               */
+#define MFS_PULSE_SILENT_NS (800 * 1000000LL) /* a question unanswered for so long: silent */
 
 struct mfs_pulse;
 
