@@ -1,5 +1,5 @@
-/* The planner: count, loosen, place, list. */
-#include "cm/planner.h"
+/* The planner: count, loosen, place; planner_list.c lists what has come of it. */
+#include "cm/planner_impl.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,33 +11,12 @@
 
 #define EXCHANGES 64 /* tried for a partition, before it is given up */
 
-struct node {
-    const struct mfs_plan_node *in;
-    uint32_t first, now;    /* its partitions in `order`, the smallest first */
-    uint32_t target, slots; /* slots: partitions that it is still to get */
-    uint64_t held;          /* bytes of what stays and what was placed, overhead included */
-    bool relieved;          /* gives because of its memory */
-};
-
-struct work {
-    const struct mfs_plan_input *in;
-    struct node *node;
-    uint32_t *order; /* partitions by node, then bytes; those from nowhere at the end */
-    uint32_t *where; /* partition → index of its node, nnodes for nowhere */
-    uint32_t *to;    /* partition → index of its node afterwards, nnodes: not placed */
-    uint32_t *loose; /* partitions to be placed */
-    uint32_t nloose;
-    uint32_t *heap; /* nodes with slots, most room per slot on top */
-    uint32_t nheap;
-    bool bent;
-};
-
-static uint64_t size_of(const struct work *w, uint32_t part)
+static uint64_t size_of(const struct mfs_plan_work *w, uint32_t part)
 {
     return w->in->part[part].bytes + w->in->part_overhead;
 }
 
-static uint64_t free_of(const struct node *n)
+static uint64_t free_of(const struct mfs_plan_place *n)
 {
     return n->in->memory > n->held ? n->in->memory - n->held : 0;
 }
@@ -55,7 +34,7 @@ static int by_id(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static int locate(struct work *w, struct mfs_err *err)
+static int locate(struct mfs_plan_work *w, struct mfs_err *err)
 {
     size_t n = w->in->nnodes;
     struct id_at *ids = calloc(n, sizeof *ids);
@@ -98,7 +77,7 @@ static int by_place(const void *a, const void *b)
     return x->part < y->part ? -1 : 1;
 }
 
-static int sort_places(struct work *w, struct mfs_err *err)
+static int sort_places(struct mfs_plan_work *w, struct mfs_err *err)
 {
     struct sized *s = calloc(w->in->nparts, sizeof *s);
 
@@ -121,7 +100,7 @@ static int sort_places(struct work *w, struct mfs_err *err)
 /* ---- targets --------------------------------------------------------------------------------- */
 
 struct active {
-    const struct work *w;
+    const struct mfs_plan_work *w;
     const uint32_t *at; /* index of the i-th node that stays */
 };
 
@@ -129,14 +108,14 @@ struct active {
 static double worth(void *arg, size_t i, uint32_t whole)
 {
     const struct active *a = arg;
-    const struct node *n = &a->w->node[a->at[i]];
+    const struct mfs_plan_place *n = &a->w->node[a->at[i]];
 
     if (n->now <= whole)
         return 0;
     return (double)a->w->in->part[a->w->order[n->first + n->now - whole - 1]].bytes + 1;
 }
 
-static int set_targets(struct work *w, struct mfs_err *err)
+static int set_targets(struct mfs_plan_work *w, struct mfs_err *err)
 {
     size_t n = w->in->nnodes, stay = 0;
     double *weight = calloc(n, sizeof *weight);
@@ -167,7 +146,7 @@ static int set_targets(struct work *w, struct mfs_err *err)
 
 /* ---- what has to move ------------------------------------------------------------------------ */
 
-static void loosen(struct work *w, struct node *n, uint32_t part)
+static void loosen(struct mfs_plan_work *w, struct mfs_plan_place *n, uint32_t part)
 {
     w->to[part] = (uint32_t)w->in->nnodes;
     w->loose[w->nloose++] = part;
@@ -175,7 +154,7 @@ static void loosen(struct work *w, struct node *n, uint32_t part)
 }
 
 /* A node beyond its memory gives the smallest partition that is enough, or its largest. */
-static void relieve(struct work *w, struct node *n, uint32_t index)
+static void relieve(struct mfs_plan_work *w, struct mfs_plan_place *n, uint32_t index)
 {
     while (n->held > n->in->memory) {
         uint32_t best = UINT32_MAX;
@@ -197,14 +176,14 @@ static void relieve(struct work *w, struct node *n, uint32_t index)
 }
 
 /* by_targets false: only what can't stay at all is loosened. */
-static void loosen_all(struct work *w, bool by_targets)
+static void loosen_all(struct mfs_plan_work *w, bool by_targets)
 {
     uint32_t nn = (uint32_t)w->in->nnodes, placed = 0;
 
     w->nloose = 0;
     memcpy(w->to, w->where, w->in->nparts * sizeof *w->to);
     for (uint32_t i = 0; i < nn; i++) {
-        struct node *n = &w->node[i];
+        struct mfs_plan_place *n = &w->node[i];
         uint32_t give = n->now > n->target ? n->now - n->target : 0, before = w->nloose;
 
         n->held = 0;
@@ -228,7 +207,7 @@ static void loosen_all(struct work *w, bool by_targets)
 static int large_first(const void *a, const void *b, void *arg)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    const struct work *w = arg;
+    const struct mfs_plan_work *w = arg;
     uint64_t bx = w->in->part[x].bytes, by = w->in->part[y].bytes;
 
     if (bx != by)
@@ -238,21 +217,21 @@ static int large_first(const void *a, const void *b, void *arg)
 
 /* ---- where it goes --------------------------------------------------------------------------- */
 
-static double room(const struct work *w, uint32_t i)
+static double room(const struct mfs_plan_work *w, uint32_t i)
 {
-    const struct node *n = &w->node[i];
+    const struct mfs_plan_place *n = &w->node[i];
 
     return (double)free_of(n) / n->slots;
 }
 
-static bool before(const struct work *w, uint32_t a, uint32_t b)
+static bool before(const struct mfs_plan_work *w, uint32_t a, uint32_t b)
 {
     double x = room(w, a), y = room(w, b);
 
     return x != y ? x > y : a < b;
 }
 
-static void sift(struct work *w, uint32_t at)
+static void sift(struct mfs_plan_work *w, uint32_t at)
 {
     uint32_t *h = w->heap;
 
@@ -269,7 +248,7 @@ static void sift(struct work *w, uint32_t at)
     }
 }
 
-static void heapify(struct work *w)
+static void heapify(struct mfs_plan_work *w)
 {
     w->nheap = 0;
     for (uint32_t i = 0; i < w->in->nnodes; i++)
@@ -279,7 +258,7 @@ static void heapify(struct work *w)
         sift(w, i);
 }
 
-static void put(struct work *w, uint32_t part, uint32_t i)
+static void put(struct mfs_plan_work *w, uint32_t part, uint32_t i)
 {
     w->to[part] = i;
     w->node[i].held += size_of(w, part);
@@ -288,7 +267,7 @@ static void put(struct work *w, uint32_t part, uint32_t i)
 }
 
 /* Into a slot. False when no node with one has room. */
-static bool put_by_count(struct work *w, uint32_t part)
+static bool put_by_count(struct mfs_plan_work *w, uint32_t part)
 {
     uint64_t size = size_of(w, part);
     uint32_t top = w->nheap ? w->heap[0] : 0, best = top;
@@ -314,7 +293,7 @@ static bool put_by_count(struct work *w, uint32_t part)
 
 /* On any node that stays, whatever its number: the one with most free, or with the least that is
  * enough. */
-static bool put_by_memory(struct work *w, uint32_t part, bool tightly)
+static bool put_by_memory(struct mfs_plan_work *w, uint32_t part, bool tightly)
 {
     uint32_t best = UINT32_MAX, home = w->where[part];
     uint64_t size = size_of(w, part);
@@ -339,7 +318,7 @@ static bool put_by_memory(struct work *w, uint32_t part, bool tightly)
 }
 
 /* What finds no place stays at the front of `loose`; their number is returned. */
-static uint32_t place(struct work *w)
+static uint32_t place(struct mfs_plan_work *w)
 {
     uint32_t left = 0, none = 0;
 
@@ -355,14 +334,14 @@ static uint32_t place(struct work *w)
 }
 
 /* The last resort: a smaller partition makes room by going elsewhere. */
-static bool put_by_exchange(struct work *w, uint32_t part)
+static bool put_by_exchange(struct mfs_plan_work *w, uint32_t part)
 {
     uint64_t size = size_of(w, part);
     unsigned tries = EXCHANGES;
 
     for (uint32_t q = 0; q < w->in->nparts && tries; q++) {
         uint32_t i = w->to[q];
-        struct node *n = i < w->in->nnodes ? &w->node[i] : NULL;
+        struct mfs_plan_place *n = i < w->in->nnodes ? &w->node[i] : NULL;
 
         if (!n || size_of(w, q) >= size || free_of(n) + size_of(w, q) < size)
             continue;
@@ -380,7 +359,7 @@ static bool put_by_exchange(struct work *w, uint32_t part)
 }
 
 /* False: the first of `loose` has no place. */
-static bool place_tightly(struct work *w)
+static bool place_tightly(struct mfs_plan_work *w)
 {
     qsort_r(w->loose, w->nloose, sizeof *w->loose, large_first, w);
     for (uint32_t k = 0; k < w->nloose; k++) {
@@ -392,7 +371,7 @@ static bool place_tightly(struct work *w)
     return true;
 }
 
-static void totals(const struct work *w, uint64_t *need, uint64_t *have)
+static void totals(const struct mfs_plan_work *w, uint64_t *need, uint64_t *have)
 {
     *need = *have = 0;
     for (uint32_t p = 0; p < w->in->nparts; p++)
@@ -401,14 +380,14 @@ static void totals(const struct work *w, uint64_t *need, uint64_t *have)
         *have += w->node[i].target ? w->in->node[i].memory : 0;
 }
 
-static int no_room(const struct work *w, struct mfs_err *err)
+static int no_room(const struct mfs_plan_work *w, struct mfs_err *err)
 {
     uint64_t need, have, most = 0, size = size_of(w, w->loose[0]);
     uint32_t stay = 0;
 
     totals(w, &need, &have);
     for (uint32_t i = 0; i < w->in->nnodes; i++) {
-        const struct node *n = &w->node[i];
+        const struct mfs_plan_place *n = &w->node[i];
 
         if (!n->target)
             continue;
@@ -426,88 +405,9 @@ static int no_room(const struct work *w, struct mfs_err *err)
         MFS_TEXT_BYTES(most));
 }
 
-/* ---- the list of moves ----------------------------------------------------------------------- */
-
-struct listed {
-    struct mfs_scale_move move;
-    uint32_t turn; /* of its source: 0 moves first */
-};
-
-static int by_source(const void *a, const void *b)
-{
-    const struct listed *x = a, *y = b;
-
-    if (x->move.from != y->move.from)
-        return x->move.from < y->move.from ? -1 : 1;
-    if (x->move.bytes != y->move.bytes)
-        return x->move.bytes > y->move.bytes ? -1 : 1;
-    return x->move.index < y->move.index ? -1 : 1;
-}
-
-static int by_turn(const void *a, const void *b)
-{
-    const struct listed *x = a, *y = b;
-
-    if (x->turn != y->turn)
-        return x->turn < y->turn ? -1 : 1;
-    return by_source(a, b);
-}
-
-/* Sources take turns, so that all of them are at work. What a node gives because of its memory goes
- * before everything else: others may need the room. */
-static void set_turns(const struct work *w, struct listed *l, uint32_t n)
-{
-    uint32_t turn = 0;
-
-    qsort(l, n, sizeof *l, by_source);
-    for (uint32_t k = 0; k < n; k++) {
-        uint32_t at = w->where[l[k].move.index];
-
-        turn = k && l[k].move.from == l[k - 1].move.from ? turn + 1 : 1;
-        l[k].turn = at < w->in->nnodes && w->node[at].relieved ? 0 : turn;
-    }
-    qsort(l, n, sizeof *l, by_turn);
-}
-
-static int list(const struct work *w, struct mfs_plan *out)
-{
-    struct listed *l;
-    uint32_t n = 1;
-
-    for (uint32_t p = 0; p < w->in->nparts; p++)
-        n += w->to[p] != w->where[p];
-    l = calloc(n, sizeof *l);
-    out->move = calloc(n, sizeof *out->move);
-    out->count = calloc(w->in->nnodes, sizeof *out->count);
-    out->held = calloc(w->in->nnodes, sizeof *out->held);
-    if (!l || !out->move || !out->count || !out->held) {
-        free(l);
-        return -ENOMEM;
-    }
-    n = 0;
-    for (uint32_t p = 0; p < w->in->nparts; p++) {
-        const struct mfs_plan_part *part = &w->in->part[p];
-
-        out->count[w->to[p]]++;
-        if (w->to[p] == w->where[p])
-            continue;
-        l[n++].move = (struct mfs_scale_move){p, part->node, w->in->node[w->to[p]].id, part->bytes};
-        out->bytes += part->node == MFS_PLAN_NOWHERE ? 0 : part->bytes;
-    }
-    set_turns(w, l, n);
-    for (uint32_t k = 0; k < n; k++)
-        out->move[k] = l[k].move;
-    for (size_t i = 0; i < w->in->nnodes; i++)
-        out->held[i] = w->node[i].held;
-    out->nmoves = n;
-    out->bent = w->bent;
-    free(l);
-    return 0;
-}
-
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static int plan(struct work *w, struct mfs_plan *out, struct mfs_err *err)
+static int plan(struct mfs_plan_work *w, struct mfs_plan *out, struct mfs_err *err)
 {
     int rc = locate(w, err);
     uint64_t need, have;
@@ -527,13 +427,13 @@ static int plan(struct work *w, struct mfs_plan *out, struct mfs_err *err)
         if (!place_tightly(w))
             return no_room(w, err);
     }
-    rc = list(w, out);
+    rc = mfs_plan_list(w, out);
     return rc ? mfs_err_set(err, rc, "out of memory") : 0;
 }
 
 int mfs_planner_plan(const struct mfs_plan_input *in, struct mfs_plan *out, struct mfs_err *err)
 {
-    struct work w = {.in = in};
+    struct mfs_plan_work w = {.in = in};
     int rc;
 
     memset(out, 0, sizeof *out);
