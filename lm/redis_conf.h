@@ -9,13 +9,13 @@
 #include "base/buf.h"
 
 struct mfs_redis_conf {
-    const char *dir;            /* absolute; redis-PART.{sock,log} go there */
-    const char *journal;        /* absolute; NULL: none is kept */
-    bool replay;                /* of it: take up what it says */
-    const char *dump_dir;       /* absolute; its working directory: redis-PART.rdb goes there */
-    const char *module;         /* absolute: src/partition, as it is built */
-    const char *address;        /* the only one it listens on */
-    const char *user_password;  /* of MFS_REDIS_USER; only its SHA-256 and a key get into the file */
+    const char *dir;           /* absolute; redis-PART.{sock,log} go there */
+    const char *journal;       /* absolute; NULL: none is kept */
+    bool replay;               /* of it: take up what it says */
+    const char *dump_dir;      /* absolute; its working directory: redis-PART.rdb goes there */
+    const char *module;        /* absolute: src/partition, as it is built */
+    const char *address;       /* the only one it listens on */
+    const char *user_password; /* of MFS_REDIS_USER; only its SHA-256 and a key get into the file */
     const char *admin_password; /* of MFS_REDIS_ADMIN; likewise */
     uint64_t maxmemory;         /* bytes, > 0 */
     uint32_t part;

@@ -204,7 +204,8 @@ static void test_dead(void **state)
     mfs_meta_settle(a.meta, ino);
     assert_true(mfs_clock_mono() - start < 3 * MFS_SEC);
     assert_int_equal(mfs_store_drain(a.store, 5 * MFS_SEC), 0);
-    /* One that is not known to be dead would cost 200 ms each time; a busy machine does so sometimes. */
+    /* One that is not known to be dead would cost 200 ms each time; a busy machine does so
+     * sometimes. */
     for (int i = 0; i < 50 && quickest >= 200 * MFS_MSEC; i++) {
         start = mfs_clock_mono();
         write_by_a(ino, "still");
