@@ -13,7 +13,7 @@ static uint64_t seed;
 static inline uint32_t below(uint32_t n)
 {
     seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-    return (uint32_t)((seed >> 33) % n);
+    return n ? (uint32_t)((seed >> 33) % n) : 0;
 }
 
 /* A cmocka setup function. */

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "cluster/capacity.h"
 #include "cm/planner.h"
 #include "cm/replicas_impl.h"
@@ -122,7 +123,7 @@ static int protect(struct world *w, uint32_t part)
     if (below(2)) {
         strcpy(p->replica_step, MFS_REPLICA_COPY);
     } else {
-        strcpy(p->replica_step, MFS_REPLICA_READY);
+        mfs_text_copy(p->replica_step, sizeof p->replica_step, MFS_REPLICA_READY);
         w->live[at(w, p->replica_node)].last.memory_used += w->bytes[part] + MFS_CAPACITY_PROCESS;
     }
     return 0;
@@ -133,7 +134,8 @@ static void distort(struct world *w)
 {
     for (uint32_t i = 0; i < w->cm.state.nnodes; i++) {
         if (!below(6))
-            strcpy(w->node[i].turn, below(2) ? MFS_NODE_LEAVING : MFS_NODE_COMING);
+            mfs_text_copy(w->node[i].turn, sizeof w->node[i].turn,
+                          below(2) ? MFS_NODE_LEAVING : MFS_NODE_COMING);
         if (!below(6))
             w->live[i].heard -= (int64_t)below(3) * MFS_SEC;
         if (!below(6))
