@@ -6,19 +6,10 @@
 #include <openssl/hmac.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define MAC_BYTES  32
 #define FIELDS_MAX 1024
-
-static void to_hex(const unsigned char digest[MAC_BYTES], char out[MFS_MAC_TEXT])
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < MAC_BYTES; i++) {
-        out[2 * i] = digits[digest[i] >> 4];
-        out[2 * i + 1] = digits[digest[i] & 15];
-    }
-    out[MFS_MAC_TEXT - 1] = '\0';
-}
 
 int mfs_mac(const void *key, size_t key_len, const char *const *fields, size_t n,
             char out[MFS_MAC_TEXT])
@@ -38,7 +29,7 @@ int mfs_mac(const void *key, size_t key_len, const char *const *fields, size_t n
     if (!HMAC(EVP_sha256(), key, (int)key_len, text, len, digest, &digest_len) ||
         digest_len != MAC_BYTES)
         return -EIO;
-    to_hex(digest, out);
+    mfs_text_hex(digest, sizeof digest, out);
     return 0;
 }
 

@@ -1,5 +1,5 @@
-/* The one kind of MAC: HMAC-SHA256 over fields, each with a NUL byte behind it. Needs nothing else
- * of ours, as src/partition has it, too. */
+/* The one kind of MAC: HMAC-SHA256 over fields, each with a NUL byte behind it. Needs little else
+ * of ours (base/text), as src/partition has it, too. */
 #ifndef MFS_WIRE_MAC_H
 #define MFS_WIRE_MAC_H
 

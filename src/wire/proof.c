@@ -7,7 +7,9 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <time.h>
+
+#include "base/clock.h"
+#include "base/text.h"
 
 #define QUESTION_MAX (sizeof MFS_PROOF_COMMAND + MFS_PROOF_USER + MFS_PROOF_NONCE + 8)
 #define HEAD         "$64\r\n"
@@ -78,8 +80,7 @@ static int make_nonce(char out[MFS_PROOF_NONCE + 1])
 
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return -EIO;
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+    mfs_text_hex(bytes, sizeof bytes, out);
     return 0;
 }
 
@@ -99,14 +100,6 @@ static int expect(int fd, const char *user, const char *password, char nonce[MFS
     return rc ? rc : mfs_proof_make(key, user, own, peer, nonce, proof);
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
 /* Until there is something to read: 0, -ETIMEDOUT or what poll gave. */
 static int await(int fd, int64_t until)
 {
@@ -114,10 +107,10 @@ static int await(int fd, int64_t until)
     int rc;
 
     do {
-        int64_t ms = (until - now_ns() + 999999) / 1000000;
+        int64_t ms = (until - mfs_clock_mono() + 999999) / 1000000;
 
         rc = ms <= 0 ? 0 : poll(&p, 1, ms > 60000 ? 60000 : (int)ms);
-    } while ((rc < 0 && errno == EINTR) || (!rc && now_ns() < until));
+    } while ((rc < 0 && errno == EINTR) || (!rc && mfs_clock_mono() < until));
     return rc > 0 ? 0 : rc ? -errno : -ETIMEDOUT;
 }
 
@@ -170,7 +163,7 @@ int mfs_proof_demand(int fd, const char *user, const char *password, int64_t tim
                      char says[MFS_PROOF_SAYS])
 {
     char nonce[MFS_PROOF_NONCE + 1], right[MFS_MAC_TEXT], question[QUESTION_MAX], answer[ANSWER];
-    int64_t until = now_ns() + timeout_ns;
+    int64_t until = mfs_clock_mono() + timeout_ns;
     int len, rc = expect(fd, user, password, nonce, right);
     size_t n;
 
