@@ -22,6 +22,8 @@ static const struct mfs_record node_record = {
            {.name = "address", .required = true, MFS_FIELD(STR, struct mfs_cm_node, address)},
            {.name = "mount", MFS_FIELD(STR, struct mfs_cm_node, mount)},
            {.name = "memory", .required = true, MFS_FIELD(U64, struct mfs_cm_node, memory)},
+           {.name = "bandwidth", MFS_FIELD(F64, struct mfs_cm_node, bandwidth)},
+           {.name = "bandwidth_from", MFS_FIELD(STR, struct mfs_cm_node, bandwidth_from)},
            {0}}};
 
 static const struct mfs_record part_record = {

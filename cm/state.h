@@ -21,14 +21,21 @@
 #define MFS_NODE_COMING  "coming"
 #define MFS_NODE_LEAVING "leaving"
 
+/* How a node's bandwidth is known. */
+#define MFS_BANDWIDTH_TOLD     "told"     /* by the operator */
+#define MFS_BANDWIDTH_PROBED   "probed"   /* measured at the start, or when it joined */
+#define MFS_BANDWIDTH_OBSERVED "observed" /* from the application's own traffic */
+
 struct mfs_cm_node {
     uint32_t id;   /* never given to another node of this deployment */
     uint32_t slot; /* the least that no other node has: its mount's %n, its local address */
     char turn[MFS_STATE_MAX]; /* MFS_NODE_COMING, …, or "" */
     char name[MFS_NAME_MAX];
     char address[MFS_HOST_MAX];
-    char mount[MFS_PATH_MAX]; /* "": none */
-    uint64_t memory;          /* its limit, bytes */
+    char mount[MFS_PATH_MAX];           /* "": none */
+    uint64_t memory;                    /* its limit, bytes */
+    double bandwidth;                   /* that its link carries each way, bytes/s; 0: unknown */
+    char bandwidth_from[MFS_STATE_MAX]; /* how that is known, MFS_BANDWIDTH_…; "" */
 };
 
 /* Of a replica, see replicas.c; "" for none. */

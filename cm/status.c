@@ -61,6 +61,8 @@ static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l, doub
     n->memory_used = l->last.memory_used;
     n->bandwidth_in = l->conn ? l->last.bandwidth_in : 0;
     n->bandwidth_out = l->conn ? l->last.bandwidth_out : 0;
+    n->bandwidth_capacity = l->node->bandwidth;
+    memcpy(n->bandwidth_from, l->node->bandwidth_from, sizeof n->bandwidth_from);
     n->epoch = l->last.epoch;
     n->clients_behind = l->conn ? l->behind : 0;
     for (uint32_t i = 0; i < cm->state.nparts; i++)

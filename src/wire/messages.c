@@ -102,6 +102,13 @@ static const struct mfs_record report_part_record = {
            {.name = "starved", MFS_FIELD(BOOL, struct mfs_report_part, starved)},
            {0}}};
 
+static const struct mfs_record report_peer_record = {
+    "peer", sizeof(struct mfs_report_peer),
+    FIELDS{{.name = "node", .required = true, MFS_FIELD(U32, struct mfs_report_peer, node)},
+           {.name = "rate", MFS_FIELD(F64, struct mfs_report_peer, rate)},
+           {.name = "busy", MFS_FIELD(F64, struct mfs_report_peer, busy)},
+           {0}}};
+
 static const struct mfs_record report_client_record = {
     "client", sizeof(struct mfs_report_client),
     FIELDS{{.name = "pid", .required = true, MFS_FIELD(U32, struct mfs_report_client, pid)},
@@ -120,6 +127,7 @@ static const struct mfs_record report_record = {
         {.name = "rss", MFS_FIELD(U64, struct mfs_msg_report, rss)},
         {.name = "bandwidth_in", MFS_FIELD(F64, struct mfs_msg_report, bandwidth_in)},
         {.name = "bandwidth_out", MFS_FIELD(F64, struct mfs_msg_report, bandwidth_out)},
+        {.name = "peer", MFS_FIELD_LIST(struct mfs_msg_report, peer, npeers, &report_peer_record)},
         {.name = "part", MFS_FIELD_LIST(struct mfs_msg_report, part, nparts, &report_part_record)},
         {.name = "client",
          MFS_FIELD_LIST(struct mfs_msg_report, client, nclients, &report_client_record)},
@@ -145,21 +153,24 @@ static const struct mfs_record hello_record = {
 
 static const struct mfs_record status_node_record = {
     "node", sizeof(struct mfs_status_node),
-    FIELDS{{.name = "id", MFS_FIELD(U32, struct mfs_status_node, id)},
-           {.name = "name", MFS_FIELD(STR, struct mfs_status_node, name)},
-           {.name = "address", MFS_FIELD(STR, struct mfs_status_node, address)},
-           {.name = "state", MFS_FIELD(STR, struct mfs_status_node, state)},
-           {.name = "partitions", MFS_FIELD(U32, struct mfs_status_node, partitions)},
-           {.name = "memory_capacity", MFS_FIELD(U64, struct mfs_status_node, memory_capacity)},
-           {.name = "memory_used", MFS_FIELD(U64, struct mfs_status_node, memory_used)},
-           {.name = "bandwidth_in", MFS_FIELD(F64, struct mfs_status_node, bandwidth_in)},
-           {.name = "bandwidth_out", MFS_FIELD(F64, struct mfs_status_node, bandwidth_out)},
-           {.name = "share", MFS_FIELD(F64, struct mfs_status_node, share)},
-           {.name = "mount", MFS_FIELD(STR, struct mfs_status_node, mount)},
-           {.name = "epoch", MFS_FIELD(U64, struct mfs_status_node, epoch)},
-           {.name = "clients_behind", MFS_FIELD(U32, struct mfs_status_node, clients_behind)},
-           {.name = "replicas", MFS_FIELD(U32, struct mfs_status_node, replicas)},
-           {0}}};
+    FIELDS{
+        {.name = "id", MFS_FIELD(U32, struct mfs_status_node, id)},
+        {.name = "name", MFS_FIELD(STR, struct mfs_status_node, name)},
+        {.name = "address", MFS_FIELD(STR, struct mfs_status_node, address)},
+        {.name = "state", MFS_FIELD(STR, struct mfs_status_node, state)},
+        {.name = "partitions", MFS_FIELD(U32, struct mfs_status_node, partitions)},
+        {.name = "memory_capacity", MFS_FIELD(U64, struct mfs_status_node, memory_capacity)},
+        {.name = "memory_used", MFS_FIELD(U64, struct mfs_status_node, memory_used)},
+        {.name = "bandwidth_in", MFS_FIELD(F64, struct mfs_status_node, bandwidth_in)},
+        {.name = "bandwidth_out", MFS_FIELD(F64, struct mfs_status_node, bandwidth_out)},
+        {.name = "bandwidth_capacity", MFS_FIELD(F64, struct mfs_status_node, bandwidth_capacity)},
+        {.name = "bandwidth_from", MFS_FIELD(STR, struct mfs_status_node, bandwidth_from)},
+        {.name = "share", MFS_FIELD(F64, struct mfs_status_node, share)},
+        {.name = "mount", MFS_FIELD(STR, struct mfs_status_node, mount)},
+        {.name = "epoch", MFS_FIELD(U64, struct mfs_status_node, epoch)},
+        {.name = "clients_behind", MFS_FIELD(U32, struct mfs_status_node, clients_behind)},
+        {.name = "replicas", MFS_FIELD(U32, struct mfs_status_node, replicas)},
+        {0}}};
 
 static const struct mfs_record status_move_record = {
     "move", sizeof(struct mfs_status_move),

@@ -136,6 +136,14 @@ struct mfs_report_copy {
     bool silent;    /* its process does not answer */
 };
 
+/* What this node's sockets sent to another node since the report before. */
+struct mfs_report_peer {
+    uint32_t node; /* id */
+    double rate;   /* bytes/s that arrived there, by its acknowledgements */
+    double busy;   /* 0..1: of the time, how long the network was waited for: bytes for that node
+                      were there to be sent, and it had room for them */
+};
+
 struct mfs_report_client {
     uint32_t pid;
     bool ready;
@@ -149,8 +157,10 @@ struct mfs_msg_report {
     uint64_t memory_used;     /* sum of the partitions' used_memory */
     uint64_t memory_capacity; /* what data may take on this node: sum of maxmemory */
     uint64_t rss;             /* of all the node's processes */
-    double bandwidth_in;      /* bytes/s of the node's redis processes */
+    double bandwidth_in;      /* bytes/s of the interface, or of the redis processes */
     double bandwidth_out;
+    uint32_t npeers;
+    struct mfs_report_peer *peer; /* empty where the nodes share an interface */
     uint32_t nparts;
     struct mfs_report_part *part;
     uint32_t nclients;
@@ -348,6 +358,8 @@ struct mfs_status_node {
     uint32_t partitions;
     uint64_t memory_capacity, memory_used; /* bytes */
     double bandwidth_in, bandwidth_out;    /* bytes/s */
+    double bandwidth_capacity;             /* bytes/s each way that its link carries; 0: unknown */
+    char bandwidth_from[MFS_STATE_MAX];    /* how that is known: told, probed, observed; "" */
     double share;                          /* ideal 1 */
     char mount[MFS_PATH_MAX];
     uint64_t epoch;          /* of the table that its lm holds, by its last report */
