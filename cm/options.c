@@ -51,8 +51,11 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
      "bytes/s at which one partition is copied, at most; 0 for no limit"},
     {"link-rate", MFS_CONF_SIZE, "SIZE", "0", 0, 1125899906842624.0,
      "bytes/s that a node's link carries, for the lower bound in reports; 0 for unknown"},
-    {"weights", MFS_CONF_CHOICE, "memory|bandwidth", "memory", 0, 0,
-     "what the nodes' shares follow; so far memory"},
+    {"weights", MFS_CONF_CHOICE, "memory|bandwidth|auto", "memory", 0, 0,
+     "what the nodes' shares follow; auto: bandwidth where nodes are known to differ in it"},
+    {"bandwidth", MFS_CONF_STRING, "RATE[,RATE...]", NULL, 1, 511,
+     "bytes/s that each node's link carries each way, e.g. 125M,0,50M; the last one is of all "
+     "further nodes, 0 for unknown"},
     {"restore", MFS_CONF_STRING, "DIR", NULL, 1, 511,
      "begin with the checkpoint in this directory (cm checkpoint), on any number of nodes"},
     {"replicas", MFS_CONF_UINT, "R", "0", 0, 1,

@@ -11,7 +11,7 @@
 
 #define CELL 64
 
-enum column { NODE, ADDRESS, STATE, PARTS, USED, CAPACITY, USE, IN, OUT, SHARE, COLUMNS };
+enum column { NODE, ADDRESS, STATE, PARTS, USED, CAPACITY, USE, IN, OUT, LINK, SHARE, COLUMNS };
 
 static const struct {
     const char *title;
@@ -20,13 +20,23 @@ static const struct {
     [NODE] = {"NODE", false},  [ADDRESS] = {"ADDRESS", false}, [STATE] = {"STATE", false},
     [PARTS] = {"PARTS", true}, [USED] = {"USED", true},        [CAPACITY] = {"CAPACITY", true},
     [USE] = {"USE", true},     [IN] = {"IN/s", true},          [OUT] = {"OUT/s", true},
-    [SHARE] = {"SHARE", true},
+    [LINK] = {"LINK/s", true}, [SHARE] = {"SHARE", true},
 };
 
 struct row {
     char cell[COLUMNS][CELL];
     const char *mount;
 };
+
+/* What the link carries each way, and how that is known. */
+static void fill_link(struct row *r, const struct mfs_status_node *n)
+{
+    if (n->bandwidth_capacity > 0)
+        snprintf(r->cell[LINK], CELL, "%s %s", MFS_TEXT_BYTES((uint64_t)n->bandwidth_capacity),
+                 n->bandwidth_from);
+    else
+        snprintf(r->cell[LINK], CELL, "-");
+}
 
 static void fill(struct row *r, const struct mfs_status_node *n)
 {
@@ -41,6 +51,7 @@ static void fill(struct row *r, const struct mfs_status_node *n)
     snprintf(r->cell[USE], CELL, "%.1f%%", 100 * use);
     mfs_text_bytes((uint64_t)n->bandwidth_in, r->cell[IN], CELL);
     mfs_text_bytes((uint64_t)n->bandwidth_out, r->cell[OUT], CELL);
+    fill_link(r, n);
     snprintf(r->cell[SHARE], CELL, "%.2f", n->share);
     r->mount = *n->mount ? n->mount : "-";
 }
@@ -136,12 +147,16 @@ int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out)
         used += s->node[i].memory_used;
         capacity += s->node[i].memory_capacity;
     }
-    rc = mfs_buf_printf(out,
-                        "%s: %s, %u nodes, %u partitions (beta %g), epoch %llu\n"
-                        "memory: %s of %s used (%.1f%%); policy %s, migration %s\n\n",
-                        s->name, s->state, s->nnodes, s->partitions, s->beta,
-                        (unsigned long long)s->epoch, MFS_TEXT_BYTES(used),
-                        MFS_TEXT_BYTES(capacity), 100 * s->utilization, s->policy, s->migration);
+    rc =
+        mfs_buf_printf(out,
+                       "%s: %s, %u nodes, %u partitions (beta %g), epoch %llu\n"
+                       "memory: %s of %s used (%.1f%%); policy %s, migration %s, weights %s%s\n\n",
+                       s->name, s->state, s->nnodes, s->partitions, s->beta,
+                       (unsigned long long)s->epoch, MFS_TEXT_BYTES(used), MFS_TEXT_BYTES(capacity),
+                       100 * s->utilization, s->policy, s->migration, s->weights,
+                       strcmp(s->weights, "auto") ? ""
+                       : s->by_bandwidth          ? " (bandwidth)"
+                                                  : " (memory)");
     if (!rc && s->replicas)
         rc = mfs_buf_printf(out, "replicas: %u; %u of %u partitions have none just now\n",
                             s->replicas, s->unprotected, s->partitions);

@@ -10,6 +10,7 @@
 #include "cluster/capacity.h"
 #include "cm/bound.h"
 #include "cm/spec.h"
+#include "cm/weights.h"
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
@@ -26,12 +27,19 @@ static uint64_t room_of(const struct mfs_cm *cm, const struct mfs_cm_node *n)
     return room_with(cm, n, mfs_cm_state_count(&cm->state, n->id));
 }
 
-/* With as many partitions as it will have about, when all that stay have `memory` together. */
-static uint64_t room_then(const struct mfs_cm *cm, const struct mfs_cm_node *n, double memory)
+/* With as many partitions as it will have about, when it has that part of them. */
+static uint64_t room_then(const struct mfs_cm *cm, const struct mfs_cm_node *n, double part)
 {
-    double due = memory > 0 ? ceil((double)cm->state.nparts * (double)n->memory / memory) : 0;
+    return room_with(cm, n, (uint32_t)ceil((double)cm->state.nparts * part));
+}
 
-    return room_with(cm, n, (uint32_t)due);
+static uint64_t used_bytes(const struct mfs_cm *cm)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < cm->state.nparts; i++)
+        sum += cm->part_bytes[i];
+    return sum;
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -134,39 +142,69 @@ static int choose_migration(const struct mfs_cm *cm, const struct mfs_msg_scale 
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-static struct mfs_plan_node plan_node(const struct mfs_cm *cm, const struct mfs_cm_node *n,
-                                      bool leaving, double memory)
-{
-    return (struct mfs_plan_node){.id = n->id,
-                                  .weight = leaving ? 0 : (double)n->memory,
-                                  .memory = leaving ? n->memory : room_then(cm, n, memory)};
-}
-
 static bool is_leaving(const struct mfs_cm_state *st, uint32_t i, uint32_t nleaving)
 {
     return i + nleaving >= st->nnodes || !strcmp(st->node[i].turn, MFS_NODE_LEAVING);
 }
 
+/* Nodes and their weights, as parts of 1; of those that leave, which come last, 0. */
+struct parties {
+    const struct mfs_cm_node **node;
+    double *weight;
+    uint32_t n, staying;
+};
+
+static void parties_clear(struct parties *p)
+{
+    free(p->node);
+    free(p->weight);
+    *p = (struct parties){0};
+}
+
 /* The last `nleaving` of the state's nodes leave, and those that are marked so. */
-static int plan(const struct mfs_cm *cm, const struct mfs_cm_node *coming, uint32_t ncoming,
-                uint32_t nleaving, struct mfs_plan *out, struct mfs_err *err)
+static int parties_make(const struct mfs_cm *cm, const struct mfs_cm_node *coming, uint32_t ncoming,
+                        uint32_t nleaving, struct parties *p)
 {
     const struct mfs_cm_state *st = &cm->state;
-    struct mfs_plan_node *node = calloc(st->nnodes + ncoming, sizeof *node);
+    uint32_t all = st->nnodes + ncoming;
+    double sum = 0;
+
+    *p = (struct parties){calloc(all, sizeof(const struct mfs_cm_node *)),
+                          calloc(all, sizeof *p->weight), 0, 0};
+    if (!p->node || !p->weight) {
+        parties_clear(p);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < st->nnodes; i++)
+        if (!is_leaving(st, i, nleaving))
+            p->node[p->n++] = &st->node[i];
+    for (uint32_t i = 0; i < ncoming; i++)
+        p->node[p->n++] = &coming[i];
+    p->staying = p->n;
+    for (uint32_t i = 0; i < st->nnodes; i++)
+        if (is_leaving(st, i, nleaving))
+            p->node[p->n++] = &st->node[i];
+    mfs_weights_make(st, p->node, p->staying, used_bytes(cm), p->weight);
+    for (uint32_t i = 0; i < p->staying; i++)
+        sum += p->weight[i];
+    for (uint32_t i = 0; i < p->staying; i++)
+        p->weight[i] /= sum;
+    return 0;
+}
+
+static int plan_parties(const struct mfs_cm *cm, const struct parties *p, struct mfs_plan *out,
+                        struct mfs_err *err)
+{
+    const struct mfs_cm_state *st = &cm->state;
+    struct mfs_plan_node *node = calloc(p->n, sizeof *node);
     struct mfs_plan_part *part = calloc(st->nparts, sizeof *part);
-    struct mfs_plan_input in = {node, st->nnodes + ncoming, part, st->nparts, 0};
-    double memory = 0; /* of all that stay */
+    struct mfs_plan_input in = {node, p->n, part, st->nparts, 0};
     int rc = -ENOMEM;
 
-    for (uint32_t i = 0; i < st->nnodes; i++)
-        memory += is_leaving(st, i, nleaving) ? 0 : (double)st->node[i].memory;
-    for (uint32_t i = 0; i < ncoming; i++)
-        memory += (double)coming[i].memory;
     if (node && part) {
-        for (uint32_t i = 0; i < st->nnodes; i++)
-            node[i] = plan_node(cm, &st->node[i], is_leaving(st, i, nleaving), memory);
-        for (uint32_t i = 0; i < ncoming; i++)
-            node[st->nnodes + i] = plan_node(cm, &coming[i], false, memory);
+        for (uint32_t i = 0; i < p->n; i++)
+            node[i] = (struct mfs_plan_node){p->node[i]->id, p->weight[i],
+                                             room_then(cm, p->node[i], p->weight[i])};
         for (uint32_t i = 0; i < st->nparts; i++)
             part[i] = (struct mfs_plan_part){st->part[i].node, cm->part_bytes[i]};
         rc = mfs_planner_plan(&in, out, err);
@@ -178,6 +216,19 @@ static int plan(const struct mfs_cm *cm, const struct mfs_cm_node *coming, uint3
     return rc;
 }
 
+static int plan(const struct mfs_cm *cm, const struct mfs_cm_node *coming, uint32_t ncoming,
+                uint32_t nleaving, struct mfs_plan *out, struct mfs_err *err)
+{
+    struct parties p;
+    int rc = parties_make(cm, coming, ncoming, nleaving, &p);
+
+    if (rc)
+        return mfs_err_set(err, rc, "out of memory");
+    rc = plan_parties(cm, &p, out, err);
+    parties_clear(&p);
+    return rc;
+}
+
 int mfs_scale_plan(const struct mfs_cm *cm, struct mfs_plan *out, struct mfs_err *err)
 {
     *out = (struct mfs_plan){0};
@@ -186,8 +237,7 @@ int mfs_scale_plan(const struct mfs_cm *cm, struct mfs_plan *out, struct mfs_err
 
 static void sum_up(const struct mfs_cm *cm, struct mfs_scale_draft *d)
 {
-    for (uint32_t i = 0; i < cm->state.nparts; i++)
-        d->used += cm->part_bytes[i];
+    d->used = used_bytes(cm);
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         d->capacity += room_of(cm, &cm->state.node[i]);
 }
@@ -202,7 +252,7 @@ static int check_room(const struct mfs_cm *cm, const struct mfs_scale_draft *d, 
     for (uint32_t i = 0; i < staying; i++)
         memory += (double)cm->state.node[i].memory;
     for (uint32_t i = 0; i < staying; i++)
-        room += room_then(cm, &cm->state.node[i], memory);
+        room += room_then(cm, &cm->state.node[i], (double)cm->state.node[i].memory / memory);
     if (!d->nleaving || d->used <= room)
         return 0;
     return mfs_err_set(err, -ENOSPC,

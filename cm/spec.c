@@ -14,6 +14,7 @@
 #include "cluster/y0.h"
 #include "cm/manifest.h"
 #include "cm/policy_conf.h"
+#include "cm/weights.h"
 
 #define MIB (1ULL << 20)
 
@@ -103,14 +104,19 @@ int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, stru
                   struct mfs_err *err)
 {
     struct in_addr address;
-    int rc;
+    double told;
+    int rc = mfs_weights_told(s->bandwidth, slot, &told, err);
 
+    if (rc)
+        return rc;
     if (!inet_aton(s->first_address, &address))
         return mfs_err_set(err, -EINVAL, "first-address: %s is not an IPv4 address",
                            s->first_address);
     address.s_addr = htonl(ntohl(address.s_addr) + slot);
 
-    *n = (struct mfs_cm_node){.id = id, .slot = slot, .memory = s->memory};
+    *n = (struct mfs_cm_node){.id = id, .slot = slot, .memory = s->memory, .bandwidth = told};
+    if (told > 0)
+        mfs_text_copy(n->bandwidth_from, sizeof n->bandwidth_from, MFS_BANDWIDTH_TOLD);
     snprintf(n->name, sizeof n->name, "node-%u", id);
     inet_ntop(AF_INET, &address, n->address, sizeof n->address);
     rc = s->mount[0] ? mfs_spec_mount(s->mount, slot, n->mount) : 0;
@@ -206,59 +212,72 @@ static int check_fits(const struct mfs_cm_state *s, struct mfs_err *err)
 
 /* ---- partitions ------------------------------------------------------------------------------ */
 
-static int give_out(struct mfs_cm_state *s, const uint32_t *counts)
+static int make_passwords(struct mfs_cm_state *s)
 {
-    uint32_t part = 0;
     int rc = 0;
 
-    for (uint32_t i = 0; i < s->nnodes; i++) {
-        for (uint32_t k = 0; k < counts[i] && !rc; k++, part++) {
-            s->part[part].node = s->node[i].id;
-            rc = mfs_random_hex(s->part[part].password, (MFS_SECRET_MAX - 1) / 2);
-            if (!rc)
-                rc = mfs_random_hex(s->part[part].admin_password, (MFS_SECRET_MAX - 1) / 2);
-        }
+    for (uint32_t i = 0; i < s->nparts && !rc; i++) {
+        rc = mfs_random_hex(s->part[i].password, (MFS_SECRET_MAX - 1) / 2);
+        if (!rc)
+            rc = mfs_random_hex(s->part[i].admin_password, (MFS_SECRET_MAX - 1) / 2);
     }
+    return rc;
+}
+
+static void give_out(struct mfs_cm_state *s, const uint32_t *counts)
+{
+    uint32_t part = 0;
+
+    for (uint32_t i = 0; i < s->nnodes; i++)
+        for (uint32_t k = 0; k < counts[i]; k++, part++)
+            s->part[part].node = s->node[i].id;
+}
+
+int mfs_spec_divide(struct mfs_cm_state *s, struct mfs_err *err)
+{
+    const struct mfs_cm_node **node = calloc(s->nnodes, sizeof(const struct mfs_cm_node *));
+    double *weight = calloc(s->nnodes, sizeof *weight);
+    uint32_t *counts = calloc(s->nnodes, sizeof *counts);
+    uint64_t used = 0;
+    int rc = -ENOMEM;
+
+    if (node && weight && counts) {
+        for (uint32_t i = 0; i < s->nnodes; i++)
+            node[i] = &s->node[i];
+        for (uint32_t i = 0; i < s->nimages; i++)
+            used += s->image[i].memory;
+        mfs_weights_make(s, node, s->nnodes, used, weight);
+        rc = mfs_y0_counts(weight, s->nnodes, s->nparts, counts);
+    }
+    if (!rc)
+        give_out(s, counts);
+    else
+        mfs_err_set(err, rc, "cannot divide %u partitions over %u nodes: %s", s->nparts, s->nnodes,
+                    strerror(-rc));
+    free(node);
+    free(weight);
+    free(counts);
     return rc;
 }
 
 static int make_parts(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
 {
     uint64_t least = mfs_conf_uint(conf, "partitions"), nodes = mfs_conf_uint(conf, "max-nodes");
-    double *cap = calloc(s->nnodes, sizeof *cap);
-    uint32_t *counts = calloc(s->nnodes, sizeof *counts);
-    int rc = -ENOMEM;
+    int rc;
 
     s->beta = mfs_conf_real(conf, "beta");
     s->nparts = s->nimages ? s->nimages
                            : mfs_y0_partitions(s->nnodes, s->beta,
                                                (uint32_t)(least > nodes ? least : nodes));
     s->part = calloc(s->nparts, sizeof *s->part);
-    if (cap && counts && s->part) {
-        for (uint32_t i = 0; i < s->nnodes; i++)
-            cap[i] = (double)s->node[i].memory;
-        rc = mfs_y0_counts(cap, s->nnodes, s->nparts, counts);
-    }
-    if (!rc)
-        rc = give_out(s, counts);
-    if (rc)
-        mfs_err_set(err, rc, "cannot divide %u partitions over %u nodes: %s", s->nparts, s->nnodes,
-                    strerror(-rc));
-    free(cap);
-    free(counts);
-    return rc;
+    if (!s->part)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    rc = make_passwords(s);
+    return rc ? mfs_err_set(err, rc, "no random numbers: %s", strerror(-rc))
+              : mfs_spec_divide(s, err);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
-
-/* What the options may say in time, and what is not built yet. */
-static int check_available(const struct mfs_conf *conf, struct mfs_err *err)
-{
-    if (strcmp(mfs_conf_str(conf, "weights"), "memory"))
-        return mfs_err_set(err, -EINVAL, "weights: \"%s\" is not available, only memory",
-                           mfs_conf_str(conf, "weights"));
-    return 0;
-}
 
 static int check_provider(const struct mfs_conf *conf, struct mfs_err *err)
 {
@@ -286,6 +305,7 @@ static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
                  {s->provider, sizeof s->provider, "provider"},
                  {s->migration, sizeof s->migration, "migration"},
                  {s->weights, sizeof s->weights, "weights"},
+                 {s->bandwidth, sizeof s->bandwidth, "bandwidth"},
                  {s->log_level, sizeof s->log_level, "log-level"},
                  {s->listen, sizeof s->listen, "listen"},
                  {s->first_address, sizeof s->first_address, "first-address"},
@@ -301,11 +321,9 @@ static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
 
 int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
 {
-    int rc = check_available(conf, err);
+    int rc = check_provider(conf, err);
 
     memset(s, 0, sizeof *s);
-    if (!rc)
-        rc = check_provider(conf, err);
     if (rc)
         return rc;
     copy_words(conf, s);
@@ -341,6 +359,8 @@ static int compare_words(const struct mfs_conf *conf, const struct mfs_cm_state 
         const char *key, *has;
     } words[] = {{"migration", s->migration},
                  {"restore", s->restored},
+                 {"weights", s->weights},
+                 {"bandwidth", s->bandwidth},
                  {"mount-options", s->mount_options},
                  {"listen", s->listen},
                  {"log-level", s->log_level}};
@@ -388,6 +408,5 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, 
     }
     if (compare_words(conf, s, err))
         return err->code;
-    rc = mfs_policy_compare(conf, s, err);
-    return rc ? rc : check_available(conf, err);
+    return mfs_policy_compare(conf, s, err);
 }

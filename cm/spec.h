@@ -14,8 +14,12 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
 int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s,
                      struct mfs_err *err);
 
-/* A node with that id at that slot (see mfs_cm_node), of the deployment's kind. 0 or -ENAMETOOLONG
- * with the reason. Pure. */
+/* Gives the partitions to the nodes by their weights (cm/weights.h): before any of them runs, as
+ * nothing moves. 0 or a negative errno with the reason. Pure. */
+int mfs_spec_divide(struct mfs_cm_state *s, struct mfs_err *err);
+
+/* A node with that id at that slot (see mfs_cm_node), of the deployment's kind, its bandwidth as
+ * told. 0, -ENAMETOOLONG or -EINVAL with the reason. Pure. */
 int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, struct mfs_cm_node *n,
                   struct mfs_err *err);
 

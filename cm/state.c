@@ -92,6 +92,7 @@ const struct mfs_record mfs_cm_state_record = {
             MFS_FIELD(OBJECT, struct mfs_cm_state, scaling),
             .sub = &mfs_policy_settings_record},
            {.name = "weights", MFS_FIELD(STR, struct mfs_cm_state, weights)},
+           {.name = "bandwidth", MFS_FIELD(STR, struct mfs_cm_state, bandwidth)},
            {.name = "log_level", MFS_FIELD(STR, struct mfs_cm_state, log_level)},
            {.name = "listen", MFS_FIELD(STR, struct mfs_cm_state, listen)},
            {.name = "mount", MFS_FIELD(STR, struct mfs_cm_state, mount)},

@@ -13,6 +13,7 @@
 #include "cm/migrate.h"
 #include "cm/replicas.h"
 #include "cm/scale.h"
+#include "cm/weights.h"
 
 #define ADOPT_TIME (20 * MFS_SEC) /* that Local Managers may take to find a new cm */
 
@@ -52,7 +53,7 @@ static const char *deployment_state(const struct mfs_cm *cm)
     return mfs_scale_busy(cm) ? "scaling" : MFS_PHASE_RUNNING;
 }
 
-static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l, double memory,
+static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l,
                       struct mfs_status_node *n)
 {
     n->id = l->node->id;
@@ -67,11 +68,40 @@ static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l, doub
     n->clients_behind = l->conn ? l->behind : 0;
     for (uint32_t i = 0; i < cm->state.nparts; i++)
         n->replicas += cm->state.part[i].replica_node == n->id && mfs_replicas_ready(&cm->state, i);
-    n->share = mfs_y0_share(n->partitions, cm->state.nparts, (double)l->node->memory, memory);
     memcpy(n->name, l->node->name, sizeof n->name);
     memcpy(n->address, l->node->address, sizeof n->address);
     memcpy(n->mount, l->mount, sizeof n->mount);
     mfs_text_copy(n->state, sizeof n->state, node_state(cm, l));
+}
+
+/* What each has against what its weight says. */
+static int put_shares(const struct mfs_cm *cm, struct mfs_status *s)
+{
+    const struct mfs_cm_state *st = &cm->state;
+    const struct mfs_cm_node **node = calloc(st->nnodes, sizeof(const struct mfs_cm_node *));
+    struct mfs_status_node **shown = calloc(st->nnodes, sizeof(struct mfs_status_node *));
+    double *weight = calloc(st->nnodes, sizeof *weight), sum = 0;
+    int rc = node && shown && weight ? 0 : -ENOMEM;
+    uint64_t used = 0;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < st->nnodes && !rc; i++) {
+        used += cm->live[i]->last.memory_used;
+        if (!strcmp(st->node[i].turn, MFS_NODE_COMING))
+            continue;
+        shown[n] = &s->node[i];
+        node[n++] = &st->node[i];
+    }
+    if (!rc)
+        s->by_bandwidth = mfs_weights_make(st, node, n, used, weight);
+    for (uint32_t i = 0; i < n && !rc; i++)
+        sum += weight[i];
+    for (uint32_t i = 0; i < n && !rc; i++)
+        shown[i]->share = mfs_y0_share(shown[i]->partitions, st->nparts, weight[i], sum);
+    free(node);
+    free(shown);
+    free(weight);
+    return rc;
 }
 
 static void put_checkpoint(const struct mfs_cm_state *st, struct mfs_status *s)
@@ -116,7 +146,7 @@ static int put_places(const struct mfs_cm_state *st, struct mfs_status *s)
 int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
 {
     const struct mfs_cm_state *st = &cm->state;
-    double sum = 0, used = 0, memory = 0;
+    double sum = 0, used = 0;
 
     *s = (struct mfs_status){.partitions = st->nparts, .beta = st->beta, .nnodes = st->nnodes};
     s->node = calloc(st->nnodes, sizeof *s->node);
@@ -127,10 +157,9 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
             continue;
         sum += (double)capacity(cm, cm->live[i]);
         used += (double)cm->live[i]->last.memory_used;
-        memory += (double)st->node[i].memory;
     }
     for (uint32_t i = 0; i < st->nnodes; i++)
-        fill_node(cm, cm->live[i], memory, &s->node[i]);
+        fill_node(cm, cm->live[i], &s->node[i]);
     s->replicas = st->replicas;
     s->unprotected = mfs_replicas_missing(cm);
     s->utilization = sum > 0 ? used / sum : 0;
@@ -138,9 +167,10 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     memcpy(s->name, st->name, sizeof s->name);
     memcpy(s->policy, st->policy, sizeof s->policy);
     memcpy(s->migration, st->migration, sizeof s->migration);
+    memcpy(s->weights, st->weights, sizeof s->weights);
     mfs_text_copy(s->state, sizeof s->state, deployment_state(cm));
     put_checkpoint(st, s);
-    if (!put_places(st, s) && !mfs_migrate_status(cm, s))
+    if (!put_shares(cm, s) && !put_places(st, s) && !mfs_migrate_status(cm, s))
         return 0;
     mfs_record_clear(&mfs_status_record, s);
     return -ENOMEM;

@@ -382,9 +382,11 @@ struct mfs_status {
     double beta;
     char policy[MFS_STATE_MAX];
     char migration[MFS_STATE_MAX];
-    double utilization;   /* 0..1 */
-    uint32_t replicas;    /* that each partition is to have */
-    uint32_t unprotected; /* partitions that have none just now */
+    char weights[MFS_STATE_MAX]; /* memory, bandwidth, auto */
+    bool by_bandwidth;           /* what the shares follow just now; else memory */
+    double utilization;          /* 0..1 */
+    uint32_t replicas;           /* that each partition is to have */
+    uint32_t unprotected;        /* partitions that have none just now */
     uint32_t nplaces;
     struct mfs_status_place *place; /* of each partition, in order; none without replicas */
     uint32_t nnodes;

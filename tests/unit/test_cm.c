@@ -101,9 +101,10 @@ static void mounts_by_pattern(void **state)
 
 static void impossible_deployments(void **state)
 {
-    static const char *const bad[][2] = {{"memory", "900T"}, {"mount", "/"},
-                                         {"policy", "csi"},  {"scale-in-to", "96"},
-                                         {"min-nodes", "9"}, {"weights", "bandwidth"}};
+    static const char *const bad[][2] = {
+        {"memory", "900T"},    {"mount", "/"},      {"policy", "csi"},
+        {"scale-in-to", "96"}, {"min-nodes", "9"},  {"bandwidth", "10Q"},
+        {"bandwidth", "1M,"},  {"bandwidth", "-4"}, {"bandwidth", "9"}};
     struct mfs_cm_state s;
     struct mfs_err err;
 
@@ -114,6 +115,39 @@ static void impossible_deployments(void **state)
         teardown(state);
         assert_int_equal(setup(state), 0);
     }
+}
+
+/* Told: one for each slot, the last one for all further. */
+static void weights_by_bandwidth(void **state)
+{
+    struct mfs_cm_state s;
+    struct mfs_cm_node later;
+    struct mfs_err err;
+
+    (void)state;
+    give("nodes", "4");
+    give("memory", "256M");
+    give("bandwidth", "10M,20M,30M");
+    give("weights", "bandwidth");
+    assert_int_equal(mfs_spec_make(conf, &s, &err), 0);
+    assert_int_equal(mfs_cm_state_count(&s, 0), 3); /* of 32: 3.56, 7.11, 10.67, 10.67 */
+    assert_int_equal(mfs_cm_state_count(&s, 1), 7);
+    assert_int_equal(mfs_cm_state_count(&s, 2), 11);
+    assert_int_equal(mfs_cm_state_count(&s, 3), 11);
+    assert_true(s.node[3].bandwidth == 30 << 20);
+    assert_string_equal(s.node[3].bandwidth_from, "told");
+    assert_int_equal(mfs_spec_node(&s, 9, 7, &later, &err), 0);
+    assert_true(later.bandwidth == 30 << 20);
+    assert_int_equal(mfs_spec_compare(conf, &s, &err), 0);
+    give("bandwidth", "10M");
+    assert_int_equal(mfs_spec_compare(conf, &s, &err), -EEXIST);
+    mfs_cm_state_clear(&s);
+    give("bandwidth", "0"); /* nothing known: as by memory */
+    assert_int_equal(mfs_spec_make(conf, &s, &err), 0);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(mfs_cm_state_count(&s, i), 8);
+    assert_string_equal(s.node[0].bandwidth_from, "");
+    mfs_cm_state_clear(&s);
 }
 
 static void a_policy_with_numbers(void **state)
@@ -409,19 +443,13 @@ static void one_at_a_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(options_make_a_deployment),
-        TEST(mounts_by_pattern),
-        TEST(impossible_deployments),
-        TEST(a_policy_with_numbers),
-        TEST(comparing_with_what_runs),
-        TEST(state_round_trip),
-        TEST(config_files),
-        TEST(names_and_paths),
-        TEST(every_verb_has_a_name_and_help),
-        TEST(tables_for_people),
-        TEST(each_partition_has_its_line),
-        TEST(remains_are_cleared_away),
-        TEST(one_at_a_time),
+        TEST(options_make_a_deployment), TEST(mounts_by_pattern),
+        TEST(impossible_deployments),    TEST(weights_by_bandwidth),
+        TEST(a_policy_with_numbers),     TEST(comparing_with_what_runs),
+        TEST(state_round_trip),          TEST(config_files),
+        TEST(names_and_paths),           TEST(every_verb_has_a_name_and_help),
+        TEST(tables_for_people),         TEST(each_partition_has_its_line),
+        TEST(remains_are_cleared_away),  TEST(one_at_a_time),
     };
 
     mfs_log_set_level(MFS_LOG_WARN);
