@@ -144,6 +144,7 @@ static void tick(void *arg)
 
     if (a->phase == MFS_AGENT_ENDED)
         return;
+    mfs_agent_traffic_measure(a);
     mfs_agent_report(a);
     mfs_agent_measure(a);
 }
@@ -297,8 +298,7 @@ static int open_agent(struct mfs_agent *a, struct mfs_err *err)
     rc = open_loop(a);
     if (rc)
         return mfs_err_set(err, rc, "can't set up the event loop: %s", strerror(-rc));
-    if (mfs_meters_iface(a->opts.address, a->iface))
-        a->iface[0] = '\0';
+    mfs_agent_traffic_begin(a);
     rc = mfs_agent_clients_open(a, err);
     if (!rc)
         rc = mfs_agent_restore(a, err);
@@ -323,6 +323,7 @@ static void close_agent(struct mfs_agent *a)
     mfs_session_destroy(a->session);
     mfs_clients_destroy(a->clients);
     mfs_mounter_destroy(a->mounter);
+    mfs_agent_traffic_end(a);
     mfs_agent_parts_free(a);
     mfs_fleet_destroy(a->fleet);
     mfs_loop_destroy(a->loop);

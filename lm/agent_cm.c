@@ -201,6 +201,7 @@ static void take_table(struct mfs_agent *a, struct mfs_table *t, struct later *l
 
     a->table = t;
     l->epoch = t->epoch;
+    mfs_agent_traffic_table(a);
     rc = mfs_clients_push(a->clients, t, table_pushed, l);
     free(old);
     mfs_info(AREA, "table %llu", (unsigned long long)t->epoch);
@@ -334,15 +335,6 @@ const struct mfs_service mfs_agent_cm_service = {handlers, cm_up, cm_down};
 
 /* ---- what cm is told ------------------------------------------------------------------------- */
 
-static void measure_bandwidth(struct mfs_agent *a)
-{
-    struct mfs_meter_count count = {a->sample.net_in, a->sample.net_out};
-    int rc = a->iface[0] ? mfs_meters_read(a->iface, &count) : 0;
-
-    if (!rc)
-        mfs_meter_update(&a->meter, mfs_clock_mono(), &count);
-}
-
 static uint32_t put_parts(const struct mfs_agent *a, struct mfs_report_part *out)
 {
     uint32_t n = 0;
@@ -394,7 +386,6 @@ void mfs_agent_report(struct mfs_agent *a)
     struct mfs_client *clients;
     size_t n;
 
-    measure_bandwidth(a);
     if (!conn || !a->joined)
         return;
     m.bandwidth_in = a->meter.in;
@@ -403,6 +394,7 @@ void mfs_agent_report(struct mfs_agent *a)
     m.part = calloc(a->sample.n + 1, sizeof *m.part);
     m.client = calloc(n + 1, sizeof *m.client);
     m.copy = calloc(mfs_agent_copies_list(a, NULL) + 1, sizeof *m.copy);
+    m.peer = mfs_agent_traffic_peers(a, &m.npeers);
     if (m.part && m.client && m.copy) {
         m.ncopies = put_copies(a, m.copy);
         m.nparts = put_parts(a, m.part);
@@ -413,6 +405,7 @@ void mfs_agent_report(struct mfs_agent *a)
     free(m.part);
     free(m.client);
     free(m.copy);
+    free(m.peer);
 }
 
 void mfs_agent_send_events(struct mfs_agent *a)

@@ -19,6 +19,7 @@
 
 struct mfs_agent;
 struct mfs_agent_images;
+struct mfs_agent_traffic;
 struct mfs_pulse;
 
 /* Someone in cm waits for an answer. */
@@ -79,6 +80,7 @@ struct mfs_agent {
     struct mfs_timer *soon;
     char iface[MFS_METERS_IFACE_MAX]; /* "" on loopback */
     struct mfs_meter meter;
+    struct mfs_agent_traffic *traffic; /* agent_traffic.c; NULL: not measured */
 
     bool joined; /* cm has accepted us on the present connection */
     struct mfs_timer *rejoin;
@@ -155,6 +157,14 @@ void mfs_agent_term(struct mfs_agent *a, const struct mfs_msg_term *m, struct mf
 
 /* agent_pulse.c: whether processes with replicas, and replicas, are there. 0 or -ENOMEM. */
 int mfs_agent_pulses_begin(struct mfs_agent *a);
+
+/* agent_traffic.c: what the node's link carries, and to whom */
+void mfs_agent_traffic_begin(struct mfs_agent *a); /* a failure is logged */
+void mfs_agent_traffic_end(struct mfs_agent *a);
+void mfs_agent_traffic_table(struct mfs_agent *a);   /* it has changed */
+void mfs_agent_traffic_measure(struct mfs_agent *a); /* each interval */
+/* Of the last interval, for the caller to free; *n is their number. NULL: none, or ENOMEM. */
+struct mfs_report_peer *mfs_agent_traffic_peers(const struct mfs_agent *a, uint32_t *n);
 
 /* agent_cm.c: the connection to cm */
 extern const struct mfs_service mfs_agent_cm_service;

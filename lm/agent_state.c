@@ -152,6 +152,7 @@ static int restore(struct mfs_agent *a, struct mfs_state *s)
     if (!rc && s->table && !mfs_table_check(s->table)) {
         a->table = s->table;
         s->table = NULL;
+        mfs_agent_traffic_table(a);
         rc = mfs_clients_push(a->clients, a->table, NULL, NULL);
     }
     if (!rc)
