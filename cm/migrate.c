@@ -15,8 +15,9 @@
 #include "cm/replicas.h"
 
 #define TICK        (100 * MFS_MSEC)
-#define IDLE_MOST   (5 * MFS_SEC)  /* when no node has the memory: reports come each second */
-#define ABSENT_MOST (60 * MFS_SEC) /* when a node is away */
+#define IDLE_MOST   (5 * MFS_SEC)     /* when no node has the memory: reports come each second */
+#define REPORT_TIME (3 * MFS_SEC / 2) /* until one has come */
+#define ABSENT_MOST (60 * MFS_SEC)    /* when a node is away, or replicas make room */
 
 /* Nodes on one machine share its processors. Nodes of their own have links, and more copies at once
  * hide what each needs besides its bytes: a process that starts, a fork, the cut-over. Not so cold
@@ -121,12 +122,29 @@ bool mfs_migrate_wants(const struct mfs_cm *cm, uint32_t part)
     return false;
 }
 
+/* Of the target's memory; its process takes some, too. */
+static uint64_t size_of(const struct mfs_move *m)
+{
+    return m->bytes + MFS_CAPACITY_PROCESS;
+}
+
+uint64_t mfs_migrate_bringing(const struct mfs_cm *cm, uint32_t node)
+{
+    const struct mfs_migrate *g = cm->migrate;
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; g && i < g->n; i++)
+        if (g->one[i]->move.to == node && !g->one[i]->move.settled)
+            sum += size_of(&g->one[i]->move);
+    return sum;
+}
+
 static void describe(const struct mfs_migrate *g, const struct mfs_move *m, int64_t now,
                      struct mfs_order_move *out)
 {
     *out = (struct mfs_order_move){.from = node_index(g->cm, m->from),
                                    .to = node_index(g->cm, m->to),
-                                   .bytes = m->bytes,
+                                   .bytes = size_of(m),
                                    .cold = m->cold,
                                    .copied = m->step != MFS_AT_RECEIVE,
                                    .state = MFS_ORDER_UNDER_WAY};
@@ -234,36 +252,78 @@ static void give_up(struct mfs_migrate_one *o, int code, const char *why)
     o->move.settled = true;
 }
 
+static bool is_away(const struct mfs_migrate *g, uint32_t node)
+{
+    const struct mfs_cm_live *l = mfs_nodes_find(g->cm, node);
+
+    return l && !l->conn;
+}
+
+/* Does something wait, and nothing is under way? */
+static bool is_idle(const struct mfs_migrate *g)
+{
+    bool waiting = false;
+
+    for (uint32_t i = 0; i < g->n; i++) {
+        if (!g->one[i]->move.settled && !waits(g->one[i]))
+            return false;
+        waiting |= waits(g->one[i]);
+    }
+    return waiting;
+}
+
+/* Is it only a matter of time? Partitions come before replicas: when nothing else makes room, one
+ * of those on the target goes. */
+static bool is_patient(const struct mfs_migrate *g, const struct mfs_move *m, int64_t now)
+{
+    if (is_away(g, m->from) || is_away(g, m->to) || is_held(g, m, now))
+        return true;
+    return now - g->idle_since >= REPORT_TIME && mfs_replicas_yield(g->cm, m->to, size_of(m), now);
+}
+
+static void give_up_for_memory(struct mfs_migrate_one *o)
+{
+    const struct mfs_cm_live *to = mfs_nodes_find(o->of->cm, o->move.to);
+    struct mfs_order_node n = {0};
+    struct mfs_err why;
+
+    if (to)
+        describe_node(to, &n);
+    mfs_err_set(&why, -ENOSPC, "%s has no memory for it: it takes %s, and %s of %s are in use",
+                to ? to->node->name : "its node", MFS_TEXT_BYTES(size_of(&o->move)),
+                MFS_TEXT_BYTES(n.used), MFS_TEXT_BYTES(n.capacity));
+    give_up(o, why.code, why.msg);
+}
+
+static void give_up_waiting(struct mfs_migrate_one *o, int64_t now)
+{
+    const struct mfs_migrate *g = o->of;
+
+    if (is_away(g, o->move.from) || is_away(g, o->move.to))
+        give_up(o, -ENODEV, "a node that it needs is not connected");
+    else if (is_held(g, &o->move, now))
+        give_up(o, -EBUSY, "its replica, or what its last move left, has not ended in time");
+    else
+        give_up_for_memory(o);
+}
+
 /* Nothing is under way, and what waits can't begin. */
 static void check_idle(struct mfs_migrate *g, int64_t now)
 {
     int64_t most = IDLE_MOST;
-    bool waiting = false;
 
-    for (uint32_t i = 0; i < g->n; i++) {
-        const struct mfs_move *m = &g->one[i]->move;
-        const struct mfs_cm_live *from = mfs_nodes_find(g->cm, m->from);
-        const struct mfs_cm_live *to = mfs_nodes_find(g->cm, m->to);
-
-        if (!m->settled && !waits(g->one[i]))
-            return;
-        if (!waits(g->one[i]))
-            continue;
-        waiting = true;
-        if ((from && !from->conn) || (to && !to->conn) || is_held(g, m, now))
-            most = ABSENT_MOST;
-    }
-    if (!waiting) {
+    if (!is_idle(g)) {
         g->idle_since = 0;
-    } else if (!g->idle_since) {
-        g->idle_since = now;
-    } else if (now - g->idle_since > most) {
-        for (uint32_t i = 0; i < g->n; i++)
-            if (waits(g->one[i]))
-                give_up(g->one[i], most == IDLE_MOST ? -ENOSPC : -ENODEV,
-                        most == IDLE_MOST ? "no node that it may go to has the memory for it"
-                                          : "a node that it needs is not connected");
+        return;
     }
+    if (!g->idle_since)
+        g->idle_since = now;
+    for (uint32_t i = 0; i < g->n; i++)
+        if (waits(g->one[i]) && is_patient(g, &g->one[i]->move, now))
+            most = ABSENT_MOST;
+    for (uint32_t i = 0; i < g->n && now - g->idle_since > most; i++)
+        if (waits(g->one[i]))
+            give_up_waiting(g->one[i], now);
 }
 
 static void schedule(void *arg)

@@ -61,6 +61,9 @@ void mfs_migrate_reported(struct mfs_cm *cm, struct mfs_cm_live *l,
 /* Is the partition to move, or moving? */
 bool mfs_migrate_wants(const struct mfs_cm *cm, uint32_t part);
 
+/* Bytes that partitions which are to move there, or on their way, bring to a node (id). */
+uint64_t mfs_migrate_bringing(const struct mfs_cm *cm, uint32_t node);
+
 /* Bytes, partitions, rate and time of what is under way; all 0 and "" when nothing is. */
 void mfs_migrate_progress(const struct mfs_cm *cm, struct mfs_progress *p);
 /* Sets s->move, which the caller frees. 0 or -ENOMEM. */

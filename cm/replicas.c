@@ -345,6 +345,23 @@ static void tick(void *arg)
     spread(g, now);
 }
 
+bool mfs_replicas_yield(struct mfs_cm *cm, uint32_t node, uint64_t bytes, int64_t now)
+{
+    struct mfs_cm_live *l = mfs_nodes_find(cm, node);
+    struct mfs_replica *r;
+
+    if (!cm->replicas || !l)
+        return false;
+    if (mfs_replica_yields(cm->replicas, l, now))
+        return true;
+    r = mfs_replica_to_yield(cm->replicas, l, bytes);
+    if (!r)
+        return false;
+    l->relieved_at = now;
+    drop(r, "its node has no memory left for a partition that moves there");
+    return true;
+}
+
 bool mfs_replicas_hold(const struct mfs_cm *cm, uint32_t part)
 {
     return cm->state.part[part].replica_step[0];

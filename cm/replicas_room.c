@@ -5,10 +5,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cluster/capacity.h"
+#include "cm/migrate.h"
 #include "cm/replicas_impl.h"
 
 #define SECRET_BYTES  32
-#define HEADROOM      16 /* of what a node may hold, one part is left for its own partitions */
 #define TIGHT         8  /* one that has less than such a part free better gives a replica away */
 #define OVER_LEAST    32 /* of a node's limit: so much beyond it is too much after OVER_TIME … */
 #define OVER_MOST     8  /* … and so much at once */
@@ -47,11 +47,12 @@ static uint64_t room_in(const struct mfs_cm *cm, const struct mfs_cm_live *l)
                                    : mfs_capacity_used(l->node->memory, own);
 }
 
-/* Bytes that the node can take for replicas: beside what it has, what is on its way there, and what
- * its own partitions are to grow by before they are full. */
+/* Bytes that the node can take for replicas: beside what it has, what is on its way there, the
+ * partitions that are to move there, and what its own are to grow by before they are full. */
 static uint64_t room_on(const struct mfs_cm *cm, const struct mfs_cm_live *l)
 {
-    uint64_t may = room_in(cm, l), taken = l->last.memory_used + may / HEADROOM;
+    uint64_t may = mfs_capacity_replicated(room_in(cm, l));
+    uint64_t taken = l->last.memory_used + mfs_migrate_bringing(cm, l->node->id);
 
     for (uint32_t i = 0; i < cm->state.nparts; i++) {
         const struct mfs_cm_part *p = &cm->state.part[i];
@@ -152,6 +153,55 @@ bool mfs_replica_crowds(const struct mfs_replica *r, int64_t now)
         (now - l->over_since < OVER_TIME && over(l) <= l->node->memory / OVER_MOST))
         return false;
     return is_largest(r);
+}
+
+/* ---- and where it makes room for a partition ------------------------------------------------- */
+
+/* May it go? One that takes over is the partition soon, one that is dropped goes already. */
+static bool may_go(const struct mfs_cm_part *p, uint32_t node)
+{
+    return p->replica_node == node && (!strcmp(p->replica_step, MFS_REPLICA_COPY) ||
+                                       !strcmp(p->replica_step, MFS_REPLICA_TERM) ||
+                                       !strcmp(p->replica_step, MFS_REPLICA_READY));
+}
+
+bool mfs_replica_yields(const struct mfs_replicas *g, const struct mfs_cm_live *l, int64_t now)
+{
+    const struct mfs_cm_state *s = &g->cm->state;
+
+    if (l->relieved_at && now - l->relieved_at < OVER_TIME)
+        return true;
+    for (uint32_t i = 0; i < s->ngraves; i++)
+        if (s->grave[i].node == l->node->id)
+            return true;
+    for (uint32_t i = 0; i < s->nparts; i++)
+        if (s->part[i].replica_node == l->node->id &&
+            !strcmp(s->part[i].replica_step, MFS_REPLICA_DROP))
+            return true;
+    return false;
+}
+
+struct mfs_replica *mfs_replica_to_yield(struct mfs_replicas *g, const struct mfs_cm_live *l,
+                                         uint64_t bytes)
+{
+    const struct mfs_cm *cm = g->cm;
+    uint64_t due = l->last.memory_used + bytes, may = room_in(cm, l), sum = 0;
+    uint64_t missing = due > may ? due - may : 0;
+    struct mfs_replica *best = NULL;
+    uint64_t size = 0;
+
+    for (uint32_t i = 0; i < cm->state.nparts; i++) {
+        uint64_t mine = cm->part_bytes[i] + MFS_CAPACITY_PROCESS;
+
+        if (!may_go(&cm->state.part[i], l->node->id))
+            continue;
+        sum += mine;
+        if (!best || (size < missing ? mine > size : mine >= missing && mine < size)) {
+            best = &g->one[i];
+            size = mine;
+        }
+    }
+    return missing && sum >= missing ? best : NULL;
 }
 
 /* ---- and where it would be better ------------------------------------------------------------ */

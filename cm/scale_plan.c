@@ -14,23 +14,25 @@
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* For content, with n partitions; of what processes may use, replicas take their part. */
-static uint64_t room_with(const struct mfs_cm *cm, const struct mfs_cm_node *n, uint32_t parts)
+/* For content, with n partitions, each of them `each` times: of what processes may use, replicas
+ * take their part, and with them some has to stay free. */
+static uint64_t room_with(const struct mfs_cm_node *n, uint32_t parts, uint32_t each)
 {
-    uint32_t each = 1 + cm->state.replicas;
+    uint64_t usable = mfs_capacity_used(n->memory, parts * each);
 
-    return mfs_capacity_used(n->memory, parts * each) / each;
+    return each == 1 ? usable : mfs_capacity_replicated(usable) / each;
 }
 
 static uint64_t room_of(const struct mfs_cm *cm, const struct mfs_cm_node *n)
 {
-    return room_with(cm, n, mfs_cm_state_count(&cm->state, n->id));
+    return room_with(n, mfs_cm_state_count(&cm->state, n->id), 1 + cm->state.replicas);
 }
 
 /* With as many partitions as it will have about, when it has that part of them. */
-static uint64_t room_then(const struct mfs_cm *cm, const struct mfs_cm_node *n, double part)
+static uint64_t room_then(const struct mfs_cm *cm, const struct mfs_cm_node *n, double part,
+                          uint32_t each)
 {
-    return room_with(cm, n, (uint32_t)ceil((double)cm->state.nparts * part));
+    return room_with(n, (uint32_t)ceil((double)cm->state.nparts * part), each);
 }
 
 static uint64_t used_bytes(const struct mfs_cm *cm)
@@ -192,8 +194,9 @@ static int parties_make(const struct mfs_cm *cm, const struct mfs_cm_node *comin
     return 0;
 }
 
-static int plan_parties(const struct mfs_cm *cm, const struct parties *p, struct mfs_plan *out,
-                        struct mfs_err *err)
+/* With memory for each partition `each` times. */
+static int plan_parties(const struct mfs_cm *cm, const struct parties *p, uint32_t each,
+                        struct mfs_plan *out, struct mfs_err *err)
 {
     const struct mfs_cm_state *st = &cm->state;
     struct mfs_plan_node *node = calloc(p->n, sizeof *node);
@@ -204,7 +207,7 @@ static int plan_parties(const struct mfs_cm *cm, const struct parties *p, struct
     if (node && part) {
         for (uint32_t i = 0; i < p->n; i++)
             node[i] = (struct mfs_plan_node){p->node[i]->id, p->weight[i],
-                                             room_then(cm, p->node[i], p->weight[i])};
+                                             room_then(cm, p->node[i], p->weight[i], each)};
         for (uint32_t i = 0; i < st->nparts; i++)
             part[i] = (struct mfs_plan_part){st->part[i].node, cm->part_bytes[i]};
         rc = mfs_planner_plan(&in, out, err);
@@ -217,22 +220,35 @@ static int plan_parties(const struct mfs_cm *cm, const struct parties *p, struct
 }
 
 static int plan(const struct mfs_cm *cm, const struct mfs_cm_node *coming, uint32_t ncoming,
-                uint32_t nleaving, struct mfs_plan *out, struct mfs_err *err)
+                uint32_t nleaving, uint32_t each, struct mfs_plan *out, struct mfs_err *err)
 {
     struct parties p;
     int rc = parties_make(cm, coming, ncoming, nleaving, &p);
 
     if (rc)
         return mfs_err_set(err, rc, "out of memory");
-    rc = plan_parties(cm, &p, out, err);
+    rc = plan_parties(cm, &p, each, out, err);
     parties_clear(&p);
     return rc;
+}
+
+/* With room for all replicas. Where there is none whatever is done, which no node's leaving is the
+ * reason for, partitions come first, and some will go without. */
+static int plan_twice(const struct mfs_cm *cm, const struct mfs_cm_node *coming, uint32_t ncoming,
+                      uint32_t nleaving, struct mfs_plan *out, struct mfs_err *err)
+{
+    int rc = plan(cm, coming, ncoming, nleaving, 1 + cm->state.replicas, out, err);
+
+    if (rc != -ENOSPC || nleaving || !cm->state.replicas)
+        return rc;
+    mfs_planner_clear(out);
+    return plan(cm, coming, ncoming, 0, 1, out, err);
 }
 
 int mfs_scale_plan(const struct mfs_cm *cm, struct mfs_plan *out, struct mfs_err *err)
 {
     *out = (struct mfs_plan){0};
-    return plan(cm, NULL, 0, 0, out, err);
+    return plan_twice(cm, NULL, 0, 0, out, err);
 }
 
 static void sum_up(const struct mfs_cm *cm, struct mfs_scale_draft *d)
@@ -252,7 +268,8 @@ static int check_room(const struct mfs_cm *cm, const struct mfs_scale_draft *d, 
     for (uint32_t i = 0; i < staying; i++)
         memory += (double)cm->state.node[i].memory;
     for (uint32_t i = 0; i < staying; i++)
-        room += room_then(cm, &cm->state.node[i], (double)cm->state.node[i].memory / memory);
+        room += room_then(cm, &cm->state.node[i], (double)cm->state.node[i].memory / memory,
+                          1 + cm->state.replicas);
     if (!d->nleaving || d->used <= room)
         return 0;
     return mfs_err_set(err, -ENOSPC,
@@ -302,7 +319,7 @@ int mfs_scale_draft_make(const struct mfs_cm *cm, const struct mfs_msg_scale *wh
     if (!rc)
         rc = make_coming(cm, d, err);
     if (!rc)
-        rc = plan(cm, d->coming, d->ncoming, d->nleaving, &d->plan, err);
+        rc = plan_twice(cm, d->coming, d->ncoming, d->nleaving, &d->plan, err);
     if (rc)
         mfs_scale_draft_clear(d);
     else

@@ -9,6 +9,9 @@
 /* What is taken between two looks of lm: commands on their way in, a fork that has just begun. */
 #define SLACK(limit) ((limit) / 32)
 
+/* Of what partitions and replicas may use, one part stays free for the partitions. */
+#define HEADROOM 16
+
 /* Of a client: code, stacks, connections, tables of fixed size. */
 #define CLIENT_FIXED (7 * MIB)
 #define REST_LEAST   (4 * MIB)
@@ -49,6 +52,11 @@ uint64_t mfs_capacity_partitions(uint64_t limit)
 uint64_t mfs_capacity_used(uint64_t limit, uint32_t n)
 {
     return most(less(mfs_capacity_partitions(limit), n * MFS_CAPACITY_PROCESS), limit / 8);
+}
+
+uint64_t mfs_capacity_replicated(uint64_t usable)
+{
+    return usable - usable / HEADROOM;
 }
 
 uint64_t mfs_capacity_least(uint32_t n)

@@ -34,6 +34,11 @@ uint64_t mfs_capacity_partitions(uint64_t limit);
  * node's CAPACITY in `cm status` is at the start. Never less than an eighth of the limit. */
 uint64_t mfs_capacity_used(uint64_t limit, uint32_t n);
 
+/* How much of what a node's processes may use (`usable` bytes) cm fills where partitions have
+ * replicas: a sixteenth stays free for the node's own to grow, as redis keeps no replica within its
+ * limit (docs/decisions/0017). It holds where replicas are made, and for plans. */
+uint64_t mfs_capacity_replicated(uint64_t usable);
+
 /* The least limit with which a node of n partitions keeps to it and holds something. */
 uint64_t mfs_capacity_least(uint32_t n);
 

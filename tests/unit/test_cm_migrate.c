@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cm/migrate.h"
+#include "cm/replicas.h"
 #include "loop_until.h"
 
 #define NODES 2
@@ -149,9 +150,28 @@ static void on_table(struct mfs_conn *c, uint64_t id, const void *body, void *ar
     mfs_conn_reply(c, MFS_MSG_TABLE, id, &(struct mfs_msg_epoch){m->table->epoch});
 }
 
+/* A replica is given up: its partition serves without terms. */
+static void on_term(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_term *m = body;
+
+    note(arg, "term");
+    assert_false(m->on);
+    mfs_conn_reply(c, MFS_MSG_TERM, id, NULL);
+}
+
+static void on_beat(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    (void)body;
+    (void)arg;
+    mfs_conn_reply(c, MFS_MSG_BEAT, id, NULL);
+}
+
 static const struct mfs_handler lm_handlers[] = {
-    {MFS_MSG_RECEIVE, on_receive}, {MFS_MSG_TAKE, on_take},   {MFS_MSG_FENCE, on_fence},
-    {MFS_MSG_RELEASE, on_release}, {MFS_MSG_TABLE, on_table}, {0, NULL}};
+    {MFS_MSG_RECEIVE, on_receive}, {MFS_MSG_TAKE, on_take},
+    {MFS_MSG_FENCE, on_fence},     {MFS_MSG_RELEASE, on_release},
+    {MFS_MSG_TABLE, on_table},     {MFS_MSG_TERM, on_term},
+    {MFS_MSG_BEAT, on_beat},       {0, NULL}};
 
 static void joined(void *arg, const struct mfs_err *err, const void *reply)
 {
@@ -581,6 +601,63 @@ static void a_new_cm_goes_on_releasing(void **state)
     assert_string_equal(((struct world *)*state)->log, "release0 ");
 }
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* What has been told of the target: so many of 1000 MiB are in use. */
+static void target_uses(struct world *w, uint64_t mib)
+{
+    w->cm.live[1]->last.memory_used = mib << 20;
+    w->cm.live[1]->last.memory_capacity = 1000U << 20;
+    w->cm.live[0]->last.memory_capacity = 1000U << 20;
+}
+
+static void a_full_target_is_refused_with_figures(void **state)
+{
+    struct world *w = *state;
+
+    target_uses(w, 998); /* 100 bytes would do, but not a process besides */
+    move_one(w);
+    wait_until(w, is_calm);
+    assert_string_equal(w->log, "");
+    stays(w);
+    assert_int_equal(w->err.code, -ENOSPC);
+    assert_non_null(strstr(w->err.msg, "node-1 has no memory for it: it takes 2.5 MiB, and 998 MiB "
+                                       "of 1000 MiB are in use"));
+}
+
+static bool replica_is_gone(void *world)
+{
+    const struct world *w = world;
+
+    return !w->cm.state.part[1].replica_step[0] && !w->cm.state.ngraves;
+}
+
+/* The other partition's replica is on the target, which its Local Manager ends before it tells that
+ * there is room. */
+static void a_replica_makes_room_on_a_full_target(void **state)
+{
+    struct world *w = *state;
+    struct mfs_cm_part *other = &w->cm.state.part[1];
+
+    w->cm.state.replicas = 1;
+    mfs_text_copy(other->replica_step, sizeof other->replica_step, MFS_REPLICA_READY);
+    mfs_text_copy(other->replica_password, sizeof other->replica_password, "replica");
+    other->replica_node = 1;
+    w->cm.part_bytes[1] = 20 << 20;
+    assert_int_equal(mfs_replicas_begin(&w->cm), 0);
+    target_uses(w, 998);
+    move_one(w);
+    wait_until(w, replica_is_gone);
+    assert_null(strstr(w->log, "receive"));
+    assert_non_null(strstr(w->log, "term0 release1 "));
+    target_uses(w, 976);
+    wait_until(w, is_calm);
+    assert_int_equal(w->err.code, 0);
+    assert_int_equal(w->cm.state.part[0].node, 1);
+    assert_string_equal(other->password, "old");
+    mfs_replicas_fini(&w->cm);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -606,6 +683,8 @@ int main(void)
         TEST(nor_is_it_by_a_new_cm),
         TEST(a_source_does_not_serve_before_that_is_written_down),
         TEST(a_new_cm_goes_on_releasing),
+        TEST(a_full_target_is_refused_with_figures),
+        TEST(a_replica_makes_room_on_a_full_target),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cluster/capacity.h"
+#include "cm/migrate_impl.h"
 #include "cm/planner.h"
 #include "cm/replicas_impl.h"
 #include "cm/scale_impl.h"
@@ -203,32 +204,174 @@ static void replicas_are_spread(void **state)
     }
 }
 
-/* What cm plans for partitions leaves as much again, on every node. */
+/* What cm plans for partitions leaves as much again on every node, and the sixteenth that replicas
+ * leave free; where all nodes together have not that much, it still finds a place for each. */
 static void a_plan_keeps_half_free(void **state)
 {
-    uint32_t planned = 0;
+    uint32_t planned = 0, bare = 0;
 
     (void)state;
     for (int round = 0; round < 300; round++) {
         uint32_t nodes = 1 + below(NODES_MOST), parts = nodes + below(PARTS_MOST - nodes);
         struct world *w = make(nodes, parts, (64 + below(1000)) * MIB, 0);
         uint32_t most = (parts + nodes - 1) / nodes; /* that the node may have, all being alike */
-        uint64_t room = mfs_capacity_used(w->node[0].memory, 2 * most) / 2;
+        uint64_t room = mfs_capacity_used(w->node[0].memory, 2 * most) / 16 * 15 / 2, sum = 0;
         struct mfs_plan plan;
 
         for (uint32_t p = 0; p < parts; p++) {
             w->bytes[p] = below(20 * MIB);
             w->part[p].node = w->node[below(nodes)].id;
+            sum += w->bytes[p];
         }
         if (!mfs_scale_plan(&w->cm, &plan, NULL)) {
-            planned++;
+            uint64_t fullest = 0;
+
             for (uint32_t i = 0; i < nodes; i++)
-                assert_true(plan.held[i] <= room);
+                fullest = plan.held[i] > fullest ? plan.held[i] : fullest;
+            planned++;
+            bare += fullest > room + 16;
+            if (sum > nodes * (room + 16))
+                assert_true(fullest <= mfs_capacity_used(w->node[0].memory, most));
+            else if (sum < nodes * room / 2)
+                assert_true(fullest <= room + 16);
         }
         mfs_planner_clear(&plan);
         free(w);
     }
-    assert_true(planned > 50 && planned < 300);
+    print_message("%u of 300 were planned, %u of them without room for replicas\n", planned, bare);
+    assert_true(planned > 50 && planned < 300 && bare > 5 && bare < planned);
+}
+
+/* Fewer nodes than can hold each partition twice, with the sixteenth, are refused. */
+static void a_node_may_leave_if_replicas_have_room(void **state)
+{
+    struct world *w = make(3, 12, 256 * MIB, 0);
+    uint64_t room = mfs_capacity_replicated(mfs_capacity_used(256 * MIB, 12)) / 2; /* of two */
+    struct mfs_msg_scale what = {.how = "to", .migration = "hot", .n = 2, .dry_run = true};
+    struct mfs_scale_draft draft;
+    struct mfs_err err;
+
+    (void)state;
+    for (uint32_t p = 0; p < 12; p++) {
+        w->bytes[p] = room / 6;
+        w->live[p % 3].parts_seen++;
+    }
+    assert_int_equal(mfs_scale_draft_make(&w->cm, &what, &draft, &err), 0);
+    assert_int_equal(draft.plan.nmoves, 4);
+    mfs_scale_draft_clear(&draft);
+    w->bytes[0] += 16;
+    assert_int_equal(mfs_scale_draft_make(&w->cm, &what, &draft, &err), -ENOSPC);
+    assert_non_null(strstr(err.msg, "have room for"));
+    free(w);
+}
+
+/* ---- partitions come first ------------------------------------------------------------------- */
+
+static void a_replica_leaves_room_for_what_moves(void **state)
+{
+    struct world *w = make(3, 3, 256 * MIB, 20 * MIB);
+    struct mfs_migrate_one one = {.move = {.part = 1, .from = 4, .to = 7, .bytes = 215 * MIB}};
+    struct mfs_migrate_one *list[] = {&one};
+    struct mfs_migrate migrate = {.cm = &w->cm, .n = 1, .one = list};
+    struct mfs_replica r = {.cm = &w->cm};
+
+    (void)state;
+    w->live[1].last.memory_used = 230 * MIB; /* so that it has to be the third */
+    assert_int_equal(mfs_replica_choose(&r, NOW), 0);
+    assert_int_equal(w->part[0].replica_node, 7);
+    w->cm.migrate = &migrate;
+    assert_int_equal(mfs_migrate_bringing(&w->cm, 7), 215 * MIB + MFS_CAPACITY_PROCESS);
+    assert_int_equal(mfs_replica_choose(&r, NOW), -ENOSPC);
+    one.move.settled = true; /* what has moved is in the node's own figures */
+    assert_int_equal(mfs_replica_choose(&r, NOW), 0);
+    free(w);
+}
+
+/* Is there a replica on the first node of at least so many bytes, and less than `below_that`? */
+static bool any_of(const struct world *w, uint64_t least, uint64_t below_that)
+{
+    for (uint32_t p = 0; p < w->cm.state.nparts; p++)
+        if (w->part[p].replica_node == w->node[0].id &&
+            !strcmp(w->part[p].replica_step, MFS_REPLICA_READY) &&
+            w->bytes[p] + MFS_CAPACITY_PROCESS >= least &&
+            w->bytes[p] + MFS_CAPACITY_PROCESS < below_that)
+            return true;
+    return false;
+}
+
+/* Replicas on the first node, some of which go already. Their bytes that may go. */
+static uint64_t place_replicas(struct world *w)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t p = 0; p < w->cm.state.nparts; p++) {
+        bool here = w->part[p].node != w->node[0].id && below(2);
+
+        w->bytes[p] = below(20 * MIB);
+        w->part[p].replica_node = w->node[here ? 0 : 1].id;
+        mfs_text_copy(w->part[p].replica_step, sizeof w->part[p].replica_step,
+                      below(4) ? MFS_REPLICA_READY : MFS_REPLICA_TAKE);
+        if (here && w->part[p].replica_step[0] == 'r')
+            sum += w->bytes[p] + MFS_CAPACITY_PROCESS;
+    }
+    return sum;
+}
+
+static void the_least_that_is_enough_makes_room(void **state)
+{
+    uint32_t none = 0, enough = 0, largest = 0;
+
+    (void)state;
+    for (int round = 0; round < 1000; round++) {
+        struct world *w = make(3, 3 + below(60), 256 * MIB, 0);
+        struct mfs_replica one[PARTS_MOST] = {0}, *r;
+        struct mfs_replicas g = {.cm = &w->cm, .one = one};
+        uint64_t sum = place_replicas(w), used = (128 + below(128)) * MIB;
+        uint64_t need = below(120 * MIB), size;
+        uint64_t missing = used + need > 256 * MIB ? used + need - 256 * MIB : 0;
+
+        for (uint32_t p = 0; p < w->cm.state.nparts; p++)
+            one[p] = (struct mfs_replica){.cm = &w->cm, .part = p};
+        w->live[0].last.memory_used = used;
+        r = mfs_replica_to_yield(&g, &w->live[0], need);
+        assert_int_equal(!r, !missing || sum < missing);
+        size = r ? w->bytes[r->part] + MFS_CAPACITY_PROCESS : 0;
+        if (!r) {
+            none++;
+        } else if (size >= missing) {
+            enough++;
+            assert_false(any_of(w, missing, size));
+        } else {
+            largest++;
+            assert_false(any_of(w, size + 1, UINT64_MAX));
+        }
+        free(w);
+    }
+    print_message("%u times none, %u one is enough, %u the largest\n", none, enough, largest);
+    assert_true(none > 50 && enough > 50 && largest > 5);
+}
+
+/* One at a time, and the next when the node has told what that was good for. */
+static void replicas_make_room_one_by_one(void **state)
+{
+    struct world *w = make(3, 3, 256 * MIB, 20 * MIB);
+    struct mfs_replicas g = {.cm = &w->cm};
+
+    (void)state;
+    assert_false(mfs_replica_yields(&g, &w->live[0], NOW));
+    w->live[0].relieved_at = NOW;
+    assert_true(mfs_replica_yields(&g, &w->live[0], NOW + MFS_SEC));
+    assert_false(mfs_replica_yields(&g, &w->live[1], NOW + MFS_SEC));
+    assert_false(mfs_replica_yields(&g, &w->live[0], NOW + 4 * MFS_SEC));
+    w->part[1].replica_node = w->node[0].id;
+    strcpy(w->part[1].replica_step, MFS_REPLICA_DROP);
+    assert_true(mfs_replica_yields(&g, &w->live[0], NOW + 4 * MFS_SEC));
+    w->part[1].replica_step[0] = '\0';
+    assert_false(mfs_replica_yields(&g, &w->live[0], NOW + 4 * MFS_SEC));
+    w->grave[0] = (struct mfs_cm_grave){.node = w->node[0].id, .part = 1};
+    w->cm.state.ngraves = 1; /* its process may still be there */
+    assert_true(mfs_replica_yields(&g, &w->live[0], NOW + 4 * MFS_SEC));
+    free(w);
 }
 
 /* ---- a node that holds more than it may ------------------------------------------------------ */
@@ -383,6 +526,10 @@ int main(void)
         cmocka_unit_test(replicas_are_where_they_may_be),
         cmocka_unit_test(replicas_are_spread),
         cmocka_unit_test(a_plan_keeps_half_free),
+        cmocka_unit_test(a_node_may_leave_if_replicas_have_room),
+        cmocka_unit_test(a_replica_leaves_room_for_what_moves),
+        cmocka_unit_test(the_least_that_is_enough_makes_room),
+        cmocka_unit_test(replicas_make_room_one_by_one),
         cmocka_unit_test(the_largest_goes_when_a_node_is_full),
         cmocka_unit_test(a_node_that_is_nearly_full_gives_to_one_that_is_not),
         cmocka_unit_test(a_replica_that_does_no_harm_stays),
