@@ -35,7 +35,7 @@
 #define SOURCE_STEP (50 * MFS_MSEC) /* between two looks at the source while copying */
 #define CUT_STEP    (100 * 1000LL)  /* ns */
 #define LAG_SMALL   (1ULL << 20)    /* bytes of commands */
-#define HEADROOM    (1ULL << 20)    /* bytes that a partition must have left to serve */
+#define HEADROOM    (64ULL << 10)   /* bytes that a partition must have left to serve */
 #define KEEP_LIMIT  (300 * MFS_SEC) /* sessions live so long in a cold move */
 #define CRON_FAST   "100"           /* per second */
 #define CRON_NORMAL "10"            /* as in redis_conf.c */
@@ -462,7 +462,9 @@ static int go_on(struct ends *e)
 }
 
 /* A target that could not take writes is useless, which is found out before anyone has to wait for
- * it. Its limit follows what it holds, with a delay (fleet.h). */
+ * it. Its limit follows what it holds, with a delay (fleet.h). Little is enough: where many
+ * processes share what is free each has a small part of it, and redis looks before a command, not
+ * at what it brings. */
 static int await_room(struct ends *e)
 {
     int64_t until = mfs_clock_mono() + FULL_LIMIT;
