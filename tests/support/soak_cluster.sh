@@ -213,7 +213,7 @@ fault_scale()
 # replica, may have no room for a partition. Then it has said so, and all stays where it was.
 refused_for_memory()
 {
-    grep 'has the memory for it\|have room for\|can.t hold the data' "$T/scale.out" >/dev/null ||
+    grep 'has no memory for it\|have room for\|can.t hold the data\|nodes would hold, but' "$T/scale.out" >/dev/null ||
         fail "cm scale: $(cat "$T/scale.out")"
     say "refused: $(tail -1 "$T/scale.out"): $(cm_ status --json |
         jq -c '[.nodes[] | [.name, .state, .partitions, .memory_used, .memory_capacity]]')"
