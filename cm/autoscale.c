@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cluster/capacity.h"
+#include "cm/autobalance.h"
 #include "cm/events.h"
 #include "cm/policy_conf.h"
 #include "cm/push.h"
@@ -17,10 +19,6 @@
 #define PAUSE_FIRST (10 * MFS_SEC)
 #define PAUSE_MOST  (300 * MFS_SEC)
 #define SETTLING    (5 * MFS_SEC) /* until who waited for new nodes has had his turn */
-
-/* Stripes of room that a partition should have to take what is being written: it refuses with about
- * two, and its Local Manager may leave it half of its part of what is free. */
-#define NEXT_WRITES 4
 
 /* After failures in one direction. */
 struct pause {
@@ -62,7 +60,8 @@ bool mfs_autoscale_growing(const struct mfs_cm *cm)
 {
     const struct mfs_autoscale *a = cm->autoscale;
 
-    return adds_nodes(cm) || (a->grown && mfs_clock_mono() < a->grown + SETTLING) ||
+    return adds_nodes(cm) || mfs_autobalance_relieves(cm) ||
+           (a->grown && mfs_clock_mono() < a->grown + SETTLING) ||
            (mfs_clock_mono() >= a->out.until &&
             mfs_policy_can_grow(&a->policy, &a->numbers, cm->state.nnodes));
 }
@@ -123,7 +122,8 @@ static bool look(const struct mfs_cm *cm, struct mfs_policy_view *v)
 
         if (!l->conn || !l->reported || !l->last.memory_capacity)
             return false;
-        used = l->last.memory_used + (uint64_t)l->parts_seen * NEXT_WRITES * cm->state.stripe_size;
+        used = l->last.memory_used +
+               (uint64_t)l->parts_seen * MFS_CAPACITY_NEXT_WRITES * cm->state.stripe_size;
         full = (double)used / (double)l->last.memory_capacity;
         v->used += used;
         v->capacity += l->last.memory_capacity;

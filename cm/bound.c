@@ -40,7 +40,8 @@ static int by_link(const void *a, const void *b)
     return (x->link > y->link) - (x->link < y->link);
 }
 
-double mfs_bound_moves(const struct mfs_scale_move *moves, size_t n, double rate)
+double mfs_bound_links(const struct mfs_scale_move *moves, size_t n,
+                       double (*rate)(const void *arg, uint32_t node), const void *arg)
 {
     struct traffic *t = calloc(2 * n + 1, sizeof *t);
     double sum = 0, most = 0;
@@ -54,8 +55,19 @@ double mfs_bound_moves(const struct mfs_scale_move *moves, size_t n, double rate
     qsort(t, 2 * n, sizeof *t, by_link);
     for (size_t i = 0; i < 2 * n; i++) {
         sum = i && t[i].link == t[i - 1].link ? sum + (double)t[i].bytes : (double)t[i].bytes;
-        most = fmax(most, sum);
+        most = fmax(most, over(sum, rate(arg, (uint32_t)(t[i].link / 2))));
     }
     free(t);
-    return over(most, rate);
+    return most;
+}
+
+static double everywhere(const void *arg, uint32_t node)
+{
+    (void)node;
+    return *(const double *)arg;
+}
+
+double mfs_bound_moves(const struct mfs_scale_move *moves, size_t n, double rate)
+{
+    return mfs_bound_links(moves, n, everywhere, &rate);
 }

@@ -26,4 +26,8 @@ double mfs_bound_in(double node_bytes, double rate, uint32_t n, uint32_t x);
  * -ENOMEM. O(moves log moves). */
 double mfs_bound_moves(const struct mfs_scale_move *moves, size_t n, double rate);
 
+/* Likewise, over links that differ: `rate` tells a node's, bytes/s each way. */
+double mfs_bound_links(const struct mfs_scale_move *moves, size_t n,
+                       double (*rate)(const void *arg, uint32_t node), const void *arg);
+
 #endif

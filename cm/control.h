@@ -13,6 +13,7 @@
 
 #define MFS_MOUNT_TIME (60 * MFS_SEC) /* that a node may take to mount */
 
+struct mfs_autobalance;
 struct mfs_cm;
 struct mfs_checkpointing;
 struct mfs_migrate;
@@ -88,8 +89,9 @@ struct mfs_cm {
     struct mfs_checkpointing *checkpoint; /* being written, NULL: none; see checkpoint.h */
 
     struct mfs_autoscale *autoscale;
-    struct mfs_migrate *migrate;   /* partitions under way, migrate.h; NULL: none ever were */
-    struct mfs_replicas *replicas; /* replicas.h; NULL: there are none */
+    struct mfs_autobalance *autobalance; /* NULL: partitions move only when told */
+    struct mfs_migrate *migrate;         /* partitions under way, migrate.h; NULL: none ever were */
+    struct mfs_replicas *replicas;       /* replicas.h; NULL: there are none */
 
     struct mfs_timer *stop_check; /* while stopping */
     int64_t stop_until;

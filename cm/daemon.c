@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "cm/cleanup.h"
+#include "cm/autobalance.h"
 #include "cm/autoscale.h"
 #include "cm/checkpoint.h"
 #include "cm/control.h"
@@ -127,6 +128,8 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
     if (rc)
         return mfs_err_set(err, rc, "cannot set up: %s", strerror(-rc));
     rc = mfs_autoscale_init(cm);
+    if (!rc)
+        rc = mfs_autobalance_init(cm);
     if (rc)
         return mfs_err_set(err, rc, "out of memory");
     return open_listener(cm, err);
@@ -166,6 +169,7 @@ static void close_all(struct mfs_cm *cm)
     mfs_shutdown_fini(cm);
     mfs_checkpoint_fini(cm);
     mfs_listener_destroy(cm->listener);
+    mfs_autobalance_fini(cm);
     mfs_autoscale_fini(cm);
     mfs_scale_fini(cm);
     mfs_migrate_fini(cm);

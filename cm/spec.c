@@ -14,6 +14,7 @@
 #include "cluster/y0.h"
 #include "cm/manifest.h"
 #include "cm/policy_conf.h"
+#include "cm/rebalance_conf.h"
 #include "cm/weights.h"
 
 #define MIB (1ULL << 20)
@@ -341,6 +342,7 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
         rc = check_fits(s, err);
     if (!rc)
         rc = mfs_policy_choose(conf, s, err);
+    mfs_rebalance_choose(conf, &s->balancing);
     if (rc)
         mfs_cm_state_clear(s);
     return rc;
@@ -408,5 +410,6 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, 
     }
     if (compare_words(conf, s, err))
         return err->code;
-    return mfs_policy_compare(conf, s, err);
+    rc = mfs_rebalance_compare(conf, &s->balancing, err);
+    return rc ? rc : mfs_policy_compare(conf, s, err);
 }

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "cluster/table.h"
 #include "cm/policy.h"
+#include "cm/rebalance.h"
 #include "wire/messages.h"
 #include "wire/record.h"
 
@@ -104,7 +105,8 @@ struct mfs_cm_state {
     char exec_start[MFS_TEXT_MAX], exec_stop[MFS_TEXT_MAX]; /* see provider_exec.c */
     char mount[MFS_PATH_MAX];                               /* as given, with its %n */
     char mount_options[MFS_TEXT_MAX];
-    struct mfs_policy_settings scaling; /* of the policy: only what was given, else 0 */
+    struct mfs_policy_settings scaling;      /* of the policy: only what was given, else 0 */
+    struct mfs_rebalance_settings balancing; /* likewise */
     double beta;
     uint64_t memory;    /* per node, bytes */
     uint64_t rate;      /* of a partition's move, bytes/s; 0: no limit */

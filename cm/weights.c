@@ -55,14 +55,14 @@ static double room(const struct mfs_cm_state *st, const struct mfs_cm_node *n)
     return (double)mfs_capacity_partitions(n->memory) / (1 + st->replicas);
 }
 
-/* How much is to find room: data that may yet come included, and what each partition costs. */
+/* How much is to find room: data that may yet come included, and what each partition costs and
+ * needs besides. */
 static double amount(const struct mfs_cm_state *st, double rooms, uint64_t used)
 {
-    uint64_t processes = st->nparts * MFS_CAPACITY_PROCESS;
-    double data = fmax(rooms - (double)processes, 0),
-           reckoned = fmax(FILL_LEAST * data, FILL_GROWS * (double)used);
+    uint64_t each = MFS_CAPACITY_PROCESS + (uint64_t)MFS_CAPACITY_NEXT_WRITES * st->stripe_size;
+    double besides = (double)st->nparts * (double)each, data = fmax(rooms - besides, 0);
 
-    return (double)processes + fmin(data, reckoned);
+    return besides + fmin(data, fmax(FILL_LEAST * data, FILL_GROWS * (double)used));
 }
 
 static int limited(const struct mfs_cm_state *st, const struct mfs_cm_node *const *node, size_t n,

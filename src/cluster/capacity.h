@@ -20,6 +20,10 @@
 /* Of an empty redis process, beyond what it counts as used; bytes. */
 #define MFS_CAPACITY_PROCESS (5 * MFS_CAPACITY_MIB / 2)
 
+/* Stripes of room that a partition should have to take what is being written: it refuses with about
+ * two, and its Local Manager may leave it half of its part of what is free. */
+#define MFS_CAPACITY_NEXT_WRITES 4
+
 /* The client's share of a node's limit: an eighth, but at least what it can work with, and no more
  * than it has a use for. Bytes, for `memefs mount -o memory=`. */
 #define MFS_CAPACITY_CLIENT_LEAST (24 * MFS_CAPACITY_MIB)

@@ -1,0 +1,332 @@
+/* Following the links, and relieving full nodes, by itself. */
+#include "cm/autobalance.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cluster/capacity.h"
+#include "cm/bound.h"
+#include "cm/checkpoint.h"
+#include "cm/events.h"
+#include "cm/rebalance.h"
+#include "cm/scale_impl.h"
+#include "cm/weights.h"
+
+#define LOOK        MFS_SEC
+#define AGAIN       (5 * MFS_SEC) /* until a plan that was not worth it is weighed again */
+#define TELL_AGAIN  (300 * MFS_SEC)
+#define PAUSE_FIRST (10 * MFS_SEC)
+#define PAUSE_MOST  (300 * MFS_SEC)
+#define RELIEF      (10 * MFS_SEC) /* after the last look that found a node to relieve */
+#define LATELY      0.1            /* of the traffic's mean: each second's part */
+#define HELPS       0.02           /* of its room: so much less must the fullest node hold */
+
+struct mfs_autobalance {
+    struct mfs_cm *cm;
+    struct mfs_timer *timer;
+    struct mfs_rebalance_settings numbers;
+    struct mfs_rebalance *watch;
+    double traffic;       /* bytes/s, a mean */
+    int64_t next;         /* no plan before */
+    int64_t told;         /* that it was not worth it */
+    int64_t relief_until; /* room is being made */
+    int64_t pause;        /* after the last failure */
+    bool under_way;       /* our own change */
+};
+
+/* The nodes, as they are just now. */
+struct picture {
+    uint32_t n;
+    const struct mfs_cm_node **node;
+    uint32_t *id;
+    double *bandwidth;
+    double fullest, all;
+    bool whole; /* everyone is there and has told figures, and a bandwidth is known */
+};
+
+static void picture_clear(struct picture *p)
+{
+    free(p->node);
+    free(p->id);
+    free(p->bandwidth);
+    *p = (struct picture){0};
+}
+
+/* What partitions need beyond their data counts as used, as writers are refused without. */
+static double needed(const struct mfs_cm *cm, double bytes, uint32_t parts)
+{
+    return bytes + (double)parts * MFS_CAPACITY_NEXT_WRITES * cm->state.stripe_size;
+}
+
+static int picture_take(const struct mfs_cm *cm, struct picture *p)
+{
+    double used = 0, capacity = 0;
+
+    *p = (struct picture){.n = cm->state.nnodes, .whole = true};
+    p->node = calloc(p->n, sizeof(const struct mfs_cm_node *));
+    p->id = calloc(p->n, sizeof *p->id);
+    p->bandwidth = calloc(p->n, sizeof *p->bandwidth);
+    if (!p->node || !p->id || !p->bandwidth) {
+        picture_clear(p);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct mfs_cm_live *l = cm->live[i];
+        double takes = needed(cm, (double)l->last.memory_used, l->parts_seen);
+
+        p->node[i] = &cm->state.node[i];
+        p->id[i] = l->node->id;
+        p->whole &= l->conn && l->reported && l->last.memory_capacity;
+        used += takes;
+        capacity += (double)l->last.memory_capacity;
+        p->fullest = fmax(p->fullest, takes / fmax((double)l->last.memory_capacity, 1));
+    }
+    p->all = used / fmax(capacity, 1);
+    mfs_weights_bandwidth(p->node, p->n, p->bandwidth);
+    p->whole &= p->bandwidth[0] > 0;
+    return 0;
+}
+
+/* What nodes receive is what nodes send, but for what goes elsewhere. */
+static void take_traffic(struct mfs_autobalance *a)
+{
+    double in = 0, out = 0;
+
+    for (uint32_t i = 0; i < a->cm->state.nnodes; i++) {
+        in += a->cm->live[i]->last.bandwidth_in;
+        out += a->cm->live[i]->last.bandwidth_out;
+    }
+    a->traffic += (fmax(in, out) - a->traffic) * LATELY;
+}
+
+/* ---- a plan's worth -------------------------------------------------------------------------- */
+
+static double rate_of(const void *arg, uint32_t node)
+{
+    const struct picture *p = arg;
+
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->id[i] == node)
+            return p->bandwidth[i];
+    return 0;
+}
+
+static double pace_now(const struct mfs_cm *cm, const struct picture *p)
+{
+    uint32_t *count = calloc(p->n, sizeof *count);
+    double pace;
+
+    if (!count)
+        return 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        count[i] = mfs_cm_state_count(&cm->state, p->id[i]);
+    pace = mfs_rebalance_pace(count, p->bandwidth, p->n, cm->state.nparts);
+    free(count);
+    return pace;
+}
+
+static void weigh(const struct mfs_autobalance *a, const struct picture *p,
+                  const struct mfs_plan *plan, struct mfs_rebalance_verdict *v)
+{
+    const struct mfs_cm_state *st = &a->cm->state;
+    struct mfs_rebalance_figures f = {
+        .before = pace_now(a->cm, p),
+        .after = mfs_rebalance_pace(plan->count, p->bandwidth, p->n, st->nparts),
+        .traffic = a->traffic,
+        .busiest = mfs_bound_links(plan->move, plan->nmoves, rate_of, p),
+        .moves = plan->nmoves,
+        .bytes = plan->bytes,
+        .cold = !strcmp(st->migration, "cold")};
+
+    *v = (struct mfs_rebalance_verdict){0};
+    if (f.before > 0 && f.busiest >= 0)
+        mfs_rebalance_weigh(&a->numbers, &f, v);
+}
+
+static double fullest_after(const struct mfs_cm *cm, const struct picture *p,
+                            const struct mfs_plan *plan)
+{
+    uint32_t each = 1 + cm->state.replicas;
+    double most = 0;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        double room =
+            (double)mfs_capacity_used(p->node[i]->memory, plan->count[i] * each) / (double)each;
+
+        most = fmax(most, needed(cm, (double)plan->held[i], plan->count[i]) / fmax(room, 1));
+    }
+    return most;
+}
+
+/* ---- doing it -------------------------------------------------------------------------------- */
+
+static void hold_off(struct mfs_autobalance *a, const char *what, const char *why)
+{
+    a->pause = a->pause ? a->pause * 2 : PAUSE_FIRST;
+    if (a->pause > PAUSE_MOST)
+        a->pause = PAUSE_MOST;
+    a->next = mfs_clock_mono() + a->pause;
+    mfs_event_add(a->cm->paths->events, "cm", what, "%s; next attempt in %lld s", why,
+                  (long long)(a->pause / MFS_SEC));
+}
+
+static void done(void *arg, const struct mfs_err *err, const struct mfs_scale_report *r)
+{
+    struct mfs_autobalance *a = arg;
+
+    (void)r;
+    a->under_way = false;
+    if (mfs_cm_in_phase(a->cm, MFS_PHASE_STOPPING))
+        return;
+    if (err)
+        hold_off(a, "rebalance-failed", err->msg);
+    else
+        a->pause = 0;
+}
+
+/* False: another time. */
+static bool begin(struct mfs_autobalance *a, const char *why)
+{
+    const struct mfs_msg_scale what = {.how = "rebalance"};
+    struct mfs_err err = {0};
+    int rc;
+
+    a->under_way = true;
+    rc = mfs_scale_begin(a->cm, &what, why, done, a, &err);
+    if (!rc)
+        return true;
+    a->under_way = false;
+    if (rc != -EBUSY && rc != -EAGAIN) /* else the next second will do */
+        hold_off(a, "rebalance-refused", err.msg);
+    return false;
+}
+
+static void relieve(struct mfs_autobalance *a, const struct picture *p, const struct mfs_plan *plan)
+{
+    double after = fullest_after(a->cm, p, plan);
+    char why[256];
+
+    if (!plan->nmoves || after > p->fullest - HELPS)
+        return;
+    a->relief_until = mfs_clock_mono() + RELIEF;
+    snprintf(why, sizeof why,
+             "memory: the fullest node is at %.1f %%, all together at %.1f %%: %u partitions, %s "
+             "give it %.1f %%",
+             100 * p->fullest, 100 * p->all, plan->nmoves, MFS_TEXT_BYTES(plan->bytes),
+             100 * after);
+    begin(a, why);
+}
+
+static void tell_declined(struct mfs_autobalance *a, const char *why)
+{
+    if (a->told && mfs_clock_mono() < a->told + TELL_AGAIN)
+        return;
+    a->told = mfs_clock_mono();
+    mfs_event_add(a->cm->paths->events, "cm", "rebalance-not-worth", "%s", why);
+}
+
+static void follow(struct mfs_autobalance *a, const struct picture *p, const struct mfs_plan *plan)
+{
+    struct mfs_rebalance_verdict v;
+    char why[MFS_TEXT_MAX], who[96] = "";
+    double times;
+    uint32_t id;
+
+    weigh(a, p, plan, &v);
+    if (mfs_rebalance_changed(a->watch, &id, &times))
+        snprintf(who, sizeof who,
+                 "node-%u has %.2f times the part of all bandwidth that it had: ", id, times);
+    snprintf(why, sizeof why, "bandwidth: %s%s", who, v.why);
+    if (!v.better || (v.worth && begin(a, why))) {
+        mfs_rebalance_planned(a->watch);
+        a->told = 0;
+    } else if (!v.worth) {
+        tell_declined(a, why);
+    }
+}
+
+static void consider(struct mfs_autobalance *a, const struct picture *p, bool due, bool crowded)
+{
+    struct mfs_plan plan;
+    struct mfs_err err;
+    int rc = mfs_scale_plan(a->cm, &plan, &err);
+
+    a->next = mfs_clock_mono() + AGAIN;
+    if (rc) {
+        hold_off(a, "rebalance-refused", err.msg);
+        return;
+    }
+    if (crowded)
+        relieve(a, p, &plan);
+    if (due && !a->under_way)
+        follow(a, p, &plan);
+    mfs_planner_clear(&plan);
+}
+
+static void look(struct mfs_autobalance *a, const struct picture *p)
+{
+    const struct mfs_rebalance_view v = {(double)mfs_clock_mono() / (double)MFS_SEC, p->n, p->id,
+                                         p->bandwidth};
+    bool due = mfs_rebalance_watch(a->watch, &a->numbers, &v),
+         crowded = mfs_rebalance_crowded(p->fullest, p->all);
+
+    take_traffic(a);
+    if ((due || crowded) && mfs_clock_mono() >= a->next)
+        consider(a, p, due, crowded);
+}
+
+static bool may_act(const struct mfs_cm *cm)
+{
+    return mfs_cm_in_phase(cm, MFS_PHASE_RUNNING) && cm->step == MFS_STEP_DONE && cm->state.table &&
+           !mfs_scale_busy(cm) && !mfs_checkpoint_busy(cm);
+}
+
+static void tick(void *arg)
+{
+    struct mfs_autobalance *a = arg;
+    struct picture p;
+
+    if (!may_act(a->cm) || picture_take(a->cm, &p))
+        return;
+    if (p.whole)
+        look(a, &p);
+    picture_clear(&p);
+}
+
+bool mfs_autobalance_relieves(const struct mfs_cm *cm)
+{
+    return cm->autobalance && mfs_clock_mono() < cm->autobalance->relief_until;
+}
+
+int mfs_autobalance_init(struct mfs_cm *cm)
+{
+    struct mfs_autobalance *a;
+
+    if (cm->state.balancing.off || !strcmp(cm->state.weights, MFS_WEIGHTS_MEMORY))
+        return 0;
+    a = calloc(1, sizeof *a);
+    if (!a)
+        return -ENOMEM;
+    cm->autobalance = a;
+    a->cm = cm;
+    a->numbers = mfs_rebalance_settle(&cm->state.balancing);
+    a->watch = mfs_rebalance_create();
+    a->timer = mfs_loop_timer(cm->loop, LOOK, LOOK, tick, a);
+    return a->timer && a->watch ? 0 : -ENOMEM;
+}
+
+void mfs_autobalance_fini(struct mfs_cm *cm)
+{
+    if (!cm->autobalance)
+        return;
+    mfs_timer_cancel(cm->autobalance->timer);
+    mfs_rebalance_destroy(cm->autobalance->watch);
+    free(cm->autobalance);
+    cm->autobalance = NULL;
+}

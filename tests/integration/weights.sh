@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Partitions in proportion to bandwidths that are told: at the start, after a scale, when a link has
+# changed; and off a fast node before writers find it full.
+# ctest: timeout=240
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+need jq
+
+ALLOW_LOG='lm-gone|killed|connect|closed'
+MEMORY=256M
+
+counts()
+{
+    cm_ status --json | jq -c '[.nodes[].partitions]'
+}
+
+# Within one partition of what is due.
+proportional_to() # BANDWIDTH …
+{
+    local due
+    due=$(printf '%s\n' "$@" | jq -s .)
+    cm_ status --json | jq -e --argjson b "$due" '.partitions as $p | ($b | add) as $all
+        | [.nodes[].partitions, $b] as [$_, $__] | [.nodes[].partitions] as $n
+        | all(range($n | length); ($n[.] - $p * $b[.] / $all) | fabs < 1)' >/dev/null
+}
+
+running()
+{
+    [ "$(cm_ status --json | jq -r .state)" = running ]
+}
+
+event_says() # WHAT REGEX
+{
+    cm_ events --json | jq -se --arg what "$1" --arg re "$2" \
+        'any(.what == $what and (.text | test($re)))' >/dev/null
+}
+
+write_on() # until $T/enough is there
+{
+    while [ ! -e "$T/enough" ]; do
+        for ((i = 0; i < 20; i++)); do
+            cp "$T/data" "$MNT0/f$i" || return 1
+        done
+    done
+}
+
+say "nonsense is refused"
+for rate in fast 1M,,2M "1M," -5 9 ,1M; do
+    expect_fail 2 cm_ start --nodes 2 --bandwidth "$rate"
+    grep -q "bandwidth" "$T/expect.out" || fail "does not name the option: $(cat "$T/expect.out")"
+done
+expect_fail 2 cm_ start --nodes 2 --weights speed
+expect_fail 2 cm_ start --nodes 2 --rebalance-window 0
+
+say "told bandwidths divide the partitions"
+deployment_start 4 --partitions 48 --weights bandwidth --bandwidth 10M,10M,20M,20M
+proportional_to 1 1 2 2 || fail "partitions: $(counts)"
+equal "bandwidth true" "$(cm_ status --json | jq -r '"\(.weights) \(.by_bandwidth)"')" "weights"
+equal "[10485760,\"told\"]" \
+    "$(cm_ status --json | jq -c '.nodes[1] | [.bandwidth_capacity, .bandwidth_from]')" "link of node 1"
+cm_ status | grep -q '20.0 MiB told' || fail "cm status does not show links"
+expect_fail 1 cm_ start --weights memory
+expect_fail 1 cm_ start --bandwidth 1G
+
+say "a node that comes has the last one told"
+head -c 1048576 /dev/urandom >"$T/data"
+for ((i = 0; i < 20; i++)); do
+    cp "$T/data" "$MNT0/f$i" || fail "file $i was refused"
+done
+cm_ scale +1 || fail "cm scale"
+proportional_to 1 1 2 2 2 || fail "partitions after the scale: $(counts)"
+cm_ rebalance | grep -q "0 partitions moved" || fail "a second plan moves something"
+
+say "a link that has changed is followed"
+kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
+must_happen 10 none_of cm
+jq '.nodes[3].bandwidth = 2097152' "$STATE/cm.json" >"$T/cm.json" && cat "$T/cm.json" >"$STATE/cm.json"
+cm_ start || fail "cm start"
+must_happen 30 event_says rebalance-not-worth "times the pace .* too little" # as nothing goes on
+write_on &
+writer=$!
+must_happen 60 event_says scale "by bandwidth: .* times the pace"
+must_happen 30 running
+touch "$T/enough"
+wait "$writer" || fail "a writer was refused"
+proportional_to 10 10 20 2 20 || fail "partitions after the change: $(counts)"
+for ((i = 0; i < 20; i++)); do
+    cmp "$T/data" "$MNT0/f$i" || fail "file $i has changed"
+done
+
+deployment_stop

@@ -1,0 +1,223 @@
+/* When partitions follow the links: what noise, steps and flapping links lead to, over random
+ * deployments (MFS_SEED repeats one run), and what a move is worth.
+ * ctest: single */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "cm/rebalance.h"
+#include "seeded.h"
+
+#define NODES_MOST 32
+
+static const struct mfs_rebalance_settings defaults;
+
+/* A deployment whose every plan is carried out. */
+struct world {
+    struct mfs_rebalance *r;
+    struct mfs_rebalance_settings s;
+    uint32_t id[NODES_MOST];
+    double link[NODES_MOST];
+    size_t n;
+    double now;
+    uint32_t plans;
+};
+
+static void begin(struct world *w, size_t n)
+{
+    *w = (struct world){.r = mfs_rebalance_create(), .n = n, .now = 1000 + below(1000)};
+    w->s = mfs_rebalance_settle(&defaults);
+    assert_non_null(w->r);
+    for (uint32_t i = 0; i < n; i++) {
+        w->id[i] = 3 * i;
+        w->link[i] = 1e6 * (1 + below(100));
+    }
+}
+
+static void end(struct world *w)
+{
+    mfs_rebalance_destroy(w->r);
+}
+
+/* Some seconds; `noise` is how far every figure may be off. */
+static uint32_t pass(struct world *w, double seconds, double noise)
+{
+    uint32_t before = w->plans;
+
+    for (double until = w->now + seconds; w->now < until; w->now += 1) {
+        double seen[NODES_MOST];
+        struct mfs_rebalance_view v = {w->now, w->n, w->id, seen};
+
+        for (size_t i = 0; i < w->n; i++)
+            seen[i] = w->link[i] * (1 + noise * (2.0 * below(10001) / 10000 - 1));
+        if (!mfs_rebalance_watch(w->r, &w->s, &v))
+            continue;
+        mfs_rebalance_planned(w->r);
+        w->plans++;
+    }
+    return w->plans - before;
+}
+
+static void noise_moves_nothing(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        struct world w;
+
+        begin(&w, 2 + below(NODES_MOST - 1));
+        assert_true(pass(&w, 900, 0.1) <= 1);
+        end(&w);
+    }
+}
+
+/* One node's link changes, and stays so; the figures tremble. */
+static void a_step_is_followed_once(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        struct world w;
+        uint32_t first, then;
+
+        begin(&w, 2 + below(NODES_MOST - 1));
+        first = pass(&w, 60 + below(100), 0.05);
+        assert_true(first <= 1);
+        w.link[below((uint32_t)w.n)] /= 10;
+        then = pass(&w, 300, 0.05);
+        assert_true(then >= 1 && then <= 2);
+        end(&w);
+    }
+}
+
+static void a_step_is_followed_soon(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w, 8);
+    pass(&w, 100, 0);
+    w.link[3] /= 10;
+    assert_int_equal(pass(&w, 4, 0), 0);
+    assert_int_equal(pass(&w, 6, 0), 1);
+    w.link[3] *= 10; /* soon after: it must last as long as the other state did, twice */
+    assert_int_equal(pass(&w, 18, 0), 0);
+    assert_int_equal(pass(&w, 12, 0), 1);
+    end(&w);
+}
+
+/* A link that goes up and down faster than the horizon: the first change may be taken for good. */
+static void who_alternates_is_not_followed(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        struct world w;
+        uint32_t which, first, dwell = 8 + below(37);
+
+        begin(&w, 2 + below(NODES_MOST - 1));
+        which = below((uint32_t)w.n);
+        pass(&w, 100, 0.03);
+        w.link[which] /= 10;
+        first = pass(&w, dwell, 0.03);
+        assert_true(first <= 1);
+        for (int k = 0; k < 20; k++) {
+            w.link[which] *= k % 2 ? 0.1 : 10;
+            assert_int_equal(pass(&w, dwell + below(dwell / 4 + 1), 0.03), 0);
+        }
+        end(&w);
+    }
+}
+
+/* All links twice as fast: nobody's share changes. */
+static void all_alike_is_no_change(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w, 5);
+    pass(&w, 100, 0);
+    for (size_t i = 0; i < w.n; i++)
+        w.link[i] *= 3;
+    assert_int_equal(pass(&w, 100, 0), 0);
+    w.n = 4; /* one has gone: that is to be planned, once */
+    assert_int_equal(pass(&w, 100, 0), 1);
+    end(&w);
+}
+
+static void it_tells_who_has_changed(void **state)
+{
+    struct world w;
+    double times;
+    uint32_t id;
+
+    (void)state;
+    begin(&w, 6);
+    assert_false(mfs_rebalance_changed(w.r, &id, &times));
+    pass(&w, 100, 0);
+    w.link[2] /= 100;
+    pass(&w, 5, 0);
+    assert_true(mfs_rebalance_changed(w.r, &id, &times));
+    assert_int_equal(id, 6);
+    assert_true(times < 0.05);
+    end(&w);
+}
+
+/* ---- worth ----------------------------------------------------------------------------------- */
+
+static bool worth(double traffic, uint64_t bytes, double before, double after)
+{
+    const struct mfs_rebalance_settings s = mfs_rebalance_settle(&defaults);
+    struct mfs_rebalance_figures f = {.before = before,
+                                      .after = after,
+                                      .traffic = traffic,
+                                      .busiest = (double)bytes / 1e7,
+                                      .moves = 8,
+                                      .bytes = bytes};
+    struct mfs_rebalance_verdict v;
+
+    mfs_rebalance_weigh(&s, &f, &v);
+    assert_true(strlen(v.why) > 40 && strlen(v.why) < sizeof v.why - 1);
+    assert_true(v.better || !v.worth);
+    return v.worth;
+}
+
+static void a_move_must_pay_back(void **state)
+{
+    (void)state;
+    assert_true(worth(5e7, 100000000, 2e-8, 1e-8));   /* saves 30 s, takes 10 */
+    assert_false(worth(5e7, 1000000000, 2e-8, 1e-8)); /* takes 100 */
+    assert_false(worth(1e6, 100000000, 2e-8, 1e-8));  /* saves 0.6 s, as nobody writes */
+    assert_true(worth(0, 0, 2e-8, 1e-8));             /* costs nothing */
+    assert_false(worth(5e7, 0, 1e-8, 1e-8));          /* and is no better */
+    assert_false(worth(5e7, 0, 1.1e-8, 1e-8));
+    assert_true(worth(1e12, 300000000, 2e-8, 1e-8) ==
+                worth(5e7, 300000000, 2e-8, 1e-8)); /* more than the links carry can't be */
+}
+
+static void the_slowest_sets_the_pace(void **state)
+{
+    const uint32_t count[] = {2, 2, 4};
+    const double link[] = {1e6, 4e6, 4e6};
+
+    (void)state;
+    assert_true(fabs(mfs_rebalance_pace(count, link, 3, 8) - 0.25e-6) < 1e-15);
+    assert_true(mfs_rebalance_crowded(0.9, 0.5));
+    assert_false(mfs_rebalance_crowded(0.9, 0.88));
+    assert_false(mfs_rebalance_crowded(0.7, 0.1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(noise_moves_nothing),     cmocka_unit_test(a_step_is_followed_once),
+        cmocka_unit_test(a_step_is_followed_soon), cmocka_unit_test(who_alternates_is_not_followed),
+        cmocka_unit_test(all_alike_is_no_change),  cmocka_unit_test(it_tells_who_has_changed),
+        cmocka_unit_test(a_move_must_pay_back),    cmocka_unit_test(the_slowest_sets_the_pace),
+    };
+
+    return cmocka_run_group_tests(tests, choose_seed, NULL);
+}
