@@ -2,6 +2,7 @@
 #include "cm/options.h"
 
 #include "cluster/placement.h"
+#include "cluster/table.h"
 
 const struct mfs_conf_option mfs_cm_common_options[] = {
     {"name", MFS_CONF_STRING, "NAME", "memefs", 1, 63, "the deployment's name"},
@@ -29,6 +30,8 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
      "at least so many partitions (also the most nodes there can ever be)"},
     {"max-nodes", MFS_CONF_UINT, "M", NULL, 1, MFS_PARTITIONS_MAX,
      "at least so many partitions that M nodes can be had; the policy goes no higher"},
+    {"stripe-size", MFS_CONF_SIZE, "SIZE", "1044480", MFS_STRIPE_SIZE_UNIT, MFS_STRIPE_SIZE_DEFAULT,
+     "bytes of a file that go to one partition together, whole pages; a checkpoint keeps its own"},
     {"policy", MFS_CONF_STRING, "NAME", "none", 1, 15,
      "how it grows and shrinks by itself: none, or cso, nso, aso, each also with +csi or +asi"},
     {"min-nodes", MFS_CONF_UINT, "M", NULL, 1, MFS_PARTITIONS_MAX,

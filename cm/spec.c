@@ -280,6 +280,14 @@ static int make_parts(const struct mfs_conf *conf, struct mfs_cm_state *s, struc
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+static int check_stripe_size(const struct mfs_conf *conf, struct mfs_err *err)
+{
+    if (mfs_conf_uint(conf, "stripe-size") % MFS_STRIPE_SIZE_UNIT)
+        return mfs_err_set(err, -EINVAL, "stripe-size: must be a multiple of %u",
+                           MFS_STRIPE_SIZE_UNIT);
+    return 0;
+}
+
 static int check_provider(const struct mfs_conf *conf, struct mfs_err *err)
 {
     bool exec = !strcmp(mfs_conf_str(conf, "provider"), "exec");
@@ -317,7 +325,6 @@ static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
         if (mfs_conf_str(conf, words[i].key))
             mfs_text_copy(words[i].out, words[i].n, mfs_conf_str(conf, words[i].key));
     mfs_text_copy(s->phase, sizeof s->phase, MFS_PHASE_STARTING);
-    s->stripe_size = MFS_STRIPE_SIZE_DEFAULT;
 }
 
 int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
@@ -325,10 +332,13 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
     int rc = check_provider(conf, err);
 
     memset(s, 0, sizeof *s);
+    if (!rc)
+        rc = check_stripe_size(conf, err);
     if (rc)
         return rc;
     copy_words(conf, s);
     s->rate = mfs_conf_uint(conf, "migration-rate");
+    s->stripe_size = (uint32_t)mfs_conf_uint(conf, "stripe-size");
     s->replicas = (uint32_t)mfs_conf_uint(conf, "replicas");
     s->link_rate = mfs_conf_uint(conf, "link-rate");
     rc = take_checkpoint(conf, s, err);

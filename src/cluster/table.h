@@ -13,6 +13,7 @@
 
 /* 2^20 − 4096 bytes: a power of two would take redis's allocator a quarter more. */
 #define MFS_STRIPE_SIZE_DEFAULT (255U * 4096U)
+#define MFS_STRIPE_SIZE_UNIT    4096U
 
 struct mfs_partition {
     uint32_t node;                    /* node id */
