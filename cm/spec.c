@@ -398,6 +398,8 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, 
     }
     if (mfs_conf_given(conf, "memory") && mfs_conf_uint(conf, "memory") != s->memory)
         return differs(err, "memory", MFS_TEXT_BYTES(s->memory));
+    if (mfs_conf_given(conf, "stripe-size") && mfs_conf_uint(conf, "stripe-size") != s->stripe_size)
+        return differs(err, "stripe-size", MFS_TEXT_BYTES(s->stripe_size));
     if (mfs_conf_given(conf, "mount")) {
         rc = choose_mount(conf, &mount, err);
         if (rc)

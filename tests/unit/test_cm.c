@@ -102,9 +102,9 @@ static void mounts_by_pattern(void **state)
 static void impossible_deployments(void **state)
 {
     static const char *const bad[][2] = {
-        {"memory", "900T"},    {"mount", "/"},      {"policy", "csi"},
-        {"scale-in-to", "96"}, {"min-nodes", "9"},  {"bandwidth", "10Q"},
-        {"bandwidth", "1M,"},  {"bandwidth", "-4"}, {"bandwidth", "9"}};
+        {"memory", "900T"}, {"mount", "/"},         {"policy", "csi"},    {"scale-in-to", "96"},
+        {"min-nodes", "9"}, {"bandwidth", "10Q"},   {"bandwidth", "1M,"}, {"bandwidth", "-4"},
+        {"bandwidth", "9"}, {"stripe-size", "5000"}};
     struct mfs_cm_state s;
     struct mfs_err err;
 
@@ -115,6 +115,25 @@ static void impossible_deployments(void **state)
         teardown(state);
         assert_int_equal(setup(state), 0);
     }
+}
+
+static void stripe_size(void **state)
+{
+    struct mfs_cm_state s;
+    struct mfs_err err;
+
+    (void)state;
+    give("memory", "256M");
+    assert_int_equal(mfs_spec_make(conf, &s, &err), 0);
+    assert_int_equal(s.stripe_size, MFS_STRIPE_SIZE_DEFAULT);
+    mfs_cm_state_clear(&s);
+    give("stripe-size", "60K");
+    assert_int_equal(mfs_spec_make(conf, &s, &err), 0);
+    assert_int_equal(s.stripe_size, 61440);
+    assert_int_equal(mfs_spec_compare(conf, &s, &err), 0);
+    give("stripe-size", "4096");
+    assert_int_equal(mfs_spec_compare(conf, &s, &err), -EEXIST);
+    mfs_cm_state_clear(&s);
 }
 
 /* Told: one for each slot, the last one for all further. */
@@ -443,13 +462,21 @@ static void one_at_a_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(options_make_a_deployment), TEST(mounts_by_pattern),
-        TEST(impossible_deployments),    TEST(weights_by_bandwidth),
-        TEST(a_policy_with_numbers),     TEST(comparing_with_what_runs),
-        TEST(state_round_trip),          TEST(config_files),
-        TEST(names_and_paths),           TEST(every_verb_has_a_name_and_help),
-        TEST(tables_for_people),         TEST(each_partition_has_its_line),
-        TEST(remains_are_cleared_away),  TEST(one_at_a_time),
+        TEST(options_make_a_deployment),
+        TEST(mounts_by_pattern),
+        TEST(impossible_deployments),
+        TEST(weights_by_bandwidth),
+        TEST(stripe_size),
+        TEST(a_policy_with_numbers),
+        TEST(comparing_with_what_runs),
+        TEST(state_round_trip),
+        TEST(config_files),
+        TEST(names_and_paths),
+        TEST(every_verb_has_a_name_and_help),
+        TEST(tables_for_people),
+        TEST(each_partition_has_its_line),
+        TEST(remains_are_cleared_away),
+        TEST(one_at_a_time),
     };
 
     mfs_log_set_level(MFS_LOG_WARN);
