@@ -1,0 +1,1 @@
+"""What the benchmarks on shaped links (clouds, link_drop) have in common."""
