@@ -17,6 +17,7 @@
 #define TAKES_MOST    3
 #define AGAIN_FIRST   (500 * MFS_MSEC)
 #define AGAIN_MOST    (30 * MFS_SEC)
+#define MATCH_BEFORE  "prove"        /* what cm of an earlier version writes for MFS_MOVE_MATCH */
 #define PATIENCE      (60 * MFS_SEC) /* with a node that is away */
 #define PATIENCE_CUT  (15 * MFS_SEC) /* while clients wait */
 
@@ -30,7 +31,7 @@ static const struct {
     [MFS_AT_PUSH] = {MFS_MOVE_RELEASE, "cutting"},
     [MFS_AT_RELEASE] = {MFS_MOVE_RELEASE, "releasing"},
     [MFS_AT_ASK] = {MFS_MOVE_UNDO, "undoing"},
-    [MFS_AT_PROVE] = {MFS_MOVE_PROVE, "proving"},
+    [MFS_AT_MATCH] = {MFS_MOVE_MATCH, "matching"},
     [MFS_AT_UNFENCE] = {MFS_MOVE_DROP, "undoing"},
     [MFS_AT_DROP] = {MFS_MOVE_DROP, "undoing"},
     [MFS_AT_UNFENCE_LAST] = {MFS_MOVE_DROP, "undoing"},
@@ -192,7 +193,7 @@ void mfs_move_adopt(struct mfs_move *m, const struct mfs_cm_move *of)
     for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++)
         if (!strcmp(of->step, steps[firsts[i]].saved))
             m->step = firsts[i];
-    if (!strcmp(of->step, MFS_MOVE_PROVE))
+    if (!strcmp(of->step, MFS_MOVE_MATCH) || !strcmp(of->step, MATCH_BEFORE))
         m->step = MFS_AT_ASK; /* how far the source had got is not in the state */
     m->began = m->step_began = m->again_at = mfs_clock_mono();
     m->moved = m->settled = m->step == MFS_AT_RELEASE;
@@ -299,7 +300,7 @@ static void asked(struct mfs_move *m, const struct mfs_err *err,
 {
     if (!err && r->stream[0]) {
         m->died_at = *r;
-        mfs_move_enter(m, MFS_AT_PROVE);
+        mfs_move_enter(m, MFS_AT_MATCH);
     } else if (!err)
         mfs_move_enter(m, MFS_AT_UNFENCE);
     else if (is_gone(err))
@@ -309,8 +310,8 @@ static void asked(struct mfs_move *m, const struct mfs_err *err,
 }
 
 /* A target that is not exact, or does not tell, is left: the revived source goes on. */
-static void proved(struct mfs_move *m, const struct mfs_err *err,
-                   const struct mfs_msg_take_reply *r)
+static void matched(struct mfs_move *m, const struct mfs_err *err,
+                    const struct mfs_msg_take_reply *r)
 {
     if (!err) {
         mfs_event_add(m->cm->paths->events, "cm", "completed",
@@ -406,8 +407,8 @@ void mfs_move_answer(struct mfs_move *m, const struct mfs_err *err, const void *
     case MFS_AT_ASK:
         asked(m, err, reply);
         break;
-    case MFS_AT_PROVE:
-        proved(m, err, reply);
+    case MFS_AT_MATCH:
+        matched(m, err, reply);
         break;
     case MFS_AT_UNFENCE:
         unfenced(m, err);
@@ -448,8 +449,8 @@ static void too_long(struct mfs_move *m)
     mfs_err_set(&why, -ENODEV, "%s is not connected", node_name(m, mfs_move_node(m)));
     if (m->step == MFS_AT_RECEIVE || m->step == MFS_AT_TAKE) {
         undo(m, &why);
-    } else if (m->step == MFS_AT_PROVE) {
-        proved(m, &why, NULL);
+    } else if (m->step == MFS_AT_MATCH) {
+        matched(m, &why, NULL);
     } else if (!m->settled) {
         if (!m->why.code)
             m->why = why;
@@ -462,7 +463,7 @@ static void too_long(struct mfs_move *m)
 void mfs_move_tick(struct mfs_move *m, int64_t now)
 {
     bool blocked =
-        m->step == MFS_AT_TAKE || m->step == MFS_AT_PROVE || (m->step == MFS_AT_RECEIVE && m->cold);
+        m->step == MFS_AT_TAKE || m->step == MFS_AT_MATCH || (m->step == MFS_AT_RECEIVE && m->cold);
 
     if (m->step == MFS_AT_WAITING || m->step == MFS_AT_PUSH || m->step == MFS_AT_OVER)
         return;

@@ -3,7 +3,7 @@
  *
  *     copy ──► cut ──► release ──► (over)          the ordinary way
  *      └────────┴──► undo ──► drop ──► (over, or again from the start)
- *                      ├──► prove ──► release      the source's process has died, the copy is exact
+ *                      ├──► match ──► release      the source's process has died, the copy is exact
  *                      └──► force ──► release      it has died, and can't be revived
  *
  * copy: the target receives a copy. cut: it fences the source, gets to the same offset and serves.
@@ -11,7 +11,7 @@
  * table goes to everyone, and the source's process is ended. Up to there everything can be undone,
  * as nobody has the new process' password: undo asks whether the source lives, and drop lets it
  * serve again and ends the copy. A source that died when its copy was whole is revived fenced, and
- * its journal tells how far it had got: prove asks the target to take the partition if it is as
+ * its journal tells how far it had got: match asks the target to take the partition if it is as
  * far (a cm that comes after us asks the source again). When the source turns out
  * to be dead for good, force goes on with what the target has. The target may have been promoted by
  * a cut that failed later, and does not follow the source then: once the source may have served
@@ -26,7 +26,7 @@
 #define MFS_MOVE_COPY    "copy"
 #define MFS_MOVE_CUT     "cut"
 #define MFS_MOVE_UNDO    "undo"
-#define MFS_MOVE_PROVE   "prove"
+#define MFS_MOVE_MATCH   "match"
 #define MFS_MOVE_DROP    "drop"
 #define MFS_MOVE_FORCE   "force"
 #define MFS_MOVE_RELEASE "release"
@@ -38,7 +38,7 @@ enum mfs_move_step {
     MFS_AT_PUSH,         /* release: everyone gets the table */
     MFS_AT_RELEASE,      /* the source's process ends */
     MFS_AT_ASK,          /* undo: does the source live? It is fenced, as one answers to that */
-    MFS_AT_PROVE,        /* prove: the target serves if it has all that the dead source had */
+    MFS_AT_MATCH,        /* match: the target serves if it has all that the dead source had */
     MFS_AT_UNFENCE,      /* drop: the source serves; nothing leads back to cut or to force */
     MFS_AT_DROP,         /* the target's process ends */
     MFS_AT_UNFENCE_LAST, /* in case that a late TAKE has fenced it again meanwhile */
@@ -70,7 +70,7 @@ struct mfs_move {
     bool moved;         /* the partition is the target's */
     bool settled;       /* how it ends is certain, though something may be left to clear away */
     struct mfs_err why; /* it does not move */
-    struct mfs_msg_fence_reply died_at; /* the source, in step PROVE */
+    struct mfs_msg_fence_reply died_at; /* the source, in step MATCH */
 
     void (*changed)(struct mfs_move *m, void *arg); /* copied, settled, over, or waiting again */
     void *arg;

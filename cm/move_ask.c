@@ -32,7 +32,7 @@ uint32_t mfs_move_node(const struct mfs_move *m)
     switch (m->step) {
     case MFS_AT_RECEIVE:
     case MFS_AT_TAKE:
-    case MFS_AT_PROVE:
+    case MFS_AT_MATCH:
     case MFS_AT_DROP:
     case MFS_AT_FORCE:
         return m->to;
@@ -106,7 +106,7 @@ static void take(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_cm_
 {
     struct mfs_msg_take t = {.index = m->part, .force = m->step != MFS_AT_TAKE};
 
-    if (m->step == MFS_AT_PROVE) {
+    if (m->step == MFS_AT_MATCH) {
         memcpy(t.stream, m->died_at.stream, sizeof t.stream);
         t.offset = m->died_at.offset;
     }
@@ -139,7 +139,7 @@ static void send_to(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_
         receive(m, l, s);
         break;
     case MFS_AT_TAKE:
-    case MFS_AT_PROVE:
+    case MFS_AT_MATCH:
     case MFS_AT_FORCE:
         take(m, l, s);
         break;

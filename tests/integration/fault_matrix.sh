@@ -21,11 +21,11 @@ ALLOW_LOG='Z error ' # managers tell what was done to them
 STRIKE=$HARNESS_DIR/strike
 MEMORY=256M
 QUICK="copy:cm cut:cm undo:cm copy:source-lm copy:target-lm cut:target-lm copy:target-redis \
-cut:client cut:source-redis prove:cm go:target-lm"
-FULL="copy:cm cut:cm release:cm undo:cm drop:cm prove:cm copy:cm-twice cut:cm-twice release:cm-twice \
+cut:client cut:source-redis match:cm go:target-lm"
+FULL="copy:cm cut:cm release:cm undo:cm drop:cm match:cm copy:cm-twice cut:cm-twice release:cm-twice \
 undo:cm-twice cut:cm-long copy:source-lm cut:source-lm release:source-lm undo:source-lm \
-drop:source-lm prove:source-lm copy:target-lm cut:target-lm release:target-lm undo:target-lm \
-drop:target-lm prove:target-lm prove:target-redis prove:source-redis copy:target-redis cut:target-redis copy:client cut:client \
+drop:source-lm match:source-lm copy:target-lm cut:target-lm release:target-lm undo:target-lm \
+drop:target-lm match:target-lm match:target-redis match:source-redis copy:target-redis cut:target-redis copy:client cut:client \
 release:client undo:client come:cm come:cm-twice come:target-lm come:client go:cm go:cm-twice \
 go:target-lm go:client copy:source-redis cut:source-redis drop:source-redis"
 CASES=${CASES:-${ROUNDS:+$FULL}}
@@ -177,7 +177,7 @@ strike_at() # STEP VICTIM
         phases+=("copy:source-lm=STOP,target-redis")
         [ "$1" = undo ] || phases+=("undo:target-lm=STOP,source-lm=CONT")
         ;;
-    prove)
+    match)
         phases+=(cut:source-redis)
         ;;
     esac
@@ -242,7 +242,7 @@ check_lost() # STEP VICTIM
 may_fail() # STEP VICTIM
 {
     case $1:$2 in
-    *:cm* | *:source-redis | prove:* | come:target-lm) ;;
+    *:cm* | *:source-redis | match:* | come:target-lm) ;;
     *) return 1 ;;
     esac
 }
@@ -251,7 +251,7 @@ may_fail() # STEP VICTIM
 may_lose() # STEP VICTIM
 {
     case $1:$2 in
-    *:source-redis | prove:* | cut:target-redis) ;; # which may be the only one already
+    *:source-redis | match:* | cut:target-redis) ;; # which may be the only one already
     *) return 1 ;;
     esac
 }

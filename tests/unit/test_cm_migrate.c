@@ -84,7 +84,7 @@ static void on_take(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     const struct mfs_msg_take *m = body;
     struct peer *p = arg;
 
-    note(p, m->stream[0] ? "prove" : m->force ? "force" : "take");
+    note(p, m->stream[0] ? "match" : m->force ? "force" : "take");
     assert_true(m->force || !m->stream[0]);
     if (m->stream[0]) {
         assert_string_equal(m->stream, "stream");
@@ -416,7 +416,7 @@ static void a_revived_source_is_replaced_by_an_exact_copy(void **state)
     move_one(w);
     wait_until(w, is_calm);
     assert_string_equal(w->log,
-                        "receive1 take1 fence0 fence0 prove1 prove1 table0 table1 release0 ");
+                        "receive1 take1 fence0 fence0 match1 match1 table0 table1 release0 ");
     has_moved(w);
 }
 
@@ -429,7 +429,7 @@ static void a_revived_source_goes_on_when_its_copy_is_not_exact(void **state)
     w->peer[1].fail[MFS_MSG_TAKE][1] = -ENODATA;
     move_one(w);
     wait_until(w, is_calm);
-    assert_string_equal(w->log, "receive1 take1 fence0 prove1 serve0 release1 serve0 ");
+    assert_string_equal(w->log, "receive1 take1 fence0 match1 serve0 release1 serve0 ");
     stays(w);
 }
 
@@ -528,13 +528,23 @@ static void a_new_cm_goes_on_undoing(void **state)
     assert_non_null(strstr(w->log, "fence0 serve0 release1 serve0 "));
 }
 
-static void a_new_cm_goes_on_proving(void **state)
+static void a_new_cm_goes_on_matching(void **state)
+{
+    struct world *w = *state;
+
+    w->revived = true;
+    resume(w, "match", "new");
+    assert_string_equal(w->log, "fence0 match1 table0 table1 release0 ");
+    has_moved(w);
+}
+
+static void so_it_does_with_the_name_that_step_had(void **state)
 {
     struct world *w = *state;
 
     w->revived = true;
     resume(w, "prove", "new");
-    assert_string_equal(w->log, "fence0 prove1 table0 table1 release0 ");
+    assert_string_equal(w->log, "fence0 match1 table0 table1 release0 ");
     has_moved(w);
 }
 
@@ -676,7 +686,8 @@ int main(void)
         TEST(a_new_cm_goes_on_with_a_copy),
         TEST(a_new_cm_goes_on_with_a_cut),
         TEST(a_new_cm_goes_on_undoing),
-        TEST(a_new_cm_goes_on_proving),
+        TEST(a_new_cm_goes_on_matching),
+        TEST(so_it_does_with_the_name_that_step_had),
         TEST(a_new_cm_goes_on_dropping),
         TEST(a_new_cm_goes_on_forcing),
         TEST(a_source_that_served_again_is_not_replaced),
