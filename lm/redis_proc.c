@@ -7,7 +7,6 @@
  * Manager. */
 #include "lm/redis_proc.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -25,6 +24,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/inet.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "lm/imager.h"
@@ -98,27 +98,21 @@ static void remove_files(const struct mfs_redis_node *node, uint32_t part)
 
 static int free_port(const char *address, uint16_t *port)
 {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } a = {0};
-    socklen_t len = sizeof a;
-    int fd, rc = 0;
+    char host[INET6_ADDRSTRLEN];
+    union mfs_inet a;
+    socklen_t len;
+    int rc = mfs_inet_parse(address, 0, &a), fd;
 
-    if (inet_pton(AF_INET, address, &a.v4.sin_addr) == 1)
-        a.any.sa_family = AF_INET;
-    else if (inet_pton(AF_INET6, address, &a.v6.sin6_addr) == 1)
-        a.any.sa_family = AF_INET6;
-    else
-        return -EINVAL;
+    if (rc)
+        return rc;
     fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
-    if (bind(fd, &a.any, sizeof a) || getsockname(fd, &a.any, &len))
+    len = mfs_inet_len(&a);
+    if (bind(fd, &a.any, len) || getsockname(fd, &a.any, &len))
         rc = -errno;
     else
-        *port = ntohs(a.any.sa_family == AF_INET ? a.v4.sin_port : a.v6.sin6_port);
+        rc = mfs_inet_format(&a, host, port);
     close(fd);
     return rc;
 }

@@ -1,6 +1,5 @@
 #include "wire/proof.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/inet.h"
 #include "base/text.h"
 
 #define QUESTION_MAX (sizeof MFS_PROOF_COMMAND + MFS_PROOF_USER + MFS_PROOF_NONCE + 8)
@@ -23,25 +23,23 @@ int mfs_proof_key(const char *password, char key[MFS_MAC_TEXT])
     return mfs_mac(password, strlen(password), fields, 2, key);
 }
 
-static int end_text(int family, const void *address, uint16_t port, char out[MFS_PROOF_END_MAX])
+static int end_text(const union mfs_inet *a, char out[MFS_PROOF_END_MAX])
 {
     char host[INET6_ADDRSTRLEN];
+    uint16_t port;
+    int rc = mfs_inet_format(a, host, &port);
 
-    if (!inet_ntop(family, address, host, sizeof host))
-        return -EINVAL;
-    snprintf(out, MFS_PROOF_END_MAX, "%s %u", host, port);
-    return 0;
+    if (!rc)
+        snprintf(out, MFS_PROOF_END_MAX, "%s %u", host, port);
+    return rc;
 }
 
 int mfs_proof_end(const char *host, uint16_t port, char out[MFS_PROOF_END_MAX])
 {
-    struct in6_addr address; /* has room for either */
+    union mfs_inet a;
+    int rc = mfs_inet_parse(host, port, &a);
 
-    if (inet_pton(AF_INET, host, &address) == 1)
-        return end_text(AF_INET, &address, port, out);
-    if (inet_pton(AF_INET6, host, &address) == 1)
-        return end_text(AF_INET6, &address, port, out);
-    return -EINVAL;
+    return rc ? rc : end_text(&a, out);
 }
 
 int mfs_proof_make(const char *key, const char *user, const char *caller, const char *partition,
@@ -58,20 +56,10 @@ typedef int name_fn(int fd, struct sockaddr *restrict a, socklen_t *restrict len
 
 static int end_of(int fd, name_fn *name, char out[MFS_PROOF_END_MAX])
 {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } a = {0};
+    union mfs_inet a = {.v6 = {0}};
     socklen_t len = sizeof a;
 
-    if (name(fd, &a.any, &len))
-        return -errno;
-    if (a.any.sa_family == AF_INET)
-        return end_text(AF_INET, &a.v4.sin_addr, ntohs(a.v4.sin_port), out);
-    if (a.any.sa_family == AF_INET6)
-        return end_text(AF_INET6, &a.v6.sin6_addr, ntohs(a.v6.sin6_port), out);
-    return -EINVAL;
+    return name(fd, &a.any, &len) ? -errno : end_text(&a, out);
 }
 
 static int make_nonce(char out[MFS_PROOF_NONCE + 1])

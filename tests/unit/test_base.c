@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/inet.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/thread.h"
@@ -335,6 +336,29 @@ static void waits_end(void **state)
     assert_int_equal(mfs_timespec_cmp((struct timespec){1, 3}, (struct timespec){1, 3}), 0);
 }
 
+static void addresses_with_ports(void **state)
+{
+    static const char *const good[] = {"127.0.0.1", "10.0.0.255", "::1", "fe80::1:2"},
+                             *const bad[] = {"", "localhost", "127.0.0.1:5", "[::1]", "1.2.3"};
+    char host[INET6_ADDRSTRLEN];
+    union mfs_inet a;
+    uint16_t port;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(mfs_inet_parse(good[i], 40000, &a), 0);
+        assert_int_equal(a.any.sa_family, i < 2 ? AF_INET : AF_INET6);
+        assert_int_equal(mfs_inet_len(&a), i < 2 ? sizeof a.v4 : sizeof a.v6);
+        assert_int_equal(mfs_inet_format(&a, host, &port), 0);
+        assert_string_equal(host, good[i]);
+        assert_int_equal(port, 40000);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(mfs_inet_parse(bad[i], 1, &a), -EINVAL);
+    a.any.sa_family = AF_UNIX;
+    assert_int_equal(mfs_inet_format(&a, host, &port), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +367,7 @@ int main(void)
         cmocka_unit_test(trees_come_and_go),
         cmocka_unit_test(log_lines),
         cmocka_unit_test(errors),
+        cmocka_unit_test(addresses_with_ports),
         cmocka_unit_test(processes_are_recognised),
         cmocka_unit_test(processes_are_found_and_looked_at),
         cmocka_unit_test(preference_is_not_inherited),
