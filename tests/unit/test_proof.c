@@ -9,60 +9,17 @@
 
 #include "store/channel.h"
 #include "store_test.h"
+#include "tcp_pair.h"
 #include "wire/proof.h"
 
 #define BOUND (60 * MFS_SEC)
 #define PROOF 71 /* bytes */
 #define HEARD 4096
 
-static struct redis_fixture *fixture;
-static struct mfs_table *table;
-
-static int setup(void **state)
-{
-    (void)state;
-    if (redis_fixture_start(&fixture, &(struct redis_fixture_opts){.nparts = 2, .tcp = true}))
-        return -1;
-    table = redis_fixture_table(fixture);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    free(table);
-    redis_fixture_stop(fixture);
-    return 0;
-}
-
-static struct sockaddr_in at_port(uint16_t port)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
-
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return a;
-}
-
-static int dial(const void *address, socklen_t len, int family)
-{
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_true(fd >= 0);
-    assert_int_equal(connect(fd, address, len), 0);
-    return fd;
-}
-
-static int dial_port(uint16_t port)
-{
-    struct sockaddr_in a = at_port(port);
-
-    return dial(&a, sizeof a, AF_INET);
-}
-
 /* Port 0: any, which is then written there. */
 static int listen_at(uint16_t *port)
 {
-    struct sockaddr_in a = at_port(*port);
+    struct sockaddr_in a = tcp_pair_address(*port);
     socklen_t len = sizeof a;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
@@ -155,7 +112,7 @@ static void caller_start(struct caller *c, uint16_t port, int64_t timeout)
 {
     *c = (struct caller){.port = port,
                          .user = MFS_REDIS_USER,
-                         .password = table->part[0].password,
+                         .password = tcp_pair.table->part[0].password,
                          .timeout = timeout};
     assert_int_equal(pthread_create(&c->thread, NULL, log_on, c), 0);
 }
@@ -191,10 +148,12 @@ static void the_process_itself_is_believed(void **state)
     struct mfs_err err;
 
     (void)state;
-    assert_int_equal(ends_at(table->part[0].port, MFS_REDIS_USER, table->part[0].password, &err),
+    assert_int_equal(ends_at(tcp_pair.table->part[0].port, MFS_REDIS_USER,
+                             tcp_pair.table->part[0].password, &err),
                      0);
     assert_int_equal(
-        ends_at(table->part[1].port, MFS_REDIS_ADMIN, REDIS_FIXTURE_ADMIN_PASSWORD, &err), 0);
+        ends_at(tcp_pair.table->part[1].port, MFS_REDIS_ADMIN, REDIS_FIXTURE_ADMIN_PASSWORD, &err),
+        0);
 }
 
 static void another_password_is_not_sent(void **state)
@@ -202,10 +161,11 @@ static void another_password_is_not_sent(void **state)
     struct mfs_err err;
 
     (void)state;
-    assert_int_equal(ends_at(table->part[0].port, MFS_REDIS_USER, table->part[1].password, &err),
+    assert_int_equal(ends_at(tcp_pair.table->part[0].port, MFS_REDIS_USER,
+                             tcp_pair.table->part[1].password, &err),
                      -EACCES);
     assert_non_null(strstr(err.msg, "not the partition's process"));
-    assert_int_equal(ends_at(table->part[0].port, "nobody", "password", &err), -EIO);
+    assert_int_equal(ends_at(tcp_pair.table->part[0].port, "nobody", "password", &err), -EIO);
     assert_non_null(strstr(err.msg, "no proof for this user"));
 }
 
@@ -315,7 +275,8 @@ static void a_relay_hears_a_question_and_nothing_else(void **state)
     (void)state;
     caller_start(&c, port, BOUND);
     from = take_caller(listener);
-    to = dial_port(table->part[0].port);
+    to = tcp_pair_dial(tcp_pair.table->part[0].port);
+    assert_true(to >= 0);
     relay(from, to, heard, answered);
     check_relayed(&c, heard, answered);
     close(from);
@@ -328,18 +289,19 @@ static void a_relay_hears_a_question_and_nothing_else(void **state)
 static void a_relay_in_front_of_the_right_port_hears_no_more(void **state)
 {
     char heard[HEARD] = "", answered[HEARD] = "";
-    uint16_t port = table->part[0].port;
+    uint16_t port = tcp_pair.table->part[0].port;
     struct caller c;
     int listener, from, to;
 
     (void)state;
-    redis_fixture_kill(fixture, 0);
+    redis_fixture_kill(tcp_pair.fixture, 0);
     listener = listen_at(&port);
     caller_start(&c, port, BOUND);
     from = take_caller(listener);
     close(listener);
-    assert_int_equal(redis_fixture_restart(fixture, 0), 0);
-    to = dial_port(port);
+    assert_int_equal(redis_fixture_restart(tcp_pair.fixture, 0), 0);
+    to = tcp_pair_dial(port);
+    assert_true(to >= 0);
     relay(from, to, heard, answered);
     check_relayed(&c, heard, answered);
     close(from);
@@ -376,14 +338,14 @@ static void *steal(void *arg)
 static void a_store_fails_beside_a_thief_and_goes_on_when_he_is_gone(void **state)
 {
     struct mfs_store_opts opts = {.node = 1, .io_timeout = BOUND};
-    uint16_t port = table->part[0].port;
+    uint16_t port = tcp_pair.table->part[0].port;
     struct mfs_store *store;
     struct thief thief = {0};
 
     (void)state;
-    assert_int_equal(mfs_store_create(&store, redis_fixture_table(fixture), &opts), 0);
+    assert_int_equal(mfs_store_create(&store, redis_fixture_table(tcp_pair.fixture), &opts), 0);
     assert_int_equal(run3(store, 0, "SET", "a", "b", false), 0);
-    redis_fixture_kill(fixture, 0);
+    redis_fixture_kill(tcp_pair.fixture, 0);
     thief.listener = listen_at(&port);
     assert_int_equal(pthread_create(&thief.thread, NULL, steal, &thief), 0);
     assert_int_equal(run3(store, 0, "SET", "a", "b", true), -EIO);
@@ -392,7 +354,7 @@ static void a_store_fails_beside_a_thief_and_goes_on_when_he_is_gone(void **stat
     pthread_join(thief.thread, NULL);
     close(thief.listener);
     assert_true(thief.callers > 0);
-    assert_int_equal(redis_fixture_restart(fixture, 0), 0);
+    assert_int_equal(redis_fixture_restart(tcp_pair.fixture, 0), 0);
     assert_int_equal(run3(store, 0, "SET", "a", "b", true), 0);
     mfs_store_destroy(store);
 }
@@ -407,13 +369,13 @@ static void a_thief_at_the_replicas_port_hears_no_password(void **state)
     (void)state;
     snprintf(command, sizeof command, "mfs_term begin 127.0.0.1 %u %s %s", port, MFS_REDIS_ADMIN,
              REDIS_FIXTURE_ADMIN_PASSWORD);
-    assert_int_equal(redis_fixture_admin(fixture, 0, command), 0);
+    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 0, command), 0);
     fd = take_caller(listener);
     hear_line(fd, heard);
     say(fd, "+OK\r\n");
     hear_to_end(fd, heard);
     is_question_alone(heard, MFS_REDIS_ADMIN);
-    assert_int_equal(redis_fixture_admin(fixture, 0, "mfs_term end"), 0);
+    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 0, "mfs_term end"), 0);
     close(fd);
     close(listener);
 }
@@ -433,7 +395,7 @@ static void ask(int fd, const char *words, const char *about, char *heard)
 
 static void one_question_per_connection(void **state)
 {
-    int fd = dial_port(table->part[0].port);
+    int fd = tcp_pair_dial(tcp_pair.table->part[0].port);
     char heard[HEARD];
 
     (void)state;
@@ -454,7 +416,9 @@ static void nonsense_is_no_question(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        int fd = dial_port(table->part[0].port);
+        int fd = tcp_pair_dial(tcp_pair.table->part[0].port);
+
+        assert_true(fd >= 0);
 
         ask(fd, words[i], words[i][strlen(words[i]) - 1] == ' ' ? nonce : "", heard);
         assert_memory_equal(heard, "-ERR", 4);
@@ -469,8 +433,10 @@ static void a_unix_socket_proves_nothing(void **state)
     int fd;
 
     (void)state;
-    redis_fixture_socket(fixture, 0, a.sun_path, sizeof a.sun_path);
-    fd = dial(&a, sizeof a, AF_UNIX);
+    redis_fixture_socket(tcp_pair.fixture, 0, a.sun_path, sizeof a.sun_path);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
     ask(fd, "mfs_prove memefs ", nonce, heard);
     assert_memory_equal(heard, "-ERR a proof is for", 19);
     close(fd);
@@ -492,5 +458,5 @@ int main(void)
         cmocka_unit_test(a_unix_socket_proves_nothing),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, tcp_pair_setup, tcp_pair_teardown);
 }

@@ -5,44 +5,21 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <arpa/inet.h>
-
 #include "store/admin.h"
 #include "store_test.h"
+#include "tcp_pair.h"
 
 #define BOUND (30 * MFS_SEC)
-
-static struct redis_fixture *fixture;
-static struct mfs_table *table;
-
-static int setup(void **state)
-{
-    (void)state;
-    if (redis_fixture_start(&fixture, &(struct redis_fixture_opts){.nparts = 2, .tcp = true}))
-        return -1;
-    table = redis_fixture_table(fixture);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    free(table);
-    redis_fixture_stop(fixture);
-    return 0;
-}
 
 /* A client of partition 0 that says what it likes, and reads when it likes. */
 static int client(void)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(table->part[0].port)};
     char line[256];
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), n;
+    int fd = tcp_pair_dial(tcp_pair.table->part[0].port), n;
 
     assert_true(fd >= 0);
-    assert_int_equal(inet_pton(AF_INET, table->part[0].host, &to.sin_addr), 1);
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
-    n = snprintf(line, sizeof line, "AUTH %s %s\r\n", MFS_REDIS_USER, table->part[0].password);
+    n = snprintf(line, sizeof line, "AUTH %s %s\r\n", MFS_REDIS_USER,
+                 tcp_pair.table->part[0].password);
     assert_int_equal(write(fd, line, (size_t)n), n);
     assert_true(read(fd, line, sizeof line) > 0);
     assert_int_equal(line[0], '+');
@@ -81,7 +58,7 @@ static void await(int fd, bool served)
 
 static long long number(uint32_t part, const char *w0, const char *w1, int *rc)
 {
-    struct mfs_table *t = redis_fixture_table(fixture);
+    struct mfs_table *t = redis_fixture_table(tcp_pair.fixture);
     struct mfs_admin *admin;
     struct mfs_err err;
     struct mfs_args a;
@@ -104,9 +81,9 @@ static void begin(void)
 {
     char command[256];
 
-    snprintf(command, sizeof command, "mfs_term begin %s %u %s %s", table->part[1].host,
-             table->part[1].port, MFS_REDIS_ADMIN, REDIS_FIXTURE_ADMIN_PASSWORD);
-    assert_int_equal(redis_fixture_admin(fixture, 0, command), 0);
+    snprintf(command, sizeof command, "mfs_term begin %s %u %s %s", tcp_pair.table->part[1].host,
+             tcp_pair.table->part[1].port, MFS_REDIS_ADMIN, REDIS_FIXTURE_ADMIN_PASSWORD);
+    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 0, command), 0);
 }
 
 static void without_terms_it_serves(void **state)
@@ -115,7 +92,7 @@ static void without_terms_it_serves(void **state)
 
     (void)state;
     assert_true(serves(fd));
-    assert_int_equal(redis_fixture_admin(fixture, 0, "mfs_term end"), 0);
+    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 0, "mfs_term end"), 0);
     assert_true(serves(fd));
     close(fd);
 }
@@ -147,14 +124,14 @@ static void nonsense_is_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        assert_int_not_equal(redis_fixture_admin(fixture, 0, words[i]), 0);
+        assert_int_not_equal(redis_fixture_admin(tcp_pair.fixture, 0, words[i]), 0);
     assert_true(serves(fd));
     close(fd);
 }
 
 static void it_serves_while_the_replica_consents(void **state)
 {
-    pid_t replica = redis_fixture_pid(fixture, 1);
+    pid_t replica = redis_fixture_pid(tcp_pair.fixture, 1);
     int fd = client();
 
     (void)state;
@@ -162,12 +139,12 @@ static void it_serves_while_the_replica_consents(void **state)
     await(fd, true);
     assert_int_equal(kill(replica, SIGSTOP), 0);
     await(fd, false);
-    assert_int_equal(redis_fixture_admin(fixture, 0, "INFO server"), 0);
+    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 0, "INFO server"), 0);
     assert_int_equal(kill(replica, SIGCONT), 0);
     await(fd, true);
     assert_int_equal(kill(replica, SIGSTOP), 0);
     await(fd, false);
-    assert_int_equal(redis_fixture_admin(fixture, 0, "mfs_term end"), 0);
+    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 0, "mfs_term end"), 0);
     assert_true(serves(fd));
     assert_int_equal(kill(replica, SIGCONT), 0);
     close(fd);
@@ -176,7 +153,7 @@ static void it_serves_while_the_replica_consents(void **state)
 /* What was sent before the end of the term, too. */
 static void a_paused_process_refuses_when_it_goes_on(void **state)
 {
-    pid_t primary = redis_fixture_pid(fixture, 0);
+    pid_t primary = redis_fixture_pid(tcp_pair.fixture, 0);
     int64_t until = mfs_clock_mono() + BOUND;
     int fd = client(), rc;
 
@@ -208,10 +185,10 @@ static void a_withdrawn_consent_ends_the_service(void **state)
     int fd = client(), rc;
 
     (void)state;
-    redis_fixture_kill(fixture, 1);
-    assert_int_equal(redis_fixture_restart(fixture, 1), 0);
-    free(table);
-    table = redis_fixture_table(fixture);
+    redis_fixture_kill(tcp_pair.fixture, 1);
+    assert_int_equal(redis_fixture_restart(tcp_pair.fixture, 1), 0);
+    free(tcp_pair.table);
+    tcp_pair.table = redis_fixture_table(tcp_pair.fixture);
     begin();
     await(fd, true);
     while (number(1, "mfs_term_withdraw", "0", &rc) > 0)
@@ -222,7 +199,7 @@ static void a_withdrawn_consent_ends_the_service(void **state)
     assert_false(serves(fd));
     number(1, "mfs_term_consent", NULL, &rc);
     assert_int_not_equal(rc, 0);
-    assert_int_equal(redis_fixture_admin(fixture, 0, "mfs_term end"), 0);
+    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 0, "mfs_term end"), 0);
     assert_true(serves(fd));
     close(fd);
 }
@@ -238,5 +215,5 @@ int main(void)
         cmocka_unit_test(a_withdrawn_consent_ends_the_service),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, tcp_pair_setup, tcp_pair_teardown);
 }
