@@ -24,6 +24,7 @@
 #define PAUSE_FIRST (10 * MFS_SEC)
 #define PAUSE_MOST  (300 * MFS_SEC)
 #define RELIEF      (10 * MFS_SEC) /* after the last look that found a node to relieve */
+#define AHEAD       3              /* looks: a plan and the first moves take so long */
 #define LATELY      0.1            /* of the traffic's mean: each second's part */
 #define HELPS       0.02           /* of its room: so much less must the fullest node hold */
 
@@ -38,6 +39,8 @@ struct mfs_autobalance {
     int64_t relief_until; /* room is being made */
     int64_t pause;        /* after the last failure */
     bool under_way;       /* our own change */
+    double fullest;       /* node, at the last look */
+    int64_t looked;
 };
 
 /* The nodes, as they are just now. */
@@ -257,7 +260,6 @@ static void consider(struct mfs_autobalance *a, const struct picture *p, bool du
     struct mfs_err err;
     int rc = mfs_scale_plan(a->cm, &plan, &err);
 
-    a->next = mfs_clock_mono() + AGAIN;
     if (rc) {
         hold_off(a, "rebalance-refused", err.msg);
         return;
@@ -267,6 +269,19 @@ static void consider(struct mfs_autobalance *a, const struct picture *p, bool du
     if (due && !a->under_way)
         follow(a, p, &plan);
     mfs_planner_clear(&plan);
+    if (!a->under_way && a->next < mfs_clock_mono() + AGAIN)
+        a->next = mfs_clock_mono() + AGAIN;
+}
+
+/* How full the fullest node will be soon, if it goes on like this. */
+static double soon(struct mfs_autobalance *a, double fullest)
+{
+    int64_t now = mfs_clock_mono(), passed = now - a->looked;
+    double grown = passed < 2 * LOOK ? fmax(fullest - a->fullest, 0) : 0;
+
+    a->looked = now;
+    a->fullest = fullest;
+    return fullest + grown * AHEAD;
 }
 
 static void look(struct mfs_autobalance *a, const struct picture *p)
@@ -274,7 +289,7 @@ static void look(struct mfs_autobalance *a, const struct picture *p)
     const struct mfs_rebalance_view v = {(double)mfs_clock_mono() / (double)MFS_SEC, p->n, p->id,
                                          p->bandwidth};
     bool due = mfs_rebalance_watch(a->watch, &a->numbers, &v),
-         crowded = mfs_rebalance_crowded(p->fullest, p->all);
+         crowded = mfs_rebalance_crowded(soon(a, p->fullest), p->all);
 
     take_traffic(a);
     if ((due || crowded) && mfs_clock_mono() >= a->next)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Partitions in proportion to bandwidths that are told: at the start, after a scale, when a link has
 # changed; and off a fast node before writers find it full.
-# ctest: timeout=240
+# ctest: timeout=300
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq
@@ -76,7 +76,6 @@ kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
 must_happen 10 none_of cm
 jq '.nodes[3].bandwidth = 2097152' "$STATE/cm.json" >"$T/cm.json" && cat "$T/cm.json" >"$STATE/cm.json"
 cm_ start || fail "cm start"
-must_happen 30 event_says rebalance-not-worth "times the pace .* too little" # as nothing goes on
 write_on &
 writer=$!
 must_happen 60 event_says scale "by bandwidth: .* times the pace"
@@ -88,4 +87,18 @@ for ((i = 0; i < 20; i++)); do
     cmp "$T/data" "$MNT0/f$i" || fail "file $i has changed"
 done
 
+deployment_stop
+
+say "a fast node gives before writers find it full"
+MEMORY=256M
+deployment_start 4 --partitions 32 --weights bandwidth --bandwidth 10M,10M,80M,80M
+equal "[2,2,14,14]" "$(counts)" "partitions"
+for ((i = 0; i < 440; i++)); do
+    cp "$T/data" "$MNT0/f$i" || fail "file $i was refused: $(cm_ status)"
+done
+must_happen 20 event_says scale "by memory: the fullest node is at"
+must_happen 20 running
+for ((i = 0; i < 440; i++)); do
+    cmp "$T/data" "$MNT1/f$i" || fail "file $i has changed"
+done
 deployment_stop
