@@ -4,6 +4,7 @@
 #include "cm/control.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -327,6 +328,15 @@ static void take_figures(struct mfs_cm *cm, struct mfs_cm_live *l, const struct 
             cm->part_bytes[m->part[i].index] = m->part[i].memory_used;
 }
 
+/* Of two reports in a row the less, as one alone may be of a burst. */
+static void take_seen(struct mfs_cm_live *l, const struct mfs_msg_report *m)
+{
+    double is = fmax(m->bandwidth_in, m->bandwidth_out),
+           was = fmax(l->last.bandwidth_in, l->last.bandwidth_out);
+
+    l->node->bandwidth_seen = fmax(l->node->bandwidth_seen, fmin(is, was));
+}
+
 static void on_report(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
     const struct mfs_msg_report *m = body;
@@ -336,6 +346,7 @@ static void on_report(struct mfs_conn *c, uint64_t id, const void *body, void *a
         mfs_conn_fail(c, id, -EPERM, "join first");
         return;
     }
+    take_seen(l, m);
     l->last = *m;
     l->last.part = NULL;
     l->last.client = NULL;

@@ -24,6 +24,7 @@ static const struct mfs_record node_record = {
            {.name = "memory", .required = true, MFS_FIELD(U64, struct mfs_cm_node, memory)},
            {.name = "bandwidth", MFS_FIELD(F64, struct mfs_cm_node, bandwidth)},
            {.name = "bandwidth_from", MFS_FIELD(STR, struct mfs_cm_node, bandwidth_from)},
+           {.name = "bandwidth_seen", MFS_FIELD(F64, struct mfs_cm_node, bandwidth_seen)},
            {0}}};
 
 static const struct mfs_record part_record = {

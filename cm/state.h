@@ -37,6 +37,7 @@ struct mfs_cm_node {
     uint64_t memory;                    /* its limit, bytes */
     double bandwidth;                   /* that its link carries each way, bytes/s; 0: unknown */
     char bandwidth_from[MFS_STATE_MAX]; /* how that is known, MFS_BANDWIDTH_…; "" */
+    double bandwidth_seen;              /* the most that it was seen to carry, likewise */
 };
 
 /* Of a replica, see replicas.c; "" for none. */

@@ -24,7 +24,8 @@ void mfs_weights_bandwidth(const struct mfs_cm_node *const *node, size_t n, doub
     for (size_t i = 0; i < n; i++)
         most = fmax(most, node[i]->bandwidth);
     for (size_t i = 0; i < n; i++)
-        bandwidth[i] = node[i]->bandwidth > 0 ? node[i]->bandwidth : most;
+        bandwidth[i] = node[i]->bandwidth > 0 || !(most > 0) ? node[i]->bandwidth
+                                                             : fmax(most, node[i]->bandwidth_seen);
 }
 
 static bool differ(const double *bandwidth, size_t n)

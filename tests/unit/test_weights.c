@@ -149,6 +149,12 @@ static void rules(void **state)
     w->node[2].bandwidth = 3e6;
     assert_true(weigh(w, 0)); /* 3 1 3 3 */
     assert_true(fabs(w->weight[0] - 0.3) < NEARLY && fabs(w->weight[1] - 0.1) < NEARLY);
+    w->node[0].bandwidth_seen = 6e6; /* 6 1 3 3 */
+    assert_true(weigh(w, 0));
+    assert_true(fabs(w->weight[0] - 6.0 / 13) < NEARLY && fabs(w->weight[3] - 3.0 / 13) < NEARLY);
+    w->node[2].bandwidth_seen = 6e6; /* is no news of who is known */
+    assert_true(weigh(w, 0));
+    assert_true(fabs(w->weight[2] - 3.0 / 13) < NEARLY);
     make(w, "auto", 2, 4096 * MIB);
     w->node[0].bandwidth = 1.1e6;
     w->node[1].bandwidth = 1e6;
