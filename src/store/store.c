@@ -103,6 +103,18 @@ uint64_t mfs_store_epoch(struct mfs_store *store)
     return epoch;
 }
 
+uint64_t mfs_store_nodes(struct mfs_store *store, uint32_t *nodes)
+{
+    uint64_t epoch;
+
+    pthread_mutex_lock(&store->lock);
+    for (uint32_t i = 0; i < store->nparts; i++)
+        nodes[i] = store->table->part[i].node;
+    epoch = store->table->epoch;
+    pthread_mutex_unlock(&store->lock);
+    return epoch;
+}
+
 static bool same_shape(const struct mfs_table *a, const struct mfs_table *b)
 {
     return a->nparts == b->nparts && a->stripe_size == b->stripe_size &&

@@ -43,6 +43,8 @@ void mfs_store_destroy(struct mfs_store *store); /* no call may be under way; NU
 uint32_t mfs_store_nparts(const struct mfs_store *store);
 uint32_t mfs_store_stripe_size(const struct mfs_store *store); /* bytes */
 uint64_t mfs_store_epoch(struct mfs_store *store);
+/* Fills in the node that serves each partition, nparts numbers; returns the table's epoch. */
+uint64_t mfs_store_nodes(struct mfs_store *store, uint32_t *nodes);
 
 /* Installs a newer table (takes it over in any case): idle connections to partitions whose address
  * or password changed are closed, later commands use the new ones. Returns 0, -ESTALE when the
