@@ -1,8 +1,9 @@
 /* Where a chunk waits: lingering, in its partition's queue, or for a full partition to have room;
  * and the bounds on what all of them may hold.
  *
- * Each partition has a queue of its own and only so many bytes on the way, so that one that is slow
- * or stopped does not take all senders; they go round the partitions that are ready. */
+ * Each partition has a queue of its own and only so many bytes on the way, and so has each node's
+ * link (pace.h), so that one that is slow or stopped does not take all senders; they go round the
+ * partitions that are ready. */
 #include "data/writeback_impl.h"
 
 #include <errno.h>
@@ -25,7 +26,8 @@ static struct mfs_wb_part *part_of(const struct mfs_chunk *c)
 
 static void part_check_ready(struct mfs_writeback *wb, struct mfs_wb_part *p)
 {
-    bool ready = !TAILQ_EMPTY(&p->queue) && p->flying < 2 * (size_t)wb->stripe_size;
+    bool ready =
+        !TAILQ_EMPTY(&p->queue) && mfs_links_part_room(&wb->links, (uint32_t)(p - wb->parts));
 
     if (ready == p->is_ready)
         return;
@@ -66,7 +68,7 @@ static void enqueue(struct mfs_chunk *c)
     c->state = MFS_CHUNK_QUEUED;
     TAILQ_INSERT_TAIL(&part_of(c)->queue, c, link);
     part_check_ready(wb, part_of(c));
-    pthread_cond_signal(&wb->work);
+    mfs_crew_wake(&wb->senders);
 }
 
 static void take(struct mfs_chunk *c)
@@ -74,19 +76,22 @@ static void take(struct mfs_chunk *c)
     unlink_chunk(c);
     c->state = MFS_CHUNK_TAKEN;
     c->counted = c->cap;
-    part_of(c)->flying += c->counted;
+    mfs_links_take(&c->d->wb->links, c->part, c->counted, mfs_clock_mono());
     part_check_ready(c->d->wb, part_of(c));
 }
 
+/* A sender that has landed it looks for more itself; but it may have been a flushing thread. */
 static void land(struct mfs_chunk *c)
 {
-    struct mfs_wb_part *p = part_of(c);
+    struct mfs_writeback *wb = c->d->wb;
+    int64_t now = mfs_clock_mono();
+    bool had_room = mfs_links_room(&wb->links, c->part, now);
 
-    p->flying -= c->counted;
+    mfs_links_land(&wb->links, c->part, c->counted, now);
     c->counted = 0;
-    part_check_ready(c->d->wb, p);
-    if (p->is_ready)
-        pthread_cond_signal(&c->d->wb->work);
+    part_check_ready(wb, part_of(c));
+    if (!had_room && !TAILQ_EMPTY(&wb->ready))
+        mfs_crew_wake(&wb->senders);
 }
 
 /* --- chunks between their states --- */
@@ -131,6 +136,15 @@ void mfs_wb_landed(struct mfs_chunk *c)
 
     pthread_mutex_lock(&wb->lock);
     land(c);
+    pthread_mutex_unlock(&wb->lock);
+}
+
+void mfs_wb_took(struct mfs_chunk *c, int64_t ns)
+{
+    struct mfs_writeback *wb = c->d->wb;
+
+    pthread_mutex_lock(&wb->lock);
+    mfs_links_took(&wb->links, c->part, ns, mfs_clock_mono());
     pthread_mutex_unlock(&wb->lock);
 }
 
@@ -183,7 +197,7 @@ bool mfs_wb_delay(struct mfs_chunk *c, int rc)
         c->retry_at = now + retry_pause(c->tries++);
         c->state = MFS_CHUNK_DELAYED;
         TAILQ_INSERT_TAIL(&wb->delayed, c, link);
-        pthread_cond_signal(&wb->work);
+        mfs_crew_hurry(&wb->senders);
     }
     pthread_mutex_unlock(&wb->lock);
     return again;
@@ -340,13 +354,38 @@ int mfs_wb_wait_room(struct mfs_dirty *d, size_t need, int64_t until)
 
 /* --- what senders do next: wb->lock is held --- */
 
+/* What goes to a slow node first, as long as its link has room: what it has to carry takes longest.
+ */
+static struct mfs_wb_part *next_ready(struct mfs_writeback *wb, int64_t now)
+{
+    struct mfs_wb_part *p, *first = NULL;
+
+    TAILQ_FOREACH(p, &wb->ready, ready)
+    {
+        uint32_t part = (uint32_t)(p - wb->parts);
+        bool slow = mfs_links_is_slow(&wb->links, part);
+
+        if ((first && !slow) || !mfs_links_room(&wb->links, part, now))
+            continue;
+        if (slow)
+            return p;
+        first = p;
+    }
+    return first;
+}
+
 /* A batch is a stripe, or several small chunks up to the size of one. */
 size_t mfs_wb_pop_batch(struct mfs_writeback *wb, struct mfs_chunk **batch)
 {
+    int64_t now = mfs_clock_mono();
     struct mfs_wb_part *p;
     size_t bytes = 0, n = 0;
 
-    while (n < MFS_WB_BATCH && (p = TAILQ_FIRST(&wb->ready))) {
+    wb->senders.base = mfs_links_width(&wb->links);
+    if (TAILQ_EMPTY(&wb->ready) || !mfs_crew_may_begin(&wb->senders, now))
+        return 0;
+    mfs_links_follow(&wb->links);
+    while (n < MFS_WB_BATCH && (p = next_ready(wb, now))) {
         struct mfs_chunk *c = TAILQ_FIRST(&p->queue);
 
         if (n && bytes + c->cap > wb->stripe_size)

@@ -119,6 +119,12 @@ static int known_failure(struct mfs_writeback *wb, const struct mfs_chunk *c)
     return rc;
 }
 
+/* What is small tells of the way there and back, but not of the link. */
+static bool tells_pace(const struct mfs_chunk *c)
+{
+    return mfs_ranges_bytes(&c->ranges) > c->d->wb->stripe_size / 2;
+}
+
 static void note_result(struct mfs_writeback *wb, uint32_t part, int rc, int64_t since)
 {
     struct mfs_wb_part *p = &wb->parts[part];
@@ -198,6 +204,8 @@ void mfs_wb_send(struct mfs_writeback *wb, struct mfs_chunk **chunks, size_t n)
         next = fill_put(&puts[i], chunks[i], next);
     since = mfs_clock_mono();
     mfs_stripe_put(wb->store, puts, n, false);
+    if (n == 1 && !puts[0].rc && tells_pace(chunks[0]))
+        mfs_wb_took(chunks[0], mfs_clock_mono() - since);
     for (size_t i = 0; i < n; i++) {
         note_result(wb, chunks[i]->part, puts[i].rc, since);
         settle(chunks[i], puts[i].rc, puts[i].grown);

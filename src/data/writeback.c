@@ -1,7 +1,7 @@
 /* Write-behind as a whole: the threads that send chunks and commit files behind the writers' backs.
- * The first sender also looks at the clock, a few times per max_age, for chunks and commits that
- * are old enough; nobody has to wake it for that, as a small file's write must not cost a thread
- * switch. */
+ * One of the senders that wait also looks at the clock, a few times per max_age, for chunks and
+ * commits that are old enough; nobody has to wake it for that, as a small file's write must not
+ * cost a thread switch. */
 #include "data/writeback_impl.h"
 
 #include <errno.h>
@@ -16,8 +16,6 @@
 #define MAX_AGE_DEFAULT   (1 * MFS_SEC)
 #define FULL_WAIT_DEFAULT (2 * MFS_SEC)
 #define KEEP_WARM         ((size_t)32 << 20)
-
-#define SENDER_SLEEP (10 * MFS_SEC)
 
 /* --- commits that are due --- */
 
@@ -67,12 +65,14 @@ static struct mfs_dirty *pop_due(struct mfs_writeback *wb, int64_t now)
 
 /* --- senders: wb->lock is held --- */
 
-static int64_t sender_pause(struct mfs_writeback *wb, bool clock, int64_t now)
+static int64_t sender_pause(struct mfs_writeback *wb, int64_t now)
 {
-    int64_t pause = clock ? wb->opts.max_age / 4 : SENDER_SLEEP;
+    int64_t pause = wb->opts.max_age / 4;
 
     if (!TAILQ_EMPTY(&wb->delayed) && TAILQ_FIRST(&wb->delayed)->retry_at - now < pause)
         pause = TAILQ_FIRST(&wb->delayed)->retry_at - now;
+    if (!TAILQ_EMPTY(&wb->ready) && pause > MFS_CREW_LONG)
+        pause = MFS_CREW_LONG; /* by then those at work may count no more */
     return pause > MFS_MSEC ? pause : MFS_MSEC;
 }
 
@@ -86,29 +86,40 @@ static void commit_due(struct mfs_writeback *wb, struct mfs_dirty *d)
         pthread_cond_broadcast(&wb->room);
 }
 
+/* Commits or sends something; false when there is nothing to do. */
+static bool work(struct mfs_writeback *wb, uint32_t number, int64_t now)
+{
+    struct mfs_chunk *batch[MFS_WB_BATCH];
+    struct mfs_dirty *d = pop_due(wb, now);
+    size_t n = d ? 0 : mfs_wb_pop_batch(wb, batch);
+
+    if (!d && !n)
+        return false;
+    mfs_crew_begin(&wb->senders, number, now);
+    if (d) {
+        commit_due(wb, d);
+    } else {
+        pthread_mutex_unlock(&wb->lock);
+        mfs_wb_send(wb, batch, n);
+        pthread_mutex_lock(&wb->lock);
+    }
+    mfs_crew_end(&wb->senders, number, mfs_clock_mono());
+    return true;
+}
+
 static void *sender(void *arg)
 {
     struct mfs_writeback *wb = arg;
-    struct mfs_chunk *batch[MFS_WB_BATCH];
-    struct mfs_dirty *d;
-    bool clock;
-    size_t n;
+    uint32_t number;
 
     pthread_mutex_lock(&wb->lock);
-    clock = pthread_equal(pthread_self(), wb->senders[0]);
+    number = mfs_crew_enter(&wb->senders);
     while (!wb->stop) {
         int64_t now = mfs_clock_mono();
 
         mfs_wb_wake_old(wb, now);
-        if ((d = pop_due(wb, now))) {
-            commit_due(wb, d);
-        } else if ((n = mfs_wb_pop_batch(wb, batch))) {
-            pthread_mutex_unlock(&wb->lock);
-            mfs_wb_send(wb, batch, n);
-            pthread_mutex_lock(&wb->lock);
-        } else {
-            mfs_cond_wait(&wb->work, &wb->lock, sender_pause(wb, clock, now));
-        }
+        if (!work(wb, number, now))
+            mfs_crew_wait(&wb->senders, sender_pause(wb, now));
     }
     pthread_mutex_unlock(&wb->lock);
     return NULL;
@@ -144,16 +155,14 @@ static void set_defaults(struct mfs_writeback *wb, const struct mfs_writeback_op
 
 static int start_senders(struct mfs_writeback *wb)
 {
-    int rc = 0;
+    int rc;
 
-    /* They wait for the lock, and find senders[0] set. */
     pthread_mutex_lock(&wb->lock);
-    while (wb->nsenders < wb->opts.threads && !rc) {
-        rc = mfs_thread_start(&wb->senders[wb->nsenders], "mfs-send", sender, wb);
-        wb->nsenders += !rc;
-    }
+    wb->senders = (struct mfs_crew){
+        .name = "mfs-send", .run = sender, .arg = wb, .lock = &wb->lock, .base = wb->opts.threads};
+    rc = mfs_crew_start(&wb->senders);
     pthread_mutex_unlock(&wb->lock);
-    return wb->nsenders ? 0 : rc;
+    return rc;
 }
 
 int mfs_writeback_create(struct mfs_writeback **out, struct mfs_store *store,
@@ -170,16 +179,15 @@ int mfs_writeback_create(struct mfs_writeback **out, struct mfs_store *store,
     wb->nparts = mfs_store_nparts(store);
     set_defaults(wb, opts);
     pthread_mutex_init(&wb->lock, NULL);
-    mfs_cond_init(&wb->work);
     mfs_cond_init(&wb->room);
     TAILQ_INIT(&wb->idle);
     TAILQ_INIT(&wb->delayed);
     TAILQ_INIT(&wb->ready);
     TAILQ_INIT(&wb->due);
     wb->parts = calloc(wb->nparts, sizeof *wb->parts);
-    wb->senders = calloc(wb->opts.threads, sizeof *wb->senders);
     keep = wb->opts.max_bytes / 2 < KEEP_WARM ? wb->opts.max_bytes / 2 : KEEP_WARM;
-    if (!wb->parts || !wb->senders || mfs_bufs_create(&wb->bufs, wb->stripe_size, keep))
+    if (!wb->parts || mfs_links_init(&wb->links, store, wb->opts.threads) ||
+        mfs_bufs_create(&wb->bufs, wb->stripe_size, keep))
         goto out;
     for (uint32_t i = 0; i < wb->nparts; i++)
         TAILQ_INIT(&wb->parts[i].queue);
@@ -199,15 +207,12 @@ void mfs_writeback_destroy(struct mfs_writeback *wb)
         return;
     pthread_mutex_lock(&wb->lock);
     wb->stop = true;
-    pthread_cond_broadcast(&wb->work);
     pthread_mutex_unlock(&wb->lock);
-    for (uint32_t i = 0; i < wb->nsenders; i++)
-        pthread_join(wb->senders[i], NULL);
+    mfs_crew_fini(&wb->senders);
     mfs_bufs_destroy(wb->bufs);
     pthread_cond_destroy(&wb->room);
-    pthread_cond_destroy(&wb->work);
     pthread_mutex_destroy(&wb->lock);
-    free(wb->senders);
+    mfs_links_fini(&wb->links);
     free(wb->parts);
     free(wb);
 }

@@ -28,6 +28,8 @@
 #include <uthash.h>
 
 #include "data/bufs.h"
+#include "data/crew.h"
+#include "data/links.h"
 #include "data/ranges.h"
 #include "data/writeback.h"
 
@@ -64,7 +66,7 @@ struct mfs_chunk {
     /* Guarded by wb->lock. */
     TAILQ_ENTRY(mfs_chunk) link; /* in the list of its state */
     enum mfs_chunk_state state;
-    size_t counted; /* in its partition's `flying` */
+    size_t counted; /* on its way (links.h) */
     int64_t full_since, retry_at;
     unsigned tries;
 };
@@ -117,7 +119,6 @@ struct mfs_wb_part { /* a partition */
     struct mfs_chunks queue;
     TAILQ_ENTRY(mfs_wb_part) ready;
     bool is_ready;
-    size_t flying;      /* bytes on their way */
     int64_t full_until; /* surely full: writes fail at once until then */
     int64_t stored_at;  /* when it last took something */
     int64_t failed_at;  /* when it last kept a sender waiting in vain */
@@ -129,19 +130,20 @@ struct mfs_writeback {
     struct mfs_writeback_opts opts;
     struct mfs_bufs *bufs;
     uint32_t stripe_size, nparts;
-    pthread_t *senders;
-    uint32_t nsenders;
     _Atomic int64_t full_until; /* the latest of all partitions */
 
     pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t work;  /* for the senders */
     pthread_cond_t room;  /* buffers were given back, or a commit has ended */
     bool stop;
+    struct mfs_crew senders;
+    struct mfs_links links;
     unsigned waiters; /* on room */
     size_t bytes, idle_bytes;
     struct mfs_chunks idle, delayed; /* oldest first */
-    TAILQ_HEAD(, mfs_wb_part) ready; /* with something queued and not too much on its way */
-    struct mfs_dirties due;          /* files to be committed */
+    TAILQ_HEAD(, mfs_wb_part)
+    ready;                  /* with something queued and not too much on its way, though
+                             * its link may have */
+    struct mfs_dirties due; /* files to be committed */
     struct mfs_wb_part *parts;
 };
 
@@ -167,6 +169,8 @@ bool mfs_wb_take(struct mfs_chunk *c);
 bool mfs_wb_delay(struct mfs_chunk *c, int rc);
 /* A TAKEN chunk is not on its way any more. */
 void mfs_wb_landed(struct mfs_chunk *c);
+/* A TAKEN chunk that was sent alone was stored after so many ns. */
+void mfs_wb_took(struct mfs_chunk *c, int64_t ns);
 
 /* Was the partition declared full at or after `since`, and a second ago at most? */
 bool mfs_wb_full_since(struct mfs_writeback *wb, uint32_t part, int64_t since);
