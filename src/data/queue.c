@@ -274,12 +274,22 @@ static void press_all(struct mfs_writeback *wb, size_t bytes)
     }
 }
 
+/* A file may hold so many times what nobody holds: a few that wait for slow partitions leave room
+ * for others, and one alone has most of the window. With n such files a 1/(2n + 1) of it stays
+ * free. */
+#define FILE_TIMES_FREE 2
+#define FILE_STRIPES    4 /* but this much any file may */
+
 /* wb->lock is held. */
 static bool has_room(const struct mfs_dirty *d, size_t need)
 {
     const struct mfs_writeback *wb = d->wb;
+    size_t bytes = d->bytes + need;
 
-    return wb->bytes + need <= wb->opts.max_bytes && d->bytes + need <= wb->opts.max_file_bytes;
+    if (wb->bytes + need > wb->opts.max_bytes || bytes > wb->opts.max_file_bytes)
+        return false;
+    return bytes <= FILE_STRIPES * (size_t)wb->stripe_size ||
+           bytes <= FILE_TIMES_FREE * (wb->opts.max_bytes - wb->bytes);
 }
 
 bool mfs_wb_reserve(struct mfs_dirty *d, size_t need)
@@ -290,7 +300,7 @@ bool mfs_wb_reserve(struct mfs_dirty *d, size_t need)
 
     pthread_mutex_lock(&wb->lock);
     fits = has_room(d, need);
-    if (d->bytes + need > max_file)
+    if (!fits)
         press_file(d, need > max_file / 8 ? need : max_file / 8);
     if (wb->bytes + need > max)
         press_all(wb, need > max / 8 ? need : max / 8);
