@@ -3,8 +3,9 @@
  *
  * The kernel sends the reads of one program from several threads, so "in sequence" means near the
  * furthest read so far. The window (stripes ahead) starts at one and doubles with each stripe that
- * the reader has got through. Reads that are not in sequence, and the first one of a small file, go
- * to the stripes directly and ask for just their bytes. */
+ * the reader has got through. Stripes of slow nodes are asked for earlier: bandwidth × delay, in
+ * stripes of this reader. Reads that are not in sequence, and the first one of a small file, go to
+ * the stripes directly and ask for just their bytes. */
 #include "data/readahead_impl.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "cluster/placement.h"
 #include "data/geometry.h"
 #include "data/stripe_io.h"
 #include "data/writeback.h"
@@ -20,6 +22,9 @@
 #define EAGER_BYTES 65536U          /* a first read at 0 of this size is the start of a sequence */
 #define WAIT_MAX    (180 * MFS_SEC) /* for a fetch on its way, which the store ends earlier */
 #define PIECES      8               /* of a read that are looked at in one go */
+#define BEHIND      3U              /* stripes behind the furthest read that are kept */
+#define STEP_OF     4               /* the last step is so much of what counts as the step */
+#define DEEP        64U             /* stripes ahead at most, on slow links */
 #define TRIES       4               /* of a read that a writer gets ahead of */
 
 int mfs_readahead_create(struct mfs_readahead **out, struct mfs_readahead_pool *pool, uint64_t ino)
@@ -76,7 +81,8 @@ static void stop_sequence(struct mfs_readahead *ra)
     struct mfs_fetch *f, *next;
 
     ra->run = 0;
-    ra->window = 0;
+    ra->window = ra->looked = 0;
+    ra->step = ra->stepped_at = 0;
     for (f = TAILQ_FIRST(&ra->fetches); f; f = next) {
         next = TAILQ_NEXT(f, in_ra);
         if (f->queued)
@@ -84,18 +90,31 @@ static void stop_sequence(struct mfs_readahead *ra)
     }
 }
 
+/* How fast the reader gets on; what it waits for counts, too. */
+static void notice_step(struct mfs_readahead *ra, uint64_t stripes)
+{
+    int64_t now = mfs_clock_mono(), step = (now - ra->stepped_at) / (int64_t)stripes;
+
+    if (ra->stepped_at)
+        ra->step += (step - ra->step) / (ra->step ? STEP_OF : 1);
+    ra->stepped_at = now;
+}
+
 static void notice(struct mfs_readahead *ra, uint64_t off, size_t len)
 {
     uint32_t stripe_size = ra->pool->stripe_size, max = ra->pool->opts.window;
     uint64_t end = off + len;
 
-    if (ra->run && off + stripe_size >= ra->next && off <= ra->next + stripe_size) {
+    if (ra->run && off + BEHIND * (uint64_t)stripe_size >= ra->next &&
+        off <= ra->next + stripe_size) {
         ra->run++;
     } else {
         stop_sequence(ra);
         ra->run = 1;
         ra->next = off;
     }
+    if (end / stripe_size > ra->next / stripe_size)
+        notice_step(ra, end / stripe_size - ra->next / stripe_size);
     if (!ra->window && (ra->run > 1 || (off == 0 && len >= EAGER_BYTES)))
         ra->window = 1;
     else if (end / stripe_size > ra->next / stripe_size)
@@ -126,29 +145,70 @@ static uint32_t stripe_len(const struct mfs_readahead *ra, uint32_t stripe, uint
     return size - begin < ra->pool->stripe_size ? (uint32_t)(size - begin) : ra->pool->stripe_size;
 }
 
-/* Has the stripes fetched that come after the one that holds byte end − 1, and drops those that the
- * reader left far behind. */
+/* Drops what the reader has left far behind: not what others still read or wait for, as the kernel
+ * goes on to ask for what comes behind a stripe that is late. */
+static void drop_behind(struct mfs_readahead *ra)
+{
+    uint64_t now = ra->next / ra->pool->stripe_size;
+    struct mfs_fetch *f, *next;
+
+    for (f = TAILQ_FIRST(&ra->fetches); f; f = next) {
+        next = TAILQ_NEXT(f, in_ra);
+        if (f->stripe + BEHIND <= now && f->state == MFS_FETCH_READY && f->refs == 1)
+            mfs_fetch_drop(f);
+    }
+}
+
+/* Is stripe n, so far beyond the window, to be asked for already? It is when its link takes so long
+ * for it, and for what comes before it there, that it would be late otherwise. What only might be
+ * wanted must not take the place of what others have fetched. */
+static bool is_due(const struct mfs_readahead *ra, uint32_t n, uint32_t ahead)
+{
+    const struct mfs_readahead_pool *pool = ra->pool;
+    const struct mfs_link_part *parts = pool->links.part;
+    uint32_t part = mfs_placement_stripe(ra->ino, n, pool->links.nparts), before = 0;
+    const struct mfs_fetch *f;
+
+    if (!mfs_links_is_slow(&pool->links, part) ||
+        pool->bytes + pool->stripe_size > pool->opts.max_bytes / 4 * 3)
+        return false;
+    TAILQ_FOREACH(f, &ra->fetches, in_ra)
+    {
+        before += f->state <= MFS_FETCH_COMING && parts[f->part].link == parts[part].link;
+    }
+    return ahead <= mfs_pace_reach(mfs_links_pace(&pool->links, part), before, ra->step, DEEP);
+}
+
+/* Has a stripe fetched in the background; false: there is none, or no memory. */
+static bool fetch_ahead(struct mfs_readahead *ra, uint32_t n, uint64_t size)
+{
+    uint32_t len = stripe_len(ra, n, size);
+    struct mfs_fetch *f = len ? mfs_fetch_new(ra, n, len) : NULL;
+
+    if (!f)
+        return false;
+    mfs_fetch_queue(f);
+    mfs_fetch_put(f);
+    return true;
+}
+
+/* Has the stripes fetched that come after the one that holds byte end − 1, of slow links also such
+ * as are beyond the window, and drops those that the reader left far behind. */
 static void look_ahead(struct mfs_readahead *ra, uint64_t end, uint64_t size)
 {
     uint32_t stripe_size = ra->pool->stripe_size;
     uint32_t next = (uint32_t)((end - 1) / stripe_size) + 1;
 
-    if (ra->next / stripe_size > 2)
-        drop_range(ra, 0, ra->next / stripe_size - 3);
-    for (uint32_t n = next; n < next + ra->window; n++) {
-        uint32_t len = stripe_len(ra, n, size);
-        struct mfs_fetch *f;
-
-        if (!len)
+    drop_behind(ra);
+    for (uint32_t n = next; n < next + ra->window; n++)
+        if (!find(ra, n) && !fetch_ahead(ra, n, size))
             return;
-        if (find(ra, n))
-            continue;
-        f = mfs_fetch_new(ra, n, len);
-        if (!f)
+    if (ra->window < ra->pool->opts.window || next == ra->looked)
+        return;
+    ra->looked = next;
+    for (uint32_t n = next + ra->window; n < next + DEEP && stripe_len(ra, n, size); n++)
+        if (!find(ra, n) && is_due(ra, n, n - next + 1) && !fetch_ahead(ra, n, size))
             return;
-        mfs_fetch_queue(f);
-        mfs_fetch_put(f);
-    }
 }
 
 /* --- a read --- */

@@ -12,6 +12,8 @@
 #include <sys/queue.h>
 
 #include "data/bufs.h"
+#include "data/crew.h"
+#include "data/links.h"
 #include "data/readahead.h"
 
 enum mfs_fetch_state { MFS_FETCH_WAITING, MFS_FETCH_COMING, MFS_FETCH_READY, MFS_FETCH_FAILED };
@@ -19,7 +21,7 @@ enum mfs_fetch_state { MFS_FETCH_WAITING, MFS_FETCH_COMING, MFS_FETCH_READY, MFS
 struct mfs_fetch {
     struct mfs_readahead_pool *pool;
     uint64_t ino;
-    uint32_t stripe;
+    uint32_t stripe, part;
     uint32_t len; /* bytes [0, len) of the stripe are here when READY */
     char *mem;
 
@@ -43,7 +45,9 @@ struct mfs_readahead {
     uint64_t next;              /* end of the furthest read of the sequence */
     unsigned run;               /* reads in sequence */
     uint32_t window;            /* stripes to be ahead; 0: not sequential */
-    uint64_t mark;              /* of the dirty bytes at the last read */
+    int64_t step, stepped_at; /* ns from stripe to stripe, the last ones counting most; since … */
+    uint32_t looked;          /* stripes ahead of this one have been looked for */
+    uint64_t mark;            /* of the dirty bytes at the last read */
 };
 
 struct mfs_readahead_pool {
@@ -51,13 +55,12 @@ struct mfs_readahead_pool {
     struct mfs_readahead_opts opts;
     struct mfs_bufs *bufs;
     uint32_t stripe_size;
-    pthread_t *threads;
-    uint32_t nthreads;
 
     pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t work;  /* for the fetchers */
     pthread_cond_t ended; /* a fetch is READY, FAILED or dropped */
     bool stop;
+    struct mfs_crew fetchers;
+    struct mfs_links links;
     size_t bytes;                      /* of buffers */
     struct mfs_fetches waiting, ready; /* oldest first */
 };

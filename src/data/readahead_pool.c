@@ -6,13 +6,14 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "cluster/placement.h"
 #include "data/stripe_io.h"
 
 #define THREADS_DEFAULT 4U
 #define MAX_DEFAULT     ((size_t)128 << 20)
 #define WINDOW_DEFAULT  8U
 #define KEEP_WARM       ((size_t)32 << 20)
-#define FETCHER_SLEEP   (10 * MFS_SEC)
+#define FETCHER_PAUSE   (500 * MFS_MSEC)
 
 void mfs_fetch_put(struct mfs_fetch *f)
 {
@@ -74,6 +75,7 @@ struct mfs_fetch *mfs_fetch_new(struct mfs_readahead *ra, uint32_t stripe, uint3
     f->ra = ra;
     f->ino = ra->ino;
     f->stripe = stripe;
+    f->part = mfs_placement_stripe(ra->ino, stripe, mfs_store_nparts(pool->store));
     f->len = len;
     f->refs = 2; /* the list's and the caller's */
     TAILQ_INSERT_TAIL(&ra->fetches, f, in_ra);
@@ -87,13 +89,27 @@ void mfs_fetch_queue(struct mfs_fetch *f)
     f->refs++;
     f->queued = true;
     TAILQ_INSERT_TAIL(&pool->waiting, f, link);
-    pthread_cond_signal(&pool->work);
+    mfs_crew_wake(&pool->fetchers);
+}
+
+/* A short one tells of the way there and back, but not of the link. */
+static void landed(struct mfs_fetch *f, int rc, int64_t began)
+{
+    struct mfs_readahead_pool *pool = f->pool;
+    int64_t now = mfs_clock_mono();
+
+    if (!rc && f->len > pool->stripe_size / 2)
+        mfs_links_took(&pool->links, f->part, now - began, now);
+    mfs_links_land(&pool->links, f->part, f->len, now);
+    if (!TAILQ_EMPTY(&pool->waiting))
+        mfs_crew_wake(&pool->fetchers);
 }
 
 void mfs_fetch_run(struct mfs_fetch *f)
 {
     struct mfs_readahead_pool *pool = f->pool;
     struct mfs_stripe_get get = {.ino = f->ino, .stripe = f->stripe, .len = f->len, .into = f->mem};
+    int64_t now = mfs_clock_mono();
     int rc;
 
     if (f->queued) {
@@ -102,9 +118,11 @@ void mfs_fetch_run(struct mfs_fetch *f)
         f->refs--;
     }
     f->state = MFS_FETCH_COMING;
+    mfs_links_take(&pool->links, f->part, f->len, now);
     pthread_mutex_unlock(&pool->lock);
     rc = mfs_stripe_get(pool->store, &get, 1);
     pthread_mutex_lock(&pool->lock);
+    landed(f, rc, now);
     f->state = rc ? MFS_FETCH_FAILED : MFS_FETCH_READY;
     if (f->ra && rc)
         mfs_fetch_drop(f);
@@ -113,20 +131,44 @@ void mfs_fetch_run(struct mfs_fetch *f)
     pthread_cond_broadcast(&pool->ended);
 }
 
+/* The first whose partition and link have room for more on the way. */
+static struct mfs_fetch *next_waiting(struct mfs_readahead_pool *pool, int64_t now)
+{
+    struct mfs_fetch *f;
+
+    pool->fetchers.base = mfs_links_width(&pool->links);
+    if (TAILQ_EMPTY(&pool->waiting) || !mfs_crew_may_begin(&pool->fetchers, now))
+        return NULL;
+    mfs_links_follow(&pool->links);
+    TAILQ_FOREACH(f, &pool->waiting, link)
+    {
+        if (mfs_links_room(&pool->links, f->part, now))
+            break;
+    }
+    return f;
+}
+
 static void *fetcher(void *arg)
 {
     struct mfs_readahead_pool *pool = arg;
-    struct mfs_fetch *f;
+    uint32_t number;
 
     pthread_mutex_lock(&pool->lock);
+    number = mfs_crew_enter(&pool->fetchers);
     while (!pool->stop) {
-        f = TAILQ_FIRST(&pool->waiting);
+        int64_t now = mfs_clock_mono();
+        struct mfs_fetch *f = next_waiting(pool, now);
+
         if (!f) {
-            mfs_cond_wait(&pool->work, &pool->lock, FETCHER_SLEEP);
+            /* Soon those at work may count no more. */
+            mfs_crew_wait(&pool->fetchers,
+                          TAILQ_EMPTY(&pool->waiting) ? FETCHER_PAUSE : MFS_CREW_LONG);
             continue;
         }
         f->refs++;
+        mfs_crew_begin(&pool->fetchers, number, now);
         mfs_fetch_run(f);
+        mfs_crew_end(&pool->fetchers, number, mfs_clock_mono());
         mfs_fetch_put(f);
     }
     pthread_mutex_unlock(&pool->lock);
@@ -135,13 +177,17 @@ static void *fetcher(void *arg)
 
 static int start_threads(struct mfs_readahead_pool *pool)
 {
-    int rc = 0;
+    int rc;
 
-    while (pool->nthreads < pool->opts.threads && !rc) {
-        rc = mfs_thread_start(&pool->threads[pool->nthreads], "mfs-fetch", fetcher, pool);
-        pool->nthreads += !rc;
-    }
-    return pool->nthreads ? 0 : rc;
+    pthread_mutex_lock(&pool->lock);
+    pool->fetchers = (struct mfs_crew){.name = "mfs-fetch",
+                                       .run = fetcher,
+                                       .arg = pool,
+                                       .lock = &pool->lock,
+                                       .base = pool->opts.threads};
+    rc = mfs_crew_start(&pool->fetchers);
+    pthread_mutex_unlock(&pool->lock);
+    return rc;
 }
 
 int mfs_readahead_pool_create(struct mfs_readahead_pool **out, struct mfs_store *store,
@@ -163,13 +209,12 @@ int mfs_readahead_pool_create(struct mfs_readahead_pool **out, struct mfs_store 
     pool->store = store;
     pool->stripe_size = mfs_store_stripe_size(store);
     pthread_mutex_init(&pool->lock, NULL);
-    mfs_cond_init(&pool->work);
     mfs_cond_init(&pool->ended);
     TAILQ_INIT(&pool->waiting);
     TAILQ_INIT(&pool->ready);
     keep = o->max_bytes < KEEP_WARM ? o->max_bytes : KEEP_WARM;
-    pool->threads = calloc(o->threads, sizeof *pool->threads);
-    if (pool->threads && !mfs_bufs_create(&pool->bufs, pool->stripe_size, keep))
+    if (!mfs_links_init(&pool->links, store, o->threads) &&
+        !mfs_bufs_create(&pool->bufs, pool->stripe_size, keep))
         rc = start_threads(pool);
     if (rc) {
         mfs_readahead_pool_destroy(pool);
@@ -185,14 +230,11 @@ void mfs_readahead_pool_destroy(struct mfs_readahead_pool *pool)
         return;
     pthread_mutex_lock(&pool->lock);
     pool->stop = true;
-    pthread_cond_broadcast(&pool->work);
     pthread_mutex_unlock(&pool->lock);
-    for (uint32_t i = 0; i < pool->nthreads; i++)
-        pthread_join(pool->threads[i], NULL);
+    mfs_crew_fini(&pool->fetchers);
     mfs_bufs_destroy(pool->bufs);
+    mfs_links_fini(&pool->links);
     pthread_cond_destroy(&pool->ended);
-    pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->lock);
-    free(pool->threads);
     free(pool);
 }

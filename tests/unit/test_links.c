@@ -1,5 +1,5 @@
-/* Partitions that do not answer, or belong to a slow node, do not keep write-behind's senders
- * from the others (data/links.h, data/crew.h). The I/O timeout is so long
+/* Partitions that do not answer, or belong to a slow node, keep neither write-behind's senders nor
+ * read-ahead's fetchers from the others (data/links.h, data/crew.h). The I/O timeout is so long
  * that nobody is freed by it; what is waited for comes from the others alone. ctest: threaded */
 #include "data_test.h"
 
@@ -17,6 +17,7 @@ struct env {
     struct redis_fixture *fixture;
     struct mfs_store *store;
     struct mfs_writeback *wb;
+    struct mfs_readahead_pool *pool;
 };
 
 /* Each partition on a node of its own, or all on one. */
@@ -25,6 +26,7 @@ static void env_open(struct env *e, bool apart)
     struct redis_fixture_opts how = {.nparts = NPARTS, .stripe_size = STRIPE};
     struct mfs_store_opts opts = {.node = REDIS_FIXTURE_NODE, .io_timeout = 100 * MFS_SEC};
     struct mfs_writeback_opts wopts = {.threads = THREADS, .max_age = 100 * MFS_MSEC};
+    struct mfs_readahead_opts ropts = {.threads = THREADS};
     struct mfs_table *table;
 
     assert_int_equal(redis_fixture_start(&e->fixture, &how), 0);
@@ -33,10 +35,12 @@ static void env_open(struct env *e, bool apart)
         table->part[i].node = i;
     assert_int_equal(mfs_store_create(&e->store, table, &opts), 0);
     assert_int_equal(mfs_writeback_create(&e->wb, e->store, &wopts), 0);
+    assert_int_equal(mfs_readahead_pool_create(&e->pool, e->store, &ropts), 0);
 }
 
 static void env_close(struct env *e)
 {
+    mfs_readahead_pool_destroy(e->pool);
     mfs_writeback_destroy(e->wb);
     mfs_store_destroy(e->store);
     redis_fixture_stop(e->fixture);
@@ -121,6 +125,82 @@ static void test_writes_together(void **state)
     env_close(&e);
 }
 
+struct reading {
+    struct env *e;
+    uint64_t bytes;
+};
+
+static bool has_come(void *arg)
+{
+    struct reading *r = arg;
+    struct mfs_store_stats s;
+
+    mfs_store_stats(r->e->store, &s);
+    return s.bytes_in >= r->bytes;
+}
+
+/* Reads two small pieces at a stripe's begin: the next stripes are fetched in the background. */
+static void start_reading(struct mfs_readahead *ra, uint32_t stripe, uint64_t size)
+{
+    char piece[100];
+
+    assert_int_equal(
+        mfs_readahead_read(ra, (uint64_t)stripe * STRIPE, sizeof piece, size, piece, NULL), 0);
+    assert_int_equal(mfs_readahead_read(ra, (uint64_t)stripe * STRIPE + sizeof piece, sizeof piece,
+                                        size, piece, NULL),
+                     0);
+}
+
+/* A stripe that is not on a stopped partition, while the next one is on one of `next`. */
+static uint32_t stripe_before(uint64_t ino, uint32_t stopped, uint32_t next)
+{
+    uint32_t n = 1;
+
+    while (is_on(ino, n, stopped) || !is_on(ino, n + 1, next))
+        n++;
+    return n;
+}
+
+static void test_reads(void **state)
+{
+    uint32_t stopped = 0;
+    struct mfs_readahead *stuck[THREADS], *ra;
+    uint64_t size = 200 * (uint64_t)STRIPE;
+    char *buf = calloc(1, size);
+    struct mfs_store_stats s;
+    struct reading r;
+    int64_t alloc = 0;
+    struct env e;
+
+    (void)state;
+    env_open(&e, true);
+    for (uint64_t ino = 1; ino <= THREADS + 1; ino++)
+        assert_int_equal(mfs_stripes_write(e.store, ino, 0, size, buf, &alloc), 0);
+    /* One each: there is a connection to it, and no new one that would fail early. */
+    for (uint32_t i = 0; i < THREADS; i++) {
+        stop(&e, i, true);
+        stopped |= 1U << i;
+    }
+    for (uint64_t i = 0; i < THREADS; i++) {
+        assert_int_equal(mfs_readahead_create(&stuck[i], e.pool, i + 1), 0);
+        start_reading(stuck[i], stripe_before(i + 1, stopped, 1U << i), size);
+    }
+    mfs_clock_sleep(300 * MFS_MSEC); /* so that the fetchers have that first */
+    r = (struct reading){.e = &e};
+    assert_int_equal(mfs_readahead_create(&ra, e.pool, THREADS + 1), 0);
+    mfs_store_stats(e.store, &s);
+    r.bytes = s.bytes_in + 2 * STRIPE; /* the stripe itself, and the next one */
+    start_reading(ra, stripe_before(THREADS + 1, stopped, ~stopped), size);
+    assert_true(wait_for(has_come, &r));
+    for (uint32_t i = 0; i < THREADS; i++)
+        stop(&e, i, false);
+    mfs_readahead_destroy(ra);
+    for (uint64_t i = 0; i < THREADS; i++)
+        mfs_readahead_destroy(stuck[i]);
+    env_close(&e);
+    free(buf);
+}
+
 /* --- the accounts --- */
 
 static void test_accounts(void **state)
@@ -172,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_writes_apart),
         cmocka_unit_test(test_writes_together),
+        cmocka_unit_test(test_reads),
         cmocka_unit_test(test_accounts),
     };
 
