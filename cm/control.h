@@ -16,6 +16,7 @@
 struct mfs_autobalance;
 struct mfs_cm;
 struct mfs_checkpointing;
+struct mfs_cm_probe;
 struct mfs_migrate;
 struct mfs_replicas;
 struct mfs_scale;
@@ -85,6 +86,8 @@ struct mfs_cm {
     bool settled;                       /* all nodes have been up at some time */
     uint64_t *part_bytes;               /* state.nparts: what each holds, as reported */
     struct mfs_scale *scale;            /* the change under way, NULL: none; see scale.h */
+
+    struct mfs_cm_probe *probe; /* under way, NULL: none; see probe.h */
 
     struct mfs_checkpointing *checkpoint; /* being written, NULL: none; see checkpoint.h */
 

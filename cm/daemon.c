@@ -22,6 +22,7 @@
 #include "cm/control.h"
 #include "cm/events.h"
 #include "cm/migrate.h"
+#include "cm/probe.h"
 #include "cm/replicas.h"
 #include "cm/scale.h"
 
@@ -170,6 +171,7 @@ static void close_all(struct mfs_cm *cm)
     mfs_checkpoint_fini(cm);
     mfs_listener_destroy(cm->listener);
     mfs_autobalance_fini(cm);
+    mfs_cm_probe_fini(cm);
     mfs_autoscale_fini(cm);
     mfs_scale_fini(cm);
     mfs_migrate_fini(cm);

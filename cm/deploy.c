@@ -1,4 +1,5 @@
-/* The start of a deployment: JOIN (every Local Manager has connected) → ASSIGN (each runs its redis
+/* The start of a deployment: JOIN (every Local Manager has connected, and the links are
+ * measured, if that is wanted) → ASSIGN (each runs its redis
  * processes) → TABLE (made, saved, and everyone holds it) → MOUNT → DONE. A step begins when every
  * node is done with the one before. Whatever fails ends the start, and all that was started. */
 #include "cm/control.h"
@@ -15,7 +16,9 @@
 #include "base/text.h"
 #include "cm/autoscale.h"
 #include "cm/events.h"
+#include "cm/probe.h"
 #include "cm/replicas.h"
+#include "cm/spec.h"
 
 #define START_TIME  (180 * MFS_SEC)
 #define ASSIGN_TIME (90 * MFS_SEC)
@@ -319,12 +322,43 @@ static void next_step(struct mfs_cm *cm)
     }
 }
 
+/* Nothing runs yet: the partitions are given out anew, by what is known now. */
+static void probed(struct mfs_cm *cm, void *arg)
+{
+    struct mfs_err err = {0};
+
+    (void)arg;
+    if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING) || cm->step != MFS_STEP_JOIN)
+        return;
+    if (mfs_spec_divide(&cm->state, &err))
+        mfs_deploy_fail(cm, NULL, err.code, "%s", err.msg);
+    else
+        next_step(cm);
+}
+
+/* Without what a probe would tell it goes on as well. */
+static int probe_all(struct mfs_cm *cm)
+{
+    uint32_t *node = calloc(cm->state.nnodes, sizeof *node);
+    int rc = -ENOMEM;
+
+    for (uint32_t i = 0; node && i < cm->state.nnodes; i++)
+        node[i] = cm->state.node[i].id;
+    if (node)
+        rc = mfs_cm_probe_begin(cm, node, cm->state.nnodes, probed, NULL);
+    free(node);
+    return rc;
+}
+
 void mfs_deploy_joined(struct mfs_cm *cm)
 {
+    if (mfs_cm_probe_goes_on(cm))
+        return;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         if (!cm->live[i]->conn)
             return;
-    next_step(cm);
+    if (!cm->state.probe || probe_all(cm))
+        next_step(cm);
 }
 
 static void too_late(void *arg)

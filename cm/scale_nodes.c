@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,6 +11,7 @@
 #include "cm/cleanup.h"
 #include "cm/events.h"
 #include "cm/migrate.h"
+#include "cm/probe.h"
 #include "cm/scale_impl.h"
 
 #define COME_TIME   (120 * MFS_SEC)
@@ -47,6 +49,38 @@ static void not_come(struct mfs_cm_live *l, int code, const char *why)
     mfs_scale_undo(s);
 }
 
+static bool all_have_come(const struct mfs_cm *cm)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (coming(cm->live[i]) && cm->live[i]->step != MFS_STEP_DONE)
+            return false;
+    return true;
+}
+
+/* It may have been begun by a change that was given up since. */
+static void probed(struct mfs_cm *cm, void *arg)
+{
+    (void)arg;
+    if (mfs_scale_in(cm, MFS_SCALE_COME) && !cm->scale->failure.code && all_have_come(cm))
+        mfs_scale_have_come(cm->scale);
+}
+
+/* Without what a probe would tell it goes on as well. */
+static int probe_coming(struct mfs_cm *cm)
+{
+    uint32_t *node = calloc(cm->state.nnodes, sizeof *node), n = 0;
+    int rc = -ENOMEM;
+
+    for (uint32_t i = 0; node && i < cm->state.nnodes; i++) {
+        if (coming(cm->live[i]))
+            node[n++] = cm->state.node[i].id;
+    }
+    if (node)
+        rc = mfs_cm_probe_begin(cm, node, n, probed, NULL);
+    free(node);
+    return rc;
+}
+
 static void come(struct mfs_cm_live *l)
 {
     struct mfs_cm *cm = l->cm;
@@ -55,11 +89,13 @@ static void come(struct mfs_cm_live *l)
     memcpy(l->mount, l->node->mount, sizeof l->mount);
     mfs_event_add(cm->paths->events, l->node->name, "came", "%s%s%s", l->node->address,
                   *l->node->mount ? ", mounted at " : "", l->node->mount);
-    for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (coming(cm->live[i]) && cm->live[i]->step != MFS_STEP_DONE)
-            return;
+    if (!all_have_come(cm))
+        return;
     stop_looking(cm->scale);
-    mfs_scale_have_come(cm->scale);
+    if (mfs_cm_probe_goes_on(cm))
+        return;
+    if (!cm->state.probe || probe_coming(cm))
+        mfs_scale_have_come(cm->scale);
 }
 
 static void next_step(struct mfs_cm_live *l);

@@ -341,6 +341,7 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
     s->stripe_size = (uint32_t)mfs_conf_uint(conf, "stripe-size");
     s->replicas = (uint32_t)mfs_conf_uint(conf, "replicas");
     s->link_rate = mfs_conf_uint(conf, "link-rate");
+    s->probe = mfs_conf_flag(conf, "probe");
     rc = take_checkpoint(conf, s, err);
     if (!rc)
         rc = make_nodes(conf, s, err);

@@ -315,6 +315,11 @@ static void handle_term(struct mfs_conn *conn, uint64_t id, const void *body, vo
     mfs_agent_term(arg, body, conn, id);
 }
 
+static void handle_probe(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_probe(arg, body, conn, id);
+}
+
 static const struct mfs_handler handlers[] = {
     {MFS_MSG_ASSIGN, handle_assign},
     {MFS_MSG_TABLE, handle_table},
@@ -328,6 +333,7 @@ static const struct mfs_handler handlers[] = {
     {MFS_MSG_STOP, handle_stop},
     {MFS_MSG_BEAT, handle_beat},
     {MFS_MSG_TERM, handle_term},
+    {MFS_MSG_PROBE, handle_probe},
     {0, NULL},
 };
 

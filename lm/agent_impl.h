@@ -19,6 +19,7 @@
 
 struct mfs_agent;
 struct mfs_agent_images;
+struct mfs_agent_probe;
 struct mfs_agent_traffic;
 struct mfs_pulse;
 
@@ -81,6 +82,8 @@ struct mfs_agent {
     char iface[MFS_METERS_IFACE_MAX]; /* "" on loopback */
     struct mfs_meter meter;
     struct mfs_agent_traffic *traffic; /* agent_traffic.c; NULL: not measured */
+
+    struct mfs_agent_probe *probe; /* agent_probe.c; NULL: there was none yet */
 
     bool joined; /* cm has accepted us on the present connection */
     struct mfs_timer *rejoin;
@@ -150,6 +153,11 @@ void mfs_agent_image(struct mfs_agent *a, const struct mfs_msg_image *m, struct 
                      uint64_t id);
 void mfs_agent_images_drop(struct mfs_agent *a);              /* gives up what is under way */
 uint64_t mfs_agent_images_written(const struct mfs_agent *a); /* bytes; 0: none under way */
+
+/* agent_probe.c: what the node's link carries, measured */
+void mfs_agent_probe(struct mfs_agent *a, const struct mfs_msg_probe *m, struct mfs_conn *conn,
+                     uint64_t id);
+void mfs_agent_probe_end(struct mfs_agent *a); /* when no errand runs any more */
 
 /* agent_term.c: partitions that have replicas */
 void mfs_agent_term(struct mfs_agent *a, const struct mfs_msg_term *m, struct mfs_conn *conn,

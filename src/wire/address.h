@@ -1,4 +1,4 @@
-/* Inside src/wire: addresses as texts, "HOST:PORT" or "unix:/path". */
+/* Addresses as texts, "HOST:PORT" or "unix:/path". */
 #ifndef MFS_WIRE_ADDRESS_H
 #define MFS_WIRE_ADDRESS_H
 

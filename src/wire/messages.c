@@ -350,6 +350,24 @@ static const struct mfs_record died_record = {
            {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_died, password)},
            {0}}};
 
+static const struct mfs_record probe_record = {
+    "probe", sizeof(struct mfs_msg_probe),
+    FIELDS{{.name = "step", .required = true, MFS_FIELD(STR, struct mfs_msg_probe, step)},
+           {.name = "password", MFS_FIELD(STR, struct mfs_msg_probe, password)},
+           {.name = "host", MFS_FIELD(STR, struct mfs_msg_probe, host)},
+           {.name = "port", .max = 65535, MFS_FIELD(U32, struct mfs_msg_probe, port)},
+           {.name = "peers", MFS_FIELD(U32, struct mfs_msg_probe, peers)},
+           {.name = "ms", MFS_FIELD(U32, struct mfs_msg_probe, ms)},
+           {.name = "bytes", MFS_FIELD(U64, struct mfs_msg_probe, bytes)},
+           {0}}};
+
+static const struct mfs_record probe_reply_record = {
+    "probe", sizeof(struct mfs_msg_probe_reply),
+    FIELDS{{.name = "port", .max = 65535, MFS_FIELD(U32, struct mfs_msg_probe_reply, port)},
+           {.name = "in", MFS_FIELD(F64, struct mfs_msg_probe_reply, in)},
+           {.name = "out", MFS_FIELD(F64, struct mfs_msg_probe_reply, out)},
+           {0}}};
+
 const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_ASSIGN] = {"assign", &assign_record, &assign_reply_record},
     [MFS_MSG_TABLE] = {"table", &table_record, &epoch_record},
@@ -375,6 +393,7 @@ const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_BEAT] = {"beat", &empty_record, &empty_record},
     [MFS_MSG_TERM] = {"term", &term_record, &empty_record},
     [MFS_MSG_DIED] = {"died", &died_record, &empty_record},
+    [MFS_MSG_PROBE] = {"probe", &probe_record, &probe_reply_record},
 };
 
 /* ---- envelopes ------------------------------------------------------------------------------- */

@@ -46,6 +46,7 @@ enum mfs_msg {
     MFS_MSG_BEAT,         /* cm → lm     are you there?                → yes               */
     MFS_MSG_TERM,         /* cm → lm     a process serves by terms, or not  → when it is so */
     MFS_MSG_DIED,         /* lm → cm     a redis process has ended     no reply            */
+    MFS_MSG_PROBE,        /* cm → lm     a step of measuring a link    → when it is done   */
     MFS_MSG_COUNT
 };
 
@@ -260,6 +261,26 @@ struct mfs_msg_term {
 struct mfs_msg_died {
     uint32_t index;
     char password[MFS_SECRET_MAX]; /* names the process */
+};
+
+/* A step of measuring what a node's link carries, see docs/NETWORK.md, "Probe". */
+#define MFS_PROBE_OPEN    "open"    /* the node that is measured opens a port, and tells it */
+#define MFS_PROBE_MEASURE "measure" /* … measures, with those who connect there */
+#define MFS_PROBE_MEET    "meet"    /* another node connects there */
+
+struct mfs_msg_probe {
+    char step[MFS_STATE_MAX];
+    char password[MFS_SECRET_MAX]; /* of this measurement, not of "open" */
+    char host[MFS_HOST_MAX];       /* of "meet" */
+    uint32_t port;                 /* likewise */
+    uint32_t peers;                /* of "measure": how many will connect */
+    uint32_t ms;                   /* each way; three times as many where little goes */
+    uint64_t bytes;                /* each way: then it ends earlier */
+};
+
+struct mfs_msg_probe_reply {
+    uint32_t port;  /* of "open" */
+    double in, out; /* of "measure": bytes/s */
 };
 
 /* What an operator asks for. */

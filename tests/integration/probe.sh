@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# cm start --probe: what shaped links carry is measured when nodes come, well enough to go by, also
+# when most of those who help are slow; nodes of which the operator told are left alone.
+# ctest: timeout=150
+skip_here()
+{
+    printf 'SKIP: %s\n' "$*"
+    exit 77
+}
+
+# In a network namespace of its own, so that the bridge and all links go with the test.
+if [ -z "${IN_OWN_NET-}" ]; then
+    for tool in ip tc nsenter; do
+        command -v "$tool" >/dev/null || skip_here "$tool is not installed"
+    done
+    unshare --net true 2>/dev/null || skip_here "network namespaces can't be made here"
+    IN_OWN_NET=1 exec unshare --net bash "$0" "$@"
+fi
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+need jq
+
+mkdir -p /run/netns
+mount -t tmpfs none /run/netns
+ip link set lo up
+
+MEMORY=256M
+NET=t
+SUBNET=10.213.0
+
+net()
+{
+    "$HARNESS_DIR/../../scripts/netns-cluster" --name "$NET" "$@"
+}
+
+# carries NODE MBIT HOW: what cm status says of its link, within 15 %.
+carries()
+{
+    local kbit from
+    read -r kbit from < <(cm_ status --json |
+        jq -r ".nodes[] | select(.name == \"node-$1\") | \"\(.bandwidth_capacity * 8 / 1000 | floor) \(.bandwidth_from)\"")
+    say "node $1: $kbit kbit/s, $from"
+    equal "$3" "$from" "how the link of node $1 is known"
+    if [ "$kbit" -lt $(($2 * 850)) ] || [ "$kbit" -gt $(($2 * 1150)) ]; then
+        fail "node $1 is said to carry $kbit kbit/s, its link has $2 Mbit/s"
+    fi
+}
+
+rates=(10 20 40 40 80)
+printf '%smbit\n' "${rates[@]}" >"$T/rates"
+net up 5 --profile "$T/rates" >/dev/null 2>&1 || skip "the kernel has no namespaces, bridges or token buckets for us"
+cluster=(--provider exec --listen "$SUBNET.254:0" --first-address "$SUBNET.1" --max-nodes 8
+    --exec-start "nsenter --net=/run/netns/$NET-{node} {lm}" --weights bandwidth --probe)
+
+say "at the start"
+deployment_start 4 "${cluster[@]}"
+for node in 0 1 2 3; do
+    carries "$node" "${rates[node]}" probed
+done
+most=$(cm_ status --json | jq '[.nodes[].partitions] | (max / min)')
+[ "$(jq -n "$most >= 3")" = true ] || fail "the fastest has only $most times as many partitions as the slowest"
+
+say "a node that comes"
+cm_ scale 5 >"$T/scale.out" 2>&1 || fail "cm scale: $(cat "$T/scale.out")"
+carries 4 80 probed
+deployment_stop
+
+say "nodes of which the operator told"
+deployment_start 2 "${cluster[@]}" --bandwidth 9M,0
+equal "9437184 told" "$(cm_ status --json | jq -r '.nodes[0] | "\(.bandwidth_capacity) \(.bandwidth_from)"')" "node 0"
+# As much as node 0 lets it have.
+carries 1 10 probed
+deployment_stop
+net down
