@@ -24,6 +24,7 @@ static void examine(struct mfs_doctor_case *c)
 {
     mfs_doctor_directory(c);
     mfs_doctor_machine(c);
+    mfs_doctor_cgroup(c);
     mfs_doctor_programs(c);
     if (c->there)
         mfs_doctor_deployment(c);

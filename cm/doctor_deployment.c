@@ -158,6 +158,7 @@ static void check_living(struct mfs_doctor_case *c)
     mfs_doctor_partitions(c);
     mfs_doctor_mounts(c);
     check_memory(c);
+    mfs_doctor_damage(c);
     check_whole(c, failed);
     mfs_doctor_remains(c, false);
 }

@@ -43,6 +43,7 @@ struct mfs_doctor_case {
 /* The state directory is looked at first, as the others want to know what it says. */
 void mfs_doctor_directory(struct mfs_doctor_case *c);
 void mfs_doctor_machine(struct mfs_doctor_case *c);  /* kernel, rights, limits */
+void mfs_doctor_cgroup(struct mfs_doctor_case *c);   /* limits of memory */
 void mfs_doctor_programs(struct mfs_doctor_case *c); /* redis-server and the module */
 
 /* cm, Local Managers, partitions, mounts, memory; or what is left of a deployment that is dead. */
@@ -52,7 +53,14 @@ void mfs_doctor_deployment(struct mfs_doctor_case *c);
 void mfs_doctor_managers(struct mfs_doctor_case *c);
 void mfs_doctor_partitions(struct mfs_doctor_case *c);
 void mfs_doctor_mounts(struct mfs_doctor_case *c);
+void mfs_doctor_damage(struct mfs_doctor_case *c);
 void mfs_doctor_remains(struct mfs_doctor_case *c, bool dead);
+
+/* Runs a program until its output, which goes to the file `log` and then to *out with a NUL, has
+ * `word` (NULL: to its end), or for so many ns, and kills it. status: as of waitpid(2), may be
+ * NULL. 0, or a negative errno when it can't be run. */
+int mfs_doctor_run(const char *const *argv, const char *log, const char *word, int64_t time,
+                   struct mfs_buf *out, int *status);
 
 /* How long a call may take now: 0 when the time of all is over. */
 int64_t mfs_doctor_time(const struct mfs_doctor_case *c);

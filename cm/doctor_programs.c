@@ -31,11 +31,10 @@ static int read_output(const char *path, struct mfs_buf *out)
     return rc ? rc : mfs_buf_append(out, "", 1);
 }
 
-/* Runs it until its output has `word`, or it ends, or for RUN_TIME, and kills it. 0, or a negative
- * errno when it can't be run. */
-static int run(const char *const *argv, const char *log, const char *word, struct mfs_buf *out)
+int mfs_doctor_run(const char *const *argv, const char *log, const char *word, int64_t time,
+                   struct mfs_buf *out, int *status)
 {
-    int64_t until = mfs_clock_mono() + RUN_TIME;
+    int64_t until = mfs_clock_mono() + time;
     pid_t pid = mfs_proc_spawn(argv, log);
     bool ended = false;
     int rc = 0;
@@ -43,16 +42,16 @@ static int run(const char *const *argv, const char *log, const char *word, struc
     if (pid < 0)
         return pid;
     while (!ended && !rc && mfs_clock_mono() < until) {
-        ended = waitpid(pid, NULL, WNOHANG) == pid;
+        ended = waitpid(pid, status, WNOHANG) == pid;
         rc = read_output(log, out);
-        if (!rc && strstr(mfs_buf_data(out), word))
+        if (!rc && word && strstr(mfs_buf_data(out), word))
             break;
         if (!ended)
             mfs_clock_sleep(STEP);
     }
     if (!ended) {
         kill(pid, SIGKILL);
-        waitpid(pid, NULL, 0);
+        waitpid(pid, status, 0);
     }
     return rc;
 }
@@ -84,7 +83,7 @@ static bool check_server(struct mfs_doctor *d, const char *dir)
 
     mfs_buf_init(&out);
     if (!rc)
-        rc = run(argv, log, "\n", &out);
+        rc = mfs_doctor_run(argv, log, "\n", RUN_TIME, &out, NULL);
     if (!rc) {
         good = judge_version(d, mfs_buf_data(&out));
     } else {
@@ -133,7 +132,7 @@ static void check_module(struct mfs_doctor *d, const char *dir)
     if (!rc)
         rc = mfs_text_format(log, sizeof log, "%s/module", dir);
     if (!rc)
-        rc = run(argv, log, READY, &out);
+        rc = mfs_doctor_run(argv, log, READY, RUN_TIME, &out, NULL);
     if (!rc)
         judge_module(d, module, mfs_buf_data(&out));
     else

@@ -80,6 +80,8 @@ say "no deployment"
 is_well || fail "a machine that can run it is ill: $(cat "$T/doctor")"
 grep -q 'does not run' "$T/doctor" || fail "does not say that none runs"
 
+grep -q 'damaged files' "$T/doctor" && fail "files of no deployment"
+
 say "a machine that can't run it"
 mkdir "$T/old" "$T/alone"
 printf '#!/bin/sh\necho "Redis server v=6.0.16 sha=00000000:0"\n' >"$T/old/redis-server"
@@ -180,6 +182,55 @@ doctor
 grep -q "^warn  node-1: mount: $MNT1: nothing is mounted" "$T/doctor" || fail "$(cat "$T/doctor")"
 cm_ start >/dev/null || fail "cm start"
 must_happen 30 is_well
+
+say "nodes in a control group that allows less than was promised"
+# within_limit GROUP FILE: what doctor says while both lm are in it, in $T/doctor; 1: there is no such group.
+within_limit()
+{
+    local group=$1/memefs-doctor-$$ node
+    mkdir "$group" 2>/dev/null || return 1
+    if ! { echo $((300 << 20)) >"$group/$2"; } 2>/dev/null; then
+        rmdir "$group"
+        return 1
+    fi
+    for node in 0 1; do
+        pid_in "node-$node/lm.pid" >"$group/cgroup.procs"
+    done
+    doctor
+    for node in 0 1; do
+        pid_in "node-$node/lm.pid" >"$1/cgroup.procs"
+    done
+    rmdir "$group"
+}
+if within_limit /sys/fs/cgroup memory.max || within_limit /sys/fs/cgroup/memory memory.limit_in_bytes; then
+    equal 0 "$status" "exit status with a warning"
+    grep -q '^warn  memory limit: .*memefs-doctor.* allows 300 MiB, and the 2 nodes in it may take 512 MiB' "$T/doctor" ||
+        fail "$(cat "$T/doctor")"
+    must_happen 10 is_well
+else
+    say "no control groups for us: not tried"
+fi
+
+say "a redis killed: what it held is lost, its names are not"
+for n in 1 2 3 4 5 6 7 8; do
+    head -c 100000 /dev/urandom >"$MNT0/file$n"
+done
+mapfile -t files < <(cd "$STATE/node-1" && ls redis-*.pid)
+for file in "${files[@]}"; do
+    kill -KILL "$(pid_in "node-1/$file")"
+done
+all_serve()
+{
+    doctor
+    [ "$status" -eq 0 ] && grep -q '^warn  damaged files: ' "$T/doctor"
+}
+must_happen 30 all_serve
+damaged=$(memefs lost --name "$NAME" --state-dir "$STATE" | wc -l)
+[ "$damaged" -gt 0 ] || fail "no file is damaged"
+grep -q "^warn  damaged files: $damaged;" "$T/doctor" || fail "not $damaged: $(grep damaged "$T/doctor")"
+rm "$MNT0"/file*
+doctor
+grep -q '^ok    damaged files: none any more' "$T/doctor" || fail "$(grep damaged "$T/doctor")"
 
 say "a redis killed, with its journal"
 files=("$STATE"/node-1/redis-*.pid)
