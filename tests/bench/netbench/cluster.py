@@ -156,4 +156,5 @@ class Deployment:
 
 
 def no_data(where, names):
-    return [n for n in names if not n.endswith((".log", ".jsonl", ".json")) and not os.path.isdir(os.path.join(where, n))]
+    return [n for n in names
+            if not n.endswith((".log", ".jsonl", ".json")) and not os.path.isdir(os.path.join(where, n))]

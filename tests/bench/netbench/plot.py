@@ -13,8 +13,10 @@ def ticks(most):
     return [i * step for i in range(int(most / step) + 1)]
 
 
-def panel(title, lines, most_x, most_y, y0, unit):
+def panel(title, lines, most_x, y0, unit):
     """`lines`: (name, [(x, y)])."""
+    most_y = max([y for _, line in lines for _, y in line] or [1]) * 1.05 or 1
+
     def at(x, y):
         return LEFT + x / most_x * WIDTH, y0 + TOP + HEIGHT - min(y, most_y) / most_y * HEIGHT
 
@@ -31,17 +33,19 @@ def panel(title, lines, most_x, most_y, y0, unit):
         colour = COLOURS[i % len(COLOURS)]
         path = "L".join("%.1f %.1f" % at(x, y) for x, y in points)
         out.append('<path fill="none" stroke="%s" d="M%s"/>' % (colour, path))
-        out.append('<text x="%d" y="%d" fill="%s">%s</text>' % (LEFT + WIDTH + 12, y0 + TOP + 12 + 16 * i, colour, name))
+        out.append('<text x="%d" y="%d" fill="%s">%s</text>' %
+                   (LEFT + WIDTH + 12, y0 + TOP + 12 + 16 * i, colour, name))
     return "\n".join(out)
 
 
 def save(path, panels, unit):
-    """`panels`: (title, lines), below each other, with the same axes."""
-    points = [p for _, lines in panels for _, line in lines for p in line] or [(1, 1)]
-    most_x, most_y = max(p[0] for p in points) or 1, max(p[1] for p in points) * 1.05 or 1
+    """`panels`: (title, lines), below each other, with the same axis of time."""
+    most_x = max([x for _, lines in panels for _, line in lines for x, _ in line] or [1]) or 1
     tall = HEIGHT + TOP + 40
-    body = "\n".join(panel(title, lines, most_x, most_y, i * tall, unit) for i, (title, lines) in enumerate(panels))
-    path.write_text('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">'
-                    '<style>.title{font-weight:bold}.grid{stroke:#ddd}.y{text-anchor:end}.x{text-anchor:middle}</style>\n'
+    body = "\n".join(panel(title, lines, most_x, i * tall, unit) for i, (title, lines) in enumerate(panels))
+    path.write_text('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" '
+                    'font-size="12">'
+                    '<style>.title{font-weight:bold}.grid{stroke:#ddd}.y{text-anchor:end}.x{text-anchor:middle}'
+                    '</style>\n'
                     '<rect width="100%%" height="100%%" fill="#fff"/>\n%s\n</svg>\n' %
                     (LEFT + WIDTH + 120, tall * len(panels), body))
