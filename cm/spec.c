@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "cluster/capacity.h"
@@ -47,11 +48,19 @@ int mfs_spec_check_memory(const struct mfs_cm_state *s, uint32_t nodes, struct m
     return 0;
 }
 
+/* Of the machine's memory, or what our control groups leave of it. */
+static uint64_t available(void)
+{
+    uint64_t machine = mfs_spec_meminfo("MemAvailable"), left = mfs_cgroup_left();
+
+    return machine < left ? machine : left;
+}
+
 static int choose_memory(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
 {
     s->memory = mfs_conf_uint(conf, "memory");
     if (!mfs_conf_given(conf, "memory"))
-        s->memory = mfs_spec_meminfo("MemAvailable") / 2 / s->nnodes / MIB * MIB;
+        s->memory = available() / 2 / s->nnodes / MIB * MIB;
     if (s->memory < 16 * MIB)
         return mfs_err_set(err, -ENOMEM,
                            "memory: not enough is available for %u nodes; give "

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -14,10 +15,15 @@
 
 struct kind {
     const char *mount, *limit, *used; /* below the root; files */
+    const char *pages[2];             /* of files: lines of memory.stat */
 };
 
-static const struct kind kinds[] = {{"", "memory.max", "memory.current"},
-                                    {"/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"}};
+static const struct kind kinds[] = {
+    {"", "memory.max", "memory.current", {"\ninactive_file ", "\nactive_file "}},
+    {"/memory",
+     "memory.limit_in_bytes",
+     "memory.usage_in_bytes",
+     {"\ntotal_inactive_file ", "\ntotal_active_file "}}};
 
 /* A file with a number. 0, or a negative errno; -EINVAL also for "max". */
 static int read_number(const char *dir, const char *name, uint64_t *value)
@@ -38,15 +44,37 @@ static int read_number(const char *dir, const char *name, uint64_t *value)
     return mfs_text_u64(text, value);
 }
 
+/* Bytes of pages of files in the group; 0 when it does not tell. */
+static uint64_t file_pages(const struct kind *k, const char *dir)
+{
+    char path[PATH_MAX];
+    uint64_t sum = 0;
+    struct mfs_buf b;
+
+    mfs_buf_init(&b);
+    if (!mfs_text_format(path, sizeof path, "%s/memory.stat", dir) &&
+        !mfs_buf_append(&b, "\n", 1) && !mfs_file_read(path, TEXT_MAX, &b) &&
+        !mfs_buf_append(&b, "", 1)) {
+        for (size_t i = 0; i < 2; i++) {
+            const char *at = strstr(mfs_buf_data(&b), k->pages[i]);
+
+            sum += at ? strtoull(at + strlen(k->pages[i]), NULL, 10) : 0;
+        }
+    }
+    mfs_buf_fini(&b);
+    return sum;
+}
+
 static void look_at(const struct kind *k, const char *dir, mfs_cgroup_limit *each, void *arg)
 {
-    uint64_t limit, used;
+    uint64_t limit, used, pages;
 
     if (read_number(dir, k->limit, &limit) || limit >= UNLIMITED)
         return;
     if (read_number(dir, k->used, &used))
         used = 0;
-    each(arg, dir, limit, used);
+    pages = file_pages(k, dir);
+    each(arg, dir, limit, used > pages ? used - pages : 0);
 }
 
 /* The group at `path` and those above it, up to the mount. */
@@ -128,4 +156,21 @@ int mfs_cgroup_of(int pid, mfs_cgroup_limit *each, void *arg)
         rc = mfs_cgroup_each(mfs_buf_data(&b), MFS_CGROUP_ROOT, each, arg);
     mfs_buf_fini(&b);
     return rc;
+}
+
+static void least_left(void *arg, const char *dir, uint64_t limit, uint64_t used)
+{
+    uint64_t *least = arg, left = limit > used ? limit - used : 0;
+
+    (void)dir;
+    if (left < *least)
+        *least = left;
+}
+
+uint64_t mfs_cgroup_left(void)
+{
+    uint64_t least = UINT64_MAX;
+
+    mfs_cgroup_of(0, least_left, &least);
+    return least;
 }

@@ -8,8 +8,8 @@
 
 #define MFS_CGROUP_ROOT "/sys/fs/cgroup"
 
-/* A group, as its directory, that has a limit; `used` counts all of its processes, the page cache
- * too. Bytes. */
+/* A group, as its directory, that has a limit; `used` is what it has but pages of files, which the
+ * kernel takes back. Bytes. */
 typedef void mfs_cgroup_limit(void *arg, const char *dir, uint64_t limit, uint64_t used);
 
 /* For a process with this text in /proc/PID/cgroup (cgroups(7)), the groups being mounted at
@@ -19,5 +19,9 @@ int mfs_cgroup_each(const char *text, const char *root, mfs_cgroup_limit *each, 
 
 /* The same for a process; 0: our own. Another negative errno when there is none. */
 int mfs_cgroup_of(int pid, mfs_cgroup_limit *each, void *arg);
+
+/* How many bytes more our own processes may take: what is left in the tightest group. UINT64_MAX:
+ * no limit is known. */
+uint64_t mfs_cgroup_left(void);
 
 #endif

@@ -64,7 +64,8 @@ static void version_2(void **state)
 {
     (void)state;
     put("/a", "memory.max", "3000000000\n");
-    put("/a", "memory.current", "5\n");
+    put("/a", "memory.current", "5000\n");
+    put("/a", "memory.stat", "inactive_file 4000\nactive_file 995\n");
     put("/a/b", "memory.max", "max\n");
     put("/a/b/c", "memory.max", "1000000\n");
     expect("0::/a/b/c\n", "/a/b/c 1000000 0; /a 3000000000 5; ");
@@ -82,8 +83,10 @@ static void version_1(void **state)
     put("/memory", "memory.limit_in_bytes", "9223372036854771712\n");
     put("/memory/d", "memory.limit_in_bytes", "4096\n");
     put("/memory/d", "memory.usage_in_bytes", "4000\n");
-    expect("12:cpu,cpuacct:/d\n11:memory:/d\n1:name=systemd:/d\n", "/memory/d 4096 4000; ");
-    expect("3:hugetlb,memory:/d/gone\n", "/memory/d 4096 4000; ");
+    put("/memory/d", "memory.stat",
+        "cache 9\ninactive_file 3000\ntotal_inactive_file 700\ntotal_active_file 300\n");
+    expect("12:cpu,cpuacct:/d\n11:memory:/d\n1:name=systemd:/d\n", "/memory/d 4096 3000; ");
+    expect("3:hugetlb,memory:/d/gone\n", "/memory/d 4096 3000; ");
     expect("3:memoryless:/d\n", "");
 }
 
@@ -105,6 +108,7 @@ static void nonsense(void **state)
     memset(longest + 4, 'x', sizeof longest - 5);
     assert_true(mfs_cgroup_each(longest, root, count, &n) < 0);
     assert_true(mfs_cgroup_of(0, count, &n) <= 0);
+    assert_true(!n == (mfs_cgroup_left() == UINT64_MAX));
     assert_true(mfs_cgroup_of(INT32_MAX, count, &n) < 0);
 }
 
