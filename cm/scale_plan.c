@@ -12,6 +12,9 @@
 #include "cm/spec.h"
 #include "cm/weights.h"
 
+#define UNEVEN 0.8 /* up to here nodes may be fuller than others as bandwidth has it */
+#define APART  0.05
+
 /* ---- room ------------------------------------------------------------------------------------ */
 
 /* For content, with n partitions, each of them `each` times: of what processes may use, replicas
@@ -154,6 +157,7 @@ struct parties {
     const struct mfs_cm_node **node;
     double *weight;
     uint32_t n, staying;
+    bool by_bandwidth;
 };
 
 static void parties_clear(struct parties *p)
@@ -172,7 +176,7 @@ static int parties_make(const struct mfs_cm *cm, const struct mfs_cm_node *comin
     double sum = 0;
 
     *p = (struct parties){calloc(all, sizeof(const struct mfs_cm_node *)),
-                          calloc(all, sizeof *p->weight), 0, 0};
+                          calloc(all, sizeof *p->weight), 0, 0, false};
     if (!p->node || !p->weight) {
         parties_clear(p);
         return -ENOMEM;
@@ -186,7 +190,7 @@ static int parties_make(const struct mfs_cm *cm, const struct mfs_cm_node *comin
     for (uint32_t i = 0; i < st->nnodes; i++)
         if (is_leaving(st, i, nleaving))
             p->node[p->n++] = &st->node[i];
-    mfs_weights_make(st, p->node, p->staying, used_bytes(cm), p->weight);
+    p->by_bandwidth = mfs_weights_make(st, p->node, p->staying, used_bytes(cm), p->weight);
     for (uint32_t i = 0; i < p->staying; i++)
         sum += p->weight[i];
     for (uint32_t i = 0; i < p->staying; i++)
@@ -194,9 +198,9 @@ static int parties_make(const struct mfs_cm *cm, const struct mfs_cm_node *comin
     return 0;
 }
 
-/* With memory for each partition `each` times. */
+/* With memory for each partition `each` times, and every node full to that part at most. */
 static int plan_parties(const struct mfs_cm *cm, const struct parties *p, uint32_t each,
-                        struct mfs_plan *out, struct mfs_err *err)
+                        double full, struct mfs_plan *out, struct mfs_err *err)
 {
     const struct mfs_cm_state *st = &cm->state;
     struct mfs_plan_node *node = calloc(p->n, sizeof *node);
@@ -206,8 +210,9 @@ static int plan_parties(const struct mfs_cm *cm, const struct parties *p, uint32
 
     if (node && part) {
         for (uint32_t i = 0; i < p->n; i++)
-            node[i] = (struct mfs_plan_node){p->node[i]->id, p->weight[i],
-                                             room_then(cm, p->node[i], p->weight[i], each)};
+            node[i] = (struct mfs_plan_node){
+                p->node[i]->id, p->weight[i],
+                (uint64_t)(full * (double)room_then(cm, p->node[i], p->weight[i], each))};
         for (uint32_t i = 0; i < st->nparts; i++)
             part[i] = (struct mfs_plan_part){st->part[i].node, cm->part_bytes[i]};
         rc = mfs_planner_plan(&in, out, err);
@@ -219,6 +224,17 @@ static int plan_parties(const struct mfs_cm *cm, const struct parties *p, uint32
     return rc;
 }
 
+/* So full a node may be that has what is due to its bandwidth: little more than all together. (Each
+ * time that it gave some away it has kept its larger partitions.) */
+static double even(const struct mfs_cm *cm, const struct parties *p, uint32_t each)
+{
+    double room = 0;
+
+    for (uint32_t i = 0; i < p->staying; i++)
+        room += (double)room_then(cm, p->node[i], p->weight[i], each);
+    return fmin(1, fmax(UNEVEN, (double)used_bytes(cm) / fmax(room, 1) + APART));
+}
+
 static int plan(const struct mfs_cm *cm, const struct mfs_cm_node *coming, uint32_t ncoming,
                 uint32_t nleaving, uint32_t each, struct mfs_plan *out, struct mfs_err *err)
 {
@@ -227,7 +243,11 @@ static int plan(const struct mfs_cm *cm, const struct mfs_cm_node *coming, uint3
 
     if (rc)
         return mfs_err_set(err, rc, "out of memory");
-    rc = plan_parties(cm, &p, each, out, err);
+    rc = p.by_bandwidth ? plan_parties(cm, &p, each, even(cm, &p, each), out, err) : -ENOSPC;
+    if (rc == -ENOSPC) {
+        mfs_planner_clear(out);
+        rc = plan_parties(cm, &p, each, 1, out, err);
+    }
     parties_clear(&p);
     return rc;
 }

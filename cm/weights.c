@@ -53,7 +53,11 @@ static bool wanted(const char *rule, const double *bandwidth, size_t n)
  * replicas take their part. */
 static double room(const struct mfs_cm_state *st, const struct mfs_cm_node *n)
 {
-    return (double)mfs_capacity_partitions(n->memory) / (1 + st->replicas);
+    uint64_t usable = mfs_capacity_partitions(n->memory);
+
+    if (st->replicas)
+        usable = mfs_capacity_replicated(usable);
+    return (double)usable / (1 + st->replicas);
 }
 
 /* How much is to find room: data that may yet come included, and what each partition costs and

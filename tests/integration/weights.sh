@@ -74,7 +74,8 @@ cm_ rebalance | grep -q "0 partitions moved" || fail "a second plan moves someth
 say "a link that has changed is followed"
 kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
 must_happen 10 none_of cm
-jq '.nodes[3].bandwidth = 2097152' "$STATE/cm.json" >"$T/cm.json" && cat "$T/cm.json" >"$STATE/cm.json"
+jq '.bandwidth = "10M,10M,20M,2M,20M" | .nodes[3].bandwidth = 2097152' "$STATE/cm.json" >"$T/cm.json"
+cat "$T/cm.json" >"$STATE/cm.json"
 cm_ start || fail "cm start"
 write_on &
 writer=$!
