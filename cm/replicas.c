@@ -98,15 +98,15 @@ static void at_none(struct mfs_replica *r, int64_t now)
         return;
     rc = mfs_replica_choose(r, now);
     if (rc) {
-        if (rc == -ENOSPC && !r->told)
+        if (rc == -ENOSPC && !r->wanting_since) {
             mfs_event_add(r->cm->paths->events, "cm", "replica-waits",
                           "partition %u: no node has room for a replica of %s", r->part,
                           MFS_TEXT_BYTES(r->cm->part_bytes[r->part]));
-        r->told = rc == -ENOSPC;
+            r->wanting_since = now;
+        }
         r->again_at = now + PAUSE_COPY;
         return;
     }
-    r->told = false;
     r->replica_dead = false;
     r->replica_silent_since = r->starved_since = 0;
     mfs_replica_enter(r, MFS_REPLICA_COPY);
@@ -220,6 +220,7 @@ static void termed(struct mfs_replica *r)
 
 void mfs_replica_known(struct mfs_replica *r)
 {
+    r->wanting_since = 0;
     mfs_replica_enter(r, MFS_REPLICA_READY);
 }
 

@@ -10,17 +10,17 @@ struct mfs_replica_call;
 struct mfs_replica {
     struct mfs_cm *cm;
     uint32_t part;
-    struct mfs_replica_call *call;   /* unanswered; NULL: none */
-    int64_t again_at;                /* nothing is asked before that */
-    int64_t trouble_at;              /* since the partition's process is in trouble; 0: it is not */
-    uint16_t port;                   /* of the replica's process, as it told */
-    bool dead;                       /* the partition's process has ended, … */
-    bool silent;                     /* … or does not answer its Local Manager */
-    bool replica_dead;               /* the replica's has ended */
-    int64_t replica_silent_since;    /* … or does not answer its Local Manager; 0: it does */
-    int64_t starved_since;           /* the partition's lacks its consent; 0: it does not */
-    bool told;                       /* that no node has room for it */
-    bool table_due;                  /* the table does not say yet what the state says */
+    struct mfs_replica_call *call; /* unanswered; NULL: none */
+    int64_t again_at;              /* nothing is asked before that */
+    int64_t trouble_at;            /* since the partition's process is in trouble; 0: it is not */
+    uint16_t port;                 /* of the replica's process, as it told */
+    bool dead;                     /* the partition's process has ended, … */
+    bool silent;                   /* … or does not answer its Local Manager */
+    bool replica_dead;             /* the replica's has ended */
+    int64_t replica_silent_since;  /* … or does not answer its Local Manager; 0: it does */
+    int64_t starved_since;         /* the partition's lacks its consent; 0: it does not */
+    int64_t wanting_since;         /* no node has had room for it; 0: it has one, or may get one */
+    bool table_due;                /* the table does not say yet what the state says */
     struct mfs_replica_shown *shown; /* everybody is being told that there is a replica */
 };
 

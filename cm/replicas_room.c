@@ -9,7 +9,9 @@
 #include "cm/replicas_impl.h"
 
 #define SECRET_BYTES  32
-#define TIGHT         8  /* one that has less than such a part free better gives a replica away */
+#define TIGHT         8 /* one that has less than such a part free better gives a replica away */
+#define PLENTY        4 /* … to one that has at least such a part free then */
+#define WANTING_MOST  (30 * MFS_SEC)
 #define OVER_LEAST    32 /* of a node's limit: so much beyond it is too much after OVER_TIME … */
 #define OVER_MOST     8  /* … and so much at once */
 #define OVER_TIME     (3 * MFS_SEC)
@@ -47,11 +49,10 @@ static uint64_t room_in(const struct mfs_cm *cm, const struct mfs_cm_live *l)
                                    : mfs_capacity_used(l->node->memory, own);
 }
 
-/* Bytes that the node can take for replicas: beside what it has, what is on its way there, the
- * partitions that are to move there, and what its own are to grow by before they are full. */
-static uint64_t room_on(const struct mfs_cm *cm, const struct mfs_cm_live *l)
+/* Bytes that the node can take for replicas: beside what it has, what is on its way there and the
+ * partitions that are to move there, up to so many. */
+static uint64_t room_to(const struct mfs_cm *cm, const struct mfs_cm_live *l, uint64_t may)
 {
-    uint64_t may = mfs_capacity_replicated(room_in(cm, l));
     uint64_t taken = l->last.memory_used + mfs_migrate_bringing(cm, l->node->id);
 
     for (uint32_t i = 0; i < cm->state.nparts; i++) {
@@ -61,6 +62,21 @@ static uint64_t room_on(const struct mfs_cm *cm, const struct mfs_cm_live *l)
             taken += cm->part_bytes[i] + MFS_CAPACITY_PROCESS;
     }
     return may > taken ? may - taken : 0;
+}
+
+/* So that its own partitions can grow before they are full. */
+static uint64_t room_on(const struct mfs_cm *cm, const struct mfs_cm_live *l)
+{
+    return room_to(cm, l, mfs_capacity_replicated(room_in(cm, l)));
+}
+
+/* A node that is gone for a moment is no reason to fill the others. But a partition that has long
+ * been without a replica is worse than writers that find memory full, as it is then anyway. */
+static uint64_t room_for(const struct mfs_replica *r, const struct mfs_cm_live *l, int64_t now)
+{
+    bool urgent = r->wanting_since && now - r->wanting_since >= WANTING_MOST;
+
+    return urgent ? room_to(r->cm, l, room_in(r->cm, l)) : room_on(r->cm, l);
 }
 
 /* May a replica of the partition be there, if there is room? */
@@ -89,7 +105,7 @@ int mfs_replica_choose(struct mfs_replica *r, int64_t now)
 
         if (!may_hold(cm, n, r->part, now))
             continue;
-        if (room_on(cm, l) < need) {
+        if (room_for(r, l, now) < need) {
             full = true;
             continue;
         }
@@ -246,7 +262,7 @@ struct mfs_replica *mfs_replicas_to_move(struct mfs_replicas *g, int64_t now)
             continue;
         if (!to && !(to = roomiest(cm, &room)))
             return NULL;
-        if (!may_hold(cm, to->node, i, now) || need + room_in(cm, to) / TIGHT > room)
+        if (!may_hold(cm, to->node, i, now) || need + room_in(cm, to) / PLENTY > room)
             continue;
         best = &g->one[i];
         most = need;

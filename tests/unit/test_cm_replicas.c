@@ -485,6 +485,27 @@ static void a_node_that_is_nearly_full_gives_to_one_that_is_not(void **state)
     assert_true(moved > 40 && moved < 400);
 }
 
+static void room_that_stays_free_is_taken_after_half_a_minute(void **state)
+{
+    struct world *w = make(3, 3, 256 * MIB, 8 * MIB);
+    struct mfs_replica r = {.cm = &w->cm, .part = 0};
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) { /* a copy fits, but then less than a sixteenth is free */
+        w->live[i].last.memory_capacity = 256 * MIB;
+        w->live[i].last.memory_used = 242 * MIB;
+        w->live[i].heard = NOW + 30 * MFS_SEC;
+    }
+    assert_int_equal(mfs_replica_choose(&r, NOW), -ENOSPC);
+    r.wanting_since = NOW;
+    assert_int_equal(mfs_replica_choose(&r, NOW + 29 * MFS_SEC), -ENOSPC);
+    assert_int_equal(mfs_replica_choose(&r, NOW + 30 * MFS_SEC), 0);
+    assert_int_not_equal(w->part[0].replica_node, w->part[0].node);
+    w->live[1].last.memory_used = w->live[2].last.memory_used = 250 * MIB; /* it does not fit */
+    assert_int_equal(mfs_replica_choose(&r, NOW + 30 * MFS_SEC), -ENOSPC);
+    free(w);
+}
+
 /* ---- when it can't stay ---------------------------------------------------------------------- */
 
 static void a_replica_that_does_no_harm_stays(void **state)
@@ -532,6 +553,7 @@ int main(void)
         cmocka_unit_test(replicas_make_room_one_by_one),
         cmocka_unit_test(the_largest_goes_when_a_node_is_full),
         cmocka_unit_test(a_node_that_is_nearly_full_gives_to_one_that_is_not),
+        cmocka_unit_test(room_that_stays_free_is_taken_after_half_a_minute),
         cmocka_unit_test(a_replica_that_does_no_harm_stays),
     };
 
