@@ -68,6 +68,8 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
     {"rebalance-horizon", MFS_CONF_REAL, "SECONDS", NULL, 1, 86400,
      "in which a move must pay back (60)"},
     {"rebalance-factor", MFS_CONF_REAL, "F", NULL, 0.01, 1000, "so many times its cost (1.5)"},
+    {"interface", MFS_CONF_STRING, "NAME", NULL, 1, 15,
+     "the network interface of each node that is measured (default: the one with its address)"},
     {"probe", MFS_CONF_FLAG, NULL, NULL, 0, 0,
      "measure what links carry when nodes come; takes about 1 s for each, up to 9 s for many"},
     {"restore", MFS_CONF_STRING, "DIR", NULL, 1, 511,

@@ -17,19 +17,26 @@ const struct mfs_provider *mfs_provider_find(const char *name)
     return NULL;
 }
 
-int mfs_provider_command(const struct mfs_paths *p, const struct mfs_cm_node *node,
-                         const char *address, struct mfs_lm_command *c)
+int mfs_provider_command(const struct mfs_paths *p, const struct mfs_cm_state *s,
+                         const struct mfs_cm_node *node, const char *address,
+                         struct mfs_lm_command *c)
 {
-    const char *const argv[] = {c->lm,       "--name",       p->name,       "--node", c->id,
-                                "--address", node->address,  "--state-dir", p->dir,   "--cm",
-                                c->cm,       "--foreground", NULL};
+    const char *const argv[] = {c->lm,  "--name",    p->name,       "--node",
+                                c->id,  "--address", node->address, "--state-dir",
+                                p->dir, "--cm",      c->cm,         "--foreground"};
+    size_t n = sizeof argv / sizeof *argv;
     int rc = mfs_proc_sibling("lm", c->lm, sizeof c->lm);
 
     snprintf(c->id, sizeof c->id, "%u", node->id);
     if (!rc)
         rc = mfs_text_copy(c->cm, sizeof c->cm, address);
-    _Static_assert(sizeof argv == sizeof c->argv, "one place for each argument");
+    _Static_assert(sizeof argv + 3 * sizeof *argv == sizeof c->argv, "one place for each argument");
     memcpy(c->argv, argv, sizeof argv);
+    if (s->interface[0]) {
+        c->argv[n++] = "--interface";
+        c->argv[n++] = s->interface;
+    }
+    c->argv[n] = NULL;
     return rc;
 }
 

@@ -31,15 +31,16 @@ extern const struct mfs_provider mfs_provider_local, mfs_provider_exec;
 /* NULL when there is none of that name. */
 const struct mfs_provider *mfs_provider_find(const char *name);
 
-/* For providers: the Local Manager's command line. argv points into the struct, the paths and the
- * node. */
+/* For providers: the Local Manager's command line. argv points into the struct, the paths, the
+ * state and the node. */
 struct mfs_lm_command {
     char lm[PATH_MAX], id[16], cm[MFS_ADDRESS_MAX];
-    const char *argv[13];
+    const char *argv[15];
 };
 
-int mfs_provider_command(const struct mfs_paths *p, const struct mfs_cm_node *node,
-                         const char *address, struct mfs_lm_command *c); /* 0 or -errno */
+int mfs_provider_command(const struct mfs_paths *p, const struct mfs_cm_state *s,
+                         const struct mfs_cm_node *node, const char *address,
+                         struct mfs_lm_command *c); /* 0 or -errno */
 
 /* For providers: runs argv with its output in the node's lm.log, and writes its pid file. */
 int mfs_provider_spawn(const struct mfs_paths *p, const struct mfs_cm_node *node,

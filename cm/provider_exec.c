@@ -55,11 +55,12 @@ static int append_next(struct mfs_buf *out, const char **at, const struct mfs_cm
     return mfs_buf_printf(out, "%c", *(*at)++);
 }
 
-static int fill_in(const char *command, const struct mfs_paths *p, const struct mfs_cm_node *node,
-                   const char *address, struct mfs_buf *out)
+static int fill_in(const struct mfs_paths *p, const struct mfs_cm_state *s,
+                   const struct mfs_cm_node *node, const char *address, const char *command,
+                   struct mfs_buf *out)
 {
     struct mfs_lm_command lm;
-    int rc = mfs_provider_command(p, node, address, &lm);
+    int rc = mfs_provider_command(p, s, node, address, &lm);
 
     while (rc >= 0 && *command)
         rc = append_next(out, &command, node, &lm);
@@ -77,7 +78,7 @@ static int start(const struct mfs_paths *p, const struct mfs_cm_state *s,
     int rc;
 
     mfs_buf_init(&line);
-    rc = fill_in(s->exec_start, p, node, address, &line);
+    rc = fill_in(p, s, node, address, s->exec_start, &line);
     if (rc) {
         mfs_err_set(err, rc, "%s: %s", node->name, strerror(-rc));
     } else {
@@ -99,7 +100,7 @@ static void stop(const struct mfs_paths *p, const struct mfs_cm_state *s,
     if (!s->exec_stop[0])
         return;
     mfs_buf_init(&line);
-    rc = fill_in(s->exec_stop, p, node, "", &line);
+    rc = fill_in(p, s, node, "", s->exec_stop, &line);
     if (!rc) {
         argv[2] = mfs_buf_data(&line);
         pid = mfs_proc_spawn(argv, p->log);

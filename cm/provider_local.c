@@ -8,9 +8,8 @@ static int start(const struct mfs_paths *p, const struct mfs_cm_state *s,
                  struct mfs_err *err)
 {
     struct mfs_lm_command c;
-    int rc = mfs_provider_command(p, node, address, &c);
+    int rc = mfs_provider_command(p, s, node, address, &c);
 
-    (void)s;
     if (rc)
         return mfs_err_set(err, rc, "%s: %s", node->name, strerror(-rc));
     return mfs_provider_spawn(p, node, c.argv, proc, err);

@@ -327,6 +327,7 @@ static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
                  {s->log_level, sizeof s->log_level, "log-level"},
                  {s->listen, sizeof s->listen, "listen"},
                  {s->first_address, sizeof s->first_address, "first-address"},
+                 {s->interface, sizeof s->interface, "interface"},
                  {s->exec_start, sizeof s->exec_start, "exec-start"},
                  {s->exec_stop, sizeof s->exec_stop, "exec-stop"}};
 

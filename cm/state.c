@@ -95,6 +95,7 @@ const struct mfs_record mfs_cm_state_record = {
            {.name = "balancing",
             MFS_FIELD(OBJECT, struct mfs_cm_state, balancing),
             .sub = &mfs_rebalance_settings_record},
+           {.name = "interface", MFS_FIELD(STR, struct mfs_cm_state, interface)},
            {.name = "probe", MFS_FIELD(BOOL, struct mfs_cm_state, probe)},
            {.name = "weights", MFS_FIELD(STR, struct mfs_cm_state, weights)},
            {.name = "bandwidth", MFS_FIELD(STR, struct mfs_cm_state, bandwidth)},

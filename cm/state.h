@@ -100,8 +100,9 @@ struct mfs_cm_state {
     char phase[MFS_STATE_MAX];
     char provider[MFS_STATE_MAX], policy[MFS_STATE_MAX], migration[MFS_STATE_MAX];
     char weights[MFS_STATE_MAX], log_level[MFS_STATE_MAX];
-    char bandwidth[MFS_TEXT_MAX]; /* as told, see mfs_weights_told */
-    bool probe;                   /* links are measured when nodes come, see probe.h */
+    char bandwidth[MFS_TEXT_MAX];  /* as told, see mfs_weights_told */
+    char interface[MFS_STATE_MAX]; /* of each node, that is measured; "": the address tells */
+    bool probe;                    /* links are measured when nodes come, see probe.h */
     char listen[MFS_ADDRESS_MAX];
     char first_address[MFS_HOST_MAX];                       /* of the node at slot 0 */
     char exec_start[MFS_TEXT_MAX], exec_stop[MFS_TEXT_MAX]; /* see provider_exec.c */

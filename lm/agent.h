@@ -14,6 +14,7 @@ struct mfs_agent_opts {
     const char *state_dir; /* of the deployment, absolute */
     const char *dump_dir;  /* where to make one for dumps, absolute; NULL: /var/tmp */
     const char *cm;        /* HOST:PORT */
+    const char *iface;     /* that is measured; NULL: the one with the address */
     int64_t interval;      /* ns between two looks at the redis processes, and two reports */
 };
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "lm/peers.h"
 #include "lm/sockdiag.h"
 
@@ -42,12 +43,25 @@ static int create(struct mfs_agent_traffic **out)
     return -ENOMEM;
 }
 
+static int choose_iface(struct mfs_agent *a)
+{
+    struct mfs_meter_count count;
+    int rc;
+
+    if (!a->opts.iface)
+        return mfs_meters_iface(a->opts.address, a->iface);
+    rc = mfs_meters_read(a->opts.iface, &count);
+    if (rc)
+        mfs_warn(AREA, "the interface %s can't be measured: %s", a->opts.iface, strerror(-rc));
+    return rc ? rc : mfs_text_copy(a->iface, sizeof a->iface, a->opts.iface);
+}
+
 /* Nodes on loopback addresses have no links that could differ. */
 void mfs_agent_traffic_begin(struct mfs_agent *a)
 {
     int rc;
 
-    if (mfs_meters_iface(a->opts.address, a->iface)) {
+    if (choose_iface(a)) {
         a->iface[0] = '\0';
         return;
     }

@@ -28,6 +28,8 @@ static const struct mfs_conf_option options[] = {
     {"cm", MFS_CONF_STRING, "HOST:PORT", NULL, 1, 127, "where the Central Manager listens"},
     {"dump-dir", MFS_CONF_STRING, "DIR", "/var/tmp", 1, 4000,
      "where dumps of partitions go while they move cold; a directory is made in it"},
+    {"interface", MFS_CONF_STRING, "NAME", NULL, 1, 15,
+     "the network interface that is measured (default: the one with --address)"},
     {"interval", MFS_CONF_UINT, "MS", "1000", 100, 60000, "time between two measurements"},
     {"foreground", MFS_CONF_FLAG, NULL, NULL, 0, 0, "do not fork, log to stderr"},
     {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "how much to log"},
@@ -159,6 +161,7 @@ static int serve(const struct mfs_conf *c, const char *state_dir, struct mfs_err
                                   .state_dir = state_dir,
                                   .dump_dir = mfs_conf_str(c, "dump-dir"),
                                   .cm = mfs_conf_str(c, "cm"),
+                                  .iface = mfs_conf_str(c, "interface"),
                                   .interval = (int64_t)mfs_conf_uint(c, "interval") * MFS_MSEC};
     struct daemon d = {.lock = -1, .starter = -1};
     int rc;

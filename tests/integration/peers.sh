@@ -65,14 +65,24 @@ waits()
 
 printf '100mbit\n100mbit\n20mbit\n' >"$T/rates"
 net up 3 --profile "$T/rates" >/dev/null 2>&1 || skip "the kernel has no namespaces, bridges or token buckets for us"
-deployment_start 3 --provider exec --listen "$SUBNET.254:0" --first-address "$SUBNET.1" \
-    --exec-start "nsenter --net=/run/netns/$NET-{node} {lm} --log-level debug"
+cluster=(--provider exec --listen "$SUBNET.254:0" --first-address "$SUBNET.1"
+    --exec-start "nsenter --net=/run/netns/$NET-{node} {lm} --log-level debug")
+deployment_start 3 "${cluster[@]}"
+
+# traffic NODE: bytes per second, in and out, by cm status
+traffic()
+{
+    cm_ status --json | jq ".nodes[$1] | .bandwidth_in + .bandwidth_out | floor"
+}
 
 say "a writer waits for the slow node"
 listen_anew
+(sleep 3 && traffic 0 >"$T/traffic") &
 head -c 45000000 /dev/zero >"$MNT0/large"
 waits 0 2 90 100
 waits 0 1 0 50
+wait $!
+[ "$(<"$T/traffic")" -gt 500000 ] || fail "writing, node 0 had $(<"$T/traffic") bytes/s"
 
 say "the reader at the slow node is waited for"
 listen_anew
@@ -90,5 +100,13 @@ done
 say "$i files"
 waits 0 1 0 10
 
+deployment_stop
+
+say "another interface"
+deployment_start 2 "${cluster[@]}" --interface lo
+head -c 20000000 /dev/zero >"$MNT0/large" &
+sleep 2
+equal 0 "$(traffic 0)" "bytes/s of an interface that nothing uses"
+wait $!
 deployment_stop
 net down
