@@ -6,18 +6,18 @@
 #include "base/clock.h"
 #include "store/store.h"
 
-#define PART_STRIPES 2U             /* on the way to one process: it is busy with one */
-#define STUCK_NEW    (5 * MFS_SEC)  /* without an answer, where nothing is known of the link; */
-#define STUCK        (1 * MFS_SEC)  /* … else, and … */
-#define STUCK_TIMES  4.0            /* … as many times what is usual */
-#define WIDTH_TIMES  4U             /* from the least width to the most */
-#define SLOW_TIMES   2.0            /* what is usual, is slow */
+#define PART_STRIPES 2U            /* on the way to one process: it is busy with one */
+#define STUCK_NEW    (5 * MFS_SEC) /* without an answer, where nothing is known of the link; */
+#define STUCK        (1 * MFS_SEC) /* … else, and … */
+#define STUCK_TIMES  4.0           /* … as many times what is usual */
+#define WIDTH_TIMES  4U            /* from the least width to the most */
+#define SLOW_TIMES   2.0           /* the median, is slow */
+#define MEDIAN_STEP  1.05
 #define FAST         (5 * MFS_MSEC) /* a stripe: then it is processors that are busy, not links */
 #define RENEW        (20 * MFS_SEC)
-/* Stripes on one link: one that is carried and one that follows at once; at first as many as
- * ever. */
+/* Stripes on one link: one that is carried and one that follows at once. More from the start would
+ * have the first one from a slow node come as late as the last of them. */
 #define LINK_LOWEST 2U
-#define LINK_FIRST  4U
 #define LINK_MOST   8U
 #define LOOK_EVERY  (50 * MFS_MSEC) /* for partitions that are stuck */
 
@@ -58,7 +58,7 @@ static void settle_link(struct mfs_link *link, uint32_t node)
     if (link->node == node)
         return;
     link->node = node;
-    mfs_pace_init(&link->pace, LINK_LOWEST, LINK_FIRST, LINK_MOST);
+    mfs_pace_init(&link->pace, LINK_LOWEST, LINK_LOWEST, LINK_MOST);
 }
 
 /* Without memory all stays as it was, until the next look. */
@@ -188,6 +188,15 @@ static void renew(struct mfs_links *links, int64_t now)
     links->renewed_at = now;
 }
 
+/* Half of all stripes take longer, as far as the last ones tell. A mean would be what the few take
+ * that go to slow nodes. */
+static void learn_median(struct mfs_links *links, double ns)
+{
+    if (!(links->median > 0))
+        links->median = ns;
+    links->median *= ns > links->median ? MEDIAN_STEP : 1 / MEDIAN_STEP;
+}
+
 /* Where a stripe takes next to nothing no link is in its way: then nothing need be held back for
  * one, and more at once would only keep processors busy. */
 void mfs_links_took(struct mfs_links *links, uint32_t part, int64_t ns, int64_t now)
@@ -198,6 +207,7 @@ void mfs_links_took(struct mfs_links *links, uint32_t part, int64_t ns, int64_t 
 
     if (now - links->renewed_at > RENEW)
         renew(links, now);
+    learn_median(links, (double)ns);
     least = (double)mfs_pace_least(&link->pace, ns);
     mfs_pace_took(&link->pace, beside, ns, ns < FAST ? (double)ns : least);
     mfs_pace_took(&links->own, all, ns, ns < FAST ? 0 : least * (beside > 1 ? beside : 1));
@@ -207,5 +217,5 @@ bool mfs_links_is_slow(const struct mfs_links *links, uint32_t part)
 {
     double usual = mfs_links_pace(links, part)->usual;
 
-    return usual > FAST && usual > SLOW_TIMES * links->own.usual;
+    return !(usual > 0) || (usual > FAST && usual > SLOW_TIMES * links->median);
 }

@@ -45,6 +45,7 @@ struct mfs_links {
     struct mfs_link *link; /* nparts */
     size_t flying;         /* to all of them */
     struct mfs_pace own;   /* of this node's link */
+    double median;         /* ns that a stripe takes */
     int64_t renewed_at;    /* when all paces were */
 };
 
@@ -75,7 +76,8 @@ static inline const struct mfs_pace *mfs_links_pace(const struct mfs_links *link
     return &links->link[links->part[part].link].pace;
 }
 
-/* Does its link take much longer than others for the same? Then it should never have to wait. */
+/* Does its link take much longer than others for the same, or is nothing known of it? Then it
+ * should never have to wait for what it is to carry. */
 bool mfs_links_is_slow(const struct mfs_links *links, uint32_t part);
 
 /* A stripe of the partition took so many ns; called before it lands. */
