@@ -85,12 +85,13 @@ static void land(struct mfs_chunk *c)
 {
     struct mfs_writeback *wb = c->d->wb;
     int64_t now = mfs_clock_mono();
-    bool had_room = mfs_links_room(&wb->links, c->part, now);
+    bool waited_for = !TAILQ_EMPTY(&wb->ready) || !TAILQ_EMPTY(&part_of(c)->queue);
+    bool makes_room = waited_for && !mfs_links_room(&wb->links, c->part, now);
 
     mfs_links_land(&wb->links, c->part, c->counted, now);
     c->counted = 0;
     part_check_ready(wb, part_of(c));
-    if (!had_room && !TAILQ_EMPTY(&wb->ready))
+    if (makes_room && !TAILQ_EMPTY(&wb->ready))
         mfs_crew_wake(&wb->senders);
 }
 
