@@ -15,6 +15,7 @@
 
 struct mfs_autobalance;
 struct mfs_cm;
+struct mfs_bandwidth;
 struct mfs_checkpointing;
 struct mfs_cm_probe;
 struct mfs_migrate;
@@ -47,6 +48,7 @@ struct mfs_cm_live {
     uint64_t lack_epoch;        /* all of this epoch */
     struct mfs_msg_report last; /* figures of the last report, without its lists */
     uint32_t parts_seen;        /* partitions in it */
+    double bandwidth_seen;      /* of the node, at the last look at it; see bandwidth.c */
     uint32_t behind;            /* clients in it with an older table than lm's */
     char mount[MFS_PATH_MAX];   /* where it is mounted, "" for nowhere */
     struct mfs_cm_node left;    /* of a node that has gone: what it was */
@@ -93,6 +95,7 @@ struct mfs_cm {
 
     struct mfs_autoscale *autoscale;
     struct mfs_autobalance *autobalance; /* NULL: partitions move only when told */
+    struct mfs_bandwidth *bandwidth;     /* bandwidth.h */
     struct mfs_migrate *migrate;         /* partitions under way, migrate.h; NULL: none ever were */
     struct mfs_replicas *replicas;       /* replicas.h; NULL: there are none */
 

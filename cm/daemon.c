@@ -18,6 +18,7 @@
 #include "cm/cleanup.h"
 #include "cm/autobalance.h"
 #include "cm/autoscale.h"
+#include "cm/bandwidth.h"
 #include "cm/checkpoint.h"
 #include "cm/control.h"
 #include "cm/events.h"
@@ -131,6 +132,8 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
     rc = mfs_autoscale_init(cm);
     if (!rc)
         rc = mfs_autobalance_init(cm);
+    if (!rc)
+        rc = mfs_bandwidth_init(cm);
     if (rc)
         return mfs_err_set(err, rc, "out of memory");
     return open_listener(cm, err);
@@ -173,6 +176,7 @@ static void close_all(struct mfs_cm *cm)
     mfs_autobalance_fini(cm);
     mfs_cm_probe_fini(cm);
     mfs_autoscale_fini(cm);
+    mfs_bandwidth_fini(cm);
     mfs_scale_fini(cm);
     mfs_migrate_fini(cm);
     mfs_replicas_fini(cm);

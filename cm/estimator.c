@@ -27,6 +27,8 @@
 #define FORGET  0.97    /* of the best rate, each second */
 #define VOTES   0.5     /* of a side's traffic, for it to be saturated */
 
+#define LONG      6    /* seconds for one pair alone */
+#define COLLAPSE  0.5  /* of the best rate */
 #define STEADY    0.25 /* (most - least) / most of a saturated side's rates */
 #define SAME      0.1  /* between two estimates of the same capacity */
 #define GLIDE     0.25 /* of the difference, from one to the next */
@@ -40,12 +42,13 @@ enum { IN, OUT };
 
 /* What goes over one side of a node's link: a summary of its pairs, made anew each second. */
 struct traffic {
-    double total; /* bytes/s */
-    double quiet; /* of the time, that no pair is busy, were they independent */
-    double calm;  /* bytes/s of calm pairs */
-    double speed; /* of the fastest calm pair, while it sends */
-    double votes; /* bytes/s of pairs that wait for this side */
-    double spare; /* best / rate: how much more it has carried lately */
+    double total;    /* bytes/s */
+    double quiet;    /* of the time, that no pair is busy, were they independent */
+    double calm;     /* bytes/s of calm pairs */
+    double speed;    /* of the fastest calm pair, while it sends */
+    double votes;    /* bytes/s of pairs that wait for this side */
+    unsigned voters; /* such pairs */
+    double spare;    /* best / rate: how much more it has carried lately */
 };
 
 struct side {
@@ -54,6 +57,8 @@ struct side {
     double capacity;     /* 0: unknown */
     double former;       /* before it fell; 0: it did not */
     double best;         /* rate of late, slowly forgotten */
+    unsigned together;   /* seconds that several pairs have waited for it */
+    unsigned alone;      /* and that any have */
     unsigned objections; /* seconds that speak against `capacity` */
     struct traffic now;
 };
@@ -287,19 +292,45 @@ static void vote(const struct pair *p, struct traffic *out, struct traffic *in)
 {
     struct traffic *t = p->busy >= BUSY ? waited_for(p, out, in) : NULL;
 
-    if (t)
-        t->votes += p->rate;
+    if (!t)
+        return;
+    t->votes += p->rate;
+    t->voters++;
 }
 
 /* ---- capacities ------------------------------------------------------------------------------ */
 
-static void push(struct side *s, double rate)
+/* Seconds in a row, nearly: one that is missing takes one away. */
+static unsigned in_a_row(unsigned seconds, bool another)
 {
+    if (another)
+        return seconds < LONG ? seconds + 1 : LONG;
+    return seconds ? seconds - 1 : 0;
+}
+
+/* `any`: one pair is enough. */
+static void push(struct side *s, double rate, bool any)
+{
+    bool full = s->now.total >= LEAST && s->now.votes >= VOTES * s->now.total;
+
     memmove(&s->rate[1], &s->rate[0], sizeof s->rate - sizeof *s->rate);
     memmove(&s->full[1], &s->full[0], sizeof s->full - sizeof *s->full);
     s->rate[0] = rate;
+    s->full[0] = full;
     s->best = fmax(s->best * FORGET, fmin(rate, s->rate[1]));
-    s->full[0] = s->now.total >= LEAST && s->now.votes >= VOTES * s->now.total;
+    s->together = in_a_row(s->together, full && s->now.voters > 1);
+    s->alone = in_a_row(s->alone, full && any);
+}
+
+/* Connections that share a link may get very different parts of it, for seconds. So one pair alone
+ * is believed later than several are, and that only of the receiver's side, where it is the
+ * sender's own other connections that are faster. A link that has lately carried much more is
+ * given a moment, too. */
+static bool believed(const struct side *s, double rate)
+{
+    unsigned enough = rate < COLLAPSE * s->best ? ENOUGH + 1 : ENOUGH;
+
+    return s->together >= enough || s->alone >= LONG;
 }
 
 /* The rate at which it has been saturated lately, 0 when it has not, or at no steady rate. */
@@ -316,7 +347,9 @@ static double plateau(const struct side *s)
         most = s->rate[i] > most ? s->rate[i] : most;
         n++;
     }
-    return s->full[0] && n >= ENOUGH && most - least <= STEADY * most ? sum / n : 0;
+    if (!s->full[0] || n < ENOUGH || most - least > STEADY * most || !believed(s, sum / n))
+        return 0;
+    return sum / n;
 }
 
 static void conclude(struct side *s, double rate)
@@ -396,8 +429,8 @@ void mfs_estimator_look(struct mfs_estimator *e, double now)
 
         if (!n->used || !n->fresh)
             continue;
-        push(&n->side[IN], n->rate[IN]);
-        push(&n->side[OUT], n->rate[OUT]);
+        push(&n->side[IN], n->rate[IN], true);
+        push(&n->side[OUT], n->rate[OUT], false);
         judge(&n->side[IN], &n->side[OUT]);
         judge(&n->side[OUT], &n->side[IN]);
         n->fresh = false;

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cm/autoscale.h"
+#include "cm/bandwidth.h"
 #include "cm/checkpoint.h"
 #include "cm/events.h"
 #include "cm/migrate.h"
@@ -168,6 +169,7 @@ void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_cm_live *l)
     struct mfs_conn *c = l->conn;
     uint32_t at = 0;
 
+    mfs_bandwidth_forget(cm, l);
     mfs_timer_cancel(l->restart);
     mfs_watch_remove(l->watch);
     l->restart = NULL;
@@ -353,7 +355,10 @@ static void on_report(struct mfs_conn *c, uint64_t id, const void *body, void *a
     l->last.nparts = l->last.nclients = 0;
     l->last.copy = NULL;
     l->last.ncopies = 0;
+    l->last.peer = NULL;
+    l->last.npeers = 0;
     take_figures(arg, l, m);
+    mfs_bandwidth_reported(arg, l, m);
     take_mount(l, m);
     mfs_migrate_reported(arg, l, m);
     mfs_replicas_reported(arg, l, m);

@@ -9,6 +9,7 @@
 #define LINKS      (2 * HOSE_NODES)
 #define TRIES      64
 #define PER_SECOND 50
+#define REWEIGH    0.3 /* of the flows, each second */
 #define FULL       1e-9
 
 void hose_init(struct hose *h, uint64_t seed, uint32_t n, double stripe)
@@ -98,6 +99,13 @@ static void work(struct hose *h, uint32_t client)
     }
 }
 
+static void weigh(struct hose *h)
+{
+    for (uint32_t i = 0; i < FLOWS; i++)
+        if (h->flow[i].weight <= 0 || hose_random(h) < REWEIGH)
+            h->flow[i].weight = h->unfair > 1 ? pow(h->unfair, -hose_random(h)) : 1;
+}
+
 static void migrate(struct hose *h)
 {
     struct hose_flow *f = &h->flow[MOVE];
@@ -118,7 +126,7 @@ static double capacity(const struct hose *h, uint32_t link)
 /* The most by which all flows that are not fixed yet can grow. */
 static double headroom(const struct hose *h, const bool *fixed, const double *left)
 {
-    uint32_t users[LINKS] = {0};
+    double users[LINKS] = {0};
     double most = INFINITY;
 
     for (uint32_t i = 0; i < FLOWS; i++) {
@@ -126,13 +134,13 @@ static double headroom(const struct hose *h, const bool *fixed, const double *le
 
         if (fixed[i])
             continue;
-        users[f->from]++;
-        users[HOSE_NODES + f->to]++;
+        users[f->from] += f->weight;
+        users[HOSE_NODES + f->to] += f->weight;
         if (f->most > 0)
-            most = fmin(most, f->most - f->rate);
+            most = fmin(most, (f->most - f->rate) / f->weight);
     }
     for (uint32_t i = 0; i < LINKS; i++)
-        if (users[i])
+        if (users[i] > 0)
             most = fmin(most, left[i] / users[i]);
     return most;
 }
@@ -157,9 +165,9 @@ static void share_links(struct hose *h)
         for (uint32_t i = 0; i < FLOWS; i++) {
             if (fixed[i])
                 continue;
-            h->flow[i].rate += more;
-            left[h->flow[i].from] -= more;
-            left[HOSE_NODES + h->flow[i].to] -= more;
+            h->flow[i].rate += more * h->flow[i].weight;
+            left[h->flow[i].from] -= more * h->flow[i].weight;
+            left[HOSE_NODES + h->flow[i].to] -= more * h->flow[i].weight;
         }
         for (uint32_t i = 0; i < FLOWS; i++) {
             const struct hose_flow *f = &h->flow[i];
@@ -240,6 +248,7 @@ static void report(struct hose *h, uint32_t node, hose_on_report *on_report, voi
 
 void hose_second(struct hose *h, hose_on_report *on_report, void *arg)
 {
+    weigh(h);
     for (unsigned s = 0; s < PER_SECOND; s++) {
         for (uint32_t i = 0; i < h->n; i++)
             work(h, i);

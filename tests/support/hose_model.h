@@ -1,7 +1,7 @@
 /* A model of nodes whose links carry so much in and so much out, in total, and of clients that each
  * keep a bounded number of stripes under way, to partitions chosen at random in proportion to the
- * nodes' shares. Stripes on their way share the links max-min fairly, as TCP nearly does. In the
- * end each waits for the slowest, as real applications do.
+ * nodes' shares. Stripes on their way share the links max-min fairly, or as unfairly as TCP may. In
+ * the end each waits for the slowest, as real applications do.
  *
  * It tells what Local Managers would: rates of interfaces, and per other node how much was sent and
  * for how long that waited for the network, with noise, each node at its own time, some reports
@@ -43,6 +43,7 @@ struct hose_flow {
     double backlog; /* bytes, known to the side that sends */
     double most; /* bytes/s that it can have for reasons that are not the network's; 0: no limit */
     double rate; /* in this step */
+    double weight; /* beside other flows on a full link */
 };
 
 struct hose_figures {
@@ -54,7 +55,8 @@ struct hose_figures {
 struct hose {
     uint64_t seed;
     uint32_t n;
-    double stripe;                       /* bytes */
+    double stripe; /* bytes */
+    double unfair; /* flows get up to so many times less than others; 0, 1: no */
     double rate_noise, busy_noise, lost; /* parts: of a rate, of a second, of the reports */
     struct hose_node node[HOSE_NODES];
     struct hose_move move;
