@@ -70,5 +70,13 @@ deployment_start 2 "${cluster[@]}" --bandwidth 9M,0
 equal "9437184 told" "$(cm_ status --json | jq -r '.nodes[0] | "\(.bandwidth_capacity) \(.bandwidth_from)"')" "node 0"
 # As much as node 0 lets it have.
 carries 1 10 probed
+
+say "one that could help does not answer"
+read -r pid _ <"$STATE/node-0/lm.pid"
+kill -STOP "$pid"
+(sleep 6 && kill -CONT "$pid") &
+cm_ scale 3 >"$T/scale.out" 2>&1 || fail "cm scale: $(cat "$T/scale.out")"
+wait $!
+carries 2 20 probed # as much as node 1 lets it have
 deployment_stop
 net down
