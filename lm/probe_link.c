@@ -129,10 +129,10 @@ static int send_zeros(struct mfs_probe_link *l)
 
 static int take_zeros(struct mfs_probe_link *l)
 {
-    char none;
+    char room[PIECE]; /* not written to: tcp(7), MSG_TRUNC */
 
     for (int i = 0; i < PIECES; i++) {
-        ssize_t n = recv(l->fd, &none, PIECE, MSG_DONTWAIT | MSG_TRUNC); /* tcp(7): not copied */
+        ssize_t n = recv(l->fd, room, sizeof room, MSG_DONTWAIT | MSG_TRUNC);
 
         if (n < 0)
             return errno == EAGAIN ? i : -errno;
