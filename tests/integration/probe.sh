@@ -33,7 +33,8 @@ net()
     "$HARNESS_DIR/../../scripts/netns-cluster" --name "$NET" "$@"
 }
 
-# carries NODE MBIT HOW: what cm status says of its link, within 15 %.
+# carries NODE MBIT HOW: what cm status says of its link, 15 % more at most; 30 % less, as nine
+# processes send and receive at once, on processors that may have other things to do.
 carries()
 {
     local kbit from
@@ -41,7 +42,7 @@ carries()
         jq -r ".nodes[] | select(.name == \"node-$1\") | \"\(.bandwidth_capacity * 8 / 1000 | floor) \(.bandwidth_from)\"")
     say "node $1: $kbit kbit/s, $from"
     equal "$3" "$from" "how the link of node $1 is known"
-    if [ "$kbit" -lt $(($2 * 850)) ] || [ "$kbit" -gt $(($2 * 1150)) ]; then
+    if [ "$kbit" -lt $(($2 * 700)) ] || [ "$kbit" -gt $(($2 * 1150)) ]; then
         fail "node $1 is said to carry $kbit kbit/s, its link has $2 Mbit/s"
     fi
 }
