@@ -13,8 +13,10 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 NET = "t"
 SUBNET = "10.213.0"
-# What TCP carries of a rate that counts whole frames: 1448 of 1514 bytes.
-PAYLOAD = 1448 / 1514
+# Packets are scaled down, too, or queues of as many packets as connections need would be full for half a second.
+MTU = 600
+# What TCP carries of a rate that counts whole frames.
+PAYLOAD = (MTU - 52) / (MTU + 14)
 
 
 def isolate():
@@ -54,7 +56,8 @@ class Links:
         self.mbit = mbit
 
     def call(self, *words):
-        subprocess.run([ROOT / "scripts" / "netns-cluster", "--name", NET, *map(str, words)], check=True, timeout=60)
+        subprocess.run([ROOT / "scripts" / "netns-cluster", "--name", NET, "--mtu", str(MTU), *map(str, words)],
+                       check=True, timeout=60)
 
     def __enter__(self):
         with tempfile.NamedTemporaryFile("w", prefix="rates-") as profile:

@@ -25,7 +25,8 @@ def montage(total, size, source):
 
 
 def blast(total, size, source):
-    """A few large files, read several times by others, with a small result each."""
+    """A few large files, each read twice, with a small result. (Where both readers are on one node at the same time
+    it is fetched once, so a time may be below its bound.)"""
     files = [("b-%d" % i, 32 * size) for i in range(max(2, total // (64 * size)))]
     reads = [f for _ in range(2) for f in source.sample(files, len(files))]
     return [("write", [Task([], [f]) for f in files]),
