@@ -187,10 +187,12 @@ static void done(void *arg, const struct mfs_err *err, const struct mfs_scale_re
     a->under_way = false;
     if (mfs_cm_in_phase(a->cm, MFS_PHASE_STOPPING))
         return;
-    if (err)
+    if (err) {
+        mfs_rebalance_failed(a->watch);
         hold_off(a, "rebalance-failed", err->msg);
-    else
+    } else {
         a->pause = 0;
+    }
 }
 
 /* False: another time. */

@@ -161,6 +161,16 @@ static void sharpen(struct mfs_rebalance *r)
     }
 }
 
+/* A state that has lasted, and is the one planned for after all: what was known of that when it was
+ * planned was not sharp yet. */
+static bool is_planned(const struct mfs_rebalance *r, double at)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (apart(r->node[i].mean, r->node[i].planned) > at)
+            return false;
+    return r->lasted >= 2 * SAMPLES;
+}
+
 static void follow(struct mfs_rebalance *r, double now, double at)
 {
     if (!r->lasted || left_state(r, at)) {
@@ -171,6 +181,7 @@ static void follow(struct mfs_rebalance *r, double now, double at)
         r->planned = false;
     }
     sharpen(r);
+    r->planned |= is_planned(r, at);
 }
 
 static bool differs(const struct mfs_rebalance *r, double at)
@@ -209,6 +220,13 @@ void mfs_rebalance_planned(struct mfs_rebalance *r)
         r->node[i].planned = r->node[i].mean;
     r->agreed = r->sampled;
     r->planned = true;
+}
+
+void mfs_rebalance_failed(struct mfs_rebalance *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        r->node[i].planned = 0;
+    r->planned = false;
 }
 
 bool mfs_rebalance_changed(const struct mfs_rebalance *r, uint32_t *id, double *times)

@@ -57,6 +57,8 @@ bool mfs_rebalance_watch(struct mfs_rebalance *r, const struct mfs_rebalance_set
 
 /* Planned for what was seen last, and done with it: nothing to do, or about to be done. */
 void mfs_rebalance_planned(struct mfs_rebalance *r);
+/* What was about to be done was not: it is to be planned again. */
+void mfs_rebalance_failed(struct mfs_rebalance *r);
 
 /* Which node has changed most since the last plan, and its part of all bandwidth now over its part
  * then: for people. False: nothing was planned yet. */

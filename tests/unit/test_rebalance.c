@@ -148,6 +148,19 @@ static void all_alike_is_no_change(void **state)
     end(&w);
 }
 
+/* A plan that was not carried out comes again; the caller sees to pauses. */
+static void what_failed_comes_again(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w, 4);
+    assert_int_equal(pass(&w, 60, 0), 1);
+    mfs_rebalance_failed(w.r);
+    assert_int_equal(pass(&w, 60, 0), 1);
+    end(&w);
+}
+
 static void it_tells_who_has_changed(void **state)
 {
     struct world w;
@@ -213,10 +226,15 @@ static void the_slowest_sets_the_pace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(noise_moves_nothing),     cmocka_unit_test(a_step_is_followed_once),
-        cmocka_unit_test(a_step_is_followed_soon), cmocka_unit_test(who_alternates_is_not_followed),
-        cmocka_unit_test(all_alike_is_no_change),  cmocka_unit_test(it_tells_who_has_changed),
-        cmocka_unit_test(a_move_must_pay_back),    cmocka_unit_test(the_slowest_sets_the_pace),
+        cmocka_unit_test(noise_moves_nothing),
+        cmocka_unit_test(a_step_is_followed_once),
+        cmocka_unit_test(a_step_is_followed_soon),
+        cmocka_unit_test(who_alternates_is_not_followed),
+        cmocka_unit_test(all_alike_is_no_change),
+        cmocka_unit_test(what_failed_comes_again),
+        cmocka_unit_test(it_tells_who_has_changed),
+        cmocka_unit_test(a_move_must_pay_back),
+        cmocka_unit_test(the_slowest_sets_the_pace),
     };
 
     return cmocka_run_group_tests(tests, choose_seed, NULL);
