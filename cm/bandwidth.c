@@ -63,10 +63,10 @@ static double told(const struct mfs_cm *cm, const struct mfs_cm_node *n)
 /* What an earlier cm or a probe has put into the node since the last look. */
 static void adopt(struct mfs_bandwidth *b, struct mfs_cm_live *l)
 {
-    if (l->node->bandwidth != l->bandwidth_seen &&
+    if (l->node->bandwidth != l->bandwidth_known &&
         strcmp(l->node->bandwidth_from, MFS_BANDWIDTH_TOLD) != 0)
         mfs_estimator_recall(b->estimator, l->node->id, l->node->bandwidth);
-    l->bandwidth_seen = l->node->bandwidth;
+    l->bandwidth_known = l->node->bandwidth;
 }
 
 static const char *origin(const struct mfs_cm_node *n, double rate, double ceiling)
@@ -107,7 +107,7 @@ static bool take(struct mfs_bandwidth *b, struct mfs_cm_live *l)
         return false;
     if (differ(rate, l->node->bandwidth, NEWS))
         tell(b->cm, l->node, rate);
-    l->node->bandwidth = l->bandwidth_seen = rate;
+    l->node->bandwidth = l->bandwidth_known = rate;
     mfs_text_copy(l->node->bandwidth_from, sizeof l->node->bandwidth_from, from);
     return true;
 }

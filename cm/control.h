@@ -48,7 +48,7 @@ struct mfs_cm_live {
     uint64_t lack_epoch;        /* all of this epoch */
     struct mfs_msg_report last; /* figures of the last report, without its lists */
     uint32_t parts_seen;        /* partitions in it */
-    double bandwidth_seen;      /* of the node, at the last look at it; see bandwidth.c */
+    double bandwidth_known;     /* of the node, at the last look at it; see bandwidth.c */
     uint32_t behind;            /* clients in it with an older table than lm's */
     char mount[MFS_PATH_MAX];   /* where it is mounted, "" for nowhere */
     struct mfs_cm_node left;    /* of a node that has gone: what it was */

@@ -19,7 +19,7 @@
 
 #define LEAST   16384.0 /* bytes/s of a side: less is nobody's limit */
 #define NOTABLE 0.03    /* of a side's traffic: pairs with less say nothing about it */
-#define BUSY    0.85    /* of the time: a pair that waits all along */
+#define BUSY    0.75    /* of the time: a pair that waits all along, but for moments */
 #define CALM    0.7     /* one that does not */
 #define FASTER  1.5     /* so much, for a difference that counts */
 #define SLIGHT  0.1     /* of the time: with less, it may have little to send */
@@ -29,7 +29,7 @@
 
 #define LONG      6    /* seconds for one pair alone */
 #define COLLAPSE  0.5  /* of the best rate */
-#define STEADY    0.25 /* (most - least) / most of a saturated side's rates */
+#define STEADY    0.35 /* (most - least) / most of a saturated side's rates */
 #define SAME      0.1  /* between two estimates of the same capacity */
 #define GLIDE     0.25 /* of the difference, from one to the next */
 #define FALLEN    0.8  /* of the former: remembered, as it may come back */
@@ -333,23 +333,25 @@ static bool believed(const struct side *s, double rate)
     return s->together >= enough || s->alone >= LONG;
 }
 
-/* The rate at which it has been saturated lately, 0 when it has not, or at no steady rate. */
+/* The rate at which it has been saturated lately, 0 when it has not, or at no steady rate. It is
+ * that of the two best seconds: in the others it may have been idle for a moment. */
 static double plateau(const struct side *s)
 {
-    double sum = 0, least = s->rate[0], most = s->rate[0];
+    double most = 0, second = 0, least = INFINITY, rate;
     unsigned n = 0;
 
     for (unsigned i = 0; i < RECENT; i++) {
         if (!s->full[i])
             continue;
-        sum += s->rate[i];
-        least = s->rate[i] < least ? s->rate[i] : least;
-        most = s->rate[i] > most ? s->rate[i] : most;
+        second = fmax(second, fmin(most, s->rate[i]));
+        most = fmax(most, s->rate[i]);
+        least = fmin(least, s->rate[i]);
         n++;
     }
-    if (!s->full[0] || n < ENOUGH || most - least > STEADY * most || !believed(s, sum / n))
+    rate = (most + second) / 2;
+    if (!s->full[0] || n < ENOUGH || most - least > STEADY * most || !believed(s, rate))
         return 0;
-    return sum / n;
+    return rate;
 }
 
 static void conclude(struct side *s, double rate)
