@@ -122,6 +122,7 @@ bool mfs_agent_part_watch(struct mfs_agent_part *p);
 void mfs_agent_part_forget(struct mfs_agent *a, uint32_t part);
 /* Has the fleet count it as a partition that serves. */
 void mfs_agent_settle(struct mfs_agent *a, uint32_t part);
+void mfs_agent_arrived(struct mfs_agent *a, uint32_t part); /* mfs_fleet_arrived, in time */
 /* Ends a process that is to be no more, in a thread of its own, and removes its files. `ended` is
  * called when it is gone, also when that could not be brought about (which is logged). */
 void mfs_agent_end_process(struct mfs_agent *a, const struct mfs_redis *r, void (*ended)(void *arg),

@@ -141,6 +141,7 @@ static void copied(struct mfs_job *job)
     }
     c->step = MFS_COPY_IDLE;
     c->whole = true;
+    mfs_agent_arrived(c->agent, c->redis.part);
     c->duration_us = (uint64_t)(mfs_clock_mono() - c->begun) / 1000;
     mfs_agent_save(c->agent);
     mfs_info(AREA, "partition %u: %llu bytes are here and follow %s:%u, after %llu ms",

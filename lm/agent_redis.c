@@ -70,6 +70,13 @@ static void run_forget(struct mfs_job *job)
     mfs_fleet_forget(j->fleet, j->part);
 }
 
+static void run_arrived(struct mfs_job *job)
+{
+    struct forget_job *j = (struct forget_job *)job;
+
+    mfs_fleet_arrived(j->fleet, j->part);
+}
+
 static void run_settle(struct mfs_job *job)
 {
     struct forget_job *j = (struct forget_job *)job;
@@ -82,14 +89,24 @@ static void free_job(struct mfs_job *job)
     free(job);
 }
 
-void mfs_agent_settle(struct mfs_agent *a, uint32_t part)
+static void submit(struct mfs_agent *a, uint32_t part, void (*run)(struct mfs_job *))
 {
     struct forget_job *j = calloc(1, sizeof *j);
 
     if (!j)
         return; /* it counts with what it held on arrival at least */
-    *j = (struct forget_job){{run_settle, free_job, NULL}, a->fleet, part};
+    *j = (struct forget_job){{run, free_job, NULL}, a->fleet, part};
     mfs_worker_submit(a->redis_worker, &j->job);
+}
+
+void mfs_agent_arrived(struct mfs_agent *a, uint32_t part)
+{
+    submit(a, part, run_arrived);
+}
+
+void mfs_agent_settle(struct mfs_agent *a, uint32_t part)
+{
+    submit(a, part, run_settle);
 }
 
 void mfs_agent_part_forget(struct mfs_agent *a, uint32_t part)

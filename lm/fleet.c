@@ -158,6 +158,14 @@ int mfs_fleet_adopt(struct mfs_fleet *f, const struct mfs_redis *r)
     return rc;
 }
 
+void mfs_fleet_arrived(struct mfs_fleet *f, uint32_t part)
+{
+    struct member *m = find(f, part);
+
+    if (m)
+        m->redis.expected = 0;
+}
+
 void mfs_fleet_settle(struct mfs_fleet *f, uint32_t part)
 {
     struct member *m = find(f, part);

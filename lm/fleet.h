@@ -46,6 +46,10 @@ int mfs_fleet_start(struct mfs_fleet *fleet, const struct mfs_redis *r, size_t n
 int mfs_fleet_stop(struct mfs_fleet *fleet, const uint32_t *parts, size_t n);
 int mfs_fleet_stop_all(struct mfs_fleet *fleet);
 
+/* The copy is whole, and goes on following: from now on it counts with what it uses, no more with
+ * what it was expected to take. */
+void mfs_fleet_arrived(struct mfs_fleet *fleet, uint32_t part);
+
 /* The partition has arrived whole and serves: from now on it counts with what it uses. */
 void mfs_fleet_settle(struct mfs_fleet *fleet, uint32_t part);
 
