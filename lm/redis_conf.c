@@ -46,8 +46,9 @@ static const char fixed_settings[] =
     /* A target answers its Local Manager while it loads, however slowly the data come. */
     "loading-process-events-interval-bytes 262144\n"
     /* A link that breaks in the last moments goes on where it was; a process without replicas needs
-     * no memory for that. */
-    "repl-backlog-size 4mb\n"
+     * no memory for that. Where all have replicas, both ends keep it for ever: so no more than what
+     * a copy may be behind when it counts as in step (LAG_SMALL of lm/mover.c). */
+    "repl-backlog-size 1mb\n"
     "repl-backlog-ttl 5\n"
     "repl-timeout 20\n"
     "repl-ping-replica-period 5\n"
