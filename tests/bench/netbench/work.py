@@ -95,9 +95,10 @@ def node_main(node, top, tasks, workers, turn, until, pipe):
     pipe.close()
 
 
-def run(mounts, folder, tasks, workers, limit, whole=True):
+def run(mounts, folder, tasks, workers, limit, whole=True, threads=()):
     """All that was done, in the order of its end. Raises an error when a task fails or the limit (s) has passed; or,
-    unless the whole is wanted, does what can be done within it."""
+    unless the whole is wanted, does what can be done within it. The threads are started once the workers run: one that
+    starts programs must not do so before, as a worker would inherit their pipes and keep them open."""
     context = multiprocessing.get_context("fork")
     turn, until, children = context.Value("l", 0), time.monotonic() + limit, []
     for node, mount in enumerate(mounts):
@@ -107,6 +108,8 @@ def run(mounts, folder, tasks, workers, limit, whole=True):
         child.start()
         its.close()
         children.append((child, mine))
+    for thread in threads:
+        thread.start()
     done = []
     for child, pipe in children:
         if not pipe.poll(max(0.1, until + 60 - time.monotonic())):
