@@ -41,7 +41,7 @@ PYTHON
 small() # WORKLOAD KNOW
 {
     say "$1, $2"
-    timeout 150 "$BENCH/clouds" --bin "$MEMEFS_BIN" --out "$T/$1" --clouds A --draws 1 --nodes 3 --seconds 2 \
+    timeout -k 5 150 "$BENCH/clouds" --bin "$MEMEFS_BIN" --out "$T/$1" --clouds A --draws 1 --nodes 3 --seconds 2 \
         --total 60 --workload "$1" --know "$2" --memory 256M --limit 60 >"$T/$1.out" 2>&1 ||
         fail "clouds: $(cat "$T/$1.out")"
     equal 3 "$(wc -l <"$T/$1/summary.csv")" "lines of the summary of $1"
