@@ -9,7 +9,7 @@
 #                    deployment has not recovered by then
 #   --faults "A B…"  these in turn; by default random ones of all that this version knows
 #   --json FILE      the figures: those of the load, and of each kind of fault how often and how long
-#                    the deployment took until all was well again
+#                    the deployment took until all was well again; what is wrong goes to FILE.wrong
 #
 # Judged: nothing wrong is ever read, no call lasts longer than BOUND; after each fault the deployment
 # is whole again without anybody's help but `cm start` when cm was killed; in the end every closed
@@ -377,7 +377,9 @@ soak_main()
     cluster_start "${start_options[@]}"
     local options=(--seconds 86400 --seed "$seed" --bound "$BOUND" --now "$T/now" --json "$T/load.json")
     [ "$replicas" -gt 0 ] || options+=(--lost "$T/lost")
-    "$MEMEFS_BIN/../tests/soak" "${options[@]}" "$MNT0" "$MNT1" "$MNT2" >"$T/load.out" 2>"$T/load.err" &
+    local wrong=${json:+$json.wrong} # told at once, and kept however this ends
+    wrong=${wrong:-$T/load.err}
+    "$MEMEFS_BIN/../tests/soak" "${options[@]}" "$MNT0" "$MNT1" "$MNT2" >"$T/load.out" 2>"$wrong" &
     load=$!
     : >"$T/faults.tsv"
     must_happen 20 [ -d "$MNT1/soak" ]
@@ -387,7 +389,7 @@ soak_main()
     local status=0
     wait "$load" || status=$?
     cat "$T/load.out"
-    cat "$T/load.err" >&2
+    cat "$wrong" >&2
     figures "${json:-$T/figures.json}"
     [ "$status" -eq 0 ] || fail "the load found something wrong"
     check_lost
