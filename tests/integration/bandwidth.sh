@@ -3,38 +3,12 @@
 # slowest is known after some seconds in which all nodes write, nothing false is said of the others,
 # a link that changes is noticed, and all of it outlives cm.
 # ctest: timeout=300
-skip_here()
-{
-    printf 'SKIP: %s\n' "$*"
-    exit 77
-}
-
-# In a network namespace of its own, so that the bridge and all links go with the test.
-if [ -z "${IN_OWN_NET-}" ]; then
-    for tool in ip tc nsenter; do
-        command -v "$tool" >/dev/null || skip_here "$tool is not installed"
-    done
-    unshare --net true 2>/dev/null || skip_here "network namespaces can't be made here"
-    IN_OWN_NET=1 exec unshare --net bash "$0" "$@"
-fi
-# shellcheck source=tests/support/harness.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
-need jq
-
-mkdir -p /run/netns
-mount -t tmpfs none /run/netns
-ip link set lo up
+# shellcheck source=tests/support/own_net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 
 MEMORY=256M
-NET=t
-SUBNET=10.213.0
 MBIT=125000 # bytes/s
 MBITS=(40 80 80 20)
-
-net()
-{
-    "$HARNESS_DIR/../../scripts/netns-cluster" --name "$NET" "$@"
-}
 
 # Files of 12 MB, one after the other, until the test is over.
 write_on() # NODE

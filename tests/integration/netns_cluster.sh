@@ -3,44 +3,11 @@
 # provider): a file goes from one mount to another, over links that carry no more than they are said
 # to, also when their rate changes; a node that is cut off comes back.
 # ctest: timeout=300
-skip_here()
-{
-    printf 'SKIP: %s\n' "$*"
-    exit 77
-}
-
-# In a network namespace of its own, so that the bridge and all links go with the test.
-if [ -z "${IN_OWN_NET-}" ]; then
-    for tool in ip tc nsenter; do
-        command -v "$tool" >/dev/null || skip_here "$tool is not installed"
-    done
-    unshare --net true 2>/dev/null || skip_here "network namespaces can't be made here"
-    IN_OWN_NET=1 exec unshare --net bash "$0" "$@"
-fi
-# shellcheck source=tests/support/harness.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
-need jq python3
-
-# Where ip(8) keeps the names of namespaces; it may not exist, and is not to be shared.
-mkdir -p /run/netns
-mount -t tmpfs none /run/netns
-ip link set lo up
-probe()
-{
-    ip netns add probe && ip link add probe type bridge &&
-        tc qdisc add dev probe root tbf rate 1mbit burst 10kb latency 1ms &&
-        ip link delete probe && ip netns delete probe
-}
-probe >/dev/null 2>&1 || skip "the kernel has no namespaces, bridges or token buckets for us"
+# shellcheck source=tests/support/own_net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
+need python3
 
 MEMORY=256M
-NET=t
-SUBNET=10.213.0
-
-net()
-{
-    "$HARNESS_DIR/../../scripts/netns-cluster" --name "$NET" "$@"
-}
 
 sent_by() # NODE: bytes that the bridge has had from it
 {

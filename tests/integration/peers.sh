@@ -3,36 +3,10 @@
 # and for that one only, a reader is waited for by all, and small files over idle links make
 # nobody wait, though TCP is busy with them all the time.
 # ctest: timeout=120
-skip_here()
-{
-    printf 'SKIP: %s\n' "$*"
-    exit 77
-}
-
-# In a network namespace of its own, so that the bridge and all links go with the test.
-if [ -z "${IN_OWN_NET-}" ]; then
-    for tool in ip tc nsenter; do
-        command -v "$tool" >/dev/null || skip_here "$tool is not installed"
-    done
-    unshare --net true 2>/dev/null || skip_here "network namespaces can't be made here"
-    IN_OWN_NET=1 exec unshare --net bash "$0" "$@"
-fi
-# shellcheck source=tests/support/harness.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
-need jq
-
-mkdir -p /run/netns
-mount -t tmpfs none /run/netns
-ip link set lo up
+# shellcheck source=tests/support/own_net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 
 MEMORY=256M
-NET=t
-SUBNET=10.213.0
-
-net()
-{
-    "$HARNESS_DIR/../../scripts/netns-cluster" --name "$NET" "$@"
-}
 
 # Leaves in $T/said what nodes' lm say from now on.
 listen_anew()

@@ -2,36 +2,10 @@
 # cm start --probe: what shaped links carry is measured when nodes come, well enough to go by, also
 # when most of those who help are slow; nodes of which the operator told are left alone.
 # ctest: timeout=150
-skip_here()
-{
-    printf 'SKIP: %s\n' "$*"
-    exit 77
-}
-
-# In a network namespace of its own, so that the bridge and all links go with the test.
-if [ -z "${IN_OWN_NET-}" ]; then
-    for tool in ip tc nsenter; do
-        command -v "$tool" >/dev/null || skip_here "$tool is not installed"
-    done
-    unshare --net true 2>/dev/null || skip_here "network namespaces can't be made here"
-    IN_OWN_NET=1 exec unshare --net bash "$0" "$@"
-fi
-# shellcheck source=tests/support/harness.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
-need jq
-
-mkdir -p /run/netns
-mount -t tmpfs none /run/netns
-ip link set lo up
+# shellcheck source=tests/support/own_net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 
 MEMORY=256M
-NET=t
-SUBNET=10.213.0
-
-net()
-{
-    "$HARNESS_DIR/../../scripts/netns-cluster" --name "$NET" "$@"
-}
 
 # carries NODE MBIT HOW: what cm status says of its link, 15 % more at most; 30 % less, as nine
 # processes send and receive at once, on processors that may have other things to do.

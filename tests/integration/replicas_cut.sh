@@ -2,46 +2,15 @@
 # --replicas 1: a node is cut off the network (namespaces), replaced, and comes back. Nobody who can reach the others
 # loses a closed file; on the cut side calls fail in time; what comes back is told to end what it had.
 # ctest: slow timeout=400
-skip_here()
-{
-    printf 'SKIP: %s\n' "$*"
-    exit 77
-}
-
-# In a network namespace of its own, so that the bridge and all links go with the test.
-if [ -z "${IN_OWN_NET-}" ]; then
-    for tool in ip tc nsenter; do
-        command -v "$tool" >/dev/null || skip_here "$tool is not installed"
-    done
-    unshare --net true 2>/dev/null || skip_here "network namespaces can't be made here"
-    IN_OWN_NET=1 exec unshare --net bash "$0" "$@"
-fi
-# shellcheck source=tests/support/harness.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+# shellcheck source=tests/support/own_net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 # shellcheck source=tests/support/replicas.sh
 . "$HARNESS_DIR/replicas.sh"
-need jq
-
-# Where ip(8) keeps the names of namespaces; it may not exist, and is not to be shared.
-mkdir -p /run/netns
-mount -t tmpfs none /run/netns
-ip link set lo up
-probe()
-{
-    ip netns add probe && ip link add probe type bridge && ip link delete probe && ip netns delete probe
-}
-probe >/dev/null 2>&1 || skip "the kernel has no namespaces or bridges for us"
 
 ALLOW_LOG='partition|did not take|client-behind|session|written data are lost|cannot|can.t|lm-gone|joining'
 FILES_MOST=100
 NET=r
-SUBNET=10.213.0
 TIMEOUT=5
-
-net()
-{
-    "$HARNESS_DIR/../../scripts/netns-cluster" --name "$NET" "$@"
-}
 
 net up 3
 MEMORY=512M deployment_start 3 --replicas 1 --partitions 12 --provider exec --listen "$SUBNET.254:0" \

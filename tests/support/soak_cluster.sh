@@ -17,25 +17,9 @@
 # nothing but what a crash explains, and the harness nothing that is left.
 # shellcheck shell=bash
 
-soak_skip()
-{
-    printf 'SKIP: %s\n' "$*"
-    exit 77
-}
+# shellcheck source=tests/support/own_net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/own_net.sh"
 
-# In a network namespace of its own, so that the bridge and all links go with the test.
-if [ -z "${IN_OWN_NET-}" ]; then
-    for tool in ip tc nsenter jq; do
-        command -v "$tool" >/dev/null || soak_skip "$tool is not installed"
-    done
-    unshare --net true 2>/dev/null || soak_skip "network namespaces can't be made here"
-    IN_OWN_NET=1 exec unshare --net bash "$0" "$@"
-fi
-# shellcheck source=tests/support/harness.sh
-. "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
-
-NET=t
-SUBNET=10.213.0
 NODES=3 # and one more that comes and goes
 IO_TIMEOUT=5
 # What a call may last: a client that is stopped is waited for until its session is dead (20 s), a
@@ -47,11 +31,6 @@ CALM=90 # s until all is well again: a process that died again and again is star
 FAULTS_BASIC="client-killed client-stopped lm-killed lm-stopped cm-killed cm-stopped redis-stopped \
 node-stopped link-cut link-slow scale scale-struck rebalance full"
 FAULTS_LOSING="redis-killed node-killed" # where that is survived
-
-net()
-{
-    "$HARNESS_DIR/../../scripts/netns-cluster" --name "$NET" "$@"
-}
 
 # pick N: a number below N in `picked`.
 pick()
@@ -67,10 +46,6 @@ knows()
 
 cluster_start() # [CM-START-ARGUMENT…]
 {
-    # Where ip(8) keeps the names of namespaces; it may not exist, and is not to be shared.
-    mkdir -p /run/netns
-    mount -t tmpfs none /run/netns
-    ip link set lo up
     net up $((NODES + 1)) >/dev/null 2>&1 || skip "the kernel has no namespaces, bridges or veth links for us"
     CLUSTER=(--max-nodes 8 --provider exec --listen "$SUBNET.254:0" --first-address "$SUBNET.1"
         --exec-start "nsenter --net=/run/netns/$NET-{node} {lm}"
