@@ -188,20 +188,27 @@ void mfs_replicas_forget_burial(struct mfs_replicas *g)
     g->burial = NULL;
 }
 
-static void remove_grave(struct mfs_cm *cm, const struct mfs_cm_grave *one)
+static void remove_grave(struct mfs_cm *cm, uint32_t i)
 {
     struct mfs_cm_state *s = &cm->state;
     int rc;
 
-    for (uint32_t i = 0; i < s->ngraves; i++) {
-        if (s->grave[i].node != one->node || strcmp(s->grave[i].password, one->password))
-            continue;
-        s->grave[i] = s->grave[--s->ngraves];
-        break;
-    }
+    s->grave[i] = s->grave[--s->ngraves];
     rc = mfs_cm_state_note(s, cm->paths->state);
     if (rc)
         mfs_error("replica", "%s: %s", cm->paths->state, strerror(-rc));
+}
+
+/* Others may have been added and removed since it was asked for. */
+static void remove_buried(struct mfs_cm *cm, const struct mfs_cm_grave *one)
+{
+    const struct mfs_cm_state *s = &cm->state;
+
+    for (uint32_t i = 0; i < s->ngraves; i++)
+        if (s->grave[i].node == one->node && !strcmp(s->grave[i].password, one->password)) {
+            remove_grave(cm, i);
+            return;
+        }
 }
 
 static void buried(void *arg, const struct mfs_err *err, const void *reply)
@@ -218,7 +225,7 @@ static void buried(void *arg, const struct mfs_err *err, const void *reply)
     if (err)
         g->bury_at = mfs_clock_mono() + SEND_AGAIN;
     else
-        remove_grave(g->cm, &grave);
+        remove_buried(g->cm, &grave);
 }
 
 /* The first whose node is there. */
@@ -232,7 +239,7 @@ void mfs_replicas_bury(struct mfs_replicas *g, int64_t now)
         struct mfs_msg_release m = {.index = s->grave[i].part};
 
         if (!l) {
-            remove_grave(g->cm, &(struct mfs_cm_grave){s->grave[i].node, 0, ""});
+            remove_grave(g->cm, i); /* its node has left, and all that ran there has ended */
             return;
         }
         if (mfs_replicas_silent(g->cm, l->node->id, now))

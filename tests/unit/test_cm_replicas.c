@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/clock.h"
@@ -506,6 +507,33 @@ static void room_that_stays_free_is_taken_after_half_a_minute(void **state)
     free(w);
 }
 
+/* What stood first was of a node that had left, and nobody else's was ever ended again. */
+static void who_has_left_keeps_no_grave(void **state)
+{
+    struct world *w = make(2, 4, 256 * MIB, MIB);
+    struct mfs_replica one[4] = {{0}};
+    struct mfs_replicas g = {.cm = &w->cm, .one = one};
+    char dir[] = "/tmp/test-cm-replicas-XXXXXX";
+    struct mfs_paths paths = {0};
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    mfs_text_format(paths.state, sizeof paths.state, "%s/cm.json", dir);
+    w->cm.paths = &paths;
+    w->grave[0] = (struct mfs_cm_grave){.node = 99, .part = 1, .password = "gone"};
+    w->grave[1] = (struct mfs_cm_grave){.node = w->node[0].id, .part = 2, .password = "silent"};
+    w->cm.state.ngraves = 2;
+    w->live[0].conn = NULL; /* it is asked when it is there again */
+    mfs_replicas_bury(&g, NOW);
+    assert_int_equal(w->cm.state.ngraves, 1);
+    assert_string_equal(w->grave[0].password, "silent");
+    mfs_replicas_bury(&g, NOW);
+    assert_int_equal(w->cm.state.ngraves, 1);
+    unlink(paths.state);
+    assert_int_equal(rmdir(dir), 0);
+    free(w);
+}
+
 /* ---- when it can't stay ---------------------------------------------------------------------- */
 
 static void a_replica_that_does_no_harm_stays(void **state)
@@ -554,6 +582,7 @@ int main(void)
         cmocka_unit_test(the_largest_goes_when_a_node_is_full),
         cmocka_unit_test(a_node_that_is_nearly_full_gives_to_one_that_is_not),
         cmocka_unit_test(room_that_stays_free_is_taken_after_half_a_minute),
+        cmocka_unit_test(who_has_left_keeps_no_grave),
         cmocka_unit_test(a_replica_that_does_no_harm_stays),
     };
 
