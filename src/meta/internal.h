@@ -46,9 +46,11 @@ struct mfs_meta {
     struct mfs_meta_limits limits;
     uint32_t nparts, stripe_size;
     _Atomic uint64_t sid;
-    _Atomic int64_t proved;   /* mono: the session was alive then, and is for its time to live */
-    _Atomic uint64_t appends; /* begun so far, which numbers them */
-    _Atomic uint64_t waits;   /* for locks; likewise */
+    _Atomic int64_t proved; /* mono: the session was alive then, and is for its time to live */
+    _Atomic uint64_t replacements; /* mfs_store_replacements when all leases were last forgotten */
+    uint64_t replacements_told;    /* … and the kernel told; of the session's thread */
+    _Atomic uint64_t appends;      /* begun so far, which numbers them */
+    _Atomic uint64_t waits;        /* for locks; likewise */
     struct mfs_dircache *dirs;
     struct mfs_filecache *files;
     struct mfs_contents *contents;
@@ -360,6 +362,9 @@ void mfs_leases_revoke(struct mfs_meta *meta, const struct mfs_lease_change *cha
                        struct mfs_calls *calls);
 /* The same of its attributes alone. */
 void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino);
+
+/* Forgets all that is known here under leases. Any thread, does not block. */
+void mfs_leases_forget(struct mfs_meta *meta);
 
 /* What is known of a file under a lease, by name or number. False: nothing that can be relied on.
  */

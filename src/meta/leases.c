@@ -20,6 +20,24 @@ void mfs_leases_ask(struct mfs_call *c, uint64_t ino, char key[MFS_KEY_INO_LEN])
     c->cmd.idempotent = true;
 }
 
+void mfs_leases_forget(struct mfs_meta *meta)
+{
+    mfs_dircache_revoke(meta->dirs, 0);
+    mfs_filecache_revoke(meta->files, 0);
+    mfs_shards_revoke_all(meta->shards);
+}
+
+/* What was known is dropped before anybody may find that it has been. */
+static void check_replacements(struct mfs_meta *meta)
+{
+    uint64_t now = mfs_store_replacements(meta->store);
+
+    if (atomic_load(&meta->replacements) == now)
+        return;
+    mfs_leases_forget(meta);
+    atomic_store(&meta->replacements, now);
+}
+
 int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid;
@@ -28,7 +46,7 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
     struct mfs_call c;
     int rc;
 
-    if (mfs_leases_attr(meta, ino, attr))
+    if (mfs_leases_attr(meta, ino, attr)) /* which has looked whether leases hold */
         return 0;
     if (mfs_dircache_leased(meta->dirs, ino, attr)) {
         mfs_parents_merge(meta, attr);
@@ -92,8 +110,9 @@ void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino)
 /* --- files ---------------------------------------------------------------------------------- */
 
 /* Who was silent for as long as others take for dead is told of nothing. */
-static bool sure(const struct mfs_meta *meta)
+static bool sure(struct mfs_meta *meta)
 {
+    check_replacements(meta);
     return mfs_clock_mono() - meta->proved < meta->opts.session_ttl / 4 * 3;
 }
 

@@ -40,7 +40,8 @@ struct mfs_store {
     uint32_t nparts, stripe_size;
     struct mfs_store_opts opts; /* defaults filled in */
     struct mfs_post *post;
-    atomic_bool replicas; /* some partition has, or had, a replica */
+    atomic_bool replicas;          /* some partition has, or had, a replica */
+    _Atomic uint64_t replacements; /* processes that a replica has replaced, so far */
     _Atomic(mfs_store_fault_fn *) fault;
     _Atomic(void *) fault_arg;
 

@@ -153,6 +153,19 @@ static struct mfs_channel *detach_moved(struct mfs_store *store, const struct mf
     return drop;
 }
 
+static void count_replacements(struct mfs_store *store, const struct mfs_table *old,
+                               const struct mfs_table *table)
+{
+    for (uint32_t i = 0; i < store->nparts; i++)
+        if (old->part[i].era != table->part[i].era)
+            atomic_fetch_add(&store->replacements, 1);
+}
+
+uint64_t mfs_store_replacements(const struct mfs_store *store)
+{
+    return atomic_load(&store->replacements);
+}
+
 int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table)
 {
     struct mfs_channel *drop = NULL;
@@ -171,6 +184,7 @@ int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table)
             drop = detach_moved(store, table);
             old = store->table;
             store->table = table;
+            count_replacements(store, old, table);
             pthread_cond_broadcast(&store->changed);
         }
         pthread_mutex_unlock(&store->lock);

@@ -51,6 +51,11 @@ uint64_t mfs_store_nodes(struct mfs_store *store, uint32_t *nodes);
  * epoch is not newer, -EINVAL when it is not a table of the same deployment shape. */
 int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table);
 
+/* How often a partition's replica has taken its process' place, by the tables so far. The new
+ * process may not know what the former one answered last unless the answer waited for it
+ * (store/confirm.c): leases, for one. Any thread, does not block. */
+uint64_t mfs_store_replacements(const struct mfs_store *store);
+
 /* How long a writer that finds no memory should wait: opts.full_wait while the table says that
  * nodes can still come, otherwise 0. */
 int64_t mfs_store_full_wait(struct mfs_store *store);

@@ -382,6 +382,30 @@ static void test_overtaken(void **state)
     assert_true(mfs_dircache_leased(b.meta->dirs, dir, &attr));
 }
 
+/* Nor one whose partition is another process now: that may not know of the last leases. As where a
+ * link is cut, leases are given by the former process, and the replica takes its place. */
+static void test_replaced_process(void **state)
+{
+    struct mfs_table *t = redis_fixture_table(meta_redis);
+    struct mfs_attr attr;
+    uint64_t dir;
+
+    (void)state;
+    assert_int_equal(meta_client_mkdir(&b, ROOT, "d", &dir), 0);
+    assert_true(leased(ROOT, "d"));
+    assert_true(mfs_dircache_leased(b.meta->dirs, dir, &attr));
+    t->epoch += 1000;
+    t->part[mfs_placement_home(dir)].era++;
+    assert_int_equal(mfs_store_set_table(b.store, t), 0);
+    assert_false(mfs_leases_attr(b.meta, dir, &attr));
+    assert_false(mfs_dircache_leased(b.meta->dirs, dir, &attr));
+    mfs_session_tick(b.meta); /* the kernel keeps some, too */
+    assert_int_equal(now(&by_a).everything, 1);
+    assert_true(leased(ROOT, "d")); /* of the new one */
+    assert_false(mfs_leases_attr(b.meta, dir, &attr));
+    assert_true(mfs_dircache_leased(b.meta->dirs, dir, &attr));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +420,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_crossed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_renewed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_overtaken, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_replaced_process, setup, teardown),
     };
 
     signal(SIGPIPE, SIG_IGN);
