@@ -48,7 +48,7 @@ struct mfs_meta {
     _Atomic uint64_t sid;
     _Atomic int64_t proved; /* mono: the session was alive then, and is for its time to live */
     _Atomic uint64_t replacements; /* mfs_store_replacements when all leases were last forgotten */
-    uint64_t replacements_told;    /* … and the kernel told; of the session's thread */
+    uint64_t replacements_told;    /* … and the kernel told; of the leases' thread */
     _Atomic uint64_t appends;      /* begun so far, which numbers them */
     _Atomic uint64_t waits;        /* for locks; likewise */
     struct mfs_dircache *dirs;
@@ -59,7 +59,7 @@ struct mfs_meta {
     struct mfs_opens *opens;
     struct mfs_notices *notices;
     struct mfs_untold *untold;
-    struct mfs_ticker session_ticker, parents_ticker, closes_ticker, chores_ticker;
+    struct mfs_ticker session_ticker, leases_ticker, parents_ticker, closes_ticker, chores_ticker;
     struct mfs_hint hints[MFS_HINTS];
     pthread_mutex_t space_mutex;
     struct mfs_meta_space space; /* under space_mutex, as is space_at */
@@ -365,6 +365,8 @@ void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino);
 
 /* Forgets all that is known here under leases. Any thread, does not block. */
 void mfs_leases_forget(struct mfs_meta *meta);
+/* Has the kernel forget, too, when a replica has taken a process' place. By its ticker's thread. */
+void mfs_leases_tick(void *meta);
 
 /* What is known of a file under a lease, by name or number. False: nothing that can be relied on.
  */

@@ -38,6 +38,24 @@ static void check_replacements(struct mfs_meta *meta)
     atomic_store(&meta->replacements, now);
 }
 
+/* What the kernel keeps, of names and of content, under leases and opens that a partition's new
+ * process may not know of. A thread of its own: who waits for partitions may wait long just then.
+ */
+void mfs_leases_tick(void *arg)
+{
+    struct mfs_meta *meta = arg;
+    uint64_t now = mfs_store_replacements(meta->store);
+
+    if (now == meta->replacements_told)
+        return;
+    check_replacements(meta);
+    meta->replacements_told = now;
+    if (meta->opts.revoked)
+        meta->opts.revoked(meta->opts.arg, 0, true, false, NULL, NULL);
+    if (meta->opts.changed)
+        meta->opts.changed(meta->opts.arg, 0, 0, NULL, NULL);
+}
+
 int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid;

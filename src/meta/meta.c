@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #define SESSION_TTL      (20 * MFS_SEC)
+#define LEASES_INTERVAL  (200 * MFS_MSEC)
 #define PARENTS_INTERVAL (200 * MFS_MSEC)
 #define CLOSES_INTERVAL  (200 * MFS_MSEC)
 #define CHORES_INTERVAL  (5 * MFS_SEC)
@@ -28,6 +29,9 @@ static int start_threads(struct mfs_meta *meta)
                               mfs_session_tick, meta);
 
     if (!rc)
+        rc = mfs_ticker_start(&meta->leases_ticker, "meta-leases", LEASES_INTERVAL, mfs_leases_tick,
+                              meta);
+    if (!rc)
         rc = mfs_ticker_start(&meta->parents_ticker, "meta-parents", PARENTS_INTERVAL,
                               mfs_parents_flush, meta);
     if (!rc)
@@ -44,6 +48,7 @@ static void stop_threads(struct mfs_meta *meta)
     mfs_ticker_stop(&meta->chores_ticker);
     mfs_ticker_stop(&meta->closes_ticker);
     mfs_ticker_stop(&meta->parents_ticker);
+    mfs_ticker_stop(&meta->leases_ticker);
     mfs_ticker_stop(&meta->session_ticker);
 }
 

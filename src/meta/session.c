@@ -121,28 +121,12 @@ static bool is_over(struct mfs_meta *meta)
            mfs_clock_mono() - meta->proved > meta->opts.session_ttl;
 }
 
-/* What the kernel keeps, of names and of content, under leases and opens that a partition's new
- * process may not know of. What this client keeps is gone already (meta/leases.c). */
-static void tell_of_replacements(struct mfs_meta *meta)
-{
-    uint64_t now = mfs_store_replacements(meta->store);
-
-    if (now == meta->replacements_told)
-        return;
-    meta->replacements_told = now;
-    if (meta->opts.revoked)
-        meta->opts.revoked(meta->opts.arg, 0, true, false, NULL, NULL);
-    if (meta->opts.changed)
-        meta->opts.changed(meta->opts.arg, 0, 0, NULL, NULL);
-}
-
 void mfs_session_tick(void *arg)
 {
     struct mfs_meta *meta = arg;
     int64_t before = mfs_clock_mono();
     int rc = refresh(meta, meta->sid);
 
-    tell_of_replacements(meta);
     if (rc > 0)
         meta->proved = before;
     if (rc < 0)
