@@ -14,32 +14,31 @@
 #include "cm/bound.h"
 #include "cm/checkpoint.h"
 #include "cm/events.h"
+#include "cm/pause.h"
 #include "cm/rebalance.h"
 #include "cm/scale_impl.h"
 #include "cm/weights.h"
 
-#define LOOK        MFS_SEC
-#define AGAIN       (5 * MFS_SEC) /* until a plan that was not worth it is weighed again */
-#define TELL_AGAIN  (300 * MFS_SEC)
-#define PAUSE_FIRST (10 * MFS_SEC)
-#define PAUSE_MOST  (300 * MFS_SEC)
-#define RELIEF      (10 * MFS_SEC) /* after the last look that found a node to relieve */
-#define AHEAD       3              /* looks: a plan and the first moves take so long */
-#define LATELY      0.1            /* of the traffic's mean: each second's part */
-#define HELPS       0.02           /* of its room: so much less must the fullest node hold */
+#define LOOK       MFS_SEC
+#define AGAIN      (5 * MFS_SEC) /* until a plan that was not worth it is weighed again */
+#define TELL_AGAIN (300 * MFS_SEC)
+#define RELIEF     (10 * MFS_SEC) /* after the last look that found a node to relieve */
+#define AHEAD      3              /* looks: a plan and the first moves take so long */
+#define LATELY     0.1            /* of the traffic's mean: each second's part */
+#define HELPS      0.02           /* of its room: so much less must the fullest node hold */
 
 struct mfs_autobalance {
     struct mfs_cm *cm;
     struct mfs_timer *timer;
     struct mfs_rebalance_settings numbers;
     struct mfs_rebalance *watch;
-    double traffic;       /* bytes/s, a mean */
-    int64_t next;         /* no plan before */
-    int64_t told;         /* that it was not worth it */
-    int64_t relief_until; /* room is being made */
-    int64_t pause;        /* after the last failure */
-    bool under_way;       /* our own change */
-    double fullest;       /* node, at the last look */
+    double traffic;         /* bytes/s, a mean */
+    int64_t next;           /* no plan before */
+    int64_t told;           /* that it was not worth it */
+    int64_t relief_until;   /* room is being made */
+    struct mfs_pause pause; /* after failures */
+    bool under_way;         /* our own change */
+    double fullest;         /* node, at the last look */
     int64_t looked;
 };
 
@@ -171,12 +170,8 @@ static double fullest_after(const struct mfs_cm *cm, const struct picture *p,
 
 static void hold_off(struct mfs_autobalance *a, const char *what, const char *why)
 {
-    a->pause = a->pause ? a->pause * 2 : PAUSE_FIRST;
-    if (a->pause > PAUSE_MOST)
-        a->pause = PAUSE_MOST;
-    a->next = mfs_clock_mono() + a->pause;
-    mfs_event_add(a->cm->paths->events, "cm", what, "%s; next attempt in %lld s", why,
-                  (long long)(a->pause / MFS_SEC));
+    mfs_pause_begin(&a->pause, a->cm, what, why);
+    a->next = a->pause.until;
 }
 
 static void done(void *arg, const struct mfs_err *err, const struct mfs_scale_report *r)
@@ -191,7 +186,7 @@ static void done(void *arg, const struct mfs_err *err, const struct mfs_scale_re
         mfs_rebalance_failed(a->watch);
         hold_off(a, "rebalance-failed", err->msg);
     } else {
-        a->pause = 0;
+        a->pause = (struct mfs_pause){0};
     }
 }
 

@@ -11,19 +11,13 @@
 #include "cluster/capacity.h"
 #include "cm/autobalance.h"
 #include "cm/events.h"
+#include "cm/pause.h"
 #include "cm/policy_conf.h"
 #include "cm/push.h"
 #include "cm/scale.h"
 
-#define LOOK        MFS_SEC
-#define PAUSE_FIRST (10 * MFS_SEC)
-#define PAUSE_MOST  (300 * MFS_SEC)
-#define SETTLING    (5 * MFS_SEC) /* until who waited for new nodes has had his turn */
-
-/* After failures in one direction. */
-struct pause {
-    int64_t until, length;
-};
+#define LOOK     MFS_SEC
+#define SETTLING (5 * MFS_SEC) /* until who waited for new nodes has had his turn */
 
 struct mfs_autoscale {
     struct mfs_cm *cm;
@@ -31,21 +25,11 @@ struct mfs_autoscale {
     struct mfs_policy policy;
     struct mfs_policy_settings numbers;
     struct mfs_policy_memory memory;
-    struct pause out, in;
-    struct pause *under_way; /* of the direction of our own change, NULL: none */
-    int64_t grown;           /* when nodes were last being added */
-    bool push;               /* the newest table has yet to go out */
+    struct mfs_pause out, in;    /* after failures in one direction */
+    struct mfs_pause *under_way; /* of the direction of our own change, NULL: none */
+    int64_t grown;               /* when nodes were last being added */
+    bool push;                   /* the newest table has yet to go out */
 };
-
-static void hold_off(struct mfs_autoscale *a, struct pause *p, const char *what, const char *why)
-{
-    p->length = p->length ? p->length * 2 : PAUSE_FIRST;
-    if (p->length > PAUSE_MOST)
-        p->length = PAUSE_MOST;
-    p->until = mfs_clock_mono() + p->length;
-    mfs_event_add(a->cm->paths->events, "cm", what, "%s; next attempt in %lld s", why,
-                  (long long)(p->length / MFS_SEC));
-}
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -136,21 +120,21 @@ static bool look(const struct mfs_cm *cm, struct mfs_policy_view *v)
 static void scaled(void *arg, const struct mfs_err *err, const struct mfs_scale_report *r)
 {
     struct mfs_autoscale *a = arg;
-    struct pause *p = a->under_way;
+    struct mfs_pause *p = a->under_way;
 
     (void)r;
     a->under_way = NULL;
     if (!p || mfs_cm_in_phase(a->cm, MFS_PHASE_STOPPING))
         return;
     if (err)
-        hold_off(a, p, "policy-failed", err->msg);
+        mfs_pause_begin(p, a->cm, "policy-failed", err->msg);
     else
-        *p = (struct pause){0};
+        *p = (struct mfs_pause){0};
 }
 
 static void begin(struct mfs_autoscale *a, const struct mfs_policy_decision *d)
 {
-    struct pause *p = d->target > a->cm->state.nnodes ? &a->out : &a->in;
+    struct mfs_pause *p = d->target > a->cm->state.nnodes ? &a->out : &a->in;
     struct mfs_msg_scale what = {.how = "to", .n = d->target};
     struct mfs_err err = {0};
     int rc;
@@ -163,7 +147,7 @@ static void begin(struct mfs_autoscale *a, const struct mfs_policy_decision *d)
         return;
     a->under_way = NULL;
     if (rc != -EBUSY && rc != -EAGAIN) /* else the next second will do */
-        hold_off(a, p, "policy-refused", err.msg);
+        mfs_pause_begin(p, a->cm, "policy-refused", err.msg);
 }
 
 static void tick(void *arg)
@@ -195,7 +179,7 @@ static int use(struct mfs_autoscale *a, const char *name, struct mfs_err *err)
         return rc;
     a->policy = p;
     a->numbers = numbers;
-    a->out = a->in = (struct pause){0};
+    a->out = a->in = (struct mfs_pause){0};
     return 0;
 }
 
