@@ -10,8 +10,9 @@ static void *ticker_run(void *arg)
 
     pthread_mutex_lock(&t->mutex);
     while (!t->stop) {
-        if (mfs_cond_wait(&t->cond, &t->mutex, t->interval) != -ETIMEDOUT)
+        if (!t->due && mfs_cond_wait(&t->cond, &t->mutex, t->interval) != -ETIMEDOUT)
             continue;
+        t->due = false;
         pthread_mutex_unlock(&t->mutex);
         t->tick(t->arg);
         pthread_mutex_lock(&t->mutex);
@@ -39,6 +40,16 @@ int mfs_ticker_start(struct mfs_ticker *t, const char *name, int64_t interval,
         pthread_mutex_destroy(&t->mutex);
     t->started = !rc;
     return rc;
+}
+
+void mfs_ticker_hurry(struct mfs_ticker *t)
+{
+    if (!t->started)
+        return;
+    pthread_mutex_lock(&t->mutex);
+    t->due = true;
+    pthread_cond_signal(&t->cond);
+    pthread_mutex_unlock(&t->mutex);
 }
 
 void mfs_ticker_stop(struct mfs_ticker *t)

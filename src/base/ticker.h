@@ -11,7 +11,8 @@ struct mfs_ticker {
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t cond;
-    bool started, stop; /* under mutex */
+    bool started, stop; /* under mutex, … */
+    bool due;           /* … as is this: not to wait for the interval */
     int64_t interval;   /* ns */
     void (*tick)(void *arg);
     void *arg;
@@ -21,6 +22,10 @@ struct mfs_ticker {
  * mfs_thread_start. 0 or a negative errno. */
 int mfs_ticker_start(struct mfs_ticker *t, const char *name, int64_t interval,
                      void (*tick)(void *arg), void *arg);
+
+/* The next call begins at once, or when the one that is under way has returned. Any thread, does
+ * not block; nothing when it was not started. */
+void mfs_ticker_hurry(struct mfs_ticker *t);
 
 /* Waits for a call that is under way. Does nothing when it was not started, or twice. */
 void mfs_ticker_stop(struct mfs_ticker *t);

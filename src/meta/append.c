@@ -100,7 +100,9 @@ int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_
 
     for (;;) {
         *number = atomic_fetch_add(&meta->appends, 1) + 1;
-        rc = try_append(meta, ino, &bytes, off, number, attr, &holder);
+        rc = mfs_session_prove(meta);
+        if (!rc)
+            rc = try_append(meta, ino, &bytes, off, number, attr, &holder);
         if (rc != -EAGAIN)
             break;
         if (mfs_clock_mono() - start > APPEND_WAIT)

@@ -406,6 +406,11 @@ void mfs_session_disown(struct mfs_meta *meta, uint64_t ino, uint64_t sid);
 int mfs_session_start(struct mfs_meta *meta);
 void mfs_session_end(struct mfs_meta *meta);
 void mfs_session_tick(void *meta);
+/* Is the session alive, and for a quarter of its time to come? Any thread, does not block. */
+bool mfs_session_sure(const struct mfs_meta *meta);
+/* Makes sure of that, under a new session if need be: before anything is taken in its name that
+ * others give to whom they like once it is dead. 0, or -EIO after 2 s: nobody could tell. */
+int mfs_session_prove(struct mfs_meta *meta);
 /* alive[i] tells of sids[i]; the unknown (an error) count as alive. */
 void mfs_session_alive(struct mfs_meta *meta, const uint64_t *sids, size_t n, bool *alive);
 

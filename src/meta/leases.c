@@ -127,11 +127,10 @@ void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino)
 
 /* --- files ---------------------------------------------------------------------------------- */
 
-/* Who was silent for as long as others take for dead is told of nothing. */
 static bool sure(struct mfs_meta *meta)
 {
     check_replacements(meta);
-    return mfs_clock_mono() - meta->proved < meta->opts.session_ttl / 4 * 3;
+    return mfs_session_sure(meta);
 }
 
 bool mfs_leases_name(struct mfs_meta *meta, uint64_t parent, const char *name,

@@ -1,5 +1,6 @@
 /* Locks, kept at the inode's home. A lock of a session that is dead is in nobody's way: it is
- * dropped when somebody meets it. */
+ * dropped when somebody meets it. So a client takes one only while it knows that its session lives.
+ */
 #include "meta/internal.h"
 
 #include <errno.h>
@@ -94,6 +95,12 @@ static int drop_if_dead(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
     return rc ? rc : 1;
 }
 
+/* What was granted is worth nothing if the session may have died on the way: 1, once more. */
+static int not_ours(const struct mfs_meta *meta, const struct field *field)
+{
+    return mfs_get_be64(field->b + 1) != meta->sid || !mfs_session_sure(meta);
+}
+
 static int set_once(struct mfs_meta *meta, uint64_t ino, char kind, const struct mfs_lock *lock,
                     struct mfs_attr *attr, struct mfs_lock_holder *in_way)
 {
@@ -109,6 +116,8 @@ static int set_once(struct mfs_meta *meta, uint64_t ino, char kind, const struct
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     if (!rc && mfs_call_text(&c).p) {
         rc = mfs_meta_take(meta, ino, mfs_call_text(&c), asked, attr);
+        if (!rc && lock->type != F_UNLCK)
+            rc = not_ours(meta, &field);
     } else if (!rc) {
         rc = read_blocker(c.cmd.reply, &other, in_way);
         if (!rc)
@@ -128,8 +137,11 @@ static int set(struct mfs_meta *meta, uint64_t ino, char kind, const struct mfs_
 
     if (lock->type != F_UNLCK)
         mfs_opens_locked(meta, ino);
-    for (unsigned i = 0; i < DEAD_MAX && rc == 1; i++)
-        rc = set_once(meta, ino, kind, lock, attr, holder ? holder : &unused);
+    for (unsigned i = 0; i < DEAD_MAX && rc == 1; i++) {
+        rc = lock->type == F_UNLCK ? 0 : mfs_session_prove(meta);
+        if (!rc)
+            rc = set_once(meta, ino, kind, lock, attr, holder ? holder : &unused);
+    }
     return rc == 1 ? -EAGAIN : rc;
 }
 

@@ -12,6 +12,7 @@
 #include "meta/opens.h"
 
 #define BEGIN_TRIES 8U
+#define PROVE_WAIT  (2 * MFS_SEC)
 
 static uint32_t session_part(const struct mfs_meta *meta, uint64_t sid)
 {
@@ -119,6 +120,28 @@ static bool is_over(struct mfs_meta *meta)
 {
     return mfs_store_gone(meta->store, session_part(meta, meta->sid), 0) ||
            mfs_clock_mono() - meta->proved > meta->opts.session_ttl;
+}
+
+/* Who was silent for as long as others take for dead is told of nothing, and nothing that he takes
+ * is his. */
+bool mfs_session_sure(const struct mfs_meta *meta)
+{
+    return mfs_clock_mono() - meta->proved < meta->opts.session_ttl / 4 * 3;
+}
+
+int mfs_session_prove(struct mfs_meta *meta)
+{
+    int64_t until = mfs_clock_mono() + PROVE_WAIT;
+
+    if (mfs_session_sure(meta))
+        return 0;
+    mfs_ticker_hurry(&meta->session_ticker);
+    while (!mfs_session_sure(meta)) {
+        if (mfs_clock_mono() >= until)
+            return -EIO;
+        mfs_clock_sleep(MFS_MSEC);
+    }
+    return 0;
 }
 
 void mfs_session_tick(void *arg)

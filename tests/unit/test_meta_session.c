@@ -219,6 +219,42 @@ static void test_session_lost(void **state)
     assert_int_equal(mfs_meta_getattr(b.meta, f, &attr), -ESTALE);
 }
 
+/* Others take it for dead by now. */
+static void let_expire(struct meta_client *c)
+{
+    meta_client_alive(c, false);
+    c->meta->proved = mfs_clock_mono() - c->meta->opts.session_ttl;
+}
+
+/* A lock that is taken in the name of a session that has died unnoticed would be nobody's. */
+static void test_lock_after_silence(void **state)
+{
+    uint64_t f = new_file("f"), sid = mfs_meta_session(a.meta);
+    struct mfs_attr attr;
+
+    (void)state;
+    let_expire(&a);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), -EAGAIN);
+    assert_int_not_equal(mfs_meta_session(a.meta), sid);
+}
+
+/* Nor does anybody take what others don't respect while nobody can prolong his session's life. */
+static void test_nothing_while_silent(void **state)
+{
+    uint64_t f = new_file("f"), off, number, old;
+    struct mfs_attr attr;
+
+    (void)state;
+    mfs_ticker_stop(&a.meta->session_ticker);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
+    let_expire(&a);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 2, F_RDLCK, &attr, NULL), -EIO);
+    assert_int_equal(mfs_meta_append(a.meta, f, "x", 1, &off, &number, &old, &attr), -EIO);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_UNLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), 0);
+}
+
 /* A session outlives a fence that is longer than its time to live. */
 static void test_kept(void **state)
 {
@@ -309,15 +345,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        TEST(test_orphan_of_the_dead),
-        TEST(test_last_opener_dies),
-        TEST(test_closed_later),
-        TEST(test_unlinked_after_close),
-        TEST(test_closed_by_the_dead),
-        TEST(test_session_lost),
-        TEST(test_kept),
-        TEST(test_end_gives_back),
-        TEST(test_memory_full),
+        TEST(test_orphan_of_the_dead),   TEST(test_last_opener_dies),     TEST(test_closed_later),
+        TEST(test_unlinked_after_close), TEST(test_closed_by_the_dead),   TEST(test_session_lost),
+        TEST(test_lock_after_silence),   TEST(test_nothing_while_silent), TEST(test_kept),
+        TEST(test_end_gives_back),       TEST(test_memory_full),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);
