@@ -8,6 +8,7 @@
 #   --every N        seconds from one fault to the next (default 10); it takes longer when the
 #                    deployment has not recovered by then
 #   --faults "A B…"  these in turn; by default random ones of all that this version knows
+#   --kinds "A B…"   random ones of these
 #   --json FILE      the figures: those of the load, and of each kind of fault how often and how long
 #                    the deployment took until all was well again; what is wrong goes to FILE.wrong
 #
@@ -339,6 +340,7 @@ soak_main()
         --replicas) replicas=$2 ;;
         --every) every=$2 ;;
         --faults) faults=$2 in_turn=1 ;;
+        --kinds) faults=$2 ;;
         --json) json=$2 ;;
         *) fail "unknown option $1" ;;
         esac
