@@ -13,13 +13,15 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#define SOAK_BLOCK    4096U /* within one stripe, one page: stored and seen as a whole */
-#define SOAK_MOUNTS   4U
-#define SOAK_WORKERS  32U
-#define SOAK_FAULTS   64U
-#define SOAK_PATH     512U
-#define SOAK_ERRNOS   134U
-#define SOAK_SETTLE   60U
+#define SOAK_BLOCK   4096U /* within one stripe, one page: stored and seen as a whole */
+#define SOAK_MOUNTS  4U
+#define SOAK_WORKERS 32U
+#define SOAK_FAULTS  64U
+#define SOAK_PATH    512U
+#define SOAK_ERRNOS  134U
+#define SOAK_SETTLE  60U
+#define SOAK_UNTOLD                                                                                \
+    31U /* s that others may show what a client has changed that died before it told */
 #define SOAK_COUNTERS 64U        /* files with a counter, one after another */
 #define SOAK_COUNTS   (1U << 16) /* values of one */
 #define SOAK_APPENDS  600U       /* records of each appender in one file */
@@ -132,6 +134,10 @@ int soak_end(struct soak_worker *w, enum soak_call call, int rc, const char *pat
 /* Whether the path is there; 0, or -ENOENT only if the mount surely was there all the while, not
  * the directory below it. */
 int soak_stat(struct soak_worker *w, unsigned mount, const char *path, struct stat *st);
+
+/* Until when (soak_now) others may show what was before, after a change that failed with rc
+ * (docs/LIMITS.md, "A client that dies"); 0: no longer. */
+int64_t soak_untold_until(int rc);
 
 /* Between two steps: false when it is time to stop. */
 bool soak_go_on(struct soak_worker *w);

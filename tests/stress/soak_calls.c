@@ -285,6 +285,13 @@ int soak_stat(struct soak_worker *w, unsigned mount, const char *path, struct st
     return rc;
 }
 
+int64_t soak_untold_until(int rc)
+{
+    bool died = rc == -ENOTCONN || rc == -ECONNABORTED;
+
+    return died ? soak_now() + (int64_t)SOAK_UNTOLD * 1000000000 : 0;
+}
+
 bool soak_go_on(struct soak_worker *w)
 {
     if (w->s->pause)

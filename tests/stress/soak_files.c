@@ -3,7 +3,8 @@
  * is known whatever it is.
  *
  * A file is *sure* (what is there was acknowledged, by close) or not: a call failed, and until it
- * was read, each block may be as before or as in one of the tries. */
+ * was read, each block may be as before or as in one of the tries. A file that was being changed
+ * when its client died is left alone for as long as other mounts may show it as it was. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ struct state {
 struct file {
     unsigned number;
     uint32_t last;                      /* version */
+    int64_t untold_until;               /* 0: all that changed it have told the others */
     unsigned char failed[VERSIONS / 8]; /* the call that was to store it did not succeed */
     unsigned states;
     struct state state[TRIES]; /* one: it is sure */
@@ -329,6 +331,7 @@ static void change(struct soak_worker *w, struct file *f)
         f->states = 1;
     } else {
         f->state[f->states++] = next;
+        f->untold_until = soak_untold_until(rc);
         f->failed[f->last / 8 % sizeof f->failed] |= (unsigned char)(1 << f->last % 8);
         atomic_fetch_add(&w->s->unsure, 1);
     }
@@ -339,6 +342,8 @@ static void step(struct soak_worker *w, struct files *all)
     struct file *f = &all->file[soak_rnd(w, FILES)];
     int rc = 0;
 
+    if (soak_now() < f->untold_until)
+        return;
     if (f->states > 1 || soak_rnd(w, 3) == 0)
         rc = look(w, f, (unsigned)soak_rnd(w, w->s->mounts), 0);
     /* What can't be read may be lost: then it can be written anew. */
@@ -362,6 +367,8 @@ static int look_again(struct soak_worker *w, void *arg)
 
 static void last_look(struct soak_worker *w, struct file *f)
 {
+    while (soak_now() < f->untold_until)
+        usleep(200000);
     for (unsigned m = 0; m < w->s->mounts; m++) {
         struct last_look l = {f, m};
         char path[SOAK_PATH];
