@@ -130,18 +130,17 @@ static struct item *add_item(struct mfs_kept *k, uint64_t ino, uint64_t node)
 bool mfs_kept_add(struct mfs_kept *k, uint64_t ino, uint64_t node, uint64_t parent,
                   const char *name)
 {
-    char *copy = strdup(name);
-    struct item *t = copy != NULL ? find_item(k, ino, node) : NULL;
+    struct item *t = find_item(k, ino, node);
+    char *copy = t == NULL || !t->kept.stale ? strdup(name) : NULL;
 
-    if (t != NULL)
+    if (copy != NULL && t != NULL)
         leave_place(k, t);
     else if (copy != NULL)
         t = add_item(k, ino, node);
-    if (t == NULL) {
+    if (copy == NULL || t == NULL) {
         free(copy);
         return false;
     }
-    t->kept.stale = false;
     set_place(k, t, parent, copy);
     return true;
 }

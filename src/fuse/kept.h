@@ -23,7 +23,8 @@ struct mfs_kept_name {
 struct mfs_kept *mfs_kept_create(void); /* NULL: ENOMEM */
 void mfs_kept_destroy(struct mfs_kept *k);
 
-/* The kernel may use it from now on; false: ENOMEM, and nothing has changed. */
+/* The kernel may use it from now on; false: not before it has been taken from there, or ENOMEM;
+ * then nothing has changed. */
 bool mfs_kept_add(struct mfs_kept *k, uint64_t ino, uint64_t node, uint64_t parent,
                   const char *name);
 void mfs_kept_remove(struct mfs_kept *k, uint64_t ino, uint64_t node);

@@ -67,7 +67,8 @@ void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,
         e->ino = mfs_places_node(m->places, parent, name, attr->ino);
     /* Not so the attributes: of a node that it does not know yet the kernel can't be told that they
      * have changed. */
-    if (attr->leased && mfs_places_keep(m->places, e->ino, parent, name))
+    if (attr->leased && mfs_places_keep(m->places, e->ino, parent, name) &&
+        mfs_vfs_is_leased(m->vfs, attr))
         e->entry_timeout = MFS_OP_SECONDS(MFS_META_LEASE);
     fill_stat(m, attr, &e->attr);
 }

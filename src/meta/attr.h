@@ -23,8 +23,9 @@ struct mfs_attr {
     uint64_t version;  /* grows with every change of the content */
     struct timespec atime, mtime, ctime;
     uint64_t parent; /* of a directory, its parent's ino (the root's is the root) */
-    uint64_t leased; /* not 0: may be shown for a while without asking, see meta.h; not in the
-                      * record. As wide as the others, so that two of them can be compared */
+    int64_t leased;  /* not 0: may be shown for a while without asking, see meta.h; when it was
+                      * asked for, by mfs_clock_mono. Not in the record. As wide as the others, so
+                      * that two of them can be compared */
 };
 
 #endif

@@ -232,8 +232,8 @@ static int birth_answer(struct birth *b, struct mfs_bytes text, int64_t asked)
                               (struct mfs_bytes){rest.p + 9, rest.n - 9});
         if (S_ISDIR(b->attr->mode)) {
             mfs_dircache_put(b->meta->dirs, b->attr, NULL, 0, asked);
-            b->attr->leased =
-                b->meta->opts.revoked && mfs_dircache_lease(b->meta->dirs, b->attr->ino, asked);
+            if (b->meta->opts.revoked && mfs_dircache_lease(b->meta->dirs, b->attr->ino, asked))
+                b->attr->leased = asked;
         }
         if (b->open && !b->untold)
             mfs_opens_added(b->meta, b->attr->ino, b->sid);

@@ -68,7 +68,7 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
         return 0;
     if (mfs_dircache_leased(meta->dirs, ino, attr)) {
         mfs_parents_merge(meta, attr);
-        attr->leased = true;
+        attr->leased = asked;
         return 0;
     }
     if (!meta->opts.revoked || !mfs_dircache_known(meta->dirs, ino))
@@ -84,11 +84,16 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
     if (!rc)
         rc = mfs_meta_take(meta, ino, (struct mfs_bytes){text.p + 1, text.n - 1}, asked, attr);
     if (!rc)
-        attr->leased = text.p[0] == 1 && mfs_dircache_lease(meta->dirs, ino, asked);
+        attr->leased = text.p[0] == 1 && mfs_dircache_lease(meta->dirs, ino, asked) ? asked : 0;
     else if (rc == -ESTALE)
         mfs_dircache_drop(meta->dirs, ino);
     mfs_call_fini(&c);
     return rc;
+}
+
+bool mfs_meta_is_leased(struct mfs_meta *meta, const struct mfs_attr *attr)
+{
+    return attr->leased && !mfs_dircache_revoked(meta->dirs, attr->ino, attr->leased);
 }
 
 void mfs_leases_revoke(struct mfs_meta *meta, const struct mfs_lease_change *changes, size_t n,

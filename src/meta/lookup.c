@@ -142,7 +142,9 @@ static int look(struct mfs_meta *meta, uint64_t parent, const char *name, uint32
     }
     if (!rc)
         attr->leased =
-            f.leased && S_ISDIR(attr->mode) && !mfs_dircache_revoked(meta->dirs, *ino, asked);
+            f.leased && S_ISDIR(attr->mode) && !mfs_dircache_revoked(meta->dirs, *ino, asked)
+                ? asked
+                : 0;
 out:
     mfs_cmds_fini(&cmd, 1);
     return rc;

@@ -112,6 +112,10 @@ int mfs_meta_readlink(struct mfs_meta *meta, uint64_t ino, char *buf,
 int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name,
                     struct mfs_attr *attr);
 
+/* Has nobody called for the lease that these came with? To be asked by who lets others show them,
+ * after he has noted that, so that a call for it either finds his note or is seen here. */
+bool mfs_meta_is_leased(struct mfs_meta *meta, const struct mfs_attr *attr);
+
 struct mfs_xattr {
     const char *name;
     const void *value;

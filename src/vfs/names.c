@@ -43,6 +43,11 @@ int mfs_vfs_lookup(struct mfs_vfs *vfs, uint64_t parent, const char *name, struc
     return rc;
 }
 
+bool mfs_vfs_is_leased(struct mfs_vfs *vfs, const struct mfs_attr *attr)
+{
+    return mfs_meta_is_leased(vfs->meta, attr);
+}
+
 int mfs_vfs_mknod(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode, dev_t rdev,
                   const struct mfs_cred *cred, struct mfs_attr *attr)
 {

@@ -75,6 +75,7 @@ void mfs_vfs_act_for(uint32_t thread);
 
 /* --- names -------------------------------------------------------------------------------- */
 int mfs_vfs_lookup(struct mfs_vfs *vfs, uint64_t parent, const char *name, struct mfs_attr *attr);
+bool mfs_vfs_is_leased(struct mfs_vfs *vfs, const struct mfs_attr *attr); /* see meta/meta.h */
 int mfs_vfs_mknod(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode, dev_t rdev,
                   const struct mfs_cred *cred, struct mfs_attr *attr); /* also mkdir: S_IFDIR */
 int mfs_vfs_symlink(struct mfs_vfs *vfs, const char *target, uint64_t parent, const char *name,

@@ -338,6 +338,24 @@ static void test_stale_names_are_followed(void **state)
 }
 
 /* What the kernel forgets it does not use. */
+/* A look-up that was under way when the name was revoked does not keep it from being dropped. */
+static void test_stale_names_are_not_kept_again(void **state)
+{
+    struct mfs_places *p = mfs_places_create();
+    uint64_t x = mfs_places_node(p, ROOT, "x", ino_of(1));
+    struct mfs_places_stale stale;
+
+    (void)state;
+    assert_true(mfs_places_keep(p, x, ROOT, "x"));
+    assert_true(mfs_places_keep(p, x, ROOT, "x"));
+    assert_int_equal(mfs_places_revoke(p, ino_of(1), nowhere), 1);
+    assert_false(mfs_places_keep(p, x, ROOT, "x"));
+    assert_false(mfs_places_is_kept(p, x));
+    assert_int_equal(drop_all(p, ino_of(1), &stale), 1);
+    assert_true(mfs_places_keep(p, x, ROOT, "x"));
+    mfs_places_destroy(p);
+}
+
 static void test_forgotten_names_are_not_kept(void **state)
 {
     struct mfs_places *p = mfs_places_create();
@@ -464,6 +482,7 @@ int main(void)
         cmocka_unit_test(test_kept_names_are_revoked),
         cmocka_unit_test(test_own_changes_spare_their_place),
         cmocka_unit_test(test_stale_names_are_followed),
+        cmocka_unit_test(test_stale_names_are_not_kept_again),
         cmocka_unit_test(test_forgotten_names_are_not_kept),
         cmocka_unit_test(test_walk_is_recalled_by_its_thread),
         cmocka_unit_test(test_walk_does_not_last),

@@ -383,6 +383,23 @@ static void test_overtaken(void **state)
     assert_true(mfs_dircache_leased(b.meta->dirs, dir, &attr));
 }
 
+/* Nor does one that has come, and whose lease goes before anybody is shown it. */
+static void test_overtaken_late(void **state)
+{
+    struct mfs_attr attr = {0};
+    uint64_t dir;
+
+    (void)state;
+    assert_int_equal(meta_client_mkdir(&a, ROOT, "d", &dir), 0);
+    assert_false(mfs_meta_is_leased(b.meta, &attr));
+    assert_true(leased(ROOT, "d"));
+    assert_int_equal(mfs_meta_lookup(b.meta, ROOT, "d", &attr), 0);
+    assert_true(mfs_meta_is_leased(b.meta, &attr));
+    assert_int_equal(mfs_meta_rename(a.meta, ROOT, "d", ROOT, "e", 0), 0);
+    assert_true(attr.leased);
+    assert_false(mfs_meta_is_leased(b.meta, &attr));
+}
+
 /* Nor one whose partition is another process now: that may not know of the last leases. As where a
  * link is cut, leases are given by the former process, and the replica takes its place. */
 static void test_replaced_process(void **state)
@@ -423,6 +440,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_crossed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_renewed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_overtaken, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_overtaken_late, setup, teardown),
         cmocka_unit_test_setup_teardown(test_replaced_process, setup, teardown),
     };
 
