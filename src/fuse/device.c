@@ -1,5 +1,6 @@
 #include "fuse/device.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,6 +12,8 @@
 #include <linux/fuse.h>
 
 #include "cluster/capacity.h"
+
+#define NOTIFY_INC_EPOCH 8 /* FUSE_NOTIFY_INC_EPOCH; linux/fuse.h may be older than the kernel */
 
 /* One process has one mount. */
 static atomic_uint_fast64_t hello; /* number of the request INIT, if the kernel knows the flag */
@@ -125,4 +128,11 @@ bool mfs_device_kills(void)
 bool mfs_device_is_ours(void)
 {
     return atomic_load(&ours);
+}
+
+int mfs_device_distrust(struct fuse_session *se)
+{
+    const struct fuse_out_header notice = {.len = sizeof notice, .error = NOTIFY_INC_EPOCH};
+
+    return write(fuse_session_fd(se), &notice, sizeof notice) < 0 ? -errno : 0;
 }

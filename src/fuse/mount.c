@@ -164,7 +164,7 @@ static int start_session(struct mfs_fuse *m, struct mfs_err *err)
     if (rc < 0)
         return mfs_err_set(err, rc, "thread: %s", strerror(-rc));
     mfs_vfs_on_invalidate(m->vfs, mfs_notify_invalidate, m->notify);
-    mfs_vfs_on_revoke(m->vfs, mfs_notify_revoke, m->names);
+    mfs_vfs_on_revoke(m->vfs, mfs_notify_revoke, mfs_notify_distrust, m->names);
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "fuse/device.h"
 #include "fuse/session.h"
 
 #define ALIAS_WAIT (100 * MFS_MSEC)
@@ -75,7 +76,7 @@ static void drop_pages(struct mfs_notify *n, uint64_t ino)
 }
 
 /* The kernel takes the parent's lock for it, which a call may hold that waits for another mount's
- * answer; nobody here waits for us longer than meta/notices.c says. */
+ * answer; nobody waits for us longer than meta/notices.c and drop_aliases say. */
 static void drop_names(struct mfs_notify *n, uint64_t ino)
 {
     struct mfs_places_stale name;
@@ -244,6 +245,17 @@ static void drop_aliases(struct mfs_notify *n, uint64_t ino)
         left = deadline - mfs_clock_mono();
     }
     pthread_mutex_unlock(&n->lock);
+    if (left <= 0)
+        mfs_notify_distrust(n);
+}
+
+void mfs_notify_distrust(void *arg)
+{
+    struct mfs_notify *n = arg;
+    int rc = mfs_device_distrust(n->m->se);
+
+    if (rc < 0 && rc != -EINVAL && rc != -ENODEV)
+        mfs_warn("fuse", "names that are to be dropped may be used: %s", strerror(-rc));
 }
 
 bool mfs_notify_revoke(void *arg, uint64_t ino, bool name, bool own, void (*done)(void *done_arg),

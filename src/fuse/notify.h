@@ -23,9 +23,14 @@ void mfs_notify_invalidate(void *arg, uint64_t ino, void (*done)(void *done_arg)
 bool mfs_notify_revoke(void *arg, uint64_t ino, bool name, bool own, void (*done)(void *done_arg),
                        void *done_arg);
 
+/* A mfs_meta_distrust_fn: from the return on the kernel uses no name that it had before without
+ * asking. It takes none of its locks for that. Linux before 6.16 can't: then only what is to be
+ * dropped goes, when its locks are free. */
+void mfs_notify_distrust(void *arg);
+
 /* What the calling thread's request does to names, its kernel knows: they are not taken from it by
- * an `own` revocation, which waits until the other names of what moves or goes are. Nodes; the
- * names must stay. */
+ * an `own` revocation, which waits until the other names of what moves or goes are, and not for
+ * long: see mfs_notify_distrust. Nodes; the names must stay. */
 void mfs_notify_serve(uint64_t parent, const char *name, uint64_t new_parent, const char *new_name);
 
 /* The kernel forgets the directory's attributes, wherever it may use them without asking, also

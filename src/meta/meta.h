@@ -50,19 +50,26 @@ typedef void mfs_meta_changed_fn(void *arg, uint64_t ino, uint64_t version,
  * others see them within MFS_META_LEASE_TIMES and MFS_META_PARENT_DELAY together. */
 typedef bool mfs_meta_revoked_fn(void *arg, uint64_t ino, bool name, bool own,
                                  void (*done)(void *done_arg), void *done_arg);
+
+/* Names of which `revoked` has said false are to be shown no more now, `done` or not: the system
+ * waits with that for a call of this client, which waits for another client, and that one for this.
+ * Must not wait itself. */
+typedef void mfs_meta_distrust_fn(void *arg);
+
 #define MFS_META_LEASE       (10 * MFS_SEC) /* less than the life of a silent session */
 #define MFS_META_LEASE_TIMES (250 * MFS_MSEC)
 #define MFS_META_LEASE_FILE  (30 * MFS_SEC) /* within this library only */
 
 struct mfs_meta_opts {
     mfs_meta_reap_fn *reap;
-    mfs_meta_changed_fn *changed; /* NULL: nothing is ever kept */
-    mfs_meta_revoked_fn *revoked; /* NULL: no leases are taken */
-    void *arg;                    /* of all */
-    int64_t session_ttl;          /* ns after which a silent client counts as dead; 0: 20 s */
-    size_t contents;              /* bytes of small files that are kept; 0: 128 MiB */
-    uint32_t files, names;        /* that are kept of those under leases, of directories that are
-                                   * filled here; 0: 65,536 and 2^18 */
+    mfs_meta_changed_fn *changed;   /* NULL: nothing is ever kept */
+    mfs_meta_revoked_fn *revoked;   /* NULL: no leases are taken */
+    mfs_meta_distrust_fn *distrust; /* NULL: `revoked` never says false */
+    void *arg;                      /* of all */
+    int64_t session_ttl;            /* ns after which a silent client counts as dead; 0: 20 s */
+    size_t contents;                /* bytes of small files that are kept; 0: 128 MiB */
+    uint32_t files, names;          /* that are kept of those under leases, of directories that are
+                                     * filled here; 0: 65,536 and 2^18 */
 };
 
 /* Opens a session (a random id, kept alive by a thread of its own) and starts housekeeping: merged

@@ -113,27 +113,36 @@ static void answer_opened(struct owed *m)
         free(m); /* likewise */
 }
 
+/* The oldest name that is about to be dropped for too long, and that counts as answered from now
+ * on; false: none. */
+static bool take_overdue(struct mfs_notices *n, struct owed *copy)
+{
+    struct owed *m;
+
+    pthread_mutex_lock(&n->lock);
+    DL_SEARCH_SCALAR(n->names, m, answered, false);
+    if (m && mfs_clock_mono() - m->since < CROSSED)
+        m = NULL;
+    if (m) {
+        m->answered = true;
+        *copy = *m;
+    }
+    pthread_mutex_unlock(&n->lock);
+    return m;
+}
+
 /* The kernel drops a name with its lock on the parent. That may be held by a call which waits for
- * another client's answer, as ours does who calls this; and that client for ours. So now names have
- * to do that are about to go. */
+ * another client's answer, as ours does who calls this; and that client for ours. So now it has to
+ * do that no name is used without asking. */
 static void answer_names(struct mfs_meta *meta)
 {
-    struct mfs_notices *n = meta->notices;
-    struct owed *m, copy;
+    struct owed m;
 
-    do {
-        pthread_mutex_lock(&n->lock);
-        DL_SEARCH_SCALAR(n->names, m, answered, false); /* the oldest */
-        if (m && mfs_clock_mono() - m->since < CROSSED)
-            m = NULL;
-        if (m) {
-            m->answered = true;
-            copy = *m;
-        }
-        pthread_mutex_unlock(&n->lock);
-        if (m)
-            post_message(meta, ANSWER, &copy);
-    } while (m);
+    while (take_overdue(meta->notices, &m)) {
+        if (meta->opts.distrust)
+            meta->opts.distrust(meta->opts.arg);
+        post_message(meta, ANSWER, &m);
+    }
 }
 
 static void tell_changed(struct mfs_meta *meta, struct owed *m)

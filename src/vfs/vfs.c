@@ -29,6 +29,15 @@ static bool revoked(void *arg, uint64_t ino, bool name, bool own, void (*done)(v
     return !fn || fn(atomic_load(&vfs->revoke_arg), ino, name, own, done, done_arg);
 }
 
+static void distrust(void *arg)
+{
+    struct mfs_vfs *vfs = arg;
+    mfs_meta_distrust_fn *fn = atomic_load(&vfs->distrust);
+
+    if (fn)
+        fn(atomic_load(&vfs->revoke_arg));
+}
+
 static int start_data(struct mfs_vfs *vfs)
 {
     struct mfs_writeback_opts wb = {.threads = vfs->opts.threads,
@@ -48,6 +57,7 @@ int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct m
     struct mfs_meta_opts meta = {.reap = reap,
                                  .changed = mfs_vnode_told,
                                  .revoked = opts->leases ? revoked : NULL,
+                                 .distrust = distrust,
                                  .arg = vfs,
                                  .contents = opts->contents,
                                  .files = opts->files,
@@ -111,10 +121,12 @@ void mfs_vfs_on_invalidate(struct mfs_vfs *vfs, mfs_vfs_invalidate_fn *fn, void 
     atomic_store(&vfs->invalidate, fn);
 }
 
-void mfs_vfs_on_revoke(struct mfs_vfs *vfs, mfs_meta_revoked_fn *fn, void *arg)
+void mfs_vfs_on_revoke(struct mfs_vfs *vfs, mfs_meta_revoked_fn *on_revoke,
+                       mfs_meta_distrust_fn *on_distrust, void *arg)
 {
     atomic_store(&vfs->revoke_arg, arg);
-    atomic_store(&vfs->revoke, fn);
+    atomic_store(&vfs->distrust, on_distrust);
+    atomic_store(&vfs->revoke, on_revoke);
 }
 
 struct mfs_meta *mfs_vfs_meta(struct mfs_vfs *vfs)

@@ -57,7 +57,8 @@ void mfs_vfs_destroy(struct mfs_vfs *vfs);
 void mfs_vfs_on_invalidate(struct mfs_vfs *vfs, mfs_vfs_invalidate_fn *fn, void *arg);
 
 /* Before the first request, when opts.leases. */
-void mfs_vfs_on_revoke(struct mfs_vfs *vfs, mfs_meta_revoked_fn *fn, void *arg);
+void mfs_vfs_on_revoke(struct mfs_vfs *vfs, mfs_meta_revoked_fn *on_revoke,
+                       mfs_meta_distrust_fn *on_distrust, void *arg);
 struct mfs_meta *mfs_vfs_meta(struct mfs_vfs *vfs);
 struct mfs_store *mfs_vfs_store(struct mfs_vfs *vfs);
 

@@ -45,7 +45,8 @@ struct mfs_vfs {
     _Atomic(mfs_vfs_invalidate_fn *) invalidate; /* set once, after its argument */
     _Atomic(void *) invalidate_arg;
     _Atomic(mfs_meta_revoked_fn *) revoke; /* likewise */
-    _Atomic(void *) revoke_arg;
+    _Atomic(mfs_meta_distrust_fn *) distrust;
+    _Atomic(void *) revoke_arg;    /* of both */
     atomic_uint_fast64_t removals; /* names that this mount removed or replaced */
     atomic_uint_fast64_t opened;   /* files, ever */
     atomic_size_t head_bytes;      /* in all handles' heads, see vfs/file.h */

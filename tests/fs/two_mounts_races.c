@@ -4,6 +4,9 @@
  * those that some order of the two could have had. */
 #include "fs_pair.h"
 
+#include <pthread.h>
+#include <sys/utsname.h>
+
 /* Both sides note how their call ended; after the next meeting each can judge both. */
 enum { RC = 0, DATA = 2 };
 
@@ -313,6 +316,56 @@ static void directory_loop(struct pair *p)
         pair_remove_tree(pair_mine(p, "%s", from[!rc]));
 }
 
+/* Can the kernel forget names while a rename has their parent locked? */
+static bool kernel_forgets_at_once(void)
+{
+    struct utsname u;
+    int major = 0, minor = 0;
+
+    OK(uname(&u));
+    return sscanf(u.release, "%d.%d", &major, &minor) == 2 && major * 1000 + minor >= 6016;
+}
+
+/* Looks the other side's old name up until it has renamed it, and then once more. */
+static void *look_on(void *arg)
+{
+    struct pair *p = arg;
+    char old[PAIR_PATH + 16];
+    struct stat st;
+
+    snprintf(old, sizeof old, "%s/old%d", p->dir[p->side], !p->side);
+    while (!atomic_load(&p->shared->value[DATA + !p->side]))
+        if (lstat(old, &st) < 0)
+            EQUAL(ENOENT, errno);
+    if (!kernel_forgets_at_once())
+        return NULL;
+    if (lstat(old, &st) == 0)
+        fs_fail(__FILE__, __LINE__, "%s is still there", old);
+    EQUAL(ENOENT, errno);
+    return NULL;
+}
+
+/* Both rename a directory of one parent at once, and each mount has used the other's name: whoever
+ * looks for a name after the call that took it away finds it no more, also on the mount whose own
+ * rename is still under way. */
+static void crossed_renames(struct pair *p)
+{
+    pthread_t looker;
+
+    OK(mkdir(pair_mine(p, "old%d", p->side), 0755));
+    pair_meet(p);
+    if (pair_random(p, 2))
+        CHECK(S_ISDIR(fs_stat(pair_mine(p, "old%d", !p->side)).st_mode));
+    EQUAL(0, pthread_create(&looker, NULL, look_on, p));
+    start(p);
+    OK(rename(pair_mine(p, "old%d", p->side), pair_mine(p, "new%d", p->side)));
+    atomic_store(&p->shared->value[DATA + p->side], 1);
+    EQUAL(0, pthread_join(looker, NULL));
+    CHECK(S_ISDIR(fs_stat(pair_mine(p, "new%d", !p->side)).st_mode));
+    pair_meet(p);
+    OK(rmdir(pair_mine(p, "new%d", p->side)));
+}
+
 /* Opens what is being replaced all the time. A kernel looks the name up, opens the inode, and when
  * that has been replaced meanwhile tries just once again: ESTALE is the answer to two misses in a
  * row. */
@@ -448,6 +501,7 @@ int main(int argc, char **argv)
         {"link_or_gone", .race = link_or_gone},
         {"rmdir_or_create", .race = rmdir_or_create},
         {"directory_loop", .race = directory_loop},
+        {"crossed_renames", .race = crossed_renames},
         {"never_absent", .race = never_absent, .cost = 20},
         {"never_nowhere", .race = never_nowhere, .cost = 20},
         {"neighbours", .race = neighbours, .cost = 10},

@@ -236,7 +236,7 @@ static int start_client(struct client *c)
     if (rc)
         return rc;
     mfs_vfs_on_invalidate(c->vfs, drop, c);
-    mfs_vfs_on_revoke(c->vfs, revoke, c);
+    mfs_vfs_on_revoke(c->vfs, revoke, NULL, c);
     return 0;
 }
 

@@ -30,6 +30,7 @@ struct told {
     unsigned names, attributes, everything, own;
     uint64_t ino;
     bool hold; /* keep `done` of names for later */
+    unsigned distrusted;
     void (*done)(void *arg);
     void *arg[HELD_MAX]; /* one for each time that it was told */
     unsigned held;
@@ -63,6 +64,15 @@ static bool revoked(void *arg, uint64_t ino, bool name, bool own, void (*done)(v
     return at_once;
 }
 
+static void distrust(void *arg)
+{
+    struct told *t = arg;
+
+    pthread_mutex_lock(&t->lock);
+    t->distrusted++;
+    pthread_mutex_unlock(&t->lock);
+}
+
 static struct told now(struct told *t)
 {
     struct told copy;
@@ -89,7 +99,8 @@ static void let_go(struct told *t)
 static int start_client(struct meta_client *c, struct told *t)
 {
     struct mfs_store_opts store = {.node = REDIS_FIXTURE_NODE, .io_timeout = 10 * MFS_SEC};
-    struct mfs_meta_opts opts = {.revoked = revoked, .arg = t, .session_ttl = TTL};
+    struct mfs_meta_opts opts = {
+        .revoked = revoked, .distrust = distrust, .arg = t, .session_ttl = TTL};
 
     memset(t, 0, sizeof *t);
     pthread_mutex_init(&t->lock, NULL);
@@ -271,9 +282,11 @@ struct mover {
     pthread_t thread;
     struct meta_client *client;
     const char *from, *to;
-    struct told *lock; /* what is held as long as the call lasts */
+    struct told *lock;  /* what is held as long as the call lasts */
+    struct told *other; /* the one who is told of it */
     atomic_bool done;
     int64_t took;
+    unsigned distrusted; /* by him, until it returned */
 };
 
 static void *move(void *arg)
@@ -283,6 +296,7 @@ static void *move(void *arg)
 
     assert_int_equal(mfs_meta_rename(m->client->meta, ROOT, m->from, ROOT, m->to, 0), 0);
     m->took = mfs_clock_mono() - start;
+    m->distrusted = m->other ? now(m->other).distrusted : 0;
     atomic_store(&m->done, true);
     if (m->lock)
         let_go(m->lock);
@@ -331,11 +345,12 @@ static void test_dead(void **state)
     assert_true(mfs_clock_mono() - start < TTL / 2);
 }
 
-/* Two that wait for each other: as if each kernel's lock were held by the call that waits. */
+/* Two that wait for each other: as if each kernel's lock were held by the call that waits. Each has
+ * the other one's kernel use no name unasked before it returns. */
 static void test_crossed(void **state)
 {
-    struct mover ma = {.client = &a, .from = "d", .to = "e", .lock = &by_b};
-    struct mover mb = {.client = &b, .from = "g", .to = "h", .lock = &by_a};
+    struct mover ma = {.client = &a, .from = "d", .to = "e", .lock = &by_b, .other = &by_a};
+    struct mover mb = {.client = &b, .from = "g", .to = "h", .lock = &by_a, .other = &by_b};
     struct mfs_attr attr;
     uint64_t dir;
 
@@ -350,6 +365,8 @@ static void test_crossed(void **state)
     pthread_join(mb.thread, NULL);
     assert_true(ma.took < TTL && mb.took < TTL);
     assert_true(now(&by_a).names >= 1 && now(&by_b).names >= 1);
+    assert_true(ma.distrusted + mb.distrusted >=
+                1); /* the other one may have been let go by then */
 }
 
 /* A client that was taken for dead keeps nothing. */
