@@ -6,15 +6,17 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/bounded.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
 
 #define PATH_LEN_MAX 4096
+#define ANSWERS      (120 * MFS_SEC) /* partitions may only be starting */
 
 /* The device of the mount, asking only the kernel. */
 static int device_of(const char *path, dev_t *device)
@@ -84,14 +86,14 @@ static int write_text(const char *path, const char *text)
 int mfs_mountpoint_tune(const char *path, uint32_t bytes, dev_t *device)
 {
     char file[64], text[16];
-    struct statvfs st;
     int rc;
 
     /* Answered only after the kernel has taken our reply to its hello, in which it would lower what
-     * is set below. */
-    if (statvfs(path, &st) < 0)
-        return -errno;
-    rc = device_of(path, device);
+     * is set below. By another process: one that is killed while it waits for an answer of its own
+     * can't die, as it keeps the connection open that would have to break for that. */
+    rc = mfs_bounded(mfs_bounded_statfs, path, ANSWERS);
+    if (rc == 0)
+        rc = device_of(path, device);
     if (rc < 0)
         return rc;
     snprintf(file, sizeof file, "/sys/class/bdi/%u:%u/read_ahead_kb", major(*device),

@@ -103,3 +103,25 @@ must_happen 90 is_near_empty
 
 say "what it left is no damage, and goes"
 fsck_clean
+
+say "a client killed while it waits for its own mount to answer, which a partition keeps it from"
+is_mounted()
+{
+    grep " $MNT0 fuse.memefs " /proc/self/mounts >/dev/null
+}
+redis_serving 1
+stopped=$pid
+kill -STOP "$stopped"
+first=$(client_of 0)
+kill -KILL "$first"
+is_new()
+{
+    [ "$(client_of 0)" != "$first" ] && is_mounted
+}
+must_happen 20 is_new
+sleep 1 # it asks as soon as the kernel has said hello
+second=$(client_of 0)
+kill -KILL "$second"
+must_happen 10 gone "$second"
+kill -CONT "$stopped"
+must_happen 60 ls "$MNT0"
