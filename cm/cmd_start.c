@@ -188,6 +188,16 @@ static int run_here(struct start *s, struct mfs_err *err)
     return rc;
 }
 
+/* Of a deployment that lived already someone may have unmounted it, or its client has died with its
+ * cm: a start promises that it is mounted. */
+static int mount_again(const struct start *s, struct mfs_err *err)
+{
+    struct mfs_msg_mount all = {0};
+    char reply[sizeof(struct mfs_msg_empty)];
+
+    return mfs_client_call(s->paths, MFS_MSG_MOUNT, &all, MOUNT_TIME, reply, err);
+}
+
 static int run(struct start *s, const struct mfs_cm_state *st, const char *how, int *lock,
                struct mfs_err *err)
 {
@@ -202,6 +212,8 @@ static int run(struct start *s, const struct mfs_cm_state *st, const char *how, 
         return run_here(s, err);
     }
     rc = run_daemon(s, err);
+    if (!rc && !s->ours && st->mount[0])
+        rc = mount_again(s, err);
     if (!rc)
         say_running(st, how);
     return rc;
@@ -233,15 +245,6 @@ static int start_new(struct start *s, int *lock, struct mfs_err *err)
 }
 
 /* ---- what is there already ------------------------------------------------------------------- */
-
-/* Someone may have unmounted it: a start promises that it is mounted. */
-static int mount_again(const struct start *s, struct mfs_err *err)
-{
-    struct mfs_msg_mount all = {0};
-    char reply[sizeof(struct mfs_msg_empty)];
-
-    return mfs_client_call(s->paths, MFS_MSG_MOUNT, &all, MOUNT_TIME, reply, err);
-}
 
 static int already(struct start *s, const struct mfs_proc *daemon, struct mfs_err *err)
 {

@@ -62,6 +62,19 @@ cm_ start || fail "cm start with everything dead but redis"
 equal "$redis" "$(redis_pids)" "redis processes"
 state_is running || fail "not running"
 
+say "cm and all clients killed: cm start returns when the mounts answer again"
+cm_ stop >/dev/null
+cm_ start --nodes 3 --memory 128M --mount "$T/a%n" || fail "cm start with mounts"
+for pid in $(pids_of cm) $(pids_of memefs); do
+    kill -KILL "$pid"
+done
+must_happen 10 none_of cm
+cm_ start || fail "cm start with dead clients"
+for mount in "$T"/a?; do
+    mountpoint -q "$mount" || fail "nothing is mounted at $mount"
+    ls "$mount" >/dev/null || fail "$mount does not answer"
+done
+
 say "cm stopped by a signal ends the deployment"
 kill -TERM "$(pids_of cm)"
 must_happen 30 no_daemons
