@@ -5,8 +5,9 @@
  *     └────────┴─ drop ◄┴────────┘ └───────┘ the partition's process lives after all
  *
  * copy: the replica's node receives a copy that goes on following. term: from now on the
- * partition's process serves only while the replica consents, and everybody is told to wait for the
- * replica with what they write. ready: they do, and the replica may take over. take: the
+ * partition's process serves only while the replica consents, everybody is told to wait for the
+ * replica with what they write, and then the replica is waited for until it has what was written
+ * before. ready: it has, and may take over. take: the
  * partition's process has ended or is out of reach; the replica withdraws its consent, waits until
  * no term is left, and serves. drop: the partition is to go without; its process is told to serve
  * without terms, and only then another replica may be made.
@@ -48,6 +49,7 @@ void mfs_replica_enter(struct mfs_replica *r, const char *step)
     mfs_replica_forget_call(r);
     mfs_replica_forget_shown(r);
     r->again_at = 0;
+    r->known = false;
     mfs_text_copy(mfs_replica_state(r)->replica_step, sizeof mfs_replica_state(r)->replica_step,
                   step);
     /* When this fails, a cm that comes after us does the step before again, which does no harm. */
@@ -211,17 +213,22 @@ static void copied(struct mfs_replica *r, const struct mfs_msg_receive_reply *re
     mfs_replica_ask(r);
 }
 
-/* Everybody waits for the replica before it may take over. */
+/* Everybody waits for the replica before it may take over, and it has what was written before they
+ * did. */
 static void termed(struct mfs_replica *r)
 {
-    if (mfs_replica_show(r))
+    if (r->known) {
+        r->wanting_since = 0;
+        mfs_replica_enter(r, MFS_REPLICA_READY);
+    } else if (mfs_replica_show(r)) {
         drop(r, "the table cannot be changed");
+    }
 }
 
 void mfs_replica_known(struct mfs_replica *r)
 {
-    r->wanting_since = 0;
-    mfs_replica_enter(r, MFS_REPLICA_READY);
+    r->known = true;
+    mfs_replica_ask(r);
 }
 
 static void not_taken(struct mfs_replica *r, const struct mfs_err *err)

@@ -20,6 +20,7 @@ struct mfs_replica {
     int64_t replica_silent_since;  /* … or does not answer its Local Manager; 0: it does */
     int64_t starved_since;         /* the partition's lacks its consent; 0: it does not */
     int64_t wanting_since;         /* no node has had room for it; 0: it has one, or may get one */
+    bool known;                    /* all clients wait for it; has it what they wrote before? */
     bool table_due;                /* the table does not say yet what the state says */
     struct mfs_replica_shown *shown; /* everybody is being told that there is a replica */
 };

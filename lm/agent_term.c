@@ -1,5 +1,6 @@
 /* Has the process of a partition serve by terms, or without (docs/decisions/0017): what cm asks for
- * when the partition has got a replica, or has lost it. May come again at any time. */
+ * when the partition has got a replica, or has lost it; and waits for a replica to catch up. May
+ * come again at any time. */
 #include "lm/agent_impl.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@
 #define CALL_LIMIT (2 * MFS_SEC)
 #define TERM_LIMIT (5 * MFS_SEC) /* until the replica has consented for the first time */
 #define LOOK       (5 * MFS_MSEC)
+#define WAIT_MS    200
 
 struct term_job {
     struct mfs_job job;
@@ -90,6 +92,42 @@ static int begin_terms(struct mfs_admin *admin, const struct mfs_msg_term *how, 
     return rc;
 }
 
+/* Has it all that was executed before the PING? A replica that has just got its copy may not follow
+ * yet: redis sends it nothing more until it has told how far it is, which it does once a second. */
+static int await_replica(struct mfs_admin *admin, const struct mfs_msg_term *how,
+                         struct mfs_err *err)
+{
+    int64_t until = mfs_clock_mono() + TERM_LIMIT;
+    struct mfs_args args;
+    struct mfs_cmd cmd;
+    bool has = false;
+    int rc;
+
+    mfs_args_init(&args, "PING");
+    rc = call(admin, &args, NULL, err);
+    while (!rc && !has) {
+        if (mfs_clock_mono() >= until)
+            return mfs_err_set(err, -ETIMEDOUT,
+                               "partition %u: its replica at %s:%u does not follow", how->index,
+                               how->replica_host, how->replica_port);
+        mfs_args_init(&args, "WAIT");
+        mfs_args_int(&args, 1);
+        mfs_args_int(&args, WAIT_MS);
+        cmd = mfs_args_cmd(&args, 0);
+        rc = mfs_admin_call(admin, &cmd, err);
+        has = !rc && mfs_reply_int(cmd.reply) > 0;
+        mfs_cmds_fini(&cmd, 1);
+    }
+    return rc;
+}
+
+static int do_term(struct mfs_admin *admin, const struct mfs_msg_term *how, struct mfs_err *err)
+{
+    if (!how->on)
+        return end_terms(admin, err);
+    return how->whole ? await_replica(admin, how, err) : begin_terms(admin, how, err);
+}
+
 static void run_term(struct mfs_job *job)
 {
     struct term_job *j = (struct term_job *)job;
@@ -98,7 +136,7 @@ static void run_term(struct mfs_job *job)
     j->rc = mfs_admin_open(&admin, j->redis.unix_path, NULL, 0, j->redis.admin_password, CALL_LIMIT,
                            &j->err);
     if (!j->rc)
-        j->rc = j->how.on ? begin_terms(admin, &j->how, &j->err) : end_terms(admin, &j->err);
+        j->rc = do_term(admin, &j->how, &j->err);
     mfs_admin_close(admin);
 }
 

@@ -184,7 +184,8 @@ static void collect(struct confirmation *c)
         for (k = 0; k < c->count && c->doubts[k].part != c->cmds[i].part; k++)
             ;
         if (k == c->count)
-            c->doubts[c->count++] = (struct doubt){.part = c->cmds[i].part, .ask = SIZE_MAX};
+            c->doubts[c->count++] =
+                (struct doubt){.part = c->cmds[i].part, .ask = SIZE_MAX, .pending = true};
     }
 }
 
@@ -230,7 +231,7 @@ static bool any_pending(const struct confirmation *c)
     return false;
 }
 
-static void confirm(struct confirmation *c)
+static void confirm(struct confirmation *c, bool sent)
 {
     int64_t until;
 
@@ -238,13 +239,14 @@ static void confirm(struct confirmation *c)
     mfs_args_init(&c->wait, "WAIT");
     mfs_args_int(&c->wait, 1);
     mfs_args_int(&c->wait, WAIT_MS);
-    send_with_waits(c);
+    if (!sent)
+        send_with_waits(c);
     until = mfs_clock_mono() + c->store->opts.io_timeout;
     while (any_pending(c))
         ask(c, mfs_clock_mono() >= until);
 }
 
-void mfs_exec_confirmed(struct mfs_store *store, struct mfs_cmd *cmds, size_t n)
+void mfs_exec_confirmed(struct mfs_store *store, struct mfs_cmd *cmds, size_t n, bool sent)
 {
     struct mfs_cmd two[2]; /* the everyday call has one command, or many */
     struct doubt one;
@@ -255,8 +257,8 @@ void mfs_exec_confirmed(struct mfs_store *store, struct mfs_cmd *cmds, size_t n)
     if (c.doubts && c.sent) {
         collect(&c);
         if (c.count)
-            confirm(&c);
-        else
+            confirm(&c, sent);
+        else if (!sent)
             mfs_exec_once(store, cmds, n);
     } else {
         for (size_t i = 0; i < n; i++)

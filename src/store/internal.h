@@ -139,8 +139,9 @@ void mfs_fence_lift(struct mfs_store *store, uint32_t part);
 /* mfs_store_exec without waiting for replicas. Sets every cmd->rc; returns the first error. */
 int mfs_exec_once(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);
 
-/* mfs_store_exec with replicas: every cmd->rc is set when they have what the commands wrote. */
-void mfs_exec_confirmed(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);
+/* mfs_store_exec with replicas: every cmd->rc is set when they have what the commands wrote.
+ * `sent`: the commands have been, by mfs_exec_once. */
+void mfs_exec_confirmed(struct mfs_store *store, struct mfs_cmd *cmds, size_t n, bool sent);
 
 /* Calls the fault hook; 0 without one. */
 int mfs_store_fault(struct mfs_store *store, const struct mfs_cmd *cmd);

@@ -338,6 +338,7 @@ static const struct mfs_record term_record = {
         {.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_term, index)},
         {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_term, password)},
         {.name = "on", MFS_FIELD(BOOL, struct mfs_msg_term, on)},
+        {.name = "whole", MFS_FIELD(BOOL, struct mfs_msg_term, whole)},
         {.name = "replica_host", MFS_FIELD(STR, struct mfs_msg_term, replica_host)},
         {.name = "replica_port", .max = 65535, MFS_FIELD(U32, struct mfs_msg_term, replica_port)},
         {.name = "replica_admin_password",

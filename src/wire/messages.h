@@ -253,6 +253,7 @@ struct mfs_msg_term {
     uint32_t index;
     char password[MFS_SECRET_MAX]; /* names the process */
     bool on;                       /* only while the replica's process consents; false: always */
+    bool whole; /* it does; answered when the replica has all that was executed */
     char replica_host[MFS_HOST_MAX];
     uint32_t replica_port;
     char replica_admin_password[MFS_SECRET_MAX];

@@ -150,14 +150,20 @@ static void on_table(struct mfs_conn *c, uint64_t id, const void *body, void *ar
     mfs_conn_reply(c, MFS_MSG_TABLE, id, &(struct mfs_msg_epoch){m->table->epoch});
 }
 
-/* A replica is given up: its partition serves without terms. */
+/* A replica is given up ("term"): its partition serves without terms. Or it has got one ("terms"),
+ * which is waited for ("whole") before it may take over, and after all wait for it. */
 static void on_term(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
     const struct mfs_msg_term *m = body;
+    struct peer *p = arg;
+    const struct mfs_cm_state *s = &p->w->cm.state;
 
-    note(arg, "term");
-    assert_false(m->on);
-    mfs_conn_reply(c, MFS_MSG_TERM, id, NULL);
+    note(p, !m->on ? "term" : m->whole ? "whole" : "terms");
+    assert_string_equal(s->part[m->index].replica_step,
+                        m->on ? MFS_REPLICA_TERM : MFS_REPLICA_DROP);
+    assert_int_equal(s->table->part[m->index].replica, m->whole);
+    if (!fails(p, c, id, MFS_MSG_TERM))
+        mfs_conn_reply(c, MFS_MSG_TERM, id, NULL);
 }
 
 static void on_beat(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
@@ -642,6 +648,32 @@ static bool replica_is_gone(void *world)
     return !w->cm.state.part[1].replica_step[0] && !w->cm.state.ngraves;
 }
 
+static bool replica_is_ready(void *world)
+{
+    const struct world *w = world;
+
+    return !strcmp(w->cm.state.part[0].replica_step, MFS_REPLICA_READY);
+}
+
+/* One that lacks what was written before all waited for it is given up, and another one made. */
+static void a_replica_is_ready_when_it_has_all(void **state)
+{
+    struct world *w = *state;
+
+    w->cm.state.replicas = 1;
+    w->cm.state.part[1].node = 1;
+    for (uint32_t i = 0; i < NODES; i++) {
+        w->cm.live[i]->reported = true;
+        w->cm.live[i]->last.memory_capacity = 1 << 30;
+    }
+    w->peer[0].fail[MFS_MSG_TERM][1] = -ETIMEDOUT;
+    assert_int_equal(mfs_replicas_begin(&w->cm), 0);
+    wait_until(w, replica_is_ready);
+    assert_true(w->cm.state.table->part[0].replica);
+    assert_true(w->peer[0].asked[MFS_MSG_TERM] >= 5); /* terms, whole, term, terms, whole */
+    mfs_replicas_fini(&w->cm);
+}
+
 /* The other partition's replica is on the target, which its Local Manager ends before it tells that
  * there is room. */
 static void a_replica_makes_room_on_a_full_target(void **state)
@@ -696,6 +728,7 @@ int main(void)
         TEST(a_new_cm_goes_on_releasing),
         TEST(a_full_target_is_refused_with_figures),
         TEST(a_replica_makes_room_on_a_full_target),
+        TEST(a_replica_is_ready_when_it_has_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -185,6 +185,54 @@ static void what_may_not_fails(void **state)
     assert_false(is_there(0, "late"));
 }
 
+struct first_write {
+    struct mfs_store *store;
+    int rc;
+};
+
+static void *run_first_write(void *arg)
+{
+    struct first_write *w = arg;
+
+    w->rc = run3(w->store, 0, "SET", "first", "v", true);
+    return NULL;
+}
+
+static uint64_t begun(struct mfs_store *store)
+{
+    struct mfs_store_stats stats;
+
+    mfs_store_stats(store, &stats);
+    return stats.commands;
+}
+
+/* A client that knew of no replica when it began to write knows of one when that is executed. */
+static void who_hears_of_the_first_replica_while_he_writes_waits_for_it(void **state)
+{
+    struct first_write w = {NULL, 1};
+    int64_t until = mfs_clock_mono() + PATIENT;
+    pthread_t thread;
+    uint64_t before;
+
+    (void)state;
+    assert_int_equal(mfs_store_create(&w.store, table(1, 0, false),
+                                      &(struct mfs_store_opts){.io_timeout = 2 * MFS_SEC}),
+                     0);
+    assert_int_equal(run3(w.store, 0, "SET", "before", "v", true), 0);
+    assert_int_equal(kill(redis_fixture_pid(t.fixture, 1), SIGSTOP), 0);
+    assert_int_equal(kill(redis_fixture_pid(t.fixture, 0), SIGSTOP), 0);
+    before = begun(w.store);
+    assert_int_equal(pthread_create(&thread, NULL, run_first_write, &w), 0);
+    while (begun(w.store) == before)
+        assert_true(mfs_clock_mono() < until);
+    assert_int_equal(mfs_store_set_table(w.store, table(2, 0, true)), 0);
+    assert_int_equal(kill(redis_fixture_pid(t.fixture, 0), SIGCONT), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(w.rc, -ETIMEDOUT);
+    assert_true(is_there(0, "first"));
+    mfs_store_destroy(w.store);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -195,6 +243,7 @@ int main(void)
         TEST(without_the_replica_a_write_fails_and_a_read_does_not),
         TEST(what_may_be_done_twice_is_done_again),
         TEST(what_may_not_fails),
+        TEST(who_hears_of_the_first_replica_while_he_writes_waits_for_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
