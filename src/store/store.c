@@ -127,19 +127,23 @@ static bool same_address(const struct mfs_partition *a, const struct mfs_partiti
            !strcmp(a->unix_path, b->unix_path) && !strcmp(a->password, b->password);
 }
 
-/* Takes the idle connections of partitions that are elsewhere in the new table. */
+/* Takes the idle connections of partitions that are elsewhere in the new table, and counts those
+ * whose replica has taken their place. */
 static struct mfs_channel *detach_moved(struct mfs_store *store, const struct mfs_table *table)
 {
     struct mfs_channel *drop = NULL;
 
     for (uint32_t i = 0; i < store->nparts; i++) {
         struct mfs_part *part = &store->part[i];
+        bool replaced = store->table->part[i].era != table->part[i].era;
         struct mfs_channel *conn;
 
+        if (replaced)
+            atomic_fetch_add(&store->replacements, 1);
         if (same_address(&store->table->part[i], &table->part[i]))
             continue;
         part->gen++;
-        if (store->table->part[i].era != table->part[i].era)
+        if (replaced)
             mfs_pool_break(part);
         part->down_since = part->gone_since = part->silent_until = 0;
         mfs_fence_lift(store, i);
@@ -151,14 +155,6 @@ static struct mfs_channel *detach_moved(struct mfs_store *store, const struct mf
         part->nidle = 0;
     }
     return drop;
-}
-
-static void count_replacements(struct mfs_store *store, const struct mfs_table *old,
-                               const struct mfs_table *table)
-{
-    for (uint32_t i = 0; i < store->nparts; i++)
-        if (old->part[i].era != table->part[i].era)
-            atomic_fetch_add(&store->replacements, 1);
 }
 
 uint64_t mfs_store_replacements(const struct mfs_store *store)
@@ -184,7 +180,6 @@ int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table)
             drop = detach_moved(store, table);
             old = store->table;
             store->table = table;
-            count_replacements(store, old, table);
             pthread_cond_broadcast(&store->changed);
         }
         pthread_mutex_unlock(&store->lock);
