@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cluster/capacity.h"
 #include "cluster/fill.h"
+#include "cluster/hose.h"
 
 #define RATE_LEAST 1024 /* bytes/s: less was meant in another unit */
 #define DIFFERENT  1.15 /* fastest to slowest: less is not worth a thought */
@@ -73,16 +74,19 @@ static double amount(const struct mfs_cm_state *st, double rooms, uint64_t used)
 static int limited(const struct mfs_cm_state *st, const struct mfs_cm_node *const *node, size_t n,
                    uint64_t used, const double *bandwidth, double *weight)
 {
-    double *rooms = calloc(n, sizeof *rooms), sum = 0;
+    double *rooms = calloc(2 * n, sizeof *rooms), *due, sum = 0;
     int rc;
 
     if (!rooms)
         return -ENOMEM;
+    due = rooms + n;
     for (size_t i = 0; i < n; i++) {
         rooms[i] = room(st, node[i]);
         sum += rooms[i];
     }
-    rc = mfs_fill_shares(bandwidth, rooms, n, amount(st, sum, used), weight);
+    rc = mfs_hose_shares(bandwidth, n, due);
+    if (!rc)
+        rc = mfs_fill_shares(due, rooms, n, amount(st, sum, used), weight);
     free(rooms);
     return rc;
 }

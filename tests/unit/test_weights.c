@@ -14,6 +14,7 @@
 
 #include "cluster/capacity.h"
 #include "cluster/fill.h"
+#include "cluster/hose.h"
 #include "cm/planner.h"
 #include "cm/weights.h"
 #include "seeded.h"
@@ -103,6 +104,66 @@ static void nonsense_is_refused(void **state)
     assert_int_equal(mfs_fill_shares(good, zero, 2, 0, share), 0);
 }
 
+/* ---- links that are busy alike --------------------------------------------------------------- */
+
+/* What crosses the link of a node that holds and does that part of everything. */
+static double load(double share)
+{
+    return share * (1 - share);
+}
+
+/* How long the busiest link takes. */
+static double busiest(const double *rate, size_t n, const double *share)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, load(share[i]) / rate[i]);
+    return most;
+}
+
+/* Sums to 1; the faster has no less; the fastest alone may be less busy, and has a half or more
+ * then; and it is no slower than shares in proportion. */
+static void check_hose(const double *rate, size_t n, const double *share)
+{
+    double sum = 0, rates = 0, proportional[NODES_MOST], most = busiest(rate, n, share);
+
+    for (size_t i = 0; i < n; i++) {
+        sum += share[i];
+        rates += rate[i];
+        assert_true(share[i] > 0);
+        assert_true(share[i] > 0.5 - NEARLY || fabs(load(share[i]) / rate[i] / most - 1) < 1e-4);
+        for (size_t k = 0; k < n; k++)
+            assert_true(rate[i] > rate[k] || share[i] <= share[k] * (1 + NEARLY));
+    }
+    assert_true(fabs(sum - 1) < NEARLY);
+    for (size_t i = 0; i < n; i++)
+        proportional[i] = rate[i] / rates;
+    assert_true(most <= busiest(rate, n, proportional) * (1 + NEARLY));
+}
+
+static void links_are_busy_alike(void **state)
+{
+    const double two[2] = {1, 3}, equal[4] = {5, 5, 5, 5}, bad[2] = {1, 0};
+    double share[NODES_MOST], rate[NODES_MOST];
+
+    (void)state;
+    for (int round = 0; round < 20000; round++) {
+        size_t n = 1 + below(NODES_MOST);
+
+        for (size_t i = 0; i < n; i++)
+            rate[i] = pow(10, below(2000) / 1000.0);
+        assert_int_equal(mfs_hose_shares(rate, n, share), 0);
+        check_hose(rate, n, share);
+    }
+    assert_int_equal(mfs_hose_shares(two, 2, share), 0);
+    assert_true(fabs(share[1] - 0.75) < NEARLY);
+    assert_int_equal(mfs_hose_shares(equal, 4, share), 0);
+    assert_true(fabs(share[0] - 0.25) < NEARLY);
+    assert_int_equal(mfs_hose_shares(equal, 0, share), -EINVAL);
+    assert_int_equal(mfs_hose_shares(bad, 2, share), -EINVAL);
+}
+
 /* ---- which rule ------------------------------------------------------------------------------ */
 
 struct world {
@@ -147,14 +208,15 @@ static void rules(void **state)
     assert_true(weigh(w, 0)); /* the others are as fast, as far as is known */
     assert_true(fabs(w->weight[0] - 0.25) < NEARLY);
     w->node[2].bandwidth = 3e6;
-    assert_true(weigh(w, 0)); /* 3 1 3 3 */
-    assert_true(fabs(w->weight[0] - 0.3) < NEARLY && fabs(w->weight[1] - 0.1) < NEARLY);
-    w->node[0].bandwidth_seen = 6e6; /* 6 1 3 3 */
+    assert_true(weigh(w, 0)); /* 3 1 3 3: 4/13 · 9/13 is three times 1/13 · 12/13 */
+    assert_true(fabs(w->weight[0] - 4.0 / 13) < NEARLY && fabs(w->weight[1] - 1.0 / 13) < NEARLY);
+    w->node[0].bandwidth_seen = 4e6; /* 4 1 3 3 */
     assert_true(weigh(w, 0));
-    assert_true(fabs(w->weight[0] - 6.0 / 13) < NEARLY && fabs(w->weight[3] - 3.0 / 13) < NEARLY);
+    assert_true(fabs(load(w->weight[0]) / 4 - load(w->weight[1])) < NEARLY);
+    assert_true(fabs(load(w->weight[3]) / 3 - load(w->weight[1])) < NEARLY);
     w->node[2].bandwidth_seen = 6e6; /* is no news of who is known */
     assert_true(weigh(w, 0));
-    assert_true(fabs(w->weight[2] - 3.0 / 13) < NEARLY);
+    assert_true(fabs(w->weight[2] - w->weight[3]) < NEARLY);
     make(w, "auto", 2, 4096 * MIB);
     w->node[0].bandwidth = 1.1e6;
     w->node[1].bandwidth = 1e6;
@@ -274,9 +336,13 @@ static void filling_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(water_finds_its_level), cmocka_unit_test(full_ponds_are_as_their_rooms),
-        cmocka_unit_test(nonsense_is_refused),   cmocka_unit_test(rules),
-        cmocka_unit_test(memory_takes_over),     cmocka_unit_test(filling_up),
+        cmocka_unit_test(water_finds_its_level),
+        cmocka_unit_test(full_ponds_are_as_their_rooms),
+        cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(links_are_busy_alike),
+        cmocka_unit_test(rules),
+        cmocka_unit_test(memory_takes_over),
+        cmocka_unit_test(filling_up),
     };
 
     return cmocka_run_group_tests(tests, choose_seed, NULL);
