@@ -151,6 +151,8 @@ static void weigh(const struct mfs_autobalance *a, const struct picture *p,
         mfs_rebalance_weigh(&a->numbers, &f, v);
 }
 
+/* As nodes tell it (picture_take), to be compared with that: without what plans keep free beside
+ * replicas. */
 static double fullest_after(const struct mfs_cm *cm, const struct picture *p,
                             const struct mfs_plan *plan)
 {

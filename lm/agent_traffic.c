@@ -167,7 +167,8 @@ static void measure_peers(struct mfs_agent *a)
     }
     if (rc)
         mfs_debug(AREA, "sockets: %s", strerror(-rc));
-    log_peers(a);
+    if (mfs_log_wants(MFS_LOG_DEBUG))
+        log_peers(a);
     sample_while_active(a);
 }
 

@@ -71,6 +71,11 @@ void mfs_log_set_level(enum mfs_log_level level)
     atomic_store(&log_level, (int)level);
 }
 
+bool mfs_log_wants(enum mfs_log_level level)
+{
+    return (int)level <= atomic_load(&log_level);
+}
+
 int mfs_log_level_parse(const char *text, enum mfs_log_level *level)
 {
     for (int i = MFS_LOG_ERROR; i <= MFS_LOG_DEBUG; i++) {
@@ -105,7 +110,7 @@ void mfs_log_write(enum mfs_log_level level, const char *area, const char *fmt, 
     size_t len;
     va_list ap;
 
-    if ((int)level > atomic_load(&log_level))
+    if (!mfs_log_wants(level))
         return;
     len = line_head(line, sizeof line, level, area);
     va_start(ap, fmt);

@@ -5,6 +5,8 @@
 #ifndef MFS_BASE_LOG_H
 #define MFS_BASE_LOG_H
 
+#include <stdbool.h>
+
 enum mfs_log_level { MFS_LOG_ERROR, MFS_LOG_WARN, MFS_LOG_INFO, MFS_LOG_DEBUG };
 
 /* Directs the log to path (created 0640, appended to) or, when path is NULL, to stderr. `program`
@@ -15,6 +17,9 @@ int mfs_log_open(const char *program, const char *path, enum mfs_log_level level
 int mfs_log_reopen(void);
 
 void mfs_log_set_level(enum mfs_log_level level);
+
+/* Are lines of that level written? For those that cost something to make. */
+bool mfs_log_wants(enum mfs_log_level level);
 
 /* "error", "warn", "info", "debug" → level; returns -EINVAL for anything else. */
 int mfs_log_level_parse(const char *text, enum mfs_log_level *level);

@@ -118,6 +118,7 @@ static void log_lines(void **state)
     assert_int_equal(mfs_log_level_parse("debug", &level), 0);
     assert_int_equal(mfs_log_level_parse("loud", &level), -EINVAL);
     assert_int_equal(mfs_log_open("unit", in_dir("log"), MFS_LOG_INFO), 0);
+    assert_true(mfs_log_wants(MFS_LOG_INFO) && !mfs_log_wants(MFS_LOG_DEBUG));
     errno = EBUSY;
     mfs_info("area", "two\nlines, %s", "one event");
     assert_int_equal(errno, EBUSY);
