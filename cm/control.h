@@ -40,7 +40,7 @@ struct mfs_cm_live {
     enum mfs_cm_step step;      /* while it is coming to a running deployment */
     bool told;                  /* to stop, as it leaves */
     int64_t heard;              /* when it last said anything (with replicas only) */
-    bool beating;               /* it is being asked whether it is there */
+    uint64_t has;               /* epoch of the newest table that it and its clients have */
     int64_t over_since;         /* it holds more than it may (with replicas only); 0: it does not */
     int64_t relieved_at;        /* when it was last rid of a replica because of that */
     bool reported;              /* has told figures to this cm */
@@ -80,6 +80,7 @@ struct mfs_cm {
     struct mfs_cm_live **live; /* state.nnodes of them, in the order of state.node */
     struct mfs_cm_live *left;  /* nodes that have gone, freed at the end */
     struct mfs_cm_subscriber *subscribers;
+    int64_t subscriber_left; /* the last one that did, mono; 0: none has */
 
     enum mfs_cm_step step; /* of the start; DONE from then on */
     int64_t began;         /* of the daemon */

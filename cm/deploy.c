@@ -182,6 +182,7 @@ static int make_table(struct mfs_cm *cm)
     t->epoch = s->image_epoch + 1; /* it goes on after that of the checkpoint, if there is one */
     t->stripe_size = s->stripe_size;
     t->growing = mfs_autoscale_growing(cm);
+    t->replicated = s->replicas > 0;
     mfs_text_copy(t->name, sizeof t->name, s->name);
     for (uint32_t i = 0; i < s->nparts; i++) {
         const struct mfs_cm_node *node = mfs_cm_state_node(s, s->part[i].node);

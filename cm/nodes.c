@@ -389,6 +389,17 @@ static void on_event(struct mfs_conn *c, uint64_t id, const void *body, void *ar
     mfs_conn_reply(c, MFS_MSG_EVENT, id, NULL);
 }
 
+static void on_beat(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    struct mfs_cm_live *l = mfs_conn_data(c);
+
+    (void)body;
+    (void)arg;
+    if (l)
+        l->heard = mfs_clock_mono();
+    mfs_conn_reply(c, MFS_MSG_BEAT, id, &(struct mfs_msg_beat_reply){0});
+}
+
 /* ---- clients and operators ------------------------------------------------------------------- */
 
 static void subscriber_has(void *arg, const struct mfs_err *err, const void *reply)
@@ -481,6 +492,7 @@ static void drop_subscriber(struct mfs_cm *cm, const struct mfs_conn *c)
     if (!s)
         return;
     *at = s->next;
+    cm->subscriber_left = mfs_clock_mono();
     free(s);
 }
 
@@ -516,6 +528,7 @@ static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},
                                               {MFS_MSG_REPORT, on_report},
                                               {MFS_MSG_EVENT, on_event},
                                               {MFS_MSG_DIED, on_died},
+                                              {MFS_MSG_BEAT, on_beat},
                                               {MFS_MSG_CLIENT_HELLO, on_client_hello},
                                               {MFS_MSG_CLIENT_READY, on_client_ready},
                                               {MFS_MSG_STATUS, on_status},

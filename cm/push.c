@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cm/events.h"
+#include "cm/trust.h"
 
 #define PUSH_TIME (20 * MFS_SEC)
 
@@ -23,6 +24,7 @@ struct push {
 /* One who is to have it. */
 struct target {
     struct push *push;
+    struct mfs_cm_live *node; /* NULL: a client of cm's own */
     char name[MFS_NAME_MAX];
 };
 
@@ -51,6 +53,8 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
     (void)reply;
     if (!err) {
         p->last = mfs_clock_mono();
+        if (t->node)
+            mfs_trust_has(t->node, p->epoch);
     } else {
         p->missing++;
         /* One that has gone gets the table when it comes back. */
@@ -62,14 +66,16 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
     settle(p);
 }
 
-static void send_to(struct push *p, struct mfs_conn *c, const char *name,
+static void send_to(struct push *p, struct mfs_conn *c, struct mfs_cm_live *node,
                     const struct mfs_msg_table *m)
 {
+    const char *name = node ? node->node->name : "client";
     struct target *t = malloc(sizeof *t);
     int rc = t ? 0 : -ENOMEM;
 
     if (!rc) {
         t->push = p;
+        t->node = node;
         memccpy(t->name, name, '\0', sizeof t->name - 1);
         t->name[sizeof t->name - 1] = '\0';
         rc = mfs_conn_request(c, MFS_MSG_TABLE, m, PUSH_TIME, answered, t);
@@ -97,9 +103,9 @@ int mfs_push_table(struct mfs_cm *cm, void (*done)(void *arg, int64_t took, uint
     p->began = p->last = mfs_clock_mono();
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         if (cm->live[i]->conn)
-            send_to(p, cm->live[i]->conn, cm->live[i]->node->name, &m);
+            send_to(p, cm->live[i]->conn, cm->live[i], &m);
     for (struct mfs_cm_subscriber *s = cm->subscribers; s; s = s->next)
-        send_to(p, s->conn, "client", &m);
+        send_to(p, s->conn, NULL, &m);
     rc = p->pending ? 0 : mfs_loop_post(cm->loop, settle_at_once, p);
     if (rc)
         free(p);

@@ -9,7 +9,8 @@
  * replica with what they write, and then the replica is waited for until it has what was written
  * before. ready: it has, and may take over. take: the
  * partition's process has ended or is out of reach; the replica withdraws its consent, waits until
- * no term is left, and serves. drop: the partition is to go without; its process is told to serve
+ * no term is left, and serves; all are told to forget what that process may have granted unheard,
+ * and then where the replica is. drop: the partition is to go without; its process is told to serve
  * without terms, and only then another replica may be made.
  *
  * Only `take` leads to a promotion, only `drop` back to serving without terms, and a state is never
@@ -50,6 +51,7 @@ void mfs_replica_enter(struct mfs_replica *r, const char *step)
     mfs_replica_forget_shown(r);
     r->again_at = 0;
     r->known = false;
+    r->took.port = 0;
     mfs_text_copy(mfs_replica_state(r)->replica_step, sizeof mfs_replica_state(r)->replica_step,
                   step);
     /* When this fails, a cm that comes after us does the step before again, which does no harm. */
@@ -160,17 +162,27 @@ static void at_ready(struct mfs_replica *r, int64_t now)
         relieve(r, now);
 }
 
+static void promote(struct mfs_replica *r);
+
 static void at_take(struct mfs_replica *r, int64_t now)
 {
     const struct mfs_cm_part *p = mfs_replica_state(r);
 
+    if (r->took.port && r->replica_dead) {
+        drop(r, "its process has ended, too");
+        return;
+    }
+    if (mfs_replica_told(r, now)) {
+        promote(r);
+        return;
+    }
     /* Whether it has withdrawn its consent or not: nobody knows of it as the partition yet, and
      * whoever ends it first makes sure that nobody ever does. */
     if (!mfs_replica_in_trouble(r, now) && mfs_replicas_silent(r->cm, p->replica_node, now))
         drop(r, "its node is out of reach, and the partition's is back");
     else if (!mfs_nodes_find(r->cm, p->replica_node))
         drop(r, "its node has left");
-    else
+    else if (!r->took.port)
         mfs_replica_ask(r);
 }
 
@@ -227,6 +239,10 @@ static void termed(struct mfs_replica *r)
 
 void mfs_replica_known(struct mfs_replica *r)
 {
+    if (mfs_replica_in(r, MFS_REPLICA_TAKE)) {
+        mfs_replica_step(r, mfs_clock_mono());
+        return;
+    }
     r->known = true;
     mfs_replica_ask(r);
 }
@@ -246,14 +262,14 @@ static void not_taken(struct mfs_replica *r, const struct mfs_err *err)
     }
 }
 
-static void taken(struct mfs_replica *r, const struct mfs_msg_take_reply *reply)
+static void promote(struct mfs_replica *r)
 {
     struct mfs_cm_part *p = mfs_replica_state(r);
     const char *from = node_name(r->cm, p->node);
     int64_t began = r->trouble_at ? r->trouble_at : mfs_clock_mono();
 
-    if (mfs_replica_promote(r, reply)) {
-        r->again_at = mfs_clock_mono() + PAUSE; /* it will be answered the same way */
+    if (mfs_replica_promote(r)) {
+        r->again_at = mfs_clock_mono() + PAUSE;
         return;
     }
     mfs_event_add(r->cm->paths->events, "cm", "failed-over",
@@ -261,6 +277,12 @@ static void taken(struct mfs_replica *r, const struct mfs_msg_take_reply *reply)
                   node_name(r->cm, p->node), (long long)((mfs_clock_mono() - began) / MFS_MSEC));
     r->dead = r->silent = r->replica_dead = false;
     r->trouble_at = r->replica_silent_since = r->starved_since = 0;
+}
+
+static void taken(struct mfs_replica *r, const struct mfs_msg_take_reply *reply)
+{
+    if (mfs_replica_tell(r, reply))
+        r->again_at = mfs_clock_mono() + PAUSE; /* it will be answered the same way */
 }
 
 /* Its process serves without terms, or has ended. */
@@ -345,7 +367,6 @@ static void tick(void *arg)
 
     if (!mfs_cm_in_phase(g->cm, MFS_PHASE_RUNNING) || g->cm->step != MFS_STEP_DONE)
         return;
-    mfs_replicas_beat(g->cm, now);
     mfs_replicas_bury(g, now);
     for (uint32_t i = 0; i < g->cm->state.nparts; i++)
         mfs_replica_step(&g->one[i], now);

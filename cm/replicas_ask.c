@@ -8,10 +8,8 @@
 #include "base/text.h"
 #include "cm/replicas_impl.h"
 
-#define BEAT         (300 * MFS_MSEC)
 #define SILENT       (1200 * MFS_MSEC) /* without a word: out of reach, for all that is known */
 #define QUIET_MS     900 /* a process that has not asked its replica for so long is, too */
-#define BEAT_TIME    (30 * MFS_SEC)
 #define RECEIVE_TIME (60 * MFS_SEC) /* and what the bytes take, at worst: */
 #define RECEIVE_SLOW (2ULL << 20)   /* bytes/s */
 #define TERM_TIME    (15 * MFS_SEC)
@@ -143,27 +141,6 @@ bool mfs_replica_ask(struct mfs_replica *r)
 }
 
 /* ---- who is there ---------------------------------------------------------------------------- */
-
-static void beaten(void *arg, const struct mfs_err *err, const void *reply)
-{
-    struct mfs_cm_live *l = arg;
-
-    (void)reply;
-    l->beating = false;
-    if (!err)
-        l->heard = mfs_clock_mono();
-}
-
-void mfs_replicas_beat(struct mfs_cm *cm, int64_t now)
-{
-    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        struct mfs_cm_live *l = cm->live[i];
-
-        if (l->conn && !l->beating && now - l->heard >= BEAT &&
-            !mfs_conn_request(l->conn, MFS_MSG_BEAT, NULL, BEAT_TIME, beaten, l))
-            l->beating = true;
-    }
-}
 
 bool mfs_replicas_silent(const struct mfs_cm *cm, uint32_t node, int64_t now)
 {

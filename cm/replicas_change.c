@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cm/push.h"
 #include "cm/replicas_impl.h"
+#include "cm/trust.h"
 
 struct mfs_replica_shown {
     struct mfs_replica *r; /* NULL: it is of no interest any more */
@@ -117,8 +118,38 @@ int mfs_replica_grave(struct mfs_cm *cm, uint32_t node, uint32_t part, const cha
     return 0;
 }
 
-int mfs_replica_promote(struct mfs_replica *r, const struct mfs_msg_take_reply *t)
+int mfs_replica_tell(struct mfs_replica *r, const struct mfs_msg_take_reply *t)
 {
+    struct mfs_replica_shown *shown = calloc(1, sizeof *shown);
+    struct mfs_cm *cm = r->cm;
+
+    mfs_replica_forget_shown(r);
+    if (!shown || !next_table(cm, r->part)) {
+        free(shown);
+        return -ENOMEM;
+    }
+    cm->state.table->failovers++;
+    save(cm);
+    r->took = *t;
+    r->told_epoch = cm->state.table->epoch;
+    r->told_at = mfs_clock_mono();
+    if (push(cm, shown)) {
+        free(shown); /* time will do */
+    } else {
+        shown->r = r;
+        r->shown = shown;
+    }
+    return 0;
+}
+
+bool mfs_replica_told(const struct mfs_replica *r, int64_t now)
+{
+    return r->took.port && mfs_trust_over(r->cm, r->told_epoch, r->told_at, now);
+}
+
+int mfs_replica_promote(struct mfs_replica *r)
+{
+    const struct mfs_msg_take_reply t = r->took;
     struct mfs_cm *cm = r->cm;
     struct mfs_cm_part *p = mfs_replica_state(r);
     const struct mfs_cm_node *node = mfs_cm_state_node(&cm->state, p->replica_node);
@@ -136,10 +167,11 @@ int mfs_replica_promote(struct mfs_replica *r, const struct mfs_msg_take_reply *
     memcpy(p->admin_password, p->replica_admin_password, sizeof p->admin_password);
     p->era++;
     p->replica_step[0] = '\0';
+    r->took.port = 0;
     shown->node = p->node;
-    shown->port = (uint16_t)t->port;
+    shown->port = (uint16_t)t.port;
     memcpy(shown->host, node->address, sizeof shown->host);
-    memcpy(shown->unix_path, t->unix_path, sizeof shown->unix_path);
+    memcpy(shown->unix_path, t.unix_path, sizeof shown->unix_path);
     memcpy(shown->password, p->password, sizeof shown->password);
     shown->era = p->era;
     shown->replica = false;

@@ -22,7 +22,10 @@ struct mfs_replica {
     int64_t wanting_since;         /* no node has had room for it; 0: it has one, or may get one */
     bool known;                    /* all clients wait for it; has it what they wrote before? */
     bool table_due;                /* the table does not say yet what the state says */
-    struct mfs_replica_shown *shown; /* everybody is being told that there is a replica */
+    struct mfs_replica_shown *shown; /* everybody is being told of what it is */
+    struct mfs_msg_take_reply took;  /* it has taken over; port 0: not that we know */
+    uint64_t told_epoch;             /* everybody is told so by this table … */
+    int64_t told_at;                 /* … since then */
 };
 
 struct mfs_replicas {
@@ -56,7 +59,6 @@ void mfs_replica_forget_call(struct mfs_replica *r);
 void mfs_replica_answer(struct mfs_replica *r, const struct mfs_err *err, const void *reply);
 void mfs_replicas_bury(struct mfs_replicas *g, int64_t now); /* one grave after the other */
 void mfs_replicas_forget_burial(struct mfs_replicas *g);
-void mfs_replicas_beat(struct mfs_cm *cm, int64_t now); /* asks all nodes whether they are there */
 bool mfs_replicas_silent(const struct mfs_cm *cm, uint32_t node, int64_t now);
 int64_t mfs_replicas_unheard(const struct mfs_cm *cm, uint32_t node, int64_t now); /* since, ns */
 
@@ -92,8 +94,13 @@ int mfs_replica_show(struct mfs_replica *r);
 int mfs_replica_hide(struct mfs_replica *r);
 void mfs_replica_forget_shown(struct mfs_replica *r);
 void mfs_replica_known(struct mfs_replica *r);
-/* The replica is the partition from now on, and what was the partition gets a grave. */
-int mfs_replica_promote(struct mfs_replica *r, const struct mfs_msg_take_reply *t);
+/* The replica has taken over: has everybody forget what the process before it may have granted
+ * without its knowledge. Nobody knows of the replica as the partition yet. Then, when
+ * mfs_replica_told says so … 0 or -ENOMEM. */
+int mfs_replica_tell(struct mfs_replica *r, const struct mfs_msg_take_reply *t);
+bool mfs_replica_told(const struct mfs_replica *r, int64_t now);
+/* … it is the partition from now on, and what was the partition gets a grave. Likewise. */
+int mfs_replica_promote(struct mfs_replica *r);
 int mfs_replica_grave(struct mfs_cm *cm, uint32_t node, uint32_t part, const char *password);
 
 #endif

@@ -199,6 +199,8 @@ static int open_loop(struct mfs_agent *a)
         rc = -ENOMEM;
     if (!rc && !mfs_loop_timer(a->loop, 0, a->opts.interval, tick, a))
         rc = -ENOMEM;
+    if (!rc)
+        rc = mfs_agent_beat_begin(a);
     return rc ? rc : mfs_agent_pulses_begin(a);
 }
 

@@ -76,6 +76,11 @@ static void clients_changed(void *arg)
         mfs_agent_save(a);
 }
 
+static int64_t cm_heard(void *arg)
+{
+    return mfs_agent_beat_heard(arg);
+}
+
 static void mount_event(void *arg, const char *what, const char *text)
 {
     mfs_agent_event(arg, what, "%s", text);
@@ -95,7 +100,8 @@ static uint64_t client_memory(void *arg)
     return a->memory ? mfs_capacity_client(a->memory) : 0;
 }
 
-static const struct mfs_clients_hooks client_hooks = {client_ready, client_gone, clients_changed};
+static const struct mfs_clients_hooks client_hooks = {client_ready, client_gone, clients_changed,
+                                                      cm_heard};
 static const struct mfs_mounter_hooks mounter_hooks = {mount_event, clients_changed, client_memory,
                                                        client_started};
 

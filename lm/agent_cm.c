@@ -303,13 +303,6 @@ static void handle_image(struct mfs_conn *conn, uint64_t id, const void *body, v
     mfs_agent_image(arg, body, conn, id);
 }
 
-static void handle_beat(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
-{
-    (void)body;
-    (void)arg;
-    mfs_conn_reply(conn, MFS_MSG_BEAT, id, &(struct mfs_msg_empty){0});
-}
-
 static void handle_term(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
 {
     mfs_agent_term(arg, body, conn, id);
@@ -321,13 +314,19 @@ static void handle_probe(struct mfs_conn *conn, uint64_t id, const void *body, v
 }
 
 static const struct mfs_handler handlers[] = {
-    {MFS_MSG_ASSIGN, handle_assign},   {MFS_MSG_TABLE, handle_table},
-    {MFS_MSG_MOUNT, handle_mount},     {MFS_MSG_UMOUNT, handle_umount},
-    {MFS_MSG_RECEIVE, handle_receive}, {MFS_MSG_TAKE, handle_take},
-    {MFS_MSG_FENCE, handle_fence},     {MFS_MSG_RELEASE, handle_release},
-    {MFS_MSG_IMAGE, handle_image},     {MFS_MSG_STOP, handle_stop},
-    {MFS_MSG_BEAT, handle_beat},       {MFS_MSG_TERM, handle_term},
-    {MFS_MSG_PROBE, handle_probe},     {0, NULL},
+    {MFS_MSG_ASSIGN, handle_assign},
+    {MFS_MSG_TABLE, handle_table},
+    {MFS_MSG_MOUNT, handle_mount},
+    {MFS_MSG_UMOUNT, handle_umount},
+    {MFS_MSG_RECEIVE, handle_receive},
+    {MFS_MSG_TAKE, handle_take},
+    {MFS_MSG_FENCE, handle_fence},
+    {MFS_MSG_RELEASE, handle_release},
+    {MFS_MSG_IMAGE, handle_image},
+    {MFS_MSG_STOP, handle_stop},
+    {MFS_MSG_TERM, handle_term},
+    {MFS_MSG_PROBE, handle_probe},
+    {0, NULL},
 };
 
 const struct mfs_service mfs_agent_cm_service = {handlers, cm_up, cm_down};

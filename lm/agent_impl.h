@@ -85,7 +85,10 @@ struct mfs_agent {
 
     struct mfs_agent_probe *probe; /* agent_probe.c; NULL: there was none yet */
 
-    bool joined; /* cm has accepted us on the present connection */
+    bool joined;   /* cm has accepted us on the present connection */
+    bool beating;  /* cm is being asked whether it is there … */
+    int64_t asked; /* … since then, mono */
+    int64_t heard; /* the last such question that it has answered; 0: none */
     struct mfs_timer *rejoin;
     struct mfs_msg_event event[MFS_AGENT_EVENTS_KEPT]; /* not told yet, oldest first */
     unsigned nevents;
@@ -131,6 +134,10 @@ void mfs_agent_measure(struct mfs_agent *a);
 void mfs_agent_stop_redis(struct mfs_agent *a, void (*done)(struct mfs_agent *a));
 /* Ends a dead client's session in the store, so that its locks go. */
 void mfs_agent_end_session(struct mfs_agent *a, const char *session);
+
+/* agent_beat.c: is cm there? */
+int mfs_agent_beat_begin(struct mfs_agent *a); /* 0 or -ENOMEM */
+int64_t mfs_agent_beat_heard(const struct mfs_agent *a);
 
 /* agent_revive.c: the process of a partition has ended. */
 void mfs_agent_part_died(struct mfs_agent_part *p, pid_t pid, int status);

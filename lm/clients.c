@@ -283,6 +283,21 @@ static void handle_ready(struct mfs_conn *conn, uint64_t id, const void *body, v
     c->hooks->ready(c->arg, &e->info);
 }
 
+static void handle_beat(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    struct mfs_clients *c = arg;
+    int64_t heard = c->hooks->heard(c->arg);
+    struct mfs_msg_beat_reply m;
+
+    (void)body;
+    if (!mfs_conn_data(conn) || !heard) {
+        mfs_conn_fail(conn, id, -EAGAIN, "cm has not been heard of");
+        return;
+    }
+    m.age_ms = (uint64_t)((mfs_clock_mono() - heard + MFS_MSEC - 1) / MFS_MSEC);
+    mfs_conn_reply(conn, MFS_MSG_BEAT, id, &m);
+}
+
 static void conn_down(struct mfs_conn *conn, const struct mfs_err *why, void *arg)
 {
     struct entry *e = mfs_conn_data(conn);
@@ -298,8 +313,10 @@ static void conn_down(struct mfs_conn *conn, const struct mfs_err *why, void *ar
         bury(e, -1);
 }
 
-static const struct mfs_handler handlers[] = {
-    {MFS_MSG_CLIENT_HELLO, handle_hello}, {MFS_MSG_CLIENT_READY, handle_ready}, {0, NULL}};
+static const struct mfs_handler handlers[] = {{MFS_MSG_CLIENT_HELLO, handle_hello},
+                                              {MFS_MSG_CLIENT_READY, handle_ready},
+                                              {MFS_MSG_BEAT, handle_beat},
+                                              {0, NULL}};
 static const struct mfs_service service = {handlers, NULL, conn_down};
 
 struct mfs_clients *mfs_clients_create(struct mfs_loop *loop, const char *address,

@@ -46,7 +46,7 @@ int mfs_verb_join(struct mfs_verb_client *c, const struct mfs_conf *conf, const 
     rc = mfs_store_create(&c->store, table, &opts);
     if (rc < 0)
         return mfs_err_set(err, rc, "partition table: %s", strerror(-rc));
-    mfs_control_on_table(c->control, new_table, c);
+    mfs_control_on_table(c->control, new_table, NULL, c);
     return 0;
 }
 

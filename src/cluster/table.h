@@ -32,6 +32,8 @@ struct mfs_table {
     uint32_t nparts;
     uint32_t stripe_size; /* bytes */
     bool growing;         /* nodes can still come: a writer that finds no memory waits for them */
+    bool replicated;      /* partitions have replicas, or will have: cluster/trust.h applies */
+    uint64_t failovers;   /* begun so far; no lease of before this one changed holds any more */
     struct mfs_partition part[];
 };
 

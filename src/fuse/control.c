@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "cluster/trust.h"
 #include "wire/session.h"
 
 #define REQUEST_TIMEOUT (5 * MFS_SEC)
@@ -20,6 +21,8 @@ struct mfs_control {
     struct mfs_secret secret;
     struct mfs_loop *loop;
     struct mfs_session *session;
+    bool beating;  /* of the thread: a question whether cm is there is open … */
+    int64_t asked; /* … since then */
     pthread_t thread;
     bool started;
 
@@ -28,6 +31,8 @@ struct mfs_control {
     struct mfs_table *table; /* the newest, until somebody takes it */
     uint64_t epoch;          /* of the newest that came */
     mfs_control_table_fn *fn;
+    mfs_control_heard_fn *heard;
+    bool replicated; /* says the newest table */
     void *arg;
     uint64_t session_id; /* 0: none yet */
     bool ready;
@@ -78,6 +83,7 @@ static void take_table(struct mfs_control *c, struct mfs_table *table)
     pthread_mutex_lock(&c->lock);
     if (table->epoch > c->epoch) {
         c->epoch = table->epoch;
+        c->replicated = table->replicated;
         if (c->fn != NULL) {
             c->fn(c->arg, table);
         } else {
@@ -110,6 +116,42 @@ static void on_table(struct mfs_conn *conn, uint64_t id, const void *body, void 
     mfs_conn_reply(conn, MFS_MSG_TABLE, id, &reply);
 }
 
+/* ---- is cm there? ---------------------------------------------------------------------------- */
+
+static void beaten(void *arg, const struct mfs_err *err, const void *reply)
+{
+    const struct mfs_msg_beat_reply *m = reply;
+    struct mfs_control *c = arg;
+    mfs_control_heard_fn *heard;
+    void *heard_arg;
+
+    c->beating = false;
+    if (err != NULL || m->age_ms > MFS_TRUST / MFS_MSEC)
+        return;
+    pthread_mutex_lock(&c->lock);
+    heard = c->heard;
+    heard_arg = c->arg;
+    pthread_mutex_unlock(&c->lock);
+    /* It was so before the answer was given, hence before that question at the latest. */
+    if (heard != NULL)
+        heard(heard_arg, c->asked - (int64_t)m->age_ms * MFS_MSEC);
+}
+
+static void beat(void *arg)
+{
+    struct mfs_control *c = arg;
+    struct mfs_conn *conn = c->session != NULL ? mfs_session_conn(c->session) : NULL;
+    bool wanted;
+
+    pthread_mutex_lock(&c->lock);
+    wanted = c->replicated && c->heard != NULL;
+    pthread_mutex_unlock(&c->lock);
+    if (conn == NULL || !wanted || c->beating)
+        return;
+    c->asked = mfs_clock_mono();
+    c->beating = mfs_conn_request(conn, MFS_MSG_BEAT, NULL, MFS_TRUST_OVER, beaten, c) == 0;
+}
+
 static const struct mfs_handler handlers[] = {{MFS_MSG_TABLE, on_table}, {0, NULL}};
 static const struct mfs_service service = {handlers, up, NULL};
 
@@ -136,6 +178,8 @@ static int start(struct mfs_control *c, struct mfs_err *err)
         mfs_session_create(c->loop, c->config->address, &c->secret, "client", &service, c, err);
     if (c->session == NULL)
         return err->code;
+    if (mfs_loop_timer(c->loop, 0, MFS_TRUST_BEAT, beat, c) == NULL)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
     rc = mfs_thread_start(&c->thread, "control", run, c);
     if (rc < 0)
         return mfs_err_set(err, rc, "thread: %s", strerror(-rc));
@@ -198,12 +242,14 @@ int mfs_control_wait_table(struct mfs_control *c, int64_t ns, struct mfs_table *
                        c->config->address);
 }
 
-void mfs_control_on_table(struct mfs_control *c, mfs_control_table_fn *fn, void *arg)
+void mfs_control_on_table(struct mfs_control *c, mfs_control_table_fn *fn,
+                          mfs_control_heard_fn *heard, void *arg)
 {
     struct mfs_table *waiting;
 
     pthread_mutex_lock(&c->lock);
     c->fn = fn;
+    c->heard = heard;
     c->arg = arg;
     waiting = c->table;
     c->table = NULL;

@@ -14,6 +14,10 @@ struct mfs_control;
  * starts from then on uses it. Control thread; must not block for long. */
 typedef void mfs_control_table_fn(void *arg, struct mfs_table *table);
 
+/* Called when cm was certainly there at mono time `at` (cluster/trust.h), in order with the tables.
+ * Control thread. */
+typedef void mfs_control_heard_fn(void *arg, int64_t at);
+
 struct mfs_control_config {
     const char *address; /* "unix:/path/lm.sock" or "HOST:PORT" */
     const char *secret;  /* path */
@@ -29,8 +33,10 @@ void mfs_control_destroy(struct mfs_control *c); /* takes NULL */
 int mfs_control_wait_table(struct mfs_control *c, int64_t ns, struct mfs_table **table,
                            struct mfs_err *err);
 
-/* From now on tables go to fn, newer ones that came meanwhile included. */
-void mfs_control_on_table(struct mfs_control *c, mfs_control_table_fn *fn, void *arg);
+/* From now on tables go to fn, newer ones that came meanwhile included. With `heard` (may be NULL)
+ * the other end is asked for cm again and again, in a deployment that has replicas. */
+void mfs_control_on_table(struct mfs_control *c, mfs_control_table_fn *fn,
+                          mfs_control_heard_fn *heard, void *arg);
 
 /* Tells the other end the client's session and that the mount answers, now and after each
  * reconnect. */

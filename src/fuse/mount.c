@@ -34,6 +34,9 @@
  * meanwhile), and for one that is not where it was, as the table may be late. */
 #define MOVE_WAIT (120 * MFS_SEC)
 #define LOST_WAIT (5 * MFS_SEC)
+/* And how long a failover waits for this kernel to drop what it keeps: it may be waiting itself,
+ * for locks of calls that wait for the failover. */
+#define DROP_WAIT (200 * MFS_MSEC)
 
 #define LITTLE_MEMORY (256U << 20)
 
@@ -45,6 +48,22 @@ static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
     vsnprintf(line, sizeof line, fmt, ap);
     line[strcspn(line, "\n")] = '\0';
     mfs_log_write(level <= FUSE_LOG_WARNING ? MFS_LOG_WARN : MFS_LOG_DEBUG, "fuse", "%s", line);
+}
+
+/* Before anybody hears that this client has the table. */
+static void tell_failover(struct mfs_fuse *m)
+{
+    pthread_mutex_lock(&m->told_lock);
+    if (m->told != NULL)
+        mfs_meta_failed_over(m->told, DROP_WAIT);
+    pthread_mutex_unlock(&m->told_lock);
+}
+
+static void tell_failovers_to(struct mfs_fuse *m, struct mfs_meta *meta)
+{
+    pthread_mutex_lock(&m->told_lock);
+    m->told = meta;
+    pthread_mutex_unlock(&m->told_lock);
 }
 
 static void new_table(void *arg, struct mfs_table *table)
@@ -64,7 +83,15 @@ static void new_table(void *arg, struct mfs_table *table)
     free(m->table);
     m->table = copy;
     pthread_mutex_unlock(&m->table_lock);
+    tell_failover(m);
     mfs_info("control", "partition table of epoch %llu", epoch);
+}
+
+static void heard(void *arg, int64_t at)
+{
+    struct mfs_fuse *m = arg;
+
+    mfs_store_heard(m->store, at);
 }
 
 static int start_store(struct mfs_fuse *m, struct mfs_err *err)
@@ -83,7 +110,7 @@ static int start_store(struct mfs_fuse *m, struct mfs_err *err)
     rc = mfs_store_create(&m->store, table, &opts);
     if (rc < 0)
         return mfs_err_set(err, rc, "partition table: %s", strerror(-rc));
-    mfs_control_on_table(m->control, new_table, m);
+    mfs_control_on_table(m->control, new_table, heard, m);
     return 0;
 }
 
@@ -165,6 +192,7 @@ static int start_session(struct mfs_fuse *m, struct mfs_err *err)
         return mfs_err_set(err, rc, "thread: %s", strerror(-rc));
     mfs_vfs_on_invalidate(m->vfs, mfs_notify_invalidate, m->notify);
     mfs_vfs_on_revoke(m->vfs, mfs_notify_revoke, mfs_notify_distrust, m->names);
+    tell_failovers_to(m, mfs_vfs_meta(m->vfs));
     return 0;
 }
 
@@ -212,6 +240,7 @@ static void end_session(struct mfs_fuse *m)
 {
     bool later;
 
+    tell_failovers_to(m, NULL);
     if (m->vfs != NULL)
         mfs_vfs_stop_waiting(m->vfs);
     if (m->notify != NULL)
@@ -245,6 +274,7 @@ static void tear_down(struct mfs_fuse *m)
     mfs_store_destroy(m->store);
     free(m->table);
     pthread_mutex_destroy(&m->table_lock);
+    pthread_mutex_destroy(&m->told_lock);
 }
 
 static int run(struct mfs_fuse *m, const struct mfs_control_config *control, int channel,
@@ -297,6 +327,7 @@ int mfs_mount_run(const struct mfs_mount_config *config, struct mfs_err *err)
     fuse_set_log_func(fuse_says);
     mfs_signals_block();
     pthread_mutex_init(&m.table_lock, NULL);
+    pthread_mutex_init(&m.told_lock, NULL);
     if (rc == 0 && chdir("/") == 0)
         rc = run(&m, &control, channel, err);
     if (rc < 0) {

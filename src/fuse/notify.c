@@ -62,12 +62,13 @@ static int tell_size(struct mfs_notify *n, uint64_t ino)
 }
 
 /* With its pages the kernel forgets attributes that it is just fetching, and a read that wanted
- * them would end at the old end of the file. So it is told the new one. */
+ * them would end at the old end of the file. So it is told the new one, unless the file's partition
+ * may be the one that is about to be replaced: all pages are dropped again when that is over. */
 static void drop_pages(struct mfs_notify *n, uint64_t ino)
 {
     int rc = fuse_lowlevel_notify_inval_inode(n->m->se, ino, 0, 0);
 
-    if (rc == 0)
+    if (rc == 0 && mfs_meta_in_touch(mfs_vfs_meta(n->m->vfs)))
         rc = tell_size(n, ino);
     /* -ENOENT: the kernel has forgotten the inode, pages and all. */
     if (rc < 0 && rc != -ENOENT && rc != -ENODEV && rc != -EBADF)

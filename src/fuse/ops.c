@@ -108,7 +108,8 @@ void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t node, const struct mfs_at
         return;
     }
     fill_stat(m, attr, &st);
-    if (attr->leased && (node == FUSE_ROOT_ID || mfs_places_is_kept(m->places, node)))
+    if ((node == FUSE_ROOT_ID || mfs_places_is_kept(m->places, node)) &&
+        mfs_vfs_is_leased(m->vfs, attr))
         timeout = MFS_OP_SECONDS(MFS_META_LEASE_TIMES);
     fuse_reply_attr(req, &st, timeout);
 }

@@ -39,6 +39,8 @@ struct mfs_fuse {
     struct mfs_fuse_stats stats;
     pthread_mutex_t table_lock; /* guards table; a leaf */
     struct mfs_table *table;    /* what the store has, for memefs layout */
+    pthread_mutex_t told_lock;  /* guards told; held while it is told of a failover */
+    struct mfs_meta *told;      /* NULL before the session, and after it */
     atomic_bool answers;        /* the kernel has said hello */
     dev_t device; /* of the mount, 0 until it has answered; signals' thread, then main */
 };

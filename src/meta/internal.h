@@ -46,11 +46,13 @@ struct mfs_meta {
     struct mfs_meta_limits limits;
     uint32_t nparts, stripe_size;
     _Atomic uint64_t sid;
-    _Atomic int64_t proved; /* mono: the session was alive then, and is for its time to live */
-    _Atomic uint64_t replacements; /* mfs_store_replacements when all leases were last forgotten */
-    uint64_t replacements_told;    /* … and the kernel told; of the leases' thread */
-    _Atomic uint64_t appends;      /* begun so far, which numbers them */
-    _Atomic uint64_t waits;        /* for locks; likewise */
+    _Atomic int64_t proved;     /* mono: the session was alive then, and is for its time to live */
+    _Atomic uint64_t failovers; /* mfs_store_failovers when all leases were last forgotten */
+    _Atomic uint64_t failovers_told; /* … and when who keeps content was told */
+    atomic_uint drops;               /* of all that others keep, under way */
+    bool was_out;                    /* of touch, at the last tick; its thread's */
+    _Atomic uint64_t appends;        /* begun so far, which numbers them */
+    _Atomic uint64_t waits;          /* for locks; likewise */
     struct mfs_dircache *dirs;
     struct mfs_filecache *files;
     struct mfs_contents *contents;
@@ -59,7 +61,7 @@ struct mfs_meta {
     struct mfs_opens *opens;
     struct mfs_notices *notices;
     struct mfs_untold *untold;
-    struct mfs_ticker session_ticker, leases_ticker, parents_ticker, closes_ticker, chores_ticker;
+    struct mfs_ticker session_ticker, touch_ticker, parents_ticker, closes_ticker, chores_ticker;
     struct mfs_hint hints[MFS_HINTS];
     pthread_mutex_t space_mutex;
     struct mfs_meta_space space; /* under space_mutex, as is space_at */
@@ -365,8 +367,6 @@ void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino);
 
 /* Forgets all that is known here under leases. Any thread, does not block. */
 void mfs_leases_forget(struct mfs_meta *meta);
-/* Has the kernel forget, too, when a replica has taken a process' place. By its ticker's thread. */
-void mfs_leases_tick(void *meta);
 
 /* What is known of a file under a lease, by name or number. False: nothing that can be relied on.
  */
@@ -385,6 +385,13 @@ bool mfs_leases_absent(struct mfs_meta *meta, uint64_t dir, uint32_t part, const
  * that it is not there. */
 void mfs_leases_name_added(struct mfs_meta *meta, uint64_t dir, uint32_t part,
                            struct mfs_bytes keeper);
+
+/* --- failovers, see touch.c ------------------------------------------------------------------- */
+
+void mfs_touch_check(struct mfs_meta *meta); /* forgets all leases if there has been one */
+/* … and whether those there are now can be relied on. */
+bool mfs_touch_leases(struct mfs_meta *meta);
+void mfs_touch_tick(void *meta);
 
 /* --- open files and sessions ------------------------------------------------------------------ */
 

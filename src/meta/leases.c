@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+#include "cluster/trust.h"
+
 void mfs_lease_arg(struct mfs_meta *meta, struct mfs_call *c, struct mfs_ino_arg *sid)
 {
     *sid = mfs_ino_arg(meta->sid);
@@ -27,35 +29,6 @@ void mfs_leases_forget(struct mfs_meta *meta)
     mfs_shards_revoke_all(meta->shards);
 }
 
-/* What was known is dropped before anybody may find that it has been. */
-static void check_replacements(struct mfs_meta *meta)
-{
-    uint64_t now = mfs_store_replacements(meta->store);
-
-    if (atomic_load(&meta->replacements) == now)
-        return;
-    mfs_leases_forget(meta);
-    atomic_store(&meta->replacements, now);
-}
-
-/* What the kernel keeps, of names and of content, under leases and opens that a partition's new
- * process may not know of. A thread of its own: who waits for partitions may wait long just then.
- */
-void mfs_leases_tick(void *arg)
-{
-    struct mfs_meta *meta = arg;
-    uint64_t now = mfs_store_replacements(meta->store);
-
-    if (now == meta->replacements_told)
-        return;
-    check_replacements(meta);
-    meta->replacements_told = now;
-    if (meta->opts.revoked)
-        meta->opts.revoked(meta->opts.arg, 0, true, false, NULL, NULL);
-    if (meta->opts.changed)
-        meta->opts.changed(meta->opts.arg, 0, 0, NULL, NULL);
-}
-
 int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid;
@@ -64,9 +37,9 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
     struct mfs_call c;
     int rc;
 
-    if (mfs_leases_attr(meta, ino, attr)) /* which has looked whether leases hold */
+    if (mfs_leases_attr(meta, ino, attr))
         return 0;
-    if (mfs_dircache_leased(meta->dirs, ino, attr)) {
+    if (mfs_touch_leases(meta) && mfs_dircache_leased(meta->dirs, ino, attr)) {
         mfs_parents_merge(meta, attr);
         attr->leased = asked;
         return 0;
@@ -93,7 +66,8 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
 
 bool mfs_meta_is_leased(struct mfs_meta *meta, const struct mfs_attr *attr)
 {
-    return attr->leased && !mfs_dircache_revoked(meta->dirs, attr->ino, attr->leased);
+    return attr->leased && mfs_store_in_touch(meta->store, MFS_TRUST_KEPT) &&
+           !mfs_dircache_revoked(meta->dirs, attr->ino, attr->leased);
 }
 
 void mfs_leases_revoke(struct mfs_meta *meta, const struct mfs_lease_change *changes, size_t n,
@@ -134,8 +108,7 @@ void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino)
 
 static bool sure(struct mfs_meta *meta)
 {
-    check_replacements(meta);
-    return mfs_session_sure(meta);
+    return mfs_touch_leases(meta) && mfs_session_sure(meta);
 }
 
 bool mfs_leases_name(struct mfs_meta *meta, uint64_t parent, const char *name,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #define SESSION_TTL      (20 * MFS_SEC)
-#define LEASES_INTERVAL  (200 * MFS_MSEC)
+#define TOUCH_INTERVAL   (100 * MFS_MSEC)
 #define PARENTS_INTERVAL (200 * MFS_MSEC)
 #define CLOSES_INTERVAL  (200 * MFS_MSEC)
 #define CHORES_INTERVAL  (5 * MFS_SEC)
@@ -29,7 +29,7 @@ static int start_threads(struct mfs_meta *meta)
                               mfs_session_tick, meta);
 
     if (!rc)
-        rc = mfs_ticker_start(&meta->leases_ticker, "meta-leases", LEASES_INTERVAL, mfs_leases_tick,
+        rc = mfs_ticker_start(&meta->touch_ticker, "meta-touch", TOUCH_INTERVAL, mfs_touch_tick,
                               meta);
     if (!rc)
         rc = mfs_ticker_start(&meta->parents_ticker, "meta-parents", PARENTS_INTERVAL,
@@ -48,7 +48,7 @@ static void stop_threads(struct mfs_meta *meta)
     mfs_ticker_stop(&meta->chores_ticker);
     mfs_ticker_stop(&meta->closes_ticker);
     mfs_ticker_stop(&meta->parents_ticker);
-    mfs_ticker_stop(&meta->leases_ticker);
+    mfs_ticker_stop(&meta->touch_ticker);
     mfs_ticker_stop(&meta->session_ticker);
 }
 
@@ -63,7 +63,7 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
         return rc;
     pthread_mutex_init(&meta->space_mutex, NULL);
     meta->store = store;
-    meta->replacements = meta->replacements_told = mfs_store_replacements(store);
+    meta->failovers = meta->failovers_told = mfs_store_failovers(store);
     meta->opts = *opts;
     meta->limits = (struct mfs_meta_limits){
         .patience = 2 * MFS_SEC, .intent_seconds = 5, .holder_seconds = 10, .chores_ms = 4000};

@@ -43,7 +43,7 @@ typedef void mfs_meta_changed_fn(void *arg, uint64_t ino, uint64_t version,
  * its attributes, without asking again, for MFS_META_LEASE. Whoever changes these calls for the
  * leases before his call returns, here: another client, or this one (`own`, `done` is NULL), has
  * moved or removed directory `ino` (`name`), or changed its attributes (0: any may have changed,
- * unnoticed; `done` is NULL). On return old attributes are shown no more. True: nor is the name;
+ * unnoticed). On return old attributes are shown no more. True: nor is the name;
  * false: `done` will be called when that is so, by any thread. Must not wait itself.
  *
  * Link counts and times that follow from names coming and going are not changes in this sense:
@@ -79,6 +79,15 @@ int mfs_meta_create(struct mfs_meta **meta, struct mfs_store *store,
                     const struct mfs_meta_opts *opts);
 void mfs_meta_destroy(struct mfs_meta *meta);
 uint64_t mfs_meta_session(const struct mfs_meta *meta);
+
+/* A replica may have taken a process' place, by the table that has just been set: forgets all that
+ * is known under leases, and has it forgotten outside; returns when that is done or `most` ns are
+ * over, at once if there was no such table. */
+void mfs_meta_failed_over(struct mfs_meta *meta, int64_t most);
+
+/* Would this client have been told, had somebody else changed what it has open? Else nothing that
+ * it remembers of that is worth anything. Any thread, does not block. */
+bool mfs_meta_in_touch(struct mfs_meta *meta);
 
 /* --- inodes ------------------------------------------------------------------------------- */
 
@@ -119,8 +128,9 @@ int mfs_meta_readlink(struct mfs_meta *meta, uint64_t ino, char *buf,
 int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name,
                     struct mfs_attr *attr);
 
-/* Has nobody called for the lease that these came with? To be asked by who lets others show them,
- * after he has noted that, so that a call for it either finds his note or is seen here. */
+/* Has nobody called for the lease that these came with, and would a failover be told? To be asked
+ * by who lets others show them, after he has noted that, so that a call for it either finds his
+ * note or is seen here. */
 bool mfs_meta_is_leased(struct mfs_meta *meta, const struct mfs_attr *attr);
 
 struct mfs_xattr {

@@ -40,8 +40,10 @@ struct mfs_store {
     uint32_t nparts, stripe_size;
     struct mfs_store_opts opts; /* defaults filled in */
     struct mfs_post *post;
-    atomic_bool replicas;          /* some partition has, or had, a replica */
-    _Atomic uint64_t replacements; /* processes that a replica has replaced, so far */
+    atomic_bool replicas;       /* some partition has, or had, a replica */
+    atomic_bool replicated;     /* as the table says, likewise */
+    _Atomic uint64_t failovers; /* of the newest table */
+    _Atomic int64_t heard;      /* mono: cm was there */
     _Atomic(mfs_store_fault_fn *) fault;
     _Atomic(void *) fault_arg;
 

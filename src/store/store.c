@@ -31,6 +31,8 @@ static struct mfs_store_opts with_defaults(const struct mfs_store_opts *opts)
 
 static void note_replicas(struct mfs_store *store, const struct mfs_table *table)
 {
+    atomic_store(&store->replicated, table->replicated);
+    atomic_store(&store->failovers, table->failovers);
     for (uint32_t i = 0; i < table->nparts; i++)
         if (table->part[i].replica || table->part[i].era)
             atomic_store(&store->replicas, true);
@@ -127,23 +129,19 @@ static bool same_address(const struct mfs_partition *a, const struct mfs_partiti
            !strcmp(a->unix_path, b->unix_path) && !strcmp(a->password, b->password);
 }
 
-/* Takes the idle connections of partitions that are elsewhere in the new table, and counts those
- * whose replica has taken their place. */
+/* Takes the idle connections of partitions that are elsewhere in the new table. */
 static struct mfs_channel *detach_moved(struct mfs_store *store, const struct mfs_table *table)
 {
     struct mfs_channel *drop = NULL;
 
     for (uint32_t i = 0; i < store->nparts; i++) {
         struct mfs_part *part = &store->part[i];
-        bool replaced = store->table->part[i].era != table->part[i].era;
         struct mfs_channel *conn;
 
-        if (replaced)
-            atomic_fetch_add(&store->replacements, 1);
         if (same_address(&store->table->part[i], &table->part[i]))
             continue;
         part->gen++;
-        if (replaced)
+        if (store->table->part[i].era != table->part[i].era)
             mfs_pool_break(part);
         part->down_since = part->gone_since = part->silent_until = 0;
         mfs_fence_lift(store, i);
@@ -157,9 +155,20 @@ static struct mfs_channel *detach_moved(struct mfs_store *store, const struct mf
     return drop;
 }
 
-uint64_t mfs_store_replacements(const struct mfs_store *store)
+uint64_t mfs_store_failovers(const struct mfs_store *store)
 {
-    return atomic_load(&store->replacements);
+    return atomic_load(&store->failovers);
+}
+
+void mfs_store_heard(struct mfs_store *store, int64_t at)
+{
+    atomic_store(&store->heard, at);
+}
+
+bool mfs_store_in_touch(const struct mfs_store *store, int64_t within)
+{
+    return !atomic_load(&store->replicated) ||
+           mfs_clock_mono() - atomic_load(&store->heard) < within;
 }
 
 int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table)

@@ -51,10 +51,16 @@ uint64_t mfs_store_nodes(struct mfs_store *store, uint32_t *nodes);
  * epoch is not newer, -EINVAL when it is not a table of the same deployment shape. */
 int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table);
 
-/* How often a partition's replica has taken its process' place, by the tables so far. The new
- * process may not know what the former one answered last unless the answer waited for it
+/* How many replicas have taken, or are about to take, a process' place, by the tables so far. The
+ * new process may not know what the former one answered last unless the answer waited for it
  * (store/confirm.c): leases, for one. Any thread, does not block. */
-uint64_t mfs_store_replacements(const struct mfs_store *store);
+uint64_t mfs_store_failovers(const struct mfs_store *store);
+
+/* cm was there at mono time `at`, and all tables of before have been set (cluster/trust.h). */
+void mfs_store_heard(struct mfs_store *store, int64_t at);
+/* Was it there within so many ns, so that a failover would be known? Always, in a deployment that
+ * has no replicas. Any thread, neither of the two blocks. */
+bool mfs_store_in_touch(const struct mfs_store *store, int64_t within);
 
 /* How long a writer that finds no memory should wait: opts.full_wait while the table says that
  * nodes can still come, otherwise 0. */

@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "vfs/file.h"
@@ -206,43 +207,16 @@ void mfs_vnode_drop_pages(struct mfs_vnode *v)
     invalidate(v->vfs, v->ino, NULL, NULL);
 }
 
-/* One of the two users frees it. */
-struct drop {
-    atomic_int users;
-    atomic_bool over;
-};
-
-static void drop_put(struct drop *d)
-{
-    if (atomic_fetch_sub(&d->users, 1) == 1)
-        free(d);
-}
-
-static void dropped(void *arg)
-{
-    struct drop *d = arg;
-
-    atomic_store(&d->over, true);
-    drop_put(d);
-}
-
 bool mfs_vnode_drop_pages_wait(struct mfs_vnode *v, int64_t most)
 {
-    struct drop *d = malloc(sizeof *d);
-    int64_t end = mfs_clock_mono() + most;
-    bool over;
+    struct mfs_gate *gate = mfs_gate_create();
 
-    if (d == NULL)
+    if (gate == NULL)
         return false;
-    atomic_init(&d->users, 2);
-    atomic_init(&d->over, false);
     mfs_pages_forget(v->vfs->pages, v->ino);
     mfs_vnode_changed(v);
-    invalidate(v->vfs, v->ino, dropped, d);
-    while (!(over = atomic_load(&d->over)) && mfs_clock_mono() < end)
-        mfs_clock_sleep(MFS_MSEC / 20);
-    drop_put(d);
-    return over;
+    invalidate(v->vfs, v->ino, mfs_gate_open, gate);
+    return mfs_gate_wait(gate, most);
 }
 
 /* What is known is no more true, nor is what arrives late of before `version`. */
@@ -258,7 +232,7 @@ static void unlearn(struct mfs_vnode *v, uint64_t version)
 }
 
 /* Changes may have been missed: nothing that is open here can be trusted. */
-static void told_anything(struct mfs_vfs *vfs)
+static void told_anything(struct mfs_vfs *vfs, void (*done)(void *done_arg), void *done_arg)
 {
     for (unsigned i = 0; i < MFS_VNODE_SHARDS; i++) {
         struct mfs_vnode_shard *s = &vfs->shard[i];
@@ -272,6 +246,7 @@ static void told_anything(struct mfs_vfs *vfs)
         }
         pthread_mutex_unlock(&s->lock);
     }
+    invalidate(vfs, 0, done, done_arg); /* which comes after all others */
 }
 
 void mfs_vnode_told(void *arg, uint64_t ino, uint64_t version, void (*done)(void *done_arg),
@@ -281,7 +256,7 @@ void mfs_vnode_told(void *arg, uint64_t ino, uint64_t version, void (*done)(void
     struct mfs_vnode *v;
 
     if (ino == 0) {
-        told_anything(vfs);
+        told_anything(vfs, done, done_arg);
         return;
     }
     mfs_pages_forget(vfs->pages, ino);
@@ -354,5 +329,5 @@ bool mfs_vnode_attr(struct mfs_vnode *v, struct mfs_attr *attr)
     known = v->known;
     *attr = v->attr;
     pthread_mutex_unlock(&v->lock);
-    return known;
+    return known && mfs_meta_in_touch(v->vfs->meta);
 }

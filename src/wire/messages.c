@@ -64,6 +64,11 @@ static const struct mfs_record epoch_record = {
     "epoch", sizeof(struct mfs_msg_epoch),
     FIELDS{{.name = "epoch", .required = true, MFS_FIELD(U64, struct mfs_msg_epoch, epoch)}, {0}}};
 
+static const struct mfs_record beat_reply_record = {
+    "beat", sizeof(struct mfs_msg_beat_reply),
+    FIELDS{{.name = "age_ms", .required = true, MFS_FIELD(U64, struct mfs_msg_beat_reply, age_ms)},
+           {0}}};
+
 static const struct mfs_record mount_record = {
     "mount", sizeof(struct mfs_msg_mount),
     FIELDS{{.name = "path", .required = true, MFS_FIELD(STR, struct mfs_msg_mount, path)},
@@ -391,7 +396,7 @@ const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_IMAGE] = {"image", &mfs_image_record, &mfs_image_reply_record},
     [MFS_MSG_CHECKPOINT] = {"checkpoint", &mfs_checkpoint_ask_record, &mfs_checkpoint_record},
     [MFS_MSG_CHECKPOINTED] = {"checkpointed", &mfs_checkpointed_record, &empty_record},
-    [MFS_MSG_BEAT] = {"beat", &empty_record, &empty_record},
+    [MFS_MSG_BEAT] = {"beat", &empty_record, &beat_reply_record},
     [MFS_MSG_TERM] = {"term", &term_record, &empty_record},
     [MFS_MSG_DIED] = {"died", &died_record, &empty_record},
     [MFS_MSG_PROBE] = {"probe", &probe_record, &probe_reply_record},

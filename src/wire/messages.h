@@ -43,7 +43,7 @@ enum mfs_msg {
     MFS_MSG_IMAGE,    /* cm → lm     a step of a checkpoint        → when it is done   */
     MFS_MSG_CHECKPOINT,   /* cli → cm  write all images              → struct mfs_checkpoint */
     MFS_MSG_CHECKPOINTED, /* cli → cm  that is a checkpoint now    → when it is noted  */
-    MFS_MSG_BEAT,         /* cm → lm     are you there?                → yes               */
+    MFS_MSG_BEAT,         /* lm → cm, client → lm (or cm)  is cm there?  → how long ago    */
     MFS_MSG_TERM,         /* cm → lm     a process serves by terms, or not  → when it is so */
     MFS_MSG_DIED,         /* lm → cm     a redis process has ended     no reply            */
     MFS_MSG_PROBE,        /* cm → lm     a step of measuring a link    → when it is done   */
@@ -100,6 +100,10 @@ struct mfs_msg_table {
 
 struct mfs_msg_epoch {
     uint64_t epoch;
+};
+
+struct mfs_msg_beat_reply {
+    uint64_t age_ms; /* since cm was certainly there */
 };
 
 struct mfs_msg_mount {

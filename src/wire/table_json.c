@@ -11,7 +11,8 @@ struct head {
     char name[MFS_NAME_MAX];
     uint64_t epoch;
     uint32_t stripe_size;
-    bool growing;
+    bool growing, replicated;
+    uint64_t failovers;
     uint32_t nparts;
     struct part *part;
 };
@@ -43,6 +44,8 @@ static const struct mfs_record head_record = {
         {.name = "epoch", .required = true, MFS_FIELD(U64, struct head, epoch)},
         {.name = "stripe_size", .required = true, MFS_FIELD(U32, struct head, stripe_size)},
         {.name = "growing", MFS_FIELD(BOOL, struct head, growing)},
+        {.name = "replicated", MFS_FIELD(BOOL, struct head, replicated)},
+        {.name = "failovers", MFS_FIELD(U64, struct head, failovers)},
         {.name = "partitions",
          .required = true,
          .max = MFS_PARTITIONS_MAX,
@@ -59,6 +62,8 @@ cJSON *mfs_table_to_json(const struct mfs_table *t)
     h = (struct head){.epoch = t->epoch,
                       .stripe_size = t->stripe_size,
                       .growing = t->growing,
+                      .replicated = t->replicated,
+                      .failovers = t->failovers,
                       .nparts = t->nparts};
     memcpy(h.name, t->name, sizeof h.name);
     h.part = calloc(t->nparts ? t->nparts : 1, sizeof *h.part);
@@ -99,6 +104,8 @@ int mfs_table_from_json(const cJSON *json, struct mfs_table **to, struct mfs_err
     t->epoch = h.epoch;
     t->stripe_size = h.stripe_size;
     t->growing = h.growing;
+    t->replicated = h.replicated;
+    t->failovers = h.failovers;
     for (uint32_t i = 0; i < h.nparts; i++) {
         t->part[i].node = h.part[i].node;
         t->part[i].port = (uint16_t)h.part[i].port;

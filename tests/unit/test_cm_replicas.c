@@ -15,10 +15,12 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cluster/capacity.h"
+#include "cluster/trust.h"
 #include "cm/migrate_impl.h"
 #include "cm/planner.h"
 #include "cm/replicas_impl.h"
 #include "cm/scale_impl.h"
+#include "cm/trust.h"
 #include "seeded.h"
 
 #define NODES_MOST 12
@@ -569,6 +571,43 @@ static void a_replica_that_does_no_harm_stays(void **state)
     free(w);
 }
 
+/* Of a table that was pushed `ago`. */
+static bool trusted(const struct world *w, int64_t ago)
+{
+    return !mfs_trust_over(&w->cm, 7, NOW - ago, NOW);
+}
+
+/* A replica serves only when nobody relies any more on what he learned before: he has the table, or
+ * has not been told for long enough that cm is there. */
+static void nobody_trusts_for_long_unheard(void **state)
+{
+    struct world *w = make(3, 3, 256 * MIB, MIB);
+
+    (void)state;
+    w->cm.subscriber_left = NOW - 10 * MFS_SEC;
+    assert_true(trusted(w, 0));
+    for (uint32_t i = 0; i < 3; i++)
+        mfs_trust_has(&w->live[i], 6);
+    assert_true(trusted(w, 0));
+    mfs_trust_has(&w->live[0], 7);
+    mfs_trust_has(&w->live[1], 8);
+    mfs_trust_has(&w->live[1], 5);
+    assert_true(trusted(w, 0));
+    w->live[2].heard = NOW - MFS_TRUST_OVER + 1; /* it may be cut off */
+    assert_true(trusted(w, 0));
+    w->live[2].heard = NOW - MFS_TRUST_OVER;
+    assert_false(trusted(w, 0));
+    w->live[2].heard = NOW; /* it is there, but a client of it does not answer */
+    assert_true(trusted(w, MFS_TRUST_OVER - 1));
+    assert_false(trusted(w, MFS_TRUST_OVER));
+    mfs_trust_has(&w->live[2], 7);
+    assert_false(trusted(w, 0));
+    w->cm.subscriber_left = NOW - MFS_TRUST_OVER + 1; /* who may live on */
+    assert_true(trusted(w, 0));
+    assert_false(trusted(w, MFS_TRUST_OVER));
+    free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -584,6 +623,7 @@ int main(void)
         cmocka_unit_test(room_that_stays_free_is_taken_after_half_a_minute),
         cmocka_unit_test(who_has_left_keeps_no_grave),
         cmocka_unit_test(a_replica_that_does_no_harm_stays),
+        cmocka_unit_test(nobody_trusts_for_long_unheard),
     };
 
     return cmocka_run_group_tests(tests, choose_seed, NULL);

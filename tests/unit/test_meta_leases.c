@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "cluster/placement.h"
+#include "cluster/trust.h"
 #include "meta/internal.h"
 #include "meta_fixture.h"
 
@@ -55,7 +56,7 @@ static bool revoked(void *arg, uint64_t ino, bool name, bool own, void (*done)(v
     else
         t->attributes++;
     t->ino = ino;
-    if (!own && name && t->hold && t->held < HELD_MAX) {
+    if (!own && name && done && t->hold && t->held < HELD_MAX) {
         t->done = done;
         t->arg[t->held++] = done_arg;
         at_once = false;
@@ -417,6 +418,14 @@ static void test_overtaken_late(void **state)
     assert_false(mfs_meta_is_leased(b.meta, &attr));
 }
 
+static void await_everything(unsigned times)
+{
+    for (int64_t end = mfs_clock_mono() + 10 * MFS_SEC;
+         now(&by_a).everything < times && mfs_clock_mono() < end;)
+        poll(NULL, 0, 10);
+    assert_true(now(&by_a).everything >= times);
+}
+
 /* Nor one whose partition is another process now: that may not know of the last leases. As where a
  * link is cut, leases are given by the former process, and the replica takes its place. */
 static void test_replaced_process(void **state)
@@ -430,17 +439,89 @@ static void test_replaced_process(void **state)
     assert_true(leased(ROOT, "d"));
     assert_true(mfs_dircache_leased(b.meta->dirs, dir, &attr));
     t->epoch += 1000;
-    t->part[mfs_placement_home(dir)].era++;
+    t->failovers++;
     assert_int_equal(mfs_store_set_table(b.store, t), 0);
     assert_false(mfs_leases_attr(b.meta, dir, &attr));
     assert_false(mfs_dircache_leased(b.meta->dirs, dir, &attr));
-    for (int64_t end = mfs_clock_mono() + 10 * MFS_SEC; /* the kernel keeps some, too */
-         !now(&by_a).everything && mfs_clock_mono() < end;)
-        poll(NULL, 0, 10);
-    assert_int_equal(now(&by_a).everything, 1);
+    await_everything(1);            /* the kernel keeps some, too */
     assert_true(leased(ROOT, "d")); /* of the new one */
     assert_false(mfs_leases_attr(b.meta, dir, &attr));
     assert_true(mfs_dircache_leased(b.meta->dirs, dir, &attr));
+}
+
+static void set_replicated(struct meta_client *c)
+{
+    struct mfs_table *t = redis_fixture_table(meta_redis);
+
+    t->epoch += 1000;
+    t->replicated = true;
+    assert_int_equal(mfs_store_set_table(c->store, t), 0);
+}
+
+/* With replicas a lease is good for as long as cm was there a moment ago: it would have told that a
+ * process that does not know of the lease is about to serve. */
+static void test_out_of_touch(void **state)
+{
+    struct mfs_attr attr, shown;
+    uint64_t dir, file;
+
+    (void)state;
+    assert_int_equal(meta_client_mkdir(&b, ROOT, "d", &dir), 0);
+    assert_int_equal(meta_client_file(&b, ROOT, "f", &file), 0);
+    assert_int_equal(mfs_meta_lookup(b.meta, ROOT, "f", &attr), 0);
+    assert_true(mfs_leases_attr(b.meta, file, &attr));
+    assert_true(leased(ROOT, "d"));
+    assert_int_equal(mfs_meta_lookup(b.meta, ROOT, "d", &shown), 0);
+    assert_true(mfs_meta_in_touch(b.meta) && mfs_meta_is_leased(b.meta, &shown));
+    set_replicated(&b);
+    assert_false(mfs_leases_attr(b.meta, file, &attr));
+    assert_false(mfs_leases_name(b.meta, ROOT, "f", &attr));
+    assert_false(mfs_meta_in_touch(b.meta) || mfs_meta_is_leased(b.meta, &shown));
+    await_everything(2); /* each tick: answers may be on their way to the kernel */
+
+    mfs_store_heard(b.store, mfs_clock_mono() + 60 * MFS_SEC); /* as if without end */
+    assert_true(mfs_leases_attr(b.meta, file, &attr));         /* it was good all the time */
+    assert_true(mfs_meta_in_touch(b.meta) && mfs_meta_is_leased(b.meta, &shown));
+    mfs_store_heard(b.store, mfs_clock_mono() - MFS_TRUST_KEPT);
+    assert_false(mfs_meta_is_leased(b.meta, &shown));
+    mfs_store_heard(b.store, mfs_clock_mono() - MFS_TRUST);
+    assert_false(mfs_leases_attr(b.meta, file, &attr));
+    assert_int_equal(mfs_meta_lookup(b.meta, ROOT, "f", &attr), 0); /* asks */
+}
+
+static void *let_go_soon(void *arg)
+{
+    poll(NULL, 0, 200);
+    let_go(arg);
+    return NULL;
+}
+
+/* Who pushes the table hears of it when nothing is kept outside any more. */
+static void test_failed_over(void **state)
+{
+    struct mfs_table *t = redis_fixture_table(meta_redis);
+    int64_t began = mfs_clock_mono();
+    pthread_t thread;
+    uint64_t dir;
+
+    (void)state;
+    mfs_meta_failed_over(b.meta, 10 * MFS_SEC); /* there was none */
+    assert_int_equal(now(&by_a).everything, 0);
+    assert_int_equal(meta_client_mkdir(&b, ROOT, "d", &dir), 0);
+    pthread_mutex_lock(&by_a.lock);
+    by_a.hold = true;
+    pthread_mutex_unlock(&by_a.lock);
+    t->epoch += 1000;
+    t->failovers++;
+    assert_int_equal(mfs_store_set_table(b.store, t), 0);
+    assert_false(mfs_meta_in_touch(b.meta));
+    mfs_meta_failed_over(b.meta, 100 * MFS_MSEC); /* it waits no longer than that */
+    assert_true(mfs_clock_mono() - began >= 100 * MFS_MSEC);
+    assert_false(mfs_meta_in_touch(b.meta));
+    assert_int_equal(pthread_create(&thread, NULL, let_go_soon, &by_a), 0);
+    mfs_meta_failed_over(b.meta, 60 * MFS_SEC);
+    assert_true(mfs_meta_in_touch(b.meta));
+    pthread_join(thread, NULL);
 }
 
 int main(void)
@@ -459,6 +540,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_overtaken, setup, teardown),
         cmocka_unit_test_setup_teardown(test_overtaken_late, setup, teardown),
         cmocka_unit_test_setup_teardown(test_replaced_process, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_out_of_touch, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_failed_over, setup, teardown),
     };
 
     signal(SIGPIPE, SIG_IGN);

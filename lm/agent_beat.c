@@ -1,0 +1,40 @@
+/* Asking cm whether it is there, for it to know that this node is, and for the clients to know how
+ * long they may rely on what they have learned (cluster/trust.h). Only with replicas. */
+#include "lm/agent_impl.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "cluster/trust.h"
+
+static void answered(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_agent *a = arg;
+
+    (void)reply;
+    a->beating = false;
+    if (!err)
+        a->heard = a->asked; /* when it was answered is not known */
+}
+
+/* Not before it has joined: then all tables that cm has sent have come before the answer. */
+static void beat(void *arg)
+{
+    struct mfs_agent *a = arg;
+    struct mfs_conn *conn = a->session && a->joined ? mfs_session_conn(a->session) : NULL;
+
+    if (!conn || a->beating || !a->table || !a->table->replicated)
+        return;
+    a->asked = mfs_clock_mono();
+    a->beating = !mfs_conn_request(conn, MFS_MSG_BEAT, NULL, MFS_TRUST_OVER, answered, a);
+}
+
+int mfs_agent_beat_begin(struct mfs_agent *a)
+{
+    return mfs_loop_timer(a->loop, MFS_TRUST_BEAT, MFS_TRUST_BEAT, beat, a) ? 0 : -ENOMEM;
+}
+
+int64_t mfs_agent_beat_heard(const struct mfs_agent *a)
+{
+    return a->heard;
+}

@@ -1,0 +1,106 @@
+/* What is known of others only as long as a failover would be told (cluster/trust.h): leases, what
+ * is open here, what the kernel keeps of both. A replica that takes over has all that anybody was
+ * told was done, but perhaps not the last marks of who relies on what. */
+#include "meta/internal.h"
+
+#include <stdlib.h>
+
+#include "base/gate.h"
+#include "cluster/trust.h"
+
+void mfs_touch_check(struct mfs_meta *meta)
+{
+    uint64_t now = mfs_store_failovers(meta->store);
+
+    if (atomic_load(&meta->failovers) == now)
+        return;
+    mfs_leases_forget(meta); /* before anybody may find that it has been */
+    atomic_store(&meta->failovers, now);
+}
+
+bool mfs_touch_leases(struct mfs_meta *meta)
+{
+    mfs_touch_check(meta);
+    return mfs_store_in_touch(meta->store, MFS_TRUST);
+}
+
+/* Until everybody outside has been told of a failover, what is open here is as it was before. */
+bool mfs_meta_in_touch(struct mfs_meta *meta)
+{
+    return mfs_store_in_touch(meta->store, MFS_TRUST) &&
+           atomic_load(&meta->failovers_told) == mfs_store_failovers(meta->store);
+}
+
+/* All that is kept outside, being dropped. */
+struct drop {
+    struct mfs_meta *meta;
+    atomic_uint left;   /* of names and content */
+    uint64_t failovers; /* that it is for */
+    struct mfs_gate *gate;
+};
+
+static void dropped(void *arg)
+{
+    struct drop *d = arg;
+    struct mfs_meta *meta = d->meta;
+    uint64_t told = atomic_load(&meta->failovers_told);
+
+    if (atomic_fetch_sub(&d->left, 1) > 1)
+        return;
+    while (told < d->failovers &&
+           !atomic_compare_exchange_weak(&meta->failovers_told, &told, d->failovers))
+        ;
+    if (d->gate)
+        mfs_gate_open(d->gate);
+    atomic_fetch_sub(&meta->drops, 1);
+    free(d);
+}
+
+/* Takes the opener's use of the gate, which may be NULL. */
+static void drop_outside(struct mfs_meta *meta, struct mfs_gate *gate)
+{
+    struct drop *d = malloc(sizeof *d);
+
+    if (!d) {
+        if (gate)
+            mfs_gate_open(gate);
+        return; /* the next tick tries again */
+    }
+    *d = (struct drop){meta, 2, mfs_store_failovers(meta->store), gate};
+    mfs_touch_check(meta);
+    atomic_fetch_add(&meta->drops, 1);
+    if (!meta->opts.revoked || meta->opts.revoked(meta->opts.arg, 0, true, false, dropped, d))
+        dropped(d);
+    if (meta->opts.changed)
+        meta->opts.changed(meta->opts.arg, 0, 0, dropped, d);
+    else
+        dropped(d);
+}
+
+/* The kernel asks nobody whether it may still show what it keeps. While a failover could go unheard
+ * it is to keep nothing for longer than until the next tick; one more time when that is over, as
+ * answers may have been on their way. A thread of its own: who waits for partitions may wait long
+ * just then. */
+void mfs_touch_tick(void *arg)
+{
+    struct mfs_meta *meta = arg;
+    bool out = atomic_load(&meta->failovers_told) != mfs_store_failovers(meta->store) ||
+               !mfs_store_in_touch(meta->store, MFS_TRUST_KEPT);
+
+    if ((out || meta->was_out) && !atomic_load(&meta->drops)) {
+        drop_outside(meta, NULL);
+        meta->was_out = out;
+    }
+}
+
+void mfs_meta_failed_over(struct mfs_meta *meta, int64_t most)
+{
+    struct mfs_gate *gate;
+
+    if (atomic_load(&meta->failovers_told) == mfs_store_failovers(meta->store))
+        return;
+    gate = mfs_gate_create();
+    drop_outside(meta, gate);
+    if (gate)
+        mfs_gate_wait(gate, most);
+}
