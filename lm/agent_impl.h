@@ -104,9 +104,11 @@ void mfs_agent_stop(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id);
 void mfs_agent_fail(struct mfs_agent *a, const struct mfs_err *err); /* ends the loop */
 struct mfs_agent_request mfs_agent_request_keep(struct mfs_conn *conn, uint64_t id);
 
-/* agent_redis.c: partitions and their processes */
+/* agent_assign.c: partitions that cm wants here */
 void mfs_agent_assign(struct mfs_agent *a, const struct mfs_msg_assign *m, struct mfs_conn *conn,
                       uint64_t id);
+
+/* agent_redis.c: partitions and their processes */
 int mfs_agent_fleet_open(struct mfs_agent *a, uint32_t nparts, uint32_t stripe_size,
                          uint64_t memory);
 /* Lists a partition and watches its process. NULL: ENOMEM. */
