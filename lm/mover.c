@@ -5,168 +5,45 @@
  * replica is asked for one, again and again (mfs_admin_acknowledge). The rest of the handshake
  * needs no timer of redis (repl-diskless-sync-delay is 0), but for the end of the child that dumps
  * or sends, which the source notices in its cron: it is made to run often meanwhile. */
-#include "lm/mover.h"
+#include "lm/mover_impl.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "lm/redis_conf.h"
-#include "store/admin.h"
 #include "store/args.h"
-#include "store/reply.h"
 
 #define AREA        "move"
-#define CALL_LIMIT  (2 * MFS_SEC)
-#define STALL_LIMIT (20 * MFS_SEC) /* without any progress */
 #define STEP_LIMIT  (30 * MFS_SEC) /* to get in step once all is copied */
-#define CUT_LIMIT   (2 * MFS_SEC)  /* to get to the exact offset */
 #define FULL_LIMIT  (2 * MFS_SEC)  /* above its memory, until the node's memory is divided anew */
 #define FULL_SLACK  (16ULL << 20)  /* bytes above its memory that are too many at once */
 #define TRIES       3
 #define BACK_OFF    (250 * MFS_MSEC) /* after the first failure, doubled by each */
 #define FAST_LOOKS  100              /* at first, each FAST_STEP: a small partition is there soon */
 #define FAST_STEP   (1 * MFS_MSEC)
-#define SLOW_STEP   (10 * MFS_MSEC)
 #define SOURCE_STEP (50 * MFS_MSEC) /* between two looks at the source while copying */
-#define CUT_STEP    (100 * 1000LL)  /* ns */
 #define LAG_SMALL   (1ULL << 20)    /* bytes of commands */
 #define HEADROOM    (64ULL << 10)   /* bytes that a partition must have left to serve */
 #define KEEP_LIMIT  (300 * MFS_SEC) /* sessions live so long in a cold move */
 #define CRON_FAST   "100"           /* per second */
 #define CRON_NORMAL "10"            /* as in redis_conf.c */
-#define TERM_MOST   5000            /* ms that a term is taken to have left, at most */
-
-/* The two ends of a move, connected. */
-struct ends {
-    struct mfs_mover *m;
-    struct mfs_admin *source, *target;
-    char process[MFS_ADMIN_STREAM]; /* the source's */
-    char stream[MFS_ADMIN_STREAM];  /* likewise */
-    uint64_t copies_before;         /* full ones that the source had sent */
-    struct mfs_err *err;
-};
-
-/* ---- the ends -------------------------------------------------------------------------------- */
-
-static int source_failed(struct ends *e, int rc)
-{
-    if (rc == -EACCES)
-        return mfs_err_prefix(e->err, "source of partition %u", e->m->part);
-    mfs_err_prefix(e->err, "the source of partition %u is out of reach", e->m->part);
-    e->err->code = -EHOSTUNREACH;
-    return -EHOSTUNREACH;
-}
-
-static int target_failed(struct ends *e)
-{
-    mfs_err_prefix(e->err, "the receiving process of partition %u is out of reach", e->m->part);
-    e->err->code = -EIO;
-    return -EIO;
-}
-
-static int open_source(struct ends *e)
-{
-    struct mfs_admin_replication r;
-    int rc = mfs_admin_open(&e->source, NULL, e->m->source_host, e->m->source_port,
-                            e->m->source_password, CALL_LIMIT, e->err);
-
-    if (!rc)
-        rc = mfs_admin_replication(e->source, true, &r, e->err);
-    if (!rc)
-        mfs_text_copy(e->process, sizeof e->process, r.process);
-    return rc ? source_failed(e, rc) : 0;
-}
-
-static int open_target(struct ends *e)
-{
-    int rc = mfs_admin_open(&e->target, e->m->target_path, NULL, 0, e->m->target_password,
-                            CALL_LIMIT, e->err);
-
-    return rc ? target_failed(e) : 0;
-}
-
-static void close_ends(struct ends *e)
-{
-    mfs_admin_close(e->source);
-    mfs_admin_close(e->target);
-}
-
-static int look_at_source(struct ends *e, bool full, struct mfs_admin_replication *r)
-{
-    int rc = mfs_admin_replication(e->source, full, r, e->err);
-
-    return rc ? source_failed(e, rc) : 0;
-}
-
-static int look_at_target(struct ends *e, bool full, struct mfs_admin_replication *r)
-{
-    return mfs_admin_replication(e->target, full, r, e->err) ? target_failed(e) : 0;
-}
-
-static int canceled(const struct ends *e)
-{
-    return atomic_load(&e->m->cancel)
-               ? mfs_err_set(e->err, -ECANCELED, "moving partition %u was given up", e->m->part)
-               : 0;
-}
-
-/* *offset: how far the source had got when it was fenced. */
-static int fence_source(struct ends *e, uint64_t *offset)
-{
-    int64_t now = mfs_clock_mono();
-    int rc = mfs_admin_halt(e->source, mfs_redis_user_rules(true), offset, e->err);
-
-    /* Also when it failed: it may have been executed. */
-    if (!e->m->fenced_at)
-        e->m->fenced_at = now;
-    mfs_text_copy(e->m->fenced, sizeof e->m->fenced, e->process);
-    return rc ? source_failed(e, rc) : 0;
-}
-
-/* Over a connection of its own, as the other may be what failed. One that was started in the place
- * of the process that was fenced is cm's to decide about: the copy may have more than that. */
-static void unfence_source(struct ends *e)
-{
-    struct mfs_admin_replication r;
-    struct mfs_err err = {0};
-    struct mfs_admin *admin;
-    int rc;
-
-    if (!e->m->fenced_at)
-        return;
-    rc = mfs_admin_open(&admin, NULL, e->m->source_host, e->m->source_port, e->m->source_password,
-                        CALL_LIMIT, &err);
-    if (!rc)
-        rc = mfs_admin_replication(admin, true, &r, &err);
-    if (!rc && strcmp(r.process, e->m->fenced) != 0)
-        rc = mfs_err_set(&err, -ESTALE, "another process is in its place");
-    if (!rc)
-        rc = mfs_admin_set_user(admin, mfs_redis_user_rules(false), &err);
-    if (rc)
-        mfs_warn(AREA, "partition %u: its source stays fenced: %s", e->m->part, err.msg);
-    else
-        e->m->fenced_at = 0;
-    mfs_admin_close(admin);
-}
 
 /* ---- survey ---------------------------------------------------------------------------------- */
 
 int mfs_mover_survey(struct mfs_mover *m, uint64_t *bytes, struct mfs_err *err)
 {
-    struct ends e = {.m = m, .err = err};
+    struct mfs_ends e = {.m = m, .err = err};
     struct mfs_admin_replication r;
-    int rc = open_source(&e);
+    int rc = mfs_ends_open_source(&e);
 
     if (!rc)
-        rc = look_at_source(&e, true, &r);
+        rc = mfs_ends_look_at_source(&e, true, &r);
     if (!rc)
         *bytes = r.used_memory;
-    close_ends(&e);
+    mfs_ends_close(&e);
     return rc;
 }
 
@@ -177,7 +54,7 @@ int mfs_mover_survey(struct mfs_mover *m, uint64_t *bytes, struct mfs_err *err)
 static void rate_delay(const struct mfs_admin_replication *source, uint64_t rate, char *out,
                        size_t n)
 {
-    enum { SLEEP_US = 60, SLEEP_MOST_US = 5000000 }; /* well within STALL_LIMIT */
+    enum { SLEEP_US = 60, SLEEP_MOST_US = 5000000 }; /* well within MFS_MOVER_STALL */
     double mean = source->keys ? (double)source->used_memory / (double)source->keys : 0;
     double us = rate ? mean / (double)rate * 1e6 : 0;
 
@@ -192,11 +69,11 @@ static void rate_delay(const struct mfs_admin_replication *source, uint64_t rate
 }
 
 /* How the source is to send its copy; the child that does it inherits the delay. */
-static int prepare_source(struct ends *e)
+static int prepare_source(struct mfs_ends *e)
 {
     struct mfs_admin_replication r;
     char delay[24];
-    int rc = look_at_source(e, true, &r);
+    int rc = mfs_ends_look_at_source(e, true, &r);
 
     if (rc)
         return rc;
@@ -207,10 +84,10 @@ static int prepare_source(struct ends *e)
         rc = mfs_admin_set(e->source, "repl-diskless-sync", e->m->cold ? "no" : "yes", e->err);
     if (!rc)
         rc = mfs_admin_set(e->source, "hz", CRON_FAST, e->err);
-    return rc ? source_failed(e, rc) : 0;
+    return rc ? mfs_ends_source_failed(e, rc) : 0;
 }
 
-static void restore_source(struct ends *e)
+static void restore_source(struct mfs_ends *e)
 {
     struct mfs_err err = {0};
     int rc = mfs_admin_set(e->source, "rdb-key-save-delay", "0", &err);
@@ -230,7 +107,7 @@ struct watch {
     unsigned looks;
 };
 
-static int no_room(struct ends *e, const struct mfs_admin_replication *t)
+static int no_room(struct mfs_ends *e, const struct mfs_admin_replication *t)
 {
     return mfs_err_set(e->err, -ENOSPC,
                        "no memory for partition %u: it takes %" PRIu64 " bytes, %" PRIu64
@@ -238,7 +115,7 @@ static int no_room(struct ends *e, const struct mfs_admin_replication *t)
                        e->m->part, t->used_memory, t->maxmemory);
 }
 
-static int check_memory(struct ends *e, struct watch *w, const struct mfs_admin_replication *t)
+static int check_memory(struct mfs_ends *e, struct watch *w, const struct mfs_admin_replication *t)
 {
     int64_t now = mfs_clock_mono();
 
@@ -253,7 +130,7 @@ static int check_memory(struct ends *e, struct watch *w, const struct mfs_admin_
     return no_room(e, t);
 }
 
-static int check_source(struct ends *e, struct watch *w)
+static int check_source(struct mfs_ends *e, struct watch *w)
 {
     struct mfs_admin_replication r;
     int64_t now = mfs_clock_mono();
@@ -261,7 +138,7 @@ static int check_source(struct ends *e, struct watch *w)
 
     if (now < w->source_next)
         return 0;
-    rc = look_at_source(e, true, &r);
+    rc = mfs_ends_look_at_source(e, true, &r);
     if (rc)
         return rc;
     w->source_next = now + SOURCE_STEP;
@@ -274,26 +151,26 @@ static int check_source(struct ends *e, struct watch *w)
     return 0;
 }
 
-/* As look_at_target, for one that may load and then answers late at times: -EAGAIN. The connection
- * is opened anew after that. */
-static int glance_at_target(struct ends *e, struct mfs_admin_replication *r)
+/* As mfs_ends_look_at_target, for one that may load and then answers late at times: -EAGAIN. The
+ * connection is opened anew after that. */
+static int glance_at_target(struct mfs_ends *e, struct mfs_admin_replication *r)
 {
     int rc = 0;
 
     if (!e->target)
         rc = mfs_admin_open(&e->target, e->m->target_path, NULL, 0, e->m->target_password,
-                            CALL_LIMIT, e->err);
+                            MFS_MOVER_CALL, e->err);
     if (!rc)
         rc = mfs_admin_replication(e->target, true, r, e->err);
     if (!rc)
         return 0;
     mfs_admin_close(e->target);
     e->target = NULL;
-    return rc == -ETIMEDOUT ? -EAGAIN : target_failed(e);
+    return rc == -ETIMEDOUT ? -EAGAIN : mfs_ends_target_failed(e);
 }
 
 /* 1: all is there. */
-static int check_target(struct ends *e, struct watch *w)
+static int check_target(struct mfs_ends *e, struct watch *w)
 {
     struct mfs_admin_replication t;
     int rc = glance_at_target(e, &t);
@@ -308,37 +185,37 @@ static int check_target(struct ends *e, struct watch *w)
     return rc ? rc : t.link_up;
 }
 
-static int await_copy(struct ends *e)
+static int await_copy(struct mfs_ends *e)
 {
     struct watch w = {.moved = mfs_clock_mono()};
     int rc;
 
     for (;;) {
-        rc = canceled(e);
+        rc = mfs_ends_canceled(e);
         if (!rc)
             rc = check_source(e, &w);
         if (!rc)
             rc = check_target(e, &w);
         if (rc)
             return rc < 0 ? rc : 0;
-        if (mfs_clock_mono() - w.moved > STALL_LIMIT)
+        if (mfs_clock_mono() - w.moved > MFS_MOVER_STALL)
             return mfs_err_set(e->err, -ETIMEDOUT, "copying partition %u does not get on",
                                e->m->part);
-        mfs_clock_sleep(w.looks++ < FAST_LOOKS ? FAST_STEP : SLOW_STEP);
+        mfs_clock_sleep(w.looks++ < FAST_LOOKS ? FAST_STEP : MFS_MOVER_STEP);
     }
 }
 
 /* Bytes of commands that the source is ahead, or a negative errno. The source is asked first: it
  * then can't be behind. */
-static int64_t lag_of(struct ends *e)
+static int64_t lag_of(struct mfs_ends *e)
 {
     struct mfs_admin_replication s, t;
-    int rc = look_at_source(e, false, &s);
+    int rc = mfs_ends_look_at_source(e, false, &s);
 
     if (!rc && mfs_admin_acknowledge(e->target, e->err))
-        rc = target_failed(e);
+        rc = mfs_ends_target_failed(e);
     if (!rc)
-        rc = look_at_target(e, false, &t);
+        rc = mfs_ends_look_at_target(e, false, &t);
     if (rc)
         return rc;
     if (!t.link_up)
@@ -347,14 +224,14 @@ static int64_t lag_of(struct ends *e)
 }
 
 /* copying: a link that breaks is an error; else redis may bring it up again. */
-static int await_step(struct ends *e, bool copying, int64_t limit)
+int mfs_ends_await_step(struct mfs_ends *e, bool copying, int64_t limit)
 {
     int64_t until = mfs_clock_mono() + limit, lag;
     struct watch w = {0};
     int rc;
 
     for (;;) {
-        rc = canceled(e);
+        rc = mfs_ends_canceled(e);
         if (!rc && copying)
             rc = check_source(e, &w);
         if (rc)
@@ -374,24 +251,24 @@ static int await_step(struct ends *e, bool copying, int64_t limit)
 
 /* Back to an empty process, so that the next attempt goes from memory to memory again. A process
  * that loads refuses this until it notices that its link is broken. */
-static int start_over(struct ends *e)
+static int start_over(struct mfs_ends *e)
 {
-    int64_t until = mfs_clock_mono() + STALL_LIMIT;
+    int64_t until = mfs_clock_mono() + MFS_MOVER_STALL;
     int rc;
 
     do {
-        rc = e->target ? 0 : open_target(e);
+        rc = e->target ? 0 : mfs_ends_open_target(e);
         if (!rc)
             rc = mfs_admin_replicate_none(e->target, e->err);
         if (!rc)
             rc = mfs_admin_flush(e->target, e->err);
         if (rc == -EAGAIN)
             mfs_clock_sleep(FAST_STEP);
-    } while (rc == -EAGAIN && mfs_clock_mono() < until && !canceled(e));
-    return rc ? target_failed(e) : 0;
+    } while (rc == -EAGAIN && mfs_clock_mono() < until && !mfs_ends_canceled(e));
+    return rc ? mfs_ends_target_failed(e) : 0;
 }
 
-static int copy_once(struct ends *e)
+static int copy_once(struct mfs_ends *e)
 {
     int rc = prepare_source(e);
 
@@ -399,17 +276,17 @@ static int copy_once(struct ends *e)
         return rc;
     if (mfs_admin_replicate(e->target, e->m->source_host, e->m->source_port, e->m->source_password,
                             e->err))
-        rc = target_failed(e);
+        rc = mfs_ends_target_failed(e);
     if (!rc)
         rc = await_copy(e);
     if (!rc)
-        rc = await_step(e, true, STEP_LIMIT);
+        rc = mfs_ends_await_step(e, true, STEP_LIMIT);
     restore_source(e);
     return rc;
 }
 
 /* A cold copy takes its time, and no client can refresh its session meanwhile. */
-static void keep_sessions(struct ends *e)
+static void keep_sessions(struct mfs_ends *e)
 {
     struct mfs_err err = {0};
     struct mfs_args args;
@@ -423,14 +300,14 @@ static void keep_sessions(struct ends *e)
     mfs_cmds_fini(&cmd, 1);
 }
 
-static int copy_anew(struct ends *e)
+static int copy_anew(struct mfs_ends *e)
 {
     uint64_t offset;
     int rc = 0;
 
     if (e->m->cold) {
         keep_sessions(e);
-        rc = fence_source(e, &offset);
+        rc = mfs_ends_fence(e, &offset);
     }
 
     for (int tries = 1; !rc; tries++) {
@@ -446,17 +323,17 @@ static int copy_anew(struct ends *e)
 }
 
 /* An earlier Local Manager has begun it. */
-static int go_on(struct ends *e)
+static int go_on(struct mfs_ends *e)
 {
     struct mfs_admin_replication r;
-    int rc = look_at_source(e, true, &r);
+    int rc = mfs_ends_look_at_source(e, true, &r);
 
     if (rc)
         return rc;
     e->copies_before = r.full_copies;
     rc = await_copy(e);
     if (!rc)
-        rc = await_step(e, true, STEP_LIMIT);
+        rc = mfs_ends_await_step(e, true, STEP_LIMIT);
     restore_source(e);
     return rc;
 }
@@ -465,32 +342,32 @@ static int go_on(struct ends *e)
  * it. Its limit follows what it holds, with a delay (fleet.h). Little is enough: where many
  * processes share what is free each has a small part of it, and redis looks before a command, not
  * at what it brings. */
-static int await_room(struct ends *e)
+int mfs_ends_await_room(struct mfs_ends *e)
 {
     int64_t until = mfs_clock_mono() + FULL_LIMIT;
     struct mfs_admin_replication t;
     int rc;
 
     for (;;) {
-        rc = canceled(e);
+        rc = mfs_ends_canceled(e);
         if (!rc)
-            rc = look_at_target(e, true, &t);
+            rc = mfs_ends_look_at_target(e, true, &t);
         if (rc || t.used_memory + HEADROOM <= t.maxmemory)
             return rc;
         if (mfs_clock_mono() >= until)
             return no_room(e, &t);
-        mfs_clock_sleep(SLOW_STEP);
+        mfs_clock_sleep(MFS_MOVER_STEP);
     }
 }
 
 /* What the target has is of the process that is the source now. */
-static int same_process(struct ends *e, bool linked)
+int mfs_ends_same_process(struct mfs_ends *e, bool linked)
 {
     struct mfs_admin_replication s, t;
-    int rc = look_at_source(e, false, &s);
+    int rc = mfs_ends_look_at_source(e, false, &s);
 
     if (!rc)
-        rc = look_at_target(e, false, &t);
+        rc = mfs_ends_look_at_target(e, false, &t);
     if (rc)
         return rc;
     mfs_text_copy(e->stream, sizeof e->stream, s.stream);
@@ -505,170 +382,35 @@ static int same_process(struct ends *e, bool linked)
 /* From now on the target does not follow once its link breaks: what takes the place of a source
  * that dies has less. It must have a link then, as it may begin anew without. Then the source is
  * told. */
-static int hold_copy(struct ends *e)
+int mfs_ends_hold_copy(struct mfs_ends *e)
 {
-    int rc = mfs_admin_hold_copy(e->target, e->err) ? target_failed(e) : 0;
+    int rc = mfs_admin_hold_copy(e->target, e->err) ? mfs_ends_target_failed(e) : 0;
 
     if (!rc)
-        rc = same_process(e, true);
+        rc = mfs_ends_same_process(e, true);
     if (!rc && mfs_admin_copied(e->source, e->err))
-        rc = source_failed(e, e->err->code);
+        rc = mfs_ends_source_failed(e, e->err->code);
     return rc;
 }
 
 int mfs_mover_copy(struct mfs_mover *m, struct mfs_err *err)
 {
-    struct ends e = {.m = m, .err = err};
+    struct mfs_ends e = {.m = m, .err = err};
     struct mfs_admin_replication t;
-    int rc = open_target(&e);
+    int rc = mfs_ends_open_target(&e);
 
     if (!rc)
-        rc = open_source(&e);
+        rc = mfs_ends_open_source(&e);
     if (!rc)
-        rc = look_at_target(&e, false, &t);
+        rc = mfs_ends_look_at_target(&e, false, &t);
     if (!rc)
         rc = t.replica ? go_on(&e) : copy_anew(&e);
     if (!rc)
-        rc = await_room(&e);
+        rc = mfs_ends_await_room(&e);
     if (!rc && m->moves)
-        rc = hold_copy(&e);
+        rc = mfs_ends_hold_copy(&e);
     if (rc)
-        unfence_source(&e);
-    close_ends(&e);
-    return rc;
-}
-
-/* ---- cut ------------------------------------------------------------------------------------- */
-
-/* Without a link nothing arrives any more, as the target does not connect again (hold_copy). */
-static int await_offset(struct ends *e, const char *stream, uint64_t offset)
-{
-    int64_t until = mfs_clock_mono() + CUT_LIMIT;
-    struct mfs_admin_replication t;
-    int rc;
-
-    for (unsigned looks = 0;; looks++) {
-        rc = look_at_target(e, false, &t);
-        if (!rc && strcmp(t.stream, stream) != 0)
-            rc = mfs_err_set(e->err, -ENODATA, "the copy of partition %u is of another process",
-                             e->m->part);
-        if (rc || t.offset >= offset)
-            return rc;
-        if (!t.link_up)
-            return mfs_err_set(e->err, -ENODATA,
-                               "the copy of partition %u is at %" PRIu64 ", its source was at "
-                               "%" PRIu64 " when the link broke",
-                               e->m->part, t.offset, offset);
-        if (looks % 16 == 15 && mfs_admin_acknowledge(e->target, e->err))
-            return target_failed(e);
-        if (mfs_clock_mono() >= until)
-            return mfs_err_set(e->err, -ETIMEDOUT,
-                               "the copy of partition %u is at %" PRIu64 ", its source at %" PRIu64,
-                               e->m->part, t.offset, offset);
-        mfs_clock_sleep(CUT_STEP);
-    }
-}
-
-/* From here on the copy is exact. */
-static int stop_source(struct ends *e)
-{
-    uint64_t offset = 0;
-    int rc = open_source(e);
-
-    if (!rc)
-        rc = same_process(e, false);
-    if (!rc)
-        rc = await_step(e, false, CUT_LIMIT);
-    if (!rc)
-        rc = hold_copy(e);
-    if (!rc)
-        rc = fence_source(e, &offset);
-    if (!rc)
-        rc = await_offset(e, e->stream, offset);
-    if (rc)
-        unfence_source(e);
-    return rc;
-}
-
-/* The source is gone: whatever the target reads still, it reads to the end. */
-static int await_loaded(struct ends *e)
-{
-    int64_t until = mfs_clock_mono() + STALL_LIMIT;
-    struct mfs_admin_replication t;
-    int rc;
-
-    for (;;) {
-        rc = look_at_target(e, true, &t);
-        if (rc || !t.loading)
-            return rc;
-        if (mfs_clock_mono() >= until)
-            return mfs_err_set(e->err, -ETIMEDOUT, "partition %u is still being loaded",
-                               e->m->part);
-        mfs_clock_sleep(SLOW_STEP);
-    }
-}
-
-/* The target consents no more to what the source does. *left: ms until that has its effect. */
-static int withdraw(struct ends *e, uint32_t quiet_ms, int64_t *left)
-{
-    struct mfs_args args;
-    struct mfs_cmd cmd;
-    int rc;
-
-    mfs_args_init(&args, "mfs_term_withdraw");
-    mfs_args_int(&args, quiet_ms);
-    cmd = mfs_args_cmd(&args, e->m->part);
-    rc = mfs_admin_call(e->target, &cmd, e->err);
-    *left = rc ? 0 : mfs_reply_int(cmd.reply);
-    mfs_cmds_fini(&cmd, 1);
-    return rc == -EAGAIN ? rc : rc ? target_failed(e) : 0;
-}
-
-/* Until the source can't serve any more. */
-static int end_terms(struct ends *e, const struct mfs_msg_take *how)
-{
-    int64_t left = 0;
-    int rc = withdraw(e, how->dead ? 0 : how->quiet_ms, &left);
-
-    if (!rc && !how->dead && left > 0)
-        mfs_clock_sleep((left < TERM_MOST ? left : TERM_MOST) * MFS_MSEC);
-    return rc ? rc : await_loaded(e);
-}
-
-int mfs_mover_cut(struct mfs_mover *m, const struct mfs_msg_take *how, uint64_t *blocked_us,
-                  struct mfs_err *err)
-{
-    struct ends e = {.m = m, .err = err};
-    struct mfs_admin_replication t = {0};
-    int rc = open_target(&e);
-
-    if (!rc)
-        rc = look_at_target(&e, true, &t);
-    if (!rc && t.replica && !how->force)
-        rc = await_room(&e);
-    if (!rc && t.replica)
-        rc = !how->force      ? stop_source(&e)
-             : how->stream[0] ? await_offset(&e, how->stream, how->offset)
-                              : end_terms(&e, how);
-    if (!rc && mfs_admin_promote(e.target, mfs_redis_user_rules(false), err))
-        rc = target_failed(&e);
-    *blocked_us = m->fenced_at ? (uint64_t)(mfs_clock_mono() - m->fenced_at) / 1000 : 0;
-    close_ends(&e);
-    return rc;
-}
-
-/* ---- fence ----------------------------------------------------------------------------------- */
-
-int mfs_mover_fence(const char *path, const char *admin_password, bool fenced,
-                    struct mfs_admin_journal *journal, struct mfs_err *err)
-{
-    struct mfs_admin *admin;
-    int rc = mfs_admin_open(&admin, path, NULL, 0, admin_password, CALL_LIMIT, err);
-
-    if (!rc)
-        rc = mfs_admin_set_user(admin, mfs_redis_user_rules(fenced), err);
-    if (!rc)
-        rc = mfs_admin_journal(admin, journal, err);
-    mfs_admin_close(admin);
+        mfs_ends_unfence(&e);
+    mfs_ends_close(&e);
     return rc;
 }
