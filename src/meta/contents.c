@@ -47,12 +47,19 @@ static void drop(struct mfs_contents *c, struct content *e)
     free(e);
 }
 
+void mfs_contents_clear(struct mfs_contents *c)
+{
+    pthread_mutex_lock(&c->mutex);
+    while (c->table)
+        drop(c, c->table);
+    pthread_mutex_unlock(&c->mutex);
+}
+
 void mfs_contents_destroy(struct mfs_contents *c)
 {
     if (!c)
         return;
-    while (c->table)
-        drop(c, c->table);
+    mfs_contents_clear(c);
     pthread_mutex_destroy(&c->mutex);
     free(c);
 }

@@ -14,6 +14,8 @@ struct mfs_contents;
 struct mfs_contents *mfs_contents_create(size_t most); /* bytes altogether; 0: 128 MiB */
 void mfs_contents_destroy(struct mfs_contents *c);     /* takes NULL */
 
+void mfs_contents_clear(struct mfs_contents *c);
+
 void mfs_contents_put(struct mfs_contents *c, uint64_t ino, uint64_t version, const void *p,
                       size_t n);
 

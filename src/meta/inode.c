@@ -25,6 +25,7 @@ int mfs_meta_take(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes record, 
                   record.n);
         return rc;
     }
+    mfs_touch_check(meta);
     if (S_ISDIR(attr->mode)) {
         size_t dir = MFS_RECORD_DIR - MFS_RECORD_FIXED;
 

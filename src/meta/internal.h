@@ -388,7 +388,9 @@ void mfs_leases_name_added(struct mfs_meta *meta, uint64_t dir, uint32_t part,
 
 /* --- failovers, see touch.c ------------------------------------------------------------------- */
 
-void mfs_touch_check(struct mfs_meta *meta); /* forgets all leases if there has been one */
+/* If there has been one, forgets all leases, and all that is kept by a file's version. To be called
+ * before an answer is used that may be the new process'. Any thread, does not block. */
+void mfs_touch_check(struct mfs_meta *meta);
 /* … and whether those there are now can be relied on. */
 bool mfs_touch_leases(struct mfs_meta *meta);
 void mfs_touch_tick(void *meta);

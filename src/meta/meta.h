@@ -56,6 +56,12 @@ typedef bool mfs_meta_revoked_fn(void *arg, uint64_t ino, bool name, bool own,
  * Must not wait itself. */
 typedef void mfs_meta_distrust_fn(void *arg);
 
+/* A replica has taken the place of a partition's process. What that had executed last, and nobody
+ * had been told of, may be lost; others may have seen it, and the same version of a file may come
+ * again with another content. On return nothing is kept because of its version. Must not wait
+ * itself. */
+typedef void mfs_meta_replaced_fn(void *arg);
+
 #define MFS_META_LEASE       (10 * MFS_SEC) /* less than the life of a silent session */
 #define MFS_META_LEASE_TIMES (250 * MFS_MSEC)
 #define MFS_META_LEASE_FILE  (30 * MFS_SEC) /* within this library only */
@@ -65,6 +71,7 @@ struct mfs_meta_opts {
     mfs_meta_changed_fn *changed;   /* NULL: nothing is ever kept */
     mfs_meta_revoked_fn *revoked;   /* NULL: no leases are taken */
     mfs_meta_distrust_fn *distrust; /* NULL: `revoked` never says false */
+    mfs_meta_replaced_fn *replaced; /* NULL: nothing is kept by version */
     void *arg;                      /* of all */
     int64_t session_ttl;            /* ns after which a silent client counts as dead; 0: 20 s */
     size_t contents;                /* bytes of small files that are kept; 0: 128 MiB */

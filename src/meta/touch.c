@@ -1,6 +1,7 @@
 /* What is known of others only as long as a failover would be told (cluster/trust.h): leases, what
  * is open here, what the kernel keeps of both. A replica that takes over has all that anybody was
  * told was done, but perhaps not the last marks of who relies on what. */
+#include "meta/contents.h"
 #include "meta/internal.h"
 
 #include <stdlib.h>
@@ -15,6 +16,9 @@ void mfs_touch_check(struct mfs_meta *meta)
     if (atomic_load(&meta->failovers) == now)
         return;
     mfs_leases_forget(meta); /* before anybody may find that it has been */
+    mfs_contents_clear(meta->contents);
+    if (meta->opts.replaced)
+        meta->opts.replaced(meta->opts.arg);
     atomic_store(&meta->failovers, now);
 }
 

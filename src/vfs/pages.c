@@ -99,6 +99,18 @@ void mfs_pages_forget(struct mfs_pages *p, uint64_t ino)
     pthread_mutex_unlock(lock);
 }
 
+void mfs_pages_forget_all(struct mfs_pages *p)
+{
+    for (unsigned i = 0; i < SLOTS; i++) {
+        pthread_mutex_t *lock = &p->lock[i % LOCKS];
+
+        pthread_mutex_lock(lock);
+        p->slot[i].known = false;
+        p->slot[i].generation++;
+        pthread_mutex_unlock(lock);
+    }
+}
+
 bool mfs_pages_known(struct mfs_pages *p, uint64_t ino)
 {
     pthread_mutex_t *lock;

@@ -37,6 +37,7 @@ void mfs_pages_adopt(struct mfs_pages *p, uint64_t ino, const struct mfs_pages_t
 /* This mount has changed the file from version `from` to `to`, its pages along with it. */
 void mfs_pages_carry(struct mfs_pages *p, uint64_t ino, uint64_t from, uint64_t to);
 void mfs_pages_forget(struct mfs_pages *p, uint64_t ino);
+void mfs_pages_forget_all(struct mfs_pages *p); /* of all files: versions mean nothing any more */
 
 bool mfs_pages_known(struct mfs_pages *p, uint64_t ino); /* at some version */
 

@@ -38,6 +38,14 @@ static void distrust(void *arg)
         fn(atomic_load(&vfs->revoke_arg));
 }
 
+/* Files that are open are looked at afresh a moment later (mfs_meta_changed_fn). */
+static void replaced(void *arg)
+{
+    struct mfs_vfs *vfs = arg;
+
+    mfs_pages_forget_all(vfs->pages);
+}
+
 static int start_data(struct mfs_vfs *vfs)
 {
     struct mfs_writeback_opts wb = {.threads = vfs->opts.threads,
@@ -58,6 +66,7 @@ int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct m
                                  .changed = mfs_vnode_told,
                                  .revoked = opts->leases ? revoked : NULL,
                                  .distrust = distrust,
+                                 .replaced = replaced,
                                  .arg = vfs,
                                  .contents = opts->contents,
                                  .files = opts->files,

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "cluster/placement.h"
 #include "cluster/trust.h"
+#include "meta/contents.h"
 #include "meta/internal.h"
 #include "meta_fixture.h"
 
@@ -433,16 +434,19 @@ static void test_replaced_process(void **state)
     struct mfs_table *t = redis_fixture_table(meta_redis);
     struct mfs_attr attr;
     uint64_t dir;
+    char byte;
 
     (void)state;
     assert_int_equal(meta_client_mkdir(&b, ROOT, "d", &dir), 0);
     assert_true(leased(ROOT, "d"));
     assert_true(mfs_dircache_leased(b.meta->dirs, dir, &attr));
+    mfs_contents_put(b.meta->contents, 4711, 1, "x", 1);
     t->epoch += 1000;
     t->failovers++;
     assert_int_equal(mfs_store_set_table(b.store, t), 0);
     assert_false(mfs_leases_attr(b.meta, dir, &attr));
     assert_false(mfs_dircache_leased(b.meta->dirs, dir, &attr));
+    assert_false(mfs_contents_get(b.meta->contents, 4711, 1, 0, 1, &byte)); /* nor any version */
     await_everything(1);            /* the kernel keeps some, too */
     assert_true(leased(ROOT, "d")); /* of the new one */
     assert_false(mfs_leases_attr(b.meta, dir, &attr));

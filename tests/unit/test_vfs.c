@@ -195,6 +195,32 @@ static void close_to_open(void **state)
     close_file(f);
 }
 
+/* The version of a file that was closed long ago may come again, with another content, when what
+ * the former process had executed last is lost. */
+static void pages_after_a_failover(void **state)
+{
+    struct mfs_table *t = redis_fixture_table(redis);
+    uint64_t ino;
+    struct mfs_file *f = create(&a, "file", O_RDWR, &ino);
+    bool keep;
+
+    (void)state;
+    put(f, "text", 0);
+    close_file(f);
+    f = open_file(&b, ino, O_RDONLY);
+    expect(f, "text", 0);
+    close_file(f);
+    assert_int_equal(mfs_vfs_open(b.vfs, ino, O_RDONLY, &f, &keep), 0);
+    assert_true(keep);
+    close_file(f);
+    t->epoch += 1000;
+    t->failovers++;
+    assert_int_equal(mfs_store_set_table(b.store, t), 0);
+    assert_int_equal(mfs_vfs_open(b.vfs, ino, O_RDONLY, &f, &keep), 0);
+    assert_false(keep);
+    close_file(f);
+}
+
 /* A descriptor that is open all the time sees what was closed elsewhere. */
 static void open_reader(void **state)
 {
@@ -805,6 +831,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(close_to_open, setup, teardown),
+        cmocka_unit_test_setup_teardown(pages_after_a_failover, setup, teardown),
         cmocka_unit_test_setup_teardown(open_reader, setup, teardown),
         cmocka_unit_test_setup_teardown(many_stripes, setup, teardown),
         cmocka_unit_test_setup_teardown(truncated, setup, teardown),

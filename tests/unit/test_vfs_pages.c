@@ -56,6 +56,20 @@ static void own_changes_carry(void **state)
     assert_false(mfs_pages_open(*state, 7, 4, &t));
 }
 
+static void nothing_stays_when_versions_mean_nothing(void **state)
+{
+    struct mfs_pages_ticket early, t;
+
+    assert_false(mfs_pages_open(*state, 7, 1, &t));
+    mfs_pages_adopt(*state, 7, &t);
+    assert_false(mfs_pages_open(*state, 8, 1, &early));
+    mfs_pages_forget_all(*state);
+    mfs_pages_adopt(*state, 8, &early);
+    assert_false(mfs_pages_known(*state, 7));
+    assert_false(mfs_pages_known(*state, 8));
+    assert_false(mfs_pages_open(*state, 7, 1, &t));
+}
+
 static void a_change_before_adoption(void **state)
 {
     struct mfs_pages_ticket t;
@@ -94,6 +108,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(stays_while_unchanged, setup, teardown),
         cmocka_unit_test_setup_teardown(not_before_adoption, setup, teardown),
         cmocka_unit_test_setup_teardown(own_changes_carry, setup, teardown),
+        cmocka_unit_test_setup_teardown(nothing_stays_when_versions_mean_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_change_before_adoption, setup, teardown),
         cmocka_unit_test_setup_teardown(crowded, setup, teardown),
     };
