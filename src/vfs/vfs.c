@@ -113,9 +113,10 @@ void mfs_vfs_destroy(struct mfs_vfs *vfs)
     if (vfs == NULL)
         return;
     mfs_lock_wait_destroy(vfs->waits);
-    mfs_vnode_fini_shards(vfs);
+    mfs_vnode_abandon_all(vfs);
     if (vfs->meta != NULL)
         mfs_meta_destroy(vfs->meta);
+    mfs_vnode_fini_shards(vfs); /* until then its threads look for what is open */
     if (vfs->wb != NULL)
         mfs_writeback_destroy(vfs->wb);
     if (vfs->ra != NULL)

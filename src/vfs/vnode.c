@@ -114,19 +114,28 @@ static void abandon(struct mfs_vnode *v)
     vnode_free(v);
 }
 
-void mfs_vnode_fini_shards(struct mfs_vfs *vfs)
+void mfs_vnode_abandon_all(struct mfs_vfs *vfs)
 {
     for (unsigned i = 0; i < MFS_VNODE_SHARDS; i++) {
         struct mfs_vnode_shard *s = &vfs->shard[i];
-        struct mfs_vnode *v, *next;
+        struct mfs_vnode *all, *v, *next;
 
-        HASH_ITER(hh, s->table, v, next)
+        pthread_mutex_lock(&s->lock);
+        all = s->table;
+        s->table = NULL;
+        pthread_mutex_unlock(&s->lock);
+        HASH_ITER(hh, all, v, next)
         {
-            HASH_DELETE(hh, s->table, v);
+            HASH_DELETE(hh, all, v);
             abandon(v);
         }
-        pthread_mutex_destroy(&s->lock);
     }
+}
+
+void mfs_vnode_fini_shards(struct mfs_vfs *vfs)
+{
+    for (unsigned i = 0; i < MFS_VNODE_SHARDS; i++)
+        pthread_mutex_destroy(&vfs->shard[i].lock);
 }
 
 /* --- write-behind -------------------------------------------------------------------------- */

@@ -86,7 +86,8 @@ struct mfs_vnode *mfs_vnode_find(struct mfs_vfs *vfs, uint64_t ino); /* NULL whe
 void mfs_vnode_put(struct mfs_vnode *v);                             /* takes NULL */
 
 void mfs_vnode_init_shards(struct mfs_vfs *vfs);
-void mfs_vnode_fini_shards(struct mfs_vfs *vfs); /* flushes and frees all that is left */
+void mfs_vnode_abandon_all(struct mfs_vfs *vfs); /* flushes and frees all that is left */
+void mfs_vnode_fini_shards(struct mfs_vfs *vfs); /* of which nobody tells any more */
 
 /* The write-behind of the inode; made now if need be (NULL: ENOMEM). */
 struct mfs_dirty *mfs_vnode_dirty(struct mfs_vnode *v);
