@@ -9,6 +9,11 @@ from netbench.work import Task
 FOLDERS = [str(i) for i in range(32)]
 
 
+def make_folders(top):
+    for folder in FOLDERS:
+        (top / folder).mkdir(parents=True)
+
+
 def path(kind, number):
     return "%s/%s-%d" % (FOLDERS[number % len(FOLDERS)], kind, number)
 
