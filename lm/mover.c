@@ -36,7 +36,7 @@
 int mfs_mover_survey(struct mfs_mover *m, uint64_t *bytes, struct mfs_err *err)
 {
     struct mfs_ends e = {.m = m, .err = err};
-    struct mfs_admin_replication r;
+    struct mfs_admin_replication r = {0};
     int rc = mfs_ends_open_source(&e);
 
     if (!rc)
@@ -71,7 +71,7 @@ static void rate_delay(const struct mfs_admin_replication *source, uint64_t rate
 /* How the source is to send its copy; the child that does it inherits the delay. */
 static int prepare_source(struct mfs_ends *e)
 {
-    struct mfs_admin_replication r;
+    struct mfs_admin_replication r = {0};
     char delay[24];
     int rc = mfs_ends_look_at_source(e, true, &r);
 
@@ -132,7 +132,7 @@ static int check_memory(struct mfs_ends *e, struct watch *w, const struct mfs_ad
 
 static int check_source(struct mfs_ends *e, struct watch *w)
 {
-    struct mfs_admin_replication r;
+    struct mfs_admin_replication r = {0};
     int64_t now = mfs_clock_mono();
     int rc;
 
@@ -172,7 +172,7 @@ static int glance_at_target(struct mfs_ends *e, struct mfs_admin_replication *r)
 /* 1: all is there. */
 static int check_target(struct mfs_ends *e, struct watch *w)
 {
-    struct mfs_admin_replication t;
+    struct mfs_admin_replication t = {0};
     int rc = glance_at_target(e, &t);
 
     if (rc)
@@ -209,7 +209,7 @@ static int await_copy(struct mfs_ends *e)
  * then can't be behind. */
 static int64_t lag_of(struct mfs_ends *e)
 {
-    struct mfs_admin_replication s, t;
+    struct mfs_admin_replication s = {0}, t = {0};
     int rc = mfs_ends_look_at_source(e, false, &s);
 
     if (!rc && mfs_admin_acknowledge(e->target, e->err))
@@ -325,7 +325,7 @@ static int copy_anew(struct mfs_ends *e)
 /* An earlier Local Manager has begun it. */
 static int go_on(struct mfs_ends *e)
 {
-    struct mfs_admin_replication r;
+    struct mfs_admin_replication r = {0};
     int rc = mfs_ends_look_at_source(e, true, &r);
 
     if (rc)
@@ -345,7 +345,7 @@ static int go_on(struct mfs_ends *e)
 int mfs_ends_await_room(struct mfs_ends *e)
 {
     int64_t until = mfs_clock_mono() + FULL_LIMIT;
-    struct mfs_admin_replication t;
+    struct mfs_admin_replication t = {0};
     int rc;
 
     for (;;) {
@@ -363,7 +363,7 @@ int mfs_ends_await_room(struct mfs_ends *e)
 /* What the target has is of the process that is the source now. */
 int mfs_ends_same_process(struct mfs_ends *e, bool linked)
 {
-    struct mfs_admin_replication s, t;
+    struct mfs_admin_replication s = {0}, t = {0};
     int rc = mfs_ends_look_at_source(e, false, &s);
 
     if (!rc)
@@ -396,7 +396,7 @@ int mfs_ends_hold_copy(struct mfs_ends *e)
 int mfs_mover_copy(struct mfs_mover *m, struct mfs_err *err)
 {
     struct mfs_ends e = {.m = m, .err = err};
-    struct mfs_admin_replication t;
+    struct mfs_admin_replication t = {0};
     int rc = mfs_ends_open_target(&e);
 
     if (!rc)

@@ -18,7 +18,7 @@
 static int await_offset(struct mfs_ends *e, const char *stream, uint64_t offset)
 {
     int64_t until = mfs_clock_mono() + CUT_LIMIT;
-    struct mfs_admin_replication t;
+    struct mfs_admin_replication t = {0};
     int rc;
 
     for (unsigned looks = 0;; looks++) {
@@ -68,7 +68,7 @@ static int stop_source(struct mfs_ends *e)
 static int await_loaded(struct mfs_ends *e)
 {
     int64_t until = mfs_clock_mono() + MFS_MOVER_STALL;
-    struct mfs_admin_replication t;
+    struct mfs_admin_replication t = {0};
     int rc;
 
     for (;;) {
