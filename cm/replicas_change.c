@@ -168,6 +168,7 @@ int mfs_replica_promote(struct mfs_replica *r)
     p->era++;
     p->replica_step[0] = '\0';
     r->took.port = 0;
+    mfs_replica_forget_shown(r); /* who has not got that table yet is waited for no more */
     shown->node = p->node;
     shown->port = (uint16_t)t.port;
     memcpy(shown->host, node->address, sizeof shown->host);

@@ -38,8 +38,12 @@ struct world {
     struct mfs_paths paths;
     struct mfs_cm cm;
     struct peer peer[NODES];
-    char log[1024];  /* "receive1 take1 …": message and node */
-    bool silent;     /* nobody answers receive */
+    char log[1024];             /* "receive1 take1 …": message and node */
+    bool silent;                /* nobody answers receive */
+    bool slow;                  /* node 0 takes its time to answer a table, … */
+    struct mfs_conn *late_conn; /* … this one, of which a reference is held */
+    uint64_t late_id;
+    int64_t until;
     bool revived;    /* the source died with a whole copy */
     bool unwritable; /* from the cut to the second fence cm can't write its state */
     bool done;
@@ -146,8 +150,14 @@ static void on_release(struct mfs_conn *c, uint64_t id, const void *body, void *
 static void on_table(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
     const struct mfs_msg_table *m = body;
+    struct peer *p = arg;
 
-    note(arg, "table");
+    note(p, "table");
+    if (p->w->slow && p->id == 0 && !p->w->late_conn) {
+        p->w->late_conn = mfs_conn_get(c);
+        p->w->late_id = id;
+        return;
+    }
     mfs_conn_reply(c, MFS_MSG_TABLE, id, &(struct mfs_msg_epoch){m->table->epoch});
 }
 
@@ -690,6 +700,56 @@ static void a_replica_is_ready_when_it_has_all(void **state)
     mfs_replicas_fini(&w->cm);
 }
 
+static bool time_is_over(void *world)
+{
+    const struct world *w = world;
+
+    return mfs_clock_mono() >= w->until;
+}
+
+static bool replica_serves(void *world)
+{
+    const struct world *w = world;
+
+    return w->cm.state.part[0].node == 1;
+}
+
+static bool old_process_is_buried(void *world)
+{
+    const struct world *w = world;
+
+    return !w->cm.state.ngraves;
+}
+
+/* A node is slow to tell that it has heard of a failover. When it does the replica has been the
+ * partition for long, and has none. */
+static void who_hears_late_of_a_failover_makes_no_replica(void **state)
+{
+    struct mfs_msg_died died = {.index = 0};
+    struct world *w = *state;
+    struct mfs_cm_part *p = &w->cm.state.part[0];
+
+    w->cm.state.replicas = 1;
+    mfs_text_copy(p->replica_step, sizeof p->replica_step, MFS_REPLICA_READY);
+    mfs_text_copy(p->replica_password, sizeof p->replica_password, "replica");
+    p->replica_node = 1;
+    w->slow = true;
+    assert_int_equal(mfs_replicas_begin(&w->cm), 0);
+    mfs_text_copy(died.password, sizeof died.password, "old");
+    mfs_replicas_died(&w->cm, &died);
+    wait_until(w, replica_serves);
+    assert_non_null(w->late_conn);
+    w->log[0] = '\0';
+    mfs_conn_reply(w->late_conn, MFS_MSG_TABLE, w->late_id, &(struct mfs_msg_epoch){0});
+    mfs_conn_put(w->late_conn);
+    wait_until(w, old_process_is_buried);
+    w->until = mfs_clock_mono() + 500 * MFS_MSEC;
+    wait_until(w, time_is_over);
+    assert_string_equal(p->replica_step, "");
+    assert_null(strstr(w->log, "term"));
+    mfs_replicas_fini(&w->cm);
+}
+
 /* The other partition's replica is on the target, which its Local Manager ends before it tells that
  * there is room. */
 static void a_replica_makes_room_on_a_full_target(void **state)
@@ -745,6 +805,7 @@ int main(void)
         TEST(a_full_target_is_refused_with_figures),
         TEST(a_replica_makes_room_on_a_full_target),
         TEST(a_replica_is_ready_when_it_has_all),
+        TEST(who_hears_late_of_a_failover_makes_no_replica),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
