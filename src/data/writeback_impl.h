@@ -27,10 +27,10 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "base/ranges.h"
 #include "data/bufs.h"
 #include "data/crew.h"
 #include "data/links.h"
-#include "data/ranges.h"
 #include "data/writeback.h"
 
 #define MFS_WB_BATCH 32 /* most chunks of one round trip */

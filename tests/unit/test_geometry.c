@@ -1,8 +1,8 @@
 /* The pure parts of src/data: stripe arithmetic and interval sets; and the buffers. */
 #include "data_test.h"
 
+#include "base/ranges.h"
 #include "data/bufs.h"
-#include "data/ranges.h"
 
 static void test_pieces(void **state)
 {
@@ -56,9 +56,10 @@ static void test_ranges(void **state)
     (void)state;
     for (unsigned round = 0; round < 300; round++) {
         bool model[SPACE] = {false};
-        struct mfs_ranges r;
+        struct mfs_ranges r, moved;
 
         mfs_ranges_init(&r);
+        mfs_ranges_init(&moved);
         for (unsigned step = 0; step < 60; step++) {
             uint32_t lo = (uint32_t)rnd_below(&seed, SPACE);
             uint32_t hi = lo + (uint32_t)rnd_below(&seed, 12);
@@ -67,6 +68,9 @@ static void test_ranges(void **state)
             if (rnd_below(&seed, 20) == 0) {
                 mfs_ranges_cut(&r, lo);
                 memset(model + lo, 0, SPACE - lo);
+            } else if (rnd_below(&seed, 4) == 0) {
+                assert_int_equal(mfs_ranges_take(&r, lo, hi), 0);
+                memset(model + lo, 0, hi - lo);
             } else {
                 assert_int_equal(mfs_ranges_add(&r, lo, hi), 0);
                 memset(model + lo, 1, hi - lo);
@@ -75,7 +79,10 @@ static void test_ranges(void **state)
             if (hi > lo && step % 2)
                 assert_true(mfs_ranges_covers(&r, lo, hi) == !memchr(model + lo, 0, hi - lo));
         }
-        mfs_ranges_fini(&r);
+        mfs_ranges_move(&moved, &r);
+        check_ranges(&moved, model);
+        assert_int_equal(r.n, 0);
+        mfs_ranges_fini(&moved);
     }
 }
 
