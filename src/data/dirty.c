@@ -31,6 +31,8 @@ int mfs_dirty_create(struct mfs_dirty **out, struct mfs_writeback *wb, uint64_t 
     pthread_mutex_init(&d->lock, NULL);
     mfs_cond_init(&d->changed);
     TAILQ_INIT(&d->chunks);
+    mfs_ranges_init(&d->stored.ranges);
+    mfs_ranges_init(&d->committing.ranges);
     return 0;
 }
 
@@ -84,10 +86,7 @@ void mfs_dirty_cut(struct mfs_dirty *d, uint64_t from)
     cut_chunks(d, from);
     while (flying_beyond(d, from) || d->committing.any)
         wait_changed(d);
-    if (d->stored.end > from)
-        d->stored.end = from;
-    if (d->stored.begin > from)
-        d->stored.begin = from;
+    mfs_ranges_cut(&d->stored.ranges, from);
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -101,7 +100,8 @@ void mfs_dirty_destroy(struct mfs_dirty *d)
         wait_changed(d);
         cut_chunks(d, 0);
     }
-    d->stored = (struct mfs_stored){0};
+    d->stored.fresh = false;
+    mfs_ranges_fini(&d->stored.ranges);
     pthread_mutex_unlock(&d->lock);
     mfs_wb_commit_never(d);
     pthread_cond_destroy(&d->changed);
@@ -360,15 +360,43 @@ bool mfs_dirty_attr(struct mfs_dirty *d, uint64_t *end, struct timespec *mtime)
                 c->mtime);
     }
     if (d->stored.any)
-        see(&s, d->stored.end, d->stored.mtime);
+        see(&s, mfs_ranges_end(&d->stored.ranges), d->stored.mtime);
     if (d->committing.any)
-        see(&s, d->committing.end, d->committing.mtime);
+        see(&s, mfs_ranges_end(&d->committing.ranges), d->committing.mtime);
     pthread_mutex_unlock(&d->lock);
     if (!s.any)
         return false;
     *end = s.end;
     *mtime = s.mtime;
     return true;
+}
+
+static int add_within(struct mfs_ranges *to, const struct mfs_ranges *from, uint64_t off,
+                      uint64_t len)
+{
+    int rc = 0;
+
+    for (uint32_t i = mfs_ranges_behind(from, off); i < from->n && !rc; i++) {
+        const struct mfs_range *r = &from->v[i];
+        uint64_t lo = r->lo > off ? r->lo - off : 0;
+
+        if (lo >= len)
+            break;
+        rc = mfs_ranges_add(to, lo, r->hi - off < len ? r->hi - off : len);
+    }
+    return rc;
+}
+
+int mfs_dirty_stored(struct mfs_dirty *d, uint64_t off, size_t len, struct mfs_ranges *stored)
+{
+    int rc;
+
+    pthread_mutex_lock(&d->lock);
+    rc = add_within(stored, &d->stored.ranges, off, len);
+    if (!rc)
+        rc = add_within(stored, &d->committing.ranges, off, len);
+    pthread_mutex_unlock(&d->lock);
+    return rc;
 }
 
 static bool overlay_chunk(const struct mfs_chunk *c, const struct mfs_piece *p, char *buf)

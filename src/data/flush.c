@@ -82,7 +82,30 @@ static int call_commit_patiently(struct mfs_dirty *d, const struct mfs_dirty_com
 static void commit_ended(struct mfs_dirty *d)
 {
     d->committing.any = false;
+    mfs_ranges_fini(&d->committing.ranges);
     pthread_cond_broadcast(&d->changed);
+}
+
+/* All that is stored is being committed from now on. */
+static struct mfs_dirty_commit begin_commit(struct mfs_dirty *d)
+{
+    struct mfs_stored *s = &d->stored, *now = &d->committing;
+
+    mfs_ranges_move(&now->ranges, &s->ranges);
+    now->any = true;
+    now->alloc = s->alloc;
+    now->mtime = s->mtime;
+    s->any = s->fresh = false;
+    s->alloc = 0;
+    return (struct mfs_dirty_commit){.alloc = now->alloc, .mtime = now->mtime};
+}
+
+/* d->committing's ranges are what the commit tells. */
+static void tell_ranges(const struct mfs_dirty *d, struct mfs_dirty_commit *c)
+{
+    c->end = mfs_ranges_end(&d->committing.ranges);
+    c->stored = d->committing.ranges.v;
+    c->nstored = d->committing.ranges.n;
 }
 
 static int commit_stored(struct mfs_dirty *d)
@@ -93,10 +116,8 @@ static int commit_stored(struct mfs_dirty *d)
     wait_commit_turn(d);
     if (!d->stored.any)
         return 0;
-    d->committing = d->stored;
-    d->stored = (struct mfs_stored){0};
-    c = (struct mfs_dirty_commit){
-        .end = d->committing.end, .alloc = d->committing.alloc, .mtime = d->committing.mtime};
+    c = begin_commit(d);
+    tell_ranges(d, &c);
     rc = call_commit_patiently(d, &c);
     if (rc)
         d->stored.alloc += c.alloc;
@@ -120,47 +141,60 @@ static uint64_t first_dirty(const struct mfs_dirty *d)
     return first;
 }
 
-/* Puts back what a commit took and did not make known. */
-static void restore(struct mfs_stored *s, const struct mfs_stored *old)
+/* What is stored at or beyond `limit` is left for a later commit; with UINT64_MAX nothing is. */
+static int leave_beyond(struct mfs_dirty *d, uint64_t limit)
 {
-    if (!s->any || old->begin < s->begin)
-        s->begin = old->begin;
-    if (!s->any || old->end > s->end)
-        s->end = old->end;
+    struct mfs_ranges *now = &d->committing.ranges;
+    int rc = 0;
+
+    for (uint32_t i = mfs_ranges_behind(now, limit); i < now->n && !rc; i++) {
+        uint64_t lo = now->v[i].lo > limit ? now->v[i].lo : limit;
+
+        rc = mfs_ranges_add(&d->stored.ranges, lo, now->v[i].hi);
+        d->stored.any = true;
+        d->stored.mtime = d->committing.mtime;
+    }
+    mfs_ranges_cut(now, limit);
+    return rc;
+}
+
+/* What a commit took and did not make known is to be committed again. */
+static int take_back(struct mfs_dirty *d)
+{
+    struct mfs_stored *s = &d->stored, *old = &d->committing;
+    int rc = 0;
+
+    for (uint32_t i = 0; i < old->ranges.n && !rc; i++)
+        rc = mfs_ranges_add(&s->ranges, old->ranges.v[i].lo, old->ranges.v[i].hi);
     if (!s->any || mfs_timespec_cmp(old->mtime, s->mtime) > 0)
         s->mtime = old->mtime;
-    s->any = true;
+    s->any = s->fresh = true;
+    mfs_wb_commit_at(d, mfs_clock_mono() + d->wb->opts.max_age);
+    return rc;
+}
+
+static void commit_below(struct mfs_dirty *d, uint64_t limit)
+{
+    struct mfs_dirty_commit c = begin_commit(d);
+    int rc = leave_beyond(d, limit);
+
+    tell_ranges(d, &c);
+    if (!rc)
+        rc = call_commit(d, &c);
+    if (rc)
+        d->stored.alloc += c.alloc;
+    if (rc == -ENOSPC)
+        rc = take_back(d);
+    if (rc)
+        mfs_dirty_fail(d, rc);
+    commit_ended(d);
 }
 
 void mfs_dirty_commit_behind(struct mfs_dirty *d)
 {
-    struct mfs_dirty_commit c;
-    uint64_t limit;
-    int rc;
-
     pthread_mutex_lock(&d->lock);
-    if (d->committing.any || d->flushing || !d->stored.fresh)
-        goto out;
-    limit = first_dirty(d);
-    d->committing = d->stored;
-    d->stored = (struct mfs_stored){0};
-    c = (struct mfs_dirty_commit){
-        .end = d->committing.end, .alloc = d->committing.alloc, .mtime = d->committing.mtime};
-    if (c.end > limit)
-        c.end = limit > d->committing.begin ? limit : 0;
-    rc = call_commit(d, &c);
-    if (rc)
-        d->stored.alloc += c.alloc;
-    if (rc == -ENOSPC || c.end < d->committing.end)
-        restore(&d->stored, &d->committing);
-    if (rc == -ENOSPC) {
-        d->stored.fresh = true;
-        mfs_wb_commit_at(d, mfs_clock_mono() + d->wb->opts.max_age);
-    } else if (rc) {
-        mfs_dirty_fail(d, rc);
-    }
-    commit_ended(d);
-out:
+    if (!d->committing.any && !d->flushing && d->stored.fresh)
+        commit_below(d, d->stored.ranges.n > MFS_WB_PLACES ? UINT64_MAX : first_dirty(d));
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -176,29 +210,40 @@ static struct mfs_chunk *small_chunk(struct mfs_dirty *d)
     return mfs_wb_take(c) ? c : NULL;
 }
 
+/* The chunk's ranges as parts of a commit of theirs and of what is stored already. */
+static int plan_small(struct mfs_dirty *d, const struct mfs_chunk *c, struct mfs_dirty_part *parts,
+                      struct mfs_dirty_commit *commit)
+{
+    bool more = d->stored.any;
+    int rc = 0;
+
+    *commit = begin_commit(d);
+    if (!more || mfs_timespec_cmp(c->mtime, commit->mtime) > 0)
+        commit->mtime = d->committing.mtime = c->mtime;
+    for (uint32_t i = 0; i < c->ranges.n && !rc; i++) {
+        const struct mfs_range *r = &c->ranges.v[i];
+
+        parts[i] = (struct mfs_dirty_part){(uint32_t)r->lo, (uint32_t)(r->hi - r->lo),
+                                           c->mem + (r->lo - c->base)};
+        rc = mfs_ranges_add(&d->committing.ranges, r->lo, r->hi);
+    }
+    commit->parts = parts;
+    commit->nparts = c->ranges.n;
+    tell_ranges(d, commit);
+    return rc;
+}
+
 static void send_small(struct mfs_dirty *d, struct mfs_chunk *c)
 {
     struct mfs_dirty_part parts[SMALL_PARTS];
-    struct mfs_dirty_commit commit = {.parts = parts, .nparts = c->ranges.n};
-    struct mfs_stored *now = &d->committing;
+    struct mfs_dirty_commit commit;
     int rc;
 
     mfs_chunk_detach(c);
-    for (uint32_t i = 0; i < c->ranges.n; i++) {
-        const struct mfs_range *r = &c->ranges.v[i];
-
-        parts[i] = (struct mfs_dirty_part){r->lo, r->hi - r->lo, c->mem + (r->lo - c->base)};
-    }
     wait_commit_turn(d);
-    *now = (struct mfs_stored){.any = true, .end = mfs_ranges_end(&c->ranges), .mtime = c->mtime};
-    if (d->stored.any)
-        restore(now, &d->stored);
-    now->alloc = d->stored.alloc;
-    d->stored = (struct mfs_stored){0};
-    commit.end = now->end;
-    commit.alloc = now->alloc;
-    commit.mtime = now->mtime;
-    rc = call_commit_patiently(d, &commit);
+    rc = plan_small(d, c, parts, &commit);
+    if (!rc)
+        rc = call_commit_patiently(d, &commit);
     if (rc) {
         d->stored.alloc += commit.alloc;
         mfs_dirty_fail(d, rc);

@@ -17,7 +17,6 @@
 #include "cluster/placement.h"
 #include "data/geometry.h"
 #include "data/stripe_io.h"
-#include "data/writeback.h"
 
 #define EAGER_BYTES 65536U          /* a first read at 0 of this size is the start of a sequence */
 #define WAIT_MAX    (180 * MFS_SEC) /* for a fetch on its way, which the store ends earlier */
@@ -25,7 +24,6 @@
 #define BEHIND      3U              /* stripes behind the furthest read that are kept */
 #define STEP_OF     4               /* the last step is so much of what counts as the step */
 #define DEEP        64U             /* stripes ahead at most, on slow links */
-#define TRIES       4               /* of a read that a writer gets ahead of */
 
 int mfs_readahead_create(struct mfs_readahead **out, struct mfs_readahead_pool *pool, uint64_t ino)
 {
@@ -40,8 +38,7 @@ int mfs_readahead_create(struct mfs_readahead **out, struct mfs_readahead_pool *
     return 0;
 }
 
-/* The pool's lock is held. */
-static void drop_range(struct mfs_readahead *ra, uint64_t first, uint64_t last)
+void mfs_fetches_drop(struct mfs_readahead *ra, uint64_t first, uint64_t last)
 {
     struct mfs_fetch *f, *next;
 
@@ -57,7 +54,7 @@ void mfs_readahead_destroy(struct mfs_readahead *ra)
     if (!ra)
         return;
     pthread_mutex_lock(&ra->pool->lock);
-    drop_range(ra, 0, UINT64_MAX);
+    mfs_fetches_drop(ra, 0, UINT64_MAX);
     pthread_mutex_unlock(&ra->pool->lock);
     free(ra);
 }
@@ -70,7 +67,7 @@ void mfs_readahead_drop(struct mfs_readahead *ra, uint64_t off, uint64_t len)
     if (!len)
         return;
     pthread_mutex_lock(&ra->pool->lock);
-    drop_range(ra, off / size, (end - 1) / size);
+    mfs_fetches_drop(ra, off / size, (end - 1) / size);
     pthread_mutex_unlock(&ra->pool->lock);
 }
 
@@ -287,8 +284,7 @@ static bool view_hold(struct mfs_view *view, char *p, size_t len, struct mfs_fet
     return true;
 }
 
-/* Bytes are at their place in the caller's buffer. */
-static void view_copied(struct mfs_view *view, char *p, size_t len)
+void mfs_view_copied(struct mfs_view *view, char *p, size_t len)
 {
     struct iovec *last = view && view->n ? &view->iov[view->n - 1] : NULL;
 
@@ -325,7 +321,7 @@ static bool take_part(struct mfs_readahead *ra, struct part *part, struct mfs_vi
         held = view_hold(view, f->mem + part->piece.off, part->piece.len, f);
     if (good && !held) {
         memcpy(part->to, f->mem + part->piece.off, part->piece.len);
-        view_copied(view, part->to, part->piece.len);
+        mfs_view_copied(view, part->to, part->piece.len);
     }
     pthread_mutex_lock(&pool->lock);
     f->served += good ? part->piece.len : 0;
@@ -350,7 +346,7 @@ static int read_parts(struct mfs_readahead *ra, struct part *parts, size_t n, st
             continue;
         if (fetched && !rc)
             rc = read_direct(ra, &parts[i], 1);
-        view_copied(view, parts[i].to, parts[i].piece.len);
+        mfs_view_copied(view, parts[i].to, parts[i].piece.len);
     }
     return rc;
 }
@@ -388,72 +384,4 @@ int mfs_readahead_read(struct mfs_readahead *ra, uint64_t off, size_t len, uint6
     if (rc && view)
         mfs_view_release(view);
     return rc;
-}
-
-/* --- with a writer beside --- */
-
-/* Drops what was fetched of stripes that dirty bytes have left for since; returns the mark. */
-static uint64_t catch_up(struct mfs_readahead *ra, struct mfs_dirty *d)
-{
-    uint32_t stripes[MFS_DIRTY_LEFT_MAX];
-    uint64_t mark;
-    size_t n;
-
-    pthread_mutex_lock(&ra->pool->lock);
-    n = mfs_dirty_left(d, ra->mark, stripes, &mark);
-    if (n == SIZE_MAX)
-        drop_range(ra, 0, UINT64_MAX);
-    else
-        for (size_t i = 0; i < n; i++)
-            drop_range(ra, stripes[i], stripes[i]);
-    ra->mark = mark;
-    pthread_mutex_unlock(&ra->pool->lock);
-    return mark;
-}
-
-static bool overtaken(struct mfs_readahead *ra, struct mfs_dirty *d, uint64_t mark, uint64_t off,
-                      size_t len)
-{
-    uint32_t stripes[MFS_DIRTY_LEFT_MAX], size = ra->pool->stripe_size;
-    uint64_t now;
-    size_t n = mfs_dirty_left(d, mark, stripes, &now);
-
-    if (n == SIZE_MAX)
-        return true;
-    for (size_t i = 0; i < n; i++)
-        if (stripes[i] >= off / size && stripes[i] <= (off + len - 1) / size)
-            return true;
-    return false;
-}
-
-int mfs_readahead_read_over(struct mfs_readahead *ra, struct mfs_dirty *d, uint64_t off, size_t len,
-                            uint64_t size, void *buf, struct mfs_view *view)
-{
-    struct mfs_view *where = view;
-    int rc = 0;
-
-    if (!d || !len)
-        return mfs_readahead_read(ra, off, len, size, buf, view);
-    if (mfs_dirty_any(d))
-        where = NULL; /* dirty bytes can only be laid over a copy */
-    for (unsigned i = 0; i <= TRIES; i++) {
-        uint64_t mark;
-
-        if (where)
-            mfs_view_release(where);
-        /* With everything from before this call stored, whatever is read is new enough. */
-        if (i == TRIES)
-            mfs_dirty_store_range(d, off, len);
-        mark = catch_up(ra, d);
-        rc = mfs_readahead_read(ra, off, len, size, buf, where);
-        if (rc)
-            return rc;
-        if (!where)
-            mfs_dirty_overlay(d, off, len, buf);
-        if (!overtaken(ra, d, mark, off, len))
-            break;
-    }
-    if (!where)
-        view_copied(view, buf, len);
-    return 0;
 }

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "base/ranges.h"
 #include "store/store.h"
 
 struct mfs_dirty;
@@ -49,10 +50,17 @@ void mfs_readahead_destroy(struct mfs_readahead *ra);
 int mfs_readahead_read(struct mfs_readahead *ra, uint64_t off, size_t len, uint64_t size, void *buf,
                        struct mfs_view *view);
 
-/* As mfs_readahead_read, with the dirty bytes of the same file over it: what a reader on this mount
- * has to see, also while those bytes are on their way to the stripes. `d` may be NULL. */
-int mfs_readahead_read_over(struct mfs_readahead *ra, struct mfs_dirty *d, uint64_t off, size_t len,
-                            uint64_t size, void *buf, struct mfs_view *view);
+/* Adds to *content, counted from `off`, what of the range is content as far as this client knows
+ * from metadata; all else reads as zeros whatever stripes hold, but for what it has stored itself.
+ * 0 or -errno. */
+typedef int mfs_content_fn(void *arg, uint64_t off, size_t len, struct mfs_ranges *content);
+
+/* As mfs_readahead_read, of no more than is content (fn NULL: all is), with the dirty bytes of the
+ * same file over it: what a reader on this mount has to see, also while those bytes are on their
+ * way to the stripes. `d` may be NULL. */
+int mfs_readahead_read_over(struct mfs_readahead *ra, struct mfs_dirty *d, mfs_content_fn *fn,
+                            void *arg, uint64_t off, size_t len, uint64_t size, void *buf,
+                            struct mfs_view *view);
 
 /* Drops what was fetched of the range, and what is on its way: it has been or may have been
  * written. */

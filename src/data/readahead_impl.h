@@ -76,5 +76,12 @@ void mfs_fetch_queue(struct mfs_fetch *f); /* has a fetcher run it */
 /* Runs a WAITING fetch in the calling thread, which has a reference; the lock is dropped meanwhile.
  */
 void mfs_fetch_run(struct mfs_fetch *f);
+/* Takes those of stripes first to last off the handle's list. */
+void mfs_fetches_drop(struct mfs_readahead *ra, uint64_t first, uint64_t last);
+
+/* --- no lock --- */
+
+/* Bytes of a read are at their place in the caller's buffer. `view` may be NULL. */
+void mfs_view_copied(struct mfs_view *view, char *p, size_t len);
 
 #endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "data/stripe_io.h"
 
 /* A partition that let a sender wait this long before it failed … */
 #define FAIL_SLOW (1 * MFS_SEC)
@@ -59,35 +58,37 @@ static void forget(struct mfs_chunk *c)
 }
 
 /* Its content is in the stripe, the file's attributes do not know it yet. */
-static void note_stored(struct mfs_chunk *c, int64_t grown)
+static int note_stored(struct mfs_chunk *c, const struct mfs_stripe_put *put)
 {
     struct mfs_dirty *d = c->d;
     struct mfs_stored *s = &d->stored;
     uint64_t base = (uint64_t)c->stripe * d->wb->stripe_size;
-    uint64_t begin = base + c->ranges.v[0].lo, end = base + mfs_ranges_end(&c->ranges);
+    uint64_t end = base + mfs_ranges_end(&c->ranges);
+    int rc = mfs_ranges_add(&s->ranges, base + (uint64_t)put->was, end);
 
-    if (!s->any || begin < s->begin)
-        s->begin = begin;
-    if (!s->any || end > s->end)
-        s->end = end;
+    for (uint32_t i = 0; i < c->ranges.n && !rc; i++)
+        rc = mfs_ranges_add(&s->ranges, base + c->ranges.v[i].lo, base + c->ranges.v[i].hi);
     if (!s->any || mfs_timespec_cmp(c->mtime, s->mtime) > 0)
         s->mtime = c->mtime;
-    s->alloc += grown;
+    s->alloc += put->grown;
     s->any = s->fresh = true;
     if (!d->flushing)
-        mfs_wb_commit_at(d, c->birth + d->wb->opts.max_age);
+        mfs_wb_commit_at(d, s->ranges.n > MFS_WB_PLACES ? 0 : c->birth + d->wb->opts.max_age);
+    return rc;
 }
 
-void mfs_chunk_settle(struct mfs_chunk *c, int rc, int64_t grown)
+void mfs_chunk_settle(struct mfs_chunk *c, const struct mfs_stripe_put *put)
 {
+    int rc = put->rc;
+
     if ((rc == -ENOSPC || rc == -EAGAIN) && !c->give_up) {
         if (mfs_wb_delay(c, rc))
             return;
         rc = rc == -EAGAIN ? -EIO : rc;
     }
     if (!rc)
-        note_stored(c, grown);
-    else if (!c->give_up)
+        rc = note_stored(c, put);
+    if (rc && !c->give_up)
         mfs_dirty_fail(c->d, rc);
     forget(c);
 }
@@ -97,12 +98,12 @@ void mfs_chunk_drop(struct mfs_chunk *c)
     forget(c);
 }
 
-static void settle(struct mfs_chunk *c, int rc, int64_t grown)
+static void settle(struct mfs_chunk *c, const struct mfs_stripe_put *put)
 {
     struct mfs_dirty *d = c->d;
 
     pthread_mutex_lock(&d->lock);
-    mfs_chunk_settle(c, rc, grown);
+    mfs_chunk_settle(c, put);
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -159,7 +160,7 @@ static size_t detach_all(struct mfs_writeback *wb, struct mfs_chunk **chunks, si
         if (!live)
             mfs_chunk_drop(c);
         else if (rc)
-            mfs_chunk_settle(c, rc, 0);
+            mfs_chunk_settle(c, &(struct mfs_stripe_put){.rc = rc});
         pthread_mutex_unlock(&d->lock);
         if (live && !rc) {
             *nspans += c->ranges.n;
@@ -196,7 +197,7 @@ void mfs_wb_send(struct mfs_writeback *wb, struct mfs_chunk **chunks, size_t n)
         spans = malloc(nspans * sizeof *spans);
     if (!spans) {
         for (size_t i = 0; i < n; i++)
-            settle(chunks[i], -ENOMEM, 0);
+            settle(chunks[i], &(struct mfs_stripe_put){.rc = -ENOMEM});
         return;
     }
     next = spans;
@@ -208,7 +209,7 @@ void mfs_wb_send(struct mfs_writeback *wb, struct mfs_chunk **chunks, size_t n)
         mfs_wb_took(chunks[0], mfs_clock_mono() - since);
     for (size_t i = 0; i < n; i++) {
         note_result(wb, chunks[i]->part, puts[i].rc, since);
-        settle(chunks[i], puts[i].rc, puts[i].grown);
+        settle(chunks[i], &puts[i]);
     }
     if (spans != few)
         free(spans);

@@ -22,6 +22,7 @@ struct mfs_stripe_put {
 
     int rc;        /* of this stripe; when it failed, some spans may have been written */
     int64_t grown; /* bytes by which the stripe's value became longer */
+    int64_t was;   /* its length before, at least: from there on all of it is of this call */
 };
 
 /* Writes the spans of all stripes; 0 or the first rc that is not. A whole stripe is replaced, else

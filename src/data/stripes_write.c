@@ -193,6 +193,7 @@ static void take_result(struct plan *p, struct mfs_stripe_put *put, const struct
 
     put->rc = 0;
     put->grown = 0;
+    put->was = p->stripe_size;
     for (size_t i = 0; i < s->n; i++) {
         const struct mfs_cmd *cmd = &p->cmds[s->first + i];
         const struct mfs_reply *r = cmd->reply;
@@ -216,6 +217,7 @@ static void take_result(struct plan *p, struct mfs_stripe_put *put, const struct
         after = p->stripe_size;
     if (put->rc || before < 0)
         return;
+    put->was = before;
     put->grown = after - before;
     if (!s->whole && before > 0 && before < after && after == (int64_t)p->stripe_size)
         fit(p, s);
@@ -229,6 +231,7 @@ int mfs_stripe_put(struct mfs_store *store, struct mfs_stripe_put *puts, size_t 
     for (size_t i = 0; i < n; i++) {
         puts[i].rc = rc;
         puts[i].grown = 0;
+        puts[i].was = p.stripe_size;
     }
     if (rc)
         goto out;

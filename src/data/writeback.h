@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/ranges.h"
 #include "store/store.h"
 
 struct mfs_writeback;
@@ -28,10 +29,13 @@ struct mfs_dirty_part { /* of stripe 0, to be written with the commit */
 };
 
 struct mfs_dirty_commit {
-    uint64_t end;          /* end of the furthest byte written since the last commit; when it is not
-                            * a flush that commits, below it nothing is still dirty; 0: none */
-    int64_t alloc;         /* bytes newly stored in stripes */
-    struct timespec mtime; /* of the last write */
+    uint64_t end;                   /* end of the furthest byte written since the last commit; when
+                                     * it is not a flush that commits, below it nothing is still
+                                     * dirty, or what is stored is in very many places; 0: none */
+    const struct mfs_range *stored; /* what is in the stripes since, ascending: written bytes, */
+    size_t nstored;                 /* parts, and zeros that stripes were lengthened by */
+    int64_t alloc;                  /* bytes newly stored in stripes */
+    struct timespec mtime;          /* of the last write */
     const struct mfs_dirty_part *parts;
     size_t nparts;
 };
@@ -88,6 +92,10 @@ bool mfs_dirty_attr(struct mfs_dirty *d, uint64_t *end, struct timespec *mtime);
 /* Copies dirty bytes of the range over buf, which holds the stored content of the same range: so a
  * reader sees what was written without a flush. True when there were any. */
 bool mfs_dirty_overlay(struct mfs_dirty *d, uint64_t off, size_t len, void *buf);
+
+/* What of the range is stored and not yet committed, or being so, counted from `off`, is added to
+ * *stored; 0 or -ENOMEM. Ask before the attributes, as for mfs_dirty_attr. */
+int mfs_dirty_stored(struct mfs_dirty *d, uint64_t off, size_t len, struct mfs_ranges *stored);
 
 /* Counts the times that dirty bytes left this memory, as a rule for their stripe; never the same
  * for two files. What was read from a stripe before its bytes left may be older than what the

@@ -27,13 +27,14 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "base/ranges.h"
 #include "data/bufs.h"
 #include "data/crew.h"
 #include "data/links.h"
+#include "data/stripe_io.h"
 #include "data/writeback.h"
 
-#define MFS_WB_BATCH 32 /* most chunks of one round trip */
+#define MFS_WB_BATCH  32   /* most chunks of one round trip */
+#define MFS_WB_PLACES 4096 /* stored in more: committed at once, whatever is dirty between them */
 
 enum mfs_chunk_state {
     MFS_CHUNK_HELD,
@@ -81,7 +82,7 @@ struct mfs_slot { /* a stripe of a file; there while it has a chunk */
 struct mfs_stored { /* in the stripes, not yet committed */
     bool any;
     bool fresh; /* something since the last commit */
-    uint64_t begin, end;
+    struct mfs_ranges ranges;
     int64_t alloc;
     struct timespec mtime;
 };
@@ -195,8 +196,8 @@ void mfs_wb_send(struct mfs_writeback *wb, struct mfs_chunk **chunks, size_t n);
 /* Moves an open chunk to its slot's flying place; d->lock is held. False: nothing in it. */
 bool mfs_chunk_detach(struct mfs_chunk *c);
 
-/* Settles a TAKEN chunk that was stored (rc 0) or not; frees it. d->lock is held. */
-void mfs_chunk_settle(struct mfs_chunk *c, int rc, int64_t grown);
+/* Settles a TAKEN chunk that was stored (put->rc 0) or not; frees it. d->lock is held. */
+void mfs_chunk_settle(struct mfs_chunk *c, const struct mfs_stripe_put *put);
 void mfs_chunk_drop(struct mfs_chunk *c); /* a TAKEN chunk that nobody wants; d->lock is held */
 
 /* --- flush.c --- */

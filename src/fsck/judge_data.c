@@ -96,6 +96,7 @@ static const struct {
     {'O', MFS_FAULT_DEAD_OPENER, "openers"},
     {'L', MFS_FAULT_DEAD_LOCK, "locks"},
     {'P', MFS_FAULT_DEAD_APPENDER, "an appender"},
+    {'V', MFS_FAULT_COUNT, "voids"},
 };
 
 static int judge_side(struct mfs_census *c, const struct mfs_seen_side *s)

@@ -6,12 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/bytes.h"
 #include "data/stripe_keys.h"
 #include "data/stripes.h"
 #include "meta/internal.h"
-
-#define END_AT 32
 
 static int delete_run(struct mfs_mender *m, const struct mfs_census *c, uint64_t ino, size_t from,
                       size_t to)
@@ -36,16 +33,25 @@ int mfs_mend_stripes(struct mfs_mender *m, const struct mfs_census *c, const str
     return rc ? rc : delete_run(m, c, f->ino, f->a, f->b);
 }
 
-/* The record follows: somebody may be about to write there. They go with the file. */
+/* The end of data follows, and they are void, as somebody may be about to write there: so they go
+ * with the file. That is right whatever has become of the record since. */
 int mfs_mend_beyond(struct mfs_mender *m, const struct mfs_census *c, const struct mfs_found *f)
 {
     const struct mfs_seen_inode *seen = mfs_census_inode(c, f->ino);
-    char end[8];
+    struct mfs_ino_arg ino = mfs_ino_arg(f->ino);
+    struct mfs_call call;
 
     if (!seen || !S_ISREG(seen->mode))
         return -EOPNOTSUPP;
-    mfs_put_le64(end, f->a);
-    return mfs_mend_splice(m, c, f->ino, END_AT, end, sizeof end);
+    mfs_call_command(&call, "mfs_commit0");
+    mfs_args_bin(&call.args, ino.b, sizeof ino.b);
+    mfs_args_str(&call.args, ""); /* its times stay */
+    mfs_args_int(&call.args, 0);
+    mfs_args_int(&call.args, (int64_t)f->a);
+    mfs_args_int(&call.args, 0);
+    mfs_args_str(&call.args, "");
+    mfs_args_str(&call.args, "");
+    return mfs_mend_done(m, &call, mfs_placement_home(f->ino));
 }
 
 static int edit_stripe(struct mfs_mender *m, const char *function, const struct mfs_found *f,

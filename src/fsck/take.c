@@ -275,6 +275,11 @@ static int take_lock(struct mfs_census *c, uint32_t part, const char *key, size_
     return take_side(c, part, key, mfs_get_be64(field + 1));
 }
 
+static int take_voids(struct mfs_census *c, uint32_t part, const struct mfs_item *item)
+{
+    return take_side(c, part, item->key, 0);
+}
+
 static int take_appender(struct mfs_census *c, uint32_t part, const struct mfs_item *item)
 {
     size_t n;
@@ -362,6 +367,7 @@ static const struct {
     {'O', MFS_KEY_INO_LEN, MFS_KEY_HASH, NULL},
     {'L', MFS_KEY_INO_LEN, MFS_KEY_HASH, NULL},
     {'P', MFS_KEY_INO_LEN, MFS_KEY_STRING, take_appender},
+    {'V', MFS_KEY_INO_LEN, MFS_KEY_STRING, take_voids},
     {'T', KEY_TXN, MFS_KEY_STRING, take_txn},
     {'Y', MFS_KEY_INO_LEN, MFS_KEY_STRING, take_lease},
     {'K', MFS_KEY_INO_LEN, MFS_KEY_STRING, take_lease},

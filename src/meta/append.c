@@ -122,7 +122,8 @@ int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_
 }
 
 int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,
-                        uint64_t end, int64_t alloc, uint64_t *old_version, struct mfs_attr *attr)
+                        const struct mfs_range *place, int64_t alloc, uint64_t *old_version,
+                        struct mfs_attr *attr)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_ino_arg num = mfs_ino_arg(number);
@@ -135,7 +136,8 @@ int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bo
     mfs_call_function(&c, "mfs_append_end");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
-    mfs_args_int(&c.args, stored ? (int64_t)end : 0);
+    mfs_args_int(&c.args, (int64_t)place->lo);
+    mfs_args_int(&c.args, stored ? (int64_t)place->hi : 0);
     mfs_args_int(&c.args, alloc);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_bin(&c.args, num.b, sizeof num.b);

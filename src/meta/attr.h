@@ -10,6 +10,7 @@
 #define MFS_ATTR_DEFACL  0x04U /* has a default ACL (directories) */
 #define MFS_ATTR_SEALED  0x08U /* a directory that is being removed */
 #define MFS_ATTR_SECCAPS 0x10U /* has security.capability */
+#define MFS_ATTR_VOIDS   0x80U /* of what is below data_end some may be no content, see meta.h */
 
 struct mfs_attr {
     uint64_t ino;
@@ -18,7 +19,7 @@ struct mfs_attr {
     uint32_t rdev;     /* as the kernel's new_encode_dev: what st_rdev of a device holds */
     uint32_t flags;    /* MFS_ATTR_* */
     uint64_t size;     /* bytes; for a symlink the length of its target */
-    uint64_t data_end; /* no stripe holds data at or beyond this offset */
+    uint64_t data_end; /* no content is at or beyond this offset: it reads as zeros */
     int64_t alloc;     /* bytes stored; an estimate after a crash */
     uint64_t version;  /* grows with every change of the content */
     struct timespec atime, mtime, ctime;

@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "base/clock.h"
+#include "base/ranges.h"
 #include "meta/attr.h"
 #include "store/store.h"
 
@@ -210,11 +211,12 @@ struct mfs_part {
 };
 
 struct mfs_commit {
-    uint64_t end;                 /* size and data_end become at least this (0: leave them) */
-    bool keep_size;               /* only data_end grows (fallocate with KEEP_SIZE) */
-    int64_t alloc;                /* stored bytes more or less, stripe 0's parts not counted */
-    struct timespec mtime;        /* mtime and ctime become this */
-    const struct mfs_part *parts; /* written to stripe 0 in the same step; small: they are copied */
+    uint64_t end;                   /* the size becomes at least this (0: it stays) */
+    const struct mfs_range *stored; /* what has been stored in the stripes since the last commit: */
+    size_t nstored;                 /* ascending; it is content from now on, as the parts are */
+    int64_t alloc;                  /* stored bytes more or less, stripe 0's parts not counted */
+    struct timespec mtime;          /* mtime and ctime become this */
+    const struct mfs_part *parts;   /* written to stripe 0 in the same step; small: copied */
     size_t nparts;
 };
 
@@ -222,6 +224,11 @@ struct mfs_commit {
  * that this one followed. Data in other stripes must be stored before. -ENOSPC writes nothing. */
 int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit *c,
                     uint64_t *old_version, struct mfs_attr *attr);
+
+/* Of a file with MFS_ATTR_VOIDS, the ranges that were empty when a commit put them below data_end,
+ * and of which none has said since that something is stored there (decisions/0020): they read as
+ * zeros, whatever stripes hold. Added to *voids. Ask before reading the stripes, not after. */
+int mfs_meta_voids(struct mfs_meta *meta, uint64_t ino, struct mfs_ranges *voids);
 
 /* Sets the size: cuts stripe 0, data_end shrinks to `size` if above, version + 1, mtime and ctime
  * now. The caller has trimmed stripes 1 … below `trimmed`, the data_end that it knew; alloc is what
@@ -238,7 +245,8 @@ int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64
 int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
                     uint64_t *off, uint64_t *number, uint64_t *old_version, struct mfs_attr *attr);
 int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,
-                        uint64_t end, int64_t alloc, uint64_t *old_version, struct mfs_attr *attr);
+                        const struct mfs_range *place, int64_t alloc, uint64_t *old_version,
+                        struct mfs_attr *attr);
 
 /* --- directories -------------------------------------------------------------------------- */
 

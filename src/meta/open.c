@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
+
 static void take_head(struct mfs_head *head, const struct mfs_reply *r)
 {
     struct mfs_bytes content = mfs_reply_bytes(r);
@@ -86,7 +88,7 @@ static void add_str(struct commit_args *a, const char *s)
     add_bin(a, s, strlen(s));
 }
 
-#define COMMIT_FIXED 7 /* name ino time end keep alloc sid */
+#define COMMIT_FIXED 8 /* name ino time size end alloc sid named */
 
 /* A file's record and behind it the sessions to be told of its change. */
 static int take_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said, int64_t asked,
@@ -114,6 +116,20 @@ static void keep_content(struct mfs_meta *meta, const struct mfs_commit *commit,
         mfs_contents_put(meta->contents, attr->ino, attr->version, all->p, all->len);
 }
 
+#define PAIR 16 /* bytes of a range, as partitions know it */
+
+/* NULL: out of memory. */
+static char *encode_ranges(const struct mfs_range *v, size_t n)
+{
+    char *list = malloc(PAIR * n + 1);
+
+    for (size_t i = 0; list && i < n; i++) {
+        mfs_put_le64(list + PAIR * i, v[i].lo);
+        mfs_put_le64(list + PAIR * i + 8, v[i].hi);
+    }
+    return list;
+}
+
 int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit *commit,
                     uint64_t *old_version, struct mfs_attr *attr)
 {
@@ -121,19 +137,21 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
     struct mfs_time_arg time = mfs_time_arg(commit->mtime);
     size_t most = COMMIT_FIXED + 2 * commit->nparts;
     struct commit_args a = {malloc(most * sizeof *a.v), malloc(most * sizeof *a.num), 0};
+    char *stored = encode_ranges(commit->stored, commit->nstored);
     int64_t asked = mfs_clock_mono();
     struct mfs_cmd cmd = {.part = mfs_placement_home(ino)};
     int rc = -ENOMEM;
 
-    if (!a.v || !a.num)
+    if (!a.v || !a.num || !stored)
         goto out;
     add_str(&a, commit->nparts ? "mfs_commit" : "mfs_commit0");
     add_bin(&a, key.b, sizeof key.b);
     add_bin(&a, time.b, sizeof time.b);
     add_int(&a, (int64_t)commit->end);
-    add_str(&a, commit->keep_size ? "1" : "0");
+    add_int(&a, 0);
     add_int(&a, commit->alloc);
     add_bin(&a, sid.b, sizeof sid.b);
+    add_bin(&a, stored, PAIR * commit->nstored);
     for (size_t i = 0; i < commit->nparts; i++) {
         add_int(&a, commit->parts[i].off);
         add_bin(&a, commit->parts[i].p, commit->parts[i].len);
@@ -151,6 +169,26 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
 out:
     free(a.v);
     free(a.num);
+    free(stored);
+    return rc;
+}
+
+int mfs_meta_voids(struct mfs_meta *meta, uint64_t ino, struct mfs_ranges *voids)
+{
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_bytes list;
+    struct mfs_call c;
+    int rc;
+
+    mfs_key_ino(key, 'V', ino);
+    mfs_call_command(&c, "GET");
+    mfs_args_bin(&c.args, key, sizeof key);
+    c.cmd.idempotent = true;
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    list = mfs_call_text(&c);
+    for (size_t at = 0; !rc && list.p && at + PAIR <= list.n; at += PAIR)
+        rc = mfs_ranges_add(voids, mfs_get_le64(list.p + at), mfs_get_le64(list.p + at + 8));
+    mfs_call_fini(&c);
     return rc;
 }
 

@@ -10,6 +10,7 @@
 #include "partition/journal.h"
 #include "partition/leases.h"
 #include "partition/lost.h"
+#include "partition/voids.h"
 
 /* Only a value made at its final length is as small as can be, so that is done where it is cheap.
  */
@@ -60,12 +61,12 @@ static int open_head(const struct mfs_request *r, struct mfs_inode *i)
 {
     struct RedisModuleKey *stripe =
         mfs_key_stripe0(r->ctx, mfs_request_arg(r, OPEN_INO), MFS_REDIS_READ);
-    bool lost = mfs_lost_bytes(r->ctx, stripe) >= 0;
-    struct mfs_span content = mfs_key_text(stripe);
+    struct mfs_span content;
+    bool whole = mfs_voids_head(i, stripe, &content) && mfs_lost_bytes(r->ctx, stripe) < 0;
 
-    mfs_redis.ReplyWithArray(r->ctx, lost ? 1 : 2);
+    mfs_redis.ReplyWithArray(r->ctx, whole ? 2 : 1);
     mfs_redis.ReplyWithStringBuffer(r->ctx, i->rec, i->n);
-    if (!lost)
+    if (whole)
         mfs_redis.ReplyWithStringBuffer(r->ctx, content.p ? content.p : "", content.n);
     mfs_key_close(stripe);
     return MFS_REDIS_OK;
@@ -278,10 +279,11 @@ int mfs_command_sput(const struct mfs_request *r)
     return mfs_redis.ReplyWithLongLong(r->ctx, last > (int64_t)old ? last : (long long)old);
 }
 
-enum { INO = 1, TIME, END, KEEP_SIZE, STORED, SID, PARTS }; /* of mfs_commit */
+enum { INO = 1, TIME, SIZE, END, STORED, SID, NAMED, PARTS }; /* of mfs_commit */
 
-/* The parts go into stripe 0; how many bytes it is longer; -1: what they are parts of is lost. */
-static int64_t store_parts(const struct mfs_request *r, int64_t last)
+/* The parts go into stripe 0 and are named, and so are the zeros before them, if it ended there;
+ * how many bytes it is longer; -1: what they are parts of is lost. */
+static int64_t store_parts(const struct mfs_request *r, int64_t last, struct mfs_ranges *named)
 {
     struct RedisModuleKey *key = mfs_key_stripe0(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
     bool whole = mends(r, key, PARTS);
@@ -290,52 +292,71 @@ static int64_t store_parts(const struct mfs_request *r, int64_t last)
     mfs_key_close(key);
     if (!whole)
         return -1;
+    for (int i = PARTS; i + 1 < r->argc; i += 2) {
+        int64_t off = mfs_request_int(r, i);
+
+        mfs_voids_name(named, off, off + (int64_t)mfs_request_arg(r, i + 1).n);
+    }
+    mfs_voids_name(named, old, last);
     return last > old ? last - old : 0;
 }
 
-/* The content has grown, or changed: size and end of data are at least END, one version on. */
+/* The content has grown, or changed: one version on. */
 static void grown(const struct mfs_request *r, char *rec, int64_t stored)
 {
-    int64_t last = mfs_request_int(r, END);
-    struct mfs_span time = mfs_request_arg(r, TIME), keep = mfs_request_arg(r, KEEP_SIZE);
+    int64_t size = mfs_request_int(r, SIZE);
+    struct mfs_span time = mfs_request_arg(r, TIME);
 
-    if (last > mfs_rec_i64(rec, MFS_REC_SIZE) && !(keep.n && keep.p[0] == '1'))
-        mfs_rec_put_i64(rec, MFS_REC_SIZE, last);
-    if (last > mfs_rec_i64(rec, MFS_REC_END))
-        mfs_rec_put_i64(rec, MFS_REC_END, last);
+    if (size > mfs_rec_i64(rec, MFS_REC_SIZE))
+        mfs_rec_put_i64(rec, MFS_REC_SIZE, size);
     mfs_rec_put_i64(rec, MFS_REC_STORED, mfs_rec_i64(rec, MFS_REC_STORED) + stored);
     mfs_rec_put_i64(rec, MFS_REC_VERSION, mfs_rec_i64(rec, MFS_REC_VERSION) + 1);
-    memcpy(rec + MFS_REC_MTIME, time.p, time.n);
-    memcpy(rec + MFS_REC_CTIME, time.p, time.n);
+    if (time.n) {
+        memcpy(rec + MFS_REC_MTIME, time.p, time.n);
+        memcpy(rec + MFS_REC_CTIME, time.p, time.n);
+    }
 }
 
-/* mfs_commit ino time end keep_size alloc sid [off bytes …]: the new record and behind it who has
- * to be told: other openers and holders of leases. Without bytes nothing grows in memory, so
+/* With the inode open; what is answered is added. */
+static int commit(const struct mfs_request *r, struct mfs_inode *i, struct mfs_ranges *named,
+                  struct mfs_answer *a)
+{
+    struct mfs_span time = mfs_request_arg(r, TIME), ino = mfs_request_arg(r, INO);
+    int64_t stored = mfs_request_int(r, STORED), last = parts_end(r, PARTS), more = 0;
+
+    if ((time.n && time.n != 12) || last < 0 ||
+        !mfs_voids_name_list(named, mfs_request_arg(r, NAMED)))
+        return mfs_request_fail(r, EINVAL, "not a time, ranges and parts of a stripe");
+    if (!i->rec)
+        return mfs_request_fail(r, ESTALE, "no inode");
+    if (r->argc > PARTS)
+        more = store_parts(r, last, named);
+    if (more < 0)
+        return mfs_request_fail(r, EIO, "the rest of the stripe is lost");
+    mfs_voids_grow(r->ctx, ino, i, mfs_request_int(r, END), named);
+    grown(r, i->rec, stored + more);
+    mfs_journal_key(i->key);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    mfs_answer_add(a, i->rec, i->n);
+    mfs_lease_others(r->ctx, ino, mfs_request_arg(r, SID), true, a);
+    return mfs_answer_send(a, r->ctx);
+}
+
+/* mfs_commit ino time size end alloc sid named [off bytes …]: size and end of data become at least
+ * these; `named` (as in voids.h) and the bytes, for stripe 0, are content from now on, and below
+ * the end of data. Without time (empty) that stays. The new record and behind it who has to be
+ * told: other openers and holders of leases. Without bytes next to nothing grows in memory, so
  * mfs_commit0 is allowed when memory is full. */
 int mfs_command_commit(const struct mfs_request *r)
 {
-    int64_t stored = mfs_request_int(r, STORED), last = parts_end(r, PARTS), more = 0;
+    struct mfs_inode i = mfs_inode_open(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
     struct mfs_answer a = {0};
-    struct mfs_inode i;
+    struct mfs_ranges named;
+    int rc;
 
-    if (mfs_request_arg(r, TIME).n != 12 || last < 0)
-        return mfs_request_fail(r, EINVAL, "not a time and parts of a stripe");
-    i = mfs_inode_open(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
-    if (!i.rec) {
-        mfs_inode_close(&i);
-        return mfs_request_fail(r, ESTALE, "no inode");
-    }
-    if (r->argc > PARTS)
-        more = store_parts(r, last);
-    if (more < 0) {
-        mfs_inode_close(&i);
-        return mfs_request_fail(r, EIO, "the rest of the stripe is lost");
-    }
-    grown(r, i.rec, stored + more);
-    mfs_journal_key(i.key);
-    mfs_redis.ReplicateVerbatim(r->ctx);
-    mfs_answer_add(&a, i.rec, i.n);
+    mfs_ranges_init(&named);
+    rc = commit(r, &i, &named, &a);
+    mfs_ranges_fini(&named);
     mfs_inode_close(&i);
-    mfs_lease_others(r->ctx, mfs_request_arg(r, INO), mfs_request_arg(r, SID), true, &a);
-    return mfs_answer_send(&a, r->ctx);
+    return rc;
 }

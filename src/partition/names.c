@@ -13,6 +13,7 @@
 #include "partition/inode.h"
 #include "partition/journal.h"
 #include "partition/leases.h"
+#include "partition/voids.h"
 
 static bool is_entry(struct mfs_span entry)
 {
@@ -29,17 +30,19 @@ static char entry_type(struct mfs_span entry)
     return entry.p[8];
 }
 
-/* A file's content, when it has at most `most` bytes. */
+/* A file's content, when it has at most `most` bytes and no voids. */
 static void add_content(const struct mfs_request *r, const struct mfs_inode *i, struct mfs_span ino,
                         int64_t most, struct mfs_answer *a)
 {
     int64_t size = mfs_rec_i64(i->rec, MFS_REC_SIZE);
     struct RedisModuleKey *stripe;
+    struct mfs_span content;
 
     if (size <= 0 || size > most)
         return;
     stripe = mfs_key_stripe0(r->ctx, ino, MFS_REDIS_READ);
-    mfs_answer_span(a, mfs_key_text(stripe));
+    if (mfs_voids_head(i, stripe, &content))
+        mfs_answer_span(a, content);
     mfs_key_close(stripe);
 }
 

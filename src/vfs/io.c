@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "data/stripes.h"
+#include "vfs/content.h"
 #include "vfs/file.h"
 #include "vfs/tail.h"
 
@@ -57,7 +58,8 @@ static int read_stripes(struct mfs_file *f, uint64_t off, size_t len, uint64_t s
         mfs_readahead_drop(f->ra, 0, UINT64_MAX);
         atomic_store(&f->ra_generation, now);
     }
-    return mfs_readahead_read_over(f->ra, atomic_load(&v->dirty), off, len, size, buf, view);
+    return mfs_readahead_read_over(f->ra, atomic_load(&v->dirty), mfs_content_known, v, off, len,
+                                   size, buf, view);
 }
 
 /* Small files that this client has just written or looked up. */
@@ -129,6 +131,25 @@ ssize_t mfs_vfs_read(struct mfs_file *f, void *buf, size_t len, uint64_t off, bo
     return n;
 }
 
+/* Of what is stored. */
+static int read_last(struct mfs_vfs *vfs, struct mfs_dirty *d, const struct mfs_attr *attr,
+                     char *byte)
+{
+    uint64_t at = attr->size - 1;
+    struct mfs_ranges content;
+    int rc;
+
+    *byte = 0;
+    mfs_ranges_init(&content);
+    rc = mfs_content_of(vfs, attr, at, 1, &content);
+    if (rc == 0 && d != NULL)
+        rc = mfs_dirty_stored(d, at, 1, &content);
+    if (rc == 0 && content.n > 0)
+        rc = mfs_stripes_read(vfs->store, attr->ino, at, 1, byte);
+    mfs_ranges_fini(&content);
+    return rc;
+}
+
 int mfs_vfs_last_byte(struct mfs_vfs *vfs, uint64_t ino, uint64_t *size, char *byte)
 {
     struct mfs_vnode *v = mfs_vnode_find(vfs, ino);
@@ -141,7 +162,7 @@ int mfs_vfs_last_byte(struct mfs_vfs *vfs, uint64_t ino, uint64_t *size, char *b
     if (rc == 0)
         *size = attr.size;
     if (rc == 0 && attr.size > 0)
-        rc = mfs_stripes_read(vfs->store, ino, attr.size - 1, 1, byte);
+        rc = read_last(vfs, d, &attr, byte);
     if (rc == 0 && attr.size > 0 && d != NULL)
         mfs_dirty_overlay(d, attr.size - 1, 1, byte);
     mfs_vnode_put(v);
@@ -164,12 +185,12 @@ static int fill_appended(struct mfs_vnode *v, const void *buf, size_t len, uint6
                          uint64_t number)
 {
     struct mfs_vfs *vfs = v->vfs;
+    struct mfs_range place = {off, off + len};
     struct mfs_attr attr;
     int64_t alloc = 0;
     uint64_t from;
     int rc = mfs_stripes_write(vfs->store, v->ino, off, len, buf, &alloc);
-    int end =
-        mfs_meta_append_end(vfs->meta, v->ino, number, rc == 0, off + len, alloc, &from, &attr);
+    int end = mfs_meta_append_end(vfs->meta, v->ino, number, rc == 0, &place, alloc, &from, &attr);
 
     if (rc == 0 && end == 0)
         mfs_vnode_carry(v, from, &attr);

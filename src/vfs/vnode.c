@@ -26,6 +26,7 @@ static struct mfs_vnode *vnode_new(struct mfs_vfs *vfs, uint64_t ino)
     v->ino = ino;
     v->vfs = vfs;
     atomic_init(&v->generation, 1);
+    mfs_ranges_init(&v->voids);
     pthread_mutex_init(&v->lock, NULL);
     return v;
 }
@@ -36,6 +37,7 @@ static void vnode_free(struct mfs_vnode *v)
 
     if (dirty != NULL)
         mfs_dirty_destroy(dirty);
+    mfs_ranges_fini(&v->voids);
     pthread_mutex_destroy(&v->lock);
     free(v);
 }
@@ -145,8 +147,13 @@ static int commit(void *arg, const struct mfs_dirty_commit *d)
 {
     struct mfs_vnode *v = arg;
     struct mfs_part part[d->nparts > 0 ? d->nparts : 1];
-    struct mfs_commit c = {
-        .end = d->end, .alloc = d->alloc, .mtime = d->mtime, .parts = part, .nparts = d->nparts};
+    struct mfs_commit c = {.end = d->end,
+                           .stored = d->stored,
+                           .nstored = d->nstored,
+                           .alloc = d->alloc,
+                           .mtime = d->mtime,
+                           .parts = part,
+                           .nparts = d->nparts};
     struct mfs_attr attr;
     uint64_t from;
     int rc;
@@ -236,6 +243,8 @@ static void unlearn(struct mfs_vnode *v, uint64_t version)
         v->noticed = version;
     if (version == 0 || v->attr.version < version)
         v->known = false;
+    if (version == 0)
+        v->voids_version = 0; /* after a failover versions may come again, of other content */
     pthread_mutex_unlock(&v->lock);
     mfs_vnode_changed(v);
 }

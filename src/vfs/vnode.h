@@ -71,6 +71,8 @@ struct mfs_vnode {
     struct mfs_attr attr;   /* the newest seen, by version; sizes without what is dirty */
     int error;              /* of a flush that nobody was told about */
     struct mfs_file *files; /* open handles, for the end of all */
+    struct mfs_ranges voids;
+    uint64_t voids_version; /* of the file, that they were asked for at; 0: not yet */
 
     struct {
         atomic_uint_fast64_t told; /* the end that the kernel knows; without the lock */

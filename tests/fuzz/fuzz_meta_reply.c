@@ -150,14 +150,15 @@ static void write_file(const struct operands *o)
     struct mfs_part part = {0, (uint32_t)strlen(o->name), o->name};
     struct mfs_commit c = {.end = o->len, .parts = &part, .nparts = o->len % 2};
     uint64_t off, number, version;
+    struct mfs_range place;
     struct mfs_attr a = {0};
 
     check_rc(mfs_meta_commit(o->meta, o->ino, &c, &version, &a), &a);
     check_rc(mfs_meta_truncate(o->meta, o->ino, o->len, o->len, 0, &version, &a), &a);
-    if (!mfs_meta_append(o->meta, o->ino, o->name, part.len, &off, &number, &version, &a))
-        check_rc(
-            mfs_meta_append_end(o->meta, o->ino, number, true, off + part.len, 0, &version, &a),
-            &a);
+    if (mfs_meta_append(o->meta, o->ino, o->name, part.len, &off, &number, &version, &a))
+        return;
+    place = (struct mfs_range){off, off + part.len};
+    check_rc(mfs_meta_append_end(o->meta, o->ino, number, true, &place, 0, &version, &a), &a);
 }
 
 static void unlink_name(const struct operands *o)

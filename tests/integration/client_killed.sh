@@ -125,3 +125,36 @@ kill -KILL "$second"
 must_happen 10 gone "$second"
 kill -CONT "$stopped"
 must_happen 60 ls "$MNT0"
+
+# Never closed, so what is stored is made known only each second.
+write_for_ever()
+{
+    local block
+    block=$(head -c 1000000 /dev/zero | tr '\0' X)
+    while printf '%s' "$block"; do
+        sleep 0.05
+    done 1<>"$1" 2>/dev/null
+}
+
+other_bytes()
+{
+    tr -d "$1" | wc -c
+}
+
+say "what a dead client had stored, and not made known, never shows"
+: >"$MNT1/half"
+write_for_ever "$MNT3/half" &
+writer=$!
+sleep 2.7
+kill -KILL "$(client_of 3)"
+wait "$writer"
+size=$(stat -c %s "$MNT1/half")
+[ "$size" -gt 0 ] || fail "nothing was made known"
+truncate -s $((size + 40000000)) "$MNT1/half"
+printf end | dd of="$MNT2/half" bs=1 seek=$((size + 50000000)) conv=notrunc status=none
+for ((i = 1; i <= 2; i++)); do
+    mount=MNT$i
+    equal 0 "$(head -c "$size" "${!mount}/half" | other_bytes X)" "other bytes than were written"
+    equal 0 "$(tail -c +$((size + 1)) "${!mount}/half" | head -c 50000000 | other_bytes '\0')" "bytes behind the end"
+    equal end "$(tail -c 3 "${!mount}/half")" "the last bytes"
+done

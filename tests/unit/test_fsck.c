@@ -41,7 +41,8 @@ static struct {
 
 static void store(uint64_t ino, size_t len)
 {
-    struct mfs_commit c = {.end = len, .mtime = mfs_clock_real()};
+    struct mfs_range stored = {0, len};
+    struct mfs_commit c = {.end = len, .stored = &stored, .nstored = 1, .mtime = mfs_clock_real()};
     struct mfs_attr attr;
 
     assert_int_equal(mfs_stripes_write(a.store, ino, 0, len, content, &c.alloc), 0);
@@ -373,6 +374,7 @@ static void lost_keys(void)
     RAW(2, TEXT("SET"), key('P', ino),
         TEXT("12345678"
              "1"));
+    RAW(2, TEXT("SET"), key('V', ino), TEXT("12345678abcdefgh"));
 }
 
 static void the_dead(void)
@@ -585,6 +587,20 @@ static void new_numbers_are_new(void)
     assert_true(ino > w.g);
 }
 
+static void beyond_is_void(void)
+{
+    struct mfs_ranges voids;
+    struct mfs_attr attr;
+
+    assert_int_equal(mfs_meta_getattr(a.meta, w.n, &attr), 0);
+    assert_int_equal(attr.data_end, 7 * STRIPE + 10);
+    assert_true(attr.flags & MFS_ATTR_VOIDS);
+    mfs_ranges_init(&voids);
+    assert_int_equal(mfs_meta_voids(a.meta, w.n, &voids), 0);
+    assert_true(voids.n == 1 && mfs_ranges_covers(&voids, 2 * STRIPE, attr.data_end));
+    mfs_ranges_fini(&voids);
+}
+
 static const struct damage {
     const char *name;
     void (*plant)(void);
@@ -614,11 +630,11 @@ static const struct damage {
     {"two names", two_names, "directory-links two-names", 0, e_is_in_d},
     {"cycle", cycle, "cycle", 0, y_is_somewhere},
     {"lost stripes", lost_stripes, "lost-stripes", 0, NULL},
-    {"stripes beyond the end", beyond_end, "stripes-beyond-end", 0, NULL},
+    {"stripes beyond the end", beyond_end, "stripes-beyond-end", 0, beyond_is_void},
     {"long stripe", long_stripe, "stripe-too-long", 0, NULL},
     {"misplaced stripe of nobody", misplaced_stripe_of_nobody, "misplaced-stripe", 0, NULL},
     {"misplaced stripe", misplaced_stripe, "misplaced-stripe", 1, NULL},
-    {"lost keys", lost_keys, "lost-key lost-key lost-key lost-key", 0, NULL},
+    {"lost keys", lost_keys, "lost-key lost-key lost-key lost-key lost-key", 0, NULL},
     {"dead sessions", the_dead, "dead-appender dead-lock dead-opener", 0, NULL},
     {"no expiry", for_ever, "no-expiry no-expiry no-expiry no-expiry no-expiry", 0, NULL},
     {"stale intent", stale_intent, "stale-intent", 0, f_is_back},
@@ -767,10 +783,11 @@ static void test_together(void **state)
     for (size_t i = 0; i < sizeof plants / sizeof *plants; i++)
         plants[i]();
     r = fsck(false);
-    expect_kinds(r,
-                 "dangling-name links-too-many lost-key lost-key lost-key lost-key lost-stripes "
-                 "missing-bit nameless-inode stale-seal stripes-beyond-end",
-                 "together");
+    expect_kinds(
+        r,
+        "dangling-name links-too-many lost-key lost-key lost-key lost-key lost-key lost-stripes "
+        "missing-bit nameless-inode stale-seal stripes-beyond-end",
+        "together");
     mfs_fsck_report_free(r);
     r = fsck(true);
     assert_int_equal(r->left, 0);

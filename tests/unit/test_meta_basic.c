@@ -408,6 +408,7 @@ static void test_content(void **state)
     char buf[64];
     struct mfs_head head = {buf, sizeof buf, -1};
     struct mfs_attr attr;
+    struct mfs_range place = {STRIPE - 1, STRIPE + 1};
     uint64_t number;
 
     (void)state;
@@ -439,9 +440,9 @@ static void test_content(void **state)
     assert_true(number > 0);
     assert_int_equal(off, STRIPE - 1);
     assert_int_equal(getattr(&b, f).size, STRIPE - 1);
-    assert_int_equal(mfs_meta_append_end(a.meta, f, number + 1, true, STRIPE + 1, 2, &old, &attr),
+    assert_int_equal(mfs_meta_append_end(a.meta, f, number + 1, true, &place, 2, &old, &attr),
                      -ECANCELED);
-    assert_int_equal(mfs_meta_append_end(a.meta, f, number, true, STRIPE + 1, 2, &old, &attr), 0);
+    assert_int_equal(mfs_meta_append_end(a.meta, f, number, true, &place, 2, &old, &attr), 0);
     assert_int_equal(getattr(&b, f).size, STRIPE + 1);
     assert_int_equal(meta_client_keys(&a, "P*"), 0);
     assert_int_equal(mfs_meta_open(b.meta, f, &(uint64_t){UINT64_MAX >> 1}, &attr, NULL), 0);
@@ -454,7 +455,9 @@ static void test_content(void **state)
 static void test_truncate_grown(void **state)
 {
     uint64_t f = new_file(ROOT, "f"), old, trimmed = STRIPE;
-    struct mfs_commit c = {.end = 3 * STRIPE, .mtime = mfs_clock_real()};
+    struct mfs_range stored = {0, 3 * STRIPE};
+    struct mfs_commit c = {
+        .end = 3 * STRIPE, .stored = &stored, .nstored = 1, .mtime = mfs_clock_real()};
     struct mfs_attr attr;
 
     (void)state;
@@ -476,7 +479,12 @@ static void test_truncate_grown(void **state)
 static void test_reap(void **state)
 {
     uint64_t f = new_file(ROOT, "f"), old;
-    struct mfs_commit c = {.end = 3 * STRIPE, .alloc = 2 * STRIPE, .mtime = mfs_clock_real()};
+    struct mfs_range stored = {STRIPE, 3 * STRIPE};
+    struct mfs_commit c = {.end = 3 * STRIPE,
+                           .stored = &stored,
+                           .nstored = 1,
+                           .alloc = 2 * STRIPE,
+                           .mtime = mfs_clock_real()};
     struct mfs_attr attr;
 
     (void)state;

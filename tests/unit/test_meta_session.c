@@ -73,7 +73,9 @@ static void open_file(struct meta_client *c, uint64_t ino)
 
 static void grow(uint64_t ino)
 {
-    struct mfs_commit c = {.end = 3 * STRIPE, .mtime = mfs_clock_real()};
+    struct mfs_range stored = {0, 3 * STRIPE};
+    struct mfs_commit c = {
+        .end = 3 * STRIPE, .stored = &stored, .nstored = 1, .mtime = mfs_clock_real()};
     struct mfs_attr attr;
     uint64_t old;
 

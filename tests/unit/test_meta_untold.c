@@ -274,7 +274,9 @@ static void test_being_created(void **state)
 /* Closed before the other one takes the name: it goes at once, all of it. */
 static void test_freed_at_once(void **state)
 {
-    struct mfs_commit c = {.end = 3 * STRIPE, .mtime = mfs_clock_real()};
+    struct mfs_range stored = {0, 3 * STRIPE};
+    struct mfs_commit c = {
+        .end = 3 * STRIPE, .stored = &stored, .nstored = 1, .mtime = mfs_clock_real()};
     uint64_t ino = new_file("f"), old;
     struct mfs_attr attr;
 

@@ -44,7 +44,7 @@ static void step_read(struct model *m)
 
         len = len < m->size - off ? len : m->size - off;
         memset(m->have, 0x55, len);
-        assert_int_equal(mfs_readahead_read_over(m->ra, m->f.d, off, len, m->size,
+        assert_int_equal(mfs_readahead_read_over(m->ra, m->f.d, NULL, NULL, off, len, m->size,
                                                  by_view ? m->spare : m->have,
                                                  by_view ? &view : NULL),
                          0);

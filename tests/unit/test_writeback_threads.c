@@ -141,7 +141,8 @@ static void *reread(void *arg)
     while (!w->rc && !atomic_load(w->stop)) {
         unsigned least = atomic_load(w->version);
 
-        w->rc = mfs_readahead_read_over(ra, w->f->d, STRIPE / 2, BLOCK, STRIPE, block, NULL);
+        w->rc = mfs_readahead_read_over(ra, w->f->d, NULL, NULL, STRIPE / 2, BLOCK, STRIPE, block,
+                                        NULL);
         if (!w->rc && block[0] < least)
             w->rc = -ESTALE;
         if (!w->rc && block[0] != block[BLOCK / 4 - 1])

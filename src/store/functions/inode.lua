@@ -85,17 +85,6 @@ local function untrimmed(rec, size, trimmed, stripe_size)
     return data_end > stripe_size and data_end > size and data_end > trimmed
 end
 
--- The record with its content grown: size and end of data at least `last`, one version on.
-local function grown(rec, last, keep_size, alloc, time)
-    local size, data_end, old_alloc, version = struct.unpack('<i8i8i8i8', rec, 25)
-    if last > size and not keep_size then
-        size = last
-    end
-    data_end = math.max(data_end, last)
-    local changed = struct.pack('<i8i8i8i8', size, data_end, old_alloc + alloc, version + 1)
-    return sub(rec, 1, 24) .. changed .. sub(rec, 57, 68) .. time .. time .. sub(rec, 93)
-end
-
 -- Cuts a stripe to `keep` bytes; its old and new length. What is left of a lost one stays lost.
 local function cut(key, keep)
     local old, lost = stripe_len(key)
@@ -165,31 +154,28 @@ redis.register_function('mfs_append', function(_, args)
         redis.call('SET', 'P' .. ino, args[5] .. args[6])
         return rec .. 'P'
     end
-    local len_of = redis.call('mfs_sput', stripe0(ino), size, args[7])
-    rec = grown(rec, last, false, len_of[2] - len_of[1], args[2])
-    put_record(ino, rec)
-    return rec .. others(ino, args[5]) .. 'S'
+    local said = redis.pcall('mfs_commit', ino, args[2], last, 0, 0, args[5], '', size, args[7])
+    return type(said) == 'string' and said .. 'S' or said
 end)
 
--- mfs_append_end ino time end alloc sid number: the bytes are stored up to `end` (0: they are not),
+-- mfs_append_end ino time begin end alloc sid number: the bytes are stored from `begin` to `end` (0: they are not),
 -- the place is free. The record and the other openers; ECANCELED when it had been taken away.
 redis.register_function{ function_name = 'mfs_append_end', flags = { 'allow-oom' },
     callback = function(_, args)
         local ino = args[1]
         local rec = get_record(ino)
-        if redis.call('GET', 'P' .. ino) ~= args[5] .. args[6] then
+        if redis.call('GET', 'P' .. ino) ~= args[6] .. args[7] then
             return fail(errno.ECANCELED, 'not the appender')
         end
         redis.call('DEL', 'P' .. ino)
         if not rec then
             return fail(errno.ESTALE, 'no inode')
         end
-        if args[3] == '0' then
+        if args[4] == '0' then
             return rec
         end
-        rec = grown(rec, tonumber(args[3]), false, tonumber(args[4]), args[2])
-        put_record(ino, rec)
-        return rec .. others(ino, args[5])
+        local named = struct.pack('<i8i8', tonumber(args[3]), tonumber(args[4]))
+        return redis.pcall('mfs_commit0', ino, args[2], args[4], 0, args[5], args[6], named)
     end }
 
 -- mfs_append_break ino sid: the session is dead and appends no more.

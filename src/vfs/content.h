@@ -1,0 +1,16 @@
+/* Which bytes of a file below its end are content, and which read as zeros whatever stripes hold:
+ * those at or beyond its end of data, and its voids (decisions/0020). */
+#ifndef MFS_VFS_CONTENT_H
+#define MFS_VFS_CONTENT_H
+
+#include "vfs/vnode.h"
+
+/* An mfs_content_fn for a struct mfs_vnode; one round trip when the file has voids that are not
+ * known as of its version. Any thread. */
+int mfs_content_known(void *vnode, uint64_t off, size_t len, struct mfs_ranges *content);
+
+/* The same by attributes just fetched, of an inode that need not be open here. */
+int mfs_content_of(struct mfs_vfs *vfs, const struct mfs_attr *attr, uint64_t off, size_t len,
+                   struct mfs_ranges *content);
+
+#endif
