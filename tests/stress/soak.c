@@ -182,13 +182,13 @@ static void print_json(FILE *out, double seconds)
 {
     fprintf(out,
             "{\"seed\":%llu,\"seconds\":%.1f,\"bound\":%u,\"calls\":%llu,\"errors\":%llu,"
-            "\"unsure\":%llu,\"stale\":%llu,\"verified\":%llu,\"written\":%llu,\"read\":%llu,"
+            "\"unsure\":%llu,\"verified\":%llu,\"written\":%llu,\"read\":%llu,"
             "\"wrong\":%llu,"
             "\"lost\":%llu,\"kinds\":{",
             (unsigned long long)soak->seed, seconds, soak->bound, sum(soak->calls),
-            sum(soak->errors), atomic_load(&soak->unsure), atomic_load(&soak->stale),
-            atomic_load(&soak->verified), atomic_load(&soak->written), atomic_load(&soak->fetched),
-            atomic_load(&soak->wrong), atomic_load(&soak->lost));
+            sum(soak->errors), atomic_load(&soak->unsure), atomic_load(&soak->verified),
+            atomic_load(&soak->written), atomic_load(&soak->fetched), atomic_load(&soak->wrong),
+            atomic_load(&soak->lost));
     for (unsigned i = 0; i < SOAK_CALLS; i++)
         fprintf(out, "%s\"%s\":{\"calls\":%llu,\"errors\":%llu,\"longest_ms\":%.1f}", i ? "," : "",
                 soak_call_name[i], atomic_load(&soak->calls[i]), atomic_load(&soak->errors[i]),

@@ -67,7 +67,7 @@ struct soak {
     atomic_bool failed;      /* something is wrong */
     atomic_ullong calls[SOAK_CALLS], errors[SOAK_CALLS], errnos[SOAK_ERRNOS];
     _Atomic int64_t longest[SOAK_CALLS]; /* ns */
-    atomic_ullong written, fetched, verified, unsure, stale, wrong, lost;
+    atomic_ullong written, fetched, verified, unsure, wrong, lost;
     struct soak_fault fault[SOAK_FAULTS];
     atomic_uint now, faults; /* the fault that is, and how many kinds there were */
 

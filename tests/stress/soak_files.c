@@ -13,10 +13,9 @@
 
 #include "soak.h"
 
-#define FILES    40U
-#define BLOCKS   1000U /* of a file at most: four stripes */
-#define TRIES    6U    /* states that an unsure file may be in */
-#define VERSIONS 65536U
+#define FILES  40U
+#define BLOCKS 1000U /* of a file at most: four stripes */
+#define TRIES  6U    /* states that an unsure file may be in */
 
 /* Version 0 of a block is zeros. */
 struct state {
@@ -27,9 +26,8 @@ struct state {
 
 struct file {
     unsigned number;
-    uint32_t last;                      /* version */
-    int64_t untold_until;               /* 0: all that changed it have told the others */
-    unsigned char failed[VERSIONS / 8]; /* the call that was to store it did not succeed */
+    uint32_t last;        /* version */
+    int64_t untold_until; /* 0: all that changed it have told the others */
     unsigned states;
     struct state state[TRIES]; /* one: it is sure */
 };
@@ -107,26 +105,13 @@ static bool may_have_size(const struct file *f, uint64_t size)
     return size <= most;
 }
 
-/* What a call that failed has stored behind the end of the file may come to light when the file
- * becomes longer, in place of zeros (docs/LIMITS.md). */
-static bool may_be_left(const struct soak_worker *w, const struct file *f, int64_t version)
-{
-    if (version <= 0 || !(f->failed[version / 8 % sizeof f->failed] & 1 << version % 8))
-        return false;
-    atomic_fetch_add(&w->s->stale, 1);
-    return true;
-}
-
-static bool may_have_block(const struct soak_worker *w, const struct file *f, uint64_t block,
-                           int64_t version)
+static bool may_have_block(const struct file *f, uint64_t block, int64_t version)
 {
     for (unsigned i = 0; i < f->states; i++) {
         const struct state *s = &f->state[i];
         bool in = s->there && block < blocks_of(s->size);
 
         if ((in && s->version[block] == version) || (f->states > 1 && version == 0))
-            return true;
-        if (in && s->version[block] == 0 && may_be_left(w, f, version))
             return true;
     }
     return false;
@@ -148,7 +133,7 @@ static int judge_content(struct soak_worker *w, const struct file *f, const char
         const unsigned char *p = w->buf + b * SOAK_BLOCK;
         int64_t version = block_version(p, len, id, b);
 
-        if (!may_have_block(w, f, b, version)) {
+        if (!may_have_block(f, b, version)) {
             uint64_t has[2];
 
             memcpy(has, p, sizeof has);
@@ -332,7 +317,6 @@ static void change(struct soak_worker *w, struct file *f)
     } else {
         f->state[f->states++] = next;
         f->untold_until = soak_untold_until(rc);
-        f->failed[f->last / 8 % sizeof f->failed] |= (unsigned char)(1 << f->last % 8);
         atomic_fetch_add(&w->s->unsure, 1);
     }
 }
