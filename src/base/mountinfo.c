@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -170,6 +171,37 @@ int mfs_mountinfo_over(const char *path, struct mfs_mountinfo *info)
         rc = mfs_mountinfo_each(mfs_buf_data(&text), take_over, &s);
     mfs_buf_fini(&text);
     return rc ? rc : s.rc;
+}
+
+struct bearing {
+    const char *text;
+    dev_t device;
+    const char *under; /* a place where it is mounted */
+};
+
+static int is_under(void *arg, const struct mfs_mountinfo *m)
+{
+    const struct bearing *b = arg;
+    size_t n = strlen(b->under);
+
+    return !strncmp(m->point, b->under, n) && m->point[n] == '/';
+}
+
+static int bears(void *arg, const struct mfs_mountinfo *m)
+{
+    struct bearing *b = arg;
+
+    if (makedev(m->major, m->minor) != b->device)
+        return 0;
+    b->under = m->point;
+    return mfs_mountinfo_each(b->text, is_under, b);
+}
+
+bool mfs_mountinfo_bears(const char *text, dev_t device)
+{
+    struct bearing b = {text, device, NULL};
+
+    return mfs_mountinfo_each(text, bears, &b);
 }
 
 int mfs_mount_abort(unsigned minor)

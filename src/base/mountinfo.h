@@ -5,6 +5,7 @@
 #define MFS_BASE_MOUNTINFO_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -38,6 +39,10 @@ int mfs_mountinfo_find(const char *path, struct mfs_mountinfo *info);
 /* The mount that a path lies in: absolute, without symbolic links, and it need not exist; it is not
  * looked at. 0 or a negative errno. */
 int mfs_mountinfo_over(const char *path, struct mfs_mountinfo *info);
+
+/* Is anything mounted on a directory of that device, wherever the device is mounted itself? Pure.
+ */
+bool mfs_mountinfo_bears(const char *text, dev_t device);
 
 /* Makes every call into a FUSE connection fail at once, whatever its daemon does. 0 or a negative
  * errno (-ENOENT when the connection is gone or sysfs does not show it). */

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mountinfo.h"
 #include "base/thread.h"
 #include "fuse/device.h"
 #include "fuse/session.h"
@@ -250,10 +251,23 @@ static void drop_aliases(struct mfs_notify *n, uint64_t ino)
         mfs_notify_distrust(n);
 }
 
+/* Linux unmounts what is mounted on a directory whose name it forgets. Somebody's mount is worth
+ * more than the few ms for which a name may be old without this. */
+static bool bears_mounts(const struct mfs_fuse *m)
+{
+    struct mfs_buf text;
+    bool bears;
+
+    mfs_buf_init(&text);
+    bears = mfs_mountinfo_read(0, &text) < 0 || mfs_mountinfo_bears(mfs_buf_data(&text), m->device);
+    mfs_buf_fini(&text);
+    return bears;
+}
+
 void mfs_notify_distrust(void *arg)
 {
     struct mfs_notify *n = arg;
-    int rc = mfs_device_distrust(n->m->se);
+    int rc = bears_mounts(n->m) ? 0 : mfs_device_distrust(n->m->se);
 
     if (rc < 0 && rc != -EINVAL && rc != -ENODEV)
         mfs_warn("fuse", "names that are to be dropped may be used: %s", strerror(-rc));

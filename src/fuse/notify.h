@@ -24,8 +24,9 @@ bool mfs_notify_revoke(void *arg, uint64_t ino, bool name, bool own, void (*done
                        void *done_arg);
 
 /* A mfs_meta_distrust_fn: from the return on the kernel uses no name that it had before without
- * asking. It takes none of its locks for that. Linux before 6.16 can't: then only what is to be
- * dropped goes, when its locks are free. */
+ * asking. It takes none of its locks for that. Not where something is mounted on a directory of
+ * this mount, and Linux before 6.16 can't: then only what is to be dropped goes, when its locks are
+ * free. */
 void mfs_notify_distrust(void *arg);
 
 /* What the calling thread's request does to names, its kernel knows: they are not taken from it by

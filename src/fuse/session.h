@@ -42,7 +42,7 @@ struct mfs_fuse {
     pthread_mutex_t told_lock;  /* guards told; held while it is told of a failover */
     struct mfs_meta *told;      /* NULL before the session, and after it */
     atomic_bool answers;        /* the kernel has said hello */
-    dev_t device; /* of the mount, 0 until it has answered; signals' thread, then main */
+    _Atomic dev_t device;       /* of the mount, 0 until it has answered; of signals' thread */
 };
 
 extern const struct fuse_lowlevel_ops mfs_fuse_ops;

@@ -86,8 +86,10 @@ static void end_mount(struct mfs_signals *s, int signo)
 static void announce(struct mfs_signals *s)
 {
     struct mfs_fuse *m = s->m;
-    int rc = mfs_mountpoint_tune(m->config->path, MFS_CAPACITY_REQUEST, &m->device);
+    dev_t device = 0;
+    int rc = mfs_mountpoint_tune(m->config->path, MFS_CAPACITY_REQUEST, &device);
 
+    atomic_store(&m->device, device);
     if (rc < 0) {
         struct mfs_err err;
 

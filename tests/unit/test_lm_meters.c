@@ -7,6 +7,7 @@
 #include <string.h>
 #include <errno.h>
 #include <sys/mount.h>
+#include <sys/sysmacros.h>
 #include <cmocka.h>
 
 #include "base/clock.h"
@@ -116,6 +117,22 @@ static void test_mountinfo_finds_the_topmost(void **state)
     assert_string_equal(info.fstype, "proc");
 }
 
+static void test_mountinfo_knows_what_bears_mounts(void **state)
+{
+    static const char text[] = "21 1 0:20 / / rw - ext4 /dev/vda1 rw\n"
+                               "37 21 0:45 / /mnt/one rw - fuse.memefs memefs rw\n"
+                               "38 21 0:46 / /mnt/two rw - fuse.memefs memefs rw\n"
+                               "39 21 0:47 / /mnt/one.old rw - tmpfs tmpfs rw\n"
+                               "40 21 0:46 /root /srv/bound rw - fuse.memefs memefs rw\n"
+                               "41 40 0:5 / /srv/bound/proc rw - proc proc rw\n";
+
+    (void)state;
+    assert_false(mfs_mountinfo_bears(text, makedev(0, 45))); /* that name only begins alike */
+    assert_true(mfs_mountinfo_bears(text, makedev(0, 46)));
+    assert_false(mfs_mountinfo_bears(text, makedev(0, 47)));
+    assert_false(mfs_mountinfo_bears(text, makedev(0, 99)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +142,7 @@ int main(void)
         cmocka_unit_test(test_rate_of_growing_counters),
         cmocka_unit_test(test_restarted_counters_give_no_rate),
         cmocka_unit_test(test_mountinfo_finds_the_topmost),
+        cmocka_unit_test(test_mountinfo_knows_what_bears_mounts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
