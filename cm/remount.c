@@ -69,7 +69,7 @@ void mfs_remount(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id)
     }
     *r = (struct remount){.conn = mfs_conn_get(c), .id = id, .awaited = 1};
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (cm->live[i]->node->mount[0])
+        if (cm->live[i]->node->mount[0] && strcmp(cm->live[i]->node->turn, MFS_NODE_LEAVING))
             ask(cm, cm->live[i], r);
     answered(r, NULL, NULL);
 }

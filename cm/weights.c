@@ -75,7 +75,7 @@ static int limited(const struct mfs_cm_state *st, const struct mfs_cm_node *cons
                    uint64_t used, const double *bandwidth, double *weight)
 {
     double *rooms = calloc(2 * n, sizeof *rooms), *due, sum = 0;
-    int rc;
+    int rc = 0;
 
     if (!rooms)
         return -ENOMEM;
@@ -84,7 +84,11 @@ static int limited(const struct mfs_cm_state *st, const struct mfs_cm_node *cons
         rooms[i] = room(st, node[i]);
         sum += rooms[i];
     }
-    rc = mfs_hose_shares(bandwidth, n, due);
+    /* The rule of the paper, in proportion, for who asks for it by name. */
+    if (strcmp(st->weights, MFS_WEIGHTS_AUTO))
+        memcpy(due, bandwidth, n * sizeof *due);
+    else
+        rc = mfs_hose_shares(bandwidth, n, due);
     if (!rc)
         rc = mfs_fill_shares(due, rooms, n, amount(st, sum, used), weight);
     free(rooms);

@@ -1,12 +1,12 @@
 /* By what the nodes' shares go (cm start --weights): memory, bandwidth, or whichever matters. Pure;
  * docs/NETWORK.md, "Weights and re-planning", has the reasons.
  *
- * By bandwidth means that all links are busy alike (cluster/hose.h). Memory still limits: with the
- * data as they are, and a good deal more, no node is given more than it holds (cluster/fill.h). So
- * the fuller everything is, the more the shares are those by memory. A node whose bandwidth is
- * unknown counts as one of the fastest that are known, and at least as what it was seen to carry: a
- * limit is known of a node that has been seen at it, so who has none was never the one that others
- * waited for. */
+ * "bandwidth" is in proportion to it, "auto" has all links busy alike (cluster/hose.h). Memory
+ * still limits: with the data as they are, and a good deal more, no node is given more than it
+ * holds (cluster/fill.h). So the fuller everything is, the more the shares are those by memory. A
+ * node whose bandwidth is unknown counts as one of the fastest that are known, and at least as what
+ * it was seen to carry: a limit is known of a node that has been seen at it, so who has none was
+ * never the one that others waited for. */
 #ifndef MFS_CM_WEIGHTS_H
 #define MFS_CM_WEIGHTS_H
 

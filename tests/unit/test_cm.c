@@ -149,10 +149,10 @@ static void weights_by_bandwidth(void **state)
     give("bandwidth", "10M,20M,30M");
     give("weights", "bandwidth");
     assert_int_equal(mfs_spec_make(conf, &s, &err), 0);
-    assert_int_equal(mfs_cm_state_count(&s, 0), 3); /* of 32: 2.69, 6.09, 11.61, 11.61 */
-    assert_int_equal(mfs_cm_state_count(&s, 1), 6);
-    assert_in_range(mfs_cm_state_count(&s, 2), 11, 12);
-    assert_in_range(mfs_cm_state_count(&s, 3), 11, 12);
+    assert_int_equal(mfs_cm_state_count(&s, 0), 3); /* of 32: 3.56, 7.11, 10.67, 10.67 */
+    assert_int_equal(mfs_cm_state_count(&s, 1), 7);
+    assert_int_equal(mfs_cm_state_count(&s, 2), 11);
+    assert_int_equal(mfs_cm_state_count(&s, 3), 11);
     assert_true(s.node[3].bandwidth == 30 << 20);
     assert_string_equal(s.node[3].bandwidth_from, "told");
     assert_int_equal(mfs_spec_node(&s, 9, 7, &later, &err), 0);
@@ -161,6 +161,14 @@ static void weights_by_bandwidth(void **state)
     give("bandwidth", "10M");
     assert_int_equal(mfs_spec_compare(conf, &s, &err), -EEXIST);
     mfs_cm_state_clear(&s);
+    give("bandwidth", "10M,20M,30M");
+    give("weights", "auto"); /* links are busy alike: 2.69, 6.09, 11.61, 11.61 */
+    assert_int_equal(mfs_spec_make(conf, &s, &err), 0);
+    assert_int_equal(mfs_cm_state_count(&s, 0), 3);
+    assert_int_equal(mfs_cm_state_count(&s, 1), 6);
+    assert_int_equal(mfs_cm_state_count(&s, 2) + mfs_cm_state_count(&s, 3), 23);
+    mfs_cm_state_clear(&s);
+    give("weights", "bandwidth");
     give("bandwidth", "0"); /* nothing known: as by memory */
     assert_int_equal(mfs_spec_make(conf, &s, &err), 0);
     for (uint32_t i = 0; i < 4; i++)

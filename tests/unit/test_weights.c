@@ -208,7 +208,10 @@ static void rules(void **state)
     assert_true(weigh(w, 0)); /* the others are as fast, as far as is known */
     assert_true(fabs(w->weight[0] - 0.25) < NEARLY);
     w->node[2].bandwidth = 3e6;
-    assert_true(weigh(w, 0)); /* 3 1 3 3: 4/13 · 9/13 is three times 1/13 · 12/13 */
+    assert_true(weigh(w, 0)); /* 3 1 3 3 */
+    assert_true(fabs(w->weight[0] - 0.3) < NEARLY && fabs(w->weight[1] - 0.1) < NEARLY);
+    strcpy(w->st.weights, "auto");
+    assert_true(weigh(w, 0)); /* 4/13 · 9/13 is three times 1/13 · 12/13 */
     assert_true(fabs(w->weight[0] - 4.0 / 13) < NEARLY && fabs(w->weight[1] - 1.0 / 13) < NEARLY);
     w->node[0].bandwidth_seen = 4e6; /* 4 1 3 3 */
     assert_true(weigh(w, 0));
