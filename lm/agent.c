@@ -320,6 +320,7 @@ static void close_agent(struct mfs_agent *a)
     mfs_worker_destroy(a->mount_worker);
     mfs_worker_destroy(a->redis_worker);
     mfs_errands_destroy(a->errands);
+    mfs_agent_sessions_free(a);
     mfs_agent_probe_end(a);
     mfs_agent_copies_free(a);
     mfs_conn_put(a->stop.conn);

@@ -20,6 +20,7 @@
 struct mfs_agent;
 struct mfs_agent_images;
 struct mfs_agent_probe;
+struct mfs_agent_session;
 struct mfs_agent_traffic;
 struct mfs_pulse;
 
@@ -71,7 +72,8 @@ struct mfs_agent {
     uint32_t nparts, stripe_size;
     uint64_t memory; /* bytes */
     struct mfs_agent_part *parts;
-    struct mfs_agent_copy *copies;   /* incoming.h */
+    struct mfs_agent_session *sessions; /* of dead clients, being ended */
+    struct mfs_agent_copy *copies;      /* incoming.h */
     struct mfs_agent_images *images; /* of a checkpoint under way, see agent_image.c; NULL: none */
     struct mfs_table *table;         /* the newest; NULL for none */
 
@@ -134,8 +136,11 @@ void mfs_agent_end_process(struct mfs_agent *a, const struct mfs_redis *r, void 
                            void *arg);
 void mfs_agent_measure(struct mfs_agent *a);
 void mfs_agent_stop_redis(struct mfs_agent *a, void (*done)(struct mfs_agent *a));
-/* Ends a dead client's session in the store, so that its locks go. */
+
+/* agent_sessions.c: ends a dead client's session in the store, so that nobody waits for it; tries
+ * again until that is done, or it must have ended by itself. */
 void mfs_agent_end_session(struct mfs_agent *a, const char *session);
+void mfs_agent_sessions_free(struct mfs_agent *a); /* none is under way any more */
 
 /* agent_beat.c: is cm there? */
 int mfs_agent_beat_begin(struct mfs_agent *a); /* 0 or -ENOMEM */

@@ -7,18 +7,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "lm/errand.h"
 #include "lm/incoming.h"
 #include "lm/pulse.h"
-#include "store/args.h"
-#include "store/keys.h"
-#include "store/store.h"
 #include "wire/loop.h"
 
 #define AREA          "redis"
 #define SOON          (100 * MFS_MSEC) /* to the next look while a process is near its limit */
-#define SESSION_LIMIT (2 * MFS_SEC)
 
 /* ---- partitions ------------------------------------------------------------------------------ */
 
@@ -337,62 +332,5 @@ void mfs_agent_stop_redis(struct mfs_agent *a, void (*done)(struct mfs_agent *a)
         return;
     }
     *j = (struct stop_job){{run_stop, stopped, NULL}, a, a->fleet, done};
-    mfs_worker_submit(a->redis_worker, &j->job);
-}
-
-/* ---- sessions -------------------------------------------------------------------------------- */
-
-struct session_job {
-    struct mfs_job job;
-    struct mfs_table *table;
-    uint32_t node;
-    uint64_t sid;
-};
-
-static void run_end_session(struct mfs_job *job)
-{
-    struct session_job *j = (struct session_job *)job;
-    struct mfs_store_opts opts = {.node = j->node, .io_timeout = SESSION_LIMIT};
-    uint32_t part = (uint32_t)(j->sid % j->table->nparts);
-    struct mfs_store *store;
-    char key[MFS_KEY_INO_LEN];
-    struct mfs_args args;
-    struct mfs_cmd cmd;
-    int rc;
-
-    rc = mfs_store_create(&store, j->table, &opts); /* takes the table over */
-    j->table = NULL;
-    if (!rc) {
-        mfs_key_ino(key, 'Z', j->sid);
-        mfs_args_init(&args, "DEL");
-        mfs_args_bin(&args, key, sizeof key);
-        cmd = mfs_args_cmd(&args, part);
-        rc = mfs_store_exec(store, &cmd, 1);
-        mfs_cmds_fini(&cmd, 1);
-        mfs_store_destroy(store);
-    }
-    if (rc)
-        mfs_warn(AREA, "can't end session %016llx, it ends by itself: %s",
-                 (unsigned long long)j->sid, strerror(-rc));
-}
-
-void mfs_agent_end_session(struct mfs_agent *a, const char *session)
-{
-    struct session_job *j;
-    char raw[8];
-
-    if (!a->table || strlen(session) != 2 * sizeof raw || mfs_text_unhex(session, raw, sizeof raw))
-        return;
-    j = calloc(1, sizeof *j);
-    if (!j)
-        return;
-    *j = (struct session_job){.job = {run_end_session, free_job, NULL},
-                              .table = mfs_table_dup(a->table),
-                              .node = a->opts.node,
-                              .sid = mfs_get_be64(raw)};
-    if (!j->table) {
-        free(j);
-        return;
-    }
     mfs_worker_submit(a->redis_worker, &j->job);
 }

@@ -403,6 +403,41 @@ static void test_a_dead_clients_session_ends(void **state)
     disconnect(&client);
 }
 
+static int64_t stopped_at;
+
+static bool three_seconds_are_over(struct lm_world *w)
+{
+    (void)w;
+    return mfs_clock_mono() - stopped_at > 3 * MFS_SEC;
+}
+
+/* Also when its partition does not answer at first: the two may have had trouble together. */
+static void test_a_dead_clients_session_ends_in_the_end(void **state)
+{
+    struct lm_world *w = *state;
+    struct client client;
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_proc redis;
+    pid_t pid;
+
+    assert_int_equal(lm_world_assign(w), 0);
+    assert_int_equal(lm_world_push_table(w), 0);
+    mfs_key_ino(key, 'Z', 0x0123456789abcdefULL);
+    lm_world_command(w, "SET", key, sizeof key, "1");
+    pid = some_process();
+    connect_client(w, &client, pid, "0123456789abcdef");
+    assert_true(lm_world_wait(w, client_has_table, 5));
+    redis = lm_world_redis(w, 1);
+    mfs_proc_kill(&redis, SIGSTOP);
+    stopped_at = mfs_clock_mono();
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    lm_world_wait(w, three_seconds_are_over, 10); /* longer than one try */
+    mfs_proc_kill(&redis, SIGCONT);
+    assert_true(lm_world_wait(w, session_is_gone, 15));
+    disconnect(&client);
+}
+
 static void test_a_mount_that_fails_says_why(void **state)
 {
     struct lm_world *w = *state;
@@ -472,6 +507,7 @@ int main(void)
         TEST(test_clients_get_every_table),
         TEST(test_a_deaf_client_is_named),
         TEST(test_a_dead_clients_session_ends),
+        TEST(test_a_dead_clients_session_ends_in_the_end),
         TEST(test_a_mount_that_fails_says_why),
         TEST(test_stop_ends_everything),
         TEST(test_stop_ends_a_hung_redis),
