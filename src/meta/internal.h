@@ -50,6 +50,7 @@ struct mfs_meta {
     _Atomic uint64_t failovers; /* mfs_store_failovers when all leases were last forgotten */
     _Atomic uint64_t failovers_told; /* … and when who keeps content was told */
     atomic_uint drops;               /* of all that others keep, under way */
+    bool stuck;                      /* the last that was waited for was not done in time */
     bool was_out;                    /* of touch, at the last tick; its thread's */
     _Atomic uint64_t appends;        /* begun so far, which numbers them */
     _Atomic uint64_t waits;          /* for locks; likewise */

@@ -90,7 +90,8 @@ uint64_t mfs_meta_session(const struct mfs_meta *meta);
 
 /* A replica may have taken a process' place, by the table that has just been set: forgets all that
  * is known under leases, and has it forgotten outside; returns when that is done or `most` ns are
- * over, at once if there was no such table. */
+ * over, at once if there was no such table, or the call before could not wait for it. One thread.
+ */
 void mfs_meta_failed_over(struct mfs_meta *meta, int64_t most);
 
 /* Would this client have been told, had somebody else changed what it has open? Else nothing that

@@ -97,14 +97,16 @@ void mfs_touch_tick(void *arg)
     }
 }
 
+/* A node's partitions fail over one right after the other: who could not wait for the first of
+ * these drops to be done, as what it waits for does, waits for none behind it. */
 void mfs_meta_failed_over(struct mfs_meta *meta, int64_t most)
 {
     struct mfs_gate *gate;
 
     if (atomic_load(&meta->failovers_told) == mfs_store_failovers(meta->store))
         return;
-    gate = mfs_gate_create();
+    gate = meta->stuck && atomic_load(&meta->drops) ? NULL : mfs_gate_create();
     drop_outside(meta, gate);
     if (gate)
-        mfs_gate_wait(gate, most);
+        meta->stuck = !mfs_gate_wait(gate, most);
 }

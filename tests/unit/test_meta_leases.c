@@ -522,6 +522,24 @@ static void test_failed_over(void **state)
     mfs_meta_failed_over(b.meta, 100 * MFS_MSEC); /* it waits no longer than that */
     assert_true(mfs_clock_mono() - began >= 100 * MFS_MSEC);
     assert_false(mfs_meta_in_touch(b.meta));
+    t = redis_fixture_table(meta_redis);
+    t->epoch += 1001;
+    t->failovers += 2;
+    assert_int_equal(mfs_store_set_table(b.store, t), 0);
+    mfs_meta_failed_over(b.meta, 3600 * MFS_SEC); /* nor again for what is stuck still */
+    let_go(&by_a);
+    for (int64_t end = mfs_clock_mono() + 10 * MFS_SEC;
+         !mfs_meta_in_touch(b.meta) && mfs_clock_mono() < end;)
+        poll(NULL, 0, 10);
+    assert_true(mfs_meta_in_touch(b.meta));
+
+    pthread_mutex_lock(&by_a.lock);
+    by_a.hold = true;
+    pthread_mutex_unlock(&by_a.lock);
+    t = redis_fixture_table(meta_redis);
+    t->epoch += 1002;
+    t->failovers += 3;
+    assert_int_equal(mfs_store_set_table(b.store, t), 0);
     assert_int_equal(pthread_create(&thread, NULL, let_go_soon, &by_a), 0);
     mfs_meta_failed_over(b.meta, 60 * MFS_SEC);
     assert_true(mfs_meta_in_touch(b.meta));
