@@ -12,8 +12,8 @@
 #include "lm/pulse.h"
 #include "wire/loop.h"
 
-#define AREA          "redis"
-#define SOON          (100 * MFS_MSEC) /* to the next look while a process is near its limit */
+#define AREA "redis"
+#define SOON (100 * MFS_MSEC) /* to the next look while a process is near its limit */
 
 /* ---- partitions ------------------------------------------------------------------------------ */
 
