@@ -53,7 +53,7 @@ say "a writer waits for the slow node"
 listen_anew
 (sleep 3 && traffic 0 >"$T/traffic") &
 head -c 45000000 /dev/zero >"$MNT0/large"
-waits 0 2 90 100
+waits 0 2 70 100
 waits 0 1 0 50
 wait $!
 [ "$(<"$T/traffic")" -gt 500000 ] || fail "writing, node 0 had $(<"$T/traffic") bytes/s"
@@ -61,8 +61,8 @@ wait $!
 say "the reader at the slow node is waited for"
 listen_anew
 cat "$MNT2/large" >"$T/copy"
-waits 0 2 90 100
-waits 1 2 90 100
+waits 0 2 70 100
+waits 1 2 70 100
 
 say "small files over idle links"
 listen_anew
