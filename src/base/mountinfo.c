@@ -189,12 +189,12 @@ static int is_under(void *arg, const struct mfs_mountinfo *m)
 
 static int bears(void *arg, const struct mfs_mountinfo *m)
 {
-    struct bearing *b = arg;
+    struct bearing b = *(const struct bearing *)arg;
 
-    if (makedev(m->major, m->minor) != b->device)
+    if (makedev(m->major, m->minor) != b.device)
         return 0;
-    b->under = m->point;
-    return mfs_mountinfo_each(b->text, is_under, b);
+    b.under = m->point;
+    return mfs_mountinfo_each(b.text, is_under, &b);
 }
 
 bool mfs_mountinfo_bears(const char *text, dev_t device)
