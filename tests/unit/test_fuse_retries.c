@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "cluster/placement.h"
 #include "fuse/retries.h"
-#include "redis_fixture.h"
+#include "vfs_fixture.h"
 
 #define THREAD 4711
 #define MANY   40 /* threads, more than may try again at one time */
@@ -23,45 +23,30 @@ struct client {
     struct mfs_vfs *vfs;
 };
 
-static struct redis_fixture *redis;
 static struct client a, b;
 static struct mfs_retries *retries;
 static const struct mfs_cred root = {.umask = 022, .in_group = true};
 
 static void client_start(struct client *c)
 {
-    struct mfs_store_opts store = {.node = REDIS_FIXTURE_NODE};
-    struct mfs_vfs_opts opts = {0};
-
-    assert_int_equal(mfs_store_create(&c->store, redis_fixture_table(redis), &store), 0);
-    assert_int_equal(mfs_vfs_create(&c->vfs, c->store, &opts), 0);
+    vfs_client_start(&c->store, &c->vfs);
 }
 
 static void client_stop(struct client *c)
 {
-    mfs_vfs_destroy(c->vfs);
-    mfs_store_destroy(c->store);
+    vfs_client_stop(c->store, c->vfs);
 }
 
 static int setup_all(void **state)
 {
-    struct redis_fixture_opts opts = {.nparts = 3};
-
     (void)state;
-    return redis_fixture_start(&redis, &opts);
-}
-
-static int teardown_all(void **state)
-{
-    (void)state;
-    redis_fixture_stop(redis);
-    return 0;
+    return vfs_redis_start(0);
 }
 
 static int setup(void **state)
 {
     (void)state;
-    assert_int_equal(redis_fixture_reset(redis), 0);
+    assert_int_equal(redis_fixture_reset(vfs_redis), 0);
     client_start(&a);
     client_start(&b);
     retries = mfs_retries_create(a.vfs);
@@ -217,5 +202,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(only_files, setup, teardown),
     };
 
-    return cmocka_run_group_tests(tests, setup_all, teardown_all);
+    return cmocka_run_group_tests(tests, setup_all, vfs_redis_stop);
 }

@@ -374,6 +374,20 @@ static void test_a_deaf_client_is_named(void **state)
     disconnect(&client);
 }
 
+static pid_t client_with_session(struct lm_world *w, struct client *client)
+{
+    char key[MFS_KEY_INO_LEN];
+    pid_t pid = some_process();
+
+    assert_int_equal(lm_world_assign(w), 0);
+    assert_int_equal(lm_world_push_table(w), 0);
+    mfs_key_ino(key, 'Z', 0x0123456789abcdefULL);
+    lm_world_command(w, "SET", key, sizeof key, "1");
+    connect_client(w, client, pid, "0123456789abcdef");
+    assert_true(lm_world_wait(w, client_has_table, 5));
+    return pid;
+}
+
 static bool session_is_gone(struct lm_world *w)
 {
     char key[MFS_KEY_INO_LEN];
@@ -386,16 +400,9 @@ static void test_a_dead_clients_session_ends(void **state)
 {
     struct lm_world *w = *state;
     struct client client;
-    char key[MFS_KEY_INO_LEN];
     pid_t pid;
 
-    assert_int_equal(lm_world_assign(w), 0);
-    assert_int_equal(lm_world_push_table(w), 0);
-    mfs_key_ino(key, 'Z', 0x0123456789abcdefULL);
-    lm_world_command(w, "SET", key, sizeof key, "1");
-    pid = some_process();
-    connect_client(w, &client, pid, "0123456789abcdef");
-    assert_true(lm_world_wait(w, client_has_table, 5));
+    pid = client_with_session(w, &client);
     assert_false(session_is_gone(w));
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -416,17 +423,10 @@ static void test_a_dead_clients_session_ends_in_the_end(void **state)
 {
     struct lm_world *w = *state;
     struct client client;
-    char key[MFS_KEY_INO_LEN];
     struct mfs_proc redis;
     pid_t pid;
 
-    assert_int_equal(lm_world_assign(w), 0);
-    assert_int_equal(lm_world_push_table(w), 0);
-    mfs_key_ino(key, 'Z', 0x0123456789abcdefULL);
-    lm_world_command(w, "SET", key, sizeof key, "1");
-    pid = some_process();
-    connect_client(w, &client, pid, "0123456789abcdef");
-    assert_true(lm_world_wait(w, client_has_table, 5));
+    pid = client_with_session(w, &client);
     redis = lm_world_redis(w, 1);
     mfs_proc_kill(&redis, SIGSTOP);
     stopped_at = mfs_clock_mono();

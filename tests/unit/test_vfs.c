@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 #include "cluster/placement.h"
-#include "redis_fixture.h"
+#include "vfs_fixture.h"
 #include "vfs/acl.h"
 #include "vfs/vfs.h"
 
@@ -38,7 +38,6 @@ struct client {
     } late[LATE_MAX];
 };
 
-static struct redis_fixture *redis;
 static struct client a, b;
 static pthread_mutex_t late = PTHREAD_MUTEX_INITIALIZER;
 static const struct mfs_cred root = {.umask = 022, .in_group = true};
@@ -62,39 +61,25 @@ static void drop(void *arg, uint64_t ino, void (*done)(void *), void *done_arg)
 
 static void client_start(struct client *c)
 {
-    struct mfs_store_opts store = {.node = REDIS_FIXTURE_NODE};
-    struct mfs_vfs_opts opts = {0};
-
-    assert_int_equal(mfs_store_create(&c->store, redis_fixture_table(redis), &store), 0);
-    assert_int_equal(mfs_vfs_create(&c->vfs, c->store, &opts), 0);
+    vfs_client_start(&c->store, &c->vfs);
     mfs_vfs_on_invalidate(c->vfs, drop, c);
 }
 
 static void client_stop(struct client *c)
 {
-    mfs_vfs_destroy(c->vfs);
-    mfs_store_destroy(c->store);
+    vfs_client_stop(c->store, c->vfs);
 }
 
 static int setup_all(void **state)
 {
-    struct redis_fixture_opts opts = {.nparts = 3, .stripe_size = STRIPE};
-
     (void)state;
-    return redis_fixture_start(&redis, &opts);
-}
-
-static int teardown_all(void **state)
-{
-    (void)state;
-    redis_fixture_stop(redis);
-    return 0;
+    return vfs_redis_start(STRIPE);
 }
 
 static int setup(void **state)
 {
     (void)state;
-    assert_int_equal(redis_fixture_reset(redis), 0);
+    assert_int_equal(redis_fixture_reset(vfs_redis), 0);
     client_start(&a);
     client_start(&b);
     return 0;
@@ -199,7 +184,7 @@ static void close_to_open(void **state)
  * the former process had executed last is lost. */
 static void pages_after_a_failover(void **state)
 {
-    struct mfs_table *t = redis_fixture_table(redis);
+    struct mfs_table *t = redis_fixture_table(vfs_redis);
     uint64_t ino;
     struct mfs_file *f = create(&a, "file", O_RDWR, &ino);
     bool keep;
@@ -854,5 +839,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(growth_and_pages, setup, teardown),
     };
 
-    return cmocka_run_group_tests(tests, setup_all, teardown_all);
+    return cmocka_run_group_tests(tests, setup_all, vfs_redis_stop);
 }

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "cluster/placement.h"
 #include "data/stripes.h"
-#include "redis_fixture.h"
+#include "vfs_fixture.h"
 #include "store/args.h"
 #include "store/keys.h"
 #include "store/reply.h"
@@ -36,7 +36,6 @@ struct client {
     struct mfs_file *file; /* the one that the tests are about */
 };
 
-static struct redis_fixture *redis;
 static struct client a, b, victim;
 static uint64_t ino;
 static char want[SPACE], have[SPACE];
@@ -52,13 +51,10 @@ static int no_commit(void *arg, uint32_t part, const struct mfs_arg *argv, uint3
 
 static void client_start(struct client *c)
 {
-    struct mfs_store_opts store = {.node = REDIS_FIXTURE_NODE};
-    struct mfs_vfs_opts opts = {0};
     struct mfs_attr attr;
     bool keep;
 
-    assert_int_equal(mfs_store_create(&c->store, redis_fixture_table(redis), &store), 0);
-    assert_int_equal(mfs_vfs_create(&c->vfs, c->store, &opts), 0);
+    vfs_client_start(&c->store, &c->vfs);
     assert_int_equal(mfs_vfs_create_open(c->vfs, MFS_ROOT_INO, "f", 0644, O_RDWR | O_CREAT, &root,
                                          &attr, &c->file, &keep),
                      0);
@@ -68,29 +64,19 @@ static void client_start(struct client *c)
 static void client_stop(struct client *c)
 {
     mfs_vfs_release(c->file);
-    mfs_vfs_destroy(c->vfs);
-    mfs_store_destroy(c->store);
+    vfs_client_stop(c->store, c->vfs);
 }
 
 static int setup_all(void **state)
 {
-    struct redis_fixture_opts opts = {.nparts = 3, .stripe_size = STRIPE};
-
     (void)state;
-    return redis_fixture_start(&redis, &opts);
-}
-
-static int teardown_all(void **state)
-{
-    (void)state;
-    redis_fixture_stop(redis);
-    return 0;
+    return vfs_redis_start(STRIPE);
 }
 
 static int setup(void **state)
 {
     (void)state;
-    assert_int_equal(redis_fixture_reset(redis), 0);
+    assert_int_equal(redis_fixture_reset(vfs_redis), 0);
     client_start(&a);
     client_start(&b);
     client_start(&victim);
@@ -506,5 +492,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(in_any_order, setup, teardown),
     };
 
-    return cmocka_run_group_tests(tests, setup_all, teardown_all);
+    return cmocka_run_group_tests(tests, setup_all, vfs_redis_stop);
 }

@@ -1,0 +1,19 @@
+/* Redis processes and clients of the layer that serves the kernel, for unit tests without one. */
+#ifndef MFS_TESTS_VFS_FIXTURE_H
+#define MFS_TESTS_VFS_FIXTURE_H
+
+#include <stdint.h>
+
+#include "redis_fixture.h"
+#include "vfs/vfs.h"
+
+extern struct redis_fixture *vfs_redis; /* 3 partitions */
+
+int vfs_redis_start(uint32_t stripe_size); /* 0: the default */
+int vfs_redis_stop(void **state);
+
+/* Fails the test if it can't. */
+void vfs_client_start(struct mfs_store **store, struct mfs_vfs **vfs);
+void vfs_client_stop(struct mfs_store *store, struct mfs_vfs *vfs);
+
+#endif
