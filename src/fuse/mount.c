@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +236,15 @@ static void let_go(struct fuse_session *se)
     close(fd[1]);
 }
 
+/* Has the kernel ended the connection? What is at the path then is not ours, although it may have
+ * got the device number that was. */
+static bool is_unmounted(struct fuse_session *se)
+{
+    struct pollfd device = {.fd = fuse_session_fd(se)};
+
+    return poll(&device, 1, 0) == 1 && (device.revents & POLLERR);
+}
+
 /* First nobody waits for us any more. */
 static void end_session(struct mfs_fuse *m)
 {
@@ -247,7 +257,7 @@ static void end_session(struct mfs_fuse *m)
         mfs_notify_stop(m->notify);
     if (m->names != NULL)
         mfs_notify_stop(m->names);
-    if (m->device != 0 && geteuid() == 0) {
+    if (m->device != 0 && geteuid() == 0 && !is_unmounted(m->se)) {
         mfs_mountpoint_release(m->config->path, m->device, &later);
         let_go(m->se);
     }
