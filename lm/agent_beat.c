@@ -33,8 +33,3 @@ int mfs_agent_beat_begin(struct mfs_agent *a)
 {
     return mfs_loop_timer(a->loop, MFS_TRUST_BEAT, MFS_TRUST_BEAT, beat, a) ? 0 : -ENOMEM;
 }
-
-int64_t mfs_agent_beat_heard(const struct mfs_agent *a)
-{
-    return a->heard;
-}

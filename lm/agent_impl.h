@@ -144,7 +144,6 @@ void mfs_agent_sessions_free(struct mfs_agent *a); /* none is under way any more
 
 /* agent_beat.c: is cm there? */
 int mfs_agent_beat_begin(struct mfs_agent *a); /* 0 or -ENOMEM */
-int64_t mfs_agent_beat_heard(const struct mfs_agent *a);
 
 /* agent_revive.c: the process of a partition has ended. */
 void mfs_agent_part_died(struct mfs_agent_part *p, pid_t pid, int status);
