@@ -33,7 +33,7 @@ static void empty(char *rec, struct mfs_span time)
     mfs_rec_put_i64(rec, MFS_REC_SIZE, 0);
     mfs_rec_put_i64(rec, MFS_REC_END, 0);
     mfs_rec_put_i64(rec, MFS_REC_STORED, 0);
-    mfs_rec_put_i64(rec, MFS_REC_VERSION, mfs_rec_i64(rec, MFS_REC_VERSION) + 1);
+    mfs_rec_add_i64(rec, MFS_REC_VERSION, 1);
     memcpy(rec + MFS_REC_MTIME, time.p, time.n);
     memcpy(rec + MFS_REC_CTIME, time.p, time.n);
 }
@@ -301,16 +301,17 @@ static int64_t store_parts(const struct mfs_request *r, int64_t last, struct mfs
     return last > old ? last - old : 0;
 }
 
-/* The content has grown, or changed: one version on. */
-static void grown(const struct mfs_request *r, char *rec, int64_t stored)
+/* The content has grown, or changed: one version on. Stripe 0 takes `more` bytes than before. */
+static void grown(const struct mfs_request *r, char *rec, int64_t more)
 {
     int64_t size = mfs_request_int(r, SIZE);
     struct mfs_span time = mfs_request_arg(r, TIME);
 
     if (size > mfs_rec_i64(rec, MFS_REC_SIZE))
         mfs_rec_put_i64(rec, MFS_REC_SIZE, size);
-    mfs_rec_put_i64(rec, MFS_REC_STORED, mfs_rec_i64(rec, MFS_REC_STORED) + stored);
-    mfs_rec_put_i64(rec, MFS_REC_VERSION, mfs_rec_i64(rec, MFS_REC_VERSION) + 1);
+    mfs_rec_add_i64(rec, MFS_REC_STORED, mfs_request_int(r, STORED));
+    mfs_rec_add_i64(rec, MFS_REC_STORED, more);
+    mfs_rec_add_i64(rec, MFS_REC_VERSION, 1);
     if (time.n) {
         memcpy(rec + MFS_REC_MTIME, time.p, time.n);
         memcpy(rec + MFS_REC_CTIME, time.p, time.n);
@@ -322,7 +323,7 @@ static int commit(const struct mfs_request *r, struct mfs_inode *i, struct mfs_r
                   struct mfs_answer *a)
 {
     struct mfs_span time = mfs_request_arg(r, TIME), ino = mfs_request_arg(r, INO);
-    int64_t stored = mfs_request_int(r, STORED), last = parts_end(r, PARTS), more = 0;
+    int64_t last = parts_end(r, PARTS), more = 0;
 
     if ((time.n && time.n != 12) || last < 0 ||
         !mfs_voids_name_list(named, mfs_request_arg(r, NAMED)))
@@ -334,7 +335,7 @@ static int commit(const struct mfs_request *r, struct mfs_inode *i, struct mfs_r
     if (more < 0)
         return mfs_request_fail(r, EIO, "the rest of the stripe is lost");
     mfs_voids_grow(r->ctx, ino, i, mfs_request_int(r, END), named);
-    grown(r, i->rec, stored + more);
+    grown(r, i->rec, more);
     mfs_journal_key(i->key);
     mfs_redis.ReplicateVerbatim(r->ctx);
     mfs_answer_add(a, i->rec, i->n);

@@ -40,6 +40,14 @@ void mfs_rec_put_i64(char *rec, size_t at, int64_t v)
     memcpy(rec + at, &le, sizeof le);
 }
 
+void mfs_rec_add_i64(char *rec, size_t at, int64_t by)
+{
+    int64_t sum;
+
+    if (!__builtin_add_overflow(mfs_rec_i64(rec, at), by, &sum))
+        mfs_rec_put_i64(rec, at, sum);
+}
+
 struct mfs_inode mfs_inode_open(struct RedisModuleCtx *ctx, struct mfs_span ino, int mode)
 {
     struct mfs_inode i = {.key = mfs_key_open(ctx, 'I', ino, mode)};

@@ -30,6 +30,8 @@ uint32_t mfs_rec_u32(const char *rec, size_t at);
 int64_t mfs_rec_i64(const char *rec, size_t at);
 void mfs_rec_put_u32(char *rec, size_t at, uint32_t v);
 void mfs_rec_put_i64(char *rec, size_t at, int64_t v);
+/* A number that would not fit stays as it was: `by` may be anything that a client says. */
+void mfs_rec_add_i64(char *rec, size_t at, int64_t by);
 
 /* An inode's record, to be read or, when opened for writing, changed in place. */
 struct mfs_inode {

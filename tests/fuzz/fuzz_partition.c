@@ -46,11 +46,11 @@ static struct fuzz_input take(struct fuzz_input *in, uint8_t record[92 + 16])
 static struct fuzz_input name_key(struct fuzz_input *in, uint8_t name[16])
 {
     uint8_t letter = fuzz_u8(in), which = letter >> 7;
-    static const char letters[] = "IDOAYKLPS", others[] = "#seq";
+    static const char letters[] = "IDOAYKLPSV", others[] = "#seq";
 
-    if (letter % 10 == 9)
+    if (letter % 11 == 10)
         return (struct fuzz_input){(const uint8_t *)others, 4};
-    name[0] = (uint8_t)letters[letter % 10];
+    name[0] = (uint8_t)letters[letter % 11];
     for (int i = 0; i < 8; i++)
         name[1 + i] = inos[which][i];
     for (int i = 9; i < 13; i++)
