@@ -108,6 +108,35 @@ static void tell_ranges(const struct mfs_dirty *d, struct mfs_dirty_commit *c)
     c->nstored = d->committing.ranges.n;
 }
 
+/* What a commit took and did not make known is to be committed again. */
+static int take_back(struct mfs_dirty *d)
+{
+    struct mfs_stored *s = &d->stored, *old = &d->committing;
+    int rc = 0;
+
+    for (uint32_t i = 0; i < old->ranges.n && !rc; i++)
+        rc = mfs_ranges_add(&s->ranges, old->ranges.v[i].lo, old->ranges.v[i].hi);
+    if (!old->ranges.n)
+        return rc;
+    if (!s->any || mfs_timespec_cmp(old->mtime, s->mtime) > 0)
+        s->mtime = old->mtime;
+    s->any = s->fresh = true;
+    mfs_wb_commit_at(d, mfs_clock_mono() + d->wb->opts.max_age);
+    return rc;
+}
+
+/* When the home is full, what the commit was to name is in the stripes and may yet be named; with
+ * any other error it is lost. */
+static int commit_failed(struct mfs_dirty *d, int rc)
+{
+    int lost = 0;
+
+    d->stored.alloc += d->committing.alloc;
+    if (rc == -ENOSPC)
+        lost = take_back(d);
+    return lost ? lost : rc;
+}
+
 static int commit_stored(struct mfs_dirty *d)
 {
     struct mfs_dirty_commit c;
@@ -120,7 +149,7 @@ static int commit_stored(struct mfs_dirty *d)
     tell_ranges(d, &c);
     rc = call_commit_patiently(d, &c);
     if (rc)
-        d->stored.alloc += c.alloc;
+        rc = commit_failed(d, rc);
     commit_ended(d);
     return rc;
 }
@@ -158,21 +187,6 @@ static int leave_beyond(struct mfs_dirty *d, uint64_t limit)
     return rc;
 }
 
-/* What a commit took and did not make known is to be committed again. */
-static int take_back(struct mfs_dirty *d)
-{
-    struct mfs_stored *s = &d->stored, *old = &d->committing;
-    int rc = 0;
-
-    for (uint32_t i = 0; i < old->ranges.n && !rc; i++)
-        rc = mfs_ranges_add(&s->ranges, old->ranges.v[i].lo, old->ranges.v[i].hi);
-    if (!s->any || mfs_timespec_cmp(old->mtime, s->mtime) > 0)
-        s->mtime = old->mtime;
-    s->any = s->fresh = true;
-    mfs_wb_commit_at(d, mfs_clock_mono() + d->wb->opts.max_age);
-    return rc;
-}
-
 static void commit_below(struct mfs_dirty *d, uint64_t limit)
 {
     struct mfs_dirty_commit c = begin_commit(d);
@@ -182,10 +196,8 @@ static void commit_below(struct mfs_dirty *d, uint64_t limit)
     if (!rc)
         rc = call_commit(d, &c);
     if (rc)
-        d->stored.alloc += c.alloc;
-    if (rc == -ENOSPC)
-        rc = take_back(d);
-    if (rc)
+        rc = commit_failed(d, rc);
+    if (rc && rc != -ENOSPC)
         mfs_dirty_fail(d, rc);
     commit_ended(d);
 }
@@ -210,27 +222,28 @@ static struct mfs_chunk *small_chunk(struct mfs_dirty *d)
     return mfs_wb_take(c) ? c : NULL;
 }
 
-/* The chunk's ranges as parts of a commit of theirs and of what is stored already. */
-static int plan_small(struct mfs_dirty *d, const struct mfs_chunk *c, struct mfs_dirty_part *parts,
-                      struct mfs_dirty_commit *commit)
+/* The chunk's ranges as parts of a commit of theirs and of what is stored already. The parts need
+ * no telling: who stores them names them. */
+static void plan_small(struct mfs_dirty *d, const struct mfs_chunk *c, struct mfs_dirty_part *parts,
+                       struct mfs_dirty_commit *commit)
 {
+    uint64_t end = mfs_ranges_end(&c->ranges);
     bool more = d->stored.any;
-    int rc = 0;
 
     *commit = begin_commit(d);
     if (!more || mfs_timespec_cmp(c->mtime, commit->mtime) > 0)
         commit->mtime = d->committing.mtime = c->mtime;
-    for (uint32_t i = 0; i < c->ranges.n && !rc; i++) {
+    for (uint32_t i = 0; i < c->ranges.n; i++) {
         const struct mfs_range *r = &c->ranges.v[i];
 
         parts[i] = (struct mfs_dirty_part){(uint32_t)r->lo, (uint32_t)(r->hi - r->lo),
                                            c->mem + (r->lo - c->base)};
-        rc = mfs_ranges_add(&d->committing.ranges, r->lo, r->hi);
     }
     commit->parts = parts;
     commit->nparts = c->ranges.n;
     tell_ranges(d, commit);
-    return rc;
+    if (commit->end < end)
+        commit->end = end;
 }
 
 static void send_small(struct mfs_dirty *d, struct mfs_chunk *c)
@@ -241,13 +254,10 @@ static void send_small(struct mfs_dirty *d, struct mfs_chunk *c)
 
     mfs_chunk_detach(c);
     wait_commit_turn(d);
-    rc = plan_small(d, c, parts, &commit);
-    if (!rc)
-        rc = call_commit_patiently(d, &commit);
-    if (rc) {
-        d->stored.alloc += commit.alloc;
-        mfs_dirty_fail(d, rc);
-    }
+    plan_small(d, c, parts, &commit);
+    rc = call_commit_patiently(d, &commit);
+    if (rc)
+        mfs_dirty_fail(d, commit_failed(d, rc));
     mfs_chunk_drop(c);
     commit_ended(d);
 }
@@ -323,27 +333,39 @@ static void send_stripes(struct mfs_dirty *d, const struct target *t)
         mfs_cond_wait(&d->changed, &d->lock, MFS_SEC);
 }
 
-/* What failed since `told` errors had been told: also when another flush that ran at the same time
- * has told it as well. */
-static int take_error(struct mfs_dirty *d, uint64_t told)
+/* What failed after the first `before` errors: also when another flush of the same open file that
+ * ran at the same time has told it as well. */
+static int tell_error(struct mfs_dirty *d, uint64_t before, uint64_t *seen)
 {
-    int rc = d->errors > told ? d->flush_error : 0;
+    int rc = d->errors > before ? d->flush_error : 0;
 
-    d->errors_told = d->errors;
-    d->write_error = 0;
+    if (rc && seen) {
+        *seen = d->errors_told = d->errors;
+        d->write_error = 0;
+    }
     return rc;
 }
 
-int mfs_dirty_flush(struct mfs_dirty *d)
+uint64_t mfs_dirty_seen(struct mfs_dirty *d)
+{
+    uint64_t seen;
+
+    pthread_mutex_lock(&d->lock);
+    seen = d->errors_told;
+    pthread_mutex_unlock(&d->lock);
+    return seen;
+}
+
+int mfs_dirty_flush(struct mfs_dirty *d, uint64_t *seen)
 {
     struct target all = {.last = UINT32_MAX};
     struct mfs_chunk *small;
-    uint64_t told;
+    uint64_t before;
     int rc;
 
     pthread_mutex_lock(&d->lock);
     all.id = d->next_id;
-    told = d->errors_told;
+    before = seen ? *seen : d->errors;
     d->flushing++;
     small = small_chunk(d);
     if (small)
@@ -356,7 +378,7 @@ int mfs_dirty_flush(struct mfs_dirty *d)
     d->flushing--;
     if (d->stored.fresh && !d->flushing)
         mfs_wb_commit_at(d, mfs_clock_mono() + d->wb->opts.max_age);
-    rc = take_error(d, told);
+    rc = tell_error(d, before, seen);
     pthread_mutex_unlock(&d->lock);
     return rc;
 }
@@ -382,21 +404,4 @@ void mfs_dirty_store_range(struct mfs_dirty *d, uint64_t off, uint64_t len)
     range = aim(d, off, len);
     send_stripes(d, &range);
     pthread_mutex_unlock(&d->lock);
-}
-
-int mfs_dirty_flush_range(struct mfs_dirty *d, uint64_t off, uint64_t len)
-{
-    struct target range;
-    uint64_t told;
-    int rc;
-
-    if (!len)
-        return 0;
-    pthread_mutex_lock(&d->lock);
-    range = aim(d, off, len);
-    told = d->errors_told;
-    send_stripes(d, &range);
-    rc = take_error(d, told);
-    pthread_mutex_unlock(&d->lock);
-    return rc;
 }

@@ -8,7 +8,12 @@
  *
  * What is stored in the stripes is made known (size, times, version) by the commit callback, after
  * the data are stored. When everything dirty is a small part of stripe 0, data and commit go in one
- * step. Errors are kept and reported once by the next write and by the next flush. */
+ * step.
+ *
+ * Errors are kept. The next write is told of one, whoever writes; and each open file by its next
+ * flush, which counts for itself what it has been told: nobody hears 0 of data that are lost
+ * because another one, or nobody, was told. What could be stored and not be committed, as the home
+ * is full, stays to be committed; all else that an error is about is lost. */
 #ifndef MFS_DATA_WRITEBACK_H
 #define MFS_DATA_WRITEBACK_H
 
@@ -70,13 +75,14 @@ void mfs_dirty_destroy(
  * nobody has been told yet (then nothing was taken). */
 int mfs_dirty_write(struct mfs_dirty *d, uint64_t off, size_t len, const void *buf);
 
-/* Sends everything written before the call, waits until it is stored and committed. 0 or the first
- * error, which is then forgotten along with the data that could not be stored. */
-int mfs_dirty_flush(struct mfs_dirty *d);
+/* Sends everything written before the call, waits until it is stored and committed. 0, or an error
+ * that the caller's open file has not been told of: *seen is how many it has, in its own keeping,
+ * and changed by nobody else; mfs_dirty_seen says where it begins. NULL: nobody can be told; the
+ * error of this flush, which is left for others. */
+int mfs_dirty_flush(struct mfs_dirty *d, uint64_t *seen);
 
-/* As flush, only for the stripes that hold bytes of the range, and without commit: after it the
- * partitions have everything of the range. */
-int mfs_dirty_flush_range(struct mfs_dirty *d, uint64_t off, uint64_t len);
+/* For a file that is being opened: of errors before, it is told those of which nobody has been. */
+uint64_t mfs_dirty_seen(struct mfs_dirty *d);
 
 /* Forgets dirty bytes at or beyond `from` (a truncate follows); waits for those in flight. What was
  * stored already stays in the stripes, up to the end that mfs_dirty_attr told before the cut: that
@@ -108,7 +114,8 @@ uint64_t mfs_dirty_mark(struct mfs_dirty *d);
 size_t mfs_dirty_left(struct mfs_dirty *d, uint64_t since, uint32_t stripes[MFS_DIRTY_LEFT_MAX],
                       uint64_t *mark);
 
-/* As mfs_dirty_flush_range, leaving errors for the writer to be told. */
+/* As flush, only for the stripes that hold bytes of the range, without commit, and leaving errors
+ * for the writer to be told: after it the partitions have everything of the range. */
 void mfs_dirty_store_range(struct mfs_dirty *d, uint64_t off, uint64_t len);
 
 #endif

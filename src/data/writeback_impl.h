@@ -102,10 +102,11 @@ struct mfs_dirty {
     uint32_t left[MFS_DIRTY_LEFT_MAX]; /* stripe of the mark-th chunk that left, modulo */
     uint64_t last_end;                 /* of the last write, to know a sequential one */
     struct mfs_stored stored, committing;
-    unsigned flushing;            /* calls of flush under way: they commit */
-    int write_error;              /* not told yet by write or flush */
-    int flush_error;              /* the latest of … */
-    uint64_t errors, errors_told; /* … so many; a flush tells those since it began or untold */
+    unsigned flushing;    /* calls of flush under way: they commit */
+    int write_error;      /* not told yet by write or flush */
+    int flush_error;      /* the first since somebody was told of one */
+    uint64_t errors;      /* so many there were … */
+    uint64_t errors_told; /* … of which anybody has been told */
 
     /* Guarded by wb->lock. */
     size_t bytes; /* of buffers */

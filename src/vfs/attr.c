@@ -54,7 +54,7 @@ int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
         mfs_dirty_cut(d, size);
         /* Else a later commit of what is left would set mtime back. */
         if (size > 0)
-            mfs_vnode_flush_keep(v);
+            mfs_vnode_flush(v, NULL);
     }
     rc = mfs_meta_getattr(vfs->meta, ino, &attr);
     if (rc < 0)
@@ -101,7 +101,7 @@ int mfs_vfs_setattr(struct mfs_vfs *vfs, uint64_t ino, uint32_t mask, struct mfs
 
     /* What was written is to be known before: a later commit must not undo the times set here. */
     if (v != NULL && rest != 0)
-        mfs_vnode_flush_keep(v);
+        mfs_vnode_flush(v, NULL);
     if (mask & MFS_VFS_SET_SIZE)
         rc = set_size(vfs, v, ino, want.size, attr);
     if (rc == 0 && rest != 0) {

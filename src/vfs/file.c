@@ -39,6 +39,7 @@ static struct mfs_file *file_new(struct mfs_vfs *vfs, int flags)
 /* Joins the handle to its vnode; takes over the reference. */
 static int attach(struct mfs_file *f, struct mfs_vnode *v)
 {
+    struct mfs_dirty *d = atomic_load(&v->dirty);
     int rc = 0;
 
     if (mfs_flags_read(f->flags))
@@ -46,6 +47,7 @@ static int attach(struct mfs_file *f, struct mfs_vnode *v)
     if (rc < 0)
         return rc;
     f->node = v;
+    f->errors = d != NULL ? mfs_dirty_seen(d) : 0;
     atomic_init(&f->ra_generation, atomic_load(&v->generation));
     if (mfs_flags_write(f->flags))
         atomic_fetch_add(&v->writers, 1);
@@ -248,7 +250,7 @@ int mfs_vfs_flush(struct mfs_file *f, uint64_t lock_owner)
 
     mfs_file_proved(f);
     if (mfs_flags_write(f->flags)) {
-        rc = mfs_vnode_flush(f->node);
+        rc = mfs_vnode_flush(f->node, &f->errors);
         mfs_meta_settle(f->node->vfs->meta, f->node->ino);
     }
     unlocked = mfs_file_unlock_owner(f, lock_owner);
@@ -261,7 +263,7 @@ int mfs_vfs_fsync(struct mfs_file *f)
     int rc;
 
     mfs_file_proved(f);
-    rc = mfs_vnode_flush(f->node);
+    rc = mfs_vnode_flush(f->node, &f->errors);
     mfs_meta_settle(f->node->vfs->meta, f->node->ino);
     return rc;
 }
@@ -272,7 +274,7 @@ void mfs_vfs_release(struct mfs_file *f)
     struct mfs_vfs *vfs = v->vfs;
     bool unlinked = atomic_load(&vfs->removals) != f->removals;
     uint64_t ino = v->ino;
-    int rc = mfs_flags_write(f->flags) ? mfs_vnode_flush(v) : 0;
+    int rc = mfs_flags_write(f->flags) ? mfs_vnode_flush(v, NULL) : 0;
 
     if (rc < 0)
         mfs_warn("vfs", "inode %llx: data lost after close: %s", (unsigned long long)ino,

@@ -10,6 +10,7 @@ struct mfs_file {
     struct mfs_vnode *node; /* a reference */
     int flags;              /* as opened */
     uint64_t removals;      /* vfs->removals when it was opened */
+    uint64_t errors;        /* of written data, that it was told of; for mfs_vnode_flush only */
 
     /* Pages: set at the open, then only read. */
     struct mfs_pages_ticket ticket;

@@ -199,11 +199,12 @@ static int fill_appended(struct mfs_vnode *v, const void *buf, size_t len, uint6
 
 /* Dirty data of other handles go out first, so that the end is the same for all. `guess` is where
  * the kernel believes the bytes to go, which tells what of its pages it will drop by itself. */
-static ssize_t append(struct mfs_vnode *v, const void *buf, size_t len, uint64_t guess)
+static ssize_t append(struct mfs_file *f, const void *buf, size_t len, uint64_t guess)
 {
+    struct mfs_vnode *v = f->node;
     struct mfs_attr attr;
     uint64_t off, from, number, size;
-    int rc = mfs_vnode_flush(v);
+    int rc = mfs_vnode_flush(v, &f->errors);
 
     if (rc < 0)
         return rc;
@@ -236,7 +237,7 @@ ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t 
     if (len == 0)
         return 0;
     if ((flags & O_APPEND) && !through)
-        return append(v, buf, len, off);
+        return append(f, buf, len, off);
     if (off >= v->vfs->size_max)
         return -EFBIG;
     if (len > v->vfs->size_max - off)
@@ -248,6 +249,6 @@ ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t 
     mfs_tail_made(v, off + len, false);
     rc = mfs_dirty_write(d, off, len, buf);
     if (rc == 0 && through)
-        rc = mfs_vnode_flush(v);
+        rc = mfs_vnode_flush(v, &f->errors);
     return rc < 0 ? rc : (ssize_t)len;
 }

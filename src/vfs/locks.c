@@ -87,7 +87,7 @@ static int unlock(struct mfs_file *f, const struct mfs_lock *lock, bool flock)
     struct mfs_attr attr;
     int rc;
 
-    mfs_vnode_flush_keep(v);
+    mfs_vnode_flush(v, NULL);
     mfs_meta_settle(meta, v->ino);
     if (flock)
         rc = mfs_meta_flock(meta, v->ino, f->flock_owner, F_UNLCK, &attr, NULL);
@@ -165,7 +165,7 @@ static int unlock_all(struct mfs_vnode *v, uint64_t owner)
     struct mfs_attr attr;
     int rc;
 
-    mfs_vnode_flush_keep(v);
+    mfs_vnode_flush(v, NULL);
     mfs_meta_settle(v->vfs->meta, v->ino);
     rc = mfs_meta_setlk(v->vfs->meta, v->ino, &all, &attr, NULL);
     mfs_lock_wait_kick(v->vfs->waits, v->ino);
@@ -272,7 +272,7 @@ static int take(struct mfs_file *f, const struct mfs_lock *lock, bool flock,
 
     /* A write lock may be exchanged for a read lock: others will read then. */
     if (lock->type == F_RDLCK)
-        mfs_vnode_flush_keep(v);
+        mfs_vnode_flush(v, NULL);
     if (flock) {
         rc = mfs_meta_flock(v->vfs->meta, v->ino, f->flock_owner, lock->type, attr, holder);
         if (rc != -EAGAIN) /* after an error it may be held, too */

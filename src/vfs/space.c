@@ -71,7 +71,7 @@ int mfs_vfs_fallocate(struct mfs_file *f, int mode, uint64_t off, uint64_t len)
     if (len > v->vfs->size_max || off > v->vfs->size_max - len)
         return -EFBIG;
     /* First what was written, so that it neither survives the punch nor moves the times back. */
-    rc = mfs_vnode_flush(v);
+    rc = mfs_vnode_flush(v, &f->errors);
     if (rc < 0)
         return rc;
     switch (mode & ~FALLOC_FL_KEEP_SIZE) {
@@ -100,7 +100,7 @@ int64_t mfs_vfs_lseek(struct mfs_file *f, uint64_t off, int whence)
 
     if (whence != SEEK_DATA && whence != SEEK_HOLE)
         return -EINVAL;
-    mfs_vnode_flush_keep(v);
+    mfs_vnode_flush(v, NULL);
     rc = mfs_vfs_getattr(v->vfs, v->ino, &attr);
     if (rc == 0)
         rc =

@@ -106,7 +106,7 @@ void mfs_vnode_init_shards(struct mfs_vfs *vfs)
 static void abandon(struct mfs_vnode *v)
 {
     struct mfs_file *f, *next;
-    int rc = mfs_vnode_flush(v);
+    int rc = mfs_vnode_flush(v, NULL);
 
     if (rc < 0)
         mfs_warn("vfs", "inode %llx: data lost at the end: %s", (unsigned long long)v->ino,
@@ -285,31 +285,20 @@ void mfs_vnode_told(void *arg, uint64_t ino, uint64_t version, void (*done)(void
     mfs_vnode_put(v);
 }
 
-int mfs_vnode_flush(struct mfs_vnode *v)
+/* Who is told that data are lost is not to see them any more. */
+#define LOST_WAIT MFS_SEC
+
+int mfs_vnode_flush(struct mfs_vnode *v, uint64_t *seen)
 {
     struct mfs_dirty *d = atomic_load(&v->dirty);
-    int rc = 0, kept;
+    int rc = d != NULL ? mfs_dirty_flush(d, seen) : 0;
 
-    if (d != NULL)
-        rc = mfs_dirty_flush(d);
-    pthread_mutex_lock(&v->lock);
-    kept = v->error;
-    v->error = 0;
-    pthread_mutex_unlock(&v->lock);
-    if (rc < 0)
+    if (rc < 0 && seen == NULL)
         mfs_vnode_drop_pages(v);
-    return kept != 0 ? kept : rc;
-}
-
-void mfs_vnode_flush_keep(struct mfs_vnode *v)
-{
-    int rc = mfs_vnode_flush(v);
-
-    if (rc == 0)
-        return;
-    pthread_mutex_lock(&v->lock);
-    v->error = rc;
-    pthread_mutex_unlock(&v->lock);
+    else if (rc < 0 && !mfs_vnode_drop_pages_wait(v, LOST_WAIT))
+        mfs_warn("vfs", "inode %llx: lost data may still be in the page cache",
+                 (unsigned long long)v->ino);
+    return rc;
 }
 
 /* --- attributes ---------------------------------------------------------------------------- */

@@ -69,7 +69,6 @@ struct mfs_vnode {
         noticed; /* another mount has made this version: attributes before it are no more true */
     bool known;  /* attr is set */
     struct mfs_attr attr;   /* the newest seen, by version; sizes without what is dirty */
-    int error;              /* of a flush that nobody was told about */
     struct mfs_file *files; /* open handles, for the end of all */
     struct mfs_ranges voids;
     uint64_t voids_version; /* of the file, that they were asked for at; 0: not yet */
@@ -121,10 +120,10 @@ static inline void mfs_vnode_changed(struct mfs_vnode *v)
     atomic_fetch_add(&v->generation, 1);
 }
 
-/* Everything written so far, stored and committed. Errors are told as mfs_dirty_flush does; keep
- * puts one aside for the next flush when there is nobody to tell now. The kernel's pages are
- * dropped after an error: they hold what was never stored. */
-int mfs_vnode_flush(struct mfs_vnode *v);
-void mfs_vnode_flush_keep(struct mfs_vnode *v);
+/* Everything written so far, stored and committed. Errors are told as mfs_dirty_flush does: `seen`
+ * is of the open file that asks, NULL when nobody can be told now. After an error the kernel's
+ * pages hold what was never stored: they are dropped, before it is told (waits for a second at
+ * most). */
+int mfs_vnode_flush(struct mfs_vnode *v, uint64_t *seen);
 
 #endif

@@ -84,7 +84,7 @@ static void write_file(struct bench *b, size_t step)
     check(mfs_dirty_create(&d, b->wb, INO, commit, b), "create");
     for (uint64_t off = 0; off < b->bytes; off += step)
         check(mfs_dirty_write(d, off, step, buf), "write");
-    check(mfs_dirty_flush(d), "flush");
+    check(mfs_dirty_flush(d, NULL), "flush");
     mfs_dirty_destroy(d);
     report(b, "write", step);
     free(buf);
@@ -120,7 +120,7 @@ static void write_random(struct bench *b, size_t step)
         at = at * 6364136223846793005ULL + 1442695040888963407ULL;
         check(mfs_dirty_write(d, (at >> 20) % (file / step) * step, step, buf), "write");
     }
-    check(mfs_dirty_flush(d), "flush");
+    check(mfs_dirty_flush(d, NULL), "flush");
     mfs_dirty_destroy(d);
     report(b, "random", step);
     b->bytes = file;
@@ -140,7 +140,7 @@ static void small_files(struct bench *b, size_t len)
 
         check(mfs_dirty_create(&d, b->wb, INO + 1, commit, b), "create");
         check(mfs_dirty_write(d, 0, len, buf), "write");
-        check(mfs_dirty_flush(d), "flush");
+        check(mfs_dirty_flush(d, NULL), "flush");
         mfs_dirty_destroy(d);
     }
     seconds = (double)(mfs_clock_mono() - b->started) * 1e-9;

@@ -107,6 +107,7 @@ struct file {
     struct timespec mtime;
     int fail; /* commits fail with this */
     struct mfs_dirty *d;
+    uint64_t seen; /* errors that file_flush has told */
 };
 
 static inline int file_commit(void *arg, const struct mfs_dirty_commit *c)
@@ -143,6 +144,11 @@ static inline void file_close(struct file *f)
 {
     mfs_dirty_destroy(f->d);
     pthread_mutex_destroy(&f->lock);
+}
+
+static inline int file_flush(struct file *f)
+{
+    return mfs_dirty_flush(f->d, &f->seen);
 }
 
 static inline uint64_t file_size(struct file *f)

@@ -87,7 +87,7 @@ static void check_writes(struct env *e, uint32_t stopped)
     file_open(&free_one, e->store, e->wb, 2);
     /* That the time which is usual is known. */
     write_on(&stuck, (1U << NPARTS) - 1, 24);
-    assert_int_equal(mfs_dirty_flush(stuck.d), 0);
+    assert_int_equal(file_flush(&stuck), 0);
     for (uint32_t i = 0; i < NPARTS; i++)
         if (stopped & 1U << i)
             stop(e, i, true);
@@ -98,8 +98,8 @@ static void check_writes(struct env *e, uint32_t stopped)
     for (uint32_t i = 0; i < NPARTS; i++)
         if (stopped & 1U << i)
             stop(e, i, false);
-    assert_int_equal(mfs_dirty_flush(stuck.d), 0);
-    assert_int_equal(mfs_dirty_flush(free_one.d), 0);
+    assert_int_equal(file_flush(&stuck), 0);
+    assert_int_equal(file_flush(&free_one), 0);
     file_close(&free_one);
     file_close(&stuck);
 }

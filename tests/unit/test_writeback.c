@@ -73,7 +73,7 @@ static void test_small_file(void **state)
     write_pattern(&f, 100, 3000, 1);
     write_pattern(&f, 40000, 10, 1);
     assert_true(mfs_dirty_any(f.d));
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), 0);
     mfs_store_stats(e->t.store, &after);
     assert_false(mfs_dirty_any(f.d));
     assert_int_equal(f.commits, 1);
@@ -82,7 +82,7 @@ static void test_small_file(void **state)
     assert_int_equal(f.size, 40010);
     check_stored(&f, 0, 3100, 1);
     check_stored(&f, 40000, 10, 1);
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), 0);
     assert_int_equal(f.commits, 1);
     file_close(&f);
 }
@@ -95,7 +95,7 @@ static void test_large_file(void **state)
 
     file_open(&f, e->t.store, e->wb, new_ino());
     write_pattern(&f, 10, 10 * STRIPE, 2);
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), 0);
     assert_int_equal(f.commits, 1);
     assert_int_equal(f.commits_with_parts, 0);
     assert_int_equal(f.size, 10 * STRIPE + 10);
@@ -105,7 +105,7 @@ static void test_large_file(void **state)
     for (unsigned i = 0; i < 5; i++)
         write_pattern(&f, i * STRIPE + 77, 500, 3);
     mfs_store_stats(e->t.store, &before);
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), 0);
     mfs_store_stats(e->t.store, &after);
     assert_int_equal(after.round_trips - before.round_trips, 1);
     check_stored(&f, 4 * STRIPE + 77, 500, 3);
@@ -173,7 +173,7 @@ static void test_commits_in_order(void **state)
     }
     assert_true(wait_for(has_size, &(struct await){&f, 5 * STRIPE}));
     mfs_store_set_fault(e->t.store, NULL, NULL);
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), 0);
     file_close(&f);
 }
 
@@ -207,7 +207,7 @@ static void test_attr_and_overlay(void **state)
     assert_int_equal(end, STRIPE + 30);
     mfs_dirty_cut(f.d, 0);
     assert_false(mfs_dirty_any(f.d));
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), 0);
     assert_int_equal(f.commits, 0);
     file_close(&f);
     mfs_writeback_destroy(wb);
@@ -221,13 +221,13 @@ static void test_flush_range(void **state)
     file_open(&f, e->t.store, e->wb, new_ino());
     write_pattern(&f, 0, 100, 6);
     write_pattern(&f, 5 * STRIPE, 100, 6);
-    assert_int_equal(mfs_dirty_flush_range(f.d, 5 * STRIPE + 50, 1), 0);
+    mfs_dirty_store_range(f.d, 5 * STRIPE + 50, 1);
     check_stored(&f, 5 * STRIPE, 100, 6);
     assert_int_equal(stored_bytes(f.store, f.ino, STRIPE), 0);
     assert_true(mfs_dirty_any(f.d));
-    assert_int_equal(mfs_dirty_flush_range(f.d, 0, UINT64_MAX), 0);
+    mfs_dirty_store_range(f.d, 0, UINT64_MAX);
     check_stored(&f, 0, 100, 6);
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), 0);
     assert_int_equal(f.size, 5 * STRIPE + 100);
     file_close(&f);
 }
@@ -251,25 +251,25 @@ static void test_errors(void **state)
     file_open(&f, e->t.store, e->wb, new_ino());
     mfs_store_set_fault(e->t.store, fail_eio, &fail);
     write_pattern(&f, STRIPE, STRIPE, 7);
-    assert_int_equal(mfs_dirty_flush(f.d), -EIO);
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), -EIO);
+    assert_int_equal(file_flush(&f), 0);
     assert_int_equal(mfs_dirty_write(f.d, STRIPE, STRIPE, buf), 0);
     assert_true(wait_for(is_clean, f.d));
     assert_int_equal(mfs_dirty_write(f.d, 0, 1, buf), -EIO);
     assert_false(mfs_dirty_any(f.d));
     assert_int_equal(mfs_dirty_write(f.d, 0, 1, buf), 0);
-    assert_int_equal(mfs_dirty_flush(f.d), -EIO);
+    assert_int_equal(file_flush(&f), -EIO);
     mfs_store_set_fault(e->t.store, NULL, NULL);
     write_pattern(&f, STRIPE, STRIPE, 7);
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), 0);
     check_stored(&f, STRIPE, STRIPE, 7);
     f.fail = -ESTALE;
     write_pattern(&f, 0, 10, 8);
-    assert_int_equal(mfs_dirty_flush(f.d), -ESTALE);
+    assert_int_equal(file_flush(&f), -ESTALE);
     assert_false(mfs_dirty_any(f.d));
     f.fail = -ENOSPC;
     write_pattern(&f, 0, 10, 8);
-    assert_int_equal(mfs_dirty_flush(f.d), -ENOSPC);
+    assert_int_equal(file_flush(&f), -ENOSPC);
     f.fail = 0;
     mfs_clock_sleep(1100 * MFS_MSEC); /* the second for which writes to a full partition fail */
     file_close(&f);
@@ -303,7 +303,7 @@ static void test_window(void **state)
             assert_true(bytes_held(wb) <= opts.max_bytes);
         }
     for (unsigned i = 0; i < 8; i++) {
-        assert_int_equal(mfs_dirty_flush(f[i].d), 0);
+        assert_int_equal(file_flush(&f[i]), 0);
         for (unsigned n = 0; n < 100; n++)
             check_stored(&f[i], (uint64_t)n * STRIPE + 3, 9000, i);
         file_close(&f[i]);
@@ -327,7 +327,7 @@ static void test_many_ranges(void **state)
         write_pattern(&f, off, 20, 9);
         pattern(want + off, off, 20, 9);
     }
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), 0);
     assert_int_equal(mfs_stripes_read(f.store, f.ino, 0, STRIPE, have), 0);
     assert_memory_equal(have, want, STRIPE);
     assert_int_equal(f.alloc, stored_bytes(f.store, f.ino, STRIPE));

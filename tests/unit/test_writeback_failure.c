@@ -53,16 +53,16 @@ static void test_full(void **state)
     open_env(&t, &wb, 10U << 20, 10 * MFS_SEC);
     file_open(&f, t.store, wb, 1);
     assert_int_equal(fill(&f, 0, 2000), -ENOSPC);
-    rc = mfs_dirty_flush(f.d);
+    rc = file_flush(&f);
     assert_true(rc == 0 || rc == -ENOSPC);
     assert_false(mfs_dirty_any(f.d));
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), 0);
     assert_true(mfs_clock_mono() - start < 20 * MFS_SEC);
     /* Freed memory is of use again after the second for which writes fail. */
     assert_int_equal(mfs_stripes_trim(t.store, f.ino, 0, 2000ULL * STRIPE, true, NULL), 0);
     mfs_clock_sleep(1100 * MFS_MSEC);
     assert_int_equal(fill(&f, 0, 20), 0);
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), 0);
     file_close(&f);
     mfs_writeback_destroy(wb);
     data_test_close(&t);
@@ -93,7 +93,7 @@ static void test_full_for_a_while(void **state)
         redis_fixture_admin(t.fixture, i, "CONFIG SET maxmemory 1000000");
     pthread_create(&thread, NULL, raise_limit, &t);
     assert_int_equal(fill(&f, 0, 10), 0);
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), 0);
     pthread_join(thread, NULL);
     assert_int_equal(stored_bytes(t.store, 1, 10 * STRIPE), 10 * STRIPE);
     file_close(&f);
@@ -124,15 +124,15 @@ static void test_killed(void **state)
     redis_fixture_kill(t.fixture, 1);
     rc = fill(&f, 0, 200);
     assert_true(rc == 0 || rc == -EIO || rc == -ETIMEDOUT);
-    rc = mfs_dirty_flush(f.d);
+    rc = file_flush(&f);
     assert_true(rc == -EIO || rc == -ETIMEDOUT);
     assert_false(mfs_dirty_any(f.d));
     /* Files on the living partition are none the worse for it. */
     assert_int_equal(write_stripe(&g, stripe_on(2, 0)), 0);
-    assert_int_equal(mfs_dirty_flush(g.d), 0);
+    assert_int_equal(file_flush(&g), 0);
     assert_int_equal(redis_fixture_restart(t.fixture, 1), 0);
     assert_int_equal(fill(&f, 0, 20), 0);
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), 0);
     assert_int_equal(stored_bytes(t.store, 1, 20 * STRIPE), 20 * STRIPE);
     file_close(&f);
     file_close(&g);
@@ -159,14 +159,14 @@ static void test_stopped(void **state)
     rc = fill(&f, 0, 30);
     assert_true(rc == 0 || rc == -EIO || rc == -ETIMEDOUT);
     assert_int_equal(write_stripe(&g, stripe_on(2, 0)), 0);
-    assert_int_equal(mfs_dirty_flush(g.d), 0);
-    rc = mfs_dirty_flush(f.d);
+    assert_int_equal(file_flush(&g), 0);
+    rc = file_flush(&f);
     assert_true(rc == -EIO || rc == -ETIMEDOUT);
     assert_true(mfs_clock_mono() - start < 8 * MFS_SEC);
     assert_false(mfs_dirty_any(f.d));
     kill(redis_fixture_pid(t.fixture, 1), SIGCONT);
     assert_int_equal(fill(&f, 0, 20), 0);
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), 0);
     file_close(&f);
     file_close(&g);
     mfs_writeback_destroy(wb);

@@ -86,7 +86,7 @@ static void step_punch(struct model *m)
     int64_t alloc = 0;
 
     len = len < SPACE - off ? len : SPACE - off;
-    assert_int_equal(mfs_dirty_flush_range(m->f.d, off, len), 0);
+    mfs_dirty_store_range(m->f.d, off, len);
     assert_int_equal(mfs_stripes_punch(m->f.store, m->f.ino, off, len, SPACE, &alloc), 0);
     mfs_readahead_drop(m->ra, off, len);
     memset(m->want + off, 0, len);
@@ -97,7 +97,7 @@ static void step_punch(struct model *m)
 
 static void step_flush(struct model *m)
 {
-    assert_int_equal(mfs_dirty_flush(m->f.d), 0);
+    assert_int_equal(file_flush(&m->f), 0);
     assert_false(mfs_dirty_any(m->f.d));
     assert_int_equal(file_size(&m->f), m->size);
 }

@@ -75,14 +75,14 @@ static void *write_pages(void *arg)
         pattern(page, at * sizeof page, sizeof page, 11);
         w->rc = mfs_dirty_write(w->f->d, at * sizeof page, sizeof page, page);
         if (!w->rc && rnd_below(&w->seed, 100) == 0)
-            w->rc = mfs_dirty_flush(w->f->d);
+            w->rc = file_flush(w->f);
     }
     for (uint64_t at = w->id; at < 256 * WRITERS && !w->rc; at += WRITERS) {
         pattern(page, at * sizeof page, sizeof page, 11);
         w->rc = mfs_dirty_write(w->f->d, at * sizeof page, sizeof page, page);
     }
     if (!w->rc)
-        w->rc = mfs_dirty_flush(w->f->d);
+        w->rc = file_flush(w->f);
     return NULL;
 }
 
@@ -125,7 +125,7 @@ static void *rewrite(void *arg)
         w->rc = mfs_dirty_write(w->f->d, STRIPE / 2, BLOCK, block);
         atomic_store(w->version, n);
         if (!w->rc && n % 3 == 0)
-            w->rc = mfs_dirty_flush(w->f->d);
+            w->rc = file_flush(w->f);
     }
     atomic_store(w->stop, true);
     return NULL;
@@ -166,7 +166,7 @@ static void test_readers_see_writes(void **state)
     run_all(w, 1, rewrite);
     run_all(w + 1, 3, reread);
     join_all(w, 4);
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), 0);
     file_close(&f);
 }
 
@@ -184,7 +184,7 @@ static void *write_files(void *arg)
         pattern(buf, 0, len, n);
         w->rc = mfs_dirty_write(f.d, 0, len, buf);
         if (!w->rc)
-            w->rc = mfs_dirty_flush(f.d);
+            w->rc = file_flush(&f);
         if (!w->rc)
             w->rc = mfs_stripes_read(f.store, f.ino, 0, len, have);
         if (!w->rc && (memcmp(buf, have, len) != 0 || f.size != len))
@@ -221,7 +221,7 @@ static void *stream(void *arg)
     if (w->id == 0)
         goto out;
     if (!w->rc)
-        w->rc = mfs_dirty_flush(f.d);
+        w->rc = file_flush(&f);
     for (unsigned n = 0; n < 100 && !w->rc; n++) {
         pattern(buf, n * len, len, w->id);
         w->rc = mfs_stripes_read(f.store, f.ino, n * len, len, have);
@@ -271,11 +271,11 @@ static void test_cut_beside_writes(void **state)
         pattern(buf, 0, sizeof buf, n);
         assert_int_equal(mfs_dirty_write(f.d, 0, sizeof buf, buf), 0);
         if (n % 7 == 0)
-            assert_int_equal(mfs_dirty_flush(f.d), 0);
+            assert_int_equal(file_flush(&f), 0);
     }
     atomic_store(&stop, true);
     join_all(&w, 1);
-    assert_int_equal(mfs_dirty_flush(f.d), 0);
+    assert_int_equal(file_flush(&f), 0);
     pattern(want, 0, sizeof want, 199);
     assert_int_equal(mfs_stripes_read(f.store, f.ino, 0, sizeof want, buf), 0);
     assert_memory_equal(buf, want, sizeof want);

@@ -1,0 +1,269 @@
+/* Written data that can't be stored, with several who have the file open: each is told once, by its
+ * own close or fsync, and what a call that said 0 covers is there, on every client. Real memory
+ * that is full. ctest: threaded timeout=180 */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "cluster/placement.h"
+#include "data/stripes.h"
+#include "vfs/vfs.h"
+#include "vfs_fixture.h"
+
+#define STRIPE (64U << 10)
+#define NPARTS 3U
+
+struct client {
+    struct mfs_store *store;
+    struct mfs_vfs *vfs;
+};
+
+static struct client a, b;
+static struct mfs_file *file; /* of a */
+static uint64_t ino;
+static const struct mfs_cred root = {.umask = 022, .in_group = true};
+
+static int setup_all(void **state)
+{
+    (void)state;
+    return vfs_redis_start(STRIPE);
+}
+
+static void set_full(uint32_t part, bool full)
+{
+    const char *command = full ? "CONFIG SET maxmemory 1" : "CONFIG SET maxmemory 0";
+
+    assert_int_equal(redis_fixture_admin(vfs_redis, part, command), 0);
+}
+
+static void forget_full(void)
+{
+    mfs_clock_sleep(1100 * MFS_MSEC); /* the second for which writes to a full partition fail */
+}
+
+static struct mfs_file *open_file(struct client *c, int flags)
+{
+    struct mfs_file *f;
+    bool keep;
+
+    assert_int_equal(mfs_vfs_open(c->vfs, ino, flags, &f, &keep), 0);
+    return f;
+}
+
+static int setup(void **state)
+{
+    struct mfs_attr attr;
+    bool keep;
+
+    (void)state;
+    assert_int_equal(redis_fixture_reset(vfs_redis), 0);
+    vfs_client_start(&a.store, &a.vfs);
+    vfs_client_start(&b.store, &b.vfs);
+    assert_int_equal(mfs_vfs_create_open(a.vfs, MFS_ROOT_INO, "f", 0644, O_RDWR | O_CREAT, &root,
+                                         &attr, &file, &keep),
+                     0);
+    ino = attr.ino;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < NPARTS; i++)
+        set_full(i, false);
+    mfs_vfs_release(file);
+    vfs_client_stop(a.store, a.vfs);
+    vfs_client_stop(b.store, b.vfs);
+    return 0;
+}
+
+/* --- shorthands ------------------------------------------------------------------------------ */
+
+/* The n-th stripe from 1 on that is (not) where the inode is. */
+static uint32_t stripe(bool at_home, unsigned n)
+{
+    uint32_t home = mfs_placement_home(ino), s = 0;
+
+    while (n > 0)
+        n -= (mfs_placement_stripe(ino, ++s, NPARTS) == home) == at_home;
+    return s;
+}
+
+static int put(struct mfs_file *f, uint64_t off, size_t len, char with)
+{
+    char buf[STRIPE];
+    ssize_t n;
+
+    memset(buf, with, len);
+    n = mfs_vfs_write(f, buf, len, off, 0, false);
+    return n < 0 ? (int)n : 0;
+}
+
+static uint64_t size_by(struct client *c)
+{
+    struct mfs_attr attr;
+
+    assert_int_equal(mfs_vfs_getattr(c->vfs, ino, &attr), 0);
+    return attr.size;
+}
+
+/* The bytes are all the same, as both clients see them. */
+static void check(uint64_t off, size_t len, char what)
+{
+    struct client *clients[] = {&a, &b};
+    char buf[STRIPE];
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct mfs_file *f = open_file(clients[i], O_RDONLY);
+
+        memset(buf, '?', sizeof buf);
+        assert_int_equal(mfs_vfs_read(f, buf, len, off, true, NULL), len);
+        for (size_t at = 0; at < len; at++)
+            if (buf[at] != what)
+                fail_msg("client %u: byte %llu is %d, not %d", i, (unsigned long long)(off + at),
+                         buf[at], what);
+        mfs_vfs_release(f);
+    }
+}
+
+static void wait_stored(uint64_t off)
+{
+    int64_t until = mfs_clock_mono() + 10 * MFS_SEC;
+    char byte = 0;
+
+    while (!byte) {
+        assert_true(mfs_clock_mono() < until);
+        assert_int_equal(mfs_stripes_read(b.store, ino, off, 1, &byte), 0);
+    }
+}
+
+/* --- who is told ----------------------------------------------------------------------------- */
+
+/* The kernel tells of the end of an open file after close(2) has returned: what fails in that
+ * flush, which nobody hears of, may be what the next writer is about to close. */
+static void not_swallowed_by_a_release(void **state)
+{
+    uint32_t s = stripe(false, 1), part = mfs_placement_stripe(ino, s, NPARTS);
+    struct mfs_file *before = open_file(&a, O_WRONLY);
+
+    (void)state;
+    assert_int_equal(mfs_vfs_flush(before, 1), 0);
+    set_full(part, true);
+    assert_int_equal(put(file, (uint64_t)s * STRIPE, 1000, 'x'), 0);
+    mfs_vfs_release(before);
+    assert_int_equal(mfs_vfs_flush(file, 2), -ENOSPC);
+    assert_int_equal(mfs_vfs_flush(file, 2), 0);
+    assert_int_equal(size_by(&a), 0);
+    assert_int_equal(size_by(&b), 0);
+}
+
+/* A descriptor of somebody else, an append, a lock: none of them takes the error away. */
+static void each_open_file_is_told(void **state)
+{
+    uint32_t s = stripe(false, 1), part = mfs_placement_stripe(ino, s, NPARTS);
+    struct mfs_file *other = open_file(&a, O_RDWR), *appender = open_file(&a, O_RDWR | O_APPEND);
+    struct mfs_file *late;
+
+    (void)state;
+    set_full(part, true);
+    assert_int_equal(put(file, (uint64_t)s * STRIPE, 1000, 'x'), 0);
+    assert_int_equal(mfs_vfs_fsync(other), -ENOSPC);
+    assert_int_equal(mfs_vfs_write(appender, "end", 3, 0, O_APPEND, false), -ENOSPC);
+    assert_int_equal(mfs_vfs_write(appender, "end", 3, 0, O_APPEND, false), 3);
+    assert_int_equal(mfs_vfs_fsync(file), -ENOSPC);
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    assert_int_equal(mfs_vfs_fsync(other), 0);
+    late = open_file(&a, O_RDWR);
+    assert_int_equal(mfs_vfs_fsync(late), 0);
+    mfs_vfs_release(late);
+    mfs_vfs_release(other);
+    mfs_vfs_release(appender);
+}
+
+/* What nobody was told of is told to who opens the file next. */
+static void told_to_who_comes_later(void **state)
+{
+    uint32_t s = stripe(false, 1), part = mfs_placement_stripe(ino, s, NPARTS);
+    struct mfs_file *gone = open_file(&a, O_WRONLY), *late;
+
+    (void)state;
+    set_full(part, true);
+    assert_int_equal(put(gone, (uint64_t)s * STRIPE, 1000, 'x'), 0);
+    mfs_vfs_release(gone);
+    late = open_file(&a, O_RDWR);
+    assert_int_equal(mfs_vfs_fsync(late), -ENOSPC);
+    assert_int_equal(mfs_vfs_fsync(late), 0);
+    mfs_vfs_release(late);
+}
+
+/* --- what is there --------------------------------------------------------------------------- */
+
+/* The small part of stripe 0 that goes along with the commit finds no room; what was stored before
+ * is not lost with it, neither for this fsync nor, with room again, for the next one. */
+static void stored_before_a_commit_that_fails(void **state)
+{
+    uint32_t s = stripe(false, 1), more = stripe(false, 2);
+    uint32_t home = mfs_placement_home(ino);
+
+    (void)state;
+    assert_int_equal(put(file, (uint64_t)s * STRIPE, STRIPE, 'a'), 0);
+    wait_stored((uint64_t)s * STRIPE);
+    set_full(home, true);
+    assert_int_equal(put(file, 100, 1000, 'b'), 0);
+    assert_int_equal(mfs_vfs_fsync(file), -ENOSPC);
+    assert_int_equal(size_by(&a), (uint64_t)(s + 1) * STRIPE);
+    assert_int_equal(size_by(&b), (uint64_t)(s + 1) * STRIPE);
+    check((uint64_t)s * STRIPE, STRIPE, 'a');
+    check(0, 2000, 0);
+    set_full(home, false);
+    forget_full();
+    assert_int_equal(put(file, (uint64_t)more * STRIPE, 10, 'c'), 0);
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    check((uint64_t)s * STRIPE, STRIPE, 'a');
+    check((uint64_t)more * STRIPE, 10, 'c');
+    check(0, 2000, 0);
+}
+
+/* A stripe that found no room is lost, and reads as it was before. What lies behind it is there. */
+static void between_what_is_stored(void **state)
+{
+    uint32_t full = stripe(false, 1), last;
+    uint32_t part = mfs_placement_stripe(ino, full, NPARTS);
+
+    (void)state;
+    assert_int_equal(put(file, (uint64_t)full * STRIPE, 100, 'o'), 0);
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    for (last = full + 1; mfs_placement_stripe(ino, last, NPARTS) == part;)
+        last++;
+    set_full(part, true);
+    assert_int_equal(put(file, (uint64_t)full * STRIPE, 1000, 'n'), 0);
+    assert_int_equal(put(file, (uint64_t)last * STRIPE, 10, 'l'), 0);
+    assert_int_equal(mfs_vfs_fsync(file), -ENOSPC);
+    set_full(part, false);
+    forget_full();
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    check((uint64_t)full * STRIPE, 100, 'o');
+    check((uint64_t)full * STRIPE + 100, 900, 0);
+    check((uint64_t)last * STRIPE, 10, 'l');
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(not_swallowed_by_a_release, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_open_file_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(told_to_who_comes_later, setup, teardown),
+        cmocka_unit_test_setup_teardown(stored_before_a_commit_that_fails, setup, teardown),
+        cmocka_unit_test_setup_teardown(between_what_is_stored, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, setup_all, vfs_redis_stop);
+}
