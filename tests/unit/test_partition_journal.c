@@ -237,6 +237,17 @@ static int by_text(const void *x, const void *y)
     return strcmp(*(char *const *)x, *(char *const *)y);
 }
 
+/* Whether it may be gone before the process that died has its successor, as what says that
+ * housekeeping was done: on a busy machine that takes a while. */
+static bool ends_soon(struct mfs_admin *admin, struct mfs_span key)
+{
+    struct mfs_cmd ends = call(admin, "PEXPIRETIME", NULL, key);
+    long long ms = mfs_reply_int(ends.reply);
+
+    mfs_cmds_fini(&ends, 1);
+    return ms == -2 || (ms > 0 && ms < (mfs_clock_real().tv_sec + 60) * 1000LL);
+}
+
 /* A line for the key: its name, when it ends, and a digest of what it holds. */
 static char *describe(struct mfs_admin *admin, struct mfs_span key)
 {
@@ -249,9 +260,6 @@ static char *describe(struct mfs_admin *admin, struct mfs_span key)
     what = call(admin, "DEBUG", "DIGEST-VALUE", key);
     if (mfs_reply_type(what.reply) == MFS_REPLY_ARRAY)
         digest = mfs_reply_str(mfs_reply_at(what.reply, 0), NULL);
-    if (mfs_reply_int(ends.reply) > 0 &&
-        mfs_reply_int(ends.reply) < (mfs_clock_real().tv_sec + 60) * 1000LL)
-        snprintf(name, sizeof name, "about to end");
     snprintf(line, 400, "%s ends %lld: %s", name, (long long)mfs_reply_int(ends.reply),
              digest ? digest : "?");
     mfs_cmds_fini(&ends, 1);
@@ -264,18 +272,20 @@ static void dump(struct mfs_buf *out, uint64_t *lost)
 {
     struct mfs_admin *admin = admin_open();
     struct mfs_cmd keys = call(admin, "KEYS", "*", (struct mfs_span){0});
-    size_t n = mfs_reply_count(keys.reply);
-    char **lines = calloc(n + 1, sizeof *lines);
+    size_t nkeys = mfs_reply_count(keys.reply), n = 0;
+    char **lines = calloc(nkeys + 1, sizeof *lines);
 
     *lost = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < nkeys; i++) {
         struct mfs_span key;
         struct mfs_cmd type;
 
         key.p = mfs_reply_str(mfs_reply_at(keys.reply, i), &key.n);
+        if (ends_soon(admin, key))
+            continue;
         type = call(admin, "TYPE", NULL, key);
         *lost += key.p[0] == 'S' && !strcmp(mfs_reply_str(type.reply, NULL), "hash");
-        lines[i] = key.p[0] == 'S' ? strdup("stripe") : describe(admin, key);
+        lines[n++] = key.p[0] == 'S' ? strdup("stripe") : describe(admin, key);
         mfs_cmds_fini(&type, 1);
     }
     qsort(lines, n, sizeof *lines, by_text);
