@@ -50,10 +50,10 @@ def spent():
 
 
 class Links:
-    """Shaped links; used as a context."""
+    """Shaped links, and TCP's congestion control on all nodes ("" leaves the machine's); used as a context."""
 
-    def __init__(self, mbit):
-        self.mbit = mbit
+    def __init__(self, mbit, congestion=""):
+        self.mbit, self.congestion = mbit, congestion
 
     def call(self, *words):
         subprocess.run([ROOT / "scripts" / "netns-cluster", "--name", NET, "--mtu", str(MTU), *map(str, words)],
@@ -64,6 +64,10 @@ class Links:
             profile.write("".join("%dkbit\n" % round(1000 * r) for r in self.mbit))
             profile.flush()
             self.call("up", len(self.mbit), "--profile", profile.name)
+        for node in range(len(self.mbit) if self.congestion else 0):
+            # By the route, as a namespace's own default can only be what the whole machine allows to everybody.
+            self.call("exec", node, "--", "ip", "route", "change", SUBNET + ".0/24", "dev", "eth0", "proto", "kernel",
+                      "scope", "link", "src", "%s.%d" % (SUBNET, node + 1), "congctl", self.congestion)
         return self
 
     def __exit__(self, *_):
@@ -83,6 +87,24 @@ class Links:
                     words = rest.split()
                     seen[int(name.strip()[1:])] = (int(words[0]), int(words[8]))
         return [seen[node] for node in sorted(seen)]
+
+
+def usual_congestion():
+    """What TCP does on most machines, if it can here, so that a machine of another default does not decide."""
+    known = pathlib.Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    return "cubic" if "cubic" in known else ""
+
+
+def segments(nodes):
+    """TCP segments that all nodes have sent so far, and how many of them again."""
+    sent = again = 0
+    for node in range(nodes):
+        lines = subprocess.run(["ip", "netns", "exec", "%s-%d" % (NET, node), "cat", "/proc/net/snmp"], check=True,
+                               stdout=subprocess.PIPE, text=True, timeout=60).stdout.splitlines()
+        names, values = [line.split()[1:] for line in lines if line.startswith("Tcp:")]
+        tcp = dict(zip(names, map(int, values)))
+        sent, again = sent + tcp["OutSegs"], again + tcp["RetransSegs"]
+    return sent, again
 
 
 class Sampler(threading.Thread):
