@@ -3,6 +3,8 @@
  *     mfs_term                                    → [has terms?, ms that are left]
  *     mfs_term begin HOST PORT USER PASSWORD      serve only while that process consents
  *     mfs_term end                                serve without
+ *     mfs_alone                                   → 1 without terms, 0 with; a client's command
+ *                                                 like any other (store/confirm.c)
  *
  * and of its replica:
  *
@@ -133,6 +135,13 @@ static int term_command(struct RedisModuleCtx *ctx, struct RedisModuleString **a
     return mfs_redis.ReplyWithLongLong(ctx, 0);
 }
 
+static int alone_command(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
+{
+    (void)argv;
+    (void)argc;
+    return mfs_redis.ReplyWithLongLong(ctx, !mfs_witness_needed());
+}
+
 int mfs_term_load(struct RedisModuleCtx *ctx)
 {
     static const struct {
@@ -148,5 +157,8 @@ int mfs_term_load(struct RedisModuleCtx *ctx)
                                     "admin allow-loading allow-stale", 0, 0, 0) != MFS_REDIS_OK)
             return MFS_REDIS_ERR;
     }
+    if (mfs_redis.CreateCommand(ctx, "mfs_alone", alone_command, "readonly fast", 0, 0, 0) !=
+        MFS_REDIS_OK)
+        return MFS_REDIS_ERR;
     return mfs_redis.RegisterCommandFilter(ctx, filter, NO_SELF) ? MFS_REDIS_OK : MFS_REDIS_ERR;
 }

@@ -1,20 +1,20 @@
 /* Partitions with a replica: a call that writes returns when the replica has what was written, so
  * that nothing is lost that anybody has been told of when the replica takes over.
  *
- * Behind what a call writes to a partition goes a WAIT, in the same pipeline: it says how many
- * replicas have all that the connection has had executed. So the everyday call costs no round trip
- * more. Where that is not enough, as the pipeline was torn apart (a partition that moves, a lost
- * connection), or the replica is behind, the partition is asked again by itself; the PING before
- * the WAIT makes it answer for all that has been executed so far. When a replica has taken over in
- * between ("era"), what the partition's former process had answered may be lost: that is done again
- * where it may be, and fails where it may not.
+ * Behind what a call writes to a partition goes a question, in the same pipeline, so that the
+ * everyday call costs no round trip more. Where the table says that there is a replica it is WAIT:
+ * how many replicas have all that the connection has had executed? Else it is mfs_alone: is there
+ * none that could take over? For the table may be old, the process knows (decisions/0023). Where
+ * that is not enough, as the pipeline was torn apart (a partition that moves, a lost connection),
+ * or the replica is behind, or there is one, the partition is asked again by itself, both; the
+ * first makes the second answer for all that has been executed so far. When a replica has taken
+ * over in between ("era"), what the partition's former process had answered may be lost: that is
+ * done again where it may be, and fails where it may not.
  *
- *   sent with WAIT ──┬── which says 1, in the attempt that answered the rest ──> confirmed
- *                    v
- *   answered ──┬── no replica in the table, or WAIT says 1 ──> confirmed
- *              ├── WAIT says 0 ──> asked again (a table may say meanwhile that there is none)
- *              └── another era ──┬── idempotent: sent again ──> answered
- *                                └── -EIO */
+ *   sent with ──┬── which says yes, in the attempt that answered the rest ──> confirmed
+ *   a question  ├── which says no ──> asked again
+ *               └── another era ──┬── idempotent: sent again ──> asked again
+ *                                 └── -EIO */
 #include "store/internal.h"
 
 #include <errno.h>
@@ -30,7 +30,9 @@
 struct doubt {
     uint32_t part, era;
     bool pending; /* not confirmed yet */
-    size_t ask;   /* where its WAIT is among what is sent */
+    bool termed;  /* it has a replica, its process said last, … */
+    bool waits;   /* … or the table says so */
+    size_t ask;   /* where its question is among what is sent; SIZE_MAX: none is */
 };
 
 /* A call that writes. */
@@ -40,9 +42,8 @@ struct confirmation {
     size_t n;
     struct doubt *doubts; /* the partitions that it writes to */
     size_t count;
-    struct mfs_cmd
-        *sent; /* room for the commands and a WAIT for each partition, or two asks each */
-    struct mfs_args ping, wait;
+    struct mfs_cmd *sent; /* room for the commands and a question per partition, or two each */
+    struct mfs_args alone, wait;
 };
 
 /* What changes data or names. Sessions' marks (who has what open, and leases) are not waited for:
@@ -117,32 +118,33 @@ static struct mfs_cmd question(const struct mfs_args *args, uint32_t part)
     return cmd;
 }
 
-/* Has the partition's replica all that was executed before this WAIT, and before `other`, which
- * went out with it? Sent once more on another connection, a WAIT speaks of nothing. */
-static bool says_yes(const struct mfs_cmd *wait, const struct mfs_cmd *other)
+/* Has the partition's replica, or need none have, all that was executed before this question, and
+ * `other`, which went out before it? Sent once more on another connection it speaks of nothing. */
+static bool says_yes(const struct mfs_cmd *asked, const struct mfs_cmd *other)
 {
-    return !wait->rc && !other->rc && wait->attempt == other->attempt && wait->era == other->era &&
-           mfs_reply_int(wait->reply) > 0;
+    return !asked->rc && !other->rc && asked->attempt == other->attempt &&
+           asked->era == other->era && mfs_reply_int(asked->reply) > 0;
 }
 
 /* Whether the partition is to be asked. */
 static bool look(struct confirmation *c, struct doubt *d)
 {
-    d->era = era_of(c->store, d->part, &d->pending);
+    d->era = era_of(c->store, d->part, &d->waits);
+    d->waits = d->waits || d->termed;
     if (!undo(c->cmds, c->n, d->part, d->era))
-        return d->pending;
+        return true;
     repeat(c->store, c->cmds, c->n);
-    d->pending = true; /* another look, as that may have taken a while */
-    return false;
+    return false; /* another look, as that may have taken a while */
 }
 
 static void judge(struct confirmation *c, struct doubt *d, bool last)
 {
-    const struct mfs_cmd *wait = &c->sent[d->ask], *ping = wait - 1;
-    int rc = ping->rc ? ping->rc : wait->rc;
+    const struct mfs_cmd *alone = &c->sent[d->ask], *wait = d->waits ? alone + 1 : alone;
+    int rc = alone->rc ? alone->rc : wait->rc;
 
     d->pending = false;
-    if (wait->era == d->era && says_yes(wait, ping))
+    d->termed = !alone->rc && !mfs_reply_int(alone->reply);
+    if (alone->era == d->era && (says_yes(alone, alone) || says_yes(wait, alone)))
         return;
     if (rc || last)
         fail(c->cmds, c->n, d->part, rc ? rc : -ETIMEDOUT);
@@ -158,16 +160,17 @@ static void ask(struct confirmation *c, bool last)
     for (size_t i = 0; i < c->count; i++) {
         struct doubt *d = &c->doubts[i];
 
-        d->ask = 0;
+        d->ask = SIZE_MAX;
         if (!d->pending || !look(c, d))
             continue;
-        c->sent[n++] = question(&c->ping, d->part);
         d->ask = n;
-        c->sent[n++] = question(&c->wait, d->part);
+        c->sent[n++] = question(&c->alone, d->part);
+        if (d->waits)
+            c->sent[n++] = question(&c->wait, d->part);
     }
     mfs_exec_once(c->store, c->sent, n);
     for (size_t i = 0; i < c->count; i++)
-        if (c->doubts[i].ask)
+        if (c->doubts[i].ask != SIZE_MAX)
             judge(c, &c->doubts[i], last);
     mfs_cmds_fini(c->sent, n);
 }
@@ -184,8 +187,7 @@ static void collect(struct confirmation *c)
         for (k = 0; k < c->count && c->doubts[k].part != c->cmds[i].part; k++)
             ;
         if (k == c->count)
-            c->doubts[c->count++] =
-                (struct doubt){.part = c->cmds[i].part, .ask = SIZE_MAX, .pending = true};
+            c->doubts[c->count++] = (struct doubt){.part = c->cmds[i].part};
     }
 }
 
@@ -195,26 +197,24 @@ static bool is_confirmed(const struct confirmation *c, const struct doubt *d)
     for (size_t i = 0; i < c->n; i++) {
         const struct mfs_cmd *cmd = &c->cmds[i];
 
-        if (cmd->part == d->part && !cmd->rc && is_write(cmd) &&
-            (d->ask == SIZE_MAX || !says_yes(&c->sent[d->ask], cmd)))
+        if (cmd->part == d->part && !cmd->rc && is_write(cmd) && !says_yes(&c->sent[d->ask], cmd))
             return false;
     }
     return true;
 }
 
-/* The commands, and a WAIT behind those of each partition that has a replica. */
-static void send_with_waits(struct confirmation *c)
+/* The commands, and a question behind those of each partition. */
+static void send_with_questions(struct confirmation *c)
 {
     size_t n = c->n;
-    bool replica;
 
     memcpy(c->sent, c->cmds, c->n * sizeof *c->cmds);
     for (size_t i = 0; i < c->count; i++) {
-        era_of(c->store, c->doubts[i].part, &replica);
-        if (!replica)
-            continue;
-        c->doubts[i].ask = n;
-        c->sent[n++] = mfs_args_cmd(&c->wait, c->doubts[i].part);
+        struct doubt *d = &c->doubts[i];
+
+        era_of(c->store, d->part, &d->waits);
+        d->ask = n;
+        c->sent[n++] = mfs_args_cmd(d->waits ? &c->wait : &c->alone, d->part);
     }
     mfs_exec_once(c->store, c->sent, n);
     memcpy(c->cmds, c->sent, c->n * sizeof *c->cmds);
@@ -231,22 +231,21 @@ static bool any_pending(const struct confirmation *c)
     return false;
 }
 
-static void confirm(struct confirmation *c, bool sent)
+static void confirm(struct confirmation *c)
 {
     int64_t until;
 
-    mfs_args_init(&c->ping, "PING");
+    mfs_args_init(&c->alone, "mfs_alone");
     mfs_args_init(&c->wait, "WAIT");
     mfs_args_int(&c->wait, 1);
     mfs_args_int(&c->wait, WAIT_MS);
-    if (!sent)
-        send_with_waits(c);
+    send_with_questions(c);
     until = mfs_clock_mono() + c->store->opts.io_timeout;
     while (any_pending(c))
         ask(c, mfs_clock_mono() >= until);
 }
 
-void mfs_exec_confirmed(struct mfs_store *store, struct mfs_cmd *cmds, size_t n, bool sent)
+void mfs_exec_confirmed(struct mfs_store *store, struct mfs_cmd *cmds, size_t n)
 {
     struct mfs_cmd two[2]; /* the everyday call has one command, or many */
     struct doubt one;
@@ -257,8 +256,8 @@ void mfs_exec_confirmed(struct mfs_store *store, struct mfs_cmd *cmds, size_t n,
     if (c.doubts && c.sent) {
         collect(&c);
         if (c.count)
-            confirm(&c, sent);
-        else if (!sent)
+            confirm(&c);
+        else
             mfs_exec_once(store, cmds, n);
     } else {
         for (size_t i = 0; i < n; i++)

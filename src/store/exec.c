@@ -410,12 +410,8 @@ int mfs_exec_once(struct mfs_store *store, struct mfs_cmd *cmds, size_t n)
 
 int mfs_store_exec(struct mfs_store *store, struct mfs_cmd *cmds, size_t n)
 {
-    bool sent = !atomic_load_explicit(&store->replicas, memory_order_relaxed);
-
-    if (sent)
-        mfs_exec_once(store, cmds, n);
-    /* The first replica may have come while that was under way. */
-    if (atomic_load_explicit(&store->replicas, memory_order_relaxed))
-        mfs_exec_confirmed(store, cmds, n, sent);
+    if (!atomic_load_explicit(&store->replicated, memory_order_relaxed))
+        return mfs_exec_once(store, cmds, n);
+    mfs_exec_confirmed(store, cmds, n);
     return first_error(cmds, n);
 }

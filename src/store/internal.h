@@ -40,8 +40,7 @@ struct mfs_store {
     uint32_t nparts, stripe_size;
     struct mfs_store_opts opts; /* defaults filled in */
     struct mfs_post *post;
-    atomic_bool replicas;       /* some partition has, or had, a replica */
-    atomic_bool replicated;     /* as the table says, likewise */
+    atomic_bool replicated;     /* as the table says: partitions have replicas, or will have */
     _Atomic uint64_t failovers; /* of the newest table */
     _Atomic int64_t heard;      /* mono: cm was there */
     _Atomic(mfs_store_fault_fn *) fault;
@@ -141,9 +140,8 @@ void mfs_fence_lift(struct mfs_store *store, uint32_t part);
 /* mfs_store_exec without waiting for replicas. Sets every cmd->rc; returns the first error. */
 int mfs_exec_once(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);
 
-/* mfs_store_exec with replicas: every cmd->rc is set when they have what the commands wrote.
- * `sent`: the commands have been, by mfs_exec_once. */
-void mfs_exec_confirmed(struct mfs_store *store, struct mfs_cmd *cmds, size_t n, bool sent);
+/* mfs_store_exec with replicas: every cmd->rc is set when they have what the commands wrote. */
+void mfs_exec_confirmed(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);
 
 /* Calls the fault hook; 0 without one. */
 int mfs_store_fault(struct mfs_store *store, const struct mfs_cmd *cmd);

@@ -91,7 +91,7 @@ void mfs_pool_hold(struct mfs_store *store, struct mfs_lane *lane)
     struct mfs_part *part = &store->part[lane->part];
     struct mfs_channel *conn = lane->conn;
 
-    if (!atomic_load_explicit(&store->replicas, memory_order_relaxed))
+    if (!atomic_load_explicit(&store->replicated, memory_order_relaxed))
         return;
     pthread_mutex_lock(&store->lock);
     conn->next = part->busy;

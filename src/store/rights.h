@@ -68,6 +68,7 @@
     MAY("mfs_sput")                                                                                \
     MAY("mfs_lease")                                                                               \
     MAY("mfs_holders")                                                                             \
+    MAY("mfs_alone") /* confirm.c */                                                               \
     MAY("mfs_scan")
 
 /* The same as ACL rules, separated by blanks, that replace those the user has. The only channels

@@ -33,9 +33,6 @@ static void note_replicas(struct mfs_store *store, const struct mfs_table *table
 {
     atomic_store(&store->replicated, table->replicated);
     atomic_store(&store->failovers, table->failovers);
-    for (uint32_t i = 0; i < table->nparts; i++)
-        if (table->part[i].replica || table->part[i].era)
-            atomic_store(&store->replicas, true);
 }
 
 int mfs_store_create(struct mfs_store **out, struct mfs_table *table,

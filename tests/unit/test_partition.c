@@ -21,9 +21,10 @@ static int teardown(void **state)
     return 0;
 }
 
-static const char *const commands[] = {
-    "mfs_lookup",  "mfs_create", "mfs_unlink", "mfs_unref", "mfs_open",  "mfs_close",  "mfs_commit",
-    "mfs_commit0", "mfs_disown", "mfs_told",   "mfs_sput",  "mfs_lease", "mfs_holders"};
+static const char *const commands[] = {"mfs_lookup",  "mfs_create", "mfs_unlink", "mfs_unref",
+                                       "mfs_open",    "mfs_close",  "mfs_commit", "mfs_commit0",
+                                       "mfs_disown",  "mfs_told",   "mfs_sput",   "mfs_lease",
+                                       "mfs_holders", "mfs_alone"};
 #define COMMANDS (sizeof commands / sizeof *commands)
 
 static uint64_t seed = 1;

@@ -1,7 +1,7 @@
-/* Writes wait for a partition's replica: the process of partition 1 is made that of partition 0.
+/* Writes wait for a partition's replica: the process of partition 1 is made that of partition 0,
+ * which serves while it consents.
  * ctest: threaded */
 #include <pthread.h>
-#include <signal.h>
 
 #include "store/args.h"
 #include "store/reply.h"
@@ -32,6 +32,7 @@ static struct mfs_table *table(uint64_t more, uint32_t era, bool replica)
     struct mfs_table *n = redis_fixture_table(t.fixture);
 
     n->epoch += more;
+    n->replicated = true;
     n->part[0].era = era;
     n->part[0].replica = replica;
     return n;
@@ -43,22 +44,44 @@ static void tell(uint64_t more, uint32_t era, bool replica)
     assert_int_equal(mfs_store_set_table(hasty, table(more, era, replica)), 0);
 }
 
+static void follow(void)
+{
+    struct mfs_table *n = redis_fixture_table(t.fixture);
+
+    admin(1, "REPLICAOF %s %u", n->part[0].host, n->part[0].port);
+    free(n);
+}
+
+/* It lacks what is written from now on, and goes on consenting. */
+static void do_not_follow(void)
+{
+    admin(1, "REPLICAOF NO ONE");
+}
+
+static void begin_terms(void)
+{
+    struct mfs_table *n = redis_fixture_table(t.fixture);
+
+    admin(0, "mfs_term begin %s %u %s %s", n->part[1].host, n->part[1].port, MFS_REDIS_ADMIN,
+          REDIS_FIXTURE_ADMIN_PASSWORD);
+    free(n);
+}
+
 static int setup(void **state)
 {
     const struct redis_fixture_opts how = {.nparts = 2, .tcp = true};
-    struct mfs_table *old;
 
     (void)state;
     store_test_open(&t, &how, &(struct mfs_store_opts){.io_timeout = PATIENT});
-    assert_int_equal(mfs_store_create(&hasty, redis_fixture_table(t.fixture),
-                                      &(struct mfs_store_opts){.io_timeout = SHORT}),
-                     0);
-    old = redis_fixture_table(t.fixture);
+    assert_int_equal(
+        mfs_store_create(&hasty, redis_fixture_table(t.fixture),
+                         &(struct mfs_store_opts){.io_timeout = SHORT, .fence_wait = PATIENT}),
+        0);
     admin(1, "CONFIG SET masteruser " MFS_REDIS_ADMIN);
     admin(1, "CONFIG SET masterauth " REDIS_FIXTURE_ADMIN_PASSWORD);
     admin(0, "CONFIG SET repl-diskless-sync-delay 0");
-    admin(1, "REPLICAOF %s %u", old->part[0].host, old->part[0].port);
-    free(old);
+    follow();
+    begin_terms();
     tell(1, 0, true);
     return 0;
 }
@@ -66,7 +89,6 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    kill(redis_fixture_pid(t.fixture, 1), SIGCONT);
     mfs_store_destroy(hasty);
     store_test_close(&t);
     return 0;
@@ -128,11 +150,54 @@ static void without_the_replica_a_write_fails_and_a_read_does_not(void **state)
 {
     (void)state;
     assert_int_equal(run3(t.store, 0, "SET", "before", "v", true), 0);
-    assert_int_equal(kill(redis_fixture_pid(t.fixture, 1), SIGSTOP), 0);
+    do_not_follow();
     assert_int_equal(run3(hasty, 0, "SET", "k", "v", true), -ETIMEDOUT);
     assert_true(is_there(0, "before"));
-    tell(2, 0, false); /* it is given up */
+    tell(2, 0, false); /* it is about to be given up */
+    assert_int_equal(run3(hasty, 0, "SET", "k", "v", true), -ETIMEDOUT);
+    admin(0, "mfs_term end");
     assert_int_equal(run3(hasty, 0, "SET", "k", "v", true), 0);
+}
+
+/* Whatever a table says that may be old, the process knows (docs/decisions/0023). */
+static void who_has_not_heard_of_a_replica_waits_for_it(void **state)
+{
+    (void)state;
+    assert_int_equal(run3(t.store, 0, "SET", "before", "v", true), 0);
+    do_not_follow();
+    assert_int_equal(mfs_store_set_table(hasty, table(2, 0, false)), 0);
+    assert_int_equal(run3(hasty, 0, "SET", "k", "v", true), -ETIMEDOUT);
+    follow();
+    assert_int_equal(mfs_store_set_table(t.store, table(2, 0, false)), 0);
+    assert_int_equal(run3(t.store, 0, "SET", "k", "v", true), 0);
+    assert_true(is_there(1, "k"));
+}
+
+static void who_has_not_heard_that_it_is_given_up_waits_for_none(void **state)
+{
+    (void)state;
+    assert_int_equal(run3(t.store, 0, "SET", "before", "v", true), 0);
+    do_not_follow();
+    admin(0, "mfs_term end");
+    assert_int_equal(run3(t.store, 0, "SET", "k", "v", true), 0);
+    assert_false(is_there(1, "k"));
+}
+
+/* The question whether there is one goes with what is written, too. */
+static void where_there_is_none_a_write_takes_one_round_trip(void **state)
+{
+    struct mfs_store_stats before, after;
+
+    (void)state;
+    admin(0, "mfs_term end");
+    tell(2, 0, false);
+    assert_int_equal(run3(t.store, 0, "SET", "warm", "v", true), 0);
+    mfs_store_stats(t.store, &before);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(run3(t.store, 0, "SET", "k", "v", true), 0);
+    mfs_store_stats(t.store, &after);
+    assert_int_equal(after.round_trips - before.round_trips, 100);
+    assert_int_equal(after.commands - before.commands, 200);
 }
 
 struct write {
@@ -156,7 +221,7 @@ static void write_across_a_failover(struct write *w)
     int64_t until = mfs_clock_mono() + PATIENT;
 
     assert_int_equal(run3(t.store, 0, "SET", "before", "v", true), 0);
-    assert_int_equal(kill(redis_fixture_pid(t.fixture, 1), SIGSTOP), 0);
+    do_not_follow();
     assert_int_equal(pthread_create(&thread, NULL, run_write, w), 0);
     while (!is_there(0, "late"))
         assert_true(mfs_clock_mono() < until);
@@ -185,54 +250,6 @@ static void what_may_not_fails(void **state)
     assert_false(is_there(0, "late"));
 }
 
-struct first_write {
-    struct mfs_store *store;
-    int rc;
-};
-
-static void *run_first_write(void *arg)
-{
-    struct first_write *w = arg;
-
-    w->rc = run3(w->store, 0, "SET", "first", "v", true);
-    return NULL;
-}
-
-static uint64_t begun(struct mfs_store *store)
-{
-    struct mfs_store_stats stats;
-
-    mfs_store_stats(store, &stats);
-    return stats.commands;
-}
-
-/* A client that knew of no replica when it began to write knows of one when that is executed. */
-static void who_hears_of_the_first_replica_while_he_writes_waits_for_it(void **state)
-{
-    struct first_write w = {NULL, 1};
-    int64_t until = mfs_clock_mono() + PATIENT;
-    pthread_t thread;
-    uint64_t before;
-
-    (void)state;
-    assert_int_equal(mfs_store_create(&w.store, table(1, 0, false),
-                                      &(struct mfs_store_opts){.io_timeout = 2 * MFS_SEC}),
-                     0);
-    assert_int_equal(run3(w.store, 0, "SET", "before", "v", true), 0);
-    assert_int_equal(kill(redis_fixture_pid(t.fixture, 1), SIGSTOP), 0);
-    assert_int_equal(kill(redis_fixture_pid(t.fixture, 0), SIGSTOP), 0);
-    before = begun(w.store);
-    assert_int_equal(pthread_create(&thread, NULL, run_first_write, &w), 0);
-    while (begun(w.store) == before)
-        assert_true(mfs_clock_mono() < until);
-    assert_int_equal(mfs_store_set_table(w.store, table(2, 0, true)), 0);
-    assert_int_equal(kill(redis_fixture_pid(t.fixture, 0), SIGCONT), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(w.rc, -ETIMEDOUT);
-    assert_true(is_there(0, "first"));
-    mfs_store_destroy(w.store);
-}
-
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -241,9 +258,11 @@ int main(void)
         TEST(what_is_answered_is_on_the_replica),
         TEST(confirmation_travels_with_the_write),
         TEST(without_the_replica_a_write_fails_and_a_read_does_not),
+        TEST(who_has_not_heard_of_a_replica_waits_for_it),
+        TEST(who_has_not_heard_that_it_is_given_up_waits_for_none),
+        TEST(where_there_is_none_a_write_takes_one_round_trip),
         TEST(what_may_be_done_twice_is_done_again),
         TEST(what_may_not_fails),
-        TEST(who_hears_of_the_first_replica_while_he_writes_waits_for_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

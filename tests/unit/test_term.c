@@ -40,6 +40,15 @@ static bool is_refused(int fd)
     return !strncmp(line, "-NOPERM ", 8);
 }
 
+static bool says(int fd, const char *command, const char *answer)
+{
+    char line[256] = "";
+
+    say(fd, command);
+    assert_true(read(fd, line, sizeof line - 1) > 0);
+    return !strcmp(line, answer);
+}
+
 static bool serves(int fd)
 {
     say(fd, "SET a b\r\n");
@@ -94,6 +103,27 @@ static void without_terms_it_serves(void **state)
     assert_true(serves(fd));
     assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 0, "mfs_term end"), 0);
     assert_true(serves(fd));
+    close(fd);
+}
+
+/* What a client is told of that, and not once the term is over. */
+static void it_says_whether_it_serves_alone(void **state)
+{
+    pid_t replica = redis_fixture_pid(tcp_pair.fixture, 1);
+    int fd = client();
+
+    (void)state;
+    assert_true(says(fd, "mfs_alone\r\n", ":1\r\n"));
+    begin();
+    await(fd, true);
+    assert_true(says(fd, "mfs_alone\r\n", ":0\r\n"));
+    assert_int_equal(kill(replica, SIGSTOP), 0);
+    await(fd, false);
+    say(fd, "mfs_alone\r\n");
+    assert_true(is_refused(fd));
+    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 0, "mfs_term end"), 0);
+    assert_true(says(fd, "mfs_alone\r\n", ":1\r\n"));
+    assert_int_equal(kill(replica, SIGCONT), 0);
     close(fd);
 }
 
@@ -208,6 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_terms_it_serves),
+        cmocka_unit_test(it_says_whether_it_serves_alone),
         cmocka_unit_test(clients_have_no_say),
         cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(it_serves_while_the_replica_consents),
