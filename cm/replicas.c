@@ -5,9 +5,9 @@
  *     └────────┴─ drop ◄┴────────┘ └───────┘ the partition's process lives after all
  *
  * copy: the replica's node receives a copy that goes on following. term: from now on the
- * partition's process serves only while the replica consents, everybody is told to wait for the
- * replica with what they write, and then the replica is waited for until it has what was written
- * before. ready: it has, and may take over. take: the
+ * partition's process serves only while the replica consents, and says so to everybody who writes
+ * without waiting for the replica; then that is waited for until it has what was written before.
+ * ready: it has, and may take over. take: the
  * partition's process has ended or is out of reach; the replica withdraws its consent, waits until
  * no term is left, and serves; all are told to forget what that process may have granted unheard,
  * and then where the replica is. drop: the partition is to go without; its process is told to serve
@@ -48,9 +48,8 @@ void mfs_replica_enter(struct mfs_replica *r, const char *step)
     int rc;
 
     mfs_replica_forget_call(r);
-    mfs_replica_forget_shown(r);
     r->again_at = 0;
-    r->known = false;
+    r->shown = false;
     r->took.port = 0;
     mfs_text_copy(mfs_replica_state(r)->replica_step, sizeof mfs_replica_state(r)->replica_step,
                   step);
@@ -127,7 +126,7 @@ static void at_copy(struct mfs_replica *r, int64_t now)
         drop(r, "the partition's process has ended");
     else if (mfs_replica_crowds(r, now))
         relieve(r, now);
-    else if (!r->shown && !mfs_replica_ask(r) &&
+    else if (!mfs_replica_ask(r) &&
              mfs_replicas_silent(r->cm, mfs_replica_state(r)->replica_node, now))
         drop(r, "its node is out of reach");
 }
@@ -191,7 +190,7 @@ static void dropped(struct mfs_replica *r);
 /* The table first: nobody is to wait for the replica any more. */
 static void at_drop(struct mfs_replica *r)
 {
-    if (r->table_due && mfs_replica_hide(r))
+    if (r->table_due && mfs_replica_show(r, false))
         return;
     r->table_due = false;
     if (!mfs_nodes_find(r->cm, mfs_replica_state(r)->node))
@@ -225,26 +224,19 @@ static void copied(struct mfs_replica *r, const struct mfs_msg_receive_reply *re
     mfs_replica_ask(r);
 }
 
-/* Everybody waits for the replica before it may take over, and it has what was written before they
- * did. */
+/* Since the process serves by terms nobody writes without waiting for the replica, whatever table
+ * he has (decisions/0023). Before that may take over it is to have what was written before. */
 static void termed(struct mfs_replica *r)
 {
-    if (r->known) {
+    if (r->shown) {
         r->wanting_since = 0;
         mfs_replica_enter(r, MFS_REPLICA_READY);
-    } else if (mfs_replica_show(r)) {
+    } else if (mfs_replica_show(r, true)) {
         drop(r, "the table cannot be changed");
+    } else {
+        r->shown = true;
+        mfs_replica_ask(r);
     }
-}
-
-void mfs_replica_known(struct mfs_replica *r)
-{
-    if (mfs_replica_in(r, MFS_REPLICA_TAKE)) {
-        mfs_replica_step(r, mfs_clock_mono());
-        return;
-    }
-    r->known = true;
-    mfs_replica_ask(r);
 }
 
 static void not_taken(struct mfs_replica *r, const struct mfs_err *err)
@@ -360,6 +352,16 @@ static void spread(struct mfs_replicas *g, int64_t now)
         drop(r, "its node is nearly full, another one is not");
 }
 
+/* So those that have taken over may serve now, not only at the next tick. */
+void mfs_replicas_heard(struct mfs_replicas *g)
+{
+    int64_t now = mfs_clock_mono();
+
+    for (uint32_t i = 0; i < g->cm->state.nparts; i++)
+        if (mfs_replica_in(&g->one[i], MFS_REPLICA_TAKE))
+            mfs_replica_step(&g->one[i], now);
+}
+
 static void tick(void *arg)
 {
     struct mfs_replicas *g = arg;
@@ -430,10 +432,8 @@ void mfs_replicas_fini(struct mfs_cm *cm)
 
     if (!g)
         return;
-    for (uint32_t i = 0; i < cm->state.nparts; i++) {
+    for (uint32_t i = 0; i < cm->state.nparts; i++)
         mfs_replica_forget_call(&g->one[i]);
-        mfs_replica_forget_shown(&g->one[i]);
-    }
     mfs_replicas_forget_burial(g);
     free(g->one);
     free(g);

@@ -91,7 +91,7 @@ static void term(struct mfs_replica *r, struct mfs_cm_live *l, bool on)
 {
     const struct mfs_cm_part *p = mfs_replica_state(r);
     const struct mfs_cm_node *n = mfs_cm_state_node(&r->cm->state, p->replica_node);
-    struct mfs_msg_term m = {.index = r->part, .on = on, .whole = on && r->known};
+    struct mfs_msg_term m = {.index = r->part, .on = on, .whole = on && r->shown};
 
     memcpy(m.password, p->password, sizeof m.password);
     if (on && n) {

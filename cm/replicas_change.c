@@ -11,39 +11,15 @@
 #include "cm/replicas_impl.h"
 #include "cm/trust.h"
 
-struct mfs_replica_shown {
-    struct mfs_replica *r; /* NULL: it is of no interest any more */
-};
-
+/* Who has not got it gets it on joining; who may rely on an older one is known by other means. */
 static void pushed(void *arg, int64_t took, uint32_t missing)
 {
-    struct mfs_replica_shown *shown = arg;
-    struct mfs_replica *r = shown ? shown->r : NULL;
+    struct mfs_cm *cm = arg;
 
     (void)took;
-    (void)missing; /* who has not got it gets it on joining */
-    free(shown);
-    if (!r)
-        return;
-    r->shown = NULL;
-    if (mfs_cm_in_phase(r->cm, MFS_PHASE_RUNNING))
-        mfs_replica_known(r);
-}
-
-static int push(struct mfs_cm *cm, struct mfs_replica_shown *shown)
-{
-    int rc = mfs_push_table(cm, pushed, shown);
-
-    if (rc)
-        mfs_error("replica", "cannot push the table: %s", strerror(-rc));
-    return rc;
-}
-
-void mfs_replica_forget_shown(struct mfs_replica *r)
-{
-    if (r->shown)
-        r->shown->r = NULL;
-    r->shown = NULL;
+    (void)missing;
+    if (cm->replicas && mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
+        mfs_replicas_heard(cm->replicas);
 }
 
 /* With a new epoch, in place of the state's. */
@@ -59,49 +35,30 @@ static struct mfs_partition *next_table(struct mfs_cm *cm, uint32_t part)
     return &t->part[part];
 }
 
-static void save(struct mfs_cm *cm)
+/* The state's table is another: keeps it, and tells everybody. */
+static void publish(struct mfs_cm *cm)
 {
     int rc = mfs_cm_state_note(&cm->state, cm->paths->state);
 
     if (rc)
         mfs_error("replica", "%s: %s", cm->paths->state, strerror(-rc));
+    rc = mfs_push_table(cm, pushed, cm);
+    if (rc)
+        mfs_error("replica", "cannot push the table: %s", strerror(-rc));
 }
 
-/* Changes what the table says, and tells everybody. */
-static int change(struct mfs_replica *r, bool replica, struct mfs_replica_shown *shown)
+int mfs_replica_show(struct mfs_replica *r, bool shown)
 {
-    struct mfs_partition *p = next_table(r->cm, r->part);
+    struct mfs_partition *p;
 
+    if (r->cm->state.table->part[r->part].replica == shown)
+        return 0;
+    p = next_table(r->cm, r->part);
     if (!p)
         return -ENOMEM;
-    p->replica = replica;
-    save(r->cm);
-    return push(r->cm, shown);
-}
-
-int mfs_replica_show(struct mfs_replica *r)
-{
-    struct mfs_replica_shown *shown = calloc(1, sizeof *shown);
-    int rc = shown ? change(r, true, shown) : -ENOMEM;
-
-    mfs_replica_forget_shown(r);
-    if (rc) {
-        free(shown);
-        return rc;
-    }
-    shown->r = r;
-    r->shown = shown;
+    p->replica = shown;
+    publish(r->cm);
     return 0;
-}
-
-int mfs_replica_hide(struct mfs_replica *r)
-{
-    int rc = 0;
-
-    mfs_replica_forget_shown(r);
-    if (r->cm->state.table->part[r->part].replica)
-        rc = change(r, false, NULL);
-    return rc == -ENOMEM ? rc : 0; /* who was not told gets it on joining */
 }
 
 int mfs_replica_grave(struct mfs_cm *cm, uint32_t node, uint32_t part, const char *password)
@@ -120,25 +77,15 @@ int mfs_replica_grave(struct mfs_cm *cm, uint32_t node, uint32_t part, const cha
 
 int mfs_replica_tell(struct mfs_replica *r, const struct mfs_msg_take_reply *t)
 {
-    struct mfs_replica_shown *shown = calloc(1, sizeof *shown);
     struct mfs_cm *cm = r->cm;
 
-    mfs_replica_forget_shown(r);
-    if (!shown || !next_table(cm, r->part)) {
-        free(shown);
+    if (!next_table(cm, r->part))
         return -ENOMEM;
-    }
     cm->state.table->failovers++;
-    save(cm);
     r->took = *t;
     r->told_epoch = cm->state.table->epoch;
+    publish(cm);
     r->told_at = mfs_clock_mono();
-    if (push(cm, shown)) {
-        free(shown); /* time will do */
-    } else {
-        shown->r = r;
-        r->shown = shown;
-    }
     return 0;
 }
 
@@ -168,7 +115,6 @@ int mfs_replica_promote(struct mfs_replica *r)
     p->era++;
     p->replica_step[0] = '\0';
     r->took.port = 0;
-    mfs_replica_forget_shown(r); /* who has not got that table yet is waited for no more */
     shown->node = p->node;
     shown->port = (uint16_t)t.port;
     memcpy(shown->host, node->address, sizeof shown->host);
@@ -176,7 +122,6 @@ int mfs_replica_promote(struct mfs_replica *r)
     memcpy(shown->password, p->password, sizeof shown->password);
     shown->era = p->era;
     shown->replica = false;
-    save(cm);
-    push(cm, NULL);
+    publish(cm);
     return 0;
 }

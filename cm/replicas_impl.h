@@ -10,22 +10,21 @@ struct mfs_replica_call;
 struct mfs_replica {
     struct mfs_cm *cm;
     uint32_t part;
-    struct mfs_replica_call *call; /* unanswered; NULL: none */
-    int64_t again_at;              /* nothing is asked before that */
-    int64_t trouble_at;            /* since the partition's process is in trouble; 0: it is not */
-    uint16_t port;                 /* of the replica's process, as it told */
-    bool dead;                     /* the partition's process has ended, … */
-    bool silent;                   /* … or does not answer its Local Manager */
-    bool replica_dead;             /* the replica's has ended */
-    int64_t replica_silent_since;  /* … or does not answer its Local Manager; 0: it does */
-    int64_t starved_since;         /* the partition's lacks its consent; 0: it does not */
-    int64_t wanting_since;         /* no node has had room for it; 0: it has one, or may get one */
-    bool known;                    /* all clients wait for it; has it what they wrote before? */
-    bool table_due;                /* the table does not say yet what the state says */
-    struct mfs_replica_shown *shown; /* everybody is being told of what it is */
-    struct mfs_msg_take_reply took;  /* it has taken over; port 0: not that we know */
-    uint64_t told_epoch;             /* everybody is told so by this table … */
-    int64_t told_at;                 /* … since then */
+    struct mfs_replica_call *call;  /* unanswered; NULL: none */
+    int64_t again_at;               /* nothing is asked before that */
+    int64_t trouble_at;             /* since the partition's process is in trouble; 0: it is not */
+    uint16_t port;                  /* of the replica's process, as it told */
+    bool dead;                      /* the partition's process has ended, … */
+    bool silent;                    /* … or does not answer its Local Manager */
+    bool replica_dead;              /* the replica's has ended */
+    int64_t replica_silent_since;   /* … or does not answer its Local Manager; 0: it does */
+    int64_t starved_since;          /* the partition's lacks its consent; 0: it does not */
+    int64_t wanting_since;          /* no node has had room for it; 0: it has one, or may get one */
+    bool shown;                     /* its partition serves by terms, and the table says so */
+    bool table_due;                 /* the table does not say yet what the state says */
+    struct mfs_msg_take_reply took; /* it has taken over; port 0: not that we know */
+    uint64_t told_epoch;            /* everybody is told so by this table … */
+    int64_t told_at;                /* … since then */
 };
 
 struct mfs_replicas {
@@ -41,6 +40,7 @@ struct mfs_replicas {
 /* replicas.c: notes the step, forgets what was asked for the one before. */
 void mfs_replica_enter(struct mfs_replica *r, const char *step);
 void mfs_replica_step(struct mfs_replica *r, int64_t now); /* what is due now */
+void mfs_replicas_heard(struct mfs_replicas *g); /* all who could be told of a table have been */
 
 static inline struct mfs_cm_part *mfs_replica_state(const struct mfs_replica *r)
 {
@@ -86,14 +86,9 @@ bool mfs_replica_yields(const struct mfs_replicas *g, const struct mfs_cm_live *
 struct mfs_replica *mfs_replicas_to_move(struct mfs_replicas *g, int64_t now);
 
 /* replicas_change.c: the state and the table together, and everybody is told. Has the table say
- * that there is a replica to be waited for, and tells everybody; when they know, mfs_replica_known
- * (replicas.c) is called unless the step is over before. 0 or a negative errno.
- */
-int mfs_replica_show(struct mfs_replica *r);
-/* … or that there is none. 0 or -ENOMEM. */
-int mfs_replica_hide(struct mfs_replica *r);
-void mfs_replica_forget_shown(struct mfs_replica *r);
-void mfs_replica_known(struct mfs_replica *r);
+ * that there is a replica to be waited for, or that there is none. Who has not got it asks the
+ * partition's process (store/confirm.c). 0 or -ENOMEM. */
+int mfs_replica_show(struct mfs_replica *r, bool shown);
 /* The replica has taken over: has everybody forget what the process before it may have granted
  * without its knowledge. Nobody knows of the replica as the partition yet. Then, when
  * mfs_replica_told says so … 0 or -ENOMEM. */
