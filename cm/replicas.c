@@ -34,6 +34,7 @@
 #define PAUSE       (200 * MFS_MSEC) /* before what failed is tried again, … */
 #define PAUSE_MOVE  (2 * MFS_SEC)    /* between two looks at how they are spread */
 #define PAUSE_COPY  (2 * MFS_SEC)    /* … and before another copy is begun */
+#define UNHEARD     (10 * MFS_SEC)   /* a node that is to have a copy: it hangs */
 
 static const char *node_name(const struct mfs_cm *cm, uint32_t id)
 {
@@ -126,8 +127,9 @@ static void at_copy(struct mfs_replica *r, int64_t now)
         drop(r, "the partition's process has ended");
     else if (mfs_replica_crowds(r, now))
         relieve(r, now);
-    else if (!mfs_replica_ask(r) &&
-             mfs_replicas_silent(r->cm, mfs_replica_state(r)->replica_node, now))
+    else if (mfs_replicas_unheard(r->cm, mfs_replica_state(r)->replica_node, now) >= UNHEARD ||
+             (!mfs_replica_ask(r) &&
+              mfs_replicas_silent(r->cm, mfs_replica_state(r)->replica_node, now)))
         drop(r, "its node is out of reach");
 }
 
