@@ -1,0 +1,209 @@
+/* Telling: notices to others, and waiting until they have answered, or are dead. */
+#include "meta/notices_impl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include <utlist.h>
+
+#include "base/log.h"
+#include "base/thread.h"
+
+#define RESEND_FIRST (10 * MFS_MSEC)  /* unanswered: perhaps nobody listened, in a move, say; … */
+#define RESEND_LAST  (100 * MFS_MSEC) /* … or it takes its time */
+#define CHECK        (200 * MFS_MSEC) /* an unanswered session is looked up this often */
+
+void mfs_notices_answered(struct mfs_notices *n, uint64_t number)
+{
+    struct pending *p;
+
+    pthread_mutex_lock(&n->lock);
+    DL_SEARCH_SCALAR(n->list, p, number, number);
+    if (p) {
+        DL_DELETE(n->list, p);
+        free(p);
+        pthread_cond_broadcast(&n->answered);
+    }
+    pthread_mutex_unlock(&n->lock);
+}
+
+/* What nobody waited for and nobody answered; lock held. */
+static void forget_old(struct mfs_meta *meta, int64_t now)
+{
+    struct mfs_notices *n = meta->notices;
+    struct pending *p;
+
+    /* In the order of their age. */
+    while ((p = n->list) && now - p->since > 2 * meta->opts.session_ttl) {
+        DL_DELETE(n->list, p);
+        free(p);
+    }
+}
+
+static bool is_dead(struct mfs_notices *n, uint64_t sid)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&n->lock);
+    for (unsigned i = 0; i < MFS_NOTICES_DEAD; i++)
+        found = found || n->dead[i] == sid;
+    pthread_mutex_unlock(&n->lock);
+    return found;
+}
+
+static void post_notice(struct mfs_meta *meta, const struct pending *p)
+{
+    mfs_notice_post(
+        meta, p->kind,
+        &(struct owed){.ino = p->ino, .version = p->version, .sid = p->sid, .number = p->number});
+}
+
+static void send_one(struct mfs_meta *meta, char kind, uint64_t ino, uint64_t version, uint64_t sid)
+{
+    struct mfs_notices *n = meta->notices;
+    struct pending *p = malloc(sizeof *p), copy;
+
+    if (!p) {
+        mfs_warn("meta", "inode %" PRIx64 ": no memory to tell session %016" PRIx64, ino, sid);
+        return;
+    }
+    *p = (struct pending){
+        .kind = kind, .ino = ino, .version = version, .sid = sid, .since = mfs_clock_mono()};
+    pthread_mutex_lock(&n->lock);
+    p->number = ++n->numbers;
+    forget_old(meta, p->since);
+    DL_APPEND(n->list, p);
+    copy = *p;
+    pthread_mutex_unlock(&n->lock);
+    post_notice(meta, &copy);
+}
+
+struct mfs_bytes mfs_record_rest(struct mfs_bytes *record)
+{
+    struct mfs_bytes rest = {NULL, 0};
+
+    if (record->n > MFS_RECORD_FIXED) {
+        rest = (struct mfs_bytes){record->p + MFS_RECORD_FIXED, record->n - MFS_RECORD_FIXED};
+        record->n = MFS_RECORD_FIXED;
+    }
+    return rest;
+}
+
+static void send_all(struct mfs_meta *meta, char kind, uint64_t ino, uint64_t version,
+                     struct mfs_bytes sids)
+{
+    for (size_t at = 0; at + 8 <= sids.n; at += 8) {
+        uint64_t sid = mfs_get_be64(sids.p + at);
+
+        if (sid != meta->sid && !is_dead(meta->notices, sid))
+            send_one(meta, kind, ino, version, sid);
+    }
+}
+
+void mfs_notices_send(struct mfs_meta *meta, uint64_t ino, uint64_t version, struct mfs_bytes sids)
+{
+    send_all(meta, MFS_NOTICE_CONTENT, ino, version, sids);
+}
+
+void mfs_notices_revoke(struct mfs_meta *meta, uint64_t ino, bool name, struct mfs_bytes sids)
+{
+    send_all(meta, name ? MFS_NOTICE_NAME : MFS_NOTICE_ATTRIBUTES, ino, 0, sids);
+}
+
+void mfs_notices_file(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes sids)
+{
+    send_all(meta, MFS_NOTICE_FILE, ino, 0, sids);
+}
+
+void mfs_notices_shard(struct mfs_meta *meta, uint64_t dir, uint32_t part, struct mfs_bytes sids)
+{
+    send_all(meta, MFS_NOTICE_SHARD, dir, part, sids);
+}
+
+/* A copy of what is unanswered for the inode: at most `most`, their number is returned. */
+static size_t unanswered(struct mfs_notices *n, uint64_t ino, struct pending *out, size_t most)
+{
+    struct pending *p;
+    size_t count = 0;
+
+    pthread_mutex_lock(&n->lock);
+    DL_FOREACH(n->list, p)
+    {
+        if (p->ino == ino && count < most)
+            out[count++] = *p;
+    }
+    pthread_mutex_unlock(&n->lock);
+    return count;
+}
+
+static void wait_answer(struct mfs_notices *n, uint64_t ino, int64_t ns)
+{
+    struct pending *p;
+
+    pthread_mutex_lock(&n->lock);
+    DL_SEARCH_SCALAR(n->list, p, ino, ino);
+    if (p)
+        mfs_cond_wait(&n->answered, &n->lock, ns);
+    pthread_mutex_unlock(&n->lock);
+}
+
+/* No session comes back. */
+static void bury(struct mfs_notices *n, uint64_t sid)
+{
+    pthread_mutex_lock(&n->lock);
+    n->dead[n->ndead++ % MFS_NOTICES_DEAD] = sid;
+    pthread_mutex_unlock(&n->lock);
+}
+
+/* Nobody has to be told who is dead. */
+static void drop_dead(struct mfs_meta *meta, const struct pending *list, size_t count)
+{
+    uint64_t sids[MFS_HINTS];
+    bool alive[MFS_HINTS];
+
+    for (size_t i = 0; i < count; i++)
+        sids[i] = list[i].sid;
+    mfs_session_alive(meta, sids, count, alive);
+    for (size_t i = 0; i < count; i++) {
+        if (alive[i])
+            continue;
+        mfs_notices_answered(meta->notices, list[i].number);
+        bury(meta->notices, list[i].sid);
+        if (list[i].kind == MFS_NOTICE_CONTENT || list[i].kind == MFS_NOTICE_FILE)
+            mfs_session_disown(meta, list[i].ino, list[i].sid);
+    }
+}
+
+void mfs_meta_settle(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_notices *n = meta->notices;
+    struct pending list[MFS_HINTS];
+    int64_t start = mfs_clock_mono(), sent = start, checked = start, now = start;
+    int64_t pause = RESEND_FIRST;
+    size_t count;
+
+    while ((count = unanswered(n, ino, list, MFS_HINTS)) > 0) {
+        if (now - start > 2 * meta->opts.session_ttl) {
+            mfs_warn("meta",
+                     "inode %" PRIx64 ": session %016" PRIx64 " is alive but does not answer", ino,
+                     list[0].sid);
+            return;
+        }
+        wait_answer(n, ino, pause);
+        now = mfs_clock_mono();
+        if (now - start > MFS_NOTICE_CROSSED && list[0].kind == MFS_NOTICE_NAME)
+            mfs_notices_answer_names(meta);
+        if (now - checked > CHECK) {
+            drop_dead(meta, list, count);
+            checked = mfs_clock_mono();
+            start += checked - now; /* a session's partition that is being moved is no silence */
+            now = checked;
+        }
+        if (now - sent < pause)
+            continue;
+        for (size_t i = 0; i < count; i++)
+            post_notice(meta, &list[i]);
+        sent = now;
+        pause = 2 * pause < RESEND_LAST ? 2 * pause : RESEND_LAST;
+    }
+}
