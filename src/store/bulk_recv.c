@@ -22,6 +22,12 @@
 #define HEADER_MAX  16U /* "$536870912\r\n" fits */
 #define OBJECT_SIZE 64U /* what a reply object costs besides its text */
 
+/* Who was stopped himself finds his time over and the answer there: that he still takes. */
+static int how(const struct mfs_channel *conn, bool wait)
+{
+    return wait && !mfs_channel_overdue(conn) ? 0 : MSG_DONTWAIT;
+}
+
 /* 1 when bytes came, 0 when it would block, -ETIMEDOUT, -ECONNRESET, … */
 static int received(struct mfs_channel *conn, ssize_t n, bool wait)
 {
@@ -32,7 +38,7 @@ static int received(struct mfs_channel *conn, ssize_t n, bool wait)
     if (n == 0)
         return -ECONNRESET;
     if (errno == EINTR)
-        return mfs_channel_overdue(conn) ? -ETIMEDOUT : 1;
+        return 1;
     if (errno == EAGAIN || errno == EWOULDBLOCK)
         return wait ? -ETIMEDOUT : 0;
     return -errno;
@@ -43,7 +49,7 @@ static int fill(struct mfs_channel *conn, size_t most, bool wait, struct mfs_err
 {
     redisReader *r = conn->ctx->reader;
     char chunk[FILL_BYTES];
-    ssize_t n = recv(conn->ctx->fd, chunk, most, wait ? 0 : MSG_DONTWAIT);
+    ssize_t n = recv(conn->ctx->fd, chunk, most, how(conn, wait));
     int rc = received(conn, n, wait);
 
     if (rc <= 0 || n <= 0)
@@ -155,8 +161,6 @@ static int recv_reader(struct mfs_channel *conn, struct mfs_cmd *cmd, bool wait,
         rc = fill(conn, FILL_BYTES, wait, err);
         if (rc <= 0)
             return rc;
-        if (wait && mfs_channel_overdue(conn))
-            return -ETIMEDOUT;
     }
 }
 
@@ -240,14 +244,12 @@ static int recv_body(struct mfs_channel *conn, struct mfs_cmd *cmd, bool wait, s
         int rc;
 
         m.msg_iovlen = (size_t)body_places(conn, cmd, scratch, v);
-        n = recvmsg(conn->ctx->fd, &m, wait ? 0 : MSG_DONTWAIT);
+        n = recvmsg(conn->ctx->fd, &m, how(conn, wait));
         rc = received(conn, n, wait);
         if (rc <= 0)
             return rc;
         if (n > 0)
             body_advance(conn, cmd, (size_t)n);
-        if (wait && conn->in_left && mfs_channel_overdue(conn))
-            return -ETIMEDOUT;
     }
     if (memcmp(conn->crlf, "\r\n", 2) != 0)
         return mfs_err_set(err, -EPROTO, "bulk string without end");

@@ -235,6 +235,7 @@ static int poll_lanes(struct call *call, struct pollfd *fds)
 {
     struct mfs_batch *b = &call->batch;
     int64_t left = call->deadline - mfs_clock_mono();
+    int ms = left > 0 ? (int)(left / MFS_MSEC) + 1 : 0; /* what is there is still taken */
     int rc;
 
     for (size_t i = 0; i < b->nlanes; i++) {
@@ -244,9 +245,7 @@ static int poll_lanes(struct call *call, struct pollfd *fds)
         fds[i].events = (short)(POLLIN | (lane_sending(lane) ? POLLOUT : 0));
         fds[i].revents = 0;
     }
-    if (left <= 0)
-        return -ETIMEDOUT;
-    rc = poll(fds, b->nlanes, (int)(left / MFS_MSEC) + 1);
+    rc = poll(fds, b->nlanes, ms);
     if (rc < 0)
         return errno == EINTR ? 0 : -errno;
     return rc ? 0 : -ETIMEDOUT;

@@ -1,5 +1,8 @@
-/* What a process that wakes up late executes of the commands that its clients have given up. */
+/* What a process that wakes up late executes of the commands that its clients have given up; and
+ * what a client that wakes up late makes of answers that were there in time. */
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "store_test.h"
 
@@ -130,6 +133,83 @@ static void test_small(void **state)
     print_message("what had arrived was executed: %s\n", then ? "yes" : "no");
 }
 
+/* --- the client is stopped ------------------------------------------------------------------- */
+
+#define STOPPED  (2 * MFS_SEC) /* the client's patience: it is stopped for longer */
+#define COUNTERS 2U
+
+static int setup_two(void **state)
+{
+    (void)state;
+    store_test_open(&t, &(struct redis_fixture_opts){.nparts = COUNTERS},
+                    &(struct mfs_store_opts){.io_timeout = TIMEOUT});
+    return mfs_store_create(&patient, redis_fixture_table(t.fixture),
+                            &(struct mfs_store_opts){.io_timeout = PATIENT});
+}
+
+/* Counts at so many partitions, once and not again. Never returns. */
+static void be_client(unsigned parts, int ready)
+{
+    struct mfs_args a[COUNTERS];
+    struct mfs_cmd cmd[COUNTERS];
+    struct mfs_store *store;
+    int rc = mfs_store_create(&store, redis_fixture_table(t.fixture),
+                              &(struct mfs_store_opts){.io_timeout = STOPPED});
+
+    for (unsigned i = 0; i < parts; i++)
+        cmd[i] = cmd_of(&a[i], i, "INCR", "counter", NULL);
+    for (unsigned i = 0; i < parts && rc == 0; i++)
+        rc = run3(store, i, "GET", "warm", NULL, true); /* there is a connection */
+    if (rc == 0 && write(ready, "", 1) == 1)
+        rc = mfs_store_exec(store, cmd, parts);
+    for (unsigned i = 0; i < parts && rc == 0; i++)
+        rc = mfs_reply_int(cmd[i].reply) == 1 ? 0 : 1;
+    _exit(rc != 0);
+}
+
+static void stop_all(bool yes)
+{
+    for (unsigned i = 0; i < COUNTERS; i++)
+        kill(redis_fixture_pid(t.fixture, i), yes ? SIGSTOP : SIGCONT);
+}
+
+/* The answers come while the client is stopped; when it goes on its time is long over. */
+static void count_while_stopped(unsigned parts)
+{
+    int ready[2], status;
+    pid_t client;
+    char byte;
+
+    assert_int_equal(pipe(ready), 0);
+    client = fork();
+    assert_true(client >= 0);
+    if (client == 0)
+        be_client(parts, ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    stop_all(true);
+    mfs_clock_sleep(STOPPED / 10); /* it has asked by then, or asks when it goes on */
+    kill(client, SIGSTOP);
+    stop_all(false);
+    mfs_clock_sleep(STOPPED + STOPPED / 2);
+    kill(client, SIGCONT);
+    assert_int_equal(waitpid(client, &status, 0), client);
+    assert_int_equal(status, 0);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+static void test_client_stopped(void **state)
+{
+    (void)state;
+    count_while_stopped(1);
+}
+
+static void test_client_of_several_stopped(void **state)
+{
+    (void)state;
+    count_while_stopped(COUNTERS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +217,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_large, setup_tcp, teardown),
         cmocka_unit_test_setup_teardown(test_small, setup_unix, teardown),
         cmocka_unit_test_setup_teardown(test_small, setup_tcp, teardown),
+        cmocka_unit_test_setup_teardown(test_client_stopped, setup_two, teardown),
+        cmocka_unit_test_setup_teardown(test_client_of_several_stopped, setup_two, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
