@@ -80,34 +80,16 @@ static void adopt_orphans(struct mfs_meta *meta, uint32_t part, const struct mfs
 }
 
 /* `source`: a directory and a name of it, whose entry has the intent. */
-static void end_intent(struct mfs_meta *meta, uint32_t part, const char *txn,
-                       struct mfs_bytes source)
+static void end_intent(struct mfs_meta *meta, const char *txn, struct mfs_bytes source)
 {
-    char key[MFS_KEY_INO_LEN], name[MFS_NAME_LEN_MAX + 1];
+    char name[MFS_NAME_LEN_MAX + 1];
     uint64_t dir = mfs_get_be64(source.p);
-    struct mfs_bytes text;
-    struct mfs_entry e;
-    struct mfs_call c;
 
     if (source.n - 8 > MFS_NAME_LEN_MAX)
         return;
     memcpy(name, source.p + 8, source.n - 8);
     name[source.n - 8] = 0;
-    mfs_key_ino(key, 'D', dir);
-    mfs_call_command(&c, "HGET");
-    mfs_args_bin(&c.args, key, sizeof key);
-    mfs_args_str(&c.args, name);
-    if (!mfs_call_run(meta, &c, part)) {
-        text = mfs_call_text(&c);
-        if (text.p && !mfs_entry_decode(text.p, text.n, &e) && e.intent &&
-            !memcmp(e.txn, txn, MFS_TXN_LEN)) {
-            mfs_info("meta", "ending a rename of \"%s\" in %" PRIx64 " that was left", name, dir);
-            mfs_intent_end(meta, dir, name, &e);
-        } else { /* the name went another way; only the note is left */
-            mfs_intent_undo(meta, dir, name, txn);
-        }
-    }
-    mfs_call_fini(&c);
+    mfs_intent_end_of(meta, dir, name, txn);
 }
 
 /* #intents: txn → since (8), and for the source of a rename its directory and name; otherwise this
@@ -123,7 +105,7 @@ static void end_transactions(struct mfs_meta *meta, uint32_t part, const struct 
             (int64_t)((uint64_t)now - mfs_get_be64(value.p)) < meta->limits.intent_seconds)
             continue;
         if (value.n > 16)
-            end_intent(meta, part, txn.p, (struct mfs_bytes){value.p + 8, value.n - 8});
+            end_intent(meta, txn.p, (struct mfs_bytes){value.p + 8, value.n - 8});
         else
             mfs_txn_end(meta, txn.p, part);
     }

@@ -191,6 +191,34 @@ void mfs_filecache_atime(struct mfs_filecache *cache, uint64_t ino, struct times
     pthread_mutex_unlock(&cache->mutex);
 }
 
+void mfs_filecache_forget(struct mfs_filecache *cache, uint64_t parent, const char *name)
+{
+    char key[KEY_MAX];
+    size_t len = make_key(key, parent, name);
+    struct file *f;
+
+    pthread_mutex_lock(&cache->mutex);
+    HASH_FIND(by_name, cache->names, key, len, f);
+    drop(cache, f);
+    pthread_mutex_unlock(&cache->mutex);
+}
+
+static bool same(const struct mfs_attr *a, const struct mfs_attr *b)
+{
+    return a->version == b->version && mfs_timespec_cmp(a->ctime, b->ctime) == 0;
+}
+
+void mfs_filecache_compare(struct mfs_filecache *cache, const struct mfs_attr *attr, int64_t asked)
+{
+    struct file *f;
+
+    pthread_mutex_lock(&cache->mutex);
+    f = by_ino(cache, attr->ino);
+    if (f && f->learned < asked && !same(&f->attr, attr))
+        drop(cache, f);
+    pthread_mutex_unlock(&cache->mutex);
+}
+
 void mfs_filecache_revoke(struct mfs_filecache *cache, uint64_t ino)
 {
     int64_t now;

@@ -82,6 +82,8 @@ int mfs_meta_getattr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
         rc = mfs_meta_take(meta, ino, record, asked, attr);
     else if (rc == -ESTALE)
         forget(meta, ino);
+    if (!rc)
+        mfs_filecache_compare(meta->files, attr, asked);
     mfs_call_fini(&c);
     return rc;
 }

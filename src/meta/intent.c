@@ -1,6 +1,6 @@
 /* Names in transition: an entry that carries an intent is the source of a rename whose target is in
  * another partition. That partition knows whether the rename has happened. */
-#include "meta/internal.h"
+#include "meta/doubt.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -62,12 +62,12 @@ static int force_outcome(struct mfs_meta *meta, const char *txn, uint32_t decide
     return rc ? rc : read_outcome(mfs_call_text(c), o);
 }
 
-/* Is the same intent still in the entry? */
-static int still_there(struct mfs_meta *meta, uint64_t dir, const char *name, const char *txn)
+/* 1: the entry has the intent of txn, and is *now; 0: it has not; -errno. */
+static int still_there(struct mfs_meta *meta, uint64_t dir, const char *name, const char *txn,
+                       struct mfs_entry *now)
 {
     char key[MFS_KEY_INO_LEN];
     struct mfs_bytes text;
-    struct mfs_entry now;
     struct mfs_call c;
     int rc;
 
@@ -79,8 +79,8 @@ static int still_there(struct mfs_meta *meta, uint64_t dir, const char *name, co
     rc = mfs_call_run(meta, &c, mfs_placement_entry(dir, name, strlen(name), meta->nparts));
     text = mfs_call_text(&c);
     if (!rc)
-        rc = text.p && !mfs_entry_decode(text.p, text.n, &now) && now.intent &&
-             !memcmp(now.txn, txn, MFS_TXN_LEN);
+        rc = text.p && !mfs_entry_decode(text.p, text.n, now) && now->intent &&
+             !memcmp(now->txn, txn, MFS_TXN_LEN);
     mfs_call_fini(&c);
     return rc;
 }
@@ -88,6 +88,7 @@ static int still_there(struct mfs_meta *meta, uint64_t dir, const char *name, co
 int mfs_intent_read(struct mfs_meta *meta, uint64_t dir, const char *name, struct mfs_entry *e)
 {
     struct outcome o;
+    struct mfs_entry now;
     struct mfs_call c;
     int rc = ask_outcome(meta, e->txn, e->decider, &c, &o);
 
@@ -103,7 +104,7 @@ int mfs_intent_read(struct mfs_meta *meta, uint64_t dir, const char *name, struc
     } else {
         /* The outcome is forgotten once the entry has followed it: only if the entry has not
          * changed was there none when we asked. */
-        rc = still_there(meta, dir, name, e->txn);
+        rc = still_there(meta, dir, name, e->txn, &now);
         if (rc == 0)
             rc = -EAGAIN;
     }
@@ -145,6 +146,19 @@ static void forget(struct mfs_meta *meta, const char *txn, uint32_t decider)
     mfs_call_post(meta, &c, decider);
 }
 
+/* Who made the rename may have died before he told those who show the old names. Of what it has
+ * replaced nothing is known any more. */
+static void tell(struct mfs_meta *meta, uint64_t dir, const char *name, const struct mfs_entry *e,
+                 const struct outcome *o)
+{
+    uint32_t part = mfs_placement_entry(dir, name, strlen(name), meta->nparts);
+    struct mfs_entry other;
+
+    mfs_doubt_tell(meta, e->ino, e->type, part);
+    if (o->becomes.n && !mfs_entry_decode(o->becomes.p, o->becomes.n, &other))
+        mfs_doubt_tell(meta, other.ino, other.type, e->decider);
+}
+
 /* A committed rename of a file is done when its source entry has followed; what a directory's
  * entails besides is in the outcome. */
 static int finish(struct mfs_meta *meta, uint64_t dir, const char *name, const struct mfs_entry *e,
@@ -155,11 +169,15 @@ static int finish(struct mfs_meta *meta, uint64_t dir, const char *name, const s
 
     if (o->todo.n) {
         rc = mfs_todo_decode(o->todo.p, o->todo.n, &todo);
-        return rc ? rc : mfs_todo_run(meta, &todo, e->txn, o->becomes, e->decider, NULL);
+        if (!rc)
+            rc = mfs_todo_run(meta, &todo, e->txn, o->becomes, e->decider, NULL);
+    } else {
+        rc = settle(meta, dir, name, e->txn, o->becomes);
+        if (!rc)
+            forget(meta, e->txn, e->decider);
     }
-    rc = settle(meta, dir, name, e->txn, o->becomes);
     if (!rc)
-        forget(meta, e->txn, e->decider);
+        tell(meta, dir, name, e, o);
     return rc;
 }
 
@@ -175,6 +193,19 @@ int mfs_intent_end(struct mfs_meta *meta, uint64_t dir, const char *name, const 
         rc = mfs_intent_undo(meta, dir, name, e->txn);
     mfs_call_fini(&c);
     return rc;
+}
+
+int mfs_intent_end_of(struct mfs_meta *meta, uint64_t dir, const char *name, const char *txn)
+{
+    struct mfs_entry e;
+    int rc = still_there(meta, dir, name, txn, &e);
+
+    if (rc < 0)
+        return rc;
+    if (rc == 0) /* the name went another way; only the note is left */
+        return mfs_intent_undo(meta, dir, name, txn);
+    mfs_info("meta", "ending a rename of \"%s\" in %" PRIx64 " that was left", name, dir);
+    return mfs_intent_end(meta, dir, name, &e);
 }
 
 int mfs_intent_clear(struct mfs_meta *meta, uint64_t dir, const char *name,
@@ -211,6 +242,10 @@ int mfs_txn_end(struct mfs_meta *meta, const char *txn, uint32_t decider)
         rc = mfs_todo_decode(o.todo.p, o.todo.n, &todo);
         if (!rc)
             rc = mfs_todo_run(meta, &todo, txn, o.becomes, decider, NULL);
+        if (!rc && todo.moved)
+            mfs_doubt_tell(meta, todo.moved, S_IFDIR, todo.src_part);
+        if (!rc && todo.other)
+            mfs_doubt_tell(meta, todo.other, S_IFDIR, decider);
     }
     if (!rc)
         rc = o.committed;

@@ -224,6 +224,10 @@ void mfs_filecache_put(struct mfs_filecache *cache, uint64_t parent, const char 
 /* What is known of a file after this client has changed its content, by the answer. */
 void mfs_filecache_update(struct mfs_filecache *cache, const struct mfs_attr *attr, int64_t asked);
 void mfs_filecache_atime(struct mfs_filecache *cache, uint64_t ino, struct timespec atime);
+/* The name's partition says that it means something else, or nothing. */
+void mfs_filecache_forget(struct mfs_filecache *cache, uint64_t parent, const char *name);
+/* Attributes just fetched: what is known of the file goes if they are others. */
+void mfs_filecache_compare(struct mfs_filecache *cache, const struct mfs_attr *attr, int64_t asked);
 /* Somebody has changed it: forgets it, and what was asked for before now; ino 0: any. */
 void mfs_filecache_revoke(struct mfs_filecache *cache, uint64_t ino);
 
@@ -270,6 +274,10 @@ int mfs_intent_clear(struct mfs_meta *meta, uint64_t dir, const char *name,
 /* Ends it either way, without waiting. 0 or -errno. */
 int mfs_intent_end(struct mfs_meta *meta, uint64_t dir, const char *name,
                    const struct mfs_entry *e);
+
+/* The same by what the entry has: if it is the intent of another transaction, or none, only the
+ * note of this one goes. */
+int mfs_intent_end_of(struct mfs_meta *meta, uint64_t dir, const char *name, const char *txn);
 
 /* Takes the intent of txn out of the entry, which stays what it is. */
 int mfs_intent_undo(struct mfs_meta *meta, uint64_t dir, const char *name, const char *txn);
@@ -377,8 +385,8 @@ bool mfs_leases_attr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
 /* This client has changed a file's attributes, or taken a name of it; `holders` of a lease (8 bytes
  * each). On return nobody shows it as it was. */
 void mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes holders);
-/* The same when the holders have to be asked for. */
-void mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino);
+/* The same when the holders have to be asked for; 0, or -errno when they can't be. */
+int mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino);
 
 /* Is it known that the name is not there? */
 bool mfs_leases_absent(struct mfs_meta *meta, uint64_t dir, uint32_t part, const char *name);

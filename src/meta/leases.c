@@ -129,15 +129,17 @@ void mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_byt
     mfs_meta_settle(meta, ino);
 }
 
-void mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino)
+int mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino)
 {
     char key[MFS_KEY_INO_LEN];
     struct mfs_call c;
+    int rc;
 
     mfs_leases_ask(&c, ino, key);
-    mfs_call_run(meta, &c, mfs_placement_home(ino));
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     mfs_leases_file_changed(meta, ino, mfs_call_text(&c));
     mfs_call_fini(&c);
+    return rc;
 }
 
 /* --- names that are not there --------------------------------------------------------------- */

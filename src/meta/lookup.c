@@ -84,7 +84,12 @@ static int ask(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_
 
     *cmd = question_cmd(meta, &q, parent, name, strlen(name), part);
     rc = mfs_store_exec(meta->store, cmd, 1);
-    return rc ? rc : take_answer(mfs_reply_bytes(cmd->reply), part, f);
+    if (!rc)
+        rc = take_answer(mfs_reply_bytes(cmd->reply), part, f);
+    /* Whatever this client went by before: who has seen the new must not see the old again. */
+    if (!rc || rc == -ENOENT)
+        mfs_filecache_forget(meta->files, parent, name);
+    return rc;
 }
 
 /* What was found is remembered for as long as it is leased. */

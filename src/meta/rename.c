@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "meta/doubt.h"
 #include "meta/untold.h"
 
 enum { DONE = 0, INTENT = 3, SEALED = 4, NEEDS_LOCK = 7, NEEDS_SEAL = 8 };
@@ -236,12 +237,6 @@ static void release(struct mfs_rename *r)
     r->has_checked = false;
 }
 
-/* A lost answer: the rename may have happened. What is held stays, for whoever meets it. */
-static bool unknown(int rc)
-{
-    return rc == -EIO || rc == -ETIMEDOUT;
-}
-
 static int attempt(struct mfs_rename *r)
 {
     bool across = r->from.part != r->to.part, same;
@@ -269,7 +264,7 @@ static int attempt(struct mfs_rename *r)
                               mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 6)));
         mfs_rename_conclude(r, said);
     } else {
-        if (across && !unknown(rc))
+        if (across && !mfs_is_doubtful(rc))
             mfs_intent_undo(r->meta, r->from.dir, r->from.name, r->txn);
         if (rc > 0) {
             rc = overcome(r, rc, &c);
@@ -298,7 +293,9 @@ static int run(struct mfs_rename *r)
             rc = rc ? rc : -EAGAIN;
         }
     } while (rc == -EAGAIN);
-    if (!unknown(rc))
+    if (mfs_is_doubtful(rc))
+        mfs_doubt_rename(r); /* what is held stays, for whoever meets it */
+    else
         release(r);
     mfs_seal_done(&r->sealed);
     return rc;
