@@ -178,6 +178,13 @@ bool mfs_links_room(struct mfs_links *links, uint32_t part, int64_t now)
     return has_room(links, link);
 }
 
+bool mfs_links_front_room(struct mfs_links *links, uint32_t part, int64_t now)
+{
+    double usual = mfs_links_pace(links, part)->usual;
+
+    return (usual > 0 && usual < FAST) || mfs_links_room(links, part, now);
+}
+
 /* The least times are found anew with little on the way, or each time would pass for the least that
  * can be had with what was on the way before. */
 static void renew(struct mfs_links *links, int64_t now)

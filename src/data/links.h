@@ -65,6 +65,10 @@ void mfs_links_land(struct mfs_links *links, uint32_t part, size_t bytes, int64_
 bool mfs_links_part_room(const struct mfs_links *links, uint32_t part);
 bool mfs_links_room(struct mfs_links *links, uint32_t part, int64_t now);
 
+/* May a stripe that is waited for be asked for? Also where stripes take next to nothing: no link is
+ * in the way then. */
+bool mfs_links_front_room(struct mfs_links *links, uint32_t part, int64_t now);
+
 /* Stripes that may be on the way to all together. */
 static inline uint32_t mfs_links_width(const struct mfs_links *links)
 {

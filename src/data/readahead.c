@@ -5,7 +5,8 @@
  * furthest read so far. The window (stripes ahead) starts at one and doubles with each stripe that
  * the reader has got through. Stripes of slow nodes are asked for earlier: bandwidth × delay, in
  * stripes of this reader. Reads that are not in sequence, and the first one of a small file, go to
- * the stripes directly and ask for just their bytes. */
+ * the stripes directly and ask for just their bytes; whole stripes wait until their link has room.
+ */
 #include "data/readahead_impl.h"
 
 #include <errno.h>
@@ -20,6 +21,8 @@
 
 #define EAGER_BYTES 65536U          /* a first read at 0 of this size is the start of a sequence */
 #define WAIT_MAX    (180 * MFS_SEC) /* for a fetch on its way, which the store ends earlier */
+#define TURN_MAX    (1 * MFS_SEC)   /* for room on a link: its processes may hang */
+#define TURN_LOOK   (30 * MFS_MSEC) /* for it again, while nothing ends */
 #define PIECES      8               /* of a read that are looked at in one go */
 #define BEHIND      3U              /* stripes behind the furthest read that are kept */
 #define STEP_OF     4               /* the last step is so much of what counts as the step */
@@ -215,6 +218,8 @@ struct part { /* of a read, within one stripe */
     char *to;
     struct mfs_fetch *f; /* where it comes from, with a reference; NULL: from the stripe */
     bool here;           /* it was READY when it was found: true at that time */
+    bool mine;           /* it was made for this part, … */
+    int failed;          /* … which so has its error, -errno, and asks nobody again */
 };
 
 /* A small read in a sequence is worth the whole stripe, if more of it will be wanted. */
@@ -224,19 +229,51 @@ static bool wants_stripe(const struct mfs_readahead *ra, const struct mfs_piece 
            p->off + p->len < stripe_len(ra, p->stripe, size);
 }
 
-/* Finds the source of a part; the pool's lock is held. */
-static void find_source(struct mfs_readahead *ra, struct part *part, uint64_t size)
+/* All of a stripe is wanted at once, and is a matter of its link: many that are asked for at the
+ * same time would be lost where they meet, and sent again. What others have fetched stays. */
+static bool takes_turn(const struct mfs_readahead *ra, const struct mfs_piece *p, uint64_t size)
+{
+    const struct mfs_readahead_pool *pool = ra->pool;
+
+    return p->len > pool->stripe_size / 2 && p->len == stripe_len(ra, p->stripe, size) &&
+           pool->bytes + pool->stripe_size <= pool->opts.max_bytes;
+}
+
+/* A fetch that comes when its link has room. Fetchers run it, too, unless the reader can at once:
+ * `several` it can run but one after the other. */
+static struct mfs_fetch *fetch_in_turn(struct mfs_readahead *ra, const struct mfs_piece *p,
+                                       bool several)
+{
+    struct mfs_links *links = &ra->pool->links;
+    struct mfs_fetch *f = mfs_fetch_new(ra, p->stripe, p->len);
+
+    if (!f)
+        return NULL;
+    f->in_turn = true;
+    mfs_links_follow(links);
+    if (several || !mfs_links_front_room(links, f->part, mfs_clock_mono()))
+        mfs_fetch_queue(f);
+    return f;
+}
+
+/* Finds the source of a part of a read of so many bytes; the pool's lock is held. */
+static void find_source(struct mfs_readahead *ra, struct part *part, uint64_t size, size_t whole)
 {
     struct mfs_fetch *f = find(ra, part->piece.stripe);
 
     part->f = NULL;
     part->here = false;
+    part->mine = false;
+    part->failed = 0;
     if (f && part->piece.off + part->piece.len <= f->len) {
         f->refs++;
         part->f = f;
         part->here = f->state == MFS_FETCH_READY;
     } else if (!f && wants_stripe(ra, &part->piece, size)) {
         part->f = mfs_fetch_new(ra, part->piece.stripe, stripe_len(ra, part->piece.stripe, size));
+    } else if (!f && takes_turn(ra, &part->piece, size)) {
+        part->f = fetch_in_turn(ra, &part->piece, whole >= 2 * (size_t)part->piece.len);
+        part->mine = part->f != NULL;
     }
 }
 
@@ -253,18 +290,29 @@ static int read_direct(struct mfs_readahead *ra, struct part *parts, size_t n)
     return count ? mfs_stripe_get(ra->pool->store, gets, count) : 0;
 }
 
+/* Has its turn come, or been waited for too long? */
+static bool may_run(const struct mfs_fetch *f, int64_t since)
+{
+    int64_t now = mfs_clock_mono();
+
+    return !f->in_turn || now - since >= TURN_MAX ||
+           mfs_links_front_room(&f->pool->links, f->part, now);
+}
+
 /* Waits until the fetch has ended, or runs it; false when it can't be used. The pool's lock is
  * held. */
 static bool await(struct mfs_fetch *f)
 {
     struct mfs_readahead_pool *pool = f->pool;
-    int64_t until = mfs_clock_mono() + WAIT_MAX;
+    int64_t since = mfs_clock_mono();
 
     while (f->ra && (f->state == MFS_FETCH_WAITING || f->state == MFS_FETCH_COMING)) {
-        int64_t left = until - mfs_clock_mono();
+        int64_t left = since + WAIT_MAX - mfs_clock_mono();
 
-        if (f->state == MFS_FETCH_WAITING)
+        if (f->state == MFS_FETCH_WAITING && may_run(f, since))
             mfs_fetch_run(f);
+        else if (f->state == MFS_FETCH_WAITING)
+            mfs_cond_wait(&pool->ended, &pool->lock, TURN_LOOK);
         else if (left <= 0)
             return false;
         else
@@ -316,6 +364,8 @@ static bool take_part(struct mfs_readahead *ra, struct part *part, struct mfs_vi
 
     pthread_mutex_lock(&pool->lock);
     good = part->here || await(f);
+    if (!good && part->mine)
+        part->failed = f->rc;
     pthread_mutex_unlock(&pool->lock);
     if (good)
         held = view_hold(view, f->mem + part->piece.off, part->piece.len, f);
@@ -334,6 +384,17 @@ static bool take_part(struct mfs_readahead *ra, struct part *part, struct mfs_vi
     return good;
 }
 
+/* The read has failed: nobody waits for the part any more. */
+static void leave_part(struct mfs_readahead *ra, struct part *part)
+{
+    pthread_mutex_lock(&ra->pool->lock);
+    if (part->mine && part->f->state == MFS_FETCH_WAITING)
+        mfs_fetch_drop(part->f);
+    mfs_fetch_put(part->f);
+    pthread_mutex_unlock(&ra->pool->lock);
+    part->f = NULL;
+}
+
 /* What is not here is asked for while the rest arrives. */
 static int read_parts(struct mfs_readahead *ra, struct part *parts, size_t n, struct mfs_view *view)
 {
@@ -342,10 +403,14 @@ static int read_parts(struct mfs_readahead *ra, struct part *parts, size_t n, st
     for (size_t i = 0; i < n; i++) {
         bool fetched = parts[i].f != NULL;
 
+        if (fetched && rc) {
+            leave_part(ra, &parts[i]);
+            continue;
+        }
         if (fetched && take_part(ra, &parts[i], view))
             continue;
-        if (fetched && !rc)
-            rc = read_direct(ra, &parts[i], 1);
+        if (fetched)
+            rc = parts[i].failed ? parts[i].failed : read_direct(ra, &parts[i], 1);
         mfs_view_copied(view, parts[i].to, parts[i].piece.len);
     }
     return rc;
@@ -355,6 +420,7 @@ int mfs_readahead_read(struct mfs_readahead *ra, uint64_t off, size_t len, uint6
                        struct mfs_view *view)
 {
     struct mfs_readahead_pool *pool = ra->pool;
+    size_t whole = len;
     char *to = buf;
     int rc = 0;
 
@@ -371,7 +437,7 @@ int mfs_readahead_read(struct mfs_readahead *ra, uint64_t off, size_t len, uint6
         for (; len && n < PIECES; n++) {
             parts[n].piece = mfs_geometry_piece(off, len, pool->stripe_size);
             parts[n].to = to;
-            find_source(ra, &parts[n], size);
+            find_source(ra, &parts[n], size, whole);
             off += parts[n].piece.len;
             to += parts[n].piece.len;
             len -= parts[n].piece.len;

@@ -27,7 +27,9 @@ struct mfs_fetch {
 
     /* Guarded by the pool's lock. */
     enum mfs_fetch_state state;
-    bool queued; /* on pool->waiting, which has a reference */
+    bool queued;  /* on pool->waiting, which has a reference */
+    bool in_turn; /* not run before its link has room, though a reader waits for it */
+    int rc;       /* FAILED: why */
     unsigned refs;
     struct mfs_readahead *ra; /* NULL: dropped */
     uint32_t served;          /* bytes that readers took */
@@ -70,9 +72,10 @@ struct mfs_readahead_pool {
 /* A new fetch of the stripe's first len bytes, on the handle's list, with a reference for the
  * caller; NULL when memory is short. WAITING, on no queue. */
 struct mfs_fetch *mfs_fetch_new(struct mfs_readahead *ra, uint32_t stripe, uint32_t len);
-void mfs_fetch_put(struct mfs_fetch *f);   /* gives a reference back */
-void mfs_fetch_drop(struct mfs_fetch *f);  /* takes it off the handle's list */
-void mfs_fetch_queue(struct mfs_fetch *f); /* has a fetcher run it */
+void mfs_fetch_put(struct mfs_fetch *f);  /* gives a reference back */
+void mfs_fetch_drop(struct mfs_fetch *f); /* takes it off the handle's list */
+/* Has a fetcher run it, those that readers wait for first. */
+void mfs_fetch_queue(struct mfs_fetch *f);
 /* Runs a WAITING fetch in the calling thread, which has a reference; the lock is dropped meanwhile.
  */
 void mfs_fetch_run(struct mfs_fetch *f);

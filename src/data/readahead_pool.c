@@ -85,10 +85,16 @@ struct mfs_fetch *mfs_fetch_new(struct mfs_readahead *ra, uint32_t stripe, uint3
 void mfs_fetch_queue(struct mfs_fetch *f)
 {
     struct mfs_readahead_pool *pool = f->pool;
+    struct mfs_fetch *at = f->in_turn ? TAILQ_FIRST(&pool->waiting) : NULL;
 
     f->refs++;
     f->queued = true;
-    TAILQ_INSERT_TAIL(&pool->waiting, f, link);
+    while (at && at->in_turn)
+        at = TAILQ_NEXT(at, link);
+    if (at)
+        TAILQ_INSERT_BEFORE(at, f, link);
+    else
+        TAILQ_INSERT_TAIL(&pool->waiting, f, link);
     mfs_crew_wake(&pool->fetchers);
 }
 
@@ -124,6 +130,7 @@ void mfs_fetch_run(struct mfs_fetch *f)
     pthread_mutex_lock(&pool->lock);
     landed(f, rc, now);
     f->state = rc ? MFS_FETCH_FAILED : MFS_FETCH_READY;
+    f->rc = rc;
     if (f->ra && rc)
         mfs_fetch_drop(f);
     else if (f->ra)

@@ -201,6 +201,102 @@ static void test_reads(void **state)
     free(buf);
 }
 
+/* --- many readers at once --- */
+
+#define READERS 12U
+#define WHOLE   4U /* stripes that each reads in one go */
+
+struct reader {
+    pthread_t thread;
+    struct env *e;
+    uint64_t ino;
+    int rc;
+};
+
+static void *read_whole(void *arg)
+{
+    struct reader *r = arg;
+    size_t len = WHOLE * (size_t)STRIPE;
+    char *have = malloc(len), *want = malloc(len);
+    struct mfs_readahead *ra;
+
+    r->rc = mfs_readahead_create(&ra, r->e->pool, r->ino);
+    if (!r->rc)
+        r->rc = mfs_readahead_read(ra, 0, len, len, have, NULL);
+    pattern(want, 0, len, (unsigned)r->ino);
+    if (!r->rc && memcmp(have, want, len) != 0)
+        r->rc = -EILSEQ;
+    mfs_readahead_destroy(ra);
+    free(have);
+    free(want);
+    return NULL;
+}
+
+static void write_whole(struct env *e, uint64_t ino)
+{
+    size_t len = WHOLE * (size_t)STRIPE;
+    char *buf = malloc(len);
+    int64_t alloc = 0;
+
+    pattern(buf, 0, len, (unsigned)ino);
+    assert_int_equal(mfs_stripes_write(e->store, ino, 0, len, buf, &alloc), 0);
+    free(buf);
+}
+
+/* Commands so far, beyond those of `before`. */
+static uint64_t asked(struct env *e, uint64_t before)
+{
+    struct mfs_store_stats s;
+
+    mfs_store_stats(e->store, &s);
+    return s.commands - before;
+}
+
+static bool more_than_links_carry(void *arg)
+{
+    struct reading *r = arg;
+
+    return asked(r->e, r->bytes) > 2 * (uint64_t)NPARTS;
+}
+
+/* What readers wait for is asked for as links have room, or it would be lost where all of it meets;
+ * but for no longer than a moment, as a process that hangs leaves its link none. */
+static void test_front(void **state)
+{
+    struct reader reader[READERS];
+    struct reading r;
+    uint64_t most = 0;
+    int64_t until;
+    struct env e;
+
+    (void)state;
+    env_open(&e, true);
+    for (uint64_t i = 0; i < READERS; i++)
+        write_whole(&e, i + 1);
+    r = (struct reading){&e, asked(&e, 0)};
+    for (uint32_t i = 0; i < NPARTS; i++)
+        stop(&e, i, true);
+    until = mfs_clock_mono() + 800 * MFS_MSEC;
+    for (uint64_t i = 0; i < READERS; i++) {
+        reader[i] = (struct reader){.e = &e, .ino = i + 1};
+        assert_int_equal(pthread_create(&reader[i].thread, NULL, read_whole, &reader[i]), 0);
+    }
+    for (uint64_t n = 0; mfs_clock_mono() < until; mfs_clock_sleep(5 * MFS_MSEC)) {
+        n = asked(&e, r.bytes);
+        most = mfs_clock_mono() < until ? n : most;
+    }
+    assert_true(most <= 2 * NPARTS); /* of each link nothing is known: two */
+    assert_true(wait_for(more_than_links_carry, &r));
+    for (uint32_t i = 0; i < NPARTS; i++)
+        stop(&e, i, false);
+    for (unsigned i = 0; i < READERS; i++) {
+        assert_int_equal(pthread_join(reader[i].thread, NULL), 0);
+        assert_int_equal(reader[i].rc, 0);
+    }
+    assert_int_equal(asked(&e, r.bytes), READERS * WHOLE); /* none twice */
+    env_close(&e);
+}
+
 /* --- the accounts --- */
 
 static void test_accounts(void **state)
@@ -249,9 +345,8 @@ static void test_accounts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_writes_apart),
-        cmocka_unit_test(test_writes_together),
-        cmocka_unit_test(test_reads),
+        cmocka_unit_test(test_writes_apart), cmocka_unit_test(test_writes_together),
+        cmocka_unit_test(test_reads),        cmocka_unit_test(test_front),
         cmocka_unit_test(test_accounts),
     };
 

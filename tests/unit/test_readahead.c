@@ -348,6 +348,45 @@ static int fail_some(void *arg, uint32_t part, const struct mfs_arg *argv, uint3
     return part == *(uint32_t *)arg ? -EIO : 0;
 }
 
+struct refusal {
+    uint32_t part;
+    _Atomic unsigned n;
+};
+
+static int count_failures(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    struct refusal *r = arg;
+
+    (void)argv;
+    (void)argc;
+    r->n += part == r->part;
+    return part == r->part ? -EIO : 0;
+}
+
+/* A partition that does not answer keeps a reader for one I/O timeout, not for two. */
+static void test_fails_once(void **state)
+{
+    struct env *e = *state;
+    struct refusal r = {.part = 1};
+    unsigned failed = 0;
+
+    mfs_store_set_fault(e->t.store, count_failures, &r);
+    for (uint64_t s = 1; s + 3 < STRIPES; s += 3) {
+        for (unsigned n = 1; n <= 3; n += 2) {
+            struct mfs_readahead *ra = open_ra(e);
+            unsigned before = r.n;
+            int rc = read_check(ra, s * STRIPE, n * (size_t)STRIPE, 1);
+
+            assert_int_equal(rc, r.n > before ? -EIO : 0);
+            assert_true(r.n - before <= n);
+            failed += rc != 0;
+            mfs_readahead_destroy(ra);
+        }
+    }
+    assert_true(failed > 0);
+    mfs_store_set_fault(e->t.store, NULL, NULL);
+}
+
 static void test_failure(void **state)
 {
     struct env *e = *state;
@@ -376,8 +415,8 @@ int main(void)
         cmocka_unit_test(test_random),     cmocka_unit_test(test_small_file),
         cmocka_unit_test(test_holes),      cmocka_unit_test(test_memory),
         cmocka_unit_test(test_drop),       cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_failure),    cmocka_unit_test(test_view),
-        cmocka_unit_test(test_view_holds),
+        cmocka_unit_test(test_failure),    cmocka_unit_test(test_fails_once),
+        cmocka_unit_test(test_view),       cmocka_unit_test(test_view_holds),
     };
 
     return cmocka_run_group_tests(tests, open_group, close_group);
