@@ -40,6 +40,7 @@ struct mfs_cm_live {
     enum mfs_cm_step step;      /* while it is coming to a running deployment */
     bool told;                  /* to stop, as it leaves */
     int64_t heard;              /* when it last said anything (with replicas only) */
+    int64_t lost_at;            /* when somebody was last told that it is lost (trust.h) */
     uint64_t has;               /* epoch of the newest table that it and its clients have */
     int64_t over_since;         /* it holds more than it may (with replicas only); 0: it does not */
     int64_t relieved_at;        /* when it was last rid of a replica because of that */

@@ -21,6 +21,7 @@
 #include "cm/migrate.h"
 #include "cm/replicas.h"
 #include "cm/scale.h"
+#include "cm/trust.h"
 
 #define DELAY_FIRST MFS_SEC
 #define DELAY_MOST  (30 * MFS_SEC)
@@ -129,6 +130,7 @@ static struct mfs_cm_live *make(struct mfs_cm *cm)
     if (l) {
         l->cm = cm;
         l->delay = DELAY_FIRST;
+        l->heard = l->lost_at = mfs_clock_mono(); /* what a cm before us has said may hold */
     }
     return l;
 }
@@ -389,17 +391,6 @@ static void on_event(struct mfs_conn *c, uint64_t id, const void *body, void *ar
     mfs_conn_reply(c, MFS_MSG_EVENT, id, NULL);
 }
 
-static void on_beat(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
-{
-    struct mfs_cm_live *l = mfs_conn_data(c);
-
-    (void)body;
-    (void)arg;
-    if (l)
-        l->heard = mfs_clock_mono();
-    mfs_conn_reply(c, MFS_MSG_BEAT, id, &(struct mfs_msg_beat_reply){0});
-}
-
 /* ---- clients and operators ------------------------------------------------------------------- */
 
 static void subscriber_has(void *arg, const struct mfs_err *err, const void *reply)
@@ -528,7 +519,7 @@ static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},
                                               {MFS_MSG_REPORT, on_report},
                                               {MFS_MSG_EVENT, on_event},
                                               {MFS_MSG_DIED, on_died},
-                                              {MFS_MSG_BEAT, on_beat},
+                                              {MFS_MSG_BEAT, mfs_trust_on_beat},
                                               {MFS_MSG_CLIENT_HELLO, on_client_hello},
                                               {MFS_MSG_CLIENT_READY, on_client_ready},
                                               {MFS_MSG_STATUS, on_status},

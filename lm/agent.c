@@ -333,6 +333,7 @@ static void close_agent(struct mfs_agent *a)
     mfs_loop_destroy(a->loop);
     free(a->table);
     free(a->sample.part);
+    free(a->lost);
     free(a);
 }
 

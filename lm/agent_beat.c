@@ -3,18 +3,26 @@
 #include "lm/agent_impl.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "cluster/trust.h"
 
 static void answered(void *arg, const struct mfs_err *err, const void *reply)
 {
+    const struct mfs_msg_beat_reply *m = reply;
     struct mfs_agent *a = arg;
 
-    (void)reply;
     a->beating = false;
-    if (!err)
-        a->heard = a->asked; /* when it was answered is not known */
+    if (err || m->epoch > a->table->epoch)
+        return;
+    free(a->lost);
+    a->lost = m->nlost ? calloc(m->nlost, sizeof *a->lost) : NULL;
+    a->nlost = a->lost ? m->nlost : 0; /* without memory nobody hears of them */
+    if (a->lost)
+        memcpy(a->lost, m->lost, m->nlost * sizeof *a->lost);
+    a->heard = a->asked; /* when it was answered is not known */
 }
 
 /* Not before it has joined: then all tables that cm has sent have come before the answer. */

@@ -76,10 +76,12 @@ static void clients_changed(void *arg)
         mfs_agent_save(a);
 }
 
-static int64_t cm_heard(void *arg)
+static int64_t cm_heard(void *arg, struct mfs_msg_beat_reply *m)
 {
     const struct mfs_agent *a = arg;
 
+    m->lost = a->lost;
+    m->nlost = a->nlost;
     return a->heard;
 }
 

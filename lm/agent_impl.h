@@ -87,10 +87,12 @@ struct mfs_agent {
 
     struct mfs_agent_probe *probe; /* agent_probe.c; NULL: there was none yet */
 
-    bool joined;   /* cm has accepted us on the present connection */
-    bool beating;  /* cm is being asked whether it is there … */
-    int64_t asked; /* … since then, mono */
-    int64_t heard; /* the last such question that it has answered; 0: none */
+    bool joined;                /* cm has accepted us on the present connection */
+    bool beating;               /* cm is being asked whether it is there … */
+    int64_t asked;              /* … since then, mono */
+    int64_t heard;              /* the last such question that it has answered; 0: none */
+    struct mfs_lost_node *lost; /* nodes that were lost then; NULL: none */
+    uint32_t nlost;
     struct mfs_timer *rejoin;
     struct mfs_msg_event event[MFS_AGENT_EVENTS_KEPT]; /* not told yet, oldest first */
     unsigned nevents;

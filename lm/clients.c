@@ -286,14 +286,15 @@ static void handle_ready(struct mfs_conn *conn, uint64_t id, const void *body, v
 static void handle_beat(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
 {
     struct mfs_clients *c = arg;
-    int64_t heard = c->hooks->heard(c->arg);
-    struct mfs_msg_beat_reply m;
+    struct mfs_msg_beat_reply m = {0};
+    int64_t heard = c->hooks->heard(c->arg, &m);
 
     (void)body;
     if (!mfs_conn_data(conn) || !heard) {
         mfs_conn_fail(conn, id, -EAGAIN, "cm has not been heard of");
         return;
     }
+    m.epoch = c->table ? c->table->epoch : 0;
     m.age_ms = (uint64_t)((mfs_clock_mono() - heard + MFS_MSEC - 1) / MFS_MSEC);
     mfs_conn_reply(conn, MFS_MSG_BEAT, id, &m);
 }

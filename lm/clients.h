@@ -31,8 +31,9 @@ struct mfs_clients_hooks {
     /* The process has ended and is no longer listed; status is waitpid's, or -1. */
     void (*gone)(void *arg, const struct mfs_client *client, int status);
     void (*changed)(void *arg); /* what the state file should hold is another */
-    /* mono: when cm was certainly there for the last time, by what has come since; 0: never */
-    int64_t (*heard)(void *arg);
+    /* mono: when cm was certainly there for the last time, by what has come since; 0: never. Puts
+     * the nodes that were lost then into the answer, where they stay this side's. */
+    int64_t (*heard)(void *arg, struct mfs_msg_beat_reply *m);
 };
 
 /* Listens at `address` ("unix:/path"). secret, hooks and arg must outlive it. NULL: *err. */

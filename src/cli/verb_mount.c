@@ -9,8 +9,7 @@
 #include "cli/deployment.h"
 #include "cli/verbs.h"
 #include "fuse/mount.h"
-
-#define NODE_OPTION_NONE UINT32_MAX
+#include "store/store.h"
 
 static const struct mfs_conf_option options[] = {
     {.key = "lm",
@@ -75,12 +74,12 @@ static uint32_t node_of(const char *socket)
     int end = 0;
 
     if (last == NULL)
-        return NODE_OPTION_NONE;
+        return MFS_NO_NODE;
     while (from > socket && from[-1] != '/')
         from--;
     if (sscanf(from, "node-%u/%n", &id, &end) == 1 && from + end == last + 1)
         return id;
-    return NODE_OPTION_NONE;
+    return MFS_NO_NODE;
 }
 
 static int set_address(const struct mfs_conf *conf, struct texts *t, struct mfs_mount_config *c)
@@ -88,7 +87,7 @@ static int set_address(const struct mfs_conf *conf, struct texts *t, struct mfs_
     const char *lm = mfs_conf_str(conf, "lm"), *cm = mfs_conf_str(conf, "cm");
     int rc;
 
-    c->node = NODE_OPTION_NONE;
+    c->node = MFS_NO_NODE;
     c->address = t->address;
     if (cm != NULL)
         return mfs_text_copy(t->address, sizeof t->address, cm);

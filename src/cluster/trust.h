@@ -2,9 +2,12 @@
  * (docs/decisions/0022). A replica that takes over may not know of the last leases that its
  * predecessor granted, so all clients are told before it serves; one that can't be told must have
  * stopped relying on them by itself. It does so by its own clock, from the last moment when cm was
- * certainly there. */
+ * certainly there. And it does for long when cm says that its node is lost: then others need not
+ * wait until it has answered what they tell it (docs/decisions/0024). */
 #ifndef MFS_CLUSTER_TRUST_H
 #define MFS_CLUSTER_TRUST_H
+
+#include <stdint.h>
 
 #include "base/clock.h"
 
@@ -12,5 +15,13 @@
 #define MFS_TRUST      (1000 * MFS_MSEC) /* without an answer, nothing is relied on any more … */
 #define MFS_TRUST_KEPT (750 * MFS_MSEC) /* … and nothing left to the kernel, which is told late */
 #define MFS_TRUST_OVER (1200 * MFS_MSEC) /* by cm's clock; clocks may differ by a tenth */
+#define MFS_TRUST_LOST (2000 * MFS_MSEC) /* a node that cm has not heard of for so long is lost */
+
+/* A node that was lost when cm answered a `beat`. After it said so cm answers none of that node's
+ * for MFS_TRUST_OVER: for so long no client there relies on anything, and before it does again it
+ * forgets all that it knew (mfs_store_resets). */
+struct mfs_lost_node {
+    uint32_t node; /* id */
+};
 
 #endif

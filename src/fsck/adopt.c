@@ -118,7 +118,7 @@ static int adopt_file(struct mfs_meta *meta, const struct mfs_attr *attr, uint64
         rc = edit_record(meta, attr->ino, count_less, 0);
     if (rc)
         return rc;
-    mfs_leases_file_changed_at_home(meta, attr->ino);
+    mfs_leases_file_changed_at_home(meta, attr->ino, NULL);
     if (S_ISREG(attr->mode) && (attr->size > 0 || attr->data_end > 0))
         return 0;
     return mfs_meta_unlink(meta, dir, name);

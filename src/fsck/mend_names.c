@@ -163,7 +163,7 @@ int mfs_mend_links(struct mfs_mender *m, const struct mfs_census *c, const struc
     if (!rc && f->fault == MFS_FAULT_DIR_LINKS)
         mfs_leases_changed(m->meta, f->ino);
     else if (!rc)
-        mfs_leases_file_changed_at_home(m->meta, f->ino);
+        mfs_leases_file_changed_at_home(m->meta, f->ino, NULL);
     return rc;
 }
 

@@ -129,12 +129,12 @@ static void beaten(void *arg, const struct mfs_err *err, const void *reply)
     if (err != NULL || m->age_ms > MFS_TRUST / MFS_MSEC)
         return;
     pthread_mutex_lock(&c->lock);
-    heard = c->heard;
+    heard = m->epoch <= c->epoch ? c->heard : NULL; /* a table got lost on its way here */
     heard_arg = c->arg;
     pthread_mutex_unlock(&c->lock);
     /* It was so before the answer was given, hence before that question at the latest. */
     if (heard != NULL)
-        heard(heard_arg, c->asked - (int64_t)m->age_ms * MFS_MSEC);
+        heard(heard_arg, c->asked - (int64_t)m->age_ms * MFS_MSEC, m->lost, m->nlost);
 }
 
 static void beat(void *arg)

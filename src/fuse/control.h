@@ -3,10 +3,12 @@
 #ifndef MFS_FUSE_CONTROL_H
 #define MFS_FUSE_CONTROL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
 #include "cluster/table.h"
+#include "cluster/trust.h"
 
 struct mfs_control;
 
@@ -14,9 +16,10 @@ struct mfs_control;
  * starts from then on uses it. Control thread; must not block for long. */
 typedef void mfs_control_table_fn(void *arg, struct mfs_table *table);
 
-/* Called when cm was certainly there at mono time `at` (cluster/trust.h), in order with the tables.
- * Control thread. */
-typedef void mfs_control_heard_fn(void *arg, int64_t at);
+/* Called when cm was certainly there at mono time `at` (cluster/trust.h), in order with the tables;
+ * these nodes were lost then, or after it. Control thread. */
+typedef void mfs_control_heard_fn(void *arg, int64_t at, const struct mfs_lost_node *lost,
+                                  size_t n);
 
 struct mfs_control_config {
     const char *address; /* "unix:/path/lm.sock" or "HOST:PORT" */

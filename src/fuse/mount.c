@@ -88,11 +88,11 @@ static void new_table(void *arg, struct mfs_table *table)
     mfs_info("control", "partition table of epoch %llu", epoch);
 }
 
-static void heard(void *arg, int64_t at)
+static void heard(void *arg, int64_t at, const struct mfs_lost_node *lost, size_t n)
 {
     struct mfs_fuse *m = arg;
 
-    mfs_store_heard(m->store, at);
+    mfs_store_heard(m->store, at, lost, n);
 }
 
 static int start_store(struct mfs_fuse *m, struct mfs_err *err)

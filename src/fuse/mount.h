@@ -13,7 +13,7 @@ struct mfs_mount_config {
     const char *address; /* of lm ("unix:/path") or of cm ("HOST:PORT") */
     const char *secret;  /* path of the deployment's secret */
     const char *path;    /* mount point, absolute; made if it is not there */
-    uint32_t node;       /* whose partitions are reached by UNIX socket */
+    uint32_t node; /* whose lm serves it, as `address` says; MFS_NO_NODE: none's, or unknown */
     bool foreground;
     const char *log; /* file, NULL: stderr */
     struct mfs_mount_options options;

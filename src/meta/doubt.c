@@ -29,7 +29,7 @@ static void tell_directory(struct mfs_meta *meta, uint64_t ino, uint32_t part)
 int mfs_doubt_tell(struct mfs_meta *meta, uint64_t ino, mode_t type, uint32_t part)
 {
     if (S_ISREG(type))
-        return mfs_leases_file_changed_at_home(meta, ino);
+        return mfs_leases_file_changed_at_home(meta, ino, NULL);
     if (S_ISDIR(type))
         tell_directory(meta, ino, part);
     return 0;

@@ -46,14 +46,15 @@ struct mfs_meta {
     struct mfs_meta_limits limits;
     uint32_t nparts, stripe_size;
     _Atomic uint64_t sid;
-    _Atomic int64_t proved;     /* mono: the session was alive then, and is for its time to live */
-    _Atomic uint64_t failovers; /* mfs_store_failovers when all leases were last forgotten */
-    _Atomic uint64_t failovers_told; /* … and when who keeps content was told */
-    atomic_uint drops;               /* of all that others keep, under way */
-    bool stuck;                      /* the last that was waited for was not done in time */
-    bool was_out;                    /* of touch, at the last tick; its thread's */
-    _Atomic uint64_t appends;        /* begun so far, which numbers them */
-    _Atomic uint64_t waits;          /* for locks; likewise */
+    _Atomic int64_t proved;  /* mono: the session was alive then, and is for its time to live */
+    _Atomic uint64_t resets; /* mfs_store_resets when all leases were last forgotten, … */
+    _Atomic uint64_t resets_told; /* … and when who keeps content was told */
+    _Atomic uint64_t failovers;   /* mfs_store_failovers when all that is kept by version was */
+    atomic_uint drops;            /* of all that others keep, under way */
+    bool stuck;                   /* the last that was waited for was not done in time */
+    bool was_out;                 /* of touch, at the last tick; its thread's */
+    _Atomic uint64_t appends;     /* begun so far, which numbers them */
+    _Atomic uint64_t waits;       /* for locks; likewise */
     struct mfs_dircache *dirs;
     struct mfs_filecache *files;
     struct mfs_contents *contents;
@@ -383,10 +384,12 @@ bool mfs_leases_name(struct mfs_meta *meta, uint64_t parent, const char *name,
                      struct mfs_attr *attr);
 bool mfs_leases_attr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr);
 /* This client has changed a file's attributes, or taken a name of it; `holders` of a lease (8 bytes
- * each). On return nobody shows it as it was. */
-void mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes holders);
-/* The same when the holders have to be asked for; 0, or -errno when they can't be. */
-int mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino);
+ * each). On return nobody shows it as it was; false: some have not been waited for
+ * (mfs_meta_settle). */
+bool mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes holders);
+/* The same when the holders have to be asked for; 0, or -errno when they can't be. *all (or NULL):
+ * all have been told, and waited for. */
+int mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino, bool *all);
 
 /* Is it known that the name is not there? */
 bool mfs_leases_absent(struct mfs_meta *meta, uint64_t dir, uint32_t part, const char *name);
@@ -395,13 +398,14 @@ bool mfs_leases_absent(struct mfs_meta *meta, uint64_t dir, uint32_t part, const
 void mfs_leases_name_added(struct mfs_meta *meta, uint64_t dir, uint32_t part,
                            struct mfs_bytes keeper);
 
-/* --- failovers, see touch.c ------------------------------------------------------------------- */
+/* --- failovers and silence, see touch.c ------------------------------------------------------- */
 
-/* If there has been one, forgets all leases, and all that is kept by a file's version. To be called
- * before an answer is used that may be the new process'. Any thread, does not block. */
+/* If there has been one, forgets all leases, and after a failover all that is kept by a file's
+ * version. To be called before an answer is used that may be the new process'. Any thread, does not
+ * block. */
 void mfs_touch_check(struct mfs_meta *meta);
-/* … and whether those there are now can be relied on. */
-bool mfs_touch_leases(struct mfs_meta *meta);
+/* … and whether those there are now can be relied on: cm was there within so many ns. */
+bool mfs_touch_leases(struct mfs_meta *meta, int64_t within);
 void mfs_touch_tick(void *meta);
 
 /* --- open files and sessions ------------------------------------------------------------------ */
@@ -431,6 +435,9 @@ bool mfs_session_sure(const struct mfs_meta *meta);
 int mfs_session_prove(struct mfs_meta *meta);
 /* alive[i] tells of sids[i]; the unknown (an error) count as alive. */
 void mfs_session_alive(struct mfs_meta *meta, const uint64_t *sids, size_t n, bool *alive);
+/* … and of which nodes they are; MFS_NO_NODE where that is not known. */
+void mfs_session_find(struct mfs_meta *meta, const uint64_t *sids, size_t n, bool *alive,
+                      uint32_t *node);
 
 void mfs_chores_tick(void *meta);
 

@@ -39,7 +39,7 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
 
     if (mfs_leases_attr(meta, ino, attr))
         return 0;
-    if (mfs_touch_leases(meta) && mfs_dircache_leased(meta->dirs, ino, attr)) {
+    if (mfs_touch_leases(meta, MFS_TRUST) && mfs_dircache_leased(meta->dirs, ino, attr)) {
         mfs_parents_merge(meta, attr);
         attr->leased = asked;
         return 0;
@@ -66,7 +66,7 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
 
 bool mfs_meta_is_leased(struct mfs_meta *meta, const struct mfs_attr *attr)
 {
-    return attr->leased && mfs_store_in_touch(meta->store, MFS_TRUST_KEPT) &&
+    return attr->leased && mfs_touch_leases(meta, MFS_TRUST_KEPT) &&
            !mfs_dircache_revoked(meta->dirs, attr->ino, attr->leased);
 }
 
@@ -108,7 +108,7 @@ void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino)
 
 static bool sure(struct mfs_meta *meta)
 {
-    return mfs_touch_leases(meta) && mfs_session_sure(meta);
+    return mfs_touch_leases(meta, MFS_TRUST) && mfs_session_sure(meta);
 }
 
 bool mfs_leases_name(struct mfs_meta *meta, uint64_t parent, const char *name,
@@ -122,23 +122,26 @@ bool mfs_leases_attr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
     return sure(meta) && mfs_filecache_attr(meta->files, ino, attr);
 }
 
-void mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes holders)
+bool mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes holders)
 {
     mfs_filecache_revoke(meta->files, ino);
     mfs_notices_file(meta, ino, holders);
-    mfs_meta_settle(meta, ino);
+    return mfs_meta_settle(meta, ino);
 }
 
-int mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino)
+int mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino, bool *all)
 {
     char key[MFS_KEY_INO_LEN];
     struct mfs_call c;
+    bool settled;
     int rc;
 
     mfs_leases_ask(&c, ino, key);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
-    mfs_leases_file_changed(meta, ino, mfs_call_text(&c));
+    settled = mfs_leases_file_changed(meta, ino, mfs_call_text(&c));
     mfs_call_fini(&c);
+    if (all)
+        *all = !rc && settled;
     return rc;
 }
 

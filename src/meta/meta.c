@@ -63,7 +63,8 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
         return rc;
     pthread_mutex_init(&meta->space_mutex, NULL);
     meta->store = store;
-    meta->failovers = meta->failovers_told = mfs_store_failovers(store);
+    meta->resets = meta->resets_told = mfs_store_resets(store);
+    meta->failovers = mfs_store_failovers(store);
     meta->opts = *opts;
     meta->limits = (struct mfs_meta_limits){
         .patience = 2 * MFS_SEC, .intent_seconds = 5, .holder_seconds = 10, .chores_ms = 4000};

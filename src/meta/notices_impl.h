@@ -34,6 +34,11 @@ struct mfs_notices {
     uint64_t numbers;
     uint64_t dead[MFS_NOTICES_DEAD]; /* sessions, a ring */
     unsigned ndead;
+    struct mfs_notices_where {
+        uint64_t sid;
+        uint32_t node;
+    } away[MFS_NOTICES_DEAD]; /* sessions of nodes that were lost, likewise */
+    unsigned naway;
 };
 
 /* An answer on its way: the other's changes are being dropped here. */

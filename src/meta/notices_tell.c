@@ -155,16 +155,58 @@ static void bury(struct mfs_notices *n, uint64_t sid)
     pthread_mutex_unlock(&n->lock);
 }
 
+/* ---- nodes that are lost --------------------------------------------------------------------- */
+
+static void note_away(struct mfs_notices *n, uint64_t sid, uint32_t node)
+{
+    pthread_mutex_lock(&n->lock);
+    n->away[n->naway++ % MFS_NOTICES_DEAD] = (struct mfs_notices_where){sid, node};
+    pthread_mutex_unlock(&n->lock);
+}
+
+/* The node of a session whose node was lost once; no session goes to another. */
+static uint32_t node_away(struct mfs_notices *n, uint64_t sid)
+{
+    uint32_t node = MFS_NO_NODE;
+
+    pthread_mutex_lock(&n->lock);
+    for (unsigned i = 0; i < MFS_NOTICES_DEAD && i < n->naway; i++)
+        if (n->away[i].sid == sid)
+            node = n->away[i].node;
+    pthread_mutex_unlock(&n->lock);
+    return node;
+}
+
+/* Waits no more for those who rely on nothing that they learned before the notice was made: then
+ * the holders had been read, and before that was the change. */
+static bool pass_over_lost(struct mfs_meta *meta, const struct pending *list, size_t count)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!mfs_store_lost(meta->store, node_away(meta->notices, list[i].sid), list[i].since))
+            continue;
+        mfs_notices_answered(meta->notices, list[i].number);
+        any = true;
+    }
+    return any;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
 /* Nobody has to be told who is dead. */
 static void drop_dead(struct mfs_meta *meta, const struct pending *list, size_t count)
 {
     uint64_t sids[MFS_HINTS];
+    uint32_t node[MFS_HINTS];
     bool alive[MFS_HINTS];
 
     for (size_t i = 0; i < count; i++)
         sids[i] = list[i].sid;
-    mfs_session_alive(meta, sids, count, alive);
+    mfs_session_find(meta, sids, count, alive, node);
     for (size_t i = 0; i < count; i++) {
+        if (alive[i] && mfs_store_lost(meta->store, node[i], list[i].since))
+            note_away(meta->notices, sids[i], node[i]);
         if (alive[i])
             continue;
         mfs_notices_answered(meta->notices, list[i].number);
@@ -174,20 +216,25 @@ static void drop_dead(struct mfs_meta *meta, const struct pending *list, size_t 
     }
 }
 
-void mfs_meta_settle(struct mfs_meta *meta, uint64_t ino)
+bool mfs_meta_settle(struct mfs_meta *meta, uint64_t ino)
 {
     struct mfs_notices *n = meta->notices;
     struct pending list[MFS_HINTS];
     int64_t start = mfs_clock_mono(), sent = start, checked = start, now = start;
     int64_t pause = RESEND_FIRST;
+    bool all = true;
     size_t count;
 
     while ((count = unanswered(n, ino, list, MFS_HINTS)) > 0) {
+        if (pass_over_lost(meta, list, count)) {
+            all = false;
+            continue;
+        }
         if (now - start > 2 * meta->opts.session_ttl) {
             mfs_warn("meta",
                      "inode %" PRIx64 ": session %016" PRIx64 " is alive but does not answer", ino,
                      list[0].sid);
-            return;
+            break;
         }
         wait_answer(n, ino, pause);
         now = mfs_clock_mono();
@@ -206,4 +253,5 @@ void mfs_meta_settle(struct mfs_meta *meta, uint64_t ino)
         sent = now;
         pause = 2 * pause < RESEND_LAST ? 2 * pause : RESEND_LAST;
     }
+    return all;
 }

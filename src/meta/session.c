@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,15 +39,44 @@ static int refresh(struct mfs_meta *meta, uint64_t sid)
     return rc;
 }
 
+#define NODE_MARK 'n'
+#define NODE_TEXT 16
+
+/* What its key holds: of which node it is. Who has no leases need not be waited for, and what he
+ * learns of cm is not asked for. */
+static void tell_node(const struct mfs_meta *meta, char text[NODE_TEXT])
+{
+    uint32_t node = meta->opts.revoked ? mfs_store_node(meta->store) : MFS_NO_NODE;
+
+    snprintf(text, NODE_TEXT, "-");
+    if (node != MFS_NO_NODE)
+        snprintf(text, NODE_TEXT, "%c%" PRIu32, NODE_MARK, node);
+}
+
+static uint32_t node_told(struct mfs_bytes text)
+{
+    char number[NODE_TEXT] = "", *end;
+    unsigned long node;
+
+    if (text.n < 2 || text.n > sizeof number || text.p[0] != NODE_MARK)
+        return MFS_NO_NODE;
+    memcpy(number, text.p + 1, text.n - 1);
+    node = strtoul(number, &end, 10);
+    return *end || node > MFS_NO_NODE ? MFS_NO_NODE : (uint32_t)node;
+}
+
 static int begin_session(struct mfs_meta *meta, uint64_t sid)
 {
     struct mfs_ino_arg key = mfs_ino_arg(sid);
+    char node[NODE_TEXT];
     struct mfs_call c;
     int rc;
 
     mfs_call_function(&c, "mfs_session");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_int(&c.args, meta->opts.session_ttl / MFS_MSEC);
+    tell_node(meta, node);
+    mfs_args_str(&c.args, node);
     c.cmd.idempotent = true;
     rc = mfs_call_run(meta, &c, session_part(meta, sid));
     mfs_call_fini(&c);
@@ -210,28 +240,39 @@ void mfs_session_end(struct mfs_meta *meta)
 
 void mfs_session_alive(struct mfs_meta *meta, const uint64_t *sids, size_t n, bool *alive)
 {
+    mfs_session_find(meta, sids, n, alive, NULL);
+}
+
+void mfs_session_find(struct mfs_meta *meta, const uint64_t *sids, size_t n, bool *alive,
+                      uint32_t *node)
+{
     struct mfs_cmd *cmds = calloc(n, sizeof *cmds);
     struct mfs_args *args = calloc(n, sizeof *args);
     char(*keys)[MFS_KEY_INO_LEN] = calloc(n, sizeof *keys);
 
     memset(alive, true, n * sizeof *alive);
+    for (size_t i = 0; node && i < n; i++)
+        node[i] = MFS_NO_NODE;
     if (!cmds || !args || !keys)
         goto out;
     for (size_t i = 0; i < n; i++) {
         mfs_key_ino(keys[i], 'Z', sids[i]);
-        mfs_args_init(&args[i], "EXISTS");
+        mfs_args_init(&args[i], "GET");
         mfs_args_bin(&args[i], keys[i], sizeof keys[i]);
         cmds[i] = mfs_args_cmd(&args[i], session_part(meta, sids[i]));
         cmds[i].idempotent = true;
     }
     mfs_store_exec(meta->store, cmds, n);
     for (size_t i = 0; i < n; i++) {
-        uint32_t part = session_part(meta, sids[i]);
+        struct mfs_bytes text = cmds[i].rc ? (struct mfs_bytes){0} : mfs_reply_bytes(cmds[i].reply);
 
         if (cmds[i].rc) /* as long as who had it may rely on what it knew */
-            alive[i] = !mfs_store_gone(meta->store, part, meta->opts.session_ttl);
+            alive[i] =
+                !mfs_store_gone(meta->store, session_part(meta, sids[i]), meta->opts.session_ttl);
         else
-            alive[i] = mfs_reply_int(cmds[i].reply) != 0;
+            alive[i] = text.p;
+        if (node)
+            node[i] = node_told(text);
     }
     mfs_cmds_fini(cmds, n);
 out:

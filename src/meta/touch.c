@@ -1,6 +1,7 @@
 /* What is known of others only as long as a failover would be told (cluster/trust.h): leases, what
  * is open here, what the kernel keeps of both. A replica that takes over has all that anybody was
- * told was done, but perhaps not the last marks of who relies on what. */
+ * told was done, but perhaps not the last marks of who relies on what. And whoever has heard
+ * nothing of cm for a while may not have been waited for by those who changed something. */
 #include "meta/contents.h"
 #include "meta/internal.h"
 
@@ -11,35 +12,40 @@
 
 void mfs_touch_check(struct mfs_meta *meta)
 {
-    uint64_t now = mfs_store_failovers(meta->store);
+    uint64_t now = mfs_store_resets(meta->store), failovers = mfs_store_failovers(meta->store);
 
-    if (atomic_load(&meta->failovers) == now)
+    if (atomic_load(&meta->resets) == now)
         return;
     mfs_leases_forget(meta); /* before anybody may find that it has been */
-    mfs_contents_clear(meta->contents);
-    if (meta->opts.replaced)
-        meta->opts.replaced(meta->opts.arg);
-    atomic_store(&meta->failovers, now);
+    if (atomic_load(&meta->failovers) != failovers) {
+        mfs_contents_clear(meta->contents);
+        if (meta->opts.replaced)
+            meta->opts.replaced(meta->opts.arg);
+        atomic_store(&meta->failovers, failovers);
+    }
+    atomic_store(&meta->resets, now);
 }
 
-bool mfs_touch_leases(struct mfs_meta *meta)
+bool mfs_touch_leases(struct mfs_meta *meta, int64_t within)
 {
-    mfs_touch_check(meta);
-    return mfs_store_in_touch(meta->store, MFS_TRUST);
+    bool in = mfs_store_in_touch(meta->store, within);
+
+    mfs_touch_check(meta); /* after that, see mfs_store_resets */
+    return in;
 }
 
-/* Until everybody outside has been told of a failover, what is open here is as it was before. */
+/* Until everybody outside has been told, what is open here is as it was before. */
 bool mfs_meta_in_touch(struct mfs_meta *meta)
 {
     return mfs_store_in_touch(meta->store, MFS_TRUST) &&
-           atomic_load(&meta->failovers_told) == mfs_store_failovers(meta->store);
+           atomic_load(&meta->resets_told) == mfs_store_resets(meta->store);
 }
 
 /* All that is kept outside, being dropped. */
 struct drop {
     struct mfs_meta *meta;
-    atomic_uint left;   /* of names and content */
-    uint64_t failovers; /* that it is for */
+    atomic_uint left; /* of names and content */
+    uint64_t resets;  /* that it is for */
     struct mfs_gate *gate;
 };
 
@@ -47,12 +53,11 @@ static void dropped(void *arg)
 {
     struct drop *d = arg;
     struct mfs_meta *meta = d->meta;
-    uint64_t told = atomic_load(&meta->failovers_told);
+    uint64_t told = atomic_load(&meta->resets_told);
 
     if (atomic_fetch_sub(&d->left, 1) > 1)
         return;
-    while (told < d->failovers &&
-           !atomic_compare_exchange_weak(&meta->failovers_told, &told, d->failovers))
+    while (told < d->resets && !atomic_compare_exchange_weak(&meta->resets_told, &told, d->resets))
         ;
     if (d->gate)
         mfs_gate_open(d->gate);
@@ -70,7 +75,7 @@ static void drop_outside(struct mfs_meta *meta, struct mfs_gate *gate)
             mfs_gate_open(gate);
         return; /* the next tick tries again */
     }
-    *d = (struct drop){meta, 2, mfs_store_failovers(meta->store), gate};
+    *d = (struct drop){meta, 2, mfs_store_resets(meta->store), gate};
     mfs_touch_check(meta);
     atomic_fetch_add(&meta->drops, 1);
     if (!meta->opts.revoked || meta->opts.revoked(meta->opts.arg, 0, true, false, dropped, d))
@@ -88,7 +93,7 @@ static void drop_outside(struct mfs_meta *meta, struct mfs_gate *gate)
 void mfs_touch_tick(void *arg)
 {
     struct mfs_meta *meta = arg;
-    bool out = atomic_load(&meta->failovers_told) != mfs_store_failovers(meta->store) ||
+    bool out = atomic_load(&meta->resets_told) != mfs_store_resets(meta->store) ||
                !mfs_store_in_touch(meta->store, MFS_TRUST_KEPT);
 
     if ((out || meta->was_out) && !atomic_load(&meta->drops)) {
@@ -103,7 +108,7 @@ void mfs_meta_failed_over(struct mfs_meta *meta, int64_t most)
 {
     struct mfs_gate *gate;
 
-    if (atomic_load(&meta->failovers_told) == mfs_store_failovers(meta->store))
+    if (atomic_load(&meta->resets_told) == mfs_store_resets(meta->store))
         return;
     gate = meta->stuck && atomic_load(&meta->drops) ? NULL : mfs_gate_create();
     drop_outside(meta, gate);

@@ -18,7 +18,8 @@ struct mfs_bytes mfs_meta_unref_answer(struct mfs_bytes answer, struct mfs_bytes
     return (struct mfs_bytes){answer.p + 1, n};
 }
 
-/* They know by now, and what they have open is registered. */
+/* They know by now, and what they have open is registered. (Of those on a node that is lost that is
+ * not so sure: then housekeeping does it, when they are back or dead.) */
 static void tell_partition(struct mfs_meta *meta, uint64_t ino)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino);
@@ -36,17 +37,18 @@ void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said
                       struct mfs_bytes holders)
 {
     mfs_meta_freed(meta, ino, said);
-    mfs_leases_file_changed(meta, ino, holders);
-    if (said.n && said.p[0] == 4)
+    if (mfs_leases_file_changed(meta, ino, holders) && said.n && said.p[0] == 4)
         tell_partition(meta, ino);
 }
 
 void mfs_meta_unrefed_by_the_dead(struct mfs_meta *meta, uint64_t ino)
 {
-    if (!mfs_untold_removing(meta->untold)) {
-        mfs_leases_file_changed_at_home(meta, ino);
+    bool all = false;
+
+    if (!mfs_untold_removing(meta->untold))
+        mfs_leases_file_changed_at_home(meta, ino, &all);
+    if (all)
         tell_partition(meta, ino);
-    }
     mfs_untold_removed(meta->untold);
 }
 

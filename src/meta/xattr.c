@@ -92,7 +92,7 @@ static void changed(struct mfs_meta *meta, uint64_t ino, const struct mfs_call *
     if (type == S_IFDIR >> 12)
         mfs_leases_changed(meta, ino);
     else if (type == S_IFREG >> 12)
-        mfs_leases_file_changed_at_home(meta, ino);
+        mfs_leases_file_changed_at_home(meta, ino, NULL);
 }
 
 int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, const void *value,

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "cluster/table.h"
+#include "cluster/trust.h"
 #include "store/channel.h"
 #include "store/store.h"
 
@@ -42,6 +43,7 @@ struct mfs_store {
     struct mfs_post *post;
     atomic_bool replicated;     /* as the table says: partitions have replicas, or will have */
     _Atomic uint64_t failovers; /* of the newest table */
+    _Atomic uint64_t lapses;    /* so often it was not known for too long whether cm is there */
     _Atomic int64_t heard;      /* mono: cm was there */
     _Atomic(mfs_store_fault_fn *) fault;
     _Atomic(void *) fault_arg;
@@ -51,6 +53,9 @@ struct mfs_store {
     struct mfs_table *table; /* guarded by lock, like all that follows */
     struct mfs_part *part;   /* nparts */
     struct mfs_store_stats stats;
+    struct mfs_lost_node *lost; /* nodes, at `lost_at` (mono); NULL: none */
+    size_t nlost;
+    int64_t lost_at;
     int64_t complained; /* when an unexpected error reply was last logged */
 };
 

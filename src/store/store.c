@@ -78,6 +78,7 @@ void mfs_store_destroy(struct mfs_store *store)
     pthread_cond_destroy(&store->changed);
     pthread_mutex_destroy(&store->lock);
     free(store->part);
+    free(store->lost);
     free(store->table);
     free(store);
 }
@@ -90,6 +91,11 @@ uint32_t mfs_store_nparts(const struct mfs_store *store)
 uint32_t mfs_store_stripe_size(const struct mfs_store *store)
 {
     return store->stripe_size;
+}
+
+uint32_t mfs_store_node(const struct mfs_store *store)
+{
+    return store->opts.node;
 }
 
 uint64_t mfs_store_epoch(struct mfs_store *store)
@@ -157,9 +163,47 @@ uint64_t mfs_store_failovers(const struct mfs_store *store)
     return atomic_load(&store->failovers);
 }
 
-void mfs_store_heard(struct mfs_store *store, int64_t at)
+uint64_t mfs_store_resets(const struct mfs_store *store)
 {
+    return atomic_load(&store->failovers) + atomic_load(&store->lapses);
+}
+
+static void note_lost(struct mfs_store *store, int64_t at, const struct mfs_lost_node *lost,
+                      size_t n)
+{
+    struct mfs_lost_node *copy = n ? calloc(n, sizeof *copy) : NULL, *old;
+
+    if (copy)
+        memcpy(copy, lost, n * sizeof *copy);
+    pthread_mutex_lock(&store->lock);
+    old = store->lost;
+    store->lost = copy;
+    store->nlost = copy ? n : 0; /* without memory they are waited for */
+    store->lost_at = at;
+    pthread_mutex_unlock(&store->lock);
+    free(old);
+}
+
+void mfs_store_heard(struct mfs_store *store, int64_t at, const struct mfs_lost_node *lost,
+                     size_t n)
+{
+    /* By when the answer has come, as the question may have been on its way all the time. */
+    if (mfs_clock_mono() - atomic_load(&store->heard) >= MFS_TRUST)
+        atomic_fetch_add(&store->lapses, 1);
+    note_lost(store, at, lost, n);
     atomic_store(&store->heard, at);
+}
+
+bool mfs_store_lost(struct mfs_store *store, uint32_t node, int64_t at)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&store->lock);
+    for (size_t i = 0; i < store->nlost && node != MFS_NO_NODE; i++)
+        found = found || store->lost[i].node == node;
+    found = found && at - store->lost_at < MFS_TRUST;
+    pthread_mutex_unlock(&store->lock);
+    return found;
 }
 
 bool mfs_store_in_touch(const struct mfs_store *store, int64_t within)

@@ -21,13 +21,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define MFS_NO_NODE UINT32_MAX
+
+struct mfs_lost_node;
 struct mfs_store;
 struct mfs_reply;
 struct mfs_table;
 
 struct mfs_store_opts {
     uint32_t node;      /* partitions of this node (and of others on this machine) are reached by
-                           their UNIX socket */
+                           their UNIX socket; MFS_NO_NODE: none */
     int64_t io_timeout; /* ns a command may take, connecting included; 0: 30 s */
     int64_t table_wait; /* ns to wait for a new table when a partition is unreachable; 0: none */
     int64_t fence_wait; /* ns to wait for a partition that is being moved; 0: io_timeout */
@@ -42,6 +45,7 @@ void mfs_store_destroy(struct mfs_store *store); /* no call may be under way; NU
 
 uint32_t mfs_store_nparts(const struct mfs_store *store);
 uint32_t mfs_store_stripe_size(const struct mfs_store *store); /* bytes */
+uint32_t mfs_store_node(const struct mfs_store *store);        /* opts.node */
 uint64_t mfs_store_epoch(struct mfs_store *store);
 /* Fills in the node that serves each partition, nparts numbers; returns the table's epoch. */
 uint64_t mfs_store_nodes(struct mfs_store *store, uint32_t *nodes);
@@ -56,10 +60,21 @@ int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table);
  * (store/confirm.c): leases, for one. Any thread, does not block. */
 uint64_t mfs_store_failovers(const struct mfs_store *store);
 
-/* cm was there at mono time `at`, and all tables of before have been set (cluster/trust.h). */
-void mfs_store_heard(struct mfs_store *store, int64_t at);
+/* The same, and how often nothing was heard of cm for MFS_TRUST: others may have taken this client
+ * for lost then, and changed things without telling it (docs/decisions/0024). All that is known
+ * under leases is to be forgotten when this has changed. To be read after mfs_store_in_touch: then
+ * it has changed before that is true again. */
+uint64_t mfs_store_resets(const struct mfs_store *store);
+
+/* cm was there at mono time `at`, all tables of before have been set, and these nodes were lost
+ * then or after it (cluster/trust.h). One thread. */
+void mfs_store_heard(struct mfs_store *store, int64_t at, const struct mfs_lost_node *lost,
+                     size_t n);
+/* Does no client of that node (MFS_NO_NODE: never) rely on what it learned before mono time `at`,
+ * nor will one again? What is known of that is about the last second at most. */
+bool mfs_store_lost(struct mfs_store *store, uint32_t node, int64_t at);
 /* Was it there within so many ns, so that a failover would be known? Always, in a deployment that
- * has no replicas. Any thread, neither of the two blocks. */
+ * has no replicas. Any thread, does not block. */
 bool mfs_store_in_touch(const struct mfs_store *store, int64_t within);
 
 /* How long a writer that finds no memory should wait: opts.full_wait while the table says that

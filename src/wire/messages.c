@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cluster/trust.h"
 #include "wire/frame.h"
 #include "wire/image_records.h"
 #include "wire/json.h"
@@ -64,10 +65,17 @@ static const struct mfs_record epoch_record = {
     "epoch", sizeof(struct mfs_msg_epoch),
     FIELDS{{.name = "epoch", .required = true, MFS_FIELD(U64, struct mfs_msg_epoch, epoch)}, {0}}};
 
+static const struct mfs_record lost_node_record = {
+    "lost", sizeof(struct mfs_lost_node),
+    FIELDS{{.name = "node", .required = true, MFS_FIELD(U32, struct mfs_lost_node, node)}, {0}}};
+
 static const struct mfs_record beat_reply_record = {
     "beat", sizeof(struct mfs_msg_beat_reply),
-    FIELDS{{.name = "age_ms", .required = true, MFS_FIELD(U64, struct mfs_msg_beat_reply, age_ms)},
-           {0}}};
+    FIELDS{
+        {.name = "age_ms", .required = true, MFS_FIELD(U64, struct mfs_msg_beat_reply, age_ms)},
+        {.name = "epoch", MFS_FIELD(U64, struct mfs_msg_beat_reply, epoch)},
+        {.name = "lost", MFS_FIELD_LIST(struct mfs_msg_beat_reply, lost, nlost, &lost_node_record)},
+        {0}}};
 
 static const struct mfs_record mount_record = {
     "mount", sizeof(struct mfs_msg_mount),

@@ -104,6 +104,9 @@ struct mfs_msg_epoch {
 
 struct mfs_msg_beat_reply {
     uint64_t age_ms; /* since cm was certainly there */
+    uint64_t epoch;  /* of the sender's table: who has an older one must not count on the answer */
+    uint32_t nlost;
+    struct mfs_lost_node *lost; /* nodes that were lost then */
 };
 
 struct mfs_msg_mount {

@@ -19,6 +19,7 @@
 #include "cm/migrate.h"
 #include "cm/replicas.h"
 #include "loop_until.h"
+#include "store/store.h"
 
 #define NODES 2
 #define PARTS 2
@@ -31,6 +32,9 @@ struct peer {
     struct mfs_conn *conn;
     int fail[MFS_MSG_COUNT][4]; /* codes of the next answers; 0: done */
     unsigned asked[MFS_MSG_COUNT];
+    bool mute;                /* does not ask whether cm is there */
+    unsigned beaten, refused; /* answers to that */
+    uint32_t lost; /* the node that was lost by the last one; MFS_NO_NODE: not just one */
 };
 
 struct world {
@@ -188,9 +192,15 @@ static const struct mfs_handler lm_handlers[] = {{MFS_MSG_RECEIVE, on_receive},
 static void beaten(void *arg, const struct mfs_err *err, const void *reply)
 {
     const struct mfs_msg_beat_reply *m = reply;
+    struct peer *p = arg;
 
-    (void)arg;
-    assert_true(err ? err->code == -ECONNABORTED : m->age_ms == 0);
+    assert_true(err ? err->code == -ECONNABORTED || err->code == -EAGAIN : m->age_ms == 0);
+    if (err) {
+        p->refused++;
+        return;
+    }
+    p->beaten++;
+    p->lost = m->nlost == 1 ? m->lost[0].node : MFS_NO_NODE;
 }
 
 /* All that are there ask for cm, by which it knows that they are. */
@@ -199,8 +209,8 @@ static void beat(void *arg)
     struct world *w = arg;
 
     for (uint32_t i = 0; i < NODES; i++)
-        if (w->cm.live[i]->conn)
-            mfs_conn_request(w->peer[i].conn, MFS_MSG_BEAT, NULL, MFS_SEC, beaten, NULL);
+        if (w->cm.live[i]->conn && !w->peer[i].mute)
+            mfs_conn_request(w->peer[i].conn, MFS_MSG_BEAT, NULL, MFS_SEC, beaten, &w->peer[i]);
 }
 
 static void joined(void *arg, const struct mfs_err *err, const void *reply)
@@ -750,6 +760,48 @@ static void who_hears_late_of_a_failover_makes_no_replica(void **state)
     mfs_replicas_fini(&w->cm);
 }
 
+static bool other_is_lost(void *world)
+{
+    const struct world *w = world;
+
+    return w->peer[0].beaten && w->peer[0].lost == 1;
+}
+
+static bool nobody_is_lost(void *world)
+{
+    const struct world *w = world;
+
+    return w->peer[0].lost == MFS_NO_NODE;
+}
+
+static bool other_is_answered(void *world)
+{
+    const struct world *w = world;
+
+    return w->peer[1].beaten > 0;
+}
+
+/* Who was told that a node is lost may count on that for a while: so long that node's clients are
+ * told nothing that they could rely on. */
+static void a_lost_node_is_told_of_and_then_not_answered(void **state)
+{
+    struct world *w = *state;
+    int64_t said;
+
+    w->peer[1].mute = true;
+    w->peer[0].lost = MFS_NO_NODE;
+    wait_until(w, other_is_lost);
+    said = mfs_clock_mono();
+    assert_true(said - w->cm.live[1]->heard >= MFS_TRUST_LOST);
+    w->peer[1].mute = false;
+    w->peer[1].beaten = w->peer[1].refused = 0;
+    wait_until(w, other_is_answered);
+    assert_true(w->peer[1].refused > 0);
+    assert_true(mfs_clock_mono() - said >= MFS_TRUST_OVER - MFS_TRUST_BEAT);
+    assert_int_equal(w->peer[1].lost, MFS_NO_NODE);
+    wait_until(w, nobody_is_lost);
+}
+
 /* The other partition's replica is on the target, which its Local Manager ends before it tells that
  * there is room. */
 static void a_replica_makes_room_on_a_full_target(void **state)
@@ -806,6 +858,7 @@ int main(void)
         TEST(a_replica_makes_room_on_a_full_target),
         TEST(a_replica_is_ready_when_it_has_all),
         TEST(who_hears_late_of_a_failover_makes_no_replica),
+        TEST(a_lost_node_is_told_of_and_then_not_answered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

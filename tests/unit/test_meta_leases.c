@@ -462,6 +462,15 @@ static void set_replicated(struct meta_client *c)
     assert_int_equal(mfs_store_set_table(c->store, t), 0);
 }
 
+/* Until the kernel has dropped what it kept. */
+static void await_touch(void)
+{
+    for (int64_t end = mfs_clock_mono() + 10 * MFS_SEC;
+         !mfs_meta_in_touch(b.meta) && mfs_clock_mono() < end;)
+        poll(NULL, 0, 10);
+    assert_true(mfs_meta_in_touch(b.meta));
+}
+
 /* With replicas a lease is good for as long as cm was there a moment ago: it would have told that a
  * process that does not know of the lease is about to serve. */
 static void test_out_of_touch(void **state)
@@ -483,12 +492,16 @@ static void test_out_of_touch(void **state)
     assert_false(mfs_meta_in_touch(b.meta) || mfs_meta_is_leased(b.meta, &shown));
     await_everything(2); /* each tick: answers may be on their way to the kernel */
 
-    mfs_store_heard(b.store, mfs_clock_mono() + 60 * MFS_SEC); /* as if without end */
-    assert_true(mfs_leases_attr(b.meta, file, &attr));         /* it was good all the time */
-    assert_true(mfs_meta_in_touch(b.meta) && mfs_meta_is_leased(b.meta, &shown));
-    mfs_store_heard(b.store, mfs_clock_mono() - MFS_TRUST_KEPT);
+    mfs_store_heard(b.store, mfs_clock_mono() + 60 * MFS_SEC, NULL, 0); /* as if without end */
+    assert_false(mfs_leases_attr(b.meta, file, &attr)); /* nobody may have told it of changes */
     assert_false(mfs_meta_is_leased(b.meta, &shown));
-    mfs_store_heard(b.store, mfs_clock_mono() - MFS_TRUST);
+    await_touch();
+    assert_int_equal(mfs_meta_lookup(b.meta, ROOT, "f", &attr), 0);
+    assert_int_equal(mfs_meta_lookup(b.meta, ROOT, "d", &shown), 0);
+    assert_true(mfs_leases_attr(b.meta, file, &attr) && mfs_meta_is_leased(b.meta, &shown));
+    mfs_store_heard(b.store, mfs_clock_mono() - MFS_TRUST_KEPT, NULL, 0);
+    assert_false(mfs_meta_is_leased(b.meta, &shown));
+    mfs_store_heard(b.store, mfs_clock_mono() - MFS_TRUST, NULL, 0);
     assert_false(mfs_leases_attr(b.meta, file, &attr));
     assert_int_equal(mfs_meta_lookup(b.meta, ROOT, "f", &attr), 0); /* asks */
 }
@@ -528,10 +541,7 @@ static void test_failed_over(void **state)
     assert_int_equal(mfs_store_set_table(b.store, t), 0);
     mfs_meta_failed_over(b.meta, 3600 * MFS_SEC); /* nor again for what is stuck still */
     let_go(&by_a);
-    for (int64_t end = mfs_clock_mono() + 10 * MFS_SEC;
-         !mfs_meta_in_touch(b.meta) && mfs_clock_mono() < end;)
-        poll(NULL, 0, 10);
-    assert_true(mfs_meta_in_touch(b.meta));
+    await_touch();
 
     pthread_mutex_lock(&by_a.lock);
     by_a.hold = true;

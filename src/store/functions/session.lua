@@ -7,14 +7,14 @@ local function forget_ended(sid)
     end
 end
 
--- mfs_session sid ttl_ms
+-- mfs_session sid ttl_ms text
 redis.register_function{ function_name = 'mfs_session', flags = { 'allow-oom' },
     callback = function(_, args)
         for _, sid in ipairs(redis.call('SRANDMEMBER', '#sessions', 4)) do
             forget_ended(sid)
         end
         redis.call('SADD', '#sessions', args[1])
-        return redis.call('SET', 'Z' .. args[1], '1', 'PX', args[2])
+        return redis.call('SET', 'Z' .. args[1], args[3], 'PX', args[2])
     end }
 
 -- mfs_sessions_keep ms: nobody will be able to refresh a session here for a while, as the partition
