@@ -334,6 +334,8 @@ static int take_txn(struct mfs_census *c, uint32_t part, const struct mfs_item *
         return check_end(c, part, item);
     if (n < 2 || value[0] != 'C')
         return bad_item(c, part, item, "not an outcome");
+    if (item->ttl >= 0) /* of a link: it ends by itself */
+        return 0;
     seen = mfs_flat_add(&c->txns);
     if (!seen)
         return -ENOMEM;

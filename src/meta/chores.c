@@ -92,20 +92,26 @@ static void end_intent(struct mfs_meta *meta, const char *txn, struct mfs_bytes 
     mfs_intent_end_of(meta, dir, name, txn);
 }
 
-/* #intents: txn → since (8), and for the source of a rename its directory and name; otherwise this
- * partition decided txn, and what it entails is to be done. */
+/* #intents: txn → since (8), and for the source of a rename its directory and name, or what
+ * debts.c knows; otherwise this partition decided txn, and what it entails is to be done. */
 static void end_transactions(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list,
                              int64_t now)
 {
     for (size_t i = 0; i + 1 < mfs_reply_count(list); i += 2) {
         struct mfs_bytes txn = mfs_reply_bytes(mfs_reply_at(list, i));
         struct mfs_bytes value = mfs_reply_bytes(mfs_reply_at(list, i + 1));
+        struct mfs_bytes what = {value.p + 8, value.n - 8};
+        int64_t age;
 
-        if (txn.n != MFS_TXN_LEN || value.n < 8 ||
-            (int64_t)((uint64_t)now - mfs_get_be64(value.p)) < meta->limits.intent_seconds)
+        if (txn.n != MFS_TXN_LEN || value.n < 8)
             continue;
-        if (value.n > 16)
-            end_intent(meta, txn.p, (struct mfs_bytes){value.p + 8, value.n - 8});
+        age = (int64_t)((uint64_t)now - mfs_get_be64(value.p));
+        if (age < meta->limits.intent_seconds)
+            continue;
+        if (mfs_debts_is(what))
+            mfs_debts_end(meta, part, txn.p, what, age);
+        else if (what.n > 8)
+            end_intent(meta, txn.p, what);
         else
             mfs_txn_end(meta, txn.p, part);
     }

@@ -181,6 +181,16 @@ static int finish(struct mfs_meta *meta, uint64_t dir, const char *name, const s
     return rc;
 }
 
+int mfs_txn_abort(struct mfs_meta *meta, const char *txn, uint32_t decider)
+{
+    struct outcome o;
+    struct mfs_call c;
+    int rc = force_outcome(meta, txn, decider, &c, &o);
+
+    mfs_call_fini(&c);
+    return rc ? rc : o.committed;
+}
+
 int mfs_intent_end(struct mfs_meta *meta, uint64_t dir, const char *name, const struct mfs_entry *e)
 {
     struct outcome o;

@@ -24,6 +24,7 @@ struct mfs_parents;
 struct mfs_opens;
 struct mfs_notices;
 struct mfs_untold;
+struct mfs_debts;
 
 /* When something counts as left behind. Tests shorten them. */
 struct mfs_meta_limits {
@@ -63,6 +64,7 @@ struct mfs_meta {
     struct mfs_opens *opens;
     struct mfs_notices *notices;
     struct mfs_untold *untold;
+    struct mfs_debts *debts;
     struct mfs_ticker session_ticker, touch_ticker, parents_ticker, closes_ticker, chores_ticker;
     struct mfs_hint hints[MFS_HINTS];
     pthread_mutex_t space_mutex;
@@ -159,8 +161,10 @@ void mfs_meta_counted(struct mfs_meta *meta, uint64_t dir, struct mfs_bytes reco
 int mfs_meta_record(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c,
                     struct mfs_bytes *record);
 
-/* One name less for a file; deletes what is left of it when that was the last. */
-int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time);
+/* One name less for a file, for the transaction `txn`, which is done once however often it is asked
+ * for; deletes what is left of the file when that was the last. */
+int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time,
+                   const char *txn);
 
 /* What command mfs_unref answered: what unref said, and who else had a lease of the file. */
 struct mfs_bytes mfs_meta_unref_answer(struct mfs_bytes answer, struct mfs_bytes *holders);
@@ -177,6 +181,22 @@ void mfs_meta_unrefed_by_the_dead(struct mfs_meta *meta, uint64_t ino);
 /* What unref, close and so on said: deletes what is left of the file's stripes. If it is open yet,
  * and that only because nobody was told that this client has closed it, tells. */
 void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said);
+
+/* --- counts that follow names elsewhere, see debts.c ---------------------------------------- */
+
+struct mfs_debts *mfs_debts_create(void);
+void mfs_debts_destroy(struct mfs_debts *d);
+/* Transaction `txn`, begun at mono time `begun` and noted at `noted`, is done, which `decider`
+ * remembers: both may forget it. Nobody waits. Any thread. */
+void mfs_debts_paid(struct mfs_meta *meta, const char *txn, int64_t begun, uint32_t noted,
+                    uint32_t decider);
+/* Tells all that of all of them. */
+void mfs_debts_flush(struct mfs_meta *meta);
+/* Ends one that was left: the note that `part` has had for `age` seconds, but for its beginning. */
+void mfs_debts_end(struct mfs_meta *meta, uint32_t part, const char *txn, struct mfs_bytes note,
+                   int64_t age);
+/* Is it such a note? */
+bool mfs_debts_is(struct mfs_bytes note);
 
 /* --- directories --------------------------------------------------------------------------- */
 
@@ -332,6 +352,10 @@ int mfs_todo_decode(const void *p, size_t n, struct mfs_todo *t); /* 0 or -EIO; 
  * already go along. 0 or the first error of what is to be done. */
 int mfs_todo_run(struct mfs_meta *meta, const struct mfs_todo *t, const char *txn,
                  struct mfs_bytes becomes, uint32_t decider, struct mfs_calls *calls);
+
+/* Decides the transaction at `decider`, if it is open: it will not happen. 1: it had been
+ * committed; 0; or -errno. */
+int mfs_txn_abort(struct mfs_meta *meta, const char *txn, uint32_t decider);
 
 /* Learns the transaction's outcome at `decider`, aborting it if it is open; does what it entails if
  * it was committed. 0: aborted; 1: committed and done; or -errno. */

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/bytes.h"
+#include "base/file.h"
 #include "meta/untold.h"
 
 struct link {
@@ -14,6 +15,8 @@ struct link {
     const char *name;
     uint32_t home, part;
     struct mfs_time_arg time;
+    int64_t begun;         /* mono */
+    char txn[MFS_TXN_LEN]; /* which `part` decides, when home is another one */
     struct mfs_attr *attr;
     struct mfs_patience patience;
 };
@@ -65,17 +68,23 @@ static int count(struct link *l)
     struct mfs_ino_arg key = mfs_ino_arg(l->ino), dir = mfs_ino_arg(l->parent);
     struct mfs_ino_arg sid = mfs_ino_arg(l->meta->sid);
     int64_t asked = mfs_clock_mono();
+    bool here = l->home == l->part;
     struct mfs_bytes text;
     struct mfs_call c;
+    char decider[2];
     int rc;
 
-    mfs_call_function(&c, "mfs_link");
+    mfs_part_arg(l->part, decider);
+    mfs_call_function(&c, here ? "mfs_link" : "mfs_link_begin");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, l->time.b, sizeof l->time.b);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
-    if (l->home == l->part) {
+    if (here) {
         mfs_args_bin(&c.args, dir.b, sizeof dir.b);
         mfs_args_str(&c.args, l->name);
+    } else {
+        mfs_args_bin(&c.args, l->txn, sizeof l->txn);
+        mfs_args_bin(&c.args, decider, sizeof decider);
     }
     rc = mfs_call_run(l->meta, &c, l->home);
     text = mfs_call_text(&c);
@@ -101,11 +110,14 @@ static int put(struct link *l)
     mfs_args_str(&c.args, l->name);
     mfs_args_bin(&c.args, entry, sizeof entry);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_args_bin(&c.args, l->txn, sizeof l->txn);
     rc = mfs_call_run(l->meta, &c, l->part);
     text = mfs_call_text(&c);
     if (!rc && (!text.p || !text.n || text.p[0] != 0))
         rc = refused(l, text);
     else if (!rc)
+        mfs_debts_paid(l->meta, l->txn, l->begun, l->home, l->part);
+    if (!rc)
         mfs_leases_name_added(l->meta, l->parent, l->part,
                               (struct mfs_bytes){text.p + 1, text.n - 1});
     mfs_call_fini(&c);
@@ -124,6 +136,11 @@ static int attempt(struct link *l, bool *counted)
     *counted = *counted || (!rc && l->home != l->part);
     if (*counted)
         rc = put(l);
+    if (rc == -ECANCELED) { /* others took it for left behind, and see to the count */
+        *counted = false;
+        rc = mfs_random(l->txn, sizeof l->txn);
+        rc = rc ? rc : -EAGAIN;
+    }
     mfs_shards_added(l->meta->shards, l->parent, l->part, l->name, MFS_KEEPER_NOT, 0);
     return rc;
 }
@@ -131,8 +148,8 @@ static int attempt(struct link *l, bool *counted)
 /* The name was not added. Meanwhile others may have taken the one that the inode had. */
 static void take_back(struct link *l)
 {
-    if (!mfs_untold_removing(l->meta->untold))
-        mfs_meta_unref(l->meta, l->ino, &l->time);
+    if (!mfs_untold_removing(l->meta->untold) && !mfs_meta_unref(l->meta, l->ino, &l->time, l->txn))
+        mfs_debts_paid(l->meta, l->txn, l->begun, l->home, l->home);
     mfs_untold_removed(l->meta->untold);
 }
 
@@ -146,6 +163,7 @@ int mfs_meta_link(struct mfs_meta *meta, uint64_t ino, uint64_t parent, const ch
                      .name = name,
                      .home = mfs_placement_home(ino),
                      .time = mfs_time_arg(now),
+                     .begun = mfs_clock_mono(),
                      .attr = attr};
     size_t len = strlen(name);
     bool counted = false;
@@ -155,11 +173,14 @@ int mfs_meta_link(struct mfs_meta *meta, uint64_t ino, uint64_t parent, const ch
         return -ENAMETOOLONG;
     if (!len || !strcmp(name, ".") || !strcmp(name, ".."))
         return -EEXIST;
+    rc = mfs_random(l.txn, sizeof l.txn);
+    if (rc)
+        return rc;
     l.part = mfs_placement_entry(parent, name, len, meta->nparts);
     do {
         rc = attempt(&l, &counted);
     } while (rc == -EAGAIN);
-    /* Whether the name was added is not known after a lost answer; too high a count leaks only. */
+    /* Whether the name was added is not known after a lost answer: housekeeping will learn it. */
     if (rc && counted && rc != -EIO && rc != -ETIMEDOUT)
         take_back(&l);
     if (!rc)

@@ -19,8 +19,17 @@ static void free_meta(struct mfs_meta *meta)
     mfs_shards_destroy(meta->shards);
     mfs_parents_destroy(meta->parents);
     mfs_opens_destroy(meta->opens);
+    mfs_debts_destroy(meta->debts);
     pthread_mutex_destroy(&meta->space_mutex);
     free(meta);
+}
+
+static void flush_later(void *arg)
+{
+    struct mfs_meta *meta = arg;
+
+    mfs_closes_flush(meta);
+    mfs_debts_flush(meta);
 }
 
 static int start_threads(struct mfs_meta *meta)
@@ -35,8 +44,8 @@ static int start_threads(struct mfs_meta *meta)
         rc = mfs_ticker_start(&meta->parents_ticker, "meta-parents", PARENTS_INTERVAL,
                               mfs_parents_flush, meta);
     if (!rc)
-        rc = mfs_ticker_start(&meta->closes_ticker, "meta-closes", CLOSES_INTERVAL,
-                              mfs_closes_flush, meta);
+        rc = mfs_ticker_start(&meta->closes_ticker, "meta-closes", CLOSES_INTERVAL, flush_later,
+                              meta);
     if (!rc)
         rc = mfs_ticker_start(&meta->chores_ticker, "meta-chores", CHORES_INTERVAL, mfs_chores_tick,
                               meta);
@@ -78,8 +87,9 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     meta->shards = mfs_shards_create(meta->opts.names);
     meta->parents = mfs_parents_create();
     meta->opens = mfs_opens_create();
+    meta->debts = mfs_debts_create();
     if (!meta->dirs || !meta->files || !meta->contents || !meta->shards || !meta->parents ||
-        !meta->opens)
+        !meta->opens || !meta->debts)
         goto fail;
     rc = mfs_session_start(meta);
     if (rc)
@@ -107,7 +117,7 @@ void mfs_meta_destroy(struct mfs_meta *meta)
     stop_threads(meta);
     mfs_notices_stop(meta);
     mfs_parents_flush(meta);
-    mfs_closes_flush(meta);
+    flush_later(meta);
     mfs_session_end(meta);
     free_meta(meta);
 }

@@ -85,6 +85,7 @@ static int call_local(struct mfs_rename *r, struct mfs_call *c)
     mfs_args_bin(&c->args, r->txn, sizeof r->txn);
     common_args(r, c, &sealed, todo, todo_len);
     mfs_lease_arg(r->meta, c, &sid);
+    mfs_args_bin(&c->args, r->debt, sizeof r->debt);
     rc = mfs_call_run(r->meta, c, r->to.part);
     free(todo);
     return rc ? rc : take_answer(r, c, false);
@@ -144,6 +145,7 @@ static int call_commit(struct mfs_rename *r, struct mfs_call *c)
     mfs_args_str(&c->args, r->from.dir == r->to.dir ? "1" : "0");
     common_args(r, c, &sealed, todo, todo_len);
     mfs_lease_arg(r->meta, c, &sid);
+    mfs_args_bin(&c->args, r->debt, sizeof r->debt);
     rc = mfs_call_run(r->meta, c, r->to.part);
     free(todo);
     return rc ? rc : take_answer(r, c, false);
@@ -319,7 +321,8 @@ int mfs_meta_rename(struct mfs_meta *meta, uint64_t parent, const char *name, ui
                            .from = {.dir = parent, .name = name},
                            .to = {.dir = new_parent, .name = new_name},
                            .flags = flags,
-                           .now = mfs_clock_real()};
+                           .now = mfs_clock_real(),
+                           .begun = mfs_clock_mono()};
     struct mfs_attr attr;
     int rc;
 
@@ -330,6 +333,8 @@ int mfs_meta_rename(struct mfs_meta *meta, uint64_t parent, const char *name, ui
         rc = check_name(new_name, flags);
     if (!rc)
         rc = mfs_random(r.txn, sizeof r.txn);
+    if (!rc)
+        rc = mfs_random(r.debt, sizeof r.debt);
     if (rc)
         return rc;
     if (parent == new_parent && !strcmp(name, new_name)) {

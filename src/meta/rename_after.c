@@ -124,6 +124,7 @@ static void add_unref(struct mfs_rename *r, struct after *a)
     mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
     mfs_args_int(&c->args, r->meta->stripe_size);
     mfs_args_bin(&c->args, a->sid.b, sizeof a->sid.b);
+    mfs_args_bin(&c->args, r->debt, sizeof r->debt);
 }
 
 static void add_all(struct mfs_rename *r, struct after *a)
@@ -203,6 +204,8 @@ void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes said)
     else
         mfs_calls_run(r->meta, &a.calls);
     take_parents(r, &a);
+    if (a.unref != SIZE_MAX && !a.calls.call[a.unref].cmd.rc)
+        mfs_debts_paid(r->meta, r->debt, r->begun, r->to.part, mfs_placement_home(r->to.entry.ino));
     if (a.unref != SIZE_MAX)
         said = mfs_meta_unref_answer(mfs_call_text(&a.calls.call[a.unref]), &r->holders[1]);
     take_holders(r, &a, 0, &r->from, (struct mfs_bytes){0});

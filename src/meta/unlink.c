@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/file.h"
 #include "meta/untold.h"
 
 struct mfs_bytes mfs_meta_unref_answer(struct mfs_bytes answer, struct mfs_bytes *holders)
@@ -59,7 +60,8 @@ static void take_unref(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes ans
     mfs_meta_unrefed(meta, ino, said, holders);
 }
 
-int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time)
+int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time,
+                   const char *txn)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_call c;
@@ -70,6 +72,7 @@ int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_ar
     mfs_args_bin(&c.args, time->b, sizeof time->b);
     mfs_args_int(&c.args, meta->stripe_size);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_args_bin(&c.args, txn, MFS_TXN_LEN);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     if (!rc)
         take_unref(meta, ino, mfs_call_text(&c));
@@ -77,10 +80,31 @@ int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_ar
     return rc;
 }
 
+/* An unlink under way. */
+struct removal {
+    struct mfs_meta *meta;
+    uint64_t parent;
+    const char *name;
+    uint32_t part;
+    struct mfs_time_arg time;
+    int64_t begun; /* mono */
+    char txn[MFS_TXN_LEN];
+    struct mfs_patience patience;
+};
+
+/* The name is gone, its inode's home does not know yet. */
+static int finish_elsewhere(struct removal *r, uint64_t ino)
+{
+    int rc = mfs_meta_unref(r->meta, ino, &r->time, r->txn);
+
+    if (!rc)
+        mfs_debts_paid(r->meta, r->txn, r->begun, r->part, mfs_placement_home(ino));
+    return rc;
+}
+
 /* The answer of mfs_unlink: '\0' freed or counted here, '\1' elsewhere, '\3' a rename in the way.
  */
-static int finish(struct mfs_meta *meta, uint64_t parent, const char *name, struct mfs_bytes text,
-                  const struct mfs_time_arg *time, struct mfs_patience *patience)
+static int finish(struct removal *r, struct mfs_bytes text)
 {
     struct mfs_entry e;
     int rc;
@@ -91,42 +115,41 @@ static int finish(struct mfs_meta *meta, uint64_t parent, const char *name, stru
     case 0:
         return 0;
     case 1:
-        return text.n == 9 ? mfs_meta_unref(meta, mfs_get_be64(text.p + 1), time) : -EIO;
+        return text.n == 9 ? finish_elsewhere(r, mfs_get_be64(text.p + 1)) : -EIO;
     case 3:
         rc = mfs_entry_decode(text.p + 1, text.n - 1, &e);
         if (!rc)
-            rc = mfs_intent_clear(meta, parent, name, &e, patience);
+            rc = mfs_intent_clear(r->meta, r->parent, r->name, &e, &r->patience);
         return rc ? rc : -EAGAIN;
     default:
         return -EIO;
     }
 }
 
-static int attempt(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_t part,
-                   struct timespec now, struct mfs_patience *patience)
+static int attempt(struct removal *r)
 {
-    struct mfs_ino_arg dir = mfs_ino_arg(parent), sid = mfs_ino_arg(meta->sid);
-    struct mfs_time_arg time = mfs_time_arg(now);
+    struct mfs_ino_arg dir = mfs_ino_arg(r->parent), sid = mfs_ino_arg(r->meta->sid);
     struct mfs_bytes text;
     struct mfs_call c;
     char prefix[2];
     int rc;
 
-    mfs_part_arg(part, prefix);
+    mfs_part_arg(r->part, prefix);
     mfs_call_command(&c, "mfs_unlink");
     mfs_args_bin(&c.args, dir.b, sizeof dir.b);
-    mfs_args_str(&c.args, name);
+    mfs_args_str(&c.args, r->name);
     mfs_args_bin(&c.args, prefix, sizeof prefix);
-    mfs_args_bin(&c.args, time.b, sizeof time.b);
-    mfs_args_int(&c.args, meta->stripe_size);
+    mfs_args_bin(&c.args, r->time.b, sizeof r->time.b);
+    mfs_args_int(&c.args, r->meta->stripe_size);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
-    rc = mfs_call_run(meta, &c, part);
+    mfs_args_bin(&c.args, r->txn, sizeof r->txn);
+    rc = mfs_call_run(r->meta, &c, r->part);
     if (rc)
         goto out;
     text = mfs_call_text(&c);
-    rc = finish(meta, parent, name, text, &time, patience);
+    rc = finish(r, text);
     if (!rc && text.p[0] == 0 && text.n > 9)
-        take_unref(meta, mfs_get_be64(text.p + 1), (struct mfs_bytes){text.p + 9, text.n - 9});
+        take_unref(r->meta, mfs_get_be64(text.p + 1), (struct mfs_bytes){text.p + 9, text.n - 9});
 out:
     mfs_call_fini(&c);
     return rc;
@@ -134,28 +157,34 @@ out:
 
 int mfs_meta_unlink(struct mfs_meta *meta, uint64_t parent, const char *name)
 {
-    struct mfs_patience patience = {0};
     struct timespec now = mfs_clock_real();
+    struct removal r = {.meta = meta,
+                        .parent = parent,
+                        .name = name,
+                        .time = mfs_time_arg(now),
+                        .begun = mfs_clock_mono()};
     size_t len = strlen(name);
     int64_t asked;
-    uint32_t part;
     int rc;
 
     if (len > MFS_NAME_LEN_MAX)
         return -ENAMETOOLONG;
     if (!len || !strcmp(name, ".") || !strcmp(name, ".."))
         return len ? -EISDIR : -ENOENT;
-    part = mfs_placement_entry(parent, name, len, meta->nparts);
+    rc = mfs_random(r.txn, sizeof r.txn);
+    if (rc)
+        return rc;
+    r.part = mfs_placement_entry(parent, name, len, meta->nparts);
     rc = mfs_untold_removing(meta->untold);
     if (!rc) {
         do {
             asked = mfs_clock_mono();
-            rc = attempt(meta, parent, name, part, now, &patience);
+            rc = attempt(&r);
         } while (rc == -EAGAIN);
     }
     mfs_untold_removed(meta->untold);
     if (!rc) {
-        mfs_shards_removed(meta->shards, parent, part, name, asked);
+        mfs_shards_removed(meta->shards, parent, r.part, name, asked);
         mfs_parents_touch(meta, parent, now);
     }
     return rc;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "partition/inode.h"
 #include "partition/journal.h"
@@ -242,16 +243,68 @@ static void unref_leased(const struct mfs_request *r, struct mfs_span ino, int t
     free(others.p);
 }
 
-/* mfs_unref ino time stripe_size sid */
+#define TXN_LEN 16
+/* How long a count that others have seen to is remembered: longer than who was to do it may be
+ * stopped before he sends it. */
+#define DONE_LIFE (24LL * 3600 * 1000) /* ms */
+
+static bool has_txn(const struct mfs_request *r, int i)
+{
+    return mfs_request_arg(r, i).n == TXN_LEN;
+}
+
+/* False: what the transaction owes is done already, by its client or by another one's housekeeping.
+ * From now on it is. */
+static bool settle_debt(const struct mfs_request *r, int txn)
+{
+    struct RedisModuleKey *key =
+        mfs_key_open(r->ctx, 'T', mfs_request_arg(r, txn), MFS_REDIS_WRITE);
+    bool first = !mfs_redis.KeyType(key);
+
+    if (first) {
+        mfs_key_set(r->ctx, key, "A", 1);
+        mfs_redis.SetExpire(key, DONE_LIFE);
+    }
+    mfs_key_close(key);
+    if (!first)
+        return false;
+    key = mfs_key_named(r->ctx, "#intents", MFS_REDIS_WRITE);
+    mfs_key_drop_field(key, r->argv[txn]);
+    mfs_key_close(key);
+    return true;
+}
+
+/* mfs_unref ino time stripe_size sid [txn]: txn, if the name went in another partition, or never
+ * came there: done once, whoever asks for it, and how often. */
 int mfs_command_unref(const struct mfs_request *r)
 {
     struct mfs_answer a = {0};
 
     if (mfs_request_arg(r, 2).n != 12)
         return mfs_request_fail(r, EINVAL, "not a time");
+    if (has_txn(r, 5) && !settle_debt(r, 5)) {
+        mfs_answer_byte(&a, 1);
+        mfs_answer_byte(&a, 3);
+        return mfs_answer_send(&a, r->ctx);
+    }
     unref_leased(r, mfs_request_arg(r, 1), 2, &a);
     mfs_redis.ReplicateVerbatim(r->ctx);
     return mfs_answer_send(&a, r->ctx);
+}
+
+/* The count of an inode whose home is elsewhere is to follow its name: noted until it has, as in
+ * functions/rename.lua. */
+static void note_debt(const struct mfs_request *r, int txn, struct mfs_span ino)
+{
+    struct RedisModuleKey *key = mfs_key_named(r->ctx, "#intents", MFS_REDIS_WRITE);
+    uint64_t since = (uint64_t)time(NULL);
+    char value[16];
+
+    for (int at = 7; at >= 0; at--, since >>= 8)
+        value[at] = (char)(since & 0xff);
+    memcpy(value + 8, ino.p, 8);
+    mfs_key_set_field(r->ctx, key, r->argv[txn], value, sizeof value);
+    mfs_key_close(key);
 }
 
 static int remove_name(const struct mfs_request *r, struct RedisModuleKey *shard,
@@ -274,12 +327,16 @@ static int remove_name(const struct mfs_request *r, struct RedisModuleKey *shard
     mfs_answer_span(&a, entry_ino(entry));
     if (home)
         unref_leased(r, entry_ino(entry), 4, &a);
+    else if (has_txn(r, 7))
+        note_debt(r, 7, entry_ino(entry));
     mfs_redis.ReplicateVerbatim(r->ctx);
     return mfs_answer_send(&a, r->ctx);
 }
 
-/* mfs_unlink parent name prefix time stripe_size sid. '\0' ino and what mfs_unref says: done; '\1'
- * ino: the entry is gone, the inode's home is elsewhere; '\3'. */
+/* mfs_unlink parent name prefix time stripe_size sid [txn]. '\0' ino and what mfs_unref says: done;
+ * '\1' ino: the entry is gone, the inode's home is elsewhere, and txn notes that it counts one too
+ * many;
+ * '\3'. */
 int mfs_command_unlink(const struct mfs_request *r)
 {
     struct RedisModuleKey *shard;

@@ -85,6 +85,7 @@ static void build(void)
     store(w.n, 2 * STRIPE);
     store(w.f, 3 * STRIPE);
     mfs_parents_flush(a.meta);
+    mfs_debts_flush(a.meta);
     assert_int_equal(mfs_store_drain(a.store, 5 * MFS_SEC), 0);
 }
 

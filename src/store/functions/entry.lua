@@ -34,15 +34,24 @@ local function put_entry(parent, name, entry, sid)
     return '\0' .. other_keeper(parent, sid)
 end
 
--- mfs_put parent name entry sid
+-- How long it is remembered that a name has come, or will not, should its client die before it has said that it knows.
+local DECIDED_SECONDS = 86400
+
+-- mfs_put parent name entry sid [txn]: txn is that of mfs_link_begin, decided by the name's being there. ECANCELED:
+-- somebody has decided that it will not be.
 redis.register_function('mfs_put', function(_, args)
-    return put_entry(args[1], args[2], args[3], args[4])
+    local txn = args[5]
+    if txn and redis.call('EXISTS', 'T' .. txn) == 1 then
+        return fail(errno.ECANCELED, 'aborted')
+    end
+    local answer = put_entry(args[1], args[2], args[3], args[4])
+    if txn and type(answer) == 'string' and byte(answer) == 0 then
+        redis.call('SET', 'T' .. txn, 'C\0', 'EX', DECIDED_SECONDS)
+    end
+    return answer
 end)
 
--- mfs_link ino time sid [parent name]: counts one more name and, when it is given (its partition is this one), adds it.
--- '\0', length (1 byte) of the other keeper, that, record, and behind a regular file's other holders of a lease; '\3';
--- '\4'.
-redis.register_function('mfs_link', function(_, args)
+local function link(args)
     local ino = args[1]
     local rec = get_record(ino)
     if not rec then
@@ -69,4 +78,21 @@ redis.register_function('mfs_link', function(_, args)
     rec = splice(splice(rec, 16, struct.pack('<I4', nlink + 1)), 80, args[2])
     put_record(ino, rec)
     return '\0' .. char(#keeper) .. keeper .. rec .. (kind == S_IFREG and other_holders(ino, args[3]) or '')
+end
+
+-- mfs_link ino time sid parent name: counts one more name and adds it. '\0', length (1 byte) of the other keeper, that,
+-- record, and behind a regular file's other holders of a lease; '\3'; '\4'.
+redis.register_function('mfs_link', function(_, args)
+    return link(args)
+end)
+
+-- mfs_link_begin ino time sid txn decider: counts one more name, which is yet to come in another partition, and notes that
+-- (functions/rename.lua). The same answer.
+redis.register_function('mfs_link_begin', function(_, args)
+    local answer = link({ args[1], args[2], args[3] })
+    if type(answer) == 'string' then
+        redis.call('HSET', '#intents', args[4], struct.pack('>I8', tonumber(redis.call('TIME')[1])) ..
+                   '\0\0\0\0\0\0\0\0' .. args[5] .. args[1])
+    end
+    return answer
 end)

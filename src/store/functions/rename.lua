@@ -7,6 +7,13 @@
 --     checked while holding the lock on moves
 --   8 target: the directory that is replaced is not the one that the caller has sealed
 
+--
+-- #intents holds what somebody may have to end, transaction → since when (8 bytes), and
+--   nothing: decided here, with more to do (note_transaction)
+--   directory, name: the source of a rename, here
+--   ino: of a name that has gone here, which its home is yet to know (mfs_unref)
+--   zeros (8 bytes), partition (2), ino: this counts a name that is yet to come there (mfs_link_begin)
+
 local NOREPLACE, EXCHANGE = 1, 2
 local NONE = '\0\0\0\0\0\0\0\0'
 
@@ -50,9 +57,13 @@ local function rename_refused(source, target, flags, same_parent, locked, sealed
 end
 
 -- Takes one name from the inode that was replaced, if its home is here; what unref says, or ''.
-local function replaced(target, flags, prefix, time, stripe_size, sid)
-    if not target or flags == EXCHANGE or entry_type(target) == S_IFDIR or
-       not home_here(target, prefix) then
+-- Elsewhere it is to follow, which the transaction `debt` notes.
+local function replaced(target, flags, prefix, time, stripe_size, sid, debt)
+    if not target or flags == EXCHANGE or entry_type(target) == S_IFDIR then
+        return ''
+    end
+    if not home_here(target, prefix) then
+        redis.call('HSET', '#intents', debt, struct.pack('>I8', now()) .. sub(target, 1, 8))
         return ''
     end
     local said = redis.call('mfs_unref', sub(target, 1, 8), time, stripe_size, sid)
@@ -81,7 +92,7 @@ local function holders_here(entry, prefix)
     return entry and entry_type(entry) == S_IFREG and home_here(entry, prefix) and other_holders(sub(entry, 1, 8), '')
 end
 
--- mfs_rename parent name new_parent new_name prefix time stripe_size flags txn locked sealed todo sid
+-- mfs_rename parent name new_parent new_name prefix time stripe_size flags txn locked sealed todo sid debt
 -- { 0, source entry, target entry or '', what unref said or '' or 'same', holders of a lease of the source, of the
 -- target, other keeper of the target's shard }; the holders only of a regular file that has its home here, else nil.
 redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
@@ -125,7 +136,8 @@ redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
         end
         touch_ctime(source, prefix, time)
         lease_moved(source, args[13])
-        return { 0, source, target or '', replaced(target, flags, prefix, time, tonumber(args[7]), args[13]),
+        return { 0, source, target or '', replaced(target, flags, prefix, time, tonumber(args[7]), args[13],
+                          args[14]),
                  holders_here(source, prefix), holders_here(target, prefix) or false,
                  other_keeper(args[3], args[13]) }
     end }
@@ -151,7 +163,7 @@ redis.register_function{ function_name = 'mfs_rename_begin', flags = { 'allow-oo
     end }
 
 -- mfs_rename_commit new_parent new_name entry prefix time stripe_size flags txn same_parent locked
--- sealed todo sid: as mfs_rename, without holders.
+-- sealed todo sid debt: as mfs_rename, without holders.
 redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-oom' },
     callback = function(_, args)
         local to, new_name, source = 'D' .. args[1], args[2], args[3]
@@ -183,7 +195,8 @@ redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-o
         if flags == EXCHANGE then
             touch_ctime(target, prefix, time)
         end
-        return { 0, source, target or '', replaced(target, flags, prefix, time, tonumber(args[6]), args[13]), false, false,
+        return { 0, source, target or '', replaced(target, flags, prefix, time, tonumber(args[6]), args[13],
+                          args[14]), false, false,
                  other_keeper(args[1], args[13]) }
     end }
 
