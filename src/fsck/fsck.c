@@ -29,7 +29,7 @@ static void wait_a_while(const struct mfs_fsck_opts *opts)
 {
     int64_t end = mfs_clock_mono() + opts->pause, left;
 
-    while ((left = end - mfs_clock_mono()) > 0) {
+    while ((left = end - mfs_clock_mono()) > 0 && !(opts->stop && *opts->stop)) {
         if (opts->progress)
             opts->progress(opts->arg, "waiting for a second look", (uint64_t)(opts->pause - left),
                            (uint64_t)opts->pause);
@@ -80,6 +80,8 @@ static int look_again(struct fsck *k, struct mfs_census *c, bool *calm, int *uns
     int rc;
 
     wait_a_while(&k->opts);
+    if (k->opts.stop && *k->opts.stop)
+        return mfs_err_set(k->err, -EINTR, "stopped");
     swap(c, &before);
     rc = pass(k, c, &disturbed);
     if (rc == -EAGAIN) {
@@ -188,6 +190,13 @@ void mfs_fsck_report_free(struct mfs_fsck_report *r)
 /* --- mending ------------------------------------------------------------------------------------
  */
 
+/* Housekeeping gives nobody a name that he did not ask for, nor takes from a count what it only
+ * suspects: a client that was stopped may be about to do that itself. */
+static bool mends_itself(enum mfs_fault fault)
+{
+    return mfs_fault_leak(fault) && fault != MFS_FAULT_NAMELESS && fault != MFS_FAULT_LINKS_MANY;
+}
+
 /* What this round found, which is the end of the report. True: another look is worth it, as
  * something was mended, or changed by itself. */
 static bool mend_round(struct fsck *k, struct mfs_mender *m, struct mfs_census *c)
@@ -196,7 +205,8 @@ static bool mend_round(struct fsck *k, struct mfs_mender *m, struct mfs_census *
     bool again = false;
 
     for (size_t i = 0; i < c->found.list.n; i++) {
-        int rc = mfs_mender_mend(m, c, mfs_flat_at(&c->found.list, i));
+        const struct mfs_found *f = mfs_flat_at(&c->found.list, i);
+        int rc = k->opts.leaks && !mends_itself(f->fault) ? -EOPNOTSUPP : mfs_mender_mend(m, c, f);
 
         to[i].state = rc ? MFS_FSCK_LEFT : MFS_FSCK_MENDED;
         to[i].why = rc == -EOPNOTSUPP ? "not by a program" : rc ? strerrordesc_np(-rc) : "";
@@ -247,7 +257,7 @@ static int run(struct fsck *k)
     int rc = 0;
 
     if (k->opts.mend) {
-        rc = mfs_mender_create(&m, k->store);
+        rc = mfs_mender_create(&m, k->store, k->opts.meta);
         if (rc)
             return mfs_err_set(k->err, rc, "partitions: %s", strerror(-rc));
     }

@@ -9,6 +9,7 @@
 #ifndef MFS_FSCK_FSCK_H
 #define MFS_FSCK_FSCK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +17,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "store/store.h"
+
+struct mfs_meta;
 
 /* Longer than steps of one operation are apart, and closes are told late. */
 #define MFS_FSCK_PAUSE (8 * MFS_SEC)
@@ -49,8 +52,13 @@ struct mfs_fsck_report {
 
 struct mfs_fsck_opts {
     bool mend;
-    int64_t pause; /* ns between two looks; 0: as above */
-    int64_t stale; /* s after which a transaction counts as left; 0: as above */
+    bool
+        leaks; /* mends only what clients that die leave, by steps that take nothing from anybody */
+    struct mfs_meta *meta;   /* by this client; NULL: by one of its own */
+    uint64_t most;           /* keys and names; 0: any. More are -E2BIG */
+    const atomic_bool *stop; /* -EINTR soon after it is set; may be NULL */
+    int64_t pause;           /* ns between two looks; 0: as above */
+    int64_t stale;           /* s after which a transaction counts as left; 0: as above */
     /* Now and then; `what` is a phrase, done and all are partitions or ns, all 0: not known. May be
      * NULL. */
     void (*progress)(void *arg, const char *what, uint64_t done, uint64_t all);

@@ -14,7 +14,7 @@ static int reap(void *arg, uint64_t ino, uint64_t data_end)
     return mfs_stripes_trim(m->store, ino, 0, data_end, false, NULL);
 }
 
-int mfs_mender_create(struct mfs_mender **out, struct mfs_store *store)
+int mfs_mender_create(struct mfs_mender **out, struct mfs_store *store, struct mfs_meta *meta)
 {
     struct mfs_mender *m = calloc(1, sizeof *m);
     struct mfs_meta_opts opts = {.reap = reap, .arg = m};
@@ -24,12 +24,15 @@ int mfs_mender_create(struct mfs_mender **out, struct mfs_store *store)
     if (!m)
         return -ENOMEM;
     m->store = store;
-    rc = mfs_meta_create(&m->meta, store, &opts);
+    m->meta = meta;
+    m->borrowed = meta != NULL;
+    rc = meta ? 0 : mfs_meta_create(&m->meta, store, &opts);
     if (rc) {
         free(m);
         return rc;
     }
-    m->meta->limits.chores_ms = 1; /* does not keep others from theirs */
+    if (!meta)
+        m->meta->limits.chores_ms = 1; /* does not keep others from theirs */
     *out = m;
     return 0;
 }
@@ -38,7 +41,8 @@ void mfs_mender_destroy(struct mfs_mender *m)
 {
     if (!m)
         return;
-    mfs_meta_destroy(m->meta);
+    if (!m->borrowed)
+        mfs_meta_destroy(m->meta);
     free(m);
 }
 

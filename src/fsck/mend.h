@@ -7,8 +7,11 @@
 
 struct mfs_mender;
 
-/* A client of the deployment, with a session of its own. 0 or a negative errno. */
-int mfs_mender_create(struct mfs_mender **m, struct mfs_store *store);
+/* A client of the deployment: `meta`, or NULL: one with a session of its own. 0 or a negative
+ * errno.
+ */
+struct mfs_meta;
+int mfs_mender_create(struct mfs_mender **m, struct mfs_store *store, struct mfs_meta *meta);
 void mfs_mender_destroy(struct mfs_mender *m); /* takes NULL */
 
 /* What every client does now and then: ends what others have left that is old enough. */
@@ -20,7 +23,6 @@ int mfs_mender_mend(struct mfs_mender *m, const struct mfs_census *c, const stru
 /* --- adopt.c ------------------------------------------------------------------------------------
  */
 
-struct mfs_meta;
 /* Gives the inode a name in /lost+found, or, if nothing is in it, lets it go. */
 int mfs_adopt(struct mfs_meta *meta, uint64_t ino);
 /* Only changes what is still as given: the record that `old` is. */

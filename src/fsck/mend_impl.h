@@ -12,6 +12,7 @@ struct mfs_call;
 struct mfs_mender {
     struct mfs_store *store;
     struct mfs_meta *meta;
+    bool borrowed;
 };
 
 /* As mfs_mender_mend, for one kind. */

@@ -5,6 +5,7 @@
  *   vfs       session, write-behind, read-ahead
  *   session   /dev/fuse, mount
  *   notify    dropping of pages
+ *   tidy      what clients that died have left
  *   signals   and the news that the mount answers
  *   loop      until the unmount or a signal
  */
@@ -27,6 +28,7 @@
 #include "fuse/device.h"
 #include "fuse/mountpoint.h"
 #include "fuse/signals.h"
+#include "fsck/tidy.h"
 
 #define TABLE_WAIT   (30 * MFS_SEC) /* a deployment that is just starting */
 #define RELAXED_LIFE 1.0            /* s */
@@ -38,6 +40,8 @@
 /* And how long a failover waits for this kernel to drop what it keeps: it may be waiting itself,
  * for locks of calls that wait for the failover. */
 #define DROP_WAIT (200 * MFS_MSEC)
+
+#define TIDY_SHARE 8U /* part of the memory that a search for what others left may take */
 
 #define LITTLE_MEMORY (256U << 20)
 
@@ -197,6 +201,14 @@ static int start_session(struct mfs_fuse *m, struct mfs_err *err)
     return 0;
 }
 
+static int start_tidy(struct mfs_fuse *m, struct mfs_err *err)
+{
+    struct mfs_tidy_opts opts = {.memory = m->config->options.memory / TIDY_SHARE};
+    int rc = mfs_tidy_start(&m->tidy, m->store, mfs_vfs_meta(m->vfs), &opts);
+
+    return rc < 0 ? mfs_err_set(err, rc, "thread: %s", strerror(-rc)) : 0;
+}
+
 static int serve(struct mfs_fuse *m, int channel, struct mfs_err *err)
 {
     struct fuse_loop_config *loop = fuse_loop_cfg_create();
@@ -269,6 +281,7 @@ static void end_session(struct mfs_fuse *m)
 static void tear_down(struct mfs_fuse *m)
 {
     end_session(m);
+    mfs_tidy_stop(m->tidy);
     if (m->store != NULL)
         mfs_fuse_stats_log(&m->stats, m->store);
     mfs_retries_destroy(m->retries);
@@ -298,6 +311,8 @@ static int run(struct mfs_fuse *m, const struct mfs_control_config *control, int
         rc = start_vfs(m, err);
     if (rc == 0)
         rc = start_session(m, err);
+    if (rc == 0)
+        rc = start_tidy(m, err);
     return rc < 0 ? rc : serve(m, channel, err);
 }
 

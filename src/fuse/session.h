@@ -21,12 +21,14 @@
 #include "vfs/vfs.h"
 
 struct mfs_control;
+struct mfs_tidy;
 
 struct mfs_fuse {
     const struct mfs_mount_config *config;
     struct mfs_control *control;
     struct mfs_store *store;
     struct mfs_vfs *vfs;
+    struct mfs_tidy *tidy;
     struct mfs_notify *notify; /* of pages */
     struct mfs_notify *names;  /* another thread: these wait for locks that may be held for long */
     struct mfs_ghosts *ghosts;

@@ -134,6 +134,8 @@ static void look_at(struct mfs_meta *meta, uint32_t part)
     lock = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 4));
     if (part == 0)
         mfs_move_expire(meta, lock, now);
+    if (mfs_reply_int(mfs_reply_at(c.cmd.reply, 5)) > 0)
+        meta->remains = true;
 out:
     mfs_call_fini(&c);
 }

@@ -53,6 +53,9 @@ struct mfs_meta {
     _Atomic uint64_t failovers;   /* mfs_store_failovers when all that is kept by version was */
     atomic_uint drops;            /* of all that others keep, under way */
     bool stuck;                   /* the last that was waited for was not done in time */
+    atomic_bool remains;          /* some have died, who may have left what no list of chores has */
+    atomic_bool unsure;           /* an answer was lost: so may this one */
+    bool was_unsure;              /* … at some time; of the session's thread */
     bool was_out;                 /* of touch, at the last tick; its thread's */
     _Atomic uint64_t appends;     /* begun so far, which numbers them */
     _Atomic uint64_t waits;       /* for locks; likewise */
@@ -452,6 +455,9 @@ void mfs_session_disown(struct mfs_meta *meta, uint64_t ino, uint64_t sid);
 int mfs_session_start(struct mfs_meta *meta);
 void mfs_session_end(struct mfs_meta *meta);
 void mfs_session_tick(void *meta);
+/* What was asked of a partition ended so; if nobody knows whether it was done, something may be
+ * left of it. Returns rc. */
+int mfs_session_doubt(struct mfs_meta *meta, int rc);
 /* Is the session alive, and for a quarter of its time to come? Any thread, does not block. */
 bool mfs_session_sure(const struct mfs_meta *meta);
 /* Makes sure of that, under a new session if need be: before anything is taken in its name that

@@ -122,6 +122,11 @@ void mfs_meta_destroy(struct mfs_meta *meta)
     free_meta(meta);
 }
 
+bool mfs_meta_remains(struct mfs_meta *meta)
+{
+    return atomic_exchange(&meta->remains, false);
+}
+
 uint64_t mfs_meta_session(const struct mfs_meta *meta)
 {
     return meta->sid;

@@ -83,6 +83,13 @@ static int begin_session(struct mfs_meta *meta, uint64_t sid)
     return rc;
 }
 
+int mfs_session_doubt(struct mfs_meta *meta, int rc)
+{
+    if (rc == -EIO || rc == -ETIMEDOUT)
+        meta->unsure = true;
+    return rc;
+}
+
 static int new_sid(uint64_t *sid)
 {
     int rc;
@@ -138,11 +145,31 @@ static void renew_session(struct mfs_meta *meta)
     }
     free(list);
     mfs_leases_forget(meta);
+    meta->unsure = true; /* in the name of the old one something may have come late */
     meta->proved = before;
     if (meta->opts.revoked)
         meta->opts.revoked(meta->opts.arg, 0, true, false, NULL, NULL);
     if (mfs_notices_rename(meta))
         mfs_error("meta", "session %016" PRIx64 " can't be told of others' changes", sid);
+}
+
+/* What this client may have left is searched for as if it had died: by a session that never lived.
+ */
+static void ask_for_search(struct mfs_meta *meta)
+{
+    struct mfs_ino_arg key;
+    struct mfs_call c;
+    uint64_t sid;
+
+    if (new_sid(&sid))
+        return;
+    key = mfs_ino_arg(sid);
+    mfs_call_command(&c, "SADD");
+    mfs_args_str(&c.args, "#sessions");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    c.cmd.idempotent = true;
+    mfs_call_run(meta, &c, session_part(meta, sid));
+    mfs_call_fini(&c);
 }
 
 /* It can't be alive any more: it is gone with its partition, or nobody could prolong its life. */
@@ -187,6 +214,10 @@ void mfs_session_tick(void *arg)
                  strerror(-rc));
     if (rc == 0 || (rc < 0 && is_over(meta)))
         renew_session(meta);
+    if (atomic_exchange(&meta->unsure, false)) {
+        meta->was_unsure = true;
+        ask_for_search(meta);
+    }
 }
 
 void mfs_session_disown(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
@@ -214,13 +245,31 @@ static void post_unlock(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
 
 #define DRAIN (5 * MFS_SEC)
 
+/* One of which something may be left ends as if it had died. */
+static void end_session(struct mfs_meta *meta, uint64_t sid, bool clean)
+{
+    struct mfs_ino_arg who = mfs_ino_arg(sid);
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_call c;
+
+    mfs_key_ino(key, 'Z', sid);
+    if (clean) {
+        mfs_call_function(&c, "mfs_session_end");
+        mfs_args_bin(&c.args, who.b, sizeof who.b);
+    } else {
+        mfs_call_command(&c, "DEL");
+        mfs_args_bin(&c.args, key, sizeof key);
+    }
+    mfs_call_run(meta, &c, session_part(meta, sid));
+    mfs_call_fini(&c);
+}
+
 void mfs_session_end(struct mfs_meta *meta)
 {
-    char key[MFS_KEY_INO_LEN];
     struct mfs_open_state *list;
     uint64_t sid = meta->sid;
-    struct mfs_call c;
     size_t n;
+    int rc;
 
     n = mfs_opens_renew(meta, 0, &list);
     for (size_t i = 0; i < n; i++) {
@@ -230,12 +279,8 @@ void mfs_session_end(struct mfs_meta *meta)
             post_unlock(meta, list[i].ino, sid);
     }
     free(list);
-    mfs_store_drain(meta->store, DRAIN);
-    mfs_key_ino(key, 'Z', sid);
-    mfs_call_command(&c, "DEL");
-    mfs_args_bin(&c.args, key, sizeof key);
-    mfs_call_run(meta, &c, session_part(meta, sid));
-    mfs_call_fini(&c);
+    rc = mfs_store_drain(meta->store, DRAIN);
+    end_session(meta, sid, !rc && !meta->was_unsure && !meta->unsure);
 }
 
 void mfs_session_alive(struct mfs_meta *meta, const uint64_t *sids, size_t n, bool *alive)

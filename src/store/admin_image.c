@@ -73,7 +73,7 @@ static const char restored_name[] =
     "if redis.call('EXISTS', '#super') == 0 then "
     "return redis.error_reply('ERRNO 22 it holds no partition') end "
     "redis.call('HSET', '#super', 'deployment', ARGV[1]) "
-    "redis.call('DEL', '#sessions', '#chores') return '0'";
+    "redis.call('DEL', '#sessions', '#chores', '#tidy') return '0'";
 static const char restored_keys[] =
     "local r = redis.call('SCAN', ARGV[1], 'COUNT', 2000) "
     "for _, key in ipairs(r[2]) do "

@@ -15,7 +15,8 @@
 # Judged: nothing wrong is ever read, no call lasts longer than BOUND; after each fault the deployment
 # is whole again without anybody's help but `cm start` when cm was killed; in the end every closed
 # file is there, or, without replicas, exactly those are missing that `memefs lost` lists; fsck finds
-# nothing but what a crash explains, and the harness nothing that is left.
+# nothing but what a crash explains, and after TIDY_TIME (harness.sh) nothing at all, which nobody has repaired; and
+# the harness nothing that is left.
 # shellcheck shell=bash
 
 # shellcheck source=tests/support/own_net.sh

@@ -4,7 +4,7 @@ local LOOK = 64 -- things of each kind in one round
 
 -- mfs_chores ms: nil when somebody was here less than ms ago, otherwise { now in seconds,
 -- { ino, end of data, … } of #reap, { ino, { session, … }, … } of #orphans,
--- { txn, since and source, … } of #intents, the lock on moves or '' }.
+-- { txn, since and source, … } of #intents, the lock on moves or '', how many sessions here have died }.
 redis.register_function{ function_name = 'mfs_chores', flags = { 'allow-oom' },
     callback = function(_, args)
         if not redis.call('SET', '#chores', '1', 'PX', args[1], 'NX') then
@@ -17,5 +17,5 @@ redis.register_function{ function_name = 'mfs_chores', flags = { 'allow-oom' },
         end
         return { now(), redis.call('HRANDFIELD', '#reap', LOOK, 'WITHVALUES'), orphans,
                  redis.call('HRANDFIELD', '#intents', LOOK, 'WITHVALUES'),
-                 redis.call('GET', '#moving') or '' }
+                 redis.call('GET', '#moving') or '', #dead_sessions() }
     end }

@@ -1,0 +1,34 @@
+/* Housekeeping that needs a search of all partitions: what clients that died had open or locked,
+ * stripes that they stored and nobody knows, counts of directories that they did not get to. A
+ * session that dies stays in #sessions until one client has searched, by two looks as memefs fsck
+ * makes them, and has mended what is safe to mend while clients go on (fsck.h, `leaks`). So all of
+ * it ends by itself, about a minute after the death when partitions answer.
+ *
+ * One client at a time does so; when that dies, another one begins anew. A thread of its own. */
+#ifndef MFS_FSCK_TIDY_H
+#define MFS_FSCK_TIDY_H
+
+#include <stdint.h>
+
+#include "meta/meta.h"
+#include "store/store.h"
+
+struct mfs_tidy;
+
+struct mfs_tidy_opts {
+    uint64_t memory; /* bytes that a search may take; 0: any. What does not fit is not searched */
+    int64_t pause;   /* ns between two looks; 0: as in fsck.h */
+};
+
+/* Both have to stay until mfs_tidy_stop. 0 or a negative errno. */
+int mfs_tidy_start(struct mfs_tidy **tidy, struct mfs_store *store, struct mfs_meta *meta,
+                   const struct mfs_tidy_opts *opts);
+/* Waits for commands under way. Takes NULL. */
+void mfs_tidy_stop(struct mfs_tidy *tidy);
+
+/* One search, if anybody has died whose remains nobody has searched for yet, and nobody does.
+ * 1: done, and nothing is left of them; 0: there was nothing to do; or a negative errno. The thread
+ * does that when it is due; for tests. */
+int mfs_tidy_once(struct mfs_tidy *tidy);
+
+#endif
