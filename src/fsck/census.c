@@ -4,6 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
+bool mfs_census_has(const struct mfs_census *c, uint64_t ino)
+{
+    return c->slices <= 1 || mfs_hash64(&ino, sizeof ino, 0) % c->slices == c->slice;
+}
+
 int mfs_census_init(struct mfs_census *c, struct mfs_store *store)
 {
     memset(c, 0, sizeof *c);

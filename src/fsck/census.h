@@ -80,6 +80,8 @@ struct mfs_seen_listed { /* in #orphans or #reap */
 struct mfs_census {
     uint32_t nparts, stripe_size;
     int64_t stale; /* s */
+    /* With several slices only what is to be judged of the inodes of one of them is kept. */
+    uint32_t slice, slices; /* 0: one */
     struct mfs_flat inodes, entries, intents, shards, stripes, sides, txns, notes, orphans, reaps,
         sessions;
     struct mfs_flat lost; /* stripes whose bytes were lost with a process (partition/lost.h); they
@@ -89,6 +91,9 @@ struct mfs_census {
     uint64_t *seq; /* of each partition: the last number that was given out */
     uint64_t keys;
 };
+
+/* Is the inode of the slice? */
+bool mfs_census_has(const struct mfs_census *c, uint64_t ino);
 
 /* 0 or -ENOMEM; to be ended in any case. */
 int mfs_census_init(struct mfs_census *c, struct mfs_store *store);

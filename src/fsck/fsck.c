@@ -20,6 +20,7 @@ struct fsck {
     struct mfs_fsck_opts opts; /* defaults filled in */
     struct mfs_fsck_report *report;
     struct mfs_err *err;
+    uint32_t slice;
 };
 
 /* --- passes -------------------------------------------------------------------------------------
@@ -42,6 +43,8 @@ static int pass(struct fsck *k, struct mfs_census *c, bool *disturbed)
     int rc = mfs_census_init(c, k->store);
 
     c->stale = k->opts.stale;
+    c->slice = k->slice;
+    c->slices = k->opts.slices;
     if (!rc)
         rc = mfs_census_scan(c, k->store, &k->opts, disturbed, k->err);
     if (!rc)
@@ -233,11 +236,11 @@ static int run_round(struct fsck *k, struct mfs_mender *m, bool *again)
 }
 
 /* What an earlier round could not mend and the last one finds again is told once. */
-static void forget_retold(struct mfs_fsck_report *r, size_t first)
+static void forget_retold(struct mfs_fsck_report *r, size_t from, size_t first)
 {
-    size_t kept = 0;
+    size_t kept = from;
 
-    for (size_t i = 0; i < r->n; i++) {
+    for (size_t i = from; i < r->n; i++) {
         struct mfs_fsck_finding *f = &r->findings[i];
 
         if (i < first && f->state == MFS_FSCK_LEFT) {
@@ -250,17 +253,12 @@ static void forget_retold(struct mfs_fsck_report *r, size_t first)
     r->n = kept;
 }
 
-static int run(struct fsck *k)
+static int run_slice(struct fsck *k, struct mfs_mender *m)
 {
-    struct mfs_mender *m = NULL;
+    size_t left = k->report->left, before = k->report->n;
     bool again = true;
     int rc = 0;
 
-    if (k->opts.mend) {
-        rc = mfs_mender_create(&m, k->store, k->opts.meta);
-        if (rc)
-            return mfs_err_set(k->err, rc, "partitions: %s", strerror(-rc));
-    }
     for (int i = 0; i < ROUNDS_MAX && again && !rc; i++) {
         size_t first = k->report->n;
 
@@ -268,8 +266,24 @@ static int run(struct fsck *k)
             mfs_mender_keep_house(m);
         rc = run_round(k, m, &again);
         if (!rc)
-            forget_retold(k->report, first);
+            forget_retold(k->report, before, first);
     }
+    k->report->left += left;
+    return rc;
+}
+
+static int run(struct fsck *k)
+{
+    struct mfs_mender *m = NULL;
+    int rc = 0;
+
+    if (k->opts.mend) {
+        rc = mfs_mender_create(&m, k->store, k->opts.meta);
+        if (rc)
+            return mfs_err_set(k->err, rc, "partitions: %s", strerror(-rc));
+    }
+    for (k->slice = 0; k->slice < k->opts.slices && !rc; k->slice++)
+        rc = run_slice(k, m);
     mfs_mender_destroy(m);
     return rc;
 }
@@ -284,6 +298,8 @@ int mfs_fsck_run(struct mfs_store *store, const struct mfs_fsck_opts *opts,
         k.opts.pause = k.opts.mend ? MFS_FSCK_PAUSE_MENDER : MFS_FSCK_PAUSE;
     if (!k.opts.stale)
         k.opts.stale = MFS_FSCK_STALE;
+    if (!k.opts.slices)
+        k.opts.slices = 1;
     *report = calloc(1, sizeof **report);
     if (!*report)
         return mfs_err_set(err, -ENOMEM, "out of memory");

@@ -42,9 +42,9 @@ struct mfs_fsck_finding {
 };
 
 struct mfs_fsck_report {
-    struct mfs_fsck_finding *findings; /* of all rounds */
-    size_t n, left;                    /* left: are still wrong */
-    uint64_t inodes, names, stripes, keys;
+    struct mfs_fsck_finding *findings;     /* of all rounds */
+    size_t n, left;                        /* left: are still wrong */
+    uint64_t inodes, names, stripes, keys; /* with slices, of the last one */
     uint64_t lost; /* of the stripes: their bytes are (fsck/lost.h). No contradiction */
     unsigned passes;
     size_t changed; /* looked wrong, and were not at the second look */
@@ -52,10 +52,10 @@ struct mfs_fsck_report {
 
 struct mfs_fsck_opts {
     bool mend;
-    bool
-        leaks; /* mends only what clients that die leave, by steps that take nothing from anybody */
-    struct mfs_meta *meta;   /* by this client; NULL: by one of its own */
-    uint64_t most;           /* keys and names; 0: any. More are -E2BIG */
+    bool leaks; /* mends only what clients that die leave, and what is safe whoever goes on later */
+    struct mfs_meta *meta; /* by this client; NULL: by one of its own */
+    uint32_t slices; /* inodes are looked at in so many parts, one after the other, which takes so
+                      * much less memory, and so many times as long; 0: one */
     const atomic_bool *stop; /* -EINTR soon after it is set; may be NULL */
     int64_t pause;           /* ns between two looks; 0: as above */
     int64_t stale;           /* s after which a transaction counts as left; 0: as above */

@@ -82,7 +82,7 @@ static int judge_orphans(struct mfs_census *c)
         const struct mfs_seen_listed *o = mfs_flat_at(&c->orphans, i);
         const struct mfs_seen_inode *inode = mfs_census_inode(c, o->ino);
 
-        if (inode && inode->nlink == 0)
+        if (!mfs_census_has(c, o->ino) || (inode && inode->nlink == 0))
             continue;
         if (!mfs_findings_add(&c->found, MFS_FAULT_ORPHAN, o->part, o->ino, 0, inode != NULL, NULL,
                               0, "#orphans has an inode that %s",
@@ -99,7 +99,7 @@ static int judge_reaps(struct mfs_census *c)
         const struct mfs_seen_listed *r = mfs_flat_at(&c->reaps, i);
         const struct mfs_seen_inode *inode = mfs_census_inode(c, r->ino);
 
-        if (!inode && mfs_census_has_stripes(c, r->ino))
+        if (!mfs_census_has(c, r->ino) || (!inode && mfs_census_has_stripes(c, r->ino)))
             continue;
         if (!mfs_findings_add(&c->found, MFS_FAULT_REAP, r->part, r->ino, 0, inode != NULL, NULL, 0,
                               "#reap has an inode that %s",

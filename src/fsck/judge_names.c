@@ -26,6 +26,11 @@ static int judge_entry(struct mfs_census *c, const struct mfs_seen_entry *e)
             dir->moving = true;
         return 0;
     }
+    if (!mfs_census_has(c, e->ino)) { /* only its directory is judged */
+        if (S_ISDIR((mode_t)e->type << 12) && dir)
+            dir->subdirs++;
+        return 0;
+    }
     if (e->misplaced) {
         f = mfs_findings_add(&c->found, MFS_FAULT_NAME_PLACE, e->part, e->ino, e->dir, 0, name,
                              e->len, "the name belongs into partition %u",
@@ -128,7 +133,7 @@ static int judge_inodes(struct mfs_census *c)
 {
     int rc = 0;
 
-    if (!mfs_census_inode(c, MFS_ROOT_INO) &&
+    if (mfs_census_has(c, MFS_ROOT_INO) && !mfs_census_inode(c, MFS_ROOT_INO) &&
         !mfs_findings_add(&c->found, MFS_FAULT_ROOT, 0, MFS_ROOT_INO, 0, 0, NULL, 0,
                           "the root directory does not exist"))
         return -ENOMEM;
@@ -251,8 +256,12 @@ static int judge_shards(struct mfs_census *c)
 {
     int rc = 0;
 
-    for (size_t i = 0; i < c->shards.n && !rc; i++)
-        rc = judge_shard(c, mfs_flat_at(&c->shards, i));
+    for (size_t i = 0; i < c->shards.n && !rc; i++) {
+        const struct mfs_seen_shard *s = mfs_flat_at(&c->shards, i);
+
+        if (mfs_census_has(c, s->dir))
+            rc = judge_shard(c, s);
+    }
     return rc;
 }
 

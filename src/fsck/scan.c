@@ -233,8 +233,6 @@ static int scan_keys(struct scan *s, const struct mfs_fsck_opts *opts)
         rc = scan_round(s, cursors, cmds, &left);
         if (!rc && opts->stop && *opts->stop)
             rc = mfs_err_set(s->err, -EINTR, "stopped");
-        if (!rc && opts->most && s->c->keys + s->c->entries.n > opts->most)
-            rc = mfs_err_set(s->err, -E2BIG, "more than %" PRIu64 " keys and names", opts->most);
         if (opts->progress)
             opts->progress(opts->arg, "keys read", s->c->keys, 0);
     }

@@ -156,6 +156,9 @@ static int take_name(struct mfs_census *c, uint32_t part, struct mfs_seen_shard 
                                 mfs_findings_show(name, len, shown, sizeof shown))
                    ? 0
                    : -ENOMEM;
+    s->names++;
+    if (!mfs_census_has(c, e.ino) && !e.intent && !(S_ISDIR(e.type) && mfs_census_has(c, s->dir)))
+        return 0;
     at = mfs_census_keep(c, name, len);
     seen = at == UINT64_MAX ? NULL : mfs_flat_add(&c->entries);
     if (!seen)
@@ -168,7 +171,6 @@ static int take_name(struct mfs_census *c, uint32_t part, struct mfs_seen_shard 
                                     .len = (uint8_t)len,
                                     .intent = e.intent};
     seen->misplaced = mfs_placement_entry(s->dir, name, len, c->nparts) != part;
-    s->names++;
     return e.intent ? take_intent(c, part, seen, value) : 0;
 }
 
@@ -455,9 +457,18 @@ static int take_hash(struct mfs_census *c, uint32_t part, const struct mfs_item 
     return item->all ? take_fields(c, part, item) : 1;
 }
 
+/* A key of one inode, which is not of this slice. */
+static bool is_of_others(const struct mfs_census *c, const struct mfs_item *item)
+{
+    return item->key_len >= MFS_KEY_INO_LEN && memchr("ISAOLPV", item->key[0], 7) &&
+           !mfs_census_has(c, key_ino(item));
+}
+
 int mfs_take_item(struct mfs_census *c, uint32_t part, const struct mfs_item *item)
 {
     c->keys++;
+    if (is_of_others(c, item))
+        return 0;
     if (item->key_len && item->key[0] == '#')
         return take_single(c, part, item);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

@@ -179,25 +179,44 @@ static size_t tell(const struct mfs_fsck_report *r)
     return left;
 }
 
+/* Of so many keys, and about as many names. */
+static int count_slices(struct mfs_tidy *t, uint32_t *slices)
+{
+    uint32_t nparts = mfs_store_nparts(t->store);
+    uint64_t keys = 0;
+    int rc = 0;
+
+    for (uint32_t part = 0; part < nparts && !rc; part++) {
+        struct mfs_call c;
+
+        mfs_call_command(&c, "DBSIZE");
+        c.cmd.idempotent = true;
+        rc = mfs_call_run(t->meta, &c, part);
+        if (!rc)
+            keys += (uint64_t)mfs_reply_int(c.cmd.reply);
+        mfs_call_fini(&c);
+    }
+    *slices = t->opts.memory ? (uint32_t)(1 + 2 * keys * OBJECT_SIZE / t->opts.memory) : 1;
+    return rc;
+}
+
 static int search(struct mfs_tidy *t)
 {
     struct mfs_fsck_opts opts = {.mend = true,
                                  .leaks = true,
                                  .pause = t->opts.pause,
                                  .meta = t->meta,
-                                 .most = t->opts.memory / OBJECT_SIZE,
                                  .stop = &t->stop,
                                  .progress = progress,
                                  .arg = t};
     struct mfs_fsck_report *report;
     struct mfs_err err;
     size_t left;
-    int rc = mfs_fsck_run(t->store, &opts, &report, &err);
+    int rc = count_slices(t, &opts.slices);
 
-    if (rc == -E2BIG) {
-        mfs_warn(AREA, "%s: not searched for what clients have left, see memefs fsck", err.msg);
-        return 0;
-    }
+    if (rc)
+        return rc;
+    rc = mfs_fsck_run(t->store, &opts, &report, &err);
     if (rc) {
         mfs_info(AREA, "search for what clients have left: %s", err.msg);
         return rc;
@@ -248,7 +267,7 @@ int mfs_tidy_start(struct mfs_tidy **out, struct mfs_store *store, struct mfs_me
     t->store = store;
     t->meta = meta;
     t->opts = *opts;
-    rc = mfs_ticker_start(&t->ticker, "tidy", INTERVAL, tick, t);
+    rc = mfs_ticker_start(&t->ticker, "tidy", opts->interval ? opts->interval : INTERVAL, tick, t);
     if (rc) {
         free(t);
         return rc;

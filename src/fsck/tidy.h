@@ -16,8 +16,9 @@
 struct mfs_tidy;
 
 struct mfs_tidy_opts {
-    uint64_t memory; /* bytes that a search may take; 0: any. What does not fit is not searched */
-    int64_t pause;   /* ns between two looks; 0: as in fsck.h */
+    uint64_t memory;  /* bytes that a search may take, roughly; 0: any. With less it takes longer */
+    int64_t pause;    /* ns between two looks; 0: as in fsck.h */
+    int64_t interval; /* ns from one look whether somebody has died to the next; 0: 5 s */
 };
 
 /* Both have to stay until mfs_tidy_stop. 0 or a negative errno. */
@@ -27,8 +28,9 @@ int mfs_tidy_start(struct mfs_tidy **tidy, struct mfs_store *store, struct mfs_m
 void mfs_tidy_stop(struct mfs_tidy *tidy);
 
 /* One search, if anybody has died whose remains nobody has searched for yet, and nobody does.
- * 1: done, and nothing is left of them; 0: there was nothing to do; or a negative errno. The thread
- * does that when it is due; for tests. */
+ * 1: done; -EAGAIN: done, something is left, and it is worth another try; 0: there was nothing to
+ * do; or another negative errno. The thread does that when it is due; for tests, whose interval is
+ * longer than they take. */
 int mfs_tidy_once(struct mfs_tidy *tidy);
 
 #endif
