@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "cluster/trust.h"
 #include "meta/opens.h"
 
 #define ATIME_DAY (24 * 60 * 60)
@@ -92,7 +93,7 @@ int mfs_meta_dir(struct mfs_meta *meta, uint64_t ino, int64_t max_age, struct mf
 {
     int rc;
 
-    if (mfs_dircache_attr(meta->dirs, ino, max_age, attr)) {
+    if (mfs_touch_leases(meta, MFS_TRUST) && mfs_dircache_attr(meta->dirs, ino, max_age, attr)) {
         mfs_parents_merge(meta, attr);
         return 0;
     }

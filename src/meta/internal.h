@@ -431,8 +431,11 @@ void mfs_leases_name_added(struct mfs_meta *meta, uint64_t dir, uint32_t part,
  * version. To be called before an answer is used that may be the new process'. Any thread, does not
  * block. */
 void mfs_touch_check(struct mfs_meta *meta);
-/* … and whether those there are now can be relied on: cm was there within so many ns. */
+/* … and whether those there are now can be relied on: others wait for this session, and cm was
+ * there within so many ns. */
 bool mfs_touch_leases(struct mfs_meta *meta, int64_t within);
+/* May the kernel keep for MFS_META_LEASE what was leased by a question of mono time `asked`? */
+bool mfs_touch_grants(struct mfs_meta *meta, int64_t asked);
 void mfs_touch_tick(void *meta);
 
 /* --- open files and sessions ------------------------------------------------------------------ */

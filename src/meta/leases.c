@@ -66,7 +66,7 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
 
 bool mfs_meta_is_leased(struct mfs_meta *meta, const struct mfs_attr *attr)
 {
-    return attr->leased && mfs_touch_leases(meta, MFS_TRUST_KEPT) &&
+    return attr->leased && mfs_touch_grants(meta, attr->leased) &&
            !mfs_dircache_revoked(meta->dirs, attr->ino, attr->leased);
 }
 
@@ -108,7 +108,7 @@ void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino)
 
 static bool sure(struct mfs_meta *meta)
 {
-    return mfs_touch_leases(meta, MFS_TRUST) && mfs_session_sure(meta);
+    return mfs_touch_leases(meta, MFS_TRUST);
 }
 
 bool mfs_leases_name(struct mfs_meta *meta, uint64_t parent, const char *name,

@@ -144,8 +144,12 @@ static void renew_session(struct mfs_meta *meta)
             mfs_opens_register(meta, list[i].ino, sid, list[i].count);
     }
     free(list);
+    /* Who changes something from here on tells the new session. What was known before counts no
+     * more, and not until that is forgotten is this session relied on. */
     mfs_leases_forget(meta);
     meta->unsure = true; /* in the name of the old one something may have come late */
+    if (meta->opts.changed)
+        meta->opts.changed(meta->opts.arg, 0, 0, NULL, NULL);
     meta->proved = before;
     if (meta->opts.revoked)
         meta->opts.revoked(meta->opts.arg, 0, true, false, NULL, NULL);

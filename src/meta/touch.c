@@ -1,7 +1,11 @@
-/* What is known of others only as long as a failover would be told (cluster/trust.h): leases, what
- * is open here, what the kernel keeps of both. A replica that takes over has all that anybody was
- * told was done, but perhaps not the last marks of who relies on what. And whoever has heard
- * nothing of cm for a while may not have been waited for by those who changed something. */
+/* What is known of others only as long as their changes would be told: leases, what is open here,
+ * what the kernel keeps of both. Three things can end that unheard. A replica takes over
+ * (cluster/trust.h): it has all that anybody was told was done, but perhaps not the last marks of
+ * who relies on what. Or whoever has heard nothing of cm for a while may not have been waited for
+ * by those who changed something. Or this client is silent for so long, as it was stopped, say,
+ * that others take its session for dead. All are found by the clock, in each place where something
+ * is relied on: who was stopped answers what waits for him before any thread has had the time to
+ * look. */
 #include "meta/contents.h"
 #include "meta/internal.h"
 
@@ -28,16 +32,23 @@ void mfs_touch_check(struct mfs_meta *meta)
 
 bool mfs_touch_leases(struct mfs_meta *meta, int64_t within)
 {
-    bool in = mfs_store_in_touch(meta->store, within);
+    bool in = mfs_session_sure(meta) && mfs_store_in_touch(meta->store, within);
 
     mfs_touch_check(meta); /* after that, see mfs_store_resets */
     return in;
 }
 
+/* The kernel counts from when it gets the answer, which may be long after its session was. */
+bool mfs_touch_grants(struct mfs_meta *meta, int64_t asked)
+{
+    return mfs_touch_leases(meta, MFS_TRUST_KEPT) &&
+           mfs_clock_mono() - asked < meta->opts.session_ttl / 4;
+}
+
 /* Until everybody outside has been told, what is open here is as it was before. */
 bool mfs_meta_in_touch(struct mfs_meta *meta)
 {
-    return mfs_store_in_touch(meta->store, MFS_TRUST) &&
+    return mfs_session_sure(meta) && mfs_store_in_touch(meta->store, MFS_TRUST) &&
            atomic_load(&meta->resets_told) == mfs_store_resets(meta->store);
 }
 
