@@ -42,7 +42,7 @@ static void recall(const struct mfs_rename *r, const struct mfs_place *p, struct
 
     if (mfs_filecache_name(r->meta->files, p->dir, p->name, &attr))
         add(s, attr.ino, attr.mode);
-    mfs_filecache_forget(r->meta->files, p->dir, p->name);
+    mfs_filecache_forget(r->meta->files, p->dir, p->name, 0);
     add(s, p->entry.ino, p->entry.type);
 }
 

@@ -191,7 +191,15 @@ void mfs_filecache_atime(struct mfs_filecache *cache, uint64_t ino, struct times
     pthread_mutex_unlock(&cache->mutex);
 }
 
-void mfs_filecache_forget(struct mfs_filecache *cache, uint64_t parent, const char *name)
+/* What was asked for before now must not take its place: it may be older still. Lock held. */
+static void withdraw(struct mfs_filecache *cache, struct file *f)
+{
+    *revoked(cache, f->attr.ino) = mfs_clock_mono();
+    drop(cache, f);
+}
+
+void mfs_filecache_forget(struct mfs_filecache *cache, uint64_t parent, const char *name,
+                          uint64_t ino)
 {
     char key[KEY_MAX];
     size_t len = make_key(key, parent, name);
@@ -199,7 +207,8 @@ void mfs_filecache_forget(struct mfs_filecache *cache, uint64_t parent, const ch
 
     pthread_mutex_lock(&cache->mutex);
     HASH_FIND(by_name, cache->names, key, len, f);
-    drop(cache, f);
+    if (f && f->attr.ino != ino)
+        withdraw(cache, f);
     pthread_mutex_unlock(&cache->mutex);
 }
 
@@ -215,7 +224,7 @@ void mfs_filecache_compare(struct mfs_filecache *cache, const struct mfs_attr *a
     pthread_mutex_lock(&cache->mutex);
     f = by_ino(cache, attr->ino);
     if (f && f->learned < asked && !same(&f->attr, attr))
-        drop(cache, f);
+        withdraw(cache, f);
     pthread_mutex_unlock(&cache->mutex);
 }
 

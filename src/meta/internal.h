@@ -248,8 +248,10 @@ void mfs_filecache_put(struct mfs_filecache *cache, uint64_t parent, const char 
 /* What is known of a file after this client has changed its content, by the answer. */
 void mfs_filecache_update(struct mfs_filecache *cache, const struct mfs_attr *attr, int64_t asked);
 void mfs_filecache_atime(struct mfs_filecache *cache, uint64_t ino, struct timespec atime);
-/* The name's partition says that it means something else, or nothing. */
-void mfs_filecache_forget(struct mfs_filecache *cache, uint64_t parent, const char *name);
+/* The name's partition says that it means this inode, or nothing (0): what is known of it goes if
+ * that is another. */
+void mfs_filecache_forget(struct mfs_filecache *cache, uint64_t parent, const char *name,
+                          uint64_t ino);
 /* Attributes just fetched: what is known of the file goes if they are others. */
 void mfs_filecache_compare(struct mfs_filecache *cache, const struct mfs_attr *attr, int64_t asked);
 /* Somebody has changed it: forgets it, and what was asked for before now; ino 0: any. */

@@ -84,12 +84,7 @@ static int ask(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_
 
     *cmd = question_cmd(meta, &q, parent, name, strlen(name), part);
     rc = mfs_store_exec(meta->store, cmd, 1);
-    if (!rc)
-        rc = take_answer(mfs_reply_bytes(cmd->reply), part, f);
-    /* Whatever this client went by before: who has seen the new must not see the old again. */
-    if (!rc || rc == -ENOENT)
-        mfs_filecache_forget(meta->files, parent, name);
-    return rc;
+    return rc ? rc : take_answer(mfs_reply_bytes(cmd->reply), part, f);
 }
 
 /* What was found is remembered for as long as it is leased. */
@@ -135,6 +130,7 @@ static int look(struct mfs_meta *meta, uint64_t parent, const char *name, uint32
         if (*ino != before)
             f.record.p = NULL;
     }
+    mfs_filecache_forget(meta->files, parent, name, *ino);
     if (!f.record.p) {
         rc = mfs_meta_getattr(meta, *ino, attr);
         if (!rc && attr->nlink == 0)
@@ -151,6 +147,9 @@ static int look(struct mfs_meta *meta, uint64_t parent, const char *name, uint32
                 ? asked
                 : 0;
 out:
+    /* Whatever this client went by before: who has seen the new must not see the old again. */
+    if (rc == -ENOENT)
+        mfs_filecache_forget(meta->files, parent, name, 0);
     mfs_cmds_fini(&cmd, 1);
     return rc;
 }
