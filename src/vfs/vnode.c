@@ -330,10 +330,12 @@ void mfs_vnode_carry(struct mfs_vnode *v, uint64_t from, struct mfs_attr *attr)
 
 bool mfs_vnode_attr(struct mfs_vnode *v, struct mfs_attr *attr)
 {
-    bool known;
+    /* Before: a new session counts when all this has been forgotten. After: while it was copied
+     * this client may have been stopped. */
+    bool known = mfs_meta_in_touch(v->vfs->meta);
 
     pthread_mutex_lock(&v->lock);
-    known = v->known;
+    known = known && v->known;
     *attr = v->attr;
     pthread_mutex_unlock(&v->lock);
     return known && mfs_meta_in_touch(v->vfs->meta);
