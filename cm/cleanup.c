@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "base/stuck.h"
 #include "base/text.h"
 #include "cm/walk.h"
 
@@ -153,6 +154,22 @@ static bool is_dead_mount(const char *path)
     return rc == -ENOTCONN || rc == -ECONNABORTED;
 }
 
+/* Of a client's pid file; its mount is named beside it. */
+static int release_stuck(void *arg, const char *pid_file)
+{
+    char record[PATH_MAX], path[PATH_MAX];
+    struct mfs_proc client;
+    const char *end = strrchr(pid_file, '/');
+    int n =
+        end ? snprintf(record, sizeof record, "%.*s/mount", (int)(end - pid_file), pid_file) : -1;
+
+    (void)arg;
+    if (n > 0 && n < (int)sizeof record && !mfs_proc_load(pid_file, &client) &&
+        !read_path(record, path))
+        mfs_stuck_release(&client, path);
+    return 0;
+}
+
 /* Mounts may be stacked. */
 static int detach(void *arg, const char *record)
 {
@@ -178,6 +195,7 @@ static int end_clients(const struct mfs_paths *p, struct mfs_err *err)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     mfs_walk_nodes(p, "mount", note_binds, binds);
     rc = end_recorded(p, "client*.pid", CLIENT_GRACE, err);
+    mfs_walk_nodes(p, "client*.pid", release_stuck, NULL);
     one = mfs_walk_nodes(p, "mount", detach, err);
     mfs_binds_detach(binds);
     mfs_binds_destroy(binds);

@@ -9,25 +9,31 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/stuck.h"
 #include "base/text.h"
 #include "cluster/capacity.h"
 #include "lm/unmount.h"
 
 #define AREA      "clients"
 #define END_GRACE (5 * MFS_SEC)
+#define LOOK_EACH (2 * MFS_SEC) /* longer than a job of it takes */
 
 /* ---- hooks ----------------------------------------------------------------------------------- */
 
-struct detach_job {
+struct release_job {
     struct mfs_job job;
+    struct mfs_proc client;
     char path[MFS_PATH_MAX];
+    bool detach;
 };
 
-static void run_detach(struct mfs_job *job)
+static void run_release(struct mfs_job *job)
 {
-    struct detach_job *j = (struct detach_job *)job;
+    struct release_job *j = (struct release_job *)job;
 
-    mfs_unmount_dead(j->path);
+    mfs_stuck_release(&j->client, j->path);
+    if (j->detach)
+        mfs_unmount_dead(j->path);
 }
 
 static void free_job(struct mfs_job *job)
@@ -35,16 +41,32 @@ static void free_job(struct mfs_job *job)
     free(job);
 }
 
-/* A mount whose client died answers "Transport endpoint is not connected" until it is detached. */
-static void detach(struct mfs_agent *a, const char *path)
+/* A mount whose client died answers "Transport endpoint is not connected" until it is detached, or
+ * nothing at all while the client can't end. */
+static void release(struct mfs_agent *a, const struct mfs_client *client, bool detach)
 {
-    struct detach_job *j = path[0] == '/' ? calloc(1, sizeof *j) : NULL;
+    struct release_job *j = client->mount[0] == '/' ? calloc(1, sizeof *j) : NULL;
 
     if (!j)
         return;
-    j->job = (struct mfs_job){run_detach, free_job, NULL};
-    memcpy(j->path, path, sizeof j->path);
+    j->job = (struct mfs_job){run_release, free_job, NULL};
+    j->client = client->proc;
+    j->detach = detach;
+    memcpy(j->path, client->mount, sizeof j->path);
     mfs_worker_submit(a->mount_worker, &j->job);
+}
+
+/* Nothing tells of the end of a process some of whose threads can't end. */
+static void look_for_stuck(void *arg)
+{
+    struct mfs_agent *a = arg;
+    size_t n;
+    struct mfs_client *list = mfs_clients_list(a->clients, &n);
+
+    for (size_t i = 0; list && i < n; i++)
+        if (mfs_proc_dying(&list[i].proc))
+            release(a, &list[i], false);
+    free(list);
 }
 
 static void client_ready(void *arg, const struct mfs_client *client)
@@ -62,8 +84,8 @@ static void client_gone(void *arg, const struct mfs_client *client, int status)
     mfs_info(AREA, "client %d at %s is gone", (int)client->proc.pid, client->mount);
     if (!clean)
         mfs_agent_end_session(a, client->session);
-    if (!mfs_mounter_gone(a->mounter, client, status))
-        detach(a, client->mount);
+    /* The mounter's next attempt finds it detached: jobs come one after another. */
+    release(a, client, !mfs_mounter_gone(a->mounter, client, status));
     if (a->phase == MFS_AGENT_RUNNING)
         mfs_agent_save(a);
 }
@@ -124,6 +146,8 @@ int mfs_agent_clients_open(struct mfs_agent *a, struct mfs_err *err)
     if (!a->mounter)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     a->clients = mfs_clients_create(a->loop, a->client_address, &a->secret, &client_hooks, a, err);
+    if (a->clients && !mfs_loop_timer(a->loop, LOOK_EACH, LOOK_EACH, look_for_stuck, a))
+        return mfs_err_set(err, -ENOMEM, "out of memory");
     return a->clients ? 0 : err->code;
 }
 

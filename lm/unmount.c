@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mountinfo.h"
+#include "base/stuck.h"
 
 #define AREA       "mount"
 #define POLL_STEP  (10 * MFS_MSEC)
@@ -113,8 +114,10 @@ size_t mfs_unmount(struct mfs_unmount *u, size_t n, int64_t grace)
         wait_all(u, n, KILL_WAIT);
     }
     for (size_t i = 0; i < n; i++) {
-        int rc = mfs_unmount_dead(u[i].path);
+        int rc;
 
+        mfs_stuck_release(&u[i].client, u[i].path);
+        rc = mfs_unmount_dead(u[i].path);
         u[i].gone = !rc && !mfs_proc_alive(&u[i].client);
         left += !u[i].gone;
     }

@@ -204,17 +204,33 @@ bool mfs_mountinfo_bears(const char *text, dev_t device)
     return mfs_mountinfo_each(text, bears, &b);
 }
 
+/* The kernel's list of FUSE connections, mounted nowhere: containers often lack the usual place. */
+static int open_connections(void)
+{
+    int context = fsopen("fusectl", FSOPEN_CLOEXEC), fd = -1, rc;
+
+    if (context < 0)
+        return -errno;
+    if (!fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+        fd = fsmount(context, FSMOUNT_CLOEXEC, 0);
+    rc = fd < 0 ? -errno : fd;
+    close(context);
+    return rc;
+}
+
 int mfs_mount_abort(unsigned minor)
 {
-    char path[64];
-    int fd, rc;
+    int connections = open_connections(), fd, rc;
+    char name[64];
 
-    snprintf(path, sizeof path, "/sys/fs/fuse/connections/%u/abort", minor);
-    fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    rc = mfs_file_write_all(fd, "1", 1);
-    close(fd);
+    if (connections < 0)
+        return connections;
+    snprintf(name, sizeof name, "%u/abort", minor);
+    fd = openat(connections, name, O_WRONLY | O_CLOEXEC);
+    rc = fd < 0 ? -errno : mfs_file_write_all(fd, "1", 1);
+    if (fd >= 0)
+        close(fd);
+    close(connections);
     return rc;
 }
 

@@ -104,6 +104,30 @@ bool mfs_proc_alive(const struct mfs_proc *p)
            (!strcmp(now.comm, p->comm) || !strcmp(p->comm, ANY_NAME));
 }
 
+static unsigned count_threads(pid_t pid)
+{
+    char path[64];
+    unsigned n = 0;
+    DIR *dir;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    dir = opendir(path);
+    for (const struct dirent *e; dir && (e = readdir(dir));)
+        n += e->d_name[0] != '.';
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+bool mfs_proc_dying(const struct mfs_proc *p)
+{
+    uint64_t start;
+    char state;
+
+    return p->pid > 0 && !read_stat(p->pid, &state, &start) && start == p->start && state == 'Z' &&
+           count_threads(p->pid) > 1;
+}
+
 uint64_t mfs_proc_anonymous(const struct mfs_proc *p)
 {
     unsigned long long all, resident, shared, bytes = 0;

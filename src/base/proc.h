@@ -22,6 +22,10 @@ int mfs_proc_identify(pid_t pid, struct mfs_proc *p);
 /* Is that very process still alive (a zombie is not)? */
 bool mfs_proc_alive(const struct mfs_proc *p);
 
+/* Has that very process ended but for threads that can't, as they are in an uninterruptible wait?
+ * What it had open stays open until then. */
+bool mfs_proc_dying(const struct mfs_proc *p);
+
 /* Its state as in proc(5): 'T' for one that a signal has stopped, 'D' for one that cannot be
  * interrupted, …; 0 when it is not alive. */
 char mfs_proc_state(const struct mfs_proc *p);

@@ -2,7 +2,7 @@
 # A client killed -9 in the middle of its work: its locks go, what it renamed has exactly one name,
 # what it closed is whole, what it held open without a name is freed, and others work on with all
 # of it.
-# ctest: timeout=240
+# ctest: timeout=300
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq flock
@@ -125,6 +125,45 @@ kill -KILL "$second"
 must_happen 10 gone "$second"
 kill -CONT "$stopped"
 must_happen 60 ls "$MNT0"
+
+say "a client killed while the kernel waits for a page that it was to fill"
+# The name of an empty file whose inode is in another partition than this one.
+file_apart()
+{
+    local i
+    for ((i = 0; i < 64; i++)); do
+        [ $(($(stat -c %i "$MNT1/page$i") >> 48)) -ne "$1" ] && printf '%s' "page$i" && return
+    done
+}
+for ((i = 0; i < 64; i++)); do
+    : >"$MNT1/page$i"
+done
+name=$(file_apart 1)
+head -c 200000000 /dev/zero | tr '\0' A >"$MNT1/$name"
+sync "$MNT1/$name"
+head -c 10 "$MNT0/$name" >/dev/null # a lease
+redis_serving 1
+stopped=$pid
+kill -STOP "$stopped"
+cat "$MNT0/$name" >/dev/null 2>&1 & # stops where a stripe is in that partition, as one of 192 is
+sleep 1
+printf B | timeout 20 dd of="$MNT1/$name" bs=1 conv=notrunc,fsync status=none &
+is_invalidating()
+{
+    grep -h ' (notify) D ' /proc/"$third"/task/*/stat >/dev/null 2>&1
+}
+third=$(client_of 0)
+must_happen 10 is_invalidating
+kill -KILL "$third"
+is_broken()
+{
+    timeout 1 stat -f "$MNT0" >/dev/null 2>&1 || [ $? -ne 124 ]
+}
+must_happen 15 is_broken
+must_happen 10 gone "$third"
+kill -CONT "$stopped"
+must_happen 60 ls "$MNT0"
+equal B "$(head -c 1 "$MNT0/$name")" "the first byte"
 
 # Never closed, so what is stored is made known only each second.
 write_for_ever()
