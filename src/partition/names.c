@@ -293,7 +293,8 @@ int mfs_command_unref(const struct mfs_request *r)
 }
 
 /* The count of an inode whose home is elsewhere is to follow its name: noted until it has, as in
- * functions/rename.lua. */
+ * functions/rename.lua. Since when is by the clock that housekeeping here is going to ask, not the
+ * client's; so a replica notes its own time. */
 static void note_debt(const struct mfs_request *r, int txn, struct mfs_span ino)
 {
     struct RedisModuleKey *key = mfs_key_named(r->ctx, "#intents", MFS_REDIS_WRITE);

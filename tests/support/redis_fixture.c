@@ -424,6 +424,7 @@ static const char digest_script[] =
     "    value = {}\n"
     "    local pairs = redis.call('HGETALL', key)\n"
     "    for i = 1, #pairs, 2 do\n"
+    "      if key == '#intents' then pairs[i + 1] = string.sub(pairs[i + 1], 9) end\n"
     "      value[#value + 1] = redis.sha1hex(pairs[i]) .. redis.sha1hex(pairs[i + 1])\n"
     "    end\n"
     "    table.sort(value)\n"
@@ -459,7 +460,8 @@ static int digest(struct mfs_admin *admin, char out[DIGEST_MAX])
     return rc;
 }
 
-/* What the partition's commands do depends on nothing but their arguments and its keys. */
+/* What the partition's commands do depends on nothing but their arguments and its keys, but for
+ * since when something is owed, in #intents: that is by the process' own clock. */
 static int compare(struct mfs_admin *from, struct mfs_admin *to)
 {
     char one[DIGEST_MAX], other[DIGEST_MAX];
