@@ -60,8 +60,8 @@ static void release(struct mfs_agent *a, const struct mfs_client *client, bool d
 static void look_for_stuck(void *arg)
 {
     struct mfs_agent *a = arg;
-    size_t n;
-    struct mfs_client *list = mfs_clients_list(a->clients, &n);
+    size_t n = 0; /* at the end there is no list any more */
+    struct mfs_client *list = a->clients ? mfs_clients_list(a->clients, &n) : NULL;
 
     for (size_t i = 0; list && i < n; i++)
         if (mfs_proc_dying(&list[i].proc))
