@@ -84,7 +84,8 @@ static void client_gone(void *arg, const struct mfs_client *client, int status)
     mfs_info(AREA, "client %d at %s is gone", (int)client->proc.pid, client->mount);
     if (!clean)
         mfs_agent_end_session(a, client->session);
-    /* The mounter's next attempt finds it detached: jobs come one after another. */
+    /* The mounter's next attempt detaches its own, which this job lets answer: they come in turn.
+     */
     release(a, client, !mfs_mounter_gone(a->mounter, client, status));
     if (a->phase == MFS_AGENT_RUNNING)
         mfs_agent_save(a);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/bytes.h"
 #include "partition/inode.h"
 #include "partition/journal.h"
 #include "partition/leases.h"
@@ -298,11 +299,9 @@ int mfs_command_unref(const struct mfs_request *r)
 static void note_debt(const struct mfs_request *r, int txn, struct mfs_span ino)
 {
     struct RedisModuleKey *key = mfs_key_named(r->ctx, "#intents", MFS_REDIS_WRITE);
-    uint64_t since = (uint64_t)time(NULL);
     char value[16];
 
-    for (int at = 7; at >= 0; at--, since >>= 8)
-        value[at] = (char)(since & 0xff);
+    mfs_put_be64(value, (uint64_t)time(NULL));
     memcpy(value + 8, ino.p, 8);
     mfs_key_set_field(r->ctx, key, r->argv[txn], value, sizeof value);
     mfs_key_close(key);
@@ -336,8 +335,7 @@ static int remove_name(const struct mfs_request *r, struct RedisModuleKey *shard
 
 /* mfs_unlink parent name prefix time stripe_size sid [txn]. '\0' ino and what mfs_unref says: done;
  * '\1' ino: the entry is gone, the inode's home is elsewhere, and txn notes that it counts one too
- * many;
- * '\3'. */
+ * many; '\3'. */
 int mfs_command_unlink(const struct mfs_request *r)
 {
     struct RedisModuleKey *shard;
