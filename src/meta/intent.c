@@ -78,7 +78,7 @@ static int still_there(struct mfs_meta *meta, uint64_t dir, const char *name, co
     c.cmd.idempotent = true;
     rc = mfs_call_run(meta, &c, mfs_placement_entry(dir, name, strlen(name), meta->nparts));
     text = mfs_call_text(&c);
-    if (!rc)
+    if (rc >= 0)
         rc = text.p && !mfs_entry_decode(text.p, text.n, now) && now->intent &&
              !memcmp(now->txn, txn, MFS_TXN_LEN);
     mfs_call_fini(&c);
