@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/binds.h"
-#include "base/bounded.h"
 #include "base/clock.h"
+#include "base/dead_mount.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/proc.h"
@@ -145,29 +145,24 @@ static int note_binds(void *binds, const char *record)
     return 0;
 }
 
-/* A FUSE mount whose client is gone answers ENOTCONN, or ECONNABORTED to who asked while it went,
- * and no other does. */
-static bool is_dead_mount(const char *path)
+static int release_from(void *mount, const char *pid_file)
 {
-    int rc = mfs_bounded(mfs_bounded_statfs, path, LOOK_LIMIT);
+    struct mfs_proc client;
 
-    return rc == -ENOTCONN || rc == -ECONNABORTED;
+    if (!mfs_proc_load(pid_file, &client))
+        mfs_stuck_release(&client, mount);
+    return 0;
 }
 
-/* Of a client's pid file; its mount is named beside it. */
-static int release_stuck(void *arg, const char *pid_file)
+/* A node's directory names both its mount and who has been its client. */
+static int release_stuck(void *arg, const char *node)
 {
-    char record[PATH_MAX], path[PATH_MAX];
-    struct mfs_proc client;
-    const char *end = strrchr(pid_file, '/');
-    int n =
-        end ? snprintf(record, sizeof record, "%.*s/mount", (int)(end - pid_file), pid_file) : -1;
+    char record[PATH_MAX], mount[PATH_MAX];
 
     (void)arg;
-    if (n > 0 && n < (int)sizeof record && !mfs_proc_load(pid_file, &client) &&
-        !read_path(record, path))
-        mfs_stuck_release(&client, path);
-    return 0;
+    if (mfs_text_format(record, sizeof record, "%s/mount", node) || read_path(record, mount))
+        return 0;
+    return mfs_walk(node, "client*.pid", release_from, mount);
 }
 
 /* Mounts may be stacked. */
@@ -177,7 +172,7 @@ static int detach(void *arg, const char *record)
     char path[PATH_MAX];
     int rc = read_path(record, path);
 
-    for (int i = 0; i < STACKED_MOST && !rc && is_dead_mount(path); i++)
+    for (int i = 0; i < STACKED_MOST && !rc && mfs_dead_mount(path, LOOK_LIMIT); i++)
         if (umount2(path, MNT_DETACH))
             rc = mfs_err_set(err, -errno, "umount %s: %s", path, strerror(errno));
     return rc == -ENOENT ? 0 : rc;
@@ -195,7 +190,7 @@ static int end_clients(const struct mfs_paths *p, struct mfs_err *err)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     mfs_walk_nodes(p, "mount", note_binds, binds);
     rc = end_recorded(p, "client*.pid", CLIENT_GRACE, err);
-    mfs_walk_nodes(p, "client*.pid", release_stuck, NULL);
+    mfs_walk(p->dir, "node-*", release_stuck, NULL);
     one = mfs_walk_nodes(p, "mount", detach, err);
     mfs_binds_detach(binds);
     mfs_binds_destroy(binds);

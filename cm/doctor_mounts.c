@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/bounded.h"
+#include "base/dead_mount.h"
 #include "base/mountinfo.h"
 #include "base/text.h"
 #include "cm/doctor_impl.h"
@@ -119,11 +120,6 @@ static void look(struct mounts *l)
             l->mount[i].rc = mfs_bounded_end(&l->mount[i].call, until, PATIENCE);
 }
 
-static bool is_dead(int rc)
-{
-    return rc == -ENOTCONN || rc == -ECONNABORTED;
-}
-
 /* lm detaches it and mounts again, if it can. */
 static void dead_client(struct mfs_doctor_case *c, const struct mount *m, const char *check)
 {
@@ -169,7 +165,7 @@ static void judge_node(struct mfs_doctor_case *c, const struct mount *m)
         mfs_doctor_advise(c->d, "kill -CONT %d", (int)m->client.pid);
     } else if (!m->rc) {
         mfs_doctor_add(c->d, MFS_DOCTOR_OK, check, "%s answers", m->path);
-    } else if (is_dead(m->rc)) {
+    } else if (mfs_dead_mount_says(m->rc)) {
         dead_client(c, m, check);
     } else if (m->rc == -ENODEV || m->rc == -ENOENT) {
         mfs_doctor_add(c->d, MFS_DOCTOR_WARN, check, "%s: nothing is mounted there", m->path);
@@ -185,7 +181,7 @@ static void judge_other(struct mounts *l, const struct mount *m)
 
     if (!m->rc || m->rc == -ENODEV || m->rc == -ENOENT) { /* also of one that went just now */
         l->good++;
-    } else if (is_dead(m->rc)) {
+    } else if (mfs_dead_mount_says(m->rc)) {
         mfs_doctor_add(d, MFS_DOCTOR_FAIL, "stale mount", "%s%s: its client is gone (%s)", m->path,
                        m->part ? ", a bind of a directory" : "", strerror(-m->rc));
         if (l->c->node)

@@ -12,6 +12,7 @@
 
 #include "base/bounded.h"
 #include "base/clock.h"
+#include "base/dead_mount.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mountinfo.h"
@@ -67,12 +68,8 @@ static int detach_dead(const char *path, struct mfs_binds *binds)
 {
     int rc;
 
-    if (!mount_minor(path))
-        return 0;
-    rc = mfs_bounded(mfs_bounded_statfs, path, CALL_LIMIT);
-    /* Only a mount without a daemon says so; a live one of someone else stays. */
-    if (rc != -ENOTCONN && rc != -ECONNABORTED)
-        return 0;
+    if (!mount_minor(path) || !mfs_dead_mount(path, CALL_LIMIT))
+        return 0; /* a live one of someone else stays */
     rc = binds ? mfs_binds_note(binds, path) : 0;
     if (rc)
         mfs_warn(AREA, "%s: can't note its binds: %s", path, strerror(-rc));

@@ -13,6 +13,7 @@
 
 #include "base/bounded.h"
 #include "base/clock.h"
+#include "base/dead_mount.h"
 #include "base/log.h"
 #include "base/mountinfo.h"
 #include "base/text.h"
@@ -364,8 +365,7 @@ static void detach_one(const struct bind *bind)
 
     if (mfs_mountinfo_find(bind->point, &now) || !same(bind->of, &now))
         return;
-    rc = mfs_bounded(mfs_bounded_statfs, bind->point, CALL_LIMIT);
-    if (rc != -ENOTCONN && rc != -ECONNABORTED)
+    if (!mfs_dead_mount(bind->point, CALL_LIMIT))
         return;
     rc = mfs_bounded(mfs_bounded_detach, bind->point, CALL_LIMIT);
     if (rc)

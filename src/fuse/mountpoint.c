@@ -11,12 +11,14 @@
 
 #include "base/bounded.h"
 #include "base/clock.h"
+#include "base/dead_mount.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/mountinfo.h"
 #include "base/text.h"
 
-#define PATH_LEN_MAX 4096
-#define ANSWERS      (120 * MFS_SEC) /* partitions may only be starting */
+#define LOOK_LIMIT (5 * MFS_SEC)
+#define ANSWERS    (120 * MFS_SEC) /* partitions may only be starting */
 
 /* The device of the mount, asking only the kernel. */
 static int device_of(const char *path, dev_t *device)
@@ -29,47 +31,42 @@ static int device_of(const char *path, dev_t *device)
     return 0;
 }
 
-static bool is_dead(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) < 0 && (errno == ENOTCONN || errno == ECONNABORTED);
-}
-
+/* By its name alone: a living client need not answer just now. */
 static bool is_memefs(const char *path)
 {
-    char line[PATH_LEN_MAX * 2], where[PATH_LEN_MAX], type[64];
-    FILE *f = fopen("/proc/self/mounts", "re");
-    bool found = false;
+    struct mfs_mountinfo info;
 
-    while (f != NULL && fgets(line, sizeof line, f) != NULL)
-        if (sscanf(line, "%*s %4095s %63s", where, type) == 2 && strcmp(where, path) == 0)
-            found = strcmp(type, "fuse.memefs") == 0; /* the last one is on top */
-    if (f != NULL)
-        fclose(f);
-    return found;
+    return mfs_mountinfo_find(path, &info) == 0 && strcmp(info.fstype, "fuse.memefs") == 0;
 }
 
-int mfs_mountpoint_prepare(const char *path, struct mfs_err *err)
+static int look_for_directory(const void *path)
 {
     struct stat st;
-    int rc;
 
-    if (is_dead(path)) {
+    if (stat(path, &st) < 0)
+        return -errno;
+    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+/* A mount there, or one that the path leads through, may hang: all looks are bounded. */
+int mfs_mountpoint_prepare(const char *path, struct mfs_err *err)
+{
+    int rc = mfs_bounded(mfs_bounded_statfs, path, LOOK_LIMIT);
+
+    if (mfs_dead_mount_says(rc)) {
         mfs_info("mount", "%s: taking away the mount of a client that is gone", path);
         if (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
             return mfs_err_set(err, -errno, "%s: dead mount: %s", path, strerror(errno));
     }
-    rc = mfs_file_mkdirs(path, 0755);
-    if (rc < 0)
-        return mfs_err_set(err, rc, "%s: %s", path, strerror(-rc));
-    if (stat(path, &st) < 0)
-        return mfs_err_set(err, -errno, "%s: %s", path, strerror(errno));
-    if (!S_ISDIR(st.st_mode))
-        return mfs_err_set(err, -ENOTDIR, "%s: not a directory", path);
     if (is_memefs(path))
-        return mfs_err_set(err, -EBUSY, "%s: already mounted", path);
-    return 0;
+        return mfs_err_set(err, -EBUSY, "%s: already mounted%s", path,
+                           rc == -ETIMEDOUT ? ", by a client that does not answer" : "");
+    rc = mfs_bounded(look_for_directory, path, LOOK_LIMIT);
+    if (rc == -ENOENT)
+        rc = mfs_file_mkdirs(path, 0755);
+    return rc < 0 ? mfs_err_set(err, rc, "%s: %s", path,
+                                rc == -ETIMEDOUT ? "does not answer" : strerror(-rc))
+                  : 0;
 }
 
 static int write_text(const char *path, const char *text)

@@ -9,7 +9,8 @@
 #include "base/err.h"
 
 /* Makes the directory if it is not there; a mount whose client died is taken away, a living one is
- * -EBUSY. */
+ * -EBUSY. What is there and does not answer within seconds is -EBUSY (one of ours) or -ETIMEDOUT.
+ * Blocks. */
 int mfs_mountpoint_prepare(const char *path, struct mfs_err *err);
 
 /* Waits until the mount answers and raises its read-ahead to `bytes` (as root). *device names the

@@ -44,6 +44,16 @@ timeout -k 1 "$WAIT" rmdir "$MNT0/dir" || fail "rmdir"
 timeout -k 1 "$WAIT" flock "$MNT0/lock" true || fail "the lock of a stopped client is held for ever"
 say "others had to wait $((SECONDS - started)) s"
 
+say "mounting over it ends, and says why"
+status=0
+timeout -k 1 20 memefs mount --name "$NAME" --state-dir "$STATE" "$MNT1" 2>"$T/over" || status=$?
+equal 1 "$status" "status of a mount over a client that hangs"
+grep 'already mounted, by a client that does not answer' "$T/over" >/dev/null || fail "$(<"$T/over")"
+status=0
+timeout -k 1 20 memefs mount --name "$NAME" --state-dir "$STATE" "$MNT1/below" 2>"$T/over" || status=$?
+equal 1 "$status" "status of a mount below a client that hangs"
+grep 'below: does not answer' "$T/over" >/dev/null || fail "$(<"$T/over")"
+
 say "let it go on: it shows what is true"
 kill -CONT "$stopped"
 must_happen 30 test -e "$MNT1/renamed"
