@@ -1,10 +1,23 @@
-/* Records become keys again. */
+/* Records become keys again. While they are read no hash or set ends: one whose time is over would
+ * be gone when a later record opens it, which would make it anew, with nothing but what that record
+ * says and to last for ever. So all ends are put off, far enough to be known by that, and what was
+ * put off is put right at the end of the journal. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "partition/journal_api.h"
 #include "partition/journal_state.h"
 #include "partition/lost.h"
+
+#define PUT_OFF ((int64_t)1 << 50) /* ms; some 35,000 years */
+
+struct reading {
+    struct mfs_journal_found *found;
+    bool begun, loading;
+    struct mfs_answer put_off; /* names of keys that were, each with its length (2) before it; a key
+                                * that went or lasts for ever since may be among them */
+};
 
 static struct RedisModuleKey *open_as(struct RedisModuleCtx *ctx, struct mfs_span name, int type)
 {
@@ -50,7 +63,38 @@ static void put_member(struct RedisModuleCtx *ctx, const char *command, struct m
         mfs_redis.FreeCallReply(reply);
 }
 
-static void put_other(struct RedisModuleCtx *ctx, const struct mfs_journal_record *r)
+static void put_off(struct reading *g, struct RedisModuleKey *key,
+                    const struct mfs_journal_record *r)
+{
+    uint16_t n = (uint16_t)r->key.n;
+
+    if (mfs_journal_api.GetAbsExpire(key) < PUT_OFF) {
+        mfs_answer_add(&g->put_off, &n, sizeof n);
+        mfs_answer_span(&g->put_off, r->key);
+    }
+    mfs_journal_api.SetAbsExpire(key, r->number + PUT_OFF);
+}
+
+static void put_right(struct RedisModuleCtx *ctx, const struct mfs_answer *names)
+{
+    uint16_t n;
+
+    for (size_t at = 0; at < names->n; at += sizeof n + n) {
+        struct RedisModuleString *s;
+        struct RedisModuleKey *key;
+
+        memcpy(&n, names->p + at, sizeof n);
+        s = mfs_redis.CreateString(ctx, names->p + at + sizeof n, n);
+        key = mfs_redis.OpenKey(ctx, s, MFS_REDIS_READ | MFS_REDIS_WRITE);
+        mfs_redis.FreeString(ctx, s);
+        if (mfs_journal_api.GetAbsExpire(key) >= PUT_OFF)
+            mfs_journal_api.SetAbsExpire(key, mfs_journal_api.GetAbsExpire(key) - PUT_OFF);
+        mfs_key_close(key);
+    }
+}
+
+static void put_other(struct RedisModuleCtx *ctx, const struct mfs_journal_record *r,
+                      struct reading *g)
 {
     struct RedisModuleString *s = mfs_redis.CreateString(ctx, r->key.p, r->key.n);
     struct RedisModuleKey *key = mfs_redis.OpenKey(ctx, s, MFS_REDIS_READ | MFS_REDIS_WRITE);
@@ -59,13 +103,13 @@ static void put_other(struct RedisModuleCtx *ctx, const struct mfs_journal_recor
     if (r->kind == MFS_JOURNAL_STRIPE)
         mfs_lost_put(ctx, key, r->number);
     else if (r->kind == MFS_JOURNAL_EXPIRE)
-        mfs_journal_api.SetAbsExpire(key, r->number);
+        put_off(g, key, r);
     else
         mfs_redis.DeleteKey(key);
     mfs_key_close(key);
 }
 
-static void apply(struct RedisModuleCtx *ctx, const struct mfs_journal_record *r)
+static void apply(struct RedisModuleCtx *ctx, const struct mfs_journal_record *r, struct reading *g)
 {
     switch (r->kind) {
     case MFS_JOURNAL_STRING:
@@ -82,14 +126,9 @@ static void apply(struct RedisModuleCtx *ctx, const struct mfs_journal_record *r
         put_member(ctx, "SREM", r->key, r->field);
         break;
     default:
-        put_other(ctx, r);
+        put_other(ctx, r, g);
     }
 }
-
-struct reading {
-    struct mfs_journal_found *found;
-    bool begun, loading;
-};
 
 /* What is about the journal itself; false: it is of a key. */
 static bool note(struct reading *g, const struct mfs_journal_record *r)
@@ -125,7 +164,7 @@ static int take_batch(struct RedisModuleCtx *ctx, struct mfs_span batch, struct 
             continue;
         if (!g->begun)
             return -EINVAL;
-        apply(ctx, &r);
+        apply(ctx, &r, g);
     }
     return rc ? -EINVAL : 0;
 }
@@ -152,21 +191,31 @@ static void count_all_lost(struct RedisModuleCtx *ctx, struct mfs_journal_found 
     mfs_redis.ScanCursorDestroy(cursor);
 }
 
+/* Up to the first batch that is not whole. */
+static int take_all(struct RedisModuleCtx *ctx, struct mfs_span *rest, struct reading *g)
+{
+    struct mfs_span batch;
+    int rc = 0;
+
+    while (!rc && mfs_journal_next_batch(rest, &batch) > 0)
+        rc = take_batch(ctx, batch, g);
+    return rc ? rc : !g->begun || g->loading ? -ENODATA : 0;
+}
+
 int mfs_journal_replay(struct RedisModuleCtx *ctx, struct mfs_span journal,
                        struct mfs_journal_found *found)
 {
     struct reading g = {.found = found};
-    struct mfs_span rest = journal, batch;
+    struct mfs_span rest = journal;
     int rc;
 
     *found = (struct mfs_journal_found){0};
-    while (mfs_journal_next_batch(&rest, &batch) > 0) {
-        rc = take_batch(ctx, batch, &g);
-        if (rc)
-            return rc;
-    }
-    if (!g.begun || g.loading)
-        return -ENODATA;
+    rc = take_all(ctx, &rest, &g);
+    if (!rc)
+        put_right(ctx, &g.put_off);
+    free(g.put_off.p);
+    if (rc)
+        return rc;
     found->whole = journal.n - rest.n;
     count_all_lost(ctx, found);
     return 0;
