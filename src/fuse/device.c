@@ -13,11 +13,14 @@
 
 #include "cluster/capacity.h"
 
-#define NOTIFY_INC_EPOCH 8 /* FUSE_NOTIFY_INC_EPOCH; linux/fuse.h may be older than the kernel */
+/* linux/fuse.h may be older than the kernel. */
+#define NOTIFY_INC_EPOCH 8         /* FUSE_NOTIFY_INC_EPOCH */
+#define MAPS_DIRECT      (1U << 4) /* FUSE_DIRECT_IO_ALLOW_MMAP, in flags2 */
 
 /* One process has one mount. */
-static atomic_uint_fast64_t hello; /* number of the request INIT, if the kernel knows the flag */
-static atomic_bool ours;
+static atomic_uint_fast64_t hello;    /* number of the request INIT, until that is answered */
+static atomic_bool can_kill, can_map; /* the kernel knows the flags … */
+static atomic_bool ours, maps;        /* … and knows that we do */
 static _Thread_local bool kills;
 static size_t kept;                  /* of a worker's buffer, see device.h; SIZE_MAX: all of it */
 static _Thread_local size_t touched; /* of it, by the last request */
@@ -51,6 +54,16 @@ static bool asks_to_kill(uint32_t opcode, const char *request, size_t len)
     }
 }
 
+static void hear_hello(uint64_t unique, const char *request, size_t len)
+{
+    uint32_t flags = field(request, len, offsetof(struct fuse_init_in, flags));
+    uint32_t more = field(request, len, offsetof(struct fuse_init_in, flags2));
+
+    atomic_store(&can_kill, (flags & FUSE_HANDLE_KILLPRIV_V2) != 0);
+    atomic_store(&can_map, (flags & FUSE_INIT_EXT) && (more & MAPS_DIRECT));
+    atomic_store(&hello, unique);
+}
+
 static void look_at(const char *request, size_t len)
 {
     struct fuse_in_header in;
@@ -59,9 +72,8 @@ static void look_at(const char *request, size_t len)
         return;
     memcpy(&in, request, sizeof in);
     kills = asks_to_kill(in.opcode, request, len);
-    if (in.opcode == FUSE_INIT &&
-        field(request, len, offsetof(struct fuse_init_in, flags)) & FUSE_HANDLE_KILLPRIV_V2)
-        atomic_store(&hello, in.unique);
+    if (in.opcode == FUSE_INIT)
+        hear_hello(in.unique, request, len);
 }
 
 /* libfuse has one buffer per worker, for ever. */
@@ -89,18 +101,24 @@ static ssize_t read_request(int fd, void *buf, size_t len, void *userdata)
     return n;
 }
 
-/* The answer to the kernel's hello: the flag is added to what libfuse says. */
+/* The answer to the kernel's hello: our flags are added to what libfuse says. */
 static void take_over(const struct iovec *iov, int count)
 {
     const struct fuse_out_header *out = iov[0].iov_base;
     struct fuse_init_out *init = count > 1 ? iov[1].iov_base : NULL;
 
     if (out->unique != atomic_load(&hello) || out->error != 0 || init == NULL ||
-        iov[1].iov_len < offsetof(struct fuse_init_out, flags) + sizeof init->flags)
+        iov[1].iov_len < offsetof(struct fuse_init_out, flags2) + sizeof init->flags2)
         return;
-    init->flags |= FUSE_HANDLE_KILLPRIV_V2;
+    if (atomic_load(&can_kill))
+        init->flags |= FUSE_HANDLE_KILLPRIV_V2;
+    if (atomic_load(&can_map)) {
+        init->flags |= FUSE_INIT_EXT;
+        init->flags2 |= MAPS_DIRECT;
+    }
     atomic_store(&hello, 0);
-    atomic_store(&ours, true);
+    atomic_store(&ours, atomic_load(&can_kill));
+    atomic_store(&maps, atomic_load(&can_map));
 }
 
 static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata)
@@ -128,6 +146,11 @@ bool mfs_device_kills(void)
 bool mfs_device_is_ours(void)
 {
     return atomic_load(&ours);
+}
+
+bool mfs_device_maps_direct(void)
+{
+    return atomic_load(&maps);
 }
 
 int mfs_device_distrust(struct fuse_session *se)

@@ -1,7 +1,8 @@
 /* What libfuse 3.14 does not hand on of the kernel's protocol, read and written at /dev/fuse
- * itself: FUSE_NOTIFY_INC_EPOCH and FUSE_HANDLE_KILLPRIV_V2 (linux/fuse.h). With that the kernel
- * does not ask for security.capability before each write(2), and leaves it to us to take
- * set-user-ID, set-group-ID and capabilities from a file whose content or owner changes. */
+ * itself: FUSE_NOTIFY_INC_EPOCH, FUSE_DIRECT_IO_ALLOW_MMAP and FUSE_HANDLE_KILLPRIV_V2
+ * (linux/fuse.h). With the last the kernel does not ask for security.capability before each
+ * write(2), and leaves it to us to take set-user-ID, set-group-ID and capabilities from a file
+ * whose content or owner changes. */
 #ifndef MFS_FUSE_DEVICE_H
 #define MFS_FUSE_DEVICE_H
 
@@ -20,6 +21,10 @@ bool mfs_device_kills(void);
 
 /* Has the kernel left all that to us? Known once it has said hello. */
 bool mfs_device_is_ours(void);
+
+/* May files that bypass the kernel's pages (direct_io) be mapped shared? Known likewise. Not before
+ * Linux 6.6. */
+bool mfs_device_maps_direct(void);
 
 /* The kernel looks up again whatever name it has from answers to questions that it asked before
  * now, when somebody wants to use it. It takes no lock for that. -EINVAL: it is older than Linux

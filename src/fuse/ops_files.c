@@ -11,11 +11,20 @@ static bool appends(int flags)
     return (flags & O_APPEND) && (flags & O_ACCMODE) != O_RDONLY;
 }
 
+/* When a read with O_DIRECT brings less than the kernel believes the file to hold, Linux takes the
+ * rest from its pages; and when it is asked to drop those in just that moment, it does not believe
+ * either that the file ends there: zeros come up to where the file ended before another mount cut
+ * it. So these bypass its pages wholly, where they can be mapped nevertheless. */
+static bool bypasses(int flags)
+{
+    return (flags & O_DIRECT) && mfs_device_maps_direct();
+}
+
 static void fill_info(struct fuse_file_info *fi, struct mfs_file *file, bool keep_cache)
 {
     fi->fh = (uintptr_t)file;
     fi->keep_cache = keep_cache;
-    fi->direct_io = appends(fi->flags);
+    fi->direct_io = appends(fi->flags) || bypasses(fi->flags);
 }
 
 /* Requests that change content and do not say whether who made them may keep set-user-ID. */

@@ -259,6 +259,43 @@ static void mapped(void)
     OK(unlink("m"));
 }
 
+/* A descriptor that bypasses the kernel's pages sees what a mapping has changed, is seen by it, and
+ * can be mapped itself. */
+static void mapped_around(int flags)
+{
+    enum { PAGE = 4096 };
+    void *whole = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *buf = whole, *map, *own;
+    int plain = open("m", O_RDWR | O_CREAT, 0644), fd = open("m", O_RDWR | flags);
+
+    CHECK(whole != MAP_FAILED);
+    OK(plain);
+    OK(fd);
+    memset(buf, 'a', PAGE);
+    EQUAL(PAGE, write(fd, buf, PAGE));
+    map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, plain, 0);
+    own = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (own == MAP_FAILED && errno == ENODEV && (flags & O_APPEND))
+        own = map; /* Linux before 6.6 */
+    CHECK(map != MAP_FAILED && own != MAP_FAILED);
+    map[1] = 'b';
+    own[2] = 'c';
+    EQUAL(PAGE, pread(fd, buf, PAGE, 0));
+    CHECK(!memcmp(buf, "abca", 4));
+    if (flags & O_DIRECT) {
+        memset(buf, 'd', PAGE);
+        EQUAL(PAGE, pwrite(fd, buf, PAGE, 0));
+        CHECK(map[1] == 'd' && own[2] == 'd');
+    }
+    OK(munmap(map, PAGE));
+    if (own != map)
+        OK(munmap(own, PAGE));
+    OK(munmap(buf, PAGE));
+    OK(close(plain));
+    OK(close(fd));
+    OK(unlink("m"));
+}
+
 static void links(void)
 {
     char buf[64];
@@ -352,6 +389,8 @@ int main(int argc, char **argv)
     holes();
     append();
     mapped();
+    mapped_around(O_DIRECT);
+    mapped_around(O_APPEND);
     links();
     unlinked_while_open();
     copy_range();
