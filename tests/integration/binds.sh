@@ -105,7 +105,7 @@ for pid in $(pids_of cm) $(pids_of lm) $(pids_of memefs) $(pids_of redis-server)
     kill -KILL "$pid"
 done
 must_happen 10 no_daemons
-is_stale "$T/dir" || fail "the bind is not stale"
+must_happen 10 is_stale "$T/dir" # its other threads may end after the one that is looked for
 cm_ start --nodes 1 --memory 256M || fail "cm start over remains"
 ! grep -F " $T/" /proc/self/mounts || fail "mounts left after cm start"
 deployment_stop
