@@ -1,6 +1,7 @@
 /* Manifests, and the directory that they stand in. */
 #include "cm/manifest.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -94,15 +95,48 @@ void mfs_manifest_clear(struct mfs_manifest *m)
     mfs_record_clear(&mfs_manifest_record, m);
 }
 
+/* What is behind the number in a name of ours; NULL: it is none. Digits and nothing else are a
+ * number, as what only resembles a name of ours is not ours to remove. */
+static const char *take_number(const char *name, uint32_t *number)
+{
+    const char *digits = name + sizeof STEM - 1;
+    unsigned long n;
+    char *end;
+
+    if (strncmp(name, STEM, sizeof STEM - 1) != 0 || !isdigit((unsigned char)*digits))
+        return NULL;
+    n = strtoul(digits, &end, 10);
+    *number = (uint32_t)n;
+    return n <= UINT32_MAX ? end : NULL;
+}
+
+/* "checkpoint-7 SUM\n" and nothing behind it. */
+static int parse_current(const char *line, size_t len, uint32_t *number, uint64_t *sum)
+{
+    unsigned char raw[sizeof *sum];
+    char digits[2 * sizeof raw + 1] = "";
+    const char *rest = take_number(line, number);
+
+    if (!rest || strlen(line) != len || strlen(rest) != sizeof digits + 1 || *rest != ' ' ||
+        line[len - 1] != '\n')
+        return -EINVAL;
+    memcpy(digits, rest + 1, sizeof digits - 1);
+    if (mfs_text_unhex(digits, raw, sizeof raw))
+        return -EINVAL;
+    for (size_t i = 0; i < sizeof raw; i++)
+        *sum = *sum << 8 | raw[i];
+    return 0;
+}
+
 /* The line in `current`. -ENOENT: there is none. */
 static int read_current(const char *dir, char name[64], uint64_t *sum, struct mfs_err *err)
 {
-    char path[PATH_MAX], digits[32];
-    unsigned char raw[8] = {0};
+    char path[PATH_MAX];
     struct mfs_buf b;
-    uint32_t number;
-    int rc, len = 0;
+    uint32_t number = 0;
+    int rc;
 
+    *sum = 0;
     mfs_buf_init(&b);
     rc = mfs_text_format(path, sizeof path, "%s/current", dir);
     if (!rc)
@@ -113,17 +147,10 @@ static int read_current(const char *dir, char name[64], uint64_t *sum, struct mf
         mfs_err_set(err, rc, "%s holds no checkpoint", dir);
     else if (rc)
         mfs_err_set(err, rc, "%s: %s", path, strerror(-rc));
-    else if (sscanf(mfs_buf_data(&b), STEM "%" SCNu32 " %31s\n%n", &number, digits, &len) != 2 ||
-             (size_t)len + 1 != mfs_buf_len(&b) || mfs_buf_data(&b)[len - 1] != '\n' ||
-             strlen(digits) != 2 * sizeof raw || mfs_text_unhex(digits, raw, sizeof raw))
+    else if (parse_current(mfs_buf_data(&b), mfs_buf_len(&b) - 1, &number, sum))
         rc = mfs_err_set(err, -EINVAL, "%s is damaged", path);
     mfs_buf_fini(&b);
-    if (rc)
-        return rc;
-    *sum = 0;
-    for (size_t i = 0; i < sizeof raw; i++)
-        *sum = *sum << 8 | raw[i];
-    return mfs_text_format(name, 64, STEM "%u", number);
+    return rc ? rc : mfs_text_format(name, 64, STEM "%u", number);
 }
 
 /* sum NULL: whatever it is. */
@@ -236,11 +263,9 @@ static int check_place(const char *dir, const char *deployment, struct mfs_err *
 static bool is_ours(const char *name)
 {
     uint32_t number;
-    int len = 0;
+    const char *rest = take_number(name, &number);
 
-    if (sscanf(name, STEM "%" SCNu32 "%n", &number, &len) != 1 || !len)
-        return false;
-    return !name[len] || !strcmp(name + len, PART);
+    return rest && (!*rest || !strcmp(rest, PART));
 }
 
 /* What cut-short checkpoints and the clean-up after a commit have left. `keep` "": nothing. */
@@ -295,7 +320,7 @@ static int look_at_former(struct mfs_manifest_draft *d, const char *deployment, 
         rc = mfs_err_set(err, -EEXIST,
                          "%s holds a checkpoint of deployment %s; choose another directory", d->dir,
                          m.name);
-    sscanf(d->former, STEM "%" SCNu32, &d->number);
+    take_number(d->former, &d->number);
     d->number++;
     mfs_manifest_clear(&m);
     return rc;
