@@ -24,11 +24,12 @@ static uint64_t hash_of(struct mfs_span key, struct mfs_span field)
 bool mfs_marks_next(const struct mfs_marks *m, size_t *at, struct mfs_span *key,
                     struct mfs_span *field)
 {
-    const char *p = m->bytes.p + *at;
     uint32_t nkey, nfield;
+    const char *p;
 
     if (*at >= m->bytes.n)
         return false;
+    p = m->bytes.p + *at;
     memcpy(&nkey, p, 4);
     memcpy(&nfield, p + 4, 4);
     *key = (struct mfs_span){p + HEAD, nkey};

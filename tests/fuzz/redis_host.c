@@ -1,45 +1,18 @@
+/* The module in the stand-in: loading it, running it, telling it of events. */
 #include "redis_host.h"
 
-#include <stdarg.h>
+#include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include "partition/redis.h"
+#include "redis_parts.h"
 
-#define COMMANDS   32
-#define KEYS       256
-#define FIELDS     64
-#define STRING_MAX (512U << 20)
-
-struct RedisModuleString {
-    unsigned refs;
-    size_t n;
-    char *p; /* n bytes and a NUL */
-};
-
-struct field {
-    struct RedisModuleString *name, *value;
-};
-
-/* Of neither kind: there is no such key. */
-struct value {
-    struct RedisModuleString *name;
-    struct RedisModuleString *string;
-    bool is_hash;
-    struct field field[FIELDS];
-    unsigned nfields;
-    unsigned open; /* handles */
-};
-
-struct RedisModuleKey {
-    struct value *value;
-    int mode;
-};
-
-struct RedisModuleScanCursor {
-    bool done;
-};
+#define COMMANDS 32
+#define HOOKS    4
 
 struct RedisModuleCtx {
     int (*get)(const char *name, void *function); /* first, by the API's definition */
@@ -47,387 +20,21 @@ struct RedisModuleCtx {
 
 int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc);
 
-static struct value keys[KEYS];
+static mfs_redis_command *commands[COMMANDS];
 static struct {
-    mfs_redis_command *run;
-} commands[COMMANDS];
-static unsigned ncommands, open_keys;
+    uint64_t event;
+    mfs_redis_on_event *run;
+} hooks[HOOKS];
+static unsigned ncommands, nhooks;
+static int journal = -1; /* a file in memory */
 
-/* The reply under way: values that are still to come, 0 when it is whole. */
-static struct {
-    bool begun, postponed;
-    long due, given;
-} reply;
-
-/* ---- strings --------------------------------------------------------------------------------- */
-
-static struct RedisModuleString *create_string(struct RedisModuleCtx *ctx, const char *p, size_t n)
-{
-    struct RedisModuleString *s = malloc(sizeof *s);
-
-    (void)ctx;
-    FUZZ_CHECK(s && n <= STRING_MAX);
-    *s = (struct RedisModuleString){1, n, calloc(1, n + 1)};
-    FUZZ_CHECK(s->p);
-    if (p && n)
-        memcpy(s->p, p, n);
-    return s;
-}
-
-static void free_string(struct RedisModuleCtx *ctx, struct RedisModuleString *s)
-{
-    (void)ctx;
-    if (!s || --s->refs)
-        return;
-    free(s->p);
-    free(s);
-}
-
-static struct RedisModuleString *share(struct RedisModuleString *s)
-{
-    s->refs++;
-    return s;
-}
-
-static const char *string_ptr_len(const struct RedisModuleString *s, size_t *n)
-{
-    if (n)
-        *n = s->n;
-    return s->p;
-}
-
-static bool same(const struct RedisModuleString *a, const struct RedisModuleString *b)
-{
-    return a->n == b->n && !memcmp(a->p, b->p, a->n);
-}
-
-/* ---- keys ------------------------------------------------------------------------------------ */
-
-static bool exists(const struct value *v)
-{
-    return v->string || v->is_hash;
-}
-
-static void drop_field(struct value *v, unsigned i)
-{
-    free_string(NULL, v->field[i].name);
-    free_string(NULL, v->field[i].value);
-    v->field[i] = v->field[--v->nfields];
-}
-
-static void drop(struct value *v)
-{
-    while (v->nfields)
-        drop_field(v, v->nfields - 1);
-    free_string(NULL, v->string);
-    v->string = NULL;
-    v->is_hash = false;
-}
-
-static struct value *find(const struct RedisModuleString *name)
-{
-    struct value *spare = NULL;
-
-    for (unsigned i = 0; i < KEYS; i++) {
-        if (keys[i].name && same(keys[i].name, name))
-            return &keys[i];
-        if (!keys[i].name && !spare)
-            spare = &keys[i];
-    }
-    FUZZ_CHECK(spare);
-    return spare;
-}
-
-static struct RedisModuleKey *open_key(struct RedisModuleCtx *ctx, struct RedisModuleString *name,
-                                       int mode)
-{
-    struct value *v = find(name);
-    struct RedisModuleKey *key;
-
-    (void)ctx;
-    if (!exists(v) && !(mode & MFS_REDIS_WRITE))
-        return NULL;
-    if (!v->name)
-        v->name = share(name);
-    key = malloc(sizeof *key);
-    FUZZ_CHECK(key);
-    *key = (struct RedisModuleKey){v, mode};
-    v->open++;
-    open_keys++;
-    return key;
-}
-
-static void forget_name(struct value *v)
-{
-    free_string(NULL, v->name);
-    v->name = NULL;
-}
-
-static void close_key(struct RedisModuleKey *key)
-{
-    if (!key)
-        return;
-    open_keys--;
-    if (!--key->value->open && !exists(key->value))
-        forget_name(key->value);
-    free(key);
-}
-
-static size_t value_length(struct RedisModuleKey *key)
-{
-    if (!key || !exists(key->value))
-        return 0;
-    return key->value->is_hash ? key->value->nfields : key->value->string->n;
-}
-
-static int key_type(struct RedisModuleKey *key)
-{
-    if (!key || !exists(key->value))
-        return 0;
-    return key->value->is_hash ? MFS_REDIS_HASH : MFS_REDIS_STRING;
-}
-
-static bool writable(const struct RedisModuleKey *key)
-{
-    return key && key->mode & MFS_REDIS_WRITE;
-}
-
-static int delete_key(struct RedisModuleKey *key)
-{
-    if (!writable(key))
-        return MFS_REDIS_ERR;
-    drop(key->value);
-    return MFS_REDIS_OK;
-}
-
-static int set_expire(struct RedisModuleKey *key, long long ms)
-{
-    return writable(key) && exists(key->value) && ms >= 0 ? MFS_REDIS_OK : MFS_REDIS_ERR;
-}
-
-/* Who writes gets bytes of his own. */
-static void unshare(struct value *v)
-{
-    struct RedisModuleString *s = v->string;
-
-    if (s->refs == 1)
-        return;
-    v->string = create_string(NULL, s->p, s->n);
-    free_string(NULL, s);
-}
-
-static char *string_dma(struct RedisModuleKey *key, size_t *n, int mode)
-{
-    static char nothing[] = "<dma-empty-string>";
-
-    if (!exists(key->value)) {
-        *n = 0;
-        return nothing;
-    }
-    if (key->value->is_hash)
-        return NULL; /* and *n is as it was */
-    if (mode & MFS_REDIS_WRITE)
-        unshare(key->value);
-    *n = key->value->string->n;
-    return key->value->string->p;
-}
-
-static int string_set(struct RedisModuleKey *key, struct RedisModuleString *s)
-{
-    if (!writable(key))
-        return MFS_REDIS_ERR;
-    share(s);
-    drop(key->value);
-    key->value->string = s;
-    return MFS_REDIS_OK;
-}
-
-static int string_truncate(struct RedisModuleKey *key, size_t n)
-{
-    struct RedisModuleString *old;
-
-    if (!writable(key) || key->value->is_hash || n > STRING_MAX)
-        return MFS_REDIS_ERR;
-    old = key->value->string;
-    if (!old && !n)
-        return MFS_REDIS_OK;
-    key->value->string = create_string(NULL, NULL, n);
-    if (old)
-        memcpy(key->value->string->p, old->p, old->n < n ? old->n : n);
-    free_string(NULL, old);
-    return MFS_REDIS_OK;
-}
-
-/* ---- hashes ---------------------------------------------------------------------------------- */
-
-static struct field *find_field(struct value *v, const struct RedisModuleString *name)
-{
-    for (unsigned i = 0; i < v->nfields; i++)
-        if (same(v->field[i].name, name))
-            return &v->field[i];
-    return NULL;
-}
-
-static int hash_get(struct RedisModuleKey *key, int flags, ...)
-{
-    struct RedisModuleString *name, **value;
-    va_list ap;
-
-    FUZZ_CHECK(key && !flags);
-    if (key->value->string)
-        return MFS_REDIS_ERR;
-    va_start(ap, flags);
-    while ((name = va_arg(ap, struct RedisModuleString *))) {
-        struct field *f = find_field(key->value, name);
-
-        value = va_arg(ap, struct RedisModuleString **);
-        *value = f ? share(f->value) : NULL;
-    }
-    va_end(ap);
-    return MFS_REDIS_OK;
-}
-
-static void put_field(struct value *v, struct RedisModuleString *name,
-                      struct RedisModuleString *value)
-{
-    struct field *f = find_field(v, name);
-
-    if (value == MFS_REDIS_DELETE) {
-        if (f)
-            drop_field(v, (unsigned)(f - v->field));
-        return;
-    }
-    if (!f) {
-        FUZZ_CHECK(v->nfields < FIELDS);
-        f = &v->field[v->nfields++];
-        f->name = create_string(NULL, name->p, name->n);
-        f->value = NULL;
-    }
-    free_string(NULL, f->value);
-    f->value = create_string(NULL, value->p, value->n);
-}
-
-static int hash_set(struct RedisModuleKey *key, int flags, ...)
-{
-    struct RedisModuleString *name;
-    int n = 0;
-    va_list ap;
-
-    if (flags || !writable(key) || key->value->string)
-        return 0;
-    key->value->is_hash = true;
-    va_start(ap, flags);
-    for (; (name = va_arg(ap, struct RedisModuleString *)); n++)
-        put_field(key->value, name, va_arg(ap, struct RedisModuleString *));
-    va_end(ap);
-    if (!key->value->nfields)
-        drop(key->value);
-    return n;
-}
-
-static struct RedisModuleScanCursor *scan_cursor_create(void)
-{
-    return calloc(1, sizeof(struct RedisModuleScanCursor));
-}
-
-static void scan_cursor_destroy(struct RedisModuleScanCursor *c)
-{
-    free(c);
-}
-
-static int scan_key(struct RedisModuleKey *key, struct RedisModuleScanCursor *c, mfs_redis_scan *fn,
-                    void *arg)
-{
-    if (!key || !key->value->is_hash || c->done)
-        return 0;
-    for (unsigned i = 0; i < key->value->nfields; i++)
-        fn(key, key->value->field[i].name, key->value->field[i].value, arg);
-    c->done = true;
-    return 0;
-}
-
-/* ---- calls and replies ----------------------------------------------------------------------- */
-
-/* Only sets are changed so, which nothing here reads. SCAN is refused, as with a bad cursor: what a
- * server says of its keys is no input of a client's. */
-static struct RedisModuleCallReply *call(struct RedisModuleCtx *ctx, const char *command,
-                                         const char *format, ...)
-{
-    (void)ctx;
-    if (!strcmp(command, "SCAN"))
-        return NULL;
-    FUZZ_CHECK((!strcmp(command, "SADD") || !strcmp(command, "SREM")) && !strcmp(format, "cb"));
-    return (struct RedisModuleCallReply *)&reply;
-}
-
-static void free_call_reply(struct RedisModuleCallReply *r)
-{
-    (void)r;
-}
-
-/* One value of the reply; all of it, or an element of the array that was begun. */
-static int give(void)
-{
-    FUZZ_CHECK(!reply.begun || reply.postponed || reply.due > 0);
-    reply.begun = true;
-    reply.given++;
-    if (reply.due > 0)
-        reply.due--;
-    return MFS_REDIS_OK;
-}
-
-static int reply_string(struct RedisModuleCtx *ctx, const char *p, size_t n)
-{
-    (void)ctx;
-    if (n) /* a sanitizer sees whether they are there */
-        FUZZ_CHECK(p && memchr(p, p[n - 1], n));
-    return give();
-}
-
-static int reply_null(struct RedisModuleCtx *ctx)
-{
-    (void)ctx;
-    return give();
-}
-
-static int reply_error(struct RedisModuleCtx *ctx, const char *text)
-{
-    (void)ctx;
-    FUZZ_CHECK(*text && !reply.begun);
-    return give();
-}
-
-static int reply_integer(struct RedisModuleCtx *ctx, long long v)
-{
-    (void)ctx;
-    (void)v;
-    return give();
-}
-
-static int reply_array(struct RedisModuleCtx *ctx, long n)
-{
-    (void)ctx;
-    FUZZ_CHECK(!reply.begun);
-    reply.begun = true;
-    reply.postponed = n == MFS_REDIS_POSTPONED;
-    reply.due = reply.postponed ? 0 : n;
-    return MFS_REDIS_OK;
-}
-
-static void reply_array_length(struct RedisModuleCtx *ctx, long n)
-{
-    (void)ctx;
-    FUZZ_CHECK(reply.postponed && reply.given == n);
-    reply.postponed = false;
-}
+/* ---- functions that the module asks for ------------------------------------------------------ */
 
 static int replicate(struct RedisModuleCtx *ctx)
 {
     (void)ctx;
     return MFS_REDIS_OK;
 }
-
-/* ---- the module ------------------------------------------------------------------------------ */
 
 static int attribs(struct RedisModuleCtx *ctx, const char *name, int version, int api)
 {
@@ -446,22 +53,49 @@ static int create_command(struct RedisModuleCtx *ctx, const char *name, mfs_redi
     (void)first;
     (void)last;
     (void)step;
-    if (!strncmp(name, "mfs_term", 8))
-        return MFS_REDIS_OK; /* for Local Managers alone, and with a thread */
+    if (!strcmp(name, "mfs_term"))
+        return MFS_REDIS_OK; /* begins a thread, and this is for Local Managers alone */
     FUZZ_CHECK(ncommands < COMMANDS);
-    commands[ncommands++].run = run;
+    commands[ncommands++] = run;
     return MFS_REDIS_OK;
 }
 
-/* What is set aside for a filter is never called, as it is registered with a server that calls
- * none.
- */
 static void *register_filter(struct RedisModuleCtx *ctx, mfs_redis_filter *f, int flags)
 {
     (void)ctx;
-    (void)f;
     (void)flags;
+    fuzz_call_filter(f);
     return &commands;
+}
+
+static int subscribe(struct RedisModuleCtx *ctx, struct mfs_redis_event event,
+                     mfs_redis_on_event *run)
+{
+    (void)ctx;
+    FUZZ_CHECK(nhooks < HOOKS);
+    hooks[nhooks].event = event.id;
+    hooks[nhooks++].run = run;
+    return MFS_REDIS_OK;
+}
+
+static int subscribe_keys(struct RedisModuleCtx *ctx, int types, mfs_redis_on_key *on_key)
+{
+    (void)ctx;
+    FUZZ_CHECK((types & MFS_NOTIFY_CHANGES) == MFS_NOTIFY_CHANGES);
+    fuzz_call_on_key(on_key);
+    return MFS_REDIS_OK;
+}
+
+static void say(struct RedisModuleCtx *ctx, const char *level, const char *format, ...)
+{
+    char line[256];
+    va_list ap;
+
+    (void)ctx;
+    (void)level;
+    va_start(ap, format);
+    vsnprintf(line, sizeof line, format, ap);
+    va_end(ap);
 }
 
 /* Every connection asks twice. */
@@ -488,91 +122,84 @@ static int close_client(struct RedisModuleCtx *ctx, uint64_t id)
     return MFS_REDIS_OK;
 }
 
-/* What is only asked about SCAN's answer is bound, and never called. */
+static struct fuzz_redis_api api = {
+    .redis.SetModuleAttribs = attribs,
+    .redis.CreateCommand = create_command,
+    .redis.ReplicateVerbatim = replicate,
+    .redis.RegisterCommandFilter = register_filter,
+    .redis.GetClientId = client_id,
+    .redis.GetClientInfoById = client_info,
+    .redis.DeauthenticateAndCloseClient = close_client,
+    .journal.SubscribeToServerEvent = subscribe,
+    .journal.SubscribeToKeyspaceEvents = subscribe_keys,
+    .journal.Log = say,
+};
+
+/* By their names. One that is not in `api` is bound, and never called. */
 static int get(const char *name, void *function)
 {
-    static const struct mfs_redis_api api = {
-        .SetModuleAttribs = attribs,
-        .CreateCommand = create_command,
-        .CreateString = create_string,
-        .FreeString = free_string,
-        .StringPtrLen = string_ptr_len,
-        .OpenKey = open_key,
-        .CloseKey = close_key,
-        .ValueLength = value_length,
-        .KeyType = key_type,
-        .DeleteKey = delete_key,
-        .SetExpire = set_expire,
-        .StringDMA = string_dma,
-        .StringSet = string_set,
-        .StringTruncate = string_truncate,
-        .HashGet = hash_get,
-        .HashSet = hash_set,
-        .ScanCursorCreate = scan_cursor_create,
-        .ScanCursorDestroy = scan_cursor_destroy,
-        .ScanKey = scan_key,
-        .Call = call,
-        .FreeCallReply = free_call_reply,
-        .ReplyWithStringBuffer = reply_string,
-        .ReplyWithNull = reply_null,
-        .ReplyWithError = reply_error,
-        .ReplyWithLongLong = reply_integer,
-        .ReplyWithArray = reply_array,
-        .ReplySetArrayLength = reply_array_length,
-        .ReplicateVerbatim = replicate,
-        .RegisterCommandFilter = register_filter,
-        .GetClientId = client_id,
-        .GetClientInfoById = client_info,
-        .DeauthenticateAndCloseClient = close_client,
-    };
     static const struct {
         const char *name;
         size_t at; /* in api */
     } functions[] = {
-#define FUNCTION(f) {#f, offsetof(struct mfs_redis_api, f)}
-        FUNCTION(SetModuleAttribs),
-        FUNCTION(CreateCommand),
-        FUNCTION(CreateString),
-        FUNCTION(FreeString),
-        FUNCTION(StringPtrLen),
-        FUNCTION(OpenKey),
-        FUNCTION(CloseKey),
-        FUNCTION(ValueLength),
-        FUNCTION(DeleteKey),
-        FUNCTION(SetExpire),
-        FUNCTION(StringDMA),
-        FUNCTION(StringSet),
-        FUNCTION(StringTruncate),
-        FUNCTION(HashGet),
-        FUNCTION(HashSet),
-        FUNCTION(ScanCursorCreate),
-        FUNCTION(ScanCursorDestroy),
-        FUNCTION(ScanKey),
-        FUNCTION(Call),
-        FUNCTION(FreeCallReply),
-        FUNCTION(ReplyWithStringBuffer),
-        FUNCTION(ReplyWithNull),
-        FUNCTION(ReplyWithError),
-        FUNCTION(ReplyWithLongLong),
-        FUNCTION(ReplyWithArray),
-        FUNCTION(ReplySetArrayLength),
-        FUNCTION(ReplicateVerbatim),
-        FUNCTION(RegisterCommandFilter),
-        FUNCTION(CommandFilterArgGet),
-        FUNCTION(CommandFilterArgReplace),
-        FUNCTION(KeyType),
-        FUNCTION(GetExpire),
-        FUNCTION(CallReplyArrayElement),
-        FUNCTION(CallReplyLength),
-        FUNCTION(CallReplyStringPtr),
-        FUNCTION(GetClientId),
-        FUNCTION(GetClientInfoById),
-        FUNCTION(DeauthenticateAndCloseClient),
-#undef FUNCTION
+#define REDIS(f) {"RedisModule_" #f, offsetof(struct fuzz_redis_api, redis.f)}
+#define JOURNAL(f)                                                                                 \
+    {                                                                                              \
+        "RedisModule_" #f, offsetof(struct fuzz_redis_api, journal.f)                              \
+    }
+        REDIS(SetModuleAttribs),
+        REDIS(CreateCommand),
+        REDIS(CreateString),
+        REDIS(FreeString),
+        REDIS(StringPtrLen),
+        REDIS(OpenKey),
+        REDIS(CloseKey),
+        REDIS(ValueLength),
+        REDIS(DeleteKey),
+        REDIS(SetExpire),
+        REDIS(StringDMA),
+        REDIS(StringSet),
+        REDIS(StringTruncate),
+        REDIS(HashGet),
+        REDIS(HashSet),
+        REDIS(ScanCursorCreate),
+        REDIS(ScanCursorDestroy),
+        REDIS(ScanKey),
+        REDIS(Call),
+        REDIS(FreeCallReply),
+        REDIS(ReplyWithStringBuffer),
+        REDIS(ReplyWithNull),
+        REDIS(ReplyWithError),
+        REDIS(ReplyWithLongLong),
+        REDIS(ReplyWithArray),
+        REDIS(ReplySetArrayLength),
+        REDIS(ReplicateVerbatim),
+        REDIS(RegisterCommandFilter),
+        REDIS(CommandFilterArgGet),
+        REDIS(CommandFilterArgReplace),
+        REDIS(KeyType),
+        REDIS(GetExpire),
+        REDIS(CallReplyArrayElement),
+        REDIS(CallReplyLength),
+        REDIS(CallReplyStringPtr),
+        REDIS(GetClientId),
+        REDIS(GetClientInfoById),
+        REDIS(DeauthenticateAndCloseClient),
+        JOURNAL(SubscribeToServerEvent),
+        JOURNAL(SubscribeToKeyspaceEvents),
+        JOURNAL(CommandFilterArgsCount),
+        JOURNAL(GetKeyNameFromModuleKey),
+        JOURNAL(Scan),
+        JOURNAL(GetAbsExpire),
+        JOURNAL(SetAbsExpire),
+        JOURNAL(CallReplyInteger),
+        JOURNAL(Log),
+#undef REDIS
+#undef JOURNAL
     };
 
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        if (strcmp(name, "RedisModule_") > 0 && !strcmp(name + 12, functions[i].name)) {
+        if (!strcmp(name, functions[i].name)) {
             memcpy(function, (const char *)&api + functions[i].at, sizeof(void *));
             return MFS_REDIS_OK;
         }
@@ -582,70 +209,154 @@ static int get(const char *name, void *function)
 
 static struct RedisModuleCtx context = {get};
 
+/* ---- loading --------------------------------------------------------------------------------- */
+
 unsigned fuzz_redis_load(void)
 {
-    static const char *const words[] = {
-        "at",  "127.0.0.1", "1",
-        "key", "session1",  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"};
+    char path[32];
+    const char *const words[] = {
+        "at",      "127.0.0.1", "1",
+        "key",     "session1",  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+        "journal", path};
     enum { N = sizeof words / sizeof *words };
     struct RedisModuleString *argv[N];
 
     if (ncommands)
         return ncommands;
+    journal = memfd_create("journal", MFD_CLOEXEC);
+    FUZZ_CHECK(journal >= 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", journal);
+    fuzz_keys_give(&api);
+    fuzz_answers_give(&api);
+    fuzz_calls_give(&api);
     for (int i = 0; i < N; i++)
-        argv[i] = create_string(NULL, words[i], strlen(words[i]));
+        argv[i] = fuzz_string(words[i], strlen(words[i]));
     FUZZ_CHECK(RedisModule_OnLoad(&context, argv, N) == MFS_REDIS_OK);
     for (int i = 0; i < N; i++)
-        free_string(NULL, argv[i]);
+        fuzz_string_free(argv[i]);
     return ncommands;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static void tell(uint64_t event, uint64_t sub)
+{
+    for (unsigned i = 0; i < nhooks; i++)
+        if (hooks[i].event == event)
+            hooks[i].run(&context, (struct mfs_redis_event){event, 1}, sub, NULL);
+}
+
+static void wake(void)
+{
+    tell(MFS_EVENT_LOOP, MFS_LOOP_AFTER_SLEEP);
+}
+
+/* Nothing is open, and the journal is whole. */
+static void sleep_again(void)
+{
+    FUZZ_CHECK(!fuzz_keys_open() && !fuzz_replies());
+    tell(MFS_EVENT_LOOP, MFS_LOOP_BEFORE_SLEEP);
+    FUZZ_CHECK(mfs_journal_status().whole);
 }
 
 static struct RedisModuleString *string_of(struct fuzz_input text)
 {
-    return create_string(NULL, (const char *)text.p, text.n);
+    return fuzz_string(text.p, text.n);
+}
+
+static void run_other(const char *name, const struct fuzz_input *args, int n)
+{
+    struct RedisModuleString *word[1 + FUZZ_REDIS_ARGS];
+    struct RedisModuleCallReply *reply;
+
+    word[0] = fuzz_string(name, strlen(name));
+    for (int i = 0; i < n; i++)
+        word[1 + i] = string_of(args[i]);
+    wake();
+    reply = fuzz_call(&context, word, 1 + n);
+    api.redis.FreeCallReply(reply);
+    sleep_again();
+    for (int i = 0; i <= n; i++)
+        fuzz_string_free(word[i]);
 }
 
 void fuzz_redis_set(struct fuzz_input name, struct fuzz_input value)
 {
-    struct RedisModuleString *n = string_of(name), *v = string_of(value);
-    struct RedisModuleKey *key = open_key(&context, n, MFS_REDIS_WRITE);
-
-    string_set(key, v);
-    close_key(key);
-    free_string(NULL, n);
-    free_string(NULL, v);
+    run_other("SET", (struct fuzz_input[]){name, value}, 2);
 }
 
 void fuzz_redis_hset(struct fuzz_input name, struct fuzz_input field, struct fuzz_input value)
 {
-    struct RedisModuleString *n = string_of(name), *f = string_of(field), *v = string_of(value);
-    struct RedisModuleKey *key = open_key(&context, n, MFS_REDIS_WRITE);
+    run_other("HSET", (struct fuzz_input[]){name, field, value}, 3);
+}
 
-    hash_set(key, 0, f, v, NULL);
-    close_key(key);
-    free_string(NULL, n);
-    free_string(NULL, f);
-    free_string(NULL, v);
+void fuzz_redis_other(unsigned which, const struct fuzz_input *args, int n)
+{
+    static const char *const names[] = {"SET", "HSET",   "HDEL",    "SADD",  "SREM", "DEL",
+                                        "ACL", "HSETNX", "HINCRBY", "HMSET", "hset", "xyz"};
+
+    run_other(names[which % (sizeof names / sizeof *names)], args, n);
 }
 
 void fuzz_redis_command(unsigned which, const struct fuzz_input *args, int n)
 {
     struct RedisModuleString *argv[1 + FUZZ_REDIS_ARGS];
 
-    argv[0] = create_string(NULL, "command", 7);
+    argv[0] = fuzz_string("mfs_command", 11);
     for (int i = 0; i < n; i++)
         argv[1 + i] = string_of(args[i]);
-    memset(&reply, 0, sizeof reply);
-    commands[which % ncommands].run(&context, argv, 1 + n);
-    FUZZ_CHECK(reply.begun && !reply.due && !reply.postponed && !open_keys);
+    wake();
+    fuzz_call_show(argv, 1 + n);
+    fuzz_answer_begin();
+    commands[which % ncommands](&context, argv, 1 + n);
+    fuzz_answer_end();
+    sleep_again();
     for (int i = 0; i <= n; i++)
-        free_string(NULL, argv[i]);
+        fuzz_string_free(argv[i]);
 }
 
+/* ---- the journal ----------------------------------------------------------------------------- */
+
+/* Awake: so nothing of it is journalled before somebody asks for it. */
+int fuzz_redis_replay(struct mfs_span bytes, struct mfs_journal_found *found)
+{
+    int rc;
+
+    wake();
+    rc = mfs_journal_replay(&context, bytes, found);
+    FUZZ_CHECK(!fuzz_keys_open() && !fuzz_replies());
+    FUZZ_CHECK(rc == 0 || rc == -EINVAL || rc == -ENODATA);
+    return rc;
+}
+
+void fuzz_redis_journal_all(void)
+{
+    fuzz_call_touch_all(&context);
+    sleep_again();
+}
+
+void fuzz_redis_check_journal(void)
+{
+    off_t n = lseek(journal, 0, SEEK_END);
+    struct mfs_journal_found found;
+    char *bytes = malloc((size_t)n);
+
+    FUZZ_CHECK(bytes && pread(journal, bytes, (size_t)n, 0) == n);
+    fuzz_keys_put_aside();
+    FUZZ_CHECK(!fuzz_redis_replay((struct mfs_span){bytes, (size_t)n}, &found));
+    FUZZ_CHECK(found.whole == (uint64_t)n);
+    fuzz_keys_compare();
+    free(bytes);
+}
+
+/* Whoever was refused is let in again, so that the next input finds what this one has found. */
 void fuzz_redis_flush(void)
 {
-    for (unsigned i = 0; i < KEYS; i++) {
-        drop(&keys[i]);
-        forget_name(&keys[i]);
-    }
+    static const struct fuzz_input let_in[] = {{(const uint8_t *)"SETUSER", 7},
+                                               {(const uint8_t *)"memefs", 6},
+                                               {(const uint8_t *)"+@all", 5}};
+
+    run_other("ACL", let_in, 3);
+    fuzz_keys_drop();
+    tell(MFS_EVENT_FLUSHDB, MFS_FLUSHDB_END);
 }
