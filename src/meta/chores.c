@@ -100,11 +100,12 @@ static void end_transactions(struct mfs_meta *meta, uint32_t part, const struct 
     for (size_t i = 0; i + 1 < mfs_reply_count(list); i += 2) {
         struct mfs_bytes txn = mfs_reply_bytes(mfs_reply_at(list, i));
         struct mfs_bytes value = mfs_reply_bytes(mfs_reply_at(list, i + 1));
-        struct mfs_bytes what = {value.p + 8, value.n - 8};
+        struct mfs_bytes what;
         int64_t age;
 
         if (txn.n != MFS_TXN_LEN || value.n < 8)
             continue;
+        what = (struct mfs_bytes){value.p + 8, value.n - 8};
         age = (int64_t)((uint64_t)now - mfs_get_be64(value.p));
         if (age < meta->limits.intent_seconds)
             continue;

@@ -68,6 +68,8 @@ static void put_off(struct reading *g, struct RedisModuleKey *key,
 {
     uint16_t n = (uint16_t)r->key.n;
 
+    if (r->number < 0 || r->number > INT64_MAX - PUT_OFF)
+        return; /* none that a process has written */
     if (mfs_journal_api.GetAbsExpire(key) < PUT_OFF) {
         mfs_answer_add(&g->put_off, &n, sizeof n);
         mfs_answer_span(&g->put_off, r->key);
