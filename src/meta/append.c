@@ -1,4 +1,5 @@
 /* O_APPEND: the end of the file is taken at its home, in one step for all clients. */
+#include "meta/doubt.h"
 #include "meta/notices.h"
 
 #include <errno.h>
@@ -70,6 +71,7 @@ static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg 
         mfs_notices_send(meta, ino, attr->version, others);
 out:
     mfs_call_fini(&c);
+    mfs_doubt_content(meta, ino, rc);
     return rc;
 }
 
@@ -156,5 +158,6 @@ int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bo
     remember(meta, attr);
 out:
     mfs_call_fini(&c);
+    mfs_doubt_content(meta, ino, rc);
     return rc;
 }

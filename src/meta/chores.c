@@ -1,6 +1,6 @@
 /* Housekeeping: what clients that died, or did not wait, have left. Every client does a little of
  * it every few seconds; a partition lets only one of them look at a time. */
-#include "meta/internal.h"
+#include "meta/doubt.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -145,6 +145,7 @@ void mfs_chores_tick(void *arg)
 {
     struct mfs_meta *meta = arg;
 
+    mfs_doubts_retry(meta);
     for (uint32_t part = 0; part < meta->nparts; part++)
         look_at(meta, part);
 }

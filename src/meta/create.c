@@ -1,5 +1,5 @@
 /* New names for new inodes. */
-#include "meta/internal.h"
+#include "meta/doubt.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -312,6 +312,7 @@ static int give_birth(struct birth *b)
     do {
         rc = birth_attempt(b);
     } while (rc == -EAGAIN);
+    mfs_doubt_added(b->meta, b->parent, b->part, rc);
     if (rc == 1 && !S_ISDIR(b->new->mode))
         mfs_parents_touch(b->meta, b->parent, b->now);
     free(b->record);

@@ -63,6 +63,7 @@ void mfs_doubt_rename(const struct mfs_rename *r)
 
     recall(r, &r->from, &s);
     recall(r, &r->to, &s);
+    mfs_doubt_added(r->meta, r->to.dir, r->to.part, -EIO);
     if (r->from.part != r->to.part)
         rc = mfs_intent_end_of(r->meta, r->from.dir, r->from.name, r->txn);
     if (rc == 0)

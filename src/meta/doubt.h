@@ -1,6 +1,7 @@
-/* Changes of names whose fate, or whose maker, is unknown. Who changes something tells the holders
- * of leases; when the answer to the change was lost, or its maker died before, others go on to show
- * what was before. So who learns of such a change tells everybody as if he had made it. */
+/* Changes whose fate, or whose maker, is unknown. Who changes something tells those who have it
+ * open or under a lease; when the answer to the change was lost, or its maker died before, others
+ * go on to show what was before. So who learns of such a change tells everybody as if he had made
+ * it. All functions are thread-safe and block for round trips. */
 #ifndef MFS_META_DOUBT_H
 #define MFS_META_DOUBT_H
 
@@ -22,7 +23,31 @@ int mfs_doubt_tell(struct mfs_meta *meta, uint64_t ino, mode_t type, uint32_t pa
 /* A rename whose answer was lost: it is ended, one way or the other, if it is not yet, what is
  * known here of its names is forgotten, and the holders of what the names mean, or meant as far as
  * this client knew, are told. Gives up at the first partition that does not answer; then
- * housekeeping does what it can, and leases run out. */
+ * housekeeping does what it can, and leases run out. The keeper of the shard to which a name may
+ * have come is told, too. */
 void mfs_doubt_rename(const struct mfs_rename *r);
+
+/* The same for single changes, whose call ended with `rc`: each does nothing unless that is
+ * doubtful. What this client knew is forgotten. Of an inode whose partition does not answer now,
+ * either, others are told when it does (mfs_doubts_retry). */
+
+/* Content, size and times of a regular file. Does not wait for those who are told: who calls
+ * mfs_meta_settle does. */
+void mfs_doubt_content(struct mfs_meta *meta, uint64_t ino, int rc);
+
+/* Mode, owner, times, links, of an inode of any type. Waits for them. */
+void mfs_doubt_attributes(struct mfs_meta *meta, uint64_t ino, int rc);
+
+/* A name may have been added in that shard; waits for its keeper. */
+void mfs_doubt_added(struct mfs_meta *meta, uint64_t dir, uint32_t part, int rc);
+
+/* A file's name may be gone. Waits for the holders of what it meant as far as this client knew; who
+ * had it from another client only is told by housekeeping when the file was without a name then. */
+void mfs_doubt_removed(struct mfs_meta *meta, uint64_t dir, const char *name, int rc);
+
+struct mfs_doubts *mfs_doubts_create(void); /* NULL: ENOMEM */
+void mfs_doubts_destroy(struct mfs_doubts *d);
+/* Tells of what is left; of the rest of it later, when a partition does not answer. */
+void mfs_doubts_retry(struct mfs_meta *meta);
 
 #endif

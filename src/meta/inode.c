@@ -1,4 +1,5 @@
 /* Attributes of inodes. */
+#include "meta/doubt.h"
 #include "meta/notices.h"
 
 #include <errno.h>
@@ -136,6 +137,7 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
     mfs_call_fini(&c);
     if (!rc && S_ISDIR(attr->mode))
         mfs_leases_changed(meta, ino);
+    mfs_doubt_attributes(meta, ino, rc);
     return rc;
 }
 

@@ -25,6 +25,7 @@ struct mfs_opens;
 struct mfs_notices;
 struct mfs_untold;
 struct mfs_debts;
+struct mfs_doubts;
 
 /* When something counts as left behind. Tests shorten them. */
 struct mfs_meta_limits {
@@ -68,6 +69,7 @@ struct mfs_meta {
     struct mfs_notices *notices;
     struct mfs_untold *untold;
     struct mfs_debts *debts;
+    struct mfs_doubts *doubts;
     struct mfs_ticker session_ticker, touch_ticker, parents_ticker, closes_ticker, chores_ticker;
     struct mfs_hint hints[MFS_HINTS];
     pthread_mutex_t space_mutex;

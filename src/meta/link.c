@@ -1,4 +1,5 @@
 /* Hard links. The inode counts the new name before it exists, so that no name is ever uncounted. */
+#include "meta/doubt.h"
 #include "meta/notices.h"
 
 #include <errno.h>
@@ -181,8 +182,10 @@ int mfs_meta_link(struct mfs_meta *meta, uint64_t ino, uint64_t parent, const ch
         rc = attempt(&l, &counted);
     } while (rc == -EAGAIN);
     /* Whether the name was added is not known after a lost answer: housekeeping will learn it. */
-    if (rc && counted && rc != -EIO && rc != -ETIMEDOUT)
+    if (rc && counted && !mfs_is_doubtful(rc))
         take_back(&l);
+    mfs_doubt_attributes(meta, ino, rc);
+    mfs_doubt_added(meta, parent, l.part, rc);
     if (!rc)
         mfs_parents_touch(meta, parent, now);
     return rc;

@@ -1,5 +1,6 @@
 /* The life of a client's metadata: its session, what it remembers, its threads. */
 #include "meta/contents.h"
+#include "meta/doubt.h"
 #include "meta/notices.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@ static void free_meta(struct mfs_meta *meta)
     mfs_parents_destroy(meta->parents);
     mfs_opens_destroy(meta->opens);
     mfs_debts_destroy(meta->debts);
+    mfs_doubts_destroy(meta->doubts);
     pthread_mutex_destroy(&meta->space_mutex);
     free(meta);
 }
@@ -88,8 +90,9 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     meta->parents = mfs_parents_create();
     meta->opens = mfs_opens_create();
     meta->debts = mfs_debts_create();
+    meta->doubts = mfs_doubts_create();
     if (!meta->dirs || !meta->files || !meta->contents || !meta->shards || !meta->parents ||
-        !meta->opens || !meta->debts)
+        !meta->opens || !meta->debts || !meta->doubts)
         goto fail;
     rc = mfs_session_start(meta);
     if (rc)

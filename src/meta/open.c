@@ -1,5 +1,6 @@
 /* Open files: who has them, and what is written to them becoming known. */
 #include "meta/contents.h"
+#include "meta/doubt.h"
 #include "meta/notices.h"
 #include "meta/untold.h"
 
@@ -61,6 +62,10 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const uint64_t *trimmed,
         mfs_notices_send(meta, ino, attr->version, mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 1)));
 out:
     mfs_call_fini(&c);
+    if (trimmed && mfs_is_doubtful(rc)) {
+        mfs_doubt_content(meta, ino, rc);
+        mfs_meta_settle(meta, ino);
+    }
     return rc;
 }
 
@@ -166,6 +171,7 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
     if (!rc && old_version)
         *old_version = attr->version - 1;
     mfs_cmds_fini(&cmd, 1);
+    mfs_doubt_content(meta, ino, rc);
 out:
     free(a.v);
     free(a.num);
@@ -221,5 +227,9 @@ int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64
     if (!rc && old_version)
         *old_version = attr->version - 1;
     mfs_call_fini(&c);
+    if (mfs_is_doubtful(rc)) {
+        mfs_doubt_content(meta, ino, rc);
+        mfs_meta_settle(meta, ino);
+    }
     return rc;
 }

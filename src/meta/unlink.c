@@ -1,6 +1,6 @@
 /* Names of files going away. The name goes first, then the inode's count of names: a crash between
  * them leaks the inode, it never leaves a name without one. */
-#include "meta/internal.h"
+#include "meta/doubt.h"
 
 #include <errno.h>
 #include <string.h>
@@ -183,6 +183,7 @@ int mfs_meta_unlink(struct mfs_meta *meta, uint64_t parent, const char *name)
         } while (rc == -EAGAIN);
     }
     mfs_untold_removed(meta->untold);
+    mfs_doubt_removed(meta, parent, name, rc);
     if (!rc) {
         mfs_shards_removed(meta->shards, parent, r.part, name, asked);
         mfs_parents_touch(meta, parent, now);

@@ -1,4 +1,5 @@
 /* Extended attributes and what an access ACL means for the mode. */
+#include "meta/doubt.h"
 #include "meta/internal.h"
 
 #include <errno.h>
@@ -131,6 +132,7 @@ int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, con
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     changed(meta, ino, &c);
     mfs_call_fini(&c);
+    mfs_doubt_attributes(meta, ino, rc);
     return rc;
 }
 
@@ -152,6 +154,7 @@ int mfs_meta_removexattr(struct mfs_meta *meta, uint64_t ino, const char *name)
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     changed(meta, ino, &c);
     mfs_call_fini(&c);
+    mfs_doubt_attributes(meta, ino, rc);
     if (rc == -ENODATA && (flag == MFS_ATTR_ACL || flag == MFS_ATTR_DEFACL))
         rc = 0;
     return rc;

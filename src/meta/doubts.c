@@ -1,0 +1,189 @@
+/* Single changes whose answer was lost, and the list of those that nobody could be told of yet, as
+ * their partition did not answer either: it may have hung, with the change before it. */
+#include "meta/doubt.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "meta/notices.h"
+
+#define MOST 1024 /* kept to be told of later; far more than can be under way at one time */
+
+struct doubtful {
+    uint64_t ino;
+    bool content; /* else attributes */
+};
+
+struct mfs_doubts {
+    pthread_mutex_t mutex; /* guards what follows; a leaf */
+    struct doubtful list[MOST];
+    size_t n;
+};
+
+struct mfs_doubts *mfs_doubts_create(void)
+{
+    struct mfs_doubts *d = calloc(1, sizeof *d);
+
+    if (d)
+        pthread_mutex_init(&d->mutex, NULL);
+    return d;
+}
+
+void mfs_doubts_destroy(struct mfs_doubts *d)
+{
+    if (d)
+        pthread_mutex_destroy(&d->mutex);
+    free(d);
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+/* Whether it was changed or not: with the version that it has now, nobody forgets what is true. The
+ * holders are read after that, as after a change. */
+static int tell_content(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
+    struct mfs_attr attr;
+    struct mfs_call c;
+    int rc = mfs_meta_getattr(meta, ino, &attr);
+
+    if (rc)
+        return rc;
+    mfs_call_command(&c, "mfs_holders");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_args_str(&c.args, "open");
+    c.cmd.idempotent = true;
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    if (!rc)
+        mfs_notices_send(meta, ino, attr.version, mfs_call_text(&c));
+    mfs_call_fini(&c);
+    return rc;
+}
+
+static int tell_attributes(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_attr attr;
+    int rc = mfs_meta_getattr(meta, ino, &attr);
+
+    if (rc)
+        return rc;
+    if (S_ISREG(attr.mode) && attr.nlink == 0)
+        mfs_meta_unrefed_by_the_dead(meta, ino);
+    else if (S_ISREG(attr.mode))
+        rc = mfs_leases_file_changed_at_home(meta, ino, NULL);
+    else if (S_ISDIR(attr.mode))
+        mfs_leases_changed(meta, ino);
+    return rc;
+}
+
+static int tell(struct mfs_meta *meta, const struct doubtful *what)
+{
+    return what->content ? tell_content(meta, what->ino) : tell_attributes(meta, what->ino);
+}
+
+/* ---- later ----------------------------------------------------------------------------------- */
+
+static void keep(struct mfs_doubts *d, struct doubtful what)
+{
+    bool full, known = false;
+
+    pthread_mutex_lock(&d->mutex);
+    for (size_t i = 0; i < d->n; i++)
+        known = known || (d->list[i].ino == what.ino && d->list[i].content == what.content);
+    full = d->n == MOST;
+    if (!known && !full)
+        d->list[d->n++] = what;
+    pthread_mutex_unlock(&d->mutex);
+    if (!known && full)
+        mfs_warn("meta", "inode %" PRIx64 ": others may show it as it was before a change for 30 s",
+                 what.ino);
+}
+
+static bool take_one(struct mfs_doubts *d, struct doubtful *what)
+{
+    bool any;
+
+    pthread_mutex_lock(&d->mutex);
+    any = d->n > 0;
+    if (any)
+        *what = d->list[--d->n];
+    pthread_mutex_unlock(&d->mutex);
+    return any;
+}
+
+void mfs_doubts_retry(struct mfs_meta *meta)
+{
+    struct doubtful again[MOST], what;
+    size_t n = 0;
+
+    /* One that does not answer is asked again at once for nothing else, as a rule (store/pool.c).
+     */
+    while (n < MOST && take_one(meta->doubts, &what)) {
+        if (mfs_is_doubtful(tell(meta, &what)))
+            again[n++] = what;
+        else
+            mfs_meta_settle(meta, what.ino);
+    }
+    for (size_t i = 0; i < n; i++)
+        keep(meta->doubts, again[i]);
+}
+
+/* ---- the changes ----------------------------------------------------------------------------- */
+
+static void tell_or_keep(struct mfs_meta *meta, struct doubtful what)
+{
+    if (mfs_is_doubtful(tell(meta, &what)))
+        keep(meta->doubts, what);
+}
+
+void mfs_doubt_content(struct mfs_meta *meta, uint64_t ino, int rc)
+{
+    if (!mfs_is_doubtful(rc))
+        return;
+    mfs_filecache_revoke(meta->files, ino);
+    if (meta->opts.changed)
+        meta->opts.changed(meta->opts.arg, ino, 0, NULL, NULL);
+    tell_or_keep(meta, (struct doubtful){ino, true});
+}
+
+void mfs_doubt_attributes(struct mfs_meta *meta, uint64_t ino, int rc)
+{
+    if (!mfs_is_doubtful(rc))
+        return;
+    mfs_filecache_revoke(meta->files, ino);
+    mfs_dircache_revoke(meta->dirs, ino);
+    tell_or_keep(meta, (struct doubtful){ino, false});
+}
+
+void mfs_doubt_added(struct mfs_meta *meta, uint64_t dir, uint32_t part, int rc)
+{
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_bytes keeper;
+    struct mfs_call c;
+
+    if (!mfs_is_doubtful(rc))
+        return;
+    mfs_key_ino(key, 'K', dir);
+    mfs_call_command(&c, "GET");
+    mfs_args_bin(&c.args, key, sizeof key);
+    c.cmd.idempotent = true;
+    if (!mfs_call_run(meta, &c, part)) {
+        keeper = mfs_call_text(&c);
+        if (keeper.n == 8 && mfs_get_be64(keeper.p) != meta->sid)
+            mfs_leases_name_added(meta, dir, part, keeper);
+    }
+    mfs_call_fini(&c);
+}
+
+void mfs_doubt_removed(struct mfs_meta *meta, uint64_t dir, const char *name, int rc)
+{
+    struct mfs_attr attr;
+
+    if (!mfs_is_doubtful(rc) || !mfs_filecache_name(meta->files, dir, name, &attr))
+        return;
+    mfs_filecache_forget(meta->files, dir, name, 0);
+    tell_or_keep(meta, (struct doubtful){attr.ino, false});
+}
