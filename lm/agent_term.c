@@ -74,16 +74,20 @@ static int await_term(struct mfs_admin *admin, const struct mfs_msg_term *how, s
 
 static int begin_terms(struct mfs_admin *admin, const struct mfs_msg_term *how, struct mfs_err *err)
 {
+    char word[MFS_MAC_TEXT];
     struct mfs_err ignored;
     struct mfs_args args;
-    int rc;
+    int rc = mfs_admin_copy_word(how->replica_admin_password, word);
 
+    if (rc)
+        return mfs_err_set(err, rc, "partition %u: %s", how->index, strerror(-rc));
     mfs_args_init(&args, "mfs_term");
     mfs_args_str(&args, "begin");
     mfs_args_str(&args, how->replica_host);
     mfs_args_int(&args, how->replica_port);
     mfs_args_str(&args, MFS_REDIS_ADMIN);
     mfs_args_str(&args, how->replica_admin_password);
+    mfs_args_str(&args, word);
     rc = call(admin, &args, NULL, err);
     if (!rc)
         rc = await_term(admin, how, err);

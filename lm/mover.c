@@ -268,14 +268,27 @@ static int start_over(struct mfs_ends *e)
     return rc ? mfs_ends_target_failed(e) : 0;
 }
 
-static int copy_once(struct mfs_ends *e)
+/* The source lets the target follow, and nobody else any more. */
+static int admit(struct mfs_ends *e, char word[MFS_MAC_TEXT])
 {
-    int rc = prepare_source(e);
+    int rc = mfs_admin_copy_word(e->m->target_password, word);
 
     if (rc)
+        return mfs_err_set(e->err, rc, "partition %u: %s", e->m->part, strerror(-rc));
+    rc = mfs_admin_admit(e->source, word, e->err);
+    return rc && rc != -EAGAIN ? mfs_ends_source_failed(e, rc) : rc;
+}
+
+static int copy_once(struct mfs_ends *e)
+{
+    char word[MFS_MAC_TEXT];
+    int rc = admit(e, word);
+
+    if (!rc)
+        rc = prepare_source(e);
+    if (rc)
         return rc;
-    if (mfs_admin_replicate(e->target, e->m->source_host, e->m->source_port, e->m->source_password,
-                            e->err))
+    if (mfs_admin_replicate(e->target, e->m->source_host, e->m->source_port, word, e->err))
         rc = mfs_ends_target_failed(e);
     if (!rc)
         rc = await_copy(e);
@@ -326,8 +339,11 @@ static int copy_anew(struct mfs_ends *e)
 static int go_on(struct mfs_ends *e)
 {
     struct mfs_admin_replication r = {0};
-    int rc = mfs_ends_look_at_source(e, true, &r);
+    char word[MFS_MAC_TEXT];
+    int rc = admit(e, word); /* once more, as the source may have been started anew */
 
+    if (!rc)
+        rc = mfs_ends_look_at_source(e, true, &r);
     if (rc)
         return rc;
     e->copies_before = r.full_copies;

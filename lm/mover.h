@@ -10,6 +10,7 @@
  *   -ENOSPC        it would take more memory than this node has for it
  *   -ENOBUFS       the link broke too often, as more was written than it can hold: copy it cold
  *   -ETIMEDOUT     it did not get on, or not in step in time
+ *   -EAGAIN        the source serves with another replica, which has to be given up first
  *   -ECANCELED     as was asked for */
 #ifndef MFS_LM_MOVER_H
 #define MFS_LM_MOVER_H

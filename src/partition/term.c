@@ -1,7 +1,10 @@
 /* Terms, as commands. Of the process that serves:
  *
  *     mfs_term                                    → [has terms?, ms that are left]
- *     mfs_term begin HOST PORT USER PASSWORD      serve only while that process consents
+ *     mfs_term admit USER WORD                    who logs on so may follow, and nobody else any
+ *                                                 more; an error while there are terms
+ *     mfs_term begin HOST PORT USER PASSWORD WORD serve only while that process consents; an error
+ *                                                 unless it is the one that was admitted by WORD
  *     mfs_term end                                serve without
  *     mfs_alone                                   → 1 without terms, 0 with; a client's command
  *                                                 like any other (store/confirm.c)
@@ -15,12 +18,17 @@
  * The last is what makes a replica's promotion safe: the other process can't serve after that time,
  * whether it lives, hangs, or is cut off.
  *
+ * WAIT counts whoever follows. So as long as there are terms that must be the one replica which may
+ * take over, and none that was given up and has not heard of that (docs/decisions/0026): admitting
+ * one closes the links of all others and makes the server forget by which word they logged on.
+ *
  * The filter gives a refused command another name, for which no client has the right: so it is
  * answered with NOPERM before anything is executed, just as by a fence, and clients do what they do
  * then. It runs before each command, in the same turn of redis' loop. */
 #include "partition/term.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -31,9 +39,11 @@
 
 #define NO_SELF  1   /* the filter leaves alone what modules call */
 #define SLACK_MS 100 /* between two clocks that run by themselves */
+#define WORD_MAX 128
 
 static bool withdrawn;
-static int64_t consented; /* mfs_term_clock; 0: never */
+static int64_t consented;           /* mfs_term_clock; 0: never */
+static char admitted[WORD_MAX + 1]; /* who may follow, by that word; "": nobody */
 
 /* What goes on without a term: logging on, looking, and what Local Managers and replicas do. */
 static const char *const allowed[] = {
@@ -97,15 +107,66 @@ static int withdraw_command(struct RedisModuleCtx *ctx, struct RedisModuleString
         ctx, ago < MFS_TERM_MS + SLACK_MS ? MFS_TERM_MS + SLACK_MS - ago : 0);
 }
 
+/* Did the server do what it was told? *reply is released. */
+static bool is_done(struct RedisModuleCallReply *reply)
+{
+    size_t n = 0;
+    const char *text = reply ? mfs_redis.CallReplyStringPtr(reply, &n) : NULL;
+    bool done = text && n >= 2 && !memcmp(text, "OK", 2);
+
+    if (reply)
+        mfs_redis.FreeCallReply(reply);
+    return done;
+}
+
+/* Without its user a connection is closed before the server's loop comes to the next round. */
+static bool replace_follower(struct RedisModuleCtx *ctx, struct RedisModuleString *user,
+                             struct RedisModuleString *word)
+{
+    struct RedisModuleCallReply *gone = mfs_redis.Call(ctx, "ACL", "cs", "DELUSER", user);
+    char password[WORD_MAX + 2];
+
+    if (gone)
+        mfs_redis.FreeCallReply(gone);
+    admitted[0] = '\0';
+    snprintf(password, sizeof password, ">%s", mfs_redis.StringPtrLen(word, NULL));
+    if (!is_done(mfs_redis.Call(ctx, "ACL", "cscccccc", "SETUSER", user, "reset", "on", password,
+                                "+ping", "+replconf", "+psync")))
+        return false;
+    snprintf(admitted, sizeof admitted, "%s", password + 1);
+    return true;
+}
+
+static bool is_admitted(struct RedisModuleString *word)
+{
+    return admitted[0] && !strcmp(mfs_redis.StringPtrLen(word, NULL), admitted);
+}
+
+static int admit(struct RedisModuleCtx *ctx, struct RedisModuleString **argv)
+{
+    size_t n;
+
+    mfs_redis.StringPtrLen(argv[3], &n);
+    if (!n || n > WORD_MAX)
+        return mfs_redis.ReplyWithError(ctx, "ERR no such word");
+    if (!is_admitted(argv[3]) && mfs_witness_needed())
+        return mfs_redis.ReplyWithError(ctx, "BUSY this partition's process has a replica");
+    if (!is_admitted(argv[3]) && !replace_follower(ctx, argv[2], argv[3]))
+        return mfs_redis.ReplyWithError(ctx, "ERR no such user");
+    return mfs_redis.ReplyWithLongLong(ctx, 1);
+}
+
 static int begin(struct RedisModuleCtx *ctx, struct RedisModuleString **argv)
 {
     long port = strtol(mfs_redis.StringPtrLen(argv[3], NULL), NULL, 10);
-    int rc = port > 0 && port < 65536
-                 ? mfs_witness_begin(mfs_redis.StringPtrLen(argv[2], NULL), (uint16_t)port,
-                                     mfs_redis.StringPtrLen(argv[4], NULL),
-                                     mfs_redis.StringPtrLen(argv[5], NULL))
-                 : -EINVAL;
+    int rc = -EINVAL;
 
+    if (!is_admitted(argv[6]))
+        return mfs_redis.ReplyWithError(ctx, "ERR another process may follow");
+    if (port > 0 && port < 65536)
+        rc = mfs_witness_begin(mfs_redis.StringPtrLen(argv[2], NULL), (uint16_t)port,
+                               mfs_redis.StringPtrLen(argv[4], NULL),
+                               mfs_redis.StringPtrLen(argv[5], NULL));
     if (rc)
         return mfs_redis.ReplyWithError(ctx, rc == -EINVAL ? "ERR no such address or user"
                                                            : "ERR cannot start a thread");
@@ -127,10 +188,13 @@ static int term_command(struct RedisModuleCtx *ctx, struct RedisModuleString **a
 
     if (argc == 1)
         return tell(ctx);
-    if (argc == 6 && !strcasecmp(what, "begin"))
+    if (argc == 4 && !strcasecmp(what, "admit"))
+        return admit(ctx, argv);
+    if (argc == 7 && !strcasecmp(what, "begin"))
         return begin(ctx, argv);
     if (argc != 2 || strcasecmp(what, "end"))
-        return mfs_redis.ReplyWithError(ctx, "ERR mfs_term [begin HOST PORT USER PASSWORD | end]");
+        return mfs_redis.ReplyWithError(
+            ctx, "ERR mfs_term [admit USER WORD | begin HOST PORT USER PASSWORD WORD | end]");
     mfs_witness_end();
     return mfs_redis.ReplyWithLongLong(ctx, 0);
 }

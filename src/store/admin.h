@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "wire/mac.h"
 
 struct mfs_admin;
 struct mfs_cmd;
@@ -60,10 +61,17 @@ struct mfs_admin_replication {
 int mfs_admin_replication(struct mfs_admin *admin, bool full, struct mfs_admin_replication *r,
                           struct mfs_err *err);
 
-/* Makes the process a copy of host:port, to which it logs on as MFS_REDIS_ADMIN with that password.
+/* By what a process with that password of MFS_REDIS_ADMIN logs on to the one that it is to be a
+ * copy of, as MFS_REDIS_COPY. 0 or a negative errno. */
+int mfs_admin_copy_word(const char *password, char word[MFS_MAC_TEXT]);
+/* From now on only who has that word may be a copy of this process; the links of all others are
+ * closed. Harmless to repeat. Refused (-EAGAIN) while this process serves by terms with another
+ * replica (src/partition/term.h). */
+int mfs_admin_admit(struct mfs_admin *admin, const char *word, struct mfs_err *err);
+/* Makes the process a copy of host:port, to which it logs on as MFS_REDIS_COPY with that word.
  * Returns at once; the copy is whole when `link_up` says so. */
-int mfs_admin_replicate(struct mfs_admin *admin, const char *host, uint16_t port,
-                        const char *password, struct mfs_err *err);
+int mfs_admin_replicate(struct mfs_admin *admin, const char *host, uint16_t port, const char *word,
+                        struct mfs_err *err);
 /* A replica that is whole does not connect again when its link breaks: it keeps what it has when
  * another process takes its source's place. */
 int mfs_admin_hold_copy(struct mfs_admin *admin, struct mfs_err *err);

@@ -9,8 +9,27 @@
 #include "store/args.h"
 #include "store/reply.h"
 
-int mfs_admin_replicate(struct mfs_admin *admin, const char *host, uint16_t port,
-                        const char *password, struct mfs_err *err)
+/* Not the password itself: redis tells it whoever listens where the source was (SECURITY.md). */
+int mfs_admin_copy_word(const char *password, char word[MFS_MAC_TEXT])
+{
+    static const char *const fields[] = {"memefs1", "copy"};
+
+    return mfs_mac(password, strlen(password), fields, sizeof fields / sizeof *fields, word);
+}
+
+int mfs_admin_admit(struct mfs_admin *admin, const char *word, struct mfs_err *err)
+{
+    struct mfs_args args;
+
+    mfs_args_init(&args, "mfs_term");
+    mfs_args_str(&args, "admit");
+    mfs_args_str(&args, MFS_REDIS_COPY);
+    mfs_args_str(&args, word);
+    return mfs_admin_plain(admin, &args, err);
+}
+
+int mfs_admin_replicate(struct mfs_admin *admin, const char *host, uint16_t port, const char *word,
+                        struct mfs_err *err)
 {
     struct mfs_args args;
     int rc;
@@ -18,9 +37,9 @@ int mfs_admin_replicate(struct mfs_admin *admin, const char *host, uint16_t port
     mfs_args_init(&args, "CONFIG");
     mfs_args_str(&args, "SET");
     mfs_args_str(&args, "masteruser");
-    mfs_args_str(&args, MFS_REDIS_ADMIN);
+    mfs_args_str(&args, MFS_REDIS_COPY);
     mfs_args_str(&args, "masterauth");
-    mfs_args_str(&args, password);
+    mfs_args_str(&args, word);
     rc = mfs_admin_plain(admin, &args, err);
     if (rc)
         return rc;

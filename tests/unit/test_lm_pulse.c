@@ -152,7 +152,8 @@ static void a_process_without_consent_is_starved(void **state)
 
     (void)state;
     begin_at(0);
-    snprintf(command, sizeof command, "mfs_term begin %s %u %s %s", t->part[1].host,
+    assert_int_equal(redis_fixture_admin(fixture, 0, "mfs_term admit " MFS_REDIS_COPY " word"), 0);
+    snprintf(command, sizeof command, "mfs_term begin %s %u %s %s word", t->part[1].host,
              t->part[1].port, MFS_REDIS_ADMIN, REDIS_FIXTURE_ADMIN_PASSWORD);
     assert_int_equal(redis_fixture_admin(fixture, 0, command), 0);
     assert_true(loop_until(loop, is_fed, NULL));

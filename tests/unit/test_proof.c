@@ -367,8 +367,10 @@ static void a_thief_at_the_replicas_port_hears_no_password(void **state)
     int listener = listen_at(&port), fd;
 
     (void)state;
-    snprintf(command, sizeof command, "mfs_term begin 127.0.0.1 %u %s %s", port, MFS_REDIS_ADMIN,
-             REDIS_FIXTURE_ADMIN_PASSWORD);
+    assert_int_equal(
+        redis_fixture_admin(tcp_pair.fixture, 0, "mfs_term admit " MFS_REDIS_COPY " word"), 0);
+    snprintf(command, sizeof command, "mfs_term begin 127.0.0.1 %u %s %s word", port,
+             MFS_REDIS_ADMIN, REDIS_FIXTURE_ADMIN_PASSWORD);
     assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 0, command), 0);
     fd = take_caller(listener);
     hear_line(fd, heard);

@@ -62,7 +62,7 @@ static void begin_terms(void)
 {
     struct mfs_table *n = redis_fixture_table(t.fixture);
 
-    admin(0, "mfs_term begin %s %u %s %s", n->part[1].host, n->part[1].port, MFS_REDIS_ADMIN,
+    admin(0, "mfs_term begin %s %u %s %s word", n->part[1].host, n->part[1].port, MFS_REDIS_ADMIN,
           REDIS_FIXTURE_ADMIN_PASSWORD);
     free(n);
 }
@@ -77,8 +77,8 @@ static int setup(void **state)
         mfs_store_create(&hasty, redis_fixture_table(t.fixture),
                          &(struct mfs_store_opts){.io_timeout = SHORT, .fence_wait = PATIENT}),
         0);
-    admin(1, "CONFIG SET masteruser " MFS_REDIS_ADMIN);
-    admin(1, "CONFIG SET masterauth " REDIS_FIXTURE_ADMIN_PASSWORD);
+    admin(0, "mfs_term admit " MFS_REDIS_COPY " word");
+    admin(1, "CONFIG SET masteruser " MFS_REDIS_COPY " masterauth word");
     admin(0, "CONFIG SET repl-diskless-sync-delay 0");
     follow();
     begin_terms();

@@ -86,13 +86,27 @@ static long long number(uint32_t part, const char *w0, const char *w1, int *rc)
     return n;
 }
 
-static void begin(void)
+static int try_admit(const char *word)
 {
     char command[256];
 
-    snprintf(command, sizeof command, "mfs_term begin %s %u %s %s", tcp_pair.table->part[1].host,
-             tcp_pair.table->part[1].port, MFS_REDIS_ADMIN, REDIS_FIXTURE_ADMIN_PASSWORD);
-    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 0, command), 0);
+    snprintf(command, sizeof command, "mfs_term admit %s %s", MFS_REDIS_COPY, word);
+    return redis_fixture_admin(tcp_pair.fixture, 0, command);
+}
+
+static int try_begin(const char *word)
+{
+    char command[256];
+
+    snprintf(command, sizeof command, "mfs_term begin %s %u %s %s %s", tcp_pair.table->part[1].host,
+             tcp_pair.table->part[1].port, MFS_REDIS_ADMIN, REDIS_FIXTURE_ADMIN_PASSWORD, word);
+    return redis_fixture_admin(tcp_pair.fixture, 0, command);
+}
+
+static void begin(void)
+{
+    assert_int_equal(try_admit("word"), 0);
+    assert_int_equal(try_begin("word"), 0);
 }
 
 static void without_terms_it_serves(void **state)
@@ -144,15 +158,20 @@ static void clients_have_no_say(void **state)
 static void nonsense_is_refused(void **state)
 {
     static const char *const words[] = {"mfs_term begin",
-                                        "mfs_term begin nowhere 1 u p",
-                                        "mfs_term begin 127.0.0.1 0 u p",
-                                        "mfs_term begin 127.0.0.1 65536 u p",
-                                        "mfs_term begin 127.0.0.1 1 u \"p",
+                                        "mfs_term admit",
+                                        "mfs_term admit copier",
+                                        "mfs_term admit copier word more",
+                                        "mfs_term begin 127.0.0.1 1 u p",
+                                        "mfs_term begin nowhere 1 u p word",
+                                        "mfs_term begin 127.0.0.1 0 u p word",
+                                        "mfs_term begin 127.0.0.1 65536 u p word",
+                                        "mfs_term begin 127.0.0.1 1 u \"p word",
                                         "mfs_term on",
                                         "mfs_term_withdraw"};
     int fd = client();
 
     (void)state;
+    assert_int_equal(try_admit("word"), 0);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         assert_int_not_equal(redis_fixture_admin(tcp_pair.fixture, 0, words[i]), 0);
     assert_true(serves(fd));
@@ -234,6 +253,64 @@ static void a_withdrawn_consent_ends_the_service(void **state)
     close(fd);
 }
 
+/* ---- who follows ----------------------------------------------------------------------------- */
+
+/* So many follow partition 0, by what WAIT counts. */
+static bool has_followers(long long n)
+{
+    int64_t until = mfs_clock_mono() + BOUND;
+    int fd = client();
+    char line[256] = "";
+
+    do {
+        say(fd, "SET a b\r\n");
+        assert_true(read(fd, line, sizeof line - 1) > 0);
+        memset(line, 0, sizeof line);
+        say(fd, "WAIT 2 100\r\n");
+        assert_true(read(fd, line, sizeof line - 1) > 0);
+    } while (strtoll(line + 1, NULL, 10) != n && mfs_clock_mono() < until);
+    close(fd);
+    return strtoll(line + 1, NULL, 10) == n;
+}
+
+static void follow(const char *word)
+{
+    char command[256];
+
+    snprintf(command, sizeof command, "CONFIG SET masteruser %s masterauth %s", MFS_REDIS_COPY,
+             word);
+    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 1, command), 0);
+    snprintf(command, sizeof command, "REPLICAOF %s %u", tcp_pair.table->part[0].host,
+             tcp_pair.table->part[0].port);
+    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 1, command), 0);
+}
+
+/* Who was given up, and has not heard of it, neither stays nor comes again (decisions/0026). */
+static void only_who_was_admitted_follows(void **state)
+{
+    (void)state;
+    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 0, "mfs_term end"), 0);
+    assert_int_equal(try_admit("old"), 0);
+    follow("old");
+    assert_true(has_followers(1));
+    assert_int_equal(try_admit("old"), 0);
+    assert_int_not_equal(try_begin("new"), 0);
+    assert_int_equal(try_begin("old"), 0);
+    assert_int_not_equal(try_admit("new"), 0);
+    assert_int_equal(try_admit("old"), 0);
+    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 0, "mfs_term end"), 0);
+    assert_true(has_followers(1));
+
+    assert_int_equal(try_admit("new"), 0);
+    assert_true(has_followers(0));
+    assert_int_not_equal(try_begin("old"), 0);
+    mfs_clock_sleep(1500 * MFS_MSEC); /* redis tries again once a second */
+    assert_true(has_followers(0));
+    follow("new");
+    assert_true(has_followers(1));
+    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 1, "REPLICAOF NO ONE"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +321,7 @@ int main(void)
         cmocka_unit_test(it_serves_while_the_replica_consents),
         cmocka_unit_test(a_paused_process_refuses_when_it_goes_on),
         cmocka_unit_test(a_withdrawn_consent_ends_the_service),
+        cmocka_unit_test(only_who_was_admitted_follows),
     };
 
     return cmocka_run_group_tests(tests, tcp_pair_setup, tcp_pair_teardown);
