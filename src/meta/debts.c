@@ -34,16 +34,19 @@ struct paid {
 };
 
 struct mfs_debts {
-    pthread_mutex_t mutex;
-    struct paid *list; /* under mutex */
+    pthread_mutex_t flushing; /* one at a time: who comes then finds everything done */
+    pthread_mutex_t mutex;    /* a leaf */
+    struct paid *list;        /* under mutex */
 };
 
 struct mfs_debts *mfs_debts_create(void)
 {
     struct mfs_debts *d = calloc(1, sizeof *d);
 
-    if (d)
+    if (d) {
+        pthread_mutex_init(&d->flushing, NULL);
         pthread_mutex_init(&d->mutex, NULL);
+    }
     return d;
 }
 
@@ -62,6 +65,7 @@ void mfs_debts_destroy(struct mfs_debts *d)
     if (!d)
         return;
     drop(d->list);
+    pthread_mutex_destroy(&d->flushing);
     pthread_mutex_destroy(&d->mutex);
     free(d);
 }
@@ -138,6 +142,7 @@ void mfs_debts_flush(struct mfs_meta *meta)
     struct paid *list, *at;
     struct batch *b;
 
+    pthread_mutex_lock(&d->flushing);
     pthread_mutex_lock(&d->mutex);
     list = at = d->list;
     d->list = NULL;
@@ -151,6 +156,7 @@ void mfs_debts_flush(struct mfs_meta *meta)
     }
     free(b);
     drop(list);
+    pthread_mutex_unlock(&d->flushing);
 }
 
 /* --- what others have left ----------------------------------------------------------------------

@@ -195,7 +195,7 @@ void mfs_debts_destroy(struct mfs_debts *d);
  * remembers: both may forget it. Nobody waits. Any thread. */
 void mfs_debts_paid(struct mfs_meta *meta, const char *txn, int64_t begun, uint32_t noted,
                     uint32_t decider);
-/* Tells all that of all of them. */
+/* Tells all that of all of them, and waits for who is about to. */
 void mfs_debts_flush(struct mfs_meta *meta);
 /* Ends one that was left: the note that `part` has had for `age` seconds, but for its beginning. */
 void mfs_debts_end(struct mfs_meta *meta, uint32_t part, const char *txn, struct mfs_bytes note,
