@@ -77,6 +77,22 @@ static void drop_pages(struct mfs_notify *n, uint64_t ino)
                  strerror(-rc));
 }
 
+/* Of a name that may have changed the kernel forgets everything. Where all are to be asked for anew
+ * most have not: those only expire, as a process that works in a directory could not find out where
+ * it is otherwise (getcwd(2)), and what is mounted on one would be unmounted. */
+static int drop_name(struct mfs_notify *n, const struct mfs_places_stale *name, bool all)
+{
+    struct fuse_session *se = n->m->se;
+    size_t len = strlen(name->name);
+    int rc = -ENOSYS;
+
+    if (all)
+        rc = fuse_lowlevel_notify_expire_entry(se, name->parent, name->name, len,
+                                               FUSE_LL_EXPIRE_ONLY);
+    /* Linux before 6.2 */
+    return rc == -ENOSYS ? fuse_lowlevel_notify_inval_entry(se, name->parent, name->name, len) : rc;
+}
+
 /* The kernel takes the parent's lock for it, which a call may hold that waits for another mount's
  * answer; nobody waits for us longer than meta/notices.c and drop_aliases say. */
 static void drop_names(struct mfs_notify *n, uint64_t ino)
@@ -84,8 +100,7 @@ static void drop_names(struct mfs_notify *n, uint64_t ino)
     struct mfs_places_stale name;
 
     while (mfs_places_stale(n->m->places, ino, &name)) {
-        int rc =
-            fuse_lowlevel_notify_inval_entry(n->m->se, name.parent, name.name, strlen(name.name));
+        int rc = drop_name(n, &name, ino == 0);
 
         if (rc < 0 && rc != -ENOENT && rc != -ENODEV && rc != -EBADF)
             mfs_warn("fuse", "inode %llx: name not dropped: %s", (unsigned long long)ino,
