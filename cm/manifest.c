@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/mountinfo.h"
@@ -113,8 +114,7 @@ static const char *take_number(const char *name, uint32_t *number)
 /* "checkpoint-7 SUM\n" and nothing behind it. */
 static int parse_current(const char *line, size_t len, uint32_t *number, uint64_t *sum)
 {
-    unsigned char raw[sizeof *sum];
-    char digits[2 * sizeof raw + 1] = "";
+    char raw[sizeof *sum], digits[2 * sizeof raw + 1] = "";
     const char *rest = take_number(line, number);
 
     if (!rest || strlen(line) != len || strlen(rest) != sizeof digits + 1 || *rest != ' ' ||
@@ -123,8 +123,7 @@ static int parse_current(const char *line, size_t len, uint32_t *number, uint64_
     memcpy(digits, rest + 1, sizeof digits - 1);
     if (mfs_text_unhex(digits, raw, sizeof raw))
         return -EINVAL;
-    for (size_t i = 0; i < sizeof raw; i++)
-        *sum = *sum << 8 | raw[i];
+    *sum = mfs_get_be64(raw);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* rmdir: the directory is sealed, empty, everywhere; then the name goes (the moment that counts),
  * then the inode. docs/METADATA.md has the states between. */
-#include "meta/internal.h"
+#include "meta/doubt.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -209,7 +209,7 @@ static int attempt(struct removal *r)
     if (rc) {
         /* After a lost answer nobody knows whether the name is gone; who meets the seal finds out.
          */
-        if (rc != -EIO && rc != -ETIMEDOUT)
+        if (!mfs_is_doubtful(rc))
             mfs_seal_undo(r->meta, &r->sealed);
     } else {
         finish(r, &todo);

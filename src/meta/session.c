@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "meta/doubt.h"
 #include "meta/opens.h"
 
 #define BEGIN_TRIES 8U
@@ -85,7 +86,7 @@ static int begin_session(struct mfs_meta *meta, uint64_t sid)
 
 int mfs_session_doubt(struct mfs_meta *meta, int rc)
 {
-    if (rc == -EIO || rc == -ETIMEDOUT)
+    if (mfs_is_doubtful(rc))
         meta->unsure = true;
     return rc;
 }
