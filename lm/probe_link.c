@@ -71,7 +71,7 @@ short mfs_probe_link_wants(const struct mfs_probe_link *l)
 static int take_frames(struct mfs_probe_link *l)
 {
     struct mfs_err err = {0};
-    const char *body;
+    char *body;
     size_t len;
     int rc = 0;
 

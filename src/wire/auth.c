@@ -95,21 +95,20 @@ int mfs_secret_load(const char *path, struct mfs_secret *s, struct mfs_err *err)
 }
 
 /* The listener's nonce always comes first, whoever computes. */
-static int mac(const struct mfs_auth *a, bool of_caller, char out[MFS_MAC_TEXT])
+static int mac(const struct mfs_auth *a, const char *of, char out[MFS_MAC_TEXT])
 {
     const char *listener_nonce = a->caller ? a->peer : a->own;
     const char *caller_nonce = a->caller ? a->own : a->peer;
-    const char *fields[] = {"memefs1", of_caller ? "caller" : "listener", a->role, listener_nonce,
-                            caller_nonce};
+    const char *fields[] = {"memefs1", of, a->role, listener_nonce, caller_nonce};
 
     return mfs_mac(a->secret->bytes, a->secret->len, fields, sizeof fields / sizeof *fields, out);
 }
 
-static int mac_check(const struct mfs_auth *a, bool of_caller, const char *given,
+static int mac_check(const struct mfs_auth *a, const char *of, const char *given,
                      struct mfs_err *err)
 {
     char right[MFS_MAC_TEXT];
-    int rc = mac(a, of_caller, right);
+    int rc = mac(a, of, right);
 
     if (rc)
         return mfs_err_set(err, rc, "authentication: cannot compute");
@@ -169,7 +168,7 @@ static int answer_challenge(struct mfs_auth *a, const char *body, size_t len, st
                            c.version, MFS_PROTOCOL_VERSION);
     rc = take_nonce(a, c.nonce, err);
     if (!rc)
-        rc = mac(a, true, p.mac);
+        rc = mac(a, "caller", p.mac);
     if (rc)
         return rc;
     memcpy(p.role, a->role, sizeof p.role);
@@ -191,9 +190,9 @@ static int answer_proof(struct mfs_auth *a, const char *body, size_t len, struct
     memcpy(a->role, p.role, sizeof a->role);
     rc = take_nonce(a, p.nonce, err);
     if (!rc)
-        rc = mac_check(a, true, p.mac, err);
+        rc = mac_check(a, "caller", p.mac, err);
     if (!rc)
-        rc = mac(a, false, w.mac);
+        rc = mac(a, "listener", w.mac);
     if (!rc)
         rc = put(out, &welcome_record, &w);
     return rc ? rc : MFS_AUTH_DONE;
@@ -206,7 +205,7 @@ static int check_welcome(struct mfs_auth *a, const char *body, size_t len, struc
 
     if (rc)
         return -EPROTO;
-    rc = mac_check(a, false, w.mac, err);
+    rc = mac_check(a, "listener", w.mac, err);
     return rc ? rc : MFS_AUTH_DONE;
 }
 
@@ -222,4 +221,33 @@ int mfs_auth_step(struct mfs_auth *a, const char *body, size_t len, struct mfs_b
     if (a->caller && step == 1)
         return check_welcome(a, body, len, err);
     return mfs_err_set(err, -EPROTO, "authentication: one message too many");
+}
+
+static struct mfs_cipher *cipher(const struct mfs_auth *a, const char *of, int *rc)
+{
+    unsigned char key[MFS_CIPHER_KEY];
+    char text[MFS_MAC_TEXT];
+    struct mfs_cipher *c = NULL;
+
+    *rc = mac(a, of, text);
+    if (!*rc)
+        *rc = mfs_text_unhex(text, key, sizeof key);
+    if (!*rc && !(c = mfs_cipher_create(key)))
+        *rc = -ENOMEM;
+    explicit_bzero(key, sizeof key);
+    explicit_bzero(text, sizeof text);
+    return c;
+}
+
+int mfs_auth_ciphers(const struct mfs_auth *a, struct mfs_cipher **sends,
+                     struct mfs_cipher **receives)
+{
+    const char *of_caller = "caller's frames", *of_listener = "listener's frames";
+    int rc;
+
+    *receives = NULL;
+    *sends = cipher(a, a->caller ? of_caller : of_listener, &rc);
+    if (!rc)
+        *receives = cipher(a, a->caller ? of_listener : of_caller, &rc);
+    return rc;
 }

@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "wire/cipher.h"
 
 #define MFS_AUTH_FRAME_MAX  1024 /* of any frame before both are authenticated */
 #define MFS_AUTH_NONCE      32   /* bytes */
@@ -52,5 +53,10 @@ int mfs_auth_begin(struct mfs_auth *a, const struct mfs_secret *secret, const ch
  * MFS_AUTH_DONE, or -EACCES/-EPROTO: hang up. */
 int mfs_auth_step(struct mfs_auth *a, const char *body, size_t len, struct mfs_buf *out,
                   struct mfs_err *err);
+
+/* When it is DONE: what encrypts that which this end sends, and decrypts what it gets. Their keys
+ * come from the secret and both nonces, so no other connection has them. 0, -ENOMEM or -EIO. */
+int mfs_auth_ciphers(const struct mfs_auth *a, struct mfs_cipher **sends,
+                     struct mfs_cipher **receives);
 
 #endif

@@ -7,7 +7,6 @@
 #include "wire/conn_impl.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,6 @@
 #define READ_CHUNK  65536U
 #define READ_PROOF  (2U * MFS_AUTH_FRAME_MAX) /* at once, from who has proved nothing yet */
 #define READ_ROUNDS 32 /* per wake-up, so that one talker does not starve the others */
-#define OUTPUT_MAX  (2 * (size_t)MFS_FRAME_MAX)
 #define FINISH_TIME (2 * MFS_SEC)
 
 static const struct mfs_service no_service;
@@ -42,6 +40,8 @@ void mfs_conn_put(struct mfs_conn *c)
         return;
     mfs_buf_fini(&c->in);
     mfs_buf_fini(&c->out);
+    mfs_cipher_destroy(c->sends);
+    mfs_cipher_destroy(c->receives);
     free(c);
 }
 
@@ -181,163 +181,17 @@ void mfs_conn_finish(struct mfs_conn *c)
     mfs_conn_put(c);
 }
 
-static int can_send(const struct mfs_conn *c)
-{
-    if (c->state != MFS_CONN_UP)
-        return -ENOTCONN;
-    return mfs_buf_len(&c->out) > OUTPUT_MAX ? -ENOBUFS : 0;
-}
-
-static struct mfs_conn_pending **find_pending(struct mfs_conn *c, uint64_t id)
-{
-    struct mfs_conn_pending **at = &c->pending;
-
-    while (*at && (*at)->id != id)
-        at = &(*at)->next;
-    return at;
-}
-
-static void request_late(void *arg)
-{
-    struct mfs_conn_pending *p = arg, **at = find_pending(p->conn, p->id);
-    struct mfs_err err;
-
-    *at = p->next;
-    mfs_err_set(&err, -ETIMEDOUT, "%s: no answer to \"%s\" in time", p->conn->peer,
-                mfs_messages[p->type].name);
-    p->done(p->arg, &err, NULL);
-    free(p);
-}
-
-int mfs_conn_request(struct mfs_conn *c, enum mfs_msg type, const void *body, int64_t timeout,
-                     void (*done)(void *arg, const struct mfs_err *err, const void *reply),
-                     void *arg)
-{
-    struct mfs_conn_pending *p;
-    int rc = can_send(c);
-
-    if (rc)
-        return rc;
-    p = calloc(1, sizeof *p);
-    if (!p)
-        return -ENOMEM;
-    *p = (struct mfs_conn_pending){c->pending, c, ++c->last_id, type, NULL, done, arg};
-    p->timer = mfs_loop_timer(c->loop, timeout, 0, request_late, p);
-    rc = p->timer ? mfs_message_put_request(&c->out, type, p->id, body) : -ENOMEM;
-    if (rc) {
-        mfs_timer_cancel(p->timer);
-        free(p);
-        return rc;
-    }
-    c->pending = p;
-    mfs_conn_flush(c);
-    return 0;
-}
-
-int mfs_conn_notify(struct mfs_conn *c, enum mfs_msg type, const void *body)
-{
-    int rc = can_send(c);
-
-    if (!rc)
-        rc = mfs_message_put_request(&c->out, type, 0, body);
-    if (!rc)
-        mfs_conn_flush(c);
-    return rc;
-}
-
-void mfs_conn_fail(struct mfs_conn *c, uint64_t id, int code, const char *fmt, ...)
-{
-    char text[MFS_ERR_MSG_MAX];
-    va_list ap;
-
-    if (!id || c->state != MFS_CONN_UP)
-        return;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    if (mfs_message_put_error(&c->out, id, code, text))
-        shutdown(c->fd, SHUT_RDWR); /* the asker must not wait for nothing */
-    mfs_conn_flush(c);
-}
-
-void mfs_conn_reply(struct mfs_conn *c, enum mfs_msg type, uint64_t id, const void *body)
-{
-    int rc;
-
-    if (!id || c->state != MFS_CONN_UP)
-        return;
-    rc = mfs_message_put_reply(&c->out, type, id, body);
-    if (rc)
-        mfs_conn_fail(c, id, rc, "the answer could not be sent: %s", strerror(-rc));
-    mfs_conn_flush(c);
-}
-
 /* ---- input ----------------------------------------------------------------------------------- */
 
-static const struct mfs_handler *find_handler(const struct mfs_conn *c, enum mfs_msg type)
+int mfs_conn_proved(struct mfs_conn *c)
 {
-    for (const struct mfs_handler *h = c->service->handlers; h && h->handle; h++)
-        if (h->type == type)
-            return h;
-    return NULL;
-}
-
-static void take_request(struct mfs_conn *c, const struct mfs_envelope *e)
-{
-    _Alignas(16) char body[MFS_MSG_SIZE_MAX];
-    const struct mfs_handler *h = e->type < MFS_MSG_COUNT ? find_handler(c, e->type) : NULL;
-    const struct mfs_record *record;
-    struct mfs_err err = {0};
-    int rc;
-
-    if (!h) {
-        mfs_conn_fail(c, e->id, -EOPNOTSUPP, "unknown request \"%s\"", e->type_name);
-        return;
-    }
-    record = mfs_messages[e->type].body;
-    rc = mfs_envelope_body(e, record, body, &err);
-    if (rc) {
-        mfs_warn("wire", "%s: bad \"%s\": %s", c->peer, e->type_name, err.msg);
-        mfs_conn_fail(c, e->id, rc, "%s", err.msg);
-        return;
-    }
-    h->handle(c, e->id, body, c->arg);
-    mfs_record_clear(record, body);
-}
-
-static void take_reply(struct mfs_conn *c, const struct mfs_envelope *e)
-{
-    _Alignas(16) char body[MFS_MSG_SIZE_MAX];
-    struct mfs_conn_pending **at = find_pending(c, e->id), *p = *at;
-    const struct mfs_record *record;
-    struct mfs_err err = e->error;
-
-    if (!p) /* came too late */
-        return;
-    *at = p->next;
-    mfs_timer_cancel(p->timer);
-    record = mfs_messages[p->type].reply;
-    if (!err.code && !mfs_envelope_body(e, record, body, &err)) {
-        p->done(p->arg, NULL, body);
-        mfs_record_clear(record, body);
-    } else {
-        p->done(p->arg, &err, NULL);
-    }
-    free(p);
-}
-
-static int take_message(struct mfs_conn *c, const char *body, size_t len, struct mfs_err *err)
-{
-    struct mfs_envelope e;
-    int rc = mfs_envelope_open(&e, body, len);
+    int rc = mfs_auth_ciphers(&c->auth, &c->sends, &c->receives);
 
     if (rc)
-        return mfs_err_set(err, rc, "%s: sent something that is no message", c->peer);
-    if (e.is_reply)
-        take_reply(c, &e);
-    else
-        take_request(c, &e);
-    mfs_envelope_clear(&e);
+        return rc;
+    c->state = MFS_CONN_UP;
+    mfs_timer_cancel(c->deadline);
+    c->deadline = NULL;
     return 0;
 }
 
@@ -350,9 +204,9 @@ static int take_proof(struct mfs_conn *c, const char *body, size_t len, struct m
     mfs_conn_flush(c);
     if (rc != MFS_AUTH_DONE)
         return 0;
-    c->state = MFS_CONN_UP;
-    mfs_timer_cancel(c->deadline);
-    c->deadline = NULL;
+    rc = mfs_conn_proved(c);
+    if (rc)
+        return mfs_err_set(err, rc, "%s: cannot make its keys: %s", c->peer, strerror(-rc));
     if (c->owner)
         c->owner->authenticated(c->owner, c);
     if (c->service->up)
@@ -360,20 +214,26 @@ static int take_proof(struct mfs_conn *c, const char *body, size_t len, struct m
     return 0;
 }
 
+/* The longest frame that is taken now. */
+static size_t longest(const struct mfs_conn *c)
+{
+    return c->state == MFS_CONN_UP ? MFS_FRAME_MAX + MFS_CIPHER_TAG : MFS_AUTH_FRAME_MAX;
+}
+
 /* Handles every whole frame. 0 or a negative errno: hang up. */
 static int take_frames(struct mfs_conn *c, struct mfs_err *err)
 {
     while (c->state == MFS_CONN_PROVING || c->state == MFS_CONN_UP) {
         bool up = c->state == MFS_CONN_UP;
-        const char *body;
+        char *body;
         size_t len;
-        int rc = mfs_frame_next(&c->in, up ? MFS_FRAME_MAX : MFS_AUTH_FRAME_MAX, &body, &len);
+        int rc = mfs_frame_next(&c->in, longest(c), &body, &len);
 
         if (!rc)
             return 0;
         if (rc < 0)
             return mfs_err_set(err, rc, "%s: sent no frame, or one too long", c->peer);
-        rc = up ? take_message(c, body, len, err) : take_proof(c, body, len, err);
+        rc = up ? mfs_conn_take(c, body, len, err) : take_proof(c, body, len, err);
         if (rc)
             return rc;
         mfs_frame_done(&c->in, len);

@@ -40,6 +40,7 @@ struct mfs_conn {
     struct mfs_timer *deadline; /* of CONNECTING and PROVING together, and of FINISHING */
     struct mfs_err why;         /* of a failure that was met before the loop could tell */
     struct mfs_auth auth;
+    struct mfs_cipher *sends, *receives; /* from UP on */
     struct mfs_buf in, out;
     const struct mfs_service *service;
     void *arg, *data;
@@ -49,13 +50,17 @@ struct mfs_conn {
     char peer[MFS_ADDRESS_MAX];
 };
 
-/* conn.c, for conn_open.c */
+/* conn.c, for the others */
 struct mfs_conn *mfs_conn_new(struct mfs_loop *loop, const struct mfs_service *service, void *arg,
                               const char *peer); /* NULL: ENOMEM */
 void mfs_conn_ready(void *arg, uint32_t events); /* of the watch; arg is the connection */
 void mfs_conn_flush(struct mfs_conn *c);
+int mfs_conn_proved(struct mfs_conn *c); /* both ends have: it is UP now. 0 or a negative errno */
 void mfs_conn_drop(struct mfs_conn *c, const char *why); /* mfs_conn_close, with a reason */
 void mfs_conn_lost(struct mfs_conn *c, const struct mfs_err *why); /* the same, and tells `down` */
+
+/* conn_messages.c, for conn.c: takes a frame's body. 0 or a negative errno: hang up. */
+int mfs_conn_take(struct mfs_conn *c, char *body, size_t len, struct mfs_err *err);
 
 /* conn_open.c */
 

@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 
-int mfs_frame_next(const struct mfs_buf *in, size_t max, const char **body, size_t *len)
+int mfs_frame_next(const struct mfs_buf *in, size_t max, char **body, size_t *len)
 {
     uint32_t n;
 

@@ -12,7 +12,7 @@
 /* Looks for a whole frame at the front of `in`. Returns 1 with body and length (pointing into the
  * buffer; call mfs_frame_done when it has been used), 0 when more bytes are needed, -EMSGSIZE when
  * it announces more than `max` bytes and -EPROTO when it is empty: then the stream is lost. */
-int mfs_frame_next(const struct mfs_buf *in, size_t max, const char **body, size_t *len);
+int mfs_frame_next(const struct mfs_buf *in, size_t max, char **body, size_t *len);
 void mfs_frame_done(struct mfs_buf *in, size_t len);
 
 /* Appends a frame. 0, -EMSGSIZE or -ENOMEM. */

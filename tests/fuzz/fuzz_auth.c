@@ -39,7 +39,7 @@ static void edit(struct fuzz_input *in, struct mfs_buf *message)
 static bool pass(struct fuzz_input *in, struct mfs_buf *from, struct mfs_buf *message)
 {
     uint8_t plan = fuzz_u8(in);
-    const char *body;
+    char *body;
     size_t len;
 
     mfs_buf_clear(message);

@@ -1,7 +1,9 @@
 /* A connection of the control protocol that reads any bytes, in any pieces: as listener or caller
- * before the proof, and as either after it, with requests of its own open. Every request gets its
- * end once; memory stays in proportion to what came. ctest: timeout=60 */
+ * before the proof, and as either after it, with requests of its own open: then its frames are
+ * sealed first, as by a peer who has the secret, or not. Every request gets its end once; memory
+ * stays in proportion to what came. ctest: timeout=60 */
 #include <errno.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 #include "base/clock.h"
 #include "input.h"
 #include "wire/conn_impl.h"
+#include "wire/frame.h"
 
 #define ASKED 6
 
@@ -63,18 +66,44 @@ static struct mfs_conn *caller_end(struct mfs_loop *loop, int fd)
     return c;
 }
 
-/* As if both had proved themselves, which no input can. */
-static void bring_up(struct mfs_conn *c, bool *asked)
+/* As if both had proved themselves, which no input can. What the peer would seal with is left in
+ * *peer. */
+static void bring_up(struct mfs_conn *c, bool *asked, struct mfs_cipher **peer)
 {
     static const enum mfs_msg types[ASKED] = {MFS_MSG_STATUS, MFS_MSG_SCALE,    MFS_MSG_ASSIGN,
                                               MFS_MSG_TAKE,   MFS_MSG_PROGRESS, MFS_MSG_RECEIVE};
     static const char nothing[MFS_MSG_SIZE_MAX];
 
-    c->state = MFS_CONN_UP;
-    mfs_timer_cancel(c->deadline);
-    c->deadline = NULL;
+    struct mfs_auth other = c->auth;
+    struct mfs_cipher *unused;
+
+    memcpy(other.own, c->auth.peer, sizeof other.own);
+    memcpy(other.peer, c->auth.own, sizeof other.peer);
+    other.caller = !other.caller;
+    FUZZ_CHECK(!mfs_auth_ciphers(&other, peer, &unused));
+    mfs_cipher_destroy(unused);
+    FUZZ_CHECK(!mfs_conn_proved(c));
     for (unsigned i = 0; i < ASKED; i++)
         FUZZ_CHECK(!mfs_conn_request(c, types[i], nothing, MFS_SEC, done, &asked[i]));
+}
+
+/* The input, its whole frames sealed. */
+static void seal(struct fuzz_input in, struct mfs_cipher *with, struct mfs_buf *out)
+{
+    struct mfs_buf rest;
+    char *body;
+    size_t len;
+
+    mfs_buf_init(&rest);
+    FUZZ_CHECK(!mfs_buf_append(&rest, in.p, in.n));
+    while (with && mfs_frame_next(&rest, MFS_FRAME_MAX, &body, &len) > 0) {
+        size_t mark = mfs_buf_len(out);
+
+        FUZZ_CHECK(!mfs_frame_put(out, body, len) && !mfs_cipher_seal(with, out, mark));
+        mfs_frame_done(&rest, len);
+    }
+    FUZZ_CHECK(!mfs_buf_append(out, mfs_buf_data(&rest), mfs_buf_len(&rest)));
+    mfs_buf_fini(&rest);
 }
 
 static void drain(int fd)
@@ -108,23 +137,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     size_t piece = mode & 4 ? 1 + fuzz_u8(&in) : 65536;
     struct mfs_loop *loop = mfs_loop_create();
     bool asked[ASKED] = {false};
+    struct mfs_cipher *peer = NULL;
+    struct mfs_buf stream;
     struct mfs_conn *c;
     int fd[2];
 
     fuzz_quiet();
     ended = 0;
     FUZZ_CHECK(loop && !socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd));
+    mfs_buf_init(&stream);
     fuzz_heap_begin();
     c = mode & 1 ? caller_end(loop, fd[0]) : listener_end(loop, fd[0]);
     FUZZ_CHECK(c);
     mfs_conn_get(c);
     if (mode & 2)
-        bring_up(c, asked);
+        bring_up(c, asked, &peer);
     drain(fd[1]);
-    feed(c, fd[1], in, piece);
+    seal(in, mode & 8 ? NULL : peer, &stream);
+    feed(c, fd[1],
+         (struct fuzz_input){(const uint8_t *)mfs_buf_data(&stream), mfs_buf_len(&stream)}, piece);
     FUZZ_CHECK(ended == (mode & 2 ? ASKED : 0));
     FUZZ_CHECK(fuzz_heap_end() <= (1U << 20) + 1024 * n);
     mfs_conn_put(c);
+    mfs_cipher_destroy(peer);
+    mfs_buf_fini(&stream);
     mfs_loop_destroy(loop);
     close(fd[1]);
     return 0;

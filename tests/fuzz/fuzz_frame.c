@@ -11,7 +11,7 @@
 static int take_all(struct fuzz_input in, size_t piece, size_t max, struct mfs_buf *again)
 {
     struct mfs_buf b;
-    const char *body;
+    char *body;
     size_t len;
     int rc = 0;
 

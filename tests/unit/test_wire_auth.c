@@ -24,7 +24,7 @@ static struct mfs_secret wrong = {.len = 16, .bytes = "0123456789abcdeF"};
 static int give(struct mfs_auth *a, const struct mfs_buf *from, struct mfs_buf *out)
 {
     struct mfs_err err;
-    const char *body;
+    char *body;
     size_t len;
 
     assert_int_equal(mfs_frame_next(from, MFS_AUTH_FRAME_MAX, &body, &len), 1);

@@ -16,7 +16,7 @@
 static void byte_by_byte(void **state)
 {
     struct mfs_buf out, in;
-    const char *body;
+    char *body;
     size_t len, got = 0;
 
     (void)state;
@@ -44,7 +44,7 @@ static void refused(void **state)
     static const char http[] = "GET / HTTP/1.1\r\n";
     char head[4];
     struct mfs_buf in;
-    const char *body;
+    char *body;
     size_t len;
 
     (void)state;

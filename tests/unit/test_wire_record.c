@@ -36,7 +36,7 @@ static void *decode_message(struct mfs_buf *frame, enum mfs_msg type, struct mfs
 {
     const struct mfs_record *r;
     struct mfs_err err;
-    const char *body;
+    char *body;
     size_t len;
 
     assert_int_equal(mfs_frame_next(frame, MFS_FRAME_MAX, &body, &len), 1);
@@ -109,7 +109,7 @@ static void errors_and_replies(void **state)
     struct mfs_msg_epoch epoch = {42}, back;
     struct mfs_envelope e;
     struct mfs_buf b;
-    const char *body;
+    char *body;
     size_t len;
 
     (void)state;
