@@ -1,6 +1,7 @@
 /* `cm start` for a deployment that runs: what was unmounted on purpose is mounted again. An
  * operator's MOUNT is passed on to all nodes that should have a mount, and answered when all have.
- * Each lm knows best whether there is something to do. */
+ * Each lm knows best whether there is something to do. Nodes that are coming or leaving are the
+ * affair of the change under way: one that comes may not have an lm yet. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,7 @@ void mfs_remount(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id)
     }
     *r = (struct remount){.conn = mfs_conn_get(c), .id = id, .awaited = 1};
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (cm->live[i]->node->mount[0] && strcmp(cm->live[i]->node->turn, MFS_NODE_LEAVING))
+        if (cm->live[i]->node->mount[0] && !cm->live[i]->node->turn[0])
             ask(cm, cm->live[i], r);
     answered(r, NULL, NULL);
 }

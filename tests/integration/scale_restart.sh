@@ -95,6 +95,23 @@ for step in come move go; do
     intact "when cm was killed in step $step"
 done
 
+say "cm killed -9 while a node takes its time to come"
+nodes=$(status '.nodes | length')
+newest=$STATE/node-$(jq .next_node "$STATE/cm.json")
+cm_ scale +1 >"$T/scale.out" 2>&1 &
+scale=$!
+must_happen 20 [ -s "$newest/lm.pid" ]
+read -r pid _ <"$newest/lm.pid"
+kill -STOP "$pid"
+kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
+wait "$scale" || true
+must_happen 10 none_of cm
+cm_ start || fail "cm start while a node comes"
+is .state scaling || fail "not scaling: $(status .state)"
+kill -CONT "$pid"
+must_happen 60 settled $((nodes + 1))
+intact "when a node took its time"
+
 say "a node that does not come is undone"
 nodes=$(status '.nodes | length')
 : >"$STATE/node-$(jq .next_node "$STATE/cm.json")" # where its directory should be
