@@ -17,6 +17,7 @@
 #define ATTEMPTS   3
 #define PAUSE      (300 * MFS_MSEC)
 #define STEP_TIME  (30 * MFS_SEC)
+#define CHANGES    (60 * MFS_SEC)  /* what has begun before may go on for so long */
 #define WRITE_TIME (120 * MFS_SEC) /* and what the bytes take, at worst: */
 #define WRITE_SLOW (2ULL << 20)    /* bytes/s */
 
@@ -26,10 +27,10 @@ struct mfs_checkpointing {
     uint64_t id;
     char dir[MFS_PATH_MAX];
     const char *step;
-    uint32_t waiting; /* for so many answers to it */
-    struct mfs_timer *timer;
-    struct mfs_err failure; /* of this attempt; code 0: none */
-    bool final;             /* no other attempt */
+    uint32_t waiting;        /* for so many answers to it */
+    struct mfs_timer *timer; /* until the first attempt, or the next one, begins */
+    struct mfs_err failure;  /* of this attempt; code 0: none */
+    bool final;              /* no other attempt */
     int64_t began, write_began;
     struct mfs_checkpoint result;
     uint32_t found; /* partitions in the result */
@@ -233,10 +234,6 @@ static int check(const struct mfs_cm *cm, const struct mfs_msg_checkpoint *m, st
         return mfs_err_set(err, -EBUSY, "the deployment is %s", cm->state.phase);
     if (cm->checkpoint)
         return mfs_err_set(err, -EBUSY, "a checkpoint is being written to %s", cm->checkpoint->dir);
-    if (mfs_scale_busy(cm) || cm->state.nmoves)
-        return mfs_err_set(err, -EBUSY,
-                           "nodes or partitions are just being changed; try again when that is "
-                           "done (cm status)");
     if (m->dir[0] != '/')
         return mfs_err_set(err, -EINVAL, "not an absolute path: %s", m->dir);
     return 0;
@@ -249,10 +246,9 @@ static struct mfs_checkpointing *make(struct mfs_cm *cm, const char *dir)
     if (!k)
         return NULL;
     k->cm = cm;
+    k->step = MFS_IMAGE_HALT;
     k->began = mfs_clock_mono();
-    k->result = (struct mfs_checkpoint){.epoch = cm->state.table->epoch,
-                                        .nodes = cm->state.nnodes,
-                                        .stripe_size = cm->state.stripe_size,
+    k->result = (struct mfs_checkpoint){.stripe_size = cm->state.stripe_size,
                                         .nparts = cm->state.nparts,
                                         .part = calloc(cm->state.nparts, sizeof *k->result.part)};
     mfs_text_copy(k->dir, sizeof k->dir, dir);
@@ -260,6 +256,33 @@ static struct mfs_checkpointing *make(struct mfs_cm *cm, const char *dir)
         return k;
     free(k);
     return NULL;
+}
+
+/* No change of nodes or partitions begins while there is a checkpoint, but one may be under way:
+ * `cm scale` returns while the last process that has left still ends. */
+static void begin(void *arg)
+{
+    struct mfs_checkpointing *k = arg;
+    struct mfs_cm *cm = k->cm;
+
+    k->timer = NULL;
+    if (!mfs_scale_busy(cm) && !cm->state.nmoves) {
+        k->result.epoch = cm->state.table->epoch;
+        k->result.nodes = cm->state.nnodes;
+        mfs_event_add(cm->paths->events, "cm", "checkpoint", "%u partitions of %u nodes, to %s",
+                      k->result.nparts, k->result.nodes, k->dir);
+        begin_step(k, MFS_IMAGE_HALT);
+        return;
+    }
+    if (mfs_clock_mono() - k->began < CHANGES)
+        k->timer = mfs_loop_timer(cm->loop, PAUSE, 0, begin, k);
+    if (k->timer)
+        return;
+    failed(k, -EBUSY, "",
+           "nodes or partitions are being changed; try again when that is done "
+           "(cm status)");
+    tell_failure(k);
+    destroy(k);
 }
 
 void mfs_checkpoint_on_ask(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
@@ -285,9 +308,7 @@ void mfs_checkpoint_on_ask(struct mfs_conn *c, uint64_t id, const void *body, vo
     k->conn = mfs_conn_get(c);
     k->id = id;
     cm->checkpoint = k;
-    mfs_event_add(cm->paths->events, "cm", "checkpoint", "%u partitions of %u nodes, to %s",
-                  k->result.nparts, k->result.nodes, k->dir);
-    begin_step(k, MFS_IMAGE_HALT);
+    begin(k);
 }
 
 void mfs_checkpoint_on_committed(struct mfs_conn *c, uint64_t id, const void *body, void *arg)

@@ -67,6 +67,16 @@ equal "checkpoint-2 current" "$(held)" "what is in the directory"
 equal "$CP/checkpoint-2" "$(cm_ status --json | jq -r .checkpoint_dir)" "the last one, in cm status"
 cm_ events --json | grep -q '"checkpointed"' || fail "no event"
 
+say "a change of nodes that is under way is waited for"
+cm_ scale --rate 8M 3 >"$T/scale.out" 2>&1 &
+scale=$!
+must_happen 20 jq -e '.scale.step == "move"' "$STATE/cm.json"
+cm_ checkpoint --json "$T/moving" >"$T/report.json" || fail "while nodes change"
+wait "$scale" || fail "cm scale: $(cat "$T/scale.out")"
+equal 3 "$(jq .nodes "$(jq -r .dir "$T/report.json")/manifest.json")" "nodes in the image"
+cm_ scale 2 >/dev/null
+cm_ checkpoint "$T/moving" # while the last process may still be ending
+
 say "what can't be saved changes nothing"
 expect_fail 1 cm_ checkpoint "$MNT0/cp"
 grep -q 'in the file system that is to be saved' "$T/expect.out" || fail "$(cat "$T/expect.out")"
