@@ -7,196 +7,9 @@
  *
  * What was written by a file that is still open counts for the other mount after fsync or close
  * only; the model keeps account of that and looks no earlier. */
-#include "fs_pair.h"
-
-enum { NODES = 48, NAMES = 5, CONTENT_MAX = PAIR_STRIPE + 300000, NONE = -1, ROOT = 0, CLEAN = -1 };
-
-enum type { FREE, FILE_NODE, DIR_NODE, LINK_NODE };
-
-struct node {
-    enum type type;
-    unsigned links;   /* of a file or symbolic link: its names */
-    int parent;       /* of a directory */
-    int child[NAMES]; /* of a directory: node or NONE */
-    mode_t mode;
-    size_t size;
-    unsigned char *data;
-    int fd[2];       /* open on each mount, or NONE */
-    bool strayed[2]; /* a directory's: moved since it was opened, without its kernel knowing */
-    int dirty;       /* the mount that has written and not yet synced, or CLEAN */
-};
-
-static struct node nodes[NODES];
+#include "two_mounts_model.h"
 
 static unsigned char buffer[CONTENT_MAX + 1];
-
-/* --- the model ---------------------------------------------------------------------------------
- */
-
-static int new_node(enum type type, int parent)
-{
-    for (int i = 0; i < NODES; i++) {
-        if (nodes[i].type != FREE)
-            continue;
-        nodes[i] = (struct node){.type = type, .parent = parent, .links = 1, .dirty = CLEAN};
-        nodes[i].fd[0] = nodes[i].fd[1] = NONE;
-        for (int j = 0; j < NAMES; j++)
-            nodes[i].child[j] = NONE;
-        return i;
-    }
-    return NONE;
-}
-
-/* Forgets a node without a name once no file of it is open. */
-static void release(int n)
-{
-    if (nodes[n].links || nodes[n].fd[0] != NONE || nodes[n].fd[1] != NONE)
-        return;
-    free(nodes[n].data);
-    nodes[n] = (struct node){.type = FREE};
-}
-
-static void drop_name(int n)
-{
-    nodes[n].links--;
-    if (nodes[n].type == DIR_NODE)
-        nodes[n].links = 0;
-    release(n);
-}
-
-static bool is_empty(int dir)
-{
-    for (int i = 0; i < NAMES; i++)
-        if (nodes[dir].child[i] != NONE)
-            return false;
-    return true;
-}
-
-static bool is_below(int dir, int top)
-{
-    for (; dir != NONE; dir = nodes[dir].parent)
-        if (dir == top)
-            return true;
-    return false;
-}
-
-static unsigned depth(int dir)
-{
-    unsigned d = 0;
-
-    for (; dir != ROOT; dir = nodes[dir].parent)
-        d++;
-    return d;
-}
-
-static unsigned link_count(int n)
-{
-    unsigned links = 2;
-
-    if (nodes[n].type != DIR_NODE)
-        return nodes[n].links;
-    for (int i = 0; i < NAMES; i++)
-        if (nodes[n].child[i] != NONE && nodes[nodes[n].child[i]].type == DIR_NODE)
-            links++;
-    return links;
-}
-
-/* Some directory that has a name. */
-static int draw_dir(struct pair *p)
-{
-    int n;
-
-    do
-        n = (int)pair_random(p, NODES);
-    while (nodes[n].type != DIR_NODE || !nodes[n].links);
-    return n;
-}
-
-/* --- from the model to calls -------------------------------------------------------------------
- */
-
-/* How a call names an entry: relative to a directory kept open, or by its whole path. */
-struct place {
-    int dir, name; /* in the model */
-    int at;        /* for the call */
-    bool strayed;  /* relative to a directory that has strayed */
-    char path[PAIR_PATH + 4 * NODES];
-};
-
-static void append_path(int dir, char *out)
-{
-    int i = 0;
-
-    if (dir == ROOT)
-        return;
-    append_path(nodes[dir].parent, out);
-    while (nodes[nodes[dir].parent].child[i] != dir)
-        i++;
-    sprintf(out + strlen(out), "n%d/", i);
-}
-
-/* NODES names of three characters each fit beside the lane's own path. */
-static void path_of_dir(struct pair *p, int dir, int mount, char *out)
-{
-    sprintf(out, "%s/", p->dir[mount]);
-    append_path(dir, out);
-}
-
-static void place_by_path(struct pair *p, int mount, struct place *at)
-{
-    at->at = AT_FDCWD;
-    at->strayed = false;
-    path_of_dir(p, at->dir, mount, at->path);
-    sprintf(at->path + strlen(at->path), "n%d", at->name);
-}
-
-static void draw_place(struct pair *p, int mount, int dir, int name, struct place *out)
-{
-    out->dir = dir;
-    out->name = name;
-    if (nodes[dir].fd[mount] != NONE && pair_random(p, 2)) {
-        out->at = nodes[dir].fd[mount];
-        out->strayed = nodes[dir].strayed[mount];
-        snprintf(out->path, sizeof out->path, "n%d", name);
-        return;
-    }
-    place_by_path(p, mount, out);
-}
-
-/* Somewhere in the tree; mostly where there is an entry, or is none, as wanted. */
-static void random_place(struct pair *p, int mount, bool taken, struct place *out)
-{
-    int dir, name, tries = pair_random(p, 8) ? 10 : 0;
-
-    do {
-        dir = draw_dir(p);
-        name = (int)pair_random(p, NAMES);
-    } while ((nodes[dir].child[name] != NONE) != taken && tries-- > 0);
-    draw_place(p, mount, dir, name, out);
-}
-
-static int node_at(const struct place *at)
-{
-    return nodes[at->dir].child[at->name];
-}
-
-/* The call must have ended as the model says: 0, or -1 with that errno. */
-static void expect_rc(int rc, int error, const char *what, const struct place *at)
-{
-    int got = rc < 0 ? errno : 0;
-
-    if (got != error)
-        fs_fail(__FILE__, __LINE__, "%s of %s: error %d, the model says %d", what, at->path, got,
-                error);
-}
-
-static void sync_node(int n)
-{
-    if (nodes[n].dirty == CLEAN)
-        return;
-    OK(fsync(nodes[n].fd[nodes[n].dirty]));
-    nodes[n].dirty = CLEAN;
-}
 
 /* --- operations ----------------------------------------------------------------------------------
  */
@@ -208,13 +21,17 @@ static void do_create(struct pair *p, int m)
     unsigned what = pair_random(p, 3);
     mode_t mode = 0600 | (mode_t)pair_random(p, 0200);
 
-    random_place(p, m, false, &at);
-    old = node_at(&at);
+    model_random_place(p, m, false, &at);
+    old = model_node_at(&at);
     if (old != NONE)
         error = EEXIST;
-    else if (what == 1 && depth(at.dir) > 4)
+    else if (what == 1 && model_depth(at.dir) > 4)
         return;
-    n = error ? NONE : new_node(what == 0 ? FILE_NODE : what == 1 ? DIR_NODE : LINK_NODE, at.dir);
+    n = error ? NONE
+              : model_new_node(what == 0   ? FILE_NODE
+                               : what == 1 ? DIR_NODE
+                                           : LINK_NODE,
+                               at.dir);
     if (!error && n == NONE)
         return;
     if (what == 0) {
@@ -227,7 +44,7 @@ static void do_create(struct pair *p, int m)
         mode = 0777;
         rc = symlinkat("nowhere", at.at, at.path);
     }
-    expect_rc(rc, error, "create", &at);
+    model_expect_rc(rc, error, "create", &at);
     if (error)
         return;
     nodes[at.dir].child[at.name] = n;
@@ -240,16 +57,16 @@ static void do_link(struct pair *p, int m)
     struct place from, to;
     int n, error = 0;
 
-    random_place(p, m, true, &from);
-    random_place(p, m, pair_random(p, 2), &to);
-    n = node_at(&from);
+    model_random_place(p, m, true, &from);
+    model_random_place(p, m, pair_random(p, 2), &to);
+    n = model_node_at(&from);
     if (n == NONE)
         error = ENOENT;
-    else if (node_at(&to) != NONE)
+    else if (model_node_at(&to) != NONE)
         error = EEXIST;
     else if (nodes[n].type == DIR_NODE)
         error = EPERM;
-    expect_rc(linkat(from.at, from.path, to.at, to.path, 0), error, "link", &to);
+    model_expect_rc(linkat(from.at, from.path, to.at, to.path, 0), error, "link", &to);
     if (error)
         return;
     nodes[n].links++;
@@ -262,27 +79,27 @@ static void do_remove(struct pair *p, int m)
     bool dir = pair_random(p, 3) == 0;
     int n, error = 0;
 
-    random_place(p, m, true, &at);
-    n = node_at(&at);
+    model_random_place(p, m, true, &at);
+    n = model_node_at(&at);
     if (n == NONE)
         error = ENOENT;
     else if (dir && nodes[n].type != DIR_NODE)
         error = ENOTDIR;
     else if (!dir && nodes[n].type == DIR_NODE)
         error = EISDIR;
-    else if (dir && !is_empty(n))
+    else if (dir && !model_is_empty(n))
         error = ENOTEMPTY;
-    expect_rc(unlinkat(at.at, at.path, dir ? AT_REMOVEDIR : 0), error, dir ? "rmdir" : "unlink",
-              &at);
+    model_expect_rc(unlinkat(at.at, at.path, dir ? AT_REMOVEDIR : 0), error,
+                    dir ? "rmdir" : "unlink", &at);
     if (error)
         return;
     nodes[at.dir].child[at.name] = NONE;
-    drop_name(n);
+    model_drop_name(n);
 }
 
 static int rename_error(const struct place *from, const struct place *to, unsigned flags)
 {
-    int n = node_at(from), t = node_at(to);
+    int n = model_node_at(from), t = model_node_at(to);
     bool exchange = flags == RENAME_EXCHANGE;
 
     if (n == NONE)
@@ -291,9 +108,9 @@ static int rename_error(const struct place *from, const struct place *to, unsign
         return EEXIST;
     if (exchange && t == NONE)
         return ENOENT;
-    if (nodes[n].type == DIR_NODE && is_below(to->dir, n))
+    if (nodes[n].type == DIR_NODE && model_is_below(to->dir, n))
         return EINVAL;
-    if (t != NONE && nodes[t].type == DIR_NODE && is_below(from->dir, t))
+    if (t != NONE && nodes[t].type == DIR_NODE && model_is_below(from->dir, t))
         return exchange ? EINVAL : ENOTEMPTY;
     if (t == NONE || t == n || exchange)
         return 0;
@@ -301,7 +118,7 @@ static int rename_error(const struct place *from, const struct place *to, unsign
         return ENOTDIR;
     if (nodes[n].type != DIR_NODE && nodes[t].type == DIR_NODE)
         return EISDIR;
-    return nodes[t].type == DIR_NODE && !is_empty(t) ? ENOTEMPTY : 0;
+    return nodes[t].type == DIR_NODE && !model_is_empty(t) ? ENOTEMPTY : 0;
 }
 
 static void set_child(int dir, int name, int n)
@@ -316,7 +133,7 @@ static void set_child(int dir, int name, int n)
 static void stray(int n, int mover, bool unseen)
 {
     for (int i = 0; i < NODES; i++) {
-        if (nodes[i].type != DIR_NODE || !nodes[i].links || !is_below(i, n))
+        if (nodes[i].type != DIR_NODE || !nodes[i].links || !model_is_below(i, n))
             continue;
         nodes[i].strayed[!mover] = true;
         if (unseen)
@@ -336,8 +153,8 @@ static int do_rename_call(struct pair *p, int m, struct place *from, struct plac
         return rc;
     if (!from->strayed && !to->strayed)
         return rc;
-    place_by_path(p, m, from);
-    place_by_path(p, m, to);
+    model_place_by_path(p, m, from);
+    model_place_by_path(p, m, to);
     return renameat2(from->at, from->path, to->at, to->path, flags);
 }
 
@@ -349,16 +166,16 @@ static void do_rename(struct pair *p, int m)
     int n, t, error;
     bool unseen;
 
-    random_place(p, m, true, &from);
-    random_place(p, m, pair_random(p, 2), &to);
-    n = node_at(&from);
-    t = node_at(&to);
-    if (depth(to.dir) > 4 || (flags == RENAME_EXCHANGE && depth(from.dir) > 4))
+    model_random_place(p, m, true, &from);
+    model_random_place(p, m, pair_random(p, 2), &to);
+    n = model_node_at(&from);
+    t = model_node_at(&to);
+    if (model_depth(to.dir) > 4 || (flags == RENAME_EXCHANGE && model_depth(from.dir) > 4))
         return; /* names would become too long for this program */
     if (n != NONE && n == t && nodes[n].type == DIR_NODE && from.strayed != to.strayed)
         return; /* a kernel takes these for two, one of which is replaced */
     error = rename_error(&from, &to, flags);
-    expect_rc(do_rename_call(p, m, &from, &to, flags, error), error, "rename", &to);
+    model_expect_rc(do_rename_call(p, m, &from, &to, flags, error), error, "rename", &to);
     if (error || n == t)
         return;
     unseen = from.strayed || to.strayed;
@@ -368,7 +185,7 @@ static void do_rename(struct pair *p, int m)
     if (flags == RENAME_EXCHANGE)
         stray(t, m, unseen);
     else if (t != NONE)
-        drop_name(t);
+        model_drop_name(t);
 }
 
 /* Opens a file or directory and keeps it, or closes one that was kept. */
@@ -382,11 +199,11 @@ static void do_open_close(struct pair *p, int m)
         nodes[n].fd[m] = NONE;
         if (nodes[n].dirty == m)
             nodes[n].dirty = CLEAN;
-        release(n);
+        model_release(n);
         return;
     }
-    random_place(p, m, true, &at);
-    n = node_at(&at);
+    model_random_place(p, m, true, &at);
+    n = model_node_at(&at);
     if (n == NONE || nodes[n].type == LINK_NODE || nodes[n].fd[m] != NONE)
         return;
     nodes[n].fd[m] =
@@ -427,13 +244,13 @@ static void do_write_open(struct pair *p, int m)
     if (nodes[n].type != FILE_NODE || nodes[n].fd[m] == NONE)
         return;
     if (nodes[n].dirty == !m)
-        sync_node(n);
+        model_sync_node(n);
     draw_range(p, n, &off, &len);
     model_write(n, off, len, pair_draw(&p->random));
     fs_write_at(nodes[n].fd[m], nodes[n].data + off, len, (off_t)off);
     nodes[n].dirty = m;
     if (pair_random(p, 2))
-        sync_node(n);
+        model_sync_node(n);
 }
 
 /* Opens by name, writes, closes. */
@@ -444,11 +261,11 @@ static void do_write(struct pair *p, int m)
     int n, fd;
     bool trunc = pair_random(p, 4) == 0;
 
-    random_place(p, m, true, &at);
-    n = node_at(&at);
+    model_random_place(p, m, true, &at);
+    n = model_node_at(&at);
     if (n == NONE || nodes[n].type != FILE_NODE)
         return;
-    sync_node(n);
+    model_sync_node(n);
     fd = openat(at.at, at.path, O_WRONLY | (trunc ? O_TRUNC : 0));
     OK(fd);
     if (trunc)
@@ -466,7 +283,7 @@ static void do_truncate(struct pair *p, int m)
 
     if (nodes[n].type != FILE_NODE || nodes[n].fd[m] == NONE)
         return;
-    sync_node(n);
+    model_sync_node(n);
     OK(ftruncate(nodes[n].fd[m], (off_t)size));
     nodes[n].data = realloc(nodes[n].data, size + 1);
     CHECK(nodes[n].data);
@@ -481,11 +298,11 @@ static void do_chmod(struct pair *p, int m)
     struct place at;
     int n;
 
-    random_place(p, m, true, &at);
-    n = node_at(&at);
+    model_random_place(p, m, true, &at);
+    n = model_node_at(&at);
     if (n != NONE && nodes[n].type == LINK_NODE)
         return;
-    expect_rc(fchmodat(at.at, at.path, mode, 0), n == NONE ? ENOENT : 0, "chmod", &at);
+    model_expect_rc(fchmodat(at.at, at.path, mode, 0), n == NONE ? ENOENT : 0, "chmod", &at);
     if (n != NONE)
         nodes[n].mode = mode;
 }
@@ -506,9 +323,9 @@ static void same_as_model(int n, const struct stat *st, int mount, const char *p
     /* Of a directory other mounts may see it a second late. */
     if (nodes[n].type == DIR_NODE && st->st_nlink != 0 && nodes[n].links)
         return;
-    if (st->st_nlink != (nodes[n].links ? link_count(n) : 0))
+    if (st->st_nlink != (nodes[n].links ? model_link_count(n) : 0))
         fs_fail(__FILE__, __LINE__, "%s: %u links, not %u", path, (unsigned)st->st_nlink,
-                link_count(n));
+                model_link_count(n));
     if (nodes[n].type == DIR_NODE || nodes[n].dirty == !mount)
         return;
     if ((size_t)st->st_size != nodes[n].size)
@@ -531,10 +348,10 @@ static void look_at_name(struct pair *p, int m)
     struct stat st;
     int n, rc, fd;
 
-    random_place(p, m, true, &at);
-    n = node_at(&at);
+    model_random_place(p, m, true, &at);
+    n = model_node_at(&at);
     rc = fstatat(at.at, at.path, &st, AT_SYMLINK_NOFOLLOW);
-    expect_rc(rc, n == NONE ? ENOENT : 0, "stat", &at);
+    model_expect_rc(rc, n == NONE ? ENOENT : 0, "stat", &at);
     if (n == NONE)
         return;
     same_as_model(n, &st, m, at.path);
@@ -561,12 +378,12 @@ static void look_by_open_file(struct pair *p, int m)
 
 static void look_at_listing(struct pair *p, int m)
 {
-    int dir = draw_dir(p), count[NAMES] = {0};
+    int dir = model_draw_dir(p), count[NAMES] = {0};
     struct dirent *e;
     char path[PAIR_PATH + 4 * NODES];
     DIR *d;
 
-    path_of_dir(p, dir, m, path);
+    model_path_of_dir(p, dir, m, path);
     d = opendir(path);
     CHECK(d);
     for (errno = 0; (e = readdir(d)); errno = 0)
@@ -598,7 +415,7 @@ static void step(struct pair *p)
 static void model(struct pair *p)
 {
     if (p->round == 0) {
-        CHECK(new_node(DIR_NODE, NONE) == ROOT);
+        CHECK(model_new_node(DIR_NODE, NONE) == ROOT);
         nodes[ROOT].mode = 0755;
     }
     for (unsigned i = 0; i < 20; i++)
