@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -16,35 +15,13 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "redis_fixture_impl.h"
 #include "store/admin.h"
-#include "store/args.h"
 #include "store/module.h"
-#include "store/reply.h"
 #include "store/rights.h"
 #include "wire/proof.h"
 
-#define START_NS (10 * MFS_SEC)
-
-/* Clients may do what they may in a deployment, so that a test finds what is missing there; with
- * what tests themselves need. */
-#define CLIENT_RIGHTS MFS_CLIENT_RIGHTS FOR_TESTS
-#define FOR_TESTS     " +append +incrby +rpush +lrange +pttl"
-
-struct server {
-    pid_t pid;
-    unsigned generation; /* a moved partition's process has its own files */
-};
-
-struct redis_fixture {
-    struct redis_fixture_opts opts;
-    struct mfs_table *table;
-    char dir[32];
-    struct server *server; /* nparts */
-    pid_t *old;            /* left behind by moves */
-    size_t nold;
-};
-
-static int complain(int rc, const char *what)
+int redis_fixture_complain(int rc, const char *what)
 {
     fprintf(stderr, "redis fixture: %s: %s\n", what, strerror(-rc));
     return rc;
@@ -155,8 +132,7 @@ static int spawn(struct redis_fixture *f, uint32_t part)
     return spawn_as(f, part, false);
 }
 
-/* Waits until the process answers its administrator. */
-static int open_admin(struct redis_fixture *f, uint32_t part, struct mfs_admin **admin)
+int redis_fixture_open_admin(struct redis_fixture *f, uint32_t part, struct mfs_admin **admin)
 {
     int64_t until = mfs_clock_mono() + START_NS;
     char path[MFS_UNIXPATH_MAX];
@@ -169,29 +145,28 @@ static int open_admin(struct redis_fixture *f, uint32_t part, struct mfs_admin *
         if (!rc)
             return 0;
         if (mfs_clock_mono() > until || waitpid(f->server[part].pid, NULL, WNOHANG) != 0)
-            return complain(rc, err.msg);
+            return redis_fixture_complain(rc, err.msg);
         mfs_clock_sleep(2 * MFS_MSEC);
     }
 }
 
-static int format(struct redis_fixture *f, uint32_t part)
+int redis_fixture_format(struct redis_fixture *f, uint32_t part)
 {
     struct mfs_admin_format how = {f->table->name, part, f->table->nparts, f->table->stripe_size};
     struct mfs_admin *admin;
     struct mfs_err err;
-    int rc = open_admin(f, part, &admin);
+    int rc = redis_fixture_open_admin(f, part, &admin);
 
     if (rc)
         return rc;
     rc = mfs_admin_format(admin, &how, &err);
     if (rc)
-        complain(rc, err.msg);
+        redis_fixture_complain(rc, err.msg);
     mfs_admin_close(admin);
     return rc;
 }
 
-/* Gives the partition an address and a password of the server's generation and starts it. */
-static int launch(struct redis_fixture *f, uint32_t part)
+int redis_fixture_launch(struct redis_fixture *f, uint32_t part)
 {
     struct mfs_partition *p = &f->table->part[part];
     int rc = 0;
@@ -230,12 +205,12 @@ int redis_fixture_start(struct redis_fixture **out, const struct redis_fixture_o
     snprintf(f->table->name, sizeof f->table->name, "fixture");
     rc = 0;
     for (uint32_t i = 0; i < opts->nparts && !rc; i++)
-        rc = launch(f, i);
+        rc = redis_fixture_launch(f, i);
     for (uint32_t i = 0; i < opts->nparts && !rc; i++)
-        rc = format(f, i);
+        rc = redis_fixture_format(f, i);
 out:
     if (rc) {
-        complain(rc, "start");
+        redis_fixture_complain(rc, "start");
         redis_fixture_stop(f);
     } else {
         *out = f;
@@ -286,18 +261,17 @@ int redis_fixture_restart(struct redis_fixture *f, uint32_t part)
 {
     int rc = spawn(f, part);
 
-    return rc ? rc : format(f, part);
+    return rc ? rc : redis_fixture_format(f, part);
 }
 
 int redis_fixture_revive(struct redis_fixture *f, uint32_t part)
 {
     int rc = spawn_as(f, part, true);
 
-    return rc ? rc : format(f, part);
+    return rc ? rc : redis_fixture_format(f, part);
 }
 
-/* The partition is about to get another process at another place. */
-static int leave_behind(struct redis_fixture *f, uint32_t part)
+int redis_fixture_leave_behind(struct redis_fixture *f, uint32_t part)
 {
     pid_t *old = realloc(f->old, (f->nold + 1) * sizeof *old);
 
@@ -312,201 +286,11 @@ static int leave_behind(struct redis_fixture *f, uint32_t part)
 
 int redis_fixture_move(struct redis_fixture *f, uint32_t part)
 {
-    int rc = leave_behind(f, part);
+    int rc = redis_fixture_leave_behind(f, part);
 
     if (!rc)
-        rc = launch(f, part);
-    return rc ? rc : format(f, part);
-}
-
-/* Runs a command, words separated by blanks; an integer `field` of its text reply goes to *value.
- */
-static int order(struct mfs_admin *admin, const char *command, const char *field, int64_t *value)
-{
-    char words[256], *save = NULL, *word;
-    struct mfs_args args;
-    struct mfs_err err;
-    struct mfs_cmd cmd;
-    const char *at;
-    int rc;
-
-    snprintf(words, sizeof words, "%s", command);
-    mfs_args_init(&args, strtok_r(words, " ", &save));
-    while ((word = strtok_r(NULL, " ", &save)))
-        mfs_args_str(&args, word);
-    cmd = mfs_args_cmd(&args, 0);
-    rc = mfs_admin_call(admin, &cmd, &err);
-    if (rc)
-        complain(rc, err.msg);
-    if (!rc && field) {
-        at = strstr(mfs_reply_str(cmd.reply, NULL), field);
-        *value = at ? strtoll(at + strlen(field), NULL, 10) : -1;
-    }
-    mfs_cmds_fini(&cmd, 1);
-    return rc;
-}
-
-int redis_fixture_admin(struct redis_fixture *f, uint32_t part, const char *command)
-{
-    struct mfs_admin *admin;
-    int rc = open_admin(f, part, &admin);
-
-    if (rc)
-        return rc;
-    rc = order(admin, command, NULL, NULL);
-    mfs_admin_close(admin);
-    return rc;
-}
-
-static int set_rights(struct mfs_admin *admin, bool fenced)
-{
-    const char *rights = fenced ? MFS_CLIENT_RIGHTS_FENCED : CLIENT_RIGHTS;
-    struct mfs_err err;
-    int rc = mfs_admin_set_user(admin, rights, &err);
-
-    return rc ? complain(rc, err.msg) : 0;
-}
-
-int redis_fixture_fence(struct redis_fixture *f, uint32_t part, bool on)
-{
-    struct mfs_admin *admin;
-    int rc = open_admin(f, part, &admin);
-
-    if (!rc)
-        rc = set_rights(admin, on);
-    mfs_admin_close(admin);
-    return rc;
-}
-
-/* Makes the process a copy of the one at `port` and waits until it has everything. */
-static int replicate(struct mfs_admin *to, uint16_t port)
-{
-    int64_t until = mfs_clock_mono() + START_NS, down = 0;
-    char follow[64];
-    int rc = set_rights(to, true);
-
-    snprintf(follow, sizeof follow, "REPLICAOF 127.0.0.1 %u", port);
-    if (!rc)
-        rc = order(to, "CONFIG SET masteruser " MFS_REDIS_ADMIN, NULL, NULL);
-    if (!rc)
-        rc = order(to, "CONFIG SET masterauth " REDIS_FIXTURE_ADMIN_PASSWORD, NULL, NULL);
-    if (!rc)
-        rc = order(to, follow, NULL, NULL);
-    while (!rc && mfs_clock_mono() < until) {
-        rc = order(to, "INFO replication", "master_link_status:up", &down);
-        if (!rc && down != -1)
-            return 0;
-        mfs_clock_sleep(MFS_MSEC);
-    }
-    return rc ? rc : complain(-ETIMEDOUT, "replication");
-}
-
-/* Waits until the copy has what has been executed at `from` by now. */
-static int catch_up(struct mfs_admin *from, struct mfs_admin *to)
-{
-    int64_t until = mfs_clock_mono() + START_NS, offset = 0, has = -1;
-    int rc = order(from, "INFO replication", "\nmaster_repl_offset:", &offset);
-
-    while (!rc && has < offset && mfs_clock_mono() < until)
-        rc = order(to, "INFO replication", "\nslave_repl_offset:", &has);
-    if (!rc && has < offset)
-        rc = complain(-ETIMEDOUT, "replication offset");
-    return rc;
-}
-
-/* Of all keys and values, whatever their order. */
-static const char digest_script[] =
-    "local all = {}\n"
-    "for _, key in ipairs(redis.call('KEYS', '*')) do\n"
-    "  local kind, value = redis.call('TYPE', key).ok\n"
-    "  if kind == 'string' then value = { redis.call('GET', key) }\n"
-    "  elseif kind == 'hash' then\n"
-    "    value = {}\n"
-    "    local pairs = redis.call('HGETALL', key)\n"
-    "    for i = 1, #pairs, 2 do\n"
-    "      if key == '#intents' then pairs[i + 1] = string.sub(pairs[i + 1], 9) end\n"
-    "      value[#value + 1] = redis.sha1hex(pairs[i]) .. redis.sha1hex(pairs[i + 1])\n"
-    "    end\n"
-    "    table.sort(value)\n"
-    "  elseif kind == 'set' then\n"
-    "    value = redis.call('SMEMBERS', key)\n"
-    "    table.sort(value)\n"
-    "  else value = { kind, redis.call('DUMP', key) } end\n"
-    "  value[#value + 1] = redis.call('PTTL', key) >= 0 and 'expires' or 'stays'\n"
-    "  all[#all + 1] = redis.sha1hex(key) .. redis.sha1hex(table.concat(value, ','))\n"
-    "end\n"
-    "table.sort(all)\n"
-    "return redis.sha1hex(table.concat(all)) .. ' of ' .. #all";
-
-#define DIGEST_MAX 64
-
-static int digest(struct mfs_admin *admin, char out[DIGEST_MAX])
-{
-    struct mfs_args args;
-    struct mfs_err err;
-    struct mfs_cmd cmd;
-    int rc;
-
-    mfs_args_init(&args, "EVAL_RO");
-    mfs_args_str(&args, digest_script);
-    mfs_args_int(&args, 0);
-    cmd = mfs_args_cmd(&args, 0);
-    rc = mfs_admin_call(admin, &cmd, &err);
-    if (rc)
-        complain(rc, err.msg);
-    else
-        snprintf(out, DIGEST_MAX, "%s", mfs_reply_str(cmd.reply, NULL));
-    mfs_cmds_fini(&cmd, 1);
-    return rc;
-}
-
-/* What the partition's commands do depends on nothing but their arguments and its keys, but for
- * since when something is owed, in #intents: that is by the process' own clock. */
-static int compare(struct mfs_admin *from, struct mfs_admin *to)
-{
-    char one[DIGEST_MAX], other[DIGEST_MAX];
-    int rc = digest(from, one);
-
-    if (!rc)
-        rc = digest(to, other);
-    return !rc && strcmp(one, other) ? complain(-EIO, "the replica differs") : rc;
-}
-
-/* Nothing more is executed at `from`, and `to`, which has all that was, serves. */
-static int cut_over(struct mfs_admin *from, struct mfs_admin *to)
-{
-    int rc = catch_up(from, to);
-
-    if (!rc)
-        rc = set_rights(from, true);
-    if (!rc)
-        rc = catch_up(from, to);
-    if (!rc)
-        rc = compare(from, to);
-    if (!rc)
-        rc = order(to, "REPLICAOF NO ONE", NULL, NULL);
-    return rc ? rc : set_rights(to, false);
-}
-
-int redis_fixture_migrate(struct redis_fixture *f, uint32_t part)
-{
-    struct mfs_admin *from = NULL, *to = NULL;
-    uint16_t port = f->table->part[part].port;
-    int rc = open_admin(f, part, &from);
-
-    if (!rc)
-        rc = leave_behind(f, part);
-    if (!rc)
-        rc = launch(f, part);
-    if (!rc)
-        rc = open_admin(f, part, &to);
-    if (!rc)
-        rc = replicate(to, port);
-    if (!rc)
-        rc = cut_over(from, to);
-    mfs_admin_close(to);
-    mfs_admin_close(from);
-    return rc;
+        rc = redis_fixture_launch(f, part);
+    return rc ? rc : redis_fixture_format(f, part);
 }
 
 void redis_fixture_release(struct redis_fixture *f)
@@ -514,16 +298,4 @@ void redis_fixture_release(struct redis_fixture *f)
     for (size_t i = 0; i < f->nold; i++)
         end(f->old[i]);
     f->nold = 0;
-}
-
-int redis_fixture_reset(struct redis_fixture *f)
-{
-    int rc = 0;
-
-    for (uint32_t i = 0; i < f->opts.nparts && !rc; i++) {
-        rc = redis_fixture_admin(f, i, "FLUSHALL");
-        if (!rc)
-            rc = format(f, i);
-    }
-    return rc;
 }
