@@ -1,0 +1,129 @@
+/* Of the content of files, what is metadata: sizes, what is stored where, what may be removed.
+ * ctest: timeout=120 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "meta_test.h"
+
+static void commit(struct meta_client *c, uint64_t ino, uint64_t off, const char *text,
+                   struct mfs_attr *attr)
+{
+    struct mfs_part part = {(uint32_t)off, (uint32_t)strlen(text), text};
+    struct mfs_commit commit = {
+        .end = off + strlen(text), .mtime = mfs_clock_real(), .parts = &part, .nparts = 1};
+    uint64_t old;
+
+    assert_int_equal(mfs_meta_commit(c->meta, ino, &commit, &old, attr), 0);
+    assert_int_equal(old + 1, attr->version);
+}
+
+static void test_content(void **state)
+{
+    uint64_t f = new_file(ROOT, "f"), old, off;
+    char buf[64];
+    struct mfs_head head = {buf, sizeof buf, -1};
+    struct mfs_attr attr;
+    struct mfs_range place = {STRIPE - 1, STRIPE + 1};
+    uint64_t number;
+
+    (void)state;
+    commit(&a, f, 0, "hello", &attr);
+    assert_int_equal(attr.size, 5);
+    assert_int_equal(attr.alloc, 5);
+    commit(&a, f, 7, "world", &attr);
+    assert_int_equal(attr.size, 12);
+    assert_int_equal(attr.data_end, 12);
+    assert_int_equal(mfs_meta_open(b.meta, f, NULL, &attr, &head), 0);
+    assert_int_equal(head.len, 12);
+    assert_memory_equal(buf, "hello\0\0world", 12);
+    assert_int_equal(mfs_meta_truncate(b.meta, f, 4, UINT64_MAX >> 1, 0, &old, &attr), 0);
+    assert_int_equal(attr.size, 4);
+    assert_int_equal(attr.alloc, 4);
+    assert_int_equal(attr.data_end, 4);
+    assert_int_equal(mfs_meta_truncate(b.meta, f, 10, UINT64_MAX >> 1, 0, &old, &attr), 0);
+    assert_int_equal(attr.size, 10);
+    assert_int_equal(attr.data_end, 4);
+    assert_int_equal(mfs_meta_append(a.meta, f, "!!", 2, &off, &number, &old, &attr), 0);
+    assert_int_equal(number, 0);
+    assert_int_equal(off, 10);
+    head.len = -1;
+    assert_int_equal(mfs_meta_open(b.meta, f, NULL, &attr, &head), 0);
+    assert_int_equal(head.len, 12);
+    assert_memory_equal(buf, "hell\0\0\0\0\0\0!!", 12);
+    assert_int_equal(mfs_meta_truncate(b.meta, f, STRIPE - 1, UINT64_MAX >> 1, 0, &old, &attr), 0);
+    assert_int_equal(mfs_meta_append(a.meta, f, "!!", 2, &off, &number, &old, &attr), 0);
+    assert_true(number > 0);
+    assert_int_equal(off, STRIPE - 1);
+    assert_int_equal(getattr(&b, f).size, STRIPE - 1);
+    assert_int_equal(mfs_meta_append_end(a.meta, f, number + 1, true, &place, 2, &old, &attr),
+                     -ECANCELED);
+    assert_int_equal(mfs_meta_append_end(a.meta, f, number, true, &place, 2, &old, &attr), 0);
+    assert_int_equal(getattr(&b, f).size, STRIPE + 1);
+    assert_int_equal(meta_client_keys(&a, "P*"), 0);
+    assert_int_equal(mfs_meta_open(b.meta, f, &(uint64_t){UINT64_MAX >> 1}, &attr, NULL), 0);
+    assert_int_equal(attr.size, 0);
+    assert_int_equal(attr.alloc, 0);
+    assert_int_equal(meta_client_keys(&a, "S*"), 0);
+}
+
+/* Who cuts a file must have deleted the stripes that another client has added meanwhile, too. */
+static void test_truncate_grown(void **state)
+{
+    uint64_t f = new_file(ROOT, "f"), old, trimmed = STRIPE;
+    struct mfs_range stored = {0, 3 * STRIPE};
+    struct mfs_commit c = {
+        .end = 3 * STRIPE, .stored = &stored, .nstored = 1, .mtime = mfs_clock_real()};
+    struct mfs_attr attr;
+
+    (void)state;
+    assert_int_equal(mfs_meta_commit(b.meta, f, &c, &old, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(a.meta, f, 0, trimmed, 0, &old, &attr), -ECANCELED);
+    assert_int_equal(mfs_meta_open(a.meta, f, &trimmed, &attr, NULL), -ECANCELED);
+    assert_int_equal(getattr(&b, f).size, 3 * STRIPE);
+    assert_int_equal(meta_client_keys(&a, "O*"), 0);
+    assert_int_equal(mfs_meta_truncate(a.meta, f, 4 * STRIPE, 0, 0, &old, &attr), 0);
+    trimmed = 3 * STRIPE;
+    assert_int_equal(mfs_meta_truncate(a.meta, f, STRIPE, trimmed, 0, &old, &attr), 0);
+    assert_int_equal(attr.data_end, STRIPE);
+    trimmed = 0;
+    assert_int_equal(mfs_meta_open(a.meta, f, &trimmed, &attr, NULL), 0);
+    assert_int_equal(attr.size, 0);
+}
+
+/* A file that may have more stripes is handed over to whoever removes stripes. */
+static void test_reap(void **state)
+{
+    uint64_t f = new_file(ROOT, "f"), old;
+    struct mfs_range stored = {STRIPE, 3 * STRIPE};
+    struct mfs_commit c = {.end = 3 * STRIPE,
+                           .stored = &stored,
+                           .nstored = 1,
+                           .alloc = 2 * STRIPE,
+                           .mtime = mfs_clock_real()};
+    struct mfs_attr attr;
+
+    (void)state;
+    assert_int_equal(mfs_meta_commit(a.meta, f, &c, &old, &attr), 0);
+    assert_int_equal(attr.size, 3 * STRIPE);
+    assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
+    assert_int_equal(b.reaped, 1);
+    mfs_store_drain(b.store, MFS_SEC);
+    assert_int_equal(meta_client_keys(&a, "#reap"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        TEST(test_content),
+        TEST(test_truncate_grown),
+        TEST(test_reap),
+    };
+
+    return cmocka_run_group_tests(tests, start_all, stop_all);
+}
