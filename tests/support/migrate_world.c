@@ -1,0 +1,328 @@
+#include "migrate_world.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "cluster/trust.h"
+#include "loop_until.h"
+#include "store/store.h"
+
+/* ---- Local Managers -------------------------------------------------------------------------- */
+
+static void note(struct migrate_peer *p, const char *what)
+{
+    size_t len = strlen(p->w->log);
+
+    snprintf(p->w->log + len, sizeof p->w->log - len, "%s%u ", what, p->id);
+}
+
+/* Is the answer an error? Then it has been sent. */
+static bool fails(struct migrate_peer *p, struct mfs_conn *c, uint64_t id, enum mfs_msg type)
+{
+    unsigned n = p->asked[type]++;
+    int code = n < 4 ? p->fail[type][n] : 0;
+
+    if (code)
+        mfs_conn_fail(c, id, code, "as the test wants it");
+    return code != 0;
+}
+
+static void on_receive(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_receive *m = body;
+    struct migrate_peer *p = arg;
+
+    note(p, "receive");
+    assert_string_equal(m->source_host, "127.0.0.1");
+    assert_int_not_equal(m->source_port, 0);
+    if (!p->w->silent && !fails(p, c, id, MFS_MSG_RECEIVE))
+        mfs_conn_reply(c, MFS_MSG_RECEIVE, id,
+                       &(struct mfs_msg_receive_reply){.index = m->index, .bytes = 100});
+}
+
+static void on_take(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_take *m = body;
+    struct migrate_peer *p = arg;
+
+    note(p, m->stream[0] ? "match" : m->force ? "force" : "take");
+    assert_true(m->force || !m->stream[0]);
+    if (m->stream[0]) {
+        assert_string_equal(m->stream, "stream");
+        assert_int_equal(m->offset, 4711);
+    }
+    if (p->w->unwritable)
+        snprintf(p->w->paths.state, sizeof p->w->paths.state, "%s/cm.json.no/where", p->w->dir);
+    if (!fails(p, c, id, MFS_MSG_TAKE))
+        mfs_conn_reply(
+            c, MFS_MSG_TAKE, id,
+            &(struct mfs_msg_take_reply){.index = m->index, .port = 7777, .blocked_us = 1000});
+}
+
+/* The state as another cm would find it. */
+static void check_written(const struct migrate_world *w, const char *step)
+{
+    struct mfs_cm_state s;
+    struct mfs_err err;
+
+    if (access(w->paths.state, F_OK))
+        return; /* what the test made up was never written */
+    assert_int_equal(mfs_cm_state_load(&s, w->paths.state, &err), 0);
+    assert_int_equal(s.nmoves, 1);
+    assert_string_equal(s.move[0].step, step);
+    mfs_cm_state_clear(&s);
+}
+
+static void on_fence(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_fence *m = body;
+    struct migrate_peer *p = arg;
+
+    note(p, m->on ? "fence" : "serve");
+    if (m->on && p->w->unwritable && p->asked[MFS_MSG_FENCE])
+        *strstr(p->w->paths.state, ".no/where") = '\0';
+    if (!m->on)
+        check_written(p->w, "drop");
+    assert_string_equal(m->password, "old");
+    if (!fails(p, c, id, MFS_MSG_FENCE))
+        mfs_conn_reply(c, MFS_MSG_FENCE, id,
+                       p->w->revived && m->on
+                           ? &(struct mfs_msg_fence_reply){.stream = "stream", .offset = 4711}
+                           : &(struct mfs_msg_fence_reply){.offset = 0});
+}
+
+static void on_release(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_release *m = body;
+    struct migrate_peer *p = arg;
+
+    note(p, "release");
+    /* The source's process is the one with the old password, the copy has another. */
+    assert_int_equal(!strcmp(m->password, "old"), p->id == 0);
+    if (!fails(p, c, id, MFS_MSG_RELEASE))
+        mfs_conn_reply(c, MFS_MSG_RELEASE, id, NULL);
+}
+
+static void on_table(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_table *m = body;
+    struct migrate_peer *p = arg;
+
+    note(p, "table");
+    if (p->w->slow && p->id == 0 && !p->w->late_conn) {
+        p->w->late_conn = mfs_conn_get(c);
+        p->w->late_id = id;
+        return;
+    }
+    mfs_conn_reply(c, MFS_MSG_TABLE, id, &(struct mfs_msg_epoch){m->table->epoch});
+}
+
+/* A replica is given up ("term"): its partition serves without terms. Or it has got one ("terms"),
+ * which is waited for ("whole") before it may take over, and after all wait for it. */
+static void on_term(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_term *m = body;
+    struct migrate_peer *p = arg;
+    const struct mfs_cm_state *s = &p->w->cm.state;
+
+    note(p, !m->on ? "term" : m->whole ? "whole" : "terms");
+    assert_string_equal(s->part[m->index].replica_step,
+                        m->on ? MFS_REPLICA_TERM : MFS_REPLICA_DROP);
+    assert_int_equal(s->table->part[m->index].replica, m->whole);
+    if (!fails(p, c, id, MFS_MSG_TERM))
+        mfs_conn_reply(c, MFS_MSG_TERM, id, NULL);
+}
+
+static const struct mfs_handler lm_handlers[] = {{MFS_MSG_RECEIVE, on_receive},
+                                                 {MFS_MSG_TAKE, on_take},
+                                                 {MFS_MSG_FENCE, on_fence},
+                                                 {MFS_MSG_RELEASE, on_release},
+                                                 {MFS_MSG_TABLE, on_table},
+                                                 {MFS_MSG_TERM, on_term},
+                                                 {0, NULL}};
+
+static void beaten(void *arg, const struct mfs_err *err, const void *reply)
+{
+    const struct mfs_msg_beat_reply *m = reply;
+    struct migrate_peer *p = arg;
+
+    assert_true(err ? err->code == -ECONNABORTED || err->code == -EAGAIN : m->age_ms == 0);
+    if (err) {
+        p->refused++;
+        return;
+    }
+    p->beaten++;
+    p->lost = m->nlost == 1 ? m->lost[0].node : MFS_NO_NODE;
+}
+
+/* All that are there ask for cm, by which it knows that they are. */
+static void beat(void *arg)
+{
+    struct migrate_world *w = arg;
+
+    for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++)
+        if (w->cm.live[i]->conn && !w->peer[i].mute)
+            mfs_conn_request(w->peer[i].conn, MFS_MSG_BEAT, NULL, MFS_SEC, beaten, &w->peer[i]);
+}
+
+static void joined(void *arg, const struct mfs_err *err, const void *reply)
+{
+    (void)arg;
+    (void)reply;
+    assert_true(!err || err->code == -ECONNABORTED);
+}
+
+static void lm_up(struct mfs_conn *c, void *arg)
+{
+    struct migrate_peer *p = arg;
+    struct mfs_msg_join m = {.version = MFS_PROTOCOL_VERSION,
+                             .node = p->id,
+                             .epoch = p->w->cm.state.table->epoch,
+                             .nassigned = 0};
+
+    mfs_text_copy(m.name, sizeof m.name, "unit");
+    assert_int_equal(mfs_conn_request(c, MFS_MSG_JOIN, &m, MFS_SEC, joined, NULL), 0);
+}
+
+static const struct mfs_service lm_service = {lm_handlers, lm_up, NULL};
+
+void migrate_world_connect(struct migrate_world *w, uint32_t i)
+{
+    struct mfs_err err;
+
+    w->peer[i].conn = mfs_conn_connect(w->cm.loop, w->address, &w->cm.secret, "lm", 5 * MFS_SEC,
+                                       &lm_service, &w->peer[i], &err);
+    assert_non_null(w->peer[i].conn);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+void migrate_world_wait(struct migrate_world *w, bool (*holds)(void *world))
+{
+    if (!loop_until(w->cm.loop, holds, w))
+        fail_msg("did not come to it: %s", w->log);
+}
+
+static bool all_joined(void *world)
+{
+    const struct migrate_world *w = world;
+
+    return w->cm.live[0]->conn && w->cm.live[1]->conn;
+}
+
+bool migrate_world_is_calm(void *world)
+{
+    const struct migrate_world *w = world;
+
+    return w->done && !w->cm.state.nmoves;
+}
+
+void migrate_world_ended(void *arg, const struct mfs_err *err, const struct mfs_migrate_result *r)
+{
+    struct migrate_world *w = arg;
+
+    w->done = true;
+    w->err = err ? *err : (struct mfs_err){0};
+    w->result = *r;
+}
+
+void migrate_world_move(struct migrate_world *w)
+{
+    static const struct mfs_scale_move move = {.index = 0, .from = 0, .to = 1, .bytes = 100};
+    struct mfs_migrate_opts opts = {0};
+
+    assert_int_equal(mfs_migrate_begin(&w->cm, &move, 1, &opts, migrate_world_ended, w), 0);
+}
+
+/* ---- the world ------------------------------------------------------------------------------- */
+
+static void make_state(struct mfs_cm_state *s)
+{
+    mfs_text_copy(s->name, sizeof s->name, "unit");
+    mfs_text_copy(s->phase, sizeof s->phase, MFS_PHASE_RUNNING);
+    mfs_text_copy(s->provider, sizeof s->provider, "local");
+    s->stripe_size = MFS_STRIPE_SIZE_DEFAULT;
+    s->nnodes = MIGRATE_WORLD_NODES;
+    s->node = calloc(MIGRATE_WORLD_NODES, sizeof *s->node);
+    s->nparts = MIGRATE_WORLD_PARTS;
+    s->part = calloc(MIGRATE_WORLD_PARTS, sizeof *s->part);
+    s->table = mfs_table_new(MIGRATE_WORLD_PARTS);
+    s->table->epoch = 5;
+    s->table->stripe_size = s->stripe_size;
+    mfs_text_copy(s->table->name, sizeof s->table->name, "unit");
+    for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++) {
+        s->node[i].id = i;
+        s->node[i].memory = 1 << 30;
+        snprintf(s->node[i].name, sizeof s->node[i].name, "node-%u", i);
+        mfs_text_copy(s->node[i].address, sizeof s->node[i].address, "127.0.0.1");
+    }
+    for (uint32_t i = 0; i < MIGRATE_WORLD_PARTS; i++) {
+        mfs_text_copy(s->part[i].password, sizeof s->part[i].password, "old");
+        mfs_text_copy(s->part[i].admin_password, sizeof s->part[i].admin_password, "admin");
+        mfs_text_copy(s->table->part[i].host, sizeof s->table->part[i].host, "127.0.0.1");
+        s->table->part[i].port = 6379;
+        mfs_text_copy(s->table->part[i].password, sizeof s->table->part[i].password, "old");
+    }
+}
+
+int migrate_world_setup(void **state)
+{
+    struct migrate_world *w = calloc(1, sizeof *w);
+    struct mfs_cm *cm = &w->cm;
+    struct mfs_err err;
+
+    strcpy(w->dir, "/tmp/memefs-unit-XXXXXX");
+    if (!mkdtemp(w->dir))
+        return -1;
+    snprintf(w->paths.state, sizeof w->paths.state, "%s/cm.json", w->dir);
+    snprintf(w->paths.events, sizeof w->paths.events, "%s/events.jsonl", w->dir);
+    snprintf(w->paths.secret, sizeof w->paths.secret, "%s/secret", w->dir);
+    if (mfs_secret_create(w->paths.secret, &cm->secret))
+        return -1;
+    make_state(&cm->state);
+    cm->paths = &w->paths;
+    cm->step = MFS_STEP_DONE;
+    cm->loop = mfs_loop_create();
+    if (mfs_nodes_init(cm))
+        return -1;
+    cm->listener =
+        mfs_listener_create(cm->loop, "127.0.0.1:0", &cm->secret, 16, &mfs_cm_service, cm, &err);
+    mfs_listener_address(cm->listener, w->address);
+    for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++) {
+        w->peer[i].w = w;
+        w->peer[i].id = i;
+        migrate_world_connect(w, i);
+    }
+    if (!mfs_loop_timer(cm->loop, 0, MFS_TRUST_BEAT, beat, w))
+        return -1;
+    migrate_world_wait(w, all_joined);
+    *state = w;
+    return 0;
+}
+
+int migrate_world_teardown(void **state)
+{
+    struct migrate_world *w = *state;
+
+    mfs_listener_destroy(w->cm.listener);
+    for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++)
+        mfs_conn_close(w->peer[i].conn);
+    mfs_migrate_fini(&w->cm);
+    mfs_loop_destroy(w->cm.loop);
+    mfs_nodes_fini(&w->cm);
+    mfs_cm_state_clear(&w->cm.state);
+    mfs_file_remove_tree(w->dir);
+    free(w);
+    return 0;
+}

@@ -1,0 +1,147 @@
+/* The steps of a replica, and what nodes are told of one that is lost, with cm's own code and the
+ * test in the place of two Local Managers. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cluster/trust.h"
+#include "cm/replicas.h"
+#include "migrate_world.h"
+#include "store/store.h"
+
+static bool replica_is_ready(void *world)
+{
+    const struct migrate_world *w = world;
+
+    return !strcmp(w->cm.state.part[0].replica_step, MFS_REPLICA_READY);
+}
+
+/* One that lacks what was written before all waited for it is given up, and another one made. */
+static void a_replica_is_ready_when_it_has_all(void **state)
+{
+    struct migrate_world *w = *state;
+
+    w->cm.state.replicas = 1;
+    w->cm.state.part[1].node = 1;
+    for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++) {
+        w->cm.live[i]->reported = true;
+        w->cm.live[i]->last.memory_capacity = 1 << 30;
+    }
+    w->peer[0].fail[MFS_MSG_TERM][1] = -ETIMEDOUT;
+    assert_int_equal(mfs_replicas_begin(&w->cm), 0);
+    migrate_world_wait(w, replica_is_ready);
+    assert_true(w->cm.state.table->part[0].replica);
+    assert_true(w->peer[0].asked[MFS_MSG_TERM] >= 5); /* terms, whole, term, terms, whole */
+    mfs_replicas_fini(&w->cm);
+}
+
+static bool time_is_over(void *world)
+{
+    const struct migrate_world *w = world;
+
+    return mfs_clock_mono() >= w->until;
+}
+
+static bool replica_serves(void *world)
+{
+    const struct migrate_world *w = world;
+
+    return w->cm.state.part[0].node == 1;
+}
+
+static bool old_process_is_buried(void *world)
+{
+    const struct migrate_world *w = world;
+
+    return !w->cm.state.ngraves;
+}
+
+/* A node is slow to tell that it has heard of a failover. When it does the replica has been the
+ * partition for long, and has none. */
+static void who_hears_late_of_a_failover_makes_no_replica(void **state)
+{
+    struct mfs_msg_died died = {.index = 0};
+    struct migrate_world *w = *state;
+    struct mfs_cm_part *p = &w->cm.state.part[0];
+
+    w->cm.state.replicas = 1;
+    mfs_text_copy(p->replica_step, sizeof p->replica_step, MFS_REPLICA_READY);
+    mfs_text_copy(p->replica_password, sizeof p->replica_password, "replica");
+    p->replica_node = 1;
+    w->slow = true;
+    assert_int_equal(mfs_replicas_begin(&w->cm), 0);
+    mfs_text_copy(died.password, sizeof died.password, "old");
+    mfs_replicas_died(&w->cm, &died);
+    migrate_world_wait(w, replica_serves);
+    assert_non_null(w->late_conn);
+    w->log[0] = '\0';
+    mfs_conn_reply(w->late_conn, MFS_MSG_TABLE, w->late_id, &(struct mfs_msg_epoch){0});
+    mfs_conn_put(w->late_conn);
+    migrate_world_wait(w, old_process_is_buried);
+    w->until = mfs_clock_mono() + 500 * MFS_MSEC;
+    migrate_world_wait(w, time_is_over);
+    assert_string_equal(p->replica_step, "");
+    assert_null(strstr(w->log, "term"));
+    mfs_replicas_fini(&w->cm);
+}
+
+static bool other_is_lost(void *world)
+{
+    const struct migrate_world *w = world;
+
+    return w->peer[0].beaten && w->peer[0].lost == 1;
+}
+
+static bool nobody_is_lost(void *world)
+{
+    const struct migrate_world *w = world;
+
+    return w->peer[0].lost == MFS_NO_NODE;
+}
+
+static bool other_is_answered(void *world)
+{
+    const struct migrate_world *w = world;
+
+    return w->peer[1].beaten > 0;
+}
+
+/* Who was told that a node is lost may count on that for a while: so long that node's clients are
+ * told nothing that they could rely on. */
+static void a_lost_node_is_told_of_and_then_not_answered(void **state)
+{
+    struct migrate_world *w = *state;
+    int64_t said;
+
+    w->peer[1].mute = true;
+    w->peer[0].lost = MFS_NO_NODE;
+    migrate_world_wait(w, other_is_lost);
+    said = mfs_clock_mono();
+    assert_true(said - w->cm.live[1]->heard >= MFS_TRUST_LOST);
+    w->peer[1].mute = false;
+    w->peer[1].beaten = w->peer[1].refused = 0;
+    migrate_world_wait(w, other_is_answered);
+    assert_true(w->peer[1].refused > 0);
+    assert_true(mfs_clock_mono() - said >= MFS_TRUST_OVER - MFS_TRUST_BEAT);
+    assert_int_equal(w->peer[1].lost, MFS_NO_NODE);
+    migrate_world_wait(w, nobody_is_lost);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, migrate_world_setup, migrate_world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_replica_is_ready_when_it_has_all),
+        TEST(who_hears_late_of_a_failover_makes_no_replica),
+        TEST(a_lost_node_is_told_of_and_then_not_answered),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
