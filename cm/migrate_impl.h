@@ -35,6 +35,17 @@ struct mfs_migrate {
     unsigned nsamples; /* ever taken */
 };
 
+static inline bool mfs_migrate_waits(const struct mfs_migrate_one *o)
+{
+    return o->move.step == MFS_AT_WAITING && !o->move.settled;
+}
+
+/* migrate_choose.c: the one to begin now, or NULL */
+struct mfs_migrate_one *mfs_migrate_choose(struct mfs_migrate *g, int64_t now);
+/* None could begin: when nothing is under way either, those that have waited too long are over. */
+void mfs_migrate_check_idle(struct mfs_migrate *g, int64_t now);
+void mfs_migrate_give_up(struct mfs_migrate_one *o, int code, const char *why); /* unbegun */
+
 /* migrate_tell.c */
 void mfs_migrate_sample(struct mfs_migrate *g, int64_t now);
 uint64_t mfs_migrate_arrived(const struct mfs_migrate *g); /* bytes of the list */
