@@ -2,7 +2,6 @@
 #include "lm/mounter.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,29 +9,20 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "base/bounded.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mountinfo.h"
 #include "base/text.h"
 #include "lm/client_proc.h"
-#include "lm/unmount.h"
+#include "lm/mounter_impl.h"
 
 #define AREA        "mount"
 #define READY_LIMIT (30 * MFS_SEC)
-#define PROBE_LIMIT (10 * MFS_SEC)
-#define END_GRACE   (5 * MFS_SEC)
 #define PAUSE_LEAST (1 * MFS_SEC)
 #define PAUSE_MOST  (30 * MFS_SEC)
 #define UP_STEADY   (60 * MFS_SEC) /* after so long the next death counts as the first */
 
 enum state { IDLE, PREPARING, STARTING, PROBING, UP, WAITING, ENDING };
-
-struct waiter {
-    struct waiter *next;
-    mfs_mounter_done *done;
-    void *arg;
-};
 
 struct mfs_mounter {
     struct mfs_mounter_opts o;
@@ -46,31 +36,11 @@ struct mfs_mounter {
     struct mfs_binds *binds; /* of a mount that died; used by jobs alone */
     struct mfs_timer *timer; /* STARTING: limit; WAITING: pause */
     int64_t pause, up_since;
-    struct waiter *starters, *stoppers; /* who waits for it to be up, to be gone */
-};
-
-/* What the worker does for a mount: its own copy of everything. */
-struct mount_job {
-    struct mfs_job job;
-    struct mfs_mounter *m;
-    struct mfs_unmount u;    /* path, and the client for ending it */
-    struct mfs_binds *binds; /* the mounter's: jobs come one after another */
-    struct mfs_binds_result bound;
-    int rc;
+    struct mfs_mounter_waiter *starters, *stoppers; /* who waits for it to be up, to be gone */
 };
 
 static void begin_attempt(struct mfs_mounter *m);
 static void end_now(struct mfs_mounter *m);
-
-static void forget(struct waiter **list)
-{
-    while (*list) {
-        struct waiter *next = (*list)->next;
-
-        free(*list);
-        *list = next;
-    }
-}
 
 struct mfs_mounter *mfs_mounter_create(const struct mfs_mounter_opts *opts)
 {
@@ -100,8 +70,8 @@ void mfs_mounter_destroy(struct mfs_mounter *m)
     if (!m)
         return;
     mfs_timer_cancel(m->timer);
-    forget(&m->starters);
-    forget(&m->stoppers);
+    mfs_mounter_forget(&m->starters);
+    mfs_mounter_forget(&m->stoppers);
     mfs_binds_destroy(m->binds);
     free(m);
 }
@@ -125,32 +95,6 @@ const char *mfs_mounter_options(const struct mfs_mounter *m)
 bool mfs_mounter_up(const struct mfs_mounter *m)
 {
     return m->state == UP;
-}
-
-static int await(struct waiter **list, mfs_mounter_done *done, void *arg)
-{
-    struct waiter *w = calloc(1, sizeof *w);
-
-    if (!w)
-        return -ENOMEM;
-    *w = (struct waiter){*list, done, arg};
-    *list = w;
-    return 0;
-}
-
-/* Who comes while others are being told waits for the next answer. */
-static void answer(struct waiter **list, const struct mfs_err *err)
-{
-    struct waiter *now = *list;
-
-    *list = NULL;
-    while (now) {
-        struct waiter *next = now->next;
-
-        now->done(now->arg, err);
-        free(now);
-        now = next;
-    }
 }
 
 static void event(struct mfs_mounter *m, const char *what, const char *fmt, ...)
@@ -190,7 +134,7 @@ static void become_idle(struct mfs_mounter *m)
 static void submit(struct mfs_mounter *m, void (*run)(struct mfs_job *),
                    void (*done)(struct mfs_job *))
 {
-    struct mount_job *j = calloc(1, sizeof *j);
+    struct mfs_mount_job *j = calloc(1, sizeof *j);
 
     if (!j) {
         /* A few hundred bytes: without them nothing at all goes on in this process. */
@@ -204,48 +148,6 @@ static void submit(struct mfs_mounter *m, void (*run)(struct mfs_job *),
     j->u.client = m->client;
     memcpy(j->u.path, m->real, sizeof j->u.path);
     mfs_worker_submit(m->o.worker, &j->job);
-}
-
-static void run_prepare(struct mfs_job *job)
-{
-    struct mount_job *j = (struct mount_job *)job;
-
-    char real[PATH_MAX];
-
-    /* Twice: a dead mount is listed under its real path, which shows only where a path answers. */
-    j->rc = mfs_unmount_prepare(j->u.path, j->binds);
-    if (!j->rc && !realpath(j->u.path, real))
-        j->rc = -errno;
-    if (!j->rc && strcmp(real, j->u.path)) {
-        j->rc = mfs_text_copy(j->u.path, sizeof j->u.path, real);
-        if (!j->rc)
-            j->rc = mfs_unmount_prepare(real, j->binds);
-    }
-}
-
-static void run_probe(struct mfs_job *job)
-{
-    struct mount_job *j = (struct mount_job *)job;
-    struct mfs_mountinfo info;
-
-    j->rc = mfs_bounded(mfs_bounded_stat, j->u.path, PROBE_LIMIT);
-    if (!j->rc)
-        j->rc = mfs_mountinfo_find(j->u.path, &info);
-}
-
-static void run_end(struct mfs_job *job)
-{
-    struct mount_job *j = (struct mount_job *)job;
-
-    j->rc = mfs_unmount(&j->u, 1, END_GRACE) ? -ETIMEDOUT : 0;
-    mfs_binds_detach(j->binds);
-}
-
-static void run_restore(struct mfs_job *job)
-{
-    struct mount_job *j = (struct mount_job *)job;
-
-    mfs_binds_restore(j->binds, j->u.path, &j->bound);
 }
 
 /* ---- attempts -------------------------------------------------------------------------------- */
@@ -265,7 +167,7 @@ static void attempt_failed(struct mfs_mounter *m, int code, const char *why)
 
     mfs_err_set(&err, code, "can't mount %s: %s", m->path, why);
     mfs_error(AREA, "%s", err.msg);
-    answer(&m->starters, &err);
+    mfs_mounter_answer(&m->starters, &err);
     if (m->keep) {
         event(m, "mount-failed", "%s; next attempt in %lld s", err.msg,
               (long long)(m->pause / MFS_SEC));
@@ -279,7 +181,7 @@ static void attempt_failed(struct mfs_mounter *m, int code, const char *why)
 
 static void restored(struct mfs_job *job)
 {
-    struct mount_job *j = (struct mount_job *)job;
+    struct mfs_mount_job *j = (struct mfs_mount_job *)job;
 
     if (j->bound.restored)
         event(j->m, "binds-restored", "%s: %u binds of it", j->u.path, j->bound.restored);
@@ -291,7 +193,7 @@ static void restored(struct mfs_job *job)
 
 static void probed(struct mfs_job *job)
 {
-    struct mount_job *j = (struct mount_job *)job;
+    struct mfs_mount_job *j = (struct mfs_mount_job *)job;
     struct mfs_mounter *m = j->m;
     int rc = j->rc;
 
@@ -310,9 +212,9 @@ static void probed(struct mfs_job *job)
         m->up_since = mfs_clock_mono();
         event(m, "mounted", "%s, client %d", m->path, (int)m->client.pid);
         m->o.hooks->changed(m->o.arg);
-        answer(&m->starters, NULL);
+        mfs_mounter_answer(&m->starters, NULL);
         if (mfs_binds_any(m->binds))
-            submit(m, run_restore, restored);
+            submit(m, mfs_mount_restore, restored);
     }
 }
 
@@ -321,7 +223,7 @@ void mfs_mounter_ready(struct mfs_mounter *m, const struct mfs_client *client)
     if (client->proc.pid != m->client.pid || m->state != STARTING || m->ending)
         return;
     m->state = PROBING;
-    submit(m, run_probe, probed);
+    submit(m, mfs_mount_probe, probed);
 }
 
 static void not_ready(void *arg)
@@ -351,7 +253,7 @@ static int start_client(struct mfs_mounter *m)
 
 static void prepared(struct mfs_job *job)
 {
-    struct mount_job *j = (struct mount_job *)job;
+    struct mfs_mount_job *j = (struct mfs_mount_job *)job;
     struct mfs_mounter *m = j->m;
     int rc = j->rc;
 
@@ -384,34 +286,7 @@ static void begin_attempt(struct mfs_mounter *m)
         return;
     }
     m->state = PREPARING;
-    submit(m, run_prepare, prepared);
-}
-
-struct refusal {
-    mfs_mounter_done *done;
-    void *arg;
-    struct mfs_err err;
-};
-
-static void refuse(void *arg)
-{
-    struct refusal *r = arg;
-
-    r->done(r->arg, r->err.code ? &r->err : NULL);
-    free(r);
-}
-
-/* Answers from the loop instead of from inside the call. */
-static void answer_later(struct mfs_mounter *m, mfs_mounter_done *done, void *arg,
-                         const struct mfs_err *err)
-{
-    struct refusal *r = calloc(1, sizeof *r);
-
-    if (!r)
-        return;
-    *r = (struct refusal){done, arg, *err};
-    if (mfs_loop_post(m->o.loop, refuse, r))
-        free(r);
+    submit(m, mfs_mount_prepare, prepared);
 }
 
 /* Still mounted? Between an unmount and the end of its client we are UP, but not. */
@@ -428,11 +303,11 @@ void mfs_mounter_start(struct mfs_mounter *m, const char *path, const char *opti
     struct mfs_err err = {0};
 
     if (m->state == UP && !strcmp(m->path, path) && in_place(m)) {
-        answer_later(m, done, arg, &err);
+        mfs_mounter_answer_later(m->o.loop, done, arg, &err);
         return;
     }
     if (m->state != IDLE && m->state != ENDING && !m->ending && !strcmp(m->path, path)) {
-        if (!await(&m->starters, done, arg))
+        if (!mfs_mounter_await(&m->starters, done, arg))
             return;
         mfs_err_set(&err, -ENOMEM, "out of memory");
     } else if (m->state != IDLE) {
@@ -444,11 +319,11 @@ void mfs_mounter_start(struct mfs_mounter *m, const char *path, const char *opti
     } else if (mfs_text_copy(m->options, sizeof m->options, options) ||
                mfs_text_copy(m->path, sizeof m->path, path)) {
         mfs_err_set(&err, -ENAMETOOLONG, "path or options are too long");
-    } else if (await(&m->starters, done, arg)) {
+    } else if (mfs_mounter_await(&m->starters, done, arg)) {
         mfs_err_set(&err, -ENOMEM, "out of memory");
     }
     if (err.code)
-        answer_later(m, done, arg, &err);
+        mfs_mounter_answer_later(m->o.loop, done, arg, &err);
     else
         begin_attempt(m);
 }
@@ -492,7 +367,7 @@ bool mfs_mounter_gone(struct mfs_mounter *m, const struct mfs_client *client, in
 
 static void ended(struct mfs_job *job)
 {
-    struct mount_job *j = (struct mount_job *)job;
+    struct mfs_mount_job *j = (struct mfs_mount_job *)job;
     struct mfs_mounter *m = j->m;
     struct mfs_err err = {0};
 
@@ -500,7 +375,7 @@ static void ended(struct mfs_job *job)
         mfs_err_set(&err, j->rc, "%s: client %d can't be ended", m->path, (int)m->client.pid);
     free(j);
     become_idle(m);
-    answer(&m->stoppers, err.code ? &err : NULL);
+    mfs_mounter_answer(&m->stoppers, err.code ? &err : NULL);
 }
 
 /* No job is under way. */
@@ -509,10 +384,10 @@ static void end_now(struct mfs_mounter *m)
     struct mfs_err err = {0};
 
     mfs_err_set(&err, -ECANCELED, "%s is being unmounted", m->path);
-    answer(&m->starters, &err);
+    mfs_mounter_answer(&m->starters, &err);
     set_timer(m, 0, NULL);
     m->state = ENDING;
-    submit(m, run_end, ended);
+    submit(m, mfs_mount_end, ended);
 }
 
 void mfs_mounter_stop(struct mfs_mounter *m, mfs_mounter_done *done, void *arg)
@@ -520,10 +395,10 @@ void mfs_mounter_stop(struct mfs_mounter *m, mfs_mounter_done *done, void *arg)
     bool stopping = m->stoppers || m->state == ENDING;
     struct mfs_err err = {0};
 
-    if (m->state != IDLE && await(&m->stoppers, done, arg))
+    if (m->state != IDLE && mfs_mounter_await(&m->stoppers, done, arg))
         mfs_err_set(&err, -ENOMEM, "out of memory");
     if (m->state == IDLE || err.code) {
-        answer_later(m, done, arg, &err);
+        mfs_mounter_answer_later(m->o.loop, done, arg, &err);
         return;
     }
     if (stopping)
