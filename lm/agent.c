@@ -52,6 +52,15 @@ struct mfs_agent_request mfs_agent_request_keep(struct mfs_conn *conn, uint64_t 
     return (struct mfs_agent_request){conn ? mfs_conn_get(conn) : NULL, id};
 }
 
+void mfs_agent_request_replace(struct mfs_agent_request *r, struct mfs_conn *conn, uint64_t id)
+{
+    if (r->conn) {
+        mfs_conn_fail(r->conn, r->id, -EALREADY, "it was asked for again");
+        mfs_conn_put(r->conn);
+    }
+    *r = mfs_agent_request_keep(conn, id);
+}
+
 void mfs_agent_fail(struct mfs_agent *a, const struct mfs_err *err)
 {
     if (!a->failed)

@@ -107,6 +107,8 @@ void mfs_agent_event(struct mfs_agent *a, const char *what, const char *fmt, ...
 void mfs_agent_stop(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id);
 void mfs_agent_fail(struct mfs_agent *a, const struct mfs_err *err); /* ends the loop */
 struct mfs_agent_request mfs_agent_request_keep(struct mfs_conn *conn, uint64_t id);
+/* Keeps a new one; who asked before is told so. */
+void mfs_agent_request_replace(struct mfs_agent_request *r, struct mfs_conn *conn, uint64_t id);
 
 /* agent_assign.c: partitions that cm wants here */
 void mfs_agent_assign(struct mfs_agent *a, const struct mfs_msg_assign *m, struct mfs_conn *conn,
@@ -151,18 +153,21 @@ int mfs_agent_beat_begin(struct mfs_agent *a); /* 0 or -ENOMEM */
 void mfs_agent_part_died(struct mfs_agent_part *p, pid_t pid, int status);
 /* Of all that died while no Local Manager was there. */
 void mfs_agent_revive_dead(struct mfs_agent *a);
-/* What was waiting for the revival to be over: its end. */
-void mfs_agent_part_release(struct mfs_agent_part *p);
 
-/* agent_move.c: partitions that come and go */
+/* Partitions that come and go (docs/MIGRATION.md). Each of these requests of cm may come again at
+ * any time; what is done is answered, who asked earlier is told so. In agent_receive.c: */
 void mfs_agent_receive(struct mfs_agent *a, const struct mfs_msg_receive *m, struct mfs_conn *conn,
                        uint64_t id);
+/* agent_take.c */
 void mfs_agent_take(struct mfs_agent *a, const struct mfs_msg_take *m, struct mfs_conn *conn,
                     uint64_t id);
+/* agent_leave.c */
 void mfs_agent_fence(struct mfs_agent *a, const struct mfs_msg_fence *m, struct mfs_conn *conn,
                      uint64_t id);
 void mfs_agent_release(struct mfs_agent *a, const struct mfs_msg_release *m, struct mfs_conn *conn,
                        uint64_t id);
+/* What was waiting for the revival to be over: its end. */
+void mfs_agent_part_release(struct mfs_agent_part *p);
 
 /* agent_image.c: steps of a checkpoint */
 void mfs_agent_image(struct mfs_agent *a, const struct mfs_msg_image *m, struct mfs_conn *conn,

@@ -1,6 +1,6 @@
 /* The work of moving one partition between two redis processes: looking at the source, copying, and
- * the cut-over. Here are no lists and no messages; see agent_move.c for those and
- * docs/MIGRATION.md for how it all goes together.
+ * the cut-over. Here are no lists and no messages; see agent_receive.c and
+ * agent_take.c for those and docs/MIGRATION.md for how it all goes together.
  *
  * All functions block, each wait bounded, and belong into a thread of their own; one at a time per
  * mover. They return 0 or a negative errno with the reason:
