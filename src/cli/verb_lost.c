@@ -134,8 +134,12 @@ static void print_json(const struct mfs_lost_list *l, const struct range *r)
         } else {
             mfs_verb_json_text("");
         }
-        printf(", \"inode\": \"%" PRIu64 "\", \"stripes\": %" PRIu64 ", \"bytes\": %" PRIu64 "}",
+        printf(", \"inode\": \"%" PRIu64 "\", \"stripes\": %" PRIu64 ", \"bytes\": %" PRIu64
+               ", \"partitions\": [",
                f->ino, f->stripes, f->bytes);
+        for (uint32_t p = 0; p < f->nparts; p++)
+            printf("%s%" PRIu32, p ? ", " : "", f->part[p]);
+        printf("]}");
     }
     printf("%s]}\n", any ? "\n" : "");
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cluster/placement.h"
 #include "fsck/census.h"
 #include "fsck/fsck.h"
 
@@ -13,12 +14,17 @@ static int add(struct mfs_lost_list *l, const struct mfs_buf *path, const struct
 {
     struct mfs_lost_file *grown = realloc(l->file, (l->n + 1) * sizeof *grown);
     char *copy = grown ? strdup(mfs_buf_len(path) ? mfs_buf_data(path) : "") : NULL;
+    uint32_t *part = copy ? calloc(f->nparts + 1, sizeof *part) : NULL;
 
     if (grown)
         l->file = grown;
-    if (!copy)
+    if (!part) {
+        free(copy);
         return -ENOMEM;
+    }
+    memcpy(part, f->part, f->nparts * sizeof *part);
     l->file[l->n] = *f;
+    l->file[l->n].part = part;
     l->file[l->n++].path = copy;
     return 0;
 }
@@ -54,24 +60,43 @@ static int by_path(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
+static void list_parts(const bool *in, uint32_t nparts, struct mfs_lost_file *f)
+{
+    f->nparts = 0;
+    for (uint32_t p = 0; p < nparts; p++)
+        if (in[p])
+            f->part[f->nparts++] = p;
+}
+
 /* Stripes of inodes that are gone are about to go, too. */
 static int collect(const struct mfs_census *c, struct mfs_lost_list *l)
 {
-    int rc = 0;
+    struct mfs_lost_file f = {.part = calloc(c->nparts, sizeof *f.part)};
+    bool *in = calloc(c->nparts, sizeof *in);
+    int rc = f.part && in ? 0 : -ENOMEM;
 
     for (size_t i = 0; i < c->lost.n && !rc;) {
         const struct mfs_seen_stripe *s = mfs_flat_at(&c->lost, i);
-        struct mfs_lost_file f = {.ino = s->ino};
+        uint32_t p;
 
+        f.ino = s->ino;
+        f.stripes = f.bytes = 0;
+        memset(in, 0, c->nparts * sizeof *in);
         for (; i < c->lost.n; i++, f.stripes++) {
             s = mfs_flat_at(&c->lost, i);
             if (s->ino != f.ino)
                 break;
             f.bytes += s->len;
+            p = mfs_placement_stripe(s->ino, s->n, c->nparts);
+            if (p < c->nparts) /* any key may be there */
+                in[p] = true;
         }
+        list_parts(in, c->nparts, &f);
         if (mfs_census_inode(c, f.ino))
             rc = add_file(c, l, &f);
     }
+    free(in);
+    free(f.part);
     if (l->n)
         qsort(l->file, l->n, sizeof *l->file, by_path);
     return rc;
@@ -117,8 +142,10 @@ void mfs_lost_list_free(struct mfs_lost_list *l)
 {
     if (!l)
         return;
-    for (size_t i = 0; i < l->n; i++)
+    for (size_t i = 0; i < l->n; i++) {
         free(l->file[i].path);
+        free(l->file[i].part);
+    }
     free(l->file);
     free(l);
 }

@@ -13,6 +13,7 @@
 struct mfs_lost_file {
     char *path; /* from the root of the file system; "": it has no name any more */
     uint64_t ino, stripes, bytes; /* that are lost */
+    uint32_t *part, nparts;       /* the partitions that had them, ascending */
 };
 
 struct mfs_lost_list {

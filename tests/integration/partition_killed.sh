@@ -116,7 +116,8 @@ diff "$T/damaged" "$T/listed" >"$T/diff" || fail "damaged (<) and listed (>): $(
 memefs_lost | sed "s|^|$MNT0|" | diff "$T/lost" - || fail "not the same without a directory"
 memefs_lost "$MNT1/b" | sed "s|^$MNT1/||" | sort | diff - <(grep '^b/' "$T/listed") || fail "below b"
 memefs_lost --json | jq -e --argjson n "$(wc -l <"$T/lost")" \
-    '(.files | length) == $n and all(.files[]; .bytes > 0 and .stripes > 0)' >/dev/null ||
+    '(.files | length) == $n and all(.files[]; .bytes > 0 and .stripes > 0 and
+        (.partitions | length > 0 and . - [1, 4] == []))' >/dev/null ||
     fail "--json: $(memefs_lost --json | head -c 500)"
 FSCK=$(memefs_fsck) || fail "fsck: $FSCK"
 [[ $FSCK = *lost*clean* ]] || fail "fsck does not tell: $FSCK"
