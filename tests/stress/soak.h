@@ -105,6 +105,12 @@ int64_t soak_now(void); /* ns, monotonic */
 /* Tells on stderr that the file system is at fault, and counts it. The run goes on. Always false.
  */
 __attribute__((format(printf, 2, 3))) bool soak_wrong(struct soak *s, const char *fmt, ...);
+/* The same of a file; the line names its inode as logs do, if it is known (not 0). */
+__attribute__((format(printf, 4, 5))) bool soak_wrong_file(struct soak *s, const char *path,
+                                                           uint64_t ino, const char *fmt, ...);
+
+/* The inode of an open file, as its kernel knows it: the file system is not asked. 0: unknown. */
+uint64_t soak_ino(int fd);
 
 /* PATH of mount `mount`, in `out`. */
 __attribute__((format(printf, 4, 5))) char *soak_path(const struct soak_worker *w, unsigned mount,

@@ -37,12 +37,11 @@ uint64_t soak_rnd(struct soak_worker *w, uint64_t below)
     return soak_mix(w->random) % below;
 }
 
-bool soak_wrong(struct soak *s, const char *fmt, ...)
+static void tell(struct soak *s, const char *fmt, va_list ap)
 {
     char line[1200];
     struct timespec ts;
     struct tm tm;
-    va_list ap;
     int n;
 
     clock_gettime(CLOCK_REALTIME, &ts);
@@ -50,13 +49,42 @@ bool soak_wrong(struct soak *s, const char *fmt, ...)
     n = (int)strftime(line, sizeof line, "%FT%T", &tm);
     n += snprintf(line + n, sizeof line - (size_t)n, ".%03ldZ WRONG (%s): ", ts.tv_nsec / 1000000,
                   s->fault[atomic_load(&s->now)].name);
-    va_start(ap, fmt);
     vsnprintf(line + n, sizeof line - (size_t)n, fmt, ap);
-    va_end(ap);
     if (atomic_fetch_add(&s->wrong, 1) < 40) /* what is wrong once may be so at each look */
         fprintf(stderr, "%s\n", line);
     atomic_store(&s->failed, true);
+}
+
+bool soak_wrong(struct soak *s, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    tell(s, fmt, ap);
+    va_end(ap);
     return false;
+}
+
+bool soak_wrong_file(struct soak *s, const char *path, uint64_t ino, const char *fmt, ...)
+{
+    char text[500];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (!ino)
+        return soak_wrong(s, "%s: %s", path, text);
+    return soak_wrong(s, "%s (inode %llx): %s", path, (unsigned long long)ino, text);
+}
+
+uint64_t soak_ino(int fd)
+{
+    struct statx st;
+
+    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st))
+        return 0;
+    return st.stx_ino;
 }
 
 char *soak_path(const struct soak_worker *w, unsigned mount, char out[SOAK_PATH], const char *fmt,
@@ -181,7 +209,7 @@ int soak_append(struct soak_worker *w, int fd, const void *p, size_t n, const ch
     soak_begin(w, SOAK_APPEND, path);
     rc = ended(w, SOAK_APPEND, (int)write(fd, p, n), path);
     if (rc >= 0 && (size_t)rc != n) {
-        soak_wrong(w->s, "append %s: %d of %zu bytes", path, rc, n);
+        soak_wrong_file(w->s, path, soak_ino(fd), "append: %d of %zu bytes", rc, n);
         return -EIO;
     }
     return rc < 0 ? rc : 0;
@@ -330,7 +358,12 @@ void soak_gone(struct soak_worker *w, const char *path, int rc)
     const char *name = strstr(path, "/soak/");
 
     if (w->s->lost_fd < 0 || rc != -EIO) {
-        soak_wrong(w->s, "%s can't be read in the end: %s", path, strerror(-rc));
+        struct stat st = {0};
+
+        soak_begin(w, SOAK_STAT, path);
+        if (ended(w, SOAK_STAT, stat(path, &st), path) < 0)
+            st.st_ino = 0;
+        soak_wrong_file(w->s, path, st.st_ino, "can't be read in the end: %s", strerror(-rc));
         return;
     }
     atomic_fetch_add(&w->s->lost, 1);

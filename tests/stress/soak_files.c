@@ -26,6 +26,7 @@ struct state {
 
 struct file {
     unsigned number;
+    uint64_t ino;         /* when it was seen last; 0: it was not */
     uint32_t last;        /* version */
     int64_t untold_until; /* 0: all that changed it have told the others */
     unsigned states;
@@ -124,8 +125,8 @@ static int judge_content(struct soak_worker *w, const struct file *f, const char
 
     *seen = (struct state){.there = true, .size = n};
     if (!may_have_size(f, n) || n % 16) {
-        soak_wrong(w->s, "%s: %zu bytes, not %llu (%s)", path, n,
-                   (unsigned long long)f->state[0].size, f->states > 1 ? "or others" : "sure");
+        soak_wrong_file(w->s, path, f->ino, "%zu bytes, not %llu (%s)", n,
+                        (unsigned long long)f->state[0].size, f->states > 1 ? "or others" : "sure");
         return 1;
     }
     for (uint64_t b = 0; b < blocks_of(n); b++) {
@@ -137,10 +138,11 @@ static int judge_content(struct soak_worker *w, const struct file *f, const char
             uint64_t has[2];
 
             memcpy(has, p, sizeof has);
-            soak_wrong(w->s, "%s: block %llu is of version %lld, not %u (%s): %016llx %016llx",
-                       path, (unsigned long long)b, (long long)version, f->state[0].version[b],
-                       f->states > 1 ? "or others" : "sure", (unsigned long long)has[0],
-                       (unsigned long long)has[1]);
+            soak_wrong_file(w->s, path, f->ino,
+                            "block %llu is of version %lld, not %u (%s): %016llx %016llx",
+                            (unsigned long long)b, (long long)version, f->state[0].version[b],
+                            f->states > 1 ? "or others" : "sure", (unsigned long long)has[0],
+                            (unsigned long long)has[1]);
             return 1;
         }
         seen->version[b] = (uint32_t)version;
@@ -165,17 +167,18 @@ static int look(struct soak_worker *w, struct file *f, unsigned mount, int flags
         if (rc != -ENOENT)
             return rc < 0 ? rc : -EAGAIN;
         if (!may_be_there(f, false))
-            soak_wrong(w->s, "%s: is not there", path);
+            soak_wrong_file(w->s, path, f->ino, "is not there");
         seen = (struct state){0};
     } else if (fd < 0) {
         return fd;
     } else {
+        f->ino = soak_ino(fd);
         n = soak_read(w, fd, w->buf, SOAK_BUF, 0, path);
         soak_close(w, fd, path);
         if (n < 0)
             return (int)n;
         if (!may_be_there(f, true)) {
-            soak_wrong(w->s, "%s: %zd bytes, should not be there", path, n);
+            soak_wrong_file(w->s, path, f->ino, "%zd bytes, should not be there", n);
             seen = (struct state){.there = true, .size = (uint64_t)n};
         } else if (judge_content(w, f, path, (size_t)n, &seen)) {
             f->states = 1; /* has been told; the next look is for the next change */
@@ -218,6 +221,7 @@ static int write_blocks(struct soak_worker *w, struct file *f, const struct stat
     fd = soak_open(w, path, O_WRONLY | flags);
     if (fd < 0)
         return fd;
+    f->ino = soak_ino(fd);
     rc = put_blocks(w, f, s, fd, begin, end, path);
     if (rc == 0 && soak_rnd(w, 3) == 0)
         rc = soak_fsync(w, fd, path);
@@ -290,6 +294,7 @@ static int removed(struct soak_worker *w, struct file *f, struct state *next)
     next->there = false;
     rc = soak_unlink(w, path);
     if (fd >= 0) {
+        f->ino = soak_ino(fd);
         n = rc ? rc : soak_read(w, fd, w->buf, SOAK_BUF, 0, path);
         if (n >= 0)
             judge_content(w, f, path, (size_t)n, &seen);

@@ -50,40 +50,45 @@ static unsigned links_of(const struct names *all, unsigned what)
     return n;
 }
 
-/* What a name leads to, in `what`; 0, or a negative errno when it can't be seen. */
-static int see(struct soak_worker *w, unsigned mount, unsigned name, unsigned *what,
-               unsigned *links)
+/* What a name leads to. */
+struct seen {
+    unsigned what, links;
+    uint64_t ino; /* 0: nothing */
+};
+
+/* 0, or a negative errno when it can't be seen. */
+static int see(struct soak_worker *w, unsigned mount, unsigned name, struct seen *seen)
 {
     char path[SOAK_PATH];
     struct stat st;
     int rc = soak_stat(w, mount, name_path(w, mount, path, name), &st);
 
-    *links = 0;
-    *what = NOTHING;
+    *seen = (struct seen){.what = NOTHING};
     if (rc == -ENOENT)
         return 0;
     if (rc < 0)
         return rc;
-    *links = (unsigned)st.st_nlink;
-    *what = S_ISDIR(st.st_mode) ? DIRECTORY : st.st_size ? (unsigned)st.st_size : EMPTY;
+    seen->links = (unsigned)st.st_nlink;
+    seen->what = S_ISDIR(st.st_mode) ? DIRECTORY : st.st_size ? (unsigned)st.st_size : EMPTY;
+    seen->ino = st.st_ino;
     return 0;
 }
 
-static bool is(const unsigned now[2], const unsigned seen[2])
+static bool is(const unsigned now[2], const struct seen seen[2])
 {
-    return now[0] == seen[0] && now[1] == seen[1];
+    return now[0] == seen[0].what && now[1] == seen[1].what;
 }
 
 /* Do all mounts show the same? 1, 0, or a negative errno. */
 static int agree(struct soak_worker *w)
 {
     for (unsigned name = 0; name < NAMES; name++) {
-        unsigned first[2], other[2];
-        int rc = see(w, 0, name, &first[0], &first[1]);
+        struct seen first, other;
+        int rc = see(w, 0, name, &first);
 
         for (unsigned m = 1; rc == 0 && m < w->s->mounts; m++) {
-            rc = see(w, m, name, &other[0], &other[1]);
-            if (rc == 0 && !is(first, other))
+            rc = see(w, m, name, &other);
+            if (rc == 0 && (first.what != other.what || first.links != other.links))
                 return 0;
         }
         if (rc < 0)
@@ -95,9 +100,10 @@ static int agree(struct soak_worker *w)
 /* Of a change that failed: before, after, or, of a file that was to be made, empty. */
 static int resolve(struct soak_worker *w, void *arg)
 {
-    unsigned mount = (unsigned)soak_rnd(w, w->s->mounts), seen[2], links;
+    unsigned mount = (unsigned)soak_rnd(w, w->s->mounts);
     struct names *all = arg;
     struct change *c = &all->change;
+    struct seen seen[2];
 
     if (!all->unsure)
         return 0;
@@ -108,20 +114,21 @@ static int resolve(struct soak_worker *w, void *arg)
             return rc ? rc : -EAGAIN;
     }
     for (unsigned i = 0; i < 2; i++) {
-        int rc = see(w, mount, c->name[i], &seen[i], &links);
+        int rc = see(w, mount, c->name[i], &seen[i]);
 
         if (rc < 0)
             return rc;
     }
     if (!is(c->before, seen) && !is(c->after, seen) &&
-        !(seen[0] == EMPTY && c->before[0] == NOTHING && c->name[0] == c->name[1]))
+        !(seen[0].what == EMPTY && c->before[0] == NOTHING && c->name[0] == c->name[1]))
         soak_wrong(w->s,
-                   "%s/soak/names%u: %u and %u are %u and %u; before the change that failed %u and "
-                   "%u, after it %u and %u",
-                   w->s->mount[mount], w->id, c->name[0], c->name[1], seen[0], seen[1],
-                   c->before[0], c->before[1], c->after[0], c->after[1]);
-    all->now[c->name[0]] = seen[0];
-    all->now[c->name[1]] = seen[1];
+                   "%s/soak/names%u: %u and %u are %u and %u (inodes %llx and %llx); before the "
+                   "change that failed %u and %u, after it %u and %u",
+                   w->s->mount[mount], w->id, c->name[0], c->name[1], seen[0].what, seen[1].what,
+                   (unsigned long long)seen[0].ino, (unsigned long long)seen[1].ino, c->before[0],
+                   c->before[1], c->after[0], c->after[1]);
+    all->now[c->name[0]] = seen[0].what;
+    all->now[c->name[1]] = seen[1].what;
     all->unsure = false;
     return 0;
 }
@@ -136,21 +143,24 @@ static unsigned char content(const struct soak_worker *w, unsigned what)
 static int look_content(struct soak_worker *w, unsigned what, const char *path, int flags)
 {
     int fd = soak_open(w, path, O_RDONLY | flags);
+    uint64_t ino;
     ssize_t n;
 
     if (fd < 0)
         return fd == -ENOENT ? -EAGAIN : fd; /* it was just there: its mount has gone */
+    ino = soak_ino(fd);
     n = soak_read(w, fd, w->buf, 2 * SOAK_BLOCK, 0, path);
     soak_close(w, fd, path);
     if (n < 0)
         return (int)n;
     for (ssize_t i = 0; i < n; i++)
         if (w->buf[i] != content(w, what)) {
-            soak_wrong(w->s, "%s: %02x at %zd, not %02x", path, w->buf[i], i, content(w, what));
+            soak_wrong_file(w->s, path, ino, "%02x at %zd, not %02x", w->buf[i], i,
+                            content(w, what));
             break;
         }
     if ((unsigned)n != what)
-        soak_wrong(w->s, "%s: %zd bytes, not %u", path, n, what);
+        soak_wrong_file(w->s, path, ino, "%zd bytes, not %u", n, what);
     return 0;
 }
 
@@ -163,21 +173,22 @@ struct look {
 static int look(struct soak_worker *w, void *arg)
 {
     struct look *l = arg;
-    unsigned want = l->all->now[l->name], what, links;
+    unsigned want = l->all->now[l->name];
     char path[SOAK_PATH];
-    int rc = see(w, l->mount, l->name, &what, &links);
+    struct seen seen;
+    int rc = see(w, l->mount, l->name, &seen);
 
     if (rc < 0)
         return rc;
     name_path(w, l->mount, path, l->name);
-    if (what != want) {
-        soak_wrong(w->s, "%s is %u, not %u", path, what, want);
-        l->all->now[l->name] = what;
+    if (seen.what != want) {
+        soak_wrong_file(w->s, path, seen.ino, "is %u, not %u", seen.what, want);
+        l->all->now[l->name] = seen.what;
     } else if (want && want <= LAST) {
         unsigned known = links_of(l->all, want);
 
-        if (links < known || links > known + l->all->leaked[want])
-            soak_wrong(w->s, "%s: %u links, not %u", path, links, known);
+        if (seen.links < known || seen.links > known + l->all->leaked[want])
+            soak_wrong_file(w->s, path, seen.ino, "%u links, not %u", seen.links, known);
         rc = look_content(w, want, path, l->flags);
     }
     atomic_fetch_add(&w->s->verified, rc == 0);
@@ -202,7 +213,8 @@ static int list_half(struct soak_worker *w, struct names *all, unsigned mount, u
         if (e->d_name[0] == '.')
             continue;
         if (i >= NAMES || i % 2 != half || seen[i] || all->now[i] == NOTHING)
-            soak_wrong(w->s, "list %s: \"%s\" should not be there", path, e->d_name);
+            soak_wrong(w->s, "list %s: \"%s\" (inode %llx) should not be there", path, e->d_name,
+                       (unsigned long long)e->d_ino);
         else
             seen[i] = true;
     }

@@ -28,8 +28,9 @@ static int raise_counter(struct soak_worker *w, int fd, unsigned file, const cha
         return (int)n;
     tried = atomic_load(&s->counter_tried[file]);
     if (value < acked || value > tried) {
-        soak_wrong(s, "%s: %u, %u was stored under the lock, and no more than %u tried", path,
-                   value, acked, tried);
+        soak_wrong_file(s, path, soak_ino(fd),
+                        "%u, %u was stored under the lock, and no more than %u tried", value, acked,
+                        tried);
         return -EIO;
     }
     if (++value >= SOAK_COUNTS)
@@ -42,7 +43,7 @@ static int raise_counter(struct soak_worker *w, int fd, unsigned file, const cha
     if (rc < 0)
         return rc;
     if (atomic_exchange(&s->acked[file][value], 1))
-        soak_wrong(s, "%s: %u was stored by two under the lock", path, value);
+        soak_wrong_file(s, path, soak_ino(fd), "%u was stored by two under the lock", value);
     while (acked < value && !atomic_compare_exchange_weak(&s->counter_acked[file], &acked, value))
         ;
     return 0;
@@ -75,6 +76,7 @@ static int look_counter(struct soak_worker *w, void *arg)
     struct counter_look *l = arg;
     uint32_t value[SOAK_BLOCK / 4] __attribute__((aligned(4096))) = {0};
     char path[SOAK_PATH];
+    uint64_t ino;
     ssize_t n;
     int fd;
 
@@ -82,15 +84,16 @@ static int look_counter(struct soak_worker *w, void *arg)
     fd = soak_open(w, path, O_RDONLY | O_DIRECT);
     if (fd < 0)
         return fd;
+    ino = soak_ino(fd);
     n = soak_read(w, fd, value, sizeof value, 0, path);
     soak_close(w, fd, path);
     if (n < 0)
         return (int)n;
     if (value[0] < atomic_load(&w->s->counter_acked[l->file]) ||
         value[0] > atomic_load(&w->s->counter_tried[l->file]))
-        soak_wrong(w->s, "%s: %u in the end, %u was stored, %u tried", path, value[0],
-                   atomic_load(&w->s->counter_acked[l->file]),
-                   atomic_load(&w->s->counter_tried[l->file]));
+        soak_wrong_file(w->s, path, ino, "%u in the end, %u was stored, %u tried", value[0],
+                        atomic_load(&w->s->counter_acked[l->file]),
+                        atomic_load(&w->s->counter_tried[l->file]));
     return 0;
 }
 
@@ -197,13 +200,14 @@ struct append_look {
 };
 
 static void judge_record(struct soak_worker *w, const struct record *r, unsigned round,
-                         unsigned char times[2][SOAK_APPENDS], uint64_t at, const char *path)
+                         unsigned char times[2][SOAK_APPENDS], uint64_t at, const char *path,
+                         uint64_t ino)
 {
     struct record want = record_of(w->s, round, r->writer, r->number);
 
     if (r->writer > 1 || r->number >= SOAK_APPENDS || memcmp(r, &want, sizeof want) != 0) {
-        soak_wrong(w->s, "%s: no record at %llu: round %llu, %u's number %u", path,
-                   (unsigned long long)at, (unsigned long long)r->round, r->writer, r->number);
+        soak_wrong_file(w->s, path, ino, "no record at %llu: round %llu, %u's number %u",
+                        (unsigned long long)at, (unsigned long long)r->round, r->writer, r->number);
         return;
     }
     times[r->writer][r->number]++;
@@ -214,6 +218,7 @@ static int look_appended(struct soak_worker *w, void *arg)
     static unsigned char times[2][SOAK_APPENDS];
     struct append_look *l = arg;
     char path[SOAK_PATH];
+    uint64_t ino;
     ssize_t n;
     int fd;
 
@@ -221,22 +226,24 @@ static int look_appended(struct soak_worker *w, void *arg)
     fd = soak_open(w, path, O_RDONLY);
     if (fd < 0)
         return fd;
+    ino = soak_ino(fd);
     n = soak_read(w, fd, w->buf, SOAK_BUF, 0, path);
     soak_close(w, fd, path);
     if (n < 0)
         return (int)n;
     memset(times, 0, sizeof times);
     for (ssize_t at = 0; at + (ssize_t)sizeof(struct record) <= n; at += sizeof(struct record))
-        judge_record(w, (const struct record *)(w->buf + at), l->round, times, (uint64_t)at, path);
+        judge_record(w, (const struct record *)(w->buf + at), l->round, times, (uint64_t)at, path,
+                     ino);
     if (n % (ssize_t)sizeof(struct record))
-        soak_wrong(w->s, "%s: %zd bytes, half a record", path, n);
+        soak_wrong_file(w->s, path, ino, "%zd bytes, half a record", n);
     for (unsigned who = 0; who < 2; who++)
         for (unsigned i = 0; i < SOAK_APPENDS; i++) {
             unsigned state = w->s->appended[who][i];
 
             if (times[who][i] > (state != NOT_TRIED) || (state == CLOSED && !times[who][i]))
-                soak_wrong(w->s, "%s: %u's number %u is there %u times (%s)", path, who, i,
-                           times[who][i], state == CLOSED ? "closed" : "or failed");
+                soak_wrong_file(w->s, path, ino, "%u's number %u is there %u times (%s)", who, i,
+                                times[who][i], state == CLOSED ? "closed" : "or failed");
         }
     atomic_fetch_add(&w->s->verified, 1);
     return 0;
