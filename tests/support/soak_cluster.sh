@@ -14,8 +14,8 @@
 #
 # Judged: nothing wrong is ever read, no call lasts longer than BOUND; after each fault the deployment
 # is whole again without anybody's help but `cm start` when cm was killed; in the end every closed
-# file is there, or, where a process had no replica when it died, exactly those are missing that `memefs lost` lists (with
-# replicas nothing is struck before all have one, but one may be given up just then); fsck finds
+# file is there, or exactly those are missing that `memefs lost` lists, each of which had bytes in a partition of which a
+# process died without a replica (with replicas nothing is struck before all have one, but one may be given up just then); fsck finds
 # nothing but what a crash explains, and after TIDY_TIME (harness.sh) nothing at all, which nobody has repaired; and
 # the harness nothing that is left.
 # shellcheck shell=bash
@@ -153,6 +153,42 @@ fault_redis-stopped()
 fault_redis-killed()
 {
     redis_of "$node" && kill -KILL "$pid"
+}
+
+# step_of PARTITION: of its replica; "": it has none.
+step_of()
+{
+    jq -r ".parts[$1].replica_step // \"\"" "$STATE/cm.json"
+}
+
+lacks_replica() # PARTITION
+{
+    case $(step_of "$1") in
+    "" | copy) return 0 ;;
+    *) return 1 ;;
+    esac
+}
+
+# A partition's replica dies, and before there is another one so does its process: what it holds is lost. Only
+# where it is asked for by name.
+fault_redis-alone-killed()
+{
+    local part own status=0
+    part=$(jq -r --argjson n "$node" '[.parts | to_entries[] | select(.value.node == $n) | .key] | first' "$STATE/cm.json")
+    pid_in "node-$node/redis-$part.pid" || return 1
+    own=$pid
+    pid_in "node-$(jq ".parts[$part].replica_node" "$STATE/cm.json")/redis-$part.pid" || return 1
+    kill -KILL "$pid"
+    wait_for 10 lacks_replica "$part" || return 1
+    pid_in cm.pid && kill -STOP "$pid" # it makes another one at once
+    if lacks_replica "$part"; then
+        kill -KILL "$own"
+        wait_for 10 gone "$own" || status=1
+    else
+        status=1
+    fi
+    kill -CONT "$pid"
+    return "$status"
 }
 
 fault_node-stopped()
@@ -320,32 +356,36 @@ figures() # FILE
 # What had no name any more when the load ended, housekeeping frees.
 lost_has_names()
 {
-    memefs lost --name "$NAME" --state-dir "$STATE" >"$T/lost.out" || fail "memefs lost"
-    ! grep -F ', without a name)' "$T/lost.out" >/dev/null
+    memefs lost --json --name "$NAME" --state-dir "$STATE" >"$T/lost.json" || fail "memefs lost"
+    jq -e 'all(.files[]; .path != "")' "$T/lost.json" >/dev/null
 }
 
-# A process that had no replica just then has died, and its names were taken up again.
+# The partitions of which a process died that had bytes and no replica just then, a JSON list: its
+# names were taken up again, or its copy was not whole.
 died_alone()
 {
-    grep -E '"what":"(redis-revived|partition-lost)"' "$STATE/events.jsonl"
+    jq -c -n '[inputs | select(.what == "partition-lost" or
+            (.what == "redis-revived" and (.text | contains(" 0 stripes ") | not))) |
+        .text | capture("^partition (?<part>[0-9]+):").part | tonumber] | unique' "$STATE/events.jsonl"
 }
 
 # Where a process without a replica has died a file may have lost content, but then it is listed, and no other is.
 check_lost()
 {
-    if [ "$replicas" -gt 0 ]; then
-        [ -s "$T/lost" ] || return 0
-        died_alone || fail "files are lost, and each process that died had a replica: $(head -5 "$T/lost")"
-    fi
+    local alone without_reason
     if ! knows memefs lost; then
         [ ! -s "$T/lost" ] || fail "files are lost: $(head -5 "$T/lost")"
         return 0
     fi
     wait_for "$TIDY_TIME" lost_has_names || true # which the comparison tells
-    sed 's,^/,,' "$T/lost.out" | sort -u >"$T/lost.told"
+    jq -r '.files[].path | ltrimstr("/")' "$T/lost.json" | sort -u >"$T/lost.told"
     sort -u "$T/lost" >"$T/lost.seen"
     diff "$T/lost.seen" "$T/lost.told" >&2 || fail "lost (<) is not what memefs lost lists (>)"
-    say "$(wc -l <"$T/lost.seen") files lost, all of them listed"
+    alone=$(died_alone)
+    without_reason=$(jq -c --argjson alone "$alone" '.files[] | .partitions -= $alone | select(.partitions != [])' "$T/lost.json")
+    [ -z "$without_reason" ] ||
+        fail "lost, and each process that died of these partitions had a replica (without one: $alone): $(head -5 <<<"$without_reason")"
+    say "$(wc -l <"$T/lost.seen") files lost, all of them listed, in partitions of $alone"
 }
 
 soak_main()
