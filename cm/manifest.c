@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -267,21 +268,49 @@ static bool is_ours(const char *name)
     return rest && (!*rest || !strcmp(rest, PART));
 }
 
+/* Others call their checkpoints so, too. Of ours nothing is ever anything but these files; NFS
+ * keeps those that are open while they are removed. */
+static int check_ours(const char *path, struct mfs_err *err)
+{
+    static const char *const ours[] = {".", "..", "manifest.json*", "partition-*.rdb", ".nfs*"};
+    const size_t n = sizeof ours / sizeof *ours;
+    DIR *d = opendir(path);
+    struct dirent *e;
+    int rc = d ? 0 : -errno;
+
+    while (d && !rc && (e = readdir(d))) {
+        size_t i = 0;
+
+        while (i < n && fnmatch(ours[i], e->d_name, FNM_PERIOD))
+            i++;
+        rc = i < n ? 0 : -EEXIST;
+    }
+    if (d)
+        closedir(d);
+    if (rc == -EEXIST || rc == -ENOTDIR)
+        return mfs_err_set(err, -EEXIST, "%s is none of MemEFS; choose another directory", path);
+    return rc == -ENOENT ? 0 : rc ? mfs_err_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
+}
+
 /* What cut-short checkpoints and the clean-up after a commit have left. `keep` "": nothing. */
-static int remove_others(const char *dir, const char *keep)
+static int remove_others(const char *dir, const char *keep, struct mfs_err *err)
 {
     DIR *d = opendir(dir);
     char path[PATH_MAX];
     struct dirent *e;
-    int rc = 0;
+    int rc = d ? 0 : mfs_err_set(err, -errno, "%s: %s", dir, strerror(errno));
 
-    if (!d)
-        return -errno;
-    while ((e = readdir(d)) && !rc)
-        if (is_ours(e->d_name) && strcmp(e->d_name, keep) &&
-            !(rc = mfs_text_format(path, sizeof path, "%s/%s", dir, e->d_name)))
-            rc = mfs_file_remove_tree(path);
-    closedir(d);
+    while (d && !rc && (e = readdir(d))) {
+        if (!is_ours(e->d_name) || !strcmp(e->d_name, keep))
+            continue;
+        rc = mfs_text_format(path, sizeof path, "%s/%s", dir, e->d_name);
+        if (!rc)
+            rc = check_ours(path, err);
+        if (!rc && (rc = mfs_file_remove_tree(path)))
+            mfs_err_set(err, rc, "%s: %s", path, strerror(-rc));
+    }
+    if (d)
+        closedir(d);
     return rc;
 }
 
@@ -343,9 +372,10 @@ int mfs_manifest_begin(struct mfs_manifest_draft *d, const char *dir, const char
         rc = look_at_former(d, deployment, err);
     if (rc)
         goto out;
-    rc = remove_others(d->dir, d->former);
-    if (!rc)
-        rc = mfs_text_format(d->part, sizeof d->part, "%s/" STEM "%u" PART, d->dir, d->number);
+    rc = remove_others(d->dir, d->former, err);
+    if (rc)
+        goto out;
+    rc = mfs_text_format(d->part, sizeof d->part, "%s/" STEM "%u" PART, d->dir, d->number);
     if (!rc && strlen(d->part) >= MFS_PATH_MAX)
         rc = -ENAMETOOLONG;
     if (!rc && mkdir(d->part, 0700))
@@ -392,6 +422,7 @@ static int make_current(const struct mfs_manifest_draft *d, uint64_t sum)
 int mfs_manifest_commit(struct mfs_manifest_draft *d, struct mfs_manifest *m, char path[PATH_MAX],
                         struct mfs_err *err)
 {
+    struct mfs_err ignored;
     uint64_t sum;
     int rc = check_images(d->part, m, err);
 
@@ -414,7 +445,7 @@ int mfs_manifest_commit(struct mfs_manifest_draft *d, struct mfs_manifest *m, ch
     }
     if (rc)
         return mfs_err_set(err, rc, "%s: %s", d->dir, strerror(-rc));
-    remove_others(d->dir, strrchr(path, '/') + 1); /* else the next one does it */
+    remove_others(d->dir, strrchr(path, '/') + 1, &ignored); /* else the next one does it */
     return 0;
 }
 

@@ -55,7 +55,8 @@ struct mfs_manifest_draft {
 };
 
 /* Makes the directories and takes the lock on them; removes what earlier calls left. -EBUSY:
- * another call is writing there; -EEXIST: it belongs to another deployment. */
+ * another call is writing there; -EEXIST: it belongs to another deployment, or somebody else has
+ * something there that is called like a checkpoint. */
 int mfs_manifest_begin(struct mfs_manifest_draft *d, const char *dir, const char *deployment,
                        struct mfs_err *err);
 /* Commits, with the images in place: they are looked at. m->number is set. `path`: the checkpoint.

@@ -176,6 +176,32 @@ static void test_one_that_was_cut_short_changes_nothing(void **state)
     assert_true(there("checkpoint-notes"));
 }
 
+/* Others call their checkpoints so, too: what is in one shows whose it is. */
+static void test_what_has_only_our_name_stays(void **state)
+{
+    static const char *const foreign[] = {"checkpoint-500", "checkpoint-7.part"};
+    struct mfs_manifest_draft d;
+    char inside[PATH_MAX];
+    struct mfs_err err;
+
+    (void)state;
+    for (int committed = 0; committed < 2; committed++) {
+        for (size_t i = 0; i < 2; i++) {
+            assert_int_equal(mkdir(at(foreign[i]), 0700), 0);
+            mfs_text_format(inside, sizeof inside, "%s/weights", at(foreign[i]));
+            assert_int_equal(mfs_file_note(inside, "x", 1, 0600), 0);
+            assert_int_equal(mfs_manifest_begin(&d, dir, "test", &err), -EEXIST);
+            assert_non_null(strstr(err.msg, foreign[i]));
+            assert_int_equal(access(inside, F_OK), 0);
+            assert_int_equal(mfs_file_remove_tree(at(foreign[i])), 0);
+        }
+        assert_int_equal(mfs_file_note(at("checkpoint-3"), "x", 1, 0600), 0);
+        assert_int_equal(mfs_manifest_begin(&d, dir, "test", &err), -EEXIST);
+        assert_int_equal(unlink(at("checkpoint-3")), 0);
+        commit(5);
+    }
+}
+
 static void test_a_missing_or_short_image_is_no_checkpoint(void **state)
 {
     struct mfs_manifest_draft d;
@@ -304,6 +330,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_one_is_found_by_its_own_directory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_that_was_cut_short_changes_nothing, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_what_has_only_our_name_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_missing_or_short_image_is_no_checkpoint, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_no_byte_can_be_lost_or_changed, setup, teardown),
