@@ -39,7 +39,8 @@ struct mfs_agent_part {
     unsigned deaths;                   /* in quick succession */
     int64_t died;                      /* the last time: mfs_clock_mono */
     bool termed;                       /* it serves while its replica consents: one that died is
-                                          the replica's to follow, and never started anew here */
+                                          the replica's to follow, and not started anew here until
+                                          cm has given the replica up */
     uint64_t blocked_us;               /* while it came here */
     bool releasing;                    /* its process is being ended */
     struct mfs_agent_request releaser; /* who wants that */
@@ -151,6 +152,9 @@ int mfs_agent_beat_begin(struct mfs_agent *a); /* 0 or -ENOMEM */
 
 /* agent_revive.c: the process of a partition has ended. */
 void mfs_agent_part_died(struct mfs_agent_part *p, pid_t pid, int status);
+/* If it was left to its replica: that does not take its place, as cm has given it up, so another
+ * process is to. */
+void mfs_agent_part_recall(struct mfs_agent *a, uint32_t index, const char *password);
 /* Of all that died while no Local Manager was there. */
 void mfs_agent_revive_dead(struct mfs_agent *a);
 

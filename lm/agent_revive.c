@@ -2,7 +2,8 @@
  * names, inodes, sessions, locks (decisions/0016). Only the bytes of stripes are lost. Where that
  * can't be (there is no journal that is whole, or the new ones die, too), the partition is lost: an
  * empty process in its place would look like a file system that forgot its files, so that is
- * reported and left to the operator. One that has a replica is left to that. */
+ * reported and left to the operator. One that has a replica is left to that, until cm has given the
+ * replica up. */
 #include "lm/agent_impl.h"
 
 #include <errno.h>
@@ -23,7 +24,6 @@ struct revive_job {
     struct mfs_job job;
     struct mfs_agent_part *part; /* stays as long as it is reviving */
     struct mfs_fleet *fleet;
-    uint32_t index;
     struct mfs_redis redis;
     struct mfs_revived how;
     int rc;
@@ -34,7 +34,11 @@ static void run_revive(struct mfs_job *job)
 {
     struct revive_job *j = (struct revive_job *)job;
 
-    j->rc = mfs_fleet_revive(j->fleet, j->index, &j->redis, &j->how, &j->err);
+    /* The fleet has forgotten one that was left to its replica. */
+    if (mfs_fleet_adopt(j->fleet, &j->redis))
+        j->rc = mfs_err_set(&j->err, -ENOMEM, "out of memory");
+    else
+        j->rc = mfs_fleet_revive(j->fleet, j->redis.part, &j->redis, &j->how, &j->err);
 }
 
 static void lose(struct mfs_agent_part *p, const char *why)
@@ -111,10 +115,10 @@ static void revive(struct mfs_agent_part *p)
         free(j);
         return;
     }
-    *j = (struct revive_job){.job = {run_revive, revived, NULL},
-                             .part = p,
-                             .fleet = p->agent->fleet,
-                             .index = p->redis.part};
+    *j = (struct revive_job){
+        .job = {run_revive, revived, NULL}, .part = p, .fleet = p->agent->fleet, .redis = p->redis};
+    j->redis.maxmemory =
+        0; /* what it had is divided among the others by now, if it was forgotten */
     mfs_worker_submit(p->agent->redis_worker, &j->job);
 }
 
@@ -143,6 +147,18 @@ void mfs_agent_part_died(struct mfs_agent_part *p, pid_t pid, int status)
         lose(p, "its processes die again and again");
     else
         revive(p);
+}
+
+void mfs_agent_part_recall(struct mfs_agent *a, uint32_t index, const char *password)
+{
+    struct mfs_agent_part *p = mfs_agent_part_find(a, index);
+
+    if (!p || !p->lost || !p->termed || p->releasing || a->phase != MFS_AGENT_RUNNING ||
+        strcmp(p->redis.password, password) != 0)
+        return;
+    p->lost = p->termed = false;
+    revive(p);
+    mfs_agent_save(a);
 }
 
 void mfs_agent_revive_dead(struct mfs_agent *a)

@@ -179,11 +179,15 @@ static int check_term(const struct mfs_agent_part *p, const struct mfs_msg_term 
 void mfs_agent_term(struct mfs_agent *a, const struct mfs_msg_term *m, struct mfs_conn *conn,
                     uint64_t id)
 {
-    struct mfs_agent_part *p = mfs_agent_part_meant(a, m->index, m->password);
+    struct mfs_agent_part *p;
     struct mfs_err err = {0};
     struct term_job *j;
-    int rc = check_term(p, m, &err);
+    int rc;
 
+    if (!m->on)
+        mfs_agent_part_recall(a, m->index, m->password); /* cm asks again until it runs */
+    p = mfs_agent_part_meant(a, m->index, m->password);
+    rc = check_term(p, m, &err);
     if (rc) {
         mfs_conn_fail(conn, id, rc, "node %u: %s", a->opts.node, err.msg);
         return;
