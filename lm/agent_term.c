@@ -43,12 +43,15 @@ static int call(struct mfs_admin *admin, const struct mfs_args *args, int64_t *l
     return rc;
 }
 
-static int end_terms(struct mfs_admin *admin, struct mfs_err *err)
+/* Those with the replica of that word; NULL: all. */
+static int end_terms(struct mfs_admin *admin, const char *word, struct mfs_err *err)
 {
     struct mfs_args args;
 
     mfs_args_init(&args, "mfs_term");
     mfs_args_str(&args, "end");
+    if (word)
+        mfs_args_str(&args, word);
     return call(admin, &args, NULL, err);
 }
 
@@ -91,8 +94,10 @@ static int begin_terms(struct mfs_admin *admin, const struct mfs_msg_term *how, 
     rc = call(admin, &args, NULL, err);
     if (!rc)
         rc = await_term(admin, how, err);
+    /* Else cm ends them when it gives the replica up. If we are late it may have done so, and there
+     * is another one now, which takes over while this process still serves if it has no terms. */
     if (rc)
-        end_terms(admin, &ignored); /* else cm ends them when it gives the replica up */
+        end_terms(admin, word, &ignored);
     return rc;
 }
 
@@ -128,7 +133,7 @@ static int await_replica(struct mfs_admin *admin, const struct mfs_msg_term *how
 static int do_term(struct mfs_admin *admin, const struct mfs_msg_term *how, struct mfs_err *err)
 {
     if (!how->on)
-        return end_terms(admin, err);
+        return end_terms(admin, NULL, err);
     return how->whole ? await_replica(admin, how, err) : begin_terms(admin, how, err);
 }
 

@@ -5,7 +5,8 @@
  *                                                 more; an error while there are terms
  *     mfs_term begin HOST PORT USER PASSWORD WORD serve only while that process consents; an error
  *                                                 unless it is the one that was admitted by WORD
- *     mfs_term end                                serve without
+ *     mfs_term end [WORD]                         serve without; an error if another one has been
+ *                                                 admitted than by WORD
  *     mfs_alone                                   → 1 without terms, 0 with; a client's command
  *                                                 like any other (store/confirm.c)
  *
@@ -192,9 +193,12 @@ static int term_command(struct RedisModuleCtx *ctx, struct RedisModuleString **a
         return admit(ctx, argv);
     if (argc == 7 && !strcasecmp(what, "begin"))
         return begin(ctx, argv);
-    if (argc != 2 || strcasecmp(what, "end"))
+    if (argc > 3 || strcasecmp(what, "end"))
         return mfs_redis.ReplyWithError(
-            ctx, "ERR mfs_term [admit USER WORD | begin HOST PORT USER PASSWORD WORD | end]");
+            ctx,
+            "ERR mfs_term [admit USER WORD | begin HOST PORT USER PASSWORD WORD | end [WORD]]");
+    if (argc == 3 && !is_admitted(argv[2]))
+        return mfs_redis.ReplyWithError(ctx, "ERR another process may follow");
     mfs_witness_end();
     return mfs_redis.ReplyWithLongLong(ctx, 0);
 }

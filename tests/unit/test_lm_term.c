@@ -1,4 +1,5 @@
-/* What the Local Manager does about processes that die while they have terms: the test is cm.
+/* What the Local Manager does about terms, and about processes that die while they have some: the
+ * test is cm, and partition 0's process is taken for the replica of partition 1's.
  * ctest: timeout=120 */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +16,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "store/admin.h"
+#include "store/args.h"
+#include "store/reply.h"
 
 /* ---- processes that die ---------------------------------------------------------------------- */
 
@@ -93,12 +97,84 @@ static void test_so_it_is_when_lm_was_killed_meanwhile(void **state)
     end_terms(w);
 }
 
+/* ---- words that come late -------------------------------------------------------------------- */
+
+/* Partition 1 serves by terms of that replica. */
+static struct mfs_msg_term begin_terms(struct lm_world *w)
+{
+    struct mfs_msg_term on = term_of(w, true);
+    char word[MFS_MAC_TEXT];
+    struct mfs_admin *admin;
+    struct mfs_err err;
+
+    assert_int_equal(lm_world_assign(w), 0);
+    assert_int_equal(lm_world_push_table(w), 0);
+    on.replica_port = w->assigned[0].port;
+    mfs_text_copy(on.replica_admin_password, sizeof on.replica_admin_password,
+                  w->part[0].admin_password);
+    assert_int_equal(mfs_admin_copy_word(on.replica_admin_password, word), 0);
+    assert_int_equal(mfs_admin_open(&admin, w->assigned[1].unix_path, NULL, 0,
+                                    w->part[1].admin_password, 5 * MFS_SEC, &err),
+                     0);
+    assert_int_equal(mfs_admin_admit(admin, word, &err), 0);
+    mfs_admin_close(admin);
+    assert_int_equal(lm_world_ask(w, MFS_MSG_TERM, &on), 0);
+    return on;
+}
+
+static bool serves_alone(struct lm_world *w)
+{
+    struct mfs_admin *admin;
+    struct mfs_args args;
+    struct mfs_err err;
+    struct mfs_cmd cmd;
+    bool alone;
+
+    assert_int_equal(mfs_admin_open(&admin, w->assigned[1].unix_path, NULL, 0,
+                                    w->part[1].admin_password, 5 * MFS_SEC, &err),
+                     0);
+    mfs_args_init(&args, "mfs_term");
+    cmd = mfs_args_cmd(&args, 1);
+    assert_int_equal(mfs_admin_call(admin, &cmd, &err), 0);
+    alone = !mfs_reply_int(mfs_reply_at(cmd.reply, 0));
+    mfs_cmds_fini(&cmd, 1);
+    mfs_admin_close(admin);
+    return alone;
+}
+
+/* What was meant for a replica that has been given up since leaves the one that is there: it may
+ * take over, and then nobody else may serve. */
+static void test_a_late_word_about_a_former_replica_changes_nothing(void **state)
+{
+    struct lm_world *w = *state;
+    struct mfs_msg_term late = term_of(w, true);
+
+    begin_terms(w);
+    assert_false(serves_alone(w));
+    assert_int_not_equal(lm_world_ask(w, MFS_MSG_TERM, &late), 0);
+    assert_false(serves_alone(w));
+}
+
+/* Without a consent it serves without terms again, as before. */
+static void test_terms_that_fail_end_only_themselves(void **state)
+{
+    struct lm_world *w = *state;
+    struct mfs_msg_term on = begin_terms(w), off = term_of(w, false);
+
+    on.replica_port = 1; /* nobody consents there */
+    assert_int_equal(lm_world_ask(w, MFS_MSG_TERM, &on), -ETIMEDOUT);
+    assert_true(serves_alone(w));
+    assert_int_equal(lm_world_ask(w, MFS_MSG_TERM, &off), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, lm_world_setup, lm_world_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_one_whose_replica_is_given_up_is_replaced),
         TEST(test_so_it_is_when_lm_was_killed_meanwhile),
+        TEST(test_a_late_word_about_a_former_replica_changes_nothing),
+        TEST(test_terms_that_fail_end_only_themselves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

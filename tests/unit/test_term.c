@@ -298,7 +298,9 @@ static void only_who_was_admitted_follows(void **state)
     assert_int_equal(try_begin("old"), 0);
     assert_int_not_equal(try_admit("new"), 0);
     assert_int_equal(try_admit("old"), 0);
-    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 0, "mfs_term end"), 0);
+    assert_int_not_equal(redis_fixture_admin(tcp_pair.fixture, 0, "mfs_term end new"), 0);
+    assert_int_not_equal(try_admit("new"), 0);
+    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 0, "mfs_term end old"), 0);
     assert_true(has_followers(1));
 
     assert_int_equal(try_admit("new"), 0);
