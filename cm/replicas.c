@@ -168,21 +168,18 @@ static void promote(struct mfs_replica *r);
 static void at_take(struct mfs_replica *r, int64_t now)
 {
     const struct mfs_cm_part *p = mfs_replica_state(r);
+    const struct mfs_cm_live *l = mfs_nodes_find(r->cm, p->replica_node);
 
-    if (r->took.port && r->replica_dead) {
-        drop(r, "its process has ended, too");
-        return;
-    }
-    if (mfs_replica_told(r, now)) {
-        promote(r);
-        return;
-    }
     /* Whether it has withdrawn its consent or not: nobody knows of it as the partition yet, and
      * whoever ends it first makes sure that nobody ever does. */
-    if (!mfs_replica_in_trouble(r, now) && mfs_replicas_silent(r->cm, p->replica_node, now))
-        drop(r, "its node is out of reach, and the partition's is back");
-    else if (!mfs_nodes_find(r->cm, p->replica_node))
+    if (!l || l->told)
         drop(r, "its node has left");
+    else if (r->took.port && r->replica_dead)
+        drop(r, "its process has ended, too");
+    else if (mfs_replica_told(r, now))
+        promote(r);
+    else if (!mfs_replica_in_trouble(r, now) && mfs_replicas_silent(r->cm, p->replica_node, now))
+        drop(r, "its node is out of reach, and the partition's is back");
     else if (!r->took.port)
         mfs_replica_ask(r);
 }
@@ -320,6 +317,18 @@ void mfs_replica_answer(struct mfs_replica *r, const struct mfs_err *err, const 
 bool mfs_replicas_ready(const struct mfs_cm_state *s, uint32_t part)
 {
     return !strcmp(s->part[part].replica_step, MFS_REPLICA_READY);
+}
+
+bool mfs_replicas_at(const struct mfs_cm *cm, uint32_t node)
+{
+    for (uint32_t i = 0; i < cm->state.nparts; i++) {
+        const struct mfs_cm_part *p = &cm->state.part[i];
+
+        if (p->replica_node == node && p->replica_step[0] &&
+            strcmp(p->replica_step, MFS_REPLICA_DROP) != 0)
+            return true;
+    }
+    return false;
 }
 
 uint32_t mfs_replicas_missing(const struct mfs_cm *cm)

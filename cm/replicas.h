@@ -26,6 +26,9 @@ bool mfs_replicas_hold(const struct mfs_cm *cm, uint32_t part);
  * goes, or has gone just now; call again after a report. False: all of them would not do. */
 bool mfs_replicas_yield(struct mfs_cm *cm, uint32_t node, uint64_t bytes, int64_t now);
 
+/* Has the node (id) a replica that takes over, or still may? */
+bool mfs_replicas_at(const struct mfs_cm *cm, uint32_t node);
+
 /* Could the partition's replica take over at once? */
 bool mfs_replicas_ready(const struct mfs_cm_state *s, uint32_t part);
 

@@ -235,6 +235,17 @@ static void move(struct mfs_scale *s)
     mfs_planner_clear(&plan);
 }
 
+void mfs_scale_move_again(struct mfs_scale *s)
+{
+    if (++s->attempts >= ATTEMPTS)
+        mfs_scale_failed(s, -EBUSY, "replicas on nodes that are to leave have taken over");
+    mfs_scale_set_step(s, MFS_SCALE_MOVE);
+    if (s->failure.code)
+        moved_all_that_moves(s);
+    else
+        s->timer = mfs_loop_timer(s->cm->loop, ATTEMPT_PAUSE, 0, again, s);
+}
+
 void mfs_scale_have_come(struct mfs_scale *s)
 {
     for (uint32_t i = 0; i < s->cm->state.nnodes; i++)

@@ -57,5 +57,6 @@ void mfs_scale_failed(struct mfs_scale *s, int code, const char *fmt, ...)
 void mfs_scale_have_come(struct mfs_scale *s); /* all of them */
 void mfs_scale_undo(struct mfs_scale *s);      /* because one did not come */
 void mfs_scale_have_gone(struct mfs_scale *s);
+void mfs_scale_move_again(struct mfs_scale *s); /* some nodes that leave are not empty any more */
 
 #endif

@@ -12,6 +12,7 @@
 #include "cm/events.h"
 #include "cm/migrate.h"
 #include "cm/probe.h"
+#include "cm/replicas.h"
 #include "cm/scale_impl.h"
 
 #define COME_TIME   (120 * MFS_SEC)
@@ -216,11 +217,13 @@ static void stopped(void *arg, const struct mfs_err *err, const void *reply)
         mfs_warn("scale", "%s: stop: %s", l->node->name, err->msg);
 }
 
-/* A move may still have to end its source's process there. */
+/* A move may still have to end its source's process there, and a replica is given up first. */
 static bool needed(const struct mfs_cm_live *l)
 {
     const struct mfs_cm_state *st = &l->cm->state;
 
+    if (mfs_replicas_at(l->cm, l->node->id))
+        return true;
     for (uint32_t i = 0; i < st->nmoves; i++)
         if (st->move[i].from == l->node->id || st->move[i].to == l->node->id)
             return true;
@@ -276,13 +279,17 @@ static void look(void *arg)
     struct mfs_scale *s = arg;
     struct mfs_cm *cm = s->cm;
     int64_t now = mfs_clock_mono(), left = s->until - now;
-    bool any = false;
+    bool any = false, filled = false;
 
     for (uint32_t i = cm->state.nnodes; i-- > 0;) {
         struct mfs_cm_live *l = cm->live[i];
 
         if (!mfs_scale_goes(l))
             continue;
+        if (!l->told && mfs_cm_state_count(&cm->state, l->node->id)) {
+            filled = true; /* a replica there has taken over */
+            continue;
+        }
         any = true;
         if (needed(l) && left > 0 && may_answer(l, left))
             continue;
@@ -294,7 +301,10 @@ static void look(void *arg)
     if (any)
         return;
     stop_looking(s);
-    mfs_scale_have_gone(s);
+    if (filled)
+        mfs_scale_move_again(s);
+    else
+        mfs_scale_have_gone(s);
 }
 
 void mfs_scale_go(struct mfs_scale *s)
