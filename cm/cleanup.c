@@ -190,7 +190,7 @@ static int end_clients(const struct mfs_paths *p, struct mfs_err *err)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     mfs_walk_nodes(p, "mount", note_binds, binds);
     rc = end_recorded(p, "client*.pid", CLIENT_GRACE, err);
-    mfs_walk(p->dir, "node-*", release_stuck, NULL);
+    mfs_walk_node_dirs(p, release_stuck, NULL);
     one = mfs_walk_nodes(p, "mount", detach, err);
     mfs_binds_detach(binds);
     mfs_binds_destroy(binds);
@@ -224,6 +224,47 @@ bool mfs_cleanup_needed(const struct mfs_paths *p)
 
     mfs_walk_nodes(p, "*.pid", found, &any);
     return any;
+}
+
+/* Where nothing of ours is yet. */
+struct place {
+    const struct mfs_paths *paths;
+    struct mfs_err *err;
+};
+
+static int check_ours(void *arg, const char *path)
+{
+    static const char *const patterns[] = {"mount-*.log", "*.new.*"};
+    const struct place *place = arg;
+    const struct mfs_paths *p = place->paths;
+    const char *const own[] = {p->secret, p->address, p->pid, p->events, p->failure, p->log};
+    const char *name = strrchr(path, '/') + 1;
+    bool ours = mfs_walk_is_node(path) || !strcmp(name, "..");
+
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        ours |= !strcmp(path, own[i]);
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+        ours |= !fnmatch(patterns[i], name, 0);
+    return ours
+               ? 0
+               : mfs_err_set(place->err, -EEXIST,
+                             "state-dir: %s is there already; choose a directory that is empty, or "
+                             "yet to be made",
+                             path);
+}
+
+int mfs_cleanup_check_place(const struct mfs_paths *p, struct mfs_err *err)
+{
+    struct place place = {p, err};
+    int rc;
+
+    if (!access(p->state, F_OK))
+        return 0;
+    err->code = 0;
+    rc = mfs_walk(p->dir, "*", check_ours, &place);
+    if (!rc)
+        rc = mfs_walk(p->dir, ".?*", check_ours, &place);
+    return rc && !err->code ? mfs_err_set(err, rc, "%s: %s", p->dir, strerror(-rc)) : rc;
 }
 
 static int found_living(void *arg, const char *path)
@@ -330,7 +371,7 @@ int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err 
     if (keep_logs)
         rc = mfs_walk_nodes(p, "*", remove_but_log, NULL);
     else
-        rc = mfs_walk(p->dir, "node-*", remove_tree, NULL);
+        rc = mfs_walk_node_dirs(p, remove_tree, NULL);
     /* The state comes last: while it is there, another start knows that there is more to do. */
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (unlink(own[i]) && errno != ENOENT && !rc)

@@ -8,6 +8,10 @@
 #include "base/err.h"
 #include "cm/paths.h"
 
+/* May a deployment have this state directory? It becomes ours alone, and what is called like files
+ * of ours is removed in the end. 0, -EEXIST: something else is in it; or another negative errno. */
+int mfs_cleanup_check_place(const struct mfs_paths *p, struct mfs_err *err);
+
 /* Is anything recorded there? */
 bool mfs_cleanup_needed(const struct mfs_paths *p);
 

@@ -340,7 +340,11 @@ static int check(struct mfs_verb_call *call, struct mfs_err *err)
     rc = mfs_proc_sibling("lm", lm, sizeof lm);
     if (!rc && access(lm, X_OK))
         rc = -errno;
-    return rc ? mfs_err_set(err, rc, "%s: %s", lm, strerror(-rc)) : 0;
+    if (rc)
+        return mfs_err_set(err, rc, "%s: %s", lm, strerror(-rc));
+    rc = mfs_cleanup_check_place(&call->paths, err);
+    call->usage = rc == -EEXIST;
+    return rc;
 }
 
 int mfs_cmd_start(struct mfs_verb_call *call, struct mfs_err *err)

@@ -4,8 +4,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <string.h>
 
 #include "base/text.h"
+
+#define NODE "node-"
 
 struct walk {
     const char *pattern;
@@ -34,6 +37,29 @@ int mfs_walk(const char *dir, const char *pattern, int (*each)(void *arg, const 
     return rc;
 }
 
+bool mfs_walk_is_node(const char *path)
+{
+    const char *name = strrchr(path, '/') + 1, *digits = name + sizeof NODE - 1;
+
+    return !strncmp(name, NODE, sizeof NODE - 1) && *digits &&
+           !digits[strspn(digits, "0123456789")];
+}
+
+static int visit_node(void *arg, const char *path)
+{
+    const struct walk *w = arg;
+
+    return mfs_walk_is_node(path) ? w->each(w->arg, path) : 0;
+}
+
+int mfs_walk_node_dirs(const struct mfs_paths *p, int (*each)(void *arg, const char *path),
+                       void *arg)
+{
+    struct walk w = {NULL, each, arg};
+
+    return mfs_walk(p->dir, NODE "*", visit_node, &w);
+}
+
 static int walk_node(void *arg, const char *path)
 {
     const struct walk *w = arg;
@@ -46,5 +72,5 @@ int mfs_walk_nodes(const struct mfs_paths *p, const char *pattern,
 {
     struct walk w = {pattern, each, arg};
 
-    return mfs_walk(p->dir, "node-*", walk_node, &w);
+    return mfs_walk_node_dirs(p, walk_node, &w);
 }

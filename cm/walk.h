@@ -2,6 +2,8 @@
 #ifndef MFS_CM_WALK_H
 #define MFS_CM_WALK_H
 
+#include <stdbool.h>
+
 #include "cm/paths.h"
 
 /* Calls each(path) for the entries of a directory that match the shell's pattern, in no order. What
@@ -9,6 +11,13 @@
  * negative errno. */
 int mfs_walk(const char *dir, const char *pattern, int (*each)(void *arg, const char *path),
              void *arg);
+
+/* Is that what a node's directory is called? */
+bool mfs_walk_is_node(const char *path);
+
+/* The directories of all nodes. */
+int mfs_walk_node_dirs(const struct mfs_paths *p, int (*each)(void *arg, const char *path),
+                       void *arg);
 
 /* The files of all nodes that match. */
 int mfs_walk_nodes(const struct mfs_paths *p, const char *pattern,

@@ -67,12 +67,24 @@ equal 3 "$(pids_of lm | wc -l)" "Local Managers"
 equal 19 "$(pids_of redis-server | wc -l)" "redis processes"
 compgen -G "/var/tmp/memefs-$NAME-*/node-2" >/dev/null || fail "no dump directory to be cleared away"
 
+say "a directory that is somebody else's stays as it is"
+mkdir -m 755 "$T/else" "$T/else/node-v18"
+touch "$T/else/node-v18/file"
+expect_fail 2 cm start --name other --state-dir "$T/else" --nodes 1 --memory 64M
+grep -q "state-dir: $T/else/node-v18 is there already" "$T/expect.out" || fail "$(cat "$T/expect.out")"
+equal 755 "$(stat -c %a "$T/else")" "its mode"
+touch "$STATE/mine"
+mkdir "$STATE/node-v18"
+cm_ start --nodes 3 --memory 128M || fail "what came later is in the way"
+
 say "cm and lms killed for good: cm stop ends and removes the rest"
 for pid in $(pids_of cm) $(pids_of lm); do
     kill -KILL "$pid"
 done
 cm_ stop || fail "cm stop"
 nothing_left
+equal "mine node-v18" "$(cd "$STATE" && echo *)" "what is left in the state directory"
+rm -r "$STATE"
 
 say "cm start and its cm killed in the middle"
 for delay in 0.01 0.03 0.06 0.1 0.15 0.2; do
