@@ -116,6 +116,9 @@ static int check_lost(struct mfs_agent *a, const struct mfs_msg_assign *m, struc
         if (!strcmp(p->redis.password, m->assigned[i].password))
             return mfs_err_set(err, -EIO, "partition %u was lost: its process died",
                                m->assigned[i].index);
+        if (p->releasing)
+            return mfs_err_set(err, -EBUSY, "partition %u is just being ended",
+                               m->assigned[i].index);
         mfs_agent_part_remove(a, p);
     }
     return 0;

@@ -102,10 +102,7 @@ static void part_ended(void *arg)
 
 void mfs_agent_part_release(struct mfs_agent_part *p)
 {
-    if (p->lost)
-        part_ended(p);
-    else
-        mfs_agent_end_process(p->agent, &p->redis, part_ended, p);
+    mfs_agent_end_process(p->agent, &p->redis, part_ended, p); /* its files, too, if it is lost */
 }
 
 static void release_part(struct mfs_agent_part *p, struct mfs_conn *conn, uint64_t id)

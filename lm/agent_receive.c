@@ -128,6 +128,8 @@ static int check_here(struct mfs_agent *a, const struct mfs_msg_receive *m, stru
     struct mfs_agent_part *p = mfs_agent_part_find(a, m->index);
     struct mfs_agent_copy *c = mfs_agent_copy_find(a, m->index);
 
+    if (p && p->releasing)
+        return mfs_err_set(err, -EBUSY, "partition %u is just being ended here", m->index);
     if (p && !p->lost && !strcmp(p->redis.password, m->password))
         return 1;
     if (p && !p->lost)

@@ -8,7 +8,9 @@
 #include <stdint.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "lm_world.h"
@@ -97,6 +99,23 @@ static void test_so_it_is_when_lm_was_killed_meanwhile(void **state)
     end_terms(w);
 }
 
+/* The journal is in memory as a rule, and nobody counts it any more. */
+static void test_what_it_leaves_goes_when_the_replica_has_taken_over(void **state)
+{
+    struct lm_world *w = *state;
+    struct mfs_msg_release m = {.index = 1};
+    char journal[128];
+
+    kill_termed(w);
+    snprintf(journal, sizeof journal, "%s/node-%d/redis-1.journal", w->dir, LM_WORLD_NODE);
+    assert_int_equal(access(journal, F_OK), 0);
+    mfs_text_copy(m.password, sizeof m.password, w->part[1].password);
+    assert_int_equal(lm_world_ask(w, MFS_MSG_RELEASE, &m), 0);
+    assert_int_not_equal(access(journal, F_OK), 0);
+    mfs_random_hex(w->part[1].password, 32);
+    assert_int_equal(lm_world_assign(w), 0); /* another one may come */
+}
+
 /* ---- words that come late -------------------------------------------------------------------- */
 
 /* Partition 1 serves by terms of that replica. */
@@ -173,6 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_one_whose_replica_is_given_up_is_replaced),
         TEST(test_so_it_is_when_lm_was_killed_meanwhile),
+        TEST(test_what_it_leaves_goes_when_the_replica_has_taken_over),
         TEST(test_a_late_word_about_a_former_replica_changes_nothing),
         TEST(test_terms_that_fail_end_only_themselves),
     };
