@@ -21,9 +21,10 @@ struct mfs_provider {
                  struct mfs_err *err);
 
     /* The node's Local Manager has ended for good: gives the node back. Does not wait; a failure is
-     * logged. NULL: nothing to do. */
-    void (*stop)(const struct mfs_paths *p, const struct mfs_cm_state *s,
-                 const struct mfs_cm_node *node);
+     * logged. A child that does it, for the caller to reap; 0: there is none. NULL: nothing to do.
+     */
+    pid_t (*stop)(const struct mfs_paths *p, const struct mfs_cm_state *s,
+                  const struct mfs_cm_node *node);
 };
 
 extern const struct mfs_provider mfs_provider_local, mfs_provider_exec;

@@ -89,16 +89,16 @@ static int start(const struct mfs_paths *p, const struct mfs_cm_state *s,
     return rc;
 }
 
-static void stop(const struct mfs_paths *p, const struct mfs_cm_state *s,
-                 const struct mfs_cm_node *node)
+static pid_t stop(const struct mfs_paths *p, const struct mfs_cm_state *s,
+                  const struct mfs_cm_node *node)
 {
     const char *argv[] = {"/bin/sh", "-c", NULL, NULL};
     struct mfs_buf line;
-    pid_t pid;
+    pid_t pid = 0;
     int rc;
 
     if (!s->exec_stop[0])
-        return;
+        return 0;
     mfs_buf_init(&line);
     rc = fill_in(p, s, node, "", s->exec_stop, &line);
     if (!rc) {
@@ -109,6 +109,7 @@ static void stop(const struct mfs_paths *p, const struct mfs_cm_state *s,
     if (rc)
         mfs_warn("provider", "%s: the stop command: %s", node->name, strerror(-rc));
     mfs_buf_fini(&line);
+    return rc ? 0 : pid;
 }
 
 const struct mfs_provider mfs_provider_exec = {"exec", start, stop};

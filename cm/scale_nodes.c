@@ -250,10 +250,27 @@ static bool has_ended(struct mfs_cm_live *l, int64_t left)
 {
     if (left < 0 && l->proc.pid)
         mfs_proc_kill(&l->proc, SIGKILL);
-    if (l->proc.pid && mfs_proc_alive(&l->proc) && left > -FORCE_TIME)
+    /* A child of ours that has ended is still to be reaped, for which it is watched. */
+    if ((l->watch || (l->proc.pid && mfs_proc_alive(&l->proc))) && left > -FORCE_TIME)
         return false;
     /* Its lm may have been killed, and left the others alone. */
     return !mfs_cleanup_node_processes(l->cm->paths, l->node->id) || left <= -FORCE_TIME;
+}
+
+static void given_back(void *arg, pid_t pid, int status)
+{
+    (void)arg;
+    (void)pid;
+    (void)status;
+}
+
+/* The watch is there to reap it. */
+static void give_back(const struct mfs_cm *cm, const struct mfs_cm_node *n)
+{
+    pid_t pid = cm->provider->stop ? cm->provider->stop(cm->paths, &cm->state, n) : 0;
+
+    if (pid && !mfs_loop_process(cm->loop, pid, given_back, NULL))
+        mfs_warn("scale", "%s: the end of process %d will not be noticed", n->name, (int)pid);
 }
 
 static void forget(struct mfs_cm_live *l)
@@ -264,8 +281,7 @@ static void forget(struct mfs_cm_live *l)
 
     if (mfs_cleanup_node_files(cm->paths, l->node->id, &err))
         mfs_warn("scale", "%s: %s", l->node->name, err.msg);
-    if (cm->provider->stop)
-        cm->provider->stop(cm->paths, &cm->state, l->node);
+    give_back(cm, l->node);
     mfs_nodes_remove(cm, l);
     mfs_migrate_left(cm, l->node->id);
     mfs_event_add(cm->paths->events, l->node->name, "left", "%u nodes now", cm->state.nnodes);

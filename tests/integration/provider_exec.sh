@@ -49,6 +49,12 @@ wrong()
     [ ! -e "$STATE" ] || fail "wrong usage has left $STATE"
 }
 
+# Processes that cm has started and not heard the end of, though they have ended.
+no_zombies()
+{
+    ! grep -lsE "^[0-9]+ \\(.*\\) Z $(pids_of cm) " /proc/[0-9]*/stat
+}
+
 say "wrong usage"
 wrong "needs --exec-start" --provider exec --memory 64M
 wrong "needs to be told what a node gives" --provider exec --exec-start '{lm}'
@@ -96,6 +102,7 @@ cm_ scale 1 >"$T/report" || fail "cm scale 1"
 equal "[0]" "$(nodes)" "nodes after cm scale 1"
 must_happen 10 called stop "1 node-1 127.0.7.2,2 node-3 127.0.7.3"
 cmp "$T/data" "$MNT0/data" || fail "content after cm scale 1"
+must_happen 10 no_zombies
 cm_ scale 2 >"$T/report" || fail "cm scale 2"
 
 say "a Local Manager that is killed is started by the command"
