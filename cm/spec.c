@@ -114,6 +114,7 @@ int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, stru
                   struct mfs_err *err)
 {
     struct in_addr address;
+    uint32_t at;
     double told;
     int rc = mfs_weights_told(s->bandwidth, slot, &told, err);
 
@@ -122,7 +123,12 @@ int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, stru
     if (!inet_aton(s->first_address, &address))
         return mfs_err_set(err, -EINVAL, "first-address: %s is not an IPv4 address",
                            s->first_address);
-    address.s_addr = htonl(ntohl(address.s_addr) + slot);
+    at = ntohl(address.s_addr);
+    if (!at || at >= INADDR_UNSPEC_GROUP - slot)
+        return mfs_err_set(err, -EINVAL,
+                           "first-address: %s and %u more lead to what is no address of a node",
+                           s->first_address, slot);
+    address.s_addr = htonl(at + slot);
 
     *n = (struct mfs_cm_node){.id = id, .slot = slot, .memory = s->memory, .bandwidth = told};
     if (told > 0)

@@ -62,6 +62,9 @@ wrong "only with --provider exec" --exec-start '{lm}'
 wrong "only with --provider exec" --provider local --exec-stop 'true'
 wrong "provider" --provider telepathy
 wrong "not an IPv4 address" --first-address localhost
+wrong "no address of a node" --first-address 0.0.0.0 --memory 64M
+wrong "no address of a node" --first-address 255.255.255.254 --nodes 2 --memory 64M
+wrong "no address of a node" --first-address 223.255.255.255 --nodes 2 --memory 64M
 
 say "a command that fails at once"
 touch "$T/broken-1"
