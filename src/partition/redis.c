@@ -41,6 +41,7 @@ static const struct mfs_redis_want wanted[] = {
     WANT(RegisterCommandFilter),
     WANT(CommandFilterArgGet),
     WANT(CommandFilterArgReplace),
+    WANT(GetContextFlags),
     WANT(GetClientId),
     WANT(GetClientInfoById),
     WANT(DeauthenticateAndCloseClient),

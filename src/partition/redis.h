@@ -27,6 +27,7 @@ enum { MFS_REDIS_OK = 0, MFS_REDIS_ERR = 1 };
 enum { MFS_REDIS_READ = 1, MFS_REDIS_WRITE = 2 };
 enum { MFS_REDIS_STRING = 1, MFS_REDIS_HASH = 3, MFS_REDIS_SET = 4 }; /* types of keys */
 #define MFS_REDIS_CLIENT_UNIX (1U << 4) /* flag of a client: by the UNIX socket */
+#define MFS_REDIS_IN_FUNCTION (1 << 0)  /* flag of a context: a script or function is running */
 #define MFS_REDIS_API         1
 #define MFS_REDIS_POSTPONED   (-1L)                            /* length of an array */
 #define MFS_REDIS_DELETE      ((struct RedisModuleString *)1L) /* as a hash's value */
@@ -81,6 +82,7 @@ struct mfs_redis_api {
                                                            int at);
     int (*CommandFilterArgReplace)(struct RedisModuleCommandFilterCtx *, int at,
                                    struct RedisModuleString *);
+    int (*GetContextFlags)(struct RedisModuleCtx *); /* takes NULL */
     unsigned long long (*GetClientId)(struct RedisModuleCtx *);
     int (*GetClientInfoById)(void *info, uint64_t id);
     int (*DeauthenticateAndCloseClient)(struct RedisModuleCtx *, uint64_t id);

@@ -98,6 +98,13 @@ static void say(struct RedisModuleCtx *ctx, const char *level, const char *forma
     va_end(ap);
 }
 
+/* No function is running. */
+static int context_flags(struct RedisModuleCtx *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
 /* Every connection asks twice. */
 static unsigned long long client_id(struct RedisModuleCtx *ctx)
 {
@@ -127,6 +134,7 @@ static struct fuzz_redis_api api = {
     .redis.CreateCommand = create_command,
     .redis.ReplicateVerbatim = replicate,
     .redis.RegisterCommandFilter = register_filter,
+    .redis.GetContextFlags = context_flags,
     .redis.GetClientId = client_id,
     .redis.GetClientInfoById = client_info,
     .redis.DeauthenticateAndCloseClient = close_client,
@@ -182,6 +190,7 @@ static int get(const char *name, void *function)
         REDIS(CallReplyArrayElement),
         REDIS(CallReplyLength),
         REDIS(CallReplyStringPtr),
+        REDIS(GetContextFlags),
         REDIS(GetClientId),
         REDIS(GetClientInfoById),
         REDIS(DeauthenticateAndCloseClient),
