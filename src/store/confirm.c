@@ -52,14 +52,22 @@ static const char *const writes[] = {
     "SET",  "SETRANGE",   "DEL",        "UNLINK",     "APPEND",      "FCALL",    "HSET",
     "HDEL", "mfs_create", "mfs_unlink", "mfs_commit", "mfs_commit0", "mfs_sput", "mfs_unref"};
 
+/* Arguments of an open that only marks who has the file open; one with more empties it. */
+#define OPEN_MARKS 4
+
+static bool is_word(const struct mfs_arg *word, const char *text)
+{
+    return strlen(text) == word->len && !strncasecmp(text, word->p, word->len);
+}
+
 static bool is_write(const struct mfs_cmd *cmd)
 {
     const struct mfs_arg *word = &cmd->argv[0];
 
     for (size_t i = 0; i < sizeof writes / sizeof *writes; i++)
-        if (strlen(writes[i]) == word->len && !strncasecmp(writes[i], word->p, word->len))
+        if (is_word(word, writes[i]))
             return true;
-    return false;
+    return cmd->argc > OPEN_MARKS && is_word(word, "mfs_open");
 }
 
 /* The partition's present era; *replica: it has one that is to be waited for. */

@@ -159,6 +159,50 @@ static void without_the_replica_a_write_fails_and_a_read_does_not(void **state)
     assert_int_equal(run3(hasty, 0, "SET", "k", "v", true), 0);
 }
 
+/* Opens a file; `cut`: with O_TRUNC. */
+static int open_file(struct mfs_store *store, bool cut)
+{
+    static const char ino[8], sid[8] = "session", time[12];
+    struct mfs_args a;
+    struct mfs_cmd cmd;
+    int rc;
+
+    mfs_args_init(&a, "mfs_open");
+    mfs_args_bin(&a, ino, sizeof ino);
+    mfs_args_bin(&a, sid, sizeof sid);
+    mfs_args_int(&a, 0);
+    if (cut) {
+        mfs_args_bin(&a, time, sizeof time);
+        mfs_args_int(&a, 0);
+        mfs_args_int(&a, 1 << 20);
+    }
+    cmd = mfs_args_cmd(&a, 0);
+    rc = mfs_store_exec(store, &cmd, 1);
+    mfs_cmds_fini(&cmd, 1);
+    return rc;
+}
+
+/* Who has a file open is a mark that is made again; that it was emptied is not. */
+static void an_open_that_empties_a_file_waits_for_the_replica(void **state)
+{
+    static const char key[9] = "I", record[100];
+    struct mfs_args a;
+    struct mfs_cmd cmd;
+
+    (void)state;
+    mfs_args_init(&a, "SET");
+    mfs_args_bin(&a, key, sizeof key);
+    mfs_args_bin(&a, record, sizeof record);
+    cmd = mfs_args_cmd(&a, 0);
+    assert_int_equal(mfs_store_exec(t.store, &cmd, 1), 0);
+    mfs_cmds_fini(&cmd, 1);
+    do_not_follow();
+    assert_int_equal(open_file(hasty, false), 0);
+    assert_int_equal(open_file(hasty, true), -ETIMEDOUT);
+    follow();
+    assert_int_equal(open_file(t.store, true), 0);
+}
+
 /* Whatever a table says that may be old, the process knows (docs/decisions/0023). */
 static void who_has_not_heard_of_a_replica_waits_for_it(void **state)
 {
@@ -258,6 +302,7 @@ int main(void)
         TEST(what_is_answered_is_on_the_replica),
         TEST(confirmation_travels_with_the_write),
         TEST(without_the_replica_a_write_fails_and_a_read_does_not),
+        TEST(an_open_that_empties_a_file_waits_for_the_replica),
         TEST(who_has_not_heard_of_a_replica_waits_for_it),
         TEST(who_has_not_heard_that_it_is_given_up_waits_for_none),
         TEST(where_there_is_none_a_write_takes_one_round_trip),
