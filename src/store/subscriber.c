@@ -67,9 +67,12 @@ static int take(struct mfs_subscriber *l, const redisReply *r)
     return 0;
 }
 
-/* Reads what has come and hands on every whole reply. */
+/* Reads what has come and hands on every whole reply. What is not whole yet is limited like what
+ * is: the length that it announces may be any. */
 static int read_replies(struct mfs_subscriber *l, struct mfs_channel *conn)
 {
+    const redisReader *reader = conn->ctx->reader;
+
     if (redisBufferRead(conn->ctx) != REDIS_OK)
         return -ECONNRESET;
     for (;;) {
@@ -80,7 +83,7 @@ static int read_replies(struct mfs_subscriber *l, struct mfs_channel *conn)
         if (redisGetReplyFromReader(conn->ctx, &reply) != REDIS_OK)
             return -EPROTO;
         if (!reply)
-            return 0;
+            return reader->len - reader->pos > MESSAGE_MAX ? -EPROTO : 0;
         rc = take(l, reply);
         freeReplyObject(reply);
         if (rc)

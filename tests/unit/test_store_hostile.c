@@ -10,12 +10,13 @@
 #include <unistd.h>
 
 #include "base/thread.h"
+#include "store/subscriber.h"
 #include "store_test.h"
 
 #define ANY 8192 /* bytes of a script at most */
 
 /* The peer answers everything that comes first (AUTH) with +OK and what comes then with `script`,
- * `chunk` bytes at a time; then it closes the connection, or keeps it. */
+ * `chunk` bytes at a time, and with a flood; then it closes the connection, or keeps it. */
 static struct {
     char dir[32], path[64];
     int listener;
@@ -24,6 +25,8 @@ static struct {
     char script[ANY];
     size_t len, chunk;
     bool keep;
+    size_t flood;        /* bytes behind the script, at most */
+    atomic_size_t taken; /* of them, by one connection; 0: none is over yet */
 } peer;
 
 static struct mfs_store *store;
@@ -36,6 +39,20 @@ static bool wait_input(int fd)
         if (poll(&p, 1, 20) > 0)
             return true;
     return false;
+}
+
+static void flood(int fd)
+{
+    static const char bytes[65536];
+    size_t sum = 0;
+    ssize_t n = 1;
+
+    while (n > 0 && sum < peer.flood && !peer.stop) {
+        n = send(fd, bytes, sizeof bytes, MSG_NOSIGNAL);
+        sum += n > 0 ? (size_t)n : 0;
+    }
+    if (sum > peer.taken)
+        peer.taken = sum;
 }
 
 static void serve(int fd)
@@ -56,6 +73,7 @@ static void serve(int fd)
         if (peer.chunk < 16)
             usleep(200);
     }
+    flood(fd);
     while (peer.keep && wait_input(fd) && recv(fd, in, sizeof in, 0) > 0)
         ;
 }
@@ -257,6 +275,46 @@ static void garbled_replies_do_no_harm(void **state)
     }
 }
 
+static void ignore_up(void *arg)
+{
+    (void)arg;
+}
+
+static void ignore_message(void *arg, const void *p, size_t n)
+{
+    (void)arg;
+    (void)p;
+    (void)n;
+}
+
+/* Of a message that says it is long nothing is kept but what a notice may have. */
+static void an_endless_message_is_cut_short(void **state)
+{
+    static const char script[] = "*3\r\n$9\r\nsubscribe\r\n$1\r\nN\r\n:1\r\n"
+                                 "*3\r\n$7\r\nmessage\r\n$1\r\nN\r\n$1073741824\r\n";
+    const struct mfs_subscriber_opts how = {
+        .channel = "N", .channel_len = 1, .up = ignore_up, .message = ignore_message};
+    int64_t until = mfs_clock_mono() + 20 * MFS_SEC;
+    struct mfs_subscriber *subscriber;
+
+    (void)state;
+    memcpy(peer.script, script, sizeof script - 1);
+    peer.len = sizeof script - 1;
+    peer.chunk = ANY;
+    peer.flood = 64U << 20;
+    peer.keep = false;
+    peer.stop = false;
+    assert_int_equal(mfs_thread_start(&peer.thread, "peer", peer_main, NULL), 0);
+    assert_int_equal(mfs_subscriber_create(&subscriber, store, &how), 0);
+    while (!peer.taken && mfs_clock_mono() < until)
+        mfs_clock_sleep(MFS_MSEC);
+    mfs_subscriber_destroy(subscriber);
+    peer.stop = true;
+    pthread_join(peer.thread, NULL);
+    peer.flood = 0;
+    assert_in_range(peer.taken, 1 << 20, 4 << 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +323,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(bytes_nobody_asked_for_end_the_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(correct_replies_in_any_chunks, setup, teardown),
         cmocka_unit_test_setup_teardown(garbled_replies_do_no_harm, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_endless_message_is_cut_short, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
