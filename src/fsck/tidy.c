@@ -45,12 +45,9 @@ static int lock(struct mfs_tidy *t)
     struct mfs_call c;
     int rc;
 
-    mfs_call_command(&c, "SET");
-    mfs_args_str(&c.args, "#tidy");
+    mfs_call_function(&c, "mfs_tidy");
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
-    mfs_args_str(&c.args, "PX");
     mfs_args_int(&c.args, LOCK_LIFE / MFS_MSEC);
-    mfs_args_str(&c.args, "NX");
     rc = mfs_call_run(t->meta, &c, 0);
     if (!rc && !mfs_reply_str(c.cmd.reply, NULL))
         rc = -EBUSY;

@@ -158,8 +158,8 @@ static void renew_session(struct mfs_meta *meta)
         mfs_error("meta", "session %016" PRIx64 " can't be told of others' changes", sid);
 }
 
-/* What this client may have left is searched for as if it had died: by a session that never lived.
- */
+/* What this client may have left is searched for as if it had died: by a session that hardly lived,
+ * which is allowed when memory is full of it. */
 static void ask_for_search(struct mfs_meta *meta)
 {
     struct mfs_ino_arg key;
@@ -169,9 +169,10 @@ static void ask_for_search(struct mfs_meta *meta)
     if (new_sid(&sid))
         return;
     key = mfs_ino_arg(sid);
-    mfs_call_command(&c, "SADD");
-    mfs_args_str(&c.args, "#sessions");
+    mfs_call_function(&c, "mfs_session");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_int(&c.args, 1);
+    mfs_args_str(&c.args, "");
     c.cmd.idempotent = true;
     mfs_call_run(meta, &c, session_part(meta, sid));
     mfs_call_fini(&c);

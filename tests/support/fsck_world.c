@@ -84,6 +84,12 @@ int fsck_redis_start(void **state)
         &redis, &(struct redis_fixture_opts){.nparts = NPARTS, .stripe_size = STRIPE});
 }
 
+void fsck_world_order(const char *command)
+{
+    for (uint32_t part = 0; part < NPARTS; part++)
+        assert_int_equal(redis_fixture_admin(redis, part, command), 0);
+}
+
 int fsck_redis_stop(void **state)
 {
     (void)state;

@@ -36,6 +36,7 @@ int fsck_redis_stop(void **state);
 int fsck_world_setup(void **state);
 int fsck_world_teardown(void **state);
 
+void fsck_world_order(const char *command);        /* to all partitions, as an administrator */
 void fsck_check_content(uint64_t ino, size_t len); /* it has so much of fsck_content */
 void fsck_know_everywhere(uint64_t dir);           /* that it has entries in all partitions */
 

@@ -302,6 +302,22 @@ static void set_maxmemory(const char *bytes)
         assert_int_equal(redis_fixture_admin(redis, p, command), 0);
 }
 
+/* Sessions whose remains are to be searched for. */
+static size_t count_dead(void)
+{
+    size_t n = 0;
+
+    for (uint32_t p = 0; p < NPARTS; p++) {
+        struct mfs_call c;
+
+        mfs_call_query(&c, "mfs_sessions_dead");
+        assert_int_equal(mfs_call_run(b.meta, &c, p), 0);
+        n += mfs_reply_count(c.cmd.reply);
+        mfs_call_fini(&c);
+    }
+    return n;
+}
+
 /* Nothing new, but everything that frees memory and everything that keeps what is there in order.
  */
 static void test_memory_full(void **state)
@@ -329,8 +345,10 @@ static void test_memory_full(void **state)
     assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
     assert_int_equal(mfs_meta_rename(b.meta, ROOT, "f", d, "g", 0), 0);
     assert_int_equal(mfs_meta_rename(b.meta, d, "g", ROOT, "f", 0), 0);
+    mfs_session_doubt(a.meta, -EIO);
     mfs_clock_sleep(600 * MFS_MSEC); /* longer than the session would live */
     assert_int_equal(mfs_meta_session(a.meta), sid);
+    assert_int_equal(count_dead(), 1);
     assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), -EAGAIN);
     assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
     assert_int_equal(mfs_meta_close(a.meta, f, true), 0);

@@ -19,3 +19,10 @@ redis.register_function{ function_name = 'mfs_chores', flags = { 'allow-oom' },
                  redis.call('HRANDFIELD', '#intents', LOOK, 'WITHVALUES'),
                  redis.call('GET', '#moving') or '', #dead_sessions() }
     end }
+
+-- mfs_tidy sid ms: nil when somebody searches for what the dead have left; else this session is to, and has ms for it.
+-- Memory may be full of just that.
+redis.register_function{ function_name = 'mfs_tidy', flags = { 'allow-oom' },
+    callback = function(_, args)
+        return redis.call('SET', '#tidy', args[1], 'PX', args[2], 'NX')
+    end }
