@@ -57,6 +57,14 @@ struct question {
     struct mfs_arg argv[6];
 };
 
+/* So much content is to be brought: no more than stripe 0 has, which is all that is there. */
+static size_t wanted(struct mfs_meta *meta)
+{
+    size_t most = mfs_contents_wanted(meta->contents);
+
+    return most < meta->stripe_size ? most : meta->stripe_size;
+}
+
 /* Its command points into *q, and to the name. */
 static struct mfs_cmd question_cmd(struct mfs_meta *meta, struct question *q, uint64_t parent,
                                    const char *name, size_t len, uint32_t part)
@@ -70,8 +78,7 @@ static struct mfs_cmd question_cmd(struct mfs_meta *meta, struct question *q, ui
     q->argv[3] = (struct mfs_arg){q->prefix, sizeof q->prefix};
     q->argv[4] = (struct mfs_arg){q->sid.b, meta->opts.revoked ? sizeof q->sid.b : 0};
     q->argv[5].p = q->content;
-    q->argv[5].len =
-        (size_t)snprintf(q->content, sizeof q->content, "%zu", mfs_contents_wanted(meta->contents));
+    q->argv[5].len = (size_t)snprintf(q->content, sizeof q->content, "%zu", wanted(meta));
     return (struct mfs_cmd){.part = part, .argv = q->argv, .argc = 6, .idempotent = true};
 }
 

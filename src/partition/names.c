@@ -51,7 +51,7 @@ static void add_content(const struct mfs_request *r, const struct mfs_inode *i, 
 /* mfs_lookup parent name prefix sid most: nil, or whether this session now has a lease ('\1' or
  * '\0'), length of the entry (1 byte), entry, and the inode's record where this is its home (empty
  * when it is not there any more). Behind a leased file's record its content, when it has at most
- * `most` bytes. */
+ * `most` bytes, which are no more than a stripe. */
 int mfs_command_lookup(const struct mfs_request *r)
 {
     struct RedisModuleKey *shard = mfs_key_open(r->ctx, 'D', mfs_request_arg(r, 1), MFS_REDIS_READ);

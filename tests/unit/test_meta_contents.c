@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "data/stripes.h"
 #include "meta/contents.h"
 #include "meta/internal.h"
 #include "meta_fixture.h"
@@ -200,6 +201,39 @@ static void test_changed(void **state)
     assert_false(reads(&b, 1, old));
 }
 
+/* Stripe 0 is not all of a file that a look-up could bring. */
+static void test_small_stripes(void **state)
+{
+    const struct redis_fixture_opts how = {.nparts = 2, .stripe_size = 4096};
+    static char bytes[2 * 4096], got[sizeof bytes];
+    struct mfs_range stored = {0, sizeof bytes};
+    struct mfs_commit change = {
+        .end = sizeof bytes, .stored = &stored, .nstored = 1, .mtime = mfs_clock_real()};
+    struct redis_fixture *redis;
+    struct mfs_attr attr;
+    char name[16];
+
+    (void)state;
+    assert_int_equal(redis_fixture_start(&redis, &how), 0);
+    assert_int_equal(meta_client_start_leased(&a, redis, 20 * MFS_SEC), 0);
+    assert_int_equal(meta_client_start_leased(&b, redis, 20 * MFS_SEC), 0);
+    memset(bytes, 'x', sizeof bytes);
+    for (int i = 0; i < 2; i++) {
+        name_of(i, name);
+        assert_int_equal(meta_client_file(&a, ROOT, name, &inos[i]), 0);
+        assert_int_equal(mfs_stripes_write(a.store, inos[i], 0, sizeof bytes, bytes, &change.alloc),
+                         0);
+        assert_int_equal(mfs_meta_commit(a.meta, inos[i], &change, NULL, &attr), 0);
+    }
+    reads(&b, 0, look(&b, 0).version);
+    attr = look(&b, 1);
+    assert_int_equal(attr.size, sizeof bytes);
+    if (mfs_meta_content(b.meta, inos[1], attr.version, 0, sizeof bytes, got))
+        assert_memory_equal(got, bytes, sizeof bytes);
+    meta_pair_stop(&a, &b);
+    redis_fixture_stop(redis);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +243,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_written, setup, teardown),
         cmocka_unit_test_setup_teardown(test_looked_up, setup, teardown),
         cmocka_unit_test_setup_teardown(test_changed, setup, teardown),
+        cmocka_unit_test(test_small_stripes),
     };
 
     signal(SIGPIPE, SIG_IGN);
