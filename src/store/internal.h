@@ -105,6 +105,9 @@ void mfs_pool_close_all(struct mfs_channel *list);
 
 uint64_t mfs_pool_gen(struct mfs_store *store, uint32_t part);
 
+/* Whether a replica serves instead of the process at the other end, which may hang. */
+bool mfs_pool_replaced(struct mfs_store *store, uint32_t part, const struct mfs_channel *conn);
+
 /* Waits at most ns until one of the lanes' partitions is elsewhere than where the lane went, or,
  * unless `epoch` is 0, there is a table of another epoch; returns whether that is so. */
 bool mfs_pool_wait_moved(struct mfs_store *store, const struct mfs_lane *lanes, size_t n,

@@ -270,6 +270,16 @@ uint64_t mfs_pool_gen(struct mfs_store *store, uint32_t part)
     return gen;
 }
 
+bool mfs_pool_replaced(struct mfs_store *store, uint32_t part, const struct mfs_channel *conn)
+{
+    bool replaced;
+
+    pthread_mutex_lock(&store->lock);
+    replaced = conn->era != store->table->part[part].era;
+    pthread_mutex_unlock(&store->lock);
+    return replaced;
+}
+
 static bool moved(const struct mfs_store *store, const struct mfs_lane *lanes, size_t n,
                   uint64_t epoch)
 {

@@ -7,7 +7,9 @@
  * TICK_NS while anything is unanswered. Somebody who waits (a full queue, drain) and a new
  * table hurry the thread, which then polls. It alone opens and closes connections; after a failure
  * it sends again what was not sent whole or is idempotent, and gives up on a partition after the
- * time that exec would have taken. While a partition is fenced its lane only grows. */
+ * time that exec would have taken. While a partition is fenced its lane only grows. A process that
+ * has been replaced by its replica is not waited for: what it has not answered is as after a
+ * failure. */
 #include "store/post.h"
 
 #include <errno.h>
@@ -114,7 +116,9 @@ static bool lane_busy(struct mfs_post *post, uint32_t part, struct pollfd *fd, b
     if (lane->conn && lane->conn->gen != gen)
         lane->leaving = true;
     waits = lane->conn && !lane->broken && mfs_post_unanswered(lane);
-    if (waits && mfs_clock_mono() - lane->progress > patience)
+    if (waits && mfs_pool_replaced(post->store, part, lane->conn))
+        mfs_post_broken(post, part, -ECONNRESET);
+    else if (waits && mfs_clock_mono() - lane->progress > patience)
         mfs_post_broken(post, part, -ETIMEDOUT);
     *connect = busy && (!lane->conn || lane->broken);
     busy = busy && !*connect && (waits || !lane->leaving);

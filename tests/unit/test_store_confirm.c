@@ -2,6 +2,7 @@
  * which serves while it consents.
  * ctest: threaded */
 #include <pthread.h>
+#include <signal.h>
 
 #include "store/args.h"
 #include "store/reply.h"
@@ -294,6 +295,32 @@ static void what_may_not_fails(void **state)
     assert_false(is_there(0, "late"));
 }
 
+static int post(const char *key)
+{
+    struct mfs_args a;
+    struct mfs_cmd cmd = cmd_of(&a, 0, "SET", key, "v");
+
+    return mfs_store_post(t.store, &cmd);
+}
+
+/* Notices to other clients are among them, whose answers are waited for. */
+static void what_is_posted_does_not_wait_for_a_process_that_hangs(void **state)
+{
+    pid_t hangs = redis_fixture_pid(t.fixture, 0);
+
+    (void)state;
+    assert_int_equal(post("first"), 0);
+    assert_int_equal(mfs_store_drain(t.store, PATIENT), 0);
+    assert_int_equal(kill(hangs, SIGSTOP), 0);
+    assert_int_equal(post("lost"), 0);
+    assert_int_equal(redis_fixture_move(t.fixture, 0), 0);
+    tell(2, 1, false);
+    assert_int_equal(post("posted"), 0);
+    assert_int_equal(mfs_store_drain(t.store, PATIENT / 2), 0);
+    assert_true(is_there(0, "posted"));
+    assert_int_equal(kill(hangs, SIGCONT), 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -308,6 +335,7 @@ int main(void)
         TEST(where_there_is_none_a_write_takes_one_round_trip),
         TEST(what_may_be_done_twice_is_done_again),
         TEST(what_may_not_fails),
+        TEST(what_is_posted_does_not_wait_for_a_process_that_hangs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
