@@ -57,23 +57,31 @@ static void forget(struct mfs_chunk *c)
     free(c);
 }
 
-/* Its content is in the stripe, the file's attributes do not know it yet. */
-static int note_stored(struct mfs_chunk *c, const struct mfs_stripe_put *put)
+/* A commit is to make it known: if nothing else, that others do not know the content. */
+static void note_change(struct mfs_chunk *c)
 {
     struct mfs_dirty *d = c->d;
     struct mfs_stored *s = &d->stored;
-    uint64_t base = (uint64_t)c->stripe * d->wb->stripe_size;
+
+    if (!s->any || mfs_timespec_cmp(c->mtime, s->mtime) > 0)
+        s->mtime = c->mtime;
+    s->any = s->fresh = true;
+    if (!d->flushing)
+        mfs_wb_commit_at(d, s->ranges.n > MFS_WB_PLACES ? 0 : c->birth + d->wb->opts.max_age);
+}
+
+/* Its content is in the stripe, the file's attributes do not know it yet. */
+static int note_stored(struct mfs_chunk *c, const struct mfs_stripe_put *put)
+{
+    struct mfs_stored *s = &c->d->stored;
+    uint64_t base = (uint64_t)c->stripe * c->d->wb->stripe_size;
     uint64_t end = base + mfs_ranges_end(&c->ranges);
     int rc = mfs_ranges_add(&s->ranges, base + (uint64_t)put->was, end);
 
     for (uint32_t i = 0; i < c->ranges.n && !rc; i++)
         rc = mfs_ranges_add(&s->ranges, base + c->ranges.v[i].lo, base + c->ranges.v[i].hi);
-    if (!s->any || mfs_timespec_cmp(c->mtime, s->mtime) > 0)
-        s->mtime = c->mtime;
     s->alloc += put->grown;
-    s->any = s->fresh = true;
-    if (!d->flushing)
-        mfs_wb_commit_at(d, s->ranges.n > MFS_WB_PLACES ? 0 : c->birth + d->wb->opts.max_age);
+    note_change(c);
     return rc;
 }
 
@@ -88,6 +96,8 @@ void mfs_chunk_settle(struct mfs_chunk *c, const struct mfs_stripe_put *put)
     }
     if (!rc)
         rc = note_stored(c, put);
+    else if ((rc == -EIO || rc == -ETIMEDOUT) && !c->give_up)
+        note_change(c); /* it may be there, in the place of other content */
     if (rc && !c->give_up)
         mfs_dirty_fail(c->d, rc);
     forget(c);

@@ -13,7 +13,9 @@
  * Errors are kept. The next write is told of one, whoever writes; and each open file by its next
  * flush, which counts for itself what it has been told: nobody hears 0 of data that are lost
  * because another one, or nobody, was told. What could be stored and not be committed, as the home
- * is full, stays to be committed; all else that an error is about is lost. */
+ * is full, stays to be committed; all else that an error is about is lost. Some of that may be in
+ * the place of what was there, as answers were lost: then there is a commit, if of nothing else, so
+ * that no mount goes on to show what it has of the former version. */
 #ifndef MFS_DATA_WRITEBACK_H
 #define MFS_DATA_WRITEBACK_H
 

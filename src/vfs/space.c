@@ -48,17 +48,24 @@ static int allocate(struct mfs_vnode *v, uint64_t end, bool keep_size)
     return commit(v, &(struct mfs_commit){.end = end});
 }
 
+/* After an error some of it may be zeros: no mount is to go on with the pages that it has. */
 static int zero(struct mfs_vnode *v, uint64_t off, uint64_t len, bool keep_size)
 {
     struct mfs_commit c = {.end = keep_size ? 0 : off + len};
     struct mfs_attr attr;
-    int rc = mfs_meta_getattr(v->vfs->meta, v->ino, &attr);
+    int rc = mfs_meta_getattr(v->vfs->meta, v->ino, &attr), committed;
 
-    if (rc == 0)
-        rc = mfs_stripes_punch(v->vfs->store, v->ino, off, len, attr.data_end, &c.alloc);
+    if (rc < 0)
+        return rc;
+    rc = mfs_stripes_punch(v->vfs->store, v->ino, off, len, attr.data_end, &c.alloc);
+    if (rc < 0)
+        c.end = 0;
     mfs_writeback_freed(v->vfs->wb);
     mfs_vnode_changed(v);
-    return rc < 0 ? rc : commit(v, &c);
+    committed = commit(v, &c);
+    if (rc < 0)
+        mfs_vnode_drop_pages(v);
+    return rc < 0 ? rc : committed;
 }
 
 int mfs_vfs_fallocate(struct mfs_file *f, int mode, uint64_t off, uint64_t len)

@@ -3,6 +3,7 @@
  * that is full. ctest: threaded timeout=180 */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -255,6 +256,70 @@ static void between_what_is_stored(void **state)
     check((uint64_t)last * STRIPE, 10, 'l');
 }
 
+/* --- what may be there -------------------------------------------------------------------------
+ */
+
+/* What is done in a partition is not answered. */
+static int lose(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    struct mfs_cmd cmd = {.part = part, .argv = argv, .argc = argc};
+
+    if (part != *(uint32_t *)arg)
+        return 0;
+    assert_int_equal(mfs_store_exec(b.store, &cmd, 1), 0);
+    mfs_cmds_fini(&cmd, 1);
+    return -EIO;
+}
+
+static uint64_t version_by(struct client *c)
+{
+    struct mfs_attr attr;
+
+    assert_int_equal(mfs_vfs_getattr(c->vfs, ino, &attr), 0);
+    return attr.version;
+}
+
+/* A stripe, not at home, with content that is known; *part loses its answers from here on. */
+static uint64_t begin_to_lose(uint32_t *part)
+{
+    uint32_t s = stripe(false, 1);
+
+    assert_int_equal(put(file, (uint64_t)s * STRIPE, 1000, 'o'), 0);
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    *part = mfs_placement_stripe(ino, s, NPARTS);
+    mfs_store_set_fault(a.store, lose, part);
+    return (uint64_t)s * STRIPE;
+}
+
+/* Who keeps pages of it must not go on to show what was there, as others do not see that any more.
+ */
+static void overwritten_perhaps(void **state)
+{
+    uint32_t part;
+    uint64_t at = begin_to_lose(&part), before = version_by(&b);
+
+    (void)state;
+    assert_int_equal(put(file, at, 1000, 'n'), 0);
+    assert_int_equal(mfs_vfs_fsync(file), -EIO);
+    mfs_store_set_fault(a.store, NULL, NULL);
+    check(at, 1000, 'n');
+    assert_true(version_by(&b) > before);
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+}
+
+static void punched_perhaps(void **state)
+{
+    uint32_t part;
+    uint64_t at = begin_to_lose(&part), before = version_by(&b);
+
+    (void)state;
+    assert_int_equal(mfs_vfs_fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, 1000),
+                     -EIO);
+    mfs_store_set_fault(a.store, NULL, NULL);
+    check(at, 1000, 0);
+    assert_true(version_by(&b) > before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +328,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(told_to_who_comes_later, setup, teardown),
         cmocka_unit_test_setup_teardown(stored_before_a_commit_that_fails, setup, teardown),
         cmocka_unit_test_setup_teardown(between_what_is_stored, setup, teardown),
+        cmocka_unit_test_setup_teardown(overwritten_perhaps, setup, teardown),
+        cmocka_unit_test_setup_teardown(punched_perhaps, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, setup_all, vfs_redis_stop);
