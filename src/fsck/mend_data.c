@@ -8,6 +8,7 @@
 
 #include "data/stripe_keys.h"
 #include "data/stripes.h"
+#include "meta/doubt.h"
 #include "meta/internal.h"
 
 static int delete_run(struct mfs_mender *m, const struct mfs_census *c, uint64_t ino, size_t from,
@@ -33,25 +34,36 @@ int mfs_mend_stripes(struct mfs_mender *m, const struct mfs_census *c, const str
     return rc ? rc : delete_run(m, c, f->ino, f->a, f->b);
 }
 
-/* The end of data follows, and they are void, as somebody may be about to write there: so they go
- * with the file. That is right whatever has become of the record since. */
-int mfs_mend_beyond(struct mfs_mender *m, const struct mfs_census *c, const struct mfs_found *f)
+/* A commit of nothing, which is right whatever has become of the record since: one version on, and
+ * the end of data at least there. */
+static int commit_nothing(struct mfs_mender *m, uint64_t ino, uint64_t end)
 {
-    const struct mfs_seen_inode *seen = mfs_census_inode(c, f->ino);
-    struct mfs_ino_arg ino = mfs_ino_arg(f->ino);
+    struct mfs_ino_arg key = mfs_ino_arg(ino);
     struct mfs_call call;
 
-    if (!seen || !S_ISREG(seen->mode))
-        return -EOPNOTSUPP;
     mfs_call_command(&call, "mfs_commit0");
-    mfs_args_bin(&call.args, ino.b, sizeof ino.b);
+    mfs_args_bin(&call.args, key.b, sizeof key.b);
     mfs_args_str(&call.args, ""); /* its times stay */
     mfs_args_int(&call.args, 0);
-    mfs_args_int(&call.args, (int64_t)f->a);
+    mfs_args_int(&call.args, (int64_t)end);
     mfs_args_int(&call.args, 0);
     mfs_args_str(&call.args, "");
     mfs_args_str(&call.args, "");
-    return mfs_mend_done(m, &call, mfs_placement_home(f->ino));
+    return mfs_mend_done(m, &call, mfs_placement_home(ino));
+}
+
+static bool is_file(const struct mfs_census *c, uint64_t ino)
+{
+    const struct mfs_seen_inode *seen = mfs_census_inode(c, ino);
+
+    return seen && S_ISREG(seen->mode);
+}
+
+/* The end of data follows, and they are void, as somebody may be about to write there: so they go
+ * with the file. */
+int mfs_mend_beyond(struct mfs_mender *m, const struct mfs_census *c, const struct mfs_found *f)
+{
+    return is_file(c, f->ino) ? commit_nothing(m, f->ino, f->a) : -EOPNOTSUPP;
 }
 
 static int edit_stripe(struct mfs_mender *m, const char *function, const struct mfs_found *f,
@@ -105,6 +117,16 @@ int mfs_mend_loose(struct mfs_mender *m, const struct mfs_census *c, const struc
     return mfs_mend_changed(m, &call, f->part);
 }
 
+/* What he stored in the place of content, and did not commit, is seen by who has no pages of the
+ * file. So nobody is to go on with those that he has. Comes before he is forgotten. */
+static void tell_of_the_dead(struct mfs_mender *m, uint64_t ino)
+{
+    if (commit_nothing(m, ino, 0))
+        return;
+    mfs_doubt_content(m->meta, ino, -EIO);
+    mfs_meta_settle(m->meta, ino);
+}
+
 int mfs_mend_dead(struct mfs_mender *m, const struct mfs_census *c, const struct mfs_found *f)
 {
     struct mfs_ino_arg ino = mfs_ino_arg(f->ino), sid = mfs_ino_arg(f->a);
@@ -113,10 +135,11 @@ int mfs_mend_dead(struct mfs_mender *m, const struct mfs_census *c, const struct
     bool alive;
     int rc;
 
-    (void)c;
     mfs_session_alive(m->meta, &session, 1, &alive);
     if (alive)
         return -ESTALE;
+    if (f->fault == MFS_FAULT_DEAD_OPENER && is_file(c, f->ino))
+        tell_of_the_dead(m, f->ino);
     if (f->fault == MFS_FAULT_DEAD_OPENER)
         mfs_call_command(&call, "mfs_disown");
     else

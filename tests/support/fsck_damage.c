@@ -178,16 +178,33 @@ static void lost_keys(void)
     RAW(2, TEXT("SET"), key('V', ino), TEXT("12345678abcdefgh"));
 }
 
+static uint64_t version_before;
+
+static uint64_t version_of(uint64_t ino)
+{
+    struct mfs_attr attr;
+
+    assert_int_equal(mfs_meta_getattr(fsck_client.meta, ino, &attr), 0);
+    return attr.version;
+}
+
 static void the_dead(void)
 {
     char field[17] = {'F'};
 
+    version_before = version_of(fsck_tree.g);
     mfs_put_be64(field + 1, NOBODY);
     RAW(home(fsck_tree.g), TEXT("HSET"), key('O', fsck_tree.g), number(NOBODY), TEXT("2"));
     RAW(home(fsck_tree.g), TEXT("HSET"), key('L', fsck_tree.g), BYTES(field), TEXT("?"));
     RAW(home(fsck_tree.g), TEXT("SET"), key('P', fsck_tree.g),
         TEXT("wwwwwwww"
              "1"));
+}
+
+/* Nobody goes on with pages of what the dead may have written over. */
+static void version_is_raised(void)
+{
+    assert_true(version_of(fsck_tree.g) > version_before);
 }
 
 static void for_ever(void)
@@ -426,7 +443,7 @@ const struct fsck_damage fsck_damages[] = {
     {"misplaced stripe of nobody", misplaced_stripe_of_nobody, "misplaced-stripe", 0, NULL},
     {"misplaced stripe", misplaced_stripe, "misplaced-stripe", 1, NULL},
     {"lost keys", lost_keys, "lost-key lost-key lost-key lost-key lost-key", 0, NULL},
-    {"dead sessions", the_dead, "dead-appender dead-lock dead-opener", 0, NULL},
+    {"dead sessions", the_dead, "dead-appender dead-lock dead-opener", 0, version_is_raised},
     {"no expiry", for_ever, "no-expiry no-expiry no-expiry no-expiry no-expiry", 0, NULL},
     {"stale intent", stale_intent, "stale-intent", 0, f_is_back},
     {"stale seal", stale_seal, "stale-seal", 0, e_takes_names},
