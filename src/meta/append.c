@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/bytes.h"
+
 /* Data are sent along only where they are likely to fit into stripe 0, which the size that this
  * client saw last tells; to be wrong is harmless. */
 static bool likely_small(struct mfs_meta *meta, uint64_t ino, size_t len)
@@ -71,6 +73,7 @@ static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg 
         mfs_notices_send(meta, ino, attr->version, others);
 out:
     mfs_call_fini(&c);
+    mfs_doubt_place(meta, ino, mfs_get_be64(sid.b), *number, rc);
     mfs_doubt_content(meta, ino, rc);
     return rc;
 }
@@ -158,6 +161,7 @@ int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bo
     remember(meta, attr);
 out:
     mfs_call_fini(&c);
+    mfs_doubt_place(meta, ino, mfs_get_be64(sid.b), number, rc);
     mfs_doubt_content(meta, ino, rc);
     return rc;
 }

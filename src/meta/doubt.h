@@ -28,12 +28,18 @@ int mfs_doubt_tell(struct mfs_meta *meta, uint64_t ino, mode_t type, uint32_t pa
 void mfs_doubt_rename(const struct mfs_rename *r);
 
 /* The same for single changes, whose call ended with `rc`: each does nothing unless that is
- * doubtful. What this client knew is forgotten. Of an inode whose partition does not answer now,
- * either, others are told when it does (mfs_doubts_retry). */
+ * doubtful. What this client knew is forgotten. What a partition that does not answer now, either,
+ * is to do or to say is asked for when it does (mfs_doubts_retry). */
 
 /* Content, size and times of a regular file. Does not wait for those who are told: who calls
  * mfs_meta_settle does. */
 void mfs_doubt_content(struct mfs_meta *meta, uint64_t ino, int rc);
+
+/* The place behind a file's end (O_APPEND) may have been taken, or not given back, by append
+ * `number` of that session: it is given back, or all others would wait as long as the session
+ * lives. */
+void mfs_doubt_place(struct mfs_meta *meta, uint64_t ino, uint64_t session, uint64_t number,
+                     int rc);
 
 /* Mode, owner, times, links, of an inode of any type. Waits for them. */
 void mfs_doubt_attributes(struct mfs_meta *meta, uint64_t ino, int rc);
@@ -47,7 +53,7 @@ void mfs_doubt_removed(struct mfs_meta *meta, uint64_t dir, const char *name, in
 
 struct mfs_doubts *mfs_doubts_create(void); /* NULL: ENOMEM */
 void mfs_doubts_destroy(struct mfs_doubts *d);
-/* Tells of what is left; of the rest of it later, when a partition does not answer. */
+/* Does what is left; the rest of it later, when a partition does not answer. */
 void mfs_doubts_retry(struct mfs_meta *meta);
 
 #endif

@@ -1,5 +1,6 @@
-/* Single changes whose answer was lost, and the list of those that nobody could be told of yet, as
- * their partition did not answer either: it may have hung, with the change before it. */
+/* Single changes whose answer was lost, and the list of those that nobody could be told of, or that
+ * could not be given back, yet, as their partition did not answer either: it may have hung, with
+ * the change before it. */
 #include "meta/doubt.h"
 
 #include <inttypes.h>
@@ -11,9 +12,12 @@
 
 #define MOST 1024 /* kept to be told of later; far more than can be under way at one time */
 
+enum what { CONTENT, ATTRIBUTES, PLACE };
+
 struct doubtful {
+    enum what what;
     uint64_t ino;
-    bool content; /* else attributes */
+    uint64_t session, number; /* of the append that has the place */
 };
 
 struct mfs_doubts {
@@ -79,12 +83,47 @@ static int tell_attributes(struct mfs_meta *meta, uint64_t ino)
     return rc;
 }
 
+/* As an appender who has stored nothing, if the place is his. */
+static int give_place_back(struct mfs_meta *meta, const struct doubtful *what)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(what->ino), sid = mfs_ino_arg(what->session);
+    struct mfs_ino_arg num = mfs_ino_arg(what->number);
+    struct mfs_time_arg time = mfs_now_arg();
+    struct mfs_call c;
+    int rc;
+
+    mfs_call_function(&c, "mfs_append_end");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_bin(&c.args, time.b, sizeof time.b);
+    for (int i = 0; i < 3; i++)
+        mfs_args_int(&c.args, 0);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_args_bin(&c.args, num.b, sizeof num.b);
+    c.cmd.idempotent = true;
+    rc = mfs_call_run(meta, &c, mfs_placement_home(what->ino));
+    mfs_call_fini(&c);
+    return rc;
+}
+
 static int tell(struct mfs_meta *meta, const struct doubtful *what)
 {
-    return what->content ? tell_content(meta, what->ino) : tell_attributes(meta, what->ino);
+    switch (what->what) {
+    case CONTENT:
+        return tell_content(meta, what->ino);
+    case ATTRIBUTES:
+        return tell_attributes(meta, what->ino);
+    default:
+        return give_place_back(meta, what);
+    }
 }
 
 /* ---- later ----------------------------------------------------------------------------------- */
+
+static bool is_same(const struct doubtful *a, const struct doubtful *b)
+{
+    return a->what == b->what && a->ino == b->ino && a->session == b->session &&
+           a->number == b->number;
+}
 
 static void keep(struct mfs_doubts *d, struct doubtful what)
 {
@@ -92,13 +131,14 @@ static void keep(struct mfs_doubts *d, struct doubtful what)
 
     pthread_mutex_lock(&d->mutex);
     for (size_t i = 0; i < d->n; i++)
-        known = known || (d->list[i].ino == what.ino && d->list[i].content == what.content);
+        known = known || is_same(&d->list[i], &what);
     full = d->n == MOST;
     if (!known && !full)
         d->list[d->n++] = what;
     pthread_mutex_unlock(&d->mutex);
     if (!known && full)
-        mfs_warn("meta", "inode %" PRIx64 ": others may show it as it was before a change for 30 s",
+        mfs_warn("meta",
+                 "inode %" PRIx64 ": others may not hear of a change that may have happened",
                  what.ino);
 }
 
@@ -146,7 +186,13 @@ void mfs_doubt_content(struct mfs_meta *meta, uint64_t ino, int rc)
     mfs_filecache_revoke(meta->files, ino);
     if (meta->opts.changed)
         meta->opts.changed(meta->opts.arg, ino, 0, NULL, NULL);
-    tell_or_keep(meta, (struct doubtful){ino, true});
+    tell_or_keep(meta, (struct doubtful){.what = CONTENT, .ino = ino});
+}
+
+void mfs_doubt_place(struct mfs_meta *meta, uint64_t ino, uint64_t session, uint64_t number, int rc)
+{
+    if (mfs_is_doubtful(rc) && number)
+        tell_or_keep(meta, (struct doubtful){PLACE, ino, session, number});
 }
 
 void mfs_doubt_attributes(struct mfs_meta *meta, uint64_t ino, int rc)
@@ -155,7 +201,7 @@ void mfs_doubt_attributes(struct mfs_meta *meta, uint64_t ino, int rc)
         return;
     mfs_filecache_revoke(meta->files, ino);
     mfs_dircache_revoke(meta->dirs, ino);
-    tell_or_keep(meta, (struct doubtful){ino, false});
+    tell_or_keep(meta, (struct doubtful){.what = ATTRIBUTES, .ino = ino});
 }
 
 void mfs_doubt_added(struct mfs_meta *meta, uint64_t dir, uint32_t part, int rc)
@@ -185,5 +231,5 @@ void mfs_doubt_removed(struct mfs_meta *meta, uint64_t dir, const char *name, in
     if (!mfs_is_doubtful(rc) || !mfs_filecache_name(meta->files, dir, name, &attr))
         return;
     mfs_filecache_forget(meta->files, dir, name, 0);
-    tell_or_keep(meta, (struct doubtful){attr.ino, false});
+    tell_or_keep(meta, (struct doubtful){.what = ATTRIBUTES, .ino = attr.ino});
 }
