@@ -41,6 +41,13 @@ void mfs_doubt_content(struct mfs_meta *meta, uint64_t ino, int rc);
 void mfs_doubt_place(struct mfs_meta *meta, uint64_t ino, uint64_t session, uint64_t number,
                      int rc);
 
+/* All locks of one kind that an owner of that session has may not have been given back: they are,
+ * unless he takes new ones before; which says mfs_doubt_unlocked_not, and waits while it is done.
+ */
+void mfs_doubt_unlocked(struct mfs_meta *meta, uint64_t ino, bool flock, uint64_t session,
+                        uint64_t owner, int rc);
+void mfs_doubt_unlocked_not(struct mfs_meta *meta, uint64_t ino, bool flock, uint64_t owner);
+
 /* Mode, owner, times, links, of an inode of any type. Waits for them. */
 void mfs_doubt_attributes(struct mfs_meta *meta, uint64_t ino, int rc);
 

@@ -3,8 +3,10 @@
  * the change before it. */
 #include "meta/doubt.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "base/log.h"
@@ -12,18 +14,20 @@
 
 #define MOST 1024 /* kept to be told of later; far more than can be under way at one time */
 
-enum what { CONTENT, ATTRIBUTES, PLACE };
+enum what { CONTENT, ATTRIBUTES, PLACE, FCNTL, FLOCK };
 
 struct doubtful {
     enum what what;
     uint64_t ino;
-    uint64_t session, number; /* of the append that has the place */
+    uint64_t session, number; /* of the append that has the place; number: owner */
 };
 
 struct mfs_doubts {
     pthread_mutex_t mutex; /* guards what follows; a leaf */
     struct doubtful list[MOST];
     size_t n;
+    bool busy; /* with `now`, which is not in the list */
+    struct doubtful now;
 };
 
 struct mfs_doubts *mfs_doubts_create(void)
@@ -105,6 +109,16 @@ static int give_place_back(struct mfs_meta *meta, const struct doubtful *what)
     return rc;
 }
 
+static int give_locks_back(struct mfs_meta *meta, const struct doubtful *what)
+{
+    const struct mfs_lock all = {
+        .type = F_UNLCK, .start = 0, .end = INT64_MAX, .owner = what->number};
+
+    if (what->session != meta->sid)
+        return 0; /* they died with it */
+    return mfs_lock_give_back(meta, what->ino, what->what == FLOCK, &all);
+}
+
 static int tell(struct mfs_meta *meta, const struct doubtful *what)
 {
     switch (what->what) {
@@ -112,8 +126,10 @@ static int tell(struct mfs_meta *meta, const struct doubtful *what)
         return tell_content(meta, what->ino);
     case ATTRIBUTES:
         return tell_attributes(meta, what->ino);
-    default:
+    case PLACE:
         return give_place_back(meta, what);
+    default:
+        return give_locks_back(meta, what);
     }
 }
 
@@ -142,33 +158,46 @@ static void keep(struct mfs_doubts *d, struct doubtful what)
                  what.ino);
 }
 
-static bool take_one(struct mfs_doubts *d, struct doubtful *what)
+/* The first is `now`; false: there is none, or another thread is at it. */
+static bool begin_one(struct mfs_doubts *d)
 {
-    bool any;
+    bool begun;
 
     pthread_mutex_lock(&d->mutex);
-    any = d->n > 0;
-    if (any)
-        *what = d->list[--d->n];
+    begun = d->n > 0 && !d->busy;
+    if (begun) {
+        d->now = d->list[0];
+        memmove(d->list, d->list + 1, --d->n * sizeof *d->list);
+        d->busy = true;
+    }
     pthread_mutex_unlock(&d->mutex);
-    return any;
+    return begun;
+}
+
+static void end_one(struct mfs_doubts *d)
+{
+    pthread_mutex_lock(&d->mutex);
+    d->busy = false;
+    pthread_mutex_unlock(&d->mutex);
 }
 
 void mfs_doubts_retry(struct mfs_meta *meta)
 {
-    struct doubtful again[MOST], what;
-    size_t n = 0;
+    struct mfs_doubts *d = meta->doubts;
+    size_t n;
 
+    pthread_mutex_lock(&d->mutex);
+    n = d->n;
+    pthread_mutex_unlock(&d->mutex);
     /* One that does not answer is asked again at once for nothing else, as a rule (store/pool.c).
      */
-    while (n < MOST && take_one(meta->doubts, &what)) {
-        if (mfs_is_doubtful(tell(meta, &what)))
-            again[n++] = what;
+    while (n-- > 0 && begin_one(d)) {
+        if (mfs_is_doubtful(tell(meta, &d->now)))
+            keep(d, d->now);
         else
-            mfs_meta_settle(meta, what.ino);
+            mfs_meta_settle(meta, d->now.ino);
+        end_one(d);
     }
-    for (size_t i = 0; i < n; i++)
-        keep(meta->doubts, again[i]);
 }
 
 /* ---- the changes ----------------------------------------------------------------------------- */
@@ -193,6 +222,36 @@ void mfs_doubt_place(struct mfs_meta *meta, uint64_t ino, uint64_t session, uint
 {
     if (mfs_is_doubtful(rc) && number)
         tell_or_keep(meta, (struct doubtful){PLACE, ino, session, number});
+}
+
+void mfs_doubt_unlocked(struct mfs_meta *meta, uint64_t ino, bool flock, uint64_t session,
+                        uint64_t owner, int rc)
+{
+    if (mfs_is_doubtful(rc))
+        tell_or_keep(meta, (struct doubtful){flock ? FLOCK : FCNTL, ino, session, owner});
+}
+
+static bool is_locks_of(const struct doubtful *what, uint64_t ino, bool flock, uint64_t owner)
+{
+    return what->what == (flock ? FLOCK : FCNTL) && what->ino == ino && what->number == owner;
+}
+
+void mfs_doubt_unlocked_not(struct mfs_meta *meta, uint64_t ino, bool flock, uint64_t owner)
+{
+    struct mfs_doubts *d = meta->doubts;
+    size_t kept = 0;
+
+    pthread_mutex_lock(&d->mutex);
+    while (d->busy && is_locks_of(&d->now, ino, flock, owner)) {
+        pthread_mutex_unlock(&d->mutex);
+        mfs_clock_sleep(MFS_MSEC); /* until it is given back, or in the list */
+        pthread_mutex_lock(&d->mutex);
+    }
+    for (size_t i = 0; i < d->n; i++)
+        if (!is_locks_of(&d->list[i], ino, flock, owner))
+            d->list[kept++] = d->list[i];
+    d->n = kept;
+    pthread_mutex_unlock(&d->mutex);
 }
 
 void mfs_doubt_attributes(struct mfs_meta *meta, uint64_t ino, int rc)

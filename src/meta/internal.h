@@ -383,6 +383,10 @@ int mfs_move_check(struct mfs_meta *meta, uint64_t dir, uint64_t ino);
 
 enum { MFS_LOCK_READ = 1, MFS_LOCK_WRITE = 2 }; /* in functions/lock.lua */
 
+/* One attempt to give a lock back, of type F_UNLCK. */
+int mfs_lock_give_back(struct mfs_meta *meta, uint64_t ino, bool flock,
+                       const struct mfs_lock *lock);
+
 /* --- leases, see functions/lease.lua ---------------------------------------------------------- */
 
 /* What a function takes for the session that wants a lease: nothing when none are wanted. Points to

@@ -1,7 +1,7 @@
 /* Locks, kept at the inode's home. A lock of a session that is dead is in nobody's way: it is
  * dropped when somebody meets it. So a client takes one only while it knows that its session lives.
  */
-#include "meta/internal.h"
+#include "meta/doubt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -113,6 +113,7 @@ static int set_once(struct mfs_meta *meta, uint64_t ino, char kind, const struct
 
     mfs_call_function(&c, "mfs_setlk");
     range_args(&c, &key, &field, lock);
+    c.cmd.idempotent = lock->type == F_UNLCK; /* what he takes meanwhile may as well come before */
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     if (!rc && mfs_call_text(&c).p) {
         rc = mfs_meta_take(meta, ino, mfs_call_text(&c), asked, attr);
@@ -129,20 +130,48 @@ static int set_once(struct mfs_meta *meta, uint64_t ino, char kind, const struct
     return rc;
 }
 
-static int set(struct mfs_meta *meta, uint64_t ino, char kind, const struct mfs_lock *lock,
-               struct mfs_attr *attr, struct mfs_lock_holder *holder)
+static int lock_it(struct mfs_meta *meta, uint64_t ino, char kind, const struct mfs_lock *lock,
+                   struct mfs_attr *attr, struct mfs_lock_holder *holder)
 {
     struct mfs_lock_holder unused;
     int rc = 1;
 
-    if (lock->type != F_UNLCK)
-        mfs_opens_locked(meta, ino);
+    mfs_doubt_unlocked_not(meta, ino, kind == 'F', lock->owner);
+    mfs_opens_locked(meta, ino);
     for (unsigned i = 0; i < DEAD_MAX && rc == 1; i++) {
-        rc = lock->type == F_UNLCK ? 0 : mfs_session_prove(meta);
+        rc = mfs_session_prove(meta);
         if (!rc)
             rc = set_once(meta, ino, kind, lock, attr, holder ? holder : &unused);
     }
     return rc == 1 ? -EAGAIN : rc;
+}
+
+/* Whoever waits for a lock that its owner believes to have given back waits for ever. */
+static int unlock_it(struct mfs_meta *meta, uint64_t ino, char kind, const struct mfs_lock *lock,
+                     struct mfs_attr *attr)
+{
+    struct mfs_lock_holder unused;
+    uint64_t session = meta->sid;
+    int rc = set_once(meta, ino, kind, lock, attr, &unused);
+
+    if (lock->start == 0 && lock->end == INT64_MAX)
+        mfs_doubt_unlocked(meta, ino, kind == 'F', session, lock->owner, rc);
+    return rc;
+}
+
+static int set(struct mfs_meta *meta, uint64_t ino, char kind, const struct mfs_lock *lock,
+               struct mfs_attr *attr, struct mfs_lock_holder *holder)
+{
+    return lock->type == F_UNLCK ? unlock_it(meta, ino, kind, lock, attr)
+                                 : lock_it(meta, ino, kind, lock, attr, holder);
+}
+
+int mfs_lock_give_back(struct mfs_meta *meta, uint64_t ino, bool flock, const struct mfs_lock *lock)
+{
+    struct mfs_lock_holder unused;
+    struct mfs_attr attr;
+
+    return set_once(meta, ino, flock ? 'F' : 'P', lock, &attr, &unused);
 }
 
 int mfs_meta_setlk(struct mfs_meta *meta, uint64_t ino, const struct mfs_lock *lock,

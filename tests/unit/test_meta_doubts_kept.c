@@ -1,6 +1,8 @@
 /* What a client may still have after an answer was lost, although it has no use for it: the place
- * behind a file's end. It gives it back, so that nobody waits for it. */
+ * behind a file's end, or a lock. It gives them back, so that nobody waits for them. */
 #include "doubts_test.h"
+
+#include <fcntl.h>
 
 /* --- the place behind the end ----------------------------------------------------------------- */
 
@@ -64,6 +66,69 @@ static void test_place_kept_later(void **state)
     assert_int_equal(meta_client_keys(&b, "P*"), 0);
 }
 
+/* --- locks ------------------------------------------------------------------------------------ */
+
+static int flock_of(struct meta_client *c, uint64_t ino, int type)
+{
+    struct mfs_attr attr;
+
+    return mfs_meta_flock(c->meta, ino, 7, type, &attr, NULL);
+}
+
+static int fcntl_of(struct meta_client *c, uint64_t ino, int type)
+{
+    struct mfs_lock all = {.type = type, .start = 0, .end = INT64_MAX, .owner = 7};
+    struct mfs_attr attr;
+
+    return mfs_meta_setlk(c->meta, ino, &all, &attr, NULL);
+}
+
+typedef int lock_fn(struct meta_client *c, uint64_t ino, int type);
+
+/* a unlocks, as close(2) does, and that does not come to pass. */
+static uint64_t unlock_in_vain(lock_fn *fn, bool deaf)
+{
+    uint64_t ino = known_open();
+
+    assert_int_equal(fn(&a, ino, F_WRLCK), 0);
+    undone = true;
+    mute = deaf;
+    begin("mfs_setlk");
+    end(fn(&a, ino, F_UNLCK));
+    undone = mute = false;
+    return ino;
+}
+
+static void test_unlock(void **state)
+{
+    uint64_t ino = unlock_in_vain(flock_of, false);
+
+    (void)state;
+    assert_int_equal(flock_of(&b, ino, F_WRLCK), 0);
+}
+
+static void test_unlock_later(void **state)
+{
+    uint64_t ino = unlock_in_vain(fcntl_of, true);
+
+    (void)state;
+    assert_int_equal(fcntl_of(&b, ino, F_WRLCK), -EAGAIN);
+    mfs_chores_tick(a.meta);
+    assert_int_equal(fcntl_of(&b, ino, F_WRLCK), 0);
+}
+
+/* What the owner has taken anew is his. */
+static void test_unlock_over(void **state)
+{
+    uint64_t ino = unlock_in_vain(fcntl_of, true);
+
+    (void)state;
+    assert_int_equal(fcntl_of(&a, ino, F_RDLCK), 0);
+    mfs_chores_tick(a.meta);
+    assert_int_equal(fcntl_of(&b, ino, F_WRLCK), -EAGAIN);
+    assert_int_equal(fcntl_of(&a, ino, F_UNLCK), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -71,6 +136,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_place_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(test_place_kept_undone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_place_kept_later, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unlock, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unlock_later, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unlock_over, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, meta_redis_start, meta_redis_stop);
