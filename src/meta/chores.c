@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "meta/opens.h"
 
 static void reap(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list)
 {
@@ -22,6 +23,15 @@ static void reap(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *l
         memcpy(said + 1, data_end.p, 8);
         mfs_meta_freed(meta, mfs_get_be64(ino.p), (struct mfs_bytes){said, sizeof said});
     }
+}
+
+/* One less of those that this client does not know of, as an answer was lost; not all, as it may be
+ * opening it just now. */
+static void close_forsaken(struct mfs_meta *meta, uint64_t ino, const uint64_t *sids, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (sids[i] == meta->sid && mfs_opens_forsaken(meta, ino))
+            mfs_meta_close(meta, ino, true);
 }
 
 /* Openers whose session is dead open nothing any more. What is there without openers waits for
@@ -45,6 +55,7 @@ static void disown(struct mfs_meta *meta, uint64_t ino, const struct mfs_reply *
             return;
         sid[i] = mfs_get_be64(b.p);
     }
+    close_forsaken(meta, ino, sid, n);
     if (n)
         mfs_session_alive(meta, sid, n, alive);
     mfs_call_command(&c, "mfs_disown");

@@ -33,6 +33,7 @@ struct mfs_meta_limits {
     _Atomic int64_t intent_seconds; /* then housekeeping ends a transaction */
     _Atomic int64_t holder_seconds; /* then others end the holder of the lock on moves */
     _Atomic int64_t chores_ms;      /* a partition is looked at no more often than this */
+    _Atomic int64_t forsaken;       /* ns that an open of which only its partition knows lasts */
 };
 
 #define MFS_HINTS 64

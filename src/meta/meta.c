@@ -11,6 +11,7 @@
 #define PARENTS_INTERVAL (200 * MFS_MSEC)
 #define CLOSES_INTERVAL  (200 * MFS_MSEC)
 #define CHORES_INTERVAL  (5 * MFS_SEC)
+#define FORSAKEN         (180 * MFS_SEC) /* longer than the answer to an open may take */
 
 static void free_meta(struct mfs_meta *meta)
 {
@@ -77,8 +78,11 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     meta->resets = meta->resets_told = mfs_store_resets(store);
     meta->failovers = mfs_store_failovers(store);
     meta->opts = *opts;
-    meta->limits = (struct mfs_meta_limits){
-        .patience = 2 * MFS_SEC, .intent_seconds = 5, .holder_seconds = 10, .chores_ms = 4000};
+    meta->limits = (struct mfs_meta_limits){.patience = 2 * MFS_SEC,
+                                            .intent_seconds = 5,
+                                            .holder_seconds = 10,
+                                            .chores_ms = 4000,
+                                            .forsaken = FORSAKEN};
     if (!meta->opts.session_ttl)
         meta->opts.session_ttl = SESSION_TTL;
     meta->nparts = mfs_store_nparts(store);

@@ -16,6 +16,7 @@ struct open {
     int64_t since;    /* … and the oldest of them since then, by mfs_clock_mono */
     uint32_t telling; /* of count: being registered */
     bool locked;
+    int64_t forsaken; /* not open, which its partition does not know, since then; 0: not so */
     UT_hash_handle hh;
     struct timespec atime;   /* to be told; zeros: none */
     TAILQ_ENTRY(open) later; /* in later, if there is anything to be told */
@@ -115,7 +116,7 @@ static bool has_later(const struct open *e)
 
 static void drop_if_unused(struct mfs_opens *o, struct open *e)
 {
-    if (e->count || has_later(e) || e->untold || e->telling || e->locked)
+    if (e->count || has_later(e) || e->untold || e->telling || e->locked || e->forsaken)
         return;
     HASH_DEL(o->opens, e);
     free(e);
@@ -356,6 +357,28 @@ void mfs_opens_locked(struct mfs_meta *meta, uint64_t ino)
     pthread_mutex_unlock(&o->mutex);
 }
 
+bool mfs_opens_forsaken(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_opens *o = meta->opens;
+    int64_t now = mfs_clock_mono();
+    struct open *e;
+    bool over;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find_or_add(o, ino);
+    if (e && (e->count || e->closed || e->untold || e->telling))
+        e->forsaken = 0;
+    else if (e && !e->forsaken)
+        e->forsaken = now;
+    over = e && e->forsaken && now - e->forsaken > meta->limits.forsaken;
+    if (over)
+        e->forsaken = 0;
+    if (e)
+        drop_if_unused(o, e);
+    pthread_mutex_unlock(&o->mutex);
+    return over;
+}
+
 size_t mfs_opens_renew(struct mfs_meta *meta, uint64_t sid, struct mfs_open_state **list)
 {
     struct mfs_opens *o = meta->opens;
@@ -370,6 +393,7 @@ size_t mfs_opens_renew(struct mfs_meta *meta, uint64_t sid, struct mfs_open_stat
         if (*list && (e->count || e->locked))
             (*list)[n++] = (struct mfs_open_state){e->ino, e->count, e->locked};
         e->locked = false;
+        e->forsaken = 0;
         take_later(o, e);
     }
     meta->sid = sid;

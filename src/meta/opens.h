@@ -28,6 +28,11 @@ void mfs_opens_register(struct mfs_meta *meta, uint64_t ino, uint64_t sid, uint3
 /* One open less, which the partition learns later if it knew of it; false: it was not counted. */
 bool mfs_opens_closed(struct mfs_meta *meta, uint64_t ino);
 
+/* Its partition says that this session has the inode, which has no name any more, open. True: it
+ * has not, nor had it limits.forsaken ago, when this was asked first; so the answer to an open, or
+ * a close, was lost. */
+bool mfs_opens_forsaken(struct mfs_meta *meta, uint64_t ino);
+
 struct mfs_open_count {
     uint64_t ino;
     uint32_t count; /* how many times */

@@ -1,5 +1,5 @@
 /* What a client may still have after an answer was lost, although it has no use for it: the place
- * behind a file's end, or a lock. It gives them back, so that nobody waits for them. */
+ * behind a file's end, a lock, an open file. It gives them back, so that nobody waits for them. */
 #include "doubts_test.h"
 
 #include <fcntl.h>
@@ -129,6 +129,79 @@ static void test_unlock_over(void **state)
     assert_int_equal(fcntl_of(&a, ino, F_UNLCK), 0);
 }
 
+/* --- opens -------------------------------------------------------------------------------------
+ */
+
+static void chores(void)
+{
+    a.meta->limits.chores_ms = 1;
+    a.meta->limits.forsaken = 0;
+    for (int i = 0; i < 3; i++) {
+        mfs_clock_sleep(20 * MFS_MSEC);
+        mfs_chores_tick(a.meta);
+    }
+}
+
+/* Its last name goes, and with it the file, as nobody has it open. */
+static void remove_forsaken(const char *name)
+{
+    assert_int_equal(mfs_meta_unlink(b.meta, ROOT, name), 0);
+    assert_int_equal(meta_client_keys(&b, "I*"), 2);
+    chores();
+    assert_int_equal(meta_client_keys(&b, "I*"), 1);
+}
+
+static void test_open_lost(void **state)
+{
+    struct mfs_attr attr;
+    char name[32];
+    uint64_t ino;
+
+    (void)state;
+    name_of("file", name);
+    assert_int_equal(meta_client_file(&b, ROOT, name, &ino), 0);
+    begin("mfs_open");
+    end(mfs_meta_open(a.meta, ino, NULL, &attr, NULL));
+    remove_forsaken(name);
+}
+
+static void test_close_lost(void **state)
+{
+    struct mfs_attr attr;
+    char name[32];
+    uint64_t ino;
+
+    (void)state;
+    name_of("file", name);
+    assert_int_equal(meta_client_file(&b, ROOT, name, &ino), 0);
+    assert_int_equal(mfs_meta_open(a.meta, ino, NULL, &attr, NULL), 0);
+    undone = true;
+    begin("mfs_close");
+    end(mfs_meta_close(a.meta, ino, true));
+    undone = false;
+    remove_forsaken(name);
+}
+
+/* What is open stays. */
+static void test_open_not_lost(void **state)
+{
+    struct mfs_attr attr;
+    char name[32];
+    uint64_t ino;
+
+    (void)state;
+    name_of("file", name);
+    assert_int_equal(meta_client_file(&b, ROOT, name, &ino), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(mfs_meta_open(a.meta, ino, NULL, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_close(a.meta, ino, false), 0);
+    assert_int_equal(mfs_meta_unlink(b.meta, ROOT, name), 0);
+    chores();
+    assert_int_equal(mfs_meta_getattr(a.meta, ino, &attr), 0);
+    assert_int_equal(mfs_meta_close(a.meta, ino, true), 0);
+    assert_int_equal(mfs_meta_getattr(a.meta, ino, &attr), -ESTALE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +212,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unlock, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unlock_later, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unlock_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_open_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_close_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_open_not_lost, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, meta_redis_start, meta_redis_stop);
