@@ -3,6 +3,7 @@
 #include "meta/rename.h"
 
 #include "base/bytes.h"
+#include "meta/doubt.h"
 
 static struct mfs_todo todo_of(const struct mfs_rename *r, uint64_t moved, uint64_t other)
 {
@@ -99,12 +100,17 @@ static void add_holders(const struct mfs_rename *r, struct after *a, int i,
 static void take_holders(struct mfs_rename *r, struct after *a, int i, const struct mfs_place *p,
                          struct mfs_bytes said)
 {
-    if (a->holders[i] != SIZE_MAX)
-        r->holders[i] = mfs_call_text(&a->calls.call[a->holders[i]]);
-    if (p->entry.ino && S_ISREG(p->entry.type))
+    const struct mfs_call *c = a->holders[i] == SIZE_MAX ? NULL : &a->calls.call[a->holders[i]];
+
+    if (c && !c->cmd.rc)
+        r->holders[i] = mfs_call_text(c);
+    if (p->entry.ino && S_ISREG(p->entry.type) && !(c && c->cmd.rc)) {
         mfs_meta_unrefed(r->meta, p->entry.ino, said, r->holders[i]);
-    else
-        mfs_meta_freed(r->meta, p->entry.ino, said);
+        return;
+    }
+    mfs_meta_freed(r->meta, p->entry.ino, said);
+    if (c) /* they have it open, perhaps, which nobody else knows: not to be freed */
+        mfs_doubt_attributes(r->meta, p->entry.ino, -EIO);
 }
 
 static bool replaces_file(const struct mfs_rename *r)

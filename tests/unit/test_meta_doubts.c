@@ -202,6 +202,53 @@ static void test_rename(void **state)
     assert_int_equal(meta_client_ino(&b, ROOT, to), ino);
 }
 
+/* --- who is to be told ------------------------------------------------------------------------ */
+
+/* The rename has happened, and a does not learn whom to tell. */
+static void rename_in_the_dark(const char *from, const char *to)
+{
+    begin("GET");
+    assert_int_equal(mfs_meta_rename(a.meta, ROOT, from, ROOT, to, 0), 0);
+    mfs_store_set_fault(a.store, NULL, NULL);
+    assert_int_equal(losses, 1);
+}
+
+static void test_rename_moved(void **state)
+{
+    char from[32], to[32];
+    uint64_t ino;
+
+    (void)state;
+    meta_name_at(&a, ROOT, 2, "from", from, sizeof from);
+    name_of("to", to);
+    ino = known(from, S_IFREG);
+    rename_in_the_dark(from, to);
+    assert_int_equal(meta_client_ino(&b, ROOT, from), -ENOENT);
+    assert_int_equal(meta_client_ino(&b, ROOT, to), ino);
+}
+
+/* b has what is replaced open, which only b knows. */
+static void test_rename_replaced(void **state)
+{
+    struct mfs_new new = {.mode = S_IFLNK | 0777, .target = "elsewhere"};
+    struct mfs_attr attr;
+    char from[32], to[32];
+    uint64_t ino, before;
+
+    (void)state;
+    meta_name_at(&a, ROOT, 2, "from", from, sizeof from);
+    name_of("to", to);
+    assert_int_equal(mfs_meta_mknod(a.meta, ROOT, from, &new, &attr), 0);
+    ino = known(to, S_IFREG);
+    before = meta_client_round_trips(&b);
+    assert_int_equal(mfs_meta_open(b.meta, ino, NULL, &attr, NULL), 0);
+    assert_int_equal(meta_client_round_trips(&b), before);
+    rename_in_the_dark(from, to);
+    assert_int_equal(mfs_meta_getattr(b.meta, ino, &attr), 0);
+    assert_int_equal(mfs_meta_close(b.meta, ino, true), 0);
+    assert_int_equal(mfs_meta_getattr(b.meta, ino, &attr), -ESTALE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +263,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_create, setup, teardown),
         cmocka_unit_test_setup_teardown(test_link, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rename, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_rename_moved, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_rename_replaced, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, meta_redis_start, meta_redis_stop);
