@@ -85,15 +85,17 @@ static int check_name(const char *name)
     return 0;
 }
 
-/* Nobody must go on telling of an old ACL. `said`: the inode's type. */
+/* Nobody must go on telling of an old ACL. `said`: the inode's type, if it was changed. */
 static void changed(struct mfs_meta *meta, uint64_t ino, const struct mfs_call *said)
 {
     int64_t type = mfs_reply_int(said->cmd.reply);
+    int rc = said->cmd.rc;
 
     if (type == S_IFDIR >> 12)
         mfs_leases_changed(meta, ino);
     else if (type == S_IFREG >> 12)
-        mfs_leases_file_changed_at_home(meta, ino, NULL);
+        rc = mfs_leases_file_changed_at_home(meta, ino, NULL);
+    mfs_doubt_attributes(meta, ino, rc);
 }
 
 int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, const void *value,
@@ -132,7 +134,6 @@ int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, con
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     changed(meta, ino, &c);
     mfs_call_fini(&c);
-    mfs_doubt_attributes(meta, ino, rc);
     return rc;
 }
 
@@ -154,7 +155,6 @@ int mfs_meta_removexattr(struct mfs_meta *meta, uint64_t ino, const char *name)
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     changed(meta, ino, &c);
     mfs_call_fini(&c);
-    mfs_doubt_attributes(meta, ino, rc);
     if (rc == -ENODATA && (flag == MFS_ATTR_ACL || flag == MFS_ATTR_DEFACL))
         rc = 0;
     return rc;
