@@ -70,9 +70,12 @@ void mfs_doubt_rename(const struct mfs_rename *r)
         rc = look(r, &r->from, &s);
     if (rc == 0)
         rc = look(r, &r->to, &s);
-    for (unsigned i = 0; i < s.n && rc == 0; i++) {
-        rc = mfs_doubt_tell(r->meta, s.of[i].ino, s.of[i].type, r->from.part);
+    for (unsigned i = 0; i < s.n; i++) {
+        if (rc == 0)
+            rc = mfs_doubt_tell(r->meta, s.of[i].ino, s.of[i].type, r->from.part);
         if (rc == 0 && r->from.part != r->to.part && S_ISDIR(s.of[i].type))
             rc = mfs_doubt_tell(r->meta, s.of[i].ino, s.of[i].type, r->to.part);
+        if (S_ISREG(s.of[i].type)) /* later, then */
+            mfs_doubt_attributes(r->meta, s.of[i].ino, rc);
     }
 }

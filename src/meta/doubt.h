@@ -22,9 +22,9 @@ int mfs_doubt_tell(struct mfs_meta *meta, uint64_t ino, mode_t type, uint32_t pa
 
 /* A rename whose answer was lost: it is ended, one way or the other, if it is not yet, what is
  * known here of its names is forgotten, and the holders of what the names mean, or meant as far as
- * this client knew, are told. Gives up at the first partition that does not answer; then
- * housekeeping does what it can, and leases run out. The keeper of the shard to which a name may
- * have come is told, too. */
+ * this client knew, are told. Gives up at the first partition that does not answer; then those of
+ * files are told later (mfs_doubts_retry), housekeeping does what it can, and leases run out. The
+ * keeper of the shard to which a name may have come is told, too. */
 void mfs_doubt_rename(const struct mfs_rename *r);
 
 /* The same for single changes, whose call ended with `rc`: each does nothing unless that is

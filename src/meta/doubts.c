@@ -14,12 +14,12 @@
 
 #define MOST 1024 /* kept to be told of later; far more than can be under way at one time */
 
-enum what { CONTENT, ATTRIBUTES, PLACE, FCNTL, FLOCK };
+enum what { CONTENT, ATTRIBUTES, KEEPER, PLACE, FCNTL, FLOCK };
 
 struct doubtful {
     enum what what;
     uint64_t ino;
-    uint64_t session, number; /* of the append that has the place; number: owner */
+    uint64_t session, number; /* of the append that has the place; number: owner, partition */
 };
 
 struct mfs_doubts {
@@ -87,6 +87,25 @@ static int tell_attributes(struct mfs_meta *meta, uint64_t ino)
     return rc;
 }
 
+static int tell_keeper(struct mfs_meta *meta, uint64_t dir, uint32_t part)
+{
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_bytes keeper;
+    struct mfs_call c;
+    int rc;
+
+    mfs_key_ino(key, 'K', dir);
+    mfs_call_command(&c, "GET");
+    mfs_args_bin(&c.args, key, sizeof key);
+    c.cmd.idempotent = true;
+    rc = mfs_call_run(meta, &c, part);
+    keeper = mfs_call_text(&c);
+    if (!rc && keeper.n == 8 && mfs_get_be64(keeper.p) != meta->sid)
+        mfs_leases_name_added(meta, dir, part, keeper);
+    mfs_call_fini(&c);
+    return rc;
+}
+
 /* As an appender who has stored nothing, if the place is his. */
 static int give_place_back(struct mfs_meta *meta, const struct doubtful *what)
 {
@@ -126,6 +145,8 @@ static int tell(struct mfs_meta *meta, const struct doubtful *what)
         return tell_content(meta, what->ino);
     case ATTRIBUTES:
         return tell_attributes(meta, what->ino);
+    case KEEPER:
+        return tell_keeper(meta, what->ino, (uint32_t)what->number);
     case PLACE:
         return give_place_back(meta, what);
     default:
@@ -265,22 +286,8 @@ void mfs_doubt_attributes(struct mfs_meta *meta, uint64_t ino, int rc)
 
 void mfs_doubt_added(struct mfs_meta *meta, uint64_t dir, uint32_t part, int rc)
 {
-    char key[MFS_KEY_INO_LEN];
-    struct mfs_bytes keeper;
-    struct mfs_call c;
-
-    if (!mfs_is_doubtful(rc))
-        return;
-    mfs_key_ino(key, 'K', dir);
-    mfs_call_command(&c, "GET");
-    mfs_args_bin(&c.args, key, sizeof key);
-    c.cmd.idempotent = true;
-    if (!mfs_call_run(meta, &c, part)) {
-        keeper = mfs_call_text(&c);
-        if (keeper.n == 8 && mfs_get_be64(keeper.p) != meta->sid)
-            mfs_leases_name_added(meta, dir, part, keeper);
-    }
-    mfs_call_fini(&c);
+    if (mfs_is_doubtful(rc))
+        tell_or_keep(meta, (struct doubtful){.what = KEEPER, .ino = dir, .number = part});
 }
 
 void mfs_doubt_removed(struct mfs_meta *meta, uint64_t dir, const char *name, int rc)

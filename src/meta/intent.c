@@ -154,9 +154,10 @@ static void tell(struct mfs_meta *meta, uint64_t dir, const char *name, const st
     uint32_t part = mfs_placement_entry(dir, name, strlen(name), meta->nparts);
     struct mfs_entry other;
 
-    mfs_doubt_tell(meta, e->ino, e->type, part);
+    mfs_doubt_attributes(meta, e->ino, mfs_doubt_tell(meta, e->ino, e->type, part));
     if (o->becomes.n && !mfs_entry_decode(o->becomes.p, o->becomes.n, &other))
-        mfs_doubt_tell(meta, other.ino, other.type, e->decider);
+        mfs_doubt_attributes(meta, other.ino,
+                             mfs_doubt_tell(meta, other.ino, other.type, e->decider));
 }
 
 /* A committed rename of a file is done when its source entry has followed; what a directory's

@@ -249,6 +249,44 @@ static void test_rename_replaced(void **state)
     assert_int_equal(mfs_meta_getattr(b.meta, ino, &attr), -ESTALE);
 }
 
+/* a's partitions answer nothing more, for a while. */
+static void end_deaf(int rc)
+{
+    end(rc);
+    mute = false;
+    mfs_chores_tick(a.meta);
+}
+
+static void test_create_later(void **state)
+{
+    char name[32];
+    uint64_t ino;
+
+    (void)state;
+    name_of("new", name);
+    keep_shard(name);
+    mute = true;
+    begin("mfs_create");
+    end_deaf(meta_client_file(&a, ROOT, name, &ino));
+    assert_true(meta_client_ino(&b, ROOT, name) > 0);
+}
+
+static void test_rename_later(void **state)
+{
+    char from[32], to[32];
+    uint64_t ino;
+
+    (void)state;
+    name_of("from", from);
+    name_of("to", to);
+    ino = known(from, S_IFREG);
+    mute = true;
+    begin("mfs_rename");
+    end_deaf(mfs_meta_rename(a.meta, ROOT, from, ROOT, to, 0));
+    assert_int_equal(meta_client_ino(&b, ROOT, from), -ENOENT);
+    assert_int_equal(meta_client_ino(&b, ROOT, to), ino);
+}
+
 static void test_setxattr_in_the_dark(void **state)
 {
     char name[32];
@@ -280,6 +318,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_rename, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rename_moved, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rename_replaced, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_create_later, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_rename_later, setup, teardown),
         cmocka_unit_test_setup_teardown(test_setxattr_in_the_dark, setup, teardown),
     };
 
