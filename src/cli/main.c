@@ -38,20 +38,6 @@ int mfs_verb_fail(const char *verb, int status, const struct mfs_err *err)
     return status;
 }
 
-void mfs_verb_json_text(const char *s)
-{
-    putchar('"');
-    for (; *s != '\0'; s++) {
-        if (*s == '"' || *s == '\\')
-            printf("\\%c", *s);
-        else if ((unsigned char)*s < 0x20)
-            printf("\\u%04x", (unsigned)*s);
-        else
-            putchar(*s);
-    }
-    putchar('"');
-}
-
 int mfs_verb_parse(struct mfs_conf *conf, const struct mfs_conf_option *const *groups,
                    const char *usage, int argc, char **argv, int args, int *status)
 {

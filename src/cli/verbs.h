@@ -16,8 +16,10 @@ int mfs_verb_lost(int argc, char **argv);
 /* One line on stderr, "memefs: VERB: message"; returns `status`. */
 int mfs_verb_fail(const char *verb, int status, const struct mfs_err *err);
 
-/* A JSON string of the text, with its quotes, to stdout. */
-void mfs_verb_json_text(const char *s);
+/* A JSON string of the text, with its quotes, to stdout. A byte that is no UTF-8 becomes "\udcXX",
+ * half of a surrogate pair, as RFC 8259 (8.2) allows: what Python calls "surrogateescape" (PEP
+ * 383), whose os.fsencode makes the byte of it again. */
+void mfs_verb_json_text(const char *text);
 
 /* Parses options and exactly `args` arguments, which end up in argv[1 …]; with -args, at most so
  * many, and those not given are NULL: argv must have room for them. With --help it prints

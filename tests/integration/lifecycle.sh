@@ -43,6 +43,11 @@ say "layout"
 memefs layout "$MNT1/dir/file" >"$T/layout.txt"
 [ -s "$T/layout.txt" ] || fail "memefs layout says nothing"
 memefs layout "$MNT1/dir/file" --json | jq -e . >"$T/layout.json" || fail "memefs layout --json is not JSON"
+touch "$MNT1/dir/"$'\xc3\xa4\xff\xc0\x80\xed\xa0\x80\xf0\x9f\x98\x80\xc3'
+memefs layout "$MNT1/dir/"$'\xc3'* --json >"$T/layout.json"
+grep -qF '/ä\udcff\udcc0\udc80\udced\udca0\udc80😀\udcc3"' "$T/layout.json" || fail "a name that is no UTF-8: $(cat "$T/layout.json")"
+jq -e . "$T/layout.json" >/dev/null || fail "a name that is no UTF-8 is no JSON"
+rm "$MNT1/dir/"$'\xc3'*
 
 say "twice is harmless"
 cm_ start --nodes 4 --memory 1G --mount "$T/mnt%n" || fail "a second cm start fails"
