@@ -119,6 +119,8 @@ static int set_once(struct mfs_meta *meta, uint64_t ino, char kind, const struct
         rc = mfs_meta_take(meta, ino, mfs_call_text(&c), asked, attr);
         if (!rc && lock->type != F_UNLCK)
             rc = not_ours(meta, &field);
+    } else if (!rc && lock->type == F_UNLCK) {
+        rc = -EIO; /* nobody is in the way of that */
     } else if (!rc) {
         rc = read_blocker(c.cmd.reply, &other, in_way);
         if (!rc)
