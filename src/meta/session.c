@@ -159,7 +159,8 @@ static void renew_session(struct mfs_meta *meta)
 }
 
 /* What this client may have left is searched for as if it had died: by a session that hardly lived,
- * which is allowed when memory is full of it. */
+ * which is allowed when memory is full of it. Kept by this one's partition: another may hang, and
+ * who waits for it does not prolong his session's life. */
 static void ask_for_search(struct mfs_meta *meta)
 {
     struct mfs_ino_arg key;
@@ -168,6 +169,8 @@ static void ask_for_search(struct mfs_meta *meta)
 
     if (new_sid(&sid))
         return;
+    sid >>= 1; /* so that the sum does not overflow */
+    sid += session_part(meta, meta->sid) + meta->nparts - session_part(meta, sid);
     key = mfs_ino_arg(sid);
     mfs_call_function(&c, "mfs_session");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
@@ -220,9 +223,9 @@ void mfs_session_tick(void *arg)
                  strerror(-rc));
     if (rc == 0 || (rc < 0 && is_over(meta)))
         renew_session(meta);
-    if (atomic_exchange(&meta->unsure, false)) {
+    if (rc > 0 && atomic_exchange(&meta->unsure, false)) {
         meta->was_unsure = true;
-        ask_for_search(meta);
+        ask_for_search(meta); /* if that is doubtful, too, once more */
     }
 }
 

@@ -249,6 +249,7 @@ static void test_nothing_while_silent(void **state)
 
     (void)state;
     mfs_ticker_stop(&a.meta->session_ticker);
+    a.meta->proved = mfs_clock_mono();
     assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
     let_expire(&a);
     assert_int_equal(mfs_meta_flock(a.meta, f, 2, F_RDLCK, &attr, NULL), -EIO);
@@ -279,6 +280,51 @@ static void test_kept(void **state)
     assert_int_equal(a.meta->sid, sid);
 }
 
+/* Sessions whose remains are to be searched for. */
+static size_t count_dead(void)
+{
+    size_t n = 0;
+
+    for (uint32_t p = 0; p < NPARTS; p++) {
+        struct mfs_call c;
+
+        mfs_call_query(&c, "mfs_sessions_dead");
+        assert_int_equal(mfs_call_run(b.meta, &c, p), 0);
+        n += mfs_reply_count(c.cmd.reply);
+        mfs_call_fini(&c);
+    }
+    return n;
+}
+
+/* All partitions hang, but the one that keeps the session. */
+static int hang_elsewhere(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    const struct mfs_meta *meta = arg;
+
+    (void)argv;
+    (void)argc;
+    if (part == meta->sid % NPARTS)
+        return 0;
+    mfs_clock_sleep(600 * MFS_MSEC); /* longer than the session lives */
+    return -ETIMEDOUT;
+}
+
+/* Who asks for a search does not wait for a partition that hangs while his session dies. */
+static void test_search_asked_for(void **state)
+{
+    uint64_t sid = mfs_meta_session(a.meta);
+
+    (void)state;
+    mfs_store_set_fault(a.store, hang_elsewhere, a.meta);
+    for (int i = 0; i < 20; i++) {
+        mfs_session_doubt(a.meta, -ETIMEDOUT);
+        mfs_clock_sleep(100 * MFS_MSEC);
+        assert_int_equal(mfs_meta_session(a.meta), sid);
+    }
+    mfs_store_set_fault(a.store, NULL, NULL);
+    assert_in_range(count_dead(), 1, 21);
+}
+
 static void test_end_gives_back(void **state)
 {
     uint64_t f = new_file("f");
@@ -300,22 +346,6 @@ static void set_maxmemory(const char *bytes)
     snprintf(command, sizeof command, "CONFIG SET maxmemory %s", bytes);
     for (uint32_t p = 0; p < NPARTS; p++)
         assert_int_equal(redis_fixture_admin(redis, p, command), 0);
-}
-
-/* Sessions whose remains are to be searched for. */
-static size_t count_dead(void)
-{
-    size_t n = 0;
-
-    for (uint32_t p = 0; p < NPARTS; p++) {
-        struct mfs_call c;
-
-        mfs_call_query(&c, "mfs_sessions_dead");
-        assert_int_equal(mfs_call_run(b.meta, &c, p), 0);
-        n += mfs_reply_count(c.cmd.reply);
-        mfs_call_fini(&c);
-    }
-    return n;
 }
 
 /* Nothing new, but everything that frees memory and everything that keeps what is there in order.
@@ -368,7 +398,7 @@ int main(void)
         TEST(test_orphan_of_the_dead),   TEST(test_last_opener_dies),     TEST(test_closed_later),
         TEST(test_unlinked_after_close), TEST(test_closed_by_the_dead),   TEST(test_session_lost),
         TEST(test_lock_after_silence),   TEST(test_nothing_while_silent), TEST(test_kept),
-        TEST(test_end_gives_back),       TEST(test_memory_full),
+        TEST(test_search_asked_for),     TEST(test_end_gives_back),       TEST(test_memory_full),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);
