@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "cluster/trust.h"
 #include "loop_until.h"
@@ -63,7 +62,8 @@ static void on_take(struct mfs_conn *c, uint64_t id, const void *body, void *arg
         assert_int_equal(m->offset, 4711);
     }
     if (p->w->unwritable)
-        snprintf(p->w->paths.state, sizeof p->w->paths.state, "%s/cm.json.no/where", p->w->dir);
+        snprintf(p->w->stage.paths.state, sizeof p->w->stage.paths.state, "%s/cm.json.no/where",
+                 p->w->stage.dir);
     if (!fails(p, c, id, MFS_MSG_TAKE))
         mfs_conn_reply(
             c, MFS_MSG_TAKE, id,
@@ -76,9 +76,9 @@ static void check_written(const struct migrate_world *w, const char *step)
     struct mfs_cm_state s;
     struct mfs_err err;
 
-    if (access(w->paths.state, F_OK))
+    if (access(w->stage.paths.state, F_OK))
         return; /* what the test made up was never written */
-    assert_int_equal(mfs_cm_state_load(&s, w->paths.state, &err), 0);
+    assert_int_equal(mfs_cm_state_load(&s, w->stage.paths.state, &err), 0);
     assert_int_equal(s.nmoves, 1);
     assert_string_equal(s.move[0].step, step);
     mfs_cm_state_clear(&s);
@@ -91,7 +91,7 @@ static void on_fence(struct mfs_conn *c, uint64_t id, const void *body, void *ar
 
     note(p, m->on ? "fence" : "serve");
     if (m->on && p->w->unwritable && p->asked[MFS_MSG_FENCE])
-        *strstr(p->w->paths.state, ".no/where") = '\0';
+        *strstr(p->w->stage.paths.state, ".no/where") = '\0';
     if (!m->on)
         check_written(p->w, "drop");
     assert_string_equal(m->password, "old");
@@ -134,7 +134,7 @@ static void on_term(struct mfs_conn *c, uint64_t id, const void *body, void *arg
 {
     const struct mfs_msg_term *m = body;
     struct migrate_peer *p = arg;
-    const struct mfs_cm_state *s = &p->w->cm.state;
+    const struct mfs_cm_state *s = &p->w->stage.cm.state;
 
     note(p, !m->on ? "term" : m->whole ? "whole" : "terms");
     assert_string_equal(s->part[m->index].replica_step,
@@ -172,7 +172,7 @@ static void beat(void *arg)
     struct migrate_world *w = arg;
 
     for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++)
-        if (w->cm.live[i]->conn && !w->peer[i].mute)
+        if (w->stage.cm.live[i]->conn && !w->peer[i].mute)
             mfs_conn_request(w->peer[i].conn, MFS_MSG_BEAT, NULL, MFS_SEC, beaten, &w->peer[i]);
 }
 
@@ -188,7 +188,7 @@ static void lm_up(struct mfs_conn *c, void *arg)
     struct migrate_peer *p = arg;
     struct mfs_msg_join m = {.version = MFS_PROTOCOL_VERSION,
                              .node = p->id,
-                             .epoch = p->w->cm.state.table->epoch,
+                             .epoch = p->w->stage.cm.state.table->epoch,
                              .nassigned = 0};
 
     mfs_text_copy(m.name, sizeof m.name, "unit");
@@ -201,8 +201,8 @@ void migrate_world_connect(struct migrate_world *w, uint32_t i)
 {
     struct mfs_err err;
 
-    w->peer[i].conn = mfs_conn_connect(w->cm.loop, w->address, &w->cm.secret, "lm", 5 * MFS_SEC,
-                                       &lm_service, &w->peer[i], &err);
+    w->peer[i].conn = mfs_conn_connect(w->stage.cm.loop, w->stage.address, &w->stage.cm.secret,
+                                       "lm", 5 * MFS_SEC, &lm_service, &w->peer[i], &err);
     assert_non_null(w->peer[i].conn);
 }
 
@@ -210,7 +210,7 @@ void migrate_world_connect(struct migrate_world *w, uint32_t i)
 
 void migrate_world_wait(struct migrate_world *w, bool (*holds)(void *world))
 {
-    if (!loop_until(w->cm.loop, holds, w))
+    if (!loop_until(w->stage.cm.loop, holds, w))
         fail_msg("did not come to it: %s", w->log);
 }
 
@@ -218,14 +218,14 @@ static bool all_joined(void *world)
 {
     const struct migrate_world *w = world;
 
-    return w->cm.live[0]->conn && w->cm.live[1]->conn;
+    return w->stage.cm.live[0]->conn && w->stage.cm.live[1]->conn;
 }
 
 bool migrate_world_is_calm(void *world)
 {
     const struct migrate_world *w = world;
 
-    return w->done && !w->cm.state.nmoves;
+    return w->done && !w->stage.cm.state.nmoves;
 }
 
 void migrate_world_ended(void *arg, const struct mfs_err *err, const struct mfs_migrate_result *r)
@@ -242,31 +242,17 @@ void migrate_world_move(struct migrate_world *w)
     static const struct mfs_scale_move move = {.index = 0, .from = 0, .to = 1, .bytes = 100};
     struct mfs_migrate_opts opts = {0};
 
-    assert_int_equal(mfs_migrate_begin(&w->cm, &move, 1, &opts, migrate_world_ended, w), 0);
+    assert_int_equal(mfs_migrate_begin(&w->stage.cm, &move, 1, &opts, migrate_world_ended, w), 0);
 }
 
 /* ---- the world ------------------------------------------------------------------------------- */
 
 static void make_state(struct mfs_cm_state *s)
 {
-    mfs_text_copy(s->name, sizeof s->name, "unit");
-    mfs_text_copy(s->phase, sizeof s->phase, MFS_PHASE_RUNNING);
-    mfs_text_copy(s->provider, sizeof s->provider, "local");
-    s->stripe_size = MFS_STRIPE_SIZE_DEFAULT;
-    s->nnodes = MIGRATE_WORLD_NODES;
-    s->node = calloc(MIGRATE_WORLD_NODES, sizeof *s->node);
-    s->nparts = MIGRATE_WORLD_PARTS;
-    s->part = calloc(MIGRATE_WORLD_PARTS, sizeof *s->part);
-    s->table = mfs_table_new(MIGRATE_WORLD_PARTS);
-    s->table->epoch = 5;
-    s->table->stripe_size = s->stripe_size;
+    cm_stage_state(s, MIGRATE_WORLD_NODES, MIGRATE_WORLD_PARTS);
     mfs_text_copy(s->table->name, sizeof s->table->name, "unit");
-    for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++) {
-        s->node[i].id = i;
-        s->node[i].memory = 1 << 30;
-        snprintf(s->node[i].name, sizeof s->node[i].name, "node-%u", i);
+    for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++)
         mfs_text_copy(s->node[i].address, sizeof s->node[i].address, "127.0.0.1");
-    }
     for (uint32_t i = 0; i < MIGRATE_WORLD_PARTS; i++) {
         mfs_text_copy(s->part[i].password, sizeof s->part[i].password, "old");
         mfs_text_copy(s->part[i].admin_password, sizeof s->part[i].admin_password, "admin");
@@ -279,26 +265,11 @@ static void make_state(struct mfs_cm_state *s)
 int migrate_world_setup(void **state)
 {
     struct migrate_world *w = calloc(1, sizeof *w);
-    struct mfs_cm *cm = &w->cm;
-    struct mfs_err err;
+    struct mfs_cm *cm = &w->stage.cm;
 
-    strcpy(w->dir, "/tmp/memefs-unit-XXXXXX");
-    if (!mkdtemp(w->dir))
-        return -1;
-    snprintf(w->paths.state, sizeof w->paths.state, "%s/cm.json", w->dir);
-    snprintf(w->paths.events, sizeof w->paths.events, "%s/events.jsonl", w->dir);
-    snprintf(w->paths.secret, sizeof w->paths.secret, "%s/secret", w->dir);
-    if (mfs_secret_create(w->paths.secret, &cm->secret))
-        return -1;
     make_state(&cm->state);
-    cm->paths = &w->paths;
-    cm->step = MFS_STEP_DONE;
-    cm->loop = mfs_loop_create();
-    if (mfs_nodes_init(cm))
+    if (cm_stage_open(&w->stage))
         return -1;
-    cm->listener =
-        mfs_listener_create(cm->loop, "127.0.0.1:0", &cm->secret, 16, &mfs_cm_service, cm, &err);
-    mfs_listener_address(cm->listener, w->address);
     for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++) {
         w->peer[i].w = w;
         w->peer[i].id = i;
@@ -315,14 +286,11 @@ int migrate_world_teardown(void **state)
 {
     struct migrate_world *w = *state;
 
-    mfs_listener_destroy(w->cm.listener);
+    cm_stage_deafen(&w->stage);
     for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++)
         mfs_conn_close(w->peer[i].conn);
-    mfs_migrate_fini(&w->cm);
-    mfs_loop_destroy(w->cm.loop);
-    mfs_nodes_fini(&w->cm);
-    mfs_cm_state_clear(&w->cm.state);
-    mfs_file_remove_tree(w->dir);
+    mfs_migrate_fini(&w->stage.cm);
+    cm_stage_close(&w->stage);
     free(w);
     return 0;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "cm/migrate.h"
+#include "cm_stage.h"
 
 #define MIGRATE_WORLD_NODES 2
 #define MIGRATE_WORLD_PARTS 2
@@ -27,9 +28,7 @@ struct migrate_peer {
 };
 
 struct migrate_world {
-    char dir[64], address[MFS_ADDRESS_MAX];
-    struct mfs_paths paths;
-    struct mfs_cm cm;
+    struct cm_stage stage;
     struct migrate_peer peer[MIGRATE_WORLD_NODES];
     char log[1024];             /* "receive1 take1 …": message and node */
     bool silent;                /* nobody answers receive */

@@ -13,10 +13,10 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "cm/checkpoint.h"
 #include "cm/scale.h"
+#include "cm_stage.h"
 #include "loop_until.h"
 
 #define NODES 2
@@ -33,9 +33,7 @@ struct peer {
 };
 
 struct world {
-    char dir[64], address[MFS_ADDRESS_MAX];
-    struct mfs_paths paths;
-    struct mfs_cm cm;
+    struct cm_stage stage;
     struct peer peer[NODES];
     struct mfs_conn *cli;
     char log[512];   /* "halt0 halt1 …": step and node */
@@ -89,7 +87,7 @@ static void lm_up(struct mfs_conn *c, void *arg)
 {
     struct peer *p = arg;
     struct mfs_msg_join m = {
-        .version = MFS_PROTOCOL_VERSION, .node = p->id, .epoch = p->w->cm.state.table->epoch};
+        .version = MFS_PROTOCOL_VERSION, .node = p->id, .epoch = p->w->stage.cm.state.table->epoch};
 
     mfs_text_copy(m.name, sizeof m.name, "unit");
     assert_int_equal(mfs_conn_request(c, MFS_MSG_JOIN, &m, MFS_SEC, joined, NULL), 0);
@@ -137,8 +135,8 @@ static void ask(struct world *w)
     struct mfs_err err;
 
     w->done = false;
-    w->cli = mfs_conn_connect(w->cm.loop, w->address, &w->cm.secret, "cli", 5 * MFS_SEC,
-                              &cli_service, w, &err);
+    w->cli = mfs_conn_connect(w->stage.cm.loop, w->stage.address, &w->stage.cm.secret, "cli",
+                              5 * MFS_SEC, &cli_service, w, &err);
     assert_non_null(w->cli);
 }
 
@@ -146,7 +144,7 @@ static void ask(struct world *w)
 
 static void wait_until(struct world *w, bool (*holds)(void *world))
 {
-    if (!loop_until(w->cm.loop, holds, w))
+    if (!loop_until(w->stage.cm.loop, holds, w))
         fail_msg("did not come to it: %s", w->log);
 }
 
@@ -154,21 +152,21 @@ static bool all_joined(void *world)
 {
     const struct world *w = world;
 
-    return w->cm.live[0]->conn && w->cm.live[1]->conn;
+    return w->stage.cm.live[0]->conn && w->stage.cm.live[1]->conn;
 }
 
 static bool is_over(void *world)
 {
     const struct world *w = world;
 
-    return w->done && !mfs_checkpoint_busy(&w->cm);
+    return w->done && !mfs_checkpoint_busy(&w->stage.cm);
 }
 
 static bool is_idle(void *world)
 {
     const struct world *w = world;
 
-    return !mfs_checkpoint_busy(&w->cm);
+    return !mfs_checkpoint_busy(&w->stage.cm);
 }
 
 static bool writes(void *world)
@@ -222,53 +220,22 @@ static void expect_log(const struct world *w, const char *steps)
 
 /* ---- the world ------------------------------------------------------------------------------- */
 
-static void make_state(struct mfs_cm_state *s)
-{
-    mfs_text_copy(s->name, sizeof s->name, "unit");
-    mfs_text_copy(s->phase, sizeof s->phase, MFS_PHASE_RUNNING);
-    mfs_text_copy(s->provider, sizeof s->provider, "local");
-    s->stripe_size = MFS_STRIPE_SIZE_DEFAULT;
-    s->nnodes = s->nparts = NODES;
-    s->node = calloc(NODES, sizeof *s->node);
-    s->part = calloc(NODES, sizeof *s->part);
-    s->table = mfs_table_new(NODES);
-    s->table->epoch = 5;
-    s->table->stripe_size = s->stripe_size;
-    for (uint32_t i = 0; i < NODES; i++) {
-        s->node[i].id = s->part[i].node = i;
-        s->node[i].memory = 1 << 30;
-        snprintf(s->node[i].name, sizeof s->node[i].name, "node-%u", i);
-    }
-}
-
 static int setup(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
-    struct mfs_cm *cm = &w->cm;
+    struct mfs_cm *cm = &w->stage.cm;
     struct mfs_err err;
 
-    strcpy(w->dir, "/tmp/memefs-unit-XXXXXX");
-    if (!mkdtemp(w->dir))
+    cm_stage_state(&cm->state, NODES, NODES);
+    for (uint32_t i = 0; i < NODES; i++)
+        cm->state.part[i].node = i;
+    if (cm_stage_open(&w->stage))
         return -1;
-    snprintf(w->paths.state, sizeof w->paths.state, "%s/cm.json", w->dir);
-    snprintf(w->paths.events, sizeof w->paths.events, "%s/events.jsonl", w->dir);
-    snprintf(w->paths.secret, sizeof w->paths.secret, "%s/secret", w->dir);
-    if (mfs_secret_create(w->paths.secret, &cm->secret))
-        return -1;
-    make_state(&cm->state);
-    cm->paths = &w->paths;
-    cm->step = MFS_STEP_DONE;
-    cm->loop = mfs_loop_create();
-    if (mfs_nodes_init(cm))
-        return -1;
-    cm->listener =
-        mfs_listener_create(cm->loop, "127.0.0.1:0", &cm->secret, 16, &mfs_cm_service, cm, &err);
-    mfs_listener_address(cm->listener, w->address);
     for (uint32_t i = 0; i < NODES; i++) {
         w->peer[i].w = w;
         w->peer[i].id = i;
-        w->peer[i].conn = mfs_conn_connect(cm->loop, w->address, &cm->secret, "lm", 5 * MFS_SEC,
-                                           &lm_service, &w->peer[i], &err);
+        w->peer[i].conn = mfs_conn_connect(cm->loop, w->stage.address, &cm->secret, "lm",
+                                           5 * MFS_SEC, &lm_service, &w->peer[i], &err);
         assert_non_null(w->peer[i].conn);
     }
     wait_until(w, all_joined);
@@ -280,17 +247,13 @@ static int teardown(void **state)
 {
     struct world *w = *state;
 
-    mfs_checkpoint_fini(&w->cm);
+    mfs_checkpoint_fini(&w->stage.cm);
     if (w->cli)
         mfs_conn_close(w->cli);
     for (uint32_t i = 0; i < NODES; i++)
         if (w->peer[i].conn)
             mfs_conn_close(w->peer[i].conn);
-    mfs_listener_destroy(w->cm.listener);
-    mfs_loop_destroy(w->cm.loop);
-    mfs_nodes_fini(&w->cm);
-    mfs_cm_state_clear(&w->cm.state);
-    mfs_file_remove_tree(w->dir);
+    cm_stage_close(&w->stage);
     free(w);
     return 0;
 }
@@ -367,7 +330,7 @@ static void test_a_node_that_is_not_there(void **state)
 
     mfs_conn_close(w->peer[0].conn);
     w->peer[0].conn = NULL;
-    w->cm.live[0]->conn = NULL;
+    w->stage.cm.live[0]->conn = NULL;
     run(w);
     assert_int_equal(w->err.code, -ENOTCONN);
     assert_non_null(strstr(w->err.msg, "node-0"));
@@ -392,14 +355,14 @@ static void test_one_at_a_time_until_who_asked_has_gone(void **state)
     w->slow_write = true;
     ask(w);
     wait_until(w, writes);
-    assert_int_equal(mfs_scale_begin(&w->cm, &what, "test", no_report, NULL, &err), -EBUSY);
+    assert_int_equal(mfs_scale_begin(&w->stage.cm, &what, "test", no_report, NULL, &err), -EBUSY);
     first = w->cli;
     ask(w);
     wait_until(w, is_answered);
     assert_int_equal(w->err.code, -EBUSY);
     mfs_conn_close(w->cli);
     w->cli = NULL;
-    assert_true(mfs_checkpoint_busy(&w->cm));
+    assert_true(mfs_checkpoint_busy(&w->stage.cm));
     mfs_conn_close(first);
     wait_until(w, has_dropped);
     /* As a Local Manager does that has given up. */

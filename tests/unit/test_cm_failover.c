@@ -19,7 +19,7 @@ static bool replica_is_ready(void *world)
 {
     const struct migrate_world *w = world;
 
-    return !strcmp(w->cm.state.part[0].replica_step, MFS_REPLICA_READY);
+    return !strcmp(w->stage.cm.state.part[0].replica_step, MFS_REPLICA_READY);
 }
 
 /* One that lacks what was written before all waited for it is given up, and another one made. */
@@ -27,18 +27,18 @@ static void a_replica_is_ready_when_it_has_all(void **state)
 {
     struct migrate_world *w = *state;
 
-    w->cm.state.replicas = 1;
-    w->cm.state.part[1].node = 1;
+    w->stage.cm.state.replicas = 1;
+    w->stage.cm.state.part[1].node = 1;
     for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++) {
-        w->cm.live[i]->reported = true;
-        w->cm.live[i]->last.memory_capacity = 1 << 30;
+        w->stage.cm.live[i]->reported = true;
+        w->stage.cm.live[i]->last.memory_capacity = 1 << 30;
     }
     w->peer[0].fail[MFS_MSG_TERM][1] = -ETIMEDOUT;
-    assert_int_equal(mfs_replicas_begin(&w->cm), 0);
+    assert_int_equal(mfs_replicas_begin(&w->stage.cm), 0);
     migrate_world_wait(w, replica_is_ready);
-    assert_true(w->cm.state.table->part[0].replica);
+    assert_true(w->stage.cm.state.table->part[0].replica);
     assert_true(w->peer[0].asked[MFS_MSG_TERM] >= 5); /* terms, whole, term, terms, whole */
-    mfs_replicas_fini(&w->cm);
+    mfs_replicas_fini(&w->stage.cm);
 }
 
 static bool time_is_over(void *world)
@@ -52,14 +52,14 @@ static bool replica_serves(void *world)
 {
     const struct migrate_world *w = world;
 
-    return w->cm.state.part[0].node == 1;
+    return w->stage.cm.state.part[0].node == 1;
 }
 
 static bool old_process_is_buried(void *world)
 {
     const struct migrate_world *w = world;
 
-    return !w->cm.state.ngraves;
+    return !w->stage.cm.state.ngraves;
 }
 
 /* A node is slow to tell that it has heard of a failover. When it does the replica has been the
@@ -68,16 +68,16 @@ static void who_hears_late_of_a_failover_makes_no_replica(void **state)
 {
     struct mfs_msg_died died = {.index = 0};
     struct migrate_world *w = *state;
-    struct mfs_cm_part *p = &w->cm.state.part[0];
+    struct mfs_cm_part *p = &w->stage.cm.state.part[0];
 
-    w->cm.state.replicas = 1;
+    w->stage.cm.state.replicas = 1;
     mfs_text_copy(p->replica_step, sizeof p->replica_step, MFS_REPLICA_READY);
     mfs_text_copy(p->replica_password, sizeof p->replica_password, "replica");
     p->replica_node = 1;
     w->slow = true;
-    assert_int_equal(mfs_replicas_begin(&w->cm), 0);
+    assert_int_equal(mfs_replicas_begin(&w->stage.cm), 0);
     mfs_text_copy(died.password, sizeof died.password, "old");
-    mfs_replicas_died(&w->cm, &died);
+    mfs_replicas_died(&w->stage.cm, &died);
     migrate_world_wait(w, replica_serves);
     assert_non_null(w->late_conn);
     w->log[0] = '\0';
@@ -88,7 +88,7 @@ static void who_hears_late_of_a_failover_makes_no_replica(void **state)
     migrate_world_wait(w, time_is_over);
     assert_string_equal(p->replica_step, "");
     assert_null(strstr(w->log, "term"));
-    mfs_replicas_fini(&w->cm);
+    mfs_replicas_fini(&w->stage.cm);
 }
 
 static bool other_is_lost(void *world)
@@ -123,7 +123,7 @@ static void a_lost_node_is_told_of_and_then_not_answered(void **state)
     w->peer[0].lost = MFS_NO_NODE;
     migrate_world_wait(w, other_is_lost);
     said = mfs_clock_mono();
-    assert_true(said - w->cm.live[1]->heard >= MFS_TRUST_LOST);
+    assert_true(said - w->stage.cm.live[1]->heard >= MFS_TRUST_LOST);
     w->peer[1].mute = false;
     w->peer[1].beaten = w->peer[1].refused = 0;
     migrate_world_wait(w, other_is_answered);

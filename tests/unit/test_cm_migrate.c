@@ -25,21 +25,21 @@ static bool receives(void *world)
 
 static void stays(const struct migrate_world *w)
 {
-    assert_int_equal(w->cm.state.part[0].node, 0);
-    assert_string_equal(w->cm.state.part[0].password, "old");
-    assert_int_equal(w->cm.state.table->epoch, 5);
+    assert_int_equal(w->stage.cm.state.part[0].node, 0);
+    assert_string_equal(w->stage.cm.state.part[0].password, "old");
+    assert_int_equal(w->stage.cm.state.table->epoch, 5);
 }
 
 static void has_moved(const struct migrate_world *w)
 {
-    const struct mfs_table *t = w->cm.state.table;
+    const struct mfs_table *t = w->stage.cm.state.table;
 
     assert_int_equal(w->result.moved, 1);
-    assert_int_equal(w->cm.state.part[0].node, 1);
+    assert_int_equal(w->stage.cm.state.part[0].node, 1);
     assert_int_equal(t->epoch, 6);
     assert_int_equal(t->part[0].node, 1);
     assert_int_equal(t->part[0].port, 7777);
-    assert_string_equal(t->part[0].password, w->cm.state.part[0].password);
+    assert_string_equal(t->part[0].password, w->stage.cm.state.part[0].password);
     assert_string_not_equal(t->part[0].password, "old");
     assert_string_equal(t->part[1].password, "old");
 }
@@ -49,9 +49,9 @@ static void goes_from_step_to_step(void **state)
     struct migrate_world *w = *state;
 
     migrate_world_move(w);
-    assert_int_equal(
-        mfs_migrate_begin(&w->cm, NULL, 0, &(struct mfs_migrate_opts){0}, migrate_world_ended, w),
-        -EBUSY);
+    assert_int_equal(mfs_migrate_begin(&w->stage.cm, NULL, 0, &(struct mfs_migrate_opts){0},
+                                       migrate_world_ended, w),
+                     -EBUSY);
     migrate_world_wait(w, migrate_world_is_calm);
     assert_string_equal(w->log, "receive1 take1 table0 table1 release0 ");
     has_moved(w);
@@ -181,16 +181,16 @@ static void a_node_that_comes_back_is_asked_again(void **state)
 /* What another cm left in the state, at each step. */
 static void resume(struct migrate_world *w, const char *step, const char *password)
 {
-    struct mfs_cm_state *s = &w->cm.state;
+    struct mfs_cm_state *s = &w->stage.cm.state;
 
     s->move = calloc(1, sizeof *s->move);
     s->nmoves = 1;
     s->move[0].to = 1;
     mfs_text_copy(s->move[0].step, sizeof s->move[0].step, step);
     mfs_text_copy(s->move[0].password, sizeof s->move[0].password, password);
-    mfs_migrate_resume(&w->cm);
-    assert_true(mfs_migrate_await(&w->cm, migrate_world_ended, w));
-    assert_false(mfs_migrate_await(&w->cm, migrate_world_ended, w));
+    mfs_migrate_resume(&w->stage.cm);
+    assert_true(mfs_migrate_await(&w->stage.cm, migrate_world_ended, w));
+    assert_false(mfs_migrate_await(&w->stage.cm, migrate_world_ended, w));
     migrate_world_wait(w, migrate_world_is_calm);
 }
 
@@ -201,7 +201,7 @@ static void a_new_cm_goes_on_with_a_copy(void **state)
     resume(w, "copy", "new");
     assert_string_equal(w->log, "receive1 take1 table0 table1 release0 ");
     has_moved(w);
-    assert_string_equal(w->cm.state.part[0].password, "new");
+    assert_string_equal(w->stage.cm.state.part[0].password, "new");
 }
 
 static void a_new_cm_goes_on_with_a_cut(void **state)
@@ -309,9 +309,9 @@ static void a_new_cm_goes_on_releasing(void **state)
 /* What has been told of the target: so many of 1000 MiB are in use. */
 static void target_uses(struct migrate_world *w, uint64_t mib)
 {
-    w->cm.live[1]->last.memory_used = mib << 20;
-    w->cm.live[1]->last.memory_capacity = 1000U << 20;
-    w->cm.live[0]->last.memory_capacity = 1000U << 20;
+    w->stage.cm.live[1]->last.memory_used = mib << 20;
+    w->stage.cm.live[1]->last.memory_capacity = 1000U << 20;
+    w->stage.cm.live[0]->last.memory_capacity = 1000U << 20;
 }
 
 static void a_full_target_is_refused_with_figures(void **state)
@@ -332,7 +332,7 @@ static bool replica_is_gone(void *world)
 {
     const struct migrate_world *w = world;
 
-    return !w->cm.state.part[1].replica_step[0] && !w->cm.state.ngraves;
+    return !w->stage.cm.state.part[1].replica_step[0] && !w->stage.cm.state.ngraves;
 }
 
 /* The other partition's replica is on the target, which its Local Manager ends before it tells that
@@ -340,14 +340,14 @@ static bool replica_is_gone(void *world)
 static void a_replica_makes_room_on_a_full_target(void **state)
 {
     struct migrate_world *w = *state;
-    struct mfs_cm_part *other = &w->cm.state.part[1];
+    struct mfs_cm_part *other = &w->stage.cm.state.part[1];
 
-    w->cm.state.replicas = 1;
+    w->stage.cm.state.replicas = 1;
     mfs_text_copy(other->replica_step, sizeof other->replica_step, MFS_REPLICA_READY);
     mfs_text_copy(other->replica_password, sizeof other->replica_password, "replica");
     other->replica_node = 1;
-    w->cm.part_bytes[1] = 20 << 20;
-    assert_int_equal(mfs_replicas_begin(&w->cm), 0);
+    w->stage.cm.part_bytes[1] = 20 << 20;
+    assert_int_equal(mfs_replicas_begin(&w->stage.cm), 0);
     target_uses(w, 998);
     migrate_world_move(w);
     migrate_world_wait(w, replica_is_gone);
@@ -356,9 +356,9 @@ static void a_replica_makes_room_on_a_full_target(void **state)
     target_uses(w, 976);
     migrate_world_wait(w, migrate_world_is_calm);
     assert_int_equal(w->err.code, 0);
-    assert_int_equal(w->cm.state.part[0].node, 1);
+    assert_int_equal(w->stage.cm.state.part[0].node, 1);
     assert_string_equal(other->password, "old");
-    mfs_replicas_fini(&w->cm);
+    mfs_replicas_fini(&w->stage.cm);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, migrate_world_setup, migrate_world_teardown)

@@ -1,0 +1,70 @@
+#include "cm_stage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+
+void cm_stage_state(struct mfs_cm_state *s, uint32_t nnodes, uint32_t nparts)
+{
+    mfs_text_copy(s->name, sizeof s->name, "unit");
+    mfs_text_copy(s->phase, sizeof s->phase, MFS_PHASE_RUNNING);
+    mfs_text_copy(s->provider, sizeof s->provider, "local");
+    s->stripe_size = MFS_STRIPE_SIZE_DEFAULT;
+    s->nnodes = nnodes;
+    s->node = calloc(nnodes, sizeof *s->node);
+    s->nparts = nparts;
+    s->part = calloc(nparts, sizeof *s->part);
+    s->table = mfs_table_new(nparts);
+    s->table->epoch = 5;
+    s->table->stripe_size = s->stripe_size;
+    for (uint32_t i = 0; i < nnodes; i++) {
+        s->node[i].id = i;
+        s->node[i].memory = 1 << 30;
+        snprintf(s->node[i].name, sizeof s->node[i].name, "node-%u", i);
+    }
+}
+
+int cm_stage_open(struct cm_stage *stage)
+{
+    struct mfs_cm *cm = &stage->cm;
+    struct mfs_err err;
+
+    strcpy(stage->dir, "/tmp/memefs-unit-XXXXXX");
+    if (!mkdtemp(stage->dir))
+        return -1;
+    snprintf(stage->paths.state, sizeof stage->paths.state, "%s/cm.json", stage->dir);
+    snprintf(stage->paths.events, sizeof stage->paths.events, "%s/events.jsonl", stage->dir);
+    snprintf(stage->paths.secret, sizeof stage->paths.secret, "%s/secret", stage->dir);
+    if (mfs_secret_create(stage->paths.secret, &cm->secret))
+        return -1;
+    cm->paths = &stage->paths;
+    cm->step = MFS_STEP_DONE;
+    cm->loop = mfs_loop_create();
+    if (mfs_nodes_init(cm))
+        return -1;
+    cm->listener =
+        mfs_listener_create(cm->loop, "127.0.0.1:0", &cm->secret, 16, &mfs_cm_service, cm, &err);
+    if (!cm->listener)
+        return -1;
+    mfs_listener_address(cm->listener, stage->address);
+    return 0;
+}
+
+void cm_stage_deafen(struct cm_stage *stage)
+{
+    if (stage->cm.listener)
+        mfs_listener_destroy(stage->cm.listener);
+    stage->cm.listener = NULL;
+}
+
+void cm_stage_close(struct cm_stage *stage)
+{
+    cm_stage_deafen(stage);
+    mfs_loop_destroy(stage->cm.loop);
+    mfs_nodes_fini(&stage->cm);
+    mfs_cm_state_clear(&stage->cm.state);
+    mfs_file_remove_tree(stage->dir);
+}

@@ -1,0 +1,26 @@
+/* cm's own code, running but for its Local Managers, whose part a test plays: what is common to the
+ * tests of cm's changes. One thread. */
+#ifndef MFS_TESTS_CM_STAGE_H
+#define MFS_TESTS_CM_STAGE_H
+
+#include "cm/control.h"
+
+struct cm_stage {
+    char dir[64], address[MFS_ADDRESS_MAX]; /* of its own; where cm listens */
+    struct mfs_paths paths;
+    struct mfs_cm cm;
+};
+
+/* What a deployment begins with: named "unit", running, of so many nodes of 1 GiB and
+ * partitions, which are on none yet, with a table of epoch 5. */
+void cm_stage_state(struct mfs_cm_state *s, uint32_t nnodes, uint32_t nparts);
+
+/* Makes the directory, and begins to listen. The caller has set stage->cm.state. 0 or -1. */
+int cm_stage_open(struct cm_stage *stage);
+
+/* The caller has closed his connections and ended what was under way, but for the listener, which
+ * cm_stage_deafen may close before. */
+void cm_stage_deafen(struct cm_stage *stage);
+void cm_stage_close(struct cm_stage *stage);
+
+#endif
