@@ -220,7 +220,7 @@ static void space(void)
     memset(data, 1, 8 << 20);
     fs_put("big", data, 8 << 20);
     OK(statvfs(".", &after));
-    /* What nodes may hold is reckoned anew each second, by what their processes take beside data. */
+    /* What nodes may hold is reckoned anew each second, by what their processes take besides. */
     CHECK(after.f_blocks > before.f_blocks - before.f_blocks / 16);
     CHECK(after.f_blocks < before.f_blocks + before.f_blocks / 16);
     CHECK(fs_stat("big").st_blocks * 512 >= 8 << 20);

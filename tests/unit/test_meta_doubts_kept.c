@@ -40,7 +40,8 @@ static void lose_end(bool happens, bool deaf)
     mute = deaf;
     begin("mfs_append_end");
     end(mfs_meta_append_end(a.meta, ino, number, true, &place, 0, NULL, &attr));
-    undone = mute = false;
+    undone = false;
+    mute = false;
 }
 
 static void test_place_kept(void **state)
@@ -95,7 +96,8 @@ static uint64_t unlock_in_vain(lock_fn *fn, bool deaf)
     mute = deaf;
     begin("mfs_setlk");
     end(fn(&a, ino, F_UNLCK));
-    undone = mute = false;
+    undone = false;
+    mute = false;
     return ino;
 }
 
