@@ -135,11 +135,13 @@ static int start_vfs(struct mfs_fuse *m, struct mfs_err *err)
 
     if (rc < 0)
         return mfs_err_set(err, rc, "partitions: %s", strerror(-rc));
+    m->ends = mfs_ends_create();
     m->ghosts = mfs_ghosts_create();
     m->places = mfs_places_create();
     m->retries = mfs_retries_create(m->vfs);
     m->walks = mfs_walks_create();
-    if (m->ghosts == NULL || m->places == NULL || m->retries == NULL || m->walks == NULL)
+    if (m->ends == NULL || m->ghosts == NULL || m->places == NULL || m->retries == NULL ||
+        m->walks == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     return 0;
 }
@@ -291,6 +293,7 @@ static void tear_down(struct mfs_fuse *m)
     mfs_ghosts_destroy(m->ghosts);
     mfs_notify_destroy(m->names);
     mfs_notify_destroy(m->notify);
+    mfs_ends_destroy(m->ends);
     if (m->se != NULL)
         fuse_session_destroy(m->se);
     mfs_control_destroy(m->control); /* its thread uses the store */

@@ -42,11 +42,24 @@ static struct job *pop(struct mfs_notify *n)
     return j;
 }
 
+/* The kernel forgets the inode's attributes, and its pages from `off` on, if that is not negative.
+ */
+static int forget(struct mfs_notify *n, uint64_t node, off_t off)
+{
+    int rc;
+
+    mfs_ends_noticed(n->m->ends, node, mfs_clock_mono());
+    rc = fuse_lowlevel_notify_inval_inode(n->m->se, node, off, 0);
+    mfs_ends_noticed(n->m->ends, node, mfs_clock_mono());
+    return rc;
+}
+
 /* The kernel knows the new end when it is given the last byte. Before, pages are dropped: see
  * vfs/tail.h; and after, as a write on this mount may have changed that byte meanwhile. */
 static int tell_size(struct mfs_notify *n, uint64_t ino)
 {
     struct fuse_bufvec last = FUSE_BUFVEC_INIT(1);
+    int64_t seen = mfs_clock_mono();
     uint64_t size;
     char byte;
     int rc;
@@ -54,12 +67,13 @@ static int tell_size(struct mfs_notify *n, uint64_t ino)
     last.buf[0].mem = &byte;
     if (mfs_vfs_last_byte(n->m->vfs, ino, &size, &byte) < 0 || size == 0)
         return 0;
-    rc = fuse_lowlevel_notify_inval_inode(n->m->se, ino, 0, 0);
+    rc = forget(n, ino, 0);
     if (rc < 0)
         return rc;
     mfs_vfs_pages_dropped(n->m->vfs, ino, size);
-    fuse_lowlevel_notify_store(n->m->se, ino, (off_t)size - 1, &last, 0);
-    return fuse_lowlevel_notify_inval_inode(n->m->se, ino, 0, 0);
+    if (mfs_ends_grow(n->m->ends, ino, size, seen))
+        fuse_lowlevel_notify_store(n->m->se, ino, (off_t)size - 1, &last, 0);
+    return forget(n, ino, 0);
 }
 
 /* With its pages the kernel forgets attributes that it is just fetching, and a read that wanted
@@ -67,7 +81,7 @@ static int tell_size(struct mfs_notify *n, uint64_t ino)
  * may be the one that is about to be replaced: all pages are dropped again when that is over. */
 static void drop_pages(struct mfs_notify *n, uint64_t ino)
 {
-    int rc = fuse_lowlevel_notify_inval_inode(n->m->se, ino, 0, 0);
+    int rc = forget(n, ino, 0);
 
     if (rc == 0 && mfs_meta_in_touch(mfs_vfs_meta(n->m->vfs)))
         rc = tell_size(n, ino);
@@ -105,7 +119,7 @@ static void drop_names(struct mfs_notify *n, uint64_t ino)
         if (rc < 0 && rc != -ENOENT && rc != -ENODEV && rc != -EBADF)
             mfs_warn("fuse", "inode %llx: name not dropped: %s", (unsigned long long)ino,
                      strerror(-rc));
-        fuse_lowlevel_notify_inval_inode(n->m->se, name.node, -1, 0);
+        forget(n, name.node, -1);
         mfs_places_dropped(n->m->places, &name);
     }
 }
@@ -235,9 +249,9 @@ void mfs_notify_attributes(struct mfs_notify *n, uint64_t ino)
     size_t count = mfs_places_kept(n->m->places, ino, node);
 
     if (ino == FUSE_ROOT_ID || ino == 0)
-        fuse_lowlevel_notify_inval_inode(n->m->se, FUSE_ROOT_ID, -1, 0);
+        forget(n, FUSE_ROOT_ID, -1);
     for (size_t i = 0; i < count; i++)
-        fuse_lowlevel_notify_inval_inode(n->m->se, node[i], -1, 0);
+        forget(n, node[i], -1);
 }
 
 /* What the calling thread's request itself does to names, its kernel knows. */

@@ -50,6 +50,8 @@ static void fill_stat(struct mfs_fuse *m, const struct mfs_attr *attr, struct st
         .st_mtim = attr->mtime,
         .st_ctim = attr->ctime,
     };
+    if (S_ISREG(attr->mode))
+        mfs_ends_told(m->ends, attr->ino, attr->size, mfs_clock_mono());
     if (attr->nlink > 0)
         mfs_ghosts_remember(m->ghosts, attr);
 }

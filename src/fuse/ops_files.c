@@ -20,11 +20,24 @@ static bool bypasses(int flags)
     return (flags & O_DIRECT) && mfs_device_maps_direct();
 }
 
-static void fill_info(struct fuse_file_info *fi, struct mfs_file *file, bool keep_cache)
+/* Likewise when the kernel may have missed that another mount has cut the file. */
+static bool missed_cut(struct mfs_fuse *m, uint64_t ino, struct mfs_file *file)
+{
+    struct mfs_attr attr;
+
+    if (!mfs_device_maps_direct())
+        return false;
+    if (!mfs_vfs_size(file, &attr))
+        attr.size = 0; /* it has changed since the open: it may end anywhere */
+    return mfs_ends_doubt(m->ends, ino, attr.size, mfs_clock_mono());
+}
+
+static void fill_info(struct mfs_fuse *m, uint64_t ino, struct fuse_file_info *fi,
+                      struct mfs_file *file, bool keep_cache)
 {
     fi->fh = (uintptr_t)file;
     fi->keep_cache = keep_cache;
-    fi->direct_io = appends(fi->flags) || bypasses(fi->flags);
+    fi->direct_io = appends(fi->flags) || bypasses(fi->flags) || missed_cut(m, ino, file);
 }
 
 /* Requests that change content and do not say whether who made them may keep set-user-ID. */
@@ -49,7 +62,7 @@ void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         mfs_reply_rc(req, rc);
         return;
     }
-    fill_info(fi, file, keep_cache);
+    fill_info(m, ino, fi, file, keep_cache);
     if (fi->flags & O_TRUNC)
         drop_privileges(fi, mfs_device_kills());
     /* -ENOENT: whoever opened it was interrupted and will never close it. */
@@ -79,7 +92,7 @@ void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
     mfs_fill_entry(m, parent, name, &attr, &e);
     if (shown)
         e.attr_timeout = MFS_OP_SECONDS(MFS_META_SHOWN_NEW);
-    fill_info(fi, file, keep_cache);
+    fill_info(m, attr.ino, fi, file, keep_cache);
     if (fuse_reply_create(req, &e, fi) == -ENOENT)
         mfs_vfs_release(file);
 }
@@ -110,13 +123,13 @@ void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_WRITE);
     ssize_t n = drop_privileges(fi, mfs_device_kills());
 
-    (void)ino;
     if (n == 0)
         n = mfs_vfs_write(mfs_op_file(fi), buf, size, (uint64_t)off, fi->flags, fi->writepage);
     if (n < 0) {
         fuse_reply_err(req, (int)-n);
         return;
     }
+    mfs_ends_reach(m->ends, ino, (uint64_t)(off + n));
     atomic_fetch_add_explicit(&m->stats.bytes_written, (unsigned long)n, memory_order_relaxed);
     fuse_reply_write(req, (size_t)n);
 }
@@ -147,13 +160,14 @@ void mfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 void mfs_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
                       struct fuse_file_info *fi)
 {
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_FALLOCATE);
     int rc;
 
-    mfs_op_begin(req, MFS_OP_FALLOCATE);
-    (void)ino;
     rc = drop_privileges(fi, may_not_keep(req));
     if (rc == 0)
         rc = mfs_vfs_fallocate(mfs_op_file(fi), mode, (uint64_t)off, (uint64_t)len);
+    if (rc == 0 && !(mode & FALLOC_FL_KEEP_SIZE))
+        mfs_ends_reach(m->ends, ino, (uint64_t)(off + len));
     fuse_reply_err(req, -rc);
 }
 
@@ -174,18 +188,19 @@ void mfs_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
                             struct fuse_file_info *in, fuse_ino_t ino_out, off_t off_out,
                             struct fuse_file_info *out, size_t len, int flags)
 {
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_COPY);
     ssize_t n = -EINVAL;
 
-    mfs_op_begin(req, MFS_OP_COPY);
     (void)ino_in;
-    (void)ino_out;
     if (flags == 0)
         n = drop_privileges(out, may_not_keep(req));
     if (n == 0)
         n = mfs_vfs_copy_range(mfs_op_file(in), (uint64_t)off_in, mfs_op_file(out),
                                (uint64_t)off_out, len);
-    if (n < 0)
+    if (n < 0) {
         fuse_reply_err(req, (int)-n);
-    else
-        fuse_reply_write(req, (size_t)n);
+        return;
+    }
+    mfs_ends_reach(m->ends, ino_out, (uint64_t)(off_out + n));
+    fuse_reply_write(req, (size_t)n);
 }

@@ -11,6 +11,7 @@
 
 #include "cluster/capacity.h"
 #include "cluster/table.h"
+#include "fuse/ends.h"
 #include "fuse/ghosts.h"
 #include "fuse/mount.h"
 #include "fuse/notify.h"
@@ -31,6 +32,7 @@ struct mfs_fuse {
     struct mfs_tidy *tidy;
     struct mfs_notify *notify; /* of pages */
     struct mfs_notify *names;  /* another thread: these wait for locks that may be held for long */
+    struct mfs_ends *ends;
     struct mfs_ghosts *ghosts;
     struct mfs_places *places;
     struct mfs_retries *retries;

@@ -2,6 +2,8 @@
  *
  * Both mounts write one file at once: appended records stay whole, parts written by one never undo
  * parts written by the other, and a reader never sees anything that nobody wrote. */
+#include <sched.h>
+
 #include "fs_pair.h"
 
 enum { BLOB = 6 << 20 };
@@ -368,6 +370,44 @@ static void truncate_beside(struct pair *p)
     }
 }
 
+/* A file that the reader knows is cut, and goes on being written while he opens it: whatever comes
+ * in the way of what his kernel is told, it ends where it was cut. */
+static void opened_after_cut(struct pair *p)
+{
+    enum { LONG = 20000, SHORT = 3000, TIMES = 4 };
+    int fd;
+
+    if (p->side == 0) {
+        memset(blob, 1, LONG);
+        fs_put(pair_mine(p, "shorter"), blob, LONG);
+    }
+    pair_meet(p);
+    fd = pair_open(pair_mine(p, "shorter"), O_RDONLY);
+    EQUAL(LONG, pread(fd, blob, LONG + 1, 0));
+    pair_meet(p);
+    if (p->side == 1)
+        OK(close(fd));
+    if (p->side == 0) {
+        fs_put(pair_mine(p, "shorter"), blob, SHORT);
+        atomic_store(&p->shared->value[0], 1);
+        for (unsigned i = 0; i < TIMES; i++) {
+            int again = pair_open(pair_mine(p, "shorter"), O_WRONLY);
+
+            fs_write_at(again, blob, SHORT, 0);
+            OK(close(again));
+        }
+        OK(close(fd));
+        atomic_store(&p->shared->value[1], 1);
+    }
+    while (p->side == 1 && !atomic_load(&p->shared->value[0]))
+        sched_yield();
+    while (p->side == 1 && !atomic_load(&p->shared->value[1])) {
+        fd = pair_open(pair_mine(p, "shorter"), O_RDONLY);
+        EQUAL(SHORT, pread(fd, blob, LONG, 0));
+        OK(close(fd));
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct pair_scenario scenarios[] = {
@@ -378,6 +418,7 @@ int main(int argc, char **argv)
         {"growing", .race = growing, .cost = 10},
         {"turns", .race = turns, .cost = 10},
         {"truncate_beside", .race = truncate_beside, .cost = 10},
+        {"opened_after_cut", .race = opened_after_cut, .cost = 2},
         {NULL},
     };
 
