@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "wire/messages.h"
 
-#define MFS_MANIFEST_FORMAT 1
+#define MFS_MANIFEST_FORMAT 2
 
 struct mfs_manifest {
     uint32_t format;

@@ -18,11 +18,11 @@ static int put_head(struct mfs_fuse *m, uint64_t ino, const struct mfs_table *t,
     if (rc < 0)
         return rc;
     return mfs_buf_printf(out,
-                          "memefs-layout 1\ndeployment %s\nepoch %llu\nino %llu\nsize %llu\n"
-                          "data_end %llu\nstripe_size %u\npartitions %u\n",
+                          "memefs-layout 2\ndeployment %s\nepoch %llu\nino %llu\nsize %llu\n"
+                          "data_end %llu\nstripe_size %u\npartitions %u\nstep %u\n",
                           t->name, (unsigned long long)t->epoch, (unsigned long long)ino,
                           (unsigned long long)attr.size, (unsigned long long)attr.data_end,
-                          t->stripe_size, t->nparts);
+                          t->stripe_size, t->nparts, mfs_placement_step(t->nparts));
 }
 
 static int put_chunk(const struct mfs_table *t, uint64_t chunk, struct mfs_buf *out)

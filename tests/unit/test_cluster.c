@@ -102,23 +102,81 @@ static void assert_even(const uint32_t *hits, uint32_t n, uint32_t total)
     assert_true(chi < 120);
 }
 
-static void placement_is_even(void **state)
+static void names_are_even(void **state)
 {
-    uint32_t stripes[64] = {0}, names[64] = {0};
-    uint64_t ino = 3ULL << 48 | 77;
+    uint32_t names[64] = {0};
     char name[32];
 
     (void)state;
-    assert_int_equal(mfs_placement_stripe(ino, 0, 64), 3);
     assert_int_equal(mfs_placement_home(MFS_ROOT_INO), 0);
     for (uint32_t n = 0; n < 64000; n++) {
         int len = snprintf(name, sizeof name, "file-%u.dat", n);
 
-        stripes[mfs_placement_stripe(ino, n + 1, 64)]++;
         names[mfs_placement_entry(MFS_ROOT_INO, name, (size_t)len, 64)]++;
     }
-    assert_even(stripes, 64, 64000);
     assert_even(names, 64, 64000);
+}
+
+/* Each P stripes of a file are in P partitions. */
+static void stripes_visit_all(void **state)
+{
+    static const uint32_t sizes[] = {1, 2, 3, 4, 6, 7, 12, 32, 96, 1000, 4093, 65535};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        uint32_t nparts = sizes[i], home = nparts / 3;
+        uint64_t ino = (uint64_t)home << 48 | 77;
+        char *seen = calloc(nparts, 1);
+
+        assert_non_null(seen);
+        assert_int_equal(mfs_placement_stripe(ino, 0, nparts), home);
+        for (uint32_t n = 0; n < 3 * nparts; n++) {
+            uint32_t part = mfs_placement_stripe(ino, n, nparts);
+
+            assert_true(part < nparts);
+            assert_int_equal(seen[part]++, n / nparts);
+        }
+        free(seen);
+    }
+}
+
+/* Few stripes in sequence spread over nodes, i.e. ranges of partitions, as evenly as many do: the
+ * most that one of n nodes is beyond its due, anywhere in a file. */
+static double worst_excess(uint32_t nodes, uint32_t nparts, uint32_t stripes)
+{
+    double due = (double)stripes / nodes, worst = 0;
+
+    for (uint32_t from = 0; from + stripes <= nparts; from++) {
+        uint32_t held[64] = {0};
+
+        for (uint32_t n = from; n < from + stripes; n++)
+            held[mfs_placement_stripe(9, n, nparts) / (nparts / nodes)]++;
+        for (uint32_t v = 0; v < nodes; v++)
+            if (held[v] - due > worst)
+                worst = held[v] - due;
+    }
+    return worst;
+}
+
+static void stripes_spread_over_nodes(void **state)
+{
+    (void)state;
+    for (uint32_t nodes = 2; nodes <= 64; nodes *= 2)
+        for (uint32_t each = 4; each <= 24; each += 4)
+            for (uint32_t stripes = nodes; stripes <= nodes * each; stripes += nodes)
+                assert_true(worst_excess(nodes, nodes * each, stripes) < 2.01);
+}
+
+/* Tasks that each work on a piece of one file do not meet in one partition, whatever the pieces'
+ * length. */
+static void pieces_begin_apart(void **state)
+{
+    uint32_t begin[64] = {0};
+
+    (void)state;
+    for (uint32_t n = 0; n < 6400; n++)
+        begin[mfs_placement_stripe(5ULL << 48 | 9, n * 64, 64)]++;
+    assert_even(begin, 64, 6400);
 }
 
 /* A deployment's data would be lost to a client that places otherwise. */
@@ -126,7 +184,8 @@ static void placement_is_fixed(void **state)
 {
     (void)state;
     assert_int_equal(mfs_placement_entry(MFS_ROOT_INO, "hello", 5, 65535), 15403);
-    assert_int_equal(mfs_placement_stripe(5ULL << 48 | 9, 1, 65535), 9036);
+    assert_int_equal(mfs_placement_stripe(5ULL << 48 | 9, 1, 65535), 40507);
+    assert_int_equal(mfs_placement_stripe(5ULL << 48 | 9, 65536, 65535), 49543);
 }
 
 static void tables(void **state)
@@ -156,9 +215,15 @@ static void tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(number_of_partitions), cmocka_unit_test(counts_are_in_proportion),
-        cmocka_unit_test(impossible_counts),    cmocka_unit_test(placement_is_even),
-        cmocka_unit_test(placement_is_fixed),   cmocka_unit_test(tables),
+        cmocka_unit_test(number_of_partitions),
+        cmocka_unit_test(counts_are_in_proportion),
+        cmocka_unit_test(impossible_counts),
+        cmocka_unit_test(names_are_even),
+        cmocka_unit_test(stripes_visit_all),
+        cmocka_unit_test(stripes_spread_over_nodes),
+        cmocka_unit_test(pieces_begin_apart),
+        cmocka_unit_test(placement_is_fixed),
+        cmocka_unit_test(tables),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

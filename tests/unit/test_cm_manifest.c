@@ -271,16 +271,16 @@ static void test_what_makes_no_sense_is_refused(void **state)
         "",
         "{}",
         "[]",
-        "{\"format\": 1}",
-        "{\"format\": 2, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
+        "{\"format\": 2}",
+        "{\"format\": 1, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
         "[{\"index\": 0, \"xxh64\": \"0123456789abcdef\"}]}",
-        "{\"format\": 1, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
+        "{\"format\": 2, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
         "[]}",
-        "{\"format\": 1, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
+        "{\"format\": 2, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
         "[{\"index\": 1, \"xxh64\": \"0123456789abcdef\"}]}",
-        "{\"format\": 1, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
+        "{\"format\": 2, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
         "[{\"index\": 0, \"xxh64\": \"0123456789abcdeg\"}]}",
-        "{\"format\": 1, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 0, \"partitions\": "
+        "{\"format\": 2, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 0, \"partitions\": "
         "[{\"index\": 0, \"xxh64\": \"0123456789abcdef\"}]}"};
     struct mfs_manifest m;
     struct mfs_err err;
