@@ -12,9 +12,11 @@
 #include "cluster/hose.h"
 
 #define RATE_LEAST 1024 /* bytes/s: less was meant in another unit */
-#define DIFFERENT  1.15 /* fastest to slowest: less is not worth a thought */
-#define FILL_LEAST 0.25 /* of the room: so much is always reckoned with */
-#define FILL_GROWS 1.5  /* and that the data grow so many times */
+/* Fastest to slowest: less is not worth a thought, or may be a mistake of who has measured. */
+#define DIFFERENT      1.15
+#define DIFFERENT_TOLD 1.05 /* who tells of all nodes knows */
+#define FILL_LEAST     0.25 /* of the room: so much is always reckoned with */
+#define FILL_GROWS     1.5  /* and that the data grow so many times */
 
 /* ---- bandwidth ------------------------------------------------------------------------------- */
 
@@ -29,23 +31,26 @@ void mfs_weights_bandwidth(const struct mfs_cm_node *const *node, size_t n, doub
                                                              : fmax(most, node[i]->bandwidth_seen);
 }
 
-static bool differ(const double *bandwidth, size_t n)
+static bool differ(const struct mfs_cm_node *const *node, const double *bandwidth, size_t n)
 {
     double least = INFINITY, most = 0;
+    bool told = true;
 
     for (size_t i = 0; i < n; i++) {
         least = fmin(least, bandwidth[i]);
         most = fmax(most, bandwidth[i]);
+        told = told && !strcmp(node[i]->bandwidth_from, MFS_BANDWIDTH_TOLD);
     }
-    return most > least * DIFFERENT;
+    return most > least * (told ? DIFFERENT_TOLD : DIFFERENT);
 }
 
-static bool wanted(const char *rule, const double *bandwidth, size_t n)
+static bool wanted(const char *rule, const struct mfs_cm_node *const *node, const double *bandwidth,
+                   size_t n)
 {
     if (!n || !(bandwidth[0] > 0)) /* then it is unknown of all */
         return false;
     return !strcmp(rule, MFS_WEIGHTS_BANDWIDTH) ||
-           (!strcmp(rule, MFS_WEIGHTS_AUTO) && differ(bandwidth, n));
+           (!strcmp(rule, MFS_WEIGHTS_AUTO) && differ(node, bandwidth, n));
 }
 
 /* ---- limited by memory ----------------------------------------------------------------------- */
@@ -104,8 +109,8 @@ bool mfs_weights_make(const struct mfs_cm_state *st, const struct mfs_cm_node *c
 
     if (bandwidth) {
         mfs_weights_bandwidth(node, n, bandwidth);
-        by_bandwidth =
-            wanted(st->weights, bandwidth, n) && !limited(st, node, n, used, bandwidth, weight);
+        by_bandwidth = wanted(st->weights, node, bandwidth, n) &&
+                       !limited(st, node, n, used, bandwidth, weight);
         free(bandwidth);
     }
     for (size_t i = 0; i < n && !by_bandwidth; i++)
