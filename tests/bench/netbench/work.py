@@ -5,9 +5,10 @@ import ctypes
 import multiprocessing
 import os
 import random
+import sys
 import threading
 import time
-from collections import namedtuple
+from collections import deque, namedtuple
 
 PIECE = 1 << 20
 BASE = memoryview(random.Random(1).randbytes(2 * PIECE))
@@ -68,7 +69,14 @@ def perform(top, task):
         write(top, name, size)
 
 
-def worker(node, top, tasks, turn, until, out):
+def forget(top, written, keep):
+    """All but the last `keep` of what a worker has written, as what has been read is not wanted any more."""
+    while len(written) > keep:
+        os.unlink(os.path.join(top, written.popleft()))
+
+
+def worker(node, top, tasks, turn, until, keep, out):
+    written = deque()
     while time.monotonic() < until:
         with turn.get_lock():
             index = turn.value
@@ -78,15 +86,17 @@ def worker(node, top, tasks, turn, until, out):
         began, error = time.monotonic(), None
         try:
             perform(top, tasks[index])
+            written += [name for name, _ in tasks[index].writes]
+            forget(top, written, keep)
         except (OSError, RuntimeError) as e:
             error = str(e)
         out.append(Done(node, index, began, time.monotonic(), error))
 
 
-def node_main(node, top, tasks, workers, turn, until, pipe):
+def node_main(node, top, tasks, workers, turn, until, keep, pipe):
     ctypes.CDLL(None).prctl(1, 9)  # dies with its parent
     out = []
-    threads = [threading.Thread(target=worker, args=(node, top, tasks, turn, until, out)) for _ in range(workers)]
+    threads = [threading.Thread(target=worker, args=(node, top, tasks, turn, until, keep, out)) for _ in range(workers)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -95,16 +105,17 @@ def node_main(node, top, tasks, workers, turn, until, pipe):
     pipe.close()
 
 
-def run(mounts, folder, tasks, workers, limit, whole=True, threads=()):
+def run(mounts, folder, tasks, workers, limit, whole=True, threads=(), keep=sys.maxsize):
     """All that was done, in the order of its end. Raises an error when a task fails or the limit (s) has passed; or,
     unless the whole is wanted, does what can be done within it. The threads are started once the workers run: one that
-    starts programs must not do so before, as a worker would inherit their pipes and keep them open."""
+    starts programs must not do so before, as a worker would inherit their pipes and keep them open. Each worker removes
+    all but the last `keep` of its files."""
     context = multiprocessing.get_context("fork")
     turn, until, children = context.Value("l", 0), time.monotonic() + limit, []
     for node, mount in enumerate(mounts):
         mine, its = context.Pipe(False)
         child = context.Process(target=node_main, daemon=True,
-                                args=(node, os.path.join(mount, folder), tasks, workers, turn, until, its))
+                                args=(node, os.path.join(mount, folder), tasks, workers, turn, until, keep, its))
         child.start()
         its.close()
         children.append((child, mine))
