@@ -26,7 +26,6 @@
 #define AHEAD      3              /* looks: a plan and the first moves take so long */
 #define LATELY     0.1            /* of the traffic's mean: each second's part */
 #define HELPS      0.02           /* of its room: so much less must the fullest node hold */
-#define FULL       0.85 /* of its rate: a link carries no more, but for what is seen late */
 
 struct mfs_autobalance {
     struct mfs_cm *cm;
@@ -34,7 +33,6 @@ struct mfs_autobalance {
     struct mfs_rebalance_settings numbers;
     struct mfs_rebalance *watch;
     double traffic;         /* bytes/s, a mean */
-    double full;            /* 0..1, a mean: the link that sets the pace is full */
     int64_t next;           /* no plan before */
     int64_t told;           /* that it was not worth it */
     int64_t relief_until;   /* room is being made */
@@ -97,32 +95,8 @@ static int picture_take(const struct mfs_cm *cm, struct picture *p)
     return 0;
 }
 
-/* NULL: ENOMEM. The caller frees it. */
-static uint32_t *counts_now(const struct mfs_cm *cm, const struct picture *p)
-{
-    uint32_t *count = calloc(p->n, sizeof *count);
-
-    for (uint32_t i = 0; count && i < p->n; i++)
-        count[i] = mfs_cm_state_count(&cm->state, p->id[i]);
-    return count;
-}
-
-static bool last_is_full(const struct mfs_cm *cm, const struct picture *p)
-{
-    uint32_t *count = counts_now(cm, p);
-    const struct mfs_msg_report *r;
-    size_t last;
-
-    if (!count)
-        return false;
-    last = mfs_rebalance_last(count, p->bandwidth, p->n);
-    free(count);
-    r = &cm->live[last]->last;
-    return fmax(r->bandwidth_in, r->bandwidth_out) > FULL * p->bandwidth[last];
-}
-
 /* What nodes receive is what nodes send, but for what goes elsewhere. */
-static void take_traffic(struct mfs_autobalance *a, const struct picture *p)
+static void take_traffic(struct mfs_autobalance *a)
 {
     double in = 0, out = 0;
 
@@ -131,7 +105,6 @@ static void take_traffic(struct mfs_autobalance *a, const struct picture *p)
         out += a->cm->live[i]->last.bandwidth_out;
     }
     a->traffic += (fmax(in, out) - a->traffic) * LATELY;
-    a->full += (last_is_full(a->cm, p) - a->full) * LATELY;
 }
 
 /* ---- a plan's worth -------------------------------------------------------------------------- */
@@ -148,31 +121,16 @@ static double rate_of(const void *arg, uint32_t node)
 
 static double pace_now(const struct mfs_cm *cm, const struct picture *p)
 {
-    uint32_t *count = counts_now(cm, p);
-    double pace = count ? mfs_rebalance_pace(count, p->bandwidth, p->n, cm->state.nparts) : 0;
+    uint32_t *count = calloc(p->n, sizeof *count);
+    double pace;
 
+    if (!count)
+        return 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        count[i] = mfs_cm_state_count(&cm->state, p->id[i]);
+    pace = mfs_rebalance_pace(count, p->bandwidth, p->n, cm->state.nparts);
     free(count);
     return pace;
-}
-
-/* Seconds that the moves take of the link that they need most, and what crosses links in all: data,
- * without what a process has used before it holds any. Negative: ENOMEM. */
-static double busiest_link(const struct mfs_plan *plan, const struct picture *p, uint64_t *bytes)
-{
-    struct mfs_scale_move *move = calloc(plan->nmoves + 1, sizeof *move);
-    double busiest;
-
-    *bytes = 0;
-    if (!move)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < plan->nmoves; i++) {
-        move[i] = plan->move[i];
-        move[i].bytes -= move[i].bytes < MFS_CAPACITY_EMPTY ? move[i].bytes : MFS_CAPACITY_EMPTY;
-        *bytes += move[i].bytes;
-    }
-    busiest = mfs_bound_links(move, plan->nmoves, rate_of, p);
-    free(move);
-    return busiest;
 }
 
 static void weigh(const struct mfs_autobalance *a, const struct picture *p,
@@ -183,11 +141,11 @@ static void weigh(const struct mfs_autobalance *a, const struct picture *p,
         .before = pace_now(a->cm, p),
         .after = mfs_rebalance_pace(plan->count, p->bandwidth, p->n, st->nparts),
         .traffic = a->traffic,
-        .full = a->full > 0.5,
+        .busiest = mfs_bound_links(plan->move, plan->nmoves, rate_of, p),
         .moves = plan->nmoves,
+        .bytes = plan->bytes,
         .cold = !strcmp(st->migration, "cold")};
 
-    f.busiest = busiest_link(plan, p, &f.bytes);
     *v = (struct mfs_rebalance_verdict){0};
     if (f.before > 0 && f.busiest >= 0)
         mfs_rebalance_weigh(&a->numbers, &f, v);
@@ -332,7 +290,7 @@ static void look(struct mfs_autobalance *a, const struct picture *p)
     bool due = mfs_rebalance_watch(a->watch, &a->numbers, &v),
          crowded = mfs_rebalance_crowded(soon(a, p->fullest), p->all);
 
-    take_traffic(a, p);
+    take_traffic(a);
     if ((due || crowded) && mfs_clock_mono() >= a->next)
         consider(a, p, due, crowded);
 }

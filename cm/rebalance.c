@@ -247,30 +247,19 @@ bool mfs_rebalance_changed(const struct mfs_rebalance *r, uint32_t *id, double *
 
 /* ---- worth ----------------------------------------------------------------------------------- */
 
-size_t mfs_rebalance_last(const uint32_t *count, const double *bandwidth, size_t n)
+double mfs_rebalance_pace(const uint32_t *count, const double *bandwidth, size_t n, uint32_t parts)
 {
-    size_t last = 0;
+    double last = 0;
 
-    for (size_t i = 1; i < n; i++)
-        if (count[i] / bandwidth[i] > count[last] / bandwidth[last])
-            last = i;
+    for (size_t i = 0; i < n; i++)
+        last = fmax(last, (double)count[i] / parts / bandwidth[i]);
     return last;
 }
 
-double mfs_rebalance_pace(const uint32_t *count, const double *bandwidth, size_t n, uint32_t parts)
-{
-    size_t last = mfs_rebalance_last(count, bandwidth, n);
-
-    return (double)count[last] / parts / bandwidth[last];
-}
-
 /* A link can't have been busier than wholly; and a file system that stands idle will be used, so
- * what costs next to nothing is done ahead. When that link is full all that waits for it waits,
- * also what has nothing to do with its partitions, such as its own node's tasks. */
+ * what costs next to nothing is done ahead. */
 static double expected(const struct mfs_rebalance_figures *f)
 {
-    if (f->full)
-        return 1 / f->before;
     return fmin(fmax(f->traffic, IDLE / f->before), 1 / f->before);
 }
 
