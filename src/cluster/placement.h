@@ -30,10 +30,10 @@ uint32_t mfs_placement_entry(uint64_t parent, const char *name, size_t len, uint
  * step is coprime to P and near P divided by the golden ratio; shift(0) is 0, shift(b) is
  * XXH64(ino, b). So stripe 0 is at home, each P stripes of a file from a multiple of P on lie in P
  * different partitions, and any few in sequence are far apart: they spread over ranges of
- * partitions, which is what nodes have, as evenly as whole numbers can (Vera Sós' theorem of three
- * distances). A hash of (ino, n) is even only in the mean: of 64 stripes on 8 nodes some 12 would
- * be on one. The shift keeps who works on every P-th stripe from meeting himself in one
- * partition. */
+ * partitions, which is what nodes have, with no more than about two beyond a node's part (Vera Sós'
+ * theorem of three distances). A hash of (ino, n) is even only in the mean: of 64 stripes on 8
+ * nodes some 12 would be on one. The shift keeps who works on every P-th stripe from meeting
+ * himself in one partition. */
 uint32_t mfs_placement_stripe(uint64_t ino, uint32_t n, uint32_t nparts);
 uint32_t mfs_placement_step(uint32_t nparts);
 
