@@ -8,8 +8,13 @@
 #include "base/text.h"
 #include "cm/move_impl.h"
 
-#define RECEIVE_TIME (60 * MFS_SEC) /* and what the bytes take, at worst: */
-#define RECEIVE_SLOW (2ULL << 20)   /* bytes/s */
+/* A copy, and what its bytes take at worst, in bytes/s. One that stands still is given up by the
+ * Local Manager. Clients of a cold one wait, for two minutes (MOVE_WAIT of fuse/mount.c). */
+#define RECEIVE_TIME (60 * MFS_SEC)
+#define RECEIVE_SLOW (64ULL << 10)
+#define BLOCKED_TIME (100 * MFS_SEC)
+#define BLOCKED_SLOW (2ULL << 20)
+
 #define TAKE_TIME    (30 * MFS_SEC)
 #define FENCE_TIME   (10 * MFS_SEC)
 #define RELEASE_TIME (30 * MFS_SEC)
@@ -79,17 +84,26 @@ static void ask(struct mfs_move *m, struct mfs_cm_live *l, enum mfs_msg type, co
     m->again_at = mfs_clock_mono() + SEND_AGAIN;
 }
 
+static int64_t receive_time(const struct mfs_move *m)
+{
+    uint64_t slowest = m->cold ? BLOCKED_SLOW : RECEIVE_SLOW;
+
+    if (m->rate && m->rate / 2 < slowest)
+        slowest = m->rate / 2 + 1;
+    return (m->cold ? BLOCKED_TIME : RECEIVE_TIME) + (int64_t)(m->bytes / slowest) * MFS_SEC;
+}
+
 static void receive(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_cm_move *s)
 {
     const struct mfs_cm_state *st = &m->cm->state;
     const struct mfs_partition *p = &st->table->part[m->part];
-    uint64_t slowest = m->rate && m->rate / 2 < RECEIVE_SLOW ? m->rate / 2 + 1 : RECEIVE_SLOW;
     struct mfs_msg_receive r = {.index = m->part,
                                 .nparts = st->nparts,
                                 .stripe_size = st->stripe_size,
                                 .memory = l->node->memory,
                                 .source_port = p->port,
                                 .cold = m->cold,
+                                .diskless = m->diskless,
                                 .moves = true,
                                 .bytes = m->bytes,
                                 .rate = m->rate};
@@ -99,7 +113,7 @@ static void receive(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_
     memcpy(r.source_host, p->host, sizeof r.source_host);
     memcpy(r.source_admin_password, st->part[m->part].admin_password,
            sizeof r.source_admin_password);
-    ask(m, l, MFS_MSG_RECEIVE, &r, RECEIVE_TIME + (int64_t)(m->bytes / slowest) * MFS_SEC);
+    ask(m, l, MFS_MSG_RECEIVE, &r, receive_time(m));
 }
 
 static void take(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_cm_move *s)

@@ -103,7 +103,7 @@ static void restore_source(struct mfs_ends *e)
 /* What is looked at, again and again, until all has arrived. */
 struct watch {
     int64_t moved, full_since, source_next; /* mfs_clock_mono; full_since 0: is not */
-    uint64_t target_bytes, source_keys;
+    uint64_t target_bytes, target_loaded, source_keys;
     unsigned looks;
 };
 
@@ -177,9 +177,11 @@ static int check_target(struct mfs_ends *e, struct watch *w)
 
     if (rc)
         return rc == -EAGAIN ? 0 : rc;
-    if (t.used_memory != w->target_bytes)
+    /* A large value has its memory before its bytes come. */
+    if (t.used_memory != w->target_bytes || t.loaded != w->target_loaded)
         w->moved = mfs_clock_mono();
     w->target_bytes = t.used_memory;
+    w->target_loaded = t.loaded;
     atomic_store(&e->m->bytes, t.used_memory);
     rc = check_memory(e, w, &t);
     return rc ? rc : t.link_up;

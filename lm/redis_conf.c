@@ -44,7 +44,7 @@ static const char fixed_settings[] =
     "repl-diskless-load on-empty-db\n"
     "rdb-del-sync-files yes\n"
     /* A target answers its Local Manager while it loads, however slowly the data come. */
-    "loading-process-events-interval-bytes 262144\n"
+    "loading-process-events-interval-bytes 16384\n"
     /* A link that breaks in the last moments goes on where it was; a process without replicas needs
      * no memory for that. Where all have replicas, both ends keep it for ever: so no more than what
      * a copy may be behind when it counts as in step (LAG_SMALL of lm/mover.c). */

@@ -57,6 +57,7 @@ struct mfs_admin_replication {
     uint64_t keys;        /* 0 unless `full` */
     uint64_t full_copies; /* begun since its start, for replicas of it; 0 unless `full` */
     uint64_t saved_keys;  /* of the copy or dump it is making; 0 unless `full` */
+    uint64_t loaded;      /* bytes of the copy that it reads; 0 unless `full` and `loading` */
 };
 int mfs_admin_replication(struct mfs_admin *admin, bool full, struct mfs_admin_replication *r,
                           struct mfs_err *err);

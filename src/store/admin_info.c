@@ -97,6 +97,7 @@ struct mfs_admin_replication mfs_admin_replication_of(const char *text)
         .keys = info_keys(text),
         .full_copies = mfs_admin_field(text, "sync_full"),
         .saved_keys = mfs_admin_field(text, "current_save_keys_processed"),
+        .loaded = mfs_admin_field(text, "loading_loaded_bytes"),
     };
 
     r.offset = mfs_admin_field(text, r.replica ? "slave_repl_offset" : "master_repl_offset");
