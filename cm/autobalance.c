@@ -26,6 +26,7 @@
 #define AHEAD      3              /* looks: a plan and the first moves take so long */
 #define LATELY     0.1            /* of the traffic's mean: each second's part */
 #define HELPS      0.02           /* of its room: so much less must the fullest node hold */
+#define FULL       0.85 /* of its rate: a link carries no more, but for what is seen late */
 
 struct mfs_autobalance {
     struct mfs_cm *cm;
@@ -33,6 +34,7 @@ struct mfs_autobalance {
     struct mfs_rebalance_settings numbers;
     struct mfs_rebalance *watch;
     double traffic;         /* bytes/s, a mean */
+    double full;            /* 0..1, a mean: the link that sets the pace is full */
     int64_t next;           /* no plan before */
     int64_t told;           /* that it was not worth it */
     int64_t relief_until;   /* room is being made */
@@ -49,7 +51,8 @@ struct picture {
     uint32_t *id;
     double *bandwidth;
     double fullest, all;
-    bool whole; /* everyone is there and has told figures, and a bandwidth is known */
+    bool whole; /* everyone is there and has told figures, and what links carry is known or seen */
+    bool known; /* of one node at least */
 };
 
 static void picture_clear(struct picture *p)
@@ -64,6 +67,17 @@ static void picture_clear(struct picture *p)
 static double needed(const struct mfs_cm *cm, double bytes, uint32_t parts)
 {
     return bytes + (double)parts * MFS_CAPACITY_NEXT_WRITES * cm->state.stripe_size;
+}
+
+/* Nothing is known of any link (any more): what was moved for a difference goes back. */
+static void count_as_alike(struct picture *p)
+{
+    double most = 0;
+
+    for (uint32_t i = 0; i < p->n; i++)
+        most = fmax(most, p->node[i]->bandwidth_seen);
+    for (uint32_t i = 0; i < p->n; i++)
+        p->bandwidth[i] = most;
 }
 
 static int picture_take(const struct mfs_cm *cm, struct picture *p)
@@ -91,12 +105,39 @@ static int picture_take(const struct mfs_cm *cm, struct picture *p)
     }
     p->all = used / fmax(capacity, 1);
     mfs_weights_bandwidth(p->node, p->n, p->bandwidth);
+    p->known = p->bandwidth[0] > 0;
+    if (!p->known)
+        count_as_alike(p);
     p->whole &= p->bandwidth[0] > 0;
     return 0;
 }
 
+/* NULL: ENOMEM. The caller frees it. */
+static uint32_t *counts_now(const struct mfs_cm *cm, const struct picture *p)
+{
+    uint32_t *count = calloc(p->n, sizeof *count);
+
+    for (uint32_t i = 0; count && i < p->n; i++)
+        count[i] = mfs_cm_state_count(&cm->state, p->id[i]);
+    return count;
+}
+
+static bool last_is_full(const struct mfs_cm *cm, const struct picture *p)
+{
+    uint32_t *count = counts_now(cm, p);
+    const struct mfs_msg_report *r;
+    size_t last;
+
+    if (!count)
+        return false;
+    last = mfs_rebalance_last(count, p->bandwidth, p->n);
+    free(count);
+    r = &cm->live[last]->last;
+    return p->known && fmax(r->bandwidth_in, r->bandwidth_out) > FULL * p->bandwidth[last];
+}
+
 /* What nodes receive is what nodes send, but for what goes elsewhere. */
-static void take_traffic(struct mfs_autobalance *a)
+static void take_traffic(struct mfs_autobalance *a, const struct picture *p)
 {
     double in = 0, out = 0;
 
@@ -105,6 +146,7 @@ static void take_traffic(struct mfs_autobalance *a)
         out += a->cm->live[i]->last.bandwidth_out;
     }
     a->traffic += (fmax(in, out) - a->traffic) * LATELY;
+    a->full += (last_is_full(a->cm, p) - a->full) * LATELY;
 }
 
 /* ---- a plan's worth -------------------------------------------------------------------------- */
@@ -121,16 +163,39 @@ static double rate_of(const void *arg, uint32_t node)
 
 static double pace_now(const struct mfs_cm *cm, const struct picture *p)
 {
-    uint32_t *count = calloc(p->n, sizeof *count);
-    double pace;
+    uint32_t *count = counts_now(cm, p);
+    double pace = count ? mfs_rebalance_pace(count, p->bandwidth, p->n, cm->state.nparts) : 0;
 
-    if (!count)
-        return 0;
-    for (uint32_t i = 0; i < p->n; i++)
-        count[i] = mfs_cm_state_count(&cm->state, p->id[i]);
-    pace = mfs_rebalance_pace(count, p->bandwidth, p->n, cm->state.nparts);
     free(count);
     return pace;
+}
+
+/* Seconds that the moves take of the link that they need most, and what crosses links in all: data,
+ * without what a process has used before it holds any. Negative: ENOMEM. */
+static double busiest_link(const struct mfs_plan *plan, const struct picture *p, uint64_t *bytes)
+{
+    struct mfs_scale_move *move = calloc(plan->nmoves + 1, sizeof *move);
+    double busiest;
+
+    *bytes = 0;
+    if (!move)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < plan->nmoves; i++) {
+        move[i] = plan->move[i];
+        move[i].bytes -= move[i].bytes < MFS_CAPACITY_EMPTY ? move[i].bytes : MFS_CAPACITY_EMPTY;
+        *bytes += move[i].bytes;
+    }
+    busiest = mfs_bound_links(move, plan->nmoves, rate_of, p);
+    free(move);
+    return busiest;
+}
+
+/* For most of the time of late. Copies beside what waits for that link would not get on: it has
+ * many connections. So those partitions are fenced for their copies' time, all of them at once, and
+ * the link is free for these. */
+static bool is_full(const struct mfs_autobalance *a)
+{
+    return a->full > 0.5;
 }
 
 static void weigh(const struct mfs_autobalance *a, const struct picture *p,
@@ -141,11 +206,11 @@ static void weigh(const struct mfs_autobalance *a, const struct picture *p,
         .before = pace_now(a->cm, p),
         .after = mfs_rebalance_pace(plan->count, p->bandwidth, p->n, st->nparts),
         .traffic = a->traffic,
-        .busiest = mfs_bound_links(plan->move, plan->nmoves, rate_of, p),
+        .full = is_full(a),
         .moves = plan->nmoves,
-        .bytes = plan->bytes,
         .cold = !strcmp(st->migration, "cold")};
 
+    f.busiest = busiest_link(plan, p, &f.bytes);
     *v = (struct mfs_rebalance_verdict){0};
     if (f.before > 0 && f.busiest >= 0)
         mfs_rebalance_weigh(&a->numbers, &f, v);
@@ -193,11 +258,14 @@ static void done(void *arg, const struct mfs_err *err, const struct mfs_scale_re
 }
 
 /* False: another time. */
-static bool begin(struct mfs_autobalance *a, const char *why)
+static bool begin(struct mfs_autobalance *a, bool at_once, const char *why)
 {
-    const struct mfs_msg_scale what = {.how = "rebalance"};
+    struct mfs_msg_scale what = {.how = "rebalance", .at_once = at_once};
     struct mfs_err err = {0};
     int rc;
+
+    if (at_once)
+        mfs_text_copy(what.migration, sizeof what.migration, "cold");
 
     a->under_way = true;
     rc = mfs_scale_begin(a->cm, &what, why, done, a, &err);
@@ -222,7 +290,7 @@ static void relieve(struct mfs_autobalance *a, const struct picture *p, const st
              "give it %.1f %%",
              100 * p->fullest, 100 * p->all, plan->nmoves, MFS_TEXT_BYTES(plan->bytes),
              100 * after);
-    begin(a, why);
+    begin(a, false, why);
 }
 
 static void tell_declined(struct mfs_autobalance *a, const char *why)
@@ -245,7 +313,7 @@ static void follow(struct mfs_autobalance *a, const struct picture *p, const str
         snprintf(who, sizeof who,
                  "node-%u has %.2f times the part of all bandwidth that it had: ", id, times);
     snprintf(why, sizeof why, "bandwidth: %s%s", who, v.why);
-    if (!v.better || (v.worth && begin(a, why))) {
+    if (!v.better || (v.worth && begin(a, is_full(a), why))) {
         mfs_rebalance_planned(a->watch);
         a->told = 0;
     } else if (!v.worth) {
@@ -288,9 +356,9 @@ static void look(struct mfs_autobalance *a, const struct picture *p)
     const struct mfs_rebalance_view v = {(double)mfs_clock_mono() / (double)MFS_SEC, p->n, p->id,
                                          p->bandwidth};
     bool due = mfs_rebalance_watch(a->watch, &a->numbers, &v),
-         crowded = mfs_rebalance_crowded(soon(a, p->fullest), p->all);
+         crowded = p->known && mfs_rebalance_crowded(soon(a, p->fullest), p->all);
 
-    take_traffic(a);
+    take_traffic(a, p);
     if ((due || crowded) && mfs_clock_mono() >= a->next)
         consider(a, p, due, crowded);
 }

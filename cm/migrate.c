@@ -197,6 +197,7 @@ static int add_all(struct mfs_migrate *g, const struct mfs_scale_move *moves, ui
         o->move.to = moves[i].to;
         o->move.bytes = moves[i].bytes;
         o->move.cold = opts->cold;
+        o->move.diskless = opts->at_once;
         o->move.rate = opts->rate;
     }
     return 0;
@@ -228,6 +229,7 @@ int mfs_migrate_begin(struct mfs_cm *cm, const struct mfs_scale_move *moves, uin
         rc = add_all(g, moves, n, opts);
     if (rc)
         return rc;
+    g->at_once = opts->at_once;
     g->done = done;
     g->arg = arg;
     for (uint32_t i = 0; i < n; i++)

@@ -11,6 +11,9 @@
 
 struct mfs_migrate_opts {
     bool cold;
+    bool at_once;  /* all that memory allows, from memory, also when cold: off a link that is full
+                    * of what clients wait for. What is fenced is not asked any more, so the link is
+                    * left to the copies. */
     uint64_t rate; /* bytes/s of one partition, 0: no limit */
 };
 

@@ -18,7 +18,8 @@
  * hide what each needs besides its bytes: a process that starts, a fork, the cut-over. Not so cold
  * ones: each is without service for its copy's time, which is the longer the more share a link. */
 static const struct mfs_order_limits few = {.per_source = 2, .per_target = 2, .all = 4},
-                                     many = {.per_source = 4, .per_target = 4};
+                                     many = {.per_source = 4, .per_target = 4},
+                                     at_once = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
 
 static uint32_t node_index(const struct mfs_cm *cm, uint32_t id)
 {
@@ -96,6 +97,8 @@ static struct mfs_order_limits limits_of(const struct mfs_migrate *g)
     bool local = !strcmp(g->cm->state.provider, "local");
     struct mfs_order_limits limits = local || (g->n && g->one[0]->move.cold) ? few : many;
 
+    if (g->at_once)
+        return at_once;
     if (!local)
         limits.all = limits.per_target * g->cm->state.nnodes;
     return limits;

@@ -24,7 +24,8 @@ struct mfs_migrate {
     struct mfs_cm *cm;
     uint32_t n;
     struct mfs_migrate_one **one;
-    bool listed; /* a list is under way */
+    bool listed;  /* a list is under way */
+    bool at_once; /* all of it that memory allows */
     mfs_migrate_done *done;
     void *arg;
     int64_t began;

@@ -56,6 +56,7 @@ struct mfs_move {
     uint64_t arrived;        /* of the copy, as reported */
     uint64_t rate;           /* bytes/s, 0: no limit */
     bool cold;
+    bool diskless; /* also when cold */
 
     enum mfs_move_step step;
     struct mfs_move_call *call; /* unanswered; NULL: none */

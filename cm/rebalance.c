@@ -247,19 +247,30 @@ bool mfs_rebalance_changed(const struct mfs_rebalance *r, uint32_t *id, double *
 
 /* ---- worth ----------------------------------------------------------------------------------- */
 
-double mfs_rebalance_pace(const uint32_t *count, const double *bandwidth, size_t n, uint32_t parts)
+size_t mfs_rebalance_last(const uint32_t *count, const double *bandwidth, size_t n)
 {
-    double last = 0;
+    size_t last = 0;
 
-    for (size_t i = 0; i < n; i++)
-        last = fmax(last, (double)count[i] / parts / bandwidth[i]);
+    for (size_t i = 1; i < n; i++)
+        if (count[i] / bandwidth[i] > count[last] / bandwidth[last])
+            last = i;
     return last;
 }
 
+double mfs_rebalance_pace(const uint32_t *count, const double *bandwidth, size_t n, uint32_t parts)
+{
+    size_t last = mfs_rebalance_last(count, bandwidth, n);
+
+    return (double)count[last] / parts / bandwidth[last];
+}
+
 /* A link can't have been busier than wholly; and a file system that stands idle will be used, so
- * what costs next to nothing is done ahead. */
+ * what costs next to nothing is done ahead. When that link is full all that waits for it waits,
+ * also what has nothing to do with its partitions, such as its own node's tasks. */
 static double expected(const struct mfs_rebalance_figures *f)
 {
+    if (f->full)
+        return 1 / f->before;
     return fmin(fmax(f->traffic, IDLE / f->before), 1 / f->before);
 }
 
@@ -267,17 +278,17 @@ void mfs_rebalance_weigh(const struct mfs_rebalance_settings *s,
                          const struct mfs_rebalance_figures *f, struct mfs_rebalance_verdict *v)
 {
     double saved = f->before - f->after, gain = expected(f) * saved * s->horizon,
-           cost = f->busiest * (f->cold ? 2 : 1) + BLOCKED * f->moves;
+           cost = f->busiest * (f->cold && !f->full ? 2 : 1) + BLOCKED * f->moves;
 
     v->better = f->moves && f->before > f->after * (1 + s->at);
     v->worth = v->better && gain > cost * s->factor;
     snprintf(
         v->why, sizeof v->why,
         "%.2f times the pace for %u partitions, %s: at %s/s that is %.1f s in %g s, for %.1f s "
-        "of the busiest link%s",
+        "of the busiest link%s%s",
         f->after > 0 ? f->before / f->after : 1, f->moves, MFS_TEXT_BYTES(f->bytes),
         MFS_TEXT_BYTES((uint64_t)expected(f)), gain, s->horizon, cost,
-        v->worth ? "" : ", too little");
+        f->full ? ", which is full" : "", v->worth ? "" : ", too little");
 }
 
 bool mfs_rebalance_crowded(double fullest, double all)

@@ -69,11 +69,13 @@ bool mfs_rebalance_changed(const struct mfs_rebalance *r, uint32_t *id, double *
 /* Seconds that a byte takes when what is written and read is spread over `parts` partitions, of
  * which node i has count[i]: those of the node that is last. */
 double mfs_rebalance_pace(const uint32_t *count, const double *bandwidth, size_t n, uint32_t parts);
+size_t mfs_rebalance_last(const uint32_t *count, const double *bandwidth, size_t n); /* that node */
 
 struct mfs_rebalance_figures {
     double before, after; /* seconds per byte, mfs_rebalance_pace */
     double traffic;       /* bytes/s of late, over all nodes */
-    double busiest;       /* s that the moves take of the link that they need most */
+    bool full;      /* the link that sets the pace carries all that it can: work waits for it */
+    double busiest; /* s that the moves take of the link that they need most */
     uint32_t moves;
     uint64_t bytes;
     bool cold;

@@ -218,7 +218,7 @@ static void moved(void *arg, const struct mfs_err *err, const struct mfs_migrate
 static void move(struct mfs_scale *s)
 {
     const struct mfs_cm_scale *sc = &s->cm->state.scale;
-    struct mfs_migrate_opts opts = {sc->cold, sc->rate};
+    struct mfs_migrate_opts opts = {sc->cold, sc->at_once, sc->rate};
     struct mfs_plan plan;
     struct mfs_err err = {0};
     int rc = mfs_scale_plan(s->cm, &plan, &err);
@@ -298,6 +298,7 @@ static void describe(struct mfs_cm_scale *sc, const struct mfs_scale_draft *d, c
     *sc = (struct mfs_cm_scale){.from = d->from,
                                 .to = d->to,
                                 .cold = d->cold,
+                                .at_once = d->at_once,
                                 .rate = d->rate,
                                 .began = now(),
                                 .bound_ms = d->bound_ms};

@@ -139,6 +139,7 @@ static int choose_migration(const struct mfs_cm *cm, const struct mfs_msg_scale 
     const char *how = what->migration[0] ? what->migration : cm->state.migration;
 
     d->cold = !strcmp(how, "cold");
+    d->at_once = what->at_once;
     d->rate = what->rate ? what->rate : cm->state.rate;
     if (!d->cold && strcmp(how, "hot"))
         return mfs_err_set(err, -EINVAL, "migration: \"%s\" is neither hot nor cold", how);

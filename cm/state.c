@@ -70,6 +70,7 @@ static const struct mfs_record scale_record = {
            {.name = "from", MFS_FIELD(U32, struct mfs_cm_scale, from)},
            {.name = "to", MFS_FIELD(U32, struct mfs_cm_scale, to)},
            {.name = "cold", MFS_FIELD(BOOL, struct mfs_cm_scale, cold)},
+           {.name = "at_once", MFS_FIELD(BOOL, struct mfs_cm_scale, at_once)},
            {.name = "rate", MFS_FIELD(U64, struct mfs_cm_scale, rate)},
            {.name = "began", MFS_FIELD(U64, struct mfs_cm_scale, began)},
            {.name = "moved", MFS_FIELD(U32, struct mfs_cm_scale, moved)},

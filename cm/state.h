@@ -85,7 +85,7 @@ struct mfs_cm_scale {
     char step[MFS_STATE_MAX];
     char who[MFS_TEXT_MAX]; /* decided it, on which figures */
     uint32_t from, to;      /* nodes */
-    bool cold;
+    bool cold, at_once;
     uint64_t rate;  /* bytes/s per partition, 0: no limit */
     uint64_t began; /* wall clock, us: ns have more digits than JSON keeps */
     /* so far, for the report of who comes after a restart of cm */

@@ -183,6 +183,7 @@ static void begin(struct mfs_agent_copy *c, const struct mfs_msg_receive *m)
     struct mfs_copy_job *j;
 
     c->mover.cold = m->cold;
+    c->mover.diskless = m->diskless;
     c->mover.moves = m->moves;
     c->mover.rate = m->rate;
     c->begun = mfs_clock_mono();

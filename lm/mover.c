@@ -72,6 +72,7 @@ static void rate_delay(const struct mfs_admin_replication *source, uint64_t rate
 static int prepare_source(struct mfs_ends *e)
 {
     struct mfs_admin_replication r = {0};
+    bool dumps = e->m->cold && !e->m->diskless;
     char delay[24];
     int rc = mfs_ends_look_at_source(e, true, &r);
 
@@ -81,7 +82,7 @@ static int prepare_source(struct mfs_ends *e)
     rate_delay(&r, e->m->rate, delay, sizeof delay);
     rc = mfs_admin_set(e->source, "rdb-key-save-delay", delay, e->err);
     if (!rc)
-        rc = mfs_admin_set(e->source, "repl-diskless-sync", e->m->cold ? "no" : "yes", e->err);
+        rc = mfs_admin_set(e->source, "repl-diskless-sync", dumps ? "no" : "yes", e->err);
     if (!rc)
         rc = mfs_admin_set(e->source, "hz", CRON_FAST, e->err);
     return rc ? mfs_ends_source_failed(e, rc) : 0;

@@ -32,7 +32,8 @@ struct mfs_mover {
     char source_host[MFS_HOST_MAX];
     uint16_t source_port;
     char source_password[MFS_SECRET_MAX]; /* of MFS_REDIS_ADMIN */
-    bool cold;                            /* fence the source, then copy from a dump */
+    bool cold;                            /* fence the source, then copy from a dump, */
+    bool diskless;                        /* or from memory all the same */
     bool moves;    /* the copy is to take the source's place, rather than to follow it */
     uint64_t rate; /* bytes/s at most, 0: no limit */
 

@@ -20,6 +20,9 @@
 /* Of an empty redis process, beyond what it counts as used; bytes. */
 #define MFS_CAPACITY_PROCESS (5 * MFS_CAPACITY_MIB / 2)
 
+/* Of a partition without data, as used; bytes: 797 KB, measured with redis 7.0 on x86-64. */
+#define MFS_CAPACITY_EMPTY (3 * MFS_CAPACITY_MIB / 4)
+
 /* Stripes of room that a partition should have to take what is being written: it refuses with about
  * two, and its Local Manager may leave it half of its part of what is free. */
 #define MFS_CAPACITY_NEXT_WRITES 4

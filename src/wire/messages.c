@@ -186,6 +186,7 @@ static const struct mfs_record receive_record = {
             .required = true,
             MFS_FIELD(STR, struct mfs_msg_receive, source_admin_password)},
            {.name = "cold", MFS_FIELD(BOOL, struct mfs_msg_receive, cold)},
+           {.name = "diskless", MFS_FIELD(BOOL, struct mfs_msg_receive, diskless)},
            {.name = "moves", MFS_FIELD(BOOL, struct mfs_msg_receive, moves)},
            {.name = "bytes", MFS_FIELD(U64, struct mfs_msg_receive, bytes)},
            {.name = "rate", MFS_FIELD(U64, struct mfs_msg_receive, rate)},
@@ -242,6 +243,7 @@ static const struct mfs_record scale_record = {
     FIELDS{{.name = "how", .required = true, MFS_FIELD(STR, struct mfs_msg_scale, how)},
            {.name = "n", MFS_FIELD(U32, struct mfs_msg_scale, n)},
            {.name = "migration", MFS_FIELD(STR, struct mfs_msg_scale, migration)},
+           {.name = "at_once", MFS_FIELD(BOOL, struct mfs_msg_scale, at_once)},
            {.name = "rate", MFS_FIELD(U64, struct mfs_msg_scale, rate)},
            {.name = "dry_run", MFS_FIELD(BOOL, struct mfs_msg_scale, dry_run)},
            {0}}};

@@ -204,7 +204,8 @@ struct mfs_msg_receive {
     char source_host[MFS_HOST_MAX];
     uint32_t source_port;
     char source_admin_password[MFS_SECRET_MAX];
-    bool cold;      /* fence the source first, then copy from a dump */
+    bool cold;      /* fence the source first, then copy from a dump, */
+    bool diskless;  /* or from memory all the same */
     bool moves;     /* the copy is to take the source's place: who dies then waits for cm */
     uint64_t bytes; /* what the source holds, as far as cm knows */
     uint64_t rate;  /* bytes/s at most, 0: no limit */
@@ -296,6 +297,7 @@ struct mfs_msg_scale {
     char how[MFS_STATE_MAX]; /* "to", "out", "in": by n; "rebalance": no change of nodes */
     uint32_t n;
     char migration[MFS_STATE_MAX]; /* "hot", "cold", "": the deployment's */
+    bool at_once;                  /* begin all moves that memory allows, see cm/migrate.h */
     uint64_t rate;                 /* bytes/s per partition, 0: the deployment's */
     bool dry_run;
 };

@@ -154,6 +154,25 @@ static void test_a_cold_move(void **state)
     assert_int_equal(stat(path, &st), -1);
 }
 
+/* Fenced, but from memory to memory. */
+static void test_a_cold_move_without_a_dump(void **state)
+{
+    struct move_source *s = *state;
+    char path[160];
+    struct stat st;
+
+    move_fill(s, "50", "1000000");
+    s->ask.cold = s->ask.diskless = true;
+    snprintf(path, sizeof path, "%s/redis-%u.rdb", s->dir, PART);
+    assert_int_equal(mkdir(path, 0700), 0); /* no dump could be put here */
+    move_must(s, MFS_MSG_RECEIVE, &s->ask);
+    assert_false(move_serves(&s->redis));
+    move_take_and_check(s, false);
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(S_ISDIR(st.st_mode));
+    rmdir(path);
+}
+
 static void test_a_partition_is_fenced_and_released(void **state)
 {
     struct move_source *s = *state;
@@ -300,6 +319,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_repeated_is_answered, move_setup,
                                         move_teardown),
         cmocka_unit_test_setup_teardown(test_a_cold_move, move_setup, move_teardown),
+        cmocka_unit_test_setup_teardown(test_a_cold_move_without_a_dump, move_setup, move_teardown),
         cmocka_unit_test_setup_teardown(test_a_partition_is_fenced_and_released, move_setup,
                                         move_teardown),
         cmocka_unit_test_setup_teardown(test_a_copy_is_released_under_way, move_setup,

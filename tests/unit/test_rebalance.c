@@ -211,6 +211,28 @@ static void a_move_must_pay_back(void **state)
                 worth(5e7, 300000000, 2e-8, 1e-8)); /* more than the links carry can't be */
 }
 
+/* Traffic is small where everything waits for one link: that is no reason to leave it so. */
+static void a_full_link_is_waited_for(void **state)
+{
+    const struct mfs_rebalance_settings s = mfs_rebalance_settle(&defaults);
+    struct mfs_rebalance_figures f = {
+        .before = 2e-8, .after = 1e-8, .traffic = 1e6, .busiest = 15, .moves = 8};
+    struct mfs_rebalance_verdict v;
+
+    (void)state;
+    mfs_rebalance_weigh(&s, &f, &v);
+    assert_true(v.better && !v.worth);
+    f.full = true; /* saves 30 s */
+    mfs_rebalance_weigh(&s, &f, &v);
+    assert_true(v.worth);
+    f.cold = true; /* as it goes then, in any case */
+    mfs_rebalance_weigh(&s, &f, &v);
+    assert_true(v.worth);
+    f.busiest = 25;
+    mfs_rebalance_weigh(&s, &f, &v);
+    assert_false(v.worth);
+}
+
 static void the_slowest_sets_the_pace(void **state)
 {
     const uint32_t count[] = {2, 2, 4};
@@ -218,6 +240,9 @@ static void the_slowest_sets_the_pace(void **state)
 
     (void)state;
     assert_true(fabs(mfs_rebalance_pace(count, link, 3, 8) - 0.25e-6) < 1e-15);
+    assert_int_equal(mfs_rebalance_last(count, link, 3), 0);
+    assert_int_equal(mfs_rebalance_last(count + 1, link, 2), 0);
+    assert_int_equal(mfs_rebalance_last(count + 1, link + 1, 2), 1);
     assert_true(mfs_rebalance_crowded(0.9, 0.5));
     assert_false(mfs_rebalance_crowded(0.9, 0.88));
     assert_false(mfs_rebalance_crowded(0.7, 0.1));
@@ -234,6 +259,7 @@ int main(void)
         cmocka_unit_test(what_failed_comes_again),
         cmocka_unit_test(it_tells_who_has_changed),
         cmocka_unit_test(a_move_must_pay_back),
+        cmocka_unit_test(a_full_link_is_waited_for),
         cmocka_unit_test(the_slowest_sets_the_pace),
     };
 
