@@ -266,7 +266,6 @@ static bool begin(struct mfs_autobalance *a, bool at_once, const char *why)
 
     if (at_once)
         mfs_text_copy(what.migration, sizeof what.migration, "cold");
-
     a->under_way = true;
     rc = mfs_scale_begin(a->cm, &what, why, done, a, &err);
     if (!rc)

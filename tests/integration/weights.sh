@@ -31,12 +31,6 @@ running()
     [ "$(cm_ status --json | jq -r .state)" = running ]
 }
 
-event_says() # WHAT REGEX
-{
-    cm_ events --json | jq -se --arg what "$1" --arg re "$2" \
-        'any(.what == $what and (.text | test($re)))' >/dev/null
-}
-
 write_on() # until $T/enough is there
 {
     while [ ! -e "$T/enough" ]; do

@@ -252,6 +252,13 @@ deployment_start()
     done
 }
 
+# event_says WHAT REGEX: there is such an event, and its text is like that (needs jq).
+event_says()
+{
+    cm_ events --json | jq -se --arg what "$1" --arg re "$2" \
+        'any(.what == $what and (.text | test($re)))' >/dev/null
+}
+
 # memory_of INDEX: KiB that a node's processes take, pages that several share in parts (PSS).
 memory_of()
 {
