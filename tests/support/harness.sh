@@ -259,6 +259,16 @@ event_says()
         'any(.what == $what and (.text | test($re)))' >/dev/null
 }
 
+# cm_is_told FILTER: cm is killed and started again with what jq makes of its state.
+cm_is_told()
+{
+    kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
+    must_happen 10 none_of cm
+    jq "$1" "$STATE/cm.json" >"$T/cm.json"
+    cat "$T/cm.json" >"$STATE/cm.json"
+    cm_ start || fail "cm start"
+}
+
 # memory_of INDEX: KiB that a node's processes take, pages that several share in parts (PSS).
 memory_of()
 {
