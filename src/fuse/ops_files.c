@@ -56,7 +56,8 @@ void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_OPEN);
     struct mfs_file *file;
     bool keep_cache;
-    int rc = mfs_vfs_open(m->vfs, ino, fi->flags, &file, &keep_cache);
+    int rc =
+        mfs_retries_open(m->retries, fuse_req_ctx(req)->pid, ino, fi->flags, &file, &keep_cache);
 
     if (rc < 0) {
         mfs_reply_rc(req, rc);

@@ -14,7 +14,8 @@
 #define LOOKUPS_MAX 50
 
 struct retry {
-    pid_t thread; /* 0: free */
+    pid_t thread;    /* 0: free */
+    unsigned asking; /* its requests under way: it is not over, however long these take */
     int64_t until;
     struct mfs_file *held; /* NULL: nothing yet */
 };
@@ -71,16 +72,33 @@ void mfs_retries_stale(struct mfs_retries *r, pid_t thread)
     pthread_mutex_unlock(&r->lock);
 }
 
-static bool is_retrying(struct mfs_retries *r, pid_t thread)
+/* A request of the thread begins; false: it is not trying again. */
+static bool begin(struct mfs_retries *r, pid_t thread)
 {
-    bool found;
+    struct retry *e;
 
     if (atomic_load(&r->active) == 0 || thread == 0)
         return false;
     pthread_mutex_lock(&r->lock);
-    found = find(r, thread) != NULL;
+    e = find(r, thread);
+    if (e != NULL)
+        e->asking++;
     pthread_mutex_unlock(&r->lock);
-    return found;
+    return e != NULL;
+}
+
+/* Its answer is there, and its next request due within a moment. */
+static void end(struct mfs_retries *r, pid_t thread)
+{
+    struct retry *e;
+
+    pthread_mutex_lock(&r->lock);
+    e = find(r, thread);
+    if (e != NULL) {
+        e->asking--;
+        e->until = mfs_clock_mono() + MOMENT;
+    }
+    pthread_mutex_unlock(&r->lock);
 }
 
 /* Holds `file` for the thread instead of what was held before. */
@@ -94,31 +112,50 @@ static void hold(struct mfs_retries *r, pid_t thread, struct mfs_file *file)
     if (e != NULL) {
         before = e->held;
         e->held = file;
-        e->until = mfs_clock_mono() + MOMENT;
     }
     pthread_mutex_unlock(&r->lock);
     release(before);
 }
 
-int mfs_retries_lookup(struct mfs_retries *r, pid_t thread, uint64_t parent, const char *name,
-                       struct mfs_attr *attr)
+/* A look-up that holds what it finds. */
+static int find_and_hold(struct mfs_retries *r, pid_t thread, uint64_t parent, const char *name,
+                         struct mfs_attr *attr)
 {
-    int rc = mfs_vfs_lookup(r->vfs, parent, name, attr);
     struct mfs_file *file;
     bool keep_cache;
+    int rc = -ESTALE;
 
-    if (rc < 0 || !S_ISREG(attr->mode) || !is_retrying(r, thread))
-        return rc;
-    for (unsigned i = 0; i < LOOKUPS_MAX; i++) {
-        rc = mfs_vfs_open(r->vfs, attr->ino, O_RDONLY, &file, &keep_cache);
-        if (rc == 0)
-            hold(r, thread, file);
-        if (rc != -ESTALE)
-            return rc;
+    for (unsigned i = 0; i < LOOKUPS_MAX && rc == -ESTALE; i++) {
         rc = mfs_vfs_lookup(r->vfs, parent, name, attr);
         if (rc < 0 || !S_ISREG(attr->mode))
             return rc;
+        rc = mfs_vfs_open(r->vfs, attr->ino, O_RDONLY, &file, &keep_cache);
+        if (rc == 0)
+            hold(r, thread, file);
     }
+    return rc;
+}
+
+int mfs_retries_lookup(struct mfs_retries *r, pid_t thread, uint64_t parent, const char *name,
+                       struct mfs_attr *attr)
+{
+    int rc;
+
+    if (!begin(r, thread))
+        return mfs_vfs_lookup(r->vfs, parent, name, attr);
+    rc = find_and_hold(r, thread, parent, name, attr);
+    end(r, thread);
+    return rc;
+}
+
+int mfs_retries_open(struct mfs_retries *r, pid_t thread, uint64_t ino, int flags,
+                     struct mfs_file **file, bool *keep_cache)
+{
+    bool retrying = begin(r, thread);
+    int rc = mfs_vfs_open(r->vfs, ino, flags, file, keep_cache);
+
+    if (retrying)
+        end(r, thread);
     return rc;
 }
 
@@ -131,7 +168,7 @@ static bool take_over(struct mfs_retries *r, int64_t now, struct mfs_file **held
     for (unsigned i = 0; i < THREADS_MAX && !found; i++) {
         struct retry *e = &r->entry[i];
 
-        if (e->thread == 0 || e->until > now)
+        if (e->thread == 0 || e->asking > 0 || e->until > now)
             continue;
         *held = e->held;
         *e = (struct retry){0};

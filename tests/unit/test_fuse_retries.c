@@ -2,7 +2,9 @@
  * ctest: threaded */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,7 +18,8 @@
 #include "vfs_fixture.h"
 
 #define THREAD 4711
-#define MANY   40 /* threads, more than may try again at one time */
+#define LONG   (2 * MFS_SEC) /* than which a moment is shorter */
+#define MANY   40            /* threads, more than may try again at one time */
 
 struct client {
     struct mfs_store *store;
@@ -143,6 +146,66 @@ static void held_for_a_moment(void **state)
     assert_int_equal(open_and_close(find_and_remove(THREAD, "file")), -ESTALE); /* it is over */
 }
 
+/* A request that the partitions, stopped for long, answer late. */
+struct late {
+    pthread_t thread;
+    uint64_t ino; /* 0: a look-up of "file", which fills it; else an open */
+    int rc;
+};
+
+static void *ask(void *arg)
+{
+    struct late *late = arg;
+    struct mfs_attr attr = {0};
+    struct mfs_file *f;
+    bool keep;
+
+    if (late->ino == 0) {
+        late->rc = mfs_retries_lookup(retries, THREAD, MFS_ROOT_INO, "file", &attr);
+        late->ino = attr.ino;
+        return NULL;
+    }
+    late->rc = mfs_retries_open(retries, THREAD, late->ino, O_RDONLY, &f, &keep);
+    if (late->rc == 0)
+        mfs_vfs_release(f);
+    return NULL;
+}
+
+static void signal_partitions(int sig)
+{
+    for (uint32_t part = 0; part < 3; part++)
+        assert_int_equal(kill(redis_fixture_pid(vfs_redis, part), sig), 0);
+}
+
+static void ask_late(struct late *late)
+{
+    int64_t until = mfs_clock_mono() + LONG;
+
+    signal_partitions(SIGSTOP);
+    assert_int_equal(pthread_create(&late->thread, NULL, ask, late), 0);
+    while (mfs_clock_mono() < until) {
+        mfs_retries_sweep(retries);
+        mfs_clock_sleep(20 * MFS_MSEC);
+    }
+    signal_partitions(SIGCONT);
+    pthread_join(late->thread, NULL);
+    assert_int_equal(late->rc, 0);
+}
+
+static void held_however_late_the_answer(void **state)
+{
+    struct late late = {0};
+
+    (void)state;
+    make("file");
+    mfs_retries_stale(retries, THREAD);
+    ask_late(&late);
+    assert_int_equal(mfs_vfs_unlink(b.vfs, MFS_ROOT_INO, "file"), 0);
+    assert_int_equal(open_and_close(late.ino), 0);
+    ask_late(&late);
+    must_go(late.ino, true);
+}
+
 /* What is found next takes the place of what was held. */
 static void one_at_a_time(void **state)
 {
@@ -197,6 +260,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(nothing_is_held, setup, teardown),
         cmocka_unit_test_setup_teardown(held_for_a_moment, setup, teardown),
+        cmocka_unit_test_setup_teardown(held_however_late_the_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(one_at_a_time, setup, teardown),
         cmocka_unit_test_setup_teardown(too_many_do_without, setup, teardown),
         cmocka_unit_test_setup_teardown(only_files, setup, teardown),
