@@ -435,13 +435,10 @@ int mfs_redis_end_unlisted(const struct mfs_redis_node *node,
     return 0;
 }
 
-static size_t signal_all(const struct mfs_redis *r, size_t n, int sig)
+static void signal_all(const struct mfs_redis *r, size_t n, int sig)
 {
-    size_t alive = 0;
-
     for (size_t i = 0; i < n; i++)
-        alive += !mfs_proc_kill(&r[i].proc, sig);
-    return alive;
+        mfs_proc_kill(&r[i].proc, sig);
 }
 
 static size_t wait_all(struct mfs_redis *r, size_t n, int64_t ns)

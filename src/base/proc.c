@@ -96,12 +96,28 @@ int mfs_proc_identify(pid_t pid, struct mfs_proc *p)
     return 0;
 }
 
-bool mfs_proc_alive(const struct mfs_proc *p)
+/* 1: it is that very process, alive; 0: that is gone; a negative errno: something is there, and
+ * what can't be seen (no descriptors left, say). */
+static int is_it(const struct mfs_proc *p)
 {
     struct mfs_proc now;
+    char state;
+    int rc = p->pid > 0 ? read_stat(p->pid, &state, &now.start) : -ESRCH;
 
-    return p->pid > 0 && !mfs_proc_identify(p->pid, &now) && now.start == p->start &&
-           (!strcmp(now.comm, p->comm) || !strcmp(p->comm, ANY_NAME));
+    if (!rc && (now.start != p->start || state == 'Z' || state == 'X'))
+        return 0;
+    if (!rc)
+        rc = read_name(p->pid, now.comm, sizeof now.comm);
+    if (!rc)
+        return !strcmp(now.comm, p->comm) || !strcmp(p->comm, ANY_NAME);
+    if (rc == -ESRCH || rc == -ENOENT || (kill(p->pid, 0) && errno == ESRCH))
+        return 0;
+    return rc;
+}
+
+bool mfs_proc_alive(const struct mfs_proc *p)
+{
+    return is_it(p) != 0;
 }
 
 static unsigned count_threads(pid_t pid)
@@ -154,8 +170,10 @@ char mfs_proc_state(const struct mfs_proc *p)
 
 int mfs_proc_kill(const struct mfs_proc *p, int sig)
 {
-    if (!mfs_proc_alive(p))
-        return -ESRCH;
+    int it = is_it(p);
+
+    if (it <= 0)
+        return it < 0 ? it : -ESRCH;
     return kill(p->pid, sig) ? -errno : 0;
 }
 

@@ -19,7 +19,8 @@ struct mfs_proc {
 /* Describes a live process. 0 or -ESRCH (also for a zombie). */
 int mfs_proc_identify(pid_t pid, struct mfs_proc *p);
 
-/* Is that very process still alive (a zombie is not)? */
+/* Is that very process still alive (a zombie is not)? Yes also when there is one of its pid that
+ * can't be looked at (EMFILE, ENOMEM, …): what may live is not taken for dead. */
 bool mfs_proc_alive(const struct mfs_proc *p);
 
 /* Has that very process ended but for threads that can't, as they are in an uninterruptible wait?
@@ -34,7 +35,8 @@ char mfs_proc_state(const struct mfs_proc *p);
  * shares count in both. */
 uint64_t mfs_proc_anonymous(const struct mfs_proc *p);
 
-/* Signals it only if it is still that very process. 0 or -ESRCH or a negative errno. */
+/* Signals it only if it is still that very process. 0 or -ESRCH or a negative errno, also when that
+ * can't be seen. */
 int mfs_proc_kill(const struct mfs_proc *p, int sig);
 
 /* SIGTERM, waits up to grace nanoseconds, then SIGKILL and waits up to 2 s. Blocks. 0 when it is

@@ -249,6 +249,41 @@ static void processes_are_found_and_looked_at(void **state)
     waitpid(pid, NULL, 0);
 }
 
+/* Who has no descriptors left can't read /proc, and takes nobody for dead, nor kills anybody. */
+static void unseen_is_not_dead(void **state)
+{
+    const char *argv[] = {"sleep", "60", "0.0471109", NULL};
+    struct rlimit before, none;
+    struct mfs_proc p, other;
+    bool alive;
+    int killed;
+    pid_t pid = mfs_proc_spawn(argv, NULL);
+
+    (void)state;
+    assert_true(pid > 0);
+    assert_int_equal(mfs_proc_identify(pid, &p), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){0, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    alive = mfs_proc_alive(&p);
+    killed = mfs_proc_kill(&p, SIGKILL);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(alive);
+    assert_int_equal(killed, -EMFILE);
+    assert_true(mfs_proc_alive(&p));
+
+    other = p;
+    other.start++;
+    assert_false(mfs_proc_alive(&other));
+    assert_int_equal(mfs_proc_kill(&other, SIGKILL), -ESRCH);
+    assert_int_equal(mfs_proc_end(&p, 0), 0);
+    waitpid(pid, NULL, 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    alive = mfs_proc_alive(&p);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_false(alive);
+}
+
 static void start_and_stay(const char *const *argv, const char *pid_file, int ready)
 {
     struct mfs_proc p;
@@ -373,6 +408,7 @@ int main(void)
         cmocka_unit_test(addresses_with_ports),
         cmocka_unit_test(processes_are_recognised),
         cmocka_unit_test(processes_are_found_and_looked_at),
+        cmocka_unit_test(unseen_is_not_dead),
         cmocka_unit_test(preference_is_not_inherited),
         cmocka_unit_test(no_program_runs_without_its_record),
         cmocka_unit_test(waits_end),
