@@ -175,13 +175,6 @@ int mfs_agent_copy_restore(struct mfs_agent *a, const struct mfs_state_copy *s)
     struct mfs_redis r = mfs_agent_redis_get(&s->redis);
     struct mfs_agent_copy *c;
 
-    if (!mfs_proc_alive(&r.proc)) {
-        mfs_agent_event(a, "copy-died",
-                        "partition %u: redis-server %d, which was receiving it, ended while no lm "
-                        "was there",
-                        r.part, (int)r.proc.pid);
-        return 0;
-    }
     r.expected = s->expected;
     r.incoming = true;
     if (mfs_fleet_adopt(a->fleet, &r))
@@ -194,8 +187,11 @@ int mfs_agent_copy_restore(struct mfs_agent *a, const struct mfs_state_copy *s)
                   s->source_admin_password);
     c->mover.source_port = (uint16_t)s->source_port;
     c->whole = s->whole;
-    mfs_agent_copy_started(c);
+    if (mfs_proc_alive(&r.proc))
+        mfs_agent_copy_started(c);
+    else
+        died(c, " while no lm was there");
     if (c->dead)
-        mfs_agent_copy_end(c);
+        mfs_agent_copy_end(c); /* its files are there still */
     return 0;
 }

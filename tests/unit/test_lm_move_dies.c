@@ -1,12 +1,15 @@
 /* A partition comes to a node, and meanwhile its source, its target or the Local Manager dies, or
  * hangs. ctest: timeout=180 */
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -291,6 +294,45 @@ static void test_lm_restarts_while_it_copies(void **state)
     move_must(s, MFS_MSG_TAKE, &s->take);
 }
 
+/* Files of a copy: its socket, configuration, pid file, …; not its log. */
+static unsigned count_files(const struct move_source *s)
+{
+    char dir[PATH_MAX];
+    unsigned n = 0;
+    DIR *d;
+
+    snprintf(dir, sizeof dir, "%s/node-%d", s->w->dir, LM_WORLD_NODE);
+    d = opendir(dir);
+    assert_non_null(d);
+    for (const struct dirent *e; (e = readdir(d));)
+        n += !strncmp(e->d_name, "redis-1.", 8) && strcmp(e->d_name, "redis-1.log");
+    closedir(d);
+    return n;
+}
+
+static void test_the_copy_dies_while_no_lm_is_there(void **state)
+{
+    struct move_source *s = *state;
+    struct mfs_proc p;
+
+    move_receive_slowly(s);
+    move_await_some(s);
+    p = move_copy_process(s);
+    assert_true(count_files(s) > 0);
+    lm_world_kill_lm(s->w);
+    assert_int_equal(mfs_proc_kill(&p, SIGKILL), 0);
+    while (mfs_proc_alive(&p))
+        mfs_clock_sleep(MFS_MSEC);
+    lm_world_start_lm(s->w);
+    assert_true(lm_world_wait(s->w, lm_world_joined, 10));
+    assert_true(lm_world_wait(s->w, move_no_copy_is_left, 5));
+    assert_non_null(strstr(s->w->events, "ended while no lm was there"));
+    assert_int_equal(count_files(s), 0);
+    s->ask.rate = 0;
+    move_must(s, MFS_MSG_RECEIVE, &s->ask);
+    move_take_and_check(s, false);
+}
+
 static void test_lm_restarts_before_the_cut(void **state)
 {
     struct move_source *s = *state;
@@ -347,6 +389,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_target_that_hangs_does_not_stop_the_source,
                                         move_setup, move_teardown),
         cmocka_unit_test_setup_teardown(test_lm_restarts_while_it_copies, move_setup,
+                                        move_teardown),
+        cmocka_unit_test_setup_teardown(test_the_copy_dies_while_no_lm_is_there, move_setup,
                                         move_teardown),
         cmocka_unit_test_setup_teardown(test_lm_restarts_before_the_cut, move_setup, move_teardown),
         cmocka_unit_test_setup_teardown(test_lm_dies_in_the_cut, move_setup, move_teardown),
