@@ -19,12 +19,12 @@ has_them_again()
     [ "$(count_on 1)" -eq "$had" ]
 }
 
-# Writes a file, gives it its name, and reads one that is there all the time, until $T/enough is there.
+# Writes a file, gives it its name, and reads one that another node replaces, until $T/enough is there.
 work() # NODE NUMBER
 {
-    local mine=$T/mnt$1/w$1-$2
+    local mine=$T/mnt$1/w$1-$2 theirs=$T/mnt$1/w$((($1 + 1) % 3))-$2
     while [ ! -e "$T/enough" ]; do
-        cp "$T/data" "$mine.new" && mv "$mine.new" "$mine" && cmp "$T/data" "$T/mnt$1/source$2" || return 1
+        cp "$T/data" "$mine.new" && mv "$mine.new" "$mine" && cmp "$T/data" "$theirs" || return 1
     done
 }
 
@@ -36,7 +36,9 @@ had=$(count_on 1)
 
 head -c 131072 /dev/urandom >"$T/data"
 for ((i = 0; i < WORKERS; i++)); do
-    cp "$T/data" "$MNT0/source$i"
+    for node in 0 1 2; do
+        cp "$T/data" "$MNT0/w$node-$i"
+    done
 done
 workers=()
 for node in 0 1 2; do
