@@ -63,6 +63,7 @@ full_link_start()
     deployment_start 3 --provider exec --listen "$SUBNET.254:0" --first-address "$SUBNET.1" \
         --exec-start "nsenter --net=/run/netns/$NET-{node} {lm}" --beta 4 --stripe-size 32K \
         --weights auto --bandwidth 2400K --rebalance-window 12
+    # shellcheck disable=SC2034 # for who sources this
     HAD=$(count_on 1)
     workers_start
 
