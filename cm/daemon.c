@@ -139,17 +139,6 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
     return open_listener(cm, err);
 }
 
-/* Local Managers, clients and redis processes inherit it. */
-static void raise_file_limit(void)
-{
-    struct rlimit r;
-
-    if (!getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur < r.rlim_max) {
-        r.rlim_cur = r.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &r);
-    }
-}
-
 static void go_on(struct mfs_cm *cm)
 {
     if (mfs_cm_in_phase(cm, MFS_PHASE_RUNNING)) {
@@ -205,7 +194,7 @@ int mfs_daemon_run(const struct mfs_paths *p, bool foreground, struct mfs_err *e
     int rc;
 
     umask(027);
-    raise_file_limit();
+    mfs_proc_raise_files();
     mfs_proc_prefer();
     rc = open_all(&cm, err);
     if (!rc) {

@@ -178,6 +178,7 @@ static int serve(const struct mfs_conf *c, const char *state_dir, struct mfs_err
     if (rc)
         return rc;
     mfs_proc_prefer();
+    mfs_proc_raise_files();
     mfs_info("lm", "version %s, node %u of \"%s\" at %s", MEMEFS_VERSION, opts.node, opts.name,
              opts.address);
     rc = mfs_agent_run(&opts, started, &d, err);

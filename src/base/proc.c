@@ -223,6 +223,16 @@ void mfs_proc_prefer(void)
     }
 }
 
+void mfs_proc_raise_files(void)
+{
+    struct rlimit r;
+
+    if (!getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur < r.rlim_max) {
+        r.rlim_cur = r.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &r);
+    }
+}
+
 static int child_setup(const char *log_path, int keep)
 {
     int in = open("/dev/null", O_RDWR), log = in;
@@ -298,8 +308,10 @@ static pid_t spawn(const char *const *argv, const char *log_path, const char *pi
     pid = fork();
     if (pid < 0)
         rc = -errno;
-    if (!pid)
+    if (!pid) {
+        close(fds[0]); /* at once: whatever fails, it must see its starter go */
         child(argv, log_path, fds[1]);
+    }
     close(fds[1]);
     if (!rc && pid_file)
         rc = note_unborn(pid, pid_file);

@@ -60,6 +60,9 @@ int mfs_proc_spawn_noted(const char *const *argv, const char *log_path, const ch
  * Not thread-safe. */
 void mfs_proc_prefer(void);
 
+/* As many open files as this process may have; what it spawns inherits that. */
+void mfs_proc_raise_files(void);
+
 /* The process in a pid file ("PID START NAME\n", replaced atomically). Loading does not ask whether
  * it is alive; a file that is no such file gives -EINVAL. 0 or a negative errno. */
 int mfs_proc_save(const struct mfs_proc *p, const char *path);

@@ -284,6 +284,29 @@ static void unseen_is_not_dead(void **state)
     assert_false(alive);
 }
 
+/* Too few descriptors for what a child opens, and a starter that can't note it. */
+static void a_child_never_holds_up_its_starter(void **state)
+{
+    const char *argv[] = {"true", NULL};
+    struct rlimit before, few;
+    struct mfs_proc p;
+    int first = open("/dev/null", O_RDONLY), second = open("/dev/null", O_RDONLY), rc;
+
+    (void)state;
+    assert_true(first >= 0 && second > first);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){(rlim_t)second + 1, before.rlim_max};
+    close(first);
+    close(second);
+    alarm(20); /* it would wait for ever */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    rc = mfs_proc_spawn_noted(argv, NULL, "/no/such/directory/pid", &p);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    alarm(0);
+    assert_true(rc < 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* none is left */
+}
+
 static void start_and_stay(const char *const *argv, const char *pid_file, int ready)
 {
     struct mfs_proc p;
@@ -409,6 +432,7 @@ int main(void)
         cmocka_unit_test(processes_are_recognised),
         cmocka_unit_test(processes_are_found_and_looked_at),
         cmocka_unit_test(unseen_is_not_dead),
+        cmocka_unit_test(a_child_never_holds_up_its_starter),
         cmocka_unit_test(preference_is_not_inherited),
         cmocka_unit_test(no_program_runs_without_its_record),
         cmocka_unit_test(waits_end),
