@@ -153,6 +153,7 @@ static void tick(void *arg)
 
     if (a->phase == MFS_AGENT_ENDED)
         return;
+    mfs_agent_look_after(a);
     mfs_agent_traffic_measure(a);
     mfs_agent_report(a);
     mfs_agent_measure(a);

@@ -36,6 +36,8 @@ struct mfs_agent_part {
     struct mfs_redis redis;
     bool lost;                         /* its process died with its content, for good */
     bool reviving;                     /* it died, and another one is being started */
+    bool again;                        /* … that could not be, so mfs_agent_look_after does it */
+    unsigned tries;                    /* that failed, in a row */
     unsigned deaths;                   /* in quick succession */
     int64_t died;                      /* the last time: mfs_clock_mono */
     bool termed;                       /* it serves while its replica consents: one that died is
@@ -128,8 +130,9 @@ struct mfs_agent_part *mfs_agent_part_meant(const struct mfs_agent *a, uint32_t 
                                             const char *password);
 void mfs_agent_part_remove(struct mfs_agent *a, struct mfs_agent_part *p);
 void mfs_agent_parts_free(struct mfs_agent *a);
-/* Its process ends while lm runs: mfs_agent_part_died. False: it has ended already. */
-bool mfs_agent_part_watch(struct mfs_agent_part *p);
+/* When its process ends, or has ended already: mfs_agent_part_died. What can't be watched just now
+ * (no descriptors) is by mfs_agent_look_after. */
+void mfs_agent_part_watch(struct mfs_agent_part *p);
 /* Has the fleet forget a partition that is lost. */
 void mfs_agent_part_forget(struct mfs_agent *a, uint32_t part);
 /* Has the fleet count it as a partition that serves. */
@@ -155,8 +158,9 @@ void mfs_agent_part_died(struct mfs_agent_part *p, pid_t pid, int status);
 /* If it was left to its replica: that does not take its place, as cm has given it up, so another
  * process is to. */
 void mfs_agent_part_recall(struct mfs_agent *a, uint32_t index, const char *password);
-/* Of all that died while no Local Manager was there. */
-void mfs_agent_revive_dead(struct mfs_agent *a);
+/* Of all whose process is not watched: they have died while no Local Manager was there, or have to
+ * be started once more, or could not be watched yet. At the beginning, then about once a second. */
+void mfs_agent_look_after(struct mfs_agent *a);
 
 /* Partitions that come and go (docs/MIGRATION.md). Each of these requests of cm may come again at
  * any time; what is done is answered, who asked earlier is told so. In agent_receive.c: */

@@ -122,10 +122,19 @@ static void redis_gone(void *arg, pid_t pid, int status)
     mfs_agent_part_died(p, pid, status);
 }
 
-bool mfs_agent_part_watch(struct mfs_agent_part *p)
+void mfs_agent_part_watch(struct mfs_agent_part *p)
 {
+    int rc;
+
     p->watch = mfs_loop_process(p->agent->loop, p->redis.proc.pid, redis_gone, p);
-    return p->watch != NULL;
+    if (p->watch)
+        return;
+    rc = -errno;
+    if (mfs_proc_alive(&p->redis.proc))
+        mfs_warn(AREA, "partition %u: process %d can't be watched yet: %s", p->redis.part,
+                 (int)p->redis.proc.pid, strerror(-rc));
+    else
+        mfs_agent_part_died(p, p->redis.proc.pid, -1);
 }
 
 struct mfs_agent_part *mfs_agent_part_add(struct mfs_agent *a, const struct mfs_redis *r, bool lost)
@@ -139,8 +148,8 @@ struct mfs_agent_part *mfs_agent_part_add(struct mfs_agent *a, const struct mfs_
     p->lost = lost;
     p->next = a->parts;
     a->parts = p;
-    if (!lost && !mfs_agent_part_watch(p))
-        mfs_agent_part_died(p, r->proc.pid, -1);
+    if (!lost)
+        mfs_agent_part_watch(p);
     return p;
 }
 

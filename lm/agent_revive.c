@@ -19,6 +19,7 @@
 #define AREA        "redis"
 #define DEATHS_MOST 5              /* each … */
 #define QUICK       (10 * MFS_SEC) /* … so soon after the one before: it will not live */
+#define TRIES_MOST  5              /* to start one, a second or more apart */
 
 struct revive_job {
     struct mfs_job job;
@@ -76,6 +77,13 @@ static void tell_revived(struct mfs_agent_part *p, const struct mfs_revived *how
                     how->journal.stripes, MFS_TEXT_BYTES(how->journal.lost));
 }
 
+/* What failed may be of the moment: no memory for a fork, or its port in use. */
+static void try_later(struct mfs_agent_part *p, const struct mfs_err *err)
+{
+    mfs_warn(AREA, "partition %u: can't be started again yet: %s", p->redis.part, err->msg);
+    p->reviving = p->again = true;
+}
+
 static void revived(struct mfs_job *job)
 {
     struct revive_job *j = (struct revive_job *)job;
@@ -92,14 +100,18 @@ static void revived(struct mfs_job *job)
         mfs_agent_part_release(p);
         goto out;
     }
+    if (j->rc && j->rc != -ENODATA && ++p->tries < TRIES_MOST) {
+        try_later(p, &j->err);
+        goto out;
+    }
+    p->tries = 0;
     if (j->rc) {
         lose(p, j->err.msg);
         goto out;
     }
     mfs_agent_save(a); /* before anyone is told */
     tell_revived(p, &j->how);
-    if (!mfs_agent_part_watch(p))
-        mfs_agent_part_died(p, p->redis.proc.pid, -1);
+    mfs_agent_part_watch(p);
 out:
     free(j);
 }
@@ -161,9 +173,24 @@ void mfs_agent_part_recall(struct mfs_agent *a, uint32_t index, const char *pass
     mfs_agent_save(a);
 }
 
-void mfs_agent_revive_dead(struct mfs_agent *a)
+static void look_after(struct mfs_agent_part *p)
 {
+    if (p->again) {
+        p->again = false;
+        revive(p);
+    } else if (p->lost || p->watch || p->reviving || p->releasing) {
+        return;
+    } else if (mfs_proc_alive(&p->redis.proc)) {
+        mfs_agent_part_watch(p);
+    } else {
+        mfs_agent_part_died(p, p->redis.proc.pid, -1);
+    }
+}
+
+void mfs_agent_look_after(struct mfs_agent *a)
+{
+    if (a->phase != MFS_AGENT_RUNNING)
+        return;
     for (struct mfs_agent_part *p = a->parts; p; p = p->next)
-        if (!p->lost && !p->watch && !p->reviving)
-            mfs_agent_part_died(p, p->redis.proc.pid, -1);
+        look_after(p);
 }

@@ -205,7 +205,7 @@ int mfs_agent_restore(struct mfs_agent *a, struct mfs_err *err)
     mfs_record_clear(&mfs_state_record, &s);
     if (!rc) {
         end_unlisted(a);
-        mfs_agent_revive_dead(a);
+        mfs_agent_look_after(a);
         mfs_agent_save(a);
     }
     return rc;

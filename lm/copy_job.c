@@ -76,6 +76,12 @@ void mfs_copy_run(struct mfs_agent_copy *c, enum mfs_copy_step step, struct mfs_
     if (!rc)
         return;
     free(j);
-    mfs_err_set(&err, rc, "can't work on partition %u: %s", c->redis.part, strerror(-rc));
-    mfs_copy_fail(c, &err);
+    mfs_err_set(&err, c->whole ? -EBUSY : rc, "can't work on partition %u: %s", c->redis.part,
+                strerror(-rc));
+    if (c->whole) {
+        c->step = MFS_COPY_IDLE;
+        mfs_copy_tell_failed(c, &err);
+    } else {
+        mfs_copy_fail(c, &err);
+    }
 }

@@ -21,7 +21,7 @@ struct mfs_copy_job {
 struct mfs_copy_job *mfs_copy_job_create(struct mfs_agent_copy *c, void (*run)(struct mfs_job *),
                                          void (*done)(struct mfs_job *));
 /* Begins the step, with an errand; j NULL: there was no memory for it. Owns j. What fails ends the
- * copy. */
+ * copy, unless that is whole, and then perhaps the only one: who asked may do so again (-EBUSY). */
 void mfs_copy_run(struct mfs_agent_copy *c, enum mfs_copy_step step, struct mfs_copy_job *j);
 
 /* Common to all steps when their work is done: true when the copy is to go no further. */

@@ -83,7 +83,7 @@ void mfs_agent_copy_started(struct mfs_agent_copy *c)
     mfs_text_copy(c->mover.target_path, sizeof c->mover.target_path, c->redis.unix_path);
     c->watch = mfs_loop_process(c->agent->loop, c->redis.proc.pid, process_gone, c);
     if (!c->watch)
-        died(c, "");
+        mfs_agent_copy_alive(c); /* without, it is looked at when a step is over */
 }
 
 static void tell_gone(struct mfs_agent_request *r, uint32_t node, uint32_t part)

@@ -226,6 +226,45 @@ static int await(const struct mfs_redis_node *node, const struct mfs_redis *r, i
     }
 }
 
+/* ---- ending -----------------------------------------------------------------------------------
+ */
+
+static void signal_all(const struct mfs_redis *r, size_t n, int sig)
+{
+    for (size_t i = 0; i < n; i++)
+        mfs_proc_kill(&r[i].proc, sig);
+}
+
+static size_t wait_all(struct mfs_redis *r, size_t n, int64_t ns)
+{
+    int64_t until = mfs_clock_mono() + ns;
+    size_t alive;
+
+    for (;;) {
+        alive = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (mfs_proc_alive(&r[i].proc))
+                alive++;
+            else
+                reap(&r[i]);
+        }
+        if (!alive || mfs_clock_mono() >= until)
+            return alive;
+        mfs_clock_sleep(POLL_STEP);
+    }
+}
+
+/* How many still live. SIGTERM is SHUTDOWN NOSAVE NOW FORCE here, see redis_conf.c, and needs no
+ * connection. */
+static size_t end_all(struct mfs_redis *r, size_t n)
+{
+    signal_all(r, n, SIGTERM);
+    if (!wait_all(r, n, MFS_REDIS_STOP_TIMEOUT * MFS_SEC))
+        return 0;
+    signal_all(r, n, SIGKILL);
+    return wait_all(r, n, KILL_WAIT);
+}
+
 /* ---- images ---------------------------------------------------------------------------------- */
 
 static int check_images(const struct mfs_redis *r, size_t n, struct mfs_err *err)
@@ -387,8 +426,8 @@ int mfs_redis_revive(const struct mfs_redis_node *node, struct mfs_redis *r,
     if (!rc)
         rc = serve_again(node, r, until, &how->journal, err);
     how->us = (uint64_t)(mfs_clock_mono() - began) / 1000;
-    if (rc)
-        mfs_redis_stop(node, r, 1);
+    if (rc && !end_all(r, 1))
+        remove_files(node, r->part); /* not the journal: it may be tried again */
     return rc;
 }
 
@@ -435,41 +474,10 @@ int mfs_redis_end_unlisted(const struct mfs_redis_node *node,
     return 0;
 }
 
-static void signal_all(const struct mfs_redis *r, size_t n, int sig)
-{
-    for (size_t i = 0; i < n; i++)
-        mfs_proc_kill(&r[i].proc, sig);
-}
-
-static size_t wait_all(struct mfs_redis *r, size_t n, int64_t ns)
-{
-    int64_t until = mfs_clock_mono() + ns;
-    size_t alive;
-
-    for (;;) {
-        alive = 0;
-        for (size_t i = 0; i < n; i++) {
-            if (mfs_proc_alive(&r[i].proc))
-                alive++;
-            else
-                reap(&r[i]);
-        }
-        if (!alive || mfs_clock_mono() >= until)
-            return alive;
-        mfs_clock_sleep(POLL_STEP);
-    }
-}
-
 int mfs_redis_stop(const struct mfs_redis_node *node, struct mfs_redis *r, size_t n)
 {
-    size_t alive = 0;
+    size_t alive = end_all(r, n);
 
-    /* SIGTERM is SHUTDOWN NOSAVE NOW FORCE here, see redis_conf.c, and needs no connection. */
-    signal_all(r, n, SIGTERM);
-    if (wait_all(r, n, MFS_REDIS_STOP_TIMEOUT * MFS_SEC)) {
-        signal_all(r, n, SIGKILL);
-        alive = wait_all(r, n, KILL_WAIT);
-    }
     for (size_t i = 0; i < n; i++) {
         if (mfs_proc_alive(&r[i].proc))
             mfs_error(AREA, "partition %u: process %d can't be killed", r[i].part,

@@ -64,8 +64,8 @@ struct mfs_revived {
 
 /* Starts another process in place of one that has died: same address, port and passwords, all that
  * its journal tells (decisions/0016). It serves as soon as this returns, unless clients were
- * refused before. 0, or a negative errno with the reason: then nothing runs there, and what the
- * partition held is lost. -ENODATA: there is no journal that is whole. */
+ * refused before. 0, or a negative errno with the reason: then nothing runs there, and it may be
+ * tried again, as the journal stays. -ENODATA: there is no journal that is whole. */
 int mfs_redis_revive(const struct mfs_redis_node *node, struct mfs_redis *r,
                      struct mfs_revived *how, struct mfs_err *err);
 
