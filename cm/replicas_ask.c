@@ -199,10 +199,13 @@ static void buried(void *arg, const struct mfs_err *err, const void *reply)
     if (!g)
         return;
     g->burial = NULL;
-    if (err)
+    if (err) {
         g->bury_at = mfs_clock_mono() + SEND_AGAIN;
-    else
-        remove_buried(g->cm, &grave);
+        return;
+    }
+    remove_buried(g->cm, &grave);
+    if (!mfs_cm_in_phase(g->cm, MFS_PHASE_STOPPING))
+        mfs_replicas_bury(g, mfs_clock_mono()); /* the next: moves may wait for it */
 }
 
 /* The first whose node is there. */

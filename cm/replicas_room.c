@@ -31,8 +31,7 @@ static double fill_of(const struct mfs_cm *cm, const struct mfs_cm_node *n, uint
     return sum / (double)n->memory;
 }
 
-/* A former process of the partition is still to be ended there. */
-static bool has_grave(const struct mfs_cm_state *s, uint32_t node, uint32_t part)
+bool mfs_replicas_grave(const struct mfs_cm_state *s, uint32_t node, uint32_t part)
 {
     for (uint32_t i = 0; i < s->ngraves; i++)
         if (s->grave[i].node == node && s->grave[i].part == part)
@@ -84,7 +83,7 @@ static bool may_hold(const struct mfs_cm *cm, const struct mfs_cm_node *n, uint3
                      int64_t now)
 {
     return n->id != cm->state.part[part].node && !n->turn[0] &&
-           !mfs_replicas_silent(cm, n->id, now) && !has_grave(&cm->state, n->id, part);
+           !mfs_replicas_silent(cm, n->id, now) && !mfs_replicas_grave(&cm->state, n->id, part);
 }
 
 int mfs_replica_choose(struct mfs_replica *r, int64_t now)
