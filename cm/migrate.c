@@ -268,6 +268,7 @@ void mfs_migrate_resume(struct mfs_cm *cm)
         if (o)
             mfs_move_adopt(&o->move, &cm->state.move[i]);
     }
+    g->at_once = cm->state.scale.at_once;
     list(g);
 }
 

@@ -17,8 +17,9 @@
 #define TAKES_MOST    3
 #define AGAIN_FIRST   (500 * MFS_MSEC)
 #define AGAIN_MOST    (30 * MFS_SEC)
+#define AGAIN_FENCED  (2 * MFS_SEC)  /* while clients wait */
 #define MATCH_BEFORE  "prove"        /* what cm of an earlier version writes for MFS_MOVE_MATCH */
-#define PATIENCE      (60 * MFS_SEC) /* with a node that is away */
+#define PATIENCE      (60 * MFS_SEC) /* with a node that is away, or can't do it */
 #define PATIENCE_CUT  (15 * MFS_SEC) /* while clients wait */
 
 /* The names of steps: in the state, and for people. */
@@ -78,8 +79,13 @@ int mfs_move_save(struct mfs_move *m)
 
 static int add_state(struct mfs_move *m)
 {
-    struct mfs_cm_move one = {
-        .part = m->part, .from = m->from, .to = m->to, .cold = m->cold, .bytes = m->bytes};
+    struct mfs_cm_move one = {.part = m->part,
+                              .from = m->from,
+                              .to = m->to,
+                              .cold = m->cold,
+                              .diskless = m->diskless,
+                              .rate = m->rate,
+                              .bytes = m->bytes};
     struct mfs_cm_state *s = &m->cm->state;
     struct mfs_cm_move *more;
     int rc = mfs_random_hex(one.password, SECRET_BYTES);
@@ -188,6 +194,8 @@ void mfs_move_adopt(struct mfs_move *m, const struct mfs_cm_move *of)
     m->to = of->to;
     m->bytes = of->bytes;
     m->cold = of->cold;
+    m->diskless = of->diskless;
+    m->rate = of->rate;
     m->attempts = 1;
     m->step = MFS_AT_UNFENCE;
     for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++)
@@ -209,10 +217,12 @@ static void undo(struct mfs_move *m, const struct mfs_err *why)
     mfs_move_enter(m, MFS_AT_ASK);
 }
 
+/* What left all at once has taken the link it had, and another attempt would have clients wait as
+ * long again: whether it is still worth that is cm's to weigh anew. */
 static bool worth_another(const struct mfs_move *m)
 {
     return m->attempts < ATTEMPTS_MOST && m->why.code != -ENODEV && m->why.code != -EINVAL &&
-           m->why.code != -EOWNERDEAD;
+           m->why.code != -EOWNERDEAD && !(m->diskless && m->why.code == -ETIMEDOUT);
 }
 
 /* The source serves, the target has nothing. */
@@ -235,14 +245,21 @@ static void undone(struct mfs_move *m)
         mfs_move_settle(m, false);
 }
 
+/* Is the partition fenced meanwhile, or may it be? */
+static bool may_be_fenced(const struct mfs_move *m)
+{
+    return m->step != MFS_AT_DROP && m->step != MFS_AT_RELEASE;
+}
+
 static void later(struct mfs_move *m, const struct mfs_err *err)
 {
-    int64_t pause = AGAIN_FIRST << (m->tries < 6 ? m->tries : 6);
+    int64_t pause = AGAIN_FIRST << (m->tries < 6 ? m->tries : 6),
+            most = may_be_fenced(m) ? AGAIN_FENCED : AGAIN_MOST;
 
     if (m->tries++ == 0)
         mfs_warn("move", "partition %u: %s: %s; trying again", m->part, mfs_move_shown(m),
                  err->msg);
-    m->again_at = mfs_clock_mono() + (pause < AGAIN_MOST ? pause : AGAIN_MOST);
+    m->again_at = mfs_clock_mono() + (pause < most ? pause : most);
 }
 
 /* Does the answer of a node say that there is no such process any more? */
@@ -441,8 +458,18 @@ void mfs_move_node_changed(struct mfs_move *m, uint32_t node)
     }
 }
 
+/* Goes on trying, but nobody waits for it any more. */
+static void leave_for_later(struct mfs_move *m, const struct mfs_err *why)
+{
+    if (!m->why.code)
+        m->why = *why;
+    mfs_event_add(m->cm->paths->events, "cm", "move-stuck", "partition %u: %s: %s", m->part,
+                  mfs_move_shown(m), why->msg);
+    mfs_move_settle(m, m->moved);
+}
+
 /* The node is away: what can be undone is, what can't is left for later. */
-static void too_long(struct mfs_move *m)
+static void away_too_long(struct mfs_move *m)
 {
     struct mfs_err why;
 
@@ -452,12 +479,15 @@ static void too_long(struct mfs_move *m)
     } else if (m->step == MFS_AT_MATCH) {
         matched(m, &why, NULL);
     } else if (!m->settled) {
-        if (!m->why.code)
-            m->why = why;
-        mfs_event_add(m->cm->paths->events, "cm", "move-stuck", "partition %u: %s: %s", m->part,
-                      mfs_move_shown(m), why.msg);
-        mfs_move_settle(m, m->moved);
+        leave_for_later(m, &why);
     }
+}
+
+/* It is there, and does not do what would undo the move (a process that hangs). */
+static bool undoes_too_long(const struct mfs_move *m, int64_t now)
+{
+    return !m->settled && m->step != MFS_AT_RECEIVE && m->step != MFS_AT_TAKE &&
+           m->step != MFS_AT_MATCH && now - m->step_began > PATIENCE;
 }
 
 void mfs_move_tick(struct mfs_move *m, int64_t now)
@@ -468,7 +498,12 @@ void mfs_move_tick(struct mfs_move *m, int64_t now)
     if (m->step == MFS_AT_WAITING || m->step == MFS_AT_PUSH || m->step == MFS_AT_OVER)
         return;
     if (m->away_since && now - m->away_since > (blocked ? PATIENCE_CUT : PATIENCE)) {
-        too_long(m);
+        away_too_long(m);
+    } else if (undoes_too_long(m, now)) {
+        struct mfs_err why;
+
+        mfs_err_set(&why, -ETIMEDOUT, "%s does not do it", node_name(m, mfs_move_node(m)));
+        leave_for_later(m, &why);
     } else if (m->again_at && now >= m->again_at) {
         m->again_at = 0;
         mfs_move_send(m);

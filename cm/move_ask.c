@@ -84,9 +84,20 @@ static void ask(struct mfs_move *m, struct mfs_cm_live *l, enum mfs_msg type, co
     m->again_at = mfs_clock_mono() + SEND_AGAIN;
 }
 
+/* All that leaves at once shares the link, so each takes as long as all of them. */
+static int64_t left_at_once(const struct mfs_move *m)
+{
+    int64_t left = m->step_began + BLOCKED_TIME - mfs_clock_mono();
+
+    return left > MFS_SEC ? left : MFS_SEC;
+}
+
 static int64_t receive_time(const struct mfs_move *m)
 {
     uint64_t slowest = m->cold ? BLOCKED_SLOW : RECEIVE_SLOW;
+
+    if (m->diskless)
+        return left_at_once(m);
 
     if (m->rate && m->rate / 2 < slowest)
         slowest = m->rate / 2 + 1;

@@ -17,6 +17,7 @@
 #define EARLY   0.2  /* of the time between two samples: timers are not exact */
 #define IDLE    0.05 /* of what links carry: so much is reckoned with even when nothing goes on */
 #define BLOCKED 0.01 /* s that a partition stands still when it moves */
+#define STOPPED 60   /* s, at most, of all that leaves a full link: clients wait for 120 */
 #define CROWDED 0.85 /* the fullest node */
 #define APART   0.05 /* and so much above all of them together */
 
@@ -279,16 +280,20 @@ void mfs_rebalance_weigh(const struct mfs_rebalance_settings *s,
 {
     double saved = f->before - f->after, gain = expected(f) * saved * s->horizon,
            cost = f->busiest * (f->cold && !f->full ? 2 : 1) + BLOCKED * f->moves;
+    bool too_long = f->full && cost > STOPPED;
 
     v->better = f->moves && f->before > f->after * (1 + s->at);
-    v->worth = v->better && gain > cost * s->factor;
+    v->worth = v->better && gain > cost * s->factor && !too_long;
     snprintf(
         v->why, sizeof v->why,
         "%.2f times the pace for %u partitions, %s: at %s/s that is %.1f s in %g s, for %.1f s "
         "of the busiest link%s%s",
         f->after > 0 ? f->before / f->after : 1, f->moves, MFS_TEXT_BYTES(f->bytes),
         MFS_TEXT_BYTES((uint64_t)expected(f)), gain, s->horizon, cost,
-        f->full ? ", which is full" : "", v->worth ? "" : ", too little");
+        f->full ? ", which is full" : "",
+        v->worth   ? ""
+        : too_long ? ", too long to wait for"
+                   : ", too little");
 }
 
 bool mfs_rebalance_crowded(double fullest, double all)

@@ -198,7 +198,8 @@ static void moved(void *arg, const struct mfs_err *err, const struct mfs_migrate
     if (!mfs_scale_in(s->cm, MFS_SCALE_MOVE))
         return;
     take_result(&s->cm->state.scale, r);
-    if (err && ++s->attempts >= ATTEMPTS)
+    /* What was to leave at once was weighed for once. */
+    if (err && (++s->attempts >= ATTEMPTS || s->cm->state.scale.at_once))
         mfs_scale_failed(s, err->code, "%s", err->msg);
     if (s->failure.code || (!err && !s->inherited)) {
         moved_all_that_moves(s);

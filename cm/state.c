@@ -56,6 +56,8 @@ static const struct mfs_record move_record = {
            {.name = "to", .required = true, MFS_FIELD(U32, struct mfs_cm_move, to)},
            {.name = "step", .required = true, MFS_FIELD(STR, struct mfs_cm_move, step)},
            {.name = "cold", MFS_FIELD(BOOL, struct mfs_cm_move, cold)},
+           {.name = "diskless", MFS_FIELD(BOOL, struct mfs_cm_move, diskless)},
+           {.name = "rate", MFS_FIELD(U64, struct mfs_cm_move, rate)},
            {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_cm_move, password)},
            {.name = "admin_password",
             .required = true,

@@ -68,7 +68,8 @@ struct mfs_cm_grave {
 struct mfs_cm_move {
     uint32_t part, from, to; /* partition, node ids */
     char step[MFS_STATE_MAX];
-    bool cold;
+    bool cold, diskless;
+    uint64_t rate;                 /* bytes/s, 0: no limit */
     char password[MFS_SECRET_MAX]; /* of the new process */
     char admin_password[MFS_SECRET_MAX];
     uint64_t bytes; /* that it held when the move was planned */

@@ -9,6 +9,8 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "base/clock.h"
+#include "cm/migrate_impl.h"
 #include "cm/replicas.h"
 #include "migrate_world.h"
 
@@ -304,6 +306,80 @@ static void a_new_cm_goes_on_releasing(void **state)
     assert_string_equal(((struct migrate_world *)*state)->log, "release0 ");
 }
 
+/* ---- what takes too long ------------------------------------------------------------------------
+ */
+
+static bool fences_again(void *world)
+{
+    const struct migrate_world *w = world;
+
+    return strstr(w->log, "fence0 fence0") != NULL;
+}
+
+static bool is_done(void *world)
+{
+    const struct migrate_world *w = world;
+
+    return w->done;
+}
+
+/* The source's process hangs, its Local Manager does not: nobody waits for it for ever, but it
+ * serves again as soon as it answers. */
+static void an_undo_that_takes_too_long_is_not_waited_for(void **state)
+{
+    struct migrate_world *w = *state;
+    int *fails = w->peer[0].fail[MFS_MSG_FENCE];
+
+    w->peer[1].fail[MFS_MSG_RECEIVE][0] = -EINVAL;
+    fails[0] = fails[1] = fails[2] = -ETIMEDOUT;
+    migrate_world_move(w);
+    migrate_world_wait(w, fences_again);
+    assert_false(w->done);
+    w->stage.cm.migrate->one[0]->move.step_began -= 61 * MFS_SEC;
+    migrate_world_wait(w, is_done);
+    assert_int_equal(w->err.code, -EINVAL);
+    assert_int_equal(w->result.undone, 1);
+    assert_null(strstr(w->log, "serve0"));
+    migrate_world_wait(w, migrate_world_is_calm);
+    assert_string_equal(w->log, "receive1 fence0 fence0 fence0 fence0 serve0 release1 serve0 ");
+    stays(w);
+}
+
+/* The link had its time. */
+static void what_left_at_once_too_slowly_is_not_tried_again(void **state)
+{
+    static const struct mfs_scale_move move = {.index = 0, .from = 0, .to = 1, .bytes = 100};
+    const struct mfs_migrate_opts opts = {.cold = true, .at_once = true};
+    struct migrate_world *w = *state;
+
+    w->peer[1].fail[MFS_MSG_RECEIVE][0] = -ETIMEDOUT;
+    assert_int_equal(mfs_migrate_begin(&w->stage.cm, &move, 1, &opts, migrate_world_ended, w), 0);
+    migrate_world_wait(w, migrate_world_is_calm);
+    assert_string_equal(w->log, "receive1 fence0 serve0 release1 serve0 ");
+    assert_int_equal(w->err.code, -ETIMEDOUT);
+    stays(w);
+}
+
+static void a_new_cm_knows_how_it_left(void **state)
+{
+    struct migrate_world *w = *state;
+    struct mfs_cm_state *s = &w->stage.cm.state;
+    const struct mfs_migrate *g;
+
+    s->move = calloc(1, sizeof *s->move);
+    s->nmoves = 1;
+    s->move[0] = (struct mfs_cm_move){
+        .to = 1, .step = MFS_MOVE_COPY, .cold = true, .diskless = true, .rate = 4711};
+    s->scale.at_once = true;
+    mfs_migrate_resume(&w->stage.cm);
+    g = w->stage.cm.migrate;
+    assert_true(g->at_once && g->one[0]->move.diskless && g->one[0]->move.cold);
+    assert_int_equal(g->one[0]->move.rate, 4711);
+    assert_true(mfs_migrate_await(&w->stage.cm, migrate_world_ended, w));
+    migrate_world_wait(w, migrate_world_is_calm);
+    has_moved(w);
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* What has been told of the target: so many of 1000 MiB are in use. */
@@ -361,6 +437,27 @@ static void a_replica_makes_room_on_a_full_target(void **state)
     mfs_replicas_fini(&w->stage.cm);
 }
 
+/* A replica that was given up, so that its partition may move to where it is, has to end before. */
+static void a_former_process_goes_before_the_next_comes(void **state)
+{
+    struct migrate_world *w = *state;
+    struct mfs_cm_state *s = &w->stage.cm.state;
+
+    s->replicas = 1;
+    s->grave = calloc(1, sizeof *s->grave);
+    s->ngraves = 1;
+    s->grave[0] = (struct mfs_cm_grave){.node = 1, .part = 0, .password = "replica"};
+    w->peer[1].fail[MFS_MSG_RELEASE][0] = -ETIMEDOUT;
+    w->stage.cm.part_bytes[1] = 20 << 20;
+    target_uses(w, 990); /* no room for replicas */
+    assert_int_equal(mfs_replicas_begin(&w->stage.cm), 0);
+    migrate_world_move(w);
+    migrate_world_wait(w, is_done);
+    assert_memory_equal(w->log, "release1 release1 receive1 ", 27);
+    assert_int_equal(w->err.code, 0);
+    mfs_replicas_fini(&w->stage.cm);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, migrate_world_setup, migrate_world_teardown)
 
 int main(void)
@@ -387,6 +484,10 @@ int main(void)
         TEST(nor_is_it_by_a_new_cm),
         TEST(a_source_does_not_serve_before_that_is_written_down),
         TEST(a_new_cm_goes_on_releasing),
+        TEST(an_undo_that_takes_too_long_is_not_waited_for),
+        TEST(what_left_at_once_too_slowly_is_not_tried_again),
+        TEST(a_new_cm_knows_how_it_left),
+        TEST(a_former_process_goes_before_the_next_comes),
         TEST(a_full_target_is_refused_with_figures),
         TEST(a_replica_makes_room_on_a_full_target),
     };

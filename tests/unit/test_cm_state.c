@@ -49,7 +49,13 @@ static int reload(const struct mfs_cm_state *s, struct mfs_cm_state *back, struc
 static void test_change_survives(void **state)
 {
     struct mfs_cm_state s, back;
-    struct mfs_cm_move move = {.part = 2, .from = 0, .to = 7, .cold = true, .bytes = 1234567890123};
+    struct mfs_cm_move move = {.part = 2,
+                               .from = 0,
+                               .to = 7,
+                               .cold = true,
+                               .diskless = true,
+                               .rate = 4711,
+                               .bytes = 1234567890123};
     struct mfs_cm_node n;
     struct mfs_err err;
 

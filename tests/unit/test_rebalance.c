@@ -233,6 +233,28 @@ static void a_full_link_is_waited_for(void **state)
     assert_false(v.worth);
 }
 
+/* Clients wait for a partition, but not for ever: however much is to be gained. */
+static void nor_is_it_waited_for_too_long(void **state)
+{
+    struct mfs_rebalance_settings s = mfs_rebalance_settle(&defaults);
+    struct mfs_rebalance_figures f = {
+        .before = 2e-8, .after = 1e-8, .traffic = 1e6, .full = true, .busiest = 50, .moves = 8};
+    struct mfs_rebalance_verdict v;
+
+    (void)state;
+    s.horizon = 1000; /* saves 500 s */
+    mfs_rebalance_weigh(&s, &f, &v);
+    assert_true(v.worth);
+    f.busiest = 70;
+    mfs_rebalance_weigh(&s, &f, &v);
+    assert_true(v.better && !v.worth);
+    assert_non_null(strstr(v.why, "too long"));
+    f.full = false;
+    f.traffic = 1e8; /* beside the work, which goes on */
+    mfs_rebalance_weigh(&s, &f, &v);
+    assert_true(v.worth);
+}
+
 static void the_slowest_sets_the_pace(void **state)
 {
     const uint32_t count[] = {2, 2, 4};
@@ -260,6 +282,7 @@ int main(void)
         cmocka_unit_test(it_tells_who_has_changed),
         cmocka_unit_test(a_move_must_pay_back),
         cmocka_unit_test(a_full_link_is_waited_for),
+        cmocka_unit_test(nor_is_it_waited_for_too_long),
         cmocka_unit_test(the_slowest_sets_the_pace),
     };
 
