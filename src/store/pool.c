@@ -185,7 +185,7 @@ static void mark_up(struct mfs_store *store, uint32_t part, uint64_t gen)
 
     pthread_mutex_lock(&store->lock);
     news = p->gen == gen && p->down_since;
-    if (news)
+    if (p->gen == gen) /* each of them: who failed beside us may be half-way */
         p->down_since = p->gone_since = p->silent_until = 0;
     pthread_mutex_unlock(&store->lock);
     if (news)
@@ -250,8 +250,8 @@ int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
         ep.unix_path = p.unix_path;
     rc = mfs_channel_open(conn, &ep, timeout_ns, store->opts.io_timeout, &err);
     if (rc) {
-        mfs_pool_down(store, part, gen, err.msg);
         note_failure(store, part, gen, rc, timeout_ns);
+        mfs_pool_down(store, part, gen, err.msg);
         return rc;
     }
     (*conn)->gen = gen;
