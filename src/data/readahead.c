@@ -384,11 +384,12 @@ static bool take_part(struct mfs_readahead *ra, struct part *part, struct mfs_vi
     return good;
 }
 
-/* The read has failed: nobody waits for the part any more. */
+/* The read has failed: nobody waits for the part any more, nor does a thread that would run it when
+ * it is not queued. */
 static void leave_part(struct mfs_readahead *ra, struct part *part)
 {
     pthread_mutex_lock(&ra->pool->lock);
-    if (part->mine && part->f->state == MFS_FETCH_WAITING)
+    if (part->f->state == MFS_FETCH_WAITING && (part->mine || !part->f->queued))
         mfs_fetch_drop(part->f);
     mfs_fetch_put(part->f);
     pthread_mutex_unlock(&ra->pool->lock);
