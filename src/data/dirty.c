@@ -56,15 +56,21 @@ static void cut_chunk(struct mfs_chunk *c, uint64_t from)
         mfs_chunk_drop(c);
 }
 
-static void cut_chunks(struct mfs_dirty *d, uint64_t from)
+/* Were there any? */
+static bool cut_chunks(struct mfs_dirty *d, uint64_t from)
 {
     struct mfs_chunk *c, *next;
+    bool any = false;
 
     for (c = TAILQ_FIRST(&d->chunks); c; c = next) {
+        uint64_t base = (uint64_t)c->stripe * d->wb->stripe_size;
+
         next = TAILQ_NEXT(c, in_file);
-        if (((uint64_t)c->stripe + 1) * d->wb->stripe_size > from)
+        any |= base + mfs_ranges_end(&c->ranges) > from;
+        if (base + d->wb->stripe_size > from)
             cut_chunk(c, from);
     }
+    return any;
 }
 
 static bool flying_beyond(struct mfs_dirty *d, uint64_t from)
@@ -80,13 +86,24 @@ static bool flying_beyond(struct mfs_dirty *d, uint64_t from)
 }
 
 /* A commit that is under way may tell an end beyond the cut: it must not come after it. */
-void mfs_dirty_cut(struct mfs_dirty *d, uint64_t from)
+bool mfs_dirty_cut(struct mfs_dirty *d, uint64_t from)
 {
+    bool any;
+
     pthread_mutex_lock(&d->lock);
-    cut_chunks(d, from);
+    any = cut_chunks(d, from);
     while (flying_beyond(d, from) || d->committing.any)
         wait_changed(d);
+    any |= mfs_ranges_end(&d->stored.ranges) > from;
     mfs_ranges_cut(&d->stored.ranges, from);
+    pthread_mutex_unlock(&d->lock);
+    return any;
+}
+
+void mfs_dirty_lost(struct mfs_dirty *d, int rc)
+{
+    pthread_mutex_lock(&d->lock);
+    mfs_dirty_fail(d, rc);
     pthread_mutex_unlock(&d->lock);
 }
 

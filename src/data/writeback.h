@@ -88,8 +88,10 @@ uint64_t mfs_dirty_seen(struct mfs_dirty *d);
 
 /* Forgets dirty bytes at or beyond `from` (a truncate follows); waits for those in flight. What was
  * stored already stays in the stripes, up to the end that mfs_dirty_attr told before the cut: that
- * end and data_end bound what the truncate has to trim. */
-void mfs_dirty_cut(struct mfs_dirty *d, uint64_t from);
+ * end and data_end bound what the truncate has to trim. True when there was anything that no commit
+ * had told of: it is lost when the truncate fails, and mfs_dirty_lost says so to who wrote it. */
+bool mfs_dirty_cut(struct mfs_dirty *d, uint64_t from);
+void mfs_dirty_lost(struct mfs_dirty *d, int rc);
 
 bool mfs_dirty_any(struct mfs_dirty *d); /* anything not yet committed? */
 

@@ -114,18 +114,19 @@ static bool keeps_pages(struct mfs_file *f, struct mfs_attr *attr)
 static int open_truncated(struct mfs_file *f, struct mfs_attr *attr)
 {
     struct mfs_vnode *v = f->node;
-    uint64_t trimmed;
-    int64_t alloc = 0;
+    struct mfs_truncation t = {0};
     int rc = -ECANCELED;
 
     for (int i = 0; i < MFS_TRUNCATE_TRIES && rc == -ECANCELED; i++) {
-        rc = mfs_truncate_prepare(v->vfs, v->ino, v, 0, &trimmed, &alloc);
+        rc = mfs_truncate_prepare(v->vfs, v->ino, v, &t);
         if (rc == 0)
-            rc = mfs_meta_open(v->vfs->meta, v->ino, &trimmed, attr, NULL);
+            rc = mfs_meta_open(v->vfs->meta, v->ino, &t.trimmed, attr, NULL);
     }
     if (rc == 0) {
         mfs_vnode_changed(v);
         mfs_meta_settle(v->vfs->meta, v->ino);
+    } else {
+        mfs_truncate_failed(v->vfs, v->ino, v, &t, rc);
     }
     return rc;
 }

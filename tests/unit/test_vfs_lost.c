@@ -320,6 +320,83 @@ static void punched_perhaps(void **state)
     assert_true(version_by(&b) > before);
 }
 
+/* --- cut ------------------------------------------------------------------------------------- */
+
+static int refuse(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    (void)argv;
+    (void)argc;
+    return part == *(uint32_t *)arg ? -EIO : 0;
+}
+
+static int cut_by_truncate(void)
+{
+    struct mfs_attr attr = {.size = 0};
+
+    return mfs_vfs_setattr(a.vfs, ino, MFS_VFS_SET_SIZE, &attr);
+}
+
+static int cut_by_open(void)
+{
+    struct mfs_file *f;
+    bool keep;
+    int rc = mfs_vfs_open(a.vfs, ino, O_WRONLY | O_TRUNC, &f, &keep);
+
+    if (rc == 0)
+        mfs_vfs_release(f);
+    return rc;
+}
+
+/* What was written is gone, and the file has not been cut: who wrote it hears of that, and others
+ * look again at what may have been freed. */
+static void told_when_a_cut_fails(void **state)
+{
+    int (*const cut[])(void) = {cut_by_truncate, cut_by_open};
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t part;
+        uint64_t at = begin_to_lose(&part), before;
+
+        mfs_store_set_fault(a.store, NULL, NULL);
+        before = version_by(&b);
+        assert_int_equal(put(file, at + STRIPE, 1000, 'x'), 0);
+        mfs_store_set_fault(a.store, refuse, &part);
+        assert_int_equal(cut[i](), -EIO);
+        mfs_store_set_fault(a.store, NULL, NULL);
+        assert_int_equal(mfs_vfs_fsync(file), -EIO);
+        assert_int_equal(mfs_vfs_fsync(file), 0);
+        assert_true(version_by(&b) > before);
+    }
+}
+
+static void nobody_is_when_it_does_not(void **state)
+{
+    (void)state;
+    assert_int_equal(put(file, 3 * STRIPE, 1000, 'x'), 0);
+    assert_int_equal(cut_by_truncate(), 0);
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    assert_int_equal(size_by(&b), 0);
+}
+
+/* What was stored and not committed before counts no more, and sets no time back. */
+static void empty_after_it(void **state)
+{
+    struct mfs_attr then, now;
+
+    (void)state;
+    assert_int_equal(put(file, STRIPE, STRIPE, 'x'), 0);
+    wait_stored(STRIPE);
+    assert_int_equal(cut_by_truncate(), 0);
+    assert_int_equal(mfs_vfs_getattr(a.vfs, ino, &then), 0);
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    assert_int_equal(mfs_vfs_getattr(b.vfs, ino, &now), 0);
+    assert_int_equal(now.size, 0);
+    assert_int_equal(now.alloc, 0);
+    assert_memory_equal(&now.mtime, &then.mtime, sizeof now.mtime);
+    assert_memory_equal(&now.ctime, &then.ctime, sizeof now.ctime);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +407,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(between_what_is_stored, setup, teardown),
         cmocka_unit_test_setup_teardown(overwritten_perhaps, setup, teardown),
         cmocka_unit_test_setup_teardown(punched_perhaps, setup, teardown),
+        cmocka_unit_test_setup_teardown(told_when_a_cut_fails, setup, teardown),
+        cmocka_unit_test_setup_teardown(nobody_is_when_it_does_not, setup, teardown),
+        cmocka_unit_test_setup_teardown(empty_after_it, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, setup_all, vfs_redis_stop);
