@@ -82,15 +82,13 @@ void mfs_truncate_failed(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
         mfs_vnode_drop_pages(v);
 }
 
-static int set_size(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint64_t size,
-                    struct mfs_attr *attr)
+static int cut(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint64_t size,
+               struct mfs_attr *attr)
 {
     struct mfs_truncation t = {.size = size};
     uint64_t from = 0;
     int rc = -ECANCELED;
 
-    if (size > vfs->size_max)
-        return -EFBIG;
     for (int i = 0; i < MFS_TRUNCATE_TRIES && rc == -ECANCELED; i++) {
         rc = mfs_truncate_prepare(vfs, ino, v, &t);
         if (rc == 0)
@@ -105,8 +103,24 @@ static int set_size(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint
         mfs_vnode_carry(v, from, attr);
     else
         mfs_pages_carry(vfs->pages, ino, from, attr->version);
-    mfs_meta_settle(vfs->meta, ino);
     return 0;
+}
+
+static int set_size(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint64_t size,
+                    struct mfs_attr *attr)
+{
+    int rc;
+
+    if (size > vfs->size_max)
+        return -EFBIG;
+    if (v != NULL)
+        mfs_latch_close(&v->latch);
+    rc = cut(vfs, v, ino, size, attr);
+    if (v != NULL)
+        mfs_latch_open(&v->latch);
+    if (rc == 0)
+        mfs_meta_settle(vfs->meta, ino);
+    return rc;
 }
 
 int mfs_vfs_setattr(struct mfs_vfs *vfs, uint64_t ino, uint32_t mask, struct mfs_attr *attr)

@@ -245,9 +245,11 @@ ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t 
     d = mfs_vnode_dirty(v);
     if (d == NULL)
         return -ENOMEM;
+    mfs_latch_enter(&v->latch);
     mfs_vnode_changed(v);
     mfs_tail_made(v, off + len, false);
     rc = mfs_dirty_write(d, off, len, buf);
+    mfs_latch_leave(&v->latch);
     if (rc == 0 && through)
         rc = mfs_vnode_flush(v, &f->errors);
     return rc < 0 ? rc : (ssize_t)len;

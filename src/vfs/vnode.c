@@ -21,8 +21,10 @@ static struct mfs_vnode *vnode_new(struct mfs_vfs *vfs, uint64_t ino)
 {
     struct mfs_vnode *v = calloc(1, sizeof *v);
 
-    if (v == NULL)
+    if (v == NULL || mfs_latch_init(&v->latch) < 0) {
+        free(v);
         return NULL;
+    }
     v->ino = ino;
     v->vfs = vfs;
     atomic_init(&v->generation, 1);
@@ -38,6 +40,7 @@ static void vnode_free(struct mfs_vnode *v)
     if (dirty != NULL)
         mfs_dirty_destroy(dirty);
     mfs_ranges_fini(&v->voids);
+    mfs_latch_fini(&v->latch);
     pthread_mutex_destroy(&v->lock);
     free(v);
 }

@@ -20,6 +20,7 @@
 
 #include "data/readahead.h"
 #include "data/writeback.h"
+#include "vfs/latch.h"
 #include "vfs/pages.h"
 #include "vfs/vfs.h"
 
@@ -62,6 +63,7 @@ struct mfs_vnode {
     atomic_uint_fast64_t generation;
     atomic_uint writers;               /* handles that may write */
     _Atomic(struct mfs_dirty *) dirty; /* made by the first write, stays until the end */
+    struct mfs_latch latch;            /* of writers, closed while the file is cut */
 
     pthread_mutex_t
         lock; /* guards what follows; nothing is called with it held but mfs_dirty_create */

@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -397,6 +399,86 @@ static void empty_after_it(void **state)
     assert_memory_equal(&now.ctime, &then.ctime, sizeof now.ctime);
 }
 
+/* --- cut beside a writer ------------------------------------------------------------------- */
+
+struct writer {
+    pthread_t thread;
+    uint64_t at;
+    atomic_bool begun;
+    int rc;
+};
+
+static void *write_stripe(void *arg)
+{
+    struct writer *w = arg;
+
+    w->rc = put(file, w->at, STRIPE, 'n');
+    return NULL;
+}
+
+/* When the first stripe is about to be freed, somebody writes another one of that partition. */
+static int write_beside(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    struct writer *w = arg;
+
+    (void)argv;
+    (void)argc;
+    if (part != mfs_placement_stripe(ino, (uint32_t)(w->at / STRIPE), NPARTS) ||
+        atomic_exchange(&w->begun, true))
+        return 0;
+    assert_int_equal(pthread_create(&w->thread, NULL, write_stripe, w), 0);
+    mfs_clock_sleep(300 * MFS_MSEC); /* it would be stored by then */
+    return 0;
+}
+
+static void what_is_written_beside_an_open_stays(void **state)
+{
+    uint32_t s = stripe(false, 1);
+    struct writer w = {.at = (uint64_t)s * STRIPE};
+
+    (void)state;
+    assert_int_equal(put(file, w.at, STRIPE, 'o'), 0);
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    mfs_store_set_fault(a.store, write_beside, &w);
+    assert_int_equal(cut_by_open(), 0);
+    assert_true(atomic_load(&w.begun));
+    pthread_join(w.thread, NULL);
+    mfs_store_set_fault(a.store, NULL, NULL);
+    assert_int_equal(w.rc, 0);
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    assert_int_equal(size_by(&b), w.at + STRIPE);
+    check(w.at, STRIPE, 'n');
+}
+
+static atomic_bool enough;
+
+static void *write_on(void *arg)
+{
+    (void)arg;
+    for (uint64_t n = 0; !atomic_load(&enough); n = (n + 1) % 64)
+        assert_int_equal(put(file, n * STRIPE, STRIPE, 'w'), 0);
+    return NULL;
+}
+
+static void an_open_does_not_wait_for_a_pause(void **state)
+{
+    pthread_t writer;
+    int64_t began;
+
+    (void)state;
+    atomic_store(&enough, false);
+    assert_int_equal(pthread_create(&writer, NULL, write_on, NULL), 0);
+    mfs_clock_sleep(100 * MFS_MSEC);
+    for (int i = 0; i < 20; i++) {
+        began = mfs_clock_mono();
+        assert_int_equal(cut_by_open(), 0);
+        assert_true(mfs_clock_mono() - began < 20 * MFS_SEC);
+    }
+    atomic_store(&enough, true);
+    pthread_join(writer, NULL);
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +492,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(told_when_a_cut_fails, setup, teardown),
         cmocka_unit_test_setup_teardown(nobody_is_when_it_does_not, setup, teardown),
         cmocka_unit_test_setup_teardown(empty_after_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_written_beside_an_open_stays, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_open_does_not_wait_for_a_pause, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, setup_all, vfs_redis_stop);
