@@ -236,8 +236,14 @@ ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t 
     mfs_file_proved(f);
     if (len == 0)
         return 0;
-    if ((flags & O_APPEND) && !through)
-        return append(f, buf, len, off);
+    if ((flags & O_APPEND) && !through) {
+        ssize_t n;
+
+        mfs_latch_enter(&v->latch);
+        n = append(f, buf, len, off);
+        mfs_latch_leave(&v->latch);
+        return n;
+    }
     if (off >= v->vfs->size_max)
         return -EFBIG;
     if (len > v->vfs->size_max - off)

@@ -450,6 +450,57 @@ static void what_is_written_beside_an_open_stays(void **state)
     check(w.at, STRIPE, 'n');
 }
 
+static void *open_and_cut(void *arg)
+{
+    *(int *)arg = cut_by_open();
+    return NULL;
+}
+
+struct cutter {
+    pthread_t thread;
+    atomic_bool begun;
+    int rc;
+};
+
+/* When an append has stored its bytes, and is about to tell the file's new end. */
+static int cut_beside(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    static const char end[] = "mfs_append_end";
+    struct cutter *c = arg;
+    bool tells = false;
+
+    (void)part;
+    for (uint32_t i = 0; i < argc && i < 2; i++)
+        tells |= argv[i].len == sizeof end - 1 && !memcmp(argv[i].p, end, sizeof end - 1);
+    if (!tells || atomic_exchange(&c->begun, true))
+        return 0;
+    assert_int_equal(pthread_create(&c->thread, NULL, open_and_cut, &c->rc), 0);
+    mfs_clock_sleep(300 * MFS_MSEC);
+    return 0;
+}
+
+static void so_does_what_is_appended(void **state)
+{
+    struct mfs_file *appender = open_file(&a, O_WRONLY | O_APPEND);
+    struct cutter c = {0};
+    char bytes[100];
+
+    (void)state;
+    memset(bytes, 'n', sizeof bytes);
+    assert_int_equal(put(file, 0, STRIPE, 'o'), 0);
+    assert_int_equal(put(file, STRIPE, STRIPE / 2, 'o'), 0);
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    mfs_store_set_fault(a.store, cut_beside, &c);
+    assert_int_equal(mfs_vfs_write(appender, bytes, sizeof bytes, 0, O_APPEND, false),
+                     sizeof bytes);
+    assert_true(atomic_load(&c.begun));
+    pthread_join(c.thread, NULL);
+    mfs_store_set_fault(a.store, NULL, NULL);
+    assert_int_equal(c.rc, 0);
+    assert_int_equal(size_by(&b), 0); /* appended, then cut */
+    mfs_vfs_release(appender);
+}
+
 static atomic_bool enough;
 
 static void *write_on(void *arg)
@@ -493,6 +544,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nobody_is_when_it_does_not, setup, teardown),
         cmocka_unit_test_setup_teardown(empty_after_it, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_written_beside_an_open_stays, setup, teardown),
+        cmocka_unit_test_setup_teardown(so_does_what_is_appended, setup, teardown),
         cmocka_unit_test_setup_teardown(an_open_does_not_wait_for_a_pause, setup, teardown),
     };
 
