@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -85,32 +86,57 @@ static void test_rates_are_those_of_the_later_half(void **state)
     assert_true(mfs_probe_rate(back, 3) == 0);
 }
 
-static struct mfs_probe_rates meet(void)
+static int stranger(uint16_t port, const char *says)
+{
+    struct sockaddr_in a = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    if (*says)
+        assert_true(send(fd, says, strlen(says), MSG_NOSIGNAL) > 0);
+    return fd;
+}
+
+static struct mfs_probe_rates meet(bool strangers)
 {
     struct mfs_probe_plan plan = plan_with(password, HELPERS);
     struct helper h[HELPERS];
     struct mfs_probe_rates r = {0, 0};
     struct mfs_err err = {0};
     uint16_t port;
-    int fd = open_port(&port);
+    int fd = open_port(&port), silent = -1, loud = -1;
 
+    if (strangers) {
+        silent = stranger(port, "");
+        loud = stranger(port, "GET / HTTP/1.1");
+    }
     helpers_start(h, HELPERS, port, password);
     assert_int_equal(mfs_probe_measure(fd, &plan, &r, &err), 0);
     helpers_end(h, HELPERS);
     for (int i = 0; i < HELPERS; i++)
         assert_int_equal(h[i].rc, 0);
+    if (strangers) {
+        close(silent);
+        close(loud);
+    }
     return r;
 }
 
 /* On a busy machine one direction can stand still for all of a later half, which gives no rate. */
-static void test_several_meet_it(void **state)
+static void must_give_rates(bool strangers)
 {
     struct mfs_probe_rates r = {0, 0};
 
-    (void)state;
     for (int i = 0; i < 10 && !(r.in > 0 && r.out > 0); i++)
-        r = meet();
+        r = meet(strangers);
     assert_true(r.in > 0 && r.out > 0);
+}
+
+static void test_several_meet_it(void **state)
+{
+    (void)state;
+    must_give_rates(false);
 }
 
 static void test_it_ends_when_enough_has_gone(void **state)
@@ -176,35 +202,11 @@ static void test_nobody_listens(void **state)
     assert_int_equal(mfs_probe_meet("no address", port, &plan, &err), -EINVAL);
 }
 
-static int stranger(uint16_t port, const char *says)
-{
-    struct sockaddr_in a = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
-    if (*says)
-        assert_true(send(fd, says, strlen(says), MSG_NOSIGNAL) > 0);
-    return fd;
-}
-
 /* One says nothing, one talks nonsense: the others are measured with. */
 static void test_strangers_do_no_harm(void **state)
 {
-    struct mfs_probe_plan plan = plan_with(password, HELPERS);
-    struct helper h[HELPERS];
-    struct mfs_probe_rates r = {0, 0};
-    struct mfs_err err = {0};
-    uint16_t port;
-    int fd = open_port(&port), silent = stranger(port, ""), loud = stranger(port, "GET / HTTP/1.1");
-
     (void)state;
-    helpers_start(h, HELPERS, port, password);
-    assert_int_equal(mfs_probe_measure(fd, &plan, &r, &err), 0);
-    helpers_end(h, HELPERS);
-    assert_true(r.in > 0 && r.out > 0);
-    close(silent);
-    close(loud);
+    must_give_rates(true);
 }
 
 int main(void)
