@@ -81,7 +81,7 @@ struct mfs_cm {
     struct mfs_cm_live **live; /* state.nnodes of them, in the order of state.node */
     struct mfs_cm_live *left;  /* nodes that have gone, freed at the end */
     struct mfs_cm_subscriber *subscribers;
-    int64_t subscriber_left; /* the last one that did, mono; 0: none has */
+    int64_t subscriber_left; /* the last one that did, or may have, mono; 0: none has */
 
     enum mfs_cm_step step; /* of the start; DONE from then on */
     int64_t began;         /* of the daemon */

@@ -433,6 +433,7 @@ int mfs_replicas_begin(struct mfs_cm *cm)
     }
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         cm->live[i]->heard = mfs_clock_mono(); /* they have to find us first */
+    cm->subscriber_left = mfs_clock_mono();    /* likewise those of a cm before us */
     g->tick = mfs_loop_timer(cm->loop, TICK, TICK, tick, g);
     return g->tick ? 0 : -ENOMEM;
 }

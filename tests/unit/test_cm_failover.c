@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cluster/trust.h"
 #include "cm/replicas.h"
+#include "cm/trust.h"
 #include "migrate_world.h"
 #include "store/store.h"
 
@@ -133,6 +134,24 @@ static void a_lost_node_is_told_of_and_then_not_answered(void **state)
     migrate_world_wait(w, nobody_is_lost);
 }
 
+/* A client that asked the cm before this one whether it is there relies on that for a second, also
+ * when all nodes have the table already. */
+static void a_new_cm_counts_on_clients_of_the_one_before(void **state)
+{
+    struct migrate_world *w = *state;
+    struct mfs_cm *cm = &w->stage.cm;
+    int64_t now;
+
+    cm->state.replicas = 1;
+    assert_int_equal(mfs_replicas_begin(cm), 0);
+    for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++)
+        mfs_trust_has(cm->live[i], 7);
+    now = mfs_clock_mono();
+    assert_false(mfs_trust_over(cm, 7, now, now));
+    assert_true(mfs_trust_over(cm, 7, now + MFS_TRUST_OVER, now + MFS_TRUST_OVER));
+    mfs_replicas_fini(cm);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, migrate_world_setup, migrate_world_teardown)
 
 int main(void)
@@ -140,6 +159,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_replica_is_ready_when_it_has_all),
         TEST(who_hears_late_of_a_failover_makes_no_replica),
+        TEST(a_new_cm_counts_on_clients_of_the_one_before),
         TEST(a_lost_node_is_told_of_and_then_not_answered),
     };
 
