@@ -184,6 +184,10 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
                       MFS_PROTOCOL_VERSION, m->version);
         return;
     }
+    if (mfs_conn_data(c) && mfs_conn_data(c) != l) {
+        mfs_conn_fail(c, id, -EPROTO, "this connection is that of another node");
+        return;
+    }
     if (l->conn && l->conn != c)
         mfs_conn_close(l->conn); /* it has noticed sooner than we that the old one is dead */
     l->conn = c;
@@ -314,6 +318,14 @@ static void subscriber_has(void *arg, const struct mfs_err *err, const void *rep
         mfs_warn("nodes", "a client did not take the table: %s", err->msg);
 }
 
+static bool is_subscriber(const struct mfs_cm *cm, const struct mfs_conn *c)
+{
+    for (const struct mfs_cm_subscriber *s = cm->subscribers; s; s = s->next)
+        if (s->conn == c)
+            return true;
+    return false;
+}
+
 static void on_client_hello(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
     const struct mfs_msg_client_hello *m = body;
@@ -324,6 +336,10 @@ static void on_client_hello(struct mfs_conn *c, uint64_t id, const void *body, v
     if (m->version != MFS_PROTOCOL_VERSION || !t.table) {
         mfs_conn_fail(c, id, t.table ? -EPROTO : -EAGAIN, "%s",
                       t.table ? "another protocol version" : "the deployment is being started");
+        return;
+    }
+    if (is_subscriber(cm, c)) {
+        mfs_conn_fail(c, id, -EPROTO, "a connection says hello once");
         return;
     }
     s = calloc(1, sizeof *s);

@@ -245,6 +245,12 @@ static void handle_hello(struct mfs_conn *conn, uint64_t id, const void *body, v
                       MFS_PROTOCOL_VERSION, m->version);
         return;
     }
+    e = mfs_conn_data(conn);
+    if (e && e->info.proc.pid != (pid_t)m->pid) {
+        mfs_conn_fail(conn, id, -EPROTO, "this connection is that of client %d",
+                      (int)e->info.proc.pid);
+        return;
+    }
     e = m->pid ? entry_for(c, m) : NULL;
     if (!e) {
         mfs_conn_fail(conn, id, m->pid ? -ENOMEM : -EINVAL, "can't note client %u", m->pid);

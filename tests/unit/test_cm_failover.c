@@ -134,6 +134,54 @@ static void a_lost_node_is_told_of_and_then_not_answered(void **state)
     migrate_world_wait(w, nobody_is_lost);
 }
 
+struct answer {
+    bool there;
+    int code;
+};
+
+static void answered(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct answer *a = arg;
+
+    (void)reply;
+    *a = (struct answer){true, err ? err->code : 0};
+}
+
+static struct answer *awaited;
+
+static bool is_answered(void *world)
+{
+    (void)world;
+    return awaited->there;
+}
+
+static int asks(struct migrate_world *w, enum mfs_msg type, const void *body)
+{
+    struct answer a = {0};
+
+    awaited = &a;
+    assert_int_equal(mfs_conn_request(w->peer[1].conn, type, body, 5 * MFS_SEC, answered, &a), 0);
+    migrate_world_wait(w, is_answered);
+    return a.code;
+}
+
+/* Else what goes away with it would go once, and be there twice. */
+static void a_connection_is_one_node_and_one_client(void **state)
+{
+    struct migrate_world *w = *state;
+    struct mfs_cm *cm = &w->stage.cm;
+    struct mfs_msg_join join = {.version = MFS_PROTOCOL_VERSION, .node = 0};
+    struct mfs_msg_client_hello hello = {.version = MFS_PROTOCOL_VERSION,
+                                         .epoch = cm->state.table->epoch};
+
+    mfs_text_copy(join.name, sizeof join.name, cm->state.name);
+    assert_int_equal(asks(w, MFS_MSG_JOIN, &join), -EPROTO);
+    assert_int_equal(asks(w, MFS_MSG_CLIENT_HELLO, &hello), 0);
+    assert_int_equal(asks(w, MFS_MSG_CLIENT_HELLO, &hello), -EPROTO);
+    assert_non_null(cm->subscribers);
+    assert_null(cm->subscribers->next);
+}
+
 /* A client that asked the cm before this one whether it is there relies on that for a second, also
  * when all nodes have the table already. */
 static void a_new_cm_counts_on_clients_of_the_one_before(void **state)
@@ -159,6 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_replica_is_ready_when_it_has_all),
         TEST(who_hears_late_of_a_failover_makes_no_replica),
+        TEST(a_connection_is_one_node_and_one_client),
         TEST(a_new_cm_counts_on_clients_of_the_one_before),
         TEST(a_lost_node_is_told_of_and_then_not_answered),
     };

@@ -25,7 +25,8 @@ struct client {
     struct lm_world *w;
     struct mfs_conn *conn; /* NULL once it is down */
     bool up, greeted;
-    bool deaf; /* does not answer tables */
+    int refused; /* the code of a hello that was */
+    bool deaf;   /* does not answer tables */
     uint64_t epoch;
 };
 
@@ -80,6 +81,12 @@ static void hello_done(void *arg, const struct mfs_err *err, const void *reply)
 
     (void)reply;
     client->greeted = !err;
+    client->refused = err ? err->code : 0;
+}
+
+static bool client_is_refused(struct lm_world *w)
+{
+    return ((struct client *)w->data)->refused != 0;
 }
 
 /* A process to be a client, as lm ends its clients when it ends. */
@@ -134,6 +141,26 @@ static void test_clients_get_every_table(void **state)
     assert_int_equal(lm_world_push_table(w), 0);
     assert_int_equal(w->acked, 2);
     assert_int_equal(client.epoch, 2);
+    disconnect(&client);
+}
+
+/* Else the first one's entry would have a connection that is gone, and be sent tables over it. */
+static void test_a_connection_is_one_client(void **state)
+{
+    struct lm_world *w = *state;
+    struct mfs_msg_client_hello m = {.version = MFS_PROTOCOL_VERSION};
+    struct client client;
+
+    assert_int_equal(lm_world_assign(w), 0);
+    connect_client(w, &client, some_process(), "");
+    m.pid = (uint32_t)some_process();
+    assert_int_equal(
+        mfs_conn_request(client.conn, MFS_MSG_CLIENT_HELLO, &m, 5 * MFS_SEC, hello_done, &client),
+        0);
+    assert_true(lm_world_wait(w, client_is_refused, 5));
+    assert_int_equal(client.refused, -EPROTO);
+    assert_int_equal(lm_world_push_table(w), 0);
+    assert_int_equal(client.epoch, w->epoch);
     disconnect(&client);
 }
 
@@ -226,6 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_clients_get_every_table),
+        TEST(test_a_connection_is_one_client),
         TEST(test_a_deaf_client_is_named),
         TEST(test_a_dead_clients_session_ends),
         TEST(test_a_dead_clients_session_ends_in_the_end),
