@@ -226,8 +226,7 @@ static int await(const struct mfs_redis_node *node, const struct mfs_redis *r, i
     }
 }
 
-/* ---- ending -----------------------------------------------------------------------------------
- */
+/* ---- ending ---------------------------------------------------------------------------------- */
 
 static void signal_all(const struct mfs_redis *r, size_t n, int sig)
 {
