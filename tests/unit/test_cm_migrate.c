@@ -306,8 +306,7 @@ static void a_new_cm_goes_on_releasing(void **state)
     assert_string_equal(((struct migrate_world *)*state)->log, "release0 ");
 }
 
-/* ---- what takes too long ------------------------------------------------------------------------
- */
+/* ---- what takes too long --------------------------------------------------------------------- */
 
 static bool fences_again(void *world)
 {
