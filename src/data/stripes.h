@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/ranges.h"
 #include "store/store.h"
 
 /* Fills buf with [off, off+len), holes as zeros. The caller has clamped the range to the size. */
@@ -27,6 +28,10 @@ int mfs_stripes_trim(struct mfs_store *store, uint64_t ino, uint64_t from, uint6
 /* Makes [off, off+len) read as zeros, freeing whole stripes (punch hole). As trim for the rest. */
 int mfs_stripes_punch(struct mfs_store *store, uint64_t ino, uint64_t off, uint64_t len,
                       uint64_t data_end, int64_t *alloc);
+
+/* Leaves in *ranges, of the file, what is not beyond the end of its stripe: bytes that were stored
+ * there and cut off since are taken out. 0 or an error: some may have been taken out then. */
+int mfs_stripes_kept(struct mfs_store *store, uint64_t ino, struct mfs_ranges *ranges);
 
 /* Has the partition memory for more? Stores nothing. 0, -ENOSPC, or what else is wrong with it. */
 int mfs_stripes_room(struct mfs_store *store, uint32_t part);

@@ -25,10 +25,6 @@ static void remember(struct mfs_meta *meta, const struct mfs_attr *attr)
     hint->ino = attr->ino;
 }
 
-/* For the place behind the end, over all who are before us; one of them may wait for a partition
- * that is being moved. */
-#define APPEND_WAIT (150 * MFS_SEC)
-
 /* One attempt; -EAGAIN and *holder when another has the place. */
 static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg *data,
                       uint64_t *off, uint64_t *number, struct mfs_attr *attr, uint64_t *holder)
@@ -48,7 +44,7 @@ static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg 
     mfs_args_int(&c.args, meta->stripe_size);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_bin(&c.args, num.b, sizeof num.b);
-    if (likely_small(meta, ino, data->len))
+    if (data->p && likely_small(meta, ino, data->len))
         mfs_args_bin(&c.args, data->p, data->len);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     if (rc)
@@ -95,35 +91,55 @@ static void break_dead(struct mfs_meta *meta, uint64_t ino, uint64_t holder)
     mfs_call_fini(&c);
 }
 
+/* For the place behind the end, over all who are before us; one of them may wait for a partition
+ * that is being moved. */
+#define PLACE_WAIT  (150 * MFS_SEC)
+#define PAUSE_FIRST (MFS_MSEC / 8)
+#define PAUSE_LAST  (4 * MFS_MSEC)
+
+int mfs_place_wait(struct mfs_meta *meta, uint64_t ino, uint64_t holder, struct mfs_place_wait *w)
+{
+    int64_t now = mfs_clock_mono();
+
+    w->since = w->since ? w->since : now;
+    w->pause = w->pause ? w->pause : PAUSE_FIRST;
+    if (now - w->since > PLACE_WAIT)
+        return -EBUSY;
+    if (w->pause >= PAUSE_LAST)
+        break_dead(meta, ino, holder);
+    else
+        w->pause *= 2;
+    mfs_clock_sleep(w->pause);
+    return -EAGAIN;
+}
+
 int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
                     uint64_t *off, uint64_t *number, uint64_t *old_version, struct mfs_attr *attr)
 {
     struct mfs_arg bytes = {data, len};
-    int64_t start = mfs_clock_mono(), pause = MFS_MSEC / 8;
-    uint64_t holder;
+    struct mfs_place_wait wait = {0};
+    uint64_t holder = 0;
     int rc;
 
-    for (;;) {
+    do {
         *number = atomic_fetch_add(&meta->appends, 1) + 1;
         rc = mfs_session_prove(meta);
         if (!rc)
             rc = try_append(meta, ino, &bytes, off, number, attr, &holder);
-        if (rc != -EAGAIN)
-            break;
-        if (mfs_clock_mono() - start > APPEND_WAIT)
-            return -EBUSY;
-        if (pause >= 4 * MFS_MSEC)
-            break_dead(meta, ino, holder);
-        else
-            pause *= 2;
-        mfs_clock_sleep(pause);
-    }
+        if (rc == -EAGAIN)
+            rc = mfs_place_wait(meta, ino, holder, &wait);
+    } while (rc == -EAGAIN);
     if (rc)
         return rc;
     if (old_version)
         *old_version = attr->version - 1;
     remember(meta, attr);
     return 0;
+}
+
+bool mfs_meta_append_sure(const struct mfs_meta *meta, int64_t since)
+{
+    return mfs_session_sure(meta) && meta->session_began <= since;
 }
 
 int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,

@@ -49,18 +49,19 @@ struct mfs_meta {
     struct mfs_meta_limits limits;
     uint32_t nparts, stripe_size;
     _Atomic uint64_t sid;
-    _Atomic int64_t proved;  /* mono: the session was alive then, and is for its time to live */
-    _Atomic uint64_t resets; /* mfs_store_resets when all leases were last forgotten, … */
-    _Atomic uint64_t resets_told; /* … and when who keeps content was told */
-    _Atomic uint64_t failovers;   /* mfs_store_failovers when all that is kept by version was */
-    atomic_uint drops;            /* of all that others keep, under way */
-    bool stuck;                   /* the last that was waited for was not done in time */
-    atomic_bool remains;          /* some have died, who may have left what no list of chores has */
-    atomic_bool unsure;           /* an answer was lost: so may this one */
-    bool was_unsure;              /* … at some time; of the session's thread */
-    bool was_out;                 /* of touch, at the last tick; its thread's */
-    _Atomic uint64_t appends;     /* begun so far, which numbers them */
-    _Atomic uint64_t waits;       /* for locks; likewise */
+    _Atomic int64_t proved; /* mono: the session was alive then, and is for its time to live */
+    _Atomic int64_t session_began; /* mono: all that is taken since then is taken in its name */
+    _Atomic uint64_t resets;       /* mfs_store_resets when all leases were last forgotten, … */
+    _Atomic uint64_t resets_told;  /* … and when who keeps content was told */
+    _Atomic uint64_t failovers;    /* mfs_store_failovers when all that is kept by version was */
+    atomic_uint drops;             /* of all that others keep, under way */
+    bool stuck;                    /* the last that was waited for was not done in time */
+    atomic_bool remains;      /* some have died, who may have left what no list of chores has */
+    atomic_bool unsure;       /* an answer was lost: so may this one */
+    bool was_unsure;          /* … at some time; of the session's thread */
+    bool was_out;             /* of touch, at the last tick; its thread's */
+    _Atomic uint64_t appends; /* begun so far, which numbers them */
+    _Atomic uint64_t waits;   /* for locks; likewise */
     struct mfs_dircache *dirs;
     struct mfs_filecache *files;
     struct mfs_contents *contents;
@@ -482,5 +483,14 @@ void mfs_session_find(struct mfs_meta *meta, const uint64_t *sids, size_t n, boo
                       uint32_t *node);
 
 void mfs_chores_tick(void *meta);
+
+/* --- appending ------------------------------------------------------------------------------ */
+
+struct mfs_place_wait { /* zeros before the first */
+    int64_t since, pause;
+};
+/* Session `holder` has the place behind the end of the file: pauses, and takes it from one that is
+ * dead. -EAGAIN: ask again; -EBUSY: that has taken too long in all. */
+int mfs_place_wait(struct mfs_meta *meta, uint64_t ino, uint64_t holder, struct mfs_place_wait *w);
 
 #endif

@@ -222,12 +222,15 @@ struct mfs_commit {
     size_t nstored;                 /* ascending; it is content from now on, as the parts are */
     int64_t alloc;                  /* stored bytes more or less, stripe 0's parts not counted */
     struct timespec mtime;          /* mtime and ctime become this */
+    const uint32_t *cuts;           /* what attr.cuts was before the first of that was stored; NULL:
+                                     * whatever it is */
     const struct mfs_part *parts;   /* written to stripe 0 in the same step; small: copied */
     size_t nparts;
 };
 
 /* Makes written data known: size, times, version + 1. *old_version (when not NULL) is the version
- * that this one followed. Data in other stripes must be stored before. -ENOSPC writes nothing. */
+ * that this one followed. Data in other stripes must be stored before. -ENOSPC writes nothing, nor
+ * does -ECANCELED: the file was cut since they were, and some of them may be gone. */
 int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit *c,
                     uint64_t *old_version, struct mfs_attr *attr);
 
@@ -239,7 +242,8 @@ int mfs_meta_voids(struct mfs_meta *meta, uint64_t ino, struct mfs_ranges *voids
 /* Sets the size: cuts stripe 0, data_end shrinks to `size` if above, version + 1, mtime and ctime
  * now. The caller has trimmed stripes 1 … below `trimmed`, the data_end that it knew; alloc is what
  * that freed (≤ 0). -ECANCELED, with nothing changed: another client has written beyond it since,
- * it has to be trimmed again. Works when memory is full. */
+ * it has to be trimmed again. Waits for another session's appender, as mfs_meta_append does. Works
+ * when memory is full. */
 int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64_t trimmed,
                       int64_t alloc, uint64_t *old_version, struct mfs_attr *attr);
 
@@ -247,9 +251,15 @@ int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64
  * they fit into stripe 0 they are stored in one step and *number is 0. Otherwise the place is this
  * caller's alone: it writes them to the stripes now and says so by mfs_meta_append_end, which must
  * be called in any case and makes them known (with `stored` false nothing was); other appenders
- * wait that long, unless this session dies. -EBUSY when the place was not free in time. */
+ * wait that long, and so do other sessions that cut the file, unless this one dies. With `data`
+ * NULL the place is only taken. -EBUSY when it was not free in time. */
 int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
                     uint64_t *off, uint64_t *number, uint64_t *old_version, struct mfs_attr *attr);
+/* Is a place that was asked for at mono time `since` or later still this caller's, and for a while?
+ * Not when the session could not be prolonged, or is another by now: then the place may be
+ * somebody else's, who has stored there. Ask right before the bytes are written. Does not block. */
+bool mfs_meta_append_sure(const struct mfs_meta *meta, int64_t since);
+/* -ECANCELED: the place was taken away, nothing was made known. */
 int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,
                         const struct mfs_range *place, int64_t alloc, uint64_t *old_version,
                         struct mfs_attr *attr);

@@ -23,12 +23,56 @@ static void take_head(struct mfs_head *head, const struct mfs_reply *r)
     memcpy(head->buf, content.p, (size_t)head->len);
 }
 
+/* Asks for one more open, of a file that is cut with `trimmed`. -EAGAIN and *holder: somebody
+ * appends to what would be cut. */
+static int try_open(struct mfs_meta *meta, struct mfs_call *c, uint64_t ino, uint64_t session,
+                    const uint64_t *trimmed, const struct mfs_head *head, uint64_t *holder)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(session);
+    struct mfs_time_arg time = mfs_now_arg();
+    struct mfs_bytes said;
+    int rc;
+
+    mfs_call_command(c, "mfs_open");
+    mfs_args_bin(&c->args, key.b, sizeof key.b);
+    mfs_args_bin(&c->args, sid.b, sizeof sid.b);
+    mfs_args_int(&c->args, head ? (int64_t)head->cap : 0);
+    if (trimmed) {
+        mfs_args_bin(&c->args, time.b, sizeof time.b);
+        mfs_args_int(&c->args, (int64_t)*trimmed);
+        mfs_args_int(&c->args, meta->stripe_size);
+    }
+    rc = mfs_call_run(meta, c, mfs_placement_home(ino));
+    said = mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 0));
+    if (!rc && trimmed && said.n == 8) {
+        *holder = mfs_get_be64(said.p);
+        rc = -EAGAIN;
+    }
+    return rc;
+}
+
+/* As try_open, for as long as it takes. *c is to be freed in any case. */
+static int ask_open(struct mfs_meta *meta, struct mfs_call *c, uint64_t ino, uint64_t session,
+                    const uint64_t *trimmed, const struct mfs_head *head)
+{
+    struct mfs_place_wait wait = {0};
+    uint64_t holder = 0;
+    int rc;
+
+    for (;;) {
+        rc = try_open(meta, c, ino, session, trimmed, head, &holder);
+        if (rc == -EAGAIN)
+            rc = mfs_place_wait(meta, ino, holder, &wait);
+        if (rc != -EAGAIN)
+            return rc;
+        mfs_call_fini(c);
+    }
+}
+
 int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const uint64_t *trimmed,
                   struct mfs_attr *attr, struct mfs_head *head)
 {
     uint64_t session = meta->sid;
-    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(session);
-    struct mfs_time_arg time = mfs_now_arg();
     int64_t asked = mfs_clock_mono();
     struct mfs_call c;
     int rc;
@@ -38,16 +82,7 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const uint64_t *trimmed,
             head->len = -1;
         return 0;
     }
-    mfs_call_command(&c, "mfs_open");
-    mfs_args_bin(&c.args, key.b, sizeof key.b);
-    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
-    mfs_args_int(&c.args, head ? (int64_t)head->cap : 0);
-    if (trimmed) {
-        mfs_args_bin(&c.args, time.b, sizeof time.b);
-        mfs_args_int(&c.args, (int64_t)*trimmed);
-        mfs_args_int(&c.args, meta->stripe_size);
-    }
-    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    rc = ask_open(meta, &c, ino, session, trimmed, head);
     if (rc == -ESTALE || trimmed)
         mfs_filecache_revoke(meta->files, ino);
     if (rc)
@@ -93,7 +128,7 @@ static void add_str(struct commit_args *a, const char *s)
     add_bin(a, s, strlen(s));
 }
 
-#define COMMIT_FIXED 8 /* name ino time size end alloc sid named */
+#define COMMIT_FIXED 9 /* name ino time size end alloc sid named cuts */
 
 /* A file's record and behind it the sessions to be told of its change. */
 static int take_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said, int64_t asked,
@@ -157,6 +192,10 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
     add_int(&a, commit->alloc);
     add_bin(&a, sid.b, sizeof sid.b);
     add_bin(&a, stored, PAIR * commit->nstored);
+    if (commit->cuts)
+        add_int(&a, *commit->cuts);
+    else
+        add_str(&a, "");
     for (size_t i = 0; i < commit->nparts; i++) {
         add_int(&a, commit->parts[i].off);
         add_bin(&a, commit->parts[i].p, commit->parts[i].len);
@@ -204,12 +243,14 @@ bool mfs_meta_content(struct mfs_meta *meta, uint64_t ino, uint64_t version, uin
     return mfs_contents_get(meta->contents, ino, version, off, len, buf);
 }
 
-int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64_t trimmed,
-                      int64_t alloc, uint64_t *old_version, struct mfs_attr *attr)
+/* One attempt; -EAGAIN and *holder when somebody appends. */
+static int try_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64_t trimmed,
+                        int64_t alloc, struct mfs_attr *attr, uint64_t *holder)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_time_arg time = mfs_now_arg();
     int64_t asked = mfs_clock_mono();
+    struct mfs_bytes said;
     struct mfs_call c;
     int rc;
 
@@ -222,11 +263,31 @@ int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_int(&c.args, (int64_t)trimmed);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    said = mfs_call_text(&c);
+    if (!rc && said.n == 8) {
+        *holder = mfs_get_be64(said.p);
+        rc = -EAGAIN;
+    }
     if (!rc)
-        rc = take_changed(meta, ino, mfs_call_text(&c), asked, attr);
+        rc = take_changed(meta, ino, said, asked, attr);
+    mfs_call_fini(&c);
+    return rc;
+}
+
+int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64_t trimmed,
+                      int64_t alloc, uint64_t *old_version, struct mfs_attr *attr)
+{
+    struct mfs_place_wait wait = {0};
+    uint64_t holder = 0;
+    int rc;
+
+    do {
+        rc = try_truncate(meta, ino, size, trimmed, alloc, attr, &holder);
+        if (rc == -EAGAIN)
+            rc = mfs_place_wait(meta, ino, holder, &wait);
+    } while (rc == -EAGAIN);
     if (!rc && old_version)
         *old_version = attr->version - 1;
-    mfs_call_fini(&c);
     if (mfs_is_doubtful(rc)) {
         mfs_doubt_content(meta, ino, rc);
         mfs_meta_settle(meta, ino);

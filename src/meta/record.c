@@ -35,6 +35,7 @@ int mfs_meta_record_decode(const void *p, size_t n, uint64_t ino, struct mfs_att
     *attr = (struct mfs_attr){
         .ino = ino,
         .flags = (unsigned char)r[1],
+        .cuts = mfs_get_le16(r + 2),
         .mode = mfs_get_le32(r + 4),
         .uid = mfs_get_le32(r + 8),
         .gid = mfs_get_le32(r + 12),
@@ -67,6 +68,7 @@ void mfs_meta_record_encode(const struct mfs_attr *attr, char out[MFS_RECORD_FIX
     memset(out, 0, MFS_RECORD_FIXED);
     out[0] = MFS_RECORD_FORMAT;
     out[1] = (char)attr->flags;
+    mfs_put_le16(out + 2, (uint16_t)attr->cuts);
     mfs_put_le32(out + 4, attr->mode);
     mfs_put_le32(out + 8, attr->uid);
     mfs_put_le32(out + 12, attr->gid);

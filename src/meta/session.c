@@ -123,6 +123,7 @@ int mfs_session_start(struct mfs_meta *meta)
     if (rc)
         return rc;
     meta->sid = sid;
+    meta->session_began = mfs_clock_mono();
     meta->proved = before;
     return 0;
 }
@@ -138,6 +139,7 @@ static void renew_session(struct mfs_meta *meta)
     if (begin_somewhere(meta, &sid))
         return;
     n = mfs_opens_renew(meta, sid, &list);
+    meta->session_began = mfs_clock_mono();
     mfs_warn("meta", "session %016" PRIx64 " had expired; %016" PRIx64 " takes over %zu open files",
              old, sid, n);
     for (size_t i = 0; i < n; i++) {

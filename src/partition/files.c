@@ -17,6 +17,7 @@
 #define REBUILD_MAX 65536
 
 #define STRIPE_MAX (64 << 20) /* bytes, more than any stripe has */
+#define SESSION    8          /* bytes of its number */
 
 /* May stripes 1 … hold bytes? The caller deleted them below `trimmed`, the end of data that it
  * knew; another client may have written more since. */
@@ -34,6 +35,7 @@ static void empty(char *rec, struct mfs_span time)
     mfs_rec_put_i64(rec, MFS_REC_END, 0);
     mfs_rec_put_i64(rec, MFS_REC_STORED, 0);
     mfs_rec_add_i64(rec, MFS_REC_VERSION, 1);
+    mfs_rec_count_cut(rec);
     memcpy(rec + MFS_REC_MTIME, time.p, time.n);
     memcpy(rec + MFS_REC_CTIME, time.p, time.n);
 }
@@ -72,6 +74,21 @@ static int open_head(const struct mfs_request *r, struct mfs_inode *i)
     return MFS_REDIS_OK;
 }
 
+/* Another session appends (functions/inode.lua): answers with it. */
+static bool is_place_taken(const struct mfs_request *r, struct mfs_span ino, struct mfs_span sid)
+{
+    struct RedisModuleKey *key = mfs_key_open(r->ctx, 'P', ino, MFS_REDIS_READ);
+    struct mfs_span holder = mfs_key_text(key);
+    bool taken = holder.n >= SESSION && (sid.n != SESSION || memcmp(holder.p, sid.p, SESSION));
+
+    if (taken) {
+        mfs_redis.ReplyWithArray(r->ctx, 1);
+        mfs_redis.ReplyWithStringBuffer(r->ctx, holder.p, SESSION);
+    }
+    mfs_key_close(key);
+    return taken;
+}
+
 static int open_inode(const struct mfs_request *r, struct mfs_inode *i)
 {
     int64_t head = mfs_request_int(r, OPEN_HEAD);
@@ -79,6 +96,8 @@ static int open_inode(const struct mfs_request *r, struct mfs_inode *i)
 
     if (!i->rec)
         return mfs_request_fail(r, ESTALE, "no inode");
+    if (cut && is_place_taken(r, mfs_request_arg(r, OPEN_INO), mfs_request_arg(r, OPEN_SID)))
+        return MFS_REDIS_OK;
     if (cut && untrimmed(i->rec, mfs_request_int(r, OPEN_TRIMMED), mfs_request_int(r, OPEN_STRIPE)))
         return mfs_request_fail(r, ECANCELED, "grown meanwhile");
     mfs_inode_opened(r->ctx, mfs_request_arg(r, OPEN_INO), r->argv[OPEN_SID], 1);
@@ -93,7 +112,8 @@ static int open_inode(const struct mfs_request *r, struct mfs_inode *i)
 
 /* mfs_open ino sid head [time trimmed stripe_size]: one more opener; with time the content is cut
  * to nothing. The record, and with it the stored content when the size is at most `head`, or who
- * has to be told of the cut. ECANCELED: untrimmed. */
+ * has to be told of the cut. ECANCELED: untrimmed. Just a session, another one that
+ * appends beyond stripe 0: there is neither a cut nor an opener. */
 int mfs_command_open(const struct mfs_request *r)
 {
     bool cut = r->argc > OPEN_TIME;
@@ -279,7 +299,7 @@ int mfs_command_sput(const struct mfs_request *r)
     return mfs_redis.ReplyWithLongLong(r->ctx, last > (int64_t)old ? last : (long long)old);
 }
 
-enum { INO = 1, TIME, SIZE, END, STORED, SID, NAMED, PARTS }; /* of mfs_commit */
+enum { INO = 1, TIME, SIZE, END, STORED, SID, NAMED, CUTS, PARTS }; /* of mfs_commit */
 
 /* The parts go into stripe 0 and are named, and so are the zeros before them, if it ended there;
  * how many bytes it is longer; -1: what they are parts of is lost. */
@@ -318,6 +338,12 @@ static void grown(const struct mfs_request *r, char *rec, int64_t more)
     }
 }
 
+/* It was cut since the client began to store what it names. */
+static bool is_cut_since(const struct mfs_request *r, const char *rec)
+{
+    return mfs_request_arg(r, CUTS).n && mfs_request_int(r, CUTS) != mfs_rec_cuts(rec);
+}
+
 /* With the inode open; what is answered is added. */
 static int commit(const struct mfs_request *r, struct mfs_inode *i, struct mfs_ranges *named,
                   struct mfs_answer *a)
@@ -330,6 +356,8 @@ static int commit(const struct mfs_request *r, struct mfs_inode *i, struct mfs_r
         return mfs_request_fail(r, EINVAL, "not a time, ranges and parts of a stripe");
     if (!i->rec)
         return mfs_request_fail(r, ESTALE, "no inode");
+    if (is_cut_since(r, i->rec))
+        return mfs_request_fail(r, ECANCELED, "cut meanwhile");
     if (r->argc > PARTS)
         more = store_parts(r, last, named);
     if (more < 0)
@@ -343,11 +371,12 @@ static int commit(const struct mfs_request *r, struct mfs_inode *i, struct mfs_r
     return mfs_answer_send(a, r->ctx);
 }
 
-/* mfs_commit ino time size end alloc sid named [off bytes …]: size and end of data become at least
- * these; `named` (as in voids.h) and the bytes, for stripe 0, are content from now on, and below
- * the end of data. Without time (empty) that stays. The new record and behind it who has to be
- * told: other openers and holders of leases. Without bytes next to nothing grows in memory, so
- * mfs_commit0 is allowed when memory is full. */
+/* mfs_commit ino time size end alloc sid named cuts [off bytes …]: size and end of data become at
+ * least these; `named` (as in voids.h) and the bytes, for stripe 0, are content from now on, and
+ * below the end of data. Without time (empty) that stays. The new record and behind it who has to
+ * be told: other openers and holders of leases. ECANCELED: the record has not that many `cuts`
+ * (empty: any), so that of what is named some may be gone. Without bytes next to nothing grows in
+ * memory, so mfs_commit0 is allowed when memory is full. */
 int mfs_command_commit(const struct mfs_request *r)
 {
     struct mfs_inode i = mfs_inode_open(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "partition/journal.h"
 
 /* Of the flags that meta/record.h and meta/attr.h have the others of: no name is left, and not all
@@ -17,6 +18,16 @@ uint32_t mfs_rec_u32(const char *rec, size_t at)
 
     memcpy(&v, rec + at, sizeof v);
     return le32toh(v);
+}
+
+uint32_t mfs_rec_cuts(const char *rec)
+{
+    return mfs_get_le16(rec + MFS_REC_CUTS);
+}
+
+void mfs_rec_count_cut(char *rec)
+{
+    mfs_put_le16(rec + MFS_REC_CUTS, (uint16_t)(mfs_rec_cuts(rec) + 1));
 }
 
 int64_t mfs_rec_i64(const char *rec, size_t at)

@@ -12,6 +12,7 @@
 
 enum { /* where things are in a record */
        MFS_REC_FLAGS = 1,
+       MFS_REC_CUTS = 2,
        MFS_REC_MODE = 4,
        MFS_REC_NLINK = 16,
        MFS_REC_SIZE = 24,
@@ -32,6 +33,10 @@ void mfs_rec_put_u32(char *rec, size_t at, uint32_t v);
 void mfs_rec_put_i64(char *rec, size_t at, int64_t v);
 /* A number that would not fit stays as it was: `by` may be anything that a client says. */
 void mfs_rec_add_i64(char *rec, size_t at, int64_t by);
+
+/* How often its content was cut off, modulo 65536; and once more. */
+uint32_t mfs_rec_cuts(const char *rec);
+void mfs_rec_count_cut(char *rec);
 
 /* An inode's record, to be read or, when opened for writing, changed in place. */
 struct mfs_inode {

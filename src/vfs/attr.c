@@ -3,7 +3,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "data/stripes.h"
 #include "vfs/file.h"
 #include "vfs/tail.h"
 #include "vfs/truncate.h"
@@ -41,47 +40,6 @@ bool mfs_vfs_is_current(struct mfs_vfs *vfs, const struct mfs_attr *attr)
     return current;
 }
 
-int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
-                         struct mfs_truncation *t)
-{
-    struct mfs_dirty *d = v != NULL ? atomic_load(&v->dirty) : NULL;
-    struct timespec mtime;
-    struct mfs_attr attr;
-    uint64_t stored = 0;
-    int rc;
-
-    if (d != NULL && mfs_dirty_attr(d, &stored, &mtime)) {
-        t->forgot |= mfs_dirty_cut(d, t->size);
-        /* Else a later commit of what is left would set mtime back, and count what is cut. */
-        mfs_vnode_flush(v, NULL);
-    }
-    rc = mfs_meta_getattr(vfs->meta, ino, &attr);
-    if (rc < 0)
-        return rc;
-    if (attr.data_end > stored)
-        stored = attr.data_end;
-    t->trimmed = stored;
-    if (stored <= t->size || stored <= vfs->stripe_size)
-        return 0;
-    t->trims = true;
-    return mfs_stripes_trim(vfs->store, ino, t->size, stored, false, &t->alloc);
-}
-
-void mfs_truncate_failed(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
-                         const struct mfs_truncation *t, int rc)
-{
-    struct mfs_dirty *d = v != NULL ? atomic_load(&v->dirty) : NULL;
-    struct mfs_commit next = {.mtime = mfs_clock_real()}; /* the content's next version */
-    struct mfs_attr attr;
-
-    if (d != NULL && t->forgot)
-        mfs_dirty_lost(d, rc);
-    if (t->trims && mfs_meta_commit(vfs->meta, ino, &next, NULL, &attr) == 0)
-        mfs_meta_settle(vfs->meta, ino);
-    if (v != NULL && (t->forgot || t->trims))
-        mfs_vnode_drop_pages(v);
-}
-
 static int cut(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint64_t size,
                struct mfs_attr *attr)
 {
@@ -89,15 +47,14 @@ static int cut(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint64_t 
     uint64_t from = 0;
     int rc = -ECANCELED;
 
-    for (int i = 0; i < MFS_TRUNCATE_TRIES && rc == -ECANCELED; i++) {
+    while (rc == -ECANCELED && t.tries < MFS_TRUNCATE_TRIES) {
         rc = mfs_truncate_prepare(vfs, ino, v, &t);
         if (rc == 0)
             rc = mfs_meta_truncate(vfs->meta, ino, size, t.trimmed, t.alloc, &from, attr);
     }
-    if (rc < 0) {
-        mfs_truncate_failed(vfs, ino, v, &t, rc);
+    rc = mfs_truncate_end(vfs, ino, v, &t, rc);
+    if (rc < 0)
         return rc;
-    }
     mfs_writeback_freed(vfs->wb);
     if (v != NULL)
         mfs_vnode_carry(v, from, attr);

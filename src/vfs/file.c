@@ -118,15 +118,14 @@ static int open_truncated(struct mfs_file *f, struct mfs_attr *attr)
     int rc = -ECANCELED;
 
     mfs_latch_close(&v->latch);
-    for (int i = 0; i < MFS_TRUNCATE_TRIES && rc == -ECANCELED; i++) {
+    while (rc == -ECANCELED && t.tries < MFS_TRUNCATE_TRIES) {
         rc = mfs_truncate_prepare(v->vfs, v->ino, v, &t);
         if (rc == 0)
             rc = mfs_meta_open(v->vfs->meta, v->ino, &t.trimmed, attr, NULL);
     }
+    rc = mfs_truncate_end(v->vfs, v->ino, v, &t, rc);
     if (rc == 0)
         mfs_vnode_changed(v);
-    else
-        mfs_truncate_failed(v->vfs, v->ino, v, &t, rc);
     mfs_latch_open(&v->latch);
     if (rc == 0)
         mfs_meta_settle(v->vfs->meta, v->ino);

@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "data/stripes.h"
+#include "vfs/commit.h"
 #include "vfs/content.h"
 #include "vfs/file.h"
 #include "vfs/tail.h"
 
-#define AGAIN_MOST 8 /* times that a read begins anew because another mount changes the end */
+#define AGAIN_MOST   8 /* times that a read begins anew because another mount changes the end */
+#define APPEND_TRIES 8 /* each after the session was taken for dead in the one before */
 
 /* --- reading -------------------------------------------------------------------------------- */
 
@@ -180,21 +182,39 @@ void mfs_vfs_pages_dropped(struct mfs_vfs *vfs, uint64_t ino, uint64_t size)
 
 /* --- writing -------------------------------------------------------------------------------- */
 
-/* The place behind the end is ours alone: stores the bytes there, then the file grows. */
+/* The place behind the end is ours alone, asked for at mono time `since`: stores the bytes there,
+ * then the file grows. -ECANCELED: others took this session for dead, the place is theirs. */
 static int fill_appended(struct mfs_vnode *v, const void *buf, size_t len, uint64_t off,
-                         uint64_t number)
+                         uint64_t number, int64_t since)
 {
     struct mfs_vfs *vfs = v->vfs;
     struct mfs_range place = {off, off + len};
+    int rc = -ECANCELED, end;
     struct mfs_attr attr;
     int64_t alloc = 0;
     uint64_t from;
-    int rc = mfs_stripes_write(vfs->store, v->ino, off, len, buf, &alloc);
-    int end = mfs_meta_append_end(vfs->meta, v->ino, number, rc == 0, &place, alloc, &from, &attr);
 
+    if (mfs_meta_append_sure(vfs->meta, since))
+        rc = mfs_stripes_write(vfs->store, v->ino, off, len, buf, &alloc);
+    end = mfs_meta_append_end(vfs->meta, v->ino, number, rc == 0, &place, alloc, &from, &attr);
     if (rc == 0 && end == 0)
         mfs_vnode_carry(v, from, &attr);
     return rc < 0 ? rc : end;
+}
+
+/* *off: where the bytes went. */
+static int append_once(struct mfs_vnode *v, const void *buf, size_t len, uint64_t *off)
+{
+    int64_t since = mfs_clock_mono();
+    struct mfs_attr attr;
+    uint64_t from, number;
+    int rc = mfs_meta_append(v->vfs->meta, v->ino, buf, len, off, &number, &from, &attr);
+
+    if (rc == 0 && number == 0)
+        mfs_vnode_carry(v, from, &attr);
+    else if (rc == 0)
+        rc = fill_appended(v, buf, len, *off, number, since);
+    return rc;
 }
 
 /* Dirty data of other handles go out first, so that the end is the same for all. `guess` is where
@@ -202,8 +222,7 @@ static int fill_appended(struct mfs_vnode *v, const void *buf, size_t len, uint6
 static ssize_t append(struct mfs_file *f, const void *buf, size_t len, uint64_t guess)
 {
     struct mfs_vnode *v = f->node;
-    struct mfs_attr attr;
-    uint64_t off, from, number, size;
+    uint64_t off = guess, size;
     int rc = mfs_vnode_flush(v, &f->errors);
 
     if (rc < 0)
@@ -212,13 +231,11 @@ static ssize_t append(struct mfs_file *f, const void *buf, size_t len, uint64_t 
     if (size + len > v->vfs->size_max)
         return -EFBIG;
     mfs_vnode_changed(v);
-    rc = mfs_meta_append(v->vfs->meta, v->ino, buf, len, &off, &number, &from, &attr);
-    if (rc < 0)
-        return rc;
-    if (number == 0)
-        mfs_vnode_carry(v, from, &attr);
-    else
-        rc = fill_appended(v, buf, len, off, number);
+    rc = -ECANCELED;
+    for (int i = 0; i < APPEND_TRIES && rc == -ECANCELED; i++)
+        rc = append_once(v, buf, len, &off);
+    if (rc == -ECANCELED)
+        rc = -EIO;
     if (off != guess || rc < 0)
         mfs_vnode_drop_pages(v);
     else
@@ -254,6 +271,7 @@ ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t 
     mfs_latch_enter(&v->latch);
     mfs_vnode_changed(v);
     mfs_tail_made(v, off + len, false);
+    mfs_vnode_begin_write(v, d);
     rc = mfs_dirty_write(d, off, len, buf);
     mfs_latch_leave(&v->latch);
     if (rc == 0 && through)

@@ -10,6 +10,7 @@
 #include "base/gate.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "vfs/commit.h"
 #include "vfs/file.h"
 
 static struct mfs_vnode_shard *shard_of(struct mfs_vfs *vfs, uint64_t ino)
@@ -145,35 +146,6 @@ void mfs_vnode_fini_shards(struct mfs_vfs *vfs)
 
 /* --- write-behind -------------------------------------------------------------------------- */
 
-/* Called by the write-behind when data are stored. */
-static int commit(void *arg, const struct mfs_dirty_commit *d)
-{
-    struct mfs_vnode *v = arg;
-    struct mfs_part part[d->nparts > 0 ? d->nparts : 1];
-    struct mfs_commit c = {.end = d->end,
-                           .stored = d->stored,
-                           .nstored = d->nstored,
-                           .alloc = d->alloc,
-                           .mtime = d->mtime,
-                           .parts = part,
-                           .nparts = d->nparts};
-    struct mfs_attr attr;
-    uint64_t from;
-    int rc;
-
-    for (size_t i = 0; i < d->nparts; i++)
-        part[i] = (struct mfs_part){d->parts[i].off, d->parts[i].len, d->parts[i].p};
-    rc = mfs_meta_commit(v->vfs->meta, v->ino, &c, &from, &attr);
-    if (rc == 0) {
-        mfs_vnode_carry(v, from, &attr);
-    } else {
-        /* The kernel's pages hold what never was stored. */
-        mfs_pages_forget(v->vfs->pages, v->ino);
-        mfs_vnode_changed(v);
-    }
-    return rc;
-}
-
 struct mfs_dirty *mfs_vnode_dirty(struct mfs_vnode *v)
 {
     struct mfs_dirty *d = atomic_load(&v->dirty);
@@ -182,7 +154,7 @@ struct mfs_dirty *mfs_vnode_dirty(struct mfs_vnode *v)
         return d;
     pthread_mutex_lock(&v->lock);
     d = atomic_load(&v->dirty);
-    if (d == NULL && mfs_dirty_create(&d, v->vfs->wb, v->ino, commit, v) == 0)
+    if (d == NULL && mfs_dirty_create(&d, v->vfs->wb, v->ino, mfs_vnode_commit, v) == 0)
         atomic_store(&v->dirty, d);
     pthread_mutex_unlock(&v->lock);
     return d;

@@ -258,6 +258,31 @@ static void test_nothing_while_silent(void **state)
     assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), 0);
 }
 
+/* A place for an append is no more sure once the session is not, or is another. */
+static void test_place_after_silence(void **state)
+{
+    uint64_t f = new_file("f"), sid = mfs_meta_session(a.meta), off, number;
+    int64_t until = mfs_clock_mono() + 10 * MFS_SEC, since = mfs_clock_mono();
+    struct mfs_attr attr;
+
+    (void)state;
+    assert_int_equal(mfs_meta_append(a.meta, f, NULL, 0, &off, &number, NULL, &attr), 0);
+    assert_true(mfs_meta_append_sure(a.meta, since));
+    let_expire(&a);
+    assert_false(mfs_meta_append_sure(a.meta, since));
+    mfs_ticker_hurry(&a.meta->session_ticker);
+    while (!mfs_session_sure(a.meta))
+        assert_true(mfs_clock_mono() < until);
+    assert_int_not_equal(mfs_meta_session(a.meta), sid);
+    assert_false(mfs_meta_append_sure(a.meta, since));
+    assert_true(mfs_meta_append_sure(a.meta, mfs_clock_mono()));
+    assert_int_equal(
+        mfs_meta_append_end(a.meta, f, number, true, &(struct mfs_range){0, 100}, 100, NULL, &attr),
+        -ECANCELED);
+    assert_int_equal(mfs_meta_append(a.meta, f, "x", 1, &off, &number, NULL, &attr), 0);
+    assert_int_equal(off, 0);
+}
+
 /* A session outlives a fence that is longer than its time to live. */
 static void test_kept(void **state)
 {
@@ -395,10 +420,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        TEST(test_orphan_of_the_dead),   TEST(test_last_opener_dies),     TEST(test_closed_later),
-        TEST(test_unlinked_after_close), TEST(test_closed_by_the_dead),   TEST(test_session_lost),
-        TEST(test_lock_after_silence),   TEST(test_nothing_while_silent), TEST(test_kept),
-        TEST(test_search_asked_for),     TEST(test_end_gives_back),       TEST(test_memory_full),
+        TEST(test_orphan_of_the_dead),  TEST(test_last_opener_dies),
+        TEST(test_closed_later),        TEST(test_unlinked_after_close),
+        TEST(test_closed_by_the_dead),  TEST(test_session_lost),
+        TEST(test_lock_after_silence),  TEST(test_nothing_while_silent),
+        TEST(test_place_after_silence), TEST(test_kept),
+        TEST(test_search_asked_for),    TEST(test_end_gives_back),
+        TEST(test_memory_full),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);

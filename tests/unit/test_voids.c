@@ -360,6 +360,7 @@ static void badly_named(void **state)
         mfs_args_int(&args, 0);
         mfs_args_str(&args, "");
         mfs_args_bin(&args, lists[i], lengths[i]);
+        mfs_args_str(&args, "");
         cmd = mfs_args_cmd(&args, mfs_placement_home(ino));
         assert_int_equal(mfs_store_exec(a.store, &cmd, 1), -EINVAL);
         mfs_cmds_fini(&cmd, 1);

@@ -103,14 +103,23 @@ local function cut(key, keep)
     return old, old
 end
 
+-- Who appends beyond stripe 0 just now: his session and a number; nil: nobody.
+local function appender(ino)
+    return redis.call('GET', 'P' .. ino)
+end
+
 -- mfs_truncate ino time size alloc stripe_size sid trimmed; the new record and behind it the other
--- openers. ECANCELED: untrimmed.
+-- openers. ECANCELED: untrimmed. Just a session (8): nothing was done, as that other one appends.
 redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' },
     callback = function(_, args)
         local ino, new = args[1], tonumber(args[3])
         local rec = get_record(ino)
         if not rec then
             return fail(errno.ESTALE, 'no inode')
+        end
+        local holder = appender(ino)
+        if holder and sub(holder, 1, 8) ~= args[6] then
+            return sub(holder, 1, 8)
         end
         if untrimmed(rec, new, tonumber(args[7]), tonumber(args[5])) then
             return fail(errno.ECANCELED, 'grown meanwhile')
@@ -125,7 +134,9 @@ redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' }
         if new == 0 then
             alloc = 0
         end
-        rec = sub(rec, 1, 24) .. struct.pack('<i8i8i8i8', new, data_end, alloc, version + 1) ..
+        local cuts = struct.unpack('<I2', rec, 3)
+        rec = sub(rec, 1, 2) .. struct.pack('<I2', (cuts + 1) % 65536) ..
+              sub(rec, 5, 24) .. struct.pack('<i8i8i8i8', new, data_end, alloc, version + 1) ..
               sub(rec, 57, 68) .. args[2] .. args[2] .. sub(rec, 93)
         put_record(ino, rec)
         return rec .. others(ino, args[6])
@@ -144,7 +155,7 @@ redis.register_function('mfs_append', function(_, args)
     if not rec then
         return fail(errno.ESTALE, 'no inode')
     end
-    local holder = redis.call('GET', 'P' .. ino)
+    local holder = appender(ino)
     if holder then
         return sub(holder, 1, 8)
     end
@@ -154,7 +165,7 @@ redis.register_function('mfs_append', function(_, args)
         redis.call('SET', 'P' .. ino, args[5] .. args[6])
         return rec .. 'P'
     end
-    local said = redis.pcall('mfs_commit', ino, args[2], last, 0, 0, args[5], '', size, args[7])
+    local said = redis.pcall('mfs_commit', ino, args[2], last, 0, 0, args[5], '', '', size, args[7])
     return type(said) == 'string' and said .. 'S' or said
 end)
 
@@ -175,7 +186,7 @@ redis.register_function{ function_name = 'mfs_append_end', flags = { 'allow-oom'
             return rec
         end
         local named = struct.pack('<i8i8', tonumber(args[3]), tonumber(args[4]))
-        return redis.pcall('mfs_commit0', ino, args[2], args[4], 0, args[5], args[6], named)
+        return redis.pcall('mfs_commit0', ino, args[2], args[4], 0, args[5], args[6], named, '')
     end }
 
 -- mfs_append_break ino sid: the session is dead and appends no more.

@@ -1,0 +1,78 @@
+#include "vfs/truncate.h"
+
+#include <errno.h>
+
+#include "data/stripes.h"
+
+/* An append of nothing: its place is ours until it ends. */
+static int keep_appenders_out(struct mfs_vfs *vfs, uint64_t ino, struct mfs_truncation *t)
+{
+    struct mfs_attr attr;
+    uint64_t off;
+
+    return mfs_meta_append(vfs->meta, ino, NULL, 0, &off, &t->place, NULL, &attr);
+}
+
+static void let_appenders_in(struct mfs_vfs *vfs, uint64_t ino, const struct mfs_truncation *t)
+{
+    struct mfs_range none = {0};
+    struct mfs_attr attr;
+
+    mfs_meta_append_end(vfs->meta, ino, t->place, false, &none, 0, NULL, &attr);
+}
+
+int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
+                         struct mfs_truncation *t)
+{
+    struct mfs_dirty *d = v != NULL ? atomic_load(&v->dirty) : NULL;
+    struct timespec mtime;
+    struct mfs_attr attr;
+    uint64_t stored = 0;
+    int rc = 0;
+
+    if (t->tries++ > 0 && t->place == 0)
+        rc = keep_appenders_out(vfs, ino, t);
+    if (rc == 0 && d != NULL && mfs_dirty_attr(d, &stored, &mtime)) {
+        t->forgot |= mfs_dirty_cut(d, t->size);
+        /* Else a later commit of what is left would set mtime back, and count what is cut. */
+        mfs_vnode_flush(v, NULL);
+    }
+    if (rc == 0)
+        rc = mfs_meta_getattr(vfs->meta, ino, &attr);
+    if (rc < 0)
+        return rc;
+    if (attr.data_end > stored)
+        stored = attr.data_end;
+    t->trimmed = stored;
+    if (stored <= t->size || stored <= vfs->stripe_size)
+        return 0;
+    t->trims = true;
+    return mfs_stripes_trim(vfs->store, ino, t->size, stored, false, &t->alloc);
+}
+
+static void failed(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
+                   const struct mfs_truncation *t, int rc)
+{
+    struct mfs_dirty *d = v != NULL ? atomic_load(&v->dirty) : NULL;
+    struct mfs_commit next = {.mtime = mfs_clock_real()}; /* the content's next version */
+    struct mfs_attr attr;
+
+    if (d != NULL && t->forgot)
+        mfs_dirty_lost(d, rc);
+    if (t->trims && mfs_meta_commit(vfs->meta, ino, &next, NULL, &attr) == 0)
+        mfs_meta_settle(vfs->meta, ino);
+    if (v != NULL && (t->forgot || t->trims))
+        mfs_vnode_drop_pages(v);
+}
+
+int mfs_truncate_end(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
+                     const struct mfs_truncation *t, int rc)
+{
+    if (rc == -ECANCELED)
+        rc = -EBUSY;
+    if (t->place != 0)
+        let_appenders_in(vfs, ino, t);
+    if (rc < 0)
+        failed(vfs, ino, v, t, rc);
+    return rc;
+}

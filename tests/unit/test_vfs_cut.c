@@ -1,0 +1,387 @@
+/* One mount cuts a file that another one writes or appends to: either comes after the other, and
+ * what was cut off does not come back, neither as zeros nor as a size. ctest: threaded timeout=180
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "cluster/placement.h"
+#include "data/stripes.h"
+#include "store/args.h"
+#include "store/keys.h"
+#include "vfs/vfs.h"
+#include "vfs_fixture.h"
+
+#define STRIPE (64U << 10)
+#define NPARTS 3U
+
+struct client {
+    struct mfs_store *store;
+    struct mfs_vfs *vfs;
+};
+
+static struct client a, b;
+static struct mfs_file *file; /* of a */
+static uint64_t ino;
+static const struct mfs_cred root = {.umask = 022, .in_group = true};
+
+static int setup_all(void **state)
+{
+    (void)state;
+    return vfs_redis_start(STRIPE);
+}
+
+static int setup(void **state)
+{
+    struct mfs_attr attr;
+    bool keep;
+
+    (void)state;
+    assert_int_equal(redis_fixture_reset(vfs_redis), 0);
+    vfs_client_start(&a.store, &a.vfs);
+    vfs_client_start(&b.store, &b.vfs);
+    assert_int_equal(mfs_vfs_create_open(a.vfs, MFS_ROOT_INO, "f", 0644, O_RDWR | O_CREAT, &root,
+                                         &attr, &file, &keep),
+                     0);
+    ino = attr.ino;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    mfs_vfs_release(file);
+    vfs_client_stop(a.store, a.vfs);
+    vfs_client_stop(b.store, b.vfs);
+    return 0;
+}
+
+/* --- shorthands ------------------------------------------------------------------------------ */
+
+static int write_to(struct mfs_file *f, uint64_t off, size_t len, char with, int flags)
+{
+    char buf[STRIPE];
+    ssize_t n;
+
+    memset(buf, with, len);
+    n = mfs_vfs_write(f, buf, len, off, flags, false);
+    return n < 0 ? (int)n : 0;
+}
+
+static void put_stripe(uint32_t s, char with)
+{
+    assert_int_equal(write_to(file, (uint64_t)s * STRIPE, STRIPE, with, 0), 0);
+}
+
+static struct mfs_file *open_file(struct client *c, int flags)
+{
+    struct mfs_file *f;
+    bool keep;
+
+    assert_int_equal(mfs_vfs_open(c->vfs, ino, flags, &f, &keep), 0);
+    return f;
+}
+
+static void wait_stored(uint32_t s, char what)
+{
+    int64_t until = mfs_clock_mono() + 10 * MFS_SEC;
+    char byte = 0;
+
+    while (byte != what) {
+        assert_true(mfs_clock_mono() < until);
+        assert_int_equal(mfs_stripes_read(b.store, ino, (uint64_t)s * STRIPE, 1, &byte), 0);
+    }
+}
+
+static void check_size(uint64_t size)
+{
+    struct client *clients[] = {&a, &b};
+    struct mfs_attr attr;
+
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(mfs_vfs_getattr(clients[i]->vfs, ino, &attr), 0);
+        assert_int_equal(attr.size, size);
+        assert_true(attr.alloc <= (int64_t)size);
+    }
+}
+
+static void check_stripe(uint32_t s, char what)
+{
+    struct client *clients[] = {&a, &b};
+    char buf[STRIPE];
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct mfs_file *f = open_file(clients[i], O_RDONLY);
+
+        memset(buf, '?', sizeof buf);
+        assert_int_equal(mfs_vfs_read(f, buf, STRIPE, (uint64_t)s * STRIPE, true, NULL), STRIPE);
+        for (size_t at = 0; at < STRIPE; at++)
+            if (buf[at] != what)
+                fail_msg("client %u: byte %zu is %d, not %d", i, at, buf[at], what);
+        mfs_vfs_release(f);
+    }
+}
+
+static int truncate_to(struct client *c, uint64_t size)
+{
+    struct mfs_attr attr = {.size = size};
+
+    return mfs_vfs_setattr(c->vfs, ino, MFS_VFS_SET_SIZE, &attr);
+}
+
+static int empty_by_open(struct client *c)
+{
+    struct mfs_file *f;
+    bool keep;
+    int rc = mfs_vfs_open(c->vfs, ino, O_WRONLY | O_TRUNC, &f, &keep);
+
+    if (rc == 0)
+        mfs_vfs_release(f);
+    return rc;
+}
+
+static int empty_by_truncate(struct client *c)
+{
+    return truncate_to(c, 0);
+}
+
+static int (*const empty[])(struct client *c) = {empty_by_truncate, empty_by_open};
+#define WAYS 2U
+
+/* --- written, and not yet committed -------------------------------------------------------- */
+
+static void written_then_emptied(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < WAYS; i++) {
+        put_stripe(0, 'o');
+        put_stripe(1, 'o');
+        assert_int_equal(mfs_vfs_fsync(file), 0);
+        put_stripe(1, 'n');
+        wait_stored(1, 'n');
+        assert_int_equal(empty[i](&b), 0);
+        assert_int_equal(mfs_vfs_fsync(file), 0);
+        check_size(0);
+    }
+}
+
+/* Also in stripe 0, which is where the inode is, and where the cut does not know of any data. */
+static void the_first_stripe_too(void **state)
+{
+    (void)state;
+    put_stripe(0, 'n');
+    wait_stored(0, 'n');
+    assert_int_equal(empty_by_truncate(&b), 0);
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    check_size(0);
+}
+
+static void what_follows_the_cut_stays(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < WAYS; i++) {
+        for (uint32_t s = 0; s < 4; s++)
+            put_stripe(s, 'o');
+        assert_int_equal(mfs_vfs_fsync(file), 0);
+        put_stripe(1, 'n');
+        wait_stored(1, 'n');
+        assert_int_equal(empty[i](&b), 0);
+        put_stripe(3, 'l');
+        assert_int_equal(mfs_vfs_fsync(file), 0);
+        check_size(4ULL * STRIPE);
+        check_stripe(1, 0);
+        check_stripe(3, 'l');
+        assert_int_equal(write_to(file, 5ULL * STRIPE, 100, 's', 0),
+                         0); /* as if nothing had been */
+        assert_int_equal(mfs_vfs_fsync(file), 0);
+        check_size(5ULL * STRIPE + 100);
+    }
+}
+
+static void so_does_what_is_below_it(void **state)
+{
+    (void)state;
+    for (uint32_t s = 0; s < 4; s++)
+        put_stripe(s, 'o');
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    for (uint32_t s = 1; s < 4; s++)
+        put_stripe(s, 'n');
+    for (uint32_t s = 1; s < 4; s++)
+        wait_stored(s, 'n');
+    assert_int_equal(truncate_to(&b, 2ULL * STRIPE + 100), 0);
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    check_size(2ULL * STRIPE + 100);
+    check_stripe(0, 'o');
+    check_stripe(1, 'n');
+}
+
+/* A cut that freed none of it: all of it is there, as written after the cut. */
+static void nothing_was_freed(void **state)
+{
+    (void)state;
+    put_stripe(1, 'n');
+    put_stripe(2, 'n');
+    wait_stored(1, 'n');
+    wait_stored(2, 'n');
+    assert_int_equal(empty_by_truncate(&b), 0);
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    check_size(3ULL * STRIPE);
+    check_stripe(1, 'n');
+    check_stripe(2, 'n');
+}
+
+/* --- appended ------------------------------------------------------------------------------ */
+
+struct cutter {
+    pthread_t thread;
+    unsigned way;
+    atomic_bool begun, done;
+    int rc;
+};
+
+static void *cut(void *arg)
+{
+    struct cutter *c = arg;
+
+    c->rc = empty[c->way](&b);
+    atomic_store(&c->done, true);
+    return NULL;
+}
+
+static bool calls(const char *name, const struct mfs_arg *argv, uint32_t argc)
+{
+    for (uint32_t i = 0; i < argc && i < 2; i++)
+        if (argv[i].len == strlen(name) && memcmp(argv[i].p, name, argv[i].len) == 0)
+            return true;
+    return false;
+}
+
+/* When an append has its place, and has stored its bytes there or is about to. */
+static int cut_beside(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    struct cutter *c = arg;
+
+    (void)part;
+    if (!calls("mfs_append_end", argv, argc) || atomic_exchange(&c->begun, true))
+        return 0;
+    assert_int_equal(pthread_create(&c->thread, NULL, cut, c), 0);
+    mfs_clock_sleep(300 * MFS_MSEC);
+    assert_false(atomic_load(&c->done)); /* it waits for the append */
+    return 0;
+}
+
+static void appended_then_emptied(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < WAYS; i++) {
+        struct mfs_file *appender = open_file(&a, O_WRONLY | O_APPEND);
+        struct cutter c = {.way = i};
+
+        put_stripe(0, 'o');
+        assert_int_equal(write_to(file, STRIPE, STRIPE / 2, 'o', 0), 0);
+        assert_int_equal(mfs_vfs_fsync(file), 0);
+        mfs_store_set_fault(a.store, cut_beside, &c);
+        assert_int_equal(write_to(appender, 0, 100, 'n', O_APPEND), 0);
+        assert_true(atomic_load(&c.begun));
+        pthread_join(c.thread, NULL);
+        mfs_store_set_fault(a.store, NULL, NULL);
+        assert_int_equal(c.rc, 0);
+        check_size(0);
+        mfs_vfs_release(appender);
+    }
+}
+
+/* Somebody who is not there any more has the place. */
+static void leave_place(void)
+{
+    static const char who[16] = "goneyesterday...";
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_args args;
+    struct mfs_cmd cmd;
+
+    mfs_key_ino(key, 'P', ino);
+    mfs_args_init(&args, "SET");
+    mfs_args_bin(&args, key, sizeof key);
+    mfs_args_bin(&args, who, sizeof who);
+    cmd = mfs_args_cmd(&args, mfs_placement_home(ino));
+    assert_int_equal(mfs_store_exec(a.store, &cmd, 1), 0);
+    mfs_cmds_fini(&cmd, 1);
+}
+
+static void a_dead_appender_is_not_waited_for(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < WAYS; i++) {
+        put_stripe(0, 'o');
+        assert_int_equal(mfs_vfs_fsync(file), 0);
+        leave_place();
+        assert_int_equal(empty[i](&b), 0);
+        check_size(0);
+    }
+}
+
+static atomic_bool enough;
+
+/* Until it fails, or is enough. */
+static void *append_on(void *rc)
+{
+    struct mfs_file *f = open_file(&a, O_WRONLY | O_APPEND);
+
+    do
+        *(int *)rc = write_to(f, 0, STRIPE, 'w', O_APPEND);
+    while (*(int *)rc == 0 && !atomic_load(&enough));
+    mfs_vfs_release(f);
+    return NULL;
+}
+
+/* Nor do those who append all the time keep it out. What is left has no hole: each record was
+ * appended before the last cut, or after it. */
+static void beside_appenders(void **state)
+{
+    struct mfs_attr attr;
+    pthread_t thread[3];
+    int rc[3];
+
+    (void)state;
+    atomic_store(&enough, false);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, append_on, &rc[i]), 0);
+    for (unsigned i = 0; i < 20; i++) {
+        mfs_clock_sleep(20 * MFS_MSEC);
+        assert_int_equal(empty[i % WAYS](&b), 0);
+    }
+    atomic_store(&enough, true);
+    for (unsigned i = 0; i < 3; i++) {
+        pthread_join(thread[i], NULL);
+        assert_int_equal(rc[i], 0);
+    }
+    assert_int_equal(mfs_vfs_getattr(b.vfs, ino, &attr), 0);
+    assert_int_equal(attr.size % STRIPE, 0);
+    for (uint32_t s = 0; s < attr.size / STRIPE; s++)
+        check_stripe(s, 'w');
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(written_then_emptied, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_first_stripe_too, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_follows_the_cut_stays, setup, teardown),
+        cmocka_unit_test_setup_teardown(so_does_what_is_below_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(nothing_was_freed, setup, teardown),
+        cmocka_unit_test_setup_teardown(appended_then_emptied, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_dead_appender_is_not_waited_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(beside_appenders, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, setup_all, vfs_redis_stop);
+}
