@@ -79,21 +79,23 @@ bool mfs_ino_home(struct mfs_span ino, struct mfs_span prefix)
     return ino.n >= 2 && prefix.n == 2 && memcmp(ino.p, prefix.p, 2) == 0;
 }
 
+/* What is behind the count stays (mfs_reopen in functions/session.lua). */
 int64_t mfs_inode_opened(struct RedisModuleCtx *ctx, struct mfs_span ino,
                          struct RedisModuleString *sid, int64_t by)
 {
     struct RedisModuleKey *key = mfs_key_open(ctx, 'O', ino, MFS_REDIS_WRITE);
     struct RedisModuleString *have = mfs_key_field(key, sid);
+    char text[48], last[24] = "", *end;
     int64_t count = by;
-    char text[24];
     int n;
 
     if (have) {
-        count += strtoll(mfs_string_span(have).p, NULL, 10);
+        count += strtoll(mfs_string_span(have).p, &end, 10);
+        snprintf(last, sizeof last, "%s", end);
         mfs_redis.FreeString(ctx, have);
     }
     if (count > 0) {
-        n = snprintf(text, sizeof text, "%lld", (long long)count);
+        n = snprintf(text, sizeof text, "%lld%s", (long long)count, last);
         mfs_key_set_field(ctx, key, sid, text, (size_t)n);
     } else if (have) {
         mfs_key_drop_field(key, sid);

@@ -4,7 +4,7 @@
  *   D ino         this partition's shard of a directory (hash: name → entry)
  *   S ino n       stripe n of a file (string; bytes missing at its end are zeros)
  *   A ino         extended attributes (hash)
- *   O ino         who has the inode open (hash: session → count)
+ *   O ino         who has the inode open (hash: session → count, number of its last mfs_reopen)
  *   L ino         record locks and flocks (hash)
  *   P ino         who is appending, where that takes more than one step (session, number)
  *   T txn         outcome of a rename across partitions

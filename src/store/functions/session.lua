@@ -55,10 +55,16 @@ redis.register_function{ function_name = 'mfs_sessions_keep', flags = { 'allow-o
         end
     end }
 
--- mfs_reopen ino sid count: what a session's successor has open.
+-- mfs_reopen ino sid count [number]: what a session has open that is not registered yet. With a number, which grows from
+-- one to the next of the session and inode, it is done once, however often it comes: the last one is kept behind the count.
 redis.register_function{ function_name = 'mfs_reopen', flags = { 'allow-oom' },
     callback = function(_, args)
-        if get_record(args[1]) then
-            redis.call('HINCRBY', 'O' .. args[1], args[2], args[3])
+        local openers, number = 'O' .. args[1], tonumber(args[4] or 0)
+        local have = redis.call('HGET', openers, args[2]) or '0'
+        local count, last = have:match('^(%d+) ?(%d*)$')
+        last = tonumber(last) or 0
+        if not get_record(args[1]) or (number > 0 and number <= last) then
+            return
         end
+        redis.call('HSET', openers, args[2], ('%d %d'):format(count + args[3], number > 0 and number or last))
     end }
