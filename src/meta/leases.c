@@ -124,9 +124,11 @@ bool mfs_leases_attr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
 
 bool mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes holders)
 {
+    int64_t now = mfs_clock_mono();
+
     mfs_filecache_revoke(meta->files, ino);
     mfs_notices_file(meta, ino, holders);
-    return mfs_meta_settle(meta, ino);
+    return mfs_notices_settle(meta, ino, now);
 }
 
 int mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino, bool *all)

@@ -207,8 +207,9 @@ int mfs_meta_close(struct mfs_meta *meta, uint64_t ino, bool wait);
 /* Returns when every other client that had the file open during a change of this one's (open with
  * `truncate`, commit, truncate, append) has dropped what the change made untrue; at once when there
  * is none. Bounded: a client that is dead is not waited for, nor one whose node is lost, as it
- * relies on nothing (mfs_store_lost): false if there was one of those. */
-bool mfs_meta_settle(struct mfs_meta *meta, uint64_t ino);
+ * relies on nothing (mfs_store_lost); one that is alive but silent is for two lives of a session.
+ */
+void mfs_meta_settle(struct mfs_meta *meta, uint64_t ino);
 
 struct mfs_part {
     uint32_t off; /* in stripe 0 */

@@ -39,6 +39,12 @@ struct mfs_notices {
         uint32_t node;
     } away[MFS_NOTICES_DEAD]; /* sessions of nodes that were lost, likewise */
     unsigned naway;
+    struct mfs_notices_untold {
+        uint64_t ino;
+        int64_t since;
+    } untold[MFS_NOTICES_DEAD]; /* notices that are not waited for, but not answered, likewise */
+    unsigned nuntold;
+    int64_t forgotten; /* of those that the ring has no room for, when the last was made */
 };
 
 /* An answer on its way: the other's changes are being dropped here. */
@@ -57,7 +63,9 @@ void mfs_notice_post(struct mfs_meta *meta, char kind, const struct owed *m);
 /* Answers ahead for names that the kernel has been asked to drop for too long. */
 void mfs_notices_answer_names(struct mfs_meta *meta);
 
-/* notices_tell.c: the answer to that number has come. */
+/* notices_tell.c: the answer to that number has come; or none that says that it was told is waited
+ * for. */
 void mfs_notices_answered(struct mfs_notices *n, uint64_t number);
+void mfs_notices_untold(struct mfs_notices *n, uint64_t number);
 
 #endif

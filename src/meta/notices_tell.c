@@ -27,6 +27,30 @@ void mfs_notices_answered(struct mfs_notices *n, uint64_t number)
     pthread_mutex_unlock(&n->lock);
 }
 
+/* Nobody waits for it any more, and whoever has waited learns that; lock held. */
+static void give_up(struct mfs_notices *n, struct pending *p)
+{
+    struct mfs_notices_untold *slot = &n->untold[n->nuntold++ % MFS_NOTICES_DEAD];
+
+    if (slot->since > n->forgotten)
+        n->forgotten = slot->since;
+    *slot = (struct mfs_notices_untold){p->ino, p->since};
+    DL_DELETE(n->list, p);
+    free(p);
+    pthread_cond_broadcast(&n->answered);
+}
+
+void mfs_notices_untold(struct mfs_notices *n, uint64_t number)
+{
+    struct pending *p;
+
+    pthread_mutex_lock(&n->lock);
+    DL_SEARCH_SCALAR(n->list, p, number, number);
+    if (p)
+        give_up(n, p);
+    pthread_mutex_unlock(&n->lock);
+}
+
 /* What nobody waited for and nobody answered; lock held. */
 static void forget_old(struct mfs_meta *meta, int64_t now)
 {
@@ -34,10 +58,8 @@ static void forget_old(struct mfs_meta *meta, int64_t now)
     struct pending *p;
 
     /* In the order of their age. */
-    while ((p = n->list) && now - p->since > 2 * meta->opts.session_ttl) {
-        DL_DELETE(n->list, p);
-        free(p);
-    }
+    while ((p = n->list) && now - p->since > 2 * meta->opts.session_ttl)
+        give_up(n, p);
 }
 
 static bool is_dead(struct mfs_notices *n, uint64_t sid)
@@ -65,6 +87,9 @@ static void send_one(struct mfs_meta *meta, char kind, uint64_t ino, uint64_t ve
 
     if (!p) {
         mfs_warn("meta", "inode %" PRIx64 ": no memory to tell session %016" PRIx64, ino, sid);
+        pthread_mutex_lock(&n->lock);
+        n->forgotten = mfs_clock_mono();
+        pthread_mutex_unlock(&n->lock);
         return;
     }
     *p = (struct pending){
@@ -136,6 +161,19 @@ static size_t unanswered(struct mfs_notices *n, uint64_t ino, struct pending *ou
     return count;
 }
 
+/* Has anything got no answer that was sent since then? Perhaps, if that is forgotten. */
+static bool any_untold(struct mfs_notices *n, uint64_t ino, int64_t since)
+{
+    bool any;
+
+    pthread_mutex_lock(&n->lock);
+    any = n->forgotten >= since;
+    for (unsigned i = 0; i < MFS_NOTICES_DEAD && i < n->nuntold; i++)
+        any = any || (n->untold[i].ino == ino && n->untold[i].since >= since);
+    pthread_mutex_unlock(&n->lock);
+    return any;
+}
+
 static void wait_answer(struct mfs_notices *n, uint64_t ino, int64_t ns)
 {
     struct pending *p;
@@ -186,7 +224,7 @@ static bool pass_over_lost(struct mfs_meta *meta, const struct pending *list, si
     for (size_t i = 0; i < count; i++) {
         if (!mfs_store_lost(meta->store, node_away(meta->notices, list[i].sid), list[i].since))
             continue;
-        mfs_notices_answered(meta->notices, list[i].number);
+        mfs_notices_untold(meta->notices, list[i].number);
         any = true;
     }
     return any;
@@ -216,25 +254,22 @@ static void drop_dead(struct mfs_meta *meta, const struct pending *list, size_t 
     }
 }
 
-bool mfs_meta_settle(struct mfs_meta *meta, uint64_t ino)
+bool mfs_notices_settle(struct mfs_meta *meta, uint64_t ino, int64_t since)
 {
     struct mfs_notices *n = meta->notices;
     struct pending list[MFS_HINTS];
     int64_t start = mfs_clock_mono(), sent = start, checked = start, now = start;
     int64_t pause = RESEND_FIRST;
-    bool all = true;
     size_t count;
 
     while ((count = unanswered(n, ino, list, MFS_HINTS)) > 0) {
-        if (pass_over_lost(meta, list, count)) {
-            all = false;
+        if (pass_over_lost(meta, list, count))
             continue;
-        }
         if (now - start > 2 * meta->opts.session_ttl) {
             mfs_warn("meta",
                      "inode %" PRIx64 ": session %016" PRIx64 " is alive but does not answer", ino,
                      list[0].sid);
-            break;
+            return false;
         }
         wait_answer(n, ino, pause);
         now = mfs_clock_mono();
@@ -253,5 +288,10 @@ bool mfs_meta_settle(struct mfs_meta *meta, uint64_t ino)
         sent = now;
         pause = 2 * pause < RESEND_LAST ? 2 * pause : RESEND_LAST;
     }
-    return all;
+    return !any_untold(n, ino, since);
+}
+
+void mfs_meta_settle(struct mfs_meta *meta, uint64_t ino)
+{
+    mfs_notices_settle(meta, ino, mfs_clock_mono());
 }
