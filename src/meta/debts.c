@@ -184,11 +184,11 @@ static void forget_note(struct mfs_meta *meta, uint32_t part, const char *txn)
 static int count_less(struct mfs_meta *meta, uint64_t ino, const char *txn)
 {
     struct mfs_time_arg time = mfs_now_arg();
-    int rc = mfs_untold_removing(meta->untold);
+    int rc;
 
     mfs_info("meta", "ending a change of the names of inode %" PRIx64 " that was left", ino);
-    if (!rc)
-        rc = mfs_meta_unref(meta, ino, &time, txn);
+    mfs_untold_removing(meta->untold);
+    rc = mfs_meta_unref(meta, ino, &time, txn);
     mfs_untold_removed(meta->untold);
     return rc;
 }

@@ -149,7 +149,8 @@ static int attempt(struct link *l, bool *counted)
 /* The name was not added. Meanwhile others may have taken the one that the inode had. */
 static void take_back(struct link *l)
 {
-    if (!mfs_untold_removing(l->meta->untold) && !mfs_meta_unref(l->meta, l->ino, &l->time, l->txn))
+    mfs_untold_removing(l->meta->untold);
+    if (!mfs_meta_unref(l->meta, l->ino, &l->time, l->txn))
         mfs_debts_paid(l->meta, l->txn, l->begun, l->home, l->home);
     mfs_untold_removed(l->meta->untold);
 }

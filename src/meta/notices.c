@@ -50,7 +50,7 @@ static void answer(void *arg)
         pthread_mutex_unlock(&n->lock);
     }
     if (!m->answered)
-        mfs_notice_post(m->meta, MFS_NOTICE_ANSWER, m);
+        mfs_notice_post(m->meta, m->keep ? MFS_NOTICE_KEEP : MFS_NOTICE_ANSWER, m);
     free(m);
 }
 
@@ -63,9 +63,18 @@ static void answer_file(void *arg)
         free(m); /* it will be sent again */
 }
 
+/* Of what is open of it all is registered, or can't be. */
+static void answer_told(void *arg, bool told)
+{
+    struct owed *m = arg;
+
+    m->keep = !told;
+    answer_file(m);
+}
+
 static void answer_opened(struct owed *m)
 {
-    if (!mfs_untold_over(m->meta->untold, m->ino, answer_file, m))
+    if (!mfs_untold_over(m->meta->untold, m->ino, answer_told, m))
         free(m); /* likewise */
 }
 
@@ -155,6 +164,10 @@ static void on_message(void *arg, const void *text, size_t len)
         return;
     if (p[0] == MFS_NOTICE_ANSWER) {
         mfs_notices_answered(meta->notices, mfs_get_be64(p + 25));
+        return;
+    }
+    if (p[0] == MFS_NOTICE_KEEP) {
+        mfs_notices_untold(meta->notices, mfs_get_be64(p + 25));
         return;
     }
     if (!memchr("NDTFS", p[0], 5))

@@ -29,8 +29,8 @@ void mfs_notices_send(struct mfs_meta *meta, uint64_t ino, uint64_t version, str
  */
 void mfs_notices_revoke(struct mfs_meta *meta, uint64_t ino, bool name, struct mfs_bytes sids);
 
-/* As mfs_meta_settle. True: all that were told since mono time `since` have answered, or are dead,
- * and no node of theirs is lost. */
+/* As mfs_meta_settle. True: all that were told since mono time `since` have answered, or are dead;
+ * no node of theirs is lost, and all could register what they have open (meta/untold.h). */
 bool mfs_notices_settle(struct mfs_meta *meta, uint64_t ino, int64_t since);
 
 /* And of a file's name and attributes. */

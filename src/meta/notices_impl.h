@@ -11,6 +11,7 @@
 #define MFS_NOTICE_FILE       'F' /* a file's name or attributes */
 #define MFS_NOTICE_SHARD      'S' /* names were added; the partition is in `version` */
 #define MFS_NOTICE_ANSWER     'A'
+#define MFS_NOTICE_KEEP       'K' /* likewise, but its partition does not know that it is open */
 
 #define MFS_NOTICE_CROSSED (30 * MFS_MSEC) /* two may be waiting for each other */
 #define MFS_NOTICE_CHANNEL 9               /* bytes: CONTENT, session */
@@ -53,6 +54,7 @@ struct owed {
     char kind;
     uint64_t ino, version, sid, number;
     bool answered; /* already (mfs_notices_answer_names) */
+    bool keep;     /* the file, as MFS_NOTICE_KEEP says */
     int64_t since;
     struct owed *prev, *next;
 };

@@ -12,24 +12,29 @@ struct open {
     uint64_t ino;
     uint32_t count;
     uint32_t closed;  /* besides: registered, but open no more */
-    uint32_t untold;  /* besides: open, but not registered (meta/untold.h) … */
-    int64_t since;    /* … and the oldest of them since then, by mfs_clock_mono */
-    uint32_t telling; /* of count: being registered */
+    uint32_t untold;  /* besides: open, but not registered (meta/untold.h) */
+    uint32_t telling; /* of count: being registered, or perhaps registered, as an answer was lost */
+    uint64_t number;  /* of that registration, however often it is tried */
+    bool busy;        /* somebody is trying */
+    int64_t since;    /* mono: there are some that are untold, or it was tried in vain */
     bool locked;
     int64_t forsaken; /* not open, which its partition does not know, since then; 0: not so */
     UT_hash_handle hh;
     struct timespec atime;   /* to be told; zeros: none */
     TAILQ_ENTRY(open) later; /* in later, if there is anything to be told */
-    TAILQ_ENTRY(open) quiet; /* in untold */
+    TAILQ_ENTRY(open) quiet; /* in untold or busy, if anything is untold or being told */
 };
+
+TAILQ_HEAD(quiet, open);
 
 struct mfs_opens {
     pthread_mutex_t mutex; /* guards what follows; a leaf */
     struct open *opens;
-    TAILQ_HEAD(, open) later;  /* the oldest first */
-    TAILQ_HEAD(, open) untold; /* likewise */
-    uint32_t telling;          /* of all */
-    uint32_t reads;            /* that are to be told */
+    TAILQ_HEAD(, open) later; /* the oldest first */
+    struct quiet untold;      /* by `since`; nobody is trying */
+    struct quiet busy;
+    uint64_t numbers; /* of registrations */
+    uint32_t reads;   /* that are to be told */
 };
 
 struct mfs_opens *mfs_opens_create(void)
@@ -40,6 +45,7 @@ struct mfs_opens *mfs_opens_create(void)
         pthread_mutex_init(&o->mutex, NULL);
         TAILQ_INIT(&o->later);
         TAILQ_INIT(&o->untold);
+        TAILQ_INIT(&o->busy);
     }
     return o;
 }
@@ -116,13 +122,84 @@ static bool has_later(const struct open *e)
 
 static void drop_if_unused(struct mfs_opens *o, struct open *e)
 {
-    if (e->count || has_later(e) || e->untold || e->telling || e->locked || e->forsaken)
+    if (e->count || has_later(e) || e->untold || e->telling || e->busy || e->locked || e->forsaken)
         return;
     HASH_DEL(o->opens, e);
     free(e);
 }
 
 /* --- not registered ------------------------------------------------------------------------- */
+
+/* All of this under mutex. */
+
+static bool is_untold(const struct open *e)
+{
+    return e->untold || e->telling;
+}
+
+/* Behind all others. */
+static void queue(struct mfs_opens *o, struct open *e)
+{
+    e->since = mfs_clock_mono();
+    TAILQ_INSERT_TAIL(&o->untold, e, quiet);
+}
+
+static void add_untold(struct mfs_opens *o, struct open *e)
+{
+    bool queued = is_untold(e) || e->busy;
+
+    e->untold++;
+    if (!queued)
+        queue(o, e);
+}
+
+static void take_back_untold(struct mfs_opens *o, struct open *e)
+{
+    e->untold--;
+    if (!is_untold(e) && !e->busy)
+        TAILQ_REMOVE(&o->untold, e, quiet);
+}
+
+/* They count as open from now on. Those that were tried before are tried again, with no others: the
+ * partition may have them. */
+static struct mfs_open_count take_untold(struct mfs_opens *o, struct open *e)
+{
+    TAILQ_REMOVE(&o->untold, e, quiet);
+    TAILQ_INSERT_TAIL(&o->busy, e, quiet);
+    e->busy = true;
+    if (!e->telling) {
+        e->number = ++o->numbers;
+        e->telling = e->untold;
+        e->count += e->untold;
+        e->untold = 0;
+    }
+    return (struct mfs_open_count){e->ino, e->telling, e->number, false};
+}
+
+static void end_telling(struct mfs_opens *o, struct open *e, bool told)
+{
+    e->busy = false;
+    TAILQ_REMOVE(&o->busy, e, quiet);
+    if (told)
+        e->telling = 0;
+    if (is_untold(e))
+        queue(o, e);
+    drop_if_unused(o, e);
+}
+
+/* The partition does not answer: what else there is for it waits, too. */
+static void put_off(struct mfs_opens *o, uint32_t part)
+{
+    struct open *e, *next, *last = TAILQ_LAST(&o->untold, quiet);
+
+    for (e = TAILQ_FIRST(&o->untold); e; e = next) {
+        next = e == last ? NULL : TAILQ_NEXT(e, quiet);
+        if (mfs_placement_home(e->ino) != part)
+            continue;
+        TAILQ_REMOVE(&o->untold, e, quiet);
+        queue(o, e);
+    }
+}
 
 bool mfs_opens_untold(struct mfs_meta *meta, uint64_t ino)
 {
@@ -131,15 +208,66 @@ bool mfs_opens_untold(struct mfs_meta *meta, uint64_t ino)
 
     pthread_mutex_lock(&o->mutex);
     e = find_or_add(o, ino);
-    if (e && !e->untold++) {
-        e->since = mfs_clock_mono();
-        TAILQ_INSERT_TAIL(&o->untold, e, quiet);
-    }
+    if (e)
+        add_untold(o, e);
     pthread_mutex_unlock(&o->mutex);
     return e != NULL;
 }
 
-bool mfs_opens_any_untold(struct mfs_meta *meta, uint64_t ino)
+enum mfs_opens_known mfs_opens_known(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_opens *o = meta->opens;
+    enum mfs_opens_known known = MFS_OPENS_KNOWN;
+    struct open *e;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find(o, ino);
+    if (e && (e->untold || (e->telling && e->count)))
+        known = e->busy ? MFS_OPENS_BUSY : MFS_OPENS_UNKNOWN;
+    pthread_mutex_unlock(&o->mutex);
+    return known;
+}
+
+static bool any_at(const struct quiet *list, uint32_t part)
+{
+    const struct open *e;
+
+    TAILQ_FOREACH(e, list, quiet)
+    {
+        if (mfs_placement_home(e->ino) == part)
+            return true;
+    }
+    return false;
+}
+
+bool mfs_opens_any_untold(struct mfs_meta *meta, uint32_t part)
+{
+    struct mfs_opens *o = meta->opens;
+    bool any;
+
+    pthread_mutex_lock(&o->mutex);
+    any = any_at(&o->untold, part) || any_at(&o->busy, part);
+    pthread_mutex_unlock(&o->mutex);
+    return any;
+}
+
+void mfs_opens_told(struct mfs_meta *meta, const struct mfs_open_count *list, size_t n)
+{
+    struct mfs_opens *o = meta->opens;
+    bool failed = false;
+
+    pthread_mutex_lock(&o->mutex);
+    for (size_t i = 0; i < n; i++) {
+        end_telling(o, find(o, list[i].ino), list[i].told);
+        failed = failed || !list[i].told;
+    }
+    if (failed)
+        put_off(o, mfs_placement_home(list[0].ino));
+    pthread_mutex_unlock(&o->mutex);
+}
+
+bool mfs_opens_take_untold_of(struct mfs_meta *meta, uint64_t ino, int64_t before,
+                              struct mfs_open_count *one, uint64_t *sid)
 {
     struct mfs_opens *o = meta->opens;
     struct open *e;
@@ -147,94 +275,41 @@ bool mfs_opens_any_untold(struct mfs_meta *meta, uint64_t ino)
 
     pthread_mutex_lock(&o->mutex);
     e = find(o, ino);
-    any = e && (e->untold || e->telling);
+    any = e && !e->busy && is_untold(e) && (!e->telling || e->since < before);
+    if (any)
+        *one = take_untold(o, e);
+    *sid = meta->sid;
     pthread_mutex_unlock(&o->mutex);
     return any;
 }
 
-bool mfs_opens_telling(struct mfs_meta *meta)
+size_t mfs_opens_take_untold(struct mfs_meta *meta, uint32_t part, int64_t before,
+                             struct mfs_open_count *list, size_t most, uint64_t *sid)
 {
     struct mfs_opens *o = meta->opens;
-    bool telling;
-
-    pthread_mutex_lock(&o->mutex);
-    telling = o->telling > 0;
-    pthread_mutex_unlock(&o->mutex);
-    return telling;
-}
-
-/* Under mutex. */
-static void take_back_untold(struct mfs_opens *o, struct open *e)
-{
-    if (!--e->untold)
-        TAILQ_REMOVE(&o->untold, e, quiet);
-}
-
-/* Under mutex. They count as registered. */
-static uint32_t take_untold(struct mfs_opens *o, struct open *e)
-{
-    uint32_t count = e->untold;
-
-    if (count)
-        TAILQ_REMOVE(&o->untold, e, quiet);
-    e->untold = 0;
-    e->count += count;
-    e->telling += count;
-    o->telling += count;
-    return count;
-}
-
-/* Under mutex. */
-static void end_telling(struct mfs_opens *o, struct open *e, uint32_t count)
-{
-    e->telling -= count;
-    o->telling -= count;
-}
-
-void mfs_opens_told(struct mfs_meta *meta, const struct mfs_open_count *list, size_t n)
-{
-    struct mfs_opens *o = meta->opens;
-    struct open *e;
-
-    pthread_mutex_lock(&o->mutex);
-    for (size_t i = 0; i < n; i++) {
-        e = find(o, list[i].ino);
-        end_telling(o, e, list[i].count);
-        drop_if_unused(o, e);
-    }
-    pthread_mutex_unlock(&o->mutex);
-}
-
-uint32_t mfs_opens_take_untold_of(struct mfs_meta *meta, uint64_t ino, uint64_t *sid)
-{
-    struct mfs_opens *o = meta->opens;
-    uint32_t count = 0;
-    struct open *e;
-
-    pthread_mutex_lock(&o->mutex);
-    e = find(o, ino);
-    if (e)
-        count = take_untold(o, e);
-    *sid = meta->sid;
-    pthread_mutex_unlock(&o->mutex);
-    return count;
-}
-
-size_t mfs_opens_take_untold(struct mfs_meta *meta, int64_t before, struct mfs_open_count *list,
-                             size_t most, uint64_t *sid)
-{
-    struct mfs_opens *o = meta->opens;
-    struct open *e;
+    struct open *e, *next;
     size_t n = 0;
 
     pthread_mutex_lock(&o->mutex);
-    while (n < most && (e = TAILQ_FIRST(&o->untold)) && e->since < before) {
-        list[n] = (struct mfs_open_count){e->ino, 0};
-        list[n++].count = take_untold(o, e);
+    for (e = TAILQ_FIRST(&o->untold); e && e->since < before && n < most; e = next) {
+        next = TAILQ_NEXT(e, quiet);
+        if (part == MFS_OPENS_ANY)
+            part = mfs_placement_home(e->ino);
+        if (mfs_placement_home(e->ino) == part)
+            list[n++] = take_untold(o, e);
     }
     *sid = meta->sid;
     pthread_mutex_unlock(&o->mutex);
     return n;
+}
+
+/* The session that they were being registered for is dead. */
+static void forget_untold(struct mfs_opens *o, struct open *e)
+{
+    if (is_untold(e) && !e->busy)
+        TAILQ_REMOVE(&o->untold, e, quiet);
+    e->count += e->untold;
+    e->untold = e->telling = 0;
 }
 
 /* --- what is told later --------------------------------------------------------------------- */
@@ -389,7 +464,7 @@ size_t mfs_opens_renew(struct mfs_meta *meta, uint64_t sid, struct mfs_open_stat
     *list = calloc(HASH_COUNT(o->opens) + 1, sizeof **list);
     HASH_ITER(hh, o->opens, e, next)
     {
-        end_telling(o, e, take_untold(o, e));
+        forget_untold(o, e);
         if (*list && (e->count || e->locked))
             (*list)[n++] = (struct mfs_open_state){e->ino, e->count, e->locked};
         e->locked = false;

@@ -33,23 +33,34 @@ bool mfs_opens_closed(struct mfs_meta *meta, uint64_t ino);
  * a close, was lost. */
 bool mfs_opens_forsaken(struct mfs_meta *meta, uint64_t ino);
 
+/* A registration of opens that are not registered. */
 struct mfs_open_count {
     uint64_t ino;
-    uint32_t count; /* how many times */
+    uint32_t count;  /* how many times */
+    uint64_t number; /* done once however often it is tried; grows from one to the next */
+    bool told;       /* set by who tries it: the partition has said that it has them */
 };
 
 /* Counts an open that is not registered; false: out of memory. */
 bool mfs_opens_untold(struct mfs_meta *meta, uint64_t ino);
 
-bool mfs_opens_any_untold(struct mfs_meta *meta, uint64_t ino); /* or being registered */
+/* Is all that is open of the inode registered? Busy: some thread is trying. */
+enum mfs_opens_known { MFS_OPENS_KNOWN, MFS_OPENS_BUSY, MFS_OPENS_UNKNOWN };
+enum mfs_opens_known mfs_opens_known(struct mfs_meta *meta, uint64_t ino);
+/* Is there anything in the partition that is not registered, or being registered? */
+bool mfs_opens_any_untold(struct mfs_meta *meta, uint32_t part);
 
-/* The caller is to register, for session *sid, what it takes, and then to call mfs_opens_told: such
- * opens of one inode; of up to `most` inodes, those that have been open since before mono time
- * `before`. Both return how many. */
-uint32_t mfs_opens_take_untold_of(struct mfs_meta *meta, uint64_t ino, uint64_t *sid);
-size_t mfs_opens_take_untold(struct mfs_meta *meta, int64_t before, struct mfs_open_count *list,
-                             size_t most, uint64_t *sid);
-bool mfs_opens_telling(struct mfs_meta *meta); /* is there anything of that yet to be told? */
+/* The caller is to register, for session *sid, what it takes, and then to call mfs_opens_told. What
+ * was not told stays untold and is taken again with the same number. */
+
+/* Of one inode, but not what was tried in vain at mono time `before` or later. False: nothing. */
+bool mfs_opens_take_untold_of(struct mfs_meta *meta, uint64_t ino, int64_t before,
+                              struct mfs_open_count *one, uint64_t *sid);
+/* Of up to `most` inodes of one partition (MFS_OPENS_ANY: whichever has the oldest), those that
+ * have been untold, or were last tried, since before mono time `before`. Returns how many. */
+#define MFS_OPENS_ANY UINT32_MAX
+size_t mfs_opens_take_untold(struct mfs_meta *meta, uint32_t part, int64_t before,
+                             struct mfs_open_count *list, size_t most, uint64_t *sid);
 void mfs_opens_told(struct mfs_meta *meta, const struct mfs_open_count *list, size_t n);
 
 /* The inode was read at that time; its partition learns it later. */

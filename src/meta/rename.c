@@ -344,7 +344,8 @@ int mfs_meta_rename(struct mfs_meta *meta, uint64_t parent, const char *name, ui
     r.time = mfs_time_arg(r.now);
     r.from.part = mfs_placement_entry(parent, name, strlen(name), meta->nparts);
     r.to.part = mfs_placement_entry(new_parent, new_name, strlen(new_name), meta->nparts);
-    rc = mfs_untold_removing(meta->untold);
+    mfs_untold_removing(meta->untold);
+    rc = mfs_untold_tell(meta->untold, r.to.part);
     if (!rc)
         rc = run(&r);
     mfs_untold_removed(meta->untold);

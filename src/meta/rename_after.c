@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "meta/doubt.h"
+#include "meta/untold.h"
 
 static struct mfs_todo todo_of(const struct mfs_rename *r, uint64_t moved, uint64_t other)
 {
@@ -135,6 +136,7 @@ static void add_unref(struct mfs_rename *r, struct after *a)
 
 static void add_all(struct mfs_rename *r, struct after *a)
 {
+    uint32_t home = mfs_placement_home(r->to.entry.ino);
     bool one = r->from.dir == r->to.dir;
     int from = parent_delta(r, &r->from), to = parent_delta(r, &r->to);
 
@@ -149,8 +151,8 @@ static void add_all(struct mfs_rename *r, struct after *a)
     if (mfs_rename_exchanges(r))
         add_ctime(r, a, 1, &r->to);
     a->unref = SIZE_MAX;
-    if (replaces_file(r) && mfs_placement_home(r->to.entry.ino) != r->to.part)
-        add_unref(r, a);
+    if (replaces_file(r) && home != r->to.part && !mfs_untold_tell(r->meta->untold, home))
+        add_unref(r, a); /* else what is owed is noted, for housekeeping */
     add_holders(r, a, 0, &r->from);
     a->holders[1] = SIZE_MAX;
     if (a->unref == SIZE_MAX) /* that tells them */

@@ -9,6 +9,8 @@
 #include "base/file.h"
 #include "meta/untold.h"
 
+#define LEASE_MS 120000 /* as in partition/leases.c */
+
 struct mfs_bytes mfs_meta_unref_answer(struct mfs_bytes answer, struct mfs_bytes *holders)
 {
     size_t n = answer.n ? (unsigned char)answer.p[0] : 0;
@@ -34,22 +36,48 @@ static void tell_partition(struct mfs_meta *meta, uint64_t ino)
     mfs_call_fini(&c);
 }
 
+/* Without leases the file would be freed. Who has not answered, or can't register what he has open,
+ * may hold it by nothing else; housekeeping comes back to it long before they end. */
+static void keep_leases(struct mfs_meta *meta, uint64_t ino)
+{
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_call c;
+
+    mfs_key_ino(key, 'Y', ino);
+    mfs_call_command(&c, "PEXPIRE");
+    mfs_args_bin(&c.args, key, sizeof key);
+    mfs_args_int(&c.args, LEASE_MS);
+    c.cmd.idempotent = true;
+    mfs_call_run(meta, &c, mfs_placement_home(ino));
+    mfs_call_fini(&c);
+}
+
 void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said,
                       struct mfs_bytes holders)
 {
+    bool all;
+
     mfs_meta_freed(meta, ino, said);
-    if (mfs_leases_file_changed(meta, ino, holders) && said.n && said.p[0] == 4)
+    all = mfs_leases_file_changed(meta, ino, holders);
+    if (said.n == 0 || said.p[0] != 4)
+        return;
+    if (all)
         tell_partition(meta, ino);
+    else
+        keep_leases(meta, ino);
 }
 
 void mfs_meta_unrefed_by_the_dead(struct mfs_meta *meta, uint64_t ino)
 {
     bool all = false;
 
-    if (!mfs_untold_removing(meta->untold))
+    mfs_untold_removing(meta->untold);
+    if (!mfs_untold_tell(meta->untold, mfs_placement_home(ino)))
         mfs_leases_file_changed_at_home(meta, ino, &all);
     if (all)
         tell_partition(meta, ino);
+    else
+        keep_leases(meta, ino);
     mfs_untold_removed(meta->untold);
 }
 
@@ -65,8 +93,10 @@ int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_ar
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_call c;
-    int rc;
+    int rc = mfs_untold_tell(meta->untold, mfs_placement_home(ino));
 
+    if (rc)
+        return rc; /* what is owed is noted, for housekeeping */
     mfs_call_command(&c, "mfs_unref");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, time->b, sizeof time->b);
@@ -175,7 +205,8 @@ int mfs_meta_unlink(struct mfs_meta *meta, uint64_t parent, const char *name)
     if (rc)
         return rc;
     r.part = mfs_placement_entry(parent, name, len, meta->nparts);
-    rc = mfs_untold_removing(meta->untold);
+    mfs_untold_removing(meta->untold);
+    rc = mfs_untold_tell(meta->untold, r.part);
     if (!rc) {
         do {
             asked = mfs_clock_mono();

@@ -17,10 +17,10 @@
 #define POLL    (50 * MFS_MSEC / 1000)
 #define AT_ONCE MFS_CALLS_MAX
 
-/* Who is to be answered when the inode's opens are registered. */
+/* Who is to be answered when the inode's opens are registered, or can't be. */
 struct waiting {
     uint64_t ino, born; /* files whose creation began later are others */
-    void (*fn)(void *arg);
+    mfs_untold_over_fn *fn;
     void *arg;
     struct waiting *prev, *next;
 };
@@ -40,9 +40,8 @@ struct mfs_untold {
 
 /* --- telling -------------------------------------------------------------------------------- */
 
-/* Registers them for the session and waits. What fails is tried again, without waiting. */
-static int tell(struct mfs_meta *meta, uint64_t session, const struct mfs_open_count *list,
-                size_t n)
+/* Registers them, which are of one partition, for the session, and waits; 0 or the first error. */
+static int tell(struct mfs_meta *meta, uint64_t session, struct mfs_open_count *list, size_t n)
 {
     struct mfs_ino_arg sid = mfs_ino_arg(session), ino[AT_ONCE];
     struct mfs_calls calls;
@@ -56,41 +55,51 @@ static int tell(struct mfs_meta *meta, uint64_t session, const struct mfs_open_c
         mfs_args_bin(&c->args, ino[i].b, sizeof ino[i].b);
         mfs_args_bin(&c->args, sid.b, sizeof sid.b);
         mfs_args_int(&c->args, list[i].count);
+        mfs_args_int(&c->args, (int64_t)list[i].number);
+        c->cmd.idempotent = true;
     }
     rc = mfs_calls_run(meta, &calls);
-    for (size_t i = 0; i < n; i++) {
-        if (calls.call[i].cmd.rc)
-            mfs_opens_register(meta, list[i].ino, session, list[i].count);
-    }
+    for (size_t i = 0; i < n; i++)
+        list[i].told = calls.call[i].cmd.rc == 0;
     mfs_calls_fini(&calls);
     mfs_opens_told(meta, list, n);
     if (rc)
-        mfs_warn("meta", "partitions may not know of files that are open: %s", strerror(-rc));
+        mfs_warn("meta", "partition %u may not know of files that are open: %s",
+                 mfs_placement_home(list[0].ino), strerror(-rc));
     return rc;
 }
 
+/* Those of the inode, unless it was tried in vain a moment ago. */
 static void tell_of(struct mfs_meta *meta, uint64_t ino)
 {
-    struct mfs_open_count c = {.ino = ino};
+    struct mfs_open_count c;
     uint64_t sid;
 
-    c.count = mfs_opens_take_untold_of(meta, ino, &sid);
-    if (c.count)
+    if (mfs_opens_take_untold_of(meta, ino, mfs_clock_mono() - QUIET, &c, &sid))
         tell(meta, sid, &c, 1);
 }
 
-/* Those that have been open since before then; 0 or the first error. */
-static int tell_all(struct mfs_meta *meta, int64_t before)
+/* Those that have been open, or were last tried, since before then: each once. */
+static void tell_all(struct mfs_meta *meta, int64_t before)
 {
     struct mfs_open_count list[AT_ONCE];
-    int rc = 0, one;
     uint64_t sid;
     size_t n;
 
-    while ((n = mfs_opens_take_untold(meta, before, list, AT_ONCE, &sid)) > 0) {
-        one = tell(meta, sid, list, n);
-        rc = rc ? rc : one;
-    }
+    while ((n = mfs_opens_take_untold(meta, MFS_OPENS_ANY, before, list, AT_ONCE, &sid)) > 0)
+        tell(meta, sid, list, n);
+}
+
+/* Those of the partition; 0 or the first error, with which it stops. */
+static int tell_at(struct mfs_meta *meta, uint32_t part)
+{
+    struct mfs_open_count list[AT_ONCE];
+    uint64_t sid;
+    int rc = 0;
+    size_t n;
+
+    while (!rc && (n = mfs_opens_take_untold(meta, part, INT64_MAX, list, AT_ONCE, &sid)) > 0)
+        rc = tell(meta, sid, list, n);
     return rc;
 }
 
@@ -104,8 +113,7 @@ static void remove_birth(struct mfs_untold *u, struct mfs_untold_birth *birth)
     pthread_mutex_unlock(&u->mutex);
 }
 
-/* Is a file yet to be counted whose creation is no younger? `part` ANYWHERE: in any partition. */
-#define ANYWHERE UINT32_MAX
+/* Is a file of the partition yet to be counted whose creation is no younger? */
 static bool unborn(struct mfs_untold *u, uint64_t number, uint32_t part)
 {
     struct mfs_untold_birth *b;
@@ -114,7 +122,7 @@ static bool unborn(struct mfs_untold *u, uint64_t number, uint32_t part)
     pthread_mutex_lock(&u->mutex);
     TAILQ_FOREACH(b, &u->births, among)
     {
-        found = found || (b->number <= number && (part == ANYWHERE || b->part == part));
+        found = found || (b->number <= number && b->part == part);
     }
     pthread_mutex_unlock(&u->mutex);
     return found;
@@ -154,20 +162,23 @@ bool mfs_untold_open(struct mfs_untold *u, uint64_t ino, struct mfs_attr *attr)
     return false;
 }
 
-int mfs_untold_removing(struct mfs_untold *u)
+void mfs_untold_removing(struct mfs_untold *u)
+{
+    atomic_fetch_add(&u->removing, 1);
+}
+
+int mfs_untold_tell(struct mfs_untold *u, uint32_t part)
 {
     uint64_t born;
     int rc;
 
-    atomic_fetch_add(&u->removing, 1);
     pthread_mutex_lock(&u->mutex);
     born = u->nbirths;
     pthread_mutex_unlock(&u->mutex);
-    /* Other threads wait for no longer than we would. */
-    while (unborn(u, born, ANYWHERE))
+    /* Other threads wait for no longer than we would, and what they tell in vain is ours then. */
+    while (unborn(u, born, part))
         mfs_clock_sleep(POLL);
-    rc = tell_all(u->meta, INT64_MAX);
-    while (mfs_opens_telling(u->meta))
+    while (!(rc = tell_at(u->meta, part)) && mfs_opens_any_untold(u->meta, part))
         mfs_clock_sleep(POLL);
     return rc;
 }
@@ -180,12 +191,13 @@ void mfs_untold_removed(struct mfs_untold *u)
 
 /* --- being told ------------------------------------------------------------------------------ */
 
-bool mfs_untold_over(struct mfs_untold *u, uint64_t ino, void (*fn)(void *arg), void *arg)
+bool mfs_untold_over(struct mfs_untold *u, uint64_t ino, mfs_untold_over_fn *fn, void *arg)
 {
     struct waiting *w;
 
-    if (!unborn(u, UINT64_MAX, mfs_placement_home(ino)) && !mfs_opens_any_untold(u->meta, ino)) {
-        fn(arg);
+    if (!unborn(u, UINT64_MAX, mfs_placement_home(ino)) &&
+        mfs_opens_known(u->meta, ino) == MFS_OPENS_KNOWN) {
+        fn(arg, true);
         return true;
     }
     w = malloc(sizeof *w);
@@ -204,15 +216,17 @@ bool mfs_untold_over(struct mfs_untold *u, uint64_t ino, void (*fn)(void *arg), 
 static void answer_first(struct mfs_untold *u)
 {
     struct waiting *w = u->list;
+    enum mfs_opens_known known;
     bool over;
 
     DL_DELETE(u->list, w);
     pthread_mutex_unlock(&u->mutex);
     over = !unborn(u, w->born, mfs_placement_home(w->ino));
     tell_of(u->meta, w->ino);
-    over = over && !mfs_opens_any_untold(u->meta, w->ino);
+    known = mfs_opens_known(u->meta, w->ino);
+    over = over && known != MFS_OPENS_BUSY;
     if (over) {
-        w->fn(w->arg);
+        w->fn(w->arg, known == MFS_OPENS_KNOWN);
         free(w);
     } else { /* another thread is at it */
         mfs_clock_sleep(POLL);
@@ -286,7 +300,7 @@ void mfs_untold_destroy(struct mfs_untold *u)
         struct waiting *w = u->list;
 
         DL_DELETE(u->list, w);
-        w->fn(w->arg);
+        w->fn(w->arg, false);
         free(w);
     }
     pthread_cond_destroy(&u->cond);

@@ -5,6 +5,10 @@
  *  - before it answers another client that has taken the last name. Until all who had a lease of
  *    the file have answered, its partition keeps it (partition/inode.h).
  *
+ * A partition that does not answer is asked again once a second. Meanwhile this client frees
+ * nothing there, and tells others that they must not either: they free it later, when it says that
+ * they may (meta/chores.c), and keep the lease alive until then.
+ *
  * Any thread. */
 #ifndef MFS_META_UNTOLD_H
 #define MFS_META_UNTOLD_H
@@ -35,14 +39,18 @@ struct mfs_untold_birth {
 bool mfs_untold_creating(struct mfs_untold *u, struct mfs_untold_birth *birth, uint32_t part);
 void mfs_untold_created(struct mfs_untold *u, struct mfs_untold_birth *birth, uint64_t ino);
 
-/* Around a call by which this client may take a file's last name; meanwhile all opens are
- * registered. 0 or -errno: don't; mfs_untold_removed in any case. */
-int mfs_untold_removing(struct mfs_untold *u);
+/* Around a call by which this client may take a file's last name: meanwhile opens are registered as
+ * they are made. */
+void mfs_untold_removing(struct mfs_untold *u);
 void mfs_untold_removed(struct mfs_untold *u);
+/* Within that, before a file of the partition may go: registers what is open there. 0 or -errno:
+ * don't, something is open there that it does not know of. Blocks. */
+int mfs_untold_tell(struct mfs_untold *u, uint32_t part);
 
-/* Another client has changed the file; nothing from before it is known here any more. Calls fn(arg)
- * when the partition knows of what is open: before it returns, or later by a thread. False: ENOMEM,
- * it won't be called. */
-bool mfs_untold_over(struct mfs_untold *u, uint64_t ino, void (*fn)(void *arg), void *arg);
+/* Another client has changed the file; nothing from before it is known here any more. Calls fn(arg,
+ * told) when the partition knows of what is open, or (`told` false) does not answer who tells it:
+ * before it returns, or later by a thread. False: ENOMEM, it won't be called. */
+typedef void mfs_untold_over_fn(void *arg, bool told);
+bool mfs_untold_over(struct mfs_untold *u, uint64_t ino, mfs_untold_over_fn *fn, void *arg);
 
 #endif
