@@ -214,7 +214,8 @@ static void begin_step(struct mfs_checkpointing *k, const char *step)
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         struct mfs_cm_live *l = cm->live[i];
 
-        if (!mfs_cm_state_count(&cm->state, l->node->id))
+        /* One whose partitions have been taken over meanwhile has images all the same. */
+        if (!mfs_cm_state_count(&cm->state, l->node->id) && strcmp(step, MFS_IMAGE_DROP))
             continue;
         rc = ask(k, l, limit);
         if (!rc)

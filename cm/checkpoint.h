@@ -1,6 +1,6 @@
 /* A checkpoint of the running deployment: every partition as it was at one moment, in files. The
- * steps, each asked of every node that has partitions, and begun when all are done with the one
- * before:
+ * steps, each asked of every node that has partitions (drop: of every node that is there), and
+ * begun when all are done with the one before:
  *
  *     halt ──► cut ──► write ──► (over)
  *      └────────┴───────┴──► drop ──► (again, or over)

@@ -39,6 +39,7 @@ struct world {
     char log[512];   /* "halt0 halt1 …": step and node */
     uint32_t ms;     /* of the last halt */
     bool slow_write; /* nobody answers write */
+    bool fails_over; /* before node 0 has cut, node 1 is given its partition */
     bool done;
     struct mfs_err err;
     struct mfs_checkpoint result; /* without its list */
@@ -65,6 +66,8 @@ static void on_image(struct mfs_conn *c, uint64_t id, const void *body, void *ar
         mfs_conn_fail(c, id, p->fail_code, "as the test wants it");
         return;
     }
+    if (p->w->fails_over && p->id == 0 && !strcmp(m->step, MFS_IMAGE_CUT))
+        p->w->stage.cm.state.part[0].node = 1;
     if (!strcmp(m->step, MFS_IMAGE_WRITE)) {
         if (p->w->slow_write)
             return;
@@ -337,6 +340,19 @@ static void test_a_node_that_is_not_there(void **state)
     assert_string_equal(w->log, "halt1 drop1 ");
 }
 
+/* It has images, and children that write them, all the same. */
+static void test_a_node_that_has_lost_its_partitions_gives_up_as_well(void **state)
+{
+    struct world *w = *state;
+
+    w->fails_over = true;
+    run(w);
+    assert_int_equal(w->err.code, -EIO);
+    assert_non_null(strstr(w->log, " write1 "));
+    assert_non_null(strstr(w->log, " drop0 "));
+    assert_non_null(strstr(w->log, " drop1 "));
+}
+
 static void no_report(void *arg, const struct mfs_err *err, const struct mfs_scale_report *r)
 {
     (void)arg;
@@ -382,6 +398,7 @@ int main(void)
         TEST(test_what_fails_ends_it_everywhere),
         TEST(test_a_missing_image_is_noticed),
         TEST(test_a_node_that_is_not_there),
+        TEST(test_a_node_that_has_lost_its_partitions_gives_up_as_well),
         TEST(test_one_at_a_time_until_who_asked_has_gone),
     };
 
