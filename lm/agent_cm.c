@@ -34,6 +34,15 @@ static void join_again(void *arg)
     join(a);
 }
 
+/* One that has died since the join was sent cm takes for alive, and its replica would never take
+ * over. Of the others it hears twice. */
+static void tell_left_to_replicas(struct mfs_agent *a)
+{
+    for (const struct mfs_agent_part *p = a->parts; p; p = p->next)
+        if (p->lost && p->termed)
+            mfs_agent_tell_died(a, &p->redis);
+}
+
 static void join_done(void *arg, const struct mfs_err *err, const void *reply)
 {
     struct mfs_agent *a = arg;
@@ -43,6 +52,7 @@ static void join_done(void *arg, const struct mfs_err *err, const void *reply)
         a->joined = true;
         mfs_info(AREA, "joined deployment \"%s\" as node %u", a->opts.name, a->opts.node);
         mfs_agent_send_events(a);
+        tell_left_to_replicas(a);
         return;
     }
     if (err->code == -ECONNABORTED || a->phase != MFS_AGENT_RUNNING)

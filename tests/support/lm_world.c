@@ -39,7 +39,21 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     w->join.copy = NULL;
     w->joins++;
     w->lm = c;
+    if (w->slow_join) {
+        mfs_conn_put(w->joins_conn);
+        w->joins_conn = mfs_conn_get(c);
+        w->joins_id = id;
+        return;
+    }
     mfs_conn_reply(c, MFS_MSG_JOIN, id, &(struct mfs_msg_empty){0});
+}
+
+void lm_world_answer_join(struct lm_world *w)
+{
+    w->slow_join = false;
+    mfs_conn_reply(w->joins_conn, MFS_MSG_JOIN, w->joins_id, &(struct mfs_msg_empty){0});
+    mfs_conn_put(w->joins_conn);
+    w->joins_conn = NULL;
 }
 
 static void on_report(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
@@ -64,6 +78,15 @@ static void on_event(struct mfs_conn *c, uint64_t id, const void *body, void *ar
     snprintf(w->events + len, sizeof w->events - len, "%s: %s\n", e->what, e->text);
 }
 
+static void on_died(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    struct lm_world *w = arg;
+
+    (void)c;
+    (void)id;
+    w->died = *(const struct mfs_msg_died *)body;
+}
+
 static void on_down(struct mfs_conn *c, const struct mfs_err *why, void *arg)
 {
     struct lm_world *w = arg;
@@ -73,8 +96,11 @@ static void on_down(struct mfs_conn *c, const struct mfs_err *why, void *arg)
         w->lm = NULL;
 }
 
-static const struct mfs_handler cm_handlers[] = {
-    {MFS_MSG_JOIN, on_join}, {MFS_MSG_REPORT, on_report}, {MFS_MSG_EVENT, on_event}, {0, NULL}};
+static const struct mfs_handler cm_handlers[] = {{MFS_MSG_JOIN, on_join},
+                                                 {MFS_MSG_REPORT, on_report},
+                                                 {MFS_MSG_EVENT, on_event},
+                                                 {MFS_MSG_DIED, on_died},
+                                                 {0, NULL}};
 static const struct mfs_service cm_service = {cm_handlers, NULL, on_down};
 
 /* ---- running the loop until something holds -------------------------------------------------- */
@@ -405,6 +431,7 @@ int lm_world_teardown(void **state)
     }
     if (rc || getenv("TEST_SHOW_LOG"))
         show_log(w);
+    mfs_conn_put(w->joins_conn);
     mfs_listener_destroy(w->listener);
     mfs_loop_destroy(w->loop);
     mfs_file_remove_tree(w->dir);

@@ -33,6 +33,10 @@ struct lm_world {
     struct mfs_assign_part part[LM_WORLD_PARTS];
     uint64_t epoch; /* of the table pushed last */
 
+    bool slow_join;              /* a join is not answered, but by lm_world_answer_join, … */
+    struct mfs_conn *joins_conn; /* … this one, of which a reference is held */
+    uint64_t joins_id;
+
     /* seen */
     int joins;
     struct mfs_msg_join join; /* `assigned` is in joined[] */
@@ -41,6 +45,7 @@ struct lm_world {
     struct mfs_report_copy copy[LM_WORLD_PARTS];        /* report.ncopies of them */
     struct mfs_msg_report report;                       /* its arrays are gone */
     char events[4096];                                  /* "what: text" lines */
+    struct mfs_msg_died died;                           /* the last one that was told */
 
     /* the last request's answer */
     bool answered;
@@ -64,6 +69,7 @@ int lm_world_teardown(void **state);
 void lm_world_start_lm(struct lm_world *w);
 void lm_world_kill_lm(struct lm_world *w); /* SIGKILL */
 void lm_world_listen(struct lm_world *w);  /* again, at the same address, after destroying it */
+void lm_world_answer_join(struct lm_world *w);
 
 /* Runs the loop until holds(w), for at most so many seconds. Did it? */
 bool lm_world_wait(struct lm_world *w, bool (*holds)(struct lm_world *w), int seconds);

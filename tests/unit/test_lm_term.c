@@ -48,18 +48,28 @@ static bool redis_revival_told(struct lm_world *w)
     return strstr(w->events, "redis-revived: partition 1:") != NULL;
 }
 
-/* It serves by terms, or was to, and dies: that is the replica's affair … */
-static void kill_termed(struct lm_world *w)
+static void begin_termed(struct lm_world *w)
 {
     struct mfs_msg_term on = term_of(w, true);
-    struct mfs_proc p;
 
     assert_int_equal(lm_world_assign(w), 0);
     assert_int_equal(lm_world_push_table(w), 0);
     lm_world_command(w, "SET", "key", 3, "value");
-    lm_world_ask(w, MFS_MSG_TERM, &on);
-    p = lm_world_redis(w, 1);
+    assert_int_not_equal(lm_world_ask(w, MFS_MSG_TERM, &on), 0); /* it stays noted */
+}
+
+static void kill_redis(struct lm_world *w)
+{
+    struct mfs_proc p = lm_world_redis(w, 1);
+
     assert_int_equal(mfs_proc_kill(&p, SIGKILL), 0);
+}
+
+/* It serves by terms, or was to, and dies: that is the replica's affair … */
+static void kill_termed(struct lm_world *w)
+{
+    begin_termed(w);
+    kill_redis(w);
     assert_true(lm_world_wait(w, redis_death_told, 5));
     lm_world_wait(w, redis_revival_told, 1);
     assert_false(redis_revival_told(w));
@@ -97,6 +107,40 @@ static void test_so_it_is_when_lm_was_killed_meanwhile(void **state)
     assert_true(lm_world_wait(w, lm_world_joined, 10));
     assert_int_equal(w->join.nassigned, 1);
     end_terms(w);
+}
+
+static bool is_left_to_its_replica(struct lm_world *w)
+{
+    struct mfs_state s = lm_world_state(w);
+    bool is = false;
+
+    for (uint32_t i = 0; i < s.nredis; i++)
+        is |= s.redis[i].index == 1 && s.redis[i].lost && s.redis[i].termed;
+    mfs_record_clear(&mfs_state_record, &s);
+    return is;
+}
+
+static bool death_told(struct lm_world *w)
+{
+    return w->died.index == 1 && !strcmp(w->died.password, w->part[1].password);
+}
+
+/* The join has named it, so nobody would have its replica follow it. */
+static void test_one_that_dies_before_the_join_is_answered_is_told(void **state)
+{
+    struct lm_world *w = *state;
+
+    begin_termed(w);
+    w->slow_join = true;
+    mfs_conn_close(w->lm);
+    w->lm = NULL;
+    assert_true(lm_world_wait(w, lm_world_joined, 10));
+    assert_int_equal(w->join.nassigned, LM_WORLD_PARTS);
+    kill_redis(w);
+    assert_true(lm_world_wait(w, is_left_to_its_replica, 5));
+    assert_false(death_told(w));
+    lm_world_answer_join(w);
+    assert_true(lm_world_wait(w, death_told, 5));
 }
 
 /* The journal is in memory as a rule, and nobody counts it any more. */
@@ -192,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_one_whose_replica_is_given_up_is_replaced),
         TEST(test_so_it_is_when_lm_was_killed_meanwhile),
+        TEST(test_one_that_dies_before_the_join_is_answered_is_told),
         TEST(test_what_it_leaves_goes_when_the_replica_has_taken_over),
         TEST(test_a_late_word_about_a_former_replica_changes_nothing),
         TEST(test_terms_that_fail_end_only_themselves),
