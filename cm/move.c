@@ -274,6 +274,12 @@ static bool passing(const struct mfs_err *err)
     return err->code == -ETIMEDOUT || err->code == -EAGAIN || err->code == -EBUSY;
 }
 
+/* The target may be all that there is of the partition, and can't take it just now. */
+static bool worth_waiting(const struct mfs_move *m, const struct mfs_err *err)
+{
+    return err->code == -EBUSY || m->tries + 1 < TAKES_MOST;
+}
+
 /* ---- answers --------------------------------------------------------------------------------- */
 
 static void received(struct mfs_move *m, const struct mfs_err *err,
@@ -338,7 +344,7 @@ static void matched(struct mfs_move *m, const struct mfs_err *err,
         mfs_move_cut(m, r);
         return;
     }
-    if (err->code != -ENODATA && !is_gone(err) && m->tries + 1 < TAKES_MOST) {
+    if (err->code != -ENODATA && !is_gone(err) && worth_waiting(m, err)) {
         later(m, err);
         return;
     }
@@ -387,7 +393,7 @@ static void forced(struct mfs_move *m, const struct mfs_err *err,
                       "goes on",
                       m->part, node_name(m, m->to));
         mfs_move_cut(m, r);
-    } else if (passing(err) && m->tries + 1 < TAKES_MOST) {
+    } else if (passing(err) && worth_waiting(m, err)) {
         later(m, err);
     } else {
         mfs_event_add(m->cm->paths->events, "cm", "partition-lost",

@@ -95,7 +95,9 @@ static void assigned(struct mfs_job *job)
     }
     if (!j->rc) {
         a->memory = j->memory;
-        mfs_agent_save(a); /* before cm hears of it */
+        j->rc = mfs_agent_must_save(a, &j->err); /* before cm hears of it */
+    }
+    if (!j->rc) {
         mfs_info(AREA, "%zu partitions run here", j->n);
         assign_reply(j);
     } else {

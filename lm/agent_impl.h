@@ -100,6 +100,8 @@ struct mfs_agent {
     struct mfs_msg_event event[MFS_AGENT_EVENTS_KEPT]; /* not told yet, oldest first */
     unsigned nevents;
 
+    bool unsaved; /* the state file lacks something: it could not be written the last time */
+
     enum mfs_agent_phase phase;
     struct mfs_agent_request stop;
 };
@@ -156,10 +158,12 @@ int mfs_agent_beat_begin(struct mfs_agent *a); /* 0 or -ENOMEM */
 /* agent_revive.c: the process of a partition has ended. */
 void mfs_agent_part_died(struct mfs_agent_part *p, pid_t pid, int status);
 /* If it was left to its replica: that does not take its place, as cm has given it up, so another
- * process is to. */
-void mfs_agent_part_recall(struct mfs_agent *a, uint32_t index, const char *password);
+ * process is to. 0, or -EBUSY when that can't be written down, and nothing is begun. */
+int mfs_agent_part_recall(struct mfs_agent *a, uint32_t index, const char *password,
+                          struct mfs_err *err);
 /* Of all whose process is not watched: they have died while no Local Manager was there, or have to
- * be started once more, or could not be watched yet. At the beginning, then about once a second. */
+ * be started once more, or could not be watched yet; and of a state file that could not be written.
+ * At the beginning, then about once a second. */
 void mfs_agent_look_after(struct mfs_agent *a);
 
 /* Partitions that come and go (docs/MIGRATION.md). Each of these requests of cm may come again at
@@ -216,7 +220,12 @@ int mfs_agent_clients_open(struct mfs_agent *a, struct mfs_err *err);
 void mfs_agent_clients_unmount(struct mfs_agent *a, void (*done)(struct mfs_agent *a));
 
 /* agent_state.c: the state file */
-void mfs_agent_save(struct mfs_agent *a); /* a failure is logged */
+/* 0 or a negative errno, which is told the first time; mfs_agent_look_after tries again. Enough
+ * where a Local Manager that comes after us would find out by itself. */
+int mfs_agent_save(struct mfs_agent *a);
+/* For what it would not, and the caller is about to act upon or has been asked for: 0, or -EBUSY
+ * with the reason. Then the caller takes it back; who asked may do so again. */
+int mfs_agent_must_save(struct mfs_agent *a, struct mfs_err *err);
 /* Takes up what an earlier Local Manager of this node left running. 0 also when there is nothing.
  */
 int mfs_agent_restore(struct mfs_agent *a, struct mfs_err *err);

@@ -38,15 +38,18 @@ static void copied(struct mfs_job *job)
 
     if (mfs_copy_step_over(c, j))
         goto out;
+    c->whole = !j->rc;
+    if (!j->rc && mfs_agent_must_save(c->agent, &j->err)) {
+        c->whole = false;
+        j->rc = j->err.code;
+    }
     if (j->rc) {
         mfs_copy_fail(c, &j->err);
         goto out;
     }
     c->step = MFS_COPY_IDLE;
-    c->whole = true;
     mfs_agent_arrived(c->agent, c->redis.part);
     c->duration_us = (uint64_t)(mfs_clock_mono() - c->begun) / 1000;
-    mfs_agent_save(c->agent);
     mfs_info(AREA, "partition %u: %llu bytes are here and follow %s:%u, after %llu ms",
              c->redis.part, (unsigned long long)atomic_load(&c->mover.bytes), c->mover.source_host,
              c->mover.source_port, (unsigned long long)c->duration_us / 1000);
@@ -74,7 +77,7 @@ static void started(struct mfs_job *job)
         c->redis = j->redis;
         c->agent->memory = j->memory;
         mfs_agent_copy_started(c);
-        mfs_agent_save(c->agent); /* before it holds anything */
+        j->rc = mfs_agent_must_save(c->agent, &j->err); /* before it holds anything */
     }
     if (mfs_copy_step_over(c, j))
         goto out;

@@ -109,7 +109,7 @@ static void revived(struct mfs_job *job)
         lose(p, j->err.msg);
         goto out;
     }
-    mfs_agent_save(a); /* before anyone is told */
+    mfs_agent_save(a); /* before anyone is told; else as soon as it can be, by look_after */
     tell_revived(p, &j->how);
     mfs_agent_part_watch(p);
 out:
@@ -161,16 +161,21 @@ void mfs_agent_part_died(struct mfs_agent_part *p, pid_t pid, int status)
         revive(p);
 }
 
-void mfs_agent_part_recall(struct mfs_agent *a, uint32_t index, const char *password)
+int mfs_agent_part_recall(struct mfs_agent *a, uint32_t index, const char *password,
+                          struct mfs_err *err)
 {
     struct mfs_agent_part *p = mfs_agent_part_find(a, index);
 
     if (!p || !p->lost || !p->termed || p->releasing || a->phase != MFS_AGENT_RUNNING ||
         strcmp(p->redis.password, password) != 0)
-        return;
+        return 0;
     p->lost = p->termed = false;
+    if (mfs_agent_must_save(a, err)) {
+        p->lost = p->termed = true;
+        return err->code;
+    }
     revive(p);
-    mfs_agent_save(a);
+    return 0;
 }
 
 static void look_after(struct mfs_agent_part *p)
@@ -191,6 +196,8 @@ void mfs_agent_look_after(struct mfs_agent *a)
 {
     if (a->phase != MFS_AGENT_RUNNING)
         return;
+    if (a->unsaved)
+        mfs_agent_save(a);
     for (struct mfs_agent_part *p = a->parts; p; p = p->next)
         look_after(p);
 }

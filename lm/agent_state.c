@@ -71,37 +71,55 @@ static void put_scalars(const struct mfs_agent *a, struct mfs_state *s)
     put_client(&mounter, &s->mounter);
 }
 
-void mfs_agent_save(struct mfs_agent *a)
+/* What they point to is the caller's to free, also on failure. 0 or -ENOMEM. */
+static int put_lists(const struct mfs_agent *a, struct mfs_state *s)
 {
-    struct mfs_state s = {0};
-    struct mfs_client *clients;
     size_t n, nparts = 0;
-    int rc = -ENOMEM;
+    struct mfs_client *clients = mfs_clients_list(a->clients, &n);
 
-    put_scalars(a, &s);
-    clients = mfs_clients_list(a->clients, &n);
     for (const struct mfs_agent_part *p = a->parts; p; p = p->next)
         nparts++;
-    s.client = calloc(n + 1, sizeof *s.client);
-    s.redis = calloc(nparts + 1, sizeof *s.redis);
-    s.copy = calloc(mfs_agent_copies_list(a, NULL) + 1, sizeof *s.copy);
-    if (s.client && s.redis && s.copy) {
+    s->client = calloc(n + 1, sizeof *s->client);
+    s->redis = calloc(nparts + 1, sizeof *s->redis);
+    s->copy = calloc(mfs_agent_copies_list(a, NULL) + 1, sizeof *s->copy);
+    if (s->client && s->redis && s->copy) {
         for (size_t i = 0; i < n; i++)
-            put_client(&clients[i], &s.client[s.nclients++]);
+            put_client(&clients[i], &s->client[s->nclients++]);
         for (const struct mfs_agent_part *p = a->parts; p; p = p->next)
-            put_part(p, &s.redis[s.nredis++]);
-        for (const struct mfs_agent_copy *c = a->copies; c; c = c->next) {
-            if (c->redis.proc.pid)
-                mfs_agent_copy_put(c, &s.copy[s.ncopies++]);
-        }
-        rc = mfs_state_save(&s, a->state_path);
+            put_part(p, &s->redis[s->nredis++]);
+        for (const struct mfs_agent_copy *c = a->copies; c; c = c->next)
+            if (c->redis.proc.pid && !c->taken)
+                mfs_agent_copy_put(c, &s->copy[s->ncopies++]);
     }
-    if (rc)
-        mfs_error(AREA, "can't write %s: %s", a->state_path, strerror(-rc));
     free(clients);
+    return s->client && s->redis && s->copy ? 0 : -ENOMEM;
+}
+
+int mfs_agent_save(struct mfs_agent *a)
+{
+    struct mfs_state s = {0};
+    int rc;
+
+    put_scalars(a, &s);
+    rc = put_lists(a, &s);
+    if (!rc)
+        rc = mfs_state_save(&s, a->state_path);
+    if (rc && !a->unsaved)
+        mfs_agent_event(a, "state-unwritable", "%s: %s", a->state_path, strerror(-rc));
+    else if (!rc && a->unsaved)
+        mfs_agent_event(a, "state-written", "%s", a->state_path);
+    a->unsaved = rc != 0;
     free(s.client);
     free(s.redis);
     free(s.copy);
+    return rc;
+}
+
+int mfs_agent_must_save(struct mfs_agent *a, struct mfs_err *err)
+{
+    int rc = mfs_agent_save(a);
+
+    return rc ? mfs_err_set(err, -EBUSY, "can't write %s: %s", a->state_path, strerror(-rc)) : 0;
 }
 
 static int restore_redis(struct mfs_agent *a, const struct mfs_state_redis *s)

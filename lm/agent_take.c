@@ -26,28 +26,41 @@ static void run_cut(struct mfs_job *job)
     j->rc = mfs_mover_cut(&j->copy->mover, &j->take, &j->blocked_us, &j->err);
 }
 
-/* It is a partition from now on. */
-static void settle(struct mfs_agent_copy *c, const struct mfs_copy_job *j)
+/* In the state file it is a partition from now on, which is not watched yet, as a process has one
+ * watch. NULL, with the reason: it is a copy still. */
+static struct mfs_agent_part *note_taken(struct mfs_agent_copy *c, struct mfs_err *err)
 {
-    struct mfs_agent *a = c->agent;
-    struct mfs_agent_request r = mfs_copy_take_asker(c);
     struct mfs_redis redis = c->redis;
     struct mfs_agent_part *p;
 
     redis.incoming = false;
-    mfs_agent_copy_remove(c); /* its watch, too: a process has one */
-    p = mfs_agent_part_add(a, &redis, false);
-    if (p) {
-        p->blocked_us = j->blocked_us;
-        mfs_agent_settle(a, redis.part);
-        mfs_agent_save(a); /* before cm hears of it */
-        mfs_info(AREA, "partition %u is here, after %llu us without service", redis.part,
-                 (unsigned long long)j->blocked_us);
-        if (r.conn)
-            reply_taken(p, r.conn, r.id);
-    } else if (r.conn) {
-        mfs_conn_fail(r.conn, r.id, -ENOMEM, "node %u: out of memory", a->opts.node);
+    p = mfs_agent_part_add(c->agent, &redis, true);
+    if (!p) {
+        mfs_err_set(err, -ENOMEM, "out of memory");
+        return NULL;
     }
+    p->lost = false;
+    c->taken = true;
+    if (!mfs_agent_must_save(c->agent, err))
+        return p;
+    c->taken = false;
+    mfs_agent_part_remove(c->agent, p);
+    return NULL;
+}
+
+static void settle(struct mfs_agent_copy *c, struct mfs_agent_part *p, uint64_t blocked_us)
+{
+    struct mfs_agent *a = c->agent;
+    struct mfs_agent_request r = mfs_copy_take_asker(c);
+
+    mfs_agent_copy_remove(c);
+    p->blocked_us = blocked_us;
+    mfs_agent_part_watch(p);
+    mfs_agent_settle(a, p->redis.part);
+    mfs_info(AREA, "partition %u is here, after %llu us without service", p->redis.part,
+             (unsigned long long)blocked_us);
+    if (r.conn)
+        reply_taken(p, r.conn, r.id);
     mfs_conn_put(r.conn);
 }
 
@@ -55,14 +68,16 @@ static void cut(struct mfs_job *job)
 {
     struct mfs_copy_job *j = (struct mfs_copy_job *)job;
     struct mfs_agent_copy *c = j->copy;
+    struct mfs_agent_part *p;
 
     if (mfs_copy_step_over(c, j))
         goto out;
-    if (j->rc) {
+    p = j->rc ? NULL : note_taken(c, &j->err); /* before cm hears of it */
+    if (p) {
+        settle(c, p, j->blocked_us);
+    } else {
         c->step = MFS_COPY_IDLE; /* cm may ask again, by force for one */
         mfs_copy_tell_failed(c, &j->err);
-    } else {
-        settle(c, j);
     }
 out:
     free(j);

@@ -149,17 +149,27 @@ static void run_term(struct mfs_job *job)
     mfs_admin_close(admin);
 }
 
+/* Whether another process takes the place of one that dies, or its replica does, must be known to a
+ * Local Manager that comes after us, too. */
+static int set_termed(struct mfs_agent_part *p, bool termed, struct mfs_err *err)
+{
+    if (p->termed == termed)
+        return 0;
+    p->termed = termed;
+    if (mfs_agent_must_save(p->agent, err))
+        p->termed = !termed;
+    return p->termed == termed ? 0 : err->code;
+}
+
 static void term_done(struct mfs_job *job)
 {
     struct term_job *j = (struct term_job *)job;
     struct mfs_agent *a = j->agent;
     struct mfs_agent_part *p = mfs_agent_part_find(a, j->how.index);
 
-    if (!j->rc && !j->how.on && p && !strcmp(p->redis.password, j->how.password) && p->termed) {
-        p->termed = false;
-        if (a->phase == MFS_AGENT_RUNNING)
-            mfs_agent_save(a);
-    }
+    if (!j->rc && !j->how.on && p && !strcmp(p->redis.password, j->how.password) &&
+        a->phase == MFS_AGENT_RUNNING)
+        j->rc = set_termed(p, false, &j->err);
     if (j->rc)
         mfs_conn_fail(j->from.conn, j->from.id, j->rc, "node %u: %s", a->opts.node, j->err.msg);
     else
@@ -187,19 +197,18 @@ void mfs_agent_term(struct mfs_agent *a, const struct mfs_msg_term *m, struct mf
     struct mfs_agent_part *p;
     struct mfs_err err = {0};
     struct term_job *j;
-    int rc;
+    int rc = 0;
 
-    if (!m->on)
-        mfs_agent_part_recall(a, m->index, m->password); /* cm asks again until it runs */
+    if (!m->on) /* cm asks again until it runs */
+        rc = mfs_agent_part_recall(a, m->index, m->password, &err);
     p = mfs_agent_part_meant(a, m->index, m->password);
-    rc = check_term(p, m, &err);
+    if (!rc)
+        rc = check_term(p, m, &err);
+    if (!rc && m->on)
+        rc = set_termed(p, true, &err); /* before the replica may take its place */
     if (rc) {
         mfs_conn_fail(conn, id, rc, "node %u: %s", a->opts.node, err.msg);
         return;
-    }
-    if (m->on && !p->termed) {
-        p->termed = true;
-        mfs_agent_save(a); /* before the replica may take its place */
     }
     j = calloc(1, sizeof *j);
     rc = -ENOMEM;

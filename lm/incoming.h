@@ -27,6 +27,7 @@ struct mfs_agent_copy {
     enum mfs_copy_step step;
     bool whole;    /* may be promoted */
     bool dead;     /* its process has ended */
+    bool taken;    /* the partition that it becomes is listed already */
     int64_t begun; /* mfs_clock_mono */
     uint64_t duration_us;
     struct mfs_agent_request asker;    /* of RECEIVE or TAKE */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -338,6 +339,16 @@ void lm_world_kill_lm(struct lm_world *w)
     kill(w->pid, SIGKILL);
     waitpid(w->pid, NULL, 0);
     w->lm = NULL;
+}
+
+/* What it writes beside the file and then renames has this name (base/file.c). A directory in its
+ * place is in the way of root as well. */
+void lm_world_hinder(struct lm_world *w, bool on)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/node-%d/lm.json.new.%d", w->dir, LM_WORLD_NODE, (int)w->pid);
+    assert_int_equal(on ? mkdir(path, 0700) : rmdir(path), 0);
 }
 
 void lm_world_listen(struct lm_world *w)

@@ -69,6 +69,8 @@ int lm_world_teardown(void **state);
 void lm_world_start_lm(struct lm_world *w);
 void lm_world_kill_lm(struct lm_world *w); /* SIGKILL */
 void lm_world_listen(struct lm_world *w);  /* again, at the same address, after destroying it */
+/* From now on (or no more) lm can't write its state file; one that is started can. */
+void lm_world_hinder(struct lm_world *w, bool on);
 void lm_world_answer_join(struct lm_world *w);
 
 /* Runs the loop until holds(w), for at most so many seconds. Did it? */

@@ -132,6 +132,21 @@ static void test_what_a_killed_lm_did_not_note_is_ended(void **state)
     assert_int_equal(lm_world_assign(w), 0);
 }
 
+/* The next Local Manager would end them. */
+static void test_what_can_not_be_noted_is_not_told(void **state)
+{
+    struct lm_world *w = *state;
+    struct mfs_proc p;
+
+    lm_world_hinder(w, true);
+    assert_int_equal(lm_world_assign(w), -EBUSY);
+    assert_non_null(strstr(w->err.msg, "lm.json"));
+    lm_world_hinder(w, false);
+    assert_int_equal(lm_world_assign(w), 0);
+    p = lm_world_redis(w, 1);
+    assert_true(mfs_proc_alive(&p));
+}
+
 static void test_cm_may_go_and_come_back(void **state)
 {
     struct lm_world *w = *state;
@@ -293,6 +308,7 @@ int main(void)
         TEST(test_nonsense_is_refused),
         TEST(test_a_killed_lm_leaves_the_data_and_the_next_goes_on),
         TEST(test_what_a_killed_lm_did_not_note_is_ended),
+        TEST(test_what_can_not_be_noted_is_not_told),
         TEST(test_cm_may_go_and_come_back),
         TEST(test_a_dead_redis_is_replaced),
         TEST(test_a_lost_redis_is_reported_and_not_replaced),

@@ -1,6 +1,7 @@
-/* A Local Manager that is short of descriptors or processes for a moment: a partition is not taken
- * for dead by that, nor is what is left of it given up. The test's own pidfd_open, eventfd and fork
- * refuse so many calls of the Local Manager's. ctest: timeout=120 */
+/* A Local Manager that is short of descriptors, processes or room for its state file for a moment:
+ * a partition is not taken for dead by that, nor is what is left of it given up, nor is anything
+ * told that the next one would not know. The test's own pidfd_open, eventfd and fork refuse so many
+ * calls of the Local Manager's. ctest: timeout=120 */
 #include <dlfcn.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -21,6 +22,7 @@
 #include "move_source.h"
 
 #include "base/clock.h"
+#include "lm/mover.h"
 
 static struct refusals {
     atomic_int watches, events, forks;
@@ -195,6 +197,68 @@ static void test_it_is_not_tried_for_ever(void **state)
     refuse->forks = 0;
 }
 
+/* ---- room for the state file ----------------------------------------------------------------- */
+
+static bool writing_again_told(struct lm_world *w)
+{
+    return says(w, "state-written");
+}
+
+static void test_a_copy_can_not_be_noted(void **state)
+{
+    struct move_source *s = *state;
+
+    move_fill(s, "50", "10000");
+    lm_world_hinder(s->w, true);
+    assert_int_equal(lm_world_ask(s->w, MFS_MSG_RECEIVE, &s->ask), -EBUSY);
+    assert_non_null(strstr(s->w->err.msg, "lm.json"));
+    lm_world_hinder(s->w, false);
+    assert_true(lm_world_wait(s->w, writing_again_told, 5));
+    assert_true(lm_world_wait(s->w, move_no_copy_is_left, 5));
+    move_must(s, MFS_MSG_RECEIVE, &s->ask);
+    move_take_and_check(s, false);
+}
+
+/* For the next Local Manager it is a copy, which may be taken; for cm as well. */
+static void test_a_cut_can_not_be_noted(void **state)
+{
+    struct move_source *s = *state;
+
+    copy(s);
+    lm_world_hinder(s->w, true);
+    assert_int_equal(lm_world_ask(s->w, MFS_MSG_TAKE, &s->take), -EBUSY);
+    assert_int_equal(lm_world_ask(s->w, MFS_MSG_TAKE, &s->take), -EBUSY);
+    move_restart_lm(s);
+    assert_int_equal(s->w->join.ncopies, 1);
+    assert_int_equal(s->w->join.nassigned, 0);
+    move_take_and_check(s, false);
+    move_restart_lm(s);
+    assert_int_equal(s->w->join.ncopies, 0);
+    assert_int_equal(s->w->join.nassigned, 1);
+    kill_and_see_it_revived(s);
+}
+
+/* … and the source may serve again instead. */
+static void test_nor_the_one_that_is_given_up(void **state)
+{
+    struct mfs_msg_release release = {.index = MOVE_PART};
+    struct mfs_admin_journal j;
+    struct move_source *s = *state;
+    struct mfs_err err = {0};
+
+    copy(s);
+    lm_world_hinder(s->w, true);
+    assert_int_equal(lm_world_ask(s->w, MFS_MSG_TAKE, &s->take), -EBUSY);
+    assert_int_equal(mfs_mover_fence(s->redis.unix_path, s->redis.admin_password, false, &j, &err),
+                     0);
+    memcpy(release.password, s->ask.password, sizeof release.password);
+    move_must(s, MFS_MSG_RELEASE, &release);
+    lm_world_hinder(s->w, false);
+    assert_true(lm_world_wait(s->w, move_no_copy_is_left, 5));
+    assert_true(move_serves(&s->redis));
+    move_check_filled(&s->redis);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, move_setup, move_teardown)
 
 int main(void)
@@ -206,6 +270,9 @@ int main(void)
         TEST(test_nor_that_of_the_only_copy),
         TEST(test_a_revival_fails_at_first),
         TEST(test_it_is_not_tried_for_ever),
+        TEST(test_a_copy_can_not_be_noted),
+        TEST(test_a_cut_can_not_be_noted),
+        TEST(test_nor_the_one_that_is_given_up),
     };
 
     return cmocka_run_group_tests(tests, setup_all, NULL);

@@ -162,8 +162,8 @@ static void test_what_it_leaves_goes_when_the_replica_has_taken_over(void **stat
 
 /* ---- words that come late -------------------------------------------------------------------- */
 
-/* Partition 1 serves by terms of that replica. */
-static struct mfs_msg_term begin_terms(struct lm_world *w)
+/* Partition 1 serves, and is to by terms of that replica … */
+static struct mfs_msg_term prepare_terms(struct lm_world *w)
 {
     struct mfs_msg_term on = term_of(w, true);
     char word[MFS_MAC_TEXT];
@@ -181,6 +181,14 @@ static struct mfs_msg_term begin_terms(struct lm_world *w)
                      0);
     assert_int_equal(mfs_admin_admit(admin, word, &err), 0);
     mfs_admin_close(admin);
+    return on;
+}
+
+/* … and does. */
+static struct mfs_msg_term begin_terms(struct lm_world *w)
+{
+    struct mfs_msg_term on = prepare_terms(w);
+
     assert_int_equal(lm_world_ask(w, MFS_MSG_TERM, &on), 0);
     return on;
 }
@@ -230,6 +238,90 @@ static void test_terms_that_fail_end_only_themselves(void **state)
     assert_int_equal(lm_world_ask(w, MFS_MSG_TERM, &off), 0);
 }
 
+/* ---- what can't be written down -------------------------------------------------------------- */
+
+static bool noted_as_termed(const struct lm_world *w)
+{
+    struct mfs_state s = lm_world_state(w);
+    bool is = false;
+
+    for (uint32_t i = 0; i < s.nredis; i++)
+        is |= s.redis[i].index == 1 && s.redis[i].termed;
+    mfs_record_clear(&mfs_state_record, &s);
+    return is;
+}
+
+/* A Local Manager that comes after this one would start the process anew beside its replica. */
+static void test_terms_begin_when_that_is_noted(void **state)
+{
+    struct lm_world *w = *state;
+    struct mfs_msg_term on = prepare_terms(w), off = term_of(w, false);
+
+    lm_world_hinder(w, true);
+    assert_int_equal(lm_world_ask(w, MFS_MSG_TERM, &on), -EBUSY);
+    assert_non_null(strstr(w->err.msg, "lm.json"));
+    assert_true(serves_alone(w));
+    lm_world_hinder(w, false);
+    assert_false(noted_as_termed(w));
+    assert_int_equal(lm_world_ask(w, MFS_MSG_TERM, &on), 0);
+    assert_true(noted_as_termed(w));
+    assert_false(serves_alone(w));
+    assert_int_equal(lm_world_ask(w, MFS_MSG_TERM, &off), 0);
+}
+
+/* It would leave one that dies to a replica that is no more. */
+static void test_terms_end_when_that_is_noted(void **state)
+{
+    struct lm_world *w = *state;
+    struct mfs_msg_term off = term_of(w, false);
+
+    begin_terms(w);
+    lm_world_hinder(w, true);
+    assert_int_equal(lm_world_ask(w, MFS_MSG_TERM, &off), -EBUSY);
+    assert_true(noted_as_termed(w));
+    lm_world_hinder(w, false);
+    assert_int_equal(lm_world_ask(w, MFS_MSG_TERM, &off), 0);
+    assert_false(noted_as_termed(w));
+}
+
+static void test_another_process_comes_when_that_is_noted(void **state)
+{
+    struct lm_world *w = *state;
+    struct mfs_msg_term off = term_of(w, false);
+
+    kill_termed(w);
+    lm_world_hinder(w, true);
+    assert_int_equal(lm_world_ask(w, MFS_MSG_TERM, &off), -EBUSY);
+    assert_non_null(strstr(w->err.msg, "lm.json"));
+    lm_world_wait(w, redis_revival_told, 1);
+    assert_false(redis_revival_told(w));
+    lm_world_hinder(w, false);
+    end_terms(w);
+}
+
+static bool writing_again_told(struct lm_world *w)
+{
+    return strstr(w->events, "state-written: ") != NULL;
+}
+
+static void test_what_could_not_be_noted_is_later(void **state)
+{
+    struct lm_world *w = *state;
+    struct mfs_proc before, after;
+
+    assert_int_equal(lm_world_assign(w), 0);
+    before = lm_world_redis(w, 1);
+    lm_world_hinder(w, true);
+    assert_int_equal(mfs_proc_kill(&before, SIGKILL), 0);
+    assert_true(lm_world_wait(w, redis_revival_told, 10));
+    assert_non_null(strstr(w->events, "state-unwritable: "));
+    lm_world_hinder(w, false);
+    assert_true(lm_world_wait(w, writing_again_told, 5));
+    after = lm_world_redis(w, 1);
+    assert_int_not_equal(after.pid, before.pid);
+    assert_true(mfs_proc_alive(&after));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, lm_world_setup, lm_world_teardown)
@@ -240,6 +332,10 @@ int main(void)
         TEST(test_what_it_leaves_goes_when_the_replica_has_taken_over),
         TEST(test_a_late_word_about_a_former_replica_changes_nothing),
         TEST(test_terms_that_fail_end_only_themselves),
+        TEST(test_terms_begin_when_that_is_noted),
+        TEST(test_terms_end_when_that_is_noted),
+        TEST(test_another_process_comes_when_that_is_noted),
+        TEST(test_what_could_not_be_noted_is_later),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
