@@ -14,9 +14,11 @@
  * without terms, and only then another replica may be made.
  *
  * Only `take` leads to a promotion, only `drop` back to serving without terms, and a state is never
- * in both: so at no time two processes serve one partition. Each step is one message that may be
- * sent again. A process that may still live where it must not (after a promotion, or a replica
- * given up) gets a grave: its node is told to end it as soon as it is there. */
+ * in both: so at no time two processes serve one partition. That holds for a cm that comes after us
+ * as well, so a step that can't be written does not begin, nor is anybody told of a table that
+ * can't: until it can, all stays as it is. Each step is one message that may be sent again. A
+ * process that may still live where it must not (after a promotion, or a replica given up) gets a
+ * grave: its node is told to end it as soon as it is there. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,21 +45,25 @@ static const char *node_name(const struct mfs_cm *cm, uint32_t id)
     return n ? n->name : "a node that has left";
 }
 
-void mfs_replica_enter(struct mfs_replica *r, const char *step)
+int mfs_replica_enter(struct mfs_replica *r, const char *step)
 {
-    struct mfs_cm *cm = r->cm;
+    struct mfs_cm_part *p = mfs_replica_state(r);
+    char before[MFS_STATE_MAX];
     int rc;
 
+    memcpy(before, p->replica_step, sizeof before);
+    mfs_text_copy(p->replica_step, sizeof p->replica_step, step);
+    rc = mfs_replicas_note(r->cm);
+    if (rc) {
+        memcpy(p->replica_step, before, sizeof before);
+        r->again_at = mfs_clock_mono() + PAUSE;
+        return rc;
+    }
     mfs_replica_forget_call(r);
     r->again_at = 0;
     r->shown = false;
     r->took.port = 0;
-    mfs_text_copy(mfs_replica_state(r)->replica_step, sizeof mfs_replica_state(r)->replica_step,
-                  step);
-    /* When this fails, a cm that comes after us does the step before again, which does no harm. */
-    rc = mfs_cm_state_note(&cm->state, cm->paths->state);
-    if (rc)
-        mfs_error("replica", "%s: %s", cm->paths->state, strerror(-rc));
+    return 0;
 }
 
 static void tell_dropped(struct mfs_replica *r, const char *why)
@@ -70,9 +76,10 @@ static void tell_dropped(struct mfs_replica *r, const char *why)
 
 static void drop(struct mfs_replica *r, const char *why)
 {
+    if (mfs_replica_enter(r, MFS_REPLICA_DROP))
+        return;
     tell_dropped(r, why);
     r->table_due = true;
-    mfs_replica_enter(r, MFS_REPLICA_DROP);
 }
 
 static void relieve(struct mfs_replica *r, int64_t now)
@@ -113,8 +120,8 @@ static void at_none(struct mfs_replica *r, int64_t now)
     }
     r->replica_dead = false;
     r->replica_silent_since = r->starved_since = 0;
-    mfs_replica_enter(r, MFS_REPLICA_COPY);
-    mfs_replica_ask(r);
+    if (!mfs_replica_enter(r, MFS_REPLICA_COPY))
+        mfs_replica_ask(r);
 }
 
 static void at_copy(struct mfs_replica *r, int64_t now)
@@ -135,13 +142,14 @@ static void at_copy(struct mfs_replica *r, int64_t now)
 
 static void begin_take(struct mfs_replica *r, int64_t now)
 {
+    if (mfs_replica_enter(r, MFS_REPLICA_TAKE))
+        return;
     r->trouble_at = now;
     mfs_event_add(r->cm->paths->events, "cm", "failover-begins", "partition %u: %s %s", r->part,
                   node_name(r->cm, mfs_replica_state(r)->node),
                   r->dead     ? "has lost its process"
                   : r->silent ? "has a process that does not answer"
                               : "is out of reach");
-    mfs_replica_enter(r, MFS_REPLICA_TAKE);
     mfs_replica_ask(r);
 }
 
@@ -219,8 +227,8 @@ void mfs_replica_step(struct mfs_replica *r, int64_t now)
 static void copied(struct mfs_replica *r, const struct mfs_msg_receive_reply *reply)
 {
     r->port = (uint16_t)reply->port;
-    mfs_replica_enter(r, MFS_REPLICA_TERM);
-    mfs_replica_ask(r);
+    if (!mfs_replica_enter(r, MFS_REPLICA_TERM))
+        mfs_replica_ask(r);
 }
 
 /* Since the process serves by terms nobody writes without waiting for the replica, whatever table
@@ -228,8 +236,8 @@ static void copied(struct mfs_replica *r, const struct mfs_msg_receive_reply *re
 static void termed(struct mfs_replica *r)
 {
     if (r->shown) {
-        r->wanting_since = 0;
-        mfs_replica_enter(r, MFS_REPLICA_READY);
+        if (!mfs_replica_enter(r, MFS_REPLICA_READY))
+            r->wanting_since = 0;
     } else if (mfs_replica_show(r, true)) {
         drop(r, "the table cannot be changed");
     } else {
@@ -245,9 +253,9 @@ static void not_taken(struct mfs_replica *r, const struct mfs_err *err)
     if (err->code == -ENOENT || err->code == -ENODATA) {
         drop(r, "its process has ended, too");
     } else if (err->code == -EAGAIN && !mfs_replica_in_trouble(r, now)) {
-        mfs_event_add(r->cm->paths->events, "cm", "failover-undone",
-                      "partition %u: its process serves", r->part);
-        mfs_replica_enter(r, MFS_REPLICA_READY);
+        if (!mfs_replica_enter(r, MFS_REPLICA_READY))
+            mfs_event_add(r->cm->paths->events, "cm", "failover-undone",
+                          "partition %u: its process serves", r->part);
     } else {
         r->again_at = now + PAUSE;
     }
@@ -285,7 +293,10 @@ static void dropped(struct mfs_replica *r)
         r->again_at = mfs_clock_mono() + PAUSE;
         return;
     }
-    mfs_replica_enter(r, "");
+    if (mfs_replica_enter(r, "")) {
+        r->cm->state.ngraves--;
+        return;
+    }
     r->again_at = mfs_clock_mono() + PAUSE_COPY;
 }
 

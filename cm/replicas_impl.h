@@ -35,10 +35,14 @@ struct mfs_replicas {
     int64_t bury_at;
     int64_t move_at; /* when it is next looked whether one should be elsewhere */
     bool whole;      /* every partition had its replica when that was last looked at */
+    int unwritable;  /* why the state could not be written the last time; 0: it could */
+    int64_t note_at; /* then it is not tried again before that */
 };
 
-/* replicas.c: notes the step, forgets what was asked for the one before. */
-void mfs_replica_enter(struct mfs_replica *r, const char *step);
+/* replicas.c: notes the step, forgets what was asked for the one before. What can't be noted is not
+ * begun: then all stays as it is, the caller asks nobody for anything, and a negative errno is
+ * returned. What led to the step does so again, a moment later. */
+int mfs_replica_enter(struct mfs_replica *r, const char *step);
 void mfs_replica_step(struct mfs_replica *r, int64_t now); /* what is due now */
 void mfs_replicas_heard(struct mfs_replicas *g); /* all who could be told of a table have been */
 
@@ -85,17 +89,21 @@ bool mfs_replica_yields(const struct mfs_replicas *g, const struct mfs_cm_live *
  * another, which would still have plenty of room; NULL: there is none. */
 struct mfs_replica *mfs_replicas_to_move(struct mfs_replicas *g, int64_t now);
 
-/* replicas_change.c: the state and the table together, and everybody is told. Has the table say
- * that there is a replica to be waited for, or that there is none. Who has not got it asks the
- * partition's process (store/confirm.c). 0 or -ENOMEM. */
+/* replicas_change.c. Writes the state: 0 or a negative errno, which is logged, the first time. */
+int mfs_replicas_note(struct mfs_cm *cm);
+/* The state and the table together, and everybody is told, once that is written down: 0, or a
+ * negative errno and nothing has changed.
+ * Has the table say that there is a replica to be waited for, or that there is none. Who has not
+ * got it asks the partition's process (store/confirm.c). */
 int mfs_replica_show(struct mfs_replica *r, bool shown);
 /* The replica has taken over: has everybody forget what the process before it may have granted
  * without its knowledge. Nobody knows of the replica as the partition yet. Then, when
- * mfs_replica_told says so … 0 or -ENOMEM. */
+ * mfs_replica_told says so … */
 int mfs_replica_tell(struct mfs_replica *r, const struct mfs_msg_take_reply *t);
 bool mfs_replica_told(const struct mfs_replica *r, int64_t now);
-/* … it is the partition from now on, and what was the partition gets a grave. Likewise. */
+/* … it is the partition from now on, and what was the partition gets a grave. */
 int mfs_replica_promote(struct mfs_replica *r);
+/* Does not write the state. 0 or -ENOMEM. */
 int mfs_replica_grave(struct mfs_cm *cm, uint32_t node, uint32_t part, const char *password);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -64,6 +65,9 @@ static void on_take(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     if (p->w->unwritable)
         snprintf(p->w->stage.paths.state, sizeof p->w->stage.paths.state, "%s/cm.json.no/where",
                  p->w->stage.dir);
+    if (p->w->hinders)
+        migrate_world_hinder(p->w, true);
+    p->w->hinders = false;
     if (!fails(p, c, id, MFS_MSG_TAKE))
         mfs_conn_reply(
             c, MFS_MSG_TAKE, id,
@@ -212,6 +216,16 @@ void migrate_world_wait(struct migrate_world *w, bool (*holds)(void *world))
 {
     if (!loop_until(w->stage.cm.loop, holds, w))
         fail_msg("did not come to it: %s", w->log);
+}
+
+/* A directory in the place of the file that is written beside it, and then renamed (base/file.c).
+ */
+void migrate_world_hinder(struct migrate_world *w, bool on)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/cm.json.new.%d", w->stage.dir, (int)getpid());
+    assert_int_equal(on ? mkdir(path, 0700) : rmdir(path), 0);
 }
 
 static bool all_joined(void *world)

@@ -38,6 +38,7 @@ struct migrate_world {
     int64_t until;
     bool revived;    /* the source died with a whole copy */
     bool unwritable; /* from the cut to the second fence cm can't write its state */
+    bool hinders;    /* from the take on it can't, see migrate_world_hinder */
     bool done;
     struct mfs_err err;
     struct mfs_migrate_result result;
@@ -50,6 +51,9 @@ int migrate_world_teardown(void **state);
 
 void migrate_world_connect(struct migrate_world *w, uint32_t i); /* a Local Manager, again */
 void migrate_world_wait(struct migrate_world *w, bool (*holds)(void *world)); /* as loop_until */
+
+/* From now on (or no more) cm can't write its state. */
+void migrate_world_hinder(struct migrate_world *w, bool on);
 
 /* Begins the move of partition 0 from node 0 to node 1; when it is over, `done` and what came of it
  * are set. */

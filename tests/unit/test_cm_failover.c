@@ -56,6 +56,21 @@ static bool replica_serves(void *world)
     return w->stage.cm.state.part[0].node == 1;
 }
 
+static bool replica_is_given_up(void *world)
+{
+    const struct migrate_world *w = world;
+
+    return !w->stage.cm.state.part[0].replica_step[0];
+}
+
+/* But node 0, which takes its time. */
+static bool all_are_told(void *world)
+{
+    const struct migrate_world *w = world;
+
+    return w->late_conn && strstr(w->log, "table1");
+}
+
 static bool old_process_is_buried(void *world)
 {
     const struct migrate_world *w = world;
@@ -63,22 +78,40 @@ static bool old_process_is_buried(void *world)
     return !w->stage.cm.state.ngraves;
 }
 
+/* Partition 0 has one, at node 1, and that is written down. */
+static void begin_with_a_replica(struct migrate_world *w)
+{
+    struct mfs_cm *cm = &w->stage.cm;
+    struct mfs_cm_part *p = &cm->state.part[0];
+
+    cm->state.replicas = 1;
+    mfs_text_copy(p->replica_step, sizeof p->replica_step, MFS_REPLICA_READY);
+    mfs_text_copy(p->replica_password, sizeof p->replica_password, "replica");
+    p->replica_node = 1;
+    cm->state.table->part[0].replica = true;
+    assert_int_equal(mfs_cm_state_save(&cm->state, cm->paths->state), 0);
+    assert_int_equal(mfs_replicas_begin(cm), 0);
+}
+
+/* The process of partition 0 with that password. */
+static void dies(struct migrate_world *w, const char *password)
+{
+    struct mfs_msg_died died = {.index = 0};
+
+    mfs_text_copy(died.password, sizeof died.password, password);
+    mfs_replicas_died(&w->stage.cm, &died);
+}
+
 /* A node is slow to tell that it has heard of a failover. When it does the replica has been the
  * partition for long, and has none. */
 static void who_hears_late_of_a_failover_makes_no_replica(void **state)
 {
-    struct mfs_msg_died died = {.index = 0};
     struct migrate_world *w = *state;
     struct mfs_cm_part *p = &w->stage.cm.state.part[0];
 
-    w->stage.cm.state.replicas = 1;
-    mfs_text_copy(p->replica_step, sizeof p->replica_step, MFS_REPLICA_READY);
-    mfs_text_copy(p->replica_password, sizeof p->replica_password, "replica");
-    p->replica_node = 1;
     w->slow = true;
-    assert_int_equal(mfs_replicas_begin(&w->stage.cm), 0);
-    mfs_text_copy(died.password, sizeof died.password, "old");
-    mfs_replicas_died(&w->stage.cm, &died);
+    begin_with_a_replica(w);
+    dies(w, "old");
     migrate_world_wait(w, replica_serves);
     assert_non_null(w->late_conn);
     w->log[0] = '\0';
@@ -91,6 +124,112 @@ static void who_hears_late_of_a_failover_makes_no_replica(void **state)
     assert_null(strstr(w->log, "term"));
     mfs_replicas_fini(&w->stage.cm);
 }
+
+/* ---- what can't be written down -------------------------------------------------------------- */
+
+static void wait_a_moment(struct migrate_world *w)
+{
+    w->until = mfs_clock_mono() + 700 * MFS_MSEC;
+    migrate_world_wait(w, time_is_over);
+}
+
+/* What a cm that came now would go on from. */
+static void check_written(const struct migrate_world *w, uint32_t node, const char *step)
+{
+    struct mfs_cm_state s;
+    struct mfs_err err;
+
+    assert_int_equal(mfs_cm_state_load(&s, w->stage.paths.state, &err), 0);
+    assert_int_equal(s.part[0].node, node);
+    assert_string_equal(s.part[0].replica_step, step);
+    assert_int_equal(s.table->part[0].node, s.part[0].node);
+    assert_int_equal(s.table->epoch, w->stage.cm.state.table->epoch);
+    mfs_cm_state_clear(&s);
+}
+
+/* Such a cm would have the replica take over, and the partition has served without it. */
+static void a_replica_is_given_up_when_that_is_written(void **state)
+{
+    struct migrate_world *w = *state;
+
+    begin_with_a_replica(w);
+    migrate_world_hinder(w, true);
+    dies(w, "replica");
+    wait_a_moment(w);
+    assert_string_equal(w->log, "");
+    assert_true(w->stage.cm.state.table->part[0].replica);
+    check_written(w, 0, MFS_REPLICA_READY);
+    migrate_world_hinder(w, false);
+    migrate_world_wait(w, replica_is_given_up);
+    assert_non_null(strstr(w->log, "term0"));
+    assert_false(w->stage.cm.state.table->part[0].replica);
+    check_written(w, 0, "");
+    mfs_replicas_fini(&w->stage.cm);
+}
+
+/* It would have the former process serve, and clients would have written to the replica. */
+static void a_replica_takes_over_when_that_is_written(void **state)
+{
+    struct migrate_world *w = *state;
+
+    begin_with_a_replica(w);
+    w->hinders = true;
+    dies(w, "old");
+    wait_a_moment(w);
+    assert_non_null(strstr(w->log, "force1"));
+    assert_null(strstr(w->log, "table"));
+    check_written(w, 0, MFS_REPLICA_TAKE);
+    migrate_world_hinder(w, false);
+    migrate_world_wait(w, replica_serves);
+    check_written(w, 1, "");
+    migrate_world_wait(w, old_process_is_buried);
+    mfs_replicas_fini(&w->stage.cm);
+}
+
+/* … also when it can't be from the first table on, by which all forget what they relied on. */
+static void it_takes_over_when_that_is_written_at_last(void **state)
+{
+    struct migrate_world *w = *state;
+
+    w->slow = true;
+    begin_with_a_replica(w);
+    dies(w, "old");
+    migrate_world_wait(w, all_are_told);
+    migrate_world_hinder(w, true);
+    mfs_conn_reply(w->late_conn, MFS_MSG_TABLE, w->late_id, &(struct mfs_msg_epoch){0});
+    mfs_conn_put(w->late_conn);
+    wait_a_moment(w);
+    assert_int_equal(w->stage.cm.state.part[0].node, 0);
+    assert_int_equal(w->stage.cm.state.ngraves, 0);
+    check_written(w, 0, MFS_REPLICA_TAKE);
+    migrate_world_hinder(w, false);
+    migrate_world_wait(w, replica_serves);
+    check_written(w, 1, "");
+    mfs_replicas_fini(&w->stage.cm);
+}
+
+/* Nobody would end it, nor know whom its partition's process serves by. */
+static void a_replica_is_made_when_that_is_written(void **state)
+{
+    struct migrate_world *w = *state;
+
+    w->stage.cm.state.replicas = 1;
+    w->stage.cm.state.part[1].node = 1;
+    for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++) {
+        w->stage.cm.live[i]->reported = true;
+        w->stage.cm.live[i]->last.memory_capacity = 1 << 30;
+    }
+    migrate_world_hinder(w, true);
+    assert_int_equal(mfs_replicas_begin(&w->stage.cm), 0);
+    wait_a_moment(w);
+    assert_string_equal(w->log, "");
+    migrate_world_hinder(w, false);
+    migrate_world_wait(w, replica_is_ready);
+    check_written(w, 0, MFS_REPLICA_READY);
+    mfs_replicas_fini(&w->stage.cm);
+}
+
+/* ---- a node that is lost --------------------------------------------------------------------- */
 
 static bool other_is_lost(void *world)
 {
@@ -207,6 +346,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_replica_is_ready_when_it_has_all),
         TEST(who_hears_late_of_a_failover_makes_no_replica),
+        TEST(a_replica_is_given_up_when_that_is_written),
+        TEST(a_replica_takes_over_when_that_is_written),
+        TEST(it_takes_over_when_that_is_written_at_last),
+        TEST(a_replica_is_made_when_that_is_written),
         TEST(a_connection_is_one_node_and_one_client),
         TEST(a_new_cm_counts_on_clients_of_the_one_before),
         TEST(a_lost_node_is_told_of_and_then_not_answered),
