@@ -337,11 +337,11 @@ static void matched(struct mfs_move *m, const struct mfs_err *err,
                     const struct mfs_msg_take_reply *r)
 {
     if (!err) {
-        mfs_event_add(m->cm->paths->events, "cm", "completed",
-                      "partition %u: its process at %s died; all that it had acknowledged is at %s "
-                      "and goes on there",
-                      m->part, node_name(m, m->from), node_name(m, m->to));
-        mfs_move_cut(m, r);
+        if (!mfs_move_cut(m, r))
+            mfs_event_add(m->cm->paths->events, "cm", "completed",
+                          "partition %u: its process at %s died; all that it had acknowledged is "
+                          "at %s and goes on there",
+                          m->part, node_name(m, m->from), node_name(m, m->to));
         return;
     }
     if (err->code != -ENODATA && !is_gone(err) && worth_waiting(m, err)) {
@@ -388,11 +388,11 @@ static void forced(struct mfs_move *m, const struct mfs_err *err,
                    const struct mfs_msg_take_reply *r)
 {
     if (!err) {
-        mfs_event_add(m->cm->paths->events, "cm", "forced",
-                      "partition %u: its process died during the cut-over; what had arrived at %s "
-                      "goes on",
-                      m->part, node_name(m, m->to));
-        mfs_move_cut(m, r);
+        if (!mfs_move_cut(m, r))
+            mfs_event_add(m->cm->paths->events, "cm", "forced",
+                          "partition %u: its process died during the cut-over; what had arrived at "
+                          "%s goes on",
+                          m->part, node_name(m, m->to));
     } else if (passing(err) && worth_waiting(m, err)) {
         later(m, err);
     } else {

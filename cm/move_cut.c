@@ -74,26 +74,43 @@ static void swap_passwords(struct mfs_cm_part *p, struct mfs_cm_move *s)
     memcpy(s->admin_password, old.admin_password, sizeof s->admin_password);
 }
 
-void mfs_move_cut(struct mfs_move *m, const struct mfs_msg_take_reply *r)
+/* Before anybody has the table. A cm that comes after us, and has none of this, could undo the move
+ * while the target is out of reach: then the source would serve beside it. */
+static int write_cut(struct mfs_move *m, struct mfs_table *t)
 {
     struct mfs_cm_state *st = &m->cm->state;
-    struct mfs_cm_move *s = mfs_move_state(m);
-    struct mfs_table *t = next_table(m, r, s->password);
+    struct mfs_cm_part *p = &st->part[m->part], part_before = *p;
+    struct mfs_cm_move *s = mfs_move_state(m), move_before = *s;
+    struct mfs_table *before = st->table;
+    int rc;
 
-    if (!t) {
-        m->again_at = mfs_clock_mono() + TAKE_AGAIN; /* it will be answered the same way */
-        return;
-    }
-    swap_passwords(&st->part[m->part], s);
-    st->part[m->part].node = m->to;
-    free(st->table);
+    swap_passwords(p, s);
+    p->node = m->to;
     st->table = t;
+    strcpy(s->step, MFS_MOVE_RELEASE);
+    rc = mfs_move_save(m);
+    if (rc) {
+        *p = part_before;
+        *s = move_before;
+        st->table = before;
+    }
+    free(rc ? t : before);
+    return rc;
+}
+
+int mfs_move_cut(struct mfs_move *m, const struct mfs_msg_take_reply *r)
+{
+    struct mfs_table *t = next_table(m, r, mfs_move_state(m)->password);
+    int rc = t ? write_cut(m, t) : -ENOMEM;
+
+    if (rc) {
+        m->again_at = mfs_clock_mono() + TAKE_AGAIN; /* it will be answered the same way */
+        return rc;
+    }
     m->fence_us = r->blocked_us;
     m->moved = true;
     m->step = MFS_AT_PUSH;
-    strcpy(s->step, MFS_MOVE_RELEASE);
-    /* When this fails, a cm that comes after us sends TAKE again and gets to the same table. */
-    mfs_move_save(m);
     if (mfs_push_table(m->cm, pushed, m))
-        pushed(m, 0, st->nnodes);
+        pushed(m, 0, m->cm->state.nnodes);
+    return 0;
 }

@@ -17,7 +17,8 @@ void mfs_move_forget_call(struct mfs_move *m);    /* its answer is no longer of 
 uint32_t mfs_move_node(const struct mfs_move *m); /* that the step's message goes to */
 void mfs_move_answer(struct mfs_move *m, const struct mfs_err *err, const void *reply);
 
-/* move_cut.c: the target serves: makes that the truth, tells everyone, then goes on to RELEASE. */
-void mfs_move_cut(struct mfs_move *m, const struct mfs_msg_take_reply *r);
+/* move_cut.c: the target serves: makes that the truth, tells everyone, then goes on to RELEASE. 0,
+ * or a negative errno: nobody has been told, and the target will be asked once more. */
+int mfs_move_cut(struct mfs_move *m, const struct mfs_msg_take_reply *r);
 
 #endif

@@ -54,12 +54,46 @@ static void nor_is_one_that_has_more_than_the_revived_source(void **state)
     has_moved(w);
 }
 
+/* ---- by cm ----------------------------------------------------------------------------------- */
+
+static bool is_taken_again(void *world)
+{
+    const struct migrate_world *w = world;
+
+    return strstr(w->log, "take1 take1") != NULL || strstr(w->log, "table") != NULL;
+}
+
+/* Else a cm that came now could have the source serve again, and clients have the target's table.
+ */
+static void nobody_has_a_table_that_is_not_written(void **state)
+{
+    struct migrate_world *w = *state;
+    struct mfs_cm_state s;
+    struct mfs_err err;
+
+    w->hinders = true;
+    migrate_world_move(w);
+    migrate_world_wait(w, is_taken_again);
+    assert_string_equal(w->log, "receive1 take1 take1 ");
+    assert_int_equal(w->stage.cm.state.part[0].node, 0);
+    assert_string_equal(w->stage.cm.state.part[0].password, "old");
+    assert_int_equal(mfs_cm_state_load(&s, w->stage.paths.state, &err), 0);
+    assert_string_equal(s.move[0].step, "cut");
+    assert_string_equal(s.move[0].password, w->stage.cm.state.move[0].password);
+    mfs_cm_state_clear(&s);
+    migrate_world_hinder(w, false);
+    migrate_world_wait(w, migrate_world_is_calm);
+    assert_non_null(strstr(w->log, "table0 table1 release0 "));
+    has_moved(w);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, migrate_world_setup, migrate_world_teardown)
     const struct CMUnitTest tests[] = {
         TEST(the_last_copy_is_not_given_up),
         TEST(nor_is_one_that_has_more_than_the_revived_source),
+        TEST(nobody_has_a_table_that_is_not_written),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
