@@ -125,7 +125,6 @@ int mfs_agent_must_save(struct mfs_agent *a, struct mfs_err *err)
 static int restore_redis(struct mfs_agent *a, const struct mfs_state_redis *s)
 {
     struct mfs_redis r = mfs_agent_redis_get(s);
-    bool alive = !s->lost && mfs_proc_alive(&r.proc);
     struct mfs_agent_part *p;
 
     if (!s->lost && mfs_fleet_adopt(a->fleet, &r))
@@ -134,9 +133,7 @@ static int restore_redis(struct mfs_agent *a, const struct mfs_state_redis *s)
     if (!p)
         return -ENOMEM;
     p->termed = s->termed;
-    p->lost = s->lost; /* one that died meanwhile is revived when all is taken up */
-    if (alive)
-        mfs_agent_part_watch(p); /* if it has just ended: likewise */
+    p->lost = s->lost; /* when all is taken up it is watched, or revived if it died meanwhile */
     return 0;
 }
 
@@ -223,6 +220,7 @@ int mfs_agent_restore(struct mfs_agent *a, struct mfs_err *err)
     mfs_record_clear(&mfs_state_record, &s);
     if (!rc) {
         end_unlisted(a);
+        mfs_agent_copies_bury(a);
         mfs_agent_look_after(a);
         mfs_agent_save(a);
     }

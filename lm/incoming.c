@@ -191,7 +191,14 @@ int mfs_agent_copy_restore(struct mfs_agent *a, const struct mfs_state_copy *s)
         mfs_agent_copy_started(c);
     else
         died(c, " while no lm was there");
-    if (c->dead)
-        mfs_agent_copy_end(c); /* its files are there still */
     return 0;
+}
+
+void mfs_agent_copies_bury(struct mfs_agent *a)
+{
+    for (struct mfs_agent_copy *c = a->copies, *next; c; c = next) {
+        next = c->next;
+        if (c->dead && c->step == MFS_COPY_IDLE)
+            mfs_agent_copy_end(c); /* its files are there still */
+    }
 }

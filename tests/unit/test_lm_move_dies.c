@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -310,6 +311,11 @@ static unsigned count_files(const struct move_source *s)
     return n;
 }
 
+static bool end_without_lm_told(struct lm_world *w)
+{
+    return strstr(w->events, "ended while no lm was there") != NULL;
+}
+
 static void test_the_copy_dies_while_no_lm_is_there(void **state)
 {
     struct move_source *s = *state;
@@ -326,8 +332,40 @@ static void test_the_copy_dies_while_no_lm_is_there(void **state)
     lm_world_start_lm(s->w);
     assert_true(lm_world_wait(s->w, lm_world_joined, 10));
     assert_true(lm_world_wait(s->w, move_no_copy_is_left, 5));
-    assert_non_null(strstr(s->w->events, "ended while no lm was there"));
+    assert_true(lm_world_wait(s->w, end_without_lm_told, 5));
     assert_int_equal(count_files(s), 0);
+    s->ask.rate = 0;
+    move_must(s, MFS_MSG_RECEIVE, &s->ask);
+    move_take_and_check(s, false);
+}
+
+/* The second of them is made up. The first must not be ended while that is taken up, which a
+ * sanitizer of threads sees. */
+static void test_so_do_two_copies(void **state)
+{
+    struct move_source *s = *state;
+    struct mfs_proc p;
+    struct mfs_state st;
+    char path[128];
+
+    move_receive_slowly(s);
+    move_await_some(s);
+    p = move_copy_process(s);
+    lm_world_kill_lm(s->w);
+    assert_int_equal(mfs_proc_kill(&p, SIGKILL), 0);
+    while (mfs_proc_alive(&p))
+        mfs_clock_sleep(MFS_MSEC);
+    st = lm_world_state(s->w);
+    assert_int_equal(st.ncopies, 1);
+    st.copy = reallocarray(st.copy, 2, sizeof *st.copy);
+    st.copy[st.ncopies++] = st.copy[0];
+    st.copy[1].redis.index = !PART;
+    snprintf(path, sizeof path, "%s/node-%d/lm.json", s->w->dir, LM_WORLD_NODE);
+    assert_int_equal(mfs_state_save(&st, path), 0);
+    mfs_record_clear(&mfs_state_record, &st);
+    lm_world_start_lm(s->w);
+    assert_true(lm_world_wait(s->w, lm_world_joined, 10));
+    assert_true(lm_world_wait(s->w, move_no_copy_is_left, 5));
     s->ask.rate = 0;
     move_must(s, MFS_MSG_RECEIVE, &s->ask);
     move_take_and_check(s, false);
@@ -392,6 +430,7 @@ int main(void)
                                         move_teardown),
         cmocka_unit_test_setup_teardown(test_the_copy_dies_while_no_lm_is_there, move_setup,
                                         move_teardown),
+        cmocka_unit_test_setup_teardown(test_so_do_two_copies, move_setup, move_teardown),
         cmocka_unit_test_setup_teardown(test_lm_restarts_before_the_cut, move_setup, move_teardown),
         cmocka_unit_test_setup_teardown(test_lm_dies_in_the_cut, move_setup, move_teardown),
     };
