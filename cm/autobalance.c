@@ -50,6 +50,7 @@ struct picture {
     const struct mfs_cm_node **node;
     uint32_t *id;
     double *bandwidth;
+    bool *limit; /* bandwidth is that */
     double fullest, all;
     bool whole; /* everyone is there and has told figures, and what links carry is known or seen */
     bool known; /* of one node at least */
@@ -60,6 +61,7 @@ static void picture_clear(struct picture *p)
     free(p->node);
     free(p->id);
     free(p->bandwidth);
+    free(p->limit);
     *p = (struct picture){0};
 }
 
@@ -88,7 +90,8 @@ static int picture_take(const struct mfs_cm *cm, struct picture *p)
     p->node = calloc(p->n, sizeof(const struct mfs_cm_node *));
     p->id = calloc(p->n, sizeof *p->id);
     p->bandwidth = calloc(p->n, sizeof *p->bandwidth);
-    if (!p->node || !p->id || !p->bandwidth) {
+    p->limit = calloc(p->n, sizeof *p->limit);
+    if (!p->node || !p->id || !p->bandwidth || !p->limit) {
         picture_clear(p);
         return -ENOMEM;
     }
@@ -98,6 +101,7 @@ static int picture_take(const struct mfs_cm *cm, struct picture *p)
 
         p->node[i] = &cm->state.node[i];
         p->id[i] = l->node->id;
+        p->limit[i] = l->node->bandwidth > 0;
         p->whole &= l->conn && l->reported && l->last.memory_capacity;
         used += takes;
         capacity += (double)l->last.memory_capacity;
@@ -353,7 +357,7 @@ static double soon(struct mfs_autobalance *a, double fullest)
 static void look(struct mfs_autobalance *a, const struct picture *p)
 {
     const struct mfs_rebalance_view v = {(double)mfs_clock_mono() / (double)MFS_SEC, p->n, p->id,
-                                         p->bandwidth};
+                                         p->bandwidth, p->limit};
     bool due = mfs_rebalance_watch(a->watch, &a->numbers, &v),
          crowded = p->known && mfs_rebalance_crowded(soon(a, p->fullest), p->all);
 

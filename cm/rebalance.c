@@ -38,6 +38,10 @@ struct seen {
     double part;            /* of all bandwidth, by the medians */
     double mean;            /* its part since the present state began */
     double planned;         /* that, of the state that was last planned for; 0: none */
+    double rate;            /* bytes/s, the median */
+    double was;             /* that, when the present state began */
+    bool known, was_known;  /* its limit is; was then */
+    bool ever;              /* it had been, by then */
 };
 
 struct mfs_rebalance {
@@ -126,11 +130,12 @@ static void take(struct mfs_rebalance *r, const struct mfs_rebalance_view *v)
         struct seen *s = &r->node[i];
 
         s->sample[at] = v->bandwidth[i];
-        s->part = median(s->sample, have);
-        sum += s->part;
+        s->rate = median(s->sample, have);
+        s->known = v->known[i];
+        sum += s->rate;
     }
     for (size_t i = 0; i < r->n; i++)
-        r->node[i].part /= sum;
+        r->node[i].part = r->node[i].rate / sum;
     r->sampled = v->now;
 }
 
@@ -172,14 +177,42 @@ static bool is_planned(const struct mfs_rebalance *r, double at)
     return r->lasted >= 2 * SAMPLES;
 }
 
+/* Or is it only that more is known, or seen, of nodes of which nothing was known before? */
+static bool links_changed(const struct mfs_rebalance *r, double at)
+{
+    bool learned = false;
+
+    for (size_t i = 0; i < r->n; i++) {
+        const struct seen *s = &r->node[i];
+
+        if (!s->ever || (!s->known && !s->was_known))
+            learned |= s->rate != s->was;
+        else if (s->known != s->was_known || apart(s->rate, s->was) > at)
+            return true;
+    }
+    return !learned;
+}
+
+static void begin_state(struct mfs_rebalance *r, double now)
+{
+    r->since = now;
+    r->lasted = 0;
+    r->planned = false;
+    for (size_t i = 0; i < r->n; i++) {
+        struct seen *s = &r->node[i];
+
+        s->was = s->rate;
+        s->was_known = s->known;
+        s->ever |= s->known;
+    }
+}
+
 static void follow(struct mfs_rebalance *r, double now, double at)
 {
     if (!r->lasted || left_state(r, at)) {
-        if (r->lasted)
+        if (r->lasted && links_changed(r, at))
             r->previous = now - r->since;
-        r->since = now;
-        r->lasted = 0;
-        r->planned = false;
+        begin_state(r, now);
     }
     sharpen(r);
     r->planned |= is_planned(r, at);

@@ -7,7 +7,8 @@
  * that is one state of the network. A state that differs from the one last planned for is a reason
  * to plan when it has lasted: as long as the window if the state before it was a long one, up to
  * twice as long as that one lasted if it was short. So who alternates is not followed, and who
- * changes once is followed soon.
+ * changes once is followed soon. A state that differs only by what has become known of nodes of
+ * which nothing was known before is no other state of the network: that is followed soon, too.
  *
  * A plan is carried out if it pays back within the horizon (mfs_rebalance_weigh). */
 #ifndef MFS_CM_REBALANCE_H
@@ -41,6 +42,7 @@ struct mfs_rebalance_view {
     size_t n;   /* nodes */
     const uint32_t *id;
     const double *bandwidth; /* of each, bytes/s, > 0 (mfs_weights_bandwidth) */
+    const bool *known;       /* of each, that this is its limit, not only what is seen of it */
 };
 
 struct mfs_rebalance; /* what it remembers */

@@ -24,6 +24,7 @@ struct world {
     struct mfs_rebalance_settings s;
     uint32_t id[NODES_MOST];
     double link[NODES_MOST];
+    bool known[NODES_MOST];
     size_t n;
     double now;
     uint32_t plans;
@@ -37,6 +38,7 @@ static void begin(struct world *w, size_t n)
     for (uint32_t i = 0; i < n; i++) {
         w->id[i] = 3 * i;
         w->link[i] = 1e6 * (1 + below(100));
+        w->known[i] = true;
     }
 }
 
@@ -52,7 +54,7 @@ static uint32_t pass(struct world *w, double seconds, double noise)
 
     for (double until = w->now + seconds; w->now < until; w->now += 1) {
         double seen[NODES_MOST];
-        struct mfs_rebalance_view v = {w->now, w->n, w->id, seen};
+        struct mfs_rebalance_view v = {w->now, w->n, w->id, seen, w->known};
 
         for (size_t i = 0; i < w->n; i++)
             seen[i] = w->link[i] * (1 + noise * (2.0 * below(10001) / 10000 - 1));
@@ -128,6 +130,56 @@ static void who_alternates_is_not_followed(void **state)
             w.link[which] *= k % 2 ? 0.1 : 10;
             assert_int_equal(pass(&w, dwell + below(dwell / 4 + 1), 0.03), 0);
         }
+        end(&w);
+    }
+}
+
+/* What is seen of links of which nothing was known, and then known, is no change of theirs: each
+ * step is followed after the window, however short the one before it lasted. */
+static void what_is_learned_is_followed_soon(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w, 8);
+    for (size_t i = 0; i < w.n; i++) {
+        w.link[i] = 1e6;
+        w.known[i] = false;
+    }
+    pass(&w, 10, 0);
+    w.known[3] = true;
+    for (int step = 0; step < 4; step++) { /* the others are seen to carry more than that */
+        for (size_t i = 0; i < w.n; i++)
+            w.link[i] *= i == 3 ? 1 : 1.5;
+        assert_int_equal(pass(&w, 12, 0), 1);
+    }
+    w.known[5] = true; /* at less than it was taken for */
+    w.link[5] /= 2;
+    assert_int_equal(pass(&w, 12, 0), 1);
+    w.link[5] /= 2; /* that is a change, and soon after another */
+    assert_int_equal(pass(&w, 18, 0), 0);
+    assert_int_equal(pass(&w, 18, 0), 1);
+    end(&w);
+}
+
+/* A link whose limit is known only while it is slow: the first time it may be taken for good. */
+static void what_is_forgotten_is_not_learned_again(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        uint32_t dwell = 8 + below(37), plans;
+        struct world w;
+
+        begin(&w, 2 + below(NODES_MOST - 1));
+        w.known[0] = false;
+        pass(&w, 100, 0.03);
+        plans = w.plans;
+        for (int k = 0; k < 20; k++) {
+            w.link[0] *= k % 2 ? 10 : 0.1;
+            w.known[0] = k % 2 == 0;
+            pass(&w, dwell + below(dwell / 4 + 1), 0.03);
+        }
+        assert_true(w.plans <= plans + 1);
         end(&w);
     }
 }
@@ -277,6 +329,8 @@ int main(void)
         cmocka_unit_test(a_step_is_followed_once),
         cmocka_unit_test(a_step_is_followed_soon),
         cmocka_unit_test(who_alternates_is_not_followed),
+        cmocka_unit_test(what_is_learned_is_followed_soon),
+        cmocka_unit_test(what_is_forgotten_is_not_learned_again),
         cmocka_unit_test(all_alike_is_no_change),
         cmocka_unit_test(what_failed_comes_again),
         cmocka_unit_test(it_tells_who_has_changed),
