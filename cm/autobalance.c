@@ -35,6 +35,7 @@ struct mfs_autobalance {
     struct mfs_rebalance *watch;
     double traffic;         /* bytes/s, a mean */
     double full;            /* 0..1, a mean: the link that sets the pace is full */
+    bool full_now;          /* it was at the last look */
     int64_t next;           /* no plan before */
     int64_t told;           /* that it was not worth it */
     int64_t relief_until;   /* room is being made */
@@ -150,7 +151,8 @@ static void take_traffic(struct mfs_autobalance *a, const struct picture *p)
         out += a->cm->live[i]->last.bandwidth_out;
     }
     a->traffic += (fmax(in, out) - a->traffic) * LATELY;
-    a->full += (last_is_full(a->cm, p) - a->full) * LATELY;
+    a->full_now = last_is_full(a->cm, p);
+    a->full += (a->full_now - a->full) * LATELY;
 }
 
 /* ---- a plan's worth -------------------------------------------------------------------------- */
@@ -200,6 +202,13 @@ static double busiest_link(const struct mfs_plan *plan, const struct picture *p,
 static bool is_full(const struct mfs_autobalance *a)
 {
     return a->full > 0.5;
+}
+
+/* It may be full only for a moment, or have become so just now. To be waited for: a hot copy that
+ * meets a full link is under way for minutes. */
+static bool may_be_full(const struct mfs_autobalance *a)
+{
+    return a->full_now && !is_full(a);
 }
 
 static void weigh(const struct mfs_autobalance *a, const struct picture *p,
@@ -362,6 +371,7 @@ static void look(struct mfs_autobalance *a, const struct picture *p)
          crowded = p->known && mfs_rebalance_crowded(soon(a, p->fullest), p->all);
 
     take_traffic(a, p);
+    due = due && !may_be_full(a);
     if ((due || crowded) && mfs_clock_mono() >= a->next)
         consider(a, p, due, crowded);
 }
