@@ -223,7 +223,7 @@ struct mfs_commit {
     size_t nstored;                 /* ascending; it is content from now on, as the parts are */
     int64_t alloc;                  /* stored bytes more or less, stripe 0's parts not counted */
     struct timespec mtime;          /* mtime and ctime become this */
-    const uint32_t *cuts;           /* what attr.cuts was before the first of that was stored; NULL:
+    const uint64_t *cuts;           /* what attr.cuts was before the first of that was stored; NULL:
                                      * whatever it is */
     const struct mfs_part *parts;   /* written to stripe 0 in the same step; small: copied */
     size_t nparts;

@@ -193,7 +193,7 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
     add_bin(&a, sid.b, sizeof sid.b);
     add_bin(&a, stored, PAIR * commit->nstored);
     if (commit->cuts)
-        add_int(&a, *commit->cuts);
+        add_int(&a, (int64_t)*commit->cuts);
     else
         add_str(&a, "");
     for (size_t i = 0; i < commit->nparts; i++) {

@@ -9,7 +9,7 @@
 
 void mfs_vnode_begin_write(struct mfs_vnode *v, struct mfs_dirty *d)
 {
-    uint32_t known, since;
+    uint64_t known, since;
 
     pthread_mutex_lock(&v->lock);
     known = v->attr.cuts;
@@ -22,9 +22,9 @@ void mfs_vnode_begin_write(struct mfs_vnode *v, struct mfs_dirty *d)
     pthread_mutex_unlock(&v->lock);
 }
 
-static uint32_t cuts_before(struct mfs_vnode *v)
+static uint64_t cuts_before(struct mfs_vnode *v)
 {
-    uint32_t cuts;
+    uint64_t cuts;
 
     pthread_mutex_lock(&v->lock);
     cuts = v->cuts;
@@ -43,29 +43,31 @@ static uint64_t parts_end(const struct mfs_commit *c)
 }
 
 /* Commits of `left` what is there now that the file has been cut; *attr is fetched before. */
-static int commit_kept(struct mfs_vnode *v, struct mfs_commit *c, struct mfs_ranges *left,
+static int commit_kept(struct mfs_vnode *v, const struct mfs_commit *all, struct mfs_ranges *left,
                        uint64_t *from, struct mfs_attr *attr)
 {
-    uint64_t end = parts_end(c);
     int rc = mfs_meta_getattr(v->vfs->meta, v->ino, attr);
-    uint32_t cuts = attr->cuts;
-    int64_t bytes;
+    struct mfs_commit c = *all;
+    uint64_t cuts;
 
     if (rc == 0)
         rc = mfs_stripes_kept(v->vfs->store, v->ino, left);
     if (rc < 0)
         return rc;
-    bytes = (int64_t)mfs_ranges_bytes(left);
-    c->cuts = &cuts;
-    c->stored = left->v;
-    c->nstored = left->n;
-    c->end = mfs_ranges_end(left) > end ? mfs_ranges_end(left) : end;
-    c->alloc = bytes < c->alloc ? bytes : c->alloc;
+    cuts = attr->cuts;
+    c.cuts = &cuts;
+    c.stored = left->v;
+    c.nstored = left->n;
+    c.end = parts_end(all);
+    if (mfs_ranges_end(left) > c.end)
+        c.end = mfs_ranges_end(left);
+    if (c.alloc > (int64_t)mfs_ranges_bytes(left))
+        c.alloc = (int64_t)mfs_ranges_bytes(left);
     *from = attr->version;
-    return c->end > 0 ? mfs_meta_commit(v->vfs->meta, v->ino, c, from, attr) : 0;
+    return c.end > 0 ? mfs_meta_commit(v->vfs->meta, v->ino, &c, from, attr) : 0;
 }
 
-static int commit_again(struct mfs_vnode *v, struct mfs_commit *c, uint64_t *from,
+static int commit_again(struct mfs_vnode *v, const struct mfs_commit *c, uint64_t *from,
                         struct mfs_attr *attr)
 {
     struct mfs_ranges left;
@@ -88,7 +90,7 @@ int mfs_vnode_commit(void *arg, const struct mfs_dirty_commit *d)
 {
     struct mfs_vnode *v = arg;
     struct mfs_part part[d->nparts > 0 ? d->nparts : 1];
-    uint32_t cuts = cuts_before(v);
+    uint64_t cuts = cuts_before(v);
     struct mfs_commit c = {.end = d->end,
                            .stored = d->stored,
                            .nstored = d->nstored,

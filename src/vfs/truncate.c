@@ -26,7 +26,7 @@ int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
 {
     struct mfs_dirty *d = v != NULL ? atomic_load(&v->dirty) : NULL;
     struct timespec mtime;
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     uint64_t stored = 0;
     int rc = 0;
 

@@ -70,7 +70,7 @@ struct mfs_vnode {
     uint64_t
         noticed;   /* another mount has made this version: attributes before it are no more true */
     bool known;    /* attr is set */
-    uint32_t cuts; /* attr.cuts before the first of what is not committed was stored */
+    uint64_t cuts; /* attr.cuts before the first of what is not committed was stored */
     struct mfs_attr attr;   /* the newest seen, by version; sizes without what is dirty */
     struct mfs_file *files; /* open handles, for the end of all */
     struct mfs_ranges voids;
