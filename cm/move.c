@@ -74,6 +74,10 @@ int mfs_move_save(struct mfs_move *m)
     rc = mfs_cm_state_note(&m->cm->state, m->cm->paths->state);
     if (rc)
         mfs_error("move", "%s: %s", m->cm->paths->state, strerror(-rc));
+    if (!rc)
+        m->unsaved_since = 0;
+    else if (!m->unsaved_since)
+        m->unsaved_since = mfs_clock_mono();
     return rc;
 }
 
@@ -127,14 +131,25 @@ static void over(struct mfs_move *m)
     m->changed(m, m->arg);
 }
 
+/* The step before, once more. */
+static void step_back(struct mfs_move *m, struct mfs_cm_move *s, enum mfs_move_step before)
+{
+    m->step = before;
+    mfs_text_copy(s->step, sizeof s->step, steps[before].saved);
+    m->again_at = m->step_began + AGAIN_FIRST;
+}
+
 /* The step could not be written down: may it begin all the same? A cm that comes after us does the
- * step before again, which no other minds. */
-static bool unsaved(struct mfs_move *m, struct mfs_cm_move *s)
+ * step before again, which no other minds. But while the source serves nobody is fenced for what
+ * could not be written either. */
+static bool unsaved(struct mfs_move *m, struct mfs_cm_move *s, enum mfs_move_step before)
 {
     if (m->step == MFS_AT_UNFENCE) {
-        m->step = MFS_AT_ASK;
-        mfs_text_copy(s->step, sizeof s->step, steps[m->step].saved);
-        m->again_at = m->step_began + AGAIN_FIRST;
+        step_back(m, s, MFS_AT_ASK);
+        return false;
+    }
+    if (before == MFS_AT_RECEIVE && (m->step == MFS_AT_TAKE || m->step == MFS_AT_ASK)) {
+        step_back(m, s, before);
         return false;
     }
     if (m->step != MFS_AT_RECEIVE)
@@ -150,6 +165,7 @@ void mfs_move_enter(struct mfs_move *m, enum mfs_move_step step)
 {
     struct mfs_cm_move *s = mfs_move_state(m);
     bool other = s && strcmp(s->step, steps[step].saved) != 0;
+    enum mfs_move_step before = m->step;
 
     mfs_move_forget_call(m);
     m->step = step;
@@ -158,7 +174,7 @@ void mfs_move_enter(struct mfs_move *m, enum mfs_move_step step)
     m->step_began = mfs_clock_mono();
     if (other) {
         mfs_text_copy(s->step, sizeof s->step, steps[step].saved);
-        if (mfs_move_save(m) && !unsaved(m, s))
+        if (mfs_move_save(m) && !unsaved(m, s, before))
             return;
     }
     mfs_move_send(m);
@@ -493,11 +509,18 @@ static void away_too_long(struct mfs_move *m)
 static bool undoes_too_long(const struct mfs_move *m, int64_t now)
 {
     return !m->settled && m->step != MFS_AT_RECEIVE && m->step != MFS_AT_TAKE &&
-           m->step != MFS_AT_MATCH && now - m->step_began > PATIENCE;
+           now - m->step_began > PATIENCE;
+}
+
+/* It goes on as soon as the state can be written, and not before. */
+static bool unsaved_too_long(const struct mfs_move *m, int64_t now)
+{
+    return !m->settled && m->unsaved_since && now - m->unsaved_since > PATIENCE;
 }
 
 void mfs_move_tick(struct mfs_move *m, int64_t now)
 {
+    struct mfs_err why;
     bool blocked =
         m->step == MFS_AT_TAKE || m->step == MFS_AT_MATCH || (m->step == MFS_AT_RECEIVE && m->cold);
 
@@ -505,9 +528,10 @@ void mfs_move_tick(struct mfs_move *m, int64_t now)
         return;
     if (m->away_since && now - m->away_since > (blocked ? PATIENCE_CUT : PATIENCE)) {
         away_too_long(m);
+    } else if (unsaved_too_long(m, now)) {
+        mfs_err_set(&why, -EIO, "%s: cannot be written", m->cm->paths->state);
+        leave_for_later(m, &why);
     } else if (undoes_too_long(m, now)) {
-        struct mfs_err why;
-
         mfs_err_set(&why, -ETIMEDOUT, "%s does not do it", node_name(m, mfs_move_node(m)));
         leave_for_later(m, &why);
     } else if (m->again_at && now >= m->again_at) {

@@ -65,6 +65,7 @@ struct mfs_move {
     unsigned attempts;          /* of the whole */
     int64_t again_at;           /* when to go on, 0: not waiting for a time */
     int64_t away_since;         /* the step's node is not connected; 0: it is */
+    int64_t unsaved_since;      /* the state can't be written; 0: it can */
     int64_t step_began, began;
 
     uint64_t copy_us, fence_us, blocked_us;

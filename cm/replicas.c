@@ -36,6 +36,7 @@
 #define PAUSE       (200 * MFS_MSEC) /* before what failed is tried again, … */
 #define PAUSE_MOVE  (2 * MFS_SEC)    /* between two looks at how they are spread */
 #define PAUSE_COPY  (2 * MFS_SEC)    /* … and before another copy is begun */
+#define AVOIDED     (30 * MFS_SEC)   /* a node at which one has failed, if there is another */
 #define UNHEARD     (10 * MFS_SEC)   /* a node that is to have a copy: it hangs */
 
 static const char *node_name(const struct mfs_cm *cm, uint32_t id)
@@ -94,7 +95,7 @@ static unsigned copies(const struct mfs_replicas *g)
 
     for (uint32_t i = 0; i < g->cm->state.nparts; i++)
         n += mfs_replica_in(&g->one[i], MFS_REPLICA_COPY) ||
-             mfs_replica_in(&g->one[i], MFS_REPLICA_TERM);
+             (mfs_replica_in(&g->one[i], MFS_REPLICA_TERM) && !g->one[i].again_at);
     return n;
 }
 
@@ -300,6 +301,20 @@ static void dropped(struct mfs_replica *r)
     r->again_at = mfs_clock_mono() + PAUSE_COPY;
 }
 
+/* Another node is better for the next one. */
+static void not_copied(struct mfs_replica *r, const struct mfs_err *err)
+{
+    int64_t now = mfs_clock_mono();
+
+    if (mfs_replica_in(r, MFS_REPLICA_COPY)) {
+        r->avoided = mfs_replica_state(r)->replica_node;
+        r->avoided_until = now + AVOIDED;
+    }
+    drop(r, err->msg);
+    if (!mfs_replica_in(r, MFS_REPLICA_DROP))
+        r->again_at = now + PAUSE_COPY;
+}
+
 void mfs_replica_answer(struct mfs_replica *r, const struct mfs_err *err, const void *reply)
 {
     bool gone = err && (err->code == -ENOENT || err->code == -ESRCH);
@@ -314,8 +329,10 @@ void mfs_replica_answer(struct mfs_replica *r, const struct mfs_err *err, const 
             not_taken(r, err);
         else
             taken(r, reply);
+    } else if (err && mfs_replica_in(r, MFS_REPLICA_TERM) && err->code == -EBUSY) {
+        r->again_at = mfs_clock_mono() + PAUSE_COPY; /* the copy stays: another one is dear */
     } else if (err) {
-        drop(r, err->msg);
+        not_copied(r, err);
     } else if (mfs_replica_in(r, MFS_REPLICA_COPY)) {
         copied(r, reply);
     } else {

@@ -19,6 +19,8 @@ struct mfs_replica {
     bool replica_dead;              /* the replica's has ended */
     int64_t replica_silent_since;   /* … or does not answer its Local Manager; 0: it does */
     int64_t starved_since;          /* the partition's lacks its consent; 0: it does not */
+    uint32_t avoided;               /* a node at which a copy has failed, … */
+    int64_t avoided_until;          /* … until then, if another one may hold it */
     int64_t wanting_since;          /* no node has had room for it; 0: it has one, or may get one */
     bool shown;                     /* its partition serves by terms, and the table says so */
     bool table_due;                 /* the table does not say yet what the state says */

@@ -86,6 +86,11 @@ static bool may_hold(const struct mfs_cm *cm, const struct mfs_cm_node *n, uint3
            !mfs_replicas_silent(cm, n->id, now) && !mfs_replicas_grave(&cm->state, n->id, part);
 }
 
+static bool is_avoided(const struct mfs_replica *r, const struct mfs_cm_node *n, int64_t now)
+{
+    return n->id == r->avoided && now < r->avoided_until;
+}
+
 int mfs_replica_choose(struct mfs_replica *r, int64_t now)
 {
     const struct mfs_cm *cm = r->cm;
@@ -110,7 +115,7 @@ int mfs_replica_choose(struct mfs_replica *r, int64_t now)
         }
         told = (double)(l->last.memory_used + need) / (double)room_in(cm, l);
         fill = told > fill ? told : fill; /* what has just been placed is not reported yet */
-        if (!best || fill < least) {
+        if (!best || is_avoided(r, best, now) || (fill < least && !is_avoided(r, n, now))) {
             best = n;
             least = fill;
         }

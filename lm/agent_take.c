@@ -36,7 +36,7 @@ static struct mfs_agent_part *note_taken(struct mfs_agent_copy *c, struct mfs_er
     redis.incoming = false;
     p = mfs_agent_part_add(c->agent, &redis, true);
     if (!p) {
-        mfs_err_set(err, -ENOMEM, "out of memory");
+        mfs_err_set(err, -EBUSY, "out of memory"); /* it is to be asked for again */
         return NULL;
     }
     p->lost = false;

@@ -169,7 +169,9 @@ static void term_done(struct mfs_job *job)
 
     if (!j->rc && !j->how.on && p && !strcmp(p->redis.password, j->how.password) &&
         a->phase == MFS_AGENT_RUNNING)
-        j->rc = set_termed(p, false, &j->err);
+        j->rc = p->lost ? mfs_err_set(&j->err, -EAGAIN, "partition %u: its process has just ended",
+                                      j->how.index)
+                        : set_termed(p, false, &j->err);
     if (j->rc)
         mfs_conn_fail(j->from.conn, j->from.id, j->rc, "node %u: %s", a->opts.node, j->err.msg);
     else

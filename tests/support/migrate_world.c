@@ -38,6 +38,14 @@ static bool fails(struct migrate_peer *p, struct mfs_conn *c, uint64_t id, enum 
     return code != 0;
 }
 
+static void hinder_at(struct migrate_world *w, enum mfs_msg type)
+{
+    if (w->hinders != type)
+        return;
+    migrate_world_hinder(w, true);
+    w->hinders = 0;
+}
+
 static void on_receive(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
     const struct mfs_msg_receive *m = body;
@@ -46,6 +54,7 @@ static void on_receive(struct mfs_conn *c, uint64_t id, const void *body, void *
     note(p, "receive");
     assert_string_equal(m->source_host, "127.0.0.1");
     assert_int_not_equal(m->source_port, 0);
+    hinder_at(p->w, MFS_MSG_RECEIVE);
     if (!p->w->silent && !fails(p, c, id, MFS_MSG_RECEIVE))
         mfs_conn_reply(c, MFS_MSG_RECEIVE, id,
                        &(struct mfs_msg_receive_reply){.index = m->index, .bytes = 100});
@@ -65,9 +74,7 @@ static void on_take(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     if (p->w->unwritable)
         snprintf(p->w->stage.paths.state, sizeof p->w->stage.paths.state, "%s/cm.json.no/where",
                  p->w->stage.dir);
-    if (p->w->hinders)
-        migrate_world_hinder(p->w, true);
-    p->w->hinders = false;
+    hinder_at(p->w, MFS_MSG_TAKE);
     if (!fails(p, c, id, MFS_MSG_TAKE))
         mfs_conn_reply(
             c, MFS_MSG_TAKE, id,

@@ -36,9 +36,9 @@ struct migrate_world {
     struct mfs_conn *late_conn; /* … this one, of which a reference is held */
     uint64_t late_id;
     int64_t until;
-    bool revived;    /* the source died with a whole copy */
-    bool unwritable; /* from the cut to the second fence cm can't write its state */
-    bool hinders;    /* from the take on it can't, see migrate_world_hinder */
+    bool revived;         /* the source died with a whole copy */
+    bool unwritable;      /* from the cut to the second fence cm can't write its state */
+    enum mfs_msg hinders; /* from this one on it can't, see migrate_world_hinder; 0: none */
     bool done;
     struct mfs_err err;
     struct mfs_migrate_result result;

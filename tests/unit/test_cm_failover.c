@@ -23,17 +23,23 @@ static bool replica_is_ready(void *world)
     return !strcmp(w->stage.cm.state.part[0].replica_step, MFS_REPLICA_READY);
 }
 
-/* One that lacks what was written before all waited for it is given up, and another one made. */
-static void a_replica_is_ready_when_it_has_all(void **state)
+/* Of both partitions, each of which is at a node of its own; there is room. */
+static void want_replicas(struct migrate_world *w)
 {
-    struct migrate_world *w = *state;
-
     w->stage.cm.state.replicas = 1;
     w->stage.cm.state.part[1].node = 1;
     for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++) {
         w->stage.cm.live[i]->reported = true;
         w->stage.cm.live[i]->last.memory_capacity = 1 << 30;
     }
+}
+
+/* One that lacks what was written before all waited for it is given up, and another one made. */
+static void a_replica_is_ready_when_it_has_all(void **state)
+{
+    struct migrate_world *w = *state;
+
+    want_replicas(w);
     w->peer[0].fail[MFS_MSG_TERM][1] = -ETIMEDOUT;
     assert_int_equal(mfs_replicas_begin(&w->stage.cm), 0);
     migrate_world_wait(w, replica_is_ready);
@@ -173,7 +179,7 @@ static void a_replica_takes_over_when_that_is_written(void **state)
     struct migrate_world *w = *state;
 
     begin_with_a_replica(w);
-    w->hinders = true;
+    w->hinders = MFS_MSG_TAKE;
     dies(w, "old");
     wait_a_moment(w);
     assert_non_null(strstr(w->log, "force1"));
@@ -213,12 +219,7 @@ static void a_replica_is_made_when_that_is_written(void **state)
 {
     struct migrate_world *w = *state;
 
-    w->stage.cm.state.replicas = 1;
-    w->stage.cm.state.part[1].node = 1;
-    for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++) {
-        w->stage.cm.live[i]->reported = true;
-        w->stage.cm.live[i]->last.memory_capacity = 1 << 30;
-    }
+    want_replicas(w);
     migrate_world_hinder(w, true);
     assert_int_equal(mfs_replicas_begin(&w->stage.cm), 0);
     wait_a_moment(w);
@@ -226,6 +227,30 @@ static void a_replica_is_made_when_that_is_written(void **state)
     migrate_world_hinder(w, false);
     migrate_world_wait(w, replica_is_ready);
     check_written(w, 0, MFS_REPLICA_READY);
+    mfs_replicas_fini(&w->stage.cm);
+}
+
+static unsigned count(const char *log, const char *what)
+{
+    unsigned n = 0;
+
+    for (const char *p = log; (p = strstr(p, what)) != NULL; p++)
+        n++;
+    return n;
+}
+
+/* By the Local Manager of the partition: copied again and again it would be otherwise. */
+static void a_copy_stays_until_terms_can_be_written(void **state)
+{
+    struct migrate_world *w = *state;
+
+    want_replicas(w);
+    for (unsigned i = 0; i < 2; i++)
+        w->peer[0].fail[MFS_MSG_TERM][i] = -EBUSY;
+    assert_int_equal(mfs_replicas_begin(&w->stage.cm), 0);
+    migrate_world_wait(w, replica_is_ready);
+    assert_int_equal(count(w->log, "receive1"), 1);
+    assert_int_equal(w->peer[0].asked[MFS_MSG_TERM], 4); /* twice in vain, terms, whole */
     mfs_replicas_fini(&w->stage.cm);
 }
 
@@ -350,6 +375,7 @@ int main(void)
         TEST(a_replica_takes_over_when_that_is_written),
         TEST(it_takes_over_when_that_is_written_at_last),
         TEST(a_replica_is_made_when_that_is_written),
+        TEST(a_copy_stays_until_terms_can_be_written),
         TEST(a_connection_is_one_node_and_one_client),
         TEST(a_new_cm_counts_on_clients_of_the_one_before),
         TEST(a_lost_node_is_told_of_and_then_not_answered),

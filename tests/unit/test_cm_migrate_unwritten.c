@@ -71,7 +71,7 @@ static void nobody_has_a_table_that_is_not_written(void **state)
     struct mfs_cm_state s;
     struct mfs_err err;
 
-    w->hinders = true;
+    w->hinders = MFS_MSG_TAKE;
     migrate_world_move(w);
     migrate_world_wait(w, is_taken_again);
     assert_string_equal(w->log, "receive1 take1 take1 ");
@@ -87,6 +87,45 @@ static void nobody_has_a_table_that_is_not_written(void **state)
     has_moved(w);
 }
 
+static bool is_received_again(void *world)
+{
+    const struct migrate_world *w = world;
+
+    return strstr(w->log, "receive1 receive1") != NULL || strstr(w->log, "take") != NULL ||
+           strstr(w->log, "fence") != NULL;
+}
+
+/* The source serves: it goes on to do so until it can be written that it does no more, … */
+static void a_cut_that_cannot_be_written_waits(void **state)
+{
+    struct migrate_world *w = *state;
+
+    w->hinders = MFS_MSG_RECEIVE;
+    migrate_world_move(w);
+    migrate_world_wait(w, is_received_again);
+    assert_string_equal(w->log, "receive1 receive1 ");
+    migrate_world_hinder(w, false);
+    migrate_world_wait(w, migrate_world_is_calm);
+    assert_non_null(strstr(w->log, "receive1 take1 table0 table1 release0 "));
+    has_moved(w);
+}
+
+/* … also when the copy fails, as the target's Local Manager can't write either. */
+static void so_does_an_undo(void **state)
+{
+    struct migrate_world *w = *state;
+
+    w->hinders = MFS_MSG_RECEIVE;
+    w->peer[1].fail[MFS_MSG_RECEIVE][0] = w->peer[1].fail[MFS_MSG_RECEIVE][1] = -EBUSY;
+    migrate_world_move(w);
+    migrate_world_wait(w, is_received_again);
+    assert_string_equal(w->log, "receive1 receive1 ");
+    migrate_world_hinder(w, false);
+    migrate_world_wait(w, migrate_world_is_calm);
+    assert_non_null(strstr(w->log, "receive1 take1 table0 table1 release0 "));
+    has_moved(w);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, migrate_world_setup, migrate_world_teardown)
@@ -94,6 +133,8 @@ int main(void)
         TEST(the_last_copy_is_not_given_up),
         TEST(nor_is_one_that_has_more_than_the_revived_source),
         TEST(nobody_has_a_table_that_is_not_written),
+        TEST(a_cut_that_cannot_be_written_waits),
+        TEST(so_does_an_undo),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
