@@ -24,15 +24,26 @@ static int take_out(struct mfs_ranges *ranges, uint64_t size, uint64_t first,
     return rc;
 }
 
+/* The stripe behind the last of those that ranges from the at-th on touch without a gap. Others are
+ * not asked for: it is nothing to us if they can't be. */
+static uint64_t run_end(const struct mfs_ranges *ranges, uint32_t at, uint32_t size)
+{
+    uint64_t end = mfs_geometry_stripes(ranges->v[at].hi, size);
+
+    while (++at < ranges->n && ranges->v[at].lo / size <= end)
+        end = mfs_geometry_stripes(ranges->v[at].hi, size);
+    return end;
+}
+
 int mfs_stripes_kept(struct mfs_store *store, uint64_t ino, struct mfs_ranges *ranges)
 {
     uint32_t size = mfs_store_stripe_size(store), at;
-    uint64_t end = mfs_geometry_stripes(mfs_ranges_end(ranges), size), next = 0;
+    uint64_t next = 0;
     uint32_t *lengths = malloc(BATCH * sizeof *lengths);
     int rc = lengths ? 0 : -ENOMEM;
 
     while (!rc && (at = mfs_ranges_behind(ranges, next * size)) < ranges->n) {
-        uint64_t first = ranges->v[at].lo / size;
+        uint64_t first = ranges->v[at].lo / size, end = run_end(ranges, at, size);
         uint32_t n;
 
         first = first > next ? first : next;

@@ -37,7 +37,7 @@ static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg 
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_append");
+    mfs_call_function(&c, data->p ? "mfs_append" : "mfs_append_place");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
     mfs_args_int(&c.args, (int64_t)data->len);

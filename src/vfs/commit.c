@@ -42,7 +42,9 @@ static uint64_t parts_end(const struct mfs_commit *c)
     return end;
 }
 
-/* Commits of `left` what is there now that the file has been cut; *attr is fetched before. */
+/* Commits of `left` what is there now that the file has been cut; *attr is fetched before. What it
+ * takes: who cuts a file to nothing sets that to 0; else he takes off what he frees, be it counted
+ * already or not, so that it has to be counted all the same. */
 static int commit_kept(struct mfs_vnode *v, const struct mfs_commit *all, struct mfs_ranges *left,
                        uint64_t *from, struct mfs_attr *attr)
 {
@@ -61,28 +63,35 @@ static int commit_kept(struct mfs_vnode *v, const struct mfs_commit *all, struct
     c.end = parts_end(all);
     if (mfs_ranges_end(left) > c.end)
         c.end = mfs_ranges_end(left);
-    if (c.alloc > (int64_t)mfs_ranges_bytes(left))
+    if (attr->alloc >= 0 && c.alloc > (int64_t)mfs_ranges_bytes(left))
         c.alloc = (int64_t)mfs_ranges_bytes(left);
     *from = attr->version;
-    return c.end > 0 ? mfs_meta_commit(v->vfs->meta, v->ino, &c, from, attr) : 0;
+    if (c.end == 0 && attr->alloc >= 0)
+        return 0; /* nothing is left */
+    return mfs_meta_commit(v->vfs->meta, v->ino, &c, from, attr);
 }
 
 static int commit_again(struct mfs_vnode *v, const struct mfs_commit *c, uint64_t *from,
                         struct mfs_attr *attr)
 {
     struct mfs_ranges left;
+    uint64_t bytes;
     int rc = 0;
 
     mfs_ranges_init(&left);
     for (size_t i = 0; i < c->nstored && rc == 0; i++)
         rc = mfs_ranges_add(&left, c->stored[i].lo, c->stored[i].hi);
+    bytes = mfs_ranges_bytes(&left);
     if (rc == 0)
         rc = -ECANCELED;
     for (int i = 0; i < TRIES && rc == -ECANCELED; i++)
         rc = commit_kept(v, c, &left, from, attr);
+    if (mfs_ranges_bytes(&left) < bytes) {
+        mfs_info("vfs", "inode %llx: was cut by another mount while it was written to",
+                 (unsigned long long)v->ino);
+        mfs_vnode_drop_pages(v); /* they may show what is gone */
+    }
     mfs_ranges_fini(&left);
-    mfs_info("vfs", "inode %llx: was cut by another mount while it was written to",
-             (unsigned long long)v->ino);
     return rc;
 }
 
@@ -106,10 +115,8 @@ int mfs_vnode_commit(void *arg, const struct mfs_dirty_commit *d)
     for (size_t i = 0; i < d->nparts; i++)
         part[i] = (struct mfs_part){d->parts[i].off, d->parts[i].len, d->parts[i].p};
     rc = mfs_meta_commit(v->vfs->meta, v->ino, &c, &from, &attr);
-    if (rc == -ECANCELED) {
+    if (rc == -ECANCELED)
         rc = commit_again(v, &c, &from, &attr);
-        mfs_vnode_drop_pages(v); /* they may show what is gone */
-    }
     if (rc == 0) {
         mfs_vnode_carry(v, from, &attr);
     } else {

@@ -4,13 +4,14 @@
 
 #include "data/stripes.h"
 
-/* An append of nothing: its place is ours until it ends. */
-static int keep_appenders_out(struct mfs_vfs *vfs, uint64_t ino, struct mfs_truncation *t)
+/* An append of nothing: its place is ours until it ends. A help only: stripes are freed already, so
+ * if it can't be had the truncate goes on all the same. */
+static void keep_appenders_out(struct mfs_vfs *vfs, uint64_t ino, struct mfs_truncation *t)
 {
     struct mfs_attr attr;
     uint64_t off;
 
-    return mfs_meta_append(vfs->meta, ino, NULL, 0, &off, &t->place, NULL, &attr);
+    mfs_meta_append(vfs->meta, ino, NULL, 0, &off, &t->place, NULL, &attr);
 }
 
 static void let_appenders_in(struct mfs_vfs *vfs, uint64_t ino, const struct mfs_truncation *t)
@@ -26,19 +27,18 @@ int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
 {
     struct mfs_dirty *d = v != NULL ? atomic_load(&v->dirty) : NULL;
     struct timespec mtime;
-    struct mfs_attr attr = {0};
+    struct mfs_attr attr;
     uint64_t stored = 0;
-    int rc = 0;
+    int rc;
 
     if (t->tries++ > 0 && t->place == 0)
-        rc = keep_appenders_out(vfs, ino, t);
-    if (rc == 0 && d != NULL && mfs_dirty_attr(d, &stored, &mtime)) {
+        keep_appenders_out(vfs, ino, t);
+    if (d != NULL && mfs_dirty_attr(d, &stored, &mtime)) {
         t->forgot |= mfs_dirty_cut(d, t->size);
         /* Else a later commit of what is left would set mtime back, and count what is cut. */
         mfs_vnode_flush(v, NULL);
     }
-    if (rc == 0)
-        rc = mfs_meta_getattr(vfs->meta, ino, &attr);
+    rc = mfs_meta_getattr(vfs->meta, ino, &attr);
     if (rc < 0)
         return rc;
     if (attr.data_end > stored)

@@ -239,6 +239,109 @@ static void nothing_was_freed(void **state)
     check_stripe(2, 'n');
 }
 
+static bool calls(const char *name, const struct mfs_arg *argv, uint32_t argc)
+{
+    for (uint32_t i = 0; i < argc && i < 2; i++)
+        if (argv[i].len == strlen(name) && memcmp(argv[i].p, name, argv[i].len) == 0)
+            return true;
+    return false;
+}
+
+static void set_full(uint32_t part, bool full)
+{
+    const char *command = full ? "CONFIG SET maxmemory 1" : "CONFIG SET maxmemory 0";
+
+    assert_int_equal(redis_fixture_admin(vfs_redis, part, command), 0);
+}
+
+/* The n-th stripe from 1 on that is not where the inode is. */
+static uint32_t stripe_elsewhere(unsigned n)
+{
+    uint32_t home = mfs_placement_home(ino), s = 0;
+
+    while (n > 0)
+        n -= mfs_placement_stripe(ino, ++s, NPARTS) != home;
+    return s;
+}
+
+/* Just before it is cut it grows, once, to where the cut has freed nothing. */
+static int outrun(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    (void)part;
+    if (!calls("mfs_truncate", argv, argc) || atomic_exchange((atomic_bool *)arg, true))
+        return 0;
+    put_stripe(stripe_elsewhere(2), 'n');
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    return 0;
+}
+
+/* Freed in vain, it is cut nevertheless: also when there is no memory for the place of an append.
+ */
+static void outrun_when_memory_is_full(void **state)
+{
+    uint32_t home = mfs_placement_home(ino);
+    atomic_bool once = false;
+
+    (void)state;
+    put_stripe(stripe_elsewhere(1), 'o');
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    set_full(home, true);
+    mfs_store_set_fault(b.store, outrun, &once);
+    assert_int_equal(truncate_to(&b, STRIPE), 0);
+    mfs_store_set_fault(b.store, NULL, NULL);
+    set_full(home, false);
+    assert_true(once);
+    check_size(STRIPE);
+}
+
+/* A stripe that can't be looked at, and that is none of those that were written. */
+static int refuse_stripe(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    (void)part;
+    return argc == 2 && argv[0].len == 6 && memcmp(argv[0].p, "STRLEN", 6) == 0 &&
+                   argv[1].len == MFS_KEY_STRIPE_LEN && memcmp(argv[1].p, arg, argv[1].len) == 0
+               ? -EIO
+               : 0;
+}
+
+static void only_what_was_written_is_looked_at(void **state)
+{
+    char key[MFS_KEY_STRIPE_LEN];
+
+    (void)state;
+    put_stripe(1, 'n');
+    put_stripe(5, 'n');
+    wait_stored(1, 'n');
+    wait_stored(5, 'n');
+    assert_int_equal(empty_by_truncate(&b), 0);
+    mfs_key_stripe(key, ino, 3);
+    mfs_store_set_fault(a.store, refuse_stripe, key);
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    mfs_store_set_fault(a.store, NULL, NULL);
+    check_size(6ULL * STRIPE);
+    check_stripe(1, 'n');
+    check_stripe(5, 'n');
+}
+
+/* What is cut before it was counted is counted, as the cut has taken it off. */
+static void what_it_takes_is_not_negative(void **state)
+{
+    struct mfs_attr attr;
+
+    (void)state;
+    put_stripe(5, 'o');
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    for (uint32_t s = 1; s < 5; s++)
+        put_stripe(s, 'n');
+    for (uint32_t s = 1; s < 5; s++)
+        wait_stored(s, 'n');
+    assert_int_equal(truncate_to(&b, STRIPE), 0);
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    assert_int_equal(mfs_vfs_getattr(b.vfs, ino, &attr), 0);
+    assert_int_equal(attr.size, STRIPE);
+    assert_int_equal(attr.alloc, 0);
+}
+
 /* --- appended ------------------------------------------------------------------------------ */
 
 struct cutter {
@@ -255,14 +358,6 @@ static void *cut(void *arg)
     c->rc = empty[c->way](&b);
     atomic_store(&c->done, true);
     return NULL;
-}
-
-static bool calls(const char *name, const struct mfs_arg *argv, uint32_t argc)
-{
-    for (uint32_t i = 0; i < argc && i < 2; i++)
-        if (argv[i].len == strlen(name) && memcmp(argv[i].p, name, argv[i].len) == 0)
-            return true;
-    return false;
 }
 
 /* When an append has its place, and has stored its bytes there or is about to. */
@@ -378,6 +473,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_follows_the_cut_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(so_does_what_is_below_it, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_was_freed, setup, teardown),
+        cmocka_unit_test_setup_teardown(outrun_when_memory_is_full, setup, teardown),
+        cmocka_unit_test_setup_teardown(only_what_was_written_is_looked_at, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_it_takes_is_not_negative, setup, teardown),
         cmocka_unit_test_setup_teardown(appended_then_emptied, setup, teardown),
         cmocka_unit_test_setup_teardown(a_dead_appender_is_not_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(beside_appenders, setup, teardown),

@@ -149,7 +149,7 @@ redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' }
 -- mfs_append ino time len stripe_size sid number [bytes]. The record, the other openers, and how it
 -- went (1 byte): 'S' stored, 'P' the place is taken for this one. Or just the session (8) that has
 -- it.
-redis.register_function('mfs_append', function(_, args)
+local function append(_, args)
     local ino, len = args[1], tonumber(args[3])
     local rec = get_record(ino)
     if not rec then
@@ -167,7 +167,11 @@ redis.register_function('mfs_append', function(_, args)
     end
     local said = redis.pcall('mfs_commit', ino, args[2], last, 0, 0, args[5], '', '', size, args[7])
     return type(said) == 'string' and said .. 'S' or said
-end)
+end
+redis.register_function('mfs_append', append)
+
+-- mfs_append_place: the same without bytes, so that nothing grows.
+redis.register_function{ function_name = 'mfs_append_place', flags = { 'allow-oom' }, callback = append }
 
 -- mfs_append_end ino time begin end alloc sid number: the bytes are stored from `begin` to `end` (0: they are not),
 -- the place is free. The record and the other openers; ECANCELED when it had been taken away.
