@@ -1,9 +1,12 @@
 #include "vfs_fixture.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+
+#include "cluster/placement.h"
 
 struct redis_fixture *vfs_redis;
 
@@ -33,4 +36,27 @@ void vfs_client_stop(struct mfs_store *store, struct mfs_vfs *vfs)
 {
     mfs_vfs_destroy(vfs);
     mfs_store_destroy(store);
+}
+
+void vfs_pair_start(struct vfs_client *a, struct vfs_client *b, struct mfs_file **file,
+                    uint64_t *ino)
+{
+    const struct mfs_cred root = {.umask = 022, .in_group = true};
+    struct mfs_attr attr;
+    bool keep;
+
+    assert_int_equal(redis_fixture_reset(vfs_redis), 0);
+    vfs_client_start(&a->store, &a->vfs);
+    vfs_client_start(&b->store, &b->vfs);
+    assert_int_equal(mfs_vfs_create_open(a->vfs, MFS_ROOT_INO, "f", 0644, O_RDWR | O_CREAT, &root,
+                                         &attr, file, &keep),
+                     0);
+    *ino = attr.ino;
+}
+
+void vfs_pair_stop(struct vfs_client *a, struct vfs_client *b, struct mfs_file *file)
+{
+    mfs_vfs_release(file);
+    vfs_client_stop(a->store, a->vfs);
+    vfs_client_stop(b->store, b->vfs);
 }

@@ -16,4 +16,14 @@ int vfs_redis_stop(void **state);
 void vfs_client_start(struct mfs_store **store, struct mfs_vfs **vfs);
 void vfs_client_stop(struct mfs_store *store, struct mfs_vfs *vfs);
 
+struct vfs_client {
+    struct mfs_store *store;
+    struct mfs_vfs *vfs;
+};
+
+/* Two clients of empty partitions, and a new file that the first has open to read and write. */
+void vfs_pair_start(struct vfs_client *a, struct vfs_client *b, struct mfs_file **file,
+                    uint64_t *ino);
+void vfs_pair_stop(struct vfs_client *a, struct vfs_client *b, struct mfs_file *file);
+
 #endif

@@ -24,15 +24,9 @@
 #define STRIPE (64U << 10)
 #define NPARTS 3U
 
-struct client {
-    struct mfs_store *store;
-    struct mfs_vfs *vfs;
-};
-
-static struct client a, b;
+static struct vfs_client a, b;
 static struct mfs_file *file; /* of a */
 static uint64_t ino;
-static const struct mfs_cred root = {.umask = 022, .in_group = true};
 
 static int setup_all(void **state)
 {
@@ -42,26 +36,15 @@ static int setup_all(void **state)
 
 static int setup(void **state)
 {
-    struct mfs_attr attr;
-    bool keep;
-
     (void)state;
-    assert_int_equal(redis_fixture_reset(vfs_redis), 0);
-    vfs_client_start(&a.store, &a.vfs);
-    vfs_client_start(&b.store, &b.vfs);
-    assert_int_equal(mfs_vfs_create_open(a.vfs, MFS_ROOT_INO, "f", 0644, O_RDWR | O_CREAT, &root,
-                                         &attr, &file, &keep),
-                     0);
-    ino = attr.ino;
+    vfs_pair_start(&a, &b, &file, &ino);
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    mfs_vfs_release(file);
-    vfs_client_stop(a.store, a.vfs);
-    vfs_client_stop(b.store, b.vfs);
+    vfs_pair_stop(&a, &b, file);
     return 0;
 }
 
@@ -82,7 +65,7 @@ static void put_stripe(uint32_t s, char with)
     assert_int_equal(write_to(file, (uint64_t)s * STRIPE, STRIPE, with, 0), 0);
 }
 
-static struct mfs_file *open_file(struct client *c, int flags)
+static struct mfs_file *open_file(struct vfs_client *c, int flags)
 {
     struct mfs_file *f;
     bool keep;
@@ -104,7 +87,7 @@ static void wait_stored(uint32_t s, char what)
 
 static void check_size(uint64_t size)
 {
-    struct client *clients[] = {&a, &b};
+    struct vfs_client *clients[] = {&a, &b};
     struct mfs_attr attr;
 
     for (unsigned i = 0; i < 2; i++) {
@@ -116,7 +99,7 @@ static void check_size(uint64_t size)
 
 static void check_stripe(uint32_t s, char what)
 {
-    struct client *clients[] = {&a, &b};
+    struct vfs_client *clients[] = {&a, &b};
     char buf[STRIPE];
 
     for (unsigned i = 0; i < 2; i++) {
@@ -131,14 +114,14 @@ static void check_stripe(uint32_t s, char what)
     }
 }
 
-static int truncate_to(struct client *c, uint64_t size)
+static int truncate_to(struct vfs_client *c, uint64_t size)
 {
     struct mfs_attr attr = {.size = size};
 
     return mfs_vfs_setattr(c->vfs, ino, MFS_VFS_SET_SIZE, &attr);
 }
 
-static int empty_by_open(struct client *c)
+static int empty_by_open(struct vfs_client *c)
 {
     struct mfs_file *f;
     bool keep;
@@ -149,12 +132,12 @@ static int empty_by_open(struct client *c)
     return rc;
 }
 
-static int empty_by_truncate(struct client *c)
+static int empty_by_truncate(struct vfs_client *c)
 {
     return truncate_to(c, 0);
 }
 
-static int (*const empty[])(struct client *c) = {empty_by_truncate, empty_by_open};
+static int (*const empty[])(struct vfs_client *c) = {empty_by_truncate, empty_by_open};
 #define WAYS 2U
 
 /* --- written, and not yet committed -------------------------------------------------------- */

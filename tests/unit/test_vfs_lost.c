@@ -24,15 +24,9 @@
 #define STRIPE (64U << 10)
 #define NPARTS 3U
 
-struct client {
-    struct mfs_store *store;
-    struct mfs_vfs *vfs;
-};
-
-static struct client a, b;
+static struct vfs_client a, b;
 static struct mfs_file *file; /* of a */
 static uint64_t ino;
-static const struct mfs_cred root = {.umask = 022, .in_group = true};
 
 static int setup_all(void **state)
 {
@@ -52,7 +46,7 @@ static void forget_full(void)
     mfs_clock_sleep(1100 * MFS_MSEC); /* the second for which writes to a full partition fail */
 }
 
-static struct mfs_file *open_file(struct client *c, int flags)
+static struct mfs_file *open_file(struct vfs_client *c, int flags)
 {
     struct mfs_file *f;
     bool keep;
@@ -63,17 +57,8 @@ static struct mfs_file *open_file(struct client *c, int flags)
 
 static int setup(void **state)
 {
-    struct mfs_attr attr;
-    bool keep;
-
     (void)state;
-    assert_int_equal(redis_fixture_reset(vfs_redis), 0);
-    vfs_client_start(&a.store, &a.vfs);
-    vfs_client_start(&b.store, &b.vfs);
-    assert_int_equal(mfs_vfs_create_open(a.vfs, MFS_ROOT_INO, "f", 0644, O_RDWR | O_CREAT, &root,
-                                         &attr, &file, &keep),
-                     0);
-    ino = attr.ino;
+    vfs_pair_start(&a, &b, &file, &ino);
     return 0;
 }
 
@@ -82,9 +67,7 @@ static int teardown(void **state)
     (void)state;
     for (uint32_t i = 0; i < NPARTS; i++)
         set_full(i, false);
-    mfs_vfs_release(file);
-    vfs_client_stop(a.store, a.vfs);
-    vfs_client_stop(b.store, b.vfs);
+    vfs_pair_stop(&a, &b, file);
     return 0;
 }
 
@@ -110,7 +93,7 @@ static int put(struct mfs_file *f, uint64_t off, size_t len, char with)
     return n < 0 ? (int)n : 0;
 }
 
-static uint64_t size_by(struct client *c)
+static uint64_t size_by(struct vfs_client *c)
 {
     struct mfs_attr attr;
 
@@ -121,7 +104,7 @@ static uint64_t size_by(struct client *c)
 /* The bytes are all the same, as both clients see them. */
 static void check(uint64_t off, size_t len, char what)
 {
-    struct client *clients[] = {&a, &b};
+    struct vfs_client *clients[] = {&a, &b};
     char buf[STRIPE];
 
     for (unsigned i = 0; i < 2; i++) {
@@ -273,7 +256,7 @@ static int lose(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t a
     return -EIO;
 }
 
-static uint64_t version_by(struct client *c)
+static uint64_t version_by(struct vfs_client *c)
 {
     struct mfs_attr attr;
 
