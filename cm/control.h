@@ -39,6 +39,7 @@ struct mfs_cm_live {
     bool done;                  /* with the present step of the start */
     enum mfs_cm_step step;      /* while it is coming to a running deployment */
     bool told;                  /* to stop, as it leaves */
+    bool clientless;            /* at the end: its clients have ended, or nobody can ask it */
     int64_t heard;              /* when it last said anything (with replicas only) */
     int64_t lost_at;            /* when somebody was last told that it is lost (trust.h) */
     uint64_t has;               /* epoch of the newest table that it and its clients have */
@@ -102,7 +103,8 @@ struct mfs_cm {
     struct mfs_replicas *replicas;       /* replicas.h; NULL: there are none */
 
     struct mfs_timer *stop_check; /* while stopping */
-    int64_t stop_until;
+    bool stop_asked;              /* of all nodes; before, of their clients alone */
+    int64_t stop_until;           /* that is waited for */
     struct mfs_cm_waiter *waiters;
     bool by_signal;
     struct mfs_err failure; /* of the start; code 0: none */

@@ -1,6 +1,7 @@
-/* The end of a deployment: every Local Manager is asked to end what is its own; one that is not
- * connected gets a SIGTERM, which means the same. When all their processes are gone, or it takes
- * too long, the loop ends, and the daemon clears away by force what is left. */
+/* The end of a deployment: every Local Manager is asked to end its clients, which may need any
+ * node's partitions for that, and when all have, or it takes too long, to end what else is its own;
+ * one that is not connected gets a SIGTERM, which means the same. When all their processes are
+ * gone, or it takes too long, the loop ends, and the daemon clears away by force what is left. */
 #include "cm/control.h"
 
 #include <errno.h>
@@ -14,8 +15,9 @@
 #include "cm/events.h"
 #include "cm/scale.h"
 
-#define STOP_TIME  (25 * MFS_SEC)
-#define CHECK_STEP (20 * MFS_MSEC)
+#define CLIENTS_TIME (8 * MFS_SEC) /* a client has 5 s, and is killed then */
+#define STOP_TIME    (25 * MFS_SEC)
+#define CHECK_STEP   (20 * MFS_MSEC)
 
 static void stopped(void *arg, const struct mfs_err *err, const void *reply)
 {
@@ -26,10 +28,41 @@ static void stopped(void *arg, const struct mfs_err *err, const void *reply)
         mfs_warn("shutdown", "%s: %s", l->node->name, err->msg);
 }
 
+static void ask(struct mfs_cm_live *l)
+{
+    if (l->conn && !mfs_conn_request(l->conn, MFS_MSG_STOP, NULL, STOP_TIME, stopped, l))
+        return;
+    if (l->proc.pid)
+        mfs_proc_kill(&l->proc, SIGTERM);
+}
+
+/* Do all clients have ended that can be asked about? */
+static bool clientless(const struct mfs_cm *cm)
+{
+    if (mfs_clock_mono() >= cm->stop_until)
+        return true;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (cm->live[i]->conn && !cm->live[i]->clientless)
+            return false;
+    return true;
+}
+
+static void ask_all(struct mfs_cm *cm)
+{
+    cm->stop_asked = true;
+    cm->stop_until = mfs_clock_mono() + STOP_TIME;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        ask(cm->live[i]);
+}
+
 static void check(void *arg)
 {
     struct mfs_cm *cm = arg;
 
+    if (!cm->stop_asked && clientless(cm))
+        ask_all(cm);
+    if (!cm->stop_asked)
+        return;
     if (mfs_clock_mono() < cm->stop_until)
         for (uint32_t i = 0; i < cm->state.nnodes; i++)
             if (mfs_proc_alive(&cm->live[i]->proc))
@@ -41,14 +74,22 @@ static void check(void *arg)
     mfs_loop_stop(cm->loop);
 }
 
-static void ask(struct mfs_cm_live *l)
+static void clients_ended(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_cm_live *l = arg;
+
+    stopped(arg, err, reply);
+    l->clientless = true;
+    if (!l->cm->stop_asked && clientless(l->cm))
+        ask_all(l->cm);
+}
+
+static void ask_for_clients(struct mfs_cm_live *l)
 {
     mfs_timer_cancel(l->restart);
     l->restart = NULL;
-    if (l->conn && !mfs_conn_request(l->conn, MFS_MSG_STOP, NULL, STOP_TIME, stopped, l))
-        return;
-    if (l->proc.pid)
-        mfs_proc_kill(&l->proc, SIGTERM);
+    l->clientless = !l->conn || mfs_conn_request(l->conn, MFS_MSG_END_CLIENTS, NULL, CLIENTS_TIME,
+                                                 clients_ended, l);
 }
 
 void mfs_shutdown_begin(struct mfs_cm *cm)
@@ -62,9 +103,9 @@ void mfs_shutdown_begin(struct mfs_cm *cm)
     mfs_checkpoint_stop(cm);
     mfs_timer_cancel(cm->deadline);
     cm->deadline = NULL;
+    cm->stop_until = mfs_clock_mono() + CLIENTS_TIME;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        ask(cm->live[i]);
-    cm->stop_until = mfs_clock_mono() + STOP_TIME;
+        ask_for_clients(cm->live[i]);
     cm->stop_check = mfs_loop_timer(cm->loop, CHECK_STEP, CHECK_STEP, check, cm);
     if (!cm->stop_check)
         mfs_loop_stop(cm->loop);

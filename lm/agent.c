@@ -109,10 +109,46 @@ static void redis_ended(struct mfs_agent *a)
         mfs_loop_stop(a->loop);
 }
 
-static void clients_ended(struct mfs_agent *a)
+static void tell_clientless(struct mfs_agent *a)
+{
+    struct mfs_agent_request r = a->clientless;
+
+    a->clientless = (struct mfs_agent_request){0};
+    if (r.conn)
+        mfs_conn_reply(r.conn, MFS_MSG_END_CLIENTS, r.id, &(struct mfs_msg_empty){0});
+    mfs_conn_put(r.conn);
+}
+
+static void end_redis(struct mfs_agent *a)
 {
     a->phase = MFS_AGENT_ENDING;
     mfs_agent_stop_redis(a, redis_ended);
+}
+
+static void clients_ended(struct mfs_agent *a)
+{
+    a->phase = MFS_AGENT_UNMOUNTED;
+    tell_clientless(a);
+    if (a->stopping)
+        end_redis(a);
+}
+
+static void unmount(struct mfs_agent *a)
+{
+    mfs_info(AREA, "stopping");
+    a->phase = MFS_AGENT_UNMOUNTING;
+    mfs_timer_cancel(a->soon);
+    a->soon = NULL;
+    mfs_agent_clients_unmount(a, clients_ended);
+}
+
+void mfs_agent_end_clients(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id)
+{
+    mfs_agent_request_replace(&a->clientless, conn, id);
+    if (a->phase == MFS_AGENT_RUNNING)
+        unmount(a);
+    else if (a->phase != MFS_AGENT_UNMOUNTING)
+        tell_clientless(a);
 }
 
 void mfs_agent_stop(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id)
@@ -123,13 +159,11 @@ void mfs_agent_stop(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id)
     }
     if (conn)
         a->stop = mfs_agent_request_keep(conn, id);
-    if (a->phase != MFS_AGENT_RUNNING)
-        return;
-    mfs_info(AREA, "stopping");
-    a->phase = MFS_AGENT_UNMOUNTING;
-    mfs_timer_cancel(a->soon);
-    a->soon = NULL;
-    mfs_agent_clients_unmount(a, clients_ended);
+    a->stopping = true;
+    if (a->phase == MFS_AGENT_RUNNING)
+        unmount(a);
+    else if (a->phase == MFS_AGENT_UNMOUNTED)
+        end_redis(a);
 }
 
 /* ---- setting up ------------------------------------------------------------------------------ */
@@ -333,6 +367,7 @@ static void close_agent(struct mfs_agent *a)
     mfs_agent_sessions_free(a);
     mfs_agent_probe_end(a);
     mfs_agent_copies_free(a);
+    mfs_conn_put(a->clientless.conn);
     mfs_conn_put(a->stop.conn);
     mfs_session_destroy(a->session);
     mfs_clients_destroy(a->clients);

@@ -282,6 +282,12 @@ static void handle_umount(struct mfs_conn *conn, uint64_t id, const void *body, 
         mfs_mounter_stop(a->mounter, answer, l);
 }
 
+static void handle_end_clients(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    (void)body;
+    mfs_agent_end_clients(arg, conn, id);
+}
+
 static void handle_stop(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
 {
     (void)body;
@@ -324,19 +330,13 @@ static void handle_probe(struct mfs_conn *conn, uint64_t id, const void *body, v
 }
 
 static const struct mfs_handler handlers[] = {
-    {MFS_MSG_ASSIGN, handle_assign},
-    {MFS_MSG_TABLE, handle_table},
-    {MFS_MSG_MOUNT, handle_mount},
-    {MFS_MSG_UMOUNT, handle_umount},
-    {MFS_MSG_RECEIVE, handle_receive},
-    {MFS_MSG_TAKE, handle_take},
-    {MFS_MSG_FENCE, handle_fence},
-    {MFS_MSG_RELEASE, handle_release},
-    {MFS_MSG_IMAGE, handle_image},
-    {MFS_MSG_STOP, handle_stop},
-    {MFS_MSG_TERM, handle_term},
-    {MFS_MSG_PROBE, handle_probe},
-    {0, NULL},
+    {MFS_MSG_ASSIGN, handle_assign},   {MFS_MSG_TABLE, handle_table},
+    {MFS_MSG_MOUNT, handle_mount},     {MFS_MSG_UMOUNT, handle_umount},
+    {MFS_MSG_RECEIVE, handle_receive}, {MFS_MSG_TAKE, handle_take},
+    {MFS_MSG_FENCE, handle_fence},     {MFS_MSG_RELEASE, handle_release},
+    {MFS_MSG_IMAGE, handle_image},     {MFS_MSG_END_CLIENTS, handle_end_clients},
+    {MFS_MSG_STOP, handle_stop},       {MFS_MSG_TERM, handle_term},
+    {MFS_MSG_PROBE, handle_probe},     {0, NULL},
 };
 
 const struct mfs_service mfs_agent_cm_service = {handlers, cm_up, cm_down};

@@ -51,7 +51,13 @@ struct mfs_agent_part {
     struct mfs_agent_part *next;
 };
 
-enum mfs_agent_phase { MFS_AGENT_RUNNING, MFS_AGENT_UNMOUNTING, MFS_AGENT_ENDING, MFS_AGENT_ENDED };
+enum mfs_agent_phase {
+    MFS_AGENT_RUNNING,
+    MFS_AGENT_UNMOUNTING,
+    MFS_AGENT_UNMOUNTED, /* until all is to end: other nodes' clients may still need partitions */
+    MFS_AGENT_ENDING,
+    MFS_AGENT_ENDED
+};
 
 struct mfs_agent {
     struct mfs_agent_opts opts;
@@ -103,12 +109,15 @@ struct mfs_agent {
     bool unsaved; /* the state file lacks something: it could not be written the last time */
 
     enum mfs_agent_phase phase;
-    struct mfs_agent_request stop;
+    bool stopping;                       /* all is to end, not only the clients */
+    struct mfs_agent_request clientless; /* who waits for the clients' end, */
+    struct mfs_agent_request stop;       /* and for that of all */
 };
 
 /* agent.c */
 void mfs_agent_event(struct mfs_agent *a, const char *what, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+void mfs_agent_end_clients(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id);
 void mfs_agent_stop(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id);
 void mfs_agent_fail(struct mfs_agent *a, const struct mfs_err *err); /* ends the loop */
 struct mfs_agent_request mfs_agent_request_keep(struct mfs_conn *conn, uint64_t id);

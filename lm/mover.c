@@ -29,7 +29,7 @@
 #define HEADROOM    (64ULL << 10)   /* bytes that a partition must have left to serve */
 #define KEEP_LIMIT  (300 * MFS_SEC) /* sessions live so long in a cold move */
 #define CRON_FAST   "100"           /* per second */
-#define CRON_NORMAL "10"            /* as in redis_conf.c */
+#define CRON_NORMAL "2"             /* as in redis_conf.c */
 
 /* ---- survey ---------------------------------------------------------------------------------- */
 

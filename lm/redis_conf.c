@@ -83,7 +83,7 @@ static const char fixed_settings[] =
     "client-output-buffer-limit pubsub 32mb 8mb 60\n"
     "\n"
     /* Idle processes should cost nothing, busy ones not measure themselves. */
-    "hz 10\n"
+    "hz 2\n"
     "dynamic-hz yes\n"
     "latency-tracking no\n"
     "slowlog-log-slower-than 50000\n"

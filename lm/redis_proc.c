@@ -228,12 +228,6 @@ static int await(const struct mfs_redis_node *node, const struct mfs_redis *r, i
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-static void signal_all(const struct mfs_redis *r, size_t n, int sig)
-{
-    for (size_t i = 0; i < n; i++)
-        mfs_proc_kill(&r[i].proc, sig);
-}
-
 static size_t wait_all(struct mfs_redis *r, size_t n, int64_t ns)
 {
     int64_t until = mfs_clock_mono() + ns;
@@ -253,15 +247,13 @@ static size_t wait_all(struct mfs_redis *r, size_t n, int64_t ns)
     }
 }
 
-/* How many still live. SIGTERM is SHUTDOWN NOSAVE NOW FORCE here, see redis_conf.c, and needs no
- * connection. */
+/* How many still live. Nothing of them is kept, so they need not end in good order: a process looks
+ * for SIGTERM only twice a second (hz in redis_conf.c). One that is sending a copy has a child. */
 static size_t end_all(struct mfs_redis *r, size_t n)
 {
-    signal_all(r, n, SIGTERM);
-    if (!wait_all(r, n, MFS_REDIS_STOP_TIMEOUT * MFS_SEC))
-        return 0;
-    signal_all(r, n, SIGKILL);
-    return wait_all(r, n, KILL_WAIT);
+    for (size_t i = 0; i < n; i++)
+        mfs_proc_kill_group(&r[i].proc);
+    return wait_all(r, n, MFS_REDIS_STOP_TIMEOUT * MFS_SEC);
 }
 
 /* ---- images ---------------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 #include "store/admin.h"
 
 #define MFS_REDIS_START_TIMEOUT 10 /* seconds until a new process must answer */
-#define MFS_REDIS_STOP_TIMEOUT  5  /* seconds for one to end before it is killed */
+#define MFS_REDIS_STOP_TIMEOUT  5  /* seconds that one may take to end */
 
 /* What a process is to begin with, instead of empty. */
 struct mfs_redis_image {

@@ -177,6 +177,15 @@ int mfs_proc_kill(const struct mfs_proc *p, int sig)
     return kill(p->pid, sig) ? -errno : 0;
 }
 
+int mfs_proc_kill_group(const struct mfs_proc *p)
+{
+    int it = is_it(p);
+
+    if (it <= 0)
+        return it < 0 ? it : -ESRCH;
+    return kill(-p->pid, SIGKILL) ? -errno : 0;
+}
+
 static bool wait_gone(const struct mfs_proc *p, int64_t ns)
 {
     int64_t until = mfs_clock_mono() + ns;

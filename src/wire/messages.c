@@ -305,6 +305,7 @@ const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_TABLE] = {"table", &table_record, &epoch_record},
     [MFS_MSG_MOUNT] = {"mount", &mount_record, &empty_record},
     [MFS_MSG_UMOUNT] = {"umount", &mount_record, &empty_record},
+    [MFS_MSG_END_CLIENTS] = {"end_clients", &empty_record, &empty_record},
     [MFS_MSG_STOP] = {"stop", &empty_record, &empty_record},
     [MFS_MSG_JOIN] = {"join", &join_record, &empty_record},
     [MFS_MSG_REPORT] = {"report", &report_record, &empty_record},

@@ -26,6 +26,7 @@ enum mfs_msg {
     MFS_MSG_TABLE,        /* cm → lm → client  a new table             → its epoch        */
     MFS_MSG_MOUNT,        /* cm → lm, cli → cm  mount               → when it answers  */
     MFS_MSG_UMOUNT,       /* cm → lm     unmount                       → when it is gone  */
+    MFS_MSG_END_CLIENTS,  /* cm → lm     unmount, before `stop`        → when all are gone */
     MFS_MSG_STOP,         /* cm → lm, cli → cm  end everything         → when all is gone */
     MFS_MSG_JOIN,         /* lm → cm     here I am                                        */
     MFS_MSG_REPORT,       /* lm → cm     figures, each second          no reply           */

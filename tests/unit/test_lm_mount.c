@@ -244,6 +244,23 @@ static void test_stop_with_a_program_at_work(void **state)
     assert_true(lm_world_wait(w, lm_world_lm_ended, 5));
 }
 
+/* Clients of other nodes may need the partitions to end in good order. */
+static void test_partitions_outlive_the_clients(void **state)
+{
+    struct lm_world *w = *state;
+    struct mount mount = mounted(w);
+    struct mfs_proc redis = lm_world_redis(w, 0);
+
+    assert_int_equal(lm_world_ask(w, MFS_MSG_END_CLIENTS, &(struct mfs_msg_empty){0}), 0);
+    assert_false(is_mounted(&mount, &mount.info));
+    assert_false(mfs_proc_alive(&mount.client));
+    assert_true(mfs_proc_alive(&redis));
+    assert_int_equal(lm_world_ask(w, MFS_MSG_END_CLIENTS, &(struct mfs_msg_empty){0}), 0);
+    assert_int_equal(lm_world_ask(w, MFS_MSG_STOP, &(struct mfs_msg_empty){0}), 0);
+    assert_false(mfs_proc_alive(&redis));
+    assert_true(lm_world_wait(w, lm_world_lm_ended, 5));
+}
+
 static void test_the_mount_outlives_lm(void **state)
 {
     struct lm_world *w = *state;
@@ -338,6 +355,7 @@ int main(void)
         TEST(test_a_users_unmount_is_respected),
         TEST(test_a_hung_client_is_ended),
         TEST(test_stop_with_a_program_at_work),
+        TEST(test_partitions_outlive_the_clients),
         TEST(test_the_mount_outlives_lm),
         TEST(test_a_client_that_a_killed_lm_did_not_note),
         TEST(test_a_client_that_died_while_no_lm_was_there),
