@@ -19,8 +19,8 @@ int mfs_cmd_scale(struct mfs_verb_call *call, struct mfs_err *err)
     if (mfs_text_u64(text + (*how != 't'), &n) || !n || n > MFS_PARTITIONS_MAX) {
         call->usage = true;
         return mfs_err_set(err, -EINVAL,
-                           "%s%s%sis no number of nodes: N, or +K or -K for so many more or fewer",
-                           *text ? "\"" : "", text, *text ? "\" " : "nothing ");
+                           "%s%s%show many nodes? N, or +K or -K for so many more or fewer",
+                           *text ? "\"" : "", text, *text ? "\": " : "");
     }
     return mfs_scale_call(call, how, (uint32_t)n, err);
 }

@@ -49,7 +49,7 @@ int main(int argc, char **argv)
         mfs_err_set(&err, -EINVAL, "no command given (see cm --help)");
         return complain("", &err, true);
     }
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
         mfs_verbs_help(stdout);
         return EXIT_SUCCESS;
     }

@@ -199,6 +199,8 @@ int mfs_conf_argv(struct mfs_conf *c, int argc, char **argv, int args, struct mf
             options = false;
         } else if (options && !strncmp(argv[i], "--", 2)) {
             rc = take(c, argc, argv, &i, err);
+        } else if (options && !strcmp(argv[i], "-h") && find(c, "help")) {
+            rc = mfs_conf_set(c, "help", "yes", MFS_CONF_ARGV, err);
         } else if (options && argv[i][0] == '-' && argv[i][1] &&
                    !strchr("0123456789", argv[i][1])) {
             rc = mfs_err_set(err, -EINVAL, "unknown option %s (see --help)", argv[i]);

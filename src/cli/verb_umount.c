@@ -1,4 +1,6 @@
 #include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/mountinfo.h"
+#include "cli/deployment.h"
 #include "cli/verbs.h"
 
 static const struct mfs_conf_option none[] = {{0}};
@@ -32,10 +36,23 @@ static int by_helper(const char *path)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EBUSY;
 }
 
+/* Somebody else's file system at that place. Where the path has symbolic links the kernel's list
+ * does not have it by that name, and umount(2) decides. */
+static bool is_foreign(const char *path)
+{
+    struct mfs_mountinfo info;
+    char full[PATH_MAX];
+
+    return mfs_path_absolute(path, full, sizeof full) == 0 &&
+           mfs_mountinfo_find(full, &info) == 0 && strcmp(info.fstype, "fuse.memefs") != 0;
+}
+
 static int unmount(const char *path, struct mfs_err *err)
 {
     int rc = 0;
 
+    if (is_foreign(path))
+        return mfs_err_set(err, -EINVAL, "%s: not a mount of MemEFS", path);
     if (geteuid() != 0)
         rc = by_helper(path);
     else if (umount2(path, UMOUNT_NOFOLLOW) < 0)

@@ -41,11 +41,11 @@ partitions=$(cm_ status --json | jq .partitions)
 shape=$(shape)
 
 say "wrong usage"
-refused 2 "no number of nodes"
-refused 2 "no number of nodes" none
-refused 2 "no number of nodes" 0
-refused 2 "no number of nodes" +0
-refused 2 "no number of nodes" 2x
+refused 2 "how many nodes"
+refused 2 "how many nodes" none
+refused 2 "how many nodes" 0
+refused 2 "how many nodes" +0
+refused 2 "how many nodes" 2x
 refused 2 "migration" 3 --migration lukewarm
 refused 2 "unexpected" 3 4
 

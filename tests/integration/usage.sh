@@ -6,6 +6,7 @@
 
 for program in cm lm memefs; do
     "$program" --help >"$T/help" || fail "$program --help"
+    "$program" -h | cmp -s - "$T/help" || fail "$program -h is not $program --help"
     [ "$(wc -l <"$T/help")" -ge 3 ] || fail "$program --help says little"
     "$program" --version >"$T/version" || fail "$program --version"
     grep -qE '[0-9]+\.[0-9]+' "$T/version" || fail "$program --version names no version"
@@ -13,6 +14,7 @@ done
 for verb in start status scale rebalance events doctor stop; do
     cm "$verb" --help >"$T/help" || fail "cm $verb --help"
     grep -q -- "--name" "$T/help" || fail "cm $verb --help does not mention --name"
+    cm "$verb" -h | cmp -s - "$T/help" || fail "cm $verb -h is not cm $verb --help"
 done
 for verb in mount umount layout fsck; do
     memefs "$verb" --help >/dev/null || fail "memefs $verb --help"
@@ -80,3 +82,8 @@ cannot cm_ rebalance
 cannot memefs layout /etc/passwd
 cannot memefs fsck --state-dir "$T/nothing"
 cannot memefs mount --lm "$T/no-such-socket" "$T"
+
+mkdir "$T/foreign"
+mount -t tmpfs -o size=64k tmpfs "$T/foreign"
+cannot memefs umount "$T/foreign"
+umount "$T/foreign" || fail "memefs umount has unmounted what is not its own"
