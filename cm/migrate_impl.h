@@ -30,7 +30,7 @@ struct mfs_migrate {
     void *arg;
     int64_t began;
     int64_t idle_since; /* nothing under way although something waits; 0: not so */
-    bool posted;        /* mfs_migrate_schedule will run */
+    bool posted;        /* the next choice is on the loop's list */
     struct mfs_timer *tick;
     struct mfs_migrate_sample sample[MFS_MIGRATE_SAMPLES];
     unsigned nsamples; /* ever taken */

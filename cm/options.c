@@ -71,7 +71,7 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
     {"interface", MFS_CONF_STRING, "NAME", NULL, 1, 15,
      "the network interface of each node that is measured (default: the one with its address)"},
     {"probe", MFS_CONF_FLAG, NULL, NULL, 0, 0,
-     "measure what links carry when nodes come; takes about 1 s for each, up to 9 s for many"},
+     "measure what links carry when nodes come: 1 s each, 3 s if slow, nine turns at most"},
     {"restore", MFS_CONF_STRING, "DIR", NULL, 1, 511,
      "begin with the checkpoint in this directory (cm checkpoint), on any number of nodes"},
     {"replicas", MFS_CONF_UINT, "R", "0", 0, 1,

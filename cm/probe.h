@@ -18,7 +18,7 @@
 /* Measures these nodes (ids, copied), but not those of which the operator told it, and those only
  * that are connected; then calls `done`, never from inside this call. node.bandwidth and events
  * tell what came of it; the caller saves. A node that does not answer stays as it was, and delays
- * the others by 10 s at most. 0; -EBUSY while another probe goes on; -ENOTCONN when there is
+ * the others by 9 s at most. 0; -EBUSY while another probe goes on; -ENOTCONN when there is
  * nothing to measure; -ENOMEM. */
 int mfs_cm_probe_begin(struct mfs_cm *cm, const uint32_t *node, uint32_t n,
                        void (*done)(struct mfs_cm *cm, void *arg), void *arg);

@@ -17,7 +17,7 @@
  * receiver is slow, as its window is full.
  *
  * Pure: the caller brings figures and time. Every second, say, a look at all sockets
- * (mfs_peers_look, which gives rates); between looks, 20 times a second while there is traffic,
+ * (mfs_peers_look_begin to _end, which gives rates); between looks, 20 times a second while there is traffic,
  * samples of those that carry some (mfs_peers_sample). One thread at a time. */
 #ifndef MFS_LM_PEERS_H
 #define MFS_LM_PEERS_H
@@ -62,7 +62,7 @@ void mfs_peers_sample(struct mfs_peers *p,
                       void *arg);
 
 /* Of the time between the last two looks: the nodes to which there are connections. Returns their
- * number, at most mfs_peers_count; out NULL: only the number. */
+ * number; out NULL: only the number. */
 size_t mfs_peers_list(const struct mfs_peers *p, struct mfs_report_peer *out);
 
 #endif

@@ -101,7 +101,7 @@ struct mfs_cmd {
     bool idempotent;   /* may be sent again when a connection broke before its reply came */
     bool full_at_once; /* -ENOSPC without opts.full_wait: the caller waits for memory itself */
 
-    /* Results. rc is 0, or negative errno: what mfs_reply_error says of an error reply, -EIO when
+    /* Results. rc is 0, or negative errno: what mfs_reply_errno says of an error reply, -EIO when
      * the partition can't be reached or the connection broke, -ETIMEDOUT as it says. */
     int rc;
     ssize_t into_len;        /* bytes received into `into`, -1 when the reply was nil */

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Half a minute of the soak (tests/support/soak_cluster.sh): one fault of most kinds, always the same.
+# A minute of the soak (tests/support/soak_cluster.sh): one fault of most kinds, always the same.
 # ctest: timeout=200
 # Managers and clients say what was done to them.
 ALLOW_LOG='Z error '
