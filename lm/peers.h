@@ -17,8 +17,8 @@
  * receiver is slow, as its window is full.
  *
  * Pure: the caller brings figures and time. Every second, say, a look at all sockets
- * (mfs_peers_look_begin to _end, which gives rates); between looks, 20 times a second while there is traffic,
- * samples of those that carry some (mfs_peers_sample). One thread at a time. */
+ * (mfs_peers_look_begin to _end, which gives rates); between looks, 20 times a second while there
+ * is traffic, samples of those that carry some (mfs_peers_sample). One thread at a time. */
 #ifndef MFS_LM_PEERS_H
 #define MFS_LM_PEERS_H
 

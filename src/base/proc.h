@@ -39,8 +39,8 @@ uint64_t mfs_proc_anonymous(const struct mfs_proc *p);
  * can't be seen. */
 int mfs_proc_kill(const struct mfs_proc *p, int sig);
 
-/* Kills it and all that it has forked since: one that mfs_proc_spawn started, which leads a group of
- * its own. As mfs_proc_kill. */
+/* Kills it and all that it has forked since: one that mfs_proc_spawn started, which leads a group
+ * of its own. As mfs_proc_kill. */
 int mfs_proc_kill_group(const struct mfs_proc *p);
 
 /* SIGTERM, waits up to grace nanoseconds, then SIGKILL and waits up to 2 s. Blocks. 0 when it is
