@@ -34,7 +34,7 @@ struct mfs_cm_live {
     struct mfs_conn *conn;    /* NULL: its Local Manager is not connected */
     struct mfs_proc proc;     /* what the provider started; pid 0: none */
     struct mfs_watch *watch;
-    struct mfs_timer *restart;
+    struct mfs_timer *restart;  /* of its process; during the start: it has hung up, and ends it */
     int64_t delay;              /* before the next restart, ns */
     bool done;                  /* with the present step of the start */
     enum mfs_cm_step step;      /* while it is coming to a running deployment */

@@ -269,12 +269,22 @@ static void mount_all(struct mfs_cm *cm)
     next_step(cm);
 }
 
+/* Who has hung up just now is waited for, as by any deployment that runs. */
+static void end_waits(struct mfs_cm *cm)
+{
+    mfs_timer_cancel(cm->deadline);
+    cm->deadline = NULL;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        mfs_timer_cancel(cm->live[i]->restart);
+        cm->live[i]->restart = NULL;
+    }
+}
+
 static void finish(struct mfs_cm *cm)
 {
     const struct mfs_cm_state *s = &cm->state;
 
-    mfs_timer_cancel(cm->deadline);
-    cm->deadline = NULL;
+    end_waits(cm);
     free(cm->assigned);
     cm->assigned = NULL;
     cm->settled = true;

@@ -169,6 +169,15 @@ static void take_up(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_m
     settle(cm);
 }
 
+/* One that hung up during the start is no reason to end it any more. */
+static void is_back(struct mfs_cm_live *l)
+{
+    if (l->cm->step == MFS_STEP_DONE)
+        return;
+    mfs_timer_cancel(l->restart);
+    l->restart = NULL;
+}
+
 static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
     const struct mfs_msg_join *m = body;
@@ -192,6 +201,7 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
         mfs_conn_close(l->conn); /* it has noticed sooner than we that the old one is dead */
     l->conn = c;
     mfs_conn_set_data(c, l);
+    is_back(l);
     mfs_event_add(cm->paths->events, l->node->name, "joined", "process %u at %s, %u partitions",
                   m->pid, m->address, m->nassigned);
     mfs_conn_reply(c, MFS_MSG_JOIN, id, NULL);
