@@ -1,4 +1,5 @@
-/* The event file. A line is written with one write(2), so a reader sees whole lines or none. */
+/* The event file, which cm alone writes. What does not fit, as the file system is full, is taken
+ * back: the next event is not to be glued to half of one. */
 #include "cm/events.h"
 
 #include <errno.h>
@@ -6,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,21 +23,35 @@ const struct mfs_record mfs_event_record = {
                                {.name = "text", MFS_FIELD(STR, struct mfs_event, text)},
                                {0}}};
 
+/* All of it or nothing. */
+static int write_line(const char *path, const struct mfs_buf *line)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640), rc;
+    struct stat before;
+
+    if (fd < 0)
+        return -errno;
+    rc = fstat(fd, &before) ? -errno : 0;
+    if (!rc) {
+        rc = mfs_file_write_all(fd, mfs_buf_data(line), mfs_buf_len(line));
+        if (rc && ftruncate(fd, before.st_size))
+            mfs_warn("event", "%s: half a line stays: %s", path, strerror(errno));
+    }
+    close(fd);
+    return rc;
+}
+
 static int append(const char *path, const struct mfs_event *e)
 {
     struct mfs_buf b;
-    int fd, rc;
+    int rc;
 
     mfs_buf_init(&b);
     rc = mfs_record_encode(&mfs_event_record, e, false, &b);
     if (!rc)
         rc = mfs_buf_append(&b, "\n", 1);
-    if (!rc) {
-        fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
-        rc = fd < 0 ? -errno : mfs_file_write_all(fd, mfs_buf_data(&b), mfs_buf_len(&b));
-        if (fd >= 0)
-            close(fd);
-    }
+    if (!rc)
+        rc = write_line(path, &b);
     mfs_buf_fini(&b);
     return rc;
 }
