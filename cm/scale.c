@@ -202,7 +202,10 @@ static void moved(void *arg, const struct mfs_err *err, const struct mfs_migrate
     if (err && (++s->attempts >= ATTEMPTS || s->cm->state.scale.at_once))
         mfs_scale_failed(s, err->code, "%s", err->msg);
     if (s->failure.code || (!err && !s->inherited)) {
-        moved_all_that_moves(s);
+        if (!s->failure.code && mfs_scale_filled(s->cm))
+            mfs_scale_move_again(s);
+        else
+            moved_all_that_moves(s);
         return;
     }
     mfs_scale_set_step(s, MFS_SCALE_MOVE); /* saves what has been moved */

@@ -44,6 +44,9 @@ void mfs_scale_draft_clear(struct mfs_scale_draft *d);
 int mfs_scale_plan(const struct mfs_cm *cm, struct mfs_plan *plan, struct mfs_err *err);
 /* Has every node that runs partitions told its figures? NULL, or the first that has not. */
 const struct mfs_cm_live *mfs_scale_silent(const struct mfs_cm *cm);
+/* Does a node that is to leave run partitions? After all moves of a plan: a replica has taken over
+ * there meanwhile. */
+bool mfs_scale_filled(const struct mfs_cm *cm);
 
 /* scale_nodes.c: nodes come, nodes go */
 void mfs_scale_come(struct mfs_scale *s);

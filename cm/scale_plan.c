@@ -111,6 +111,16 @@ const struct mfs_cm_live *mfs_scale_silent(const struct mfs_cm *cm)
     return NULL;
 }
 
+bool mfs_scale_filled(const struct mfs_cm *cm)
+{
+    const struct mfs_cm_state *st = &cm->state;
+
+    for (uint32_t i = 0; i < st->nnodes; i++)
+        if (!strcmp(st->node[i].turn, MFS_NODE_LEAVING) && mfs_cm_state_count(st, st->node[i].id))
+            return true;
+    return false;
+}
+
 /* Nothing is moved to or from a node that is not there. */
 static int check_nodes(const struct mfs_cm *cm, struct mfs_err *err)
 {

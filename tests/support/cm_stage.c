@@ -35,6 +35,7 @@ int cm_stage_open(struct cm_stage *stage)
     strcpy(stage->dir, "/tmp/memefs-unit-XXXXXX");
     if (!mkdtemp(stage->dir))
         return -1;
+    mfs_text_copy(stage->paths.dir, sizeof stage->paths.dir, stage->dir);
     snprintf(stage->paths.state, sizeof stage->paths.state, "%s/cm.json", stage->dir);
     snprintf(stage->paths.events, sizeof stage->paths.events, "%s/events.jsonl", stage->dir);
     snprintf(stage->paths.secret, sizeof stage->paths.secret, "%s/secret", stage->dir);

@@ -46,6 +46,17 @@ static void hinder_at(struct migrate_world *w, enum mfs_msg type)
     w->hinders = 0;
 }
 
+static void fail_over(struct migrate_world *w, uint32_t but)
+{
+    struct mfs_cm_state *s = &w->stage.cm.state;
+
+    for (uint32_t i = 0; i < MIGRATE_WORLD_PARTS && w->fails_over; i++) {
+        if (i != but)
+            s->part[i].node = s->table->part[i].node = w->source;
+    }
+    w->fails_over = false;
+}
+
 static void on_receive(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
     const struct mfs_msg_receive *m = body;
@@ -55,6 +66,7 @@ static void on_receive(struct mfs_conn *c, uint64_t id, const void *body, void *
     assert_string_equal(m->source_host, "127.0.0.1");
     assert_int_not_equal(m->source_port, 0);
     hinder_at(p->w, MFS_MSG_RECEIVE);
+    fail_over(p->w, m->index);
     if (!p->w->silent && !fails(p, c, id, MFS_MSG_RECEIVE))
         mfs_conn_reply(c, MFS_MSG_RECEIVE, id,
                        &(struct mfs_msg_receive_reply){.index = m->index, .bytes = 100});
@@ -120,7 +132,7 @@ static void on_release(struct mfs_conn *c, uint64_t id, const void *body, void *
 
     note(p, "release");
     /* The source's process is the one with the old password, the copy has another. */
-    assert_int_equal(!strcmp(m->password, "old"), p->id == 0);
+    assert_int_equal(!strcmp(m->password, "old"), p->id == p->w->source);
     if (!fails(p, c, id, MFS_MSG_RELEASE))
         mfs_conn_reply(c, MFS_MSG_RELEASE, id, NULL);
 }
@@ -206,7 +218,17 @@ static void lm_up(struct mfs_conn *c, void *arg)
     assert_int_equal(mfs_conn_request(c, MFS_MSG_JOIN, &m, MFS_SEC, joined, NULL), 0);
 }
 
-static const struct mfs_service lm_service = {lm_handlers, lm_up, NULL};
+/* cm has closed it. */
+static void lm_down(struct mfs_conn *c, const struct mfs_err *why, void *arg)
+{
+    struct migrate_peer *p = arg;
+
+    (void)why;
+    if (p->conn == c)
+        p->conn = NULL;
+}
+
+static const struct mfs_service lm_service = {lm_handlers, lm_up, lm_down};
 
 void migrate_world_connect(struct migrate_world *w, uint32_t i)
 {
@@ -309,7 +331,8 @@ int migrate_world_teardown(void **state)
 
     cm_stage_deafen(&w->stage);
     for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++)
-        mfs_conn_close(w->peer[i].conn);
+        if (w->peer[i].conn)
+            mfs_conn_close(w->peer[i].conn);
     mfs_migrate_fini(&w->stage.cm);
     cm_stage_close(&w->stage);
     free(w);

@@ -31,6 +31,9 @@ struct migrate_world {
     struct cm_stage stage;
     struct migrate_peer peer[MIGRATE_WORLD_NODES];
     char log[1024];             /* "receive1 take1 …": message and node */
+    uint32_t source;            /* of moves: node 0 unless the test says so */
+    bool fails_over;            /* once: while a partition is copied the other one's replica, at
+                                 * that one's source, takes over */
     bool silent;                /* nobody answers receive */
     bool slow;                  /* node 0 takes its time to answer a table, … */
     struct mfs_conn *late_conn; /* … this one, of which a reference is held */
