@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -21,6 +20,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster/placement.h"
+#include "lm/dump_dir.h"
 #include "lm/errand.h"
 #include "wire/loop.h"
 
@@ -268,16 +268,6 @@ static int name_files(struct mfs_agent *a, struct mfs_err *err)
               : 0;
 }
 
-/* Nobody else may have a hand in a directory that data are dumped to. */
-static int check_private(const char *path)
-{
-    struct stat st;
-
-    if (lstat(path, &st))
-        return -errno;
-    return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077) ? 0 : -EPERM;
-}
-
 /* Where it is, for who cleans up when there is no Local Manager any more; there before it is. */
 static int note_dump_dir(const struct mfs_agent *a)
 {
@@ -295,20 +285,13 @@ static void open_dump_dir(struct mfs_agent *a)
 {
     const char *base = a->opts.dump_dir ? a->opts.dump_dir : "/var/tmp";
     unsigned long long id = mfs_hash64(a->opts.state_dir, strlen(a->opts.state_dir), 0);
-    char above[PATH_MAX];
-    int rc = mfs_text_format(above, sizeof above, "%s/memefs-%s-%08llx", base, a->opts.name,
-                             id & 0xffffffff);
+    int rc = mfs_text_format(a->dump_dir, sizeof a->dump_dir, "%s/memefs-%s-%08llx/node-%u", base,
+                             a->opts.name, id & 0xffffffff, a->opts.node);
 
-    if (!rc)
-        rc = mfs_text_format(a->dump_dir, sizeof a->dump_dir, "%s/node-%u", above, a->opts.node);
     if (!rc)
         rc = note_dump_dir(a);
     if (!rc)
-        rc = mfs_file_mkdirs(a->dump_dir, 0700);
-    if (!rc)
-        rc = check_private(above);
-    if (!rc)
-        rc = check_private(a->dump_dir);
+        rc = mfs_dump_dir_make(a->dump_dir);
     if (!rc)
         return;
     mfs_warn(AREA, "dumps go to %s, as %s can't be used: %s", a->dir, a->dump_dir, strerror(-rc));

@@ -27,6 +27,7 @@
 #include "base/inet.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "lm/dump_dir.h"
 #include "lm/imager.h"
 #include "lm/redis_conf.h"
 #include "store/admin.h"
@@ -404,8 +405,10 @@ int mfs_redis_revive(const struct mfs_redis_node *node, struct mfs_redis *r,
     int64_t began = mfs_clock_mono();
     int64_t until =
         began + MFS_REDIS_START_TIMEOUT * MFS_SEC + (int64_t)(bytes / REPLAY_LEAST) * MFS_SEC;
+    struct mfs_redis_node at = *node;
     int rc = 0;
 
+    at.dump_dir = mfs_dump_dir_or(node->dump_dir, node->dir);
     if (!bytes)
         rc = mfs_err_set(err, -ENODATA, "partition %u has no journal", r->part);
     end_stray(node->dir, r);
@@ -413,7 +416,7 @@ int mfs_redis_revive(const struct mfs_redis_node *node, struct mfs_redis *r,
     remove_files(node, r->part);
     r->proc = (struct mfs_proc){0};
     if (!rc)
-        rc = spawn(node, r, true, err);
+        rc = spawn(&at, r, true, err);
     if (!rc)
         rc = serve_again(node, r, until, &how->journal, err);
     how->us = (uint64_t)(mfs_clock_mono() - began) / 1000;

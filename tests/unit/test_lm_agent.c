@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -197,6 +198,50 @@ static void test_a_dead_redis_is_replaced(void **state)
     assert_int_equal(lm_world_assign(w), 0); /* it is what was asked for */
 }
 
+/* What dumps go to, and the one that it is in; as who tidies up below /var/tmp does it. */
+static void remove_dump_dir(const struct lm_world *w, char above[PATH_MAX])
+{
+    char record[PATH_MAX];
+    struct mfs_buf text;
+
+    snprintf(record, sizeof record, "%s/node-%d/dumps", w->dir, LM_WORLD_NODE);
+    mfs_buf_init(&text);
+    assert_int_equal(mfs_file_read(record, PATH_MAX - 1, &text), 0);
+    assert_int_equal(mfs_buf_append(&text, "", 1), 0);
+    snprintf(above, PATH_MAX, "%s", (const char *)mfs_buf_data(&text));
+    mfs_buf_fini(&text);
+    *strrchr(above, '/') = '\0';
+    assert_non_null(strstr(above, "/memefs-" LM_WORLD_NAME "-"));
+    assert_int_equal(mfs_file_remove_tree(above), 0);
+}
+
+static void kill_and_await_revival(struct lm_world *w)
+{
+    struct mfs_proc p = lm_world_redis(w, 1);
+
+    w->events[0] = '\0';
+    assert_int_equal(mfs_proc_kill(&p, SIGKILL), 0);
+    assert_true(lm_world_wait(w, redis_revival_told, 15));
+    p = lm_world_redis(w, 1);
+    assert_true(mfs_proc_alive(&p));
+}
+
+static void test_a_dead_redis_is_replaced_without_a_dump_directory(void **state)
+{
+    struct lm_world *w = *state;
+    char above[PATH_MAX], dir[PATH_MAX];
+
+    assert_int_equal(lm_world_assign(w), 0);
+    remove_dump_dir(w, above);
+    kill_and_await_revival(w);
+    snprintf(dir, sizeof dir, "%.4000s/node-%d", above, LM_WORLD_NODE);
+    assert_int_equal(access(dir, F_OK), 0);
+    assert_int_equal(mfs_file_remove_tree(above), 0);
+    assert_int_equal(mfs_file_write(above, "x", 1, 0600), 0); /* so it can't be made again */
+    kill_and_await_revival(w);
+    assert_int_equal(unlink(above), 0);
+}
+
 static void test_a_lost_redis_is_reported_and_not_replaced(void **state)
 {
     struct lm_world *w = *state;
@@ -311,6 +356,7 @@ int main(void)
         TEST(test_what_can_not_be_noted_is_not_told),
         TEST(test_cm_may_go_and_come_back),
         TEST(test_a_dead_redis_is_replaced),
+        TEST(test_a_dead_redis_is_replaced_without_a_dump_directory),
         TEST(test_a_lost_redis_is_reported_and_not_replaced),
         TEST(test_a_redis_that_died_while_no_lm_was_there),
         TEST(test_a_redis_that_was_lost_while_no_lm_was_there),
