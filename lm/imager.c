@@ -166,6 +166,8 @@ static int open_item(struct item *it, struct mfs_err *err)
     const struct mfs_redis *r = &it->redis;
     int rc = mfs_admin_open(&it->admin, r->unix_path, NULL, 0, r->admin_password, CALL_LIMIT, err);
 
+    if (!rc) /* a copy may have left it otherwise */
+        rc = mfs_admin_send_freely(it->admin, err);
     if (!rc)
         rc = mfs_image_open(&it->image, r->unix_path, r->admin_password, CALL_LIMIT, err);
     if (!rc && !(it->hash = mfs_hash_create()))

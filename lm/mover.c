@@ -29,7 +29,6 @@
 #define HEADROOM    (64ULL << 10)   /* bytes that a partition must have left to serve */
 #define KEEP_LIMIT  (300 * MFS_SEC) /* sessions live so long in a cold move */
 #define CRON_FAST   "100"           /* per second */
-#define CRON_NORMAL "2"             /* as in redis_conf.c */
 
 /* ---- survey ---------------------------------------------------------------------------------- */
 
@@ -88,17 +87,22 @@ static int prepare_source(struct mfs_ends *e)
     return rc ? mfs_ends_source_failed(e, rc) : 0;
 }
 
+/* Over a connection of its own if the other is what failed. Where that fails, too, it is done when
+ * the source is let serve again (mfs_mover_fence). */
 static void restore_source(struct mfs_ends *e)
 {
+    struct mfs_admin *anew = NULL;
     struct mfs_err err = {0};
-    int rc = mfs_admin_set(e->source, "rdb-key-save-delay", "0", &err);
+    int rc = mfs_ends_settle(e->source, &err);
 
-    if (!rc)
-        rc = mfs_admin_set(e->source, "repl-diskless-sync", "yes", &err);
-    if (!rc)
-        rc = mfs_admin_set(e->source, "hz", CRON_NORMAL, &err);
+    if (rc)
+        rc = mfs_admin_open(&anew, NULL, e->m->source_host, e->m->source_port,
+                            e->m->source_password, MFS_MOVER_CALL, &err);
+    if (anew)
+        rc = mfs_ends_settle(anew, &err);
     if (rc)
         mfs_debug(AREA, "partition %u: %s", e->m->part, err.msg);
+    mfs_admin_close(anew);
 }
 
 /* What is looked at, again and again, until all has arrived. */
@@ -287,11 +291,10 @@ static int copy_once(struct mfs_ends *e)
     char word[MFS_MAC_TEXT];
     int rc = admit(e, word);
 
-    if (!rc)
-        rc = prepare_source(e);
     if (rc)
         return rc;
-    if (mfs_admin_replicate(e->target, e->m->source_host, e->m->source_port, word, e->err))
+    rc = prepare_source(e);
+    if (!rc && mfs_admin_replicate(e->target, e->m->source_host, e->m->source_port, word, e->err))
         rc = mfs_ends_target_failed(e);
     if (!rc)
         rc = await_copy(e);
@@ -338,7 +341,7 @@ static int copy_anew(struct mfs_ends *e)
     return rc;
 }
 
-/* An earlier Local Manager has begun it. */
+/* An earlier Local Manager has begun it, and set what a copy sets on its source. */
 static int go_on(struct mfs_ends *e)
 {
     struct mfs_admin_replication r = {0};
@@ -347,10 +350,9 @@ static int go_on(struct mfs_ends *e)
 
     if (!rc)
         rc = mfs_ends_look_at_source(e, true, &r);
-    if (rc)
-        return rc;
     e->copies_before = r.full_copies;
-    rc = await_copy(e);
+    if (!rc)
+        rc = await_copy(e);
     if (!rc)
         rc = mfs_ends_await_step(e, true, STEP_LIMIT);
     restore_source(e);

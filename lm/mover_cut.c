@@ -141,6 +141,8 @@ int mfs_mover_fence(const char *path, const char *admin_password, bool fenced,
 
     if (!rc)
         rc = mfs_admin_set_user(admin, mfs_redis_user_rules(fenced), err);
+    if (!rc && !fenced)
+        rc = mfs_ends_settle(admin, err);
     if (!rc)
         rc = mfs_admin_journal(admin, journal, err);
     mfs_admin_close(admin);

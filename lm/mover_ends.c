@@ -8,7 +8,8 @@
 #include "base/text.h"
 #include "lm/redis_conf.h"
 
-#define AREA "move"
+#define AREA        "move"
+#define CRON_NORMAL "2" /* per second, as in redis_conf.c */
 
 int mfs_ends_source_failed(struct mfs_ends *e, int rc)
 {
@@ -70,6 +71,13 @@ int mfs_ends_canceled(const struct mfs_ends *e)
     return atomic_load(&e->m->cancel)
                ? mfs_err_set(e->err, -ECANCELED, "moving partition %u was given up", e->m->part)
                : 0;
+}
+
+int mfs_ends_settle(struct mfs_admin *source, struct mfs_err *err)
+{
+    int rc = mfs_admin_send_freely(source, err);
+
+    return rc ? rc : mfs_admin_set(source, "hz", CRON_NORMAL, err);
 }
 
 /* *offset: how far the source had got when it was fenced. */

@@ -38,6 +38,9 @@ int mfs_ends_look_at_source(struct mfs_ends *e, bool full, struct mfs_admin_repl
 int mfs_ends_look_at_target(struct mfs_ends *e, bool full, struct mfs_admin_replication *r);
 int mfs_ends_canceled(const struct mfs_ends *e); /* -ECANCELED: the move was given up */
 
+/* Takes back what a copy sets on its source while it is on its way. */
+int mfs_ends_settle(struct mfs_admin *source, struct mfs_err *err);
+
 /* *offset: how far the source had got when it was fenced. */
 int mfs_ends_fence(struct mfs_ends *e, uint64_t *offset);
 /* Has the source serve again, if it was fenced and is the same process; else that is logged. */

@@ -115,6 +115,8 @@ int mfs_admin_restored(struct mfs_admin *admin, const char *deployment, struct m
 
 int mfs_admin_set(struct mfs_admin *admin, const char *option, const char *value,
                   struct mfs_err *err); /* CONFIG SET */
+/* What a process sends to replicas from now on goes from memory, and as fast as it can. */
+int mfs_admin_send_freely(struct mfs_admin *admin, struct mfs_err *err);
 int mfs_admin_flush(struct mfs_admin *admin,
                     struct mfs_err *err); /* drops all data, functions stay */
 

@@ -49,6 +49,13 @@ int mfs_admin_replicate(struct mfs_admin *admin, const char *host, uint16_t port
     return mfs_admin_plain(admin, &args, err);
 }
 
+int mfs_admin_send_freely(struct mfs_admin *admin, struct mfs_err *err)
+{
+    int rc = mfs_admin_set(admin, "rdb-key-save-delay", "0", err);
+
+    return rc ? rc : mfs_admin_set(admin, "repl-diskless-sync", "yes", err);
+}
+
 int mfs_admin_hold_copy(struct mfs_admin *admin, struct mfs_err *err)
 {
     /* With a wrong password it is refused before it asks for anything, once a second. */

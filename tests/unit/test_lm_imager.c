@@ -223,6 +223,23 @@ static void test_image_is_of_the_cut(void **state)
     assert_int_equal(mfs_imager_verify(image[0].path, image[0].bytes, image[0].sum, &err), 0);
 }
 
+/* A copy that was given up may have left that: its lm died, or could not reach the source. */
+static void test_image_of_what_was_a_source(void **state)
+{
+    struct mfs_redis_image image[PARTS] = {0};
+    struct world *w = *state;
+    struct mfs_imager *im;
+
+    fill(w);
+    call(w, 0, "CONFIG SET rdb-key-save-delay 5000000");
+    call(w, 1, "CONFIG SET repl-diskless-sync no");
+    im = imager(w);
+    cut(im);
+    save(w, im, image);
+    assert_int_equal(mfs_imager_written(im), image[0].bytes + image[1].bytes);
+    mfs_imager_destroy(im);
+}
+
 static void *set_a_key(void *arg)
 {
     call(arg, 0, "SET waited 1");
@@ -397,6 +414,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_image_is_of_the_cut),
+        TEST(test_image_of_what_was_a_source),
         TEST(test_writers_wait),
         TEST(test_a_change_in_between_is_noticed),
         TEST(test_a_process_that_does_not_fork_in_time),

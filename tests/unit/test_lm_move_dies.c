@@ -56,6 +56,22 @@ static void test_the_target_dies_while_it_is_copied(void **state)
     move_take_and_check(s, false);
 }
 
+/* What the copy has set on it is taken back over another one. */
+static void test_the_connection_to_the_source_breaks(void **state)
+{
+    static const char *const words[] = {"CLIENT", "KILL", "TYPE", "normal"};
+    struct move_source *s = *state;
+
+    move_receive_slowly(s);
+    move_await_some(s);
+    assert_int_not_equal(move_config(&s->redis, "rdb-key-save-delay"), 0);
+    move_admin_run(&s->redis, 4, words);
+    move_await_failure(s, -EHOSTUNREACH, 20 * MFS_SEC); /* who still loads ends slowly */
+    assert_int_equal(move_config(&s->redis, "rdb-key-save-delay"), 0);
+    assert_int_equal(move_config(&s->redis, "hz"), 10);
+    assert_true(move_serves(&s->redis));
+}
+
 static void test_the_source_is_dead_when_it_is_taken(void **state)
 {
     struct move_source *s = *state;
@@ -334,6 +350,10 @@ static void test_the_copy_dies_while_no_lm_is_there(void **state)
     assert_true(lm_world_wait(s->w, move_no_copy_is_left, 5));
     assert_true(lm_world_wait(s->w, end_without_lm_told, 5));
     assert_int_equal(count_files(s), 0);
+    assert_int_not_equal(move_config(&s->redis, "rdb-key-save-delay"), 0);
+    serve_source(s); /* as cm has it done when it gives the move up */
+    assert_int_equal(move_config(&s->redis, "rdb-key-save-delay"), 0);
+    assert_int_equal(move_config(&s->redis, "hz"), 10);
     s->ask.rate = 0;
     move_must(s, MFS_MSG_RECEIVE, &s->ask);
     move_take_and_check(s, false);
@@ -410,6 +430,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_source_dies_while_it_is_copied, move_setup,
                                         move_teardown),
         cmocka_unit_test_setup_teardown(test_the_target_dies_while_it_is_copied, move_setup,
+                                        move_teardown),
+        cmocka_unit_test_setup_teardown(test_the_connection_to_the_source_breaks, move_setup,
                                         move_teardown),
         cmocka_unit_test_setup_teardown(test_the_source_is_dead_when_it_is_taken, move_setup,
                                         move_teardown),
