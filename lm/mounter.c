@@ -330,6 +330,19 @@ void mfs_mounter_start(struct mfs_mounter *m, const char *path, const char *opti
 
 /* ---- death and end --------------------------------------------------------------------------- */
 
+/* Of a client that an earlier Local Manager has started nobody tells how it ended. But one that
+ * died leaves its mount behind. */
+static bool was_unmounted(const struct mfs_mounter *m, int status)
+{
+    struct mfs_mountinfo info;
+    int rc;
+
+    if (status >= 0)
+        return WIFEXITED(status) && !WEXITSTATUS(status);
+    rc = mfs_mountinfo_find(m->real, &info);
+    return rc == -ENOENT || (!rc && strcmp(info.fstype, "fuse.memefs") != 0);
+}
+
 bool mfs_mounter_gone(struct mfs_mounter *m, const struct mfs_client *client, int status)
 {
     char why[256];
@@ -343,7 +356,7 @@ bool mfs_mounter_gone(struct mfs_mounter *m, const struct mfs_client *client, in
         set_timer(m, 0, NULL);
         mfs_client_proc_last_words(&m->files, why, sizeof why);
         attempt_failed(m, -ECHILD, why);
-    } else if (m->state == UP && WIFEXITED(status) && !WEXITSTATUS(status)) {
+    } else if (m->state == UP && was_unmounted(m, status)) {
         event(m, "unmounted", "%s: its client ended by itself", m->path);
         if (m->starters)
             begin_attempt(m);

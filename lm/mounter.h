@@ -6,7 +6,8 @@
  *
  * and from anywhere through ENDING back to IDLE. The first attempt reports to who asked and gives
  * up on failure; once it was up, a client that dies is started again after a pause that doubles
- * from 1 s to 30 s. One that ends by itself with status 0 was unmounted by someone on purpose.
+ * from 1 s to 30 s. One that ends by itself with status 0, or unseen and without its mount, was
+ * unmounted by someone on purpose.
  *
  * Belongs to the loop's thread; what may hang runs in a worker. */
 #ifndef MFS_LM_MOUNTER_H

@@ -278,6 +278,47 @@ static void test_the_mount_outlives_lm(void **state)
     assert_false(mfs_proc_alive(&mount.client));
 }
 
+/* The client is no child of the lm that is there then, so nobody tells how it has ended. */
+static void test_a_users_unmount_is_respected_by_the_next_lm(void **state)
+{
+    struct lm_world *w = *state;
+    struct mount mount = mounted(w);
+
+    lm_world_kill_lm(w);
+    lm_world_start_lm(w);
+    assert_true(lm_world_wait(w, lm_world_joined, 10));
+    assert_int_equal(lm_world_push_table(w), 0);
+    assert_int_equal(mfs_mount_detach(mount.m.path), 0);
+    assert_true(lm_world_wait(w, told_of_unmount, 10));
+    assert_false(told_of_death(w));
+    assert_false(is_mounted(&mount, &mount.info));
+    assert_int_equal(lm_world_ask(w, MFS_MSG_MOUNT, &mount.m), 0);
+    assert_true(is_mounted(&mount, &mount.info));
+}
+
+static void await_end(const struct mfs_proc *p)
+{
+    int64_t until = mfs_clock_mono() + 20 * MFS_SEC;
+
+    while (mfs_proc_alive(p) && mfs_clock_mono() < until)
+        mfs_clock_sleep(10 * MFS_MSEC);
+    assert_false(mfs_proc_alive(p));
+}
+
+static void test_an_unmount_while_no_lm_was_there(void **state)
+{
+    struct lm_world *w = *state;
+    struct mount mount = mounted(w);
+
+    lm_world_kill_lm(w);
+    assert_int_equal(mfs_mount_detach(mount.m.path), 0);
+    await_end(&mount.client);
+    lm_world_start_lm(w);
+    assert_true(lm_world_wait(w, told_of_unmount, 20));
+    assert_false(told_of_death(w));
+    assert_false(is_mounted(&mount, &mount.info));
+}
+
 /* As when it was killed between starting the client and writing it down. */
 static void test_a_client_that_a_killed_lm_did_not_note(void **state)
 {
@@ -308,7 +349,8 @@ static void test_a_client_that_died_while_no_lm_was_there(void **state)
     struct mount mount = mounted(w);
 
     lm_world_kill_lm(w);
-    mfs_proc_end(&mount.client, 0);
+    mfs_proc_kill(&mount.client, SIGKILL); /* upon SIGTERM it would unmount */
+    await_end(&mount.client);
     w->events[0] = '\0';
     lm_world_start_lm(w);
     assert_true(lm_world_wait(w, lm_world_joined, 10));
@@ -357,6 +399,8 @@ int main(void)
         TEST(test_stop_with_a_program_at_work),
         TEST(test_partitions_outlive_the_clients),
         TEST(test_the_mount_outlives_lm),
+        TEST(test_a_users_unmount_is_respected_by_the_next_lm),
+        TEST(test_an_unmount_while_no_lm_was_there),
         TEST(test_a_client_that_a_killed_lm_did_not_note),
         TEST(test_a_client_that_died_while_no_lm_was_there),
         TEST(test_a_client_mounted_by_hand_ends_with_the_rest),
