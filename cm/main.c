@@ -1,5 +1,6 @@
 /* cm: the Central Manager's command line, and its daemon. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,7 @@ int main(int argc, char **argv)
     const struct mfs_verb *v;
     struct mfs_err err = {0};
 
+    signal(SIGCHLD, SIG_DFL); /* ignored by who starts us, it would hide the ends of our children */
     if (argc < 2) {
         mfs_err_set(&err, -EINVAL, "no command given (see cm --help)");
         return complain("", &err, true);

@@ -1,4 +1,5 @@
 /* memefs: the file system client and the user's tools. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,6 +67,7 @@ int mfs_verb_parse(struct mfs_conf *conf, const struct mfs_conf_option *const *g
 
 int main(int argc, char **argv)
 {
+    signal(SIGCHLD, SIG_DFL); /* ignored by who starts us, it would hide the ends of our children */
     if (argc < 2) {
         help(stderr);
         return MFS_EXIT_USAGE;

@@ -64,6 +64,11 @@ for mount in "$MNT0" "$MNT1" "$MNT2" "$MNT3"; do
     equal 1 "$(grep -c " $mount fuse" /proc/self/mounts)" "mounts at $mount"
 done
 
+say "a parent that ignores SIGCHLD"
+env --ignore-signal=CHLD memefs mount --name "$NAME" --state-dir "$STATE" "$T/by-hand" || fail "memefs mount fails"
+cmp "$T/data" "$T/by-hand/dir/file"
+env --ignore-signal=CHLD memefs umount "$T/by-hand" || fail "memefs umount fails"
+
 say "stop"
 umount "$MNT3"
 must_happen 10 memefs mount --name "$NAME" --state-dir "$STATE" "$MNT3" # by hand, with a log of its own
