@@ -192,10 +192,12 @@ static void end_the_rest(struct mfs_agent *a, void (*done)(struct mfs_agent *a))
     struct mfs_unmount *u = calloc(n + 1, sizeof *u);
 
     if (j && u) {
-        *j = (struct end_job){{run_end, all_ended, NULL}, a, done, u, n};
+        *j = (struct end_job){{run_end, all_ended, NULL}, a, done, u, 0};
         for (size_t i = 0; i < n; i++) {
-            u[i].client = list[i].proc;
-            memcpy(u[i].path, list[i].mount, sizeof u[i].path);
+            if (!list[i].proc.pid)
+                continue; /* its process can't be reached from here, nor its mount */
+            u[j->n].client = list[i].proc;
+            memcpy(u[j->n++].path, list[i].mount, sizeof u->path);
         }
         mfs_worker_submit(a->mount_worker, &j->job);
     } else {

@@ -84,7 +84,8 @@ static int put_lists(const struct mfs_agent *a, struct mfs_state *s)
     s->copy = calloc(mfs_agent_copies_list(a, NULL) + 1, sizeof *s->copy);
     if (s->client && s->redis && s->copy) {
         for (size_t i = 0; i < n; i++)
-            put_client(&clients[i], &s->client[s->nclients++]);
+            if (clients[i].proc.pid) /* another one comes back by itself, or does not */
+                put_client(&clients[i], &s->client[s->nclients++]);
         for (const struct mfs_agent_part *p = a->parts; p; p = p->next)
             put_part(p, &s->redis[s->nredis++]);
         for (const struct mfs_agent_copy *c = a->copies; c; c = c->next)

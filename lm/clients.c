@@ -16,9 +16,11 @@
 
 struct entry {
     struct mfs_client info;
+    uint64_t id;   /* never given twice */
+    uint32_t said; /* its pid as it says, in a PID name space of its own maybe: for logs alone */
     struct mfs_clients *owner;
     struct mfs_conn *conn;   /* NULL while not connected */
-    struct mfs_watch *watch; /* NULL when the process can't be watched (another pid name space) */
+    struct mfs_watch *watch; /* NULL when the process can't be watched (it is not seen here) */
     struct entry *next;
 };
 
@@ -29,6 +31,7 @@ struct mfs_clients {
     void *arg;
     const struct mfs_table *table;
     struct entry *entries;
+    uint64_t last_id;
 };
 
 /* One table on its way to all clients. Lives until the last answer or time-out. */
@@ -43,8 +46,7 @@ struct push {
 struct ack {
     struct mfs_clients *clients;
     struct push *push;
-    uint64_t epoch;
-    pid_t pid;
+    uint64_t epoch, id; /* of the table; of the client's entry */
 };
 
 static struct entry *find(const struct mfs_clients *c, pid_t pid)
@@ -54,6 +56,20 @@ static struct entry *find(const struct mfs_clients *c, pid_t pid)
     while (e && e->info.proc.pid != pid)
         e = e->next;
     return e;
+}
+
+static struct entry *find_id(const struct mfs_clients *c, uint64_t id)
+{
+    struct entry *e = c->entries;
+
+    while (e && e->id != id)
+        e = e->next;
+    return e;
+}
+
+static unsigned name_of(const struct entry *e)
+{
+    return e->info.proc.pid ? (unsigned)e->info.proc.pid : e->said;
 }
 
 static void unlink_entry(struct entry *e)
@@ -80,6 +96,17 @@ static void bury(struct entry *e, int status)
     free(e);
 }
 
+/* Of one whose process nobody watches nobody knows whether it lives: its session ends by itself if
+ * it does not. */
+static void forget(struct entry *e)
+{
+    struct mfs_clients *c = e->owner;
+
+    unlink_entry(e);
+    free(e);
+    c->hooks->changed(c->arg);
+}
+
 static void process_gone(void *arg, pid_t pid, int status)
 {
     struct entry *e = arg;
@@ -104,6 +131,7 @@ static struct entry *add(struct mfs_clients *c, const struct mfs_client *info)
         return NULL;
     e->info = *info;
     e->info.connected = false;
+    e->id = ++c->last_id;
     e->owner = c;
     e->next = c->entries;
     c->entries = e;
@@ -143,27 +171,28 @@ static void push_put(struct push *p)
     free(p);
 }
 
-static void push_failed(struct push *p, pid_t pid, const char *why)
+static void push_failed(struct push *p, const struct entry *e, const char *why)
 {
     if (!p->err.code)
-        mfs_err_set(&p->err, -ETIMEDOUT, "client %d still holds an older table: %s", (int)pid, why);
+        mfs_err_set(&p->err, -ETIMEDOUT, "client %u still holds an older table: %s", name_of(e),
+                    why);
 }
 
 static void acknowledged(void *arg, const struct mfs_err *err, const void *reply)
 {
     struct ack *a = arg;
     const struct mfs_msg_epoch *m = reply;
-    struct entry *e = find(a->clients, a->pid);
+    struct entry *e = find_id(a->clients, a->id);
 
     if (!err && m->epoch >= a->epoch) {
         if (e)
             e->info.epoch = m->epoch;
     } else if (e && e->info.epoch < a->epoch) {
         /* One that is gone by now holds no table any more and is in nobody's way. */
-        mfs_warn(AREA, "client %d did not take table %llu: %s", (int)a->pid,
+        mfs_warn(AREA, "client %u did not take table %llu: %s", name_of(e),
                  (unsigned long long)a->epoch, err ? err->msg : "it answers an older epoch");
         if (a->push)
-            push_failed(a->push, a->pid, err ? err->msg : "it answers an older epoch");
+            push_failed(a->push, e, err ? err->msg : "it answers an older epoch");
     }
     if (a->push)
         push_put(a->push);
@@ -178,7 +207,7 @@ static void send_table(struct entry *e, struct push *push)
     int rc = -ENOMEM;
 
     if (a) {
-        *a = (struct ack){c, push, c->table->epoch, e->info.proc.pid};
+        *a = (struct ack){c, push, c->table->epoch, e->id};
         rc = mfs_conn_request(e->conn, MFS_MSG_TABLE, &m, ACK_LIMIT, acknowledged, a);
     }
     if (!rc) {
@@ -187,9 +216,9 @@ static void send_table(struct entry *e, struct push *push)
         return;
     }
     free(a);
-    mfs_warn(AREA, "client %d: can't send the table: %s", (int)e->info.proc.pid, strerror(-rc));
+    mfs_warn(AREA, "client %u: can't send the table: %s", name_of(e), strerror(-rc));
     if (push)
-        push_failed(push, e->info.proc.pid, strerror(-rc));
+        push_failed(push, e, strerror(-rc));
 }
 
 static void push_sent(void *arg)
@@ -219,19 +248,38 @@ int mfs_clients_push(struct mfs_clients *c, const struct mfs_table *table,
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-static struct entry *entry_for(struct mfs_clients *c, const struct mfs_msg_client_hello *m)
+/* By the kernel's word, as its own pid may be that of a stranger here. */
+static struct entry *entry_for(struct mfs_clients *c, const struct mfs_conn *conn)
 {
     struct mfs_client info = {0};
-    struct entry *e = find(c, (pid_t)m->pid);
+    pid_t pid = mfs_conn_peer_pid(conn);
+    struct entry *e = pid ? find(c, pid) : NULL;
 
     if (e)
         return e;
-    if (mfs_proc_identify((pid_t)m->pid, &info.proc))
-        info.proc = (struct mfs_proc){.pid = (pid_t)m->pid};
+    if (mfs_proc_identify(pid, &info.proc))
+        info.proc = (struct mfs_proc){.pid = pid};
     e = add(c, &info);
-    if (e)
-        e->watch = mfs_loop_process(c->loop, info.proc.pid, process_gone, e);
+    if (e && pid)
+        e->watch = mfs_loop_process(c->loop, pid, process_gone, e);
     return e;
+}
+
+static void note_hello(struct entry *e, struct mfs_conn *conn, const struct mfs_msg_client_hello *m)
+{
+    if (e->conn && e->conn != conn) {
+        mfs_conn_set_data(e->conn, NULL);
+        mfs_conn_close(e->conn);
+    }
+    e->conn = conn;
+    e->said = m->pid;
+    e->info.connected = true;
+    e->info.epoch = m->epoch;
+    mfs_text_copy(e->info.mount, sizeof e->info.mount, m->mount);
+    mfs_text_copy(e->info.session, sizeof e->info.session, m->session);
+    mfs_conn_set_data(conn, e);
+    mfs_info(AREA, "client %u (it says %u) at %s, session %s, table %llu", name_of(e), m->pid,
+             m->mount, m->session, (unsigned long long)m->epoch);
 }
 
 static void handle_hello(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
@@ -246,28 +294,17 @@ static void handle_hello(struct mfs_conn *conn, uint64_t id, const void *body, v
         return;
     }
     e = mfs_conn_data(conn);
-    if (e && e->info.proc.pid != (pid_t)m->pid) {
-        mfs_conn_fail(conn, id, -EPROTO, "this connection is that of client %d",
-                      (int)e->info.proc.pid);
+    if (e && e->said != m->pid) {
+        mfs_conn_fail(conn, id, -EPROTO, "this connection is that of client %u", e->said);
         return;
     }
-    e = m->pid ? entry_for(c, m) : NULL;
+    if (!e && m->pid)
+        e = entry_for(c, conn);
     if (!e) {
         mfs_conn_fail(conn, id, m->pid ? -ENOMEM : -EINVAL, "can't note client %u", m->pid);
         return;
     }
-    if (e->conn && e->conn != conn) {
-        mfs_conn_set_data(e->conn, NULL);
-        mfs_conn_close(e->conn);
-    }
-    e->conn = conn;
-    e->info.connected = true;
-    e->info.epoch = m->epoch;
-    mfs_text_copy(e->info.mount, sizeof e->info.mount, m->mount);
-    mfs_text_copy(e->info.session, sizeof e->info.session, m->session);
-    mfs_conn_set_data(conn, e);
-    mfs_info(AREA, "client %u at %s, session %s, table %llu", m->pid, m->mount, m->session,
-             (unsigned long long)m->epoch);
+    note_hello(e, conn, m);
     mfs_conn_reply(conn, MFS_MSG_CLIENT_HELLO, id, &(struct mfs_msg_empty){0});
     if (c->table && m->epoch < c->table->epoch)
         send_table(e, NULL);
@@ -312,12 +349,11 @@ static void conn_down(struct mfs_conn *conn, const struct mfs_err *why, void *ar
     (void)arg;
     if (!e)
         return;
-    mfs_info(AREA, "client %d: connection lost: %s", (int)e->info.proc.pid, why->msg);
+    mfs_info(AREA, "client %u: connection lost: %s", name_of(e), why->msg);
     e->conn = NULL;
     e->info.connected = false;
-    /* Without a process to watch, the connection is all there is to tell its life by. */
     if (!e->watch)
-        bury(e, -1);
+        forget(e);
 }
 
 static const struct mfs_handler handlers[] = {{MFS_MSG_CLIENT_HELLO, handle_hello},

@@ -2,7 +2,9 @@
  * one dies. All of it belongs to the loop's thread.
  *
  * A client is a process; its connection may break and come back (this daemon may be a new one), so
- * death means the end of the process, which the kernel tells. */
+ * death means the end of the process, which the kernel tells. So does it which process that is:
+ * what a client in a PID name space of its own takes for its pid is somebody else's here. One whose
+ * process is not seen here at all is listed as long as it is connected, and never gone. */
 #ifndef MFS_LM_CLIENTS_H
 #define MFS_LM_CLIENTS_H
 
@@ -18,7 +20,7 @@
 struct mfs_clients;
 
 struct mfs_client {
-    struct mfs_proc proc;
+    struct mfs_proc proc;           /* pid 0: not seen from here */
     char mount[MFS_PATH_MAX];       /* "" when it did not say */
     char session[MFS_SESSION_TEXT]; /* likewise */
     uint64_t epoch;                 /* of the table it has acknowledged */

@@ -6,6 +6,7 @@
 #define MFS_WIRE_CONN_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "wire/auth.h"
@@ -63,7 +64,10 @@ void mfs_conn_put(struct mfs_conn *c); /* takes NULL */
 
 const char *mfs_conn_role(const struct mfs_conn *c); /* of the caller's end */
 const char *mfs_conn_peer(const struct mfs_conn *c); /* for the log */
-void *mfs_conn_data(const struct mfs_conn *c);       /* the owner's, NULL at first */
+/* Who has connected, of an accepted UNIX socket, by the kernel's word: the pid that it has in this
+ * process' PID name space. 0: it has none there, or it is another kind of socket. */
+pid_t mfs_conn_peer_pid(const struct mfs_conn *c);
+void *mfs_conn_data(const struct mfs_conn *c); /* the owner's, NULL at first */
 void mfs_conn_set_data(struct mfs_conn *c, void *data);
 
 /* Sends a request. `done` is called exactly once, when the call returned 0: with err NULL and the

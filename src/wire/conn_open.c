@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -76,6 +77,14 @@ fail:
     if (c)
         mfs_conn_drop(c, "");
     return NULL;
+}
+
+pid_t mfs_conn_peer_pid(const struct mfs_conn *c)
+{
+    struct ucred peer = {0};
+    socklen_t len = sizeof peer;
+
+    return getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) ? 0 : peer.pid;
 }
 
 struct mfs_conn *mfs_conn_accepted(struct mfs_loop *loop, int fd, const char *peer,

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -313,12 +315,38 @@ static _Noreturn void run_program(const struct lm_world *w)
     _exit(127);
 }
 
+/* Into a new PID name space; the next ones are of this one again. */
+static pid_t fork_apart(void)
+{
+    int here = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+    pid_t pid = here < 0 || unshare(CLONE_NEWPID) ? -1 : fork();
+
+    if (!pid && (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+                 mount("proc", "/proc", "proc", 0, NULL)))
+        _exit(1);
+    if (pid && here >= 0) {
+        assert_int_equal(setns(here, CLONE_NEWPID), 0);
+        close(here);
+    }
+    return pid;
+}
+
+bool lm_world_can_be_apart(void)
+{
+    pid_t pid = fork_apart();
+    int status;
+
+    if (!pid)
+        _exit(0);
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
 void lm_world_start_lm(struct lm_world *w)
 {
     char log[128];
     int fd;
 
-    w->pid = fork();
+    w->pid = w->apart ? fork_apart() : fork();
     assert_true(w->pid >= 0);
     if (w->pid)
         return;

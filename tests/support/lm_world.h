@@ -25,6 +25,7 @@
 struct lm_world {
     char dir[64], cm[MFS_ADDRESS_MAX], sock[128];
     const char *bin; /* lm is the program there; NULL: the library, in a fork of the test */
+    bool apart;      /* an lm that is started has a PID name space of its own */
     struct mfs_secret secret;
     struct mfs_loop *loop;
     struct mfs_listener *listener;
@@ -67,6 +68,7 @@ int lm_world_setup_programs(void **state);
 int lm_world_teardown(void **state);
 
 void lm_world_start_lm(struct lm_world *w);
+bool lm_world_can_be_apart(void);          /* may this test make such name spaces? */
 void lm_world_kill_lm(struct lm_world *w); /* SIGKILL */
 void lm_world_listen(struct lm_world *w);  /* again, at the same address, after destroying it */
 /* From now on (or no more) lm can't write its state file; one that is started can. */

@@ -7,8 +7,10 @@
 #include <stdint.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,48 +23,94 @@
 
 /* ---- a client's side ------------------------------------------------------------------------- */
 
+/* In memory that the client, a process of its own, shares with the test: lm goes by who connects,
+ * and ends its clients when it ends. */
 struct client {
-    struct lm_world *w;
+    pid_t pid;
+    atomic_bool greeted;
+    atomic_int refused; /* the code of a hello that was */
+    _Atomic uint64_t epoch;
+
+    /* orders */
+    atomic_bool deaf;    /* does not answer tables */
+    atomic_bool hang_up; /* and goes on living */
+    atomic_uint again;   /* says hello once more, as that process */
+};
+
+/* What only its process has. */
+struct client_process {
+    struct client *shared;
+    struct mfs_loop *loop;
     struct mfs_conn *conn; /* NULL once it is down */
-    bool up, greeted;
-    int refused; /* the code of a hello that was */
-    bool deaf;   /* does not answer tables */
-    uint64_t epoch;
+    struct mfs_msg_client_hello hello;
 };
 
 static void client_table(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
     const struct mfs_msg_table *m = body;
-    struct client *client = arg;
+    struct client_process *p = arg;
 
-    client->epoch = m->table->epoch;
-    if (!client->deaf)
+    p->shared->epoch = m->table->epoch;
+    if (!p->shared->deaf)
         mfs_conn_reply(c, MFS_MSG_TABLE, id, &(struct mfs_msg_epoch){m->table->epoch});
 }
 
-static void client_up(struct mfs_conn *c, void *arg)
+static void hello_done(void *arg, const struct mfs_err *err, const void *reply)
 {
-    struct client *client = arg;
+    struct client_process *p = arg;
 
-    (void)c;
-    client->up = true;
+    (void)reply;
+    p->shared->greeted = !err;
+    p->shared->refused = err ? err->code : 0;
+}
+
+static void say_hello(struct mfs_conn *c, void *arg)
+{
+    struct client_process *p = arg;
+
+    mfs_conn_request(c, MFS_MSG_CLIENT_HELLO, &p->hello, 5 * MFS_SEC, hello_done, p);
 }
 
 static void client_down(struct mfs_conn *c, const struct mfs_err *why, void *arg)
 {
-    struct client *client = arg;
+    struct client_process *p = arg;
 
     (void)c;
     (void)why;
-    client->conn = NULL;
+    p->conn = NULL;
+}
+
+static void obey(void *arg)
+{
+    struct client_process *p = arg;
+    unsigned again = atomic_exchange(&p->shared->again, 0);
+
+    if (again && p->conn) {
+        p->hello.pid = again;
+        say_hello(p->conn, p);
+    }
+    if (p->shared->hang_up && p->conn) {
+        mfs_conn_close(p->conn);
+        p->conn = NULL;
+    }
 }
 
 static const struct mfs_handler client_handlers[] = {{MFS_MSG_TABLE, client_table}, {0, NULL}};
-static const struct mfs_service client_service = {client_handlers, client_up, client_down};
+static const struct mfs_service client_service = {client_handlers, say_hello, client_down};
 
-static bool client_is_up(struct lm_world *w)
+static _Noreturn void run_client(const struct lm_world *w, struct client_process *p)
 {
-    return ((struct client *)w->data)->up;
+    struct mfs_err err;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close_range(3, ~0U, 0);
+    p->loop = mfs_loop_create();
+    if (!p->loop || !mfs_loop_timer(p->loop, 0, 5 * MFS_MSEC, obey, p))
+        _exit(1);
+    p->conn = mfs_conn_connect(p->loop, w->sock, &w->secret, "client", 5 * MFS_SEC, &client_service,
+                               p, &err);
+    mfs_loop_run(p->loop);
+    _exit(1);
 }
 
 static bool client_is_greeted(struct lm_world *w)
@@ -75,21 +123,47 @@ static bool client_has_table(struct lm_world *w)
     return ((struct client *)w->data)->epoch == w->epoch;
 }
 
-static void hello_done(void *arg, const struct mfs_err *err, const void *reply)
-{
-    struct client *client = arg;
-
-    (void)reply;
-    client->greeted = !err;
-    client->refused = err ? err->code : 0;
-}
-
 static bool client_is_refused(struct lm_world *w)
 {
     return ((struct client *)w->data)->refused != 0;
 }
 
-/* A process to be a client, as lm ends its clients when it ends. */
+/* A client that says that it is the process `said`; 0: the one that it is. */
+static struct client *start_client(struct lm_world *w, pid_t said, const char *session)
+{
+    struct client *client =
+        mmap(NULL, sizeof *client, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct client_process p = {.shared = client};
+    pid_t pid;
+
+    assert_true(client != MAP_FAILED);
+    w->data = client;
+    pid = fork();
+    assert_true(pid >= 0);
+    if (!pid) {
+        p.hello = (struct mfs_msg_client_hello){.version = MFS_PROTOCOL_VERSION,
+                                                .pid = (uint32_t)(said ? said : getpid())};
+        mfs_text_copy(p.hello.session, sizeof p.hello.session, session);
+        run_client(w, &p);
+    }
+    client->pid = pid;
+    assert_true(lm_world_wait(w, client_is_greeted, 10));
+    return client;
+}
+
+static void kill_client(struct client *client)
+{
+    kill(client->pid, SIGKILL);
+    waitpid(client->pid, NULL, 0);
+}
+
+static void end_client(struct client *client)
+{
+    kill_client(client);
+    munmap(client, sizeof *client);
+}
+
+/* Somebody who has nothing to do with it. */
 static pid_t some_process(void)
 {
     pid_t pid = fork();
@@ -101,100 +175,69 @@ static pid_t some_process(void)
         pause();
 }
 
-/* Says hello as the process `pid`. */
-static void connect_client(struct lm_world *w, struct client *client, pid_t pid,
-                           const char *session)
-{
-    struct mfs_msg_client_hello m = {.version = MFS_PROTOCOL_VERSION, .pid = (uint32_t)pid};
-    struct mfs_err err;
-
-    *client = (struct client){.w = w};
-    w->data = client;
-    mfs_text_copy(m.session, sizeof m.session, session);
-    client->conn = mfs_conn_connect(w->loop, w->sock, &w->secret, "client", 5 * MFS_SEC,
-                                    &client_service, client, &err);
-    assert_non_null(client->conn);
-    assert_true(lm_world_wait(w, client_is_up, 5));
-    assert_int_equal(
-        mfs_conn_request(client->conn, MFS_MSG_CLIENT_HELLO, &m, 5 * MFS_SEC, hello_done, client),
-        0);
-    assert_true(lm_world_wait(w, client_is_greeted, 5));
-}
-
-static void disconnect(struct client *client)
-{
-    if (client->conn)
-        mfs_conn_close(client->conn);
-}
-
 /* ---- tests ----------------------------------------------------------------------------------- */
 
 static void test_clients_get_every_table(void **state)
 {
     struct lm_world *w = *state;
-    struct client client;
+    struct client *client;
 
     assert_int_equal(lm_world_assign(w), 0);
     assert_int_equal(lm_world_push_table(w), 0);
-    connect_client(w, &client, some_process(), "");
+    client = start_client(w, 0, "");
     assert_true(lm_world_wait(w, client_has_table, 5));
     assert_int_equal(lm_world_push_table(w), 0);
     assert_int_equal(w->acked, 2);
-    assert_int_equal(client.epoch, 2);
-    disconnect(&client);
+    assert_int_equal(client->epoch, 2);
+    end_client(client);
 }
 
 /* Else the first one's entry would have a connection that is gone, and be sent tables over it. */
 static void test_a_connection_is_one_client(void **state)
 {
     struct lm_world *w = *state;
-    struct mfs_msg_client_hello m = {.version = MFS_PROTOCOL_VERSION};
-    struct client client;
+    struct client *client;
 
     assert_int_equal(lm_world_assign(w), 0);
-    connect_client(w, &client, some_process(), "");
-    m.pid = (uint32_t)some_process();
-    assert_int_equal(
-        mfs_conn_request(client.conn, MFS_MSG_CLIENT_HELLO, &m, 5 * MFS_SEC, hello_done, &client),
-        0);
+    client = start_client(w, 0, "");
+    client->again = (unsigned)getpid();
     assert_true(lm_world_wait(w, client_is_refused, 5));
-    assert_int_equal(client.refused, -EPROTO);
+    assert_int_equal(client->refused, -EPROTO);
     assert_int_equal(lm_world_push_table(w), 0);
-    assert_int_equal(client.epoch, w->epoch);
-    disconnect(&client);
+    assert_int_equal(client->epoch, w->epoch);
+    end_client(client);
 }
 
 static void test_a_deaf_client_is_named(void **state)
 {
     struct lm_world *w = *state;
-    struct client client;
-    pid_t pid = some_process();
+    struct client *client;
     char name[32];
 
     assert_int_equal(lm_world_assign(w), 0);
     assert_int_equal(lm_world_push_table(w), 0);
-    connect_client(w, &client, pid, "");
+    client = start_client(w, 0, "");
     assert_true(lm_world_wait(w, client_has_table, 5));
-    client.deaf = true;
+    client->deaf = true;
     assert_int_equal(lm_world_push_table(w), -ETIMEDOUT);
-    snprintf(name, sizeof name, "client %d", (int)pid);
+    snprintf(name, sizeof name, "client %d", (int)client->pid);
     assert_non_null(strstr(w->err.msg, name));
     assert_non_null(strstr(w->events, "client-behind"));
-    disconnect(&client);
+    end_client(client);
 }
 
-static pid_t client_with_session(struct lm_world *w, struct client *client)
+static struct client *client_with_session(struct lm_world *w, pid_t said)
 {
     char key[MFS_KEY_INO_LEN];
-    pid_t pid = some_process();
+    struct client *client;
 
     assert_int_equal(lm_world_assign(w), 0);
     assert_int_equal(lm_world_push_table(w), 0);
     mfs_key_ino(key, 'Z', 0x0123456789abcdefULL);
     lm_world_command(w, "SET", key, sizeof key, "1");
-    connect_client(w, client, pid, "0123456789abcdef");
+    client = start_client(w, said, "0123456789abcdef");
     assert_true(lm_world_wait(w, client_has_table, 5));
-    return pid;
+    return client;
 }
 
 static bool session_is_gone(struct lm_world *w)
@@ -208,15 +251,12 @@ static bool session_is_gone(struct lm_world *w)
 static void test_a_dead_clients_session_ends(void **state)
 {
     struct lm_world *w = *state;
-    struct client client;
-    pid_t pid;
+    struct client *client = client_with_session(w, 0);
 
-    pid = client_with_session(w, &client);
     assert_false(session_is_gone(w));
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
+    kill_client(client);
     assert_true(lm_world_wait(w, session_is_gone, 3));
-    disconnect(&client);
+    munmap(client, sizeof *client);
 }
 
 static int64_t stopped_at;
@@ -231,20 +271,97 @@ static bool three_seconds_are_over(struct lm_world *w)
 static void test_a_dead_clients_session_ends_in_the_end(void **state)
 {
     struct lm_world *w = *state;
-    struct client client;
-    struct mfs_proc redis;
-    pid_t pid;
+    struct client *client = client_with_session(w, 0);
+    struct mfs_proc redis = lm_world_redis(w, 1);
 
-    pid = client_with_session(w, &client);
-    redis = lm_world_redis(w, 1);
     mfs_proc_kill(&redis, SIGSTOP);
     stopped_at = mfs_clock_mono();
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
+    kill_client(client);
     lm_world_wait(w, three_seconds_are_over, 10); /* longer than one try */
     mfs_proc_kill(&redis, SIGCONT);
     assert_true(lm_world_wait(w, session_is_gone, 15));
-    disconnect(&client);
+    munmap(client, sizeof *client);
+}
+
+/* ---- clients in containers ------------------------------------------------------------------- */
+
+/* The pid that one takes for its own is somebody else's here. */
+
+static void test_a_bystander_is_not_ended(void **state)
+{
+    struct lm_world *w = *state;
+    pid_t bystander = some_process();
+    struct client *client;
+    int status = 0;
+
+    assert_int_equal(lm_world_assign(w), 0);
+    client = start_client(w, bystander, "");
+    assert_int_equal(lm_world_ask(w, MFS_MSG_STOP, &(struct mfs_msg_empty){0}), 0);
+    assert_int_equal(waitpid(bystander, NULL, WNOHANG), 0);
+    assert_int_equal(waitpid(client->pid, &status, 0), client->pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    kill(bystander, SIGKILL);
+    waitpid(bystander, NULL, 0);
+    munmap(client, sizeof *client);
+    assert_true(lm_world_wait(w, lm_world_lm_ended, 5));
+}
+
+static void test_a_bystanders_death_is_not_the_clients(void **state)
+{
+    struct lm_world *w = *state;
+    pid_t bystander = some_process();
+    struct client *client = client_with_session(w, bystander);
+
+    kill(bystander, SIGKILL);
+    waitpid(bystander, NULL, 0);
+    assert_false(lm_world_wait(w, session_is_gone, 3));
+    assert_int_equal(lm_world_push_table(w), 0);
+    assert_int_equal(client->epoch, w->epoch);
+    kill_client(client);
+    assert_true(lm_world_wait(w, session_is_gone, 10));
+    munmap(client, sizeof *client);
+}
+
+static void test_a_lost_connection_is_no_death(void **state)
+{
+    struct lm_world *w = *state;
+    pid_t nobody = some_process();
+    struct client *client;
+
+    kill(nobody, SIGKILL);
+    waitpid(nobody, NULL, 0);
+    client = client_with_session(w, nobody);
+    client->hang_up = true;
+    assert_false(lm_world_wait(w, session_is_gone, 3));
+    kill_client(client);
+    assert_true(lm_world_wait(w, session_is_gone, 10));
+    munmap(client, sizeof *client);
+}
+
+/* As when lm runs in a container, too. */
+static void test_a_client_that_is_not_seen(void **state)
+{
+    struct lm_world *w = *state;
+    struct client *client;
+
+    if (!lm_world_can_be_apart())
+        skip();
+    lm_world_kill_lm(w);
+    w->apart = true;
+    lm_world_start_lm(w);
+    assert_true(lm_world_wait(w, lm_world_joined, 10));
+    client = client_with_session(w, 0);
+    assert_int_equal(lm_world_push_table(w), 0);
+    assert_int_equal(client->epoch, w->epoch);
+    client->hang_up = true;
+    assert_false(lm_world_wait(w, session_is_gone, 3));
+    assert_int_equal(lm_world_push_table(w), 0); /* nobody is behind */
+    end_client(client);
+    client = start_client(w, 0, "");
+    assert_int_equal(lm_world_ask(w, MFS_MSG_STOP, &(struct mfs_msg_empty){0}), 0);
+    assert_int_equal(waitpid(client->pid, NULL, WNOHANG), 0);
+    end_client(client);
+    assert_true(lm_world_wait(w, lm_world_lm_ended, 5));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, lm_world_setup, lm_world_teardown)
@@ -257,6 +374,10 @@ int main(void)
         TEST(test_a_deaf_client_is_named),
         TEST(test_a_dead_clients_session_ends),
         TEST(test_a_dead_clients_session_ends_in_the_end),
+        TEST(test_a_bystander_is_not_ended),
+        TEST(test_a_bystanders_death_is_not_the_clients),
+        TEST(test_a_lost_connection_is_no_death),
+        TEST(test_a_client_that_is_not_seen),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
