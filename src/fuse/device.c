@@ -1,6 +1,7 @@
 #include "fuse/device.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +25,7 @@ static atomic_bool ours, maps;        /* … and knows that we do */
 static _Thread_local bool kills;
 static size_t kept;                  /* of a worker's buffer, see device.h; SIZE_MAX: all of it */
 static _Thread_local size_t touched; /* of it, by the last request */
+static _Thread_local bool has_turn;  /* the last request, see fuse/turns.h */
 
 /* A field of the request that lies `off` bytes behind its header; 0 when it is shorter. */
 static uint32_t field(const char *request, size_t len, size_t off)
@@ -76,6 +78,45 @@ static void look_at(const char *request, size_t len)
         hear_hello(in.unique, request, len);
 }
 
+/* May it have to wait until other mounts have dropped pages, as a rule? Nothing may be here for
+ * which Linux keeps pages locked, nor RELEASE: of what no process waits for it has only so many
+ * under way at once, among them reads. */
+static bool may_wait(const char *request, size_t len)
+{
+    struct fuse_in_header in;
+
+    if (len < sizeof in)
+        return false;
+    memcpy(&in, request, sizeof in);
+    switch (in.opcode) {
+    case FUSE_FLUSH:
+    case FUSE_FSYNC:
+    case FUSE_SETATTR:
+    case FUSE_FALLOCATE:
+    case FUSE_SETLK:
+    case FUSE_SETLKW:
+        return true;
+    case FUSE_OPEN:
+        return field(request, len, offsetof(struct fuse_open_in, flags)) & O_TRUNC;
+    default:
+        return false;
+    }
+}
+
+static ssize_t next_request(struct mfs_turns *turns, int fd, char *buf, size_t len)
+{
+    ssize_t n = has_turn ? (ssize_t)mfs_turns_next(turns, buf) : 0;
+
+    has_turn = n > 0;
+    if (has_turn)
+        return n;
+    do {
+        n = read(fd, buf, len);
+        has_turn = n > 0 && may_wait(buf, (size_t)n);
+    } while (has_turn && !mfs_turns_take(turns, buf, (size_t)n));
+    return n;
+}
+
 /* libfuse has one buffer per worker, for ever. */
 static void give_back(char *buf)
 {
@@ -89,12 +130,12 @@ static void give_back(char *buf)
 
 static ssize_t read_request(int fd, void *buf, size_t len, void *userdata)
 {
+    struct mfs_fuse *m = userdata;
     ssize_t n;
 
-    (void)userdata;
     if (touched > kept)
         give_back(buf);
-    n = read(fd, buf, len);
+    n = next_request(m->turns, fd, buf, len);
     touched = n > 0 ? (size_t)n : 0;
     if (n > 0)
         look_at(buf, (size_t)n);

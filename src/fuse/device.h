@@ -11,8 +11,9 @@
 
 #include "fuse/session.h"
 
-/* After the mount, before the first request: 0 or -errno. `kept`: bytes that a worker keeps of its
- * request buffer while it waits for the next one; the rest goes back to the system. */
+/* After the mount, before the first request: 0 or -errno. Requests come in the turn that the
+ * mount's mfs_turns gives them. `kept`: bytes that a worker keeps of its request buffer while it
+ * waits for the next one; the rest goes back to the system. */
 int mfs_device_attach(struct fuse_session *se, size_t kept);
 
 /* Does the request that the calling thread serves (OPEN, CREATE, WRITE, SETATTR) want set-user-ID

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <malloc.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -119,6 +120,13 @@ static int start_store(struct mfs_fuse *m, struct mfs_err *err)
     return 0;
 }
 
+/* How many workers may serve what has to wait for other mounts: three quarters. With clone_fd only
+ * the worker that has read a request can answer it. */
+static unsigned turns(const struct mfs_mount_options *o)
+{
+    return o->clone_fd ? UINT_MAX : o->workers - (o->workers + 3) / 4;
+}
+
 static int start_vfs(struct mfs_fuse *m, struct mfs_err *err)
 {
     const struct mfs_mount_options *o = &m->config->options;
@@ -140,8 +148,9 @@ static int start_vfs(struct mfs_fuse *m, struct mfs_err *err)
     m->places = mfs_places_create();
     m->retries = mfs_retries_create(m->vfs);
     m->walks = mfs_walks_create();
+    m->turns = mfs_turns_create(turns(o));
     if (m->ends == NULL || m->ghosts == NULL || m->places == NULL || m->retries == NULL ||
-        m->walks == NULL)
+        m->walks == NULL || m->turns == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     return 0;
 }
@@ -288,6 +297,7 @@ static void tear_down(struct mfs_fuse *m)
         mfs_fuse_stats_log(&m->stats, m->store);
     mfs_retries_destroy(m->retries);
     mfs_vfs_destroy(m->vfs);
+    mfs_turns_destroy(m->turns);
     mfs_walks_destroy(m->walks);
     mfs_places_destroy(m->places);
     mfs_ghosts_destroy(m->ghosts);

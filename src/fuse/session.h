@@ -18,6 +18,7 @@
 #include "fuse/places.h"
 #include "fuse/retries.h"
 #include "fuse/stats.h"
+#include "fuse/turns.h"
 #include "fuse/walks.h"
 #include "vfs/vfs.h"
 
@@ -37,6 +38,7 @@ struct mfs_fuse {
     struct mfs_places *places;
     struct mfs_retries *retries;
     struct mfs_walks *walks;
+    struct mfs_turns *turns;
     struct fuse_session *se;
     struct mfs_capacity_shares shares; /* of the memory that it may take */
     double timeout;                    /* of names and attributes, s */
