@@ -162,7 +162,7 @@ int mfs_mend_forever(struct mfs_mender *m, const struct mfs_census *c, const str
     static const struct {
         char letter;
         int64_t seconds;
-    } lives[] = {{'Y', 120}, {'K', 120}, {'Z', 20}, {'W', 15}, {'T', 600}};
+    } lives[] = {{'Y', 120}, {'K', 120}, {'Z', 20}, {'W', 15}, {'T', 86400}};
 
     (void)c;
     for (size_t i = 0; i < sizeof lives / sizeof *lives; i++)

@@ -218,6 +218,19 @@ static void for_ever(void)
     RAW(NOBODY % NPARTS, TEXT("SET"), key('Z', NOBODY), TEXT("1"));
 }
 
+/* That a transaction was aborted is known for longer than its client may be stopped. */
+static void aborted_for_long(void)
+{
+    char outcome[17] = {'T'};
+    struct mfs_call c;
+
+    mfs_call_command(&c, "TTL");
+    mfs_args_bin(&c.args, outcome, sizeof outcome);
+    assert_int_equal(mfs_call_run(fsck_client.meta, &c, 3), 0);
+    assert_true(mfs_reply_int(c.cmd.reply) > 20 * 3600);
+    mfs_call_fini(&c);
+}
+
 static void stale_intent(void)
 {
     char value[MFS_INTENT_LEN];
@@ -444,7 +457,8 @@ const struct fsck_damage fsck_damages[] = {
     {"misplaced stripe", misplaced_stripe, "misplaced-stripe", 1, NULL},
     {"lost keys", lost_keys, "lost-key lost-key lost-key lost-key lost-key", 0, NULL},
     {"dead sessions", the_dead, "dead-appender dead-lock dead-opener", 0, version_is_raised},
-    {"no expiry", for_ever, "no-expiry no-expiry no-expiry no-expiry no-expiry", 0, NULL},
+    {"no expiry", for_ever, "no-expiry no-expiry no-expiry no-expiry no-expiry", 0,
+     aborted_for_long},
     {"stale intent", stale_intent, "stale-intent", 0, f_is_back},
     {"stale seal", stale_seal, "stale-seal", 0, e_takes_names},
     {"stale outcome", stale_outcome, "stale-outcome", 0, NULL},
