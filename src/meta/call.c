@@ -29,10 +29,11 @@ void mfs_call_command(struct mfs_call *c, const char *name)
 /* The command of the arguments as they are now. */
 static void seal_args(struct mfs_call *c, uint32_t part)
 {
-    bool idempotent = c->cmd.idempotent;
+    struct mfs_cmd set = c->cmd;
 
     c->cmd = mfs_args_cmd(&c->args, part);
-    c->cmd.idempotent = idempotent;
+    c->cmd.idempotent = set.idempotent;
+    c->cmd.full_at_once = set.full_at_once;
 }
 
 int mfs_call_run(struct mfs_meta *meta, struct mfs_call *c, uint32_t part)

@@ -66,7 +66,7 @@ struct birth {
     struct timespec now;
     char *record; /* heap */
     size_t record_len;
-    struct mfs_patience patience;
+    struct mfs_patience patience, room;
 };
 
 static int birth_record(struct birth *b)
@@ -114,6 +114,7 @@ static void birth_args(struct birth *b, struct mfs_call *c, const struct mfs_ino
 {
     size_t said = b->meta->opts.revoked ? 2 : 1;
 
+    c->cmd.full_at_once = true;
     mfs_args_bin(&c->args, dir->b, sizeof dir->b);
     mfs_args_str(&c->args, b->name);
     mfs_args_bin(&c->args, prefix, 2);
@@ -311,7 +312,7 @@ static int give_birth(struct birth *b)
         return rc;
     do {
         rc = birth_attempt(b);
-    } while (rc == -EAGAIN);
+    } while (rc == -EAGAIN || (rc == -ENOSPC && mfs_room_wait(b->meta, &b->room)));
     mfs_doubt_added(b->meta, b->parent, b->part, rc);
     if (rc == 1 && !S_ISDIR(b->new->mode))
         mfs_parents_touch(b->meta, b->parent, b->now);

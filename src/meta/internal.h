@@ -153,6 +153,10 @@ struct mfs_patience {
  */
 bool mfs_patience_wait(const struct mfs_meta *meta, struct mfs_patience *p);
 
+/* The same for memory, while some may come, between attempts to add a name. Their commands don't
+ * wait for it (full_at_once): what they rely on grows old, and others wait for them (untold.h). */
+bool mfs_room_wait(const struct mfs_meta *meta, struct mfs_patience *p);
+
 /* --- inodes -------------------------------------------------------------------------------- */
 
 /* Takes note of a record that an answer brought, asked for at mono time `asked`: fills *attr,

@@ -19,7 +19,7 @@ struct link {
     int64_t begun;         /* mono */
     char txn[MFS_TXN_LEN]; /* which `part` decides, when home is another one */
     struct mfs_attr *attr;
-    struct mfs_patience patience;
+    struct mfs_patience patience, room;
 };
 
 /* A status that is not success: -EAGAIN after the cause is out of the way. */
@@ -77,6 +77,7 @@ static int count(struct link *l)
 
     mfs_part_arg(l->part, decider);
     mfs_call_function(&c, here ? "mfs_link" : "mfs_link_begin");
+    c.cmd.full_at_once = true;
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, l->time.b, sizeof l->time.b);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
@@ -107,6 +108,7 @@ static int put(struct link *l)
 
     mfs_entry_encode(l->ino, l->attr->mode, entry);
     mfs_call_function(&c, "mfs_put");
+    c.cmd.full_at_once = true;
     mfs_args_bin(&c.args, dir.b, sizeof dir.b);
     mfs_args_str(&c.args, l->name);
     mfs_args_bin(&c.args, entry, sizeof entry);
@@ -181,7 +183,7 @@ int mfs_meta_link(struct mfs_meta *meta, uint64_t ino, uint64_t parent, const ch
     l.part = mfs_placement_entry(parent, name, len, meta->nparts);
     do {
         rc = attempt(&l, &counted);
-    } while (rc == -EAGAIN);
+    } while (rc == -EAGAIN || (rc == -ENOSPC && mfs_room_wait(meta, &l.room)));
     /* Whether the name was added is not known after a lost answer: housekeeping will learn it. */
     if (rc && counted && !mfs_is_doubtful(rc))
         take_back(&l);

@@ -1,10 +1,12 @@
-/* The short waits for other clients. */
+/* The short waits for other clients, and the long one for memory. */
 #include "meta/internal.h"
 
 #include <sys/random.h>
 
 #define WAIT_FIRST (50 * MFS_MSEC / 1000)
 #define WAIT_LAST  (20 * MFS_MSEC)
+#define ROOM_FIRST (5 * MFS_MSEC)
+#define ROOM_LAST  (500 * MFS_MSEC)
 
 bool mfs_patience_wait(const struct mfs_meta *meta, struct mfs_patience *p)
 {
@@ -22,5 +24,22 @@ bool mfs_patience_wait(const struct mfs_meta *meta, struct mfs_patience *p)
     if (getrandom(&jitter, sizeof jitter, GRND_NONBLOCK) < 0)
         jitter = (uint32_t)now;
     mfs_clock_sleep(wait / 2 + (int64_t)(jitter % 1000) * wait / 1000);
+    return true;
+}
+
+bool mfs_room_wait(const struct mfs_meta *meta, struct mfs_patience *p)
+{
+    int64_t now = mfs_clock_mono(), wait, left;
+
+    if (!p->since)
+        p->since = now;
+    left = p->since + mfs_store_full_wait(meta->store) - now;
+    if (left <= 0)
+        return false;
+    wait = ROOM_FIRST << (p->n < 7 ? p->n : 7);
+    p->n++;
+    if (wait > ROOM_LAST)
+        wait = ROOM_LAST;
+    mfs_clock_sleep(wait < left ? wait : left);
     return true;
 }

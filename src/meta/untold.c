@@ -175,7 +175,8 @@ int mfs_untold_tell(struct mfs_untold *u, uint32_t part)
     pthread_mutex_lock(&u->mutex);
     born = u->nbirths;
     pthread_mutex_unlock(&u->mutex);
-    /* Other threads wait for no longer than we would, and what they tell in vain is ours then. */
+    /* Other threads wait for no longer than we would, as a birth does not wait for memory, and what
+     * they tell in vain is ours then. */
     while (unborn(u, born, part))
         mfs_clock_sleep(POLL);
     while (!(rc = tell_at(u->meta, part)) && mfs_opens_any_untold(u->meta, part))

@@ -28,9 +28,10 @@ void mfs_untold_destroy(struct mfs_untold *u);
 /* Opens the file if it is known under a lease. */
 bool mfs_untold_open(struct mfs_untold *u, uint64_t ino, struct mfs_attr *attr);
 
-/* Around a step that may create a file in the partition, and leases it. True: it need not be
- * registered, if it is new; then mfs_untold_created has to follow, which opens it (ino 0: nothing
- * was created). `birth` has to stay until then. */
+/* Around a step that may create a file in the partition, and leases it; it must not wait for
+ * memory, as who removes a file there waits for it. True: it need not be registered, if it is new;
+ * then mfs_untold_created has to follow, which opens it (ino 0: nothing was created). `birth` has
+ * to stay until then. */
 struct mfs_untold_birth {
     uint32_t part;
     uint64_t number;

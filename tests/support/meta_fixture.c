@@ -36,21 +36,26 @@ static int reap(void *arg, uint64_t ino, uint64_t data_end)
     return 0;
 }
 
-static int start(struct meta_client *c, struct redis_fixture *f, struct mfs_meta_opts opts)
+/* Full_wait 0: its table does not say that memory may come. */
+static int start(struct meta_client *c, struct redis_fixture *f, int64_t full_wait,
+                 struct mfs_meta_opts opts)
 {
-    struct mfs_store_opts store = {.node = REDIS_FIXTURE_NODE, .io_timeout = 10 * MFS_SEC};
+    struct mfs_store_opts store = {
+        .node = REDIS_FIXTURE_NODE, .io_timeout = 10 * MFS_SEC, .full_wait = full_wait};
+    struct mfs_table *table = redis_fixture_table(f);
     int rc;
 
     memset(c, 0, sizeof *c);
     opts.reap = reap;
     opts.arg = c;
-    rc = mfs_store_create(&c->store, redis_fixture_table(f), &store);
+    table->growing = full_wait > 0;
+    rc = mfs_store_create(&c->store, table, &store);
     return rc ? rc : mfs_meta_create(&c->meta, c->store, &opts);
 }
 
 int meta_client_start(struct meta_client *c, struct redis_fixture *f, int64_t session_ttl)
 {
-    return start(c, f, (struct mfs_meta_opts){.session_ttl = session_ttl});
+    return start(c, f, 0, (struct mfs_meta_opts){.session_ttl = session_ttl});
 }
 
 static bool revoked(void *arg, uint64_t ino, bool name, bool own, void (*done)(void *),
@@ -62,7 +67,12 @@ static bool revoked(void *arg, uint64_t ino, bool name, bool own, void (*done)(v
 
 int meta_client_start_leased(struct meta_client *c, struct redis_fixture *f, int64_t session_ttl)
 {
-    return start(c, f, (struct mfs_meta_opts){.revoked = revoked, .session_ttl = session_ttl});
+    return start(c, f, 0, (struct mfs_meta_opts){.revoked = revoked, .session_ttl = session_ttl});
+}
+
+int meta_client_start_growing(struct meta_client *c, struct redis_fixture *f, int64_t full_wait)
+{
+    return start(c, f, full_wait, (struct mfs_meta_opts){.revoked = revoked});
 }
 
 int meta_pair_start(struct meta_client *a, struct meta_client *b, int64_t session_ttl)

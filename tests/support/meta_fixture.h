@@ -23,6 +23,8 @@ int meta_redis_stop(void **state);
 int meta_client_start(struct meta_client *c, struct redis_fixture *f, int64_t session_ttl);
 /* The same with leases; what they let a kernel keep, nobody does. */
 int meta_client_start_leased(struct meta_client *c, struct redis_fixture *f, int64_t session_ttl);
+/* One with leases, whose table says that memory may come: it waits for that for so many ns. */
+int meta_client_start_growing(struct meta_client *c, struct redis_fixture *f, int64_t full_wait);
 /* Two of them, in partitions of meta_redis that are empty. */
 int meta_pair_start(struct meta_client *a, struct meta_client *b, int64_t session_ttl);
 void meta_pair_stop(struct meta_client *a, struct meta_client *b);
