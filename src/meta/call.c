@@ -34,6 +34,7 @@ static void seal_args(struct mfs_call *c, uint32_t part)
     c->cmd = mfs_args_cmd(&c->args, part);
     c->cmd.idempotent = set.idempotent;
     c->cmd.full_at_once = set.full_at_once;
+    c->cmd.not_after = set.not_after;
 }
 
 int mfs_call_run(struct mfs_meta *meta, struct mfs_call *c, uint32_t part)

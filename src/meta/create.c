@@ -9,8 +9,9 @@
 #include "base/bytes.h"
 #include "meta/untold.h"
 
-/* A directory's inode may be this old to tell where its entries are; far below the life of the
- * tombstones that stop those who believe in a removed one. */
+/* A directory's inode may be this old to tell where its entries are. With what a command may be
+ * late then (mfs_not_after), and on its way, it is below the life of the tombstones that stop those
+ * who believe in a removed one. */
 #define DIR_AGE (10 * MFS_SEC)
 
 #define XATTRS_MAX 16 /* of a new inode */
@@ -67,6 +68,7 @@ struct birth {
     char *record; /* heap */
     size_t record_len;
     struct mfs_patience patience, room;
+    int64_t not_after;
 };
 
 static int birth_record(struct birth *b)
@@ -115,6 +117,7 @@ static void birth_args(struct birth *b, struct mfs_call *c, const struct mfs_ino
     size_t said = b->meta->opts.revoked ? 2 : 1;
 
     c->cmd.full_at_once = true;
+    c->cmd.not_after = b->not_after;
     mfs_args_bin(&c->args, dir->b, sizeof dir->b);
     mfs_args_str(&c->args, b->name);
     mfs_args_bin(&c->args, prefix, 2);
@@ -266,8 +269,10 @@ static int birth_attempt(struct birth *b)
     struct mfs_untold_birth birth;
     struct mfs_calls calls;
     int64_t asked;
-    int rc = mfs_meta_spread(b->meta, b->parent, b->part);
+    int rc;
 
+    b->not_after = mfs_not_after(b->meta);
+    rc = mfs_meta_spread(b->meta, b->parent, b->part);
     if (rc)
         return rc;
     calls.n = 0;
@@ -277,7 +282,9 @@ static int birth_attempt(struct birth *b)
         b->open && b->meta->opts.revoked && mfs_untold_creating(b->meta->untold, &birth, b->part);
     asked = mfs_clock_mono();
     rc = birth_send(b, &calls);
-    if (!rc)
+    if (rc == -ECANCELED)
+        rc = -EAGAIN; /* too late to rely on what the directory was */
+    else if (!rc)
         rc = birth_answer(b, mfs_call_text(&calls.call[0]), asked);
     if (b->untold)
         mfs_untold_created(b->meta->untold, &birth, rc == 1 ? b->attr->ino : 0);

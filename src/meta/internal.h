@@ -34,6 +34,7 @@ struct mfs_meta_limits {
     _Atomic int64_t holder_seconds; /* then others end the holder of the lock on moves */
     _Atomic int64_t chores_ms;      /* a partition is looked at no more often than this */
     _Atomic int64_t forsaken;       /* ns that an open of which only its partition knows lasts */
+    _Atomic int64_t late; /* ns that what a step relies on may be old, see mfs_not_after */
 };
 
 #define MFS_HINTS 64
@@ -149,13 +150,15 @@ struct mfs_patience {
     int64_t since;
     unsigned n;
 };
-/* Sleeps a little longer each time, with jitter; false, without sleeping, when it has been enough.
- */
+/* Sleeps a little longer each time, with jitter; false, at once, when it has been enough. */
 bool mfs_patience_wait(const struct mfs_meta *meta, struct mfs_patience *p);
 
 /* The same for memory, while some may come, between attempts to add a name. Their commands don't
  * wait for it (full_at_once): what they rely on grows old, and others wait for them (untold.h). */
 bool mfs_room_wait(const struct mfs_meta *meta, struct mfs_patience *p);
+
+/* For a command that relies on what is asked from now on, and is not refused much later. */
+int64_t mfs_not_after(const struct mfs_meta *meta);
 
 /* --- inodes -------------------------------------------------------------------------------- */
 
@@ -231,8 +234,7 @@ bool mfs_dircache_attr(struct mfs_dircache *cache, uint64_t ino, int64_t max_age
                        struct mfs_attr *attr);
 bool mfs_dircache_bit(struct mfs_dircache *cache, uint64_t ino, uint32_t part, int64_t max_age);
 
-/* Makes sure that the directory's inode says that `part` may hold entries of it. -ENOENT, -ENOTDIR
- */
+/* Has the directory's inode say that `part` may hold entries of it. -ENOENT, -ENOTDIR */
 int mfs_meta_spread(struct mfs_meta *meta, uint64_t dir, uint32_t part);
 
 struct mfs_parents *mfs_parents_create(void);
@@ -265,8 +267,7 @@ void mfs_filecache_compare(struct mfs_filecache *cache, const struct mfs_attr *a
 /* Somebody has changed it: forgets it, and what was asked for before now; ino 0: any. */
 void mfs_filecache_revoke(struct mfs_filecache *cache, uint64_t ino);
 
-/* --- shards all of whose names are known ---------------------------------------------------------
- */
+/* --- shards all of whose names are known ------------------------------------------------------ */
 
 enum mfs_shard_state { MFS_SHARD_UNKNOWN, MFS_SHARD_KNOWN, MFS_SHARD_OLD };
 
@@ -341,8 +342,7 @@ int mfs_seal_bits(struct mfs_sealed *s, struct mfs_bytes record); /* from the in
 void mfs_seal_undo(struct mfs_meta *meta, struct mfs_sealed *s);  /* and forgets */
 void mfs_seal_done(struct mfs_sealed *s);                         /* frees memory only */
 
-/* What a transaction entails beyond its decider, kept there until it is done, so that anybody can.
- */
+/* What a transaction entails beyond its decider, kept there until it is done, whoever does it. */
 struct mfs_todo {
     uint64_t src_dir; /* 0: no source entry to settle */
     uint32_t src_part;

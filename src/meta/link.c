@@ -20,6 +20,7 @@ struct link {
     char txn[MFS_TXN_LEN]; /* which `part` decides, when home is another one */
     struct mfs_attr *attr;
     struct mfs_patience patience, room;
+    int64_t not_after;
 };
 
 /* A status that is not success: -EAGAIN after the cause is out of the way. */
@@ -78,6 +79,7 @@ static int count(struct link *l)
     mfs_part_arg(l->part, decider);
     mfs_call_function(&c, here ? "mfs_link" : "mfs_link_begin");
     c.cmd.full_at_once = true;
+    c.cmd.not_after = l->not_after;
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, l->time.b, sizeof l->time.b);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
@@ -109,6 +111,7 @@ static int put(struct link *l)
     mfs_entry_encode(l->ino, l->attr->mode, entry);
     mfs_call_function(&c, "mfs_put");
     c.cmd.full_at_once = true;
+    c.cmd.not_after = l->not_after;
     mfs_args_bin(&c.args, dir.b, sizeof dir.b);
     mfs_args_str(&c.args, l->name);
     mfs_args_bin(&c.args, entry, sizeof entry);
@@ -129,8 +132,10 @@ static int put(struct link *l)
 
 static int attempt(struct link *l, bool *counted)
 {
-    int rc = mfs_meta_spread(l->meta, l->parent, l->part);
+    int rc;
 
+    l->not_after = mfs_not_after(l->meta);
+    rc = mfs_meta_spread(l->meta, l->parent, l->part);
     if (rc)
         return rc;
     mfs_shards_adding(l->meta->shards, l->parent, l->part, l->name);
@@ -139,7 +144,7 @@ static int attempt(struct link *l, bool *counted)
     *counted = *counted || (!rc && l->home != l->part);
     if (*counted)
         rc = put(l);
-    if (rc == -ECANCELED) { /* others took it for left behind, and see to the count */
+    if (rc == -ECANCELED) { /* others take it for left behind, and see to the count */
         *counted = false;
         rc = mfs_random(l->txn, sizeof l->txn);
         rc = rc ? rc : -EAGAIN;

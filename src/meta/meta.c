@@ -12,6 +12,7 @@
 #define CLOSES_INTERVAL  (200 * MFS_MSEC)
 #define CHORES_INTERVAL  (5 * MFS_SEC)
 #define FORSAKEN         (180 * MFS_SEC) /* longer than the answer to an open may take */
+#define LATE             (60 * MFS_SEC)  /* half the life of a tombstone (functions/record.lua) */
 
 static void free_meta(struct mfs_meta *meta)
 {
@@ -82,7 +83,8 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
                                             .intent_seconds = 5,
                                             .holder_seconds = 10,
                                             .chores_ms = 4000,
-                                            .forsaken = FORSAKEN};
+                                            .forsaken = FORSAKEN,
+                                            .late = LATE};
     if (!meta->opts.session_ttl)
         meta->opts.session_ttl = SESSION_TTL;
     meta->nparts = mfs_store_nparts(store);

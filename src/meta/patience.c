@@ -27,6 +27,11 @@ bool mfs_patience_wait(const struct mfs_meta *meta, struct mfs_patience *p)
     return true;
 }
 
+int64_t mfs_not_after(const struct mfs_meta *meta)
+{
+    return mfs_clock_mono() + meta->limits.late;
+}
+
 bool mfs_room_wait(const struct mfs_meta *meta, struct mfs_patience *p)
 {
     int64_t now = mfs_clock_mono(), wait, left;

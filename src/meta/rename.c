@@ -256,6 +256,7 @@ static int attempt(struct mfs_rename *r)
             return rc < 0 ? rc : -EIO; /* no other answer is to be had here */
     }
     mfs_call_function(&c, across ? "mfs_rename_commit" : "mfs_rename");
+    c.cmd.not_after = r->not_after;
     rc = across ? call_commit(r, &c) : call_local(r, &c);
     said = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 3));
     same = rc == DONE && said.n == 4 && !memcmp(said.p, "same", 4);
@@ -277,12 +278,14 @@ static int attempt(struct mfs_rename *r)
     return rc;
 }
 
-/* Until it is done or refused. A transaction that others ended is begun anew, with nothing held. */
+/* Until it is done or refused. A transaction that others ended, or may have ended so long ago that
+ * they have forgotten it, is begun anew, with nothing held. */
 static int run(struct mfs_rename *r)
 {
     int rc;
 
     do {
+        r->not_after = mfs_not_after(r->meta);
         rc = mfs_meta_spread(r->meta, r->to.dir, r->to.part);
         if (!rc) {
             mfs_shards_adding(r->meta->shards, r->to.dir, r->to.part, r->to.name);

@@ -29,6 +29,7 @@ struct mfs_rename {
     struct mfs_sealed sealed;    /* ino 0: none */
     struct mfs_bytes holders[2]; /* of leases of source and target; p NULL: to be asked for */
     struct mfs_patience patience;
+    int64_t not_after; /* of this attempt */
 };
 
 static inline bool mfs_place_is_dir(const struct mfs_place *p)

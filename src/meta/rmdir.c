@@ -18,6 +18,7 @@ struct removal {
     struct timespec now;
     struct mfs_sealed sealed;
     struct mfs_patience patience;
+    int64_t not_after; /* of this attempt */
 };
 
 /* The parent counts one directory less. */
@@ -144,6 +145,7 @@ static int commit(struct removal *r, const char *todo, size_t todo_len)
     int rc;
 
     mfs_call_function(&c, "mfs_rmdir_commit");
+    c.cmd.not_after = r->not_after;
     mfs_args_bin(&c.args, dir.b, sizeof dir.b);
     mfs_args_str(&c.args, r->name);
     mfs_args_bin(&c.args, ino.b, sizeof ino.b);
@@ -193,8 +195,10 @@ static int attempt(struct removal *r)
     struct mfs_todo todo = {.time = mfs_time_arg(r->now)};
     size_t len = 0;
     char *bytes;
-    int rc = begin(r);
+    int rc;
 
+    r->not_after = mfs_not_after(r->meta);
+    rc = begin(r);
     if (rc <= 0)
         return rc;
     rc = mfs_seal_all(r->meta, &r->sealed, rc == 1);

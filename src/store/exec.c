@@ -71,8 +71,14 @@ static void lane_broken(struct call *call, struct mfs_lane *lane, int rc, const 
         lane_fail(call, lane, rc, why);
 }
 
-/* Asks the fault hook; a command that it fails is taken out of the lane. */
-static void lane_faults(struct call *call, struct mfs_lane *lane)
+/* The caller may have been stopped, or waited for long, since it asked for what it relies on. */
+static bool is_late(const struct mfs_cmd *cmd)
+{
+    return cmd->not_after && mfs_clock_mono() > cmd->not_after;
+}
+
+/* Asks the fault hook; a command that it fails, or that is too late, is taken out of the lane. */
+static void lane_sift(struct call *call, struct mfs_lane *lane)
 {
     size_t keep = 0;
 
@@ -80,6 +86,8 @@ static void lane_faults(struct call *call, struct mfs_lane *lane)
         struct mfs_cmd *cmd = lane->cmds[i];
         int rc = mfs_store_fault(call->store, cmd);
 
+        if (!rc && is_late(cmd))
+            rc = -ECANCELED;
         if (rc)
             cmd->rc = rc;
         else
@@ -101,7 +109,7 @@ static int lane_connect(struct call *call, struct mfs_lane *lane)
 /* Gets the lane a connection with the pipeline ready to be sent. */
 static void lane_start(struct call *call, struct mfs_lane *lane, int64_t now)
 {
-    lane_faults(call, lane);
+    lane_sift(call, lane);
     if (!lane->n)
         return;
     if (lane->conn && now - lane->conn->idle_since > TRUSTED_NS && mfs_channel_stale(lane->conn)) {

@@ -100,6 +100,7 @@ struct mfs_cmd {
     size_t into_cap;   /* … and is -EMSGSIZE if longer than this (the rest is skipped) */
     bool idempotent;   /* may be sent again when a connection broke before its reply came */
     bool full_at_once; /* -ENOSPC without opts.full_wait: the caller waits for memory itself */
+    int64_t not_after; /* mono: not sent later than this, but -ECANCELED; 0: however late */
 
     /* Results. rc is 0, or negative errno: what mfs_reply_errno says of an error reply, -EIO when
      * the partition can't be reached or the connection broke, -ETIMEDOUT as it says. */

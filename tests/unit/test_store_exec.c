@@ -284,6 +284,29 @@ static void large_fan_out(void **state)
     free(out);
 }
 
+/* What is too late stays, what goes with it does not. */
+static void nothing_is_sent_too_late(void **state)
+{
+    struct mfs_args a[3];
+    struct mfs_cmd cmds[3];
+
+    (void)state;
+    cmds[0] = cmd_of(&a[0], 0, "SET", "late", "1");
+    cmds[1] = cmd_of(&a[1], 0, "EXISTS", "late", NULL);
+    cmds[2] = cmd_of(&a[2], 1, "SET", "late", "1");
+    cmds[0].not_after = cmds[2].not_after = mfs_clock_mono() - 1;
+    assert_int_equal(mfs_store_exec(t.store, cmds, 3), -ECANCELED);
+    assert_int_equal(cmds[0].rc, -ECANCELED);
+    assert_int_equal(cmds[1].rc, 0);
+    assert_int_equal(mfs_reply_int(cmds[1].reply), 0);
+    assert_int_equal(cmds[2].rc, -ECANCELED);
+    mfs_cmds_fini(cmds, 3);
+    cmds[0].not_after = cmds[2].not_after = mfs_clock_mono() + 600 * MFS_SEC;
+    assert_int_equal(mfs_store_exec(t.store, cmds, 3), 0);
+    assert_int_equal(mfs_reply_int(cmds[1].reply), 1);
+    mfs_cmds_fini(cmds, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +319,7 @@ int main(void)
         cmocka_unit_test(full_memory_is_enospc),
         cmocka_unit_test(an_empty_call_is_fine),
         cmocka_unit_test(faults_are_results_and_nothing_is_sent),
+        cmocka_unit_test(nothing_is_sent_too_late),
         cmocka_unit_test(large_fan_out),
     };
 
