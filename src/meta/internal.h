@@ -456,8 +456,8 @@ void mfs_touch_tick(void *meta);
 
 struct mfs_opens *mfs_opens_create(void);
 void mfs_opens_destroy(struct mfs_opens *o);
-/* Counts an open that was registered for `sid`, and registers it again if the session is another by
- * now. */
+/* Counts an open that was registered for `sid`; it is to be registered again if the session is
+ * another by now. */
 void mfs_opens_added(struct mfs_meta *meta, uint64_t ino, uint64_t sid);
 void mfs_opens_locked(struct mfs_meta *meta, uint64_t ino); /* has, or had, locks */
 

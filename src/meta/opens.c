@@ -16,6 +16,7 @@ struct open {
     uint32_t telling; /* of count: being registered, or perhaps registered, as an answer was lost */
     uint64_t number;  /* of that registration, however often it is tried */
     bool busy;        /* somebody is trying */
+    bool again;       /* untold, but a session before had it open */
     int64_t since;    /* mono: there are some that are untold, or it was tried in vain */
     bool locked;
     int64_t forsaken; /* not open, which its partition does not know, since then; 0: not so */
@@ -87,34 +88,6 @@ static struct open *find_or_add(struct mfs_opens *o, uint64_t ino)
     return e;
 }
 
-void mfs_opens_register(struct mfs_meta *meta, uint64_t ino, uint64_t sid, uint32_t count)
-{
-    struct mfs_ino_arg key = mfs_ino_arg(ino), who = mfs_ino_arg(sid);
-    struct mfs_call c;
-
-    mfs_call_function(&c, "mfs_reopen");
-    mfs_args_bin(&c.args, key.b, sizeof key.b);
-    mfs_args_bin(&c.args, who.b, sizeof who.b);
-    mfs_args_int(&c.args, count);
-    mfs_call_post(meta, &c, mfs_placement_home(ino));
-}
-
-void mfs_opens_added(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
-{
-    struct mfs_opens *o = meta->opens;
-    struct open *e;
-    uint64_t current;
-
-    pthread_mutex_lock(&o->mutex);
-    e = find_or_add(o, ino);
-    if (e)
-        e->count++;
-    current = meta->sid;
-    pthread_mutex_unlock(&o->mutex);
-    if (current != sid)
-        mfs_opens_register(meta, ino, current, 1);
-}
-
 static bool has_later(const struct open *e)
 {
     return e->closed || e->atime.tv_sec;
@@ -144,12 +117,30 @@ static void queue(struct mfs_opens *o, struct open *e)
     TAILQ_INSERT_TAIL(&o->untold, e, quiet);
 }
 
-static void add_untold(struct mfs_opens *o, struct open *e)
+/* Due at once. */
+static void queue_first(struct mfs_opens *o, struct open *e)
+{
+    e->since = 0;
+    TAILQ_INSERT_HEAD(&o->untold, e, quiet);
+}
+
+/* What is untold is registered together, under one number. */
+static void number_untold(struct mfs_opens *o, struct open *e)
+{
+    e->number = ++o->numbers;
+    e->telling = e->untold;
+    e->count += e->untold;
+    e->untold = 0;
+}
+
+static void add_untold(struct mfs_opens *o, struct open *e, bool at_once)
 {
     bool queued = is_untold(e) || e->busy;
 
     e->untold++;
-    if (!queued)
+    if (!queued && at_once)
+        queue_first(o, e);
+    else if (!queued)
         queue(o, e);
 }
 
@@ -167,21 +158,20 @@ static struct mfs_open_count take_untold(struct mfs_opens *o, struct open *e)
     TAILQ_REMOVE(&o->untold, e, quiet);
     TAILQ_INSERT_TAIL(&o->busy, e, quiet);
     e->busy = true;
-    if (!e->telling) {
-        e->number = ++o->numbers;
-        e->telling = e->untold;
-        e->count += e->untold;
-        e->untold = 0;
-    }
-    return (struct mfs_open_count){e->ino, e->telling, e->number, false};
+    if (!e->telling)
+        number_untold(o, e);
+    return (struct mfs_open_count){
+        .ino = e->ino, .count = e->telling, .number = e->number, .again = e->again};
 }
 
-static void end_telling(struct mfs_opens *o, struct open *e, bool told)
+static void end_telling(struct mfs_opens *o, struct open *e, const struct mfs_open_count *c)
 {
     e->busy = false;
     TAILQ_REMOVE(&o->busy, e, quiet);
-    if (told)
+    if (c->told && c->number == e->number) {
         e->telling = 0;
+        e->again = e->again && e->untold;
+    }
     if (is_untold(e))
         queue(o, e);
     drop_if_unused(o, e);
@@ -209,7 +199,7 @@ bool mfs_opens_untold(struct mfs_meta *meta, uint64_t ino)
     pthread_mutex_lock(&o->mutex);
     e = find_or_add(o, ino);
     if (e)
-        add_untold(o, e);
+        add_untold(o, e, false);
     pthread_mutex_unlock(&o->mutex);
     return e != NULL;
 }
@@ -258,7 +248,7 @@ void mfs_opens_told(struct mfs_meta *meta, const struct mfs_open_count *list, si
 
     pthread_mutex_lock(&o->mutex);
     for (size_t i = 0; i < n; i++) {
-        end_telling(o, find(o, list[i].ino), list[i].told);
+        end_telling(o, find(o, list[i].ino), &list[i]);
         failed = failed || !list[i].told;
     }
     if (failed)
@@ -303,13 +293,36 @@ size_t mfs_opens_take_untold(struct mfs_meta *meta, uint32_t part, int64_t befor
     return n;
 }
 
-/* The session that they were being registered for is dead. */
-static void forget_untold(struct mfs_opens *o, struct open *e)
+/* All of it is to be registered anew, before all else; who is trying to just now does so for the
+ * session before. */
+static void renew(struct mfs_opens *o, struct open *e)
 {
     if (is_untold(e) && !e->busy)
         TAILQ_REMOVE(&o->untold, e, quiet);
-    e->count += e->untold;
-    e->untold = e->telling = 0;
+    e->untold += e->count;
+    e->count = e->telling = 0;
+    e->number = 0;
+    e->again = e->untold > 0;
+    if (!e->untold || e->busy)
+        return;
+    number_untold(o, e);
+    queue_first(o, e);
+}
+
+void mfs_opens_added(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find_or_add(o, ino);
+    if (e && sid == meta->sid) {
+        e->count++;
+    } else if (e) {
+        add_untold(o, e, true);
+        e->again = true;
+    }
+    pthread_mutex_unlock(&o->mutex);
 }
 
 /* --- what is told later --------------------------------------------------------------------- */
@@ -464,9 +477,9 @@ size_t mfs_opens_renew(struct mfs_meta *meta, uint64_t sid, struct mfs_open_stat
     *list = calloc(HASH_COUNT(o->opens) + 1, sizeof **list);
     HASH_ITER(hh, o->opens, e, next)
     {
-        forget_untold(o, e);
-        if (*list && (e->count || e->locked))
-            (*list)[n++] = (struct mfs_open_state){e->ino, e->count, e->locked};
+        renew(o, e);
+        if (*list && (e->telling || e->locked))
+            (*list)[n++] = (struct mfs_open_state){e->ino, e->telling, e->number, e->locked};
         e->locked = false;
         e->forsaken = 0;
         take_later(o, e);

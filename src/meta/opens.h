@@ -14,16 +14,15 @@ struct mfs_meta;
 struct mfs_open_state {
     uint64_t ino;
     uint32_t count;
+    uint64_t number; /* by which they are to be registered */
     bool locked;
 };
 
-/* Makes `sid` the session of all that follows; opens counted from now on are registered for it by
- * mfs_opens_added. *list (heap, NULL when out of memory) is what the old one had; its locks are
- * forgotten, and what it had closed died with it. Returns its length. */
+/* Makes `sid` the session of all that follows. What the old one had open is not registered any
+ * more, and due at once; its locks are forgotten, and what it had closed died with it. *list (heap,
+ * NULL when out of memory) is what it had, but for what is being registered just now. Returns its
+ * length. */
 size_t mfs_opens_renew(struct mfs_meta *meta, uint64_t sid, struct mfs_open_state **list);
-
-/* Registers `count` opens at the inode's home; nobody waits. */
-void mfs_opens_register(struct mfs_meta *meta, uint64_t ino, uint64_t sid, uint32_t count);
 
 /* One open less, which the partition learns later if it knew of it; false: it was not counted. */
 bool mfs_opens_closed(struct mfs_meta *meta, uint64_t ino);
@@ -38,6 +37,7 @@ struct mfs_open_count {
     uint64_t ino;
     uint32_t count;  /* how many times */
     uint64_t number; /* done once however often it is tried; grows from one to the next */
+    bool again;      /* the session before had it open; since then nobody was told of changes */
     bool told;       /* set by who tries it: the partition has said that it has them */
 };
 

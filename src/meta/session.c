@@ -128,6 +128,28 @@ int mfs_session_start(struct mfs_meta *meta)
     return 0;
 }
 
+/* At once, as others may take away by now what only the old session had open; whether that was done
+ * a thread finds out (meta/untold.h), by the same number. */
+static void post_opens(struct mfs_meta *meta, uint64_t sid, const struct mfs_open_state *list,
+                       size_t n)
+{
+    struct mfs_ino_arg who = mfs_ino_arg(sid);
+
+    for (size_t i = 0; i < n; i++) {
+        struct mfs_ino_arg key = mfs_ino_arg(list[i].ino);
+        struct mfs_call c;
+
+        if (!list[i].count)
+            continue;
+        mfs_call_function(&c, "mfs_reopen");
+        mfs_args_bin(&c.args, key.b, sizeof key.b);
+        mfs_args_bin(&c.args, who.b, sizeof who.b);
+        mfs_args_int(&c.args, list[i].count);
+        mfs_args_int(&c.args, (int64_t)list[i].number);
+        mfs_call_post(meta, &c, mfs_placement_home(list[i].ino));
+    }
+}
+
 /* The old session is dead for everyone: its locks are lost, its opens are registered anew. */
 static void renew_session(struct mfs_meta *meta)
 {
@@ -142,10 +164,7 @@ static void renew_session(struct mfs_meta *meta)
     meta->session_began = mfs_clock_mono();
     mfs_warn("meta", "session %016" PRIx64 " had expired; %016" PRIx64 " takes over %zu open files",
              old, sid, n);
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].count)
-            mfs_opens_register(meta, list[i].ino, sid, list[i].count);
-    }
+    post_opens(meta, sid, list, n);
     free(list);
     /* Who changes something from here on tells the new session. What was known before counts no
      * more, and not until that is forgotten is this session relied on. */

@@ -40,6 +40,15 @@ struct mfs_untold {
 
 /* --- telling -------------------------------------------------------------------------------- */
 
+/* Of what others have changed in between nobody was told. */
+static void look_afresh(struct mfs_meta *meta, const struct mfs_open_count *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].told && list[i].again && meta->opts.changed)
+            meta->opts.changed(meta->opts.arg, list[i].ino, 0, NULL, NULL);
+    }
+}
+
 /* Registers them, which are of one partition, for the session, and waits; 0 or the first error. */
 static int tell(struct mfs_meta *meta, uint64_t session, struct mfs_open_count *list, size_t n)
 {
@@ -63,6 +72,7 @@ static int tell(struct mfs_meta *meta, uint64_t session, struct mfs_open_count *
         list[i].told = calls.call[i].cmd.rc == 0;
     mfs_calls_fini(&calls);
     mfs_opens_told(meta, list, n);
+    look_afresh(meta, list, n);
     if (rc)
         mfs_warn("meta", "partition %u may not know of files that are open: %s",
                  mfs_placement_home(list[0].ino), strerror(-rc));

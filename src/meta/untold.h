@@ -5,6 +5,8 @@
  *  - before it answers another client that has taken the last name. Until all who had a lease of
  *    the file have answered, its partition keeps it (partition/inode.h).
  *
+ * What was open when a session died is not registered for the next one either, and due at once.
+ *
  * A partition that does not answer is asked again once a second. Meanwhile this client frees
  * nothing there, and tells others that they must not either: they free it later, when it says that
  * they may (meta/chores.c), and keep the lease alive until then.

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "meta/internal.h"
+#include "meta/opens.h"
 #include "meta_fixture.h"
 
 #define ROOT   MFS_ROOT_INO
@@ -171,11 +172,21 @@ static void test_unlinked_after_close(void **state)
     assert_int_equal(b.reaped, 1);
 }
 
+/* a is taken for dead, and goes on as another one, which has registered that file. */
+static void next_session(uint64_t ino)
+{
+    uint64_t sid = mfs_meta_session(a.meta);
+    int64_t until = mfs_clock_mono() + 10 * MFS_SEC;
+
+    meta_client_alive(&a, false);
+    while (mfs_meta_session(a.meta) == sid || mfs_opens_known(a.meta, ino) != MFS_OPENS_KNOWN)
+        assert_true(mfs_clock_mono() < until);
+}
+
 /* The session that a file was closed in has died since: nothing to tell, and nothing kept. */
 static void test_closed_by_the_dead(void **state)
 {
-    uint64_t f = new_file("f"), sid = mfs_meta_session(a.meta);
-    int64_t until = mfs_clock_mono() + 10 * MFS_SEC;
+    uint64_t f = new_file("f");
     struct mfs_attr attr;
 
     (void)state;
@@ -183,10 +194,7 @@ static void test_closed_by_the_dead(void **state)
     open_file(&a, f);
     open_file(&a, f);
     assert_int_equal(mfs_meta_close(a.meta, f, false), 0);
-    meta_client_alive(&a, false);
-    while (mfs_meta_session(a.meta) == sid)
-        assert_true(mfs_clock_mono() < until);
-    mfs_store_drain(a.store, MFS_SEC);
+    next_session(f);
     mfs_closes_flush(a.meta);
     assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
     do_chores();
@@ -198,8 +206,7 @@ static void test_closed_by_the_dead(void **state)
 /* A client that was thought dead comes back with a new session and what it has open. */
 static void test_session_lost(void **state)
 {
-    uint64_t f = new_file("f"), sid = mfs_meta_session(a.meta);
-    int64_t until = mfs_clock_mono() + 10 * MFS_SEC;
+    uint64_t f = new_file("f");
     struct mfs_attr attr;
 
     (void)state;
@@ -207,10 +214,7 @@ static void test_session_lost(void **state)
     open_file(&a, f);
     assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
     assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), -EAGAIN);
-    meta_client_alive(&a, false);
-    while (mfs_meta_session(a.meta) == sid)
-        assert_true(mfs_clock_mono() < until);
-    mfs_store_drain(a.store, MFS_SEC);
+    next_session(f);
     assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), 0);
     assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
     do_chores();

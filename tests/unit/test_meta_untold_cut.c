@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "meta/internal.h"
+#include "meta/opens.h"
 #include "meta_fixture.h"
 #include "store/args.h"
 #include "store/keys.h"
@@ -39,6 +40,18 @@ static atomic_bool lossy; /* or only none to what it registers, which is done, *
 static atomic_bool shut;  /* or not done; */
 static atomic_bool dumb;  /* and tells others nothing */
 static atomic_uint tries; /* to register something */
+
+static atomic_uint doubted; /* how often anything may have changed of that inode */
+static _Atomic uint64_t watched;
+
+static void changed(void *arg, uint64_t ino, uint64_t version, void (*done)(void *), void *done_arg)
+{
+    (void)arg, (void)version;
+    if (ino && ino == atomic_load(&watched))
+        atomic_fetch_add(&doubted, 1);
+    if (done)
+        done(done_arg);
+}
 
 static bool is(const struct mfs_arg *arg, const char *word)
 {
@@ -215,6 +228,20 @@ static void unlink_by(struct meta_client *c, const char *name, int64_t most)
     assert_int_equal(meta_client_ino(&a, ROOT, name), -ENOENT);
 }
 
+/* b is taken for dead, goes on as another one, and has tried to register something for that. */
+static void next_session(void)
+{
+    uint64_t sid = mfs_meta_session(b.meta);
+    int64_t until = mfs_clock_mono() + 20 * MFS_SEC;
+
+    atomic_store(&tries, 0);
+    meta_client_alive(&b, false);
+    while (mfs_meta_session(b.meta) == sid || !atomic_load(&tries)) {
+        assert_true(mfs_clock_mono() < until);
+        mfs_clock_sleep(10 * MFS_MSEC);
+    }
+}
+
 /* --- others remove what is open --------------------------------------------------------------- */
 
 static void test_cut(void **state)
@@ -328,6 +355,33 @@ static void test_answers_lost(void **state)
     check_goes(ino);
 }
 
+/* The next session can't register at once what is open. Nobody is told of what others change until
+ * it can: then it is looked at afresh. */
+static void test_next_session(void **state)
+{
+    uint64_t ino = new_open_file();
+    int64_t until = mfs_clock_mono() + 60 * MFS_SEC;
+
+    (void)state;
+    wait_registered(ino);
+    b.meta->opts.changed = changed;
+    atomic_store(&watched, ino);
+    atomic_store(&shut, true);
+    next_session();
+    atomic_store(&doubted, 0);
+    heal();
+    wait_registered(ino);
+    while (!atomic_load(&doubted) || mfs_opens_known(b.meta, ino) != MFS_OPENS_KNOWN) {
+        assert_true(mfs_clock_mono() < until);
+        mfs_clock_sleep(10 * MFS_MSEC);
+    }
+    assert_int_equal(registered(ino), 1);
+    unlink_by(&a, f, 4 * TTL);
+    mfs_chores_tick(a.meta);
+    assert_true(is_there(ino));
+    check_goes(ino);
+}
+
 /* --- who has it open removes something -------------------------------------------------------- */
 
 static void test_unrelated(void **state)
@@ -422,6 +476,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_lease_is_prolonged, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_answers_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_next_session, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unrelated, setup, teardown),
         cmocka_unit_test_setup_teardown(test_own, setup, teardown),
         cmocka_unit_test_setup_teardown(test_own_elsewhere, setup, teardown),
