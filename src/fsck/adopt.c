@@ -124,22 +124,21 @@ static int adopt_file(struct mfs_meta *meta, const struct mfs_attr *attr, uint64
     return mfs_meta_unlink(meta, dir, name);
 }
 
-static int put_name(struct mfs_meta *meta, uint64_t ino, uint64_t dir, const char *name)
+int mfs_mend_put_name(struct mfs_meta *meta, uint64_t dir, const char *name, size_t len,
+                      const char entry[MFS_ENTRY_LEN])
 {
     struct mfs_ino_arg key = mfs_ino_arg(dir), sid = mfs_ino_arg(meta->sid);
-    uint32_t part = mfs_placement_entry(dir, name, strlen(name), meta->nparts);
-    char entry[MFS_ENTRY_LEN];
+    uint32_t part = mfs_placement_entry(dir, name, len, meta->nparts);
     struct mfs_bytes text;
     struct mfs_call c;
     int rc = mfs_meta_spread(meta, dir, part);
 
     if (rc)
         return rc;
-    mfs_entry_encode(ino, S_IFDIR, entry);
     mfs_call_function(&c, "mfs_put");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
-    mfs_args_str(&c.args, name);
-    mfs_args_bin(&c.args, entry, sizeof entry);
+    mfs_args_bin(&c.args, name, len);
+    mfs_args_bin(&c.args, entry, MFS_ENTRY_LEN);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     rc = mfs_call_run(meta, &c, part);
     text = mfs_call_text(&c);
@@ -170,10 +169,12 @@ static int count_subdir(struct mfs_meta *meta, uint64_t dir)
 static int adopt_directory(struct mfs_meta *meta, const struct mfs_attr *attr, uint64_t dir,
                            const char *name)
 {
+    char entry[MFS_ENTRY_LEN];
     int rc = count_subdir(meta, dir);
 
+    mfs_entry_encode(attr->ino, S_IFDIR, entry);
     if (!rc)
-        rc = put_name(meta, attr->ino, dir, name);
+        rc = mfs_mend_put_name(meta, dir, name, strlen(name), entry);
     if (!rc)
         rc = edit_record(meta, attr->ino, belong_to, dir);
     if (rc)

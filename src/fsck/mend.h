@@ -25,6 +25,9 @@ int mfs_mender_mend(struct mfs_mender *m, const struct mfs_census *c, const stru
 
 /* Gives the inode a name in /lost+found, or, if nothing is in it, lets it go. */
 int mfs_adopt(struct mfs_meta *meta, uint64_t ino);
+/* Adds a name for an inode that counts it already. -EBUSY: a rename or a removal is in the way. */
+int mfs_mend_put_name(struct mfs_meta *meta, uint64_t dir, const char *name, size_t len,
+                      const char entry[MFS_ENTRY_LEN]);
 /* Only changes what is still as given: the record that `old` is. */
 int mfs_mend_record(struct mfs_meta *meta, uint64_t ino, const char *old, const char *new,
                     size_t n);

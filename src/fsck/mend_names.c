@@ -64,22 +64,11 @@ int mfs_mend_type(struct mfs_mender *m, const struct mfs_census *c, const struct
 /* First where it belongs, then not where it was. */
 int mfs_mend_name_place(struct mfs_mender *m, const struct mfs_census *c, const struct mfs_found *f)
 {
-    uint32_t right = mfs_placement_entry(f->dir, f->name, f->name_len, m->meta->nparts);
-    struct mfs_ino_arg dir = mfs_ino_arg(f->dir), sid = mfs_ino_arg(m->meta->sid);
     char entry[MFS_ENTRY_LEN];
     struct mfs_bytes bytes = entry_bytes(f->ino, f->a, entry);
-    struct mfs_call call;
-    int rc = mfs_meta_spread(m->meta, f->dir, right);
+    int rc = mfs_mend_put_name(m->meta, f->dir, f->name, f->name_len, entry);
 
     (void)c;
-    if (rc)
-        return rc;
-    mfs_call_function(&call, "mfs_put");
-    mfs_args_bin(&call.args, dir.b, sizeof dir.b);
-    mfs_args_bin(&call.args, f->name, f->name_len);
-    mfs_args_bin(&call.args, bytes.p, bytes.n);
-    mfs_args_bin(&call.args, sid.b, sizeof sid.b);
-    rc = mfs_mend_done(m, &call, right);
     return rc ? rc
               : change_entry(m, f->part, f->dir, f->name, f->name_len, bytes,
                              (struct mfs_bytes){"", 0});

@@ -15,6 +15,7 @@
 #include "fsck_world.h"
 #include "meta/internal.h"
 
+static char refused[16]; /* a name */
 static const char txn[MFS_TXN_LEN] = "0123456789abcde";
 
 static void dangling(void)
@@ -32,6 +33,20 @@ static void misplaced_name(void)
     drop_entry(fsck_tree.d, "f");
     RAW((place(fsck_tree.d, "f") + 1) % NPARTS, TEXT("HSET"), key('D', fsck_tree.d), TEXT("f"),
         entry(fsck_tree.f, S_IFREG));
+}
+
+/* Where it belongs, which is not where the directory is, nothing can be added for now. */
+static void refused_name(void)
+{
+    uint32_t right = (home(fsck_tree.d) + 1) % NPARTS;
+    uint64_t ino;
+
+    meta_name_at(&fsck_client, fsck_tree.d, right, "r", refused, sizeof refused);
+    assert_int_equal(meta_client_file(&fsck_client, fsck_tree.d, refused, &ino), 0);
+    drop_entry(fsck_tree.d, refused);
+    RAW((right + 1) % NPARTS, TEXT("HSET"), key('D', fsck_tree.d), text(refused),
+        entry(ino, S_IFREG));
+    RAW(right, TEXT("HSET"), key('D', fsck_tree.d), TEXT(""), TEXT("X"));
 }
 
 static void missing_bit(void)
@@ -334,6 +349,11 @@ static void f_is_back(void)
     assert_int_equal(at(fsck_tree.d, "f"), fsck_tree.f);
 }
 
+static void refused_is_there(void)
+{
+    assert_true(at(fsck_tree.d, refused) > 0);
+}
+
 static void f_is_found(void)
 {
     struct mfs_attr attr;
@@ -432,6 +452,7 @@ const struct fsck_damage fsck_damages[] = {
     {"dangling name", dangling, "dangling-name", 0, NULL},
     {"wrong type", wrong_type, "wrong-type", 0, f_is_back},
     {"misplaced name", misplaced_name, "misplaced-name", 0, f_is_back},
+    {"refused name", refused_name, "misplaced-name tomb-of-the-living", 0, refused_is_there},
     {"missing bit", missing_bit, "missing-bit", 0, NULL},
     {"lost shard", lost_shard, "dangling-name lost-shard", 0, NULL},
     {"lost seal", lost_seal, "lost-shard", 0, NULL},
