@@ -60,6 +60,7 @@ struct mfs_meta {
     atomic_bool remains;      /* some have died, who may have left what no list of chores has */
     atomic_bool unsure;       /* an answer was lost: so may this one */
     bool was_unsure;          /* … at some time; of the session's thread */
+    atomic_bool deaf;         /* nobody listens for the session that there is now */
     bool was_out;             /* of touch, at the last tick; its thread's */
     _Atomic uint64_t appends; /* begun so far, which numbers them */
     _Atomic uint64_t waits;   /* for locks; likewise */
@@ -477,8 +478,10 @@ void mfs_session_tick(void *meta);
 int mfs_session_doubt(struct mfs_meta *meta, int rc);
 /* Is the session alive, and for a quarter of its time to come? Any thread, does not block. */
 bool mfs_session_sure(const struct mfs_meta *meta);
-/* Makes sure of that, under a new session if need be: before anything is taken in its name that
- * others give to whom they like once it is dead. 0, or -EIO after 2 s: nobody could tell. */
+/* … and is it told of what others change? */
+bool mfs_session_hears(const struct mfs_meta *meta);
+/* Makes sure of the former, under a new session if need be: before anything is taken in its name
+ * that others give to whom they like once it is dead. 0, or -EIO after 2 s: nobody could tell. */
 int mfs_session_prove(struct mfs_meta *meta);
 /* alive[i] tells of sids[i]; the unknown (an error) count as alive. */
 void mfs_session_alive(struct mfs_meta *meta, const uint64_t *sids, size_t n, bool *alive);

@@ -16,7 +16,8 @@
 int mfs_notices_start(struct mfs_meta *meta); /* once the session is there */
 void mfs_notices_stop(struct mfs_meta *meta);
 
-/* The session has another id now: listens for that one. 0 or -errno (tried again by the caller). */
+/* The session has another id now: listens for that one, once the store has been waited for for its
+ * I/O timeout at most. 0 or -errno: it listens for the old one still. */
 int mfs_notices_rename(struct mfs_meta *meta);
 
 /* A regular file's record ends where its fixed part does: cuts off and returns what is behind. */

@@ -150,6 +150,21 @@ static void post_opens(struct mfs_meta *meta, uint64_t sid, const struct mfs_ope
     }
 }
 
+/* Has notices for this session heard; else a later tick tries again. What came before, which others
+ * may have given up to tell, is relied on no more. */
+static void listen_anew(struct mfs_meta *meta)
+{
+    int rc = mfs_notices_rename(meta);
+
+    if (rc) {
+        mfs_error("meta", "session %016" PRIx64 " can't be told of others' changes: %s", meta->sid,
+                  strerror(-rc));
+        return;
+    }
+    mfs_leases_forget(meta);
+    meta->deaf = false;
+}
+
 /* The old session is dead for everyone: its locks are lost, its opens are registered anew. */
 static void renew_session(struct mfs_meta *meta)
 {
@@ -160,6 +175,7 @@ static void renew_session(struct mfs_meta *meta)
 
     if (begin_somewhere(meta, &sid))
         return;
+    meta->deaf = true;
     n = mfs_opens_renew(meta, sid, &list);
     meta->session_began = mfs_clock_mono();
     mfs_warn("meta", "session %016" PRIx64 " had expired; %016" PRIx64 " takes over %zu open files",
@@ -175,8 +191,7 @@ static void renew_session(struct mfs_meta *meta)
     meta->proved = before;
     if (meta->opts.revoked)
         meta->opts.revoked(meta->opts.arg, 0, true, false, NULL, NULL);
-    if (mfs_notices_rename(meta))
-        mfs_error("meta", "session %016" PRIx64 " can't be told of others' changes", sid);
+    listen_anew(meta);
 }
 
 /* What this client may have left is searched for as if it had died: by a session that hardly lived,
@@ -216,6 +231,11 @@ bool mfs_session_sure(const struct mfs_meta *meta)
     return mfs_clock_mono() - meta->proved < meta->opts.session_ttl / 4 * 3;
 }
 
+bool mfs_session_hears(const struct mfs_meta *meta)
+{
+    return !meta->deaf && mfs_session_sure(meta);
+}
+
 int mfs_session_prove(struct mfs_meta *meta)
 {
     int64_t until = mfs_clock_mono() + PROVE_WAIT;
@@ -244,6 +264,8 @@ void mfs_session_tick(void *arg)
                  strerror(-rc));
     if (rc == 0 || (rc < 0 && is_over(meta)))
         renew_session(meta);
+    else if (rc > 0 && meta->deaf)
+        listen_anew(meta);
     if (rc > 0 && atomic_exchange(&meta->unsure, false)) {
         meta->was_unsure = true;
         ask_for_search(meta); /* if that is doubtful, too, once more */

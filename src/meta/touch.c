@@ -5,7 +5,7 @@
  * by those who changed something. Or this client is silent for so long, as it was stopped, say,
  * that others take its session for dead. All are found by the clock, in each place where something
  * is relied on: who was stopped answers what waits for him before any thread has had the time to
- * look. */
+ * look. And after that nothing counts until somebody listens for his new session. */
 #include "meta/contents.h"
 #include "meta/internal.h"
 
@@ -32,7 +32,7 @@ void mfs_touch_check(struct mfs_meta *meta)
 
 bool mfs_touch_leases(struct mfs_meta *meta, int64_t within)
 {
-    bool in = mfs_session_sure(meta) && mfs_store_in_touch(meta->store, within);
+    bool in = mfs_session_hears(meta) && mfs_store_in_touch(meta->store, within);
 
     mfs_touch_check(meta); /* after that, see mfs_store_resets */
     return in;
@@ -48,7 +48,7 @@ bool mfs_touch_grants(struct mfs_meta *meta, int64_t asked)
 /* Until everybody outside has been told, what is open here is as it was before. */
 bool mfs_meta_in_touch(struct mfs_meta *meta)
 {
-    return mfs_session_sure(meta) && mfs_store_in_touch(meta->store, MFS_TRUST) &&
+    return mfs_session_hears(meta) && mfs_store_in_touch(meta->store, MFS_TRUST) &&
            atomic_load(&meta->resets_told) == mfs_store_resets(meta->store);
 }
 
@@ -105,7 +105,7 @@ void mfs_touch_tick(void *arg)
 {
     struct mfs_meta *meta = arg;
     bool out = atomic_load(&meta->resets_told) != mfs_store_resets(meta->store) ||
-               !mfs_store_in_touch(meta->store, MFS_TRUST_KEPT);
+               !mfs_store_in_touch(meta->store, MFS_TRUST_KEPT) || meta->deaf;
 
     if ((out || meta->was_out) && !atomic_load(&meta->drops)) {
         drop_outside(meta, NULL);

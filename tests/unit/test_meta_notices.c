@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "cluster/placement.h"
-#include "meta/meta.h"
+#include "meta/internal.h"
 #include "meta_fixture.h"
 
 #define NPARTS 4
@@ -92,6 +92,17 @@ static int setup(void **state)
         mfs_store_create(&b.store, redis_fixture_table(redis), &store))
         return -1;
     return mfs_meta_create(&b.meta, b.store, &opts);
+}
+
+/* b anew, which does not wait long for partitions, and lives long when it does. */
+static void start_impatient(void)
+{
+    struct mfs_store_opts store = {.node = REDIS_FIXTURE_NODE, .io_timeout = 2 * MFS_SEC};
+    struct mfs_meta_opts opts = {.changed = changed, .arg = &told, .session_ttl = 60 * MFS_SEC};
+
+    meta_client_stop(&b);
+    assert_int_equal(mfs_store_create(&b.store, redis_fixture_table(redis), &store), 0);
+    assert_int_equal(mfs_meta_create(&b.meta, b.store, &opts), 0);
 }
 
 static int teardown(void **state)
@@ -220,6 +231,12 @@ static void test_dead(void **state)
     assert_int_equal(meta_client_keys(&a, "I*"), 1); /* the root */
 }
 
+static void order_all(const char *command)
+{
+    for (uint32_t p = 0; p < NPARTS; p++)
+        assert_int_equal(redis_fixture_admin(redis, p, command), 0);
+}
+
 /* A client whose connection was cut learns that it may have missed something, and listens again. */
 static void test_cut(void **state)
 {
@@ -228,14 +245,53 @@ static void test_cut(void **state)
     int64_t deadline = mfs_clock_mono() + 10 * MFS_SEC;
 
     (void)state;
-    for (uint32_t p = 0; p < NPARTS; p++)
-        redis_fixture_admin(redis, p, "CLIENT KILL TYPE pubsub");
+    order_all("CLIENT KILL TYPE pubsub");
     write_by_a(ino, "cut");
     mfs_meta_settle(a.meta, ino);
     assert_true(now_told().notices >= 1);
     while (now_told().everything == before && mfs_clock_mono() < deadline)
         mfs_clock_sleep(10 * MFS_MSEC);
     assert_true(now_told().everything > before);
+}
+
+/* b's session's thread has found, since mono time `since`, that the session lives. */
+static void wait_refreshed(int64_t since)
+{
+    int64_t until = mfs_clock_mono() + 30 * MFS_SEC;
+
+    while (b.meta->proved < since) {
+        assert_true(mfs_clock_mono() < until);
+        mfs_ticker_hurry(&b.meta->session_ticker);
+        mfs_clock_sleep(10 * MFS_MSEC);
+    }
+}
+
+/* A client that can't listen for its new session relies on nothing, and listens when it can. */
+static void test_deaf(void **state)
+{
+    int64_t until = mfs_clock_mono() + 60 * MFS_SEC, start;
+    uint64_t ino, sid;
+    bool relied;
+
+    (void)state;
+    start_impatient();
+    ino = shared_file();
+    sid = mfs_meta_session(b.meta);
+    order_all("ACL SETUSER " MFS_REDIS_USER " -subscribe");
+    meta_client_alive(&b, false);
+    wait_refreshed(mfs_clock_mono());
+    assert_int_not_equal(mfs_meta_session(b.meta), sid);
+    wait_refreshed(mfs_clock_mono()); /* it has tried to listen in between */
+    relied = mfs_meta_in_touch(b.meta);
+    order_all("ACL SETUSER " MFS_REDIS_USER " +subscribe");
+    while (!mfs_meta_in_touch(b.meta) && mfs_clock_mono() < until)
+        wait_refreshed(mfs_clock_mono());
+    start = mfs_clock_mono();
+    write_by_a(ino, "heard");
+    mfs_meta_settle(a.meta, ino);
+    assert_true(mfs_clock_mono() - start < 10 * MFS_SEC);
+    assert_true(now_told().notices >= 1);
+    assert_false(relied);
 }
 
 struct teller {
@@ -294,6 +350,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_dead, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_deaf, setup, teardown),
         cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
     };
 
