@@ -25,7 +25,10 @@ int mfs_stripes_write(struct mfs_store *store, uint64_t ino, uint64_t off, size_
 int mfs_stripes_trim(struct mfs_store *store, uint64_t ino, uint64_t from, uint64_t data_end,
                      bool first, int64_t *alloc);
 
-/* Makes [off, off+len) read as zeros, freeing whole stripes (punch hole). As trim for the rest. */
+/* Makes [off, off+len) read as zeros, freeing whole stripes, and the end of a stripe that has
+ * nothing behind the range (punch hole). At or beyond data_end nothing is touched, also in the last
+ * stripe: what is there another client may be about to make known, or has by now. As trim for the
+ * rest. */
 int mfs_stripes_punch(struct mfs_store *store, uint64_t ino, uint64_t off, uint64_t len,
                       uint64_t data_end, int64_t *alloc);
 

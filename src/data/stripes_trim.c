@@ -113,10 +113,8 @@ int mfs_stripes_punch(struct mfs_store *store, uint64_t ino, uint64_t off, uint6
 
     if (off >= data_end || !len)
         return 0;
-    if (len >= data_end - off) /* to the end: the rest of the last stripe holds nothing */
-        return mfs_stripes_trim(store, ino, off, data_end, true, alloc);
-    end = off + len;
-    head = mfs_geometry_piece(off, len, size);
+    end = len < data_end - off ? off + len : data_end;
+    head = mfs_geometry_piece(off, end - off, size);
     r.first = off / size;
     r.end = end / size;
     if (head.len < size) {

@@ -48,16 +48,20 @@ static int allocate(struct mfs_vnode *v, uint64_t end, bool keep_size)
     return commit(v, &(struct mfs_commit){.end = end});
 }
 
-/* After an error some of it may be zeros: no mount is to go on with the pages that it has. */
+/* Nothing is touched beyond the size, where an append has its place, whatever is stored there: so
+ * nobody has to wait for it.
+ * After an error some of it may be zeros: no mount is to go on with the pages that it has. */
 static int zero(struct mfs_vnode *v, uint64_t off, uint64_t len, bool keep_size)
 {
     struct mfs_commit c = {.end = keep_size ? 0 : off + len};
     struct mfs_attr attr;
     int rc = mfs_meta_getattr(v->vfs->meta, v->ino, &attr), committed;
+    uint64_t end;
 
     if (rc < 0)
         return rc;
-    rc = mfs_stripes_punch(v->vfs->store, v->ino, off, len, attr.data_end, &c.alloc);
+    end = attr.data_end < attr.size ? attr.data_end : attr.size;
+    rc = mfs_stripes_punch(v->vfs->store, v->ino, off, len, end, &c.alloc);
     if (rc < 0)
         c.end = 0;
     mfs_writeback_freed(v->vfs->wb);

@@ -32,6 +32,27 @@ static int close_group(void **state)
     return 0;
 }
 
+/* How many of the first n stripes there are, be they empty or not. */
+static int64_t keys(struct mfs_store *store, uint64_t ino, uint32_t n)
+{
+    int64_t count = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        char key[MFS_KEY_STRIPE_LEN];
+        struct mfs_args a;
+        struct mfs_cmd cmd;
+
+        mfs_key_stripe(key, ino, i);
+        mfs_args_init(&a, "EXISTS");
+        mfs_args_bin(&a, key, sizeof key);
+        cmd = mfs_args_cmd(&a, mfs_placement_stripe(ino, i, mfs_store_nparts(store)));
+        assert_int_equal(mfs_store_exec(store, &cmd, 1), 0);
+        count += mfs_reply_int(cmd.reply);
+        mfs_cmds_fini(&cmd, 1);
+    }
+    return count;
+}
+
 struct model {
     struct mfs_store *store;
     uint64_t ino, seed;
@@ -168,6 +189,46 @@ static void test_trim_leaves_first(void **state)
     assert_int_equal(stored_bytes(t->store, ino, sizeof buf), 100);
     assert_int_equal(mfs_stripes_trim(t->store, ino, 0, sizeof buf, true, NULL), 0);
     assert_int_equal(stored_bytes(t->store, ino, sizeof buf), 0);
+}
+
+/* Bytes of the file's stripes: a digit for each part of `part` bytes of them. */
+static void check_parts(struct data_test *t, uint64_t ino, size_t part, const char *digits)
+{
+    static char buf[STRIPE];
+    size_t n = strlen(digits) * part;
+
+    assert_int_equal(mfs_stripes_read(t->store, ino, 0, n, buf), 0);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(buf[i], digits[i / part] == '0' ? 0 : digits[i / part]);
+}
+
+/* Behind the end of data that is known there may be what another client has stored: it stays, but
+ * what is before it goes, and with it the memory when nothing is behind it. */
+static void test_punch_up_to_the_end(void **state)
+{
+    struct data_test *t = *state;
+    static const uint64_t lengths[] = {50, 150, STRIPE - 50, 10 * STRIPE};
+    static char buf[STRIPE + 200];
+    uint64_t ino = 4713;
+    int64_t alloc = 0;
+
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        memset(buf, '1', 100);
+        memset(buf + 100, '2', 100);
+        assert_int_equal(mfs_stripes_write(t->store, ino, 0, 200, buf, &alloc), 0);
+        assert_int_equal(mfs_stripes_punch(t->store, ino, 50, lengths[i], 100, &alloc), 0);
+        check_parts(t, ino, 50, "10220");
+        assert_int_equal(alloc, 200);
+        assert_int_equal(mfs_stripes_punch(t->store, ino, 50, lengths[i] + 100, 200, &alloc), 0);
+        check_parts(t, ino, 50, "10000");
+        assert_int_equal(alloc, 50);
+        assert_int_equal(stored_bytes(t->store, ino, STRIPE), 50);
+    }
+    assert_int_equal(mfs_stripes_write(t->store, ino, 0, sizeof buf, buf, &alloc), 0);
+    assert_int_equal(mfs_stripes_punch(t->store, ino, 0, 2 * STRIPE, sizeof buf, &alloc), 0);
+    assert_int_equal(alloc, 0);
+    assert_int_equal(stored_bytes(t->store, ino, 2 * STRIPE), 0);
+    assert_int_equal(keys(t->store, ino, 2), 0);
 }
 
 /* Few stripes far apart in a file whose stripes are too many to be named; the inode number has
@@ -327,6 +388,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model),
         cmocka_unit_test(test_trim_leaves_first),
+        cmocka_unit_test(test_punch_up_to_the_end),
         cmocka_unit_test(test_huge),
         cmocka_unit_test(test_seek_in_blocks),
         cmocka_unit_test(test_sparse_is_quick),
