@@ -8,10 +8,19 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "cluster/placement.h"
 #include "vfs/file.h"
 
 #define DELAY_MIN (1 * MFS_MSEC)
 #define DELAY_MAX (20 * MFS_MSEC)
+
+#define THREADS_MAX 33U /* while fewer partitions are silent all others are asked */
+#define NO_HOME     UINT32_MAX
+
+#define LOOK_AGAIN (5 * MFS_MSEC) /* whether a partition that was being asked has answered */
+#define LOOK_LAST  MFS_SEC
+#define IDLE       (10 * MFS_SEC)
+#define OVERDUE    (100 * MFS_MSEC) /* so much too late, who waits for another's answer gives up */
 
 /* A wait is noted when the same owner has been in the way for so long, as most are shorter; and
  * again after so long. */
@@ -23,7 +32,7 @@ struct mfs_lock_waiter {
     struct mfs_lock_wait *lw;
     struct mfs_file *file;
     bool flock;
-    struct mfs_meta_wait wait;     /* for the lock; this and the next two: lw's thread only */
+    struct mfs_meta_wait wait;     /* for the lock; this and the next two: who tries for it */
     struct mfs_lock_holder in_way; /* since `note` was set */
     int64_t note;                  /* when to note the wait */
     mfs_vfs_lock_fn *done;
@@ -35,32 +44,106 @@ struct mfs_lock_waiter {
 };
 
 struct mfs_lock_wait {
-    pthread_t thread;
-    pthread_mutex_t lock; /* guards the list; a leaf: nothing is called with it held */
-    pthread_cond_t wake;
+    pthread_mutex_t lock; /* guards all of it; a leaf: nothing is called with it held */
+    pthread_cond_t wake;  /* threads that have nothing to do wait here */
     struct mfs_lock_waiter *list;
+    pthread_t thread[THREADS_MAX];
+    uint32_t nthreads;
+    uint32_t asked[THREADS_MAX]; /* of each thread that is at work: the partition, or NO_HOME */
+    uint32_t nasked;
+    int64_t look; /* when the next of those that have nothing to do looks by itself */
     bool stop;
 };
 
-/* The waiter whose turn it is, taken off the list, or NULL and in *sleep how long none is. */
-static struct mfs_lock_waiter *take_due(struct mfs_lock_wait *lw, int64_t *sleep)
-{
-    struct mfs_lock_waiter *w, *due = NULL;
-    int64_t now = mfs_clock_mono();
+static void *run(void *arg);
 
-    *sleep = MFS_SEC;
+/* Somebody is to look, now: any thread that has nothing to do, or one more. That none can be had is
+ * no error: all goes on with those there are. */
+static void attend(struct mfs_lock_wait *lw)
+{
+    if (lw->nasked < lw->nthreads)
+        pthread_cond_signal(&lw->wake);
+    else if (!lw->stop && lw->nthreads < THREADS_MAX &&
+             mfs_thread_start(&lw->thread[lw->nthreads], "lock-wait", run, lw) == 0)
+        lw->nthreads++;
+}
+
+static uint32_t home_of(const struct mfs_lock_waiter *w)
+{
+    return mfs_placement_home(mfs_file_ino(w->file));
+}
+
+static bool is_asked(const struct mfs_lock_wait *lw, uint32_t home)
+{
+    for (uint32_t i = 0; i < lw->nasked; i++)
+        if (lw->asked[i] == home)
+            return true;
+    return false;
+}
+
+/* What there is to say without asking; 0: nothing. */
+static int verdict(const struct mfs_lock_wait *lw, const struct mfs_lock_waiter *w, int64_t now)
+{
+    if (lw->stop || atomic_load(&w->cancelled))
+        return -EINTR;
+    return now - OVERDUE >= w->end && is_asked(lw, home_of(w)) ? -EAGAIN : 0;
+}
+
+/* In how many ns it is the waiter's turn, 0: now. */
+static int64_t due_in(const struct mfs_lock_wait *lw, const struct mfs_lock_waiter *w, int64_t now)
+{
+    int64_t ns = w->next > now ? w->next - now : 0;
+
+    if (verdict(lw, w, now) != 0)
+        return 0;
+    return ns < LOOK_AGAIN && is_asked(lw, home_of(w)) ? LOOK_AGAIN : ns;
+}
+
+/* The waiter whose turn it is, taken off the list, or NULL. */
+static struct mfs_lock_waiter *take_due(struct mfs_lock_wait *lw)
+{
+    int64_t now = mfs_clock_mono();
+    struct mfs_lock_waiter *w;
+
     DL_FOREACH2(lw->list, w, after)
     {
-        if (lw->stop || atomic_load(&w->cancelled) || w->next <= now) {
-            due = w;
+        if (due_in(lw, w, now) == 0)
             break;
-        }
-        if (w->next - now < *sleep)
-            *sleep = w->next - now;
     }
-    if (due != NULL)
-        DL_DELETE2(lw->list, due, prev, after);
-    return due;
+    if (w != NULL)
+        DL_DELETE2(lw->list, w, prev, after);
+    return w;
+}
+
+/* When somebody has to look at the list. */
+static int64_t next_look(const struct mfs_lock_wait *lw)
+{
+    int64_t now = mfs_clock_mono(), sleep = LOOK_LAST;
+    struct mfs_lock_waiter *w;
+
+    DL_FOREACH2(lw->list, w, after)
+    {
+        int64_t ns = due_in(lw, w, now);
+
+        sleep = ns < sleep ? ns : sleep;
+    }
+    return now + sleep;
+}
+
+/* Until somebody has to look, if nobody else does so by then. */
+static void rest(struct mfs_lock_wait *lw)
+{
+    int64_t look = next_look(lw), sleep = look - mfs_clock_mono();
+
+    if (look >= lw->look) {
+        mfs_cond_wait(&lw->wake, &lw->lock, IDLE);
+        return;
+    }
+    lw->look = look;
+    if (sleep > 0)
+        mfs_cond_wait(&lw->wake, &lw->lock, sleep);
+    if (lw->look == look)
+        lw->look = INT64_MAX;
 }
 
 static void finish(void *arg, int rc)
@@ -69,6 +152,12 @@ static void finish(void *arg, int rc)
 
     w->done(w->arg, rc);
     free(w);
+}
+
+static void answer(struct mfs_lock_waiter *w, int rc)
+{
+    mfs_meta_wait_over(w->file->node->vfs->meta, &w->wait);
+    finish(w, rc);
 }
 
 /* Deadlocks are looked for among fcntl locks, by who waits for ever. -EAGAIN: go on waiting. */
@@ -110,14 +199,11 @@ static bool goes_on(const struct mfs_lock_waiter *w, int rc)
 }
 
 /* Tries once; the waiter gets its answer now, or from who drops its pages, or goes back to the
- * list.
- */
-static void try_lock(struct mfs_lock_wait *lw, struct mfs_lock_waiter *w, bool stop)
+ * list. */
+static void try_lock(struct mfs_lock_wait *lw, struct mfs_lock_waiter *w)
 {
-    int rc = -EINTR;
+    int rc = mfs_file_try_lock(w->file, &w->wait.lock, w->flock, &w->wait, finish, w);
 
-    if (!stop && !atomic_load(&w->cancelled))
-        rc = mfs_file_try_lock(w->file, &w->wait.lock, w->flock, &w->wait, finish, w);
     if (rc == -EINPROGRESS)
         return;
     if (goes_on(w, rc)) {
@@ -127,28 +213,41 @@ static void try_lock(struct mfs_lock_wait *lw, struct mfs_lock_waiter *w, bool s
             return;
         }
     }
-    mfs_meta_wait_over(w->file->node->vfs->meta, &w->wait);
-    finish(w, rc == -EBUSY ? -EAGAIN : rc);
+    answer(w, rc == -EBUSY ? -EAGAIN : rc);
+}
+
+/* The lock is held, and given up meanwhile. */
+static void serve(struct mfs_lock_wait *lw, struct mfs_lock_waiter *w)
+{
+    int rc = verdict(lw, w, mfs_clock_mono());
+    uint32_t home = rc == 0 ? home_of(w) : NO_HOME, i = 0;
+
+    lw->asked[lw->nasked++] = home;
+    if (lw->list != NULL && next_look(lw) < lw->look)
+        attend(lw);
+    pthread_mutex_unlock(&lw->lock);
+    if (rc == 0)
+        try_lock(lw, w);
+    else
+        answer(w, rc);
+    pthread_mutex_lock(&lw->lock);
+    while (lw->asked[i] != home)
+        i++;
+    lw->asked[i] = lw->asked[--lw->nasked];
 }
 
 static void *run(void *arg)
 {
     struct mfs_lock_wait *lw = arg;
-    struct mfs_lock_waiter *w;
-    int64_t sleep;
-    bool stop;
 
     pthread_mutex_lock(&lw->lock);
     while (!lw->stop || lw->list != NULL) {
-        w = take_due(lw, &sleep);
-        stop = lw->stop;
-        if (w == NULL) {
-            mfs_cond_wait(&lw->wake, &lw->lock, sleep);
-            continue;
-        }
-        pthread_mutex_unlock(&lw->lock);
-        try_lock(lw, w, stop);
-        pthread_mutex_lock(&lw->lock);
+        struct mfs_lock_waiter *w = take_due(lw);
+
+        if (w != NULL)
+            serve(lw, w);
+        else
+            rest(lw);
     }
     pthread_mutex_unlock(&lw->lock);
     return NULL;
@@ -163,9 +262,11 @@ int mfs_lock_wait_create(struct mfs_lock_wait **out)
     if (lw == NULL)
         return -ENOMEM;
     pthread_mutex_init(&lw->lock, NULL);
+    lw->look = INT64_MAX;
+    lw->nthreads = 1;
     rc = mfs_cond_init(&lw->wake);
     if (rc == 0)
-        rc = mfs_thread_start(&lw->thread, "lock-wait", run, lw);
+        rc = mfs_thread_start(&lw->thread[0], "lock-wait", run, lw);
     if (rc < 0) {
         free(lw);
         return rc;
@@ -181,10 +282,10 @@ void mfs_lock_wait_stop(struct mfs_lock_wait *lw)
     pthread_mutex_lock(&lw->lock);
     first = !lw->stop;
     lw->stop = true;
-    pthread_cond_signal(&lw->wake);
+    pthread_cond_broadcast(&lw->wake);
     pthread_mutex_unlock(&lw->lock);
-    if (first)
-        pthread_join(lw->thread, NULL);
+    for (uint32_t i = 0; first && i < lw->nthreads; i++) /* none is started any more */
+        pthread_join(lw->thread[i], NULL);
 }
 
 void mfs_lock_wait_destroy(struct mfs_lock_wait *lw)
@@ -212,7 +313,7 @@ void mfs_lock_wait_kick(struct mfs_lock_wait *lw, uint64_t ino)
         }
     }
     if (any)
-        pthread_cond_signal(&lw->wake);
+        attend(lw);
     pthread_mutex_unlock(&lw->lock);
 }
 
@@ -245,7 +346,7 @@ int mfs_lock_waiter_start(struct mfs_lock_waiter *w)
     if (!stop) {
         w->next = mfs_clock_mono();
         DL_APPEND2(lw->list, w, prev, after);
-        pthread_cond_signal(&lw->wake);
+        attend(lw);
     }
     pthread_mutex_unlock(&lw->lock);
     if (!stop)
@@ -258,6 +359,6 @@ void mfs_lock_waiter_cancel(struct mfs_lock_waiter *w)
 {
     pthread_mutex_lock(&w->lw->lock);
     atomic_store(&w->cancelled, true);
-    pthread_cond_signal(&w->lw->wake);
+    attend(w->lw);
     pthread_mutex_unlock(&w->lw->lock);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "store/args.h"
 #include "vfs_test.h"
 
 struct answer {
@@ -211,6 +212,99 @@ static void owner_used_again(void **state)
     mfs_vfs_release(g);
 }
 
+/* A partition that takes its time to set locks. */
+struct slow {
+    uint32_t part;
+    atomic_uint asked, at_once; /* now, and at most */
+    atomic_bool over;
+};
+
+static int be_slow(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    int64_t end = mfs_clock_mono() + 30 * MFS_SEC;
+    struct slow *s = arg;
+    unsigned now;
+
+    if (part != s->part || argc < 2 || argv[1].len != 9 || memcmp(argv[1].p, "mfs_setlk", 9) != 0)
+        return 0;
+    now = atomic_fetch_add(&s->asked, 1) + 1;
+    if (now > atomic_load(&s->at_once))
+        atomic_store(&s->at_once, now);
+    while (!atomic_load(&s->over) && mfs_clock_mono() < end)
+        mfs_clock_sleep(MFS_MSEC);
+    atomic_fetch_sub(&s->asked, 1);
+    return 0;
+}
+
+static void await_asked(struct slow *s)
+{
+    int64_t end = mfs_clock_mono() + 10 * MFS_SEC;
+
+    while (atomic_load(&s->asked) == 0 && mfs_clock_mono() < end)
+        mfs_clock_sleep(MFS_MSEC);
+    assert_int_equal(atomic_load(&s->asked), 1);
+}
+
+/* A new file that has its inode elsewhere than in that partition. */
+static struct mfs_file *create_elsewhere(uint32_t part, uint64_t *ino)
+{
+    char name[2] = "a";
+
+    for (;; name[0]++) {
+        struct mfs_file *f = create(&a, name, O_RDWR, ino);
+
+        if (mfs_placement_home(*ino) != part)
+            return f;
+        close_file(f);
+    }
+}
+
+/* Who waits for a lock elsewhere gets it meanwhile; who waits for it behind another one can be
+ * interrupted, or hears in time that he has waited long enough. */
+static void one_partition_is_slow(void **state)
+{
+    struct mfs_lock lock = {.type = F_WRLCK, .start = 0, .end = INT64_MAX, .owner = 41}, off = lock,
+                    other = lock;
+    struct mfs_lock_waiter *waiter, *second;
+    struct mfs_file *f[2], *g[2];
+    struct answer w[4];
+    static struct slow s; /* also after a failure */
+    uint64_t ino[2];
+
+    (void)state;
+    off.type = F_UNLCK;
+    other.owner = 42;
+    f[0] = create(&a, "file", O_RDWR, &ino[0]);
+    s.part = mfs_placement_home(ino[0]);
+    f[1] = create_elsewhere(s.part, &ino[1]);
+    for (unsigned i = 0; i < 2; i++) {
+        g[i] = open_file(&b, ino[i], O_RDWR);
+        take_lock(f[i], &lock, false);
+    }
+    mfs_store_set_fault(b.store, be_slow, &s);
+    start_waiting(g[0], &lock, -1, &w[0], &waiter);
+    await_asked(&s);
+    start_waiting(g[0], &other, -1, &w[1], &second);
+    start_waiting(g[0], &other, 20 * MFS_MSEC, &w[3], &waiter);
+    start_waiting(g[1], &lock, -1, &w[2], &waiter);
+    assert_int_equal(await(&w[2], 50 * MFS_MSEC), 1);
+    assert_int_equal(mfs_vfs_setlk(f[1], &off, false, answered, &w[2]), 0);
+    assert_int_equal(await(&w[2], 10 * MFS_SEC), 0);
+    assert_int_equal(await(&w[3], 10 * MFS_SEC), -EAGAIN);
+    mfs_lock_waiter_cancel(second);
+    assert_int_equal(await(&w[1], 10 * MFS_SEC), -EINTR);
+    assert_int_equal(atomic_load(&w[0].rc), 1);
+    assert_int_equal(atomic_load(&s.at_once), 1);
+    atomic_store(&s.over, true);
+    assert_int_equal(mfs_vfs_setlk(f[0], &off, false, answered, &w[0]), 0);
+    assert_int_equal(await(&w[0], 10 * MFS_SEC), 0);
+    mfs_store_set_fault(b.store, NULL, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        close_file(g[i]);
+        close_file(f[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +313,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(refused_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(closing_flock, setup, teardown),
         cmocka_unit_test_setup_teardown(owner_used_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_partition_is_slow, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, setup_all, vfs_redis_stop);
