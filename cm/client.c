@@ -26,6 +26,23 @@ struct mfs_proc mfs_client_daemon(const struct mfs_paths *p)
     return proc;
 }
 
+int mfs_client_start_daemon(const struct mfs_paths *p, struct mfs_proc *daemon, struct mfs_err *err)
+{
+    char self[PATH_MAX];
+    const char *argv[] = {self, "daemon", "--name", p->name, "--state-dir", p->dir, NULL};
+    int rc = mfs_proc_sibling("cm", self, sizeof self);
+    pid_t pid;
+
+    unlink(p->failure);
+    unlink(p->pid);
+    pid = rc ? rc : mfs_proc_spawn(argv, p->log);
+    if (pid < 0)
+        return mfs_err_set(err, (int)pid, "%s: %s", self, strerror(-(int)pid));
+    /* When it has ended already, who waits for it finds out. */
+    mfs_proc_identify(pid, daemon);
+    return 0;
+}
+
 static int read_address(const struct mfs_paths *p, char out[MFS_ADDRESS_MAX])
 {
     struct mfs_buf b;

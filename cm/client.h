@@ -14,6 +14,11 @@
 /* The daemon's process, if it runs; else pid 0. */
 struct mfs_proc mfs_client_daemon(const struct mfs_paths *p);
 
+/* Starts one, which goes on from what is recorded. Its process, pid 0 when it has ended already.
+ * Does not wait for it to answer. 0 or a negative errno with the reason. */
+int mfs_client_start_daemon(const struct mfs_paths *p, struct mfs_proc *daemon,
+                            struct mfs_err *err);
+
 /* Where the deployment's cm listens, and its secret. 0, -ESRCH with a sentence when there is no
  * such deployment, or another negative errno with the reason. */
 int mfs_client_find(const struct mfs_paths *p, char address[MFS_ADDRESS_MAX],

@@ -17,6 +17,8 @@
 #include "cm/config_file.h"
 #include "cm/daemon.h"
 #include "cm/lock.h"
+#include "cm/provider.h"
+#include "cm/reach.h"
 #include "cm/spec.h"
 #include "cm/verbs.h"
 #include "wire/auth.h"
@@ -25,6 +27,7 @@
 #define STATUS_TIME (5 * MFS_SEC)
 #define MEND_TIME   (10 * MFS_SEC) /* for a Local Manager that is being started again */
 #define MOUNT_TIME  (70 * MFS_SEC) /* the nodes take up to a minute */
+#define REACH_TIME  (4 * MFS_SEC)
 #define LOOK_FIRST  (5 * MFS_MSEC)
 #define LOOK_MOST   (100 * MFS_MSEC)
 #define FAILURE_MAX (64U << 10)
@@ -155,20 +158,11 @@ static void undo(const struct start *s, const struct mfs_proc *daemon)
 
 static int run_daemon(struct start *s, struct mfs_err *err)
 {
-    char self[PATH_MAX];
-    const char *argv[] = {self,          "daemon",      "--name", s->paths->name,
-                          "--state-dir", s->paths->dir, NULL};
     struct mfs_proc daemon = {0};
-    int rc = mfs_proc_sibling("cm", self, sizeof self);
-    pid_t pid;
+    int rc = mfs_client_start_daemon(s->paths, &daemon, err);
 
-    unlink(s->paths->failure);
-    unlink(s->paths->pid);
-    pid = rc ? rc : mfs_proc_spawn(argv, s->paths->log);
-    if (pid < 0)
-        return mfs_err_set(err, (int)pid, "%s: %s", self, strerror(-(int)pid));
-    /* When it has ended already, waiting finds out. */
-    mfs_proc_identify(pid, &daemon);
+    if (rc)
+        return rc;
     rc = wait_running(s, &daemon, err);
     if (rc == -ECHILD)
         rc = tell_failure(s, err);
@@ -265,11 +259,29 @@ static int already(struct start *s, const struct mfs_proc *daemon, struct mfs_er
     return rc;
 }
 
-/* No cm runs. 1: the rest of the deployment lives on and has been taken up (or that failed, with
- * *rc); 0: there is nothing alive. */
+/* Without its cm. 1: something of it does; 0: nothing; a negative errno: nobody here can tell. */
+static int lives(const struct start *s, const struct mfs_cm_state *st, struct mfs_err *err)
+{
+    const struct mfs_provider *provider = mfs_provider_find(st->provider);
+
+    if (mfs_cleanup_living(s->paths))
+        return 1;
+    if (!provider || !provider->elsewhere)
+        return 0;
+    if (mfs_reach_any(st->table, REACH_TIME))
+        return 1;
+    return mfs_err_set(err, -EHOSTUNREACH,
+                       "no partition of %s can be reached from here, but there may be some on the "
+                       "machines of its nodes; mend the network to them, or end it with cm stop",
+                       st->name);
+}
+
+/* No cm runs. 1: the rest of the deployment lives on, or may do so, and has been taken up (or that
+ * failed, with *rc); 0: there is nothing alive. */
 static int take_up(struct start *s, int *lock, int *rc, struct mfs_err *err)
 {
     struct mfs_cm_state st;
+    int living;
 
     *rc = mfs_cm_state_load(&st, s->paths->state, err);
     if (*rc && *rc != -ENOENT && mfs_cleanup_living(s->paths)) {
@@ -280,16 +292,17 @@ static int take_up(struct start *s, int *lock, int *rc, struct mfs_err *err)
         *rc = 0;
         return 0;
     }
-    if (strcmp(st.phase, MFS_PHASE_RUNNING) || !mfs_cleanup_living(s->paths)) {
-        mfs_cm_state_clear(&st);
-        return 0;
+    living = strcmp(st.phase, MFS_PHASE_RUNNING) ? 0 : lives(s, &st, err);
+    if (living > 0) {
+        *rc = mfs_spec_compare(s->conf, &st, err);
+        s->call->usage = *rc == -EINVAL;
+        if (!*rc)
+            *rc = run(s, &st, "running again, with a new cm", lock, err);
+    } else {
+        *rc = living;
     }
-    *rc = mfs_spec_compare(s->conf, &st, err);
-    s->call->usage = *rc == -EINVAL;
-    if (!*rc)
-        *rc = run(s, &st, "running again, with a new cm", lock, err);
     mfs_cm_state_clear(&st);
-    return 1;
+    return living != 0;
 }
 
 static int start(struct start *s, int *lock, struct mfs_err *err)

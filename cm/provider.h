@@ -4,6 +4,7 @@
 #define MFS_CM_PROVIDER_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "base/err.h"
 #include "base/proc.h"
@@ -12,6 +13,8 @@
 
 struct mfs_provider {
     const char *name;
+    bool elsewhere; /* nodes may be on other machines: what runs there can't be seen from here, and
+                       the pids that it has recorded mean nothing here */
 
     /* Starts the node's Local Manager, which is to connect to cm at `address`, and describes the
      * process on this machine that stands for it: when that ends, the Local Manager has. Does not

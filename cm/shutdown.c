@@ -1,7 +1,8 @@
 /* The end of a deployment: every Local Manager is asked to end its clients, which may need any
  * node's partitions for that, and when all have, or it takes too long, to end what else is its own;
- * one that is not connected gets a SIGTERM, which means the same. When all their processes are
- * gone, or it takes too long, the loop ends, and the daemon clears away by force what is left. */
+ * one that is not connected gets a SIGTERM, which means the same. When all their processes and
+ * connections are gone (of one elsewhere there may be no process to see), or it takes too long, the
+ * loop ends, and the daemon clears away by force what is left. */
 #include "cm/control.h"
 
 #include <errno.h>
@@ -65,7 +66,7 @@ static void check(void *arg)
         return;
     if (mfs_clock_mono() < cm->stop_until)
         for (uint32_t i = 0; i < cm->state.nnodes; i++)
-            if (mfs_proc_alive(&cm->live[i]->proc))
+            if (cm->live[i]->conn || mfs_proc_alive(&cm->live[i]->proc))
                 return;
     mfs_timer_cancel(cm->stop_check);
     cm->stop_check = NULL;
