@@ -11,7 +11,8 @@
 #include "cm/state.h"
 #include "wire/conn.h"
 
-#define MFS_MOUNT_TIME (60 * MFS_SEC) /* that a node may take to mount */
+#define MFS_MOUNT_TIME  (60 * MFS_SEC) /* that a node may take to mount */
+#define MFS_RETURN_TIME (5 * MFS_SEC)  /* for a Local Manager that runs, to find cm (again) */
 
 struct mfs_autobalance;
 struct mfs_cm;
@@ -140,6 +141,9 @@ struct mfs_cm_live *mfs_nodes_find(const struct mfs_cm *cm, uint32_t id); /* or 
 struct mfs_cm_live *mfs_nodes_add(struct mfs_cm *cm, const struct mfs_cm_node *n);
 /* Takes it out of both and closes its connection, whose requests fail; does not save. */
 void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_cm_live *l);
+/* It has lost its connection: unless its process is there to tell whether it has ended, it is
+ * started when it does not come again. Of a deployment that runs. */
+void mfs_nodes_hung_up(struct mfs_cm_live *l);
 bool mfs_nodes_lacks(const struct mfs_cm_live *l); /* partitions that it should run */
 void mfs_nodes_adopt(struct mfs_cm *cm); /* of an earlier cm: watches them, starts dead ones */
 

@@ -452,6 +452,8 @@ static void down(struct mfs_conn *c, const struct mfs_err *why, void *arg)
     /* During the start that is the end of it; how its process ended tells more, if it did. */
     if (cm->step != MFS_STEP_DONE && !l->restart)
         l->restart = mfs_loop_timer(cm->loop, MFS_SEC, 0, hung_up, l);
+    else if (cm->step == MFS_STEP_DONE)
+        mfs_nodes_hung_up(l);
 }
 
 static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},

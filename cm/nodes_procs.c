@@ -1,5 +1,9 @@
 /* The Local Managers' processes: one that dies is started again (after 1 s, doubling up to 30 s);
- * its redis processes and its mount go on meanwhile, and it takes them up again. */
+ * its redis processes and its mount go on meanwhile, and it takes them up again.
+ *
+ * Of one elsewhere (provider.h) it's the connection that tells: what was started for it here may
+ * end, or have ended with an earlier cm, while it lives. It is started again when it has neither,
+ * and has had the time to connect by itself. */
 #include "cm/control.h"
 
 #include <errno.h>
@@ -19,6 +23,8 @@ static void restart(void *arg)
     struct mfs_err err;
 
     l->restart = NULL;
+    if (l->conn && l->cm->provider->elsewhere)
+        return;
     if (mfs_nodes_start(l->cm, l, &err)) {
         mfs_event_add(l->cm->paths->events, l->node->name, "lm-restart-failed", "%s", err.msg);
         l->restart = mfs_loop_timer(l->cm->loop, l->delay, 0, restart, l);
@@ -60,6 +66,17 @@ static void process_gone(void *arg, pid_t pid, int status)
         l->restart = mfs_loop_timer(cm->loop, l->delay, 0, restart, l);
 }
 
+static void restart_if_away(struct mfs_cm_live *l)
+{
+    l->restart = mfs_loop_timer(l->cm->loop, MFS_RETURN_TIME, 0, restart, l);
+}
+
+void mfs_nodes_hung_up(struct mfs_cm_live *l)
+{
+    if (l->cm->provider->elsewhere && !l->proc.pid && !l->restart)
+        restart_if_away(l);
+}
+
 static int watch_process(struct mfs_cm_live *l)
 {
     l->watch = mfs_loop_process(l->cm->loop, l->proc.pid, process_gone, l);
@@ -86,8 +103,9 @@ void mfs_nodes_adopt(struct mfs_cm *cm)
             !mfs_proc_load(path, &l->proc) && mfs_proc_alive(&l->proc) && !watch_process(l))
             continue;
         l->proc.pid = 0;
-        if (l->node->turn[0] && strcmp(cm->state.scale.step, MFS_SCALE_MOVE))
-            continue; /* it comes or goes: scale.c sees to that */
-        restart(l);
+        if (cm->provider->elsewhere && !mfs_scale_goes(l))
+            restart_if_away(l); /* it may be about to find us */
+        else if (!l->node->turn[0] || !strcmp(cm->state.scale.step, MFS_SCALE_MOVE))
+            restart(l); /* to one that comes or goes scale.c sees */
     }
 }

@@ -22,7 +22,6 @@
 #define GO_TIME     (45 * MFS_SEC) /* then by force */
 #define FORCE_TIME  (5 * MFS_SEC)
 #define LOOK        (20 * MFS_MSEC)
-#define RETURN_TIME (5 * MFS_SEC) /* for a Local Manager that runs, to find a new cm */
 
 /* ---- coming ---------------------------------------------------------------------------------- */
 
@@ -193,7 +192,8 @@ void mfs_scale_come(struct mfs_scale *s)
         if (strcmp(l->node->turn, MFS_NODE_COMING))
             continue;
         l->step = MFS_STEP_JOIN;
-        if (!l->proc.pid && mfs_nodes_start(cm, l, &err)) /* there already after a restart of cm */
+        /* After a restart of cm it may be there already, or be given time to find us. */
+        if (!l->proc.pid && !l->restart && mfs_nodes_start(cm, l, &err))
             not_come(l, err.code, err.msg);
     }
 }
@@ -233,7 +233,7 @@ static bool needed(const struct mfs_cm_live *l)
 /* One that was killed is not started again only to end: what it left behind is cleared away. */
 static bool may_answer(const struct mfs_cm_live *l, int64_t left)
 {
-    return l->conn || l->proc.pid || l->restart || left > GO_TIME - RETURN_TIME;
+    return l->conn || l->proc.pid || l->restart || left > GO_TIME - MFS_RETURN_TIME;
 }
 
 /* SIGTERM means the same to it. */
@@ -246,12 +246,19 @@ static void tell_to_stop(struct mfs_cm_live *l)
         mfs_proc_kill(&l->proc, SIGTERM);
 }
 
+/* One whose process can't be seen may be there all the same, and is to find a new cm. */
+static bool may_find_us(const struct mfs_cm_live *l, int64_t now)
+{
+    return l->cm->provider->elsewhere && now - l->cm->began < MFS_RETURN_TIME;
+}
+
 static bool has_ended(struct mfs_cm_live *l, int64_t left)
 {
     if (left < 0 && l->proc.pid)
         mfs_proc_kill(&l->proc, SIGKILL);
-    /* A child of ours that has ended is still to be reaped, for which it is watched. */
-    if ((l->watch || (l->proc.pid && mfs_proc_alive(&l->proc))) && left > -FORCE_TIME)
+    /* A child of ours that has ended is still to be reaped, for which it is watched. Of one
+     * elsewhere there may be nothing but its connection to tell. */
+    if ((l->conn || l->watch || (l->proc.pid && mfs_proc_alive(&l->proc))) && left > -FORCE_TIME)
         return false;
     /* Its lm may have been killed, and left the others alone. */
     return !mfs_cleanup_node_processes(l->cm->paths, l->node->id) || left <= -FORCE_TIME;
@@ -309,8 +316,10 @@ static void look(void *arg)
         any = true;
         if (needed(l) && left > 0 && may_answer(l, left))
             continue;
-        if (!l->told && l->proc.pid)
+        if (!l->told && (l->conn || l->proc.pid))
             tell_to_stop(l);
+        else if (!l->told && may_find_us(l, now))
+            continue;
         else if (has_ended(l, left))
             forget(l);
     }

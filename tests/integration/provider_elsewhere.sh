@@ -7,19 +7,25 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq
 
-# The mounts of a node are its own, too. When its lm dies, all that runs there does.
-START="echo {node} >>$T/calls; exec unshare --pid --fork --kill-child --mount-proc {lm}"
+# The mounts of a node are its own, too. It is there until its lm and its client have ended, or until
+# unshare is killed.
+START="exec unshare --pid --fork --kill-child --mount-proc sh -c '{lm}; while pgrep -x memefs; do sleep 0.1; done'"
 # What still runs at a node that is given back.
 STOP="ls $STATE/{name}/lm.sock >>$T/early 2>/dev/null; echo {node} >>$T/ended"
 
 start_elsewhere()
 {
-    cm_ start --nodes 2 --memory 128M --provider exec --exec-start "$START" --exec-stop "$STOP"
+    cm_ start --nodes 2 --memory 128M --provider exec --exec-start "$START" --exec-stop "$STOP" --mount "$T/mnt%n"
 }
 
 all_pids() # PROGRAM
 {
     pids_of "$1" | sort -n | tr '\n' ' '
+}
+
+remain() # N PROGRAM
+{
+    [ "$(pids_of "$2" | wc -l)" -eq "$1" ]
 }
 
 kill_cm()
@@ -49,7 +55,15 @@ equal "$redis" "$(all_pids redis-server)" "redis processes"
 equal "$lms" "$(all_pids lm)" "Local Managers"
 equal "$epoch" "$(cm_ status --json | jq .epoch)" "epoch"
 
+say "a node leaves, of which cm knows a connection only"
+cm_ scale 1 >"$T/out" || fail "cm scale"
+equal 1 "$(cm_ status --json | jq '.nodes | length')" "nodes"
+for program in lm memefs; do
+    must_happen 10 remain 1 "$program"
+done
+
 say "cm killed: cm stop ends what it can't see, or fails"
+redis=$(all_pids redis-server)
 kill_cm
 mv "$STATE/secret" "$T/secret" # no cm can run without
 expect_fail 1 cm_ stop
@@ -64,7 +78,7 @@ must_happen 10 given_back
 say "nothing answers: cm start clears nothing away, cm stop ends it"
 start_elsewhere || fail "cm start"
 kill_cm
-for pid in $(pids_of lm); do
+for pid in $(pids_of unshare); do
     kill -KILL "$pid"
 done
 must_happen 10 none_of redis-server

@@ -42,6 +42,8 @@ int cm_stage_open(struct cm_stage *stage)
     if (mfs_secret_create(stage->paths.secret, &cm->secret))
         return -1;
     cm->paths = &stage->paths;
+    if (!cm->provider)
+        cm->provider = mfs_provider_find(cm->state.provider);
     cm->step = MFS_STEP_DONE;
     cm->loop = mfs_loop_create();
     if (mfs_nodes_init(cm))

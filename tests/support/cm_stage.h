@@ -15,7 +15,8 @@ struct cm_stage {
  * partitions, which are on none yet, with a table of epoch 5. */
 void cm_stage_state(struct mfs_cm_state *s, uint32_t nnodes, uint32_t nparts);
 
-/* Makes the directory, and begins to listen. The caller has set stage->cm.state. 0 or -1. */
+/* Makes the directory, and begins to listen. The caller has set stage->cm.state, and may have set
+ * its provider. 0 or -1. */
 int cm_stage_open(struct cm_stage *stage);
 
 /* The caller has closed his connections and ended what was under way, but for the listener, which
