@@ -161,7 +161,7 @@ int mfs_vfs_open(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_file *
         free(f);
         return rc;
     }
-    if ((flags & O_TRUNC) && mfs_flags_write(flags))
+    if (flags & O_TRUNC)
         rc = open_truncated(f, &attr);
     else
         rc = open_plain(f, &attr);
@@ -195,7 +195,7 @@ static int finish_create(struct mfs_vfs *vfs, struct mfs_file *f, bool created, 
         free(f);
         return rc;
     }
-    if (!created && (f->flags & O_TRUNC) && mfs_flags_write(f->flags))
+    if (!created && (f->flags & O_TRUNC))
         rc = truncate_found(v, drops, attr);
     if (rc < 0) {
         detach(f);

@@ -126,8 +126,8 @@ int mfs_vfs_removexattr(struct mfs_vfs *vfs, uint64_t ino, const char *name);
 int mfs_vfs_statfs(struct mfs_vfs *vfs, struct mfs_meta_space *space);
 
 /* --- open files --------------------------------------------------------------------------- */
-/* flags as open(2): access mode, O_TRUNC, O_APPEND, O_EXCL, O_DIRECT. *keep_cache: pages that the
- * kernel holds from an earlier open on this mount are still true. */
+/* flags as open(2): access mode, O_TRUNC (with O_RDONLY, too), O_APPEND, O_EXCL, O_DIRECT.
+ * *keep_cache: pages that the kernel holds from an earlier open on this mount are still true. */
 int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode,
                         int flags, const struct mfs_cred *cred, struct mfs_attr *attr,
                         struct mfs_file **file, bool *keep_cache);

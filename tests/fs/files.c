@@ -39,6 +39,23 @@ static void create_and_read(void)
     FAILS(ENOENT, unlink("a"));
 }
 
+/* Who may write a file can empty it by an open for reading alone. */
+static void emptied_by_reader(void)
+{
+    char byte;
+    int fd;
+
+    fs_put("e", "hello", 5);
+    fd = open("e", O_RDONLY | O_TRUNC);
+    OK(fd);
+    EQUAL(0, fs_stat("e").st_size);
+    EQUAL(0, read(fd, &byte, 1));
+    OK(close(fd));
+    EQUAL(0, fs_stat("e").st_size);
+    fs_expect("e", "", 0);
+    OK(unlink("e"));
+}
+
 /* Sizes around pages, requests of the kernel and stripes, with and without alignment. */
 static void sizes_and_offsets(void)
 {
@@ -383,6 +400,7 @@ int main(int argc, char **argv)
 {
     fs_enter(argc, argv);
     create_and_read();
+    emptied_by_reader();
     sizes_and_offsets();
     overwrite_parts();
     truncate_both_ways();

@@ -92,6 +92,26 @@ static void open_reader(void **state)
     close_file(g);
 }
 
+/* O_TRUNC empties what an open for reading alone finds, too, or what it meant to create. */
+static void emptied_by_reader(void **state)
+{
+    uint64_t ino, found;
+    struct mfs_file *f = create(&a, "file", O_RDWR, &ino), *g;
+
+    (void)state;
+    put(f, "text", 0);
+    assert_int_equal(mfs_vfs_fsync(f), 0);
+    close_file(open_file(&b, ino, O_RDONLY | O_TRUNC));
+    assert_int_equal(getattr(&a, ino).size, 0);
+    put(f, "more", 0);
+    assert_int_equal(mfs_vfs_fsync(f), 0);
+    g = create(&b, "file", O_RDONLY | O_TRUNC, &found);
+    assert_int_equal(found, ino);
+    assert_int_equal(getattr(&a, ino).size, 0);
+    close_file(g);
+    close_file(f);
+}
+
 static void many_stripes(void **state)
 {
     size_t n = 10 * STRIPE + 1234;
@@ -349,6 +369,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(close_to_open, setup, teardown),
         cmocka_unit_test_setup_teardown(pages_after_a_failover, setup, teardown),
         cmocka_unit_test_setup_teardown(open_reader, setup, teardown),
+        cmocka_unit_test_setup_teardown(emptied_by_reader, setup, teardown),
         cmocka_unit_test_setup_teardown(many_stripes, setup, teardown),
         cmocka_unit_test_setup_teardown(truncated, setup, teardown),
         cmocka_unit_test_setup_teardown(times_stay, setup, teardown),
