@@ -38,6 +38,8 @@ static void fill_info(struct mfs_fuse *m, uint64_t ino, struct fuse_file_info *f
     fi->fh = (uintptr_t)file;
     fi->keep_cache = keep_cache;
     fi->direct_io = appends(fi->flags) || bypasses(fi->flags) || missed_cut(m, ino, file);
+    if (fi->direct_io)
+        mfs_vfs_bypasses(file);
 }
 
 /* Requests that change content and do not say whether who made them may keep set-user-ID. */

@@ -77,6 +77,11 @@ uint64_t mfs_file_ino(const struct mfs_file *f)
     return f->node->ino;
 }
 
+void mfs_vfs_bypasses(struct mfs_file *f)
+{
+    f->bypasses = true;
+}
+
 static void end_showing(struct mfs_file *f)
 {
     if (atomic_load_explicit(&f->shown, memory_order_relaxed) && atomic_exchange(&f->shown, false))

@@ -243,17 +243,16 @@ static ssize_t append(struct mfs_file *f, const void *buf, size_t len, uint64_t 
     return rc < 0 ? rc : (ssize_t)len;
 }
 
-ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t off, int flags,
-                      bool through)
+static ssize_t take(struct mfs_file *f, const void *buf, size_t len, uint64_t off, bool to_end,
+                    bool through)
 {
     struct mfs_vnode *v = f->node;
     struct mfs_dirty *d;
     int rc;
 
-    mfs_file_proved(f);
     if (len == 0)
         return 0;
-    if ((flags & O_APPEND) && !through) {
+    if (to_end) {
         ssize_t n;
 
         mfs_latch_enter(&v->latch);
@@ -277,4 +276,17 @@ ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t 
     if (rc == 0 && through)
         rc = mfs_vnode_flush(v, &f->errors);
     return rc < 0 ? rc : (ssize_t)len;
+}
+
+ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t off, int flags,
+                      bool through)
+{
+    ssize_t n;
+    int rc = 0;
+
+    mfs_file_proved(f);
+    n = take(f, buf, len, off, (flags & O_APPEND) && !through, through);
+    if (n > 0 && (flags & O_DSYNC) && f->bypasses && !through)
+        rc = mfs_vfs_fsync(f);
+    return rc < 0 ? rc : n;
 }

@@ -147,9 +147,15 @@ uint64_t mfs_file_ino(const struct mfs_file *file);
 ssize_t mfs_vfs_read(struct mfs_file *file, void *buf, size_t len, uint64_t off, bool direct,
                      struct mfs_view *view);
 
-/* flags: O_APPEND ignores off. `through`: stored and committed before return (mmap's pages). */
+/* flags: O_APPEND ignores off; O_DSYNC (a part of O_SYNC): see below. `through`: stored and
+ * committed before return (mmap's pages). */
 ssize_t mfs_vfs_write(struct mfs_file *file, const void *buf, size_t len, uint64_t off, int flags,
                       bool through);
+
+/* To be said before the first use of a file of which the kernel keeps no pages: it will not ask for
+ * an fsync after a write with O_DSYNC, so that the write does it. */
+void mfs_vfs_bypasses(struct mfs_file *file);
+
 /* The content of an open file, or (of `attr`, as they are now) the owner of one, is being changed:
  * takes its capabilities away and, with `bits`, set-user-ID and set-group-ID, as write(2) and
  * chown(2) say. At once when it has none. */

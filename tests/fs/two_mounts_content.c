@@ -3,6 +3,7 @@
  * Content, size and times of a file, as another mount sees them once close or fsync has returned on
  * the first, with whatever the other mount had cached: pages, attributes, an open file. */
 #include "fs_pair.h"
+#include <sys/uio.h>
 
 enum { IMAGE_MAX = 3 * PAIR_STRIPE + 77777 };
 
@@ -212,6 +213,38 @@ static void synced(struct pair *p)
         verify(p, pair_path(p, !a, "synced"), NULL);
     else
         verify_fd(p, fd[!a], "read by a file open before");
+}
+
+/* A write that is to be synchronous is enough by itself, also where it bypasses the kernel's pages.
+ */
+static void synced_direct(struct pair *p)
+{
+    static const int around[] = {O_DIRECT, O_APPEND}, synced[] = {O_SYNC, O_DSYNC, 0};
+    int a = (int)pair_random(p, 2), how = around[pair_random(p, 2)], sync = synced[p->round % 3];
+    struct iovec page;
+    int fd;
+
+    image_truncate(0);
+    fs_put(pair_path(p, a, "direct"), "", 0);
+    fd = open(pair_path(p, a, "direct"), O_WRONLY | how | sync);
+    if (fd < 0 && errno == EINVAL) /* a file system without O_DIRECT */
+        return;
+    OK(fd);
+    page.iov_len = 4096 * (1 + pair_random(p, 8));
+    page.iov_base =
+        mmap(NULL, page.iov_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(page.iov_base != MAP_FAILED);
+    for (unsigned n = 1 + pair_random(p, 3); n; n--) {
+        off_t off = (off_t)image_size;
+
+        verify(p, pair_path(p, !a, "direct"), NULL);
+        image_write(image_size, page.iov_len, pair_draw(&p->random));
+        memcpy(page.iov_base, image + off, page.iov_len);
+        EQUAL(page.iov_len, pwritev2(fd, &page, 1, off, sync ? 0 : RWF_DSYNC));
+    }
+    verify(p, pair_path(p, !a, "direct"), NULL);
+    OK(close(fd));
+    OK(munmap(page.iov_base, page.iov_len));
 }
 
 /* A file that stays open on the other mount sees what was written and closed here. */
@@ -427,6 +460,7 @@ int main(int argc, char **argv)
         {"whole", .script = whole},
         {"partial", .script = partial},
         {"synced", .script = synced},
+        {"synced_direct", .script = synced_direct},
         {"open_reader", .script = open_reader},
         {"truncated", .script = truncated},
         {"mapped", .script = mapped},
