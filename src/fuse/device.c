@@ -200,3 +200,16 @@ int mfs_device_distrust(struct fuse_session *se)
 
     return write(fuse_session_fd(se), &notice, sizeof notice) < 0 ? -errno : 0;
 }
+
+/* FUSE_NOTIFY_STORE makes the file longer before it takes the bytes that came with it. There are
+ * none: whatever byte we gave might overwrite what a mapping has stored there by now. */
+int mfs_device_grow(struct fuse_session *se, uint64_t node, uint64_t end)
+{
+    struct fuse_notify_store_out store = {.nodeid = node, .offset = end - 1, .size = 1};
+    struct fuse_out_header notice = {.len = sizeof notice + sizeof store + store.size,
+                                     .error = FUSE_NOTIFY_STORE};
+    const struct iovec iov[] = {
+        {&notice, sizeof notice}, {&store, sizeof store}, {NULL, store.size}};
+
+    return writev(fuse_session_fd(se), iov, 3) < 0 && errno != EFAULT ? -errno : 0;
+}

@@ -1,8 +1,8 @@
 /* What libfuse 3.14 does not hand on of the kernel's protocol, read and written at /dev/fuse
- * itself: FUSE_NOTIFY_INC_EPOCH, FUSE_DIRECT_IO_ALLOW_MMAP and FUSE_HANDLE_KILLPRIV_V2
- * (linux/fuse.h). With the last the kernel does not ask for security.capability before each
- * write(2), and leaves it to us to take set-user-ID, set-group-ID and capabilities from a file
- * whose content or owner changes. */
+ * itself: FUSE_NOTIFY_INC_EPOCH, FUSE_NOTIFY_STORE without content, FUSE_DIRECT_IO_ALLOW_MMAP and
+ * FUSE_HANDLE_KILLPRIV_V2 (linux/fuse.h). With the last the kernel does not ask for
+ * security.capability before each write(2), and leaves it to us to take set-user-ID, set-group-ID
+ * and capabilities from a file whose content or owner changes. */
 #ifndef MFS_FUSE_DEVICE_H
 #define MFS_FUSE_DEVICE_H
 
@@ -31,5 +31,10 @@ bool mfs_device_maps_direct(void);
  * now, when somebody wants to use it. It takes no lock for that. -EINVAL: it is older than Linux
  * 6.16 and can't. Any thread. */
 int mfs_device_distrust(struct fuse_session *se);
+
+/* The kernel believes from now on that the file reaches to `end` at least, which is not 0. Its
+ * pages keep what they hold. -ENOENT: it has forgotten the inode. Any thread; waits for who holds
+ * the last page locked. */
+int mfs_device_grow(struct fuse_session *se, uint64_t node, uint64_t end);
 
 #endif

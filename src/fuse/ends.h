@@ -28,8 +28,8 @@ void mfs_ends_told(struct mfs_ends *e, uint64_t ino, uint64_t size, int64_t now)
 /* The kernel itself has made the file reach to `end` at least. */
 void mfs_ends_reach(struct mfs_ends *e, uint64_t ino, uint64_t end);
 
-/* The kernel is to be given the byte before `end`, which was fetched after the time `seen`. False:
- * it has been told of a nearer end since then, and must not get it. */
+/* The kernel is to be told that the file reaches to `end`, where it ended after the time `seen`.
+ * False: it has been told of a nearer end since then, and must not be. */
 bool mfs_ends_grow(struct mfs_ends *e, uint64_t ino, uint64_t end, int64_t seen);
 
 /* A notice about the inode goes to the kernel, or has gone just now. */

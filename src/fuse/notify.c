@@ -54,26 +54,25 @@ static int forget(struct mfs_notify *n, uint64_t node, off_t off)
     return rc;
 }
 
-/* The kernel knows the new end when it is given the last byte. Before, pages are dropped: see
- * vfs/tail.h; and after, as a write on this mount may have changed that byte meanwhile. */
+/* Before, pages are dropped: see vfs/tail.h. */
 static int tell_size(struct mfs_notify *n, uint64_t ino)
 {
-    struct fuse_bufvec last = FUSE_BUFVEC_INIT(1);
     int64_t seen = mfs_clock_mono();
     uint64_t size;
-    char byte;
     int rc;
 
-    last.buf[0].mem = &byte;
-    if (mfs_vfs_last_byte(n->m->vfs, ino, &size, &byte) < 0 || size == 0)
+    if (mfs_vfs_learn_end(n->m->vfs, ino, &size) < 0 || size == 0)
         return 0;
     rc = forget(n, ino, 0);
     if (rc < 0)
         return rc;
     mfs_vfs_pages_dropped(n->m->vfs, ino, size);
-    if (mfs_ends_grow(n->m->ends, ino, size, seen))
-        fuse_lowlevel_notify_store(n->m->se, ino, (off_t)size - 1, &last, 0);
-    return forget(n, ino, 0);
+    if (!mfs_ends_grow(n->m->ends, ino, size, seen))
+        return 0;
+    mfs_ends_noticed(n->m->ends, ino, mfs_clock_mono());
+    rc = mfs_device_grow(n->m->se, ino, size);
+    mfs_ends_noticed(n->m->ends, ino, mfs_clock_mono());
+    return rc;
 }
 
 /* With its pages the kernel forgets attributes that it is just fetching, and a read that wanted

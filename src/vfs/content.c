@@ -48,21 +48,20 @@ static void keep_voids(struct mfs_vnode *v, uint64_t version, struct mfs_ranges 
     pthread_mutex_unlock(&v->lock);
 }
 
-/* `v` is NULL when the inode is not open here. */
-static int find(struct mfs_vfs *vfs, struct mfs_vnode *v, const struct mfs_attr *attr, uint64_t off,
-                size_t len, struct mfs_ranges *content)
+static int find(struct mfs_vnode *v, const struct mfs_attr *attr, uint64_t off, size_t len,
+                struct mfs_ranges *content)
 {
     struct mfs_ranges voids;
     int rc = add_below_end(attr, off, len, content);
 
     if (rc < 0 || content->n == 0 || !(attr->flags & MFS_ATTR_VOIDS) ||
-        (v != NULL && take_known(v, attr->version, off, len, content, &rc)))
+        take_known(v, attr->version, off, len, content, &rc))
         return rc;
     mfs_ranges_init(&voids);
-    rc = mfs_meta_voids(vfs->meta, attr->ino, &voids);
+    rc = mfs_meta_voids(v->vfs->meta, attr->ino, &voids);
     if (rc == 0)
         rc = take_voids(&voids, off, len, content);
-    if (rc == 0 && v != NULL)
+    if (rc == 0)
         keep_voids(v, attr->version, &voids);
     mfs_ranges_fini(&voids);
     return rc;
@@ -79,11 +78,5 @@ int mfs_content_known(void *vnode, uint64_t off, size_t len, struct mfs_ranges *
         if (rc == 0)
             mfs_vnode_learn(v, &attr, false);
     }
-    return rc < 0 ? rc : find(v->vfs, v, &attr, off, len, content);
-}
-
-int mfs_content_of(struct mfs_vfs *vfs, const struct mfs_attr *attr, uint64_t off, size_t len,
-                   struct mfs_ranges *content)
-{
-    return find(vfs, NULL, attr, off, len, content);
+    return rc < 0 ? rc : find(v, &attr, off, len, content);
 }

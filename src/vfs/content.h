@@ -9,8 +9,4 @@
  * known as of its version. Any thread. */
 int mfs_content_known(void *vnode, uint64_t off, size_t len, struct mfs_ranges *content);
 
-/* The same by attributes just fetched, of an inode that need not be open here. */
-int mfs_content_of(struct mfs_vfs *vfs, const struct mfs_attr *attr, uint64_t off, size_t len,
-                   struct mfs_ranges *content);
-
 #endif

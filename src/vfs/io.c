@@ -133,29 +133,9 @@ ssize_t mfs_vfs_read(struct mfs_file *f, void *buf, size_t len, uint64_t off, bo
     return n;
 }
 
-/* Of what is stored. */
-static int read_last(struct mfs_vfs *vfs, struct mfs_dirty *d, const struct mfs_attr *attr,
-                     char *byte)
-{
-    uint64_t at = attr->size - 1;
-    struct mfs_ranges content;
-    int rc;
-
-    *byte = 0;
-    mfs_ranges_init(&content);
-    rc = mfs_content_of(vfs, attr, at, 1, &content);
-    if (rc == 0 && d != NULL)
-        rc = mfs_dirty_stored(d, at, 1, &content);
-    if (rc == 0 && content.n > 0)
-        rc = mfs_stripes_read(vfs->store, attr->ino, at, 1, byte);
-    mfs_ranges_fini(&content);
-    return rc;
-}
-
-int mfs_vfs_last_byte(struct mfs_vfs *vfs, uint64_t ino, uint64_t *size, char *byte)
+int mfs_vfs_learn_end(struct mfs_vfs *vfs, uint64_t ino, uint64_t *size)
 {
     struct mfs_vnode *v = mfs_vnode_find(vfs, ino);
-    struct mfs_dirty *d = v != NULL ? atomic_load(&v->dirty) : NULL;
     struct mfs_attr attr;
     int rc = mfs_meta_getattr(vfs->meta, ino, &attr);
 
@@ -163,10 +143,6 @@ int mfs_vfs_last_byte(struct mfs_vfs *vfs, uint64_t ino, uint64_t *size, char *b
         mfs_vnode_learn(v, &attr, false);
     if (rc == 0)
         *size = attr.size;
-    if (rc == 0 && attr.size > 0)
-        rc = read_last(vfs, d, &attr, byte);
-    if (rc == 0 && attr.size > 0 && d != NULL)
-        mfs_dirty_overlay(d, attr.size - 1, 1, byte);
     mfs_vnode_put(v);
     return rc;
 }

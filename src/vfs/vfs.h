@@ -103,10 +103,10 @@ bool mfs_vfs_is_current(struct mfs_vfs *vfs, const struct mfs_attr *attr);
  * elsewhere (listings). Sizes and times only. */
 void mfs_vfs_overlay_attr(struct mfs_vfs *vfs, struct mfs_attr *attr);
 
-/* The end of a regular file and what is stored before it; *size 0: empty. For telling the kernel,
- * which is to be done after its pages are dropped and mfs_vfs_pages_dropped was called, which waits
- * for readers who are about to take bytes from them, 50 ms at most. */
-int mfs_vfs_last_byte(struct mfs_vfs *vfs, uint64_t ino, uint64_t *size, char *byte);
+/* Where a regular file ends; reads know it from now on. For telling the kernel, which is to be done
+ * after its pages are dropped and mfs_vfs_pages_dropped was called, which waits for readers who are
+ * about to take bytes from them, 50 ms at most. */
+int mfs_vfs_learn_end(struct mfs_vfs *vfs, uint64_t ino, uint64_t *size);
 void mfs_vfs_pages_dropped(struct mfs_vfs *vfs, uint64_t ino, uint64_t size);
 
 /* mask: MFS_SET_* and MFS_VFS_SET_SIZE. Attributes to set in *attr, the new ones there on return.

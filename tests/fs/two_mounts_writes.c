@@ -408,6 +408,47 @@ static void opened_after_cut(struct pair *p)
     }
 }
 
+/* A mapping's last byte is changed by the one mount alone, while the other changes the file's first
+ * page: whatever notices say of the file, the byte is never older than it was. */
+static void last_page(struct pair *p)
+{
+    enum { LAST = 3 * 4096 - 100, TIMES = 40 };
+    volatile unsigned char *map;
+    unsigned char value = 1;
+    int fd;
+
+    if (p->side == 0) {
+        memset(blob, value, LAST + 1);
+        fs_put(pair_mine(p, "last"), blob, LAST + 1);
+    }
+    pair_meet(p);
+    fd = pair_open(pair_mine(p, "last"), O_RDWR);
+    map = mmap(NULL, LAST + 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(map != MAP_FAILED);
+    pair_meet(p);
+    for (unsigned i = 0; p->side == 1 && i < TIMES; i++) {
+        fs_write_at(fd, blob, 4096, 0);
+        OK(close(dup(fd)));
+    }
+    if (p->side == 1)
+        atomic_store(&p->shared->value[0], 1);
+    while (p->side == 0 && !atomic_load(&p->shared->value[0])) {
+        map[LAST] = ++value;
+        for (unsigned spin = pair_own_random(p, 20000); spin; spin--)
+            if (map[LAST] != value)
+                fs_fail(__FILE__, __LINE__, "the last byte is %u again, not %u", map[LAST], value);
+    }
+    OK(msync((void *)map, LAST + 1, MS_SYNC));
+    atomic_store(&p->shared->value[1 + p->side], value);
+    pair_meet(p);
+    value = (unsigned char)atomic_load(&p->shared->value[1]);
+    CHECK(map[LAST] == value);
+    OK(munmap((void *)map, LAST + 1));
+    fs_read_at(fd, blob, 1, LAST);
+    EQUAL(value, blob[0]);
+    OK(close(fd));
+}
+
 int main(int argc, char **argv)
 {
     static const struct pair_scenario scenarios[] = {
@@ -419,6 +460,7 @@ int main(int argc, char **argv)
         {"turns", .race = turns, .cost = 10},
         {"truncate_beside", .race = truncate_beside, .cost = 10},
         {"opened_after_cut", .race = opened_after_cut, .cost = 2},
+        {"last_page", .race = last_page, .cost = 10},
         {NULL},
     };
 

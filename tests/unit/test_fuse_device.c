@@ -1,0 +1,206 @@
+/* What the kernel makes of notices that libfuse has no function for: a file system of one file,
+ * which says at all times that it ends with its first page. Another process maps the file: pages
+ * that are dirty when a process ends have to find somebody who serves them.
+ * ctest: threaded timeout=60 */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "fuse/device.h"
+
+#define PAGE     4096U
+#define FILE_INO 2
+
+static struct fuse_session *session;
+static pthread_t server;
+static pid_t user;
+static int orders = -1; /* to the user */
+static char mountpoint[] = "/tmp/memefs_device.XXXXXX";
+
+static void fill(struct stat *st, fuse_ino_t ino)
+{
+    *st = (struct stat){.st_ino = ino, .st_nlink = 1};
+    st->st_mode = ino == FILE_INO ? S_IFREG | 0644 : S_IFDIR | 0755;
+    st->st_size = ino == FILE_INO ? PAGE : 0;
+}
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct fuse_entry_param e = {.ino = FILE_INO, .attr_timeout = 1000, .entry_timeout = 1000};
+
+    (void)parent;
+    (void)name;
+    fill(&e.attr, FILE_INO);
+    fuse_reply_entry(req, &e);
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct stat st;
+
+    (void)fi;
+    fill(&st, ino);
+    fuse_reply_attr(req, &st, 1000);
+}
+
+/* More than it says to have. */
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+                    struct fuse_file_info *fi)
+{
+    char *buf = malloc(size);
+
+    (void)ino;
+    (void)off;
+    (void)fi;
+    memset(buf, 'r', size);
+    fuse_reply_buf(req, buf, size);
+    free(buf);
+}
+
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+                     struct fuse_file_info *fi)
+{
+    (void)ino;
+    (void)buf;
+    (void)off;
+    (void)fi;
+    fuse_reply_write(req, size);
+}
+
+/* Stores `put`, unless it is 0, and answers with the byte; 0: it is behind the end that the kernel
+ * believes in. */
+struct order {
+    size_t at;
+    char put;
+};
+
+static void use_file(int fd)
+{
+    char path[sizeof mountpoint + 2];
+    struct order o;
+    char *map;
+    int file;
+
+    snprintf(path, sizeof path, "%s/f", mountpoint);
+    file = open(path, O_RDWR);
+    map = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    while (map != MAP_FAILED && recv(fd, &o, sizeof o, 0) == sizeof o) {
+        if (o.put != 0)
+            map[o.at] = o.put;
+        if (send(fd, map + o.at, 1, 0) < 0 && errno == EFAULT)
+            send(fd, "", 1, 0);
+    }
+}
+
+static void start_user(void)
+{
+    int pair[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    user = fork();
+    assert_true(user >= 0);
+    if (user == 0) {
+        close(fuse_session_fd(session)); /* so that the mount ends with who serves it */
+        close(pair[0]);
+        use_file(pair[1]);
+        _exit(0);
+    }
+    close(pair[1]);
+    orders = pair[0];
+}
+
+static char byte_at(size_t at, char put)
+{
+    struct order o = {at, put};
+    char byte;
+
+    assert_int_equal(send(orders, &o, sizeof o, MSG_NOSIGNAL), sizeof o);
+    assert_int_equal(recv(orders, &byte, 1, 0), 1);
+    return byte;
+}
+
+static void *serve(void *arg)
+{
+    fuse_session_loop(arg);
+    return NULL;
+}
+
+/* In a namespace of its own, so that the mount goes whatever happens. */
+static int setup(void **state)
+{
+    static const struct fuse_lowlevel_ops ops = {
+        .lookup = op_lookup, .getattr = op_getattr, .read = op_read, .write = op_write};
+    char program[] = "test_fuse_device", *argv[] = {program, NULL};
+    struct fuse_args args = FUSE_ARGS_INIT(1, argv);
+
+    *state = NULL;
+    if (unshare(CLONE_NEWNS) < 0 || access("/dev/fuse", R_OK | W_OK) < 0)
+        return 0;
+    assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+    assert_non_null(mkdtemp(mountpoint));
+    session = fuse_session_new(&args, &ops, sizeof ops, NULL);
+    fuse_opt_free_args(&args);
+    assert_non_null(session);
+    assert_int_equal(fuse_session_mount(session, mountpoint), 0);
+    assert_int_equal(mfs_device_attach(session, 1U << 20), 0);
+    start_user();
+    assert_int_equal(pthread_create(&server, NULL, serve, session), 0);
+    *state = session;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    if (*state == NULL)
+        return 0;
+    close(orders);
+    assert_int_equal(waitpid(user, NULL, 0), user);
+    assert_int_equal(umount2(mountpoint, 0), 0);
+    assert_int_equal(pthread_join(server, NULL), 0);
+    fuse_session_unmount(session);
+    fuse_session_destroy(session);
+    assert_int_equal(rmdir(mountpoint), 0);
+    return 0;
+}
+
+/* It grows, and what a mapping has stored in its pages stays. */
+static void test_growth_leaves_pages(void **state)
+{
+    if (*state == NULL)
+        skip(); /* may not mount here */
+    assert_int_equal(byte_at(PAGE - 1, 'm'), 'm');
+    assert_int_equal(byte_at(2 * PAGE, 0), 0);
+    assert_int_equal(mfs_device_grow(session, FILE_INO, PAGE), 0);
+    assert_int_equal(byte_at(PAGE - 1, 0), 'm');
+    assert_int_equal(byte_at(PAGE, 0), 0);
+    assert_int_equal(mfs_device_grow(session, FILE_INO, 2 * PAGE + 1), 0);
+    assert_int_equal(byte_at(PAGE - 1, 0), 'm');
+    assert_int_equal(byte_at(2 * PAGE, 0), 'r');
+    assert_int_equal(byte_at(PAGE, 0), 'r');
+    assert_int_equal(byte_at(2 * PAGE, 'm'), 'm');
+    assert_int_equal(mfs_device_grow(session, FILE_INO, 2 * PAGE + 1), 0);
+    assert_int_equal(byte_at(2 * PAGE, 0), 'm');
+    assert_int_equal(mfs_device_grow(session, FILE_INO + 1, PAGE), -ENOENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_growth_leaves_pages, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
