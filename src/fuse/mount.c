@@ -120,11 +120,11 @@ static int start_store(struct mfs_fuse *m, struct mfs_err *err)
     return 0;
 }
 
-/* How many workers may serve what has to wait for other mounts: three quarters. With clone_fd only
+/* How many workers may serve what has to wait for other mounts: seven eighths. With clone_fd only
  * the worker that has read a request can answer it. */
 static unsigned turns(const struct mfs_mount_options *o)
 {
-    return o->clone_fd ? UINT_MAX : o->workers - (o->workers + 3) / 4;
+    return o->clone_fd ? UINT_MAX : o->workers - (o->workers + 7) / 8;
 }
 
 static int start_vfs(struct mfs_fuse *m, struct mfs_err *err)
