@@ -212,6 +212,19 @@ static int finish_create(struct mfs_vfs *vfs, struct mfs_file *f, bool created, 
     return 0;
 }
 
+/* Linux checks no rights of what it takes for created, so a file that was there already is opened
+ * here only for its owner; for others the kernel looks it up afresh, and asks for rights. */
+static bool may_open_found(const struct mfs_attr *attr, int flags, const struct mfs_cred *cred)
+{
+    mode_t wanted = 0;
+
+    if ((flags & O_ACCMODE) != O_WRONLY)
+        wanted |= S_IRUSR;
+    if ((flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC)
+        wanted |= S_IWUSR;
+    return attr->uid == cred->uid && (attr->mode & wanted) == wanted;
+}
+
 int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode,
                         int flags, const struct mfs_cred *cred, struct mfs_attr *attr,
                         struct mfs_file **file, bool *keep_cache)
@@ -241,7 +254,12 @@ int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, 
         return rc;
     }
     ino = attr->ino;
-    rc = finish_create(vfs, f, created, cred->drops, attr, keep_cache);
+    if (created || may_open_found(attr, flags, cred)) {
+        rc = finish_create(vfs, f, created, cred->drops, attr, keep_cache);
+    } else {
+        free(f);
+        rc = -ESTALE;
+    }
     if (rc < 0)
         mfs_meta_close(vfs->meta, ino, false);
     else

@@ -127,7 +127,8 @@ int mfs_vfs_statfs(struct mfs_vfs *vfs, struct mfs_meta_space *space);
 
 /* --- open files --------------------------------------------------------------------------- */
 /* flags as open(2): access mode, O_TRUNC (with O_RDONLY, too), O_APPEND, O_EXCL, O_DIRECT.
- * *keep_cache: pages that the kernel holds from an earlier open on this mount are still true. */
+ * *keep_cache: pages that the kernel holds from an earlier open on this mount are still true.
+ * To create is -ESTALE where the name is there by now and the kernel has to decide. */
 int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode,
                         int flags, const struct mfs_cred *cred, struct mfs_attr *attr,
                         struct mfs_file **file, bool *keep_cache);

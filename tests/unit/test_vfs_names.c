@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "vfs/acl.h"
 #include "vfs_test.h"
 
@@ -100,6 +101,47 @@ static void gone_directory(void **state)
         -ENOENT);
 }
 
+/* Closing is told a moment later. */
+static bool gone_in_time(struct client *c, uint64_t ino)
+{
+    struct mfs_attr attr;
+
+    for (int i = 0; i < 200; i++) {
+        if (mfs_vfs_getattr(c->vfs, ino, &attr) == -ESTALE)
+            return true;
+        mfs_clock_sleep(50 * MFS_MSEC);
+    }
+    return false;
+}
+
+/* The kernel asks for no rights of what it takes for new: for a file that another mount has made
+ * meanwhile only the owner gets it so. */
+static void found_when_created(void **state)
+{
+    static const struct mfs_cred other = {.uid = 1000, .gid = 1000};
+    const int flags = O_RDWR | O_CREAT | O_TRUNC;
+    struct mfs_attr attr;
+    struct mfs_file *f;
+    bool keep;
+
+    (void)state;
+    assert_int_equal(
+        mfs_vfs_create_open(a.vfs, MFS_ROOT_INO, "f", 0600, flags, &root, &attr, &f, &keep), 0);
+    assert_int_equal(mfs_vfs_write(f, "secret", 6, 0, flags, false), 6);
+    close_file(f);
+    assert_int_equal(
+        mfs_vfs_create_open(b.vfs, MFS_ROOT_INO, "f", 0600, flags, &other, &attr, &f, &keep),
+        -ESTALE);
+    assert_int_equal(mfs_vfs_lookup(b.vfs, MFS_ROOT_INO, "f", &attr), 0);
+    assert_int_equal(attr.size, 6);
+    assert_int_equal(
+        mfs_vfs_create_open(b.vfs, MFS_ROOT_INO, "f", 0600, flags, &root, &attr, &f, &keep), 0);
+    assert_int_equal(attr.size, 0);
+    close_file(f);
+    assert_int_equal(mfs_vfs_unlink(b.vfs, MFS_ROOT_INO, "f"), 0);
+    assert_true(gone_in_time(&b, attr.ino)); /* nobody has it open */
+}
+
 struct seen {
     unsigned count, stop_after;
     uint64_t cookie;
@@ -150,6 +192,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(xattr_names, setup, teardown),
         cmocka_unit_test_setup_teardown(unlinked_while_open, setup, teardown),
         cmocka_unit_test_setup_teardown(gone_directory, setup, teardown),
+        cmocka_unit_test_setup_teardown(found_when_created, setup, teardown),
         cmocka_unit_test_setup_teardown(listed, setup, teardown),
     };
 
