@@ -1,11 +1,20 @@
 #include "cm_stage.h"
 
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+
+#define JOIN_LIMIT (20 * MFS_SEC)
 
 void cm_stage_state(struct mfs_cm_state *s, uint32_t nnodes, uint32_t nparts)
 {
@@ -25,6 +34,21 @@ void cm_stage_state(struct mfs_cm_state *s, uint32_t nnodes, uint32_t nparts)
         s->node[i].memory = 1 << 30;
         snprintf(s->node[i].name, sizeof s->node[i].name, "node-%u", i);
     }
+}
+
+static void joined(void *arg, const struct mfs_err *err, const void *reply)
+{
+    (void)arg;
+    (void)reply;
+    assert_true(!err || err->code == -ECONNABORTED);
+}
+
+void cm_stage_join(struct mfs_conn *c, uint32_t node, uint64_t epoch)
+{
+    struct mfs_msg_join m = {.version = MFS_PROTOCOL_VERSION, .node = node, .epoch = epoch};
+
+    mfs_text_copy(m.name, sizeof m.name, "unit");
+    assert_int_equal(mfs_conn_request(c, MFS_MSG_JOIN, &m, JOIN_LIMIT, joined, NULL), 0);
 }
 
 int cm_stage_open(struct cm_stage *stage)

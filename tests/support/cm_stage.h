@@ -19,6 +19,9 @@ void cm_stage_state(struct mfs_cm_state *s, uint32_t nnodes, uint32_t nparts);
  * its provider. 0 or -1. */
 int cm_stage_open(struct cm_stage *stage);
 
+/* A Local Manager's first word on a new connection. Fails the test if it can't, or is refused. */
+void cm_stage_join(struct mfs_conn *c, uint32_t node, uint64_t epoch);
+
 /* The caller has closed his connections and ended what was under way, but for the listener, which
  * cm_stage_deafen may close before. */
 void cm_stage_deafen(struct cm_stage *stage);

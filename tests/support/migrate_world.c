@@ -199,23 +199,11 @@ static void beat(void *arg)
             mfs_conn_request(w->peer[i].conn, MFS_MSG_BEAT, NULL, MFS_SEC, beaten, &w->peer[i]);
 }
 
-static void joined(void *arg, const struct mfs_err *err, const void *reply)
-{
-    (void)arg;
-    (void)reply;
-    assert_true(!err || err->code == -ECONNABORTED);
-}
-
 static void lm_up(struct mfs_conn *c, void *arg)
 {
-    struct migrate_peer *p = arg;
-    struct mfs_msg_join m = {.version = MFS_PROTOCOL_VERSION,
-                             .node = p->id,
-                             .epoch = p->w->stage.cm.state.table->epoch,
-                             .nassigned = 0};
+    const struct migrate_peer *p = arg;
 
-    mfs_text_copy(m.name, sizeof m.name, "unit");
-    assert_int_equal(mfs_conn_request(c, MFS_MSG_JOIN, &m, MFS_SEC, joined, NULL), 0);
+    cm_stage_join(c, p->id, p->w->stage.cm.state.table->epoch);
 }
 
 /* cm has closed it. */

@@ -4,6 +4,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "cluster/placement.h"
@@ -36,6 +38,20 @@ void vfs_client_stop(struct mfs_store *store, struct mfs_vfs *vfs)
 {
     mfs_vfs_destroy(vfs);
     mfs_store_destroy(store);
+}
+
+void vfs_expect_all(struct mfs_file *f, uint64_t off, size_t len, char what, const char *who)
+{
+    char *buf = malloc(len);
+
+    assert_non_null(buf);
+    memset(buf, '?', len);
+    assert_int_equal(mfs_vfs_read(f, buf, len, off, true, NULL), len);
+    for (size_t at = 0; at < len; at++)
+        if (buf[at] != what)
+            fail_msg("%s: byte %llu is %d, not %d", who, (unsigned long long)(off + at), buf[at],
+                     what);
+    free(buf);
 }
 
 void vfs_pair_start(struct vfs_client *a, struct vfs_client *b, struct mfs_file **file,

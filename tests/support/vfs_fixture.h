@@ -16,6 +16,9 @@ int vfs_redis_stop(void **state);
 void vfs_client_start(struct mfs_store **store, struct mfs_vfs **vfs);
 void vfs_client_stop(struct mfs_store *store, struct mfs_vfs *vfs);
 
+/* The file's bytes there are all `what`. Fails the test if not, and says who reads. */
+void vfs_expect_all(struct mfs_file *f, uint64_t off, size_t len, char what, const char *who);
+
 struct vfs_client {
     struct mfs_store *store;
     struct mfs_vfs *vfs;

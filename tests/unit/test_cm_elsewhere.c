@@ -73,21 +73,11 @@ static void on_assign(struct mfs_conn *c, uint64_t id, const void *body, void *a
 static const struct mfs_handler lm_handlers[] = {
     {MFS_MSG_STOP, on_stop}, {MFS_MSG_ASSIGN, on_assign}, {0, NULL}};
 
-static void joined(void *arg, const struct mfs_err *err, const void *reply)
-{
-    (void)arg;
-    (void)reply;
-    assert_true(!err || err->code == -ECONNABORTED);
-}
-
 static void lm_up(struct mfs_conn *c, void *arg)
 {
-    struct peer *p = arg;
-    struct mfs_msg_join m = {
-        .version = MFS_PROTOCOL_VERSION, .node = p->id, .epoch = p->w->stage.cm.state.table->epoch};
+    const struct peer *p = arg;
 
-    mfs_text_copy(m.name, sizeof m.name, "unit");
-    assert_int_equal(mfs_conn_request(c, MFS_MSG_JOIN, &m, 20 * MFS_SEC, joined, NULL), 0);
+    cm_stage_join(c, p->id, p->w->stage.cm.state.table->epoch);
 }
 
 static void lm_down(struct mfs_conn *c, const struct mfs_err *why, void *arg)

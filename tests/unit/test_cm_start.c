@@ -81,20 +81,11 @@ static const struct mfs_handler lm_handlers[] = {{MFS_MSG_ASSIGN, on_assign},
                                                  {MFS_MSG_STOP, on_stop},
                                                  {0, NULL}};
 
-static void joined(void *arg, const struct mfs_err *err, const void *reply)
-{
-    (void)arg;
-    (void)reply;
-    assert_true(!err || err->code == -ECONNABORTED);
-}
-
 static void lm_up(struct mfs_conn *c, void *arg)
 {
-    struct peer *p = arg;
-    struct mfs_msg_join m = {.version = MFS_PROTOCOL_VERSION, .node = p->id};
+    const struct peer *p = arg;
 
-    mfs_text_copy(m.name, sizeof m.name, "unit");
-    assert_int_equal(mfs_conn_request(c, MFS_MSG_JOIN, &m, 5 * MFS_SEC, joined, NULL), 0);
+    cm_stage_join(c, p->id, 0);
 }
 
 static void lm_down(struct mfs_conn *c, const struct mfs_err *why, void *arg)

@@ -105,17 +105,11 @@ static uint64_t size_by(struct vfs_client *c)
 static void check(uint64_t off, size_t len, char what)
 {
     struct vfs_client *clients[] = {&a, &b};
-    char buf[STRIPE];
 
     for (unsigned i = 0; i < 2; i++) {
         struct mfs_file *f = open_file(clients[i], O_RDONLY);
 
-        memset(buf, '?', sizeof buf);
-        assert_int_equal(mfs_vfs_read(f, buf, len, off, true, NULL), len);
-        for (size_t at = 0; at < len; at++)
-            if (buf[at] != what)
-                fail_msg("client %u: byte %llu is %d, not %d", i, (unsigned long long)(off + at),
-                         buf[at], what);
+        vfs_expect_all(f, off, len, what, i ? "b" : "a");
         mfs_vfs_release(f);
     }
 }

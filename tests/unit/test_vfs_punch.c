@@ -95,17 +95,11 @@ static void fill(struct mfs_file *f, uint64_t off, size_t len, char with, int fl
 static void check(uint64_t ino, uint64_t off, size_t len, char what)
 {
     struct client *clients[] = {&a, &b};
-    char buf[STRIPE];
 
     for (unsigned i = 0; i < 2; i++) {
         struct mfs_file *f = open_file(clients[i], ino, O_RDONLY);
 
-        memset(buf, '?', sizeof buf);
-        assert_int_equal(mfs_vfs_read(f, buf, len, off, true, NULL), len);
-        for (size_t at = 0; at < len; at++)
-            if (buf[at] != what)
-                fail_msg("client %u: byte %llu is %d, not %d", i, (unsigned long long)(off + at),
-                         buf[at], what);
+        vfs_expect_all(f, off, len, what, i ? "b" : "a");
         mfs_vfs_release(f);
     }
 }
