@@ -25,6 +25,7 @@
 #define FILE_INO 2
 
 static struct fuse_session *session;
+static struct mfs_fuse served; /* as much of it as fuse/device.h looks at */
 static pthread_t server;
 static pid_t user;
 static int orders = -1; /* to the user */
@@ -151,7 +152,9 @@ static int setup(void **state)
         return 0;
     assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
     assert_non_null(mkdtemp(mountpoint));
-    session = fuse_session_new(&args, &ops, sizeof ops, NULL);
+    served.turns = mfs_turns_create(1);
+    assert_non_null(served.turns);
+    session = fuse_session_new(&args, &ops, sizeof ops, &served);
     fuse_opt_free_args(&args);
     assert_non_null(session);
     assert_int_equal(fuse_session_mount(session, mountpoint), 0);
@@ -172,6 +175,7 @@ static int teardown(void **state)
     assert_int_equal(pthread_join(server, NULL), 0);
     fuse_session_unmount(session);
     fuse_session_destroy(session);
+    mfs_turns_destroy(served.turns);
     assert_int_equal(rmdir(mountpoint), 0);
     return 0;
 }

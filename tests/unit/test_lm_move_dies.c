@@ -68,7 +68,7 @@ static void test_the_connection_to_the_source_breaks(void **state)
     move_admin_run(&s->redis, 4, words);
     move_await_failure(s, -EHOSTUNREACH, 20 * MFS_SEC); /* who still loads ends slowly */
     assert_int_equal(move_config(&s->redis, "rdb-key-save-delay"), 0);
-    assert_int_equal(move_config(&s->redis, "hz"), 10);
+    assert_int_equal(move_config(&s->redis, "hz"), 2);
     assert_true(move_serves(&s->redis));
 }
 
@@ -353,7 +353,7 @@ static void test_the_copy_dies_while_no_lm_is_there(void **state)
     assert_int_not_equal(move_config(&s->redis, "rdb-key-save-delay"), 0);
     serve_source(s); /* as cm has it done when it gives the move up */
     assert_int_equal(move_config(&s->redis, "rdb-key-save-delay"), 0);
-    assert_int_equal(move_config(&s->redis, "hz"), 10);
+    assert_int_equal(move_config(&s->redis, "hz"), 2);
     s->ask.rate = 0;
     move_must(s, MFS_MSG_RECEIVE, &s->ask);
     move_take_and_check(s, false);
