@@ -168,22 +168,24 @@ char mfs_proc_state(const struct mfs_proc *p)
     return mfs_proc_alive(p) && !read_stat(p->pid, &state, &start) ? state : '\0';
 }
 
-int mfs_proc_kill(const struct mfs_proc *p, int sig)
+/* To it, or its group, as kill(2) has it. */
+static int signal_to(const struct mfs_proc *p, pid_t to, int sig)
 {
     int it = is_it(p);
 
     if (it <= 0)
         return it < 0 ? it : -ESRCH;
-    return kill(p->pid, sig) ? -errno : 0;
+    return kill(to, sig) ? -errno : 0;
+}
+
+int mfs_proc_kill(const struct mfs_proc *p, int sig)
+{
+    return signal_to(p, p->pid, sig);
 }
 
 int mfs_proc_kill_group(const struct mfs_proc *p)
 {
-    int it = is_it(p);
-
-    if (it <= 0)
-        return it < 0 ? it : -ESRCH;
-    return kill(-p->pid, SIGKILL) ? -errno : 0;
+    return signal_to(p, -p->pid, SIGKILL);
 }
 
 static bool wait_gone(const struct mfs_proc *p, int64_t ns)

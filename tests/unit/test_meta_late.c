@@ -167,16 +167,21 @@ static void undo_rename(const char *txn, uint32_t part)
     oversleep(txn, part);
 }
 
+/* A file, and a name for it that another partition has. */
+static uint64_t new_file_and_name(char other[16])
+{
+    name_at(late.dir, late.home, "f", late.name);
+    name_at(late.dir, late.home + 1, "f", other);
+    return new_file(late.dir, late.name);
+}
+
 /* Others have taken the intent out. */
 static void test_rename(void **state)
 {
     char other[16];
-    uint64_t f;
+    uint64_t f = new_file_and_name(other);
 
     (void)state;
-    name_at(late.dir, late.home, "f", late.name);
-    name_at(late.dir, late.home + 1, "f", other);
-    f = new_file(late.dir, late.name);
     cut_before("mfs_rename_commit", 10, undo_rename);
     assert_int_equal(mfs_meta_rename(a.meta, late.dir, late.name, late.dir, other, 0), 0);
     was_cut();
@@ -196,12 +201,9 @@ static void test_link(void **state)
 {
     struct mfs_attr attr;
     char other[16];
-    uint64_t f;
+    uint64_t f = new_file_and_name(other);
 
     (void)state;
-    name_at(late.dir, late.home, "f", late.name);
-    name_at(late.dir, late.home + 1, "f", other);
-    f = new_file(late.dir, late.name);
     cut_before("mfs_put", 7, keep_house);
     assert_int_equal(mfs_meta_link(a.meta, f, late.dir, other, &attr), 0);
     was_cut();
