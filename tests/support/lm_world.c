@@ -134,6 +134,11 @@ bool lm_world_wait(struct lm_world *w, bool (*holds)(struct lm_world *w), int se
     return p.held;
 }
 
+bool lm_world_told(const struct lm_world *w, const char *event)
+{
+    return strstr(w->events, event) != NULL;
+}
+
 bool lm_world_answered(struct lm_world *w)
 {
     return w->answered;
