@@ -25,6 +25,7 @@
 #define FAST_LOOKS  100              /* at first, each FAST_STEP: a small partition is there soon */
 #define FAST_STEP   (1 * MFS_MSEC)
 #define SOURCE_STEP (50 * MFS_MSEC) /* between two looks at the source while copying */
+#define SOURCE_LATE (1 * MFS_SEC)   /* likewise, once it did not answer in time */
 #define LAG_SMALL   (1ULL << 20)    /* bytes of commands */
 #define HEADROOM    (64ULL << 10)   /* bytes that a partition must have left to serve */
 #define KEEP_LIMIT  (300 * MFS_SEC) /* sessions live so long in a cold move */
@@ -93,7 +94,7 @@ static void restore_source(struct mfs_ends *e)
 {
     struct mfs_admin *anew = NULL;
     struct mfs_err err = {0};
-    int rc = mfs_ends_settle(e->source, &err);
+    int rc = e->source ? mfs_ends_settle(e->source, &err) : -ENOTCONN;
 
     if (rc)
         rc = mfs_admin_open(&anew, NULL, e->m->source_host, e->m->source_port,
@@ -108,7 +109,7 @@ static void restore_source(struct mfs_ends *e)
 /* What is looked at, again and again, until all has arrived. */
 struct watch {
     int64_t moved, full_since, source_next; /* mfs_clock_mono; full_since 0: is not */
-    uint64_t target_bytes, target_loaded, source_keys;
+    uint64_t target_loaded, source_keys;
     unsigned looks;
 };
 
@@ -135,6 +136,8 @@ static int check_memory(struct mfs_ends *e, struct watch *w, const struct mfs_ad
     return no_room(e, t);
 }
 
+/* The answer of a source waits in the queue of its link behind what it sends, so that it may come
+ * late: whether the copy gets on is then seen at the target. */
 static int check_source(struct mfs_ends *e, struct watch *w)
 {
     struct mfs_admin_replication r = {0};
@@ -143,10 +146,10 @@ static int check_source(struct mfs_ends *e, struct watch *w)
 
     if (now < w->source_next)
         return 0;
-    rc = mfs_ends_look_at_source(e, true, &r);
+    rc = mfs_ends_glance_at_source(e, true, &r);
+    w->source_next = mfs_clock_mono() + (rc ? SOURCE_LATE : SOURCE_STEP);
     if (rc)
-        return rc;
-    w->source_next = now + SOURCE_STEP;
+        return rc == -EAGAIN ? 0 : rc;
     if (r.saved_keys != w->source_keys)
         w->moved = now;
     w->source_keys = r.saved_keys;
@@ -182,14 +185,26 @@ static int check_target(struct mfs_ends *e, struct watch *w)
 
     if (rc)
         return rc == -EAGAIN ? 0 : rc;
-    /* A large value has its memory before its bytes come. */
-    if (t.used_memory != w->target_bytes || t.loaded != w->target_loaded)
+    /* Not its memory: a large value has it before its bytes come, and questions take some, too. */
+    if (t.loaded > w->target_loaded) {
         w->moved = mfs_clock_mono();
-    w->target_bytes = t.used_memory;
-    w->target_loaded = t.loaded;
+        w->target_loaded = t.loaded;
+    }
     atomic_store(&e->m->bytes, t.used_memory);
     rc = check_memory(e, w, &t);
     return rc ? rc : t.link_up;
+}
+
+static int check_progress(struct mfs_ends *e, const struct watch *w)
+{
+    if (mfs_clock_mono() - w->moved <= MFS_MOVER_STALL)
+        return 0;
+    if (!e->source)
+        return mfs_err_set(e->err, -EHOSTUNREACH,
+                           "the source of partition %u is out of reach: it does not answer, and "
+                           "nothing of it arrives",
+                           e->m->part);
+    return mfs_err_set(e->err, -ETIMEDOUT, "copying partition %u does not get on", e->m->part);
 }
 
 static int await_copy(struct mfs_ends *e)
@@ -203,22 +218,23 @@ static int await_copy(struct mfs_ends *e)
             rc = check_source(e, &w);
         if (!rc)
             rc = check_target(e, &w);
+        if (!rc)
+            rc = check_progress(e, &w);
         if (rc)
             return rc < 0 ? rc : 0;
-        if (mfs_clock_mono() - w.moved > MFS_MOVER_STALL)
-            return mfs_err_set(e->err, -ETIMEDOUT, "copying partition %u does not get on",
-                               e->m->part);
         mfs_clock_sleep(w.looks++ < FAST_LOOKS ? FAST_STEP : MFS_MOVER_STEP);
     }
 }
 
-/* Bytes of commands that the source is ahead, or a negative errno. The source is asked first: it
- * then can't be behind. */
+/* Bytes of commands that the source is ahead, or a negative errno; INT64_MAX: not known. The source
+ * is asked first: it then can't be behind. */
 static int64_t lag_of(struct mfs_ends *e)
 {
     struct mfs_admin_replication s = {0}, t = {0};
-    int rc = mfs_ends_look_at_source(e, false, &s);
+    int rc = mfs_ends_glance_at_source(e, false, &s);
 
+    if (rc == -EAGAIN)
+        return INT64_MAX;
     if (!rc && mfs_admin_acknowledge(e->target, e->err))
         rc = mfs_ends_target_failed(e);
     if (!rc)

@@ -27,7 +27,8 @@ int mfs_ends_target_failed(struct mfs_ends *e)
     return -EIO;
 }
 
-int mfs_ends_open_source(struct mfs_ends *e)
+/* Opens and names the process that is the source. A sentence in *err is not completed. */
+static int connect_source(struct mfs_ends *e, char process[MFS_ADMIN_STREAM])
 {
     struct mfs_admin_replication r;
     int rc = mfs_admin_open(&e->source, NULL, e->m->source_host, e->m->source_port,
@@ -36,7 +37,14 @@ int mfs_ends_open_source(struct mfs_ends *e)
     if (!rc)
         rc = mfs_admin_replication(e->source, true, &r, e->err);
     if (!rc)
-        mfs_text_copy(e->process, sizeof e->process, r.process);
+        mfs_text_copy(process, MFS_ADMIN_STREAM, r.process);
+    return rc;
+}
+
+int mfs_ends_open_source(struct mfs_ends *e)
+{
+    int rc = connect_source(e, e->process);
+
     return rc ? mfs_ends_source_failed(e, rc) : 0;
 }
 
@@ -59,6 +67,29 @@ int mfs_ends_look_at_source(struct mfs_ends *e, bool full, struct mfs_admin_repl
     int rc = mfs_admin_replication(e->source, full, r, e->err);
 
     return rc ? mfs_ends_source_failed(e, rc) : 0;
+}
+
+static int connect_source_again(struct mfs_ends *e)
+{
+    char process[MFS_ADMIN_STREAM];
+    int rc = connect_source(e, process);
+
+    if (!rc && strcmp(process, e->process) != 0)
+        rc = mfs_err_set(e->err, -ESTALE, "another process is in its place");
+    return rc;
+}
+
+int mfs_ends_glance_at_source(struct mfs_ends *e, bool full, struct mfs_admin_replication *r)
+{
+    int rc = e->source ? 0 : connect_source_again(e);
+
+    if (!rc)
+        rc = mfs_admin_replication(e->source, full, r, e->err);
+    if (!rc)
+        return 0;
+    mfs_admin_close(e->source);
+    e->source = NULL;
+    return rc == -ETIMEDOUT ? -EAGAIN : mfs_ends_source_failed(e, rc);
 }
 
 int mfs_ends_look_at_target(struct mfs_ends *e, bool full, struct mfs_admin_replication *r)

@@ -16,10 +16,10 @@
 /* The two ends of a move, connected. */
 struct mfs_ends {
     struct mfs_mover *m;
-    struct mfs_admin *source, *target;
-    char process[MFS_ADMIN_STREAM]; /* the source's */
-    char stream[MFS_ADMIN_STREAM];  /* likewise */
-    uint64_t copies_before;         /* full ones that the source had sent */
+    struct mfs_admin *source, *target; /* NULL: not connected */
+    char process[MFS_ADMIN_STREAM];    /* the source's */
+    char stream[MFS_ADMIN_STREAM];     /* likewise */
+    uint64_t copies_before;            /* full ones that the source had sent */
     struct mfs_err *err;
 };
 
@@ -36,6 +36,9 @@ int mfs_ends_target_failed(struct mfs_ends *e);
 
 int mfs_ends_look_at_source(struct mfs_ends *e, bool full, struct mfs_admin_replication *r);
 int mfs_ends_look_at_target(struct mfs_ends *e, bool full, struct mfs_admin_replication *r);
+/* As mfs_ends_look_at_source, for one that may answer late, as what it sends fills its link: then
+ * -EAGAIN, and the source is NULL until another glance reaches the same process. */
+int mfs_ends_glance_at_source(struct mfs_ends *e, bool full, struct mfs_admin_replication *r);
 int mfs_ends_canceled(const struct mfs_ends *e); /* -ECANCELED: the move was given up */
 
 /* Takes back what a copy sets on its source while it is on its way. */

@@ -25,9 +25,9 @@ for how in hot cold; do
         ! holds_a_file 1 || break
     done
     holds_a_file 1 || fail "no file came to node 1: $(cm_ status)"
-    # 40 kB/s: 26 s for the file; 20 s is how long a copy may stand still. A full queue is 1.75 s, as a source that
-    # does not answer in 2 s counts as silent; a much shorter one loses most of what comes at one time.
-    net exec 1 -- tc qdisc replace dev eth0 root tbf rate 320kbit burst 3000 limit 70000
+    # 40 kB/s: 26 s for the file; 20 s is how long a copy may stand still. A full queue is 2.5 s, more than an answer
+    # of the source may take by itself; a much shorter one loses most of what comes at one time.
+    net exec 1 -- tc qdisc replace dev eth0 root tbf rate 320kbit burst 3000 limit 100000
     cm_ scale -1 --migration "$how" || fail "cm scale -1, $how: $(cm_ events)"
     ! cm_ events | grep -E 'move-(failed|undone)' || fail "a copy failed"
     net rate 1 100mbit

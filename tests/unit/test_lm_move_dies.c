@@ -56,7 +56,15 @@ static void test_the_target_dies_while_it_is_copied(void **state)
     move_take_and_check(s, false);
 }
 
-/* What the copy has set on it is taken back over another one. */
+static void must_arrive(struct move_source *s)
+{
+    assert_true(lm_world_wait(s->w, lm_world_answered, 30));
+    if (s->w->err.code)
+        fail_msg("%d: %s", s->w->err.code, s->w->err.msg);
+}
+
+/* It is made anew. (The process that sends the copy keeps the broken one open, so that it does not
+ * look closed.) What the copy has set on the source is taken back all the same. */
 static void test_the_connection_to_the_source_breaks(void **state)
 {
     static const char *const words[] = {"CLIENT", "KILL", "TYPE", "normal"};
@@ -66,9 +74,35 @@ static void test_the_connection_to_the_source_breaks(void **state)
     move_await_some(s);
     assert_int_not_equal(move_config(&s->redis, "rdb-key-save-delay"), 0);
     move_admin_run(&s->redis, 4, words);
-    move_await_failure(s, -EHOSTUNREACH, 20 * MFS_SEC); /* who still loads ends slowly */
+    must_arrive(s);
     assert_int_equal(move_config(&s->redis, "rdb-key-save-delay"), 0);
     assert_int_equal(move_config(&s->redis, "hz"), 2);
+    move_take_and_check(s, false);
+}
+
+/* Later than a call may take, as those do that wait behind what is sent over a slow link. */
+static void test_the_source_answers_late_while_it_is_copied(void **state)
+{
+    struct move_source *s = *state;
+
+    move_receive_slowly(s);
+    move_await_some(s);
+    mfs_proc_kill(&s->redis.proc, SIGSTOP);
+    mfs_clock_sleep(3 * MFS_SEC);
+    mfs_proc_kill(&s->redis.proc, SIGCONT);
+    must_arrive(s);
+    move_take_and_check(s, false);
+}
+
+static void test_the_source_hangs_while_it_is_copied(void **state)
+{
+    struct move_source *s = *state;
+
+    move_receive_slowly(s);
+    move_await_some(s);
+    mfs_proc_kill(&s->redis.proc, SIGSTOP);
+    move_await_failure(s, -EHOSTUNREACH, 35 * MFS_SEC);
+    mfs_proc_kill(&s->redis.proc, SIGCONT);
     assert_true(move_serves(&s->redis));
 }
 
@@ -432,6 +466,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_target_dies_while_it_is_copied, move_setup,
                                         move_teardown),
         cmocka_unit_test_setup_teardown(test_the_connection_to_the_source_breaks, move_setup,
+                                        move_teardown),
+        cmocka_unit_test_setup_teardown(test_the_source_answers_late_while_it_is_copied, move_setup,
+                                        move_teardown),
+        cmocka_unit_test_setup_teardown(test_the_source_hangs_while_it_is_copied, move_setup,
                                         move_teardown),
         cmocka_unit_test_setup_teardown(test_the_source_is_dead_when_it_is_taken, move_setup,
                                         move_teardown),
