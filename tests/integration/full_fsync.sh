@@ -3,7 +3,7 @@
 # so, each of them once; then both mounts show the same of it, which is for each block what was there
 # before, what was written, or zeros behind the old end; and when there is room again, what an fsync says
 # 0 of is there.
-# ctest: timeout=240 serial
+# ctest: timeout=240
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need python3
