@@ -241,10 +241,12 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
 int mfs_meta_voids(struct mfs_meta *meta, uint64_t ino, struct mfs_ranges *voids);
 
 /* Sets the size: cuts stripe 0, data_end shrinks to `size` if above, version + 1, mtime and ctime
- * now. The caller has trimmed stripes 1 … below `trimmed`, the data_end that it knew; alloc is what
- * that freed (≤ 0). -ECANCELED, with nothing changed: another client has written beyond it since,
- * it has to be trimmed again. Waits for another session's appender, as mfs_meta_append does. Works
- * when memory is full. */
+ * now. The caller has trimmed stripes 1 … after it had fetched the attributes, whose version was
+ * `trimmed`; alloc is what that freed (≤ 0). -ECANCELED, with nothing changed: another client has
+ * written since, be it below data_end, maybe to a stripe that was trimmed by then: it has to be
+ * trimmed again. Not with MFS_TRIMMED_ENOUGH: then data_end stays, and what is below it is void.
+ * Waits for another session's appender, as mfs_meta_append does. Works when memory is full. */
+#define MFS_TRIMMED_ENOUGH 0U /* no version */
 int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64_t trimmed,
                       int64_t alloc, uint64_t *old_version, struct mfs_attr *attr);
 

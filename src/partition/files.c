@@ -19,15 +19,6 @@
 #define STRIPE_MAX (64 << 20) /* bytes, more than any stripe has */
 #define SESSION    8          /* bytes of its number */
 
-/* May stripes 1 … hold bytes? The caller deleted them below `trimmed`, the end of data that it
- * knew; another client may have written more since. */
-static bool untrimmed(const char *rec, int64_t trimmed, int64_t stripe_size)
-{
-    int64_t end = mfs_rec_i64(rec, MFS_REC_END);
-
-    return end > stripe_size && end > trimmed;
-}
-
 /* The record with its content cut to nothing; `time` has 12 bytes. */
 static void empty(char *rec, struct mfs_span time)
 {
@@ -40,17 +31,41 @@ static void empty(char *rec, struct mfs_span time)
     memcpy(rec + MFS_REC_CTIME, time.p, time.n);
 }
 
-enum { OPEN_INO = 1, OPEN_SID, OPEN_HEAD, OPEN_TIME, OPEN_TRIMMED, OPEN_STRIPE }; /* of mfs_open */
+enum { OPEN_INO = 1, OPEN_SID, OPEN_HEAD, OPEN_TIME, OPEN_VERSION, OPEN_STRIPE }; /* of mfs_open */
+
+/* May stripes 1 … hold bytes? The caller deleted them when it had seen that version; what another
+ * client has made known since, also below the end of data that there was, it may have stored after
+ * that. */
+static bool untrimmed(const struct mfs_request *r, const char *rec)
+{
+    return mfs_rec_i64(rec, MFS_REC_END) > mfs_request_int(r, OPEN_STRIPE) &&
+           mfs_rec_i64(rec, MFS_REC_VERSION) != mfs_request_int(r, OPEN_VERSION);
+}
+
+/* Nobody sees what may be there below `end`, and it goes with the file or with the next cut. */
+static void leave_void(const struct mfs_request *r, struct mfs_span ino, struct mfs_inode *i,
+                       int64_t end)
+{
+    struct mfs_ranges none;
+
+    mfs_ranges_init(&none);
+    mfs_voids_grow(r->ctx, ino, i, end, &none);
+    mfs_ranges_fini(&none);
+}
 
 static int open_cut(const struct mfs_request *r, struct mfs_inode *i)
 {
     struct mfs_span ino = mfs_request_arg(r, OPEN_INO);
     struct RedisModuleKey *stripe = mfs_key_stripe0(r->ctx, ino, MFS_REDIS_WRITE);
+    int64_t end = mfs_rec_i64(i->rec, MFS_REC_END);
+    bool left = untrimmed(r, i->rec);
     struct mfs_answer others = {0};
 
     mfs_key_delete(stripe);
     mfs_key_close(stripe);
     empty(i->rec, mfs_request_arg(r, OPEN_TIME));
+    if (left)
+        leave_void(r, ino, i, end);
     mfs_journal_key(i->key);
     mfs_lease_others(r->ctx, ino, mfs_request_arg(r, OPEN_SID), true, &others);
     mfs_redis.ReplyWithArray(r->ctx, 2);
@@ -98,8 +113,8 @@ static int open_inode(const struct mfs_request *r, struct mfs_inode *i)
         return mfs_request_fail(r, ESTALE, "no inode");
     if (cut && is_place_taken(r, mfs_request_arg(r, OPEN_INO), mfs_request_arg(r, OPEN_SID)))
         return MFS_REDIS_OK;
-    if (cut && untrimmed(i->rec, mfs_request_int(r, OPEN_TRIMMED), mfs_request_int(r, OPEN_STRIPE)))
-        return mfs_request_fail(r, ECANCELED, "grown meanwhile");
+    if (cut && mfs_request_int(r, OPEN_VERSION) > 0 && untrimmed(r, i->rec))
+        return mfs_request_fail(r, ECANCELED, "written meanwhile");
     mfs_inode_opened(r->ctx, mfs_request_arg(r, OPEN_INO), r->argv[OPEN_SID], 1);
     mfs_redis.ReplicateVerbatim(r->ctx);
     if (cut)
@@ -110,10 +125,11 @@ static int open_inode(const struct mfs_request *r, struct mfs_inode *i)
     return mfs_redis.ReplyWithStringBuffer(r->ctx, i->rec, i->n);
 }
 
-/* mfs_open ino sid head [time trimmed stripe_size]: one more opener; with time the content is cut
+/* mfs_open ino sid head [time version stripe_size]: one more opener; with time the content is cut
  * to nothing. The record, and with it the stored content when the size is at most `head`, or who
- * has to be told of the cut. ECANCELED: untrimmed. Just a session, another one that
- * appends beyond stripe 0: there is neither a cut nor an opener. */
+ * has to be told of the cut. ECANCELED: untrimmed, and the version is not 0, which none is and
+ * which has the end of data stay (leave_void). Just a session, another one that appends beyond
+ * stripe 0: there is neither a cut nor an opener. */
 int mfs_command_open(const struct mfs_request *r)
 {
     bool cut = r->argc > OPEN_TIME;

@@ -41,9 +41,9 @@ int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
     rc = mfs_meta_getattr(vfs->meta, ino, &attr);
     if (rc < 0)
         return rc;
+    t->trimmed = t->tries < MFS_TRUNCATE_TRIES ? attr.version : MFS_TRIMMED_ENOUGH;
     if (attr.data_end > stored)
         stored = attr.data_end;
-    t->trimmed = stored;
     if (stored <= t->size || stored <= vfs->stripe_size)
         return 0;
     t->trims = true;
@@ -68,8 +68,6 @@ static void failed(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
 int mfs_truncate_end(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
                      const struct mfs_truncation *t, int rc)
 {
-    if (rc == -ECANCELED)
-        rc = -EBUSY;
     if (t->place != 0)
         let_appenders_in(vfs, ino, t);
     if (rc < 0)

@@ -1,17 +1,18 @@
 /* What comes before a file's end is moved back: shared by truncate and by open with O_TRUNC.
  *
  *     while (rc == -ECANCELED && t.tries < MFS_TRUNCATE_TRIES)
- *         prepare, and have the inode's home cut it: -ECANCELED when it has grown meanwhile
+ *         prepare, and have the inode's home cut it: -ECANCELED when it was written to meanwhile
  *     rc = mfs_truncate_end(…, rc)
  *
  * Writers of this mount are kept out by the vnode's latch. Those who append on others are so from
- * the second try on: else they might make each of them vain. */
+ * the second try on: else they might make each of them vain. Those who write may; so in the last
+ * one what they have stored meanwhile is left, as a void. */
 #ifndef MFS_VFS_TRUNCATE_H
 #define MFS_VFS_TRUNCATE_H
 
 #include "vfs/vnode.h"
 
-#define MFS_TRUNCATE_TRIES 100
+#define MFS_TRUNCATE_TRIES 10
 
 struct mfs_truncation {
     uint64_t size;    /* that the file is to have */

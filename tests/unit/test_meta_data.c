@@ -65,16 +65,17 @@ static void test_content(void **state)
     assert_int_equal(mfs_meta_append_end(a.meta, f, number, true, &place, 2, &old, &attr), 0);
     assert_int_equal(getattr(&b, f).size, STRIPE + 1);
     assert_int_equal(meta_client_keys(&a, "P*"), 0);
-    assert_int_equal(mfs_meta_open(b.meta, f, &(uint64_t){UINT64_MAX >> 1}, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_open(b.meta, f, &(uint64_t){attr.version}, &attr, NULL), 0);
     assert_int_equal(attr.size, 0);
     assert_int_equal(attr.alloc, 0);
     assert_int_equal(meta_client_keys(&a, "S*"), 0);
 }
 
-/* Who cuts a file must have deleted the stripes that another client has added meanwhile, too. */
-static void test_truncate_grown(void **state)
+/* Who cuts a file must have deleted the stripes that another client has written meanwhile, too: be
+ * they new, or some that he may have deleted before. */
+static void test_truncate_written(void **state)
 {
-    uint64_t f = new_file(ROOT, "f"), old, trimmed = STRIPE;
+    uint64_t f = new_file(ROOT, "f"), old, trimmed = getattr(&a, f).version;
     struct mfs_range stored = {0, 3 * STRIPE};
     struct mfs_commit c = {
         .end = 3 * STRIPE, .stored = &stored, .nstored = 1, .mtime = mfs_clock_real()};
@@ -87,12 +88,53 @@ static void test_truncate_grown(void **state)
     assert_int_equal(getattr(&b, f).size, 3 * STRIPE);
     assert_int_equal(meta_client_keys(&a, "O*"), 0);
     assert_int_equal(mfs_meta_truncate(a.meta, f, 4 * STRIPE, 0, 0, &old, &attr), 0);
-    trimmed = 3 * STRIPE;
+    trimmed = attr.version;
+    assert_int_equal(mfs_meta_commit(b.meta, f, &c, &old, &attr), 0);
+    assert_int_equal(attr.data_end, 3 * STRIPE);
+    assert_int_equal(mfs_meta_truncate(a.meta, f, STRIPE, trimmed, 0, &old, &attr), -ECANCELED);
+    assert_int_equal(mfs_meta_open(a.meta, f, &trimmed, &attr, NULL), -ECANCELED);
+    trimmed = getattr(&a, f).version;
     assert_int_equal(mfs_meta_truncate(a.meta, f, STRIPE, trimmed, 0, &old, &attr), 0);
     assert_int_equal(attr.data_end, STRIPE);
+    assert_int_equal(attr.flags & MFS_ATTR_VOIDS, 0);
     trimmed = 0;
     assert_int_equal(mfs_meta_open(a.meta, f, &trimmed, &attr, NULL), 0);
     assert_int_equal(attr.size, 0);
+}
+
+static void check_void(const struct mfs_attr *attr, uint64_t size, uint64_t data_end)
+{
+    struct mfs_ranges voids;
+
+    assert_int_equal(attr->size, size);
+    assert_int_equal(attr->data_end, data_end);
+    assert_true(attr->flags & MFS_ATTR_VOIDS);
+    mfs_ranges_init(&voids);
+    assert_int_equal(mfs_meta_voids(b.meta, attr->ino, &voids), 0);
+    assert_int_equal(voids.n, 1);
+    assert_int_equal(voids.v[0].lo, size);
+    assert_int_equal(voids.v[0].hi, data_end);
+    mfs_ranges_fini(&voids);
+}
+
+/* Or he says that it is enough: then what may be left is void, and who removes the file learns of
+ * it. */
+static void test_truncate_left(void **state)
+{
+    uint64_t f = new_file(ROOT, "f"), old, enough = MFS_TRIMMED_ENOUGH;
+    struct mfs_range stored = {0, 3 * STRIPE};
+    struct mfs_commit c = {
+        .end = 3 * STRIPE, .stored = &stored, .nstored = 1, .mtime = mfs_clock_real()};
+    struct mfs_attr attr;
+
+    (void)state;
+    assert_int_equal(mfs_meta_commit(b.meta, f, &c, &old, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(a.meta, f, STRIPE + 1, enough, 0, &old, &attr), 0);
+    check_void(&attr, STRIPE + 1, 3 * STRIPE);
+    assert_int_equal(mfs_meta_open(a.meta, f, &enough, &attr, NULL), 0);
+    check_void(&attr, 0, 3 * STRIPE);
+    assert_int_equal(mfs_meta_truncate(a.meta, f, 0, attr.version, 0, &old, &attr), 0);
+    assert_int_equal(attr.data_end, 0);
 }
 
 /* A file that may have more stripes is handed over to whoever removes stripes. */
@@ -121,7 +163,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         TEST(test_content),
-        TEST(test_truncate_grown),
+        TEST(test_truncate_written),
+        TEST(test_truncate_left),
         TEST(test_reap),
     };
 

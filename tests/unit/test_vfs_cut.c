@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,15 +75,21 @@ static struct mfs_file *open_file(struct vfs_client *c, int flags)
     return f;
 }
 
+/* What the stripe begins with; 0: there is none. */
+static char stored(uint32_t s)
+{
+    char byte;
+
+    assert_int_equal(mfs_stripes_read(b.store, ino, (uint64_t)s * STRIPE, 1, &byte), 0);
+    return byte;
+}
+
 static void wait_stored(uint32_t s, char what)
 {
     int64_t until = mfs_clock_mono() + 10 * MFS_SEC;
-    char byte = 0;
 
-    while (byte != what) {
+    while (stored(s) != what)
         assert_true(mfs_clock_mono() < until);
-        assert_int_equal(mfs_stripes_read(b.store, ino, (uint64_t)s * STRIPE, 1, &byte), 0);
-    }
 }
 
 static void check_size(uint64_t size)
@@ -277,6 +284,64 @@ static void outrun_when_memory_is_full(void **state)
     check_size(STRIPE);
 }
 
+/* Just before it is cut a stripe that the cut has freed is written again, so many times. */
+static int refill(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    bool opens = calls("mfs_open", argv, argc) && argc > 4;
+    int *times = arg;
+
+    (void)part;
+    if (!(opens || calls("mfs_truncate", argv, argc)) || *times == 0)
+        return 0;
+    --*times;
+    put_stripe(1, 'n');
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    return 0;
+}
+
+static void empty_while_refilled(unsigned way, int times)
+{
+    int left = times;
+
+    for (uint32_t s = 0; s < 3; s++)
+        put_stripe(s, 'o');
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    mfs_store_set_fault(b.store, refill, &left);
+    assert_int_equal(empty[way](&b), 0);
+    mfs_store_set_fault(b.store, NULL, NULL);
+    assert_true(left < times);
+    check_size(0);
+}
+
+/* It is freed again: below the end of data that was, where nobody would ever look for it. */
+static void refilled_before_the_cut(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < WAYS; i++) {
+        empty_while_refilled(i, 1);
+        assert_int_equal(stored(1), 0);
+    }
+}
+
+/* The cut does not try for ever. What is left nobody sees, and the next one frees it. */
+static void refilled_each_time(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < WAYS; i++) {
+        empty_while_refilled(i, INT_MAX);
+        assert_int_equal(stored(1), 'n');
+        assert_int_equal(truncate_to(&b, 3ULL * STRIPE), 0);
+        check_stripe(1, 0);
+        put_stripe(2, 'l');
+        assert_int_equal(mfs_vfs_fsync(file), 0);
+        check_stripe(1, 0);
+        check_stripe(2, 'l');
+        assert_int_equal(empty[i](&b), 0);
+        check_size(0);
+        assert_int_equal(stored(1), 0);
+    }
+}
+
 /* A stripe that can't be looked at, and that is none of those that were written. */
 static int refuse_stripe(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
 {
@@ -448,6 +513,49 @@ static void beside_appenders(void **state)
         check_stripe(s, 'w');
 }
 
+#define MANY 50U /* stripes */
+
+/* One stripe after the other, each committed at once; until it fails, or is enough. */
+static void *write_on(void *rc)
+{
+    struct mfs_file *f = open_file(&a, O_WRONLY);
+
+    for (uint32_t s = 1; *(int *)rc == 0 && !atomic_load(&enough); s = s % MANY + 1) {
+        *(int *)rc = write_to(f, (uint64_t)s * STRIPE, STRIPE, 'w', 0);
+        if (*(int *)rc == 0)
+            *(int *)rc = mfs_vfs_fsync(f);
+    }
+    mfs_vfs_release(f);
+    return NULL;
+}
+
+/* Nor do those who write below the end; and the last cut leaves nothing. */
+static void beside_writers(void **state)
+{
+    pthread_t thread[3];
+    int rc[3] = {0};
+
+    (void)state;
+    atomic_store(&enough, false);
+    put_stripe(MANY, 'o');
+    assert_int_equal(mfs_vfs_fsync(file), 0);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, write_on, &rc[i]), 0);
+    for (unsigned i = 0; i < 20; i++) {
+        mfs_clock_sleep(20 * MFS_MSEC);
+        assert_int_equal(empty[i % WAYS](&b), 0);
+    }
+    atomic_store(&enough, true);
+    for (unsigned i = 0; i < 3; i++) {
+        pthread_join(thread[i], NULL);
+        assert_int_equal(rc[i], 0);
+    }
+    assert_int_equal(empty_by_truncate(&b), 0);
+    check_size(0);
+    for (uint32_t s = 1; s <= MANY; s++)
+        assert_int_equal(stored(s), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -457,11 +565,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(so_does_what_is_below_it, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_was_freed, setup, teardown),
         cmocka_unit_test_setup_teardown(outrun_when_memory_is_full, setup, teardown),
+        cmocka_unit_test_setup_teardown(refilled_before_the_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(refilled_each_time, setup, teardown),
         cmocka_unit_test_setup_teardown(only_what_was_written_is_looked_at, setup, teardown),
         cmocka_unit_test_setup_teardown(what_it_takes_is_not_negative, setup, teardown),
         cmocka_unit_test_setup_teardown(appended_then_emptied, setup, teardown),
         cmocka_unit_test_setup_teardown(a_dead_appender_is_not_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(beside_appenders, setup, teardown),
+        cmocka_unit_test_setup_teardown(beside_writers, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, setup_all, vfs_redis_stop);

@@ -78,11 +78,11 @@ local function others(ino, sid)
     return redis.call('mfs_holders', ino, sid, 'open')
 end
 
--- May stripes 1 … hold bytes at or beyond `size` that the caller has not deleted? It did so below
--- `trimmed`, the end of data that it knew; another client may have written more since.
-local function untrimmed(rec, size, trimmed, stripe_size)
-    local data_end = struct.unpack('<i8', rec, 33)
-    return data_end > stripe_size and data_end > size and data_end > trimmed
+-- May stripes 1 … hold bytes at or beyond `size` that the caller has not deleted? It did so when it had seen `version`;
+-- what another client has made known since, also below the end of data that there was, it may have stored after that.
+local function untrimmed(rec, size, version, stripe_size)
+    local data_end, _, present = struct.unpack('<i8i8i8', rec, 33)
+    return data_end > stripe_size and data_end > size and present ~= version
 end
 
 -- Cuts a stripe to `keep` bytes; its old and new length. What is left of a lost one stays lost.
@@ -108,8 +108,9 @@ local function appender(ino)
     return redis.call('GET', 'P' .. ino)
 end
 
--- mfs_truncate ino time size alloc stripe_size sid trimmed; the new record and behind it the other
--- openers. ECANCELED: untrimmed. Just a session (8): nothing was done, as that other one appends.
+-- mfs_truncate ino time size alloc stripe_size sid version; the new record and behind it the other openers. ECANCELED:
+-- untrimmed. With version 0, which none is, the end of data stays where it was then, and what may be left below it is void:
+-- it goes with the file, or with the next truncate. Just a session (8): nothing was done, as that other one appends.
 redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' },
     callback = function(_, args)
         local ino, new = args[1], tonumber(args[3])
@@ -121,8 +122,10 @@ redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' }
         if holder and sub(holder, 1, 8) ~= args[6] then
             return sub(holder, 1, 8)
         end
-        if untrimmed(rec, new, tonumber(args[7]), tonumber(args[5])) then
-            return fail(errno.ECANCELED, 'grown meanwhile')
+        local seen = tonumber(args[7])
+        local left = untrimmed(rec, new, seen, tonumber(args[5]))
+        if left and seen > 0 then
+            return fail(errno.ECANCELED, 'written meanwhile')
         end
         local size, data_end, alloc, version = struct.unpack('<i8i8i8i8', rec, 25)
         alloc = alloc + tonumber(args[4])
@@ -130,6 +133,7 @@ redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' }
             local before, after = cut(stripe0(ino), new)
             alloc = alloc - (before - after)
         end
+        local before_cut = data_end
         data_end = math.min(data_end, new)
         if new == 0 then
             alloc = 0
@@ -139,6 +143,9 @@ redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' }
               sub(rec, 5, 24) .. struct.pack('<i8i8i8i8', new, data_end, alloc, version + 1) ..
               sub(rec, 57, 68) .. args[2] .. args[2] .. sub(rec, 93)
         put_record(ino, rec)
+        if left then
+            return redis.call('mfs_commit0', ino, '', 0, before_cut, 0, args[6], '', '')
+        end
         return rec .. others(ino, args[6])
     end }
 
