@@ -342,6 +342,39 @@ static void refilled_each_time(void **state)
     }
 }
 
+/* When what was written is forgotten, and before the inode is looked at, all of it goes. */
+static int remove_file(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    (void)part;
+    if (!calls("GET", argv, argc) || argv[1].len != MFS_KEY_INO_LEN ||
+        *(const char *)argv[1].p != 'I' || atomic_exchange((atomic_bool *)arg, true))
+        return 0;
+    mfs_vfs_release(file);
+    assert_int_equal(mfs_vfs_unlink(a.vfs, MFS_ROOT_INO, "f"), 0);
+    return 0;
+}
+
+/* Who removed it knew of no stripes, and who cut it had stored some. */
+static void removed_before_the_cut(void **state)
+{
+    const struct mfs_cred root = {.umask = 022, .in_group = true};
+    atomic_bool once = false;
+    struct mfs_attr attr;
+    bool keep;
+
+    (void)state;
+    put_stripe(1, 'n');
+    wait_stored(1, 'n');
+    mfs_store_set_fault(a.store, remove_file, &once);
+    assert_int_equal(empty_by_truncate(&a), -ESTALE);
+    mfs_store_set_fault(a.store, NULL, NULL);
+    assert_true(once);
+    assert_int_equal(mfs_vfs_create_open(a.vfs, MFS_ROOT_INO, "g", 0644, O_RDWR | O_CREAT, &root,
+                                         &attr, &file, &keep),
+                     0); /* for the teardown */
+    assert_int_equal(stored(1), 0);
+}
+
 /* A stripe that can't be looked at, and that is none of those that were written. */
 static int refuse_stripe(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
 {
@@ -567,6 +600,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(outrun_when_memory_is_full, setup, teardown),
         cmocka_unit_test_setup_teardown(refilled_before_the_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(refilled_each_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(removed_before_the_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(only_what_was_written_is_looked_at, setup, teardown),
         cmocka_unit_test_setup_teardown(what_it_takes_is_not_negative, setup, teardown),
         cmocka_unit_test_setup_teardown(appended_then_emptied, setup, teardown),
