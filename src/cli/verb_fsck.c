@@ -18,7 +18,7 @@ static const struct mfs_conf_option options[] = {
      .arg = "SECONDS",
      .min = 1,
      .max = 3600,
-     .help = "before a second look (8; with --repair 35); less only if nobody uses it"},
+     .help = "before another look (8; with --repair 35 at last); less only if nobody uses it"},
     {.key = "json", .type = MFS_CONF_FLAG, .help = "one JSON object"},
     {.key = "verbose", .type = MFS_CONF_FLAG, .help = "tell more of what was looked at; also -v"},
     {0},
@@ -73,7 +73,7 @@ static void print_text(const struct mfs_fsck_report *r, bool verbose)
         print_one(&r->findings[i]);
     if (verbose)
         printf("%" PRIu64 " keys, %u passes; %zu things that looked wrong had changed at the "
-               "second look\n",
+               "next look\n",
                r->keys, r->passes, r->changed);
     printf("%" PRIu64 " inodes, %" PRIu64 " names, %" PRIu64 " stripes: ", r->inodes, r->names,
            r->stripes);

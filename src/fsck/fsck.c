@@ -1,7 +1,11 @@
-/* The passes. One that finds nothing is enough. Otherwise what two in a row find alike is wrong, if
- * nothing held clients up meanwhile, and no transaction was under way throughout that housekeeping
- * will end. What looks wrong in both, but is changing, may rest in the next. Mending is followed by
- * another round. */
+/* The passes. One that finds nothing is enough. Otherwise what three in a row find alike is wrong,
+ * if nothing held clients up meanwhile, and no transaction was under way throughout that
+ * housekeeping will end. What looks wrong each time, but is changing, may rest in the next. Mending
+ * is followed by another round.
+ *
+ * Two might miss the same name, which was renamed in both: if the first read its inode after the
+ * one rename had changed it, and the second before the other did. What changes in the middle one of
+ * three has changed its inode after the first had read it, and before the last does. */
 #include "fsck/fsck.h"
 
 #include <errno.h>
@@ -11,8 +15,9 @@
 #include "fsck/census.h"
 #include "fsck/mend.h"
 
-#define PASSES_MAX 8 /* of a round */
-#define UNSETTLED  2 /* passes more for what looks wrong each time, but never the same */
+#define PASSES_MAX 12 /* of a round */
+#define AGREE      2  /* passes that find the same as the one before */
+#define UNSETTLED  2  /* passes more for what looks wrong each time, but never the same */
 #define ROUNDS_MAX 4
 
 struct fsck {
@@ -26,14 +31,28 @@ struct fsck {
 /* --- passes -------------------------------------------------------------------------------------
  */
 
-static void wait_a_while(const struct mfs_fsck_opts *opts)
+/* How far a round has come. */
+struct looks {
+    bool calm; /* nothing held clients up in the last pass */
+    int agreed, unsettled;
+};
+
+/* What began before the last pause is over behind it; how long the others are does not matter. */
+static int64_t pause_before(const struct fsck *k, const struct looks *l)
 {
-    int64_t end = mfs_clock_mono() + opts->pause, left;
+    bool last = l->agreed + 1 == AGREE;
+
+    return last || k->opts.pause < MFS_FSCK_PAUSE ? k->opts.pause : MFS_FSCK_PAUSE;
+}
+
+static void wait_a_while(const struct mfs_fsck_opts *opts, int64_t pause)
+{
+    int64_t end = mfs_clock_mono() + pause, left;
 
     while ((left = end - mfs_clock_mono()) > 0 && !(opts->stop && *opts->stop)) {
         if (opts->progress)
-            opts->progress(opts->arg, "waiting for a second look", (uint64_t)(opts->pause - left),
-                           (uint64_t)opts->pause);
+            opts->progress(opts->arg, "waiting for another look", (uint64_t)(pause - left),
+                           (uint64_t)pause);
         mfs_clock_sleep(left < MFS_SEC ? left : MFS_SEC);
     }
 }
@@ -75,50 +94,48 @@ static void swap(struct mfs_census *a, struct mfs_census *b)
     *b = t;
 }
 
-/* Another look at what *c found; 1: it counts, and what is left in *c is wrong. */
-static int look_again(struct fsck *k, struct mfs_census *c, bool *calm, int *unsettled)
+/* Another look at what *c found. If it counts, what all that have agreed so far found is left. */
+static int look_again(struct fsck *k, struct mfs_census *c, struct looks *l)
 {
     struct mfs_census before = {0};
-    bool disturbed = false;
+    bool disturbed = false, agrees = false;
     int rc;
 
-    wait_a_while(&k->opts);
+    wait_a_while(&k->opts, pause_before(k, l));
     if (k->opts.stop && *k->opts.stop)
         return mfs_err_set(k->err, -EINTR, "stopped");
     swap(c, &before);
     rc = pass(k, c, &disturbed);
-    if (rc == -EAGAIN) {
-        *calm = false;
-        rc = 0;
-    } else if (!rc) {
-        rc = *calm && !disturbed && !in_transition(c, &before);
-        if (rc && mfs_findings_unsettled(&c->found, &before.found) && (*unsettled)-- > 0)
-            rc = 0;
-        if (rc)
+    if (!rc) {
+        agrees = l->calm && !disturbed && !in_transition(c, &before);
+        if (agrees && mfs_findings_unsettled(&c->found, &before.found) && l->unsettled-- > 0)
+            agrees = false;
+        if (agrees)
             k->report->changed += mfs_findings_keep_common(&c->found, &before.found);
-        *calm = !disturbed;
     }
+    l->agreed = agrees ? l->agreed + 1 : 0;
+    l->calm = !rc && !disturbed;
     mfs_census_fini(&before);
-    return rc;
+    return rc == -EAGAIN ? 0 : rc;
 }
 
 /* 0, and what is certainly wrong is in c->found. */
 static int round_of_passes(struct fsck *k, struct mfs_census *c)
 {
-    bool disturbed = false, calm;
-    int unsettled = UNSETTLED;
+    struct looks l = {.unsettled = UNSETTLED};
+    bool disturbed = false;
     int rc = pass(k, c, &disturbed);
 
     if (rc && rc != -EAGAIN)
         return rc;
     if (!rc && c->found.list.n == 0)
         return 0;
-    calm = !rc && !disturbed;
+    l.calm = !rc && !disturbed;
     for (int i = 1; i < PASSES_MAX; i++) {
-        rc = look_again(k, c, &calm, &unsettled);
-        if (rc < 0)
+        rc = look_again(k, c, &l);
+        if (rc)
             return rc;
-        if (rc == 1 || (calm && c->found.list.n == 0))
+        if (l.agreed == AGREE || (l.calm && c->found.list.n == 0))
             return 0;
     }
     return mfs_err_set(k->err, -EBUSY,

@@ -2,8 +2,9 @@
  * bookkeeping with each other, and mends what is wrong if that is wanted.
  *
  * Clients go on meanwhile, and what is read of them is no moment's state. So what looks wrong is
- * reported only if a second look, after longer than anything takes that clients do, finds the same
- * with unchanged records (docs/METADATA.md, "fsck"). One thread; blocks for as long as that takes.
+ * reported only if two more looks, the last after longer than anything takes that clients do, find
+ * the same with unchanged records (docs/METADATA.md, "fsck"). One thread; blocks for as long as
+ * that takes.
  *
  * Memory: some 100 bytes and the name for each file, 16 for each stripe. */
 #ifndef MFS_FSCK_FSCK_H
@@ -47,7 +48,7 @@ struct mfs_fsck_report {
     uint64_t inodes, names, stripes, keys; /* with slices, of the last one */
     uint64_t lost; /* of the stripes: their bytes are (fsck/lost.h). No contradiction */
     unsigned passes;
-    size_t changed; /* looked wrong, and were not at the second look */
+    size_t changed; /* looked wrong, and were not when looked at again */
 };
 
 struct mfs_fsck_opts {
@@ -57,7 +58,7 @@ struct mfs_fsck_opts {
     uint32_t slices; /* inodes are looked at in so many parts, one after the other, which takes so
                       * much less memory, and so many times as long; 0: one */
     const atomic_bool *stop; /* -EINTR soon after it is set; may be NULL */
-    int64_t pause;           /* ns between two looks; 0: as above */
+    int64_t pause;           /* ns before the last look, and at most before others; 0: as above */
     int64_t stale;           /* s after which a transaction counts as left; 0: as above */
     /* Now and then; `what` is a phrase, done and all are partitions or ns, all 0: not known. May be
      * NULL. */

@@ -1,8 +1,8 @@
 /* Housekeeping that needs a search of all partitions: what clients that died had open or locked,
  * stripes that they stored and nobody knows, counts of directories that they did not get to. A
- * session that dies stays in #sessions until one client has searched, by two looks as memefs fsck
- * makes them, and has mended what is safe to mend while clients go on (fsck.h, `leaks`). So all of
- * it ends by itself, about a minute after the death when partitions answer.
+ * session that dies stays in #sessions until one client has searched, by looks as memefs fsck makes
+ * them, and has mended what is safe to mend while clients go on (fsck.h, `leaks`). So all of it
+ * ends by itself, about a minute after the death when partitions answer.
  *
  * One client at a time does so; when that dies, another one begins anew. A thread of its own. */
 #ifndef MFS_FSCK_TIDY_H

@@ -210,7 +210,7 @@ fsck_silent()
 }
 
 # fsck_clean: memefs fsck finds nothing but what clients that died may leave, and that ends without help: the
-# mounts that are there have TIDY_TIME for it (s: a session's life, two looks with half a minute between them,
+# mounts that are there have TIDY_TIME for it (s: a session's life, its looks with half a minute between them,
 # twice, as what is found can be disturbed; and what a busy machine takes).
 TIDY_TIME=${TIDY_TIME:-240}
 fsck_clean()
@@ -286,7 +286,7 @@ sanitized()
     ldd "$MEMEFS_BIN/memefs" | grep -E 'lib[at]san' >/dev/null
 }
 
-# within_limit KIB: no node takes more than its limit and a sixteenth (what is taken between two looks of
+# within_limit KIB: no node takes more than its limit and a sixteenth (what is taken between its looks of
 # lm).
 within_limit()
 {

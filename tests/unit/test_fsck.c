@@ -266,6 +266,58 @@ static void test_large_directory(void **state)
     assert_int_equal(at(fsck_tree.b, "m701") > 0, 1);
 }
 
+static bool is(const char *command, uint32_t part, const struct mfs_arg *argv)
+{
+    return part == 0 && argv[0].len == strlen(command) && !memcmp(argv[0].p, command, argv[0].len);
+}
+
+static void set_ctime(unsigned n)
+{
+    char b[MFS_TIME_LEN] = {(char)n};
+
+    patch(fsck_tree.f, "80", b, sizeof b);
+}
+
+/* Each pass misses the name, which is moved from where it is yet to come to where it has been: of
+ * every other one before it reads the inode's new time, else after that. And a file is created when
+ * the first pass has looked for its inode, and removed when the second has seen its stripes. */
+static int change_meanwhile(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    unsigned *passes = arg;
+    const uint64_t ino = nobody_at(1);
+
+    (void)argc;
+    if (is("mfs_scan", part, argv) && argv[1].len == 0) { /* nothing has been read yet */
+        drop_entry(fsck_tree.d, "f");
+        if (++*passes % 2 == 1)
+            set_ctime(*passes);
+        if (*passes == 1)
+            fsck_damage_named("lost stripes")->plant();
+    } else if (is("SSCAN", part, argv)) { /* all keys have been read */
+        set_entry(fsck_tree.d, "f", fsck_tree.f, S_IFREG);
+        if (*passes % 2 == 0)
+            set_ctime(*passes);
+        for (uint32_t n = 0; *passes == 2 && n < 40; n += 13)
+            RAW(mfs_placement_stripe(ino, n, NPARTS), TEXT("DEL"), stripe(ino, n));
+    }
+    return 0;
+}
+
+static void test_change_in_each_pass(void **state)
+{
+    struct mfs_fsck_report *r;
+    unsigned passes = 0;
+
+    (void)state;
+    mfs_store_set_fault(fsck_client.store, change_meanwhile, &passes);
+    r = fsck(false);
+    mfs_store_set_fault(fsck_client.store, NULL, NULL);
+    expect_kinds(r, "", "changes in each pass");
+    assert_true(r->passes > 2 && r->passes == passes);
+    mfs_fsck_report_free(r);
+    neighbours();
+}
+
 /* Of a partition whose data are lost nothing is mended: everything would look wrong. */
 static void test_lost_partition(void **state)
 {
@@ -306,6 +358,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_tidy, fsck_world_setup, fsck_world_teardown),
         cmocka_unit_test_setup_teardown(test_together, fsck_world_setup, fsck_world_teardown),
         cmocka_unit_test_setup_teardown(test_large_directory, fsck_world_setup,
+                                        fsck_world_teardown),
+        cmocka_unit_test_setup_teardown(test_change_in_each_pass, fsck_world_setup,
                                         fsck_world_teardown),
         cmocka_unit_test_setup_teardown(test_lost_partition, fsck_world_setup, fsck_world_teardown),
         cmocka_unit_test_setup_teardown(test_scan_of_another_process, fsck_world_setup,
