@@ -519,18 +519,15 @@ static void *append_on(void *rc)
     return NULL;
 }
 
-/* Nor do those who append all the time keep it out. What is left has no hole: each record was
- * appended before the last cut, or after it. */
-static void beside_appenders(void **state)
+/* Again and again, while three threads do that. */
+static void empty_beside(void *(*work)(void *))
 {
-    struct mfs_attr attr;
     pthread_t thread[3];
-    int rc[3];
+    int rc[3] = {0};
 
-    (void)state;
     atomic_store(&enough, false);
     for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(pthread_create(&thread[i], NULL, append_on, &rc[i]), 0);
+        assert_int_equal(pthread_create(&thread[i], NULL, work, &rc[i]), 0);
     for (unsigned i = 0; i < 20; i++) {
         mfs_clock_sleep(20 * MFS_MSEC);
         assert_int_equal(empty[i % WAYS](&b), 0);
@@ -540,6 +537,16 @@ static void beside_appenders(void **state)
         pthread_join(thread[i], NULL);
         assert_int_equal(rc[i], 0);
     }
+}
+
+/* Nor do those who append all the time keep it out. What is left has no hole: each record was
+ * appended before the last cut, or after it. */
+static void beside_appenders(void **state)
+{
+    struct mfs_attr attr;
+
+    (void)state;
+    empty_beside(append_on);
     assert_int_equal(mfs_vfs_getattr(b.vfs, ino, &attr), 0);
     assert_int_equal(attr.size % STRIPE, 0);
     for (uint32_t s = 0; s < attr.size / STRIPE; s++)
@@ -565,24 +572,10 @@ static void *write_on(void *rc)
 /* Nor do those who write below the end; and the last cut leaves nothing. */
 static void beside_writers(void **state)
 {
-    pthread_t thread[3];
-    int rc[3] = {0};
-
     (void)state;
-    atomic_store(&enough, false);
     put_stripe(MANY, 'o');
     assert_int_equal(mfs_vfs_fsync(file), 0);
-    for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(pthread_create(&thread[i], NULL, write_on, &rc[i]), 0);
-    for (unsigned i = 0; i < 20; i++) {
-        mfs_clock_sleep(20 * MFS_MSEC);
-        assert_int_equal(empty[i % WAYS](&b), 0);
-    }
-    atomic_store(&enough, true);
-    for (unsigned i = 0; i < 3; i++) {
-        pthread_join(thread[i], NULL);
-        assert_int_equal(rc[i], 0);
-    }
+    empty_beside(write_on);
     assert_int_equal(empty_by_truncate(&b), 0);
     check_size(0);
     for (uint32_t s = 1; s <= MANY; s++)
