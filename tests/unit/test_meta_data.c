@@ -71,26 +71,35 @@ static void test_content(void **state)
     assert_int_equal(meta_client_keys(&a, "S*"), 0);
 }
 
+/* Three stripes of it, by another client. */
+static struct mfs_attr written(uint64_t ino)
+{
+    struct mfs_range stored = {0, 3 * STRIPE};
+    struct mfs_commit c = {
+        .end = 3 * STRIPE, .stored = &stored, .nstored = 1, .mtime = mfs_clock_real()};
+    struct mfs_attr attr;
+    uint64_t old;
+
+    assert_int_equal(mfs_meta_commit(b.meta, ino, &c, &old, &attr), 0);
+    return attr;
+}
+
 /* Who cuts a file must have deleted the stripes that another client has written meanwhile, too: be
  * they new, or some that he may have deleted before. */
 static void test_truncate_written(void **state)
 {
     uint64_t f = new_file(ROOT, "f"), old, trimmed = getattr(&a, f).version;
-    struct mfs_range stored = {0, 3 * STRIPE};
-    struct mfs_commit c = {
-        .end = 3 * STRIPE, .stored = &stored, .nstored = 1, .mtime = mfs_clock_real()};
     struct mfs_attr attr;
 
     (void)state;
-    assert_int_equal(mfs_meta_commit(b.meta, f, &c, &old, &attr), 0);
+    written(f);
     assert_int_equal(mfs_meta_truncate(a.meta, f, 0, trimmed, 0, &old, &attr), -ECANCELED);
     assert_int_equal(mfs_meta_open(a.meta, f, &trimmed, &attr, NULL), -ECANCELED);
     assert_int_equal(getattr(&b, f).size, 3 * STRIPE);
     assert_int_equal(meta_client_keys(&a, "O*"), 0);
     assert_int_equal(mfs_meta_truncate(a.meta, f, 4 * STRIPE, 0, 0, &old, &attr), 0);
     trimmed = attr.version;
-    assert_int_equal(mfs_meta_commit(b.meta, f, &c, &old, &attr), 0);
-    assert_int_equal(attr.data_end, 3 * STRIPE);
+    assert_int_equal(written(f).data_end, 3 * STRIPE);
     assert_int_equal(mfs_meta_truncate(a.meta, f, STRIPE, trimmed, 0, &old, &attr), -ECANCELED);
     assert_int_equal(mfs_meta_open(a.meta, f, &trimmed, &attr, NULL), -ECANCELED);
     trimmed = getattr(&a, f).version;
@@ -122,13 +131,10 @@ static void check_void(const struct mfs_attr *attr, uint64_t size, uint64_t data
 static void test_truncate_left(void **state)
 {
     uint64_t f = new_file(ROOT, "f"), old, enough = MFS_TRIMMED_ENOUGH;
-    struct mfs_range stored = {0, 3 * STRIPE};
-    struct mfs_commit c = {
-        .end = 3 * STRIPE, .stored = &stored, .nstored = 1, .mtime = mfs_clock_real()};
     struct mfs_attr attr;
 
     (void)state;
-    assert_int_equal(mfs_meta_commit(b.meta, f, &c, &old, &attr), 0);
+    written(f);
     assert_int_equal(mfs_meta_truncate(a.meta, f, STRIPE + 1, enough, 0, &old, &attr), 0);
     check_void(&attr, STRIPE + 1, 3 * STRIPE);
     assert_int_equal(mfs_meta_open(a.meta, f, &enough, &attr, NULL), 0);
