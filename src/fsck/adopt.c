@@ -161,6 +161,7 @@ static int count_subdir(struct mfs_meta *meta, uint64_t dir)
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_int(&c.args, 1);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
+    mfs_args_int(&c.args, -1);
     rc = mfs_call_run(meta, &c, mfs_placement_home(dir));
     mfs_call_fini(&c);
     return rc;

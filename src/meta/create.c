@@ -137,11 +137,12 @@ static void birth_args(struct birth *b, struct mfs_call *c, const struct mfs_ino
 /* The parent counts a new directory, in the same round trip as its birth (and as if it had not been
  * when that failed). */
 static void add_nlink(struct mfs_call *c, const struct mfs_ino_arg *dir, int delta,
-                      const struct mfs_time_arg *time)
+                      const struct mfs_time_arg *time, int32_t seen)
 {
     mfs_args_bin(&c->args, dir->b, sizeof dir->b);
     mfs_args_int(&c->args, delta);
     mfs_args_bin(&c->args, time->b, sizeof time->b);
+    mfs_args_int(&c->args, seen);
 }
 
 static int birth_send(struct birth *b, struct mfs_calls *calls)
@@ -164,7 +165,8 @@ static int birth_send(struct birth *b, struct mfs_calls *calls)
         mfs_calls_run(b->meta, calls);
         return calls->call[0].cmd.rc;
     }
-    add_nlink(mfs_calls_add(calls, "mfs_nlink", home), &dir, 1, &time);
+    add_nlink(mfs_calls_add(calls, "mfs_nlink", home), &dir, 1, &time,
+              mfs_parents_seen(b->meta, b->parent));
     mfs_calls_run(b->meta, calls);
     rc = calls->call[0].cmd.rc;
     counted = mfs_call_text(&calls->call[1]);
@@ -176,7 +178,7 @@ static int birth_send(struct birth *b, struct mfs_calls *calls)
         struct mfs_call undo;
 
         mfs_call_function(&undo, "mfs_nlink");
-        add_nlink(&undo, &dir, -1, &time);
+        add_nlink(&undo, &dir, -1, &time, -1);
         mfs_call_post(b->meta, &undo, home);
     }
     return rc;

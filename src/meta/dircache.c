@@ -15,7 +15,8 @@ struct dir {
     uint64_t ino;
     int64_t asked;
     bool leased;
-    bool unknown; /* its lease was revoked, nothing has been heard since */
+    int64_t registered; /* when the lease was last asked for */
+    bool unknown;       /* its lease was revoked, nothing has been heard since */
     struct mfs_attr attr;
     unsigned char *bits;
     size_t nbits;
@@ -173,8 +174,10 @@ bool mfs_dircache_lease(struct mfs_dircache *cache, uint64_t ino, int64_t asked)
     pthread_mutex_lock(&cache->mutex);
     valid = *revoked(cache, ino) < asked;
     d = find(cache, ino);
-    if (d && valid)
+    if (d && valid) {
         d->leased = true;
+        d->registered = asked;
+    }
     pthread_mutex_unlock(&cache->mutex);
     return valid;
 }
@@ -216,6 +219,19 @@ bool mfs_dircache_attr(struct mfs_dircache *cache, uint64_t ino, int64_t max_age
         *attr = d->attr;
     pthread_mutex_unlock(&cache->mutex);
     return found;
+}
+
+int32_t mfs_dircache_times_set(struct mfs_dircache *cache, uint64_t ino)
+{
+    int32_t times = -1;
+    struct dir *d;
+
+    pthread_mutex_lock(&cache->mutex);
+    d = find(cache, ino);
+    if (d && d->leased && !d->unknown && mfs_clock_mono() - d->registered < MFS_META_LEASE_FILE)
+        times = (int32_t)d->attr.cuts;
+    pthread_mutex_unlock(&cache->mutex);
+    return times;
 }
 
 bool mfs_dircache_bit(struct mfs_dircache *cache, uint64_t ino, uint32_t part, int64_t max_age)

@@ -233,6 +233,9 @@ bool mfs_dircache_leased(struct mfs_dircache *cache, uint64_t ino, struct mfs_at
 /* Asked for within the last max_age ns, or under a lease? */
 bool mfs_dircache_attr(struct mfs_dircache *cache, uint64_t ino, int64_t max_age,
                        struct mfs_attr *attr);
+/* How often its times have been set by hand, when this client would have been told of one more;
+ * -1: it is not certain. */
+int32_t mfs_dircache_times_set(struct mfs_dircache *cache, uint64_t ino);
 bool mfs_dircache_bit(struct mfs_dircache *cache, uint64_t ino, uint32_t part, int64_t max_age);
 
 /* Has the directory's inode say that `part` may hold entries of it. -ENOENT, -ENOTDIR */
@@ -242,6 +245,9 @@ struct mfs_parents *mfs_parents_create(void);
 void mfs_parents_destroy(struct mfs_parents *p);
 /* Names came or went in the directory now. */
 void mfs_parents_touch(struct mfs_meta *meta, uint64_t dir, struct timespec now);
+/* For calls by which directories came or went in it: which of the settings of its times this client
+ * has seen (decisions/0008), as mfs_dircache_times_set. */
+int32_t mfs_parents_seen(struct mfs_meta *meta, uint64_t dir);
 /* Adds to attributes what has not gone out yet. */
 void mfs_parents_merge(struct mfs_meta *meta, struct mfs_attr *attr);
 void mfs_parents_flush(void *meta);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <uthash.h>
 
+#include "cluster/trust.h"
+
 #define FLUSH_MAX    64 /* calls in one go */
 #define FLUSH_ROUNDS 256
 #define LINGER       MFS_SEC /* longer than attributes are kept, or on their way */
@@ -14,6 +16,7 @@
 struct change {
     uint64_t ino;
     struct timespec at;
+    int32_t seen; /* as mfs_parents_seen */
     int64_t sent; /* when it had arrived, by mfs_clock_mono; 0: not yet */
     UT_hash_handle hh;
 };
@@ -55,9 +58,33 @@ static struct change *find(struct mfs_parents *p, uint64_t ino)
     return c;
 }
 
+int32_t mfs_parents_seen(struct mfs_meta *meta, uint64_t dir)
+{
+    return mfs_touch_leases(meta, MFS_TRUST) ? mfs_dircache_times_set(meta->dirs, dir) : -1;
+}
+
+/* Has the one seen settings that the other one has not? They are counted modulo 65536. */
+static bool seen_more(int32_t a, int32_t b)
+{
+    return a >= 0 && b >= 0 && (int16_t)(a - b) > 0;
+}
+
+/* Of two changes with a setting in between only the later one matters. */
+static void note(struct change *c, struct timespec now, int32_t seen)
+{
+    if (seen_more(c->seen, seen))
+        return;
+    if (!seen_more(seen, c->seen) && mfs_timespec_cmp(now, c->at) <= 0)
+        return;
+    c->at = now;
+    c->seen = seen;
+    c->sent = 0;
+}
+
 void mfs_parents_touch(struct mfs_meta *meta, uint64_t dir, struct timespec now)
 {
     struct mfs_parents *p = meta->parents;
+    int32_t seen = mfs_parents_seen(meta, dir);
     struct change *c;
 
     pthread_mutex_lock(&p->mutex);
@@ -66,27 +93,28 @@ void mfs_parents_touch(struct mfs_meta *meta, uint64_t dir, struct timespec now)
         c = calloc(1, sizeof *c);
         if (c) {
             c->ino = dir;
+            c->seen = seen;
             HASH_ADD(hh, p->changes, ino, sizeof c->ino, c);
         }
     }
-    if (c && mfs_timespec_cmp(now, c->at) > 0) {
-        c->at = now;
-        c->sent = 0;
-    }
+    if (c)
+        note(c, now, seen);
     pthread_mutex_unlock(&p->mutex);
 }
 
 /* The same rule as parent_changed in functions/dir.lua. */
-static void merge(struct mfs_attr *attr, struct timespec at)
+static void merge(struct mfs_attr *attr, const struct change *c)
 {
-    bool newer = mfs_timespec_cmp(at, attr->ctime) > 0;
+    bool set = attr->flags & MFS_RECORD_MTIME;
+    bool newer = mfs_timespec_cmp(c->at, attr->ctime) > 0;
 
-    if ((attr->flags & MFS_RECORD_MTIME) && !newer)
+    if (seen_more((int32_t)attr->cuts, c->seen) || (set && c->seen < 0 && !newer))
         return;
-    if (mfs_timespec_cmp(at, attr->mtime) > 0)
-        attr->mtime = at;
+    if (set || mfs_timespec_cmp(c->at, attr->mtime) > 0)
+        attr->mtime = c->at;
+    attr->flags &= ~MFS_RECORD_MTIME;
     if (newer)
-        attr->ctime = at;
+        attr->ctime = c->at;
 }
 
 void mfs_parents_merge(struct mfs_meta *meta, struct mfs_attr *attr)
@@ -97,7 +125,7 @@ void mfs_parents_merge(struct mfs_meta *meta, struct mfs_attr *attr)
     pthread_mutex_lock(&p->mutex);
     c = find(p, attr->ino);
     if (c)
-        merge(attr, c->at);
+        merge(attr, c);
     pthread_mutex_unlock(&p->mutex);
 }
 
@@ -105,6 +133,7 @@ struct flush {
     struct {
         uint64_t ino;
         struct timespec at;
+        int32_t seen;
         struct mfs_call call;
         struct mfs_ino_arg ino_arg;
         struct mfs_time_arg time_arg;
@@ -126,6 +155,7 @@ static void collect(struct mfs_parents *p, struct flush *f)
         if (f->n == FLUSH_MAX)
             break;
         f->v[f->n].ino = c->ino;
+        f->v[f->n].seen = c->seen;
         f->v[f->n++].at = c->at;
     }
     pthread_mutex_unlock(&p->mutex);
@@ -140,7 +170,7 @@ static void mark_sent(struct mfs_parents *p, const struct flush *f)
     for (size_t i = 0; i < f->n; i++) {
         struct change *c = find(p, f->v[i].ino);
 
-        if (c && mfs_timespec_cmp(c->at, f->v[i].at) == 0)
+        if (c && c->seen == f->v[i].seen && mfs_timespec_cmp(c->at, f->v[i].at) == 0)
             c->sent = now;
     }
     pthread_mutex_unlock(&p->mutex);
@@ -173,6 +203,7 @@ static void send_flush(struct mfs_meta *meta, struct flush *f)
         mfs_call_function(c, "mfs_ptime");
         mfs_args_bin(&c->args, f->v[i].ino_arg.b, sizeof f->v[i].ino_arg.b);
         mfs_args_bin(&c->args, f->v[i].time_arg.b, sizeof f->v[i].time_arg.b);
+        mfs_args_int(&c->args, f->v[i].seen);
         f->cmds[i] = mfs_args_cmd(&c->args, mfs_placement_home(f->v[i].ino));
         f->cmds[i].idempotent = true;
     }

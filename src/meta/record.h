@@ -4,6 +4,7 @@
  *    0 u8 format = 1   1 u8 flags   2 u16 cuts    4 u32 mode    8 u32 uid     12 u32 gid
  *   16 u32 nlink      20 u32 rdev  24 i64 size   32 i64 end of data            40 i64 stored bytes
  *   48 i64 version    56 atime     68 mtime      80 ctime      92 tail
+ * Cuts: of a directory, how often its mtime was set by hand (decisions/0008).
  * Each time is i64 seconds and u32 nanoseconds. The tail is a symlink's target, or a directory's
  * parent (8 bytes, big-endian), generation of its last move (8, big-endian) and bitmap of the
  * partitions that may hold entries of it, as long as its last bit needs. */
@@ -20,7 +21,7 @@
 #define MFS_RECORD_FORMAT 1
 #define MFS_RECORD_FIXED  92
 #define MFS_RECORD_DIR    108   /* where a directory's bitmap begins */
-#define MFS_RECORD_MTIME  0x20U /* flag: mtime was set by utimens and wins over merged updates */
+#define MFS_RECORD_MTIME  0x20U /* flag: mtime was set by hand, no name came or went since */
 
 #define MFS_TIME_LEN 12
 

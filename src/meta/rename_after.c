@@ -70,6 +70,7 @@ static void add_parent(struct mfs_rename *r, struct after *a, int i, const struc
     mfs_args_bin(&c->args, a->dir[i].b, sizeof a->dir[i].b);
     mfs_args_int(&c->args, delta);
     mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
+    mfs_args_int(&c->args, mfs_parents_seen(r->meta, p->dir));
 }
 
 /* The partition of `to` set the times of inodes that have their home there. */

@@ -30,6 +30,7 @@ static void parent_call(struct removal *r, struct mfs_calls *b, const struct mfs
     mfs_args_bin(&c->args, dir->b, sizeof dir->b);
     mfs_args_int(&c->args, -1);
     mfs_args_bin(&c->args, time->b, sizeof time->b);
+    mfs_args_int(&c->args, mfs_parents_seen(r->meta, r->parent));
 }
 
 static void take_parent(struct removal *r, struct mfs_call *c, int64_t asked)

@@ -174,8 +174,7 @@ void mfs_vnode_overlay(struct mfs_vnode *v, struct mfs_attr *attr)
         attr->alloc += (int64_t)(end - attr->size); /* it will take room: du shall not say 0 */
         attr->size = end;
     }
-    if (mfs_timespec_cmp(attr->mtime, mtime) < 0)
-        attr->mtime = mtime;
+    attr->mtime = mtime; /* also when a later one was set by hand before */
     if (mfs_timespec_cmp(attr->ctime, mtime) < 0)
         attr->ctime = mtime;
 }

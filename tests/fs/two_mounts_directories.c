@@ -223,6 +223,103 @@ static void parent(struct pair *p)
     OK(rmdir(pair_path(p, !a, "parent")));
 }
 
+/* Changes an entry of the directory in one of six ways. */
+static void change_entry(struct pair *p, int m, unsigned how)
+{
+    switch (how) {
+    case 0:
+        fs_put(pair_path(p, m, "set/new"), "x", 1);
+        break;
+    case 1:
+        OK(unlink(pair_path(p, m, "set/file")));
+        break;
+    case 2:
+        OK(mkdir(pair_path(p, m, "set/dir"), 0755));
+        break;
+    case 3:
+        OK(rmdir(pair_path(p, m, "set/sub")));
+        break;
+    case 4:
+        OK(link(pair_path(p, m, "set/file"), pair_path(p, m, "set/linked")));
+        break;
+    default:
+        OK(rename(pair_path(p, m, "set/file"), pair_path(p, m, "set/moved")));
+    }
+}
+
+/* Waits until a mount's time of the directory is, or is not, the one that was set. */
+static void shows_time(struct pair *p, int m, struct timespec set, bool is)
+{
+    double start = pair_now();
+    struct stat st;
+
+    do {
+        OK(stat(pair_path(p, m, "set"), &st));
+    } while (pair_same_time(st.st_mtim, set) != is && pair_now() - start < 1.5 &&
+             usleep(20000) == 0);
+    CHECK(pair_same_time(st.st_mtim, set) == is);
+    CHECK(labs(st.st_ctim.tv_sec - time(NULL)) < 60);
+    CHECK(is || labs(st.st_mtim.tv_sec - time(NULL)) < 60);
+}
+
+/* make, rsync and backups go by a directory's time: what was set by hand, be it ahead or back,
+ * holds against changes of entries that came before, and goes with the next one, on any mount. */
+static void times_set(struct pair *p)
+{
+    int setter = (int)pair_random(p, 2), m = (int)pair_random(p, 2);
+    struct timespec ts[2] = {{0}, {time(NULL) + (pair_random(p, 2) ? 3600 : -3600), 5}};
+    struct stat st;
+
+    OK(mkdir(pair_path(p, setter, "set"), 0755));
+    OK(mkdir(pair_path(p, setter, "set/sub"), 0755));
+    fs_put(pair_path(p, m, "set/file"), "x", 1);
+    fs_put(pair_path(p, !setter, "set/before"), "x", 1);
+    OK(utimensat(AT_FDCWD, pair_path(p, setter, "set"), ts, 0));
+    for (int side = 0; side < 2; side++) {
+        OK(stat(pair_path(p, side, "set"), &st));
+        CHECK(pair_same_time(st.st_mtim, ts[1]));
+    }
+    usleep(300000); /* what was not told of the changes before is now */
+    for (int side = 0; side < 2; side++)
+        shows_time(p, side, ts[1], true);
+    change_entry(p, m, p->round % 6);
+    OK(stat(pair_path(p, m, "set"), &st));
+    CHECK(labs(st.st_mtim.tv_sec - time(NULL)) < 60);
+    shows_time(p, !m, ts[1], false);
+    pair_remove_tree(pair_path(p, m, "set"));
+}
+
+/* The same of a file, and of writing, appending and cutting it. */
+static void file_times_set(struct pair *p)
+{
+    int setter = (int)pair_random(p, 2), m = (int)pair_random(p, 2);
+    struct timespec ts[2] = {{time(NULL) + 7200, 5}, {time(NULL) + 3600, 5}};
+    unsigned how = p->round % 3;
+    struct stat st;
+    int fd;
+
+    fs_put(pair_path(p, !setter, "dated"), "content", 7);
+    fd = pair_open(pair_path(p, m, "dated"), O_RDWR | (how == 1 ? O_APPEND : 0));
+    OK(utimensat(AT_FDCWD, pair_path(p, setter, "dated"), ts, 0));
+    for (int side = 0; side < 2; side++) {
+        OK(stat(pair_path(p, side, "dated"), &st));
+        CHECK(pair_same_time(st.st_mtim, ts[1]) && pair_same_time(st.st_atim, ts[0]));
+    }
+    if (how == 2)
+        OK(ftruncate(fd, 3));
+    else
+        EQUAL(1, write(fd, "x", 1));
+    OK(fstat(fd, &st));
+    CHECK(labs(st.st_mtim.tv_sec - time(NULL)) < 60);
+    OK(close(fd));
+    for (int side = 0; side < 2; side++) {
+        OK(stat(pair_path(p, side, "dated"), &st));
+        CHECK(labs(st.st_mtim.tv_sec - time(NULL)) < 60);
+        CHECK(labs(st.st_ctim.tv_sec - time(NULL)) < 60);
+    }
+    OK(unlink(pair_path(p, m, "dated")));
+}
+
 int main(int argc, char **argv)
 {
     static const struct pair_scenario scenarios[] = {
@@ -232,6 +329,8 @@ int main(int argc, char **argv)
         {"held_moved", .script = held_moved},
         {"over_directory", .script = over_directory},
         {"parent", .script = parent, .cost = 10},
+        {"times_set", .script = times_set, .cost = 30},
+        {"file_times_set", .script = file_times_set},
         {NULL},
     };
 

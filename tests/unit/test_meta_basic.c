@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "cluster/placement.h"
+#include "meta/internal.h"
 #include "meta_test.h"
 
 static void test_root(void **state)
@@ -195,6 +196,13 @@ static void test_parent_times(void **state)
     assert_int_equal(getattr(&b, dir).mtime.tv_sec, 5);
     assert_int_equal(mfs_meta_unlink(a.meta, dir, "g"), 0);
     assert_true(getattr(&a, dir).mtime.tv_sec > 5);
+    set.mtime.tv_sec = mfs_clock_real().tv_sec + 3600;
+    assert_int_equal(mfs_meta_setattr(b.meta, dir, MFS_SET_MTIME, &set), 0);
+    assert_int_equal(getattr(&a, dir).mtime.tv_sec, set.mtime.tv_sec);
+    new_file(dir, "h");
+    assert_true(getattr(&a, dir).mtime.tv_sec < set.mtime.tv_sec);
+    mfs_parents_flush(a.meta);
+    assert_true(getattr(&b, dir).mtime.tv_sec < set.mtime.tv_sec);
 }
 
 static void test_directories(void **state)

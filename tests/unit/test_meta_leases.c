@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "leases_test.h"
+#include "meta/internal.h"
 
 static void test_attributes(void **state)
 {
@@ -135,6 +136,46 @@ static void test_made(void **state)
     assert_true(now(&by_a).names >= 1);
 }
 
+static struct timespec moved(int64_t sec)
+{
+    struct timespec t = mfs_clock_real();
+
+    t.tv_sec += sec;
+    return t;
+}
+
+static int64_t mtime(struct meta_client *c, uint64_t dir)
+{
+    struct mfs_attr attr;
+
+    assert_int_equal(mfs_meta_getattr(c->meta, dir, &attr), 0);
+    return attr.mtime.tv_sec;
+}
+
+/* A directory's time that is set by hand, and names that come and go, are in order also when clocks
+ * are not. */
+static void test_times_by_other_clocks(void **state)
+{
+    struct mfs_attr attr, set = {.mtime = moved(7200)};
+    struct timespec slow = moved(-3600), fast = moved(3600);
+    uint64_t dir;
+
+    (void)state;
+    assert_int_equal(meta_client_mkdir(&a, ROOT, "d", &dir), 0);
+    assert_true(leased(ROOT, "d"));
+    mfs_parents_touch(b.meta, dir, fast); /* before it is set, sent after that */
+    assert_int_equal(mfs_meta_setattr(a.meta, dir, MFS_SET_MTIME, &set), 0);
+    assert_int_equal(mtime(&b, dir), set.mtime.tv_sec);
+    mfs_parents_flush(b.meta);
+    assert_int_equal(mtime(&a, dir), set.mtime.tv_sec);
+
+    assert_int_equal(mfs_meta_getattr_leased(b.meta, dir, &attr), 0);
+    mfs_parents_touch(b.meta, dir, slow);
+    assert_int_equal(mtime(&b, dir), slow.tv_sec);
+    mfs_parents_flush(b.meta);
+    assert_int_equal(mtime(&a, dir), slow.tv_sec);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +185,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_replaced, setup, teardown),
         cmocka_unit_test_setup_teardown(test_made, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_times_by_other_clocks, setup, teardown),
     };
 
     signal(SIGPIPE, SIG_IGN);

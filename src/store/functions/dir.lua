@@ -10,18 +10,17 @@ local function now()
     return tonumber(redis.call('TIME')[1])
 end
 
--- mfs_ptime ino time: names came or went at that time. A later utimens has the last word.
-local function parent_changed(rec, time)
-    local ctime = sub(rec, 81, 92)
-    local newer = later(time, ctime)
-    if has_flag(rec, F_MTIME) then
-        if not newer then
-            return rec
-        end
-        rec = with_flag(rec, F_MTIME, false)
+-- mfs_ptime ino time seen: names came or went at that time, in the eyes of a client that has seen so many settings of
+-- its times (-1: it does not know, and clocks decide). They come late: those from before the last setting are dropped,
+-- the first one after it replaces what was set.
+local function parent_changed(rec, time, seen)
+    local newer = later(time, sub(rec, 81, 92))
+    local set, missed = has_flag(rec, F_MTIME), struct.unpack('<I2', rec, 3) - seen
+    if seen >= 0 and missed % 65536 > 0 and missed % 65536 < 32768 or set and seen < 0 and not newer then
+        return rec
     end
-    if later(time, sub(rec, 69, 80)) then
-        rec = splice(rec, 68, time)
+    if set or later(time, sub(rec, 69, 80)) then
+        rec = splice(with_flag(rec, F_MTIME, false), 68, time)
     end
     return newer and splice(rec, 80, time) or rec
 end
@@ -30,11 +29,11 @@ redis.register_function{ function_name = 'mfs_ptime', flags = { 'allow-oom' },
     callback = function(_, args)
         local rec = get_record(args[1])
         if rec then
-            put_record(args[1], parent_changed(rec, args[2]))
+            put_record(args[1], parent_changed(rec, args[2], tonumber(args[3])))
         end
     end }
 
--- mfs_nlink ino delta time: directories came or went in it; the new record, nil without an inode.
+-- mfs_nlink ino delta time seen: directories came or went in it; the new record, nil without an inode.
 redis.register_function{ function_name = 'mfs_nlink', flags = { 'allow-oom' },
     callback = function(_, args)
         local rec = get_record(args[1])
@@ -45,7 +44,7 @@ redis.register_function{ function_name = 'mfs_nlink', flags = { 'allow-oom' },
         if nlink > 0 then
             nlink = math.max(2, nlink + tonumber(args[2]))
         end
-        rec = parent_changed(splice(rec, 16, struct.pack('<I4', nlink)), args[3])
+        rec = parent_changed(splice(rec, 16, struct.pack('<I4', nlink)), args[3], tonumber(args[4]))
         put_record(args[1], rec)
         return rec
     end }

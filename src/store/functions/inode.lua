@@ -54,7 +54,10 @@ redis.register_function{ function_name = 'mfs_setattr', flags = { 'allow-oom' },
         end
         if mask % 32 >= 16 then
             rec = splice(rec, 68, args[7])
-            rec = with_flag(rec, F_MTIME, true)
+            if record_type(rec) == S_IFDIR then
+                rec = with_flag(rec, F_MTIME, true)
+                rec = splice(rec, 2, struct.pack('<I2', (struct.unpack('<I2', rec, 3) + 1) % 65536))
+            end
         end
         rec = splice(rec, 80, args[8])
         put_record(ino, rec)
