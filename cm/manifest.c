@@ -69,8 +69,10 @@ static int check(const struct mfs_manifest *m, struct mfs_err *err)
     char raw[8];
 
     if (m->format != MFS_MANIFEST_FORMAT)
-        return mfs_err_set(err, -EINVAL, "it has format %u, this program knows %d", m->format,
-                           MFS_MANIFEST_FORMAT);
+        return mfs_err_set(
+            err, -EINVAL, "it has format %u, this program knows %d%s", m->format,
+            MFS_MANIFEST_FORMAT,
+            m->format < MFS_MANIFEST_FORMAT ? ": inode numbers were of another layout then" : "");
     if (!m->nparts || m->nparts > MFS_PARTITIONS_MAX || !m->stripe_size || !m->name[0])
         return mfs_err_set(err, -EINVAL, "its numbers make no sense");
     for (uint32_t i = 0; i < m->nparts; i++)

@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "wire/messages.h"
 
-#define MFS_MANIFEST_FORMAT 2
+#define MFS_MANIFEST_FORMAT 3 /* inode numbers below 2^53 (base/ino.h) */
 
 struct mfs_manifest {
     uint32_t format;

@@ -55,7 +55,7 @@ static int parse_head(const char *text, struct layout *l)
 {
     int n = sscanf(
         text,
-        "memefs-layout 2\ndeployment %63s\nepoch %" SCNu64 "\nino %" SCNu64 "\nsize %" SCNu64
+        "memefs-layout 3\ndeployment %63s\nepoch %" SCNu64 "\nino %" SCNu64 "\nsize %" SCNu64
         "\ndata_end %" SCNu64 "\nstripe_size %" SCNu32 "\npartitions %" SCNu32,
         l->deployment, &l->epoch, &l->ino, &l->size, &l->data_end, &l->stripe_size, &l->nparts);
 

@@ -10,13 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/ino.h"
+
 #define MFS_PARTITIONS_MAX 65535U
 #define MFS_ROOT_INO       1ULL /* home partition 0, sequence 1 */
 
-/* ino = home partition (16 bits) | sequence (48 bits). */
+/* The partition that has the inode. */
 static inline uint32_t mfs_placement_home(uint64_t ino)
 {
-    return (uint32_t)(ino >> 48);
+    return mfs_ino_home(ino);
 }
 
 /* The partition of the entry `name` of directory `parent`, and so the home of what is created

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "base/ino.h"
 
 /* The name of an entry with an intent, as evidence. */
 static int judge_intents(struct mfs_census *c)
@@ -109,26 +111,38 @@ static int judge_reaps(struct mfs_census *c)
     return 0;
 }
 
+static int judge_number(struct mfs_census *c, uint32_t home, uint64_t ino)
+{
+    uint64_t seq = mfs_ino_seq(ino);
+    struct mfs_found *f;
+
+    if (seq <= c->seq[home])
+        return 0;
+    f = mfs_findings_add(&c->found, MFS_FAULT_SEQUENCE, home, ino, 0, seq, NULL, 0,
+                         "#seq is %" PRIu64 ", so its number would be given out again",
+                         c->seq[home]);
+    if (!f)
+        return -ENOMEM;
+    f->a = seq;
+    return 0;
+}
+
 static int judge_numbers(struct mfs_census *c)
 {
-    for (size_t i = 0; i < c->inodes.n; i++) {
-        const struct mfs_seen_inode *inode = mfs_flat_at(&c->inodes, i);
-        uint64_t seq = inode->ino & 0xffffffffffffULL;
-        uint32_t home = (uint32_t)(inode->ino >> 48);
-        const struct mfs_seen_inode *next =
-            i + 1 < c->inodes.n ? mfs_flat_at(&c->inodes, i + 1) : NULL;
-        struct mfs_found *f;
+    uint64_t *last = calloc(c->nparts, sizeof *last); /* inode of each home */
+    int rc = last ? 0 : -ENOMEM;
 
-        if ((next && next->ino >> 48 == home) || seq <= c->seq[home])
-            continue;
-        f = mfs_findings_add(&c->found, MFS_FAULT_SEQUENCE, home, inode->ino, 0, seq, NULL, 0,
-                             "#seq is %" PRIu64 ", so its number would be given out again",
-                             c->seq[home]);
-        if (!f)
-            return -ENOMEM;
-        f->a = seq;
+    for (size_t i = 0; i < c->inodes.n && !rc; i++) {
+        const struct mfs_seen_inode *inode = mfs_flat_at(&c->inodes, i);
+        uint32_t home = mfs_ino_home(inode->ino);
+
+        if (mfs_ino_seq(inode->ino) > mfs_ino_seq(last[home]))
+            last[home] = inode->ino;
     }
-    return 0;
+    for (uint32_t home = 0; home < c->nparts && !rc; home++)
+        rc = judge_number(c, home, last[home]);
+    free(last);
+    return rc;
 }
 
 int mfs_census_judge(struct mfs_census *c)

@@ -140,6 +140,8 @@ static uint64_t new_node(struct mfs_places *p, uint64_t ino, const struct item *
 {
     uint64_t next = known ? (count->value + 1) % MFS_PLACES_COUNTS : 0;
 
+    if (ino & MFS_INO_LARGE)
+        return ino;
     for (unsigned i = 0; i < MFS_PLACES_COUNTS && held(p, ino | next << MFS_PLACES_SHIFT); i++)
         next = (next + 1) % MFS_PLACES_COUNTS;
     put(p, &p->counts, ino, next);

@@ -6,13 +6,14 @@
  * where what it has not heard of yet would make a loop. So a node number stands for a directory *at
  * a place*, which is a name in a parent's node: where a directory turns up at another place,
  * because it or one above it was moved by another mount, it gets another node number: its ino with
- * a count in bits that inos do not use (inos of a partition are counted by 36 bits before that
- * matters). What the kernel still holds of the old number goes on to work, as both mean the same
- * inode; and what is looked up below it gets numbers of its own, which stay as they are, too.
+ * a count in bits that inos do not use (base/ino.h; those of a partition's inodes beyond 2^37 do,
+ * and have one number only). What the kernel still holds of the old number goes on to work, as both
+ * mean the same inode; and what is looked up below it gets numbers of its own, which stay as they
+ * are, too.
  *
  * Fixed tables, of some 32,000 places and directories, forget what has not been looked up for
  * longest; what is forgotten gets another number. What the kernel holds is known exactly, as it
- * tells what it forgets: only a directory that it holds at 4096 places gets a number that it has
+ * tells what it forgets: only a directory that it holds at 1024 places gets a number that it has
  * elsewhere. Any thread; does not block. */
 #ifndef MFS_FUSE_PLACES_H
 #define MFS_FUSE_PLACES_H
@@ -21,15 +22,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/ino.h"
 #include "fuse/kept.h"
 
-#define MFS_PLACES_SHIFT  36
-#define MFS_PLACES_COUNTS 4096ULL
+#define MFS_PLACES_SHIFT  MFS_INO_HIGH_AT
+#define MFS_PLACES_COUNTS (1ULL << MFS_INO_HIGH_BITS)
 #define MFS_PLACES_MASK   ((MFS_PLACES_COUNTS - 1) << MFS_PLACES_SHIFT)
 
 static inline uint64_t mfs_places_ino(uint64_t node)
 {
-    return node & ~MFS_PLACES_MASK;
+    return node & MFS_INO_LARGE ? node : node & ~MFS_PLACES_MASK;
 }
 
 struct mfs_places;

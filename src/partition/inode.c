@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/ino.h"
 #include "partition/journal.h"
 
 /* Of the flags that meta/record.h and meta/attr.h have the others of: no name is left, and not all
@@ -74,9 +75,9 @@ void mfs_inode_close(struct mfs_inode *i)
     mfs_key_close(i->key);
 }
 
-bool mfs_ino_home(struct mfs_span ino, struct mfs_span prefix)
+bool mfs_inode_is_here(struct mfs_span ino, struct mfs_span here)
 {
-    return ino.n >= 2 && prefix.n == 2 && memcmp(ino.p, prefix.p, 2) == 0;
+    return ino.n >= 8 && here.n == 2 && mfs_ino_home(mfs_get_be64(ino.p)) == mfs_get_be16(here.p);
 }
 
 /* What is behind the count stays (mfs_reopen in functions/session.lua). */

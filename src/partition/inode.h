@@ -47,7 +47,8 @@ struct mfs_inode {
 struct mfs_inode mfs_inode_open(struct RedisModuleCtx *ctx, struct mfs_span ino, int mode);
 void mfs_inode_close(struct mfs_inode *i);
 
-bool mfs_ino_home(struct mfs_span ino, struct mfs_span prefix); /* is it in this partition? */
+/* Is its home the partition `here` (2 bytes, big-endian), which is this one? */
+bool mfs_inode_is_here(struct mfs_span ino, struct mfs_span here);
 
 /* That many openers more, or less; how many the session is now (never below 0). */
 int64_t mfs_inode_opened(struct RedisModuleCtx *ctx, struct mfs_span ino,

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/bytes.h"
+#include "base/ino.h"
 #include "partition/inode.h"
 #include "partition/journal.h"
 #include "partition/leases.h"
@@ -48,7 +49,7 @@ static void add_content(const struct mfs_request *r, const struct mfs_inode *i, 
     mfs_key_close(stripe);
 }
 
-/* mfs_lookup parent name prefix sid most: nil, or whether this session now has a lease ('\1' or
+/* mfs_lookup parent name here sid most: nil, or whether this session now has a lease ('\1' or
  * '\0'), length of the entry (1 byte), entry, and the inode's record where this is its home (empty
  * when it is not there any more). Behind a leased file's record its content, when it has at most
  * `most` bytes, which are no more than a stripe. */
@@ -70,7 +71,7 @@ int mfs_command_lookup(const struct mfs_request *r)
         mfs_redis.FreeString(r->ctx, held);
         return mfs_request_fail(r, EIO, "not an entry");
     }
-    if (mfs_ino_home(entry, mfs_request_arg(r, 3)))
+    if (mfs_inode_is_here(entry, mfs_request_arg(r, 3)))
         i = mfs_inode_open(r->ctx, entry_ino(entry), MFS_REDIS_READ);
     if (entry.n == MFS_ENTRY &&
         (entry_type(entry) == MFS_TYPE_DIR || (entry_type(entry) == MFS_TYPE_FILE && i.rec)))
@@ -89,12 +90,12 @@ int mfs_command_lookup(const struct mfs_request *r)
     return rc;
 }
 
-enum { PARENT = 1, NAME, PREFIX, TYPE, HOW, SID, RECORD, XATTRS }; /* of mfs_create */
+enum { PARENT = 1, NAME, HERE, TYPE, HOW, SID, RECORD, XATTRS }; /* of mfs_create */
 
 /* The name is there; false: its inode is gone, so it is as if it were not. */
 static bool answer_existing(const struct mfs_request *r, struct mfs_span entry, int *rc)
 {
-    bool home = mfs_ino_home(entry, mfs_request_arg(r, PREFIX));
+    bool home = mfs_inode_is_here(entry, mfs_request_arg(r, HERE));
     struct mfs_inode i = {0};
     struct mfs_answer a = {0};
 
@@ -130,20 +131,23 @@ static bool answer_existing(const struct mfs_request *r, struct mfs_span entry, 
     return true;
 }
 
-/* The next inode number of this partition, counted in #seq. */
-static void next_ino(const struct mfs_request *r, char ino[8])
+/* The next inode number of this partition, counted in #seq; false: all have been given out. */
+static bool next_ino(const struct mfs_request *r, char ino[8])
 {
     struct RedisModuleKey *key = mfs_key_named(r->ctx, "#seq", MFS_REDIS_WRITE);
     struct mfs_span last = mfs_key_text(key);
-    uint64_t seq = 1 + (last.p ? strtoull(last.p, NULL, 10) : 0);
+    uint64_t seq = last.p ? strtoull(last.p, NULL, 10) : 0;
+    bool some = seq < MFS_INO_SEQ_MAX;
     char text[24];
-    int n = snprintf(text, sizeof text, "%llu", (unsigned long long)seq);
 
-    mfs_key_set(r->ctx, key, text, (size_t)n);
+    if (some) {
+        int n = snprintf(text, sizeof text, "%llu", (unsigned long long)++seq);
+
+        mfs_key_set(r->ctx, key, text, (size_t)n);
+        mfs_put_be64(ino, mfs_ino_make(mfs_get_be16(mfs_request_arg(r, HERE).p), seq));
+    }
     mfs_key_close(key);
-    memcpy(ino, mfs_request_arg(r, PREFIX).p, 2);
-    for (int at = 7; at > 1; at--, seq >>= 8)
-        ino[at] = (char)(seq & 0xff);
+    return some;
 }
 
 static void add_inode(const struct mfs_request *r, struct mfs_span ino)
@@ -169,7 +173,8 @@ static int add_name(const struct mfs_request *r, struct RedisModuleKey *shard)
     struct mfs_span ino = {entry, 8};
     struct mfs_answer a = {0};
 
-    next_ino(r, entry);
+    if (!next_ino(r, entry))
+        return mfs_request_fail(r, ENOSPC, "no inode numbers left");
     entry[8] = type;
     add_inode(r, ino);
     mfs_key_set_field(r->ctx, shard, r->argv[NAME], entry, sizeof entry);
@@ -194,7 +199,7 @@ static int answer_seal(const struct mfs_request *r, struct RedisModuleString *se
     return mfs_answer_send(&a, r->ctx);
 }
 
-/* mfs_create parent name prefix type how sid record [xattr value …]; how: 'x' fails on an existing
+/* mfs_create parent name here type how sid record [xattr value …]; how: 'x' fails on an existing
  * name, 'o' opens an existing regular file if its home is here; behind it, if it wants leases (also
  * of a file that it opens), what mfs_lease_keeper takes; and 'u' if it has a new file open untold.
  * '\0' ino and what mfs_lease_keeper adds: created (open for sid when that is not empty, nor 'u'; a
@@ -208,7 +213,7 @@ int mfs_command_create(const struct mfs_request *r)
     bool answered = false;
     int rc = 0;
 
-    if (mfs_request_arg(r, RECORD).n < MFS_REC_FIXED || mfs_request_arg(r, PREFIX).n != 2 ||
+    if (mfs_request_arg(r, RECORD).n < MFS_REC_FIXED || mfs_request_arg(r, HERE).n != 2 ||
         mfs_request_arg(r, TYPE).n != 1 || !mfs_request_arg(r, HOW).n) {
         mfs_redis.FreeString(r->ctx, sealed);
         return mfs_request_fail(r, EINVAL, "not a new inode");
@@ -311,7 +316,7 @@ static int remove_name(const struct mfs_request *r, struct RedisModuleKey *shard
                        struct mfs_span entry)
 {
     struct mfs_answer a = {0};
-    bool home = mfs_ino_home(entry, mfs_request_arg(r, 3));
+    bool home = mfs_inode_is_here(entry, mfs_request_arg(r, 3));
 
     if (!is_entry(entry))
         return mfs_request_fail(r, EIO, "not an entry");
@@ -333,7 +338,7 @@ static int remove_name(const struct mfs_request *r, struct RedisModuleKey *shard
     return mfs_answer_send(&a, r->ctx);
 }
 
-/* mfs_unlink parent name prefix time stripe_size sid [txn]. '\0' ino and what mfs_unref says: done;
+/* mfs_unlink parent name here time stripe_size sid [txn]. '\0' ino and what mfs_unref says: done;
  * '\1' ino: the entry is gone, the inode's home is elsewhere, and txn notes that it counts one too
  * many; '\3'. */
 int mfs_command_unlink(const struct mfs_request *r)

@@ -12,6 +12,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/ino.h"
 #include "data/stripe_keys.h"
 #include "world.h"
 
@@ -271,8 +272,7 @@ static uint64_t take_ino(struct fuzz_input *in)
 {
     uint8_t which = fuzz_u8(in);
 
-    return which == 0xff ? fuzz_u64(in)
-                         : ((uint64_t)(which % FUZZ_PARTITIONS) << 48) + (which >> 4) + 1;
+    return which == 0xff ? fuzz_u64(in) : mfs_ino_make(which % FUZZ_PARTITIONS, (which >> 4) + 1U);
 }
 
 static void operate(uint8_t which)

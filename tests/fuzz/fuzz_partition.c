@@ -8,7 +8,8 @@
 #define COMMANDS 4
 #define OTHERS   0xe0 /* from here on a command is one of redis itself */
 
-static const uint8_t inos[2][8] = {{0, 0, 0, 0, 0, 0, 0, 5}, {0, 1, 0, 0, 0, 0, 0, 6}};
+static const uint8_t inos[2][8] = {{0, 0, 0, 0, 0, 0, 0, 5}, {0, 0, 0, 0x20, 0, 0, 0, 6}};
+static const uint8_t homes[2][2] = {{0, 0}, {0, 1}};
 static const uint8_t sids[2][8] = {"session1", "session2"};
 
 /* What arguments and values are made of: a kind, then what it needs. The kinds are an inode, a
@@ -25,7 +26,7 @@ static struct fuzz_input take(struct fuzz_input *in, uint8_t record[92 + 16])
     case 1:
         return (struct fuzz_input){sids[which], 8};
     case 2:
-        return (struct fuzz_input){inos[which], 2};
+        return (struct fuzz_input){homes[which], 2};
     case 3:
         return fuzz_take(in, 12);
     case 4:

@@ -132,7 +132,7 @@ file_apart()
 {
     local i
     for ((i = 0; i < 64; i++)); do
-        [ $(($(stat -c %i "$MNT1/page$i") >> 48)) -ne "$1" ] && printf '%s' "page$i" && return
+        [ "$(home_of "$MNT1/page$i")" -ne "$1" ] && printf '%s' "page$i" && return
     done
 }
 for ((i = 0; i < 64; i++)); do

@@ -57,7 +57,7 @@ a_file()
     for ((n = 0; n < 500; n++)); do
         file=r$1.$n
         echo old >"$MNT0/$file"
-        part=$(($(stat -c %i "$MNT0/$file") >> 48))
+        part=$(home_of "$MNT0/$file")
         [ "$(of "$part" node)" = "$AWAY" ] || [ "$(of "$part" replica_node)" = "$AWAY" ] || return 0
     done
     fail "no such file"

@@ -23,10 +23,10 @@ node=${node_of[0]}
 cut_mount="MNT$node" mount="MNT$(((node + 1) % 3))"
 cut_mount=${!cut_mount} mount=${!mount}
 
-# lies_there PATH: its home, which the first 16 bits of an inode's number tell, is on that node.
+# lies_there PATH: its home is on that node.
 lies_there()
 {
-    [ "${node_of[$(($(stat -c %i "$1") >> 48))]}" = "$node" ]
+    [ "${node_of[$(home_of "$1")]}" = "$node" ]
 }
 
 files=()

@@ -35,6 +35,13 @@ void fsck_know_everywhere(uint64_t dir)
         assert_int_equal(mfs_meta_spread(fsck_client.meta, dir, part), 0);
 }
 
+void fsck_world_flush(void)
+{
+    mfs_parents_flush(fsck_client.meta);
+    mfs_debts_flush(fsck_client.meta);
+    assert_int_equal(mfs_store_drain(fsck_client.store, 5 * MFS_SEC), 0);
+}
+
 static void build(void)
 {
     struct mfs_attr attr;
@@ -55,18 +62,29 @@ static void build(void)
     fsck_know_everywhere(fsck_tree.d);
     store(fsck_tree.n, 2 * STRIPE);
     store(fsck_tree.f, 3 * STRIPE);
-    mfs_parents_flush(fsck_client.meta);
-    mfs_debts_flush(fsck_client.meta);
-    assert_int_equal(mfs_store_drain(fsck_client.store, 5 * MFS_SEC), 0);
+    fsck_world_flush();
+}
+
+static int setup(const char *last_number)
+{
+    if (redis_fixture_reset(redis) || meta_client_start(&fsck_client, redis, 0))
+        return -1;
+    for (uint32_t part = 0; last_number && part < NPARTS; part++)
+        RAW(part, TEXT("SET"), TEXT("#seq"), TEXT(last_number));
+    build();
+    return 0;
 }
 
 int fsck_world_setup(void **state)
 {
     (void)state;
-    if (redis_fixture_reset(redis) || meta_client_start(&fsck_client, redis, 0))
-        return -1;
-    build();
-    return 0;
+    return setup(NULL);
+}
+
+int fsck_world_setup_large(void **state)
+{
+    (void)state;
+    return setup("137438953470"); /* 2^37 - 2 */
 }
 
 int fsck_world_teardown(void **state)

@@ -34,8 +34,10 @@ extern char fsck_content[FSCK_CONTENT]; /* its first bytes are what files have *
 int fsck_redis_start(void **state);
 int fsck_redis_stop(void **state);
 int fsck_world_setup(void **state);
+int fsck_world_setup_large(void **state); /* its inodes' numbers begin shortly before 2^53 */
 int fsck_world_teardown(void **state);
 
+void fsck_world_flush(void);                       /* what is told later is told */
 void fsck_world_order(const char *command);        /* to all partitions, as an administrator */
 void fsck_check_content(uint64_t ino, size_t len); /* it has so much of fsck_content */
 void fsck_know_everywhere(uint64_t dir);           /* that it has entries in all partitions */
@@ -122,7 +124,7 @@ static inline uint32_t home(uint64_t ino)
 
 static inline uint64_t nobody_at(uint32_t part)
 {
-    return (uint64_t)part << 48 | 999999;
+    return mfs_ino_make(part, 999999);
 }
 
 static inline void set_entry(uint64_t dir, const char *name, uint64_t ino, uint32_t mode)

@@ -57,6 +57,12 @@ wait_for()
     done
 }
 
+# home_of FILE: its home partition, in bits 37 … 52 of its inode's number (src/base/ino.h).
+home_of()
+{
+    printf '%s' $(($(stat -c %i "$1") >> 37 & 0xffff))
+}
+
 # gone PID
 gone()
 {

@@ -277,7 +277,7 @@ int meta_world_check(struct meta_client *c, int64_t nameless)
         fprintf(stderr, "%lld inodes, but %zu have names\n", (long long)more, s.n);
         for (uint32_t part = 0; part < mfs_store_nparts(c->store); part++) {
             for (uint64_t n = 1; n < 100000; n++)
-                tell_nameless(c, &s, (uint64_t)part << 48 | n);
+                tell_nameless(c, &s, mfs_ino_make(part, n));
         }
         s.wrong++;
     }

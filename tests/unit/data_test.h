@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/ino.h"
 #include "data/geometry.h"
 #include "data/readahead.h"
 #include "data/stripe_keys.h"

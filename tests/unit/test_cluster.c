@@ -117,6 +117,33 @@ static void names_are_even(void **state)
     assert_even(names, 64, 64000);
 }
 
+/* Numbers that doubles tell apart, as long as there are no more than 2^37 in a partition; beyond
+ * that still each once. */
+static void numbers_of_inodes(void **state)
+{
+    static const uint32_t homes[] = {0, 1, 31, 32, 255, 65534};
+    static const uint64_t seqs[] = {
+        1, 2, (1ULL << 37) - 1, 1ULL << 37, (1ULL << 37) + 1, (3ULL << 37) + 5, MFS_INO_SEQ_MAX};
+    uint64_t seen[6 * 7];
+    size_t n = 0;
+
+    (void)state;
+    for (size_t h = 0; h < 6; h++)
+        for (size_t s = 0; s < 7; s++) {
+            uint64_t ino = mfs_ino_make(homes[h], seqs[s]);
+
+            assert_int_equal(mfs_ino_home(ino), homes[h]);
+            assert_true(mfs_ino_seq(ino) == seqs[s]);
+            assert_true((ino < 1ULL << 53) == (seqs[s] < 1ULL << 37));
+            assert_true(!(ino & MFS_INO_LARGE) == (ino < 1ULL << 53));
+            for (size_t i = 0; i < n; i++)
+                assert_true(seen[i] != ino);
+            seen[n++] = ino;
+        }
+    assert_true(mfs_ino_make(0, 1) == MFS_ROOT_INO);
+    assert_true(mfs_ino_make(2, 3) == (2ULL << 37 | 3));
+}
+
 /* Each P stripes of a file are in P partitions. */
 static void stripes_visit_all(void **state)
 {
@@ -125,7 +152,7 @@ static void stripes_visit_all(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         uint32_t nparts = sizes[i], home = nparts / 3;
-        uint64_t ino = (uint64_t)home << 48 | 77;
+        uint64_t ino = mfs_ino_make(home, 77);
         char *seen = calloc(nparts, 1);
 
         assert_non_null(seen);
@@ -175,7 +202,7 @@ static void pieces_begin_apart(void **state)
 
     (void)state;
     for (uint32_t n = 0; n < 6400; n++)
-        begin[mfs_placement_stripe(5ULL << 48 | 9, n * 64, 64)]++;
+        begin[mfs_placement_stripe(mfs_ino_make(5, 9), n * 64, 64)]++;
     assert_even(begin, 64, 6400);
 }
 
@@ -184,8 +211,8 @@ static void placement_is_fixed(void **state)
 {
     (void)state;
     assert_int_equal(mfs_placement_entry(MFS_ROOT_INO, "hello", 5, 65535), 15403);
-    assert_int_equal(mfs_placement_stripe(5ULL << 48 | 9, 1, 65535), 40507);
-    assert_int_equal(mfs_placement_stripe(5ULL << 48 | 9, 65536, 65535), 49543);
+    assert_int_equal(mfs_placement_stripe(mfs_ino_make(5, 9), 1, 65535), 40507);
+    assert_int_equal(mfs_placement_stripe(mfs_ino_make(5, 9), 65536, 65535), 12235);
 }
 
 static void tables(void **state)
@@ -215,6 +242,7 @@ static void tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_of_inodes),
         cmocka_unit_test(number_of_partitions),
         cmocka_unit_test(counts_are_in_proportion),
         cmocka_unit_test(impossible_counts),

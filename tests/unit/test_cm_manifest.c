@@ -271,16 +271,16 @@ static void test_what_makes_no_sense_is_refused(void **state)
         "",
         "{}",
         "[]",
-        "{\"format\": 2}",
+        "{\"format\": 3}",
         "{\"format\": 1, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
         "[{\"index\": 0, \"xxh64\": \"0123456789abcdef\"}]}",
-        "{\"format\": 2, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
+        "{\"format\": 3, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
         "[]}",
-        "{\"format\": 2, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
+        "{\"format\": 3, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
         "[{\"index\": 1, \"xxh64\": \"0123456789abcdef\"}]}",
-        "{\"format\": 2, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
+        "{\"format\": 3, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
         "[{\"index\": 0, \"xxh64\": \"0123456789abcdeg\"}]}",
-        "{\"format\": 2, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 0, \"partitions\": "
+        "{\"format\": 3, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 0, \"partitions\": "
         "[{\"index\": 0, \"xxh64\": \"0123456789abcdef\"}]}"};
     struct mfs_manifest m;
     struct mfs_err err;
@@ -291,6 +291,20 @@ static void test_what_makes_no_sense_is_refused(void **state)
         assert_int_equal(mfs_manifest_parse(&m, bad[i], strlen(bad[i]), &err), -EINVAL);
         assert_true(err.msg[0]);
     }
+}
+
+static void test_a_layout_of_former_times_is_refused(void **state)
+{
+    static const char text[] =
+        "{\"format\": 2, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
+        "[{\"index\": 0, \"xxh64\": \"0123456789abcdef\"}]}";
+    struct mfs_manifest m;
+    struct mfs_err err;
+
+    (void)state;
+    assert_int_equal(mfs_manifest_parse(&m, text, sizeof text - 1, &err), -EINVAL);
+    assert_string_equal(err.msg, "it has format 2, this program knows 3: inode numbers were of "
+                                 "another layout then");
 }
 
 static void test_one_writes_at_a_time_and_only_its_own(void **state)
@@ -335,6 +349,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_no_byte_can_be_lost_or_changed, setup, teardown),
         cmocka_unit_test(test_what_makes_no_sense_is_refused),
+        cmocka_unit_test(test_a_layout_of_former_times_is_refused),
         cmocka_unit_test_setup_teardown(test_one_writes_at_a_time_and_only_its_own, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_places_that_do_not_do, setup, teardown),

@@ -87,6 +87,50 @@ static void test_clean(void **state)
     assert_int_equal(mfs_meta_close(fsck_client.meta, fsck_tree.f, true), 0);
 }
 
+/* Numbers of which a partition has given out more than doubles hold (base/ino.h) do in all
+ * respects. */
+static void test_large_numbers(void **state)
+{
+    struct mfs_fsck_report *r = fsck(false);
+    struct mfs_attr attr;
+    uint64_t ino;
+
+    (void)state;
+    assert_true(fsck_tree.d >= 1ULL << 52 || fsck_tree.b >= 1ULL << 52);
+    expect_kinds(r, "", "nothing");
+    mfs_fsck_report_free(r);
+    assert_int_equal(mfs_meta_rename(fsck_client.meta, fsck_tree.d, "f", fsck_tree.b, "f", 0), 0);
+    assert_int_equal(mfs_meta_rename(fsck_client.meta, ROOT, "n", fsck_tree.x, "y", 0), 0);
+    assert_int_equal(mfs_meta_rmdir(fsck_client.meta, fsck_tree.d, "e"), 0);
+    assert_int_equal(mfs_meta_unlink(fsck_client.meta, fsck_tree.d, "g"), 0);
+    assert_int_equal(mfs_meta_lookup(fsck_client.meta, fsck_tree.d, "h", &attr), 0);
+    assert_true(attr.ino == fsck_tree.g && attr.nlink == 1);
+    assert_int_equal(mfs_meta_unlink(fsck_client.meta, fsck_tree.d, "h"), 0);
+    for (unsigned i = 0; i < 40; i++) {
+        char name[8];
+
+        assert_int_equal(mfs_text_format(name, sizeof name, "%u", i), 0);
+        assert_int_equal(meta_client_file(&fsck_client, fsck_tree.b, name, &ino), 0);
+    }
+    assert_true(ino & MFS_INO_LARGE);
+    fsck_check_content(fsck_tree.f, 3 * STRIPE);
+    fsck_world_flush();
+    r = fsck(false);
+    expect_kinds(r, "", "what was done");
+    mfs_fsck_report_free(r);
+    fsck_world_order("SET #seq 7");
+    r = fsck(true);
+    expect_kinds(r, "low-sequence low-sequence low-sequence low-sequence", "numbers go back");
+    assert_int_equal(r->left, 0);
+    mfs_fsck_report_free(r);
+    assert_int_equal(meta_client_file(&fsck_client, fsck_tree.b, "new", &ino), 0);
+    assert_true(ino & MFS_INO_LARGE);
+    fsck_world_order("SET #seq 140737488355327"); /* 2^47 - 1, the last one */
+    assert_int_equal(meta_client_file(&fsck_client, fsck_tree.b, "none", &ino), -ENOSPC);
+    fsck_world_order("SET #seq 99999999999999999999");
+    assert_int_equal(meta_client_file(&fsck_client, fsck_tree.b, "none", &ino), -ENOSPC);
+}
+
 static void neighbours(void)
 {
     struct mfs_attr attr;
@@ -353,6 +397,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_clean, fsck_world_setup, fsck_world_teardown),
+        cmocka_unit_test_setup_teardown(test_large_numbers, fsck_world_setup_large,
+                                        fsck_world_teardown),
         cmocka_unit_test_setup_teardown(test_paths, fsck_world_setup, fsck_world_teardown),
         cmocka_unit_test_setup_teardown(test_damage, fsck_world_setup, fsck_world_teardown),
         cmocka_unit_test_setup_teardown(test_tidy, fsck_world_setup, fsck_world_teardown),

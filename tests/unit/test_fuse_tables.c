@@ -24,7 +24,7 @@
 /* As a partition numbers inodes: its own number above, then one by one. */
 static uint64_t ino_of(uint64_t n)
 {
-    return (n % 32) << 48 | (1000 + n / 32);
+    return mfs_ino_make((uint32_t)n % 32, 1000 + n / 32);
 }
 
 static struct mfs_attr attr_of(uint64_t ino, uint32_t type)
@@ -134,6 +134,20 @@ static void test_place_is_a_node(void **state)
     assert_true(second != first && mfs_places_ino(second) == ino);
     assert_true(mfs_places_node(p, ROOT, "x", ino) == first); /* and back */
     assert_true(mfs_places_node(p, ROOT, "y", ino) == second);
+    mfs_places_destroy(p);
+}
+
+/* A number whose upper bits are its own stands for itself, wherever it is. */
+static void test_large_number_is_one_node(void **state)
+{
+    struct mfs_places *p = mfs_places_create();
+    uint64_t ino = mfs_ino_make(5, 7ULL << MFS_INO_SEQ_BITS | 9);
+
+    (void)state;
+    assert_non_null(p);
+    assert_true(mfs_places_node(p, ROOT, "x", ino) == ino);
+    assert_true(mfs_places_node(p, ROOT, "y", ino) == ino);
+    assert_true(mfs_places_ino(ino) == ino);
     mfs_places_destroy(p);
 }
 
@@ -563,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_ghosts_in_use_stay),
         cmocka_unit_test(test_ghosts_of_files_last_a_moment),
         cmocka_unit_test(test_place_is_a_node),
+        cmocka_unit_test(test_large_number_is_one_node),
         cmocka_unit_test(test_places_below_a_moved_directory),
         cmocka_unit_test(test_rename_takes_the_node_along),
         cmocka_unit_test(test_what_the_kernel_holds_is_not_used_again),

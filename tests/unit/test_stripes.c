@@ -139,7 +139,7 @@ static void model_seek(struct model *m)
 static void test_model(void **state)
 {
     struct data_test *t = *state;
-    struct model m = {.store = t->store, .ino = (1ULL << 48) | 77, .seed = rnd_seed()};
+    struct model m = {.store = t->store, .ino = mfs_ino_make(1, 77), .seed = rnd_seed()};
     unsigned long n = steps(4000);
 
     m.want = calloc(1, SPACE);
@@ -236,7 +236,7 @@ static void test_punch_up_to_the_end(void **state)
 static void test_huge(void **state)
 {
     struct data_test *t = *state;
-    uint64_t inos[] = {0x0001002a3f5b5d5cULL, 0x0001002a3f5b5d5eULL}; /* "*?[]\" and "*?[]^" */
+    uint64_t inos[] = {0x2a3f5b5d5cULL, 0x2a3f5b5d5eULL}; /* "*?[]\" and "*?[]^" */
     uint64_t end = MFS_FILE_SIZE_MAX(STRIPE), at;
     uint64_t offs[] = {5, 1ULL << 33, (1ULL << 47) + 3, end - 10};
     int64_t alloc[2] = {0, 0}, start;

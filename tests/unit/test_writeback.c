@@ -37,7 +37,7 @@ static uint64_t new_ino(void)
 {
     static uint64_t seq = 100;
 
-    return (1ULL << 48) | seq++;
+    return mfs_ino_make(1, seq++);
 }
 
 static void check_stored(struct file *f, uint64_t off, size_t len, unsigned salt)

@@ -145,7 +145,7 @@ static void test_model(void **state)
     m.want = calloc(1, SPACE);
     m.have = malloc(SPACE);
     m.spare = malloc(SPACE);
-    file_open(&m.f, t.store, wb, (2ULL << 48) | 5);
+    file_open(&m.f, t.store, wb, mfs_ino_make(2, 5));
     assert_int_equal(mfs_readahead_create(&m.ra, pool, m.f.ino), 0);
     for (unsigned long i = 0; i < n; i++) {
         step(&m);

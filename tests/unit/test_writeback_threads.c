@@ -95,7 +95,7 @@ static void test_one_file(void **state)
     uint64_t seed = rnd_seed();
     struct file f;
 
-    file_open(&f, e->t.store, e->wb, (1ULL << 48) | 1);
+    file_open(&f, e->t.store, e->wb, mfs_ino_make(1, 1));
     for (unsigned i = 0; i < WRITERS; i++)
         w[i] = (struct worker){.e = e, .f = &f, .id = i, .seed = seed + i * 977};
     run_all(w, WRITERS, write_pages);
@@ -160,7 +160,7 @@ static void test_readers_see_writes(void **state)
     _Atomic unsigned version = 0;
     struct file f;
 
-    file_open(&f, e->t.store, e->wb, (1ULL << 48) | 2);
+    file_open(&f, e->t.store, e->wb, mfs_ino_make(1, 2));
     for (unsigned i = 0; i < 4; i++)
         w[i] = (struct worker){.e = e, .f = &f, .stop = &stop, .version = &version};
     run_all(w, 1, rewrite);
@@ -179,8 +179,7 @@ static void *write_files(void *arg)
         size_t len = 1 + rnd_below(&w->seed, sizeof buf);
         struct file f;
 
-        file_open(&f, w->e->t.store, w->e->wb,
-                  ((uint64_t)(n % NPARTS) << 48) | (1000 + w->id * 1000 + n));
+        file_open(&f, w->e->t.store, w->e->wb, mfs_ino_make(n % NPARTS, 1000 + w->id * 1000 + n));
         pattern(buf, 0, len, n);
         w->rc = mfs_dirty_write(f.d, 0, len, buf);
         if (!w->rc)
@@ -213,7 +212,7 @@ static void *stream(void *arg)
     char *buf = malloc(len), *have = malloc(len);
     struct file f;
 
-    file_open(&f, w->e->t.store, w->e->wb, (2ULL << 48) | (5000 + w->id));
+    file_open(&f, w->e->t.store, w->e->wb, mfs_ino_make(2, 5000 + w->id));
     for (unsigned n = 0; n < 100 && !w->rc; n++) {
         pattern(buf, n * len, len, w->id);
         w->rc = mfs_dirty_write(f.d, n * len, len, buf);
@@ -264,7 +263,7 @@ static void test_cut_beside_writes(void **state)
     _Atomic bool stop = false;
     struct file f;
 
-    file_open(&f, e->t.store, e->wb, (3ULL << 48) | 9);
+    file_open(&f, e->t.store, e->wb, mfs_ino_make(3, 9));
     w = (struct worker){.e = e, .f = &f, .stop = &stop, .seed = 4242};
     run_all(&w, 1, cut_and_cut);
     for (unsigned n = 0; n < 200; n++) {

@@ -18,7 +18,7 @@ local make_root
 
 -- mfs_format deployment index nparts stripe_size sec nsec
 local function format(_, args)
-    local want = { 'format', '2', 'deployment', args[1], 'index', args[2],
+    local want = { 'format', '3', 'deployment', args[1], 'index', args[2],
                    'nparts', args[3], 'stripe_size', args[4] }
     if redis.call('EXISTS', '#super') == 1 then
         for i = 1, #want, 2 do

@@ -83,8 +83,11 @@ local function later(a, b)
     return as > bs or (as == bs and an > bn)
 end
 
+-- Is the home of an inode (or an entry's) this partition, whose number is `prefix` (2 bytes, big-endian)? The home is in
+-- bits 37 … 52 (base/ino.h has the same in C).
 local function home_here(ino, prefix)
-    return sub(ino, 1, 2) == prefix
+    local a, b, c = byte(ino, 2, 4)
+    return a % 32 * 2048 + b * 8 + math.floor(c / 32) == (struct.unpack('>I2', prefix))
 end
 
 -- An entry: ino (8), type (1), and while a rename across partitions is under way its intent:

@@ -1,0 +1,45 @@
+/* Inode numbers: where the inode is (its home partition) and a sequence of that partition's, so
+ * that none is given out twice. They are below 2^53 for each partition's first 2^37 inodes:
+ * whatever keeps numbers in doubles (JavaScript, JSON, awk, Lua, R) tells files apart by them.
+ *
+ *     bits  0 … 36  sequence, lower 37 bits
+ *     bits 37 … 52  home
+ *     bits 53 … 62  sequence, upper 10 bits
+ *     bit  63       the sequence has upper bits
+ *
+ * So bits 53 … 62 of a number without bit 63 are free (fuse/places.h). The same in Lua is in
+ * functions/record.lua. */
+#ifndef MFS_BASE_INO_H
+#define MFS_BASE_INO_H
+
+#include <stdint.h>
+
+#define MFS_INO_SEQ_BITS  37
+#define MFS_INO_HIGH_BITS 10
+#define MFS_INO_HIGH_AT   53 /* below: what a double holds */
+#define MFS_INO_LARGE     (1ULL << 63)
+#define MFS_INO_HOME_MASK 0xffffU
+#define MFS_INO_SEQ_MAX   ((1ULL << (MFS_INO_SEQ_BITS + MFS_INO_HIGH_BITS)) - 1)
+
+/* seq is at most MFS_INO_SEQ_MAX. */
+static inline uint64_t mfs_ino_make(uint32_t home, uint64_t seq)
+{
+    uint64_t high = seq >> MFS_INO_SEQ_BITS, low = seq & ((1ULL << MFS_INO_SEQ_BITS) - 1);
+
+    return (high ? MFS_INO_LARGE | high << MFS_INO_HIGH_AT : 0) |
+           (uint64_t)home << MFS_INO_SEQ_BITS | low;
+}
+
+static inline uint32_t mfs_ino_home(uint64_t ino)
+{
+    return (uint32_t)(ino >> MFS_INO_SEQ_BITS) & MFS_INO_HOME_MASK;
+}
+
+static inline uint64_t mfs_ino_seq(uint64_t ino)
+{
+    uint64_t high = ino >> MFS_INO_HIGH_AT & ((1ULL << MFS_INO_HIGH_BITS) - 1);
+
+    return high << MFS_INO_SEQ_BITS | (ino & ((1ULL << MFS_INO_SEQ_BITS) - 1));
+}
+
+#endif
