@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -476,17 +477,24 @@ bool mfs_proc_capable(int capability)
     return caps >> capability & 1;
 }
 
+/* Of this program; "" when it can't be found out. */
+static char own_directory[PATH_MAX];
+
+static void find_own_directory(void)
+{
+    ssize_t len = readlink("/proc/self/exe", own_directory, sizeof own_directory - 1);
+    char *slash = len < 0 ? NULL : strrchr(own_directory, '/');
+
+    *(slash ? slash : own_directory) = '\0';
+}
+
 int mfs_proc_sibling(const char *name, char *out, size_t n)
 {
-    char self[PATH_MAX], *slash;
-    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    if (len < 0)
-        return -errno;
-    self[len] = '\0';
-    slash = strrchr(self, '/');
-    if (!slash)
+    /* Looked up once: in another mount namespace the kernel tells another path. */
+    pthread_once(&once, find_own_directory);
+    if (!own_directory[0])
         return -ENOENT;
-    *slash = '\0';
-    return mfs_text_format(out, n, "%s/%s", self, name);
+    return mfs_text_format(out, n, "%s/%s", own_directory, name);
 }

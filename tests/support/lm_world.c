@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "lm/agent.h"
 #include "store/args.h"
+#include "store/module.h"
 #include "store/reply.h"
 
 #define STRIPE (1U << 20)
@@ -320,13 +321,17 @@ static _Noreturn void run_program(const struct lm_world *w)
     _exit(127);
 }
 
-/* Into a new PID name space; the next ones are of this one again. */
+/* Into a new PID name space; the next ones are of this one again. In a chroot, "/" may be no mount;
+ * /proc is one. */
 static pid_t fork_apart(void)
 {
+    char path[PATH_MAX];
     int here = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
-    pid_t pid = here < 0 || unshare(CLONE_NEWPID) ? -1 : fork();
+    pid_t pid;
 
-    if (!pid && (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+    assert_int_equal(mfs_module_path(path, sizeof path), 0); /* not found from there, in a chroot */
+    pid = here < 0 || unshare(CLONE_NEWPID) ? -1 : fork();
+    if (!pid && (unshare(CLONE_NEWNS) || mount(NULL, "/proc", NULL, MS_PRIVATE, NULL) ||
                  mount("proc", "/proc", "proc", 0, NULL)))
         _exit(1);
     if (pid && here >= 0) {

@@ -139,6 +139,15 @@ static void *serve(void *arg)
     return NULL;
 }
 
+/* What is mounted there is seen in this namespace alone. In a chroot, "/" may be no mount. */
+static int keep_mountpoint_private(void)
+{
+    if (!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+        return 0;
+    return mount(mountpoint, mountpoint, NULL, MS_BIND, NULL) ||
+           mount(NULL, mountpoint, NULL, MS_PRIVATE, NULL);
+}
+
 /* In a namespace of its own, so that the mount goes whatever happens. */
 static int setup(void **state)
 {
@@ -150,8 +159,8 @@ static int setup(void **state)
     *state = NULL;
     if (unshare(CLONE_NEWNS) < 0 || access("/dev/fuse", R_OK | W_OK) < 0)
         return 0;
-    assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
     assert_non_null(mkdtemp(mountpoint));
+    assert_int_equal(keep_mountpoint_private(), 0);
     served.turns = mfs_turns_create(1);
     assert_non_null(served.turns);
     session = fuse_session_new(&args, &ops, sizeof ops, &served);
@@ -176,6 +185,7 @@ static int teardown(void **state)
     fuse_session_unmount(session);
     fuse_session_destroy(session);
     mfs_turns_destroy(served.turns);
+    umount2(mountpoint, 0); /* of itself, in a chroot */
     assert_int_equal(rmdir(mountpoint), 0);
     return 0;
 }
