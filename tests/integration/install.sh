@@ -14,6 +14,10 @@ for file in bin/cm bin/lm bin/memefs sbin/mount.memefs share/man/man1/cm.1 share
     share/bash-completion/completions/memefs; do
     [ -s "$file" ] || fail "$file is not installed"
 done
+for program in cm lm; do
+    grep -q "^ExecStart=$T/usr/bin/$program " "lib/systemd/system/memefs-$program@.service" ||
+        fail "the unit starts another $program: $(grep ExecStart "lib/systemd/system/memefs-$program@.service")"
+done
 [ -n "$(find include/memefs -name '*.h')" ] || fail "no header is installed"
 cd /
 MEMEFS_BIN=$T/usr/bin
