@@ -24,7 +24,8 @@ static const char usage[] =
     "them can be read, the rest gives EIO until the file is removed or written anew.\n"
     "Paths are those of the file system, or with DIR, which is on a mount of it, those of\n"
     "what is below DIR. Exit status: 0 whether there are any or not; 1 they can't be\n"
-    "found out; 2 wrong usage.\n\n";
+    "found out, or some partitions can't be read just now, and what those have is not\n"
+    "listed; 2 wrong usage.\n\n";
 
 /* What is listed, and how it is shown: a file's path in the file system begins with `within`, and
  * `shown` takes the place of its first `cut` bytes. */
@@ -141,7 +142,29 @@ static void print_json(const struct mfs_lost_list *l, const struct range *r)
             printf("%s%" PRIu32, p ? ", " : "", f->part[p]);
         printf("]}");
     }
-    printf("%s]}\n", any ? "\n" : "");
+    printf("%s], \"unread\": [", any ? "\n" : "");
+    for (uint32_t i = 0; i < l->nunread; i++)
+        printf("%s%" PRIu32, i ? ", " : "", l->unread[i]);
+    printf("]}\n");
+}
+
+/* What is listed is not all. */
+static int report_unread(const struct mfs_lost_list *l, struct mfs_err *err)
+{
+    char parts[128];
+    size_t at = 0;
+
+    if (!l->nunread)
+        return 0;
+    for (uint32_t i = 0; i < l->nunread && at < sizeof parts; i++)
+        at += (size_t)snprintf(parts + at, sizeof parts - at, "%s%" PRIu32, i ? ", " : "",
+                               l->unread[i]);
+    if (at >= sizeof parts)
+        memcpy(parts + sizeof parts - sizeof ", ...", ", ...", sizeof ", ...");
+    return mfs_err_set(err, -EIO,
+                       "%s can't be read (%s): lost bytes and names that are there are not listed; "
+                       "cm doctor says what is wrong",
+                       MFS_TEXT_COUNT(l->nunread, "partition"), parts);
 }
 
 static int list(const struct mfs_conf *conf, const char *dir, struct mfs_verb_client *c,
@@ -165,6 +188,8 @@ static int list(const struct mfs_conf *conf, const char *dir, struct mfs_verb_cl
         print_text(l, r);
     if (!rc && fflush(stdout))
         rc = mfs_err_set(err, -errno, "output: %s", strerror(errno));
+    if (!rc)
+        rc = report_unread(l, err);
     mfs_lost_list_free(l);
     free(r);
     return rc;

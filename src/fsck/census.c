@@ -31,7 +31,8 @@ int mfs_census_init(struct mfs_census *c, struct mfs_store *store)
     mfs_buf_init(&c->bytes);
     mfs_findings_init(&c->found);
     c->seq = calloc(c->nparts, sizeof *c->seq);
-    return c->seq ? 0 : -ENOMEM;
+    c->unread = calloc(c->nparts, sizeof *c->unread);
+    return c->seq && c->unread ? 0 : -ENOMEM;
 }
 
 void mfs_census_fini(struct mfs_census *c)
@@ -45,6 +46,7 @@ void mfs_census_fini(struct mfs_census *c)
     mfs_buf_fini(&c->bytes);
     mfs_findings_fini(&c->found);
     free(c->seq);
+    free(c->unread);
     c->seq = NULL;
 }
 

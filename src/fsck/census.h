@@ -90,6 +90,10 @@ struct mfs_census {
     struct mfs_findings found;
     uint64_t *seq; /* of each partition: the last number that was given out */
     uint64_t keys;
+    /* To be set before the scan: it goes on without partitions that can't be read, and notes which
+     * those are in unread[nparts]. What others have is seen all the same. */
+    bool partial;
+    bool *unread;
 };
 
 /* Is the inode of the slice? */

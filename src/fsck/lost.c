@@ -68,6 +68,22 @@ static void list_parts(const bool *in, uint32_t nparts, struct mfs_lost_file *f)
             f->part[f->nparts++] = p;
 }
 
+static bool home_is_unread(const struct mfs_census *c, uint64_t ino)
+{
+    uint32_t home = mfs_placement_home(ino);
+
+    return home < c->nparts && c->unread[home];
+}
+
+static int list_unread(const struct mfs_census *c, struct mfs_lost_list *l)
+{
+    l->unread = calloc(c->nparts, sizeof *l->unread);
+    for (uint32_t p = 0; p < c->nparts && l->unread; p++)
+        if (c->unread[p])
+            l->unread[l->nunread++] = p;
+    return l->unread ? 0 : -ENOMEM;
+}
+
 /* Stripes of inodes that are gone are about to go, too. */
 static int collect(const struct mfs_census *c, struct mfs_lost_list *l)
 {
@@ -92,7 +108,7 @@ static int collect(const struct mfs_census *c, struct mfs_lost_list *l)
                 in[p] = true;
         }
         list_parts(in, c->nparts, &f);
-        if (mfs_census_inode(c, f.ino))
+        if (mfs_census_inode(c, f.ino) || home_is_unread(c, f.ino))
             rc = add_file(c, l, &f);
     }
     free(in);
@@ -109,12 +125,15 @@ static int look(struct mfs_store *store, struct mfs_lost_list *l, struct mfs_err
     bool disturbed = false;
     int rc = mfs_census_init(&c, store);
 
+    c.partial = true;
     if (!rc)
         rc = mfs_census_scan(&c, store, &opts, &disturbed, err);
     if (!rc) {
         mfs_census_sort(&c);
         rc = collect(&c, l);
     }
+    if (!rc)
+        rc = list_unread(&c, l);
     mfs_census_fini(&c);
     return rc;
 }
@@ -147,5 +166,6 @@ void mfs_lost_list_free(struct mfs_lost_list *l)
         free(l->file[i].part);
     }
     free(l->file);
+    free(l->unread);
     free(l);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/log.h"
 #include "fsck/census.h"
 #include "fsck/fsck.h"
 #include "store/args.h"
@@ -34,8 +35,14 @@ struct scan {
     bool disturbed;
 };
 
+/* 0 where the census goes on without the partition. */
 static int fail(struct scan *s, int rc, uint32_t part, const char *what)
 {
+    if (s->c->partial && rc != -ENOMEM && rc != -EAGAIN) {
+        mfs_info("fsck", "partition %u: %s: %s", part, what, strerror(-rc));
+        s->c->unread[part] = true;
+        return 0;
+    }
     return mfs_err_set(s->err, rc, "partition %u: %s: %s", part, what, strerror(-rc));
 }
 
@@ -196,7 +203,7 @@ static int scan_round(struct scan *s, struct cursor *cursors, struct mfs_cmd *cm
     int rc;
 
     for (uint32_t part = 0; part < s->c->nparts; part++)
-        if (!cursors[part].done)
+        if (!cursors[part].done && !s->c->unread[part])
             cmds[n++] = command_of(&cursors[part], part);
     *left = n;
     if (!n)
@@ -210,7 +217,7 @@ static int scan_round(struct scan *s, struct cursor *cursors, struct mfs_cmd *cm
         else if (!rc)
             rc = take_answer(s, &cursors[cmds[i].part], cmds[i].part, cmds[i].reply);
         if (rc && rc != -EAGAIN)
-            fail(s, rc, cmds[i].part, "can't be read");
+            rc = fail(s, rc, cmds[i].part, "can't be read");
     }
     mfs_cmds_fini(cmds, n);
     return rc;
@@ -309,33 +316,49 @@ static int take_note(struct scan *s, uint32_t part, const char *key, size_t key_
 }
 
 /* The partition is of this deployment, and has not begun anew, empty. */
-static int check_super(struct scan *s, uint32_t part)
+static int check_super(struct scan *s, const struct mfs_cmd *cmd)
 {
-    char want[24], index[24];
-    const char *have, *at;
-    struct mfs_args args;
-    struct mfs_cmd cmd;
     size_t n = 0, m = 0;
-    int rc;
+    const char *have = mfs_reply_str(mfs_reply_at(cmd->reply, 0), &n);
+    const char *at = mfs_reply_str(mfs_reply_at(cmd->reply, 1), &m);
+    char want[24], index[24];
 
+    snprintf(want, sizeof want, "%u", s->c->nparts);
+    snprintf(index, sizeof index, "%u", cmd->part);
+    if (cmd->rc)
+        return fail(s, cmd->rc, cmd->part, "can't be read");
+    if (have && at && n == strlen(want) && !memcmp(have, want, n) && m == strlen(index) &&
+        !memcmp(at, index, m))
+        return 0;
+    return mfs_err_set(s->err, -EINVAL,
+                       "partition %u: #super is missing or another partition's: its data are "
+                       "lost, and nothing can be said of the rest",
+                       cmd->part);
+}
+
+/* All at once: those that are out of reach are waited for together. */
+static int check_supers(struct scan *s)
+{
+    uint32_t nparts = s->c->nparts;
+    struct mfs_cmd *cmds = calloc(nparts, sizeof *cmds);
+    struct mfs_args args;
+    int rc = 0;
+
+    if (!cmds)
+        return -ENOMEM;
     mfs_args_init(&args, "HMGET");
     mfs_args_str(&args, "#super");
     mfs_args_str(&args, "nparts");
     mfs_args_str(&args, "index");
-    rc = ask(s, &args, part, &cmd);
-    have = mfs_reply_str(mfs_reply_at(cmd.reply, 0), &n);
-    at = mfs_reply_str(mfs_reply_at(cmd.reply, 1), &m);
-    snprintf(want, sizeof want, "%u", s->c->nparts);
-    snprintf(index, sizeof index, "%u", part);
-    if (rc)
-        fail(s, rc, part, "can't be read");
-    else if (!have || !at || n != strlen(want) || memcmp(have, want, n) != 0 ||
-             m != strlen(index) || memcmp(at, index, m) != 0)
-        rc = mfs_err_set(s->err, -EINVAL,
-                         "partition %u: #super is missing or another partition's: its data are "
-                         "lost, and nothing can be said of the rest",
-                         part);
-    mfs_cmds_fini(&cmd, 1);
+    for (uint32_t part = 0; part < nparts; part++) {
+        cmds[part] = mfs_args_cmd(&args, part);
+        cmds[part].idempotent = true;
+    }
+    timed_exec(s, cmds, nparts);
+    for (uint32_t part = 0; part < nparts && !rc; part++)
+        rc = check_super(s, &cmds[part]);
+    mfs_cmds_fini(cmds, nparts);
+    free(cmds);
     return rc;
 }
 
@@ -395,14 +418,13 @@ int mfs_census_scan(struct mfs_census *c, struct mfs_store *store, const struct 
 {
     struct scan s = {.c = c, .store = store, .err = err};
     uint64_t epoch = mfs_store_epoch(store);
-    int rc = 0;
+    int rc = check_supers(&s);
 
-    for (uint32_t part = 0; part < c->nparts && !rc; part++)
-        rc = check_super(&s, part);
     if (!rc)
         rc = scan_keys(&s, opts);
     for (uint32_t part = 0; part < c->nparts && !rc; part++)
-        rc = read_rest(&s, part);
+        if (!c->unread[part])
+            rc = read_rest(&s, part);
     *disturbed = s.disturbed || mfs_store_epoch(store) != epoch;
     if (!rc)
         mfs_census_sort(c);

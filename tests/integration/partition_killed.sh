@@ -149,6 +149,18 @@ must_happen 60 has_revived 4
 listing "$MNT0" >"$T/one"
 grep -q '/here' "$T/one" || fail "a name is gone"
 must_happen 30 touch "$MNT1/there"
+
+say "a partition that can't be asked is named, and what others have lost is listed"
+read -r lm _ <"$STATE/node-1/lm.pid"
+kill -STOP "$lm"
+redis_serving 6
+kill -KILL "$pid"
+expect_fail 1 memefs_lost --json
+grep -q "^memefs: lost: 1 partition can't be read (6): " "$T/expect.out" || fail "lost says: $(cat "$T/expect.out")"
+grep -v '^memefs: ' "$T/expect.out" | jq -e '.unread == [6] and (.files | length > 0)' >/dev/null ||
+    fail "lost lists: $(head -c 500 "$T/expect.out")"
+kill -CONT "$lm"
+must_happen 60 has_revived 5
 rm -rf "${MNT0:?}"/*
 fsck_silent
 deployment_stop
