@@ -270,8 +270,9 @@ static void begin(void *arg)
     if (!mfs_scale_busy(cm) && !cm->state.nmoves) {
         k->result.epoch = cm->state.table->epoch;
         k->result.nodes = cm->state.nnodes;
-        mfs_event_add(cm->paths->events, "cm", "checkpoint", "%u partitions of %u nodes, to %s",
-                      k->result.nparts, k->result.nodes, k->dir);
+        mfs_event_add(cm->paths->events, "cm", "checkpoint", "%s of %s, to %s",
+                      MFS_TEXT_COUNT(k->result.nparts, "partition"),
+                      MFS_TEXT_COUNT(k->result.nodes, "node"), k->dir);
         begin_step(k, MFS_IMAGE_HALT);
         return;
     }

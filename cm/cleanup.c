@@ -362,7 +362,8 @@ int mfs_cleanup_node_files(const struct mfs_paths *p, uint32_t node, struct mfs_
 
 int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err *err)
 {
-    const char *const own[] = {p->secret, p->address, p->pid, p->events, p->failure, p->state};
+    const char *const own[] = {p->secret, p->address, p->pid, p->failure, p->state, p->events};
+    const size_t nown = sizeof own / sizeof *own - (keep_logs ? 1 : 0);
     int rc;
 
     mfs_walk_nodes(p, "dumps", remove_dumps, NULL);
@@ -372,8 +373,9 @@ int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err 
         rc = mfs_walk_nodes(p, "*", remove_but_log, NULL);
     else
         rc = mfs_walk_node_dirs(p, remove_tree, NULL);
-    /* The state comes last: while it is there, another start knows that there is more to do. */
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+    /* The state comes last but for the events, which count as a log: while it is there, another
+     * start knows that there is more to do. */
+    for (size_t i = 0; i < nown; i++)
         if (unlink(own[i]) && errno != ENOENT && !rc)
             rc = -errno;
     if (!keep_logs)

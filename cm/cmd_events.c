@@ -80,12 +80,12 @@ static int show(struct view *v, struct mfs_err *err)
     return fflush(stdout) ? mfs_err_set(err, -errno, "output: %s", strerror(errno)) : 0;
 }
 
-/* The deployment removes the file when it ends. */
-static bool removed(int fd)
+/* With the deployment ends its state; the file of events may be kept. */
+static bool ended(const struct mfs_paths *p, int fd)
 {
     struct stat st;
 
-    return fstat(fd, &st) || !st.st_nlink;
+    return fstat(fd, &st) || !st.st_nlink || access(p->state, F_OK);
 }
 
 int mfs_cmd_events(struct mfs_verb_call *call, struct mfs_err *err)
@@ -101,7 +101,7 @@ int mfs_cmd_events(struct mfs_verb_call *call, struct mfs_err *err)
     mfs_buf_init(&v.b);
     rc = show(&v, err);
     while (!rc && follow) {
-        bool last = removed(v.fd);
+        bool last = ended(&call->paths, v.fd);
 
         mfs_clock_sleep(LOOK_STEP);
         rc = show(&v, err);

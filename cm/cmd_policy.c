@@ -37,5 +37,8 @@ int mfs_cmd_policy(struct mfs_verb_call *call, struct mfs_err *err)
         return rc;
     }
     mfs_text_copy(m.name, sizeof m.name, call->args[0]);
-    return mfs_client_call(&call->paths, MFS_MSG_POLICY, &m, TIME_LIMIT, &reply, err);
+    rc = mfs_client_call(&call->paths, MFS_MSG_POLICY, &m, TIME_LIMIT, &reply, err);
+    if (!rc)
+        printf("%s: policy %s\n", call->paths.name, m.name);
+    return rc;
 }

@@ -68,8 +68,8 @@ static void progress_end(struct start *s)
 
 static void say_running(const struct mfs_cm_state *st, const char *how)
 {
-    printf("%s: %s; %u nodes, %u partitions, %s per node", st->name, how, st->nnodes, st->nparts,
-           MFS_TEXT_BYTES(st->memory));
+    printf("%s: %s; %s, %s, %s per node", st->name, how, MFS_TEXT_COUNT(st->nnodes, "node"),
+           MFS_TEXT_COUNT(st->nparts, "partition"), MFS_TEXT_BYTES(st->memory));
     if (st->mount[0])
         printf(", mounted at %s", st->mount);
     putchar('\n');

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "base/text.h"
 #include "cm/cleanup.h"
 #include "cm/autobalance.h"
 #include "cm/autoscale.h"
@@ -150,8 +151,8 @@ static void go_on(struct mfs_cm *cm)
         mfs_nodes_adopt(cm);
         mfs_scale_resume(cm);
     } else {
-        mfs_event_add(cm->paths->events, "cm", "starting", "process %d at %s, %u nodes",
-                      (int)getpid(), cm->address, cm->state.nnodes);
+        mfs_event_add(cm->paths->events, "cm", "starting", "process %d at %s, %s", (int)getpid(),
+                      cm->address, MFS_TEXT_COUNT(cm->state.nnodes, "node"));
         mfs_deploy_begin(cm);
     }
 }

@@ -298,8 +298,8 @@ static void finish(struct mfs_cm *cm)
     }
     if (mfs_replicas_begin(cm))
         mfs_error("deploy", "out of memory: there will be no replicas");
-    mfs_event_add(cm->paths->events, "cm", "running",
-                  "%u nodes, %u partitions, %llu bytes per node, %lld ms", s->nnodes, s->nparts,
+    mfs_event_add(cm->paths->events, "cm", "running", "%s, %s, %llu bytes per node, %lld ms",
+                  MFS_TEXT_COUNT(s->nnodes, "node"), MFS_TEXT_COUNT(s->nparts, "partition"),
                   (unsigned long long)s->memory,
                   (long long)((mfs_clock_mono() - cm->began) / MFS_MSEC));
 }

@@ -66,9 +66,10 @@ static void judge(struct mfs_doctor_case *c, const struct group *g)
         return;
     }
     mfs_doctor_add(c->d, MFS_DOCTOR_WARN, check,
-                   "%s allows %s, and the %u nodes in it may take %s: beyond that the kernel kills "
+                   "%s allows %s, and the %s in it may take %s: beyond that the kernel kills "
                    "processes of it",
-                   g->dir, MFS_TEXT_BYTES(g->limit), g->nodes, MFS_TEXT_BYTES(g->promised));
+                   g->dir, MFS_TEXT_BYTES(g->limit), MFS_TEXT_COUNT(g->nodes, "node"),
+                   MFS_TEXT_BYTES(g->promised));
     mfs_doctor_advise(
         c->d,
         "raise it (memory.max, docker --memory, MemoryMax= of the unit), or next time "

@@ -108,8 +108,9 @@ static void load_state(struct mfs_doctor_case *c)
     c->recorded = !rc;
     if (!rc) {
         if (check_private(c, "state", c->paths->state, 0600))
-            mfs_doctor_add(c->d, MFS_DOCTOR_OK, "state", "%s: %s, %u nodes, %u partitions",
-                           c->paths->state, c->state.phase, c->state.nnodes, c->state.nparts);
+            mfs_doctor_add(c->d, MFS_DOCTOR_OK, "state", "%s: %s, %s, %s", c->paths->state,
+                           c->state.phase, MFS_TEXT_COUNT(c->state.nnodes, "node"),
+                           MFS_TEXT_COUNT(c->state.nparts, "partition"));
     } else if (rc != -ENOENT) {
         mfs_doctor_add(c->d, MFS_DOCTOR_FAIL, "state", "%s", err.msg);
         mfs_doctor_advise(c->d, "cm stop%s: it ends and clears away what is there", c->which);

@@ -135,8 +135,8 @@ static void settle(struct mfs_cm *cm)
         if (!cm->live[i]->conn && !cm->live[i]->node->turn[0])
             return;
     if (!cm->settled)
-        mfs_event_add(cm->paths->events, "cm", "adopted", "%u nodes, epoch %llu, %lld ms",
-                      cm->state.nnodes,
+        mfs_event_add(cm->paths->events, "cm", "adopted", "%s, epoch %llu, %lld ms",
+                      MFS_TEXT_COUNT(cm->state.nnodes, "node"),
                       (unsigned long long)(cm->state.table ? cm->state.table->epoch : 0),
                       (long long)((mfs_clock_mono() - cm->began) / MFS_MSEC));
     cm->settled = true;

@@ -135,7 +135,8 @@ static int set_targets(struct mfs_plan_work *w, struct mfs_err *err)
             w->node[at[i]].target = counts[i];
     }
     if (rc == -EINVAL)
-        mfs_err_set(err, rc, "%u partitions can't be divided over %zu nodes", w->in->nparts, stay);
+        mfs_err_set(err, rc, "%u partitions can't be divided over %s", w->in->nparts,
+                    MFS_TEXT_COUNT(stay, "node"));
     else if (rc)
         mfs_err_set(err, rc, "out of memory");
     free(weight);
@@ -395,14 +396,14 @@ static int no_room(const struct mfs_plan_work *w, struct mfs_err *err)
         most = free_of(n) > most ? free_of(n) : most;
     }
     if (need > have)
-        return mfs_err_set(err, -ENOSPC, "the data are %s, the %u nodes that would be left hold %s",
-                           MFS_TEXT_BYTES(need), stay, MFS_TEXT_BYTES(have));
-    return mfs_err_set(
-        err, -ENOSPC,
-        "the data are %s of the %s that the %u nodes would hold, but partition %u of %s "
-        "fits none: at most %s would be free on one",
-        MFS_TEXT_BYTES(need), MFS_TEXT_BYTES(have), stay, w->loose[0], MFS_TEXT_BYTES(size),
-        MFS_TEXT_BYTES(most));
+        return mfs_err_set(err, -ENOSPC, "the data are %s, the %s that would be left can hold %s",
+                           MFS_TEXT_BYTES(need), MFS_TEXT_COUNT(stay, "node"),
+                           MFS_TEXT_BYTES(have));
+    return mfs_err_set(err, -ENOSPC,
+                       "the data are %s of the %s that the %s would hold, but partition %u of %s "
+                       "fits none: at most %s would be free on one",
+                       MFS_TEXT_BYTES(need), MFS_TEXT_BYTES(have), MFS_TEXT_COUNT(stay, "node"),
+                       w->loose[0], MFS_TEXT_BYTES(size), MFS_TEXT_BYTES(most));
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */

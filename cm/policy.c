@@ -208,9 +208,9 @@ static void out(const struct mfs_policy *p, const struct mfs_policy_settings *s,
         target = relief;
     d->target = target;
     snprintf(d->why, sizeof d->why,
-             "%s: %s of %s used (%.1f %%, the fullest node %.1f %%), above %g %%: %u to %u nodes%s",
+             "%s: %s of %s used (%.1f %%, the fullest node %.1f %%), above %g %%: %u to %s%s",
              outs[p->out].name, MFS_TEXT_BYTES(v->used), MFS_TEXT_BYTES(v->capacity), 100 * all,
-             100 * v->fullest, 100 * s->out_at, v->nodes, target,
+             100 * v->fullest, 100 * s->out_at, v->nodes, MFS_TEXT_COUNT(target, "node"),
              more > room ? ", the most allowed" : "");
 }
 

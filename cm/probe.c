@@ -281,7 +281,7 @@ int mfs_cm_probe_begin(struct mfs_cm *cm, const uint32_t *node, uint32_t n,
     p->until = mfs_clock_mono() + MFS_CM_PROBE_ALL_NS;
     make_lanes(p);
     cm->probe = p;
-    mfs_event_add(cm->paths->events, "cm", "probing", "%u nodes", p->n);
+    mfs_event_add(cm->paths->events, "cm", "probing", "%s", MFS_TEXT_COUNT(p->n, "node"));
     for (uint32_t i = 0; i < p->nlanes; i++)
         next_turn(&p->lane[i]);
     return 0;

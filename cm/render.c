@@ -149,9 +149,10 @@ int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out)
     }
     rc =
         mfs_buf_printf(out,
-                       "%s: %s, %u nodes, %u partitions (beta %g), epoch %llu\n"
+                       "%s: %s, %s, %s (beta %g), epoch %llu\n"
                        "memory: %s of %s used (%.1f%%); policy %s, migration %s, weights %s%s\n\n",
-                       s->name, s->state, s->nnodes, s->partitions, s->beta,
+                       s->name, s->state, MFS_TEXT_COUNT(s->nnodes, "node"),
+                       MFS_TEXT_COUNT(s->partitions, "partition"), s->beta,
                        (unsigned long long)s->epoch, MFS_TEXT_BYTES(used), MFS_TEXT_BYTES(capacity),
                        100 * s->utilization, s->policy, s->migration, s->weights,
                        strcmp(s->weights, "auto") ? ""
@@ -192,9 +193,10 @@ int mfs_render_progress(const struct mfs_progress *p, struct mfs_buf *out)
 
 static int put_plan(const char *name, const struct mfs_scale_report *r, struct mfs_buf *out)
 {
-    int rc =
-        mfs_buf_printf(out, "%s: would go from %u to %u nodes and move %u partitions, %s\n", name,
-                       r->from, r->to, r->partitions_moved, MFS_TEXT_BYTES(r->bytes_moved));
+    int rc = mfs_buf_printf(out, "%s: would go from %u to %s and move %s, %s\n", name, r->from,
+                            MFS_TEXT_COUNT(r->to, "node"),
+                            MFS_TEXT_COUNT(r->partitions_moved, "partition"),
+                            MFS_TEXT_BYTES(r->bytes_moved));
 
     for (uint32_t i = 0; i < r->nmoves && !rc; i++)
         rc = mfs_buf_printf(out, "  partition %-5u  node-%u -> node-%u  %s\n", r->move[i].index,
@@ -210,12 +212,12 @@ int mfs_render_scale(const char *name, const struct mfs_scale_report *r, bool dr
     if (dry_run)
         rc = put_plan(name, r, out);
     else
-        rc =
-            mfs_buf_printf(out,
-                           "%s: %u -> %u nodes in %.2f s; %u partitions moved, %s; blocked %.1f ms "
-                           "at most, %.1f ms in all\n",
-                           name, r->from, r->to, r->duration_ms / 1e3, r->partitions_moved,
-                           MFS_TEXT_BYTES(r->bytes_moved), r->blocked_ms_max, r->blocked_ms_total);
+        rc = mfs_buf_printf(out,
+                            "%s: %u -> %s in %.2f s; %s moved, %s; blocked %.1f ms "
+                            "at most, %.1f ms in all\n",
+                            name, r->from, MFS_TEXT_COUNT(r->to, "node"), r->duration_ms / 1e3,
+                            MFS_TEXT_COUNT(r->partitions_moved, "partition"),
+                            MFS_TEXT_BYTES(r->bytes_moved), r->blocked_ms_max, r->blocked_ms_total);
     if (!rc && r->lower_bound_ms > 0)
         rc = mfs_buf_printf(out, "%s: no way of copying takes less than %.2f s over these links\n",
                             name, r->lower_bound_ms / 1e3);

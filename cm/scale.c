@@ -106,14 +106,13 @@ static void finish(struct mfs_scale *s)
 
     fill_report(cm, &r);
     if (s->failure.code)
-        mfs_event_add(cm->paths->events, "cm", "scale-failed",
-                      "%u -> %u nodes, there are %u now: %s", r.from, cm->state.scale.to, r.to,
-                      s->failure.msg);
+        mfs_event_add(cm->paths->events, "cm", "scale-failed", "%u -> %s, there are %u now: %s",
+                      r.from, MFS_TEXT_COUNT(cm->state.scale.to, "node"), r.to, s->failure.msg);
     else
         mfs_event_add(cm->paths->events, "cm", "scaled",
-                      "%u -> %u nodes: %u partitions, %s moved, %.0f ms; blocked %.1f ms at most",
-                      r.from, r.to, r.partitions_moved, MFS_TEXT_BYTES(r.bytes_moved),
-                      r.duration_ms, r.blocked_ms_max);
+                      "%u -> %s: %s, %s moved, %.0f ms; blocked %.1f ms at most", r.from,
+                      MFS_TEXT_COUNT(r.to, "node"), MFS_TEXT_COUNT(r.partitions_moved, "partition"),
+                      MFS_TEXT_BYTES(r.bytes_moved), r.duration_ms, r.blocked_ms_max);
     cm->state.scale = (struct mfs_cm_scale){0};
     mfs_scale_set_step(s, "");
     cm->scale = NULL; /* who hears of the end may begin the next */
@@ -271,10 +270,12 @@ void mfs_scale_undo(struct mfs_scale *s)
 static void tell_begin(const struct mfs_cm *cm, const struct mfs_scale_draft *d, const char *who)
 {
     mfs_event_add(cm->paths->events, "cm", "scale",
-                  "%u -> %u nodes, by %s: %s of %s used (%.1f%%); %u partitions, %s to move, %s",
-                  d->from, d->to, who, MFS_TEXT_BYTES(d->used), MFS_TEXT_BYTES(d->capacity),
-                  d->capacity ? 100.0 * (double)d->used / (double)d->capacity : 0.0, d->plan.nmoves,
-                  MFS_TEXT_BYTES(d->plan.bytes), d->cold ? "cold" : "hot");
+                  "%u -> %s, by %s: %s of %s used (%.1f%%); %s, %s to move, %s", d->from,
+                  MFS_TEXT_COUNT(d->to, "node"), who, MFS_TEXT_BYTES(d->used),
+                  MFS_TEXT_BYTES(d->capacity),
+                  d->capacity ? 100.0 * (double)d->used / (double)d->capacity : 0.0,
+                  MFS_TEXT_COUNT(d->plan.nmoves, "partition"), MFS_TEXT_BYTES(d->plan.bytes),
+                  d->cold ? "cold" : "hot");
 }
 
 static int wait_for(struct mfs_scale *s, mfs_scale_done *done, void *arg)
@@ -371,8 +372,8 @@ static int join_or_refuse(struct mfs_cm *cm, const struct mfs_msg_scale *what, m
     if (!strcmp(what->how, "to") && what->n == sc->to && !what->dry_run && cm->scale &&
         !wait_for(cm->scale, done, arg))
         return 0;
-    return mfs_err_set(err, -EBUSY, "a change from %u to %u nodes is under way (by %s, step %s)",
-                       sc->from, sc->to, sc->who, sc->step);
+    return mfs_err_set(err, -EBUSY, "a change from %u to %s is under way (by %s, step %s)",
+                       sc->from, MFS_TEXT_COUNT(sc->to, "node"), sc->who, sc->step);
 }
 
 static void tell_plan(const struct mfs_scale_draft *d, mfs_scale_done *done, void *arg)
@@ -424,8 +425,8 @@ void mfs_scale_resume(struct mfs_cm *cm)
         mfs_error("scale", "out of memory");
         return;
     }
-    mfs_event_add(cm->paths->events, "cm", "scale-resumed", "%u -> %u nodes, by %s, step %s",
-                  sc->from, sc->to, sc->who, sc->step);
+    mfs_event_add(cm->paths->events, "cm", "scale-resumed", "%u -> %s, by %s, step %s", sc->from,
+                  MFS_TEXT_COUNT(sc->to, "node"), sc->who, sc->step);
     if (!strcmp(sc->step, MFS_SCALE_COME)) {
         mfs_scale_come(cm->scale);
     } else if (!strcmp(sc->step, MFS_SCALE_MOVE)) {

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cm/cleanup.h"
 #include "cm/events.h"
 #include "cm/migrate.h"
@@ -291,7 +292,8 @@ static void forget(struct mfs_cm_live *l)
     give_back(cm, l->node);
     mfs_nodes_remove(cm, l);
     mfs_migrate_left(cm, l->node->id);
-    mfs_event_add(cm->paths->events, l->node->name, "left", "%u nodes now", cm->state.nnodes);
+    mfs_event_add(cm->paths->events, l->node->name, "left", "%s now",
+                  MFS_TEXT_COUNT(cm->state.nnodes, "node"));
     rc = mfs_cm_state_save(&cm->state, cm->paths->state);
     if (rc)
         mfs_error("scale", "%s: %s", cm->paths->state, strerror(-rc));

@@ -94,7 +94,8 @@ static int target(const struct mfs_cm *cm, const struct mfs_msg_scale *what, uin
     else
         return mfs_err_set(err, -EINVAL, "\"%s\" is no way of scaling", what->how);
     if (!*to)
-        return mfs_err_set(err, -EINVAL, "at least 1 of the %u nodes must stay", from);
+        return mfs_err_set(err, -EINVAL, "at least 1 of the %s must stay",
+                           MFS_TEXT_COUNT(from, "node"));
     if (*to > cm->state.nparts)
         return mfs_err_set(err, -EINVAL,
                            "%llu nodes need as many partitions, and this deployment has %u for "
@@ -304,10 +305,10 @@ static int check_room(const struct mfs_cm *cm, const struct mfs_scale_draft *d, 
     if (!d->nleaving || d->used <= room)
         return 0;
     return mfs_err_set(err, -ENOSPC,
-                       "%u nodes can't hold the data: %s (%llu bytes) are used, and those that "
+                       "%s can't hold the data: %s (%llu bytes) are used, and those that "
                        "stay have room for %s (%llu bytes)",
-                       d->to, MFS_TEXT_BYTES(d->used), (unsigned long long)d->used,
-                       MFS_TEXT_BYTES(room), (unsigned long long)room);
+                       MFS_TEXT_COUNT(d->to, "node"), MFS_TEXT_BYTES(d->used),
+                       (unsigned long long)d->used, MFS_TEXT_BYTES(room), (unsigned long long)room);
 }
 
 static double bound_ms(const struct mfs_cm *cm, const struct mfs_scale_draft *d)

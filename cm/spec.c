@@ -43,8 +43,9 @@ int mfs_spec_check_memory(const struct mfs_cm_state *s, uint32_t nodes, struct m
     uint64_t total = strcmp(s->provider, "local") ? 0 : mfs_spec_meminfo("MemTotal");
 
     if (total && s->memory > total / nodes)
-        return mfs_err_set(err, -ENOMEM, "memory: %u nodes of %s are more than this machine's %s",
-                           nodes, MFS_TEXT_BYTES(s->memory), MFS_TEXT_BYTES(total));
+        return mfs_err_set(err, -ENOMEM, "memory: %s of %s are more than this machine's %s",
+                           MFS_TEXT_COUNT(nodes, "node"), MFS_TEXT_BYTES(s->memory),
+                           MFS_TEXT_BYTES(total));
     return 0;
 }
 
@@ -63,9 +64,9 @@ static int choose_memory(const struct mfs_conf *conf, struct mfs_cm_state *s, st
         s->memory = available() / 2 / s->nnodes / MIB * MIB;
     if (s->memory < 16 * MIB)
         return mfs_err_set(err, -ENOMEM,
-                           "memory: not enough is available for %u nodes; give "
+                           "memory: not enough is available for %s; give "
                            "--memory or fewer nodes",
-                           s->nnodes);
+                           MFS_TEXT_COUNT(s->nnodes, "node"));
     return mfs_spec_check_memory(s, s->nnodes, err) ? (err->code = -EINVAL) : 0; /* wrong usage */
 }
 
@@ -202,7 +203,25 @@ static int check_checkpoint(const struct mfs_conf *conf, const struct mfs_cm_sta
     return 0;
 }
 
-/* Before anything is begun: has every node the memory for what it gets? */
+/* Before anything is begun: can the processes of every node start? */
+static int check_starts(const struct mfs_cm_state *s, struct mfs_err *err)
+{
+    for (uint32_t n = 0; n < s->nnodes; n++) {
+        uint32_t parts = mfs_cm_state_count(s, s->node[n].id);
+        uint64_t least = mfs_capacity_start(parts);
+
+        if (s->node[n].memory < least)
+            return mfs_err_set(err, -EINVAL,
+                               "memory: %s is too little for the redis processes of %s on %s: give "
+                               "%lluM or more, or fewer --partitions or --beta",
+                               MFS_TEXT_BYTES(s->node[n].memory),
+                               MFS_TEXT_COUNT(parts, "partition"), s->node[n].name,
+                               (unsigned long long)(least / MIB));
+    }
+    return 0;
+}
+
+/* Has every node the memory for what it gets? */
 static int check_fits(const struct mfs_cm_state *s, struct mfs_err *err)
 {
     for (uint32_t n = 0; n < s->nnodes; n++) {
@@ -268,8 +287,8 @@ int mfs_spec_divide(struct mfs_cm_state *s, struct mfs_err *err)
     if (!rc)
         give_out(s, counts);
     else
-        mfs_err_set(err, rc, "cannot divide %u partitions over %u nodes: %s", s->nparts, s->nnodes,
-                    strerror(-rc));
+        mfs_err_set(err, rc, "cannot divide %s over %s: %s", MFS_TEXT_COUNT(s->nparts, "partition"),
+                    MFS_TEXT_COUNT(s->nnodes, "node"), strerror(-rc));
     free(node);
     free(weight);
     free(counts);
@@ -367,6 +386,8 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
         rc = make_parts(conf, s, err);
     if (!rc)
         rc = check_fits(s, err);
+    if (!rc)
+        rc = check_starts(s, err);
     if (!rc)
         rc = mfs_policy_choose(conf, s, err);
     mfs_rebalance_choose(conf, &s->balancing);

@@ -123,11 +123,9 @@ static void put_name(const struct mfs_cm_state *st, uint32_t id, char *out, size
         mfs_text_copy(out, n, node->name);
 }
 
-/* Who has what, where that is twice. */
+/* Where each partition is, and its replica. */
 static int put_places(const struct mfs_cm_state *st, struct mfs_status *s)
 {
-    if (!st->replicas)
-        return 0;
     s->place = calloc(st->nparts, sizeof *s->place);
     if (!s->place)
         return -ENOMEM;

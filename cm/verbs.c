@@ -15,27 +15,27 @@
 
 const struct mfs_verb mfs_cm_verbs[] = {
     {"start", "", "start a deployment; returns when every node is up and every mount answers", 0,
-     OPTIONS(mfs_cm_start_options, mfs_cm_run_options), mfs_cmd_start},
+     OPTIONS(mfs_cm_start_options, mfs_cm_run_options), mfs_cmd_start, false},
     {"status", "", "show the nodes, their memory, partitions and shares", 0,
-     OPTIONS(mfs_cm_json_options), mfs_cmd_status},
+     OPTIONS(mfs_cm_json_options), mfs_cmd_status, false},
     {"scale", "N|+K|-K",
      "have N nodes, or so many more or fewer; returns when data and tables are in place", 1,
-     OPTIONS(mfs_cm_scale_options, mfs_cm_json_options), mfs_cmd_scale},
+     OPTIONS(mfs_cm_scale_options, mfs_cm_json_options), mfs_cmd_scale, false},
     {"rebalance", "", "move partitions until every node has its share", 0,
-     OPTIONS(mfs_cm_scale_options, mfs_cm_json_options), mfs_cmd_rebalance},
+     OPTIONS(mfs_cm_scale_options, mfs_cm_json_options), mfs_cmd_rebalance, false},
     {"policy", "[NAME]", "show or change how it grows and shrinks by itself", 1,
-     (const struct mfs_conf_option *const[]){mfs_cm_common_options, NULL}, mfs_cmd_policy},
+     (const struct mfs_conf_option *const[]){mfs_cm_common_options, NULL}, mfs_cmd_policy, false},
     {"events", "", "show what has happened", 0, OPTIONS(mfs_cm_follow_options, mfs_cm_json_options),
-     mfs_cmd_events},
+     mfs_cmd_events, false},
     {"checkpoint", "DIR", "write all that is stored to a directory, for cm start --restore", 1,
-     OPTIONS(mfs_cm_json_options), mfs_cmd_checkpoint},
+     OPTIONS(mfs_cm_json_options), mfs_cmd_checkpoint, false},
     {"doctor", "", "say what is wrong with this machine or the deployment, and how to mend it", 0,
-     OPTIONS(mfs_cm_json_options), mfs_cmd_doctor},
+     OPTIONS(mfs_cm_json_options), mfs_cmd_doctor, false},
     {"stop", "", "unmount, stop every process of the deployment, remove its state", 0,
-     OPTIONS(mfs_cm_stop_options), mfs_cmd_stop},
-    {"simulate", "", NULL, 0, OPTIONS(mfs_cm_simulate_options), mfs_cmd_simulate},
+     OPTIONS(mfs_cm_stop_options), mfs_cmd_stop, true},
+    {"simulate", "", NULL, 0, OPTIONS(mfs_cm_simulate_options), mfs_cmd_simulate, false},
     {"daemon", "", NULL, 0, (const struct mfs_conf_option *const[]){mfs_cm_common_options, NULL},
-     mfs_cmd_daemon},
+     mfs_cmd_daemon, false},
     {0}};
 
 const struct mfs_verb *mfs_verb_find(const char *name, struct mfs_err *err)
@@ -48,7 +48,7 @@ const struct mfs_verb *mfs_verb_find(const char *name, struct mfs_err *err)
 
         if (!d)
             return v;
-        if (d < best && v->help) {
+        if (d < best && v->help && !v->destroys) {
             best = d;
             near = v;
         }

@@ -22,6 +22,7 @@ struct mfs_verb {
     const struct mfs_conf_option *const *options;
     /* 0 or a negative errno with the sentence for the user. */
     int (*run)(struct mfs_verb_call *call, struct mfs_err *err);
+    bool destroys; /* files go with it: it is not what somebody meant that mistyped another */
 };
 
 extern const struct mfs_verb mfs_cm_verbs[];

@@ -106,6 +106,12 @@ const char *mfs_text_bytes(uint64_t bytes, char *out, size_t n)
     return out;
 }
 
+const char *mfs_text_count(uint64_t count, const char *noun, char *out, size_t n)
+{
+    snprintf(out, n, "%llu %s%s", (unsigned long long)count, noun, count == 1 ? "" : "s");
+    return out;
+}
+
 void mfs_text_hex(const void *p, size_t n, char *out)
 {
     static const char digits[] = "0123456789abcdef";

@@ -22,6 +22,10 @@ int mfs_text_bool(const char *text, bool *value);
 const char *mfs_text_bytes(uint64_t bytes, char *out, size_t n);
 #define MFS_TEXT_BYTES(bytes) mfs_text_bytes(bytes, (char[24]){0}, 24)
 
+/* "1 node", "4 nodes" into out[n]; returns out. The noun takes an s. */
+const char *mfs_text_count(uint64_t count, const char *noun, char *out, size_t n);
+#define MFS_TEXT_COUNT(count, noun) mfs_text_count(count, noun, (char[48]){0}, 48)
+
 /* 2·n lower-case digits and a NUL into out. */
 void mfs_text_hex(const void *p, size_t n, char *out);
 /* Exactly 2·n digits into n bytes. 0 or -EINVAL. */

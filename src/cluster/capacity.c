@@ -66,6 +66,18 @@ uint64_t mfs_capacity_least(uint32_t n)
     return need + need / 16;
 }
 
+uint64_t mfs_capacity_start(uint32_t n)
+{
+    /* What clients call must be loaded, too, and a process refuses to when it is full to the brim.
+     */
+    const uint64_t each = MFS_CAPACITY_EMPTY + MIB / 8;
+    uint64_t limit = MIB;
+
+    while (mfs_capacity_used(limit, n) < n * each)
+        limit += MIB;
+    return limit;
+}
+
 /* The largest power of 2 of which all workers may have one. */
 static uint32_t kept_of(uint64_t bytes, uint32_t workers)
 {

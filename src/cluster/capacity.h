@@ -49,6 +49,10 @@ uint64_t mfs_capacity_replicated(uint64_t usable);
 /* The least limit with which a node of n partitions keeps to it and holds something. */
 uint64_t mfs_capacity_least(uint32_t n);
 
+/* The least limit with which n redis processes of partitions without data can start; bytes, a whole
+ * number of MiB. */
+uint64_t mfs_capacity_start(uint32_t n);
+
 /* How a client divides what it may take (`memory`, at least MFS_CAPACITY_CLIENT_LEAST, which
  * anything smaller counts as) among all that it keeps. Windows that are given (not 0) stay as they
  * are, and the rest gets by with what is left, 4 MiB at least. */

@@ -6,19 +6,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-cJSON *mfs_json_parse(const char *text, size_t len)
+/* *end: where it was found not to be one. */
+static cJSON *parse(const char *text, size_t len, const char **end)
 {
-    const char *end = NULL;
-    cJSON *json = cJSON_ParseWithLengthOpts(text, len, &end, false);
+    cJSON *json = cJSON_ParseWithLengthOpts(text, len, end, false);
 
     if (!json)
         return NULL;
-    while (end < text + len && (*end == ' ' || *end == '\n' || *end == '\t' || *end == '\r'))
-        end++;
-    if (cJSON_IsObject(json) && end == text + len)
+    if (!cJSON_IsObject(json))
+        *end = text;
+    else
+        while (*end < text + len && strchr(" \n\t\r", **end) && **end)
+            (*end)++;
+    if (*end == text + len)
         return json;
     cJSON_Delete(json);
     return NULL;
+}
+
+cJSON *mfs_json_parse(const char *text, size_t len)
+{
+    const char *end = NULL;
+
+    return parse(text, len, &end);
+}
+
+/* "line 3, column 7" of `at`; lines and columns (bytes) are counted from 1. */
+static int complain(const char *text, size_t len, const char *at, struct mfs_err *err)
+{
+    const char *line = text;
+    unsigned n = 1;
+
+    if (!at || at < text || at > text + len)
+        at = text;
+    for (const char *p = text; p < at; p++)
+        if (*p == '\n') {
+            line = p + 1;
+            n++;
+        }
+    return mfs_err_set(err, -EINVAL, "line %u, column %zu: not a JSON object", n,
+                       (size_t)(at - line) + 1);
 }
 
 int mfs_json_print(cJSON *json, bool pretty, struct mfs_buf *out)
@@ -61,12 +88,13 @@ int mfs_json_pairs(const char *text, size_t len,
                    int (*each)(void *arg, const char *key, const char *value, struct mfs_err *err),
                    void *arg, struct mfs_err *err)
 {
-    cJSON *json = mfs_json_parse(text, len);
+    const char *end = NULL;
+    cJSON *json = parse(text, len, &end);
     const cJSON *item;
     int rc = 0;
 
     if (!json)
-        return mfs_err_set(err, -EINVAL, "not a JSON object");
+        return complain(text, len, end, err);
     cJSON_ArrayForEach(item, json)
     {
         rc = pair(item, each, arg, err);

@@ -19,7 +19,12 @@ refused '{"memory": "12 parsecs"}' 'not a size'
 refused '{"memory": {}}' 'memory'
 refused '[]' 'not a JSON object'
 refused '' 'not a JSON object'
+refused $'{"nodes": 2,\n  "memory": 4G}' 'line 2, column 14: not a JSON object'
+refused '{"nodes": 2} []' 'line 1, column 14: not a JSON object'
 expect_fail 2 cm_ start --config "$T/nowhere.json"
+expect_fail 2 cm_ start --nodes 4 --memory 20M
+grep -q 'memory: 20.0 MiB is too little for the redis processes of 8 partitions on node-0: give 56M or more' "$T/expect.out" ||
+    fail "too little memory: $(cat "$T/expect.out")"
 expect_fail 2 cm_ start --policy csx
 expect_fail 2 cm_ start --provider exec
 [ ! -e "$STATE" ] || fail "left: $(ls -R "$STATE")"
@@ -50,10 +55,10 @@ say "logs can be kept"
 cm_ stop --keep-logs || fail "cm stop --keep-logs"
 must_happen 10 gone "$follower"
 grep -q stopping "$T/followed" || fail "events --follow missed the end"
-for log in cm.log node-0/lm.log; do
+for log in cm.log node-0/lm.log events.jsonl; do
     [ -s "$STATE/$log" ] || fail "$log was not kept: $(ls -R "$STATE")"
 done
-[ -z "$(find "$STATE" -type f ! -name '*.log')" ] || fail "more than logs kept: $(ls -R "$STATE")"
+[ -z "$(find "$STATE" -type f ! -name '*.log' ! -name events.jsonl)" ] || fail "more than logs kept: $(ls -R "$STATE")"
 cm_ stop || fail "second stop"
 
 say "in the foreground"

@@ -13,7 +13,7 @@ has_them_again()
 
 SIZE=131072
 full_link_start
-must_happen 60 event_says scaled "3 -> 3 nodes: [0-9]+ partitions"
+must_happen 60 event_says scaled "3 -> 3 nodes: [0-9]+ partitions?"
 begun=$(cm_ events --json | jq -s '[.[] | select(.what == "move-begins" or .what == "moved") | .what] | index("moved")')
 equal $((HAD - $(count_on 1))) "$begun" "moves that began before the first had ended"
 [ "$(count_on 1)" -le $((HAD / 3)) ] || fail "of $HAD partitions node 1 still has $(count_on 1)"

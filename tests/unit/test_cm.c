@@ -325,6 +325,8 @@ static void every_verb_has_a_name_and_help(void **state)
     assert_non_null(strstr(err.msg, "did you mean status?"));
     assert_null(mfs_verb_find("deamon", &err));
     assert_null(strstr(err.msg, "daemon?"));
+    assert_null(mfs_verb_find("top", &err)); /* stop ends everything */
+    assert_null(strstr(err.msg, "stop"));
 }
 
 static void tables_for_people(void **state)

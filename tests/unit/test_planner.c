@@ -344,7 +344,7 @@ static void refusals_tell_the_figures(void **state)
         w->part[p] = (struct mfs_plan_part){p % 2, 30 * MIB};
     assert_int_equal(mfs_planner_plan(&w->in, &plan, &err), -ENOSPC);
     assert_non_null(strstr(err.msg, "120 MiB"));
-    assert_non_null(strstr(err.msg, "1 nodes"));
+    assert_non_null(strstr(err.msg, "1 node "));
     assert_non_null(strstr(err.msg, "100 MiB"));
     w->node[0].weight = 0;
     assert_int_equal(mfs_planner_plan(&w->in, &plan, &err), -EINVAL);
