@@ -73,6 +73,10 @@ static void say_running(const struct mfs_cm_state *st, const char *how)
     if (st->mount[0])
         printf(", mounted at %s", st->mount);
     putchar('\n');
+    if (!strcmp(st->provider, "local") && st->nnodes > 1 && strstr(st->mount, "%n"))
+        fprintf(stderr,
+                "cm: start: several mounts on one machine are for tests: programs take a file "
+                "that they see through two of them for two files (cp empties it)\n");
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */

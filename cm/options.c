@@ -16,7 +16,8 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
     {"memory", MFS_CONF_SIZE, "SIZE", NULL, 16 << 20, 1125899906842624.0,
      "memory that each node gives, e.g. 4G (default: half of what is available, shared equally)"},
     {"mount", MFS_CONF_STRING, "PATH", NULL, 1, 511,
-     "where to mount; %n is the node's index, without it node 0 alone mounts (default: nowhere)"},
+     "where to mount; %n is the node's index, without it node 0 alone mounts (default: nowhere). "
+     "Several mounts on one machine are for tests: programs take one file for several"},
     {"mount-options", MFS_CONF_STRING, "LIST", NULL, 1, 511, "passed to memefs mount -o"},
     {"provider", MFS_CONF_CHOICE, "local|exec", "local", 0, 0, "where nodes come from"},
     {"first-address", MFS_CONF_STRING, "ADDRESS", "127.0.0.1", 7, 15,
