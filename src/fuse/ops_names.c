@@ -98,11 +98,12 @@ void mfs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino
                    const char *new_name, unsigned flags)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_RENAME);
+    struct mfs_cred cred = mfs_op_cred(req);
     int rc;
 
     mfs_notify_serve(parent, name, new_parent, new_name);
     rc = mfs_vfs_rename(m->vfs, mfs_places_ino(parent), name, mfs_places_ino(new_parent), new_name,
-                        flags);
+                        flags, &cred);
     mfs_op_dir_changed(m, parent);
     if (new_parent != parent)
         mfs_op_dir_changed(m, new_parent);

@@ -26,7 +26,7 @@ static int read_outcome(struct mfs_bytes text, struct outcome *o)
         return 0;
     }
     n = text.n >= 2 ? (unsigned char)text.p[1] : 0;
-    if (text.n < 2 + n || text.p[0] != 'C' || (n && n != MFS_ENTRY_LEN))
+    if (text.n < 2 + n || text.p[0] != 'C' || (n && n != MFS_ENTRY_LEN && n != MFS_WHITEOUT_LEN))
         return -EIO;
     o->committed = true;
     o->becomes = (struct mfs_bytes){text.p + 2, n};
@@ -85,35 +85,8 @@ static int still_there(struct mfs_meta *meta, uint64_t dir, const char *name, co
     return rc;
 }
 
-int mfs_intent_read(struct mfs_meta *meta, uint64_t dir, const char *name, struct mfs_entry *e)
-{
-    struct outcome o;
-    struct mfs_entry now;
-    struct mfs_call c;
-    int rc = ask_outcome(meta, e->txn, e->decider, &c, &o);
-
-    if (rc)
-        goto out;
-    if (o.committed) {
-        if (o.becomes.n)
-            rc = mfs_entry_decode(o.becomes.p, o.becomes.n, e);
-        else
-            e->ino = 0;
-    } else if (o.aborted) {
-        rc = 1;
-    } else {
-        /* The outcome is forgotten once the entry has followed it: only if the entry has not
-         * changed was there none when we asked. */
-        rc = still_there(meta, dir, name, e->txn, &now);
-        if (rc == 0)
-            rc = -EAGAIN;
-    }
-out:
-    mfs_call_fini(&c);
-    return rc;
-}
-
-/* Takes the intent out of the source entry, which becomes `becomes`. */
+/* Takes the intent out of the source entry, which becomes `becomes`: an entry, a whiteout that is
+ * made with that, or nothing. */
 static int settle(struct mfs_meta *meta, uint64_t dir, const char *name, const char *txn,
                   struct mfs_bytes becomes)
 {
@@ -179,6 +152,38 @@ static int finish(struct mfs_meta *meta, uint64_t dir, const char *name, const s
     }
     if (!rc)
         tell(meta, dir, name, e, o);
+    return rc;
+}
+
+int mfs_intent_read(struct mfs_meta *meta, uint64_t dir, const char *name, struct mfs_entry *e)
+{
+    struct outcome o;
+    struct mfs_entry now;
+    struct mfs_call c;
+    int rc = ask_outcome(meta, e->txn, e->decider, &c, &o);
+
+    if (rc)
+        goto out;
+    if (o.committed && o.becomes.n == MFS_WHITEOUT_LEN) {
+        /* Which inode it becomes is known when it has become it. */
+        rc = finish(meta, dir, name, e, &o);
+        rc = rc ? rc : -EAGAIN;
+    } else if (o.committed) {
+        if (o.becomes.n)
+            rc = mfs_entry_decode(o.becomes.p, o.becomes.n, e);
+        else
+            e->ino = 0;
+    } else if (o.aborted) {
+        rc = 1;
+    } else {
+        /* The outcome is forgotten once the entry has followed it: only if the entry has not
+         * changed was there none when we asked. */
+        rc = still_there(meta, dir, name, e->txn, &now);
+        if (rc == 0)
+            rc = -EAGAIN;
+    }
+out:
+    mfs_call_fini(&c);
     return rc;
 }
 

@@ -368,8 +368,10 @@ struct mfs_todo {
 char *mfs_todo_encode(const struct mfs_todo *t, size_t *n);
 int mfs_todo_decode(const void *p, size_t n, struct mfs_todo *t); /* 0 or -EIO; bits point into p */
 
-/* Does all of it (again); `becomes`: what the source entry becomes. Calls that are in *calls
- * already go along. 0 or the first error of what is to be done. */
+/* Does all of it (again); `becomes`: what the source entry becomes. Of who has made the rename:
+ * calls that are in *calls already go along, and the first that is added, if there is a source
+ * elsewhere, says 1 when this session has a lease of what that has become. 0 or the first error of
+ * what is to be done. */
 int mfs_todo_run(struct mfs_meta *meta, const struct mfs_todo *t, const char *txn,
                  struct mfs_bytes becomes, uint32_t decider, struct mfs_calls *calls);
 

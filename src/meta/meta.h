@@ -179,6 +179,12 @@ int mfs_meta_rmdir(struct mfs_meta *meta, uint64_t parent, const char *name);
 int mfs_meta_rename(struct mfs_meta *meta, uint64_t parent, const char *name, uint64_t new_parent,
                     const char *new_name, unsigned flags);
 
+/* RENAME_WHITEOUT, with RENAME_NOREPLACE or without: `whiteout`, a device without extended
+ * attributes, takes the source's place in the same moment. */
+int mfs_meta_rename_leaving(struct mfs_meta *meta, uint64_t parent, const char *name,
+                            uint64_t new_parent, const char *new_name, unsigned flags,
+                            const struct mfs_new *whiteout);
+
 /* --- open files --------------------------------------------------------------------------- */
 
 /* The beginning of a small file's content, fetched along with its inode. */

@@ -53,6 +53,10 @@ struct mfs_entry {
 int mfs_entry_decode(const void *p, size_t n, struct mfs_entry *e); /* 0 or -EIO */
 void mfs_entry_encode(uint64_t ino, uint32_t mode, char out[MFS_ENTRY_LEN]);
 
+/* What a rename with RENAME_WHITEOUT leaves in its source's place, a character device 0:0 that is
+ * made there and then: the partition that has the name (2, big-endian), record. */
+#define MFS_WHITEOUT_LEN (2 + MFS_RECORD_FIXED)
+
 /* Bitmap of partitions, as in a directory's tail. */
 bool mfs_bits_test(const unsigned char *bits, size_t n, uint32_t part);
 

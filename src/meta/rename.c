@@ -86,9 +86,18 @@ static int call_local(struct mfs_rename *r, struct mfs_call *c)
     common_args(r, c, &sealed, todo, todo_len);
     mfs_lease_arg(r->meta, c, &sid);
     mfs_args_bin(&c->args, r->debt, sizeof r->debt);
+    mfs_args_bin(&c->args, r->whiteout, r->whites ? sizeof r->whiteout : 0);
     rc = mfs_call_run(r->meta, c, r->to.part);
     free(todo);
     return rc ? rc : take_answer(r, c, false);
+}
+
+/* The functions that leave a whiteout are refused when memory is full, the others never. */
+static void call_function(const struct mfs_rename *r, struct mfs_call *c, const char *function,
+                          const char *leaving)
+{
+    mfs_call_function(c, r->whites ? leaving : function);
+    c->cmd.full_at_once = true;
 }
 
 static int call_begin(struct mfs_rename *r)
@@ -99,7 +108,7 @@ static int call_begin(struct mfs_rename *r)
     int rc;
 
     mfs_part_arg(r->to.part, decider);
-    mfs_call_function(&c, "mfs_rename_begin");
+    call_function(r, &c, "mfs_rename_begin", "mfs_rename_begin_leaving");
     mfs_args_bin(&c.args, from.b, sizeof from.b);
     mfs_args_str(&c.args, r->from.name);
     mfs_args_bin(&c.args, r->txn, sizeof r->txn);
@@ -146,6 +155,7 @@ static int call_commit(struct mfs_rename *r, struct mfs_call *c)
     common_args(r, c, &sealed, todo, todo_len);
     mfs_lease_arg(r->meta, c, &sid);
     mfs_args_bin(&c->args, r->debt, sizeof r->debt);
+    mfs_args_bin(&c->args, r->whiteout, r->whites ? sizeof r->whiteout : 0);
     rc = mfs_call_run(r->meta, c, r->to.part);
     free(todo);
     return rc ? rc : take_answer(r, c, false);
@@ -255,7 +265,10 @@ static int attempt(struct mfs_rename *r)
         if (rc)
             return rc < 0 ? rc : -EIO; /* no other answer is to be had here */
     }
-    mfs_call_function(&c, across ? "mfs_rename_commit" : "mfs_rename");
+    if (across)
+        call_function(r, &c, "mfs_rename_commit", "mfs_rename_commit_leaving");
+    else
+        call_function(r, &c, "mfs_rename", "mfs_rename_leaving");
     c.cmd.not_after = r->not_after;
     rc = across ? call_commit(r, &c) : call_local(r, &c);
     said = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 3));
@@ -282,6 +295,7 @@ static int attempt(struct mfs_rename *r)
  * they have forgotten it, is begun anew, with nothing held. */
 static int run(struct mfs_rename *r)
 {
+    struct mfs_patience room = {0};
     int rc;
 
     do {
@@ -297,7 +311,7 @@ static int run(struct mfs_rename *r)
             rc = mfs_random(r->txn, sizeof r->txn);
             rc = rc ? rc : -EAGAIN;
         }
-    } while (rc == -EAGAIN);
+    } while (rc == -EAGAIN || (rc == -ENOSPC && r->whites && mfs_room_wait(r->meta, &room)));
     if (mfs_is_doubtful(rc))
         mfs_doubt_rename(r); /* what is held stays, for whoever meets it */
     else
@@ -317,40 +331,90 @@ static int check_name(const char *name, unsigned flags)
     return 0;
 }
 
+static int start(struct mfs_rename *r)
+{
+    const struct mfs_place *from = &r->from, *to = &r->to;
+    struct mfs_attr attr;
+    int rc = check_name(from->name, 0);
+
+    if (!rc)
+        rc = check_name(to->name, r->flags);
+    if (!rc)
+        rc = mfs_random(r->txn, sizeof r->txn);
+    if (!rc)
+        rc = mfs_random(r->debt, sizeof r->debt);
+    if (rc)
+        return rc;
+    if (from->dir == to->dir && !strcmp(from->name, to->name)) {
+        rc = mfs_meta_lookup(r->meta, from->dir, from->name, &attr);
+        return !rc && r->flags == RENAME_NOREPLACE ? -EEXIST : rc;
+    }
+    mfs_untold_removing(r->meta->untold);
+    rc = mfs_untold_tell(r->meta->untold, to->part);
+    if (!rc)
+        rc = run(r);
+    mfs_untold_removed(r->meta->untold);
+    return rc;
+}
+
+static struct mfs_place place_of(const struct mfs_meta *meta, uint64_t dir, const char *name)
+{
+    return (struct mfs_place){
+        .dir = dir,
+        .name = name,
+        .part = mfs_placement_entry(dir, name, strlen(name), meta->nparts),
+    };
+}
+
+static struct mfs_rename rename_of(struct mfs_meta *meta, struct mfs_place from,
+                                   struct mfs_place to, unsigned flags)
+{
+    struct timespec now = mfs_clock_real();
+
+    return (struct mfs_rename){
+        .meta = meta,
+        .from = from,
+        .to = to,
+        .flags = flags,
+        .now = now,
+        .time = mfs_time_arg(now),
+        .begun = mfs_clock_mono(),
+    };
+}
+
 int mfs_meta_rename(struct mfs_meta *meta, uint64_t parent, const char *name, uint64_t new_parent,
                     const char *new_name, unsigned flags)
 {
-    struct mfs_rename r = {.meta = meta,
-                           .from = {.dir = parent, .name = name},
-                           .to = {.dir = new_parent, .name = new_name},
-                           .flags = flags,
-                           .now = mfs_clock_real(),
-                           .begun = mfs_clock_mono()};
-    struct mfs_attr attr;
-    int rc;
+    struct mfs_rename r =
+        rename_of(meta, place_of(meta, parent, name), place_of(meta, new_parent, new_name), flags);
 
     if (flags && flags != RENAME_NOREPLACE && flags != RENAME_EXCHANGE)
         return -EINVAL;
-    rc = check_name(name, 0);
-    if (!rc)
-        rc = check_name(new_name, flags);
-    if (!rc)
-        rc = mfs_random(r.txn, sizeof r.txn);
-    if (!rc)
-        rc = mfs_random(r.debt, sizeof r.debt);
-    if (rc)
-        return rc;
-    if (parent == new_parent && !strcmp(name, new_name)) {
-        rc = mfs_meta_lookup(meta, parent, name, &attr);
-        return !rc && flags == RENAME_NOREPLACE ? -EEXIST : rc;
-    }
-    r.time = mfs_time_arg(r.now);
-    r.from.part = mfs_placement_entry(parent, name, strlen(name), meta->nparts);
-    r.to.part = mfs_placement_entry(new_parent, new_name, strlen(new_name), meta->nparts);
-    mfs_untold_removing(meta->untold);
-    rc = mfs_untold_tell(meta->untold, r.to.part);
-    if (!rc)
-        rc = run(&r);
-    mfs_untold_removed(meta->untold);
-    return rc;
+    return start(&r);
+}
+
+int mfs_meta_rename_leaving(struct mfs_meta *meta, uint64_t parent, const char *name,
+                            uint64_t new_parent, const char *new_name, unsigned flags,
+                            const struct mfs_new *whiteout)
+{
+    struct mfs_rename r =
+        rename_of(meta, place_of(meta, parent, name), place_of(meta, new_parent, new_name), flags);
+    const struct mfs_attr attr = {
+        .mode = whiteout->mode,
+        .uid = whiteout->uid,
+        .gid = whiteout->gid,
+        .rdev = whiteout->rdev,
+        .nlink = 1,
+        .version = 1,
+        .atime = r.now,
+        .mtime = r.now,
+        .ctime = r.now,
+    };
+
+    if (flags && flags != RENAME_NOREPLACE)
+        return -EINVAL;
+    r.whites = true;
+    mfs_part_arg(r.from.part, r.whiteout);
+    mfs_meta_record_encode(&attr, r.whiteout + 2);
+    return start(&r);
 }

@@ -17,7 +17,9 @@ struct mfs_place {
 struct mfs_rename {
     struct mfs_meta *meta;
     struct mfs_place from, to; /* the partition of `to` decides */
-    unsigned flags;
+    unsigned flags;            /* without RENAME_WHITEOUT */
+    bool whites;               /* leaves a whiteout: */
+    char whiteout[MFS_WHITEOUT_LEN];
     struct timespec now;
     struct mfs_time_arg time;
     int64_t begun;          /* mono */

@@ -184,17 +184,17 @@ static size_t add_lost(struct mfs_lease_change *changes, size_t n, const struct 
 }
 
 /* Nobody shows directories by names any more that are no longer theirs. */
-static void revoke(const struct mfs_rename *r)
+static void revoke(const struct mfs_rename *r, bool leased)
 {
     struct mfs_lease_change changes[MFS_LEASE_CHANGES];
     size_t n = add_lost(changes, add_lost(changes, 0, &r->from), &r->to);
 
     if (n)
         mfs_leases_revoke(r->meta, changes, n, NULL);
-    /* What an exchange puts into another partition was not leased with that: this client's kernel
-     * had better ask. */
+    /* This client's kernel had better ask for what was not leased with the exchange. It forgets the
+     * name then, which overlayfs does not expect: what was to be removed stays. */
     if (mfs_place_is_dir(&r->to) && mfs_rename_exchanges(r) && r->from.part != r->to.part &&
-        r->meta->opts.revoked)
+        !leased && r->meta->opts.revoked)
         r->meta->opts.revoked(r->meta->opts.arg, r->to.entry.ino, true, false, NULL, NULL);
 }
 
@@ -205,13 +205,20 @@ void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes said)
     char becomes[MFS_ENTRY_LEN];
     struct mfs_bytes source = {becomes, mfs_rename_exchanges(r) ? sizeof becomes : 0};
     struct after a;
+    size_t settle;
+    bool leased;
 
+    if (r->whites)
+        source = (struct mfs_bytes){r->whiteout, sizeof r->whiteout};
     mfs_entry_encode(r->to.entry.ino, r->to.entry.type, becomes);
     add_all(r, &a);
+    settle = a.calls.n;
     if (across || r->generation || r->sealed.ino)
         mfs_todo_run(r->meta, &todo, r->txn, source, r->to.part, &a.calls);
     else
         mfs_calls_run(r->meta, &a.calls);
+    leased = across && !a.calls.call[settle].cmd.rc &&
+             mfs_reply_int(a.calls.call[settle].cmd.reply) == 1;
     take_parents(r, &a);
     if (a.unref != SIZE_MAX && !a.calls.call[a.unref].cmd.rc)
         mfs_debts_paid(r->meta, r->debt, r->begun, r->to.part, mfs_placement_home(r->to.entry.ino));
@@ -220,7 +227,7 @@ void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes said)
     take_holders(r, &a, 0, &r->from, (struct mfs_bytes){0});
     take_holders(r, &a, 1, &r->to, said);
     mfs_calls_fini(&a.calls);
-    revoke(r);
+    revoke(r, leased);
     r->generation = 0;
     mfs_seal_done(&r->sealed);
 }

@@ -73,11 +73,12 @@ int mfs_todo_decode(const void *bytes, size_t n, struct mfs_todo *t)
 
 /* The arguments' bytes, which must outlive the calls. */
 struct todo_keys {
-    struct mfs_ino_arg src, moved, moved_parent, other, other_parent, generation, dead;
+    struct mfs_ino_arg src, moved, moved_parent, other, other_parent, generation, dead, sid;
 };
 
-static void add_settle(struct mfs_calls *b, const struct mfs_todo *t, const struct todo_keys *k,
-                       const char *txn, struct mfs_bytes becomes)
+static struct mfs_call *add_settle(struct mfs_calls *b, const struct mfs_todo *t,
+                                   const struct todo_keys *k, const char *txn,
+                                   struct mfs_bytes becomes)
 {
     struct mfs_call *c = mfs_calls_add(b, "mfs_settle", t->src_part);
 
@@ -85,6 +86,7 @@ static void add_settle(struct mfs_calls *b, const struct mfs_todo *t, const stru
     mfs_args_str(&c->args, t->src_name);
     mfs_args_bin(&c->args, txn, MFS_TXN_LEN);
     mfs_args_bin(&c->args, becomes.p, becomes.n);
+    return c;
 }
 
 static void add_reparent(struct mfs_calls *b, const struct mfs_todo *t, const struct todo_keys *k,
@@ -129,14 +131,17 @@ int mfs_todo_run(struct mfs_meta *meta, const struct mfs_todo *t, const char *tx
     struct todo_keys k = {mfs_ino_arg(t->src_dir),      mfs_ino_arg(t->moved),
                           mfs_ino_arg(t->moved_parent), mfs_ino_arg(t->other),
                           mfs_ino_arg(t->other_parent), mfs_ino_arg(t->generation),
-                          mfs_ino_arg(t->dead)};
+                          mfs_ino_arg(t->dead),         mfs_ino_arg(0)};
     struct mfs_calls own, *b = calls ? calls : &own;
-    struct mfs_call tomb;
+    struct mfs_call tomb, *settle;
     int rc;
 
     own.n = 0;
-    if (t->src_dir)
-        add_settle(b, t, &k, txn, becomes);
+    if (t->src_dir) {
+        settle = add_settle(b, t, &k, txn, becomes);
+        if (calls)
+            mfs_lease_arg(meta, settle, &k.sid);
+    }
     if (t->moved)
         add_reparent(b, t, &k, t->moved, &k.moved, &k.moved_parent);
     if (t->other)

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <linux/fs.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -114,8 +115,25 @@ int mfs_vfs_rmdir(struct mfs_vfs *vfs, uint64_t parent, const char *name)
     return rc < 0 ? rc : in_dir(vfs, parent, mfs_meta_rmdir(vfs->meta, parent, name));
 }
 
+/* What overlayfs takes for "nothing here". A directory's default ACL has nothing to say about what
+ * nobody may use. */
+static int rename_leaving(struct mfs_vfs *vfs, uint64_t parent, const char *name,
+                          uint64_t new_parent, const char *new_name, unsigned flags,
+                          const struct mfs_cred *cred)
+{
+    struct mfs_inherit in;
+    int rc = mfs_inherit_init(&in, vfs, parent, S_IFCHR, cred);
+
+    if (rc < 0)
+        return rc;
+    in.new.nxattrs = 0;
+    rc = mfs_meta_rename_leaving(vfs->meta, parent, name, new_parent, new_name, flags, &in.new);
+    mfs_inherit_fini(&in);
+    return rc;
+}
+
 int mfs_vfs_rename(struct mfs_vfs *vfs, uint64_t parent, const char *name, uint64_t new_parent,
-                   const char *new_name, unsigned flags)
+                   const char *new_name, unsigned flags, const struct mfs_cred *cred)
 {
     int rc = check_name(name);
 
@@ -124,6 +142,10 @@ int mfs_vfs_rename(struct mfs_vfs *vfs, uint64_t parent, const char *name, uint6
     if (rc < 0)
         return rc;
     atomic_fetch_add(&vfs->removals, 1);
-    rc = mfs_meta_rename(vfs->meta, parent, name, new_parent, new_name, flags);
+    if (flags & RENAME_WHITEOUT)
+        rc =
+            rename_leaving(vfs, parent, name, new_parent, new_name, flags & ~RENAME_WHITEOUT, cred);
+    else
+        rc = mfs_meta_rename(vfs->meta, parent, name, new_parent, new_name, flags);
     return in_dir(vfs, new_parent, in_dir(vfs, parent, rc));
 }

@@ -85,8 +85,9 @@ int mfs_vfs_link(struct mfs_vfs *vfs, uint64_t ino, uint64_t parent, const char 
                  struct mfs_attr *attr);
 int mfs_vfs_unlink(struct mfs_vfs *vfs, uint64_t parent, const char *name);
 int mfs_vfs_rmdir(struct mfs_vfs *vfs, uint64_t parent, const char *name);
+/* Who makes it matters for what RENAME_WHITEOUT leaves. */
 int mfs_vfs_rename(struct mfs_vfs *vfs, uint64_t parent, const char *name, uint64_t new_parent,
-                   const char *new_name, unsigned flags);
+                   const char *new_name, unsigned flags, const struct mfs_cred *cred);
 
 /* --- inodes ------------------------------------------------------------------------------- */
 int mfs_vfs_getattr(struct mfs_vfs *vfs, uint64_t ino, struct mfs_attr *attr);

@@ -1,6 +1,7 @@
 #include "meta_fixture.h"
 
 #include <errno.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -167,6 +168,17 @@ int meta_client_file(struct meta_client *c, uint64_t dir, const char *name, uint
 int meta_client_mkdir(struct meta_client *c, uint64_t dir, const char *name, uint64_t *ino)
 {
     return make(c, dir, name, S_IFDIR | 0755, ino);
+}
+
+int meta_client_rename(struct meta_client *c, uint64_t dir, const char *name, uint64_t to_dir,
+                       const char *to_name, unsigned flags)
+{
+    const struct mfs_new whiteout = {.mode = S_IFCHR, .uid = META_WHITEOUT_UID};
+
+    if (flags & RENAME_WHITEOUT)
+        return mfs_meta_rename_leaving(c->meta, dir, name, to_dir, to_name,
+                                       flags & ~RENAME_WHITEOUT, &whiteout);
+    return mfs_meta_rename(c->meta, dir, name, to_dir, to_name, flags);
 }
 
 int64_t meta_client_ino(struct meta_client *c, uint64_t dir, const char *name)

@@ -40,6 +40,11 @@ void meta_client_alive(struct meta_client *c, bool alive);
 int meta_client_file(struct meta_client *c, uint64_t dir, const char *name, uint64_t *ino);
 int meta_client_mkdir(struct meta_client *c, uint64_t dir, const char *name, uint64_t *ino);
 
+/* renameat2; what RENAME_WHITEOUT leaves is of this uid. */
+#define META_WHITEOUT_UID 8
+int meta_client_rename(struct meta_client *c, uint64_t dir, const char *name, uint64_t to_dir,
+                       const char *to_name, unsigned flags);
+
 /* The ino of a name, or a negative errno. */
 int64_t meta_client_ino(struct meta_client *c, uint64_t dir, const char *name);
 

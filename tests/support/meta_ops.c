@@ -71,7 +71,7 @@ static int op_link(struct meta_client *c, const struct meta_op *op, const struct
 
 static int op_rename(struct meta_client *c, const struct meta_op *op, const struct meta_where *w)
 {
-    return mfs_meta_rename(c->meta, w->dir, w->name, w->to_dir, w->to_name, op->arg);
+    return meta_client_rename(c, w->dir, w->name, w->to_dir, w->to_name, op->arg);
 }
 
 const struct meta_op meta_ops[] = {
@@ -107,6 +107,9 @@ const struct meta_op meta_ops[] = {
     {"mv_t_into_s", op_rename, "d2/t", "d1/s/in", 0},
     {"mv_g_into_s", op_rename, "d1/g", "d1/s/in", 0},
     {"mv_d2_into_s", op_rename, "d2", "d1/s/in", 0},
+    {"white_f_h", op_rename, "d1/f", "d2/h", RENAME_WHITEOUT},
+    {"white_g_into_s", op_rename, "d1/g", "d1/s/in", RENAME_WHITEOUT},
+    {"white_s_t", op_rename, "d1/s", "d2/t", RENAME_WHITEOUT},
 };
 const size_t meta_nops = sizeof meta_ops / sizeof *meta_ops;
 

@@ -16,7 +16,8 @@ static int64_t inodes; /* before it was made */
 
 /* Inodes of the beginning are told apart by their size (or uid for directories): names for them. */
 enum { F = 1, G, H, D1, D2, S, T };
-static const char *const label[] = {"new", "f", "g", "h", "d1", "d2", "s", "t"};
+static const char *const label[] = {
+    "new", "f", "g", "h", "d1", "d2", "s", "t", [META_WHITEOUT_UID] = "whiteout"};
 
 int meta_world_add(struct meta_client *c, uint64_t dir, const char *name, uint32_t mode,
                    uint32_t id, uint64_t *ino)

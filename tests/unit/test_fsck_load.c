@@ -133,7 +133,7 @@ static int link_file(struct worker *w, uint64_t dir, const char *name, uint64_t 
 
 static int something(struct worker *w)
 {
-    static const unsigned flags[] = {0, 0, RENAME_NOREPLACE, RENAME_EXCHANGE};
+    static const unsigned flags[] = {0, RENAME_WHITEOUT, RENAME_NOREPLACE, RENAME_EXCHANGE};
     struct mfs_vfs *vfs = w->c->vfs;
     char name[16], to_name[16];
     struct mfs_attr attr;
@@ -167,7 +167,7 @@ static int something(struct worker *w)
     case 11:
         return link_file(w, dir, name, to, to_name);
     default:
-        return mfs_vfs_rename(vfs, dir, name, to, to_name, flags[dice(w, 4)]);
+        return mfs_vfs_rename(vfs, dir, name, to, to_name, flags[dice(w, 4)], &root);
     }
 }
 

@@ -111,7 +111,7 @@ static int link_to(struct racer *r, uint64_t dir, const char *name, uint64_t to,
 
 static int something(struct racer *r)
 {
-    static const unsigned flags[] = {0, 0, RENAME_NOREPLACE, RENAME_EXCHANGE};
+    static const unsigned flags[] = {0, RENAME_WHITEOUT, RENAME_NOREPLACE, RENAME_EXCHANGE};
     uint64_t dir, to;
     char name[16], to_name[16];
     int rc = somewhere(r, &dir, name);
@@ -140,7 +140,7 @@ static int something(struct racer *r)
     case 6:
         return list(r, dir);
     default: /* often */
-        return mfs_meta_rename(r->c->meta, dir, name, to, to_name, flags[dice(r, 4)]);
+        return meta_client_rename(r->c, dir, name, to, to_name, flags[dice(r, 4)]);
     }
 }
 

@@ -1,5 +1,5 @@
-/* Renames: what they replace, what they refuse, how many round trips they take. ctest: timeout=120
- */
+/* Renames: what they replace, what they leave, what they refuse, how many round trips they take.
+ * ctest: timeout=120 */
 #include <errno.h>
 #include <linux/fs.h>
 #include <setjmp.h>
@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <cmocka.h>
 
 #include "meta_test.h"
@@ -138,6 +139,62 @@ static void test_rename_directories(void **state)
     assert_int_equal(meta_client_keys(&a, "#moving"), 0);
 }
 
+static int whiteout(uint64_t d, const char *from, uint64_t e, const char *to, unsigned flags)
+{
+    return meta_client_rename(&a, d, from, e, to, flags | RENAME_WHITEOUT);
+}
+
+static void assert_whiteout(uint64_t dir, const char *name)
+{
+    struct mfs_attr attr;
+
+    assert_int_equal(mfs_meta_lookup(b.meta, dir, name, &attr), 0);
+    assert_int_equal(attr.mode, S_IFCHR);
+    assert_int_equal(attr.rdev, 0);
+    assert_int_equal(attr.nlink, 1);
+    assert_int_equal(attr.uid, META_WHITEOUT_UID);
+    assert_int_equal(mfs_meta_unlink(b.meta, dir, name), 0);
+    assert_int_equal(meta_client_ino(&a, dir, name), -ENOENT);
+}
+
+/* overlayfs, as a container's upper layer, asks for RENAME_WHITEOUT before it takes the place. */
+static void test_rename_whiteout(void **state)
+{
+    uint64_t d = new_dir(ROOT, "d"), e = new_dir(ROOT, "e"), f, s;
+    char from[16], to[16];
+
+    (void)state;
+    for (uint32_t p = 0; p < NPARTS; p++) {
+        meta_name_at(&a, d, 1, "f", from, sizeof from);
+        meta_name_at(&a, e, p, "t", to, sizeof to);
+        assert_int_equal(whiteout(d, from, e, to, 0), -ENOENT);
+        f = new_file(d, from);
+        assert_int_equal(whiteout(d, from, e, to, RENAME_EXCHANGE), -EINVAL);
+        assert_int_equal(whiteout(d, from, e, to, RENAME_NOREPLACE), 0);
+        assert_int_equal(meta_client_ino(&b, e, to), f);
+        assert_whiteout(d, from);
+        f = new_file(d, from);
+        assert_int_equal(whiteout(d, from, e, to, RENAME_NOREPLACE), -EEXIST);
+        assert_int_equal(whiteout(d, from, e, to, 0), 0); /* another file goes */
+        assert_int_equal(meta_client_ino(&b, e, to), f);
+        assert_whiteout(d, from);
+        assert_int_equal(mfs_meta_unlink(a.meta, e, to), 0);
+        s = new_dir(d, from);
+        new_dir(e, to);
+        assert_int_equal(whiteout(d, from, e, to, 0), 0); /* onto an empty directory */
+        assert_int_equal(meta_client_ino(&b, e, to), s);
+        assert_int_equal(getattr(&b, d).nlink, 2);
+        assert_int_equal(getattr(&b, e).nlink, 3);
+        assert_int_equal(mfs_meta_rmdir(b.meta, ROOT, "d"), -ENOTEMPTY);
+        assert_whiteout(d, from);
+        assert_int_equal(mfs_meta_rmdir(a.meta, e, to), 0);
+    }
+    assert_int_equal(meta_client_keys(&a, "I*"), 3);
+    settle();
+    assert_int_equal(meta_client_keys(&a, "T*"), 0);
+    assert_int_equal(meta_client_keys(&a, "#intents"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +202,7 @@ int main(void)
         TEST(test_rename_round_trips),
         TEST(test_rename),
         TEST(test_rename_directories),
+        TEST(test_rename_whiteout),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);

@@ -1,7 +1,7 @@
 -- Directories: their inode at its home, their shards, and how they go away (docs/METADATA.md,
 -- "rmdir"). A transaction's outcome, T txn, is at the partition that decides it: absent (open),
 -- 'A' (aborted, for a day), or 'C', the length of what the source entry becomes (1 byte), that
--- entry, and what is left to do, which only the client reads.
+-- (an entry, or a whiteout: functions/rename.lua), and what is left to do, which only the client reads.
 
 -- Longer than a client may be stopped before it sends what was aborted: a day, as for debts (entry.lua).
 local ABORTED_SECONDS = 86400

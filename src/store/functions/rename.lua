@@ -92,10 +92,27 @@ local function holders_here(entry, prefix)
     return entry and entry_type(entry) == S_IFREG and home_here(entry, prefix) and other_holders(sub(entry, 1, 8), '')
 end
 
--- mfs_rename parent name new_parent new_name prefix time stripe_size flags txn locked sealed todo sid debt
+-- RENAME_WHITEOUT: makes what takes the source's place. `whiteout`: prefix of the partition that has the name (2),
+-- record.
+local S_IFCHR = 2
+
+local function leave(parent, name, whiteout)
+    redis.call('HDEL', 'D' .. parent, name)
+    if whiteout ~= '' then
+        redis.call('mfs_create', parent, name, sub(whiteout, 1, 2), char(S_IFCHR), 'x', '', sub(whiteout, 3))
+    end
+end
+
+-- What leaves a whiteout has a name of its own, as it needs memory for good: it is refused when that is full.
+local function register_rename(f)
+    redis.register_function{ function_name = f.function_name, flags = { 'allow-oom' }, callback = f.callback }
+    redis.register_function(f.function_name .. '_leaving', f.callback)
+end
+
+-- mfs_rename parent name new_parent new_name prefix time stripe_size flags txn locked sealed todo sid debt whiteout
 -- { 0, source entry, target entry or '', what unref said or '' or 'same', holders of a lease of the source, of the
 -- target, other keeper of the target's shard }; the holders only of a regular file that has its home here, else nil.
-redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
+register_rename{ function_name = 'mfs_rename',
     callback = function(_, args)
         local from, name, to, new_name = 'D' .. args[1], args[2], 'D' .. args[3], args[4]
         local prefix, time, flags, txn = args[5], args[6], tonumber(args[8]), args[9]
@@ -132,7 +149,7 @@ redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
             touch_ctime(target, prefix, time)
             lease_moved(target, args[13])
         else
-            redis.call('HDEL', from, name)
+            leave(args[1], name, args[15])
         end
         touch_ctime(source, prefix, time)
         lease_moved(source, args[13])
@@ -143,7 +160,7 @@ redis.register_function{ function_name = 'mfs_rename', flags = { 'allow-oom' },
     end }
 
 -- mfs_rename_begin parent name txn decider same_parent locked: { 0, entry }
-redis.register_function{ function_name = 'mfs_rename_begin', flags = { 'allow-oom' },
+register_rename{ function_name = 'mfs_rename_begin',
     callback = function(_, args)
         local dir, name, txn = 'D' .. args[1], args[2], args[3]
         local entry = redis.call('HGET', dir, name)
@@ -163,8 +180,8 @@ redis.register_function{ function_name = 'mfs_rename_begin', flags = { 'allow-oo
     end }
 
 -- mfs_rename_commit new_parent new_name entry prefix time stripe_size flags txn same_parent locked
--- sealed todo sid debt: as mfs_rename, without holders.
-redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-oom' },
+-- sealed todo sid debt whiteout: as mfs_rename, without holders.
+register_rename{ function_name = 'mfs_rename_commit',
     callback = function(_, args)
         local to, new_name, source = 'D' .. args[1], args[2], args[3]
         local prefix, time = args[4], args[5]
@@ -184,7 +201,7 @@ redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-o
         if seal and not target then
             return { 4, seal }
         end
-        local becomes = flags == EXCHANGE and target or ''
+        local becomes = flags == EXCHANGE and target or args[15]
         redis.call('SET', 'T' .. txn, 'C' .. char(#becomes) .. becomes .. args[12])
         if args[12] ~= '' then
             note_transaction(txn)
@@ -200,16 +217,17 @@ redis.register_function{ function_name = 'mfs_rename_commit', flags = { 'allow-o
                  other_keeper(args[1], args[13]) }
     end }
 
--- mfs_settle parent name txn entry: if the intent is still there, the source entry becomes that; ''
--- for gone, '=' for what it is without the intent. (What it is, only this partition knows: a rename
--- that begins again, with the same transaction, may find another inode under the name.)
+-- mfs_settle parent name txn entry [sid]: if the intent is still there, the source entry becomes that; '' for gone, a
+-- whiteout for what `leave` makes of it, '=' for what it is without the intent. (What it is, only this partition
+-- knows: a rename that begins again, with the same transaction, may find another inode under the name.) 1 if the entry
+-- is that now, and leased to the session; else 0.
 redis.register_function{ function_name = 'mfs_settle', flags = { 'allow-oom' },
     callback = function(_, args)
         local dir, name, txn = 'D' .. args[1], args[2], args[3]
         local entry = redis.call('HGET', dir, name)
         if entry and sub(entry, ENTRY + 1, ENTRY + 16) == txn then
-            if args[4] == '' then
-                redis.call('HDEL', dir, name)
+            if args[4] == '' or #args[4] > ENTRY then
+                leave(args[1], name, args[4])
             elseif args[4] == '=' then
                 redis.call('HSET', dir, name, sub(entry, 1, ENTRY))
             else
@@ -217,6 +235,11 @@ redis.register_function{ function_name = 'mfs_settle', flags = { 'allow-oom' },
             end
         end
         redis.call('HDEL', '#intents', txn)
+        if not args[5] or args[5] == '' or redis.call('HGET', dir, name) ~= args[4] then
+            return 0
+        end
+        lease_moved(args[4], args[5])
+        return 1
     end }
 
 -- mfs_reparent ino parent generation time: the directory's parent since its move of that
