@@ -186,14 +186,27 @@ static int run_here(struct start *s, struct mfs_err *err)
     return rc;
 }
 
+/* A Local Manager that has died meanwhile is back soon. */
+static bool passes(int rc)
+{
+    return rc == -ECONNABORTED || rc == -ENOTCONN;
+}
+
 /* Of a deployment that lived already someone may have unmounted it, or its client has died with its
  * cm: a start promises that it is mounted. */
 static int mount_again(const struct start *s, struct mfs_err *err)
 {
+    int64_t until = mfs_clock_mono() + MEND_TIME;
     struct mfs_msg_mount all = {0};
     char reply[sizeof(struct mfs_msg_empty)];
+    int rc;
 
-    return mfs_client_call(s->paths, MFS_MSG_MOUNT, &all, MOUNT_TIME, reply, err);
+    for (;;) {
+        rc = mfs_client_call(s->paths, MFS_MSG_MOUNT, &all, MOUNT_TIME, reply, err);
+        if (!passes(rc) || mfs_clock_mono() > until)
+            return rc;
+        mfs_clock_sleep(LOOK_MOST);
+    }
 }
 
 static int run(struct start *s, const struct mfs_cm_state *st, const char *how, int *lock,

@@ -16,13 +16,15 @@ struct remount {
     struct mfs_err err; /* of the first that failed; code 0: none */
 };
 
-static void answered(void *arg, const struct mfs_err *err, const void *reply)
-{
-    struct remount *r = arg;
+/* One node's part of it. */
+struct asked {
+    struct remount *of;
+    char node[MFS_NAME_MAX];
+    bool reported; /* its last report has the mount in its place */
+};
 
-    (void)reply;
-    if (err && !r->err.code)
-        r->err = *err;
+static void one_less(struct remount *r)
+{
     if (--r->awaited)
         return;
     if (r->err.code)
@@ -33,31 +35,46 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
     free(r);
 }
 
-/* For a node whose last report has the mount in its place: lm has nothing to do or, when someone
- * mounted it there by hand, can do nothing. */
-static void answered_mounted(void *arg, const struct mfs_err *err, const void *reply)
+static void fail(struct remount *r, const char *node, const struct mfs_err *why)
 {
-    answered(arg, err && err->code == -EBUSY ? NULL : err, reply);
+    if (!r->err.code)
+        mfs_err_set(&r->err, why->code, "%s: %s", node, why->msg);
+}
+
+/* Where the mount was reported, lm has nothing to do or, when someone mounted it there by hand, can
+ * do nothing. */
+static void answered(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct asked *a = arg;
+
+    (void)reply;
+    if (err && !(a->reported && err->code == -EBUSY))
+        fail(a->of, a->node, err);
+    one_less(a->of);
+    free(a);
 }
 
 static void ask(const struct mfs_cm *cm, const struct mfs_cm_live *l, struct remount *r)
 {
-    bool reported = !strcmp(l->mount, l->node->mount);
+    struct asked *a = calloc(1, sizeof *a);
     struct mfs_msg_mount m = {0};
     struct mfs_err err;
-    int rc = -ENOTCONN;
+    int rc = a ? -ENOTCONN : -ENOMEM;
 
     mfs_text_copy(m.path, sizeof m.path, l->node->mount);
     mfs_text_copy(m.options, sizeof m.options, cm->state.mount_options);
-    r->awaited++;
-    if (l->conn)
-        rc = mfs_conn_request(l->conn, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME,
-                              reported ? answered_mounted : answered, r);
-    if (rc) {
-        mfs_err_set(&err, rc, "%s: cannot mount %s: its lm: %s", l->node->name, m.path,
-                    strerror(-rc));
-        answered(r, &err, NULL);
+    if (a && l->conn) {
+        *a = (struct asked){.of = r, .reported = !strcmp(l->mount, l->node->mount)};
+        mfs_text_copy(a->node, sizeof a->node, l->node->name);
+        rc = mfs_conn_request(l->conn, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME, answered, a);
     }
+    if (!rc) {
+        r->awaited++;
+        return;
+    }
+    free(a);
+    mfs_err_set(&err, rc, "cannot mount %s: its lm: %s", m.path, strerror(-rc));
+    fail(r, l->node->name, &err);
 }
 
 void mfs_remount(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id)
@@ -72,5 +89,5 @@ void mfs_remount(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id)
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         if (cm->live[i]->node->mount[0] && !cm->live[i]->node->turn[0])
             ask(cm, cm->live[i], r);
-    answered(r, NULL, NULL);
+    one_less(r);
 }

@@ -85,8 +85,11 @@ static void clients_ended(void *arg, const struct mfs_err *err, const void *repl
         ask_all(l->cm);
 }
 
+/* One that was stopped by a signal goes on, to end by itself. */
 static void ask_for_clients(struct mfs_cm_live *l)
 {
+    if (l->proc.pid)
+        mfs_proc_kill(&l->proc, SIGCONT);
     mfs_timer_cancel(l->restart);
     l->restart = NULL;
     l->clientless = !l->conn || mfs_conn_request(l->conn, MFS_MSG_END_CLIENTS, NULL, CLIENTS_TIME,

@@ -103,6 +103,22 @@ static size_t line_head(char *line, size_t size, enum mfs_log_level level, const
     return n < 0 ? 0 : (size_t)n;
 }
 
+/* Behind half a line, as may be left when the disk is full, a new one begins. */
+static void put(const char *line, size_t len)
+{
+    static atomic_bool torn;
+    int fd = atomic_load(&log_fd);
+    ssize_t n;
+
+    if (atomic_load(&torn) && write(fd, "\n", 1) == 1)
+        atomic_store(&torn, false);
+    do
+        n = write(fd, line, len);
+    while (n < 0 && errno == EINTR);
+    if (n > 0 && (size_t)n < len)
+        atomic_store(&torn, true);
+}
+
 void mfs_log_write(enum mfs_log_level level, const char *area, const char *fmt, ...)
 {
     char line[LINE_MAX_BYTES];
@@ -123,7 +139,6 @@ void mfs_log_write(enum mfs_log_level level, const char *area, const char *fmt, 
         if (line[i] == '\n')
             line[i] = ' ';
     line[len++] = '\n';
-    while (write(atomic_load(&log_fd), line, len) < 0 && errno == EINTR)
-        ;
+    put(line, len);
     errno = saved;
 }

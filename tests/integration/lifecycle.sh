@@ -64,6 +64,17 @@ for mount in "$MNT0" "$MNT1" "$MNT2" "$MNT3"; do
     equal 1 "$(grep -c " $mount fuse" /proc/self/mounts)" "mounts at $mount"
 done
 
+say "a start while a Local Manager dies"
+for node in 1 2 3; do
+    read -r lm _ <"$STATE/node-$node/lm.pid"
+    kill -STOP "$lm"
+    cm_ start &
+    start=$!
+    sleep 0.2 # so that the lm has been asked, and has not answered
+    kill -KILL "$lm"
+    wait "$start" || fail "cm start fails as the lm of node-$node dies"
+done
+
 say "a parent that ignores SIGCHLD"
 env --ignore-signal=CHLD memefs mount --name "$NAME" --state-dir "$STATE" "$T/by-hand" || fail "memefs mount fails"
 cmp "$T/data" "$T/by-hand/dir/file"
@@ -82,4 +93,12 @@ deployment_start 2
 [ -z "$(ls -A "$MNT0")" ] || fail "a new deployment is not empty"
 printf 'new' >"$MNT0/f"
 equal new "$(cat "$MNT1/f")" "content"
+
+say "stopped Local Managers"
+for node in 0 1; do
+    read -r lm _ <"$STATE/node-$node/lm.pid"
+    kill -STOP "$lm"
+done
+before=$SECONDS
 deployment_stop
+say "cm stop with all lms stopped: $((SECONDS - before)) s"

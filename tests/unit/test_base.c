@@ -135,6 +135,38 @@ static void log_lines(void **state)
     mfs_buf_fini(&b);
 }
 
+/* The file's size is limited, which cuts a line as a full disk does. */
+static void log_on_a_full_disk(void **state)
+{
+    struct rlimit before, limit;
+    struct mfs_buf b;
+    char *last;
+
+    (void)state;
+    mfs_buf_init(&b);
+    assert_int_equal(mfs_log_open("unit", in_dir("full"), MFS_LOG_INFO), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = (struct rlimit){100, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    mfs_info("test", "%0100d", 1);
+    mfs_info("test", "there is no room for this");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    mfs_info("test", "whole again");
+    mfs_info("test", "and whole");
+    assert_int_equal(mfs_log_open("unit", NULL, MFS_LOG_INFO), 0);
+    assert_int_equal(mfs_file_read(in_dir("full"), 4096, &b), 0);
+    assert_int_equal(mfs_buf_append(&b, "", 1), 0);
+    last = strchr(mfs_buf_data(&b), '\n');
+    assert_non_null(last);
+    assert_int_equal(last - mfs_buf_data(&b), 100);
+    assert_int_equal(strspn(last + 1, "0123456789"), 4); /* the year */
+    assert_non_null(strstr(last, "test: whole again\n"));
+    assert_non_null(strstr(last, "test: and whole\n"));
+    assert_null(strstr(last, "\n\n"));
+    mfs_buf_fini(&b);
+}
+
 static void errors(void **state)
 {
     struct mfs_err err;
@@ -427,6 +459,7 @@ int main(void)
         cmocka_unit_test(files_are_replaced_whole),
         cmocka_unit_test(trees_come_and_go),
         cmocka_unit_test(log_lines),
+        cmocka_unit_test(log_on_a_full_disk),
         cmocka_unit_test(errors),
         cmocka_unit_test(addresses_with_ports),
         cmocka_unit_test(processes_are_recognised),
