@@ -34,6 +34,16 @@ void mfs_op_dir_changed(struct mfs_fuse *m, fuse_ino_t node)
     mfs_notify_attributes(m->names, mfs_places_ino(node));
 }
 
+void mfs_op_names_changed(struct mfs_fuse *m, fuse_ino_t node)
+{
+    struct mfs_meta *meta = mfs_vfs_meta(m->vfs);
+    uint64_t dir = mfs_places_ino(node);
+
+    mfs_op_dir_changed(m, node);
+    if (mfs_meta_shows_names(meta, dir) && mfs_places_is_elsewhere(m->places, node))
+        mfs_meta_wait_for_names(meta, dir);
+}
+
 static void fill_stat(struct mfs_fuse *m, const struct mfs_attr *attr, struct stat *st)
 {
     *st = (struct stat){

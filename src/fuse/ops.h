@@ -23,10 +23,13 @@ void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t node, const struct mfs_at
 void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,
                     const struct mfs_attr *attr, struct fuse_entry_param *e);
 
-/* This mount has changed something of the directory or its names, and replies next. What the kernel
- * was told of its attributes before, perhaps in an answer that it has not looked at yet, does not
- * count. */
+/* This mount has changed something of the directory, and replies next. What the kernel was told of
+ * its attributes before, perhaps in an answer that it has not looked at yet, does not count. */
 void mfs_op_dir_changed(struct mfs_fuse *m, fuse_ino_t node);
+/* The same of its names, which the kernel knows by the number that the request has. By another one
+ * that it has of the directory (fuse/places.h) it may go on to use what a listing has shown it:
+ * waits for the end of that, a little more than a second at most. */
+void mfs_op_names_changed(struct mfs_fuse *m, fuse_ino_t node);
 
 /* -errno or 0. */
 void mfs_reply_rc(fuse_req_t req, int rc);

@@ -39,7 +39,7 @@ static void make(fuse_req_t req, struct mfs_fuse *m, fuse_ino_t parent, const ch
     struct mfs_attr attr;
     int rc = mfs_vfs_mknod(m->vfs, mfs_places_ino(parent), name, mode, rdev, &cred, &attr);
 
-    mfs_op_dir_changed(m, parent);
+    mfs_op_names_changed(m, parent);
     mfs_reply_entry(req, rc, parent, name, &attr);
 }
 
@@ -60,7 +60,7 @@ void mfs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const
     struct mfs_attr attr;
     int rc = mfs_vfs_symlink(m->vfs, target, mfs_places_ino(parent), name, &cred, &attr);
 
-    mfs_op_dir_changed(m, parent);
+    mfs_op_names_changed(m, parent);
     mfs_reply_entry(req, rc, parent, name, &attr);
 }
 
@@ -70,7 +70,7 @@ void mfs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *
     struct mfs_attr attr;
     int rc = mfs_vfs_link(m->vfs, ino, mfs_places_ino(parent), name, &attr);
 
-    mfs_op_dir_changed(m, parent);
+    mfs_op_names_changed(m, parent);
     mfs_reply_entry(req, rc, parent, name, &attr);
 }
 
@@ -79,7 +79,7 @@ void mfs_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_UNLINK);
     int rc = mfs_vfs_unlink(m->vfs, mfs_places_ino(parent), name);
 
-    mfs_op_dir_changed(m, parent);
+    mfs_op_names_changed(m, parent);
     mfs_reply_rc(req, rc);
 }
 
@@ -90,7 +90,7 @@ void mfs_op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 
     mfs_notify_serve(parent, name, 0, "");
     rc = mfs_vfs_rmdir(m->vfs, mfs_places_ino(parent), name);
-    mfs_op_dir_changed(m, parent);
+    mfs_op_names_changed(m, parent);
     mfs_reply_rc(req, rc);
 }
 
@@ -104,9 +104,9 @@ void mfs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino
     mfs_notify_serve(parent, name, new_parent, new_name);
     rc = mfs_vfs_rename(m->vfs, mfs_places_ino(parent), name, mfs_places_ino(new_parent), new_name,
                         flags, &cred);
-    mfs_op_dir_changed(m, parent);
+    mfs_op_names_changed(m, parent);
     if (new_parent != parent)
-        mfs_op_dir_changed(m, new_parent);
+        mfs_op_names_changed(m, new_parent);
     if (rc == 0)
         mfs_places_renamed(m->places, parent, name, new_parent, new_name, flags & RENAME_EXCHANGE);
     mfs_reply_rc(req, rc);

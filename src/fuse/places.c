@@ -39,7 +39,7 @@ struct mfs_places {
     struct held *held;
     struct mfs_kept *kept; /* of nodes that are held */
     struct table nodes;    /* place → node */
-    struct table counts;   /* ino → count of its newest node */
+    struct table counts;   /* ino → how many nodes it had before its newest */
 };
 
 struct mfs_places *mfs_places_create(void)
@@ -134,18 +134,41 @@ static uint64_t take(struct mfs_places *p, uint64_t place)
     return node;
 }
 
+static uint64_t numbered(uint64_t ino, uint64_t count)
+{
+    return ino | count % MFS_PLACES_COUNTS << MFS_PLACES_SHIFT;
+}
+
 /* A number that the inode has not had, as far as is known, and that the kernel does not hold;
  * unless it holds all that there are. */
 static uint64_t new_node(struct mfs_places *p, uint64_t ino, const struct item *count, bool known)
 {
-    uint64_t next = known ? (count->value + 1) % MFS_PLACES_COUNTS : 0;
+    uint64_t next = known ? count->value + 1 : 0;
 
     if (ino & MFS_INO_LARGE)
         return ino;
-    for (unsigned i = 0; i < MFS_PLACES_COUNTS && held(p, ino | next << MFS_PLACES_SHIFT); i++)
-        next = (next + 1) % MFS_PLACES_COUNTS;
+    for (unsigned i = 0; i < MFS_PLACES_COUNTS && held(p, numbered(ino, next)); i++)
+        next++;
     put(p, &p->counts, ino, next);
-    return ino | next << MFS_PLACES_SHIFT;
+    return numbered(ino, next);
+}
+
+bool mfs_places_is_elsewhere(struct mfs_places *p, uint64_t node)
+{
+    uint64_t ino = mfs_places_ino(node), last = MFS_PLACES_COUNTS - 1;
+    bool known, elsewhere = false;
+    struct item *count;
+
+    if (ino & MFS_INO_LARGE)
+        return false;
+    pthread_mutex_lock(&p->lock);
+    count = find(&p->counts, ino, &known);
+    if (known && count->value < last)
+        last = count->value;
+    for (uint64_t i = 0; i <= last && !elsewhere; i++)
+        elsewhere = numbered(ino, i) != node && held(p, numbered(ino, i)) != NULL;
+    pthread_mutex_unlock(&p->lock);
+    return elsewhere;
 }
 
 /* May a node that was at that place once be found there again? */

@@ -43,6 +43,9 @@ void mfs_places_destroy(struct mfs_places *p);
  * holds it from then on until it has forgotten it as often as it was told. */
 uint64_t mfs_places_node(struct mfs_places *p, uint64_t parent, const char *name, uint64_t ino);
 
+/* Does the kernel hold the directory by another number, too? */
+bool mfs_places_is_elsewhere(struct mfs_places *p, uint64_t node);
+
 /* The kernel has forgotten that many look-ups of the node (a directory or not), or was not told. */
 void mfs_places_forget(struct mfs_places *p, uint64_t node, uint64_t lookups);
 

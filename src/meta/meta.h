@@ -301,6 +301,12 @@ void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listin
 #define MFS_META_SHOWN (50 * MFS_MSEC)
 bool mfs_meta_show(struct mfs_meta *meta, uint64_t dir, const struct mfs_dirent *e,
                    struct mfs_attr *attr);
+/* Before the first of a directory's names is shown: it counts as shown itself, likewise. */
+bool mfs_meta_show_names(struct mfs_meta *meta, uint64_t dir);
+/* May the kernel use names of the directory without asking? And waits until it does not, a little
+ * more than a second at most. */
+bool mfs_meta_shows_names(struct mfs_meta *meta, uint64_t dir);
+void mfs_meta_wait_for_names(struct mfs_meta *meta, uint64_t dir);
 /* The same of a file that this client has just created: for so long that the kernel opens it. */
 #define MFS_META_SHOWN_NEW MFS_MSEC
 bool mfs_meta_show_new(struct mfs_meta *meta, struct mfs_attr *attr);

@@ -18,6 +18,21 @@ bool mfs_meta_show(struct mfs_meta *meta, uint64_t dir, const struct mfs_dirent 
     return false;
 }
 
+bool mfs_meta_show_names(struct mfs_meta *meta, uint64_t dir)
+{
+    return mfs_shown_begin(meta->notices->shown, dir, MFS_META_SHOWN);
+}
+
+bool mfs_meta_shows_names(struct mfs_meta *meta, uint64_t dir)
+{
+    return !mfs_shown_is_over(meta->notices->shown, dir);
+}
+
+void mfs_meta_wait_for_names(struct mfs_meta *meta, uint64_t dir)
+{
+    mfs_shown_wait(meta->notices->shown, dir);
+}
+
 bool mfs_meta_show_new(struct mfs_meta *meta, struct mfs_attr *attr)
 {
     struct mfs_shown *shown = meta->notices->shown;

@@ -115,6 +115,26 @@ bool mfs_shown_over(struct mfs_shown *s, uint64_t ino, void (*fn)(void *arg), vo
     return over || w;
 }
 
+bool mfs_shown_is_over(struct mfs_shown *s, uint64_t ino)
+{
+    bool over;
+
+    pthread_mutex_lock(&s->mutex);
+    over = s->stop || is_over(slot_of(s, ino), mfs_clock_mono());
+    pthread_mutex_unlock(&s->mutex);
+    return over;
+}
+
+void mfs_shown_wait(struct mfs_shown *s, uint64_t ino)
+{
+    while (!mfs_shown_is_over(s, ino)) {
+        pthread_mutex_lock(&s->mutex);
+        s->waited = mfs_clock_mono();
+        pthread_mutex_unlock(&s->mutex);
+        mfs_clock_sleep(LOOK);
+    }
+}
+
 /* Takes those off the list that need not wait any longer (`all`: any); lock held. */
 static struct waiting *take_over(struct mfs_shown *s, bool all)
 {

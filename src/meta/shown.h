@@ -25,6 +25,11 @@ bool mfs_shown_begin(struct mfs_shown *s, uint64_t ino, int64_t life);
  * each true. */
 void mfs_shown_end(struct mfs_shown *s, const uint64_t *inos, size_t n, int64_t life);
 
+/* Waits, some 1.1 s at most, until the kernel uses nothing more of what was shown with that number;
+ * nothing new is shown meanwhile. */
+void mfs_shown_wait(struct mfs_shown *s, uint64_t ino);
+bool mfs_shown_is_over(struct mfs_shown *s, uint64_t ino); /* does it use nothing? */
+
 /* Another client has changed the file; nothing from before it is known here any more. Calls fn(arg)
  * when the kernel does not use it either: before it returns, or later by a thread. False: ENOMEM,
  * it won't be called. */

@@ -74,6 +74,7 @@ static int take_listing(struct mfs_dirh *d)
     return 0;
 }
 
+/* For one more. */
 static bool room(struct mfs_dirh *d)
 {
     size_t cap = d->shown_cap ? 2 * d->shown_cap : 64;
@@ -89,12 +90,20 @@ static bool room(struct mfs_dirh *d)
     return true;
 }
 
+/* With the first name of an answer the directory counts as shown, too. */
+static bool begins(struct mfs_dirh *d)
+{
+    if (d->nshown == 0 && mfs_meta_show_names(d->vfs->meta, d->ino))
+        d->shown[d->nshown++] = d->ino;
+    return d->nshown > 0;
+}
+
 /* Is it known by now, and may it be shown? What is not known is learned, and the next ones too. */
 static bool known(struct mfs_dirh *d, size_t at, const struct mfs_dirent *e, struct mfs_attr *attr)
 {
     struct mfs_meta *meta = d->vfs->meta;
 
-    if (e->type != S_IFREG || !room(d))
+    if (e->type != S_IFREG || !room(d) || !begins(d) || !room(d))
         return false;
     if (mfs_meta_show(meta, d->ino, e, attr))
         return true;

@@ -320,6 +320,32 @@ static void file_times_set(struct pair *p)
     OK(unlink(pair_path(p, m, "dated")));
 }
 
+/* A listing brings the kernel what is in a directory that the other mount has moved, under its new
+ * name. What is changed through a descriptor from before (by the same kernel, which takes it for
+ * another directory) shows there at once. Found by two_mounts_model, --seed 1795686202. */
+static void listed_elsewhere(struct pair *p)
+{
+    int a = (int)pair_random(p, 2), fd;
+    const char *from = p->round % 2 ? "two" : "one", *to = p->round % 2 ? "one" : "two";
+    struct stat st;
+
+    if (p->round == 0)
+        OK(mkdir(pair_path(p, a, "one"), 0755));
+    fs_put(pair_path(p, a, "%s/file", from), "x", 1);
+    OK(symlink("nowhere", pair_path(p, a, "%s/link", from)));
+    fd = pair_open(pair_path(p, a, "%s", from), O_RDONLY | O_DIRECTORY);
+    OK(rename(pair_path(p, !a, "%s", from), pair_path(p, !a, "%s", to)));
+    EQUAL(1, pair_listed(pair_path(p, a, "%s", to), "file", NULL));
+    OK(renameat2(fd, "file", fd, "link", RENAME_EXCHANGE));
+    OK(lstat(pair_path(p, a, "%s/file", to), &st));
+    CHECK(S_ISLNK(st.st_mode));
+    EQUAL(1, pair_listed(pair_path(p, a, "%s", to), "link", NULL));
+    OK(unlinkat(fd, "link", 0));
+    pair_absent(pair_path(p, a, "%s/link", to));
+    OK(unlinkat(fd, "file", 0));
+    OK(close(fd));
+}
+
 int main(int argc, char **argv)
 {
     static const struct pair_scenario scenarios[] = {
@@ -328,6 +354,7 @@ int main(int argc, char **argv)
         {"moved", .script = moved},
         {"held_moved", .script = held_moved},
         {"over_directory", .script = over_directory},
+        {"listed_elsewhere", .script = listed_elsewhere, .cost = 10},
         {"parent", .script = parent, .cost = 10},
         {"times_set", .script = times_set, .cost = 30},
         {"file_times_set", .script = file_times_set},

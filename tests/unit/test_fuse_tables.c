@@ -129,11 +129,16 @@ static void test_place_is_a_node(void **state)
     assert_non_null(p);
     first = mfs_places_node(p, ROOT, "x", ino);
     assert_true(first == ino);
+    assert_false(mfs_places_is_elsewhere(p, first));
     assert_true(mfs_places_node(p, ROOT, "x", ino) == first);
     second = mfs_places_node(p, ROOT, "y", ino); /* another mount has moved it */
     assert_true(second != first && mfs_places_ino(second) == ino);
     assert_true(mfs_places_node(p, ROOT, "x", ino) == first); /* and back */
     assert_true(mfs_places_node(p, ROOT, "y", ino) == second);
+    assert_true(mfs_places_is_elsewhere(p, first) && mfs_places_is_elsewhere(p, second));
+    mfs_places_forget(p, first, 3); /* as often as it was told */
+    assert_true(mfs_places_is_elsewhere(p, first));
+    assert_false(mfs_places_is_elsewhere(p, second));
     mfs_places_destroy(p);
 }
 

@@ -176,6 +176,24 @@ static void test_over(void **state)
     assert_true(atomic_load(&stopped) > 0);
 }
 
+/* Of a directory this client's own changes wait, where the kernel would not know of them. */
+static void test_names(void **state)
+{
+    uint64_t dir = ROOT;
+    int64_t taken;
+
+    (void)state;
+    assert_false(mfs_meta_shows_names(b.meta, dir));
+    assert_true(mfs_meta_show_names(b.meta, dir));
+    assert_true(mfs_meta_shows_names(b.meta, dir));
+    taken = mfs_clock_mono();
+    mfs_meta_shown(b.meta, &dir, 1, MFS_META_SHOWN);
+    mfs_meta_wait_for_names(b.meta, dir);
+    assert_true(mfs_clock_mono() >= taken + MFS_META_SHOWN);
+    assert_false(mfs_meta_shows_names(b.meta, dir));
+    assert_false(mfs_meta_show_names(b.meta, dir)); /* as somebody had to wait */
+}
+
 static void *change_mode(void *ino)
 {
     set_mode(*(uint64_t *)ino, 0600);
@@ -281,6 +299,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_learned, setup, teardown),
         cmocka_unit_test_setup_teardown(test_not_shown, setup, teardown),
         cmocka_unit_test(test_over),
+        cmocka_unit_test_setup_teardown(test_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_change_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kernel, setup, teardown),
     };
