@@ -18,10 +18,14 @@
 #define NOTIFY_INC_EPOCH 8         /* FUSE_NOTIFY_INC_EPOCH */
 #define MAPS_DIRECT      (1U << 4) /* FUSE_DIRECT_IO_ALLOW_MMAP, in flags2 */
 
+/* What is added to the answer to INIT if the kernel knows it: in flags, and in flags2. */
+#define ADDED  (FUSE_HANDLE_KILLPRIV_V2 | FUSE_PARALLEL_DIROPS)
+#define ADDED2 MAPS_DIRECT
+
 /* One process has one mount. */
-static atomic_uint_fast64_t hello;    /* number of the request INIT, until that is answered */
-static atomic_bool can_kill, can_map; /* the kernel knows the flags … */
-static atomic_bool ours, maps;        /* … and knows that we do */
+static atomic_uint_fast64_t hello;  /* number of the request INIT, until that is answered */
+static atomic_uint known, known2;   /* of ADDED and ADDED2, what the kernel knows … */
+static atomic_uint agreed, agreed2; /* … and what it was answered */
 static _Thread_local bool kills;
 static size_t kept;                  /* of a worker's buffer, see device.h; SIZE_MAX: all of it */
 static _Thread_local size_t touched; /* of it, by the last request */
@@ -61,8 +65,8 @@ static void hear_hello(uint64_t unique, const char *request, size_t len)
     uint32_t flags = field(request, len, offsetof(struct fuse_init_in, flags));
     uint32_t more = field(request, len, offsetof(struct fuse_init_in, flags2));
 
-    atomic_store(&can_kill, (flags & FUSE_HANDLE_KILLPRIV_V2) != 0);
-    atomic_store(&can_map, (flags & FUSE_INIT_EXT) && (more & MAPS_DIRECT));
+    atomic_store(&known, flags & ADDED);
+    atomic_store(&known2, flags & FUSE_INIT_EXT ? more & ADDED2 : 0);
     atomic_store(&hello, unique);
 }
 
@@ -151,15 +155,13 @@ static void take_over(const struct iovec *iov, int count)
     if (out->unique != atomic_load(&hello) || out->error != 0 || init == NULL ||
         iov[1].iov_len < offsetof(struct fuse_init_out, flags2) + sizeof init->flags2)
         return;
-    if (atomic_load(&can_kill))
-        init->flags |= FUSE_HANDLE_KILLPRIV_V2;
-    if (atomic_load(&can_map)) {
+    init->flags |= atomic_load(&known);
+    init->flags2 |= atomic_load(&known2);
+    if (init->flags2 != 0)
         init->flags |= FUSE_INIT_EXT;
-        init->flags2 |= MAPS_DIRECT;
-    }
     atomic_store(&hello, 0);
-    atomic_store(&ours, atomic_load(&can_kill));
-    atomic_store(&maps, atomic_load(&can_map));
+    atomic_store(&agreed, atomic_load(&known));
+    atomic_store(&agreed2, atomic_load(&known2));
 }
 
 static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata)
@@ -186,12 +188,12 @@ bool mfs_device_kills(void)
 
 bool mfs_device_is_ours(void)
 {
-    return atomic_load(&ours);
+    return atomic_load(&agreed) & FUSE_HANDLE_KILLPRIV_V2;
 }
 
 bool mfs_device_maps_direct(void)
 {
-    return atomic_load(&maps);
+    return atomic_load(&agreed2) & MAPS_DIRECT;
 }
 
 int mfs_device_distrust(struct fuse_session *se)

@@ -1,8 +1,12 @@
 /* What libfuse 3.14 does not hand on of the kernel's protocol, read and written at /dev/fuse
- * itself: FUSE_NOTIFY_INC_EPOCH, FUSE_NOTIFY_STORE without content, FUSE_DIRECT_IO_ALLOW_MMAP and
- * FUSE_HANDLE_KILLPRIV_V2 (linux/fuse.h). With the last the kernel does not ask for
- * security.capability before each write(2), and leaves it to us to take set-user-ID, set-group-ID
- * and capabilities from a file whose content or owner changes. */
+ * itself (linux/fuse.h): FUSE_NOTIFY_INC_EPOCH, FUSE_NOTIFY_STORE without content, and these flags
+ * of the answer to INIT:
+ *
+ *   FUSE_PARALLEL_DIROPS      look-ups and listings of one directory do not wait for each other
+ *   FUSE_HANDLE_KILLPRIV_V2   the kernel does not ask for security.capability before each write(2),
+ *                             and leaves it to us to take set-user-ID, set-group-ID and
+ *                             capabilities from a file whose content or owner changes
+ *   FUSE_DIRECT_IO_ALLOW_MMAP files that bypass the kernel's pages may be mapped shared */
 #ifndef MFS_FUSE_DEVICE_H
 #define MFS_FUSE_DEVICE_H
 

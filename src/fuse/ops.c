@@ -191,8 +191,10 @@ static void init(void *arg, struct fuse_conn_info *conn)
     struct mfs_fuse *m = arg;
 
     conn->want = 0;
-    want(conn, FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
-                   FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS);
+    want(conn, FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_ATOMIC_O_TRUNC |
+                   FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS);
+    /* What a link says never changes, and its number is not given to another. */
+    want(conn, FUSE_CAP_CACHE_SYMLINKS);
     /* umask only applies where no default ACL does, which the vfs decides. */
     want(conn, FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL);
     /* Automatic: what a listing brings along costs a key per file (docs/METADATA.md), for nothing

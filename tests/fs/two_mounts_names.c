@@ -226,7 +226,8 @@ static void extended(struct pair *p)
     }
 }
 
-/* A symbolic link replaced by another one of the same name. */
+/* A symbolic link replaced by another one of the same name, removed before or not: what it says,
+ * which kernels keep, is that of the new one. */
 static void symbolic(struct pair *p)
 {
     int a = (int)pair_random(p, 2);
@@ -235,9 +236,10 @@ static void symbolic(struct pair *p)
 
     snprintf(target, sizeof target, "file%u", p->round % 7);
     fs_put(pair_path(p, 0, "%s", target), target, strlen(target));
-    if (p->round)
+    if (p->round && pair_random(p, 2))
         OK(unlink(pair_path(p, a, "link")));
-    OK(symlink(target, pair_path(p, a, "link")));
+    OK(symlink(target, pair_path(p, a, "new link")));
+    OK(rename(pair_path(p, a, "new link"), pair_path(p, a, "link")));
     n = readlink(pair_path(p, !a, "link"), got, sizeof got);
     EQUAL(strlen(target), n);
     CHECK(!memcmp(got, target, (size_t)n));

@@ -1,10 +1,13 @@
-/* What the kernel makes of notices that libfuse has no function for: a file system of one file,
- * which says at all times that it ends with its first page. Another process maps the file: pages
- * that are dirty when a process ends have to find somebody who serves them.
+/* What the kernel makes of notices and flags that libfuse does not hand on: a file system of one
+ * file, which says at all times that it ends with its first page. Another process maps the file:
+ * pages that are dirty when a process ends have to find somebody who serves them. And of one slow
+ * name: with FUSE_PARALLEL_DIROPS looking it up must not hold up look-ups of other names (20 of 1 s
+ * each kept a quick one waiting for 19 s).
  * ctest: threaded timeout=60 */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,13 +18,17 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "fuse/device.h"
 
 #define PAGE     4096U
+#define SLOW     "slow"
+#define PATIENCE 5 /* s that the look-up of SLOW takes, unless it is released */
 #define FILE_INO 2
 
 static struct fuse_session *session;
@@ -30,6 +37,7 @@ static pthread_t server;
 static pid_t user;
 static int orders = -1; /* to the user */
 static char mountpoint[] = "/tmp/memefs_device.XXXXXX";
+static sem_t slow_began, slow_release;
 
 static void fill(struct stat *st, fuse_ino_t ino)
 {
@@ -43,7 +51,17 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     struct fuse_entry_param e = {.ino = FILE_INO, .attr_timeout = 1000, .entry_timeout = 1000};
 
     (void)parent;
-    (void)name;
+    if (strcmp(name, SLOW) == 0) {
+        struct timespec until;
+
+        sem_post(&slow_began);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += PATIENCE;
+        if (sem_timedwait(&slow_release, &until) < 0) {
+            fuse_reply_err(req, ETIMEDOUT);
+            return;
+        }
+    }
     fill(&e.attr, FILE_INO);
     fuse_reply_entry(req, &e);
 }
@@ -135,7 +153,11 @@ static char byte_at(size_t at, char put)
 
 static void *serve(void *arg)
 {
-    fuse_session_loop(arg);
+    struct fuse_loop_config *loop = fuse_loop_cfg_create();
+
+    if (loop != NULL)
+        fuse_session_loop_mt(arg, loop);
+    fuse_loop_cfg_destroy(loop);
     return NULL;
 }
 
@@ -159,8 +181,11 @@ static int setup(void **state)
     *state = NULL;
     if (unshare(CLONE_NEWNS) < 0 || access("/dev/fuse", R_OK | W_OK) < 0)
         return 0;
+    memcpy(mountpoint + sizeof mountpoint - 7, "XXXXXX", 6); /* again, for each test */
     assert_non_null(mkdtemp(mountpoint));
     assert_int_equal(keep_mountpoint_private(), 0);
+    assert_int_equal(sem_init(&slow_began, 0, 0), 0);
+    assert_int_equal(sem_init(&slow_release, 0, 0), 0);
     served.turns = mfs_turns_create(1);
     assert_non_null(served.turns);
     session = fuse_session_new(&args, &ops, sizeof ops, &served);
@@ -210,9 +235,41 @@ static void test_growth_leaves_pages(void **state)
     assert_int_equal(mfs_device_grow(session, FILE_INO + 1, PAGE), -ENOENT);
 }
 
+static int look_up(const char *name)
+{
+    char path[sizeof mountpoint + 8];
+    struct stat st;
+
+    snprintf(path, sizeof path, "%s/%s", mountpoint, name);
+    return stat(path, &st) < 0 ? -errno : 0;
+}
+
+static void *look_up_slowly(void *arg)
+{
+    *(int *)arg = look_up(SLOW);
+    return NULL;
+}
+
+/* Were the quick one kept waiting, the slow one would end with an error before. */
+static void test_look_ups_side_by_side(void **state)
+{
+    pthread_t other;
+    int rc = -1;
+
+    if (*state == NULL)
+        skip(); /* may not mount here */
+    assert_int_equal(pthread_create(&other, NULL, look_up_slowly, &rc), 0);
+    assert_int_equal(sem_wait(&slow_began), 0);
+    assert_int_equal(look_up("quick"), 0);
+    assert_int_equal(sem_post(&slow_release), 0);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    assert_int_equal(rc, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_look_ups_side_by_side, setup, teardown),
         cmocka_unit_test_setup_teardown(test_growth_leaves_pages, setup, teardown),
     };
 
