@@ -18,6 +18,15 @@ for program in cm lm; do
     grep -q "^ExecStart=$T/usr/bin/$program " "lib/systemd/system/memefs-$program@.service" ||
         fail "the unit starts another $program: $(grep ExecStart "lib/systemd/system/memefs-$program@.service")"
 done
+case $MEMEFS_BIN in
+*/release/bin) # what users run is hardened
+    for file in bin/cm bin/lm bin/memefs lib*/memefs/memefs-partition.so lib/*/memefs/memefs-partition.so; do
+        [ ! -f "$file" ] || readelf -d "$file" | grep -q 'FLAGS.*NOW' || fail "$file: bound lazily"
+        [ ! -f "$file" ] || readelf -W --dyn-syms "$file" | grep -q '__[a-z]*_chk' || fail "$file: not fortified"
+        [ ! -f "$file" ] || readelf -W --dyn-syms "$file" | grep -q '__stack_chk_fail' || fail "$file: no stack protector"
+    done
+    ;;
+esac
 [ -n "$(find include/memefs -name '*.h')" ] || fail "no header is installed"
 cd /
 MEMEFS_BIN=$T/usr/bin
