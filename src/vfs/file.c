@@ -9,16 +9,13 @@
 
 #include "base/log.h"
 #include "vfs/create.h"
+#include "vfs/lock_owners.h"
 #include "vfs/lock_wait.h"
 #include "vfs/tail.h"
 #include "vfs/truncate.h"
 
 void mfs_file_free(struct mfs_file *f)
 {
-    struct mfs_owner *o, *next;
-
-    LL_FOREACH_SAFE(f->owners, o, next)
-    free(o);
     mfs_readahead_destroy(f->ra);
     free(f->head);
     free(f);
@@ -67,6 +64,7 @@ static void detach(struct mfs_file *f)
         atomic_fetch_sub(&v->writers, 1);
     pthread_mutex_lock(&v->lock);
     DL_DELETE(v->files, f);
+    mfs_owner_drop_file(f);
     pthread_mutex_unlock(&v->lock);
     mfs_file_free(f);
     mfs_vnode_put(v);

@@ -33,13 +33,9 @@ struct mfs_file {
     uint64_t flock_owner;
     bool flocked;
 
-    /* Who has, or had, fcntl locks through this handle; guarded by node->lock. `going`: they are
-     * being given back, after the last close. */
-    struct mfs_owner {
-        uint64_t id;
-        bool going;
-        struct mfs_owner *next;
-    } * owners;
+    /* Who has, or had, fcntl locks through this handle (vfs/lock_owners.h); guarded by node->lock.
+     */
+    struct mfs_owner *owners;
 };
 
 void mfs_file_free(struct mfs_file *f); /* only memory; keeps the vnode's reference count */

@@ -8,6 +8,7 @@
 
 #include "vfs/file.h"
 #include "base/log.h"
+#include "vfs/lock_owners.h"
 #include "vfs/lock_wait.h"
 
 #define GOING_NAP (MFS_MSEC / 4)
@@ -101,62 +102,22 @@ static int unlock(struct mfs_file *f, const struct mfs_lock *lock, bool flock)
 
 /* --- owners of fcntl locks ------------------------------------------------------------------- */
 
-static struct mfs_owner *owner_in(struct mfs_file *f, uint64_t id)
-{
-    struct mfs_owner *o;
-
-    LL_SEARCH_SCALAR(f->owners, o, id, id);
-    return o;
-}
-
-/* The kernel calls an open file by the number of one whose release is on its way: what is given
- * back there would be the new one's lock. */
-static bool is_going(struct mfs_vnode *v, uint64_t id)
-{
-    struct mfs_file *each;
-
-    DL_FOREACH(v->files, each)
-    {
-        const struct mfs_owner *o = owner_in(each, id);
-
-        if (o != NULL && o->going)
-            return true;
-    }
-    return false;
-}
-
-/* Noted before the lock is asked for, so that no lock is ever without. */
+/* Noted before the lock is asked for, so that no lock is ever without. The kernel calls an open
+ * file by the number of one whose release is on its way: what is given back there would be the new
+ * one's lock. */
 static int own(struct mfs_file *f, uint64_t owner)
 {
-    struct mfs_owner *fresh = malloc(sizeof *fresh), *o;
+    int rc;
 
-    if (fresh == NULL)
-        return -ENOMEM;
     pthread_mutex_lock(&f->node->lock);
-    while (is_going(f->node, owner)) {
+    while (mfs_owner_is_going(f->node, owner)) {
         pthread_mutex_unlock(&f->node->lock);
         mfs_clock_sleep(GOING_NAP);
         pthread_mutex_lock(&f->node->lock);
     }
-    o = owner_in(f, owner);
-    if (o == NULL) {
-        *fresh = (struct mfs_owner){.id = owner};
-        LL_PREPEND(f->owners, fresh);
-        fresh = NULL;
-    }
+    rc = mfs_owner_add(f, owner);
     pthread_mutex_unlock(&f->node->lock);
-    free(fresh);
-    return 0;
-}
-
-static bool disown(struct mfs_file *f, uint64_t owner)
-{
-    struct mfs_owner *o = owner_in(f, owner);
-
-    if (o != NULL)
-        LL_DELETE(f->owners, o);
-    free(o);
-    return o != NULL;
+    return rc;
 }
 
 static int unlock_all(struct mfs_vnode *v, uint64_t owner)
@@ -175,12 +136,10 @@ static int unlock_all(struct mfs_vnode *v, uint64_t owner)
 int mfs_file_unlock_owner(struct mfs_file *f, uint64_t owner)
 {
     struct mfs_vnode *v = f->node;
-    struct mfs_file *each;
-    bool owned = false;
+    bool owned;
 
     pthread_mutex_lock(&v->lock);
-    DL_FOREACH(v->files, each)
-    owned |= disown(each, owner);
+    owned = mfs_owner_drop_id(v, owner);
     pthread_mutex_unlock(&v->lock);
     return owned ? unlock_all(v, owner) : 0;
 }
@@ -195,7 +154,7 @@ static ssize_t owners_but(struct mfs_file *f, uint64_t closer, uint64_t **owners
 
     *owners = NULL;
     pthread_mutex_lock(&f->node->lock);
-    LL_COUNT(f->owners, o, n);
+    DL_COUNT(f->owners, o, n);
     if (f->flocked || n > 1 || (n == 1 && f->owners->id != closer)) {
         *owners = malloc((n + 1) * sizeof **owners);
         if (*owners == NULL)
@@ -204,7 +163,7 @@ static ssize_t owners_but(struct mfs_file *f, uint64_t closer, uint64_t **owners
     if (*owners != NULL) {
         if (f->flocked)
             (*owners)[k++] = f->flock_owner;
-        LL_FOREACH(f->owners, o)
+        DL_FOREACH(f->owners, o)
         if (o->id != closer)
             (*owners)[k++] = o->id;
     }
@@ -227,28 +186,35 @@ void mfs_file_closing(struct mfs_file *f, uint64_t owner)
     free(owners);
 }
 
-/* Is there another handle with locks by what the kernel calls by the same number? Then they are not
- * ours to give back: either it is a process, which closes the other, too, or a newer open file. */
-static bool is_shared(struct mfs_file *f, uint64_t id)
+/* If there is another handle with locks by what the kernel calls by the same number, they are not
+ * ours to give back: either it is a process, which closes the other, too, or a newer open file.
+ * False: no owner is left. */
+static bool unlock_one_of(struct mfs_file *f)
 {
-    struct mfs_file *each;
+    struct mfs_vnode *v = f->node;
+    struct mfs_owner *o;
+    uint64_t id = 0;
+    bool any, ours = false;
 
-    DL_FOREACH(f->node->files, each)
-    if (each != f && owner_in(each, id) != NULL)
-        return true;
-    return false;
-}
-
-static void unlock_rest_of(struct mfs_file *f, struct mfs_owner *o)
-{
-    pthread_mutex_lock(&f->node->lock);
-    o->going = !is_shared(f, o->id);
-    pthread_mutex_unlock(&f->node->lock);
-    if (o->going)
-        unlock_all(f->node, o->id);
-    pthread_mutex_lock(&f->node->lock);
-    disown(f, o->id);
-    pthread_mutex_unlock(&f->node->lock);
+    pthread_mutex_lock(&v->lock);
+    o = f->owners;
+    any = o != NULL;
+    if (any) {
+        id = o->id;
+        ours = !mfs_owner_is_shared(o);
+    }
+    if (ours)
+        mfs_owner_goes(o);
+    else
+        mfs_owner_drop(o);
+    pthread_mutex_unlock(&v->lock);
+    if (!ours)
+        return any;
+    unlock_all(v, id);
+    pthread_mutex_lock(&v->lock);
+    mfs_owner_drop(mfs_owner_find(f, id));
+    pthread_mutex_unlock(&v->lock);
+    return true;
 }
 
 void mfs_file_unlock_rest(struct mfs_file *f)
@@ -257,8 +223,8 @@ void mfs_file_unlock_rest(struct mfs_file *f)
 
     if (may_have_flock(f))
         mfs_meta_flock(f->node->vfs->meta, f->node->ino, f->flock_owner, F_UNLCK, &attr, NULL);
-    while (f->owners != NULL) /* nobody else uses a handle at its last close */
-        unlock_rest_of(f, f->owners);
+    while (unlock_one_of(f)) { /* nobody else uses a handle at its last close */
+    }
 }
 
 /* --- taking ---------------------------------------------------------------------------------- */

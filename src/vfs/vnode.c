@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "vfs/commit.h"
 #include "vfs/file.h"
+#include "vfs/lock_owners.h"
 
 static struct mfs_vnode_shard *shard_of(struct mfs_vfs *vfs, uint64_t ino)
 {
@@ -116,7 +117,10 @@ static void abandon(struct mfs_vnode *v)
         mfs_warn("vfs", "inode %llx: data lost at the end: %s", (unsigned long long)v->ino,
                  strerror(-rc));
     DL_FOREACH_SAFE(v->files, f, next)
-    mfs_file_free(f);
+    {
+        mfs_owner_drop_file(f);
+        mfs_file_free(f);
+    }
     vnode_free(v);
 }
 

@@ -71,8 +71,9 @@ struct mfs_vnode {
         noticed;   /* another mount has made this version: attributes before it are no more true */
     bool known;    /* attr is set */
     uint64_t cuts; /* attr.cuts before the first of what is not committed was stored */
-    struct mfs_attr attr;   /* the newest seen, by version; sizes without what is dirty */
-    struct mfs_file *files; /* open handles, for the end of all */
+    struct mfs_attr attr;        /* the newest seen, by version; sizes without what is dirty */
+    struct mfs_file *files;      /* open handles, for the end of all */
+    struct mfs_owner_id *owners; /* of fcntl locks, by number (vfs/lock_owners.h) */
     struct mfs_ranges voids;
     uint64_t voids_version; /* of the file, that they were asked for at; 0: not yet */
 
