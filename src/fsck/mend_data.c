@@ -141,11 +141,11 @@ int mfs_mend_dead(struct mfs_mender *m, const struct mfs_census *c, const struct
         return -ESTALE;
     if (f->fault == MFS_FAULT_DEAD_OPENER && is_file(c, f->ino))
         tell_of_the_dead(m, f->ino);
-    if (f->fault == MFS_FAULT_DEAD_OPENER)
-        mfs_call_command(&call, "mfs_disown");
+    if (f->fault == MFS_FAULT_DEAD_APPENDER)
+        mfs_call_function(&call, "mfs_append_break");
     else
-        mfs_call_function(&call, f->fault == MFS_FAULT_DEAD_LOCK ? "mfs_unlock_session"
-                                                                 : "mfs_append_break");
+        mfs_call_command(&call,
+                         f->fault == MFS_FAULT_DEAD_LOCK ? "mfs_unlock_session" : "mfs_disown");
     mfs_args_bin(&call.args, ino.b, sizeof ino.b);
     if (f->fault == MFS_FAULT_DEAD_OPENER)
         mfs_args_int(&call.args, m->meta->stripe_size);

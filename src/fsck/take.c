@@ -16,7 +16,8 @@
 #define KEY_SHOWN  120
 #define KEY_TXN    (1 + MFS_TXN_LEN)
 #define KEY_WAIT   17
-#define LOCK_FIELD 17
+#define LOCK_OWNER 17 /* bytes: kind, session, owner */
+#define LOCK_RANGE 25 /* and first byte */
 
 static int bad_key(struct mfs_census *c, uint32_t part, const char *key, size_t len,
                    const char *what)
@@ -269,12 +270,23 @@ static int take_opener(struct mfs_census *c, uint32_t part, const char *key, siz
     return take_side(c, part, key, mfs_get_be64(field));
 }
 
+/* A session may have thousands of ranges of a file. */
+static int take_lock_of(struct mfs_census *c, uint32_t part, const char *key, uint64_t sid)
+{
+    const struct mfs_seen_side *last = c->sides.n ? mfs_flat_at(&c->sides, c->sides.n - 1) : NULL;
+
+    if (last && last->letter == 'L' && last->sid == sid && last->part == part &&
+        last->ino == mfs_get_be64(key + 1))
+        return 0;
+    return take_side(c, part, key, sid);
+}
+
 static int take_lock(struct mfs_census *c, uint32_t part, const char *key, size_t key_len,
                      const char *field, size_t len)
 {
-    if (len != LOCK_FIELD || (field[0] != 'P' && field[0] != 'F'))
+    if ((len != LOCK_OWNER && len != LOCK_RANGE) || (field[0] != 'P' && field[0] != 'F'))
         return bad_key(c, part, key, key_len, "not a lock");
-    return take_side(c, part, key, mfs_get_be64(field + 1));
+    return take_lock_of(c, part, key, mfs_get_be64(field + 1));
 }
 
 static int take_voids(struct mfs_census *c, uint32_t part, const struct mfs_item *item)

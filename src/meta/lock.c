@@ -44,16 +44,15 @@ static void range_args(struct mfs_call *c, const struct mfs_ino_arg *ino, const 
     mfs_args_int(&c->args, lock->pid);
 }
 
-/* Who is in the way: { session, owner, type, pid, start, end, closing }. */
+/* Who is in the way: { session, owner, type, pid, first, last, closing }. */
 static int read_blocker(const struct mfs_reply *r, struct mfs_lock *lock,
                         struct mfs_lock_holder *holder)
 {
     struct mfs_bytes session = mfs_reply_bytes(mfs_reply_at(r, 0));
     struct mfs_bytes owner = mfs_reply_bytes(mfs_reply_at(r, 1));
-    struct mfs_bytes start = mfs_reply_bytes(mfs_reply_at(r, 4));
-    struct mfs_bytes end = mfs_reply_bytes(mfs_reply_at(r, 5));
+    int64_t first = mfs_reply_int(mfs_reply_at(r, 4)), last = mfs_reply_int(mfs_reply_at(r, 5));
 
-    if (session.n != 8 || owner.n != 8 || !start.p || !end.p)
+    if (session.n != 8 || owner.n != 8 || first < 0 || last < first)
         return -EIO;
     *holder = (struct mfs_lock_holder){.session = mfs_get_be64(session.p),
                                        .owner = mfs_get_be64(owner.p),
@@ -61,8 +60,8 @@ static int read_blocker(const struct mfs_reply *r, struct mfs_lock *lock,
     lock->owner = holder->owner;
     lock->type = mfs_reply_int(mfs_reply_at(r, 2)) == MFS_LOCK_READ ? F_RDLCK : F_WRLCK;
     lock->pid = (uint32_t)mfs_reply_int(mfs_reply_at(r, 3));
-    lock->start = strtoull(start.p, NULL, 10);
-    lock->end = end.p[0] == '-' ? INT64_MAX : strtoull(end.p, NULL, 10);
+    lock->start = (uint64_t)first;
+    lock->end = (uint64_t)last;
     return 0;
 }
 
@@ -72,7 +71,7 @@ static int drop_session(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_unlock_session");
+    mfs_call_command(&c, "mfs_unlock_session");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, who.b, sizeof who.b);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
@@ -111,7 +110,7 @@ static int set_once(struct mfs_meta *meta, uint64_t ino, char kind, const struct
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_setlk");
+    mfs_call_command(&c, "mfs_setlk");
     range_args(&c, &key, &field, lock);
     c.cmd.idempotent = lock->type == F_UNLCK; /* what he takes meanwhile may as well come before */
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
@@ -203,7 +202,7 @@ int mfs_meta_closing(struct mfs_meta *meta, uint64_t ino, const uint64_t *owners
         mfs_put_be64(list + i * OWNER_LEN, meta->sid);
         mfs_put_be64(list + i * OWNER_LEN + 8, owners[i]);
     }
-    mfs_call_function(&c, "mfs_closing");
+    mfs_call_command(&c, "mfs_closing");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, list, n * OWNER_LEN);
     c.cmd.idempotent = true;
@@ -225,7 +224,8 @@ int mfs_meta_getlk(struct mfs_meta *meta, uint64_t ino, struct mfs_lock *lock,
     for (unsigned i = 0; i < DEAD_MAX && rc == 1; i++) {
         struct mfs_call c;
 
-        mfs_call_query(&c, "mfs_getlk");
+        mfs_call_command(&c, "mfs_getlk");
+        c.cmd.idempotent = true;
         range_args(&c, &key, &field, lock);
         rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
         if (!rc && !mfs_reply_count(c.cmd.reply)) {

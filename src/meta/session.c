@@ -289,7 +289,7 @@ static void post_unlock(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
     struct mfs_ino_arg key = mfs_ino_arg(ino), who = mfs_ino_arg(sid);
     struct mfs_call c;
 
-    mfs_call_function(&c, "mfs_unlock_session");
+    mfs_call_command(&c, "mfs_unlock_session");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, who.b, sizeof who.b);
     mfs_call_post(meta, &c, mfs_placement_home(ino));

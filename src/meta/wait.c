@@ -62,7 +62,8 @@ static int stands(struct mfs_meta *meta, const struct note *n)
 
     memcpy(owner + 1, n->owner, OWNER_LEN);
     memcpy(holder + 1, n->text, OWNER_LEN);
-    mfs_call_query(&c, "mfs_in_way");
+    mfs_call_command(&c, "mfs_in_way");
+    c.cmd.idempotent = true;
     mfs_args_bin(&c.args, n->text + 24, 8);
     mfs_args_bin(&c.args, owner, sizeof owner);
     mfs_args_int(&c.args, n->text[32]);

@@ -23,6 +23,13 @@ int mfs_command_sput(const struct mfs_request *r);
 int mfs_command_lease(const struct mfs_request *r);
 int mfs_command_holders(const struct mfs_request *r);
 
+/* locks.c */
+int mfs_command_getlk(const struct mfs_request *r);
+int mfs_command_setlk(const struct mfs_request *r);
+int mfs_command_in_way(const struct mfs_request *r);
+int mfs_command_closing(const struct mfs_request *r);
+int mfs_command_unlock_session(const struct mfs_request *r);
+
 /* module.c: for the administrator. */
 int mfs_command_journal(const struct mfs_request *r);
 

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/ino.h"
 #include "partition/journal.h"
+#include "partition/lock_keys.h"
 
 /* Of the flags that meta/record.h and meta/attr.h have the others of: no name is left, and not all
  * that have leases have been told. */
@@ -141,6 +142,7 @@ static void free_inode(struct RedisModuleCtx *ctx, struct mfs_inode *i, struct m
     mfs_key_close(stripe);
     for (size_t k = 0; k < sizeof beside; k++)
         mfs_key_drop(ctx, beside[k], ino);
+    mfs_locks_forget(ino);
     mfs_answer_byte(a, more ? 1 : 2);
     if (more) {
         mfs_answer_add(a, data_end, sizeof data_end);

@@ -3,6 +3,7 @@
  * they need the same (decisions/0012). */
 #include "partition/commands.h"
 #include "partition/journal.h"
+#include "partition/lock_keys.h"
 #include "partition/prove.h"
 #include "partition/term.h"
 
@@ -26,6 +27,11 @@ typedef int command_fn(const struct mfs_request *r);
     EACH(told, 3, 8, "write")                                                                      \
     EACH(lease, 3, 8, "write")                                                                     \
     EACH(holders, 3, 8, "readonly")                                                                \
+    EACH(getlk, 6, 8, "readonly")                                                                  \
+    EACH(setlk, 7, 8, "write")                                                                     \
+    EACH(in_way, 7, 8, "readonly")                                                                 \
+    EACH(closing, 3, 8, "write")                                                                   \
+    EACH(unlock_session, 3, 8, "write")                                                            \
     EACH(scan, 4, 0, "readonly")                                                                   \
     EACH(journal, 1, 0, "readonly admin")
 
@@ -134,7 +140,8 @@ int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **ar
                                     0) != MFS_REDIS_OK)
             return MFS_REDIS_ERR;
     }
-    if (mfs_term_load(ctx) != MFS_REDIS_OK || mfs_prove_load(ctx) != MFS_REDIS_OK)
+    if (mfs_locks_load(ctx) != MFS_REDIS_OK || mfs_term_load(ctx) != MFS_REDIS_OK ||
+        mfs_prove_load(ctx) != MFS_REDIS_OK)
         return MFS_REDIS_ERR;
     if (take_settings(&s, argv, argc) != MFS_REDIS_OK)
         return MFS_REDIS_ERR;

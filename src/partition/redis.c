@@ -10,6 +10,8 @@ static const struct mfs_redis_want wanted[] = {
     WANT(CreateCommand),
     WANT(CreateString),
     WANT(FreeString),
+    WANT(Alloc),
+    WANT(Free),
     WANT(StringPtrLen),
     WANT(OpenKey),
     WANT(CloseKey),

@@ -28,6 +28,8 @@ enum { MFS_REDIS_READ = 1, MFS_REDIS_WRITE = 2 };
 enum { MFS_REDIS_STRING = 1, MFS_REDIS_HASH = 3, MFS_REDIS_SET = 4 }; /* types of keys */
 #define MFS_REDIS_CLIENT_UNIX (1U << 4) /* flag of a client: by the UNIX socket */
 #define MFS_REDIS_IN_FUNCTION (1 << 0)  /* flag of a context: a script or function is running */
+#define MFS_REDIS_OOM         (1 << 10) /* likewise: memory is full */
+#define MFS_REDIS_REPLICATED  (1 << 12) /* likewise: the command came from the process copied */
 #define MFS_REDIS_API         1
 #define MFS_REDIS_POSTPONED   (-1L)                            /* length of an array */
 #define MFS_REDIS_DELETE      ((struct RedisModuleString *)1L) /* as a hash's value */
@@ -46,6 +48,8 @@ struct mfs_redis_api {
                          const char *flags, int first_key, int last_key, int step);
     struct RedisModuleString *(*CreateString)(struct RedisModuleCtx *, const char *, size_t);
     void (*FreeString)(struct RedisModuleCtx *, struct RedisModuleString *);
+    void *(*Alloc)(size_t); /* never NULL: the server ends instead */
+    void (*Free)(void *);
     const char *(*StringPtrLen)(const struct RedisModuleString *, size_t *);
     struct RedisModuleKey *(*OpenKey)(struct RedisModuleCtx *, struct RedisModuleString *,
                                       int mode);

@@ -49,8 +49,10 @@ struct confirmation {
 /* What changes data or names. Sessions' marks (who has what open, and leases) are not waited for:
  * they are renewed, or run out. */
 static const char *const writes[] = {
-    "SET",  "SETRANGE",   "DEL",        "UNLINK",     "APPEND",      "FCALL",    "HSET",
-    "HDEL", "mfs_create", "mfs_unlink", "mfs_commit", "mfs_commit0", "mfs_sput", "mfs_unref"};
+    "SET",        "SETRANGE",   "DEL",        "UNLINK",
+    "APPEND",     "FCALL",      "HSET",       "HDEL",
+    "mfs_create", "mfs_unlink", "mfs_commit", "mfs_commit0",
+    "mfs_sput",   "mfs_unref",  "mfs_setlk",  "mfs_unlock_session"};
 
 /* Arguments of an open that only marks who has the file open; one with more empties it. */
 #define OPEN_MARKS 4

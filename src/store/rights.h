@@ -68,6 +68,11 @@
     MAY("mfs_sput")                                                                                \
     MAY("mfs_lease")                                                                               \
     MAY("mfs_holders")                                                                             \
+    MAY("mfs_getlk")                                                                               \
+    MAY("mfs_setlk")                                                                               \
+    MAY("mfs_in_way")                                                                              \
+    MAY("mfs_closing")                                                                             \
+    MAY("mfs_unlock_session")                                                                      \
     MAY("mfs_alone") /* confirm.c */                                                               \
     MAY("mfs_scan")
 

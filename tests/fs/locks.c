@@ -1,5 +1,8 @@
 /* Locks: flock, fcntl and open file description locks between processes; what a process held is
- * free when it dies. With argv[2] the other process works on the second mount. */
+ * free when it dies. With argv[2] the other process works on the second mount.
+ *
+ * Offsets beyond 2^53, which numbers in doubles can't tell apart: samba's smb2.lock.range and
+ * Connectathon's 64-bit locks show the fault. */
 #include "fs_check.h"
 #include <signal.h>
 #include <sys/file.h>
@@ -128,6 +131,100 @@ static void description_locks(void)
     OK(close(b));
 }
 
+/* The write lock of so many bytes there: taken, or it is another one's. */
+static bool may_lock(int fd, off_t start, off_t len)
+{
+    int rc = lock_range(fd, F_OFD_SETLK, F_WRLCK, start, len);
+
+    CHECK(rc == 0 || errno == EAGAIN);
+    return rc == 0;
+}
+
+static void check_holder(int fd, off_t asked, off_t start, off_t len)
+{
+    struct flock fl = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = asked, .l_len = 1};
+
+    OK(fcntl(fd, F_OFD_GETLK, &fl));
+    EQUAL(len ? F_WRLCK : F_UNLCK, fl.l_type);
+    if (len) {
+        EQUAL(start, fl.l_start);
+        EQUAL(len == INT64_MAX ? 0 : len, fl.l_len); /* to the end of everything */
+    }
+}
+
+static void neighbours(int a, int b, off_t at)
+{
+    CHECK(may_lock(a, at, 2));
+    OK(lock_range(a, F_OFD_SETLK, F_UNLCK, at + 1, 1));
+    CHECK(!may_lock(b, at, 1));
+    check_holder(b, at, at, 1);
+    check_holder(b, at + 1, 0, 0);
+    check_holder(b, at - 1, 0, 0);
+    CHECK(may_lock(b, at + 1, 1));
+    CHECK(may_lock(b, at - 1, 1));
+    check_holder(a, at + 1, at + 1, 1);
+    OK(lock_range(a, F_OFD_SETLK, F_UNLCK, 0, 0));
+    CHECK(may_lock(b, at - 1, 3)); /* one range of three */
+    check_holder(a, at, at - 1, 3);
+    OK(lock_range(b, F_OFD_SETLK, F_UNLCK, 0, 0));
+}
+
+static void far_offsets(void)
+{
+    int a = open(path, O_RDWR), b = open(other_path, O_RDWR);
+    const off_t last = INT64_MAX;
+
+    OK(a);
+    OK(b);
+    for (int bits = 52; bits < 63; bits++) {
+        neighbours(a, b, (off_t)1 << bits);
+        neighbours(a, b, ((off_t)1 << bits) + 5);
+    }
+    CHECK(may_lock(a, (off_t)1 << 60, 1));
+    CHECK(may_lock(b, (off_t)1 << 61, 1));
+    CHECK(may_lock(b, ((off_t)1 << 61) + 1, 0)); /* to the end */
+    check_holder(a, (off_t)1 << 62, (off_t)1 << 61, INT64_MAX);
+    OK(lock_range(b, F_OFD_SETLK, F_UNLCK, 0, 0));
+    CHECK(may_lock(a, last, 1));
+    CHECK(may_lock(b, last - 1, 1));
+    CHECK(!may_lock(b, last, 1));
+    CHECK(!may_lock(b, last - 5, 0));
+    check_holder(b, last, last, INT64_MAX);
+    check_holder(a, last - 1, last - 1, 1);
+    OK(close(a));
+    OK(close(b));
+}
+
+/* Each open file's lock goes when that is closed, and no other one does. */
+static void many_descriptors(void)
+{
+    enum { n = 600 };
+    int fd[n], other = open(other_path, O_RDWR);
+    double start;
+
+    OK(other);
+    for (int i = 0; i < n; i++) {
+        fd[i] = open(path, O_RDWR);
+        OK(fd[i]);
+        OK(lock_range(fd[i], i % 2 ? F_OFD_SETLK : F_SETLK, F_WRLCK, i, 1));
+    }
+    CHECK(!may_lock(other, 0, 1));
+    start = now();
+    for (int i = 1; i < n; i += 4)
+        OK(close(fd[i])); /* with the process' locks, of which the first one takes all */
+    printf("%d closes: %.3f s\n", n / 4, now() - start);
+    for (int i = 0; i < n; i++) {
+        bool held = i % 4 == 3;
+
+        if (may_lock(other, i, 1) == held)
+            fs_fail(__FILE__, __LINE__, "byte %d is %sheld", i, held ? "not " : "");
+        if (i % 4 != 1)
+            OK(close(fd[i]));
+    }
+    CHECK(may_lock(other, 0, 0));
+    OK(close(other));
+}
+
 static void dead_holder(int cmd, const char *what)
 {
     int fd = open(path, O_RDWR);
@@ -223,6 +320,8 @@ int main(int argc, char **argv)
     whole_file();
     ranges();
     description_locks();
+    far_offsets();
+    many_descriptors();
     dead_holder(LOCK_EX, "flock");
     dead_holder(F_SETLK, "fcntl lock");
     interrupted_wait();

@@ -7,6 +7,7 @@
 #include "redis_parts.h"
 
 #define FILTERS 4
+#define LOOKERS 2
 #define STRINGS (1 << 3) /* classes of notifications */
 #define SETS    (1 << 5)
 #define HASHES  (1 << 6)
@@ -19,7 +20,8 @@ struct RedisModuleCommandFilterCtx {
 
 static mfs_redis_filter *filters[FILTERS];
 static unsigned nfilters;
-static mfs_redis_on_key *on_key;
+static mfs_redis_on_key *on_key[LOOKERS];
+static unsigned nlookers;
 static bool refused; /* clients' rights have been taken away */
 
 void fuzz_call_filter(mfs_redis_filter *f)
@@ -30,7 +32,15 @@ void fuzz_call_filter(mfs_redis_filter *f)
 
 void fuzz_call_on_key(mfs_redis_on_key *f)
 {
-    on_key = f;
+    FUZZ_CHECK(nlookers < LOOKERS);
+    on_key[nlookers++] = f;
+}
+
+static void tell_key(struct RedisModuleCtx *ctx, int class, const char *event,
+                     struct RedisModuleString *name)
+{
+    for (unsigned i = 0; i < nlookers; i++)
+        on_key[i](ctx, class, event, name);
 }
 
 void fuzz_call_show(struct RedisModuleString **word, int n)
@@ -51,7 +61,7 @@ static struct RedisModuleCallReply *changed(struct RedisModuleCtx *ctx, int clas
                                             int many)
 {
     if (many)
-        on_key(ctx, class, event, name);
+        tell_key(ctx, class, event, name);
     return fuzz_reply_integer(many);
 }
 
@@ -194,7 +204,7 @@ struct RedisModuleCallReply *fuzz_call(struct RedisModuleCtx *ctx, struct RedisM
 
 static void touch(void *ctx, struct RedisModuleString *name)
 {
-    on_key(ctx, GENERIC, "rename_to", name);
+    tell_key(ctx, GENERIC, "rename_to", name);
 }
 
 void fuzz_call_touch_all(struct RedisModuleCtx *ctx)

@@ -129,7 +129,17 @@ static int close_client(struct RedisModuleCtx *ctx, uint64_t id)
     return MFS_REDIS_OK;
 }
 
+static void *alloc(size_t n)
+{
+    void *p = malloc(n);
+
+    FUZZ_CHECK(p);
+    return p;
+}
+
 static struct fuzz_redis_api api = {
+    .redis.Alloc = alloc,
+    .redis.Free = free,
     .redis.SetModuleAttribs = attribs,
     .redis.CreateCommand = create_command,
     .redis.ReplicateVerbatim = replicate,
@@ -159,6 +169,8 @@ static int get(const char *name, void *function)
         REDIS(CreateCommand),
         REDIS(CreateString),
         REDIS(FreeString),
+        REDIS(Alloc),
+        REDIS(Free),
         REDIS(StringPtrLen),
         REDIS(OpenKey),
         REDIS(CloseKey),

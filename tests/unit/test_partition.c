@@ -21,10 +21,11 @@ static int teardown(void **state)
     return 0;
 }
 
-static const char *const commands[] = {"mfs_lookup",  "mfs_create", "mfs_unlink", "mfs_unref",
-                                       "mfs_open",    "mfs_close",  "mfs_commit", "mfs_commit0",
-                                       "mfs_disown",  "mfs_told",   "mfs_sput",   "mfs_lease",
-                                       "mfs_holders", "mfs_alone"};
+static const char *const commands[] = {
+    "mfs_lookup", "mfs_create",  "mfs_unlink",         "mfs_unref",  "mfs_open",
+    "mfs_close",  "mfs_commit",  "mfs_commit0",        "mfs_disown", "mfs_told",
+    "mfs_sput",   "mfs_lease",   "mfs_holders",        "mfs_getlk",  "mfs_setlk",
+    "mfs_in_way", "mfs_closing", "mfs_unlock_session", "mfs_alone"};
 #define COMMANDS (sizeof commands / sizeof *commands)
 
 static uint64_t seed = 1;
@@ -35,7 +36,8 @@ static uint32_t dice(uint32_t n)
     return (uint32_t)(seed >> 33) % n;
 }
 
-/* What stands for an inode, a session, a time, a record, a number, and none of them. */
+/* What stands for an inode, a session, a time, a record, a number, an owner of locks, and none of
+ * them. */
 static void add_anything(struct mfs_args *a)
 {
     static const char zeros[4096];
@@ -44,7 +46,7 @@ static void add_anything(struct mfs_args *a)
     static const int64_t numbers[] = {0,         1,         -1,        4096,     1 << 20,
                                       1LL << 40, INT64_MIN, INT64_MAX, 64 << 20, 12345};
 
-    switch (dice(8)) {
+    switch (dice(9)) {
     case 0:
     case 1:
     case 2:
@@ -55,6 +57,9 @@ static void add_anything(struct mfs_args *a)
         break;
     case 4:
         mfs_args_str(a, &"xk\0on\0xn\0op\0x"[3 * dice(5)]);
+        break;
+    case 5:
+        mfs_args_str(a, dice(2) ? "PINODE--1OWNER--1" : "FINODE--2OWNER--1");
         break;
     default:
         mfs_args_bin(a, zeros, lengths[dice(14)]);

@@ -225,7 +225,7 @@ static int be_slow(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_
     struct slow *s = arg;
     unsigned now;
 
-    if (part != s->part || argc < 2 || argv[1].len != 9 || memcmp(argv[1].p, "mfs_setlk", 9) != 0)
+    if (part != s->part || argc == 0 || argv[0].len != 9 || memcmp(argv[0].p, "mfs_setlk", 9) != 0)
         return 0;
     now = atomic_fetch_add(&s->asked, 1) + 1;
     if (now > atomic_load(&s->at_once))

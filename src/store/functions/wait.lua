@@ -34,11 +34,3 @@ redis.register_function{ function_name = 'mfs_wait_over', flags = { 'allow-oom' 
         end
         return redis.call('DEL', 'W' .. args[1])
     end }
-
--- mfs_in_way ino field type start end holder: 1 if this holder has a lock in the way, as in setlk.
-redis.register_function{ function_name = 'mfs_in_way', flags = { 'no-writes' },
-    callback = function(_, args)
-        local ranges = redis.call('HGET', 'L' .. args[1], args[6])
-        return ranges and conflict({ args[6], ranges }, args[2], tonumber(args[3]),
-                                   bounded(args[4]), bounded(args[5])) and 1 or 0
-    end }
