@@ -20,6 +20,7 @@
 #include "base/proc.h"
 #include "base/stuck.h"
 #include "base/text.h"
+#include "base/trusted_dir.h"
 #include "cm/walk.h"
 
 #define LM_GRACE     (15 * MFS_SEC)
@@ -126,7 +127,7 @@ static int read_path(const char *record, char path[PATH_MAX])
     int rc;
 
     mfs_buf_init(&b);
-    rc = mfs_file_read(record, PATH_MAX - 1, &b);
+    rc = mfs_trusted_read(record, PATH_MAX - 1, &b);
     if (!rc)
         rc = mfs_buf_append(&b, "\n", 2);
     if (!rc)
@@ -240,11 +241,15 @@ static int check_ours(void *arg, const char *path)
     const char *const own[] = {p->secret, p->address, p->pid, p->events, p->failure, p->log};
     const char *name = strrchr(path, '/') + 1;
     bool ours = mfs_walk_is_node(path) || !strcmp(name, "..");
+    struct stat st;
 
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         ours |= !strcmp(path, own[i]);
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
         ours |= !fnmatch(patterns[i], name, 0);
+    /* Before the directory was ours alone anybody may have put it there. */
+    if (ours && !lstat(path, &st) && (st.st_uid != geteuid() || S_ISLNK(st.st_mode)))
+        ours = !strcmp(name, "..");
     return ours
                ? 0
                : mfs_err_set(place->err, -EEXIST,
@@ -283,8 +288,8 @@ bool mfs_cleanup_living(const struct mfs_paths *p)
     return any;
 }
 
-/* A node's directory for dumps is elsewhere, see lm/agent.c; only what looks like one is removed.
- */
+/* A node's directory for dumps is elsewhere, see lm/dump_dir.h; only what looks like one, and is
+ * ours alone, is removed. */
 static int remove_dumps(void *arg, const char *record)
 {
     char path[PATH_MAX], *node, *above;
@@ -294,13 +299,13 @@ static int remove_dumps(void *arg, const char *record)
     node = rc ? NULL : strrchr(path, '/');
     if (!node || path[0] != '/' || fnmatch("/node-*", node, 0))
         return 0;
-    rc = mfs_file_remove_tree(path);
+    rc = mfs_trusted_dir_remove(path);
+    if (rc)
+        mfs_warn("cleanup", "dumps in %s are left there: %s", path, strerror(-rc));
     *node = '\0';
     above = strrchr(path, '/');
-    if (above && !fnmatch("/memefs-*", above, 0))
+    if (!rc && above && !fnmatch("/memefs-*", above, 0))
         rmdir(path); /* the last one of this machine succeeds in that */
-    if (rc)
-        mfs_warn("cleanup", "dumps in %s: %s", path, strerror(-rc));
     return 0;
 }
 

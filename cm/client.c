@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/trusted_dir.h"
 #include "wire/call.h"
 
 static int take(void *arg, const struct mfs_proc *p)
@@ -49,7 +49,7 @@ static int read_address(const struct mfs_paths *p, char out[MFS_ADDRESS_MAX])
     int rc;
 
     mfs_buf_init(&b);
-    rc = mfs_file_read(p->address, MFS_ADDRESS_MAX - 1, &b);
+    rc = mfs_trusted_read(p->address, MFS_ADDRESS_MAX - 1, &b);
     if (!rc) {
         memcpy(out, mfs_buf_data(&b), mfs_buf_len(&b));
         out[mfs_buf_len(&b)] = '\0';

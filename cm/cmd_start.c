@@ -361,9 +361,11 @@ static int check(struct mfs_verb_call *call, struct mfs_err *err)
 
     if (config) {
         rc = mfs_config_file_load(config, call->conf, err);
-        call->usage = rc != 0;
         if (!rc)
             rc = mfs_paths_init(&call->paths, call->conf, err); /* the file may name them */
+        call->usage = rc != 0;
+        if (!rc)
+            rc = mfs_paths_trust(&call->paths, err);
     }
     if (rc)
         return rc;
@@ -387,7 +389,7 @@ int mfs_cmd_start(struct mfs_verb_call *call, struct mfs_err *err)
     if (rc)
         return rc;
     s.terminal = isatty(STDERR_FILENO);
-    lock = mfs_lock_take(call->paths.dir, true, err);
+    lock = mfs_lock_take(&call->paths, true, err);
     if (lock < 0)
         return lock;
     rc = start(&s, &lock, err);

@@ -99,14 +99,14 @@ static int revive(const struct mfs_paths *p, struct mfs_proc *daemon, struct mfs
 
 int mfs_cmd_stop(struct mfs_verb_call *call, struct mfs_err *err)
 {
-    const struct mfs_paths *p = &call->paths;
+    struct mfs_paths *p = &call->paths;
     struct mfs_proc daemon = mfs_client_daemon(p);
     int lock, rc;
 
     mfs_log_open("cm", NULL, MFS_LOG_WARN);
     if (daemon.pid)
         end_daemon(p, &daemon);
-    lock = mfs_lock_take(p->dir, false, err);
+    lock = mfs_lock_take(p, false, err);
     if (lock == -ENOENT || (lock >= 0 && !daemon.pid && !mfs_cleanup_needed(p))) {
         if (lock >= 0)
             close(lock);

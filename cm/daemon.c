@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/text.h"
+#include "base/trusted_dir.h"
 #include "cm/cleanup.h"
 #include "cm/autobalance.h"
 #include "cm/autoscale.h"
@@ -78,7 +79,7 @@ static void former_address(const struct mfs_cm *cm, char out[MFS_ADDRESS_MAX])
 
     out[0] = '\0';
     mfs_buf_init(&b);
-    if (!mfs_file_read(cm->paths->address, MFS_ADDRESS_MAX - 1, &b)) {
+    if (!mfs_trusted_read(cm->paths->address, MFS_ADDRESS_MAX - 1, &b)) {
         len = mfs_buf_len(&b);
         memcpy(out, mfs_buf_data(&b), len);
         out[len] = '\0';

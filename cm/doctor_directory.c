@@ -82,6 +82,28 @@ static bool check_private(struct mfs_doctor_case *c, const char *check, const ch
     return true;
 }
 
+/* Nothing that is said in a directory that others have a hand in is looked at. */
+static bool check_trusted(struct mfs_doctor_case *c)
+{
+    struct mfs_err err;
+    struct stat st;
+
+    if (!mfs_paths_trust(c->paths, &err))
+        return true;
+    mfs_doctor_add(c->d, MFS_DOCTOR_FAIL, DIRECTORY, "%s", err.msg);
+    if (!stat(c->paths->dir, &st) && st.st_uid != geteuid())
+        mfs_doctor_advise(c->d,
+                          "run cm as user %u, whose directory it is, or give another "
+                          "--state-dir",
+                          st.st_uid);
+    else
+        mfs_doctor_advise(c->d,
+                          "have only user %u and root be able to write there, or give "
+                          "another --state-dir",
+                          geteuid());
+    return false;
+}
+
 static void check_secret(struct mfs_doctor_case *c)
 {
     struct mfs_err err;
@@ -148,6 +170,11 @@ void mfs_doctor_directory(struct mfs_doctor_case *c)
         mfs_doctor_advise(c->d, "mend the file system that it is on, or give another --state-dir");
         return;
     }
+    if (!check_trusted(c)) {
+        check_space(c);
+        return;
+    }
+    dir = c->paths->dir;
     c->there = true;
     if (check_private(c, DIRECTORY, dir, 0700))
         mfs_doctor_add(c->d, MFS_DOCTOR_OK, DIRECTORY, "%s, for nobody else", dir);

@@ -23,7 +23,7 @@ struct mfs_doctor_node {
 
 struct mfs_doctor_case {
     struct mfs_doctor *d;
-    const struct mfs_paths *paths;
+    struct mfs_paths *paths;
     char which[2 * PATH_MAX + MFS_NAME_MAX]; /* " --name …": behind a command that is advised */
     int64_t until;                           /* asking ends (mfs_clock_mono) */
 

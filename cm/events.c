@@ -26,7 +26,7 @@ const struct mfs_record mfs_event_record = {
 /* All of it or nothing. */
 static int write_line(const char *path, const struct mfs_buf *line)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640), rc;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0640), rc;
     struct stat before;
 
     if (fd < 0)

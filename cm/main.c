@@ -1,6 +1,7 @@
 /* cm: the Central Manager's command line, and its daemon. */
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,12 @@ static int complain(const char *verb, const struct mfs_err *err, bool usage)
 {
     fprintf(stderr, "cm: %s%s%s\n", verb, *verb ? ": " : "", err->msg);
     return usage ? EXIT_USAGE : EXIT_FAILURE;
+}
+
+/* One says itself what is wrong with the state directory, the other has none. */
+static bool needs_trust(const struct mfs_verb *v)
+{
+    return v->run != mfs_cmd_doctor && v->run != mfs_cmd_simulate;
 }
 
 static int run(const struct mfs_verb *v, int argc, char **argv)
@@ -30,6 +37,8 @@ static int run(const struct mfs_verb *v, int argc, char **argv)
         mfs_verb_help(v, stdout);
     } else if (call.nargs < 0 || mfs_paths_init(&call.paths, call.conf, &err)) {
         status = complain(v->name, &err, true);
+    } else if (needs_trust(v) && mfs_paths_trust(&call.paths, &err)) {
+        status = complain(v->name, &err, false);
     } else {
         rc = v->run(&call, &err);
         if (rc)

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/text.h"
+#include "base/trusted_dir.h"
 
 static const struct mfs_provider *const providers[] = {&mfs_provider_local, &mfs_provider_exec};
 
@@ -50,10 +50,11 @@ int mfs_provider_spawn(const struct mfs_paths *p, const struct mfs_cm_node *node
         rc = mfs_paths_node(p, node->id, "lm.log", log);
     if (!rc)
         rc = mfs_paths_node(p, node->id, "lm.pid", pid_file);
-    if (!rc)
-        rc = mfs_file_mkdirs(dir, 0700);
     if (rc)
         return mfs_err_set(err, rc, "%s: %s", node->name, strerror(-rc));
+    rc = mfs_trusted_dir_make(dir, err);
+    if (rc)
+        return mfs_err_prefix(err, "%s", node->name);
     /* One that has ended already is watched all the same, which tells how it ended. */
     rc = mfs_proc_spawn_noted(argv, log, pid_file, proc);
     return rc ? mfs_err_set(err, rc, "%s: %s", argv[0], strerror(-rc)) : 0;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/trusted_dir.h"
 #include "cluster/placement.h"
 
 #define SIZE_MOST (256U << 20)
@@ -199,8 +200,10 @@ int mfs_cm_state_load(struct mfs_cm_state *s, const char *path, struct mfs_err *
 
     memset(s, 0, sizeof *s);
     mfs_buf_init(&b);
-    rc = mfs_file_read(path, SIZE_MOST, &b);
-    if (rc)
+    rc = mfs_trusted_read(path, SIZE_MOST, &b);
+    if (rc == -EPERM)
+        mfs_err_set(err, rc, MFS_TRUSTED_NO_FILE);
+    else if (rc)
         mfs_err_set(err, rc, "%s", strerror(-rc));
     else
         rc = mfs_record_decode(&mfs_cm_state_record, mfs_buf_data(&b), mfs_buf_len(&b), s, err);

@@ -3,10 +3,13 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
+#include "base/trusted_dir.h"
 
 #define NODE "node-"
 
@@ -21,11 +24,17 @@ int mfs_walk(const char *dir, const char *pattern, int (*each)(void *arg, const 
 {
     char path[PATH_MAX];
     struct dirent *e;
-    DIR *d = opendir(dir);
-    int rc = 0;
+    DIR *d;
+    int fd = mfs_trusted_open(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY, 0), rc = 0;
 
-    if (!d)
-        return errno == ENOENT ? 0 : -errno;
+    if (fd < 0)
+        return fd == -ENOENT ? 0 : fd;
+    d = fdopendir(fd);
+    if (!d) {
+        rc = -errno;
+        close(fd);
+        return rc;
+    }
     while (!rc && (e = readdir(d))) {
         if (fnmatch(pattern, e->d_name, FNM_PERIOD))
             continue;

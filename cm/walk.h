@@ -7,8 +7,8 @@
 #include "cm/paths.h"
 
 /* Calls each(path) for the entries of a directory that match the shell's pattern, in no order. What
- * is not there has no entries. Stops at the first return that is not 0, and returns it. 0 or a
- * negative errno. */
+ * is not there has no entries; no link in the path is followed (-ELOOP). Stops at the first return
+ * that is not 0, and returns it. 0 or a negative errno. */
 int mfs_walk(const char *dir, const char *pattern, int (*each)(void *arg, const char *path),
              void *arg);
 

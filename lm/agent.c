@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/trusted_dir.h"
 #include "cluster/placement.h"
 #include "lm/dump_dir.h"
 #include "lm/errand.h"
@@ -85,13 +86,15 @@ static void remove_dump_dir(const struct mfs_agent *a)
 
     if (!strcmp(a->dump_dir, a->dir))
         return;
-    rc = mfs_file_remove_tree(a->dump_dir);
-    if (rc)
+    rc = mfs_trusted_dir_remove(a->dump_dir);
+    if (rc) {
         mfs_warn(AREA, "can't remove %s: %s", a->dump_dir, strerror(-rc));
+        return;
+    }
     mfs_text_copy(above, sizeof above, a->dump_dir);
     *strrchr(above, '/') = '\0';
     rmdir(above); /* the deployment's last node on this machine succeeds in that */
-    if (!rc && !mfs_text_format(above, sizeof above, "%s/dumps", a->dir))
+    if (!mfs_text_format(above, sizeof above, "%s/dumps", a->dir))
         unlink(above);
 }
 
@@ -268,7 +271,7 @@ static int name_files(struct mfs_agent *a, struct mfs_err *err)
               : 0;
 }
 
-/* Where it is, for who cleans up when there is no Local Manager any more; there before it is. */
+/* Where it is, for cm to remove it when there is no Local Manager any more. */
 static int note_dump_dir(const struct mfs_agent *a)
 {
     char record[PATH_MAX], line[PATH_MAX];
@@ -285,16 +288,19 @@ static void open_dump_dir(struct mfs_agent *a)
 {
     const char *base = a->opts.dump_dir ? a->opts.dump_dir : "/var/tmp";
     unsigned long long id = mfs_hash64(a->opts.state_dir, strlen(a->opts.state_dir), 0);
+    struct mfs_err err = {0};
     int rc = mfs_text_format(a->dump_dir, sizeof a->dump_dir, "%s/memefs-%s-%08llx/node-%u", base,
                              a->opts.name, id & 0xffffffff, a->opts.node);
 
-    if (!rc)
-        rc = note_dump_dir(a);
-    if (!rc)
-        rc = mfs_dump_dir_make(a->dump_dir);
+    if (rc)
+        mfs_err_set(&err, rc, "%s: %s", base, strerror(-rc));
+    else
+        rc = mfs_dump_dir_make(a->dump_dir, &err);
+    if (!rc && (rc = note_dump_dir(a)))
+        mfs_err_set(&err, rc, "%s/dumps: %s", a->dir, strerror(-rc));
     if (!rc)
         return;
-    mfs_warn(AREA, "dumps go to %s, as %s can't be used: %s", a->dir, a->dump_dir, strerror(-rc));
+    mfs_warn(AREA, "dumps go to %s: %s", a->dir, err.msg);
     mfs_text_copy(a->dump_dir, sizeof a->dump_dir, a->dir);
 }
 

@@ -1,11 +1,15 @@
-/* The directory that a node's redis processes dump to, which lies where dumps are kept as a rule,
- * and where others tidy up. */
+/* The directory that a node's redis processes dump to: BASE/memefs-NAME-HASH/node-ID. BASE is where
+ * dumps are kept as a rule (/var/tmp), where others work, guess names, and tidy up; the two below
+ * are ours alone, and removed by mfs_trusted_dir_remove(). */
 #ifndef MFS_LM_DUMP_DIR_H
 #define MFS_LM_DUMP_DIR_H
 
-/* Makes it and the one it is in, 0700, unless they are there. 0, -EPERM when somebody else may have
- * a hand in one of them, or another negative errno. */
-int mfs_dump_dir_make(const char *path);
+#include "base/err.h"
+
+/* Makes the two unless they are there. `path`, PATH_MAX bytes: absolute; afterwards without links.
+ * 0, -EPERM when somebody else has a hand in one of them, or another negative errno, with the
+ * reason. */
+int mfs_dump_dir_make(char *path, struct mfs_err *err);
 
 /* For a process that is about to begin: path, which is made again if it has gone, or with a warning
  * `other`, which is there. */

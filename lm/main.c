@@ -12,10 +12,10 @@
 
 #include "base/clock.h"
 #include "base/conf.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/text.h"
+#include "base/trusted_dir.h"
 #include "lm/agent.h"
 
 #define EXIT_USAGE 2
@@ -69,15 +69,14 @@ static int node_path(const struct daemon *d, const char *name, char path[PATH_MA
 static int lock_node(struct daemon *d, struct mfs_err *err)
 {
     char path[PATH_MAX];
-    int rc = mfs_file_mkdirs(d->dir, 0700);
+    int rc = mfs_trusted_dir_make(d->dir, err);
 
-    if (!rc)
-        rc = node_path(d, "lm.lock", path);
     if (rc)
-        return mfs_err_set(err, rc, "can't make %s: %s", d->dir, strerror(-rc));
-    d->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        return rc;
+    rc = node_path(d, "lm.lock", path);
+    d->lock = rc ? rc : mfs_trusted_open(AT_FDCWD, path, O_RDWR | O_CREAT, 0600);
     if (d->lock < 0)
-        return mfs_err_set(err, -errno, "can't open %s: %s", path, strerror(errno));
+        return mfs_err_set(err, d->lock, "can't open %s/lm.lock: %s", d->dir, strerror(-d->lock));
     if (flock(d->lock, LOCK_EX | LOCK_NB))
         return mfs_err_set(err, -errno, "another lm runs for this node (%s is locked)", path);
     return 0;
@@ -203,7 +202,7 @@ static int run(int argc, char **argv, struct mfs_conf *c, struct mfs_err *err)
 {
     const char *given;
     char state_dir[PATH_MAX];
-    int rc = mfs_conf_argv(c, argc, argv, 0, err);
+    int rc = mfs_conf_argv(c, argc, argv, 0, err), fd;
 
     if (rc < 0)
         return rc;
@@ -219,8 +218,10 @@ static int run(int argc, char **argv, struct mfs_conf *c, struct mfs_err *err)
     if (rc)
         return rc;
     given = mfs_conf_str(c, "state-dir");
-    if (!realpath(given, state_dir))
-        return mfs_err_set(err, -errno, "%s: %s", given, strerror(errno));
+    fd = mfs_trusted_dir_open(given, 0, state_dir, err);
+    if (fd < 0)
+        return fd;
+    close(fd);
     return serve(c, state_dir, err);
 }
 

@@ -27,6 +27,7 @@
 #include "base/inet.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/trusted_dir.h"
 #include "lm/dump_dir.h"
 #include "lm/imager.h"
 #include "lm/redis_conf.h"
@@ -350,10 +351,10 @@ static int make_ready(const struct mfs_redis_node *node, struct mfs_redis *r, st
 int mfs_redis_start(const struct mfs_redis_node *node, struct mfs_redis *r, size_t n,
                     struct mfs_err *err)
 {
-    int rc = mfs_file_mkdirs(node->dump_dir, 0700);
+    int rc = mfs_trusted_dir_make(node->dump_dir, err);
 
     if (rc)
-        return mfs_err_set(err, rc, "can't make %s: %s", node->dump_dir, strerror(-rc));
+        return rc;
     rc = check_images(r, n, err);
     if (rc)
         return rc;

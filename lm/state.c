@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/trusted_dir.h"
 
 #define STATE_MAX (64U << 20)
 
@@ -89,8 +90,10 @@ int mfs_state_load(struct mfs_state *s, const char *path, struct mfs_err *err)
     int rc;
 
     mfs_buf_init(&text);
-    rc = mfs_file_read(path, STATE_MAX, &text);
-    if (rc)
+    rc = mfs_trusted_read(path, STATE_MAX, &text);
+    if (rc == -EPERM)
+        mfs_err_set(err, rc, "%s: " MFS_TRUSTED_NO_FILE, path);
+    else if (rc)
         mfs_err_set(err, rc, "can't read %s: %s", path, strerror(-rc));
     else if ((rc = mfs_record_decode(&mfs_state_record, mfs_buf_data(&text), mfs_buf_len(&text), s,
                                      err)))

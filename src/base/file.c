@@ -18,13 +18,11 @@
 #define READ_CHUNK 4096
 #define TREE_DEPTH 32
 
-int mfs_file_read(const char *path, size_t max, struct mfs_buf *out)
+int mfs_file_read_fd(int fd, size_t max, struct mfs_buf *out)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
     size_t total = 0;
+    int rc = 0;
 
-    if (fd < 0)
-        return -errno;
     for (;;) {
         char *to = mfs_buf_reserve(out, READ_CHUNK);
         ssize_t n = to ? read(fd, to, READ_CHUNK) : -1;
@@ -42,6 +40,16 @@ int mfs_file_read(const char *path, size_t max, struct mfs_buf *out)
         }
         mfs_buf_commit(out, (size_t)n);
     }
+    return rc;
+}
+
+int mfs_file_read(const char *path, size_t max, struct mfs_buf *out)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
+
+    if (fd < 0)
+        return -errno;
+    rc = mfs_file_read_fd(fd, max, out);
     close(fd);
     return rc;
 }
@@ -63,6 +71,11 @@ int mfs_file_write_all(int fd, const void *p, size_t n)
     return 0;
 }
 
+int mfs_file_sync_dir(int dir)
+{
+    return fsync(dir) && errno != EINVAL ? -errno : 0;
+}
+
 static int sync_parent(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -78,12 +91,13 @@ static int sync_parent(const char *path)
     fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    rc = fsync(fd) ? -errno : 0;
+    rc = mfs_file_sync_dir(fd);
     close(fd);
     return rc;
 }
 
-static int replace(const char *path, const void *p, size_t n, mode_t mode, bool sync)
+/* `path` in `dir`, which is AT_FDCWD or its directory. */
+static int replace(int dir, const char *path, const void *p, size_t n, mode_t mode, bool sync)
 {
     char tmp[PATH_MAX];
     int fd, rc;
@@ -92,8 +106,8 @@ static int replace(const char *path, const void *p, size_t n, mode_t mode, bool 
     rc = mfs_text_format(tmp, sizeof tmp, "%s.new.%d", path, (int)getpid());
     if (rc)
         return rc;
-    unlink(tmp); /* of one that died and had our pid; O_EXCL makes sure that the mode is ours */
-    fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    unlinkat(dir, tmp, 0); /* of one that died and had our pid; O_EXCL: the mode is ours */
+    fd = openat(dir, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0)
         return -errno;
     rc = mfs_file_write_all(fd, p, n);
@@ -101,23 +115,30 @@ static int replace(const char *path, const void *p, size_t n, mode_t mode, bool 
         rc = -errno;
     if (close(fd) && !rc)
         rc = -errno;
-    if (!rc && rename(tmp, path))
+    if (!rc && renameat(dir, tmp, dir, path))
         rc = -errno;
     if (rc) {
-        unlink(tmp);
+        unlinkat(dir, tmp, 0);
         return rc;
     }
-    return sync ? sync_parent(path) : 0;
+    if (!sync)
+        return 0;
+    return dir == AT_FDCWD ? sync_parent(path) : mfs_file_sync_dir(dir);
 }
 
 int mfs_file_write(const char *path, const void *p, size_t n, mode_t mode)
 {
-    return replace(path, p, n, mode, true);
+    return replace(AT_FDCWD, path, p, n, mode, true);
+}
+
+int mfs_file_write_at(int dir, const char *name, const void *p, size_t n, mode_t mode)
+{
+    return replace(dir, name, p, n, mode, true);
 }
 
 int mfs_file_note(const char *path, const void *p, size_t n, mode_t mode)
 {
-    return replace(path, p, n, mode, false);
+    return replace(AT_FDCWD, path, p, n, mode, false);
 }
 
 int mfs_file_mkdirs(const char *path, mode_t mode)
@@ -196,9 +217,14 @@ static int remove_at(int dirfd, const char *name, dev_t dev, unsigned depth)
     return rc;
 }
 
+int mfs_file_remove_tree_at(int dir, const char *name)
+{
+    return remove_at(dir, name, 0, 0);
+}
+
 int mfs_file_remove_tree(const char *path)
 {
-    return remove_at(AT_FDCWD, path, 0, 0);
+    return mfs_file_remove_tree_at(AT_FDCWD, path);
 }
 
 int mfs_random(void *p, size_t n)

@@ -9,13 +9,20 @@
 
 /* Appends the file's content to *out. 0, -EFBIG when it is larger than max, or a negative errno. */
 int mfs_file_read(const char *path, size_t max, struct mfs_buf *out);
+int mfs_file_read_fd(int fd, size_t max, struct mfs_buf *out); /* from where it is */
 
 /* Replaces the file by n bytes at p: written beside it, fsync, rename, fsync of the directory; a
  * crash leaves the old or the new content. 0 or a negative errno. */
 int mfs_file_write(const char *path, const void *p, size_t n, mode_t mode);
 
-/* The same without fsync: against the death of processes, not of the machine. Does not wait for a
- * disk, which may take long while others write. */
+/* The same for a file of that name in an open directory. */
+int mfs_file_write_at(int dir, const char *name, const void *p, size_t n, mode_t mode);
+
+/* fsync of a directory, which some file systems do not know. 0 or a negative errno. */
+int mfs_file_sync_dir(int dir);
+
+/* As mfs_file_write without fsync: against the death of processes, not of the machine. Does not
+ * wait for a disk, which may take long while others write. */
 int mfs_file_note(const char *path, const void *p, size_t n, mode_t mode);
 
 /* As mkdir -p; `mode` is for the directories made. 0 or a negative errno. */
@@ -24,6 +31,7 @@ int mfs_file_mkdirs(const char *path, mode_t mode);
 /* Removes a file or a directory with all below; never follows symbolic links, never crosses a
  * mount point (-EBUSY). What is not there counts as removed. 0 or the first negative errno. */
 int mfs_file_remove_tree(const char *path);
+int mfs_file_remove_tree_at(int dir, const char *name); /* below an open directory */
 
 /* Writes all n bytes. 0 or a negative errno. */
 int mfs_file_write_all(int fd, const void *p, size_t n);

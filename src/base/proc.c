@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/trusted_dir.h"
 
 #define KILL_WAIT    (2 * MFS_SEC)
 #define POLL_STEP    (5 * MFS_MSEC)
@@ -252,7 +253,7 @@ static int child_setup(const char *log_path, int keep)
     if (in < 0)
         return -errno;
     if (log_path)
-        log = open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0640);
+        log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0640);
     if (log < 0 || dup2(in, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
         return -errno;
     if (keep > 3 && close_range(3, (unsigned)keep - 1, 0))
@@ -373,7 +374,7 @@ int mfs_proc_load(const char *path, struct mfs_proc *p)
 
     *p = (struct mfs_proc){0};
     mfs_buf_init(&b);
-    rc = mfs_file_read(path, 256, &b);
+    rc = mfs_trusted_read(path, 256, &b);
     if (!rc)
         rc = mfs_buf_append(&b, "", 1);
     if (!rc && (sscanf(mfs_buf_data(&b), "%d %llu %31s", &pid, &start, p->comm) != 3 || pid <= 0))

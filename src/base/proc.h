@@ -68,7 +68,8 @@ void mfs_proc_prefer(void);
 void mfs_proc_raise_files(void);
 
 /* The process in a pid file ("PID START NAME\n", replaced atomically). Loading does not ask whether
- * it is alive; a file that is no such file gives -EINVAL. 0 or a negative errno. */
+ * it is alive; a file that is no such file gives -EINVAL, one that others may write -EPERM. 0 or a
+ * negative errno. */
 int mfs_proc_save(const struct mfs_proc *p, const char *path);
 int mfs_proc_load(const char *path, struct mfs_proc *p);
 

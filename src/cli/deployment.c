@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/trusted_dir.h"
 
 const struct mfs_conf_option mfs_deployment_options[] = {
     {.key = "name",
@@ -51,6 +52,12 @@ int mfs_deployment_find(const struct mfs_conf *conf, struct mfs_deployment *d)
 
 int mfs_deployment_check(const struct mfs_deployment *d, struct mfs_err *err)
 {
+    int fd = mfs_trusted_dir_open(d->state, 0, NULL, err);
+
+    if (fd < 0 && fd != -ENOENT && fd != -EACCES)
+        return fd;
+    if (fd >= 0)
+        close(fd);
     if (access(d->secret, R_OK) == 0)
         return 0;
     return mfs_err_set(err, -errno,

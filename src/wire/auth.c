@@ -69,6 +69,10 @@ static int secret_read(int fd, const char *path, struct mfs_secret *s, struct mf
 
     if (fstat(fd, &st))
         return mfs_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    if (st.st_uid && st.st_uid != geteuid())
+        return mfs_err_set(
+            err, -EPERM, "%s belongs to user %u, who knows it and may change it; act as that user",
+            path, st.st_uid);
     if (st.st_mode & 077)
         return mfs_err_set(err, -EACCES,
                            "%s: others than its owner may read it; its mode must be 0600", path);

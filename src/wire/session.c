@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/trusted_dir.h"
 #include "wire/conn_impl.h"
 
 #define DELAY_FIRST     (50 * MFS_MSEC)
@@ -85,7 +85,7 @@ static int current_address(const struct mfs_session *s, char out[MFS_ADDRESS_MAX
     if (strncmp(s->address, "file:", 5))
         return mfs_text_copy(out, MFS_ADDRESS_MAX, s->address);
     mfs_buf_init(&b);
-    rc = mfs_file_read(s->address + 5, MFS_ADDRESS_MAX - 1, &b);
+    rc = mfs_trusted_read(s->address + 5, MFS_ADDRESS_MAX - 1, &b);
     if (!rc)
         rc = mfs_text_format(out, MFS_ADDRESS_MAX, "%.*s", (int)mfs_buf_len(&b), mfs_buf_data(&b));
     if (!rc)

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -65,13 +64,14 @@ char *fuzz_text(struct fuzz_input text)
 
 void fuzz_file_open(struct fuzz_file *f, const void *p, size_t n)
 {
-    f->fd = memfd_create("fuzz", MFD_CLOEXEC);
+    snprintf(f->path, sizeof f->path, "/dev/shm/fuzz.XXXXXX");
+    f->fd = mkstemp(f->path);
     FUZZ_CHECK(f->fd >= 0 && !mfs_file_write_all(f->fd, p, n));
-    snprintf(f->path, sizeof f->path, "/proc/self/fd/%d", f->fd);
 }
 
 void fuzz_file_close(struct fuzz_file *f)
 {
+    unlink(f->path);
     close(f->fd);
 }
 

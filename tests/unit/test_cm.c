@@ -446,17 +446,19 @@ static void remains_are_cleared_away(void **state)
 
 static void one_at_a_time(void **state)
 {
+    struct mfs_paths nowhere = {.name = "n"};
     struct mfs_err err;
-    int fd = mfs_lock_take(dir, false, &err);
+    int fd = mfs_lock_take(&paths, false, &err);
     pid_t pid;
 
     (void)state;
     assert_true(fd >= 0);
-    assert_int_equal(mfs_lock_take("/nowhere/at/all", false, &err), -ENOENT);
+    strcpy(nowhere.dir, "/nowhere/at/all");
+    assert_int_equal(mfs_lock_take(&nowhere, false, &err), -ENOENT);
     pid = fork();
     if (!pid) {
         /* Waits for the parent, which removes the directory before it unlocks. */
-        int got = mfs_lock_take(dir, true, &err);
+        int got = mfs_lock_take(&paths, true, &err);
 
         _exit(got >= 0 && !access(dir, F_OK) ? 0 : 1);
     }
