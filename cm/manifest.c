@@ -20,13 +20,17 @@
 #include "base/hash.h"
 #include "base/mountinfo.h"
 #include "base/text.h"
+#include "base/trusted_dir.h"
 #include "cluster/placement.h"
+#include "wire/image_sum.h"
 
-#define SIZE_MOST (64U << 20)
-#define LINE_MOST 128
-#define STEM      "checkpoint-"
-#define PART      ".part"
-#define FIELDS    (const struct mfs_field[])
+#define SIZE_MOST  (64U << 20)
+#define LINE_MOST  128
+#define STEM       "checkpoint-"
+#define PART       ".part"
+#define MANIFEST   "manifest.json"
+#define INO_FORMAT 3 /* the first whose inode numbers are like ours */
+#define FIELDS     (const struct mfs_field[])
 
 const struct mfs_record mfs_manifest_record = {
     "manifest.json", sizeof(struct mfs_manifest),
@@ -66,18 +70,16 @@ uint64_t mfs_manifest_memory(const struct mfs_manifest *m)
 
 static int check(const struct mfs_manifest *m, struct mfs_err *err)
 {
-    char raw[8];
-
     if (m->format != MFS_MANIFEST_FORMAT)
-        return mfs_err_set(
-            err, -EINVAL, "it has format %u, this program knows %d%s", m->format,
-            MFS_MANIFEST_FORMAT,
-            m->format < MFS_MANIFEST_FORMAT ? ": inode numbers were of another layout then" : "");
+        return mfs_err_set(err, -EINVAL, "it has format %u, this program knows %d%s", m->format,
+                           MFS_MANIFEST_FORMAT,
+                           m->format < INO_FORMAT ? ": inode numbers were of another layout then"
+                           : m->format < MFS_MANIFEST_FORMAT ? ": checksums had no keys then"
+                                                             : "");
     if (!m->nparts || m->nparts > MFS_PARTITIONS_MAX || !m->stripe_size || !m->name[0])
         return mfs_err_set(err, -EINVAL, "its numbers make no sense");
     for (uint32_t i = 0; i < m->nparts; i++)
-        if (m->part[i].index != i || strlen(m->part[i].sum) != 2 * sizeof raw ||
-            mfs_text_unhex(m->part[i].sum, raw, sizeof raw))
+        if (m->part[i].index != i || !mfs_image_sum_valid(m->part[i].sum))
             return mfs_err_set(err, -EINVAL, "its partition %u makes no sense", i);
     return 0;
 }
@@ -130,114 +132,145 @@ static int parse_current(const char *line, size_t len, uint32_t *number, uint64_
     return 0;
 }
 
-/* The line in `current`. -ENOENT: there is none. */
-static int read_current(const char *dir, char name[64], uint64_t *sum, struct mfs_err *err)
+static int say_file(int rc, const char *dir, const char *name, struct mfs_err *err)
 {
-    char path[PATH_MAX];
+    bool not_ours = rc == -EPERM || rc == -ELOOP;
+
+    return mfs_err_set(err, rc == -ENOENT ? -EIO : rc, "%s/%s: %s", dir, name,
+                       not_ours ? MFS_TRUSTED_NO_FILE : strerror(-rc));
+}
+
+/* A file of that directory, which others can't have written. */
+static int read_file(int dir, const char *name, size_t most, struct mfs_buf *b)
+{
+    int fd = mfs_trusted_open_file(dir, name), rc;
+
+    if (fd < 0)
+        return fd;
+    rc = mfs_file_read_fd(fd, most, b);
+    close(fd);
+    return rc;
+}
+
+/* The line in `current`; `at` names the directory. -ENOENT: there is none. */
+static int read_current(int dir, const char *at, char name[64], uint64_t *sum, struct mfs_err *err)
+{
     struct mfs_buf b;
     uint32_t number = 0;
     int rc;
 
     *sum = 0;
     mfs_buf_init(&b);
-    rc = mfs_text_format(path, sizeof path, "%s/current", dir);
-    if (!rc)
-        rc = mfs_file_read(path, LINE_MOST, &b);
+    rc = read_file(dir, "current", LINE_MOST, &b);
     if (!rc)
         rc = mfs_buf_append(&b, "", 1);
     if (rc == -ENOENT)
-        mfs_err_set(err, rc, "%s holds no checkpoint", dir);
+        mfs_err_set(err, rc, "%s holds no checkpoint", at);
     else if (rc)
-        mfs_err_set(err, rc, "%s: %s", path, strerror(-rc));
+        say_file(rc, at, "current", err);
     else if (parse_current(mfs_buf_data(&b), mfs_buf_len(&b) - 1, &number, sum))
-        rc = mfs_err_set(err, -EINVAL, "%s is damaged", path);
+        rc = mfs_err_set(err, -EINVAL, "%s/current is damaged", at);
     mfs_buf_fini(&b);
     return rc ? rc : mfs_text_format(name, 64, STEM "%u", number);
 }
 
 /* sum NULL: whatever it is. */
-static int read_manifest(const char *path, const uint64_t *sum, struct mfs_manifest *m,
+static int read_manifest(int dir, const char *at, const uint64_t *sum, struct mfs_manifest *m,
                          struct mfs_err *err)
 {
-    char file[PATH_MAX];
     struct mfs_buf b;
-    int rc = mfs_text_format(file, sizeof file, "%s/manifest.json", path);
+    int rc;
 
     mfs_buf_init(&b);
-    if (!rc)
-        rc = mfs_file_read(file, SIZE_MOST, &b);
+    rc = read_file(dir, MANIFEST, SIZE_MOST, &b);
     if (rc)
-        mfs_err_set(err, rc, "%s: %s", file, strerror(-rc));
+        rc = say_file(rc, at, MANIFEST, err);
     else if (sum && mfs_hash64(mfs_buf_data(&b), mfs_buf_len(&b), 0) != *sum)
-        rc = mfs_err_set(err, -EINVAL, "%s is damaged: its checksum is not the one in current",
-                         file);
+        rc = mfs_err_set(err, -EINVAL,
+                         "%s/" MANIFEST " is damaged: its checksum is not the one in "
+                         "current",
+                         at);
     else if ((rc = mfs_manifest_parse(m, mfs_buf_data(&b), mfs_buf_len(&b), err)))
-        mfs_err_prefix(err, "%s", file);
+        mfs_err_prefix(err, "%s/" MANIFEST, at);
     mfs_buf_fini(&b);
     return rc;
 }
 
-static int check_images(const char *path, const struct mfs_manifest *m, struct mfs_err *err)
+static int check_image(int dir, const char *at, const struct mfs_image_part *p, struct mfs_err *err)
 {
-    char file[PATH_MAX];
+    char name[32];
     struct stat st;
+    int fd;
 
-    for (uint32_t i = 0; i < m->nparts; i++) {
-        if (mfs_text_format(file, sizeof file, "%s/partition-%u.rdb", path, i))
-            return mfs_err_set(err, -ENAMETOOLONG, "%s: too long", path);
-        if (stat(file, &st))
-            return mfs_err_set(err, errno == ENOENT ? -EIO : -errno, "%s: %s", file,
-                               strerror(errno));
-        if ((uint64_t)st.st_size != m->part[i].bytes)
-            return mfs_err_set(err, -EIO, "%s is damaged: it has %lld bytes, not %llu", file,
-                               (long long)st.st_size, (unsigned long long)m->part[i].bytes);
+    snprintf(name, sizeof name, "partition-%u.rdb", p->index);
+    fd = mfs_trusted_open_file(dir, name);
+    if (fd < 0)
+        return say_file(fd, at, name, err);
+    if (fstat(fd, &st))
+        say_file(-errno, at, name, err);
+    else if ((uint64_t)st.st_size != p->bytes)
+        mfs_err_set(err, -EIO, "%s/%s is damaged: it has %lld bytes, not %llu", at, name,
+                    (long long)st.st_size, (unsigned long long)p->bytes);
+    else
+        err->code = 0;
+    close(fd);
+    return err->code;
+}
+
+static int check_images(int dir, const char *at, const struct mfs_manifest *m, struct mfs_err *err)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; i < m->nparts && !rc; i++)
+        rc = check_image(dir, at, &m->part[i], err);
+    return rc;
+}
+
+/* A directory that holds a manifest is a checkpoint itself; else `current` leads to one. */
+static int open_checkpoint(const char *dir, char path[PATH_MAX], struct mfs_manifest *m,
+                           struct mfs_err *err)
+{
+    int top = mfs_trusted_dir_open(dir, 0, path, err), fd, rc;
+    char name[64], real[PATH_MAX];
+    struct stat st;
+    uint64_t sum;
+
+    if (top < 0)
+        return top;
+    if (!fstatat(top, MANIFEST, &st, AT_SYMLINK_NOFOLLOW)) {
+        rc = read_manifest(top, path, NULL, m, err);
+        fd = top;
+    } else {
+        rc = read_current(top, path, name, &sum, err);
+        close(top);
+        if (!rc && mfs_text_format(real, sizeof real, "%s/%s", path, name))
+            rc = mfs_err_set(err, -ENAMETOOLONG, "%s: too long", path);
+        fd = rc ? -1 : mfs_trusted_dir_open(real, 0, path, err);
+        if (!rc)
+            rc = fd < 0 ? fd : read_manifest(fd, path, &sum, m, err);
     }
-    return 0;
+    if (!rc)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return rc;
 }
 
 int mfs_manifest_find(const char *dir, char path[PATH_MAX], struct mfs_manifest *m,
                       struct mfs_err *err)
 {
-    char real[PATH_MAX], own[PATH_MAX], name[64];
-    uint64_t sum;
-    int rc;
+    int fd = open_checkpoint(dir, path, m, err), rc;
 
-    err->code = 0;
-    if (!realpath(dir, real))
-        return mfs_err_set(err, -errno, "%s: %s", dir, strerror(errno));
-    rc = mfs_text_format(own, sizeof own, "%s/manifest.json", real);
-    if (!rc && !access(own, F_OK)) {
-        rc = mfs_text_copy(path, PATH_MAX, real);
-        if (!rc)
-            rc = read_manifest(path, NULL, m, err);
-    } else if (!rc) {
-        rc = read_current(real, name, &sum, err);
-        if (!rc)
-            rc = mfs_text_format(path, PATH_MAX, "%s/%s", real, name);
-        if (!rc)
-            rc = read_manifest(path, &sum, m, err);
-    }
-    if (rc)
-        return err->code ? rc : mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc));
-    rc = check_images(path, m, err);
+    if (fd < 0)
+        return fd;
+    rc = check_images(fd, path, m, err);
+    close(fd);
     if (rc)
         mfs_manifest_clear(m);
     return rc;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
-
-static int sync_dir(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-
-    if (fd < 0)
-        return -errno;
-    if (fsync(fd) && errno != EINVAL) /* some file systems do not know that */
-        rc = -errno;
-    close(fd);
-    return rc;
-}
 
 /* Whoever waits for a call into the very mount that stands still would wait for himself. */
 static int check_place(const char *dir, const char *deployment, struct mfs_err *err)
@@ -272,13 +305,13 @@ static bool is_ours(const char *name)
 
 /* Others call their checkpoints so, too. Of ours nothing is ever anything but these files; NFS
  * keeps those that are open while they are removed. */
-static int check_ours(const char *path, struct mfs_err *err)
+static int check_ours(int dir, const char *at, const char *name, struct mfs_err *err)
 {
-    static const char *const ours[] = {".", "..", "manifest.json*", "partition-*.rdb", ".nfs*"};
+    static const char *const ours[] = {".", "..", MANIFEST "*", "partition-*.rdb", ".nfs*"};
     const size_t n = sizeof ours / sizeof *ours;
-    DIR *d = opendir(path);
+    int fd = mfs_trusted_open(dir, name, O_RDONLY | O_DIRECTORY, 0), rc = fd < 0 ? fd : 0;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *e;
-    int rc = d ? 0 : -errno;
 
     while (d && !rc && (e = readdir(d))) {
         size_t i = 0;
@@ -289,27 +322,27 @@ static int check_ours(const char *path, struct mfs_err *err)
     }
     if (d)
         closedir(d);
-    if (rc == -EEXIST || rc == -ENOTDIR)
-        return mfs_err_set(err, -EEXIST, "%s is none of MemEFS; choose another directory", path);
-    return rc == -ENOENT ? 0 : rc ? mfs_err_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
+    if (rc == -EEXIST || rc == -ENOTDIR || rc == -ELOOP)
+        return mfs_err_set(err, -EEXIST, "%s/%s is none of MemEFS; choose another directory", at,
+                           name);
+    return rc == -ENOENT ? 0 : rc ? mfs_err_set(err, rc, "%s/%s: %s", at, name, strerror(-rc)) : 0;
 }
 
 /* What cut-short checkpoints and the clean-up after a commit have left. `keep` "": nothing. */
-static int remove_others(const char *dir, const char *keep, struct mfs_err *err)
+static int remove_others(const struct mfs_manifest_draft *draft, const char *keep,
+                         struct mfs_err *err)
 {
-    DIR *d = opendir(dir);
-    char path[PATH_MAX];
+    int fd = openat(draft->lock, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *e;
-    int rc = d ? 0 : mfs_err_set(err, -errno, "%s: %s", dir, strerror(errno));
 
+    rc = d ? 0 : mfs_err_set(err, -errno, "%s: %s", draft->dir, strerror(errno));
     while (d && !rc && (e = readdir(d))) {
         if (!is_ours(e->d_name) || !strcmp(e->d_name, keep))
             continue;
-        rc = mfs_text_format(path, sizeof path, "%s/%s", dir, e->d_name);
-        if (!rc)
-            rc = check_ours(path, err);
-        if (!rc && (rc = mfs_file_remove_tree(path)))
-            mfs_err_set(err, rc, "%s: %s", path, strerror(-rc));
+        rc = check_ours(draft->lock, draft->dir, e->d_name, err);
+        if (!rc && (rc = mfs_file_remove_tree_at(draft->lock, e->d_name)))
+            mfs_err_set(err, rc, "%s/%s: %s", draft->dir, e->d_name, strerror(-rc));
     }
     if (d)
         closedir(d);
@@ -318,9 +351,6 @@ static int remove_others(const char *dir, const char *keep, struct mfs_err *err)
 
 static int take_lock(struct mfs_manifest_draft *d, struct mfs_err *err)
 {
-    d->lock = open(d->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (d->lock < 0)
-        return mfs_err_set(err, -errno, "%s: %s", d->dir, strerror(errno));
     /* A file system that has no locks for directories goes without. */
     if (flock(d->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         return mfs_err_set(err, -EBUSY, "another cm checkpoint is writing to %s", d->dir);
@@ -333,7 +363,7 @@ static int look_at_former(struct mfs_manifest_draft *d, const char *deployment, 
     struct mfs_manifest m;
     char path[PATH_MAX];
     uint64_t sum;
-    int rc = read_current(d->dir, d->former, &sum, err);
+    int rc = read_current(d->lock, d->dir, d->former, &sum, err), fd = -1;
 
     if (rc == -ENOENT) {
         d->former[0] = '\0';
@@ -343,7 +373,11 @@ static int look_at_former(struct mfs_manifest_draft *d, const char *deployment, 
     if (!rc)
         rc = mfs_text_format(path, sizeof path, "%s/%s", d->dir, d->former);
     if (!rc)
-        rc = read_manifest(path, &sum, &m, err);
+        rc = fd = mfs_trusted_open(d->lock, d->former, O_RDONLY | O_DIRECTORY, 0);
+    if (fd >= 0) {
+        rc = read_manifest(fd, path, &sum, &m, err);
+        close(fd);
+    }
     if (rc)
         return mfs_err_prefix(err, "what is there is no checkpoint; choose another directory");
     if (strcmp(m.name, deployment))
@@ -356,6 +390,11 @@ static int look_at_former(struct mfs_manifest_draft *d, const char *deployment, 
     return rc;
 }
 
+static const char *name_in(const char *path)
+{
+    return strrchr(path, '/') + 1;
+}
+
 int mfs_manifest_begin(struct mfs_manifest_draft *d, const char *dir, const char *deployment,
                        struct mfs_err *err)
 {
@@ -364,23 +403,20 @@ int mfs_manifest_begin(struct mfs_manifest_draft *d, const char *dir, const char
     *d = (struct mfs_manifest_draft){.lock = -1};
     if (rc)
         return rc;
-    rc = mfs_file_mkdirs(dir, 0700);
-    if (!rc && !realpath(dir, d->dir))
-        rc = -errno;
-    if (rc)
-        return mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc));
+    d->lock = mfs_trusted_dir_open(dir, MFS_TRUSTED_MAKE, d->dir, err);
+    if (d->lock < 0)
+        return d->lock;
     rc = take_lock(d, err);
     if (!rc)
         rc = look_at_former(d, deployment, err);
-    if (rc)
-        goto out;
-    rc = remove_others(d->dir, d->former, err);
+    if (!rc)
+        rc = remove_others(d, d->former, err);
     if (rc)
         goto out;
     rc = mfs_text_format(d->part, sizeof d->part, "%s/" STEM "%u" PART, d->dir, d->number);
     if (!rc && strlen(d->part) >= MFS_PATH_MAX)
         rc = -ENAMETOOLONG;
-    if (!rc && mkdir(d->part, 0700))
+    if (!rc && mkdirat(d->lock, name_in(d->part), 0700))
         rc = -errno;
     if (rc) {
         d->part[0] = '\0';
@@ -392,20 +428,18 @@ out:
     return rc;
 }
 
-static int write_manifest(const char *path, const struct mfs_manifest *m, uint64_t *sum)
+static int write_manifest(int dir, const struct mfs_manifest *m, uint64_t *sum)
 {
-    char file[PATH_MAX];
     struct mfs_buf b;
-    int rc = mfs_text_format(file, sizeof file, "%s/manifest.json", path);
+    int rc;
 
     mfs_buf_init(&b);
-    if (!rc)
-        rc = mfs_record_encode(&mfs_manifest_record, m, true, &b);
+    rc = mfs_record_encode(&mfs_manifest_record, m, true, &b);
     if (!rc)
         rc = mfs_buf_append(&b, "\n", 1);
     if (!rc) {
         *sum = mfs_hash64(mfs_buf_data(&b), mfs_buf_len(&b), 0);
-        rc = mfs_file_write(file, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
+        rc = mfs_file_write_at(dir, MANIFEST, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
     }
     mfs_buf_fini(&b);
     return rc;
@@ -413,48 +447,60 @@ static int write_manifest(const char *path, const struct mfs_manifest *m, uint64
 
 static int make_current(const struct mfs_manifest_draft *d, uint64_t sum)
 {
-    char file[PATH_MAX], line[LINE_MOST];
-    int rc = mfs_text_format(file, sizeof file, "%s/current", d->dir);
+    char line[LINE_MOST];
+    int rc = mfs_text_format(line, sizeof line, STEM "%u %016" PRIx64 "\n", d->number, sum);
 
-    if (!rc)
-        rc = mfs_text_format(line, sizeof line, STEM "%u %016" PRIx64 "\n", d->number, sum);
-    return rc ? rc : mfs_file_write(file, line, strlen(line), 0600);
+    return rc ? rc : mfs_file_write_at(d->lock, "current", line, strlen(line), 0600);
+}
+
+/* The manifest, beside the images. */
+static int complete(struct mfs_manifest_draft *d, const struct mfs_manifest *m, uint64_t *sum,
+                    struct mfs_err *err)
+{
+    int fd = mfs_trusted_dir_private(d->lock, name_in(d->part)), rc;
+
+    if (fd < 0)
+        return mfs_err_set(err, fd, "%s: %s", d->part, strerror(-fd));
+    rc = check_images(fd, d->part, m, err);
+    if (rc)
+        mfs_err_prefix(err, "what the nodes wrote is not all here: checkpoints need a file system "
+                            "that all nodes share");
+    else if ((rc = write_manifest(fd, m, sum)))
+        mfs_err_set(err, rc, "%s: %s", d->part, strerror(-rc));
+    close(fd);
+    return rc;
 }
 
 int mfs_manifest_commit(struct mfs_manifest_draft *d, struct mfs_manifest *m, char path[PATH_MAX],
                         struct mfs_err *err)
 {
     struct mfs_err ignored;
-    uint64_t sum;
-    int rc = check_images(d->part, m, err);
+    uint64_t sum = 0;
+    int rc;
 
-    if (rc)
-        return mfs_err_prefix(err, "what the nodes wrote is not all here: checkpoints need a file "
-                                   "system that all nodes share");
     m->number = d->number;
-    rc = write_manifest(d->part, m, &sum);
-    if (!rc)
-        rc = sync_dir(d->part);
-    if (!rc)
-        rc = mfs_text_format(path, PATH_MAX, "%s/" STEM "%u", d->dir, d->number);
-    if (!rc && rename(d->part, path))
+    rc = complete(d, m, &sum, err);
+    if (rc)
+        return rc;
+    rc = mfs_text_format(path, PATH_MAX, "%s/" STEM "%u", d->dir, d->number);
+    if (!rc && renameat(d->lock, name_in(d->part), d->lock, name_in(path)))
         rc = -errno;
     if (!rc)
-        rc = sync_dir(d->dir);
+        rc = mfs_file_sync_dir(d->lock);
     if (!rc) {
         d->part[0] = '\0';
         rc = make_current(d, sum);
     }
     if (rc)
         return mfs_err_set(err, rc, "%s: %s", d->dir, strerror(-rc));
-    remove_others(d->dir, strrchr(path, '/') + 1, &ignored); /* else the next one does it */
+    remove_others(d, name_in(path), &ignored); /* else the next one does it */
     return 0;
 }
 
 void mfs_manifest_end(struct mfs_manifest_draft *d)
 {
     if (d->part[0])
-        mfs_file_remove_tree(d->part);
+        mfs_file_remove_tree_at(d->lock, name_in(d->part));
     d->part[0] = '\0';
     if (d->lock >= 0)
         close(d->lock);

@@ -1,12 +1,13 @@
 /* Checkpoints on disk. In the operator's directory:
  *
  *     current                      "checkpoint-7 SUM": the valid one, and its manifest's XXH64
- *     checkpoint-7/manifest.json
+ *     checkpoint-7/manifest.json   0600: it holds the keys of the images' checksums
  *     checkpoint-7/partition-P.rdb one image for each partition
  *     checkpoint-8.part/           one that is being written, or was cut short
  *
  * `current` is replaced last, atomically, when all it leads to is on the disk: whoever dies
- * whenever, it leads to a whole checkpoint. Everything blocks. */
+ * whenever, it leads to a whole checkpoint. Directories and files are those of this user or of
+ * root, and nobody else may change them (base/trusted_dir.h). Everything blocks. */
 #ifndef MFS_CM_MANIFEST_H
 #define MFS_CM_MANIFEST_H
 
@@ -15,7 +16,8 @@
 #include "base/err.h"
 #include "wire/messages.h"
 
-#define MFS_MANIFEST_FORMAT 3 /* inode numbers below 2^53 (base/ino.h) */
+/* 3: inode numbers below 2^53 (base/ino.h); 4: checksums with keys (wire/image_sum.h) */
+#define MFS_MANIFEST_FORMAT 4
 
 struct mfs_manifest {
     uint32_t format;
@@ -51,7 +53,7 @@ struct mfs_manifest_draft {
     char part[PATH_MAX]; /* for the images */
     char former[64];     /* the valid one so far, "" for none */
     uint32_t number;
-    int lock;
+    int lock; /* on the directory; everything is reached by this descriptor */
 };
 
 /* Makes the directories and takes the lock on them; removes what earlier calls left. -EBUSY:

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "lm/incoming.h"
@@ -155,7 +154,6 @@ static int check_assign(struct mfs_agent *a, const struct mfs_msg_assign *m, str
 /* Those that begin with an image. */
 static int take_images(struct assign_job *j, const struct mfs_msg_assign *m)
 {
-    unsigned char sum[8];
     int rc = 0;
 
     if (!m->image_dir[0])
@@ -170,9 +168,8 @@ static int take_images(struct assign_job *j, const struct mfs_msg_assign *m)
         rc = mfs_text_format(image->path, sizeof image->path, "%s/partition-%u.rdb", m->image_dir,
                              m->assigned[i].index);
         if (!rc)
-            rc = mfs_text_unhex(from->sum, sum, sizeof sum);
+            rc = mfs_text_copy(image->sum, sizeof image->sum, from->sum);
         image->bytes = from->bytes;
-        image->sum = mfs_get_be64(sum);
         j->asked[i].image = image;
         j->asked[i].expected = from->memory;
     }

@@ -4,7 +4,6 @@
 #include "lm/agent_impl.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +106,7 @@ static void reply_written(struct mfs_agent_images *im)
     for (size_t i = 0; i < n; i++) {
         m.part[i] =
             (struct mfs_image_part){.index = p[i].part, .bytes = p[i].bytes, .memory = p[i].memory};
-        snprintf(m.part[i].sum, sizeof m.part[i].sum, "%016" PRIx64, p[i].sum);
+        memcpy(m.part[i].sum, p[i].sum, sizeof m.part[i].sum);
     }
     mfs_info(AREA, "%zu images are written", n);
     mfs_conn_reply(im->asker.conn, MFS_MSG_IMAGE, im->asker.id, &m);

@@ -6,17 +6,17 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/mountinfo.h"
 #include "base/text.h"
+#include "base/trusted_dir.h"
 #include "store/admin.h"
 #include "store/image.h"
 
@@ -31,7 +31,7 @@ struct item {
     struct mfs_admin *admin;
     struct mfs_image *image;
     struct mfs_admin_cut before;
-    struct mfs_hash *hash;
+    struct mfs_image_sum *sum;
     int64_t halted_at; /* 0: not halted */
     int fd;
     bool whole;
@@ -39,6 +39,7 @@ struct item {
 
 struct mfs_imager {
     char deployment[MFS_NAME_MAX], dir[PATH_MAX];
+    int fd; /* of dir, from `halt` on */
     struct item *item;
     struct mfs_imager_part *part; /* n of each */
     struct pollfd *poll;
@@ -55,6 +56,7 @@ struct mfs_imager *mfs_imager_create(const char *deployment, const char *dir,
 
     if (!im)
         return NULL;
+    im->fd = -1;
     im->item = calloc(n + 1, sizeof *im->item);
     im->part = calloc(n + 1, sizeof *im->part);
     im->poll = calloc(n + 1, sizeof *im->poll);
@@ -98,12 +100,12 @@ static void drop(struct item *it)
 {
     mfs_image_close(it->image);
     mfs_admin_close(it->admin);
-    mfs_hash_destroy(it->hash);
+    mfs_image_sum_destroy(it->sum);
     if (it->fd >= 0)
         close(it->fd);
     it->image = NULL;
     it->admin = NULL;
-    it->hash = NULL;
+    it->sum = NULL;
     it->fd = -1;
 }
 
@@ -114,6 +116,8 @@ void mfs_imager_destroy(struct mfs_imager *im)
     resume_all(im);
     for (size_t i = 0; i < im->n; i++)
         drop(&im->item[i]);
+    if (im->fd >= 0)
+        close(im->fd);
     free(im->item);
     free(im->part);
     free(im->poll);
@@ -144,21 +148,21 @@ static int canceled(const struct mfs_imager *im, struct mfs_err *err)
 
 /* ---- halt ------------------------------------------------------------------------------------ */
 
-static int check_dir(const struct mfs_imager *im, struct mfs_err *err)
+static int open_dir(struct mfs_imager *im, struct mfs_err *err)
 {
     struct mfs_mountinfo over;
-    struct stat st;
 
     /* First of all, as looking at it there would wait for what is about to be halted. */
     if (!mfs_mountinfo_over(im->dir, &over) && !strcmp(over.fstype, "fuse.memefs") &&
         !strcmp(over.source, im->deployment))
         return mfs_err_set(err, -ENOTSUP, "%s is in the file system that is to be saved", im->dir);
-    if (stat(im->dir, &st) || !S_ISDIR(st.st_mode))
+    im->fd = mfs_trusted_dir_open(im->dir, 0, NULL, err);
+    if (im->fd == -ENOENT || im->fd == -ENOTDIR)
         return mfs_err_set(err, -ENOENT,
                            "does not see the directory %s: checkpoints need a file system that all "
                            "nodes share",
                            im->dir);
-    return 0;
+    return im->fd < 0 ? im->fd : 0;
 }
 
 static int open_item(struct item *it, struct mfs_err *err)
@@ -170,14 +174,14 @@ static int open_item(struct item *it, struct mfs_err *err)
         rc = mfs_admin_send_freely(it->admin, err);
     if (!rc)
         rc = mfs_image_open(&it->image, r->unix_path, r->admin_password, CALL_LIMIT, err);
-    if (!rc && !(it->hash = mfs_hash_create()))
+    if (!rc && !(it->sum = mfs_image_sum_create(NULL)))
         rc = mfs_err_set(err, -ENOMEM, "out of memory");
     return rc;
 }
 
 int mfs_imager_halt(struct mfs_imager *im, uint32_t ms, struct mfs_err *err)
 {
-    int rc = check_dir(im, err);
+    int rc = open_dir(im, err);
 
     for (size_t i = 0; i < im->n && !rc; i++)
         rc = open_item(&im->item[i], err);
@@ -239,12 +243,13 @@ int mfs_imager_cut(struct mfs_imager *im, uint64_t *halted_us, struct mfs_err *e
 
 static int open_file(struct mfs_imager *im, size_t i, struct mfs_err *err)
 {
-    char path[PATH_MAX];
-    int rc = mfs_text_format(path, sizeof path, "%s/partition-%u.rdb", im->dir, im->part[i].part);
+    char name[32];
 
-    if (!rc && (im->item[i].fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0)
-        rc = -errno;
-    return rc ? mfs_err_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
+    snprintf(name, sizeof name, "partition-%u.rdb", im->part[i].part);
+    im->item[i].fd = mfs_trusted_open(im->fd, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (im->item[i].fd >= 0)
+        return 0;
+    return mfs_err_set(err, im->item[i].fd, "%s/%s: %s", im->dir, name, strerror(-im->item[i].fd));
 }
 
 static int file_failed(const struct mfs_imager *im, size_t i, int rc, struct mfs_err *err)
@@ -262,8 +267,9 @@ static int pass_on(struct mfs_imager *im, size_t i, struct mfs_err *err)
     int rc = mfs_image_take(it->image, &p, &n, err);
 
     if (!rc && n) {
-        mfs_hash_add(it->hash, p, n);
-        rc = mfs_file_write_all(it->fd, p, n);
+        rc = mfs_image_sum_add(it->sum, p, n);
+        if (!rc)
+            rc = mfs_file_write_all(it->fd, p, n);
         if (rc)
             return file_failed(im, i, rc, err);
         im->part[i].bytes += n;
@@ -272,7 +278,9 @@ static int pass_on(struct mfs_imager *im, size_t i, struct mfs_err *err)
     if (rc)
         return rc;
     if (mfs_image_whole(it->image)) {
-        im->part[i].sum = mfs_hash_sum(it->hash);
+        rc = mfs_image_sum_text(it->sum, im->part[i].sum);
+        if (rc)
+            return file_failed(im, i, rc, err);
         it->whole = true;
         mfs_image_close(it->image); /* its process waits for that to be done with it */
         it->image = NULL;
@@ -346,45 +354,64 @@ int mfs_imager_write(struct mfs_imager *im, struct mfs_err *err)
 
 /* ---- verify ---------------------------------------------------------------------------------- */
 
-static int sum_file(int fd, uint64_t *bytes, uint64_t *sum)
+static int sum_file(int fd, struct mfs_image_sum *s, uint64_t *bytes)
 {
-    struct mfs_hash *h = mfs_hash_create();
     char *buf = malloc(READ_CHUNK);
-    ssize_t n = h && buf ? 1 : -1;
+    ssize_t n = buf ? 1 : -ENOMEM;
 
-    errno = ENOMEM;
     *bytes = 0;
     while (n > 0) {
         n = read(fd, buf, READ_CHUNK);
-        if (n > 0) {
-            mfs_hash_add(h, buf, (size_t)n);
-            *bytes += (uint64_t)n;
-        }
+        if (n < 0)
+            n = -errno;
+        *bytes += n > 0 ? (uint64_t)n : 0;
+        if (n > 0 && mfs_image_sum_add(s, buf, (size_t)n))
+            n = -EIO;
     }
-    n = n < 0 ? -errno : 0;
-    if (!n)
-        *sum = mfs_hash_sum(h);
-    mfs_hash_destroy(h);
     free(buf);
     return (int)n;
 }
 
-int mfs_imager_verify(const char *path, uint64_t bytes, uint64_t sum, struct mfs_err *err)
+/* Nobody else can change it between this look and what reads it next. */
+static int open_image(const char *path, struct mfs_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
-    uint64_t have_bytes = 0, have_sum = 0;
+    const char *slash = strrchr(path, '/');
+    char dir[PATH_MAX];
+    int fd, at;
+
+    snprintf(dir, sizeof dir, "%.*s", (int)(slash - path), path);
+    at = mfs_trusted_dir_open(dir, 0, NULL, err);
+    if (at < 0)
+        return at;
+    fd = mfs_trusted_open_file(at, slash + 1);
+    close(at);
+    if (fd == -EPERM || fd == -ELOOP)
+        return mfs_err_set(err, fd, "%s: " MFS_TRUSTED_NO_FILE, path);
+    return fd < 0 ? mfs_err_set(err, fd, "%s: %s", path, strerror(-fd)) : fd;
+}
+
+/* Neither sum is told: they hold keys. */
+int mfs_imager_verify(const char *path, uint64_t bytes, const char *sum, struct mfs_err *err)
+{
+    int fd = open_image(path, err), rc = -EINVAL;
+    struct mfs_image_sum *s = fd < 0 ? NULL : mfs_image_sum_create(sum);
+    char have[MFS_IMAGE_SUM_TEXT] = "";
+    uint64_t have_bytes = 0;
 
     if (fd < 0)
-        return mfs_err_set(err, -errno, "%s: %s", path, strerror(errno));
-    rc = sum_file(fd, &have_bytes, &have_sum);
+        return fd;
+    if (s)
+        rc = sum_file(fd, s, &have_bytes);
+    if (!rc)
+        rc = mfs_image_sum_text(s, have);
+    mfs_image_sum_destroy(s);
     close(fd);
     if (rc)
         return mfs_err_set(err, rc, "%s: %s", path, strerror(-rc));
     if (have_bytes != bytes)
         return mfs_err_set(err, -EIO, "%s is damaged: it has %llu bytes, not %llu", path,
                            (unsigned long long)have_bytes, (unsigned long long)bytes);
-    if (have_sum != sum)
-        return mfs_err_set(err, -EIO, "%s is damaged: its checksum is %016llx, not %016llx", path,
-                           (unsigned long long)have_sum, (unsigned long long)sum);
+    if (!mfs_image_sum_equal(have, sum))
+        return mfs_err_set(err, -EIO, "%s is damaged, or another one: its checksum is wrong", path);
     return 0;
 }

@@ -6,6 +6,7 @@
  * They return 0 or a negative errno with the reason:
  *   -EAGAIN    something was changed, or a process did not fork, while all should have stood still
  *   -ENOENT    the directory is not there
+ *   -EPERM     others may change what is in it (base/trusted_dir.h)
  *   -ENOTSUP   it lies in the deployment's own mount
  *   -ECANCELED as was asked for
  *   others     a process or the file system failed */
@@ -19,11 +20,12 @@
 
 #include "base/err.h"
 #include "lm/redis_proc.h"
+#include "wire/image_sum.h"
 
 struct mfs_imager_part {
     uint32_t part;
-    uint64_t bytes;  /* of the file */
-    uint64_t sum;    /* XXH64 of the file */
+    uint64_t bytes; /* of the file */
+    char sum[MFS_IMAGE_SUM_TEXT];
     uint64_t memory; /* bytes that the process used at the cut */
 };
 
@@ -51,8 +53,8 @@ const struct mfs_imager_part *mfs_imager_parts(const struct mfs_imager *im, size
 void mfs_imager_cancel(struct mfs_imager *im);            /* has a call return soon */
 uint64_t mfs_imager_written(const struct mfs_imager *im); /* bytes, so far */
 
-/* Is the file the one that was written? Reads all of it. 0, -EIO when not, or another negative
- * errno, with the reason. */
-int mfs_imager_verify(const char *path, uint64_t bytes, uint64_t sum, struct mfs_err *err);
+/* Is the file, of an absolute path, the one that was written, and where nobody else can change it?
+ * Reads all of it. 0, -EIO when not, or another negative errno, with the reason. */
+int mfs_imager_verify(const char *path, uint64_t bytes, const char *sum, struct mfs_err *err);
 
 #endif

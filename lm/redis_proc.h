@@ -13,6 +13,7 @@
 #include "base/proc.h"
 #include "cluster/table.h"
 #include "store/admin.h"
+#include "wire/image_sum.h"
 
 #define MFS_REDIS_START_TIMEOUT 10 /* seconds until a new process must answer */
 #define MFS_REDIS_STOP_TIMEOUT  5  /* seconds that one may take to end */
@@ -20,7 +21,8 @@
 /* What a process is to begin with, instead of empty. */
 struct mfs_redis_image {
     char path[PATH_MAX];
-    uint64_t bytes, sum; /* of the file */
+    uint64_t bytes; /* of the file */
+    char sum[MFS_IMAGE_SUM_TEXT];
 };
 
 struct mfs_redis {

@@ -10,7 +10,7 @@ const struct mfs_record mfs_image_part_record = {
     FIELDS{{.name = "index", MFS_FIELD(U32, struct mfs_image_part, index)},
            {.name = "bytes", MFS_FIELD(U64, struct mfs_image_part, bytes)},
            {.name = "memory", MFS_FIELD(U64, struct mfs_image_part, memory)},
-           {.name = "xxh64", MFS_FIELD(STR, struct mfs_image_part, sum)},
+           {.name = "gmac", MFS_FIELD(STR, struct mfs_image_part, sum)},
            {0}}};
 
 static const struct mfs_record index_record = {

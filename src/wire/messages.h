@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "cluster/table.h"
+#include "wire/image_sum.h"
 #include "wire/record.h"
 
 #define MFS_PROTOCOL_VERSION 2
@@ -19,7 +20,6 @@
 #define MFS_STATE_MAX        16
 #define MFS_SESSION_TEXT     17 /* 64 bits in hexadecimal and NUL */
 #define MFS_STREAM_MAX       41 /* as redis names a stream of commands, and NUL */
-#define MFS_IMAGE_SUM_TEXT   17 /* likewise */
 
 enum mfs_msg {
     MFS_MSG_ASSIGN,       /* cm → lm     which partitions to run       → ports            */
@@ -61,7 +61,7 @@ struct mfs_image_part {
     uint32_t index;
     uint64_t bytes;               /* of the file */
     uint64_t memory;              /* bytes that it takes in a redis process */
-    char sum[MFS_IMAGE_SUM_TEXT]; /* XXH64 of the file, 16 hexadecimal digits */
+    char sum[MFS_IMAGE_SUM_TEXT]; /* of the file, with its key */
 };
 
 /* One redis process to run. Instruction cm → lm. */

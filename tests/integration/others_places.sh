@@ -88,4 +88,34 @@ equal "$T/real/s" "$(tr '\0' '\n' <"/proc/$(pids_of lm)/cmdline" | grep -A1 -xe 
 cm status --name "$NAME" --state-dir "$T/real/s" >/dev/null || fail "not found by its path"
 printf 'x' >"$T/mnt0/f"
 
+say "checkpoints: only where nobody else can change what is written"
+checkpoint()
+{
+    cm checkpoint --name "$NAME" --state-dir "$T/link/s" "$1"
+}
+mkdir "$T/cp"
+chown "$stranger" "$T/cp"
+refused "of another user" "directory $T/cp belongs to user $stranger" checkpoint "$T/cp"
+refused "below it" "directory $T/cp belongs to user $stranger" checkpoint "$T/cp/new"
+[ -z "$(ls "$T/cp")" ] || fail "something was made there: $(ls "$T/cp")"
+refused "open to all" "others may write to directory $T/open" checkpoint "$T/open/new"
+checkpoint "$T/link/cp" >/dev/null || fail "through a link of the operator"
+checkpoint "$T/link/cp" >/dev/null || fail "again"
+[ -e "$T/real/cp/current" ] || fail "not where the link leads"
 cm stop --name "$NAME" --state-dir "$T/link/s"
+
+say "nor are checkpoints taken from there"
+restore()
+{
+    cm start --name "$NAME" --state-dir "$STATE" --nodes 1 --memory 64M --mount "$T/mnt0" --restore "$1"
+}
+cp -a "$T/real/cp" "$T/given"
+image=$T/given/checkpoint-2/partition-0.rdb
+chown "$stranger" "$image"
+refused "another's image" "partition-0.rdb: not a file that only this user and root may write to" restore "$T/given"
+chown 0 "$image"
+mv "$image" "$T/image"
+ln -s "$T/image" "$image"
+refused "a link" "partition-0.rdb: not a file" restore "$T/given"
+chown -R "$stranger" "$T/given"
+refused "another's directory" "directory $T/given belongs to user $stranger" restore "$T/given"

@@ -18,9 +18,12 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/trusted_dir.h"
 #include "cm/manifest.h"
 
 #define PARTS 3
+#define HALF  "0123456789abcdef0123456789abcdef0123456789abcdef"
+#define SUM   HALF HALF /* looks like one */
 
 static char dir[64];
 
@@ -63,7 +66,7 @@ static void make(struct mfs_manifest *m, uint64_t epoch)
     strcpy(m->name, "test");
     for (uint32_t i = 0; i < PARTS; i++) {
         m->part[i] = (struct mfs_image_part){.index = i, .bytes = i + 1, .memory = 100};
-        strcpy(m->part[i].sum, "0123456789abcdef");
+        strcpy(m->part[i].sum, SUM);
     }
 }
 
@@ -228,6 +231,41 @@ static void test_a_missing_or_short_image_is_no_checkpoint(void **state)
     assert_int_equal(find_epoch(&epoch, &err), -EIO);
 }
 
+/* What others could have changed is not taken, and nothing is written where they can change it. */
+static void test_others_have_no_hand_in_it(void **state)
+{
+    static const char *const files[] = {"current", "checkpoint-1/manifest.json",
+                                        "checkpoint-1/partition-1.rdb"};
+    struct mfs_manifest_draft d;
+    char moved[PATH_MAX];
+    struct mfs_err err;
+    uint64_t epoch;
+
+    (void)state;
+    commit(5);
+    mfs_text_format(moved, sizeof moved, "%s/moved", dir);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        assert_int_equal(chmod(at(files[i]), 0620), 0);
+        assert_int_equal(find_epoch(&epoch, &err), -EPERM);
+        assert_int_equal(chmod(at(files[i]), 0600), 0);
+        expect_epoch(5);
+        assert_int_equal(rename(at(files[i]), moved), 0);
+        assert_int_equal(symlink(moved, at(files[i])), 0);
+        assert_int_not_equal(find_epoch(&epoch, &err), 0);
+        assert_non_null(strstr(err.msg, MFS_TRUSTED_NO_FILE));
+        assert_int_equal(rename(moved, at(files[i])), 0);
+    }
+    assert_int_equal(chmod(at("checkpoint-1"), 0770), 0);
+    assert_int_equal(find_epoch(&epoch, &err), -EPERM);
+    assert_int_equal(chmod(at("checkpoint-1"), 0700), 0);
+    assert_int_equal(chmod(dir, 0702), 0);
+    assert_int_equal(mfs_manifest_begin(&d, dir, "test", &err), -EPERM);
+    assert_int_equal(mfs_manifest_begin(&d, at("new"), "test", &err), -EPERM);
+    assert_false(there("new"));
+    assert_int_equal(chmod(dir, 0700), 0);
+    expect_epoch(5);
+}
+
 static void read_all(const char *path, struct mfs_buf *b)
 {
     mfs_buf_init(b);
@@ -271,17 +309,17 @@ static void test_what_makes_no_sense_is_refused(void **state)
         "",
         "{}",
         "[]",
-        "{\"format\": 3}",
+        "{\"format\": 4}",
         "{\"format\": 1, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
-        "[{\"index\": 0, \"xxh64\": \"0123456789abcdef\"}]}",
-        "{\"format\": 3, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
+        "[{\"index\": 0, \"gmac\": \"" SUM "\"}]}",
+        "{\"format\": 4, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
         "[]}",
-        "{\"format\": 3, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
-        "[{\"index\": 1, \"xxh64\": \"0123456789abcdef\"}]}",
-        "{\"format\": 3, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
-        "[{\"index\": 0, \"xxh64\": \"0123456789abcdeg\"}]}",
-        "{\"format\": 3, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 0, \"partitions\": "
-        "[{\"index\": 0, \"xxh64\": \"0123456789abcdef\"}]}"};
+        "{\"format\": 4, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
+        "[{\"index\": 1, \"gmac\": \"" SUM "\"}]}",
+        "{\"format\": 4, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
+        "[{\"index\": 0, \"gmac\": \"" SUM "0\"}]}",
+        "{\"format\": 4, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 0, \"partitions\": "
+        "[{\"index\": 0, \"gmac\": \"" SUM "\"}]}"};
     struct mfs_manifest m;
     struct mfs_err err;
 
@@ -295,16 +333,25 @@ static void test_what_makes_no_sense_is_refused(void **state)
 
 static void test_a_layout_of_former_times_is_refused(void **state)
 {
-    static const char text[] =
-        "{\"format\": 2, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, \"partitions\": "
-        "[{\"index\": 0, \"xxh64\": \"0123456789abcdef\"}]}";
+    static const char *const why[] = {[2] = ": inode numbers were of another layout then",
+                                      [3] = ": checksums had no keys then",
+                                      [5] = ""};
+    char text[256], want[128];
     struct mfs_manifest m;
     struct mfs_err err;
 
     (void)state;
-    assert_int_equal(mfs_manifest_parse(&m, text, sizeof text - 1, &err), -EINVAL);
-    assert_string_equal(err.msg, "it has format 2, this program knows 3: inode numbers were of "
-                                 "another layout then");
+    for (size_t i = 0; i < sizeof why / sizeof *why; i++) {
+        if (!why[i])
+            continue;
+        snprintf(text, sizeof text,
+                 "{\"format\": %zu, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, "
+                 "\"partitions\": [{\"index\": 0, \"xxh64\": \"0123456789abcdef\"}]}",
+                 i);
+        snprintf(want, sizeof want, "it has format %zu, this program knows 4%s", i, why[i]);
+        assert_int_equal(mfs_manifest_parse(&m, text, strlen(text), &err), -EINVAL);
+        assert_string_equal(err.msg, want);
+    }
 }
 
 static void test_one_writes_at_a_time_and_only_its_own(void **state)
@@ -347,6 +394,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_has_only_our_name_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_missing_or_short_image_is_no_checkpoint, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_others_have_no_hand_in_it, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_byte_can_be_lost_or_changed, setup, teardown),
         cmocka_unit_test(test_what_makes_no_sense_is_refused),
         cmocka_unit_test(test_a_layout_of_former_times_is_refused),

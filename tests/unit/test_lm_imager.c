@@ -138,7 +138,7 @@ static void save(struct world *w, struct mfs_imager *im, struct mfs_redis_image 
         assert_true(p[i].memory > p[i].bytes / 2);
         mfs_text_format(image[i].path, sizeof image[i].path, "%s/partition-%zu.rdb", w->images, i);
         image[i].bytes = p[i].bytes;
-        image[i].sum = p[i].sum;
+        memcpy(image[i].sum, p[i].sum, sizeof image[i].sum);
         assert_int_equal(mfs_imager_verify(image[i].path, p[i].bytes, p[i].sum, &err), 0);
     }
 }
@@ -402,6 +402,13 @@ static void test_damage_is_found_before_anything_starts(void **state)
     fclose(f);
     assert_int_equal(restart_with(w, image, "test", &err), -EIO);
     assert_non_null(strstr(err.msg, "checksum"));
+    /* One that would be right for another partition, or in another checkpoint. */
+    assert_int_equal(mfs_imager_verify(image[0].path, image[0].bytes, image[1].sum, &err), -EIO);
+    assert_null(strstr(err.msg, image[0].sum)); /* it holds a key */
+    assert_int_equal(mfs_imager_verify(image[0].path, image[0].bytes, "", &err), -EINVAL);
+    assert_int_equal(chmod(image[0].path, 0606), 0);
+    assert_int_equal(restart_with(w, image, "test", &err), -EPERM);
+    assert_int_equal(chmod(image[0].path, 0600), 0);
     assert_int_equal(truncate(image[1].path, (off_t)image[1].bytes - 1), 0);
     assert_int_equal(restart_with(w, image, "test", &err), -EIO);
     assert_int_equal(unlink(image[1].path), 0);
