@@ -21,9 +21,9 @@ done
 case $MEMEFS_BIN in
 */release/bin) # what users run is hardened
     for file in bin/cm bin/lm bin/memefs lib*/memefs/memefs-partition.so lib/*/memefs/memefs-partition.so; do
-        [ ! -f "$file" ] || readelf -d "$file" | grep -q 'FLAGS.*NOW' || fail "$file: bound lazily"
-        [ ! -f "$file" ] || readelf -W --dyn-syms "$file" | grep -q '__[a-z]*_chk' || fail "$file: not fortified"
-        [ ! -f "$file" ] || readelf -W --dyn-syms "$file" | grep -q '__stack_chk_fail' || fail "$file: no stack protector"
+        [ ! -f "$file" ] || grep -q 'FLAGS.*NOW' <<<"$(readelf -d "$file")" || fail "$file: bound lazily"
+        [ ! -f "$file" ] || grep -q '__[a-z]*_chk' <<<"$(readelf -W --dyn-syms "$file")" || fail "$file: not fortified"
+        [ ! -f "$file" ] || grep -q '__stack_chk_fail' <<<"$(readelf -W --dyn-syms "$file")" || fail "$file: no stack protector"
     done
     ;;
 esac
