@@ -272,7 +272,7 @@ static bool is_ripe(const struct mfs_chunk *c)
            (c->ranges.n == 1 && c->ranges.v[0].hi == c->d->wb->stripe_size);
 }
 
-static int write_piece(struct mfs_dirty *d, const struct mfs_piece *p, const char *buf)
+static int write_piece(struct mfs_dirty *d, const struct mfs_piece *p, const char *buf, bool drops)
 {
     uint64_t off = (uint64_t)p->stripe * d->wb->stripe_size + p->off;
     bool streaming = p->stripe && !p->off && off == d->last_end;
@@ -286,6 +286,7 @@ static int write_piece(struct mfs_dirty *d, const struct mfs_piece *p, const cha
         return rc;
     memcpy(c->mem + (p->off - c->base), buf, p->len);
     c->mtime = mfs_clock_real();
+    c->drops |= drops;
     d->last_end = off + p->len;
     if (!is_ripe(c))
         return 0;
@@ -314,7 +315,7 @@ static bool any_full(struct mfs_dirty *d, uint64_t off, size_t len)
     return false;
 }
 
-int mfs_dirty_write(struct mfs_dirty *d, uint64_t off, size_t len, const void *buf)
+int mfs_dirty_write(struct mfs_dirty *d, uint64_t off, size_t len, const void *buf, bool drops)
 {
     const char *from = buf;
     bool full = any_full(d, off, len);
@@ -328,7 +329,7 @@ int mfs_dirty_write(struct mfs_dirty *d, uint64_t off, size_t len, const void *b
     while (len && !rc) {
         struct mfs_piece p = mfs_geometry_piece(off, len, d->wb->stripe_size);
 
-        rc = write_piece(d, &p, from);
+        rc = write_piece(d, &p, from, drops);
         off += p.len;
         from += p.len;
         len -= p.len;

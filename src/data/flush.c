@@ -95,9 +95,10 @@ static struct mfs_dirty_commit begin_commit(struct mfs_dirty *d)
     now->any = true;
     now->alloc = s->alloc;
     now->mtime = s->mtime;
-    s->any = s->fresh = false;
+    now->drops = s->drops;
+    s->any = s->fresh = s->drops = false;
     s->alloc = 0;
-    return (struct mfs_dirty_commit){.alloc = now->alloc, .mtime = now->mtime};
+    return (struct mfs_dirty_commit){.alloc = now->alloc, .mtime = now->mtime, .drops = now->drops};
 }
 
 /* d->committing's ranges are what the commit tells. */
@@ -121,6 +122,7 @@ static int take_back(struct mfs_dirty *d)
     if (!s->any || mfs_timespec_cmp(old->mtime, s->mtime) > 0)
         s->mtime = old->mtime;
     s->any = s->fresh = true;
+    s->drops |= old->drops;
     mfs_wb_commit_at(d, mfs_clock_mono() + d->wb->opts.max_age);
     return rc;
 }
@@ -182,6 +184,7 @@ static int leave_beyond(struct mfs_dirty *d, uint64_t limit)
         rc = mfs_ranges_add(&d->stored.ranges, lo, now->v[i].hi);
         d->stored.any = true;
         d->stored.mtime = d->committing.mtime;
+        d->stored.drops |= d->committing.drops;
     }
     mfs_ranges_cut(now, limit);
     return rc;
@@ -233,6 +236,7 @@ static void plan_small(struct mfs_dirty *d, const struct mfs_chunk *c, struct mf
     *commit = begin_commit(d);
     if (!more || mfs_timespec_cmp(c->mtime, commit->mtime) > 0)
         commit->mtime = d->committing.mtime = c->mtime;
+    commit->drops = d->committing.drops |= c->drops;
     for (uint32_t i = 0; i < c->ranges.n; i++) {
         const struct mfs_range *r = &c->ranges.v[i];
 

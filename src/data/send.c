@@ -66,6 +66,7 @@ static void note_change(struct mfs_chunk *c)
     if (!s->any || mfs_timespec_cmp(c->mtime, s->mtime) > 0)
         s->mtime = c->mtime;
     s->any = s->fresh = true;
+    s->drops |= c->drops;
     if (!d->flushing)
         mfs_wb_commit_at(d, s->ranges.n > MFS_WB_PLACES ? 0 : c->birth + d->wb->opts.max_age);
 }

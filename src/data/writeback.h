@@ -45,6 +45,7 @@ struct mfs_dirty_commit {
     struct timespec mtime;          /* of the last write */
     const struct mfs_dirty_part *parts;
     size_t nparts;
+    bool drops; /* some of it was written with `drops` */
 };
 
 /* Makes it known at the file's home; 0 or -errno. Called by one thread at a time per file, any
@@ -73,9 +74,10 @@ int mfs_dirty_create(struct mfs_dirty **d, struct mfs_writeback *wb, uint64_t in
 void mfs_dirty_destroy(
     struct mfs_dirty *d); /* drops what was not flushed; waits for what is in flight */
 
-/* Takes a copy of the bytes; blocks, bounded, while the window is full. 0, or an earlier error that
- * nobody has been told yet (then nothing was taken). */
-int mfs_dirty_write(struct mfs_dirty *d, uint64_t off, size_t len, const void *buf);
+/* Takes a copy of the bytes; blocks, bounded, while the window is full. `drops`: whoever writes
+ * them may not keep set-user-ID. 0, or an earlier error that nobody has been told yet (then nothing
+ * was taken). */
+int mfs_dirty_write(struct mfs_dirty *d, uint64_t off, size_t len, const void *buf, bool drops);
 
 /* Sends everything written before the call, waits until it is stored and committed. 0, or an error
  * that the caller's open file has not been told of: *seen is how many it has, in its own keeping,

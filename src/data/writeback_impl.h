@@ -60,6 +60,7 @@ struct mfs_chunk {
     char *mem;
     size_t cap; /* of mem */
     struct timespec mtime;
+    bool drops; /* as in mfs_dirty_commit */
     bool flying;
     bool wanted;  /* HELD: to be queued, not idle, when it may go */
     bool give_up; /* flying, but nobody wants it any more */
@@ -82,6 +83,7 @@ struct mfs_slot { /* a stripe of a file; there while it has a chunk */
 struct mfs_stored { /* in the stripes, not yet committed */
     bool any;
     bool fresh; /* something since the last commit */
+    bool drops; /* as in mfs_dirty_commit */
     struct mfs_ranges ranges;
     int64_t alloc;
     struct timespec mtime;

@@ -50,6 +50,7 @@ static int commit_nothing(struct mfs_mender *m, uint64_t ino, uint64_t end)
     mfs_args_str(&call.args, "");
     mfs_args_str(&call.args, "");
     mfs_args_str(&call.args, "");
+    mfs_args_int(&call.args, 0); /* and its privileges */
     return mfs_mend_done(m, &call, mfs_placement_home(ino));
 }
 

@@ -96,6 +96,7 @@ static bool may_wait(const char *request, size_t len)
     case FUSE_FLUSH:
     case FUSE_FSYNC:
     case FUSE_SETATTR:
+    case FUSE_SETXATTR:
     case FUSE_FALLOCATE:
     case FUSE_SETLK:
     case FUSE_SETLKW:

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include <linux/capability.h>
+
+#include "base/caps.h"
 #include "fuse/device.h"
 
 #define GENERATION       1          /* numbers of inodes are never used again */
@@ -126,11 +129,39 @@ void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t node, const struct mfs_at
     fuse_reply_attr(req, &st, timeout);
 }
 
+uint32_t mfs_op_drop(fuse_req_t req)
+{
+    bool ids = mfs_device_is_ours() ? mfs_device_kills() : fuse_req_ctx(req)->uid != 0;
+
+    return ids ? MFS_DROP_ALL : MFS_DROP_CAPS;
+}
+
+uint32_t mfs_op_drop_unsaid(fuse_req_t req)
+{
+    return mfs_caps_has(fuse_req_ctx(req)->pid, CAP_FSETID) ? MFS_DROP_CAPS : MFS_DROP_ALL;
+}
+
+struct mfs_owned mfs_op_owned(fuse_req_t req)
+{
+    uid_t uid = fuse_req_ctx(req)->uid;
+
+    return (struct mfs_owned){.user = uid != 0 && mfs_device_is_ours(), .uid = uid};
+}
+
+bool mfs_op_may_as_owner(fuse_req_t req, int capability, const struct mfs_attr *attr)
+{
+    return mfs_caps_over(fuse_req_ctx(req)->pid, capability, attr->uid, attr->gid);
+}
+
 struct mfs_cred mfs_op_cred(fuse_req_t req)
 {
     const struct fuse_ctx *c = fuse_req_ctx(req);
 
-    return (struct mfs_cred){c->uid, c->gid, c->umask, true, mfs_device_kills()};
+    return (struct mfs_cred){.uid = c->uid,
+                             .gid = c->gid,
+                             .umask = c->umask,
+                             .in_group = true,
+                             .drop = mfs_op_drop(req)};
 }
 
 bool mfs_op_in_group(fuse_req_t req, gid_t gid)

@@ -38,6 +38,17 @@ void mfs_reply_rc(fuse_req_t req, int rc);
 struct mfs_cred mfs_op_cred(fuse_req_t req);
 bool mfs_op_in_group(fuse_req_t req, gid_t gid);
 
+/* What the request (OPEN, CREATE, WRITE, SETATTR) takes away of a file whose content it changes:
+ * MFS_DROP_*. Of others the kernel does not say, and the process is looked at. */
+uint32_t mfs_op_drop(fuse_req_t req);
+uint32_t mfs_op_drop_unsaid(fuse_req_t req);
+
+/* The kernel lets a process do what only an owner may by what it knows of the inode. Of an open
+ * file that may be from before another mount's chown: so the home looks again, at this; and if that
+ * refuses, here whether the process may without being the owner (capabilities(7)). */
+struct mfs_owned mfs_op_owned(fuse_req_t req);
+bool mfs_op_may_as_owner(fuse_req_t req, int capability, const struct mfs_attr *attr);
+
 /* A buffer of this thread's own for a reply, good until its next call; NULL: ENOMEM. */
 void *mfs_op_buffer(size_t size);
 

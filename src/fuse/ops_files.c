@@ -42,32 +42,20 @@ static void fill_info(struct mfs_fuse *m, uint64_t ino, struct fuse_file_info *f
         mfs_vfs_bypasses(file);
 }
 
-/* Requests that change content and do not say whether who made them may keep set-user-ID. */
-static bool may_not_keep(fuse_req_t req)
-{
-    return fuse_req_ctx(req)->uid != 0;
-}
-
-static int drop_privileges(const struct fuse_file_info *fi, bool bits)
-{
-    return mfs_device_is_ours() ? mfs_vfs_drop_privileges(mfs_op_file(fi), bits) : 0;
-}
-
 void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_OPEN);
+    int keeps = mfs_op_drop(req) & MFS_DROP_IDS ? 0 : MFS_VFS_MAY_KEEP;
     struct mfs_file *file;
     bool keep_cache;
-    int rc =
-        mfs_retries_open(m->retries, fuse_req_ctx(req)->pid, ino, fi->flags, &file, &keep_cache);
+    int rc = mfs_retries_open(m->retries, fuse_req_ctx(req)->pid, ino, fi->flags | keeps, &file,
+                              &keep_cache);
 
     if (rc < 0) {
         mfs_reply_rc(req, rc);
         return;
     }
     fill_info(m, ino, fi, file, keep_cache);
-    if (fi->flags & O_TRUNC)
-        drop_privileges(fi, mfs_device_kills());
     /* -ENOENT: whoever opened it was interrupted and will never close it. */
     if (fuse_reply_open(req, fi) == -ENOENT)
         mfs_vfs_release(file);
@@ -124,10 +112,10 @@ void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
                   struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_WRITE);
-    ssize_t n = drop_privileges(fi, mfs_device_kills());
+    /* Nobody knows who has stored what a page brings. */
+    uint32_t how = fi->writepage ? MFS_VFS_THROUGH | MFS_DROP_ALL : mfs_op_drop(req);
+    ssize_t n = mfs_vfs_write(mfs_op_file(fi), buf, size, (uint64_t)off, fi->flags, how);
 
-    if (n == 0)
-        n = mfs_vfs_write(mfs_op_file(fi), buf, size, (uint64_t)off, fi->flags, fi->writepage);
     if (n < 0) {
         fuse_reply_err(req, (int)-n);
         return;
@@ -164,11 +152,9 @@ void mfs_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t
                       struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_FALLOCATE);
-    int rc;
+    int rc = mfs_vfs_fallocate(mfs_op_file(fi), mode, (uint64_t)off, (uint64_t)len,
+                               mfs_op_drop_unsaid(req));
 
-    rc = drop_privileges(fi, may_not_keep(req));
-    if (rc == 0)
-        rc = mfs_vfs_fallocate(mfs_op_file(fi), mode, (uint64_t)off, (uint64_t)len);
     if (rc == 0 && !(mode & FALLOC_FL_KEEP_SIZE))
         mfs_ends_reach(m->ends, ino, (uint64_t)(off + len));
     fuse_reply_err(req, -rc);
@@ -196,10 +182,8 @@ void mfs_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
 
     (void)ino_in;
     if (flags == 0)
-        n = drop_privileges(out, may_not_keep(req));
-    if (n == 0)
         n = mfs_vfs_copy_range(mfs_op_file(in), (uint64_t)off_in, mfs_op_file(out),
-                               (uint64_t)off_out, len);
+                               (uint64_t)off_out, len, mfs_op_drop_unsaid(req));
     if (n < 0) {
         fuse_reply_err(req, (int)-n);
         return;

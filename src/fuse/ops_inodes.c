@@ -2,11 +2,13 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include <linux/capability.h>
+
 #include "base/clock.h"
-#include "fuse/device.h"
 #include "fuse/ops.h"
 
 #define STATFS_BLOCK 4096U
+#define OWNED_TRIES  100 /* in each of which somebody has changed owner or group */
 
 void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
@@ -55,6 +57,77 @@ static void set_times(const struct stat *st, int to_set, uint32_t *mask, struct 
     }
 }
 
+/* Does the kernel ask only the owner for it? Others may write the present time. */
+static bool is_owners(int to_set)
+{
+    return (to_set & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) ||
+           ((to_set & FUSE_SET_ATTR_ATIME) && !(to_set & FUSE_SET_ATTR_ATIME_NOW)) ||
+           ((to_set & FUSE_SET_ATTR_MTIME) && !(to_set & FUSE_SET_ATTR_MTIME_NOW));
+}
+
+/* A mode with set-group-ID is for members of the group, whichever that is by now. */
+static int look_at_group(fuse_req_t req, struct mfs_fuse *m, uint64_t ino, uint32_t *mode,
+                         struct mfs_owned *owned)
+{
+    struct mfs_attr now;
+    int rc;
+
+    if (!owned->user || !(*mode & S_ISGID))
+        return 0;
+    rc = mfs_vfs_getattr(m->vfs, ino, &now);
+    if (rc < 0)
+        return rc;
+    owned->group = true;
+    owned->gid = now.gid;
+    if (!mfs_op_in_group(req, now.gid) && !mfs_op_may_as_owner(req, CAP_FSETID, &now))
+        *mode &= ~(uint32_t)S_ISGID;
+    return 0;
+}
+
+/* Is the process one that need not be the owner? Then of whoever that is now. */
+static bool look_at_process(fuse_req_t req, struct mfs_fuse *m, uint64_t ino, uint32_t mask,
+                            struct mfs_owned *owned)
+{
+    int capability = mask & (MFS_SET_UID | MFS_SET_GID) ? CAP_CHOWN : CAP_FOWNER;
+    struct mfs_attr now;
+
+    if (mfs_vfs_getattr(m->vfs, ino, &now) < 0 || now.uid == owned->uid ||
+        !mfs_op_may_as_owner(req, capability, &now))
+        return false;
+    owned->uid = now.uid;
+    return true;
+}
+
+static int set_as_owner(fuse_req_t req, struct mfs_fuse *m, uint64_t ino, uint32_t mask,
+                        struct mfs_attr *attr)
+{
+    struct mfs_owned owned = mfs_op_owned(req);
+    const struct mfs_attr want = *attr;
+    int rc = -ECANCELED;
+
+    for (int i = 0; i < OWNED_TRIES && rc == -ECANCELED; i++) {
+        *attr = want;
+        rc = mask & MFS_SET_MODE ? look_at_group(req, m, ino, &attr->mode, &owned) : 0;
+        if (rc == 0)
+            rc = mfs_vfs_setattr(m->vfs, ino, mask, attr, &owned);
+        if (rc == -EPERM && look_at_process(req, m, ino, mask, &owned))
+            rc = -ECANCELED; /* once more */
+    }
+    return rc == -ECANCELED ? -EPERM : rc;
+}
+
+static int set(fuse_req_t req, struct mfs_fuse *m, uint64_t ino, int to_set, uint32_t mask,
+               struct mfs_attr *attr)
+{
+    if (mask == 0)
+        return mfs_vfs_getattr(m->vfs, ino, attr);
+    if (mask & MFS_VFS_SET_SIZE)
+        mask |= mfs_op_drop(req);
+    if (is_owners(to_set))
+        return set_as_owner(req, m, ino, mask, attr);
+    return mfs_vfs_setattr(m->vfs, ino, mask, attr, NULL);
+}
+
 void mfs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
                     struct fuse_file_info *fi)
 {
@@ -72,11 +145,7 @@ void mfs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
     mask |= to_set & FUSE_SET_ATTR_GID ? MFS_SET_GID : 0;
     mask |= to_set & FUSE_SET_ATTR_SIZE ? MFS_VFS_SET_SIZE : 0;
     set_times(st, to_set, &mask, &attr);
-    rc =
-        mask != 0 ? mfs_vfs_setattr(m->vfs, ino, mask, &attr) : mfs_vfs_getattr(m->vfs, ino, &attr);
-    if (rc == 0 && mfs_device_is_ours() && (mask & (MFS_SET_UID | MFS_SET_GID | MFS_VFS_SET_SIZE)))
-        rc = mfs_vfs_drop_privileges_of(
-            m->vfs, mfs_device_kills() || (mask & (MFS_SET_UID | MFS_SET_GID)), &attr);
+    rc = set(req, m, ino, to_set, mask, &attr);
     mfs_reply_attr(req, rc, node, &attr);
 }
 

@@ -1,6 +1,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <linux/capability.h>
+
 #include "fuse/layout.h"
 #include "fuse/ops.h"
 #include "vfs/acl.h"
@@ -69,6 +71,28 @@ static int look_at_group(fuse_req_t req, struct mfs_fuse *m, fuse_ino_t ino, str
     return rc;
 }
 
+/* Who has to own what gets that attribute: an ACL is its owner's. Of others the kernel asks for the
+ * right to write, and for that what the owner is now, or for capabilities. */
+static struct mfs_owned owned_for(fuse_req_t req, const char *name)
+{
+    bool acl = strcmp(name, MFS_ACL_ACCESS) == 0 || strcmp(name, MFS_ACL_DEFAULT) == 0;
+
+    return acl ? mfs_op_owned(req) : (struct mfs_owned){0};
+}
+
+/* Is the process one that need not be the owner? Then of whoever that is now. */
+static bool look_at_process(fuse_req_t req, struct mfs_fuse *m, uint64_t ino,
+                            struct mfs_owned *owned)
+{
+    struct mfs_attr now;
+
+    if (!owned->user || mfs_vfs_getattr(m->vfs, ino, &now) < 0 ||
+        !mfs_op_may_as_owner(req, CAP_FOWNER, &now))
+        return false;
+    owned->uid = now.uid;
+    return true;
+}
+
 void mfs_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
                      size_t size, int flags)
 {
@@ -77,9 +101,12 @@ void mfs_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const cha
     int rc = 0;
 
     ino = mfs_places_ino(ino);
+    cred.owned = owned_for(req, name);
     if (strcmp(name, MFS_ACL_ACCESS) == 0)
         rc = look_at_group(req, m, ino, &cred);
     if (rc == 0)
+        rc = mfs_vfs_setxattr(m->vfs, ino, name, value, size, flags, &cred);
+    if (rc == -EPERM && look_at_process(req, m, ino, &cred.owned))
         rc = mfs_vfs_setxattr(m->vfs, ino, name, value, size, flags, &cred);
     mfs_op_dir_changed(m, ino);
     mfs_reply_rc(req, rc);
@@ -88,8 +115,11 @@ void mfs_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const cha
 void mfs_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_REMOVEXATTR);
-    int rc = mfs_vfs_removexattr(m->vfs, mfs_places_ino(ino), name);
+    struct mfs_owned owned = owned_for(req, name);
+    int rc = mfs_vfs_removexattr(m->vfs, mfs_places_ino(ino), name, &owned);
 
+    if (rc == -EPERM && look_at_process(req, m, mfs_places_ino(ino), &owned))
+        rc = mfs_vfs_removexattr(m->vfs, mfs_places_ino(ino), name, &owned);
     mfs_op_dir_changed(m, ino);
     mfs_reply_rc(req, rc);
 }

@@ -27,7 +27,8 @@ static void remember(struct mfs_meta *meta, const struct mfs_attr *attr)
 
 /* One attempt; -EAGAIN and *holder when another has the place. */
 static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg *data,
-                      uint64_t *off, uint64_t *number, struct mfs_attr *attr, uint64_t *holder)
+                      uint32_t drop, uint64_t *off, uint64_t *number, struct mfs_attr *attr,
+                      uint64_t *holder)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_ino_arg num = mfs_ino_arg(*number);
@@ -44,6 +45,7 @@ static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg 
     mfs_args_int(&c.args, meta->stripe_size);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_bin(&c.args, num.b, sizeof num.b);
+    mfs_args_int(&c.args, drop);
     if (data->p && likely_small(meta, ino, data->len))
         mfs_args_bin(&c.args, data->p, data->len);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
@@ -114,7 +116,8 @@ int mfs_place_wait(struct mfs_meta *meta, uint64_t ino, uint64_t holder, struct 
 }
 
 int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
-                    uint64_t *off, uint64_t *number, uint64_t *old_version, struct mfs_attr *attr)
+                    uint32_t drop, uint64_t *off, uint64_t *number, uint64_t *old_version,
+                    struct mfs_attr *attr)
 {
     struct mfs_arg bytes = {data, len};
     struct mfs_place_wait wait = {0};
@@ -125,7 +128,7 @@ int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_
         *number = atomic_fetch_add(&meta->appends, 1) + 1;
         rc = mfs_session_prove(meta);
         if (!rc)
-            rc = try_append(meta, ino, &bytes, off, number, attr, &holder);
+            rc = try_append(meta, ino, &bytes, drop, off, number, attr, &holder);
         if (rc == -EAGAIN)
             rc = mfs_place_wait(meta, ino, holder, &wait);
     } while (rc == -EAGAIN);
@@ -143,8 +146,8 @@ bool mfs_meta_append_sure(const struct mfs_meta *meta, int64_t since)
 }
 
 int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,
-                        const struct mfs_range *place, int64_t alloc, uint64_t *old_version,
-                        struct mfs_attr *attr)
+                        const struct mfs_range *place, int64_t alloc, uint32_t drop,
+                        uint64_t *old_version, struct mfs_attr *attr)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_ino_arg num = mfs_ino_arg(number);
@@ -162,6 +165,7 @@ int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bo
     mfs_args_int(&c.args, alloc);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_bin(&c.args, num.b, sizeof num.b);
+    mfs_args_int(&c.args, drop);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     if (rc)
         goto out;

@@ -2,7 +2,9 @@
 #ifndef MFS_META_ATTR_H
 #define MFS_META_ATTR_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define MFS_ATTR_XATTR   0x01U /* has extended attributes */
@@ -11,6 +13,13 @@
 #define MFS_ATTR_SEALED  0x08U /* a directory that is being removed */
 #define MFS_ATTR_SECCAPS 0x10U /* has security.capability */
 #define MFS_ATTR_VOIDS   0x80U /* of what is below data_end some may be no content, see meta.h */
+
+/* What a change of a file's content or owner takes away, in the same atomic step: capabilities
+ * whoever makes it; set-user-ID, and set-group-ID if its group may execute it, unless the one who
+ * makes it may keep them (CAP_FSETID). */
+#define MFS_DROP_CAPS 0x40U
+#define MFS_DROP_IDS  0x80U
+#define MFS_DROP_ALL  (MFS_DROP_CAPS | MFS_DROP_IDS)
 
 struct mfs_attr {
     uint64_t ino;
@@ -30,5 +39,17 @@ struct mfs_attr {
                       * asked for, by mfs_clock_mono. Not in the record. As wide as the others, so
                       * that two of them can be compared */
 };
+
+/* Does a program of that mode run as its owner, or as its group? */
+static inline bool mfs_mode_grants(uint32_t mode)
+{
+    return (mode & S_ISUID) || (mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
+}
+
+/* Has the file anything that a change of its content takes away? */
+static inline bool mfs_attr_grants(const struct mfs_attr *attr)
+{
+    return S_ISREG(attr->mode) && ((attr->flags & MFS_ATTR_SECCAPS) || mfs_mode_grants(attr->mode));
+}
 
 #endif

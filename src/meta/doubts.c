@@ -52,19 +52,13 @@ void mfs_doubts_destroy(struct mfs_doubts *d)
  * holders are read after that, as after a change. */
 static int tell_content(struct mfs_meta *meta, uint64_t ino)
 {
-    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_attr attr;
     struct mfs_call c;
     int rc = mfs_meta_getattr(meta, ino, &attr);
 
     if (rc)
         return rc;
-    mfs_call_command(&c, "mfs_holders");
-    mfs_args_bin(&c.args, key.b, sizeof key.b);
-    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
-    mfs_args_str(&c.args, "open");
-    c.cmd.idempotent = true;
-    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    rc = mfs_leases_ask_openers(meta, ino, &c);
     if (!rc)
         mfs_notices_send(meta, ino, attr.version, mfs_call_text(&c));
     mfs_call_fini(&c);
@@ -122,6 +116,7 @@ static int give_place_back(struct mfs_meta *meta, const struct doubtful *what)
         mfs_args_int(&c.args, 0);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_bin(&c.args, num.b, sizeof num.b);
+    mfs_args_int(&c.args, 0);
     c.cmd.idempotent = true;
     rc = mfs_call_run(meta, &c, mfs_placement_home(what->ino));
     mfs_call_fini(&c);

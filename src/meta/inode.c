@@ -106,7 +106,16 @@ int mfs_meta_dir(struct mfs_meta *meta, uint64_t ino, int64_t max_age, struct mf
 
 /* --- changes -------------------------------------------------------------------------------- */
 
-int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct mfs_attr *attr)
+void mfs_owned_arg(struct mfs_call *c, bool matters, uint32_t id)
+{
+    if (matters)
+        mfs_args_int(&c->args, id);
+    else
+        mfs_args_str(&c->args, "");
+}
+
+int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct mfs_attr *attr,
+                     const struct mfs_owned *owned)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_time_arg atime = mfs_time_arg(attr->atime), mtime = mfs_time_arg(attr->mtime);
@@ -114,6 +123,7 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
     int64_t asked = mfs_clock_mono();
     struct mfs_bytes said;
     struct mfs_call c;
+    bool grants = (mask & MFS_SET_MODE) && mfs_mode_grants(attr->mode);
     int rc;
 
     if (mask & MFS_SET_ATIME)
@@ -128,16 +138,25 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
     mfs_args_bin(&c.args, mtime.b, sizeof mtime.b);
     mfs_args_bin(&c.args, ctime.b, sizeof ctime.b);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_owned_arg(&c, owned && owned->user, owned ? owned->uid : 0);
+    mfs_owned_arg(&c, owned && owned->group, owned ? owned->gid : 0);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     said = mfs_call_text(&c);
     if (!rc)
         rc = mfs_meta_take(meta, ino, said, asked, attr);
-    if (!rc && S_ISREG(attr->mode))
+    grants = grants && S_ISREG(attr->mode);
+    if (!rc && grants)
+        rc = mfs_leases_granted(meta, ino, attr->version);
+    else if (!rc && S_ISREG(attr->mode))
         mfs_leases_file_changed(meta, ino, mfs_record_rest(&said));
     mfs_call_fini(&c);
     if (!rc && S_ISDIR(attr->mode))
         mfs_leases_changed(meta, ino);
     mfs_doubt_attributes(meta, ino, rc);
+    if (grants && mfs_is_doubtful(rc)) {
+        mfs_doubt_content(meta, ino, rc);
+        mfs_meta_settle(meta, ino);
+    }
     return rc;
 }
 

@@ -402,6 +402,9 @@ enum { MFS_LOCK_READ = 1, MFS_LOCK_WRITE = 2 }; /* in partition/lock_index.h */
 int mfs_lock_give_back(struct mfs_meta *meta, uint64_t ino, bool flock,
                        const struct mfs_lock *lock);
 
+/* An owner that the inode has to have, if it matters. */
+void mfs_owned_arg(struct mfs_call *c, bool matters, uint32_t id);
+
 /* --- leases, see functions/lease.lua ---------------------------------------------------------- */
 
 /* What a function takes for the session that wants a lease: nothing when none are wanted. Points to
@@ -433,6 +436,11 @@ void mfs_leases_forget(struct mfs_meta *meta);
 bool mfs_leases_name(struct mfs_meta *meta, uint64_t parent, const char *name,
                      struct mfs_attr *attr);
 bool mfs_leases_attr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr);
+/* Asks who else has the file open or a lease of it; the caller frees *c. */
+int mfs_leases_ask_openers(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c);
+/* This client has given a file privileges, with that version. On return all who have it open know,
+ * and what they had written before is committed. -errno: they can't be asked for. */
+int mfs_leases_granted(struct mfs_meta *meta, uint64_t ino, uint64_t version);
 /* This client has changed a file's attributes, or taken a name of it; `holders` of a lease (8 bytes
  * each). On return nobody shows it as it was; false: some have not been waited for
  * (mfs_meta_settle). */

@@ -147,6 +147,31 @@ int mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino, bool *a
     return rc;
 }
 
+int mfs_leases_ask_openers(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
+
+    mfs_call_command(c, "mfs_holders");
+    mfs_args_bin(&c->args, key.b, sizeof key.b);
+    mfs_args_bin(&c->args, sid.b, sizeof sid.b);
+    mfs_args_str(&c->args, "open");
+    c->cmd.idempotent = true;
+    return mfs_call_run(meta, c, mfs_placement_home(ino));
+}
+
+int mfs_leases_granted(struct mfs_meta *meta, uint64_t ino, uint64_t version)
+{
+    struct mfs_call c;
+    int rc = mfs_leases_ask_openers(meta, ino, &c);
+
+    mfs_filecache_revoke(meta->files, ino);
+    if (!rc)
+        mfs_notices_granted(meta, ino, version, mfs_call_text(&c));
+    mfs_call_fini(&c);
+    mfs_meta_settle(meta, ino);
+    return rc;
+}
+
 /* --- names that are not there --------------------------------------------------------------- */
 
 bool mfs_leases_absent(struct mfs_meta *meta, uint64_t dir, uint32_t part, const char *name)

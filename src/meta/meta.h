@@ -40,6 +40,11 @@ typedef int mfs_meta_reap_fn(void *arg, uint64_t ino, uint64_t data_end);
 typedef void mfs_meta_changed_fn(void *arg, uint64_t ino, uint64_t version,
                                  void (*done)(void *done_arg), void *done_arg);
 
+/* Another client has given `ino` privileges (MFS_DROP_*) with that version. As for a change, and
+ * before `done` is called what was written here by then is committed, so that it takes them away if
+ * it has to. NULL: nothing is ever written behind. */
+typedef mfs_meta_changed_fn mfs_meta_granted_fn;
+
 /* A lease: this client may go on to show what it was told of a directory, its name in its parent or
  * its attributes, without asking again, for MFS_META_LEASE. Whoever changes these calls for the
  * leases before his call returns, here: another client, or this one (`own`, `done` is NULL), has
@@ -70,6 +75,7 @@ typedef void mfs_meta_replaced_fn(void *arg);
 struct mfs_meta_opts {
     mfs_meta_reap_fn *reap;
     mfs_meta_changed_fn *changed;   /* NULL: nothing is ever kept */
+    mfs_meta_granted_fn *granted;   /* NULL: as `changed` */
     mfs_meta_revoked_fn *revoked;   /* NULL: no leases are taken */
     mfs_meta_distrust_fn *distrust; /* NULL: `revoked` never says false */
     mfs_meta_replaced_fn *replaced; /* NULL: nothing is kept by version */
@@ -115,6 +121,14 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
  * default ACL). -ENOTDIR when it is none. */
 int mfs_meta_dir(struct mfs_meta *meta, uint64_t ino, int64_t max_age, struct mfs_attr *attr);
 
+/* To whom an inode has to belong for a call to change it: the kernel, which looks at rights, may go
+ * by what was before another client's chown. Else -EPERM, or -ECANCELED if it is only of another
+ * group. NULL: to anybody. */
+struct mfs_owned {
+    bool user, group; /* what of the following matters */
+    uint32_t uid, gid;
+};
+
 #define MFS_SET_MODE  0x01U
 #define MFS_SET_UID   0x02U
 #define MFS_SET_GID   0x04U
@@ -123,8 +137,10 @@ int mfs_meta_dir(struct mfs_meta *meta, uint64_t ino, int64_t max_age, struct mf
 #define MFS_SET_CTIME 0x20U /* else ctime becomes now */
 
 /* Sets what mask names from *attr and leaves the new attributes there. A new mode keeps an access
- * ACL in step, in the same atomic step. */
-int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct mfs_attr *attr);
+ * ACL in step, in the same atomic step; a new owner takes privileges away, and so do MFS_DROP_* in
+ * the mask. When it gives any, who has the file open elsewhere knows on return. */
+int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct mfs_attr *attr,
+                     const struct mfs_owned *owned);
 
 /* Relatime-like: sets atime to now if it is not newer than mtime or ctime or is a day old; does not
  * wait. `attr` is what the caller last knew and is brought up to date. */
@@ -194,10 +210,15 @@ struct mfs_head {
     ssize_t len; /* bytes that stripe 0 holds; -1: not fetched */
 };
 
-/* Counts one more open of this session, so that the inode outlives its last name. With `trimmed`
- * the content is cut to nothing in the same step, as by mfs_meta_truncate; *head may be NULL.
- * -ESTALE when the inode is gone. */
-int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const uint64_t *trimmed,
+struct mfs_cut {
+    uint64_t trimmed;
+    uint32_t drop; /* MFS_DROP_* */
+};
+
+/* Counts one more open of this session, so that the inode outlives its last name. With `cut` the
+ * content is cut to nothing in the same step, as by mfs_meta_truncate; *head may be NULL. -ESTALE
+ * when the inode is gone. */
+int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const struct mfs_cut *cut,
                   struct mfs_attr *attr, struct mfs_head *head);
 
 /* Copies [off, off+len) of a small file's content at that version, if this client keeps it: what it
@@ -233,6 +254,7 @@ struct mfs_commit {
                                      * whatever it is */
     const struct mfs_part *parts;   /* written to stripe 0 in the same step; small: copied */
     size_t nparts;
+    uint32_t drop; /* MFS_DROP_* */
 };
 
 /* Makes written data known: size, times, version + 1. *old_version (when not NULL) is the version
@@ -254,7 +276,7 @@ int mfs_meta_voids(struct mfs_meta *meta, uint64_t ino, struct mfs_ranges *voids
  * Waits for another session's appender, as mfs_meta_append does. Works when memory is full. */
 #define MFS_TRIMMED_ENOUGH 0U /* no version */
 int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64_t trimmed,
-                      int64_t alloc, uint64_t *old_version, struct mfs_attr *attr);
+                      int64_t alloc, uint32_t drop, uint64_t *old_version, struct mfs_attr *attr);
 
 /* O_APPEND. The bytes go behind the end of the file, whoever else appends, *off tells where. When
  * they fit into stripe 0 they are stored in one step and *number is 0. Otherwise the place is this
@@ -263,15 +285,16 @@ int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64
  * wait that long, and so do other sessions that cut the file, unless this one dies. With `data`
  * NULL the place is only taken. -EBUSY when it was not free in time. */
 int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
-                    uint64_t *off, uint64_t *number, uint64_t *old_version, struct mfs_attr *attr);
+                    uint32_t drop, uint64_t *off, uint64_t *number, uint64_t *old_version,
+                    struct mfs_attr *attr);
 /* Is a place that was asked for at mono time `since` or later still this caller's, and for a while?
  * Not when the session could not be prolonged, or is another by now: then the place may be
  * somebody else's, who has stored there. Ask right before the bytes are written. Does not block. */
 bool mfs_meta_append_sure(const struct mfs_meta *meta, int64_t since);
 /* -ECANCELED: the place was taken away, nothing was made known. */
 int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,
-                        const struct mfs_range *place, int64_t alloc, uint64_t *old_version,
-                        struct mfs_attr *attr);
+                        const struct mfs_range *place, int64_t alloc, uint32_t drop,
+                        uint64_t *old_version, struct mfs_attr *attr);
 
 /* --- directories -------------------------------------------------------------------------- */
 
@@ -323,8 +346,9 @@ ssize_t mfs_meta_listxattr(struct mfs_meta *meta, uint64_t ino, char *buf, size_
 /* flags: XATTR_CREATE, XATTR_REPLACE. Setting system.posix_acl_access changes the mode with it (an
  * ACL that says no more than the mode is not kept); drop_sgid clears set-group-ID in that step. */
 int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, const void *value,
-                      size_t len, int flags, bool drop_sgid);
-int mfs_meta_removexattr(struct mfs_meta *meta, uint64_t ino, const char *name);
+                      size_t len, int flags, bool drop_sgid, const struct mfs_owned *owned);
+int mfs_meta_removexattr(struct mfs_meta *meta, uint64_t ino, const char *name,
+                         const struct mfs_owned *owned);
 
 /* --- locks -------------------------------------------------------------------------------- */
 

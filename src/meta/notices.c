@@ -112,8 +112,11 @@ void mfs_notices_answer_names(struct mfs_meta *meta)
 
 static void tell_changed(struct mfs_meta *meta, struct owed *m)
 {
-    if (meta->opts.changed)
-        meta->opts.changed(meta->opts.arg, m->ino, m->version, answer_file, m);
+    bool granted = m->kind == MFS_NOTICE_GRANTED && meta->opts.granted;
+    mfs_meta_changed_fn *changed = granted ? meta->opts.granted : meta->opts.changed;
+
+    if (changed)
+        changed(meta->opts.arg, m->ino, m->version, answer_file, m);
     else
         answer_file(m);
 }
@@ -138,6 +141,7 @@ static void take_notice(struct mfs_meta *meta, struct owed *m)
 {
     switch (m->kind) {
     case MFS_NOTICE_CONTENT:
+    case MFS_NOTICE_GRANTED:
         mfs_filecache_revoke(meta->files, m->ino);
         tell_changed(meta, m);
         break;
@@ -170,7 +174,7 @@ static void on_message(void *arg, const void *text, size_t len)
         mfs_notices_untold(meta->notices, mfs_get_be64(p + 25));
         return;
     }
-    if (!memchr("NDTFS", p[0], 5))
+    if (!memchr("NPDTFS", p[0], 6))
         return;
     m = malloc(sizeof *m);
     if (!m)

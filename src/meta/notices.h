@@ -26,6 +26,10 @@ struct mfs_bytes mfs_record_rest(struct mfs_bytes *record);
 /* `sids` (8 bytes each) have the inode open, which is at `version` now. Does not wait. */
 void mfs_notices_send(struct mfs_meta *meta, uint64_t ino, uint64_t version, struct mfs_bytes sids);
 
+/* Likewise: it has got privileges. Their holders commit first what they have written. */
+void mfs_notices_granted(struct mfs_meta *meta, uint64_t ino, uint64_t version,
+                         struct mfs_bytes sids);
+
 /* The same of sessions that have a lease of a directory: of its name, or of its attributes alone.
  */
 void mfs_notices_revoke(struct mfs_meta *meta, uint64_t ino, bool name, struct mfs_bytes sids);

@@ -6,6 +6,7 @@
 #include "meta/notices.h"
 
 #define MFS_NOTICE_CONTENT    'N'
+#define MFS_NOTICE_GRANTED    'P' /* as of content; and the file has got privileges */
 #define MFS_NOTICE_NAME       'D' /* a directory's name */
 #define MFS_NOTICE_ATTRIBUTES 'T' /* a directory's attributes */
 #define MFS_NOTICE_FILE       'F' /* a file's name or attributes */

@@ -130,6 +130,12 @@ void mfs_notices_send(struct mfs_meta *meta, uint64_t ino, uint64_t version, str
     send_all(meta, MFS_NOTICE_CONTENT, ino, version, sids);
 }
 
+void mfs_notices_granted(struct mfs_meta *meta, uint64_t ino, uint64_t version,
+                         struct mfs_bytes sids)
+{
+    send_all(meta, MFS_NOTICE_GRANTED, ino, version, sids);
+}
+
 void mfs_notices_revoke(struct mfs_meta *meta, uint64_t ino, bool name, struct mfs_bytes sids)
 {
     send_all(meta, name ? MFS_NOTICE_NAME : MFS_NOTICE_ATTRIBUTES, ino, 0, sids);
@@ -232,6 +238,11 @@ static bool pass_over_lost(struct mfs_meta *meta, const struct pending *list, si
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
+static bool is_of_file(char kind)
+{
+    return kind == MFS_NOTICE_CONTENT || kind == MFS_NOTICE_GRANTED || kind == MFS_NOTICE_FILE;
+}
+
 /* Nobody has to be told who is dead. */
 static void drop_dead(struct mfs_meta *meta, const struct pending *list, size_t count)
 {
@@ -249,7 +260,7 @@ static void drop_dead(struct mfs_meta *meta, const struct pending *list, size_t 
             continue;
         mfs_notices_answered(meta->notices, list[i].number);
         bury(meta->notices, list[i].sid);
-        if (list[i].kind == MFS_NOTICE_CONTENT || list[i].kind == MFS_NOTICE_FILE)
+        if (is_of_file(list[i].kind))
             mfs_session_disown(meta, list[i].ino, list[i].sid);
     }
 }

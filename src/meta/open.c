@@ -23,10 +23,10 @@ static void take_head(struct mfs_head *head, const struct mfs_reply *r)
     memcpy(head->buf, content.p, (size_t)head->len);
 }
 
-/* Asks for one more open, of a file that is cut with `trimmed`. -EAGAIN and *holder: somebody
+/* Asks for one more open, of a file that is to be cut with `cut`. -EAGAIN and *holder: somebody
  * appends to what would be cut. */
 static int try_open(struct mfs_meta *meta, struct mfs_call *c, uint64_t ino, uint64_t session,
-                    const uint64_t *trimmed, const struct mfs_head *head, uint64_t *holder)
+                    const struct mfs_cut *cut, const struct mfs_head *head, uint64_t *holder)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(session);
     struct mfs_time_arg time = mfs_now_arg();
@@ -37,14 +37,15 @@ static int try_open(struct mfs_meta *meta, struct mfs_call *c, uint64_t ino, uin
     mfs_args_bin(&c->args, key.b, sizeof key.b);
     mfs_args_bin(&c->args, sid.b, sizeof sid.b);
     mfs_args_int(&c->args, head ? (int64_t)head->cap : 0);
-    if (trimmed) {
+    if (cut) {
         mfs_args_bin(&c->args, time.b, sizeof time.b);
-        mfs_args_int(&c->args, (int64_t)*trimmed);
+        mfs_args_int(&c->args, (int64_t)cut->trimmed);
         mfs_args_int(&c->args, meta->stripe_size);
+        mfs_args_int(&c->args, cut->drop);
     }
     rc = mfs_call_run(meta, c, mfs_placement_home(ino));
     said = mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 0));
-    if (!rc && trimmed && said.n == 8) {
+    if (!rc && cut && said.n == 8) {
         *holder = mfs_get_be64(said.p);
         rc = -EAGAIN;
     }
@@ -53,14 +54,14 @@ static int try_open(struct mfs_meta *meta, struct mfs_call *c, uint64_t ino, uin
 
 /* As try_open, for as long as it takes. *c is to be freed in any case. */
 static int ask_open(struct mfs_meta *meta, struct mfs_call *c, uint64_t ino, uint64_t session,
-                    const uint64_t *trimmed, const struct mfs_head *head)
+                    const struct mfs_cut *cut, const struct mfs_head *head)
 {
     struct mfs_place_wait wait = {0};
     uint64_t holder = 0;
     int rc;
 
     for (;;) {
-        rc = try_open(meta, c, ino, session, trimmed, head, &holder);
+        rc = try_open(meta, c, ino, session, cut, head, &holder);
         if (rc == -EAGAIN)
             rc = mfs_place_wait(meta, ino, holder, &wait);
         if (rc != -EAGAIN)
@@ -69,7 +70,7 @@ static int ask_open(struct mfs_meta *meta, struct mfs_call *c, uint64_t ino, uin
     }
 }
 
-int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const uint64_t *trimmed,
+int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const struct mfs_cut *cut,
                   struct mfs_attr *attr, struct mfs_head *head)
 {
     uint64_t session = meta->sid;
@@ -77,13 +78,13 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const uint64_t *trimmed,
     struct mfs_call c;
     int rc;
 
-    if (!trimmed && mfs_untold_open(meta->untold, ino, attr)) {
+    if (!cut && mfs_untold_open(meta->untold, ino, attr)) {
         if (head)
             head->len = -1;
         return 0;
     }
-    rc = ask_open(meta, &c, ino, session, trimmed, head);
-    if (rc == -ESTALE || trimmed)
+    rc = ask_open(meta, &c, ino, session, cut, head);
+    if (rc == -ESTALE || cut)
         mfs_filecache_revoke(meta->files, ino);
     if (rc)
         goto out;
@@ -93,11 +94,11 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const uint64_t *trimmed,
     rc = mfs_meta_take(meta, ino, mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 0)), asked, attr);
     if (rc)
         mfs_meta_close(meta, ino, false);
-    else if (trimmed)
+    else if (cut)
         mfs_notices_send(meta, ino, attr->version, mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 1)));
 out:
     mfs_call_fini(&c);
-    if (trimmed && mfs_is_doubtful(rc)) {
+    if (cut && mfs_is_doubtful(rc)) {
         mfs_doubt_content(meta, ino, rc);
         mfs_meta_settle(meta, ino);
     }
@@ -128,7 +129,7 @@ static void add_str(struct commit_args *a, const char *s)
     add_bin(a, s, strlen(s));
 }
 
-#define COMMIT_FIXED 9 /* name ino time size end alloc sid named cuts */
+#define COMMIT_FIXED 10 /* name ino time size end alloc sid named cuts drop */
 
 /* A file's record and behind it the sessions to be told of its change. */
 static int take_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said, int64_t asked,
@@ -196,6 +197,7 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
         add_int(&a, (int64_t)*commit->cuts);
     else
         add_str(&a, "");
+    add_int(&a, commit->drop);
     for (size_t i = 0; i < commit->nparts; i++) {
         add_int(&a, commit->parts[i].off);
         add_bin(&a, commit->parts[i].p, commit->parts[i].len);
@@ -245,7 +247,7 @@ bool mfs_meta_content(struct mfs_meta *meta, uint64_t ino, uint64_t version, uin
 
 /* One attempt; -EAGAIN and *holder when somebody appends. */
 static int try_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64_t trimmed,
-                        int64_t alloc, struct mfs_attr *attr, uint64_t *holder)
+                        int64_t alloc, uint32_t drop, struct mfs_attr *attr, uint64_t *holder)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_time_arg time = mfs_now_arg();
@@ -262,6 +264,7 @@ static int try_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint
     mfs_args_int(&c.args, meta->stripe_size);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_int(&c.args, (int64_t)trimmed);
+    mfs_args_int(&c.args, drop);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     said = mfs_call_text(&c);
     if (!rc && said.n == 8) {
@@ -275,14 +278,14 @@ static int try_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint
 }
 
 int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64_t trimmed,
-                      int64_t alloc, uint64_t *old_version, struct mfs_attr *attr)
+                      int64_t alloc, uint32_t drop, uint64_t *old_version, struct mfs_attr *attr)
 {
     struct mfs_place_wait wait = {0};
     uint64_t holder = 0;
     int rc;
 
     do {
-        rc = try_truncate(meta, ino, size, trimmed, alloc, attr, &holder);
+        rc = try_truncate(meta, ino, size, trimmed, alloc, drop, attr, &holder);
         if (rc == -EAGAIN)
             rc = mfs_place_wait(meta, ino, holder, &wait);
     } while (rc == -EAGAIN);

@@ -85,28 +85,43 @@ static int check_name(const char *name)
     return 0;
 }
 
-/* Nobody must go on telling of an old ACL. `said`: the inode's type, if it was changed. */
-static void changed(struct mfs_meta *meta, uint64_t ino, const struct mfs_call *said)
+#define GRANTED 16 /* besides the inode's type: the file has got privileges */
+
+static int granted(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_attr attr;
+    int rc = mfs_meta_getattr(meta, ino, &attr);
+
+    return rc ? rc : mfs_leases_granted(meta, ino, attr.version);
+}
+
+/* Nobody must go on telling of an old ACL. `said`: the inode's type, if it was changed. 0, or
+ * -errno: it has got privileges of which others may not know. */
+static int changed(struct mfs_meta *meta, uint64_t ino, const struct mfs_call *said)
 {
     int64_t type = mfs_reply_int(said->cmd.reply);
+    bool grants = type == (GRANTED | S_IFREG >> 12);
     int rc = said->cmd.rc;
 
     if (type == S_IFDIR >> 12)
         mfs_leases_changed(meta, ino);
     else if (type == S_IFREG >> 12)
         rc = mfs_leases_file_changed_at_home(meta, ino, NULL);
+    else if (grants)
+        rc = granted(meta, ino);
     mfs_doubt_attributes(meta, ino, rc);
+    return grants ? rc : 0;
 }
 
 int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, const void *value,
-                      size_t len, int flags, bool drop_sgid)
+                      size_t len, int flags, bool drop_sgid, const struct mfs_owned *owned)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino);
     struct mfs_time_arg time = mfs_now_arg();
     uint32_t flag = flag_of(name);
     struct acl_mode acl = {0};
     struct mfs_call c;
-    int rc = check_name(name);
+    int rc = check_name(name), told;
 
     if (rc)
         return rc;
@@ -114,7 +129,7 @@ int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, con
         return -E2BIG;
     if (flag == MFS_ATTR_ACL || flag == MFS_ATTR_DEFACL) {
         if (len <= 4) /* an ACL without entries is none */
-            return mfs_meta_removexattr(meta, ino, name);
+            return mfs_meta_removexattr(meta, ino, name, owned);
         rc = read_acl(value, len, &acl);
         if (rc)
             return rc;
@@ -126,18 +141,20 @@ int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, con
     mfs_args_str(&c.args, how_of(flags));
     mfs_args_int(&c.args, flag);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
+    mfs_owned_arg(&c, owned && owned->user, owned ? owned->uid : 0);
     if (flag == MFS_ATTR_ACL) {
         mfs_args_str(&c.args, acl.extended ? "1" : "0");
         mfs_args_int(&c.args, acl.perm);
         mfs_args_str(&c.args, drop_sgid ? "1" : "0");
     }
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
-    changed(meta, ino, &c);
+    told = changed(meta, ino, &c);
     mfs_call_fini(&c);
-    return rc;
+    return rc ? rc : told;
 }
 
-int mfs_meta_removexattr(struct mfs_meta *meta, uint64_t ino, const char *name)
+int mfs_meta_removexattr(struct mfs_meta *meta, uint64_t ino, const char *name,
+                         const struct mfs_owned *owned)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino);
     struct mfs_time_arg time = mfs_now_arg();
@@ -152,6 +169,7 @@ int mfs_meta_removexattr(struct mfs_meta *meta, uint64_t ino, const char *name)
     mfs_args_str(&c.args, name);
     mfs_args_int(&c.args, flag);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
+    mfs_owned_arg(&c, owned && owned->user, owned ? owned->uid : 0);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     changed(meta, ino, &c);
     mfs_call_fini(&c);

@@ -31,7 +31,15 @@ static void empty(char *rec, struct mfs_span time)
     memcpy(rec + MFS_REC_CTIME, time.p, time.n);
 }
 
-enum { OPEN_INO = 1, OPEN_SID, OPEN_HEAD, OPEN_TIME, OPEN_VERSION, OPEN_STRIPE }; /* of mfs_open */
+enum {
+    OPEN_INO = 1,
+    OPEN_SID,
+    OPEN_HEAD,
+    OPEN_TIME,
+    OPEN_VERSION,
+    OPEN_STRIPE,
+    OPEN_DROP
+}; /* of mfs_open */
 
 /* May stripes 1 … hold bytes? The caller deleted them when it had seen that version; what another
  * client has made known since, also below the end of data that there was, it may have stored after
@@ -64,6 +72,7 @@ static int open_cut(const struct mfs_request *r, struct mfs_inode *i)
     mfs_key_delete(stripe);
     mfs_key_close(stripe);
     empty(i->rec, mfs_request_arg(r, OPEN_TIME));
+    mfs_inode_drop(r->ctx, ino, i, mfs_request_int(r, OPEN_DROP));
     if (left)
         leave_void(r, ino, i, end);
     mfs_journal_key(i->key);
@@ -125,11 +134,11 @@ static int open_inode(const struct mfs_request *r, struct mfs_inode *i)
     return mfs_redis.ReplyWithStringBuffer(r->ctx, i->rec, i->n);
 }
 
-/* mfs_open ino sid head [time version stripe_size]: one more opener; with time the content is cut
- * to nothing. The record, and with it the stored content when the size is at most `head`, or who
- * has to be told of the cut. ECANCELED: untrimmed, and the version is not 0, which none is and
- * which has the end of data stay (leave_void). Just a session, another one that appends beyond
- * stripe 0: there is neither a cut nor an opener. */
+/* mfs_open ino sid head [time version stripe_size drop]: one more opener; with time the content is
+ * cut to nothing, and what `drop` says goes. The record, and with it the stored content when the
+ * size is at most `head`, or who has to be told of the cut. ECANCELED: untrimmed, and the version
+ * is not 0, which none is and which has the end of data stay (leave_void). Just a session, another
+ * one that appends beyond stripe 0: there is neither a cut nor an opener. */
 int mfs_command_open(const struct mfs_request *r)
 {
     bool cut = r->argc > OPEN_TIME;
@@ -315,7 +324,7 @@ int mfs_command_sput(const struct mfs_request *r)
     return mfs_redis.ReplyWithLongLong(r->ctx, last > (int64_t)old ? last : (long long)old);
 }
 
-enum { INO = 1, TIME, SIZE, END, STORED, SID, NAMED, CUTS, PARTS }; /* of mfs_commit */
+enum { INO = 1, TIME, SIZE, END, STORED, SID, NAMED, CUTS, DROP, PARTS }; /* of mfs_commit */
 
 /* The parts go into stripe 0 and are named, and so are the zeros before them, if it ended there;
  * how many bytes it is longer; -1: what they are parts of is lost. */
@@ -380,6 +389,7 @@ static int commit(const struct mfs_request *r, struct mfs_inode *i, struct mfs_r
         return mfs_request_fail(r, EIO, "the rest of the stripe is lost");
     mfs_voids_grow(r->ctx, ino, i, mfs_request_int(r, END), named);
     grown(r, i->rec, more);
+    mfs_inode_drop(r->ctx, ino, i, mfs_request_int(r, DROP));
     mfs_journal_key(i->key);
     mfs_redis.ReplicateVerbatim(r->ctx);
     mfs_answer_add(a, i->rec, i->n);
@@ -387,10 +397,11 @@ static int commit(const struct mfs_request *r, struct mfs_inode *i, struct mfs_r
     return mfs_answer_send(a, r->ctx);
 }
 
-/* mfs_commit ino time size end alloc sid named cuts [off bytes …]: size and end of data become at
- * least these; `named` (as in voids.h) and the bytes, for stripe 0, are content from now on, and
- * below the end of data. Without time (empty) that stays. The new record and behind it who has to
- * be told: other openers and holders of leases. ECANCELED: the record has not that many `cuts`
+/* mfs_commit ino time size end alloc sid named cuts drop [off bytes …]: size and end of data become
+ * at least these; `named` (as in voids.h) and the bytes, for stripe 0, are content from now on, and
+ * below the end of data. Without time (empty) that stays. What `drop` (MFS_DROP_*) says of the
+ * file's privileges goes in the same step. The new record and behind it who has to be told: other
+ * openers and holders of leases. ECANCELED: the record has not that many `cuts`
  * (empty: any), so that of what is named some may be gone. Without bytes next to nothing grows in
  * memory, so mfs_commit0 is allowed when memory is full. */
 int mfs_command_commit(const struct mfs_request *r)
@@ -403,6 +414,25 @@ int mfs_command_commit(const struct mfs_request *r)
     mfs_ranges_init(&named);
     rc = commit(r, &i, &named, &a);
     mfs_ranges_fini(&named);
+    mfs_inode_close(&i);
+    return rc;
+}
+
+/* mfs_drop ino what: the file loses these (MFS_DROP_*). The record, nil without an inode. */
+int mfs_command_drop(const struct mfs_request *r)
+{
+    struct mfs_span ino = mfs_request_arg(r, 1);
+    struct mfs_inode i = mfs_inode_open(r->ctx, ino, MFS_REDIS_WRITE);
+    int rc;
+
+    if (!i.rec) {
+        mfs_inode_close(&i);
+        return mfs_redis.ReplyWithNull(r->ctx);
+    }
+    mfs_inode_drop(r->ctx, ino, &i, mfs_request_int(r, 2));
+    mfs_journal_key(i.key);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    rc = mfs_redis.ReplyWithStringBuffer(r->ctx, i.rec, i.n);
     mfs_inode_close(&i);
     return rc;
 }

@@ -10,9 +10,14 @@
 #include "partition/journal.h"
 #include "partition/lock_keys.h"
 
-/* Of the flags that meta/record.h and meta/attr.h have the others of: no name is left, and not all
+/* Of the flags that meta/record.h and meta/attr.h have all of. Untold: no name is left, and not all
  * that have leases have been told. */
-#define FLAG_UNTOLD 0x40
+#define FLAG_XATTR   0x01
+#define FLAG_SECCAPS 0x10
+#define FLAG_UNTOLD  0x40
+
+#define TYPE(mode) ((mode) >> 12)
+enum { SET_UID = 04000, SET_GID = 02000, GROUP_EXECUTES = 0010 }; /* of a mode */
 
 uint32_t mfs_rec_u32(const char *rec, size_t at)
 {
@@ -184,6 +189,35 @@ void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs
     if (nlink == 0)
         orphan(ctx, "SADD", ino);
     mfs_answer_byte(a, leased ? 4 : 0);
+}
+
+static void drop_caps(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i)
+{
+    static const char name[] = "security.capability";
+    struct RedisModuleKey *key = mfs_key_open(ctx, 'A', ino, MFS_REDIS_WRITE);
+    struct RedisModuleString *field = mfs_redis.CreateString(ctx, name, sizeof name - 1);
+
+    mfs_key_drop_field(key, field);
+    i->rec[MFS_REC_FLAGS] &= (char)~FLAG_SECCAPS;
+    if (!mfs_redis.ValueLength(key))
+        i->rec[MFS_REC_FLAGS] &= (char)~FLAG_XATTR;
+    mfs_redis.FreeString(ctx, field);
+    mfs_key_close(key);
+}
+
+void mfs_inode_drop(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i,
+                    int64_t what)
+{
+    uint32_t mode = mfs_rec_u32(i->rec, MFS_REC_MODE), gone = SET_UID;
+
+    if (TYPE(mode) == MFS_TYPE_DIR)
+        return;
+    if ((what & MFS_DROP_CAPS) && (i->rec[MFS_REC_FLAGS] & FLAG_SECCAPS))
+        drop_caps(ctx, ino, i);
+    if (mode & GROUP_EXECUTES)
+        gone |= SET_GID;
+    if ((what & MFS_DROP_IDS) && (mode & gone))
+        mfs_rec_put_u32(i->rec, MFS_REC_MODE, mode & ~gone);
 }
 
 /* Times are seconds and nanoseconds. */

@@ -27,6 +27,9 @@ enum { /* where things are in a record */
 
 enum { MFS_TYPE_DIR = 4, MFS_TYPE_FILE = 8 }; /* mode / 4096 */
 
+/* What a change of content or owner takes away, as in meta/attr.h. */
+enum { MFS_DROP_CAPS = 0x40, MFS_DROP_IDS = 0x80 };
+
 uint32_t mfs_rec_u32(const char *rec, size_t at);
 int64_t mfs_rec_i64(const char *rec, size_t at);
 void mfs_rec_put_u32(char *rec, size_t at, uint32_t v);
@@ -60,6 +63,11 @@ int64_t mfs_inode_opened(struct RedisModuleCtx *ctx, struct mfs_span ino,
  * stays until mfs_told. */
 void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span time,
                      int64_t stripe_size, bool leased, struct mfs_answer *a);
+
+/* Takes away what of MFS_DROP_* it has; not of a directory. The inode is open for writing, and the
+ * caller tells the journal of its record. */
+void mfs_inode_drop(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i,
+                    int64_t what);
 
 /* The inode was read at that time (12 bytes; zeros: it was not), which never goes backwards. */
 void mfs_inode_read(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span time);

@@ -20,8 +20,9 @@ typedef int command_fn(const struct mfs_request *r);
     EACH(unref, 5, 8, "write")                                                                     \
     EACH(open, 4, 8, "write")                                                                      \
     EACH(close, 4, 8, "write")                                                                     \
-    EACH(commit, 9, 8, "write deny-oom")                                                           \
-    EACH(commit0, 9, 8, "write")                                                                   \
+    EACH(commit, 10, 8, "write deny-oom")                                                          \
+    EACH(commit0, 10, 8, "write")                                                                  \
+    EACH(drop, 3, 8, "write")                                                                      \
     EACH(sput, 4, 0, "write deny-oom")                                                             \
     EACH(disown, 3, 8, "write")                                                                    \
     EACH(told, 3, 8, "write")                                                                      \

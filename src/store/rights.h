@@ -63,6 +63,7 @@
     MAY("mfs_close")                                                                               \
     MAY("mfs_commit")                                                                              \
     MAY("mfs_commit0")                                                                             \
+    MAY("mfs_drop")                                                                                \
     MAY("mfs_disown")                                                                              \
     MAY("mfs_told")                                                                                \
     MAY("mfs_sput")                                                                                \

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "vfs/file.h"
+#include "vfs/privileges.h"
 #include "vfs/tail.h"
 #include "vfs/truncate.h"
 
@@ -40,17 +41,18 @@ bool mfs_vfs_is_current(struct mfs_vfs *vfs, const struct mfs_attr *attr)
     return current;
 }
 
-static int cut(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint64_t size,
+static int cut(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint32_t drop,
                struct mfs_attr *attr)
 {
-    struct mfs_truncation t = {.size = size};
+    struct mfs_truncation t = {.size = attr->size, .cut = {.drop = drop}};
     uint64_t from = 0;
     int rc = -ECANCELED;
 
     while (rc == -ECANCELED && t.tries < MFS_TRUNCATE_TRIES) {
         rc = mfs_truncate_prepare(vfs, ino, v, &t);
         if (rc == 0)
-            rc = mfs_meta_truncate(vfs->meta, ino, size, t.trimmed, t.alloc, &from, attr);
+            rc = mfs_meta_truncate(vfs->meta, ino, t.size, t.cut.trimmed, t.alloc, drop, &from,
+                                   attr);
     }
     rc = mfs_truncate_end(vfs, ino, v, &t, rc);
     if (rc < 0)
@@ -63,16 +65,16 @@ static int cut(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint64_t 
     return 0;
 }
 
-static int set_size(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint64_t size,
+static int set_size(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint32_t drop,
                     struct mfs_attr *attr)
 {
     int rc;
 
-    if (size > vfs->size_max)
+    if (attr->size > vfs->size_max)
         return -EFBIG;
     if (v != NULL)
         mfs_latch_close(&v->latch);
-    rc = cut(vfs, v, ino, size, attr);
+    rc = cut(vfs, v, ino, drop, attr);
     if (v != NULL)
         mfs_latch_open(&v->latch);
     if (rc == 0)
@@ -80,62 +82,36 @@ static int set_size(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint
     return rc;
 }
 
-int mfs_vfs_setattr(struct mfs_vfs *vfs, uint64_t ino, uint32_t mask, struct mfs_attr *attr)
+int mfs_vfs_setattr(struct mfs_vfs *vfs, uint64_t ino, uint32_t mask, struct mfs_attr *attr,
+                    const struct mfs_owned *owned)
 {
     struct mfs_vnode *v = mfs_vnode_find(vfs, ino);
     struct mfs_attr want = *attr;
-    uint32_t rest = mask & ~MFS_VFS_SET_SIZE;
+    uint32_t rest = mask & ~(MFS_VFS_SET_SIZE | MFS_DROP_ALL);
+    bool grants = (mask & MFS_SET_MODE) && mfs_mode_grants(attr->mode);
     int rc = 0;
 
     /* What was written is to be known before: a later commit must not undo the times set here. */
-    if (v != NULL && rest != 0)
+    if (v != NULL && grants)
+        mfs_privileges_before_grant(v);
+    else if (v != NULL && rest != 0)
         mfs_vnode_flush(v, NULL);
     if (mask & MFS_VFS_SET_SIZE)
-        rc = set_size(vfs, v, ino, want.size, attr);
+        rc = set_size(vfs, v, ino, mask & MFS_DROP_ALL, attr);
     if (rc == 0 && rest != 0) {
         *attr = want;
-        rc = mfs_meta_setattr(vfs->meta, ino, rest, attr);
+        rc = mfs_meta_setattr(vfs->meta, ino, rest, attr, owned);
     }
     if (rc == 0 && v != NULL)
         mfs_vnode_overlay(v, attr);
+    if (v != NULL && grants)
+        mfs_vnode_flush(v, NULL); /* who was writing just now did not know */
     if (rc == 0 && v != NULL && (mask & MFS_VFS_SET_SIZE))
         mfs_tail_made(v, attr->size, true);
     else if (rc == 0 && v != NULL)
         mfs_tail_tell(v, &attr->size);
     mfs_vnode_put(v);
     return rc;
-}
-
-static bool runs_as_another(mode_t mode)
-{
-    return (mode & S_ISUID) || (mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
-}
-
-int mfs_vfs_drop_privileges_of(struct mfs_vfs *vfs, bool bits, struct mfs_attr *attr)
-{
-    int rc = 0;
-
-    if (S_ISDIR(attr->mode))
-        return 0;
-    if (attr->flags & MFS_ATTR_SECCAPS) {
-        rc = mfs_vfs_removexattr(vfs, attr->ino, "security.capability");
-        rc = rc == -ENODATA ? 0 : rc;
-        attr->flags &= ~MFS_ATTR_SECCAPS;
-    }
-    if (rc == 0 && bits && runs_as_another(attr->mode)) {
-        attr->mode &= ~(uint32_t)(attr->mode & S_IXGRP ? S_ISUID | S_ISGID : S_ISUID);
-        rc = mfs_vfs_setattr(vfs, attr->ino, MFS_SET_MODE, attr);
-    }
-    return rc;
-}
-
-int mfs_vfs_drop_privileges(struct mfs_file *f, bool bits)
-{
-    struct mfs_attr attr;
-    int rc =
-        mfs_vnode_attr(f->node, &attr) ? 0 : mfs_vfs_getattr(f->node->vfs, f->node->ino, &attr);
-
-    return rc < 0 ? rc : mfs_vfs_drop_privileges_of(f->node->vfs, bits, &attr);
 }
 
 int mfs_vfs_readlink(struct mfs_vfs *vfs, uint64_t ino, char *buf, size_t cap)

@@ -106,6 +106,7 @@ int mfs_vnode_commit(void *arg, const struct mfs_dirty_commit *d)
                            .cuts = d->nstored > 0 ? &cuts : NULL,
                            .alloc = d->alloc,
                            .mtime = d->mtime,
+                           .drop = MFS_DROP_CAPS | (d->drops ? MFS_DROP_IDS : 0),
                            .parts = part,
                            .nparts = d->nparts};
     struct mfs_attr attr;

@@ -114,17 +114,22 @@ static bool keeps_pages(struct mfs_file *f, struct mfs_attr *attr)
     return keep;
 }
 
+static uint32_t truncation_drops(int flags)
+{
+    return flags & MFS_VFS_MAY_KEEP ? MFS_DROP_CAPS : MFS_DROP_ALL;
+}
+
 static int open_truncated(struct mfs_file *f, struct mfs_attr *attr)
 {
     struct mfs_vnode *v = f->node;
-    struct mfs_truncation t = {0};
+    struct mfs_truncation t = {.cut = {.drop = truncation_drops(f->flags)}};
     int rc = -ECANCELED;
 
     mfs_latch_close(&v->latch);
     while (rc == -ECANCELED && t.tries < MFS_TRUNCATE_TRIES) {
         rc = mfs_truncate_prepare(v->vfs, v->ino, v, &t);
         if (rc == 0)
-            rc = mfs_meta_open(v->vfs->meta, v->ino, &t.trimmed, attr, NULL);
+            rc = mfs_meta_open(v->vfs->meta, v->ino, &t.cut, attr, NULL);
     }
     rc = mfs_truncate_end(v->vfs, v->ino, v, &t, rc);
     if (rc == 0)
@@ -178,16 +183,13 @@ int mfs_vfs_open(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_file *
 }
 
 /* It was there already and is open now; O_CREAT without O_EXCL may still want it empty. */
-static int truncate_found(struct mfs_vnode *v, bool drops, struct mfs_attr *attr)
+static int truncate_found(struct mfs_vnode *v, uint32_t drop, struct mfs_attr *attr)
 {
-    int rc;
-
     attr->size = 0;
-    rc = mfs_vfs_setattr(v->vfs, v->ino, MFS_VFS_SET_SIZE, attr);
-    return rc < 0 ? rc : mfs_vfs_drop_privileges_of(v->vfs, drops, attr);
+    return mfs_vfs_setattr(v->vfs, v->ino, MFS_VFS_SET_SIZE | drop, attr, NULL);
 }
 
-static int finish_create(struct mfs_vfs *vfs, struct mfs_file *f, bool created, bool drops,
+static int finish_create(struct mfs_vfs *vfs, struct mfs_file *f, bool created, uint32_t drop,
                          struct mfs_attr *attr, bool *keep_cache)
 {
     struct mfs_vnode *v = mfs_vnode_get(vfs, attr->ino);
@@ -199,7 +201,7 @@ static int finish_create(struct mfs_vfs *vfs, struct mfs_file *f, bool created, 
         return rc;
     }
     if (!created && (f->flags & O_TRUNC))
-        rc = truncate_found(v, drops, attr);
+        rc = truncate_found(v, drop, attr);
     if (rc < 0) {
         detach(f);
         return rc;
@@ -253,7 +255,7 @@ int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, 
     }
     ino = attr->ino;
     if (created || may_open_found(attr, flags, cred)) {
-        rc = finish_create(vfs, f, created, cred->drops, attr, keep_cache);
+        rc = finish_create(vfs, f, created, cred->drop, attr, keep_cache);
     } else {
         free(f);
         rc = -ESTALE;

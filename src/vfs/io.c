@@ -6,6 +6,7 @@
 #include "vfs/commit.h"
 #include "vfs/content.h"
 #include "vfs/file.h"
+#include "vfs/privileges.h"
 #include "vfs/tail.h"
 
 #define AGAIN_MOST   8 /* times that a read begins anew because another mount changes the end */
@@ -161,7 +162,7 @@ void mfs_vfs_pages_dropped(struct mfs_vfs *vfs, uint64_t ino, uint64_t size)
 /* The place behind the end is ours alone, asked for at mono time `since`: stores the bytes there,
  * then the file grows. -ECANCELED: others took this session for dead, the place is theirs. */
 static int fill_appended(struct mfs_vnode *v, const void *buf, size_t len, uint64_t off,
-                         uint64_t number, int64_t since)
+                         uint32_t drop, uint64_t number, int64_t since)
 {
     struct mfs_vfs *vfs = v->vfs;
     struct mfs_range place = {off, off + len};
@@ -172,30 +173,33 @@ static int fill_appended(struct mfs_vnode *v, const void *buf, size_t len, uint6
 
     if (mfs_meta_append_sure(vfs->meta, since))
         rc = mfs_stripes_write(vfs->store, v->ino, off, len, buf, &alloc);
-    end = mfs_meta_append_end(vfs->meta, v->ino, number, rc == 0, &place, alloc, &from, &attr);
+    end =
+        mfs_meta_append_end(vfs->meta, v->ino, number, rc == 0, &place, alloc, drop, &from, &attr);
     if (rc == 0 && end == 0)
         mfs_vnode_carry(v, from, &attr);
     return rc < 0 ? rc : end;
 }
 
 /* *off: where the bytes went. */
-static int append_once(struct mfs_vnode *v, const void *buf, size_t len, uint64_t *off)
+static int append_once(struct mfs_vnode *v, const void *buf, size_t len, uint32_t drop,
+                       uint64_t *off)
 {
     int64_t since = mfs_clock_mono();
     struct mfs_attr attr;
     uint64_t from, number;
-    int rc = mfs_meta_append(v->vfs->meta, v->ino, buf, len, off, &number, &from, &attr);
+    int rc = mfs_meta_append(v->vfs->meta, v->ino, buf, len, drop, off, &number, &from, &attr);
 
     if (rc == 0 && number == 0)
         mfs_vnode_carry(v, from, &attr);
     else if (rc == 0)
-        rc = fill_appended(v, buf, len, *off, number, since);
+        rc = fill_appended(v, buf, len, *off, drop, number, since);
     return rc;
 }
 
 /* Dirty data of other handles go out first, so that the end is the same for all. `guess` is where
  * the kernel believes the bytes to go, which tells what of its pages it will drop by itself. */
-static ssize_t append(struct mfs_file *f, const void *buf, size_t len, uint64_t guess)
+static ssize_t append(struct mfs_file *f, const void *buf, size_t len, uint64_t guess,
+                      uint32_t drop)
 {
     struct mfs_vnode *v = f->node;
     uint64_t off = guess, size;
@@ -209,7 +213,7 @@ static ssize_t append(struct mfs_file *f, const void *buf, size_t len, uint64_t 
     mfs_vnode_changed(v);
     rc = -ECANCELED;
     for (int i = 0; i < APPEND_TRIES && rc == -ECANCELED; i++)
-        rc = append_once(v, buf, len, &off);
+        rc = append_once(v, buf, len, drop, &off);
     if (rc == -ECANCELED)
         rc = -EIO;
     if (off != guess || rc < 0)
@@ -220,9 +224,10 @@ static ssize_t append(struct mfs_file *f, const void *buf, size_t len, uint64_t 
 }
 
 static ssize_t take(struct mfs_file *f, const void *buf, size_t len, uint64_t off, bool to_end,
-                    bool through)
+                    uint32_t how)
 {
     struct mfs_vnode *v = f->node;
+    uint32_t drop = how & MFS_DROP_ALL;
     struct mfs_dirty *d;
     int rc;
 
@@ -232,7 +237,7 @@ static ssize_t take(struct mfs_file *f, const void *buf, size_t len, uint64_t of
         ssize_t n;
 
         mfs_latch_enter(&v->latch);
-        n = append(f, buf, len, off);
+        n = append(f, buf, len, off, drop);
         mfs_latch_leave(&v->latch);
         return n;
     }
@@ -247,21 +252,26 @@ static ssize_t take(struct mfs_file *f, const void *buf, size_t len, uint64_t of
     mfs_vnode_changed(v);
     mfs_tail_made(v, off + len, false);
     mfs_vnode_begin_write(v, d);
-    rc = mfs_dirty_write(d, off, len, buf);
+    rc = mfs_dirty_write(d, off, len, buf, drop & MFS_DROP_IDS);
     mfs_latch_leave(&v->latch);
-    if (rc == 0 && through)
+    if (rc == 0 && ((how & MFS_VFS_THROUGH) || mfs_privileges_appeared(v, drop)))
         rc = mfs_vnode_flush(v, &f->errors);
     return rc < 0 ? rc : (ssize_t)len;
 }
 
 ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t off, int flags,
-                      bool through)
+                      uint32_t how)
 {
+    bool through = how & MFS_VFS_THROUGH;
     ssize_t n;
     int rc = 0;
 
     mfs_file_proved(f);
-    n = take(f, buf, len, off, (flags & O_APPEND) && !through, through);
+    /* What a page brings the commit follows at once, and Linux keeps that locked: nothing may be
+     * waited for. */
+    n = through ? 0 : mfs_privileges_begin_write(f->node, how & MFS_DROP_ALL);
+    if (n == 0)
+        n = take(f, buf, len, off, (flags & O_APPEND) && !through, how);
     if (n > 0 && (flags & O_DSYNC) && f->bypasses && !through)
         rc = mfs_vfs_fsync(f);
     return rc < 0 ? rc : n;

@@ -6,6 +6,7 @@
 
 #include "data/stripes.h"
 #include "vfs/file.h"
+#include "vfs/privileges.h"
 #include "vfs/tail.h"
 
 #define COPY_CHUNK (1U << 20)
@@ -36,28 +37,32 @@ static int commit(struct mfs_vnode *v, struct mfs_commit *c)
     return rc;
 }
 
-static int allocate(struct mfs_vnode *v, uint64_t end, bool keep_size)
+static int allocate(struct mfs_vnode *v, uint64_t end, bool keep_size, uint32_t drop)
 {
     struct mfs_attr attr;
     int rc = mfs_vfs_getattr(v->vfs, v->ino, &attr);
 
     if (rc == 0 && end > attr.size)
         rc = check_room(v->vfs, end - attr.size);
+    if (rc == 0)
+        rc = mfs_privileges_drop(v->vfs, &attr, drop);
     if (rc < 0 || keep_size)
         return rc;
-    return commit(v, &(struct mfs_commit){.end = end});
+    return commit(v, &(struct mfs_commit){.end = end, .drop = drop});
 }
 
 /* Nothing is touched beyond the size, where an append has its place, whatever is stored there: so
  * nobody has to wait for it.
  * After an error some of it may be zeros: no mount is to go on with the pages that it has. */
-static int zero(struct mfs_vnode *v, uint64_t off, uint64_t len, bool keep_size)
+static int zero(struct mfs_vnode *v, uint64_t off, uint64_t len, bool keep_size, uint32_t drop)
 {
-    struct mfs_commit c = {.end = keep_size ? 0 : off + len};
+    struct mfs_commit c = {.end = keep_size ? 0 : off + len, .drop = drop};
     struct mfs_attr attr;
     int rc = mfs_meta_getattr(v->vfs->meta, v->ino, &attr), committed;
     uint64_t end;
 
+    if (rc == 0)
+        rc = mfs_privileges_drop(v->vfs, &attr, drop);
     if (rc < 0)
         return rc;
     end = attr.data_end < attr.size ? attr.data_end : attr.size;
@@ -72,7 +77,7 @@ static int zero(struct mfs_vnode *v, uint64_t off, uint64_t len, bool keep_size)
     return rc < 0 ? rc : committed;
 }
 
-int mfs_vfs_fallocate(struct mfs_file *f, int mode, uint64_t off, uint64_t len)
+int mfs_vfs_fallocate(struct mfs_file *f, int mode, uint64_t off, uint64_t len, uint32_t drop)
 {
     struct mfs_vnode *v = f->node;
     bool keep_size = mode & FALLOC_FL_KEEP_SIZE;
@@ -87,12 +92,12 @@ int mfs_vfs_fallocate(struct mfs_file *f, int mode, uint64_t off, uint64_t len)
         return rc;
     switch (mode & ~FALLOC_FL_KEEP_SIZE) {
     case 0:
-        rc = allocate(v, off + len, keep_size);
+        rc = allocate(v, off + len, keep_size, drop);
         break;
     case FALLOC_FL_PUNCH_HOLE:
-        return keep_size ? zero(v, off, len, true) : -EOPNOTSUPP;
+        return keep_size ? zero(v, off, len, true, drop) : -EOPNOTSUPP;
     case FALLOC_FL_ZERO_RANGE:
-        rc = zero(v, off, len, keep_size);
+        rc = zero(v, off, len, keep_size, drop);
         break;
     default:
         return -EOPNOTSUPP;
@@ -120,7 +125,7 @@ int64_t mfs_vfs_lseek(struct mfs_file *f, uint64_t off, int whence)
 }
 
 ssize_t mfs_vfs_copy_range(struct mfs_file *in, uint64_t off_in, struct mfs_file *out,
-                           uint64_t off_out, size_t len)
+                           uint64_t off_out, size_t len, uint32_t drop)
 {
     char *buf = malloc(COPY_CHUNK);
     ssize_t n = buf != NULL ? 0 : -ENOMEM;
@@ -134,7 +139,7 @@ ssize_t mfs_vfs_copy_range(struct mfs_file *in, uint64_t off_in, struct mfs_file
         n = mfs_vfs_read(in, buf, want, off_in + done, true, NULL);
         if (n <= 0)
             break;
-        n = mfs_vfs_write(out, buf, (size_t)n, off_out + done, 0, false);
+        n = mfs_vfs_write(out, buf, (size_t)n, off_out + done, 0, drop);
         if (n > 0)
             done += (size_t)n;
     }

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "data/stripes.h"
+#include "vfs/privileges.h"
 
 /* An append of nothing: its place is ours until it ends. A help only: stripes are freed already, so
  * if it can't be had the truncate goes on all the same. */
@@ -11,7 +12,7 @@ static void keep_appenders_out(struct mfs_vfs *vfs, uint64_t ino, struct mfs_tru
     struct mfs_attr attr;
     uint64_t off;
 
-    mfs_meta_append(vfs->meta, ino, NULL, 0, &off, &t->place, NULL, &attr);
+    mfs_meta_append(vfs->meta, ino, NULL, 0, 0, &off, &t->place, NULL, &attr);
 }
 
 static void let_appenders_in(struct mfs_vfs *vfs, uint64_t ino, const struct mfs_truncation *t)
@@ -19,7 +20,7 @@ static void let_appenders_in(struct mfs_vfs *vfs, uint64_t ino, const struct mfs
     struct mfs_range none = {0};
     struct mfs_attr attr;
 
-    mfs_meta_append_end(vfs->meta, ino, t->place, false, &none, 0, NULL, &attr);
+    mfs_meta_append_end(vfs->meta, ino, t->place, false, &none, 0, 0, NULL, &attr);
 }
 
 int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
@@ -43,11 +44,14 @@ int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
         mfs_stripes_trim(vfs->store, ino, 0, stored, false, NULL);
     if (rc < 0)
         return rc;
-    t->trimmed = t->tries < MFS_TRUNCATE_TRIES ? attr.version : MFS_TRIMMED_ENOUGH;
+    t->cut.trimmed = t->tries < MFS_TRUNCATE_TRIES ? attr.version : MFS_TRIMMED_ENOUGH;
     if (attr.data_end > stored)
         stored = attr.data_end;
     if (stored <= t->size || stored <= vfs->stripe_size)
         return 0;
+    rc = mfs_privileges_drop(vfs, &attr, t->cut.drop);
+    if (rc < 0)
+        return rc;
     t->trims = true;
     return mfs_stripes_trim(vfs->store, ino, t->size, stored, false, &t->alloc);
 }
@@ -56,7 +60,8 @@ static void failed(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
                    const struct mfs_truncation *t, int rc)
 {
     struct mfs_dirty *d = v != NULL ? atomic_load(&v->dirty) : NULL;
-    struct mfs_commit next = {.mtime = mfs_clock_real()}; /* the content's next version */
+    struct mfs_commit next = {.mtime = mfs_clock_real(), /* the content's next version */
+                              .drop = t->cut.drop};
     struct mfs_attr attr;
 
     if (d != NULL && t->forgot)

@@ -15,13 +15,13 @@
 #define MFS_TRUNCATE_TRIES 10
 
 struct mfs_truncation {
-    uint64_t size;    /* that the file is to have */
-    uint64_t trimmed; /* for mfs_meta_truncate */
-    int64_t alloc;    /* likewise; over all tries */
-    bool forgot;      /* written bytes that nobody else knew of */
-    bool trims;       /* stripes may have been freed */
-    unsigned tries;   /* so far */
-    uint64_t place;   /* not 0: the place behind the end is kept from appenders; its number */
+    uint64_t size;      /* that the file is to have */
+    struct mfs_cut cut; /* for mfs_meta_truncate */
+    int64_t alloc;      /* likewise; over all tries */
+    bool forgot;        /* written bytes that nobody else knew of */
+    bool trims;         /* stripes may have been freed */
+    unsigned tries;     /* so far */
+    uint64_t place;     /* not 0: the place behind the end is kept from appenders; its number */
 };
 
 /* Forgets dirty bytes at or beyond t->size, flushes the others, and frees the stripes 1 … beyond

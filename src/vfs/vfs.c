@@ -6,6 +6,7 @@
 #include "data/geometry.h"
 #include "data/stripes.h"
 #include "vfs/lock_wait.h"
+#include "vfs/privileges.h"
 #include "vfs/vnode.h"
 
 #define THREADS_DEFAULT 4U
@@ -64,6 +65,7 @@ int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct m
     struct mfs_vfs *vfs = calloc(1, sizeof *vfs);
     struct mfs_meta_opts meta = {.reap = reap,
                                  .changed = mfs_vnode_told,
+                                 .granted = mfs_privileges_granted,
                                  .revoked = opts->leases ? revoked : NULL,
                                  .distrust = distrust,
                                  .replaced = replaced,

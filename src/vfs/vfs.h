@@ -66,8 +66,9 @@ struct mfs_cred {
     uid_t uid;
     gid_t gid;
     mode_t umask;
-    bool in_group; /* of the file (directory) whose group matters here, or may act as if */
-    bool drops;    /* set-user-ID and set-group-ID of a file that is emptied by O_TRUNC */
+    bool in_group;          /* of the file (directory) whose group matters here, or may act as if */
+    uint32_t drop;          /* MFS_DROP_*: what a file that is emptied by O_TRUNC loses */
+    struct mfs_owned owned; /* who has to own what gets another ACL */
 };
 
 /* The thread (of the kernel's numbers, 0: none) whose request the calling thread serves from now
@@ -110,10 +111,11 @@ void mfs_vfs_overlay_attr(struct mfs_vfs *vfs, struct mfs_attr *attr);
 int mfs_vfs_learn_end(struct mfs_vfs *vfs, uint64_t ino, uint64_t *size);
 void mfs_vfs_pages_dropped(struct mfs_vfs *vfs, uint64_t ino, uint64_t size);
 
-/* mask: MFS_SET_* and MFS_VFS_SET_SIZE. Attributes to set in *attr, the new ones there on return.
- */
+/* mask: MFS_SET_* and MFS_VFS_SET_SIZE, with this what MFS_DROP_* the file loses. Attributes to set
+ * in *attr, the new ones there on return. *owned may be NULL. */
 #define MFS_VFS_SET_SIZE 0x100U
-int mfs_vfs_setattr(struct mfs_vfs *vfs, uint64_t ino, uint32_t mask, struct mfs_attr *attr);
+int mfs_vfs_setattr(struct mfs_vfs *vfs, uint64_t ino, uint32_t mask, struct mfs_attr *attr,
+                    const struct mfs_owned *owned);
 int mfs_vfs_readlink(struct mfs_vfs *vfs, uint64_t ino, char *buf, size_t cap);
 
 /* Namespaces user, trusted, security and system.posix_acl_*; others are -EOPNOTSUPP. The list is
@@ -123,13 +125,16 @@ ssize_t mfs_vfs_getxattr(struct mfs_vfs *vfs, uint64_t ino, const char *name, vo
 ssize_t mfs_vfs_listxattr(struct mfs_vfs *vfs, uint64_t ino, bool trusted, char *buf, size_t cap);
 int mfs_vfs_setxattr(struct mfs_vfs *vfs, uint64_t ino, const char *name, const void *value,
                      size_t len, int flags, const struct mfs_cred *cred);
-int mfs_vfs_removexattr(struct mfs_vfs *vfs, uint64_t ino, const char *name);
+int mfs_vfs_removexattr(struct mfs_vfs *vfs, uint64_t ino, const char *name,
+                        const struct mfs_owned *owned); /* may be NULL */
 int mfs_vfs_statfs(struct mfs_vfs *vfs, struct mfs_meta_space *space);
 
 /* --- open files --------------------------------------------------------------------------- */
-/* flags as open(2): access mode, O_TRUNC (with O_RDONLY, too), O_APPEND, O_EXCL, O_DIRECT.
+/* flags as open(2): access mode, O_TRUNC (with O_RDONLY, too; the file loses its privileges, and
+ * set-user-ID unless MFS_VFS_MAY_KEEP is among them), O_APPEND, O_EXCL, O_DIRECT.
  * *keep_cache: pages that the kernel holds from an earlier open on this mount are still true.
  * To create is -ESTALE where the name is there by now and the kernel has to decide. */
+#define MFS_VFS_MAY_KEEP (1 << 30) /* no flag of open(2) */
 int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode,
                         int flags, const struct mfs_cred *cred, struct mfs_attr *attr,
                         struct mfs_file **file, bool *keep_cache);
@@ -149,32 +154,27 @@ uint64_t mfs_file_ino(const struct mfs_file *file);
 ssize_t mfs_vfs_read(struct mfs_file *file, void *buf, size_t len, uint64_t off, bool direct,
                      struct mfs_view *view);
 
-/* flags: O_APPEND ignores off; O_DSYNC (a part of O_SYNC): see below. `through`: stored and
- * committed before return (mmap's pages). */
+/* flags: O_APPEND ignores off; O_DSYNC (a part of O_SYNC): see below. how: MFS_DROP_* that the file
+ * loses; MFS_VFS_THROUGH: stored and committed before return (mmap's pages). */
+#define MFS_VFS_THROUGH 1U
 ssize_t mfs_vfs_write(struct mfs_file *file, const void *buf, size_t len, uint64_t off, int flags,
-                      bool through);
+                      uint32_t how);
 
 /* To be said before the first use of a file of which the kernel keeps no pages: it will not ask for
  * an fsync after a write with O_DSYNC, so that the write does it. */
 void mfs_vfs_bypasses(struct mfs_file *file);
 
-/* The content of an open file, or (of `attr`, as they are now) the owner of one, is being changed:
- * takes its capabilities away and, with `bits`, set-user-ID and set-group-ID, as write(2) and
- * chown(2) say. At once when it has none. */
-int mfs_vfs_drop_privileges(struct mfs_file *file, bool bits);
-int mfs_vfs_drop_privileges_of(struct mfs_vfs *vfs, bool bits, struct mfs_attr *attr);
-
 /* close(2): data out, fcntl locks of the owner gone, those of the open file about to go. */
 int mfs_vfs_flush(struct mfs_file *file, uint64_t lock_owner);
 int mfs_vfs_fsync(struct mfs_file *file);
 void mfs_vfs_release(struct mfs_file *file); /* last close */
-int mfs_vfs_fallocate(struct mfs_file *file, int mode, uint64_t off, uint64_t len);
+int mfs_vfs_fallocate(struct mfs_file *file, int mode, uint64_t off, uint64_t len, uint32_t drop);
 int64_t mfs_vfs_lseek(struct mfs_file *file, uint64_t off, int whence); /* SEEK_DATA, SEEK_HOLE */
 
 /* Copies at most MFS_VFS_COPY_MAX bytes, so that a caller can be interrupted between calls. */
 #define MFS_VFS_COPY_MAX (16U << 20)
 ssize_t mfs_vfs_copy_range(struct mfs_file *in, uint64_t off_in, struct mfs_file *out,
-                           uint64_t off_out, size_t len);
+                           uint64_t off_out, size_t len, uint32_t drop);
 
 /* The file was read without our being asked (from the kernel's pages): atime, relatime-like. */
 void mfs_vfs_accessed(struct mfs_file *file);

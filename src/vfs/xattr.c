@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "vfs/acl.h"
+#include "vfs/privileges.h"
 #include "vfs/vnode.h"
 
 #define SECURITY_CAPS "security.capability"
@@ -103,24 +104,32 @@ static void refresh(struct mfs_vfs *vfs, uint64_t ino)
 int mfs_vfs_setxattr(struct mfs_vfs *vfs, uint64_t ino, const char *name, const void *value,
                      size_t len, int flags, const struct mfs_cred *cred)
 {
-    bool access = strcmp(name, MFS_ACL_ACCESS) == 0;
+    bool access = strcmp(name, MFS_ACL_ACCESS) == 0, caps = strcmp(name, SECURITY_CAPS) == 0;
+    struct mfs_vnode *v = caps ? mfs_vnode_find(vfs, ino) : NULL;
     int rc = check_xattr_name(name);
 
     if (rc == 0 && len > MFS_XATTR_SIZE_MAX)
         rc = -E2BIG;
+    if (rc == 0 && v != NULL)
+        mfs_privileges_before_grant(v);
     if (rc == 0)
-        rc = mfs_meta_setxattr(vfs->meta, ino, name, value, len, flags, access && !cred->in_group);
+        rc = mfs_meta_setxattr(vfs->meta, ino, name, value, len, flags, access && !cred->in_group,
+                               &cred->owned);
     if (rc == 0)
         refresh(vfs, ino);
+    if (v != NULL)
+        mfs_vnode_flush(v, NULL); /* who was writing just now did not know */
+    mfs_vnode_put(v);
     return rc;
 }
 
-int mfs_vfs_removexattr(struct mfs_vfs *vfs, uint64_t ino, const char *name)
+int mfs_vfs_removexattr(struct mfs_vfs *vfs, uint64_t ino, const char *name,
+                        const struct mfs_owned *owned)
 {
     int rc = check_xattr_name(name);
 
     if (rc == 0)
-        rc = mfs_meta_removexattr(vfs->meta, ino, name);
+        rc = mfs_meta_removexattr(vfs->meta, ino, name, owned);
     if (rc == 0)
         refresh(vfs, ino);
     return rc;

@@ -83,7 +83,7 @@ static void write_file(struct bench *b, size_t step)
     start(b);
     check(mfs_dirty_create(&d, b->wb, INO, commit, b), "create");
     for (uint64_t off = 0; off < b->bytes; off += step)
-        check(mfs_dirty_write(d, off, step, buf), "write");
+        check(mfs_dirty_write(d, off, step, buf, false), "write");
     check(mfs_dirty_flush(d, NULL), "flush");
     mfs_dirty_destroy(d);
     report(b, "write", step);
@@ -118,7 +118,7 @@ static void write_random(struct bench *b, size_t step)
     check(mfs_dirty_create(&d, b->wb, INO, commit, b), "create");
     for (uint64_t i = 0; i < n; i++) {
         at = at * 6364136223846793005ULL + 1442695040888963407ULL;
-        check(mfs_dirty_write(d, (at >> 20) % (file / step) * step, step, buf), "write");
+        check(mfs_dirty_write(d, (at >> 20) % (file / step) * step, step, buf, false), "write");
     }
     check(mfs_dirty_flush(d, NULL), "flush");
     mfs_dirty_destroy(d);
@@ -139,7 +139,7 @@ static void small_files(struct bench *b, size_t len)
         struct mfs_dirty *d;
 
         check(mfs_dirty_create(&d, b->wb, INO + 1, commit, b), "create");
-        check(mfs_dirty_write(d, 0, len, buf), "write");
+        check(mfs_dirty_write(d, 0, len, buf, false), "write");
         check(mfs_dirty_flush(d, NULL), "flush");
         mfs_dirty_destroy(d);
     }

@@ -81,7 +81,7 @@ static void attributes(const struct operands *o)
     check_rc(mfs_meta_getattr(o->meta, o->ino, &a), &a);
     check_rc(mfs_meta_getattr_leased(o->meta, o->ino, &a), &a);
     check_rc(mfs_meta_dir(o->meta, o->dir, 0, &a), &a);
-    check_rc(mfs_meta_setattr(o->meta, o->ino, (uint32_t)o->len, &a), &a);
+    check_rc(mfs_meta_setattr(o->meta, o->ino, (uint32_t)o->len, &a, NULL), &a);
 }
 
 static void list(const struct operands *o)
@@ -136,9 +136,9 @@ static void open_close(const struct operands *o)
 {
     char content[256];
     struct mfs_head head = {.buf = content, .cap = o->len % sizeof content};
-    uint64_t trimmed = o->len;
+    struct mfs_cut cut = {.trimmed = o->len};
     struct mfs_attr a = {0};
-    int rc = mfs_meta_open(o->meta, o->ino, o->len & 1 ? &trimmed : NULL, &a, &head);
+    int rc = mfs_meta_open(o->meta, o->ino, o->len & 1 ? &cut : NULL, &a, &head);
 
     check_rc(rc, &a);
     FUZZ_CHECK(rc || o->len & 1 || (head.len >= -1 && head.len <= (ssize_t)head.cap));
@@ -155,11 +155,11 @@ static void write_file(const struct operands *o)
     struct mfs_attr a = {0};
 
     check_rc(mfs_meta_commit(o->meta, o->ino, &c, &version, &a), &a);
-    check_rc(mfs_meta_truncate(o->meta, o->ino, o->len, o->len, 0, &version, &a), &a);
-    if (mfs_meta_append(o->meta, o->ino, o->name, part.len, &off, &number, &version, &a))
+    check_rc(mfs_meta_truncate(o->meta, o->ino, o->len, o->len, 0, 0, &version, &a), &a);
+    if (mfs_meta_append(o->meta, o->ino, o->name, part.len, 0, &off, &number, &version, &a))
         return;
     place = (struct mfs_range){off, off + part.len};
-    check_rc(mfs_meta_append_end(o->meta, o->ino, number, true, &place, 0, &version, &a), &a);
+    check_rc(mfs_meta_append_end(o->meta, o->ino, number, true, &place, 0, 0, &version, &a), &a);
 }
 
 static void unlink_name(const struct operands *o)
@@ -207,11 +207,11 @@ static void xattrs(const struct operands *o)
     FUZZ_CHECK(!cap || rc <= (ssize_t)cap);
     rc = mfs_meta_getxattr(o->meta, o->ino, o->name, buf, cap);
     FUZZ_CHECK(!cap || rc <= (ssize_t)cap);
-    check_rc(mfs_meta_setxattr(o->meta, o->ino, o->name, o->other, o->len, 0, false), NULL);
-    check_rc(
-        mfs_meta_setxattr(o->meta, o->ino, "system.posix_acl_access", o->other, o->len, 0, true),
-        NULL);
-    check_rc(mfs_meta_removexattr(o->meta, o->ino, o->name), NULL);
+    check_rc(mfs_meta_setxattr(o->meta, o->ino, o->name, o->other, o->len, 0, false, NULL), NULL);
+    check_rc(mfs_meta_setxattr(o->meta, o->ino, "system.posix_acl_access", o->other, o->len, 0,
+                               true, NULL),
+             NULL);
+    check_rc(mfs_meta_removexattr(o->meta, o->ino, o->name, NULL), NULL);
     free(buf);
 }
 

@@ -147,7 +147,7 @@ static inline void chmod_by_a(uint64_t ino, mode_t mode)
 {
     struct mfs_attr attr = {.mode = mode};
 
-    assert_int_equal(mfs_meta_setattr(a.meta, ino, MFS_SET_MODE, &attr), 0);
+    assert_int_equal(mfs_meta_setattr(a.meta, ino, MFS_SET_MODE, &attr, NULL), 0);
 }
 
 #endif

@@ -119,7 +119,7 @@ static int cut_file(struct worker *w, uint64_t dir, const char *name)
     if (rc || !S_ISREG(attr.mode))
         return rc;
     attr.size = dice(w, 4 * STRIPE);
-    return mfs_vfs_setattr(w->c->vfs, attr.ino, MFS_VFS_SET_SIZE, &attr);
+    return mfs_vfs_setattr(w->c->vfs, attr.ino, MFS_VFS_SET_SIZE, &attr, NULL);
 }
 
 static int link_file(struct worker *w, uint64_t dir, const char *name, uint64_t to,

@@ -66,7 +66,7 @@ static uint64_t write_on(struct file *f, uint32_t parts, unsigned count)
         if (!is_on(f->ino, n, parts))
             continue;
         pattern(buf, (uint64_t)n * STRIPE, STRIPE, 1);
-        assert_int_equal(mfs_dirty_write(f->d, (uint64_t)n * STRIPE, STRIPE, buf), 0);
+        assert_int_equal(mfs_dirty_write(f->d, (uint64_t)n * STRIPE, STRIPE, buf, false), 0);
         count--;
     }
     return (uint64_t)n * STRIPE;

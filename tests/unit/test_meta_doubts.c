@@ -38,7 +38,7 @@ static void test_truncate(void **state)
 
     (void)state;
     begin("mfs_truncate");
-    content_changed(ino, mfs_meta_truncate(a.meta, ino, 9, 0, 0, NULL, &attr), 9);
+    content_changed(ino, mfs_meta_truncate(a.meta, ino, 9, 0, 0, 0, NULL, &attr), 9);
 }
 
 static void test_open_truncated(void **state)
@@ -50,7 +50,8 @@ static void test_open_truncated(void **state)
     assert_int_equal(commit_by_a(ino), 0);
     mfs_meta_settle(a.meta, ino);
     begin("mfs_open");
-    content_changed(ino, mfs_meta_open(a.meta, ino, &(uint64_t){4}, &attr, NULL), 0);
+    content_changed(ino, mfs_meta_open(a.meta, ino, &(struct mfs_cut){.trimmed = 4}, &attr, NULL),
+                    0);
 }
 
 static void test_append(void **state)
@@ -60,7 +61,7 @@ static void test_append(void **state)
 
     (void)state;
     begin("mfs_append");
-    content_changed(ino, mfs_meta_append(a.meta, ino, "xyz", 3, &off, &number, NULL, &attr), 3);
+    content_changed(ino, mfs_meta_append(a.meta, ino, "xyz", 3, 0, &off, &number, NULL, &attr), 3);
 }
 
 /* The partition does not answer what it is asked then, either: as soon as it does. */
@@ -91,7 +92,7 @@ static void chmod_by_a(const char *prefix, mode_t type)
     name_of(prefix, name);
     ino = known(name, type);
     begin("mfs_setattr");
-    end(mfs_meta_setattr(a.meta, ino, MFS_SET_MODE, &attr));
+    end(mfs_meta_setattr(a.meta, ino, MFS_SET_MODE, &attr, NULL));
     assert_int_equal(seen_by_b(ino).mode, type | 0700);
 }
 
@@ -111,7 +112,7 @@ static void test_setxattr(void **state)
     name_of("file", name);
     ino = known(name, S_IFREG);
     begin("mfs_setxattr");
-    end(mfs_meta_setxattr(a.meta, ino, "user.x", "1", 1, 0, false));
+    end(mfs_meta_setxattr(a.meta, ino, "user.x", "1", 1, 0, false, NULL));
     assert_true(seen_by_b(ino).flags & MFS_ATTR_XATTR);
 }
 
@@ -296,7 +297,7 @@ static void test_setxattr_in_the_dark(void **state)
     name_of("file", name);
     ino = known(name, S_IFREG);
     begin("GET");
-    assert_int_equal(mfs_meta_setxattr(a.meta, ino, "user.x", "1", 1, 0, false), 0);
+    assert_int_equal(mfs_meta_setxattr(a.meta, ino, "user.x", "1", 1, 0, false, NULL), 0);
     mfs_store_set_fault(a.store, NULL, NULL);
     assert_int_equal(losses, 1);
     assert_true(seen_by_b(ino).flags & MFS_ATTR_XATTR);

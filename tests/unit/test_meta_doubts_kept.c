@@ -14,7 +14,7 @@ static int append_beyond(uint64_t ino, uint64_t *number)
     uint64_t off;
 
     assert_true(len <= sizeof data);
-    return mfs_meta_append(a.meta, ino, data, len, &off, number, NULL, &attr);
+    return mfs_meta_append(a.meta, ino, data, len, 0, &off, number, NULL, &attr);
 }
 
 /* a gives up a place that it may have: others append at once. */
@@ -39,7 +39,7 @@ static void lose_end(bool happens, bool deaf)
     undone = !happens;
     mute = deaf;
     begin("mfs_append_end");
-    end(mfs_meta_append_end(a.meta, ino, number, true, &place, 0, NULL, &attr));
+    end(mfs_meta_append_end(a.meta, ino, number, true, &place, 0, 0, NULL, &attr));
     undone = false;
     mute = false;
 }

@@ -57,7 +57,7 @@ static void set_mode(struct meta_client *c, uint64_t ino, mode_t mode)
 {
     struct mfs_attr attr = {.mode = mode};
 
-    assert_int_equal(mfs_meta_setattr(c->meta, ino, MFS_SET_MODE, &attr), 0);
+    assert_int_equal(mfs_meta_setattr(c->meta, ino, MFS_SET_MODE, &attr, NULL), 0);
 }
 
 static void rename_to(struct meta_client *c, const char *from, const char *to, unsigned flags)
@@ -109,7 +109,8 @@ static void check_gone(struct meta_client *c, const char *name)
 /* Changes by `by`, each after `c` has learned what was before. */
 static void content(struct meta_client *by, struct meta_client *c)
 {
-    uint64_t ino, off, number, trimmed = 0;
+    uint64_t ino, off, number;
+    struct mfs_cut cut = {0};
     struct mfs_attr attr;
 
     assert_int_equal(meta_client_file(&a, ROOT, "f", &ino), 0);
@@ -117,15 +118,15 @@ static void content(struct meta_client *by, struct meta_client *c)
     commit(by, ino, "content");
     check(c, "f");
     learn(c, "f");
-    assert_int_equal(mfs_meta_truncate(by->meta, ino, 3, 0, 0, NULL, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(by->meta, ino, 3, 0, 0, 0, NULL, &attr), 0);
     mfs_meta_settle(by->meta, ino);
     check(c, "f");
     learn(c, "f");
-    assert_int_equal(mfs_meta_append(by->meta, ino, "more", 4, &off, &number, NULL, &attr), 0);
+    assert_int_equal(mfs_meta_append(by->meta, ino, "more", 4, 0, &off, &number, NULL, &attr), 0);
     mfs_meta_settle(by->meta, ino);
     check(c, "f");
     learn(c, "f");
-    assert_int_equal(mfs_meta_open(by->meta, ino, &trimmed, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_open(by->meta, ino, &cut, &attr, NULL), 0);
     mfs_meta_settle(by->meta, ino);
     check(c, "f");
     mfs_meta_close(by->meta, ino, true);
@@ -141,10 +142,10 @@ static void attributes(struct meta_client *by, struct meta_client *c)
     set_mode(by, ino, 0600);
     check(c, "f");
     learn(c, "f");
-    assert_int_equal(mfs_meta_setxattr(by->meta, ino, "user.x", "y", 1, 0, false), 0);
+    assert_int_equal(mfs_meta_setxattr(by->meta, ino, "user.x", "y", 1, 0, false, NULL), 0);
     check(c, "f");
     learn(c, "f");
-    assert_int_equal(mfs_meta_removexattr(by->meta, ino, "user.x"), 0);
+    assert_int_equal(mfs_meta_removexattr(by->meta, ino, "user.x", NULL), 0);
     check(c, "f");
     assert_int_equal(mfs_meta_unlink(a.meta, ROOT, "f"), 0);
     check_gone(c, "f");
@@ -328,7 +329,7 @@ static void *change_modes(void *ino)
     for (unsigned i = 1; i < ROUNDS; i++) {
         struct mfs_attr attr = {.mode = i};
 
-        if (mfs_meta_setattr(a.meta, *(uint64_t *)ino, MFS_SET_MODE, &attr) == 0)
+        if (mfs_meta_setattr(a.meta, *(uint64_t *)ino, MFS_SET_MODE, &attr, NULL) == 0)
             atomic_store(&modes, i);
     }
     return NULL;

@@ -195,7 +195,7 @@ static void test_other_mount_changes(void **state)
     assert_int_equal(meta_client_ino(&a, ROOT, name), ino);
     begin_waiting(make_open, ROOT);
     took = mfs_clock_mono();
-    rc = mfs_meta_setattr(b.meta, ino, MFS_SET_MODE, &attr);
+    rc = mfs_meta_setattr(b.meta, ino, MFS_SET_MODE, &attr, NULL);
     took = mfs_clock_mono() - took;
     made = end_waiting();
     assert_true(took < SOON);

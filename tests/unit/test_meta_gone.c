@@ -53,7 +53,7 @@ static void chmod_by(struct meta_client *c, uint64_t ino, mode_t mode)
 {
     struct mfs_attr attr = {.mode = S_IFREG | mode};
 
-    assert_int_equal(mfs_meta_setattr(c->meta, ino, MFS_SET_MODE, &attr), 0);
+    assert_int_equal(mfs_meta_setattr(c->meta, ino, MFS_SET_MODE, &attr, NULL), 0);
     mfs_meta_settle(c->meta, ino);
 }
 

@@ -30,7 +30,7 @@ static void test_attributes(void **state)
     assert_true(now(&by_a).attributes >= 020);
     assert_int_equal(now(&by_a).names, 0);
     assert_int_equal(now(&by_a).ino, dir);
-    assert_int_equal(mfs_meta_setxattr(a.meta, dir, "user.x", "y", 1, 0, false), 0);
+    assert_int_equal(mfs_meta_setxattr(a.meta, dir, "user.x", "y", 1, 0, false, NULL), 0);
     assert_true(now(&by_a).attributes > 020);
     chmod_by_a(file, 0600); /* nobody has a lease of a file */
     assert_int_equal(now(&by_a).ino, dir);
@@ -65,7 +65,7 @@ static void test_own(void **state)
     (void)state;
     assert_int_equal(meta_client_mkdir(&b, ROOT, "d", &dir), 0);
     assert_int_equal(mode_by_b(dir), 0755);
-    assert_int_equal(mfs_meta_setattr(b.meta, dir, MFS_SET_MODE, &attr), 0);
+    assert_int_equal(mfs_meta_setattr(b.meta, dir, MFS_SET_MODE, &attr, NULL), 0);
     assert_int_equal(mode_by_b(dir), 0711);
     for (unsigned links = 3; links < 8; links++) {
         char name[8];
@@ -164,7 +164,7 @@ static void test_times_by_other_clocks(void **state)
     assert_int_equal(meta_client_mkdir(&a, ROOT, "d", &dir), 0);
     assert_true(leased(ROOT, "d"));
     mfs_parents_touch(b.meta, dir, fast); /* before it is set, sent after that */
-    assert_int_equal(mfs_meta_setattr(a.meta, dir, MFS_SET_MTIME, &set), 0);
+    assert_int_equal(mfs_meta_setattr(a.meta, dir, MFS_SET_MTIME, &set, NULL), 0);
     assert_int_equal(mtime(&b, dir), set.mtime.tv_sec);
     mfs_parents_flush(b.meta);
     assert_int_equal(mtime(&a, dir), set.mtime.tv_sec);

@@ -119,7 +119,7 @@ static int64_t change_mode(uint64_t ino, uint32_t mode)
     struct mfs_attr attr = {.mode = S_IFREG | mode};
     int64_t start = mfs_clock_mono();
 
-    assert_int_equal(mfs_meta_setattr(a.meta, ino, MFS_SET_MODE, &attr), 0);
+    assert_int_equal(mfs_meta_setattr(a.meta, ino, MFS_SET_MODE, &attr, NULL), 0);
     return mfs_clock_mono() - start;
 }
 

@@ -96,25 +96,26 @@ static int change(struct worker *w)
                                 .mtime = mfs_clock_real(),
                                 .parts = &part,
                                 .nparts = dice(w, 2)};
-    uint64_t off, number, trimmed = 0;
+    struct mfs_cut cut = {0};
+    uint64_t off, number;
     struct mfs_attr attr;
     char n[16];
     int rc = mfs_meta_lookup(w->meta, dir(w), name(w, n), &attr);
 
     if (rc || !S_ISREG(attr.mode))
         return rc;
-    rc = mfs_meta_open(w->meta, attr.ino, dice(w, 3) ? NULL : &trimmed, &attr, NULL);
+    rc = mfs_meta_open(w->meta, attr.ino, dice(w, 3) ? NULL : &cut, &attr, NULL);
     if (rc)
         return rc;
     rc = mfs_meta_commit(w->meta, attr.ino, &commit, NULL, &attr);
     if (!rc)
-        rc = mfs_meta_append(w->meta, attr.ino, data, 100, &off, &number, NULL, &attr);
+        rc = mfs_meta_append(w->meta, attr.ino, data, 100, 0, &off, &number, NULL, &attr);
     if (!rc && dice(w, 2))
-        rc = mfs_meta_truncate(w->meta, attr.ino, dice(w, 3000), 1 << 20, 0, NULL, &attr);
+        rc = mfs_meta_truncate(w->meta, attr.ino, dice(w, 3000), 1 << 20, 0, 0, NULL, &attr);
     if (!rc)
-        rc = mfs_meta_setattr(w->meta, attr.ino, MFS_SET_MODE, &attr);
+        rc = mfs_meta_setattr(w->meta, attr.ino, MFS_SET_MODE, &attr, NULL);
     if (!rc)
-        rc = mfs_meta_setxattr(w->meta, attr.ino, "user.x", n, sizeof n, 0, false);
+        rc = mfs_meta_setxattr(w->meta, attr.ino, "user.x", n, sizeof n, 0, false, NULL);
     mfs_meta_settle(w->meta, attr.ino);
     mfs_meta_close(w->meta, attr.ino, dice(w, 2));
     return rc;

@@ -257,7 +257,7 @@ static void test_nothing_while_silent(void **state)
     assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
     let_expire(&a);
     assert_int_equal(mfs_meta_flock(a.meta, f, 2, F_RDLCK, &attr, NULL), -EIO);
-    assert_int_equal(mfs_meta_append(a.meta, f, "x", 1, &off, &number, &old, &attr), -EIO);
+    assert_int_equal(mfs_meta_append(a.meta, f, "x", 1, 0, &off, &number, &old, &attr), -EIO);
     assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_UNLCK, &attr, NULL), 0);
     assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), 0);
 }
@@ -270,7 +270,7 @@ static void test_place_after_silence(void **state)
     struct mfs_attr attr;
 
     (void)state;
-    assert_int_equal(mfs_meta_append(a.meta, f, NULL, 0, &off, &number, NULL, &attr), 0);
+    assert_int_equal(mfs_meta_append(a.meta, f, NULL, 0, 0, &off, &number, NULL, &attr), 0);
     assert_true(mfs_meta_append_sure(a.meta, since));
     let_expire(&a);
     assert_false(mfs_meta_append_sure(a.meta, since));
@@ -280,10 +280,10 @@ static void test_place_after_silence(void **state)
     assert_int_not_equal(mfs_meta_session(a.meta), sid);
     assert_false(mfs_meta_append_sure(a.meta, since));
     assert_true(mfs_meta_append_sure(a.meta, mfs_clock_mono()));
-    assert_int_equal(
-        mfs_meta_append_end(a.meta, f, number, true, &(struct mfs_range){0, 100}, 100, NULL, &attr),
-        -ECANCELED);
-    assert_int_equal(mfs_meta_append(a.meta, f, "x", 1, &off, &number, NULL, &attr), 0);
+    assert_int_equal(mfs_meta_append_end(a.meta, f, number, true, &(struct mfs_range){0, 100}, 100,
+                                         0, NULL, &attr),
+                     -ECANCELED);
+    assert_int_equal(mfs_meta_append(a.meta, f, "x", 1, 0, &off, &number, NULL, &attr), 0);
     assert_int_equal(off, 0);
 }
 
@@ -394,13 +394,13 @@ static void test_memory_full(void **state)
     assert_int_equal(meta_client_mkdir(&b, ROOT, "e", NULL), -ENOSPC);
     assert_int_equal(mfs_meta_link(b.meta, f, ROOT, "l", &attr), -ENOSPC);
     assert_int_equal(mfs_meta_commit(b.meta, f, &c, &old, &attr), -ENOSPC);
-    assert_int_equal(mfs_meta_setxattr(b.meta, f, "user.a", "1", 1, 0, false), -ENOSPC);
+    assert_int_equal(mfs_meta_setxattr(b.meta, f, "user.a", "1", 1, 0, false, NULL), -ENOSPC);
     open_file(&a, f);
-    assert_int_equal(mfs_meta_setattr(b.meta, f, MFS_SET_MODE, &attr), 0);
+    assert_int_equal(mfs_meta_setattr(b.meta, f, MFS_SET_MODE, &attr, NULL), 0);
     assert_int_equal(attr.nlink, 1);
     c.nparts = 0;
     assert_int_equal(mfs_meta_commit(b.meta, f, &c, &old, &attr), 0);
-    assert_int_equal(mfs_meta_truncate(b.meta, f, 0, UINT64_MAX >> 1, 0, &old, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(b.meta, f, 0, UINT64_MAX >> 1, 0, 0, &old, &attr), 0);
     assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
     assert_int_equal(mfs_meta_rename(b.meta, ROOT, "f", d, "g", 0), 0);
     assert_int_equal(mfs_meta_rename(b.meta, d, "g", ROOT, "f", 0), 0);

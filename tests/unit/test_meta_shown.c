@@ -48,7 +48,7 @@ static void set_mode(uint64_t ino, mode_t mode)
 {
     struct mfs_attr attr = {.mode = mode};
 
-    assert_int_equal(mfs_meta_setattr(a.meta, ino, MFS_SET_MODE, &attr), 0);
+    assert_int_equal(mfs_meta_setattr(a.meta, ino, MFS_SET_MODE, &attr, NULL), 0);
 }
 
 static struct mfs_listing *list(void)

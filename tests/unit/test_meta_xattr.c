@@ -29,11 +29,13 @@ static void test_xattr(void **state)
     assert_int_equal(mfs_meta_getxattr(a.meta, f, "user.a", buf, sizeof buf), -ENODATA);
     assert_int_equal(mfs_meta_getxattr(a.meta, f + 77, "user.a", buf, sizeof buf), -ESTALE);
     assert_int_equal(mfs_meta_listxattr(a.meta, f, buf, sizeof buf), 0);
-    assert_int_equal(mfs_meta_setxattr(a.meta, f, "user.a", "1", 1, XATTR_REPLACE, false),
+    assert_int_equal(mfs_meta_setxattr(a.meta, f, "user.a", "1", 1, XATTR_REPLACE, false, NULL),
                      -ENODATA);
-    assert_int_equal(mfs_meta_setxattr(a.meta, f, "user.a", "one", 3, XATTR_CREATE, false), 0);
-    assert_int_equal(mfs_meta_setxattr(a.meta, f, "user.a", "1", 1, XATTR_CREATE, false), -EEXIST);
-    assert_int_equal(mfs_meta_setxattr(a.meta, f, "user.e", "", 0, 0, false), 0);
+    assert_int_equal(mfs_meta_setxattr(a.meta, f, "user.a", "one", 3, XATTR_CREATE, false, NULL),
+                     0);
+    assert_int_equal(mfs_meta_setxattr(a.meta, f, "user.a", "1", 1, XATTR_CREATE, false, NULL),
+                     -EEXIST);
+    assert_int_equal(mfs_meta_setxattr(a.meta, f, "user.e", "", 0, 0, false, NULL), 0);
     assert_int_equal(getattr(&b, f).flags & MFS_ATTR_XATTR, MFS_ATTR_XATTR);
     assert_int_equal(mfs_meta_getxattr(b.meta, f, "user.a", NULL, 0), 3);
     assert_int_equal(mfs_meta_getxattr(b.meta, f, "user.a", buf, 2), -ERANGE);
@@ -43,9 +45,9 @@ static void test_xattr(void **state)
     assert_int_equal(mfs_meta_listxattr(b.meta, f, NULL, 0), 14);
     assert_int_equal(mfs_meta_listxattr(b.meta, f, buf, 13), -ERANGE);
     assert_int_equal(mfs_meta_listxattr(b.meta, f, buf, sizeof buf), 14);
-    assert_int_equal(mfs_meta_removexattr(b.meta, f, "user.a"), 0);
-    assert_int_equal(mfs_meta_removexattr(b.meta, f, "user.a"), -ENODATA);
-    assert_int_equal(mfs_meta_removexattr(b.meta, f, "user.e"), 0);
+    assert_int_equal(mfs_meta_removexattr(b.meta, f, "user.a", NULL), 0);
+    assert_int_equal(mfs_meta_removexattr(b.meta, f, "user.a", NULL), -ENODATA);
+    assert_int_equal(mfs_meta_removexattr(b.meta, f, "user.e", NULL), 0);
     assert_int_equal(getattr(&b, f).flags & MFS_ATTR_XATTR, 0);
 }
 
@@ -62,12 +64,12 @@ static void test_acl(void **state)
     put_acl(acl + 20, 4, 5, UINT32_MAX);  /* g::r-x */
     put_acl(acl + 28, 16, 4, UINT32_MAX); /* m::r-- */
     put_acl(acl + 36, 32, 1, UINT32_MAX); /* o::--x */
-    assert_int_equal(mfs_meta_setxattr(a.meta, f, name, acl, 44, 0, false), 0);
+    assert_int_equal(mfs_meta_setxattr(a.meta, f, name, acl, 44, 0, false, NULL), 0);
     attr = getattr(&b, f);
     assert_int_equal(attr.mode, S_IFREG | 0741);
     assert_true(attr.flags & MFS_ATTR_ACL);
     attr.mode = S_IFREG | 0620;
-    assert_int_equal(mfs_meta_setattr(b.meta, f, MFS_SET_MODE, &attr), 0);
+    assert_int_equal(mfs_meta_setattr(b.meta, f, MFS_SET_MODE, &attr, NULL), 0);
     assert_int_equal(mfs_meta_getxattr(b.meta, f, name, buf, sizeof buf), 44);
     assert_int_equal(buf[4 + 2], 6);
     assert_int_equal(buf[12 + 2], 6);
@@ -77,14 +79,14 @@ static void test_acl(void **state)
 
     put_acl(acl + 12, 4, 5, UINT32_MAX); /* no more than a mode */
     put_acl(acl + 20, 32, 1, UINT32_MAX);
-    assert_int_equal(mfs_meta_setxattr(a.meta, f, name, acl, 28, 0, false), 0);
+    assert_int_equal(mfs_meta_setxattr(a.meta, f, name, acl, 28, 0, false, NULL), 0);
     attr = getattr(&b, f);
     assert_int_equal(attr.mode, S_IFREG | 0751);
     assert_false(attr.flags & (MFS_ATTR_ACL | MFS_ATTR_XATTR));
     assert_int_equal(mfs_meta_getxattr(b.meta, f, name, buf, sizeof buf), -ENODATA);
-    assert_int_equal(mfs_meta_setxattr(a.meta, f, name, acl, 20, 0, false), -EINVAL);
-    assert_int_equal(mfs_meta_setxattr(a.meta, f, "system.posix_acl_default", acl, 28, 0, false),
-                     -EACCES);
+    assert_int_equal(mfs_meta_setxattr(a.meta, f, name, acl, 20, 0, false, NULL), -EINVAL);
+    assert_int_equal(
+        mfs_meta_setxattr(a.meta, f, "system.posix_acl_default", acl, 28, 0, false, NULL), -EACCES);
 }
 
 int main(void)

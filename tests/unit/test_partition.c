@@ -25,7 +25,7 @@ static const char *const commands[] = {
     "mfs_lookup", "mfs_create",  "mfs_unlink",         "mfs_unref",  "mfs_open",
     "mfs_close",  "mfs_commit",  "mfs_commit0",        "mfs_disown", "mfs_told",
     "mfs_sput",   "mfs_lease",   "mfs_holders",        "mfs_getlk",  "mfs_setlk",
-    "mfs_in_way", "mfs_closing", "mfs_unlock_session", "mfs_alone"};
+    "mfs_in_way", "mfs_closing", "mfs_unlock_session", "mfs_alone",  "mfs_drop"};
 #define COMMANDS (sizeof commands / sizeof *commands)
 
 static uint64_t seed = 1;

@@ -145,10 +145,10 @@ static void truncated(void **state)
     (void)state;
     put(f, "0123456789", 0);
     put(f, "far", 5 * STRIPE);
-    assert_int_equal(mfs_vfs_setattr(a.vfs, ino, MFS_VFS_SET_SIZE, &attr), 0);
+    assert_int_equal(mfs_vfs_setattr(a.vfs, ino, MFS_VFS_SET_SIZE, &attr, NULL), 0);
     assert_int_equal(attr.size, 3);
     attr.size = 5 * STRIPE + 3;
-    assert_int_equal(mfs_vfs_setattr(b.vfs, ino, MFS_VFS_SET_SIZE, &attr), 0);
+    assert_int_equal(mfs_vfs_setattr(b.vfs, ino, MFS_VFS_SET_SIZE, &attr, NULL), 0);
     assert_int_equal(getattr(&a, ino).size, 5 * STRIPE + 3);
     close_file(f);
     f = open_file(&b, ino, O_RDONLY);
@@ -173,7 +173,7 @@ static void times_stay(void **state)
 
     (void)state;
     put(f, "data", 0);
-    assert_int_equal(mfs_vfs_setattr(a.vfs, ino, MFS_SET_MTIME, &attr), 0);
+    assert_int_equal(mfs_vfs_setattr(a.vfs, ino, MFS_SET_MTIME, &attr, NULL), 0);
     close_file(f);
     attr = getattr(&b, ino);
     assert_int_equal(attr.mtime.tv_sec, 1000);
@@ -189,8 +189,8 @@ static void too_large(void **state)
 
     (void)state;
     assert_int_equal(mfs_vfs_write(f, "x", 1, INT64_MAX, 0, false), -EFBIG);
-    assert_int_equal(mfs_vfs_setattr(a.vfs, ino, MFS_VFS_SET_SIZE, &attr), -EFBIG);
-    assert_int_equal(mfs_vfs_fallocate(f, 0, INT64_MAX - 1, 1), -EFBIG);
+    assert_int_equal(mfs_vfs_setattr(a.vfs, ino, MFS_VFS_SET_SIZE, &attr, NULL), -EFBIG);
+    assert_int_equal(mfs_vfs_fallocate(f, 0, INT64_MAX - 1, 1, 0), -EFBIG);
     close_file(f);
 }
 
@@ -207,12 +207,12 @@ static void holes(void **state)
     assert_int_equal(mfs_vfs_lseek(f, 4 * STRIPE, SEEK_HOLE), 4 * STRIPE + 4);
     assert_int_equal(mfs_vfs_lseek(f, STRIPE, SEEK_DATA), 4 * STRIPE);
     assert_int_equal(mfs_vfs_lseek(f, 4 * STRIPE + 4, SEEK_DATA), -ENXIO);
-    assert_int_equal(mfs_vfs_fallocate(f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 1, 2), 0);
+    assert_int_equal(mfs_vfs_fallocate(f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 1, 2, 0), 0);
     assert_int_equal(mfs_vfs_read(f, buf, 4, 0, true, NULL), 4);
     assert_memory_equal(buf, "h\0\0d", 4);
-    assert_int_equal(mfs_vfs_fallocate(f, FALLOC_FL_ZERO_RANGE, 6 * STRIPE, 10), 0);
+    assert_int_equal(mfs_vfs_fallocate(f, FALLOC_FL_ZERO_RANGE, 6 * STRIPE, 10, 0), 0);
     assert_int_equal(getattr(&b, ino).size, 6 * STRIPE + 10);
-    assert_int_equal(mfs_vfs_fallocate(f, FALLOC_FL_COLLAPSE_RANGE, 0, STRIPE), -EOPNOTSUPP);
+    assert_int_equal(mfs_vfs_fallocate(f, FALLOC_FL_COLLAPSE_RANGE, 0, STRIPE, 0), -EOPNOTSUPP);
     close_file(f);
 }
 
@@ -223,9 +223,9 @@ static void copied(void **state)
 
     (void)state;
     put(f, "hello world", 0);
-    assert_int_equal(mfs_vfs_copy_range(f, 6, g, 100, 50), 5);
+    assert_int_equal(mfs_vfs_copy_range(f, 6, g, 100, 50, 0), 5);
     expect(g, "world", 100);
-    assert_int_equal(mfs_vfs_copy_range(f, 11, g, 0, 5), 0);
+    assert_int_equal(mfs_vfs_copy_range(f, 11, g, 0, 5, 0), 0);
     close_file(f);
     close_file(g);
     assert_int_equal(getattr(&b, to).size, 105);

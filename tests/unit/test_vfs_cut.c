@@ -125,7 +125,7 @@ static int truncate_to(struct vfs_client *c, uint64_t size)
 {
     struct mfs_attr attr = {.size = size};
 
-    return mfs_vfs_setattr(c->vfs, ino, MFS_VFS_SET_SIZE, &attr);
+    return mfs_vfs_setattr(c->vfs, ino, MFS_VFS_SET_SIZE, &attr, NULL);
 }
 
 static int empty_by_open(struct vfs_client *c)

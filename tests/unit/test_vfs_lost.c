@@ -292,8 +292,8 @@ static void punched_perhaps(void **state)
     uint64_t at = begin_to_lose(&part), before = version_by(&b);
 
     (void)state;
-    assert_int_equal(mfs_vfs_fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, 1000),
-                     -EIO);
+    assert_int_equal(
+        mfs_vfs_fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, 1000, 0), -EIO);
     mfs_store_set_fault(a.store, NULL, NULL);
     check(at, 1000, 0);
     assert_true(version_by(&b) > before);
@@ -312,7 +312,7 @@ static int cut_by_truncate(void)
 {
     struct mfs_attr attr = {.size = 0};
 
-    return mfs_vfs_setattr(a.vfs, ino, MFS_VFS_SET_SIZE, &attr);
+    return mfs_vfs_setattr(a.vfs, ino, MFS_VFS_SET_SIZE, &attr, NULL);
 }
 
 static int cut_by_open(void)

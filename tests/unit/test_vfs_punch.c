@@ -71,7 +71,7 @@ static void end_beside(struct other *o)
 
 static int punches(struct mfs_file *f, const struct other *o)
 {
-    return mfs_vfs_fallocate(f, o->mode, o->off, o->len);
+    return mfs_vfs_fallocate(f, o->mode, o->off, o->len, 0);
 }
 
 static int writes(struct mfs_file *f, const struct other *o)
@@ -108,7 +108,7 @@ static void empty(uint64_t ino)
 {
     struct mfs_attr attr = {.size = 0};
 
-    assert_int_equal(mfs_vfs_setattr(a.vfs, ino, MFS_VFS_SET_SIZE, &attr), 0);
+    assert_int_equal(mfs_vfs_setattr(a.vfs, ino, MFS_VFS_SET_SIZE, &attr, NULL), 0);
 }
 
 /* What is stored behind the end that the other one knows, and about to be committed, stays. */
@@ -153,7 +153,7 @@ static void while_the_file_grows(void **state)
         fill(f, 0, 100, 'o', 0);
         assert_int_equal(mfs_vfs_fsync(f), 0);
         begin_beside(&o);
-        assert_int_equal(mfs_vfs_fallocate(f, PUNCH, 50, 2 * STRIPE), 0);
+        assert_int_equal(mfs_vfs_fallocate(f, PUNCH, 50, 2 * STRIPE, 0), 0);
         end_beside(&o);
         check(ino, 0, 50, 'o');
         check(ino, 50, 50, 0);
@@ -177,7 +177,7 @@ static void raise_end(uint64_t ino, uint64_t end)
     mfs_args_int(&args, 0);
     mfs_args_int(&args, (int64_t)end);
     mfs_args_int(&args, 0);
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 0; i < 4; i++)
         mfs_args_str(&args, "");
     cmd = mfs_args_cmd(&args, mfs_placement_home(ino));
     assert_int_equal(mfs_store_exec(b.store, &cmd, 1), 0);

@@ -137,7 +137,7 @@ static void truncate_to(struct client *c, uint64_t size)
 {
     struct mfs_attr attr = {.size = size};
 
-    assert_int_equal(mfs_vfs_setattr(c->vfs, ino, MFS_VFS_SET_SIZE, &attr), 0);
+    assert_int_equal(mfs_vfs_setattr(c->vfs, ino, MFS_VFS_SET_SIZE, &attr, NULL), 0);
     memset(want + size, 0, SPACE - size);
 }
 
@@ -272,9 +272,9 @@ static void allocated(void **state)
     put(&a, 0, 100, 'a');
     sync_file(&a);
     leave_behind(100, 4 * STRIPE);
-    assert_int_equal(mfs_vfs_fallocate(b.file, 0, 0, 2 * STRIPE), 0);
+    assert_int_equal(mfs_vfs_fallocate(b.file, 0, 0, 2 * STRIPE, 0), 0);
     check(2 * STRIPE);
-    assert_int_equal(mfs_vfs_fallocate(b.file, FALLOC_FL_ZERO_RANGE, STRIPE, 3 * STRIPE), 0);
+    assert_int_equal(mfs_vfs_fallocate(b.file, FALLOC_FL_ZERO_RANGE, STRIPE, 3 * STRIPE, 0), 0);
     check(4 * STRIPE);
 }
 
@@ -361,6 +361,7 @@ static void badly_named(void **state)
         mfs_args_str(&args, "");
         mfs_args_bin(&args, lists[i], lengths[i]);
         mfs_args_str(&args, "");
+        mfs_args_int(&args, 0);
         cmd = mfs_args_cmd(&args, mfs_placement_home(ino));
         assert_int_equal(mfs_store_exec(a.store, &cmd, 1), -EINVAL);
         mfs_cmds_fini(&cmd, 1);
@@ -423,7 +424,7 @@ static void step_punch(struct client *c)
 
     fill(off, len, 0);
     assert_int_equal(
-        mfs_vfs_fallocate(c->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off, len), 0);
+        mfs_vfs_fallocate(c->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off, len, 0), 0);
 }
 
 static void step_append(struct client *c)

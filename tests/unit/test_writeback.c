@@ -56,7 +56,7 @@ static void write_pattern(struct file *f, uint64_t off, size_t len, unsigned sal
     char *buf = malloc(len);
 
     pattern(buf, off, len, salt);
-    assert_int_equal(mfs_dirty_write(f->d, off, len, buf), 0);
+    assert_int_equal(mfs_dirty_write(f->d, off, len, buf, false), 0);
     free(buf);
 }
 
@@ -253,11 +253,11 @@ static void test_errors(void **state)
     write_pattern(&f, STRIPE, STRIPE, 7);
     assert_int_equal(file_flush(&f), -EIO);
     assert_int_equal(file_flush(&f), 0);
-    assert_int_equal(mfs_dirty_write(f.d, STRIPE, STRIPE, buf), 0);
+    assert_int_equal(mfs_dirty_write(f.d, STRIPE, STRIPE, buf, false), 0);
     assert_true(wait_for(is_clean, f.d));
-    assert_int_equal(mfs_dirty_write(f.d, 0, 1, buf), -EIO);
+    assert_int_equal(mfs_dirty_write(f.d, 0, 1, buf, false), -EIO);
     assert_false(mfs_dirty_any(f.d));
-    assert_int_equal(mfs_dirty_write(f.d, 0, 1, buf), 0);
+    assert_int_equal(mfs_dirty_write(f.d, 0, 1, buf, false), 0);
     assert_int_equal(file_flush(&f), -EIO);
     mfs_store_set_fault(e->t.store, NULL, NULL);
     write_pattern(&f, STRIPE, STRIPE, 7);

@@ -28,7 +28,7 @@ static int write_stripe(struct file *f, uint32_t n)
     char buf[STRIPE];
 
     pattern(buf, (uint64_t)n * STRIPE, STRIPE, 1);
-    return mfs_dirty_write(f->d, (uint64_t)n * STRIPE, STRIPE, buf);
+    return mfs_dirty_write(f->d, (uint64_t)n * STRIPE, STRIPE, buf, false);
 }
 
 /* Writes stripes until it is told an error or the limit is reached. */

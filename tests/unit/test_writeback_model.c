@@ -28,7 +28,7 @@ static void step_write(struct model *m)
     for (size_t i = 64; i < len; i++)
         m->have[i] = (char)(m->have[i - 64] + 1);
     memcpy(m->want + off, m->have, len);
-    assert_int_equal(mfs_dirty_write(m->f.d, off, len, m->have), 0);
+    assert_int_equal(mfs_dirty_write(m->f.d, off, len, m->have, false), 0);
     m->size = off + len > m->size ? off + len : m->size;
 }
 

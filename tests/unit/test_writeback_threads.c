@@ -73,13 +73,13 @@ static void *write_pages(void *arg)
         uint64_t at = rnd_below(&w->seed, 256) * WRITERS + w->id;
 
         pattern(page, at * sizeof page, sizeof page, 11);
-        w->rc = mfs_dirty_write(w->f->d, at * sizeof page, sizeof page, page);
+        w->rc = mfs_dirty_write(w->f->d, at * sizeof page, sizeof page, page, false);
         if (!w->rc && rnd_below(&w->seed, 100) == 0)
             w->rc = file_flush(w->f);
     }
     for (uint64_t at = w->id; at < 256 * WRITERS && !w->rc; at += WRITERS) {
         pattern(page, at * sizeof page, sizeof page, 11);
-        w->rc = mfs_dirty_write(w->f->d, at * sizeof page, sizeof page, page);
+        w->rc = mfs_dirty_write(w->f->d, at * sizeof page, sizeof page, page, false);
     }
     if (!w->rc)
         w->rc = file_flush(w->f);
@@ -122,7 +122,7 @@ static void *rewrite(void *arg)
     for (uint32_t n = 1; n < 3000 && !w->rc; n++) {
         for (unsigned i = 0; i < BLOCK / 4; i++)
             block[i] = n;
-        w->rc = mfs_dirty_write(w->f->d, STRIPE / 2, BLOCK, block);
+        w->rc = mfs_dirty_write(w->f->d, STRIPE / 2, BLOCK, block, false);
         atomic_store(w->version, n);
         if (!w->rc && n % 3 == 0)
             w->rc = file_flush(w->f);
@@ -181,7 +181,7 @@ static void *write_files(void *arg)
 
         file_open(&f, w->e->t.store, w->e->wb, mfs_ino_make(n % NPARTS, 1000 + w->id * 1000 + n));
         pattern(buf, 0, len, n);
-        w->rc = mfs_dirty_write(f.d, 0, len, buf);
+        w->rc = mfs_dirty_write(f.d, 0, len, buf, false);
         if (!w->rc)
             w->rc = file_flush(&f);
         if (!w->rc)
@@ -215,7 +215,7 @@ static void *stream(void *arg)
     file_open(&f, w->e->t.store, w->e->wb, mfs_ino_make(2, 5000 + w->id));
     for (unsigned n = 0; n < 100 && !w->rc; n++) {
         pattern(buf, n * len, len, w->id);
-        w->rc = mfs_dirty_write(f.d, n * len, len, buf);
+        w->rc = mfs_dirty_write(f.d, n * len, len, buf, false);
     }
     if (w->id == 0)
         goto out;
@@ -268,7 +268,7 @@ static void test_cut_beside_writes(void **state)
     run_all(&w, 1, cut_and_cut);
     for (unsigned n = 0; n < 200; n++) {
         pattern(buf, 0, sizeof buf, n);
-        assert_int_equal(mfs_dirty_write(f.d, 0, sizeof buf, buf), 0);
+        assert_int_equal(mfs_dirty_write(f.d, 0, sizeof buf, buf, false), 0);
         if (n % 7 == 0)
             assert_int_equal(file_flush(&f), 0);
     }

@@ -26,8 +26,13 @@ local function chmod_acl(ino, mode)
     redis.call('HSET', 'A' .. ino, 'system.posix_acl_access', acl)
 end
 
--- mfs_setattr ino mask mode uid gid atime mtime ctime sid; the new record, and behind a regular file's other holders of
--- a lease.
+-- What the mask (meta/attr.h: MFS_SET_*, MFS_DROP_*) takes away: who owns a file anew gets no privileges with it.
+local function dropped(mask)
+    return mask % 8 >= 2 and 192 or mask % 256 - mask % 64
+end
+
+-- mfs_setattr ino mask mode uid gid atime mtime ctime sid owner group; the new record, and behind a regular file's other
+-- holders of a lease. EPERM, ECANCELED: owner, or group, is not this one (empty: whoever).
 redis.register_function{ function_name = 'mfs_setattr', flags = { 'allow-oom' },
     callback = function(_, args)
         local ino, mask = args[1], tonumber(args[2])
@@ -35,12 +40,24 @@ redis.register_function{ function_name = 'mfs_setattr', flags = { 'allow-oom' },
         if not rec then
             return fail(errno.ESTALE, 'no inode')
         end
+        local uid, gid = struct.unpack('<I4I4', rec, 9)
+        if args[10] ~= '' and tonumber(args[10]) ~= uid then
+            return fail(errno.EPERM, 'another owner')
+        elseif args[11] ~= '' and tonumber(args[11]) ~= gid then
+            return fail(errno.ECANCELED, 'another group')
+        end
+        if dropped(mask) > 0 then
+            rec = redis.call('mfs_drop', ino, dropped(mask))
+        end
         if mask % 2 >= 1 then
             local mode = struct.unpack('<I4', rec, 5)
             mode = mode - mode % 4096 + tonumber(args[3]) % 4096
             rec = splice(rec, 4, struct.pack('<I4', mode))
             if has_flag(rec, F_ACL) then
                 chmod_acl(ino, mode)
+            end
+            if record_type(rec) == S_IFREG and runs_as_another(mode) then
+                rec = granted(rec)
             end
         end
         if mask % 4 >= 2 then
@@ -111,8 +128,8 @@ local function appender(ino)
     return redis.call('GET', 'P' .. ino)
 end
 
--- mfs_truncate ino time size alloc stripe_size sid version; the new record and behind it the other openers. ECANCELED:
--- untrimmed. With version 0, which none is, the end of data stays where it was then, and what may be left below it is void:
+-- mfs_truncate ino time size alloc stripe_size sid version drop; the new record and behind it the other openers. What
+-- `drop` says of the file's privileges goes. ECANCELED: untrimmed. With version 0, which none is, the end of data stays where it was then, and what may be left below it is void:
 -- it goes with the file, or with the next truncate. Just a session (8): nothing was done, as that other one appends.
 redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' },
     callback = function(_, args)
@@ -147,8 +164,9 @@ redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' }
               sub(rec, 57, 68) .. args[2] .. args[2] .. sub(rec, 93)
         put_record(ino, rec)
         if left then
-            return redis.call('mfs_commit0', ino, '', 0, before_cut, 0, args[6], '', '')
+            return redis.call('mfs_commit0', ino, '', 0, before_cut, 0, args[6], '', '', args[8])
         end
+        rec = redis.call('mfs_drop', ino, args[8])
         return rec .. others(ino, args[6])
     end }
 
@@ -156,7 +174,7 @@ redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' }
 -- behind the end for itself (P ino: its session and a number), stores the bytes in the stripes, and
 -- only then does the file grow: nobody sees bytes that are not there yet.
 
--- mfs_append ino time len stripe_size sid number [bytes]. The record, the other openers, and how it
+-- mfs_append ino time len stripe_size sid number drop [bytes]. The record, the other openers, and how it
 -- went (1 byte): 'S' stored, 'P' the place is taken for this one. Or just the session (8) that has
 -- it.
 local function append(_, args)
@@ -171,11 +189,11 @@ local function append(_, args)
     end
     local size = struct.unpack('<i8', rec, 25)
     local last = size + len
-    if not args[7] or last > tonumber(args[4]) then
+    if not args[8] or last > tonumber(args[4]) then
         redis.call('SET', 'P' .. ino, args[5] .. args[6])
         return rec .. 'P'
     end
-    local said = redis.pcall('mfs_commit', ino, args[2], last, 0, 0, args[5], '', '', size, args[7])
+    local said = redis.pcall('mfs_commit', ino, args[2], last, 0, 0, args[5], '', '', args[7], size, args[8])
     return type(said) == 'string' and said .. 'S' or said
 end
 redis.register_function('mfs_append', append)
@@ -183,7 +201,7 @@ redis.register_function('mfs_append', append)
 -- mfs_append_place: the same without bytes, so that nothing grows.
 redis.register_function{ function_name = 'mfs_append_place', flags = { 'allow-oom' }, callback = append }
 
--- mfs_append_end ino time begin end alloc sid number: the bytes are stored from `begin` to `end` (0: they are not),
+-- mfs_append_end ino time begin end alloc sid number drop: the bytes are stored from `begin` to `end` (0: they are not),
 -- the place is free. The record and the other openers; ECANCELED when it had been taken away.
 redis.register_function{ function_name = 'mfs_append_end', flags = { 'allow-oom' },
     callback = function(_, args)
@@ -200,7 +218,7 @@ redis.register_function{ function_name = 'mfs_append_end', flags = { 'allow-oom'
             return rec
         end
         local named = struct.pack('<i8i8', tonumber(args[3]), tonumber(args[4]))
-        return redis.pcall('mfs_commit0', ino, args[2], args[4], 0, args[5], args[6], named, '')
+        return redis.pcall('mfs_commit0', ino, args[2], args[4], 0, args[5], args[6], named, '', args[8])
     end }
 
 -- mfs_append_break ino sid: the session is dead and appends no more.

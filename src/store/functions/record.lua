@@ -22,7 +22,7 @@ errno.ESTALE = 116
 errno.ECANCELED = 125
 
 -- Inode flags.
-local F_XATTR, F_ACL, F_DEFACL, F_MTIME = 1, 2, 4, 32
+local F_XATTR, F_ACL, F_DEFACL, F_SECCAPS, F_MTIME = 1, 2, 4, 16, 32
 local S_IFREG, S_IFDIR = 8, 4 -- mode / 4096: what an entry calls its type
 
 local LINK_MAX = 65000
@@ -81,6 +81,16 @@ local function later(a, b)
     local as, an = struct.unpack('<i8I4', a)
     local bs, bn = struct.unpack('<i8I4', b)
     return as > bs or (as == bs and an > bn)
+end
+
+-- Does a program of that mode run as its owner, or as its group?
+local function runs_as_another(mode)
+    return mode % 4096 >= 2048 or (mode % 2048 >= 1024 and mode % 16 >= 8)
+end
+
+-- Privileges were given: a new version, so that nobody goes on with what was known before.
+local function granted(rec)
+    return splice(rec, 48, struct.pack('<i8', struct.unpack('<i8', rec, 49) + 1))
 end
 
 -- Is the home of an inode (or an entry's) this partition, whose number is `prefix` (2 bytes, big-endian)? The home is in
