@@ -8,7 +8,11 @@
 #include "fs_check.h"
 
 #include <grp.h>
+#include <linux/capability.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 
 enum { USER = 12345, GROUP = 12345, SMALL = 5000, LARGE = 1500000 };
@@ -30,6 +34,17 @@ static void be_root(void)
 {
     OK(seteuid(0));
     OK(setegid(0));
+}
+
+static void be_user_with(int capability)
+{
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct caps_[2];
+
+    be_user();
+    OK(syscall(SYS_capget, &head, caps_));
+    caps_[0].effective |= 1U << capability;
+    OK(syscall(SYS_capset, &head, caps_));
 }
 
 /* --- what root gives -------------------------------------------------------------------------- */
@@ -277,6 +292,54 @@ static void root_writes(const struct change *c)
     OK(unlink(a));
 }
 
+/* Capabilities do, without being root or the owner. */
+static void capable(void)
+{
+    int fd = open_users(SMALL, O_WRONLY);
+
+    give_uid();
+    be_user_with(CAP_FSETID);
+    allocate(fd);
+    copy(fd);
+    be_root();
+    EQUAL(04755, fs_stat(a).st_mode & 07777);
+    be_user_with(CAP_FOWNER);
+    OK(fchmod(fd, 04711));
+    FAILS(EPERM, fchown(fd, USER, (gid_t)-1));
+    be_root();
+    be_user_with(CAP_CHOWN);
+    OK(fchown(fd, 1, 1));
+    be_root();
+    EQUAL(0711, fs_stat(a).st_mode & 07777);
+    EQUAL(1, fs_stat(a).st_uid);
+    OK(close(fd));
+    OK(unlink(a));
+}
+
+/* Those of a user namespace of one's own are none here. */
+static void capable_elsewhere(void)
+{
+    int fd = open_users(SMALL, O_WRONLY), status;
+    pid_t child;
+
+    give_uid();
+    OK(child = fork());
+    if (child == 0) {
+        OK(setresgid(GROUP, GROUP, GROUP));
+        OK(setresuid(USER, USER, USER));
+        if (unshare(CLONE_NEWUSER) == 0)
+            punch(fd);
+        else
+            overwrite(fd); /* not allowed here */
+        _exit(0);
+    }
+    EQUAL(child, waitpid(child, &status, 0));
+    EQUAL(0, status);
+    none("set-user-ID", "a user namespace", "after it");
+    OK(close(fd));
+    OK(unlink(a));
+}
+
 /* What was written on the same mount before was before. */
 static void written_here(void)
 {
@@ -351,6 +414,8 @@ int main(int argc, char **argv)
     }
     for (unsigned i = 0; i < CHANGES; i++)
         root_writes(&changes[i]);
+    capable();
+    capable_elsewhere();
     written_here();
     owned_before();
     in_group_before();
