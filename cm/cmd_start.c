@@ -8,9 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bounded.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/mountinfo.h"
 #include "base/text.h"
 #include "cm/cleanup.h"
 #include "cm/client.h"
@@ -30,6 +32,7 @@
 #define REACH_TIME  (4 * MFS_SEC)
 #define LOOK_FIRST  (5 * MFS_MSEC)
 #define LOOK_MOST   (100 * MFS_MSEC)
+#define LOOK_TIME   (5 * MFS_SEC) /* at what is where we mount */
 #define FAILURE_MAX (64U << 10)
 
 struct start {
@@ -77,6 +80,19 @@ static void say_running(const struct mfs_cm_state *st, const char *how)
         fprintf(stderr,
                 "cm: start: several mounts on one machine are for tests: programs take a file "
                 "that they see through two of them for two files (cp empties it)\n");
+}
+
+/* Of this machine's own mount only: those of other machines say it in their logs. */
+static void say_covered(const struct mfs_cm_state *st)
+{
+    struct mfs_mountinfo info;
+
+    if (!st->mount[0] || strcmp(st->provider, "local") || strstr(st->mount, "%n") ||
+        !mfs_mountinfo_find(st->mount, &info) ||
+        mfs_bounded(mfs_bounded_is_empty, st->mount, LOOK_TIME) != -ENOTEMPTY)
+        return;
+    fprintf(stderr, "cm: start: %s is not empty: what is in it is out of sight until the unmount\n",
+            st->mount);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -244,10 +260,12 @@ static int start_new(struct start *s, int *lock, struct mfs_err *err)
     rc = mfs_secret_create(s->paths->secret, &secret);
     if (!rc)
         rc = mfs_cm_state_save(&st, s->paths->state);
-    if (rc)
+    if (rc) {
         mfs_err_set(err, rc, "%s: %s", s->paths->dir, strerror(-rc));
-    else
+    } else {
+        say_covered(&st);
         rc = run(s, &st, "running", lock, err);
+    }
     if (!rc && !mfs_conf_given(s->conf, "memory") && !mfs_conf_flag(s->conf, "foreground"))
         printf("%s: memory: half of what is available on this machine (choose with --memory)\n",
                st.name);

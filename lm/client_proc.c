@@ -25,9 +25,10 @@ int mfs_client_proc_start(const struct mfs_client_proc *c, const char *path, con
                           struct mfs_proc *proc)
 {
     char program[PATH_MAX], log[PATH_MAX], pid_file[PATH_MAX], memory[32];
-    const char *argv[15] = {program,       "mount",      "--foreground", "--name",  c->name,
-                            "--state-dir", c->state_dir, "--lm",         c->address};
-    size_t argc = 9;
+    /* The log by its name, too, so that it can be opened anew. */
+    const char *argv[17] = {program,      "mount", "--foreground", "--name", c->name, "--state-dir",
+                            c->state_dir, "--lm",  c->address,     "--log",  log};
+    size_t argc = 11;
     int rc;
 
     rc = mfs_proc_sibling("memefs", program, sizeof program);

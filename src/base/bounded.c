@@ -1,12 +1,15 @@
 /* Bounded calls; see the header. The child's pidfd tells its end, so no signal is needed. */
 #include "base/bounded.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <stdbool.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -98,6 +101,29 @@ int mfs_bounded_statfs(const void *path)
     if (statfs(path, &st))
         return -errno;
     return st.f_type == FUSE_SUPER_MAGIC ? 0 : -ENODEV;
+}
+
+static bool is_dot(const char *name)
+{
+    return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+int mfs_bounded_is_empty(const void *path)
+{
+    _Alignas(struct dirent64) char buf[4096];
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = fd < 0 ? -errno : 0;
+    ssize_t n = 1;
+
+    while (!rc && n > 0) {
+        n = getdents64(fd, buf, sizeof buf);
+        for (ssize_t at = 0; at < n && !rc;) {
+            const struct dirent64 *e = (const void *)(buf + at);
+
+            rc = is_dot(e->d_name) ? 0 : -ENOTEMPTY;
+            at += e->d_reclen;
+        }
+    }
+    return rc;
 }
 
 int mfs_bounded_detach(const void *path)

@@ -27,6 +27,7 @@ int mfs_bounded_end(struct mfs_bounded_call *b, int64_t until, int64_t patience)
 /* Calls for it; arg is a path. */
 int mfs_bounded_stat(const void *path);   /* stat(2) */
 int mfs_bounded_statfs(const void *path); /* statfs(2), which no cache answers; -ENODEV: no FUSE */
-int mfs_bounded_detach(const void *path); /* mfs_mount_detach */
+int mfs_bounded_is_empty(const void *path); /* -ENOTEMPTY: the directory is not */
+int mfs_bounded_detach(const void *path);   /* mfs_mount_detach */
 
 #endif

@@ -193,7 +193,7 @@ static int start_session(struct mfs_fuse *m, struct mfs_err *err)
 
     mfs_buf_init(&options);
     rc = mfs_buf_printf(&options, "default_permissions,fsname=%s,subtype=memefs%s%.*s",
-                        m->config->name, geteuid() == 0 ? ",allow_other,dev,suid" : "",
+                        m->config->name, geteuid() == 0 ? ",allow_other" : "",
                         (int)mfs_buf_len(given), mfs_buf_data(given));
     if (rc < 0)
         return mfs_err_set(err, rc, "out of memory");
@@ -341,6 +341,24 @@ static void keep_within(uint64_t memory)
     mallopt(M_ARENA_MAX, 2);
 }
 
+/* To the log as it is, which is stderr before its file is opened. */
+static void say_covered(const struct mfs_mount_config *config)
+{
+    mfs_warn("mount", "%s: is not empty: what is in it is out of sight until the unmount",
+             config->path);
+}
+
+static int open_log(const struct mfs_mount_config *config, bool covers, struct mfs_err *err)
+{
+    int rc = mfs_log_open("memefs", config->log, config->options.log_level);
+
+    if (rc < 0)
+        return mfs_err_set(err, rc, "%s: %s", config->log, strerror(-rc));
+    if (covers)
+        say_covered(config);
+    return 0;
+}
+
 int mfs_mount_run(const struct mfs_mount_config *config, struct mfs_err *err)
 {
     struct mfs_control_config control = {config->address, config->secret, config->path};
@@ -349,19 +367,21 @@ int mfs_mount_run(const struct mfs_mount_config *config, struct mfs_err *err)
                                     .read_window = config->options.read_window},
                          .timeout = config->options.relaxed ? RELAXED_LIFE : 0};
     int channel = -1, rc;
-    bool logged; /* else the log is stderr, where the caller will say it */
+    bool logged, /* else the log is stderr, where the caller will say it */
+        covers;
 
     keep_within(config->options.memory);
     mfs_capacity_divide(config->options.memory, config->options.workers, &m.shares);
     rc = mfs_mountpoint_prepare(config->path, err);
+    covers = rc == 0 && mfs_mountpoint_covers(config->path);
+    if (covers && !config->foreground)
+        say_covered(config);
     if (rc == 0 && !config->foreground)
         rc = mfs_daemon_fork(&channel, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
-    rc = mfs_log_open("memefs", config->log, config->options.log_level);
+    rc = open_log(config, covers && (config->foreground || config->log != NULL), err);
     logged = rc == 0 && (channel < 0 || config->log != NULL);
-    if (rc < 0)
-        mfs_err_set(err, rc, "%s: %s", config->log, strerror(-rc));
     fuse_set_log_func(fuse_says);
     mfs_signals_block();
     pthread_mutex_init(&m.table_lock, NULL);

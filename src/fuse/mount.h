@@ -19,10 +19,10 @@ struct mfs_mount_config {
     struct mfs_mount_options options;
 };
 
-/* Mounts and serves until the file system is unmounted or the process gets SIGTERM, SIGINT or
- * SIGHUP; then everything dirty is stored and 0 is returned. Unless `foreground` the caller's
- * process returns as soon as the mount answers, and a child of it goes on. A negative errno: *err
- * says why. */
+/* Mounts and serves until the file system is unmounted or the process gets SIGTERM or SIGINT, or,
+ * without a log file, SIGHUP; then everything dirty is stored and 0 is returned. Unless
+ * `foreground` the caller's process returns as soon as the mount answers, and a child of it goes
+ * on. A negative errno: *err says why. */
 int mfs_mount_run(const struct mfs_mount_config *config, struct mfs_err *err);
 
 #endif

@@ -69,6 +69,11 @@ int mfs_mountpoint_prepare(const char *path, struct mfs_err *err)
                   : 0;
 }
 
+bool mfs_mountpoint_covers(const char *path)
+{
+    return mfs_bounded(mfs_bounded_is_empty, path, LOOK_LIMIT) == -ENOTEMPTY;
+}
+
 static int write_text(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC), rc;

@@ -13,6 +13,9 @@
  * Blocks. */
 int mfs_mountpoint_prepare(const char *path, struct mfs_err *err);
 
+/* Is there anything in the directory, which a mount will cover? Blocks for seconds at most. */
+bool mfs_mountpoint_covers(const char *path);
+
 /* Waits until the mount answers and raises its read-ahead to `bytes` (as root). *device names the
  * mount for the functions below. 0 or -errno. */
 int mfs_mountpoint_tune(const char *path, uint32_t bytes, dev_t *device);

@@ -169,5 +169,7 @@ void mfs_mount_options_help(FILE *to)
         snprintf(word, sizeof word, "%s%s", options[i].key, values[options[i].kind]);
         fprintf(to, "  %-27s %s\n", word, options[i].help);
     }
-    fputs("  ro, nosuid, nodev, noexec, sync, dirsync and their opposites: see mount(8)\n", to);
+    fputs("  suid, dev                   set-user-ID programs and device files work (default: no)\n"
+          "  ro, noexec, sync, dirsync and their opposites: see mount(8)\n",
+          to);
 }

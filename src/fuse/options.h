@@ -24,7 +24,8 @@ struct mfs_mount_options {
     uint32_t io_timeout; /* s that a partition may take to answer */
     uint32_t full_wait;  /* s to wait for memory while the deployment can grow */
     enum mfs_log_level log_level;
-    struct mfs_buf kernel; /* ",ro,noexec…": for the kernel, as given */
+    struct mfs_buf kernel; /* ",ro,suid…": for the kernel, as given; libfuse begins with nosuid and
+                            * nodev */
 };
 
 void mfs_mount_options_init(struct mfs_mount_options *o); /* the defaults */

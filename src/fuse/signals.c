@@ -83,6 +83,22 @@ static void end_mount(struct mfs_signals *s, int signo)
         end_loop(s);
 }
 
+/* Without a log file it is that of the terminal that has gone. */
+static void hang_up(struct mfs_signals *s)
+{
+    int rc;
+
+    if (s->m->config->log == NULL) {
+        end_mount(s, SIGHUP);
+        return;
+    }
+    rc = mfs_log_reopen();
+    if (rc < 0)
+        mfs_warn("mount", "%s: the log goes on as it was: %s", s->m->config->log, strerror(-rc));
+    else
+        mfs_info("mount", "%s: log opened anew", s->m->config->path);
+}
+
 static void announce(struct mfs_signals *s)
 {
     struct mfs_fuse *m = s->m;
@@ -114,6 +130,8 @@ static void *run(void *arg)
 
         if (signo == SIGUSR1)
             mfs_fuse_stats_log(&s->m->stats, s->m->store);
+        else if (signo == SIGHUP)
+            hang_up(s);
         else if (signo != 0)
             end_mount(s, signo);
         if (!announced && atomic_load(&s->m->answers)) {

@@ -4,7 +4,7 @@
 # ctest: timeout=180
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
-need jq
+need findmnt jq setpriv
 
 status_of() # JQ-EXPRESSION
 {
@@ -78,7 +78,31 @@ done
 say "a parent that ignores SIGCHLD"
 env --ignore-signal=CHLD memefs mount --name "$NAME" --state-dir "$STATE" "$T/by-hand" || fail "memefs mount fails"
 cmp "$T/data" "$T/by-hand/dir/file"
+options_of() { findmnt -no VFS-OPTIONS "$1"; }
+for mount in "$MNT0" "$T/by-hand"; do
+    [[ $(options_of "$mount") == *nosuid*nodev* ]] || fail "$mount lets set-user-ID programs or devices work"
+done
 env --ignore-signal=CHLD memefs umount "$T/by-hand" || fail "memefs umount fails"
+
+say "where something is already; with set-user-ID programs and devices"
+: >"$T/by-hand/covered"
+memefs mount --name "$NAME" --state-dir "$STATE" --log "$T/by-hand.log" -o suid,dev "$T/by-hand" 2>"$T/said"
+for file in "$T/said" "$T/by-hand.log"; do
+    grep -q "by-hand: is not empty" "$file" || fail "$(cat "$file")"
+done
+[[ $(options_of "$T/by-hand") != *no[sd]* ]] || fail "suid,dev: $(options_of "$T/by-hand")"
+cp "$(command -v id)" "$T/by-hand/id"
+chmod 4755 "$T/by-hand/id"
+equal 0 "$(setpriv --reuid 65534 "$T/by-hand/id" -u)" "a set-user-ID program where they are allowed"
+equal 65534 "$(setpriv --reuid 65534 "$MNT0/id" -u)" "a set-user-ID program where they are not"
+memefs umount "$T/by-hand"
+[ -e "$T/by-hand/covered" ] || fail "what was covered is gone"
+
+say "clients open their logs anew"
+mv "$STATE/node-1/client.log" "$T/rotated.log"
+kill -HUP "$(cut -d' ' -f1 "$STATE/node-1/client.pid")"
+must_happen 10 grep -q "log opened anew" "$STATE/node-1/client.log"
+cmp "$T/data" "$MNT1/dir/file" || fail "SIGHUP has ended a mount"
 
 say "stop"
 umount "$MNT3"
