@@ -220,6 +220,21 @@ out:
     return rc;
 }
 
+/* In the order of the file, as partition/voids.h says. */
+static int decode_voids(struct mfs_bytes list, struct mfs_ranges *voids)
+{
+    uint64_t behind = 0;
+    int rc = list.n % PAIR ? -EIO : 0;
+
+    for (size_t at = 0; !rc && at < list.n; at += PAIR) {
+        uint64_t lo = mfs_get_le64(list.p + at), hi = mfs_get_le64(list.p + at + 8);
+
+        rc = lo < behind || lo >= hi || hi > INT64_MAX ? -EIO : mfs_ranges_add(voids, lo, hi);
+        behind = hi;
+    }
+    return rc;
+}
+
 int mfs_meta_voids(struct mfs_meta *meta, uint64_t ino, struct mfs_ranges *voids)
 {
     char key[MFS_KEY_INO_LEN];
@@ -233,8 +248,8 @@ int mfs_meta_voids(struct mfs_meta *meta, uint64_t ino, struct mfs_ranges *voids
     c.cmd.idempotent = true;
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     list = mfs_call_text(&c);
-    for (size_t at = 0; !rc && list.p && at + PAIR <= list.n; at += PAIR)
-        rc = mfs_ranges_add(voids, mfs_get_le64(list.p + at), mfs_get_le64(list.p + at + 8));
+    if (!rc && list.p)
+        rc = decode_voids(list, voids);
     mfs_call_fini(&c);
     return rc;
 }

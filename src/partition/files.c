@@ -54,11 +54,13 @@ static bool untrimmed(const struct mfs_request *r, const char *rec)
 static void leave_void(const struct mfs_request *r, struct mfs_span ino, struct mfs_inode *i,
                        int64_t end)
 {
-    struct mfs_ranges none;
+    struct mfs_ranges none, voids;
 
     mfs_ranges_init(&none);
-    mfs_voids_grow(r->ctx, ino, i, end, &none);
+    mfs_ranges_init(&voids);
+    mfs_voids_grow(r->ctx, ino, i, end, &none, &voids);
     mfs_ranges_fini(&none);
+    mfs_ranges_fini(&voids);
 }
 
 static int open_cut(const struct mfs_request *r, struct mfs_inode *i)
@@ -120,6 +122,8 @@ static int open_inode(const struct mfs_request *r, struct mfs_inode *i)
 
     if (!i->rec)
         return mfs_request_fail(r, ESTALE, "no inode");
+    if (!mfs_inode_is_sound(i))
+        return mfs_request_fail(r, EIO, "a damaged inode");
     if (cut && is_place_taken(r, mfs_request_arg(r, OPEN_INO), mfs_request_arg(r, OPEN_SID)))
         return MFS_REDIS_OK;
     if (cut && mfs_request_int(r, OPEN_VERSION) > 0 && untrimmed(r, i->rec))
@@ -371,7 +375,7 @@ static bool is_cut_since(const struct mfs_request *r, const char *rec)
 
 /* With the inode open; what is answered is added. */
 static int commit(const struct mfs_request *r, struct mfs_inode *i, struct mfs_ranges *named,
-                  struct mfs_answer *a)
+                  struct mfs_ranges *voids, struct mfs_answer *a)
 {
     struct mfs_span time = mfs_request_arg(r, TIME), ino = mfs_request_arg(r, INO);
     int64_t last = parts_end(r, PARTS), more = 0;
@@ -381,13 +385,15 @@ static int commit(const struct mfs_request *r, struct mfs_inode *i, struct mfs_r
         return mfs_request_fail(r, EINVAL, "not a time, ranges and parts of a stripe");
     if (!i->rec)
         return mfs_request_fail(r, ESTALE, "no inode");
+    if (!mfs_inode_is_sound(i) || !mfs_voids_load(r->ctx, ino, i, voids))
+        return mfs_request_fail(r, EIO, "a damaged inode");
     if (is_cut_since(r, i->rec))
         return mfs_request_fail(r, ECANCELED, "cut meanwhile");
     if (r->argc > PARTS)
         more = store_parts(r, last, named);
     if (more < 0)
         return mfs_request_fail(r, EIO, "the rest of the stripe is lost");
-    mfs_voids_grow(r->ctx, ino, i, mfs_request_int(r, END), named);
+    mfs_voids_grow(r->ctx, ino, i, mfs_request_int(r, END), named, voids);
     grown(r, i->rec, more);
     mfs_inode_drop(r->ctx, ino, i, mfs_request_int(r, DROP));
     mfs_journal_key(i->key);
@@ -408,12 +414,14 @@ int mfs_command_commit(const struct mfs_request *r)
 {
     struct mfs_inode i = mfs_inode_open(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
     struct mfs_answer a = {0};
-    struct mfs_ranges named;
+    struct mfs_ranges named, voids;
     int rc;
 
     mfs_ranges_init(&named);
-    rc = commit(r, &i, &named, &a);
+    mfs_ranges_init(&voids);
+    rc = commit(r, &i, &named, &voids, &a);
     mfs_ranges_fini(&named);
+    mfs_ranges_fini(&voids);
     mfs_inode_close(&i);
     return rc;
 }

@@ -81,6 +81,12 @@ void mfs_inode_close(struct mfs_inode *i)
     mfs_key_close(i->key);
 }
 
+bool mfs_inode_is_sound(const struct mfs_inode *i)
+{
+    return i->rec && i->rec[0] == MFS_REC_FORMAT && mfs_rec_i64(i->rec, MFS_REC_SIZE) >= 0 &&
+           mfs_rec_i64(i->rec, MFS_REC_END) >= 0;
+}
+
 bool mfs_inode_is_here(struct mfs_span ino, struct mfs_span here)
 {
     return ino.n >= 8 && here.n == 2 && mfs_ino_home(mfs_get_be64(ino.p)) == mfs_get_be16(here.p);
@@ -97,7 +103,8 @@ int64_t mfs_inode_opened(struct RedisModuleCtx *ctx, struct mfs_span ino,
     int n;
 
     if (have) {
-        count += strtoll(mfs_string_span(have).p, &end, 10);
+        if (__builtin_add_overflow(count, strtoll(mfs_string_span(have).p, &end, 10), &count))
+            count = by; /* what was there is no count */
         snprintf(last, sizeof last, "%s", end);
         mfs_redis.FreeString(ctx, have);
     }

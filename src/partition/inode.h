@@ -10,7 +10,8 @@
 #define MFS_ENTRY     9  /* bytes: ino, type */
 #define MFS_ENTRY_MAX 27 /* and the intent of a rename */
 
-enum { /* where things are in a record */
+#define MFS_REC_FORMAT 1 /* its first byte */
+enum {                   /* where things are in a record */
        MFS_REC_FLAGS = 1,
        MFS_REC_CUTS = 2,
        MFS_REC_MODE = 4,
@@ -49,6 +50,10 @@ struct mfs_inode {
 };
 struct mfs_inode mfs_inode_open(struct RedisModuleCtx *ctx, struct mfs_span ino, int mode);
 void mfs_inode_close(struct mfs_inode *i);
+
+/* Is it a record as clients write them? What others wrote, or damage has left, is refused where its
+ * numbers matter; that it is there, and how many names it has, is believed. */
+bool mfs_inode_is_sound(const struct mfs_inode *i);
 
 /* Is its home the partition `here` (2 bytes, big-endian), which is this one? */
 bool mfs_inode_is_here(struct mfs_span ino, struct mfs_span here);

@@ -41,7 +41,7 @@ static void add_content(const struct mfs_request *r, const struct mfs_inode *i, 
     struct RedisModuleKey *stripe;
     struct mfs_span content;
 
-    if (size <= 0 || size > most)
+    if (!mfs_inode_is_sound(i) || size <= 0 || size > most)
         return;
     stripe = mfs_key_stripe0(r->ctx, ino, MFS_REDIS_READ);
     if (mfs_voids_head(i, stripe, &content))

@@ -4,12 +4,14 @@
 
 #include "partition/journal.h"
 
-#define PAIR 16 /* bytes of a range in the key */
+#define PAIR     16    /* bytes of a range in the key */
+#define LIST_MAX 65536 /* ranges in one, more than a client names at once */
 
+/* There is no memory for the few MiB that LIST_MAX ranges take: the server ends as well then. */
 static void must(int rc)
 {
     if (rc)
-        abort(); /* as the server does */
+        abort();
 }
 
 void mfs_voids_name(struct mfs_ranges *named, int64_t lo, int64_t hi)
@@ -19,14 +21,19 @@ void mfs_voids_name(struct mfs_ranges *named, int64_t lo, int64_t hi)
 
 bool mfs_voids_name_list(struct mfs_ranges *named, struct mfs_span list)
 {
-    for (size_t at = 0; at + PAIR <= list.n; at += PAIR) {
+    int64_t behind = 0;
+
+    if (list.n % PAIR || list.n / PAIR > LIST_MAX)
+        return false;
+    for (size_t at = 0; at < list.n; at += PAIR) {
         int64_t lo = mfs_rec_i64(list.p, at), hi = mfs_rec_i64(list.p, at + 8);
 
-        if (lo < 0 || lo >= hi)
+        if (lo < behind || lo >= hi)
             return false;
         mfs_voids_name(named, lo, hi);
+        behind = hi;
     }
-    return list.n % PAIR == 0;
+    return true;
 }
 
 static int by_length(const void *a, const void *b)
@@ -83,14 +90,20 @@ static bool has_voids(const struct mfs_inode *i)
     return i->rec[MFS_REC_FLAGS] & MFS_FLAG_VOIDS;
 }
 
-/* What the file had up to now; what is behind its end of data it has no more. */
-static void load(struct RedisModuleCtx *ctx, struct mfs_span ino, int64_t end, struct mfs_ranges *v)
+/* What is behind its end of data it has no more. */
+bool mfs_voids_load(struct RedisModuleCtx *ctx, struct mfs_span ino, const struct mfs_inode *i,
+                    struct mfs_ranges *voids)
 {
-    struct RedisModuleKey *key = mfs_key_open(ctx, 'V', ino, MFS_REDIS_READ);
+    struct RedisModuleKey *key;
+    bool sound;
 
-    mfs_voids_name_list(v, mfs_key_text(key));
+    if (!has_voids(i))
+        return true;
+    key = mfs_key_open(ctx, 'V', ino, MFS_REDIS_READ);
+    sound = mfs_voids_name_list(voids, mfs_key_text(key));
     mfs_key_close(key);
-    mfs_ranges_cut(v, (uint64_t)end);
+    mfs_ranges_cut(voids, (uint64_t)mfs_rec_i64(i->rec, MFS_REC_END));
+    return sound;
 }
 
 static void save(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i,
@@ -112,24 +125,19 @@ static void save(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_ino
 }
 
 void mfs_voids_grow(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i,
-                    int64_t end, const struct mfs_ranges *named)
+                    int64_t end, const struct mfs_ranges *named, struct mfs_ranges *voids)
 {
     int64_t old = mfs_rec_i64(i->rec, MFS_REC_END), last = (int64_t)mfs_ranges_end(named);
-    struct mfs_ranges v;
 
-    mfs_ranges_init(&v);
-    if (has_voids(i))
-        load(ctx, ino, old, &v);
     end = end > last ? end : last;
     if (end > old) {
-        mfs_voids_name(&v, old, end);
+        mfs_voids_name(voids, old, end);
         mfs_rec_put_i64(i->rec, MFS_REC_END, end);
     }
-    for (uint32_t n = 0; v.n && n < named->n; n++)
-        must(mfs_ranges_take(&v, named->v[n].lo, named->v[n].hi));
-    forget_smallest(&v);
-    save(ctx, ino, i, &v);
-    mfs_ranges_fini(&v);
+    for (uint32_t n = 0; voids->n && n < named->n; n++)
+        must(mfs_ranges_take(voids, named->v[n].lo, named->v[n].hi));
+    forget_smallest(voids);
+    save(ctx, ino, i, voids);
 }
 
 bool mfs_voids_head(const struct mfs_inode *i, struct RedisModuleKey *stripe0,

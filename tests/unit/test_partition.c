@@ -1,8 +1,14 @@
 /* The module's commands fed by somebody who has the password and no manners: any arguments, keys of
- * other types, entries and records that are none. The server lives on and answers. */
+ * other types, entries and records that are none, or whose numbers make no sense. The server lives
+ * on and answers. */
 #include "store_test.h"
 
 #include <stdint.h>
+#include <sys/stat.h>
+
+#include "base/bytes.h"
+#include "meta/attr.h"
+#include "meta/record.h"
 
 static struct store_test t;
 
@@ -36,30 +42,68 @@ static uint32_t dice(uint32_t n)
     return (uint32_t)(seed >> 33) % n;
 }
 
-/* What stands for an inode, a session, a time, a record, a number, an owner of locks, and none of
- * them. */
-static void add_anything(struct mfs_args *a)
+static int64_t any_number(void)
 {
-    static const char zeros[4096];
-    static const char *const inos[] = {"INODE--1", "INODE--2", "INODE--3"};
-    static const size_t lengths[] = {0, 1, 2, 7, 8, 9, 12, 16, 17, 24, 91, 92, 108, 4096};
     static const int64_t numbers[] = {0,         1,         -1,        4096,     1 << 20,
                                       1LL << 40, INT64_MIN, INT64_MAX, 64 << 20, 12345};
 
-    switch (dice(9)) {
+    return numbers[dice(10)];
+}
+
+static void encode_record(char rec[MFS_RECORD_FIXED], uint64_t size, uint64_t end, bool voids)
+{
+    struct mfs_attr attr = {.mode = S_IFREG | 0644,
+                            .nlink = dice(3),
+                            .size = size,
+                            .data_end = end,
+                            .alloc = any_number(),
+                            .version = (uint64_t)any_number(),
+                            .flags = voids ? MFS_ATTR_VOIDS : 0};
+
+    mfs_meta_record_encode(&attr, rec);
+}
+
+static void add_numbers(struct mfs_args *a, char *space)
+{
+    size_t n = dice(6) * 8;
+
+    for (size_t at = 0; at < n; at += 8)
+        mfs_put_le64(space + at, (uint64_t)any_number());
+    mfs_args_bin(a, space, n);
+}
+
+/* What stands for an inode, a session, a time, a record, ranges, a number, an owner of locks, and
+ * none of them. */
+static void add_anything(struct mfs_args *a)
+{
+    static const char zeros[4096];
+    static char spaces[64][MFS_RECORD_FIXED];
+    static unsigned next;
+    char *space = spaces[next++ % 64];
+    static const char *const inos[] = {"INODE--1", "INODE--2", "INODE--3"};
+    static const size_t lengths[] = {0, 1, 2, 7, 8, 9, 12, 16, 17, 24, 91, 92, 108, 4096};
+
+    switch (dice(10)) {
     case 0:
     case 1:
     case 2:
         mfs_args_bin(a, inos[dice(3)], 8);
         break;
     case 3:
-        mfs_args_int(a, numbers[dice(10)]);
+        mfs_args_int(a, any_number());
         break;
     case 4:
         mfs_args_str(a, &"xk\0on\0xn\0op\0x"[3 * dice(5)]);
         break;
     case 5:
         mfs_args_str(a, dice(2) ? "PINODE--1OWNER--1" : "FINODE--2OWNER--1");
+        break;
+    case 6:
+        encode_record(space, (uint64_t)any_number(), (uint64_t)any_number(), dice(2));
+        mfs_args_bin(a, space, MFS_RECORD_FIXED);
+        break;
+    case 7:
+        add_numbers(a, space);
         break;
     default:
         mfs_args_bin(a, zeros, lengths[dice(14)]);
@@ -92,7 +136,7 @@ static void spoil_a_key(void)
 {
     static const char *const inos[] = {"INODE--1", "INODE--2", "INODE--3"};
     static const char *const verbs[] = {"SET", "HSET", "SADD", "DEL"};
-    char key[9] = {"IDOYKSALP"[dice(9)]};
+    char key[9] = {"IDOYKSALPVI"[dice(11)]};
     struct mfs_args a;
     uint32_t verb = dice(4);
 
@@ -124,11 +168,102 @@ static void test_any_keys(void **state)
     assert_int_equal(redis_fixture_admin(t.fixture, 0, "PING"), 0);
 }
 
+static int ask(const char *command, const char *const *words, uint32_t n)
+{
+    struct mfs_args a;
+    struct mfs_cmd cmd;
+    int rc;
+
+    mfs_args_init(&a, command);
+    mfs_args_bin(&a, "INODE--1", 8);
+    for (uint32_t i = 0; i < n; i++)
+        mfs_args_str(&a, words[i]);
+    cmd = mfs_args_cmd(&a, 0);
+    rc = mfs_store_exec(t.store, &cmd, 1);
+    mfs_cmds_fini(&cmd, 1);
+    return rc;
+}
+
+static void put_key(const char *key, const void *p, size_t n)
+{
+    struct mfs_args a;
+
+    mfs_args_init(&a, "SET");
+    mfs_args_str(&a, key);
+    mfs_args_bin(&a, p, n);
+    send(&a);
+}
+
+/* A record whose end of data or size is negative, or voids that are none: who reads or writes the
+ * file is refused, and nothing else happens. */
+static void test_damaged_inode(void **state)
+{
+    static const int64_t ends[][2] = {{5, -1}, {5, INT64_MIN}, {-1, 5}, {INT64_MIN, INT64_MIN}};
+    static const char *const open[] = {"SESSION1", "100"};
+    static const char *const cut[] = {"SESSION1", "0", "aTimeOf12___", "0", "4096"};
+    static const char *const commit[] = {"", "9", "9", "0", "SESSION1", "", ""};
+    static const char *const store[] = {"", "9", "9", "0", "SESSION1", "", "", "0", "bytes"};
+    char rec[MFS_RECORD_FIXED], voids[16];
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        encode_record(rec, (uint64_t)ends[i][0], (uint64_t)ends[i][1], i % 2);
+        put_key("IINODE--1", rec, sizeof rec);
+        assert_int_equal(ask("mfs_open", open, 2), -EIO);
+        assert_int_equal(ask("mfs_open", cut, 5), -EIO);
+        assert_int_equal(ask("mfs_commit", commit, 7), -EIO);
+        assert_int_equal(ask("mfs_commit0", store, 9), -EIO);
+    }
+    encode_record(rec, 5, 5, true);
+    put_key("IINODE--1", rec, sizeof rec);
+    mfs_put_le64(voids, 3);
+    mfs_put_le64(voids + 8, 2);
+    put_key("VINODE--1", voids, sizeof voids);
+    assert_int_equal(ask("mfs_commit", store, 9), -EIO);
+    put_key("VINODE--1", voids, 7);
+    assert_int_equal(ask("mfs_commit", store, 9), -EIO);
+    mfs_put_le64(voids, 1);
+    put_key("VINODE--1", voids, sizeof voids);
+    assert_int_equal(ask("mfs_commit", store, 9), 0);
+}
+
+/* Far more ranges than a client names: refused before it takes memory and time. */
+static void test_very_many_ranges(void **state)
+{
+    enum { RANGES = 1 << 20 };
+    char *list = malloc(16 * (size_t)RANGES), rec[MFS_RECORD_FIXED];
+    struct mfs_args a;
+    struct mfs_cmd cmd;
+
+    (void)state;
+    assert_non_null(list);
+    for (uint64_t i = 0; i < RANGES; i++) {
+        mfs_put_le64(list + 16 * i, 4 * i);
+        mfs_put_le64(list + 16 * i + 8, 4 * i + 1);
+    }
+    encode_record(rec, 5, 5, false);
+    put_key("IINODE--1", rec, sizeof rec);
+    mfs_args_init(&a, "mfs_commit0");
+    mfs_args_bin(&a, "INODE--1", 8);
+    mfs_args_str(&a, "");
+    for (int i = 0; i < 3; i++)
+        mfs_args_int(&a, 5);
+    mfs_args_str(&a, "SESSION1");
+    mfs_args_bin(&a, list, 16 * (size_t)RANGES);
+    mfs_args_str(&a, "");
+    cmd = mfs_args_cmd(&a, 0);
+    assert_int_equal(mfs_store_exec(t.store, &cmd, 1), -EINVAL);
+    mfs_cmds_fini(&cmd, 1);
+    free(list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_any_arguments, setup, teardown),
         cmocka_unit_test_setup_teardown(test_any_keys, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_damaged_inode, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_very_many_ranges, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
