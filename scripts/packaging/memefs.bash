@@ -27,6 +27,32 @@ _memefs_mount_options()
     "$1" mount --help 2>/dev/null | sed -nE 's/^  ([a-z_]+)(=[^ ]*)?  .*$/\1\2/p' | sed 's/=.*/=/'
 }
 
+# The deployments that there are. Others may have put anything there: only what may be a name is one.
+_memefs_deployments()
+{
+    local dir
+    for dir in /run/memefs/*/; do
+        dir=${dir%/}
+        dir=${dir##*/}
+        if [[ $dir =~ ^[A-Za-z0-9_][A-Za-z0-9._-]*$ ]]; then
+            printf '%s\n' "$dir"
+        fi
+    done
+}
+
+# Those lines of the input that begin with the word. Not by "compgen -W", which expands what it is given, so that
+# it runs the commands in a name like $(…).
+_memefs_reply() # WORD
+{
+    local line
+    COMPREPLY=()
+    while IFS= read -r line; do
+        if [[ $line == "$1"* ]]; then
+            COMPREPLY+=("$line")
+        fi
+    done
+}
+
 _memefs()
 {
     local program=$1 word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} verb=
@@ -37,20 +63,20 @@ _memefs()
     case $previous in
     --config | --lm | --log) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     --mount | --state-dir) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
-    --name) mapfile -t COMPREPLY < <(compgen -W "$(ls /run/memefs 2>/dev/null)" -- "$word") ;;
+    --name) _memefs_reply "$word" < <(_memefs_deployments) ;;
     -o)
-        mapfile -t COMPREPLY < <(compgen -W "$(_memefs_mount_options "$program")" -- "$word")
+        _memefs_reply "$word" < <(_memefs_mount_options "$program")
         compopt -o nospace 2>/dev/null # a value or a comma follows
         ;;
-    --*) mapfile -t COMPREPLY < <(compgen -W "$(_memefs_choices "$previous" "$program" ${verb:+"$verb"})" -- "$word") ;;
+    --*) _memefs_reply "$word" < <(_memefs_choices "$previous" "$program" ${verb:+"$verb"}) ;;
     esac
     if [ ${#COMPREPLY[@]} -gt 0 ]; then
         return
     fi
     if [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$(_memefs_options "$program" ${verb:+"$verb"})" -- "$word")
+        _memefs_reply "$word" < <(_memefs_options "$program" ${verb:+"$verb"})
     elif [ -z "$verb" ]; then
-        mapfile -t COMPREPLY < <(compgen -W "$(_memefs_verbs "$program")" -- "$word")
+        _memefs_reply "$word" < <(_memefs_verbs "$program")
     elif [ "${program##*/}" = memefs ]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
     fi

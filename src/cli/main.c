@@ -35,7 +35,14 @@ static void help(FILE *to)
 
 int mfs_verb_fail(const char *verb, int status, const struct mfs_err *err)
 {
-    fprintf(stderr, "memefs: %s: %s\n", verb, err->msg);
+    char msg[sizeof err->msg];
+    size_t n = 0;
+
+    /* A name of a file may stand in it: nothing is for the terminal. */
+    for (; err->msg[n]; n++)
+        msg[n] = (unsigned char)err->msg[n] < ' ' || err->msg[n] == 0x7f ? '?' : err->msg[n];
+    msg[n] = '\0';
+    fprintf(stderr, "memefs: %s: %s\n", verb, msg);
     return status;
 }
 

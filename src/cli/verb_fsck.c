@@ -59,8 +59,10 @@ static void print_one(const struct mfs_fsck_finding *f)
     if (f->ino)
         printf(" inode %" PRIu64 ",", f->ino);
     printf(" partition %" PRIu32, f->part);
-    if (f->path[0] != '\0')
-        printf(", %s", f->path);
+    if (f->path[0] != '\0') {
+        fputs(", ", stdout);
+        mfs_verb_shell_text(f->path);
+    }
     printf(": %s", f->text);
     if (f->state != MFS_FSCK_FOUND)
         printf(f->why[0] != '\0' ? " (%s: %s)" : " (%s)", state_word(f->state), f->why);

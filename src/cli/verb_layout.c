@@ -101,10 +101,10 @@ static int load(const char *file, struct layout *l)
 static void print_head(const char *file, const struct layout *l, uint64_t stripes, bool json)
 {
     if (!json) {
-        printf("%s: inode %" PRIu64 ", %" PRIu64 " bytes, %" PRIu64 " stripes of %" PRIu32
+        mfs_verb_shell_text(file);
+        printf(": inode %" PRIu64 ", %" PRIu64 " bytes, %" PRIu64 " stripes of %" PRIu32
                " bytes, home partition %" PRIu32 " of %" PRIu32 "\n",
-               file, l->ino, l->size, stripes, l->stripe_size, mfs_placement_home(l->ino),
-               l->nparts);
+               l->ino, l->size, stripes, l->stripe_size, mfs_placement_home(l->ino), l->nparts);
         return;
     }
     printf("{\"file\": ");

@@ -14,6 +14,9 @@
 
 static const struct mfs_conf_option options[] = {
     {.key = "json", .type = MFS_CONF_FLAG, .help = "one JSON object"},
+    {.key = "null",
+     .type = MFS_CONF_FLAG,
+     .help = "paths as they are, a NUL behind each; not those without a name"},
     {0},
 };
 static const struct mfs_conf_option *const groups[] = {mfs_deployment_options, options, NULL};
@@ -108,11 +111,23 @@ static void print_text(const struct mfs_lost_list *l, const struct range *r)
 
         if (!in_range(r, f))
             continue;
-        if (f->path[0])
-            printf("%s%s\n", r->shown, f->path + r->cut);
-        else
+        if (f->path[0]) {
+            char path[2 * PATH_MAX];
+
+            snprintf(path, sizeof path, "%s%s", r->shown, f->path + r->cut);
+            mfs_verb_shell_text(path);
+            putchar('\n');
+        } else {
             printf("(inode %" PRIu64 ", without a name)\n", f->ino);
+        }
     }
+}
+
+static void print_null(const struct mfs_lost_list *l, const struct range *r)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (in_range(r, &l->file[i]) && l->file[i].path[0])
+            printf("%s%s%c", r->shown, l->file[i].path + r->cut, '\0');
 }
 
 static void print_json(const struct mfs_lost_list *l, const struct range *r)
@@ -184,6 +199,8 @@ static int list(const struct mfs_conf *conf, const char *dir, struct mfs_verb_cl
         rc = mfs_fsck_lost(c->store, &l, err);
     if (!rc && mfs_conf_flag(conf, "json"))
         print_json(l, r);
+    else if (!rc && mfs_conf_flag(conf, "null"))
+        print_null(l, r);
     else if (!rc)
         print_text(l, r);
     if (!rc && fflush(stdout))

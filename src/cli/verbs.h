@@ -21,6 +21,11 @@ int mfs_verb_fail(const char *verb, int status, const struct mfs_err *err);
  * 383), whose os.fsencode makes the byte of it again. */
 void mfs_verb_json_text(const char *text);
 
+/* The name of a file as ls(1) shows it on a terminal: itself if a shell would read it as one plain
+ * word, else quoted so that a shell reads it as what it is; what a terminal could take for an order
+ * of its own (ESC, a newline) as $'\033'. To stdout. */
+void mfs_verb_shell_text(const char *text);
+
 /* Parses options and exactly `args` arguments, which end up in argv[1 …]; with -args, at most so
  * many, and those not given are NULL: argv must have room for them. With --help it prints
  * `usage` and the options. 0, or -1 with *status set to what to exit with. */

@@ -35,7 +35,7 @@ same_options() # PAGE COMMAND…
 }
 same_options cm.1 "cm start" "cm status" "cm scale" "cm rebalance" "cm policy" "cm events" "cm doctor" "cm stop"
 same_options lm.8 lm
-same_options memefs.1 "memefs mount" "memefs umount" "memefs layout" "memefs fsck"
+same_options memefs.1 "memefs mount" "memefs umount" "memefs layout" "memefs fsck" "memefs lost"
 sed -n '/^.SH MOUNT OPTIONS/,/^.SH EXIT/p' "$HARNESS_DIR/../../docs/man/memefs.1" >"$T/section"
 for option in $(memefs mount --help | sed -n '/^Mount options/,$s/^  \([a-z_]*\)[= ].*/\1/p'); do
     grep -qw -- "$option" "$T/section" || fail "memefs.1 does not tell of -o $option"
