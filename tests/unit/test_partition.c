@@ -201,8 +201,8 @@ static void test_damaged_inode(void **state)
     static const int64_t ends[][2] = {{5, -1}, {5, INT64_MIN}, {-1, 5}, {INT64_MIN, INT64_MIN}};
     static const char *const open[] = {"SESSION1", "100"};
     static const char *const cut[] = {"SESSION1", "0", "aTimeOf12___", "0", "4096"};
-    static const char *const commit[] = {"", "9", "9", "0", "SESSION1", "", ""};
-    static const char *const store[] = {"", "9", "9", "0", "SESSION1", "", "", "0", "bytes"};
+    static const char *const commit[] = {"", "9", "9", "0", "SESSION1", "", "", "0"};
+    static const char *const store[] = {"", "9", "9", "0", "SESSION1", "", "", "0", "0", "bytes"};
     char rec[MFS_RECORD_FIXED], voids[16];
 
     (void)state;
@@ -211,20 +211,20 @@ static void test_damaged_inode(void **state)
         put_key("IINODE--1", rec, sizeof rec);
         assert_int_equal(ask("mfs_open", open, 2), -EIO);
         assert_int_equal(ask("mfs_open", cut, 5), -EIO);
-        assert_int_equal(ask("mfs_commit", commit, 7), -EIO);
-        assert_int_equal(ask("mfs_commit0", store, 9), -EIO);
+        assert_int_equal(ask("mfs_commit", commit, 8), -EIO);
+        assert_int_equal(ask("mfs_commit0", store, 10), -EIO);
     }
     encode_record(rec, 5, 5, true);
     put_key("IINODE--1", rec, sizeof rec);
     mfs_put_le64(voids, 3);
     mfs_put_le64(voids + 8, 2);
     put_key("VINODE--1", voids, sizeof voids);
-    assert_int_equal(ask("mfs_commit", store, 9), -EIO);
+    assert_int_equal(ask("mfs_commit", store, 10), -EIO);
     put_key("VINODE--1", voids, 7);
-    assert_int_equal(ask("mfs_commit", store, 9), -EIO);
+    assert_int_equal(ask("mfs_commit", store, 10), -EIO);
     mfs_put_le64(voids, 1);
     put_key("VINODE--1", voids, sizeof voids);
-    assert_int_equal(ask("mfs_commit", store, 9), 0);
+    assert_int_equal(ask("mfs_commit", store, 10), 0);
 }
 
 /* Far more ranges than a client names: refused before it takes memory and time. */
@@ -251,6 +251,7 @@ static void test_very_many_ranges(void **state)
     mfs_args_str(&a, "SESSION1");
     mfs_args_bin(&a, list, 16 * (size_t)RANGES);
     mfs_args_str(&a, "");
+    mfs_args_int(&a, 0);
     cmd = mfs_args_cmd(&a, 0);
     assert_int_equal(mfs_store_exec(t.store, &cmd, 1), -EINVAL);
     mfs_cmds_fini(&cmd, 1);
