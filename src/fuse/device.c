@@ -70,13 +70,18 @@ static void hear_hello(uint64_t unique, const char *request, size_t len)
     atomic_store(&hello, unique);
 }
 
-static void look_at(const char *request, size_t len)
+/* TMPFILE has CREATE's form, question and answer; the name is "/". */
+static void look_at(char *request, size_t len)
 {
     struct fuse_in_header in;
 
     if (len < sizeof in)
         return;
     memcpy(&in, request, sizeof in);
+    if (in.opcode == FUSE_TMPFILE) {
+        in.opcode = FUSE_CREATE;
+        memcpy(request, &in, sizeof in);
+    }
     kills = asks_to_kill(in.opcode, request, len);
     if (in.opcode == FUSE_INIT)
         hear_hello(in.unique, request, len);

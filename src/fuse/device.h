@@ -20,6 +20,10 @@
  * waits for the next one; the rest goes back to the system. */
 int mfs_device_attach(struct fuse_session *se, size_t kept);
 
+/* The name with which CREATE comes for TMPFILE, which libfuse 3.14 does not know: no file has it.
+ */
+#define MFS_DEVICE_TMPFILE "/"
+
 /* Does the request that the calling thread serves (OPEN, CREATE, WRITE, SETATTR) want set-user-ID
  * and set-group-ID gone, as whoever made it may not keep them? */
 bool mfs_device_kills(void);

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 
 #include "data/readahead.h"
 #include "fuse/device.h"
@@ -61,6 +62,27 @@ void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         mfs_vfs_release(file);
 }
 
+static void make_tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode, struct fuse_file_info *fi)
+{
+    struct mfs_fuse *m = fuse_req_userdata(req);
+    struct mfs_cred cred = mfs_op_cred(req);
+    struct fuse_entry_param e;
+    struct mfs_attr attr;
+    struct mfs_file *file;
+    bool keep_cache;
+    int rc = mfs_vfs_tmpfile(m->vfs, mfs_places_ino(parent), mode, fi->flags, &cred, &attr, &file,
+                             &keep_cache);
+
+    if (rc < 0) {
+        mfs_reply_rc(req, rc);
+        return;
+    }
+    mfs_fill_entry(m, parent, MFS_DEVICE_TMPFILE, &attr, &e);
+    fill_info(m, attr.ino, fi, file, keep_cache);
+    if (fuse_reply_create(req, &e, fi) == -ENOENT)
+        mfs_vfs_release(file);
+}
+
 void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
                    struct fuse_file_info *fi)
 {
@@ -70,8 +92,14 @@ void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
     struct mfs_attr attr;
     struct mfs_file *file;
     bool keep_cache, shown;
-    int rc = mfs_vfs_create_open(m->vfs, mfs_places_ino(parent), name, mode, fi->flags, &cred,
-                                 &attr, &file, &keep_cache);
+    int rc;
+
+    if (strcmp(name, MFS_DEVICE_TMPFILE) == 0) {
+        make_tmpfile(req, parent, mode, fi);
+        return;
+    }
+    rc = mfs_vfs_create_open(m->vfs, mfs_places_ino(parent), name, mode, fi->flags, &cred, &attr,
+                             &file, &keep_cache);
 
     if (rc < 0) {
         mfs_reply_rc(req, rc);

@@ -10,7 +10,7 @@
 #define MFS_ATTR_XATTR   0x01U /* has extended attributes */
 #define MFS_ATTR_ACL     0x02U /* has an access ACL */
 #define MFS_ATTR_DEFACL  0x04U /* has a default ACL (directories) */
-#define MFS_ATTR_SEALED  0x08U /* a directory that is being removed */
+#define MFS_ATTR_TMPFILE 0x08U /* a file made without a name, which may get one (O_TMPFILE) */
 #define MFS_ATTR_SECCAPS 0x10U /* has security.capability */
 #define MFS_ATTR_VOIDS   0x80U /* of what is below data_end some may be no content, see meta.h */
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/bytes.h"
+#include "base/file.h"
 #include "meta/untold.h"
 
 /* A directory's inode may be this old to tell where its entries are. With what a command may be
@@ -55,7 +56,7 @@ int mfs_meta_spread(struct mfs_meta *meta, uint64_t dir, uint32_t part)
 struct birth {
     struct mfs_meta *meta;
     uint64_t parent, sid;
-    const char *name;
+    const char *name; /* NULL: of none */
     const struct mfs_new *new;
     char how; /* 'x' or 'o', see mfs_create in partition/names.c */
     enum mfs_shard_state shard;
@@ -71,16 +72,19 @@ struct birth {
     int64_t not_after;
 };
 
-static int birth_record(struct birth *b)
+static int birth_record(struct birth *b, uint32_t flags)
 {
     const struct mfs_new *new = b->new;
     size_t target = new->target ? strlen(new->target) : 0;
     struct mfs_attr attr = {
+        .flags = flags,
         .mode = new->mode,
         .uid = new->uid,
         .gid = new->gid,
         .rdev = new->rdev,
-        .nlink = S_ISDIR(new->mode) ? 2 : 1,
+        .nlink = b->name == NULL      ? 0
+                 : S_ISDIR(new->mode) ? 2
+                                      : 1,
         .size = target,
         .version = 1,
         .atime = b->now,
@@ -109,6 +113,14 @@ static int birth_record(struct birth *b)
     return 0;
 }
 
+static void birth_xattrs(const struct birth *b, struct mfs_call *c)
+{
+    for (size_t i = 0; i < b->new->nxattrs; i++) {
+        mfs_args_str(&c->args, b->new->xattrs[i].name);
+        mfs_args_bin(&c->args, b->new->xattrs[i].value, b->new->xattrs[i].len);
+    }
+}
+
 /* The call's arguments; `dir` and `sid` must stay. */
 static void birth_args(struct birth *b, struct mfs_call *c, const struct mfs_ino_arg *dir,
                        struct mfs_ino_arg *sid, const char prefix[2], const char type[1],
@@ -128,10 +140,7 @@ static void birth_args(struct birth *b, struct mfs_call *c, const struct mfs_ino
     else
         mfs_args_bin(&c->args, sid->b, b->open ? sizeof sid->b : 0);
     mfs_args_bin(&c->args, b->record, b->record_len);
-    for (size_t i = 0; i < b->new->nxattrs; i++) {
-        mfs_args_str(&c->args, b->new->xattrs[i].name);
-        mfs_args_bin(&c->args, b->new->xattrs[i].value, b->new->xattrs[i].len);
-    }
+    birth_xattrs(b, c);
 }
 
 /* The parent counts a new directory, in the same round trip as its birth (and as if it had not been
@@ -316,7 +325,7 @@ static int give_birth(struct birth *b)
         return rc;
     b->part = mfs_placement_entry(b->parent, b->name, strlen(b->name), b->meta->nparts);
     b->now = mfs_clock_real();
-    rc = birth_record(b);
+    rc = birth_record(b, 0);
     if (rc)
         return rc;
     do {
@@ -354,4 +363,48 @@ int mfs_meta_create_open(struct mfs_meta *meta, uint64_t parent, const char *nam
 
     *created = rc == 1;
     return rc < 0 ? rc : 0;
+}
+
+/* Any partition will do: where its name is going to be is not known. */
+static int place_tmpfile(struct birth *b)
+{
+    char random[16];
+    int rc = mfs_random(random, sizeof random);
+
+    b->part = mfs_placement_entry(b->parent, random, sizeof random, b->meta->nparts);
+    return rc;
+}
+
+int mfs_meta_tmpfile(struct mfs_meta *meta, uint64_t parent, const struct mfs_new *new,
+                     bool linkable, struct mfs_attr *attr)
+{
+    struct birth b = {.meta = meta, .parent = parent, .new = new, .now = mfs_clock_real()};
+    struct mfs_ino_arg sid;
+    struct mfs_call c;
+    char prefix[2];
+    int rc = place_tmpfile(&b);
+
+    if (!rc)
+        rc = birth_record(&b, linkable ? MFS_ATTR_TMPFILE : 0);
+    if (rc)
+        return rc;
+    b.sid = meta->sid;
+    sid = mfs_ino_arg(b.sid);
+    mfs_part_arg(b.part, prefix);
+    mfs_call_function(&c, "mfs_tmpfile");
+    mfs_args_bin(&c.args, prefix, sizeof prefix);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_args_bin(&c.args, b.record, b.record_len);
+    birth_xattrs(&b, &c);
+    rc = mfs_call_run(meta, &c, b.part);
+    if (!rc && mfs_call_text(&c).n != 8)
+        rc = -EIO;
+    if (!rc) {
+        *attr = b.fresh;
+        attr->ino = mfs_get_be64(mfs_call_text(&c).p);
+        mfs_opens_added(meta, attr->ino, b.sid);
+    }
+    mfs_call_fini(&c);
+    free(b.record);
+    return rc;
 }

@@ -186,6 +186,11 @@ int mfs_meta_create_open(struct mfs_meta *meta, uint64_t parent, const char *nam
                          const struct mfs_new *new, bool exclusive, struct mfs_attr *attr,
                          bool *created);
 
+/* O_TMPFILE: a regular file of no name, open for this session on return. mfs_meta_link may give it
+ * one, if it is `linkable`. */
+int mfs_meta_tmpfile(struct mfs_meta *meta, uint64_t parent, const struct mfs_new *new,
+                     bool linkable, struct mfs_attr *attr);
+
 int mfs_meta_link(struct mfs_meta *meta, uint64_t ino, uint64_t parent, const char *name,
                   struct mfs_attr *attr);
 int mfs_meta_unlink(struct mfs_meta *meta, uint64_t parent, const char *name);

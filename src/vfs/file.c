@@ -267,6 +267,33 @@ int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, 
     return rc;
 }
 
+int mfs_vfs_tmpfile(struct mfs_vfs *vfs, uint64_t parent, mode_t mode, int flags,
+                    const struct mfs_cred *cred, struct mfs_attr *attr, struct mfs_file **file,
+                    bool *keep_cache)
+{
+    struct mfs_inherit in;
+    struct mfs_file *f;
+    uint64_t ino;
+    int rc = mfs_inherit_init(&in, vfs, parent, S_IFREG | (mode & 07777), cred);
+
+    if (rc < 0)
+        return rc;
+    rc = mfs_meta_tmpfile(vfs->meta, parent, &in.new, !(flags & O_EXCL), attr);
+    mfs_inherit_fini(&in);
+    if (rc < 0)
+        return rc;
+    ino = attr->ino;
+    f = file_new(vfs, flags & ~O_EXCL);
+    rc = f != NULL ? finish_create(vfs, f, true, 0, attr, keep_cache) : -ENOMEM;
+    if (rc < 0) {
+        mfs_meta_close(vfs->meta, ino, true);
+        return rc;
+    }
+    f->removals--; /* what it took is free when it is closed, unless it has a name by then */
+    *file = f;
+    return 0;
+}
+
 /* --- the end of a handle -------------------------------------------------------------------- */
 
 int mfs_vfs_flush(struct mfs_file *f, uint64_t lock_owner)

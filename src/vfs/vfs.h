@@ -138,6 +138,9 @@ int mfs_vfs_statfs(struct mfs_vfs *vfs, struct mfs_meta_space *space);
 int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode,
                         int flags, const struct mfs_cred *cred, struct mfs_attr *attr,
                         struct mfs_file **file, bool *keep_cache);
+int mfs_vfs_tmpfile(struct mfs_vfs *vfs, uint64_t parent, mode_t mode, int flags,
+                    const struct mfs_cred *cred, struct mfs_attr *attr, struct mfs_file **file,
+                    bool *keep_cache);
 int mfs_vfs_open(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_file **file,
                  bool *keep_cache);
 

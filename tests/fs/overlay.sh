@@ -45,6 +45,11 @@ mkdir "$scratch/lower" "$merged" upper work
 make_tree "$scratch/lower" 60
 printf 'lower\n' >"$scratch/lower/appended"
 chmod 640 "$scratch/lower/appended"
+for mode in 4711 2755; do
+    printf 'program\n' >"$scratch/lower/mode$mode"
+    chgrp 42 "$scratch/lower/mode$mode"
+    chmod "$mode" "$scratch/lower/mode$mode"
+done
 describe "$scratch/lower" >"$scratch/before"
 mount_overlay
 describe "$merged" >"$scratch/seen"
@@ -58,6 +63,13 @@ touch -d '2002-03-04 05:06:07.123456789' "$merged/d4/e1/file 4"
 cmp "$scratch/lower/d4/e1/file 4" "$there/upper/d4/e1/file 4" || fail "copied up badly"
 ln "$merged/large" "$merged/another name"
 [ "$(stat -c %h "$merged/large")" -eq 2 ] || fail "no second name"
+
+for mode in 4711 2755; do
+    [ "$(stat -c %a "$merged/mode$mode")" = "$mode" ] || fail "mode$mode is not seen with its mode"
+    touch "$merged/mode$mode"
+    [ "$(stat -c '%a %g' "$there/upper/mode$mode")" = "$mode 42" ] ||
+        fail "mode$mode was copied up with $(stat -c '%a %g' "upper/mode$mode")"
+done
 
 # Removed, moved, replaced.
 rm "$merged/dangling"

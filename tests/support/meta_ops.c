@@ -49,6 +49,20 @@ static int op_open(struct meta_client *c, const struct meta_op *op, const struct
     return rc;
 }
 
+static int op_tmpfile(struct meta_client *c, const struct meta_op *op, const struct meta_where *w)
+{
+    struct mfs_new new = {.mode = S_IFREG | 0600};
+    struct mfs_attr attr, linked;
+    int rc = mfs_meta_tmpfile(c->meta, w->dir, &new, true, &attr);
+
+    (void)op;
+    if (rc)
+        return rc;
+    rc = mfs_meta_link(c->meta, attr.ino, w->dir, w->name, &linked);
+    mfs_meta_close(c->meta, attr.ino, true);
+    return rc;
+}
+
 static int op_unlink(struct meta_client *c, const struct meta_op *op, const struct meta_where *w)
 {
     (void)op;
@@ -81,6 +95,7 @@ const struct meta_op meta_ops[] = {
     {"mkdir_h", op_create, "d2/h", NULL, S_IFDIR | 0700},
     {"create_in_s", op_create, "d1/s/n", NULL, S_IFREG | 0600},
     {"mkdir_in_t", op_create, "d2/t/m", NULL, S_IFDIR | 0700},
+    {"tmpfile_x", op_tmpfile, "d1/x", NULL, 0},
     {"unlink_f", op_unlink, "d1/f", NULL, 0},
     {"unlink_h", op_unlink, "d2/h", NULL, 0},
     {"unlink_l", op_unlink, "d2/l", NULL, 0},

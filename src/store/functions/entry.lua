@@ -61,7 +61,7 @@ local function link(args)
     if kind == S_IFDIR then
         return fail(errno.EPERM, 'a directory')
     end
-    if nlink == 0 then
+    if nlink == 0 and not has_flag(rec, F_TMPFILE) then
         return fail(errno.ENOENT, 'unlinked')
     end
     if nlink >= LINK_MAX then
@@ -77,6 +77,9 @@ local function link(args)
     end
     rec = splice(splice(rec, 16, struct.pack('<I4', nlink + 1)), 80, args[2])
     put_record(ino, rec)
+    if nlink == 0 then
+        redis.call('SREM', '#orphans', ino)
+    end
     return '\0' .. char(#keeper) .. keeper .. rec .. (kind == S_IFREG and other_holders(ino, args[3]) or '')
 end
 
@@ -95,4 +98,19 @@ redis.register_function('mfs_link_begin', function(_, args)
                    '\0\0\0\0\0\0\0\0' .. args[5] .. args[1])
     end
     return answer
+end)
+
+-- mfs_tmpfile prefix sid record [xattr value …]: a file of no name, open for the session; its ino. It goes as one whose
+-- last name has gone.
+local NOWHERE = '\0\0\0\0\0\0\0\0'
+
+redis.register_function('mfs_tmpfile', function(_, args)
+    local said = redis.call('mfs_create', NOWHERE, 'x', args[1], char(S_IFREG), 'x', args[2], unpack(args, 3))
+    if type(said) == 'table' then
+        return said
+    end
+    local ino = sub(said, 2, 9)
+    redis.call('DEL', 'D' .. NOWHERE)
+    redis.call('SADD', '#orphans', ino)
+    return ino
 end)

@@ -31,6 +31,12 @@ local function dropped(mask)
     return mask % 8 >= 2 and 192 or mask % 256 - mask % 64
 end
 
+-- overlayfs copies a file into one of no name and sets its owner last, which the kernel passes on like chown(2). Root's
+-- own that stays root's loses nothing then.
+local function stays_roots(rec, uid, mask, new_uid)
+    return mask % 8 >= 2 and record_nlink(rec) == 0 and uid == 0 and (mask % 4 < 2 or tonumber(new_uid) == 0)
+end
+
 -- mfs_setattr ino mask mode uid gid atime mtime ctime sid owner group; the new record, and behind a regular file's other
 -- holders of a lease. EPERM, ECANCELED: owner, or group, is not this one (empty: whoever).
 redis.register_function{ function_name = 'mfs_setattr', flags = { 'allow-oom' },
@@ -46,7 +52,7 @@ redis.register_function{ function_name = 'mfs_setattr', flags = { 'allow-oom' },
         elseif args[11] ~= '' and tonumber(args[11]) ~= gid then
             return fail(errno.ECANCELED, 'another group')
         end
-        if dropped(mask) > 0 then
+        if dropped(mask) > 0 and not stays_roots(rec, uid, mask, args[4]) then
             rec = redis.call('mfs_drop', ino, dropped(mask))
         end
         if mask % 2 >= 1 then

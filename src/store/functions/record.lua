@@ -22,7 +22,7 @@ errno.ESTALE = 116
 errno.ECANCELED = 125
 
 -- Inode flags.
-local F_XATTR, F_ACL, F_DEFACL, F_SECCAPS, F_MTIME = 1, 2, 4, 16, 32
+local F_XATTR, F_ACL, F_DEFACL, F_TMPFILE, F_SECCAPS, F_MTIME = 1, 2, 4, 8, 16, 32
 local S_IFREG, S_IFDIR = 8, 4 -- mode / 4096: what an entry calls its type
 
 local LINK_MAX = 65000
