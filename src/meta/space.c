@@ -20,34 +20,48 @@ static uint64_t field(struct mfs_bytes info, const char *name)
     return 0;
 }
 
-/* INFO memory and DBSIZE of every partition; keys beside inodes are rare enough for an estimate. */
+static uint64_t number(const struct mfs_cmd *cmd)
+{
+    struct mfs_bytes text = mfs_reply_bytes(cmd->reply);
+
+    return text.p ? strtoull(text.p, NULL, 10) : 0;
+}
+
+enum { INFO, SEQ, FREED, QUESTIONS };
+
+/* Of every partition its memory, and how many inodes it has made and freed. */
 static int ask(struct mfs_meta *meta, struct mfs_meta_space *space)
 {
-    struct mfs_args info, size;
-    struct mfs_cmd *cmds = calloc(2 * (size_t)meta->nparts, sizeof *cmds);
+    static const char *const words[QUESTIONS][2] = {
+        [INFO] = {"INFO", "memory"}, [SEQ] = {"GET", "#seq"}, [FREED] = {"GET", "#freed"}};
+    size_t n = QUESTIONS * (size_t)meta->nparts;
+    struct mfs_cmd *cmds = calloc(n, sizeof *cmds);
+    struct mfs_args args[QUESTIONS];
     int rc;
 
     if (!cmds)
         return -ENOMEM;
-    mfs_args_init(&info, "INFO");
-    mfs_args_str(&info, "memory");
-    mfs_args_init(&size, "DBSIZE");
-    for (uint32_t p = 0; p < meta->nparts; p++) {
-        cmds[2 * p] = mfs_args_cmd(&info, p);
-        cmds[2 * p + 1] = mfs_args_cmd(&size, p);
-        cmds[2 * p].idempotent = cmds[2 * p + 1].idempotent = true;
+    for (size_t q = 0; q < QUESTIONS; q++) {
+        mfs_args_init(&args[q], words[q][0]);
+        mfs_args_str(&args[q], words[q][1]);
     }
-    rc = mfs_store_exec(meta->store, cmds, 2 * (size_t)meta->nparts);
+    for (size_t i = 0; i < n; i++) {
+        cmds[i] = mfs_args_cmd(&args[i % QUESTIONS], (uint32_t)(i / QUESTIONS));
+        cmds[i].idempotent = true;
+    }
+    rc = mfs_store_exec(meta->store, cmds, n);
     memset(space, 0, sizeof *space);
     for (uint32_t p = 0; p < meta->nparts && !rc; p++) {
-        struct mfs_bytes text = mfs_reply_bytes(cmds[2 * p].reply);
-        uint64_t max = field(text, "maxmemory");
+        const struct mfs_cmd *said = cmds + QUESTIONS * (size_t)p;
+        struct mfs_bytes text = mfs_reply_bytes(said[INFO].reply);
+        uint64_t max = field(text, "maxmemory"), seq = number(&said[SEQ]),
+                 freed = number(&said[FREED]);
 
         space->total += max ? max : field(text, "total_system_memory");
         space->used += field(text, "used_memory");
-        space->files += (uint64_t)mfs_reply_int(cmds[2 * p + 1].reply);
+        space->files += seq > freed ? seq - freed : 0;
     }
-    mfs_cmds_fini(cmds, 2 * (size_t)meta->nparts);
+    mfs_cmds_fini(cmds, n);
     free(cmds);
     return rc;
 }

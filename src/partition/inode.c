@@ -137,6 +137,18 @@ static void note_stripes(struct RedisModuleCtx *ctx, struct mfs_span ino, struct
     mfs_key_close(key);
 }
 
+/* How many inodes of those that #seq counts are gone. */
+static void count_freed(struct RedisModuleCtx *ctx)
+{
+    struct RedisModuleKey *key = mfs_key_named(ctx, "#freed", MFS_REDIS_WRITE);
+    struct mfs_span last = mfs_key_text(key);
+    char text[24];
+    int n = snprintf(text, sizeof text, "%llu", 1 + (last.p ? strtoull(last.p, NULL, 10) : 0));
+
+    mfs_key_set(ctx, key, text, (size_t)n);
+    mfs_key_close(key);
+}
+
 /* Removes the inode and all that is kept with it; takes over *i. */
 static void free_inode(struct RedisModuleCtx *ctx, struct mfs_inode *i, struct mfs_span ino,
                        int64_t stripe_size, struct mfs_answer *a)
@@ -155,6 +167,7 @@ static void free_inode(struct RedisModuleCtx *ctx, struct mfs_inode *i, struct m
     for (size_t k = 0; k < sizeof beside; k++)
         mfs_key_drop(ctx, beside[k], ino);
     mfs_locks_forget(ino);
+    count_freed(ctx);
     mfs_answer_byte(a, more ? 1 : 2);
     if (more) {
         mfs_answer_add(a, data_end, sizeof data_end);

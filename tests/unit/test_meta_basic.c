@@ -326,10 +326,17 @@ static void test_statfs(void **state)
     struct mfs_meta_space space;
 
     (void)state;
+    new_file(ROOT, "f");
+    new_file(ROOT, "g");
+    new_dir(ROOT, "d");
     assert_int_equal(mfs_meta_statfs(a.meta, &space), 0);
     assert_true(space.total > space.used);
     assert_true(space.used > 1000000);
-    assert_true(space.files > 0);
+    assert_int_equal(space.files, 4);
+    assert_int_equal(mfs_meta_unlink(a.meta, ROOT, "g"), 0);
+    assert_int_equal(mfs_meta_rmdir(a.meta, ROOT, "d"), 0);
+    assert_int_equal(mfs_meta_statfs(b.meta, &space), 0);
+    assert_int_equal(space.files, 2); /* what df -i shows as used: no keys beside inodes */
 }
 
 int main(void)

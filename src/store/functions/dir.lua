@@ -105,6 +105,7 @@ local function kill_directory(ino, time)
     end
     if redis.call('EXISTS', 'O' .. ino) == 0 then
         redis.call('DEL', 'I' .. ino, 'A' .. ino, 'L' .. ino)
+        redis.call('INCR', '#freed')
         return
     end
     put_record(ino, splice(splice(rec, 16, '\0\0\0\0'), 80, time))
