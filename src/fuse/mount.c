@@ -204,6 +204,8 @@ static int start_session(struct mfs_fuse *m, struct mfs_err *err)
     rc = mfs_notify_create(&m->notify, m);
     if (rc == 0)
         rc = mfs_notify_create(&m->names, m);
+    if (rc == 0)
+        rc = mfs_notify_create(&m->writes, m);
     if (rc < 0)
         return mfs_err_set(err, rc, "thread: %s", strerror(-rc));
     mfs_vfs_on_invalidate(m->vfs, mfs_notify_invalidate, m->notify);
@@ -280,6 +282,8 @@ static void end_session(struct mfs_fuse *m)
         mfs_notify_stop(m->notify);
     if (m->names != NULL)
         mfs_notify_stop(m->names);
+    if (m->writes != NULL)
+        mfs_notify_stop(m->writes);
     if (m->device != 0 && geteuid() == 0 && !is_unmounted(m->se)) {
         mfs_mountpoint_release(m->config->path, m->device, &later);
         let_go(m->se);
@@ -301,6 +305,7 @@ static void tear_down(struct mfs_fuse *m)
     mfs_walks_destroy(m->walks);
     mfs_places_destroy(m->places);
     mfs_ghosts_destroy(m->ghosts);
+    mfs_notify_destroy(m->writes);
     mfs_notify_destroy(m->names);
     mfs_notify_destroy(m->notify);
     mfs_ends_destroy(m->ends);

@@ -16,7 +16,8 @@
 
 struct job {
     uint64_t ino;
-    bool names; /* are to go, else pages */
+    bool names;             /* are to go, else pages … */
+    struct mfs_range range; /* … of this range; hi 0: all, and the file may have grown */
     void (*done)(void *arg);
     void *arg;
     struct job *next;
@@ -42,14 +43,14 @@ static struct job *pop(struct mfs_notify *n)
     return j;
 }
 
-/* The kernel forgets the inode's attributes, and its pages from `off` on, if that is not negative.
- */
-static int forget(struct mfs_notify *n, uint64_t node, off_t off)
+/* The kernel forgets the inode's attributes, and its pages from `off` on, if that is not negative:
+ * of `len` bytes, or with 0 of all. */
+static int forget(struct mfs_notify *n, uint64_t node, off_t off, off_t len)
 {
     int rc;
 
     mfs_ends_noticed(n->m->ends, node, mfs_clock_mono());
-    rc = fuse_lowlevel_notify_inval_inode(n->m->se, node, off, 0);
+    rc = fuse_lowlevel_notify_inval_inode(n->m->se, node, off, len);
     mfs_ends_noticed(n->m->ends, node, mfs_clock_mono());
     return rc;
 }
@@ -63,7 +64,7 @@ static int tell_size(struct mfs_notify *n, uint64_t ino)
 
     if (mfs_vfs_learn_end(n->m->vfs, ino, &size) < 0 || size == 0)
         return 0;
-    rc = forget(n, ino, 0);
+    rc = forget(n, ino, 0, 0);
     if (rc < 0)
         return rc;
     mfs_vfs_pages_dropped(n->m->vfs, ino, size);
@@ -75,19 +76,30 @@ static int tell_size(struct mfs_notify *n, uint64_t ino)
     return rc;
 }
 
+/* -ENOENT: the kernel has forgotten the inode, pages and all. */
+static void warn_of_pages(uint64_t ino, int rc)
+{
+    if (rc < 0 && rc != -ENOENT && rc != -ENODEV && rc != -EBADF)
+        mfs_warn("fuse", "inode %llx: pages not dropped: %s", (unsigned long long)ino,
+                 strerror(-rc));
+}
+
 /* With its pages the kernel forgets attributes that it is just fetching, and a read that wanted
  * them would end at the old end of the file. So it is told the new one, unless the file's partition
  * may be the one that is about to be replaced: all pages are dropped again when that is over. */
 static void drop_pages(struct mfs_notify *n, uint64_t ino)
 {
-    int rc = forget(n, ino, 0);
+    int rc = forget(n, ino, 0, 0);
 
     if (rc == 0 && mfs_meta_in_touch(mfs_vfs_meta(n->m->vfs)))
         rc = tell_size(n, ino);
-    /* -ENOENT: the kernel has forgotten the inode, pages and all. */
-    if (rc < 0 && rc != -ENOENT && rc != -ENODEV && rc != -EBADF)
-        mfs_warn("fuse", "inode %llx: pages not dropped: %s", (unsigned long long)ino,
-                 strerror(-rc));
+    warn_of_pages(ino, rc);
+}
+
+/* What this mount has written itself: the kernel knows where the file ends. */
+static void drop_range(struct mfs_notify *n, uint64_t node, const struct mfs_range *r)
+{
+    warn_of_pages(node, forget(n, node, (off_t)r->lo, (off_t)(r->hi - r->lo)));
 }
 
 /* Of a name that may have changed the kernel forgets everything. Where all are to be asked for anew
@@ -118,9 +130,19 @@ static void drop_names(struct mfs_notify *n, uint64_t ino)
         if (rc < 0 && rc != -ENOENT && rc != -ENODEV && rc != -EBADF)
             mfs_warn("fuse", "inode %llx: name not dropped: %s", (unsigned long long)ino,
                      strerror(-rc));
-        forget(n, name.node, -1);
+        forget(n, name.node, -1, 0);
         mfs_places_dropped(n->m->places, &name);
     }
+}
+
+static void perform(struct mfs_notify *n, const struct job *j)
+{
+    if (j->names)
+        drop_names(n, j->ino);
+    else if (j->range.hi != 0)
+        drop_range(n, j->ino, &j->range);
+    else
+        drop_pages(n, j->ino);
 }
 
 static void *run(void *arg)
@@ -141,10 +163,8 @@ static void *run(void *arg)
         }
         j = pop(n);
         pthread_mutex_unlock(&n->lock);
-        if (ask && j->names)
-            drop_names(n, j->ino);
-        else if (ask)
-            drop_pages(n, j->ino);
+        if (ask)
+            perform(n, j);
         if (j->done != NULL)
             j->done(j->arg);
         free(j);
@@ -242,15 +262,24 @@ void mfs_notify_invalidate(void *arg, uint64_t ino, void (*done)(void *done_arg)
         done(done_arg);
 }
 
+void mfs_notify_drop(struct mfs_notify *n, uint64_t node, const struct mfs_range *pages,
+                     void (*done)(void *done_arg), void *done_arg)
+{
+    struct job j = {.ino = node, .range = *pages, .done = done, .arg = done_arg};
+
+    if (enqueue_new(n, j) == 0)
+        done(done_arg);
+}
+
 void mfs_notify_attributes(struct mfs_notify *n, uint64_t ino)
 {
     uint64_t node[MFS_PLACES_ALIASES];
     size_t count = mfs_places_kept(n->m->places, ino, node);
 
     if (ino == FUSE_ROOT_ID || ino == 0)
-        forget(n, FUSE_ROOT_ID, -1);
+        forget(n, FUSE_ROOT_ID, -1, 0);
     for (size_t i = 0; i < count; i++)
-        forget(n, node[i], -1);
+        forget(n, node[i], -1, 0);
 }
 
 /* What the calling thread's request itself does to names, its kernel knows. */

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/ranges.h"
+
 struct mfs_fuse;
 struct mfs_notify;
 
@@ -18,6 +20,11 @@ void mfs_notify_destroy(struct mfs_notify *n); /* takes NULL */
 
 /* An mfs_vfs_invalidate_fn; arg is the struct mfs_notify. */
 void mfs_notify_invalidate(void *arg, uint64_t ino, void (*done)(void *done_arg), void *done_arg);
+
+/* Drops whole pages of a file that this mount has written; then calls `done`, in any case and from
+ * another thread as a rule. */
+void mfs_notify_drop(struct mfs_notify *n, uint64_t node, const struct mfs_range *pages,
+                     void (*done)(void *done_arg), void *done_arg);
 
 /* A mfs_meta_revoked_fn: the kernel's names and attributes of a directory. */
 bool mfs_notify_revoke(void *arg, uint64_t ino, bool name, bool own, void (*done)(void *done_arg),

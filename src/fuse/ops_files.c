@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "data/readahead.h"
@@ -116,6 +117,14 @@ void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
         mfs_vfs_release(file);
 }
 
+/* Does a READ or WRITE pass the kernel's pages by? With these it names an owner of locks, which
+ * what fills pages, or comes from them, has not (fs/fuse/file.c: fuse_direct_io). The open file
+ * does not tell: it may be mapped all the same, and fcntl(2) sets O_DIRECT later. */
+static bool is_direct(const struct fuse_file_info *fi)
+{
+    return fi->lock_owner != 0;
+}
+
 void mfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_READ);
@@ -125,8 +134,7 @@ void mfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
 
     (void)ino;
     if (buf != NULL)
-        n = mfs_vfs_read(mfs_op_file(fi), buf, size, (uint64_t)off,
-                         fi->flags & (O_DIRECT | O_APPEND), &view);
+        n = mfs_vfs_read(mfs_op_file(fi), buf, size, (uint64_t)off, is_direct(fi), &view);
     if (n < 0) {
         fuse_reply_err(req, (int)-n);
         return;
@@ -134,6 +142,43 @@ void mfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
     atomic_fetch_add_explicit(&m->stats.bytes_read, (unsigned long)n, memory_order_relaxed);
     fuse_reply_iov(req, view.iov, view.n);
     mfs_view_release(&view);
+}
+
+/* A write that is answered when pages that it has overtaken are gone. */
+struct overtaking {
+    fuse_req_t req;
+    struct mfs_file *file;
+    size_t n;
+};
+
+static void answer_overtaking(void *arg)
+{
+    struct overtaking *o = arg;
+
+    mfs_vfs_overtaken(o->file);
+    fuse_reply_write(o->req, o->n);
+    free(o);
+}
+
+static void reply_write(struct mfs_fuse *m, fuse_req_t req, fuse_ino_t ino, size_t n, off_t off,
+                        const struct fuse_file_info *fi)
+{
+    struct mfs_file *file = mfs_op_file(fi);
+    struct overtaking *o;
+    struct mfs_range drop;
+
+    if (!is_direct(fi) || !mfs_vfs_overtakes(file, (uint64_t)off, n, &drop)) {
+        fuse_reply_write(req, n);
+        return;
+    }
+    o = malloc(sizeof *o);
+    if (o == NULL) {
+        mfs_vfs_overtaken(file);
+        fuse_reply_err(req, ENOMEM);
+        return;
+    }
+    *o = (struct overtaking){req, file, n};
+    mfs_notify_drop(m->writes, ino, &drop, answer_overtaking, o);
 }
 
 void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
@@ -150,7 +195,7 @@ void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
     }
     mfs_ends_reach(m->ends, ino, (uint64_t)(off + n));
     atomic_fetch_add_explicit(&m->stats.bytes_written, (unsigned long)n, memory_order_relaxed);
-    fuse_reply_write(req, (size_t)n);
+    reply_write(m, req, ino, (size_t)n, off, fi);
 }
 
 void mfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -33,6 +33,8 @@ struct mfs_fuse {
     struct mfs_tidy *tidy;
     struct mfs_notify *notify; /* of pages */
     struct mfs_notify *names;  /* another thread: these wait for locks that may be held for long */
+    struct mfs_notify *writes; /* and another, of pages that this mount's own writes have bypassed:
+                                * they wait for no partition */
     struct mfs_ends *ends;
     struct mfs_ghosts *ghosts;
     struct mfs_places *places;

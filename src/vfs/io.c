@@ -6,6 +6,7 @@
 #include "vfs/commit.h"
 #include "vfs/content.h"
 #include "vfs/file.h"
+#include "vfs/fills.h"
 #include "vfs/privileges.h"
 #include "vfs/tail.h"
 
@@ -122,6 +123,8 @@ ssize_t mfs_vfs_read(struct mfs_file *f, void *buf, size_t len, uint64_t off, bo
     if (f->ra == NULL)
         return -EBADF;
     mfs_file_proved(f);
+    if (!direct)
+        mfs_fills_read(f->node, off, len);
     for (int again = 0; again <= AGAIN_MOST; again++) {
         if (view != NULL)
             mfs_view_release(view);
@@ -216,10 +219,12 @@ static ssize_t append(struct mfs_file *f, const void *buf, size_t len, uint64_t 
         rc = append_once(v, buf, len, drop, &off);
     if (rc == -ECANCELED)
         rc = -EIO;
-    if (off != guess || rc < 0)
+    if (off != guess || rc < 0) {
         mfs_vnode_drop_pages(v);
-    else
+        mfs_fills_misplaced(v);
+    } else {
         mfs_tail_made(v, off + len, false);
+    }
     return rc < 0 ? rc : (ssize_t)len;
 }
 
@@ -275,4 +280,14 @@ ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t 
     if (n > 0 && (flags & O_DSYNC) && f->bypasses && !through)
         rc = mfs_vfs_fsync(f);
     return rc < 0 ? rc : n;
+}
+
+bool mfs_vfs_overtakes(struct mfs_file *f, uint64_t off, size_t len, struct mfs_range *drop)
+{
+    return mfs_fills_written(f->node, off, len, drop);
+}
+
+void mfs_vfs_overtaken(struct mfs_file *f)
+{
+    mfs_fills_dropped(f->node);
 }

@@ -150,10 +150,10 @@ bool mfs_vfs_show_new(struct mfs_file *file, struct mfs_attr *attr);
 
 uint64_t mfs_file_ino(const struct mfs_file *file);
 
-/* `direct`: nobody in between knows the file's size, so it is asked for when the read passes what
- * is known; otherwise only when it does so by a page or more. With a view (data/readahead.h; {0},
- * to be released by the caller when n > 0) only that tells where the bytes are: large files are not
- * copied to buf for it. */
+/* `direct`: not for the kernel's pages, so that nobody in between knows the file's size: it is
+ * asked for when the read passes what is known; otherwise only when it does so by a page or more.
+ * With a view (data/readahead.h; {0}, to be released by the caller when n > 0) only that tells
+ * where the bytes are: large files are not copied to buf for it. */
 ssize_t mfs_vfs_read(struct mfs_file *file, void *buf, size_t len, uint64_t off, bool direct,
                      struct mfs_view *view);
 
@@ -162,6 +162,12 @@ ssize_t mfs_vfs_read(struct mfs_file *file, void *buf, size_t len, uint64_t off,
 #define MFS_VFS_THROUGH 1U
 ssize_t mfs_vfs_write(struct mfs_file *file, const void *buf, size_t len, uint64_t off, int flags,
                       uint32_t how);
+
+/* A write that bypassed the kernel's pages has taken so many bytes. True: pages in *drop may have
+ * been read before that, and have to be dropped before it is answered (vfs/fills.h); afterwards
+ * mfs_vfs_overtaken is called. */
+bool mfs_vfs_overtakes(struct mfs_file *file, uint64_t off, size_t len, struct mfs_range *drop);
+void mfs_vfs_overtaken(struct mfs_file *file);
 
 /* To be said before the first use of a file of which the kernel keeps no pages: it will not ask for
  * an fsync after a write with O_DSYNC, so that the write does it. */

@@ -31,6 +31,7 @@ static struct mfs_vnode *vnode_new(struct mfs_vfs *vfs, uint64_t ino)
     v->vfs = vfs;
     atomic_init(&v->generation, 1);
     mfs_ranges_init(&v->voids);
+    mfs_ranges_init(&v->fills.ranges);
     pthread_mutex_init(&v->lock, NULL);
     return v;
 }
@@ -42,6 +43,7 @@ static void vnode_free(struct mfs_vnode *v)
     if (dirty != NULL)
         mfs_dirty_destroy(dirty);
     mfs_ranges_fini(&v->voids);
+    mfs_ranges_fini(&v->fills.ranges);
     mfs_latch_fini(&v->latch);
     pthread_mutex_destroy(&v->lock);
     free(v);

@@ -83,6 +83,12 @@ struct mfs_vnode {
         int64_t read_at;           /* when, by mfs_clock_mono; 0: nobody is waiting for his bytes */
         uint32_t reader;           /* the thread; 0: several, or not known */
     } tail;                        /* see vfs/tail.h */
+
+    struct {
+        struct mfs_ranges ranges; /* that the kernel has read into pages */
+        unsigned dropping;        /* writes that wait until some of them are gone */
+        bool misplaced;
+    } fills; /* see vfs/fills.h */
 };
 
 /* A reference to the vnode, made if need be; NULL: ENOMEM. put may flush nothing: callers do. */

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "vfs/fills.h"
 #include "vfs/pages.h"
 
 static int setup(void **state)
@@ -102,9 +103,89 @@ static void crowded(void **state)
     assert_in_range(kept, 1000, 16384);
 }
 
+/* --- beside writes that bypass them ----------------------------------------------------------- */
+
+static struct mfs_vnode *file_new(void)
+{
+    static struct mfs_vnode v;
+
+    v = (struct mfs_vnode){0};
+    pthread_mutex_init(&v.lock, NULL);
+    mfs_ranges_init(&v.fills.ranges);
+    return &v;
+}
+
+static void a_write_drops_what_was_read_once(void **state)
+{
+    struct mfs_vnode *v = file_new();
+    struct mfs_range drop;
+
+    (void)state;
+    assert_false(mfs_fills_written(v, 0, 1 << 20, &drop));
+    mfs_fills_read(v, 8192, 4096);
+    assert_false(mfs_fills_written(v, 0, 8192, &drop));
+    assert_false(mfs_fills_written(v, 12288, 1, &drop));
+    assert_true(mfs_fills_written(v, 12287, 1, &drop));
+    assert_int_equal(drop.lo, 8192);
+    assert_int_equal(drop.hi, 12288);
+    mfs_fills_dropped(v);
+    assert_false(mfs_fills_written(v, 8192, 4096, &drop));
+}
+
+/* The pages that the first one wants dropped may be older than the second one, and still there. */
+static void a_write_waits_for_what_is_being_dropped(void **state)
+{
+    struct mfs_vnode *v = file_new();
+    struct mfs_range drop;
+
+    (void)state;
+    mfs_fills_read(v, 0, 4096);
+    assert_true(mfs_fills_written(v, 0, 4096, &drop));
+    assert_true(mfs_fills_written(v, 100, 5, &drop));
+    mfs_fills_dropped(v);
+    mfs_fills_dropped(v);
+    assert_false(mfs_fills_written(v, 100, 5, &drop));
+}
+
+static void a_misplaced_append_drops_all(void **state)
+{
+    struct mfs_vnode *v = file_new();
+    struct mfs_range drop;
+
+    (void)state;
+    mfs_fills_misplaced(v);
+    assert_false(mfs_fills_written(v, 50000, 10, &drop));
+    mfs_fills_read(v, 0, 4096);
+    mfs_fills_misplaced(v);
+    assert_true(mfs_fills_written(v, 50000, 10, &drop));
+    assert_int_equal(drop.lo, 0);
+    assert_int_equal(drop.hi, INT64_MAX);
+    mfs_fills_dropped(v);
+}
+
+static void many_places_are_taken_for_all(void **state)
+{
+    struct mfs_vnode *v = file_new();
+    struct mfs_range drop;
+
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++)
+        mfs_fills_read(v, 8192 * i, 4096);
+    assert_true(v->fills.ranges.n <= 64);
+    for (unsigned i = 0; i < 1000; i++) {
+        assert_true(mfs_fills_written(v, 8192 * i, 1, &drop));
+        mfs_fills_dropped(v);
+    }
+    mfs_ranges_fini(&v->fills.ranges);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_write_drops_what_was_read_once),
+        cmocka_unit_test(a_write_waits_for_what_is_being_dropped),
+        cmocka_unit_test(a_misplaced_append_drops_all),
+        cmocka_unit_test(many_places_are_taken_for_all),
         cmocka_unit_test_setup_teardown(stays_while_unchanged, setup, teardown),
         cmocka_unit_test_setup_teardown(not_before_adoption, setup, teardown),
         cmocka_unit_test_setup_teardown(own_changes_carry, setup, teardown),
