@@ -232,7 +232,8 @@ static void move_window(struct mfs_chunk *c, struct window w, char *mem)
 static int get_chunk(struct mfs_dirty *d, const struct mfs_piece *p, bool streaming,
                      struct mfs_chunk **out)
 {
-    int64_t until = mfs_clock_mono() + STALL_MAX;
+    int64_t since = mfs_clock_mono(), until = since + STALL_MAX;
+    uint32_t part = mfs_placement_stripe(d->ino, p->stripe, d->wb->nparts);
 
     for (;;) {
         struct mfs_slot *slot = find_slot(d, p->stripe);
@@ -259,6 +260,8 @@ static int get_chunk(struct mfs_dirty *d, const struct mfs_piece *p, bool stream
         }
         pthread_mutex_unlock(&d->lock);
         rc = mfs_wb_wait_room(d, w.cap, until);
+        if (!rc && mfs_wb_full_since(d->wb, part, since))
+            rc = -ENOSPC; /* what was there before it has waited in vain */
         pthread_mutex_lock(&d->lock);
         if (rc)
             return rc;

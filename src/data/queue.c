@@ -13,7 +13,8 @@
 #include "base/thread.h"
 #include "data/stripes.h"
 
-#define FULL_TELL   (1 * MFS_SEC) /* how long a full partition's writes fail at once */
+#define FULL_TELL   (1 * MFS_SEC) /* how long a full partition's writes fail at once … */
+#define FULL_NEXT   (MFS_SEC / 5) /* … and others are waited for only this long */
 #define RETRY_FIRST (10 * MFS_MSEC)
 #define RETRY_LAST  (200 * MFS_MSEC)
 
@@ -167,22 +168,30 @@ static void declare_full(struct mfs_writeback *wb, uint32_t part, int64_t now)
     atomic_store(&wb->full_until, p->full_until);
 }
 
-/* More may come while the deployment grows. */
-static int64_t full_wait(struct mfs_writeback *wb)
+/* More may come while the deployment grows. Where not, and one partition has just been waited for
+ * in vain, as a rule the memory of all is full: to wait for each in turn would take minutes. */
+static int64_t full_wait(struct mfs_writeback *wb, const struct mfs_wb_part *p, int64_t now)
 {
-    int64_t hope = mfs_store_full_wait(wb->store);
+    int64_t hope = mfs_store_full_wait(wb->store), usual = wb->opts.full_wait;
 
-    return hope > wb->opts.full_wait ? hope : wb->opts.full_wait;
+    if (hope > 0)
+        return hope > usual ? hope : usual;
+    if (atomic_load(&wb->full_until) <= now)
+        return usual;
+    if (p->full_until > p->stored_at)
+        return 0; /* this one has been waited for, and has taken nothing since */
+    return usual < FULL_NEXT ? usual : FULL_NEXT;
 }
 
 bool mfs_wb_delay(struct mfs_chunk *c, int rc)
 {
     struct mfs_writeback *wb = c->d->wb;
     struct mfs_wb_part *p = part_of(c);
-    int64_t now = mfs_clock_mono(), wait = full_wait(wb);
+    int64_t now = mfs_clock_mono(), wait;
     bool again = true;
 
     pthread_mutex_lock(&wb->lock);
+    wait = rc == -ENOSPC ? full_wait(wb, p, now) : wb->opts.full_wait;
     if (!c->full_since)
         c->full_since = now;
     if (p->full_until > now && c->birth < p->full_until - FULL_TELL) {
@@ -223,12 +232,32 @@ bool mfs_wb_full_since(struct mfs_writeback *wb, uint32_t part, int64_t since)
     return until > now && until - FULL_TELL >= since;
 }
 
+/* Who goes on to write is not to wait anew each second, as long as the partition itself says no: a
+ * mapping that is larger than the memory is written back with hundreds of requests, and looks hung
+ * else. Where memory may come all wait for it. */
+static void stays_full(struct mfs_writeback *wb, uint32_t part)
+{
+    int64_t until = mfs_clock_mono() + FULL_TELL;
+    struct mfs_wb_part *p = &wb->parts[part];
+
+    if (mfs_store_full_wait(wb->store) > 0)
+        return;
+    pthread_mutex_lock(&wb->lock);
+    if (p->full_until) {
+        p->full_until = until;
+        atomic_store(&wb->full_until, until);
+    }
+    pthread_mutex_unlock(&wb->lock);
+}
+
 bool mfs_wb_still_full(struct mfs_writeback *wb, uint32_t part)
 {
     if (!mfs_wb_full_since(wb, part, 0))
         return false;
-    if (mfs_stripes_room(wb->store, part) == -ENOSPC)
+    if (mfs_stripes_room(wb->store, part) == -ENOSPC) {
+        stays_full(wb, part);
         return true;
+    }
     pthread_mutex_lock(&wb->lock);
     wb->parts[part].full_until = 0;
     pthread_mutex_unlock(&wb->lock);

@@ -255,8 +255,23 @@ static uint64_t enqueue_new(struct mfs_notify *n, struct job new)
     return number;
 }
 
+/* Are all pages of the file to be dropped, and nobody has begun? */
+static bool is_queued(struct mfs_notify *n, uint64_t ino)
+{
+    const struct job *j;
+
+    pthread_mutex_lock(&n->lock);
+    for (j = n->first; j != NULL; j = j->next)
+        if (j->ino == ino && !j->names && j->range.hi == 0)
+            break;
+    pthread_mutex_unlock(&n->lock);
+    return j != NULL;
+}
+
 void mfs_notify_invalidate(void *arg, uint64_t ino, void (*done)(void *done_arg), void *done_arg)
 {
+    if (done == NULL && is_queued(arg, ino))
+        return;
     if (enqueue_new(arg, (struct job){.ino = ino, .done = done, .arg = done_arg}) == 0 &&
         done != NULL)
         done(done_arg);

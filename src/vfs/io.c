@@ -259,7 +259,9 @@ static ssize_t take(struct mfs_file *f, const void *buf, size_t len, uint64_t of
     mfs_vnode_begin_write(v, d);
     rc = mfs_dirty_write(d, off, len, buf, drop & MFS_DROP_IDS);
     mfs_latch_leave(&v->latch);
-    if (rc == 0 && ((how & MFS_VFS_THROUGH) || mfs_privileges_appeared(v, drop)))
+    if (rc == 0 && (how & MFS_VFS_THROUGH))
+        rc = mfs_vnode_write_back(v, &f->errors);
+    else if (rc == 0 && mfs_privileges_appeared(v, drop))
         rc = mfs_vnode_flush(v, &f->errors);
     return rc < 0 ? rc : (ssize_t)len;
 }

@@ -268,6 +268,15 @@ void mfs_vnode_told(void *arg, uint64_t ino, uint64_t version, void (*done)(void
 /* Who is told that data are lost is not to see them any more. */
 #define LOST_WAIT MFS_SEC
 
+int mfs_vnode_write_back(struct mfs_vnode *v, uint64_t *seen)
+{
+    int rc = mfs_dirty_flush(atomic_load(&v->dirty), seen);
+
+    if (rc < 0)
+        mfs_vnode_drop_pages(v);
+    return rc;
+}
+
 int mfs_vnode_flush(struct mfs_vnode *v, uint64_t *seen)
 {
     struct mfs_dirty *d = atomic_load(&v->dirty);

@@ -136,4 +136,8 @@ static inline void mfs_vnode_changed(struct mfs_vnode *v)
  * most). */
 int mfs_vnode_flush(struct mfs_vnode *v, uint64_t *seen);
 
+/* Likewise for what the kernel writes back of a mapping, after the write. It does not wait for the
+ * pages: they are locked until the write is answered. */
+int mfs_vnode_write_back(struct mfs_vnode *v, uint64_t *seen);
+
 #endif

@@ -2,7 +2,8 @@
 # Memory gets full while a file is written through several descriptors on one mount: fsync and close say
 # so, each of them once; then both mounts show the same of it, which is for each block what was there
 # before, what was written, or zeros behind the old end; and when there is room again, what an fsync says
-# 0 of is there.
+# 0 of is there. A mapping that is larger than the memory (numpy.memmap of a sparse file) ends with an error
+# soon, and does not look hung.
 # ctest: timeout=240
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
@@ -14,7 +15,7 @@ ALLOW_LOG='No space left'
 deployment_start 2
 
 python3 - "$MNT0" "$MNT1" <<'PYTHON' || fail "what fsync said does not fit what is there"
-import errno, os, sys
+import errno, mmap, os, sys, time
 
 writer, reader = sys.argv[1:]
 BLOCK, BEFORE, AFTER = 65536, 64, 640
@@ -90,5 +91,22 @@ os.fsync(file)
 assert alike("file", "written once more") == new * AFTER
 os.close(other)
 os.close(file)
+os.unlink(f"{writer}/file")
+
+PAGE, SIZE = 4096, 384 << 20
+file = os.open(f"{writer}/map", os.O_RDWR | os.O_CREAT)
+os.ftruncate(file, SIZE)
+mapped, since = mmap.mmap(file, SIZE), time.monotonic()
+for at in range(0, SIZE, PAGE):
+    mapped[at:at + PAGE] = new[:PAGE]
+said = says(mapped.flush)
+took = time.monotonic() - since
+print(f"# mapping: {errno.errorcode.get(said, 0)} after {took:.1f} s")
+assert said == errno.ENOSPC, "msync of more than there is memory"
+assert took < 20, "which is 10 on a machine with nothing else to do"
+mapped.close()
+os.close(file)
+data = alike("map", "after the mapping")
+assert all(data[at:at + PAGE] in (new[:PAGE], zeros[:PAGE]) for at in range(0, len(data), PAGE))
 PYTHON
 deployment_stop
