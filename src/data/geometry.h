@@ -11,10 +11,11 @@
 
 #define MFS_STRIPE_SIZE_DEFAULT (255U * 4096U)
 #define MFS_STRIPE_SIZE_MIN     4096U
-#define MFS_STRIPE_SIZE_MAX     (16U << 20)
 
-/* Stripe numbers are 32 bits. */
+/* Stripe numbers are 32 bits. The default stripe is the largest there is, so that sizes and offsets
+ * are whole numbers to functions in Lua, which has doubles. */
 #define MFS_FILE_SIZE_MAX(stripe_size) ((uint64_t)UINT32_MAX * (stripe_size))
+_Static_assert(MFS_FILE_SIZE_MAX(MFS_STRIPE_SIZE_DEFAULT) < 1ULL << 53, "exact in a double");
 
 struct mfs_piece {
     uint32_t stripe;
