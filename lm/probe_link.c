@@ -41,6 +41,7 @@ void mfs_probe_link_close(struct mfs_probe_link *l)
     setsockopt(l->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     close(l->fd);
     l->fd = -1;
+    mfs_auth_end(&l->auth);
     mfs_buf_fini(&l->in);
     mfs_buf_fini(&l->out);
 }

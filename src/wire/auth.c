@@ -18,11 +18,11 @@
 
 struct challenge {
     uint32_t version;
-    char nonce[MFS_AUTH_NONCE_TEXT];
+    char key[MFS_AUTH_KEY_TEXT];
 };
 
 struct proof {
-    char role[MFS_AUTH_ROLE_MAX], nonce[MFS_AUTH_NONCE_TEXT], mac[MFS_MAC_TEXT];
+    char role[MFS_AUTH_ROLE_MAX], key[MFS_AUTH_KEY_TEXT], mac[MFS_MAC_TEXT];
 };
 
 struct welcome {
@@ -33,14 +33,14 @@ static const struct mfs_record challenge_record = {
     "challenge", sizeof(struct challenge),
     (const struct mfs_field[]){
         {.name = "version", .required = true, MFS_FIELD(U32, struct challenge, version)},
-        {.name = "nonce", .required = true, MFS_FIELD(STR, struct challenge, nonce)},
+        {.name = "key", .required = true, MFS_FIELD(STR, struct challenge, key)},
         {0}}};
 
 static const struct mfs_record proof_record = {
     "proof", sizeof(struct proof),
     (const struct mfs_field[]){
         {.name = "role", .required = true, MFS_FIELD(STR, struct proof, role)},
-        {.name = "nonce", .required = true, MFS_FIELD(STR, struct proof, nonce)},
+        {.name = "key", .required = true, MFS_FIELD(STR, struct proof, key)},
         {.name = "mac", .required = true, MFS_FIELD(STR, struct proof, mac)},
         {0}}};
 
@@ -98,21 +98,22 @@ int mfs_secret_load(const char *path, struct mfs_secret *s, struct mfs_err *err)
     return rc;
 }
 
-/* The listener's nonce always comes first, whoever computes. */
-static int mac(const struct mfs_auth *a, const char *of, char out[MFS_MAC_TEXT])
+/* The listener's key always comes first, whichever end computes. `shared` comes behind them, unless
+ * it is NULL. */
+static int mac(const struct mfs_auth *a, const char *of, const char *shared, char out[MFS_MAC_TEXT])
 {
-    const char *listener_nonce = a->caller ? a->peer : a->own;
-    const char *caller_nonce = a->caller ? a->own : a->peer;
-    const char *fields[] = {"memefs1", of, a->role, listener_nonce, caller_nonce};
+    const char *fields[] = {
+        "memefs1", of, a->role, a->caller ? a->peer : a->own, a->caller ? a->own : a->peer, shared};
 
-    return mfs_mac(a->secret->bytes, a->secret->len, fields, sizeof fields / sizeof *fields, out);
+    return mfs_mac(a->secret->bytes, a->secret->len, fields,
+                   sizeof fields / sizeof *fields - (shared ? 0 : 1), out);
 }
 
 static int mac_check(const struct mfs_auth *a, const char *of, const char *given,
                      struct mfs_err *err)
 {
     char right[MFS_MAC_TEXT];
-    int rc = mac(a, of, right);
+    int rc = mac(a, of, NULL, right);
 
     if (rc)
         return mfs_err_set(err, rc, "authentication: cannot compute");
@@ -140,20 +141,28 @@ int mfs_auth_begin(struct mfs_auth *a, const struct mfs_secret *secret, const ch
     *a = (struct mfs_auth){.secret = secret, .caller = role != NULL};
     if (role && mfs_text_copy(a->role, sizeof a->role, role))
         return -EINVAL;
-    rc = mfs_random_hex(a->own, MFS_AUTH_NONCE);
-    if (rc || a->caller)
+    rc = mfs_exchange_create(&a->exchange);
+    if (rc)
         return rc;
-    memcpy(c.nonce, a->own, sizeof c.nonce);
+    mfs_text_hex(a->exchange.open, sizeof a->exchange.open, a->own);
+    if (a->caller)
+        return 0;
+    memcpy(c.key, a->own, sizeof c.key);
     return put(out, &challenge_record, &c);
 }
 
-static int take_nonce(struct mfs_auth *a, const char *nonce, struct mfs_err *err)
+void mfs_auth_end(struct mfs_auth *a)
 {
-    unsigned char raw[MFS_AUTH_NONCE];
+    explicit_bzero(&a->exchange, sizeof a->exchange);
+}
 
-    if (mfs_text_unhex(nonce, raw, sizeof raw))
-        return mfs_err_set(err, -EPROTO, "authentication: not a nonce");
-    memcpy(a->peer, nonce, sizeof a->peer);
+static int take_key(struct mfs_auth *a, const char *key, struct mfs_err *err)
+{
+    unsigned char raw[MFS_EXCHANGE_KEY];
+
+    if (mfs_text_unhex(key, raw, sizeof raw))
+        return mfs_err_set(err, -EPROTO, "authentication: not a key");
+    memcpy(a->peer, key, sizeof a->peer);
     return 0;
 }
 
@@ -170,13 +179,13 @@ static int answer_challenge(struct mfs_auth *a, const char *body, size_t len, st
     if (c.version != MFS_PROTOCOL_VERSION)
         return mfs_err_set(err, -EPROTO, "it speaks protocol version %u, this program %u",
                            c.version, MFS_PROTOCOL_VERSION);
-    rc = take_nonce(a, c.nonce, err);
+    rc = take_key(a, c.key, err);
     if (!rc)
-        rc = mac(a, "caller", p.mac);
+        rc = mac(a, "caller", NULL, p.mac);
     if (rc)
         return rc;
     memcpy(p.role, a->role, sizeof p.role);
-    memcpy(p.nonce, a->own, sizeof p.nonce);
+    memcpy(p.key, a->own, sizeof p.key);
     rc = put(out, &proof_record, &p);
     return rc ? rc : MFS_AUTH_WAITING;
 }
@@ -192,11 +201,11 @@ static int answer_proof(struct mfs_auth *a, const char *body, size_t len, struct
     if (rc)
         return -EPROTO;
     memcpy(a->role, p.role, sizeof a->role);
-    rc = take_nonce(a, p.nonce, err);
+    rc = take_key(a, p.key, err);
     if (!rc)
         rc = mac_check(a, "caller", p.mac, err);
     if (!rc)
-        rc = mac(a, "listener", w.mac);
+        rc = mac(a, "listener", NULL, w.mac);
     if (!rc)
         rc = put(out, &welcome_record, &w);
     return rc ? rc : MFS_AUTH_DONE;
@@ -227,13 +236,27 @@ int mfs_auth_step(struct mfs_auth *a, const char *body, size_t len, struct mfs_b
     return mfs_err_set(err, -EPROTO, "authentication: one message too many");
 }
 
-static struct mfs_cipher *cipher(const struct mfs_auth *a, const char *of, int *rc)
+static int share(const struct mfs_auth *a, char text[MFS_AUTH_KEY_TEXT])
+{
+    unsigned char theirs[MFS_EXCHANGE_KEY], shared[MFS_EXCHANGE_KEY];
+    int rc = mfs_text_unhex(a->peer, theirs, sizeof theirs) ? -EPROTO : 0;
+
+    if (!rc)
+        rc = mfs_exchange_shared(&a->exchange, theirs, shared);
+    if (!rc)
+        mfs_text_hex(shared, sizeof shared, text);
+    explicit_bzero(shared, sizeof shared);
+    return rc;
+}
+
+static struct mfs_cipher *cipher(const struct mfs_auth *a, const char *of, const char *shared,
+                                 int *rc)
 {
     unsigned char key[MFS_CIPHER_KEY];
     char text[MFS_MAC_TEXT];
     struct mfs_cipher *c = NULL;
 
-    *rc = mac(a, of, text);
+    *rc = mac(a, of, shared, text);
     if (!*rc)
         *rc = mfs_text_unhex(text, key, sizeof key);
     if (!*rc && !(c = mfs_cipher_create(key)))
@@ -247,11 +270,14 @@ int mfs_auth_ciphers(const struct mfs_auth *a, struct mfs_cipher **sends,
                      struct mfs_cipher **receives)
 {
     const char *of_caller = "caller's frames", *of_listener = "listener's frames";
-    int rc;
+    char shared[MFS_AUTH_KEY_TEXT];
+    int rc = share(a, shared);
 
-    *receives = NULL;
-    *sends = cipher(a, a->caller ? of_caller : of_listener, &rc);
+    *sends = *receives = NULL;
     if (!rc)
-        *receives = cipher(a, a->caller ? of_listener : of_caller, &rc);
+        *sends = cipher(a, a->caller ? of_caller : of_listener, shared, &rc);
+    if (!rc)
+        *receives = cipher(a, a->caller ? of_listener : of_caller, shared, &rc);
+    explicit_bzero(shared, sizeof shared);
     return rc;
 }

@@ -1,12 +1,13 @@
 /* Both ends prove that they hold the deployment's secret before anything else is read.
  *
- *   listener → caller   challenge {version, nonce: Nl}
- *   caller → listener   proof     {role, nonce: Nc, mac: HMAC(secret, "memefs1 caller"  role Nl
- * Nc)} listener → caller   welcome   {mac: HMAC(secret, "memefs1 listener" role Nl Nc)}
+ *   listener → caller   challenge {version, key: Kl}
+ *   caller → listener   proof     {role, key: Kc, mac: HMAC(secret, "memefs1" "caller" role Kl Kc)}
+ *   listener → caller   welcome   {mac: HMAC(secret, "memefs1" "listener" role Kl Kc)}
  *
- * HMAC-SHA256, nonces of 32 random bytes, fields joined by NUL bytes. Both nonces in each MAC make
- * a recorded exchange useless; the direction in it keeps a proof from being sent back. The state
- * machine does no I/O. */
+ * HMAC-SHA256, fields with a NUL byte behind each. Kl and Kc are public keys of X25519 that each
+ * end makes for this connection alone (wire/exchange.h). They are nonces as well: both in each MAC
+ * make a recorded exchange useless; the direction in it keeps a proof from being sent back. The
+ * state machine does no I/O. */
 #ifndef MFS_WIRE_AUTH_H
 #define MFS_WIRE_AUTH_H
 
@@ -16,10 +17,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "wire/cipher.h"
+#include "wire/exchange.h"
 
 #define MFS_AUTH_FRAME_MAX  1024 /* of any frame before both are authenticated */
-#define MFS_AUTH_NONCE      32   /* bytes */
-#define MFS_AUTH_NONCE_TEXT (2 * MFS_AUTH_NONCE + 1)
+#define MFS_AUTH_KEY_TEXT   (2 * MFS_EXCHANGE_KEY + 1)
 #define MFS_AUTH_ROLE_MAX   16
 #define MFS_AUTH_SECRET_MAX 256
 
@@ -41,11 +42,13 @@ struct mfs_auth {
     bool caller;
     int step;
     char role[MFS_AUTH_ROLE_MAX]; /* what the caller says it is: "cli", "lm", "client" */
-    char own[MFS_AUTH_NONCE_TEXT], peer[MFS_AUTH_NONCE_TEXT];
+    char own[MFS_AUTH_KEY_TEXT], peer[MFS_AUTH_KEY_TEXT];
+    struct mfs_exchange exchange;
 };
 
 /* role is the caller's own; a listener passes NULL and finds the peer's in auth.role at the end.
- * A listener's challenge is appended to *out as a frame. 0 or a negative errno. */
+ * A listener's challenge is appended to *out as a frame. 0 or a negative errno. To be ended in any
+ * case, which wipes its key. */
 int mfs_auth_begin(struct mfs_auth *a, const struct mfs_secret *secret, const char *role,
                    struct mfs_buf *out);
 
@@ -54,8 +57,12 @@ int mfs_auth_begin(struct mfs_auth *a, const struct mfs_secret *secret, const ch
 int mfs_auth_step(struct mfs_auth *a, const char *body, size_t len, struct mfs_buf *out,
                   struct mfs_err *err);
 
+void mfs_auth_end(struct mfs_auth *a);
+
 /* When it is DONE: what encrypts that which this end sends, and decrypts what it gets. Their keys
- * come from the secret and both nonces, so no other connection has them. 0, -ENOMEM or -EIO. */
+ * come from the secret and from what X25519 makes of both ends' keys, so no other connection has
+ * them, and nobody can make them again later. 0, -ENOMEM, -EIO, or -EPROTO: the other end's key is
+ * none. */
 int mfs_auth_ciphers(const struct mfs_auth *a, struct mfs_cipher **sends,
                      struct mfs_cipher **receives);
 

@@ -42,6 +42,7 @@ void mfs_conn_put(struct mfs_conn *c)
     mfs_buf_fini(&c->out);
     mfs_cipher_destroy(c->sends);
     mfs_cipher_destroy(c->receives);
+    mfs_auth_end(&c->auth);
     free(c);
 }
 
@@ -187,6 +188,7 @@ int mfs_conn_proved(struct mfs_conn *c)
 {
     int rc = mfs_auth_ciphers(&c->auth, &c->sends, &c->receives);
 
+    mfs_auth_end(&c->auth);
     if (rc)
         return rc;
     c->state = MFS_CONN_UP;

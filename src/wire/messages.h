@@ -13,7 +13,7 @@
 #include "wire/image_sum.h"
 #include "wire/record.h"
 
-#define MFS_PROTOCOL_VERSION 2
+#define MFS_PROTOCOL_VERSION 3
 #define MFS_PATH_MAX         512
 #define MFS_TEXT_MAX         512
 #define MFS_ADDRESS_MAX      128 /* "127.0.0.1:4711" or "unix:/run/…" */

@@ -1,5 +1,5 @@
 /* The mutual proof with somebody in between who changes what is said: the input tells where. Both
- * ends agree on role and nonces, or one of them hangs up; nothing is taken for a proof that its
+ * ends agree on role and keys, or one of them hangs up; nothing is taken for a proof that its
  * maker has not made. ctest: timeout=60 */
 #include <errno.h>
 #include <string.h>
@@ -100,6 +100,8 @@ static void meet(struct fuzz_input *in, struct mfs_buf *out, struct mfs_buf *mes
     if (rc == MFS_AUTH_DONE)
         check_agreement(&listener, &caller);
     FUZZ_CHECK(step(&listener, message, out) < 0);
+    mfs_auth_end(&listener);
+    mfs_auth_end(&caller);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "input.h"
 #include "wire/conn_impl.h"
 #include "wire/frame.h"
@@ -77,7 +78,9 @@ static void bring_up(struct mfs_conn *c, bool *asked, struct mfs_cipher **peer)
     struct mfs_auth other = c->auth;
     struct mfs_cipher *unused;
 
-    memcpy(other.own, c->auth.peer, sizeof other.own);
+    FUZZ_CHECK(!mfs_exchange_create(&other.exchange));
+    mfs_text_hex(other.exchange.open, sizeof other.exchange.open, other.own);
+    memcpy(c->auth.peer, other.own, sizeof other.own);
     memcpy(other.peer, c->auth.own, sizeof other.peer);
     other.caller = !other.caller;
     FUZZ_CHECK(!mfs_auth_ciphers(&other, peer, &unused));

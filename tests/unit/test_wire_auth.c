@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "wire/auth.h"
 #include "wire/frame.h"
 #include "wire/proof.h"
@@ -63,6 +64,94 @@ static void both_hold_it(void **state)
     assert_int_equal(give(&x.caller, &x.welcome, &x.proof), MFS_AUTH_DONE);
     assert_true(give(&x.caller, &x.welcome, &x.proof) < 0);
     end(&x);
+}
+
+static void put_frame(struct mfs_buf *out, struct mfs_cipher *with)
+{
+    mfs_buf_clear(out);
+    assert_int_equal(mfs_frame_put(out, "{}", 2), 0);
+    assert_int_equal(mfs_cipher_seal(with, out, 0), 0);
+}
+
+/* Does `with` open what the other end has sealed? 0 or -EBADMSG. */
+static int open_frame(const struct mfs_buf *from, struct mfs_cipher *with)
+{
+    char copy[64], *body;
+    size_t len;
+
+    assert_int_equal(mfs_frame_next(from, sizeof copy, &body, &len), 1);
+    memcpy(copy, body, len);
+    return mfs_cipher_open(with, copy, &len);
+}
+
+static void destroy(struct mfs_cipher *c[2])
+{
+    mfs_cipher_destroy(c[0]);
+    mfs_cipher_destroy(c[1]);
+}
+
+/* Both ends seal with the same keys; somebody who has recorded all that went by, and learns the
+ * secret later, has no key of theirs to begin with. */
+static void recordings_stay_closed(void **state)
+{
+    struct mfs_cipher *l[2], *c[2], *thief[2];
+    struct mfs_buf frame = {0};
+    struct mfs_auth later;
+    struct exchange x;
+
+    (void)state;
+    begin(&x, &right, &right);
+    assert_int_equal(give(&x.listener, &x.proof, &x.welcome), MFS_AUTH_DONE);
+    assert_int_equal(give(&x.caller, &x.welcome, &x.proof), MFS_AUTH_DONE);
+    assert_int_equal(mfs_auth_ciphers(&x.listener, &l[0], &l[1]), 0);
+    assert_int_equal(mfs_auth_ciphers(&x.caller, &c[0], &c[1]), 0);
+    later = x.caller; /* secret, role and what went by */
+    assert_int_equal(mfs_exchange_create(&later.exchange), 0);
+    assert_int_equal(mfs_auth_ciphers(&later, &thief[0], &thief[1]), 0);
+    put_frame(&frame, l[0]);
+    assert_int_equal(open_frame(&frame, thief[1]), -EBADMSG);
+    assert_int_equal(open_frame(&frame, c[1]), 0);
+    put_frame(&frame, c[0]);
+    assert_int_equal(open_frame(&frame, l[1]), 0);
+    mfs_auth_end(&x.caller);
+    assert_int_equal(x.caller.exchange.secret[0] | x.caller.exchange.secret[31], 0);
+    destroy(l);
+    destroy(c);
+    destroy(thief);
+    mfs_buf_fini(&frame);
+    end(&x);
+}
+
+/* With a key of small order everybody would know what is shared. */
+static void keys_of_small_order(void **state)
+{
+    struct mfs_cipher *sends, *receives;
+    struct exchange x;
+
+    (void)state;
+    begin(&x, &right, &right);
+    memset(x.caller.peer, '0', sizeof x.caller.peer - 1);
+    assert_int_equal(mfs_auth_ciphers(&x.caller, &sends, &receives), -EPROTO);
+    assert_null(sends);
+    assert_null(receives);
+    end(&x);
+}
+
+/* RFC 7748, 6.1: Bob's secret key, Alice's open one, and what they share. */
+static void known_exchange(void **state)
+{
+    static const char bob[] = "5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb";
+    static const char alice[] = "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a";
+    unsigned char open[MFS_EXCHANGE_KEY], shared[MFS_EXCHANGE_KEY];
+    struct mfs_exchange x;
+    char text[MFS_AUTH_KEY_TEXT];
+
+    (void)state;
+    assert_int_equal(mfs_text_unhex(bob, x.secret, sizeof x.secret), 0);
+    assert_int_equal(mfs_text_unhex(alice, open, sizeof open), 0);
+    assert_int_equal(mfs_exchange_shared(&x, open, shared), 0);
+    mfs_text_hex(shared, sizeof shared, text);
+    assert_string_equal(text, "4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742");
 }
 
 static void wrong_secret(void **state)
@@ -132,13 +221,12 @@ static void reflected(void **state)
 
 static void rubbish(void **state)
 {
-    static const char *const bad[] = {
-        "",
-        "{}",
-        "null",
-        "{\"role\":\"lm\",\"nonce\":\"\",\"mac\":\"\"}",
-        "{\"role\":\"0123456789abcdefg\",\"nonce\":\"\",\"mac\":\"\"}",
-        "{\"type\":\"stop\",\"id\":1}"};
+    static const char *const bad[] = {"",
+                                      "{}",
+                                      "null",
+                                      "{\"role\":\"lm\",\"key\":\"\",\"mac\":\"\"}",
+                                      "{\"role\":\"0123456789abcdefg\",\"key\":\"\",\"mac\":\"\"}",
+                                      "{\"type\":\"stop\",\"id\":1}"};
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct mfs_buf out = {0};
@@ -196,10 +284,17 @@ static void ends_of_connections_have_one_form(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_hold_it),   cmocka_unit_test(wrong_secret),
-        cmocka_unit_test(false_listener), cmocka_unit_test(ends_of_connections_have_one_form),
-        cmocka_unit_test(replayed_proof), cmocka_unit_test(reflected),
-        cmocka_unit_test(rubbish),        cmocka_unit_test(secret_files),
+        cmocka_unit_test(both_hold_it),
+        cmocka_unit_test(wrong_secret),
+        cmocka_unit_test(recordings_stay_closed),
+        cmocka_unit_test(keys_of_small_order),
+        cmocka_unit_test(known_exchange),
+        cmocka_unit_test(false_listener),
+        cmocka_unit_test(ends_of_connections_have_one_form),
+        cmocka_unit_test(replayed_proof),
+        cmocka_unit_test(reflected),
+        cmocka_unit_test(rubbish),
+        cmocka_unit_test(secret_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
