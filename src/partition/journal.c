@@ -370,7 +370,7 @@ static int hook(struct RedisModuleCtx *ctx)
     for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++) {
         struct mfs_redis_event event = {hooks[i].event, 1};
 
-        if (mfs_journal_api.SubscribeToServerEvent(ctx, event, hooks[i].run) != MFS_REDIS_OK)
+        if (mfs_redis.SubscribeToServerEvent(ctx, event, hooks[i].run) != MFS_REDIS_OK)
             return MFS_REDIS_ERR;
     }
     if (!mfs_redis.RegisterCommandFilter(ctx, on_command, 0))

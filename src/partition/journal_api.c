@@ -4,7 +4,6 @@ struct mfs_journal_api mfs_journal_api;
 
 #define WANT(f) MFS_REDIS_WANT(struct mfs_journal_api, f)
 static const struct mfs_redis_want wanted[] = {
-    WANT(SubscribeToServerEvent),
     WANT(SubscribeToKeyspaceEvents),
     WANT(CommandFilterArgsCount),
     WANT(GetKeyNameFromModuleKey),

@@ -7,10 +7,6 @@
 
 #include "partition/redis.h"
 
-struct mfs_redis_event {
-    uint64_t id, version;
-};
-
 enum { MFS_EVENT_FLUSHDB = 2, MFS_EVENT_LOADING = 3, MFS_EVENT_LOOP = 15 };
 enum { MFS_FLUSHDB_END = 1 };
 enum { MFS_LOADING_ENDED = 3, MFS_LOADING_FAILED = 4 }; /* less: it begins */
@@ -22,16 +18,12 @@ enum { MFS_LOOP_BEFORE_SLEEP = 0, MFS_LOOP_AFTER_SLEEP = 1 };
 
 #define MFS_REDIS_NOTOUCH (1 << 16) /* with MFS_REDIS_READ */
 
-typedef void mfs_redis_on_event(struct RedisModuleCtx *ctx, struct mfs_redis_event event,
-                                uint64_t sub, void *data);
 typedef int mfs_redis_on_key(struct RedisModuleCtx *ctx, int type, const char *event,
                              struct RedisModuleString *key);
 typedef void mfs_redis_on_scan(struct RedisModuleCtx *ctx, struct RedisModuleString *name,
                                struct RedisModuleKey *key, void *arg);
 
 struct mfs_journal_api {
-    int (*SubscribeToServerEvent)(struct RedisModuleCtx *, struct mfs_redis_event,
-                                  mfs_redis_on_event *);
     int (*SubscribeToKeyspaceEvents)(struct RedisModuleCtx *, int types, mfs_redis_on_key *);
     int (*CommandFilterArgsCount)(struct RedisModuleCommandFilterCtx *);
     const struct RedisModuleString *(*GetKeyNameFromModuleKey)(struct RedisModuleKey *);

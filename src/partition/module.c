@@ -4,6 +4,7 @@
 #include "partition/commands.h"
 #include "partition/journal.h"
 #include "partition/lock_keys.h"
+#include "partition/numbers.h"
 #include "partition/prove.h"
 #include "partition/term.h"
 
@@ -142,7 +143,7 @@ int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **ar
             return MFS_REDIS_ERR;
     }
     if (mfs_locks_load(ctx) != MFS_REDIS_OK || mfs_term_load(ctx) != MFS_REDIS_OK ||
-        mfs_prove_load(ctx) != MFS_REDIS_OK)
+        mfs_prove_load(ctx) != MFS_REDIS_OK || mfs_numbers_load(ctx) != MFS_REDIS_OK)
         return MFS_REDIS_ERR;
     if (take_settings(&s, argv, argc) != MFS_REDIS_OK)
         return MFS_REDIS_ERR;

@@ -6,16 +6,15 @@
 #include "partition/commands.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/bytes.h"
-#include "base/ino.h"
 #include "partition/inode.h"
 #include "partition/journal.h"
 #include "partition/leases.h"
+#include "partition/numbers.h"
 #include "partition/voids.h"
 
 static bool is_entry(struct mfs_span entry)
@@ -131,25 +130,6 @@ static bool answer_existing(const struct mfs_request *r, struct mfs_span entry, 
     return true;
 }
 
-/* The next inode number of this partition, counted in #seq; false: all have been given out. */
-static bool next_ino(const struct mfs_request *r, char ino[8])
-{
-    struct RedisModuleKey *key = mfs_key_named(r->ctx, "#seq", MFS_REDIS_WRITE);
-    struct mfs_span last = mfs_key_text(key);
-    uint64_t seq = last.p ? strtoull(last.p, NULL, 10) : 0;
-    bool some = seq < MFS_INO_SEQ_MAX;
-    char text[24];
-
-    if (some) {
-        int n = snprintf(text, sizeof text, "%llu", (unsigned long long)++seq);
-
-        mfs_key_set(r->ctx, key, text, (size_t)n);
-        mfs_put_be64(ino, mfs_ino_make(mfs_get_be16(mfs_request_arg(r, HERE).p), seq));
-    }
-    mfs_key_close(key);
-    return some;
-}
-
 static void add_inode(const struct mfs_request *r, struct mfs_span ino)
 {
     struct RedisModuleKey *key = mfs_key_open(r->ctx, 'I', ino, MFS_REDIS_WRITE);
@@ -173,7 +153,7 @@ static int add_name(const struct mfs_request *r, struct RedisModuleKey *shard)
     struct mfs_span ino = {entry, 8};
     struct mfs_answer a = {0};
 
-    if (!next_ino(r, entry))
+    if (!mfs_numbers_next(r->ctx, mfs_get_be16(mfs_request_arg(r, HERE).p), entry))
         return mfs_request_fail(r, ENOSPC, "no inode numbers left");
     entry[8] = type;
     add_inode(r, ino);

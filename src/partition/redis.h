@@ -23,6 +23,12 @@ typedef void mfs_redis_filter(struct RedisModuleCommandFilterCtx *f);
 typedef void mfs_redis_scan(struct RedisModuleKey *key, struct RedisModuleString *field,
                             struct RedisModuleString *value, void *arg);
 
+struct mfs_redis_event {
+    uint64_t id, version;
+};
+typedef void mfs_redis_on_event(struct RedisModuleCtx *ctx, struct mfs_redis_event event,
+                                uint64_t sub, void *data);
+
 enum { MFS_REDIS_OK = 0, MFS_REDIS_ERR = 1 };
 enum { MFS_REDIS_READ = 1, MFS_REDIS_WRITE = 2 };
 enum { MFS_REDIS_STRING = 1, MFS_REDIS_HASH = 3, MFS_REDIS_SET = 4 }; /* types of keys */
@@ -30,9 +36,11 @@ enum { MFS_REDIS_STRING = 1, MFS_REDIS_HASH = 3, MFS_REDIS_SET = 4 }; /* types o
 #define MFS_REDIS_IN_FUNCTION (1 << 0)  /* flag of a context: a script or function is running */
 #define MFS_REDIS_OOM         (1 << 10) /* likewise: memory is full */
 #define MFS_REDIS_REPLICATED  (1 << 12) /* likewise: the command came from the process copied */
-#define MFS_REDIS_API         1
-#define MFS_REDIS_POSTPONED   (-1L)                            /* length of an array */
-#define MFS_REDIS_DELETE      ((struct RedisModuleString *)1L) /* as a hash's value */
+enum { MFS_EVENT_ROLE = 0 };            /* it follows another process, or does not any more */
+enum { MFS_ROLE_MASTER = 0 };
+#define MFS_REDIS_API       1
+#define MFS_REDIS_POSTPONED (-1L)                            /* length of an array */
+#define MFS_REDIS_DELETE    ((struct RedisModuleString *)1L) /* as a hash's value */
 
 /* What the server tells of a connection; version 1 of its structure. */
 struct mfs_redis_client {
@@ -80,7 +88,10 @@ struct mfs_redis_api {
     int (*ReplyWithLongLong)(struct RedisModuleCtx *, long long);
     int (*ReplyWithArray)(struct RedisModuleCtx *, long);
     void (*ReplySetArrayLength)(struct RedisModuleCtx *, long);
+    int (*Replicate)(struct RedisModuleCtx *, const char *command, const char *format, ...);
     int (*ReplicateVerbatim)(struct RedisModuleCtx *);
+    int (*SubscribeToServerEvent)(struct RedisModuleCtx *, struct mfs_redis_event,
+                                  mfs_redis_on_event *);
     void *(*RegisterCommandFilter)(struct RedisModuleCtx *, mfs_redis_filter *, int flags);
     const struct RedisModuleString *(*CommandFilterArgGet)(struct RedisModuleCommandFilterCtx *,
                                                            int at);
