@@ -1,6 +1,6 @@
 /* Two clients at once, in every order: while one is in an operation, just before each command that
  * it sends, the other runs a whole operation. Results and tree must be those of one of the two
- * orders in sequence. All pairs of operations are tried. ctest: timeout=600 slow */
+ * orders in sequence. All pairs of operations are tried. ctest: timeout=900 slow */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
