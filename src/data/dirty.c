@@ -355,20 +355,24 @@ bool mfs_dirty_any(struct mfs_dirty *d)
 
 struct seen {
     bool any;
-    uint64_t end;
+    uint64_t end, bytes;
     struct timespec mtime;
 };
 
-static void see(struct seen *s, uint64_t end, struct timespec mtime)
+static void see(struct seen *s, uint64_t base, const struct mfs_ranges *ranges,
+                struct timespec mtime)
 {
+    uint64_t end = base + mfs_ranges_end(ranges);
+
     if (!s->any || end > s->end)
         s->end = end;
+    s->bytes += mfs_ranges_bytes(ranges);
     if (!s->any || mfs_timespec_cmp(mtime, s->mtime) > 0)
         s->mtime = mtime;
     s->any = true;
 }
 
-bool mfs_dirty_attr(struct mfs_dirty *d, uint64_t *end, struct timespec *mtime)
+bool mfs_dirty_attr(struct mfs_dirty *d, uint64_t *end, uint64_t *bytes, struct timespec *mtime)
 {
     struct seen s = {0};
     struct mfs_chunk *c;
@@ -377,17 +381,18 @@ bool mfs_dirty_attr(struct mfs_dirty *d, uint64_t *end, struct timespec *mtime)
     TAILQ_FOREACH(c, &d->chunks, in_file)
     {
         if (c->ranges.n && !c->give_up)
-            see(&s, (uint64_t)c->stripe * d->wb->stripe_size + mfs_ranges_end(&c->ranges),
-                c->mtime);
+            see(&s, (uint64_t)c->stripe * d->wb->stripe_size, &c->ranges, c->mtime);
     }
     if (d->stored.any)
-        see(&s, mfs_ranges_end(&d->stored.ranges), d->stored.mtime);
+        see(&s, 0, &d->stored.ranges, d->stored.mtime);
     if (d->committing.any)
-        see(&s, mfs_ranges_end(&d->committing.ranges), d->committing.mtime);
+        see(&s, 0, &d->committing.ranges, d->committing.mtime);
     pthread_mutex_unlock(&d->lock);
     if (!s.any)
         return false;
     *end = s.end;
+    if (bytes)
+        *bytes = s.bytes;
     *mtime = s.mtime;
     return true;
 }

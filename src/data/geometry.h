@@ -12,6 +12,9 @@
 #define MFS_STRIPE_SIZE_DEFAULT (255U * 4096U)
 #define MFS_STRIPE_SIZE_MIN     4096U
 
+/* Bytes; what holes and allocated room are counted in, whatever the stripe size. */
+#define MFS_GEOMETRY_BLOCK 4096U
+
 /* Stripe numbers are 32 bits. The default stripe is the largest there is, so that sizes and offsets
  * are whole numbers to functions in Lua, which has doubles. */
 #define MFS_FILE_SIZE_MAX(stripe_size) ((uint64_t)UINT32_MAX * (stripe_size))

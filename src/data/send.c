@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "data/geometry.h"
 
 /* A partition that let a sender wait this long before it failed … */
 #define FAIL_SLOW (1 * MFS_SEC)
@@ -76,11 +77,18 @@ static int note_stored(struct mfs_chunk *c, const struct mfs_stripe_put *put)
 {
     struct mfs_stored *s = &c->d->stored;
     uint64_t base = (uint64_t)c->stripe * c->d->wb->stripe_size;
-    uint64_t end = base + mfs_ranges_end(&c->ranges);
-    int rc = mfs_ranges_add(&s->ranges, base + (uint64_t)put->was, end);
+    uint64_t old = base + (uint64_t)put->was;
+    int rc = 0;
 
-    for (uint32_t i = 0; i < c->ranges.n && !rc; i++)
-        rc = mfs_ranges_add(&s->ranges, base + c->ranges.v[i].lo, base + c->ranges.v[i].hi);
+    for (uint32_t i = 0; i < c->ranges.n && !rc; i++) {
+        uint64_t lo = base + c->ranges.v[i].lo,
+                 block = lo / MFS_GEOMETRY_BLOCK * MFS_GEOMETRY_BLOCK;
+
+        /* With the zeros before it in the same block, if they came along. */
+        if (old < lo)
+            lo = old > block ? old : block;
+        rc = mfs_ranges_add(&s->ranges, lo, base + c->ranges.v[i].hi);
+    }
     s->alloc += put->grown;
     note_change(c);
     return rc;

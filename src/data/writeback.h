@@ -40,7 +40,7 @@ struct mfs_dirty_commit {
                                      * it is not a flush that commits, below it nothing is still
                                      * dirty, or what is stored is in very many places; 0: none */
     const struct mfs_range *stored; /* what is in the stripes since, ascending: written bytes, */
-    size_t nstored;                 /* parts, and zeros that stripes were lengthened by */
+    size_t nstored;                 /* parts, and zeros before them in the same block */
     int64_t alloc;                  /* bytes newly stored in stripes */
     struct timespec mtime;          /* of the last write */
     const struct mfs_dirty_part *parts;
@@ -97,9 +97,10 @@ void mfs_dirty_lost(struct mfs_dirty *d, int rc);
 
 bool mfs_dirty_any(struct mfs_dirty *d); /* anything not yet committed? */
 
-/* The end of the furthest byte and the time of the last write not yet committed; false if none. Ask
- * before the attributes are fetched, not after: a commit in between would be seen by neither. */
-bool mfs_dirty_attr(struct mfs_dirty *d, uint64_t *end, struct timespec *mtime);
+/* The end of the furthest byte, how many there are (NULL: not asked; those written anew meanwhile
+ * twice) and the time of the last write not yet committed; false if none. Ask before the attributes
+ * are fetched, not after: a commit in between would be seen by neither. */
+bool mfs_dirty_attr(struct mfs_dirty *d, uint64_t *end, uint64_t *bytes, struct timespec *mtime);
 
 /* Copies dirty bytes of the range over buf, which holds the stored content of the same range: so a
  * reader sees what was written without a flush. True when there were any. */

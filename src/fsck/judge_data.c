@@ -97,6 +97,7 @@ static const struct {
     {'L', MFS_FAULT_DEAD_LOCK, "locks"},
     {'P', MFS_FAULT_DEAD_APPENDER, "an appender"},
     {'V', MFS_FAULT_COUNT, "voids"},
+    {'F', MFS_FAULT_COUNT, "allocated room"},
 };
 
 static int judge_side(struct mfs_census *c, const struct mfs_seen_side *s)

@@ -46,7 +46,7 @@ static int commit_nothing(struct mfs_mender *m, uint64_t ino, uint64_t end)
     mfs_args_str(&call.args, ""); /* its times stay */
     mfs_args_int(&call.args, 0);
     mfs_args_int(&call.args, (int64_t)end);
-    mfs_args_int(&call.args, 0);
+    mfs_args_str(&call.args, "");
     mfs_args_str(&call.args, "");
     mfs_args_str(&call.args, "");
     mfs_args_str(&call.args, "");

@@ -384,6 +384,7 @@ static const struct {
     {'L', MFS_KEY_INO_LEN, MFS_KEY_HASH, NULL},
     {'P', MFS_KEY_INO_LEN, MFS_KEY_STRING, take_appender},
     {'V', MFS_KEY_INO_LEN, MFS_KEY_STRING, take_voids},
+    {'F', MFS_KEY_INO_LEN, MFS_KEY_STRING, take_voids},
     {'T', KEY_TXN, MFS_KEY_STRING, take_txn},
     {'Y', MFS_KEY_INO_LEN, MFS_KEY_STRING, take_lease},
     {'K', MFS_KEY_INO_LEN, MFS_KEY_STRING, take_lease},

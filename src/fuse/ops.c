@@ -11,8 +11,10 @@
 #include "base/caps.h"
 #include "fuse/device.h"
 
-#define GENERATION       1          /* numbers of inodes are never used again */
-#define BLOCK_SIZE       (1U << 20) /* what programs like cp read and write at once */
+#define GENERATION 1 /* numbers of inodes are never used again */
+/* What stdio and others read and write at once, and what cp --sparse=always makes holes of. Less is
+ * slower, more brings nothing. Linux takes a power of two. */
+#define BLOCK_SIZE       (64U << 10)
 #define GROUPS_MAX_ASKED 1024
 
 struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op)

@@ -146,8 +146,8 @@ bool mfs_meta_append_sure(const struct mfs_meta *meta, int64_t since)
 }
 
 int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,
-                        const struct mfs_range *place, int64_t alloc, uint32_t drop,
-                        uint64_t *old_version, struct mfs_attr *attr)
+                        const struct mfs_range *place, uint32_t drop, uint64_t *old_version,
+                        struct mfs_attr *attr)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_ino_arg num = mfs_ino_arg(number);
@@ -162,7 +162,6 @@ int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bo
     mfs_args_bin(&c.args, time.b, sizeof time.b);
     mfs_args_int(&c.args, (int64_t)place->lo);
     mfs_args_int(&c.args, stored ? (int64_t)place->hi : 0);
-    mfs_args_int(&c.args, alloc);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_bin(&c.args, num.b, sizeof num.b);
     mfs_args_int(&c.args, drop);

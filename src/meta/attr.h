@@ -29,10 +29,10 @@ struct mfs_attr {
     uint32_t flags;    /* MFS_ATTR_* */
     uint64_t size;     /* bytes; for a symlink the length of its target */
     uint64_t data_end; /* no content is at or beyond this offset: it reads as zeros */
-    int64_t alloc;     /* bytes stored; an estimate after a crash */
-    uint64_t version;  /* grows with every change of the content */
-    uint64_t cuts;     /* times that its end was set (truncate), modulo 65536; of a directory, times
-                        * that its mtime was set by hand */
+    int64_t alloc;    /* bytes of blocks (4 KiB) that hold content or were asked for by fallocate */
+    uint64_t version; /* grows with every change of the content */
+    uint64_t cuts;    /* times that its end was set (truncate), modulo 65536; of a directory, times
+                       * that its mtime was set by hand */
     struct timespec atime, mtime, ctime;
     uint64_t parent; /* of a directory, its parent's ino (the root's is the root) */
     int64_t leased;  /* not 0: may be shown for a while without asking, see meta.h; when it was

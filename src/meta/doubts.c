@@ -112,7 +112,7 @@ static int give_place_back(struct mfs_meta *meta, const struct doubtful *what)
     mfs_call_function(&c, "mfs_append_end");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 2; i++)
         mfs_args_int(&c.args, 0);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_bin(&c.args, num.b, sizeof num.b);

@@ -253,13 +253,17 @@ struct mfs_commit {
     uint64_t end;                   /* the size becomes at least this (0: it stays) */
     const struct mfs_range *stored; /* what has been stored in the stripes since the last commit: */
     size_t nstored;                 /* ascending; it is content from now on, as the parts are */
-    int64_t alloc;                  /* stored bytes more or less, stripe 0's parts not counted */
     struct timespec mtime;          /* mtime and ctime become this */
     const uint64_t *cuts;           /* what attr.cuts was before the first of that was stored; NULL:
                                      * whatever it is */
     const struct mfs_part *parts;   /* written to stripe 0 in the same step; small: copied */
     size_t nparts;
     uint32_t drop; /* MFS_DROP_* */
+
+    /* By fallocate: '+' counts the blocks of `allocated` as taken, '-' no more (0: neither), and
+     * what of `zeroed` is below data_end is no content any more, whatever stripes hold. */
+    char room;
+    struct mfs_range allocated, zeroed;
 };
 
 /* Makes written data known: size, times, version + 1. *old_version (when not NULL) is the version
@@ -275,13 +279,13 @@ int mfs_meta_voids(struct mfs_meta *meta, uint64_t ino, struct mfs_ranges *voids
 
 /* Sets the size: cuts stripe 0, data_end shrinks to `size` if above, version + 1, mtime and ctime
  * now. The caller has trimmed stripes 1 … after it had fetched the attributes, whose version was
- * `trimmed`; alloc is what that freed (≤ 0). -ECANCELED, with nothing changed: another client has
+ * `trimmed`. -ECANCELED, with nothing changed: another client has
  * written since, be it below data_end, maybe to a stripe that was trimmed by then: it has to be
  * trimmed again. Not with MFS_TRIMMED_ENOUGH: then data_end stays, and what is below it is void.
  * Waits for another session's appender, as mfs_meta_append does. Works when memory is full. */
 #define MFS_TRIMMED_ENOUGH 0U /* no version */
 int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64_t trimmed,
-                      int64_t alloc, uint32_t drop, uint64_t *old_version, struct mfs_attr *attr);
+                      uint32_t drop, uint64_t *old_version, struct mfs_attr *attr);
 
 /* O_APPEND. The bytes go behind the end of the file, whoever else appends, *off tells where. When
  * they fit into stripe 0 they are stored in one step and *number is 0. Otherwise the place is this
@@ -298,8 +302,8 @@ int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_
 bool mfs_meta_append_sure(const struct mfs_meta *meta, int64_t since);
 /* -ECANCELED: the place was taken away, nothing was made known. */
 int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,
-                        const struct mfs_range *place, int64_t alloc, uint32_t drop,
-                        uint64_t *old_version, struct mfs_attr *attr);
+                        const struct mfs_range *place, uint32_t drop, uint64_t *old_version,
+                        struct mfs_attr *attr);
 
 /* --- directories -------------------------------------------------------------------------- */
 

@@ -129,7 +129,7 @@ static void add_str(struct commit_args *a, const char *s)
     add_bin(a, s, strlen(s));
 }
 
-#define COMMIT_FIXED 10 /* name ino time size end alloc sid named cuts drop */
+#define COMMIT_FIXED 10 /* name ino time size end room sid named cuts drop */
 
 /* A file's record and behind it the sessions to be told of its change. */
 static int take_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said, int64_t asked,
@@ -171,6 +171,22 @@ static char *encode_ranges(const struct mfs_range *v, size_t n)
     return list;
 }
 
+/* As mfs_room_parse in partition/voids.c. */
+struct room_arg {
+    char b[33];
+};
+
+static struct room_arg room_arg(const struct mfs_commit *c)
+{
+    struct room_arg a = {{c->room}};
+
+    mfs_put_le64(a.b + 1, c->allocated.lo);
+    mfs_put_le64(a.b + 9, c->allocated.hi);
+    mfs_put_le64(a.b + 17, c->zeroed.lo);
+    mfs_put_le64(a.b + 25, c->zeroed.hi);
+    return a;
+}
+
 int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit *commit,
                     uint64_t *old_version, struct mfs_attr *attr)
 {
@@ -178,6 +194,7 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
     struct mfs_time_arg time = mfs_time_arg(commit->mtime);
     size_t most = COMMIT_FIXED + 2 * commit->nparts;
     struct commit_args a = {malloc(most * sizeof *a.v), malloc(most * sizeof *a.num), 0};
+    struct room_arg room = room_arg(commit);
     char *stored = encode_ranges(commit->stored, commit->nstored);
     int64_t asked = mfs_clock_mono();
     struct mfs_cmd cmd = {.part = mfs_placement_home(ino)};
@@ -190,7 +207,7 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
     add_bin(&a, time.b, sizeof time.b);
     add_int(&a, (int64_t)commit->end);
     add_int(&a, 0);
-    add_int(&a, commit->alloc);
+    add_bin(&a, room.b, commit->room ? sizeof room.b : 0);
     add_bin(&a, sid.b, sizeof sid.b);
     add_bin(&a, stored, PAIR * commit->nstored);
     if (commit->cuts)
@@ -262,7 +279,7 @@ bool mfs_meta_content(struct mfs_meta *meta, uint64_t ino, uint64_t version, uin
 
 /* One attempt; -EAGAIN and *holder when somebody appends. */
 static int try_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64_t trimmed,
-                        int64_t alloc, uint32_t drop, struct mfs_attr *attr, uint64_t *holder)
+                        uint32_t drop, struct mfs_attr *attr, uint64_t *holder)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_time_arg time = mfs_now_arg();
@@ -275,7 +292,6 @@ static int try_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
     mfs_args_int(&c.args, (int64_t)size);
-    mfs_args_int(&c.args, alloc);
     mfs_args_int(&c.args, meta->stripe_size);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_int(&c.args, (int64_t)trimmed);
@@ -293,14 +309,14 @@ static int try_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint
 }
 
 int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64_t trimmed,
-                      int64_t alloc, uint32_t drop, uint64_t *old_version, struct mfs_attr *attr)
+                      uint32_t drop, uint64_t *old_version, struct mfs_attr *attr)
 {
     struct mfs_place_wait wait = {0};
     uint64_t holder = 0;
     int rc;
 
     do {
-        rc = try_truncate(meta, ino, size, trimmed, alloc, drop, attr, &holder);
+        rc = try_truncate(meta, ino, size, trimmed, drop, attr, &holder);
         if (rc == -EAGAIN)
             rc = mfs_place_wait(meta, ino, holder, &wait);
     } while (rc == -EAGAIN);

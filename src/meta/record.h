@@ -2,7 +2,7 @@
  *
  * Inode record, little-endian; src/store/functions/record.lua has the same layout:
  *    0 u8 format = 1   1 u8 flags   2 u16 cuts    4 u32 mode    8 u32 uid     12 u32 gid
- *   16 u32 nlink      20 u32 rdev  24 i64 size   32 i64 end of data            40 i64 stored bytes
+ *   16 u32 nlink      20 u32 rdev  24 i64 size   32 i64 end of data            40 i64 allocated
  *   48 i64 version    56 atime     68 mtime      80 ctime      92 tail
  * Cuts: of a directory, how often its mtime was set by hand (decisions/0008).
  * Each time is i64 seconds and u32 nanoseconds. The tail is a symlink's target, or a directory's

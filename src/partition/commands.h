@@ -17,6 +17,7 @@ int mfs_command_close(const struct mfs_request *r);
 int mfs_command_disown(const struct mfs_request *r);
 int mfs_command_told(const struct mfs_request *r);
 int mfs_command_commit(const struct mfs_request *r);
+int mfs_command_recount(const struct mfs_request *r);
 int mfs_command_sput(const struct mfs_request *r);
 int mfs_command_drop(const struct mfs_request *r);
 

@@ -24,7 +24,6 @@ static void empty(char *rec, struct mfs_span time)
 {
     mfs_rec_put_i64(rec, MFS_REC_SIZE, 0);
     mfs_rec_put_i64(rec, MFS_REC_END, 0);
-    mfs_rec_put_i64(rec, MFS_REC_STORED, 0);
     mfs_rec_add_i64(rec, MFS_REC_VERSION, 1);
     mfs_rec_count_cut(rec);
     memcpy(rec + MFS_REC_MTIME, time.p, time.n);
@@ -54,13 +53,14 @@ static bool untrimmed(const struct mfs_request *r, const char *rec)
 static void leave_void(const struct mfs_request *r, struct mfs_span ino, struct mfs_inode *i,
                        int64_t end)
 {
-    struct mfs_ranges none, voids;
+    struct mfs_ranges none;
+    struct mfs_space space;
 
     mfs_ranges_init(&none);
-    mfs_ranges_init(&voids);
-    mfs_voids_grow(r->ctx, ino, i, end, &none, &voids);
+    mfs_space_init(&space);
+    mfs_voids_grow(r->ctx, ino, i, end, &none, &(struct mfs_room){0}, &space);
     mfs_ranges_fini(&none);
-    mfs_ranges_fini(&voids);
+    mfs_space_fini(&space);
 }
 
 static int open_cut(const struct mfs_request *r, struct mfs_inode *i)
@@ -74,6 +74,7 @@ static int open_cut(const struct mfs_request *r, struct mfs_inode *i)
     mfs_key_delete(stripe);
     mfs_key_close(stripe);
     empty(i->rec, mfs_request_arg(r, OPEN_TIME));
+    mfs_voids_cut(r->ctx, ino, i);
     mfs_inode_drop(r->ctx, ino, i, mfs_request_int(r, OPEN_DROP));
     if (left)
         leave_void(r, ino, i, end);
@@ -328,11 +329,11 @@ int mfs_command_sput(const struct mfs_request *r)
     return mfs_redis.ReplyWithLongLong(r->ctx, last > (int64_t)old ? last : (long long)old);
 }
 
-enum { INO = 1, TIME, SIZE, END, STORED, SID, NAMED, CUTS, DROP, PARTS }; /* of mfs_commit */
+enum { INO = 1, TIME, SIZE, END, ROOM, SID, NAMED, CUTS, DROP, PARTS }; /* of mfs_commit */
 
-/* The parts go into stripe 0 and are named, and so are the zeros before them, if it ended there;
- * how many bytes it is longer; -1: what they are parts of is lost. */
-static int64_t store_parts(const struct mfs_request *r, int64_t last, struct mfs_ranges *named)
+/* The parts go into stripe 0 and are named, and so are the zeros before them in the same block, if
+ * it ended before those; false: what they are parts of is lost. */
+static bool store_parts(const struct mfs_request *r, int64_t last, struct mfs_ranges *named)
 {
     struct RedisModuleKey *key = mfs_key_stripe0(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
     bool whole = mends(r, key, PARTS);
@@ -340,26 +341,24 @@ static int64_t store_parts(const struct mfs_request *r, int64_t last, struct mfs
 
     mfs_key_close(key);
     if (!whole)
-        return -1;
+        return false;
     for (int i = PARTS; i + 1 < r->argc; i += 2) {
-        int64_t off = mfs_request_int(r, i);
+        int64_t off = mfs_request_int(r, i), block = off / MFS_BLOCK * MFS_BLOCK;
 
         mfs_voids_name(named, off, off + (int64_t)mfs_request_arg(r, i + 1).n);
+        mfs_voids_name(named, old > block ? old : block, off);
     }
-    mfs_voids_name(named, old, last);
-    return last > old ? last - old : 0;
+    return true;
 }
 
-/* The content has grown, or changed: one version on. Stripe 0 takes `more` bytes than before. */
-static void grown(const struct mfs_request *r, char *rec, int64_t more)
+/* The content has grown, or changed: one version on. */
+static void grown(const struct mfs_request *r, char *rec)
 {
     int64_t size = mfs_request_int(r, SIZE);
     struct mfs_span time = mfs_request_arg(r, TIME);
 
     if (size > mfs_rec_i64(rec, MFS_REC_SIZE))
         mfs_rec_put_i64(rec, MFS_REC_SIZE, size);
-    mfs_rec_add_i64(rec, MFS_REC_STORED, mfs_request_int(r, STORED));
-    mfs_rec_add_i64(rec, MFS_REC_STORED, more);
     mfs_rec_add_i64(rec, MFS_REC_VERSION, 1);
     if (time.n) {
         memcpy(rec + MFS_REC_MTIME, time.p, time.n);
@@ -375,26 +374,25 @@ static bool is_cut_since(const struct mfs_request *r, const char *rec)
 
 /* With the inode open; what is answered is added. */
 static int commit(const struct mfs_request *r, struct mfs_inode *i, struct mfs_ranges *named,
-                  struct mfs_ranges *voids, struct mfs_answer *a)
+                  struct mfs_space *space, struct mfs_answer *a)
 {
     struct mfs_span time = mfs_request_arg(r, TIME), ino = mfs_request_arg(r, INO);
-    int64_t last = parts_end(r, PARTS), more = 0;
+    int64_t last = parts_end(r, PARTS);
+    struct mfs_room room;
 
-    if ((time.n && time.n != 12) || last < 0 ||
+    if ((time.n && time.n != 12) || last < 0 || !mfs_room_parse(mfs_request_arg(r, ROOM), &room) ||
         !mfs_voids_name_list(named, mfs_request_arg(r, NAMED)))
         return mfs_request_fail(r, EINVAL, "not a time, ranges and parts of a stripe");
     if (!i->rec)
         return mfs_request_fail(r, ESTALE, "no inode");
-    if (!mfs_inode_is_sound(i) || !mfs_voids_load(r->ctx, ino, i, voids))
+    if (!mfs_inode_is_sound(i) || !mfs_space_load(r->ctx, ino, i, space))
         return mfs_request_fail(r, EIO, "a damaged inode");
     if (is_cut_since(r, i->rec))
         return mfs_request_fail(r, ECANCELED, "cut meanwhile");
-    if (r->argc > PARTS)
-        more = store_parts(r, last, named);
-    if (more < 0)
+    if (r->argc > PARTS && !store_parts(r, last, named))
         return mfs_request_fail(r, EIO, "the rest of the stripe is lost");
-    mfs_voids_grow(r->ctx, ino, i, mfs_request_int(r, END), named, voids);
-    grown(r, i->rec, more);
+    mfs_voids_grow(r->ctx, ino, i, mfs_request_int(r, END), named, &room, space);
+    grown(r, i->rec);
     mfs_inode_drop(r->ctx, ino, i, mfs_request_int(r, DROP));
     mfs_journal_key(i->key);
     mfs_redis.ReplicateVerbatim(r->ctx);
@@ -403,7 +401,25 @@ static int commit(const struct mfs_request *r, struct mfs_inode *i, struct mfs_r
     return mfs_answer_send(a, r->ctx);
 }
 
-/* mfs_commit ino time size end alloc sid named cuts drop [off bytes …]: size and end of data become
+/* mfs_recount ino: it was cut (functions/inode.lua); the record. */
+int mfs_command_recount(const struct mfs_request *r)
+{
+    struct mfs_span ino = mfs_request_arg(r, 1);
+    struct mfs_inode i = mfs_inode_open(r->ctx, ino, MFS_REDIS_WRITE);
+
+    if (!i.rec) {
+        mfs_inode_close(&i);
+        return mfs_request_fail(r, ESTALE, "no inode");
+    }
+    mfs_voids_cut(r->ctx, ino, &i);
+    mfs_journal_key(i.key);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    mfs_redis.ReplyWithStringBuffer(r->ctx, i.rec, i.n);
+    mfs_inode_close(&i);
+    return MFS_REDIS_OK;
+}
+
+/* mfs_commit ino time size end room sid named cuts drop [off bytes …]: size and end of data become
  * at least these; `named` (as in voids.h) and the bytes, for stripe 0, are content from now on, and
  * below the end of data. Without time (empty) that stays. What `drop` (MFS_DROP_*) says of the
  * file's privileges goes in the same step. The new record and behind it who has to be told: other
@@ -414,14 +430,15 @@ int mfs_command_commit(const struct mfs_request *r)
 {
     struct mfs_inode i = mfs_inode_open(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
     struct mfs_answer a = {0};
-    struct mfs_ranges named, voids;
+    struct mfs_ranges named;
+    struct mfs_space space;
     int rc;
 
     mfs_ranges_init(&named);
-    mfs_ranges_init(&voids);
-    rc = commit(r, &i, &named, &voids, &a);
+    mfs_space_init(&space);
+    rc = commit(r, &i, &named, &space, &a);
     mfs_ranges_fini(&named);
-    mfs_ranges_fini(&voids);
+    mfs_space_fini(&space);
     mfs_inode_close(&i);
     return rc;
 }

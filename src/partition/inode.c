@@ -153,7 +153,7 @@ static void count_freed(struct RedisModuleCtx *ctx)
 static void free_inode(struct RedisModuleCtx *ctx, struct mfs_inode *i, struct mfs_span ino,
                        int64_t stripe_size, struct mfs_answer *a)
 {
-    static const char beside[] = {'A', 'O', 'L', 'P', 'V'};
+    static const char beside[] = {'A', 'O', 'L', 'P', 'V', 'F'};
     char data_end[8];
     bool more = mfs_rec_i64(i->rec, MFS_REC_END) > stripe_size;
     struct RedisModuleKey *stripe;

@@ -24,6 +24,7 @@ typedef int command_fn(const struct mfs_request *r);
     EACH(commit, 10, 8, "write deny-oom")                                                          \
     EACH(commit0, 10, 8, "write")                                                                  \
     EACH(drop, 3, 8, "write")                                                                      \
+    EACH(recount, 2, 8, "write")                                                                   \
     EACH(sput, 4, 0, "write deny-oom")                                                             \
     EACH(disown, 3, 8, "write")                                                                    \
     EACH(told, 3, 8, "write")                                                                      \

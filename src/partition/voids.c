@@ -70,6 +70,8 @@ static void forget_smallest(struct mfs_ranges *v)
     v->n = over ? n : v->n;
 }
 
+/* --- keys of ranges --------------------------------------------------------------------------- */
+
 static void put(struct RedisModuleCtx *ctx, struct RedisModuleKey *key, const struct mfs_ranges *v)
 {
     struct mfs_answer list = {0};
@@ -85,59 +87,180 @@ static void put(struct RedisModuleCtx *ctx, struct RedisModuleKey *key, const st
     free(list.p);
 }
 
-static bool has_voids(const struct mfs_inode *i)
+static bool has(const struct mfs_inode *i, int flag)
 {
-    return i->rec[MFS_REC_FLAGS] & MFS_FLAG_VOIDS;
+    return i->rec[MFS_REC_FLAGS] & flag;
 }
 
-/* What is behind its end of data it has no more. */
-bool mfs_voids_load(struct RedisModuleCtx *ctx, struct mfs_span ino, const struct mfs_inode *i,
-                    struct mfs_ranges *voids)
+static bool load(struct RedisModuleCtx *ctx, char letter, int flag, struct mfs_span ino,
+                 const struct mfs_inode *i, struct mfs_ranges *v)
 {
     struct RedisModuleKey *key;
     bool sound;
 
-    if (!has_voids(i))
+    if (!has(i, flag))
         return true;
-    key = mfs_key_open(ctx, 'V', ino, MFS_REDIS_READ);
-    sound = mfs_voids_name_list(voids, mfs_key_text(key));
+    key = mfs_key_open(ctx, letter, ino, MFS_REDIS_READ);
+    sound = mfs_voids_name_list(v, mfs_key_text(key));
     mfs_key_close(key);
-    mfs_ranges_cut(voids, (uint64_t)mfs_rec_i64(i->rec, MFS_REC_END));
     return sound;
 }
 
-static void save(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i,
-                 const struct mfs_ranges *v)
+static void save(struct RedisModuleCtx *ctx, char letter, int flag, struct mfs_span ino,
+                 struct mfs_inode *i, struct mfs_ranges *v)
 {
     struct RedisModuleKey *key;
 
-    if (!v->n && !has_voids(i))
+    forget_smallest(v);
+    if (!v->n && !has(i, flag))
         return;
-    key = mfs_key_open(ctx, 'V', ino, MFS_REDIS_WRITE);
+    key = mfs_key_open(ctx, letter, ino, MFS_REDIS_WRITE);
     if (v->n) {
         put(ctx, key, v);
-        i->rec[MFS_REC_FLAGS] |= (char)MFS_FLAG_VOIDS;
+        i->rec[MFS_REC_FLAGS] |= (char)flag;
     } else {
         mfs_key_delete(key);
-        i->rec[MFS_REC_FLAGS] &= (char)~MFS_FLAG_VOIDS;
+        i->rec[MFS_REC_FLAGS] &= (char)~flag;
     }
     mfs_key_close(key);
 }
 
+/* --- what of a file is there -------------------------------------------------------------------
+ */
+
+void mfs_space_init(struct mfs_space *s)
+{
+    mfs_ranges_init(&s->voids);
+    mfs_ranges_init(&s->room);
+}
+
+void mfs_space_fini(struct mfs_space *s)
+{
+    mfs_ranges_fini(&s->voids);
+    mfs_ranges_fini(&s->room);
+}
+
+/* What is behind its end of data it has no more. */
+bool mfs_space_load(struct RedisModuleCtx *ctx, struct mfs_span ino, const struct mfs_inode *i,
+                    struct mfs_space *s)
+{
+    bool sound = load(ctx, 'V', MFS_FLAG_VOIDS, ino, i, &s->voids) &&
+                 load(ctx, 'F', MFS_FLAG_ROOM, ino, i, &s->room);
+
+    mfs_ranges_cut(&s->voids, (uint64_t)mfs_rec_i64(i->rec, MFS_REC_END));
+    return sound;
+}
+
+static void save_space(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i,
+                       struct mfs_space *s)
+{
+    save(ctx, 'V', MFS_FLAG_VOIDS, ino, i, &s->voids);
+    save(ctx, 'F', MFS_FLAG_ROOM, ino, i, &s->room);
+}
+
+static uint64_t round_down(uint64_t n)
+{
+    return n / MFS_BLOCK * MFS_BLOCK;
+}
+
+static uint64_t round_up(uint64_t n)
+{
+    return round_down(n + MFS_BLOCK - 1);
+}
+
+static int64_t allocated(const struct mfs_space *s, int64_t end)
+{
+    uint64_t last = round_up((uint64_t)end), at = 0;
+    struct mfs_ranges used;
+    int64_t bytes;
+
+    mfs_ranges_init(&used);
+    for (uint32_t i = 0; i < s->voids.n; i++) {
+        const struct mfs_range *v = &s->voids.v[i];
+        uint64_t lo = round_up(v->lo), hi = v->hi == (uint64_t)end ? last : round_down(v->hi);
+
+        if (lo >= hi)
+            continue;
+        must(mfs_ranges_add(&used, at, lo));
+        at = hi;
+    }
+    must(mfs_ranges_add(&used, at, last));
+    for (uint32_t i = 0; i < s->room.n; i++)
+        must(mfs_ranges_add(&used, s->room.v[i].lo, s->room.v[i].hi));
+    bytes = (int64_t)mfs_ranges_bytes(&used);
+    mfs_ranges_fini(&used);
+    return bytes;
+}
+
+bool mfs_room_parse(struct mfs_span text, struct mfs_room *room)
+{
+    *room = (struct mfs_room){0};
+    if (!text.n)
+        return true;
+    if (text.n != 33 || (text.p[0] != '+' && text.p[0] != '-'))
+        return false;
+    *room = (struct mfs_room){text.p[0], mfs_rec_i64(text.p, 1), mfs_rec_i64(text.p, 9),
+                              mfs_rec_i64(text.p, 17), mfs_rec_i64(text.p, 25)};
+    return room->lo >= 0 && room->hi >= 0 && room->hi <= INT64_MAX - MFS_BLOCK &&
+           room->void_lo >= 0 && room->void_hi >= 0;
+}
+
+/* Only whole blocks can be given back; what is wanted is wanted with all that it touches. */
+static void change_room(struct mfs_space *s, const struct mfs_room *room, int64_t end)
+{
+    uint64_t lo = (uint64_t)room->lo, hi = (uint64_t)room->hi;
+
+    if (room->how == '+')
+        must(mfs_ranges_add(&s->room, round_down(lo), round_up(hi)));
+    else if (room->how == '-')
+        must(mfs_ranges_take(&s->room, round_up(lo), round_down(hi)));
+    if (room->how)
+        mfs_voids_name(&s->voids, room->void_lo, room->void_hi < end ? room->void_hi : end);
+}
+
+/* Only what has changed is counted: of a file in very many pieces not all voids are known. */
+static void count(struct mfs_inode *i, int64_t before, int64_t after)
+{
+    int64_t stored = mfs_rec_i64(i->rec, MFS_REC_STORED);
+
+    if (after > before)
+        stored += after - before;
+    mfs_rec_put_i64(i->rec, MFS_REC_STORED, stored < after ? stored : after);
+}
+
 void mfs_voids_grow(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i,
-                    int64_t end, const struct mfs_ranges *named, struct mfs_ranges *voids)
+                    int64_t end, const struct mfs_ranges *named, const struct mfs_room *room,
+                    struct mfs_space *s)
 {
     int64_t old = mfs_rec_i64(i->rec, MFS_REC_END), last = (int64_t)mfs_ranges_end(named);
+    int64_t before = allocated(s, old);
 
     end = end > last ? end : last;
+    end = end > old ? end : old;
     if (end > old) {
-        mfs_voids_name(voids, old, end);
+        mfs_voids_name(&s->voids, old, end);
         mfs_rec_put_i64(i->rec, MFS_REC_END, end);
     }
-    for (uint32_t n = 0; voids->n && n < named->n; n++)
-        must(mfs_ranges_take(voids, named->v[n].lo, named->v[n].hi));
-    forget_smallest(voids);
-    save(ctx, ino, i, voids);
+    for (uint32_t n = 0; s->voids.n && n < named->n; n++)
+        must(mfs_ranges_take(&s->voids, named->v[n].lo, named->v[n].hi));
+    change_room(s, room, end);
+    count(i, before, allocated(s, end));
+    save_space(ctx, ino, i, s);
+}
+
+void mfs_voids_cut(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i)
+{
+    struct mfs_space s;
+    int64_t after;
+
+    mfs_space_init(&s);
+    if (mfs_inode_is_sound(i) && mfs_space_load(ctx, ino, i, &s)) {
+        mfs_ranges_cut(&s.room, round_up((uint64_t)mfs_rec_i64(i->rec, MFS_REC_SIZE)));
+        after = allocated(&s, mfs_rec_i64(i->rec, MFS_REC_END));
+        count(i, after, after);
+        save_space(ctx, ino, i, &s);
+    }
+    mfs_space_fini(&s);
 }
 
 bool mfs_voids_head(const struct mfs_inode *i, struct RedisModuleKey *stripe0,
@@ -148,5 +271,5 @@ bool mfs_voids_head(const struct mfs_inode *i, struct RedisModuleKey *stripe0,
     *content = mfs_key_text(stripe0);
     if (content->n > end)
         content->n = end;
-    return !has_voids(i);
+    return !has(i, MFS_FLAG_VOIDS);
 }

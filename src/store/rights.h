@@ -65,6 +65,7 @@
     MAY("mfs_commit0")                                                                             \
     MAY("mfs_drop")                                                                                \
     MAY("mfs_disown")                                                                              \
+    MAY("mfs_recount")                                                                             \
     MAY("mfs_told")                                                                                \
     MAY("mfs_sput")                                                                                \
     MAY("mfs_lease")                                                                               \

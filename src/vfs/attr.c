@@ -51,8 +51,7 @@ static int cut(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint32_t 
     while (rc == -ECANCELED && t.tries < MFS_TRUNCATE_TRIES) {
         rc = mfs_truncate_prepare(vfs, ino, v, &t);
         if (rc == 0)
-            rc = mfs_meta_truncate(vfs->meta, ino, t.size, t.cut.trimmed, t.alloc, drop, &from,
-                                   attr);
+            rc = mfs_meta_truncate(vfs->meta, ino, t.size, t.cut.trimmed, drop, &from, attr);
     }
     rc = mfs_truncate_end(vfs, ino, v, &t, rc);
     if (rc < 0)

@@ -42,9 +42,7 @@ static uint64_t parts_end(const struct mfs_commit *c)
     return end;
 }
 
-/* Commits of `left` what is there now that the file has been cut; *attr is fetched before. What it
- * takes: who cuts a file to nothing sets that to 0; else he takes off what he frees, be it counted
- * already or not, so that it has to be counted all the same. */
+/* Commits of `left` what is there now that the file has been cut; *attr is fetched before. */
 static int commit_kept(struct mfs_vnode *v, const struct mfs_commit *all, struct mfs_ranges *left,
                        uint64_t *from, struct mfs_attr *attr)
 {
@@ -63,10 +61,8 @@ static int commit_kept(struct mfs_vnode *v, const struct mfs_commit *all, struct
     c.end = parts_end(all);
     if (mfs_ranges_end(left) > c.end)
         c.end = mfs_ranges_end(left);
-    if (attr->alloc >= 0 && c.alloc > (int64_t)mfs_ranges_bytes(left))
-        c.alloc = (int64_t)mfs_ranges_bytes(left);
     *from = attr->version;
-    if (c.end == 0 && attr->alloc >= 0)
+    if (c.end == 0)
         return 0; /* nothing is left */
     return mfs_meta_commit(v->vfs->meta, v->ino, &c, from, attr);
 }
@@ -104,7 +100,6 @@ int mfs_vnode_commit(void *arg, const struct mfs_dirty_commit *d)
                            .stored = d->stored,
                            .nstored = d->nstored,
                            .cuts = d->nstored > 0 ? &cuts : NULL,
-                           .alloc = d->alloc,
                            .mtime = d->mtime,
                            .drop = MFS_DROP_CAPS | (d->drops ? MFS_DROP_IDS : 0),
                            .parts = part,

@@ -26,7 +26,7 @@ static bool known_size(struct mfs_vnode *v, uint64_t *size)
     bool known;
 
     /* In this order: what is committed in between is in the attributes. */
-    if (d != NULL && !mfs_dirty_attr(d, &end, &mtime))
+    if (d != NULL && !mfs_dirty_attr(d, &end, NULL, &mtime))
         end = 0;
     known = mfs_vnode_attr(v, &attr);
     *size = known && attr.size > end ? attr.size : end;
@@ -176,8 +176,7 @@ static int fill_appended(struct mfs_vnode *v, const void *buf, size_t len, uint6
 
     if (mfs_meta_append_sure(vfs->meta, since))
         rc = mfs_stripes_write(vfs->store, v->ino, off, len, buf, &alloc);
-    end =
-        mfs_meta_append_end(vfs->meta, v->ino, number, rc == 0, &place, alloc, drop, &from, &attr);
+    end = mfs_meta_append_end(vfs->meta, v->ino, number, rc == 0, &place, drop, &from, &attr);
     if (rc == 0 && end == 0)
         mfs_vnode_carry(v, from, &attr);
     return rc < 0 ? rc : end;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "data/stripes.h"
+#include "vfs/content.h"
 #include "vfs/file.h"
 #include "vfs/privileges.h"
 #include "vfs/tail.h"
@@ -37,8 +38,11 @@ static int commit(struct mfs_vnode *v, struct mfs_commit *c)
     return rc;
 }
 
-static int allocate(struct mfs_vnode *v, uint64_t end, bool keep_size, uint32_t drop)
+static int allocate(struct mfs_vnode *v, uint64_t off, uint64_t len, bool keep_size, uint32_t drop)
 {
+    uint64_t end = off + len;
+    struct mfs_commit c = {
+        .end = keep_size ? 0 : end, .room = '+', .allocated = {off, end}, .drop = drop};
     struct mfs_attr attr;
     int rc = mfs_vfs_getattr(v->vfs, v->ino, &attr);
 
@@ -46,17 +50,19 @@ static int allocate(struct mfs_vnode *v, uint64_t end, bool keep_size, uint32_t 
         rc = check_room(v->vfs, end - attr.size);
     if (rc == 0)
         rc = mfs_privileges_drop(v->vfs, &attr, drop);
-    if (rc < 0 || keep_size)
-        return rc;
-    return commit(v, &(struct mfs_commit){.end = end, .drop = drop});
+    return rc < 0 ? rc : commit(v, &c);
 }
 
 /* Nothing is touched beyond the size, where an append has its place, whatever is stored there: so
  * nobody has to wait for it.
  * After an error some of it may be zeros: no mount is to go on with the pages that it has. */
-static int zero(struct mfs_vnode *v, uint64_t off, uint64_t len, bool keep_size, uint32_t drop)
+static int zero(struct mfs_vnode *v, uint64_t off, uint64_t len, bool keep_size, bool punch,
+                uint32_t drop)
 {
-    struct mfs_commit c = {.end = keep_size ? 0 : off + len, .drop = drop};
+    struct mfs_commit c = {.end = keep_size ? 0 : off + len,
+                           .room = punch ? '-' : '+',
+                           .allocated = {off, off + len},
+                           .drop = drop};
     struct mfs_attr attr;
     int rc = mfs_meta_getattr(v->vfs->meta, v->ino, &attr), committed;
     uint64_t end;
@@ -66,9 +72,10 @@ static int zero(struct mfs_vnode *v, uint64_t off, uint64_t len, bool keep_size,
     if (rc < 0)
         return rc;
     end = attr.data_end < attr.size ? attr.data_end : attr.size;
-    rc = mfs_stripes_punch(v->vfs->store, v->ino, off, len, end, &c.alloc);
+    c.zeroed = (struct mfs_range){off, off + len < end ? off + len : end};
+    rc = mfs_stripes_punch(v->vfs->store, v->ino, off, len, end, NULL);
     if (rc < 0)
-        c.end = 0;
+        c = (struct mfs_commit){0};
     mfs_writeback_freed(v->vfs->wb);
     mfs_vnode_changed(v);
     committed = commit(v, &c);
@@ -92,12 +99,12 @@ int mfs_vfs_fallocate(struct mfs_file *f, int mode, uint64_t off, uint64_t len, 
         return rc;
     switch (mode & ~FALLOC_FL_KEEP_SIZE) {
     case 0:
-        rc = allocate(v, off + len, keep_size, drop);
+        rc = allocate(v, off, len, keep_size, drop);
         break;
     case FALLOC_FL_PUNCH_HOLE:
-        return keep_size ? zero(v, off, len, true, drop) : -EOPNOTSUPP;
+        return keep_size ? zero(v, off, len, true, true, drop) : -EOPNOTSUPP;
     case FALLOC_FL_ZERO_RANGE:
-        rc = zero(v, off, len, keep_size, drop);
+        rc = zero(v, off, len, keep_size, false, drop);
         break;
     default:
         return -EOPNOTSUPP;
@@ -119,8 +126,7 @@ int64_t mfs_vfs_lseek(struct mfs_file *f, uint64_t off, int whence)
     mfs_vnode_flush(v, NULL);
     rc = mfs_vfs_getattr(v->vfs, v->ino, &attr);
     if (rc == 0)
-        rc =
-            mfs_stripes_seek(v->vfs->store, v->ino, off, whence, attr.size, attr.data_end, &result);
+        rc = mfs_content_seek(v, &attr, off, whence, &result);
     return rc < 0 ? rc : (int64_t)result;
 }
 

@@ -20,7 +20,7 @@ static void let_appenders_in(struct mfs_vfs *vfs, uint64_t ino, const struct mfs
     struct mfs_range none = {0};
     struct mfs_attr attr;
 
-    mfs_meta_append_end(vfs->meta, ino, t->place, false, &none, 0, 0, NULL, &attr);
+    mfs_meta_append_end(vfs->meta, ino, t->place, false, &none, 0, NULL, &attr);
 }
 
 int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
@@ -34,7 +34,7 @@ int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
 
     if (t->tries++ > 0 && t->place == 0)
         keep_appenders_out(vfs, ino, t);
-    if (d != NULL && mfs_dirty_attr(d, &stored, &mtime)) {
+    if (d != NULL && mfs_dirty_attr(d, &stored, NULL, &mtime)) {
         t->forgot |= mfs_dirty_cut(d, t->size);
         /* Else a later commit of what is left would set mtime back, and count what is cut. */
         mfs_vnode_flush(v, NULL);
@@ -53,7 +53,7 @@ int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
     if (rc < 0)
         return rc;
     t->trims = true;
-    return mfs_stripes_trim(vfs->store, ino, t->size, stored, false, &t->alloc);
+    return mfs_stripes_trim(vfs->store, ino, t->size, stored, false, NULL);
 }
 
 static void failed(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,

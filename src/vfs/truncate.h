@@ -17,7 +17,6 @@
 struct mfs_truncation {
     uint64_t size;      /* that the file is to have */
     struct mfs_cut cut; /* for mfs_meta_truncate */
-    int64_t alloc;      /* likewise; over all tries */
     bool forgot;        /* written bytes that nobody else knew of */
     bool trims;         /* stripes may have been freed */
     unsigned tries;     /* so far */

@@ -10,6 +10,7 @@
 #include "base/gate.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "data/geometry.h"
 #include "vfs/commit.h"
 #include "vfs/file.h"
 #include "vfs/lock_owners.h"
@@ -166,20 +167,28 @@ struct mfs_dirty *mfs_vnode_dirty(struct mfs_vnode *v)
     return d;
 }
 
+static int64_t blocks(uint64_t bytes)
+{
+    return (int64_t)((bytes + MFS_GEOMETRY_BLOCK - 1) / MFS_GEOMETRY_BLOCK * MFS_GEOMETRY_BLOCK);
+}
+
 void mfs_vnode_overlay(struct mfs_vnode *v, struct mfs_attr *attr)
 {
     struct mfs_dirty *d = atomic_load(&v->dirty);
     struct timespec mtime;
-    uint64_t end;
-    bool pending = d != NULL && mfs_dirty_attr(d, &end, &mtime);
+    uint64_t end, bytes, more;
+    bool pending = d != NULL && mfs_dirty_attr(d, &end, &bytes, &mtime);
 
     mfs_vnode_learn(v, attr, false);
     if (!pending)
         return;
-    if (attr->size < end) {
-        attr->alloc += (int64_t)(end - attr->size); /* it will take room: du shall not say 0 */
+    /* It will take room, who knows how much: du shall not say 0. */
+    more = attr->size < end ? end - attr->size : 0;
+    attr->alloc += blocks(more < bytes ? more : bytes);
+    if (attr->alloc < blocks(bytes))
+        attr->alloc = blocks(bytes);
+    if (attr->size < end)
         attr->size = end;
-    }
     attr->mtime = mtime; /* also when a later one was set by hand before */
     if (mfs_timespec_cmp(attr->ctime, mtime) < 0)
         attr->ctime = mtime;

@@ -155,11 +155,11 @@ static void write_file(const struct operands *o)
     struct mfs_attr a = {0};
 
     check_rc(mfs_meta_commit(o->meta, o->ino, &c, &version, &a), &a);
-    check_rc(mfs_meta_truncate(o->meta, o->ino, o->len, o->len, 0, 0, &version, &a), &a);
+    check_rc(mfs_meta_truncate(o->meta, o->ino, o->len, o->len, 0, &version, &a), &a);
     if (mfs_meta_append(o->meta, o->ino, o->name, part.len, 0, &off, &number, &version, &a))
         return;
     place = (struct mfs_range){off, off + part.len};
-    check_rc(mfs_meta_append_end(o->meta, o->ino, number, true, &place, 0, 0, &version, &a), &a);
+    check_rc(mfs_meta_append_end(o->meta, o->ino, number, true, &place, 0, &version, &a), &a);
 }
 
 static void unlink_name(const struct operands *o)

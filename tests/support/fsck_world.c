@@ -16,7 +16,8 @@ static void store(uint64_t ino, size_t len)
     struct mfs_commit c = {.end = len, .stored = &stored, .nstored = 1, .mtime = mfs_clock_real()};
     struct mfs_attr attr;
 
-    assert_int_equal(mfs_stripes_write(fsck_client.store, ino, 0, len, fsck_content, &c.alloc), 0);
+    assert_int_equal(mfs_stripes_write(fsck_client.store, ino, 0, len, fsck_content, &(int64_t){0}),
+                     0);
     assert_int_equal(mfs_meta_commit(fsck_client.meta, ino, &c, NULL, &attr), 0);
 }
 

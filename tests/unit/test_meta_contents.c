@@ -221,7 +221,7 @@ static void test_small_stripes(void **state)
     for (int i = 0; i < 2; i++) {
         name_of(i, name);
         assert_int_equal(meta_client_file(&a, ROOT, name, &inos[i]), 0);
-        assert_int_equal(mfs_stripes_write(a.store, inos[i], 0, sizeof bytes, bytes, &change.alloc),
+        assert_int_equal(mfs_stripes_write(a.store, inos[i], 0, sizeof bytes, bytes, &(int64_t){0}),
                          0);
         assert_int_equal(mfs_meta_commit(a.meta, inos[i], &change, NULL, &attr), 0);
     }

@@ -34,18 +34,18 @@ static void test_content(void **state)
     (void)state;
     commit(&a, f, 0, "hello", &attr);
     assert_int_equal(attr.size, 5);
-    assert_int_equal(attr.alloc, 5);
+    assert_int_equal(attr.alloc, 4096);
     commit(&a, f, 7, "world", &attr);
     assert_int_equal(attr.size, 12);
     assert_int_equal(attr.data_end, 12);
     assert_int_equal(mfs_meta_open(b.meta, f, NULL, &attr, &head), 0);
     assert_int_equal(head.len, 12);
     assert_memory_equal(buf, "hello\0\0world", 12);
-    assert_int_equal(mfs_meta_truncate(b.meta, f, 4, UINT64_MAX >> 1, 0, 0, &old, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(b.meta, f, 4, UINT64_MAX >> 1, 0, &old, &attr), 0);
     assert_int_equal(attr.size, 4);
-    assert_int_equal(attr.alloc, 4);
+    assert_int_equal(attr.alloc, 4096);
     assert_int_equal(attr.data_end, 4);
-    assert_int_equal(mfs_meta_truncate(b.meta, f, 10, UINT64_MAX >> 1, 0, 0, &old, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(b.meta, f, 10, UINT64_MAX >> 1, 0, &old, &attr), 0);
     assert_int_equal(attr.size, 10);
     assert_int_equal(attr.data_end, 4);
     assert_int_equal(mfs_meta_append(a.meta, f, "!!", 2, 0, &off, &number, &old, &attr), 0);
@@ -55,15 +55,14 @@ static void test_content(void **state)
     assert_int_equal(mfs_meta_open(b.meta, f, NULL, &attr, &head), 0);
     assert_int_equal(head.len, 12);
     assert_memory_equal(buf, "hell\0\0\0\0\0\0!!", 12);
-    assert_int_equal(mfs_meta_truncate(b.meta, f, STRIPE - 1, UINT64_MAX >> 1, 0, 0, &old, &attr),
-                     0);
+    assert_int_equal(mfs_meta_truncate(b.meta, f, STRIPE - 1, UINT64_MAX >> 1, 0, &old, &attr), 0);
     assert_int_equal(mfs_meta_append(a.meta, f, "!!", 2, 0, &off, &number, &old, &attr), 0);
     assert_true(number > 0);
     assert_int_equal(off, STRIPE - 1);
     assert_int_equal(getattr(&b, f).size, STRIPE - 1);
-    assert_int_equal(mfs_meta_append_end(a.meta, f, number + 1, true, &place, 2, 0, &old, &attr),
+    assert_int_equal(mfs_meta_append_end(a.meta, f, number + 1, true, &place, 0, &old, &attr),
                      -ECANCELED);
-    assert_int_equal(mfs_meta_append_end(a.meta, f, number, true, &place, 2, 0, &old, &attr), 0);
+    assert_int_equal(mfs_meta_append_end(a.meta, f, number, true, &place, 0, &old, &attr), 0);
     assert_int_equal(getattr(&b, f).size, STRIPE + 1);
     assert_int_equal(meta_client_keys(&a, "P*"), 0);
     assert_int_equal(
@@ -95,19 +94,19 @@ static void test_truncate_written(void **state)
 
     (void)state;
     written(f);
-    assert_int_equal(mfs_meta_truncate(a.meta, f, 0, trimmed, 0, 0, &old, &attr), -ECANCELED);
+    assert_int_equal(mfs_meta_truncate(a.meta, f, 0, trimmed, 0, &old, &attr), -ECANCELED);
     assert_int_equal(mfs_meta_open(a.meta, f, &(struct mfs_cut){.trimmed = trimmed}, &attr, NULL),
                      -ECANCELED);
     assert_int_equal(getattr(&b, f).size, 3 * STRIPE);
     assert_int_equal(meta_client_keys(&a, "O*"), 0);
-    assert_int_equal(mfs_meta_truncate(a.meta, f, 4 * STRIPE, 0, 0, 0, &old, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(a.meta, f, 4 * STRIPE, 0, 0, &old, &attr), 0);
     trimmed = attr.version;
     assert_int_equal(written(f).data_end, 3 * STRIPE);
-    assert_int_equal(mfs_meta_truncate(a.meta, f, STRIPE, trimmed, 0, 0, &old, &attr), -ECANCELED);
+    assert_int_equal(mfs_meta_truncate(a.meta, f, STRIPE, trimmed, 0, &old, &attr), -ECANCELED);
     assert_int_equal(mfs_meta_open(a.meta, f, &(struct mfs_cut){.trimmed = trimmed}, &attr, NULL),
                      -ECANCELED);
     trimmed = getattr(&a, f).version;
-    assert_int_equal(mfs_meta_truncate(a.meta, f, STRIPE, trimmed, 0, 0, &old, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(a.meta, f, STRIPE, trimmed, 0, &old, &attr), 0);
     assert_int_equal(attr.data_end, STRIPE);
     assert_int_equal(attr.flags & MFS_ATTR_VOIDS, 0);
     trimmed = 0;
@@ -140,12 +139,12 @@ static void test_truncate_left(void **state)
 
     (void)state;
     written(f);
-    assert_int_equal(mfs_meta_truncate(a.meta, f, STRIPE + 1, enough, 0, 0, &old, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(a.meta, f, STRIPE + 1, enough, 0, &old, &attr), 0);
     check_void(&attr, STRIPE + 1, 3 * STRIPE);
     assert_int_equal(mfs_meta_open(a.meta, f, &(struct mfs_cut){.trimmed = enough}, &attr, NULL),
                      0);
     check_void(&attr, 0, 3 * STRIPE);
-    assert_int_equal(mfs_meta_truncate(a.meta, f, 0, attr.version, 0, 0, &old, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(a.meta, f, 0, attr.version, 0, &old, &attr), 0);
     assert_int_equal(attr.data_end, 0);
 }
 
@@ -154,11 +153,8 @@ static void test_reap(void **state)
 {
     uint64_t f = new_file(ROOT, "f"), old;
     struct mfs_range stored = {STRIPE, 3 * STRIPE};
-    struct mfs_commit c = {.end = 3 * STRIPE,
-                           .stored = &stored,
-                           .nstored = 1,
-                           .alloc = 2 * STRIPE,
-                           .mtime = mfs_clock_real()};
+    struct mfs_commit c = {
+        .end = 3 * STRIPE, .stored = &stored, .nstored = 1, .mtime = mfs_clock_real()};
     struct mfs_attr attr;
 
     (void)state;

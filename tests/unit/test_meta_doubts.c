@@ -38,7 +38,7 @@ static void test_truncate(void **state)
 
     (void)state;
     begin("mfs_truncate");
-    content_changed(ino, mfs_meta_truncate(a.meta, ino, 9, 0, 0, 0, NULL, &attr), 9);
+    content_changed(ino, mfs_meta_truncate(a.meta, ino, 9, 0, 0, NULL, &attr), 9);
 }
 
 static void test_open_truncated(void **state)

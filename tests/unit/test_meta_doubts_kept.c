@@ -39,7 +39,7 @@ static void lose_end(bool happens, bool deaf)
     undone = !happens;
     mute = deaf;
     begin("mfs_append_end");
-    end(mfs_meta_append_end(a.meta, ino, number, true, &place, 0, 0, NULL, &attr));
+    end(mfs_meta_append_end(a.meta, ino, number, true, &place, 0, NULL, &attr));
     undone = false;
     mute = false;
 }

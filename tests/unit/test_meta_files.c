@@ -118,7 +118,7 @@ static void content(struct meta_client *by, struct meta_client *c)
     commit(by, ino, "content");
     check(c, "f");
     learn(c, "f");
-    assert_int_equal(mfs_meta_truncate(by->meta, ino, 3, 0, 0, 0, NULL, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(by->meta, ino, 3, 0, 0, NULL, &attr), 0);
     mfs_meta_settle(by->meta, ino);
     check(c, "f");
     learn(c, "f");

@@ -146,7 +146,7 @@ static void test_told(void **state)
     assert_true(now_told().notices >= 1); /* more when the answer took long */
     assert_int_equal(now_told().ino, ino);
     assert_int_equal(now_told().version, version);
-    assert_int_equal(mfs_meta_truncate(a.meta, ino, 1, UINT64_MAX >> 1, 0, 0, NULL, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(a.meta, ino, 1, UINT64_MAX >> 1, 0, NULL, &attr), 0);
     mfs_meta_settle(a.meta, ino);
     assert_int_equal(now_told().version, attr.version);
     assert_int_equal(mfs_meta_append(a.meta, ino, "x", 1, 0, &off, &number, NULL, &attr), 0);

@@ -47,12 +47,12 @@ static int commit_end(uint32_t drop)
 
 static int cut(uint32_t drop)
 {
-    return mfs_meta_truncate(b.meta, file, 1, UINT64_MAX >> 1, 0, drop, NULL, &attr);
+    return mfs_meta_truncate(b.meta, file, 1, UINT64_MAX >> 1, drop, NULL, &attr);
 }
 
 static int cut_and_left(uint32_t drop)
 {
-    return mfs_meta_truncate(b.meta, file, 1, MFS_TRIMMED_ENOUGH, 0, drop, NULL, &attr);
+    return mfs_meta_truncate(b.meta, file, 1, MFS_TRIMMED_ENOUGH, drop, NULL, &attr);
 }
 
 static int open_cut(uint32_t drop)
@@ -80,7 +80,7 @@ static int append_beyond(uint32_t drop)
     if (rc)
         return rc;
     place = (struct mfs_range){off, off + STRIPE};
-    return mfs_meta_append_end(b.meta, file, number, true, &place, 0, drop, NULL, &attr);
+    return mfs_meta_append_end(b.meta, file, number, true, &place, drop, NULL, &attr);
 }
 
 static int set(uint32_t drop)

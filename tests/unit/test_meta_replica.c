@@ -111,7 +111,7 @@ static int change(struct worker *w)
     if (!rc)
         rc = mfs_meta_append(w->meta, attr.ino, data, 100, 0, &off, &number, NULL, &attr);
     if (!rc && dice(w, 2))
-        rc = mfs_meta_truncate(w->meta, attr.ino, dice(w, 3000), 1 << 20, 0, 0, NULL, &attr);
+        rc = mfs_meta_truncate(w->meta, attr.ino, dice(w, 3000), 1 << 20, 0, NULL, &attr);
     if (!rc)
         rc = mfs_meta_setattr(w->meta, attr.ino, MFS_SET_MODE, &attr, NULL);
     if (!rc)

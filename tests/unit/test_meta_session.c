@@ -280,9 +280,9 @@ static void test_place_after_silence(void **state)
     assert_int_not_equal(mfs_meta_session(a.meta), sid);
     assert_false(mfs_meta_append_sure(a.meta, since));
     assert_true(mfs_meta_append_sure(a.meta, mfs_clock_mono()));
-    assert_int_equal(mfs_meta_append_end(a.meta, f, number, true, &(struct mfs_range){0, 100}, 100,
-                                         0, NULL, &attr),
-                     -ECANCELED);
+    assert_int_equal(
+        mfs_meta_append_end(a.meta, f, number, true, &(struct mfs_range){0, 100}, 0, NULL, &attr),
+        -ECANCELED);
     assert_int_equal(mfs_meta_append(a.meta, f, "x", 1, 0, &off, &number, NULL, &attr), 0);
     assert_int_equal(off, 0);
 }
@@ -400,7 +400,7 @@ static void test_memory_full(void **state)
     assert_int_equal(attr.nlink, 1);
     c.nparts = 0;
     assert_int_equal(mfs_meta_commit(b.meta, f, &c, &old, &attr), 0);
-    assert_int_equal(mfs_meta_truncate(b.meta, f, 0, UINT64_MAX >> 1, 0, 0, &old, &attr), 0);
+    assert_int_equal(mfs_meta_truncate(b.meta, f, 0, UINT64_MAX >> 1, 0, &old, &attr), 0);
     assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
     assert_int_equal(mfs_meta_rename(b.meta, ROOT, "f", d, "g", 0), 0);
     assert_int_equal(mfs_meta_rename(b.meta, d, "g", ROOT, "f", 0), 0);

@@ -28,10 +28,10 @@ static int teardown(void **state)
 }
 
 static const char *const commands[] = {
-    "mfs_lookup", "mfs_create",  "mfs_unlink",         "mfs_unref",  "mfs_open",
-    "mfs_close",  "mfs_commit",  "mfs_commit0",        "mfs_disown", "mfs_told",
-    "mfs_sput",   "mfs_lease",   "mfs_holders",        "mfs_getlk",  "mfs_setlk",
-    "mfs_in_way", "mfs_closing", "mfs_unlock_session", "mfs_alone",  "mfs_drop"};
+    "mfs_lookup",  "mfs_create",  "mfs_unlink", "mfs_unref",  "mfs_open",    "mfs_close",
+    "mfs_commit",  "mfs_commit0", "mfs_disown", "mfs_told",   "mfs_sput",    "mfs_lease",
+    "mfs_holders", "mfs_getlk",   "mfs_setlk",  "mfs_in_way", "mfs_closing", "mfs_unlock_session",
+    "mfs_alone",   "mfs_drop",    "mfs_recount"};
 #define COMMANDS (sizeof commands / sizeof *commands)
 
 static uint64_t seed = 1;
@@ -201,8 +201,8 @@ static void test_damaged_inode(void **state)
     static const int64_t ends[][2] = {{5, -1}, {5, INT64_MIN}, {-1, 5}, {INT64_MIN, INT64_MIN}};
     static const char *const open[] = {"SESSION1", "100"};
     static const char *const cut[] = {"SESSION1", "0", "aTimeOf12___", "0", "4096"};
-    static const char *const commit[] = {"", "9", "9", "0", "SESSION1", "", "", "0"};
-    static const char *const store[] = {"", "9", "9", "0", "SESSION1", "", "", "0", "0", "bytes"};
+    static const char *const commit[] = {"", "9", "9", "", "SESSION1", "", "", "0"};
+    static const char *const store[] = {"", "9", "9", "", "SESSION1", "", "", "0", "0", "bytes"};
     char rec[MFS_RECORD_FIXED], voids[16];
 
     (void)state;
@@ -225,6 +225,10 @@ static void test_damaged_inode(void **state)
     mfs_put_le64(voids, 1);
     put_key("VINODE--1", voids, sizeof voids);
     assert_int_equal(ask("mfs_commit", store, 10), 0);
+    rec[1] |= 0x20; /* MFS_FLAG_ROOM */
+    put_key("IINODE--1", rec, sizeof rec);
+    put_key("FINODE--1", voids, 7);
+    assert_int_equal(ask("mfs_commit", store, 10), -EIO);
 }
 
 /* Far more ranges than a client names: refused before it takes memory and time. */
@@ -246,8 +250,9 @@ static void test_very_many_ranges(void **state)
     mfs_args_init(&a, "mfs_commit0");
     mfs_args_bin(&a, "INODE--1", 8);
     mfs_args_str(&a, "");
-    for (int i = 0; i < 3; i++)
-        mfs_args_int(&a, 5);
+    mfs_args_int(&a, 5);
+    mfs_args_int(&a, 5);
+    mfs_args_str(&a, "");
     mfs_args_str(&a, "SESSION1");
     mfs_args_bin(&a, list, 16 * (size_t)RANGES);
     mfs_args_str(&a, "");

@@ -176,8 +176,7 @@ static void raise_end(uint64_t ino, uint64_t end)
     mfs_args_str(&args, "");
     mfs_args_int(&args, 0);
     mfs_args_int(&args, (int64_t)end);
-    mfs_args_int(&args, 0);
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 5; i++)
         mfs_args_str(&args, "");
     cmd = mfs_args_cmd(&args, mfs_placement_home(ino));
     assert_int_equal(mfs_store_exec(b.store, &cmd, 1), 0);

@@ -357,7 +357,7 @@ static void badly_named(void **state)
         mfs_args_str(&args, "");
         mfs_args_int(&args, 100);
         mfs_args_int(&args, 100);
-        mfs_args_int(&args, 0);
+        mfs_args_str(&args, "");
         mfs_args_str(&args, "");
         mfs_args_bin(&args, lists[i], lengths[i]);
         mfs_args_str(&args, "");

@@ -190,10 +190,10 @@ static void test_attr_and_overlay(void **state)
 
     assert_int_equal(mfs_writeback_create(&wb, e->t.store, &opts), 0);
     file_open(&f, e->t.store, wb, new_ino());
-    assert_false(mfs_dirty_attr(f.d, &end, &mtime));
+    assert_false(mfs_dirty_attr(f.d, &end, NULL, &mtime));
     write_pattern(&f, STRIPE - 50, 40, 5);
     write_pattern(&f, STRIPE + 20, 30, 5);
-    assert_true(mfs_dirty_attr(f.d, &end, &mtime));
+    assert_true(mfs_dirty_attr(f.d, &end, NULL, &mtime));
     assert_int_equal(end, STRIPE + 50);
     assert_true(mfs_timespec_cmp(before, mtime) <= 0);
     memset(buf, 0, sizeof buf);
@@ -203,7 +203,7 @@ static void test_attr_and_overlay(void **state)
     assert_memory_equal(buf, want, sizeof buf);
     assert_false(mfs_dirty_overlay(f.d, 0, 200, buf));
     mfs_dirty_cut(f.d, STRIPE + 30);
-    assert_true(mfs_dirty_attr(f.d, &end, &mtime));
+    assert_true(mfs_dirty_attr(f.d, &end, NULL, &mtime));
     assert_int_equal(end, STRIPE + 30);
     mfs_dirty_cut(f.d, 0);
     assert_false(mfs_dirty_any(f.d));

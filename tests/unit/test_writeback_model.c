@@ -63,7 +63,7 @@ static void step_truncate(struct model *m)
     struct timespec mtime;
     int64_t alloc = 0;
 
-    if (mfs_dirty_attr(m->f.d, &end, &mtime) && end > m->data_end)
+    if (mfs_dirty_attr(m->f.d, &end, NULL, &mtime) && end > m->data_end)
         m->data_end = end;
     pthread_mutex_lock(&m->f.lock);
     m->data_end = m->f.size > m->data_end ? m->f.size : m->data_end;

@@ -134,7 +134,7 @@ local function appender(ino)
     return redis.call('GET', 'P' .. ino)
 end
 
--- mfs_truncate ino time size alloc stripe_size sid version drop; the new record and behind it the other openers. What
+-- mfs_truncate ino time size stripe_size sid version drop; the new record and behind it the other openers. What
 -- `drop` says of the file's privileges goes. ECANCELED: untrimmed. With version 0, which none is, the end of data stays where it was then, and what may be left below it is void:
 -- it goes with the file, or with the next truncate. Just a session (8): nothing was done, as that other one appends.
 redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' },
@@ -145,35 +145,33 @@ redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' }
             return fail(errno.ESTALE, 'no inode')
         end
         local holder = appender(ino)
-        if holder and sub(holder, 1, 8) ~= args[6] then
+        if holder and sub(holder, 1, 8) ~= args[5] then
             return sub(holder, 1, 8)
         end
-        local seen = tonumber(args[7])
-        local left = untrimmed(rec, new, seen, tonumber(args[5]))
+        local seen = tonumber(args[6])
+        local left = untrimmed(rec, new, seen, tonumber(args[4]))
         if left and seen > 0 then
             return fail(errno.ECANCELED, 'written meanwhile')
         end
         local size, data_end, alloc, version = struct.unpack('<i8i8i8i8', rec, 25)
-        alloc = alloc + tonumber(args[4])
-        if new < tonumber(args[5]) then
-            local before, after = cut(stripe0(ino), new)
-            alloc = alloc - (before - after)
+        if new < tonumber(args[4]) then
+            cut(stripe0(ino), new)
         end
         local before_cut = data_end
         data_end = math.min(data_end, new)
-        if new == 0 then
-            alloc = 0
-        end
         local cuts = struct.unpack('<I2', rec, 3)
         rec = sub(rec, 1, 2) .. struct.pack('<I2', (cuts + 1) % 65536) ..
               sub(rec, 5, 24) .. struct.pack('<i8i8i8i8', new, data_end, alloc, version + 1) ..
               sub(rec, 57, 68) .. args[2] .. args[2] .. sub(rec, 93)
         put_record(ino, rec)
-        if left then
-            return redis.call('mfs_commit0', ino, '', 0, before_cut, 0, args[6], '', '', args[8])
+        if new <= size then
+            redis.call('mfs_recount', ino)
         end
-        rec = redis.call('mfs_drop', ino, args[8])
-        return rec .. others(ino, args[6])
+        if left then
+            return redis.call('mfs_commit0', ino, '', 0, before_cut, '', args[5], '', '', args[7])
+        end
+        rec = redis.call('mfs_drop', ino, args[7])
+        return rec .. others(ino, args[5])
     end }
 
 -- Appending. What fits into stripe 0 is stored in one step. Otherwise the appender gets the place
@@ -199,7 +197,7 @@ local function append(_, args)
         redis.call('SET', 'P' .. ino, args[5] .. args[6])
         return rec .. 'P'
     end
-    local said = redis.pcall('mfs_commit', ino, args[2], last, 0, 0, args[5], '', '', args[7], size, args[8])
+    local said = redis.pcall('mfs_commit', ino, args[2], last, 0, '', args[5], '', '', args[7], size, args[8])
     return type(said) == 'string' and said .. 'S' or said
 end
 redis.register_function('mfs_append', append)
@@ -207,13 +205,13 @@ redis.register_function('mfs_append', append)
 -- mfs_append_place: the same without bytes, so that nothing grows.
 redis.register_function{ function_name = 'mfs_append_place', flags = { 'allow-oom' }, callback = append }
 
--- mfs_append_end ino time begin end alloc sid number drop: the bytes are stored from `begin` to `end` (0: they are not),
+-- mfs_append_end ino time begin end sid number drop: the bytes are stored from `begin` to `end` (0: they are not),
 -- the place is free. The record and the other openers; ECANCELED when it had been taken away.
 redis.register_function{ function_name = 'mfs_append_end', flags = { 'allow-oom' },
     callback = function(_, args)
         local ino = args[1]
         local rec = get_record(ino)
-        if redis.call('GET', 'P' .. ino) ~= args[6] .. args[7] then
+        if redis.call('GET', 'P' .. ino) ~= args[5] .. args[6] then
             return fail(errno.ECANCELED, 'not the appender')
         end
         redis.call('DEL', 'P' .. ino)
@@ -224,7 +222,7 @@ redis.register_function{ function_name = 'mfs_append_end', flags = { 'allow-oom'
             return rec
         end
         local named = struct.pack('<i8i8', tonumber(args[3]), tonumber(args[4]))
-        return redis.pcall('mfs_commit0', ino, args[2], args[4], 0, args[5], args[6], named, '', args[8])
+        return redis.pcall('mfs_commit0', ino, args[2], args[4], 0, '', args[5], named, '', args[7])
     end }
 
 -- mfs_append_break ino sid: the session is dead and appends no more.
