@@ -214,6 +214,8 @@ static int begin(struct walk *w, const char *path)
 {
     char cwd[PATH_MAX] = "";
 
+    if (!path[0]) /* as the kernel has it: it is not the current directory */
+        return mfs_err_set(w->err, -ENOENT, "\"\" names no directory");
     if (path[0] != '/' && !getcwd(cwd, sizeof cwd))
         return mfs_err_set(w->err, -errno, "%s: %s", path, strerror(errno));
     return mfs_text_format(w->rest, sizeof w->rest, "%s/%s", cwd, path) ? too_long(w) : 0;

@@ -114,6 +114,7 @@ static void test_what_is_not_there(void **state)
     assert_string_equal(real, at("d/a/b"));
     make_file("d/f");
     assert_int_equal(try("d/f"), -ENOTDIR);
+    assert_int_equal(mfs_trusted_dir_open("", MFS_TRUSTED_MAKE, real, &err), -ENOENT);
     assert_int_equal(try_flags("l/a/b", MFS_TRUSTED_MAKE), 0);
     assert_string_equal(real, at("d/a/b"));
     assert_int_equal(stat(real, &st), 0);
