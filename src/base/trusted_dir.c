@@ -164,14 +164,13 @@ static int note_missing(struct walk *w, const char *name, char *real)
 static int enter(struct walk *w, const char *name, int fd)
 {
     char *slash = strrchr(w->path, '/');
+    size_t len = strlen(w->path);
 
     step_to(w, fd);
     if (!strcmp(name, ".."))
         w->path[slash ? slash - w->path : 0] = '\0';
-    else if (strlen(w->path) + 1 + strlen(name) >= sizeof w->path)
+    else if (mfs_text_format(w->path + len, sizeof w->path - len, "/%s", name))
         return too_long(w);
-    else
-        strcat(strcat(w->path, "/"), name);
     return check_dir(w, true);
 }
 
