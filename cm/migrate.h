@@ -22,7 +22,8 @@ struct mfs_migrate_each {
     bool moved;          /* or it stayed where it was */
     uint64_t bytes;      /* that were copied */
     uint64_t copy_us;    /* from the first message until the copy was there */
-    uint64_t blocked_us; /* from the fence until every Local Manager had the table */
+    uint64_t blocked_us; /* from the fence until every Local Manager had the table, and what earlier
+                          * attempts were fenced, at most */
 };
 
 struct mfs_migrate_result {

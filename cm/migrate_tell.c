@@ -105,6 +105,9 @@ int mfs_migrate_status(const struct mfs_cm *cm, struct mfs_status *s)
 static void add_up(const struct mfs_move *m, struct mfs_migrate_result *r, struct mfs_err *err)
 {
     r->n++;
+    r->blocked_us_total += m->blocked_us;
+    if (m->blocked_us > r->blocked_us_max)
+        r->blocked_us_max = m->blocked_us;
     if (!m->moved) {
         if (!r->undone++)
             mfs_err_set(err, m->why.code ? m->why.code : -EIO, "partition %u: %s", m->part,
@@ -113,9 +116,6 @@ static void add_up(const struct mfs_move *m, struct mfs_migrate_result *r, struc
     }
     r->moved++;
     r->bytes += m->bytes;
-    r->blocked_us_total += m->blocked_us;
-    if (m->blocked_us > r->blocked_us_max)
-        r->blocked_us_max = m->blocked_us;
 }
 
 void mfs_migrate_sum(const struct mfs_migrate *g, struct mfs_migrate_result *r, struct mfs_err *err)

@@ -21,6 +21,7 @@
 #define MATCH_BEFORE  "prove"        /* what cm of an earlier version writes for MFS_MOVE_MATCH */
 #define PATIENCE      (60 * MFS_SEC) /* with a node that is away, or can't do it */
 #define PATIENCE_CUT  (15 * MFS_SEC) /* while clients wait */
+#define PATIENCE_NOTE (2 * MFS_SEC)  /* likewise, with a state that can't be written */
 
 /* The names of steps: in the state, and for people. */
 static const struct {
@@ -139,26 +140,71 @@ static void step_back(struct mfs_move *m, struct mfs_cm_move *s, enum mfs_move_s
     m->again_at = m->step_began + AGAIN_FIRST;
 }
 
-/* The step could not be written down: may it begin all the same? A cm that comes after us does the
- * step before again, which no other minds. But while the source serves nobody is fenced for what
- * could not be written either. */
+/* While clients wait: it may only have been unwritable for a moment. */
+static bool unsaved_for_long(const struct mfs_move *m)
+{
+    return m->unsaved_since && mfs_clock_mono() - m->unsaved_since >= PATIENCE_NOTE;
+}
+
+static void blame_state(const struct mfs_move *m, struct mfs_err *why)
+{
+    mfs_err_set(why, -EIO, "%s: cannot be written", m->cm->paths->state);
+}
+
+/* The source is fenced, and the copy is whole. */
+static void note_again_or_undo(struct mfs_move *m, struct mfs_cm_move *s)
+{
+    if (!unsaved_for_long(m)) {
+        step_back(m, s, MFS_AT_RECEIVE);
+        return;
+    }
+    blame_state(m, &m->why);
+    m->step = MFS_AT_ASK;
+    mfs_text_copy(s->step, sizeof s->step, steps[MFS_AT_ASK].saved);
+}
+
+/* The step could not be written down: may one be sent for all the same? A cm that comes after us
+ * does the step before again, which no other minds. But while the source serves nobody is fenced
+ * for what could not be written either. And the source does not serve before "drop" is written or,
+ * where it can't be, before the copy has ended: what is written then finds nothing to go on with,
+ * and clients need not wait until there is room. */
 static bool unsaved(struct mfs_move *m, struct mfs_cm_move *s, enum mfs_move_step before)
 {
     if (m->step == MFS_AT_UNFENCE) {
-        step_back(m, s, MFS_AT_ASK);
-        return false;
+        m->step = MFS_AT_DROP;
+        mfs_text_copy(s->step, sizeof s->step, steps[MFS_AT_ASK].saved);
+        return true;
     }
-    if (before == MFS_AT_RECEIVE && (m->step == MFS_AT_TAKE || m->step == MFS_AT_ASK)) {
+    if (before == MFS_AT_RECEIVE && m->cold && m->step == MFS_AT_TAKE) {
+        note_again_or_undo(m, s);
+        return m->step == MFS_AT_ASK;
+    }
+    if (before == MFS_AT_RECEIVE && !m->cold && (m->step == MFS_AT_TAKE || m->step == MFS_AT_ASK)) {
         step_back(m, s, before);
         return false;
     }
     if (m->step != MFS_AT_RECEIVE)
         return true;
-    mfs_err_set(&m->why, -EIO, "%s: cannot be written", m->cm->paths->state);
+    blame_state(m, &m->why);
     drop_state(m);
     over(m);
     mfs_move_settle(m, false);
     return false;
+}
+
+/* The step fences the source, or may do so. */
+static bool fences(const struct mfs_move *m)
+{
+    return m->step == MFS_AT_TAKE || m->step == MFS_AT_ASK ||
+           (m->step == MFS_AT_RECEIVE && m->cold);
+}
+
+/* The source serves again, or never will. */
+static void count_fenced(struct mfs_move *m)
+{
+    if (m->fenced_since)
+        m->blocked_us += (uint64_t)(mfs_clock_mono() - m->fenced_since) / 1000;
+    m->fenced_since = 0;
 }
 
 void mfs_move_enter(struct mfs_move *m, enum mfs_move_step step)
@@ -172,6 +218,8 @@ void mfs_move_enter(struct mfs_move *m, enum mfs_move_step step)
     m->tries = 0;
     m->again_at = m->away_since = 0;
     m->step_began = mfs_clock_mono();
+    if (!m->fenced_since && fences(m))
+        m->fenced_since = m->step_began;
     if (other) {
         mfs_text_copy(s->step, sizeof s->step, steps[step].saved);
         if (mfs_move_save(m) && !unsaved(m, s, before))
@@ -221,6 +269,7 @@ void mfs_move_adopt(struct mfs_move *m, const struct mfs_cm_move *of)
         m->step = MFS_AT_ASK; /* how far the source had got is not in the state */
     m->began = m->step_began = m->again_at = mfs_clock_mono();
     m->moved = m->settled = m->step == MFS_AT_RELEASE;
+    m->fenced_since = !m->moved && (fences(m) || m->step == MFS_AT_UNFENCE) ? m->began : 0;
     mfs_event_add(m->cm->paths->events, "cm", "move-resumed", "partition %u: %s to %s, step %s",
                   m->part, node_name(m, m->from), node_name(m, m->to), of->step);
 }
@@ -264,7 +313,7 @@ static void undone(struct mfs_move *m)
 /* Is the partition fenced meanwhile, or may it be? */
 static bool may_be_fenced(const struct mfs_move *m)
 {
-    return m->step != MFS_AT_DROP && m->step != MFS_AT_RELEASE;
+    return m->fenced_since || (m->step != MFS_AT_DROP && m->step != MFS_AT_RELEASE);
 }
 
 static void later(struct mfs_move *m, const struct mfs_err *err)
@@ -314,9 +363,15 @@ static void received(struct mfs_move *m, const struct mfs_err *err,
 
 static void taken(struct mfs_move *m, const struct mfs_err *err, const struct mfs_msg_take_reply *r)
 {
+    struct mfs_err why;
+
+    if (!err && mfs_move_cut(m, r) && unsaved_for_long(m)) {
+        blame_state(m, &why); /* nobody has the table: the source can serve instead */
+        undo(m, &why);
+    }
     if (!err)
-        mfs_move_cut(m, r);
-    else if (err->code == -EAGAIN && m->returns++ < TAKES_MOST)
+        return;
+    if (err->code == -EAGAIN && m->returns++ < TAKES_MOST)
         mfs_move_enter(m, MFS_AT_RECEIVE); /* the copy is not whole: its lm was killed */
     else if (passing(err) && m->tries + 1 < TAKES_MOST)
         later(m, err);
@@ -368,6 +423,14 @@ static void matched(struct mfs_move *m, const struct mfs_err *err,
     mfs_move_enter(m, MFS_AT_UNFENCE);
 }
 
+static void source_lost(struct mfs_move *m)
+{
+    mfs_event_add(m->cm->paths->events, "cm", "partition-lost",
+                  "partition %u: its process at %s died after its move to %s was given up", m->part,
+                  node_name(m, m->from), node_name(m, m->to));
+    mfs_err_set(&m->why, -EOWNERDEAD, "its process died");
+}
+
 /* The source has served, or may have, and the target need not have followed. */
 static void unfenced(struct mfs_move *m, const struct mfs_err *err)
 {
@@ -375,21 +438,22 @@ static void unfenced(struct mfs_move *m, const struct mfs_err *err)
         later(m, err);
         return;
     }
-    if (err) {
-        mfs_event_add(m->cm->paths->events, "cm", "partition-lost",
-                      "partition %u: its process at %s died after its move to %s was given up",
-                      m->part, node_name(m, m->from), node_name(m, m->to));
-        mfs_err_set(&m->why, -EOWNERDEAD, "its process died");
-    }
+    if (err)
+        source_lost(m);
+    count_fenced(m);
     mfs_move_enter(m, MFS_AT_DROP);
 }
 
 static void unfenced_last(struct mfs_move *m, const struct mfs_err *err)
 {
-    if (err && !is_gone(err))
+    if (err && !is_gone(err)) {
         later(m, err);
-    else
-        undone(m);
+        return;
+    }
+    if (err && m->fenced_since) /* it has not served before */
+        source_lost(m);
+    count_fenced(m);
+    undone(m);
 }
 
 static void buried(struct mfs_move *m, const struct mfs_err *err)
@@ -490,6 +554,12 @@ static void leave_for_later(struct mfs_move *m, const struct mfs_err *why)
     mfs_move_settle(m, m->moved);
 }
 
+/* The copy, before the source serves: that could not be written. */
+static bool ends_first(const struct mfs_move *m)
+{
+    return m->step == MFS_AT_DROP && m->fenced_since;
+}
+
 /* The node is away: what can be undone is, what can't is left for later. */
 static void away_too_long(struct mfs_move *m)
 {
@@ -500,6 +570,8 @@ static void away_too_long(struct mfs_move *m)
         undo(m, &why);
     } else if (m->step == MFS_AT_MATCH) {
         matched(m, &why, NULL);
+    } else if (ends_first(m)) {
+        mfs_move_enter(m, MFS_AT_UNFENCE); /* "drop" may be written by now */
     } else if (!m->settled) {
         leave_for_later(m, &why);
     }
@@ -521,15 +593,15 @@ static bool unsaved_too_long(const struct mfs_move *m, int64_t now)
 void mfs_move_tick(struct mfs_move *m, int64_t now)
 {
     struct mfs_err why;
-    bool blocked =
-        m->step == MFS_AT_TAKE || m->step == MFS_AT_MATCH || (m->step == MFS_AT_RECEIVE && m->cold);
+    bool blocked = m->step == MFS_AT_TAKE || m->step == MFS_AT_MATCH ||
+                   (m->step == MFS_AT_RECEIVE && m->cold) || ends_first(m);
 
     if (m->step == MFS_AT_WAITING || m->step == MFS_AT_PUSH || m->step == MFS_AT_OVER)
         return;
     if (m->away_since && now - m->away_since > (blocked ? PATIENCE_CUT : PATIENCE)) {
         away_too_long(m);
     } else if (unsaved_too_long(m, now)) {
-        mfs_err_set(&why, -EIO, "%s: cannot be written", m->cm->paths->state);
+        blame_state(m, &why);
         leave_for_later(m, &why);
     } else if (undoes_too_long(m, now)) {
         mfs_err_set(&why, -ETIMEDOUT, "%s does not do it", node_name(m, mfs_move_node(m)));

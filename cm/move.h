@@ -15,7 +15,9 @@
  * far (a cm that comes after us asks the source again). When the source turns out
  * to be dead for good, force goes on with what the target has. The target may have been promoted by
  * a cut that failed later, and does not follow the source then: once the source may have served
- * again (drop is in the state), the target is never asked to take the partition. Each step is one
+ * again (drop is in the state), the target is never asked to take the partition. While the state
+ * can't be written, that must not keep clients waiting: the copy is ended first then, and after
+ * that the source serves, whatever the state says. Each step is one
  * message that may be repeated, so a step goes on after a loss of connection, of a Local Manager or
  * of cm by sending it again. */
 #ifndef MFS_CM_MOVE_H
@@ -67,11 +69,13 @@ struct mfs_move {
     int64_t away_since;         /* the step's node is not connected; 0: it is */
     int64_t unsaved_since;      /* the state can't be written; 0: it can */
     int64_t step_began, began;
+    int64_t fenced_since; /* the source may be fenced since then; 0: it serves, or has gone */
 
-    uint64_t copy_us, fence_us, blocked_us;
-    bool moved;         /* the partition is the target's */
-    bool settled;       /* how it ends is certain, though something may be left to clear away */
-    struct mfs_err why; /* it does not move */
+    uint64_t copy_us, fence_us;
+    uint64_t blocked_us; /* of all attempts; of those that failed at most so much */
+    bool moved;          /* the partition is the target's */
+    bool settled;        /* how it ends is certain, though something may be left to clear away */
+    struct mfs_err why;  /* it does not move */
     struct mfs_msg_fence_reply died_at; /* the source, in step MATCH */
 
     void (*changed)(struct mfs_move *m, void *arg); /* copied, settled, over, or waiting again */

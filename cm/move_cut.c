@@ -36,7 +36,8 @@ static void pushed(void *arg, int64_t took, uint32_t missing)
         return;
     if (missing)
         mfs_warn("move", "partition %u: %u have not taken the table", m->part, missing);
-    m->blocked_us = m->fence_us + (uint64_t)took / 1000;
+    m->blocked_us += m->fence_us + (uint64_t)took / 1000;
+    m->fenced_since = 0;
     tell(m, took);
     m->step = MFS_AT_RELEASE;
     m->step_began = mfs_clock_mono();

@@ -63,6 +63,7 @@ static void on_receive(struct mfs_conn *c, uint64_t id, const void *body, void *
     struct migrate_peer *p = arg;
 
     note(p, "receive");
+    p->w->ended = false;
     assert_string_equal(m->source_host, "127.0.0.1");
     assert_int_not_equal(m->source_port, 0);
     hinder_at(p->w, MFS_MSG_RECEIVE);
@@ -83,9 +84,6 @@ static void on_take(struct mfs_conn *c, uint64_t id, const void *body, void *arg
         assert_string_equal(m->stream, "stream");
         assert_int_equal(m->offset, 4711);
     }
-    if (p->w->unwritable)
-        snprintf(p->w->stage.paths.state, sizeof p->w->stage.paths.state, "%s/cm.json.no/where",
-                 p->w->stage.dir);
     hinder_at(p->w, MFS_MSG_TAKE);
     if (!fails(p, c, id, MFS_MSG_TAKE))
         mfs_conn_reply(
@@ -113,9 +111,7 @@ static void on_fence(struct mfs_conn *c, uint64_t id, const void *body, void *ar
     struct migrate_peer *p = arg;
 
     note(p, m->on ? "fence" : "serve");
-    if (m->on && p->w->unwritable && p->asked[MFS_MSG_FENCE])
-        *strstr(p->w->stage.paths.state, ".no/where") = '\0';
-    if (!m->on)
+    if (!m->on && !p->w->ended)
         check_written(p->w, "drop");
     assert_string_equal(m->password, "old");
     if (!fails(p, c, id, MFS_MSG_FENCE))
@@ -133,8 +129,10 @@ static void on_release(struct mfs_conn *c, uint64_t id, const void *body, void *
     note(p, "release");
     /* The source's process is the one with the old password, the copy has another. */
     assert_int_equal(!strcmp(m->password, "old"), p->id == p->w->source);
-    if (!fails(p, c, id, MFS_MSG_RELEASE))
-        mfs_conn_reply(c, MFS_MSG_RELEASE, id, NULL);
+    if (fails(p, c, id, MFS_MSG_RELEASE))
+        return;
+    p->w->ended |= p->id != p->w->source;
+    mfs_conn_reply(c, MFS_MSG_RELEASE, id, NULL);
 }
 
 static void on_table(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
@@ -268,12 +266,22 @@ void migrate_world_ended(void *arg, const struct mfs_err *err, const struct mfs_
     w->result = *r;
 }
 
-void migrate_world_move(struct migrate_world *w)
+static void begin_move(struct migrate_world *w, bool cold)
 {
     static const struct mfs_scale_move move = {.index = 0, .from = 0, .to = 1, .bytes = 100};
-    struct mfs_migrate_opts opts = {0};
+    struct mfs_migrate_opts opts = {.cold = cold};
 
     assert_int_equal(mfs_migrate_begin(&w->stage.cm, &move, 1, &opts, migrate_world_ended, w), 0);
+}
+
+void migrate_world_move(struct migrate_world *w)
+{
+    begin_move(w, false);
+}
+
+void migrate_world_move_cold(struct migrate_world *w)
+{
+    begin_move(w, true);
 }
 
 /* ---- the world ------------------------------------------------------------------------------- */

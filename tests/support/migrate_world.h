@@ -40,7 +40,7 @@ struct migrate_world {
     uint64_t late_id;
     int64_t until;
     bool revived;         /* the source died with a whole copy */
-    bool unwritable;      /* from the cut to the second fence cm can't write its state */
+    bool ended;           /* the copy has, since the last one was asked for */
     enum mfs_msg hinders; /* from this one on it can't, see migrate_world_hinder; 0: none */
     bool done;
     struct mfs_err err;
@@ -61,6 +61,7 @@ void migrate_world_hinder(struct migrate_world *w, bool on);
 /* Begins the move of partition 0 from node 0 to node 1; when it is over, `done` and what came of it
  * are set. */
 void migrate_world_move(struct migrate_world *w);
+void migrate_world_move_cold(struct migrate_world *w);
 void migrate_world_ended(void *world, const struct mfs_err *err,
                          const struct mfs_migrate_result *r);
 bool migrate_world_is_calm(void *world); /* it is over, and nothing of it is left */

@@ -288,18 +288,6 @@ static void nor_is_it_by_a_new_cm(void **state)
     assert_int_equal(w->err.code, -EOWNERDEAD);
 }
 
-static void a_source_does_not_serve_before_that_is_written_down(void **state)
-{
-    struct migrate_world *w = *state;
-
-    w->peer[1].fail[MFS_MSG_TAKE][0] = -EINVAL;
-    w->unwritable = true;
-    migrate_world_move(w);
-    migrate_world_wait(w, migrate_world_is_calm);
-    assert_string_equal(w->log, "receive1 take1 fence0 fence0 serve0 release1 serve0 ");
-    stays(w);
-}
-
 static void a_new_cm_goes_on_releasing(void **state)
 {
     resume(*state, "release", "old");
@@ -481,7 +469,6 @@ int main(void)
         TEST(a_new_cm_goes_on_forcing),
         TEST(a_source_that_served_again_is_not_replaced),
         TEST(nor_is_it_by_a_new_cm),
-        TEST(a_source_does_not_serve_before_that_is_written_down),
         TEST(a_new_cm_goes_on_releasing),
         TEST(an_undo_that_takes_too_long_is_not_waited_for),
         TEST(what_left_at_once_too_slowly_is_not_tried_again),
