@@ -29,8 +29,7 @@
 #define STEM       "checkpoint-"
 #define PART       ".part"
 #define MANIFEST   "manifest.json"
-#define MANIFESTS  MANIFEST "*" /* and what it is written to at first */
-#define INO_FORMAT 3            /* the first whose inode numbers are like ours */
+#define INO_FORMAT 3 /* the first whose inode numbers are like ours */
 #define FIELDS     (const struct mfs_field[])
 
 const struct mfs_record mfs_manifest_record = {
@@ -308,7 +307,7 @@ static bool is_ours(const char *name)
  * keeps those that are open while they are removed. */
 static int check_ours(int dir, const char *at, const char *name, struct mfs_err *err)
 {
-    static const char *const ours[] = {".", "..", MANIFESTS, "partition-*.rdb", ".nfs*"};
+    static const char *const ours[] = {".", "..", "manifest.json*", "partition-*.rdb", ".nfs*"};
     const size_t n = sizeof ours / sizeof *ours;
     int fd = mfs_trusted_open(dir, name, O_RDONLY | O_DIRECTORY, 0), rc = fd < 0 ? fd : 0;
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
