@@ -15,6 +15,7 @@
 #define MFS_RETURN_TIME (5 * MFS_SEC)  /* for a Local Manager that runs, to find cm (again) */
 
 struct mfs_autobalance;
+struct mfs_reshare;
 struct mfs_cm;
 struct mfs_bandwidth;
 struct mfs_checkpointing;
@@ -99,6 +100,7 @@ struct mfs_cm {
 
     struct mfs_autoscale *autoscale;
     struct mfs_autobalance *autobalance; /* NULL: partitions move only when told */
+    struct mfs_reshare *reshare;         /* likewise, after failovers */
     struct mfs_bandwidth *bandwidth;     /* bandwidth.h */
     struct mfs_migrate *migrate;         /* partitions under way, migrate.h; NULL: none ever were */
     struct mfs_replicas *replicas;       /* replicas.h; NULL: there are none */

@@ -26,6 +26,7 @@
 #include "cm/migrate.h"
 #include "cm/probe.h"
 #include "cm/replicas.h"
+#include "cm/reshare.h"
 #include "cm/scale.h"
 
 #define CONNECTIONS_MOST 8192U
@@ -134,6 +135,8 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
     if (!rc)
         rc = mfs_autobalance_init(cm);
     if (!rc)
+        rc = mfs_reshare_init(cm);
+    if (!rc)
         rc = mfs_bandwidth_init(cm);
     if (rc)
         return mfs_err_set(err, rc, "out of memory");
@@ -164,6 +167,7 @@ static void close_all(struct mfs_cm *cm)
     mfs_checkpoint_fini(cm);
     mfs_listener_destroy(cm->listener);
     mfs_autobalance_fini(cm);
+    mfs_reshare_fini(cm);
     mfs_cm_probe_fini(cm);
     mfs_autoscale_fini(cm);
     mfs_bandwidth_fini(cm);

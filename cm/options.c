@@ -61,7 +61,8 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
      "bytes/s that each node's link carries each way, e.g. 125M,0,50M; the last one is of all "
      "further nodes, 0 for unknown"},
     {"rebalance", MFS_CONF_CHOICE, "auto|off", "auto", 0, 0,
-     "with weights other than memory: whether partitions move by themselves when links change"},
+     "whether partitions move by themselves: after failovers and, with weights other than memory, "
+     "when links change"},
     {"rebalance-at", MFS_CONF_REAL, "PERCENT", NULL, 1, 1000,
      "bandwidths that differ by so much have changed, and so much must be gained (20)"},
     {"rebalance-window", MFS_CONF_REAL, "SECONDS", NULL, 1, 3600,

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "cm/reshare.h"
 #include "cm/scale.h"
 #include "migrate_world.h"
 
@@ -102,11 +103,27 @@ static void so_does_what_it_gets_meanwhile(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, migrate_world_setup, migrate_world_teardown)
 
+/* After failovers: only when much is out of place. */
+static void shares_are_made_even_when_they_are_far_apart(void **state)
+{
+    static const uint32_t planned[] = {8, 8, 8, 8}, few[] = {1, 1};
+    static const uint32_t faults[] = {23, 9, 0, 0}, one_came_back[] = {11, 11, 10, 0};
+    static const uint32_t nearly[] = {11, 8, 7, 6}, together[] = {2, 0};
+
+    (void)state;
+    assert_true(mfs_reshare_due(faults, planned, 4));
+    assert_true(mfs_reshare_due(one_came_back, planned, 4));
+    assert_false(mfs_reshare_due(nearly, planned, 4));
+    assert_false(mfs_reshare_due(planned, planned, 4));
+    assert_false(mfs_reshare_due(together, few, 2)); /* not worth a copy */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_it_has_goes_elsewhere),
         TEST(so_does_what_it_gets_meanwhile),
+        cmocka_unit_test(shares_are_made_even_when_they_are_far_apart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
