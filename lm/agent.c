@@ -102,8 +102,7 @@ static void redis_ended(struct mfs_agent *a)
 {
     a->phase = MFS_AGENT_ENDED;
     remove_dump_dir(a);
-    mfs_clients_destroy(a->clients); /* removes lm.sock */
-    a->clients = NULL;
+    mfs_clients_close(a->clients); /* removes lm.sock */
     unlink(a->state_path);
     mfs_info(AREA, "everything has ended");
     if (a->stop.conn)

@@ -383,11 +383,10 @@ struct mfs_clients *mfs_clients_create(struct mfs_loop *loop, const char *addres
     return NULL;
 }
 
-void mfs_clients_destroy(struct mfs_clients *c)
+void mfs_clients_close(struct mfs_clients *c)
 {
-    if (!c)
-        return;
     mfs_listener_destroy(c->listener);
+    c->listener = NULL;
     while (c->entries) {
         struct entry *e = c->entries;
 
@@ -395,6 +394,13 @@ void mfs_clients_destroy(struct mfs_clients *c)
         mfs_watch_remove(e->watch);
         free(e);
     }
+}
+
+void mfs_clients_destroy(struct mfs_clients *c)
+{
+    if (!c)
+        return;
+    mfs_clients_close(c);
     free(c);
 }
 

@@ -176,6 +176,7 @@ static int open_file(struct mfs_store *store, bool cut)
         mfs_args_bin(&a, time, sizeof time);
         mfs_args_int(&a, 0);
         mfs_args_int(&a, 1 << 20);
+        mfs_args_int(&a, 0);
     }
     cmd = mfs_args_cmd(&a, 0);
     rc = mfs_store_exec(store, &cmd, 1);
@@ -186,7 +187,7 @@ static int open_file(struct mfs_store *store, bool cut)
 /* Who has a file open is a mark that is made again; that it was emptied is not. */
 static void an_open_that_empties_a_file_waits_for_the_replica(void **state)
 {
-    static const char key[9] = "I", record[100];
+    static const char key[9] = "I", record[100] = {1}; /* its format */
     struct mfs_args a;
     struct mfs_cmd cmd;
 
