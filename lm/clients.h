@@ -43,7 +43,8 @@ struct mfs_clients *mfs_clients_create(struct mfs_loop *loop, const char *addres
                                        const struct mfs_secret *secret,
                                        const struct mfs_clients_hooks *hooks, void *arg,
                                        struct mfs_err *err);
-/* Nobody connects any more, and none of the clients is known. Ends no process; may be called twice. */
+/* Nobody connects any more, and none of the clients is known. Ends no process; may be called twice.
+ */
 void mfs_clients_close(struct mfs_clients *c);
 void mfs_clients_destroy(struct mfs_clients *c); /* ends no process. Takes NULL */
 
