@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "cm/doctor_impl.h"
-#include "store/admin.h"
+#include "store/admin/admin.h"
 
 #define LIST_MAX 256 /* bytes of a list of partitions */
 

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cm/doctor_impl.h"
-#include "store/module.h"
+#include "store/admin/module.h"
 
 #define RUN_TIME     (3 * MFS_SEC)
 #define STEP         (5 * MFS_MSEC)

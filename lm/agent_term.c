@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "lm/errand.h"
-#include "store/admin.h"
+#include "store/admin/admin.h"
 #include "store/args.h"
 #include "store/reply.h"
 #include "store/store.h"

@@ -8,7 +8,7 @@
 
 #include "cluster/capacity.h"
 #include "lm/fleet_impl.h"
-#include "store/admin.h"
+#include "store/admin/admin.h"
 
 int mfs_fleet_create(struct mfs_fleet **out, const struct mfs_fleet_opts *opts)
 {

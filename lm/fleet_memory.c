@@ -9,7 +9,7 @@
 #include "base/proc.h"
 #include "cluster/capacity.h"
 #include "lm/fleet_impl.h"
-#include "store/admin.h"
+#include "store/admin/admin.h"
 
 #define AREA       "fleet"
 #define CALL_LIMIT (1 * MFS_SEC)

@@ -17,8 +17,8 @@
 #include "base/mountinfo.h"
 #include "base/text.h"
 #include "base/trusted_dir.h"
-#include "store/admin.h"
-#include "store/image.h"
+#include "store/admin/admin.h"
+#include "store/admin/image.h"
 
 #define AREA       "image"
 #define CALL_LIMIT (2 * MFS_SEC)

@@ -21,7 +21,7 @@
 
 #include "base/err.h"
 #include "cluster/table.h"
-#include "store/admin.h"
+#include "store/admin/admin.h"
 #include "wire/messages.h"
 
 struct mfs_mover {

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "lm/mover.h"
-#include "store/admin.h"
+#include "store/admin/admin.h"
 
 #define MFS_MOVER_CALL  (2 * MFS_SEC)
 #define MFS_MOVER_STALL (20 * MFS_SEC)  /* without any progress */

@@ -31,8 +31,8 @@
 #include "lm/dump_dir.h"
 #include "lm/imager.h"
 #include "lm/redis_conf.h"
-#include "store/admin.h"
-#include "store/module.h"
+#include "store/admin/admin.h"
+#include "store/admin/module.h"
 
 #define AREA       "redis"
 #define PORT_TRIES 5

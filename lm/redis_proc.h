@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/proc.h"
 #include "cluster/table.h"
-#include "store/admin.h"
+#include "store/admin/admin.h"
 #include "wire/image_sum.h"
 
 #define MFS_REDIS_START_TIMEOUT 10 /* seconds until a new process must answer */

@@ -10,7 +10,7 @@
  * is copied to its exact size when it has become a whole stripe (mfs_sfit, which nobody waits
  * for).
  *
- * A stripe whose bytes were lost (partition/lost.h) takes no part of one: -EIO. A whole one
+ * A stripe whose bytes were lost (partition/journal/lost.h) takes no part of one: -EIO. A whole one
  * replaces it, though its length can't be told then. */
 #include "data/stripes.h"
 

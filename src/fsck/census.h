@@ -84,8 +84,8 @@ struct mfs_census {
     uint32_t slice, slices; /* 0: one */
     struct mfs_flat inodes, entries, intents, shards, stripes, sides, txns, notes, orphans, reaps,
         sessions;
-    struct mfs_flat lost; /* stripes whose bytes were lost with a process (partition/lost.h); they
-                           * are among the others, too */
+    struct mfs_flat lost; /* stripes whose bytes were lost with a process
+                           * (partition/journal/lost.h); they are among the others, too */
     struct mfs_buf bytes; /* names and bitmaps */
     struct mfs_findings found;
     uint64_t *seq; /* of each partition: the last number that was given out */

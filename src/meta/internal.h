@@ -396,7 +396,7 @@ int mfs_move_check(struct mfs_meta *meta, uint64_t dir, uint64_t ino);
 
 /* --- locks ----------------------------------------------------------------------------------- */
 
-enum { MFS_LOCK_READ = 1, MFS_LOCK_WRITE = 2 }; /* in partition/lock_index.h */
+enum { MFS_LOCK_READ = 1, MFS_LOCK_WRITE = 2 }; /* in partition/locks/lock_index.h */
 
 /* One attempt to give a lock back, of type F_UNLCK. */
 int mfs_lock_give_back(struct mfs_meta *meta, uint64_t ino, bool flock,

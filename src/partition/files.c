@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "partition/inode.h"
-#include "partition/journal.h"
+#include "partition/journal/journal.h"
 #include "partition/leases.h"
-#include "partition/lost.h"
+#include "partition/journal/lost.h"
 #include "partition/voids.h"
 
 /* Only a value made at its final length is as small as can be, so that is done where it is cheap.

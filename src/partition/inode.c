@@ -7,8 +7,8 @@
 
 #include "base/bytes.h"
 #include "base/ino.h"
-#include "partition/journal.h"
-#include "partition/lock_keys.h"
+#include "partition/journal/journal.h"
+#include "partition/locks/lock_keys.h"
 
 /* Of the flags that meta/record.h and meta/attr.h have all of. Untold: no name is left, and not all
  * that have leases have been told. */

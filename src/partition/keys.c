@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "partition/journal.h"
+#include "partition/journal/journal.h"
 
 struct mfs_span mfs_string_span(const struct RedisModuleString *s)
 {

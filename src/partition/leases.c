@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "partition/journal.h"
+#include "partition/journal/journal.h"
 
 #define HOLDERS_MAX (512 * 8)
 #define LEASE_MS    120000

@@ -2,11 +2,11 @@
  * need again and again. The rest are functions in Lua (src/store/functions), which call these where
  * they need the same (decisions/0012). */
 #include "partition/commands.h"
-#include "partition/journal.h"
-#include "partition/lock_keys.h"
+#include "partition/journal/journal.h"
+#include "partition/locks/lock_keys.h"
 #include "partition/numbers.h"
 #include "partition/prove.h"
-#include "partition/term.h"
+#include "partition/replica/term.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 
 #include "base/bytes.h"
 #include "partition/inode.h"
-#include "partition/journal.h"
+#include "partition/journal/journal.h"
 #include "partition/leases.h"
 #include "partition/numbers.h"
 #include "partition/voids.h"

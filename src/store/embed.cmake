@@ -10,5 +10,5 @@ string(LENGTH "${bytes}" digits)
 math(EXPR length "${digits} / 2")
 string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
-file(WRITE "${OUTPUT}" "#include \"store/functions.h\"\n
+file(WRITE "${OUTPUT}" "#include \"store/admin/functions.h\"\n
 const unsigned char mfs_functions_text[] = {\n${bytes}0};\nconst size_t mfs_functions_len = ${length};\n")

@@ -22,7 +22,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "lm/redis_proc.h"
-#include "store/admin.h"
+#include "store/admin/admin.h"
 #include "store/args.h"
 #include "store/channel.h"
 

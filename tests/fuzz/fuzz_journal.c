@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "input.h"
-#include "partition/journal_format.h"
+#include "partition/journal/format.h"
 
 static void check_within(struct mfs_span part, struct mfs_span all)
 {

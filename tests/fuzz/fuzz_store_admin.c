@@ -5,7 +5,7 @@
 
 #include "input.h"
 #include "listener.h"
-#include "store/admin.h"
+#include "store/admin/admin.h"
 
 #define TIMEOUT_NS 60000000000 /* nothing is waited for */
 

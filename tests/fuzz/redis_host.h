@@ -1,11 +1,11 @@
 /* As much of redis as the partition's module needs: keys in memory, commands, and the functions of
- * partition/redis.h and partition/journal_api.h with what the server documents of them. It watches
+ * partition/redis.h and partition/journal/api.h with what the server documents of them. It watches
  * that each command gives one whole reply and closes what it opens. The module keeps a journal. */
 #ifndef MFS_FUZZ_REDIS_HOST_H
 #define MFS_FUZZ_REDIS_HOST_H
 
 #include "input.h"
-#include "partition/journal_state.h"
+#include "partition/journal/state.h"
 
 /* Loads the module, once. Returns the number of its commands. */
 unsigned fuzz_redis_load(void);

@@ -7,7 +7,7 @@
 #include <stdarg.h>
 
 #include "input.h"
-#include "partition/journal_api.h"
+#include "partition/journal/api.h"
 #include "partition/redis.h"
 
 /* All functions that a module may ask for. */

@@ -23,7 +23,7 @@
 #include "base/log.h"
 #include "lm/agent.h"
 #include "store/args.h"
-#include "store/module.h"
+#include "store/admin/module.h"
 #include "store/reply.h"
 
 #define STRIPE (1U << 20)

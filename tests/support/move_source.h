@@ -10,7 +10,7 @@
 #include "lm_world.h"
 
 #include "lm/redis_proc.h"
-#include "store/admin.h"
+#include "store/admin/admin.h"
 #include "store/channel.h"
 
 #define MOVE_MIB    (1ULL << 20)

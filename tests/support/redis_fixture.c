@@ -16,8 +16,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "redis_fixture_impl.h"
-#include "store/admin.h"
-#include "store/module.h"
+#include "store/admin/admin.h"
+#include "store/admin/module.h"
 #include "store/rights.h"
 #include "wire/proof.h"
 

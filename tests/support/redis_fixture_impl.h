@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "redis_fixture.h"
-#include "store/admin.h"
+#include "store/admin/admin.h"
 #include "store/rights.h"
 
 #define START_NS (10 * MFS_SEC)

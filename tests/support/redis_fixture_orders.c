@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "redis_fixture_impl.h"
-#include "store/admin.h"
+#include "store/admin/admin.h"
 #include "store/args.h"
 #include "store/reply.h"
 #include "store/rights.h"

@@ -22,7 +22,7 @@
 #include "base/text.h"
 #include "lm/fleet.h"
 #include "lm/imager.h"
-#include "store/admin.h"
+#include "store/admin/admin.h"
 #include "store/args.h"
 #include "store/reply.h"
 

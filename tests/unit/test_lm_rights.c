@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "lm/fleet.h"
-#include "store/admin.h"
+#include "store/admin/admin.h"
 #include "store/args.h"
 #include "store/channel.h"
 #include "store/reply.h"

@@ -18,7 +18,7 @@
 #include "cluster/placement.h"
 #include "meta_fixture.h"
 #include "partition/keys.h"
-#include "store/admin.h"
+#include "store/admin/admin.h"
 #include "store/args.h"
 #include "store/reply.h"
 

@@ -10,8 +10,8 @@
 
 #include "base/buf.h"
 #include "meta_fixture.h"
-#include "partition/journal_format.h"
-#include "partition/marks.h"
+#include "partition/journal/format.h"
+#include "partition/journal/marks.h"
 
 static struct mfs_span text(const char *s)
 {

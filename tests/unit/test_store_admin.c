@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "redis_fixture.h"
-#include "store/admin.h"
+#include "store/admin/admin.h"
 #include "store/args.h"
 #include "store/reply.h"
 

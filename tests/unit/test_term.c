@@ -5,7 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "store/admin.h"
+#include "store/admin/admin.h"
 #include "store_test.h"
 #include "tcp_pair.h"
 

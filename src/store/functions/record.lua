@@ -33,7 +33,7 @@ local function stripe0(ino)
     return 'S' .. ino .. '\0\0\0\0'
 end
 
--- Length of a stripe, and whether its bytes are lost (src/partition/lost.h).
+-- Length of a stripe, and whether its bytes are lost (src/partition/journal/lost.h).
 local function stripe_len(key)
     local len = redis.pcall('STRLEN', key)
     if type(len) == 'number' then

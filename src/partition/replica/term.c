@@ -1,0 +1,234 @@
+/* Terms, as commands. Of the process that serves:
+ *
+ *     mfs_term                                    → [has terms?, ms that are left]
+ *     mfs_term admit USER WORD                    who logs on so may follow, and nobody else any
+ *                                                 more; an error while there are terms
+ *     mfs_term begin HOST PORT USER PASSWORD WORD serve only while that process consents; an error
+ *                                                 unless it is the one that was admitted by WORD
+ *     mfs_term end [WORD]                         serve without; an error if another one has been
+ *                                                 admitted than by WORD
+ *     mfs_alone                                   → 1 without terms, 0 with; a client's command
+ *                                                 like any other (store/confirm.c)
+ *
+ * and of its replica:
+ *
+ *     mfs_term_consent           → 1, or an error once it has been withdrawn: for ever
+ *     mfs_term_withdraw QUIET    → ms until no term is left that it has consented to; an error (and
+ *                                  nothing is withdrawn) when it was asked less than QUIET ms ago
+ *
+ * The last is what makes a replica's promotion safe: the other process can't serve after that time,
+ * whether it lives, hangs, or is cut off.
+ *
+ * WAIT counts whoever follows. So as long as there are terms that must be the one replica which may
+ * take over, and none that was given up and has not heard of that (docs/decisions/0026): admitting
+ * one closes the links of all others and makes the server forget by which word they logged on.
+ *
+ * The filter gives a refused command another name, for which no client has the right: so it is
+ * answered with NOPERM before anything is executed, just as by a fence, and clients do what they do
+ * then. It runs before each command, in the same turn of redis' loop. What a function in Lua calls
+ * is a part of a command that was let in, and is let in, too: refused half-way, it would have
+ * changed one name of a rename and not the other. */
+#include "partition/replica/term.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "partition/redis.h"
+#include "partition/replica/witness.h"
+#include "wire/proof.h"
+
+#define NO_SELF  1   /* the filter leaves alone what modules call */
+#define SLACK_MS 100 /* between two clocks that run by themselves */
+#define WORD_MAX 128
+
+static bool withdrawn;
+static int64_t consented;           /* mfs_term_clock; 0: never */
+static char admitted[WORD_MAX + 1]; /* who may follow, by that word; "": nobody */
+
+/* What goes on without a term: logging on, looking, and what Local Managers and replicas do. */
+static const char *const allowed[] = {
+    "auth",   "hello",     "info",     "acl",     "config", "client",  "psync", "replconf",
+    "memory", "replicaof", "shutdown", "command", "role",   "slowlog", "debug", MFS_PROOF_COMMAND};
+
+static bool is_allowed(const char *name, size_t n)
+{
+    if (n >= 8 && !strncasecmp(name, "mfs_term", 8))
+        return true;
+    for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+        if (strlen(allowed[i]) == n && !strncasecmp(name, allowed[i], n))
+            return true;
+    return false;
+}
+
+static void filter(struct RedisModuleCommandFilterCtx *f)
+{
+    static const char over[] = "mfs_term_over";
+    const char *name;
+    size_t n;
+
+    if (mfs_witness_serves() || (mfs_redis.GetContextFlags(NULL) & MFS_REDIS_IN_FUNCTION))
+        return;
+    name = mfs_redis.StringPtrLen(mfs_redis.CommandFilterArgGet(f, 0), &n);
+    if (!is_allowed(name, n))
+        mfs_redis.CommandFilterArgReplace(f, 0,
+                                          mfs_redis.CreateString(NULL, over, sizeof over - 1));
+}
+
+/* Whoever may do everything gets here. */
+static int over_command(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
+{
+    (void)argv;
+    (void)argc;
+    return mfs_redis.ReplyWithError(ctx, "NOPERM the term of this partition's process is over");
+}
+
+static int consent_command(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
+{
+    (void)argv;
+    (void)argc;
+    if (withdrawn)
+        return mfs_redis.ReplyWithError(ctx, "DENIED another process serves this partition");
+    consented = mfs_term_clock();
+    return mfs_redis.ReplyWithLongLong(ctx, 1);
+}
+
+static int withdraw_command(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
+{
+    int64_t ago = consented ? (mfs_term_clock() - consented) / 1000000 : INT64_MAX;
+    long quiet;
+
+    if (argc != 2)
+        return mfs_redis.ReplyWithError(ctx, "ERR mfs_term_withdraw QUIET-MS");
+    quiet = strtol(mfs_redis.StringPtrLen(argv[1], NULL), NULL, 10);
+    if (!withdrawn && ago < quiet)
+        return mfs_redis.ReplyWithError(ctx, "BUSY the partition's process has just been heard of");
+    withdrawn = true;
+    return mfs_redis.ReplyWithLongLong(
+        ctx, ago < MFS_TERM_MS + SLACK_MS ? MFS_TERM_MS + SLACK_MS - ago : 0);
+}
+
+/* Did the server do what it was told? *reply is released. */
+static bool is_done(struct RedisModuleCallReply *reply)
+{
+    size_t n = 0;
+    const char *text = reply ? mfs_redis.CallReplyStringPtr(reply, &n) : NULL;
+    bool done = text && n >= 2 && !memcmp(text, "OK", 2);
+
+    if (reply)
+        mfs_redis.FreeCallReply(reply);
+    return done;
+}
+
+/* Without its user a connection is closed before the server's loop comes to the next round. */
+static bool replace_follower(struct RedisModuleCtx *ctx, struct RedisModuleString *user,
+                             struct RedisModuleString *word)
+{
+    struct RedisModuleCallReply *gone = mfs_redis.Call(ctx, "ACL", "cs", "DELUSER", user);
+    char password[WORD_MAX + 2];
+
+    if (gone)
+        mfs_redis.FreeCallReply(gone);
+    admitted[0] = '\0';
+    snprintf(password, sizeof password, ">%s", mfs_redis.StringPtrLen(word, NULL));
+    if (!is_done(mfs_redis.Call(ctx, "ACL", "cscccccc", "SETUSER", user, "reset", "on", password,
+                                "+ping", "+replconf", "+psync")))
+        return false;
+    snprintf(admitted, sizeof admitted, "%s", password + 1);
+    return true;
+}
+
+static bool is_admitted(struct RedisModuleString *word)
+{
+    return admitted[0] && !strcmp(mfs_redis.StringPtrLen(word, NULL), admitted);
+}
+
+static int admit(struct RedisModuleCtx *ctx, struct RedisModuleString **argv)
+{
+    size_t n;
+
+    mfs_redis.StringPtrLen(argv[3], &n);
+    if (!n || n > WORD_MAX)
+        return mfs_redis.ReplyWithError(ctx, "ERR no such word");
+    if (!is_admitted(argv[3]) && mfs_witness_needed())
+        return mfs_redis.ReplyWithError(ctx, "BUSY this partition's process has a replica");
+    if (!is_admitted(argv[3]) && !replace_follower(ctx, argv[2], argv[3]))
+        return mfs_redis.ReplyWithError(ctx, "ERR no such user");
+    return mfs_redis.ReplyWithLongLong(ctx, 1);
+}
+
+static int begin(struct RedisModuleCtx *ctx, struct RedisModuleString **argv)
+{
+    long port = strtol(mfs_redis.StringPtrLen(argv[3], NULL), NULL, 10);
+    int rc = -EINVAL;
+
+    if (!is_admitted(argv[6]))
+        return mfs_redis.ReplyWithError(ctx, "ERR another process may follow");
+    if (port > 0 && port < 65536)
+        rc = mfs_witness_begin(mfs_redis.StringPtrLen(argv[2], NULL), (uint16_t)port,
+                               mfs_redis.StringPtrLen(argv[4], NULL),
+                               mfs_redis.StringPtrLen(argv[5], NULL));
+    if (rc)
+        return mfs_redis.ReplyWithError(ctx, rc == -EINVAL ? "ERR no such address or user"
+                                                           : "ERR cannot start a thread");
+    return mfs_redis.ReplyWithLongLong(ctx, 1);
+}
+
+static int tell(struct RedisModuleCtx *ctx)
+{
+    int64_t left = mfs_witness_left() / 1000000;
+
+    mfs_redis.ReplyWithArray(ctx, 2);
+    mfs_redis.ReplyWithLongLong(ctx, mfs_witness_needed());
+    return mfs_redis.ReplyWithLongLong(ctx, left > 0 ? left : 0);
+}
+
+static int term_command(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
+{
+    const char *what = argc > 1 ? mfs_redis.StringPtrLen(argv[1], NULL) : "";
+
+    if (argc == 1)
+        return tell(ctx);
+    if (argc == 4 && !strcasecmp(what, "admit"))
+        return admit(ctx, argv);
+    if (argc == 7 && !strcasecmp(what, "begin"))
+        return begin(ctx, argv);
+    if (argc > 3 || strcasecmp(what, "end"))
+        return mfs_redis.ReplyWithError(
+            ctx,
+            "ERR mfs_term [admit USER WORD | begin HOST PORT USER PASSWORD WORD | end [WORD]]");
+    if (argc == 3 && !is_admitted(argv[2]))
+        return mfs_redis.ReplyWithError(ctx, "ERR another process may follow");
+    mfs_witness_end();
+    return mfs_redis.ReplyWithLongLong(ctx, 0);
+}
+
+static int alone_command(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
+{
+    (void)argv;
+    (void)argc;
+    return mfs_redis.ReplyWithLongLong(ctx, !mfs_witness_needed());
+}
+
+int mfs_term_load(struct RedisModuleCtx *ctx)
+{
+    static const struct {
+        const char *name;
+        mfs_redis_command *run;
+    } commands[] = {{"mfs_term", term_command},
+                    {"mfs_term_consent", consent_command},
+                    {"mfs_term_withdraw", withdraw_command},
+                    {"mfs_term_over", over_command}};
+
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (mfs_redis.CreateCommand(ctx, commands[i].name, commands[i].run,
+                                    "admin allow-loading allow-stale", 0, 0, 0) != MFS_REDIS_OK)
+            return MFS_REDIS_ERR;
+    }
+    if (mfs_redis.CreateCommand(ctx, "mfs_alone", alone_command, "readonly fast", 0, 0, 0) !=
+        MFS_REDIS_OK)
+        return MFS_REDIS_ERR;
+    return mfs_redis.RegisterCommandFilter(ctx, filter, NO_SELF) ? MFS_REDIS_OK : MFS_REDIS_ERR;
+}
