@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "fsck/mend.h"
 #include "meta/internal.h"
+#include "partition/protocol.h"
 
 #define LOST_FOUND  "lost+found"
 #define NAME_MAX_   24
@@ -142,7 +143,7 @@ int mfs_mend_put_name(struct mfs_meta *meta, uint64_t dir, const char *name, siz
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     rc = mfs_call_run(meta, &c, part);
     text = mfs_call_text(&c);
-    if (!rc && (!text.n || text.p[0] != 0))
+    if (!rc && (!text.n || text.p[0] != MFS_ANSWER_DONE))
         rc = -EBUSY;
     if (!rc)
         mfs_leases_name_added(meta, dir, part, (struct mfs_bytes){text.p + 1, text.n - 1});

@@ -7,19 +7,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define MFS_ATTR_XATTR   0x01U /* has extended attributes */
-#define MFS_ATTR_ACL     0x02U /* has an access ACL */
-#define MFS_ATTR_DEFACL  0x04U /* has a default ACL (directories) */
-#define MFS_ATTR_TMPFILE 0x08U /* a file made without a name, which may get one (O_TMPFILE) */
-#define MFS_ATTR_SECCAPS 0x10U /* has security.capability */
-#define MFS_ATTR_VOIDS   0x80U /* of what is below data_end some may be no content, see meta.h */
-
-/* What a change of a file's content or owner takes away, in the same atomic step: capabilities
- * whoever makes it; set-user-ID, and set-group-ID if its group may execute it, unless the one who
- * makes it may keep them (CAP_FSETID). */
-#define MFS_DROP_CAPS 0x40U
-#define MFS_DROP_IDS  0x80U
-#define MFS_DROP_ALL  (MFS_DROP_CAPS | MFS_DROP_IDS)
+#include "partition/layout.h"
 
 struct mfs_attr {
     uint64_t ino;

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "meta/opens.h"
+#include "partition/protocol.h"
 
 static void reap(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list)
 {
@@ -73,7 +74,7 @@ static void disown(struct mfs_meta *meta, uint64_t ino, const struct mfs_reply *
     if (!mfs_call_run(meta, &c, mfs_placement_home(ino))) {
         said = mfs_call_text(&c);
         mfs_meta_freed(meta, ino, said);
-        untold = n == ndead && said.n && said.p[0] == 0;
+        untold = n == ndead && said.n && said.p[0] == MFS_UNREF_STAYS;
     }
     mfs_call_fini(&c);
     if (untold)

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "meta/untold.h"
+#include "partition/protocol.h"
 
 /* A directory's inode may be this old to tell where its entries are. With what a command may be
  * late then (mfs_not_after), and on its way, it is below the life of the tombstones that stop those
@@ -39,7 +40,7 @@ int mfs_meta_spread(struct mfs_meta *meta, uint64_t dir, uint32_t part)
         text = mfs_call_text(&c);
         if (!rc && (!text.p || !text.n)) {
             rc = -EIO;
-        } else if (!rc && text.p[0] == 4) {
+        } else if (!rc && text.p[0] == MFS_ANSWER_SEALED) {
             rc = mfs_seal_met(meta, dir, mfs_placement_home(dir),
                               (struct mfs_bytes){text.p + 1, text.n - 1}, &patience);
             if (!rc)
@@ -181,7 +182,8 @@ static int birth_send(struct birth *b, struct mfs_calls *calls)
     counted = mfs_call_text(&calls->call[1]);
     if (calls->call[1].cmd.rc || !counted.p)
         return rc;
-    if (rc == 0 && mfs_call_text(&calls->call[0]).p && mfs_call_text(&calls->call[0]).p[0] == 0) {
+    if (rc == 0 && mfs_call_text(&calls->call[0]).p &&
+        mfs_call_text(&calls->call[0]).p[0] == MFS_ANSWER_DONE) {
         mfs_meta_counted(b->meta, b->parent, counted, asked);
     } else {
         struct mfs_call undo;
@@ -237,7 +239,7 @@ static int birth_answer(struct birth *b, struct mfs_bytes text, int64_t asked)
         return -EIO;
     rest = (struct mfs_bytes){text.p + 1, text.n - 1};
     switch (text.p[0]) {
-    case 0:
+    case MFS_ANSWER_DONE:
         if (rest.n < 9)
             return -EIO;
         *b->attr = b->fresh;
@@ -255,18 +257,18 @@ static int birth_answer(struct birth *b, struct mfs_bytes text, int64_t asked)
         if (b->open && b->meta->opts.revoked)
             mfs_filecache_put(b->meta->files, b->parent, b->name, b->attr, asked);
         return 1;
-    case 1:
+    case MFS_ANSWER_OPENED:
         if (rest.n < 8)
             return -EIO;
         mfs_opens_added(b->meta, mfs_get_be64(rest.p), b->sid);
         return mfs_meta_take(b->meta, mfs_get_be64(rest.p),
                              (struct mfs_bytes){rest.p + 8, rest.n - 8}, asked, b->attr);
-    case 2:
+    case MFS_ANSWER_EXISTS:
         rc = mfs_entry_decode(rest.p, rest.n, &e);
         return rc ? rc : birth_found(b, &e);
-    case 3:
+    case MFS_ANSWER_INTENT:
         return birth_intent(b, rest);
-    case 4:
+    case MFS_ANSWER_SEALED:
         rc = mfs_seal_met(b->meta, b->parent, b->part, rest, &b->patience);
         return rc ? rc : -EAGAIN;
     default:

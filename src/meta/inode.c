@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "cluster/trust.h"
 #include "meta/opens.h"
+#include "partition/protocol.h"
 
 #define ATIME_DAY (24 * 60 * 60)
 
@@ -199,9 +200,9 @@ void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said)
     struct mfs_ino_arg field = mfs_ino_arg(ino);
     struct mfs_call c;
 
-    if (said.n && said.p[0] == 0)
+    if (said.n && said.p[0] == MFS_UNREF_STAYS)
         mfs_closes_flush_of(meta, ino);
-    if (!said.p || said.n < 9 || said.p[0] != 1 || !meta->opts.reap ||
+    if (!said.p || said.n < 9 || said.p[0] != MFS_UNREF_STRIPES || !meta->opts.reap ||
         meta->opts.reap(meta->opts.arg, ino, mfs_get_le64(said.p + 1)))
         return;
     mfs_call_command(&c, "HDEL");

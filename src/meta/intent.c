@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "partition/protocol.h"
 
 /* T txn at its decider: nil (open), 'A' (aborted), 'C' … (committed, see functions/dir.lua). */
 struct outcome {
@@ -21,12 +22,13 @@ static int read_outcome(struct mfs_bytes text, struct outcome *o)
     memset(o, 0, sizeof *o);
     if (!text.p)
         return 0;
-    if (text.n == 1 && text.p[0] == 'A') {
+    if (text.n == 1 && text.p[0] == MFS_OUTCOME_ABORTED) {
         o->aborted = true;
         return 0;
     }
     n = text.n >= 2 ? (unsigned char)text.p[1] : 0;
-    if (text.n < 2 + n || text.p[0] != 'C' || (n && n != MFS_ENTRY_LEN && n != MFS_WHITEOUT_LEN))
+    if (text.n < 2 + n || text.p[0] != MFS_OUTCOME_COMMITTED ||
+        (n && n != MFS_ENTRY_LEN && n != MFS_WHITEOUT_LEN))
         return -EIO;
     o->committed = true;
     o->becomes = (struct mfs_bytes){text.p + 2, n};

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "meta/untold.h"
+#include "partition/protocol.h"
 
 struct link {
     struct mfs_meta *meta;
@@ -31,7 +32,7 @@ static int refused(struct link *l, struct mfs_bytes text)
 
     if (!text.p || text.n < 2)
         return -EIO;
-    if (text.p[0] == 3) {
+    if (text.p[0] == MFS_ANSWER_INTENT) {
         rc = mfs_entry_decode(text.p + 1, text.n - 1, &e);
         intent = e;
         if (!rc)
@@ -40,7 +41,7 @@ static int refused(struct link *l, struct mfs_bytes text)
             rc = -EEXIST;
         else if (rc >= 0)
             rc = mfs_intent_clear(l->meta, l->parent, l->name, &intent, &l->patience);
-    } else if (text.p[0] == 4) {
+    } else if (text.p[0] == MFS_ANSWER_SEALED) {
         rc = mfs_seal_met(l->meta, l->parent, l->part, (struct mfs_bytes){text.p + 1, text.n - 1},
                           &l->patience);
     }
@@ -92,7 +93,7 @@ static int count(struct link *l)
     }
     rc = mfs_call_run(l->meta, &c, l->home);
     text = mfs_call_text(&c);
-    if (!rc && text.p && text.n > 1 && text.p[0] == 0)
+    if (!rc && text.p && text.n > 1 && text.p[0] == MFS_ANSWER_DONE)
         rc = take_counted(l, (struct mfs_bytes){text.p + 1, text.n - 1}, asked);
     else if (!rc)
         rc = refused(l, text);
@@ -119,7 +120,7 @@ static int put(struct link *l)
     mfs_args_bin(&c.args, l->txn, sizeof l->txn);
     rc = mfs_call_run(l->meta, &c, l->part);
     text = mfs_call_text(&c);
-    if (!rc && (!text.p || !text.n || text.p[0] != 0))
+    if (!rc && (!text.p || !text.n || text.p[0] != MFS_ANSWER_DONE))
         rc = refused(l, text);
     else if (!rc)
         mfs_debts_paid(l->meta, l->txn, l->begun, l->home, l->part);

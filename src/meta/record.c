@@ -30,31 +30,31 @@ int mfs_meta_record_decode(const void *p, size_t n, uint64_t ino, struct mfs_att
 {
     const char *r = p;
 
-    if (n < MFS_RECORD_FIXED || r[0] != MFS_RECORD_FORMAT)
+    if (n < MFS_RECORD_FIXED || r[MFS_REC_FORMAT] != MFS_RECORD_FORMAT)
         return -EIO;
     *attr = (struct mfs_attr){
         .ino = ino,
-        .flags = (unsigned char)r[1],
-        .cuts = mfs_get_le16(r + 2),
-        .mode = mfs_get_le32(r + 4),
-        .uid = mfs_get_le32(r + 8),
-        .gid = mfs_get_le32(r + 12),
-        .nlink = mfs_get_le32(r + 16),
-        .rdev = mfs_get_le32(r + 20),
-        .size = mfs_get_le64(r + 24),
-        .data_end = mfs_get_le64(r + 32),
-        .alloc = (int64_t)mfs_get_le64(r + 40),
-        .version = mfs_get_le64(r + 48),
-        .atime = mfs_time_decode(r + 56),
-        .mtime = mfs_time_decode(r + 68),
-        .ctime = mfs_time_decode(r + 80),
+        .flags = (unsigned char)r[MFS_REC_FLAGS],
+        .cuts = mfs_get_le16(r + MFS_REC_CUTS),
+        .mode = mfs_get_le32(r + MFS_REC_MODE),
+        .uid = mfs_get_le32(r + MFS_REC_UID),
+        .gid = mfs_get_le32(r + MFS_REC_GID),
+        .nlink = mfs_get_le32(r + MFS_REC_NLINK),
+        .rdev = mfs_get_le32(r + MFS_REC_RDEV),
+        .size = mfs_get_le64(r + MFS_REC_SIZE),
+        .data_end = mfs_get_le64(r + MFS_REC_END),
+        .alloc = (int64_t)mfs_get_le64(r + MFS_REC_STORED),
+        .version = mfs_get_le64(r + MFS_REC_VERSION),
+        .atime = mfs_time_decode(r + MFS_REC_ATIME),
+        .mtime = mfs_time_decode(r + MFS_REC_MTIME),
+        .ctime = mfs_time_decode(r + MFS_REC_CTIME),
     };
     if ((int64_t)attr->size < 0 || (int64_t)attr->data_end < 0)
         return -EIO;
     if (S_ISDIR(attr->mode)) {
         if (n < MFS_RECORD_DIR)
             return -EIO;
-        attr->parent = mfs_get_be64(r + MFS_RECORD_FIXED);
+        attr->parent = mfs_get_be64(r + MFS_REC_PARENT);
     }
     if (S_ISLNK(attr->mode))
         attr->size = n - MFS_RECORD_FIXED;
@@ -66,21 +66,21 @@ int mfs_meta_record_decode(const void *p, size_t n, uint64_t ino, struct mfs_att
 void mfs_meta_record_encode(const struct mfs_attr *attr, char out[MFS_RECORD_FIXED])
 {
     memset(out, 0, MFS_RECORD_FIXED);
-    out[0] = MFS_RECORD_FORMAT;
-    out[1] = (char)attr->flags;
-    mfs_put_le16(out + 2, (uint16_t)attr->cuts);
-    mfs_put_le32(out + 4, attr->mode);
-    mfs_put_le32(out + 8, attr->uid);
-    mfs_put_le32(out + 12, attr->gid);
-    mfs_put_le32(out + 16, attr->nlink);
-    mfs_put_le32(out + 20, attr->rdev);
-    mfs_put_le64(out + 24, attr->size);
-    mfs_put_le64(out + 32, attr->data_end);
-    mfs_put_le64(out + 40, (uint64_t)attr->alloc);
-    mfs_put_le64(out + 48, attr->version);
-    mfs_time_encode(attr->atime, out + 56);
-    mfs_time_encode(attr->mtime, out + 68);
-    mfs_time_encode(attr->ctime, out + 80);
+    out[MFS_REC_FORMAT] = MFS_RECORD_FORMAT;
+    out[MFS_REC_FLAGS] = (char)attr->flags;
+    mfs_put_le16(out + MFS_REC_CUTS, (uint16_t)attr->cuts);
+    mfs_put_le32(out + MFS_REC_MODE, attr->mode);
+    mfs_put_le32(out + MFS_REC_UID, attr->uid);
+    mfs_put_le32(out + MFS_REC_GID, attr->gid);
+    mfs_put_le32(out + MFS_REC_NLINK, attr->nlink);
+    mfs_put_le32(out + MFS_REC_RDEV, attr->rdev);
+    mfs_put_le64(out + MFS_REC_SIZE, attr->size);
+    mfs_put_le64(out + MFS_REC_END, attr->data_end);
+    mfs_put_le64(out + MFS_REC_STORED, (uint64_t)attr->alloc);
+    mfs_put_le64(out + MFS_REC_VERSION, attr->version);
+    mfs_time_encode(attr->atime, out + MFS_REC_ATIME);
+    mfs_time_encode(attr->mtime, out + MFS_REC_MTIME);
+    mfs_time_encode(attr->ctime, out + MFS_REC_CTIME);
 }
 
 int mfs_entry_decode(const void *p, size_t n, struct mfs_entry *e)

@@ -11,8 +11,7 @@
 #include "base/file.h"
 #include "meta/doubt.h"
 #include "meta/untold.h"
-
-enum { DONE = 0, INTENT = 3, SEALED = 4, NEEDS_LOCK = 7, NEEDS_SEAL = 8 };
+#include "partition/protocol.h"
 
 /* --- what the partitions are told --------------------------------------------------------------
  */
@@ -49,13 +48,13 @@ static int take_answer(struct mfs_rename *r, struct mfs_call *c, bool begin)
 
     if (!mfs_reply_count(c->cmd.reply))
         return -EIO;
-    if (status == DONE || status == NEEDS_LOCK) {
+    if (status == MFS_ANSWER_DONE || status == MFS_ANSWER_NEEDS_LOCK) {
         rc = mfs_entry_decode(source.p, source.n, &r->from.entry);
         if (!begin)
             memset(&r->to.entry, 0, sizeof r->to.entry);
         if (!rc && target.n)
             rc = mfs_entry_decode(target.p, target.n, &r->to.entry);
-    } else if (status == NEEDS_SEAL) {
+    } else if (status == MFS_ANSWER_NEEDS_SEAL) {
         memset(&r->to.entry, 0, sizeof r->to.entry);
         if (source.n)
             rc = mfs_entry_decode(source.p, source.n, &r->to.entry);
@@ -118,7 +117,7 @@ static int call_begin(struct mfs_rename *r)
     rc = mfs_call_run(r->meta, &c, r->from.part);
     if (!rc)
         rc = take_answer(r, &c, true);
-    if (rc == INTENT) {
+    if (rc == MFS_ANSWER_INTENT) {
         struct mfs_bytes text = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 2));
         struct mfs_entry e;
 
@@ -223,14 +222,14 @@ static int take_seal(struct mfs_rename *r)
 static int overcome(struct mfs_rename *r, int status, const struct mfs_call *c)
 {
     switch (status) {
-    case INTENT:
+    case MFS_ANSWER_INTENT:
         return met_intent(r, c);
-    case SEALED:
+    case MFS_ANSWER_SEALED:
         return mfs_seal_met(r->meta, r->to.dir, r->to.part,
                             mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 1)), &r->patience);
-    case NEEDS_LOCK:
+    case MFS_ANSWER_NEEDS_LOCK:
         return take_lock(r);
-    case NEEDS_SEAL:
+    case MFS_ANSWER_NEEDS_SEAL:
         return take_seal(r);
     default:
         return -EIO;
@@ -258,7 +257,7 @@ static int attempt(struct mfs_rename *r)
 
     if (across) {
         rc = call_begin(r);
-        if (rc == NEEDS_LOCK) {
+        if (rc == MFS_ANSWER_NEEDS_LOCK) {
             rc = take_lock(r);
             return rc ? rc : -EAGAIN;
         }
@@ -272,8 +271,8 @@ static int attempt(struct mfs_rename *r)
     c.cmd.not_after = r->not_after;
     rc = across ? call_commit(r, &c) : call_local(r, &c);
     said = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 3));
-    same = rc == DONE && said.n == 4 && !memcmp(said.p, "same", 4);
-    if (rc == DONE && !same) {
+    same = rc == MFS_ANSWER_DONE && said.n == 4 && !memcmp(said.p, "same", 4);
+    if (rc == MFS_ANSWER_DONE && !same) {
         for (size_t i = 0; i < 2; i++)
             r->holders[i] = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 4 + i));
         mfs_leases_name_added(r->meta, r->to.dir, r->to.part,

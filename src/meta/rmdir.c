@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "partition/protocol.h"
 
 struct removal {
     struct mfs_meta *meta;
@@ -84,24 +85,24 @@ static int begin_answer(struct removal *r, struct mfs_bytes text)
     if (!text.p || text.n < 9)
         return -EIO;
     rest = (struct mfs_bytes){text.p + 1, text.n - 1};
-    if (text.p[0] == 3)
+    if (text.p[0] == MFS_ANSWER_INTENT)
         return met_intent(r, rest);
     ino = mfs_get_be64(rest.p);
     rest = (struct mfs_bytes){rest.p + 8, rest.n - 8};
     switch (text.p[0]) {
-    case 0:
+    case MFS_ANSWER_DONE:
         removed_at_once(r, ino);
         return 0;
-    case 1:
+    case MFS_ANSWER_ELSEWHERE:
         r->sealed.ino = ino;
         return 2;
-    case 4:
+    case MFS_ANSWER_SEALED:
         rc = mfs_seal_met(r->meta, ino, r->part, rest, &r->patience);
         return rc ? rc : -EAGAIN;
-    case 6:
+    case MFS_ANSWER_LEFTOVER:
         rc = mfs_leftover_met(r->meta, ino, rest, &r->patience);
         return rc ? rc : -EAGAIN;
-    case 5:
+    case MFS_ANSWER_SPREAD:
         r->sealed.ino = ino;
         rc = mfs_seal_bits(&r->sealed, rest);
         return rc ? rc : 1;
@@ -158,7 +159,7 @@ static int commit(struct removal *r, const char *todo, size_t todo_len)
         rc = -EAGAIN; /* the name may mean something else by now: look again */
     else if (!rc && (!text.p || !text.n))
         rc = -EIO;
-    else if (!rc && text.p[0] == 3)
+    else if (!rc && text.p[0] == MFS_ANSWER_INTENT)
         rc = met_intent(r, (struct mfs_bytes){text.p + 1, text.n - 1});
     mfs_call_fini(&c);
     return rc;

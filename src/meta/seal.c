@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "partition/protocol.h"
 
 static void unseal(struct mfs_meta *meta, uint64_t dir, const char *seal, const uint32_t *parts,
                    size_t n)
@@ -141,10 +142,10 @@ static int seal_home(struct mfs_meta *meta, struct mfs_sealed *s, struct mfs_pat
     if (rc)
         goto out;
     rest = (struct mfs_bytes){text.p + 1, text.n - 1};
-    if (text.p[0] == 4) {
+    if (text.p[0] == MFS_ANSWER_SEALED) {
         rc = mfs_seal_met(meta, s->ino, home, rest, patience);
         rc = rc == -ENOENT ? -ESTALE : rc ? rc : -EAGAIN;
-    } else if (text.p[0] == 6) {
+    } else if (text.p[0] == MFS_ANSWER_LEFTOVER) {
         rc = mfs_leftover_met(meta, s->ino, rest, patience);
         rc = rc ? rc : -EAGAIN;
     } else {
@@ -158,7 +159,7 @@ out:
 /* What the shards said. */
 struct verdict {
     int rc;
-    char met; /* 4, 6: what that shard has in our way */
+    char met; /* sealed, leftover: what that shard has in our way */
     uint32_t part;
     char what[MFS_SEAL_LEN + 1 + MFS_NAME_LEN_MAX + MFS_INTENT_LEN];
     size_t len;
@@ -171,7 +172,8 @@ static void hear(void *arg, uint32_t part, int rc, struct mfs_bytes answer)
     if (rc) {
         if (!v->rc || rc == -ENOTEMPTY)
             v->rc = rc;
-    } else if (answer.p && answer.n && answer.p[0] != 0 && answer.n - 1 <= sizeof v->what) {
+    } else if (answer.p && answer.n && answer.p[0] != MFS_ANSWER_DONE &&
+               answer.n - 1 <= sizeof v->what) {
         v->met = answer.p[0];
         v->part = part;
         v->len = answer.n - 1;
@@ -186,7 +188,7 @@ static int overcome(struct mfs_meta *meta, uint64_t ino, const struct verdict *v
     struct mfs_bytes what = {v->what, v->len};
     int rc;
 
-    if (v->met == 6)
+    if (v->met == MFS_ANSWER_LEFTOVER)
         return mfs_leftover_met(meta, ino, what, patience);
     rc = mfs_seal_met(meta, ino, v->part, what, patience);
     return rc == -ENOENT ? -ESTALE : rc;

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "meta/untold.h"
+#include "partition/protocol.h"
 
 #define LEASE_MS 120000 /* as in partition/leases.c */
 
@@ -59,7 +60,7 @@ void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said
 
     mfs_meta_freed(meta, ino, said);
     all = mfs_leases_file_changed(meta, ino, holders);
-    if (said.n == 0 || said.p[0] != 4)
+    if (said.n == 0 || said.p[0] != MFS_UNREF_UNTOLD)
         return;
     if (all)
         tell_partition(meta, ino);
@@ -142,11 +143,11 @@ static int finish(struct removal *r, struct mfs_bytes text)
     if (!text.p || text.n < 2)
         return -EIO;
     switch (text.p[0]) {
-    case 0:
+    case MFS_ANSWER_DONE:
         return 0;
-    case 1:
+    case MFS_ANSWER_ELSEWHERE:
         return text.n == 9 ? finish_elsewhere(r, mfs_get_be64(text.p + 1)) : -EIO;
-    case 3:
+    case MFS_ANSWER_INTENT:
         rc = mfs_entry_decode(text.p + 1, text.n - 1, &e);
         if (!rc)
             rc = mfs_intent_clear(r->meta, r->parent, r->name, &e, &r->patience);
@@ -178,7 +179,7 @@ static int attempt(struct removal *r)
         goto out;
     text = mfs_call_text(&c);
     rc = finish(r, text);
-    if (!rc && text.p[0] == 0 && text.n > 9)
+    if (!rc && text.p[0] == MFS_ANSWER_DONE && text.n > 9)
         take_unref(r->meta, mfs_get_be64(text.p + 1), (struct mfs_bytes){text.p + 9, text.n - 9});
 out:
     mfs_call_fini(&c);

@@ -168,7 +168,7 @@ static long close_one(const struct mfs_request *r, struct mfs_span ino, int64_t 
     if (mfs_inode_opened(r->ctx, ino, r->argv[1], -by) > 0)
         return 0;
     mfs_inode_free_if_idle(r->ctx, ino, mfs_request_int(r, 2), &said);
-    if (said.p[0] == 1) {
+    if (said.p[0] == MFS_UNREF_STRIPES) {
         mfs_redis.ReplyWithStringBuffer(r->ctx, ino.p, ino.n);
         mfs_redis.ReplyWithStringBuffer(r->ctx, said.p, said.n);
         items = 2;
@@ -441,6 +441,11 @@ int mfs_command_commit(const struct mfs_request *r)
     mfs_space_fini(&space);
     mfs_inode_close(&i);
     return rc;
+}
+
+int mfs_command_commit0(const struct mfs_request *r)
+{
+    return mfs_command_commit(r);
 }
 
 /* mfs_drop ino what: the file loses these (MFS_DROP_*). The record, nil without an inode. */

@@ -10,12 +10,6 @@
 #include "partition/journal/journal.h"
 #include "partition/locks/lock_keys.h"
 
-/* Of the flags that meta/record.h and meta/attr.h have all of. Untold: no name is left, and not all
- * that have leases have been told. */
-#define FLAG_XATTR   0x01
-#define FLAG_SECCAPS 0x10
-#define FLAG_UNTOLD  0x40
-
 #define TYPE(mode) ((mode) >> 12)
 enum { SET_UID = 04000, SET_GID = 02000, GROUP_EXECUTES = 0010 }; /* of a mode */
 
@@ -70,7 +64,7 @@ struct mfs_inode mfs_inode_open(struct RedisModuleCtx *ctx, struct mfs_span ino,
 {
     struct mfs_inode i = {.key = mfs_key_open(ctx, 'I', ino, mode)};
 
-    if (!i.key || mfs_redis.ValueLength(i.key) < MFS_REC_FIXED)
+    if (!i.key || mfs_redis.ValueLength(i.key) < MFS_RECORD_FIXED)
         return i;
     i.rec = mfs_redis.StringDMA(i.key, &i.n, mode);
     return i;
@@ -83,8 +77,8 @@ void mfs_inode_close(struct mfs_inode *i)
 
 bool mfs_inode_is_sound(const struct mfs_inode *i)
 {
-    return i->rec && i->rec[0] == MFS_REC_FORMAT && mfs_rec_i64(i->rec, MFS_REC_SIZE) >= 0 &&
-           mfs_rec_i64(i->rec, MFS_REC_END) >= 0;
+    return i->rec && i->rec[MFS_REC_FORMAT] == MFS_RECORD_FORMAT &&
+           mfs_rec_i64(i->rec, MFS_REC_SIZE) >= 0 && mfs_rec_i64(i->rec, MFS_REC_END) >= 0;
 }
 
 bool mfs_inode_is_here(struct mfs_span ino, struct mfs_span here)
@@ -168,7 +162,7 @@ static void free_inode(struct RedisModuleCtx *ctx, struct mfs_inode *i, struct m
         mfs_key_drop(ctx, beside[k], ino);
     mfs_locks_forget(ino);
     count_freed(ctx);
-    mfs_answer_byte(a, more ? 1 : 2);
+    mfs_answer_byte(a, more ? MFS_UNREF_STRIPES : MFS_UNREF_FREED);
     if (more) {
         mfs_answer_add(a, data_end, sizeof data_end);
         note_stripes(ctx, ino, (struct mfs_span){data_end, sizeof data_end});
@@ -189,7 +183,7 @@ void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs
 
     if (!i.rec) {
         mfs_inode_close(&i);
-        mfs_answer_byte(a, 3);
+        mfs_answer_byte(a, MFS_UNREF_GONE);
         return;
     }
     nlink = mfs_rec_u32(i.rec, MFS_REC_NLINK);
@@ -203,12 +197,12 @@ void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs
     memcpy(i.rec + MFS_REC_CTIME, time.p, time.n);
     leased = leased && nlink == 0;
     if (leased)
-        i.rec[MFS_REC_FLAGS] |= FLAG_UNTOLD;
+        i.rec[MFS_REC_FLAGS] |= MFS_RECORD_UNTOLD;
     mfs_journal_key(i.key);
     mfs_inode_close(&i);
     if (nlink == 0)
         orphan(ctx, "SADD", ino);
-    mfs_answer_byte(a, leased ? 4 : 0);
+    mfs_answer_byte(a, leased ? MFS_UNREF_UNTOLD : MFS_UNREF_STAYS);
 }
 
 static void drop_caps(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i)
@@ -218,9 +212,9 @@ static void drop_caps(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mf
     struct RedisModuleString *field = mfs_redis.CreateString(ctx, name, sizeof name - 1);
 
     mfs_key_drop_field(key, field);
-    i->rec[MFS_REC_FLAGS] &= (char)~FLAG_SECCAPS;
+    i->rec[MFS_REC_FLAGS] &= (char)~MFS_ATTR_SECCAPS;
     if (!mfs_redis.ValueLength(key))
-        i->rec[MFS_REC_FLAGS] &= (char)~FLAG_XATTR;
+        i->rec[MFS_REC_FLAGS] &= (char)~MFS_ATTR_XATTR;
     mfs_redis.FreeString(ctx, field);
     mfs_key_close(key);
 }
@@ -232,7 +226,7 @@ void mfs_inode_drop(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_
 
     if (TYPE(mode) == MFS_TYPE_DIR)
         return;
-    if ((what & MFS_DROP_CAPS) && (i->rec[MFS_REC_FLAGS] & FLAG_SECCAPS))
+    if ((what & MFS_DROP_CAPS) && (i->rec[MFS_REC_FLAGS] & MFS_ATTR_SECCAPS))
         drop_caps(ctx, ino, i);
     if (mode & GROUP_EXECUTES)
         gone |= SET_GID;
@@ -268,7 +262,7 @@ void mfs_inode_told(struct RedisModuleCtx *ctx, struct mfs_span ino)
     struct mfs_inode i = mfs_inode_open(ctx, ino, MFS_REDIS_WRITE);
 
     if (i.rec) {
-        i.rec[MFS_REC_FLAGS] &= (char)~FLAG_UNTOLD;
+        i.rec[MFS_REC_FLAGS] &= (char)~MFS_RECORD_UNTOLD;
         mfs_journal_key(i.key);
     }
     mfs_inode_close(&i);
@@ -278,7 +272,7 @@ void mfs_inode_told(struct RedisModuleCtx *ctx, struct mfs_span ino)
  * them; without any, leases end by themselves. */
 static bool is_untold(struct RedisModuleCtx *ctx, const struct mfs_inode *i, struct mfs_span ino)
 {
-    return (i->rec[MFS_REC_FLAGS] & FLAG_UNTOLD) && has_key(ctx, 'Y', ino);
+    return (i->rec[MFS_REC_FLAGS] & MFS_RECORD_UNTOLD) && has_key(ctx, 'Y', ino);
 }
 
 void mfs_inode_free_if_idle(struct RedisModuleCtx *ctx, struct mfs_span ino, int64_t stripe_size,
@@ -289,7 +283,7 @@ void mfs_inode_free_if_idle(struct RedisModuleCtx *ctx, struct mfs_span ino, int
     if (!i.rec || mfs_rec_u32(i.rec, MFS_REC_NLINK) != 0 || has_key(ctx, 'O', ino) ||
         is_untold(ctx, &i, ino)) {
         mfs_inode_close(&i);
-        mfs_answer_byte(a, 0);
+        mfs_answer_byte(a, MFS_UNREF_STAYS);
         return;
     }
     orphan(ctx, "SREM", ino);

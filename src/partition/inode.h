@@ -1,4 +1,4 @@
-/* Inodes at their home: records (the layout is in meta/record.h), openers, and their end. */
+/* Inodes at their home: records (layout.h), openers, and their end. */
 #ifndef MFS_PARTITION_INODE_H
 #define MFS_PARTITION_INODE_H
 
@@ -6,30 +6,10 @@
 #include <stdint.h>
 
 #include "partition/keys.h"
-
-#define MFS_ENTRY     9  /* bytes: ino, type */
-#define MFS_ENTRY_MAX 27 /* and the intent of a rename */
-
-#define MFS_REC_FORMAT 1 /* its first byte */
-enum {                   /* where things are in a record */
-       MFS_REC_FLAGS = 1,
-       MFS_REC_CUTS = 2,
-       MFS_REC_MODE = 4,
-       MFS_REC_NLINK = 16,
-       MFS_REC_SIZE = 24,
-       MFS_REC_END = 32,
-       MFS_REC_STORED = 40,
-       MFS_REC_VERSION = 48,
-       MFS_REC_ATIME = 56,
-       MFS_REC_MTIME = 68,
-       MFS_REC_CTIME = 80,
-       MFS_REC_FIXED = 92
-};
+#include "partition/layout.h"
+#include "partition/protocol.h"
 
 enum { MFS_TYPE_DIR = 4, MFS_TYPE_FILE = 8 }; /* mode / 4096 */
-
-/* What a change of content or owner takes away, as in meta/attr.h. */
-enum { MFS_DROP_CAPS = 0x40, MFS_DROP_IDS = 0x80 };
 
 uint32_t mfs_rec_u32(const char *rec, size_t at);
 int64_t mfs_rec_i64(const char *rec, size_t at);

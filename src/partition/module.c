@@ -12,34 +12,6 @@
 
 typedef int command_fn(const struct mfs_request *r);
 
-/* Name, how many words the command has at least, how long the first argument is (0: any), flags.
- * Redis calls back with the words alone, so each has a function of its own. */
-#define COMMANDS(EACH)                                                                             \
-    EACH(lookup, 6, 8, "write")                                                                    \
-    EACH(create, 8, 8, "write deny-oom")                                                           \
-    EACH(unlink, 7, 8, "write")                                                                    \
-    EACH(unref, 5, 8, "write")                                                                     \
-    EACH(open, 4, 8, "write")                                                                      \
-    EACH(close, 4, 8, "write")                                                                     \
-    EACH(commit, 10, 8, "write deny-oom")                                                          \
-    EACH(commit0, 10, 8, "write")                                                                  \
-    EACH(drop, 3, 8, "write")                                                                      \
-    EACH(recount, 2, 8, "write")                                                                   \
-    EACH(sput, 4, 0, "write deny-oom")                                                             \
-    EACH(disown, 3, 8, "write")                                                                    \
-    EACH(told, 3, 8, "write")                                                                      \
-    EACH(lease, 3, 8, "write")                                                                     \
-    EACH(holders, 3, 8, "readonly")                                                                \
-    EACH(getlk, 6, 8, "readonly")                                                                  \
-    EACH(setlk, 7, 8, "write")                                                                     \
-    EACH(in_way, 7, 8, "readonly")                                                                 \
-    EACH(closing, 3, 8, "write")                                                                   \
-    EACH(unlock_session, 3, 8, "write")                                                            \
-    EACH(scan, 4, 0, "readonly")                                                                   \
-    EACH(journal, 1, 0, "readonly admin")
-
-#define mfs_command_commit0 mfs_command_commit
-
 static int run(command_fn *command, int least, size_t first, struct RedisModuleCtx *ctx,
                struct RedisModuleString **argv, int argc)
 {
@@ -53,13 +25,14 @@ static int run(command_fn *command, int least, size_t first, struct RedisModuleC
     return rc;
 }
 
-#define DEFINE(name, least, first, flags)                                                          \
+/* Redis calls back with the words alone, so each has a function of its own. */
+#define DEFINE(name, words, first, effect)                                                         \
     static int name##_command(struct RedisModuleCtx *ctx, struct RedisModuleString **argv,         \
                               int argc)                                                            \
     {                                                                                              \
-        return run(mfs_command_##name, least, first, ctx, argv, argc);                             \
+        return run(mfs_command_##name, words, first, ctx, argv, argc);                             \
     }
-COMMANDS(DEFINE)
+MFS_COMMANDS(DEFINE)
 
 /* mfs_journal [copied]: whether clients were refused when the process before this one died, stripes
  * and bytes that were lost with it; whether this one's journal is whole, its bytes, how often it
@@ -83,12 +56,27 @@ int mfs_command_journal(const struct mfs_request *r)
     return mfs_redis.ReplyWithLongLong(r->ctx, s.died_at.offset);
 }
 
+static const char *const flags_of[] = {
+#define FLAGS(effect, flags, confirm) [MFS_##effect] = (flags),
+    MFS_EFFECTS(FLAGS)};
+
 static const struct {
-    const char *name, *flags;
+    const char *name;
+    enum mfs_effect effect;
     mfs_redis_command *run;
 } commands[] = {
-#define ENTRY(name, least, first, flags) {"mfs_" #name, flags, name##_command},
-    COMMANDS(ENTRY)};
+#define ENTRY(name, words, first, effect) {"mfs_" #name, MFS_##effect, name##_command},
+    MFS_COMMANDS(ENTRY)};
+
+static int create_commands(struct RedisModuleCtx *ctx)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (mfs_redis.CreateCommand(ctx, commands[i].name, commands[i].run,
+                                    flags_of[commands[i].effect], 0, 0, 0) != MFS_REDIS_OK)
+            return MFS_REDIS_ERR;
+    }
+    return MFS_REDIS_OK;
+}
 
 /* Arguments of the module, in any order. */
 struct settings {
@@ -138,13 +126,8 @@ int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **ar
     if (mfs_redis_bind(ctx) != MFS_REDIS_OK)
         return MFS_REDIS_ERR;
     mfs_redis.SetModuleAttribs(ctx, "memefs", 1, MFS_REDIS_API);
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        if (mfs_redis.CreateCommand(ctx, commands[i].name, commands[i].run, commands[i].flags, 0, 0,
-                                    0) != MFS_REDIS_OK)
-            return MFS_REDIS_ERR;
-    }
-    if (mfs_locks_load(ctx) != MFS_REDIS_OK || mfs_term_load(ctx) != MFS_REDIS_OK ||
-        mfs_prove_load(ctx) != MFS_REDIS_OK || mfs_numbers_load(ctx) != MFS_REDIS_OK)
+    if (create_commands(ctx) != MFS_REDIS_OK || mfs_locks_load(ctx) != MFS_REDIS_OK ||
+        mfs_term_load(ctx) != MFS_REDIS_OK || mfs_numbers_load(ctx) != MFS_REDIS_OK)
         return MFS_REDIS_ERR;
     if (take_settings(&s, argv, argc) != MFS_REDIS_OK)
         return MFS_REDIS_ERR;

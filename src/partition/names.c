@@ -19,7 +19,7 @@
 
 static bool is_entry(struct mfs_span entry)
 {
-    return entry.n >= MFS_ENTRY && entry.n <= MFS_ENTRY_MAX;
+    return entry.n >= MFS_ENTRY_LEN && entry.n <= MFS_INTENT_LEN;
 }
 
 static struct mfs_span entry_ino(struct mfs_span entry)
@@ -72,7 +72,7 @@ int mfs_command_lookup(const struct mfs_request *r)
     }
     if (mfs_inode_is_here(entry, mfs_request_arg(r, 3)))
         i = mfs_inode_open(r->ctx, entry_ino(entry), MFS_REDIS_READ);
-    if (entry.n == MFS_ENTRY &&
+    if (entry.n == MFS_ENTRY_LEN &&
         (entry_type(entry) == MFS_TYPE_DIR || (entry_type(entry) == MFS_TYPE_FILE && i.rec)))
         leased = mfs_lease_add(r->ctx, entry_ino(entry), mfs_request_arg(r, 4));
     if (leased)
@@ -108,20 +108,20 @@ static bool answer_existing(const struct mfs_request *r, struct mfs_span entry, 
         mfs_inode_close(&i);
         return false;
     }
-    if (entry.n > MFS_ENTRY) {
-        mfs_answer_byte(&a, 3);
+    if (entry.n > MFS_ENTRY_LEN) {
+        mfs_answer_byte(&a, MFS_ANSWER_INTENT);
         mfs_answer_span(&a, entry);
     } else if (mfs_request_arg(r, HOW).p[0] == 'x') {
         mfs_inode_close(&i);
         *rc = mfs_request_fail(r, EEXIST, "exists");
         return true;
     } else if (!i.rec || entry_type(entry) != MFS_TYPE_FILE) {
-        mfs_answer_byte(&a, 2);
+        mfs_answer_byte(&a, MFS_ANSWER_EXISTS);
         mfs_answer_span(&a, entry);
     } else {
         mfs_inode_opened(r->ctx, entry_ino(entry), r->argv[SID], 1);
         mfs_redis.ReplicateVerbatim(r->ctx);
-        mfs_answer_byte(&a, 1);
+        mfs_answer_byte(&a, MFS_ANSWER_OPENED);
         mfs_answer_span(&a, entry_ino(entry));
         mfs_answer_add(&a, i.rec, i.n);
     }
@@ -149,7 +149,7 @@ static void add_inode(const struct mfs_request *r, struct mfs_span ino)
 static int add_name(const struct mfs_request *r, struct RedisModuleKey *shard)
 {
     struct mfs_span how = mfs_request_arg(r, HOW), sid = mfs_request_arg(r, SID);
-    char entry[MFS_ENTRY], type = mfs_request_arg(r, TYPE).p[0];
+    char entry[MFS_ENTRY_LEN], type = mfs_request_arg(r, TYPE).p[0];
     struct mfs_span ino = {entry, 8};
     struct mfs_answer a = {0};
 
@@ -162,7 +162,7 @@ static int add_name(const struct mfs_request *r, struct RedisModuleKey *shard)
         mfs_inode_opened(r->ctx, ino, r->argv[SID], 1);
     if (type == MFS_TYPE_DIR || how.n > 1)
         mfs_lease_add(r->ctx, ino, sid);
-    mfs_answer_byte(&a, 0);
+    mfs_answer_byte(&a, MFS_ANSWER_DONE);
     mfs_answer_span(&a, ino);
     mfs_lease_keeper(r->ctx, shard, mfs_request_arg(r, PARENT), sid, how.n > 1 ? how.p[1] : 0, &a);
     mfs_redis.ReplicateVerbatim(r->ctx);
@@ -173,7 +173,7 @@ static int answer_seal(const struct mfs_request *r, struct RedisModuleString *se
 {
     struct mfs_answer a = {0};
 
-    mfs_answer_byte(&a, 4);
+    mfs_answer_byte(&a, MFS_ANSWER_SEALED);
     mfs_answer_span(&a, mfs_string_span(seal));
     mfs_redis.FreeString(r->ctx, seal);
     return mfs_answer_send(&a, r->ctx);
@@ -193,7 +193,7 @@ int mfs_command_create(const struct mfs_request *r)
     bool answered = false;
     int rc = 0;
 
-    if (mfs_request_arg(r, RECORD).n < MFS_REC_FIXED || mfs_request_arg(r, HERE).n != 2 ||
+    if (mfs_request_arg(r, RECORD).n < MFS_RECORD_FIXED || mfs_request_arg(r, HERE).n != 2 ||
         mfs_request_arg(r, TYPE).n != 1 || !mfs_request_arg(r, HOW).n) {
         mfs_redis.FreeString(r->ctx, sealed);
         return mfs_request_fail(r, EINVAL, "not a new inode");
@@ -229,14 +229,13 @@ static void unref_leased(const struct mfs_request *r, struct mfs_span ino, int t
     free(others.p);
 }
 
-#define TXN_LEN 16
 /* How long a count that others have seen to is remembered: longer than who was to do it may be
  * stopped before he sends it. */
 #define DONE_LIFE (24LL * 3600 * 1000) /* ms */
 
 static bool has_txn(const struct mfs_request *r, int i)
 {
-    return mfs_request_arg(r, i).n == TXN_LEN;
+    return mfs_request_arg(r, i).n == MFS_TXN_LEN;
 }
 
 /* False: what the transaction owes is done already, by its client or by another one's housekeeping.
@@ -248,7 +247,7 @@ static bool settle_debt(const struct mfs_request *r, int txn)
     bool first = !mfs_redis.KeyType(key);
 
     if (first) {
-        mfs_key_set(r->ctx, key, "A", 1);
+        mfs_key_set(r->ctx, key, &(char){MFS_OUTCOME_ABORTED}, 1);
         mfs_redis.SetExpire(key, DONE_LIFE);
     }
     mfs_key_close(key);
@@ -270,7 +269,7 @@ int mfs_command_unref(const struct mfs_request *r)
         return mfs_request_fail(r, EINVAL, "not a time");
     if (has_txn(r, 5) && !settle_debt(r, 5)) {
         mfs_answer_byte(&a, 1);
-        mfs_answer_byte(&a, 3);
+        mfs_answer_byte(&a, MFS_UNREF_GONE);
         return mfs_answer_send(&a, r->ctx);
     }
     unref_leased(r, mfs_request_arg(r, 1), 2, &a);
@@ -300,15 +299,15 @@ static int remove_name(const struct mfs_request *r, struct RedisModuleKey *shard
 
     if (!is_entry(entry))
         return mfs_request_fail(r, EIO, "not an entry");
-    if (entry.n > MFS_ENTRY) {
-        mfs_answer_byte(&a, 3);
+    if (entry.n > MFS_ENTRY_LEN) {
+        mfs_answer_byte(&a, MFS_ANSWER_INTENT);
         mfs_answer_span(&a, entry);
         return mfs_answer_send(&a, r->ctx);
     }
     if (entry_type(entry) == MFS_TYPE_DIR)
         return mfs_request_fail(r, EISDIR, "a directory");
     mfs_key_drop_field(shard, r->argv[2]);
-    mfs_answer_byte(&a, home ? 0 : 1);
+    mfs_answer_byte(&a, home ? MFS_ANSWER_DONE : MFS_ANSWER_ELSEWHERE);
     mfs_answer_span(&a, entry_ino(entry));
     if (home)
         unref_leased(r, entry_ino(entry), 4, &a);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "partition/commands.h"
 #include "wire/proof.h"
 
 #define USERS 2    /* clients', and Local Managers' */
@@ -83,30 +84,24 @@ static bool caller_of(uint64_t id, char out[MFS_PROOF_END_MAX])
     return !mfs_proof_end(info.address, info.port, out);
 }
 
-static int prove_command(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
+/* mfs_prove user nonce: the proof, as wire/proof.h has it. */
+int mfs_command_prove(const struct mfs_request *r)
 {
-    uint64_t id = mfs_redis.GetClientId(ctx);
+    uint64_t id = mfs_redis.GetClientId(r->ctx);
+    struct mfs_span user = mfs_request_arg(r, 1), nonce = mfs_request_arg(r, 2);
     char caller[MFS_PROOF_END_MAX], proof[MFS_MAC_TEXT];
     const char *key;
 
-    if (again(ctx, id))
-        return mfs_redis.ReplyWithError(ctx, "ERR one question per connection");
-    if (argc != 3 || !is_nonce(mfs_string_span(argv[2])))
-        return mfs_redis.ReplyWithError(ctx, "ERR " MFS_PROOF_COMMAND " USER NONCE");
-    key = key_of(mfs_string_span(argv[1]));
+    if (again(r->ctx, id))
+        return mfs_redis.ReplyWithError(r->ctx, "ERR one question per connection");
+    if (r->argc != 3 || !is_nonce(nonce))
+        return mfs_redis.ReplyWithError(r->ctx, "ERR " MFS_PROOF_COMMAND " USER NONCE");
+    key = key_of(user);
     if (!key || !*place)
-        return mfs_redis.ReplyWithError(ctx, "ERR no proof for this user");
+        return mfs_redis.ReplyWithError(r->ctx, "ERR no proof for this user");
     if (!caller_of(id, caller))
-        return mfs_redis.ReplyWithError(ctx, "ERR a proof is for connections over TCP");
-    if (mfs_proof_make(key, mfs_string_span(argv[1]).p, caller, place, mfs_string_span(argv[2]).p,
-                       proof))
-        return mfs_redis.ReplyWithError(ctx, "ERR the proof can't be computed");
-    return mfs_redis.ReplyWithStringBuffer(ctx, proof, MFS_MAC_TEXT - 1);
-}
-
-int mfs_prove_load(struct RedisModuleCtx *ctx)
-{
-    return mfs_redis.CreateCommand(ctx, MFS_PROOF_COMMAND, prove_command,
-                                   "no-auth allow-loading allow-stale allow-busy deny-script fast",
-                                   0, 0, 0);
+        return mfs_redis.ReplyWithError(r->ctx, "ERR a proof is for connections over TCP");
+    if (mfs_proof_make(key, user.p, caller, place, nonce.p, proof))
+        return mfs_redis.ReplyWithError(r->ctx, "ERR the proof can't be computed");
+    return mfs_redis.ReplyWithStringBuffer(r->ctx, proof, MFS_MAC_TEXT - 1);
 }

@@ -10,14 +10,11 @@
 
 #include "partition/keys.h"
 
-/* Where this process listens. MFS_REDIS_OK, or MFS_REDIS_ERR: not a numeric address and a port. */
+/* Where this process listens; before it proves nothing. MFS_REDIS_OK, or MFS_REDIS_ERR: not a
+ * numeric address and a port. */
 int mfs_prove_at(struct mfs_span host, struct mfs_span port);
 
 /* A user's key (mfs_proof_key). MFS_REDIS_ERR: too long, or one user too many. */
 int mfs_prove_key(struct mfs_span user, struct mfs_span key);
-
-/* Adds the command to the server: MFS_REDIS_OK or MFS_REDIS_ERR. Without mfs_prove_at it proves
- * nothing. */
-int mfs_prove_load(struct RedisModuleCtx *ctx);
 
 #endif

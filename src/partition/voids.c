@@ -144,8 +144,8 @@ void mfs_space_fini(struct mfs_space *s)
 bool mfs_space_load(struct RedisModuleCtx *ctx, struct mfs_span ino, const struct mfs_inode *i,
                     struct mfs_space *s)
 {
-    bool sound = load(ctx, 'V', MFS_FLAG_VOIDS, ino, i, &s->voids) &&
-                 load(ctx, 'F', MFS_FLAG_ROOM, ino, i, &s->room);
+    bool sound = load(ctx, 'V', MFS_ATTR_VOIDS, ino, i, &s->voids) &&
+                 load(ctx, 'F', MFS_RECORD_ROOM, ino, i, &s->room);
 
     mfs_ranges_cut(&s->voids, (uint64_t)mfs_rec_i64(i->rec, MFS_REC_END));
     return sound;
@@ -154,8 +154,8 @@ bool mfs_space_load(struct RedisModuleCtx *ctx, struct mfs_span ino, const struc
 static void save_space(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i,
                        struct mfs_space *s)
 {
-    save(ctx, 'V', MFS_FLAG_VOIDS, ino, i, &s->voids);
-    save(ctx, 'F', MFS_FLAG_ROOM, ino, i, &s->room);
+    save(ctx, 'V', MFS_ATTR_VOIDS, ino, i, &s->voids);
+    save(ctx, 'F', MFS_RECORD_ROOM, ino, i, &s->room);
 }
 
 static uint64_t round_down(uint64_t n)
@@ -271,5 +271,5 @@ bool mfs_voids_head(const struct mfs_inode *i, struct RedisModuleKey *stripe0,
     *content = mfs_key_text(stripe0);
     if (content->n > end)
         content->n = end;
-    return !has(i, MFS_FLAG_VOIDS);
+    return !has(i, MFS_ATTR_VOIDS);
 }

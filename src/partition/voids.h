@@ -14,10 +14,6 @@
 #include "base/ranges.h"
 #include "partition/inode.h"
 
-#define MFS_FLAG_VOIDS 0x80 /* of an inode's record: it has voids (meta/attr.h) */
-
-#define MFS_FLAG_ROOM 0x20 /* of a file's record: it has a key F */
-
 #define MFS_BLOCK 4096 /* bytes; what holes and allocated room are counted in */
 
 /* Of one file; the smallest of more are forgotten. */

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "partition/protocol.h"
 #include "store/args.h"
 #include "store/reply.h"
 
@@ -46,30 +47,29 @@ struct confirmation {
     struct mfs_args alone, wait;
 };
 
-/* What changes data or names. Sessions' marks (who has what open, and leases) are not waited for:
- * they are renewed, or run out. */
-static const char *const writes[] = {
-    "SET",        "SETRANGE",   "DEL",        "UNLINK",
-    "APPEND",     "FCALL",      "HSET",       "HDEL",
-    "mfs_create", "mfs_unlink", "mfs_commit", "mfs_commit0",
-    "mfs_sput",   "mfs_unref",  "mfs_setlk",  "mfs_unlock_session"};
+/* From how many words on a command has to be confirmed, by its effect. */
+static const uint32_t confirm_from[] = {
+#define CONFIRM(effect, flags, confirm) [MFS_##effect] = (confirm),
+    MFS_EFFECTS(CONFIRM)};
 
-/* Arguments of an open that only marks who has the file open; one with more empties it. */
-#define OPEN_MARKS 4
+static const struct {
+    const char *name;
+    size_t len;
+    enum mfs_effect effect;
+} known[] = {
+#define SERVER(command, effect)            {command, sizeof command - 1, MFS_##effect},
+#define MODULE(name, words, first, effect) {"mfs_" #name, sizeof "mfs_" #name - 1, MFS_##effect},
+    MFS_SERVER_COMMANDS(SERVER) MFS_COMMANDS(MODULE)};
 
-static bool is_word(const struct mfs_arg *word, const char *text)
-{
-    return strlen(text) == word->len && !strncasecmp(text, word->p, word->len);
-}
-
+/* What nobody has said anything of changes something. */
 static bool is_write(const struct mfs_cmd *cmd)
 {
     const struct mfs_arg *word = &cmd->argv[0];
 
-    for (size_t i = 0; i < sizeof writes / sizeof *writes; i++)
-        if (is_word(word, writes[i]))
-            return true;
-    return cmd->argc > OPEN_MARKS && is_word(word, "mfs_open");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].len == word->len && !strncasecmp(word->p, known[i].name, word->len))
+            return cmd->argc >= confirm_from[known[i].effect];
+    return true;
 }
 
 /* The partition's present era; *replica: it has one that is to be waited for. */

@@ -1,5 +1,5 @@
-/* What a client may do in a redis process as lm starts it: what store/rights.h lists, and nothing
- * else of all that this redis knows. */
+/* What a client may do in a redis process as lm starts it: what partition/protocol.h lists, and
+ * nothing else of all that this redis knows. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,8 +25,9 @@
 #define WORDS_MAX 16
 
 static const char *const listed[] = {
-#define ENTRY(command) command,
-    MFS_CLIENT_COMMANDS(ENTRY)};
+#define SERVER(command, effect)            command,
+#define MODULE(name, words, first, effect) "mfs_" #name,
+    MFS_SERVER_COMMANDS(SERVER) MFS_CLIENT_COMMANDS(MODULE)};
 #define NLISTED (sizeof listed / sizeof *listed)
 
 struct world {

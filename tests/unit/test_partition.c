@@ -7,8 +7,11 @@
 #include <sys/stat.h>
 
 #include "base/bytes.h"
+#include "cluster/table.h"
 #include "meta/attr.h"
 #include "meta/record.h"
+#include "partition/protocol.h"
+#include "store/admin/admin.h"
 
 static struct store_test t;
 
@@ -27,11 +30,14 @@ static int teardown(void **state)
     return 0;
 }
 
-static const char *const commands[] = {
-    "mfs_lookup",  "mfs_create",  "mfs_unlink", "mfs_unref",  "mfs_open",    "mfs_close",
-    "mfs_commit",  "mfs_commit0", "mfs_disown", "mfs_told",   "mfs_sput",    "mfs_lease",
-    "mfs_holders", "mfs_getlk",   "mfs_setlk",  "mfs_in_way", "mfs_closing", "mfs_unlock_session",
-    "mfs_alone",   "mfs_drop",    "mfs_recount"};
+static const struct {
+    const char *name;
+    uint32_t words;
+    size_t first;
+    enum mfs_effect effect;
+} commands[] = {
+#define ENTRY(name, words, first, effect) {"mfs_" #name, words, first, MFS_##effect},
+    MFS_CLIENT_COMMANDS(ENTRY)};
 #define COMMANDS (sizeof commands / sizeof *commands)
 
 static uint64_t seed = 1;
@@ -125,7 +131,7 @@ static void send_any(size_t which)
 {
     struct mfs_args a;
 
-    mfs_args_init(&a, commands[which]);
+    mfs_args_init(&a, commands[which].name);
     for (uint32_t n = dice(12); n > 0; n--)
         add_anything(&a);
     send(&a);
@@ -146,6 +152,111 @@ static void spoil_a_key(void)
     for (uint32_t n = verb == 3 ? 0 : verb == 1 ? 2 : 1; n > 0; n--)
         add_anything(&a);
     send(&a);
+}
+
+/* With so many words, of which the first argument has `first` bytes. What it says, 0 or an errno.
+ */
+static int say(size_t which, uint32_t words, size_t first)
+{
+    static const char bytes[4096] = "UNKNOWN!";
+    struct mfs_args a;
+    struct mfs_cmd cmd;
+    int rc;
+
+    mfs_args_init(&a, commands[which].name);
+    for (uint32_t i = 1; i < words; i++)
+        mfs_args_bin(&a, bytes, i == 1 ? first : 8);
+    cmd = mfs_args_cmd(&a, 0);
+    rc = mfs_store_exec(t.store, &cmd, 1);
+    mfs_cmds_fini(&cmd, 1);
+    return rc;
+}
+
+/* Each command with too few words, with a first argument of each wrong length, and with inodes,
+ * sessions and keys that nobody knows. */
+static void test_each_command_refuses_what_is_none(void **state)
+{
+    static const size_t lengths[] = {0, 1, 7, 9, 16, 4096};
+
+    (void)state;
+    for (size_t i = 0; i < COMMANDS; i++) {
+        uint32_t least = commands[i].words;
+        size_t first = commands[i].first ? commands[i].first : 8;
+
+        for (uint32_t n = 1; n < least; n++)
+            assert_int_equal(say(i, n, first), -EIO);
+        for (size_t k = 0; k < sizeof lengths / sizeof *lengths && commands[i].first; k++)
+            assert_int_equal(say(i, least, lengths[k]), -EIO);
+        for (uint32_t n = least; n < least + 4; n++)
+            assert_int_not_equal(say(i, n, first), -ETIMEDOUT);
+        assert_int_equal(redis_fixture_admin(t.fixture, 0, "PING"), 0);
+    }
+}
+
+/* There may be replicas, though this partition has none now. */
+static void may_have_replicas(void)
+{
+    struct mfs_table *table = redis_fixture_table(t.fixture);
+
+    table->epoch++;
+    table->replicated = true;
+    assert_int_equal(mfs_store_set_table(t.store, table), 0);
+}
+
+static bool has_flag(const struct mfs_reply *info, const char *flag)
+{
+    const struct mfs_reply *flags = mfs_reply_at(mfs_reply_at(info, 0), 2);
+    bool found = false;
+
+    for (size_t i = 0; i < mfs_reply_count(flags); i++)
+        found = found || !strcmp(mfs_reply_str(mfs_reply_at(flags, i), NULL), flag);
+    return found;
+}
+
+/* How many commands went to the partition for this one: two, when a question about its replica went
+ * with it. */
+static uint64_t sent_for(size_t which, uint32_t words)
+{
+    struct mfs_store_stats before, after;
+
+    mfs_store_stats(t.store, &before);
+    say(which, words, 8);
+    mfs_store_stats(t.store, &after);
+    return after.commands - before.commands;
+}
+
+/* What may write by the server's account is waited for, but for the marks of sessions; what may not
+ * write is not. */
+static void test_what_writes_is_confirmed(void **state)
+{
+    char path[108];
+    struct mfs_admin *admin;
+    struct mfs_args a;
+    struct mfs_cmd cmd;
+    struct mfs_err err;
+
+    (void)state;
+    may_have_replicas();
+    redis_fixture_socket(t.fixture, 0, path, sizeof path);
+    if (mfs_admin_open(&admin, path, NULL, 0, REDIS_FIXTURE_ADMIN_PASSWORD, 10 * MFS_SEC, &err))
+        fail_msg("%s", err.msg);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        enum mfs_effect effect = commands[i].effect;
+        bool marks = effect == MFS_MARKS || effect == MFS_OPENS, writes;
+
+        cmd = cmd_of(&a, 0, "COMMAND", "INFO", commands[i].name);
+        assert_int_equal(mfs_admin_call(admin, &cmd, &err), 0);
+        writes = has_flag(cmd.reply, "write");
+        assert_int_equal(has_flag(cmd.reply, "denyoom"), effect == MFS_GROWS);
+        assert_int_not_equal(writes, has_flag(cmd.reply, "readonly"));
+        mfs_cmds_fini(&cmd, 1);
+        assert_true(writes || !marks);
+        if (sent_for(i, commands[i].words) != (writes && !marks ? 2 : 1))
+            fail_msg("%s", commands[i].name);
+        if (effect == MFS_OPENS)
+            assert_int_equal(sent_for(i, MFS_OPEN_MARKS + 1), 2);
+    }
+    mfs_admin_close(admin);
 }
 
 static void test_any_arguments(void **state)
@@ -307,6 +418,8 @@ static void test_numbers_after_a_promotion(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_each_command_refuses_what_is_none, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_writes_is_confirmed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_any_arguments, setup, teardown),
         cmocka_unit_test_setup_teardown(test_any_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damaged_inode, setup, teardown),

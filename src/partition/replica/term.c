@@ -36,7 +36,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "partition/redis.h"
+#include "partition/commands.h"
 #include "partition/replica/witness.h"
 #include "wire/proof.h"
 
@@ -78,36 +78,33 @@ static void filter(struct RedisModuleCommandFilterCtx *f)
 }
 
 /* Whoever may do everything gets here. */
-static int over_command(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
+int mfs_command_term_over(const struct mfs_request *r)
 {
-    (void)argv;
-    (void)argc;
-    return mfs_redis.ReplyWithError(ctx, "NOPERM the term of this partition's process is over");
+    return mfs_redis.ReplyWithError(r->ctx, "NOPERM the term of this partition's process is over");
 }
 
-static int consent_command(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
+int mfs_command_term_consent(const struct mfs_request *r)
 {
-    (void)argv;
-    (void)argc;
     if (withdrawn)
-        return mfs_redis.ReplyWithError(ctx, "DENIED another process serves this partition");
+        return mfs_redis.ReplyWithError(r->ctx, "DENIED another process serves this partition");
     consented = mfs_term_clock();
-    return mfs_redis.ReplyWithLongLong(ctx, 1);
+    return mfs_redis.ReplyWithLongLong(r->ctx, 1);
 }
 
-static int withdraw_command(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
+int mfs_command_term_withdraw(const struct mfs_request *r)
 {
     int64_t ago = consented ? (mfs_term_clock() - consented) / 1000000 : INT64_MAX;
     long quiet;
 
-    if (argc != 2)
-        return mfs_redis.ReplyWithError(ctx, "ERR mfs_term_withdraw QUIET-MS");
-    quiet = strtol(mfs_redis.StringPtrLen(argv[1], NULL), NULL, 10);
+    if (r->argc != 2)
+        return mfs_redis.ReplyWithError(r->ctx, "ERR mfs_term_withdraw QUIET-MS");
+    quiet = strtol(mfs_redis.StringPtrLen(r->argv[1], NULL), NULL, 10);
     if (!withdrawn && ago < quiet)
-        return mfs_redis.ReplyWithError(ctx, "BUSY the partition's process has just been heard of");
+        return mfs_redis.ReplyWithError(r->ctx,
+                                        "BUSY the partition's process has just been heard of");
     withdrawn = true;
     return mfs_redis.ReplyWithLongLong(
-        ctx, ago < MFS_TERM_MS + SLACK_MS ? MFS_TERM_MS + SLACK_MS - ago : 0);
+        r->ctx, ago < MFS_TERM_MS + SLACK_MS ? MFS_TERM_MS + SLACK_MS - ago : 0);
 }
 
 /* Did the server do what it was told? *reply is released. */
@@ -185,8 +182,11 @@ static int tell(struct RedisModuleCtx *ctx)
     return mfs_redis.ReplyWithLongLong(ctx, left > 0 ? left : 0);
 }
 
-static int term_command(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
+int mfs_command_term(const struct mfs_request *r)
 {
+    struct RedisModuleCtx *ctx = r->ctx;
+    struct RedisModuleString **argv = r->argv;
+    int argc = r->argc;
     const char *what = argc > 1 ? mfs_redis.StringPtrLen(argv[1], NULL) : "";
 
     if (argc == 1)
@@ -205,30 +205,12 @@ static int term_command(struct RedisModuleCtx *ctx, struct RedisModuleString **a
     return mfs_redis.ReplyWithLongLong(ctx, 0);
 }
 
-static int alone_command(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
+int mfs_command_alone(const struct mfs_request *r)
 {
-    (void)argv;
-    (void)argc;
-    return mfs_redis.ReplyWithLongLong(ctx, !mfs_witness_needed());
+    return mfs_redis.ReplyWithLongLong(r->ctx, !mfs_witness_needed());
 }
 
 int mfs_term_load(struct RedisModuleCtx *ctx)
 {
-    static const struct {
-        const char *name;
-        mfs_redis_command *run;
-    } commands[] = {{"mfs_term", term_command},
-                    {"mfs_term_consent", consent_command},
-                    {"mfs_term_withdraw", withdraw_command},
-                    {"mfs_term_over", over_command}};
-
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        if (mfs_redis.CreateCommand(ctx, commands[i].name, commands[i].run,
-                                    "admin allow-loading allow-stale", 0, 0, 0) != MFS_REDIS_OK)
-            return MFS_REDIS_ERR;
-    }
-    if (mfs_redis.CreateCommand(ctx, "mfs_alone", alone_command, "readonly fast", 0, 0, 0) !=
-        MFS_REDIS_OK)
-        return MFS_REDIS_ERR;
     return mfs_redis.RegisterCommandFilter(ctx, filter, NO_SELF) ? MFS_REDIS_OK : MFS_REDIS_ERR;
 }

@@ -5,7 +5,7 @@
 
 struct RedisModuleCtx;
 
-/* Adds all of it to the server: MFS_REDIS_OK or MFS_REDIS_ERR. */
+/* Adds the filter to the server: MFS_REDIS_OK or MFS_REDIS_ERR. */
 int mfs_term_load(struct RedisModuleCtx *ctx);
 
 #endif

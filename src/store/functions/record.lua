@@ -1,4 +1,4 @@
--- Inode records. The layout (meta/record.h has the same in C), little-endian:
+-- Inode records. The layout (partition/layout.h has the same in C), little-endian:
 --    0 u8 format = 1   1 u8 flags   2 u16 cuts    4 u32 mode    8 u32 uid     12 u32 gid
 --   16 u32 nlink      20 u32 rdev  24 i64 size   32 i64 end of data            40 i64 allocated
 --   48 i64 version    56 atime     68 mtime      80 ctime      92 tail

@@ -1,0 +1,62 @@
+/* The bytes of what a partition stores about names and inodes, which its module and its clients
+ * both read and write: inode records and entries of directories. */
+#ifndef MFS_PARTITION_LAYOUT_H
+#define MFS_PARTITION_LAYOUT_H
+
+/* Inode record, little-endian. A time is i64 seconds and u32 nanoseconds. */
+#define MFS_RECORD_FORMAT 1
+#define MFS_TIME_LEN      12
+
+enum {
+    MFS_REC_FORMAT = 0,   /* u8 */
+    MFS_REC_FLAGS = 1,    /* u8: MFS_ATTR_*, of a directory MFS_RECORD_MTIME */
+    MFS_REC_CUTS = 2,     /* u16: how often it was cut off; of a directory, how often its mtime was
+                           * set by hand (decisions/0008) */
+    MFS_REC_MODE = 4,     /* u32 */
+    MFS_REC_UID = 8,      /* u32 */
+    MFS_REC_GID = 12,     /* u32 */
+    MFS_REC_NLINK = 16,   /* u32 */
+    MFS_REC_RDEV = 20,    /* u32 */
+    MFS_REC_SIZE = 24,    /* i64 */
+    MFS_REC_END = 32,     /* i64: no byte at or beyond it is content */
+    MFS_REC_STORED = 40,  /* i64: allocated */
+    MFS_REC_VERSION = 48, /* i64 */
+    MFS_REC_ATIME = 56,
+    MFS_REC_MTIME = 68,
+    MFS_REC_CTIME = 80,
+    MFS_RECORD_FIXED = 92, /* here begins the tail: a symlink's target, or a directory's … */
+    MFS_REC_PARENT = 92,   /* 8, big-endian */
+    MFS_REC_MOVE = 100,    /* u64, big-endian: generation of its last move */
+    MFS_RECORD_DIR = 108   /* bitmap of the partitions that may hold entries of it, as long as its
+                            * last bit needs */
+};
+
+/* Flags of a record. */
+#define MFS_ATTR_XATTR    0x01U /* has extended attributes */
+#define MFS_ATTR_ACL      0x02U /* has an access ACL */
+#define MFS_ATTR_DEFACL   0x04U /* has a default ACL (directories) */
+#define MFS_ATTR_TMPFILE  0x08U /* a file made without a name, which may get one (O_TMPFILE) */
+#define MFS_ATTR_SECCAPS  0x10U /* has security.capability */
+#define MFS_RECORD_MTIME  0x20U /* directory: mtime was set by hand, no name came or went since */
+#define MFS_RECORD_ROOM   0x20U /* file: it has a key F */
+#define MFS_RECORD_UNTOLD 0x40U /* no name is left, and not all that have leases have been told */
+#define MFS_ATTR_VOIDS    0x80U /* of what is below the end of data some may be no content */
+
+/* What a change of a file's content or owner takes away, in the same atomic step: capabilities
+ * whoever makes it; set-user-ID, and set-group-ID if its group may execute it, unless the one who
+ * makes it may keep them (CAP_FSETID). */
+#define MFS_DROP_CAPS 0x40U
+#define MFS_DROP_IDS  0x80U
+#define MFS_DROP_ALL  (MFS_DROP_CAPS | MFS_DROP_IDS)
+
+/* Entry of a directory shard: ino (8, big-endian), type (mode >> 12), and while a rename to another
+ * partition is under way its transaction (16) and the partition that decides it (2, big-endian). */
+#define MFS_TXN_LEN    16
+#define MFS_ENTRY_LEN  9
+#define MFS_INTENT_LEN (MFS_ENTRY_LEN + MFS_TXN_LEN + 2)
+
+/* What a rename with RENAME_WHITEOUT leaves in its source's place, a character device 0:0 that is
+ * made there and then: the partition that has the name (2, big-endian), record. */
+#define MFS_WHITEOUT_LEN (2 + MFS_RECORD_FIXED)
+
+#endif

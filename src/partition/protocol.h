@@ -1,0 +1,156 @@
+/* The contract between a partition's module (src/partition) and its clients: the commands and what
+ * they answer; layout.h has the bytes of records and entries. What both sides must agree on is
+ * here, and only here: the module registers what the table lists, lm derives clients' rights from
+ * it (store/rights.h), and the client knows which answers wait for a replica (store/confirm.c). */
+#ifndef MFS_PARTITION_PROTOCOL_H
+#define MFS_PARTITION_PROTOCOL_H
+
+/* ---- commands -------------------------------------------------------------------------------- */
+
+/* What a command does. From this follow its flags at the server, and from how many words on the
+ * client waits until the replica has what it changed. */
+#define MFS_CONFIRM_NEVER  0xffffffffU
+#define MFS_CONFIRM_ALWAYS 0U
+#define MFS_OPEN_MARKS     4 /* words of an open that only marks who has the file open */
+
+#define MFS_EFFECTS(EACH)                                                                          \
+    /* nothing */                                                                                  \
+    EACH(READS, "readonly", MFS_CONFIRM_NEVER)                                                     \
+    /* nothing, at once */                                                                         \
+    EACH(ASKS, "readonly fast", MFS_CONFIRM_NEVER)                                                 \
+    /* marks of sessions (what is open, leases): they are made again, or run out */                \
+    EACH(MARKS, "write", MFS_CONFIRM_NEVER)                                                        \
+    /* marks an opener; with more words it empties the file */                                     \
+    EACH(OPENS, "write", MFS_OPEN_MARKS + 1)                                                       \
+    /* changes data or names, also when memory is full */                                          \
+    EACH(CHANGES, "write", MFS_CONFIRM_ALWAYS)                                                     \
+    /* changes data or names, and is refused when memory is full */                                \
+    EACH(GROWS, "write deny-oom", MFS_CONFIRM_ALWAYS)                                              \
+    /* of the process, for Local Managers */                                                       \
+    EACH(MANAGES, "readonly admin", MFS_CONFIRM_NEVER)                                             \
+    /* likewise, also while it follows another process */                                          \
+    EACH(TERMS, "admin allow-loading allow-stale", MFS_CONFIRM_NEVER)                              \
+    /* proves the process to who has not logged on */                                              \
+    EACH(PROVES, "no-auth allow-loading allow-stale allow-busy deny-script fast", MFS_CONFIRM_NEVER)
+
+#define MFS_EFFECT_NAME(effect, flags, confirm) MFS_##effect,
+enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
+
+/* The module's commands for clients, without "mfs_": name, how many words a command has at least,
+ * how many bytes its first argument has (0: any), effect. Arguments and answers stand above each
+ * command's function. */
+#define MFS_CLIENT_COMMANDS(EACH)                                                                  \
+    EACH(lookup, 6, 8, MARKS)                                                                      \
+    EACH(create, 8, 8, GROWS)                                                                      \
+    EACH(unlink, 7, 8, CHANGES)                                                                    \
+    EACH(unref, 5, 8, CHANGES)                                                                     \
+    EACH(open, 4, 8, OPENS)                                                                        \
+    EACH(close, 4, 8, MARKS)                                                                       \
+    EACH(commit, 10, 8, GROWS)                                                                     \
+    EACH(commit0, 10, 8, CHANGES)                                                                  \
+    EACH(drop, 3, 8, MARKS)                                                                        \
+    EACH(recount, 2, 8, MARKS)                                                                     \
+    EACH(sput, 4, 0, GROWS)                                                                        \
+    EACH(disown, 3, 8, MARKS)                                                                      \
+    EACH(told, 3, 8, MARKS)                                                                        \
+    EACH(lease, 3, 8, MARKS)                                                                       \
+    EACH(holders, 3, 8, READS)                                                                     \
+    EACH(getlk, 6, 8, READS)                                                                       \
+    EACH(setlk, 7, 8, CHANGES)                                                                     \
+    EACH(in_way, 7, 8, READS)                                                                      \
+    EACH(closing, 3, 8, MARKS)                                                                     \
+    EACH(unlock_session, 3, 8, CHANGES)                                                            \
+    EACH(scan, 4, 0, READS)                                                                        \
+    EACH(alone, 1, 0, ASKS)
+
+/* Those for others. */
+#define MFS_OTHER_COMMANDS(EACH)                                                                   \
+    EACH(journal, 1, 0, MANAGES)                                                                   \
+    EACH(term, 1, 0, TERMS)                                                                        \
+    EACH(term_consent, 1, 0, TERMS)                                                                \
+    EACH(term_withdraw, 1, 0, TERMS)                                                               \
+    EACH(term_over, 1, 0, TERMS)                                                                   \
+    EACH(prove, 1, 0, PROVES)
+
+#define MFS_COMMANDS(EACH) MFS_CLIENT_COMMANDS(EACH) MFS_OTHER_COMMANDS(EACH)
+
+/* The server's own commands that clients may use, with their effects; functions in Lua are clients,
+ * too. */
+#define MFS_SERVER_COMMANDS(EACH)                                                                  \
+    /* of the connection (auth needs no right) */                                                  \
+    EACH("ping", READS)      /* store/fence.c, subscriber.c */                                     \
+    EACH("subscribe", READS) /* store/subscriber.c: notices */                                     \
+    EACH("publish", READS)   /* meta/notices.c */                                                  \
+    EACH("wait", READS)      /* store/confirm.c */                                                 \
+    /* of the process: room left, for statfs and lm's figures */                                   \
+    EACH("info", READS)                                                                            \
+    EACH("dbsize", READS)                                                                          \
+    /* functions, which only lm loads */                                                           \
+    EACH("fcall", CHANGES)                                                                         \
+    EACH("fcall_ro", READS)                                                                        \
+    /* stripes, records, entries: by clients and in functions */                                   \
+    EACH("get", READS)                                                                             \
+    EACH("getrange", READS)                                                                        \
+    EACH("set", CHANGES)                                                                           \
+    EACH("setrange", CHANGES)                                                                      \
+    EACH("strlen", READS)                                                                          \
+    EACH("incr", CHANGES)                                                                          \
+    EACH("hget", READS)                                                                            \
+    EACH("hmget", READS)                                                                           \
+    EACH("hgetall", READS)                                                                         \
+    EACH("hset", CHANGES)                                                                          \
+    EACH("hdel", CHANGES)                                                                          \
+    EACH("hexists", READS)                                                                         \
+    EACH("hlen", READS)                                                                            \
+    EACH("hkeys", READS)                                                                           \
+    EACH("hincrby", CHANGES)                                                                       \
+    EACH("hscan", READS)                                                                           \
+    EACH("hrandfield", READS)                                                                      \
+    EACH("sadd", CHANGES)                                                                          \
+    EACH("srem", CHANGES)                                                                          \
+    EACH("smembers", READS)                                                                        \
+    EACH("sscan", READS) /* fsck/scan.c */                                                         \
+    EACH("srandmember", READS)                                                                     \
+    EACH("exists", READS)                                                                          \
+    EACH("del", CHANGES)                                                                           \
+    EACH("unlink", CHANGES)                                                                        \
+    EACH("rename", CHANGES)                                                                        \
+    EACH("copy", CHANGES)                                                                          \
+    EACH("expire", MARKS)                                                                          \
+    EACH("pexpire", MARKS)                                                                         \
+    EACH("persist", MARKS)                                                                         \
+    EACH("ttl", READS)                                                                             \
+    EACH("time", READS)                                                                            \
+    EACH("scan", READS)         /* memefs fsck; stripes that nobody knows */                       \
+    EACH("memory|usage", READS) /* functions/fsck.lua, stripe_keys.lua */
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* How an answer begins that says more than that it is done: a byte, or the first element of an
+ * array. Not each command has each; what follows stands above the command's function. */
+enum mfs_answer_status {
+    MFS_ANSWER_DONE = 0,
+    MFS_ANSWER_OPENED = 1,     /* create: the name was there, and the file is open now */
+    MFS_ANSWER_ELSEWHERE = 1,  /* unlink, rmdir: the inode's home is another partition */
+    MFS_ANSWER_EXISTS = 2,     /* create: the name was there */
+    MFS_ANSWER_INTENT = 3,     /* the intent of a rename is in the way */
+    MFS_ANSWER_SEALED = 4,     /* the directory is, or may be, being removed */
+    MFS_ANSWER_SPREAD = 5,     /* rmdir: it is sealed here, and has other shards */
+    MFS_ANSWER_LEFTOVER = 6,   /* all that is left in the shard is the source of a rename */
+    MFS_ANSWER_NEEDS_LOCK = 7, /* rename: the lock on moves is to be held for these directories */
+    MFS_ANSWER_NEEDS_SEAL = 8  /* rename: the directory that is replaced is to be sealed */
+};
+
+/* What has become of an inode that has a name or an opener less. */
+enum mfs_unref_status {
+    MFS_UNREF_STAYS = 0,
+    MFS_UNREF_STRIPES = 1, /* freed, but for stripes 1 …, which the client deletes */
+    MFS_UNREF_FREED = 2,
+    MFS_UNREF_GONE = 3,  /* it was not there */
+    MFS_UNREF_UNTOLD = 4 /* it stays until others who have leases have been told (mfs_told) */
+};
+
+/* How a transaction's outcome begins. */
+enum mfs_outcome { MFS_OUTCOME_ABORTED = 'A', MFS_OUTCOME_COMMITTED = 'C' };
+
+#endif
