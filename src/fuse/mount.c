@@ -138,6 +138,7 @@ static int start_vfs(struct mfs_fuse *m, struct mfs_err *err)
                                 .names = m->shares.names,
                                 .heads = m->shares.heads,
                                 .no_atime = o->no_atime,
+                                .no_diratime = o->no_diratime,
                                 .leases = true};
     int rc = mfs_vfs_create(&m->vfs, m->store, &opts);
 

@@ -27,6 +27,8 @@ static const struct option options[] = {
      "changes by other mounts show at once (default), or up to 1 s late"},
     {"atime", NOFLAG, AT(no_atime), 0, 0, "access times, relatime-like (default)"},
     {"noatime", FLAG, AT(no_atime), 0, 0, "no access times"},
+    {"diratime", NOFLAG, AT(no_diratime), 0, 0, "access times of directories, too (default)"},
+    {"nodiratime", FLAG, AT(no_diratime), 0, 0, "no access times of directories"},
     {"awake", NOFLAG, AT(no_awake), 0, 0,
      "in virtual machines: processors poll instead of halting while many requests come (default)"},
     {"noawake", FLAG, AT(no_awake), 0, 0, "they may halt"},

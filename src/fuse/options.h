@@ -14,6 +14,7 @@
 struct mfs_mount_options {
     bool relaxed; /* cache=relaxed: names and attributes may be 1 s old */
     bool no_atime;
+    bool no_diratime;    /* … of directories */
     bool no_awake;       /* processors may halt between requests, see awake.h */
     bool clone_fd;       /* a /dev/fuse descriptor for each worker */
     uint32_t workers;    /* threads that serve requests */

@@ -53,9 +53,10 @@ void mfs_vfs_releasedir(struct mfs_dirh *d)
 
 static void accessed(struct mfs_dirh *d)
 {
+    const struct mfs_vfs_opts *o = &d->vfs->opts;
     struct mfs_attr attr;
 
-    if (!d->vfs->opts.no_atime && !(d->flags & O_NOATIME) &&
+    if (!o->no_atime && !o->no_diratime && !(d->flags & O_NOATIME) &&
         mfs_meta_dir(d->vfs->meta, d->ino, MFS_SEC, &attr) == 0)
         mfs_meta_touch_atime(d->vfs->meta, d->ino, &attr);
 }

@@ -34,7 +34,7 @@ struct mfs_vfs_opts {
     uint32_t files, names;
     size_t heads; /* bytes of small files that came with their open and are not read yet; 0: 32 MiB
                    */
-    bool no_atime;
+    bool no_atime, no_diratime;
     bool leases; /* of directories, as in meta.h; needs mfs_vfs_on_revoke */
 };
 

@@ -78,6 +78,7 @@ done
 say "a parent that ignores SIGCHLD"
 env --ignore-signal=CHLD memefs mount --name "$NAME" --state-dir "$STATE" "$T/by-hand" || fail "memefs mount fails"
 cmp "$T/data" "$T/by-hand/dir/file"
+read_since_9() { [ "$(stat -c %X "$1")" -ne 9 ]; }
 options_of() { findmnt -no VFS-OPTIONS "$1"; }
 for mount in "$MNT0" "$T/by-hand"; do
     [[ $(options_of "$mount") == *nosuid*nodev* ]] || fail "$mount lets set-user-ID programs or devices work"
@@ -86,7 +87,7 @@ env --ignore-signal=CHLD memefs umount "$T/by-hand" || fail "memefs umount fails
 
 say "where something is already; with set-user-ID programs and devices"
 : >"$T/by-hand/covered"
-memefs mount --name "$NAME" --state-dir "$STATE" --log "$T/by-hand.log" -o suid,dev "$T/by-hand" 2>"$T/said"
+memefs mount --name "$NAME" --state-dir "$STATE" --log "$T/by-hand.log" -o suid,dev,nodiratime "$T/by-hand" 2>"$T/said"
 for file in "$T/said" "$T/by-hand.log"; do
     grep -q "by-hand: is not empty" "$file" || fail "$(cat "$file")"
 done
@@ -95,6 +96,12 @@ cp "$(command -v id)" "$T/by-hand/id"
 chmod 4755 "$T/by-hand/id"
 equal 0 "$(setpriv --reuid 65534 "$T/by-hand/id" -u)" "a set-user-ID program where they are allowed"
 equal 65534 "$(setpriv --reuid 65534 "$MNT0/id" -u)" "a set-user-ID program where they are not"
+mkdir "$MNT0/read"
+touch -a -d @9 "$MNT0/read"
+ls "$T/by-hand/read"
+equal 9 "$(stat -c %X "$T/by-hand/read")" "a directory's access time with nodiratime"
+ls "$MNT0/read"
+must_happen 10 read_since_9 "$MNT0/read"
 memefs umount "$T/by-hand"
 [ -e "$T/by-hand/covered" ] || fail "what was covered is gone"
 
