@@ -18,6 +18,9 @@ def two_mounts(context):
     for program in programs:
         if not context.wanted(program.name):
             continue
+        if context.over():
+            outcome.skip(program.name, "the suite's time was over")
+            continue
         command = [program, context.mount, context.mount2, "--rounds", rounds, "--seconds", 300]
         result = context.run(command, part=program.name)
         scenarios = re.findall(r"^(ok|FAILED|skipped)\s+(\S+)(.*)$", result.output, re.MULTILINE)
@@ -30,7 +33,9 @@ def two_mounts(context):
                 outcome.skip(case, rest.strip())
             else:
                 outcome.fail(case, rest.strip())
-        if not result.ok() and not any(v == "FAILED" for v, _, _ in scenarios):
+        if result.code is None and context.over():
+            outcome.skip(program.name, "the suite's time was over while it ran")
+        elif not result.ok() and not any(v == "FAILED" for v, _, _ in scenarios):
             outcome.fail(program.name, result.why())
     return outcome
 
