@@ -111,37 +111,44 @@ static int judge_reaps(struct mfs_census *c)
     return 0;
 }
 
-static int judge_number(struct mfs_census *c, uint32_t home, uint64_t ino)
+/* What a home has given out, as far as it is there. */
+struct numbers {
+    uint64_t last, inodes;
+};
+
+static int judge_number(struct mfs_census *c, uint32_t home, const struct numbers *n)
 {
-    uint64_t seq = mfs_ino_seq(ino);
+    uint64_t seq = mfs_ino_seq(n->last);
     struct mfs_found *f;
 
     if (seq <= c->seq[home])
         return 0;
-    f = mfs_findings_add(&c->found, MFS_FAULT_SEQUENCE, home, ino, 0, seq, NULL, 0,
+    f = mfs_findings_add(&c->found, MFS_FAULT_SEQUENCE, home, n->last, 0, seq, NULL, 0,
                          "#seq is %" PRIu64 ", so its number would be given out again",
                          c->seq[home]);
     if (!f)
         return -ENOMEM;
     f->a = seq;
+    f->b = n->inodes;
     return 0;
 }
 
 static int judge_numbers(struct mfs_census *c)
 {
-    uint64_t *last = calloc(c->nparts, sizeof *last); /* inode of each home */
-    int rc = last ? 0 : -ENOMEM;
+    struct numbers *of = calloc(c->nparts, sizeof *of); /* each home */
+    int rc = of ? 0 : -ENOMEM;
 
     for (size_t i = 0; i < c->inodes.n && !rc; i++) {
         const struct mfs_seen_inode *inode = mfs_flat_at(&c->inodes, i);
-        uint32_t home = mfs_ino_home(inode->ino);
+        struct numbers *n = &of[mfs_ino_home(inode->ino)];
 
-        if (mfs_ino_seq(inode->ino) > mfs_ino_seq(last[home]))
-            last[home] = inode->ino;
+        n->inodes++;
+        if (mfs_ino_seq(inode->ino) > mfs_ino_seq(n->last))
+            n->last = inode->ino;
     }
     for (uint32_t home = 0; home < c->nparts && !rc; home++)
-        rc = judge_number(c, home, last[home]);
-    free(last);
+        rc = judge_number(c, home, &of[home]);
+    free(of);
     return rc;
 }
 

@@ -125,5 +125,6 @@ int mfs_mend_sequence(struct mfs_mender *m, const struct mfs_census *c, const st
     (void)c;
     mfs_call_function(&call, "mfs_fsck_seq");
     mfs_args_int(&call.args, (int64_t)f->a);
+    mfs_args_int(&call.args, (int64_t)(f->a - f->b));
     return mfs_mend_done(m, &call, f->part);
 }

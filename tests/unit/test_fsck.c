@@ -92,6 +92,7 @@ static void test_clean(void **state)
 static void test_large_numbers(void **state)
 {
     struct mfs_fsck_report *r = fsck(false);
+    struct mfs_meta_space space;
     struct mfs_attr attr;
     uint64_t ino;
 
@@ -122,6 +123,8 @@ static void test_large_numbers(void **state)
     r = fsck(true);
     expect_kinds(r, "low-sequence low-sequence low-sequence low-sequence", "numbers go back");
     assert_int_equal(r->left, 0);
+    assert_int_equal(mfs_meta_statfs(fsck_client.meta, &space), 0);
+    assert_int_equal(space.files, r->inodes); /* which df -i shows */
     mfs_fsck_report_free(r);
     assert_int_equal(meta_client_file(&fsck_client, fsck_tree.b, "new", &ino), 0);
     assert_true(ino & MFS_INO_LARGE);

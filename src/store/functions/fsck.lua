@@ -52,12 +52,13 @@ redis.register_function{ function_name = 'mfs_fsck_expire', flags = { 'allow-oom
         return redis.call('EXPIRE', args[1], args[2])
     end }
 
--- mfs_fsck_seq least: no ino is given out twice.
+-- mfs_fsck_seq least freed: no ino is given out twice; so many of the numbers up to then have no inode.
 redis.register_function{ function_name = 'mfs_fsck_seq', flags = { 'allow-oom' },
     callback = function(_, args)
         if tonumber(redis.call('GET', '#seq') or '0') >= tonumber(args[1]) then
             return 0
         end
         redis.call('SET', '#seq', args[1])
+        redis.call('SET', '#freed', args[2])
         return 1
     end }
