@@ -6,46 +6,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* *end: where it was found not to be one. */
-static cJSON *parse(const char *text, size_t len, const char **end)
-{
-    cJSON *json = cJSON_ParseWithLengthOpts(text, len, end, false);
-
-    if (!json)
-        return NULL;
-    if (!cJSON_IsObject(json))
-        *end = text;
-    else
-        while (*end < text + len && strchr(" \n\t\r", **end) && **end)
-            (*end)++;
-    if (*end == text + len)
-        return json;
-    cJSON_Delete(json);
-    return NULL;
-}
-
-cJSON *mfs_json_parse(const char *text, size_t len)
-{
-    const char *end = NULL;
-
-    return parse(text, len, &end);
-}
-
-/* "line 3, column 7" of `at`; lines and columns (bytes) are counted from 1. */
-static int complain(const char *text, size_t len, const char *at, struct mfs_err *err)
+/* "line 3, column 7: …" of `at`; lines and columns (bytes) are counted from 1. */
+static void complain(const char *text, const char *at, const char *what, struct mfs_err *err)
 {
     const char *line = text;
     unsigned n = 1;
 
-    if (!at || at < text || at > text + len)
-        at = text;
     for (const char *p = text; p < at; p++)
         if (*p == '\n') {
             line = p + 1;
             n++;
         }
-    return mfs_err_set(err, -EINVAL, "line %u, column %zu: not a JSON object", n,
-                       (size_t)(at - line) + 1);
+    mfs_err_set(err, -EINVAL, "line %u, column %zu: %s", n, (size_t)(at - line) + 1, what);
+}
+
+cJSON *mfs_json_parse(const char *text, size_t len, struct mfs_err *err)
+{
+    const char *end = NULL, *what = "not JSON";
+    cJSON *json = cJSON_ParseWithLengthOpts(text, len, &end, false);
+
+    if (!end)
+        end = text;
+    if (cJSON_IsObject(json)) {
+        while (end < text + len && strchr(" \n\r\t", *end) && *end)
+            end++;
+        if (end == text + len)
+            return json;
+        what = "the JSON object has ended before this";
+    } else if (json) {
+        end = text;
+        what = "not a JSON object";
+    }
+    cJSON_Delete(json);
+    complain(text, end, what, err);
+    return NULL;
 }
 
 int mfs_json_print(cJSON *json, bool pretty, struct mfs_buf *out)
@@ -88,13 +82,12 @@ int mfs_json_pairs(const char *text, size_t len,
                    int (*each)(void *arg, const char *key, const char *value, struct mfs_err *err),
                    void *arg, struct mfs_err *err)
 {
-    const char *end = NULL;
-    cJSON *json = parse(text, len, &end);
+    cJSON *json = mfs_json_parse(text, len, err);
     const cJSON *item;
     int rc = 0;
 
     if (!json)
-        return complain(text, len, end, err);
+        return -EINVAL;
     cJSON_ArrayForEach(item, json)
     {
         rc = pair(item, each, arg, err);

@@ -9,8 +9,9 @@
 #include "cluster/table.h"
 #include "wire/record.h"
 
-/* One object and nothing behind it. NULL: no memory or no such text. */
-cJSON *mfs_json_parse(const char *text, size_t len);
+/* One object and nothing behind it. NULL: no memory or no such text; *err (may be NULL) tells line
+ * and column. */
+cJSON *mfs_json_parse(const char *text, size_t len, struct mfs_err *err);
 
 /* Appends the tree's text; frees the tree; a NULL tree counts as -ENOMEM. */
 int mfs_json_print(cJSON *json, bool pretty, struct mfs_buf *out);

@@ -421,7 +421,7 @@ static void take_error(struct mfs_envelope *e, const cJSON *error)
 int mfs_envelope_open(struct mfs_envelope *e, const char *text, size_t len)
 {
     const cJSON *reply, *type, *error;
-    cJSON *json = mfs_json_parse(text, len);
+    cJSON *json = mfs_json_parse(text, len, NULL);
     int rc;
 
     *e = (struct mfs_envelope){.type = MFS_MSG_COUNT, .json = json};

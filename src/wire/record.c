@@ -234,12 +234,13 @@ int mfs_record_from_json(const struct mfs_record *r, const cJSON *json, void *to
 int mfs_record_decode(const struct mfs_record *r, const char *json_text, size_t len, void *to,
                       struct mfs_err *err)
 {
-    cJSON *json = mfs_json_parse(json_text, len);
+    cJSON *json = mfs_json_parse(json_text, len, err);
     int rc;
 
     if (!json) {
         memset(to, 0, r->size);
-        return mfs_err_set(err, -EINVAL, "%s: not a JSON object", r->name);
+        mfs_err_prefix(err, "%s", r->name);
+        return -EINVAL;
     }
     rc = mfs_record_from_json(r, json, to, err);
     cJSON_Delete(json);

@@ -18,9 +18,9 @@ refused '{"nodes": "many"}' 'nodes: "many"'
 refused '{"memory": "12 parsecs"}' 'not a size'
 refused '{"memory": {}}' 'memory'
 refused '[]' 'not a JSON object'
-refused '' 'not a JSON object'
-refused $'{"nodes": 2,\n  "memory": 4G}' 'line 2, column 14: not a JSON object'
-refused '{"nodes": 2} []' 'line 1, column 14: not a JSON object'
+refused '' 'not JSON'
+refused $'{"nodes": 2,\n  "memory": 4G}' 'line 2, column 14: not JSON'
+refused '{"nodes": 2} []' 'line 1, column 14: the JSON object has ended before this'
 expect_fail 2 cm_ start --config "$T/nowhere.json"
 expect_fail 2 cm_ start --nodes 4 --memory 20M
 grep -q 'memory: 20.0 MiB is too little for the redis processes of 8 partitions on node-0: give 56M or more' "$T/expect.out" ||

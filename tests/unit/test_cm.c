@@ -255,8 +255,9 @@ static void state_round_trip(void **state)
     assert_int_equal(mfs_cm_state_save(&s, paths.state), 0);
     assert_int_equal(mfs_cm_state_load(&back, paths.state, &err), -EINVAL);
     mfs_cm_state_clear(&s);
-    assert_int_equal(mfs_file_write(paths.state, "{\"name\": ", 9, 0600), 0);
+    assert_int_equal(mfs_file_write(paths.state, "{\n\"name\": ", 10, 0600), 0);
     assert_int_equal(mfs_cm_state_load(&back, paths.state, &err), -EINVAL);
+    assert_non_null(strstr(err.msg, "line 2, column "));
 }
 
 static void config_files(void **state)
@@ -267,7 +268,11 @@ static void config_files(void **state)
                {"{\"nodes\": 0}", "not between"},
                {"{\"nodes\": [4]}", "neither"},
                {"{\"foreground\": true}", "command line"},
-               {"nodes=4", "not a JSON object"}};
+               {"nodes=4", "line 1, column 1: not JSON"},
+               {"{\"nodes\": 2,\n  \"memory\": 4G}", "line 2, column 14: not JSON"},
+               {"{\"nodes\": 2,\n", "line 1, column 13: not JSON"},
+               {"{\"nodes\": 2}\n\n {}", "line 3, column 2: the JSON object has ended before"},
+               {"[\"nodes\", 2]", "line 1, column 1: not a JSON object"}};
     static const char good[] = "{\"nodes\": 7, \"memory\": \"64M\"}\n";
     char path[128];
     struct mfs_err err;
