@@ -4,7 +4,7 @@
 # ctest: timeout=100
 # shellcheck source=tests/support/fs_script.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/fs_script.sh"
-need getfattr mount perl
+need getfattr mount perl setfattr
 
 grep -qw overlay /proc/filesystems || {
     printf 'SKIP: the kernel has no overlayfs\n'
@@ -42,14 +42,17 @@ is_opaque()
 }
 
 mkdir "$scratch/lower" "$merged" upper work
+programs=(4711:0:42 2755:0:42 4755:42:43 2755:42:43 6755:42:0 0755:42:43) # mode and owner
+capability=0x0100000200200000000000000000000000000000 # cap_net_raw
 make_tree "$scratch/lower" 60
 printf 'lower\n' >"$scratch/lower/appended"
 chmod 640 "$scratch/lower/appended"
-for mode in 4711 2755; do
-    printf 'program\n' >"$scratch/lower/mode$mode"
-    chgrp 42 "$scratch/lower/mode$mode"
-    chmod "$mode" "$scratch/lower/mode$mode"
+for program in "${programs[@]}"; do
+    printf 'program\n' >"$scratch/lower/$program"
+    chown "${program#*:}" "$scratch/lower/$program"
+    chmod "${program%%:*}" "$scratch/lower/$program"
 done
+setfattr -n security.capability -v "$capability" "$scratch/lower/0755:42:43"
 describe "$scratch/lower" >"$scratch/before"
 mount_overlay
 describe "$merged" >"$scratch/seen"
@@ -64,12 +67,19 @@ cmp "$scratch/lower/d4/e1/file 4" "$there/upper/d4/e1/file 4" || fail "copied up
 ln "$merged/large" "$merged/another name"
 [ "$(stat -c %h "$merged/large")" -eq 2 ] || fail "no second name"
 
-for mode in 4711 2755; do
-    [ "$(stat -c %a "$merged/mode$mode")" = "$mode" ] || fail "mode$mode is not seen with its mode"
-    touch "$merged/mode$mode"
-    [ "$(stat -c '%a %g' "$there/upper/mode$mode")" = "$mode 42" ] ||
-        fail "mode$mode was copied up with $(stat -c '%a %g' "upper/mode$mode")"
+# By the owner, by a write that keeps all, and by a mode: chown(2) would take away what makes these programs other users'.
+for program in "${programs[@]}"; do
+    [ "$(stat -c %04a:%u:%g "$merged/$program")" = "$program" ] || fail "$program is not seen with its mode"
+    case $program in
+    *:0:*) touch "$merged/$program" ;;
+    4*) printf 'more\n' >>"$merged/$program" ;;
+    *) chmod "${program%%:*}" "$merged/$program" ;;
+    esac
+    [ "$(stat -c %04a:%u:%g "$there/upper/$program")" = "$program" ] ||
+        fail "$program was copied up with $(stat -c %04a:%u:%g "upper/$program")"
 done
+[ "$(getfattr --only-values -n security.capability "$there/upper/0755:42:43" --absolute-names | od -An -tx1 -v | tr -d ' \n')" = \
+    "${capability#0x}" ] || fail "copied up without its capabilities"
 
 # Removed, moved, replaced.
 rm "$merged/dangling"

@@ -97,6 +97,22 @@ static void no_second_birth(void)
     FAILS(EINVAL, open(".", O_TMPFILE | O_RDONLY, 0644));
 }
 
+/* A user's program of no name does not become root's. */
+static void privileges(void)
+{
+    int fd;
+
+    if (geteuid() != 0)
+        return;
+    fd = nameless(O_RDWR, 0644);
+    OK(fchown(fd, 1000, 1000));
+    OK(fchmod(fd, 06755));
+    EQUAL(S_IFREG | 06755, fstat_of(fd).st_mode);
+    OK(fchown(fd, 0, 0));
+    EQUAL(S_IFREG | 0755, fstat_of(fd).st_mode);
+    OK(close(fd));
+}
+
 static void mapped_and_large(void)
 {
     unsigned char *data = malloc(SIZE);
@@ -126,6 +142,7 @@ int main(int argc, char **argv)
     gets_a_name();
     many_names();
     no_second_birth();
+    privileges();
     mapped_and_large();
     fs_leave();
     return 0;

@@ -31,10 +31,10 @@ local function dropped(mask)
     return mask % 8 >= 2 and 192 or mask % 256 - mask % 64
 end
 
--- overlayfs copies a file into one of no name and sets its owner last, which the kernel passes on like chown(2). Root's
--- own that stays root's loses nothing then.
-local function stays_roots(rec, uid, mask, new_uid)
-    return mask % 8 >= 2 and record_nlink(rec) == 0 and uid == 0 and (mask % 4 < 2 or tonumber(new_uid) == 0)
+-- overlayfs copies a file into one of no name that is root's: it sets size (which is that of what was written), mode and
+-- last the owner, which the kernel passes on like ftruncate(2) and fchown(2). Only root has put anything there.
+local function is_copy_up(rec)
+    return struct.unpack('<I4', rec, 9) == 0 and record_nlink(rec) == 0 and has_flag(rec, F_TMPFILE)
 end
 
 -- mfs_setattr ino mask mode uid gid atime mtime ctime sid owner group; the new record, and behind a regular file's other
@@ -52,7 +52,7 @@ redis.register_function{ function_name = 'mfs_setattr', flags = { 'allow-oom' },
         elseif args[11] ~= '' and tonumber(args[11]) ~= gid then
             return fail(errno.ECANCELED, 'another group')
         end
-        if dropped(mask) > 0 and not stays_roots(rec, uid, mask, args[4]) then
+        if dropped(mask) > 0 and not (mask % 8 >= 6 and is_copy_up(rec)) then
             rec = redis.call('mfs_drop', ino, dropped(mask))
         end
         if mask % 2 >= 1 then
@@ -170,7 +170,9 @@ redis.register_function{ function_name = 'mfs_truncate', flags = { 'allow-oom' }
         if left then
             return redis.call('mfs_commit0', ino, '', 0, before_cut, '', args[5], '', '', args[7])
         end
-        rec = redis.call('mfs_drop', ino, args[7])
+        if new ~= size or not is_copy_up(rec) then
+            rec = redis.call('mfs_drop', ino, args[7])
+        end
         return rec .. others(ino, args[5])
     end }
 
