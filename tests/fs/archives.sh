@@ -38,4 +38,17 @@ changes=$(rsync -aHi --checksum "$scratch/tree/" synced/)
 [ -z "$changes" ] || fail "rsync finds changes where there are none: $changes"
 
 rm -r tree copy synced tree.tar.gz
+
+# On two mounts of one machine a file is two to programs, and they lose it: what docs/LIMITS.md warns of.
+if [ ! "$work" -ef "$there" ]; then
+    printf 'content' >file
+    [ "$(stat -c %i file)" = "$(stat -c %i "$there/file")" ] || fail "another inode on the other mount"
+    cp file "$there/file"
+    [ "$(stat -c %s file)" = 0 ] || fail "cp from mount to mount does not empty a file"
+    for command in mv "install -m 644" "rsync -a --remove-source-files"; do
+        printf 'content' >file
+        $command file "$there/file" 2>/dev/null || :
+        [ ! -e file ] || fail "$command from mount to mount does not remove a file"
+    done
+fi
 [ -z "$(ls -A .)" ] || fail "rm -r left something: $(ls -A .)"
