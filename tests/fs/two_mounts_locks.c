@@ -377,6 +377,39 @@ static void handed_over(struct pair *p)
     OK(close(fd));
 }
 
+/* The lock is one file's, the data are another's: fsync before the unlock has the next holder see
+ * them by a descriptor that was open and read before (docs/LIMITS.md). */
+static void of_another_file(struct pair *p)
+{
+    uint64_t expect = 0, value = 0;
+    int lock, fd;
+
+    if (p->side == 0) {
+        OK(close(pair_open(pair_mine(p, "lock"), O_RDWR | O_CREAT)));
+        fd = pair_open(pair_mine(p, "data"), O_RDWR | O_CREAT);
+        fs_write_at(fd, &value, sizeof value, 0);
+        OK(close(fd));
+    }
+    pair_meet(p);
+    lock = pair_open(pair_mine(p, "lock"), O_RDWR);
+    fd = pair_open(pair_mine(p, "data"), O_RDWR);
+    for (int turn = 0; turn < 6; turn++) {
+        if (turn % 2 == p->side) {
+            OK(set_lock(lock, FLOCK, F_WRLCK, true));
+            OK(pread(fd, &value, sizeof value, 0));
+            EQUAL(expect, value);
+            value++;
+            fs_write_at(fd, &value, sizeof value, 0);
+            OK(fsync(fd));
+            OK(set_lock(lock, FLOCK, F_UNLCK, false));
+        }
+        expect++;
+        pair_meet(p);
+    }
+    OK(close(fd));
+    OK(close(lock));
+}
+
 int main(int argc, char **argv)
 {
     static const struct pair_scenario scenarios[] = {
@@ -390,6 +423,7 @@ int main(int argc, char **argv)
         {"killed", .race = killed, .cost = 5},
         {"interrupted", .race = interrupted, .cost = 5},
         {"handed_over", .race = handed_over},
+        {"of_another_file", .race = of_another_file},
         {NULL},
     };
 
