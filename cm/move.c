@@ -1,27 +1,15 @@
-/* The steps of a move and what leads from one to the next. */
+/* The steps of a move, from its beginning to its end. */
 #include "cm/move.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/log.h"
 #include "base/text.h"
 #include "cm/events.h"
 #include "cm/move_impl.h"
 
-#define SECRET_BYTES  32
-#define ATTEMPTS_MOST 3 /* of the whole; the last one is cold */
-#define TAKES_MOST    3
-#define AGAIN_FIRST   (500 * MFS_MSEC)
-#define AGAIN_MOST    (30 * MFS_SEC)
-#define AGAIN_FENCED  (2 * MFS_SEC)  /* while clients wait */
-#define MATCH_BEFORE  "prove"        /* what cm of an earlier version writes for MFS_MOVE_MATCH */
-#define PATIENCE      (60 * MFS_SEC) /* with a node that is away, or can't do it */
-#define PATIENCE_CUT  (15 * MFS_SEC) /* while clients wait */
-#define PATIENCE_NOTE (2 * MFS_SEC)  /* likewise, with a state that can't be written */
+#define SAVE_AGAIN   (500 * MFS_MSEC)
+#define MATCH_BEFORE "prove" /* what cm of an earlier version writes for MFS_MOVE_MATCH */
 
 /* The names of steps: in the state, and for people. */
 static const struct {
@@ -47,76 +35,12 @@ const char *mfs_move_shown(const struct mfs_move *m)
     return steps[m->step].shown;
 }
 
-static const char *node_name(const struct mfs_move *m, uint32_t id)
+const char *mfs_move_name_of(const struct mfs_move *m, uint32_t id)
 {
     const struct mfs_cm_node *n = mfs_cm_state_node(&m->cm->state, id);
 
     return n ? n->name : "a node that has left";
 }
-
-/* ---- the state ------------------------------------------------------------------------------- */
-
-struct mfs_cm_move *mfs_move_state(const struct mfs_move *m)
-{
-    struct mfs_cm_state *s = &m->cm->state;
-
-    for (uint32_t i = 0; i < s->nmoves; i++)
-        if (s->move[i].part == m->part)
-            return &s->move[i];
-    return NULL;
-}
-
-int mfs_move_save(struct mfs_move *m)
-{
-    int rc;
-
-    /* Clients may be waiting for this, so not for the disk: who asked for the moves saves in full
-     * at the end. A state that the machine's death sets back leads to the same steps again. */
-    rc = mfs_cm_state_note(&m->cm->state, m->cm->paths->state);
-    if (rc)
-        mfs_error("move", "%s: %s", m->cm->paths->state, strerror(-rc));
-    if (!rc)
-        m->unsaved_since = 0;
-    else if (!m->unsaved_since)
-        m->unsaved_since = mfs_clock_mono();
-    return rc;
-}
-
-static int add_state(struct mfs_move *m)
-{
-    struct mfs_cm_move one = {.part = m->part,
-                              .from = m->from,
-                              .to = m->to,
-                              .cold = m->cold,
-                              .diskless = m->diskless,
-                              .rate = m->rate,
-                              .bytes = m->bytes};
-    struct mfs_cm_state *s = &m->cm->state;
-    struct mfs_cm_move *more;
-    int rc = mfs_random_hex(one.password, SECRET_BYTES);
-
-    if (!rc)
-        rc = mfs_random_hex(one.admin_password, SECRET_BYTES);
-    if (rc)
-        return rc;
-    more = reallocarray(s->move, s->nmoves + 1, sizeof *more);
-    if (!more)
-        return -ENOMEM;
-    s->move = more;
-    s->move[s->nmoves++] = one;
-    return 0;
-}
-
-static void drop_state(struct mfs_move *m)
-{
-    struct mfs_cm_state *s = &m->cm->state;
-    struct mfs_cm_move *mine = mfs_move_state(m);
-
-    if (mine)
-        *mine = s->move[--s->nmoves];
-}
-
-/* ---- from step to step ----------------------------------------------------------------------- */
 
 void mfs_move_settle(struct mfs_move *m, bool moved)
 {
@@ -125,40 +49,31 @@ void mfs_move_settle(struct mfs_move *m, bool moved)
     m->changed(m, m->arg);
 }
 
-static void over(struct mfs_move *m)
+void mfs_move_over(struct mfs_move *m)
 {
     m->step = MFS_AT_OVER;
     m->again_at = m->away_since = 0;
     m->changed(m, m->arg);
 }
 
+/* ---- a state that can't be written ----------------------------------------------------------- */
+
 /* The step before, once more. */
 static void step_back(struct mfs_move *m, struct mfs_cm_move *s, enum mfs_move_step before)
 {
     m->step = before;
     mfs_text_copy(s->step, sizeof s->step, steps[before].saved);
-    m->again_at = m->step_began + AGAIN_FIRST;
-}
-
-/* While clients wait: it may only have been unwritable for a moment. */
-static bool unsaved_for_long(const struct mfs_move *m)
-{
-    return m->unsaved_since && mfs_clock_mono() - m->unsaved_since >= PATIENCE_NOTE;
-}
-
-static void blame_state(const struct mfs_move *m, struct mfs_err *why)
-{
-    mfs_err_set(why, -EIO, "%s: cannot be written", m->cm->paths->state);
+    m->again_at = m->step_began + SAVE_AGAIN;
 }
 
 /* The source is fenced, and the copy is whole. */
 static void note_again_or_undo(struct mfs_move *m, struct mfs_cm_move *s)
 {
-    if (!unsaved_for_long(m)) {
+    if (!mfs_move_unsaved_for_long(m)) {
         step_back(m, s, MFS_AT_RECEIVE);
         return;
     }
-    blame_state(m, &m->why);
+    mfs_move_blame_state(m, &m->why);
     m->step = MFS_AT_ASK;
     mfs_text_copy(s->step, sizeof s->step, steps[MFS_AT_ASK].saved);
 }
@@ -185,26 +100,20 @@ static bool unsaved(struct mfs_move *m, struct mfs_cm_move *s, enum mfs_move_ste
     }
     if (m->step != MFS_AT_RECEIVE)
         return true;
-    blame_state(m, &m->why);
-    drop_state(m);
-    over(m);
+    mfs_move_blame_state(m, &m->why);
+    mfs_move_state_drop(m);
+    mfs_move_over(m);
     mfs_move_settle(m, false);
     return false;
 }
+
+/* ---- from step to step ----------------------------------------------------------------------- */
 
 /* The step fences the source, or may do so. */
 static bool fences(const struct mfs_move *m)
 {
     return m->step == MFS_AT_TAKE || m->step == MFS_AT_ASK ||
            (m->step == MFS_AT_RECEIVE && m->cold);
-}
-
-/* The source serves again, or never will. */
-static void count_fenced(struct mfs_move *m)
-{
-    if (m->fenced_since)
-        m->blocked_us += (uint64_t)(mfs_clock_mono() - m->fenced_since) / 1000;
-    m->fenced_since = 0;
 }
 
 void mfs_move_enter(struct mfs_move *m, enum mfs_move_step step)
@@ -230,7 +139,7 @@ void mfs_move_enter(struct mfs_move *m, enum mfs_move_step step)
 
 void mfs_move_begin(struct mfs_move *m)
 {
-    int rc = add_state(m);
+    int rc = mfs_move_state_add(m);
 
     m->began = mfs_clock_mono();
     m->attempts++;
@@ -238,13 +147,13 @@ void mfs_move_begin(struct mfs_move *m)
     m->why = (struct mfs_err){0};
     if (rc) {
         mfs_err_set(&m->why, rc, "%s", strerror(-rc));
-        over(m);
+        mfs_move_over(m);
         mfs_move_settle(m, false);
         return;
     }
     mfs_event_add(m->cm->paths->events, "cm", "move-begins", "partition %u: %s to %s, %s, %s",
-                  m->part, node_name(m, m->from), node_name(m, m->to), MFS_TEXT_BYTES(m->bytes),
-                  m->cold ? "cold" : "hot");
+                  m->part, mfs_move_name_of(m, m->from), mfs_move_name_of(m, m->to),
+                  MFS_TEXT_BYTES(m->bytes), m->cold ? "cold" : "hot");
     mfs_move_enter(m, MFS_AT_RECEIVE);
 }
 
@@ -271,345 +180,7 @@ void mfs_move_adopt(struct mfs_move *m, const struct mfs_cm_move *of)
     m->moved = m->settled = m->step == MFS_AT_RELEASE;
     m->fenced_since = !m->moved && (fences(m) || m->step == MFS_AT_UNFENCE) ? m->began : 0;
     mfs_event_add(m->cm->paths->events, "cm", "move-resumed", "partition %u: %s to %s, step %s",
-                  m->part, node_name(m, m->from), node_name(m, m->to), of->step);
-}
-
-static void undo(struct mfs_move *m, const struct mfs_err *why)
-{
-    m->why = *why;
-    mfs_event_add(m->cm->paths->events, "cm", "move-failed", "partition %u: %s to %s: %s", m->part,
-                  node_name(m, m->from), node_name(m, m->to), why->msg);
-    mfs_move_enter(m, MFS_AT_ASK);
-}
-
-/* What left all at once has taken the link it had, and another attempt would have clients wait as
- * long again: whether it is still worth that is cm's to weigh anew. */
-static bool worth_another(const struct mfs_move *m)
-{
-    return m->attempts < ATTEMPTS_MOST && m->why.code != -ENODEV && m->why.code != -EINVAL &&
-           m->why.code != -EOWNERDEAD && !(m->diskless && m->why.code == -ETIMEDOUT);
-}
-
-/* The source serves, the target has nothing. */
-static void undone(struct mfs_move *m)
-{
-    drop_state(m);
-    mfs_move_save(m);
-    if (worth_another(m) && !m->settled) {
-        m->step = MFS_AT_WAITING;
-        m->again_at = mfs_clock_mono() + (MFS_SEC << (m->attempts - 1));
-        /* A source that is written to faster than it can be copied. */
-        m->cold |= m->why.code == -ENOBUFS || m->attempts + 1 == ATTEMPTS_MOST;
-        m->changed(m, m->arg);
-        return;
-    }
-    mfs_event_add(m->cm->paths->events, "cm", "move-undone", "partition %u stays at %s: %s",
-                  m->part, node_name(m, m->from), m->why.msg);
-    over(m);
-    if (!m->settled)
-        mfs_move_settle(m, false);
-}
-
-/* Is the partition fenced meanwhile, or may it be? */
-static bool may_be_fenced(const struct mfs_move *m)
-{
-    return m->fenced_since || (m->step != MFS_AT_DROP && m->step != MFS_AT_RELEASE);
-}
-
-static void later(struct mfs_move *m, const struct mfs_err *err)
-{
-    int64_t pause = AGAIN_FIRST << (m->tries < 6 ? m->tries : 6),
-            most = may_be_fenced(m) ? AGAIN_FENCED : AGAIN_MOST;
-
-    if (m->tries++ == 0)
-        mfs_warn("move", "partition %u: %s: %s; trying again", m->part, mfs_move_shown(m),
-                 err->msg);
-    m->again_at = mfs_clock_mono() + (pause < most ? pause : most);
-}
-
-/* Does the answer of a node say that there is no such process any more? */
-static bool is_gone(const struct mfs_err *err)
-{
-    return err->code == -ENOENT || err->code == -ESRCH || err->code == -ECHILD ||
-           err->code == -ENODEV;
-}
-
-static bool passing(const struct mfs_err *err)
-{
-    return err->code == -ETIMEDOUT || err->code == -EAGAIN || err->code == -EBUSY;
-}
-
-/* The target may be all that there is of the partition, and can't take it just now. */
-static bool worth_waiting(const struct mfs_move *m, const struct mfs_err *err)
-{
-    return err->code == -EBUSY || m->tries + 1 < TAKES_MOST;
-}
-
-/* ---- answers --------------------------------------------------------------------------------- */
-
-static void received(struct mfs_move *m, const struct mfs_err *err,
-                     const struct mfs_msg_receive_reply *r)
-{
-    if (err) {
-        undo(m, err);
-        return;
-    }
-    if (r->bytes) /* none when it has been taken already */
-        m->bytes = m->arrived = r->bytes;
-    m->copy_us = (uint64_t)(mfs_clock_mono() - m->began) / 1000;
-    mfs_move_enter(m, MFS_AT_TAKE);
-    m->changed(m, m->arg);
-}
-
-static void taken(struct mfs_move *m, const struct mfs_err *err, const struct mfs_msg_take_reply *r)
-{
-    struct mfs_err why;
-
-    if (!err && mfs_move_cut(m, r) && unsaved_for_long(m)) {
-        blame_state(m, &why); /* nobody has the table: the source can serve instead */
-        undo(m, &why);
-    }
-    if (!err)
-        return;
-    if (err->code == -EAGAIN && m->returns++ < TAKES_MOST)
-        mfs_move_enter(m, MFS_AT_RECEIVE); /* the copy is not whole: its lm was killed */
-    else if (passing(err) && m->tries + 1 < TAKES_MOST)
-        later(m, err);
-    else
-        undo(m, err);
-}
-
-static void dropped(struct mfs_move *m, const struct mfs_err *err)
-{
-    if (err && !is_gone(err))
-        later(m, err);
-    else if (m->why.code == -EOWNERDEAD)
-        undone(m);
-    else
-        mfs_move_enter(m, MFS_AT_UNFENCE_LAST);
-}
-
-static void asked(struct mfs_move *m, const struct mfs_err *err,
-                  const struct mfs_msg_fence_reply *r)
-{
-    if (!err && r->stream[0]) {
-        m->died_at = *r;
-        mfs_move_enter(m, MFS_AT_MATCH);
-    } else if (!err)
-        mfs_move_enter(m, MFS_AT_UNFENCE);
-    else if (is_gone(err))
-        mfs_move_enter(m, MFS_AT_BURY);
-    else
-        later(m, err);
-}
-
-/* A target that is not exact, or does not tell, is left: the revived source goes on. */
-static void matched(struct mfs_move *m, const struct mfs_err *err,
-                    const struct mfs_msg_take_reply *r)
-{
-    if (!err) {
-        if (!mfs_move_cut(m, r))
-            mfs_event_add(m->cm->paths->events, "cm", "completed",
-                          "partition %u: its process at %s died; all that it had acknowledged is "
-                          "at %s and goes on there",
-                          m->part, node_name(m, m->from), node_name(m, m->to));
-        return;
-    }
-    if (err->code != -ENODATA && !is_gone(err) && worth_waiting(m, err)) {
-        later(m, err);
-        return;
-    }
-    mfs_warn("move", "partition %u: its copy is not used: %s", m->part, err->msg);
-    mfs_move_enter(m, MFS_AT_UNFENCE);
-}
-
-static void source_lost(struct mfs_move *m)
-{
-    mfs_event_add(m->cm->paths->events, "cm", "partition-lost",
-                  "partition %u: its process at %s died after its move to %s was given up", m->part,
-                  node_name(m, m->from), node_name(m, m->to));
-    mfs_err_set(&m->why, -EOWNERDEAD, "its process died");
-}
-
-/* The source has served, or may have, and the target need not have followed. */
-static void unfenced(struct mfs_move *m, const struct mfs_err *err)
-{
-    if (err && !is_gone(err)) {
-        later(m, err);
-        return;
-    }
-    if (err)
-        source_lost(m);
-    count_fenced(m);
-    mfs_move_enter(m, MFS_AT_DROP);
-}
-
-static void unfenced_last(struct mfs_move *m, const struct mfs_err *err)
-{
-    if (err && !is_gone(err)) {
-        later(m, err);
-        return;
-    }
-    if (err && m->fenced_since) /* it has not served before */
-        source_lost(m);
-    count_fenced(m);
-    undone(m);
-}
-
-static void buried(struct mfs_move *m, const struct mfs_err *err)
-{
-    if (err && !is_gone(err))
-        later(m, err);
-    else
-        mfs_move_enter(m, MFS_AT_FORCE);
-}
-
-static void forced(struct mfs_move *m, const struct mfs_err *err,
-                   const struct mfs_msg_take_reply *r)
-{
-    if (!err) {
-        if (!mfs_move_cut(m, r))
-            mfs_event_add(m->cm->paths->events, "cm", "forced",
-                          "partition %u: its process died during the cut-over; what had arrived at "
-                          "%s goes on",
-                          m->part, node_name(m, m->to));
-    } else if (passing(err) && worth_waiting(m, err)) {
-        later(m, err);
-    } else {
-        mfs_event_add(m->cm->paths->events, "cm", "partition-lost",
-                      "partition %u: its process at %s died before %s had the copy (%s)", m->part,
-                      node_name(m, m->from), node_name(m, m->to), err->msg);
-        mfs_err_set(&m->why, -EOWNERDEAD, "its process died while it was copied");
-        mfs_move_enter(m, MFS_AT_DROP);
-    }
-}
-
-static void released(struct mfs_move *m, const struct mfs_err *err)
-{
-    if (err && !is_gone(err)) {
-        later(m, err);
-        return;
-    }
-    drop_state(m);
-    mfs_move_save(m);
-    over(m);
-}
-
-void mfs_move_answer(struct mfs_move *m, const struct mfs_err *err, const void *reply)
-{
-    switch (m->step) {
-    case MFS_AT_RECEIVE:
-        received(m, err, reply);
-        break;
-    case MFS_AT_TAKE:
-        taken(m, err, reply);
-        break;
-    case MFS_AT_RELEASE:
-        released(m, err);
-        break;
-    case MFS_AT_ASK:
-        asked(m, err, reply);
-        break;
-    case MFS_AT_MATCH:
-        matched(m, err, reply);
-        break;
-    case MFS_AT_UNFENCE:
-        unfenced(m, err);
-        break;
-    case MFS_AT_DROP:
-        dropped(m, err);
-        break;
-    case MFS_AT_UNFENCE_LAST:
-        unfenced_last(m, err);
-        break;
-    case MFS_AT_BURY:
-        buried(m, err);
-        break;
-    case MFS_AT_FORCE:
-        forced(m, err, reply);
-        break;
-    default:
-        break;
-    }
-}
-
-/* ---- time ------------------------------------------------------------------------------------ */
-
-void mfs_move_node_changed(struct mfs_move *m, uint32_t node)
-{
-    if (m->step != MFS_AT_WAITING && m->step != MFS_AT_PUSH && m->step != MFS_AT_OVER &&
-        mfs_move_node(m) == node) {
-        m->again_at = 0;
-        mfs_move_send(m);
-    }
-}
-
-/* Goes on trying, but nobody waits for it any more. */
-static void leave_for_later(struct mfs_move *m, const struct mfs_err *why)
-{
-    if (!m->why.code)
-        m->why = *why;
-    mfs_event_add(m->cm->paths->events, "cm", "move-stuck", "partition %u: %s: %s", m->part,
-                  mfs_move_shown(m), why->msg);
-    mfs_move_settle(m, m->moved);
-}
-
-/* The copy, before the source serves: that could not be written. */
-static bool ends_first(const struct mfs_move *m)
-{
-    return m->step == MFS_AT_DROP && m->fenced_since;
-}
-
-/* The node is away: what can be undone is, what can't is left for later. */
-static void away_too_long(struct mfs_move *m)
-{
-    struct mfs_err why;
-
-    mfs_err_set(&why, -ENODEV, "%s is not connected", node_name(m, mfs_move_node(m)));
-    if (m->step == MFS_AT_RECEIVE || m->step == MFS_AT_TAKE) {
-        undo(m, &why);
-    } else if (m->step == MFS_AT_MATCH) {
-        matched(m, &why, NULL);
-    } else if (ends_first(m)) {
-        mfs_move_enter(m, MFS_AT_UNFENCE); /* "drop" may be written by now */
-    } else if (!m->settled) {
-        leave_for_later(m, &why);
-    }
-}
-
-/* It is there, and does not do what would undo the move (a process that hangs). */
-static bool undoes_too_long(const struct mfs_move *m, int64_t now)
-{
-    return !m->settled && m->step != MFS_AT_RECEIVE && m->step != MFS_AT_TAKE &&
-           now - m->step_began > PATIENCE;
-}
-
-/* It goes on as soon as the state can be written, and not before. */
-static bool unsaved_too_long(const struct mfs_move *m, int64_t now)
-{
-    return !m->settled && m->unsaved_since && now - m->unsaved_since > PATIENCE;
-}
-
-void mfs_move_tick(struct mfs_move *m, int64_t now)
-{
-    struct mfs_err why;
-    bool blocked = m->step == MFS_AT_TAKE || m->step == MFS_AT_MATCH ||
-                   (m->step == MFS_AT_RECEIVE && m->cold) || ends_first(m);
-
-    if (m->step == MFS_AT_WAITING || m->step == MFS_AT_PUSH || m->step == MFS_AT_OVER)
-        return;
-    if (m->away_since && now - m->away_since > (blocked ? PATIENCE_CUT : PATIENCE)) {
-        away_too_long(m);
-    } else if (unsaved_too_long(m, now)) {
-        blame_state(m, &why);
-        leave_for_later(m, &why);
-    } else if (undoes_too_long(m, now)) {
-        mfs_err_set(&why, -ETIMEDOUT, "%s does not do it", node_name(m, mfs_move_node(m)));
-        leave_for_later(m, &why);
-    } else if (m->again_at && now >= m->again_at) {
-        m->again_at = 0;
-        mfs_move_send(m);
-    }
+                  m->part, mfs_move_name_of(m, m->from), mfs_move_name_of(m, m->to), of->step);
 }
 
 void mfs_move_fini(struct mfs_move *m)
