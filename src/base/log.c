@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,12 +24,25 @@ static atomic_int log_fd = STDERR_FILENO;
 static atomic_int log_level = MFS_LOG_INFO;
 static _Atomic(const char *) log_program = "memefs";
 static char log_path[PATH_MAX]; /* written by mfs_log_open only */
+static atomic_bool torn;        /* the file ends with half a line, as a full disk leaves it */
+
+static bool ends_torn(int fd)
+{
+    struct stat st;
+    char last = '\n';
+
+    return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 &&
+           pread(fd, &last, 1, st.st_size - 1) == 1 && last != '\n';
+}
 
 static int open_file(const char *path)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
 
-    return fd < 0 ? -errno : fd;
+    if (fd < 0)
+        return -errno;
+    atomic_store(&torn, ends_torn(fd));
+    return fd;
 }
 
 int mfs_log_open(const char *program, const char *path, enum mfs_log_level level)
@@ -103,10 +117,9 @@ static size_t line_head(char *line, size_t size, enum mfs_log_level level, const
     return n < 0 ? 0 : (size_t)n;
 }
 
-/* Behind half a line, as may be left when the disk is full, a new one begins. */
+/* Behind half a line a new one begins. */
 static void put(const char *line, size_t len)
 {
-    static atomic_bool torn;
     int fd = atomic_load(&log_fd);
     ssize_t n;
 

@@ -167,6 +167,22 @@ static void log_on_a_full_disk(void **state)
     mfs_buf_fini(&b);
 }
 
+/* As a process left it that a full disk cut short. */
+static void log_with_half_a_line(void **state)
+{
+    struct mfs_buf b;
+
+    (void)state;
+    mfs_buf_init(&b);
+    assert_int_equal(mfs_file_write(in_dir("half"), "one\nha", 6, 0600), 0);
+    assert_int_equal(mfs_log_open("unit", in_dir("half"), MFS_LOG_INFO), 0);
+    mfs_info("test", "whole");
+    assert_int_equal(mfs_log_open("unit", NULL, MFS_LOG_INFO), 0);
+    assert_int_equal(mfs_file_read(in_dir("half"), 4096, &b), 0);
+    assert_memory_equal(mfs_buf_data(&b), "one\nha\n2", 8); /* 2: of the year */
+    mfs_buf_fini(&b);
+}
+
 static void errors(void **state)
 {
     struct mfs_err err;
@@ -460,6 +476,7 @@ int main(void)
         cmocka_unit_test(trees_come_and_go),
         cmocka_unit_test(log_lines),
         cmocka_unit_test(log_on_a_full_disk),
+        cmocka_unit_test(log_with_half_a_line),
         cmocka_unit_test(errors),
         cmocka_unit_test(addresses_with_ports),
         cmocka_unit_test(processes_are_recognised),
