@@ -136,7 +136,7 @@ int mfs_mend_put_name(struct mfs_meta *meta, uint64_t dir, const char *name, siz
 
     if (rc)
         return rc;
-    mfs_call_function(&c, "mfs_put");
+    mfs_call_command(&c, "mfs_put");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, name, len);
     mfs_args_bin(&c.args, entry, MFS_ENTRY_LEN);
@@ -158,7 +158,7 @@ static int count_subdir(struct mfs_meta *meta, uint64_t dir)
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_nlink");
+    mfs_call_command(&c, "mfs_nlink");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_int(&c.args, 1);
     mfs_args_bin(&c.args, time.b, sizeof time.b);

@@ -32,7 +32,7 @@ static int forget(struct mfs_mender *m, const struct mfs_found *f)
 {
     struct mfs_call c;
 
-    mfs_call_function(&c, "mfs_forget");
+    mfs_call_command(&c, "mfs_forget");
     mfs_args_bin(&c.args, f->txn, MFS_TXN_LEN);
     return mfs_mend_done(m, &c, f->part);
 }
@@ -46,7 +46,7 @@ int mfs_mend_seal(struct mfs_mender *m, const struct mfs_census *c, const struct
     (void)c;
     if (rc < 0)
         return rc;
-    mfs_call_function(&call, "mfs_unseal");
+    mfs_call_command(&call, "mfs_unseal");
     mfs_args_bin(&call.args, key.b, sizeof key.b);
     mfs_args_bin(&call.args, f->txn, sizeof f->txn);
     return mfs_mend_done(m, &call, f->part);

@@ -17,7 +17,7 @@ static void reap(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *l
     for (size_t i = 0; i + 1 < mfs_reply_count(list); i += 2) {
         struct mfs_bytes ino = mfs_reply_bytes(mfs_reply_at(list, i));
         struct mfs_bytes data_end = mfs_reply_bytes(mfs_reply_at(list, i + 1));
-        char said[9] = {1}; /* as free_inode in functions/record.lua */
+        char said[9] = {1}; /* as mfs_inode_unref adds (partition/inode.h) */
 
         if (ino.n != 8 || data_end.n != 8 || mfs_placement_home(mfs_get_be64(ino.p)) != part)
             continue;

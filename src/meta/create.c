@@ -32,7 +32,7 @@ int mfs_meta_spread(struct mfs_meta *meta, uint64_t dir, uint32_t part)
         struct mfs_attr attr;
         struct mfs_call c;
 
-        mfs_call_function(&c, "mfs_dirbit");
+        mfs_call_command(&c, "mfs_dirbit");
         mfs_args_bin(&c.args, key.b, sizeof key.b);
         mfs_args_int(&c.args, part);
         c.cmd.idempotent = true;
@@ -59,7 +59,7 @@ struct birth {
     uint64_t parent, sid;
     const char *name; /* NULL: of none */
     const struct mfs_new *new;
-    char how; /* 'x' or 'o', see mfs_create in partition/names.c */
+    char how; /* 'x' or 'o', see mfs_create in partition/names/names.c */
     enum mfs_shard_state shard;
     enum mfs_keeper keeper;
     bool open, untold;
@@ -175,7 +175,7 @@ static int birth_send(struct birth *b, struct mfs_calls *calls)
         mfs_calls_run(b->meta, calls);
         return calls->call[0].cmd.rc;
     }
-    add_nlink(mfs_calls_add(calls, "mfs_nlink", home), &dir, 1, &time,
+    add_nlink(mfs_calls_add_command(calls, "mfs_nlink", home), &dir, 1, &time,
               mfs_parents_seen(b->meta, b->parent));
     mfs_calls_run(b->meta, calls);
     rc = calls->call[0].cmd.rc;
@@ -188,7 +188,7 @@ static int birth_send(struct birth *b, struct mfs_calls *calls)
     } else {
         struct mfs_call undo;
 
-        mfs_call_function(&undo, "mfs_nlink");
+        mfs_call_command(&undo, "mfs_nlink");
         add_nlink(&undo, &dir, -1, &time, -1);
         mfs_call_post(b->meta, &undo, home);
     }
@@ -393,7 +393,7 @@ int mfs_meta_tmpfile(struct mfs_meta *meta, uint64_t parent, const struct mfs_ne
     b.sid = meta->sid;
     sid = mfs_ino_arg(b.sid);
     mfs_part_arg(b.part, prefix);
-    mfs_call_function(&c, "mfs_tmpfile");
+    mfs_call_command(&c, "mfs_tmpfile");
     mfs_args_bin(&c.args, prefix, sizeof prefix);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_bin(&c.args, b.record, b.record_len);

@@ -24,7 +24,7 @@
 #define AT_ONCE   64
 #define GONE_LEN  8                    /* of a note: the inode */
 #define COMES_LEN 18                   /* zeros, decider, inode */
-#define TOO_OLD   (20 * INT64_C(3600)) /* s; outcomes are kept for a day (partition/names.c) */
+#define TOO_OLD   (20 * INT64_C(3600)) /* s; outcomes are kept for a day (partition/names/txn.h) */
 
 struct paid {
     char txn[MFS_TXN_LEN];

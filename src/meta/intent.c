@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "partition/protocol.h"
 
-/* T txn at its decider: nil (open), 'A' (aborted), 'C' … (committed, see functions/dir.lua). */
+/* T txn at its decider: nil (open), 'A' (aborted), 'C' … (committed, see partition/names/txn.h). */
 struct outcome {
     bool committed, aborted;
     struct mfs_bytes becomes, todo;
@@ -57,7 +57,7 @@ static int force_outcome(struct mfs_meta *meta, const char *txn, uint32_t decide
 {
     int rc;
 
-    mfs_call_function(c, "mfs_abort");
+    mfs_call_command(c, "mfs_abort");
     mfs_args_bin(&c->args, txn, MFS_TXN_LEN);
     c->cmd.idempotent = true;
     rc = mfs_call_run(meta, c, decider);
@@ -96,7 +96,7 @@ static int settle(struct mfs_meta *meta, uint64_t dir, const char *name, const c
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_settle");
+    mfs_call_command(&c, "mfs_settle");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_str(&c.args, name);
     mfs_args_bin(&c.args, txn, MFS_TXN_LEN);
@@ -116,7 +116,7 @@ static void forget(struct mfs_meta *meta, const char *txn, uint32_t decider)
 {
     struct mfs_call c;
 
-    mfs_call_function(&c, "mfs_forget");
+    mfs_call_command(&c, "mfs_forget");
     mfs_args_bin(&c.args, txn, MFS_TXN_LEN);
     mfs_call_post(meta, &c, decider);
 }

@@ -78,7 +78,7 @@ static int count(struct link *l)
     int rc;
 
     mfs_part_arg(l->part, decider);
-    mfs_call_function(&c, here ? "mfs_link" : "mfs_link_begin");
+    mfs_call_command(&c, here ? "mfs_link" : "mfs_link_begin");
     c.cmd.full_at_once = true;
     c.cmd.not_after = l->not_after;
     mfs_args_bin(&c.args, key.b, sizeof key.b);
@@ -110,7 +110,7 @@ static int put(struct link *l)
     int rc;
 
     mfs_entry_encode(l->ino, l->attr->mode, entry);
-    mfs_call_function(&c, "mfs_put");
+    mfs_call_command(&c, "mfs_put");
     c.cmd.full_at_once = true;
     c.cmd.not_after = l->not_after;
     mfs_args_bin(&c.args, dir.b, sizeof dir.b);

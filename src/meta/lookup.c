@@ -17,7 +17,7 @@ static void drop_entry(struct mfs_meta *meta, uint64_t parent, const char *name,
     struct mfs_ino_arg dir = mfs_ino_arg(parent), target = mfs_ino_arg(ino);
     struct mfs_call c;
 
-    mfs_call_function(&c, "mfs_drop");
+    mfs_call_command(&c, "mfs_drop_entry");
     mfs_args_bin(&c.args, dir.b, sizeof dir.b);
     mfs_args_str(&c.args, name);
     mfs_args_bin(&c.args, target.b, sizeof target.b);

@@ -12,7 +12,7 @@
 #define CLOSES_INTERVAL  (200 * MFS_MSEC)
 #define CHORES_INTERVAL  (5 * MFS_SEC)
 #define FORSAKEN         (180 * MFS_SEC) /* longer than the answer to an open may take */
-#define LATE             (60 * MFS_SEC)  /* half the life of a tombstone (functions/record.lua) */
+#define LATE             (60 * MFS_SEC) /* half the life of a tombstone (partition/names/shard.c) */
 
 static void free_meta(struct mfs_meta *meta)
 {

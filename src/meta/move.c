@@ -33,7 +33,7 @@ static int try_lock(struct mfs_meta *meta, const char *txn, const char decider[2
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_move_lock");
+    mfs_call_command(&c, "mfs_move_lock");
     mfs_args_bin(&c.args, txn, MFS_TXN_LEN);
     mfs_args_bin(&c.args, decider, 2);
     rc = mfs_call_run(meta, &c, 0);

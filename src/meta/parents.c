@@ -102,7 +102,7 @@ void mfs_parents_touch(struct mfs_meta *meta, uint64_t dir, struct timespec now)
     pthread_mutex_unlock(&p->mutex);
 }
 
-/* The same rule as parent_changed in functions/dir.lua. */
+/* The same rule as parent_changed in partition/names/dir.c. */
 static void merge(struct mfs_attr *attr, const struct change *c)
 {
     bool set = attr->flags & MFS_RECORD_MTIME;
@@ -200,7 +200,7 @@ static void send_flush(struct mfs_meta *meta, struct flush *f)
 
         f->v[i].ino_arg = mfs_ino_arg(f->v[i].ino);
         f->v[i].time_arg = mfs_time_arg(f->v[i].at);
-        mfs_call_function(c, "mfs_ptime");
+        mfs_call_command(c, "mfs_ptime");
         mfs_args_bin(&c->args, f->v[i].ino_arg.b, sizeof f->v[i].ino_arg.b);
         mfs_args_bin(&c->args, f->v[i].time_arg.b, sizeof f->v[i].time_arg.b);
         mfs_args_int(&c->args, f->v[i].seen);

@@ -91,11 +91,11 @@ static int call_local(struct mfs_rename *r, struct mfs_call *c)
     return rc ? rc : take_answer(r, c, false);
 }
 
-/* The functions that leave a whiteout are refused when memory is full, the others never. */
-static void call_function(const struct mfs_rename *r, struct mfs_call *c, const char *function,
-                          const char *leaving)
+/* The commands that leave a whiteout are refused when memory is full, the others never. */
+static void call_command(const struct mfs_rename *r, struct mfs_call *c, const char *command,
+                         const char *leaving)
 {
-    mfs_call_function(c, r->whites ? leaving : function);
+    mfs_call_command(c, r->whites ? leaving : command);
     c->cmd.full_at_once = true;
 }
 
@@ -107,7 +107,7 @@ static int call_begin(struct mfs_rename *r)
     int rc;
 
     mfs_part_arg(r->to.part, decider);
-    call_function(r, &c, "mfs_rename_begin", "mfs_rename_begin_leaving");
+    call_command(r, &c, "mfs_rename_begin", "mfs_rename_begin_leaving");
     mfs_args_bin(&c.args, from.b, sizeof from.b);
     mfs_args_str(&c.args, r->from.name);
     mfs_args_bin(&c.args, r->txn, sizeof r->txn);
@@ -265,9 +265,9 @@ static int attempt(struct mfs_rename *r)
             return rc < 0 ? rc : -EIO; /* no other answer is to be had here */
     }
     if (across)
-        call_function(r, &c, "mfs_rename_commit", "mfs_rename_commit_leaving");
+        call_command(r, &c, "mfs_rename_commit", "mfs_rename_commit_leaving");
     else
-        call_function(r, &c, "mfs_rename", "mfs_rename_leaving");
+        call_command(r, &c, "mfs_rename", "mfs_rename_leaving");
     c.cmd.not_after = r->not_after;
     rc = across ? call_commit(r, &c) : call_local(r, &c);
     said = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 3));

@@ -66,7 +66,7 @@ static void add_parent(struct mfs_rename *r, struct after *a, int i, const struc
         return;
     }
     a->nlink[i] = a->calls.n;
-    c = mfs_calls_add(&a->calls, "mfs_nlink", mfs_placement_home(p->dir));
+    c = mfs_calls_add_command(&a->calls, "mfs_nlink", mfs_placement_home(p->dir));
     mfs_args_bin(&c->args, a->dir[i].b, sizeof a->dir[i].b);
     mfs_args_int(&c->args, delta);
     mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);

@@ -26,7 +26,7 @@ struct removal {
 static void parent_call(struct removal *r, struct mfs_calls *b, const struct mfs_ino_arg *dir,
                         const struct mfs_time_arg *time)
 {
-    struct mfs_call *c = mfs_calls_add(b, "mfs_nlink", mfs_placement_home(r->parent));
+    struct mfs_call *c = mfs_calls_add_command(b, "mfs_nlink", mfs_placement_home(r->parent));
 
     mfs_args_bin(&c->args, dir->b, sizeof dir->b);
     mfs_args_int(&c->args, -1);
@@ -125,7 +125,7 @@ static int begin(struct removal *r)
     memcpy(r->sealed.seal, r->txn, MFS_TXN_LEN);
     mfs_part_arg(r->part, r->sealed.seal + MFS_TXN_LEN);
     mfs_part_arg(r->part, prefix);
-    mfs_call_function(&c, "mfs_rmdir");
+    mfs_call_command(&c, "mfs_rmdir");
     mfs_args_bin(&c.args, dir.b, sizeof dir.b);
     mfs_args_str(&c.args, r->name);
     mfs_args_bin(&c.args, prefix, sizeof prefix);
@@ -146,7 +146,7 @@ static int commit(struct removal *r, const char *todo, size_t todo_len)
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_rmdir_commit");
+    mfs_call_command(&c, "mfs_rmdir_commit");
     c.cmd.not_after = r->not_after;
     mfs_args_bin(&c.args, dir.b, sizeof dir.b);
     mfs_args_str(&c.args, r->name);

@@ -20,7 +20,7 @@ static void unseal(struct mfs_meta *meta, uint64_t dir, const char *seal, const 
 
     b.n = 0;
     for (size_t i = 0; i < n; i++) {
-        struct mfs_call *c = mfs_calls_add(&b, "mfs_unseal", parts[i]);
+        struct mfs_call *c = mfs_calls_add_command(&b, "mfs_unseal", parts[i]);
 
         mfs_args_bin(&c->args, key.b, sizeof key.b);
         mfs_args_bin(&c->args, seal, MFS_SEAL_LEN);
@@ -115,7 +115,7 @@ void mfs_seal_undo(struct mfs_meta *meta, struct mfs_sealed *s)
 
     if (!s->ino)
         return;
-    mfs_call_function(&c, "mfs_unseal");
+    mfs_call_command(&c, "mfs_unseal");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, s->seal, sizeof s->seal);
     c.cmd.idempotent = true;
@@ -132,7 +132,7 @@ static int seal_home(struct mfs_meta *meta, struct mfs_sealed *s, struct mfs_pat
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_seal_home");
+    mfs_call_command(&c, "mfs_seal_home");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, s->seal, sizeof s->seal);
     rc = mfs_call_run(meta, &c, home);
@@ -202,7 +202,7 @@ static int seal_shards(struct mfs_meta *meta, struct mfs_sealed *s, struct mfs_p
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_seal");
+    mfs_call_command(&c, "mfs_seal");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, s->seal, sizeof s->seal);
     rc = mfs_call_bits(meta, &c, s->bits, s->nbits, hear, &v);

@@ -112,14 +112,6 @@ int64_t mfs_inode_opened(struct RedisModuleCtx *ctx, struct mfs_span ino,
     return count > 0 ? count : 0;
 }
 
-static bool has_key(struct RedisModuleCtx *ctx, char letter, struct mfs_span ino)
-{
-    struct RedisModuleKey *key = mfs_key_open(ctx, letter, ino, MFS_REDIS_READ);
-
-    mfs_key_close(key);
-    return key != NULL;
-}
-
 /* Stripes 1 … are noted in #reap when there can be any. */
 static void note_stripes(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span data_end)
 {
@@ -131,16 +123,9 @@ static void note_stripes(struct RedisModuleCtx *ctx, struct mfs_span ino, struct
     mfs_key_close(key);
 }
 
-/* How many inodes of those that #seq counts are gone. */
-static void count_freed(struct RedisModuleCtx *ctx)
+void mfs_inode_count_freed(struct RedisModuleCtx *ctx)
 {
-    struct RedisModuleKey *key = mfs_key_named(ctx, "#freed", MFS_REDIS_WRITE);
-    struct mfs_span last = mfs_key_text(key);
-    char text[24];
-    int n = snprintf(text, sizeof text, "%llu", 1 + (last.p ? strtoull(last.p, NULL, 10) : 0));
-
-    mfs_key_set(ctx, key, text, (size_t)n);
-    mfs_key_close(key);
+    mfs_key_count(ctx, "#freed");
 }
 
 /* Removes the inode and all that is kept with it; takes over *i. */
@@ -161,7 +146,7 @@ static void free_inode(struct RedisModuleCtx *ctx, struct mfs_inode *i, struct m
     for (size_t k = 0; k < sizeof beside; k++)
         mfs_key_drop(ctx, beside[k], ino);
     mfs_locks_forget(ino);
-    count_freed(ctx);
+    mfs_inode_count_freed(ctx);
     mfs_answer_byte(a, more ? MFS_UNREF_STRIPES : MFS_UNREF_FREED);
     if (more) {
         mfs_answer_add(a, data_end, sizeof data_end);
@@ -169,10 +154,10 @@ static void free_inode(struct RedisModuleCtx *ctx, struct mfs_inode *i, struct m
     }
 }
 
-/* #orphans: neither names nor an end. */
-static void orphan(struct RedisModuleCtx *ctx, const char *command, struct mfs_span ino)
+void mfs_inode_orphan(struct RedisModuleCtx *ctx, struct mfs_span ino, bool orphan)
 {
-    mfs_redis.FreeCallReply(mfs_redis.Call(ctx, command, "cb", "#orphans", ino.p, ino.n));
+    mfs_redis.FreeCallReply(
+        mfs_redis.Call(ctx, orphan ? "SADD" : "SREM", "cb", "#orphans", ino.p, ino.n));
 }
 
 void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span time,
@@ -187,7 +172,7 @@ void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs
         return;
     }
     nlink = mfs_rec_u32(i.rec, MFS_REC_NLINK);
-    if (nlink <= 1 && !leased && !has_key(ctx, 'O', ino)) {
+    if (nlink <= 1 && !leased && !mfs_key_exists(ctx, 'O', ino)) {
         free_inode(ctx, &i, ino, stripe_size, a);
         return;
     }
@@ -201,7 +186,7 @@ void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs
     mfs_journal_key(i.key);
     mfs_inode_close(&i);
     if (nlink == 0)
-        orphan(ctx, "SADD", ino);
+        mfs_inode_orphan(ctx, ino, true);
     mfs_answer_byte(a, leased ? MFS_UNREF_UNTOLD : MFS_UNREF_STAYS);
 }
 
@@ -234,8 +219,7 @@ void mfs_inode_drop(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_
         mfs_rec_put_u32(i->rec, MFS_REC_MODE, mode & ~gone);
 }
 
-/* Times are seconds and nanoseconds. */
-static bool is_later(const char *a, const char *b)
+bool mfs_rec_is_later(const char *a, const char *b)
 {
     int64_t x = mfs_rec_i64(a, 0), y = mfs_rec_i64(b, 0);
 
@@ -250,7 +234,7 @@ void mfs_inode_read(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_
     if (memcmp(time.p, never, sizeof never) == 0)
         return;
     i = mfs_inode_open(ctx, ino, MFS_REDIS_WRITE);
-    if (i.rec && is_later(time.p, i.rec + MFS_REC_ATIME)) {
+    if (i.rec && mfs_rec_is_later(time.p, i.rec + MFS_REC_ATIME)) {
         memcpy(i.rec + MFS_REC_ATIME, time.p, sizeof never);
         mfs_journal_key(i.key);
     }
@@ -272,7 +256,7 @@ void mfs_inode_told(struct RedisModuleCtx *ctx, struct mfs_span ino)
  * them; without any, leases end by themselves. */
 static bool is_untold(struct RedisModuleCtx *ctx, const struct mfs_inode *i, struct mfs_span ino)
 {
-    return (i->rec[MFS_REC_FLAGS] & MFS_RECORD_UNTOLD) && has_key(ctx, 'Y', ino);
+    return (i->rec[MFS_REC_FLAGS] & MFS_RECORD_UNTOLD) && mfs_key_exists(ctx, 'Y', ino);
 }
 
 void mfs_inode_free_if_idle(struct RedisModuleCtx *ctx, struct mfs_span ino, int64_t stripe_size,
@@ -280,12 +264,12 @@ void mfs_inode_free_if_idle(struct RedisModuleCtx *ctx, struct mfs_span ino, int
 {
     struct mfs_inode i = mfs_inode_open(ctx, ino, MFS_REDIS_WRITE);
 
-    if (!i.rec || mfs_rec_u32(i.rec, MFS_REC_NLINK) != 0 || has_key(ctx, 'O', ino) ||
+    if (!i.rec || mfs_rec_u32(i.rec, MFS_REC_NLINK) != 0 || mfs_key_exists(ctx, 'O', ino) ||
         is_untold(ctx, &i, ino)) {
         mfs_inode_close(&i);
         mfs_answer_byte(a, MFS_UNREF_STAYS);
         return;
     }
-    orphan(ctx, "SREM", ino);
+    mfs_inode_orphan(ctx, ino, false);
     free_inode(ctx, &i, ino, stripe_size, a);
 }

@@ -9,7 +9,7 @@
 #include "partition/layout.h"
 #include "partition/protocol.h"
 
-enum { MFS_TYPE_DIR = 4, MFS_TYPE_FILE = 8 }; /* mode / 4096 */
+enum { MFS_TYPE_CHAR = 2, MFS_TYPE_DIR = 4, MFS_TYPE_FILE = 8 }; /* mode / 4096 */
 
 uint32_t mfs_rec_u32(const char *rec, size_t at);
 int64_t mfs_rec_i64(const char *rec, size_t at);
@@ -21,6 +21,9 @@ void mfs_rec_add_i64(char *rec, size_t at, int64_t by);
 /* How often its content was cut off, modulo 65536; and once more. */
 uint32_t mfs_rec_cuts(const char *rec);
 void mfs_rec_count_cut(char *rec);
+
+/* Is the time a after b (12 bytes each)? */
+bool mfs_rec_is_later(const char *a, const char *b);
 
 /* An inode's record, to be read or, when opened for writing, changed in place. */
 struct mfs_inode {
@@ -48,6 +51,11 @@ int64_t mfs_inode_opened(struct RedisModuleCtx *ctx, struct mfs_span ino,
  * stays until mfs_told. */
 void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span time,
                      int64_t stripe_size, bool leased, struct mfs_answer *a);
+
+/* #freed: how many inodes of those that #seq counts are gone. */
+void mfs_inode_count_freed(struct RedisModuleCtx *ctx);
+/* #orphans has those of no name that are open. */
+void mfs_inode_orphan(struct RedisModuleCtx *ctx, struct mfs_span ino, bool orphan);
 
 /* Takes away what of MFS_DROP_* it has; not of a directory. The inode is open for writing, and the
  * caller tells the journal of its record. */

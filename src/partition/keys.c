@@ -26,6 +26,11 @@ int64_t mfs_request_int(const struct mfs_request *r, int i)
     return strtoll(mfs_request_arg(r, i).p, NULL, 10);
 }
 
+bool mfs_request_has(const struct mfs_request *r, int i, size_t n)
+{
+    return mfs_request_arg(r, i).n == n;
+}
+
 int mfs_request_fail(const struct mfs_request *r, int number, const char *text)
 {
     char line[64];
@@ -99,6 +104,27 @@ void mfs_key_set(struct RedisModuleCtx *ctx, struct RedisModuleKey *key, const v
     mfs_journal_key(key);
 }
 
+uint64_t mfs_key_count(struct RedisModuleCtx *ctx, const char *name)
+{
+    struct RedisModuleKey *key = mfs_key_named(ctx, name, MFS_REDIS_WRITE);
+    struct mfs_span last = mfs_key_text(key);
+    uint64_t count = 1 + (last.p ? strtoull(last.p, NULL, 10) : 0);
+    char text[24];
+    int n = snprintf(text, sizeof text, "%llu", (unsigned long long)count);
+
+    mfs_key_set(ctx, key, text, (size_t)n);
+    mfs_key_close(key);
+    return count;
+}
+
+bool mfs_key_exists(struct RedisModuleCtx *ctx, char letter, struct mfs_span id)
+{
+    struct RedisModuleKey *key = mfs_key_open(ctx, letter, id, MFS_REDIS_READ);
+
+    mfs_key_close(key);
+    return key != NULL;
+}
+
 void mfs_key_drop(struct RedisModuleCtx *ctx, char letter, struct mfs_span id)
 {
     struct RedisModuleKey *key = mfs_key_open(ctx, letter, id, MFS_REDIS_WRITE);
@@ -154,6 +180,11 @@ void mfs_answer_byte(struct mfs_answer *a, size_t byte)
 void mfs_answer_span(struct mfs_answer *a, struct mfs_span s)
 {
     mfs_answer_add(a, s.p, s.n);
+}
+
+void mfs_answer_fini(struct mfs_answer *a)
+{
+    free(a->p);
 }
 
 int mfs_answer_send(struct mfs_answer *a, struct RedisModuleCtx *ctx)

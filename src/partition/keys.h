@@ -23,8 +23,10 @@ struct mfs_request {
 
 struct mfs_span mfs_request_arg(const struct mfs_request *r, int i); /* empty: not given */
 int64_t mfs_request_int(const struct mfs_request *r, int i);
+/* Has the argument just so many bytes? */
+bool mfs_request_has(const struct mfs_request *r, int i, size_t n);
 
-/* Answers with errno, as fail() in functions/head.lua does. */
+/* Answers with errno, as fail() in functions/head.lua does; as a command, MFS_REDIS_OK. */
 int mfs_request_fail(const struct mfs_request *r, int number, const char *text);
 
 struct mfs_span mfs_string_span(const struct RedisModuleString *s);
@@ -41,6 +43,10 @@ void mfs_key_delete(struct RedisModuleKey *key);
 
 struct mfs_span mfs_key_text(struct RedisModuleKey *key); /* of a string; takes NULL */
 void mfs_key_set(struct RedisModuleCtx *ctx, struct RedisModuleKey *key, const void *p, size_t n);
+/* Of a number as text: one more; what it is then. */
+uint64_t mfs_key_count(struct RedisModuleCtx *ctx, const char *name);
+/* Is there a key of this letter? */
+bool mfs_key_exists(struct RedisModuleCtx *ctx, char letter, struct mfs_span id);
 /* Deletes the key of this letter, if it is there. */
 void mfs_key_drop(struct RedisModuleCtx *ctx, char letter, struct mfs_span id);
 
@@ -59,6 +65,7 @@ struct mfs_answer {
 void mfs_answer_add(struct mfs_answer *a, const void *p, size_t n);
 void mfs_answer_byte(struct mfs_answer *a, size_t byte);
 void mfs_answer_span(struct mfs_answer *a, struct mfs_span s);
+void mfs_answer_fini(struct mfs_answer *a);
 /* Sends it as one string, and frees it. */
 int mfs_answer_send(struct mfs_answer *a, struct RedisModuleCtx *ctx);
 

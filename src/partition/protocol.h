@@ -53,6 +53,33 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
     EACH(sput, 4, 0, GROWS)                                                                        \
     EACH(disown, 3, 8, MARKS)                                                                      \
     EACH(told, 3, 8, MARKS)                                                                        \
+    EACH(drop_entry, 4, 8, CHANGES)                                                                \
+    EACH(put, 5, 8, GROWS)                                                                         \
+    EACH(link, 6, 8, GROWS)                                                                        \
+    EACH(link_begin, 6, 8, GROWS)                                                                  \
+    EACH(tmpfile, 4, 2, GROWS)                                                                     \
+    EACH(rename, 16, 8, CHANGES)                                                                   \
+    EACH(rename_leaving, 16, 8, GROWS)                                                             \
+    EACH(rename_begin, 7, 8, CHANGES)                                                              \
+    EACH(rename_begin_leaving, 7, 8, GROWS)                                                        \
+    EACH(rename_commit, 16, 8, CHANGES)                                                            \
+    EACH(rename_commit_leaving, 16, 8, GROWS)                                                      \
+    EACH(settle, 5, 8, CHANGES)                                                                    \
+    EACH(reparent, 5, 8, CHANGES)                                                                  \
+    EACH(move_lock, 3, 16, CHANGES)                                                                \
+    EACH(move_unlock, 2, 16, CHANGES)                                                              \
+    EACH(rmdir, 6, 8, CHANGES)                                                                     \
+    EACH(seal_home, 3, 8, CHANGES)                                                                 \
+    EACH(seal, 3, 8, CHANGES)                                                                      \
+    EACH(unseal, 3, 8, CHANGES)                                                                    \
+    EACH(tomb, 2, 8, CHANGES)                                                                      \
+    EACH(kill, 3, 8, CHANGES)                                                                      \
+    EACH(rmdir_commit, 6, 8, CHANGES)                                                              \
+    EACH(ptime, 4, 8, CHANGES)                                                                     \
+    EACH(nlink, 5, 8, CHANGES)                                                                     \
+    EACH(dirbit, 3, 8, CHANGES)                                                                    \
+    EACH(abort, 2, 16, CHANGES)                                                                    \
+    EACH(forget, 2, 16, CHANGES)                                                                   \
     EACH(lease, 3, 8, MARKS)                                                                       \
     EACH(holders, 3, 8, READS)                                                                     \
     EACH(getlk, 6, 8, READS)                                                                       \

@@ -11,7 +11,7 @@
 
 #include "redis_parts.h"
 
-#define COMMANDS 32
+#define COMMANDS 96
 #define HOOKS    4
 
 struct RedisModuleCtx {

@@ -72,8 +72,7 @@ static bool is(const struct mfs_arg *arg, const char *word)
 
 static bool renames(const struct mfs_arg *argv, uint32_t argc)
 {
-    return argc > 1 && is(&argv[0], "FCALL") &&
-           (is(&argv[1], "mfs_rename") || is(&argv[1], "mfs_rename_commit"));
+    return argc && (is(&argv[0], "mfs_rename") || is(&argv[0], "mfs_rename_commit"));
 }
 
 /* The one answer is lost. */

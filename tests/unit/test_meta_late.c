@@ -92,15 +92,15 @@ static void test_aborted_is_remembered(void **state)
     meta_name_at(&a, d, 2, "g", other, sizeof other);
     meta_name_at(&a, d, 3, "h", elsewhere, sizeof elsewhere);
     f = new_file(d, name);
-    cut_before("mfs_rename_commit", 10, end_it);
+    cut_before("mfs_rename_commit", 8, end_it);
     assert_int_equal(mfs_meta_rename(a.meta, d, name, d, other, 0), 0);
     was_cut();
-    cut_before("mfs_put", 7, end_it);
+    cut_before("mfs_put", 5, end_it);
     assert_int_equal(mfs_meta_link(a.meta, f, d, elsewhere, &attr), 0);
     was_cut();
     assert_int_equal(mfs_meta_unlink(a.meta, d, other), 0);
     assert_int_equal(mfs_meta_unlink(a.meta, d, elsewhere), 0);
-    cut_before("mfs_rmdir_commit", 6, end_it);
+    cut_before("mfs_rmdir_commit", 4, end_it);
     assert_int_equal(mfs_meta_rmdir(a.meta, ROOT, "d"), 0);
     was_cut();
 }
@@ -153,7 +153,7 @@ static void test_rmdir(void **state)
     name_at(late.dir, late.home + 1, "f", late.name);
     new_file(late.dir, late.name); /* it has two shards */
     assert_int_equal(mfs_meta_unlink(a.meta, late.dir, late.name), 0);
-    cut_before("mfs_rmdir_commit", 6, fill);
+    cut_before("mfs_rmdir_commit", 4, fill);
     assert_int_equal(mfs_meta_rmdir(a.meta, ROOT, "d"), -ENOTEMPTY);
     was_cut();
     assert_int_equal(meta_client_ino(&b, ROOT, "d"), late.dir);
@@ -182,7 +182,7 @@ static void test_rename(void **state)
     uint64_t f = new_file_and_name(other);
 
     (void)state;
-    cut_before("mfs_rename_commit", 10, undo_rename);
+    cut_before("mfs_rename_commit", 8, undo_rename);
     assert_int_equal(mfs_meta_rename(a.meta, late.dir, late.name, late.dir, other, 0), 0);
     was_cut();
     assert_int_equal(meta_client_ino(&b, late.dir, late.name), -ENOENT);
@@ -204,7 +204,7 @@ static void test_link(void **state)
     uint64_t f = new_file_and_name(other);
 
     (void)state;
-    cut_before("mfs_put", 7, keep_house);
+    cut_before("mfs_put", 5, keep_house);
     assert_int_equal(mfs_meta_link(a.meta, f, late.dir, other, &attr), 0);
     was_cut();
     assert_int_equal(meta_client_ino(&b, late.dir, other), f);

@@ -186,7 +186,8 @@ static void test_each_command_refuses_what_is_none(void **state)
         for (uint32_t n = 1; n < least; n++)
             assert_int_equal(say(i, n, first), -EIO);
         for (size_t k = 0; k < sizeof lengths / sizeof *lengths && commands[i].first; k++)
-            assert_int_equal(say(i, least, lengths[k]), -EIO);
+            if (lengths[k] != commands[i].first)
+                assert_int_equal(say(i, least, lengths[k]), -EIO);
         for (uint32_t n = least; n < least + 4; n++)
             assert_int_not_equal(say(i, n, first), -ETIMEDOUT);
         assert_int_equal(redis_fixture_admin(t.fixture, 0, "PING"), 0);

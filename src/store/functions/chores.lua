@@ -1,5 +1,9 @@
 -- What housekeeping has to look at, for one client at a time.
 
+local function now()
+    return tonumber(redis.call('TIME')[1])
+end
+
 local LOOK = 64 -- things of each kind in one round
 
 -- mfs_chores ms: nil when somebody was here less than ms ago, otherwise { now in seconds,

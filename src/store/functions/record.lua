@@ -25,10 +25,6 @@ errno.ECANCELED = 125
 local F_XATTR, F_ACL, F_DEFACL, F_TMPFILE, F_SECCAPS, F_MTIME = 1, 2, 4, 8, 16, 32
 local S_IFREG, S_IFDIR = 8, 4 -- mode / 4096: what an entry calls its type
 
-local LINK_MAX = 65000
-local TOMBSTONE = 'X'
-local TOMBSTONE_SECONDS = 120
-
 local function stripe0(ino)
     return 'S' .. ino .. '\0\0\0\0'
 end
@@ -91,21 +87,6 @@ end
 -- Privileges were given: a new version, so that nobody goes on with what was known before.
 local function granted(rec)
     return splice(rec, 48, struct.pack('<i8', struct.unpack('<i8', rec, 49) + 1))
-end
-
--- Is the home of an inode (or an entry's) this partition, whose number is `prefix` (2 bytes, big-endian)? The home is in
--- bits 37 … 52 (base/ino.h has the same in C).
-local function home_here(ino, prefix)
-    local a, b, c = byte(ino, 2, 4)
-    return a % 32 * 2048 + b * 8 + math.floor(c / 32) == (struct.unpack('>I2', prefix))
-end
-
--- An entry: ino (8), type (1), and while a rename across partitions is under way its intent:
--- transaction (16), partition that decides (2, big-endian).
-local ENTRY = 9
-
-local function entry_type(entry)
-    return byte(entry, ENTRY)
 end
 
 make_root = function(sec, nsec)

@@ -1,5 +1,4 @@
-/* Names: this partition's shard of a directory is a hash D ino, name → entry. Its field '' (no name
- * is empty) is a seal: while it is there no name can be added (functions/dir.lua).
+/* Looking a name up, making one, and taking one away (shard.h).
  *
  * Answers that are strings begin with a status byte. Those that ask for something to be done first:
  * '\3' entry: an intent is in the way; '\4' seal: the directory is, or may be, being removed. */
@@ -8,29 +7,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/bytes.h"
 #include "partition/inode.h"
 #include "partition/journal/journal.h"
 #include "partition/leases.h"
+#include "partition/names/names.h"
+#include "partition/names/shard.h"
+#include "partition/names/txn.h"
 #include "partition/numbers.h"
 #include "partition/voids.h"
-
-static bool is_entry(struct mfs_span entry)
-{
-    return entry.n >= MFS_ENTRY_LEN && entry.n <= MFS_INTENT_LEN;
-}
-
-static struct mfs_span entry_ino(struct mfs_span entry)
-{
-    return (struct mfs_span){entry.p, 8};
-}
-
-static char entry_type(struct mfs_span entry)
-{
-    return entry.p[8];
-}
 
 /* A file's content, when it has at most `most` bytes and no voids. */
 static void add_content(const struct mfs_request *r, const struct mfs_inode *i, struct mfs_span ino,
@@ -66,23 +52,23 @@ int mfs_command_lookup(const struct mfs_request *r)
     if (!held)
         return mfs_redis.ReplyWithNull(r->ctx);
     entry = mfs_string_span(held);
-    if (!is_entry(entry)) {
+    if (!mfs_entry_is(entry)) {
         mfs_redis.FreeString(r->ctx, held);
         return mfs_request_fail(r, EIO, "not an entry");
     }
     if (mfs_inode_is_here(entry, mfs_request_arg(r, 3)))
-        i = mfs_inode_open(r->ctx, entry_ino(entry), MFS_REDIS_READ);
-    if (entry.n == MFS_ENTRY_LEN &&
-        (entry_type(entry) == MFS_TYPE_DIR || (entry_type(entry) == MFS_TYPE_FILE && i.rec)))
-        leased = mfs_lease_add(r->ctx, entry_ino(entry), mfs_request_arg(r, 4));
+        i = mfs_inode_open(r->ctx, mfs_entry_ino(entry), MFS_REDIS_READ);
+    if (entry.n == MFS_ENTRY_LEN && (mfs_entry_type(entry) == MFS_TYPE_DIR ||
+                                     (mfs_entry_type(entry) == MFS_TYPE_FILE && i.rec)))
+        leased = mfs_lease_add(r->ctx, mfs_entry_ino(entry), mfs_request_arg(r, 4));
     if (leased)
         mfs_redis.ReplicateVerbatim(r->ctx);
     mfs_answer_byte(&a, leased);
     mfs_answer_byte(&a, entry.n);
     mfs_answer_span(&a, entry);
     mfs_answer_add(&a, i.rec, i.n);
-    if (leased && i.rec && entry_type(entry) == MFS_TYPE_FILE)
-        add_content(r, &i, entry_ino(entry), mfs_request_int(r, 5), &a);
+    if (leased && i.rec && mfs_entry_type(entry) == MFS_TYPE_FILE)
+        add_content(r, &i, mfs_entry_ino(entry), mfs_request_int(r, 5), &a);
     rc = mfs_answer_send(&a, r->ctx);
     mfs_inode_close(&i);
     mfs_redis.FreeString(r->ctx, held);
@@ -98,12 +84,12 @@ static bool answer_existing(const struct mfs_request *r, struct mfs_span entry, 
     struct mfs_inode i = {0};
     struct mfs_answer a = {0};
 
-    if (!is_entry(entry)) {
+    if (!mfs_entry_is(entry)) {
         *rc = mfs_request_fail(r, EIO, "not an entry");
         return true;
     }
     if (home)
-        i = mfs_inode_open(r->ctx, entry_ino(entry), MFS_REDIS_READ);
+        i = mfs_inode_open(r->ctx, mfs_entry_ino(entry), MFS_REDIS_READ);
     if (home && !i.rec) {
         mfs_inode_close(&i);
         return false;
@@ -115,14 +101,14 @@ static bool answer_existing(const struct mfs_request *r, struct mfs_span entry, 
         mfs_inode_close(&i);
         *rc = mfs_request_fail(r, EEXIST, "exists");
         return true;
-    } else if (!i.rec || entry_type(entry) != MFS_TYPE_FILE) {
+    } else if (!i.rec || mfs_entry_type(entry) != MFS_TYPE_FILE) {
         mfs_answer_byte(&a, MFS_ANSWER_EXISTS);
         mfs_answer_span(&a, entry);
     } else {
-        mfs_inode_opened(r->ctx, entry_ino(entry), r->argv[SID], 1);
+        mfs_inode_opened(r->ctx, mfs_entry_ino(entry), r->argv[SID], 1);
         mfs_redis.ReplicateVerbatim(r->ctx);
         mfs_answer_byte(&a, MFS_ANSWER_OPENED);
-        mfs_answer_span(&a, entry_ino(entry));
+        mfs_answer_span(&a, mfs_entry_ino(entry));
         mfs_answer_add(&a, i.rec, i.n);
     }
     mfs_inode_close(&i);
@@ -130,20 +116,25 @@ static bool answer_existing(const struct mfs_request *r, struct mfs_span entry, 
     return true;
 }
 
-static void add_inode(const struct mfs_request *r, struct mfs_span ino)
+bool mfs_names_make(const struct mfs_request *r, struct mfs_span here, struct mfs_span record,
+                    int xattrs, char ino[8])
 {
-    struct RedisModuleKey *key = mfs_key_open(r->ctx, 'I', ino, MFS_REDIS_WRITE);
+    struct mfs_span id = {ino, 8};
+    struct RedisModuleKey *key;
 
-    mfs_redis.StringSet(key, r->argv[RECORD]);
-    mfs_journal_key(key);
+    if (!mfs_numbers_next(r->ctx, mfs_get_be16(here.p), ino))
+        return false;
+    key = mfs_key_open(r->ctx, 'I', id, MFS_REDIS_WRITE);
+    mfs_key_set(r->ctx, key, record.p, record.n);
     mfs_key_close(key);
-    if (r->argc <= XATTRS)
-        return;
-    key = mfs_key_open(r->ctx, 'A', ino, MFS_REDIS_WRITE);
-    for (int i = XATTRS; i + 1 < r->argc; i += 2)
+    if (r->argc <= xattrs)
+        return true;
+    key = mfs_key_open(r->ctx, 'A', id, MFS_REDIS_WRITE);
+    for (int i = xattrs; i + 1 < r->argc; i += 2)
         mfs_redis.HashSet(key, 0, r->argv[i], r->argv[i + 1], NULL);
     mfs_journal_key(key);
     mfs_key_close(key);
+    return true;
 }
 
 static int add_name(const struct mfs_request *r, struct RedisModuleKey *shard)
@@ -153,10 +144,9 @@ static int add_name(const struct mfs_request *r, struct RedisModuleKey *shard)
     struct mfs_span ino = {entry, 8};
     struct mfs_answer a = {0};
 
-    if (!mfs_numbers_next(r->ctx, mfs_get_be16(mfs_request_arg(r, HERE).p), entry))
+    if (!mfs_names_make(r, mfs_request_arg(r, HERE), mfs_request_arg(r, RECORD), XATTRS, entry))
         return mfs_request_fail(r, ENOSPC, "no inode numbers left");
     entry[8] = type;
-    add_inode(r, ino);
     mfs_key_set_field(r->ctx, shard, r->argv[NAME], entry, sizeof entry);
     if (type != MFS_TYPE_DIR && sid.n && how.n < 3)
         mfs_inode_opened(r->ctx, ino, r->argv[SID], 1);
@@ -213,49 +203,37 @@ int mfs_command_create(const struct mfs_request *r)
     return rc;
 }
 
-/* Length of what mfs_inode_unref adds (1 byte), that, other holders of a lease. */
-static void unref_leased(const struct mfs_request *r, struct mfs_span ino, int time,
-                         struct mfs_answer *a)
+void mfs_names_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, const struct mfs_unref *u,
+                     struct mfs_answer *a)
 {
     struct mfs_answer others = {0};
     size_t at = a->n;
 
-    mfs_lease_others(r->ctx, ino, mfs_request_arg(r, time + 2), false, &others);
+    mfs_lease_others(ctx, ino, u->sid, false, &others);
     mfs_answer_byte(a, 0);
-    mfs_inode_unref(r->ctx, ino, mfs_request_arg(r, time), mfs_request_int(r, time + 1),
-                    others.n > 0, a);
+    mfs_inode_unref(ctx, ino, u->time, u->stripe_size, others.n > 0, a);
     a->p[at] = (char)(a->n - at - 1);
     mfs_answer_add(a, others.p, others.n);
-    free(others.p);
+    mfs_answer_fini(&others);
 }
 
-/* How long a count that others have seen to is remembered: longer than who was to do it may be
- * stopped before he sends it. */
-#define DONE_LIFE (24LL * 3600 * 1000) /* ms */
-
-static bool has_txn(const struct mfs_request *r, int i)
+/* Of the arguments from `time` on. */
+static struct mfs_unref unref_of(const struct mfs_request *r, int time)
 {
-    return mfs_request_arg(r, i).n == MFS_TXN_LEN;
+    return (struct mfs_unref){mfs_request_arg(r, time), mfs_request_int(r, time + 1),
+                              mfs_request_arg(r, time + 2)};
 }
 
 /* False: what the transaction owes is done already, by its client or by another one's housekeeping.
  * From now on it is. */
 static bool settle_debt(const struct mfs_request *r, int txn)
 {
-    struct RedisModuleKey *key =
-        mfs_key_open(r->ctx, 'T', mfs_request_arg(r, txn), MFS_REDIS_WRITE);
-    bool first = !mfs_redis.KeyType(key);
+    const char done = MFS_OUTCOME_ABORTED;
 
-    if (first) {
-        mfs_key_set(r->ctx, key, &(char){MFS_OUTCOME_ABORTED}, 1);
-        mfs_redis.SetExpire(key, DONE_LIFE);
-    }
-    mfs_key_close(key);
-    if (!first)
+    if (mfs_txn_is_decided(r, txn))
         return false;
-    key = mfs_key_named(r->ctx, "#intents", MFS_REDIS_WRITE);
-    mfs_key_drop_field(key, r->argv[txn]);
-    mfs_key_close(key);
+    mfs_txn_decide(r, txn, &done, 1, MFS_TXN_LIFE_MS);
+    mfs_txn_unnote(r, txn);
     return true;
 }
 
@@ -264,55 +242,44 @@ static bool settle_debt(const struct mfs_request *r, int txn)
 int mfs_command_unref(const struct mfs_request *r)
 {
     struct mfs_answer a = {0};
+    struct mfs_unref unref;
 
     if (mfs_request_arg(r, 2).n != 12)
         return mfs_request_fail(r, EINVAL, "not a time");
-    if (has_txn(r, 5) && !settle_debt(r, 5)) {
+    if (mfs_txn_is(r, 5) && !settle_debt(r, 5)) {
         mfs_answer_byte(&a, 1);
         mfs_answer_byte(&a, MFS_UNREF_GONE);
         return mfs_answer_send(&a, r->ctx);
     }
-    unref_leased(r, mfs_request_arg(r, 1), 2, &a);
+    unref = unref_of(r, 2);
+    mfs_names_unref(r->ctx, mfs_request_arg(r, 1), &unref, &a);
     mfs_redis.ReplicateVerbatim(r->ctx);
     return mfs_answer_send(&a, r->ctx);
-}
-
-/* The count of an inode whose home is elsewhere is to follow its name: noted until it has, as in
- * functions/rename.lua. Since when is by the clock that housekeeping here is going to ask, not the
- * client's; so a replica notes its own time. */
-static void note_debt(const struct mfs_request *r, int txn, struct mfs_span ino)
-{
-    struct RedisModuleKey *key = mfs_key_named(r->ctx, "#intents", MFS_REDIS_WRITE);
-    char value[16];
-
-    mfs_put_be64(value, (uint64_t)time(NULL));
-    memcpy(value + 8, ino.p, 8);
-    mfs_key_set_field(r->ctx, key, r->argv[txn], value, sizeof value);
-    mfs_key_close(key);
 }
 
 static int remove_name(const struct mfs_request *r, struct RedisModuleKey *shard,
                        struct mfs_span entry)
 {
+    struct mfs_unref unref = unref_of(r, 4);
     struct mfs_answer a = {0};
     bool home = mfs_inode_is_here(entry, mfs_request_arg(r, 3));
 
-    if (!is_entry(entry))
+    if (!mfs_entry_is(entry))
         return mfs_request_fail(r, EIO, "not an entry");
     if (entry.n > MFS_ENTRY_LEN) {
         mfs_answer_byte(&a, MFS_ANSWER_INTENT);
         mfs_answer_span(&a, entry);
         return mfs_answer_send(&a, r->ctx);
     }
-    if (entry_type(entry) == MFS_TYPE_DIR)
+    if (mfs_entry_type(entry) == MFS_TYPE_DIR)
         return mfs_request_fail(r, EISDIR, "a directory");
     mfs_key_drop_field(shard, r->argv[2]);
     mfs_answer_byte(&a, home ? MFS_ANSWER_DONE : MFS_ANSWER_ELSEWHERE);
-    mfs_answer_span(&a, entry_ino(entry));
+    mfs_answer_span(&a, mfs_entry_ino(entry));
     if (home)
-        unref_leased(r, entry_ino(entry), 4, &a);
-    else if (has_txn(r, 7))
-        note_debt(r, 7, entry_ino(entry));
+        mfs_names_unref(r->ctx, mfs_entry_ino(entry), &unref, &a);
+    else if (mfs_txn_is(r, 7))
+        mfs_txn_note(r, 7, entry.p, 8);
     mfs_redis.ReplicateVerbatim(r->ctx);
     return mfs_answer_send(&a, r->ctx);
 }
