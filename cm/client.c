@@ -71,7 +71,10 @@ int mfs_client_find(const struct mfs_paths *p, char address[MFS_ADDRESS_MAX],
     if (rc)
         return rc;
     rc = read_address(p, address);
-    return rc ? mfs_err_set(err, rc, "%s: %s", p->address, strerror(-rc)) : 0;
+    if (!rc)
+        return 0;
+    mfs_secret_free(secret);
+    return mfs_err_set(err, rc, "%s: %s", p->address, strerror(-rc));
 }
 
 int mfs_client_call(const struct mfs_paths *p, enum mfs_msg type, const void *body, int64_t timeout,
@@ -84,6 +87,7 @@ int mfs_client_call(const struct mfs_paths *p, enum mfs_msg type, const void *bo
     if (rc)
         return rc;
     rc = mfs_call(address, &secret, "cli", type, body, timeout, reply, err);
+    mfs_secret_free(&secret);
     if (rc && !mfs_client_daemon(p).pid)
         return mfs_err_set(
             err, -ESRCH, "the cm of deployment %s does not run; cm start starts it again", p->name);

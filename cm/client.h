@@ -19,8 +19,8 @@ struct mfs_proc mfs_client_daemon(const struct mfs_paths *p);
 int mfs_client_start_daemon(const struct mfs_paths *p, struct mfs_proc *daemon,
                             struct mfs_err *err);
 
-/* Where the deployment's cm listens, and its secret. 0, -ESRCH with a sentence when there is no
- * such deployment, or another negative errno with the reason. */
+/* Where the deployment's cm listens, and its secret, which is the caller's to free. 0, -ESRCH with
+ * a sentence when there is no such deployment, or another negative errno with the reason. */
 int mfs_client_find(const struct mfs_paths *p, char address[MFS_ADDRESS_MAX],
                     struct mfs_secret *secret, struct mfs_err *err);
 

@@ -146,8 +146,10 @@ int mfs_cmd_checkpoint(struct mfs_verb_call *call, struct mfs_err *err)
                            "nodes share");
     }
     rc = mfs_client_find(&call->paths, address, &secret, err); /* before anything is made */
-    if (!rc)
+    if (!rc) {
+        mfs_secret_free(&secret);
         rc = mfs_manifest_begin(&d, call->args[0], call->paths.name, err);
+    }
     if (rc)
         return rc;
     rc = ask(call, &d, &made, err);

@@ -248,7 +248,6 @@ static int run(struct start *s, const struct mfs_cm_state *st, const char *how, 
 
 static int start_new(struct start *s, int *lock, struct mfs_err *err)
 {
-    struct mfs_secret secret;
     struct mfs_cm_state st;
     int rc = mfs_spec_make(s->conf, &st, err);
 
@@ -257,7 +256,7 @@ static int start_new(struct start *s, int *lock, struct mfs_err *err)
         return rc;
     s->ours = true;
     s->load_time = mfs_cm_state_load_time(&st);
-    rc = mfs_secret_create(s->paths->secret, &secret);
+    rc = mfs_secret_create(s->paths->secret);
     if (!rc)
         rc = mfs_cm_state_save(&st, s->paths->state);
     if (rc) {

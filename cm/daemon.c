@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "base/secure.h"
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "cm/cleanup.h"
@@ -118,6 +119,7 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
         rc = mfs_secret_load(cm->paths->secret, &cm->secret, err);
     if (rc)
         return rc;
+    mfs_secure_warn();
     cm->provider = mfs_provider_find(cm->state.provider);
     if (!cm->provider)
         return mfs_err_set(err, -EINVAL, "provider: \"%s\" is not known", cm->state.provider);
@@ -175,6 +177,7 @@ static void close_all(struct mfs_cm *cm)
     mfs_migrate_fini(cm);
     mfs_replicas_fini(cm);
     mfs_loop_destroy(cm->loop);
+    mfs_secret_free(&cm->secret);
     mfs_nodes_fini(cm);
     mfs_cm_state_clear(&cm->state);
     free(cm->assigned);

@@ -114,8 +114,10 @@ int mfs_long_call(const struct mfs_paths *p, struct mfs_long_call *call, struct 
         return rc;
     call->tried = true;
     s.loop = mfs_loop_create();
-    if (!s.loop)
+    if (!s.loop) {
+        mfs_secret_free(&secret);
         return mfs_err_set(err, -errno, "cannot make an event loop: %s", strerror(errno));
+    }
     s.conn = mfs_conn_connect(s.loop, address, &secret, "cli", CONNECT_TIME, &service, &s, &s.err);
     if (s.conn && !mfs_loop_timer(s.loop, PROGRESS_STEP, PROGRESS_STEP, ask, &s))
         mfs_err_set(&s.err, -ENOMEM, "out of memory");
@@ -128,6 +130,7 @@ int mfs_long_call(const struct mfs_paths *p, struct mfs_long_call *call, struct 
     if (s.conn)
         mfs_conn_close(s.conn);
     mfs_loop_destroy(s.loop);
+    mfs_secret_free(&secret);
     if (s.shown)
         fprintf(stderr, "\r\033[K");
     *err = s.err;

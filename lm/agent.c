@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/secure.h"
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "cluster/placement.h"
@@ -329,6 +330,7 @@ static int open_agent(struct mfs_agent *a, struct mfs_err *err)
         rc = mfs_secret_load(secret, &a->secret, err);
     if (rc)
         return rc;
+    mfs_secure_warn();
     rc = open_loop(a);
     if (rc)
         return mfs_err_set(err, rc, "can't set up the event loop: %s", strerror(-rc));
@@ -364,6 +366,7 @@ static void close_agent(struct mfs_agent *a)
     mfs_agent_parts_free(a);
     mfs_fleet_destroy(a->fleet);
     mfs_loop_destroy(a->loop);
+    mfs_secret_free(&a->secret);
     free(a->table);
     free(a->sample.part);
     free(a->lost);

@@ -104,8 +104,7 @@ static struct probe_job *make_job(struct mfs_agent *a, const struct mfs_msg_prob
     j->how = *m;
     j->plan = (struct mfs_probe_plan){
         .peers = m->peers, .time = (int64_t)ms * MFS_MSEC, .bytes = m->bytes, .iface = a->iface};
-    j->plan.secret.len = strlen(m->password);
-    memcpy(j->plan.secret.bytes, m->password, j->plan.secret.len);
+    j->plan.secret = (struct mfs_secret){strlen(j->how.password), j->how.password};
     j->listener = -1;
     return j;
 }

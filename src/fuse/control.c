@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/secure.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "cluster/trust.h"
@@ -171,6 +172,7 @@ static int start(struct mfs_control *c, struct mfs_err *err)
 
     if (rc < 0)
         return rc;
+    mfs_secure_warn();
     c->loop = mfs_loop_create();
     if (c->loop == NULL)
         return mfs_err_set(err, -errno, "event loop: %s", strerror(errno));
@@ -217,6 +219,7 @@ void mfs_control_destroy(struct mfs_control *c)
     }
     mfs_session_destroy(c->session);
     mfs_loop_destroy(c->loop);
+    mfs_secret_free(&c->secret);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
     free(c->table);

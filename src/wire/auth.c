@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/secure.h"
 #include "base/text.h"
 #include "wire/frame.h"
 #include "wire/mac.h"
@@ -15,6 +16,7 @@
 #include "wire/record.h"
 
 #define SECRET_BYTES 32
+#define SECRET_MAX   256 /* bytes of the file */
 
 struct challenge {
     uint32_t version;
@@ -49,20 +51,22 @@ static const struct mfs_record welcome_record = {
     (const struct mfs_field[]){
         {.name = "mac", .required = true, MFS_FIELD(STR, struct welcome, mac)}, {0}}};
 
-int mfs_secret_create(const char *path, struct mfs_secret *s)
+int mfs_secret_create(const char *path)
 {
     char text[2 * SECRET_BYTES + 2];
     int rc = mfs_random_hex(text, SECRET_BYTES);
 
-    if (rc)
-        return rc;
-    s->len = 2 * SECRET_BYTES;
-    memcpy(s->bytes, text, s->len);
-    text[s->len] = '\n';
-    return mfs_file_write(path, text, s->len + 1, 0600);
+    if (!rc) {
+        text[2 * SECRET_BYTES] = '\n';
+        rc = mfs_file_write(path, text, 2 * SECRET_BYTES + 1, 0600);
+    }
+    explicit_bzero(text, sizeof text);
+    return rc;
 }
 
-static int secret_read(int fd, const char *path, struct mfs_secret *s, struct mfs_err *err)
+/* Into `bytes`, SECRET_MAX of them. */
+static int secret_read(int fd, const char *path, unsigned char *bytes, size_t *len,
+                       struct mfs_err *err)
 {
     struct stat st;
     ssize_t n;
@@ -76,26 +80,40 @@ static int secret_read(int fd, const char *path, struct mfs_secret *s, struct mf
     if (st.st_mode & 077)
         return mfs_err_set(err, -EACCES,
                            "%s: others than its owner may read it; its mode must be 0600", path);
-    n = read(fd, s->bytes, sizeof s->bytes);
+    n = read(fd, bytes, SECRET_MAX);
     if (n < 0)
         return mfs_err_set(err, -errno, "%s: %s", path, strerror(errno));
-    while (n && (s->bytes[n - 1] == '\n' || s->bytes[n - 1] == '\r'))
+    while (n && (bytes[n - 1] == '\n' || bytes[n - 1] == '\r'))
         n--;
-    s->len = (size_t)n;
-    if (s->len < 16 || s->len == sizeof s->bytes)
+    *len = (size_t)n;
+    if (n < 16 || n == SECRET_MAX)
         return mfs_err_set(err, -EINVAL, "%s: is no secret (16 to 255 bytes)", path);
     return 0;
 }
 
 int mfs_secret_load(const char *path, struct mfs_secret *s, struct mfs_err *err)
 {
+    unsigned char *bytes = mfs_secure_alloc(SECRET_MAX);
     int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
 
+    *s = (struct mfs_secret){.bytes = bytes};
     if (fd < 0)
-        return mfs_err_set(err, -errno, "%s: %s", path, strerror(errno));
-    rc = secret_read(fd, path, s, err);
-    close(fd);
+        rc = mfs_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    else if (!bytes)
+        rc = mfs_err_set(err, -ENOMEM, "%s: out of memory", path);
+    else
+        rc = secret_read(fd, path, bytes, &s->len, err);
+    if (fd >= 0)
+        close(fd);
+    if (rc)
+        mfs_secret_free(s);
     return rc;
+}
+
+void mfs_secret_free(struct mfs_secret *s)
+{
+    mfs_secure_free((void *)s->bytes, SECRET_MAX);
+    *s = (struct mfs_secret){0};
 }
 
 /* The listener's key always comes first, whichever end computes. `shared` comes behind them, unless
@@ -153,7 +171,7 @@ int mfs_auth_begin(struct mfs_auth *a, const struct mfs_secret *secret, const ch
 
 void mfs_auth_end(struct mfs_auth *a)
 {
-    explicit_bzero(&a->exchange, sizeof a->exchange);
+    mfs_exchange_destroy(&a->exchange);
 }
 
 static int take_key(struct mfs_auth *a, const char *key, struct mfs_err *err)

@@ -19,21 +19,22 @@
 #include "wire/cipher.h"
 #include "wire/exchange.h"
 
-#define MFS_AUTH_FRAME_MAX  1024 /* of any frame before both are authenticated */
-#define MFS_AUTH_KEY_TEXT   (2 * MFS_EXCHANGE_KEY + 1)
-#define MFS_AUTH_ROLE_MAX   16
-#define MFS_AUTH_SECRET_MAX 256
+#define MFS_AUTH_FRAME_MAX 1024 /* of any frame before both are authenticated */
+#define MFS_AUTH_KEY_TEXT  (2 * MFS_EXCHANGE_KEY + 1)
+#define MFS_AUTH_ROLE_MAX  16
 
 struct mfs_secret {
     size_t len;
-    unsigned char bytes[MFS_AUTH_SECRET_MAX];
+    const void *bytes; /* what mfs_secret_load makes is in the secure heap (base/secure.h) */
 };
 
 /* Makes a new secret file (0600, 64 hexadecimal digits). 0 or a negative errno. */
-int mfs_secret_create(const char *path, struct mfs_secret *s);
+int mfs_secret_create(const char *path);
 
-/* Reads it; refuses a file that others than its owner may read, with the reason. */
+/* Reads it; refuses a file that others than its owner may read, with the reason. When it fails,
+ * nothing is left to free. */
 int mfs_secret_load(const char *path, struct mfs_secret *s, struct mfs_err *err);
+void mfs_secret_free(struct mfs_secret *s); /* wipes it; one that is zero is fine */
 
 enum mfs_auth_state { MFS_AUTH_WAITING, MFS_AUTH_DONE };
 

@@ -6,14 +6,15 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "base/secure.h"
 #include "wire/frame.h"
 
 #define NONCE 12
 
 struct mfs_cipher {
     EVP_CIPHER_CTX *ctx;
-    unsigned char key[MFS_CIPHER_KEY];
-    uint64_t number; /* of the next frame */
+    unsigned char *key; /* in the secure heap */
+    uint64_t number;    /* of the next frame */
 };
 
 struct mfs_cipher *mfs_cipher_create(const unsigned char key[MFS_CIPHER_KEY])
@@ -22,12 +23,14 @@ struct mfs_cipher *mfs_cipher_create(const unsigned char key[MFS_CIPHER_KEY])
 
     if (!c)
         return NULL;
-    memcpy(c->key, key, sizeof c->key);
     c->ctx = EVP_CIPHER_CTX_new();
-    if (c->ctx)
-        return c;
-    mfs_cipher_destroy(c);
-    return NULL;
+    c->key = mfs_secure_alloc(MFS_CIPHER_KEY);
+    if (!c->ctx || !c->key) {
+        mfs_cipher_destroy(c);
+        return NULL;
+    }
+    memcpy(c->key, key, MFS_CIPHER_KEY);
+    return c;
 }
 
 void mfs_cipher_destroy(struct mfs_cipher *c)
@@ -35,11 +38,12 @@ void mfs_cipher_destroy(struct mfs_cipher *c)
     if (!c)
         return;
     EVP_CIPHER_CTX_free(c->ctx);
-    explicit_bzero(c->key, sizeof c->key);
+    mfs_secure_free(c->key, MFS_CIPHER_KEY);
     free(c);
 }
 
-/* Ready for the next frame's bytes. */
+/* Ready for the next frame's bytes. From here to the context's reset it holds the key as well, in
+ * ordinary memory. */
 static int begin(struct mfs_cipher *c, int encrypt)
 {
     unsigned char nonce[NONCE] = {0};
@@ -53,14 +57,13 @@ static int encrypt(struct mfs_cipher *c, unsigned char *body, size_t len, unsign
 {
     int n = 0, rest = 0, rc = begin(c, 1);
 
-    if (rc)
-        return rc;
-    if (!EVP_EncryptUpdate(c->ctx, body, &n, body, (int)len) ||
-        !EVP_EncryptFinal_ex(c->ctx, body + n, &rest) ||
-        !EVP_CIPHER_CTX_ctrl(c->ctx, EVP_CTRL_AEAD_GET_TAG, MFS_CIPHER_TAG, tag))
-        return -EIO;
-    c->number++;
-    return 0;
+    if (!rc && (!EVP_EncryptUpdate(c->ctx, body, &n, body, (int)len) ||
+                !EVP_EncryptFinal_ex(c->ctx, body + n, &rest) ||
+                !EVP_CIPHER_CTX_ctrl(c->ctx, EVP_CTRL_AEAD_GET_TAG, MFS_CIPHER_TAG, tag)))
+        rc = -EIO;
+    EVP_CIPHER_CTX_reset(c->ctx);
+    c->number += !rc;
+    return rc;
 }
 
 int mfs_cipher_seal(struct mfs_cipher *c, struct mfs_buf *out, size_t mark)
@@ -79,18 +82,25 @@ int mfs_cipher_seal(struct mfs_cipher *c, struct mfs_buf *out, size_t mark)
     return 0;
 }
 
+static int decrypt(struct mfs_cipher *c, unsigned char *body, size_t len, unsigned char *tag)
+{
+    int n = 0, rest = 0, rc = begin(c, 0);
+
+    if (!rc && (!EVP_DecryptUpdate(c->ctx, body, &n, body, (int)len) ||
+                !EVP_CIPHER_CTX_ctrl(c->ctx, EVP_CTRL_AEAD_SET_TAG, MFS_CIPHER_TAG, tag) ||
+                EVP_DecryptFinal_ex(c->ctx, body + n, &rest) <= 0))
+        rc = -EBADMSG;
+    EVP_CIPHER_CTX_reset(c->ctx);
+    c->number += !rc;
+    return rc ? -EBADMSG : 0;
+}
+
 int mfs_cipher_open(struct mfs_cipher *c, char *body, size_t *len)
 {
     unsigned char *text = (unsigned char *)body;
-    int n = 0, rest = 0;
 
-    if (*len <= MFS_CIPHER_TAG || begin(c, 0))
+    if (*len <= MFS_CIPHER_TAG)
         return -EBADMSG;
     *len -= MFS_CIPHER_TAG;
-    if (!EVP_DecryptUpdate(c->ctx, text, &n, text, (int)*len) ||
-        !EVP_CIPHER_CTX_ctrl(c->ctx, EVP_CTRL_AEAD_SET_TAG, MFS_CIPHER_TAG, text + *len) ||
-        EVP_DecryptFinal_ex(c->ctx, text + n, &rest) <= 0)
-        return -EBADMSG;
-    c->number++;
-    return 0;
+    return decrypt(c, text, *len, text + *len);
 }

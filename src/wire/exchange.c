@@ -3,17 +3,29 @@
 #include <errno.h>
 #include <openssl/evp.h>
 
+#include "base/secure.h"
+
 int mfs_exchange_create(struct mfs_exchange *x)
 {
-    EVP_PKEY *pair = EVP_PKEY_Q_keygen(NULL, NULL, "X25519");
-    size_t secret = sizeof x->secret, open = sizeof x->open;
+    size_t secret = MFS_EXCHANGE_KEY, open = sizeof x->open;
+    EVP_PKEY *pair;
     int rc = -EIO;
 
+    x->secret = mfs_secure_alloc(MFS_EXCHANGE_KEY);
+    if (!x->secret)
+        return -ENOMEM;
+    pair = EVP_PKEY_Q_keygen(NULL, NULL, "X25519");
     if (pair && EVP_PKEY_get_raw_private_key(pair, x->secret, &secret) > 0 &&
         EVP_PKEY_get_raw_public_key(pair, x->open, &open) > 0)
         rc = 0;
     EVP_PKEY_free(pair);
     return rc;
+}
+
+void mfs_exchange_destroy(struct mfs_exchange *x)
+{
+    mfs_secure_free(x->secret, MFS_EXCHANGE_KEY);
+    *x = (struct mfs_exchange){0};
 }
 
 /* libcrypto refuses keys of small order, with which everybody would know what is shared. */
@@ -32,7 +44,7 @@ int mfs_exchange_shared(const struct mfs_exchange *x, const unsigned char theirs
                         unsigned char shared[MFS_EXCHANGE_KEY])
 {
     EVP_PKEY *own =
-        EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, NULL, x->secret, sizeof x->secret);
+        EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, NULL, x->secret, MFS_EXCHANGE_KEY);
     EVP_PKEY *peer = EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, NULL, theirs, MFS_EXCHANGE_KEY);
     EVP_PKEY_CTX *ctx = own ? EVP_PKEY_CTX_new(own, NULL) : NULL;
     int rc = ctx && peer ? derive(ctx, peer, shared) : -EIO;

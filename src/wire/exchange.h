@@ -7,11 +7,13 @@
 #define MFS_EXCHANGE_KEY 32 /* bytes of each key, and of what both share */
 
 struct mfs_exchange {
-    unsigned char secret[MFS_EXCHANGE_KEY], open[MFS_EXCHANGE_KEY]; /* open: for the other end */
+    unsigned char *secret;                /* in the secure heap (base/secure.h) */
+    unsigned char open[MFS_EXCHANGE_KEY]; /* for the other end */
 };
 
-/* A new pair. 0 or -EIO. */
+/* A new pair. 0, -ENOMEM or -EIO; to be destroyed in any case. */
 int mfs_exchange_create(struct mfs_exchange *x);
+void mfs_exchange_destroy(struct mfs_exchange *x); /* wipes; one that is zero is fine */
 
 /* What the end that has x shares with the one that has made the key `theirs`. 0; -EPROTO: that is
  * none that can be used; -EIO. To be wiped by the caller. */

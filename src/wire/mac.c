@@ -17,6 +17,7 @@ int mfs_mac(const void *key, size_t key_len, const char *const *fields, size_t n
     unsigned char text[FIELDS_MAX], digest[MAC_BYTES];
     unsigned digest_len = 0;
     size_t len = 0;
+    int rc = 0;
 
     for (size_t i = 0; i < n; i++) {
         size_t field = strlen(fields[i]) + 1;
@@ -28,9 +29,12 @@ int mfs_mac(const void *key, size_t key_len, const char *const *fields, size_t n
     }
     if (!HMAC(EVP_sha256(), key, (int)key_len, text, len, digest, &digest_len) ||
         digest_len != MAC_BYTES)
-        return -EIO;
-    mfs_text_hex(digest, sizeof digest, out);
-    return 0;
+        rc = -EIO;
+    else
+        mfs_text_hex(digest, sizeof digest, out);
+    OPENSSL_cleanse(text, len); /* what two ends share may be among the fields */
+    OPENSSL_cleanse(digest, sizeof digest);
+    return rc;
 }
 
 bool mfs_mac_equal(const char *given, const char right[MFS_MAC_TEXT])

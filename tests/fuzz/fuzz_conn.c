@@ -84,6 +84,7 @@ static void bring_up(struct mfs_conn *c, bool *asked, struct mfs_cipher **peer)
     memcpy(other.peer, c->auth.own, sizeof other.peer);
     other.caller = !other.caller;
     FUZZ_CHECK(!mfs_auth_ciphers(&other, peer, &unused));
+    mfs_auth_end(&other);
     mfs_cipher_destroy(unused);
     FUZZ_CHECK(!mfs_conn_proved(c));
     for (unsigned i = 0; i < ASKED; i++)

@@ -63,7 +63,8 @@ int cm_stage_open(struct cm_stage *stage)
     snprintf(stage->paths.state, sizeof stage->paths.state, "%s/cm.json", stage->dir);
     snprintf(stage->paths.events, sizeof stage->paths.events, "%s/events.jsonl", stage->dir);
     snprintf(stage->paths.secret, sizeof stage->paths.secret, "%s/secret", stage->dir);
-    if (mfs_secret_create(stage->paths.secret, &cm->secret))
+    if (mfs_secret_create(stage->paths.secret) ||
+        mfs_secret_load(stage->paths.secret, &cm->secret, &err))
         return -1;
     cm->paths = &stage->paths;
     if (!cm->provider)
@@ -91,6 +92,7 @@ void cm_stage_close(struct cm_stage *stage)
 {
     cm_stage_deafen(stage);
     mfs_loop_destroy(stage->cm.loop);
+    mfs_secret_free(&stage->cm.secret);
     mfs_nodes_fini(&stage->cm);
     mfs_cm_state_clear(&stage->cm.state);
     mfs_file_remove_tree(stage->dir);

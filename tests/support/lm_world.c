@@ -402,13 +402,14 @@ void lm_world_listen(struct lm_world *w)
 
 static int make_files(struct lm_world *w)
 {
+    struct mfs_err err;
     char path[128];
 
     mfs_text_copy(w->dir, sizeof w->dir, "/tmp/memefs-lm-XXXXXX");
     if (!mkdtemp(w->dir))
         return -1;
     snprintf(path, sizeof path, "%s/secret", w->dir);
-    if (mfs_secret_create(path, &w->secret))
+    if (mfs_secret_create(path) || mfs_secret_load(path, &w->secret, &err))
         return -1;
     snprintf(path, sizeof path, "%s/node-%d", w->dir, LM_WORLD_NODE);
     snprintf(w->sock, sizeof w->sock, "unix:%s/node-%d/lm.sock", w->dir, LM_WORLD_NODE);
@@ -483,6 +484,7 @@ int lm_world_teardown(void **state)
     mfs_conn_put(w->joins_conn);
     mfs_listener_destroy(w->listener);
     mfs_loop_destroy(w->loop);
+    mfs_secret_free(&w->secret);
     mfs_file_remove_tree(w->dir);
     free(w);
     return rc;

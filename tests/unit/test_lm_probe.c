@@ -26,8 +26,7 @@ static struct mfs_probe_plan plan_with(const char *secret, uint32_t peers)
     struct mfs_probe_plan plan = {
         .peers = peers, .time = 300 * MFS_MSEC, .bytes = 64U << 20, .iface = ""};
 
-    plan.secret.len = strlen(secret);
-    memcpy(plan.secret.bytes, secret, plan.secret.len);
+    plan.secret = (struct mfs_secret){strlen(secret), secret};
     return plan;
 }
 

@@ -48,6 +48,8 @@ static void begin(struct exchange *x, const struct mfs_secret *ours,
 
 static void end(struct exchange *x)
 {
+    mfs_auth_end(&x->listener);
+    mfs_auth_end(&x->caller);
     mfs_buf_fini(&x->challenge);
     mfs_buf_fini(&x->proof);
     mfs_buf_fini(&x->welcome);
@@ -114,11 +116,12 @@ static void recordings_stay_closed(void **state)
     put_frame(&frame, c[0]);
     assert_int_equal(open_frame(&frame, l[1]), 0);
     mfs_auth_end(&x.caller);
-    assert_int_equal(x.caller.exchange.secret[0] | x.caller.exchange.secret[31], 0);
+    assert_null(x.caller.exchange.secret);
     destroy(l);
     destroy(c);
     destroy(thief);
     mfs_buf_fini(&frame);
+    mfs_auth_end(&later);
     end(&x);
 }
 
@@ -143,11 +146,12 @@ static void known_exchange(void **state)
     static const char bob[] = "5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb";
     static const char alice[] = "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a";
     unsigned char open[MFS_EXCHANGE_KEY], shared[MFS_EXCHANGE_KEY];
-    struct mfs_exchange x;
+    unsigned char secret[MFS_EXCHANGE_KEY];
+    struct mfs_exchange x = {.secret = secret};
     char text[MFS_AUTH_KEY_TEXT];
 
     (void)state;
-    assert_int_equal(mfs_text_unhex(bob, x.secret, sizeof x.secret), 0);
+    assert_int_equal(mfs_text_unhex(bob, secret, sizeof secret), 0);
     assert_int_equal(mfs_text_unhex(alice, open, sizeof open), 0);
     assert_int_equal(mfs_exchange_shared(&x, open, shared), 0);
     mfs_text_hex(shared, sizeof shared, text);
@@ -213,6 +217,7 @@ static void reflected(void **state)
     /* And a listener's own challenge is no proof. */
     assert_int_equal(mfs_auth_begin(&victim, &right, NULL, &challenge), 0);
     assert_int_equal(give(&victim, &challenge, &out), -EPROTO);
+    mfs_auth_end(&victim);
     mfs_buf_fini(&challenge);
     mfs_buf_fini(&out);
     mfs_buf_fini(&text);
@@ -235,9 +240,11 @@ static void rubbish(void **state)
 
         assert_int_equal(mfs_auth_begin(&a, &right, NULL, &out), 0);
         assert_true(mfs_auth_step(&a, bad[i], strlen(bad[i]), &out, &err) < 0);
+        mfs_auth_end(&a);
         mfs_buf_clear(&out);
         assert_int_equal(mfs_auth_begin(&a, &right, "cli", &out), 0);
         assert_true(mfs_auth_step(&a, bad[i], strlen(bad[i]), &out, &err) < 0);
+        mfs_auth_end(&a);
         mfs_buf_fini(&out);
     }
 }
@@ -252,13 +259,16 @@ static void secret_files(void **state)
     (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/secret", dir);
-    assert_int_equal(mfs_secret_create(path, &a), 0);
+    assert_int_equal(mfs_secret_create(path), 0);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
+    assert_int_equal(mfs_secret_load(path, &a, &err), 0);
     assert_int_equal(mfs_secret_load(path, &b, &err), 0);
     assert_int_equal(a.len, 64);
     assert_int_equal(b.len, 64);
     assert_memory_equal(a.bytes, b.bytes, 64);
+    mfs_secret_free(&a);
+    mfs_secret_free(&b);
     assert_int_equal(chmod(path, 0640), 0);
     assert_int_equal(mfs_secret_load(path, &b, &err), -EACCES);
     assert_int_equal(mfs_file_write(path, "short\n", 6, 0600), 0);
