@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # A deployment is saved while it is written to, and comes back on fewer nodes and on more: what the
-# image holds is what was there at one moment, sessions and locks of then are gone, and what can't be
-# saved or restored is refused with nothing begun.
+# image holds is what was there at one moment, sessions and locks of then are gone, what can't be
+# saved or restored is refused with nothing begun, and what opened the former deployment does not open
+# the new one.
 # ctest: timeout=200
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
-need jq flock
+need jq flock redis-cli
 
 CP=$T/cp
 
@@ -39,6 +40,46 @@ expect_prefix()
     seq -f "$1/seq/%.0f" "$n" | xargs cat >"$T/have" || fail "of $n files some are missing"
     cmp "$T/want" "$T/have" || fail "files 1 to $n have the wrong content"
     say "$n files, one after the other"
+}
+
+# passwords: of all partitions' users, sorted.
+passwords()
+{
+    jq -r '.. | objects | .password?, .admin_password? | strings' "$STATE/cm.json" | sort -u
+}
+
+# One who has read the former deployment's state directory.
+remember_keys()
+{
+    mkdir -m 700 "$T/former"
+    cp -p "$STATE/secret" "$T/former"
+    passwords >"$T/former.passwords"
+    former=$(jq -r '.table.partitions[0].password' "$STATE/cm.json")
+}
+
+# ask_as_former ADDRESS: a request to who listens there, under the secret that is in $T/former.
+ask_as_former()
+{
+    cp -p "$STATE"/cm.{json,pid} "$T/former"
+    printf '%s\n' "$1" >"$T/former/cm.addr"
+    "$MEMEFS_BIN/cm" status --state-dir "$T/former"
+}
+
+expect_new_keys()
+{
+    local address user
+    passwords | comm -12 - "$T/former.passwords" >"$T/same"
+    [ ! -s "$T/same" ] || fail "$(wc -l <"$T/same") passwords are those of before"
+    for address in "$(cat "$STATE/cm.addr")" "unix:$STATE/node-0/lm.sock"; do
+        expect_fail 1 ask_as_former "$address"
+        grep -q 'refused our proof' "$T/expect.out" || fail "$address: $(cat "$T/expect.out")"
+    done
+    for user in memefs memefs-lm; do
+        redis-cli -s "$STATE/node-0/redis-0.sock" --user "$user" --pass "$former" --no-auth-warning ping >"$T/ping" 2>&1 || true
+        grep -q WRONGPASS "$T/ping" || fail "partition 0, $user: $(cat "$T/ping")"
+    done
+    cp -p "$STATE/secret" "$T/former"
+    ask_as_former "$(cat "$STATE/cm.addr")" >/dev/null || fail "the new secret is refused, too"
 }
 
 say "save under load"
@@ -90,6 +131,7 @@ grep -q 'No space left' "$T/expect.out" || fail "$(cat "$T/expect.out")"
 umount "$T/small"
 printf 'goes on' >"$MNT1/after"
 exec 8<&- 9>&-
+remember_keys
 deployment_stop
 expect_fail 1 cm_ checkpoint "$CP"
 
@@ -123,6 +165,7 @@ restore()
 }
 
 restore 1
+expect_new_keys
 cm_ start --restore "$CP" --nodes 1 || fail "the same call once more is not harmless"
 cm_ scale 2
 expect_prefix "$MNT0"
