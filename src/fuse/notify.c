@@ -20,6 +20,7 @@ struct job {
     struct mfs_range range; /* … of this range; hi 0: all, and the file may have grown */
     void (*done)(void *arg);
     void *arg;
+    uint64_t number; /* counts all, ever; they end in this order */
     struct job *next;
 };
 
@@ -29,7 +30,8 @@ struct mfs_notify {
     pthread_mutex_t lock; /* guards what follows; a leaf */
     pthread_cond_t wake, over;
     struct job *first, *last;
-    uint64_t queued, finished; /* jobs, ever; in this order */
+    uint64_t queued, finished; /* the last job's number */
+    uint64_t at;               /* the inode of the one that is being done; 0: none */
     bool stop, joined;
 };
 
@@ -55,6 +57,16 @@ static int forget(struct mfs_notify *n, uint64_t node, off_t off, off_t len)
     return rc;
 }
 
+static int forget_pages(struct mfs_notify *n, uint64_t ino)
+{
+    int rc;
+
+    mfs_vfs_loosened(n->m->vfs, ino);
+    rc = forget(n, ino, 0, 0);
+    mfs_vfs_loosened(n->m->vfs, ino);
+    return rc;
+}
+
 /* Before, pages are dropped: see vfs/tail.h. */
 static int tell_size(struct mfs_notify *n, uint64_t ino)
 {
@@ -64,7 +76,7 @@ static int tell_size(struct mfs_notify *n, uint64_t ino)
 
     if (mfs_vfs_learn_end(n->m->vfs, ino, &size) < 0 || size == 0)
         return 0;
-    rc = forget(n, ino, 0, 0);
+    rc = forget_pages(n, ino);
     if (rc < 0)
         return rc;
     mfs_vfs_pages_dropped(n->m->vfs, ino, size);
@@ -89,7 +101,7 @@ static void warn_of_pages(uint64_t ino, int rc)
  * may be the one that is about to be replaced: all pages are dropped again when that is over. */
 static void drop_pages(struct mfs_notify *n, uint64_t ino)
 {
-    int rc = forget(n, ino, 0, 0);
+    int rc = forget_pages(n, ino);
 
     if (rc == 0 && mfs_meta_in_touch(mfs_vfs_meta(n->m->vfs)))
         rc = tell_size(n, ino);
@@ -162,14 +174,16 @@ static void *run(void *arg)
             continue;
         }
         j = pop(n);
+        n->at = j->ino;
         pthread_mutex_unlock(&n->lock);
         if (ask)
             perform(n, j);
         if (j->done != NULL)
             j->done(j->arg);
-        free(j);
         pthread_mutex_lock(&n->lock);
-        n->finished++;
+        n->at = 0;
+        n->finished = j->number;
+        free(j);
         pthread_cond_broadcast(&n->over);
     }
     pthread_mutex_unlock(&n->lock);
@@ -234,7 +248,7 @@ static uint64_t enqueue(struct mfs_notify *n, struct job *j)
         else
             n->first = j;
         n->last = j;
-        number = ++n->queued;
+        number = j->number = ++n->queued;
         pthread_cond_signal(&n->wake);
     }
     pthread_mutex_unlock(&n->lock);
@@ -282,8 +296,34 @@ void mfs_notify_drop(struct mfs_notify *n, uint64_t node, const struct mfs_range
 {
     struct job j = {.ino = node, .range = *pages, .done = done, .arg = done_arg};
 
-    if (enqueue_new(n, j) == 0)
+    if (enqueue_new(n, j) == 0 && done != NULL)
         done(done_arg);
+}
+
+/* With n->lock held. False: it took longer. */
+static bool wait_finished(struct mfs_notify *n, uint64_t number, int64_t most)
+{
+    int64_t deadline = mfs_clock_mono() + most, left = most;
+
+    while (n->finished < number && left > 0) {
+        mfs_cond_wait(&n->over, &n->lock, left);
+        left = deadline - mfs_clock_mono();
+    }
+    return left > 0;
+}
+
+void mfs_notify_settle(struct mfs_notify *n, uint64_t node, int64_t most)
+{
+    uint64_t number = 0;
+
+    pthread_mutex_lock(&n->lock);
+    if (n->at == node)
+        number = n->finished + 1;
+    for (const struct job *j = n->first; j != NULL; j = j->next)
+        if (j->ino == node)
+            number = j->number;
+    wait_finished(n, number, most);
+    pthread_mutex_unlock(&n->lock);
 }
 
 void mfs_notify_attributes(struct mfs_notify *n, uint64_t ino)
@@ -310,16 +350,13 @@ void mfs_notify_serve(uint64_t parent, const char *name, uint64_t new_parent, co
  */
 static void drop_aliases(struct mfs_notify *n, uint64_t ino)
 {
-    int64_t deadline = mfs_clock_mono() + ALIAS_WAIT, left = ALIAS_WAIT;
     uint64_t number = enqueue_new(n, (struct job){.ino = ino, .names = true});
+    bool dropped;
 
     pthread_mutex_lock(&n->lock);
-    while (n->finished < number && left > 0) {
-        mfs_cond_wait(&n->over, &n->lock, left);
-        left = deadline - mfs_clock_mono();
-    }
+    dropped = wait_finished(n, number, ALIAS_WAIT);
     pthread_mutex_unlock(&n->lock);
-    if (left <= 0)
+    if (!dropped)
         mfs_notify_distrust(n);
 }
 

@@ -3,9 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "data/readahead.h"
 #include "fuse/device.h"
 #include "fuse/ops.h"
+
+#define PAGE      4096U
+#define DROP_WAIT MFS_SEC /* most, for a written file's older pages to go */
 
 /* The kernel's idea of where the end is may be another mount's past: appends bypass its pages. */
 static bool appends(int flags)
@@ -42,6 +46,8 @@ static void fill_info(struct mfs_fuse *m, uint64_t ino, struct fuse_file_info *f
     fi->direct_io = appends(fi->flags) || bypasses(fi->flags) || missed_cut(m, ino, file);
     if (fi->direct_io)
         mfs_vfs_bypasses(file);
+    if (!keep_cache)
+        mfs_vfs_loosens(file);
 }
 
 void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -160,14 +166,45 @@ static void answer_overtaking(void *arg)
     free(o);
 }
 
-static void reply_write(struct mfs_fuse *m, fuse_req_t req, fuse_ino_t ino, size_t n, off_t off,
-                        const struct fuse_file_info *fi)
+/* Older bytes may be in pages of a write that has come through them (vfs/fills.h). The page that it
+ * ends in is locked until the answer if the write covers only a part, of a page that was not there:
+ * so that one is dropped behind the answer, and fsync(2) and close(2) wait for it. The others are
+ * waited for here, but not without bound: the lock may be on a folio of several pages. */
+static void reply_undercut(struct mfs_fuse *m, fuse_req_t req, fuse_ino_t ino, size_t n,
+                           uint64_t off, const struct mfs_range *drop)
+{
+    bool covers = off <= drop->hi - PAGE && off + n == drop->hi;
+    uint64_t locked = covers ? drop->hi : drop->hi - PAGE;
+    struct mfs_range free = {drop->lo, locked}, rest = {locked, drop->hi};
+
+    if (free.lo < free.hi) {
+        mfs_notify_drop(m->writes, ino, &free, NULL, NULL);
+        mfs_notify_settle(m->writes, ino, DROP_WAIT);
+    }
+    fuse_reply_write(req, n);
+    if (rest.lo < rest.hi)
+        mfs_notify_drop(m->writes, ino, &rest, NULL, NULL);
+}
+
+static void reply_cached(struct mfs_fuse *m, fuse_req_t req, fuse_ino_t ino, size_t n, off_t off,
+                         const struct fuse_file_info *fi, int64_t since)
+{
+    struct mfs_range drop;
+
+    if (!fi->writepage && mfs_vfs_undercut(mfs_op_file(fi), (uint64_t)off, n, since, &drop))
+        reply_undercut(m, req, ino, n, (uint64_t)off, &drop);
+    else
+        fuse_reply_write(req, n);
+}
+
+static void reply_direct(struct mfs_fuse *m, fuse_req_t req, fuse_ino_t ino, size_t n, off_t off,
+                         const struct fuse_file_info *fi)
 {
     struct mfs_file *file = mfs_op_file(fi);
     struct overtaking *o;
     struct mfs_range drop;
 
-    if (!is_direct(fi) || !mfs_vfs_overtakes(file, (uint64_t)off, n, &drop)) {
+    if (!mfs_vfs_overtakes(file, (uint64_t)off, n, &drop)) {
         fuse_reply_write(req, n);
         return;
     }
@@ -185,6 +222,7 @@ void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
                   struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_WRITE);
+    int64_t since = mfs_clock_mono();
     /* Nobody knows who has stored what a page brings. */
     uint32_t how = fi->writepage ? MFS_VFS_THROUGH | MFS_DROP_ALL : mfs_op_drop(req);
     ssize_t n = mfs_vfs_write(mfs_op_file(fi), buf, size, (uint64_t)off, fi->flags, how);
@@ -195,22 +233,29 @@ void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
     }
     mfs_ends_reach(m->ends, ino, (uint64_t)(off + n));
     atomic_fetch_add_explicit(&m->stats.bytes_written, (unsigned long)n, memory_order_relaxed);
-    reply_write(m, req, ino, (size_t)n, off, fi);
+    if (is_direct(fi))
+        reply_direct(m, req, ino, (size_t)n, off, fi);
+    else
+        reply_cached(m, req, ino, (size_t)n, off, fi, since);
 }
 
 void mfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    mfs_op_begin(req, MFS_OP_FLUSH);
-    (void)ino;
-    fuse_reply_err(req, -mfs_vfs_flush(mfs_op_file(fi), fi->lock_owner));
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_FLUSH);
+    int rc = mfs_vfs_flush(mfs_op_file(fi), fi->lock_owner);
+
+    mfs_notify_settle(m->writes, ino, DROP_WAIT);
+    fuse_reply_err(req, -rc);
 }
 
 void mfs_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-    mfs_op_begin(req, MFS_OP_FSYNC);
-    (void)ino;
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_FSYNC);
+    int rc = mfs_vfs_fsync(mfs_op_file(fi));
+
     (void)datasync;
-    fuse_reply_err(req, -mfs_vfs_fsync(mfs_op_file(fi)));
+    mfs_notify_settle(m->writes, ino, DROP_WAIT);
+    fuse_reply_err(req, -rc);
 }
 
 void mfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -1,7 +1,11 @@
 #include "vfs/fills.h"
 
+#include "base/clock.h"
+
 #define PAGE       4096U
 #define RANGES_MAX 64U /* more are taken for one */
+/* From the kernel's copy of a write to its arrival here; as a rule some 10 us. */
+#define ON_ITS_WAY (2 * MFS_SEC)
 
 static struct mfs_range pages_of(uint64_t off, size_t len)
 {
@@ -50,6 +54,8 @@ bool mfs_fills_written(struct mfs_vnode *v, uint64_t off, size_t len, struct mfs
     any = take(&v->fills.ranges, drop) || v->fills.dropping > 0;
     v->fills.dropping += any;
     pthread_mutex_unlock(&v->lock);
+    if (any)
+        mfs_fills_loosened(v, NULL);
     return any;
 }
 
@@ -58,4 +64,30 @@ void mfs_fills_dropped(struct mfs_vnode *v)
     pthread_mutex_lock(&v->lock);
     v->fills.dropping--;
     pthread_mutex_unlock(&v->lock);
+    mfs_fills_loosened(v, NULL);
+}
+
+void mfs_fills_loosened(struct mfs_vnode *v, const struct mfs_file *dropper)
+{
+    int64_t now = mfs_clock_mono();
+
+    pthread_mutex_lock(&v->lock);
+    if (now < v->fills.dropped_at + ON_ITS_WAY && v->fills.dropper != dropper)
+        dropper = NULL;
+    v->fills.dropper = dropper;
+    v->fills.dropped_at = now;
+    pthread_mutex_unlock(&v->lock);
+}
+
+bool mfs_fills_undercut(struct mfs_vnode *v, const struct mfs_file *f, uint64_t off, size_t len,
+                        int64_t since, struct mfs_range *drop)
+{
+    bool any;
+
+    *drop = pages_of(off, len);
+    pthread_mutex_lock(&v->lock);
+    any = since < v->fills.dropped_at + ON_ITS_WAY && v->fills.dropper != f &&
+          take(&v->fills.ranges, drop);
+    pthread_mutex_unlock(&v->lock);
+    return any;
 }

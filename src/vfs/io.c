@@ -292,3 +292,23 @@ void mfs_vfs_overtaken(struct mfs_file *f)
 {
     mfs_fills_dropped(f->node);
 }
+
+bool mfs_vfs_undercut(struct mfs_file *f, uint64_t off, size_t len, int64_t since,
+                      struct mfs_range *drop)
+{
+    return mfs_fills_undercut(f->node, f, off, len, since, drop);
+}
+
+void mfs_vfs_loosened(struct mfs_vfs *vfs, uint64_t ino)
+{
+    struct mfs_vnode *v = mfs_vnode_find(vfs, ino);
+
+    if (v != NULL)
+        mfs_fills_loosened(v, NULL);
+    mfs_vnode_put(v);
+}
+
+void mfs_vfs_loosens(struct mfs_file *f)
+{
+    mfs_fills_loosened(f->node, f);
+}

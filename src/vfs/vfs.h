@@ -169,6 +169,16 @@ ssize_t mfs_vfs_write(struct mfs_file *file, const void *buf, size_t len, uint64
 bool mfs_vfs_overtakes(struct mfs_file *file, uint64_t off, size_t len, struct mfs_range *drop);
 void mfs_vfs_overtaken(struct mfs_file *file);
 
+/* Likewise a write through the pages, which came at mono time `since`; but it may be answered
+ * before, and nothing is to be called. */
+bool mfs_vfs_undercut(struct mfs_file *file, uint64_t off, size_t len, int64_t since,
+                      struct mfs_range *drop);
+
+/* The kernel is about to drop pages of the file, or has just done it; or will when it is told that
+ * the file is open. */
+void mfs_vfs_loosened(struct mfs_vfs *vfs, uint64_t ino);
+void mfs_vfs_loosens(struct mfs_file *file);
+
 /* To be said before the first use of a file of which the kernel keeps no pages: it will not ask for
  * an fsync after a write with O_DSYNC, so that the write does it. */
 void mfs_vfs_bypasses(struct mfs_file *file);

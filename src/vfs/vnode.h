@@ -88,7 +88,9 @@ struct mfs_vnode {
         struct mfs_ranges ranges; /* that the kernel has read into pages */
         unsigned dropping;        /* writes that wait until some of them are gone */
         bool misplaced;
-    } fills; /* see vfs/fills.h */
+        int64_t dropped_at;             /* when the kernel last dropped pages at our word */
+        const struct mfs_file *dropper; /* whose open it was; NULL: something else, or several */
+    } fills;                            /* see vfs/fills.h */
 };
 
 /* A reference to the vnode, made if need be; NULL: ENOMEM. put may flush nothing: callers do. */

@@ -15,13 +15,13 @@
 #include <time.h>
 
 #include "fs_check.h"
+#include "page_bypass.h"
 
 enum {
     BLOCK = 4096,
     BLOCKS = 160,
     SIZE = BLOCKS * BLOCK, /* of the file, as a rule */
     MOST = 2 * SIZE,
-    PATH = 5000,
     READERS = 3, /* on each mount */
 };
 
@@ -32,7 +32,7 @@ struct change {
     unsigned char *bytes;
 };
 
-static char path[2][PATH]; /* of the file, by each mount */
+static char *dir[2], *path[2]; /* and the file in it, by each mount */
 static int mounts;
 static unsigned char model[MOST], *buffer, *map[2];
 static size_t size;
@@ -337,14 +337,14 @@ static void make_ring(void)
 
 static void make_file(int argc, char **argv)
 {
-    char dir[4096];
-
     fs_enter(argc, argv);
-    CHECK(getcwd(dir, sizeof dir));
+    dir[0] = getcwd(NULL, 0);
+    CHECK(dir[0]);
     mounts = argc > 2 ? 2 : 1;
-    snprintf(path[0], PATH, "%s/file", dir);
     if (mounts == 2)
-        snprintf(path[1], PATH, "%s/%s/file", argv[2], strrchr(dir, '/') + 1);
+        CHECK(asprintf(&dir[1], "%s%s", argv[2], strrchr(dir[0], '/')) > 0);
+    for (int i = 0; i < mounts; i++)
+        CHECK(asprintf(&path[i], "%s/file", dir[i]) > 0);
     size = SIZE;
     fs_put(path[0], model, SIZE);
     for (int i = 0; i < mounts; i++) {
@@ -355,14 +355,6 @@ static void make_file(int argc, char **argv)
         CHECK(map[i] != MAP_FAILED);
         OK(close(fd));
     }
-}
-
-/* What goes through the page cache is not always right beside changes on two mounts
- * (docs/LIMITS.md). */
-static bool by_hand(const struct kind *k)
-{
-    return !k->later && !(k->flags & (O_DIRECT | O_APPEND)) &&
-           (k->write == plain || k->write == by_aio);
 }
 
 int main(int argc, char **argv)
@@ -377,9 +369,11 @@ int main(int argc, char **argv)
     n = READERS * (unsigned)mounts;
     start_readers(reader, n);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (argc < 5 ? !by_hand(&kinds[i]) : strcmp(argv[4], kinds[i].name) == 0)
+        if (argc < 5 || strcmp(argv[4], kinds[i].name) == 0)
             run(&kinds[i], argc > 3 ? atof(argv[3]) : 0.3);
     stop_readers(reader, n);
+    if (mounts == 2)
+        late_write(dir[0], dir[1]);
     unlink("source");
     OK(unlink(path[0]));
     fs_leave();

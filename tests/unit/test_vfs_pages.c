@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
+#include "vfs/file.h"
 #include "vfs/fills.h"
 #include "vfs/pages.h"
 
@@ -179,6 +181,28 @@ static void many_places_are_taken_for_all(void **state)
     mfs_ranges_fini(&v->fills.ranges);
 }
 
+/* --- beside writes through them --------------------------------------------------------------- */
+
+static void a_write_that_was_late(void **state)
+{
+    struct mfs_vnode *v = file_new();
+    struct mfs_file first, second;
+    int64_t now = mfs_clock_mono();
+    struct mfs_range drop;
+
+    (void)state;
+    mfs_fills_read(v, 0, 8192);
+    assert_false(mfs_fills_undercut(v, &first, 0, 100, now, &drop)); /* nothing was dropped */
+    mfs_fills_loosened(v, &first);
+    assert_false(mfs_fills_undercut(v, &first, 0, 100, now, &drop)); /* not when it could write */
+    assert_false(mfs_fills_undercut(v, &second, 0, 100, now + 60 * MFS_SEC, &drop));
+    assert_true(mfs_fills_undercut(v, &second, 0, 100, now, &drop));
+    assert_int_equal(drop.hi, 4096);
+    assert_false(mfs_fills_undercut(v, &second, 0, 100, now, &drop));
+    mfs_fills_loosened(v, &second);
+    assert_true(mfs_fills_undercut(v, &second, 4096, 100, now, &drop)); /* not by it alone */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +210,7 @@ int main(void)
         cmocka_unit_test(a_write_waits_for_what_is_being_dropped),
         cmocka_unit_test(a_misplaced_append_drops_all),
         cmocka_unit_test(many_places_are_taken_for_all),
+        cmocka_unit_test(a_write_that_was_late),
         cmocka_unit_test_setup_teardown(stays_while_unchanged, setup, teardown),
         cmocka_unit_test_setup_teardown(not_before_adoption, setup, teardown),
         cmocka_unit_test_setup_teardown(own_changes_carry, setup, teardown),
