@@ -108,6 +108,7 @@ int mfs_vnode_commit(void *arg, const struct mfs_dirty_commit *d)
     uint64_t from;
     int rc;
 
+    atomic_fetch_add(&v->changing, 1);
     for (size_t i = 0; i < d->nparts; i++)
         part[i] = (struct mfs_part){d->parts[i].off, d->parts[i].len, d->parts[i].p};
     rc = mfs_meta_commit(v->vfs->meta, v->ino, &c, &from, &attr);
@@ -120,5 +121,6 @@ int mfs_vnode_commit(void *arg, const struct mfs_dirty_commit *d)
         mfs_pages_forget(v->vfs->pages, v->ino);
         mfs_vnode_changed(v);
     }
+    atomic_fetch_sub(&v->changing, 1);
     return rc;
 }

@@ -7,12 +7,16 @@
 
 #include <utlist.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "vfs/create.h"
 #include "vfs/lock_owners.h"
 #include "vfs/lock_wait.h"
 #include "vfs/tail.h"
 #include "vfs/truncate.h"
+
+#define CARRY_WAIT (5 * MFS_MSEC)
+#define LOOK       (MFS_MSEC / 20)
 
 void mfs_file_free(struct mfs_file *f)
 {
@@ -103,12 +107,24 @@ bool mfs_vfs_show_new(struct mfs_file *f, struct mfs_attr *attr)
     return shown;
 }
 
+/* An answer may tell of a commit of this mount's that has not been answered yet. */
+static void await_carry(struct mfs_vnode *v, uint64_t version)
+{
+    int64_t end = mfs_clock_mono() + CARRY_WAIT;
+
+    while (mfs_pages_behind(v->vfs->pages, v->ino, version) && atomic_load(&v->changing) > 0 &&
+           mfs_clock_mono() < end)
+        mfs_clock_sleep(LOOK);
+}
+
 /* The inode is open at the store; what do its attributes mean for what is kept here? */
 static bool keeps_pages(struct mfs_file *f, struct mfs_attr *attr)
 {
     struct mfs_vnode *v = f->node;
-    bool keep = mfs_pages_open(v->vfs->pages, v->ino, attr->version, &f->ticket);
+    bool keep;
 
+    await_carry(v, attr->version);
+    keep = mfs_pages_open(v->vfs->pages, v->ino, attr->version, &f->ticket);
     atomic_init(&f->unadopted, !keep);
     mfs_vnode_learn(v, attr, false);
     return keep;

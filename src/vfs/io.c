@@ -214,8 +214,10 @@ static ssize_t append(struct mfs_file *f, const void *buf, size_t len, uint64_t 
         return -EFBIG;
     mfs_vnode_changed(v);
     rc = -ECANCELED;
+    atomic_fetch_add(&v->changing, 1);
     for (int i = 0; i < APPEND_TRIES && rc == -ECANCELED; i++)
         rc = append_once(v, buf, len, drop, &off);
+    atomic_fetch_sub(&v->changing, 1);
     if (rc == -ECANCELED)
         rc = -EIO;
     if (off != guess || rc < 0) {

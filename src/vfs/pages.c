@@ -9,9 +9,9 @@
 #define LOCKS 16U
 
 struct slot {
-    uint64_t ino; /* 0: free */
-    uint64_t version;
-    uint64_t generation; /* counts what happened here, for tickets */
+    uint64_t ino;        /* 0: free */
+    uint64_t version;    /* of the pages; of those to come, while they are not known */
+    uint64_t generation; /* counts what makes tickets void */
     bool known;
 };
 
@@ -50,16 +50,26 @@ bool mfs_pages_open(struct mfs_pages *p, uint64_t ino, uint64_t version,
 {
     pthread_mutex_t *lock;
     struct slot *s = lock_slot(p, ino, &lock);
-    bool keep = s->ino == ino && s->known && s->version == version;
+    bool keep = s->ino == ino && s->known && s->version >= version;
 
     if (!keep) {
         s->ino = ino;
         s->known = false;
-        ticket->version = version;
+        s->version = version;
         ticket->generation = ++s->generation;
     }
     pthread_mutex_unlock(lock);
     return keep;
+}
+
+bool mfs_pages_behind(struct mfs_pages *p, uint64_t ino, uint64_t version)
+{
+    pthread_mutex_t *lock;
+    struct slot *s = lock_slot(p, ino, &lock);
+    bool behind = s->ino == ino && s->known && s->version < version;
+
+    pthread_mutex_unlock(lock);
+    return behind;
 }
 
 void mfs_pages_adopt(struct mfs_pages *p, uint64_t ino, const struct mfs_pages_ticket *ticket)
@@ -67,10 +77,8 @@ void mfs_pages_adopt(struct mfs_pages *p, uint64_t ino, const struct mfs_pages_t
     pthread_mutex_t *lock;
     struct slot *s = lock_slot(p, ino, &lock);
 
-    if (s->ino == ino && !s->known && s->generation == ticket->generation) {
-        s->version = ticket->version;
+    if (s->ino == ino && s->generation == ticket->generation)
         s->known = true;
-    }
     pthread_mutex_unlock(lock);
 }
 
@@ -79,11 +87,12 @@ void mfs_pages_carry(struct mfs_pages *p, uint64_t ino, uint64_t from, uint64_t 
     pthread_mutex_t *lock;
     struct slot *s = lock_slot(p, ino, &lock);
 
-    if (s->ino == ino) {
-        s->known = s->known && s->version == from;
-        s->version = to;
+    if (s->ino == ino && s->version != from) {
+        s->known = false;
         s->generation++;
     }
+    if (s->ino == ino)
+        s->version = to;
     pthread_mutex_unlock(lock);
 }
 

@@ -7,10 +7,10 @@
  *      ^                    │
  *      └──── forget ────────┘  (also when a carry does not continue v)
  *
- * When an open finds another version than the known one, the kernel will drop all pages, but only
+ * When an open finds a newer version than the known one, the kernel will drop all pages, but only
  * after it has got our answer. Until the first request through the new handle proves that, the slot
- * stays at "nothing"; then the handle adopts the version that it was opened with. A ticket taken at
- * the open makes sure that nothing came between.
+ * stays at "nothing"; then the handle adopts the version that it was opened with, or what this
+ * mount has made of it since. A ticket taken at the open makes sure that nothing else came between.
  *
  * Any thread; does not block. */
 #ifndef MFS_VFS_PAGES_H
@@ -22,16 +22,20 @@
 struct mfs_pages;
 
 struct mfs_pages_ticket {
-    uint64_t version, generation;
+    uint64_t generation;
 };
 
 struct mfs_pages *mfs_pages_create(void); /* NULL: ENOMEM */
 void mfs_pages_destroy(struct mfs_pages *p);
 
-/* Do the pages belong to `version`? If not the slot is emptied, and *ticket lets mfs_pages_adopt
- * fill it once the pages are gone. */
+/* Do the pages belong to `version`, or to what this mount has made of it? If not the slot is
+ * emptied, and *ticket lets mfs_pages_adopt fill it once the pages are gone. */
 bool mfs_pages_open(struct mfs_pages *p, uint64_t ino, uint64_t version,
                     struct mfs_pages_ticket *ticket);
+
+/* Are they known to be older? If this mount has made `version` that may be over in a moment. */
+bool mfs_pages_behind(struct mfs_pages *p, uint64_t ino, uint64_t version);
+
 void mfs_pages_adopt(struct mfs_pages *p, uint64_t ino, const struct mfs_pages_ticket *ticket);
 
 /* This mount has changed the file from version `from` to `to`, its pages along with it. */

@@ -30,11 +30,13 @@ static int commit(struct mfs_vnode *v, struct mfs_commit *c)
     int rc;
 
     c->mtime = mfs_clock_real();
+    atomic_fetch_add(&v->changing, 1);
     rc = mfs_meta_commit(v->vfs->meta, v->ino, c, &from, &attr);
-    if (rc == 0) {
+    if (rc == 0)
         mfs_vnode_carry(v, from, &attr);
+    atomic_fetch_sub(&v->changing, 1);
+    if (rc == 0)
         mfs_meta_settle(v->vfs->meta, v->ino);
-    }
     return rc;
 }
 

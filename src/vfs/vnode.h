@@ -62,6 +62,7 @@ struct mfs_vnode {
 
     atomic_uint_fast64_t generation;
     atomic_uint writers;               /* handles that may write */
+    atomic_uint changing;              /* own changes that mfs_vnode_carry has yet to be told of */
     _Atomic(struct mfs_dirty *) dirty; /* made by the first write, stays until the end */
     struct mfs_latch latch;            /* of writers, closed while the file is cut */
 

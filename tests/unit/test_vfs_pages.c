@@ -59,6 +59,20 @@ static void own_changes_carry(void **state)
     assert_false(mfs_pages_open(*state, 7, 4, &t));
 }
 
+/* The open and the own change were answered in another order than they took effect. */
+static void an_own_change_overtakes_an_open(void **state)
+{
+    struct mfs_pages_ticket t;
+
+    assert_false(mfs_pages_open(*state, 7, 1, &t));
+    assert_false(mfs_pages_behind(*state, 7, 2));
+    mfs_pages_adopt(*state, 7, &t);
+    assert_true(mfs_pages_behind(*state, 7, 2));
+    mfs_pages_carry(*state, 7, 1, 2);
+    assert_false(mfs_pages_behind(*state, 7, 2));
+    assert_true(mfs_pages_open(*state, 7, 1, &t));
+}
+
 static void nothing_stays_when_versions_mean_nothing(void **state)
 {
     struct mfs_pages_ticket early, t;
@@ -79,9 +93,14 @@ static void a_change_before_adoption(void **state)
 
     assert_false(mfs_pages_open(*state, 7, 1, &t));
     mfs_pages_carry(*state, 7, 1, 2);
+    assert_false(mfs_pages_known(*state, 7));
+    mfs_pages_adopt(*state, 7, &t);
+    assert_true(mfs_pages_open(*state, 7, 2, &t));
+    assert_false(mfs_pages_open(*state, 7, 3, &t));
+    mfs_pages_carry(*state, 7, 4, 5); /* somebody else made 4 */
     mfs_pages_adopt(*state, 7, &t);
     assert_false(mfs_pages_known(*state, 7));
-    assert_false(mfs_pages_open(*state, 7, 2, &t));
+    assert_false(mfs_pages_open(*state, 7, 5, &t));
     mfs_pages_forget(*state, 7);
     mfs_pages_adopt(*state, 7, &t);
     assert_false(mfs_pages_known(*state, 7));
@@ -214,6 +233,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(stays_while_unchanged, setup, teardown),
         cmocka_unit_test_setup_teardown(not_before_adoption, setup, teardown),
         cmocka_unit_test_setup_teardown(own_changes_carry, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_own_change_overtakes_an_open, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_stays_when_versions_mean_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_change_before_adoption, setup, teardown),
         cmocka_unit_test_setup_teardown(crowded, setup, teardown),
