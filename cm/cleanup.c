@@ -12,13 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/binds.h"
+#include "host/binds.h"
 #include "base/clock.h"
-#include "base/dead_mount.h"
+#include "host/dead_mount.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/proc.h"
-#include "base/stuck.h"
+#include "host/proc.h"
+#include "host/stuck.h"
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "cm/walk.h"

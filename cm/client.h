@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/proc.h"
+#include "host/proc.h"
 #include "cm/paths.h"
 #include "wire/auth.h"
 #include "wire/messages.h"

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/bounded.h"
+#include "host/bounded.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/mountinfo.h"
+#include "host/mountinfo.h"
 #include "base/text.h"
 #include "cm/cleanup.h"
 #include "cm/client.h"

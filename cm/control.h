@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
-#include "base/proc.h"
+#include "host/proc.h"
 #include "cm/paths.h"
 #include "cm/provider.h"
 #include "cm/state.h"

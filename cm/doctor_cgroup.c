@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cgroup.h"
+#include "host/cgroup.h"
 #include "base/text.h"
 #include "cm/doctor_impl.h"
 

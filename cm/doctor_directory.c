@@ -9,7 +9,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/bounded.h"
+#include "host/bounded.h"
 #include "base/text.h"
 #include "cm/doctor_impl.h"
 

@@ -4,7 +4,7 @@
 #define MFS_CM_DOCTOR_IMPL_H
 
 #include "base/clock.h"
-#include "base/proc.h"
+#include "host/proc.h"
 #include "cm/doctor.h"
 #include "cm/paths.h"
 #include "cm/state.h"

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/bounded.h"
-#include "base/dead_mount.h"
-#include "base/mountinfo.h"
+#include "host/bounded.h"
+#include "host/dead_mount.h"
+#include "host/mountinfo.h"
 #include "base/text.h"
 #include "cm/doctor_impl.h"
 

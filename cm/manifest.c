@@ -18,7 +18,7 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/mountinfo.h"
+#include "host/mountinfo.h"
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "cluster/placement.h"

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/inet.h"
-#include "base/proc.h"
+#include "host/proc.h"
 
 /* A socket that is being connected, or -1. */
 static int begin(const struct mfs_partition *p)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cgroup.h"
+#include "host/cgroup.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "cluster/capacity.h"

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/stuck.h"
+#include "host/stuck.h"
 #include "base/text.h"
 #include "cluster/capacity.h"
 #include "lm/unmount.h"

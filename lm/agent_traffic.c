@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "lm/peers.h"
-#include "lm/sockdiag.h"
+#include "host/sockdiag.h"
 
 #define AREA      "traffic"
 #define SAMPLE_NS (50 * MFS_MSEC)

@@ -2,7 +2,7 @@
  *
  *   mount       the mount point, one line; there before the mount is, gone after it, so that who
  *               cleans up after a crash knows where to look
- *   client.pid  see base/proc.h
+ *   client.pid  see host/proc.h
  *   client.log  what it writes
  *
  * Calls on small files and fork; nothing here touches the mount itself. */
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/proc.h"
+#include "host/proc.h"
 
 struct mfs_client_proc {
     const char *name, *state_dir; /* of the deployment */

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/proc.h"
+#include "host/proc.h"
 #include "wire/conn.h"
 #include "wire/messages.h"
 

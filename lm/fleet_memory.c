@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/proc.h"
+#include "host/proc.h"
 #include "cluster/capacity.h"
 #include "lm/fleet_impl.h"
 #include "store/admin/admin.h"

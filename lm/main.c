@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/conf.h"
 #include "base/log.h"
-#include "base/proc.h"
+#include "host/proc.h"
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "lm/agent.h"

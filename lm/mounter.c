@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/mountinfo.h"
+#include "host/mountinfo.h"
 #include "base/text.h"
 #include "lm/client_proc.h"
 #include "lm/mounter_impl.h"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bounded.h"
+#include "host/bounded.h"
 #include "base/clock.h"
-#include "base/mountinfo.h"
+#include "host/mountinfo.h"
 #include "base/text.h"
 #include "lm/mounter_impl.h"
 

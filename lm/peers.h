@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #include "cluster/table.h"
-#include "lm/sockdiag.h"
+#include "host/sockdiag.h"
 #include "wire/messages.h"
 
 #define MFS_PEERS_SOCKETS_MAX 4096 /* of ours; more are not looked at */

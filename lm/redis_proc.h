@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/proc.h"
+#include "host/proc.h"
 #include "cluster/table.h"
 #include "store/admin/admin.h"
 #include "wire/image_sum.h"

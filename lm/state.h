@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/proc.h"
+#include "host/proc.h"
 #include "cluster/table.h"
 #include "wire/messages.h"
 

@@ -10,13 +10,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/bounded.h"
+#include "host/bounded.h"
 #include "base/clock.h"
-#include "base/dead_mount.h"
+#include "host/dead_mount.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/mountinfo.h"
-#include "base/stuck.h"
+#include "host/mountinfo.h"
+#include "host/stuck.h"
 
 #define AREA       "mount"
 #define POLL_STEP  (10 * MFS_MSEC)

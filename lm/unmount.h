@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/binds.h"
-#include "base/proc.h"
+#include "host/binds.h"
+#include "host/proc.h"
 #include "wire/messages.h"
 
 struct mfs_unmount {

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mountinfo.h"
+#include "host/mountinfo.h"
 #include "cli/deployment.h"
 #include "cli/verbs.h"
 

@@ -9,12 +9,12 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/bounded.h"
+#include "host/bounded.h"
 #include "base/clock.h"
-#include "base/dead_mount.h"
+#include "host/dead_mount.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/mountinfo.h"
+#include "host/mountinfo.h"
 #include "base/text.h"
 
 #define LOOK_LIMIT (5 * MFS_SEC)

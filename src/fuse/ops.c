@@ -8,7 +8,7 @@
 
 #include <linux/capability.h>
 
-#include "base/caps.h"
+#include "host/caps.h"
 #include "fuse/device.h"
 
 #define GENERATION 1 /* numbers of inodes are never used again */

@@ -1,4 +1,4 @@
-/* What the kernel answers about TCP connections (lm/sockdiag.h), taken apart: whatever the bytes,
+/* What the kernel answers about TCP connections (host/sockdiag.h), taken apart: whatever the bytes,
  * it ends, reads nothing behind them, and a socket has the ends that its own id tells. ctest:
  * timeout=60 */
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "input.h"
-#include "lm/sockdiag.h"
+#include "host/sockdiag.h"
 
 static void check_socket(const struct mfs_sock *s)
 {

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "base/proc.h"
+#include "host/proc.h"
 #include "lm/state.h"
 #include "wire/conn.h"
 #include "wire/loop.h"

@@ -23,7 +23,7 @@
 #include "base/file.h"
 #include "base/inet.h"
 #include "base/log.h"
-#include "base/proc.h"
+#include "host/proc.h"
 #include "base/thread.h"
 
 static char dir[PATH_MAX];

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "base/cgroup.h"
+#include "host/cgroup.h"
 #include "base/file.h"
 
 static char root[64];

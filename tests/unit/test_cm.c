@@ -16,7 +16,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/proc.h"
+#include "host/proc.h"
 #include "cm/cleanup.h"
 #include "cm/config_file.h"
 #include "cm/lock.h"

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/mountinfo.h"
+#include "host/mountinfo.h"
 #include "lm/meters.h"
 
 static const char net_dev[] =

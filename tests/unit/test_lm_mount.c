@@ -22,7 +22,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/mountinfo.h"
+#include "host/mountinfo.h"
 #include "base/text.h"
 
 struct mount {

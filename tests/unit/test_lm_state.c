@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "base/bounded.h"
+#include "host/bounded.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "base/proc.h"
+#include "host/proc.h"
 #include "base/thread.h"
 #include "wire/loop.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "base/proc.h"
+#include "host/proc.h"
 
 #define MODULE "memefs-partition.so"
 

@@ -1,6 +1,6 @@
 /* Capabilities of other processes (capabilities(7)), as /proc tells them. */
-#ifndef MFS_BASE_CAPS_H
-#define MFS_BASE_CAPS_H
+#ifndef MFS_HOST_CAPS_H
+#define MFS_HOST_CAPS_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 /* Dead mounts: of FUSE clients that are gone. They stay until somebody detaches them. */
-#ifndef MFS_BASE_DEAD_MOUNT_H
-#define MFS_BASE_DEAD_MOUNT_H
+#ifndef MFS_HOST_DEAD_MOUNT_H
+#define MFS_HOST_DEAD_MOUNT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* Limits of memory that control groups set, of both versions: `memory.max` (v2) and
  * `memory.limit_in_bytes` (v1) of a process' group and of all above it that can be seen. In a
  * container its own group is often all that can be. Any thread; reads files, which do not block. */
-#ifndef MFS_BASE_CGROUP_H
-#define MFS_BASE_CGROUP_H
+#ifndef MFS_HOST_CGROUP_H
+#define MFS_HOST_CGROUP_H
 
 #include <stdint.h>
 

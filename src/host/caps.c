@@ -1,4 +1,4 @@
-#include "base/caps.h"
+#include "host/caps.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Processes: starting them, and recognising them again after a crash of who started them.
  *
  * A pid alone may by then be someone else's; a pid with its start time and executable is not. */
-#ifndef MFS_BASE_PROC_H
-#define MFS_BASE_PROC_H
+#ifndef MFS_HOST_PROC_H
+#define MFS_HOST_PROC_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,12 +2,12 @@
  * the kernel, uninterruptibly, for a page that is locked until a request is answered, which only
  * the client could have done. The kernel gives up a connection when nobody has it open any more;
  * that thread has. So the mount hangs, for all who use it, until somebody breaks the connection. */
-#ifndef MFS_BASE_STUCK_H
-#define MFS_BASE_STUCK_H
+#ifndef MFS_HOST_STUCK_H
+#define MFS_HOST_STUCK_H
 
 #include <stdbool.h>
 
-#include "base/proc.h"
+#include "host/proc.h"
 
 /* Breaks the connection of the FUSE mount on `path` if `client`, whose it is, is ending, and the
  * mount does not answer for a second: whoever waits for it gets ENOTCONN or ECONNABORTED then, and

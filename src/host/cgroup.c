@@ -1,4 +1,4 @@
-#include "base/cgroup.h"
+#include "host/cgroup.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* Calls that may hang (any look at a dead mount) made in a child process, so that they can be given
  * up after a while. */
-#ifndef MFS_BASE_BOUNDED_H
-#define MFS_BASE_BOUNDED_H
+#ifndef MFS_HOST_BOUNDED_H
+#define MFS_HOST_BOUNDED_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 /* Bounded calls; see the header. The child's pidfd tells its end, so no signal is needed. */
-#include "base/bounded.h"
+#include "host/bounded.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/mountinfo.h"
+#include "host/mountinfo.h"
 
 #define KILLED_WAIT (1 * MFS_SEC)
 

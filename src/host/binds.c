@@ -1,6 +1,6 @@
 /* Binds. The kernel's list of mounts tells which there are: they have the device number of the
  * file system, which nobody else gets as long as one of them is there, and the directory in it. */
-#include "base/binds.h"
+#include "host/binds.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,11 +11,11 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "base/bounded.h"
+#include "host/bounded.h"
 #include "base/clock.h"
-#include "base/dead_mount.h"
+#include "host/dead_mount.h"
 #include "base/log.h"
-#include "base/mountinfo.h"
+#include "host/mountinfo.h"
 #include "base/text.h"
 
 #define AREA        "binds"

@@ -2,8 +2,8 @@
  * dies they are as dead as the mount itself, and of a new mount in its place they know nothing.
  *
  * Everything blocks, each look at a mount for a second at most. One thread at a time. */
-#ifndef MFS_BASE_BINDS_H
-#define MFS_BASE_BINDS_H
+#ifndef MFS_HOST_BINDS_H
+#define MFS_HOST_BINDS_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* Processes, by fork and /proc. The spawned child and its starter share a close-on-exec pair of
  * sockets: the child waits there for leave to become the program, and reports a failed exec, so
  * that the caller learns it at once and with the true errno. */
-#include "base/proc.h"
+#include "host/proc.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Reading mountinfo and getting rid of dead mounts; see the header. */
-#include "base/mountinfo.h"
+#include "host/mountinfo.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* TCP's figures from the kernel; see the header. */
-#include "lm/sockdiag.h"
+#include "host/sockdiag.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* What the kernel knows of this network namespace's TCP connections: sock_diag(7) with TCP_INFO.
  * Taking its answers apart does no I/O; asking is a call into the kernel that waits for nobody.
  * Field meanings are those of Linux' linux/tcp.h and net/ipv4/tcp.c (tcp_get_info). */
-#ifndef MFS_LM_SOCKDIAG_H
-#define MFS_LM_SOCKDIAG_H
+#ifndef MFS_HOST_SOCKDIAG_H
+#define MFS_HOST_SOCKDIAG_H
 
 #include <linux/inet_diag.h>
 #include <netinet/in.h>

@@ -1,12 +1,12 @@
-#include "base/stuck.h"
+#include "host/stuck.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "base/bounded.h"
+#include "host/bounded.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/mountinfo.h"
+#include "host/mountinfo.h"
 
 #define ANSWER_LIMIT (1 * MFS_SEC)
 

@@ -1,11 +1,11 @@
-#include "base/dead_mount.h"
+#include "host/dead_mount.h"
 
 #include <errno.h>
 
-#include "base/bounded.h"
+#include "host/bounded.h"
 
 /* ECONNABORTED is for those who asked while the client went, or whose mount was broken
- * (base/stuck.h). A living client gives neither. */
+ * (host/stuck.h). A living client gives neither. */
 bool mfs_dead_mount_says(int rc)
 {
     return rc == -ENOTCONN || rc == -ECONNABORTED;

@@ -1,8 +1,8 @@
 /* Mounts as the kernel lists them in /proc/self/mountinfo (proc(5)), and removing one whose file
  * system no longer answers. Nothing here looks the mount itself up except mfs_mount_detach, which
  * may hang if the mount does: call it where that is bounded. */
-#ifndef MFS_BASE_MOUNTINFO_H
-#define MFS_BASE_MOUNTINFO_H
+#ifndef MFS_HOST_MOUNTINFO_H
+#define MFS_HOST_MOUNTINFO_H
 
 #include <limits.h>
 #include <stdbool.h>
