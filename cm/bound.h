@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/messages.h"
+#include "proto/messages.h"
 
 /* n nodes hold `node_bytes` each and x come: (D/S)·max(n, x)/(n + x). The x take in x/(n + x) of
  * all data over x links, from n links. 0 when nothing is to be moved, INFINITY when rate is not >

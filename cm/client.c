@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/trusted_dir.h"
-#include "wire/call.h"
+#include "net/call.h"
 
 static int take(void *arg, const struct mfs_proc *p)
 {

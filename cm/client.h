@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "host/proc.h"
 #include "cm/paths.h"
-#include "wire/auth.h"
-#include "wire/messages.h"
+#include "net/auth.h"
+#include "proto/messages.h"
 
 /* The daemon's process, if it runs; else pid 0. */
 struct mfs_proc mfs_client_daemon(const struct mfs_paths *p);

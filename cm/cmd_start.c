@@ -23,7 +23,7 @@
 #include "cm/reach.h"
 #include "cm/spec.h"
 #include "cm/verbs.h"
-#include "wire/auth.h"
+#include "net/auth.h"
 
 #define START_TIME  (240 * MFS_SEC) /* the daemon gives up sooner, and says why */
 #define STATUS_TIME (5 * MFS_SEC)

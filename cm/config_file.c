@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "wire/record.h"
+#include "proto/record.h"
 
 #define SIZE_MOST (1 << 20)
 

@@ -9,7 +9,7 @@
 #include "cm/paths.h"
 #include "cm/provider.h"
 #include "cm/state.h"
-#include "wire/conn.h"
+#include "net/conn.h"
 
 #define MFS_MOUNT_TIME  (60 * MFS_SEC) /* that a node may take to mount */
 #define MFS_RETURN_TIME (5 * MFS_SEC)  /* for a Local Manager that runs, to find cm (again) */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "wire/record.h"
+#include "proto/record.h"
 
 #define CHECK_MAX  576 /* a path may stand in it */
 #define TEXT_MAX   2048

@@ -8,7 +8,7 @@
 #include "cm/doctor.h"
 #include "cm/paths.h"
 #include "cm/state.h"
-#include "wire/auth.h"
+#include "net/auth.h"
 
 #define MFS_DOCTOR_CALL_TIME (1 * MFS_SEC) /* for one answer */
 #define MFS_DOCTOR_TIME      (6 * MFS_SEC) /* for all answers of the deployment */

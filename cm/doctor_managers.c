@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cm/client.h"
 #include "cm/doctor_impl.h"
-#include "wire/call.h"
+#include "net/call.h"
 
 #define CM_TIME     (2 * MFS_SEC)
 #define REPORT_TIME (1500 * MFS_MSEC)

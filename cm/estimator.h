@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "wire/messages.h"
+#include "proto/messages.h"
 
 struct mfs_estimator;
 

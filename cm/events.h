@@ -2,8 +2,8 @@
 #ifndef MFS_CM_EVENTS_H
 #define MFS_CM_EVENTS_H
 
-#include "wire/messages.h"
-#include "wire/record.h"
+#include "proto/messages.h"
+#include "proto/record.h"
 
 struct mfs_event {
     char time[32];           /* 2026-01-31T12:00:00.000Z */

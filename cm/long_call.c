@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "cm/client.h"
 #include "cm/render.h"
-#include "wire/conn.h"
+#include "net/conn.h"
 
 #define CONNECT_TIME  (10 * MFS_SEC)
 #define PROGRESS_STEP (200 * MFS_MSEC)

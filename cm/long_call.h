@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "cm/paths.h"
-#include "wire/messages.h"
+#include "proto/messages.h"
 
 struct mfs_long_call {
     enum mfs_msg type;

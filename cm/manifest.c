@@ -22,7 +22,7 @@
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "cluster/placement.h"
-#include "wire/image_sum.h"
+#include "proto/image_sum.h"
 
 #define SIZE_MOST  (64U << 20)
 #define LINE_MOST  128

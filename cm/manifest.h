@@ -14,9 +14,9 @@
 #include <limits.h>
 
 #include "base/err.h"
-#include "wire/messages.h"
+#include "proto/messages.h"
 
-/* 3: inode numbers below 2^53 (base/ino.h); 4: checksums with keys (wire/image_sum.h) */
+/* 3: inode numbers below 2^53 (base/ino.h); 4: checksums with keys (proto/image_sum.h) */
 #define MFS_MANIFEST_FORMAT 4
 
 struct mfs_manifest {

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "wire/messages.h"
+#include "proto/messages.h"
 
 #define MFS_PLAN_NOWHERE                                                                           \
     UINT32_MAX /* a partition whose process is gone: it costs nothing to move */

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "wire/record.h"
+#include "proto/record.h"
 
 enum mfs_policy_out { MFS_OUT_NONE, MFS_OUT_CSO, MFS_OUT_NSO, MFS_OUT_ASO };
 enum mfs_policy_in { MFS_IN_NONE, MFS_IN_CSI, MFS_IN_ASI };

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/record.h"
+#include "proto/record.h"
 
 /* What can be adjusted, as options and in cm.json; 0 means the number given here. */
 struct mfs_rebalance_settings {

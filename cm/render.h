@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "cm/events.h"
-#include "wire/messages.h"
+#include "proto/messages.h"
 
 int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out); /* 0 or -ENOMEM */
 /* One line without an end; empty when nothing is under way. */

@@ -10,8 +10,8 @@
 #include "cluster/table.h"
 #include "cm/policy.h"
 #include "cm/rebalance.h"
-#include "wire/messages.h"
-#include "wire/record.h"
+#include "proto/messages.h"
+#include "proto/record.h"
 
 /* Phases of a deployment's life. */
 #define MFS_PHASE_STARTING "starting"

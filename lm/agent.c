@@ -24,7 +24,7 @@
 #include "cluster/placement.h"
 #include "lm/dump_dir.h"
 #include "lm/errand.h"
-#include "wire/loop.h"
+#include "net/loop.h"
 
 #define AREA        "lm"
 #define REPLY_PAUSE (100 * MFS_MSEC) /* for the reply to `stop` to leave */

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "lm/pulse.h"
-#include "wire/loop.h"
+#include "net/loop.h"
 
 #define AREA         "cm"
 #define JOIN_LIMIT   (10 * MFS_SEC)

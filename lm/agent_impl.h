@@ -12,8 +12,8 @@
 #include "lm/meters.h"
 #include "lm/mounter.h"
 #include "lm/worker.h"
-#include "wire/conn.h"
-#include "wire/session.h"
+#include "net/conn.h"
+#include "net/session.h"
 
 #define MFS_AGENT_EVENTS_KEPT 64 /* while cm can't be told */
 

@@ -10,7 +10,7 @@
 #include "lm/errand.h"
 #include "lm/incoming.h"
 #include "lm/pulse.h"
-#include "wire/loop.h"
+#include "net/loop.h"
 
 #define AREA "redis"
 #define SOON (100 * MFS_MSEC) /* to the next look while a process is near its limit */

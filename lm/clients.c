@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "wire/loop.h"
+#include "net/loop.h"
 
 #define AREA        "clients"
 #define CLIENTS_MAX 256 /* connections; programs that mount by hand are few */

@@ -14,8 +14,8 @@
 
 #include "base/err.h"
 #include "host/proc.h"
-#include "wire/conn.h"
-#include "wire/messages.h"
+#include "net/conn.h"
+#include "proto/messages.h"
 
 struct mfs_clients;
 

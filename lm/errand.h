@@ -4,7 +4,7 @@
 #define MFS_LM_ERRAND_H
 
 #include "lm/worker.h"
-#include "wire/loop.h"
+#include "net/loop.h"
 
 struct mfs_errands;
 

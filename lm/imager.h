@@ -20,7 +20,7 @@
 
 #include "base/err.h"
 #include "lm/redis_proc.h"
-#include "wire/image_sum.h"
+#include "proto/image_sum.h"
 
 struct mfs_imager_part {
     uint32_t part;

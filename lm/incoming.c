@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "lm/pulse.h"
-#include "wire/loop.h"
+#include "net/loop.h"
 
 #define AREA "move"
 

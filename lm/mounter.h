@@ -18,7 +18,7 @@
 #include "base/err.h"
 #include "lm/clients.h"
 #include "lm/worker.h"
-#include "wire/loop.h"
+#include "net/loop.h"
 
 struct mfs_mounter;
 

@@ -22,7 +22,7 @@
 #include "base/err.h"
 #include "cluster/table.h"
 #include "store/admin/admin.h"
-#include "wire/messages.h"
+#include "proto/messages.h"
 
 struct mfs_mover {
     /* Set before a call, and left alone while one runs. */

@@ -28,7 +28,7 @@
 
 #include "cluster/table.h"
 #include "host/sockdiag.h"
-#include "wire/messages.h"
+#include "proto/messages.h"
 
 #define MFS_PEERS_SOCKETS_MAX 4096 /* of ours; more are not looked at */
 #define MFS_PEERS_ASKED_MAX   8    /* sockets of one node that one sample asks for */

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "lm/meters.h"
 #include "lm/probe_link.h"
-#include "wire/address.h"
+#include "net/address.h"
 
 #define AREA        "probe"
 #define WAYS        2 /* in and out: a connection for each */

@@ -8,7 +8,7 @@
  * meters.
  *
  * The ends prove to each other that they hold a password made for this one measurement
- * (wire/auth.h), before anything else is read; what is sent then are zeros. It never lasts longer
+ * (net/auth.h), before anything else is read; what is sent then are zeros. It never lasts longer
  * than asked for and a few seconds of patience, whatever the others do.
  *
  * mfs_probe_measure and mfs_probe_meet block: they are for a thread of their own. */
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "wire/auth.h"
+#include "net/auth.h"
 
 #define MFS_PROBE_PEERS_MAX 16
 #define MFS_PROBE_GATHER_NS (1500 * 1000000LL) /* for all to connect; a fifth when half have */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "wire/frame.h"
+#include "proto/frame.h"
 
 #define AREA   "probe"
 #define PIECE  65536

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "wire/auth.h"
+#include "net/auth.h"
 
 struct mfs_probe_link {
     int fd;                 /* -1: closed */

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "wire/loop.h"
+#include "net/loop.h"
 
 #define MFS_PULSE_NS        (250 * 1000000LL) /* from one question to the next */
 #define MFS_PULSE_SILENT_NS (800 * 1000000LL) /* a question unanswered for so long: silent */

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "cluster/table.h"
 #include "store/rights.h"
-#include "wire/proof.h"
+#include "net/proof.h"
 
 /* Nothing but what this line of business needs: memory only, one database, no scripts from
  * outside, no modules but our own, no dangerous knobs at run time. */

@@ -13,7 +13,7 @@
 #include "host/proc.h"
 #include "cluster/table.h"
 #include "store/admin/admin.h"
-#include "wire/image_sum.h"
+#include "proto/image_sum.h"
 
 #define MFS_REDIS_START_TIMEOUT 10 /* seconds until a new process must answer */
 #define MFS_REDIS_STOP_TIMEOUT  5  /* seconds that one may take to end */

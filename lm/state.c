@@ -1,4 +1,4 @@
-/* The state file as a record: each field once, see wire/record.h. */
+/* The state file as a record: each field once, see proto/record.h. */
 #include "lm/state.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "host/proc.h"
 #include "cluster/table.h"
-#include "wire/messages.h"
+#include "proto/messages.h"
 
 struct mfs_state_proc {
     uint32_t pid;

@@ -9,7 +9,7 @@
 
 #include "host/binds.h"
 #include "host/proc.h"
-#include "wire/messages.h"
+#include "proto/messages.h"
 
 struct mfs_unmount {
     struct mfs_proc client;

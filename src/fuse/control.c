@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "cluster/trust.h"
-#include "wire/session.h"
+#include "net/session.h"
 
 #define REQUEST_TIMEOUT (5 * MFS_SEC)
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "partition/commands.h"
-#include "wire/proof.h"
+#include "net/proof.h"
 
 #define USERS 2    /* clients', and Local Managers' */
 #define ASKED 4096 /* connections that are remembered, as many as there may be */

@@ -1,4 +1,4 @@
-/* What this process proves to whoever connects, before he logs on (wire/proof.h):
+/* What this process proves to whoever connects, before he logs on (net/proof.h):
  *
  *     mfs_prove USER NONCE     → the proof, 64 hexadecimal digits
  *

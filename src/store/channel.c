@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "wire/proof.h"
+#include "net/proof.h"
 
 static struct timeval timeval_of(int64_t ns)
 {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "input.h"
-#include "wire/auth.h"
-#include "wire/frame.h"
+#include "net/auth.h"
+#include "proto/frame.h"
 
 static const struct mfs_secret secret = {.len = 16, .bytes = "0123456789abcdef"};
 

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "input.h"
-#include "wire/conn_impl.h"
-#include "wire/frame.h"
+#include "net/conn_impl.h"
+#include "proto/frame.h"
 
 #define ASKED 6
 

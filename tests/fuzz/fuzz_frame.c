@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "input.h"
-#include "wire/auth.h"
-#include "wire/frame.h"
+#include "net/auth.h"
+#include "proto/frame.h"
 
 /* Appends the frames to *again; how it ended. */
 static int take_all(struct fuzz_input in, size_t piece, size_t max, struct mfs_buf *again)

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "input.h"
-#include "wire/messages.h"
+#include "proto/messages.h"
 
 /* "{}," in a list makes a struct of it, of some hundred bytes. */
 #define BYTES_PER_BYTE 1024

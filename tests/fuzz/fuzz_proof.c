@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "input.h"
-#include "wire/proof.h"
+#include "net/proof.h"
 
 #define WAIT (2 * MFS_MSEC) /* for an answer that is not whole, of a caller who hangs up not */
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "wire/messages.h"
+#include "proto/messages.h"
 
 #define HOSE_NODES 8
 #define HOSE_STEP  0.02 /* s */

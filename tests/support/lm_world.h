@@ -13,9 +13,9 @@
 #include "base/err.h"
 #include "host/proc.h"
 #include "lm/state.h"
-#include "wire/conn.h"
-#include "wire/loop.h"
-#include "wire/messages.h"
+#include "net/conn.h"
+#include "net/loop.h"
+#include "proto/messages.h"
 
 #define LM_WORLD_PARTS  2
 #define LM_WORLD_NODE   3

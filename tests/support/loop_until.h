@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "wire/loop.h"
+#include "net/loop.h"
 
 /* Asks every 5 ms, for 20 s at most. Did it come to hold? */
 bool loop_until(struct mfs_loop *loop, bool (*holds)(void *arg), void *arg);

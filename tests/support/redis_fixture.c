@@ -19,7 +19,7 @@
 #include "store/admin/admin.h"
 #include "store/admin/module.h"
 #include "store/rights.h"
-#include "wire/proof.h"
+#include "net/proof.h"
 
 int redis_fixture_complain(int rc, const char *what)
 {

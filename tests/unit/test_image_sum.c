@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "wire/image_sum.h"
+#include "proto/image_sum.h"
 
 #define BYTES 5000
 

@@ -10,7 +10,7 @@
 #include "store/channel.h"
 #include "store_test.h"
 #include "tcp_pair.h"
-#include "wire/proof.h"
+#include "net/proof.h"
 
 #define BOUND (60 * MFS_SEC)
 #define PROOF 71 /* bytes */

@@ -22,9 +22,9 @@
 #include "base/log.h"
 #include "base/secure.h"
 #include "base/text.h"
-#include "wire/auth.h"
-#include "wire/frame.h"
-#include "wire/mac.h"
+#include "net/auth.h"
+#include "proto/frame.h"
+#include "net/mac.h"
 
 #define CORE_MAX  (256U << 20)
 #define SECRET    64 /* digits of one */

@@ -14,9 +14,9 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "wire/auth.h"
-#include "wire/frame.h"
-#include "wire/proof.h"
+#include "net/auth.h"
+#include "proto/frame.h"
+#include "net/proof.h"
 
 static struct mfs_secret right = {.len = 16, .bytes = "0123456789abcdef"};
 static struct mfs_secret wrong = {.len = 16, .bytes = "0123456789abcdeF"};

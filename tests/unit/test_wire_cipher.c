@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "wire/conn_impl.h"
+#include "net/conn_impl.h"
 
 #define PATH "/somewhere/secret"
 

@@ -21,9 +21,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "wire/call.h"
-#include "wire/conn.h"
-#include "wire/session.h"
+#include "net/call.h"
+#include "net/conn.h"
+#include "net/session.h"
 
 static struct mfs_secret secret = {.len = 16, .bytes = "0123456789abcdef"};
 static struct mfs_secret other_secret = {.len = 16, .bytes = "another-secret-!"};

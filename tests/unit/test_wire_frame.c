@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
-#include "wire/frame.h"
+#include "proto/frame.h"
 
 static void byte_by_byte(void **state)
 {

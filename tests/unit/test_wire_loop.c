@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "host/proc.h"
 #include "base/thread.h"
-#include "wire/loop.h"
+#include "net/loop.h"
 
 static struct mfs_loop *loop;
 static char trace[64];

@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "wire/frame.h"
-#include "wire/messages.h"
+#include "proto/frame.h"
+#include "proto/messages.h"
 
 static struct mfs_table *some_table(uint32_t n)
 {

@@ -38,7 +38,7 @@
 
 #include "partition/commands.h"
 #include "partition/replica/witness.h"
-#include "wire/proof.h"
+#include "net/proof.h"
 
 #define NO_SELF  1   /* the filter leaves alone what modules call */
 #define SLACK_MS 100 /* between two clocks that run by themselves */

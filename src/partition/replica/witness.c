@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "wire/proof.h"
+#include "net/proof.h"
 
 #define TEXT_MAX  128
 #define CALL_MS   400 /* that one step of a conversation may take */

@@ -1,0 +1,53 @@
+/* A session: one connection to one address, made again for ever (after 50 ms, doubling up to 2 s)
+ * whenever it is lost. For lm → cm and client → lm.
+ *
+ * The file system client's control thread, for example:
+ *
+ *     static void hello_done(void *arg, const struct mfs_err *err, const void *reply) {…log err…}
+ *
+ *     static void up(struct mfs_conn *c, void *arg)          // each time, also after a reconnect
+ *     {
+ *         struct mfs_msg_client_hello m = {.version = MFS_PROTOCOL_VERSION, .pid = getpid(),
+ *                                          .epoch = epoch_held};
+ *         mfs_text_copy(m.mount, sizeof m.mount, path);
+ *         mfs_conn_request(c, MFS_MSG_CLIENT_HELLO, &m, 5 * MFS_SEC, hello_done, arg);
+ *     }
+ *
+ *     static void table(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+ *     {
+ *         const struct mfs_msg_table *m = body;
+ *         … copy = mfs_table_dup(m->table); give it to the store …
+ *         mfs_conn_reply(c, MFS_MSG_TABLE, id, &(struct mfs_msg_epoch){.epoch = copy->epoch});
+ *     }
+ *
+ *     static const struct mfs_handler handlers[] = {{MFS_MSG_TABLE, table}, {0, NULL}};
+ *     static const struct mfs_service service = {handlers, up, NULL};
+ *
+ *     loop = mfs_loop_create();
+ *     session = mfs_session_create(loop, "unix:/run/…/lm.sock", &secret, "client", &service, arg,
+ *                                  &err);
+ *     mfs_loop_run(loop);   // in its thread; mfs_loop_stop from another ends it
+ *
+ * and, once mounted, from any thread, mfs_loop_post a function that sends MFS_MSG_CLIENT_READY
+ * over mfs_session_conn (when NULL, `up` does it after the next hello). */
+#ifndef MFS_NET_SESSION_H
+#define MFS_NET_SESSION_H
+
+#include "net/conn.h"
+
+struct mfs_session;
+
+/* Starts connecting. The address may also be "file:/path": a file of one line with the address,
+ * read before each attempt, for a listener that may come back elsewhere (lm: cm.addr). Loop thread
+ * (or before it runs). service->down is called for connections that were up only; failing to
+ * connect is logged once until it succeeds again. NULL: *err. */
+struct mfs_session *mfs_session_create(struct mfs_loop *loop, const char *address,
+                                       const struct mfs_secret *secret, const char *role,
+                                       const struct mfs_service *service, void *arg,
+                                       struct mfs_err *err);
+void mfs_session_destroy(struct mfs_session *s); /* before the loop. Takes NULL */
+
+/* The connection while it is up, else NULL. */
+struct mfs_conn *mfs_session_conn(const struct mfs_session *s);
+
+#endif

@@ -1,0 +1,459 @@
+/* The table of messages and their fields, and the envelope around each. */
+#include "proto/messages.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cluster/trust.h"
+#include "proto/frame.h"
+#include "proto/image_records.h"
+#include "proto/json.h"
+
+#define FIELDS (const struct mfs_field[])
+
+static const struct mfs_record empty_record = {"nothing", sizeof(struct mfs_msg_empty),
+                                               FIELDS{{0}}};
+
+static const struct mfs_record assign_part_record = {
+    "assigned", sizeof(struct mfs_assign_part),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_assign_part, index)},
+           {.name = "format", MFS_FIELD(BOOL, struct mfs_assign_part, format)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_assign_part, password)},
+           {.name = "admin_password",
+            .required = true,
+            MFS_FIELD(STR, struct mfs_assign_part, admin_password)},
+           {.name = "image",
+            MFS_FIELD(OBJECT, struct mfs_assign_part, image),
+            .sub = &mfs_image_part_record},
+           {0}}};
+
+static const struct mfs_record assign_record = {
+    "assign", sizeof(struct mfs_msg_assign),
+    FIELDS{{.name = "nparts", .required = true, MFS_FIELD(U32, struct mfs_msg_assign, nparts)},
+           {.name = "stripe_size",
+            .required = true,
+            MFS_FIELD(U32, struct mfs_msg_assign, stripe_size)},
+           {.name = "memory", .required = true, MFS_FIELD(U64, struct mfs_msg_assign, memory)},
+           {.name = "image_dir", MFS_FIELD(STR, struct mfs_msg_assign, image_dir)},
+           {.name = "assigned",
+            .required = true,
+            MFS_FIELD_LIST(struct mfs_msg_assign, assigned, nassigned, &assign_part_record)},
+           {0}}};
+
+static const struct mfs_record assigned_part_record = {
+    "assigned", sizeof(struct mfs_assigned_part),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_assigned_part, index)},
+           {.name = "port", .max = 65535, MFS_FIELD(U32, struct mfs_assigned_part, port)},
+           {.name = "unix", MFS_FIELD(STR, struct mfs_assigned_part, unix_path)},
+           {0}}};
+
+static const struct mfs_record assign_reply_record = {
+    "assign reply", sizeof(struct mfs_msg_assign_reply),
+    FIELDS{
+        {.name = "assigned",
+         .required = true,
+         MFS_FIELD_LIST(struct mfs_msg_assign_reply, assigned, nassigned, &assigned_part_record)},
+        {0}}};
+
+static const struct mfs_record table_record = {
+    "table", sizeof(struct mfs_msg_table),
+    FIELDS{{.name = "table", .required = true, MFS_FIELD(TABLE, struct mfs_msg_table, table)},
+           {0}}};
+
+static const struct mfs_record epoch_record = {
+    "epoch", sizeof(struct mfs_msg_epoch),
+    FIELDS{{.name = "epoch", .required = true, MFS_FIELD(U64, struct mfs_msg_epoch, epoch)}, {0}}};
+
+static const struct mfs_record lost_node_record = {
+    "lost", sizeof(struct mfs_lost_node),
+    FIELDS{{.name = "node", .required = true, MFS_FIELD(U32, struct mfs_lost_node, node)}, {0}}};
+
+static const struct mfs_record beat_reply_record = {
+    "beat", sizeof(struct mfs_msg_beat_reply),
+    FIELDS{
+        {.name = "age_ms", .required = true, MFS_FIELD(U64, struct mfs_msg_beat_reply, age_ms)},
+        {.name = "epoch", MFS_FIELD(U64, struct mfs_msg_beat_reply, epoch)},
+        {.name = "lost", MFS_FIELD_LIST(struct mfs_msg_beat_reply, lost, nlost, &lost_node_record)},
+        {0}}};
+
+static const struct mfs_record mount_record = {
+    "mount", sizeof(struct mfs_msg_mount),
+    FIELDS{{.name = "path", .required = true, MFS_FIELD(STR, struct mfs_msg_mount, path)},
+           {.name = "options", MFS_FIELD(STR, struct mfs_msg_mount, options)},
+           {0}}};
+
+static const struct mfs_record report_copy_record = {
+    "copy", sizeof(struct mfs_report_copy),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_report_copy, index)},
+           {.name = "bytes", MFS_FIELD(U64, struct mfs_report_copy, bytes)},
+           {.name = "silent", MFS_FIELD(BOOL, struct mfs_report_copy, silent)},
+           {0}}};
+
+static const struct mfs_record join_record = {
+    "join", sizeof(struct mfs_msg_join),
+    FIELDS{
+        {.name = "version", .required = true, MFS_FIELD(U32, struct mfs_msg_join, version)},
+        {.name = "node", .required = true, MFS_FIELD(U32, struct mfs_msg_join, node)},
+        {.name = "name", .required = true, MFS_FIELD(STR, struct mfs_msg_join, name)},
+        {.name = "address", .required = true, MFS_FIELD(STR, struct mfs_msg_join, address)},
+        {.name = "pid", MFS_FIELD(U32, struct mfs_msg_join, pid)},
+        {.name = "epoch", MFS_FIELD(U64, struct mfs_msg_join, epoch)},
+        {.name = "memory", MFS_FIELD(U64, struct mfs_msg_join, memory)},
+        {.name = "assigned",
+         MFS_FIELD_LIST(struct mfs_msg_join, assigned, nassigned, &assigned_part_record)},
+        {.name = "mount", MFS_FIELD(STR, struct mfs_msg_join, mount)},
+        {.name = "copy", MFS_FIELD_LIST(struct mfs_msg_join, copy, ncopies, &report_copy_record)},
+        {0}}};
+
+static const struct mfs_record report_part_record = {
+    "part", sizeof(struct mfs_report_part),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_report_part, index)},
+           {.name = "memory_used", MFS_FIELD(U64, struct mfs_report_part, memory_used)},
+           {.name = "keys", MFS_FIELD(U64, struct mfs_report_part, keys)},
+           {.name = "silent", MFS_FIELD(BOOL, struct mfs_report_part, silent)},
+           {.name = "starved", MFS_FIELD(BOOL, struct mfs_report_part, starved)},
+           {0}}};
+
+static const struct mfs_record report_peer_record = {
+    "peer", sizeof(struct mfs_report_peer),
+    FIELDS{{.name = "node", .required = true, MFS_FIELD(U32, struct mfs_report_peer, node)},
+           {.name = "rate", MFS_FIELD(F64, struct mfs_report_peer, rate)},
+           {.name = "busy", MFS_FIELD(F64, struct mfs_report_peer, busy)},
+           {0}}};
+
+static const struct mfs_record report_client_record = {
+    "client", sizeof(struct mfs_report_client),
+    FIELDS{{.name = "pid", .required = true, MFS_FIELD(U32, struct mfs_report_client, pid)},
+           {.name = "ready", MFS_FIELD(BOOL, struct mfs_report_client, ready)},
+           {.name = "epoch", MFS_FIELD(U64, struct mfs_report_client, epoch)},
+           {.name = "mount", MFS_FIELD(STR, struct mfs_report_client, mount)},
+           {0}}};
+
+static const struct mfs_record report_record = {
+    "report", sizeof(struct mfs_msg_report),
+    FIELDS{
+        {.name = "node", .required = true, MFS_FIELD(U32, struct mfs_msg_report, node)},
+        {.name = "epoch", MFS_FIELD(U64, struct mfs_msg_report, epoch)},
+        {.name = "memory_used", MFS_FIELD(U64, struct mfs_msg_report, memory_used)},
+        {.name = "memory_capacity", MFS_FIELD(U64, struct mfs_msg_report, memory_capacity)},
+        {.name = "rss", MFS_FIELD(U64, struct mfs_msg_report, rss)},
+        {.name = "bandwidth_in", MFS_FIELD(F64, struct mfs_msg_report, bandwidth_in)},
+        {.name = "bandwidth_out", MFS_FIELD(F64, struct mfs_msg_report, bandwidth_out)},
+        {.name = "peer", MFS_FIELD_LIST(struct mfs_msg_report, peer, npeers, &report_peer_record)},
+        {.name = "part", MFS_FIELD_LIST(struct mfs_msg_report, part, nparts, &report_part_record)},
+        {.name = "client",
+         MFS_FIELD_LIST(struct mfs_msg_report, client, nclients, &report_client_record)},
+        {.name = "copy", MFS_FIELD_LIST(struct mfs_msg_report, copy, ncopies, &report_copy_record)},
+        {.name = "image_bytes", MFS_FIELD(U64, struct mfs_msg_report, image_bytes)},
+        {0}}};
+
+static const struct mfs_record event_record = {
+    "event", sizeof(struct mfs_msg_event),
+    FIELDS{{.name = "what", .required = true, MFS_FIELD(STR, struct mfs_msg_event, what)},
+           {.name = "text", MFS_FIELD(STR, struct mfs_msg_event, text)},
+           {0}}};
+
+static const struct mfs_record hello_record = {
+    "client_hello", sizeof(struct mfs_msg_client_hello),
+    FIELDS{
+        {.name = "version", .required = true, MFS_FIELD(U32, struct mfs_msg_client_hello, version)},
+        {.name = "pid", .required = true, MFS_FIELD(U32, struct mfs_msg_client_hello, pid)},
+        {.name = "mount", MFS_FIELD(STR, struct mfs_msg_client_hello, mount)},
+        {.name = "epoch", MFS_FIELD(U64, struct mfs_msg_client_hello, epoch)},
+        {.name = "session", MFS_FIELD(STR, struct mfs_msg_client_hello, session)},
+        {0}}};
+
+static const struct mfs_record receive_record = {
+    "receive", sizeof(struct mfs_msg_receive),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_receive, index)},
+           {.name = "nparts", .required = true, MFS_FIELD(U32, struct mfs_msg_receive, nparts)},
+           {.name = "stripe_size",
+            .required = true,
+            MFS_FIELD(U32, struct mfs_msg_receive, stripe_size)},
+           {.name = "memory", .required = true, MFS_FIELD(U64, struct mfs_msg_receive, memory)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_receive, password)},
+           {.name = "admin_password",
+            .required = true,
+            MFS_FIELD(STR, struct mfs_msg_receive, admin_password)},
+           {.name = "source_host",
+            .required = true,
+            MFS_FIELD(STR, struct mfs_msg_receive, source_host)},
+           {.name = "source_port",
+            .required = true,
+            MFS_FIELD(U32, struct mfs_msg_receive, source_port)},
+           {.name = "source_admin_password",
+            .required = true,
+            MFS_FIELD(STR, struct mfs_msg_receive, source_admin_password)},
+           {.name = "cold", MFS_FIELD(BOOL, struct mfs_msg_receive, cold)},
+           {.name = "diskless", MFS_FIELD(BOOL, struct mfs_msg_receive, diskless)},
+           {.name = "moves", MFS_FIELD(BOOL, struct mfs_msg_receive, moves)},
+           {.name = "bytes", MFS_FIELD(U64, struct mfs_msg_receive, bytes)},
+           {.name = "rate", MFS_FIELD(U64, struct mfs_msg_receive, rate)},
+           {0}}};
+
+static const struct mfs_record receive_reply_record = {
+    "receive reply", sizeof(struct mfs_msg_receive_reply),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_receive_reply, index)},
+           {.name = "bytes", MFS_FIELD(U64, struct mfs_msg_receive_reply, bytes)},
+           {.name = "duration_us", MFS_FIELD(U64, struct mfs_msg_receive_reply, duration_us)},
+           {.name = "port", .max = 65535, MFS_FIELD(U32, struct mfs_msg_receive_reply, port)},
+           {0}}};
+
+static const struct mfs_record take_record = {
+    "take", sizeof(struct mfs_msg_take),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_take, index)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_take, password)},
+           {.name = "force", MFS_FIELD(BOOL, struct mfs_msg_take, force)},
+           {.name = "quiet_ms", .max = 3600000, MFS_FIELD(U32, struct mfs_msg_take, quiet_ms)},
+           {.name = "dead", MFS_FIELD(BOOL, struct mfs_msg_take, dead)},
+           {.name = "stream", MFS_FIELD(STR, struct mfs_msg_take, stream)},
+           {.name = "offset", MFS_FIELD(U64, struct mfs_msg_take, offset)},
+           {0}}};
+
+static const struct mfs_record take_reply_record = {
+    "take reply", sizeof(struct mfs_msg_take_reply),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_take_reply, index)},
+           {.name = "port", .required = true, MFS_FIELD(U32, struct mfs_msg_take_reply, port)},
+           {.name = "unix", MFS_FIELD(STR, struct mfs_msg_take_reply, unix_path)},
+           {.name = "blocked_us", MFS_FIELD(U64, struct mfs_msg_take_reply, blocked_us)},
+           {0}}};
+
+static const struct mfs_record fence_record = {
+    "fence", sizeof(struct mfs_msg_fence),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_fence, index)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_fence, password)},
+           {.name = "on", .required = true, MFS_FIELD(BOOL, struct mfs_msg_fence, on)},
+           {0}}};
+
+static const struct mfs_record fence_reply_record = {
+    "fence reply", sizeof(struct mfs_msg_fence_reply),
+    FIELDS{{.name = "stream", MFS_FIELD(STR, struct mfs_msg_fence_reply, stream)},
+           {.name = "offset", MFS_FIELD(U64, struct mfs_msg_fence_reply, offset)},
+           {0}}};
+
+static const struct mfs_record release_record = {
+    "release", sizeof(struct mfs_msg_release),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_release, index)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_release, password)},
+           {0}}};
+
+static const struct mfs_record scale_record = {
+    "scale", sizeof(struct mfs_msg_scale),
+    FIELDS{{.name = "how", .required = true, MFS_FIELD(STR, struct mfs_msg_scale, how)},
+           {.name = "n", MFS_FIELD(U32, struct mfs_msg_scale, n)},
+           {.name = "migration", MFS_FIELD(STR, struct mfs_msg_scale, migration)},
+           {.name = "at_once", MFS_FIELD(BOOL, struct mfs_msg_scale, at_once)},
+           {.name = "rate", MFS_FIELD(U64, struct mfs_msg_scale, rate)},
+           {.name = "dry_run", MFS_FIELD(BOOL, struct mfs_msg_scale, dry_run)},
+           {0}}};
+
+static const struct mfs_record progress_record = {
+    "progress", sizeof(struct mfs_progress),
+    FIELDS{{.name = "what", MFS_FIELD(STR, struct mfs_progress, what)},
+           {.name = "bytes", MFS_FIELD(U64, struct mfs_progress, bytes)},
+           {.name = "bytes_total", MFS_FIELD(U64, struct mfs_progress, bytes_total)},
+           {.name = "partitions", MFS_FIELD(U32, struct mfs_progress, partitions)},
+           {.name = "partitions_total", MFS_FIELD(U32, struct mfs_progress, partitions_total)},
+           {.name = "rate", MFS_FIELD(F64, struct mfs_progress, rate)},
+           {.name = "eta_ms", MFS_FIELD(F64, struct mfs_progress, eta_ms)},
+           {0}}};
+
+static const struct mfs_record policy_record = {
+    "policy", sizeof(struct mfs_msg_policy),
+    FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_msg_policy, name)}, {0}}};
+
+static const struct mfs_record term_record = {
+    "term", sizeof(struct mfs_msg_term),
+    FIELDS{
+        {.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_term, index)},
+        {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_term, password)},
+        {.name = "on", MFS_FIELD(BOOL, struct mfs_msg_term, on)},
+        {.name = "whole", MFS_FIELD(BOOL, struct mfs_msg_term, whole)},
+        {.name = "replica_host", MFS_FIELD(STR, struct mfs_msg_term, replica_host)},
+        {.name = "replica_port", .max = 65535, MFS_FIELD(U32, struct mfs_msg_term, replica_port)},
+        {.name = "replica_admin_password",
+         MFS_FIELD(STR, struct mfs_msg_term, replica_admin_password)},
+        {0}}};
+
+static const struct mfs_record died_record = {
+    "died", sizeof(struct mfs_msg_died),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_died, index)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_died, password)},
+           {0}}};
+
+static const struct mfs_record probe_record = {
+    "probe", sizeof(struct mfs_msg_probe),
+    FIELDS{{.name = "step", .required = true, MFS_FIELD(STR, struct mfs_msg_probe, step)},
+           {.name = "password", MFS_FIELD(STR, struct mfs_msg_probe, password)},
+           {.name = "host", MFS_FIELD(STR, struct mfs_msg_probe, host)},
+           {.name = "port", .max = 65535, MFS_FIELD(U32, struct mfs_msg_probe, port)},
+           {.name = "peers", MFS_FIELD(U32, struct mfs_msg_probe, peers)},
+           {.name = "ms", MFS_FIELD(U32, struct mfs_msg_probe, ms)},
+           {.name = "bytes", MFS_FIELD(U64, struct mfs_msg_probe, bytes)},
+           {0}}};
+
+static const struct mfs_record probe_reply_record = {
+    "probe", sizeof(struct mfs_msg_probe_reply),
+    FIELDS{{.name = "port", .max = 65535, MFS_FIELD(U32, struct mfs_msg_probe_reply, port)},
+           {.name = "in", MFS_FIELD(F64, struct mfs_msg_probe_reply, in)},
+           {.name = "out", MFS_FIELD(F64, struct mfs_msg_probe_reply, out)},
+           {0}}};
+
+const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
+    [MFS_MSG_ASSIGN] = {"assign", &assign_record, &assign_reply_record},
+    [MFS_MSG_TABLE] = {"table", &table_record, &epoch_record},
+    [MFS_MSG_MOUNT] = {"mount", &mount_record, &empty_record},
+    [MFS_MSG_UMOUNT] = {"umount", &mount_record, &empty_record},
+    [MFS_MSG_END_CLIENTS] = {"end_clients", &empty_record, &empty_record},
+    [MFS_MSG_STOP] = {"stop", &empty_record, &empty_record},
+    [MFS_MSG_JOIN] = {"join", &join_record, &empty_record},
+    [MFS_MSG_REPORT] = {"report", &report_record, &empty_record},
+    [MFS_MSG_EVENT] = {"event", &event_record, &empty_record},
+    [MFS_MSG_CLIENT_HELLO] = {"client_hello", &hello_record, &empty_record},
+    [MFS_MSG_CLIENT_READY] = {"client_ready", &empty_record, &empty_record},
+    [MFS_MSG_STATUS] = {"status", &empty_record, &mfs_status_record},
+    [MFS_MSG_RECEIVE] = {"receive", &receive_record, &receive_reply_record},
+    [MFS_MSG_TAKE] = {"take", &take_record, &take_reply_record},
+    [MFS_MSG_FENCE] = {"fence", &fence_record, &fence_reply_record},
+    [MFS_MSG_RELEASE] = {"release", &release_record, &empty_record},
+    [MFS_MSG_SCALE] = {"scale", &scale_record, &mfs_scale_report_record},
+    [MFS_MSG_PROGRESS] = {"progress", &empty_record, &progress_record},
+    [MFS_MSG_POLICY] = {"policy", &policy_record, &empty_record},
+    [MFS_MSG_IMAGE] = {"image", &mfs_image_record, &mfs_image_reply_record},
+    [MFS_MSG_CHECKPOINT] = {"checkpoint", &mfs_checkpoint_ask_record, &mfs_checkpoint_record},
+    [MFS_MSG_CHECKPOINTED] = {"checkpointed", &mfs_checkpointed_record, &empty_record},
+    [MFS_MSG_BEAT] = {"beat", &empty_record, &beat_reply_record},
+    [MFS_MSG_TERM] = {"term", &term_record, &empty_record},
+    [MFS_MSG_DIED] = {"died", &died_record, &empty_record},
+    [MFS_MSG_PROBE] = {"probe", &probe_record, &probe_reply_record},
+};
+
+/* ---- envelopes ------------------------------------------------------------------------------- */
+
+static int put(struct mfs_buf *out, cJSON *json)
+{
+    size_t mark, len = mfs_buf_len(out);
+    int rc = mfs_frame_begin(out, &mark);
+
+    if (rc)
+        cJSON_Delete(json);
+    else
+        rc = mfs_json_print(json, false, out);
+    if (!rc)
+        rc = mfs_frame_seal(out, mark);
+    if (rc)
+        out->end = out->start + len;
+    return rc;
+}
+
+/* Hangs `item` into *json; on failure the whole is freed and *json NULL. */
+static void hang(cJSON **json, const char *key, cJSON *item)
+{
+    if (*json && item && cJSON_AddItemToObjectCS(*json, key, item))
+        return;
+    cJSON_Delete(item);
+    cJSON_Delete(*json);
+    *json = NULL;
+}
+
+static cJSON *body_json(const struct mfs_record *r, const void *body)
+{
+    return body ? mfs_record_to_json(r, body) : cJSON_CreateObject();
+}
+
+int mfs_message_put_request(struct mfs_buf *out, enum mfs_msg type, uint64_t id, const void *body)
+{
+    cJSON *json = cJSON_CreateObject();
+
+    hang(&json, "type", cJSON_CreateString(mfs_messages[type].name));
+    hang(&json, "id", cJSON_CreateNumber((double)id));
+    hang(&json, "body", body_json(mfs_messages[type].body, body));
+    return put(out, json);
+}
+
+int mfs_message_put_reply(struct mfs_buf *out, enum mfs_msg type, uint64_t id, const void *body)
+{
+    cJSON *json = cJSON_CreateObject();
+
+    hang(&json, "reply", cJSON_CreateNumber((double)id));
+    hang(&json, "body", body_json(mfs_messages[type].reply, body));
+    return put(out, json);
+}
+
+int mfs_message_put_error(struct mfs_buf *out, uint64_t id, int code, const char *text)
+{
+    cJSON *json = cJSON_CreateObject(), *error = cJSON_CreateObject();
+
+    hang(&error, "code", cJSON_CreateNumber(code));
+    hang(&error, "message", cJSON_CreateString(text));
+    hang(&json, "reply", cJSON_CreateNumber((double)id));
+    hang(&json, "error", error);
+    return put(out, json);
+}
+
+static int take_id(const cJSON *item, uint64_t *id)
+{
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble > 9e15)
+        return -EPROTO;
+    *id = (uint64_t)item->valuedouble;
+    return 0;
+}
+
+static void take_type(struct mfs_envelope *e, const cJSON *type)
+{
+    snprintf(e->type_name, sizeof e->type_name, "%s", type->valuestring);
+    for (int i = 0; i < MFS_MSG_COUNT; i++)
+        if (!strcmp(type->valuestring, mfs_messages[i].name))
+            e->type = (enum mfs_msg)i;
+}
+
+static void take_error(struct mfs_envelope *e, const cJSON *error)
+{
+    const cJSON *code = cJSON_GetObjectItemCaseSensitive(error, "code");
+    const cJSON *text = cJSON_GetObjectItemCaseSensitive(error, "message");
+    bool sane = cJSON_IsNumber(code) && code->valuedouble < 0 && code->valuedouble > -4096;
+
+    mfs_err_set(&e->error, sane ? (int)code->valuedouble : -EIO, "%s",
+                cJSON_IsString(text) ? text->valuestring : "no reason given");
+}
+
+int mfs_envelope_open(struct mfs_envelope *e, const char *text, size_t len)
+{
+    const cJSON *reply, *type, *error;
+    cJSON *json = mfs_json_parse(text, len, NULL);
+    int rc;
+
+    *e = (struct mfs_envelope){.type = MFS_MSG_COUNT, .json = json};
+    if (!json)
+        return -EPROTO;
+    reply = cJSON_GetObjectItemCaseSensitive(json, "reply");
+    type = cJSON_GetObjectItemCaseSensitive(json, "type");
+    error = cJSON_GetObjectItemCaseSensitive(json, "error");
+    if (reply) {
+        e->is_reply = true;
+        rc = take_id(reply, &e->id);
+        if (error)
+            take_error(e, error);
+    } else if (cJSON_IsString(type)) {
+        rc = take_id(cJSON_GetObjectItemCaseSensitive(json, "id"), &e->id);
+        take_type(e, type);
+    } else {
+        rc = -EPROTO;
+    }
+    if (rc)
+        mfs_envelope_clear(e);
+    return rc;
+}
+
+void mfs_envelope_clear(struct mfs_envelope *e)
+{
+    cJSON_Delete(e->json);
+    e->json = NULL;
+}
+
+int mfs_envelope_body(const struct mfs_envelope *e, const struct mfs_record *record, void *to,
+                      struct mfs_err *err)
+{
+    return mfs_record_from_json(record, cJSON_GetObjectItemCaseSensitive(e->json, "body"), to, err);
+}

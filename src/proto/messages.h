@@ -1,0 +1,469 @@
+/* The messages of the control protocol: each one's name, body and reply, once. docs/PROTOCOL.md
+ * tells what they mean and in which order they come.
+ *
+ * On the wire: {"type": "assign", "id": 7, "body": {…}} asks, {"reply": 7, "body": {…}} or
+ * {"reply": 7, "error": {"code": -22, "message": "…"}} answers; id 0 wants no answer. */
+#ifndef MFS_PROTO_MESSAGES_H
+#define MFS_PROTO_MESSAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cluster/table.h"
+#include "proto/image_sum.h"
+#include "proto/record.h"
+
+#define MFS_PROTOCOL_VERSION 3
+#define MFS_PATH_MAX         512
+#define MFS_TEXT_MAX         512
+#define MFS_ADDRESS_MAX      128 /* "127.0.0.1:4711" or "unix:/run/…" */
+#define MFS_STATE_MAX        16
+#define MFS_SESSION_TEXT     17 /* 64 bits in hexadecimal and NUL */
+#define MFS_STREAM_MAX       41 /* as redis names a stream of commands, and NUL */
+
+enum mfs_msg {
+    MFS_MSG_ASSIGN,       /* cm → lm     which partitions to run       → ports            */
+    MFS_MSG_TABLE,        /* cm → lm → client  a new table             → its epoch        */
+    MFS_MSG_MOUNT,        /* cm → lm, cli → cm  mount               → when it answers  */
+    MFS_MSG_UMOUNT,       /* cm → lm     unmount                       → when it is gone  */
+    MFS_MSG_END_CLIENTS,  /* cm → lm     unmount, before `stop`        → when all are gone */
+    MFS_MSG_STOP,         /* cm → lm, cli → cm  end everything         → when all is gone */
+    MFS_MSG_JOIN,         /* lm → cm     here I am                                        */
+    MFS_MSG_REPORT,       /* lm → cm     figures, each second          no reply           */
+    MFS_MSG_EVENT,        /* lm → cm     something to remember         no reply           */
+    MFS_MSG_CLIENT_HELLO, /* client → lm (or cm)                       → table follows    */
+    MFS_MSG_CLIENT_READY, /* client → lm  the mount answers                               */
+    MFS_MSG_STATUS,       /* cli → cm                                  → struct mfs_status */
+    MFS_MSG_RECEIVE,      /* cm → lm     take a copy of a partition    → when it is in step */
+    MFS_MSG_TAKE,         /* cm → lm     become the partition          → when it is        */
+    MFS_MSG_FENCE,        /* cm → lm     (do not) serve a partition    → when it is so     */
+    MFS_MSG_RELEASE,      /* cm → lm     end a process                 → when it is gone   */
+    MFS_MSG_SCALE,    /* cli → cm    change the nodes              → struct mfs_scale_report */
+    MFS_MSG_PROGRESS, /* cli → cm    how far a change is           → struct mfs_progress */
+    MFS_MSG_POLICY,   /* cli → cm    change the policy             → when it is so     */
+    MFS_MSG_IMAGE,    /* cm → lm     a step of a checkpoint        → when it is done   */
+    MFS_MSG_CHECKPOINT,   /* cli → cm  write all images              → struct mfs_checkpoint */
+    MFS_MSG_CHECKPOINTED, /* cli → cm  that is a checkpoint now    → when it is noted  */
+    MFS_MSG_BEAT,         /* lm → cm, client → lm (or cm)  is cm there?  → how long ago    */
+    MFS_MSG_TERM,         /* cm → lm     a process serves by terms, or not  → when it is so */
+    MFS_MSG_DIED,         /* lm → cm     a redis process has ended     no reply            */
+    MFS_MSG_PROBE,        /* cm → lm     a step of measuring a link    → when it is done   */
+    MFS_MSG_COUNT
+};
+
+/* Replies and bodies without fields. */
+struct mfs_msg_empty {
+    char unused;
+};
+
+/* A partition's content in a file, DIR/partition-INDEX.rdb. */
+struct mfs_image_part {
+    uint32_t index;
+    uint64_t bytes;               /* of the file */
+    uint64_t memory;              /* bytes that it takes in a redis process */
+    char sum[MFS_IMAGE_SUM_TEXT]; /* of the file, with its key */
+};
+
+/* One redis process to run. Instruction cm → lm. */
+struct mfs_assign_part {
+    uint32_t index;                      /* partition */
+    bool format;                         /* new and empty: write the root directory and so on */
+    char password[MFS_SECRET_MAX];       /* of MFS_REDIS_USER */
+    char admin_password[MFS_SECRET_MAX]; /* of MFS_REDIS_ADMIN */
+    struct mfs_image_part image;         /* with `image_dir`: it begins with this */
+};
+
+struct mfs_msg_assign {
+    uint32_t nparts;              /* P */
+    uint32_t stripe_size;         /* bytes */
+    uint64_t memory;              /* limit of the node, bytes, over all its partitions */
+    char image_dir[MFS_PATH_MAX]; /* a checkpoint, whose images those not running yet begin with;
+                                     "": they begin empty */
+    uint32_t nassigned;
+    struct mfs_assign_part
+        *assigned; /* all that the node is to run; running ones stay as they are */
+};
+
+struct mfs_assigned_part {
+    uint32_t index;
+    uint32_t port;
+    char unix_path[MFS_UNIXPATH_MAX];
+};
+
+struct mfs_msg_assign_reply {
+    uint32_t nassigned;
+    struct mfs_assigned_part *assigned; /* one for each that was asked for, all answering PING */
+};
+
+struct mfs_msg_table {
+    struct mfs_table *table; /* in a decoded message: freed with it, dup it to keep it */
+};
+
+struct mfs_msg_epoch {
+    uint64_t epoch;
+};
+
+struct mfs_msg_beat_reply {
+    uint64_t age_ms; /* since cm was certainly there */
+    uint64_t epoch;  /* of the sender's table: who has an older one must not count on the answer */
+    uint32_t nlost;
+    struct mfs_lost_node *lost; /* nodes that were lost then */
+};
+
+struct mfs_msg_mount {
+    char path[MFS_PATH_MAX];
+    char options[MFS_TEXT_MAX]; /* for memefs mount -o, "" for none */
+};
+
+struct mfs_msg_join {
+    uint32_t version; /* MFS_PROTOCOL_VERSION */
+    uint32_t node;
+    char name[MFS_NAME_MAX];    /* of the deployment */
+    char address[MFS_HOST_MAX]; /* of the node */
+    uint32_t pid;
+    uint64_t epoch;  /* of the table it holds, 0 for none: so is a node that was just started */
+    uint64_t memory; /* physical memory of the machine, bytes */
+    uint32_t nassigned;
+    struct mfs_assigned_part *assigned; /* what it runs already */
+    char mount[MFS_PATH_MAX];           /* mounted there, "" for none */
+    uint32_t ncopies;
+    struct mfs_report_copy *copy; /* partitions it is receiving and has not taken yet */
+};
+
+struct mfs_report_part {
+    uint32_t index;
+    uint64_t memory_used; /* redis used_memory */
+    uint64_t keys;
+    bool silent;  /* its process does not answer; the rest is of before */
+    bool starved; /* it is about to refuse clients, as its replica does not consent */
+};
+
+/* A copy of a partition that is on its way to this node. */
+struct mfs_report_copy {
+    uint32_t index;
+    uint64_t bytes; /* arrived so far */
+    bool silent;    /* its process does not answer */
+};
+
+/* What this node's sockets sent to another node since the report before. */
+struct mfs_report_peer {
+    uint32_t node; /* id */
+    double rate;   /* bytes/s that arrived there, by its acknowledgements */
+    double busy;   /* 0..1: of the time, how long the network was waited for: bytes for that node
+                      were there to be sent, and it had room for them */
+};
+
+struct mfs_report_client {
+    uint32_t pid;
+    bool ready;
+    uint64_t epoch; /* of the table it has acknowledged */
+    char mount[MFS_PATH_MAX];
+};
+
+struct mfs_msg_report {
+    uint32_t node;
+    uint64_t epoch;           /* of the table it holds */
+    uint64_t memory_used;     /* sum of the partitions' used_memory */
+    uint64_t memory_capacity; /* what data may take on this node: sum of maxmemory */
+    uint64_t rss;             /* of all the node's processes */
+    double bandwidth_in;      /* bytes/s of the interface, or of the redis processes */
+    double bandwidth_out;
+    uint32_t npeers;
+    struct mfs_report_peer *peer; /* empty where the nodes share an interface */
+    uint32_t nparts;
+    struct mfs_report_part *part;
+    uint32_t nclients;
+    struct mfs_report_client *client;
+    uint32_t ncopies;
+    struct mfs_report_copy *copy;
+    uint64_t image_bytes; /* of a checkpoint's images: written so far */
+};
+
+struct mfs_msg_event {
+    char what[32];           /* a word: "mounted", "redis-died", … */
+    char text[MFS_TEXT_MAX]; /* for people, with the figures */
+};
+
+struct mfs_msg_client_hello {
+    uint32_t version;
+    uint32_t pid;
+    char mount[MFS_PATH_MAX];
+    uint64_t epoch;                 /* of the table it holds, 0 for none */
+    char session[MFS_SESSION_TEXT]; /* its session id, 16 hexadecimal digits: lm ends the session,
+                                       and with it the locks, when the process dies; "" for none */
+};
+
+/* Migration of one partition, see docs/MIGRATION.md. Every one of these four may be sent again:
+ * what is done already is answered at once. `password` names the process that is meant, as two of
+ * one partition are alive during its migration, on two nodes. */
+struct mfs_msg_receive {
+    uint32_t index; /* partition */
+    uint32_t nparts, stripe_size;
+    uint64_t memory;                     /* limit of the receiving node, bytes */
+    char password[MFS_SECRET_MAX];       /* of the new process, for MFS_REDIS_USER */
+    char admin_password[MFS_SECRET_MAX]; /* of the new process, for MFS_REDIS_ADMIN */
+    char source_host[MFS_HOST_MAX];
+    uint32_t source_port;
+    char source_admin_password[MFS_SECRET_MAX];
+    bool cold;      /* fence the source first, then copy from a dump, */
+    bool diskless;  /* or from memory all the same */
+    bool moves;     /* the copy is to take the source's place: who dies then waits for cm */
+    uint64_t bytes; /* what the source holds, as far as cm knows */
+    uint64_t rate;  /* bytes/s at most, 0: no limit */
+};
+
+struct mfs_msg_receive_reply {
+    uint32_t index;
+    uint64_t bytes;       /* copied */
+    uint64_t duration_us; /* of the copy */
+    uint32_t port;        /* of the process that holds it; 0: it serves already */
+};
+
+struct mfs_msg_take {
+    uint32_t index;
+    char password[MFS_SECRET_MAX];
+    bool force; /* the source is surely gone: be content with what has arrived */
+    /* Of a replica (docs/decisions/0017): it withdraws its consent, unless it has been asked for it
+     * less than so many ms ago (-EAGAIN), and waits until the source's term is over. */
+    uint32_t quiet_ms;
+    bool dead; /* not even that: the source's process has ended */
+    /* With force, unless "": only what has executed the stream up to that is whole (-ENODATA). */
+    char stream[MFS_STREAM_MAX];
+    uint64_t offset;
+};
+
+struct mfs_msg_take_reply {
+    uint32_t index;
+    uint32_t port;
+    char unix_path[MFS_UNIXPATH_MAX];
+    uint64_t blocked_us; /* since the source was fenced */
+};
+
+struct mfs_msg_fence {
+    uint32_t index;
+    char password[MFS_SECRET_MAX];
+    bool on; /* false: serve again */
+};
+
+/* The process was started in the place of one of which there was a whole copy, and has not served:
+ * how far that one had got (mfs_admin_journal). "": it is not so. */
+struct mfs_msg_fence_reply {
+    char stream[MFS_STREAM_MAX];
+    uint64_t offset;
+};
+
+struct mfs_msg_release {
+    uint32_t index;
+    char password[MFS_SECRET_MAX];
+};
+
+/* How the process of a partition may serve, see docs/decisions/0017. */
+struct mfs_msg_term {
+    uint32_t index;
+    char password[MFS_SECRET_MAX]; /* names the process */
+    bool on;                       /* only while the replica's process consents; false: always */
+    bool whole; /* it does; answered when the replica has all that was executed */
+    char replica_host[MFS_HOST_MAX];
+    uint32_t replica_port;
+    char replica_admin_password[MFS_SECRET_MAX];
+};
+
+struct mfs_msg_died {
+    uint32_t index;
+    char password[MFS_SECRET_MAX]; /* names the process */
+};
+
+/* A step of measuring what a node's link carries, see docs/NETWORK.md, "Probe". */
+#define MFS_PROBE_OPEN    "open"    /* the node that is measured opens a port, and tells it */
+#define MFS_PROBE_MEASURE "measure" /* … measures, with those who connect there */
+#define MFS_PROBE_MEET    "meet"    /* another node connects there */
+
+struct mfs_msg_probe {
+    char step[MFS_STATE_MAX];
+    char password[MFS_SECRET_MAX]; /* of this measurement, not of "open" */
+    char host[MFS_HOST_MAX];       /* of "meet" */
+    uint32_t port;                 /* likewise */
+    uint32_t peers;                /* of "measure": how many will connect */
+    uint32_t ms;                   /* each way; three times as many where little goes */
+    uint64_t bytes;                /* each way: then it ends earlier */
+};
+
+struct mfs_msg_probe_reply {
+    uint32_t port;  /* of "open" */
+    double in, out; /* of "measure": bytes/s */
+};
+
+/* What an operator asks for. */
+struct mfs_msg_scale {
+    char how[MFS_STATE_MAX]; /* "to", "out", "in": by n; "rebalance": no change of nodes */
+    uint32_t n;
+    char migration[MFS_STATE_MAX]; /* "hot", "cold", "": the deployment's */
+    bool at_once;                  /* begin all moves that memory allows, see cm/migrate.h */
+    uint64_t rate;                 /* bytes/s per partition, 0: the deployment's */
+    bool dry_run;
+};
+
+struct mfs_scale_move {
+    uint32_t index, from, to; /* node ids; a node that is yet to come has its future id */
+    uint64_t bytes;
+};
+
+struct mfs_scale_report {
+    uint32_t from, to; /* nodes */
+    uint32_t partitions_moved;
+    uint64_t bytes_moved;
+    double duration_ms;
+    double blocked_ms_max, blocked_ms_total;
+    double lower_bound_ms; /* of the copying, see cm/bound.h; 0: link speed unknown */
+    uint32_t nmoves;
+    struct mfs_scale_move *move; /* of a dry run */
+};
+
+struct mfs_progress {
+    char what[MFS_TEXT_MAX]; /* for people: "starting 2 nodes", "moving 14 partitions"; "": none */
+    uint64_t bytes, bytes_total;
+    uint32_t partitions, partitions_total;
+    double rate;   /* bytes/s of late */
+    double eta_ms; /* 0: unknown */
+};
+
+struct mfs_msg_policy {
+    char name[MFS_STATE_MAX]; /* "none", "cso", "nso+asi", … */
+};
+
+/* A step of a checkpoint, see docs/CHECKPOINT.md. */
+#define MFS_IMAGE_HALT  "halt"  /* the partitions named stand still, bounded */
+#define MFS_IMAGE_CUT   "cut"   /* they fork, and go on */
+#define MFS_IMAGE_WRITE "write" /* the images are on disk */
+#define MFS_IMAGE_DROP  "drop"  /* what was begun is given up */
+
+struct mfs_image_index {
+    uint32_t index;
+};
+
+struct mfs_msg_image {
+    char step[MFS_STATE_MAX];
+    char dir[MFS_PATH_MAX]; /* of "halt" */
+    uint32_t ms;            /* of "halt": how long at most */
+    uint32_t nparts;
+    struct mfs_image_index *part; /* of "halt" */
+};
+
+struct mfs_msg_image_reply {
+    uint64_t halted_us; /* of "cut": the longest that a partition stood still */
+    uint32_t nparts;
+    struct mfs_image_part *part; /* of "write" */
+};
+
+struct mfs_msg_checkpoint {
+    char dir[MFS_PATH_MAX]; /* there, absolute, empty: the images are written into it */
+};
+
+struct mfs_checkpoint {
+    uint64_t epoch;
+    uint32_t nodes, stripe_size;
+    double halted_ms;  /* the longest that a partition stood still */
+    uint32_t attempts; /* at the cut */
+    double duration_ms;
+    uint32_t nparts;
+    struct mfs_image_part *part; /* every partition, in order */
+};
+
+struct mfs_msg_checkpointed {
+    char dir[MFS_PATH_MAX];
+    uint32_t number;
+    uint64_t bytes;
+};
+
+/* What cm status tells; DESIGN's contract. */
+struct mfs_status_move {
+    uint32_t partition, from, to;
+    char step[MFS_STATE_MAX]; /* waiting, copying, cutting */
+    uint64_t bytes, bytes_total;
+};
+
+struct mfs_status_node {
+    uint32_t id;
+    char name[MFS_NAME_MAX];
+    char address[MFS_HOST_MAX];
+    char state[MFS_STATE_MAX]; /* starting, up, leaving, lost */
+    uint32_t partitions;
+    uint64_t memory_capacity, memory_used; /* bytes */
+    double bandwidth_in, bandwidth_out;    /* bytes/s */
+    double bandwidth_capacity;             /* bytes/s each way that its link carries; 0: unknown */
+    char bandwidth_from[MFS_STATE_MAX];    /* how that is known: told, probed, observed; "" */
+    double share;                          /* ideal 1 */
+    char mount[MFS_PATH_MAX];
+    uint64_t epoch;          /* of the table that its lm holds, by its last report */
+    uint32_t clients_behind; /* clients connected there that hold an older one than lm */
+    uint32_t replicas;       /* of other nodes' partitions that it holds and that are whole */
+};
+
+/* Where a partition is, in a deployment with replicas. */
+struct mfs_status_place {
+    uint32_t partition;
+    char node[MFS_NAME_MAX];    /* that serves it */
+    char replica[MFS_NAME_MAX]; /* whose process may take over at once; "": none may */
+};
+
+struct mfs_status {
+    char name[MFS_NAME_MAX];
+    char state[MFS_STATE_MAX]; /* starting, running, scaling, degraded, stopping */
+    uint64_t epoch;
+    uint32_t partitions;
+    double beta;
+    char policy[MFS_STATE_MAX];
+    char migration[MFS_STATE_MAX];
+    char weights[MFS_STATE_MAX]; /* memory, bandwidth, auto */
+    bool by_bandwidth;           /* what the shares follow just now; else memory */
+    double utilization;          /* 0..1 */
+    uint32_t replicas;           /* that each partition is to have */
+    uint32_t unprotected;        /* partitions that have none just now */
+    uint32_t nplaces;
+    struct mfs_status_place *place; /* of each partition, in order; none without replicas */
+    uint32_t nnodes;
+    struct mfs_status_node *node;
+    uint32_t nmoves;
+    struct mfs_status_move *move;      /* migrations under way */
+    char checkpoint_dir[MFS_PATH_MAX]; /* the last one of this deployment's; "": none yet */
+    char checkpoint_time[32];          /* 2026-01-31T12:00:00Z */
+};
+
+struct mfs_message {
+    const char *name;
+    const struct mfs_record *body, *reply;
+};
+
+extern const struct mfs_message mfs_messages[MFS_MSG_COUNT];
+extern const struct mfs_record mfs_status_record;       /* also for cm status --json */
+extern const struct mfs_record mfs_scale_report_record; /* also for cm scale --json */
+extern const struct mfs_record mfs_image_part_record;   /* also for manifests */
+extern const struct mfs_record mfs_checkpoint_record;
+
+/* The largest body or reply struct, to have room for any. */
+#define MFS_MSG_SIZE_MAX 4096
+
+/* Frames one message into *out. body NULL: an empty one. 0, -EMSGSIZE or -ENOMEM. */
+int mfs_message_put_request(struct mfs_buf *out, enum mfs_msg type, uint64_t id, const void *body);
+int mfs_message_put_reply(struct mfs_buf *out, enum mfs_msg type, uint64_t id, const void *body);
+int mfs_message_put_error(struct mfs_buf *out, uint64_t id, int code, const char *text);
+
+/* A frame's body, taken apart so far that one can tell whom it is for. */
+struct mfs_envelope {
+    bool is_reply;
+    uint64_t id;
+    enum mfs_msg type; /* of a request; MFS_MSG_COUNT when unknown */
+    char type_name[32];
+    struct mfs_err error; /* of a reply; code 0: none */
+    void *json;           /* internal; freed by mfs_envelope_clear */
+};
+
+/* 0, -EPROTO when it is no message, or -ENOMEM. */
+int mfs_envelope_open(struct mfs_envelope *e, const char *text, size_t len);
+void mfs_envelope_clear(struct mfs_envelope *e);
+
+/* Decodes the body as `record`. Clear *to with mfs_record_clear. 0, -EINVAL with the reason, … */
+int mfs_envelope_body(const struct mfs_envelope *e, const struct mfs_record *record, void *to,
+                      struct mfs_err *err);
+
+#endif

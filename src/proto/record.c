@@ -1,0 +1,271 @@
+/* Records. One function per direction and kind of field; lists recurse over their record. */
+#include "proto/record.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/json.h"
+
+#define NUMBER_MAX 9007199254740992.0 /* 2^53 */
+#define LIST_MAX   65536U
+
+static const void *at(const void *from, const struct mfs_field *f)
+{
+    return (const char *)from + f->offset;
+}
+
+static uint32_t list_count(const void *from, const struct mfs_field *f)
+{
+    uint32_t n;
+
+    memcpy(&n, (const char *)from + f->count, sizeof n);
+    return n;
+}
+
+static void *list_items(const void *from, const struct mfs_field *f)
+{
+    void *items;
+
+    memcpy(&items, at(from, f), sizeof items);
+    return items;
+}
+
+/* ---- to JSON --------------------------------------------------------------------------------- */
+
+static cJSON *list_to_json(const struct mfs_field *f, const void *from)
+{
+    const char *items = list_items(from, f);
+    uint32_t n = list_count(from, f);
+    cJSON *list = cJSON_CreateArray();
+
+    for (uint32_t i = 0; list && i < n; i++) {
+        cJSON *item = mfs_record_to_json(f->sub, items + i * f->sub->size);
+
+        if (!item || !cJSON_AddItemToArray(list, item)) {
+            cJSON_Delete(item);
+            cJSON_Delete(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+/* The library prints 15 digits of a number, which is too few. */
+static cJSON *whole_to_json(uint64_t v)
+{
+    char digits[24];
+
+    snprintf(digits, sizeof digits, "%llu", (unsigned long long)v);
+    return cJSON_CreateRaw(digits);
+}
+
+static cJSON *field_to_json(const struct mfs_field *f, const void *from)
+{
+    const void *p = at(from, f);
+
+    switch (f->type) {
+    case MFS_FIELD_BOOL:
+        return cJSON_CreateBool(*(const bool *)p);
+    case MFS_FIELD_U32:
+        return cJSON_CreateNumber(*(const uint32_t *)p);
+    case MFS_FIELD_U64:
+        return whole_to_json(*(const uint64_t *)p);
+    case MFS_FIELD_F64:
+        return cJSON_CreateNumber(isfinite(*(const double *)p) ? *(const double *)p : 0);
+    case MFS_FIELD_STR:
+        return cJSON_CreateString(p);
+    case MFS_FIELD_OBJECT:
+        return mfs_record_to_json(f->sub, p);
+    case MFS_FIELD_ARRAY:
+        return list_to_json(f, from);
+    case MFS_FIELD_TABLE:
+        return mfs_table_to_json(*(struct mfs_table *const *)p);
+    }
+    return NULL;
+}
+
+cJSON *mfs_record_to_json(const struct mfs_record *r, const void *from)
+{
+    cJSON *json = cJSON_CreateObject();
+
+    for (const struct mfs_field *f = r->fields; json && f->name; f++) {
+        cJSON *item = field_to_json(f, from);
+
+        if (!item || !cJSON_AddItemToObjectCS(json, f->name, item)) {
+            cJSON_Delete(item);
+            cJSON_Delete(json);
+            return NULL;
+        }
+    }
+    return json;
+}
+
+int mfs_record_encode(const struct mfs_record *r, const void *from, bool pretty,
+                      struct mfs_buf *out)
+{
+    return mfs_json_print(mfs_record_to_json(r, from), pretty, out);
+}
+
+/* ---- from JSON ------------------------------------------------------------------------------- */
+
+static int bad(const struct mfs_field *f, const char *why, struct mfs_err *err)
+{
+    return mfs_err_set(err, -EINVAL, "%s: %s", f->name, why);
+}
+
+static int whole_number(const struct mfs_field *f, const cJSON *item, double limit, uint64_t *v,
+                        struct mfs_err *err)
+{
+    double d = cJSON_IsNumber(item) ? item->valuedouble : NAN;
+
+    if (f->max && (double)f->max < limit)
+        limit = (double)f->max;
+    if (!(d >= 0) || d != floor(d) || d > limit)
+        return bad(f, "not a whole number in range", err);
+    *v = (uint64_t)d;
+    return 0;
+}
+
+static int text(const struct mfs_field *f, const cJSON *item, char *to, struct mfs_err *err)
+{
+    size_t len;
+
+    if (!cJSON_IsString(item))
+        return bad(f, "not a text", err);
+    len = strlen(item->valuestring);
+    if (len >= f->size)
+        return bad(f, "too long", err);
+    memcpy(to, item->valuestring, len + 1);
+    return 0;
+}
+
+static int list(const struct mfs_field *f, const cJSON *json, void *to, struct mfs_err *err)
+{
+    uint32_t n, done = 0, max = f->max ? (uint32_t)f->max : LIST_MAX;
+    const cJSON *item;
+    char *items;
+    int rc = 0;
+
+    if (!cJSON_IsArray(json))
+        return bad(f, "not a list", err);
+    n = (uint32_t)cJSON_GetArraySize(json);
+    if (n > max)
+        return bad(f, "too many", err);
+    items = calloc(n ? n : 1, f->sub->size);
+    if (!items)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    cJSON_ArrayForEach(item, json)
+    {
+        rc = mfs_record_from_json(f->sub, item, items + done * f->sub->size, err);
+        if (rc) {
+            mfs_err_prefix(err, "%s[%u]", f->name, done);
+            break;
+        }
+        done++;
+    }
+    /* Also on failure: the caller clears what is there. */
+    memcpy((char *)to + f->offset, &items, sizeof items);
+    memcpy((char *)to + f->count, &done, sizeof done);
+    return rc;
+}
+
+static int field_from_json(const struct mfs_field *f, const cJSON *item, void *to,
+                           struct mfs_err *err)
+{
+    char *p = (char *)to + f->offset;
+    uint64_t v = 0;
+    int rc;
+
+    switch (f->type) {
+    case MFS_FIELD_BOOL:
+        if (!cJSON_IsBool(item))
+            return bad(f, "neither true nor false", err);
+        *(bool *)(void *)p = cJSON_IsTrue(item);
+        return 0;
+    case MFS_FIELD_U32:
+        rc = whole_number(f, item, UINT32_MAX, &v, err);
+        *(uint32_t *)(void *)p = (uint32_t)v;
+        return rc;
+    case MFS_FIELD_U64:
+        rc = whole_number(f, item, NUMBER_MAX, &v, err);
+        *(uint64_t *)(void *)p = v;
+        return rc;
+    case MFS_FIELD_F64:
+        if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble))
+            return bad(f, "not a number", err);
+        *(double *)(void *)p = item->valuedouble;
+        return 0;
+    case MFS_FIELD_STR:
+        return text(f, item, p, err);
+    case MFS_FIELD_OBJECT:
+        return mfs_record_from_json(f->sub, item, p, err);
+    case MFS_FIELD_ARRAY:
+        return list(f, item, to, err);
+    case MFS_FIELD_TABLE:
+        return mfs_table_from_json(item, (struct mfs_table **)(void *)p, err);
+    }
+    return -EINVAL;
+}
+
+int mfs_record_from_json(const struct mfs_record *r, const cJSON *json, void *to,
+                         struct mfs_err *err)
+{
+    int rc = 0;
+
+    memset(to, 0, r->size);
+    if (!cJSON_IsObject(json))
+        return mfs_err_set(err, -EINVAL, "%s: not an object", r->name);
+    for (const struct mfs_field *f = r->fields; f->name && !rc; f++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, f->name);
+
+        if (item)
+            rc = field_from_json(f, item, to, err);
+        else if (f->required)
+            rc = bad(f, "missing", err);
+    }
+    if (rc)
+        mfs_record_clear(r, to);
+    return rc;
+}
+
+int mfs_record_decode(const struct mfs_record *r, const char *json_text, size_t len, void *to,
+                      struct mfs_err *err)
+{
+    cJSON *json = mfs_json_parse(json_text, len, err);
+    int rc;
+
+    if (!json) {
+        memset(to, 0, r->size);
+        mfs_err_prefix(err, "%s", r->name);
+        return -EINVAL;
+    }
+    rc = mfs_record_from_json(r, json, to, err);
+    cJSON_Delete(json);
+    return rc;
+}
+
+static void clear_list(const struct mfs_field *f, void *from)
+{
+    char *items = list_items(from, f);
+    uint32_t n = list_count(from, f);
+
+    for (uint32_t i = 0; i < n; i++)
+        mfs_record_clear(f->sub, items + i * f->sub->size);
+    free(items);
+}
+
+void mfs_record_clear(const struct mfs_record *r, void *from)
+{
+    for (const struct mfs_field *f = r->fields; f->name; f++) {
+        if (f->type == MFS_FIELD_ARRAY)
+            clear_list(f, from);
+        else if (f->type == MFS_FIELD_OBJECT)
+            mfs_record_clear(f->sub, (char *)from + f->offset);
+        else if (f->type == MFS_FIELD_TABLE)
+            free(list_items(from, f));
+    }
+    memset(from, 0, r->size);
+}

@@ -1,0 +1,88 @@
+/* The fields of what is told of a deployment: its status, and what a change of its size was. */
+#include "proto/messages.h"
+
+#define FIELDS (const struct mfs_field[])
+
+static const struct mfs_record status_node_record = {
+    "node", sizeof(struct mfs_status_node),
+    FIELDS{
+        {.name = "id", MFS_FIELD(U32, struct mfs_status_node, id)},
+        {.name = "name", MFS_FIELD(STR, struct mfs_status_node, name)},
+        {.name = "address", MFS_FIELD(STR, struct mfs_status_node, address)},
+        {.name = "state", MFS_FIELD(STR, struct mfs_status_node, state)},
+        {.name = "partitions", MFS_FIELD(U32, struct mfs_status_node, partitions)},
+        {.name = "memory_capacity", MFS_FIELD(U64, struct mfs_status_node, memory_capacity)},
+        {.name = "memory_used", MFS_FIELD(U64, struct mfs_status_node, memory_used)},
+        {.name = "bandwidth_in", MFS_FIELD(F64, struct mfs_status_node, bandwidth_in)},
+        {.name = "bandwidth_out", MFS_FIELD(F64, struct mfs_status_node, bandwidth_out)},
+        {.name = "bandwidth_capacity", MFS_FIELD(F64, struct mfs_status_node, bandwidth_capacity)},
+        {.name = "bandwidth_from", MFS_FIELD(STR, struct mfs_status_node, bandwidth_from)},
+        {.name = "share", MFS_FIELD(F64, struct mfs_status_node, share)},
+        {.name = "mount", MFS_FIELD(STR, struct mfs_status_node, mount)},
+        {.name = "epoch", MFS_FIELD(U64, struct mfs_status_node, epoch)},
+        {.name = "clients_behind", MFS_FIELD(U32, struct mfs_status_node, clients_behind)},
+        {.name = "replicas", MFS_FIELD(U32, struct mfs_status_node, replicas)},
+        {0}}};
+
+static const struct mfs_record status_move_record = {
+    "move", sizeof(struct mfs_status_move),
+    FIELDS{
+        {.name = "partition", .required = true, MFS_FIELD(U32, struct mfs_status_move, partition)},
+        {.name = "from", .required = true, MFS_FIELD(U32, struct mfs_status_move, from)},
+        {.name = "to", .required = true, MFS_FIELD(U32, struct mfs_status_move, to)},
+        {.name = "step", MFS_FIELD(STR, struct mfs_status_move, step)},
+        {.name = "bytes", MFS_FIELD(U64, struct mfs_status_move, bytes)},
+        {.name = "bytes_total", MFS_FIELD(U64, struct mfs_status_move, bytes_total)},
+        {0}}};
+
+static const struct mfs_record status_place_record = {
+    "place", sizeof(struct mfs_status_place),
+    FIELDS{
+        {.name = "partition", .required = true, MFS_FIELD(U32, struct mfs_status_place, partition)},
+        {.name = "node", .required = true, MFS_FIELD(STR, struct mfs_status_place, node)},
+        {.name = "replica", MFS_FIELD(STR, struct mfs_status_place, replica)},
+        {0}}};
+
+const struct mfs_record mfs_status_record = {
+    "status", sizeof(struct mfs_status),
+    FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_status, name)},
+           {.name = "state", .required = true, MFS_FIELD(STR, struct mfs_status, state)},
+           {.name = "epoch", MFS_FIELD(U64, struct mfs_status, epoch)},
+           {.name = "partitions", MFS_FIELD(U32, struct mfs_status, partitions)},
+           {.name = "beta", MFS_FIELD(F64, struct mfs_status, beta)},
+           {.name = "policy", MFS_FIELD(STR, struct mfs_status, policy)},
+           {.name = "migration", MFS_FIELD(STR, struct mfs_status, migration)},
+           {.name = "weights", MFS_FIELD(STR, struct mfs_status, weights)},
+           {.name = "by_bandwidth", MFS_FIELD(BOOL, struct mfs_status, by_bandwidth)},
+           {.name = "utilization", MFS_FIELD(F64, struct mfs_status, utilization)},
+           {.name = "replicas", MFS_FIELD(U32, struct mfs_status, replicas)},
+           {.name = "unprotected", MFS_FIELD(U32, struct mfs_status, unprotected)},
+           {.name = "nodes", MFS_FIELD_LIST(struct mfs_status, node, nnodes, &status_node_record)},
+           {.name = "placement",
+            MFS_FIELD_LIST(struct mfs_status, place, nplaces, &status_place_record)},
+           {.name = "moves", MFS_FIELD_LIST(struct mfs_status, move, nmoves, &status_move_record)},
+           {.name = "checkpoint_dir", MFS_FIELD(STR, struct mfs_status, checkpoint_dir)},
+           {.name = "checkpoint_time", MFS_FIELD(STR, struct mfs_status, checkpoint_time)},
+           {0}}};
+
+static const struct mfs_record scale_move_record = {
+    "move", sizeof(struct mfs_scale_move),
+    FIELDS{{.name = "partition", .required = true, MFS_FIELD(U32, struct mfs_scale_move, index)},
+           {.name = "from", .required = true, MFS_FIELD(U32, struct mfs_scale_move, from)},
+           {.name = "to", .required = true, MFS_FIELD(U32, struct mfs_scale_move, to)},
+           {.name = "bytes", MFS_FIELD(U64, struct mfs_scale_move, bytes)},
+           {0}}};
+
+const struct mfs_record mfs_scale_report_record = {
+    "scale report", sizeof(struct mfs_scale_report),
+    FIELDS{{.name = "from", MFS_FIELD(U32, struct mfs_scale_report, from)},
+           {.name = "to", MFS_FIELD(U32, struct mfs_scale_report, to)},
+           {.name = "partitions_moved", MFS_FIELD(U32, struct mfs_scale_report, partitions_moved)},
+           {.name = "bytes_moved", MFS_FIELD(U64, struct mfs_scale_report, bytes_moved)},
+           {.name = "duration_ms", MFS_FIELD(F64, struct mfs_scale_report, duration_ms)},
+           {.name = "blocked_ms_max", MFS_FIELD(F64, struct mfs_scale_report, blocked_ms_max)},
+           {.name = "blocked_ms_total", MFS_FIELD(F64, struct mfs_scale_report, blocked_ms_total)},
+           {.name = "lower_bound_ms", MFS_FIELD(F64, struct mfs_scale_report, lower_bound_ms)},
+           {.name = "moves",
+            MFS_FIELD_LIST(struct mfs_scale_report, move, nmoves, &scale_move_record)},
+           {0}}};
