@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/verbs.h"
+#include "cm/cli/verbs.h"
 
 #define EXIT_USAGE 2
 

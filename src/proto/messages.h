@@ -298,8 +298,8 @@ struct mfs_msg_scale {
     char how[MFS_STATE_MAX]; /* "to", "out", "in": by n; "rebalance": no change of nodes */
     uint32_t n;
     char migration[MFS_STATE_MAX]; /* "hot", "cold", "": the deployment's */
-    bool at_once;                  /* begin all moves that memory allows, see cm/migrate.h */
-    uint64_t rate;                 /* bytes/s per partition, 0: the deployment's */
+    bool at_once;  /* begin all moves that memory allows, see cm/partitions/migrate.h */
+    uint64_t rate; /* bytes/s per partition, 0: the deployment's */
     bool dry_run;
 };
 
@@ -314,7 +314,7 @@ struct mfs_scale_report {
     uint64_t bytes_moved;
     double duration_ms;
     double blocked_ms_max, blocked_ms_total;
-    double lower_bound_ms; /* of the copying, see cm/bound.h; 0: link speed unknown */
+    double lower_bound_ms; /* of the copying, see cm/plan/bound.h; 0: link speed unknown */
     uint32_t nmoves;
     struct mfs_scale_move *move; /* of a dry run */
 };

@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "cm/manifest.h"
+#include "cm/state/manifest.h"
 #include "input.h"
 
 #define IMAGES 4 /* at most, that are there */

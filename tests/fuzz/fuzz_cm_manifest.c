@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cluster/placement.h"
-#include "cm/manifest.h"
+#include "cm/state/manifest.h"
 #include "input.h"
 
 #define BYTES_PER_BYTE 1024 /* as in fuzz_message.c */

@@ -2,7 +2,7 @@
  * and loaded again is the same. ctest: timeout=60 */
 #include <errno.h>
 
-#include "cm/state.h"
+#include "cm/state/state.h"
 #include "input.h"
 
 #define BYTES_PER_BYTE 1024 /* as in fuzz_message.c */

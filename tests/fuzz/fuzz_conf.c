@@ -8,9 +8,9 @@
 
 #include "base/text.h"
 #include "cluster/placement.h"
-#include "cm/config_file.h"
-#include "cm/options.h"
-#include "cm/spec.h"
+#include "cm/cli/config_file.h"
+#include "cm/cli/options.h"
+#include "cm/state/spec.h"
 #include "input.h"
 
 #define ARGS  8

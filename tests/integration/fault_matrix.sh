@@ -6,7 +6,7 @@
 # client was not killed. A partition may be lost only when its only copy was killed, and then it is
 # told. In the end it scales again, and stops without a trace.
 #
-# A case is STEP:VICTIM. Steps are those of a move (cm/move.h) and come and go of a change of nodes;
+# A case is STEP:VICTIM. Steps are those of a move (cm/partitions/move.h) and come and go of a change of nodes;
 # cm-twice is killed again while it starts anew, cm-long stays dead for some seconds.
 #
 # ROUNDS=n goes n times through everything, in hot and in cold; without it a part is done once.

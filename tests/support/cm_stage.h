@@ -3,7 +3,7 @@
 #ifndef MFS_TESTS_CM_STAGE_H
 #define MFS_TESTS_CM_STAGE_H
 
-#include "cm/control.h"
+#include "cm/nodes/control.h"
 
 struct cm_stage {
     char dir[64], address[MFS_ADDRESS_MAX]; /* of its own; where cm listens */

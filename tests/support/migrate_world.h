@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cm/migrate.h"
+#include "cm/partitions/migrate.h"
 #include "cm_stage.h"
 
 #define MIGRATE_WORLD_NODES 2

@@ -15,11 +15,11 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cluster/capacity.h"
-#include "cm/migrate_impl.h"
-#include "cm/planner.h"
-#include "cm/replicas_impl.h"
-#include "cm/scale_impl.h"
-#include "cm/trust.h"
+#include "cm/partitions/migrate_impl.h"
+#include "cm/plan/planner.h"
+#include "cm/partitions/replicas_impl.h"
+#include "cm/change/scale_impl.h"
+#include "cm/nodes/trust.h"
 #include "seeded.h"
 
 #define NODES_MOST 12

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "cm/bound.h"
+#include "cm/plan/bound.h"
 
 #define GIB (1024.0 * 1024 * 1024)
 

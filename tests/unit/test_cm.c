@@ -17,14 +17,14 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "host/proc.h"
-#include "cm/cleanup.h"
-#include "cm/config_file.h"
-#include "cm/lock.h"
-#include "cm/options.h"
-#include "cm/policy_conf.h"
-#include "cm/render.h"
-#include "cm/spec.h"
-#include "cm/verbs.h"
+#include "cm/nodes/cleanup.h"
+#include "cm/cli/config_file.h"
+#include "cm/state/lock.h"
+#include "cm/cli/options.h"
+#include "cm/state/policy_conf.h"
+#include "cm/cli/render.h"
+#include "cm/state/spec.h"
+#include "cm/cli/verbs.h"
 
 static const struct mfs_conf_option *const groups[] = {mfs_cm_start_options, mfs_cm_run_options,
                                                        mfs_cm_common_options, NULL};

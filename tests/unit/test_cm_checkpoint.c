@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cm/checkpoint.h"
-#include "cm/scale.h"
+#include "cm/change/checkpoint.h"
+#include "cm/change/scale.h"
 #include "cm_stage.h"
 #include "loop_until.h"
 

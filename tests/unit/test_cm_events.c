@@ -18,8 +18,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "cm/events.h"
-#include "cm/verbs.h"
+#include "cm/state/events.h"
+#include "cm/cli/verbs.h"
 
 #define LINES_MOST 8
 

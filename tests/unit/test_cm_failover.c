@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cluster/trust.h"
-#include "cm/replicas.h"
-#include "cm/trust.h"
+#include "cm/partitions/replicas.h"
+#include "cm/nodes/trust.h"
 #include "migrate_world.h"
 #include "store/store.h"
 

@@ -19,7 +19,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/trusted_dir.h"
-#include "cm/manifest.h"
+#include "cm/state/manifest.h"
 
 #define PARTS 3
 #define HALF  "0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -10,8 +10,8 @@
 
 #include "base/text.h"
 #include "base/clock.h"
-#include "cm/migrate_impl.h"
-#include "cm/replicas.h"
+#include "cm/partitions/migrate_impl.h"
+#include "cm/partitions/replicas.h"
 #include "migrate_world.h"
 
 /* ---- running --------------------------------------------------------------------------------- */

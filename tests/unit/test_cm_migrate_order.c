@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cm/move_order.h"
+#include "cm/plan/move_order.h"
 
 #define G (1ULL << 30)
 

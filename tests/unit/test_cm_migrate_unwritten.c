@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "cm/migrate_impl.h"
+#include "cm/partitions/migrate_impl.h"
 #include "migrate_world.h"
 
 static void has_moved(const struct migrate_world *w)

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cm/reshare.h"
-#include "cm/scale.h"
+#include "cm/change/reshare.h"
+#include "cm/change/scale.h"
 #include "migrate_world.h"
 
 static bool goes_or_is_told(void *world)

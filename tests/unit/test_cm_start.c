@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cm/autoscale.h"
+#include "cm/change/autoscale.h"
 #include "cm_stage.h"
 #include "loop_until.h"
 

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "cm/spec.h"
-#include "cm/state.h"
+#include "cm/state/spec.h"
+#include "cm/state/state.h"
 
 static char path[] = "/tmp/mfs-test-cm-state-XXXXXX";
 

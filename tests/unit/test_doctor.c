@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cm/doctor.h"
+#include "cm/doctor/doctor.h"
 
 static struct mfs_doctor *sample(void)
 {

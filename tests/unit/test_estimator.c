@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cm/estimator.h"
+#include "cm/plan/estimator.h"
 #include "hose_model.h"
 #include "seeded.h"
 

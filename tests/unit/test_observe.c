@@ -13,9 +13,9 @@
 
 #include "cluster/hose.h"
 #include "cluster/y0.h"
-#include "cm/estimator.h"
-#include "cm/rebalance.h"
-#include "cm/weights.h"
+#include "cm/plan/estimator.h"
+#include "cm/plan/rebalance.h"
+#include "cm/state/weights.h"
 #include "hose_model.h"
 #include "seeded.h"
 

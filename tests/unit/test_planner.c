@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "cm/planner.h"
+#include "cm/plan/planner.h"
 #include "cluster/y0.h"
 #include "seeded.h"
 

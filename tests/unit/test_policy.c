@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "cm/policy.h"
+#include "cm/plan/policy.h"
 #include "seeded.h"
 
 #define NODE_BYTES 1000000.0

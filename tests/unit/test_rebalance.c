@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cm/rebalance.h"
+#include "cm/plan/rebalance.h"
 #include "seeded.h"
 
 #define NODES_MOST 32

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "cm/simulate.h"
+#include "cm/plan/simulate.h"
 
 static void histories_keep_the_promises(void **state)
 {

@@ -15,8 +15,8 @@
 #include "cluster/capacity.h"
 #include "cluster/fill.h"
 #include "cluster/hose.h"
-#include "cm/planner.h"
-#include "cm/weights.h"
+#include "cm/plan/planner.h"
+#include "cm/state/weights.h"
 #include "seeded.h"
 
 #define NODES_MOST 24

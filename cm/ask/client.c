@@ -1,0 +1,95 @@
+/* Talking to the daemon. */
+#include "cm/ask/client.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/trusted_dir.h"
+#include "net/call.h"
+
+static int take(void *arg, const struct mfs_proc *p)
+{
+    *(struct mfs_proc *)arg = *p;
+    return 0;
+}
+
+struct mfs_proc mfs_client_daemon(const struct mfs_paths *p)
+{
+    struct mfs_proc proc;
+
+    if (!mfs_proc_load(p->pid, &proc) && mfs_proc_alive(&proc))
+        return proc;
+    /* One that has only just been started has not written the file yet. */
+    proc = (struct mfs_proc){0};
+    mfs_proc_search("cm", "daemon", "--state-dir", p->dir, take, &proc);
+    return proc;
+}
+
+int mfs_client_start_daemon(const struct mfs_paths *p, struct mfs_proc *daemon, struct mfs_err *err)
+{
+    char self[PATH_MAX];
+    const char *argv[] = {self, "daemon", "--name", p->name, "--state-dir", p->dir, NULL};
+    int rc = mfs_proc_sibling("cm", self, sizeof self);
+    pid_t pid;
+
+    unlink(p->failure);
+    unlink(p->pid);
+    pid = rc ? rc : mfs_proc_spawn(argv, p->log);
+    if (pid < 0)
+        return mfs_err_set(err, (int)pid, "%s: %s", self, strerror(-(int)pid));
+    /* When it has ended already, who waits for it finds out. */
+    mfs_proc_identify(pid, daemon);
+    return 0;
+}
+
+static int read_address(const struct mfs_paths *p, char out[MFS_ADDRESS_MAX])
+{
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    rc = mfs_trusted_read(p->address, MFS_ADDRESS_MAX - 1, &b);
+    if (!rc) {
+        memcpy(out, mfs_buf_data(&b), mfs_buf_len(&b));
+        out[mfs_buf_len(&b)] = '\0';
+        out[strcspn(out, "\n")] = '\0';
+    }
+    mfs_buf_fini(&b);
+    return rc;
+}
+
+int mfs_client_find(const struct mfs_paths *p, char address[MFS_ADDRESS_MAX],
+                    struct mfs_secret *secret, struct mfs_err *err)
+{
+    int rc;
+
+    if (access(p->state, F_OK) && errno == ENOENT)
+        return mfs_err_set(err, -ESRCH, "deployment %s is not running (no %s); cm start starts it",
+                           p->name, p->state);
+    rc = mfs_secret_load(p->secret, secret, err);
+    if (rc)
+        return rc;
+    rc = read_address(p, address);
+    if (!rc)
+        return 0;
+    mfs_secret_free(secret);
+    return mfs_err_set(err, rc, "%s: %s", p->address, strerror(-rc));
+}
+
+int mfs_client_call(const struct mfs_paths *p, enum mfs_msg type, const void *body, int64_t timeout,
+                    void *reply, struct mfs_err *err)
+{
+    char address[MFS_ADDRESS_MAX];
+    struct mfs_secret secret;
+    int rc = mfs_client_find(p, address, &secret, err);
+
+    if (rc)
+        return rc;
+    rc = mfs_call(address, &secret, "cli", type, body, timeout, reply, err);
+    mfs_secret_free(&secret);
+    if (rc && !mfs_client_daemon(p).pid)
+        return mfs_err_set(
+            err, -ESRCH, "the cm of deployment %s does not run; cm start starts it again", p->name);
+    return rc;
+}

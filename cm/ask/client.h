@@ -1,0 +1,31 @@
+/* What the verbs need of a deployment that may run: its cm, found by the state directory. Blocks.
+ */
+#ifndef MFS_CM_ASK_CLIENT_H
+#define MFS_CM_ASK_CLIENT_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "host/proc.h"
+#include "cm/state/paths.h"
+#include "net/auth.h"
+#include "proto/messages.h"
+
+/* The daemon's process, if it runs; else pid 0. */
+struct mfs_proc mfs_client_daemon(const struct mfs_paths *p);
+
+/* Starts one, which goes on from what is recorded. Its process, pid 0 when it has ended already.
+ * Does not wait for it to answer. 0 or a negative errno with the reason. */
+int mfs_client_start_daemon(const struct mfs_paths *p, struct mfs_proc *daemon,
+                            struct mfs_err *err);
+
+/* Where the deployment's cm listens, and its secret, which is the caller's to free. 0, -ESRCH with
+ * a sentence when there is no such deployment, or another negative errno with the reason. */
+int mfs_client_find(const struct mfs_paths *p, char address[MFS_ADDRESS_MAX],
+                    struct mfs_secret *secret, struct mfs_err *err);
+
+/* mfs_call to the deployment's cm. -ESRCH with a sentence when there is no such deployment. */
+int mfs_client_call(const struct mfs_paths *p, enum mfs_msg type, const void *body, int64_t timeout,
+                    void *reply, struct mfs_err *err);
+
+#endif

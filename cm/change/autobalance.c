@@ -1,0 +1,427 @@
+/* Following the links, and relieving full nodes, by itself. */
+#include "cm/change/autobalance.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cluster/capacity.h"
+#include "cm/plan/bound.h"
+#include "cm/change/checkpoint.h"
+#include "cm/state/events.h"
+#include "cm/change/pause.h"
+#include "cm/plan/rebalance.h"
+#include "cm/change/scale_impl.h"
+#include "cm/state/weights.h"
+
+#define LOOK       MFS_SEC
+#define AGAIN      (5 * MFS_SEC) /* until a plan that was not worth it is weighed again */
+#define TELL_AGAIN (300 * MFS_SEC)
+#define RELIEF     (10 * MFS_SEC) /* after the last look that found a node to relieve */
+#define AHEAD      3              /* looks: a plan and the first moves take so long */
+#define LATELY     0.1            /* of the traffic's mean: each second's part */
+#define HELPS      0.02           /* of its room: so much less must the fullest node hold */
+#define FULL       0.85 /* of its rate: a link carries no more, but for what is seen late */
+
+struct mfs_autobalance {
+    struct mfs_cm *cm;
+    struct mfs_timer *timer;
+    struct mfs_rebalance_settings numbers;
+    struct mfs_rebalance *watch;
+    double traffic;         /* bytes/s, a mean */
+    double full;            /* 0..1, a mean: the link that sets the pace is full */
+    bool full_now;          /* it was at the last look */
+    int64_t next;           /* no plan before */
+    int64_t told;           /* that it was not worth it */
+    int64_t relief_until;   /* room is being made */
+    struct mfs_pause pause; /* after failures */
+    bool under_way;         /* our own change */
+    double fullest;         /* node, at the last look */
+    int64_t looked;
+};
+
+/* The nodes, as they are just now. */
+struct picture {
+    uint32_t n;
+    const struct mfs_cm_node **node;
+    uint32_t *id;
+    double *bandwidth;
+    bool *limit; /* bandwidth is that */
+    double fullest, all;
+    bool whole; /* everyone is there and has told figures, and what links carry is known or seen */
+    bool known; /* of one node at least */
+};
+
+static void picture_clear(struct picture *p)
+{
+    free(p->node);
+    free(p->id);
+    free(p->bandwidth);
+    free(p->limit);
+    *p = (struct picture){0};
+}
+
+/* What partitions need beyond their data counts as used, as writers are refused without. */
+static double needed(const struct mfs_cm *cm, double bytes, uint32_t parts)
+{
+    return bytes + (double)parts * MFS_CAPACITY_NEXT_WRITES * cm->state.stripe_size;
+}
+
+/* Nothing is known of any link (any more): what was moved for a difference goes back. */
+static void count_as_alike(struct picture *p)
+{
+    double most = 0;
+
+    for (uint32_t i = 0; i < p->n; i++)
+        most = fmax(most, p->node[i]->bandwidth_seen);
+    for (uint32_t i = 0; i < p->n; i++)
+        p->bandwidth[i] = most;
+}
+
+static int picture_take(const struct mfs_cm *cm, struct picture *p)
+{
+    double used = 0, capacity = 0;
+
+    *p = (struct picture){.n = cm->state.nnodes, .whole = true};
+    p->node = calloc(p->n, sizeof(const struct mfs_cm_node *));
+    p->id = calloc(p->n, sizeof *p->id);
+    p->bandwidth = calloc(p->n, sizeof *p->bandwidth);
+    p->limit = calloc(p->n, sizeof *p->limit);
+    if (!p->node || !p->id || !p->bandwidth || !p->limit) {
+        picture_clear(p);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct mfs_cm_live *l = cm->live[i];
+        double takes = needed(cm, (double)l->last.memory_used, l->parts_seen);
+
+        p->node[i] = &cm->state.node[i];
+        p->id[i] = l->node->id;
+        p->limit[i] = l->node->bandwidth > 0;
+        p->whole &= l->conn && l->reported && l->last.memory_capacity;
+        used += takes;
+        capacity += (double)l->last.memory_capacity;
+        p->fullest = fmax(p->fullest, takes / fmax((double)l->last.memory_capacity, 1));
+    }
+    p->all = used / fmax(capacity, 1);
+    mfs_weights_bandwidth(p->node, p->n, p->bandwidth);
+    p->known = p->bandwidth[0] > 0;
+    if (!p->known)
+        count_as_alike(p);
+    p->whole &= p->bandwidth[0] > 0;
+    return 0;
+}
+
+/* NULL: ENOMEM. The caller frees it. */
+static uint32_t *counts_now(const struct mfs_cm *cm, const struct picture *p)
+{
+    uint32_t *count = calloc(p->n, sizeof *count);
+
+    for (uint32_t i = 0; count && i < p->n; i++)
+        count[i] = mfs_cm_state_count(&cm->state, p->id[i]);
+    return count;
+}
+
+static bool last_is_full(const struct mfs_cm *cm, const struct picture *p)
+{
+    uint32_t *count = counts_now(cm, p);
+    const struct mfs_msg_report *r;
+    size_t last;
+
+    if (!count)
+        return false;
+    last = mfs_rebalance_last(count, p->bandwidth, p->n);
+    free(count);
+    r = &cm->live[last]->last;
+    return p->known && fmax(r->bandwidth_in, r->bandwidth_out) > FULL * p->bandwidth[last];
+}
+
+/* What nodes receive is what nodes send, but for what goes elsewhere. */
+static void take_traffic(struct mfs_autobalance *a, const struct picture *p)
+{
+    double in = 0, out = 0;
+
+    for (uint32_t i = 0; i < a->cm->state.nnodes; i++) {
+        in += a->cm->live[i]->last.bandwidth_in;
+        out += a->cm->live[i]->last.bandwidth_out;
+    }
+    a->traffic += (fmax(in, out) - a->traffic) * LATELY;
+    a->full_now = last_is_full(a->cm, p);
+    a->full += (a->full_now - a->full) * LATELY;
+}
+
+/* ---- a plan's worth -------------------------------------------------------------------------- */
+
+static double rate_of(const void *arg, uint32_t node)
+{
+    const struct picture *p = arg;
+
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->id[i] == node)
+            return p->bandwidth[i];
+    return 0;
+}
+
+static double pace_now(const struct mfs_cm *cm, const struct picture *p)
+{
+    uint32_t *count = counts_now(cm, p);
+    double pace = count ? mfs_rebalance_pace(count, p->bandwidth, p->n, cm->state.nparts) : 0;
+
+    free(count);
+    return pace;
+}
+
+/* Seconds that the moves take of the link that they need most, and what crosses links in all: data,
+ * without what a process has used before it holds any. Negative: ENOMEM. */
+static double busiest_link(const struct mfs_plan *plan, const struct picture *p, uint64_t *bytes)
+{
+    struct mfs_scale_move *move = calloc(plan->nmoves + 1, sizeof *move);
+    double busiest;
+
+    *bytes = 0;
+    if (!move)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < plan->nmoves; i++) {
+        move[i] = plan->move[i];
+        move[i].bytes -= move[i].bytes < MFS_CAPACITY_EMPTY ? move[i].bytes : MFS_CAPACITY_EMPTY;
+        *bytes += move[i].bytes;
+    }
+    busiest = mfs_bound_links(move, plan->nmoves, rate_of, p);
+    free(move);
+    return busiest;
+}
+
+/* For most of the time of late. Copies beside what waits for that link would not get on: it has
+ * many connections. So those partitions are fenced for their copies' time, all of them at once, and
+ * the link is free for these. */
+static bool is_full(const struct mfs_autobalance *a)
+{
+    return a->full > 0.5;
+}
+
+/* It may be full only for a moment, or have become so just now. To be waited for: a hot copy that
+ * meets a full link is under way for minutes. */
+static bool may_be_full(const struct mfs_autobalance *a)
+{
+    return a->full_now && !is_full(a);
+}
+
+static void weigh(const struct mfs_autobalance *a, const struct picture *p,
+                  const struct mfs_plan *plan, struct mfs_rebalance_verdict *v)
+{
+    const struct mfs_cm_state *st = &a->cm->state;
+    struct mfs_rebalance_figures f = {
+        .before = pace_now(a->cm, p),
+        .after = mfs_rebalance_pace(plan->count, p->bandwidth, p->n, st->nparts),
+        .traffic = a->traffic,
+        .full = is_full(a),
+        .moves = plan->nmoves,
+        .cold = !strcmp(st->migration, "cold")};
+
+    f.busiest = busiest_link(plan, p, &f.bytes);
+    *v = (struct mfs_rebalance_verdict){0};
+    if (f.before > 0 && f.busiest >= 0)
+        mfs_rebalance_weigh(&a->numbers, &f, v);
+}
+
+/* As nodes tell it (picture_take), to be compared with that: without what plans keep free beside
+ * replicas. */
+static double fullest_after(const struct mfs_cm *cm, const struct picture *p,
+                            const struct mfs_plan *plan)
+{
+    uint32_t each = 1 + cm->state.replicas;
+    double most = 0;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        double room =
+            (double)mfs_capacity_used(p->node[i]->memory, plan->count[i] * each) / (double)each;
+
+        most = fmax(most, needed(cm, (double)plan->held[i], plan->count[i]) / fmax(room, 1));
+    }
+    return most;
+}
+
+/* ---- doing it -------------------------------------------------------------------------------- */
+
+static void hold_off(struct mfs_autobalance *a, const char *what, const char *why)
+{
+    mfs_pause_begin(&a->pause, a->cm, what, why);
+    a->next = a->pause.until;
+}
+
+static void done(void *arg, const struct mfs_err *err, const struct mfs_scale_report *r)
+{
+    struct mfs_autobalance *a = arg;
+
+    (void)r;
+    a->under_way = false;
+    if (mfs_cm_in_phase(a->cm, MFS_PHASE_STOPPING))
+        return;
+    if (err) {
+        mfs_rebalance_failed(a->watch);
+        hold_off(a, "rebalance-failed", err->msg);
+    } else {
+        a->pause = (struct mfs_pause){0};
+    }
+}
+
+/* False: another time. */
+static bool begin(struct mfs_autobalance *a, bool at_once, const char *why)
+{
+    struct mfs_msg_scale what = {.how = "rebalance", .at_once = at_once};
+    struct mfs_err err = {0};
+    int rc;
+
+    if (at_once)
+        mfs_text_copy(what.migration, sizeof what.migration, "cold");
+    a->under_way = true;
+    rc = mfs_scale_begin(a->cm, &what, why, done, a, &err);
+    if (!rc)
+        return true;
+    a->under_way = false;
+    if (rc != -EBUSY && rc != -EAGAIN) /* else the next second will do */
+        hold_off(a, "rebalance-refused", err.msg);
+    return false;
+}
+
+static void relieve(struct mfs_autobalance *a, const struct picture *p, const struct mfs_plan *plan)
+{
+    double after = fullest_after(a->cm, p, plan);
+    char why[256];
+
+    if (!plan->nmoves || after > p->fullest - HELPS)
+        return;
+    a->relief_until = mfs_clock_mono() + RELIEF;
+    snprintf(why, sizeof why,
+             "memory: the fullest node is at %.1f %%, all together at %.1f %%: %u partitions, %s "
+             "give it %.1f %%",
+             100 * p->fullest, 100 * p->all, plan->nmoves, MFS_TEXT_BYTES(plan->bytes),
+             100 * after);
+    begin(a, false, why);
+}
+
+static void tell_declined(struct mfs_autobalance *a, const char *why)
+{
+    if (a->told && mfs_clock_mono() < a->told + TELL_AGAIN)
+        return;
+    a->told = mfs_clock_mono();
+    mfs_event_add(a->cm->paths->events, "cm", "rebalance-not-worth", "%s", why);
+}
+
+static void follow(struct mfs_autobalance *a, const struct picture *p, const struct mfs_plan *plan)
+{
+    struct mfs_rebalance_verdict v;
+    char why[MFS_TEXT_MAX], who[96] = "";
+    double times;
+    uint32_t id;
+
+    weigh(a, p, plan, &v);
+    if (mfs_rebalance_changed(a->watch, &id, &times))
+        snprintf(who, sizeof who,
+                 "node-%u has %.2f times the part of all bandwidth that it had: ", id, times);
+    snprintf(why, sizeof why, "bandwidth: %s%s", who, v.why);
+    if (!v.better || (v.worth && begin(a, is_full(a), why))) {
+        mfs_rebalance_planned(a->watch);
+        a->told = 0;
+    } else if (!v.worth) {
+        tell_declined(a, why);
+    }
+}
+
+static void consider(struct mfs_autobalance *a, const struct picture *p, bool due, bool crowded)
+{
+    struct mfs_plan plan;
+    struct mfs_err err;
+    int rc = mfs_scale_plan(a->cm, &plan, &err);
+
+    if (rc) {
+        hold_off(a, "rebalance-refused", err.msg);
+        return;
+    }
+    if (crowded)
+        relieve(a, p, &plan);
+    if (due && !a->under_way)
+        follow(a, p, &plan);
+    mfs_planner_clear(&plan);
+    if (!a->under_way && a->next < mfs_clock_mono() + AGAIN)
+        a->next = mfs_clock_mono() + AGAIN;
+}
+
+/* How full the fullest node will be soon, if it goes on like this. */
+static double soon(struct mfs_autobalance *a, double fullest)
+{
+    int64_t now = mfs_clock_mono(), passed = now - a->looked;
+    double grown = passed < 2 * LOOK ? fmax(fullest - a->fullest, 0) : 0;
+
+    a->looked = now;
+    a->fullest = fullest;
+    return fullest + grown * AHEAD;
+}
+
+static void look(struct mfs_autobalance *a, const struct picture *p)
+{
+    const struct mfs_rebalance_view v = {(double)mfs_clock_mono() / (double)MFS_SEC, p->n, p->id,
+                                         p->bandwidth, p->limit};
+    bool due = mfs_rebalance_watch(a->watch, &a->numbers, &v),
+         crowded = p->known && mfs_rebalance_crowded(soon(a, p->fullest), p->all);
+
+    take_traffic(a, p);
+    due = due && !may_be_full(a);
+    if ((due || crowded) && mfs_clock_mono() >= a->next)
+        consider(a, p, due, crowded);
+}
+
+static bool may_act(const struct mfs_cm *cm)
+{
+    return mfs_cm_in_phase(cm, MFS_PHASE_RUNNING) && cm->step == MFS_STEP_DONE && cm->state.table &&
+           !mfs_scale_busy(cm) && !mfs_checkpoint_busy(cm);
+}
+
+static void tick(void *arg)
+{
+    struct mfs_autobalance *a = arg;
+    struct picture p;
+
+    if (!may_act(a->cm) || picture_take(a->cm, &p))
+        return;
+    if (p.whole)
+        look(a, &p);
+    picture_clear(&p);
+}
+
+bool mfs_autobalance_relieves(const struct mfs_cm *cm)
+{
+    return cm->autobalance && mfs_clock_mono() < cm->autobalance->relief_until;
+}
+
+int mfs_autobalance_init(struct mfs_cm *cm)
+{
+    struct mfs_autobalance *a;
+
+    if (cm->state.balancing.off || !strcmp(cm->state.weights, MFS_WEIGHTS_MEMORY))
+        return 0;
+    a = calloc(1, sizeof *a);
+    if (!a)
+        return -ENOMEM;
+    cm->autobalance = a;
+    a->cm = cm;
+    a->numbers = mfs_rebalance_settle(&cm->state.balancing);
+    a->watch = mfs_rebalance_create();
+    a->timer = mfs_loop_timer(cm->loop, LOOK, LOOK, tick, a);
+    return a->timer && a->watch ? 0 : -ENOMEM;
+}
+
+void mfs_autobalance_fini(struct mfs_cm *cm)
+{
+    if (!cm->autobalance)
+        return;
+    mfs_timer_cancel(cm->autobalance->timer);
+    mfs_rebalance_destroy(cm->autobalance->watch);
+    free(cm->autobalance);
+    cm->autobalance = NULL;
+}

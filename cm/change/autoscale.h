@@ -1,0 +1,22 @@
+/* The daemon's use of a policy: each second the nodes' figures go to it, and what it decides is
+ * begun. It acts only when every node is there and has told its figures; a change that is refused
+ * or fails is tried again after 10 s, then ever more rarely, up to 5 min.
+ *
+ * It also sees to the table's `growing`: true while nodes are being added, or the policy can add
+ * some and is not just waiting after a failure. Loop thread; nothing blocks. */
+#ifndef MFS_CM_CHANGE_AUTOSCALE_H
+#define MFS_CM_CHANGE_AUTOSCALE_H
+
+#include "cm/nodes/control.h"
+
+/* From the daemon's start on, in any phase. 0 or -ENOMEM. */
+int mfs_autoscale_init(struct mfs_cm *cm);
+void mfs_autoscale_fini(struct mfs_cm *cm);
+
+/* What a new table is to say. */
+bool mfs_autoscale_growing(const struct mfs_cm *cm);
+
+/* Handler of MFS_MSG_POLICY. */
+void mfs_autoscale_on_policy(struct mfs_conn *c, uint64_t id, const void *body, void *arg);
+
+#endif

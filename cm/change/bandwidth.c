@@ -1,0 +1,159 @@
+/* Observed bandwidth. */
+#include "cm/change/bandwidth.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cm/plan/estimator.h"
+#include "cm/state/events.h"
+#include "cm/state/weights.h"
+
+#define LOOK   MFS_SEC
+#define CHANGE 0.05 /* of the former: less is not noted */
+#define SLACK  0.1  /* of what was told: so much less is no other finding */
+#define NEWS   0.2  /* of the former: less is no event */
+
+struct mfs_bandwidth {
+    struct mfs_cm *cm;
+    struct mfs_timer *timer;
+    struct mfs_estimator *estimator;
+};
+
+static double now(void)
+{
+    return (double)mfs_clock_mono() / (double)MFS_SEC;
+}
+
+void mfs_bandwidth_reported(struct mfs_cm *cm, const struct mfs_cm_live *l,
+                            const struct mfs_msg_report *m)
+{
+    struct mfs_estimator *e = cm->bandwidth->estimator;
+
+    if (!mfs_estimator_add(e, l->node->id))
+        mfs_estimator_report(e, now(), l->node->id, m->bandwidth_in, m->bandwidth_out, m->peer,
+                             m->npeers);
+}
+
+void mfs_bandwidth_forget(struct mfs_cm *cm, const struct mfs_cm_live *l)
+{
+    if (cm->bandwidth)
+        mfs_estimator_remove(cm->bandwidth->estimator, l->node->id);
+}
+
+/* ---- what is known --------------------------------------------------------------------------- */
+
+static bool differ(double a, double b, double part)
+{
+    return fabs(a - b) > part * fmax(a, b);
+}
+
+static double told(const struct mfs_cm *cm, const struct mfs_cm_node *n)
+{
+    double rate = 0;
+
+    mfs_weights_told(cm->state.bandwidth, n->slot, &rate, NULL); /* it has been checked */
+    return rate;
+}
+
+/* What an earlier cm or a probe has put into the node since the last look. */
+static void adopt(struct mfs_bandwidth *b, struct mfs_cm_live *l)
+{
+    if (l->node->bandwidth != l->bandwidth_known &&
+        strcmp(l->node->bandwidth_from, MFS_BANDWIDTH_TOLD) != 0)
+        mfs_estimator_recall(b->estimator, l->node->id, l->node->bandwidth);
+    l->bandwidth_known = l->node->bandwidth;
+}
+
+static const char *origin(const struct mfs_cm_node *n, double rate, double ceiling)
+{
+    if (rate <= 0)
+        return "";
+    if (rate == ceiling)
+        return MFS_BANDWIDTH_TOLD;
+    if (!strcmp(n->bandwidth_from, MFS_BANDWIDTH_PROBED) && !differ(rate, n->bandwidth, CHANGE))
+        return MFS_BANDWIDTH_PROBED;
+    return MFS_BANDWIDTH_OBSERVED;
+}
+
+static void tell(const struct mfs_cm *cm, const struct mfs_cm_node *n, double rate)
+{
+    char was[32] = "unknown";
+
+    if (n->bandwidth > 0)
+        snprintf(was, sizeof was, "%s/s", MFS_TEXT_BYTES((uint64_t)n->bandwidth));
+    if (rate > 0)
+        mfs_event_add(cm->paths->events, n->name, "bandwidth", "its link carries %s/s (was %s)",
+                      MFS_TEXT_BYTES((uint64_t)rate), was);
+    else
+        mfs_event_add(cm->paths->events, n->name, "bandwidth",
+                      "what its link carries is unknown (was %s)", was);
+}
+
+/* Returns whether that is a change to be kept. */
+static bool take(struct mfs_bandwidth *b, struct mfs_cm_live *l)
+{
+    double rate = mfs_estimator_capacity(b->estimator, l->node->id), most = told(b->cm, l->node);
+    const char *from;
+
+    if (most > 0 && (rate <= 0 || rate > (1 - SLACK) * most))
+        rate = most;
+    from = origin(l->node, rate, most);
+    if (!differ(rate, l->node->bandwidth, CHANGE) && !strcmp(from, l->node->bandwidth_from))
+        return false;
+    if (differ(rate, l->node->bandwidth, NEWS))
+        tell(b->cm, l->node, rate);
+    l->node->bandwidth = l->bandwidth_known = rate;
+    mfs_text_copy(l->node->bandwidth_from, sizeof l->node->bandwidth_from, from);
+    return true;
+}
+
+static void look(void *arg)
+{
+    struct mfs_bandwidth *b = arg;
+    struct mfs_cm *cm = b->cm;
+    bool changed = false;
+    int rc;
+
+    if (!mfs_cm_in_phase(cm, MFS_PHASE_RUNNING) || cm->step != MFS_STEP_DONE)
+        return;
+    mfs_estimator_look(b->estimator, now());
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        if (mfs_estimator_add(b->estimator, cm->live[i]->node->id))
+            continue;
+        adopt(b, cm->live[i]);
+        changed |= take(b, cm->live[i]);
+    }
+    rc = changed ? mfs_cm_state_note(&cm->state, cm->paths->state) : 0;
+    if (rc)
+        mfs_error("bandwidth", "%s: %s", cm->paths->state, strerror(-rc));
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+int mfs_bandwidth_init(struct mfs_cm *cm)
+{
+    struct mfs_bandwidth *b = calloc(1, sizeof *b);
+
+    if (!b)
+        return -ENOMEM;
+    b->cm = cm;
+    cm->bandwidth = b;
+    b->estimator = mfs_estimator_create();
+    b->timer = mfs_loop_timer(cm->loop, LOOK, LOOK, look, b);
+    return b->estimator && b->timer ? 0 : -ENOMEM;
+}
+
+void mfs_bandwidth_fini(struct mfs_cm *cm)
+{
+    if (!cm->bandwidth)
+        return;
+    mfs_timer_cancel(cm->bandwidth->timer);
+    mfs_estimator_destroy(cm->bandwidth->estimator);
+    free(cm->bandwidth);
+    cm->bandwidth = NULL;
+}

@@ -1,0 +1,65 @@
+/* Inside the changes of nodes (scale*.c). */
+#ifndef MFS_CM_CHANGE_SCALE_IMPL_H
+#define MFS_CM_CHANGE_SCALE_IMPL_H
+
+#include "cm/plan/planner.h"
+#include "cm/change/scale.h"
+
+/* Someone who waits for the end. */
+struct mfs_scale_waiter {
+    mfs_scale_done *done;
+    void *arg;
+    struct mfs_scale_waiter *next;
+};
+
+/* The change under way: what is not in the state (state.scale). */
+struct mfs_scale {
+    struct mfs_cm *cm;
+    struct mfs_timer *timer; /* of the step: to look again, or the next attempt */
+    int64_t until;           /* the step's end of patience */
+    unsigned attempts;       /* to move */
+    bool inherited;          /* the moves under way were begun by an earlier cm */
+    struct mfs_err failure;  /* the first; code 0: none */
+    struct mfs_scale_waiter *waiters;
+};
+
+/* What is asked for, checked and planned, before anything has changed. */
+struct mfs_scale_draft {
+    uint32_t from, to; /* nodes */
+    bool cold, at_once;
+    uint64_t rate;
+    uint32_t ncoming; /* to - from, or 0 */
+    struct mfs_cm_node *coming;
+    uint32_t nleaving; /* the last so many of the state's nodes */
+    struct mfs_plan plan;
+    uint64_t used, capacity; /* bytes, of all nodes as they are */
+    double bound_ms;
+};
+
+/* scale_plan.c: pure but for reading cm and /proc/meminfo */
+int mfs_scale_draft_make(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
+                         struct mfs_scale_draft *d, struct mfs_err *err);
+void mfs_scale_draft_clear(struct mfs_scale_draft *d);
+/* The plan for the nodes in the state, those that leave giving everything. */
+int mfs_scale_plan(const struct mfs_cm *cm, struct mfs_plan *plan, struct mfs_err *err);
+/* Has every node that runs partitions told its figures? NULL, or the first that has not. */
+const struct mfs_cm_live *mfs_scale_silent(const struct mfs_cm *cm);
+/* Does a node that is to leave run partitions? After all moves of a plan: a replica has taken over
+ * there meanwhile. */
+bool mfs_scale_filled(const struct mfs_cm *cm);
+
+/* scale_nodes.c: nodes come, nodes go */
+void mfs_scale_come(struct mfs_scale *s);
+void mfs_scale_go(struct mfs_scale *s);
+
+/* scale.c */
+int mfs_scale_set_step(struct mfs_scale *s, const char *step); /* saves; a failure is logged */
+bool mfs_scale_in(const struct mfs_cm *cm, const char *step);  /* and not stopping */
+void mfs_scale_failed(struct mfs_scale *s, int code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));     /* remembers the first failure */
+void mfs_scale_have_come(struct mfs_scale *s); /* all of them */
+void mfs_scale_undo(struct mfs_scale *s);      /* because one did not come */
+void mfs_scale_have_gone(struct mfs_scale *s);
+void mfs_scale_move_again(struct mfs_scale *s); /* some nodes that leave are not empty any more */
+
+#endif

@@ -1,0 +1,356 @@
+/* Nodes come: started, joined, nothing to run yet, table, mount. Nodes go: their Local Managers end
+ * what is on them; when it has ended, its files are removed, and the node is forgotten. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cm/nodes/cleanup.h"
+#include "cm/state/events.h"
+#include "cm/partitions/migrate.h"
+#include "cm/change/probe.h"
+#include "cm/partitions/replicas.h"
+#include "cm/change/scale_impl.h"
+
+#define COME_TIME   (120 * MFS_SEC)
+#define ASSIGN_TIME (60 * MFS_SEC)
+#define TABLE_TIME  (20 * MFS_SEC)
+#define MOUNT_TIME  (60 * MFS_SEC)
+#define GO_TIME     (45 * MFS_SEC) /* then by force */
+#define FORCE_TIME  (5 * MFS_SEC)
+#define LOOK        (20 * MFS_MSEC)
+
+/* ---- coming ---------------------------------------------------------------------------------- */
+
+static bool coming(const struct mfs_cm_live *l)
+{
+    return mfs_scale_in(l->cm, MFS_SCALE_COME) && !strcmp(l->node->turn, MFS_NODE_COMING);
+}
+
+static void stop_looking(struct mfs_scale *s)
+{
+    mfs_timer_cancel(s->timer);
+    s->timer = NULL;
+}
+
+/* Of several failures the first counts. */
+static void not_come(struct mfs_cm_live *l, int code, const char *why)
+{
+    struct mfs_scale *s = l->cm->scale;
+
+    if (s->failure.code)
+        return;
+    mfs_scale_failed(s, code, "%s: %s", l->node->name, why);
+    mfs_deploy_write_failure(l->cm, l, s->failure.msg, l->step == MFS_STEP_MOUNT);
+    stop_looking(s);
+    mfs_scale_undo(s);
+}
+
+static bool all_have_come(const struct mfs_cm *cm)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (coming(cm->live[i]) && cm->live[i]->step != MFS_STEP_DONE)
+            return false;
+    return true;
+}
+
+/* It may have been begun by a change that was given up since. */
+static void probed(struct mfs_cm *cm, void *arg)
+{
+    (void)arg;
+    if (mfs_scale_in(cm, MFS_SCALE_COME) && !cm->scale->failure.code && all_have_come(cm))
+        mfs_scale_have_come(cm->scale);
+}
+
+/* Without what a probe would tell it goes on as well. */
+static int probe_coming(struct mfs_cm *cm)
+{
+    uint32_t *node = calloc(cm->state.nnodes, sizeof *node), n = 0;
+    int rc = -ENOMEM;
+
+    for (uint32_t i = 0; node && i < cm->state.nnodes; i++) {
+        if (coming(cm->live[i]))
+            node[n++] = cm->state.node[i].id;
+    }
+    if (node)
+        rc = mfs_cm_probe_begin(cm, node, n, probed, NULL);
+    free(node);
+    return rc;
+}
+
+static void come(struct mfs_cm_live *l)
+{
+    struct mfs_cm *cm = l->cm;
+
+    l->step = MFS_STEP_DONE;
+    memcpy(l->mount, l->node->mount, sizeof l->mount);
+    mfs_event_add(cm->paths->events, l->node->name, "came", "%s%s%s", l->node->address,
+                  *l->node->mount ? ", mounted at " : "", l->node->mount);
+    if (!all_have_come(cm))
+        return;
+    stop_looking(cm->scale);
+    if (mfs_cm_probe_goes_on(cm))
+        return;
+    if (!cm->state.probe || probe_coming(cm))
+        mfs_scale_have_come(cm->scale);
+}
+
+static void next_step(struct mfs_cm_live *l);
+
+static void answered(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_cm_live *l = arg;
+
+    (void)reply;
+    /* A node that has lost its connection comes again, or its process has ended. */
+    if (!coming(l) || (err && err->code == -ECONNABORTED))
+        return;
+    if (err) {
+        not_come(l, err->code, err->msg);
+        return;
+    }
+    l->step++;
+    next_step(l);
+}
+
+static int ask(struct mfs_cm_live *l)
+{
+    const struct mfs_cm_state *st = &l->cm->state;
+    struct mfs_msg_assign assign = {
+        .nparts = st->nparts, .stripe_size = st->stripe_size, .memory = l->node->memory};
+    struct mfs_msg_table table = {st->table};
+    struct mfs_msg_mount mount = {0};
+
+    switch (l->step) {
+    case MFS_STEP_ASSIGN:
+        return mfs_conn_request(l->conn, MFS_MSG_ASSIGN, &assign, ASSIGN_TIME, answered, l);
+    case MFS_STEP_TABLE:
+        return mfs_conn_request(l->conn, MFS_MSG_TABLE, &table, TABLE_TIME, answered, l);
+    default:
+        memcpy(mount.path, l->node->mount, sizeof mount.path);
+        memcpy(mount.options, st->mount_options, sizeof mount.options);
+        return mfs_conn_request(l->conn, MFS_MSG_MOUNT, &mount, MOUNT_TIME, answered, l);
+    }
+}
+
+static void next_step(struct mfs_cm_live *l)
+{
+    int rc;
+
+    if (l->step == MFS_STEP_DONE || (l->step == MFS_STEP_MOUNT && !l->node->mount[0])) {
+        come(l);
+        return;
+    }
+    rc = ask(l);
+    if (rc && rc != -ENOTCONN)
+        not_come(l, rc, strerror(-rc));
+}
+
+void mfs_scale_joined(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *m)
+{
+    (void)cm;
+    (void)m;
+    if (!coming(l))
+        return;
+    l->step = MFS_STEP_ASSIGN; /* each may be asked again */
+    next_step(l);
+}
+
+static void too_late(void *arg)
+{
+    static const char *const waited_for[] = {"to connect", "to be ready", "to take the table",
+                                             "to mount"};
+    struct mfs_scale *s = arg;
+    struct mfs_cm *cm = s->cm;
+    char why[96];
+
+    s->timer = NULL;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        struct mfs_cm_live *l = cm->live[i];
+
+        if (!coming(l) || l->step == MFS_STEP_DONE)
+            continue;
+        snprintf(why, sizeof why, "waited %lld s for it %s", (long long)(COME_TIME / MFS_SEC),
+                 waited_for[l->step]);
+        not_come(l, -ETIMEDOUT, why);
+        return;
+    }
+}
+
+void mfs_scale_come(struct mfs_scale *s)
+{
+    struct mfs_cm *cm = s->cm;
+
+    s->timer = mfs_loop_timer(cm->loop, COME_TIME, 0, too_late, s);
+    for (uint32_t i = 0; i < cm->state.nnodes && !s->failure.code; i++) {
+        struct mfs_cm_live *l = cm->live[i];
+        struct mfs_err err;
+
+        if (strcmp(l->node->turn, MFS_NODE_COMING))
+            continue;
+        l->step = MFS_STEP_JOIN;
+        /* After a restart of cm it may be there already, or be given time to find us. */
+        if (!l->proc.pid && !l->restart && mfs_nodes_start(cm, l, &err))
+            not_come(l, err.code, err.msg);
+    }
+}
+
+/* ---- going ----------------------------------------------------------------------------------- */
+
+bool mfs_scale_goes(const struct mfs_cm_live *l)
+{
+    const char *step = l->cm->state.scale.step, *turn = l->node->turn;
+
+    return (!strcmp(step, MFS_SCALE_GO) && !strcmp(turn, MFS_NODE_LEAVING)) ||
+           (!strcmp(step, MFS_SCALE_UNDO) && !strcmp(turn, MFS_NODE_COMING));
+}
+
+static void stopped(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_cm_live *l = arg;
+
+    (void)reply;
+    if (err && err->code != -ECONNABORTED)
+        mfs_warn("scale", "%s: stop: %s", l->node->name, err->msg);
+}
+
+/* A move may still have to end its source's process there, and a replica is given up first. */
+static bool needed(const struct mfs_cm_live *l)
+{
+    const struct mfs_cm_state *st = &l->cm->state;
+
+    if (mfs_replicas_at(l->cm, l->node->id))
+        return true;
+    for (uint32_t i = 0; i < st->nmoves; i++)
+        if (st->move[i].from == l->node->id || st->move[i].to == l->node->id)
+            return true;
+    return false;
+}
+
+/* One that was killed is not started again only to end: what it left behind is cleared away. */
+static bool may_answer(const struct mfs_cm_live *l, int64_t left)
+{
+    return l->conn || l->proc.pid || l->restart || left > GO_TIME - MFS_RETURN_TIME;
+}
+
+/* SIGTERM means the same to it. */
+static void tell_to_stop(struct mfs_cm_live *l)
+{
+    l->told = true;
+    mfs_timer_cancel(l->restart);
+    l->restart = NULL;
+    if (!l->conn || mfs_conn_request(l->conn, MFS_MSG_STOP, NULL, GO_TIME, stopped, l))
+        mfs_proc_kill(&l->proc, SIGTERM);
+}
+
+/* One whose process can't be seen may be there all the same, and is to find a new cm. */
+static bool may_find_us(const struct mfs_cm_live *l, int64_t now)
+{
+    return l->cm->provider->elsewhere && now - l->cm->began < MFS_RETURN_TIME;
+}
+
+static bool has_ended(struct mfs_cm_live *l, int64_t left)
+{
+    if (left < 0 && l->proc.pid)
+        mfs_proc_kill(&l->proc, SIGKILL);
+    /* A child of ours that has ended is still to be reaped, for which it is watched. Of one
+     * elsewhere there may be nothing but its connection to tell. */
+    if ((l->conn || l->watch || (l->proc.pid && mfs_proc_alive(&l->proc))) && left > -FORCE_TIME)
+        return false;
+    /* Its lm may have been killed, and left the others alone. */
+    return !mfs_cleanup_node_processes(l->cm->paths, l->node->id) || left <= -FORCE_TIME;
+}
+
+static void given_back(void *arg, pid_t pid, int status)
+{
+    (void)arg;
+    (void)pid;
+    (void)status;
+}
+
+/* The watch is there to reap it. */
+static void give_back(const struct mfs_cm *cm, const struct mfs_cm_node *n)
+{
+    pid_t pid = cm->provider->stop ? cm->provider->stop(cm->paths, &cm->state, n) : 0;
+
+    if (pid && !mfs_loop_process(cm->loop, pid, given_back, NULL))
+        mfs_warn("scale", "%s: the end of process %d will not be noticed", n->name, (int)pid);
+}
+
+static void forget(struct mfs_cm_live *l)
+{
+    struct mfs_cm *cm = l->cm;
+    struct mfs_err err = {0};
+    int rc;
+
+    if (mfs_cleanup_node_files(cm->paths, l->node->id, &err))
+        mfs_warn("scale", "%s: %s", l->node->name, err.msg);
+    give_back(cm, l->node);
+    mfs_nodes_remove(cm, l);
+    mfs_migrate_left(cm, l->node->id);
+    mfs_event_add(cm->paths->events, l->node->name, "left", "%s now",
+                  MFS_TEXT_COUNT(cm->state.nnodes, "node"));
+    rc = mfs_cm_state_save(&cm->state, cm->paths->state);
+    if (rc)
+        mfs_error("scale", "%s: %s", cm->paths->state, strerror(-rc));
+}
+
+static void look(void *arg)
+{
+    struct mfs_scale *s = arg;
+    struct mfs_cm *cm = s->cm;
+    int64_t now = mfs_clock_mono(), left = s->until - now;
+    bool any = false, filled = false;
+
+    for (uint32_t i = cm->state.nnodes; i-- > 0;) {
+        struct mfs_cm_live *l = cm->live[i];
+
+        if (!mfs_scale_goes(l))
+            continue;
+        if (!l->told && mfs_cm_state_count(&cm->state, l->node->id)) {
+            filled = true; /* a replica there has taken over */
+            continue;
+        }
+        any = true;
+        if (needed(l) && left > 0 && may_answer(l, left))
+            continue;
+        if (!l->told && (l->conn || l->proc.pid))
+            tell_to_stop(l);
+        else if (!l->told && may_find_us(l, now))
+            continue;
+        else if (has_ended(l, left))
+            forget(l);
+    }
+    if (any)
+        return;
+    stop_looking(s);
+    if (filled)
+        mfs_scale_move_again(s);
+    else
+        mfs_scale_have_gone(s);
+}
+
+void mfs_scale_go(struct mfs_scale *s)
+{
+    s->until = mfs_clock_mono() + GO_TIME;
+    s->timer = mfs_loop_timer(s->cm->loop, LOOK, LOOK, look, s);
+    if (!s->timer) /* the nodes stay marked; the next cm goes on with it */
+        mfs_error("scale", "out of memory");
+}
+
+bool mfs_scale_gone(struct mfs_cm *cm, struct mfs_cm_live *l, const char *how)
+{
+    char why[128];
+
+    (void)cm;
+    if (coming(l)) {
+        snprintf(why, sizeof why, "its lm %s", how);
+        not_come(l, -ECHILD, why);
+        return true;
+    }
+    return mfs_scale_goes(l);
+}

@@ -1,0 +1,81 @@
+/* The command line's requests about changes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cm/change/checkpoint.h"
+#include "cm/change/scale.h"
+
+#define FIGURES_TIME (5 * MFS_SEC) /* for nodes to tell figures to a new cm */
+#define FIGURES_LOOK (100 * MFS_MSEC)
+
+/* Someone who asked, and waits for the report. */
+struct asker {
+    struct mfs_cm *cm;
+    struct mfs_conn *conn; /* referenced */
+    uint64_t id;
+    struct mfs_msg_scale what;
+    int64_t until; /* that nodes may take to tell figures */
+};
+
+static void drop(struct asker *a)
+{
+    mfs_conn_put(a->conn);
+    free(a);
+}
+
+static void answer(void *arg, const struct mfs_err *err, const struct mfs_scale_report *r)
+{
+    struct asker *a = arg;
+
+    if (err)
+        mfs_conn_fail(a->conn, a->id, err->code, "%s", err->msg);
+    else
+        mfs_conn_reply(a->conn, MFS_MSG_SCALE, a->id, r);
+    drop(a);
+}
+
+static void try_begin(void *arg)
+{
+    struct asker *a = arg;
+    struct mfs_err err = {0};
+    int rc = mfs_scale_begin(a->cm, &a->what, "the operator", answer, a, &err);
+
+    if (rc == -EAGAIN && mfs_clock_mono() < a->until &&
+        mfs_loop_timer(a->cm->loop, FIGURES_LOOK, 0, try_begin, a))
+        return;
+    if (rc)
+        answer(a, &err, NULL);
+}
+
+void mfs_scale_on_scale(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    struct asker *a;
+
+    if (strcmp(mfs_conn_role(c), "cli")) {
+        mfs_conn_fail(c, id, -EPERM, "only an operator may change the nodes");
+        return;
+    }
+    a = malloc(sizeof *a);
+    if (!a) {
+        mfs_conn_fail(c, id, -ENOMEM, "out of memory");
+        return;
+    }
+    *a = (struct asker){.cm = arg, .conn = mfs_conn_get(c), .id = id};
+    a->what = *(const struct mfs_msg_scale *)body;
+    a->until = mfs_clock_mono() + FIGURES_TIME;
+    try_begin(a);
+}
+
+void mfs_scale_on_progress(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    struct mfs_progress p;
+
+    (void)body;
+    if (mfs_checkpoint_busy(arg) && !mfs_scale_busy(arg)) /* else it waits */
+        mfs_checkpoint_progress(arg, &p);
+    else
+        mfs_scale_progress(arg, &p);
+    mfs_conn_reply(c, MFS_MSG_PROGRESS, id, &p);
+}

@@ -1,0 +1,164 @@
+/* `cm checkpoint DIR`: cm has the nodes write the images, and we make a checkpoint of them. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cm/ask/client.h"
+#include "cm/cli/long_call.h"
+#include "cm/state/manifest.h"
+#include "cm/cli/verbs.h"
+
+#define NOTE_TIME (10 * MFS_SEC)
+
+/* What is told in the end. */
+struct report {
+    char dir[PATH_MAX];
+    uint32_t number, partitions, attempts;
+    uint64_t bytes, epoch;
+    double halted_ms, duration_ms;
+};
+
+static const struct mfs_record report_record = {
+    "checkpoint report", sizeof(struct report),
+    (const struct mfs_field[]){{.name = "dir", MFS_FIELD(STR, struct report, dir)},
+                               {.name = "number", MFS_FIELD(U32, struct report, number)},
+                               {.name = "partitions", MFS_FIELD(U32, struct report, partitions)},
+                               {.name = "bytes", MFS_FIELD(U64, struct report, bytes)},
+                               {.name = "epoch", MFS_FIELD(U64, struct report, epoch)},
+                               {.name = "halted_ms", MFS_FIELD(F64, struct report, halted_ms)},
+                               {.name = "attempts", MFS_FIELD(U32, struct report, attempts)},
+                               {.name = "duration_ms", MFS_FIELD(F64, struct report, duration_ms)},
+                               {0}}};
+
+static int ask(struct mfs_verb_call *call, const struct mfs_manifest_draft *d,
+               struct mfs_checkpoint *made, struct mfs_err *err)
+{
+    struct mfs_msg_checkpoint what = {0};
+    struct mfs_long_call c = {.type = MFS_MSG_CHECKPOINT,
+                              .body = &what,
+                              .unheard = "the checkpoint is given up",
+                              .terminal = isatty(STDERR_FILENO),
+                              .reply = made};
+    int rc;
+
+    mfs_text_copy(what.dir, sizeof what.dir, d->part);
+    rc = mfs_long_call(&call->paths, &c, err);
+    if (rc && c.tried && !mfs_client_daemon(&call->paths).pid)
+        mfs_err_set(err, -ESRCH,
+                    "the cm of deployment %s does not run; cm start starts it again, then try "
+                    "again",
+                    call->paths.name);
+    return rc;
+}
+
+static void describe(struct mfs_manifest *m, const char *name, const struct mfs_checkpoint *made)
+{
+    struct timespec now = mfs_clock_real();
+    struct tm t;
+
+    *m = (struct mfs_manifest){.format = MFS_MANIFEST_FORMAT,
+                               .epoch = made->epoch,
+                               .nodes = made->nodes,
+                               .stripe_size = made->stripe_size,
+                               .nparts = made->nparts,
+                               .part = made->part};
+    mfs_text_copy(m->version, sizeof m->version, MEMEFS_VERSION);
+    mfs_text_copy(m->name, sizeof m->name, name);
+    if (gmtime_r(&now.tv_sec, &t))
+        strftime(m->time, sizeof m->time, "%Y-%m-%dT%H:%M:%SZ", &t);
+}
+
+/* It is a checkpoint already; that cm knows of it is for its status only. */
+static void tell(const struct mfs_paths *p, const char *dir, const struct mfs_manifest *m)
+{
+    struct mfs_msg_checkpointed what = {.number = m->number, .bytes = mfs_manifest_bytes(m)};
+    char reply[sizeof(struct mfs_msg_empty)];
+    struct mfs_err err;
+
+    mfs_text_copy(what.dir, sizeof what.dir, dir);
+    if (mfs_client_call(p, MFS_MSG_CHECKPOINTED, &what, NOTE_TIME, reply, &err))
+        fprintf(stderr, "cm: checkpoint: it is made, but cm status will not know of it: %s\n",
+                err.msg);
+}
+
+static int print(const struct report *r, const char *name, bool json)
+{
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    if (json) {
+        rc = mfs_record_encode(&report_record, r, false, &b);
+        if (!rc)
+            rc = mfs_buf_append(&b, "\n", 1);
+    } else {
+        rc = mfs_buf_printf(&b,
+                            "%s: checkpoint %u: %u partitions, %s in %.2f s; writers waited "
+                            "%.1f ms at most\n%s\n",
+                            name, r->number, r->partitions, MFS_TEXT_BYTES(r->bytes),
+                            r->duration_ms / 1e3, r->halted_ms, r->dir);
+    }
+    if (!rc)
+        fwrite(mfs_buf_data(&b), 1, mfs_buf_len(&b), stdout);
+    mfs_buf_fini(&b);
+    return rc;
+}
+
+/* With the images written. */
+static int commit(struct mfs_verb_call *call, struct mfs_manifest_draft *d,
+                  const struct mfs_checkpoint *made, struct report *r, struct mfs_err *err)
+{
+    struct mfs_manifest m;
+    int rc;
+
+    describe(&m, call->paths.name, made);
+    rc = mfs_manifest_commit(d, &m, r->dir, err);
+    if (rc)
+        return rc;
+    tell(&call->paths, r->dir, &m);
+    r->number = m.number;
+    r->partitions = m.nparts;
+    r->bytes = mfs_manifest_bytes(&m);
+    r->epoch = m.epoch;
+    r->halted_ms = made->halted_ms;
+    r->attempts = made->attempts;
+    return 0;
+}
+
+int mfs_cmd_checkpoint(struct mfs_verb_call *call, struct mfs_err *err)
+{
+    char address[MFS_ADDRESS_MAX];
+    int64_t began = mfs_clock_mono();
+    struct mfs_manifest_draft d;
+    struct mfs_checkpoint made;
+    struct mfs_secret secret;
+    struct report r = {0};
+    int rc;
+
+    if (call->nargs != 1) {
+        call->usage = true;
+        return mfs_err_set(err, -EINVAL,
+                           "where to: cm checkpoint DIR, on a file system that all "
+                           "nodes share");
+    }
+    rc = mfs_client_find(&call->paths, address, &secret, err); /* before anything is made */
+    if (!rc) {
+        mfs_secret_free(&secret);
+        rc = mfs_manifest_begin(&d, call->args[0], call->paths.name, err);
+    }
+    if (rc)
+        return rc;
+    rc = ask(call, &d, &made, err);
+    if (!rc)
+        rc = commit(call, &d, &made, &r, err);
+    mfs_manifest_end(&d);
+    mfs_record_clear(&mfs_checkpoint_record, &made);
+    r.duration_ms = (double)(mfs_clock_mono() - began) / 1e6;
+    if (!rc && print(&r, call->paths.name, mfs_conf_flag(call->conf, "json")))
+        rc = mfs_err_set(err, -ENOMEM, "out of memory");
+    return rc;
+}

@@ -1,0 +1,73 @@
+/* `cm doctor`: what is wrong with this machine or with a deployment, and how to mend it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "cm/doctor/impl.h"
+#include "cm/cli/verbs.h"
+
+/* What advised commands need to mean the same deployment. */
+static int name_it(struct mfs_doctor_case *c, const struct mfs_conf *conf)
+{
+    const char *name = mfs_conf_given(conf, "name") ? c->paths->name : NULL;
+    const char *dir = mfs_conf_given(conf, "state-dir") ? c->paths->dir : NULL;
+
+    return mfs_text_format(c->which, sizeof c->which, "%s%s%s%s", name ? " --name " : "",
+                           name ? name : "", dir ? " --state-dir " : "",
+                           dir ? MFS_DOCTOR_QUOTED(dir) : "");
+}
+
+static void examine(struct mfs_doctor_case *c)
+{
+    mfs_doctor_directory(c);
+    mfs_doctor_machine(c);
+    mfs_doctor_cgroup(c);
+    mfs_doctor_programs(c);
+    if (c->there)
+        mfs_doctor_deployment(c);
+    mfs_record_clear(&mfs_status_record, &c->status);
+    mfs_secret_free(&c->secret);
+    mfs_cm_state_clear(&c->state);
+    free(c->node);
+}
+
+static int show(const struct mfs_doctor *d, bool json, struct mfs_err *err)
+{
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    rc = mfs_doctor_render(d, json, &b);
+    if (rc)
+        mfs_err_set(err, rc, "out of memory");
+    else
+        fwrite(mfs_buf_data(&b), 1, mfs_buf_len(&b), stdout);
+    mfs_buf_fini(&b);
+    return rc;
+}
+
+int mfs_cmd_doctor(struct mfs_verb_call *call, struct mfs_err *err)
+{
+    struct mfs_doctor_case c = {.d = mfs_doctor_create(), .paths = &call->paths};
+    size_t bad;
+    int rc;
+
+    if (!c.d)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    mfs_log_open("cm", NULL, MFS_LOG_ERROR);
+    rc = name_it(&c, call->conf);
+    if (rc)
+        mfs_err_set(err, rc, "%s: %s", call->paths.dir, strerror(-rc));
+    else
+        examine(&c);
+    if (!rc)
+        rc = show(c.d, mfs_conf_flag(call->conf, "json"), err);
+    bad = mfs_doctor_count(c.d, MFS_DOCTOR_FAIL);
+    mfs_doctor_destroy(c.d);
+    if (!rc && bad)
+        rc = mfs_err_set(err, -EIO, "%zu of the checks failed", bad);
+    return rc;
+}

@@ -1,0 +1,114 @@
+/* The options. */
+#include "cm/cli/options.h"
+
+#include "cluster/placement.h"
+#include "cluster/table.h"
+
+const struct mfs_conf_option mfs_cm_common_options[] = {
+    {"name", MFS_CONF_STRING, "NAME", "memefs", 1, 63, "the deployment's name"},
+    {"state-dir", MFS_CONF_STRING, "DIR", NULL, 1, 4000,
+     "where it keeps its state (default: /run/memefs/NAME)"},
+    {"help", MFS_CONF_FLAG, NULL, NULL, 0, 0, "show this and exit"},
+    {0}};
+
+const struct mfs_conf_option mfs_cm_start_options[] = {
+    {"nodes", MFS_CONF_UINT, "N", "1", 1, 1024, "number of nodes"},
+    {"memory", MFS_CONF_SIZE, "SIZE", NULL, 16 << 20, 1125899906842624.0,
+     "memory that each node gives, e.g. 4G (default: half of what is available, shared equally)"},
+    {"mount", MFS_CONF_STRING, "PATH", NULL, 1, 511,
+     "where to mount; %n is the node's index, without it node 0 alone mounts (default: nowhere). "
+     "Several mounts on one machine are for tests: programs take one file for several"},
+    {"mount-options", MFS_CONF_STRING, "LIST", NULL, 1, 511, "passed to memefs mount -o"},
+    {"provider", MFS_CONF_CHOICE, "local|exec", "local", 0, 0, "where nodes come from"},
+    {"first-address", MFS_CONF_STRING, "ADDRESS", "127.0.0.1", 7, 15,
+     "the first node's; the others' follow"},
+    {"exec-start", MFS_CONF_STRING, "COMMAND", NULL, 1, 511,
+     "with --provider exec: runs a node's {lm} on {node}, {name}, {address}, as long as it lives"},
+    {"exec-stop", MFS_CONF_STRING, "COMMAND", NULL, 1, 511,
+     "likewise: gives the node back after its lm has ended"},
+    {"beta", MFS_CONF_REAL, "B", "4", 0.1, 64, "partitions per node and log2 of the nodes"},
+    {"partitions", MFS_CONF_UINT, "P", NULL, 1, MFS_PARTITIONS_MAX,
+     "at least so many partitions (also the most nodes there can ever be)"},
+    {"max-nodes", MFS_CONF_UINT, "M", NULL, 1, MFS_PARTITIONS_MAX,
+     "at least so many partitions that M nodes can be had; the policy goes no higher"},
+    {"stripe-size", MFS_CONF_SIZE, "SIZE", "1044480", MFS_STRIPE_SIZE_UNIT, MFS_STRIPE_SIZE_DEFAULT,
+     "bytes of a file that go to one partition together, whole pages; a checkpoint keeps its own"},
+    {"policy", MFS_CONF_STRING, "NAME", "none", 1, 15,
+     "how it grows and shrinks by itself: none, or cso, nso, aso, each also with +csi or +asi"},
+    {"min-nodes", MFS_CONF_UINT, "M", NULL, 1, MFS_PARTITIONS_MAX,
+     "the policy goes no lower (default: --nodes)"},
+    {"scale-out-at", MFS_CONF_REAL, "PERCENT", NULL, 1, 100, "add nodes above so much use (95)"},
+    {"scale-out-step", MFS_CONF_REAL, "PERCENT", NULL, 1, 1000,
+     "so many, of --nodes (cso 50, nso 100) or of the nodes there are (aso 100)"},
+    {"scale-in-at", MFS_CONF_REAL, "PERCENT", NULL, 1, 100,
+     "remove nodes below so much use (csi 75, asi 50)"},
+    {"scale-in-step", MFS_CONF_REAL, "PERCENT", NULL, 1, 100,
+     "so many of the nodes there are, at most (csi 25, asi 50)"},
+    {"scale-in-to", MFS_CONF_REAL, "PERCENT", NULL, 1, 100,
+     "so full may what stays be then, at most; below --scale-out-at (85)"},
+    {"scale-window", MFS_CONF_REAL, "SECONDS", NULL, 1, 86400,
+     "so long must use not have grown before nodes are removed (45)"},
+    {"scale-settle", MFS_CONF_REAL, "SECONDS", NULL, 1, 86400,
+     "so long after a change no nodes are added (3)"},
+    {"migration", MFS_CONF_CHOICE, "hot|cold", "hot", 0, 0, "how partitions are moved"},
+    {"migration-rate", MFS_CONF_SIZE, "SIZE", "0", 0, 1125899906842624.0,
+     "bytes/s at which one partition is copied, at most; 0 for no limit"},
+    {"link-rate", MFS_CONF_SIZE, "SIZE", "0", 0, 1125899906842624.0,
+     "bytes/s that a node's link carries, for the lower bound in reports; 0 for unknown"},
+    {"weights", MFS_CONF_CHOICE, "memory|bandwidth|auto", "memory", 0, 0,
+     "what the nodes' shares follow; auto: bandwidth where nodes are known to differ in it"},
+    {"bandwidth", MFS_CONF_STRING, "RATE[,RATE...]", NULL, 1, 511,
+     "bytes/s that each node's link carries each way, e.g. 125M,0,50M; the last one is of all "
+     "further nodes, 0 for unknown"},
+    {"rebalance", MFS_CONF_CHOICE, "auto|off", "auto", 0, 0,
+     "whether partitions move by themselves: after failovers and, with weights other than memory, "
+     "when links change"},
+    {"rebalance-at", MFS_CONF_REAL, "PERCENT", NULL, 1, 1000,
+     "bandwidths that differ by so much have changed, and so much must be gained (20)"},
+    {"rebalance-window", MFS_CONF_REAL, "SECONDS", NULL, 1, 3600,
+     "so long must a change have lasted (5)"},
+    {"rebalance-horizon", MFS_CONF_REAL, "SECONDS", NULL, 1, 86400,
+     "in which a move must pay back (60)"},
+    {"rebalance-factor", MFS_CONF_REAL, "F", NULL, 0.01, 1000, "so many times its cost (1.5)"},
+    {"interface", MFS_CONF_STRING, "NAME", NULL, 1, 15,
+     "the network interface of each node that is measured (default: the one with its address)"},
+    {"probe", MFS_CONF_FLAG, NULL, NULL, 0, 0,
+     "measure what links carry when nodes come: 1 s each, 3 s if slow, nine turns at most"},
+    {"restore", MFS_CONF_STRING, "DIR", NULL, 1, 511,
+     "begin with the checkpoint in this directory (cm checkpoint), on any number of nodes"},
+    {"replicas", MFS_CONF_UINT, "R", "0", 0, 1,
+     "copies of each partition on another node; takes as much memory again"},
+    {"listen", MFS_CONF_STRING, "ADDRESS", "127.0.0.1:0", 3, 127,
+     "where cm listens, port 0 for any"},
+    {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "what cm.log shows"},
+    {0}};
+
+const struct mfs_conf_option mfs_cm_run_options[] = {
+    {"config", MFS_CONF_STRING, "FILE", NULL, 1, 4000,
+     "a JSON object with any of these options; the command line wins"},
+    {"foreground", MFS_CONF_FLAG, NULL, NULL, 0, 0,
+     "stay, log to stderr, and stop the deployment on SIGINT or SIGTERM"},
+    {0}};
+
+const struct mfs_conf_option mfs_cm_json_options[] = {
+    {"json", MFS_CONF_FLAG, NULL, NULL, 0, 0, "JSON (events: one object per line)"}, {0}};
+
+const struct mfs_conf_option mfs_cm_scale_options[] = {
+    {"migration", MFS_CONF_CHOICE, "hot|cold", NULL, 0, 0,
+     "how partitions are moved (default: as the deployment was started)"},
+    {"rate", MFS_CONF_SIZE, "SIZE", NULL, 1, 1125899906842624.0,
+     "bytes/s at which one partition is copied, at most (default: likewise)"},
+    {"dry-run", MFS_CONF_FLAG, NULL, NULL, 0, 0, "show the plan, change nothing"},
+    {0}};
+
+const struct mfs_conf_option mfs_cm_follow_options[] = {
+    {"follow", MFS_CONF_FLAG, NULL, NULL, 0, 0, "go on until the deployment is stopped"}, {0}};
+
+const struct mfs_conf_option mfs_cm_simulate_options[] = {
+    {"steps", MFS_CONF_UINT, "N", "1000", 1, 1000000, "changes in each history"},
+    {"seed", MFS_CONF_UINT, "N", "1", 0, 0, "of the random numbers"},
+    {"fill", MFS_CONF_REAL, "PERCENT", "60", 0, 99, "data, of the memory at the start"},
+    {0}};
+
+const struct mfs_conf_option mfs_cm_stop_options[] = {
+    {"keep-logs", MFS_CONF_FLAG, NULL, NULL, 0, 0, "leave the logs in the state directory"}, {0}};

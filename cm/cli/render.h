@@ -1,0 +1,18 @@
+/* Status and events for people. Pure. */
+#ifndef MFS_CM_CLI_RENDER_H
+#define MFS_CM_CLI_RENDER_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "cm/state/events.h"
+#include "proto/messages.h"
+
+int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out); /* 0 or -ENOMEM */
+/* One line without an end; empty when nothing is under way. */
+int mfs_render_progress(const struct mfs_progress *p, struct mfs_buf *out);
+int mfs_render_scale(const char *name, const struct mfs_scale_report *r, bool dry_run,
+                     struct mfs_buf *out);
+int mfs_render_event(const struct mfs_event *e, struct mfs_buf *out);
+
+#endif

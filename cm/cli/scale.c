@@ -1,0 +1,26 @@
+/* `cm scale N|+K|-K`: more nodes, or fewer. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cluster/placement.h"
+#include "cm/cli/scale_call.h"
+#include "cm/cli/verbs.h"
+
+int mfs_cmd_scale(struct mfs_verb_call *call, struct mfs_err *err)
+{
+    const char *text = call->nargs ? call->args[0] : "", *how = "to";
+    uint64_t n = 0;
+
+    if (*text == '+')
+        how = "out";
+    else if (*text == '-')
+        how = "in";
+    if (mfs_text_u64(text + (*how != 't'), &n) || !n || n > MFS_PARTITIONS_MAX) {
+        call->usage = true;
+        return mfs_err_set(err, -EINVAL,
+                           "%s%s%show many nodes? N, or +K or -K for so many more or fewer",
+                           *text ? "\"" : "", text, *text ? "\": " : "");
+    }
+    return mfs_scale_call(call, how, (uint32_t)n, err);
+}

@@ -1,0 +1,85 @@
+/* What the command line's verbs about changes have in common. */
+#include "cm/cli/scale_call.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cm/ask/client.h"
+#include "cm/cli/long_call.h"
+#include "cm/cli/options.h"
+#include "cm/cli/render.h"
+
+#define FAILURE_MAX (64U << 10)
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* What cm has left for us: the ends of the logs of a node that did not come. */
+static void show_logs(const struct mfs_paths *p, const struct mfs_err *err)
+{
+    const char *text, *rest;
+    struct mfs_buf b;
+
+    mfs_buf_init(&b);
+    if (!mfs_file_read(p->failure, FAILURE_MAX, &b) && !mfs_buf_append(&b, "", 1)) {
+        text = mfs_buf_data(&b);
+        rest = strchr(text, '\n');
+        if (rest && !strncmp(text, err->msg, (size_t)(rest - text)))
+            fputs(rest + 1, stderr);
+    }
+    mfs_buf_fini(&b);
+}
+
+static int print(const struct mfs_scale_report *r, bool dry_run, bool json, const char *name)
+{
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    if (json) {
+        rc = mfs_record_encode(&mfs_scale_report_record, r, false, &b);
+        if (!rc)
+            rc = mfs_buf_append(&b, "\n", 1);
+    } else {
+        rc = mfs_render_scale(name, r, dry_run, &b);
+    }
+    if (!rc)
+        fwrite(mfs_buf_data(&b), 1, mfs_buf_len(&b), stdout);
+    mfs_buf_fini(&b);
+    return rc;
+}
+
+int mfs_scale_call(struct mfs_verb_call *call, const char *how, uint32_t n, struct mfs_err *err)
+{
+    struct mfs_msg_scale what = {.n = n, .dry_run = mfs_conf_flag(call->conf, "dry-run")};
+    struct mfs_scale_report report;
+    struct mfs_long_call ask = {.type = MFS_MSG_SCALE,
+                                .body = &what,
+                                .unheard = "the change goes on when it does (see cm status)",
+                                .terminal = isatty(STDERR_FILENO) && !what.dry_run,
+                                .reply = &report};
+    int rc;
+
+    mfs_text_copy(what.how, sizeof what.how, how);
+    if (mfs_conf_given(call->conf, "migration"))
+        mfs_text_copy(what.migration, sizeof what.migration, mfs_conf_str(call->conf, "migration"));
+    if (mfs_conf_given(call->conf, "rate"))
+        what.rate = mfs_conf_uint(call->conf, "rate");
+    rc = mfs_long_call(&call->paths, &ask, err);
+    if (!rc) {
+        rc = print(&report, what.dry_run, mfs_conf_flag(call->conf, "json"), call->paths.name);
+        if (rc)
+            mfs_err_set(err, rc, "out of memory");
+    } else if (ask.tried) {
+        show_logs(&call->paths, err);
+        if (!mfs_client_daemon(&call->paths).pid)
+            mfs_err_set(err, -ESRCH, "the cm of deployment %s does not run; cm start %s",
+                        call->paths.name,
+                        ask.begun ? "starts it again, and it goes on" : "starts it again");
+    }
+    mfs_record_clear(&mfs_scale_report_record, &report);
+    return rc;
+}

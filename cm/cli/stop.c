@@ -1,0 +1,131 @@
+/* `cm stop`: the daemon ends the deployment; where there is none any more, or it does not do it,
+ * what is recorded in the state directory is ended from here. Where that may be on other machines,
+ * a new daemon takes the nodes up to stop them. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cm/nodes/cleanup.h"
+#include "cm/ask/client.h"
+#include "cm/state/lock.h"
+#include "cm/provider/provider.h"
+#include "cm/cli/verbs.h"
+
+#define LOOK_TIME (3 * MFS_SEC)
+#define ASK_TIME  (35 * MFS_SEC)
+#define END_TIME  (20 * MFS_SEC)
+#define FIND_TIME (30 * MFS_SEC) /* a new cm says sooner which nodes are there */
+#define FIND_STEP (100 * MFS_MSEC)
+#define STEP      (10 * MFS_MSEC)
+
+/* A daemon that is stuck, or stopped by a signal, will not end anything. */
+static bool answers(const struct mfs_paths *p)
+{
+    struct mfs_status s = {0};
+    struct mfs_err err;
+    int rc = mfs_client_call(p, MFS_MSG_STATUS, NULL, LOOK_TIME, &s, &err);
+
+    mfs_record_clear(&mfs_status_record, &s);
+    return rc != -ETIMEDOUT;
+}
+
+static void end_daemon(const struct mfs_paths *p, const struct mfs_proc *daemon)
+{
+    int64_t until = mfs_clock_mono() + ASK_TIME + END_TIME;
+    char reply[sizeof(struct mfs_msg_empty)];
+    struct mfs_err err;
+    int rc;
+
+    if (!answers(p)) {
+        mfs_proc_end(daemon, 0);
+        return;
+    }
+    rc = mfs_client_call(p, MFS_MSG_STOP, NULL, ASK_TIME, reply, &err);
+    /* It clears away what its nodes left, and exits. */
+    while (!rc && mfs_proc_alive(daemon) && mfs_clock_mono() < until)
+        mfs_clock_sleep(STEP);
+    if (mfs_proc_alive(daemon))
+        mfs_proc_end(daemon, rc ? END_TIME : 0);
+}
+
+/* Is there more of it than can be seen, and ended, from here? */
+static bool is_elsewhere(const struct mfs_paths *p)
+{
+    const struct mfs_provider *provider;
+    struct mfs_cm_state st;
+    struct mfs_err err;
+    bool is;
+
+    if (mfs_cm_state_load(&st, p->state, &err))
+        return false;
+    provider = mfs_provider_find(st.provider);
+    is = provider && provider->elsewhere && !strcmp(st.phase, MFS_PHASE_RUNNING);
+    mfs_cm_state_clear(&st);
+    return is;
+}
+
+/* Have its nodes found the new cm, or had the time for it? */
+static bool settled(const struct mfs_paths *p)
+{
+    struct mfs_status s = {0};
+    struct mfs_err err;
+    bool is = !mfs_client_call(p, MFS_MSG_STATUS, NULL, LOOK_TIME, &s, &err) &&
+              strcmp(s.state, MFS_PHASE_STARTING) != 0;
+
+    mfs_record_clear(&mfs_status_record, &s);
+    return is;
+}
+
+/* Only a cm can tell nodes on other machines to stop. */
+static int revive(const struct mfs_paths *p, struct mfs_proc *daemon, struct mfs_err *err)
+{
+    int64_t until = mfs_clock_mono() + FIND_TIME;
+    int rc = mfs_client_start_daemon(p, daemon, err);
+
+    if (rc)
+        return rc;
+    while (mfs_proc_alive(daemon) && !settled(p) && mfs_clock_mono() < until)
+        mfs_clock_sleep(FIND_STEP);
+    if (mfs_proc_alive(daemon))
+        return 0;
+    return mfs_err_set(err, -ECHILD,
+                       "its nodes may be on other machines, and the new cm that was to stop them "
+                       "has ended (see %s); its state is left as it was",
+                       p->log);
+}
+
+int mfs_cmd_stop(struct mfs_verb_call *call, struct mfs_err *err)
+{
+    struct mfs_paths *p = &call->paths;
+    struct mfs_proc daemon = mfs_client_daemon(p);
+    int lock, rc;
+
+    mfs_log_open("cm", NULL, MFS_LOG_WARN);
+    if (daemon.pid)
+        end_daemon(p, &daemon);
+    lock = mfs_lock_take(p, false, err);
+    if (lock == -ENOENT || (lock >= 0 && !daemon.pid && !mfs_cleanup_needed(p))) {
+        if (lock >= 0)
+            close(lock);
+        printf("%s: %s\n", p->name, daemon.pid ? "stopped" : "not running");
+        return 0;
+    }
+    if (lock < 0)
+        return lock;
+    /* A start may have come in between. */
+    daemon = mfs_client_daemon(p);
+    rc = !daemon.pid && is_elsewhere(p) ? revive(p, &daemon, err) : 0;
+    if (!rc && daemon.pid)
+        end_daemon(p, &daemon);
+    if (!rc)
+        rc = mfs_cleanup_processes(p, err);
+    if (!rc)
+        rc = mfs_cleanup_files(p, mfs_conf_flag(call->conf, "keep-logs"), err);
+    close(lock);
+    if (!rc)
+        printf("%s: stopped\n", p->name);
+    return rc;
+}

@@ -1,0 +1,103 @@
+/* Files of which data were lost when a process died. To count them takes a look through all that is
+ * stored, so it is done only where an event tells of a loss, by `memefs lost`, for a bounded time.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cm/doctor/impl.h"
+#include "cm/state/events.h"
+
+#define EVENTS_MAX (64ULL << 20)
+#define COUNT_TIME (4 * MFS_SEC)
+#define CHECK      "damaged files"
+
+/* Of a process that was started anew without the bytes that it had: not "0 stripes …". */
+static bool tells_of_loss(const struct mfs_event *e)
+{
+    return !strcmp(e->what, "redis-revived") && !strstr(e->text, " 0 stripes ");
+}
+
+static bool line_tells(const char *line, size_t len)
+{
+    struct mfs_event e = {0};
+    struct mfs_err err;
+    bool so = !mfs_record_decode(&mfs_event_record, line, len, &e, &err) && tells_of_loss(&e);
+
+    mfs_record_clear(&mfs_event_record, &e);
+    return so;
+}
+
+/* Has anything been lost since the deployment began? When that is not known: it may have. */
+static bool any_loss(const struct mfs_doctor_case *c)
+{
+    struct mfs_buf b;
+    bool any = false;
+
+    mfs_buf_init(&b);
+    if (mfs_file_read(c->paths->events, EVENTS_MAX, &b))
+        any = true;
+    for (const char *at = mfs_buf_data(&b), *end = at + mfs_buf_len(&b); at && at < end && !any;) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        size_t len = (size_t)((stop ? stop : end) - at);
+
+        any = line_tells(at, len);
+        at += len + 1;
+    }
+    mfs_buf_fini(&b);
+    return any;
+}
+
+static void judge(struct mfs_doctor_case *c, int rc, int status, const char *text)
+{
+    unsigned n = 0;
+
+    for (const char *at = strchr(text, '\n'); at; at = strchr(at + 1, '\n'))
+        n++;
+    if (rc || status) {
+        mfs_doctor_add(
+            c->d, MFS_DOCTOR_WARN, CHECK,
+            "data were lost, and how many files that left damaged was not found out in %d s",
+            (int)(COUNT_TIME / MFS_SEC));
+        mfs_doctor_advise(c->d, "memefs lost%s lists them", c->which);
+    } else if (n) {
+        mfs_doctor_add(c->d, MFS_DOCTOR_WARN, CHECK, "%u; what they have lost gives EIO", n);
+        mfs_doctor_advise(c->d, "memefs lost%s lists them: make them anew, or remove them",
+                          c->which);
+    } else {
+        mfs_doctor_add(c->d, MFS_DOCTOR_OK, CHECK, "none any more");
+    }
+}
+
+static void count(struct mfs_doctor_case *c)
+{
+    char dir[] = "/tmp/memefs-doctor-XXXXXX", program[PATH_MAX], log[PATH_MAX];
+    const char *const argv[] = {program,       "lost",        "--name", c->paths->name,
+                                "--state-dir", c->paths->dir, NULL};
+    struct mfs_buf out;
+    int rc, status = -1;
+
+    if (!mkdtemp(dir))
+        return;
+    mfs_buf_init(&out);
+    rc = mfs_proc_sibling("memefs", program, sizeof program);
+    if (!rc)
+        rc = mfs_text_format(log, sizeof log, "%s/lost", dir);
+    if (!rc)
+        rc = mfs_doctor_run(argv, log, NULL, COUNT_TIME, &out, &status);
+    judge(c, rc, status, rc ? "" : mfs_buf_data(&out));
+    mfs_buf_fini(&out);
+    mfs_file_remove_tree(dir);
+}
+
+void mfs_doctor_damage(struct mfs_doctor_case *c)
+{
+    if (c->parts_bad || !c->told)
+        return; /* it would not answer; others have said why */
+    if (any_loss(c))
+        count(c);
+    else
+        mfs_doctor_add(c->d, MFS_DOCTOR_OK, CHECK, "none: no data were lost");
+}

@@ -1,0 +1,225 @@
+/* The daemon's frame: it opens what the parts need, goes on from the saved phase, runs the loop,
+ * and clears away what is left after it. */
+#include "cm/life/daemon.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "host/proc.h"
+#include "base/secure.h"
+#include "base/text.h"
+#include "base/trusted_dir.h"
+#include "cm/nodes/cleanup.h"
+#include "cm/change/autobalance.h"
+#include "cm/change/autoscale.h"
+#include "cm/change/bandwidth.h"
+#include "cm/change/checkpoint.h"
+#include "cm/nodes/control.h"
+#include "cm/state/events.h"
+#include "cm/partitions/migrate.h"
+#include "cm/change/probe.h"
+#include "cm/partitions/replicas.h"
+#include "cm/change/reshare.h"
+#include "cm/change/scale.h"
+
+#define CONNECTIONS_MOST 8192U
+
+int mfs_cm_set_phase(struct mfs_cm *cm, const char *phase)
+{
+    int rc;
+
+    snprintf(cm->state.phase, sizeof cm->state.phase, "%s", phase);
+    rc = mfs_cm_state_save(&cm->state, cm->paths->state);
+    if (rc)
+        mfs_error("daemon", "%s: %s", cm->paths->state, strerror(-rc));
+    return rc;
+}
+
+static void on_end_signal(void *arg, int signo)
+{
+    struct mfs_cm *cm = arg;
+
+    mfs_info("daemon", "signal %d: stopping the deployment", signo);
+    cm->by_signal = true;
+    mfs_shutdown_begin(cm);
+}
+
+static void on_hangup(void *arg, int signo)
+{
+    int rc = mfs_log_reopen();
+
+    (void)arg;
+    (void)signo;
+    if (rc)
+        mfs_warn("daemon", "cannot reopen the log: %s", strerror(-rc));
+}
+
+static int open_signals(struct mfs_cm *cm)
+{
+    int rc = mfs_loop_signal(cm->loop, SIGTERM, on_end_signal, cm);
+
+    if (!rc)
+        rc = mfs_loop_signal(cm->loop, SIGINT, on_end_signal, cm);
+    if (!rc)
+        rc = mfs_loop_signal(cm->loop, SIGHUP, on_hangup, cm);
+    return rc;
+}
+
+/* The address of an earlier cm, so that who connected to it finds the new one at the same place. */
+static void former_address(const struct mfs_cm *cm, char out[MFS_ADDRESS_MAX])
+{
+    struct mfs_buf b;
+    size_t len;
+
+    out[0] = '\0';
+    mfs_buf_init(&b);
+    if (!mfs_trusted_read(cm->paths->address, MFS_ADDRESS_MAX - 1, &b)) {
+        len = mfs_buf_len(&b);
+        memcpy(out, mfs_buf_data(&b), len);
+        out[len] = '\0';
+        out[strcspn(out, "\n")] = '\0';
+    }
+    mfs_buf_fini(&b);
+}
+
+static int open_listener(struct mfs_cm *cm, struct mfs_err *err)
+{
+    char former[MFS_ADDRESS_MAX], line[MFS_ADDRESS_MAX + 1];
+    int n, rc;
+
+    former_address(cm, former);
+    if (former[0])
+        cm->listener = mfs_listener_create(cm->loop, former, &cm->secret, CONNECTIONS_MOST,
+                                           &mfs_cm_service, cm, err);
+    if (!cm->listener)
+        cm->listener = mfs_listener_create(cm->loop, cm->state.listen, &cm->secret,
+                                           CONNECTIONS_MOST, &mfs_cm_service, cm, err);
+    if (!cm->listener)
+        return err->code;
+    mfs_listener_address(cm->listener, cm->address);
+    n = snprintf(line, sizeof line, "%s\n", cm->address);
+    rc = mfs_file_write(cm->paths->address, line, (size_t)n, 0644);
+    return rc ? mfs_err_set(err, rc, "%s: %s", cm->paths->address, strerror(-rc)) : 0;
+}
+
+static int open_all(struct mfs_cm *cm, struct mfs_err *err)
+{
+    struct mfs_proc self;
+    int rc = mfs_cm_state_load(&cm->state, cm->paths->state, err);
+
+    if (!rc)
+        rc = mfs_secret_load(cm->paths->secret, &cm->secret, err);
+    if (rc)
+        return rc;
+    mfs_secure_warn();
+    cm->provider = mfs_provider_find(cm->state.provider);
+    if (!cm->provider)
+        return mfs_err_set(err, -EINVAL, "provider: \"%s\" is not known", cm->state.provider);
+    cm->loop = mfs_loop_create();
+    rc = cm->loop ? open_signals(cm) : -errno;
+    if (!rc)
+        rc = mfs_nodes_init(cm);
+    if (!rc)
+        rc = mfs_proc_identify(getpid(), &self);
+    if (!rc)
+        rc = mfs_proc_save(&self, cm->paths->pid);
+    if (rc)
+        return mfs_err_set(err, rc, "cannot set up: %s", strerror(-rc));
+    rc = mfs_autoscale_init(cm);
+    if (!rc)
+        rc = mfs_autobalance_init(cm);
+    if (!rc)
+        rc = mfs_reshare_init(cm);
+    if (!rc)
+        rc = mfs_bandwidth_init(cm);
+    if (rc)
+        return mfs_err_set(err, rc, "out of memory");
+    return open_listener(cm, err);
+}
+
+static void go_on(struct mfs_cm *cm)
+{
+    if (mfs_cm_in_phase(cm, MFS_PHASE_RUNNING)) {
+        mfs_event_add(cm->paths->events, "cm", "restarted", "process %d at %s", (int)getpid(),
+                      cm->address);
+        cm->step = MFS_STEP_DONE;
+        mfs_migrate_resume(cm);
+        if (mfs_replicas_begin(cm))
+            mfs_error("daemon", "out of memory: there will be no replicas");
+        mfs_nodes_adopt(cm);
+        mfs_scale_resume(cm);
+    } else {
+        mfs_event_add(cm->paths->events, "cm", "starting", "process %d at %s, %s", (int)getpid(),
+                      cm->address, MFS_TEXT_COUNT(cm->state.nnodes, "node"));
+        mfs_deploy_begin(cm);
+    }
+}
+
+static void close_all(struct mfs_cm *cm)
+{
+    mfs_shutdown_fini(cm);
+    mfs_checkpoint_fini(cm);
+    mfs_listener_destroy(cm->listener);
+    mfs_autobalance_fini(cm);
+    mfs_reshare_fini(cm);
+    mfs_cm_probe_fini(cm);
+    mfs_autoscale_fini(cm);
+    mfs_bandwidth_fini(cm);
+    mfs_scale_fini(cm);
+    mfs_migrate_fini(cm);
+    mfs_replicas_fini(cm);
+    mfs_loop_destroy(cm->loop);
+    mfs_secret_free(&cm->secret);
+    mfs_nodes_fini(cm);
+    mfs_cm_state_clear(&cm->state);
+    free(cm->assigned);
+}
+
+/* Only a deployment that has been told to end is cleared away: when cm itself is in trouble, the
+ * nodes go on without it. */
+static void clear_away(const struct mfs_cm *cm)
+{
+    struct mfs_err left;
+
+    if (mfs_cleanup_processes(cm->paths, &left))
+        mfs_error("daemon", "%s", left.msg);
+    if (cm->by_signal && mfs_cleanup_files(cm->paths, false, &left))
+        mfs_error("daemon", "%s", left.msg);
+}
+
+int mfs_daemon_run(const struct mfs_paths *p, bool foreground, struct mfs_err *err)
+{
+    struct mfs_cm cm = {.paths = p, .foreground = foreground, .began = mfs_clock_mono()};
+    bool stopping;
+    int rc;
+
+    umask(027);
+    mfs_proc_raise_files();
+    mfs_proc_prefer();
+    rc = open_all(&cm, err);
+    if (!rc) {
+        go_on(&cm);
+        rc = mfs_loop_run(cm.loop);
+        if (rc)
+            mfs_err_set(err, rc, "event loop: %s", strerror(-rc));
+    } else if (!foreground) {
+        mfs_file_write(p->failure, err->msg, strlen(err->msg), 0600);
+    }
+    if (!rc && cm.failure.code) {
+        *err = cm.failure;
+        rc = err->code;
+    }
+    stopping = mfs_cm_in_phase(&cm, MFS_PHASE_STOPPING);
+    close_all(&cm);
+    if (stopping)
+        clear_away(&cm);
+    return rc;
+}

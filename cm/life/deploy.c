@@ -1,0 +1,432 @@
+/* The start of a deployment: JOIN (every Local Manager has connected, and the links are
+ * measured, if that is wanted) → ASSIGN (each runs its redis
+ * processes) → TABLE (made, saved, and everyone holds it) → MOUNT → DONE. A step begins when every
+ * node is done with the one before. Whatever fails ends the start, and all that was started. */
+#include "cm/nodes/control.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cm/change/autoscale.h"
+#include "cm/state/events.h"
+#include "cm/change/probe.h"
+#include "cm/partitions/replicas.h"
+#include "cm/state/spec.h"
+
+#define START_TIME  (180 * MFS_SEC)
+#define ASSIGN_TIME (90 * MFS_SEC)
+#define TABLE_TIME  (20 * MFS_SEC)
+#define TAIL_BYTES  2048
+#define LOG_MOST    (64U << 20)
+
+static void next_step(struct mfs_cm *cm);
+
+/* ---- failure --------------------------------------------------------------------------------- */
+
+static void append_tail(const char *path, struct mfs_buf *out)
+{
+    struct mfs_buf b;
+    const char *text, *line;
+    size_t len;
+
+    mfs_buf_init(&b);
+    if (!mfs_file_read(path, LOG_MOST, &b) && mfs_buf_len(&b)) {
+        len = mfs_buf_len(&b) < TAIL_BYTES ? mfs_buf_len(&b) : TAIL_BYTES;
+        text = mfs_buf_data(&b) + mfs_buf_len(&b) - len;
+        line = len == TAIL_BYTES ? memchr(text, '\n', len) : NULL;
+        if (line && line + 1 < text + len) {
+            len -= (size_t)(line + 1 - text);
+            text = line + 1;
+        }
+        mfs_buf_printf(out, "--- the end of %s:\n%.*s", path, (int)len, text);
+    }
+    mfs_buf_fini(&b);
+}
+
+void mfs_deploy_write_failure(const struct mfs_cm *cm, const struct mfs_cm_live *l, const char *why,
+                              bool mounting)
+{
+    char log[PATH_MAX];
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    mfs_buf_printf(&b, "%s\n", why);
+    if (l && !mfs_paths_node(cm->paths, l->node->id, "lm.log", log))
+        append_tail(log, &b);
+    if (l && mounting && !mfs_paths_node(cm->paths, l->node->id, "client.log", log))
+        append_tail(log, &b);
+    rc = mfs_file_write(cm->paths->failure, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
+    if (rc)
+        mfs_warn("deploy", "%s: %s", cm->paths->failure, strerror(-rc));
+    mfs_buf_fini(&b);
+}
+
+void mfs_deploy_fail(struct mfs_cm *cm, const struct mfs_cm_live *node, int code, const char *fmt,
+                     ...)
+{
+    char why[MFS_ERR_MSG_MAX];
+    va_list ap;
+
+    if (cm->failure.code || mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
+        return;
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof why, fmt, ap);
+    va_end(ap);
+    if (node)
+        mfs_err_set(&cm->failure, code, "%s: %s", node->node->name, why);
+    else
+        mfs_err_set(&cm->failure, code, "%s", why);
+    mfs_event_add(cm->paths->events, "cm", "start-failed", "%s", cm->failure.msg);
+    if (!cm->foreground)
+        mfs_deploy_write_failure(cm, node, cm->failure.msg, cm->step == MFS_STEP_MOUNT);
+    mfs_shutdown_begin(cm);
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static void node_done(struct mfs_cm_live *l)
+{
+    struct mfs_cm *cm = l->cm;
+
+    l->done = true;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (!cm->live[i]->done)
+            return;
+    next_step(cm);
+}
+
+/* Is this the answer that the step waits for? One that comes later than the end is of no use, and
+ * when the connection is lost nodes.c finds out why. */
+static bool current(const struct mfs_cm_live *l, enum mfs_cm_step step, const struct mfs_err *err)
+{
+    return l->cm->step == step && !mfs_cm_in_phase(l->cm, MFS_PHASE_STOPPING) &&
+           (!err || err->code != -ECONNABORTED);
+}
+
+static void request(struct mfs_cm_live *l, enum mfs_msg type, const void *body, int64_t timeout,
+                    void (*done)(void *arg, const struct mfs_err *err, const void *reply))
+{
+    int rc = l->conn ? mfs_conn_request(l->conn, type, body, timeout, done, l) : -ENOTCONN;
+
+    if (rc)
+        mfs_deploy_fail(l->cm, l, rc, "cannot send \"%s\": %s", mfs_messages[type].name,
+                        strerror(-rc));
+}
+
+static void assigned(void *arg, const struct mfs_err *err, const void *reply)
+{
+    const struct mfs_msg_assign_reply *r = reply;
+    struct mfs_cm_live *l = arg;
+    struct mfs_cm *cm = l->cm;
+
+    if (!current(l, MFS_STEP_ASSIGN, err))
+        return;
+    if (err) {
+        mfs_deploy_fail(cm, l, err->code, "%s", err->msg);
+        return;
+    }
+    for (uint32_t i = 0; i < r->nassigned; i++) {
+        const struct mfs_assigned_part *p = &r->assigned[i];
+
+        if (p->index < cm->state.nparts && cm->state.part[p->index].node == l->node->id)
+            cm->assigned[p->index] = *p;
+    }
+    node_done(l);
+}
+
+static void assign(struct mfs_cm_live *l)
+{
+    const struct mfs_cm_state *s = &l->cm->state;
+    struct mfs_msg_assign m = {
+        .nparts = s->nparts, .stripe_size = s->stripe_size, .memory = l->node->memory};
+
+    memcpy(m.image_dir, s->image_dir, sizeof m.image_dir);
+    m.assigned = calloc(s->nparts, sizeof *m.assigned);
+    if (!m.assigned) {
+        mfs_deploy_fail(l->cm, NULL, -ENOMEM, "out of memory");
+        return;
+    }
+    for (uint32_t i = 0; i < s->nparts; i++) {
+        struct mfs_assign_part *p = &m.assigned[m.nassigned];
+
+        if (s->part[i].node != l->node->id)
+            continue;
+        p->index = i;
+        p->format = true;
+        if (s->nimages)
+            p->image = s->image[i];
+        memcpy(p->password, s->part[i].password, sizeof p->password);
+        memcpy(p->admin_password, s->part[i].admin_password, sizeof p->admin_password);
+        m.nassigned++;
+    }
+    request(l, MFS_MSG_ASSIGN, &m, ASSIGN_TIME + mfs_cm_state_load_time(s), assigned);
+    free(m.assigned);
+}
+
+/* Epoch 1 from what the nodes told. */
+static int make_table(struct mfs_cm *cm)
+{
+    struct mfs_cm_state *s = &cm->state;
+    struct mfs_table *t = mfs_table_new(s->nparts);
+
+    if (!t)
+        return -ENOMEM;
+    t->epoch = s->image_epoch + 1; /* it goes on after that of the checkpoint, if there is one */
+    t->stripe_size = s->stripe_size;
+    t->growing = mfs_autoscale_growing(cm);
+    t->replicated = s->replicas > 0;
+    mfs_text_copy(t->name, sizeof t->name, s->name);
+    for (uint32_t i = 0; i < s->nparts; i++) {
+        const struct mfs_cm_node *node = mfs_cm_state_node(s, s->part[i].node);
+        struct mfs_partition *p = &t->part[i];
+
+        p->node = node->id;
+        p->port = (uint16_t)cm->assigned[i].port;
+        memcpy(p->host, node->address, sizeof p->host);
+        memcpy(p->unix_path, cm->assigned[i].unix_path, sizeof p->unix_path);
+        memcpy(p->password, s->part[i].password, sizeof p->password);
+        if (!p->port) {
+            free(t);
+            return -EPROTO;
+        }
+    }
+    free(s->table);
+    s->table = t;
+    return mfs_cm_state_save(s, cm->paths->state);
+}
+
+static void table_held(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_cm_live *l = arg;
+
+    (void)reply;
+    if (!current(l, MFS_STEP_TABLE, err))
+        return;
+    if (err)
+        mfs_deploy_fail(l->cm, l, err->code, "%s", err->msg);
+    else
+        node_done(l);
+}
+
+static void push_all(struct mfs_cm *cm)
+{
+    struct mfs_msg_table m = {cm->state.table};
+
+    for (uint32_t i = 0; i < cm->state.nnodes && cm->step == MFS_STEP_TABLE; i++)
+        request(cm->live[i], MFS_MSG_TABLE, &m, TABLE_TIME, table_held);
+}
+
+static void mounted(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_cm_live *l = arg;
+
+    (void)reply;
+    if (!err) {
+        mfs_text_copy(l->mount, sizeof l->mount, l->node->mount);
+        mfs_event_add(l->cm->paths->events, l->node->name, "mounted", "%s", l->node->mount);
+    }
+    if (current(l, MFS_STEP_MOUNT, err)) {
+        if (err)
+            mfs_deploy_fail(l->cm, l, err->code, "%s", err->msg);
+        else
+            node_done(l);
+    } else if (err && err->code != -ECONNABORTED) {
+        mfs_event_add(l->cm->paths->events, l->node->name, "mount-failed", "%s: %s", l->node->mount,
+                      err->msg);
+    }
+}
+
+void mfs_deploy_mount(struct mfs_cm *cm, struct mfs_cm_live *l)
+{
+    struct mfs_msg_mount m = {0};
+
+    mfs_text_copy(m.path, sizeof m.path, l->node->mount);
+    mfs_text_copy(m.options, sizeof m.options, cm->state.mount_options);
+    if (cm->step == MFS_STEP_MOUNT)
+        request(l, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME, mounted);
+    else if (l->conn)
+        mfs_conn_request(l->conn, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME, mounted, l);
+}
+
+static void mount_all(struct mfs_cm *cm)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        cm->live[i]->done = !cm->live[i]->node->mount[0];
+    for (uint32_t i = 0; i < cm->state.nnodes && cm->step == MFS_STEP_MOUNT; i++)
+        if (cm->live[i]->node->mount[0])
+            mfs_deploy_mount(cm, cm->live[i]);
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (!cm->live[i]->done)
+            return;
+    next_step(cm);
+}
+
+/* Who has hung up just now is waited for, as by any deployment that runs. */
+static void end_waits(struct mfs_cm *cm)
+{
+    mfs_timer_cancel(cm->deadline);
+    cm->deadline = NULL;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        mfs_timer_cancel(cm->live[i]->restart);
+        cm->live[i]->restart = NULL;
+    }
+}
+
+static void finish(struct mfs_cm *cm)
+{
+    const struct mfs_cm_state *s = &cm->state;
+
+    end_waits(cm);
+    free(cm->assigned);
+    cm->assigned = NULL;
+    cm->settled = true;
+    if (cm->state.nimages)
+        mfs_event_add(cm->paths->events, "cm", "restored", "%u partitions of %s", s->nparts,
+                      s->image_dir);
+    mfs_cm_state_loaded(&cm->state);
+    if (mfs_cm_set_phase(cm, MFS_PHASE_RUNNING)) {
+        mfs_deploy_fail(cm, NULL, -EIO, "%s: cannot be written", cm->paths->state);
+        return;
+    }
+    if (mfs_replicas_begin(cm))
+        mfs_error("deploy", "out of memory: there will be no replicas");
+    mfs_event_add(cm->paths->events, "cm", "running", "%s, %s, %llu bytes per node, %lld ms",
+                  MFS_TEXT_COUNT(s->nnodes, "node"), MFS_TEXT_COUNT(s->nparts, "partition"),
+                  (unsigned long long)s->memory,
+                  (long long)((mfs_clock_mono() - cm->began) / MFS_MSEC));
+}
+
+static void next_step(struct mfs_cm *cm)
+{
+    int rc;
+
+    if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
+        return;
+    cm->step++;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        cm->live[i]->done = false;
+    switch (cm->step) {
+    case MFS_STEP_ASSIGN:
+        for (uint32_t i = 0; i < cm->state.nnodes && !cm->failure.code; i++)
+            assign(cm->live[i]);
+        break;
+    case MFS_STEP_TABLE:
+        rc = make_table(cm);
+        if (rc)
+            mfs_deploy_fail(cm, NULL, rc, "cannot make the partition table: %s", strerror(-rc));
+        else
+            push_all(cm);
+        break;
+    case MFS_STEP_MOUNT:
+        mount_all(cm);
+        break;
+    default:
+        finish(cm);
+    }
+}
+
+/* Nothing runs yet: the partitions are given out anew, by what is known now. */
+static void probed(struct mfs_cm *cm, void *arg)
+{
+    struct mfs_err err = {0};
+
+    (void)arg;
+    if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING) || cm->step != MFS_STEP_JOIN)
+        return;
+    if (mfs_spec_divide(&cm->state, &err))
+        mfs_deploy_fail(cm, NULL, err.code, "%s", err.msg);
+    else
+        next_step(cm);
+}
+
+/* Without what a probe would tell it goes on as well. */
+static int probe_all(struct mfs_cm *cm)
+{
+    uint32_t *node = calloc(cm->state.nnodes, sizeof *node);
+    int rc = -ENOMEM;
+
+    for (uint32_t i = 0; node && i < cm->state.nnodes; i++)
+        node[i] = cm->state.node[i].id;
+    if (node)
+        rc = mfs_cm_probe_begin(cm, node, cm->state.nnodes, probed, NULL);
+    free(node);
+    return rc;
+}
+
+void mfs_deploy_joined(struct mfs_cm *cm)
+{
+    if (mfs_cm_probe_goes_on(cm))
+        return;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (!cm->live[i]->conn)
+            return;
+    if (!cm->state.probe || probe_all(cm))
+        next_step(cm);
+}
+
+static void too_late(void *arg)
+{
+    static const char *const waited_for[] = {"to connect", "to start its redis processes",
+                                             "to take the partition table", "to mount"};
+    struct mfs_cm *cm = arg;
+
+    cm->deadline = NULL;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        const struct mfs_cm_live *l = cm->live[i];
+
+        if (cm->step == MFS_STEP_JOIN ? !l->conn : !l->done) {
+            mfs_deploy_fail(
+                cm, l, -ETIMEDOUT, "waited %lld s for it %s",
+                (long long)((START_TIME + mfs_cm_state_load_time(&cm->state)) / MFS_SEC),
+                waited_for[cm->step]);
+            return;
+        }
+    }
+}
+
+void mfs_deploy_begin(struct mfs_cm *cm)
+{
+    cm->step = MFS_STEP_JOIN;
+    cm->deadline =
+        mfs_loop_timer(cm->loop, START_TIME + mfs_cm_state_load_time(&cm->state), 0, too_late, cm);
+    cm->assigned = calloc(cm->state.nparts, sizeof *cm->assigned);
+    if (!cm->deadline || !cm->assigned) {
+        mfs_deploy_fail(cm, NULL, -ENOMEM, "out of memory");
+        return;
+    }
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        struct mfs_err err;
+
+        if (mfs_nodes_start(cm, cm->live[i], &err)) {
+            mfs_deploy_fail(cm, NULL, err.code, "%s", err.msg);
+            return;
+        }
+    }
+}
+
+/* ---- later ----------------------------------------------------------------------------------- */
+
+static void pushed(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_cm_live *l = arg;
+
+    (void)reply;
+    if (err && err->code != -ECONNABORTED)
+        mfs_event_add(l->cm->paths->events, l->node->name, "table-refused", "%s", err->msg);
+}
+
+void mfs_deploy_push(struct mfs_cm *cm, struct mfs_cm_live *l)
+{
+    struct mfs_msg_table m = {cm->state.table};
+
+    if (l->conn && m.table)
+        mfs_conn_request(l->conn, MFS_MSG_TABLE, &m, TABLE_TIME, pushed, l);
+}

@@ -1,0 +1,140 @@
+/* The end of a deployment: every Local Manager is asked to end its clients, which may need any
+ * node's partitions for that, and when all have, or it takes too long, to end what else is its own;
+ * one that is not connected gets a SIGTERM, which means the same. When all their processes and
+ * connections are gone (of one elsewhere there may be no process to see), or it takes too long, the
+ * loop ends, and the daemon clears away by force what is left. */
+#include "cm/nodes/control.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cm/change/checkpoint.h"
+#include "cm/state/events.h"
+#include "cm/change/scale.h"
+
+#define CLIENTS_TIME (8 * MFS_SEC) /* a client has 5 s, and is killed then */
+#define STOP_TIME    (25 * MFS_SEC)
+#define CHECK_STEP   (20 * MFS_MSEC)
+
+static void stopped(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_cm_live *l = arg;
+
+    (void)reply;
+    if (err && err->code != -ECONNABORTED)
+        mfs_warn("shutdown", "%s: %s", l->node->name, err->msg);
+}
+
+static void ask(struct mfs_cm_live *l)
+{
+    if (l->conn && !mfs_conn_request(l->conn, MFS_MSG_STOP, NULL, STOP_TIME, stopped, l))
+        return;
+    if (l->proc.pid)
+        mfs_proc_kill(&l->proc, SIGTERM);
+}
+
+/* Do all clients have ended that can be asked about? */
+static bool clientless(const struct mfs_cm *cm)
+{
+    if (mfs_clock_mono() >= cm->stop_until)
+        return true;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (cm->live[i]->conn && !cm->live[i]->clientless)
+            return false;
+    return true;
+}
+
+static void ask_all(struct mfs_cm *cm)
+{
+    cm->stop_asked = true;
+    cm->stop_until = mfs_clock_mono() + STOP_TIME;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        ask(cm->live[i]);
+}
+
+static void check(void *arg)
+{
+    struct mfs_cm *cm = arg;
+
+    if (!cm->stop_asked && clientless(cm))
+        ask_all(cm);
+    if (!cm->stop_asked)
+        return;
+    if (mfs_clock_mono() < cm->stop_until)
+        for (uint32_t i = 0; i < cm->state.nnodes; i++)
+            if (cm->live[i]->conn || mfs_proc_alive(&cm->live[i]->proc))
+                return;
+    mfs_timer_cancel(cm->stop_check);
+    cm->stop_check = NULL;
+    for (uint32_t i = 0; i < cm->state.nnodes && cm->provider->stop; i++)
+        cm->provider->stop(cm->paths, &cm->state, cm->live[i]->node);
+    mfs_loop_stop(cm->loop);
+}
+
+static void clients_ended(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_cm_live *l = arg;
+
+    stopped(arg, err, reply);
+    l->clientless = true;
+    if (!l->cm->stop_asked && clientless(l->cm))
+        ask_all(l->cm);
+}
+
+/* One that was stopped by a signal goes on, to end by itself. */
+static void ask_for_clients(struct mfs_cm_live *l)
+{
+    if (l->proc.pid)
+        mfs_proc_kill(&l->proc, SIGCONT);
+    mfs_timer_cancel(l->restart);
+    l->restart = NULL;
+    l->clientless = !l->conn || mfs_conn_request(l->conn, MFS_MSG_END_CLIENTS, NULL, CLIENTS_TIME,
+                                                 clients_ended, l);
+}
+
+void mfs_shutdown_begin(struct mfs_cm *cm)
+{
+    if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
+        return;
+    mfs_event_add(cm->paths->events, "cm", "stopping", "%s",
+                  cm->failure.code ? "because the start failed" : "as asked");
+    mfs_cm_set_phase(cm, MFS_PHASE_STOPPING);
+    mfs_scale_stop(cm);
+    mfs_checkpoint_stop(cm);
+    mfs_timer_cancel(cm->deadline);
+    cm->deadline = NULL;
+    cm->stop_until = mfs_clock_mono() + CLIENTS_TIME;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        ask_for_clients(cm->live[i]);
+    cm->stop_check = mfs_loop_timer(cm->loop, CHECK_STEP, CHECK_STEP, check, cm);
+    if (!cm->stop_check)
+        mfs_loop_stop(cm->loop);
+}
+
+void mfs_shutdown_wait(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id)
+{
+    struct mfs_cm_waiter *w = malloc(sizeof *w);
+
+    if (!w) {
+        mfs_conn_fail(c, id, -ENOMEM, "out of memory");
+        return;
+    }
+    *w = (struct mfs_cm_waiter){mfs_conn_get(c), id, cm->waiters};
+    cm->waiters = w;
+}
+
+void mfs_shutdown_fini(struct mfs_cm *cm)
+{
+    while (cm->waiters) {
+        struct mfs_cm_waiter *w = cm->waiters;
+
+        cm->waiters = w->next;
+        mfs_conn_reply(w->conn, MFS_MSG_STOP, w->id, NULL);
+        mfs_conn_put(w->conn);
+        free(w);
+    }
+}

@@ -1,0 +1,175 @@
+/* What `cm status` tells. */
+#include "cm/nodes/control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cluster/capacity.h"
+#include "cluster/y0.h"
+#include "cm/partitions/migrate.h"
+#include "cm/partitions/replicas.h"
+#include "cm/change/scale.h"
+#include "cm/state/weights.h"
+
+#define ADOPT_TIME (20 * MFS_SEC) /* that Local Managers may take to find a new cm */
+
+static uint64_t capacity(const struct mfs_cm *cm, const struct mfs_cm_live *l)
+{
+    uint32_t n = mfs_cm_state_count(&cm->state, l->node->id);
+
+    return l->last.memory_capacity ? l->last.memory_capacity
+                                   : mfs_capacity_used(l->node->memory, n);
+}
+
+static const char *node_state(const struct mfs_cm *cm, const struct mfs_cm_live *l)
+{
+    if (!strcmp(l->node->turn, MFS_NODE_COMING))
+        return MFS_PHASE_STARTING;
+    if (l->conn || mfs_scale_goes(l))
+        return *l->node->turn ? l->node->turn : "up";
+    return cm->step == MFS_STEP_DONE && cm->settled ? "lost" : MFS_PHASE_STARTING;
+}
+
+static const char *deployment_state(const struct mfs_cm *cm)
+{
+    bool whole = true, there = true;
+
+    if (!mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
+        return cm->state.phase;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        const struct mfs_cm_live *l = cm->live[i];
+
+        there &= l->conn || mfs_scale_goes(l) || !strcmp(l->node->turn, MFS_NODE_COMING);
+        whole &= !mfs_nodes_lacks(l);
+    }
+    if (!there && !cm->settled && mfs_clock_mono() - cm->began < ADOPT_TIME)
+        return MFS_PHASE_STARTING;
+    if (!there || !whole)
+        return "degraded";
+    return mfs_scale_busy(cm) ? "scaling" : MFS_PHASE_RUNNING;
+}
+
+static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l,
+                      struct mfs_status_node *n)
+{
+    n->id = l->node->id;
+    n->partitions = mfs_cm_state_count(&cm->state, n->id);
+    n->memory_capacity = capacity(cm, l);
+    n->memory_used = l->last.memory_used;
+    n->bandwidth_in = l->conn ? l->last.bandwidth_in : 0;
+    n->bandwidth_out = l->conn ? l->last.bandwidth_out : 0;
+    n->bandwidth_capacity = l->node->bandwidth;
+    memcpy(n->bandwidth_from, l->node->bandwidth_from, sizeof n->bandwidth_from);
+    n->epoch = l->last.epoch;
+    n->clients_behind = l->conn ? l->behind : 0;
+    for (uint32_t i = 0; i < cm->state.nparts; i++)
+        n->replicas += cm->state.part[i].replica_node == n->id && mfs_replicas_ready(&cm->state, i);
+    memcpy(n->name, l->node->name, sizeof n->name);
+    memcpy(n->address, l->node->address, sizeof n->address);
+    memcpy(n->mount, l->mount, sizeof n->mount);
+    mfs_text_copy(n->state, sizeof n->state, node_state(cm, l));
+}
+
+/* What each has against what its weight says. */
+static int put_shares(const struct mfs_cm *cm, struct mfs_status *s)
+{
+    const struct mfs_cm_state *st = &cm->state;
+    const struct mfs_cm_node **node = calloc(st->nnodes, sizeof(const struct mfs_cm_node *));
+    struct mfs_status_node **shown = calloc(st->nnodes, sizeof(struct mfs_status_node *));
+    double *weight = calloc(st->nnodes, sizeof *weight), sum = 0;
+    int rc = node && shown && weight ? 0 : -ENOMEM;
+    uint64_t used = 0;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < st->nnodes && !rc; i++) {
+        used += cm->live[i]->last.memory_used;
+        if (!strcmp(st->node[i].turn, MFS_NODE_COMING))
+            continue;
+        shown[n] = &s->node[i];
+        node[n++] = &st->node[i];
+    }
+    if (!rc)
+        s->by_bandwidth = mfs_weights_make(st, node, n, used, weight);
+    for (uint32_t i = 0; i < n && !rc; i++)
+        sum += weight[i];
+    for (uint32_t i = 0; i < n && !rc; i++)
+        shown[i]->share = mfs_y0_share(shown[i]->partitions, st->nparts, weight[i], sum);
+    free(node);
+    free(shown);
+    free(weight);
+    return rc;
+}
+
+static void put_checkpoint(const struct mfs_cm_state *st, struct mfs_status *s)
+{
+    time_t seconds = (time_t)st->checkpoint_time;
+    struct tm t;
+
+    if (!st->checkpoint_dir[0] || !gmtime_r(&seconds, &t))
+        return;
+    memcpy(s->checkpoint_dir, st->checkpoint_dir, sizeof s->checkpoint_dir);
+    strftime(s->checkpoint_time, sizeof s->checkpoint_time, "%Y-%m-%dT%H:%M:%SZ", &t);
+}
+
+static void put_name(const struct mfs_cm_state *st, uint32_t id, char *out, size_t n)
+{
+    const struct mfs_cm_node *node = mfs_cm_state_node(st, id);
+
+    if (node)
+        mfs_text_copy(out, n, node->name);
+}
+
+/* Where each partition is, and its replica. */
+static int put_places(const struct mfs_cm_state *st, struct mfs_status *s)
+{
+    s->place = calloc(st->nparts, sizeof *s->place);
+    if (!s->place)
+        return -ENOMEM;
+    s->nplaces = st->nparts;
+    for (uint32_t i = 0; i < st->nparts; i++) {
+        struct mfs_status_place *p = &s->place[i];
+
+        p->partition = i;
+        put_name(st, st->part[i].node, p->node, sizeof p->node);
+        if (mfs_replicas_ready(st, i))
+            put_name(st, st->part[i].replica_node, p->replica, sizeof p->replica);
+    }
+    return 0;
+}
+
+int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
+{
+    const struct mfs_cm_state *st = &cm->state;
+    double sum = 0, used = 0;
+
+    *s = (struct mfs_status){.partitions = st->nparts, .beta = st->beta, .nnodes = st->nnodes};
+    s->node = calloc(st->nnodes, sizeof *s->node);
+    if (!s->node)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < st->nnodes; i++) {
+        if (!strcmp(st->node[i].turn, MFS_NODE_COMING))
+            continue;
+        sum += (double)capacity(cm, cm->live[i]);
+        used += (double)cm->live[i]->last.memory_used;
+    }
+    for (uint32_t i = 0; i < st->nnodes; i++)
+        fill_node(cm, cm->live[i], &s->node[i]);
+    s->replicas = st->replicas;
+    s->unprotected = mfs_replicas_missing(cm);
+    s->utilization = sum > 0 ? used / sum : 0;
+    s->epoch = st->table ? st->table->epoch : 0;
+    memcpy(s->name, st->name, sizeof s->name);
+    memcpy(s->policy, st->policy, sizeof s->policy);
+    memcpy(s->migration, st->migration, sizeof s->migration);
+    memcpy(s->weights, st->weights, sizeof s->weights);
+    mfs_text_copy(s->state, sizeof s->state, deployment_state(cm));
+    put_checkpoint(st, s);
+    if (!put_shares(cm, s) && !put_places(st, s) && !mfs_migrate_status(cm, s))
+        return 0;
+    mfs_record_clear(&mfs_status_record, s);
+    return -ENOMEM;
+}

@@ -1,0 +1,163 @@
+/* Inside the cm daemon: what its parts share. Everything belongs to the loop's thread. */
+#ifndef MFS_CM_NODES_CONTROL_H
+#define MFS_CM_NODES_CONTROL_H
+
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "host/proc.h"
+#include "cm/state/paths.h"
+#include "cm/provider/provider.h"
+#include "cm/state/state.h"
+#include "net/conn.h"
+
+#define MFS_MOUNT_TIME  (60 * MFS_SEC) /* that a node may take to mount */
+#define MFS_RETURN_TIME (5 * MFS_SEC)  /* for a Local Manager that runs, to find cm (again) */
+
+struct mfs_autobalance;
+struct mfs_reshare;
+struct mfs_cm;
+struct mfs_bandwidth;
+struct mfs_checkpointing;
+struct mfs_cm_probe;
+struct mfs_migrate;
+struct mfs_replicas;
+struct mfs_scale;
+
+/* Of a start, and of a node that comes later. */
+enum mfs_cm_step { MFS_STEP_JOIN, MFS_STEP_ASSIGN, MFS_STEP_TABLE, MFS_STEP_MOUNT, MFS_STEP_DONE };
+
+/* A node, as it is just now. Nodes come and go (mfs_nodes_add, mfs_nodes_remove). One that has gone
+ * stays in memory, without a connection, so that callbacks may hold on to it; `node` is always
+ * good, but who wants to know whether it is still there asks mfs_nodes_find. */
+struct mfs_cm_live {
+    struct mfs_cm *cm;
+    struct mfs_cm_node *node; /* in the state, and moving with it */
+    struct mfs_conn *conn;    /* NULL: its Local Manager is not connected */
+    struct mfs_proc proc;     /* what the provider started; pid 0: none */
+    struct mfs_watch *watch;
+    struct mfs_timer *restart;  /* of its process; during the start: it has hung up, and ends it */
+    int64_t delay;              /* before the next restart, ns */
+    bool done;                  /* with the present step of the start */
+    enum mfs_cm_step step;      /* while it is coming to a running deployment */
+    bool told;                  /* to stop, as it leaves */
+    bool clientless;            /* at the end: its clients have ended, or nobody can ask it */
+    int64_t heard;              /* when it last said anything (with replicas only) */
+    int64_t lost_at;            /* when somebody was last told that it is lost (trust.h) */
+    uint64_t has;               /* epoch of the newest table that it and its clients have */
+    int64_t over_since;         /* it holds more than it may (with replicas only); 0: it does not */
+    int64_t relieved_at;        /* when it was last rid of a replica because of that */
+    bool reported;              /* has told figures to this cm */
+    uint32_t lacking;           /* reports in a row with fewer partitions than it should run, */
+    uint64_t lack_epoch;        /* all of this epoch */
+    struct mfs_msg_report last; /* figures of the last report, without its lists */
+    uint32_t parts_seen;        /* partitions in it */
+    double bandwidth_known;     /* of the node, at the last look at it; see bandwidth.c */
+    uint32_t behind;            /* clients in it with an older table than lm's */
+    char mount[MFS_PATH_MAX];   /* where it is mounted, "" for nowhere */
+    struct mfs_cm_node left;    /* of a node that has gone: what it was */
+    struct mfs_cm_live *next_left;
+};
+
+/* A client that is connected to cm itself. */
+struct mfs_cm_subscriber {
+    struct mfs_conn *conn;
+    struct mfs_cm_subscriber *next;
+};
+
+/* Someone who waits for the end. */
+struct mfs_cm_waiter {
+    struct mfs_conn *conn; /* referenced */
+    uint64_t id;
+    struct mfs_cm_waiter *next;
+};
+
+struct mfs_cm {
+    const struct mfs_paths *paths;
+    bool foreground;
+    struct mfs_cm_state state;
+    struct mfs_secret secret;
+    struct mfs_loop *loop;
+    struct mfs_listener *listener;
+    char address[MFS_ADDRESS_MAX];
+    const struct mfs_provider *provider;
+    struct mfs_cm_live **live; /* state.nnodes of them, in the order of state.node */
+    struct mfs_cm_live *left;  /* nodes that have gone, freed at the end */
+    struct mfs_cm_subscriber *subscribers;
+    int64_t subscriber_left; /* the last one that did, or may have, mono; 0: none has */
+
+    enum mfs_cm_step step; /* of the start; DONE from then on */
+    int64_t began;         /* of the daemon */
+    struct mfs_timer *deadline;
+    struct mfs_assigned_part *assigned; /* state.nparts of them, while the table is made */
+    bool settled;                       /* all nodes have been up at some time */
+    uint64_t *part_bytes;               /* state.nparts: what each holds, as reported */
+    struct mfs_scale *scale;            /* the change under way, NULL: none; see scale.h */
+
+    struct mfs_cm_probe *probe; /* under way, NULL: none; see probe.h */
+
+    struct mfs_checkpointing *checkpoint; /* being written, NULL: none; see checkpoint.h */
+
+    struct mfs_autoscale *autoscale;
+    struct mfs_autobalance *autobalance; /* NULL: partitions move only when told */
+    struct mfs_reshare *reshare;         /* likewise, after failovers */
+    struct mfs_bandwidth *bandwidth;     /* bandwidth.h */
+    struct mfs_migrate *migrate;         /* partitions under way, migrate.h; NULL: none ever were */
+    struct mfs_replicas *replicas;       /* replicas.h; NULL: there are none */
+
+    struct mfs_timer *stop_check; /* while stopping */
+    bool stop_asked;              /* of all nodes; before, of their clients alone */
+    int64_t stop_until;           /* that is waited for */
+    struct mfs_cm_waiter *waiters;
+    bool by_signal;
+    struct mfs_err failure; /* of the start; code 0: none */
+};
+
+static inline bool mfs_cm_in_phase(const struct mfs_cm *cm, const char *phase)
+{
+    return !__builtin_strcmp(cm->state.phase, phase);
+}
+
+/* Changes the phase and saves. A failure is logged and returned. */
+int mfs_cm_set_phase(struct mfs_cm *cm, const char *phase);
+
+/* deploy.c: the start, step by step */
+void mfs_deploy_begin(struct mfs_cm *cm);
+void mfs_deploy_joined(struct mfs_cm *cm); /* a node has joined while step is JOIN */
+/* Gives the start up: node's log, when not NULL, is shown with the reason. */
+void mfs_deploy_fail(struct mfs_cm *cm, const struct mfs_cm_live *node, int code, const char *fmt,
+                     ...) __attribute__((format(printf, 4, 5)));
+/* Leaves the reason, on the first line, with the ends of the node's logs for the command line. */
+void mfs_deploy_write_failure(const struct mfs_cm *cm, const struct mfs_cm_live *l, const char *why,
+                              bool mounting);
+void mfs_deploy_push(struct mfs_cm *cm, struct mfs_cm_live *l); /* the table, outside the start */
+void mfs_deploy_mount(struct mfs_cm *cm, struct mfs_cm_live *l);
+
+/* nodes.c: Local Managers and their processes */
+extern const struct mfs_service mfs_cm_service; /* handlers of all messages; arg is the mfs_cm */
+int mfs_nodes_init(struct mfs_cm *cm);          /* makes cm->live */
+void mfs_nodes_fini(struct mfs_cm *cm);
+int mfs_nodes_start(struct mfs_cm *cm, struct mfs_cm_live *l, struct mfs_err *err);
+struct mfs_cm_live *mfs_nodes_find(const struct mfs_cm *cm, uint32_t id); /* or NULL */
+/* Puts one more at the end of state and live; neither starts it nor saves. NULL: no memory. */
+struct mfs_cm_live *mfs_nodes_add(struct mfs_cm *cm, const struct mfs_cm_node *n);
+/* Takes it out of both and closes its connection, whose requests fail; does not save. */
+void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_cm_live *l);
+/* It has lost its connection: unless its process is there to tell whether it has ended, it is
+ * started when it does not come again. Of a deployment that runs. */
+void mfs_nodes_hung_up(struct mfs_cm_live *l);
+bool mfs_nodes_lacks(const struct mfs_cm_live *l); /* partitions that it should run */
+void mfs_nodes_adopt(struct mfs_cm *cm); /* of an earlier cm: watches them, starts dead ones */
+
+/* remount.c: an operator's MOUNT: mounts where that is missing, then answers */
+void mfs_remount(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id);
+
+/* shutdown.c: the end */
+void mfs_shutdown_begin(struct mfs_cm *cm);
+void mfs_shutdown_wait(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id); /* answers at the end */
+void mfs_shutdown_fini(struct mfs_cm *cm);
+
+/* status.c. Clear it with mfs_record_clear. 0, or -ENOMEM and nothing is left. */
+int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s);
+
+#endif

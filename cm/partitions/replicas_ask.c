@@ -1,0 +1,238 @@
+/* What a replica's steps ask the nodes for, whether these are there, and graves. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cm/partitions/replicas_impl.h"
+
+#define SILENT       (1200 * MFS_MSEC) /* without a word: out of reach, for all that is known */
+#define QUIET_MS     900 /* a process that has not asked its replica for so long is, too */
+#define RECEIVE_TIME (60 * MFS_SEC) /* and what the bytes take, at worst: */
+#define RECEIVE_SLOW (2ULL << 20)   /* bytes/s */
+#define TERM_TIME    (15 * MFS_SEC)
+#define TAKE_TIME    (30 * MFS_SEC)
+#define RELEASE_TIME (30 * MFS_SEC)
+#define SEND_AGAIN   (500 * MFS_MSEC)
+
+struct mfs_replica_call {
+    struct mfs_replica *r;  /* NULL: nobody wants the answer any more */
+    struct mfs_replicas *g; /* of a burial, likewise */
+    const struct mfs_conn *conn;
+    struct mfs_cm_grave grave;
+};
+
+void mfs_replica_forget_call(struct mfs_replica *r)
+{
+    if (r->call)
+        r->call->r = NULL;
+    r->call = NULL;
+}
+
+static void answered(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_replica_call *call = arg;
+    struct mfs_replica *r = call->r;
+
+    free(call);
+    if (!r)
+        return;
+    r->call = NULL;
+    if (!mfs_cm_in_phase(r->cm, MFS_PHASE_RUNNING) || (err && err->code == -ECONNABORTED))
+        return; /* the tick asks again when the node is there */
+    mfs_replica_answer(r, err, reply);
+}
+
+static void ask(struct mfs_replica *r, struct mfs_cm_live *l, enum mfs_msg type, const void *body,
+                int64_t timeout)
+{
+    struct mfs_replica_call *call = calloc(1, sizeof *call);
+    int rc = call ? 0 : -ENOMEM;
+
+    if (!rc) {
+        call->r = r;
+        call->conn = l->conn;
+        rc = mfs_conn_request(l->conn, type, body, timeout, answered, call);
+    }
+    if (!rc) {
+        r->call = call;
+        return;
+    }
+    free(call);
+    mfs_warn("replica", "partition %u: cannot send \"%s\" to %s: %s", r->part,
+             mfs_messages[type].name, l->node->name, strerror(-rc));
+    r->again_at = mfs_clock_mono() + SEND_AGAIN;
+}
+
+static void receive(struct mfs_replica *r, struct mfs_cm_live *l)
+{
+    const struct mfs_cm_state *st = &r->cm->state;
+    const struct mfs_cm_part *p = mfs_replica_state(r);
+    const struct mfs_partition *source = &st->table->part[r->part];
+    uint64_t bytes = r->cm->part_bytes[r->part];
+    struct mfs_msg_receive m = {.index = r->part,
+                                .nparts = st->nparts,
+                                .stripe_size = st->stripe_size,
+                                .memory = l->node->memory,
+                                .source_port = source->port,
+                                .bytes = bytes,
+                                .rate = st->rate};
+
+    memcpy(m.password, p->replica_password, sizeof m.password);
+    memcpy(m.admin_password, p->replica_admin_password, sizeof m.admin_password);
+    memcpy(m.source_host, source->host, sizeof m.source_host);
+    memcpy(m.source_admin_password, p->admin_password, sizeof m.source_admin_password);
+    ask(r, l, MFS_MSG_RECEIVE, &m, RECEIVE_TIME + (int64_t)(bytes / RECEIVE_SLOW) * MFS_SEC);
+}
+
+static void term(struct mfs_replica *r, struct mfs_cm_live *l, bool on)
+{
+    const struct mfs_cm_part *p = mfs_replica_state(r);
+    const struct mfs_cm_node *n = mfs_cm_state_node(&r->cm->state, p->replica_node);
+    struct mfs_msg_term m = {.index = r->part, .on = on, .whole = on && r->shown};
+
+    memcpy(m.password, p->password, sizeof m.password);
+    if (on && n) {
+        mfs_text_copy(m.replica_host, sizeof m.replica_host, n->address);
+        m.replica_port = r->port;
+        memcpy(m.replica_admin_password, p->replica_admin_password,
+               sizeof m.replica_admin_password);
+    }
+    ask(r, l, MFS_MSG_TERM, &m, TERM_TIME);
+}
+
+static void take(struct mfs_replica *r, struct mfs_cm_live *l)
+{
+    struct mfs_msg_take m = {
+        .index = r->part, .force = true, .quiet_ms = QUIET_MS, .dead = r->dead};
+
+    memcpy(m.password, mfs_replica_state(r)->replica_password, sizeof m.password);
+    ask(r, l, MFS_MSG_TAKE, &m, TAKE_TIME);
+}
+
+/* TERM is for the partition's node, the others are for the replica's. */
+static uint32_t node_of(const struct mfs_replica *r)
+{
+    const struct mfs_cm_part *p = mfs_replica_state(r);
+
+    return mfs_replica_in(r, MFS_REPLICA_TERM) || mfs_replica_in(r, MFS_REPLICA_DROP)
+               ? p->node
+               : p->replica_node;
+}
+
+bool mfs_replica_ask(struct mfs_replica *r)
+{
+    struct mfs_cm_live *l = mfs_nodes_find(r->cm, node_of(r));
+
+    if (!l || !l->conn)
+        return false;
+    if (r->call && r->call->conn == l->conn)
+        return true; /* it is being answered */
+    mfs_replica_forget_call(r);
+    if (mfs_replica_in(r, MFS_REPLICA_COPY))
+        receive(r, l);
+    else if (mfs_replica_in(r, MFS_REPLICA_TAKE))
+        take(r, l);
+    else
+        term(r, l, mfs_replica_in(r, MFS_REPLICA_TERM));
+    return true;
+}
+
+/* ---- who is there ---------------------------------------------------------------------------- */
+
+bool mfs_replicas_silent(const struct mfs_cm *cm, uint32_t node, int64_t now)
+{
+    const struct mfs_cm_live *l = mfs_nodes_find(cm, node);
+
+    return !l || !l->conn || now - l->heard >= SILENT;
+}
+
+int64_t mfs_replicas_unheard(const struct mfs_cm *cm, uint32_t node, int64_t now)
+{
+    const struct mfs_cm_live *l = mfs_nodes_find(cm, node);
+
+    return l ? now - l->heard : INT64_MAX;
+}
+
+/* ---- graves ---------------------------------------------------------------------------------- */
+
+void mfs_replicas_forget_burial(struct mfs_replicas *g)
+{
+    if (g->burial)
+        g->burial->g = NULL;
+    g->burial = NULL;
+}
+
+static void remove_grave(struct mfs_cm *cm, uint32_t i)
+{
+    struct mfs_cm_state *s = &cm->state;
+    int rc;
+
+    s->grave[i] = s->grave[--s->ngraves];
+    rc = mfs_cm_state_note(s, cm->paths->state);
+    if (rc)
+        mfs_error("replica", "%s: %s", cm->paths->state, strerror(-rc));
+}
+
+/* Others may have been added and removed since it was asked for. */
+static void remove_buried(struct mfs_cm *cm, const struct mfs_cm_grave *one)
+{
+    const struct mfs_cm_state *s = &cm->state;
+
+    for (uint32_t i = 0; i < s->ngraves; i++)
+        if (s->grave[i].node == one->node && !strcmp(s->grave[i].password, one->password)) {
+            remove_grave(cm, i);
+            return;
+        }
+}
+
+static void buried(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_replica_call *call = arg;
+    struct mfs_cm_grave grave = call->grave;
+    struct mfs_replicas *g = call->g;
+
+    (void)reply;
+    free(call);
+    if (!g)
+        return;
+    g->burial = NULL;
+    if (err) {
+        g->bury_at = mfs_clock_mono() + SEND_AGAIN;
+        return;
+    }
+    remove_buried(g->cm, &grave);
+    if (!mfs_cm_in_phase(g->cm, MFS_PHASE_STOPPING))
+        mfs_replicas_bury(g, mfs_clock_mono()); /* the next: moves may wait for it */
+}
+
+/* The first whose node is there. */
+void mfs_replicas_bury(struct mfs_replicas *g, int64_t now)
+{
+    const struct mfs_cm_state *s = &g->cm->state;
+    struct mfs_replica_call *call;
+
+    for (uint32_t i = 0; i < s->ngraves && !g->burial && now >= g->bury_at; i++) {
+        struct mfs_cm_live *l = mfs_nodes_find(g->cm, s->grave[i].node);
+        struct mfs_msg_release m = {.index = s->grave[i].part};
+
+        if (!l) {
+            remove_grave(g->cm, i); /* its node has left, and all that ran there has ended */
+            return;
+        }
+        if (mfs_replicas_silent(g->cm, l->node->id, now))
+            continue;
+        memcpy(m.password, s->grave[i].password, sizeof m.password);
+        call = calloc(1, sizeof *call);
+        if (!call)
+            return;
+        call->g = g;
+        call->grave = s->grave[i];
+        if (mfs_conn_request(l->conn, MFS_MSG_RELEASE, &m, RELEASE_TIME, buried, call))
+            free(call);
+        else
+            g->burial = call;
+    }
+}

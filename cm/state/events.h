@@ -1,0 +1,21 @@
+/* What has happened: one JSON object per line in events.jsonl. */
+#ifndef MFS_CM_STATE_EVENTS_H
+#define MFS_CM_STATE_EVENTS_H
+
+#include "proto/messages.h"
+#include "proto/record.h"
+
+struct mfs_event {
+    char time[32];           /* 2026-01-31T12:00:00.000Z */
+    char who[MFS_NAME_MAX];  /* "cm" or a node */
+    char what[32];           /* a word */
+    char text[MFS_TEXT_MAX]; /* with the figures */
+};
+
+extern const struct mfs_record mfs_event_record;
+
+/* Appends the event to the file and logs it. A failure to write is logged. */
+void mfs_event_add(const char *path, const char *who, const char *what, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,37 @@
+/* Where a deployment keeps what: its state directory. docs/PROTOCOL.md lists the files. */
+#ifndef MFS_CM_STATE_PATHS_H
+#define MFS_CM_STATE_PATHS_H
+
+#include <limits.h>
+#include <stdint.h>
+
+#include "base/conf.h"
+#include "base/err.h"
+#include "cluster/table.h"
+
+#define MFS_STATE_DIR_ROOT "/run/memefs"
+
+struct mfs_paths {
+    char name[MFS_NAME_MAX];
+    char dir[PATH_MAX]; /* absolute */
+    char secret[PATH_MAX], state[PATH_MAX], address[PATH_MAX], pid[PATH_MAX], log[PATH_MAX];
+    char events[PATH_MAX];
+    char failure[PATH_MAX]; /* why the daemon gave up a start, for `cm start` to print */
+};
+
+/* From the options --name and --state-dir. 0, or -EINVAL or -ENAMETOOLONG with the reason. Looks at
+ * no directory. */
+int mfs_paths_init(struct mfs_paths *p, const struct mfs_conf *conf, struct mfs_err *err);
+
+/* Opens the directory if only its user and root have a hand in it (base/trusted_dir.h, whose flags
+ * these are); all paths are without symbolic links from then on, also with -ENOENT. A descriptor to
+ * close, or a negative errno with the reason. */
+int mfs_paths_open(struct mfs_paths *p, unsigned flags, struct mfs_err *err);
+
+/* The same for who only wants to know whether it may be relied on; what is not there may. */
+int mfs_paths_trust(struct mfs_paths *p, struct mfs_err *err);
+
+/* DIR/node-ID/FILE, or DIR/node-ID for file "". 0 or -ENAMETOOLONG. */
+int mfs_paths_node(const struct mfs_paths *p, uint32_t node, const char *file, char out[PATH_MAX]);
+
+#endif

@@ -1,0 +1,465 @@
+/* From options to a deployment. */
+#include "cm/state/spec.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/cgroup.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "cluster/capacity.h"
+#include "cluster/y0.h"
+#include "cm/state/manifest.h"
+#include "cm/state/policy_conf.h"
+#include "cm/state/rebalance_conf.h"
+#include "cm/state/weights.h"
+
+#define MIB (1ULL << 20)
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+uint64_t mfs_spec_meminfo(const char *key)
+{
+    unsigned long long kib = 0;
+    struct mfs_buf b;
+    const char *at;
+
+    mfs_buf_init(&b);
+    if (!mfs_file_read("/proc/meminfo", 65536, &b) && !mfs_buf_append(&b, "", 1)) {
+        at = strstr(mfs_buf_data(&b), key);
+        if (at)
+            sscanf(at + strlen(key), ": %llu", &kib);
+    }
+    mfs_buf_fini(&b);
+    return kib * 1024;
+}
+
+int mfs_spec_check_memory(const struct mfs_cm_state *s, uint32_t nodes, struct mfs_err *err)
+{
+    uint64_t total = strcmp(s->provider, "local") ? 0 : mfs_spec_meminfo("MemTotal");
+
+    if (total && s->memory > total / nodes)
+        return mfs_err_set(err, -ENOMEM, "memory: %s of %s are more than this machine's %s",
+                           MFS_TEXT_COUNT(nodes, "node"), MFS_TEXT_BYTES(s->memory),
+                           MFS_TEXT_BYTES(total));
+    return 0;
+}
+
+/* Of the machine's memory, or what our control groups leave of it. */
+static uint64_t available(void)
+{
+    uint64_t machine = mfs_spec_meminfo("MemAvailable"), left = mfs_cgroup_left();
+
+    return machine < left ? machine : left;
+}
+
+static int choose_memory(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
+{
+    s->memory = mfs_conf_uint(conf, "memory");
+    if (!mfs_conf_given(conf, "memory"))
+        s->memory = available() / 2 / s->nnodes / MIB * MIB;
+    if (s->memory < 16 * MIB)
+        return mfs_err_set(err, -ENOMEM,
+                           "memory: not enough is available for %s; give "
+                           "--memory or fewer nodes",
+                           MFS_TEXT_COUNT(s->nnodes, "node"));
+    return mfs_spec_check_memory(s, s->nnodes, err) ? (err->code = -EINVAL) : 0; /* wrong usage */
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+int mfs_spec_mount(const char *pattern, uint32_t index, char out[MFS_PATH_MAX])
+{
+    const char *mark = strstr(pattern, "%n");
+
+    out[0] = '\0';
+    if (!mark && index)
+        return 0;
+    if (!mark)
+        return mfs_text_copy(out, MFS_PATH_MAX, pattern);
+    return mfs_text_format(out, MFS_PATH_MAX, "%.*s%u%s", (int)(mark - pattern), pattern, index,
+                           mark + 2);
+}
+
+static int choose_mount(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
+{
+    const char *mount = mfs_conf_str(conf, "mount"), *options = mfs_conf_str(conf, "mount-options");
+    char cwd[MFS_PATH_MAX];
+    size_t len;
+    int rc = 0;
+
+    if (options)
+        mfs_text_copy(s->mount_options, sizeof s->mount_options, options);
+    if (!mount)
+        return 0;
+    if (mount[0] == '/')
+        rc = mfs_text_copy(s->mount, sizeof s->mount, mount);
+    else if (!getcwd(cwd, sizeof cwd))
+        rc = -errno;
+    else
+        rc = mfs_text_format(s->mount, sizeof s->mount, "%s/%s", cwd, mount);
+    if (rc)
+        return mfs_err_set(err, rc, "mount: %s: %s", mount, strerror(-rc));
+    for (len = strlen(s->mount); len > 1 && s->mount[len - 1] == '/'; len--)
+        s->mount[len - 1] = '\0';
+    if (len == 1)
+        return mfs_err_set(err, -EINVAL, "mount: not over the root directory");
+    return 0;
+}
+
+int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, struct mfs_cm_node *n,
+                  struct mfs_err *err)
+{
+    struct in_addr address;
+    uint32_t at;
+    double told;
+    int rc = mfs_weights_told(s->bandwidth, slot, &told, err);
+
+    if (rc)
+        return rc;
+    if (!inet_aton(s->first_address, &address))
+        return mfs_err_set(err, -EINVAL, "first-address: %s is not an IPv4 address",
+                           s->first_address);
+    at = ntohl(address.s_addr);
+    if (!at || at >= INADDR_UNSPEC_GROUP - slot)
+        return mfs_err_set(err, -EINVAL,
+                           "first-address: %s and %u more lead to what is no address of a node",
+                           s->first_address, slot);
+    address.s_addr = htonl(at + slot);
+
+    *n = (struct mfs_cm_node){.id = id, .slot = slot, .memory = s->memory, .bandwidth = told};
+    if (told > 0)
+        mfs_text_copy(n->bandwidth_from, sizeof n->bandwidth_from, MFS_BANDWIDTH_TOLD);
+    snprintf(n->name, sizeof n->name, "node-%u", id);
+    inet_ntop(AF_INET, &address, n->address, sizeof n->address);
+    rc = s->mount[0] ? mfs_spec_mount(s->mount, slot, n->mount) : 0;
+    return rc ? mfs_err_set(err, rc, "mount: %s: too long", s->mount) : 0;
+}
+
+static int make_nodes(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
+{
+    int rc;
+
+    s->nnodes = (uint32_t)mfs_conf_uint(conf, "nodes");
+    s->node = calloc(s->nnodes, sizeof *s->node);
+    if (!s->node)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    rc = choose_memory(conf, s, err);
+    if (!rc)
+        rc = choose_mount(conf, s, err);
+    for (uint32_t i = 0; i < s->nnodes && !rc; i++)
+        rc = mfs_spec_node(s, i, i, &s->node[i], err);
+    s->started_with = s->next_node = s->nnodes;
+    return rc;
+}
+
+/* ---- restoring ------------------------------------------------------------------------------- */
+
+/* Partitions, stripe size, epoch and images are those of the checkpoint. */
+static int take_checkpoint(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
+{
+    const char *dir = mfs_conf_str(conf, "restore");
+    char path[PATH_MAX];
+    struct mfs_manifest m;
+    int rc;
+
+    if (!dir)
+        return 0;
+    rc = mfs_manifest_find(dir, path, &m, err);
+    if (rc == -EINVAL)
+        rc = err->code = -EBADMSG; /* not wrong usage */
+    if (rc)
+        return mfs_err_prefix(err, "restore");
+    rc = mfs_text_copy(s->image_dir, sizeof s->image_dir, path);
+    if (!rc)
+        rc = mfs_text_copy(s->restored, sizeof s->restored, dir);
+    s->image_epoch = m.epoch;
+    s->stripe_size = m.stripe_size;
+    s->nimages = m.nparts;
+    s->image = m.part;
+    m.part = NULL; /* ours now */
+    m.nparts = 0;
+    mfs_manifest_clear(&m);
+    return rc ? mfs_err_set(err, rc, "restore: %s: %s", path, strerror(-rc)) : 0;
+}
+
+/* P is that of the checkpoint, for ever. */
+static int check_checkpoint(const struct mfs_conf *conf, const struct mfs_cm_state *s,
+                            struct mfs_err *err)
+{
+    uint64_t least = mfs_conf_uint(conf, "partitions"), nodes = mfs_conf_uint(conf, "max-nodes");
+
+    if (least > s->nimages)
+        return mfs_err_set(err, -EINVAL, "partitions: the checkpoint has %u, which can't change",
+                           s->nimages);
+    if (nodes > s->nimages || s->nnodes > s->nimages)
+        return mfs_err_set(err, -EINVAL,
+                           "nodes: the checkpoint has %u partitions, and there can't be more nodes",
+                           s->nimages);
+    return 0;
+}
+
+/* Before anything is begun: can the processes of every node start? */
+static int check_starts(const struct mfs_cm_state *s, struct mfs_err *err)
+{
+    for (uint32_t n = 0; n < s->nnodes; n++) {
+        uint32_t parts = mfs_cm_state_count(s, s->node[n].id);
+        uint64_t least = mfs_capacity_start(parts);
+
+        if (s->node[n].memory < least)
+            return mfs_err_set(err, -EINVAL,
+                               "memory: %s is too little for the redis processes of %s on %s: give "
+                               "%lluM or more, or fewer --partitions or --beta",
+                               MFS_TEXT_BYTES(s->node[n].memory),
+                               MFS_TEXT_COUNT(parts, "partition"), s->node[n].name,
+                               (unsigned long long)(least / MIB));
+    }
+    return 0;
+}
+
+/* Has every node the memory for what it gets? */
+static int check_fits(const struct mfs_cm_state *s, struct mfs_err *err)
+{
+    for (uint32_t n = 0; n < s->nnodes; n++) {
+        uint32_t parts = mfs_cm_state_count(s, s->node[n].id);
+        uint64_t most = mfs_capacity_used(s->node[n].memory, parts), takes = 0, all = 0;
+
+        for (uint32_t i = 0; i < s->nimages; i++) {
+            all += s->image[i].memory;
+            if (s->part[i].node == s->node[n].id)
+                takes += s->image[i].memory;
+        }
+        takes += all * s->replicas / s->nnodes; /* of the others' partitions, about */
+        if (takes > most)
+            return mfs_err_set(err, -ENOSPC,
+                               "memory: the checkpoint takes %s; %s would be on %s, replicas "
+                               "included, and %s is what it "
+                               "has for data; give more --nodes or more --memory",
+                               MFS_TEXT_BYTES(all), MFS_TEXT_BYTES(takes), s->node[n].name,
+                               MFS_TEXT_BYTES(most));
+    }
+    return 0;
+}
+
+/* ---- partitions ------------------------------------------------------------------------------ */
+
+static int make_passwords(struct mfs_cm_state *s)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; i < s->nparts && !rc; i++) {
+        rc = mfs_random_hex(s->part[i].password, (MFS_SECRET_MAX - 1) / 2);
+        if (!rc)
+            rc = mfs_random_hex(s->part[i].admin_password, (MFS_SECRET_MAX - 1) / 2);
+    }
+    return rc;
+}
+
+static void give_out(struct mfs_cm_state *s, const uint32_t *counts)
+{
+    uint32_t part = 0;
+
+    for (uint32_t i = 0; i < s->nnodes; i++)
+        for (uint32_t k = 0; k < counts[i]; k++, part++)
+            s->part[part].node = s->node[i].id;
+}
+
+int mfs_spec_divide(struct mfs_cm_state *s, struct mfs_err *err)
+{
+    const struct mfs_cm_node **node = calloc(s->nnodes, sizeof(const struct mfs_cm_node *));
+    double *weight = calloc(s->nnodes, sizeof *weight);
+    uint32_t *counts = calloc(s->nnodes, sizeof *counts);
+    uint64_t used = 0;
+    int rc = -ENOMEM;
+
+    if (node && weight && counts) {
+        for (uint32_t i = 0; i < s->nnodes; i++)
+            node[i] = &s->node[i];
+        for (uint32_t i = 0; i < s->nimages; i++)
+            used += s->image[i].memory;
+        mfs_weights_make(s, node, s->nnodes, used, weight);
+        rc = mfs_y0_counts(weight, s->nnodes, s->nparts, counts);
+    }
+    if (!rc)
+        give_out(s, counts);
+    else
+        mfs_err_set(err, rc, "cannot divide %s over %s: %s", MFS_TEXT_COUNT(s->nparts, "partition"),
+                    MFS_TEXT_COUNT(s->nnodes, "node"), strerror(-rc));
+    free(node);
+    free(weight);
+    free(counts);
+    return rc;
+}
+
+static int make_parts(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
+{
+    uint64_t least = mfs_conf_uint(conf, "partitions"), nodes = mfs_conf_uint(conf, "max-nodes");
+    int rc;
+
+    s->beta = mfs_conf_real(conf, "beta");
+    s->nparts = s->nimages ? s->nimages
+                           : mfs_y0_partitions(s->nnodes, s->beta,
+                                               (uint32_t)(least > nodes ? least : nodes));
+    s->part = calloc(s->nparts, sizeof *s->part);
+    if (!s->part)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    rc = make_passwords(s);
+    return rc ? mfs_err_set(err, rc, "no random numbers: %s", strerror(-rc))
+              : mfs_spec_divide(s, err);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static int check_stripe_size(const struct mfs_conf *conf, struct mfs_err *err)
+{
+    if (mfs_conf_uint(conf, "stripe-size") % MFS_STRIPE_SIZE_UNIT)
+        return mfs_err_set(err, -EINVAL, "stripe-size: must be a multiple of %u",
+                           MFS_STRIPE_SIZE_UNIT);
+    return 0;
+}
+
+static int check_provider(const struct mfs_conf *conf, struct mfs_err *err)
+{
+    bool exec = !strcmp(mfs_conf_str(conf, "provider"), "exec");
+
+    if (exec && !mfs_conf_str(conf, "exec-start"))
+        return mfs_err_set(
+            err, -EINVAL,
+            "provider: exec needs --exec-start, the command that runs {lm} on a node");
+    if (exec && !mfs_conf_given(conf, "memory"))
+        return mfs_err_set(err, -EINVAL,
+                           "memory: --provider exec needs to be told what a node gives");
+    if (!exec && (mfs_conf_str(conf, "exec-start") || mfs_conf_str(conf, "exec-stop")))
+        return mfs_err_set(err, -EINVAL, "exec-start, exec-stop: only with --provider exec");
+    return 0;
+}
+
+static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
+{
+    const struct {
+        char *out;
+        size_t n;
+        const char *key;
+    } words[] = {{s->name, sizeof s->name, "name"},
+                 {s->provider, sizeof s->provider, "provider"},
+                 {s->migration, sizeof s->migration, "migration"},
+                 {s->weights, sizeof s->weights, "weights"},
+                 {s->bandwidth, sizeof s->bandwidth, "bandwidth"},
+                 {s->log_level, sizeof s->log_level, "log-level"},
+                 {s->listen, sizeof s->listen, "listen"},
+                 {s->first_address, sizeof s->first_address, "first-address"},
+                 {s->interface, sizeof s->interface, "interface"},
+                 {s->exec_start, sizeof s->exec_start, "exec-start"},
+                 {s->exec_stop, sizeof s->exec_stop, "exec-stop"}};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (mfs_conf_str(conf, words[i].key))
+            mfs_text_copy(words[i].out, words[i].n, mfs_conf_str(conf, words[i].key));
+    mfs_text_copy(s->phase, sizeof s->phase, MFS_PHASE_STARTING);
+}
+
+int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
+{
+    int rc = check_provider(conf, err);
+
+    memset(s, 0, sizeof *s);
+    if (!rc)
+        rc = check_stripe_size(conf, err);
+    if (rc)
+        return rc;
+    copy_words(conf, s);
+    s->rate = mfs_conf_uint(conf, "migration-rate");
+    s->stripe_size = (uint32_t)mfs_conf_uint(conf, "stripe-size");
+    s->replicas = (uint32_t)mfs_conf_uint(conf, "replicas");
+    s->link_rate = mfs_conf_uint(conf, "link-rate");
+    s->probe = mfs_conf_flag(conf, "probe");
+    rc = take_checkpoint(conf, s, err);
+    if (!rc)
+        rc = make_nodes(conf, s, err);
+    if (!rc && s->nimages)
+        rc = check_checkpoint(conf, s, err);
+    if (!rc)
+        rc = make_parts(conf, s, err);
+    if (!rc)
+        rc = check_fits(s, err);
+    if (!rc)
+        rc = check_starts(s, err);
+    if (!rc)
+        rc = mfs_policy_choose(conf, s, err);
+    mfs_rebalance_choose(conf, &s->balancing);
+    if (rc)
+        mfs_cm_state_clear(s);
+    return rc;
+}
+
+static int differs(struct mfs_err *err, const char *key, const char *has)
+{
+    return mfs_err_set(err, -EEXIST, "it runs already, with another --%s (%s); cm stop it first",
+                       key, *has ? has : "none");
+}
+
+static int compare_words(const struct mfs_conf *conf, const struct mfs_cm_state *s,
+                         struct mfs_err *err)
+{
+    const struct {
+        const char *key, *has;
+    } words[] = {{"migration", s->migration},
+                 {"restore", s->restored},
+                 {"weights", s->weights},
+                 {"bandwidth", s->bandwidth},
+                 {"mount-options", s->mount_options},
+                 {"listen", s->listen},
+                 {"log-level", s->log_level}};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (mfs_conf_given(conf, words[i].key) &&
+            strcmp(mfs_conf_str(conf, words[i].key), words[i].has))
+            return differs(err, words[i].key, words[i].has);
+    return 0;
+}
+
+int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, struct mfs_err *err)
+{
+    struct mfs_cm_state mount = {0};
+    char number[32];
+    int rc;
+
+    /* It may have grown or shrunk since; the call that started it is still a good one. */
+    if (mfs_conf_given(conf, "nodes") && mfs_conf_uint(conf, "nodes") != s->nnodes &&
+        mfs_conf_uint(conf, "nodes") != s->started_with) {
+        snprintf(number, sizeof number, "%u", s->nnodes);
+        return differs(err, "nodes", number);
+    }
+    if (mfs_conf_given(conf, "memory") && mfs_conf_uint(conf, "memory") != s->memory)
+        return differs(err, "memory", MFS_TEXT_BYTES(s->memory));
+    if (mfs_conf_given(conf, "stripe-size") && mfs_conf_uint(conf, "stripe-size") != s->stripe_size)
+        return differs(err, "stripe-size", MFS_TEXT_BYTES(s->stripe_size));
+    if (mfs_conf_given(conf, "mount")) {
+        rc = choose_mount(conf, &mount, err);
+        if (rc)
+            return rc;
+        if (strcmp(mount.mount, s->mount))
+            return differs(err, "mount", s->mount);
+    }
+    if (mfs_conf_given(conf, "beta") && mfs_conf_real(conf, "beta") != s->beta) {
+        snprintf(number, sizeof number, "%g", s->beta);
+        return differs(err, "beta", number);
+    }
+    if (mfs_conf_given(conf, "replicas") && mfs_conf_uint(conf, "replicas") != s->replicas) {
+        snprintf(number, sizeof number, "%u", s->replicas);
+        return differs(err, "replicas", number);
+    }
+    if (mfs_conf_uint(conf, "partitions") > s->nparts ||
+        mfs_conf_uint(conf, "max-nodes") > s->nparts) {
+        snprintf(number, sizeof number, "%u", s->nparts);
+        return differs(err, "partitions", number);
+    }
+    if (compare_words(conf, s, err))
+        return err->code;
+    rc = mfs_rebalance_compare(conf, &s->balancing, err);
+    return rc ? rc : mfs_policy_compare(conf, s, err);
+}

@@ -1,0 +1,282 @@
+/* The state file. */
+#include "cm/state/state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/trusted_dir.h"
+#include "cluster/placement.h"
+
+#define SIZE_MOST (256U << 20)
+#define LOAD_SLOW (2ULL << 20) /* bytes/s */
+#define FIELDS    (const struct mfs_field[])
+
+static const struct mfs_record node_record = {
+    "node", sizeof(struct mfs_cm_node),
+    FIELDS{{.name = "id", .required = true, MFS_FIELD(U32, struct mfs_cm_node, id)},
+           {.name = "slot", MFS_FIELD(U32, struct mfs_cm_node, slot)},
+           {.name = "turn", MFS_FIELD(STR, struct mfs_cm_node, turn)},
+           {.name = "name", .required = true, MFS_FIELD(STR, struct mfs_cm_node, name)},
+           {.name = "address", .required = true, MFS_FIELD(STR, struct mfs_cm_node, address)},
+           {.name = "mount", MFS_FIELD(STR, struct mfs_cm_node, mount)},
+           {.name = "memory", .required = true, MFS_FIELD(U64, struct mfs_cm_node, memory)},
+           {.name = "bandwidth", MFS_FIELD(F64, struct mfs_cm_node, bandwidth)},
+           {.name = "bandwidth_from", MFS_FIELD(STR, struct mfs_cm_node, bandwidth_from)},
+           {.name = "bandwidth_seen", MFS_FIELD(F64, struct mfs_cm_node, bandwidth_seen)},
+           {0}}};
+
+static const struct mfs_record part_record = {
+    "part", sizeof(struct mfs_cm_part),
+    FIELDS{{.name = "node", .required = true, MFS_FIELD(U32, struct mfs_cm_part, node)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_cm_part, password)},
+           {.name = "admin_password",
+            .required = true,
+            MFS_FIELD(STR, struct mfs_cm_part, admin_password)},
+           {.name = "era", MFS_FIELD(U32, struct mfs_cm_part, era)},
+           {.name = "replica_step", MFS_FIELD(STR, struct mfs_cm_part, replica_step)},
+           {.name = "replica_node", MFS_FIELD(U32, struct mfs_cm_part, replica_node)},
+           {.name = "replica_password", MFS_FIELD(STR, struct mfs_cm_part, replica_password)},
+           {.name = "replica_admin_password",
+            MFS_FIELD(STR, struct mfs_cm_part, replica_admin_password)},
+           {0}}};
+
+static const struct mfs_record grave_record = {
+    "grave", sizeof(struct mfs_cm_grave),
+    FIELDS{{.name = "node", .required = true, MFS_FIELD(U32, struct mfs_cm_grave, node)},
+           {.name = "part", .required = true, MFS_FIELD(U32, struct mfs_cm_grave, part)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_cm_grave, password)},
+           {0}}};
+
+static const struct mfs_record move_record = {
+    "move", sizeof(struct mfs_cm_move),
+    FIELDS{{.name = "part", .required = true, MFS_FIELD(U32, struct mfs_cm_move, part)},
+           {.name = "from", .required = true, MFS_FIELD(U32, struct mfs_cm_move, from)},
+           {.name = "to", .required = true, MFS_FIELD(U32, struct mfs_cm_move, to)},
+           {.name = "step", .required = true, MFS_FIELD(STR, struct mfs_cm_move, step)},
+           {.name = "cold", MFS_FIELD(BOOL, struct mfs_cm_move, cold)},
+           {.name = "diskless", MFS_FIELD(BOOL, struct mfs_cm_move, diskless)},
+           {.name = "rate", MFS_FIELD(U64, struct mfs_cm_move, rate)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_cm_move, password)},
+           {.name = "admin_password",
+            .required = true,
+            MFS_FIELD(STR, struct mfs_cm_move, admin_password)},
+           {.name = "bytes", MFS_FIELD(U64, struct mfs_cm_move, bytes)},
+           {0}}};
+
+static const struct mfs_record scale_record = {
+    "scale", sizeof(struct mfs_cm_scale),
+    FIELDS{{.name = "step", MFS_FIELD(STR, struct mfs_cm_scale, step)},
+           {.name = "who", MFS_FIELD(STR, struct mfs_cm_scale, who)},
+           {.name = "from", MFS_FIELD(U32, struct mfs_cm_scale, from)},
+           {.name = "to", MFS_FIELD(U32, struct mfs_cm_scale, to)},
+           {.name = "cold", MFS_FIELD(BOOL, struct mfs_cm_scale, cold)},
+           {.name = "at_once", MFS_FIELD(BOOL, struct mfs_cm_scale, at_once)},
+           {.name = "rate", MFS_FIELD(U64, struct mfs_cm_scale, rate)},
+           {.name = "began", MFS_FIELD(U64, struct mfs_cm_scale, began)},
+           {.name = "moved", MFS_FIELD(U32, struct mfs_cm_scale, moved)},
+           {.name = "bytes", MFS_FIELD(U64, struct mfs_cm_scale, bytes)},
+           {.name = "bound_ms", MFS_FIELD(F64, struct mfs_cm_scale, bound_ms)},
+           {.name = "blocked_ms_max", MFS_FIELD(F64, struct mfs_cm_scale, blocked_ms_max)},
+           {.name = "blocked_ms_total", MFS_FIELD(F64, struct mfs_cm_scale, blocked_ms_total)},
+           {0}}};
+
+const struct mfs_record mfs_cm_state_record = {
+    "cm.json", sizeof(struct mfs_cm_state),
+    FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_cm_state, name)},
+           {.name = "phase", .required = true, MFS_FIELD(STR, struct mfs_cm_state, phase)},
+           {.name = "provider", MFS_FIELD(STR, struct mfs_cm_state, provider)},
+           {.name = "first_address", MFS_FIELD(STR, struct mfs_cm_state, first_address)},
+           {.name = "exec_start", MFS_FIELD(STR, struct mfs_cm_state, exec_start)},
+           {.name = "exec_stop", MFS_FIELD(STR, struct mfs_cm_state, exec_stop)},
+           {.name = "policy", MFS_FIELD(STR, struct mfs_cm_state, policy)},
+           {.name = "migration", MFS_FIELD(STR, struct mfs_cm_state, migration)},
+           {.name = "scaling",
+            MFS_FIELD(OBJECT, struct mfs_cm_state, scaling),
+            .sub = &mfs_policy_settings_record},
+           {.name = "balancing",
+            MFS_FIELD(OBJECT, struct mfs_cm_state, balancing),
+            .sub = &mfs_rebalance_settings_record},
+           {.name = "interface", MFS_FIELD(STR, struct mfs_cm_state, interface)},
+           {.name = "probe", MFS_FIELD(BOOL, struct mfs_cm_state, probe)},
+           {.name = "weights", MFS_FIELD(STR, struct mfs_cm_state, weights)},
+           {.name = "bandwidth", MFS_FIELD(STR, struct mfs_cm_state, bandwidth)},
+           {.name = "log_level", MFS_FIELD(STR, struct mfs_cm_state, log_level)},
+           {.name = "listen", MFS_FIELD(STR, struct mfs_cm_state, listen)},
+           {.name = "mount", MFS_FIELD(STR, struct mfs_cm_state, mount)},
+           {.name = "mount_options", MFS_FIELD(STR, struct mfs_cm_state, mount_options)},
+           {.name = "beta", MFS_FIELD(F64, struct mfs_cm_state, beta)},
+           {.name = "memory", MFS_FIELD(U64, struct mfs_cm_state, memory)},
+           {.name = "rate", MFS_FIELD(U64, struct mfs_cm_state, rate)},
+           {.name = "link_rate", MFS_FIELD(U64, struct mfs_cm_state, link_rate)},
+           {.name = "replicas", MFS_FIELD(U32, struct mfs_cm_state, replicas)},
+           {.name = "stripe_size", MFS_FIELD(U32, struct mfs_cm_state, stripe_size)},
+           {.name = "started_with", MFS_FIELD(U32, struct mfs_cm_state, started_with)},
+           {.name = "next_node", MFS_FIELD(U32, struct mfs_cm_state, next_node)},
+           {.name = "nodes",
+            .required = true,
+            MFS_FIELD_LIST(struct mfs_cm_state, node, nnodes, &node_record)},
+           {.name = "parts",
+            .required = true,
+            MFS_FIELD_LIST(struct mfs_cm_state, part, nparts, &part_record)},
+           {.name = "table", MFS_FIELD(TABLE, struct mfs_cm_state, table)},
+           {.name = "scale", MFS_FIELD(OBJECT, struct mfs_cm_state, scale), .sub = &scale_record},
+           {.name = "moves", MFS_FIELD_LIST(struct mfs_cm_state, move, nmoves, &move_record)},
+           {.name = "restored", MFS_FIELD(STR, struct mfs_cm_state, restored)},
+           {.name = "image_dir", MFS_FIELD(STR, struct mfs_cm_state, image_dir)},
+           {.name = "image_epoch", MFS_FIELD(U64, struct mfs_cm_state, image_epoch)},
+           {.name = "images",
+            MFS_FIELD_LIST(struct mfs_cm_state, image, nimages, &mfs_image_part_record)},
+           {.name = "checkpoint_dir", MFS_FIELD(STR, struct mfs_cm_state, checkpoint_dir)},
+           {.name = "checkpoint_time", MFS_FIELD(U64, struct mfs_cm_state, checkpoint_time)},
+           {.name = "graves", MFS_FIELD_LIST(struct mfs_cm_state, grave, ngraves, &grave_record)},
+           {0}}};
+
+int mfs_cm_state_save(const struct mfs_cm_state *s, const char *path)
+{
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    rc = mfs_record_encode(&mfs_cm_state_record, s, true, &b);
+    if (!rc)
+        rc = mfs_buf_append(&b, "\n", 1);
+    if (!rc)
+        rc = mfs_file_write(path, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
+    mfs_buf_fini(&b);
+    return rc;
+}
+
+int mfs_cm_state_note(const struct mfs_cm_state *s, const char *path)
+{
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    rc = mfs_record_encode(&mfs_cm_state_record, s, true, &b);
+    if (!rc)
+        rc = mfs_file_note(path, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
+    mfs_buf_fini(&b);
+    return rc;
+}
+
+static int check(const struct mfs_cm_state *s, struct mfs_err *err)
+{
+    if (!s->nnodes || !s->nparts || s->nparts > MFS_PARTITIONS_MAX ||
+        (s->table && s->table->nparts != s->nparts))
+        return mfs_err_set(err, -EINVAL, "its numbers of nodes and partitions make no sense");
+    for (uint32_t i = 0; i < s->nparts; i++)
+        if (!mfs_cm_state_node(s, s->part[i].node))
+            return mfs_err_set(err, -EINVAL, "partition %u is on a node that is not there", i);
+    if (s->nimages && s->nimages != s->nparts)
+        return mfs_err_set(err, -EINVAL, "it begins with %u images for %u partitions", s->nimages,
+                           s->nparts);
+    for (uint32_t i = 0; i < s->nmoves; i++)
+        if (s->move[i].part >= s->nparts)
+            return mfs_err_set(err, -EINVAL, "move %u is of a partition that is not there", i);
+    for (uint32_t i = 0; i < s->ngraves; i++)
+        if (s->grave[i].part >= s->nparts)
+            return mfs_err_set(err, -EINVAL, "grave %u is of a partition that is not there", i);
+    return 0;
+}
+
+/* A node that hung may have been removed while a move still waited for it to end a process. */
+static void drop_void_moves(struct mfs_cm_state *s)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < s->nmoves; i++)
+        if (mfs_cm_state_node(s, s->move[i].from) && mfs_cm_state_node(s, s->move[i].to))
+            s->move[n++] = s->move[i];
+    s->nmoves = n;
+}
+
+int mfs_cm_state_load(struct mfs_cm_state *s, const char *path, struct mfs_err *err)
+{
+    struct mfs_buf b;
+    int rc;
+
+    memset(s, 0, sizeof *s);
+    mfs_buf_init(&b);
+    rc = mfs_trusted_read(path, SIZE_MOST, &b);
+    if (rc == -EPERM)
+        mfs_err_set(err, rc, MFS_TRUSTED_NO_FILE);
+    else if (rc)
+        mfs_err_set(err, rc, "%s", strerror(-rc));
+    else
+        rc = mfs_record_decode(&mfs_cm_state_record, mfs_buf_data(&b), mfs_buf_len(&b), s, err);
+    mfs_buf_fini(&b);
+    if (!rc) {
+        rc = check(s, err);
+        if (rc)
+            mfs_cm_state_clear(s);
+        else
+            drop_void_moves(s);
+    }
+    if (rc)
+        mfs_err_prefix(err, "%s", path);
+    return rc;
+}
+
+void mfs_cm_state_clear(struct mfs_cm_state *s)
+{
+    mfs_record_clear(&mfs_cm_state_record, s);
+}
+
+const struct mfs_cm_node *mfs_cm_state_node(const struct mfs_cm_state *s, uint32_t id)
+{
+    for (uint32_t i = 0; i < s->nnodes; i++)
+        if (s->node[i].id == id)
+            return &s->node[i];
+    return NULL;
+}
+
+uint32_t mfs_cm_state_count(const struct mfs_cm_state *s, uint32_t node)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < s->nparts; i++)
+        n += s->part[i].node == node;
+    return n;
+}
+
+int64_t mfs_cm_state_load_time(const struct mfs_cm_state *s)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < s->nimages; i++)
+        bytes += s->image[i].bytes;
+    return (int64_t)(bytes / LOAD_SLOW) * MFS_SEC;
+}
+
+void mfs_cm_state_loaded(struct mfs_cm_state *s)
+{
+    free(s->image);
+    s->image = NULL;
+    s->nimages = 0;
+    s->image_dir[0] = '\0';
+}
+
+int mfs_cm_state_add(struct mfs_cm_state *s, const struct mfs_cm_node *n)
+{
+    struct mfs_cm_node *more = reallocarray(s->node, s->nnodes + 1, sizeof *more);
+
+    if (!more)
+        return -ENOMEM;
+    s->node = more;
+    s->node[s->nnodes++] = *n;
+    return 0;
+}
+
+void mfs_cm_state_drop(struct mfs_cm_state *s, uint32_t id)
+{
+    for (uint32_t i = 0; i < s->nnodes; i++) {
+        if (s->node[i].id != id)
+            continue;
+        memmove(&s->node[i], &s->node[i + 1], (s->nnodes - i - 1) * sizeof *s->node);
+        s->nnodes--;
+        return;
+    }
+}
