@@ -16,7 +16,7 @@
 #include "host/proc.h"
 #include "base/text.h"
 #include "base/trusted_dir.h"
-#include "lm/agent.h"
+#include "lm/agent/agent.h"
 
 #define EXIT_USAGE 2
 

@@ -23,7 +23,7 @@
 #define MEMORY_LEAST                                                                               \
     (32ULL << 20)         /* a node takes half of what is available, and 16 MiB at least           \
                            */
-#define REDIS_FILES  4128 /* maxclients of lm/redis_conf.c, and what redis keeps back */
+#define REDIS_FILES  4128 /* maxclients of lm/redis/redis_conf.c, and what redis keeps back */
 #define PART_FILES   10   /* a client's connections to a partition, idle and in use */
 #define OWN_FILES    256
 #define FIRST_TIME   1704067200 /* 2024: no clock that is right shows less */

@@ -288,8 +288,8 @@ bool mfs_cleanup_living(const struct mfs_paths *p)
     return any;
 }
 
-/* A node's directory for dumps is elsewhere, see lm/dump_dir.h; only what looks like one, and is
- * ours alone, is removed. */
+/* A node's directory for dumps is elsewhere, see lm/redis/dump_dir.h; only what looks like one, and
+ * is ours alone, is removed. */
 static int remove_dumps(void *arg, const char *record)
 {
     char path[PATH_MAX], *node, *above;

@@ -7,8 +7,8 @@
  *
  * Redis limits what it has given out (`used`). The Local Manager takes what a process has resident
  * beyond that (fragmentation, tables of the allocator, a fork's copies, a replica's buffers) off
- * what all may use, each time it looks (lm/memory_plan.h); before it has looked, and for planning,
- * MFS_CAPACITY_PROCESS stands for it. */
+ * what all may use, each time it looks (lm/redis/memory_plan.h); before it has looked, and for
+ * planning, MFS_CAPACITY_PROCESS stands for it. */
 #ifndef MFS_CLUSTER_CAPACITY_H
 #define MFS_CLUSTER_CAPACITY_H
 

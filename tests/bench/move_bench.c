@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "lm/redis_proc.h"
+#include "lm/redis/redis_proc.h"
 #include "store/admin/admin.h"
 #include "store/args.h"
 #include "store/channel.h"

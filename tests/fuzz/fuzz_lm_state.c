@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "input.h"
-#include "lm/state.h"
+#include "lm/agent/state.h"
 
 #define BYTES_PER_BYTE 2048 /* "{}," makes a client, of two paths */
 

@@ -21,7 +21,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/log.h"
-#include "lm/agent.h"
+#include "lm/agent/agent.h"
 #include "store/args.h"
 #include "store/admin/module.h"
 #include "store/reply.h"

@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "host/proc.h"
-#include "lm/state.h"
+#include "lm/agent/state.h"
 #include "net/conn.h"
 #include "net/loop.h"
 #include "proto/messages.h"

@@ -9,7 +9,7 @@
 
 #include "lm_world.h"
 
-#include "lm/redis_proc.h"
+#include "lm/redis/redis_proc.h"
 #include "store/admin/admin.h"
 #include "store/channel.h"
 

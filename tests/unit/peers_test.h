@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "lm/peers.h"
+#include "lm/measure/peers.h"
 
 /* Of two partitions: one here, one on the other node. */
 static inline struct mfs_table *two_nodes(const char *there, uint16_t port)

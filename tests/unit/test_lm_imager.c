@@ -20,8 +20,8 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "lm/fleet.h"
-#include "lm/imager.h"
+#include "lm/redis/fleet.h"
+#include "lm/copy/imager.h"
 #include "store/admin/admin.h"
 #include "store/args.h"
 #include "store/reply.h"

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "cluster/capacity.h"
-#include "lm/memory_plan.h"
+#include "lm/redis/memory_plan.h"
 
 #define MIB   (1ULL << 20)
 #define PARTS 24

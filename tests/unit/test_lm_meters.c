@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "host/mountinfo.h"
-#include "lm/meters.h"
+#include "lm/measure/meters.h"
 
 static const char net_dev[] =
     "Inter-|   Receive                                                |  Transmit\n"

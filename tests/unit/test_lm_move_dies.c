@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "lm/mover.h"
+#include "lm/copy/mover.h"
 #include "store/args.h"
 #include "store/reply.h"
 

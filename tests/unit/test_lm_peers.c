@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "lm/peers.h"
+#include "lm/measure/peers.h"
 #include "peers_test.h"
 
 #define SEGMENT 1448

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "lm/probe.h"
+#include "lm/measure/probe.h"
 
 #define HELPERS 3
 

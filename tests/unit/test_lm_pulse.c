@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "lm/pulse.h"
+#include "lm/redis/pulse.h"
 #include "loop_until.h"
 #include "redis_fixture.h"
 

@@ -20,8 +20,8 @@
 #include "base/text.h"
 #include "cluster/capacity.h"
 #include "cluster/table.h"
-#include "lm/fleet.h"
-#include "lm/redis_conf.h"
+#include "lm/redis/fleet.h"
+#include "lm/redis/redis_conf.h"
 #include "store/args.h"
 #include "store/reply.h"
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "lm/fleet.h"
-#include "lm/redis_conf.h"
+#include "lm/redis/fleet.h"
+#include "lm/redis/redis_conf.h"
 
 static const char *rendered(const struct mfs_redis_conf *c, struct mfs_buf *out)
 {

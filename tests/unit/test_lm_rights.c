@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "lm/fleet.h"
+#include "lm/redis/fleet.h"
 #include "store/admin/admin.h"
 #include "store/args.h"
 #include "store/channel.h"

@@ -22,7 +22,7 @@
 #include "move_source.h"
 
 #include "base/clock.h"
-#include "lm/mover.h"
+#include "lm/copy/mover.h"
 
 static struct refusals {
     atomic_int watches, events, forks;

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "lm/peers.h"
+#include "lm/measure/peers.h"
 #include "peers_test.h"
 
 struct pair {

@@ -18,9 +18,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "lm/state.h"
-#include "lm/unmount.h"
-#include "lm/worker.h"
+#include "lm/agent/state.h"
+#include "lm/mount/unmount.h"
+#include "lm/jobs/worker.h"
 
 static int make_dir(void **state)
 {

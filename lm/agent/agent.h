@@ -1,0 +1,27 @@
+/* The Local Manager itself: one loop that ties cm, the redis processes, the clients and the mount
+ * of a node together. docs/PROTOCOL.md says what cm may expect of it. */
+#ifndef MFS_LM_AGENT_AGENT_H
+#define MFS_LM_AGENT_AGENT_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct mfs_agent_opts {
+    const char *name; /* of the deployment */
+    uint32_t node;
+    const char *address;   /* of the node: numeric */
+    const char *state_dir; /* of the deployment, absolute */
+    const char *dump_dir;  /* where to make one for dumps, absolute; NULL: /var/tmp */
+    const char *cm;        /* HOST:PORT */
+    const char *iface;     /* that is measured; NULL: the one with the address */
+    int64_t interval;      /* ns between two looks at the redis processes, and two reports */
+};
+
+/* Runs until cm says stop or SIGTERM or SIGINT comes, and everything that was started has ended: 0.
+ * A negative errno with the reason when it could not begin, or cm refused it. `started` (may be
+ * NULL) is called when clients can connect. */
+int mfs_agent_run(const struct mfs_agent_opts *opts, void (*started)(void *arg), void *arg,
+                  struct mfs_err *err);
+
+#endif

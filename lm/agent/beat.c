@@ -1,0 +1,43 @@
+/* Asking cm whether it is there, for it to know that this node is, and for the clients to know how
+ * long they may rely on what they have learned (cluster/trust.h). Only with replicas. */
+#include "lm/agent/agent_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cluster/trust.h"
+
+static void answered(void *arg, const struct mfs_err *err, const void *reply)
+{
+    const struct mfs_msg_beat_reply *m = reply;
+    struct mfs_agent *a = arg;
+
+    a->beating = false;
+    if (err || m->epoch > a->table->epoch)
+        return;
+    free(a->lost);
+    a->lost = m->nlost ? calloc(m->nlost, sizeof *a->lost) : NULL;
+    a->nlost = a->lost ? m->nlost : 0; /* without memory nobody hears of them */
+    if (a->lost)
+        memcpy(a->lost, m->lost, m->nlost * sizeof *a->lost);
+    a->heard = a->asked; /* when it was answered is not known */
+}
+
+/* Not before it has joined: then all tables that cm has sent have come before the answer. */
+static void beat(void *arg)
+{
+    struct mfs_agent *a = arg;
+    struct mfs_conn *conn = a->session && a->joined ? mfs_session_conn(a->session) : NULL;
+
+    if (!conn || a->beating || !a->table || !a->table->replicated)
+        return;
+    a->asked = mfs_clock_mono();
+    a->beating = !mfs_conn_request(conn, MFS_MSG_BEAT, NULL, MFS_TRUST_OVER, answered, a);
+}
+
+int mfs_agent_beat_begin(struct mfs_agent *a)
+{
+    return mfs_loop_timer(a->loop, MFS_TRUST_BEAT, MFS_TRUST_BEAT, beat, a) ? 0 : -ENOMEM;
+}

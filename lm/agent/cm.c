@@ -1,0 +1,440 @@
+/* The agent towards cm: joining, doing what cm asks, telling what happens. */
+#include "lm/agent/incoming.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "lm/redis/pulse.h"
+#include "net/loop.h"
+
+#define AREA         "cm"
+#define JOIN_LIMIT   (10 * MFS_SEC)
+#define REJOIN_PAUSE (2 * MFS_SEC)
+
+/* NULL while cm is not connected, and before the session is there at all. */
+static struct mfs_conn *cm_conn(const struct mfs_agent *a)
+{
+    return a->session ? mfs_session_conn(a->session) : NULL;
+}
+
+/* ---- join ------------------------------------------------------------------------------------ */
+
+static void join(struct mfs_agent *a);
+
+static void join_again(void *arg)
+{
+    struct mfs_agent *a = arg;
+
+    a->rejoin = NULL;
+    join(a);
+}
+
+/* One that has died since the join was sent cm takes for alive, and its replica would never take
+ * over. Of the others it hears twice. */
+static void tell_left_to_replicas(struct mfs_agent *a)
+{
+    for (const struct mfs_agent_part *p = a->parts; p; p = p->next)
+        if (p->lost && p->termed)
+            mfs_agent_tell_died(a, &p->redis);
+}
+
+static void join_done(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_agent *a = arg;
+
+    (void)reply;
+    if (!err) {
+        a->joined = true;
+        mfs_info(AREA, "joined deployment \"%s\" as node %u", a->opts.name, a->opts.node);
+        mfs_agent_send_events(a);
+        tell_left_to_replicas(a);
+        return;
+    }
+    if (err->code == -ECONNABORTED || a->phase != MFS_AGENT_RUNNING)
+        return; /* the session connects again, and joins then */
+    mfs_error(AREA, "joining failed: %s", err->msg);
+    if (err->code != -ETIMEDOUT && !a->parts && !a->copies) {
+        mfs_agent_fail(a, err);
+        return;
+    }
+    /* Refused with data on board: cm may know better later, the data would be gone for good. */
+    if (!a->rejoin)
+        a->rejoin = mfs_loop_timer(a->loop, REJOIN_PAUSE, 0, join_again, a);
+}
+
+static uint32_t put_running(const struct mfs_agent *a, struct mfs_assigned_part *out)
+{
+    uint32_t n = 0;
+
+    for (const struct mfs_agent_part *p = a->parts; p; p = p->next) {
+        if (p->lost)
+            continue;
+        if (out) {
+            out[n].index = p->redis.part;
+            out[n].port = p->redis.port;
+            mfs_text_copy(out[n].unix_path, sizeof out[n].unix_path, p->redis.unix_path);
+        }
+        n++;
+    }
+    return n;
+}
+
+static void join(struct mfs_agent *a)
+{
+    struct mfs_conn *conn = cm_conn(a);
+    struct mfs_msg_join m = {
+        .version = MFS_PROTOCOL_VERSION,
+        .node = a->opts.node,
+        .pid = (uint32_t)getpid(),
+        .epoch = a->table ? a->table->epoch : 0,
+        .memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
+        .nassigned = put_running(a, NULL),
+        .ncopies = mfs_agent_copies_list(a, NULL),
+    };
+    int rc;
+
+    if (!conn)
+        return;
+    mfs_text_copy(m.name, sizeof m.name, a->opts.name);
+    mfs_text_copy(m.address, sizeof m.address, a->opts.address);
+    if (mfs_mounter_up(a->mounter))
+        mfs_text_copy(m.mount, sizeof m.mount, mfs_mounter_path(a->mounter));
+    m.assigned = calloc(m.nassigned + 1, sizeof *m.assigned);
+    m.copy = calloc(m.ncopies + 1, sizeof *m.copy);
+    rc = m.assigned && m.copy ? 0 : -ENOMEM;
+    if (!rc) {
+        put_running(a, m.assigned);
+        mfs_agent_copies_list(a, m.copy);
+        rc = mfs_conn_request(conn, MFS_MSG_JOIN, &m, JOIN_LIMIT, join_done, a);
+    }
+    free(m.assigned);
+    free(m.copy);
+    if (rc) {
+        mfs_error(AREA, "can't join: %s", strerror(-rc));
+        if (!a->rejoin)
+            a->rejoin = mfs_loop_timer(a->loop, REJOIN_PAUSE, 0, join_again, a);
+    }
+}
+
+static void cm_up(struct mfs_conn *conn, void *arg)
+{
+    (void)conn;
+    join(arg);
+}
+
+static void cm_down(struct mfs_conn *conn, const struct mfs_err *why, void *arg)
+{
+    struct mfs_agent *a = arg;
+
+    (void)conn;
+    mfs_warn(AREA, "cm is gone (%s); going on without it", why->msg);
+    a->joined = false;
+    mfs_agent_images_drop(a); /* nobody would make a checkpoint of them */
+    mfs_timer_cancel(a->rejoin);
+    a->rejoin = NULL;
+}
+
+/* ---- what cm asks ---------------------------------------------------------------------------- */
+
+static void handle_assign(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_assign(arg, body, conn, id);
+}
+
+/* An answer that comes later. */
+struct later {
+    struct mfs_agent *agent;
+    struct mfs_agent_request from;
+    enum mfs_msg type;
+    uint64_t epoch;
+};
+
+static struct later *answer_later(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id,
+                                  enum mfs_msg type)
+{
+    struct later *l = calloc(1, sizeof *l);
+
+    if (!l) {
+        mfs_conn_fail(conn, id, -ENOMEM, "out of memory");
+        return NULL;
+    }
+    *l = (struct later){.agent = a, .from = mfs_agent_request_keep(conn, id), .type = type};
+    return l;
+}
+
+static void answer(void *arg, const struct mfs_err *err)
+{
+    struct later *l = arg;
+    struct mfs_msg_epoch epoch = {.epoch = l->epoch};
+    struct mfs_msg_empty empty = {0};
+
+    if (err)
+        mfs_conn_fail(l->from.conn, l->from.id, err->code, "node %u: %s", l->agent->opts.node,
+                      err->msg);
+    else if (l->type == MFS_MSG_TABLE)
+        mfs_conn_reply(l->from.conn, l->type, l->from.id, &epoch);
+    else
+        mfs_conn_reply(l->from.conn, l->type, l->from.id, &empty);
+    mfs_conn_put(l->from.conn);
+    free(l);
+}
+
+/* All clients have the table, or some don't: the operator should know which. */
+static void table_pushed(void *arg, const struct mfs_err *err)
+{
+    struct later *l = arg;
+
+    if (err)
+        mfs_agent_event(l->agent, "client-behind", "%s", err->msg);
+    answer(l, err);
+}
+
+static int check_table(const struct mfs_agent *a, const struct mfs_table *t, struct mfs_err *err)
+{
+    if (!t || mfs_table_check(t))
+        return mfs_err_set(err, -EINVAL, "not a valid table");
+    if (strcmp(t->name, a->opts.name) || (a->nparts && t->nparts != a->nparts))
+        return mfs_err_set(err, -EINVAL, "a table of another deployment");
+    return 0;
+}
+
+static void take_table(struct mfs_agent *a, struct mfs_table *t, struct later *l)
+{
+    struct mfs_table *old = a->table;
+    struct mfs_err err = {0};
+    int rc;
+
+    a->table = t;
+    l->epoch = t->epoch;
+    mfs_agent_traffic_table(a);
+    rc = mfs_clients_push(a->clients, t, table_pushed, l);
+    free(old);
+    mfs_info(AREA, "table %llu", (unsigned long long)t->epoch);
+    mfs_agent_save(a);
+    if (rc) {
+        mfs_err_set(&err, rc, "%s", strerror(-rc));
+        answer(l, &err);
+    }
+}
+
+static void handle_table(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_table *m = body;
+    struct mfs_agent *a = arg;
+    struct mfs_err err = {0};
+    struct mfs_table *t;
+    struct later *l;
+
+    if (check_table(a, m->table, &err)) {
+        mfs_conn_fail(conn, id, err.code, "node %u: %s", a->opts.node, err.msg);
+        return;
+    }
+    if (a->table && m->table->epoch <= a->table->epoch) {
+        mfs_conn_reply(conn, MFS_MSG_TABLE, id, &(struct mfs_msg_epoch){a->table->epoch});
+        return;
+    }
+    t = mfs_table_dup(m->table);
+    l = t ? answer_later(a, conn, id, MFS_MSG_TABLE) : NULL;
+    if (l) {
+        take_table(a, t, l);
+        return;
+    }
+    if (!t)
+        mfs_conn_fail(conn, id, -ENOMEM, "out of memory");
+    free(t);
+}
+
+static void handle_mount(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_mount *m = body;
+    struct mfs_agent *a = arg;
+    struct later *l;
+
+    if (a->phase != MFS_AGENT_RUNNING || !a->table) {
+        mfs_conn_fail(conn, id, a->table ? -ESHUTDOWN : -EAGAIN, "node %u: %s", a->opts.node,
+                      a->table ? "it is stopping" : "there is no partition table yet");
+        return;
+    }
+    l = answer_later(a, conn, id, MFS_MSG_MOUNT);
+    if (l)
+        mfs_mounter_start(a->mounter, m->path, m->options, answer, l);
+}
+
+static void handle_umount(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_mount *m = body;
+    struct mfs_agent *a = arg;
+    const char *path = mfs_mounter_path(a->mounter);
+    struct later *l;
+
+    if (m->path[0] && path[0] && strcmp(m->path, path)) {
+        mfs_conn_fail(conn, id, -EINVAL, "node %u: %s is mounted here, not %s", a->opts.node, path,
+                      m->path);
+        return;
+    }
+    l = answer_later(a, conn, id, MFS_MSG_UMOUNT);
+    if (l)
+        mfs_mounter_stop(a->mounter, answer, l);
+}
+
+static void handle_end_clients(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    (void)body;
+    mfs_agent_end_clients(arg, conn, id);
+}
+
+static void handle_stop(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    (void)body;
+    mfs_agent_stop(arg, conn, id);
+}
+
+static void handle_receive(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_receive(arg, body, conn, id);
+}
+
+static void handle_take(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_take(arg, body, conn, id);
+}
+
+static void handle_fence(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_fence(arg, body, conn, id);
+}
+
+static void handle_release(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_release(arg, body, conn, id);
+}
+
+static void handle_image(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_image(arg, body, conn, id);
+}
+
+static void handle_term(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_term(arg, body, conn, id);
+}
+
+static void handle_probe(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_probe(arg, body, conn, id);
+}
+
+static const struct mfs_handler handlers[] = {
+    {MFS_MSG_ASSIGN, handle_assign},   {MFS_MSG_TABLE, handle_table},
+    {MFS_MSG_MOUNT, handle_mount},     {MFS_MSG_UMOUNT, handle_umount},
+    {MFS_MSG_RECEIVE, handle_receive}, {MFS_MSG_TAKE, handle_take},
+    {MFS_MSG_FENCE, handle_fence},     {MFS_MSG_RELEASE, handle_release},
+    {MFS_MSG_IMAGE, handle_image},     {MFS_MSG_END_CLIENTS, handle_end_clients},
+    {MFS_MSG_STOP, handle_stop},       {MFS_MSG_TERM, handle_term},
+    {MFS_MSG_PROBE, handle_probe},     {0, NULL},
+};
+
+const struct mfs_service mfs_agent_cm_service = {handlers, cm_up, cm_down};
+
+/* ---- what cm is told ------------------------------------------------------------------------- */
+
+static uint32_t put_parts(const struct mfs_agent *a, struct mfs_report_part *out)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < a->sample.n; i++) {
+        const struct mfs_fleet_part *p = &a->sample.part[i];
+        const struct mfs_agent_part *own = mfs_agent_part_find(a, p->part);
+        const struct mfs_pulse *pulse = own ? own->pulse : NULL;
+
+        if (!p->incoming)
+            out[n++] = (struct mfs_report_part){p->part, p->used, p->keys,
+                                                p->silent || mfs_pulse_silent(pulse),
+                                                mfs_pulse_starved(pulse)};
+    }
+    return n;
+}
+
+static uint32_t put_copies(const struct mfs_agent *a, struct mfs_report_copy *out)
+{
+    uint32_t n = mfs_agent_copies_list(a, out);
+
+    for (uint32_t i = 0; i < n; i++)
+        for (size_t k = 0; k < a->sample.n; k++)
+            out[i].silent |= a->sample.part[k].incoming && a->sample.part[k].silent &&
+                             a->sample.part[k].part == out[i].index;
+    return n;
+}
+
+static uint32_t put_clients(const struct mfs_client *list, size_t n, struct mfs_report_client *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i].pid = (uint32_t)list[i].proc.pid;
+        out[i].ready = list[i].ready;
+        out[i].epoch = list[i].epoch;
+        mfs_text_copy(out[i].mount, sizeof out[i].mount, list[i].mount);
+    }
+    return (uint32_t)n;
+}
+
+void mfs_agent_report(struct mfs_agent *a)
+{
+    struct mfs_conn *conn = cm_conn(a);
+    struct mfs_msg_report m = {.node = a->opts.node,
+                               .epoch = a->table ? a->table->epoch : 0,
+                               .memory_used = a->sample.used,
+                               .memory_capacity = a->sample.capacity,
+                               .rss = a->sample.rss,
+                               .image_bytes = mfs_agent_images_written(a)};
+    struct mfs_client *clients;
+    size_t n;
+
+    if (!conn || !a->joined)
+        return;
+    m.bandwidth_in = a->meter.in;
+    m.bandwidth_out = a->meter.out;
+    clients = mfs_clients_list(a->clients, &n);
+    m.part = calloc(a->sample.n + 1, sizeof *m.part);
+    m.client = calloc(n + 1, sizeof *m.client);
+    m.copy = calloc(mfs_agent_copies_list(a, NULL) + 1, sizeof *m.copy);
+    m.peer = mfs_agent_traffic_peers(a, &m.npeers);
+    if (m.part && m.client && m.copy) {
+        m.ncopies = put_copies(a, m.copy);
+        m.nparts = put_parts(a, m.part);
+        m.nclients = put_clients(clients, n, m.client);
+        mfs_conn_notify(conn, MFS_MSG_REPORT, &m);
+    }
+    free(clients);
+    free(m.part);
+    free(m.client);
+    free(m.copy);
+    free(m.peer);
+}
+
+void mfs_agent_send_events(struct mfs_agent *a)
+{
+    struct mfs_conn *conn = cm_conn(a);
+    unsigned sent = 0;
+
+    if (!conn || !a->joined)
+        return;
+    while (sent < a->nevents && !mfs_conn_notify(conn, MFS_MSG_EVENT, &a->event[sent]))
+        sent++;
+    a->nevents -= sent;
+    memmove(a->event, a->event + sent, a->nevents * sizeof *a->event);
+}
+
+void mfs_agent_tell_died(struct mfs_agent *a, const struct mfs_redis *r)
+{
+    struct mfs_conn *conn = cm_conn(a);
+    struct mfs_msg_died m = {.index = r->part};
+
+    mfs_text_copy(m.password, sizeof m.password, r->password);
+    if (conn && a->joined)
+        mfs_conn_notify(conn, MFS_MSG_DIED, &m);
+}

@@ -1,0 +1,109 @@
+/* Starting the client and its files; see the header. */
+#include "lm/mount/client_proc.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+
+#define LOG_MAX   (16U << 20)
+#define END_GRACE (5 * MFS_SEC)
+
+static int node_file(const struct mfs_client_proc *c, const char *name, char path[PATH_MAX])
+{
+    return mfs_text_format(path, PATH_MAX, "%s/%s", c->dir, name);
+}
+
+int mfs_client_proc_start(const struct mfs_client_proc *c, const char *path, const char *options,
+                          struct mfs_proc *proc)
+{
+    char program[PATH_MAX], log[PATH_MAX], pid_file[PATH_MAX], memory[32];
+    /* The log by its name, too, so that it can be opened anew. */
+    const char *argv[17] = {program,      "mount", "--foreground", "--name", c->name, "--state-dir",
+                            c->state_dir, "--lm",  c->address,     "--log",  log};
+    size_t argc = 11;
+    int rc;
+
+    rc = mfs_proc_sibling("memefs", program, sizeof program);
+    if (!rc)
+        rc = node_file(c, "client.log", log);
+    if (!rc)
+        rc = node_file(c, "client.pid", pid_file);
+    if (rc)
+        return rc;
+    snprintf(memory, sizeof memory, "memory=%" PRIu64, c->memory);
+    if (c->memory) {
+        argv[argc++] = "-o";
+        argv[argc++] = memory;
+    }
+    if (options[0]) { /* later ones win */
+        argv[argc++] = "-o";
+        argv[argc++] = options;
+    }
+    argv[argc] = path;
+    /* One that has ended already is found out by who watches it. */
+    return mfs_proc_spawn_noted(argv, log, pid_file, proc);
+}
+
+void mfs_client_proc_end_unlisted(const struct mfs_client_proc *c)
+{
+    char file[PATH_MAX];
+    struct mfs_proc p;
+
+    if (node_file(c, "client.pid", file) || mfs_proc_load(file, &p) || !mfs_proc_alive(&p))
+        return;
+    mfs_warn("mount", "ending client %d, which nobody knows of", (int)p.pid);
+    if (mfs_proc_end(&p, END_GRACE))
+        mfs_error("mount", "client %d can't be killed", (int)p.pid);
+    else
+        unlink(file);
+}
+
+void mfs_client_proc_last_words(const struct mfs_client_proc *c, char *out, size_t n)
+{
+    char file[PATH_MAX], *at, *line;
+    struct mfs_buf text;
+
+    snprintf(out, n, "see client.log");
+    mfs_buf_init(&text);
+    if (!node_file(c, "client.log", file) && !mfs_file_read(file, LOG_MAX, &text) &&
+        !mfs_buf_append(&text, "", 1)) {
+        line = mfs_buf_data(&text);
+        at = line + strlen(line);
+        while (at > line && at[-1] == '\n')
+            *--at = '\0';
+        at = strrchr(line, '\n');
+        line = at ? at + 1 : line;
+        if (*line)
+            snprintf(out, n, "%.200s", line);
+    }
+    mfs_buf_fini(&text);
+}
+
+int mfs_client_proc_note(const struct mfs_client_proc *c, const char *path)
+{
+    char file[PATH_MAX], line[PATH_MAX];
+    int rc = node_file(c, "mount", file);
+
+    if (!rc)
+        rc = mfs_text_format(line, sizeof line, "%s\n", path);
+    return rc ? rc : mfs_file_write(file, line, strlen(line), 0644);
+}
+
+void mfs_client_proc_forget(const struct mfs_client_proc *c)
+{
+    static const char *const names[] = {"mount", "client.pid"};
+    char file[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!node_file(c, names[i], file))
+            unlink(file);
+    }
+}

@@ -1,0 +1,420 @@
+/* The clients' registry and the distribution of tables to them. */
+#include "lm/mount/clients.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "net/loop.h"
+
+#define AREA        "clients"
+#define CLIENTS_MAX 256 /* connections; programs that mount by hand are few */
+#define ACK_LIMIT   (5 * MFS_SEC)
+
+struct entry {
+    struct mfs_client info;
+    uint64_t id;   /* never given twice */
+    uint32_t said; /* its pid as it says, in a PID name space of its own maybe: for logs alone */
+    struct mfs_clients *owner;
+    struct mfs_conn *conn;   /* NULL while not connected */
+    struct mfs_watch *watch; /* NULL when the process can't be watched (it is not seen here) */
+    struct entry *next;
+};
+
+struct mfs_clients {
+    struct mfs_loop *loop;
+    struct mfs_listener *listener;
+    const struct mfs_clients_hooks *hooks;
+    void *arg;
+    const struct mfs_table *table;
+    struct entry *entries;
+    uint64_t last_id;
+};
+
+/* One table on its way to all clients. Lives until the last answer or time-out. */
+struct push {
+    unsigned open; /* answers outstanding, and one for the sender itself */
+    void (*done)(void *arg, const struct mfs_err *err);
+    void *arg;
+    struct mfs_err err;
+};
+
+/* One client's answer. push is NULL when nobody waits for all. */
+struct ack {
+    struct mfs_clients *clients;
+    struct push *push;
+    uint64_t epoch, id; /* of the table; of the client's entry */
+};
+
+static struct entry *find(const struct mfs_clients *c, pid_t pid)
+{
+    struct entry *e = c->entries;
+
+    while (e && e->info.proc.pid != pid)
+        e = e->next;
+    return e;
+}
+
+static struct entry *find_id(const struct mfs_clients *c, uint64_t id)
+{
+    struct entry *e = c->entries;
+
+    while (e && e->id != id)
+        e = e->next;
+    return e;
+}
+
+static unsigned name_of(const struct entry *e)
+{
+    return e->info.proc.pid ? (unsigned)e->info.proc.pid : e->said;
+}
+
+static void unlink_entry(struct entry *e)
+{
+    struct entry **at = &e->owner->entries;
+
+    while (*at != e)
+        at = &(*at)->next;
+    *at = e->next;
+}
+
+/* Takes it off the list first: the hooks see the world without it. */
+static void bury(struct entry *e, int status)
+{
+    struct mfs_clients *c = e->owner;
+
+    unlink_entry(e);
+    mfs_watch_remove(e->watch);
+    if (e->conn) {
+        mfs_conn_set_data(e->conn, NULL);
+        mfs_conn_close(e->conn);
+    }
+    c->hooks->gone(c->arg, &e->info, status);
+    free(e);
+}
+
+/* Of one whose process nobody watches nobody knows whether it lives: its session ends by itself if
+ * it does not. */
+static void forget(struct entry *e)
+{
+    struct mfs_clients *c = e->owner;
+
+    unlink_entry(e);
+    free(e);
+    c->hooks->changed(c->arg);
+}
+
+static void process_gone(void *arg, pid_t pid, int status)
+{
+    struct entry *e = arg;
+
+    (void)pid;
+    e->watch = NULL;
+    bury(e, status);
+}
+
+static void found_dead(void *arg)
+{
+    struct entry *e = arg;
+
+    bury(e, -1);
+}
+
+static struct entry *add(struct mfs_clients *c, const struct mfs_client *info)
+{
+    struct entry *e = calloc(1, sizeof *e);
+
+    if (!e)
+        return NULL;
+    e->info = *info;
+    e->info.connected = false;
+    e->id = ++c->last_id;
+    e->owner = c;
+    e->next = c->entries;
+    c->entries = e;
+    return e;
+}
+
+int mfs_clients_expect(struct mfs_clients *c, const struct mfs_client *client)
+{
+    struct entry *e = find(c, client->proc.pid);
+
+    if (e)
+        return 0;
+    e = add(c, client);
+    if (!e)
+        return -ENOMEM;
+    /* Watching first and then looking whether it is still that process leaves no gap. */
+    e->watch = mfs_loop_process(c->loop, client->proc.pid, process_gone, e);
+    if (e->watch && (mfs_proc_alive(&client->proc) || client->proc.start == 0))
+        return 0;
+    mfs_watch_remove(e->watch);
+    e->watch = NULL;
+    if (!mfs_loop_post(c->loop, found_dead, e))
+        return 0;
+    unlink_entry(e);
+    free(e);
+    return -ENOMEM;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static void push_put(struct push *p)
+{
+    if (--p->open)
+        return;
+    if (p->done)
+        p->done(p->arg, p->err.code ? &p->err : NULL);
+    free(p);
+}
+
+static void push_failed(struct push *p, const struct entry *e, const char *why)
+{
+    if (!p->err.code)
+        mfs_err_set(&p->err, -ETIMEDOUT, "client %u still holds an older table: %s", name_of(e),
+                    why);
+}
+
+static void acknowledged(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct ack *a = arg;
+    const struct mfs_msg_epoch *m = reply;
+    struct entry *e = find_id(a->clients, a->id);
+
+    if (!err && m->epoch >= a->epoch) {
+        if (e)
+            e->info.epoch = m->epoch;
+    } else if (e && e->info.epoch < a->epoch) {
+        /* One that is gone by now holds no table any more and is in nobody's way. */
+        mfs_warn(AREA, "client %u did not take table %llu: %s", name_of(e),
+                 (unsigned long long)a->epoch, err ? err->msg : "it answers an older epoch");
+        if (a->push)
+            push_failed(a->push, e, err ? err->msg : "it answers an older epoch");
+    }
+    if (a->push)
+        push_put(a->push);
+    free(a);
+}
+
+static void send_table(struct entry *e, struct push *push)
+{
+    struct mfs_clients *c = e->owner;
+    struct mfs_msg_table m = {.table = (struct mfs_table *)c->table};
+    struct ack *a = calloc(1, sizeof *a);
+    int rc = -ENOMEM;
+
+    if (a) {
+        *a = (struct ack){c, push, c->table->epoch, e->id};
+        rc = mfs_conn_request(e->conn, MFS_MSG_TABLE, &m, ACK_LIMIT, acknowledged, a);
+    }
+    if (!rc) {
+        if (push)
+            push->open++;
+        return;
+    }
+    free(a);
+    mfs_warn(AREA, "client %u: can't send the table: %s", name_of(e), strerror(-rc));
+    if (push)
+        push_failed(push, e, strerror(-rc));
+}
+
+static void push_sent(void *arg)
+{
+    push_put(arg);
+}
+
+int mfs_clients_push(struct mfs_clients *c, const struct mfs_table *table,
+                     void (*done)(void *arg, const struct mfs_err *err), void *arg)
+{
+    struct push *p = calloc(1, sizeof *p);
+
+    c->table = table;
+    if (!p)
+        return -ENOMEM;
+    *p = (struct push){.open = 1, .done = done, .arg = arg};
+    if (mfs_loop_post(c->loop, push_sent, p)) {
+        free(p);
+        return -ENOMEM;
+    }
+    for (struct entry *e = c->entries; e; e = e->next) {
+        if (e->conn && e->info.epoch < table->epoch)
+            send_table(e, p);
+    }
+    return 0;
+}
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+/* By the kernel's word, as its own pid may be that of a stranger here. */
+static struct entry *entry_for(struct mfs_clients *c, const struct mfs_conn *conn)
+{
+    struct mfs_client info = {0};
+    pid_t pid = mfs_conn_peer_pid(conn);
+    struct entry *e = pid ? find(c, pid) : NULL;
+
+    if (e)
+        return e;
+    if (mfs_proc_identify(pid, &info.proc))
+        info.proc = (struct mfs_proc){.pid = pid};
+    e = add(c, &info);
+    if (e && pid)
+        e->watch = mfs_loop_process(c->loop, pid, process_gone, e);
+    return e;
+}
+
+static void note_hello(struct entry *e, struct mfs_conn *conn, const struct mfs_msg_client_hello *m)
+{
+    if (e->conn && e->conn != conn) {
+        mfs_conn_set_data(e->conn, NULL);
+        mfs_conn_close(e->conn);
+    }
+    e->conn = conn;
+    e->said = m->pid;
+    e->info.connected = true;
+    e->info.epoch = m->epoch;
+    mfs_text_copy(e->info.mount, sizeof e->info.mount, m->mount);
+    mfs_text_copy(e->info.session, sizeof e->info.session, m->session);
+    mfs_conn_set_data(conn, e);
+    mfs_info(AREA, "client %u (it says %u) at %s, session %s, table %llu", name_of(e), m->pid,
+             m->mount, m->session, (unsigned long long)m->epoch);
+}
+
+static void handle_hello(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_client_hello *m = body;
+    struct mfs_clients *c = arg;
+    struct entry *e;
+
+    if (m->version != MFS_PROTOCOL_VERSION) {
+        mfs_conn_fail(conn, id, -EPROTO, "protocol version %u is spoken here, not %u",
+                      MFS_PROTOCOL_VERSION, m->version);
+        return;
+    }
+    e = mfs_conn_data(conn);
+    if (e && e->said != m->pid) {
+        mfs_conn_fail(conn, id, -EPROTO, "this connection is that of client %u", e->said);
+        return;
+    }
+    if (!e && m->pid)
+        e = entry_for(c, conn);
+    if (!e) {
+        mfs_conn_fail(conn, id, m->pid ? -ENOMEM : -EINVAL, "can't note client %u", m->pid);
+        return;
+    }
+    note_hello(e, conn, m);
+    mfs_conn_reply(conn, MFS_MSG_CLIENT_HELLO, id, &(struct mfs_msg_empty){0});
+    if (c->table && m->epoch < c->table->epoch)
+        send_table(e, NULL);
+    c->hooks->changed(c->arg);
+}
+
+static void handle_ready(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    struct entry *e = mfs_conn_data(conn);
+    struct mfs_clients *c = arg;
+
+    (void)body;
+    if (!e) {
+        mfs_conn_fail(conn, id, -EPROTO, "client_hello comes first");
+        return;
+    }
+    e->info.ready = true;
+    mfs_conn_reply(conn, MFS_MSG_CLIENT_READY, id, &(struct mfs_msg_empty){0});
+    c->hooks->ready(c->arg, &e->info);
+}
+
+static void handle_beat(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    struct mfs_clients *c = arg;
+    struct mfs_msg_beat_reply m = {0};
+    int64_t heard = c->hooks->heard(c->arg, &m);
+
+    (void)body;
+    if (!mfs_conn_data(conn) || !heard) {
+        mfs_conn_fail(conn, id, -EAGAIN, "cm has not been heard of");
+        return;
+    }
+    m.epoch = c->table ? c->table->epoch : 0;
+    m.age_ms = (uint64_t)((mfs_clock_mono() - heard + MFS_MSEC - 1) / MFS_MSEC);
+    mfs_conn_reply(conn, MFS_MSG_BEAT, id, &m);
+}
+
+static void conn_down(struct mfs_conn *conn, const struct mfs_err *why, void *arg)
+{
+    struct entry *e = mfs_conn_data(conn);
+
+    (void)arg;
+    if (!e)
+        return;
+    mfs_info(AREA, "client %u: connection lost: %s", name_of(e), why->msg);
+    e->conn = NULL;
+    e->info.connected = false;
+    if (!e->watch)
+        forget(e);
+}
+
+static const struct mfs_handler handlers[] = {{MFS_MSG_CLIENT_HELLO, handle_hello},
+                                              {MFS_MSG_CLIENT_READY, handle_ready},
+                                              {MFS_MSG_BEAT, handle_beat},
+                                              {0, NULL}};
+static const struct mfs_service service = {handlers, NULL, conn_down};
+
+struct mfs_clients *mfs_clients_create(struct mfs_loop *loop, const char *address,
+                                       const struct mfs_secret *secret,
+                                       const struct mfs_clients_hooks *hooks, void *arg,
+                                       struct mfs_err *err)
+{
+    struct mfs_clients *c = calloc(1, sizeof *c);
+
+    if (!c) {
+        mfs_err_set(err, -ENOMEM, "out of memory");
+        return NULL;
+    }
+    c->loop = loop;
+    c->hooks = hooks;
+    c->arg = arg;
+    c->listener = mfs_listener_create(loop, address, secret, CLIENTS_MAX, &service, c, err);
+    if (c->listener)
+        return c;
+    free(c);
+    return NULL;
+}
+
+void mfs_clients_close(struct mfs_clients *c)
+{
+    mfs_listener_destroy(c->listener);
+    c->listener = NULL;
+    while (c->entries) {
+        struct entry *e = c->entries;
+
+        c->entries = e->next;
+        mfs_watch_remove(e->watch);
+        free(e);
+    }
+}
+
+void mfs_clients_destroy(struct mfs_clients *c)
+{
+    if (!c)
+        return;
+    mfs_clients_close(c);
+    free(c);
+}
+
+struct mfs_client *mfs_clients_list(const struct mfs_clients *c, size_t *n)
+{
+    struct mfs_client *list;
+    size_t count = 0;
+
+    for (const struct entry *e = c->entries; e; e = e->next)
+        count++;
+    list = count ? calloc(count, sizeof *list) : NULL;
+    *n = list ? count : 0;
+    count = 0;
+    for (const struct entry *e = c->entries; list && e; e = e->next)
+        list[count++] = e->info;
+    return list;
+}

@@ -1,0 +1,65 @@
+/* The file system clients of a node: who is connected to lm.sock, which table each holds, and when
+ * one dies. All of it belongs to the loop's thread.
+ *
+ * A client is a process; its connection may break and come back (this daemon may be a new one), so
+ * death means the end of the process, which the kernel tells. So does it which process that is:
+ * what a client in a PID name space of its own takes for its pid is somebody else's here. One whose
+ * process is not seen here at all is listed as long as it is connected, and never gone. */
+#ifndef MFS_LM_MOUNT_CLIENTS_H
+#define MFS_LM_MOUNT_CLIENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "host/proc.h"
+#include "net/conn.h"
+#include "proto/messages.h"
+
+struct mfs_clients;
+
+struct mfs_client {
+    struct mfs_proc proc;           /* pid 0: not seen from here */
+    char mount[MFS_PATH_MAX];       /* "" when it did not say */
+    char session[MFS_SESSION_TEXT]; /* likewise */
+    uint64_t epoch;                 /* of the table it has acknowledged */
+    bool connected, ready;          /* ready: its mount answers */
+};
+
+/* `client` is valid until the return. */
+struct mfs_clients_hooks {
+    void (*ready)(void *arg, const struct mfs_client *client);
+    /* The process has ended and is no longer listed; status is waitpid's, or -1. */
+    void (*gone)(void *arg, const struct mfs_client *client, int status);
+    void (*changed)(void *arg); /* what the state file should hold is another */
+    /* mono: when cm was certainly there for the last time, by what has come since; 0: never. Puts
+     * the nodes that were lost then into the answer, where they stay this side's. */
+    int64_t (*heard)(void *arg, struct mfs_msg_beat_reply *m);
+};
+
+/* Listens at `address` ("unix:/path"). secret, hooks and arg must outlive it. NULL: *err. */
+struct mfs_clients *mfs_clients_create(struct mfs_loop *loop, const char *address,
+                                       const struct mfs_secret *secret,
+                                       const struct mfs_clients_hooks *hooks, void *arg,
+                                       struct mfs_err *err);
+/* Nobody connects any more, and none of the clients is known. Ends no process; may be called twice.
+ */
+void mfs_clients_close(struct mfs_clients *c);
+void mfs_clients_destroy(struct mfs_clients *c); /* ends no process. Takes NULL */
+
+/* Lists a process that has not said hello (yet): one just started, or one from the state file. Of
+ * one that is dead already, `gone` is called later. 0 or -ENOMEM. */
+int mfs_clients_expect(struct mfs_clients *c, const struct mfs_client *client);
+
+/* Gives the table (borrowed until the next push or destroy) to every connected client and, later,
+ * to each that says hello with an older one. `done` (may be NULL) is called once: when all have
+ * acknowledged it, or with an error that names those that did not within 5 s; never before the
+ * return. 0, or -ENOMEM without a call of done. */
+int mfs_clients_push(struct mfs_clients *c, const struct mfs_table *table,
+                     void (*done)(void *arg, const struct mfs_err *err), void *arg);
+
+/* A copy of the list, for the caller to free; *n is their number. NULL when none or ENOMEM. */
+struct mfs_client *mfs_clients_list(const struct mfs_clients *c, size_t *n);
+
+#endif
