@@ -58,7 +58,7 @@ uint64_t mfs_capacity_start(uint32_t n);
  * are, and the rest gets by with what is left, 4 MiB at least. */
 struct mfs_capacity_shares {
     size_t write_window, read_window; /* bytes: data/writeback.h, data/readahead.h */
-    size_t contents;                  /* bytes of small files: meta/contents.h */
+    size_t contents;                  /* bytes of small files: meta/cache/contents.h */
     size_t heads;                     /* bytes of small files that came with an open: vfs/file.h */
     uint32_t kept;                    /* bytes that a worker keeps of its request buffer */
     uint32_t files;                   /* attributes that are kept under leases */

@@ -8,7 +8,7 @@
 
 #include "data/stripe_keys.h"
 #include "data/stripes.h"
-#include "meta/doubt.h"
+#include "meta/deferred/doubt.h"
 #include "meta/internal.h"
 
 static int delete_run(struct mfs_mender *m, const struct mfs_census *c, uint64_t ino, size_t from,

@@ -131,7 +131,7 @@ static int drop_name(struct mfs_notify *n, const struct mfs_places_stale *name, 
 }
 
 /* The kernel takes the parent's lock for it, which a call may hold that waits for another mount's
- * answer; nobody waits for us longer than meta/notices.c and drop_aliases say. */
+ * answer; nobody waits for us longer than meta/coherence/notices.c and drop_aliases say. */
 static void drop_names(struct mfs_notify *n, uint64_t ino)
 {
     struct mfs_places_stale name;

@@ -1,7 +1,7 @@
 /* The life of a client's metadata: its session, what it remembers, its threads. */
-#include "meta/contents.h"
-#include "meta/doubt.h"
-#include "meta/notices.h"
+#include "meta/cache/contents.h"
+#include "meta/deferred/doubt.h"
+#include "meta/coherence/notices.h"
 
 #include <errno.h>
 #include <stdlib.h>

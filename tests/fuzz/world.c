@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "meta/contents.h"
-#include "meta/opens.h"
-#include "meta/untold.h"
+#include "meta/cache/contents.h"
+#include "meta/session/opens.h"
+#include "meta/session/untold.h"
 
 static const char subscribed[] = "*3\r\n$9\r\nsubscribe\r\n$1\r\nN\r\n:1\r\n";
 

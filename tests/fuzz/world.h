@@ -5,7 +5,7 @@
 #define MFS_FUZZ_WORLD_H
 
 #include "listener.h"
-#include "meta/notices.h"
+#include "meta/coherence/notices.h"
 #include "partitions.h"
 
 struct fuzz_world {

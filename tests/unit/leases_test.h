@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "cluster/placement.h"
-#include "meta/contents.h"
+#include "meta/cache/contents.h"
 #include "meta/internal.h"
 #include "meta_fixture.h"
 

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "data/stripes.h"
-#include "meta/contents.h"
+#include "meta/cache/contents.h"
 #include "meta/internal.h"
 #include "meta_fixture.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "meta/internal.h"
-#include "meta/opens.h"
+#include "meta/session/opens.h"
 #include "meta_fixture.h"
 
 #define ROOT   MFS_ROOT_INO

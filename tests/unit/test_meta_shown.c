@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "cluster/placement.h"
-#include "meta/shown.h"
+#include "meta/coherence/shown.h"
 #include "meta_fixture.h"
 
 #define ROOT  MFS_ROOT_INO

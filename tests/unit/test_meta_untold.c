@@ -18,8 +18,8 @@
 
 #include "base/clock.h"
 #include "meta/internal.h"
-#include "meta/opens.h"
-#include "meta/untold.h"
+#include "meta/session/opens.h"
+#include "meta/session/untold.h"
 #include "meta_fixture.h"
 
 #define ROOT   MFS_ROOT_INO

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "meta/internal.h"
-#include "meta/opens.h"
+#include "meta/session/opens.h"
 #include "meta_fixture.h"
 #include "store/args.h"
 #include "store/keys.h"

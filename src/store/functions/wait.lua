@@ -1,8 +1,8 @@
 -- Who waits for whom among the owners of fcntl locks, all of it in partition 0. Key: W, session (8),
 -- owner (8). Value: whom he waits for (session, owner), then what tells this wait from others and
--- says what it is for (src/meta/wait.c). Each owner has one note at most.
+-- says what it is for (src/meta/session/wait.c). Each owner has one note at most.
 
-local STEPS = 16 -- from note to note, at most; src/meta/wait.c knows it, too
+local STEPS = 16 -- from note to note, at most; src/meta/session/wait.c knows it, too
 
 -- mfs_wait owner note ttl_ms: takes the note. If those who are in the way wait for each other and
 -- the last of them for the owner: their { owner, note, … } in this order.

@@ -1,0 +1,47 @@
+/* Telling the others who have a file open that its content has changed, and being told.
+ *
+ * The home of an inode knows the sessions that have it open. A function that changes content gives
+ * the other ones back; each is sent a notice through the partition that its session belongs to,
+ * drops what it keeps of the file, and answers. mfs_meta_settle waits for the answers, so that a
+ * close(2) that has returned is seen by every read(2) that starts later, also through a descriptor
+ * that was open all the time. A file that nobody else has open costs nothing.
+ *
+ * Notices may get lost (a connection breaks): whoever waits sends them again, until the other one
+ * answers or its session is dead; whoever was not listening for a while drops everything. */
+#ifndef MFS_META_COHERENCE_NOTICES_H
+#define MFS_META_COHERENCE_NOTICES_H
+
+#include "meta/internal.h"
+
+int mfs_notices_start(struct mfs_meta *meta); /* once the session is there */
+void mfs_notices_stop(struct mfs_meta *meta);
+
+/* The session has another id now: listens for that one, once the store has been waited for for its
+ * I/O timeout at most. 0 or -errno: it listens for the old one still. */
+int mfs_notices_rename(struct mfs_meta *meta);
+
+/* A regular file's record ends where its fixed part does: cuts off and returns what is behind. */
+struct mfs_bytes mfs_record_rest(struct mfs_bytes *record);
+
+/* `sids` (8 bytes each) have the inode open, which is at `version` now. Does not wait. */
+void mfs_notices_send(struct mfs_meta *meta, uint64_t ino, uint64_t version, struct mfs_bytes sids);
+
+/* Likewise: it has got privileges. Their holders commit first what they have written. */
+void mfs_notices_granted(struct mfs_meta *meta, uint64_t ino, uint64_t version,
+                         struct mfs_bytes sids);
+
+/* The same of sessions that have a lease of a directory: of its name, or of its attributes alone.
+ */
+void mfs_notices_revoke(struct mfs_meta *meta, uint64_t ino, bool name, struct mfs_bytes sids);
+
+/* As mfs_meta_settle. True: all that were told since mono time `since` have answered, or are dead;
+ * no node of theirs is lost, and all could register what they have open (meta/session/untold.h). */
+bool mfs_notices_settle(struct mfs_meta *meta, uint64_t ino, int64_t since);
+
+/* And of a file's name and attributes. */
+void mfs_notices_file(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes sids);
+
+/* And of who keeps a directory's shard: a name was added. */
+void mfs_notices_shard(struct mfs_meta *meta, uint64_t dir, uint32_t part, struct mfs_bytes sids);
+
+#endif

@@ -1,0 +1,163 @@
+/* Housekeeping: what clients that died, or did not wait, have left. Every client does a little of
+ * it every few seconds; a partition lets only one of them look at a time. */
+#include "meta/deferred/doubt.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "meta/session/opens.h"
+#include "partition/protocol.h"
+
+static void reap(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list)
+{
+    for (size_t i = 0; i + 1 < mfs_reply_count(list); i += 2) {
+        struct mfs_bytes ino = mfs_reply_bytes(mfs_reply_at(list, i));
+        struct mfs_bytes data_end = mfs_reply_bytes(mfs_reply_at(list, i + 1));
+        char said[9] = {1}; /* as mfs_inode_unref adds (partition/inode.h) */
+
+        if (ino.n != 8 || data_end.n != 8 || mfs_placement_home(mfs_get_be64(ino.p)) != part)
+            continue;
+        memcpy(said + 1, data_end.p, 8);
+        mfs_meta_freed(meta, mfs_get_be64(ino.p), (struct mfs_bytes){said, sizeof said});
+    }
+}
+
+/* One less of those that this client does not know of, as an answer was lost; not all, as it may be
+ * opening it just now. */
+static void close_forsaken(struct mfs_meta *meta, uint64_t ino, const uint64_t *sids, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (sids[i] == meta->sid && mfs_opens_forsaken(meta, ino))
+            mfs_meta_close(meta, ino, true);
+}
+
+/* Openers whose session is dead open nothing any more. What is there without openers waits for
+ * holders of leases to be told, by a client that may be dead. */
+static void disown(struct mfs_meta *meta, uint64_t ino, const struct mfs_reply *sids)
+{
+    size_t n = mfs_reply_count(sids), most = MFS_ARGS_MAX - 8;
+    struct mfs_ino_arg key = mfs_ino_arg(ino), dead[MFS_ARGS_MAX];
+    uint64_t sid[MFS_ARGS_MAX];
+    bool alive[MFS_ARGS_MAX];
+    struct mfs_bytes said;
+    struct mfs_call c;
+    bool untold = false;
+    size_t ndead = 0;
+
+    n = n < most ? n : most;
+    for (size_t i = 0; i < n; i++) {
+        struct mfs_bytes b = mfs_reply_bytes(mfs_reply_at(sids, i));
+
+        if (b.n != 8)
+            return;
+        sid[i] = mfs_get_be64(b.p);
+    }
+    close_forsaken(meta, ino, sid, n);
+    if (n)
+        mfs_session_alive(meta, sid, n, alive);
+    mfs_call_command(&c, "mfs_disown");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_int(&c.args, meta->stripe_size);
+    for (size_t i = 0; i < n; i++) {
+        if (alive[i])
+            continue;
+        dead[ndead] = mfs_ino_arg(sid[i]);
+        mfs_args_bin(&c.args, dead[ndead].b, sizeof dead[ndead].b);
+        ndead++;
+    }
+    if (n && !ndead)
+        return;
+    if (!mfs_call_run(meta, &c, mfs_placement_home(ino))) {
+        said = mfs_call_text(&c);
+        mfs_meta_freed(meta, ino, said);
+        untold = n == ndead && said.n && said.p[0] == MFS_UNREF_STAYS;
+    }
+    mfs_call_fini(&c);
+    if (untold)
+        mfs_meta_unrefed_by_the_dead(meta, ino);
+}
+
+static void adopt_orphans(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list)
+{
+    for (size_t i = 0; i + 1 < mfs_reply_count(list); i += 2) {
+        struct mfs_bytes ino = mfs_reply_bytes(mfs_reply_at(list, i));
+
+        if (ino.n == 8 && mfs_placement_home(mfs_get_be64(ino.p)) == part)
+            disown(meta, mfs_get_be64(ino.p), mfs_reply_at(list, i + 1));
+    }
+}
+
+/* `source`: a directory and a name of it, whose entry has the intent. */
+static void end_intent(struct mfs_meta *meta, const char *txn, struct mfs_bytes source)
+{
+    char name[MFS_NAME_LEN_MAX + 1];
+    uint64_t dir = mfs_get_be64(source.p);
+
+    if (source.n - 8 > MFS_NAME_LEN_MAX)
+        return;
+    memcpy(name, source.p + 8, source.n - 8);
+    name[source.n - 8] = 0;
+    mfs_intent_end_of(meta, dir, name, txn);
+}
+
+/* #intents: txn → since (8), and for the source of a rename its directory and name, or what
+ * debts.c knows; otherwise this partition decided txn, and what it entails is to be done. */
+static void end_transactions(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list,
+                             int64_t now)
+{
+    for (size_t i = 0; i + 1 < mfs_reply_count(list); i += 2) {
+        struct mfs_bytes txn = mfs_reply_bytes(mfs_reply_at(list, i));
+        struct mfs_bytes value = mfs_reply_bytes(mfs_reply_at(list, i + 1));
+        struct mfs_bytes what;
+        int64_t age;
+
+        if (txn.n != MFS_TXN_LEN || value.n < 8)
+            continue;
+        what = (struct mfs_bytes){value.p + 8, value.n - 8};
+        age = (int64_t)((uint64_t)now - mfs_get_be64(value.p));
+        if (age < meta->limits.intent_seconds)
+            continue;
+        if (mfs_debts_is(what))
+            mfs_debts_end(meta, part, txn.p, what, age);
+        else if (what.n > 8)
+            end_intent(meta, txn.p, what);
+        else
+            mfs_txn_end(meta, txn.p, part);
+    }
+}
+
+static void look_at(struct mfs_meta *meta, uint32_t part)
+{
+    struct mfs_bytes lock;
+    struct mfs_call c;
+    int64_t now;
+
+    mfs_call_function(&c, "mfs_chores");
+    mfs_args_int(&c.args, meta->limits.chores_ms);
+    if (mfs_call_run(meta, &c, part) || !mfs_reply_count(c.cmd.reply))
+        goto out;
+    now = mfs_reply_int(mfs_reply_at(c.cmd.reply, 0));
+    reap(meta, part, mfs_reply_at(c.cmd.reply, 1));
+    adopt_orphans(meta, part, mfs_reply_at(c.cmd.reply, 2));
+    end_transactions(meta, part, mfs_reply_at(c.cmd.reply, 3), now);
+    lock = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 4));
+    if (part == 0)
+        mfs_move_expire(meta, lock, now);
+    if (mfs_reply_int(mfs_reply_at(c.cmd.reply, 5)) > 0)
+        meta->remains = true;
+out:
+    mfs_call_fini(&c);
+}
+
+void mfs_chores_tick(void *arg)
+{
+    struct mfs_meta *meta = arg;
+
+    mfs_doubts_retry(meta);
+    for (uint32_t part = 0; part < meta->nparts; part++)
+        look_at(meta, part);
+}

@@ -1,0 +1,186 @@
+/* O_APPEND: the end of the file is taken at its home, in one step for all clients. */
+#include "meta/deferred/doubt.h"
+#include "meta/coherence/notices.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+/* Data are sent along only where they are likely to fit into stripe 0, which the size that this
+ * client saw last tells; to be wrong is harmless. */
+static bool likely_small(struct mfs_meta *meta, uint64_t ino, size_t len)
+{
+    struct mfs_hint *hint = &meta->hints[ino % MFS_HINTS];
+    uint64_t size = hint->ino == ino ? hint->size : 0;
+
+    return len <= meta->stripe_size && size <= meta->stripe_size - len;
+}
+
+static void remember(struct mfs_meta *meta, const struct mfs_attr *attr)
+{
+    struct mfs_hint *hint = &meta->hints[attr->ino % MFS_HINTS];
+
+    hint->size = attr->size;
+    hint->ino = attr->ino;
+}
+
+/* One attempt; -EAGAIN and *holder when another has the place. */
+static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg *data,
+                      uint32_t drop, uint64_t *off, uint64_t *number, struct mfs_attr *attr,
+                      uint64_t *holder)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
+    struct mfs_ino_arg num = mfs_ino_arg(*number);
+    struct mfs_time_arg time = mfs_now_arg();
+    int64_t asked = mfs_clock_mono();
+    struct mfs_bytes text, others;
+    struct mfs_call c;
+    int rc;
+
+    mfs_call_function(&c, data->p ? "mfs_append" : "mfs_append_place");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_bin(&c.args, time.b, sizeof time.b);
+    mfs_args_int(&c.args, (int64_t)data->len);
+    mfs_args_int(&c.args, meta->stripe_size);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_args_bin(&c.args, num.b, sizeof num.b);
+    mfs_args_int(&c.args, drop);
+    if (data->p && likely_small(meta, ino, data->len))
+        mfs_args_bin(&c.args, data->p, data->len);
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    if (rc)
+        goto out;
+    text = mfs_call_text(&c);
+    rc = -EIO;
+    if (!text.p || text.n < 8)
+        goto out;
+    rc = -EAGAIN;
+    *holder = mfs_get_be64(text.p);
+    if (text.n == 8)
+        goto out;
+    if (text.p[--text.n] == 'S')
+        *number = 0;
+    others = mfs_record_rest(&text);
+    rc = mfs_meta_take(meta, ino, text, asked, attr);
+    mfs_filecache_revoke(meta->files, ino);
+    if (rc)
+        goto out;
+    *off = *number ? attr->size : attr->size - data->len;
+    if (!*number)
+        mfs_notices_send(meta, ino, attr->version, others);
+out:
+    mfs_call_fini(&c);
+    mfs_doubt_place(meta, ino, mfs_get_be64(sid.b), *number, rc);
+    mfs_doubt_content(meta, ino, rc);
+    return rc;
+}
+
+/* Takes the place from a session that is dead. */
+static void break_dead(struct mfs_meta *meta, uint64_t ino, uint64_t holder)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(holder);
+    struct mfs_call c;
+    bool alive;
+
+    mfs_session_alive(meta, &holder, 1, &alive);
+    if (alive)
+        return;
+    mfs_call_function(&c, "mfs_append_break");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_call_run(meta, &c, mfs_placement_home(ino));
+    mfs_call_fini(&c);
+}
+
+/* For the place behind the end, over all who are before us; one of them may wait for a partition
+ * that is being moved. */
+#define PLACE_WAIT  (150 * MFS_SEC)
+#define PAUSE_FIRST (MFS_MSEC / 8)
+#define PAUSE_LAST  (4 * MFS_MSEC)
+
+int mfs_place_wait(struct mfs_meta *meta, uint64_t ino, uint64_t holder, struct mfs_place_wait *w)
+{
+    int64_t now = mfs_clock_mono();
+
+    w->since = w->since ? w->since : now;
+    w->pause = w->pause ? w->pause : PAUSE_FIRST;
+    if (now - w->since > PLACE_WAIT)
+        return -EBUSY;
+    if (w->pause >= PAUSE_LAST)
+        break_dead(meta, ino, holder);
+    else
+        w->pause *= 2;
+    mfs_clock_sleep(w->pause);
+    return -EAGAIN;
+}
+
+int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
+                    uint32_t drop, uint64_t *off, uint64_t *number, uint64_t *old_version,
+                    struct mfs_attr *attr)
+{
+    struct mfs_arg bytes = {data, len};
+    struct mfs_place_wait wait = {0};
+    uint64_t holder = 0;
+    int rc;
+
+    do {
+        *number = atomic_fetch_add(&meta->appends, 1) + 1;
+        rc = mfs_session_prove(meta);
+        if (!rc)
+            rc = try_append(meta, ino, &bytes, drop, off, number, attr, &holder);
+        if (rc == -EAGAIN)
+            rc = mfs_place_wait(meta, ino, holder, &wait);
+    } while (rc == -EAGAIN);
+    if (rc)
+        return rc;
+    if (old_version)
+        *old_version = attr->version - 1;
+    remember(meta, attr);
+    return 0;
+}
+
+bool mfs_meta_append_sure(const struct mfs_meta *meta, int64_t since)
+{
+    return mfs_session_sure(meta) && meta->session_began <= since;
+}
+
+int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,
+                        const struct mfs_range *place, uint32_t drop, uint64_t *old_version,
+                        struct mfs_attr *attr)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
+    struct mfs_ino_arg num = mfs_ino_arg(number);
+    struct mfs_time_arg time = mfs_now_arg();
+    int64_t asked = mfs_clock_mono();
+    struct mfs_bytes text, others;
+    struct mfs_call c;
+    int rc;
+
+    mfs_call_function(&c, "mfs_append_end");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_bin(&c.args, time.b, sizeof time.b);
+    mfs_args_int(&c.args, (int64_t)place->lo);
+    mfs_args_int(&c.args, stored ? (int64_t)place->hi : 0);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_args_bin(&c.args, num.b, sizeof num.b);
+    mfs_args_int(&c.args, drop);
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    if (rc)
+        goto out;
+    text = mfs_call_text(&c);
+    others = mfs_record_rest(&text);
+    rc = mfs_meta_take(meta, ino, text, asked, attr);
+    mfs_filecache_revoke(meta->files, ino);
+    if (rc)
+        goto out;
+    mfs_notices_send(meta, ino, attr->version, others);
+    if (old_version)
+        *old_version = attr->version - 1;
+    remember(meta, attr);
+out:
+    mfs_call_fini(&c);
+    mfs_doubt_place(meta, ino, mfs_get_be64(sid.b), number, rc);
+    mfs_doubt_content(meta, ino, rc);
+    return rc;
+}

@@ -1,0 +1,412 @@
+/* New names for new inodes. */
+#include "meta/deferred/doubt.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/bytes.h"
+#include "base/file.h"
+#include "meta/session/untold.h"
+#include "partition/protocol.h"
+
+/* A directory's inode may be this old to tell where its entries are. With what a command may be
+ * late then (mfs_not_after), and on its way, it is below the life of the tombstones that stop those
+ * who believe in a removed one. */
+#define DIR_AGE (10 * MFS_SEC)
+
+#define XATTRS_MAX 16 /* of a new inode */
+
+int mfs_meta_spread(struct mfs_meta *meta, uint64_t dir, uint32_t part)
+{
+    struct mfs_patience patience = {0};
+    struct mfs_ino_arg key = mfs_ino_arg(dir);
+    int rc;
+
+    if (mfs_dircache_bit(meta->dirs, dir, part, DIR_AGE))
+        return 0;
+    do {
+        int64_t asked = mfs_clock_mono();
+        struct mfs_bytes text;
+        struct mfs_attr attr;
+        struct mfs_call c;
+
+        mfs_call_command(&c, "mfs_dirbit");
+        mfs_args_bin(&c.args, key.b, sizeof key.b);
+        mfs_args_int(&c.args, part);
+        c.cmd.idempotent = true;
+        rc = mfs_call_run(meta, &c, mfs_placement_home(dir));
+        text = mfs_call_text(&c);
+        if (!rc && (!text.p || !text.n)) {
+            rc = -EIO;
+        } else if (!rc && text.p[0] == MFS_ANSWER_SEALED) {
+            rc = mfs_seal_met(meta, dir, mfs_placement_home(dir),
+                              (struct mfs_bytes){text.p + 1, text.n - 1}, &patience);
+            if (!rc)
+                rc = -EAGAIN;
+        } else if (!rc) {
+            rc = mfs_meta_take(meta, dir, (struct mfs_bytes){text.p + 1, text.n - 1}, asked, &attr);
+        }
+        mfs_call_fini(&c);
+    } while (rc == -EAGAIN);
+    return rc == -ESTALE ? -ENOENT : rc;
+}
+
+/* A create under way. */
+struct birth {
+    struct mfs_meta *meta;
+    uint64_t parent, sid;
+    const char *name; /* NULL: of none */
+    const struct mfs_new *new;
+    char how; /* 'x' or 'o', see mfs_create in partition/names/names.c */
+    enum mfs_shard_state shard;
+    enum mfs_keeper keeper;
+    bool open, untold;
+    uint32_t part;
+    struct mfs_attr fresh; /* what it will be */
+    struct mfs_attr *attr;
+    struct timespec now;
+    char *record; /* heap */
+    size_t record_len;
+    struct mfs_patience patience, room;
+    int64_t not_after;
+};
+
+static int birth_record(struct birth *b, uint32_t flags)
+{
+    const struct mfs_new *new = b->new;
+    size_t target = new->target ? strlen(new->target) : 0;
+    struct mfs_attr attr = {
+        .flags = flags,
+        .mode = new->mode,
+        .uid = new->uid,
+        .gid = new->gid,
+        .rdev = new->rdev,
+        .nlink = b->name == NULL      ? 0
+                 : S_ISDIR(new->mode) ? 2
+                                      : 1,
+        .size = target,
+        .version = 1,
+        .atime = b->now,
+        .mtime = b->now,
+        .ctime = b->now,
+        .parent = S_ISDIR(new->mode) ? b->parent : 0,
+    };
+
+    for (size_t i = 0; i < new->nxattrs; i++) {
+        attr.flags |= MFS_ATTR_XATTR;
+        if (!strcmp(new->xattrs[i].name, "system.posix_acl_access"))
+            attr.flags |= MFS_ATTR_ACL;
+        if (!strcmp(new->xattrs[i].name, "system.posix_acl_default"))
+            attr.flags |= MFS_ATTR_DEFACL;
+    }
+    b->record_len = S_ISDIR(new->mode) ? MFS_RECORD_DIR : MFS_RECORD_FIXED + target;
+    b->record = calloc(1, b->record_len);
+    if (!b->record)
+        return -ENOMEM;
+    mfs_meta_record_encode(&attr, b->record);
+    if (S_ISDIR(new->mode))
+        mfs_put_be64(b->record + MFS_RECORD_FIXED, b->parent);
+    else if (target)
+        memcpy(b->record + MFS_RECORD_FIXED, new->target, target);
+    b->fresh = attr;
+    return 0;
+}
+
+static void birth_xattrs(const struct birth *b, struct mfs_call *c)
+{
+    for (size_t i = 0; i < b->new->nxattrs; i++) {
+        mfs_args_str(&c->args, b->new->xattrs[i].name);
+        mfs_args_bin(&c->args, b->new->xattrs[i].value, b->new->xattrs[i].len);
+    }
+}
+
+/* The call's arguments; `dir` and `sid` must stay. */
+static void birth_args(struct birth *b, struct mfs_call *c, const struct mfs_ino_arg *dir,
+                       struct mfs_ino_arg *sid, const char prefix[2], const char type[1],
+                       const char how[3])
+{
+    size_t said = b->meta->opts.revoked ? 2 : 1;
+
+    c->cmd.full_at_once = true;
+    c->cmd.not_after = b->not_after;
+    mfs_args_bin(&c->args, dir->b, sizeof dir->b);
+    mfs_args_str(&c->args, b->name);
+    mfs_args_bin(&c->args, prefix, 2);
+    mfs_args_bin(&c->args, type, 1);
+    mfs_args_bin(&c->args, how, b->untold ? 3 : said);
+    if (S_ISDIR(b->new->mode))
+        mfs_lease_arg(b->meta, c, sid);
+    else
+        mfs_args_bin(&c->args, sid->b, b->open ? sizeof sid->b : 0);
+    mfs_args_bin(&c->args, b->record, b->record_len);
+    birth_xattrs(b, c);
+}
+
+/* The parent counts a new directory, in the same round trip as its birth (and as if it had not been
+ * when that failed). */
+static void add_nlink(struct mfs_call *c, const struct mfs_ino_arg *dir, int delta,
+                      const struct mfs_time_arg *time, int32_t seen)
+{
+    mfs_args_bin(&c->args, dir->b, sizeof dir->b);
+    mfs_args_int(&c->args, delta);
+    mfs_args_bin(&c->args, time->b, sizeof time->b);
+    mfs_args_int(&c->args, seen);
+}
+
+static int birth_send(struct birth *b, struct mfs_calls *calls)
+{
+    struct mfs_ino_arg dir = mfs_ino_arg(b->parent), sid;
+    struct mfs_time_arg time = mfs_time_arg(b->now);
+    uint32_t home = mfs_placement_home(b->parent);
+    const char how[3] = {b->how, "nkp"[b->shard], 'u'};
+    char prefix[2], type = (char)(b->new->mode >> 12);
+    int64_t asked = mfs_clock_mono();
+    struct mfs_bytes counted;
+    int rc;
+
+    b->sid = b->meta->sid;
+    sid = mfs_ino_arg(b->sid);
+    mfs_part_arg(b->part, prefix);
+    birth_args(b, mfs_calls_add_command(calls, "mfs_create", b->part), &dir, &sid, prefix, &type,
+               how);
+    if (!S_ISDIR(b->new->mode)) {
+        mfs_calls_run(b->meta, calls);
+        return calls->call[0].cmd.rc;
+    }
+    add_nlink(mfs_calls_add_command(calls, "mfs_nlink", home), &dir, 1, &time,
+              mfs_parents_seen(b->meta, b->parent));
+    mfs_calls_run(b->meta, calls);
+    rc = calls->call[0].cmd.rc;
+    counted = mfs_call_text(&calls->call[1]);
+    if (calls->call[1].cmd.rc || !counted.p)
+        return rc;
+    if (rc == 0 && mfs_call_text(&calls->call[0]).p &&
+        mfs_call_text(&calls->call[0]).p[0] == MFS_ANSWER_DONE) {
+        mfs_meta_counted(b->meta, b->parent, counted, asked);
+    } else {
+        struct mfs_call undo;
+
+        mfs_call_command(&undo, "mfs_nlink");
+        add_nlink(&undo, &dir, -1, &time, -1);
+        mfs_call_post(b->meta, &undo, home);
+    }
+    return rc;
+}
+
+/* It is there, and not opened yet: opens it or looks at it. -EAGAIN: it is gone again. */
+static int birth_found(struct birth *b, const struct mfs_entry *e)
+{
+    int rc;
+
+    if (b->how == 'x')
+        return -EEXIST;
+    if (S_ISREG(e->type))
+        rc = mfs_meta_open(b->meta, e->ino, NULL, b->attr, NULL);
+    else
+        rc = mfs_meta_getattr(b->meta, e->ino, b->attr);
+    if (rc != -ESTALE)
+        return rc;
+    return mfs_patience_wait(b->meta, &b->patience) ? -EAGAIN : -EBUSY;
+}
+
+static int birth_intent(struct birth *b, struct mfs_bytes bytes)
+{
+    struct mfs_entry e, intent;
+    int rc = mfs_entry_decode(bytes.p, bytes.n, &e);
+
+    if (rc)
+        return rc;
+    intent = e;
+    rc = mfs_intent_read(b->meta, b->parent, b->name, &e);
+    if (rc < 0)
+        return rc;
+    if (e.ino)
+        return birth_found(b, &e);
+    rc = mfs_intent_clear(b->meta, b->parent, b->name, &intent, &b->patience);
+    return rc ? rc : -EAGAIN;
+}
+
+/* Reads the answer of mfs_create. 1: created; 0: found; -EAGAIN: to be tried again. */
+static int birth_answer(struct birth *b, struct mfs_bytes text, int64_t asked)
+{
+    struct mfs_entry e;
+    struct mfs_bytes rest;
+    int rc;
+
+    if (!text.p || text.n < 2)
+        return -EIO;
+    rest = (struct mfs_bytes){text.p + 1, text.n - 1};
+    switch (text.p[0]) {
+    case MFS_ANSWER_DONE:
+        if (rest.n < 9)
+            return -EIO;
+        *b->attr = b->fresh;
+        b->attr->ino = mfs_get_be64(rest.p);
+        b->keeper = (enum mfs_keeper)rest.p[8];
+        mfs_leases_name_added(b->meta, b->parent, b->part,
+                              (struct mfs_bytes){rest.p + 9, rest.n - 9});
+        if (S_ISDIR(b->attr->mode)) {
+            mfs_dircache_put(b->meta->dirs, b->attr, NULL, 0, asked);
+            if (b->meta->opts.revoked && mfs_dircache_lease(b->meta->dirs, b->attr->ino, asked))
+                b->attr->leased = asked;
+        }
+        if (b->open && !b->untold)
+            mfs_opens_added(b->meta, b->attr->ino, b->sid);
+        if (b->open && b->meta->opts.revoked)
+            mfs_filecache_put(b->meta->files, b->parent, b->name, b->attr, asked);
+        return 1;
+    case MFS_ANSWER_OPENED:
+        if (rest.n < 8)
+            return -EIO;
+        mfs_opens_added(b->meta, mfs_get_be64(rest.p), b->sid);
+        return mfs_meta_take(b->meta, mfs_get_be64(rest.p),
+                             (struct mfs_bytes){rest.p + 8, rest.n - 8}, asked, b->attr);
+    case MFS_ANSWER_EXISTS:
+        rc = mfs_entry_decode(rest.p, rest.n, &e);
+        return rc ? rc : birth_found(b, &e);
+    case MFS_ANSWER_INTENT:
+        return birth_intent(b, rest);
+    case MFS_ANSWER_SEALED:
+        rc = mfs_seal_met(b->meta, b->parent, b->part, rest, &b->patience);
+        return rc ? rc : -EAGAIN;
+    default:
+        return -EIO;
+    }
+}
+
+static int birth_attempt(struct birth *b)
+{
+    struct mfs_shards *shards = b->meta->shards;
+    struct mfs_untold_birth birth;
+    struct mfs_calls calls;
+    int64_t asked;
+    int rc;
+
+    b->not_after = mfs_not_after(b->meta);
+    rc = mfs_meta_spread(b->meta, b->parent, b->part);
+    if (rc)
+        return rc;
+    calls.n = 0;
+    b->keeper = MFS_KEEPER_NOT;
+    b->shard = mfs_shards_adding(shards, b->parent, b->part, b->name);
+    b->untold =
+        b->open && b->meta->opts.revoked && mfs_untold_creating(b->meta->untold, &birth, b->part);
+    asked = mfs_clock_mono();
+    rc = birth_send(b, &calls);
+    if (rc == -ECANCELED)
+        rc = -EAGAIN; /* too late to rely on what the directory was */
+    else if (!rc)
+        rc = birth_answer(b, mfs_call_text(&calls.call[0]), asked);
+    if (b->untold)
+        mfs_untold_created(b->meta->untold, &birth, rc == 1 ? b->attr->ino : 0);
+    mfs_shards_added(shards, b->parent, b->part, b->name, b->keeper, asked);
+    mfs_calls_fini(&calls);
+    return rc;
+}
+
+static int check_new(const char *name, const struct mfs_new *new)
+{
+    if (strlen(name) > MFS_NAME_LEN_MAX)
+        return -ENAMETOOLONG;
+    if (new->target && strlen(new->target) > MFS_SYMLINK_MAX)
+        return -ENAMETOOLONG;
+    if (new->nxattrs > XATTRS_MAX)
+        return -E2BIG;
+    if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
+        return -EEXIST;
+    return 0;
+}
+
+static int give_birth(struct birth *b)
+{
+    int rc = check_new(b->name, b->new);
+
+    if (rc)
+        return rc;
+    b->part = mfs_placement_entry(b->parent, b->name, strlen(b->name), b->meta->nparts);
+    b->now = mfs_clock_real();
+    rc = birth_record(b, 0);
+    if (rc)
+        return rc;
+    do {
+        rc = birth_attempt(b);
+    } while (rc == -EAGAIN || (rc == -ENOSPC && mfs_room_wait(b->meta, &b->room)));
+    mfs_doubt_added(b->meta, b->parent, b->part, rc);
+    if (rc == 1 && !S_ISDIR(b->new->mode))
+        mfs_parents_touch(b->meta, b->parent, b->now);
+    free(b->record);
+    return rc;
+}
+
+int mfs_meta_mknod(struct mfs_meta *meta, uint64_t parent, const char *name,
+                   const struct mfs_new *new, struct mfs_attr *attr)
+{
+    struct birth b = {
+        .meta = meta, .parent = parent, .name = name, .new = new, .how = 'x', .attr = attr};
+    int rc = give_birth(&b);
+
+    return rc < 0 ? rc : 0;
+}
+
+int mfs_meta_create_open(struct mfs_meta *meta, uint64_t parent, const char *name,
+                         const struct mfs_new *new, bool exclusive, struct mfs_attr *attr,
+                         bool *created)
+{
+    struct birth b = {.meta = meta,
+                      .parent = parent,
+                      .name = name,
+                      .new = new,
+                      .how = exclusive ? 'x' : 'o',
+                      .open = true,
+                      .attr = attr};
+    int rc = give_birth(&b);
+
+    *created = rc == 1;
+    return rc < 0 ? rc : 0;
+}
+
+/* Any partition will do: where its name is going to be is not known. */
+static int place_tmpfile(struct birth *b)
+{
+    char random[16];
+    int rc = mfs_random(random, sizeof random);
+
+    b->part = mfs_placement_entry(b->parent, random, sizeof random, b->meta->nparts);
+    return rc;
+}
+
+int mfs_meta_tmpfile(struct mfs_meta *meta, uint64_t parent, const struct mfs_new *new,
+                     bool linkable, struct mfs_attr *attr)
+{
+    struct birth b = {.meta = meta, .parent = parent, .new = new, .now = mfs_clock_real()};
+    struct mfs_ino_arg sid;
+    struct mfs_call c;
+    char prefix[2];
+    int rc = place_tmpfile(&b);
+
+    if (!rc)
+        rc = birth_record(&b, linkable ? MFS_ATTR_TMPFILE : 0);
+    if (rc)
+        return rc;
+    b.sid = meta->sid;
+    sid = mfs_ino_arg(b.sid);
+    mfs_part_arg(b.part, prefix);
+    mfs_call_command(&c, "mfs_tmpfile");
+    mfs_args_bin(&c.args, prefix, sizeof prefix);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_args_bin(&c.args, b.record, b.record_len);
+    birth_xattrs(&b, &c);
+    rc = mfs_call_run(meta, &c, b.part);
+    if (!rc && mfs_call_text(&c).n != 8)
+        rc = -EIO;
+    if (!rc) {
+        *attr = b.fresh;
+        attr->ino = mfs_get_be64(mfs_call_text(&c).p);
+        mfs_opens_added(meta, attr->ino, b.sid);
+    }
+    mfs_call_fini(&c);
+    free(b.record);
+    return rc;
+}

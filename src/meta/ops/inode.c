@@ -1,0 +1,212 @@
+/* Attributes of inodes. */
+#include "meta/deferred/doubt.h"
+#include "meta/coherence/notices.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "cluster/trust.h"
+#include "meta/session/opens.h"
+#include "partition/protocol.h"
+
+#define ATIME_DAY (24 * 60 * 60)
+
+int mfs_meta_take(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes record, int64_t asked,
+                  struct mfs_attr *attr)
+{
+    const char *tail;
+    size_t n;
+    int rc = record.p ? mfs_meta_record_decode(record.p, record.n, ino, attr, &tail, &n) : -EIO;
+
+    if (rc) {
+        mfs_error("meta", "inode %" PRIx64 ": its record of %zu bytes makes no sense", ino,
+                  record.n);
+        return rc;
+    }
+    mfs_touch_check(meta);
+    if (S_ISDIR(attr->mode)) {
+        size_t dir = MFS_RECORD_DIR - MFS_RECORD_FIXED;
+
+        if (attr->nlink > 0)
+            mfs_dircache_put(meta->dirs, attr, tail + dir, n - dir, asked);
+        else
+            mfs_dircache_drop(meta->dirs, ino);
+        mfs_parents_merge(meta, attr);
+    }
+    mfs_opens_merge_read(meta, attr);
+    return 0;
+}
+
+void mfs_meta_counted(struct mfs_meta *meta, uint64_t dir, struct mfs_bytes record, int64_t asked)
+{
+    struct mfs_attr attr;
+
+    mfs_dircache_revoke(meta->dirs, dir);
+    mfs_meta_take(meta, dir, record, asked, &attr);
+}
+
+int mfs_meta_record(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c,
+                    struct mfs_bytes *record)
+{
+    char key[MFS_KEY_INO_LEN];
+    int rc;
+
+    mfs_key_ino(key, 'I', ino);
+    mfs_call_command(c, "GET");
+    mfs_args_bin(&c->args, key, sizeof key);
+    c->cmd.idempotent = true;
+    rc = mfs_call_run(meta, c, mfs_placement_home(ino));
+    if (rc)
+        return rc;
+    *record = mfs_call_text(c);
+    return record->p ? 0 : -ESTALE;
+}
+
+/* It is gone. */
+static void forget(struct mfs_meta *meta, uint64_t ino)
+{
+    mfs_dircache_drop(meta->dirs, ino);
+    mfs_filecache_revoke(meta->files, ino);
+}
+
+int mfs_meta_getattr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
+{
+    int64_t asked = mfs_clock_mono();
+    struct mfs_bytes record;
+    struct mfs_call c;
+    int rc = mfs_meta_record(meta, ino, &c, &record);
+
+    if (!rc)
+        rc = mfs_meta_take(meta, ino, record, asked, attr);
+    else if (rc == -ESTALE)
+        forget(meta, ino);
+    if (!rc)
+        mfs_filecache_compare(meta->files, attr, asked);
+    mfs_call_fini(&c);
+    return rc;
+}
+
+int mfs_meta_dir(struct mfs_meta *meta, uint64_t ino, int64_t max_age, struct mfs_attr *attr)
+{
+    int rc;
+
+    if (mfs_touch_leases(meta, MFS_TRUST) && mfs_dircache_attr(meta->dirs, ino, max_age, attr)) {
+        mfs_parents_merge(meta, attr);
+        return 0;
+    }
+    rc = mfs_meta_getattr_leased(meta, ino, attr);
+    if (rc)
+        return rc;
+    return S_ISDIR(attr->mode) ? 0 : -ENOTDIR;
+}
+
+/* --- changes -------------------------------------------------------------------------------- */
+
+void mfs_owned_arg(struct mfs_call *c, bool matters, uint32_t id)
+{
+    if (matters)
+        mfs_args_int(&c->args, id);
+    else
+        mfs_args_str(&c->args, "");
+}
+
+int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct mfs_attr *attr,
+                     const struct mfs_owned *owned)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
+    struct mfs_time_arg atime = mfs_time_arg(attr->atime), mtime = mfs_time_arg(attr->mtime);
+    struct mfs_time_arg ctime = mask & MFS_SET_CTIME ? mfs_time_arg(attr->ctime) : mfs_now_arg();
+    int64_t asked = mfs_clock_mono();
+    struct mfs_bytes said;
+    struct mfs_call c;
+    bool grants = (mask & MFS_SET_MODE) && mfs_mode_grants(attr->mode);
+    int rc;
+
+    if (mask & MFS_SET_ATIME)
+        mfs_closes_flush_of(meta, ino); /* a read before it has no say after it */
+    mfs_call_function(&c, "mfs_setattr");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_int(&c.args, mask);
+    mfs_args_int(&c.args, attr->mode);
+    mfs_args_int(&c.args, attr->uid);
+    mfs_args_int(&c.args, attr->gid);
+    mfs_args_bin(&c.args, atime.b, sizeof atime.b);
+    mfs_args_bin(&c.args, mtime.b, sizeof mtime.b);
+    mfs_args_bin(&c.args, ctime.b, sizeof ctime.b);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_owned_arg(&c, owned && owned->user, owned ? owned->uid : 0);
+    mfs_owned_arg(&c, owned && owned->group, owned ? owned->gid : 0);
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    said = mfs_call_text(&c);
+    if (!rc)
+        rc = mfs_meta_take(meta, ino, said, asked, attr);
+    grants = grants && S_ISREG(attr->mode);
+    if (!rc && grants)
+        rc = mfs_leases_granted(meta, ino, attr->version);
+    else if (!rc && S_ISREG(attr->mode))
+        mfs_leases_file_changed(meta, ino, mfs_record_rest(&said));
+    mfs_call_fini(&c);
+    if (!rc && S_ISDIR(attr->mode))
+        mfs_leases_changed(meta, ino);
+    mfs_doubt_attributes(meta, ino, rc);
+    if (grants && mfs_is_doubtful(rc)) {
+        mfs_doubt_content(meta, ino, rc);
+        mfs_meta_settle(meta, ino);
+    }
+    return rc;
+}
+
+void mfs_meta_touch_atime(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
+{
+    struct timespec now = mfs_clock_real();
+
+    if (mfs_timespec_cmp(attr->atime, attr->mtime) > 0 &&
+        mfs_timespec_cmp(attr->atime, attr->ctime) > 0 &&
+        now.tv_sec - attr->atime.tv_sec < ATIME_DAY)
+        return;
+    attr->atime = now;
+    mfs_filecache_atime(meta->files, ino, now);
+    mfs_opens_read(meta, ino, now);
+}
+
+int mfs_meta_readlink(struct mfs_meta *meta, uint64_t ino, char *buf, size_t cap)
+{
+    struct mfs_bytes record;
+    struct mfs_attr attr;
+    struct mfs_call c;
+    const char *tail;
+    size_t n;
+    int rc = mfs_meta_record(meta, ino, &c, &record);
+
+    if (!rc)
+        rc = mfs_meta_record_decode(record.p, record.n, ino, &attr, &tail, &n);
+    if (!rc && !S_ISLNK(attr.mode))
+        rc = -EINVAL;
+    if (!rc) {
+        rc = (int)(n < cap ? n : cap);
+        memcpy(buf, tail, (size_t)rc);
+    }
+    mfs_call_fini(&c);
+    return rc;
+}
+
+void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said)
+{
+    struct mfs_ino_arg field = mfs_ino_arg(ino);
+    struct mfs_call c;
+
+    if (said.n && said.p[0] == MFS_UNREF_STAYS)
+        mfs_closes_flush_of(meta, ino);
+    if (!said.p || said.n < 9 || said.p[0] != MFS_UNREF_STRIPES || !meta->opts.reap ||
+        meta->opts.reap(meta->opts.arg, ino, mfs_get_le64(said.p + 1)))
+        return;
+    mfs_call_command(&c, "HDEL");
+    mfs_args_str(&c.args, "#reap");
+    mfs_args_bin(&c.args, field.b, sizeof field.b);
+    mfs_call_post(meta, &c, mfs_placement_home(ino));
+}

@@ -1,0 +1,258 @@
+/* From a name to an inode. */
+#include "meta/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "meta/cache/contents.h"
+#include "meta/coherence/notices.h"
+
+/* An entry whose inode is gone for good (a crash left it) is in the way of new ones. */
+static void drop_entry(struct mfs_meta *meta, uint64_t parent, const char *name, uint64_t ino,
+                       uint32_t part)
+{
+    struct mfs_ino_arg dir = mfs_ino_arg(parent), target = mfs_ino_arg(ino);
+    struct mfs_call c;
+
+    mfs_call_command(&c, "mfs_drop_entry");
+    mfs_args_bin(&c.args, dir.b, sizeof dir.b);
+    mfs_args_str(&c.args, name);
+    mfs_args_bin(&c.args, target.b, sizeof target.b);
+    mfs_call_run(meta, &c, part);
+    mfs_call_fini(&c);
+}
+
+struct found {
+    bool leased;
+    struct mfs_entry entry;
+    struct mfs_bytes record; /* p NULL: its home is elsewhere; n 0: missing there */
+    struct mfs_bytes content;
+};
+
+static int take_answer(struct mfs_bytes text, uint32_t part, struct found *f)
+{
+    size_t n;
+
+    if (!text.p)
+        return -ENOENT;
+    n = text.n > 1 ? (unsigned char)text.p[1] : 0;
+    if (text.n < 2 + n || mfs_entry_decode(text.p + 2, n, &f->entry))
+        return -EIO;
+    f->leased = text.p[0] == 1;
+    f->record = (struct mfs_bytes){text.p + 2 + n, text.n - 2 - n};
+    if (mfs_placement_home(f->entry.ino) != part)
+        f->record = (struct mfs_bytes){NULL, 0};
+    if (S_ISREG(f->entry.type))
+        f->content = mfs_record_rest(&f->record);
+    return 0;
+}
+
+/* A look-up and its arguments. */
+struct question {
+    struct mfs_ino_arg dir, sid;
+    char prefix[2], content[MFS_ARGS_NUM_MAX];
+    struct mfs_arg argv[6];
+};
+
+/* So much content is to be brought: no more than stripe 0 has, which is all that is there. */
+static size_t wanted(struct mfs_meta *meta)
+{
+    size_t most = mfs_contents_wanted(meta->contents);
+
+    return most < meta->stripe_size ? most : meta->stripe_size;
+}
+
+/* Its command points into *q, and to the name. */
+static struct mfs_cmd question_cmd(struct mfs_meta *meta, struct question *q, uint64_t parent,
+                                   const char *name, size_t len, uint32_t part)
+{
+    q->dir = mfs_ino_arg(parent);
+    q->sid = mfs_ino_arg(meta->sid);
+    mfs_part_arg(part, q->prefix);
+    q->argv[0] = (struct mfs_arg){"mfs_lookup", strlen("mfs_lookup")};
+    q->argv[1] = (struct mfs_arg){q->dir.b, sizeof q->dir.b};
+    q->argv[2] = (struct mfs_arg){name, len};
+    q->argv[3] = (struct mfs_arg){q->prefix, sizeof q->prefix};
+    q->argv[4] = (struct mfs_arg){q->sid.b, meta->opts.revoked ? sizeof q->sid.b : 0};
+    q->argv[5].p = q->content;
+    q->argv[5].len = (size_t)snprintf(q->content, sizeof q->content, "%zu", wanted(meta));
+    return (struct mfs_cmd){.part = part, .argv = q->argv, .argc = 6, .idempotent = true};
+}
+
+/* Asks the entry's partition. *cmd holds the answer. */
+static int ask(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_t part,
+               struct mfs_cmd *cmd, struct found *f)
+{
+    struct question q;
+    int rc;
+
+    *cmd = question_cmd(meta, &q, parent, name, strlen(name), part);
+    rc = mfs_store_exec(meta->store, cmd, 1);
+    return rc ? rc : take_answer(mfs_reply_bytes(cmd->reply), part, f);
+}
+
+/* What was found is remembered for as long as it is leased. */
+static int learn(struct mfs_meta *meta, uint64_t parent, const char *name, const struct found *f,
+                 int64_t asked, struct mfs_attr *attr)
+{
+    int rc = mfs_meta_take(meta, f->entry.ino, f->record, asked, attr);
+
+    if (!rc && f->content.n) {
+        mfs_contents_put(meta->contents, attr->ino, attr->version, f->content.p, f->content.n);
+        mfs_contents_brought(meta->contents);
+    }
+    if (!rc && f->leased && S_ISREG(attr->mode))
+        mfs_filecache_put(meta->files, parent, name, attr, asked);
+    else if (f->leased)
+        mfs_dircache_lease(meta->dirs, f->entry.ino, asked);
+    return rc;
+}
+
+/* One attempt. -EAGAIN: the name changed under it; -ESTALE: there is no inode *ino, which the entry
+ * names. */
+static int look(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_t part,
+                struct mfs_attr *attr, uint64_t *ino)
+{
+    int64_t asked = mfs_clock_mono();
+    struct mfs_cmd cmd;
+    struct found f = {0};
+    int rc = ask(meta, parent, name, part, &cmd, &f);
+
+    if (rc)
+        goto out;
+    *ino = f.entry.ino;
+    if (f.entry.intent) {
+        uint64_t before = f.entry.ino;
+
+        rc = mfs_intent_read(meta, parent, name, &f.entry);
+        if (rc < 0)
+            goto out;
+        rc = f.entry.ino ? 0 : -ENOENT;
+        if (rc)
+            goto out;
+        *ino = f.entry.ino;
+        if (*ino != before)
+            f.record.p = NULL;
+    }
+    mfs_filecache_forget(meta->files, parent, name, *ino);
+    if (!f.record.p) {
+        rc = mfs_meta_getattr(meta, *ino, attr);
+        if (!rc && attr->nlink == 0)
+            rc = -EAGAIN; /* its last name has just gone */
+    } else if (f.record.n == 0) {
+        drop_entry(meta, parent, name, *ino, part);
+        rc = -ENOENT;
+    } else {
+        rc = learn(meta, parent, name, &f, asked, attr);
+    }
+    if (!rc)
+        attr->leased =
+            f.leased && S_ISDIR(attr->mode) && !mfs_dircache_revoked(meta->dirs, *ino, asked)
+                ? asked
+                : 0;
+out:
+    /* Whatever this client went by before: who has seen the new must not see the old again. */
+    if (rc == -ENOENT)
+        mfs_filecache_forget(meta->files, parent, name, 0);
+    mfs_cmds_fini(&cmd, 1);
+    return rc;
+}
+
+static int lookup_dots(struct mfs_meta *meta, uint64_t dir, const char *name, struct mfs_attr *attr)
+{
+    int rc = mfs_meta_getattr(meta, dir, attr);
+
+    if (rc || name[1] == 0)
+        return rc;
+    return mfs_meta_getattr(meta, attr->parent, attr);
+}
+
+int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name, struct mfs_attr *attr)
+{
+    struct mfs_patience patience = {0};
+    uint64_t ino = 0, last = 0;
+    size_t len = strlen(name);
+    uint32_t part;
+    int rc;
+
+    if (!strcmp(name, ".") || !strcmp(name, ".."))
+        return lookup_dots(meta, parent, name, attr);
+    if (len > MFS_NAME_LEN_MAX)
+        return -ENAMETOOLONG;
+    if (mfs_leases_name(meta, parent, name, attr))
+        return 0;
+    part = mfs_placement_entry(parent, name, len, meta->nparts);
+    if (mfs_leases_absent(meta, parent, part, name))
+        return -ENOENT;
+    for (;;) {
+        rc = look(meta, parent, name, part, attr, &ino);
+        if (rc != -EAGAIN && rc != -ESTALE)
+            return rc;
+        /* The entry names the same inode again, yet it is gone: it will not come back. */
+        if (rc == -ESTALE && ino == last) {
+            drop_entry(meta, parent, name, ino, part);
+            return -ENOENT;
+        }
+        last = rc == -ESTALE ? ino : 0;
+        if (!mfs_patience_wait(meta, &patience))
+            return -EBUSY;
+    }
+}
+
+/* --- many names at once --------------------------------------------------------------------- */
+
+struct many {
+    size_t n;
+    struct question of[MFS_META_LEARN];
+    struct mfs_cmd cmds[MFS_META_LEARN];
+    const char *names[MFS_META_LEARN];
+};
+
+static void many_add(struct mfs_meta *meta, struct many *m, uint64_t dir, struct mfs_dirent e)
+{
+    uint32_t part = mfs_placement_entry(dir, e.name, e.len, meta->nparts);
+
+    m->cmds[m->n] = question_cmd(meta, &m->of[m->n], dir, e.name, e.len, part);
+    m->names[m->n++] = e.name;
+}
+
+static void many_run(struct mfs_meta *meta, struct many *m, uint64_t dir)
+{
+    int64_t asked = mfs_clock_mono();
+    struct mfs_attr attr;
+
+    if (m->n)
+        mfs_store_exec(meta->store, m->cmds, m->n);
+    for (size_t i = 0; i < m->n; i++) {
+        struct mfs_bytes text = mfs_reply_bytes(m->cmds[i].reply);
+        struct found f = {0};
+
+        if (!m->cmds[i].rc && !take_answer(text, m->cmds[i].part, &f) && f.record.n)
+            learn(meta, dir, m->names[i], &f, asked, &attr);
+    }
+    mfs_cmds_fini(m->cmds, m->n);
+}
+
+void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l, size_t from)
+{
+    size_t end = from + MFS_META_LEARN;
+    struct many *m = meta->opts.revoked ? malloc(sizeof *m) : NULL;
+    struct mfs_attr attr;
+
+    if (!m)
+        return;
+    if (end > mfs_listing_count(l))
+        end = mfs_listing_count(l);
+    m->n = 0;
+    for (size_t i = from; i < end; i++) {
+        struct mfs_dirent e = mfs_listing_at(l, i);
+
+        if (e.type == S_IFREG && !mfs_leases_name(meta, dir, e.name, &attr))
+            many_add(meta, m, dir, e);
+    }
+    many_run(meta, m, dir);
+    free(m);
+}

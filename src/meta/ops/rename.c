@@ -1,0 +1,419 @@
+/* rename. Within one partition it is one function there; across, an intent in the source entry, the
+ * commit at the target's partition, and the source entry following it. A directory that changes its
+ * parent takes the lock on moves; a directory that is replaced is sealed first, as for rmdir. */
+#include "meta/ops/rename.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/file.h"
+#include "meta/deferred/doubt.h"
+#include "meta/session/untold.h"
+#include "partition/protocol.h"
+
+/* --- what the partitions are told --------------------------------------------------------------
+ */
+
+/* Empty unless the lock or a seal is held: a file's rename leaves nothing to do but its entry. */
+static int todo_bytes(const struct mfs_rename *r, char **bytes, size_t *n)
+{
+    struct mfs_todo todo;
+
+    *bytes = NULL;
+    *n = 0;
+    if (!r->generation && !r->sealed.ino)
+        return 0;
+    todo = mfs_rename_todo(r);
+    *bytes = mfs_todo_encode(&todo, n);
+    return *bytes ? 0 : -ENOMEM;
+}
+
+static void common_args(const struct mfs_rename *r, struct mfs_call *c,
+                        const struct mfs_ino_arg *sealed, const char *todo, size_t todo_len)
+{
+    mfs_args_bin(&c->args, r->checked, r->has_checked ? sizeof r->checked : 0);
+    mfs_args_bin(&c->args, sealed->b, r->sealed.ino ? sizeof sealed->b : 0);
+    mfs_args_bin(&c->args, todo, todo_len);
+}
+
+/* Reads { status, … } of mfs_rename and mfs_rename_commit; a status, or -errno. */
+static int take_answer(struct mfs_rename *r, struct mfs_call *c, bool begin)
+{
+    int status = (int)mfs_reply_int(mfs_reply_at(c->cmd.reply, 0));
+    struct mfs_bytes source = mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 1));
+    struct mfs_bytes target = mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 2));
+    int rc = 0;
+
+    if (!mfs_reply_count(c->cmd.reply))
+        return -EIO;
+    if (status == MFS_ANSWER_DONE || status == MFS_ANSWER_NEEDS_LOCK) {
+        rc = mfs_entry_decode(source.p, source.n, &r->from.entry);
+        if (!begin)
+            memset(&r->to.entry, 0, sizeof r->to.entry);
+        if (!rc && target.n)
+            rc = mfs_entry_decode(target.p, target.n, &r->to.entry);
+    } else if (status == MFS_ANSWER_NEEDS_SEAL) {
+        memset(&r->to.entry, 0, sizeof r->to.entry);
+        if (source.n)
+            rc = mfs_entry_decode(source.p, source.n, &r->to.entry);
+    }
+    return rc ? rc : status;
+}
+
+static int call_local(struct mfs_rename *r, struct mfs_call *c)
+{
+    struct mfs_ino_arg from = mfs_ino_arg(r->from.dir), to = mfs_ino_arg(r->to.dir);
+    struct mfs_ino_arg sealed = mfs_ino_arg(r->sealed.ino), sid;
+    char prefix[2], *todo;
+    size_t todo_len;
+    int rc = todo_bytes(r, &todo, &todo_len);
+
+    if (rc)
+        return rc;
+    mfs_part_arg(r->to.part, prefix);
+    mfs_args_bin(&c->args, from.b, sizeof from.b);
+    mfs_args_str(&c->args, r->from.name);
+    mfs_args_bin(&c->args, to.b, sizeof to.b);
+    mfs_args_str(&c->args, r->to.name);
+    mfs_args_bin(&c->args, prefix, sizeof prefix);
+    mfs_args_bin(&c->args, r->time.b, sizeof r->time.b);
+    mfs_args_int(&c->args, r->meta->stripe_size);
+    mfs_args_int(&c->args, r->flags);
+    mfs_args_bin(&c->args, r->txn, sizeof r->txn);
+    common_args(r, c, &sealed, todo, todo_len);
+    mfs_lease_arg(r->meta, c, &sid);
+    mfs_args_bin(&c->args, r->debt, sizeof r->debt);
+    mfs_args_bin(&c->args, r->whiteout, r->whites ? sizeof r->whiteout : 0);
+    rc = mfs_call_run(r->meta, c, r->to.part);
+    free(todo);
+    return rc ? rc : take_answer(r, c, false);
+}
+
+/* The commands that leave a whiteout are refused when memory is full, the others never. */
+static void call_command(const struct mfs_rename *r, struct mfs_call *c, const char *command,
+                         const char *leaving)
+{
+    mfs_call_command(c, r->whites ? leaving : command);
+    c->cmd.full_at_once = true;
+}
+
+static int call_begin(struct mfs_rename *r)
+{
+    struct mfs_ino_arg from = mfs_ino_arg(r->from.dir);
+    struct mfs_call c;
+    char decider[2];
+    int rc;
+
+    mfs_part_arg(r->to.part, decider);
+    call_command(r, &c, "mfs_rename_begin", "mfs_rename_begin_leaving");
+    mfs_args_bin(&c.args, from.b, sizeof from.b);
+    mfs_args_str(&c.args, r->from.name);
+    mfs_args_bin(&c.args, r->txn, sizeof r->txn);
+    mfs_args_bin(&c.args, decider, sizeof decider);
+    mfs_args_str(&c.args, r->from.dir == r->to.dir ? "1" : "0");
+    mfs_args_bin(&c.args, r->checked, r->has_checked ? sizeof r->checked : 0);
+    rc = mfs_call_run(r->meta, &c, r->from.part);
+    if (!rc)
+        rc = take_answer(r, &c, true);
+    if (rc == MFS_ANSWER_INTENT) {
+        struct mfs_bytes text = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 2));
+        struct mfs_entry e;
+
+        rc = mfs_entry_decode(text.p, text.n, &e);
+        if (!rc)
+            rc = mfs_intent_clear(r->meta, r->from.dir, r->from.name, &e, &r->patience);
+        if (!rc)
+            rc = -EAGAIN;
+    }
+    mfs_call_fini(&c);
+    return rc;
+}
+
+static int call_commit(struct mfs_rename *r, struct mfs_call *c)
+{
+    struct mfs_ino_arg to = mfs_ino_arg(r->to.dir), sealed = mfs_ino_arg(r->sealed.ino), sid;
+    char prefix[2], entry[MFS_ENTRY_LEN], *todo;
+    size_t todo_len;
+    int rc = todo_bytes(r, &todo, &todo_len);
+
+    if (rc)
+        return rc;
+    mfs_part_arg(r->to.part, prefix);
+    mfs_entry_encode(r->from.entry.ino, r->from.entry.type, entry);
+    mfs_args_bin(&c->args, to.b, sizeof to.b);
+    mfs_args_str(&c->args, r->to.name);
+    mfs_args_bin(&c->args, entry, sizeof entry);
+    mfs_args_bin(&c->args, prefix, sizeof prefix);
+    mfs_args_bin(&c->args, r->time.b, sizeof r->time.b);
+    mfs_args_int(&c->args, r->meta->stripe_size);
+    mfs_args_int(&c->args, r->flags);
+    mfs_args_bin(&c->args, r->txn, sizeof r->txn);
+    mfs_args_str(&c->args, r->from.dir == r->to.dir ? "1" : "0");
+    common_args(r, c, &sealed, todo, todo_len);
+    mfs_lease_arg(r->meta, c, &sid);
+    mfs_args_bin(&c->args, r->debt, sizeof r->debt);
+    mfs_args_bin(&c->args, r->whiteout, r->whites ? sizeof r->whiteout : 0);
+    rc = mfs_call_run(r->meta, c, r->to.part);
+    free(todo);
+    return rc ? rc : take_answer(r, c, false);
+}
+
+/* --- what stands in the way ---------------------------------------------------------------------
+ */
+
+static int met_intent(struct mfs_rename *r, const struct mfs_call *c)
+{
+    struct mfs_bytes text = mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 2));
+    bool source = mfs_reply_int(mfs_reply_at(c->cmd.reply, 1)) == 1;
+    struct mfs_place *p = source ? &r->from : &r->to;
+    struct mfs_entry e;
+    int rc = mfs_entry_decode(text.p, text.n, &e);
+
+    if (!rc)
+        rc = mfs_intent_clear(r->meta, p->dir, p->name, &e, &r->patience);
+    return rc;
+}
+
+/* The lock on moves; then the check that no directory becomes its own ancestor. Only inodes that
+ * were checked can be moved in the next attempt. */
+static int take_lock(struct mfs_rename *r)
+{
+    uint64_t moved = mfs_place_is_dir(&r->from) ? r->from.entry.ino : 0;
+    uint64_t other = mfs_rename_exchanges(r) && mfs_place_is_dir(&r->to) ? r->to.entry.ino : 0;
+    int rc = 0;
+
+    if (!r->generation)
+        rc = mfs_move_lock(r->meta, r->txn, r->to.part, &r->generation);
+    if (!rc && moved)
+        rc = mfs_move_check(r->meta, r->to.dir, moved);
+    if (!rc && other)
+        rc = mfs_move_check(r->meta, r->from.dir, other);
+    mfs_put_be64(r->checked, moved);
+    mfs_put_be64(r->checked + 8, other);
+    r->has_checked = !rc;
+    return rc;
+}
+
+static int take_seal(struct mfs_rename *r)
+{
+    int rc;
+
+    mfs_seal_undo(r->meta, &r->sealed);
+    if (!mfs_place_is_dir(&r->to) || mfs_rename_exchanges(r))
+        return 0;
+    r->sealed.ino = r->to.entry.ino;
+    memcpy(r->sealed.seal, r->txn, MFS_TXN_LEN);
+    mfs_part_arg(r->to.part, r->sealed.seal + MFS_TXN_LEN);
+    rc = mfs_seal_all(r->meta, &r->sealed, false);
+    if (rc == -ESTALE)
+        return 0; /* it went meanwhile: the next attempt will see */
+    if (rc == -ENOTEMPTY) {
+        struct mfs_attr attr;
+        int source = mfs_meta_lookup(r->meta, r->from.dir, r->from.name, &attr);
+
+        rc = source ? source : rc; /* what fills it may be what was to be moved */
+    }
+    return rc;
+}
+
+/* Does what the status asks for. 0: the rename can be tried again. */
+static int overcome(struct mfs_rename *r, int status, const struct mfs_call *c)
+{
+    switch (status) {
+    case MFS_ANSWER_INTENT:
+        return met_intent(r, c);
+    case MFS_ANSWER_SEALED:
+        return mfs_seal_met(r->meta, r->to.dir, r->to.part,
+                            mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 1)), &r->patience);
+    case MFS_ANSWER_NEEDS_LOCK:
+        return take_lock(r);
+    case MFS_ANSWER_NEEDS_SEAL:
+        return take_seal(r);
+    default:
+        return -EIO;
+    }
+}
+
+/* --- attempts -----------------------------------------------------------------------------------
+ */
+
+static void release(struct mfs_rename *r)
+{
+    mfs_seal_undo(r->meta, &r->sealed);
+    if (r->generation)
+        mfs_move_unlock(r->meta, r->txn);
+    r->generation = 0;
+    r->has_checked = false;
+}
+
+static int attempt(struct mfs_rename *r)
+{
+    bool across = r->from.part != r->to.part, same;
+    struct mfs_call c;
+    struct mfs_bytes said;
+    int rc;
+
+    if (across) {
+        rc = call_begin(r);
+        if (rc == MFS_ANSWER_NEEDS_LOCK) {
+            rc = take_lock(r);
+            return rc ? rc : -EAGAIN;
+        }
+        if (rc)
+            return rc < 0 ? rc : -EIO; /* no other answer is to be had here */
+    }
+    if (across)
+        call_command(r, &c, "mfs_rename_commit", "mfs_rename_commit_leaving");
+    else
+        call_command(r, &c, "mfs_rename", "mfs_rename_leaving");
+    c.cmd.not_after = r->not_after;
+    rc = across ? call_commit(r, &c) : call_local(r, &c);
+    said = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 3));
+    same = rc == MFS_ANSWER_DONE && said.n == 4 && !memcmp(said.p, "same", 4);
+    if (rc == MFS_ANSWER_DONE && !same) {
+        for (size_t i = 0; i < 2; i++)
+            r->holders[i] = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 4 + i));
+        mfs_leases_name_added(r->meta, r->to.dir, r->to.part,
+                              mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 6)));
+        mfs_rename_conclude(r, said);
+    } else {
+        if (across && !mfs_is_doubtful(rc))
+            mfs_intent_undo(r->meta, r->from.dir, r->from.name, r->txn);
+        if (rc > 0) {
+            rc = overcome(r, rc, &c);
+            rc = rc ? rc : -EAGAIN;
+        }
+    }
+    mfs_call_fini(&c);
+    return rc;
+}
+
+/* Until it is done or refused. A transaction that others ended, or may have ended so long ago that
+ * they have forgotten it, is begun anew, with nothing held. */
+static int run(struct mfs_rename *r)
+{
+    struct mfs_patience room = {0};
+    int rc;
+
+    do {
+        r->not_after = mfs_not_after(r->meta);
+        rc = mfs_meta_spread(r->meta, r->to.dir, r->to.part);
+        if (!rc) {
+            mfs_shards_adding(r->meta->shards, r->to.dir, r->to.part, r->to.name);
+            rc = attempt(r);
+            mfs_shards_added(r->meta->shards, r->to.dir, r->to.part, r->to.name, MFS_KEEPER_NOT, 0);
+        }
+        if (rc == -ECANCELED) {
+            release(r);
+            rc = mfs_random(r->txn, sizeof r->txn);
+            rc = rc ? rc : -EAGAIN;
+        }
+    } while (rc == -EAGAIN || (rc == -ENOSPC && r->whites && mfs_room_wait(r->meta, &room)));
+    if (mfs_is_doubtful(rc))
+        mfs_doubt_rename(r); /* what is held stays, for whoever meets it */
+    else
+        release(r);
+    mfs_seal_done(&r->sealed);
+    return rc;
+}
+
+static int check_name(const char *name, unsigned flags)
+{
+    if (strlen(name) > MFS_NAME_LEN_MAX)
+        return -ENAMETOOLONG;
+    if (!*name)
+        return -ENOENT;
+    if (!strcmp(name, ".") || !strcmp(name, ".."))
+        return flags & RENAME_NOREPLACE ? -EEXIST : -EBUSY;
+    return 0;
+}
+
+static int start(struct mfs_rename *r)
+{
+    const struct mfs_place *from = &r->from, *to = &r->to;
+    struct mfs_attr attr;
+    int rc = check_name(from->name, 0);
+
+    if (!rc)
+        rc = check_name(to->name, r->flags);
+    if (!rc)
+        rc = mfs_random(r->txn, sizeof r->txn);
+    if (!rc)
+        rc = mfs_random(r->debt, sizeof r->debt);
+    if (rc)
+        return rc;
+    if (from->dir == to->dir && !strcmp(from->name, to->name)) {
+        rc = mfs_meta_lookup(r->meta, from->dir, from->name, &attr);
+        return !rc && r->flags == RENAME_NOREPLACE ? -EEXIST : rc;
+    }
+    mfs_untold_removing(r->meta->untold);
+    rc = mfs_untold_tell(r->meta->untold, to->part);
+    if (!rc)
+        rc = run(r);
+    mfs_untold_removed(r->meta->untold);
+    return rc;
+}
+
+static struct mfs_place place_of(const struct mfs_meta *meta, uint64_t dir, const char *name)
+{
+    return (struct mfs_place){
+        .dir = dir,
+        .name = name,
+        .part = mfs_placement_entry(dir, name, strlen(name), meta->nparts),
+    };
+}
+
+static struct mfs_rename rename_of(struct mfs_meta *meta, struct mfs_place from,
+                                   struct mfs_place to, unsigned flags)
+{
+    struct timespec now = mfs_clock_real();
+
+    return (struct mfs_rename){
+        .meta = meta,
+        .from = from,
+        .to = to,
+        .flags = flags,
+        .now = now,
+        .time = mfs_time_arg(now),
+        .begun = mfs_clock_mono(),
+    };
+}
+
+int mfs_meta_rename(struct mfs_meta *meta, uint64_t parent, const char *name, uint64_t new_parent,
+                    const char *new_name, unsigned flags)
+{
+    struct mfs_rename r =
+        rename_of(meta, place_of(meta, parent, name), place_of(meta, new_parent, new_name), flags);
+
+    if (flags && flags != RENAME_NOREPLACE && flags != RENAME_EXCHANGE)
+        return -EINVAL;
+    return start(&r);
+}
+
+int mfs_meta_rename_leaving(struct mfs_meta *meta, uint64_t parent, const char *name,
+                            uint64_t new_parent, const char *new_name, unsigned flags,
+                            const struct mfs_new *whiteout)
+{
+    struct mfs_rename r =
+        rename_of(meta, place_of(meta, parent, name), place_of(meta, new_parent, new_name), flags);
+    const struct mfs_attr attr = {
+        .mode = whiteout->mode,
+        .uid = whiteout->uid,
+        .gid = whiteout->gid,
+        .rdev = whiteout->rdev,
+        .nlink = 1,
+        .version = 1,
+        .atime = r.now,
+        .mtime = r.now,
+        .ctime = r.now,
+    };
+
+    if (flags && flags != RENAME_NOREPLACE)
+        return -EINVAL;
+    r.whites = true;
+    mfs_part_arg(r.from.part, r.whiteout);
+    mfs_meta_record_encode(&attr, r.whiteout + 2);
+    return start(&r);
+}

@@ -1,0 +1,55 @@
+/* Between rename.c and rename_after.c: a rename under way. */
+#ifndef MFS_META_OPS_RENAME_H
+#define MFS_META_OPS_RENAME_H
+
+#include <linux/fs.h>
+#include <sys/stat.h>
+
+#include "meta/internal.h"
+
+struct mfs_place {
+    uint64_t dir;
+    const char *name;
+    uint32_t part;
+    struct mfs_entry entry; /* ino 0: nothing there */
+};
+
+struct mfs_rename {
+    struct mfs_meta *meta;
+    struct mfs_place from, to; /* the partition of `to` decides */
+    unsigned flags;            /* without RENAME_WHITEOUT */
+    bool whites;               /* leaves a whiteout: */
+    char whiteout[MFS_WHITEOUT_LEN];
+    struct timespec now;
+    struct mfs_time_arg time;
+    int64_t begun;          /* mono */
+    char txn[MFS_TXN_LEN];  /* of this attempt, and of the lock and seals taken for it */
+    uint64_t generation;    /* 0: the lock on moves is not held */
+    char debt[MFS_TXN_LEN]; /* by which a replaced file elsewhere is counted less */
+    char checked[16];       /* inos whose move cannot make a loop; see partition/names/rename.c */
+    bool has_checked;
+    struct mfs_sealed sealed;    /* ino 0: none */
+    struct mfs_bytes holders[2]; /* of leases of source and target; p NULL: to be asked for */
+    struct mfs_patience patience;
+    int64_t not_after; /* of this attempt */
+};
+
+static inline bool mfs_place_is_dir(const struct mfs_place *p)
+{
+    return p->entry.ino && S_ISDIR(p->entry.type);
+}
+
+static inline bool mfs_rename_exchanges(const struct mfs_rename *r)
+{
+    return r->flags & RENAME_EXCHANGE;
+}
+
+/* What others would have to do if this client died: known once directories that change their parent
+ * have been checked under the lock. */
+struct mfs_todo mfs_rename_todo(const struct mfs_rename *r);
+
+/* It is committed; `said`: what unref said of the replaced inode, if its home is there. What fails
+ * from here on is housekeeping's. Nothing is held on return. */
+void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes said);
+
+#endif

@@ -1,0 +1,224 @@
+/* Names of files going away. The name goes first, then the inode's count of names: a crash between
+ * them leaks the inode, it never leaves a name without one. */
+#include "meta/deferred/doubt.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/file.h"
+#include "meta/session/untold.h"
+#include "partition/protocol.h"
+
+#define LEASE_MS 120000 /* as in partition/leases.c */
+
+struct mfs_bytes mfs_meta_unref_answer(struct mfs_bytes answer, struct mfs_bytes *holders)
+{
+    size_t n = answer.n ? (unsigned char)answer.p[0] : 0;
+
+    if (answer.n < 1 + n)
+        return *holders = (struct mfs_bytes){NULL, 0};
+    *holders = (struct mfs_bytes){answer.p + 1 + n, answer.n - 1 - n};
+    return (struct mfs_bytes){answer.p + 1, n};
+}
+
+/* They know by now, and what they have open is registered. (Of those on a node that is lost that is
+ * not so sure: then housekeeping does it, when they are back or dead.) */
+static void tell_partition(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_call c;
+
+    mfs_call_command(&c, "mfs_told");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_int(&c.args, meta->stripe_size);
+    if (!mfs_call_run(meta, &c, mfs_placement_home(ino)))
+        mfs_meta_freed(meta, ino, mfs_call_text(&c));
+    mfs_call_fini(&c);
+}
+
+/* Without leases the file would be freed. Who has not answered, or can't register what he has open,
+ * may hold it by nothing else; housekeeping comes back to it long before they end. */
+static void keep_leases(struct mfs_meta *meta, uint64_t ino)
+{
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_call c;
+
+    mfs_key_ino(key, 'Y', ino);
+    mfs_call_command(&c, "PEXPIRE");
+    mfs_args_bin(&c.args, key, sizeof key);
+    mfs_args_int(&c.args, LEASE_MS);
+    c.cmd.idempotent = true;
+    mfs_call_run(meta, &c, mfs_placement_home(ino));
+    mfs_call_fini(&c);
+}
+
+void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said,
+                      struct mfs_bytes holders)
+{
+    bool all;
+
+    mfs_meta_freed(meta, ino, said);
+    all = mfs_leases_file_changed(meta, ino, holders);
+    if (said.n == 0 || said.p[0] != MFS_UNREF_UNTOLD)
+        return;
+    if (all)
+        tell_partition(meta, ino);
+    else
+        keep_leases(meta, ino);
+}
+
+void mfs_meta_unrefed_by_the_dead(struct mfs_meta *meta, uint64_t ino)
+{
+    bool all = false;
+
+    mfs_untold_removing(meta->untold);
+    if (!mfs_untold_tell(meta->untold, mfs_placement_home(ino)))
+        mfs_leases_file_changed_at_home(meta, ino, &all);
+    if (all)
+        tell_partition(meta, ino);
+    else
+        keep_leases(meta, ino);
+    mfs_untold_removed(meta->untold);
+}
+
+static void take_unref(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes answer)
+{
+    struct mfs_bytes holders, said = mfs_meta_unref_answer(answer, &holders);
+
+    mfs_meta_unrefed(meta, ino, said, holders);
+}
+
+int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time,
+                   const char *txn)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
+    struct mfs_call c;
+    int rc = mfs_untold_tell(meta->untold, mfs_placement_home(ino));
+
+    if (rc)
+        return rc; /* what is owed is noted, for housekeeping */
+    mfs_call_command(&c, "mfs_unref");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_bin(&c.args, time->b, sizeof time->b);
+    mfs_args_int(&c.args, meta->stripe_size);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_args_bin(&c.args, txn, MFS_TXN_LEN);
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    if (!rc)
+        take_unref(meta, ino, mfs_call_text(&c));
+    mfs_call_fini(&c);
+    return rc;
+}
+
+/* An unlink under way. */
+struct removal {
+    struct mfs_meta *meta;
+    uint64_t parent;
+    const char *name;
+    uint32_t part;
+    struct mfs_time_arg time;
+    int64_t begun; /* mono */
+    char txn[MFS_TXN_LEN];
+    struct mfs_patience patience;
+};
+
+/* The name is gone, its inode's home does not know yet. */
+static int finish_elsewhere(struct removal *r, uint64_t ino)
+{
+    int rc = mfs_meta_unref(r->meta, ino, &r->time, r->txn);
+
+    if (!rc)
+        mfs_debts_paid(r->meta, r->txn, r->begun, r->part, mfs_placement_home(ino));
+    return rc;
+}
+
+/* The answer of mfs_unlink: '\0' freed or counted here, '\1' elsewhere, '\3' a rename in the way.
+ */
+static int finish(struct removal *r, struct mfs_bytes text)
+{
+    struct mfs_entry e;
+    int rc;
+
+    if (!text.p || text.n < 2)
+        return -EIO;
+    switch (text.p[0]) {
+    case MFS_ANSWER_DONE:
+        return 0;
+    case MFS_ANSWER_ELSEWHERE:
+        return text.n == 9 ? finish_elsewhere(r, mfs_get_be64(text.p + 1)) : -EIO;
+    case MFS_ANSWER_INTENT:
+        rc = mfs_entry_decode(text.p + 1, text.n - 1, &e);
+        if (!rc)
+            rc = mfs_intent_clear(r->meta, r->parent, r->name, &e, &r->patience);
+        return rc ? rc : -EAGAIN;
+    default:
+        return -EIO;
+    }
+}
+
+static int attempt(struct removal *r)
+{
+    struct mfs_ino_arg dir = mfs_ino_arg(r->parent), sid = mfs_ino_arg(r->meta->sid);
+    struct mfs_bytes text;
+    struct mfs_call c;
+    char prefix[2];
+    int rc;
+
+    mfs_part_arg(r->part, prefix);
+    mfs_call_command(&c, "mfs_unlink");
+    mfs_args_bin(&c.args, dir.b, sizeof dir.b);
+    mfs_args_str(&c.args, r->name);
+    mfs_args_bin(&c.args, prefix, sizeof prefix);
+    mfs_args_bin(&c.args, r->time.b, sizeof r->time.b);
+    mfs_args_int(&c.args, r->meta->stripe_size);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    mfs_args_bin(&c.args, r->txn, sizeof r->txn);
+    rc = mfs_call_run(r->meta, &c, r->part);
+    if (rc)
+        goto out;
+    text = mfs_call_text(&c);
+    rc = finish(r, text);
+    if (!rc && text.p[0] == MFS_ANSWER_DONE && text.n > 9)
+        take_unref(r->meta, mfs_get_be64(text.p + 1), (struct mfs_bytes){text.p + 9, text.n - 9});
+out:
+    mfs_call_fini(&c);
+    return rc;
+}
+
+int mfs_meta_unlink(struct mfs_meta *meta, uint64_t parent, const char *name)
+{
+    struct timespec now = mfs_clock_real();
+    struct removal r = {.meta = meta,
+                        .parent = parent,
+                        .name = name,
+                        .time = mfs_time_arg(now),
+                        .begun = mfs_clock_mono()};
+    size_t len = strlen(name);
+    int64_t asked;
+    int rc;
+
+    if (len > MFS_NAME_LEN_MAX)
+        return -ENAMETOOLONG;
+    if (!len || !strcmp(name, ".") || !strcmp(name, ".."))
+        return len ? -EISDIR : -ENOENT;
+    rc = mfs_random(r.txn, sizeof r.txn);
+    if (rc)
+        return rc;
+    r.part = mfs_placement_entry(parent, name, len, meta->nparts);
+    mfs_untold_removing(meta->untold);
+    rc = mfs_untold_tell(meta->untold, r.part);
+    if (!rc) {
+        do {
+            asked = mfs_clock_mono();
+            rc = attempt(&r);
+        } while (rc == -EAGAIN);
+    }
+    mfs_untold_removed(meta->untold);
+    mfs_doubt_removed(meta, parent, name, rc);
+    if (!rc) {
+        mfs_shards_removed(meta->shards, parent, r.part, name, asked);
+        mfs_parents_touch(meta, parent, now);
+    }
+    return rc;
+}

@@ -1,0 +1,256 @@
+/* Extended attributes and what an access ACL means for the mode. */
+#include "meta/deferred/doubt.h"
+#include "meta/internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include "base/bytes.h"
+
+#define ACL_ACCESS  "system.posix_acl_access"
+#define ACL_DEFAULT "system.posix_acl_default"
+#define CAPABILITY  "security.capability"
+
+/* The kernel's form of an ACL: u32 version = 2, then entries of u16 tag, u16 perm, u32 id. */
+#define ACL_VERSION 2
+enum {
+    ACL_USER_OBJ = 1,
+    ACL_USER = 2,
+    ACL_GROUP_OBJ = 4,
+    ACL_GROUP = 8,
+    ACL_MASK = 16,
+    ACL_OTHER = 32
+};
+
+struct acl_mode {
+    uint32_t perm; /* the mode's nine bits that go with it */
+    bool extended; /* says more than the mode can */
+};
+
+static int read_acl(const char *p, size_t n, struct acl_mode *out)
+{
+    uint32_t perm[ACL_OTHER + 1] = {0};
+    unsigned seen = 0;
+
+    if (n < 4 || (n - 4) % 8 || mfs_get_le32(p) != ACL_VERSION)
+        return -EINVAL;
+    for (size_t at = 4; at < n; at += 8) {
+        unsigned tag = (unsigned char)p[at] | (unsigned)(unsigned char)p[at + 1] << 8;
+
+        if (!tag || tag > ACL_OTHER || (tag & (tag - 1)))
+            return -EINVAL;
+        if ((seen & tag) && tag != ACL_USER && tag != ACL_GROUP)
+            return -EINVAL;
+        seen |= tag;
+        perm[tag] = (unsigned char)p[at + 2] & 7U;
+    }
+    if ((seen & (ACL_USER_OBJ | ACL_GROUP_OBJ | ACL_OTHER)) !=
+        (ACL_USER_OBJ | ACL_GROUP_OBJ | ACL_OTHER))
+        return -EINVAL;
+    if ((seen & (ACL_USER | ACL_GROUP)) && !(seen & ACL_MASK))
+        return -EINVAL;
+    out->extended = seen & (ACL_USER | ACL_GROUP | ACL_MASK);
+    out->perm = perm[ACL_USER_OBJ] << 6 | perm[ACL_OTHER] |
+                perm[seen & ACL_MASK ? ACL_MASK : ACL_GROUP_OBJ] << 3;
+    return 0;
+}
+
+/* The inode flag that tells of this name. */
+static uint32_t flag_of(const char *name)
+{
+    if (!strcmp(name, ACL_ACCESS))
+        return MFS_ATTR_ACL;
+    if (!strcmp(name, ACL_DEFAULT))
+        return MFS_ATTR_DEFACL;
+    if (!strcmp(name, CAPABILITY))
+        return MFS_ATTR_SECCAPS;
+    return 0;
+}
+
+static const char *how_of(int flags)
+{
+    if (flags & XATTR_CREATE)
+        return "c";
+    return flags & XATTR_REPLACE ? "r" : "a";
+}
+
+static int check_name(const char *name)
+{
+    size_t len = strlen(name);
+
+    if (!len || len > MFS_NAME_LEN_MAX)
+        return -ERANGE;
+    return 0;
+}
+
+#define GRANTED 16 /* besides the inode's type: the file has got privileges */
+
+static int granted(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_attr attr;
+    int rc = mfs_meta_getattr(meta, ino, &attr);
+
+    return rc ? rc : mfs_leases_granted(meta, ino, attr.version);
+}
+
+/* Nobody must go on telling of an old ACL. `said`: the inode's type, if it was changed. 0, or
+ * -errno: it has got privileges of which others may not know. */
+static int changed(struct mfs_meta *meta, uint64_t ino, const struct mfs_call *said)
+{
+    int64_t type = mfs_reply_int(said->cmd.reply);
+    bool grants = type == (GRANTED | S_IFREG >> 12);
+    int rc = said->cmd.rc;
+
+    if (type == S_IFDIR >> 12)
+        mfs_leases_changed(meta, ino);
+    else if (type == S_IFREG >> 12)
+        rc = mfs_leases_file_changed_at_home(meta, ino, NULL);
+    else if (grants)
+        rc = granted(meta, ino);
+    mfs_doubt_attributes(meta, ino, rc);
+    return grants ? rc : 0;
+}
+
+int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, const void *value,
+                      size_t len, int flags, bool drop_sgid, const struct mfs_owned *owned)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_time_arg time = mfs_now_arg();
+    uint32_t flag = flag_of(name);
+    struct acl_mode acl = {0};
+    struct mfs_call c;
+    int rc = check_name(name), told;
+
+    if (rc)
+        return rc;
+    if (len > MFS_XATTR_SIZE_MAX)
+        return -E2BIG;
+    if (flag == MFS_ATTR_ACL || flag == MFS_ATTR_DEFACL) {
+        if (len <= 4) /* an ACL without entries is none */
+            return mfs_meta_removexattr(meta, ino, name, owned);
+        rc = read_acl(value, len, &acl);
+        if (rc)
+            return rc;
+    }
+    mfs_call_function(&c, "mfs_setxattr");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_str(&c.args, name);
+    mfs_args_bin(&c.args, value, len);
+    mfs_args_str(&c.args, how_of(flags));
+    mfs_args_int(&c.args, flag);
+    mfs_args_bin(&c.args, time.b, sizeof time.b);
+    mfs_owned_arg(&c, owned && owned->user, owned ? owned->uid : 0);
+    if (flag == MFS_ATTR_ACL) {
+        mfs_args_str(&c.args, acl.extended ? "1" : "0");
+        mfs_args_int(&c.args, acl.perm);
+        mfs_args_str(&c.args, drop_sgid ? "1" : "0");
+    }
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    told = changed(meta, ino, &c);
+    mfs_call_fini(&c);
+    return rc ? rc : told;
+}
+
+int mfs_meta_removexattr(struct mfs_meta *meta, uint64_t ino, const char *name,
+                         const struct mfs_owned *owned)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_time_arg time = mfs_now_arg();
+    uint32_t flag = flag_of(name);
+    struct mfs_call c;
+    int rc = check_name(name);
+
+    if (rc)
+        return rc;
+    mfs_call_function(&c, "mfs_removexattr");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_str(&c.args, name);
+    mfs_args_int(&c.args, flag);
+    mfs_args_bin(&c.args, time.b, sizeof time.b);
+    mfs_owned_arg(&c, owned && owned->user, owned ? owned->uid : 0);
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    changed(meta, ino, &c);
+    mfs_call_fini(&c);
+    if (rc == -ENODATA && (flag == MFS_ATTR_ACL || flag == MFS_ATTR_DEFACL))
+        rc = 0;
+    return rc;
+}
+
+/* An empty answer may mean that there is no such inode. */
+static ssize_t absent(struct mfs_meta *meta, uint64_t ino, ssize_t otherwise)
+{
+    struct mfs_attr attr;
+    int rc = mfs_meta_getattr(meta, ino, &attr);
+
+    return rc ? rc : otherwise;
+}
+
+ssize_t mfs_meta_getxattr(struct mfs_meta *meta, uint64_t ino, const char *name, void *buf,
+                          size_t cap)
+{
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_bytes value;
+    struct mfs_call c;
+    ssize_t rc = check_name(name);
+
+    if (rc)
+        return rc;
+    mfs_key_ino(key, 'A', ino);
+    mfs_call_command(&c, "HGET");
+    mfs_args_bin(&c.args, key, sizeof key);
+    mfs_args_str(&c.args, name);
+    c.cmd.idempotent = true;
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    if (rc)
+        goto out;
+    value = mfs_call_text(&c);
+    if (!value.p)
+        rc = absent(meta, ino, -ENODATA);
+    else if (cap && value.n > cap)
+        rc = -ERANGE;
+    else
+        rc = (ssize_t)value.n;
+    if (value.p && rc > 0 && cap)
+        memcpy(buf, value.p, value.n);
+out:
+    mfs_call_fini(&c);
+    return rc;
+}
+
+ssize_t mfs_meta_listxattr(struct mfs_meta *meta, uint64_t ino, char *buf, size_t cap)
+{
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_call c;
+    size_t total = 0, n;
+    ssize_t rc;
+
+    mfs_key_ino(key, 'A', ino);
+    mfs_call_command(&c, "HKEYS");
+    mfs_args_bin(&c.args, key, sizeof key);
+    c.cmd.idempotent = true;
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    if (rc)
+        goto out;
+    n = mfs_reply_count(c.cmd.reply);
+    for (size_t i = 0; i < n; i++) {
+        struct mfs_bytes name = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, i));
+
+        if (!name.p) {
+            rc = -EIO;
+            goto out;
+        }
+        if (cap && total + name.n + 1 <= cap) {
+            memcpy(buf + total, name.p, name.n);
+            buf[total + name.n] = 0;
+        }
+        total += name.n + 1;
+    }
+    rc = cap && total > cap ? -ERANGE : (ssize_t)total;
+    if (!n)
+        rc = absent(meta, ino, 0);
+out:
+    mfs_call_fini(&c);
+    return rc;
+}

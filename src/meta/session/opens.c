@@ -1,0 +1,490 @@
+/* Which inodes this client has open, has closed or read but not told of it, and may have locked:
+ * what a new session has to register again, and what the end of a session has to give back. */
+#include "meta/internal.h"
+
+#include <stdlib.h>
+#include <sys/queue.h>
+#include <uthash.h>
+
+#include "meta/session/opens.h"
+
+struct open {
+    uint64_t ino;
+    uint32_t count;
+    uint32_t closed;  /* besides: registered, but open no more */
+    uint32_t untold;  /* besides: open, but not registered (meta/session/untold.h) */
+    uint32_t telling; /* of count: being registered, or perhaps registered, as an answer was lost */
+    uint64_t number;  /* of that registration, however often it is tried */
+    bool busy;        /* somebody is trying */
+    bool again;       /* untold, but a session before had it open */
+    int64_t since;    /* mono: there are some that are untold, or it was tried in vain */
+    bool locked;
+    int64_t forsaken; /* not open, which its partition does not know, since then; 0: not so */
+    UT_hash_handle hh;
+    struct timespec atime;   /* to be told; zeros: none */
+    TAILQ_ENTRY(open) later; /* in later, if there is anything to be told */
+    TAILQ_ENTRY(open) quiet; /* in untold or busy, if anything is untold or being told */
+};
+
+TAILQ_HEAD(quiet, open);
+
+struct mfs_opens {
+    pthread_mutex_t mutex; /* guards what follows; a leaf */
+    struct open *opens;
+    TAILQ_HEAD(, open) later; /* the oldest first */
+    struct quiet untold;      /* by `since`; nobody is trying */
+    struct quiet busy;
+    uint64_t numbers; /* of registrations */
+    uint32_t reads;   /* that are to be told */
+};
+
+struct mfs_opens *mfs_opens_create(void)
+{
+    struct mfs_opens *o = calloc(1, sizeof *o);
+
+    if (o) {
+        pthread_mutex_init(&o->mutex, NULL);
+        TAILQ_INIT(&o->later);
+        TAILQ_INIT(&o->untold);
+        TAILQ_INIT(&o->busy);
+    }
+    return o;
+}
+
+void mfs_opens_destroy(struct mfs_opens *o)
+{
+    struct open *e, *next;
+
+    if (!o)
+        return;
+    HASH_ITER(hh, o->opens, e, next)
+    {
+        HASH_DEL(o->opens, e);
+        free(e);
+    }
+    pthread_mutex_destroy(&o->mutex);
+    free(o);
+}
+
+static struct open *find(struct mfs_opens *o, uint64_t ino)
+{
+    struct open *e;
+
+    HASH_FIND(hh, o->opens, &ino, sizeof ino, e);
+    return e;
+}
+
+static struct open *find_or_add(struct mfs_opens *o, uint64_t ino)
+{
+    struct open *e = find(o, ino);
+
+    if (e)
+        return e;
+    e = calloc(1, sizeof *e);
+    if (!e)
+        return NULL;
+    e->ino = ino;
+    HASH_ADD(hh, o->opens, ino, sizeof e->ino, e);
+    return e;
+}
+
+static bool has_later(const struct open *e)
+{
+    return e->closed || e->atime.tv_sec;
+}
+
+static void drop_if_unused(struct mfs_opens *o, struct open *e)
+{
+    if (e->count || has_later(e) || e->untold || e->telling || e->busy || e->locked || e->forsaken)
+        return;
+    HASH_DEL(o->opens, e);
+    free(e);
+}
+
+/* --- not registered ------------------------------------------------------------------------- */
+
+/* All of this under mutex. */
+
+static bool is_untold(const struct open *e)
+{
+    return e->untold || e->telling;
+}
+
+/* Behind all others. */
+static void queue(struct mfs_opens *o, struct open *e)
+{
+    e->since = mfs_clock_mono();
+    TAILQ_INSERT_TAIL(&o->untold, e, quiet);
+}
+
+/* Due at once. */
+static void queue_first(struct mfs_opens *o, struct open *e)
+{
+    e->since = 0;
+    TAILQ_INSERT_HEAD(&o->untold, e, quiet);
+}
+
+/* What is untold is registered together, under one number. */
+static void number_untold(struct mfs_opens *o, struct open *e)
+{
+    e->number = ++o->numbers;
+    e->telling = e->untold;
+    e->count += e->untold;
+    e->untold = 0;
+}
+
+static void add_untold(struct mfs_opens *o, struct open *e, bool at_once)
+{
+    bool queued = is_untold(e) || e->busy;
+
+    e->untold++;
+    if (!queued && at_once)
+        queue_first(o, e);
+    else if (!queued)
+        queue(o, e);
+}
+
+static void take_back_untold(struct mfs_opens *o, struct open *e)
+{
+    e->untold--;
+    if (!is_untold(e) && !e->busy)
+        TAILQ_REMOVE(&o->untold, e, quiet);
+}
+
+/* They count as open from now on. Those that were tried before are tried again, with no others: the
+ * partition may have them. */
+static struct mfs_open_count take_untold(struct mfs_opens *o, struct open *e)
+{
+    TAILQ_REMOVE(&o->untold, e, quiet);
+    TAILQ_INSERT_TAIL(&o->busy, e, quiet);
+    e->busy = true;
+    if (!e->telling)
+        number_untold(o, e);
+    return (struct mfs_open_count){
+        .ino = e->ino, .count = e->telling, .number = e->number, .again = e->again};
+}
+
+static void end_telling(struct mfs_opens *o, struct open *e, const struct mfs_open_count *c)
+{
+    e->busy = false;
+    TAILQ_REMOVE(&o->busy, e, quiet);
+    if (c->told && c->number == e->number) {
+        e->telling = 0;
+        e->again = e->again && e->untold;
+    }
+    if (is_untold(e))
+        queue(o, e);
+    drop_if_unused(o, e);
+}
+
+/* The partition does not answer: what else there is for it waits, too. */
+static void put_off(struct mfs_opens *o, uint32_t part)
+{
+    struct open *e, *next, *last = TAILQ_LAST(&o->untold, quiet);
+
+    for (e = TAILQ_FIRST(&o->untold); e; e = next) {
+        next = e == last ? NULL : TAILQ_NEXT(e, quiet);
+        if (mfs_placement_home(e->ino) != part)
+            continue;
+        TAILQ_REMOVE(&o->untold, e, quiet);
+        queue(o, e);
+    }
+}
+
+bool mfs_opens_untold(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find_or_add(o, ino);
+    if (e)
+        add_untold(o, e, false);
+    pthread_mutex_unlock(&o->mutex);
+    return e != NULL;
+}
+
+enum mfs_opens_known mfs_opens_known(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_opens *o = meta->opens;
+    enum mfs_opens_known known = MFS_OPENS_KNOWN;
+    struct open *e;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find(o, ino);
+    if (e && (e->untold || (e->telling && e->count)))
+        known = e->busy ? MFS_OPENS_BUSY : MFS_OPENS_UNKNOWN;
+    pthread_mutex_unlock(&o->mutex);
+    return known;
+}
+
+static bool any_at(const struct quiet *list, uint32_t part)
+{
+    const struct open *e;
+
+    TAILQ_FOREACH(e, list, quiet)
+    {
+        if (mfs_placement_home(e->ino) == part)
+            return true;
+    }
+    return false;
+}
+
+bool mfs_opens_any_untold(struct mfs_meta *meta, uint32_t part)
+{
+    struct mfs_opens *o = meta->opens;
+    bool any;
+
+    pthread_mutex_lock(&o->mutex);
+    any = any_at(&o->untold, part) || any_at(&o->busy, part);
+    pthread_mutex_unlock(&o->mutex);
+    return any;
+}
+
+void mfs_opens_told(struct mfs_meta *meta, const struct mfs_open_count *list, size_t n)
+{
+    struct mfs_opens *o = meta->opens;
+    bool failed = false;
+
+    pthread_mutex_lock(&o->mutex);
+    for (size_t i = 0; i < n; i++) {
+        end_telling(o, find(o, list[i].ino), &list[i]);
+        failed = failed || !list[i].told;
+    }
+    if (failed)
+        put_off(o, mfs_placement_home(list[0].ino));
+    pthread_mutex_unlock(&o->mutex);
+}
+
+bool mfs_opens_take_untold_of(struct mfs_meta *meta, uint64_t ino, int64_t before,
+                              struct mfs_open_count *one, uint64_t *sid)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+    bool any;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find(o, ino);
+    any = e && !e->busy && is_untold(e) && (!e->telling || e->since < before);
+    if (any)
+        *one = take_untold(o, e);
+    *sid = meta->sid;
+    pthread_mutex_unlock(&o->mutex);
+    return any;
+}
+
+size_t mfs_opens_take_untold(struct mfs_meta *meta, uint32_t part, int64_t before,
+                             struct mfs_open_count *list, size_t most, uint64_t *sid)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e, *next;
+    size_t n = 0;
+
+    pthread_mutex_lock(&o->mutex);
+    for (e = TAILQ_FIRST(&o->untold); e && e->since < before && n < most; e = next) {
+        next = TAILQ_NEXT(e, quiet);
+        if (part == MFS_OPENS_ANY)
+            part = mfs_placement_home(e->ino);
+        if (mfs_placement_home(e->ino) == part)
+            list[n++] = take_untold(o, e);
+    }
+    *sid = meta->sid;
+    pthread_mutex_unlock(&o->mutex);
+    return n;
+}
+
+/* All of it is to be registered anew, before all else; who is trying to just now does so for the
+ * session before. */
+static void renew(struct mfs_opens *o, struct open *e)
+{
+    if (is_untold(e) && !e->busy)
+        TAILQ_REMOVE(&o->untold, e, quiet);
+    e->untold += e->count;
+    e->count = e->telling = 0;
+    e->number = 0;
+    e->again = e->untold > 0;
+    if (!e->untold || e->busy)
+        return;
+    number_untold(o, e);
+    queue_first(o, e);
+}
+
+void mfs_opens_added(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find_or_add(o, ino);
+    if (e && sid == meta->sid) {
+        e->count++;
+    } else if (e) {
+        add_untold(o, e, true);
+        e->again = true;
+    }
+    pthread_mutex_unlock(&o->mutex);
+}
+
+/* --- what is told later --------------------------------------------------------------------- */
+
+bool mfs_opens_closed(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+    bool counted;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find(o, ino);
+    counted = e && (e->untold || e->count);
+    if (counted && e->untold) {
+        take_back_untold(o, e);
+        drop_if_unused(o, e);
+    } else if (counted) {
+        e->count--;
+        if (!has_later(e))
+            TAILQ_INSERT_TAIL(&o->later, e, later);
+        e->closed++;
+    }
+    pthread_mutex_unlock(&o->mutex);
+    return counted;
+}
+
+void mfs_opens_read(struct mfs_meta *meta, uint64_t ino, struct timespec atime)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find_or_add(o, ino);
+    if (e && !has_later(e))
+        TAILQ_INSERT_TAIL(&o->later, e, later);
+    if (e && !e->atime.tv_sec)
+        o->reads++;
+    if (e)
+        e->atime = atime;
+    pthread_mutex_unlock(&o->mutex);
+}
+
+void mfs_opens_merge_read(struct mfs_meta *meta, struct mfs_attr *attr)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+
+    pthread_mutex_lock(&o->mutex);
+    e = o->reads ? find(o, attr->ino) : NULL;
+    if (e && mfs_timespec_cmp(attr->atime, e->atime) < 0)
+        attr->atime = e->atime;
+    pthread_mutex_unlock(&o->mutex);
+}
+
+/* A close must not overtake the open. */
+static bool may_tell_later(const struct open *e)
+{
+    return has_later(e) && !e->telling;
+}
+
+/* Under mutex. */
+static struct mfs_later take_later(struct mfs_opens *o, struct open *e)
+{
+    struct mfs_later l = {e->ino, e->closed, e->atime};
+
+    if (has_later(e))
+        TAILQ_REMOVE(&o->later, e, later);
+    if (e->atime.tv_sec)
+        o->reads--;
+    e->closed = 0;
+    e->atime = (struct timespec){0};
+    drop_if_unused(o, e);
+    return l;
+}
+
+bool mfs_opens_take_later_of(struct mfs_meta *meta, uint64_t ino, struct mfs_later *later,
+                             uint64_t *sid)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+    bool any;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find(o, ino);
+    any = e && may_tell_later(e);
+    if (any)
+        *later = take_later(o, e);
+    *sid = meta->sid;
+    pthread_mutex_unlock(&o->mutex);
+    return any;
+}
+
+size_t mfs_opens_take_later(struct mfs_meta *meta, struct mfs_later *list, size_t most,
+                            uint64_t *sid)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e, *next;
+    size_t n = 0;
+
+    pthread_mutex_lock(&o->mutex);
+    for (e = TAILQ_FIRST(&o->later); e && n < most; e = next) {
+        next = TAILQ_NEXT(e, later);
+        if (may_tell_later(e))
+            list[n++] = take_later(o, e);
+    }
+    *sid = meta->sid;
+    pthread_mutex_unlock(&o->mutex);
+    return n;
+}
+
+void mfs_opens_locked(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find_or_add(o, ino);
+    if (e)
+        e->locked = true;
+    pthread_mutex_unlock(&o->mutex);
+}
+
+bool mfs_opens_forsaken(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_opens *o = meta->opens;
+    int64_t now = mfs_clock_mono();
+    struct open *e;
+    bool over;
+
+    pthread_mutex_lock(&o->mutex);
+    e = find_or_add(o, ino);
+    if (e && (e->count || e->closed || e->untold || e->telling))
+        e->forsaken = 0;
+    else if (e && !e->forsaken)
+        e->forsaken = now;
+    over = e && e->forsaken && now - e->forsaken > meta->limits.forsaken;
+    if (over)
+        e->forsaken = 0;
+    if (e)
+        drop_if_unused(o, e);
+    pthread_mutex_unlock(&o->mutex);
+    return over;
+}
+
+size_t mfs_opens_renew(struct mfs_meta *meta, uint64_t sid, struct mfs_open_state **list)
+{
+    struct mfs_opens *o = meta->opens;
+    struct open *e, *next;
+    size_t n = 0;
+
+    pthread_mutex_lock(&o->mutex);
+    *list = calloc(HASH_COUNT(o->opens) + 1, sizeof **list);
+    HASH_ITER(hh, o->opens, e, next)
+    {
+        renew(o, e);
+        if (*list && (e->telling || e->locked))
+            (*list)[n++] = (struct mfs_open_state){e->ino, e->telling, e->number, e->locked};
+        e->locked = false;
+        e->forsaken = 0;
+        take_later(o, e);
+    }
+    meta->sid = sid;
+    pthread_mutex_unlock(&o->mutex);
+    return n;
+}

@@ -1,0 +1,320 @@
+#include "meta/session/untold.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "base/log.h"
+#include "base/thread.h"
+#include "meta/internal.h"
+#include "meta/session/opens.h"
+
+#define QUIET   MFS_SEC          /* far below what is left of a lease in its partition */
+#define LOOK    (200 * MFS_MSEC) /* for those that have lasted longer */
+#define CALM    (100 * MFS_MSEC) /* who also removes files registers those that he creates */
+#define POLL    (50 * MFS_MSEC / 1000)
+#define AT_ONCE MFS_CALLS_MAX
+
+/* Who is to be answered when the inode's opens are registered, or can't be. */
+struct waiting {
+    uint64_t ino, born; /* files whose creation began later are others */
+    mfs_untold_over_fn *fn;
+    void *arg;
+    struct waiting *prev, *next;
+};
+
+struct mfs_untold {
+    struct mfs_meta *meta;
+    atomic_uint removing;       /* calls under way that may take a file's last name */
+    _Atomic int64_t removed_at; /* mono: the last one has ended */
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    bool stop; /* under mutex, as is what follows */
+    struct waiting *list;
+    TAILQ_HEAD(, mfs_untold_birth) births; /* under way */
+    uint64_t nbirths;                      /* ever */
+};
+
+/* --- telling -------------------------------------------------------------------------------- */
+
+/* Of what others have changed in between nobody was told. */
+static void look_afresh(struct mfs_meta *meta, const struct mfs_open_count *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].told && list[i].again && meta->opts.changed)
+            meta->opts.changed(meta->opts.arg, list[i].ino, 0, NULL, NULL);
+    }
+}
+
+/* Registers them, which are of one partition, for the session, and waits; 0 or the first error. */
+static int tell(struct mfs_meta *meta, uint64_t session, struct mfs_open_count *list, size_t n)
+{
+    struct mfs_ino_arg sid = mfs_ino_arg(session), ino[AT_ONCE];
+    struct mfs_calls calls;
+    int rc;
+
+    calls.n = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct mfs_call *c = mfs_calls_add(&calls, "mfs_reopen", mfs_placement_home(list[i].ino));
+
+        ino[i] = mfs_ino_arg(list[i].ino);
+        mfs_args_bin(&c->args, ino[i].b, sizeof ino[i].b);
+        mfs_args_bin(&c->args, sid.b, sizeof sid.b);
+        mfs_args_int(&c->args, list[i].count);
+        mfs_args_int(&c->args, (int64_t)list[i].number);
+        c->cmd.idempotent = true;
+    }
+    rc = mfs_calls_run(meta, &calls);
+    for (size_t i = 0; i < n; i++)
+        list[i].told = calls.call[i].cmd.rc == 0;
+    mfs_calls_fini(&calls);
+    mfs_opens_told(meta, list, n);
+    look_afresh(meta, list, n);
+    if (rc)
+        mfs_warn("meta", "partition %u may not know of files that are open: %s",
+                 mfs_placement_home(list[0].ino), strerror(-rc));
+    return rc;
+}
+
+/* Those of the inode, unless it was tried in vain a moment ago. */
+static void tell_of(struct mfs_meta *meta, uint64_t ino)
+{
+    struct mfs_open_count c;
+    uint64_t sid;
+
+    if (mfs_opens_take_untold_of(meta, ino, mfs_clock_mono() - QUIET, &c, &sid))
+        tell(meta, sid, &c, 1);
+}
+
+/* Those that have been open, or were last tried, since before then: each once. */
+static void tell_all(struct mfs_meta *meta, int64_t before)
+{
+    struct mfs_open_count list[AT_ONCE];
+    uint64_t sid;
+    size_t n;
+
+    while ((n = mfs_opens_take_untold(meta, MFS_OPENS_ANY, before, list, AT_ONCE, &sid)) > 0)
+        tell(meta, sid, list, n);
+}
+
+/* Those of the partition; 0 or the first error, with which it stops. */
+static int tell_at(struct mfs_meta *meta, uint32_t part)
+{
+    struct mfs_open_count list[AT_ONCE];
+    uint64_t sid;
+    int rc = 0;
+    size_t n;
+
+    while (!rc && (n = mfs_opens_take_untold(meta, part, INT64_MAX, list, AT_ONCE, &sid)) > 0)
+        rc = tell(meta, sid, list, n);
+    return rc;
+}
+
+/* --- opening, creating and removing -----------------------------------------------------------
+ * Each side says what it is about to do before it looks what the other one does. */
+
+static void remove_birth(struct mfs_untold *u, struct mfs_untold_birth *birth)
+{
+    pthread_mutex_lock(&u->mutex);
+    TAILQ_REMOVE(&u->births, birth, among);
+    pthread_mutex_unlock(&u->mutex);
+}
+
+/* Is a file of the partition yet to be counted whose creation is no younger? */
+static bool unborn(struct mfs_untold *u, uint64_t number, uint32_t part)
+{
+    struct mfs_untold_birth *b;
+    bool found = false;
+
+    pthread_mutex_lock(&u->mutex);
+    TAILQ_FOREACH(b, &u->births, among)
+    {
+        found = found || (b->number <= number && b->part == part);
+    }
+    pthread_mutex_unlock(&u->mutex);
+    return found;
+}
+
+bool mfs_untold_creating(struct mfs_untold *u, struct mfs_untold_birth *birth, uint32_t part)
+{
+    int64_t removed = atomic_load(&u->removed_at);
+
+    if (removed && mfs_clock_mono() - removed < CALM)
+        return false;
+    birth->part = part;
+    pthread_mutex_lock(&u->mutex);
+    birth->number = ++u->nbirths;
+    TAILQ_INSERT_TAIL(&u->births, birth, among);
+    pthread_mutex_unlock(&u->mutex);
+    if (atomic_load(&u->removing) == 0)
+        return true;
+    remove_birth(u, birth);
+    return false;
+}
+
+void mfs_untold_created(struct mfs_untold *u, struct mfs_untold_birth *birth, uint64_t ino)
+{
+    if (ino)
+        mfs_opens_untold(u->meta, ino);
+    remove_birth(u, birth);
+}
+
+bool mfs_untold_open(struct mfs_untold *u, uint64_t ino, struct mfs_attr *attr)
+{
+    if (!mfs_opens_untold(u->meta, ino))
+        return false;
+    if (atomic_load(&u->removing) == 0 && mfs_leases_attr(u->meta, ino, attr))
+        return true;
+    mfs_meta_close(u->meta, ino, false);
+    return false;
+}
+
+void mfs_untold_removing(struct mfs_untold *u)
+{
+    atomic_fetch_add(&u->removing, 1);
+}
+
+int mfs_untold_tell(struct mfs_untold *u, uint32_t part)
+{
+    uint64_t born;
+    int rc;
+
+    pthread_mutex_lock(&u->mutex);
+    born = u->nbirths;
+    pthread_mutex_unlock(&u->mutex);
+    /* Other threads wait for no longer than we would, as a birth does not wait for memory, and what
+     * they tell in vain is ours then. */
+    while (unborn(u, born, part))
+        mfs_clock_sleep(POLL);
+    while (!(rc = tell_at(u->meta, part)) && mfs_opens_any_untold(u->meta, part))
+        mfs_clock_sleep(POLL);
+    return rc;
+}
+
+void mfs_untold_removed(struct mfs_untold *u)
+{
+    atomic_store(&u->removed_at, mfs_clock_mono());
+    atomic_fetch_sub(&u->removing, 1);
+}
+
+/* --- being told ------------------------------------------------------------------------------ */
+
+bool mfs_untold_over(struct mfs_untold *u, uint64_t ino, mfs_untold_over_fn *fn, void *arg)
+{
+    struct waiting *w;
+
+    if (!unborn(u, UINT64_MAX, mfs_placement_home(ino)) &&
+        mfs_opens_known(u->meta, ino) == MFS_OPENS_KNOWN) {
+        fn(arg, true);
+        return true;
+    }
+    w = malloc(sizeof *w);
+    if (!w)
+        return false;
+    *w = (struct waiting){.ino = ino, .fn = fn, .arg = arg};
+    pthread_mutex_lock(&u->mutex);
+    w->born = u->nbirths;
+    DL_APPEND(u->list, w);
+    pthread_cond_signal(&u->cond);
+    pthread_mutex_unlock(&u->mutex);
+    return true;
+}
+
+/* With the mutex held, but not while it is at it. */
+static void answer_first(struct mfs_untold *u)
+{
+    struct waiting *w = u->list;
+    enum mfs_opens_known known;
+    bool over;
+
+    DL_DELETE(u->list, w);
+    pthread_mutex_unlock(&u->mutex);
+    over = !unborn(u, w->born, mfs_placement_home(w->ino));
+    tell_of(u->meta, w->ino);
+    known = mfs_opens_known(u->meta, w->ino);
+    over = over && known != MFS_OPENS_BUSY;
+    if (over) {
+        w->fn(w->arg, known == MFS_OPENS_KNOWN);
+        free(w);
+    } else { /* another thread is at it */
+        mfs_clock_sleep(POLL);
+    }
+    pthread_mutex_lock(&u->mutex);
+    if (!over)
+        DL_APPEND(u->list, w);
+}
+
+static void *run(void *arg)
+{
+    struct mfs_untold *u = arg;
+    int64_t now, next = mfs_clock_mono() + LOOK; /* however many there are to be answered */
+
+    pthread_mutex_lock(&u->mutex);
+    while (!u->stop) {
+        now = mfs_clock_mono();
+        if (now >= next) {
+            pthread_mutex_unlock(&u->mutex);
+            tell_all(u->meta, now - QUIET);
+            pthread_mutex_lock(&u->mutex);
+            next = now + LOOK;
+        } else if (u->list) {
+            answer_first(u);
+        } else {
+            mfs_cond_wait(&u->cond, &u->mutex, next - now);
+        }
+    }
+    pthread_mutex_unlock(&u->mutex);
+    return NULL;
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+int mfs_untold_create(struct mfs_untold **untold, struct mfs_meta *meta)
+{
+    struct mfs_untold *u = calloc(1, sizeof *u);
+    int rc;
+
+    *untold = NULL;
+    if (!u)
+        return -ENOMEM;
+    u->meta = meta;
+    TAILQ_INIT(&u->births);
+    pthread_mutex_init(&u->mutex, NULL);
+    rc = mfs_cond_init(&u->cond);
+    if (!rc) {
+        rc = mfs_thread_start(&u->thread, "meta-untold", run, u);
+        if (rc)
+            pthread_cond_destroy(&u->cond);
+    }
+    if (rc) {
+        pthread_mutex_destroy(&u->mutex);
+        free(u);
+        return rc;
+    }
+    *untold = u;
+    return 0;
+}
+
+void mfs_untold_destroy(struct mfs_untold *u)
+{
+    if (!u)
+        return;
+    pthread_mutex_lock(&u->mutex);
+    u->stop = true;
+    pthread_cond_signal(&u->cond);
+    pthread_mutex_unlock(&u->mutex);
+    pthread_join(u->thread, NULL);
+    while (u->list) {
+        struct waiting *w = u->list;
+
+        DL_DELETE(u->list, w);
+        w->fn(w->arg, false);
+        free(w);
+    }
+    pthread_cond_destroy(&u->cond);
+    pthread_mutex_destroy(&u->mutex);
+    free(u);
+}
