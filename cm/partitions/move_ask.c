@@ -9,7 +9,7 @@
 #include "cm/partitions/move_impl.h"
 
 /* A copy, and what its bytes take at worst, in bytes/s. One that stands still is given up by the
- * Local Manager. Clients of a cold one wait, for two minutes (MOVE_WAIT of fuse/mount.c). */
+ * Local Manager. Clients of a cold one wait, for two minutes (MOVE_WAIT of fuse/mount/mount.c). */
 #define RECEIVE_TIME (60 * MFS_SEC)
 #define RECEIVE_SLOW (64ULL << 10)
 #define BLOCKED_TIME (100 * MFS_SEC)

@@ -3,7 +3,7 @@
 #define MFS_CLI_CLIENT_H
 
 #include "cli/deployment.h"
-#include "fuse/control.h"
+#include "fuse/mount/control.h"
 #include "store/store.h"
 
 struct mfs_verb_client {

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "cli/deployment.h"
 #include "cli/verbs.h"
-#include "fuse/mount.h"
+#include "fuse/mount/mount.h"
 #include "store/store.h"
 
 static const struct mfs_conf_option options[] = {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fuse/options.h"
+#include "fuse/mount/options.h"
 #include "input.h"
 
 /* Parsed once more, it is handed on as it is. */

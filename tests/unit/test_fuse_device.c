@@ -24,7 +24,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "fuse/device.h"
+#include "fuse/mount/device.h"
 
 #define PAGE     4096U
 #define SLOW     "slow"
@@ -32,7 +32,7 @@
 #define FILE_INO 2
 
 static struct fuse_session *session;
-static struct mfs_fuse served; /* as much of it as fuse/device.h looks at */
+static struct mfs_fuse served; /* as much of it as fuse/mount/device.h looks at */
 static pthread_t server;
 static pid_t user;
 static int orders = -1; /* to the user */

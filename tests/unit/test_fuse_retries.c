@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "cluster/placement.h"
-#include "fuse/retries.h"
+#include "fuse/mount/retries.h"
 #include "vfs_fixture.h"
 
 #define THREAD 4711

@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "fuse/ends.h"
-#include "fuse/ghosts.h"
-#include "fuse/places.h"
-#include "fuse/walks.h"
+#include "fuse/kernel/ends.h"
+#include "fuse/kernel/ghosts.h"
+#include "fuse/kernel/places.h"
+#include "fuse/kernel/walks.h"
 
 #define SOME 100U
 

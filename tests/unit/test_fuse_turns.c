@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "fuse/turns.h"
+#include "fuse/kernel/turns.h"
 
 #define ROOM 64
 

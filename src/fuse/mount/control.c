@@ -1,0 +1,281 @@
+#include "fuse/mount/control.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/secure.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "cluster/trust.h"
+#include "net/session.h"
+
+#define REQUEST_TIMEOUT (5 * MFS_SEC)
+
+struct mfs_control {
+    const struct mfs_control_config *config;
+    struct mfs_secret secret;
+    struct mfs_loop *loop;
+    struct mfs_session *session;
+    bool beating;  /* of the thread: a question whether cm is there is open … */
+    int64_t asked; /* … since then */
+    pthread_t thread;
+    bool started;
+
+    pthread_mutex_t lock; /* guards what follows; a leaf, but for the call of fn */
+    pthread_cond_t changed;
+    struct mfs_table *table; /* the newest, until somebody takes it */
+    uint64_t epoch;          /* of the newest that came */
+    mfs_control_table_fn *fn;
+    mfs_control_heard_fn *heard;
+    bool replicated; /* says the newest table */
+    void *arg;
+    uint64_t session_id; /* 0: none yet */
+    bool ready;
+};
+
+static void request_done(void *arg, const struct mfs_err *err, const void *reply)
+{
+    (void)arg;
+    (void)reply;
+    if (err != NULL)
+        mfs_warn("control", "request refused: %s", err->msg);
+}
+
+static void request(struct mfs_control *c, struct mfs_conn *conn, enum mfs_msg type,
+                    const void *body)
+{
+    int rc = mfs_conn_request(conn, type, body, REQUEST_TIMEOUT, request_done, c);
+
+    if (rc < 0)
+        mfs_warn("control", "request not sent: %s", strerror(-rc));
+}
+
+static void say_hello(struct mfs_control *c, struct mfs_conn *conn)
+{
+    struct mfs_msg_client_hello m = {.version = MFS_PROTOCOL_VERSION, .pid = (uint32_t)getpid()};
+    bool ready;
+
+    pthread_mutex_lock(&c->lock);
+    m.epoch = c->epoch;
+    if (c->session_id != 0)
+        snprintf(m.session, sizeof m.session, "%016" PRIx64, c->session_id);
+    ready = c->ready;
+    pthread_mutex_unlock(&c->lock);
+    mfs_text_copy(m.mount, sizeof m.mount, c->config->mount);
+    request(c, conn, MFS_MSG_CLIENT_HELLO, &m);
+    if (ready)
+        request(c, conn, MFS_MSG_CLIENT_READY, NULL);
+}
+
+static void up(struct mfs_conn *conn, void *arg)
+{
+    say_hello(arg, conn);
+}
+
+/* Takes over `table`. */
+static void take_table(struct mfs_control *c, struct mfs_table *table)
+{
+    pthread_mutex_lock(&c->lock);
+    if (table->epoch > c->epoch) {
+        c->epoch = table->epoch;
+        c->replicated = table->replicated;
+        if (c->fn != NULL) {
+            c->fn(c->arg, table);
+        } else {
+            free(c->table);
+            c->table = table;
+        }
+        table = NULL;
+        pthread_cond_broadcast(&c->changed);
+    }
+    pthread_mutex_unlock(&c->lock);
+    free(table);
+}
+
+static void on_table(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_table *m = body;
+    struct mfs_control *c = arg;
+    struct mfs_table *copy = m->table != NULL ? mfs_table_dup(m->table) : NULL;
+    struct mfs_msg_epoch reply;
+
+    if (copy == NULL || mfs_table_check(copy) < 0) {
+        free(copy);
+        mfs_conn_fail(conn, id, -EINVAL, "no valid table");
+        return;
+    }
+    take_table(c, copy);
+    pthread_mutex_lock(&c->lock);
+    reply.epoch = c->epoch;
+    pthread_mutex_unlock(&c->lock);
+    mfs_conn_reply(conn, MFS_MSG_TABLE, id, &reply);
+}
+
+/* ---- is cm there? ---------------------------------------------------------------------------- */
+
+static void beaten(void *arg, const struct mfs_err *err, const void *reply)
+{
+    const struct mfs_msg_beat_reply *m = reply;
+    struct mfs_control *c = arg;
+    mfs_control_heard_fn *heard;
+    void *heard_arg;
+
+    c->beating = false;
+    if (err != NULL || m->age_ms > MFS_TRUST / MFS_MSEC)
+        return;
+    pthread_mutex_lock(&c->lock);
+    heard = m->epoch <= c->epoch ? c->heard : NULL; /* a table got lost on its way here */
+    heard_arg = c->arg;
+    pthread_mutex_unlock(&c->lock);
+    /* It was so before the answer was given, hence before that question at the latest. */
+    if (heard != NULL)
+        heard(heard_arg, c->asked - (int64_t)m->age_ms * MFS_MSEC, m->lost, m->nlost);
+}
+
+static void beat(void *arg)
+{
+    struct mfs_control *c = arg;
+    struct mfs_conn *conn = c->session != NULL ? mfs_session_conn(c->session) : NULL;
+    bool wanted;
+
+    pthread_mutex_lock(&c->lock);
+    wanted = c->replicated && c->heard != NULL;
+    pthread_mutex_unlock(&c->lock);
+    if (conn == NULL || !wanted || c->beating)
+        return;
+    c->asked = mfs_clock_mono();
+    c->beating = mfs_conn_request(conn, MFS_MSG_BEAT, NULL, MFS_TRUST_OVER, beaten, c) == 0;
+}
+
+static const struct mfs_handler handlers[] = {{MFS_MSG_TABLE, on_table}, {0, NULL}};
+static const struct mfs_service service = {handlers, up, NULL};
+
+static void *run(void *arg)
+{
+    struct mfs_control *c = arg;
+    int rc = mfs_loop_run(c->loop);
+
+    if (rc < 0)
+        mfs_error("control", "event loop: %s", strerror(-rc));
+    return NULL;
+}
+
+static int start(struct mfs_control *c, struct mfs_err *err)
+{
+    int rc = mfs_secret_load(c->config->secret, &c->secret, err);
+
+    if (rc < 0)
+        return rc;
+    mfs_secure_warn();
+    c->loop = mfs_loop_create();
+    if (c->loop == NULL)
+        return mfs_err_set(err, -errno, "event loop: %s", strerror(errno));
+    c->session =
+        mfs_session_create(c->loop, c->config->address, &c->secret, "client", &service, c, err);
+    if (c->session == NULL)
+        return err->code;
+    if (mfs_loop_timer(c->loop, 0, MFS_TRUST_BEAT, beat, c) == NULL)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    rc = mfs_thread_start(&c->thread, "control", run, c);
+    if (rc < 0)
+        return mfs_err_set(err, rc, "thread: %s", strerror(-rc));
+    c->started = true;
+    return 0;
+}
+
+int mfs_control_create(struct mfs_control **out, const struct mfs_control_config *config,
+                       struct mfs_err *err)
+{
+    struct mfs_control *c = calloc(1, sizeof *c);
+    int rc;
+
+    *out = NULL;
+    if (c == NULL)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    c->config = config;
+    pthread_mutex_init(&c->lock, NULL);
+    mfs_cond_init(&c->changed);
+    rc = start(c, err);
+    if (rc < 0)
+        mfs_control_destroy(c);
+    else
+        *out = c;
+    return rc;
+}
+
+void mfs_control_destroy(struct mfs_control *c)
+{
+    if (c == NULL)
+        return;
+    if (c->started) {
+        mfs_loop_stop(c->loop);
+        pthread_join(c->thread, NULL);
+    }
+    mfs_session_destroy(c->session);
+    mfs_loop_destroy(c->loop);
+    mfs_secret_free(&c->secret);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->lock);
+    free(c->table);
+    free(c);
+}
+
+int mfs_control_wait_table(struct mfs_control *c, int64_t ns, struct mfs_table **table,
+                           struct mfs_err *err)
+{
+    int64_t end = mfs_clock_mono() + ns, left = ns;
+
+    pthread_mutex_lock(&c->lock);
+    while (c->table == NULL && left > 0) {
+        mfs_cond_wait(&c->changed, &c->lock, left);
+        left = end - mfs_clock_mono();
+    }
+    *table = c->table;
+    c->table = NULL;
+    pthread_mutex_unlock(&c->lock);
+    if (*table != NULL)
+        return 0;
+    return mfs_err_set(err, -ETIMEDOUT, "no partition table from %s: is the deployment running?",
+                       c->config->address);
+}
+
+void mfs_control_on_table(struct mfs_control *c, mfs_control_table_fn *fn,
+                          mfs_control_heard_fn *heard, void *arg)
+{
+    struct mfs_table *waiting;
+
+    pthread_mutex_lock(&c->lock);
+    c->fn = fn;
+    c->heard = heard;
+    c->arg = arg;
+    waiting = c->table;
+    c->table = NULL;
+    if (waiting != NULL)
+        fn(arg, waiting);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* In the control thread. */
+static void announce(void *arg)
+{
+    struct mfs_control *c = arg;
+    struct mfs_conn *conn = mfs_session_conn(c->session);
+
+    if (conn != NULL)
+        say_hello(c, conn);
+}
+
+void mfs_control_ready(struct mfs_control *c, uint64_t session)
+{
+    pthread_mutex_lock(&c->lock);
+    c->session_id = session;
+    c->ready = true;
+    pthread_mutex_unlock(&c->lock);
+    mfs_loop_post(c->loop, announce, c);
+}

@@ -1,0 +1,223 @@
+#include "fuse/mount/device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <linux/fuse.h>
+
+#include "cluster/capacity.h"
+
+/* linux/fuse.h may be older than the kernel. */
+#define NOTIFY_INC_EPOCH 8         /* FUSE_NOTIFY_INC_EPOCH */
+#define MAPS_DIRECT      (1U << 4) /* FUSE_DIRECT_IO_ALLOW_MMAP, in flags2 */
+
+/* What is added to the answer to INIT if the kernel knows it: in flags, and in flags2. */
+#define ADDED  (FUSE_HANDLE_KILLPRIV_V2 | FUSE_PARALLEL_DIROPS)
+#define ADDED2 MAPS_DIRECT
+
+/* One process has one mount. */
+static atomic_uint_fast64_t hello;  /* number of the request INIT, until that is answered */
+static atomic_uint known, known2;   /* of ADDED and ADDED2, what the kernel knows … */
+static atomic_uint agreed, agreed2; /* … and what it was answered */
+static _Thread_local bool kills;
+static size_t kept;                  /* of a worker's buffer, see device.h; SIZE_MAX: all of it */
+static _Thread_local size_t touched; /* of it, by the last request */
+static _Thread_local bool has_turn;  /* the last request, see fuse/kernel/turns.h */
+
+/* A field of the request that lies `off` bytes behind its header; 0 when it is shorter. */
+static uint32_t field(const char *request, size_t len, size_t off)
+{
+    uint32_t value = 0;
+
+    if (sizeof(struct fuse_in_header) + off + sizeof value <= len)
+        memcpy(&value, request + sizeof(struct fuse_in_header) + off, sizeof value);
+    return value;
+}
+
+static bool asks_to_kill(uint32_t opcode, const char *request, size_t len)
+{
+    switch (opcode) {
+    case FUSE_WRITE:
+        return field(request, len, offsetof(struct fuse_write_in, write_flags)) &
+               FUSE_WRITE_KILL_SUIDGID;
+    case FUSE_OPEN:
+        return field(request, len, offsetof(struct fuse_open_in, open_flags)) &
+               FUSE_OPEN_KILL_SUIDGID;
+    case FUSE_CREATE:
+        return field(request, len, offsetof(struct fuse_create_in, open_flags)) &
+               FUSE_OPEN_KILL_SUIDGID;
+    case FUSE_SETATTR:
+        return field(request, len, offsetof(struct fuse_setattr_in, valid)) & FATTR_KILL_SUIDGID;
+    default:
+        return false;
+    }
+}
+
+static void hear_hello(uint64_t unique, const char *request, size_t len)
+{
+    uint32_t flags = field(request, len, offsetof(struct fuse_init_in, flags));
+    uint32_t more = field(request, len, offsetof(struct fuse_init_in, flags2));
+
+    atomic_store(&known, flags & ADDED);
+    atomic_store(&known2, flags & FUSE_INIT_EXT ? more & ADDED2 : 0);
+    atomic_store(&hello, unique);
+}
+
+/* TMPFILE has CREATE's form, question and answer; the name is "/". */
+static void look_at(char *request, size_t len)
+{
+    struct fuse_in_header in;
+
+    if (len < sizeof in)
+        return;
+    memcpy(&in, request, sizeof in);
+    if (in.opcode == FUSE_TMPFILE) {
+        in.opcode = FUSE_CREATE;
+        memcpy(request, &in, sizeof in);
+    }
+    kills = asks_to_kill(in.opcode, request, len);
+    if (in.opcode == FUSE_INIT)
+        hear_hello(in.unique, request, len);
+}
+
+/* May it have to wait until other mounts have dropped pages, as a rule? Nothing may be here for
+ * which Linux keeps pages locked, nor RELEASE: of what no process waits for it has only so many
+ * under way at once, among them reads. */
+static bool may_wait(const char *request, size_t len)
+{
+    struct fuse_in_header in;
+
+    if (len < sizeof in)
+        return false;
+    memcpy(&in, request, sizeof in);
+    switch (in.opcode) {
+    case FUSE_FLUSH:
+    case FUSE_FSYNC:
+    case FUSE_SETATTR:
+    case FUSE_SETXATTR:
+    case FUSE_FALLOCATE:
+    case FUSE_SETLK:
+    case FUSE_SETLKW:
+        return true;
+    case FUSE_OPEN:
+        return field(request, len, offsetof(struct fuse_open_in, flags)) & O_TRUNC;
+    default:
+        return false;
+    }
+}
+
+static ssize_t next_request(struct mfs_turns *turns, int fd, char *buf, size_t len)
+{
+    ssize_t n = has_turn ? (ssize_t)mfs_turns_next(turns, buf) : 0;
+
+    has_turn = n > 0;
+    if (has_turn)
+        return n;
+    do {
+        n = read(fd, buf, len);
+        has_turn = n > 0 && may_wait(buf, (size_t)n);
+    } while (has_turn && !mfs_turns_take(turns, buf, (size_t)n));
+    return n;
+}
+
+/* libfuse has one buffer per worker, for ever. */
+static void give_back(char *buf)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *from = buf + (page - ((uintptr_t)buf + kept) % page) % page + kept;
+    size_t bytes = touched > (size_t)(from - buf) ? touched - (size_t)(from - buf) : 0;
+
+    if (bytes >= page)
+        madvise(from, bytes / page * page, MADV_DONTNEED);
+}
+
+static ssize_t read_request(int fd, void *buf, size_t len, void *userdata)
+{
+    struct mfs_fuse *m = userdata;
+    ssize_t n;
+
+    if (touched > kept)
+        give_back(buf);
+    n = next_request(m->turns, fd, buf, len);
+    touched = n > 0 ? (size_t)n : 0;
+    if (n > 0)
+        look_at(buf, (size_t)n);
+    return n;
+}
+
+/* The answer to the kernel's hello: our flags are added to what libfuse says. */
+static void take_over(const struct iovec *iov, int count)
+{
+    const struct fuse_out_header *out = iov[0].iov_base;
+    struct fuse_init_out *init = count > 1 ? iov[1].iov_base : NULL;
+
+    if (out->unique != atomic_load(&hello) || out->error != 0 || init == NULL ||
+        iov[1].iov_len < offsetof(struct fuse_init_out, flags2) + sizeof init->flags2)
+        return;
+    init->flags |= atomic_load(&known);
+    init->flags2 |= atomic_load(&known2);
+    if (init->flags2 != 0)
+        init->flags |= FUSE_INIT_EXT;
+    atomic_store(&hello, 0);
+    atomic_store(&agreed, atomic_load(&known));
+    atomic_store(&agreed2, atomic_load(&known2));
+}
+
+static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata)
+{
+    (void)userdata;
+    if (atomic_load_explicit(&hello, memory_order_relaxed) != 0 && count > 0 &&
+        iov[0].iov_len >= sizeof(struct fuse_out_header))
+        take_over(iov, count);
+    return writev(fd, iov, count);
+}
+
+int mfs_device_attach(struct fuse_session *se, size_t keep)
+{
+    static const struct fuse_custom_io io = {.read = read_request, .writev = write_answer};
+
+    kept = keep < MFS_CAPACITY_REQUEST ? keep : SIZE_MAX;
+    return fuse_session_custom_io(se, &io, fuse_session_fd(se));
+}
+
+bool mfs_device_kills(void)
+{
+    return kills;
+}
+
+bool mfs_device_is_ours(void)
+{
+    return atomic_load(&agreed) & FUSE_HANDLE_KILLPRIV_V2;
+}
+
+bool mfs_device_maps_direct(void)
+{
+    return atomic_load(&agreed2) & MAPS_DIRECT;
+}
+
+int mfs_device_distrust(struct fuse_session *se)
+{
+    const struct fuse_out_header notice = {.len = sizeof notice, .error = NOTIFY_INC_EPOCH};
+
+    return write(fuse_session_fd(se), &notice, sizeof notice) < 0 ? -errno : 0;
+}
+
+/* FUSE_NOTIFY_STORE makes the file longer before it takes the bytes that came with it. There are
+ * none: whatever byte we gave might overwrite what a mapping has stored there by now. */
+int mfs_device_grow(struct fuse_session *se, uint64_t node, uint64_t end)
+{
+    struct fuse_notify_store_out store = {.nodeid = node, .offset = end - 1, .size = 1};
+    struct fuse_out_header notice = {.len = sizeof notice + sizeof store + store.size,
+                                     .error = FUSE_NOTIFY_STORE};
+    const struct iovec iov[] = {
+        {&notice, sizeof notice}, {&store, sizeof store}, {NULL, store.size}};
+
+    return writev(fuse_session_fd(se), iov, 3) < 0 && errno != EFAULT ? -errno : 0;
+}

@@ -1,0 +1,48 @@
+/* What libfuse 3.14 does not hand on of the kernel's protocol, read and written at /dev/fuse
+ * itself (linux/fuse.h): FUSE_NOTIFY_INC_EPOCH, FUSE_NOTIFY_STORE without content, and these flags
+ * of the answer to INIT:
+ *
+ *   FUSE_PARALLEL_DIROPS      look-ups and listings of one directory do not wait for each other
+ *   FUSE_HANDLE_KILLPRIV_V2   the kernel does not ask for security.capability before each write(2),
+ *                             and leaves it to us to take set-user-ID, set-group-ID and
+ *                             capabilities from a file whose content or owner changes
+ *   FUSE_DIRECT_IO_ALLOW_MMAP files that bypass the kernel's pages may be mapped shared */
+#ifndef MFS_FUSE_MOUNT_DEVICE_H
+#define MFS_FUSE_MOUNT_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "fuse/mount/session.h"
+
+/* After the mount, before the first request: 0 or -errno. Requests come in the turn that the
+ * mount's mfs_turns gives them. `kept`: bytes that a worker keeps of its request buffer while it
+ * waits for the next one; the rest goes back to the system. */
+int mfs_device_attach(struct fuse_session *se, size_t kept);
+
+/* The name with which CREATE comes for TMPFILE, which libfuse 3.14 does not know: no file has it.
+ */
+#define MFS_DEVICE_TMPFILE "/"
+
+/* Does the request that the calling thread serves (OPEN, CREATE, WRITE, SETATTR) want set-user-ID
+ * and set-group-ID gone, as whoever made it may not keep them? */
+bool mfs_device_kills(void);
+
+/* Has the kernel left all that to us? Known once it has said hello. */
+bool mfs_device_is_ours(void);
+
+/* May files that bypass the kernel's pages (direct_io) be mapped shared? Known likewise. Not before
+ * Linux 6.6. */
+bool mfs_device_maps_direct(void);
+
+/* The kernel looks up again whatever name it has from answers to questions that it asked before
+ * now, when somebody wants to use it. It takes no lock for that. -EINVAL: it is older than Linux
+ * 6.16 and can't. Any thread. */
+int mfs_device_distrust(struct fuse_session *se);
+
+/* The kernel believes from now on that the file reaches to `end` at least, which is not 0. Its
+ * pages keep what they hold. -ENOENT: it has forgotten the inode. Any thread; waits for who holds
+ * the last page locked. */
+int mfs_device_grow(struct fuse_session *se, uint64_t node, uint64_t end);
+
+#endif

@@ -1,0 +1,409 @@
+/* From configuration to unmount, in this order, and back in the reverse:
+ *
+ *   control   the first partition table comes from lm
+ *   store     connections to the partitions
+ *   vfs       session, write-behind, read-ahead
+ *   session   /dev/fuse, mount
+ *   notify    dropping of pages
+ *   tidy      what clients that died have left
+ *   signals   and the news that the mount answers
+ *   loop      until the unmount or a signal
+ */
+#include "fuse/mount/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <malloc.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "fuse/mount/awake.h"
+#include "fuse/mount/control.h"
+#include "fuse/mount/daemon.h"
+#include "fuse/mount/device.h"
+#include "fuse/mount/mountpoint.h"
+#include "fuse/mount/signals.h"
+#include "fsck/tidy.h"
+
+#define TABLE_WAIT   (30 * MFS_SEC) /* a deployment that is just starting */
+#define RELAXED_LIFE 1.0            /* s */
+
+/* How long a request may wait for a partition that is being moved (a cold move copies all of it
+ * meanwhile), and for one that is not where it was, as the table may be late. */
+#define MOVE_WAIT (120 * MFS_SEC)
+#define LOST_WAIT (5 * MFS_SEC)
+/* And how long a failover waits for this kernel to drop what it keeps: it may be waiting itself,
+ * for locks of calls that wait for the failover. */
+#define DROP_WAIT (200 * MFS_MSEC)
+
+#define TIDY_SHARE 8U /* part of the memory that a search for what others left may take */
+
+#define LITTLE_MEMORY (256U << 20)
+
+/* libfuse's own messages; most are about requests that nobody waits for any more. */
+static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+    char line[256];
+
+    vsnprintf(line, sizeof line, fmt, ap);
+    line[strcspn(line, "\n")] = '\0';
+    mfs_log_write(level <= FUSE_LOG_WARNING ? MFS_LOG_WARN : MFS_LOG_DEBUG, "fuse", "%s", line);
+}
+
+/* Before anybody hears that this client has the table. */
+static void tell_failover(struct mfs_fuse *m)
+{
+    pthread_mutex_lock(&m->told_lock);
+    if (m->told != NULL)
+        mfs_meta_failed_over(m->told, DROP_WAIT);
+    pthread_mutex_unlock(&m->told_lock);
+}
+
+static void tell_failovers_to(struct mfs_fuse *m, struct mfs_meta *meta)
+{
+    pthread_mutex_lock(&m->told_lock);
+    m->told = meta;
+    pthread_mutex_unlock(&m->told_lock);
+}
+
+static void new_table(void *arg, struct mfs_table *table)
+{
+    struct mfs_fuse *m = arg;
+    struct mfs_table *copy = mfs_table_dup(table);
+    unsigned long long epoch = table->epoch;
+    int rc = mfs_store_set_table(m->store, table);
+
+    if (rc < 0 && rc != -ESTALE)
+        mfs_error("control", "table of epoch %llu not usable: %s", epoch, strerror(-rc));
+    if (rc < 0 || copy == NULL) {
+        free(copy);
+        return;
+    }
+    pthread_mutex_lock(&m->table_lock);
+    free(m->table);
+    m->table = copy;
+    pthread_mutex_unlock(&m->table_lock);
+    tell_failover(m);
+    mfs_info("control", "partition table of epoch %llu", epoch);
+}
+
+static void heard(void *arg, int64_t at, const struct mfs_lost_node *lost, size_t n)
+{
+    struct mfs_fuse *m = arg;
+
+    mfs_store_heard(m->store, at, lost, n);
+}
+
+static int start_store(struct mfs_fuse *m, struct mfs_err *err)
+{
+    struct mfs_store_opts opts = {.node = m->config->node,
+                                  .io_timeout = m->config->options.io_timeout * MFS_SEC,
+                                  .table_wait = LOST_WAIT,
+                                  .fence_wait = MOVE_WAIT,
+                                  .full_wait = m->config->options.full_wait * MFS_SEC};
+    struct mfs_table *table;
+    int rc = mfs_control_wait_table(m->control, TABLE_WAIT, &table, err);
+
+    if (rc < 0)
+        return rc;
+    m->table = mfs_table_dup(table);
+    rc = mfs_store_create(&m->store, table, &opts);
+    if (rc < 0)
+        return mfs_err_set(err, rc, "partition table: %s", strerror(-rc));
+    mfs_control_on_table(m->control, new_table, heard, m);
+    return 0;
+}
+
+/* How many workers may serve what has to wait for other mounts: seven eighths. With clone_fd only
+ * the worker that has read a request can answer it. */
+static unsigned turns(const struct mfs_mount_options *o)
+{
+    return o->clone_fd ? UINT_MAX : o->workers - (o->workers + 7) / 8;
+}
+
+static int start_vfs(struct mfs_fuse *m, struct mfs_err *err)
+{
+    const struct mfs_mount_options *o = &m->config->options;
+    struct mfs_vfs_opts opts = {.threads = o->threads,
+                                .write_window = m->shares.write_window,
+                                .read_window = m->shares.read_window,
+                                .contents = m->shares.contents,
+                                .files = m->shares.files,
+                                .names = m->shares.names,
+                                .heads = m->shares.heads,
+                                .no_atime = o->no_atime,
+                                .no_diratime = o->no_diratime,
+                                .leases = true};
+    int rc = mfs_vfs_create(&m->vfs, m->store, &opts);
+
+    if (rc < 0)
+        return mfs_err_set(err, rc, "partitions: %s", strerror(-rc));
+    m->ends = mfs_ends_create();
+    m->ghosts = mfs_ghosts_create();
+    m->places = mfs_places_create();
+    m->retries = mfs_retries_create(m->vfs);
+    m->walks = mfs_walks_create();
+    m->turns = mfs_turns_create(turns(o));
+    if (m->ends == NULL || m->ghosts == NULL || m->places == NULL || m->retries == NULL ||
+        m->walks == NULL || m->turns == NULL)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    return 0;
+}
+
+/* libfuse tells the reason to the log alone. The usual one is worth more. */
+static int refused(const char *path, struct mfs_err *err)
+{
+    if (access("/dev/fuse", R_OK | W_OK) < 0)
+        return mfs_err_set(err, -ENODEV,
+                           "%s: /dev/fuse: %s; modprobe fuse, in a container "
+                           "--device /dev/fuse --cap-add SYS_ADMIN",
+                           path, strerror(errno));
+    return mfs_err_set(err, -EIO, "%s: the kernel refused the mount, see the log", path);
+}
+
+static int new_session(struct mfs_fuse *m, const char *options, struct mfs_err *err)
+{
+    struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+    int rc = -ENOMEM;
+
+    if (fuse_opt_add_arg(&args, "memefs") == 0 && fuse_opt_add_arg(&args, "-o") == 0 &&
+        fuse_opt_add_arg(&args, options) == 0) {
+        m->se = fuse_session_new(&args, &mfs_fuse_ops, sizeof mfs_fuse_ops, m);
+        rc = m->se != NULL ? 0 : -EINVAL;
+    }
+    fuse_opt_free_args(&args);
+    if (rc < 0)
+        return mfs_err_set(err, rc, "mount options %s: refused by libfuse", options);
+    if (fuse_session_mount(m->se, m->config->path) < 0)
+        return refused(m->config->path, err);
+    rc = mfs_device_attach(m->se, m->shares.kept);
+    return rc < 0 ? mfs_err_set(err, rc, "/dev/fuse: %s", strerror(-rc)) : 0;
+}
+
+static int start_session(struct mfs_fuse *m, struct mfs_err *err)
+{
+    const struct mfs_buf *given = &m->config->options.kernel;
+    struct mfs_buf options;
+    int rc;
+
+    mfs_buf_init(&options);
+    rc = mfs_buf_printf(&options, "default_permissions,fsname=%s,subtype=memefs%s%.*s",
+                        m->config->name, geteuid() == 0 ? ",allow_other" : "",
+                        (int)mfs_buf_len(given), mfs_buf_data(given));
+    if (rc < 0)
+        return mfs_err_set(err, rc, "out of memory");
+    rc = new_session(m, mfs_buf_data(&options), err);
+    mfs_buf_fini(&options);
+    if (rc < 0)
+        return rc;
+    rc = mfs_notify_create(&m->notify, m);
+    if (rc == 0)
+        rc = mfs_notify_create(&m->names, m);
+    if (rc == 0)
+        rc = mfs_notify_create(&m->writes, m);
+    if (rc < 0)
+        return mfs_err_set(err, rc, "thread: %s", strerror(-rc));
+    mfs_vfs_on_invalidate(m->vfs, mfs_notify_invalidate, m->notify);
+    mfs_vfs_on_revoke(m->vfs, mfs_notify_revoke, mfs_notify_distrust, m->names);
+    tell_failovers_to(m, mfs_vfs_meta(m->vfs));
+    return 0;
+}
+
+static int start_tidy(struct mfs_fuse *m, struct mfs_err *err)
+{
+    struct mfs_tidy_opts opts = {.memory = m->config->options.memory / TIDY_SHARE};
+    int rc = mfs_tidy_start(&m->tidy, m->store, mfs_vfs_meta(m->vfs), &opts);
+
+    return rc < 0 ? mfs_err_set(err, rc, "thread: %s", strerror(-rc)) : 0;
+}
+
+static int serve(struct mfs_fuse *m, int channel, struct mfs_err *err)
+{
+    struct fuse_loop_config *loop = fuse_loop_cfg_create();
+    struct mfs_signals signals;
+    int rc;
+
+    if (loop == NULL)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    fuse_loop_cfg_set_clone_fd(loop, m->config->options.clone_fd);
+    fuse_loop_cfg_set_max_threads(loop, m->config->options.workers);
+    fuse_loop_cfg_set_idle_threads(loop, m->config->options.workers);
+    rc = mfs_signals_start(&signals, m, channel);
+    if (rc == 0) {
+        struct mfs_awake *awake = m->config->options.no_awake ? NULL : mfs_awake_start(&m->stats);
+
+        rc = fuse_session_loop_mt(m->se, loop);
+        mfs_awake_stop(awake);
+        mfs_signals_stop(&signals);
+    }
+    fuse_loop_cfg_destroy(loop);
+    if (rc < 0)
+        return mfs_err_set(err, rc, "serving requests: %s", strerror(-rc));
+    return 0;
+}
+
+/* Lets go of the device, which ends the connection: whoever still waits for an answer gets an
+ * error. In its place comes a pipe that nobody reads, on which poll(2) says what libfuse takes as
+ * "unmounted already"; else it would unmount whatever is at the path by now. */
+static void let_go(struct fuse_session *se)
+{
+    int fd[2];
+
+    if (pipe2(fd, O_CLOEXEC) < 0)
+        return;
+    close(fd[0]);
+    dup3(fd[1], fuse_session_fd(se), O_CLOEXEC);
+    close(fd[1]);
+}
+
+/* Has the kernel ended the connection? What is at the path then is not ours, although it may have
+ * got the device number that was. */
+static bool is_unmounted(struct fuse_session *se)
+{
+    struct pollfd device = {.fd = fuse_session_fd(se)};
+
+    return poll(&device, 1, 0) == 1 && (device.revents & POLLERR);
+}
+
+/* First nobody waits for us any more. */
+static void end_session(struct mfs_fuse *m)
+{
+    bool later;
+
+    tell_failovers_to(m, NULL);
+    if (m->vfs != NULL)
+        mfs_vfs_stop_waiting(m->vfs);
+    if (m->notify != NULL)
+        mfs_notify_stop(m->notify);
+    if (m->names != NULL)
+        mfs_notify_stop(m->names);
+    if (m->writes != NULL)
+        mfs_notify_stop(m->writes);
+    if (m->device != 0 && geteuid() == 0 && !is_unmounted(m->se)) {
+        mfs_mountpoint_release(m->config->path, m->device, &later);
+        let_go(m->se);
+    }
+    if (m->se != NULL)
+        fuse_session_unmount(m->se);
+}
+
+/* Then what is dirty goes out. */
+static void tear_down(struct mfs_fuse *m)
+{
+    end_session(m);
+    mfs_tidy_stop(m->tidy);
+    if (m->store != NULL)
+        mfs_fuse_stats_log(&m->stats, m->store);
+    mfs_retries_destroy(m->retries);
+    mfs_vfs_destroy(m->vfs);
+    mfs_turns_destroy(m->turns);
+    mfs_walks_destroy(m->walks);
+    mfs_places_destroy(m->places);
+    mfs_ghosts_destroy(m->ghosts);
+    mfs_notify_destroy(m->writes);
+    mfs_notify_destroy(m->names);
+    mfs_notify_destroy(m->notify);
+    mfs_ends_destroy(m->ends);
+    if (m->se != NULL)
+        fuse_session_destroy(m->se);
+    mfs_control_destroy(m->control); /* its thread uses the store */
+    mfs_store_destroy(m->store);
+    free(m->table);
+    pthread_mutex_destroy(&m->table_lock);
+    pthread_mutex_destroy(&m->told_lock);
+}
+
+static int run(struct mfs_fuse *m, const struct mfs_control_config *control, int channel,
+               struct mfs_err *err)
+{
+    int rc = mfs_control_create(&m->control, control, err);
+
+    if (rc == 0)
+        rc = start_store(m, err);
+    if (rc == 0)
+        rc = start_vfs(m, err);
+    if (rc == 0)
+        rc = start_session(m, err);
+    if (rc == 0)
+        rc = start_tidy(m, err);
+    return rc < 0 ? rc : serve(m, channel, err);
+}
+
+/* Many threads and stripes that come and go make glibc keep several times what is in use: where
+ * that would be a large part of what the client may take, large buffers go back at once when they
+ * are freed, and threads share arenas. */
+static void keep_within(uint64_t memory)
+{
+    if (memory >= LITTLE_MEMORY)
+        return;
+    mallopt(M_MMAP_THRESHOLD, 128 << 10);
+    mallopt(M_TRIM_THRESHOLD, 256 << 10);
+    mallopt(M_ARENA_MAX, 2);
+}
+
+/* To the log as it is, which is stderr before its file is opened. */
+static void say_covered(const struct mfs_mount_config *config)
+{
+    mfs_warn("mount", "%s: is not empty: what is in it is out of sight until the unmount",
+             config->path);
+}
+
+static int open_log(const struct mfs_mount_config *config, bool covers, struct mfs_err *err)
+{
+    int rc = mfs_log_open("memefs", config->log, config->options.log_level);
+
+    if (rc < 0)
+        return mfs_err_set(err, rc, "%s: %s", config->log, strerror(-rc));
+    if (covers)
+        say_covered(config);
+    return 0;
+}
+
+int mfs_mount_run(const struct mfs_mount_config *config, struct mfs_err *err)
+{
+    struct mfs_control_config control = {config->address, config->secret, config->path};
+    struct mfs_fuse m = {.config = config,
+                         .shares = {.write_window = config->options.write_window,
+                                    .read_window = config->options.read_window},
+                         .timeout = config->options.relaxed ? RELAXED_LIFE : 0};
+    int channel = -1, rc;
+    bool logged, /* else the log is stderr, where the caller will say it */
+        covers;
+
+    keep_within(config->options.memory);
+    mfs_capacity_divide(config->options.memory, config->options.workers, &m.shares);
+    rc = mfs_mountpoint_prepare(config->path, err);
+    covers = rc == 0 && mfs_mountpoint_covers(config->path);
+    if (covers && !config->foreground)
+        say_covered(config);
+    if (rc == 0 && !config->foreground)
+        rc = mfs_daemon_fork(&channel, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = open_log(config, covers && (config->foreground || config->log != NULL), err);
+    logged = rc == 0 && (channel < 0 || config->log != NULL);
+    fuse_set_log_func(fuse_says);
+    mfs_signals_block();
+    pthread_mutex_init(&m.table_lock, NULL);
+    pthread_mutex_init(&m.told_lock, NULL);
+    if (rc == 0 && chdir("/") == 0)
+        rc = run(&m, &control, channel, err);
+    if (rc < 0) {
+        if (logged)
+            mfs_error("mount", "%s", err->msg);
+        if (!atomic_load(&m.answers))
+            mfs_daemon_ready(channel, err);
+    }
+    tear_down(&m);
+    if (logged)
+        mfs_info("mount", "%s: unmounted", config->path);
+    if (rc < 0 && channel >= 0)
+        _exit(EXIT_FAILURE); /* the process that we come from tells why */
+    return rc;
+}

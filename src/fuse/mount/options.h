@@ -1,0 +1,39 @@
+/* What -o takes: one table of our own options; the rest is what mount(8) and the kernel know. */
+#ifndef MFS_FUSE_MOUNT_OPTIONS_H
+#define MFS_FUSE_MOUNT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+
+struct mfs_mount_options {
+    bool relaxed; /* cache=relaxed: names and attributes may be 1 s old */
+    bool no_atime;
+    bool no_diratime;    /* … of directories */
+    bool no_awake;       /* processors may halt between requests, see awake.h */
+    bool clone_fd;       /* a /dev/fuse descriptor for each worker */
+    uint32_t workers;    /* threads that serve requests */
+    uint32_t threads;    /* senders, and as many fetchers, of data */
+    uint64_t memory;     /* bytes that the client may take */
+    size_t write_window; /* bytes dirty and on the way, all files; 0: a part of memory */
+    size_t read_window;  /* bytes read ahead, all files; 0: likewise */
+    uint32_t io_timeout; /* s that a partition may take to answer */
+    uint32_t full_wait;  /* s to wait for memory while the deployment can grow */
+    enum mfs_log_level log_level;
+    struct mfs_buf kernel; /* ",ro,suid…": for the kernel, as given; libfuse begins with nosuid and
+                            * nodev */
+};
+
+void mfs_mount_options_init(struct mfs_mount_options *o); /* the defaults */
+void mfs_mount_options_fini(struct mfs_mount_options *o);
+
+/* Adds a list "a,b=c" to what was there; later ones win. -EINVAL names the culprit. */
+int mfs_mount_options_parse(struct mfs_mount_options *o, const char *list, struct mfs_err *err);
+void mfs_mount_options_help(FILE *to);
+
+#endif

@@ -1,0 +1,58 @@
+/* What the operations of a mount share. Made by session.c; never changes while requests are served,
+ * other than what is atomic or has a lock of its own. */
+#ifndef MFS_FUSE_MOUNT_SESSION_H
+#define MFS_FUSE_MOUNT_SESSION_H
+
+#define FUSE_USE_VERSION FUSE_MAKE_VERSION(3, 12)
+
+#include <fuse_lowlevel.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "cluster/capacity.h"
+#include "cluster/table.h"
+#include "fuse/kernel/ends.h"
+#include "fuse/kernel/ghosts.h"
+#include "fuse/mount/mount.h"
+#include "fuse/mount/notify.h"
+#include "fuse/kernel/places.h"
+#include "fuse/mount/retries.h"
+#include "fuse/mount/stats.h"
+#include "fuse/kernel/turns.h"
+#include "fuse/kernel/walks.h"
+#include "vfs/vfs.h"
+
+struct mfs_control;
+struct mfs_tidy;
+
+struct mfs_fuse {
+    const struct mfs_mount_config *config;
+    struct mfs_control *control;
+    struct mfs_store *store;
+    struct mfs_vfs *vfs;
+    struct mfs_tidy *tidy;
+    struct mfs_notify *notify; /* of pages */
+    struct mfs_notify *names;  /* another thread: these wait for locks that may be held for long */
+    struct mfs_notify *writes; /* and another, of pages that this mount's own writes have bypassed:
+                                * they wait for no partition */
+    struct mfs_ends *ends;
+    struct mfs_ghosts *ghosts;
+    struct mfs_places *places;
+    struct mfs_retries *retries;
+    struct mfs_walks *walks;
+    struct mfs_turns *turns;
+    struct fuse_session *se;
+    struct mfs_capacity_shares shares; /* of the memory that it may take */
+    double timeout;                    /* of names and attributes, s */
+    struct mfs_fuse_stats stats;
+    pthread_mutex_t table_lock; /* guards table; a leaf */
+    struct mfs_table *table;    /* what the store has, for memefs layout */
+    pthread_mutex_t told_lock;  /* guards told; held while it is told of a failover */
+    struct mfs_meta *told;      /* NULL before the session, and after it */
+    atomic_bool answers;        /* the kernel has said hello */
+    _Atomic dev_t device;       /* of the mount, 0 until it has answered; of signals' thread */
+};
+
+extern const struct fuse_lowlevel_ops mfs_fuse_ops;
+
+#endif

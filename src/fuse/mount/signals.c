@@ -1,0 +1,158 @@
+#include "fuse/mount/signals.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "fuse/mount/control.h"
+#include "fuse/mount/daemon.h"
+#include "fuse/mount/mountpoint.h"
+
+#define WAKE      SIGUSR2 /* gets the main thread out of libfuse's wait */
+#define TICK      (50 * MFS_MSEC)
+#define UMOUNTING (1 * MFS_SEC) /* time for the kernel to end the session after an unmount */
+
+static void fill(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGHUP);
+    sigaddset(set, SIGUSR1);
+}
+
+static void nothing(int signo)
+{
+    (void)signo;
+}
+
+void mfs_signals_block(void)
+{
+    struct sigaction wake = {.sa_handler = nothing}, ignore = {.sa_handler = SIG_IGN};
+    sigset_t set;
+
+    fill(&set);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    sigaction(WAKE, &wake, NULL);
+    sigaction(SIGPIPE, &ignore, NULL);
+}
+
+/* Waits a little for one of our signals; 0 when none came. */
+static int next_signal(void)
+{
+    struct timespec tick = {0, TICK};
+    sigset_t set;
+    int signo;
+
+    fill(&set);
+    signo = sigtimedwait(&set, NULL, &tick);
+    return signo > 0 ? signo : 0;
+}
+
+/* The main thread looks at the session's end only between waits: it is woken until it has seen. */
+static void end_loop(struct mfs_signals *s)
+{
+    fuse_session_exit(s->m->se);
+    while (!atomic_load(&s->stop)) {
+        pthread_kill(s->main, WAKE);
+        mfs_clock_sleep(TICK);
+    }
+}
+
+/* With requests still being served, so that pages written through mmap come in. Where programs
+ * still use the mount it only goes out of sight, and they get errors. */
+static void end_mount(struct mfs_signals *s, int signo)
+{
+    const char *path = s->m->config->path;
+    int64_t end;
+    bool later;
+    int rc;
+
+    mfs_info("mount", "%s: ending on signal %d", path, signo);
+    mfs_notify_stop(s->m->notify); /* the kernel may need answers to let it go */
+    rc = mfs_mountpoint_release(path, s->m->device, &later);
+    if (rc < 0)
+        mfs_info("mount", "%s: unmount: %s", path, strerror(-rc));
+    end = mfs_clock_mono() + (rc < 0 || later ? 0 : UMOUNTING);
+    while (!atomic_load(&s->stop) && mfs_clock_mono() < end)
+        mfs_clock_sleep(TICK);
+    if (!atomic_load(&s->stop))
+        end_loop(s);
+}
+
+/* Without a log file it is that of the terminal that has gone. */
+static void hang_up(struct mfs_signals *s)
+{
+    int rc;
+
+    if (s->m->config->log == NULL) {
+        end_mount(s, SIGHUP);
+        return;
+    }
+    rc = mfs_log_reopen();
+    if (rc < 0)
+        mfs_warn("mount", "%s: the log goes on as it was: %s", s->m->config->log, strerror(-rc));
+    else
+        mfs_info("mount", "%s: log opened anew", s->m->config->path);
+}
+
+static void announce(struct mfs_signals *s)
+{
+    struct mfs_fuse *m = s->m;
+    dev_t device = 0;
+    int rc = mfs_mountpoint_tune(m->config->path, MFS_CAPACITY_REQUEST, &device);
+
+    atomic_store(&m->device, device);
+    if (rc < 0) {
+        struct mfs_err err;
+
+        mfs_err_set(&err, rc, "%s: the mount does not answer: %s", m->config->path, strerror(-rc));
+        mfs_error("mount", "%s", err.msg);
+        mfs_daemon_ready(s->channel, &err);
+        end_mount(s, 0);
+        return;
+    }
+    mfs_info("mount", "%s: mounted", m->config->path);
+    mfs_control_ready(m->control, mfs_meta_session(mfs_vfs_meta(m->vfs)));
+    mfs_daemon_ready(s->channel, NULL);
+}
+
+static void *run(void *arg)
+{
+    struct mfs_signals *s = arg;
+    bool announced = false;
+
+    while (!atomic_load(&s->stop)) {
+        int signo = next_signal();
+
+        if (signo == SIGUSR1)
+            mfs_fuse_stats_log(&s->m->stats, s->m->store);
+        else if (signo == SIGHUP)
+            hang_up(s);
+        else if (signo != 0)
+            end_mount(s, signo);
+        if (!announced && atomic_load(&s->m->answers)) {
+            announced = true;
+            announce(s);
+        }
+    }
+    return NULL;
+}
+
+int mfs_signals_start(struct mfs_signals *s, struct mfs_fuse *m, int channel)
+{
+    s->m = m;
+    s->channel = channel;
+    s->main = pthread_self();
+    atomic_init(&s->stop, false);
+    return mfs_thread_start(&s->thread, "signals", run, s);
+}
+
+void mfs_signals_stop(struct mfs_signals *s)
+{
+    atomic_store(&s->stop, true);
+    pthread_join(s->thread, NULL);
+}

@@ -1,0 +1,25 @@
+/* A thread that waits for signals: SIGTERM and SIGINT end the mount, SIGHUP has the log opened anew
+ * (and ends a mount that has no log file), SIGUSR1 logs statistics. It also waits for the mount's
+ * first answer and then tells who waits for that. */
+#ifndef MFS_FUSE_MOUNT_SIGNALS_H
+#define MFS_FUSE_MOUNT_SIGNALS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "fuse/mount/session.h"
+
+struct mfs_signals {
+    struct mfs_fuse *m;
+    int channel; /* see fuse/mount/daemon.h */
+    pthread_t main, thread;
+    atomic_bool stop; /* requests are no longer served */
+};
+
+void mfs_signals_block(void); /* before any thread is started */
+int mfs_signals_start(struct mfs_signals *s, struct mfs_fuse *m,
+                      int channel); /* by the main thread */
+void mfs_signals_stop(struct mfs_signals *s);
+
+#endif

@@ -1,0 +1,311 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "data/readahead.h"
+#include "fuse/mount/device.h"
+#include "fuse/ops/ops.h"
+
+#define PAGE      4096U
+#define DROP_WAIT MFS_SEC /* most, for a written file's older pages to go */
+
+/* The kernel's idea of where the end is may be another mount's past: appends bypass its pages. */
+static bool appends(int flags)
+{
+    return (flags & O_APPEND) && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+/* When a read with O_DIRECT brings less than the kernel believes the file to hold, Linux takes the
+ * rest from its pages; and when it is asked to drop those in just that moment, it does not believe
+ * either that the file ends there: zeros come up to where the file ended before another mount cut
+ * it. So these bypass its pages wholly, where they can be mapped nevertheless. */
+static bool bypasses(int flags)
+{
+    return (flags & O_DIRECT) && mfs_device_maps_direct();
+}
+
+/* Likewise when the kernel may have missed that another mount has cut the file. */
+static bool missed_cut(struct mfs_fuse *m, uint64_t ino, struct mfs_file *file)
+{
+    struct mfs_attr attr;
+
+    if (!mfs_device_maps_direct())
+        return false;
+    if (!mfs_vfs_size(file, &attr))
+        attr.size = 0; /* it has changed since the open: it may end anywhere */
+    return mfs_ends_doubt(m->ends, ino, attr.size, mfs_clock_mono());
+}
+
+static void fill_info(struct mfs_fuse *m, uint64_t ino, struct fuse_file_info *fi,
+                      struct mfs_file *file, bool keep_cache)
+{
+    fi->fh = (uintptr_t)file;
+    fi->keep_cache = keep_cache;
+    fi->direct_io = appends(fi->flags) || bypasses(fi->flags) || missed_cut(m, ino, file);
+    if (fi->direct_io)
+        mfs_vfs_bypasses(file);
+    if (!keep_cache)
+        mfs_vfs_loosens(file);
+}
+
+void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_OPEN);
+    int keeps = mfs_op_drop(req) & MFS_DROP_IDS ? 0 : MFS_VFS_MAY_KEEP;
+    struct mfs_file *file;
+    bool keep_cache;
+    int rc = mfs_retries_open(m->retries, fuse_req_ctx(req)->pid, ino, fi->flags | keeps, &file,
+                              &keep_cache);
+
+    if (rc < 0) {
+        mfs_reply_rc(req, rc);
+        return;
+    }
+    fill_info(m, ino, fi, file, keep_cache);
+    /* -ENOENT: whoever opened it was interrupted and will never close it. */
+    if (fuse_reply_open(req, fi) == -ENOENT)
+        mfs_vfs_release(file);
+}
+
+static void make_tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode, struct fuse_file_info *fi)
+{
+    struct mfs_fuse *m = fuse_req_userdata(req);
+    struct mfs_cred cred = mfs_op_cred(req);
+    struct fuse_entry_param e;
+    struct mfs_attr attr;
+    struct mfs_file *file;
+    bool keep_cache;
+    int rc = mfs_vfs_tmpfile(m->vfs, mfs_places_ino(parent), mode, fi->flags, &cred, &attr, &file,
+                             &keep_cache);
+
+    if (rc < 0) {
+        mfs_reply_rc(req, rc);
+        return;
+    }
+    mfs_fill_entry(m, parent, MFS_DEVICE_TMPFILE, &attr, &e);
+    fill_info(m, attr.ino, fi, file, keep_cache);
+    if (fuse_reply_create(req, &e, fi) == -ENOENT)
+        mfs_vfs_release(file);
+}
+
+void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+                   struct fuse_file_info *fi)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_CREATE);
+    struct mfs_cred cred = mfs_op_cred(req);
+    struct fuse_entry_param e;
+    struct mfs_attr attr;
+    struct mfs_file *file;
+    bool keep_cache, shown;
+    int rc;
+
+    if (strcmp(name, MFS_DEVICE_TMPFILE) == 0) {
+        make_tmpfile(req, parent, mode, fi);
+        return;
+    }
+    rc = mfs_vfs_create_open(m->vfs, mfs_places_ino(parent), name, mode, fi->flags, &cred, &attr,
+                             &file, &keep_cache);
+
+    if (rc < 0) {
+        mfs_reply_rc(req, rc);
+        return;
+    }
+    mfs_op_names_changed(m, parent);
+    mfs_walks_found(m->walks, fuse_req_ctx(req)->pid, &attr);
+    shown = m->timeout == 0 && mfs_vfs_show_new(file, &attr);
+    mfs_fill_entry(m, parent, name, &attr, &e);
+    if (shown)
+        e.attr_timeout = MFS_OP_SECONDS(MFS_META_SHOWN_NEW);
+    fill_info(m, attr.ino, fi, file, keep_cache);
+    if (fuse_reply_create(req, &e, fi) == -ENOENT)
+        mfs_vfs_release(file);
+}
+
+/* Does a READ or WRITE pass the kernel's pages by? With these it names an owner of locks, which
+ * what fills pages, or comes from them, has not (fs/fuse/file.c: fuse_direct_io). The open file
+ * does not tell: it may be mapped all the same, and fcntl(2) sets O_DIRECT later. */
+static bool is_direct(const struct fuse_file_info *fi)
+{
+    return fi->lock_owner != 0;
+}
+
+void mfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_READ);
+    void *buf = mfs_op_buffer(size);
+    struct mfs_view view = {0};
+    ssize_t n = -ENOMEM;
+
+    (void)ino;
+    if (buf != NULL)
+        n = mfs_vfs_read(mfs_op_file(fi), buf, size, (uint64_t)off, is_direct(fi), &view);
+    if (n < 0) {
+        fuse_reply_err(req, (int)-n);
+        return;
+    }
+    atomic_fetch_add_explicit(&m->stats.bytes_read, (unsigned long)n, memory_order_relaxed);
+    fuse_reply_iov(req, view.iov, view.n);
+    mfs_view_release(&view);
+}
+
+/* A write that is answered when pages that it has overtaken are gone. */
+struct overtaking {
+    fuse_req_t req;
+    struct mfs_file *file;
+    size_t n;
+};
+
+static void answer_overtaking(void *arg)
+{
+    struct overtaking *o = arg;
+
+    mfs_vfs_overtaken(o->file);
+    fuse_reply_write(o->req, o->n);
+    free(o);
+}
+
+/* Older bytes may be in pages of a write that has come through them (vfs/fills.h). The page that it
+ * ends in is locked until the answer if the write covers only a part, of a page that was not there:
+ * so that one is dropped behind the answer, and fsync(2) and close(2) wait for it. The others are
+ * waited for here, but not without bound: the lock may be on a folio of several pages. */
+static void reply_undercut(struct mfs_fuse *m, fuse_req_t req, fuse_ino_t ino, size_t n,
+                           uint64_t off, const struct mfs_range *drop)
+{
+    bool covers = off <= drop->hi - PAGE && off + n == drop->hi;
+    uint64_t locked = covers ? drop->hi : drop->hi - PAGE;
+    struct mfs_range free = {drop->lo, locked}, rest = {locked, drop->hi};
+
+    if (free.lo < free.hi) {
+        mfs_notify_drop(m->writes, ino, &free, NULL, NULL);
+        mfs_notify_settle(m->writes, ino, DROP_WAIT);
+    }
+    fuse_reply_write(req, n);
+    if (rest.lo < rest.hi)
+        mfs_notify_drop(m->writes, ino, &rest, NULL, NULL);
+}
+
+static void reply_cached(struct mfs_fuse *m, fuse_req_t req, fuse_ino_t ino, size_t n, off_t off,
+                         const struct fuse_file_info *fi, int64_t since)
+{
+    struct mfs_range drop;
+
+    if (!fi->writepage && mfs_vfs_undercut(mfs_op_file(fi), (uint64_t)off, n, since, &drop))
+        reply_undercut(m, req, ino, n, (uint64_t)off, &drop);
+    else
+        fuse_reply_write(req, n);
+}
+
+static void reply_direct(struct mfs_fuse *m, fuse_req_t req, fuse_ino_t ino, size_t n, off_t off,
+                         const struct fuse_file_info *fi)
+{
+    struct mfs_file *file = mfs_op_file(fi);
+    struct overtaking *o;
+    struct mfs_range drop;
+
+    if (!mfs_vfs_overtakes(file, (uint64_t)off, n, &drop)) {
+        fuse_reply_write(req, n);
+        return;
+    }
+    o = malloc(sizeof *o);
+    if (o == NULL) {
+        mfs_vfs_overtaken(file);
+        fuse_reply_err(req, ENOMEM);
+        return;
+    }
+    *o = (struct overtaking){req, file, n};
+    mfs_notify_drop(m->writes, ino, &drop, answer_overtaking, o);
+}
+
+void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+                  struct fuse_file_info *fi)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_WRITE);
+    int64_t since = mfs_clock_mono();
+    /* Nobody knows who has stored what a page brings. */
+    uint32_t how = fi->writepage ? MFS_VFS_THROUGH | MFS_DROP_ALL : mfs_op_drop(req);
+    ssize_t n = mfs_vfs_write(mfs_op_file(fi), buf, size, (uint64_t)off, fi->flags, how);
+
+    if (n < 0) {
+        fuse_reply_err(req, (int)-n);
+        return;
+    }
+    mfs_ends_reach(m->ends, ino, (uint64_t)(off + n));
+    atomic_fetch_add_explicit(&m->stats.bytes_written, (unsigned long)n, memory_order_relaxed);
+    if (is_direct(fi))
+        reply_direct(m, req, ino, (size_t)n, off, fi);
+    else
+        reply_cached(m, req, ino, (size_t)n, off, fi, since);
+}
+
+void mfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_FLUSH);
+    int rc = mfs_vfs_flush(mfs_op_file(fi), fi->lock_owner);
+
+    mfs_notify_settle(m->writes, ino, DROP_WAIT);
+    fuse_reply_err(req, -rc);
+}
+
+void mfs_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_FSYNC);
+    int rc = mfs_vfs_fsync(mfs_op_file(fi));
+
+    (void)datasync;
+    mfs_notify_settle(m->writes, ino, DROP_WAIT);
+    fuse_reply_err(req, -rc);
+}
+
+void mfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    mfs_op_begin(req, MFS_OP_RELEASE);
+    (void)ino;
+    mfs_vfs_release(mfs_op_file(fi));
+    fuse_reply_err(req, 0);
+}
+
+void mfs_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
+                      struct fuse_file_info *fi)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_FALLOCATE);
+    int rc = mfs_vfs_fallocate(mfs_op_file(fi), mode, (uint64_t)off, (uint64_t)len,
+                               mfs_op_drop_unsaid(req));
+
+    if (rc == 0 && !(mode & FALLOC_FL_KEEP_SIZE))
+        mfs_ends_reach(m->ends, ino, (uint64_t)(off + len));
+    fuse_reply_err(req, -rc);
+}
+
+void mfs_op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
+{
+    int64_t at;
+
+    mfs_op_begin(req, MFS_OP_LSEEK);
+    (void)ino;
+    at = off < 0 ? -ENXIO : mfs_vfs_lseek(mfs_op_file(fi), (uint64_t)off, whence);
+    if (at < 0)
+        fuse_reply_err(req, (int)-at);
+    else
+        fuse_reply_lseek(req, at);
+}
+
+void mfs_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
+                            struct fuse_file_info *in, fuse_ino_t ino_out, off_t off_out,
+                            struct fuse_file_info *out, size_t len, int flags)
+{
+    struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_COPY);
+    ssize_t n = -EINVAL;
+
+    (void)ino_in;
+    if (flags == 0)
+        n = mfs_vfs_copy_range(mfs_op_file(in), (uint64_t)off_in, mfs_op_file(out),
+                               (uint64_t)off_out, len, mfs_op_drop_unsaid(req));
+    if (n < 0) {
+        fuse_reply_err(req, (int)-n);
+        return;
+    }
+    mfs_ends_reach(m->ends, ino_out, (uint64_t)(off_out + n));
+    fuse_reply_write(req, (size_t)n);
+}

@@ -1,0 +1,282 @@
+/* What the operations have in common, and the table of them. */
+#include "fuse/ops/ops.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <linux/capability.h>
+
+#include "host/caps.h"
+#include "fuse/mount/device.h"
+
+#define GENERATION 1 /* numbers of inodes are never used again */
+/* What stdio and others read and write at once, and what cp --sparse=always makes holes of. Less is
+ * slower, more brings nothing. Linux takes a power of two. */
+#define BLOCK_SIZE       (64U << 10)
+#define GROUPS_MAX_ASKED 1024
+
+struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op)
+{
+    struct mfs_fuse *m = fuse_req_userdata(req);
+
+    atomic_fetch_add_explicit(&m->stats.requests[op], 1, memory_order_relaxed);
+    mfs_vfs_act_for((uint32_t)fuse_req_ctx(req)->pid);
+    return m;
+}
+
+struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op)
+{
+    struct mfs_fuse *m = mfs_op_count(req, op);
+
+    mfs_walks_end(m->walks, fuse_req_ctx(req)->pid);
+    return m;
+}
+
+void mfs_op_dir_changed(struct mfs_fuse *m, fuse_ino_t node)
+{
+    mfs_notify_attributes(m->names, mfs_places_ino(node));
+}
+
+void mfs_op_names_changed(struct mfs_fuse *m, fuse_ino_t node)
+{
+    struct mfs_meta *meta = mfs_vfs_meta(m->vfs);
+    uint64_t dir = mfs_places_ino(node);
+
+    mfs_op_dir_changed(m, node);
+    if (mfs_meta_shows_names(meta, dir) && mfs_places_is_elsewhere(m->places, node))
+        mfs_meta_wait_for_names(meta, dir);
+}
+
+static void fill_stat(struct mfs_fuse *m, const struct mfs_attr *attr, struct stat *st)
+{
+    *st = (struct stat){
+        .st_ino = attr->ino,
+        .st_mode = attr->mode,
+        .st_nlink = attr->nlink,
+        .st_uid = attr->uid,
+        .st_gid = attr->gid,
+        .st_rdev = attr->rdev,
+        .st_size = (off_t)attr->size,
+        .st_blksize = BLOCK_SIZE,
+        .st_blocks = attr->alloc > 0 ? (attr->alloc + 511) / 512 : 0,
+        .st_atim = attr->atime,
+        .st_mtim = attr->mtime,
+        .st_ctim = attr->ctime,
+    };
+    if (S_ISREG(attr->mode))
+        mfs_ends_told(m->ends, attr->ino, attr->size, mfs_clock_mono());
+    if (attr->nlink > 0)
+        mfs_ghosts_remember(m->ghosts, attr);
+}
+
+void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,
+                    const struct mfs_attr *attr, struct fuse_entry_param *e)
+{
+    *e = (struct fuse_entry_param){
+        .ino = attr->ino,
+        .generation = GENERATION,
+        .attr_timeout = m->timeout,
+        .entry_timeout = m->timeout,
+    };
+    if (S_ISDIR(attr->mode))
+        e->ino = mfs_places_node(m->places, parent, name, attr->ino);
+    /* Not so the attributes: of a node that it does not know yet the kernel can't be told that they
+     * have changed. */
+    if (attr->leased && mfs_places_keep(m->places, e->ino, parent, name) &&
+        mfs_vfs_is_leased(m->vfs, attr))
+        e->entry_timeout = MFS_OP_SECONDS(MFS_META_LEASE);
+    fill_stat(m, attr, &e->attr);
+}
+
+void mfs_reply_rc(fuse_req_t req, int rc)
+{
+    struct mfs_fuse *m = fuse_req_userdata(req);
+
+    if (rc == -ESTALE)
+        mfs_retries_stale(m->retries, fuse_req_ctx(req)->pid);
+    fuse_reply_err(req, -rc);
+}
+
+void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name,
+                     const struct mfs_attr *attr)
+{
+    struct mfs_fuse *m = fuse_req_userdata(req);
+    struct fuse_entry_param e;
+
+    if (rc < 0) {
+        mfs_reply_rc(req, rc);
+        return;
+    }
+    mfs_fill_entry(m, parent, name, attr, &e);
+    if (fuse_reply_entry(req, &e) < 0)
+        mfs_places_forget(m->places, e.ino, 1);
+}
+
+void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t node, const struct mfs_attr *attr)
+{
+    struct mfs_fuse *m = fuse_req_userdata(req);
+    double timeout = m->timeout;
+    struct stat st;
+
+    if (rc < 0) {
+        mfs_reply_rc(req, rc);
+        return;
+    }
+    fill_stat(m, attr, &st);
+    if ((node == FUSE_ROOT_ID || mfs_places_is_kept(m->places, node)) &&
+        mfs_vfs_is_leased(m->vfs, attr))
+        timeout = MFS_OP_SECONDS(MFS_META_LEASE_TIMES);
+    fuse_reply_attr(req, &st, timeout);
+}
+
+uint32_t mfs_op_drop(fuse_req_t req)
+{
+    bool ids = mfs_device_is_ours() ? mfs_device_kills() : fuse_req_ctx(req)->uid != 0;
+
+    return ids ? MFS_DROP_ALL : MFS_DROP_CAPS;
+}
+
+uint32_t mfs_op_drop_unsaid(fuse_req_t req)
+{
+    return mfs_caps_has(fuse_req_ctx(req)->pid, CAP_FSETID) ? MFS_DROP_CAPS : MFS_DROP_ALL;
+}
+
+struct mfs_owned mfs_op_owned(fuse_req_t req)
+{
+    uid_t uid = fuse_req_ctx(req)->uid;
+
+    return (struct mfs_owned){.user = uid != 0 && mfs_device_is_ours(), .uid = uid};
+}
+
+bool mfs_op_may_as_owner(fuse_req_t req, int capability, const struct mfs_attr *attr)
+{
+    return mfs_caps_over(fuse_req_ctx(req)->pid, capability, attr->uid, attr->gid);
+}
+
+struct mfs_cred mfs_op_cred(fuse_req_t req)
+{
+    const struct fuse_ctx *c = fuse_req_ctx(req);
+
+    return (struct mfs_cred){.uid = c->uid,
+                             .gid = c->gid,
+                             .umask = c->umask,
+                             .in_group = true,
+                             .drop = mfs_op_drop(req)};
+}
+
+bool mfs_op_in_group(fuse_req_t req, gid_t gid)
+{
+    const struct fuse_ctx *c = fuse_req_ctx(req);
+    gid_t groups[GROUPS_MAX_ASKED];
+    int n;
+
+    if (c->uid == 0 || c->gid == gid)
+        return true;
+    n = fuse_req_getgroups(req, GROUPS_MAX_ASKED, groups);
+    for (int i = 0; i < n && i < GROUPS_MAX_ASKED; i++)
+        if (groups[i] == gid)
+            return true;
+    return false;
+}
+
+/* --- reply buffers --------------------------------------------------------------------------- */
+
+struct buffer {
+    size_t size;
+    char bytes[];
+};
+
+static pthread_key_t buffer_key;
+static pthread_once_t buffer_once = PTHREAD_ONCE_INIT;
+
+static void make_key(void)
+{
+    pthread_key_create(&buffer_key, free);
+}
+
+void *mfs_op_buffer(size_t size)
+{
+    struct buffer *b;
+
+    pthread_once(&buffer_once, make_key);
+    b = pthread_getspecific(buffer_key);
+    if (b == NULL || b->size < size) {
+        free(b);
+        b = malloc(sizeof *b + size);
+        if (b != NULL)
+            b->size = size;
+        pthread_setspecific(buffer_key, b);
+    }
+    return b != NULL ? b->bytes : NULL;
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+static void want(struct fuse_conn_info *conn, unsigned caps)
+{
+    conn->want |= conn->capable & caps;
+}
+
+static void init(void *arg, struct fuse_conn_info *conn)
+{
+    struct mfs_fuse *m = arg;
+
+    conn->want = 0;
+    want(conn, FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_ATOMIC_O_TRUNC |
+                   FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS);
+    /* What a link says never changes, and its number is not given to another. */
+    want(conn, FUSE_CAP_CACHE_SYMLINKS);
+    /* umask only applies where no default ACL does, which the vfs decides. */
+    want(conn, FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL);
+    /* Automatic: what a listing brings along costs a key per file (docs/METADATA.md), for nothing
+     * when the program wants names alone. So the kernel asks for it at the beginning, and goes on
+     * as long as it is used. */
+    want(conn, FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
+    conn->max_write = MFS_CAPACITY_REQUEST;
+    conn->max_readahead = MFS_CAPACITY_REQUEST;
+    conn->max_background = 128;
+    conn->congestion_threshold = 96;
+    conn->time_gran = 1;
+    atomic_store(&m->answers, true);
+}
+
+const struct fuse_lowlevel_ops mfs_fuse_ops = {
+    .init = init,
+    .lookup = mfs_op_lookup,
+    .forget = mfs_op_forget,
+    .forget_multi = mfs_op_forget_multi,
+    .getattr = mfs_op_getattr,
+    .setattr = mfs_op_setattr,
+    .readlink = mfs_op_readlink,
+    .mknod = mfs_op_mknod,
+    .mkdir = mfs_op_mkdir,
+    .unlink = mfs_op_unlink,
+    .rmdir = mfs_op_rmdir,
+    .symlink = mfs_op_symlink,
+    .rename = mfs_op_rename,
+    .link = mfs_op_link,
+    .open = mfs_op_open,
+    .read = mfs_op_read,
+    .write = mfs_op_write,
+    .flush = mfs_op_flush,
+    .release = mfs_op_release,
+    .fsync = mfs_op_fsync,
+    .opendir = mfs_op_opendir,
+    .readdir = mfs_op_readdir,
+    .releasedir = mfs_op_releasedir,
+    .statfs = mfs_op_statfs,
+    .setxattr = mfs_op_setxattr,
+    .getxattr = mfs_op_getxattr,
+    .listxattr = mfs_op_listxattr,
+    .removexattr = mfs_op_removexattr,
+    .create = mfs_op_create,
+    .getlk = mfs_op_getlk,
+    .setlk = mfs_op_setlk,
+    .flock = mfs_op_flock,
+    .fallocate = mfs_op_fallocate,
+    .readdirplus = mfs_op_readdirplus,
+    .copy_file_range = mfs_op_copy_file_range,
+    .lseek = mfs_op_lseek,
+};

@@ -1,0 +1,118 @@
+/* The operations, one file per kind of thing; each parses, calls the vfs and replies exactly once,
+ * last, holding no lock. */
+#ifndef MFS_FUSE_OPS_OPS_H
+#define MFS_FUSE_OPS_OPS_H
+
+#include "base/clock.h"
+#include "fuse/mount/session.h"
+
+/* A time as libfuse takes it, of ns. */
+#define MFS_OP_SECONDS(ns) ((double)(ns) / (double)MFS_SEC)
+
+/* The mount that the request is for; counts the request and ends its thread's walk. */
+struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op);
+struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op); /* only counts */
+
+/* rc 0 replies with the attributes, else with the error. `name` in `parent` is where they were
+ * found.
+ */
+void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name,
+                     const struct mfs_attr *attr);
+void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t node, const struct mfs_attr *attr);
+
+void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,
+                    const struct mfs_attr *attr, struct fuse_entry_param *e);
+
+/* This mount has changed something of the directory, and replies next. What the kernel was told of
+ * its attributes before, perhaps in an answer that it has not looked at yet, does not count. */
+void mfs_op_dir_changed(struct mfs_fuse *m, fuse_ino_t node);
+/* The same of its names, which the kernel knows by the number that the request has. By another one
+ * that it has of the directory (fuse/kernel/places.h) it may go on to use what a listing has shown
+ * it: waits for the end of that, a little more than a second at most. */
+void mfs_op_names_changed(struct mfs_fuse *m, fuse_ino_t node);
+
+/* -errno or 0. */
+void mfs_reply_rc(fuse_req_t req, int rc);
+
+/* Who asks. in_group is true: where the kernel has not looked itself, mfs_op_in_group does. */
+struct mfs_cred mfs_op_cred(fuse_req_t req);
+bool mfs_op_in_group(fuse_req_t req, gid_t gid);
+
+/* What the request (OPEN, CREATE, WRITE, SETATTR) takes away of a file whose content it changes:
+ * MFS_DROP_*. Of others the kernel does not say, and the process is looked at. */
+uint32_t mfs_op_drop(fuse_req_t req);
+uint32_t mfs_op_drop_unsaid(fuse_req_t req);
+
+/* The kernel lets a process do what only an owner may by what it knows of the inode. Of an open
+ * file that may be from before another mount's chown: so the home looks again, at this; and if that
+ * refuses, here whether the process may without being the owner (capabilities(7)). */
+struct mfs_owned mfs_op_owned(fuse_req_t req);
+bool mfs_op_may_as_owner(fuse_req_t req, int capability, const struct mfs_attr *attr);
+
+/* A buffer of this thread's own for a reply, good until its next call; NULL: ENOMEM. */
+void *mfs_op_buffer(size_t size);
+
+static inline struct mfs_file *mfs_op_file(const struct fuse_file_info *fi)
+{
+    return (struct mfs_file *)(uintptr_t)fi->fh;
+}
+
+/* names */
+void mfs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
+void mfs_op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups);
+void mfs_op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets);
+void mfs_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
+void mfs_op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
+void mfs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
+void mfs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name);
+void mfs_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
+void mfs_op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
+void mfs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+                   const char *new_name, unsigned flags);
+
+/* inodes */
+void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void mfs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
+                    struct fuse_file_info *fi);
+void mfs_op_readlink(fuse_req_t req, fuse_ino_t ino);
+void mfs_op_statfs(fuse_req_t req, fuse_ino_t ino);
+
+/* xattrs */
+void mfs_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
+void mfs_op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size);
+void mfs_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+                     size_t size, int flags);
+void mfs_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
+
+/* files */
+void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+                   struct fuse_file_info *fi);
+void mfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+                  struct fuse_file_info *fi);
+void mfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void mfs_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+void mfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void mfs_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
+                      struct fuse_file_info *fi);
+void mfs_op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
+void mfs_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
+                            struct fuse_file_info *in, fuse_ino_t ino_out, off_t off_out,
+                            struct fuse_file_info *out, size_t len, int flags);
+
+/* dirs */
+void mfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void mfs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+                    struct fuse_file_info *fi);
+void mfs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+                        struct fuse_file_info *fi);
+void mfs_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+
+/* locks */
+void mfs_op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock);
+void mfs_op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock,
+                  int sleep);
+void mfs_op_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op);
+
+#endif
