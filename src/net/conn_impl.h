@@ -1,4 +1,4 @@
-/* Inside src/wire: what the parts of connections, listeners and sessions know of each other. */
+/* Inside src/net: what the parts of connections, listeners and sessions know of each other. */
 #ifndef MFS_NET_CONN_IMPL_H
 #define MFS_NET_CONN_IMPL_H
 

@@ -1,4 +1,4 @@
-/* Inside src/wire: JSON trees. Others use records. */
+/* Inside src/proto: JSON trees. Others use records. */
 #ifndef MFS_PROTO_JSON_H
 #define MFS_PROTO_JSON_H
 
