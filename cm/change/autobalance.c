@@ -379,7 +379,7 @@ static void look(struct mfs_autobalance *a, const struct picture *p)
 static bool may_act(const struct mfs_cm *cm)
 {
     return mfs_cm_in_phase(cm, MFS_PHASE_RUNNING) && cm->step == MFS_STEP_DONE && cm->state.table &&
-           !mfs_scale_busy(cm) && !mfs_checkpoint_busy(cm);
+           !mfs_cm_changing(cm) && !mfs_checkpoint_busy(cm);
 }
 
 static void tick(void *arg)

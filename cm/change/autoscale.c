@@ -37,7 +37,7 @@ static bool adds_nodes(const struct mfs_cm *cm)
 {
     const struct mfs_cm_scale *s = &cm->state.scale;
 
-    return mfs_scale_busy(cm) && s->to > s->from && strcmp(s->step, MFS_SCALE_UNDO) != 0;
+    return mfs_cm_changing(cm) && s->to > s->from && strcmp(s->step, MFS_SCALE_UNDO) != 0;
 }
 
 bool mfs_autoscale_growing(const struct mfs_cm *cm)
@@ -98,7 +98,7 @@ static bool look(const struct mfs_cm *cm, struct mfs_policy_view *v)
     *v = (struct mfs_policy_view){.now = (double)mfs_clock_mono() / (double)MFS_SEC,
                                   .nodes = cm->state.nnodes,
                                   .partitions = cm->state.nparts,
-                                  .changing = mfs_scale_busy(cm)};
+                                  .changing = mfs_cm_changing(cm)};
     for (uint32_t i = 0; i < cm->state.nnodes && !v->changing; i++) {
         const struct mfs_cm_live *l = cm->live[i];
         uint64_t used;

@@ -22,11 +22,6 @@
 
 static void move(struct mfs_scale *s);
 
-bool mfs_scale_busy(const struct mfs_cm *cm)
-{
-    return cm->state.scale.step[0] != '\0';
-}
-
 bool mfs_scale_in(const struct mfs_cm *cm, const char *step)
 {
     return cm->scale && !strcmp(cm->state.scale.step, step) &&
@@ -397,7 +392,7 @@ int mfs_scale_begin(struct mfs_cm *cm, const struct mfs_msg_scale *what, const c
 
     if (!mfs_cm_in_phase(cm, MFS_PHASE_RUNNING) || cm->step != MFS_STEP_DONE)
         return mfs_err_set(err, -EBUSY, "the deployment is %s", cm->state.phase);
-    if (mfs_scale_busy(cm))
+    if (mfs_cm_changing(cm))
         return join_or_refuse(cm, what, done, arg, err);
     if (mfs_checkpoint_busy(cm) && !what->dry_run)
         return mfs_err_set(err, -EBUSY, "a checkpoint is being written; try again when it is done");
@@ -418,7 +413,7 @@ void mfs_scale_resume(struct mfs_cm *cm)
 {
     const struct mfs_cm_scale *sc = &cm->state.scale;
 
-    if (!mfs_scale_busy(cm))
+    if (!mfs_cm_changing(cm))
         return;
     cm->scale = make(cm);
     if (!cm->scale) {
@@ -448,7 +443,7 @@ void mfs_scale_progress(const struct mfs_cm *cm, struct mfs_progress *p)
     uint32_t n = 0;
 
     *p = (struct mfs_progress){0};
-    if (!mfs_scale_busy(cm))
+    if (!mfs_cm_changing(cm))
         return;
     if (!strcmp(sc->step, MFS_SCALE_MOVE)) {
         mfs_migrate_progress(cm, p);

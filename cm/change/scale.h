@@ -28,19 +28,13 @@ typedef void mfs_scale_done(void *arg, const struct mfs_err *err, const struct m
 int mfs_scale_begin(struct mfs_cm *cm, const struct mfs_msg_scale *what, const char *who,
                     mfs_scale_done *done, void *arg, struct mfs_err *err);
 
-/* Is a change under way? */
-bool mfs_scale_busy(const struct mfs_cm *cm);
-
 /* How far it is; all 0 and "" when there is none. */
 void mfs_scale_progress(const struct mfs_cm *cm, struct mfs_progress *p);
 
 /* After a restart of cm, once the nodes have been adopted. */
 void mfs_scale_resume(struct mfs_cm *cm);
 
-/* Is this node on its way out, so that its end is expected? */
-bool mfs_scale_goes(const struct mfs_cm_live *l);
-
-/* What nodes.c sees. gone: true when that is all that is to be done about it. */
+/* What befalls a node. gone: true when that is all that is to be done about it. */
 void mfs_scale_joined(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *m);
 bool mfs_scale_gone(struct mfs_cm *cm, struct mfs_cm_live *l, const char *how);
 

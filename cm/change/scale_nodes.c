@@ -9,7 +9,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cm/change/bandwidth.h"
 #include "cm/nodes/cleanup.h"
+#include "cm/nodes/failure.h"
 #include "cm/state/events.h"
 #include "cm/partitions/migrate.h"
 #include "cm/change/probe.h"
@@ -45,7 +47,7 @@ static void not_come(struct mfs_cm_live *l, int code, const char *why)
     if (s->failure.code)
         return;
     mfs_scale_failed(s, code, "%s: %s", l->node->name, why);
-    mfs_deploy_write_failure(l->cm, l, s->failure.msg, l->step == MFS_STEP_MOUNT);
+    mfs_failure_write(l->cm, l, s->failure.msg, l->step == MFS_STEP_MOUNT);
     stop_looking(s);
     mfs_scale_undo(s);
 }
@@ -201,14 +203,6 @@ void mfs_scale_come(struct mfs_scale *s)
 
 /* ---- going ----------------------------------------------------------------------------------- */
 
-bool mfs_scale_goes(const struct mfs_cm_live *l)
-{
-    const char *step = l->cm->state.scale.step, *turn = l->node->turn;
-
-    return (!strcmp(step, MFS_SCALE_GO) && !strcmp(turn, MFS_NODE_LEAVING)) ||
-           (!strcmp(step, MFS_SCALE_UNDO) && !strcmp(turn, MFS_NODE_COMING));
-}
-
 static void stopped(void *arg, const struct mfs_err *err, const void *reply)
 {
     struct mfs_cm_live *l = arg;
@@ -290,6 +284,7 @@ static void forget(struct mfs_cm_live *l)
     if (mfs_cleanup_node_files(cm->paths, l->node->id, &err))
         mfs_warn("scale", "%s: %s", l->node->name, err.msg);
     give_back(cm, l->node);
+    mfs_bandwidth_forget(cm, l);
     mfs_nodes_remove(cm, l);
     mfs_migrate_left(cm, l->node->id);
     mfs_event_add(cm->paths->events, l->node->name, "left", "%s now",
@@ -309,7 +304,7 @@ static void look(void *arg)
     for (uint32_t i = cm->state.nnodes; i-- > 0;) {
         struct mfs_cm_live *l = cm->live[i];
 
-        if (!mfs_scale_goes(l))
+        if (!mfs_nodes_goes(l))
             continue;
         if (!l->told && mfs_cm_state_count(&cm->state, l->node->id)) {
             filled = true; /* a replica there has taken over */
@@ -352,5 +347,5 @@ bool mfs_scale_gone(struct mfs_cm *cm, struct mfs_cm_live *l, const char *how)
         not_come(l, -ECHILD, why);
         return true;
     }
-    return mfs_scale_goes(l);
+    return mfs_nodes_goes(l);
 }

@@ -73,7 +73,7 @@ void mfs_scale_on_progress(struct mfs_conn *c, uint64_t id, const void *body, vo
     struct mfs_progress p;
 
     (void)body;
-    if (mfs_checkpoint_busy(arg) && !mfs_scale_busy(arg)) /* else it waits */
+    if (mfs_checkpoint_busy(arg) && !mfs_cm_changing(arg)) /* else it waits */
         mfs_checkpoint_progress(arg, &p);
     else
         mfs_scale_progress(arg, &p);

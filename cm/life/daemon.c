@@ -22,6 +22,9 @@
 #include "cm/change/autoscale.h"
 #include "cm/change/bandwidth.h"
 #include "cm/change/checkpoint.h"
+#include "cm/life/deploy.h"
+#include "cm/life/service.h"
+#include "cm/life/shutdown.h"
 #include "cm/nodes/control.h"
 #include "cm/state/events.h"
 #include "cm/partitions/migrate.h"
@@ -31,17 +34,6 @@
 #include "cm/change/scale.h"
 
 #define CONNECTIONS_MOST 8192U
-
-int mfs_cm_set_phase(struct mfs_cm *cm, const char *phase)
-{
-    int rc;
-
-    snprintf(cm->state.phase, sizeof cm->state.phase, "%s", phase);
-    rc = mfs_cm_state_save(&cm->state, cm->paths->state);
-    if (rc)
-        mfs_error("daemon", "%s: %s", cm->paths->state, strerror(-rc));
-    return rc;
-}
 
 static void on_end_signal(void *arg, int signo)
 {
@@ -124,6 +116,7 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
     if (!cm->provider)
         return mfs_err_set(err, -EINVAL, "provider: \"%s\" is not known", cm->state.provider);
     cm->loop = mfs_loop_create();
+    cm->lm_ended = mfs_service_lm_ended;
     rc = cm->loop ? open_signals(cm) : -errno;
     if (!rc)
         rc = mfs_nodes_init(cm);

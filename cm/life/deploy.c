@@ -2,7 +2,7 @@
  * measured, if that is wanted) → ASSIGN (each runs its redis
  * processes) → TABLE (made, saved, and everyone holds it) → MOUNT → DONE. A step begins when every
  * node is done with the one before. Whatever fails ends the start, and all that was started. */
-#include "cm/nodes/control.h"
+#include "cm/life/deploy.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -11,63 +11,23 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cm/change/autoscale.h"
 #include "cm/state/events.h"
 #include "cm/change/probe.h"
+#include "cm/life/shutdown.h"
+#include "cm/nodes/failure.h"
 #include "cm/partitions/replicas.h"
 #include "cm/state/spec.h"
 
 #define START_TIME  (180 * MFS_SEC)
 #define ASSIGN_TIME (90 * MFS_SEC)
 #define TABLE_TIME  (20 * MFS_SEC)
-#define TAIL_BYTES  2048
-#define LOG_MOST    (64U << 20)
 
 static void next_step(struct mfs_cm *cm);
 
 /* ---- failure --------------------------------------------------------------------------------- */
-
-static void append_tail(const char *path, struct mfs_buf *out)
-{
-    struct mfs_buf b;
-    const char *text, *line;
-    size_t len;
-
-    mfs_buf_init(&b);
-    if (!mfs_file_read(path, LOG_MOST, &b) && mfs_buf_len(&b)) {
-        len = mfs_buf_len(&b) < TAIL_BYTES ? mfs_buf_len(&b) : TAIL_BYTES;
-        text = mfs_buf_data(&b) + mfs_buf_len(&b) - len;
-        line = len == TAIL_BYTES ? memchr(text, '\n', len) : NULL;
-        if (line && line + 1 < text + len) {
-            len -= (size_t)(line + 1 - text);
-            text = line + 1;
-        }
-        mfs_buf_printf(out, "--- the end of %s:\n%.*s", path, (int)len, text);
-    }
-    mfs_buf_fini(&b);
-}
-
-void mfs_deploy_write_failure(const struct mfs_cm *cm, const struct mfs_cm_live *l, const char *why,
-                              bool mounting)
-{
-    char log[PATH_MAX];
-    struct mfs_buf b;
-    int rc;
-
-    mfs_buf_init(&b);
-    mfs_buf_printf(&b, "%s\n", why);
-    if (l && !mfs_paths_node(cm->paths, l->node->id, "lm.log", log))
-        append_tail(log, &b);
-    if (l && mounting && !mfs_paths_node(cm->paths, l->node->id, "client.log", log))
-        append_tail(log, &b);
-    rc = mfs_file_write(cm->paths->failure, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
-    if (rc)
-        mfs_warn("deploy", "%s: %s", cm->paths->failure, strerror(-rc));
-    mfs_buf_fini(&b);
-}
 
 void mfs_deploy_fail(struct mfs_cm *cm, const struct mfs_cm_live *node, int code, const char *fmt,
                      ...)
@@ -86,7 +46,7 @@ void mfs_deploy_fail(struct mfs_cm *cm, const struct mfs_cm_live *node, int code
         mfs_err_set(&cm->failure, code, "%s", why);
     mfs_event_add(cm->paths->events, "cm", "start-failed", "%s", cm->failure.msg);
     if (!cm->foreground)
-        mfs_deploy_write_failure(cm, node, cm->failure.msg, cm->step == MFS_STEP_MOUNT);
+        mfs_failure_write(cm, node, cm->failure.msg, cm->step == MFS_STEP_MOUNT);
     mfs_shutdown_begin(cm);
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cm/nodes/control.h"
+#include "cm/life/remount.h"
 
 struct remount {
     struct mfs_conn *conn; /* referenced */

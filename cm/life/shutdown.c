@@ -3,7 +3,7 @@
  * one that is not connected gets a SIGTERM, which means the same. When all their processes and
  * connections are gone (of one elsewhere there may be no process to see), or it takes too long, the
  * loop ends, and the daemon clears away by force what is left. */
-#include "cm/nodes/control.h"
+#include "cm/life/shutdown.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* What `cm status` tells. */
-#include "cm/nodes/control.h"
+#include "cm/life/status.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static const char *node_state(const struct mfs_cm *cm, const struct mfs_cm_live 
 {
     if (!strcmp(l->node->turn, MFS_NODE_COMING))
         return MFS_PHASE_STARTING;
-    if (l->conn || mfs_scale_goes(l))
+    if (l->conn || mfs_nodes_goes(l))
         return *l->node->turn ? l->node->turn : "up";
     return cm->step == MFS_STEP_DONE && cm->settled ? "lost" : MFS_PHASE_STARTING;
 }
@@ -43,14 +43,14 @@ static const char *deployment_state(const struct mfs_cm *cm)
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         const struct mfs_cm_live *l = cm->live[i];
 
-        there &= l->conn || mfs_scale_goes(l) || !strcmp(l->node->turn, MFS_NODE_COMING);
+        there &= l->conn || mfs_nodes_goes(l) || !strcmp(l->node->turn, MFS_NODE_COMING);
         whole &= !mfs_nodes_lacks(l);
     }
     if (!there && !cm->settled && mfs_clock_mono() - cm->began < ADOPT_TIME)
         return MFS_PHASE_STARTING;
     if (!there || !whole)
         return "degraded";
-    return mfs_scale_busy(cm) ? "scaling" : MFS_PHASE_RUNNING;
+    return mfs_cm_changing(cm) ? "scaling" : MFS_PHASE_RUNNING;
 }
 
 static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l,

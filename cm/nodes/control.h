@@ -11,8 +11,9 @@
 #include "cm/state/state.h"
 #include "net/conn.h"
 
-#define MFS_MOUNT_TIME  (60 * MFS_SEC) /* that a node may take to mount */
-#define MFS_RETURN_TIME (5 * MFS_SEC)  /* for a Local Manager that runs, to find cm (again) */
+#define MFS_MOUNT_TIME    (60 * MFS_SEC) /* that a node may take to mount */
+#define MFS_RESTART_FIRST MFS_SEC        /* before a Local Manager is started again */
+#define MFS_RETURN_TIME   (5 * MFS_SEC)  /* for a Local Manager that runs, to find cm (again) */
 
 struct mfs_autobalance;
 struct mfs_reshare;
@@ -81,6 +82,8 @@ struct mfs_cm {
     struct mfs_listener *listener;
     char address[MFS_ADDRESS_MAX];
     const struct mfs_provider *provider;
+    /* A Local Manager's process has ended. True: all is done about it, it is not started again. */
+    bool (*lm_ended)(struct mfs_cm_live *l, const char *how);
     struct mfs_cm_live **live; /* state.nnodes of them, in the order of state.node */
     struct mfs_cm_live *left;  /* nodes that have gone, freed at the end */
     struct mfs_cm_subscriber *subscribers;
@@ -118,46 +121,36 @@ static inline bool mfs_cm_in_phase(const struct mfs_cm *cm, const char *phase)
     return !__builtin_strcmp(cm->state.phase, phase);
 }
 
+/* Is a change of the nodes, or of what they hold, under way? */
+static inline bool mfs_cm_changing(const struct mfs_cm *cm)
+{
+    return cm->state.scale.step[0] != '\0';
+}
+
 /* Changes the phase and saves. A failure is logged and returned. */
 int mfs_cm_set_phase(struct mfs_cm *cm, const char *phase);
 
-/* deploy.c: the start, step by step */
-void mfs_deploy_begin(struct mfs_cm *cm);
-void mfs_deploy_joined(struct mfs_cm *cm); /* a node has joined while step is JOIN */
-/* Gives the start up: node's log, when not NULL, is shown with the reason. */
-void mfs_deploy_fail(struct mfs_cm *cm, const struct mfs_cm_live *node, int code, const char *fmt,
-                     ...) __attribute__((format(printf, 4, 5)));
-/* Leaves the reason, on the first line, with the ends of the node's logs for the command line. */
-void mfs_deploy_write_failure(const struct mfs_cm *cm, const struct mfs_cm_live *l, const char *why,
-                              bool mounting);
-void mfs_deploy_push(struct mfs_cm *cm, struct mfs_cm_live *l); /* the table, outside the start */
-void mfs_deploy_mount(struct mfs_cm *cm, struct mfs_cm_live *l);
-
-/* nodes.c: Local Managers and their processes */
-extern const struct mfs_service mfs_cm_service; /* handlers of all messages; arg is the mfs_cm */
-int mfs_nodes_init(struct mfs_cm *cm);          /* makes cm->live */
+/* nodes.c: the list */
+int mfs_nodes_init(struct mfs_cm *cm); /* makes cm->live */
 void mfs_nodes_fini(struct mfs_cm *cm);
-int mfs_nodes_start(struct mfs_cm *cm, struct mfs_cm_live *l, struct mfs_err *err);
 struct mfs_cm_live *mfs_nodes_find(const struct mfs_cm *cm, uint32_t id); /* or NULL */
 /* Puts one more at the end of state and live; neither starts it nor saves. NULL: no memory. */
 struct mfs_cm_live *mfs_nodes_add(struct mfs_cm *cm, const struct mfs_cm_node *n);
 /* Takes it out of both and closes its connection, whose requests fail; does not save. */
 void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_cm_live *l);
+/* Is this node on its way out, so that its end is expected? */
+bool mfs_nodes_goes(const struct mfs_cm_live *l);
+
+/* figures.c: what a node tells of itself, at its JOIN and then in each REPORT */
+void mfs_nodes_counted(struct mfs_cm_live *l, const struct mfs_msg_join *m);
+void mfs_nodes_reported(struct mfs_cm_live *l, const struct mfs_msg_report *m);
+bool mfs_nodes_lacks(const struct mfs_cm_live *l); /* partitions that it should run */
+
+/* procs.c: Local Managers' processes */
+int mfs_nodes_start(struct mfs_cm *cm, struct mfs_cm_live *l, struct mfs_err *err);
 /* It has lost its connection: unless its process is there to tell whether it has ended, it is
  * started when it does not come again. Of a deployment that runs. */
 void mfs_nodes_hung_up(struct mfs_cm_live *l);
-bool mfs_nodes_lacks(const struct mfs_cm_live *l); /* partitions that it should run */
 void mfs_nodes_adopt(struct mfs_cm *cm); /* of an earlier cm: watches them, starts dead ones */
-
-/* remount.c: an operator's MOUNT: mounts where that is missing, then answers */
-void mfs_remount(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id);
-
-/* shutdown.c: the end */
-void mfs_shutdown_begin(struct mfs_cm *cm);
-void mfs_shutdown_wait(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id); /* answers at the end */
-void mfs_shutdown_fini(struct mfs_cm *cm);
-
-/* status.c. Clear it with mfs_record_clear. 0, or -ENOMEM and nothing is left. */
-int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s);
 
 #endif

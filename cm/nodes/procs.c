@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "cm/state/events.h"
-#include "cm/change/scale.h"
 
 #define DELAY_MOST (30 * MFS_SEC)
 
@@ -56,13 +55,9 @@ static void process_gone(void *arg, pid_t pid, int status)
     if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
         return;
     how_it_ended(status, how, sizeof how);
-    if (!mfs_scale_goes(l))
+    if (!mfs_nodes_goes(l))
         mfs_event_add(cm->paths->events, l->node->name, "lm-gone", "process %d %s", (int)pid, how);
-    if (mfs_scale_gone(cm, l, how))
-        return;
-    if (cm->step != MFS_STEP_DONE)
-        mfs_deploy_fail(cm, l, -ECHILD, "its lm %s", how);
-    else if (!l->restart)
+    if (!cm->lm_ended(l, how) && !l->restart)
         l->restart = mfs_loop_timer(cm->loop, l->delay, 0, restart, l);
 }
 
@@ -103,7 +98,7 @@ void mfs_nodes_adopt(struct mfs_cm *cm)
             !mfs_proc_load(path, &l->proc) && mfs_proc_alive(&l->proc) && !watch_process(l))
             continue;
         l->proc.pid = 0;
-        if (cm->provider->elsewhere && !mfs_scale_goes(l))
+        if (cm->provider->elsewhere && !mfs_nodes_goes(l))
             restart_if_away(l); /* it may be about to find us */
         else if (!l->node->turn[0] || !strcmp(cm->state.scale.step, MFS_SCALE_MOVE))
             restart(l); /* to one that comes or goes scale.c sees */

@@ -29,7 +29,6 @@
 #include "cm/state/events.h"
 #include "cm/partitions/migrate.h"
 #include "cm/partitions/replicas_impl.h"
-#include "cm/change/scale.h"
 
 #define TICK        (100 * MFS_MSEC)
 #define COPIES_MOST 4                /* at a time */
@@ -386,7 +385,7 @@ static void spread(struct mfs_replicas *g, int64_t now)
     if (!g->whole || now < g->move_at)
         return;
     g->move_at = now + PAUSE_MOVE;
-    r = mfs_scale_busy(g->cm) || g->cm->checkpoint ? NULL : mfs_replicas_to_move(g, now);
+    r = mfs_cm_changing(g->cm) || g->cm->checkpoint ? NULL : mfs_replicas_to_move(g, now);
     if (r)
         drop(r, "its node is nearly full, another one is not");
 }

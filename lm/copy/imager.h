@@ -53,8 +53,4 @@ const struct mfs_imager_part *mfs_imager_parts(const struct mfs_imager *im, size
 void mfs_imager_cancel(struct mfs_imager *im);            /* has a call return soon */
 uint64_t mfs_imager_written(const struct mfs_imager *im); /* bytes, so far */
 
-/* Is the file, of an absolute path, the one that was written, and where nobody else can change it?
- * Reads all of it. 0, -EIO when not, or another negative errno, with the reason. */
-int mfs_imager_verify(const char *path, uint64_t bytes, const char *sum, struct mfs_err *err);
-
 #endif

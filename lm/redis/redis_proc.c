@@ -29,7 +29,7 @@
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "lm/redis/dump_dir.h"
-#include "lm/copy/imager.h"
+#include "lm/redis/image_verify.h"
 #include "lm/redis/redis_conf.h"
 #include "store/admin/admin.h"
 #include "store/admin/module.h"
@@ -266,7 +266,7 @@ static int check_images(const struct mfs_redis *r, size_t n, struct mfs_err *err
 
     for (size_t i = 0; i < n && !rc; i++)
         if (r[i].image)
-            rc = mfs_imager_verify(r[i].image->path, r[i].image->bytes, r[i].image->sum, err);
+            rc = mfs_image_verify(r[i].image->path, r[i].image->bytes, r[i].image->sum, err);
     return rc;
 }
 

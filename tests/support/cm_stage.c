@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "cm/life/service.h"
 
 #define JOIN_LIMIT (20 * MFS_SEC)
 
@@ -70,6 +71,7 @@ int cm_stage_open(struct cm_stage *stage)
     if (!cm->provider)
         cm->provider = mfs_provider_find(cm->state.provider);
     cm->step = MFS_STEP_DONE;
+    cm->lm_ended = mfs_service_lm_ended;
     cm->loop = mfs_loop_create();
     if (mfs_nodes_init(cm))
         return -1;

@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "lm/redis/fleet.h"
 #include "lm/copy/imager.h"
+#include "lm/redis/image_verify.h"
 #include "store/admin/admin.h"
 #include "store/args.h"
 #include "store/reply.h"
@@ -139,7 +140,7 @@ static void save(struct world *w, struct mfs_imager *im, struct mfs_redis_image 
         mfs_text_format(image[i].path, sizeof image[i].path, "%s/partition-%zu.rdb", w->images, i);
         image[i].bytes = p[i].bytes;
         memcpy(image[i].sum, p[i].sum, sizeof image[i].sum);
-        assert_int_equal(mfs_imager_verify(image[i].path, p[i].bytes, p[i].sum, &err), 0);
+        assert_int_equal(mfs_image_verify(image[i].path, p[i].bytes, p[i].sum, &err), 0);
     }
 }
 
@@ -220,7 +221,7 @@ static void test_image_is_of_the_cut(void **state)
     assert_int_equal(call(w, 0, "FCALL mfs_format 0 other 0 2 1048576 0 0"), strlen("OK"));
     snprintf(path, sizeof path, "%s/redis-0.rdb", w->dir);
     assert_int_equal(access(path, F_OK), -1); /* no way back to the image */
-    assert_int_equal(mfs_imager_verify(image[0].path, image[0].bytes, image[0].sum, &err), 0);
+    assert_int_equal(mfs_image_verify(image[0].path, image[0].bytes, image[0].sum, &err), 0);
 }
 
 /* A copy that was given up may have left that: its lm died, or could not reach the source. */
@@ -403,9 +404,9 @@ static void test_damage_is_found_before_anything_starts(void **state)
     assert_int_equal(restart_with(w, image, "test", &err), -EIO);
     assert_non_null(strstr(err.msg, "checksum"));
     /* One that would be right for another partition, or in another checkpoint. */
-    assert_int_equal(mfs_imager_verify(image[0].path, image[0].bytes, image[1].sum, &err), -EIO);
+    assert_int_equal(mfs_image_verify(image[0].path, image[0].bytes, image[1].sum, &err), -EIO);
     assert_null(strstr(err.msg, image[0].sum)); /* it holds a key */
-    assert_int_equal(mfs_imager_verify(image[0].path, image[0].bytes, "", &err), -EINVAL);
+    assert_int_equal(mfs_image_verify(image[0].path, image[0].bytes, "", &err), -EINVAL);
     assert_int_equal(chmod(image[0].path, 0606), 0);
     assert_int_equal(restart_with(w, image, "test", &err), -EPERM);
     assert_int_equal(chmod(image[0].path, 0600), 0);

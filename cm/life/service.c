@@ -1,0 +1,243 @@
+/* What cm is asked and told, and by which part that is answered: every message's handler. */
+#include "cm/life/service.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cm/change/autoscale.h"
+#include "cm/change/bandwidth.h"
+#include "cm/change/checkpoint.h"
+#include "cm/change/scale.h"
+#include "cm/life/deploy.h"
+#include "cm/life/remount.h"
+#include "cm/life/shutdown.h"
+#include "cm/life/status.h"
+#include "cm/nodes/subscribers.h"
+#include "cm/nodes/trust.h"
+#include "cm/partitions/migrate.h"
+#include "cm/partitions/replicas.h"
+#include "cm/state/events.h"
+
+/* ---- Local Managers -------------------------------------------------------------------------- */
+
+static void settle(struct mfs_cm *cm)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (!cm->live[i]->conn && !cm->live[i]->node->turn[0])
+            return;
+    if (!cm->settled)
+        mfs_event_add(cm->paths->events, "cm", "adopted", "%s, epoch %llu, %lld ms",
+                      MFS_TEXT_COUNT(cm->state.nnodes, "node"),
+                      (unsigned long long)(cm->state.table ? cm->state.table->epoch : 0),
+                      (long long)((mfs_clock_mono() - cm->began) / MFS_MSEC));
+    cm->settled = true;
+}
+
+/* A node of a running deployment is (again) there. */
+static void take_up(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *m)
+{
+    uint32_t due = mfs_cm_state_count(&cm->state, l->node->id);
+
+    mfs_nodes_counted(l, m);
+    l->delay = MFS_RESTART_FIRST;
+    mfs_migrate_joined(cm, l, m);
+    mfs_replicas_joined(cm, l, m);
+    if (m->nassigned < due)
+        mfs_event_add(cm->paths->events, l->node->name, "partitions-lost",
+                      "runs %u of its %u partitions", m->nassigned, due);
+    if (cm->state.table && m->epoch < cm->state.table->epoch)
+        mfs_deploy_push(cm, l);
+    if (l->node->mount[0] && !m->mount[0] && !mfs_nodes_goes(l))
+        mfs_deploy_mount(cm, l);
+    settle(cm);
+}
+
+/* One that hung up during the start is no reason to end it any more. */
+static void is_back(struct mfs_cm_live *l)
+{
+    if (l->cm->step == MFS_STEP_DONE)
+        return;
+    mfs_timer_cancel(l->restart);
+    l->restart = NULL;
+}
+
+static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_join *m = body;
+    struct mfs_cm *cm = arg;
+    struct mfs_cm_live *l = mfs_nodes_find(cm, m->node);
+
+    if (strcmp(mfs_conn_role(c), "lm") || strcmp(m->name, cm->state.name) || !l) {
+        mfs_conn_fail(c, id, -EPERM, "deployment %s has no such node", cm->state.name);
+        return;
+    }
+    if (m->version != MFS_PROTOCOL_VERSION) {
+        mfs_conn_fail(c, id, -EPROTO, "protocol version %u is needed, lm speaks %u",
+                      MFS_PROTOCOL_VERSION, m->version);
+        return;
+    }
+    if (mfs_conn_data(c) && mfs_conn_data(c) != l) {
+        mfs_conn_fail(c, id, -EPROTO, "this connection is that of another node");
+        return;
+    }
+    if (l->conn && l->conn != c)
+        mfs_conn_close(l->conn); /* it has noticed sooner than we that the old one is dead */
+    l->conn = c;
+    mfs_conn_set_data(c, l);
+    is_back(l);
+    mfs_event_add(cm->paths->events, l->node->name, "joined", "process %u at %s, %u partitions",
+                  m->pid, m->address, m->nassigned);
+    mfs_conn_reply(c, MFS_MSG_JOIN, id, NULL);
+    if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
+        return;
+    if (cm->step == MFS_STEP_JOIN)
+        mfs_deploy_joined(cm);
+    else if (!strcmp(l->node->turn, MFS_NODE_COMING))
+        mfs_scale_joined(cm, l, m);
+    else if (cm->step == MFS_STEP_DONE)
+        take_up(cm, l, m);
+    else
+        mfs_deploy_fail(cm, l, -ECONNRESET, "its lm connected anew during the start");
+}
+
+static void on_report(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_report *m = body;
+    struct mfs_cm_live *l = mfs_conn_data(c);
+
+    if (!l) {
+        mfs_conn_fail(c, id, -EPERM, "join first");
+        return;
+    }
+    mfs_nodes_reported(l, m);
+    mfs_bandwidth_reported(arg, l, m);
+    mfs_migrate_reported(arg, l, m);
+    mfs_replicas_reported(arg, l, m);
+    mfs_conn_reply(c, MFS_MSG_REPORT, id, NULL);
+}
+
+static void on_died(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    if (!mfs_conn_data(c)) {
+        mfs_conn_fail(c, id, -EPERM, "join first");
+        return;
+    }
+    mfs_conn_reply(c, MFS_MSG_DIED, id, NULL);
+    mfs_replicas_died(arg, body);
+}
+
+static void on_event(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_event *m = body;
+    struct mfs_cm_live *l = mfs_conn_data(c);
+    struct mfs_cm *cm = arg;
+
+    if (!l) {
+        mfs_conn_fail(c, id, -EPERM, "join first");
+        return;
+    }
+    mfs_event_add(cm->paths->events, l->node->name, m->what, "%s", m->text);
+    mfs_conn_reply(c, MFS_MSG_EVENT, id, NULL);
+}
+
+/* ---- operators ------------------------------------------------------------------------------- */
+
+static void on_status(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    struct mfs_status s;
+
+    (void)body;
+    if (mfs_status_make(arg, &s)) {
+        mfs_conn_fail(c, id, -ENOMEM, "out of memory");
+        return;
+    }
+    mfs_conn_reply(c, MFS_MSG_STATUS, id, &s);
+    mfs_record_clear(&mfs_status_record, &s);
+}
+
+static void on_stop(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    (void)body;
+    if (strcmp(mfs_conn_role(c), "cli")) {
+        mfs_conn_fail(c, id, -EPERM, "only an operator may stop the deployment");
+        return;
+    }
+    mfs_shutdown_wait(arg, c, id);
+    mfs_shutdown_begin(arg);
+}
+
+static void on_mount(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    struct mfs_cm *cm = arg;
+
+    (void)body;
+    if (strcmp(mfs_conn_role(c), "cli"))
+        mfs_conn_fail(c, id, -EPERM, "only an operator may have it mounted");
+    else if (cm->step != MFS_STEP_DONE || !mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
+        mfs_conn_fail(c, id, -EAGAIN, "the deployment is %s", cm->state.phase);
+    else
+        mfs_remount(cm, c, id);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+bool mfs_service_lm_ended(struct mfs_cm_live *l, const char *how)
+{
+    if (mfs_scale_gone(l->cm, l, how))
+        return true;
+    if (l->cm->step == MFS_STEP_DONE)
+        return false;
+    mfs_deploy_fail(l->cm, l, -ECHILD, "its lm %s", how);
+    return true;
+}
+
+static void hung_up(void *arg)
+{
+    struct mfs_cm_live *l = arg;
+
+    l->restart = NULL;
+    mfs_deploy_fail(l->cm, l, -ECONNRESET, "its lm hung up");
+}
+
+static void down(struct mfs_conn *c, const struct mfs_err *why, void *arg)
+{
+    struct mfs_cm_live *l = mfs_conn_data(c);
+    struct mfs_cm *cm = arg;
+
+    mfs_subscribers_hung_up(cm, c);
+    mfs_checkpoint_hung_up(cm, c);
+    if (!l || l->conn != c)
+        return;
+    l->conn = NULL;
+    if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
+        return;
+    if (mfs_nodes_goes(l))
+        return;
+    mfs_event_add(cm->paths->events, l->node->name, "disconnected", "%s", why->msg);
+    /* During the start that is the end of it; how its process ended tells more, if it did. */
+    if (cm->step != MFS_STEP_DONE && !l->restart)
+        l->restart = mfs_loop_timer(cm->loop, MFS_SEC, 0, hung_up, l);
+    else if (cm->step == MFS_STEP_DONE)
+        mfs_nodes_hung_up(l);
+}
+
+static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},
+                                              {MFS_MSG_REPORT, on_report},
+                                              {MFS_MSG_EVENT, on_event},
+                                              {MFS_MSG_DIED, on_died},
+                                              {MFS_MSG_BEAT, mfs_trust_on_beat},
+                                              {MFS_MSG_CLIENT_HELLO, mfs_subscribers_on_hello},
+                                              {MFS_MSG_CLIENT_READY, mfs_subscribers_on_ready},
+                                              {MFS_MSG_STATUS, on_status},
+                                              {MFS_MSG_MOUNT, on_mount},
+                                              {MFS_MSG_STOP, on_stop},
+                                              {MFS_MSG_POLICY, mfs_autoscale_on_policy},
+                                              {MFS_MSG_SCALE, mfs_scale_on_scale},
+                                              {MFS_MSG_PROGRESS, mfs_scale_on_progress},
+                                              {MFS_MSG_CHECKPOINT, mfs_checkpoint_on_ask},
+                                              {MFS_MSG_CHECKPOINTED, mfs_checkpoint_on_committed},
+                                              {0, NULL}};
+
+const struct mfs_service mfs_cm_service = {handlers, NULL, down};

@@ -1,0 +1,12 @@
+/* The daemon's service: what Local Managers, clients and operators may send to cm. */
+#ifndef MFS_CM_LIFE_SERVICE_H
+#define MFS_CM_LIFE_SERVICE_H
+
+#include "cm/nodes/control.h"
+
+extern const struct mfs_service mfs_cm_service; /* of all messages; arg is the mfs_cm */
+
+/* For mfs_cm.lm_ended. */
+bool mfs_service_lm_ended(struct mfs_cm_live *l, const char *how);
+
+#endif
