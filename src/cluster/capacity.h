@@ -57,12 +57,13 @@ uint64_t mfs_capacity_start(uint32_t n);
  * anything smaller counts as) among all that it keeps. Windows that are given (not 0) stay as they
  * are, and the rest gets by with what is left, 4 MiB at least. */
 struct mfs_capacity_shares {
-    size_t write_window, read_window; /* bytes: data/writeback.h, data/readahead.h */
-    size_t contents;                  /* bytes of small files: meta/cache/contents.h */
-    size_t heads;                     /* bytes of small files that came with an open: vfs/file.h */
-    uint32_t kept;                    /* bytes that a worker keeps of its request buffer */
-    uint32_t files;                   /* attributes that are kept under leases */
-    uint32_t names;                   /* names that are known of directories filled here */
+    size_t write_window,
+        read_window; /* bytes: data/writeback/writeback.h, data/readahead/readahead.h */
+    size_t contents; /* bytes of small files: meta/cache/contents.h */
+    size_t heads;    /* bytes of small files that came with an open: vfs/file.h */
+    uint32_t kept;   /* bytes that a worker keeps of its request buffer */
+    uint32_t files;  /* attributes that are kept under leases */
+    uint32_t names;  /* names that are known of directories filled here */
 };
 
 /* Bytes of one request of the kernel, with however little memory: an append of so many is never

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/stripes.h"
+#include "data/stripes/stripes.h"
 #include "meta/internal.h"
 
 static int reap(void *arg, uint64_t ino, uint64_t data_end)

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "data/stripe_keys.h"
-#include "data/stripes.h"
+#include "data/stripes/stripe_keys.h"
+#include "data/stripes/stripes.h"
 #include "meta/deferred/doubt.h"
 #include "meta/internal.h"
 

@@ -9,11 +9,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "vfs/create.h"
-#include "vfs/lock_owners.h"
-#include "vfs/lock_wait.h"
-#include "vfs/tail.h"
-#include "vfs/truncate.h"
+#include "vfs/names/create.h"
+#include "vfs/locks/lock_owners.h"
+#include "vfs/locks/lock_wait.h"
+#include "vfs/content/tail.h"
+#include "vfs/content/truncate.h"
 
 #define CARRY_WAIT (5 * MFS_MSEC)
 #define LOOK       (MFS_MSEC / 20)

@@ -33,7 +33,8 @@ struct mfs_file {
     uint64_t flock_owner;
     bool flocked;
 
-    /* Who has, or had, fcntl locks through this handle (vfs/lock_owners.h); guarded by node->lock.
+    /* Who has, or had, fcntl locks through this handle (vfs/locks/lock_owners.h); guarded by
+     * node->lock.
      */
     struct mfs_owner *owners;
 };

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "data/geometry.h"
-#include "data/stripes.h"
-#include "vfs/lock_wait.h"
-#include "vfs/privileges.h"
+#include "data/stripes/geometry.h"
+#include "data/stripes/stripes.h"
+#include "vfs/locks/lock_wait.h"
+#include "vfs/content/privileges.h"
 #include "vfs/vnode.h"
 
 #define THREADS_DEFAULT 4U

@@ -28,8 +28,8 @@ struct mfs_dirh; /* an open directory */
 
 struct mfs_vfs_opts {
     uint32_t threads;    /* senders, and as many fetchers; 0: 4 */
-    size_t write_window; /* bytes, all files, see data/writeback.h; 0: its default */
-    size_t read_window;  /* bytes, all files, see data/readahead.h; 0: its default */
+    size_t write_window; /* bytes, all files, see data/writeback/writeback.h; 0: its default */
+    size_t read_window;  /* bytes, all files, see data/readahead/readahead.h; 0: its default */
     size_t contents;     /* bytes of small files; with files and names: see meta/meta.h */
     uint32_t files, names;
     size_t heads; /* bytes of small files that came with their open and are not read yet; 0: 32 MiB
@@ -152,8 +152,8 @@ uint64_t mfs_file_ino(const struct mfs_file *file);
 
 /* `direct`: not for the kernel's pages, so that nobody in between knows the file's size: it is
  * asked for when the read passes what is known; otherwise only when it does so by a page or more.
- * With a view (data/readahead.h; {0}, to be released by the caller when n > 0) only that tells
- * where the bytes are: large files are not copied to buf for it. */
+ * With a view (data/readahead/readahead.h; {0}, to be released by the caller when n > 0) only that
+ * tells where the bytes are: large files are not copied to buf for it. */
 ssize_t mfs_vfs_read(struct mfs_file *file, void *buf, size_t len, uint64_t off, bool direct,
                      struct mfs_view *view);
 
@@ -164,8 +164,8 @@ ssize_t mfs_vfs_write(struct mfs_file *file, const void *buf, size_t len, uint64
                       uint32_t how);
 
 /* A write that bypassed the kernel's pages has taken so many bytes. True: pages in *drop may have
- * been read before that, and have to be dropped before it is answered (vfs/fills.h); afterwards
- * mfs_vfs_overtaken is called. */
+ * been read before that, and have to be dropped before it is answered (vfs/content/fills.h);
+ * afterwards mfs_vfs_overtaken is called. */
 bool mfs_vfs_overtakes(struct mfs_file *file, uint64_t off, size_t len, struct mfs_range *drop);
 void mfs_vfs_overtaken(struct mfs_file *file);
 

@@ -10,10 +10,10 @@
 #include "base/gate.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "data/geometry.h"
-#include "vfs/commit.h"
+#include "data/stripes/geometry.h"
+#include "vfs/content/commit.h"
 #include "vfs/file.h"
-#include "vfs/lock_owners.h"
+#include "vfs/locks/lock_owners.h"
 
 static struct mfs_vnode_shard *shard_of(struct mfs_vfs *vfs, uint64_t ino)
 {

@@ -2,7 +2,7 @@
  *
  * One struct mfs_vnode per open inode, found by ino, counted by its users. It is forgotten with the
  * last one, after its data have been flushed; what has to be known longer (the version of the
- * kernel's pages) is in vfs/pages.h.
+ * kernel's pages) is in vfs/content/pages.h.
  *
  * `generation` changes whenever content may have changed under somebody's feet (a write begins, a
  * commit ends, another mount's change is noticed): whoever keeps content of the file beside the
@@ -18,10 +18,10 @@
 
 #include <uthash.h>
 
-#include "data/readahead.h"
-#include "data/writeback.h"
+#include "data/readahead/readahead.h"
+#include "data/writeback/writeback.h"
 #include "vfs/latch.h"
-#include "vfs/pages.h"
+#include "vfs/content/pages.h"
 #include "vfs/vfs.h"
 
 #define MFS_VNODE_SHARDS 64
@@ -74,7 +74,7 @@ struct mfs_vnode {
     uint64_t cuts; /* attr.cuts before the first of what is not committed was stored */
     struct mfs_attr attr;        /* the newest seen, by version; sizes without what is dirty */
     struct mfs_file *files;      /* open handles, for the end of all */
-    struct mfs_owner_id *owners; /* of fcntl locks, by number (vfs/lock_owners.h) */
+    struct mfs_owner_id *owners; /* of fcntl locks, by number (vfs/locks/lock_owners.h) */
     struct mfs_ranges voids;
     uint64_t voids_version; /* of the file, that they were asked for at; 0: not yet */
 
@@ -83,7 +83,7 @@ struct mfs_vnode {
         uint64_t size;             /* that a recent read to the end went by */
         int64_t read_at;           /* when, by mfs_clock_mono; 0: nobody is waiting for his bytes */
         uint32_t reader;           /* the thread; 0: several, or not known */
-    } tail;                        /* see vfs/tail.h */
+    } tail;                        /* see vfs/content/tail.h */
 
     struct {
         struct mfs_ranges ranges; /* that the kernel has read into pages */
@@ -91,7 +91,7 @@ struct mfs_vnode {
         bool misplaced;
         int64_t dropped_at;             /* when the kernel last dropped pages at our word */
         const struct mfs_file *dropper; /* whose open it was; NULL: something else, or several */
-    } fills;                            /* see vfs/fills.h */
+    } fills;                            /* see vfs/content/fills.h */
 };
 
 /* A reference to the vnode, made if need be; NULL: ENOMEM. put may flush nothing: callers do. */

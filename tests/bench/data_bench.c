@@ -12,10 +12,10 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "data/geometry.h"
-#include "data/readahead.h"
-#include "data/stripes.h"
-#include "data/writeback.h"
+#include "data/stripes/geometry.h"
+#include "data/readahead/readahead.h"
+#include "data/stripes/stripes.h"
+#include "data/writeback/writeback.h"
 #include "redis_fixture.h"
 
 #define INO 77ULL

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "input.h"
-#include "vfs/acl.h"
+#include "vfs/names/acl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {

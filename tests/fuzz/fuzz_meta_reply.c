@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/ino.h"
-#include "data/stripe_keys.h"
+#include "data/stripes/stripe_keys.h"
 #include "world.h"
 
 #define OPERATIONS     3

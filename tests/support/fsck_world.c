@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "data/stripes.h"
+#include "data/stripes/stripes.h"
 
 struct meta_client fsck_client;
 struct fsck_tree fsck_tree;

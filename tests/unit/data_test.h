@@ -18,11 +18,11 @@
 
 #include "base/clock.h"
 #include "base/ino.h"
-#include "data/geometry.h"
-#include "data/readahead.h"
-#include "data/stripe_keys.h"
-#include "data/stripes.h"
-#include "data/writeback.h"
+#include "data/stripes/geometry.h"
+#include "data/readahead/readahead.h"
+#include "data/stripes/stripe_keys.h"
+#include "data/stripes/stripes.h"
+#include "data/writeback/writeback.h"
 #include "redis_fixture.h"
 #include "store/store.h"
 

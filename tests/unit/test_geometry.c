@@ -2,7 +2,7 @@
 #include "data_test.h"
 
 #include "base/ranges.h"
-#include "data/bufs.h"
+#include "data/workers/bufs.h"
 
 static void test_pieces(void **state)
 {

@@ -1,13 +1,14 @@
 /* Partitions that do not answer, or belong to a slow node, keep neither write-behind's senders nor
- * read-ahead's fetchers from the others (data/links.h, data/crew.h). The I/O timeout is so long
- * that nobody is freed by it; what is waited for comes from the others alone. ctest: threaded */
+ * read-ahead's fetchers from the others (data/workers/links.h, data/workers/crew.h). The I/O
+ * timeout is so long that nobody is freed by it; what is waited for comes from the others alone.
+ * ctest: threaded */
 #include "data_test.h"
 
 #include <signal.h>
 
 #include "cluster/placement.h"
 #include "cluster/table.h"
-#include "data/links.h"
+#include "data/workers/links.h"
 
 #define STRIPE  65536U
 #define NPARTS  6U

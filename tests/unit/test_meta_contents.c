@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "data/stripes.h"
+#include "data/stripes/stripes.h"
 #include "meta/cache/contents.h"
 #include "meta/internal.h"
 #include "meta_fixture.h"

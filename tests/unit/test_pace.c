@@ -1,8 +1,8 @@
-/* The windows of stripes on their way (data/pace.h), on links that are computed: a link of some
- * rate and delay carries what is on the way to it in equal parts. ctest: single */
+/* The windows of stripes on their way (data/workers/pace.h), on links that are computed: a link of
+ * some rate and delay carries what is on the way to it in equal parts. ctest: single */
 #include "data_test.h"
 
-#include "data/pace.h"
+#include "data/workers/pace.h"
 
 #define STRIPE 1e6 /* bytes */
 #define LOWEST 2U

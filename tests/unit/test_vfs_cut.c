@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "cluster/placement.h"
-#include "data/stripes.h"
+#include "data/stripes/stripes.h"
 #include "store/args.h"
 #include "store/keys.h"
 #include "vfs/vfs.h"

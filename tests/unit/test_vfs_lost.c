@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "cluster/placement.h"
-#include "data/stripes.h"
+#include "data/stripes/stripes.h"
 #include "vfs/vfs.h"
 #include "vfs_fixture.h"
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "vfs/acl.h"
+#include "vfs/names/acl.h"
 #include "vfs_test.h"
 
 static void inherited(void **state)

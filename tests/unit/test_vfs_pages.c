@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "vfs/file.h"
-#include "vfs/fills.h"
-#include "vfs/pages.h"
+#include "vfs/content/fills.h"
+#include "vfs/content/pages.h"
 
 static int setup(void **state)
 {

@@ -17,7 +17,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "cluster/placement.h"
-#include "data/stripes.h"
+#include "data/stripes/stripes.h"
 #include "vfs_fixture.h"
 #include "store/args.h"
 #include "store/keys.h"

@@ -1,7 +1,7 @@
 /* Write-behind step by step: what is sent when, in how many round trips, who is told of errors. */
 #include "data_test.h"
 
-#include "data/writeback_impl.h"
+#include "data/writeback/writeback_impl.h"
 
 #define STRIPE 65536U
 #define NPARTS 3U

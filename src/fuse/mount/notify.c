@@ -67,7 +67,7 @@ static int forget_pages(struct mfs_notify *n, uint64_t ino)
     return rc;
 }
 
-/* Before, pages are dropped: see vfs/tail.h. */
+/* Before, pages are dropped: see vfs/content/tail.h. */
 static int tell_size(struct mfs_notify *n, uint64_t ino)
 {
     int64_t seen = mfs_clock_mono();

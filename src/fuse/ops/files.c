@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "data/readahead.h"
+#include "data/readahead/readahead.h"
 #include "fuse/mount/device.h"
 #include "fuse/ops/ops.h"
 
@@ -166,10 +166,11 @@ static void answer_overtaking(void *arg)
     free(o);
 }
 
-/* Older bytes may be in pages of a write that has come through them (vfs/fills.h). The page that it
- * ends in is locked until the answer if the write covers only a part, of a page that was not there:
- * so that one is dropped behind the answer, and fsync(2) and close(2) wait for it. The others are
- * waited for here, but not without bound: the lock may be on a folio of several pages. */
+/* Older bytes may be in pages of a write that has come through them (vfs/content/fills.h). The page
+ * that it ends in is locked until the answer if the write covers only a part, of a page that was
+ * not there: so that one is dropped behind the answer, and fsync(2) and close(2) wait for it. The
+ * others are waited for here, but not without bound: the lock may be on a folio of several pages.
+ */
 static void reply_undercut(struct mfs_fuse *m, fuse_req_t req, fuse_ino_t ino, size_t n,
                            uint64_t off, const struct mfs_range *drop)
 {

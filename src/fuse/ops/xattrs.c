@@ -5,7 +5,7 @@
 
 #include "fuse/mount/layout.h"
 #include "fuse/ops/ops.h"
-#include "vfs/acl.h"
+#include "vfs/names/acl.h"
 
 /* An inode that is gone, but not for the kernel, has no attributes: walking away from a removed
  * directory must not fail for its ACL. */

@@ -1,0 +1,24 @@
+/* Buffers for stripes and parts of stripes, in a few sizes, reused while they are warm.
+ *
+ * Fresh memory costs a page fault per 4 KiB, which is more than the copy into it; so what is given
+ * back is kept, up to a bound, and handed out again last in, first out. Thread-safe; never blocks
+ * for longer than an allocation. */
+#ifndef MFS_DATA_WORKERS_BUFS_H
+#define MFS_DATA_WORKERS_BUFS_H
+
+#include <stddef.h>
+
+struct mfs_bufs;
+
+/* `largest`: the stripe size; `keep`: most bytes kept while nobody uses them. 0 or -errno. */
+int mfs_bufs_create(struct mfs_bufs **bufs, size_t largest, size_t keep);
+void mfs_bufs_destroy(struct mfs_bufs *bufs); /* all are given back before; NULL is fine */
+
+/* The size of the buffer that mfs_bufs_get gives for len ≤ largest bytes. */
+size_t mfs_bufs_size(const struct mfs_bufs *bufs, size_t len);
+
+/* A buffer of mfs_bufs_size(len) bytes, content undefined; NULL (ENOMEM). */
+void *mfs_bufs_get(struct mfs_bufs *bufs, size_t len);
+void mfs_bufs_put(struct mfs_bufs *bufs, void *buf, size_t len); /* any len of that size; NULL ok */
+
+#endif

@@ -1,0 +1,19 @@
+/* What write-behind has stored becoming known, also when another mount has cut the file since.
+ *
+ * Who truncates frees stripes, and may free what this mount has stored and not yet committed. As
+ * truncates are counted in the inode's record, a commit says how many there had been before the
+ * first of its bytes was stored; when there are more by now, only what is still in the stripes is
+ * committed: what was cut off neither comes back as zeros nor makes the file longer again. */
+#ifndef MFS_VFS_CONTENT_COMMIT_H
+#define MFS_VFS_CONTENT_COMMIT_H
+
+#include "vfs/vnode.h"
+
+/* Before a write: what is stored from now on is stored after all truncates that this mount knows
+ * of, if nothing is on its way. Any thread. */
+void mfs_vnode_begin_write(struct mfs_vnode *v, struct mfs_dirty *d);
+
+/* A mfs_dirty_commit_fn, of a vnode. Blocks for a few round trips, each bounded. */
+int mfs_vnode_commit(void *vnode, const struct mfs_dirty_commit *d);
+
+#endif
