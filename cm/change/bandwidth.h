@@ -1,6 +1,6 @@
 /* The daemon's use of the estimator: what Local Managers report goes to it, and what it finds out
  * goes into the nodes (`bandwidth`, "observed"), into the events, and, when it has changed by more
- * than a little, into cm.json. docs/NETWORK.md, "Estimator".
+ * than a little, into cm.json. docs/design/network.md, "Estimator".
  *
  * What the operator told is a ceiling: traffic may show that a link carries less, and that it no
  * longer does; then what was told counts again. What a probe found is where observation begins.

@@ -1,7 +1,7 @@
 /* What nodes' links carry, measured when they come (cm start --probe): the conductor. One node
  * after another is measured with the help of up to eight others at once (lm/measure/probe.h); of
- * many nodes, groups of nine at the same time, each among themselves. docs/NETWORK.md, "Probe", has
- * the cost and how exact it is. */
+ * many nodes, groups of nine at the same time, each among themselves. docs/design/network.md,
+ * "Probe", has the cost and how exact it is. */
 #ifndef MFS_CM_CHANGE_PROBE_H
 #define MFS_CM_CHANGE_PROBE_H
 

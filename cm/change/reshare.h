@@ -5,7 +5,7 @@
  * again ever more rarely (pause.h).
  *
  * Partitions move by copies, not by changing roles with their replicas: all that clients remember
- * counts for nothing after that, and what was under way may fail (docs/decisions/0017).
+ * counts for nothing after that, and what was under way may fail (decisions/0017).
  *
  * Loop thread; nothing blocks. Does nothing without replicas, or when moving by itself is off. */
 #ifndef MFS_CM_CHANGE_RESHARE_H

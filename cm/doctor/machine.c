@@ -163,7 +163,7 @@ static void check_huge_pages(struct mfs_doctor *d)
         mfs_doctor_advise(d, "echo madvise >%s", path);
         return;
     }
-    mfs_doctor_add(d, MFS_DOCTOR_OK, "huge pages", "%s; see docs/TUNING.md", modes);
+    mfs_doctor_add(d, MFS_DOCTOR_OK, "huge pages", "%s; see docs/how-to/tune.md", modes);
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */
@@ -190,7 +190,7 @@ static void check_files(struct mfs_doctor_case *c)
                       (unsigned long long)want);
 }
 
-/* Times to live are points in time (docs/ARCHITECTURE.md), so nodes must agree on them. */
+/* Times to live are points in time (docs/design/architecture.md), so nodes must agree on them. */
 static void check_clock(struct mfs_doctor_case *c)
 {
     struct timespec now = mfs_clock_real();

@@ -1,5 +1,5 @@
 /* Replicas: each partition's second process, on another node, and what happens when the first one
- * dies or its node is out of reach (docs/decisions/0017).
+ * dies or its node is out of reach (decisions/0017).
  *
  * Loop thread; nothing blocks. All of it is harmless in a deployment without replicas. */
 #ifndef MFS_CM_PARTITIONS_REPLICAS_H

@@ -1,6 +1,6 @@
 /* What the nodes' links carry, from the traffic that the application makes anyway. Pure: what nodes
- * report goes in, capacities come out; time is the caller's. docs/NETWORK.md, "Estimator", has the
- * reasons for every rule and number.
+ * report goes in, capacities come out; time is the caller's. docs/design/network.md, "Estimator",
+ * has the reasons for every rule and number.
  *
  * The model is the hose: a node's link carries `capacity` bytes/s in and as much out, in total, and
  * nothing else is in the way. After Uta et al., "MemEFS: A network-aware elastic in-memory runtime

@@ -1,5 +1,5 @@
 /* When a deployment grows and shrinks by itself. Pure: figures in, a number of nodes and a sentence
- * out; time is the caller's. docs/PLACEMENT.md has the reasons for every number.
+ * out; time is the caller's. docs/design/placement.md has the reasons for every number.
  *
  * After: Uta et al., "MemEFS: A network-aware elastic in-memory runtime distributed file system",
  * FGCS 82 (2018): conservative, normal and aggressive scale-out (CSO, NSO, ASO), conservative and

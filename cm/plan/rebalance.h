@@ -1,6 +1,6 @@
 /* When partitions move because links have changed, or because a fast node is nearly full. Pure:
- * figures in, decisions and sentences out; time is the caller's. docs/NETWORK.md, "Weights and
- * re-planning", has the reasons for every number.
+ * figures in, decisions and sentences out; time is the caller's. docs/design/network.md, "Weights
+ * and re-planning", has the reasons for every number.
  *
  * Capacities are looked at as parts of their sum (that all of them change alike changes nothing),
  * each the median of the last samples of a window. While all stay within `at` of what they were,

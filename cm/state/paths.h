@@ -1,4 +1,4 @@
-/* Where a deployment keeps what: its state directory. docs/PROTOCOL.md lists the files. */
+/* Where a deployment keeps what: its state directory. docs/design/protocol.md lists the files. */
 #ifndef MFS_CM_STATE_PATHS_H
 #define MFS_CM_STATE_PATHS_H
 

@@ -1,5 +1,5 @@
 /* By what the nodes' shares go (cm start --weights): memory, bandwidth, or whichever matters. Pure;
- * docs/NETWORK.md, "Weights and re-planning", has the reasons.
+ * docs/design/network.md, "Weights and re-planning", has the reasons.
  *
  * "bandwidth" is in proportion to it, "auto" has all links busy alike (cluster/hose.h). Memory
  * still limits: with the data as they are, and a good deal more, no node is given more than it

@@ -1,5 +1,5 @@
 /* The Local Manager itself: one loop that ties cm, the redis processes, the clients and the mount
- * of a node together. docs/PROTOCOL.md says what cm may expect of it. */
+ * of a node together. docs/design/protocol.md says what cm may expect of it. */
 #ifndef MFS_LM_AGENT_AGENT_H
 #define MFS_LM_AGENT_AGENT_H
 

@@ -175,8 +175,8 @@ int mfs_agent_part_recall(struct mfs_agent *a, uint32_t index, const char *passw
  * At the beginning, then about once a second. */
 void mfs_agent_look_after(struct mfs_agent *a);
 
-/* Partitions that come and go (docs/MIGRATION.md). Each of these requests of cm may come again at
- * any time; what is done is answered, who asked earlier is told so. In agent/receive.c: */
+/* Partitions that come and go (docs/design/migration.md). Each of these requests of cm may come
+ * again at any time; what is done is answered, who asked earlier is told so. In agent/receive.c: */
 void mfs_agent_receive(struct mfs_agent *a, const struct mfs_msg_receive *m, struct mfs_conn *conn,
                        uint64_t id);
 /* agent/take.c */

@@ -1,4 +1,4 @@
-/* Partitions that are fenced, and partitions and copies that go, see docs/MIGRATION.md. */
+/* Partitions that are fenced, and partitions and copies that go, see docs/design/migration.md. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Copies that come: what cm asks for before a partition is taken, see docs/MIGRATION.md. */
+/* Copies that come: what cm asks for before a partition is taken, see docs/design/migration.md. */
 #include "lm/agent/copy_job.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* A copy becomes a partition: the cut-over, see docs/MIGRATION.md. */
+/* A copy becomes a partition: the cut-over, see docs/design/migration.md. */
 #include "lm/agent/copy_job.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Has the process of a partition serve by terms, or without (docs/decisions/0017): what cm asks for
+/* Has the process of a partition serve by terms, or without (decisions/0017): what cm asks for
  * when the partition has got a replica, or has lost it; and waits for a replica to catch up. May
  * come again at any time. */
 #include "lm/agent/agent_impl.h"

@@ -1,6 +1,6 @@
 /* Writing the images of a node's partitions for a checkpoint: halt them, have them fork, let them
  * go on, write what the children send. Here are no messages; see agent/image.c for those and
- * docs/CHECKPOINT.md for how all goes together.
+ * docs/design/checkpoint.md for how all goes together.
  *
  * The functions block, each wait bounded, and belong into a thread of their own; one at a time.
  * They return 0 or a negative errno with the reason:

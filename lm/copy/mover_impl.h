@@ -64,7 +64,7 @@ int mfs_ends_await_room(struct mfs_ends *e);
 int mfs_ends_same_process(struct mfs_ends *e, bool linked);
 
 /* From now on the target keeps what it has when its link breaks, and the source's journal names how
- * far it has got (docs/MIGRATION.md, "A source that dies"). */
+ * far it has got (docs/design/migration.md, "A source that dies"). */
 int mfs_ends_hold_copy(struct mfs_ends *e);
 
 #endif

@@ -17,7 +17,7 @@
 #define QUESTION  "mfs_term\r\n"
 #define LOGON_MAX 256
 #define REPLY_MAX 128
-#define DOUBT_MS  600 /* half a term: three questions in vain (docs/decisions/0017) */
+#define DOUBT_MS  600                /* half a term: three questions in vain (decisions/0017) */
 #define HELD_UP   (4 * MFS_PULSE_NS) /* between two beats: it is we who did not get on */
 
 struct mfs_pulse {

@@ -1,4 +1,4 @@
-/* Does a redis process answer, and does its replica consent (docs/decisions/0017)? Asked four
+/* Does a redis process answer, and does its replica consent (decisions/0017)? Asked four
  * times a second of those that have a replica or are one; a regular look (fleet.h) comes once a
  * second and waits for each in turn.
  *

@@ -1,6 +1,6 @@
 /* How many bytes of content a node of a given limit takes, and what everything else on it may take.
  * Pure; the one place with these numbers, for lm (which divides the memory), for cm (which plans
- * with it) and for the client. docs/decisions/0019 has the reasons and what was measured.
+ * with it) and for the client. decisions/0019 has the reasons and what was measured.
  *
  *   limit = what the operator promised (cm start --memory)
  *         = the programs + the client's share + the slack + what the redis processes may take
@@ -43,7 +43,7 @@ uint64_t mfs_capacity_used(uint64_t limit, uint32_t n);
 
 /* How much of what a node's processes may use (`usable` bytes) cm fills where partitions have
  * replicas: a sixteenth stays free for the node's own to grow, as redis keeps no replica within its
- * limit (docs/decisions/0017). It holds where replicas are made, and for plans. */
+ * limit (decisions/0017). It holds where replicas are made, and for plans. */
 uint64_t mfs_capacity_replicated(uint64_t usable);
 
 /* The least limit with which a node of n partitions keeps to it and holds something. */
@@ -67,7 +67,7 @@ struct mfs_capacity_shares {
 };
 
 /* Bytes of one request of the kernel, with however little memory: an append of so many is never
- * torn (docs/LIMITS.md). */
+ * torn (docs/design/consistency.md). */
 #define MFS_CAPACITY_REQUEST (1U << 20)
 
 void mfs_capacity_divide(uint64_t memory, uint32_t workers, struct mfs_capacity_shares *shares);

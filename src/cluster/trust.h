@@ -1,9 +1,9 @@
 /* How long a client relies on what it has learned under leases, in a deployment with replicas
- * (docs/decisions/0022). A replica that takes over may not know of the last leases that its
+ * (decisions/0022). A replica that takes over may not know of the last leases that its
  * predecessor granted, so all clients are told before it serves; one that can't be told must have
  * stopped relying on them by itself. It does so by its own clock, from the last moment when cm was
  * certainly there. And it does for long when cm says that its node is lost: then others need not
- * wait until it has answered what they tell it (docs/decisions/0024). */
+ * wait until it has answered what they tell it (decisions/0024). */
 #ifndef MFS_CLUSTER_TRUST_H
 #define MFS_CLUSTER_TRUST_H
 

@@ -3,8 +3,8 @@
  *
  * Clients go on meanwhile, and what is read of them is no moment's state. So what looks wrong is
  * reported only if two more looks, the last after longer than anything takes that clients do, find
- * the same with unchanged records (docs/METADATA.md, "fsck"). One thread; blocks for as long as
- * that takes.
+ * the same with unchanged records (docs/design/metadata.md, "fsck"). One thread; blocks for as long
+ * as that takes.
  *
  * Memory: some 100 bytes and the name for each file, 16 for each stripe. */
 #ifndef MFS_FSCK_FSCK_H
@@ -32,7 +32,7 @@ struct mfs_meta;
 enum mfs_fsck_state { MFS_FSCK_FOUND, MFS_FSCK_MENDED, MFS_FSCK_LEFT };
 
 struct mfs_fsck_finding {
-    const char *kind; /* a word, as in docs/METADATA.md */
+    const char *kind; /* a word, as in docs/design/metadata.md */
     bool leak;        /* what a crash may leave; otherwise nothing of ours should do this */
     uint64_t ino;     /* 0: of none */
     uint32_t part;

@@ -1,5 +1,5 @@
 /* Names, inodes, locks and sessions: every metadata operation of the file system, each as few round
- * trips as docs/ARCHITECTURE.md states, without a metadata server.
+ * trips as docs/design/architecture.md states, without a metadata server.
  *
  * All functions return 0 or a negative errno as Linux would give it for the system call; they may
  * be called by any thread and block for round trips, bounded by the store's I/O timeout. -ESTALE
@@ -392,8 +392,8 @@ int mfs_meta_flock(struct mfs_meta *meta, uint64_t ino, uint64_t owner, int type
 int mfs_meta_closing(struct mfs_meta *meta, uint64_t ino, const uint64_t *owners, size_t n);
 
 /* Somebody waits for an fcntl lock. What he waits for is noted where all clients look, so that
- * waits which are for each other are found (docs/METADATA.md). A note that nobody renews is gone
- * after MFS_META_WAIT_TTL. One thread at a time uses a wait. */
+ * waits which are for each other are found (docs/design/metadata.md). A note that nobody renews is
+ * gone after MFS_META_WAIT_TTL. One thread at a time uses a wait. */
 #define MFS_META_WAIT_TTL (15 * MFS_SEC)
 struct mfs_meta_wait {
     uint64_t ino;

@@ -1,4 +1,4 @@
-/* Keys of a partition: a letter and an inode (docs/METADATA.md has what each holds); and a
+/* Keys of a partition: a letter and an inode (docs/design/metadata.md has what each holds); and a
  * command's arguments and answer. */
 #ifndef MFS_PARTITION_KEYS_H
 #define MFS_PARTITION_KEYS_H

@@ -1,5 +1,5 @@
 /* Who shows something without asking: holders of leases of an inode, keepers of a directory's shard
- * (docs/METADATA.md). */
+ * (docs/design/metadata.md). */
 #ifndef MFS_PARTITION_LEASES_H
 #define MFS_PARTITION_LEASES_H
 

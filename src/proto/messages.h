@@ -1,5 +1,5 @@
-/* The messages of the control protocol: each one's name, body and reply, once. docs/PROTOCOL.md
- * tells what they mean and in which order they come.
+/* The messages of the control protocol: each one's name, body and reply, once.
+ * docs/design/protocol.md tells what they mean and in which order they come.
  *
  * On the wire: {"type": "assign", "id": 7, "body": {…}} asks, {"reply": 7, "body": {…}} or
  * {"reply": 7, "error": {"code": -22, "message": "…"}} answers; id 0 wants no answer. */
@@ -193,9 +193,9 @@ struct mfs_msg_client_hello {
                                        and with it the locks, when the process dies; "" for none */
 };
 
-/* Migration of one partition, see docs/MIGRATION.md. Every one of these four may be sent again:
- * what is done already is answered at once. `password` names the process that is meant, as two of
- * one partition are alive during its migration, on two nodes. */
+/* Migration of one partition, see docs/design/migration.md. Every one of these four may be sent
+ * again: what is done already is answered at once. `password` names the process that is meant, as
+ * two of one partition are alive during its migration, on two nodes. */
 struct mfs_msg_receive {
     uint32_t index; /* partition */
     uint32_t nparts, stripe_size;
@@ -223,7 +223,7 @@ struct mfs_msg_take {
     uint32_t index;
     char password[MFS_SECRET_MAX];
     bool force; /* the source is surely gone: be content with what has arrived */
-    /* Of a replica (docs/decisions/0017): it withdraws its consent, unless it has been asked for it
+    /* Of a replica (decisions/0017): it withdraws its consent, unless it has been asked for it
      * less than so many ms ago (-EAGAIN), and waits until the source's term is over. */
     uint32_t quiet_ms;
     bool dead; /* not even that: the source's process has ended */
@@ -257,7 +257,7 @@ struct mfs_msg_release {
     char password[MFS_SECRET_MAX];
 };
 
-/* How the process of a partition may serve, see docs/decisions/0017. */
+/* How the process of a partition may serve, see decisions/0017. */
 struct mfs_msg_term {
     uint32_t index;
     char password[MFS_SECRET_MAX]; /* names the process */
@@ -273,7 +273,7 @@ struct mfs_msg_died {
     char password[MFS_SECRET_MAX]; /* names the process */
 };
 
-/* A step of measuring what a node's link carries, see docs/NETWORK.md, "Probe". */
+/* A step of measuring what a node's link carries, see docs/design/network.md, "Probe". */
 #define MFS_PROBE_OPEN    "open"    /* the node that is measured opens a port, and tells it */
 #define MFS_PROBE_MEASURE "measure" /* … measures, with those who connect there */
 #define MFS_PROBE_MEET    "meet"    /* another node connects there */
@@ -331,7 +331,7 @@ struct mfs_msg_policy {
     char name[MFS_STATE_MAX]; /* "none", "cso", "nso+asi", … */
 };
 
-/* A step of a checkpoint, see docs/CHECKPOINT.md. */
+/* A step of a checkpoint, see docs/design/checkpoint.md. */
 #define MFS_IMAGE_HALT  "halt"  /* the partitions named stand still, bounded */
 #define MFS_IMAGE_CUT   "cut"   /* they fork, and go on */
 #define MFS_IMAGE_WRITE "write" /* the images are on disk */

@@ -13,7 +13,7 @@
  *   #name         one per partition: #super #seq #freed #orphans #reap #intents #sessions #tidy,
  * and #nothing never
  *
- * docs/ARCHITECTURE.md tells what is in each and who may change it in which order. */
+ * docs/design/architecture.md tells what is in each and who may change it in which order. */
 #ifndef MFS_STORE_KEYS_H
 #define MFS_STORE_KEYS_H
 

@@ -61,7 +61,7 @@ int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table);
 uint64_t mfs_store_failovers(const struct mfs_store *store);
 
 /* The same, and how often nothing was heard of cm for MFS_TRUST: others may have taken this client
- * for lost then, and changed things without telling it (docs/decisions/0024). All that is known
+ * for lost then, and changed things without telling it (decisions/0024). All that is known
  * under leases is to be forgotten when this has changed. To be read after mfs_store_in_touch: then
  * it has changed before that is true again. */
 uint64_t mfs_store_resets(const struct mfs_store *store);

@@ -7,9 +7,9 @@
  * Permission checks of path walks are the caller's (the kernel's); what POSIX wants changed along
  * with an operation (set-group-ID inheritance, ACL inheritance and umask, ctime …) is done here.
  *
- * Consistency (docs/ARCHITECTURE.md): nothing that this layer keeps may be seen by a later system
- * call once another mount's call that changed it has returned (meta/coherence/notices.h for content
- * of files that are open all the time). */
+ * Consistency (docs/design/architecture.md): nothing that this layer keeps may be seen by a later
+ * system call once another mount's call that changed it has returned (meta/coherence/notices.h for
+ * content of files that are open all the time). */
 #ifndef MFS_VFS_VFS_H
 #define MFS_VFS_VFS_H
 

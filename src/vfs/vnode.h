@@ -27,7 +27,7 @@
 #define MFS_VNODE_SHARDS 64
 
 struct mfs_vnode_shard {
-    pthread_mutex_t lock; /* guards the table and the counts in it; order: docs/LOCKING.md */
+    pthread_mutex_t lock; /* guards the table and the counts in it; order: docs/design/locking.md */
     struct mfs_vnode *table;
 };
 

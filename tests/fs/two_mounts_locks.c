@@ -378,7 +378,7 @@ static void handed_over(struct pair *p)
 }
 
 /* The lock is one file's, the data are another's: fsync before the unlock has the next holder see
- * them by a descriptor that was open and read before (docs/LIMITS.md). */
+ * them by a descriptor that was open and read before (docs/design/consistency.md). */
 static void of_another_file(struct pair *p)
 {
     uint64_t expect = 0, value = 0;

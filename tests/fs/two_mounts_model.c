@@ -143,7 +143,7 @@ static void stray(int n, int mover, bool unseen)
 
 /* A kernel believes a directory that has strayed to be below what it was below before: it refuses
  * by itself what would make a loop there, and of a loop that it does not see it is not the first
- * thing that is refused (docs/LIMITS.md). By paths all is right. */
+ * thing that is refused (docs/design/consistency.md). By paths all is right. */
 static int do_rename_call(struct pair *p, int m, struct place *from, struct place *to,
                           unsigned flags, int error)
 {

@@ -345,7 +345,7 @@ if [ "$FORCED" -eq 0 ]; then
     fsck_clean
 else
     # What had not arrived of a partition is missing: inodes of names that are elsewhere, a directory's bits, links
-    # that are counted too low. That is damage, which no search may mend by guessing (docs/decisions/0025): it is for people.
+    # that are counted too low. That is damage, which no search may mend by guessing (decisions/0025): it is for people.
     memefs_fsck --repair || fail "memefs fsck --repair"
     fsck_silent
 fi

@@ -75,7 +75,7 @@ await_protected
 touch "$T/stop"
 wait
 check_files "$MNT1" load
-# What was under way when a process was killed may fail (docs/LIMITS.md, "Replicas").
+# What was under way when a process was killed may fail (docs/design/consistency.md, "Replicas").
 equal '' "$(grep -v ': Input/output error$' "$T/load.failed")" "writes that failed"
 [ "$(wc -l <"$T/load.failed")" -le 2 ] || fail "writes that failed: $(tail -3 "$T/load.failed")"
 fsck_clean

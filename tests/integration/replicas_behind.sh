@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # --replicas 1: a mount whose lm is stopped does not hear that a partition has got a replica, and yet waits for it: what
 # its fsync has confirmed is there when the partition's process dies and the replica takes over, which lacks all that was not
-# waited for (docs/decisions/0023).
+# waited for (decisions/0023).
 # ctest: slow timeout=300
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"

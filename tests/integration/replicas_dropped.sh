@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # --replicas 1: a replica whose lm is stopped is given up and can't be told so; its process goes on following. What a mount
 # writes then is confirmed by the new replica alone: while that does not follow, fsync does not return, and what it has
-# confirmed is there when the partition's process dies (docs/decisions/0026).
+# confirmed is there when the partition's process dies (decisions/0026).
 # ctest: slow timeout=300
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # --replicas 1: a node is cut off, and its mount knows many files and directories under leases. Others change them
 # without waiting until its session is dead; what it had open is not lost for it; and when it is back it shows nothing old
-# (docs/decisions/0024).
+# (decisions/0024).
 # ctest: slow timeout=300
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # --replicas 1: a mount whose node is cut off shows nothing that others have changed since, also not of what it
-# was told by a process beside it that was about to be replaced (docs/decisions/0022).
+# was told by a process beside it that was about to be replaced (decisions/0022).
 # ctest: slow timeout=300
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"

@@ -142,7 +142,7 @@ int soak_end(struct soak_worker *w, enum soak_call call, int rc, const char *pat
 int soak_stat(struct soak_worker *w, unsigned mount, const char *path, struct stat *st);
 
 /* Until when (soak_now) others may show what was before, after a change that failed with rc
- * (docs/LIMITS.md, "A client that dies"); 0: no longer. */
+ * (docs/design/consistency.md, "A client that dies"); 0: no longer. */
 int64_t soak_untold_until(int rc);
 
 /* Between two steps: false when it is time to stop. */

@@ -5,7 +5,7 @@
  * may go on to show the names as before for a while: then nothing is done until all show the same.
  *
  * A change that was cut short may have left a count of links that is too high by one
- * (docs/METADATA.md, "What may leak"). */
+ * (docs/design/metadata.md, "What may leak"). */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 # The harness of integration tests: a deployment of one's own, and the promise that nothing of it is
-# left. Sourced by a test; see docs/TESTING.md for a small example.
+# left. Sourced by a test; see docs/design/testing.md for a small example.
 # shellcheck shell=bash
 #
 # Sourcing it starts the test anew in PID and mount namespaces of its own: the test sees only its

@@ -205,7 +205,7 @@ static void an_open_that_empties_a_file_waits_for_the_replica(void **state)
     assert_int_equal(open_file(t.store, true), 0);
 }
 
-/* Whatever a table says that may be old, the process knows (docs/decisions/0023). */
+/* Whatever a table says that may be old, the process knows (decisions/0023). */
 static void who_has_not_heard_of_a_replica_waits_for_it(void **state)
 {
     (void)state;

@@ -230,9 +230,9 @@ static void init(void *arg, struct fuse_conn_info *conn)
     want(conn, FUSE_CAP_CACHE_SYMLINKS);
     /* umask only applies where no default ACL does, which the vfs decides. */
     want(conn, FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL);
-    /* Automatic: what a listing brings along costs a key per file (docs/METADATA.md), for nothing
-     * when the program wants names alone. So the kernel asks for it at the beginning, and goes on
-     * as long as it is used. */
+    /* Automatic: what a listing brings along costs a key per file (docs/design/metadata.md), for
+     * nothing when the program wants names alone. So the kernel asks for it at the beginning, and
+     * goes on as long as it is used. */
     want(conn, FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
     conn->max_write = MFS_CAPACITY_REQUEST;
     conn->max_readahead = MFS_CAPACITY_REQUEST;

@@ -1,5 +1,5 @@
 /* rmdir: the directory is sealed, empty, everywhere; then the name goes (the moment that counts),
- * then the inode. docs/METADATA.md has the states between. */
+ * then the inode. docs/design/metadata.md has the states between. */
 #include "meta/deferred/doubt.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* How far a process has got in the stream of commands that its replicas execute: by this it is
- * known, after its death, whether a copy has all that was acknowledged (docs/MIGRATION.md). */
+ * known, after its death, whether a copy has all that was acknowledged (docs/design/migration.md).
+ */
 #ifndef MFS_PARTITION_JOURNAL_POINT_H
 #define MFS_PARTITION_JOURNAL_POINT_H
 

@@ -5,7 +5,8 @@
  *   owner (17 bytes), first byte (8, big-endian)  →  type (1), pid (4), last byte (8)
  *   owner                                         →  when one of its descriptors was closed (8, ms)
  *
- * The second field stands while locks of an open file may be about to go (docs/METADATA.md). */
+ * The second field stands while locks of an open file may be about to go (docs/design/metadata.md).
+ */
 #ifndef MFS_PARTITION_LOCKS_LOCK_KEYS_H
 #define MFS_PARTITION_LOCKS_LOCK_KEYS_H
 

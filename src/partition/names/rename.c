@@ -1,6 +1,6 @@
 /* rename. Within one partition it is one step; across partitions an intent goes into the source
  * entry (begin), the target's partition decides (commit), the source entry follows (settle). See
- * docs/METADATA.md. Answers are arrays that begin with a status (enum mfs_answer_status):
+ * docs/design/metadata.md. Answers are arrays that begin with a status (enum mfs_answer_status):
  *
  *     DONE source target said …    below
  *     INTENT which entry           an intent is in the way of the source (1) or target (2)

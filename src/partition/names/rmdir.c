@@ -1,5 +1,6 @@
-/* How a directory goes away (docs/METADATA.md, "rmdir"): its shards are sealed, empty ones only,
- * and then its name goes. Answers begin with a status byte: '\4' seal: another seal is in the way;
+/* How a directory goes away (docs/design/metadata.md, "rmdir"): its shards are sealed, empty ones
+ * only, and then its name goes. Answers begin with a status byte: '\4' seal: another seal is in the
+ * way;
  * '\6', the name's length (1 byte), name, entry: a rename away from here may have happened, whose
  * source is all that is left. */
 #include "partition/commands.h"

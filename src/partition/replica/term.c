@@ -20,7 +20,7 @@
  * whether it lives, hangs, or is cut off.
  *
  * WAIT counts whoever follows. So as long as there are terms that must be the one replica which may
- * take over, and none that was given up and has not heard of that (docs/decisions/0026): admitting
+ * take over, and none that was given up and has not heard of that (decisions/0026): admitting
  * one closes the links of all others and makes the server forget by which word they logged on.
  *
  * The filter gives a refused command another name, for which no client has the right: so it is

@@ -9,7 +9,8 @@
 #include "store/args.h"
 #include "store/reply.h"
 
-/* Not the password itself: redis tells it whoever listens where the source was (SECURITY.md). */
+/* Not the password itself: redis tells it whoever listens where the source was
+ * (docs/design/security.md). */
 int mfs_admin_copy_word(const char *password, char word[MFS_MAC_TEXT])
 {
     static const char *const fields[] = {"memefs1", "copy"};
