@@ -68,14 +68,14 @@ int mfs_mend_beyond(struct mfs_mender *m, const struct mfs_census *c, const stru
     return is_file(c, f->ino) ? commit_nothing(m, f->ino, f->a) : -EOPNOTSUPP;
 }
 
-static int edit_stripe(struct mfs_mender *m, const char *function, const struct mfs_found *f,
+static int edit_stripe(struct mfs_mender *m, const char *command, const struct mfs_found *f,
                        int64_t keep)
 {
     char key[MFS_KEY_STRIPE_LEN];
     struct mfs_call c;
 
     mfs_key_stripe(key, f->ino, (uint32_t)f->a);
-    mfs_call_function(&c, function);
+    mfs_call_command(&c, command);
     mfs_args_bin(&c.args, key, sizeof key);
     if (keep > 0)
         mfs_args_int(&c.args, keep);
@@ -143,7 +143,7 @@ int mfs_mend_dead(struct mfs_mender *m, const struct mfs_census *c, const struct
     if (f->fault == MFS_FAULT_DEAD_OPENER && is_file(c, f->ino))
         tell_of_the_dead(m, f->ino);
     if (f->fault == MFS_FAULT_DEAD_APPENDER)
-        mfs_call_function(&call, "mfs_append_break");
+        mfs_call_command(&call, "mfs_append_break");
     else
         mfs_call_command(&call,
                          f->fault == MFS_FAULT_DEAD_LOCK ? "mfs_unlock_session" : "mfs_disown");

@@ -405,7 +405,8 @@ int mfs_lock_give_back(struct mfs_meta *meta, uint64_t ino, bool flock,
 /* An owner that the inode has to have, if it matters. */
 void mfs_owned_arg(struct mfs_call *c, bool matters, uint32_t id);
 
-/* --- leases, see functions/lease.lua ---------------------------------------------------------- */
+/* --- leases, see partition/files/leases.h
+ * ---------------------------------------------------------- */
 
 /* What a function takes for the session that wants a lease: nothing when none are wanted. Points to
  * *sid. */

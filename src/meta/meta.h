@@ -129,13 +129,6 @@ struct mfs_owned {
     uint32_t uid, gid;
 };
 
-#define MFS_SET_MODE  0x01U
-#define MFS_SET_UID   0x02U
-#define MFS_SET_GID   0x04U
-#define MFS_SET_ATIME 0x08U
-#define MFS_SET_MTIME 0x10U
-#define MFS_SET_CTIME 0x20U /* else ctime becomes now */
-
 /* Sets what mask names from *attr and leaves the new attributes there. A new mode keeps an access
  * ACL in step, in the same atomic step; a new owner takes privileges away, and so do MFS_DROP_* in
  * the mask. When it gives any, who has the file open elsewhere knows on return. */

@@ -42,6 +42,14 @@ enum {
 #define MFS_RECORD_UNTOLD 0x40U /* no name is left, and not all that have leases have been told */
 #define MFS_ATTR_VOIDS    0x80U /* of what is below the end of data some may be no content */
 
+/* What a change of attributes sets. */
+#define MFS_SET_MODE  0x01U
+#define MFS_SET_UID   0x02U
+#define MFS_SET_GID   0x04U
+#define MFS_SET_ATIME 0x08U
+#define MFS_SET_MTIME 0x10U
+#define MFS_SET_CTIME 0x20U /* else ctime becomes now */
+
 /* What a change of a file's content or owner takes away, in the same atomic step: capabilities
  * whoever makes it; set-user-ID, and set-group-ID if its group may execute it, unless the one who
  * makes it may keep them (CAP_FSETID). */

@@ -48,9 +48,20 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
     EACH(close, 4, 8, MARKS)                                                                       \
     EACH(commit, 10, 8, GROWS)                                                                     \
     EACH(commit0, 10, 8, CHANGES)                                                                  \
-    EACH(drop, 3, 8, MARKS)                                                                        \
-    EACH(recount, 2, 8, MARKS)                                                                     \
+    EACH(setattr, 12, 8, CHANGES)                                                                  \
+    EACH(ctime, 3, 8, CHANGES)                                                                     \
+    EACH(setxattr, 8, 8, GROWS)                                                                    \
+    EACH(removexattr, 6, 8, CHANGES)                                                               \
+    EACH(truncate, 8, 8, CHANGES)                                                                  \
+    EACH(append, 8, 8, GROWS)                                                                      \
+    EACH(append_place, 8, 8, CHANGES)                                                              \
+    EACH(append_end, 8, 8, CHANGES)                                                                \
+    EACH(append_break, 3, 8, CHANGES)                                                              \
     EACH(sput, 4, 0, GROWS)                                                                        \
+    EACH(strim, 3, 0, CHANGES)                                                                     \
+    EACH(szero, 4, 0, CHANGES)                                                                     \
+    EACH(sdel, 2, 0, CHANGES)                                                                      \
+    EACH(sfit, 2, 0, GROWS)                                                                        \
     EACH(disown, 3, 8, MARKS)                                                                      \
     EACH(told, 3, 8, MARKS)                                                                        \
     EACH(drop_entry, 4, 8, CHANGES)                                                                \
@@ -176,6 +187,9 @@ enum mfs_unref_status {
     MFS_UNREF_GONE = 3,  /* it was not there */
     MFS_UNREF_UNTOLD = 4 /* it stays until others who have leases have been told (mfs_told) */
 };
+
+/* How an answer of append ends. */
+enum mfs_append_status { MFS_APPEND_STORED = 'S', MFS_APPEND_PLACE = 'P' };
 
 /* How a transaction's outcome begins. */
 enum mfs_outcome { MFS_OUTCOME_ABORTED = 'A', MFS_OUTCOME_COMMITTED = 'C' };

@@ -32,6 +32,7 @@ static const struct mfs_redis_want wanted[] = {
     WANT(CallReplyArrayElement),
     WANT(CallReplyLength),
     WANT(CallReplyStringPtr),
+    WANT(CallReplyInteger),
     WANT(FreeCallReply),
     WANT(ReplyWithStringBuffer),
     WANT(ReplyWithNull),

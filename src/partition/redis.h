@@ -81,6 +81,7 @@ struct mfs_redis_api {
     struct RedisModuleCallReply *(*CallReplyArrayElement)(struct RedisModuleCallReply *, size_t);
     size_t (*CallReplyLength)(struct RedisModuleCallReply *);
     const char *(*CallReplyStringPtr)(struct RedisModuleCallReply *, size_t *);
+    long long (*CallReplyInteger)(struct RedisModuleCallReply *);
     void (*FreeCallReply)(struct RedisModuleCallReply *);
     int (*ReplyWithStringBuffer)(struct RedisModuleCtx *, const char *, size_t);
     int (*ReplyWithNull)(struct RedisModuleCtx *);

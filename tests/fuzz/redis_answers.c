@@ -181,5 +181,5 @@ void fuzz_answers_give(struct fuzz_redis_api *api)
     api->redis.CallReplyArrayElement = reply_element;
     api->redis.CallReplyLength = reply_length;
     api->redis.CallReplyStringPtr = reply_text;
-    api->journal.CallReplyInteger = integer_of;
+    api->redis.CallReplyInteger = integer_of;
 }

@@ -203,6 +203,7 @@ static int get(const char *name, void *function)
         REDIS(GetExpire),
         REDIS(CallReplyArrayElement),
         REDIS(CallReplyLength),
+        REDIS(CallReplyInteger),
         REDIS(CallReplyStringPtr),
         REDIS(GetContextFlags),
         REDIS(GetClientId),
@@ -214,7 +215,6 @@ static int get(const char *name, void *function)
         JOURNAL(Scan),
         JOURNAL(GetAbsExpire),
         JOURNAL(SetAbsExpire),
-        JOURNAL(CallReplyInteger),
         JOURNAL(Log),
 #undef REDIS
 #undef JOURNAL

@@ -42,7 +42,7 @@ static int slab_init(struct slab *s, size_t n)
 {
     *s = (struct slab){.items = malloc((n + 1) * sizeof *s->items),
                        .keys = malloc((n + 1) * sizeof *s->keys),
-                       .args = malloc((4 * n + 1) * sizeof *s->args),
+                       .args = malloc((2 * n + 1) * sizeof *s->args),
                        .cmds = malloc((n + MFS_STRIPE_EDITS_MAX) * sizeof *s->cmds)};
     return s->items && s->keys && s->args && s->cmds ? 0 : -ENOMEM;
 }
@@ -65,13 +65,11 @@ static void slab_add_deletes(struct slab *s, uint64_t ino, const uint32_t *strip
         s->items[i] = (struct item){mfs_placement_stripe(ino, stripes[i], nparts), stripes[i]};
     qsort(s->items, n, sizeof *s->items, item_cmp);
     for (size_t i = 0; i < n; i++) {
-        if (!cmd || cmd->part != s->items[i].part || cmd->argc == 3 + KEYS_PER_CMD) {
+        if (!cmd || cmd->part != s->items[i].part || cmd->argc == 1 + KEYS_PER_CMD) {
             cmd = &s->cmds[s->ncmds++];
             *cmd = (struct mfs_cmd){
-                .part = s->items[i].part, .argv = arg, .argc = 3, .idempotent = true};
-            *arg++ = (struct mfs_arg){"FCALL", 5};
+                .part = s->items[i].part, .argv = arg, .argc = 1, .idempotent = true};
             *arg++ = (struct mfs_arg){"mfs_sdel", 8};
-            *arg++ = (struct mfs_arg){"0", 1};
         }
         mfs_key_stripe(s->keys[i], ino, s->items[i].stripe);
         *arg++ = (struct mfs_arg){s->keys[i], MFS_KEY_STRIPE_LEN};
@@ -82,10 +80,10 @@ static void slab_add_deletes(struct slab *s, uint64_t ino, const uint32_t *strip
 static void edit_cmd(struct mfs_args *a, char *key, uint64_t ino, const struct mfs_stripe_edit *e)
 {
     mfs_key_stripe(key, ino, e->stripe);
-    mfs_args_function(a, e->function, false);
+    mfs_args_init(a, e->command);
     mfs_args_bin(a, key, MFS_KEY_STRIPE_LEN);
     mfs_args_int(a, e->a);
-    if (strcmp(e->function, "mfs_szero") == 0)
+    if (strcmp(e->command, "mfs_szero") == 0)
         mfs_args_int(a, e->b);
 }
 

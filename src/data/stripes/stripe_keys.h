@@ -10,7 +10,7 @@
 #include "store/store.h"
 
 struct mfs_stripe_edit {
-    const char *function; /* mfs_strim (a: bytes that stay) or mfs_szero (a, b: offset, length) */
+    const char *command; /* mfs_strim (a: bytes that stay) or mfs_szero (a, b: offset, length) */
     uint32_t stripe, a, b;
 };
 

@@ -20,10 +20,10 @@ struct removal {
     int64_t grown;
 };
 
-static void add_edit(struct removal *r, const char *function, uint32_t stripe, uint32_t a,
+static void add_edit(struct removal *r, const char *command, uint32_t stripe, uint32_t a,
                      uint32_t b)
 {
-    r->edits[r->nedits++] = (struct mfs_stripe_edit){function, stripe, a, b};
+    r->edits[r->nedits++] = (struct mfs_stripe_edit){command, stripe, a, b};
 }
 
 static int remove_found(void *arg, const uint32_t *stripes, size_t n)

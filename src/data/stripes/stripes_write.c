@@ -179,7 +179,7 @@ static void fit(struct plan *p, const struct share *s)
     struct mfs_cmd cmd;
     int rc;
 
-    mfs_args_function(&a, "mfs_sfit", false);
+    mfs_args_init(&a, "mfs_sfit");
     mfs_args_bin(&a, s->key, sizeof s->key);
     cmd = mfs_args_cmd(&a, p->cmds[s->first].part);
     rc = mfs_store_post(p->store, &cmd);

@@ -1,7 +1,7 @@
 /* Shards of directories all of whose names are known here, so that no question is needed to say
  * that a name is not there. Known is a shard that was empty when this client put the first name
  * into it, for as long as it hears of each name that others add (it is the shard's keeper, see
- * functions/lease.lua). Names that are gone may still count as there: then it asks. */
+ * partition/files/leases.h). Names that are gone may still count as there: then it asks. */
 #include "meta/internal.h"
 
 #include <stdlib.h>

@@ -109,7 +109,7 @@ static int give_place_back(struct mfs_meta *meta, const struct doubtful *what)
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_append_end");
+    mfs_call_command(&c, "mfs_append_end");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
     for (int i = 0; i < 2; i++)

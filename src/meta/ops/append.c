@@ -38,7 +38,7 @@ static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg 
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, data->p ? "mfs_append" : "mfs_append_place");
+    mfs_call_command(&c, data->p ? "mfs_append" : "mfs_append_place");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
     mfs_args_int(&c.args, (int64_t)data->len);
@@ -86,7 +86,7 @@ static void break_dead(struct mfs_meta *meta, uint64_t ino, uint64_t holder)
     mfs_session_alive(meta, &holder, 1, &alive);
     if (alive)
         return;
-    mfs_call_function(&c, "mfs_append_break");
+    mfs_call_command(&c, "mfs_append_break");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_call_run(meta, &c, mfs_placement_home(ino));
@@ -157,7 +157,7 @@ int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bo
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_append_end");
+    mfs_call_command(&c, "mfs_append_end");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
     mfs_args_int(&c.args, (int64_t)place->lo);

@@ -129,7 +129,7 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
 
     if (mask & MFS_SET_ATIME)
         mfs_closes_flush_of(meta, ino); /* a read before it has no say after it */
-    mfs_call_function(&c, "mfs_setattr");
+    mfs_call_command(&c, "mfs_setattr");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_int(&c.args, mask);
     mfs_args_int(&c.args, attr->mode);

@@ -288,7 +288,7 @@ static int try_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_truncate");
+    mfs_call_command(&c, "mfs_truncate");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
     mfs_args_int(&c.args, (int64_t)size);

@@ -82,7 +82,7 @@ static void add_ctime(struct mfs_rename *r, struct after *a, int i, const struct
     if (home == r->to.part)
         return;
     a->ctime[i] = mfs_ino_arg(p->entry.ino);
-    c = mfs_calls_add(&a->calls, "mfs_ctime", home);
+    c = mfs_calls_add_command(&a->calls, "mfs_ctime", home);
     mfs_args_bin(&c->args, a->ctime[i].b, sizeof a->ctime[i].b);
     mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
 }

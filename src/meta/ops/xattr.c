@@ -134,7 +134,7 @@ int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, con
         if (rc)
             return rc;
     }
-    mfs_call_function(&c, "mfs_setxattr");
+    mfs_call_command(&c, "mfs_setxattr");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_str(&c.args, name);
     mfs_args_bin(&c.args, value, len);
@@ -164,7 +164,7 @@ int mfs_meta_removexattr(struct mfs_meta *meta, uint64_t ino, const char *name,
 
     if (rc)
         return rc;
-    mfs_call_function(&c, "mfs_removexattr");
+    mfs_call_command(&c, "mfs_removexattr");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_str(&c.args, name);
     mfs_args_int(&c.args, flag);

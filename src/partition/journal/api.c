@@ -10,7 +10,6 @@ static const struct mfs_redis_want wanted[] = {
     WANT(Scan),
     WANT(GetAbsExpire),
     WANT(SetAbsExpire),
-    WANT(CallReplyInteger),
     WANT(Log),
 };
 

@@ -31,7 +31,6 @@ struct mfs_journal_api {
                 void *arg);
     long long (*GetAbsExpire)(struct RedisModuleKey *);
     int (*SetAbsExpire)(struct RedisModuleKey *, long long ms);
-    long long (*CallReplyInteger)(struct RedisModuleCallReply *);
     void (*Log)(struct RedisModuleCtx *, const char *level, const char *format, ...);
 };
 

@@ -115,7 +115,7 @@ static void tell_set_member(struct RedisModuleCtx *ctx, struct mfs_span name,
 {
     struct RedisModuleCallReply *is =
         mfs_redis.Call(ctx, "SISMEMBER", "bb", name.p, name.n, member.p, member.n);
-    bool there = is && mfs_journal_api.CallReplyInteger(is) == 1;
+    bool there = is && mfs_redis.CallReplyInteger(is) == 1;
 
     if (is)
         mfs_redis.FreeCallReply(is);

@@ -11,12 +11,12 @@
 #include "base/bytes.h"
 #include "partition/inode.h"
 #include "partition/journal/journal.h"
-#include "partition/leases.h"
+#include "partition/files/leases.h"
 #include "partition/names/names.h"
 #include "partition/names/shard.h"
 #include "partition/names/txn.h"
 #include "partition/numbers.h"
-#include "partition/voids.h"
+#include "partition/files/voids.h"
 
 /* A file's content, when it has at most `most` bytes and no voids. */
 static void add_content(const struct mfs_request *r, const struct mfs_inode *i, struct mfs_span ino,

@@ -20,7 +20,7 @@
 #include "base/bytes.h"
 #include "partition/inode.h"
 #include "partition/journal/journal.h"
-#include "partition/leases.h"
+#include "partition/files/leases.h"
 #include "partition/names/names.h"
 #include "partition/names/shard.h"
 #include "partition/names/txn.h"

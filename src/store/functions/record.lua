@@ -21,22 +21,7 @@ errno.ENODATA = 61
 errno.ESTALE = 116
 errno.ECANCELED = 125
 
--- Inode flags.
-local F_XATTR, F_ACL, F_DEFACL, F_TMPFILE, F_SECCAPS, F_MTIME = 1, 2, 4, 8, 16, 32
-local S_IFREG, S_IFDIR = 8, 4 -- mode / 4096: what an entry calls its type
-
-local function stripe0(ino)
-    return 'S' .. ino .. '\0\0\0\0'
-end
-
--- Length of a stripe, and whether its bytes are lost (src/partition/journal/lost.h).
-local function stripe_len(key)
-    local len = redis.pcall('STRLEN', key)
-    if type(len) == 'number' then
-        return len, false
-    end
-    return tonumber(redis.call('HGET', key, 'lost')) or 0, true
-end
+local S_IFDIR = 4 -- mode / 4096: what an entry calls its type
 
 -- Replaces the bytes behind the first `at`.
 local function splice(rec, at, bytes)
@@ -51,42 +36,8 @@ local function put_record(ino, rec)
     redis.call('SET', 'I' .. ino, rec)
 end
 
-local function record_type(rec)
-    return math.floor(struct.unpack('<I4', rec, 5) / 4096)
-end
-
 local function record_nlink(rec)
     return (struct.unpack('<I4', rec, 17))
-end
-
-local function has_flag(rec, flag)
-    return byte(rec, 2) % (2 * flag) >= flag
-end
-
-local function with_flag(rec, flag, on)
-    local flags = byte(rec, 2)
-    local has = flags % (2 * flag) >= flag
-    if has == on then
-        return rec
-    end
-    return splice(rec, 1, char(on and flags + flag or flags - flag))
-end
-
--- Is time a (12 bytes) after b?
-local function later(a, b)
-    local as, an = struct.unpack('<i8I4', a)
-    local bs, bn = struct.unpack('<i8I4', b)
-    return as > bs or (as == bs and an > bn)
-end
-
--- Does a program of that mode run as its owner, or as its group?
-local function runs_as_another(mode)
-    return mode % 4096 >= 2048 or (mode % 2048 >= 1024 and mode % 16 >= 8)
-end
-
--- Privileges were given: a new version, so that nobody goes on with what was known before.
-local function granted(rec)
-    return splice(rec, 48, struct.pack('<i8', struct.unpack('<i8', rec, 49) + 1))
 end
 
 make_root = function(sec, nsec)

@@ -1,7 +1,7 @@
 /* Who shows something without asking: holders of leases of an inode, keepers of a directory's shard
  * (docs/design/metadata.md). */
-#ifndef MFS_PARTITION_LEASES_H
-#define MFS_PARTITION_LEASES_H
+#ifndef MFS_PARTITION_FILES_LEASES_H
+#define MFS_PARTITION_FILES_LEASES_H
 
 #include <stdbool.h>
 

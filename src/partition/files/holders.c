@@ -2,7 +2,7 @@
 #include "partition/commands.h"
 
 #include "partition/inode.h"
-#include "partition/leases.h"
+#include "partition/files/leases.h"
 
 /* mfs_lease ino sid [entry]: whether the session is registered ('\1' or '\0') and the record; nil
  * without an inode. With `entry`, where a name of it is: registered in any case, no record. */

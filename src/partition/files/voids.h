@@ -6,8 +6,8 @@
  *
  * What is allocated, which the record counts, goes by these: blocks below the end of data that are
  * not wholly void, and those that fallocate has asked for (key F ino, likewise, whole blocks). */
-#ifndef MFS_PARTITION_VOIDS_H
-#define MFS_PARTITION_VOIDS_H
+#ifndef MFS_PARTITION_FILES_VOIDS_H
+#define MFS_PARTITION_FILES_VOIDS_H
 
 #include <stdbool.h>
 

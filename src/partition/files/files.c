@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "partition/files/files.h"
 #include "partition/inode.h"
 #include "partition/journal/journal.h"
-#include "partition/leases.h"
+#include "partition/files/leases.h"
 #include "partition/journal/lost.h"
-#include "partition/voids.h"
+#include "partition/files/voids.h"
 
 /* Only a value made at its final length is as small as can be, so that is done where it is cheap.
  */
 #define REBUILD_MAX 65536
 
 #define STRIPE_MAX (64 << 20) /* bytes, more than any stripe has */
-#define SESSION    8          /* bytes of its number */
 
 /* The record with its content cut to nothing; `time` has 12 bytes. */
 static void empty(char *rec, struct mfs_span time)
@@ -40,13 +40,12 @@ enum {
     OPEN_DROP
 }; /* of mfs_open */
 
-/* May stripes 1 … hold bytes? The caller deleted them when it had seen that version; what another
- * client has made known since, also below the end of data that there was, it may have stored after
- * that. */
 static bool untrimmed(const struct mfs_request *r, const char *rec)
 {
-    return mfs_rec_i64(rec, MFS_REC_END) > mfs_request_int(r, OPEN_STRIPE) &&
-           mfs_rec_i64(rec, MFS_REC_VERSION) != mfs_request_int(r, OPEN_VERSION);
+    const struct mfs_trim t = {0, mfs_request_int(r, OPEN_STRIPE),
+                               mfs_request_int(r, OPEN_VERSION)};
+
+    return mfs_file_untrimmed(rec, &t);
 }
 
 /* Nobody sees what may be there below `end`, and it goes with the file or with the next cut. */
@@ -101,16 +100,16 @@ static int open_head(const struct mfs_request *r, struct mfs_inode *i)
     return MFS_REDIS_OK;
 }
 
-/* Another session appends (functions/inode.lua): answers with it. */
+/* Another session appends: answers with it. */
 static bool is_place_taken(const struct mfs_request *r, struct mfs_span ino, struct mfs_span sid)
 {
     struct RedisModuleKey *key = mfs_key_open(r->ctx, 'P', ino, MFS_REDIS_READ);
-    struct mfs_span holder = mfs_key_text(key);
-    bool taken = holder.n >= SESSION && (sid.n != SESSION || memcmp(holder.p, sid.p, SESSION));
+    struct mfs_span holder = mfs_file_appender(key);
+    bool taken = holder.p && (sid.n != holder.n || memcmp(holder.p, sid.p, holder.n) != 0);
 
     if (taken) {
         mfs_redis.ReplyWithArray(r->ctx, 1);
-        mfs_redis.ReplyWithStringBuffer(r->ctx, holder.p, SESSION);
+        mfs_redis.ReplyWithStringBuffer(r->ctx, holder.p, holder.n);
     }
     mfs_key_close(key);
     return taken;
@@ -226,13 +225,33 @@ int mfs_command_told(const struct mfs_request *r)
     return mfs_answer_send(&a, r->ctx);
 }
 
-/* Where the parts (arguments from `first` on: offset, bytes, …) end; -1: not of a stripe. */
-static int64_t parts_end(const struct mfs_request *r, int first)
+static int part_count(const struct mfs_parts *p)
+{
+    return p->at < 0 ? (p->r->argc - p->first) / 2 : p->r->argc > p->first;
+}
+
+static int64_t part_off(const struct mfs_parts *p, int k)
+{
+    return p->at < 0 ? mfs_request_int(p->r, p->first + 2 * k) : p->at;
+}
+
+static struct RedisModuleString *part_string(const struct mfs_parts *p, int k)
+{
+    return p->r->argv[p->at < 0 ? p->first + 2 * k + 1 : p->first];
+}
+
+static struct mfs_span part_bytes(const struct mfs_parts *p, int k)
+{
+    return mfs_string_span(part_string(p, k));
+}
+
+/* Where the parts end; -1: not of a stripe. */
+static int64_t parts_end(const struct mfs_parts *p)
 {
     int64_t last = 0;
 
-    for (int i = first; i + 1 < r->argc; i += 2) {
-        int64_t off = mfs_request_int(r, i), n = (int64_t)mfs_request_arg(r, i + 1).n;
+    for (int k = 0; k < part_count(p); k++) {
+        int64_t off = part_off(p, k), n = (int64_t)part_bytes(p, k).n;
 
         if (off < 0 || off > STRIPE_MAX || n > STRIPE_MAX - off)
             return -1;
@@ -242,66 +261,70 @@ static int64_t parts_end(const struct mfs_request *r, int first)
 }
 
 /* A short value gets as long as it has to be by being made anew. */
-static void rebuild(const struct mfs_request *r, struct RedisModuleKey *key, size_t last)
+static void rebuild(struct RedisModuleCtx *ctx, struct RedisModuleKey *key, size_t last)
 {
     struct mfs_span old = mfs_key_text(key);
-    struct RedisModuleString *s = mfs_redis.CreateString(r->ctx, NULL, last);
+    struct RedisModuleString *s = mfs_redis.CreateString(ctx, NULL, last);
 
     if (old.n > 0) /* none, if it is no string */
         memcpy((char *)mfs_string_span(s).p, old.p, old.n);
     mfs_redis.StringSet(key, s);
-    mfs_redis.FreeString(r->ctx, s);
+    mfs_redis.FreeString(ctx, s);
 }
 
-static void grow(const struct mfs_request *r, struct RedisModuleKey *key, size_t old, size_t last)
+static void grow(struct RedisModuleCtx *ctx, struct RedisModuleKey *key, size_t old, size_t last)
 {
     struct RedisModuleString *zeros;
 
     if (old > 0 && last <= REBUILD_MAX) {
-        rebuild(r, key, last);
+        rebuild(ctx, key, last);
     } else if (old > 0) {
         mfs_redis.StringTruncate(key, last);
     } else {
-        zeros = mfs_redis.CreateString(r->ctx, NULL, last);
+        zeros = mfs_redis.CreateString(ctx, NULL, last);
         mfs_redis.StringSet(key, zeros);
-        mfs_redis.FreeString(r->ctx, zeros);
+        mfs_redis.FreeString(ctx, zeros);
     }
 }
 
+/* One part is the whole value. */
+static bool is_value(const struct mfs_parts *p)
+{
+    return part_count(p) == 1 && part_off(p, 0) == 0;
+}
+
 /* Writes the parts into a string value, which ends at or beyond `last` then; its old length. */
-static size_t write_parts(const struct mfs_request *r, struct RedisModuleKey *key, int first,
-                          size_t last)
+static size_t write_parts(const struct mfs_parts *p, struct RedisModuleKey *key, size_t last)
 {
     size_t old = mfs_redis.ValueLength(key), n;
     char *value;
 
     mfs_journal_key(key);
-    if (old == 0 && r->argc == first + 2 && mfs_request_int(r, first) == 0 && last > 0) {
-        mfs_redis.StringSet(key, r->argv[first + 1]);
+    if (old == 0 && is_value(p) && last > 0) {
+        mfs_redis.StringSet(key, part_string(p, 0));
         return old;
     }
     if (last > old)
-        grow(r, key, old, last);
+        grow(p->r->ctx, key, old, last);
     value = mfs_redis.StringDMA(key, &n, MFS_REDIS_WRITE);
-    for (int i = first; i + 1 < r->argc; i += 2) {
-        struct mfs_span part = mfs_request_arg(r, i + 1);
+    for (int k = 0; k < part_count(p); k++) {
+        struct mfs_span part = part_bytes(p, k);
 
         if (part.n && value)
-            memcpy(value + mfs_request_int(r, i), part.p, part.n);
+            memcpy(value + part_off(p, k), part.p, part.n);
     }
     return old;
 }
 
 /* What was here is lost, and would not be replaced by the parts: false. When all of it is, it is
  * forgotten. */
-static bool mends(const struct mfs_request *r, struct RedisModuleKey *key, int first)
+static bool mends(const struct mfs_parts *p, struct RedisModuleKey *key)
 {
-    int64_t lost = mfs_lost_bytes(r->ctx, key);
+    int64_t lost = mfs_lost_bytes(p->r->ctx, key);
 
     if (lost < 0)
         return true;
-    if (r->argc != first + 2 || mfs_request_int(r, first) != 0 ||
-        (int64_t)mfs_request_arg(r, first + 1).n < lost)
+    if (!is_value(p) || (int64_t)part_bytes(p, 0).n < lost)
         return false;
     mfs_key_delete(key);
     return true;
@@ -310,18 +333,19 @@ static bool mends(const struct mfs_request *r, struct RedisModuleKey *key, int f
 /* mfs_sput key off bytes [off bytes …]: old and new length. */
 int mfs_command_sput(const struct mfs_request *r)
 {
-    int64_t last = parts_end(r, 2);
+    const struct mfs_parts parts = {.r = r, .first = 2, .at = -1};
+    int64_t last = parts_end(&parts);
     struct RedisModuleKey *key;
     size_t old;
 
     if (last < 0)
         return mfs_request_fail(r, EINVAL, "not of a stripe");
     key = mfs_redis.OpenKey(r->ctx, r->argv[1], MFS_REDIS_WRITE);
-    if (!mends(r, key, 2)) {
+    if (!mends(&parts, key)) {
         mfs_key_close(key);
         return mfs_request_fail(r, EIO, "the rest of the stripe is lost");
     }
-    old = write_parts(r, key, 2, (size_t)last);
+    old = write_parts(&parts, key, (size_t)last);
     mfs_key_close(key);
     mfs_redis.ReplicateVerbatim(r->ctx);
     mfs_redis.ReplyWithArray(r->ctx, 2);
@@ -333,90 +357,91 @@ enum { INO = 1, TIME, SIZE, END, ROOM, SID, NAMED, CUTS, DROP, PARTS }; /* of mf
 
 /* The parts go into stripe 0 and are named, and so are the zeros before them in the same block, if
  * it ended before those; false: what they are parts of is lost. */
-static bool store_parts(const struct mfs_request *r, int64_t last, struct mfs_ranges *named)
+static bool store_parts(const struct mfs_commit *c, int64_t last, struct mfs_ranges *named)
 {
-    struct RedisModuleKey *key = mfs_key_stripe0(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
-    bool whole = mends(r, key, PARTS);
-    int64_t old = whole ? (int64_t)write_parts(r, key, PARTS, (size_t)last) : 0;
+    const struct mfs_parts *p = &c->parts;
+    struct RedisModuleKey *key = mfs_key_stripe0(p->r->ctx, c->ino, MFS_REDIS_WRITE);
+    bool whole = mends(p, key);
+    int64_t old = whole ? (int64_t)write_parts(p, key, (size_t)last) : 0;
 
     mfs_key_close(key);
     if (!whole)
         return false;
-    for (int i = PARTS; i + 1 < r->argc; i += 2) {
-        int64_t off = mfs_request_int(r, i), block = off / MFS_BLOCK * MFS_BLOCK;
+    for (int k = 0; k < part_count(p); k++) {
+        int64_t off = part_off(p, k), block = off / MFS_BLOCK * MFS_BLOCK;
 
-        mfs_voids_name(named, off, off + (int64_t)mfs_request_arg(r, i + 1).n);
+        mfs_voids_name(named, off, off + (int64_t)part_bytes(p, k).n);
         mfs_voids_name(named, old > block ? old : block, off);
     }
     return true;
 }
 
 /* The content has grown, or changed: one version on. */
-static void grown(const struct mfs_request *r, char *rec)
+static void grown(const struct mfs_commit *c, char *rec)
 {
-    int64_t size = mfs_request_int(r, SIZE);
-    struct mfs_span time = mfs_request_arg(r, TIME);
-
-    if (size > mfs_rec_i64(rec, MFS_REC_SIZE))
-        mfs_rec_put_i64(rec, MFS_REC_SIZE, size);
+    if (c->size > mfs_rec_i64(rec, MFS_REC_SIZE))
+        mfs_rec_put_i64(rec, MFS_REC_SIZE, c->size);
     mfs_rec_add_i64(rec, MFS_REC_VERSION, 1);
-    if (time.n) {
-        memcpy(rec + MFS_REC_MTIME, time.p, time.n);
-        memcpy(rec + MFS_REC_CTIME, time.p, time.n);
+    if (c->time.n) {
+        memcpy(rec + MFS_REC_MTIME, c->time.p, c->time.n);
+        memcpy(rec + MFS_REC_CTIME, c->time.p, c->time.n);
     }
 }
 
 /* It was cut since the client began to store what it names. */
-static bool is_cut_since(const struct mfs_request *r, const char *rec)
+static bool is_cut_since(const struct mfs_commit *c, const char *rec)
 {
-    return mfs_request_arg(r, CUTS).n && mfs_request_int(r, CUTS) != mfs_rec_cuts(rec);
+    return c->cuts.n && strtoll(c->cuts.p, NULL, 10) != mfs_rec_cuts(rec);
 }
 
-/* With the inode open; what is answered is added. */
-static int commit(const struct mfs_request *r, struct mfs_inode *i, struct mfs_ranges *named,
-                  struct mfs_space *space, struct mfs_answer *a)
+static int commit(struct RedisModuleCtx *ctx, const struct mfs_commit *c, struct mfs_inode *i,
+                  struct mfs_ranges *named, struct mfs_space *space, const char **why)
 {
-    struct mfs_span time = mfs_request_arg(r, TIME), ino = mfs_request_arg(r, INO);
-    int64_t last = parts_end(r, PARTS);
+    int64_t last = parts_end(&c->parts);
     struct mfs_room room;
 
-    if ((time.n && time.n != 12) || last < 0 || !mfs_room_parse(mfs_request_arg(r, ROOM), &room) ||
-        !mfs_voids_name_list(named, mfs_request_arg(r, NAMED)))
-        return mfs_request_fail(r, EINVAL, "not a time, ranges and parts of a stripe");
+    *why = "not a time, ranges and parts of a stripe";
+    if ((c->time.n && c->time.n != MFS_TIME_LEN) || last < 0 || !mfs_room_parse(c->room, &room) ||
+        !mfs_voids_name_list(named, c->named))
+        return EINVAL;
+    *why = "no inode";
     if (!i->rec)
-        return mfs_request_fail(r, ESTALE, "no inode");
-    if (!mfs_inode_is_sound(i) || !mfs_space_load(r->ctx, ino, i, space))
-        return mfs_request_fail(r, EIO, "a damaged inode");
-    if (is_cut_since(r, i->rec))
-        return mfs_request_fail(r, ECANCELED, "cut meanwhile");
-    if (r->argc > PARTS && !store_parts(r, last, named))
-        return mfs_request_fail(r, EIO, "the rest of the stripe is lost");
-    mfs_voids_grow(r->ctx, ino, i, mfs_request_int(r, END), named, &room, space);
-    grown(r, i->rec);
-    mfs_inode_drop(r->ctx, ino, i, mfs_request_int(r, DROP));
+        return ESTALE;
+    *why = "a damaged inode";
+    if (!mfs_inode_is_sound(i) || !mfs_space_load(ctx, c->ino, i, space))
+        return EIO;
+    *why = "cut meanwhile";
+    if (is_cut_since(c, i->rec))
+        return ECANCELED;
+    *why = "the rest of the stripe is lost";
+    if (part_count(&c->parts) && !store_parts(c, last, named))
+        return EIO;
+    mfs_voids_grow(ctx, c->ino, i, c->end, named, &room, space);
+    grown(c, i->rec);
+    mfs_inode_drop(ctx, c->ino, i, c->drop);
     mfs_journal_key(i->key);
-    mfs_redis.ReplicateVerbatim(r->ctx);
-    mfs_answer_add(a, i->rec, i->n);
-    mfs_lease_others(r->ctx, ino, mfs_request_arg(r, SID), true, a);
-    return mfs_answer_send(a, r->ctx);
+    return 0;
 }
 
-/* mfs_recount ino: it was cut (functions/inode.lua); the record. */
-int mfs_command_recount(const struct mfs_request *r)
+int mfs_commit_run(struct RedisModuleCtx *ctx, const struct mfs_commit *c, struct mfs_answer *a,
+                   const char **why)
 {
-    struct mfs_span ino = mfs_request_arg(r, 1);
-    struct mfs_inode i = mfs_inode_open(r->ctx, ino, MFS_REDIS_WRITE);
+    struct mfs_inode i = mfs_inode_open(ctx, c->ino, MFS_REDIS_WRITE);
+    struct mfs_ranges named;
+    struct mfs_space space;
+    int rc;
 
-    if (!i.rec) {
-        mfs_inode_close(&i);
-        return mfs_request_fail(r, ESTALE, "no inode");
+    mfs_ranges_init(&named);
+    mfs_space_init(&space);
+    rc = commit(ctx, c, &i, &named, &space, why);
+    if (!rc) {
+        mfs_answer_add(a, i.rec, i.n);
+        mfs_lease_others(ctx, c->ino, c->sid, true, a);
     }
-    mfs_voids_cut(r->ctx, ino, &i);
-    mfs_journal_key(i.key);
-    mfs_redis.ReplicateVerbatim(r->ctx);
-    mfs_redis.ReplyWithStringBuffer(r->ctx, i.rec, i.n);
+    mfs_ranges_fini(&named);
+    mfs_space_fini(&space);
     mfs_inode_close(&i);
-    return MFS_REDIS_OK;
+    return rc;
 }
 
 /* mfs_commit ino time size end room sid named cuts drop [off bytes …]: size and end of data become
@@ -428,41 +453,27 @@ int mfs_command_recount(const struct mfs_request *r)
  * memory, so mfs_commit0 is allowed when memory is full. */
 int mfs_command_commit(const struct mfs_request *r)
 {
-    struct mfs_inode i = mfs_inode_open(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
+    const struct mfs_commit c = {.ino = mfs_request_arg(r, INO),
+                                 .time = mfs_request_arg(r, TIME),
+                                 .room = mfs_request_arg(r, ROOM),
+                                 .sid = mfs_request_arg(r, SID),
+                                 .named = mfs_request_arg(r, NAMED),
+                                 .cuts = mfs_request_arg(r, CUTS),
+                                 .size = mfs_request_int(r, SIZE),
+                                 .end = mfs_request_int(r, END),
+                                 .drop = mfs_request_int(r, DROP),
+                                 .parts = {.r = r, .first = PARTS, .at = -1}};
     struct mfs_answer a = {0};
-    struct mfs_ranges named;
-    struct mfs_space space;
-    int rc;
+    const char *why;
+    int rc = mfs_commit_run(r->ctx, &c, &a, &why);
 
-    mfs_ranges_init(&named);
-    mfs_space_init(&space);
-    rc = commit(r, &i, &named, &space, &a);
-    mfs_ranges_fini(&named);
-    mfs_space_fini(&space);
-    mfs_inode_close(&i);
-    return rc;
+    if (rc)
+        return mfs_request_fail(r, rc, why);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    return mfs_answer_send(&a, r->ctx);
 }
 
 int mfs_command_commit0(const struct mfs_request *r)
 {
     return mfs_command_commit(r);
-}
-
-/* mfs_drop ino what: the file loses these (MFS_DROP_*). The record, nil without an inode. */
-int mfs_command_drop(const struct mfs_request *r)
-{
-    struct mfs_span ino = mfs_request_arg(r, 1);
-    struct mfs_inode i = mfs_inode_open(r->ctx, ino, MFS_REDIS_WRITE);
-    int rc;
-
-    if (!i.rec) {
-        mfs_inode_close(&i);
-        return mfs_redis.ReplyWithNull(r->ctx);
-    }
-    mfs_inode_drop(r->ctx, ino, &i, mfs_request_int(r, 2));
-    mfs_journal_key(i.key);
-    mfs_redis.ReplicateVerbatim(r->ctx);
-    rc = mfs_redis.ReplyWithStringBuffer(r->ctx, i.rec, i.n);
-    mfs_inode_close(&i);
-    return rc;
 }

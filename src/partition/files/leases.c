@@ -1,6 +1,6 @@
 /* Y ino holds sessions of 8 bytes each, K dir one. Both last for long after they were last asked
  * for, and after the inode. */
-#include "partition/leases.h"
+#include "partition/files/leases.h"
 
 #include <string.h>
 

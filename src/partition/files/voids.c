@@ -1,4 +1,4 @@
-#include "partition/voids.h"
+#include "partition/files/voids.h"
 
 #include <stdlib.h>
 

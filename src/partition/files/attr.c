@@ -1,0 +1,135 @@
+/* Attributes of inodes. */
+#include "partition/commands.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/bytes.h"
+#include "partition/files/acl.h"
+#include "partition/files/files.h"
+#include "partition/files/leases.h"
+#include "partition/inode.h"
+#include "partition/journal/journal.h"
+
+enum { INO = 1, MASK, MODE, UID, GID, ATIME, MTIME, CTIME, SID, OWNER, GROUP }; /* of mfs_setattr */
+
+static bool is_file(const struct mfs_inode *i)
+{
+    return S_ISREG(mfs_rec_u32(i->rec, MFS_REC_MODE));
+}
+
+/* Is the owner, or the group, another one than the argument says? Empty: anybody. */
+static bool is_another(const struct mfs_request *r, int arg, const struct mfs_inode *i, size_t at)
+{
+    return mfs_request_arg(r, arg).n && mfs_request_int(r, arg) != mfs_rec_u32(i->rec, at);
+}
+
+bool mfs_file_is_copy_up(const char *rec)
+{
+    return mfs_rec_u32(rec, MFS_REC_UID) == 0 && mfs_rec_u32(rec, MFS_REC_NLINK) == 0 &&
+           (rec[MFS_REC_FLAGS] & MFS_ATTR_TMPFILE);
+}
+
+/* What goes of the file's privileges: who owns it anew gets none with it. */
+static int64_t dropped(const struct mfs_inode *i, int64_t mask)
+{
+    const int64_t both = MFS_SET_UID | MFS_SET_GID;
+
+    if ((mask & both) == both && mfs_file_is_copy_up(i->rec))
+        return 0;
+    return mask & both ? MFS_DROP_ALL : mask & MFS_DROP_ALL;
+}
+
+static void set_mode(const struct mfs_request *r, struct mfs_inode *i)
+{
+    uint32_t mode = mfs_rec_u32(i->rec, MFS_REC_MODE);
+
+    mode = (mode & ~07777U) | ((uint32_t)mfs_request_int(r, MODE) & 07777);
+    mfs_rec_put_u32(i->rec, MFS_REC_MODE, mode);
+    if (i->rec[MFS_REC_FLAGS] & MFS_ATTR_ACL)
+        mfs_acl_chmod(r->ctx, mfs_request_arg(r, INO), mode);
+    if (is_file(i) && mfs_mode_runs_as_another(mode))
+        mfs_rec_add_i64(i->rec, MFS_REC_VERSION, 1);
+}
+
+static void set_mtime(const struct mfs_request *r, struct mfs_inode *i)
+{
+    memcpy(i->rec + MFS_REC_MTIME, mfs_request_arg(r, MTIME).p, MFS_TIME_LEN);
+    if (S_ISDIR(mfs_rec_u32(i->rec, MFS_REC_MODE))) {
+        i->rec[MFS_REC_FLAGS] |= MFS_RECORD_MTIME;
+        mfs_rec_count_cut(i->rec);
+    }
+}
+
+static void set(const struct mfs_request *r, struct mfs_inode *i, int64_t mask)
+{
+    int64_t drop = dropped(i, mask);
+
+    if (drop)
+        mfs_inode_drop(r->ctx, mfs_request_arg(r, INO), i, drop);
+    if (mask & MFS_SET_MODE)
+        set_mode(r, i);
+    if (mask & MFS_SET_UID)
+        mfs_rec_put_u32(i->rec, MFS_REC_UID, (uint32_t)mfs_request_int(r, UID));
+    if (mask & MFS_SET_GID)
+        mfs_rec_put_u32(i->rec, MFS_REC_GID, (uint32_t)mfs_request_int(r, GID));
+    if (mask & MFS_SET_ATIME)
+        memcpy(i->rec + MFS_REC_ATIME, mfs_request_arg(r, ATIME).p, MFS_TIME_LEN);
+    if (mask & MFS_SET_MTIME)
+        set_mtime(r, i);
+    memcpy(i->rec + MFS_REC_CTIME, mfs_request_arg(r, CTIME).p, MFS_TIME_LEN);
+    mfs_journal_key(i->key);
+}
+
+static int setattr(const struct mfs_request *r, struct mfs_inode *i)
+{
+    struct mfs_answer a = {0};
+
+    if (!i->rec)
+        return mfs_request_fail(r, ESTALE, "no inode");
+    if (is_another(r, OWNER, i, MFS_REC_UID))
+        return mfs_request_fail(r, EPERM, "another owner");
+    if (is_another(r, GROUP, i, MFS_REC_GID))
+        return mfs_request_fail(r, ECANCELED, "another group");
+    set(r, i, mfs_request_int(r, MASK));
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    mfs_answer_add(&a, i->rec, i->n);
+    if (is_file(i))
+        mfs_lease_others(r->ctx, mfs_request_arg(r, INO), mfs_request_arg(r, SID), false, &a);
+    return mfs_answer_send(&a, r->ctx);
+}
+
+/* mfs_setattr ino mask mode uid gid atime mtime ctime sid owner group: what the mask (MFS_SET_*,
+ * MFS_DROP_*) names. The new record, and behind a regular file's other holders of a lease. EPERM,
+ * ECANCELED: owner, or group, is not this one (empty: whoever). */
+int mfs_command_setattr(const struct mfs_request *r)
+{
+    struct mfs_inode i;
+    int rc;
+
+    for (int at = ATIME; at <= CTIME; at++)
+        if (!mfs_request_has(r, at, MFS_TIME_LEN))
+            return mfs_request_fail(r, EINVAL, "not a time");
+    i = mfs_inode_open(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
+    rc = setattr(r, &i);
+    mfs_inode_close(&i);
+    return rc;
+}
+
+/* mfs_ctime ino time: never backwards. */
+int mfs_command_ctime(const struct mfs_request *r)
+{
+    struct mfs_inode i;
+
+    if (!mfs_request_has(r, 2, MFS_TIME_LEN))
+        return mfs_request_fail(r, EINVAL, "not a time");
+    i = mfs_inode_open(r->ctx, mfs_request_arg(r, 1), MFS_REDIS_WRITE);
+    if (i.rec && mfs_rec_is_later(mfs_request_arg(r, 2).p, i.rec + MFS_REC_CTIME)) {
+        memcpy(i.rec + MFS_REC_CTIME, mfs_request_arg(r, 2).p, MFS_TIME_LEN);
+        mfs_journal_key(i.key);
+        mfs_redis.ReplicateVerbatim(r->ctx);
+    }
+    mfs_inode_close(&i);
+    return mfs_redis.ReplyWithNull(r->ctx);
+}

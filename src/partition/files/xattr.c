@@ -1,0 +1,176 @@
+/* Extended attributes: a hash name → value beside the inode. The inode's flags tell which of the
+ * names that the kernel asks for all the time are there. */
+#include "partition/commands.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "partition/files/acl.h"
+#include "partition/inode.h"
+#include "partition/journal/journal.h"
+
+#define GRANTED 16 /* added to the type in an answer: the file has got privileges */
+
+enum { INO = 1, NAME };
+enum { VALUE = 3, HOW, FLAG, TIME, OWNER, KEEP, PERM, DROP_SGID }; /* of mfs_setxattr */
+enum { REMOVE_FLAG = 3, REMOVE_TIME, REMOVE_OWNER };               /* of mfs_removexattr */
+
+static bool is_another_owner(const struct mfs_request *r, int owner, const struct mfs_inode *i)
+{
+    return mfs_request_arg(r, owner).n &&
+           mfs_request_int(r, owner) != mfs_rec_u32(i->rec, MFS_REC_UID);
+}
+
+static bool is_file(const struct mfs_inode *i)
+{
+    return S_ISREG(mfs_rec_u32(i->rec, MFS_REC_MODE));
+}
+
+/* The attribute is there now, or not any more: what the record says of that. Its type. */
+static long long after(const struct mfs_request *r, struct mfs_inode *i, int64_t flag, bool present,
+                       struct mfs_span time)
+{
+    bool any = present || mfs_key_exists(r->ctx, 'A', mfs_request_arg(r, INO));
+    unsigned char flags = (unsigned char)i->rec[MFS_REC_FLAGS];
+
+    flags = (unsigned char)(present ? flags | flag : flags & ~flag);
+    i->rec[MFS_REC_FLAGS] = (char)(any ? flags | MFS_ATTR_XATTR : flags & ~MFS_ATTR_XATTR);
+    memcpy(i->rec + MFS_REC_CTIME, time.p, MFS_TIME_LEN);
+    mfs_journal_key(i->key);
+    return mfs_rec_u32(i->rec, MFS_REC_MODE) >> 12;
+}
+
+static bool has_name(const struct mfs_request *r)
+{
+    struct RedisModuleKey *key = mfs_key_open(r->ctx, 'A', mfs_request_arg(r, INO), MFS_REDIS_READ);
+    struct RedisModuleString *value = mfs_key_field(key, r->argv[NAME]);
+
+    if (value)
+        mfs_redis.FreeString(r->ctx, value);
+    mfs_key_close(key);
+    return value != NULL;
+}
+
+static void drop_name(const struct mfs_request *r)
+{
+    struct RedisModuleKey *key =
+        mfs_key_open(r->ctx, 'A', mfs_request_arg(r, INO), MFS_REDIS_WRITE);
+
+    mfs_key_drop_field(key, r->argv[NAME]);
+    mfs_key_close(key);
+}
+
+static void put_name(const struct mfs_request *r)
+{
+    struct RedisModuleKey *key =
+        mfs_key_open(r->ctx, 'A', mfs_request_arg(r, INO), MFS_REDIS_WRITE);
+    struct mfs_span value = mfs_request_arg(r, VALUE);
+
+    mfs_key_set_field(r->ctx, key, r->argv[NAME], value.p, value.n);
+    mfs_key_close(key);
+}
+
+/* 0 or an errno. */
+static int refused(const struct mfs_request *r, const struct mfs_inode *i)
+{
+    char how = mfs_request_arg(r, HOW).p[0];
+    bool there = how != 'a' && has_name(r);
+
+    if (!i->rec)
+        return ESTALE;
+    if (is_another_owner(r, OWNER, i))
+        return EPERM;
+    if (mfs_request_int(r, FLAG) == MFS_ATTR_DEFACL && !S_ISDIR(mfs_rec_u32(i->rec, MFS_REC_MODE)))
+        return EACCES;
+    return how == 'c' && there ? EEXIST : how == 'r' && !there ? ENODATA : 0;
+}
+
+/* An access ACL sets the mode's permission bits; whether the file runs as another then. */
+static bool take_mode(const struct mfs_request *r, struct mfs_inode *i)
+{
+    uint32_t mode = mfs_rec_u32(i->rec, MFS_REC_MODE);
+
+    mode = (mode & ~0777U) | ((uint32_t)mfs_request_int(r, PERM) & 0777);
+    if (mfs_request_arg(r, DROP_SGID).p[0] == '1')
+        mode &= ~(uint32_t)S_ISGID;
+    mfs_rec_put_u32(i->rec, MFS_REC_MODE, mode);
+    return mfs_mode_runs_as_another(mode);
+}
+
+static int setxattr(const struct mfs_request *r, struct mfs_inode *i)
+{
+    bool keep = r->argc <= KEEP || mfs_request_arg(r, KEEP).p[0] != '0', gives;
+    int64_t flag = mfs_request_int(r, FLAG);
+    int why = refused(r, i);
+    long long type;
+
+    if (why)
+        return mfs_request_fail(r, why, "the attribute is refused");
+    if (keep)
+        put_name(r);
+    else
+        drop_name(r);
+    gives = keep && flag == MFS_ATTR_SECCAPS;
+    if (r->argc > PERM)
+        gives = take_mode(r, i);
+    gives = gives && is_file(i);
+    if (gives) /* a new version, so that nobody goes on with what was known before */
+        mfs_rec_add_i64(i->rec, MFS_REC_VERSION, 1);
+    type = after(r, i, flag, keep, mfs_request_arg(r, TIME));
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    return mfs_redis.ReplyWithLongLong(r->ctx, type + (gives ? GRANTED : 0));
+}
+
+static bool is_flag(int64_t flag)
+{
+    return flag == 0 || flag == MFS_ATTR_ACL || flag == MFS_ATTR_DEFACL || flag == MFS_ATTR_SECCAPS;
+}
+
+/* mfs_setxattr ino name value how flag time owner [keep perm drop_sgid]; how: 'c' must not exist,
+ * 'r' must exist, 'a' any. The inode's type, and 16 more if the file has got privileges. EPERM: the
+ * owner is not this one (empty: whoever). flag is the inode's flag of this name or 0. The last
+ * three come with an access ACL: whether it says more than the mode does, the mode's new permission
+ * bits, whether set-group-ID goes. */
+int mfs_command_setxattr(const struct mfs_request *r)
+{
+    struct mfs_inode i;
+    int rc;
+
+    if (!mfs_request_has(r, TIME, MFS_TIME_LEN) || !is_flag(mfs_request_int(r, FLAG)))
+        return mfs_request_fail(r, EINVAL, "not a flag and a time");
+    i = mfs_inode_open(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
+    rc = setxattr(r, &i);
+    mfs_inode_close(&i);
+    return rc;
+}
+
+static int removexattr(const struct mfs_request *r, struct mfs_inode *i)
+{
+    long long type;
+
+    if (!i->rec)
+        return mfs_request_fail(r, ESTALE, "no inode");
+    if (is_another_owner(r, REMOVE_OWNER, i))
+        return mfs_request_fail(r, EPERM, "another owner");
+    if (!has_name(r))
+        return mfs_request_fail(r, ENODATA, "no attribute");
+    drop_name(r);
+    type = after(r, i, mfs_request_int(r, REMOVE_FLAG), false, mfs_request_arg(r, REMOVE_TIME));
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    return mfs_redis.ReplyWithLongLong(r->ctx, type);
+}
+
+/* mfs_removexattr ino name flag time owner: the inode's type. */
+int mfs_command_removexattr(const struct mfs_request *r)
+{
+    struct mfs_inode i;
+    int rc;
+
+    if (!mfs_request_has(r, REMOVE_TIME, MFS_TIME_LEN) || !is_flag(mfs_request_int(r, REMOVE_FLAG)))
+        return mfs_request_fail(r, EINVAL, "not a flag and a time");
+    i = mfs_inode_open(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
+    rc = removexattr(r, &i);
+    mfs_inode_close(&i);
+    return rc;
+}
