@@ -1,5 +1,5 @@
-/* What the FUSE client remembers of inodes that are gone, of directories' places, of walks and of
- * where files end. The parts that need no mount.
+/* What the FUSE client remembers of what the kernel has been told: last attributes, attributes of
+ * look-ups, directories' places, where files end. The parts that need no mount.
  * ctest: threaded */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,9 +15,9 @@
 
 #include "base/clock.h"
 #include "fuse/kernel/ends.h"
-#include "fuse/kernel/ghosts.h"
+#include "fuse/kernel/last_attrs.h"
 #include "fuse/kernel/places.h"
-#include "fuse/kernel/walks.h"
+#include "fuse/kernel/lookup_attrs.h"
 
 #define SOME 100U
 
@@ -32,87 +32,88 @@ static struct mfs_attr attr_of(uint64_t ino, uint32_t type)
     return (struct mfs_attr){.ino = ino, .mode = type | 0750, .nlink = 2, .size = ino * 3};
 }
 
-static void remember(struct mfs_ghosts *g, uint64_t from, uint64_t to, uint32_t type)
+static void remember(struct mfs_last_attrs *l, uint64_t from, uint64_t to, uint32_t type)
 {
     for (uint64_t n = from; n < to; n++) {
         struct mfs_attr attr = attr_of(ino_of(n), type);
 
-        mfs_ghosts_remember(g, &attr);
+        mfs_last_attrs_remember(l, &attr);
     }
 }
 
-/* --- ghosts ------------------------------------------------------------------------------------
+/* --- last attributes
+ * ------------------------------------------------------------------------------------
  */
 
-static void test_ghost_is_without_links(void **state)
+static void test_last_attrs_are_without_links(void **state)
 {
-    struct mfs_ghosts *g = mfs_ghosts_create();
+    struct mfs_last_attrs *l = mfs_last_attrs_create();
     struct mfs_attr attr = attr_of(ino_of(1), S_IFREG), got = {.ino = 7, .nlink = 7};
 
     (void)state;
-    assert_non_null(g);
-    assert_false(mfs_ghosts_recall(g, attr.ino, &got));
-    assert_false(mfs_ghosts_recall(g, 0, &got));
+    assert_non_null(l);
+    assert_false(mfs_last_attrs_recall(l, attr.ino, &got));
+    assert_false(mfs_last_attrs_recall(l, 0, &got));
     assert_true(got.ino == 7 && got.nlink == 7);
-    mfs_ghosts_remember(g, &attr);
+    mfs_last_attrs_remember(l, &attr);
     attr.size = 5;
-    mfs_ghosts_remember(g, &attr);
-    assert_true(mfs_ghosts_recall(g, attr.ino, &got));
+    mfs_last_attrs_remember(l, &attr);
+    assert_true(mfs_last_attrs_recall(l, attr.ino, &got));
     assert_true(got.ino == attr.ino && got.mode == attr.mode && got.size == 5);
     assert_int_equal(got.nlink, 0);
-    mfs_ghosts_destroy(g);
+    mfs_last_attrs_destroy(l);
 }
 
 /* Directories that processes sit in, gone; then the mount sees much else. */
-static void test_ghosts_outlive_others(void **state)
+static void test_last_attrs_of_directories_outlive_others(void **state)
 {
-    struct mfs_ghosts *g = mfs_ghosts_create();
+    struct mfs_last_attrs *l = mfs_last_attrs_create();
     struct mfs_attr got;
 
     (void)state;
-    assert_non_null(g);
-    remember(g, 0, SOME, S_IFDIR);
-    remember(g, SOME, SOME + 2000, S_IFDIR);
-    remember(g, SOME + 2000, SOME + 200000, S_IFREG);
+    assert_non_null(l);
+    remember(l, 0, SOME, S_IFDIR);
+    remember(l, SOME, SOME + 2000, S_IFDIR);
+    remember(l, SOME + 2000, SOME + 200000, S_IFREG);
     for (uint64_t n = 0; n < SOME; n++) {
-        assert_true(mfs_ghosts_recall(g, ino_of(n), &got));
+        assert_true(mfs_last_attrs_recall(l, ino_of(n), &got));
         assert_true(got.ino == ino_of(n) && got.size == got.ino * 3);
     }
-    mfs_ghosts_destroy(g);
+    mfs_last_attrs_destroy(l);
 }
 
 /* Who is asked for stays, however many directories go by. */
-static void test_ghosts_in_use_stay(void **state)
+static void test_last_attrs_in_use_stay(void **state)
 {
-    struct mfs_ghosts *g = mfs_ghosts_create();
+    struct mfs_last_attrs *l = mfs_last_attrs_create();
     struct mfs_attr got;
 
     (void)state;
-    assert_non_null(g);
-    remember(g, 0, SOME, S_IFDIR);
+    assert_non_null(l);
+    remember(l, 0, SOME, S_IFDIR);
     for (uint64_t from = SOME; from < 100000; from += 500) {
-        remember(g, from, from + 500, S_IFDIR);
+        remember(l, from, from + 500, S_IFDIR);
         for (uint64_t n = 0; n < SOME; n++)
-            assert_true(mfs_ghosts_recall(g, ino_of(n), &got));
+            assert_true(mfs_last_attrs_recall(l, ino_of(n), &got));
     }
-    mfs_ghosts_destroy(g);
+    mfs_last_attrs_destroy(l);
 }
 
 /* A replaced file, asked for a moment later beside many directories. */
-static void test_ghosts_of_files_last_a_moment(void **state)
+static void test_last_attrs_of_files_last_a_moment(void **state)
 {
-    struct mfs_ghosts *g = mfs_ghosts_create();
+    struct mfs_last_attrs *l = mfs_last_attrs_create();
     struct mfs_attr got;
 
     (void)state;
-    assert_non_null(g);
+    assert_non_null(l);
     for (uint64_t n = 0; n < 100000; n++) {
-        remember(g, 1000000 + n, 1000001 + n, S_IFREG);
-        remember(g, n, n + 1, S_IFDIR);
+        remember(l, 1000000 + n, 1000001 + n, S_IFREG);
+        remember(l, n, n + 1, S_IFDIR);
         if (n > 0)
-            assert_true(mfs_ghosts_recall(g, ino_of(1000000 + n - 1), &got));
+            assert_true(mfs_last_attrs_recall(l, ino_of(1000000 + n - 1), &got));
     }
-    mfs_ghosts_destroy(g);
+    mfs_last_attrs_destroy(l);
 }
 
 /* --- places ------------------------------------------------------------------------------------
@@ -273,7 +274,8 @@ static void test_places_in_use_stay(void **state)
     mfs_places_destroy(p);
 }
 
-/* --- walks -------------------------------------------------------------------------------------
+/* --- names under a lease
+ * -------------------------------------------------------------------------------------
  */
 
 static const struct mfs_kept_place nowhere[2] = {{0, ""}, {0, ""}};
@@ -394,56 +396,60 @@ static void test_forgotten_names_are_not_kept(void **state)
     mfs_places_destroy(p);
 }
 
-static void test_walk_is_recalled_by_its_thread(void **state)
+/* --- attributes of look-ups ----------------------------------------------------------------
+ */
+
+static void test_lookup_is_recalled_by_its_thread(void **state)
 {
-    struct mfs_walks *w = mfs_walks_create();
+    struct mfs_lookup_attrs *l = mfs_lookup_attrs_create();
     struct mfs_attr file = attr_of(ino_of(1), S_IFREG), got;
     int64_t start;
 
     (void)state;
-    assert_non_null(w);
+    assert_non_null(l);
     do { /* a machine that stops us for a millisecond has no say */
         start = mfs_clock_mono();
-        mfs_walks_found(w, 17, &file);
+        mfs_lookup_attrs_remember(l, 17, &file);
         memset(&got, 0, sizeof got);
-        mfs_walks_recall(w, 17, file.ino, &got);
+        mfs_lookup_attrs_recall(l, 17, file.ino, &got);
     } while (mfs_clock_mono() - start > MFS_MSEC);
     assert_true(got.ino == file.ino && got.size == file.size);
-    assert_false(mfs_walks_recall(w, 17, file.ino, &got)); /* a file once only */
-    mfs_walks_found(w, 17, &file);
-    assert_false(mfs_walks_recall(w, 18, file.ino, &got));
-    assert_false(mfs_walks_recall(w, 17 + 256, file.ino, &got));
-    mfs_walks_found(w, 17, &file);
-    assert_false(mfs_walks_recall(w, 17, ino_of(2), &got)); /* its next request is another one */
-    assert_false(mfs_walks_recall(w, 17, file.ino, &got));
-    mfs_walks_found(w, 17, &file);
-    mfs_walks_end(w, 17);
-    assert_false(mfs_walks_recall(w, 17, file.ino, &got));
-    mfs_walks_destroy(w);
+    assert_false(mfs_lookup_attrs_recall(l, 17, file.ino, &got)); /* a file once only */
+    mfs_lookup_attrs_remember(l, 17, &file);
+    assert_false(mfs_lookup_attrs_recall(l, 18, file.ino, &got));
+    assert_false(mfs_lookup_attrs_recall(l, 17 + 256, file.ino, &got));
+    mfs_lookup_attrs_remember(l, 17, &file);
+    /* Its next request is another one. */
+    assert_false(mfs_lookup_attrs_recall(l, 17, ino_of(2), &got));
+    assert_false(mfs_lookup_attrs_recall(l, 17, file.ino, &got));
+    mfs_lookup_attrs_remember(l, 17, &file);
+    mfs_lookup_attrs_forget(l, 17);
+    assert_false(mfs_lookup_attrs_recall(l, 17, file.ino, &got));
+    mfs_lookup_attrs_destroy(l);
 }
 
-static void test_walk_does_not_last(void **state)
+static void test_lookup_does_not_last(void **state)
 {
-    struct mfs_walks *w = mfs_walks_create();
+    struct mfs_lookup_attrs *l = mfs_lookup_attrs_create();
     struct mfs_attr file = attr_of(ino_of(1), S_IFREG), got;
 
     (void)state;
-    assert_non_null(w);
-    mfs_walks_found(w, 17, &file);
+    assert_non_null(l);
+    mfs_lookup_attrs_remember(l, 17, &file);
     mfs_clock_sleep(2 * MFS_MSEC);
-    assert_false(mfs_walks_recall(w, 17, file.ino, &got));
-    mfs_walks_found(w, 0, &file); /* nobody knows who that is */
-    assert_false(mfs_walks_recall(w, 0, file.ino, &got));
-    mfs_walks_destroy(w);
+    assert_false(mfs_lookup_attrs_recall(l, 17, file.ino, &got));
+    mfs_lookup_attrs_remember(l, 0, &file); /* of another PID namespace */
+    assert_false(mfs_lookup_attrs_recall(l, 0, file.ino, &got));
+    mfs_lookup_attrs_destroy(l);
 }
 
 /* --- all together ------------------------------------------------------------------------------
  */
 
 struct world {
-    struct mfs_ghosts *ghosts;
+    struct mfs_last_attrs *last_attrs;
     struct mfs_places *places;
-    struct mfs_walks *walks;
+    struct mfs_lookup_attrs *lookup_attrs;
 };
 
 static void *busy(void *arg)
@@ -455,14 +461,15 @@ static void *busy(void *arg)
         struct mfs_attr attr = attr_of(ino_of(n % 3000), S_IFDIR);
         pid_t thread = (pid_t)(n % 300) + 1;
 
-        mfs_ghosts_remember(all->ghosts, &attr);
-        if (mfs_ghosts_recall(all->ghosts, attr.ino, &got) && got.size != attr.size)
+        mfs_last_attrs_remember(all->last_attrs, &attr);
+        if (mfs_last_attrs_recall(all->last_attrs, attr.ino, &got) && got.size != attr.size)
             return arg;
         if (mfs_places_ino(mfs_places_node(all->places, n % 7, "x", attr.ino)) != attr.ino)
             return arg;
         mfs_places_renamed(all->places, n % 7, "x", n % 5, "y", n % 2);
-        mfs_walks_found(all->walks, thread, &attr);
-        if (mfs_walks_recall(all->walks, thread, attr.ino, &got) && got.size != attr.size)
+        mfs_lookup_attrs_remember(all->lookup_attrs, thread, &attr);
+        if (mfs_lookup_attrs_recall(all->lookup_attrs, thread, attr.ino, &got) &&
+            got.size != attr.size)
             return arg;
     }
     return NULL;
@@ -470,7 +477,7 @@ static void *busy(void *arg)
 
 static void test_threads(void **state)
 {
-    struct world all = {mfs_ghosts_create(), mfs_places_create(), mfs_walks_create()};
+    struct world all = {mfs_last_attrs_create(), mfs_places_create(), mfs_lookup_attrs_create()};
     pthread_t thread[4];
     void *failed;
 
@@ -481,9 +488,9 @@ static void test_threads(void **state)
         assert_int_equal(pthread_join(thread[i], &failed), 0);
         assert_null(failed);
     }
-    mfs_ghosts_destroy(all.ghosts);
+    mfs_last_attrs_destroy(all.last_attrs);
     mfs_places_destroy(all.places);
-    mfs_walks_destroy(all.walks);
+    mfs_lookup_attrs_destroy(all.lookup_attrs);
 }
 
 /* --- ends --------------------------------------------------------------------------------------
@@ -577,10 +584,10 @@ static void test_end_does_not_grow_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ghost_is_without_links),
-        cmocka_unit_test(test_ghosts_outlive_others),
-        cmocka_unit_test(test_ghosts_in_use_stay),
-        cmocka_unit_test(test_ghosts_of_files_last_a_moment),
+        cmocka_unit_test(test_last_attrs_are_without_links),
+        cmocka_unit_test(test_last_attrs_of_directories_outlive_others),
+        cmocka_unit_test(test_last_attrs_in_use_stay),
+        cmocka_unit_test(test_last_attrs_of_files_last_a_moment),
         cmocka_unit_test(test_place_is_a_node),
         cmocka_unit_test(test_large_number_is_one_node),
         cmocka_unit_test(test_places_below_a_moved_directory),
@@ -593,8 +600,8 @@ int main(void)
         cmocka_unit_test(test_stale_names_are_followed),
         cmocka_unit_test(test_stale_names_are_not_kept_again),
         cmocka_unit_test(test_forgotten_names_are_not_kept),
-        cmocka_unit_test(test_walk_is_recalled_by_its_thread),
-        cmocka_unit_test(test_walk_does_not_last),
+        cmocka_unit_test(test_lookup_is_recalled_by_its_thread),
+        cmocka_unit_test(test_lookup_does_not_last),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_end_is_believed_without_notices),
         cmocka_unit_test(test_end_is_in_doubt_near_notices),

@@ -12,14 +12,14 @@
 #include "cluster/capacity.h"
 #include "cluster/table.h"
 #include "fuse/kernel/ends.h"
-#include "fuse/kernel/ghosts.h"
+#include "fuse/kernel/last_attrs.h"
 #include "fuse/mount/mount.h"
 #include "fuse/mount/notify.h"
 #include "fuse/kernel/places.h"
 #include "fuse/mount/retries.h"
 #include "fuse/mount/stats.h"
 #include "fuse/kernel/turns.h"
-#include "fuse/kernel/walks.h"
+#include "fuse/kernel/lookup_attrs.h"
 #include "vfs/vfs.h"
 
 struct mfs_control;
@@ -36,10 +36,10 @@ struct mfs_fuse {
     struct mfs_notify *writes; /* and another, of pages that this mount's own writes have bypassed:
                                 * they wait for no partition */
     struct mfs_ends *ends;
-    struct mfs_ghosts *ghosts;
+    struct mfs_last_attrs *last_attrs;
     struct mfs_places *places;
     struct mfs_retries *retries;
-    struct mfs_walks *walks;
+    struct mfs_lookup_attrs *lookup_attrs;
     struct mfs_turns *turns;
     struct fuse_session *se;
     struct mfs_capacity_shares shares; /* of the memory that it may take */

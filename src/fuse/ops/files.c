@@ -113,7 +113,7 @@ void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
         return;
     }
     mfs_op_names_changed(m, parent);
-    mfs_walks_found(m->walks, fuse_req_ctx(req)->pid, &attr);
+    mfs_lookup_attrs_remember(m->lookup_attrs, fuse_req_ctx(req)->pid, &attr);
     shown = m->timeout == 0 && mfs_vfs_show_new(file, &attr);
     mfs_fill_entry(m, parent, name, &attr, &e);
     if (shown)

@@ -18,7 +18,7 @@ void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     int rc;
 
     ino = mfs_places_ino(node);
-    if (mfs_walks_recall(m->walks, fuse_req_ctx(req)->pid, ino, &attr) &&
+    if (mfs_lookup_attrs_recall(m->lookup_attrs, fuse_req_ctx(req)->pid, ino, &attr) &&
         mfs_vfs_is_current(m->vfs, &attr)) {
         mfs_reply_attr(req, 0, node, &attr);
         return;
@@ -34,7 +34,7 @@ void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         }
     }
     rc = mfs_vfs_getattr(m->vfs, ino, &attr);
-    if (rc == -ESTALE && mfs_ghosts_recall(m->ghosts, ino, &attr))
+    if (rc == -ESTALE && mfs_last_attrs_recall(m->last_attrs, ino, &attr))
         rc = 0;
     mfs_reply_attr(req, rc, node, &attr);
 }

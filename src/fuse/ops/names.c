@@ -11,7 +11,7 @@ void mfs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     int rc = mfs_retries_lookup(m->retries, thread, mfs_places_ino(parent), name, &attr);
 
     if (rc == 0 && !attr.leased)
-        mfs_walks_found(m->walks, thread, &attr);
+        mfs_lookup_attrs_remember(m->lookup_attrs, thread, &attr);
     mfs_reply_entry(req, rc, parent, name, &attr);
 }
 

@@ -30,7 +30,7 @@ struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op)
 {
     struct mfs_fuse *m = mfs_op_count(req, op);
 
-    mfs_walks_end(m->walks, fuse_req_ctx(req)->pid);
+    mfs_lookup_attrs_forget(m->lookup_attrs, fuse_req_ctx(req)->pid);
     return m;
 }
 
@@ -68,7 +68,7 @@ static void fill_stat(struct mfs_fuse *m, const struct mfs_attr *attr, struct st
     if (S_ISREG(attr->mode))
         mfs_ends_told(m->ends, attr->ino, attr->size, mfs_clock_mono());
     if (attr->nlink > 0)
-        mfs_ghosts_remember(m->ghosts, attr);
+        mfs_last_attrs_remember(m->last_attrs, attr);
 }
 
 void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,

@@ -9,7 +9,8 @@
 /* A time as libfuse takes it, of ns. */
 #define MFS_OP_SECONDS(ns) ((double)(ns) / (double)MFS_SEC)
 
-/* The mount that the request is for; counts the request and ends its thread's walk. */
+/* The mount that the request is for; counts the request, and forgets what its thread's last
+ * look-up brought (fuse/kernel/lookup_attrs.h). */
 struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op);
 struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op); /* only counts */
 

@@ -9,11 +9,11 @@
 
 /* An inode that is gone, but not for the kernel, has no attributes: walking away from a removed
  * directory must not fail for its ACL. */
-static ssize_t of_ghost(struct mfs_fuse *m, uint64_t ino, ssize_t n, int none)
+static ssize_t of_removed(struct mfs_fuse *m, uint64_t ino, ssize_t n, int none)
 {
     struct mfs_attr attr;
 
-    return n == -ESTALE && mfs_ghosts_recall(m->ghosts, ino, &attr) ? none : n;
+    return n == -ESTALE && mfs_last_attrs_recall(m->last_attrs, ino, &attr) ? none : n;
 }
 
 static void reply_value(fuse_req_t req, ssize_t n, const void *buf, size_t size)
@@ -40,7 +40,7 @@ void mfs_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t si
         n = mfs_layout_xattr(m, ino, name + strlen(MEMEFS_XATTR_LAYOUT), buf, cap);
     else
         n = mfs_vfs_getxattr(m->vfs, ino, name, buf, cap);
-    reply_value(req, of_ghost(m, ino, n, -ENODATA), buf, size);
+    reply_value(req, of_removed(m, ino, n, -ENODATA), buf, size);
 }
 
 void mfs_op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
@@ -53,7 +53,7 @@ void mfs_op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
     ino = mfs_places_ino(ino);
     if (buf != NULL)
         n = mfs_vfs_listxattr(m->vfs, ino, fuse_req_ctx(req)->uid == 0, buf, cap);
-    reply_value(req, of_ghost(m, ino, n, 0), buf, size);
+    reply_value(req, of_removed(m, ino, n, 0), buf, size);
 }
 
 /* The kernel leaves it to us to take set-group-ID from a file whose ACL is set by a stranger to its

@@ -1,17 +1,22 @@
-#include "fuse/kernel/ghosts.h"
+/* A set-associative cache: the inode's hash chooses a set, and the least recently used way of its
+ * kind is replaced. Invariant: ways below DIR_WAYS hold directories, the others all else. */
+#include "fuse/kernel/last_attrs.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 #include "base/hash.h"
 
-/* Directories have to last while a process sits in them, other inodes for a moment: so neither
- * takes the room of the other. */
+/* A directory has to stay while it is a process's working directory, another inode for a moment. So
+ * neither kind evicts the other. */
 #define SETS     2048U
 #define DIR_WAYS 8U
 #define WAYS     12U
 #define LOCKS    64U
+
+static_assert(DIR_WAYS < WAYS && SETS % LOCKS == 0, "each kind has ways, each lock as many sets");
 
 struct set {
     uint64_t now;        /* counts uses */
@@ -20,34 +25,34 @@ struct set {
     struct mfs_attr attr[WAYS];
 };
 
-struct mfs_ghosts {
+struct mfs_last_attrs {
     pthread_mutex_t lock[LOCKS]; /* set i is guarded by lock[i % LOCKS]; leaves */
     struct set set[SETS];
 };
 
-struct mfs_ghosts *mfs_ghosts_create(void)
+struct mfs_last_attrs *mfs_last_attrs_create(void)
 {
-    struct mfs_ghosts *g = calloc(1, sizeof *g);
+    struct mfs_last_attrs *l = calloc(1, sizeof *l);
 
-    for (unsigned i = 0; g != NULL && i < LOCKS; i++)
-        pthread_mutex_init(&g->lock[i], NULL);
-    return g;
+    for (unsigned i = 0; l != NULL && i < LOCKS; i++)
+        pthread_mutex_init(&l->lock[i], NULL);
+    return l;
 }
 
-void mfs_ghosts_destroy(struct mfs_ghosts *g)
+void mfs_last_attrs_destroy(struct mfs_last_attrs *l)
 {
-    for (unsigned i = 0; g != NULL && i < LOCKS; i++)
-        pthread_mutex_destroy(&g->lock[i]);
-    free(g);
+    for (unsigned i = 0; l != NULL && i < LOCKS; i++)
+        pthread_mutex_destroy(&l->lock[i]);
+    free(l);
 }
 
-static struct set *lock_set(struct mfs_ghosts *g, uint64_t ino, pthread_mutex_t **lock)
+static struct set *lock_set(struct mfs_last_attrs *l, uint64_t ino, pthread_mutex_t **lock)
 {
     uint64_t i = mfs_hash64(&ino, sizeof ino, 0) % SETS;
 
-    *lock = &g->lock[i % LOCKS];
+    *lock = &l->lock[i % LOCKS];
     pthread_mutex_lock(*lock);
-    return &g->set[i];
+    return &l->set[i];
 }
 
 /* The inode's way, WAYS when it has none. */
@@ -71,10 +76,10 @@ static unsigned oldest(const struct set *s, bool dir)
     return found;
 }
 
-void mfs_ghosts_remember(struct mfs_ghosts *g, const struct mfs_attr *attr)
+void mfs_last_attrs_remember(struct mfs_last_attrs *l, const struct mfs_attr *attr)
 {
     pthread_mutex_t *lock;
-    struct set *s = lock_set(g, attr->ino, &lock);
+    struct set *s = lock_set(l, attr->ino, &lock);
     unsigned i = find(s, attr->ino);
 
     if (i == WAYS)
@@ -85,10 +90,10 @@ void mfs_ghosts_remember(struct mfs_ghosts *g, const struct mfs_attr *attr)
     pthread_mutex_unlock(lock);
 }
 
-bool mfs_ghosts_recall(struct mfs_ghosts *g, uint64_t ino, struct mfs_attr *attr)
+bool mfs_last_attrs_recall(struct mfs_last_attrs *l, uint64_t ino, struct mfs_attr *attr)
 {
     pthread_mutex_t *lock;
-    struct set *s = lock_set(g, ino, &lock);
+    struct set *s = lock_set(l, ino, &lock);
     unsigned i = find(s, ino);
 
     if (i < WAYS) {

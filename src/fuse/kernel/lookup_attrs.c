@@ -1,5 +1,6 @@
-#include "fuse/kernel/walks.h"
+#include "fuse/kernel/lookup_attrs.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -10,6 +11,8 @@
 #define MOMENT  (1 * MFS_MSEC)
 #define AT_ONCE 50000 /* ns */
 
+static_assert(AT_ONCE < MOMENT, "the second question has to come sooner than the first");
+
 struct slot {
     pthread_mutex_t lock; /* guards the slot; a leaf */
     pid_t thread;         /* 0: empty */
@@ -18,31 +21,32 @@ struct slot {
     struct mfs_attr attr;
 };
 
-struct mfs_walks {
+struct mfs_lookup_attrs {
     struct slot slot[SLOTS];
 };
 
-struct mfs_walks *mfs_walks_create(void)
+struct mfs_lookup_attrs *mfs_lookup_attrs_create(void)
 {
-    struct mfs_walks *w = calloc(1, sizeof *w);
+    struct mfs_lookup_attrs *l = calloc(1, sizeof *l);
 
-    for (unsigned i = 0; w != NULL && i < SLOTS; i++)
-        pthread_mutex_init(&w->slot[i].lock, NULL);
-    return w;
+    for (unsigned i = 0; l != NULL && i < SLOTS; i++)
+        pthread_mutex_init(&l->slot[i].lock, NULL);
+    return l;
 }
 
-void mfs_walks_destroy(struct mfs_walks *w)
+void mfs_lookup_attrs_destroy(struct mfs_lookup_attrs *l)
 {
-    for (unsigned i = 0; w != NULL && i < SLOTS; i++)
-        pthread_mutex_destroy(&w->slot[i].lock);
-    free(w);
+    for (unsigned i = 0; l != NULL && i < SLOTS; i++)
+        pthread_mutex_destroy(&l->slot[i].lock);
+    free(l);
 }
 
-void mfs_walks_found(struct mfs_walks *w, pid_t thread, const struct mfs_attr *attr)
+void mfs_lookup_attrs_remember(struct mfs_lookup_attrs *l, pid_t thread,
+                               const struct mfs_attr *attr)
 {
-    struct slot *s = &w->slot[(unsigned)thread % SLOTS];
+    struct slot *s = &l->slot[(unsigned)thread % SLOTS];
 
-    if (thread == 0) /* of another PID namespace: nobody can tell these apart */
+    if (thread == 0) /* of another PID namespace: all threads there have this number */
         return;
     pthread_mutex_lock(&s->lock);
     s->thread = thread;
@@ -52,9 +56,10 @@ void mfs_walks_found(struct mfs_walks *w, pid_t thread, const struct mfs_attr *a
     pthread_mutex_unlock(&s->lock);
 }
 
-bool mfs_walks_recall(struct mfs_walks *w, pid_t thread, uint64_t ino, struct mfs_attr *attr)
+bool mfs_lookup_attrs_recall(struct mfs_lookup_attrs *l, pid_t thread, uint64_t ino,
+                             struct mfs_attr *attr)
 {
-    struct slot *s = &w->slot[(unsigned)thread % SLOTS];
+    struct slot *s = &l->slot[(unsigned)thread % SLOTS];
     int64_t now = mfs_clock_mono();
     bool known;
 
@@ -74,9 +79,9 @@ bool mfs_walks_recall(struct mfs_walks *w, pid_t thread, uint64_t ino, struct mf
     return known;
 }
 
-void mfs_walks_end(struct mfs_walks *w, pid_t thread)
+void mfs_lookup_attrs_forget(struct mfs_lookup_attrs *l, pid_t thread)
 {
-    struct slot *s = &w->slot[(unsigned)thread % SLOTS];
+    struct slot *s = &l->slot[(unsigned)thread % SLOTS];
 
     pthread_mutex_lock(&s->lock);
     if (s->thread == thread)
