@@ -1,5 +1,5 @@
 /* What the FUSE client remembers of what the kernel has been told: last attributes, attributes of
- * look-ups, directories' places, where files end. The parts that need no mount.
+ * look-ups, directories' nodeids, where files end. The parts that need no mount.
  * ctest: threaded */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "fuse/kernel/ends.h"
 #include "fuse/kernel/last_attrs.h"
-#include "fuse/kernel/places.h"
+#include "fuse/kernel/nodeids.h"
 #include "fuse/kernel/lookup_attrs.h"
 
 #define SOME 100U
@@ -116,284 +116,285 @@ static void test_last_attrs_of_files_last_a_moment(void **state)
     mfs_last_attrs_destroy(l);
 }
 
-/* --- places ------------------------------------------------------------------------------------
+/* --- nodeids --------------------------------------------------------------------------------
  */
 
 #define ROOT 1
 
-static void test_place_is_a_node(void **state)
+static void test_dentry_has_a_nodeid(void **state)
 {
-    struct mfs_places *p = mfs_places_create();
+    struct mfs_nodeids *ids = mfs_nodeids_create();
     uint64_t ino = ino_of(5), first, second;
 
     (void)state;
-    assert_non_null(p);
-    first = mfs_places_node(p, ROOT, "x", ino);
+    assert_non_null(ids);
+    first = mfs_nodeids_lookup(ids, ROOT, "x", ino);
     assert_true(first == ino);
-    assert_false(mfs_places_is_elsewhere(p, first));
-    assert_true(mfs_places_node(p, ROOT, "x", ino) == first);
-    second = mfs_places_node(p, ROOT, "y", ino); /* another mount has moved it */
-    assert_true(second != first && mfs_places_ino(second) == ino);
-    assert_true(mfs_places_node(p, ROOT, "x", ino) == first); /* and back */
-    assert_true(mfs_places_node(p, ROOT, "y", ino) == second);
-    assert_true(mfs_places_is_elsewhere(p, first) && mfs_places_is_elsewhere(p, second));
-    mfs_places_forget(p, first, 3); /* as often as it was told */
-    assert_true(mfs_places_is_elsewhere(p, first));
-    assert_false(mfs_places_is_elsewhere(p, second));
-    mfs_places_destroy(p);
+    assert_false(mfs_nodeids_has_alias(ids, first));
+    assert_true(mfs_nodeids_lookup(ids, ROOT, "x", ino) == first);
+    second = mfs_nodeids_lookup(ids, ROOT, "y", ino); /* another mount has moved it */
+    assert_true(second != first && mfs_nodeids_ino(second) == ino);
+    assert_true(mfs_nodeids_lookup(ids, ROOT, "x", ino) == first); /* and back */
+    assert_true(mfs_nodeids_lookup(ids, ROOT, "y", ino) == second);
+    assert_true(mfs_nodeids_has_alias(ids, first) && mfs_nodeids_has_alias(ids, second));
+    mfs_nodeids_forget(ids, first, 3); /* as often as it was told */
+    assert_true(mfs_nodeids_has_alias(ids, first));
+    assert_false(mfs_nodeids_has_alias(ids, second));
+    mfs_nodeids_destroy(ids);
 }
 
 /* A number whose upper bits are its own stands for itself, wherever it is. */
-static void test_large_number_is_one_node(void **state)
+static void test_large_ino_has_one_nodeid(void **state)
 {
-    struct mfs_places *p = mfs_places_create();
+    struct mfs_nodeids *ids = mfs_nodeids_create();
     uint64_t ino = mfs_ino_make(5, 7ULL << MFS_INO_SEQ_BITS | 9);
 
     (void)state;
-    assert_non_null(p);
-    assert_true(mfs_places_node(p, ROOT, "x", ino) == ino);
-    assert_true(mfs_places_node(p, ROOT, "y", ino) == ino);
-    assert_true(mfs_places_ino(ino) == ino);
-    mfs_places_destroy(p);
+    assert_non_null(ids);
+    assert_true(mfs_nodeids_lookup(ids, ROOT, "x", ino) == ino);
+    assert_true(mfs_nodeids_lookup(ids, ROOT, "y", ino) == ino);
+    assert_true(mfs_nodeids_ino(ino) == ino);
+    mfs_nodeids_destroy(ids);
 }
 
-/* Below a directory that has two nodes its children have two, each, which do not change. */
-static void test_places_below_a_moved_directory(void **state)
+/* Below a directory that has two nodeids its children have two, each, which do not change. */
+static void test_nodeids_below_a_moved_directory(void **state)
 {
-    struct mfs_places *p = mfs_places_create();
+    struct mfs_nodeids *ids = mfs_nodeids_create();
     uint64_t dir = ino_of(1), child = ino_of(2), old, new, in_old, in_new;
 
     (void)state;
-    assert_non_null(p);
-    old = mfs_places_node(p, ROOT, "x", dir);
-    in_old = mfs_places_node(p, old, "child", child);
-    new = mfs_places_node(p, ROOT, "y", dir);
-    in_new = mfs_places_node(p, new, "child", child);
+    assert_non_null(ids);
+    old = mfs_nodeids_lookup(ids, ROOT, "x", dir);
+    in_old = mfs_nodeids_lookup(ids, old, "child", child);
+    new = mfs_nodeids_lookup(ids, ROOT, "y", dir);
+    in_new = mfs_nodeids_lookup(ids, new, "child", child);
     assert_true(in_old != in_new);
     for (unsigned i = 0; i < 1000; i++) {
-        assert_true(mfs_places_node(p, old, "child", child) == in_old);
-        assert_true(mfs_places_node(p, new, "child", child) == in_new);
+        assert_true(mfs_nodeids_lookup(ids, old, "child", child) == in_old);
+        assert_true(mfs_nodeids_lookup(ids, new, "child", child) == in_new);
     }
-    mfs_places_destroy(p);
+    mfs_nodeids_destroy(ids);
 }
 
-static void test_rename_takes_the_node_along(void **state)
+static void test_rename_takes_the_nodeid_along(void **state)
 {
-    struct mfs_places *p = mfs_places_create();
+    struct mfs_nodeids *ids = mfs_nodeids_create();
     uint64_t a = ino_of(1), b = ino_of(2), a_node, b_node;
 
     (void)state;
-    assert_non_null(p);
-    a_node = mfs_places_node(p, ROOT, "a", a);
-    b_node = mfs_places_node(p, ROOT, "b", b);
-    mfs_places_renamed(p, ROOT, "a", b_node, "in b", false);
-    assert_true(mfs_places_node(p, b_node, "in b", a) == a_node);
-    mfs_places_renamed(p, b_node, "in b", ROOT, "a", false);
-    mfs_places_renamed(p, ROOT, "a", ROOT, "b", true);
-    assert_true(mfs_places_node(p, ROOT, "b", a) == a_node);
-    assert_true(mfs_places_node(p, ROOT, "a", b) == b_node);
-    mfs_places_renamed(p, ROOT, "a", ROOT, "b", false); /* over a, which must be gone then */
-    assert_true(mfs_places_node(p, ROOT, "b", b) == b_node);
-    mfs_places_renamed(p, ROOT, "no directory", ROOT, "b", false);
-    assert_true(mfs_places_node(p, ROOT, "b", b) != b_node);
-    mfs_places_destroy(p);
+    assert_non_null(ids);
+    a_node = mfs_nodeids_lookup(ids, ROOT, "a", a);
+    b_node = mfs_nodeids_lookup(ids, ROOT, "b", b);
+    mfs_nodeids_renamed(ids, ROOT, "a", b_node, "in b", false);
+    assert_true(mfs_nodeids_lookup(ids, b_node, "in b", a) == a_node);
+    mfs_nodeids_renamed(ids, b_node, "in b", ROOT, "a", false);
+    mfs_nodeids_renamed(ids, ROOT, "a", ROOT, "b", true);
+    assert_true(mfs_nodeids_lookup(ids, ROOT, "b", a) == a_node);
+    assert_true(mfs_nodeids_lookup(ids, ROOT, "a", b) == b_node);
+    mfs_nodeids_renamed(ids, ROOT, "a", ROOT, "b", false); /* over a, which must be gone then */
+    assert_true(mfs_nodeids_lookup(ids, ROOT, "b", b) == b_node);
+    mfs_nodeids_renamed(ids, ROOT, "no directory", ROOT, "b", false);
+    assert_true(mfs_nodeids_lookup(ids, ROOT, "b", b) != b_node);
+    mfs_nodeids_destroy(ids);
 }
 
 /* Moved by another mount more often than there are numbers, while the kernel forgets some of the
- * places, late, and holds others: no number is given twice at a time. */
-static void test_what_the_kernel_holds_is_not_used_again(void **state)
+ * dentries, late, and holds others: no number is given twice at a time. */
+static void test_held_nodeids_are_not_used_again(void **state)
 {
-    enum { KEPT = 100, MOVES = 5000 };
-    struct mfs_places *p = mfs_places_create();
-    uint64_t node[MOVES], dir = ino_of(1), child = ino_of(2);
+    enum { HELD = 100, MOVES = 5000 };
+    struct mfs_nodeids *ids = mfs_nodeids_create();
+    uint64_t nodeid[MOVES], dir = ino_of(1), child = ino_of(2);
 
     (void)state;
-    assert_non_null(p);
+    assert_non_null(ids);
     for (unsigned i = 0; i < MOVES; i++) {
         char name[16];
 
         snprintf(name, sizeof name, "%u", i);
-        node[i] = mfs_places_node(p, ROOT, name, dir);
-        assert_true(mfs_places_node(p, ROOT, name, dir) == node[i]); /* looked up twice */
-        assert_true(mfs_places_ino(mfs_places_node(p, node[i], "child", child)) == child);
+        nodeid[i] = mfs_nodeids_lookup(ids, ROOT, name, dir);
+        assert_true(mfs_nodeids_lookup(ids, ROOT, name, dir) == nodeid[i]); /* looked up twice */
+        assert_true(mfs_nodeids_ino(mfs_nodeids_lookup(ids, nodeid[i], "child", child)) == child);
         for (unsigned k = 0; k < i; k++)
-            assert_true(node[k] == 0 || node[k] != node[i]);
-        if (i >= KEPT && (i - KEPT) % 50) {
-            mfs_places_forget(p, node[i - KEPT], 1);
-            mfs_places_forget(p, node[i - KEPT], 1);
-            node[i - KEPT] = 0;
+            assert_true(nodeid[k] == 0 || nodeid[k] != nodeid[i]);
+        if (i >= HELD && (i - HELD) % 50) {
+            mfs_nodeids_forget(ids, nodeid[i - HELD], 1);
+            mfs_nodeids_forget(ids, nodeid[i - HELD], 1);
+            nodeid[i - HELD] = 0;
         }
     }
-    mfs_places_destroy(p);
+    mfs_nodeids_destroy(ids);
 }
 
-/* A mount renames and another one moves: at no time does a node have two places. */
-static void test_no_node_has_two_places(void **state)
+/* A mount renames and another one moves: at no time does a nodeid have two dentries. */
+static void test_no_nodeid_has_two_dentries(void **state)
 {
     enum { NAMES = 8, MOVES = 200 };
-    struct mfs_places *p = mfs_places_create();
+    struct mfs_nodeids *ids = mfs_nodeids_create();
     uint64_t ino = ino_of(9), seen[NAMES] = {0};
     unsigned at = 0, seed = 1;
     char name[2][8] = {"n0"};
 
     (void)state;
-    assert_non_null(p);
+    assert_non_null(ids);
     for (unsigned i = 0; i < MOVES; i++) {
         unsigned to = (unsigned)rand_r(&seed) % NAMES;
 
         snprintf(name[0], sizeof name[0], "n%u", at);
         snprintf(name[1], sizeof name[1], "n%u", to);
         if (to != at && seen[at] && rand_r(&seed) % 2) {
-            mfs_places_renamed(p, ROOT, name[0], ROOT, name[1], false);
+            mfs_nodeids_renamed(ids, ROOT, name[0], ROOT, name[1], false);
             seen[to] = seen[at];
             seen[at] = 0;
         }
         at = to;
-        seen[at] = mfs_places_node(p, ROOT, name[1], ino);
+        seen[at] = mfs_nodeids_lookup(ids, ROOT, name[1], ino);
         for (unsigned j = 0; j < NAMES; j++)
             assert_true(j == at || seen[j] != seen[at]);
     }
-    mfs_places_destroy(p);
+    mfs_nodeids_destroy(ids);
 }
 
-/* Places in use keep their nodes while very many others go by. */
-static void test_places_in_use_stay(void **state)
+/* Dentries in use keep their nodeids while very many others go by. */
+static void test_nodeids_in_use_stay(void **state)
 {
-    struct mfs_places *p = mfs_places_create();
-    uint64_t ino = ino_of(1), node;
+    struct mfs_nodeids *ids = mfs_nodeids_create();
+    uint64_t ino = ino_of(1), nodeid;
 
     (void)state;
-    assert_non_null(p);
-    mfs_places_node(p, ROOT, "x", ino);
-    node = mfs_places_node(p, ROOT, "y", ino);
+    assert_non_null(ids);
+    mfs_nodeids_lookup(ids, ROOT, "x", ino);
+    nodeid = mfs_nodeids_lookup(ids, ROOT, "y", ino);
     for (uint64_t n = 100; n < 200000; n++) {
-        assert_true(mfs_places_node(p, n, "other", ino_of(n)) == ino_of(n));
+        assert_true(mfs_nodeids_lookup(ids, n, "other", ino_of(n)) == ino_of(n));
         if (n % 500 == 0)
-            assert_true(mfs_places_node(p, ROOT, "y", ino) == node);
+            assert_true(mfs_nodeids_lookup(ids, ROOT, "y", ino) == nodeid);
     }
-    mfs_places_destroy(p);
+    mfs_nodeids_destroy(ids);
 }
 
 /* --- names under a lease
  * -------------------------------------------------------------------------------------
  */
 
-static const struct mfs_kept_place nowhere[2] = {{0, ""}, {0, ""}};
+static const struct mfs_dentry_key nowhere[2] = {{0, ""}, {0, ""}};
 
 /* How many names of the inode the kernel is to drop; the last one in *stale. */
-static unsigned drop_all(struct mfs_places *p, uint64_t ino, struct mfs_places_stale *stale)
+static unsigned drop_all(struct mfs_nodeids *ids, uint64_t ino, struct mfs_nodeids_stale *stale)
 {
     unsigned n = 0;
 
-    while (mfs_places_stale(p, ino, stale)) {
-        mfs_places_dropped(p, stale);
+    while (mfs_nodeids_stale(ids, ino, stale)) {
+        mfs_nodeids_dropped(ids, stale);
         n++;
     }
     return n;
 }
 
-static void test_kept_names_are_revoked(void **state)
+static void test_leased_names_are_revoked(void **state)
 {
-    struct mfs_places *p = mfs_places_create();
-    uint64_t nodes[MFS_PLACES_ALIASES], x, y, other;
-    struct mfs_places_stale stale;
+    struct mfs_nodeids *ids = mfs_nodeids_create();
+    uint64_t nodeids[MFS_NODEIDS_ALIASES], x, y, other;
+    struct mfs_nodeids_stale stale;
 
     (void)state;
-    x = mfs_places_node(p, ROOT, "x", ino_of(1));
-    other = mfs_places_node(p, ROOT, "other", ino_of(2));
-    assert_false(mfs_places_is_kept(p, x));
-    assert_true(mfs_places_keep(p, x, ROOT, "x") && mfs_places_keep(p, other, ROOT, "other"));
-    assert_true(mfs_places_is_kept(p, x));
-    assert_int_equal(mfs_places_revoke(p, ino_of(3), nowhere), 0);
-    y = mfs_places_node(p, other, "y", ino_of(1)); /* not yet heard that it was moved there */
-    assert_true(mfs_places_keep(p, y, other, "y"));
-    assert_int_equal(mfs_places_kept(p, ino_of(1), nodes), 2);
-    assert_int_equal(mfs_places_revoke(p, ino_of(1), nowhere), 2);
-    assert_false(mfs_places_is_kept(p, x) || mfs_places_is_kept(p, y));
-    assert_true(mfs_places_is_kept(p, other));
-    assert_int_equal(drop_all(p, ino_of(1), &stale), 2);
-    assert_int_equal(mfs_places_kept(p, ino_of(1), nodes), 0);
-    assert_true(mfs_places_keep(p, x, ROOT, "x")); /* looked up again */
-    assert_int_equal(mfs_places_revoke(p, 0, nowhere), 2);
-    assert_int_equal(drop_all(p, 0, &stale), 2);
-    mfs_places_destroy(p);
+    x = mfs_nodeids_lookup(ids, ROOT, "x", ino_of(1));
+    other = mfs_nodeids_lookup(ids, ROOT, "other", ino_of(2));
+    assert_false(mfs_nodeids_is_leased(ids, x));
+    assert_true(mfs_nodeids_lease(ids, x, ROOT, "x") &&
+                mfs_nodeids_lease(ids, other, ROOT, "other"));
+    assert_true(mfs_nodeids_is_leased(ids, x));
+    assert_int_equal(mfs_nodeids_revoke(ids, ino_of(3), nowhere), 0);
+    y = mfs_nodeids_lookup(ids, other, "y", ino_of(1)); /* not yet heard that it was moved there */
+    assert_true(mfs_nodeids_lease(ids, y, other, "y"));
+    assert_int_equal(mfs_nodeids_leased(ids, ino_of(1), nodeids), 2);
+    assert_int_equal(mfs_nodeids_revoke(ids, ino_of(1), nowhere), 2);
+    assert_false(mfs_nodeids_is_leased(ids, x) || mfs_nodeids_is_leased(ids, y));
+    assert_true(mfs_nodeids_is_leased(ids, other));
+    assert_int_equal(drop_all(ids, ino_of(1), &stale), 2);
+    assert_int_equal(mfs_nodeids_leased(ids, ino_of(1), nodeids), 0);
+    assert_true(mfs_nodeids_lease(ids, x, ROOT, "x")); /* looked up again */
+    assert_int_equal(mfs_nodeids_revoke(ids, 0, nowhere), 2);
+    assert_int_equal(drop_all(ids, 0, &stale), 2);
+    mfs_nodeids_destroy(ids);
 }
 
-/* What a request does itself its kernel knows, but for other places of the same directory. */
-static void test_own_changes_spare_their_place(void **state)
+/* What a request does itself its kernel knows, but for aliases of the same directory. */
+static void test_own_changes_spare_their_dentry(void **state)
 {
-    struct mfs_places *p = mfs_places_create();
-    uint64_t x = mfs_places_node(p, ROOT, "x", ino_of(1));
-    uint64_t y = mfs_places_node(p, ino_of(2), "y", ino_of(1));
-    const struct mfs_kept_place own[2] = {{ROOT, "x"}, {ROOT, "z"}};
-    struct mfs_places_stale stale;
+    struct mfs_nodeids *ids = mfs_nodeids_create();
+    uint64_t x = mfs_nodeids_lookup(ids, ROOT, "x", ino_of(1));
+    uint64_t y = mfs_nodeids_lookup(ids, ino_of(2), "y", ino_of(1));
+    const struct mfs_dentry_key own[2] = {{ROOT, "x"}, {ROOT, "z"}};
+    struct mfs_nodeids_stale stale;
 
     (void)state;
-    assert_true(mfs_places_keep(p, x, ROOT, "x") && mfs_places_keep(p, y, ino_of(2), "y"));
-    assert_int_equal(mfs_places_revoke(p, ino_of(1), own), 1);
-    mfs_places_renamed(p, ROOT, "x", ROOT, "z", false);
-    assert_int_equal(drop_all(p, ino_of(1), &stale), 1);
-    assert_int_equal(stale.node, y);
-    assert_true(mfs_places_is_kept(p, x));
-    mfs_places_destroy(p);
+    assert_true(mfs_nodeids_lease(ids, x, ROOT, "x") && mfs_nodeids_lease(ids, y, ino_of(2), "y"));
+    assert_int_equal(mfs_nodeids_revoke(ids, ino_of(1), own), 1);
+    mfs_nodeids_renamed(ids, ROOT, "x", ROOT, "z", false);
+    assert_int_equal(drop_all(ids, ino_of(1), &stale), 1);
+    assert_int_equal(stale.nodeid, y);
+    assert_true(mfs_nodeids_is_leased(ids, x));
+    mfs_nodeids_destroy(ids);
 }
 
 /* A name that moved while it was being dropped is dropped at its new place as well. */
 static void test_stale_names_are_followed(void **state)
 {
-    struct mfs_places *p = mfs_places_create();
-    uint64_t x = mfs_places_node(p, ROOT, "x", ino_of(1));
-    struct mfs_places_stale first, second;
+    struct mfs_nodeids *ids = mfs_nodeids_create();
+    uint64_t x = mfs_nodeids_lookup(ids, ROOT, "x", ino_of(1));
+    struct mfs_nodeids_stale first, second;
 
     (void)state;
-    assert_true(mfs_places_keep(p, x, ROOT, "x"));
-    assert_int_equal(mfs_places_revoke(p, ino_of(1), nowhere), 1);
-    assert_true(mfs_places_stale(p, ino_of(1), &first));
+    assert_true(mfs_nodeids_lease(ids, x, ROOT, "x"));
+    assert_int_equal(mfs_nodeids_revoke(ids, ino_of(1), nowhere), 1);
+    assert_true(mfs_nodeids_stale(ids, ino_of(1), &first));
     assert_string_equal(first.name, "x");
-    mfs_places_renamed(p, ROOT, "x", ROOT, "z", false);
-    mfs_places_dropped(p, &first);
-    assert_true(mfs_places_stale(p, ino_of(1), &second));
+    mfs_nodeids_renamed(ids, ROOT, "x", ROOT, "z", false);
+    mfs_nodeids_dropped(ids, &first);
+    assert_true(mfs_nodeids_stale(ids, ino_of(1), &second));
     assert_string_equal(second.name, "z");
-    mfs_places_dropped(p, &second);
-    assert_false(mfs_places_stale(p, ino_of(1), &second));
-    mfs_places_destroy(p);
+    mfs_nodeids_dropped(ids, &second);
+    assert_false(mfs_nodeids_stale(ids, ino_of(1), &second));
+    mfs_nodeids_destroy(ids);
 }
 
 /* What the kernel forgets it does not use. */
 /* A look-up that was under way when the name was revoked does not keep it from being dropped. */
-static void test_stale_names_are_not_kept_again(void **state)
+static void test_stale_names_are_not_leased_again(void **state)
 {
-    struct mfs_places *p = mfs_places_create();
-    uint64_t x = mfs_places_node(p, ROOT, "x", ino_of(1));
-    struct mfs_places_stale stale;
+    struct mfs_nodeids *ids = mfs_nodeids_create();
+    uint64_t x = mfs_nodeids_lookup(ids, ROOT, "x", ino_of(1));
+    struct mfs_nodeids_stale stale;
 
     (void)state;
-    assert_true(mfs_places_keep(p, x, ROOT, "x"));
-    assert_true(mfs_places_keep(p, x, ROOT, "x"));
-    assert_int_equal(mfs_places_revoke(p, ino_of(1), nowhere), 1);
-    assert_false(mfs_places_keep(p, x, ROOT, "x"));
-    assert_false(mfs_places_is_kept(p, x));
-    assert_int_equal(drop_all(p, ino_of(1), &stale), 1);
-    assert_true(mfs_places_keep(p, x, ROOT, "x"));
-    mfs_places_destroy(p);
+    assert_true(mfs_nodeids_lease(ids, x, ROOT, "x"));
+    assert_true(mfs_nodeids_lease(ids, x, ROOT, "x"));
+    assert_int_equal(mfs_nodeids_revoke(ids, ino_of(1), nowhere), 1);
+    assert_false(mfs_nodeids_lease(ids, x, ROOT, "x"));
+    assert_false(mfs_nodeids_is_leased(ids, x));
+    assert_int_equal(drop_all(ids, ino_of(1), &stale), 1);
+    assert_true(mfs_nodeids_lease(ids, x, ROOT, "x"));
+    mfs_nodeids_destroy(ids);
 }
 
-static void test_forgotten_names_are_not_kept(void **state)
+static void test_forgotten_names_are_not_leased(void **state)
 {
-    struct mfs_places *p = mfs_places_create();
-    uint64_t nodes[MFS_PLACES_ALIASES];
-    uint64_t x = mfs_places_node(p, ROOT, "x", ino_of(1));
+    struct mfs_nodeids *ids = mfs_nodeids_create();
+    uint64_t nodeids[MFS_NODEIDS_ALIASES];
+    uint64_t x = mfs_nodeids_lookup(ids, ROOT, "x", ino_of(1));
 
     (void)state;
-    assert_true(mfs_places_node(p, ROOT, "x", ino_of(1)) == x);
-    assert_true(mfs_places_keep(p, x, ROOT, "x"));
-    mfs_places_forget(p, x, 1);
-    assert_true(mfs_places_is_kept(p, x));
-    mfs_places_forget(p, x, 1);
-    assert_false(mfs_places_is_kept(p, x));
-    assert_int_equal(mfs_places_kept(p, 0, nodes), 0);
-    assert_false(mfs_places_keep(p, x, ROOT, "x")); /* it does not hold it */
-    mfs_places_destroy(p);
+    assert_true(mfs_nodeids_lookup(ids, ROOT, "x", ino_of(1)) == x);
+    assert_true(mfs_nodeids_lease(ids, x, ROOT, "x"));
+    mfs_nodeids_forget(ids, x, 1);
+    assert_true(mfs_nodeids_is_leased(ids, x));
+    mfs_nodeids_forget(ids, x, 1);
+    assert_false(mfs_nodeids_is_leased(ids, x));
+    assert_int_equal(mfs_nodeids_leased(ids, 0, nodeids), 0);
+    assert_false(mfs_nodeids_lease(ids, x, ROOT, "x")); /* it does not hold it */
+    mfs_nodeids_destroy(ids);
 }
 
 /* --- attributes of look-ups ----------------------------------------------------------------
@@ -448,7 +449,7 @@ static void test_lookup_does_not_last(void **state)
 
 struct world {
     struct mfs_last_attrs *last_attrs;
-    struct mfs_places *places;
+    struct mfs_nodeids *nodeids;
     struct mfs_lookup_attrs *lookup_attrs;
 };
 
@@ -464,9 +465,9 @@ static void *busy(void *arg)
         mfs_last_attrs_remember(all->last_attrs, &attr);
         if (mfs_last_attrs_recall(all->last_attrs, attr.ino, &got) && got.size != attr.size)
             return arg;
-        if (mfs_places_ino(mfs_places_node(all->places, n % 7, "x", attr.ino)) != attr.ino)
+        if (mfs_nodeids_ino(mfs_nodeids_lookup(all->nodeids, n % 7, "x", attr.ino)) != attr.ino)
             return arg;
-        mfs_places_renamed(all->places, n % 7, "x", n % 5, "y", n % 2);
+        mfs_nodeids_renamed(all->nodeids, n % 7, "x", n % 5, "y", n % 2);
         mfs_lookup_attrs_remember(all->lookup_attrs, thread, &attr);
         if (mfs_lookup_attrs_recall(all->lookup_attrs, thread, attr.ino, &got) &&
             got.size != attr.size)
@@ -477,7 +478,7 @@ static void *busy(void *arg)
 
 static void test_threads(void **state)
 {
-    struct world all = {mfs_last_attrs_create(), mfs_places_create(), mfs_lookup_attrs_create()};
+    struct world all = {mfs_last_attrs_create(), mfs_nodeids_create(), mfs_lookup_attrs_create()};
     pthread_t thread[4];
     void *failed;
 
@@ -489,7 +490,7 @@ static void test_threads(void **state)
         assert_null(failed);
     }
     mfs_last_attrs_destroy(all.last_attrs);
-    mfs_places_destroy(all.places);
+    mfs_nodeids_destroy(all.nodeids);
     mfs_lookup_attrs_destroy(all.lookup_attrs);
 }
 
@@ -588,18 +589,18 @@ int main(void)
         cmocka_unit_test(test_last_attrs_of_directories_outlive_others),
         cmocka_unit_test(test_last_attrs_in_use_stay),
         cmocka_unit_test(test_last_attrs_of_files_last_a_moment),
-        cmocka_unit_test(test_place_is_a_node),
-        cmocka_unit_test(test_large_number_is_one_node),
-        cmocka_unit_test(test_places_below_a_moved_directory),
-        cmocka_unit_test(test_rename_takes_the_node_along),
-        cmocka_unit_test(test_what_the_kernel_holds_is_not_used_again),
-        cmocka_unit_test(test_no_node_has_two_places),
-        cmocka_unit_test(test_places_in_use_stay),
-        cmocka_unit_test(test_kept_names_are_revoked),
-        cmocka_unit_test(test_own_changes_spare_their_place),
+        cmocka_unit_test(test_dentry_has_a_nodeid),
+        cmocka_unit_test(test_large_ino_has_one_nodeid),
+        cmocka_unit_test(test_nodeids_below_a_moved_directory),
+        cmocka_unit_test(test_rename_takes_the_nodeid_along),
+        cmocka_unit_test(test_held_nodeids_are_not_used_again),
+        cmocka_unit_test(test_no_nodeid_has_two_dentries),
+        cmocka_unit_test(test_nodeids_in_use_stay),
+        cmocka_unit_test(test_leased_names_are_revoked),
+        cmocka_unit_test(test_own_changes_spare_their_dentry),
         cmocka_unit_test(test_stale_names_are_followed),
-        cmocka_unit_test(test_stale_names_are_not_kept_again),
-        cmocka_unit_test(test_forgotten_names_are_not_kept),
+        cmocka_unit_test(test_stale_names_are_not_leased_again),
+        cmocka_unit_test(test_forgotten_names_are_not_leased),
         cmocka_unit_test(test_lookup_is_recalled_by_its_thread),
         cmocka_unit_test(test_lookup_does_not_last),
         cmocka_unit_test(test_threads),

@@ -211,9 +211,9 @@ int mfs_device_distrust(struct fuse_session *se)
 
 /* FUSE_NOTIFY_STORE makes the file longer before it takes the bytes that came with it. There are
  * none: whatever byte we gave might overwrite what a mapping has stored there by now. */
-int mfs_device_grow(struct fuse_session *se, uint64_t node, uint64_t end)
+int mfs_device_grow(struct fuse_session *se, uint64_t nodeid, uint64_t end)
 {
-    struct fuse_notify_store_out store = {.nodeid = node, .offset = end - 1, .size = 1};
+    struct fuse_notify_store_out store = {.nodeid = nodeid, .offset = end - 1, .size = 1};
     struct fuse_out_header notice = {.len = sizeof notice + sizeof store + store.size,
                                      .error = FUSE_NOTIFY_STORE};
     const struct iovec iov[] = {

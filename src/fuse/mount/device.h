@@ -43,6 +43,6 @@ int mfs_device_distrust(struct fuse_session *se);
 /* The kernel believes from now on that the file reaches to `end` at least, which is not 0. Its
  * pages keep what they hold. -ENOENT: it has forgotten the inode. Any thread; waits for who holds
  * the last page locked. */
-int mfs_device_grow(struct fuse_session *se, uint64_t node, uint64_t end);
+int mfs_device_grow(struct fuse_session *se, uint64_t nodeid, uint64_t end);
 
 #endif

@@ -146,11 +146,11 @@ static int start_vfs(struct mfs_fuse *m, struct mfs_err *err)
         return mfs_err_set(err, rc, "partitions: %s", strerror(-rc));
     m->ends = mfs_ends_create();
     m->last_attrs = mfs_last_attrs_create();
-    m->places = mfs_places_create();
+    m->nodeids = mfs_nodeids_create();
     m->retries = mfs_retries_create(m->vfs);
     m->lookup_attrs = mfs_lookup_attrs_create();
     m->turns = mfs_turns_create(turns(o));
-    if (m->ends == NULL || m->last_attrs == NULL || m->places == NULL || m->retries == NULL ||
+    if (m->ends == NULL || m->last_attrs == NULL || m->nodeids == NULL || m->retries == NULL ||
         m->lookup_attrs == NULL || m->turns == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     return 0;
@@ -304,7 +304,7 @@ static void tear_down(struct mfs_fuse *m)
     mfs_vfs_destroy(m->vfs);
     mfs_turns_destroy(m->turns);
     mfs_lookup_attrs_destroy(m->lookup_attrs);
-    mfs_places_destroy(m->places);
+    mfs_nodeids_destroy(m->nodeids);
     mfs_last_attrs_destroy(m->last_attrs);
     mfs_notify_destroy(m->writes);
     mfs_notify_destroy(m->names);

@@ -47,13 +47,13 @@ static struct job *pop(struct mfs_notify *n)
 
 /* The kernel forgets the inode's attributes, and its pages from `off` on, if that is not negative:
  * of `len` bytes, or with 0 of all. */
-static int forget(struct mfs_notify *n, uint64_t node, off_t off, off_t len)
+static int forget(struct mfs_notify *n, uint64_t nodeid, off_t off, off_t len)
 {
     int rc;
 
-    mfs_ends_noticed(n->m->ends, node, mfs_clock_mono());
-    rc = fuse_lowlevel_notify_inval_inode(n->m->se, node, off, len);
-    mfs_ends_noticed(n->m->ends, node, mfs_clock_mono());
+    mfs_ends_noticed(n->m->ends, nodeid, mfs_clock_mono());
+    rc = fuse_lowlevel_notify_inval_inode(n->m->se, nodeid, off, len);
+    mfs_ends_noticed(n->m->ends, nodeid, mfs_clock_mono());
     return rc;
 }
 
@@ -109,15 +109,15 @@ static void drop_pages(struct mfs_notify *n, uint64_t ino)
 }
 
 /* What this mount has written itself: the kernel knows where the file ends. */
-static void drop_range(struct mfs_notify *n, uint64_t node, const struct mfs_range *r)
+static void drop_range(struct mfs_notify *n, uint64_t nodeid, const struct mfs_range *r)
 {
-    warn_of_pages(node, forget(n, node, (off_t)r->lo, (off_t)(r->hi - r->lo)));
+    warn_of_pages(nodeid, forget(n, nodeid, (off_t)r->lo, (off_t)(r->hi - r->lo)));
 }
 
 /* Of a name that may have changed the kernel forgets everything. Where all are to be asked for anew
  * most have not: those only expire, as a process that works in a directory could not find out where
  * it is otherwise (getcwd(2)), and what is mounted on one would be unmounted. */
-static int drop_name(struct mfs_notify *n, const struct mfs_places_stale *name, bool all)
+static int drop_name(struct mfs_notify *n, const struct mfs_nodeids_stale *name, bool all)
 {
     struct fuse_session *se = n->m->se;
     size_t len = strlen(name->name);
@@ -134,16 +134,16 @@ static int drop_name(struct mfs_notify *n, const struct mfs_places_stale *name, 
  * answer; nobody waits for us longer than meta/coherence/notices.c and drop_aliases say. */
 static void drop_names(struct mfs_notify *n, uint64_t ino)
 {
-    struct mfs_places_stale name;
+    struct mfs_nodeids_stale name;
 
-    while (mfs_places_stale(n->m->places, ino, &name)) {
+    while (mfs_nodeids_stale(n->m->nodeids, ino, &name)) {
         int rc = drop_name(n, &name, ino == 0);
 
         if (rc < 0 && rc != -ENOENT && rc != -ENODEV && rc != -EBADF)
             mfs_warn("fuse", "inode %llx: name not dropped: %s", (unsigned long long)ino,
                      strerror(-rc));
-        forget(n, name.node, -1, 0);
-        mfs_places_dropped(n->m->places, &name);
+        forget(n, name.nodeid, -1, 0);
+        mfs_nodeids_dropped(n->m->nodeids, &name);
     }
 }
 
@@ -291,10 +291,10 @@ void mfs_notify_invalidate(void *arg, uint64_t ino, void (*done)(void *done_arg)
         done(done_arg);
 }
 
-void mfs_notify_drop(struct mfs_notify *n, uint64_t node, const struct mfs_range *pages,
+void mfs_notify_drop(struct mfs_notify *n, uint64_t nodeid, const struct mfs_range *pages,
                      void (*done)(void *done_arg), void *done_arg)
 {
-    struct job j = {.ino = node, .range = *pages, .done = done, .arg = done_arg};
+    struct job j = {.ino = nodeid, .range = *pages, .done = done, .arg = done_arg};
 
     if (enqueue_new(n, j) == 0 && done != NULL)
         done(done_arg);
@@ -312,15 +312,15 @@ static bool wait_finished(struct mfs_notify *n, uint64_t number, int64_t most)
     return left > 0;
 }
 
-void mfs_notify_settle(struct mfs_notify *n, uint64_t node, int64_t most)
+void mfs_notify_settle(struct mfs_notify *n, uint64_t nodeid, int64_t most)
 {
     uint64_t number = 0;
 
     pthread_mutex_lock(&n->lock);
-    if (n->at == node)
+    if (n->at == nodeid)
         number = n->finished + 1;
     for (const struct job *j = n->first; j != NULL; j = j->next)
-        if (j->ino == node)
+        if (j->ino == nodeid)
             number = j->number;
     wait_finished(n, number, most);
     pthread_mutex_unlock(&n->lock);
@@ -328,22 +328,22 @@ void mfs_notify_settle(struct mfs_notify *n, uint64_t node, int64_t most)
 
 void mfs_notify_attributes(struct mfs_notify *n, uint64_t ino)
 {
-    uint64_t node[MFS_PLACES_ALIASES];
-    size_t count = mfs_places_kept(n->m->places, ino, node);
+    uint64_t nodeid[MFS_NODEIDS_ALIASES];
+    size_t count = mfs_nodeids_leased(n->m->nodeids, ino, nodeid);
 
     if (ino == FUSE_ROOT_ID || ino == 0)
         forget(n, FUSE_ROOT_ID, -1, 0);
     for (size_t i = 0; i < count; i++)
-        forget(n, node[i], -1, 0);
+        forget(n, nodeid[i], -1, 0);
 }
 
 /* What the calling thread's request itself does to names, its kernel knows. */
-static _Thread_local struct mfs_kept_place served[2];
+static _Thread_local struct mfs_dentry_key served[2];
 
 void mfs_notify_serve(uint64_t parent, const char *name, uint64_t new_parent, const char *new_name)
 {
-    served[0] = (struct mfs_kept_place){parent, name};
-    served[1] = (struct mfs_kept_place){new_parent, new_name};
+    served[0] = (struct mfs_dentry_key){parent, name};
+    served[1] = (struct mfs_dentry_key){new_parent, new_name};
 }
 
 /* The directory's other names: the kernel came to their parents before another mount moved those.
@@ -385,9 +385,9 @@ void mfs_notify_distrust(void *arg)
 bool mfs_notify_revoke(void *arg, uint64_t ino, bool name, bool own, void (*done)(void *done_arg),
                        void *done_arg)
 {
-    static const struct mfs_kept_place none[2] = {{0, ""}, {0, ""}};
+    static const struct mfs_dentry_key none[2] = {{0, ""}, {0, ""}};
     struct mfs_notify *n = arg;
-    size_t stale = name ? mfs_places_revoke(n->m->places, ino, own ? served : none) : 0;
+    size_t stale = name ? mfs_nodeids_revoke(n->m->nodeids, ino, own ? served : none) : 0;
 
     mfs_notify_attributes(n, ino);
     if (stale == 0)

@@ -23,11 +23,11 @@ void mfs_notify_invalidate(void *arg, uint64_t ino, void (*done)(void *done_arg)
 
 /* Drops whole pages of a file that this mount has written; then calls `done` (may be NULL), in any
  * case and from another thread as a rule. */
-void mfs_notify_drop(struct mfs_notify *n, uint64_t node, const struct mfs_range *pages,
+void mfs_notify_drop(struct mfs_notify *n, uint64_t nodeid, const struct mfs_range *pages,
                      void (*done)(void *done_arg), void *done_arg);
 
 /* Waits until all of the file's pages that are to be dropped are gone, `most` ns at most. */
-void mfs_notify_settle(struct mfs_notify *n, uint64_t node, int64_t most);
+void mfs_notify_settle(struct mfs_notify *n, uint64_t nodeid, int64_t most);
 
 /* A mfs_meta_revoked_fn: the kernel's names and attributes of a directory. */
 bool mfs_notify_revoke(void *arg, uint64_t ino, bool name, bool own, void (*done)(void *done_arg),

@@ -15,7 +15,7 @@
 #include "fuse/kernel/last_attrs.h"
 #include "fuse/mount/mount.h"
 #include "fuse/mount/notify.h"
-#include "fuse/kernel/places.h"
+#include "fuse/kernel/nodeids.h"
 #include "fuse/mount/retries.h"
 #include "fuse/mount/stats.h"
 #include "fuse/kernel/turns.h"
@@ -37,7 +37,7 @@ struct mfs_fuse {
                                 * they wait for no partition */
     struct mfs_ends *ends;
     struct mfs_last_attrs *last_attrs;
-    struct mfs_places *places;
+    struct mfs_nodeids *nodeids;
     struct mfs_retries *retries;
     struct mfs_lookup_attrs *lookup_attrs;
     struct mfs_turns *turns;

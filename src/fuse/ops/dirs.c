@@ -11,7 +11,7 @@ void mfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_OPENDIR);
     struct mfs_dirh *dir;
-    int rc = mfs_vfs_opendir(m->vfs, mfs_places_ino(ino), fi->flags, &dir);
+    int rc = mfs_vfs_opendir(m->vfs, mfs_nodeids_ino(ino), fi->flags, &dir);
 
     if (rc < 0) {
         fuse_reply_err(req, -rc);
@@ -62,8 +62,8 @@ static bool add(void *arg, const struct mfs_dirent *entry, const struct mfs_attr
         n = fuse_add_direntry_plus(p->req, to, room, entry->name, &e, (off_t)cookie);
     else
         n = fuse_add_direntry(p->req, to, room, entry->name, &e.attr, (off_t)cookie);
-    if ((!p->plus || n > room) && e.ino != 0) /* the kernel is not told of the node */
-        mfs_places_forget(p->m->places, e.ino, 1);
+    if ((!p->plus || n > room) && e.ino != 0) /* the kernel does not get the nodeid */
+        mfs_nodeids_forget(p->m->nodeids, e.ino, 1);
     if (n > room)
         return false;
     p->used += n;

@@ -77,7 +77,7 @@ static void make_tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode, struct 
     struct mfs_attr attr;
     struct mfs_file *file;
     bool keep_cache;
-    int rc = mfs_vfs_tmpfile(m->vfs, mfs_places_ino(parent), mode, fi->flags, &cred, &attr, &file,
+    int rc = mfs_vfs_tmpfile(m->vfs, mfs_nodeids_ino(parent), mode, fi->flags, &cred, &attr, &file,
                              &keep_cache);
 
     if (rc < 0) {
@@ -105,7 +105,7 @@ void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
         make_tmpfile(req, parent, mode, fi);
         return;
     }
-    rc = mfs_vfs_create_open(m->vfs, mfs_places_ino(parent), name, mode, fi->flags, &cred, &attr,
+    rc = mfs_vfs_create_open(m->vfs, mfs_nodeids_ino(parent), name, mode, fi->flags, &cred, &attr,
                              &file, &keep_cache);
 
     if (rc < 0) {

@@ -13,14 +13,14 @@
 void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_count(req, MFS_OP_GETATTR);
-    fuse_ino_t node = ino;
+    fuse_ino_t nodeid = ino;
     struct mfs_attr attr;
     int rc;
 
-    ino = mfs_places_ino(node);
+    ino = mfs_nodeids_ino(nodeid);
     if (mfs_lookup_attrs_recall(m->lookup_attrs, fuse_req_ctx(req)->pid, ino, &attr) &&
         mfs_vfs_is_current(m->vfs, &attr)) {
-        mfs_reply_attr(req, 0, node, &attr);
+        mfs_reply_attr(req, 0, nodeid, &attr);
         return;
     }
 
@@ -29,14 +29,14 @@ void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     if (fi != NULL) {
         mfs_vfs_accessed(mfs_op_file(fi));
         if (mfs_vfs_size(mfs_op_file(fi), &attr)) {
-            mfs_reply_attr(req, 0, node, &attr);
+            mfs_reply_attr(req, 0, nodeid, &attr);
             return;
         }
     }
     rc = mfs_vfs_getattr(m->vfs, ino, &attr);
     if (rc == -ESTALE && mfs_last_attrs_recall(m->last_attrs, ino, &attr))
         rc = 0;
-    mfs_reply_attr(req, rc, node, &attr);
+    mfs_reply_attr(req, rc, nodeid, &attr);
 }
 
 static void set_times(const struct stat *st, int to_set, uint32_t *mask, struct mfs_attr *attr)
@@ -134,19 +134,19 @@ void mfs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_SETATTR);
     struct mfs_attr attr = {
         .mode = st->st_mode, .uid = st->st_uid, .gid = st->st_gid, .size = (uint64_t)st->st_size};
-    fuse_ino_t node = ino;
+    fuse_ino_t nodeid = ino;
     uint32_t mask = 0;
     int rc;
 
     (void)fi;
-    ino = mfs_places_ino(node);
+    ino = mfs_nodeids_ino(nodeid);
     mask |= to_set & FUSE_SET_ATTR_MODE ? MFS_SET_MODE : 0;
     mask |= to_set & FUSE_SET_ATTR_UID ? MFS_SET_UID : 0;
     mask |= to_set & FUSE_SET_ATTR_GID ? MFS_SET_GID : 0;
     mask |= to_set & FUSE_SET_ATTR_SIZE ? MFS_VFS_SET_SIZE : 0;
     set_times(st, to_set, &mask, &attr);
     rc = set(req, m, ino, to_set, mask, &attr);
-    mfs_reply_attr(req, rc, node, &attr);
+    mfs_reply_attr(req, rc, nodeid, &attr);
 }
 
 void mfs_op_readlink(fuse_req_t req, fuse_ino_t ino)

@@ -8,7 +8,7 @@ void mfs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_LOOKUP);
     pid_t thread = fuse_req_ctx(req)->pid;
     struct mfs_attr attr;
-    int rc = mfs_retries_lookup(m->retries, thread, mfs_places_ino(parent), name, &attr);
+    int rc = mfs_retries_lookup(m->retries, thread, mfs_nodeids_ino(parent), name, &attr);
 
     if (rc == 0 && !attr.leased)
         mfs_lookup_attrs_remember(m->lookup_attrs, thread, &attr);
@@ -19,7 +19,7 @@ void mfs_op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
 {
     struct mfs_fuse *m = fuse_req_userdata(req);
 
-    mfs_places_forget(m->places, ino, lookups);
+    mfs_nodeids_forget(m->nodeids, ino, lookups);
     fuse_reply_none(req);
 }
 
@@ -28,7 +28,7 @@ void mfs_op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *
     struct mfs_fuse *m = fuse_req_userdata(req);
 
     for (size_t i = 0; i < count; i++)
-        mfs_places_forget(m->places, forgets[i].ino, forgets[i].nlookup);
+        mfs_nodeids_forget(m->nodeids, forgets[i].ino, forgets[i].nlookup);
     fuse_reply_none(req);
 }
 
@@ -37,7 +37,7 @@ static void make(fuse_req_t req, struct mfs_fuse *m, fuse_ino_t parent, const ch
 {
     struct mfs_cred cred = mfs_op_cred(req);
     struct mfs_attr attr;
-    int rc = mfs_vfs_mknod(m->vfs, mfs_places_ino(parent), name, mode, rdev, &cred, &attr);
+    int rc = mfs_vfs_mknod(m->vfs, mfs_nodeids_ino(parent), name, mode, rdev, &cred, &attr);
 
     mfs_op_names_changed(m, parent);
     mfs_reply_entry(req, rc, parent, name, &attr);
@@ -58,7 +58,7 @@ void mfs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_SYMLINK);
     struct mfs_cred cred = mfs_op_cred(req);
     struct mfs_attr attr;
-    int rc = mfs_vfs_symlink(m->vfs, target, mfs_places_ino(parent), name, &cred, &attr);
+    int rc = mfs_vfs_symlink(m->vfs, target, mfs_nodeids_ino(parent), name, &cred, &attr);
 
     mfs_op_names_changed(m, parent);
     mfs_reply_entry(req, rc, parent, name, &attr);
@@ -68,7 +68,7 @@ void mfs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_LINK);
     struct mfs_attr attr;
-    int rc = mfs_vfs_link(m->vfs, ino, mfs_places_ino(parent), name, &attr);
+    int rc = mfs_vfs_link(m->vfs, ino, mfs_nodeids_ino(parent), name, &attr);
 
     mfs_op_names_changed(m, parent);
     mfs_reply_entry(req, rc, parent, name, &attr);
@@ -77,7 +77,7 @@ void mfs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *
 void mfs_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_UNLINK);
-    int rc = mfs_vfs_unlink(m->vfs, mfs_places_ino(parent), name);
+    int rc = mfs_vfs_unlink(m->vfs, mfs_nodeids_ino(parent), name);
 
     mfs_op_names_changed(m, parent);
     mfs_reply_rc(req, rc);
@@ -89,7 +89,7 @@ void mfs_op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
     int rc;
 
     mfs_notify_serve(parent, name, 0, "");
-    rc = mfs_vfs_rmdir(m->vfs, mfs_places_ino(parent), name);
+    rc = mfs_vfs_rmdir(m->vfs, mfs_nodeids_ino(parent), name);
     mfs_op_names_changed(m, parent);
     mfs_reply_rc(req, rc);
 }
@@ -102,12 +102,13 @@ void mfs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino
     int rc;
 
     mfs_notify_serve(parent, name, new_parent, new_name);
-    rc = mfs_vfs_rename(m->vfs, mfs_places_ino(parent), name, mfs_places_ino(new_parent), new_name,
-                        flags, &cred);
+    rc = mfs_vfs_rename(m->vfs, mfs_nodeids_ino(parent), name, mfs_nodeids_ino(new_parent),
+                        new_name, flags, &cred);
     mfs_op_names_changed(m, parent);
     if (new_parent != parent)
         mfs_op_names_changed(m, new_parent);
     if (rc == 0)
-        mfs_places_renamed(m->places, parent, name, new_parent, new_name, flags & RENAME_EXCHANGE);
+        mfs_nodeids_renamed(m->nodeids, parent, name, new_parent, new_name,
+                            flags & RENAME_EXCHANGE);
     mfs_reply_rc(req, rc);
 }

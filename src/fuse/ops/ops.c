@@ -34,18 +34,18 @@ struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op)
     return m;
 }
 
-void mfs_op_dir_changed(struct mfs_fuse *m, fuse_ino_t node)
+void mfs_op_dir_changed(struct mfs_fuse *m, fuse_ino_t nodeid)
 {
-    mfs_notify_attributes(m->names, mfs_places_ino(node));
+    mfs_notify_attributes(m->names, mfs_nodeids_ino(nodeid));
 }
 
-void mfs_op_names_changed(struct mfs_fuse *m, fuse_ino_t node)
+void mfs_op_names_changed(struct mfs_fuse *m, fuse_ino_t nodeid)
 {
     struct mfs_meta *meta = mfs_vfs_meta(m->vfs);
-    uint64_t dir = mfs_places_ino(node);
+    uint64_t dir = mfs_nodeids_ino(nodeid);
 
-    mfs_op_dir_changed(m, node);
-    if (mfs_meta_shows_names(meta, dir) && mfs_places_is_elsewhere(m->places, node))
+    mfs_op_dir_changed(m, nodeid);
+    if (mfs_meta_shows_names(meta, dir) && mfs_nodeids_has_alias(m->nodeids, nodeid))
         mfs_meta_wait_for_names(meta, dir);
 }
 
@@ -81,10 +81,10 @@ void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,
         .entry_timeout = m->timeout,
     };
     if (S_ISDIR(attr->mode))
-        e->ino = mfs_places_node(m->places, parent, name, attr->ino);
-    /* Not so the attributes: of a node that it does not know yet the kernel can't be told that they
-     * have changed. */
-    if (attr->leased && mfs_places_keep(m->places, e->ino, parent, name) &&
+        e->ino = mfs_nodeids_lookup(m->nodeids, parent, name, attr->ino);
+    /* Not so the attributes: of a nodeid that it does not know yet the kernel can't be told that
+     * they have changed. */
+    if (attr->leased && mfs_nodeids_lease(m->nodeids, e->ino, parent, name) &&
         mfs_vfs_is_leased(m->vfs, attr))
         e->entry_timeout = MFS_OP_SECONDS(MFS_META_LEASE);
     fill_stat(m, attr, &e->attr);
@@ -111,10 +111,10 @@ void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name
     }
     mfs_fill_entry(m, parent, name, attr, &e);
     if (fuse_reply_entry(req, &e) < 0)
-        mfs_places_forget(m->places, e.ino, 1);
+        mfs_nodeids_forget(m->nodeids, e.ino, 1);
 }
 
-void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t node, const struct mfs_attr *attr)
+void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t nodeid, const struct mfs_attr *attr)
 {
     struct mfs_fuse *m = fuse_req_userdata(req);
     double timeout = m->timeout;
@@ -125,7 +125,7 @@ void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t node, const struct mfs_at
         return;
     }
     fill_stat(m, attr, &st);
-    if ((node == FUSE_ROOT_ID || mfs_places_is_kept(m->places, node)) &&
+    if ((nodeid == FUSE_ROOT_ID || mfs_nodeids_is_leased(m->nodeids, nodeid)) &&
         mfs_vfs_is_leased(m->vfs, attr))
         timeout = MFS_OP_SECONDS(MFS_META_LEASE_TIMES);
     fuse_reply_attr(req, &st, timeout);

@@ -19,18 +19,18 @@ struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op); /* only coun
  */
 void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name,
                      const struct mfs_attr *attr);
-void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t node, const struct mfs_attr *attr);
+void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t nodeid, const struct mfs_attr *attr);
 
 void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,
                     const struct mfs_attr *attr, struct fuse_entry_param *e);
 
 /* This mount has changed something of the directory, and replies next. What the kernel was told of
  * its attributes before, perhaps in an answer that it has not looked at yet, does not count. */
-void mfs_op_dir_changed(struct mfs_fuse *m, fuse_ino_t node);
-/* The same of its names, which the kernel knows by the number that the request has. By another one
- * that it has of the directory (fuse/kernel/places.h) it may go on to use what a listing has shown
- * it: waits for the end of that, a little more than a second at most. */
-void mfs_op_names_changed(struct mfs_fuse *m, fuse_ino_t node);
+void mfs_op_dir_changed(struct mfs_fuse *m, fuse_ino_t nodeid);
+/* The same of its names, which the kernel knows by the nodeid of the request. By an alias
+ * (fuse/kernel/nodeids.h) it may go on to use what a listing has shown it: waits for the end of
+ * that, a little more than a second at most. */
+void mfs_op_names_changed(struct mfs_fuse *m, fuse_ino_t nodeid);
 
 /* -errno or 0. */
 void mfs_reply_rc(fuse_req_t req, int rc);

@@ -33,7 +33,7 @@ void mfs_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t si
     void *buf = mfs_op_buffer(MFS_XATTR_SIZE_MAX);
     ssize_t n;
 
-    ino = mfs_places_ino(ino);
+    ino = mfs_nodeids_ino(ino);
     if (buf == NULL)
         n = -ENOMEM;
     else if (strncmp(name, MEMEFS_XATTR_LAYOUT, strlen(MEMEFS_XATTR_LAYOUT)) == 0)
@@ -50,7 +50,7 @@ void mfs_op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
     void *buf = mfs_op_buffer(MFS_XATTR_SIZE_MAX);
     ssize_t n = -ENOMEM;
 
-    ino = mfs_places_ino(ino);
+    ino = mfs_nodeids_ino(ino);
     if (buf != NULL)
         n = mfs_vfs_listxattr(m->vfs, ino, fuse_req_ctx(req)->uid == 0, buf, cap);
     reply_value(req, of_removed(m, ino, n, 0), buf, size);
@@ -100,7 +100,7 @@ void mfs_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const cha
     struct mfs_cred cred = mfs_op_cred(req);
     int rc = 0;
 
-    ino = mfs_places_ino(ino);
+    ino = mfs_nodeids_ino(ino);
     cred.owned = owned_for(req, name);
     if (strcmp(name, MFS_ACL_ACCESS) == 0)
         rc = look_at_group(req, m, ino, &cred);
@@ -116,10 +116,10 @@ void mfs_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_REMOVEXATTR);
     struct mfs_owned owned = owned_for(req, name);
-    int rc = mfs_vfs_removexattr(m->vfs, mfs_places_ino(ino), name, &owned);
+    int rc = mfs_vfs_removexattr(m->vfs, mfs_nodeids_ino(ino), name, &owned);
 
-    if (rc == -EPERM && look_at_process(req, m, mfs_places_ino(ino), &owned))
-        rc = mfs_vfs_removexattr(m->vfs, mfs_places_ino(ino), name, &owned);
+    if (rc == -EPERM && look_at_process(req, m, mfs_nodeids_ino(ino), &owned))
+        rc = mfs_vfs_removexattr(m->vfs, mfs_nodeids_ino(ino), name, &owned);
     mfs_op_dir_changed(m, ino);
     mfs_reply_rc(req, rc);
 }
