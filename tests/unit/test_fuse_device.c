@@ -186,8 +186,8 @@ static int setup(void **state)
     assert_int_equal(keep_mountpoint_private(), 0);
     assert_int_equal(sem_init(&slow_began, 0, 0), 0);
     assert_int_equal(sem_init(&slow_release, 0, 0), 0);
-    served.turns = mfs_turns_create(1);
-    assert_non_null(served.turns);
+    served.admission = mfs_admission_create(1);
+    assert_non_null(served.admission);
     session = fuse_session_new(&args, &ops, sizeof ops, &served);
     fuse_opt_free_args(&args);
     assert_non_null(session);
@@ -209,7 +209,7 @@ static int teardown(void **state)
     assert_int_equal(pthread_join(server, NULL), 0);
     fuse_session_unmount(session);
     fuse_session_destroy(session);
-    mfs_turns_destroy(served.turns);
+    mfs_admission_destroy(served.admission);
     umount2(mountpoint, 0); /* of itself, in a chroot */
     assert_int_equal(rmdir(mountpoint), 0);
     return 0;

@@ -1,5 +1,5 @@
 /* What the FUSE client remembers of what the kernel has been told: last attributes, attributes of
- * look-ups, directories' nodeids, where files end. The parts that need no mount.
+ * look-ups, directories' nodeids, sizes. The parts that need no mount.
  * ctest: threaded */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "fuse/kernel/ends.h"
+#include "fuse/kernel/sizes.h"
 #include "fuse/kernel/last_attrs.h"
 #include "fuse/kernel/nodeids.h"
 #include "fuse/kernel/lookup_attrs.h"
@@ -494,92 +494,92 @@ static void test_threads(void **state)
     mfs_lookup_attrs_destroy(all.lookup_attrs);
 }
 
-/* --- ends --------------------------------------------------------------------------------------
+/* --- sizes ------------------------------------------------------------------------------------
  */
 
 #define LATER(s) ((s)*MFS_SEC)
 
-static void test_end_is_believed_without_notices(void **state)
+static void test_size_is_believed_without_invalidations(void **state)
 {
-    struct mfs_ends *e = mfs_ends_create();
+    struct mfs_sizes *z = mfs_sizes_create();
 
     (void)state;
-    assert_non_null(e);
-    assert_false(mfs_ends_doubt(e, 7, 0, LATER(10)));
-    mfs_ends_told(e, 7, 20000, LATER(10));
-    mfs_ends_told(e, 7, 3000, LATER(10) + 1);
-    assert_false(mfs_ends_doubt(e, 7, 3000, LATER(10) + 2));
-    mfs_ends_destroy(e);
+    assert_non_null(z);
+    assert_false(mfs_sizes_may_be_stale(z, 7, 0, LATER(10)));
+    mfs_sizes_replied(z, 7, 20000, LATER(10));
+    mfs_sizes_replied(z, 7, 3000, LATER(10) + 1);
+    assert_false(mfs_sizes_may_be_stale(z, 7, 3000, LATER(10) + 2));
+    mfs_sizes_destroy(z);
 }
 
 /* Before or after what was told, and for as long as it goes on. */
-static void test_end_is_in_doubt_near_notices(void **state)
+static void test_size_may_be_stale_near_invalidations(void **state)
 {
-    struct mfs_ends *e = mfs_ends_create();
+    struct mfs_sizes *z = mfs_sizes_create();
 
     (void)state;
-    assert_non_null(e);
-    mfs_ends_told(e, 7, 20000, LATER(10));
-    mfs_ends_noticed(e, 7, LATER(20));
-    mfs_ends_told(e, 7, 3000, LATER(20) + 1);
-    assert_true(mfs_ends_doubt(e, 7, 3000, LATER(20) + 2));
-    assert_false(mfs_ends_doubt(e, 7, 20000, LATER(20) + 2));
-    assert_false(mfs_ends_doubt(e, 8, 3000, LATER(20) + 2));
+    assert_non_null(z);
+    mfs_sizes_replied(z, 7, 20000, LATER(10));
+    mfs_sizes_invalidated(z, 7, LATER(20));
+    mfs_sizes_replied(z, 7, 3000, LATER(20) + 1);
+    assert_true(mfs_sizes_may_be_stale(z, 7, 3000, LATER(20) + 2));
+    assert_false(mfs_sizes_may_be_stale(z, 7, 20000, LATER(20) + 2));
+    assert_false(mfs_sizes_may_be_stale(z, 8, 3000, LATER(20) + 2));
     for (int64_t t = 21; t < 40; t++) {
-        mfs_ends_told(e, 7, 3000, LATER(t));
-        mfs_ends_noticed(e, 7, LATER(t) + 1);
-        assert_true(mfs_ends_doubt(e, 7, 3000, LATER(t) + 2));
+        mfs_sizes_replied(z, 7, 3000, LATER(t));
+        mfs_sizes_invalidated(z, 7, LATER(t) + 1);
+        assert_true(mfs_sizes_may_be_stale(z, 7, 3000, LATER(t) + 2));
     }
-    assert_false(mfs_ends_doubt(e, 7, 3000, LATER(50)));
-    mfs_ends_destroy(e);
+    assert_false(mfs_sizes_may_be_stale(z, 7, 3000, LATER(50)));
+    mfs_sizes_destroy(z);
 }
 
 /* What was told twice with no notice near is believed, whatever was before. */
-static void test_end_is_settled_by_quiet(void **state)
+static void test_quiet_settles_the_size(void **state)
 {
-    struct mfs_ends *e = mfs_ends_create();
+    struct mfs_sizes *z = mfs_sizes_create();
 
     (void)state;
-    assert_non_null(e);
-    mfs_ends_told(e, 7, 20000, LATER(10));
-    mfs_ends_noticed(e, 7, LATER(10));
-    mfs_ends_told(e, 7, 3000, LATER(20));
-    mfs_ends_told(e, 7, 3000, LATER(30));
-    mfs_ends_noticed(e, 7, LATER(40));
-    assert_false(mfs_ends_doubt(e, 7, 3000, LATER(40)));
-    mfs_ends_destroy(e);
+    assert_non_null(z);
+    mfs_sizes_replied(z, 7, 20000, LATER(10));
+    mfs_sizes_invalidated(z, 7, LATER(10));
+    mfs_sizes_replied(z, 7, 3000, LATER(20));
+    mfs_sizes_replied(z, 7, 3000, LATER(30));
+    mfs_sizes_invalidated(z, 7, LATER(40));
+    assert_false(mfs_sizes_may_be_stale(z, 7, 3000, LATER(40)));
+    mfs_sizes_destroy(z);
 }
 
-static void test_end_is_moved_by_writes(void **state)
+static void test_writes_extend_the_size(void **state)
 {
-    struct mfs_ends *e = mfs_ends_create();
+    struct mfs_sizes *z = mfs_sizes_create();
 
     (void)state;
-    assert_non_null(e);
-    mfs_ends_told(e, 7, 3000, LATER(10));
-    mfs_ends_reach(e, 7, 9000);
-    mfs_ends_reach(e, 7, 5000);
-    mfs_ends_noticed(e, 7, LATER(20));
-    assert_true(mfs_ends_doubt(e, 7, 8999, LATER(20)));
-    assert_false(mfs_ends_doubt(e, 7, 9000, LATER(20)));
-    mfs_ends_destroy(e);
+    assert_non_null(z);
+    mfs_sizes_replied(z, 7, 3000, LATER(10));
+    mfs_sizes_extended(z, 7, 9000);
+    mfs_sizes_extended(z, 7, 5000);
+    mfs_sizes_invalidated(z, 7, LATER(20));
+    assert_true(mfs_sizes_may_be_stale(z, 7, 8999, LATER(20)));
+    assert_false(mfs_sizes_may_be_stale(z, 7, 9000, LATER(20)));
+    mfs_sizes_destroy(z);
 }
 
 /* A size that was fetched before a smaller one was told must not be told after it. */
-static void test_end_does_not_grow_back(void **state)
+static void test_size_does_not_grow_back(void **state)
 {
-    struct mfs_ends *e = mfs_ends_create();
+    struct mfs_sizes *z = mfs_sizes_create();
 
     (void)state;
-    assert_non_null(e);
-    assert_true(mfs_ends_grow(e, 7, 20000, LATER(9)));
-    mfs_ends_told(e, 7, 3000, LATER(10));
-    assert_false(mfs_ends_grow(e, 7, 20000, LATER(9)));
-    assert_true(mfs_ends_grow(e, 7, 3000, LATER(9)));
-    assert_true(mfs_ends_grow(e, 7, 20000, LATER(11)));
-    mfs_ends_noticed(e, 7, LATER(11));
-    assert_true(mfs_ends_doubt(e, 7, 3000, LATER(11)));
-    mfs_ends_destroy(e);
+    assert_non_null(z);
+    assert_true(mfs_sizes_may_extend(z, 7, 20000, LATER(9)));
+    mfs_sizes_replied(z, 7, 3000, LATER(10));
+    assert_false(mfs_sizes_may_extend(z, 7, 20000, LATER(9)));
+    assert_true(mfs_sizes_may_extend(z, 7, 3000, LATER(9)));
+    assert_true(mfs_sizes_may_extend(z, 7, 20000, LATER(11)));
+    mfs_sizes_invalidated(z, 7, LATER(11));
+    assert_true(mfs_sizes_may_be_stale(z, 7, 3000, LATER(11)));
+    mfs_sizes_destroy(z);
 }
 
 int main(void)
@@ -604,11 +604,11 @@ int main(void)
         cmocka_unit_test(test_lookup_is_recalled_by_its_thread),
         cmocka_unit_test(test_lookup_does_not_last),
         cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_end_is_believed_without_notices),
-        cmocka_unit_test(test_end_is_in_doubt_near_notices),
-        cmocka_unit_test(test_end_is_settled_by_quiet),
-        cmocka_unit_test(test_end_is_moved_by_writes),
-        cmocka_unit_test(test_end_does_not_grow_back),
+        cmocka_unit_test(test_size_is_believed_without_invalidations),
+        cmocka_unit_test(test_size_may_be_stale_near_invalidations),
+        cmocka_unit_test(test_quiet_settles_the_size),
+        cmocka_unit_test(test_writes_extend_the_size),
+        cmocka_unit_test(test_size_does_not_grow_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,13 +23,13 @@
 #define ADDED2 MAPS_DIRECT
 
 /* One process has one mount. */
-static atomic_uint_fast64_t hello;  /* number of the request INIT, until that is answered */
-static atomic_uint known, known2;   /* of ADDED and ADDED2, what the kernel knows … */
-static atomic_uint agreed, agreed2; /* … and what it was answered */
+static atomic_uint_fast64_t init_unique; /* number of the request INIT, until that is answered */
+static atomic_uint known, known2;        /* of ADDED and ADDED2, what the kernel knows … */
+static atomic_uint agreed, agreed2;      /* … and what it was answered */
 static _Thread_local bool kills;
 static size_t kept;                  /* of a worker's buffer, see device.h; SIZE_MAX: all of it */
 static _Thread_local size_t touched; /* of it, by the last request */
-static _Thread_local bool has_turn;  /* the last request, see fuse/kernel/turns.h */
+static _Thread_local bool admitted;  /* its last request, see fuse/kernel/admission.h */
 
 /* A field of the request that lies `off` bytes behind its header; 0 when it is shorter. */
 static uint32_t field(const char *request, size_t len, size_t off)
@@ -60,14 +60,14 @@ static bool asks_to_kill(uint32_t opcode, const char *request, size_t len)
     }
 }
 
-static void hear_hello(uint64_t unique, const char *request, size_t len)
+static void note_init(uint64_t unique, const char *request, size_t len)
 {
     uint32_t flags = field(request, len, offsetof(struct fuse_init_in, flags));
     uint32_t more = field(request, len, offsetof(struct fuse_init_in, flags2));
 
     atomic_store(&known, flags & ADDED);
     atomic_store(&known2, flags & FUSE_INIT_EXT ? more & ADDED2 : 0);
-    atomic_store(&hello, unique);
+    atomic_store(&init_unique, unique);
 }
 
 /* TMPFILE has CREATE's form, question and answer; the name is "/". */
@@ -84,7 +84,7 @@ static void look_at(char *request, size_t len)
     }
     kills = asks_to_kill(in.opcode, request, len);
     if (in.opcode == FUSE_INIT)
-        hear_hello(in.unique, request, len);
+        note_init(in.unique, request, len);
 }
 
 /* May it have to wait until other mounts have dropped pages, as a rule? Nothing may be here for
@@ -113,17 +113,17 @@ static bool may_wait(const char *request, size_t len)
     }
 }
 
-static ssize_t next_request(struct mfs_turns *turns, int fd, char *buf, size_t len)
+static ssize_t next_request(struct mfs_admission *admission, int fd, char *buf, size_t len)
 {
-    ssize_t n = has_turn ? (ssize_t)mfs_turns_next(turns, buf) : 0;
+    ssize_t n = admitted ? (ssize_t)mfs_admission_next(admission, buf) : 0;
 
-    has_turn = n > 0;
-    if (has_turn)
+    admitted = n > 0;
+    if (admitted)
         return n;
     do {
         n = read(fd, buf, len);
-        has_turn = n > 0 && may_wait(buf, (size_t)n);
-    } while (has_turn && !mfs_turns_take(turns, buf, (size_t)n));
+        admitted = n > 0 && may_wait(buf, (size_t)n);
+    } while (admitted && !mfs_admission_admit(admission, buf, (size_t)n));
     return n;
 }
 
@@ -145,27 +145,27 @@ static ssize_t read_request(int fd, void *buf, size_t len, void *userdata)
 
     if (touched > kept)
         give_back(buf);
-    n = next_request(m->turns, fd, buf, len);
+    n = next_request(m->admission, fd, buf, len);
     touched = n > 0 ? (size_t)n : 0;
     if (n > 0)
         look_at(buf, (size_t)n);
     return n;
 }
 
-/* The answer to the kernel's hello: our flags are added to what libfuse says. */
-static void take_over(const struct iovec *iov, int count)
+/* The reply to INIT: our flags are added to libfuse's. */
+static void amend_init(const struct iovec *iov, int count)
 {
     const struct fuse_out_header *out = iov[0].iov_base;
     struct fuse_init_out *init = count > 1 ? iov[1].iov_base : NULL;
 
-    if (out->unique != atomic_load(&hello) || out->error != 0 || init == NULL ||
+    if (out->unique != atomic_load(&init_unique) || out->error != 0 || init == NULL ||
         iov[1].iov_len < offsetof(struct fuse_init_out, flags2) + sizeof init->flags2)
         return;
     init->flags |= atomic_load(&known);
     init->flags2 |= atomic_load(&known2);
     if (init->flags2 != 0)
         init->flags |= FUSE_INIT_EXT;
-    atomic_store(&hello, 0);
+    atomic_store(&init_unique, 0);
     atomic_store(&agreed, atomic_load(&known));
     atomic_store(&agreed2, atomic_load(&known2));
 }
@@ -173,9 +173,9 @@ static void take_over(const struct iovec *iov, int count)
 static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata)
 {
     (void)userdata;
-    if (atomic_load_explicit(&hello, memory_order_relaxed) != 0 && count > 0 &&
+    if (atomic_load_explicit(&init_unique, memory_order_relaxed) != 0 && count > 0 &&
         iov[0].iov_len >= sizeof(struct fuse_out_header))
-        take_over(iov, count);
+        amend_init(iov, count);
     return writev(fd, iov, count);
 }
 

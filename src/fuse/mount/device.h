@@ -15,9 +15,9 @@
 
 #include "fuse/mount/session.h"
 
-/* After the mount, before the first request: 0 or -errno. Requests come in the turn that the
- * mount's mfs_turns gives them. `kept`: bytes that a worker keeps of its request buffer while it
- * waits for the next one; the rest goes back to the system. */
+/* After the mount, before the first request: 0 or -errno. Requests that may wait come
+ * when the mount's mfs_admission admits them. `kept`: bytes that a worker keeps of its request
+ * buffer while it waits for the next one; the rest goes back to the system. */
 int mfs_device_attach(struct fuse_session *se, size_t kept);
 
 /* The name with which CREATE comes for TMPFILE, which libfuse 3.14 does not know: no file has it.
@@ -28,7 +28,7 @@ int mfs_device_attach(struct fuse_session *se, size_t kept);
  * and set-group-ID gone, as whoever made it may not keep them? */
 bool mfs_device_kills(void);
 
-/* Has the kernel left all that to us? Known once it has said hello. */
+/* Has the kernel left all that to us? Known after INIT. */
 bool mfs_device_is_ours(void);
 
 /* May files that bypass the kernel's pages (direct_io) be mapped shared? Known likewise. Not before

@@ -122,7 +122,7 @@ static int start_store(struct mfs_fuse *m, struct mfs_err *err)
 
 /* How many workers may serve what has to wait for other mounts: seven eighths. With clone_fd only
  * the worker that has read a request can answer it. */
-static unsigned turns(const struct mfs_mount_options *o)
+static unsigned admitted_at_once(const struct mfs_mount_options *o)
 {
     return o->clone_fd ? UINT_MAX : o->workers - (o->workers + 7) / 8;
 }
@@ -144,14 +144,14 @@ static int start_vfs(struct mfs_fuse *m, struct mfs_err *err)
 
     if (rc < 0)
         return mfs_err_set(err, rc, "partitions: %s", strerror(-rc));
-    m->ends = mfs_ends_create();
+    m->sizes = mfs_sizes_create();
     m->last_attrs = mfs_last_attrs_create();
     m->nodeids = mfs_nodeids_create();
     m->retries = mfs_retries_create(m->vfs);
     m->lookup_attrs = mfs_lookup_attrs_create();
-    m->turns = mfs_turns_create(turns(o));
-    if (m->ends == NULL || m->last_attrs == NULL || m->nodeids == NULL || m->retries == NULL ||
-        m->lookup_attrs == NULL || m->turns == NULL)
+    m->admission = mfs_admission_create(admitted_at_once(o));
+    if (m->sizes == NULL || m->last_attrs == NULL || m->nodeids == NULL || m->retries == NULL ||
+        m->lookup_attrs == NULL || m->admission == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     return 0;
 }
@@ -302,14 +302,14 @@ static void tear_down(struct mfs_fuse *m)
         mfs_fuse_stats_log(&m->stats, m->store);
     mfs_retries_destroy(m->retries);
     mfs_vfs_destroy(m->vfs);
-    mfs_turns_destroy(m->turns);
+    mfs_admission_destroy(m->admission);
     mfs_lookup_attrs_destroy(m->lookup_attrs);
     mfs_nodeids_destroy(m->nodeids);
     mfs_last_attrs_destroy(m->last_attrs);
     mfs_notify_destroy(m->writes);
     mfs_notify_destroy(m->names);
     mfs_notify_destroy(m->notify);
-    mfs_ends_destroy(m->ends);
+    mfs_sizes_destroy(m->sizes);
     if (m->se != NULL)
         fuse_session_destroy(m->se);
     mfs_control_destroy(m->control); /* its thread uses the store */

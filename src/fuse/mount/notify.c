@@ -51,9 +51,9 @@ static int forget(struct mfs_notify *n, uint64_t nodeid, off_t off, off_t len)
 {
     int rc;
 
-    mfs_ends_noticed(n->m->ends, nodeid, mfs_clock_mono());
+    mfs_sizes_invalidated(n->m->sizes, nodeid, mfs_clock_mono());
     rc = fuse_lowlevel_notify_inval_inode(n->m->se, nodeid, off, len);
-    mfs_ends_noticed(n->m->ends, nodeid, mfs_clock_mono());
+    mfs_sizes_invalidated(n->m->sizes, nodeid, mfs_clock_mono());
     return rc;
 }
 
@@ -80,11 +80,11 @@ static int tell_size(struct mfs_notify *n, uint64_t ino)
     if (rc < 0)
         return rc;
     mfs_vfs_pages_dropped(n->m->vfs, ino, size);
-    if (!mfs_ends_grow(n->m->ends, ino, size, seen))
+    if (!mfs_sizes_may_extend(n->m->sizes, ino, size, seen))
         return 0;
-    mfs_ends_noticed(n->m->ends, ino, mfs_clock_mono());
+    mfs_sizes_invalidated(n->m->sizes, ino, mfs_clock_mono());
     rc = mfs_device_grow(n->m->se, ino, size);
-    mfs_ends_noticed(n->m->ends, ino, mfs_clock_mono());
+    mfs_sizes_invalidated(n->m->sizes, ino, mfs_clock_mono());
     return rc;
 }
 

@@ -3,7 +3,7 @@
  * open(2) is two requests to us, LOOKUP and OPEN. When the file is replaced and gone in between,
  * OPEN says ESTALE and the kernel walks the path again, but only once, and may meet the next
  * replacement. So when a thread has been told ESTALE, its next look-ups open what they find: then
- * it stays until that thread has had its turn, however slow the links are. Costs nothing while
+ * it stays until that thread has been served, however slow the links are. Costs nothing while
  * nobody is told ESTALE. Any thread. */
 #ifndef MFS_FUSE_MOUNT_RETRIES_H
 #define MFS_FUSE_MOUNT_RETRIES_H

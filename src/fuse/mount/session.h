@@ -11,14 +11,14 @@
 
 #include "cluster/capacity.h"
 #include "cluster/table.h"
-#include "fuse/kernel/ends.h"
+#include "fuse/kernel/sizes.h"
 #include "fuse/kernel/last_attrs.h"
 #include "fuse/mount/mount.h"
 #include "fuse/mount/notify.h"
 #include "fuse/kernel/nodeids.h"
 #include "fuse/mount/retries.h"
 #include "fuse/mount/stats.h"
-#include "fuse/kernel/turns.h"
+#include "fuse/kernel/admission.h"
 #include "fuse/kernel/lookup_attrs.h"
 #include "vfs/vfs.h"
 
@@ -35,12 +35,12 @@ struct mfs_fuse {
     struct mfs_notify *names;  /* another thread: these wait for locks that may be held for long */
     struct mfs_notify *writes; /* and another, of pages that this mount's own writes have bypassed:
                                 * they wait for no partition */
-    struct mfs_ends *ends;
+    struct mfs_sizes *sizes;
     struct mfs_last_attrs *last_attrs;
     struct mfs_nodeids *nodeids;
     struct mfs_retries *retries;
     struct mfs_lookup_attrs *lookup_attrs;
-    struct mfs_turns *turns;
+    struct mfs_admission *admission;
     struct fuse_session *se;
     struct mfs_capacity_shares shares; /* of the memory that it may take */
     double timeout;                    /* of names and attributes, s */
@@ -49,7 +49,7 @@ struct mfs_fuse {
     struct mfs_table *table;    /* what the store has, for memefs layout */
     pthread_mutex_t told_lock;  /* guards told; held while it is told of a failover */
     struct mfs_meta *told;      /* NULL before the session, and after it */
-    atomic_bool answers;        /* the kernel has said hello */
+    atomic_bool answers;        /* the kernel has sent INIT */
     _Atomic dev_t device;       /* of the mount, 0 until it has answered; of signals' thread */
 };
 

@@ -66,7 +66,7 @@ static void fill_stat(struct mfs_fuse *m, const struct mfs_attr *attr, struct st
         .st_ctim = attr->ctime,
     };
     if (S_ISREG(attr->mode))
-        mfs_ends_told(m->ends, attr->ino, attr->size, mfs_clock_mono());
+        mfs_sizes_replied(m->sizes, attr->ino, attr->size, mfs_clock_mono());
     if (attr->nlink > 0)
         mfs_last_attrs_remember(m->last_attrs, attr);
 }
