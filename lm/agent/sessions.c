@@ -19,7 +19,7 @@
 #define AREA  "sessions"
 #define TRY   (2 * MFS_SEC)
 #define AGAIN (500 * MFS_MSEC)
-#define LIFE  (20 * MFS_SEC) /* then it has ended by itself (meta/meta.c) */
+#define LIFE  (20 * MFS_SEC) /* then it has ended by itself (meta/life.c) */
 
 struct mfs_agent_session {
     struct mfs_job job;

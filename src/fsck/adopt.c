@@ -9,7 +9,10 @@
 
 #include "base/bytes.h"
 #include "fsck/mend.h"
+#include "meta/call.h"
+#include "meta/coherence/leases.h"
 #include "meta/internal.h"
+#include "meta/ops/ops.h"
 #include "partition/protocol.h"
 
 #define LOST_FOUND  "lost+found"

@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "data/stripes/stripes.h"
+#include "meta/call.h"
+#include "meta/deferred/deferred.h"
 #include "meta/internal.h"
+#include "meta/ops/ops.h"
 
 static int reap(void *arg, uint64_t ino, uint64_t data_end)
 {

@@ -8,8 +8,11 @@
 
 #include "data/stripes/stripe_keys.h"
 #include "data/stripes/stripes.h"
+#include "meta/call.h"
 #include "meta/deferred/doubt.h"
 #include "meta/internal.h"
+#include "meta/ops/ops.h"
+#include "meta/session/session.h"
 
 static int delete_run(struct mfs_mender *m, const struct mfs_census *c, uint64_t ino, size_t from,
                       size_t to)

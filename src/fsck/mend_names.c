@@ -6,7 +6,11 @@
 #include <sys/stat.h>
 
 #include "base/bytes.h"
+#include "meta/cache/cache.h"
+#include "meta/call.h"
+#include "meta/coherence/leases.h"
 #include "meta/internal.h"
+#include "meta/ops/ops.h"
 
 #define NLINK_AT  16
 #define PARENT_AT MFS_RECORD_FIXED

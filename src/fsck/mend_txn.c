@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "meta/call.h"
+#include "meta/deferred/deferred.h"
 #include "meta/internal.h"
+#include "meta/txn/txn.h"
 
 int mfs_mend_intent(struct mfs_mender *m, const struct mfs_census *c, const struct mfs_found *f)
 {

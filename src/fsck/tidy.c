@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/ticker.h"
 #include "fsck/fsck.h"
+#include "meta/call.h"
 #include "meta/internal.h"
 
 #define AREA        "tidy"

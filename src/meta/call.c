@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "meta/call.h"
+#include "meta/session/session.h"
 
 void mfs_call_function(struct mfs_call *c, const char *name)
 {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/call.h"
+
 #define SPACE_AGE MFS_SEC
 
 static uint64_t field(struct mfs_bytes info, const char *name)

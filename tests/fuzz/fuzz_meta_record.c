@@ -7,6 +7,7 @@
 
 #include "meta/internal.h"
 #include "meta/record.h"
+#include "meta/txn/txn.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

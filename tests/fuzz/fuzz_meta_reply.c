@@ -14,6 +14,7 @@
 
 #include "base/ino.h"
 #include "data/stripes/stripe_keys.h"
+#include "meta/deferred/deferred.h"
 #include "world.h"
 
 #define OPERATIONS     3

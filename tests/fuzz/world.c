@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 #include "base/thread.h"
+#include "meta/cache/cache.h"
 #include "meta/cache/contents.h"
+#include "meta/deferred/deferred.h"
 #include "meta/session/opens.h"
+#include "meta/session/session.h"
 #include "meta/session/untold.h"
 
 static const char subscribed[] = "*3\r\n$9\r\nsubscribe\r\n$1\r\nN\r\n:1\r\n";

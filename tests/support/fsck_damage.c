@@ -13,7 +13,9 @@
 #include "base/bytes.h"
 #include "cluster/placement.h"
 #include "fsck_world.h"
+#include "meta/call.h"
 #include "meta/internal.h"
+#include "meta/txn/txn.h"
 
 static char refused[16]; /* a name */
 static const char txn[MFS_TXN_LEN] = "0123456789abcde";

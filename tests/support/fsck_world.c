@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "data/stripes/stripes.h"
+#include "meta/deferred/deferred.h"
+#include "meta/ops/ops.h"
 
 struct meta_client fsck_client;
 struct fsck_tree fsck_tree;

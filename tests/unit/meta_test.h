@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "meta/deferred/deferred.h"
 #include "meta/internal.h"
 #include "meta_fixture.h"
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "cluster/placement.h"
+#include "meta/deferred/deferred.h"
 #include "meta/internal.h"
 #include "meta_test.h"
 

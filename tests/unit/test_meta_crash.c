@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "fsck/fsck.h"
+#include "meta/deferred/deferred.h"
 #include "meta/internal.h"
 #include "meta_world.h"
 

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "meta/call.h"
 #include "meta/internal.h"
 #include "meta_fixture.h"
 

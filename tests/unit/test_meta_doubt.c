@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "meta/deferred/deferred.h"
 #include "meta/internal.h"
 #include "meta_fixture.h"
 #include "store/store.h"

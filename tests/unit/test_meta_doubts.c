@@ -2,6 +2,8 @@
  * or knows it or its names under leases, shows it as it is as soon as the call has failed. */
 #include "doubts_test.h"
 
+#include "meta/deferred/deferred.h"
+
 /* --- content ---------------------------------------------------------------------------------- */
 
 static int commit_by_a(uint64_t ino)

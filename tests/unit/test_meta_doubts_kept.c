@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 
+#include "meta/deferred/deferred.h"
+
 /* --- the place behind the end ----------------------------------------------------------------- */
 
 static int append_beyond(uint64_t ino, uint64_t *number)

@@ -18,7 +18,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "meta/cache/cache.h"
 #include "meta/internal.h"
+#include "meta/session/session.h"
 #include "meta_fixture.h"
 
 #define ROOT MFS_ROOT_INO

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "meta/cache/cache.h"
 #include "meta/internal.h"
 
 #define THREADS 4

@@ -16,6 +16,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "meta/cache/cache.h"
+#include "meta/call.h"
 #include "meta/internal.h"
 #include "meta_fixture.h"
 

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "meta/deferred/deferred.h"
 #include "meta/internal.h"
 #include "meta_world.h"
 

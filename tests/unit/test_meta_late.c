@@ -10,6 +10,11 @@
 
 #include "meta_test.h"
 
+#include "meta/cache/cache.h"
+#include "meta/call.h"
+#include "meta/deferred/deferred.h"
+#include "meta/txn/txn.h"
+
 /* Longer than housekeeping trusts outcomes for (debts.c). */
 #define LONG (20 * INT64_C(3600)) /* s */
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "leases_test.h"
+#include "meta/deferred/deferred.h"
 #include "meta/internal.h"
 
 static void test_attributes(void **state)

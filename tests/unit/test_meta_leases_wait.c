@@ -12,6 +12,9 @@
 
 #include "cluster/trust.h"
 #include "leases_test.h"
+#include "meta/cache/cache.h"
+#include "meta/coherence/leases.h"
+#include "meta/session/session.h"
 
 struct mover {
     pthread_t thread;

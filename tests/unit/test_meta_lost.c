@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "cluster/trust.h"
+#include "meta/coherence/leases.h"
 #include "meta/internal.h"
 #include "meta_fixture.h"
 

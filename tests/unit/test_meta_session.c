@@ -12,8 +12,11 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "meta/call.h"
+#include "meta/deferred/deferred.h"
 #include "meta/internal.h"
 #include "meta/session/opens.h"
+#include "meta/session/session.h"
 #include "meta_fixture.h"
 
 #define ROOT   MFS_ROOT_INO

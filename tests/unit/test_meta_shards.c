@@ -18,7 +18,10 @@
 
 #include "base/clock.h"
 #include "cluster/placement.h"
+#include "meta/cache/cache.h"
+#include "meta/call.h"
 #include "meta/internal.h"
+#include "meta/session/session.h"
 #include "meta_fixture.h"
 
 #define ROOT MFS_ROOT_INO

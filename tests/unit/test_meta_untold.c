@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "meta/deferred/deferred.h"
 #include "meta/internal.h"
 #include "meta/session/opens.h"
 #include "meta/session/untold.h"

@@ -16,6 +16,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "meta/call.h"
+#include "meta/deferred/deferred.h"
 #include "meta/internal.h"
 #include "meta/session/opens.h"
 #include "meta_fixture.h"

@@ -7,6 +7,7 @@
 #include <uthash.h>
 
 #include "base/hash.h"
+#include "meta/cache/cache.h"
 
 #define DIRS_MAX 16384
 #define REVOKED  4096U

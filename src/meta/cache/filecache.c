@@ -8,6 +8,7 @@
 #include <uthash.h>
 
 #include "base/hash.h"
+#include "meta/cache/cache.h"
 
 #define MOST_DEFAULT 65536U
 #define REVOKED      65536U

@@ -10,6 +10,7 @@
 #include <utlist.h>
 
 #include "base/hash.h"
+#include "meta/cache/cache.h"
 
 #define MOST_DEFAULT (1U << 18)
 #define SLOTS        4096U

@@ -7,6 +7,12 @@
 #include <errno.h>
 
 #include "cluster/trust.h"
+#include "meta/cache/cache.h"
+#include "meta/call.h"
+#include "meta/coherence/leases.h"
+#include "meta/deferred/deferred.h"
+#include "meta/ops/ops.h"
+#include "meta/session/session.h"
 
 void mfs_lease_arg(struct mfs_meta *meta, struct mfs_call *c, struct mfs_ino_arg *sid)
 {

@@ -8,6 +8,8 @@
 #include <utlist.h>
 
 #include "base/thread.h"
+#include "meta/cache/cache.h"
+#include "meta/call.h"
 #include "meta/coherence/shown.h"
 #include "meta/session/untold.h"
 #include "store/subscriber.h"

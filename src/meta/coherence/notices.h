@@ -11,6 +11,7 @@
 #ifndef MFS_META_COHERENCE_NOTICES_H
 #define MFS_META_COHERENCE_NOTICES_H
 
+#include "meta/call.h"
 #include "meta/internal.h"
 
 int mfs_notices_start(struct mfs_meta *meta); /* once the session is there */

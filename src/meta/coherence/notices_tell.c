@@ -8,6 +8,8 @@
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "meta/call.h"
+#include "meta/session/session.h"
 
 #define RESEND_FIRST (10 * MFS_MSEC)  /* unanswered: perhaps nobody listened, in a move, say; … */
 #define RESEND_LAST  (100 * MFS_MSEC) /* … or it takes its time */

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include "meta/coherence/leases.h"
 #include "meta/coherence/shown.h"
 
 bool mfs_meta_show(struct mfs_meta *meta, uint64_t dir, const struct mfs_dirent *e,

@@ -9,7 +9,12 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "meta/call.h"
+#include "meta/deferred/deferred.h"
+#include "meta/ops/ops.h"
 #include "meta/session/opens.h"
+#include "meta/session/session.h"
+#include "meta/txn/txn.h"
 #include "partition/protocol.h"
 
 static void reap(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list)

@@ -9,7 +9,11 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "meta/call.h"
+#include "meta/deferred/deferred.h"
+#include "meta/ops/ops.h"
 #include "meta/session/opens.h"
+#include "meta/session/session.h"
 
 #define ITEM      24   /* bytes: ino, count, access time */
 #define AT_ONCE   2048 /* inodes taken together */

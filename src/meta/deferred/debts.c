@@ -19,7 +19,11 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "meta/call.h"
+#include "meta/deferred/deferred.h"
+#include "meta/ops/ops.h"
 #include "meta/session/untold.h"
+#include "meta/txn/txn.h"
 
 #define AT_ONCE   64
 #define GONE_LEN  8                    /* of a note: the inode */

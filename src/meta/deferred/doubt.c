@@ -1,5 +1,9 @@
 #include "meta/deferred/doubt.h"
 
+#include "meta/cache/cache.h"
+#include "meta/coherence/leases.h"
+#include "meta/txn/txn.h"
+
 #define SUSPECTS 6 /* two places: as known before, as the rename met them, as they are now */
 
 struct suspects {

@@ -5,15 +5,7 @@
 #ifndef MFS_META_DEFERRED_DOUBT_H
 #define MFS_META_DEFERRED_DOUBT_H
 
-#include <errno.h>
-
 #include "meta/ops/rename.h"
-
-/* A call failed with this: it may have happened nevertheless. */
-static inline bool mfs_is_doubtful(int rc)
-{
-    return rc == -EIO || rc == -ETIMEDOUT;
-}
 
 /* The inode, of that type, has lost a name in partition `part`, or has been given another: nobody
  * shows it as it was on return. 0, or -errno: its partition can't be asked. Waits for the holders

@@ -10,7 +10,11 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "meta/cache/cache.h"
+#include "meta/call.h"
+#include "meta/coherence/leases.h"
 #include "meta/coherence/notices.h"
+#include "meta/ops/ops.h"
 
 #define MOST 1024 /* kept to be told of later; far more than can be under way at one time */
 

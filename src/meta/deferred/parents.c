@@ -8,6 +8,10 @@
 #include <uthash.h>
 
 #include "cluster/trust.h"
+#include "meta/cache/cache.h"
+#include "meta/call.h"
+#include "meta/deferred/deferred.h"
+#include "meta/session/session.h"
 
 #define FLUSH_MAX    64 /* calls in one go */
 #define FLUSH_ROUNDS 256

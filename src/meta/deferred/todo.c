@@ -11,6 +11,9 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "meta/call.h"
+#include "meta/coherence/leases.h"
+#include "meta/txn/txn.h"
 
 #define TODO_FORMAT 1
 #define TODO_FIXED  (MFS_TODO_NAME_AT + 1)

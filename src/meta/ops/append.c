@@ -1,11 +1,15 @@
 /* O_APPEND: the end of the file is taken at its home, in one step for all clients. */
-#include "meta/deferred/doubt.h"
 #include "meta/coherence/notices.h"
+#include "meta/deferred/doubt.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/bytes.h"
+#include "meta/cache/cache.h"
+#include "meta/call.h"
+#include "meta/ops/ops.h"
+#include "meta/session/session.h"
 
 /* Data are sent along only where they are likely to fit into stripe 0, which the size that this
  * client saw last tells; to be wrong is harmless. */

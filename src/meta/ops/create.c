@@ -8,7 +8,14 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "meta/cache/cache.h"
+#include "meta/call.h"
+#include "meta/coherence/leases.h"
+#include "meta/deferred/deferred.h"
+#include "meta/ops/ops.h"
+#include "meta/session/session.h"
 #include "meta/session/untold.h"
+#include "meta/txn/txn.h"
 #include "partition/protocol.h"
 
 /* A directory's inode may be this old to tell where its entries are. With what a command may be

@@ -1,6 +1,6 @@
 /* Attributes of inodes. */
-#include "meta/deferred/doubt.h"
 #include "meta/coherence/notices.h"
+#include "meta/deferred/doubt.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,13 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "cluster/trust.h"
+#include "meta/cache/cache.h"
+#include "meta/call.h"
+#include "meta/coherence/leases.h"
+#include "meta/deferred/deferred.h"
+#include "meta/ops/ops.h"
 #include "meta/session/opens.h"
+#include "meta/session/session.h"
 #include "partition/protocol.h"
 
 #define ATIME_DAY (24 * 60 * 60)

@@ -1,6 +1,6 @@
 /* Hard links. The inode counts the new name before it exists, so that no name is ever uncounted. */
-#include "meta/deferred/doubt.h"
 #include "meta/coherence/notices.h"
+#include "meta/deferred/doubt.h"
 
 #include <errno.h>
 #include <string.h>
@@ -8,7 +8,14 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "meta/cache/cache.h"
+#include "meta/call.h"
+#include "meta/coherence/leases.h"
+#include "meta/deferred/deferred.h"
+#include "meta/ops/ops.h"
+#include "meta/session/session.h"
 #include "meta/session/untold.h"
+#include "meta/txn/txn.h"
 #include "partition/protocol.h"
 
 struct link {

@@ -12,6 +12,9 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "meta/call.h"
+#include "meta/ops/ops.h"
+#include "meta/txn/txn.h"
 
 #define SCAN_COUNT 4096
 

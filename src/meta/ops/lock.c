@@ -9,6 +9,9 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "meta/call.h"
+#include "meta/ops/ops.h"
+#include "meta/session/session.h"
 
 #define OWNER_LEN 16              /* session, owner */
 #define FIELD_LEN (1 + OWNER_LEN) /* kind first */

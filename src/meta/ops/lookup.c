@@ -7,8 +7,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "meta/cache/cache.h"
 #include "meta/cache/contents.h"
+#include "meta/call.h"
+#include "meta/coherence/leases.h"
 #include "meta/coherence/notices.h"
+#include "meta/ops/ops.h"
+#include "meta/session/session.h"
+#include "meta/txn/txn.h"
 
 /* An entry whose inode is gone for good (a crash left it) is in the way of new ones. */
 static void drop_entry(struct mfs_meta *meta, uint64_t parent, const char *name, uint64_t ino,

@@ -1,7 +1,7 @@
 /* Open files: who has them, and what is written to them becoming known. */
 #include "meta/cache/contents.h"
-#include "meta/deferred/doubt.h"
 #include "meta/coherence/notices.h"
+#include "meta/deferred/doubt.h"
 #include "meta/session/untold.h"
 
 #include <errno.h>
@@ -11,6 +11,10 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "meta/cache/cache.h"
+#include "meta/call.h"
+#include "meta/ops/ops.h"
+#include "meta/session/session.h"
 
 static void take_head(struct mfs_head *head, const struct mfs_reply *r)
 {

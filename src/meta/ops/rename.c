@@ -9,8 +9,14 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "meta/cache/cache.h"
+#include "meta/call.h"
+#include "meta/coherence/leases.h"
 #include "meta/deferred/doubt.h"
+#include "meta/ops/ops.h"
+#include "meta/session/session.h"
 #include "meta/session/untold.h"
+#include "meta/txn/txn.h"
 #include "partition/protocol.h"
 
 /* --- what the partitions are told --------------------------------------------------------------

@@ -5,7 +5,10 @@
 #include <linux/fs.h>
 #include <sys/stat.h>
 
+#include "meta/call.h"
 #include "meta/internal.h"
+#include "meta/session/session.h"
+#include "meta/txn/txn.h"
 
 struct mfs_place {
     uint64_t dir;

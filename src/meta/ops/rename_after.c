@@ -3,8 +3,13 @@
 #include "meta/ops/rename.h"
 
 #include "base/bytes.h"
+#include "meta/call.h"
+#include "meta/coherence/leases.h"
+#include "meta/deferred/deferred.h"
 #include "meta/deferred/doubt.h"
+#include "meta/ops/ops.h"
 #include "meta/session/untold.h"
+#include "meta/txn/txn.h"
 
 static struct mfs_todo todo_of(const struct mfs_rename *r, uint64_t moved, uint64_t other)
 {

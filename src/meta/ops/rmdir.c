@@ -8,6 +8,12 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "meta/call.h"
+#include "meta/coherence/leases.h"
+#include "meta/deferred/deferred.h"
+#include "meta/ops/ops.h"
+#include "meta/session/session.h"
+#include "meta/txn/txn.h"
 #include "partition/protocol.h"
 
 struct removal {

@@ -7,7 +7,14 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "meta/cache/cache.h"
+#include "meta/call.h"
+#include "meta/coherence/leases.h"
+#include "meta/deferred/deferred.h"
+#include "meta/ops/ops.h"
+#include "meta/session/session.h"
 #include "meta/session/untold.h"
+#include "meta/txn/txn.h"
 #include "partition/protocol.h"
 
 #define LEASE_MS 120000 /* as in partition/leases.c */

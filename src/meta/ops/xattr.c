@@ -8,6 +8,9 @@
 #include <sys/xattr.h>
 
 #include "base/bytes.h"
+#include "meta/call.h"
+#include "meta/coherence/leases.h"
+#include "meta/ops/ops.h"
 
 #define ACL_ACCESS  "system.posix_acl_access"
 #define ACL_DEFAULT "system.posix_acl_default"

@@ -7,6 +7,7 @@
 #include <uthash.h>
 
 #include "meta/session/opens.h"
+#include "meta/session/session.h"
 
 struct open {
     uint64_t ino;

@@ -3,6 +3,8 @@
 
 #include <sys/random.h>
 
+#include "meta/session/session.h"
+
 #define WAIT_FIRST (50 * MFS_MSEC / 1000)
 #define WAIT_LAST  (20 * MFS_MSEC)
 #define ROOM_FIRST (5 * MFS_MSEC)

@@ -13,6 +13,8 @@
 
 #include "base/gate.h"
 #include "cluster/trust.h"
+#include "meta/coherence/leases.h"
+#include "meta/session/session.h"
 
 void mfs_touch_check(struct mfs_meta *meta)
 {

@@ -8,6 +8,8 @@
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "meta/call.h"
+#include "meta/coherence/leases.h"
 #include "meta/internal.h"
 #include "meta/session/opens.h"
 

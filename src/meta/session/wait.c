@@ -21,6 +21,9 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "meta/call.h"
+#include "meta/ops/ops.h"
+#include "meta/session/session.h"
 
 #define PART      0U /* where all notes are */
 #define OWNER_LEN 16 /* session, owner */

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "meta/call.h"
+#include "meta/session/session.h"
+#include "meta/txn/txn.h"
 #include "partition/protocol.h"
 
 /* T txn at its decider: nil (open), 'A' (aborted), 'C' … (committed, see partition/names/txn.h). */

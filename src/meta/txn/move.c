@@ -9,6 +9,9 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "meta/call.h"
+#include "meta/session/session.h"
+#include "meta/txn/txn.h"
 
 #define LOCK_WAIT (60 * MFS_SEC)
 #define DEPTH_MAX 100000

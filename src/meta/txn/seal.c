@@ -10,6 +10,10 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "meta/cache/cache.h"
+#include "meta/call.h"
+#include "meta/session/session.h"
+#include "meta/txn/txn.h"
 #include "partition/protocol.h"
 
 static void unseal(struct mfs_meta *meta, uint64_t dir, const char *seal, const uint32_t *parts,

@@ -1,25 +1,23 @@
-/* A client's session: a key with a time to live that says that it is alive. Others take the opens
- * and locks of a session without such a key for nobody's. */
+/* The life of a client's session: it begins, is prolonged every so often, is followed by another
+ * one when it has ended, and ends with the client. What the client has open is registered anew in
+ * each, and all that others may have changed unheard is forgotten. */
 #include "meta/coherence/notices.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "meta/call.h"
+#include "meta/coherence/leases.h"
 #include "meta/deferred/doubt.h"
+#include "meta/session/key.h"
 #include "meta/session/opens.h"
+#include "meta/session/session.h"
 
 #define BEGIN_TRIES 8U
-#define PROVE_WAIT  (2 * MFS_SEC)
-
-static uint32_t session_part(const struct mfs_meta *meta, uint64_t sid)
-{
-    return (uint32_t)(sid % meta->nparts);
-}
 
 /* Prolongs its life. 1: done; 0: it is dead. */
 static int refresh(struct mfs_meta *meta, uint64_t sid)
@@ -33,61 +31,28 @@ static int refresh(struct mfs_meta *meta, uint64_t sid)
     mfs_args_bin(&c.args, key, sizeof key);
     mfs_args_int(&c.args, meta->opts.session_ttl / MFS_MSEC);
     c.cmd.idempotent = true;
-    rc = mfs_call_run(meta, &c, session_part(meta, sid));
+    rc = mfs_call_run(meta, &c, mfs_session_part(meta, sid));
     if (!rc)
         rc = mfs_reply_int(c.cmd.reply) == 1;
     mfs_call_fini(&c);
     return rc;
 }
 
-#define NODE_MARK 'n'
-#define NODE_TEXT 16
-
-/* What its key holds: of which node it is. Who has no leases need not be waited for, and what he
- * learns of cm is not asked for. */
-static void tell_node(const struct mfs_meta *meta, char text[NODE_TEXT])
-{
-    uint32_t node = meta->opts.revoked ? mfs_store_node(meta->store) : MFS_NO_NODE;
-
-    snprintf(text, NODE_TEXT, "-");
-    if (node != MFS_NO_NODE)
-        snprintf(text, NODE_TEXT, "%c%" PRIu32, NODE_MARK, node);
-}
-
-static uint32_t node_told(struct mfs_bytes text)
-{
-    char number[NODE_TEXT] = "", *end;
-    unsigned long node;
-
-    if (text.n < 2 || text.n > sizeof number || text.p[0] != NODE_MARK)
-        return MFS_NO_NODE;
-    memcpy(number, text.p + 1, text.n - 1);
-    node = strtoul(number, &end, 10);
-    return *end || node > MFS_NO_NODE ? MFS_NO_NODE : (uint32_t)node;
-}
-
 static int begin_session(struct mfs_meta *meta, uint64_t sid)
 {
     struct mfs_ino_arg key = mfs_ino_arg(sid);
-    char node[NODE_TEXT];
+    char node[MFS_SESSION_NODE_TEXT];
     struct mfs_call c;
     int rc;
 
     mfs_call_function(&c, "mfs_session");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_int(&c.args, meta->opts.session_ttl / MFS_MSEC);
-    tell_node(meta, node);
+    mfs_session_tell_node(meta, node);
     mfs_args_str(&c.args, node);
     c.cmd.idempotent = true;
-    rc = mfs_call_run(meta, &c, session_part(meta, sid));
+    rc = mfs_call_run(meta, &c, mfs_session_part(meta, sid));
     mfs_call_fini(&c);
-    return rc;
-}
-
-int mfs_session_doubt(struct mfs_meta *meta, int rc)
-{
-    if (mfs_is_doubtful(rc))
-        meta->unsure = true;
     return rc;
 }
 
@@ -206,49 +171,22 @@ static void ask_for_search(struct mfs_meta *meta)
     if (new_sid(&sid))
         return;
     sid >>= 1; /* so that the sum does not overflow */
-    sid += session_part(meta, meta->sid) + meta->nparts - session_part(meta, sid);
+    sid += mfs_session_part(meta, meta->sid) + meta->nparts - mfs_session_part(meta, sid);
     key = mfs_ino_arg(sid);
     mfs_call_function(&c, "mfs_session");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_int(&c.args, 1);
     mfs_args_str(&c.args, "");
     c.cmd.idempotent = true;
-    mfs_call_run(meta, &c, session_part(meta, sid));
+    mfs_call_run(meta, &c, mfs_session_part(meta, sid));
     mfs_call_fini(&c);
 }
 
 /* It can't be alive any more: it is gone with its partition, or nobody could prolong its life. */
 static bool is_over(struct mfs_meta *meta)
 {
-    return mfs_store_gone(meta->store, session_part(meta, meta->sid), 0) ||
+    return mfs_store_gone(meta->store, mfs_session_part(meta, meta->sid), 0) ||
            mfs_clock_mono() - meta->proved > meta->opts.session_ttl;
-}
-
-/* Who was silent for as long as others take for dead is told of nothing, and nothing that he takes
- * is his. */
-bool mfs_session_sure(const struct mfs_meta *meta)
-{
-    return mfs_clock_mono() - meta->proved < meta->opts.session_ttl / 4 * 3;
-}
-
-bool mfs_session_hears(const struct mfs_meta *meta)
-{
-    return !meta->deaf && mfs_session_sure(meta);
-}
-
-int mfs_session_prove(struct mfs_meta *meta)
-{
-    int64_t until = mfs_clock_mono() + PROVE_WAIT;
-
-    if (mfs_session_sure(meta))
-        return 0;
-    mfs_ticker_hurry(&meta->session_ticker);
-    while (!mfs_session_sure(meta)) {
-        if (mfs_clock_mono() >= until)
-            return -EIO;
-        mfs_clock_sleep(MFS_MSEC);
-    }
-    return 0;
 }
 
 void mfs_session_tick(void *arg)
@@ -312,7 +250,7 @@ static void end_session(struct mfs_meta *meta, uint64_t sid, bool clean)
         mfs_call_command(&c, "DEL");
         mfs_args_bin(&c.args, key, sizeof key);
     }
-    mfs_call_run(meta, &c, session_part(meta, sid));
+    mfs_call_run(meta, &c, mfs_session_part(meta, sid));
     mfs_call_fini(&c);
 }
 
@@ -333,47 +271,4 @@ void mfs_session_end(struct mfs_meta *meta)
     free(list);
     rc = mfs_store_drain(meta->store, DRAIN);
     end_session(meta, sid, !rc && !meta->was_unsure && !meta->unsure);
-}
-
-void mfs_session_alive(struct mfs_meta *meta, const uint64_t *sids, size_t n, bool *alive)
-{
-    mfs_session_find(meta, sids, n, alive, NULL);
-}
-
-void mfs_session_find(struct mfs_meta *meta, const uint64_t *sids, size_t n, bool *alive,
-                      uint32_t *node)
-{
-    struct mfs_cmd *cmds = calloc(n, sizeof *cmds);
-    struct mfs_args *args = calloc(n, sizeof *args);
-    char(*keys)[MFS_KEY_INO_LEN] = calloc(n, sizeof *keys);
-
-    memset(alive, true, n * sizeof *alive);
-    for (size_t i = 0; node && i < n; i++)
-        node[i] = MFS_NO_NODE;
-    if (!cmds || !args || !keys)
-        goto out;
-    for (size_t i = 0; i < n; i++) {
-        mfs_key_ino(keys[i], 'Z', sids[i]);
-        mfs_args_init(&args[i], "GET");
-        mfs_args_bin(&args[i], keys[i], sizeof keys[i]);
-        cmds[i] = mfs_args_cmd(&args[i], session_part(meta, sids[i]));
-        cmds[i].idempotent = true;
-    }
-    mfs_store_exec(meta->store, cmds, n);
-    for (size_t i = 0; i < n; i++) {
-        struct mfs_bytes text = cmds[i].rc ? (struct mfs_bytes){0} : mfs_reply_bytes(cmds[i].reply);
-
-        if (cmds[i].rc) /* as long as who had it may rely on what it knew */
-            alive[i] =
-                !mfs_store_gone(meta->store, session_part(meta, sids[i]), meta->opts.session_ttl);
-        else
-            alive[i] = text.p;
-        if (node)
-            node[i] = node_told(text);
-    }
-    mfs_cmds_fini(cmds, n);
-out:
-    free(cmds);
-    free(args);
-    free(keys);
 }

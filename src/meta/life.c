@@ -1,7 +1,10 @@
 /* The life of a client's metadata: its session, what it remembers, its threads. */
+#include "meta/cache/cache.h"
 #include "meta/cache/contents.h"
-#include "meta/deferred/doubt.h"
 #include "meta/coherence/notices.h"
+#include "meta/deferred/deferred.h"
+#include "meta/deferred/doubt.h"
+#include "meta/session/session.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,0 +1,49 @@
+/* What is told partitions later, by nobody who waits: link counts of inodes elsewhere, times of
+ * directories, closes; and housekeeping, which does what a dead client can't. Any thread. */
+#ifndef MFS_META_DEFERRED_DEFERRED_H
+#define MFS_META_DEFERRED_DEFERRED_H
+
+#include "meta/call.h"
+#include "meta/internal.h"
+
+/* --- counts that follow names elsewhere, see debts.c ------------------------------------------ */
+
+struct mfs_debts *mfs_debts_create(void);
+void mfs_debts_destroy(struct mfs_debts *d);
+/* Transaction `txn`, begun at mono time `begun` and noted at `noted`, is done, which `decider`
+ * remembers: both may forget it. Nobody waits. Any thread. */
+void mfs_debts_paid(struct mfs_meta *meta, const char *txn, int64_t begun, uint32_t noted,
+                    uint32_t decider);
+/* Tells all that of all of them, and waits for who is about to. */
+void mfs_debts_flush(struct mfs_meta *meta);
+/* Ends one that was left: the note that `part` has had for `age` seconds, but for its beginning. */
+void mfs_debts_end(struct mfs_meta *meta, uint32_t part, const char *txn, struct mfs_bytes note,
+                   int64_t age);
+/* Is it such a note? */
+bool mfs_debts_is(struct mfs_bytes note);
+
+/* --- times of parents ------------------------------------------------------------------------- */
+
+struct mfs_parents *mfs_parents_create(void);
+void mfs_parents_destroy(struct mfs_parents *p);
+/* Names came or went in the directory now. */
+void mfs_parents_touch(struct mfs_meta *meta, uint64_t dir, struct timespec now);
+/* For calls by which directories came or went in it: which of the settings of its times this client
+ * has seen (decisions/0008), as mfs_dircache_times_set. */
+int32_t mfs_parents_seen(struct mfs_meta *meta, uint64_t dir);
+/* Adds to attributes what has not gone out yet. */
+void mfs_parents_merge(struct mfs_meta *meta, struct mfs_attr *attr);
+void mfs_parents_flush(void *meta);
+
+/* --- closes ----------------------------------------------------------------------------------- */
+
+/* Tells the partitions of all closes that nobody waits for. */
+void mfs_closes_flush(void *meta);
+/* And of those of this inode at once. */
+void mfs_closes_flush_of(struct mfs_meta *meta, uint64_t ino);
+
+/* --- housekeeping ----------------------------------------------------------------------------- */
+
+void mfs_chores_tick(void *meta);
+
+#endif

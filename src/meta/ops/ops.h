@@ -1,0 +1,60 @@
+/* What operations on names and inodes share. Any thread. */
+#ifndef MFS_META_OPS_OPS_H
+#define MFS_META_OPS_OPS_H
+
+#include "meta/call.h"
+#include "meta/internal.h"
+
+/* --- inodes ----------------------------------------------------------------------------------- */
+
+/* Takes note of a record that an answer brought, asked for at mono time `asked`: fills *attr,
+ * remembers directories, merges their pending times. 0 or -EIO. */
+int mfs_meta_take(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes record, int64_t asked,
+                  struct mfs_attr *attr);
+
+/* The same of a directory whose link count this client has changed, which no answer from before may
+ * hide from it. */
+void mfs_meta_counted(struct mfs_meta *meta, uint64_t dir, struct mfs_bytes record, int64_t asked);
+
+/* The record itself: -ESTALE. *c holds it. */
+int mfs_meta_record(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c,
+                    struct mfs_bytes *record);
+
+/* One name less for a file, for the transaction `txn`, which is done once however often it is asked
+ * for; deletes what is left of the file when that was the last. Within mfs_untold_removing. */
+int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time,
+                   const char *txn);
+
+/* What command mfs_unref answered: what unref said, and who else had a lease of the file. */
+struct mfs_bytes mfs_meta_unref_answer(struct mfs_bytes answer, struct mfs_bytes *holders);
+
+/* Does what that asks for: on return nobody shows the file as it was, and it is freed if nobody has
+ * it open. */
+void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said,
+                      struct mfs_bytes holders);
+
+/* The same for a client that died after it had taken the last name, and before all knew: a file
+ * with no openers that are registered. */
+void mfs_meta_unrefed_by_the_dead(struct mfs_meta *meta, uint64_t ino);
+
+/* What unref, close and so on said: deletes what is left of the file's stripes. If it is open yet,
+ * and that only because nobody was told that this client has closed it, tells. */
+void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said);
+
+/* --- directories ------------------------------------------------------------------------------ */
+
+/* Has the directory's inode say that `part` may hold entries of it. -ENOENT, -ENOTDIR */
+int mfs_meta_spread(struct mfs_meta *meta, uint64_t dir, uint32_t part);
+
+/* --- locks ------------------------------------------------------------------------------------ */
+
+enum { MFS_LOCK_READ = 1, MFS_LOCK_WRITE = 2 }; /* in partition/locks/lock_index.h */
+
+/* One attempt to give a lock back, of type F_UNLCK. */
+int mfs_lock_give_back(struct mfs_meta *meta, uint64_t ino, bool flock,
+                       const struct mfs_lock *lock);
+
+/* An owner that the inode has to have, if it matters. */
+void mfs_owned_arg(struct mfs_call *c, bool matters, uint32_t id);
+
+#endif

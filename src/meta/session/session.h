@@ -1,0 +1,78 @@
+/* The session that this client is to the partitions: whether it is alive and is told of what others
+ * change, what it has open, and how long it waits for others. Any thread. */
+#ifndef MFS_META_SESSION_SESSION_H
+#define MFS_META_SESSION_SESSION_H
+
+#include "meta/internal.h"
+
+/* --- patience --------------------------------------------------------------------------------- */
+
+/* Bounded waiting for something that another client is about to finish. */
+struct mfs_patience {
+    int64_t since;
+    unsigned n;
+};
+/* Sleeps a little longer each time, with jitter; false, at once, when it has been enough. */
+bool mfs_patience_wait(const struct mfs_meta *meta, struct mfs_patience *p);
+
+/* The same for memory, while some may come, between attempts to add a name. Their commands don't
+ * wait for it (full_at_once): what they rely on grows old, and others wait for them (untold.h). */
+bool mfs_room_wait(const struct mfs_meta *meta, struct mfs_patience *p);
+
+/* For a command that relies on what is asked from now on, and is not refused much later. */
+int64_t mfs_not_after(const struct mfs_meta *meta);
+
+/* --- failovers and silence, see touch.c ------------------------------------------------------- */
+
+/* If there has been one, forgets all leases, and after a failover all that is kept by a file's
+ * version. To be called before an answer is used that may be the new process'. Any thread, does not
+ * block. */
+void mfs_touch_check(struct mfs_meta *meta);
+/* … and whether those there are now can be relied on: others wait for this session, and cm was
+ * there within so many ns. */
+bool mfs_touch_leases(struct mfs_meta *meta, int64_t within);
+/* May the kernel keep for MFS_META_LEASE what was leased by a question of mono time `asked`? */
+bool mfs_touch_grants(struct mfs_meta *meta, int64_t asked);
+void mfs_touch_tick(void *meta);
+
+/* --- open files and sessions ------------------------------------------------------------------ */
+
+struct mfs_opens *mfs_opens_create(void);
+void mfs_opens_destroy(struct mfs_opens *o);
+/* Counts an open that was registered for `sid`; it is to be registered again if the session is
+ * another by now. */
+void mfs_opens_added(struct mfs_meta *meta, uint64_t ino, uint64_t sid);
+void mfs_opens_locked(struct mfs_meta *meta, uint64_t ino); /* has, or had, locks */
+
+/* Session `sid` has the inode open no more; posted. Housekeeping frees what that leaves. */
+void mfs_session_disown(struct mfs_meta *meta, uint64_t ino, uint64_t sid);
+
+int mfs_session_start(struct mfs_meta *meta);
+void mfs_session_end(struct mfs_meta *meta);
+void mfs_session_tick(void *meta);
+/* What was asked of a partition ended so; if nobody knows whether it was done, something may be
+ * left of it. Returns rc. */
+int mfs_session_doubt(struct mfs_meta *meta, int rc);
+/* Is the session alive, and for a quarter of its time to come? Any thread, does not block. */
+bool mfs_session_sure(const struct mfs_meta *meta);
+/* … and is it told of what others change? */
+bool mfs_session_hears(const struct mfs_meta *meta);
+/* Makes sure of the former, under a new session if need be: before anything is taken in its name
+ * that others give to whom they like once it is dead. 0, or -EIO after 2 s: nobody could tell. */
+int mfs_session_prove(struct mfs_meta *meta);
+/* alive[i] tells of sids[i]; the unknown (an error) count as alive. */
+void mfs_session_alive(struct mfs_meta *meta, const uint64_t *sids, size_t n, bool *alive);
+/* … and of which nodes they are; MFS_NO_NODE where that is not known. */
+void mfs_session_find(struct mfs_meta *meta, const uint64_t *sids, size_t n, bool *alive,
+                      uint32_t *node);
+
+/* --- appending -------------------------------------------------------------------------------- */
+
+struct mfs_place_wait { /* zeros before the first */
+    int64_t since, pause;
+};
+/* Session `holder` has the place behind the end of the file: pauses, and takes it from one that is
+ * dead. -EAGAIN: ask again; -EBUSY: that has taken too long in all. */
+int mfs_place_wait(struct mfs_meta *meta, uint64_t ino, uint64_t holder, struct mfs_place_wait *w);
+
+#endif
