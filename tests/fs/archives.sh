@@ -39,7 +39,7 @@ changes=$(rsync -aHi --checksum "$scratch/tree/" synced/)
 
 rm -r tree copy synced tree.tar.gz
 
-# On two mounts of one machine a file is two to programs, and they lose it: what docs/design/consistency.md warns of.
+# On two mounts of one machine a file is two to programs, and they lose it: what docs/reference/limits.md warns of.
 if [ ! "$work" -ef "$there" ]; then
     printf 'content' >file
     [ "$(stat -c %i file)" = "$(stat -c %i "$there/file")" ] || fail "another inode on the other mount"

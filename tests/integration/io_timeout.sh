@@ -35,7 +35,7 @@ attempt()
     return "$status"
 }
 
-# seldom_waited SECONDS: once a wait was in vain, for 5 s nobody but one waits for that partition (docs/reference/operations.md).
+# seldom_waited SECONDS: once a wait was in vain, for 5 s nobody but one waits for that partition (docs/how-to/survive-faults.md).
 seldom_waited()
 {
     [ "$waited" -le $((3 + $1 / 10)) ] || fail "$waited of $failed that failed in $1 s waited for the partition"

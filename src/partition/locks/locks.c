@@ -9,7 +9,7 @@
 #include "partition/inode.h"
 #include "partition/locks/lock_keys.h"
 
-#define RANGES_MAX  16384 /* of one owner in one file (docs/design/consistency.md) */
+#define RANGES_MAX  16384 /* of one owner in one file (docs/reference/limits.md) */
 #define RANGES_FULL 64    /* likewise, that may be taken when memory is full */
 #define GOING_MAX   1024  /* ranges about to go that are looked at, for one that is not */
 
