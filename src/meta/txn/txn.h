@@ -1,5 +1,5 @@
 /* Changes that take steps in several partitions, and those met half done: intents of names, seals
- * of directories, the lock on moves (docs/METADATA.md). Any thread; blocks. */
+ * of directories, the lock on moves (docs/design/metadata.md). Any thread; blocks. */
 #ifndef MFS_META_TXN_TXN_H
 #define MFS_META_TXN_TXN_H
 
