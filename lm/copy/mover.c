@@ -327,7 +327,7 @@ static void keep_sessions(struct mfs_ends *e)
     struct mfs_args args;
     struct mfs_cmd cmd;
 
-    mfs_args_function(&args, "mfs_sessions_keep", false);
+    mfs_args_init(&args, "mfs_sessions_keep");
     mfs_args_int(&args, KEEP_LIMIT / MFS_MSEC);
     cmd = mfs_args_cmd(&args, e->m->part);
     if (mfs_admin_call(e->source, &cmd, &err))

@@ -7,8 +7,7 @@
  *     bits 53 … 62  sequence, upper 10 bits
  *     bit  63       the sequence has upper bits
  *
- * So bits 53 … 62 of a number without bit 63 are free (fuse/kernel/nodeids.h). The same in Lua is
- * in functions/record.lua. */
+ * So bits 53 … 62 of a number without bit 63 are free (fuse/kernel/nodeids.h). */
 #ifndef MFS_BASE_INO_H
 #define MFS_BASE_INO_H
 

@@ -27,7 +27,7 @@ int mfs_mend_record(struct mfs_meta *meta, uint64_t ino, const char *old, const 
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_fsck_record");
+    mfs_call_command(&c, "mfs_fsck_record");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, old, n);
     mfs_args_bin(&c.args, new, n);

@@ -131,7 +131,7 @@ int mfs_mend_expire(struct mfs_mender *m, uint32_t part, const char *key, size_t
 {
     struct mfs_call c;
 
-    mfs_call_function(&c, "mfs_fsck_expire");
+    mfs_call_command(&c, "mfs_fsck_expire");
     mfs_args_bin(&c.args, key, len);
     mfs_args_int(&c.args, seconds);
     return mfs_mend_changed(m, &c, part);

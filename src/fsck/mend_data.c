@@ -116,7 +116,7 @@ int mfs_mend_loose(struct mfs_mender *m, const struct mfs_census *c, const struc
     (void)c;
     if (rc)
         return rc;
-    mfs_call_function(&call, "mfs_fsck_loose");
+    mfs_call_command(&call, "mfs_fsck_loose");
     mfs_args_bin(&call.args, &letter, 1);
     mfs_args_bin(&call.args, key.b, sizeof key.b);
     return mfs_mend_changed(m, &call, f->part);

@@ -22,7 +22,7 @@ static int change_entry(struct mfs_mender *m, uint32_t part, uint64_t dir, const
     struct mfs_ino_arg key = mfs_ino_arg(dir);
     struct mfs_call c;
 
-    mfs_call_function(&c, "mfs_fsck_entry");
+    mfs_call_command(&c, "mfs_fsck_entry");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, name, len);
     mfs_args_bin(&c.args, old.p, old.n);

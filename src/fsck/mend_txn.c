@@ -112,7 +112,7 @@ int mfs_mend_listed(struct mfs_mender *m, const struct mfs_census *c, const stru
 
     (void)c;
     if (f->fault == MFS_FAULT_ORPHAN) {
-        mfs_call_function(&call, "mfs_fsck_orphan");
+        mfs_call_command(&call, "mfs_fsck_orphan");
     } else {
         mfs_call_command(&call, "HDEL");
         mfs_args_str(&call.args, "#reap");
@@ -126,7 +126,7 @@ int mfs_mend_sequence(struct mfs_mender *m, const struct mfs_census *c, const st
     struct mfs_call call;
 
     (void)c;
-    mfs_call_function(&call, "mfs_fsck_seq");
+    mfs_call_command(&call, "mfs_fsck_seq");
     mfs_args_int(&call.args, (int64_t)f->a);
     mfs_args_int(&call.args, (int64_t)(f->a - f->b));
     return mfs_mend_done(m, &call, f->part);

@@ -46,7 +46,7 @@ static int lock(struct mfs_tidy *t)
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_tidy");
+    mfs_call_command(&c, "mfs_tidy");
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_int(&c.args, LOCK_LIFE / MFS_MSEC);
     rc = mfs_call_run(t->meta, &c, 0);
@@ -111,7 +111,8 @@ static int find_dead(struct mfs_tidy *t)
     for (uint32_t part = 0; part < nparts && !rc; part++) {
         struct mfs_call c;
 
-        mfs_call_query(&c, "mfs_sessions_dead");
+        mfs_call_command(&c, "mfs_sessions_dead");
+        c.cmd.idempotent = true;
         rc = mfs_call_run(t->meta, &c, part);
         if (!rc)
             rc = take_dead(t, c.cmd.reply);
@@ -129,7 +130,7 @@ static int bury(struct mfs_tidy *t)
         struct mfs_ino_arg sid = mfs_ino_arg(t->dead[i]);
         struct mfs_call c;
 
-        mfs_call_function(&c, "mfs_session_bury");
+        mfs_call_command(&c, "mfs_session_bury");
         mfs_args_bin(&c.args, sid.b, sizeof sid.b);
         c.cmd.idempotent = true;
         rc = mfs_call_run(t->meta, &c, (uint32_t)(t->dead[i] % nparts));

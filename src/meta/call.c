@@ -1,4 +1,4 @@
-/* Calls of partitions' functions: arguments in their forms, answers as bytes. */
+/* Calls of partitions' commands: arguments in their forms, answers as bytes. */
 #include "meta/internal.h"
 
 #include <errno.h>
@@ -8,19 +8,6 @@
 #include "base/bytes.h"
 #include "meta/call.h"
 #include "meta/session/session.h"
-
-void mfs_call_function(struct mfs_call *c, const char *name)
-{
-    c->cmd = (struct mfs_cmd){0};
-    mfs_args_function(&c->args, name, false);
-}
-
-void mfs_call_query(struct mfs_call *c, const char *name)
-{
-    c->cmd = (struct mfs_cmd){0};
-    mfs_args_function(&c->args, name, true);
-    c->cmd.idempotent = true;
-}
 
 void mfs_call_command(struct mfs_call *c, const char *name)
 {
@@ -73,24 +60,11 @@ struct mfs_bytes mfs_call_text(const struct mfs_call *c)
     return mfs_reply_bytes(c->cmd.reply);
 }
 
-static struct mfs_call *add_call(struct mfs_calls *b, uint32_t part)
+struct mfs_call *mfs_calls_add(struct mfs_calls *b, const char *name, uint32_t part)
 {
-    b->part[b->n] = part;
-    return &b->call[b->n++];
-}
+    struct mfs_call *c = &b->call[b->n];
 
-struct mfs_call *mfs_calls_add(struct mfs_calls *b, const char *function, uint32_t part)
-{
-    struct mfs_call *c = add_call(b, part);
-
-    mfs_call_function(c, function);
-    return c;
-}
-
-struct mfs_call *mfs_calls_add_command(struct mfs_calls *b, const char *name, uint32_t part)
-{
-    struct mfs_call *c = add_call(b, part);
-
+    b->part[b->n++] = part;
     mfs_call_command(c, name);
     return c;
 }

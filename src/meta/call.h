@@ -1,4 +1,4 @@
-/* How a command or function of a partition is called: arguments in, bytes out; one, several at
+/* How a command of a partition is called: arguments in, bytes out; one, several at
  * once, or the same to many partitions. Any thread; blocks until all have answered, as
  * store/store.h says. */
 #ifndef MFS_META_CALL_H
@@ -8,7 +8,7 @@
 
 #include "meta/internal.h"
 
-/* One function or command, its arguments and its answer; fits on the stack. */
+/* One command, its arguments and its answer; fits on the stack. */
 struct mfs_call {
     struct mfs_args args;
     struct mfs_cmd cmd;
@@ -19,9 +19,7 @@ struct mfs_bytes {
     size_t n;
 };
 
-void mfs_call_function(struct mfs_call *c, const char *name); /* in Lua; writes */
-void mfs_call_query(struct mfs_call *c, const char *name);    /* in Lua; reads only */
-void mfs_call_command(struct mfs_call *c, const char *name);  /* redis' own, or src/partition's */
+void mfs_call_command(struct mfs_call *c, const char *name); /* redis' own, or src/partition's */
 /* Runs it; 0 or -errno. mfs_call_fini in any case. */
 int mfs_call_run(struct mfs_meta *meta, struct mfs_call *c, uint32_t part);
 void mfs_call_post(struct mfs_meta *meta, struct mfs_call *c, uint32_t part);
@@ -37,9 +35,8 @@ struct mfs_calls {
     uint32_t part[MFS_CALLS_MAX];
     size_t n;
 };
-/* The next call, a function for `part`; its arguments are to be added before the batch runs. */
-struct mfs_call *mfs_calls_add(struct mfs_calls *b, const char *function, uint32_t part);
-struct mfs_call *mfs_calls_add_command(struct mfs_calls *b, const char *name, uint32_t part);
+/* The next call, a command for `part`; its arguments are to be added before the batch runs. */
+struct mfs_call *mfs_calls_add(struct mfs_calls *b, const char *name, uint32_t part);
 /* 0 or the first error; each call's cmd.rc tells its own. mfs_calls_fini in any case. */
 int mfs_calls_run(struct mfs_meta *meta, struct mfs_calls *b);
 void mfs_calls_fini(struct mfs_calls *b);
@@ -57,7 +54,7 @@ int mfs_call_bits(struct mfs_meta *meta, struct mfs_call *c, const unsigned char
 /* How many partitions a bitmap of so many bytes can name, at most. */
 size_t mfs_bits_most(const struct mfs_meta *meta, size_t nbits);
 
-/* Arguments in the form that functions take them. */
+/* Arguments in the form that commands take them. */
 struct mfs_ino_arg {
     char b[8];
 };

@@ -1,4 +1,4 @@
-/* What the files of src/meta share: the state, and how a function in a partition is called. */
+/* What the files of src/meta share: the state. */
 #ifndef MFS_META_INTERNAL_H
 #define MFS_META_INTERNAL_H
 

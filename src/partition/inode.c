@@ -86,7 +86,7 @@ bool mfs_inode_is_here(struct mfs_span ino, struct mfs_span here)
     return ino.n >= 8 && here.n == 2 && mfs_ino_home(mfs_get_be64(ino.p)) == mfs_get_be16(here.p);
 }
 
-/* What is behind the count stays (mfs_reopen in functions/session.lua). */
+/* What is behind the count stays (mfs_reopen in upkeep/sessions.c). */
 int64_t mfs_inode_opened(struct RedisModuleCtx *ctx, struct mfs_span ino,
                          struct RedisModuleString *sid, int64_t by)
 {
@@ -154,10 +154,15 @@ static void free_inode(struct RedisModuleCtx *ctx, struct mfs_inode *i, struct m
     }
 }
 
-void mfs_inode_orphan(struct RedisModuleCtx *ctx, struct mfs_span ino, bool orphan)
+bool mfs_inode_orphan(struct RedisModuleCtx *ctx, struct mfs_span ino, bool orphan)
 {
-    mfs_redis.FreeCallReply(
-        mfs_redis.Call(ctx, orphan ? "SADD" : "SREM", "cb", "#orphans", ino.p, ino.n));
+    struct RedisModuleCallReply *reply =
+        mfs_redis.Call(ctx, orphan ? "SADD" : "SREM", "cb", "#orphans", ino.p, ino.n);
+    bool changed = reply && mfs_redis.CallReplyInteger(reply) > 0;
+
+    if (reply)
+        mfs_redis.FreeCallReply(reply);
+    return changed;
 }
 
 void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span time,

@@ -54,8 +54,8 @@ void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs
 
 /* #freed: how many inodes of those that #seq counts are gone. */
 void mfs_inode_count_freed(struct RedisModuleCtx *ctx);
-/* #orphans has those of no name that are open. */
-void mfs_inode_orphan(struct RedisModuleCtx *ctx, struct mfs_span ino, bool orphan);
+/* #orphans has those of no name that are open. False: it was as it is to be. */
+bool mfs_inode_orphan(struct RedisModuleCtx *ctx, struct mfs_span ino, bool orphan);
 
 /* Takes away what of MFS_DROP_* it has; not of a directory. The inode is open for writing, and the
  * caller tells the journal of its record. */

@@ -33,7 +33,7 @@ bool mfs_request_has(const struct mfs_request *r, int i, size_t n)
 
 int mfs_request_fail(const struct mfs_request *r, int number, const char *text)
 {
-    char line[64];
+    char line[160];
 
     snprintf(line, sizeof line, "ERRNO %d %s", number, text);
     return mfs_redis.ReplyWithError(r->ctx, line);

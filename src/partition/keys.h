@@ -26,7 +26,7 @@ int64_t mfs_request_int(const struct mfs_request *r, int i);
 /* Has the argument just so many bytes? */
 bool mfs_request_has(const struct mfs_request *r, int i, size_t n);
 
-/* Answers with errno, as fail() in functions/head.lua does; as a command, MFS_REDIS_OK. */
+/* Answers with errno (store/reply.h). */
 int mfs_request_fail(const struct mfs_request *r, int number, const char *text);
 
 struct mfs_span mfs_string_span(const struct RedisModuleString *s);

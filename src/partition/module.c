@@ -1,6 +1,5 @@
-/* What runs inside each partition's redis-server, as commands in C: all that names and small files
- * need again and again. The rest are functions in Lua (src/store/functions), which call these where
- * they need the same (decisions/0012). */
+/* What runs inside each partition's redis-server: the steps that must be atomic there, as commands
+ * (protocol.h lists them; decisions/0012). */
 #include "partition/commands.h"
 #include "partition/journal/journal.h"
 #include "partition/locks/lock_keys.h"

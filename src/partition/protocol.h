@@ -26,6 +26,8 @@
     EACH(CHANGES, "write", MFS_CONFIRM_ALWAYS)                                                     \
     /* changes data or names, and is refused when memory is full */                                \
     EACH(GROWS, "write deny-oom", MFS_CONFIRM_ALWAYS)                                              \
+    /* makes an empty partition, for Local Managers */                                             \
+    EACH(FORMATS, "write admin", MFS_CONFIRM_ALWAYS)                                               \
     /* of the process, for Local Managers */                                                       \
     EACH(MANAGES, "readonly admin", MFS_CONFIRM_NEVER)                                             \
     /* likewise, also while it follows another process */                                          \
@@ -98,11 +100,28 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
     EACH(in_way, 7, 8, READS)                                                                      \
     EACH(closing, 3, 8, MARKS)                                                                     \
     EACH(unlock_session, 3, 8, CHANGES)                                                            \
+    EACH(wait, 4, 16, CHANGES)                                                                     \
+    EACH(wait_over, 3, 16, CHANGES)                                                                \
+    EACH(session, 4, 8, CHANGES)                                                                   \
+    EACH(session_end, 2, 8, CHANGES)                                                               \
+    EACH(sessions_dead, 1, 0, READS)                                                               \
+    EACH(session_bury, 2, 8, CHANGES)                                                              \
+    EACH(sessions_keep, 2, 0, CHANGES)                                                             \
+    EACH(reopen, 4, 8, CHANGES)                                                                    \
+    EACH(chores, 2, 0, CHANGES)                                                                    \
+    EACH(tidy, 3, 8, CHANGES)                                                                      \
+    EACH(fsck_record, 4, 8, CHANGES)                                                               \
+    EACH(fsck_entry, 5, 8, CHANGES)                                                                \
+    EACH(fsck_loose, 3, 1, CHANGES)                                                                \
+    EACH(fsck_orphan, 2, 8, CHANGES)                                                               \
+    EACH(fsck_expire, 3, 0, CHANGES)                                                               \
+    EACH(fsck_seq, 3, 0, CHANGES)                                                                  \
     EACH(scan, 4, 0, READS)                                                                        \
     EACH(alone, 1, 0, ASKS)
 
 /* Those for others. */
 #define MFS_OTHER_COMMANDS(EACH)                                                                   \
+    EACH(format, 7, 0, FORMATS)                                                                    \
     EACH(journal, 1, 0, MANAGES)                                                                   \
     EACH(term, 1, 0, TERMS)                                                                        \
     EACH(term_consent, 1, 0, TERMS)                                                                \
@@ -112,55 +131,34 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
 
 #define MFS_COMMANDS(EACH) MFS_CLIENT_COMMANDS(EACH) MFS_OTHER_COMMANDS(EACH)
 
-/* The server's own commands that clients may use, with their effects; functions in Lua are clients,
- * too. */
+/* The server's own commands that clients may use, with their effects. */
 #define MFS_SERVER_COMMANDS(EACH)                                                                  \
     /* of the connection (auth needs no right) */                                                  \
     EACH("ping", READS)      /* store/fence.c, subscriber.c */                                     \
     EACH("subscribe", READS) /* store/subscriber.c: notices */                                     \
-    EACH("publish", READS)   /* meta/coherence/notices.c */                                        \
+    EACH("publish", READS)   /* meta/notices.c */                                                  \
     EACH("wait", READS)      /* store/confirm.c */                                                 \
     /* of the process: room left, for statfs and lm's figures */                                   \
     EACH("info", READS)                                                                            \
     EACH("dbsize", READS)                                                                          \
-    /* functions, which only lm loads */                                                           \
-    EACH("fcall", CHANGES)                                                                         \
-    EACH("fcall_ro", READS)                                                                        \
-    /* stripes, records, entries: by clients and in functions */                                   \
+    /* stripes, records, entries */                                                                \
     EACH("get", READS)                                                                             \
     EACH("getrange", READS)                                                                        \
     EACH("set", CHANGES)                                                                           \
     EACH("setrange", CHANGES)                                                                      \
     EACH("strlen", READS)                                                                          \
-    EACH("incr", CHANGES)                                                                          \
     EACH("hget", READS)                                                                            \
     EACH("hmget", READS)                                                                           \
-    EACH("hgetall", READS)                                                                         \
-    EACH("hset", CHANGES)                                                                          \
     EACH("hdel", CHANGES)                                                                          \
     EACH("hexists", READS)                                                                         \
-    EACH("hlen", READS)                                                                            \
     EACH("hkeys", READS)                                                                           \
-    EACH("hincrby", CHANGES)                                                                       \
     EACH("hscan", READS)                                                                           \
-    EACH("hrandfield", READS)                                                                      \
-    EACH("sadd", CHANGES)                                                                          \
-    EACH("srem", CHANGES)                                                                          \
-    EACH("smembers", READS)                                                                        \
     EACH("sscan", READS) /* fsck/scan.c */                                                         \
-    EACH("srandmember", READS)                                                                     \
     EACH("exists", READS)                                                                          \
     EACH("del", CHANGES)                                                                           \
-    EACH("unlink", CHANGES)                                                                        \
-    EACH("rename", CHANGES)                                                                        \
-    EACH("copy", CHANGES)                                                                          \
-    EACH("expire", MARKS)                                                                          \
     EACH("pexpire", MARKS)                                                                         \
     EACH("persist", MARKS)                                                                         \
-    EACH("ttl", READS)                                                                             \
-    EACH("time", READS)                                                                            \
-    EACH("scan", READS)         /* memefs fsck; stripes that nobody knows */                       \
-    EACH("memory|usage", READS) /* functions/fsck.lua, stripe_keys.lua */
+    EACH("scan", READS) /* memefs fsck; stripes that nobody knows */
 
 /* ---- answers --------------------------------------------------------------------------------- */
 

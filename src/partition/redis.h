@@ -33,8 +33,7 @@ enum { MFS_REDIS_OK = 0, MFS_REDIS_ERR = 1 };
 enum { MFS_REDIS_READ = 1, MFS_REDIS_WRITE = 2 };
 enum { MFS_REDIS_STRING = 1, MFS_REDIS_HASH = 3, MFS_REDIS_SET = 4 }; /* types of keys */
 #define MFS_REDIS_CLIENT_UNIX (1U << 4) /* flag of a client: by the UNIX socket */
-#define MFS_REDIS_IN_FUNCTION (1 << 0)  /* flag of a context: a script or function is running */
-#define MFS_REDIS_OOM         (1 << 10) /* likewise: memory is full */
+#define MFS_REDIS_OOM         (1 << 10) /* flag of a context: memory is full */
 #define MFS_REDIS_REPLICATED  (1 << 12) /* likewise: the command came from the process copied */
 enum { MFS_EVENT_ROLE = 0 };            /* it follows another process, or does not any more */
 enum { MFS_ROLE_MASTER = 0 };
@@ -98,7 +97,7 @@ struct mfs_redis_api {
                                                            int at);
     int (*CommandFilterArgReplace)(struct RedisModuleCommandFilterCtx *, int at,
                                    struct RedisModuleString *);
-    int (*GetContextFlags)(struct RedisModuleCtx *); /* takes NULL */
+    int (*GetContextFlags)(struct RedisModuleCtx *);
     unsigned long long (*GetClientId)(struct RedisModuleCtx *);
     int (*GetClientInfoById)(void *info, uint64_t id);
     int (*DeauthenticateAndCloseClient)(struct RedisModuleCtx *, uint64_t id);

@@ -11,13 +11,6 @@ void mfs_args_init(struct mfs_args *a, const char *command)
     mfs_args_str(a, command);
 }
 
-void mfs_args_function(struct mfs_args *a, const char *name, bool read_only)
-{
-    mfs_args_init(a, read_only ? "FCALL_RO" : "FCALL");
-    mfs_args_str(a, name);
-    mfs_args_str(a, "0");
-}
-
 void mfs_args_bin(struct mfs_args *a, const void *p, size_t len)
 {
     assert(a->n < MFS_ARGS_MAX);

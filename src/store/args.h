@@ -15,9 +15,6 @@ struct mfs_args {
 };
 
 void mfs_args_init(struct mfs_args *a, const char *command);
-/* "FCALL name 0", or FCALL_RO when read_only. Keys go as plain arguments, as there is no cluster.
- */
-void mfs_args_function(struct mfs_args *a, const char *name, bool read_only);
 void mfs_args_bin(struct mfs_args *a, const void *p, size_t len);
 void mfs_args_str(struct mfs_args *a, const char *s);
 void mfs_args_int(struct mfs_args *a, int64_t v);

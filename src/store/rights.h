@@ -3,7 +3,7 @@
  * scripts, other users, replication, whatever touches every key at once.
  *
  * A command that is missing there is refused with NOPERM. Unit tests run under these rules, so one
- * of them will ask for it. Rules apply inside functions, too. */
+ * of them will ask for it. */
 #ifndef MFS_STORE_RIGHTS_H
 #define MFS_STORE_RIGHTS_H
 

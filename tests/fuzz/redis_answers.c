@@ -7,10 +7,17 @@
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* The answer under way: values that are still to come, 0 when it is whole. */
+#define DEPTH 4
+
+/* The answer under way: arrays that are not whole yet, the outermost first, with how many values
+ * each still needs. */
 static struct {
-    bool begun, postponed;
-    long due, given;
+    bool begun;
+    unsigned depth;
+    struct {
+        bool postponed;
+        long due, given;
+    } array[DEPTH];
 } answer;
 
 void fuzz_answer_begin(void)
@@ -20,17 +27,36 @@ void fuzz_answer_begin(void)
 
 void fuzz_answer_end(void)
 {
-    FUZZ_CHECK(answer.begun && !answer.due && !answer.postponed);
+    FUZZ_CHECK(answer.begun && !answer.depth);
 }
 
-/* One value of the answer; all of it, or an element of the array that was begun. */
+/* Arrays that have all of their values are whole. */
+static void close_arrays(void)
+{
+    while (answer.depth && !answer.array[answer.depth - 1].postponed &&
+           !answer.array[answer.depth - 1].due)
+        answer.depth--;
+}
+
+/* One value: all of the answer, or an element of the innermost array. */
+static void add_value(void)
+{
+    unsigned at = answer.depth - 1;
+
+    FUZZ_CHECK(!answer.begun || answer.depth);
+    answer.begun = true;
+    if (!answer.depth)
+        return;
+    FUZZ_CHECK(answer.array[at].postponed || answer.array[at].due > 0);
+    answer.array[at].given++;
+    if (answer.array[at].due > 0)
+        answer.array[at].due--;
+}
+
 static int give(void)
 {
-    FUZZ_CHECK(!answer.begun || answer.postponed || answer.due > 0);
-    answer.begun = true;
-    answer.given++;
-    if (answer.due > 0)
-        answer.due--;
+    add_value();
+    close_arrays();
     return MFS_REDIS_OK;
 }
 
@@ -64,19 +90,26 @@ static int reply_integer(struct RedisModuleCtx *ctx, long long v)
 
 static int reply_array(struct RedisModuleCtx *ctx, long n)
 {
+    bool postponed = n == MFS_REDIS_POSTPONED;
+
     (void)ctx;
-    FUZZ_CHECK(!answer.begun);
-    answer.begun = true;
-    answer.postponed = n == MFS_REDIS_POSTPONED;
-    answer.due = answer.postponed ? 0 : n;
+    FUZZ_CHECK(answer.depth < DEPTH);
+    add_value();
+    answer.array[answer.depth].postponed = postponed;
+    answer.array[answer.depth].due = postponed ? 0 : n;
+    answer.array[answer.depth++].given = 0;
+    close_arrays();
     return MFS_REDIS_OK;
 }
 
 static void reply_array_length(struct RedisModuleCtx *ctx, long n)
 {
+    unsigned at = answer.depth - 1;
+
     (void)ctx;
-    FUZZ_CHECK(answer.postponed && answer.given == n);
-    answer.postponed = false;
+    FUZZ_CHECK(answer.depth && answer.array[at].postponed && answer.array[at].given == n);
+    answer.array[at].postponed = false;
+    close_arrays();
 }
 
 /* ---- replies to calls ------------------------------------------------------------------------ */

@@ -12,7 +12,9 @@
 /* Clients may do what they may in a deployment, so that a test finds what is missing there; with
  * what tests themselves need. */
 #define CLIENT_RIGHTS MFS_CLIENT_RIGHTS FOR_TESTS
-#define FOR_TESTS     " +append +incrby +rpush +lrange +pttl"
+#define FOR_TESTS                                                                                  \
+    " +append +incr +incrby +rpush +lrange +pttl +ttl +expire +hset +hlen +hgetall +sadd +srem "   \
+    "+smembers +unlink +time"
 
 struct server {
     pid_t pid;

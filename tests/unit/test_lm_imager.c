@@ -218,7 +218,7 @@ static void test_image_is_of_the_cut(void **state)
     assert_int_equal(call(w, 0, "EXISTS Oabcdefgh Labcdefgh #sessions"), 0);
     assert_int_equal(call(w, 0, "EXISTS Aabcdefgh S0 #super"), 3);
     assert_int_equal(call(w, 0, "HGET #super deployment"), strlen("other"));
-    assert_int_equal(call(w, 0, "FCALL mfs_format 0 other 0 2 1048576 0 0"), strlen("OK"));
+    assert_int_equal(call(w, 0, "mfs_format other 0 2 1048576 0 0"), strlen("OK"));
     snprintf(path, sizeof path, "%s/redis-0.rdb", w->dir);
     assert_int_equal(access(path, F_OK), -1); /* no way back to the image */
     assert_int_equal(mfs_image_verify(image[0].path, image[0].bytes, image[0].sum, &err), 0);

@@ -34,7 +34,7 @@ static bool is_word(const struct mfs_arg *arg, const char *word)
 
 static int interrupt(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
 {
-    const struct mfs_arg *word = argc > 1 && is_word(&argv[0], "FCALL") ? &argv[1] : &argv[0];
+    const struct mfs_arg *word = &argv[0];
 
     (void)arg;
     if (!pthread_equal(pthread_self(), cut.thread) || cut.met || !is_word(word, cut.command))

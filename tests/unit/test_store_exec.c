@@ -180,19 +180,10 @@ static void error_replies_become_errno(void **state)
     assert_int_equal(mfs_reply_errno("", 0), -EIO);
 }
 
-static void function_errors_become_errno(void **state)
+static void the_modules_errors_become_errno(void **state)
 {
-    static const char *const words[] = {"other", "0", "3", "1048576", "0", "0"};
-    struct mfs_args a;
-    struct mfs_cmd cmd;
-
     (void)state;
-    mfs_args_function(&a, "mfs_format", false);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        mfs_args_str(&a, words[i]);
-    cmd = mfs_args_cmd(&a, 0);
-    assert_int_equal(mfs_store_exec(t.store, &cmd, 1), -EINVAL);
-    mfs_cmds_fini(&cmd, 1);
+    assert_int_equal(run3(t.store, 0, "mfs_kill", "UNKNOWN!", "not a time", true), -EINVAL);
 }
 
 static void full_memory_is_enospc(void **state)
@@ -315,7 +306,7 @@ int main(void)
         cmocka_unit_test(nil_and_oversize_into),
         cmocka_unit_test(replies_of_other_kinds_despite_into),
         cmocka_unit_test(error_replies_become_errno),
-        cmocka_unit_test(function_errors_become_errno),
+        cmocka_unit_test(the_modules_errors_become_errno),
         cmocka_unit_test(full_memory_is_enospc),
         cmocka_unit_test(an_empty_call_is_fine),
         cmocka_unit_test(faults_are_results_and_nothing_is_sent),

@@ -199,30 +199,6 @@ static void it_serves_while_the_replica_consents(void **state)
     close(fd);
 }
 
-/* What a function calls is part of a command that was let in: half of it would be no command at
- * all. */
-static void a_function_that_outlives_its_term_is_executed_whole(void **state)
-{
-    static const char slow[] =
-        "EVAL redis.call('SET','first','x');local\tbegin=redis.call('TIME')[1]"
-        "repeat\tlocal\tnow=redis.pcall('TIME')[1];until(not(now)or(now-begin>2))"
-        "return(redis.call('SET','second','x')) 0";
-    pid_t replica = redis_fixture_pid(tcp_pair.fixture, 1);
-    int fd = client(), rc;
-
-    (void)state;
-    begin();
-    await(fd, true);
-    assert_int_equal(kill(replica, SIGSTOP), 0);
-    rc = redis_fixture_admin(tcp_pair.fixture, 0, slow);
-    assert_false(serves(fd)); /* it was over before the second call */
-    assert_int_equal(redis_fixture_admin(tcp_pair.fixture, 0, "mfs_term end"), 0);
-    assert_true(says(fd, "EXISTS first second\r\n", ":2\r\n"));
-    assert_int_equal(rc, 0);
-    assert_int_equal(kill(replica, SIGCONT), 0);
-    close(fd);
-}
-
 /* What was sent before the end of the term, too. */
 static void a_paused_process_refuses_when_it_goes_on(void **state)
 {
@@ -345,7 +321,6 @@ int main(void)
         cmocka_unit_test(clients_have_no_say),
         cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(it_serves_while_the_replica_consents),
-        cmocka_unit_test(a_function_that_outlives_its_term_is_executed_whole),
         cmocka_unit_test(a_paused_process_refuses_when_it_goes_on),
         cmocka_unit_test(a_withdrawn_consent_ends_the_service),
         cmocka_unit_test(only_who_was_admitted_follows),

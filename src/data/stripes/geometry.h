@@ -15,10 +15,8 @@
 /* Bytes; what holes and allocated room are counted in, whatever the stripe size. */
 #define MFS_GEOMETRY_BLOCK 4096U
 
-/* Stripe numbers are 32 bits. The default stripe is the largest there is, so that sizes and offsets
- * are whole numbers to functions in Lua, which has doubles. */
+/* Stripe numbers are 32 bits. */
 #define MFS_FILE_SIZE_MAX(stripe_size) ((uint64_t)UINT32_MAX * (stripe_size))
-_Static_assert(MFS_FILE_SIZE_MAX(MFS_STRIPE_SIZE_DEFAULT) < 1ULL << 53, "exact in a double");
 
 struct mfs_piece {
     uint32_t stripe;

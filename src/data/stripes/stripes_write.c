@@ -2,7 +2,7 @@
  *
  *   the whole stripe     STRLEN + SET: the value is exactly as large as its content
  *   a few small spans    one mfs_sput with all of them
- *   large spans          STRLEN + SETRANGE of each, so that no bulk data pass through Lua, and one
+ *   large spans          STRLEN + SETRANGE of each, without a copy of bulk data, and one
  *                        mfs_sput for the small ones among them
  *
  * Memory: redis doubles a value that SETRANGE lengthens. So the furthest span is written first,

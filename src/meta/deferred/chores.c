@@ -141,7 +141,7 @@ static void look_at(struct mfs_meta *meta, uint32_t part)
     struct mfs_call c;
     int64_t now;
 
-    mfs_call_function(&c, "mfs_chores");
+    mfs_call_command(&c, "mfs_chores");
     mfs_args_int(&c.args, meta->limits.chores_ms);
     if (mfs_call_run(meta, &c, part) || !mfs_reply_count(c.cmd.reply))
         goto out;

@@ -83,7 +83,7 @@ static struct mfs_call *add_settle(struct mfs_calls *b, const struct mfs_todo *t
                                    const struct todo_keys *k, const char *txn,
                                    struct mfs_bytes becomes)
 {
-    struct mfs_call *c = mfs_calls_add_command(b, "mfs_settle", t->src_part);
+    struct mfs_call *c = mfs_calls_add(b, "mfs_settle", t->src_part);
 
     mfs_args_bin(&c->args, k->src.b, sizeof k->src.b);
     mfs_args_str(&c->args, t->src_name);
@@ -96,7 +96,7 @@ static void add_reparent(struct mfs_calls *b, const struct mfs_todo *t, const st
                          uint64_t ino, const struct mfs_ino_arg *key,
                          const struct mfs_ino_arg *parent)
 {
-    struct mfs_call *c = mfs_calls_add_command(b, "mfs_reparent", mfs_placement_home(ino));
+    struct mfs_call *c = mfs_calls_add(b, "mfs_reparent", mfs_placement_home(ino));
 
     mfs_args_bin(&c->args, key->b, sizeof key->b);
     mfs_args_bin(&c->args, parent->b, sizeof parent->b);
@@ -106,7 +106,7 @@ static void add_reparent(struct mfs_calls *b, const struct mfs_todo *t, const st
 
 static void add_kill(struct mfs_calls *b, const struct mfs_todo *t, const struct todo_keys *k)
 {
-    struct mfs_call *c = mfs_calls_add_command(b, "mfs_kill", mfs_placement_home(t->dead));
+    struct mfs_call *c = mfs_calls_add(b, "mfs_kill", mfs_placement_home(t->dead));
 
     mfs_args_bin(&c->args, k->dead.b, sizeof k->dead.b);
     mfs_args_bin(&c->args, t->time.b, sizeof t->time.b);

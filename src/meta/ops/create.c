@@ -176,13 +176,12 @@ static int birth_send(struct birth *b, struct mfs_calls *calls)
     b->sid = b->meta->sid;
     sid = mfs_ino_arg(b->sid);
     mfs_part_arg(b->part, prefix);
-    birth_args(b, mfs_calls_add_command(calls, "mfs_create", b->part), &dir, &sid, prefix, &type,
-               how);
+    birth_args(b, mfs_calls_add(calls, "mfs_create", b->part), &dir, &sid, prefix, &type, how);
     if (!S_ISDIR(b->new->mode)) {
         mfs_calls_run(b->meta, calls);
         return calls->call[0].cmd.rc;
     }
-    add_nlink(mfs_calls_add_command(calls, "mfs_nlink", home), &dir, 1, &time,
+    add_nlink(mfs_calls_add(calls, "mfs_nlink", home), &dir, 1, &time,
               mfs_parents_seen(b->meta, b->parent));
     mfs_calls_run(b->meta, calls);
     rc = calls->call[0].cmd.rc;

@@ -71,7 +71,7 @@ static void add_parent(struct mfs_rename *r, struct after *a, int i, const struc
         return;
     }
     a->nlink[i] = a->calls.n;
-    c = mfs_calls_add_command(&a->calls, "mfs_nlink", mfs_placement_home(p->dir));
+    c = mfs_calls_add(&a->calls, "mfs_nlink", mfs_placement_home(p->dir));
     mfs_args_bin(&c->args, a->dir[i].b, sizeof a->dir[i].b);
     mfs_args_int(&c->args, delta);
     mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
@@ -87,7 +87,7 @@ static void add_ctime(struct mfs_rename *r, struct after *a, int i, const struct
     if (home == r->to.part)
         return;
     a->ctime[i] = mfs_ino_arg(p->entry.ino);
-    c = mfs_calls_add_command(&a->calls, "mfs_ctime", home);
+    c = mfs_calls_add(&a->calls, "mfs_ctime", home);
     mfs_args_bin(&c->args, a->ctime[i].b, sizeof a->ctime[i].b);
     mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
 }
@@ -132,7 +132,7 @@ static void add_unref(struct mfs_rename *r, struct after *a)
     a->unref = a->calls.n;
     a->replaced = mfs_ino_arg(r->to.entry.ino);
     a->sid = mfs_ino_arg(r->meta->sid);
-    c = mfs_calls_add_command(&a->calls, "mfs_unref", mfs_placement_home(r->to.entry.ino));
+    c = mfs_calls_add(&a->calls, "mfs_unref", mfs_placement_home(r->to.entry.ino));
     mfs_args_bin(&c->args, a->replaced.b, sizeof a->replaced.b);
     mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
     mfs_args_int(&c->args, r->meta->stripe_size);

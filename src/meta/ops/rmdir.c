@@ -32,7 +32,7 @@ struct removal {
 static void parent_call(struct removal *r, struct mfs_calls *b, const struct mfs_ino_arg *dir,
                         const struct mfs_time_arg *time)
 {
-    struct mfs_call *c = mfs_calls_add_command(b, "mfs_nlink", mfs_placement_home(r->parent));
+    struct mfs_call *c = mfs_calls_add(b, "mfs_nlink", mfs_placement_home(r->parent));
 
     mfs_args_bin(&c->args, dir->b, sizeof dir->b);
     mfs_args_int(&c->args, -1);

@@ -45,7 +45,7 @@ static int begin_session(struct mfs_meta *meta, uint64_t sid)
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_session");
+    mfs_call_command(&c, "mfs_session");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_int(&c.args, meta->opts.session_ttl / MFS_MSEC);
     mfs_session_tell_node(meta, node);
@@ -106,7 +106,7 @@ static void post_opens(struct mfs_meta *meta, uint64_t sid, const struct mfs_ope
 
         if (!list[i].count)
             continue;
-        mfs_call_function(&c, "mfs_reopen");
+        mfs_call_command(&c, "mfs_reopen");
         mfs_args_bin(&c.args, key.b, sizeof key.b);
         mfs_args_bin(&c.args, who.b, sizeof who.b);
         mfs_args_int(&c.args, list[i].count);
@@ -173,7 +173,7 @@ static void ask_for_search(struct mfs_meta *meta)
     sid >>= 1; /* so that the sum does not overflow */
     sid += mfs_session_part(meta, meta->sid) + meta->nparts - mfs_session_part(meta, sid);
     key = mfs_ino_arg(sid);
-    mfs_call_function(&c, "mfs_session");
+    mfs_call_command(&c, "mfs_session");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_int(&c.args, 1);
     mfs_args_str(&c.args, "");
@@ -244,7 +244,7 @@ static void end_session(struct mfs_meta *meta, uint64_t sid, bool clean)
 
     mfs_key_ino(key, 'Z', sid);
     if (clean) {
-        mfs_call_function(&c, "mfs_session_end");
+        mfs_call_command(&c, "mfs_session_end");
         mfs_args_bin(&c.args, who.b, sizeof who.b);
     } else {
         mfs_call_command(&c, "DEL");

@@ -28,7 +28,7 @@
 #define PART      0U /* where all notes are */
 #define OWNER_LEN 16 /* session, owner */
 #define NOTE_LEN  49 /* holder (16), session's number of the wait, ino, type (1), start, end */
-#define RING_MAX  17 /* STEPS of functions/wait.lua, and oneself */
+#define RING_MAX  17 /* STEPS of partition/locks/wait.c, and oneself */
 
 struct note {
     char owner[OWNER_LEN];
@@ -86,7 +86,7 @@ static int take_out(struct mfs_meta *meta, const struct note *ring, size_t n)
     struct mfs_call c;
     int rc;
 
-    mfs_call_function(&c, "mfs_wait_over");
+    mfs_call_command(&c, "mfs_wait_over");
     for (size_t i = 0; i < n; i++) {
         mfs_args_bin(&c.args, ring[i].owner, OWNER_LEN);
         mfs_args_bin(&c.args, ring[i].text, NOTE_LEN);
@@ -147,7 +147,7 @@ int mfs_meta_wait_note(struct mfs_meta *meta, struct mfs_meta_wait *w)
     }
     w->noted = w->holder;
     ring[0] = note_of(w);
-    mfs_call_function(&c, "mfs_wait");
+    mfs_call_command(&c, "mfs_wait");
     mfs_args_bin(&c.args, ring[0].owner, OWNER_LEN);
     mfs_args_bin(&c.args, ring[0].text, NOTE_LEN);
     mfs_args_int(&c.args, MFS_META_WAIT_TTL / MFS_MSEC);

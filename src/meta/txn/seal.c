@@ -24,7 +24,7 @@ static void unseal(struct mfs_meta *meta, uint64_t dir, const char *seal, const 
 
     b.n = 0;
     for (size_t i = 0; i < n; i++) {
-        struct mfs_call *c = mfs_calls_add_command(&b, "mfs_unseal", parts[i]);
+        struct mfs_call *c = mfs_calls_add(&b, "mfs_unseal", parts[i]);
 
         mfs_args_bin(&c->args, key.b, sizeof key.b);
         mfs_args_bin(&c->args, seal, MFS_SEAL_LEN);

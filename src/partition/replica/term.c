@@ -25,9 +25,8 @@
  *
  * The filter gives a refused command another name, for which no client has the right: so it is
  * answered with NOPERM before anything is executed, just as by a fence, and clients do what they do
- * then. It runs before each command, in the same turn of redis' loop. What a function in Lua calls
- * is a part of a command that was let in, and is let in, too: refused half-way, it would have
- * changed one name of a rename and not the other. */
+ * then. It runs before each command, in the same turn of redis' loop, but not before what a command
+ * of the module calls, which was let in. */
 #include "partition/replica/term.h"
 
 #include <errno.h>
@@ -69,7 +68,7 @@ static void filter(struct RedisModuleCommandFilterCtx *f)
     const char *name;
     size_t n;
 
-    if (mfs_witness_serves() || (mfs_redis.GetContextFlags(NULL) & MFS_REDIS_IN_FUNCTION))
+    if (mfs_witness_serves())
         return;
     name = mfs_redis.StringPtrLen(mfs_redis.CommandFilterArgGet(f, 0), &n);
     if (!is_allowed(name, n))

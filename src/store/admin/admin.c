@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "cluster/table.h"
 #include "store/args.h"
-#include "store/admin/functions.h"
 #include "store/reply.h"
 
 int mfs_admin_open(struct mfs_admin **out, const char *unix_path, const char *host, uint16_t port,
@@ -93,16 +92,8 @@ int mfs_admin_format(struct mfs_admin *admin, const struct mfs_admin_format *f, 
 {
     struct timespec now = mfs_clock_real();
     struct mfs_args args;
-    int rc;
 
-    mfs_args_init(&args, "FUNCTION");
-    mfs_args_str(&args, "LOAD");
-    mfs_args_str(&args, "REPLACE");
-    mfs_args_bin(&args, mfs_functions_text, mfs_functions_len);
-    rc = mfs_admin_plain(admin, &args, err);
-    if (rc)
-        return rc;
-    mfs_args_function(&args, "mfs_format", false);
+    mfs_args_init(&args, "mfs_format");
     mfs_args_str(&args, f->deployment);
     mfs_args_int(&args, f->index);
     mfs_args_int(&args, f->nparts);

@@ -1,0 +1,115 @@
+/* Who waits for whom among the owners of fcntl locks, all of it in partition 0. Key: W, session
+ * (8), owner (8). Value: whom the owner waits for (session, owner), then what tells this wait from
+ * others and says what it is for (src/meta/wait.c). Each owner has one note at most. */
+#include "partition/commands.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "partition/journal/journal.h"
+
+#define STEPS 16 /* from note to note, at most; src/meta/wait.c knows it, too */
+#define OWNER 16 /* bytes */
+
+static void note(const struct mfs_request *r, int64_t ms)
+{
+    struct RedisModuleKey *key = mfs_key_open(r->ctx, 'W', mfs_request_arg(r, 1), MFS_REDIS_WRITE);
+    struct mfs_span text = mfs_request_arg(r, 2);
+
+    mfs_key_set(r->ctx, key, text.p, text.n);
+    mfs_redis.SetExpire(key, ms);
+    mfs_journal_key(key);
+    mfs_key_close(key);
+}
+
+/* Adds length (2 bytes) and bytes of the holder's note, and leads *holder to whom that waits for;
+ * false: it waits for nobody. */
+static bool follow(const struct mfs_request *r, char holder[OWNER], struct mfs_answer *notes)
+{
+    struct RedisModuleKey *key =
+        mfs_key_open(r->ctx, 'W', (struct mfs_span){holder, OWNER}, MFS_REDIS_READ);
+    struct mfs_span text = mfs_key_text(key);
+    bool waits = text.n >= OWNER && text.n <= UINT16_MAX;
+    uint16_t n = (uint16_t)text.n;
+
+    if (waits) {
+        mfs_answer_add(notes, holder, OWNER);
+        mfs_answer_add(notes, &n, sizeof n);
+        mfs_answer_span(notes, text);
+        memcpy(holder, text.p, OWNER);
+    }
+    mfs_key_close(key);
+    return waits;
+}
+
+static int answer_ring(const struct mfs_request *r, const struct mfs_answer *notes, long steps)
+{
+    const char *p = notes->p;
+    uint16_t n;
+
+    mfs_redis.ReplyWithArray(r->ctx, 2 * steps);
+    while (steps--) {
+        memcpy(&n, p + OWNER, sizeof n);
+        mfs_redis.ReplyWithStringBuffer(r->ctx, p, OWNER);
+        mfs_redis.ReplyWithStringBuffer(r->ctx, p + OWNER + sizeof n, n);
+        p += OWNER + sizeof n + n;
+    }
+    return MFS_REDIS_OK;
+}
+
+/* mfs_wait owner note ttl_ms: takes the note. If those who are in the way wait for each other and
+ * the last of them for the owner: owner, note, … of these in this order; else nil. */
+int mfs_command_wait(const struct mfs_request *r)
+{
+    struct mfs_span text = mfs_request_arg(r, 2);
+    int64_t ms = mfs_request_int(r, 3);
+    struct mfs_answer notes = {0};
+    char holder[OWNER];
+    bool ring = false;
+    long steps = 0;
+
+    if (text.n < OWNER || ms <= 0)
+        return mfs_request_fail(r, EINVAL, "not a note and a time to live");
+    note(r, ms);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    memcpy(holder, text.p, OWNER);
+    while (!ring && steps < STEPS && follow(r, holder, &notes)) {
+        steps++;
+        ring = !memcmp(holder, mfs_request_arg(r, 1).p, OWNER);
+    }
+    if (ring)
+        answer_ring(r, &notes, steps);
+    else
+        mfs_redis.ReplyWithNull(r->ctx);
+    mfs_answer_fini(&notes);
+    return MFS_REDIS_OK;
+}
+
+static bool stands(const struct mfs_request *r, int owner)
+{
+    struct RedisModuleKey *key;
+    struct mfs_span text, want = mfs_request_arg(r, owner + 1);
+    bool is;
+
+    if (!mfs_request_has(r, owner, OWNER))
+        return false;
+    key = mfs_key_open(r->ctx, 'W', mfs_request_arg(r, owner), MFS_REDIS_READ);
+    text = mfs_key_text(key);
+    is = text.p && text.n == want.n && !memcmp(text.p, want.p, want.n);
+    mfs_key_close(key);
+    return is;
+}
+
+/* mfs_wait_over owner note [owner note …]: if all these notes stand, the first one goes, and 1. */
+int mfs_command_wait_over(const struct mfs_request *r)
+{
+    bool all = true;
+
+    for (int i = 1; i < r->argc && all; i += 2)
+        all = stands(r, i);
+    if (all) {
+        mfs_key_drop(r->ctx, 'W', mfs_request_arg(r, 1));
+        mfs_redis.ReplicateVerbatim(r->ctx);
+    }
+    return mfs_redis.ReplyWithLongLong(r->ctx, all);
+}

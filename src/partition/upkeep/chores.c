@@ -1,0 +1,140 @@
+/* What housekeeping has to look at, for one client at a time. */
+#include "partition/commands.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "partition/journal/journal.h"
+#include "partition/upkeep/sessions.h"
+
+#define LOOK "64" /* things of each kind in one round */
+
+/* Takes the key, which ends after so many ms, unless somebody has it. */
+static bool take(struct RedisModuleCtx *ctx, const char *name, struct mfs_span by, int64_t ms)
+{
+    struct RedisModuleKey *key = mfs_key_named(ctx, name, MFS_REDIS_WRITE);
+    bool free = !mfs_redis.KeyType(key);
+
+    if (free) {
+        mfs_key_set(ctx, key, by.p, by.n);
+        mfs_redis.SetExpire(key, ms);
+        mfs_journal_key(key);
+    }
+    mfs_key_close(key);
+    return free;
+}
+
+/* All strings of a call's answer, which is released; how many. */
+static long reply_strings(struct RedisModuleCtx *ctx, struct RedisModuleCallReply *all)
+{
+    size_t n = all ? mfs_redis.CallReplyLength(all) : 0;
+    long given = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        struct RedisModuleCallReply *one = mfs_redis.CallReplyArrayElement(all, i);
+        size_t len = 0;
+        const char *text = one ? mfs_redis.CallReplyStringPtr(one, &len) : NULL;
+
+        if (!text)
+            continue;
+        mfs_redis.ReplyWithStringBuffer(ctx, text, len);
+        given++;
+    }
+    if (all)
+        mfs_redis.FreeCallReply(all);
+    return given;
+}
+
+static void reply_some(struct RedisModuleCtx *ctx, const char *hash)
+{
+    mfs_redis.ReplyWithArray(ctx, MFS_REDIS_POSTPONED);
+    mfs_redis.ReplySetArrayLength(
+        ctx,
+        reply_strings(ctx, mfs_redis.Call(ctx, "HRANDFIELD", "ccc", hash, LOOK, "WITHVALUES")));
+}
+
+static void reply_openers(struct RedisModuleCtx *ctx, const char *ino, size_t n)
+{
+    char key[1 + MFS_KEY_ID_MAX] = {'O'};
+
+    for (size_t i = 0; i < n; i++)
+        key[1 + i] = ino[i];
+    mfs_redis.ReplyWithStringBuffer(ctx, ino, n);
+    mfs_redis.ReplyWithArray(ctx, MFS_REDIS_POSTPONED);
+    mfs_redis.ReplySetArrayLength(
+        ctx, reply_strings(ctx, mfs_redis.Call(ctx, "HKEYS", "b", key, 1 + n)));
+}
+
+static void reply_orphans(struct RedisModuleCtx *ctx)
+{
+    struct RedisModuleCallReply *all = mfs_redis.Call(ctx, "SRANDMEMBER", "cc", "#orphans", LOOK);
+    size_t n = all ? mfs_redis.CallReplyLength(all) : 0, len = 0;
+    long given = 0;
+
+    mfs_redis.ReplyWithArray(ctx, MFS_REDIS_POSTPONED);
+    for (size_t i = 0; i < n; i++) {
+        struct RedisModuleCallReply *one = mfs_redis.CallReplyArrayElement(all, i);
+        const char *ino = one ? mfs_redis.CallReplyStringPtr(one, &len) : NULL;
+
+        if (!ino || len > MFS_KEY_ID_MAX)
+            continue;
+        reply_openers(ctx, ino, len);
+        given += 2;
+    }
+    mfs_redis.ReplySetArrayLength(ctx, given);
+    if (all)
+        mfs_redis.FreeCallReply(all);
+}
+
+static void reply_moving(struct RedisModuleCtx *ctx)
+{
+    struct RedisModuleKey *key = mfs_key_named(ctx, "#moving", MFS_REDIS_READ);
+    struct mfs_span held = mfs_key_text(key);
+
+    mfs_redis.ReplyWithStringBuffer(ctx, held.p ? held.p : "", held.n);
+    mfs_key_close(key);
+}
+
+static void count_dead(struct RedisModuleCtx *ctx, struct mfs_span sid, void *arg)
+{
+    long long *n = arg;
+
+    *n += mfs_session_is_dead(ctx, sid);
+}
+
+/* mfs_chores ms: nil when somebody was here less than ms ago; otherwise now in seconds, ino, end of
+ * data, … of #reap, ino, { session, … }, … of #orphans, txn, since and source, … of #intents, the
+ * lock on moves or '', how many sessions here have died. */
+int mfs_command_chores(const struct mfs_request *r)
+{
+    int64_t ms = mfs_request_int(r, 1);
+    long long dead = 0;
+
+    if (ms <= 0)
+        return mfs_request_fail(r, EINVAL, "not a time");
+    if (!take(r->ctx, "#chores", (struct mfs_span){"1", 1}, ms))
+        return mfs_redis.ReplyWithNull(r->ctx);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    mfs_redis.ReplyWithArray(r->ctx, 6);
+    mfs_redis.ReplyWithLongLong(r->ctx, (long long)time(NULL));
+    reply_some(r->ctx, "#reap");
+    reply_orphans(r->ctx);
+    reply_some(r->ctx, "#intents");
+    reply_moving(r->ctx);
+    mfs_sessions_each(r->ctx, count_dead, &dead);
+    return mfs_redis.ReplyWithLongLong(r->ctx, dead);
+}
+
+/* mfs_tidy sid ms: nil when somebody searches for what the dead have left; else this session is to,
+ * and has ms for it. Memory may be full of just that. */
+int mfs_command_tidy(const struct mfs_request *r)
+{
+    int64_t ms = mfs_request_int(r, 2);
+
+    if (ms <= 0)
+        return mfs_request_fail(r, EINVAL, "not a time");
+    if (!take(r->ctx, "#tidy", mfs_request_arg(r, 1), ms))
+        return mfs_redis.ReplyWithNull(r->ctx);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    return mfs_redis.ReplyWithStringBuffer(r->ctx, "OK", 2);
+}
