@@ -112,7 +112,8 @@ static const char digest_script[] =
     "local all = {}\n"
     "for _, key in ipairs(redis.call('KEYS', '*')) do\n"
     "  local kind, value = redis.call('TYPE', key).ok\n"
-    "  if kind == 'string' then value = { redis.call('GET', key) }\n"
+    "  if key == '#moving' then value = { redis.call('GETRANGE', key, 0, 17) }\n"
+    "  elseif kind == 'string' then value = { redis.call('GET', key) }\n"
     "  elseif kind == 'hash' then\n"
     "    value = {}\n"
     "    local pairs = redis.call('HGETALL', key)\n"
@@ -154,7 +155,9 @@ static int digest(struct mfs_admin *admin, char out[DIGEST_MAX])
 }
 
 /* What the partition's commands do depends on nothing but their arguments and its keys, but for
- * since when something is owed, in #intents: that is by the process' own clock. */
+ * since when something is owed, in #intents, or held, in #moving: that is by the process' own
+ * clock.
+ */
 static int compare(struct mfs_admin *from, struct mfs_admin *to)
 {
     char one[DIGEST_MAX], other[DIGEST_MAX];
