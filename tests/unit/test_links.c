@@ -1,5 +1,5 @@
 /* Partitions that do not answer, or belong to a slow node, keep neither write-behind's senders nor
- * read-ahead's fetchers from the others (data/workers/links.h, data/workers/crew.h). The I/O
+ * read-ahead's fetchers from the others (data/workers/links.h, data/workers/workers.h). The I/O
  * timeout is so long that nobody is freed by it; what is waited for comes from the others alone.
  * ctest: threaded */
 #include "data_test.h"
@@ -312,18 +312,18 @@ static void test_accounts(void **state)
     /* Two stripes fill a link of which nothing is known. */
     for (uint32_t i = 0; i < 2; i++) {
         assert_true(mfs_links_room(&links, i, MFS_SEC));
-        mfs_links_take(&links, i, STRIPE, MFS_SEC);
+        mfs_links_begin(&links, i, STRIPE, MFS_SEC);
     }
     assert_true(mfs_links_part_room(&links, 0));
     assert_false(mfs_links_room(&links, 2, 2 * MFS_SEC));
     /* What has not come back for long is stuck, and leaves its place to others. */
     assert_true(mfs_links_room(&links, 2, 10 * MFS_SEC));
-    mfs_links_take(&links, 0, STRIPE, 10 * MFS_SEC);
+    mfs_links_begin(&links, 0, STRIPE, 10 * MFS_SEC);
     assert_false(mfs_links_room(&links, 0, 10 * MFS_SEC)); /* two are enough for one process */
-    mfs_links_take(&links, 2, STRIPE, 10 * MFS_SEC);
+    mfs_links_begin(&links, 2, STRIPE, 10 * MFS_SEC);
     /* One comes back after all: its partition counts again. */
-    mfs_links_land(&links, 0, STRIPE, 10 * MFS_SEC);
-    assert_int_equal(links.link[0].flying, 2 * STRIPE);
+    mfs_links_end(&links, 0, STRIPE, 10 * MFS_SEC);
+    assert_int_equal(links.link[0].in_flight, 2 * STRIPE);
     /* A partition moves, and what is on the way with it. */
     table = redis_fixture_table(e.fixture);
     table->epoch++;
@@ -331,14 +331,14 @@ static void test_accounts(void **state)
     assert_int_equal(mfs_store_set_table(e.store, table), 0);
     mfs_links_follow(&links);
     assert_int_equal(links.part[2].link, 2);
-    assert_int_equal(links.link[2].flying, STRIPE);
-    assert_int_equal(links.link[0].flying, STRIPE);
-    mfs_links_land(&links, 2, STRIPE, 11 * MFS_SEC);
-    mfs_links_land(&links, 0, STRIPE, 11 * MFS_SEC);
-    mfs_links_land(&links, 1, STRIPE, 11 * MFS_SEC);
-    assert_int_equal(links.flying, 0);
-    assert_int_equal(links.link[0].flying, 0);
-    assert_int_equal(links.link[2].flying, 0);
+    assert_int_equal(links.link[2].in_flight, STRIPE);
+    assert_int_equal(links.link[0].in_flight, STRIPE);
+    mfs_links_end(&links, 2, STRIPE, 11 * MFS_SEC);
+    mfs_links_end(&links, 0, STRIPE, 11 * MFS_SEC);
+    mfs_links_end(&links, 1, STRIPE, 11 * MFS_SEC);
+    assert_int_equal(links.in_flight, 0);
+    assert_int_equal(links.link[0].in_flight, 0);
+    assert_int_equal(links.link[2].in_flight, 0);
     mfs_links_fini(&links);
     env_close(&e);
 }

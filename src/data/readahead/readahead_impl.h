@@ -12,7 +12,7 @@
 #include <sys/queue.h>
 
 #include "data/workers/bufs.h"
-#include "data/workers/crew.h"
+#include "data/workers/workers.h"
 #include "data/workers/links.h"
 #include "data/readahead/readahead.h"
 
@@ -61,7 +61,7 @@ struct mfs_readahead_pool {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t ended; /* a fetch is READY, FAILED or dropped */
     bool stop;
-    struct mfs_crew fetchers;
+    struct mfs_workers fetchers;
     struct mfs_links links;
     size_t bytes;                      /* of buffers */
     struct mfs_fetches waiting, ready; /* oldest first */

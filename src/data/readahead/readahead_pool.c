@@ -95,7 +95,7 @@ void mfs_fetch_queue(struct mfs_fetch *f)
         TAILQ_INSERT_BEFORE(at, f, link);
     else
         TAILQ_INSERT_TAIL(&pool->waiting, f, link);
-    mfs_crew_wake(&pool->fetchers);
+    mfs_workers_wake(&pool->fetchers);
 }
 
 /* A short one tells of the way there and back, but not of the link. */
@@ -106,9 +106,9 @@ static void landed(struct mfs_fetch *f, int rc, int64_t began)
 
     if (!rc && f->len > pool->stripe_size / 2)
         mfs_links_took(&pool->links, f->part, now - began, now);
-    mfs_links_land(&pool->links, f->part, f->len, now);
+    mfs_links_end(&pool->links, f->part, f->len, now);
     if (!TAILQ_EMPTY(&pool->waiting))
-        mfs_crew_wake(&pool->fetchers);
+        mfs_workers_wake(&pool->fetchers);
 }
 
 void mfs_fetch_run(struct mfs_fetch *f)
@@ -124,7 +124,7 @@ void mfs_fetch_run(struct mfs_fetch *f)
         f->refs--;
     }
     f->state = MFS_FETCH_COMING;
-    mfs_links_take(&pool->links, f->part, f->len, now);
+    mfs_links_begin(&pool->links, f->part, f->len, now);
     pthread_mutex_unlock(&pool->lock);
     rc = mfs_stripe_get(pool->store, &get, 1);
     pthread_mutex_lock(&pool->lock);
@@ -144,7 +144,7 @@ static struct mfs_fetch *next_waiting(struct mfs_readahead_pool *pool, int64_t n
     struct mfs_fetch *f;
 
     pool->fetchers.base = mfs_links_width(&pool->links);
-    if (TAILQ_EMPTY(&pool->waiting) || !mfs_crew_may_begin(&pool->fetchers, now))
+    if (TAILQ_EMPTY(&pool->waiting) || !mfs_workers_may_begin(&pool->fetchers, now))
         return NULL;
     mfs_links_follow(&pool->links);
     TAILQ_FOREACH(f, &pool->waiting, link)
@@ -161,21 +161,21 @@ static void *fetcher(void *arg)
     uint32_t number;
 
     pthread_mutex_lock(&pool->lock);
-    number = mfs_crew_enter(&pool->fetchers);
+    number = mfs_workers_enter(&pool->fetchers);
     while (!pool->stop) {
         int64_t now = mfs_clock_mono();
         struct mfs_fetch *f = next_waiting(pool, now);
 
         if (!f) {
             /* Soon those at work may count no more. */
-            mfs_crew_wait(&pool->fetchers,
-                          TAILQ_EMPTY(&pool->waiting) ? FETCHER_PAUSE : MFS_CREW_LONG);
+            mfs_workers_wait(&pool->fetchers,
+                             TAILQ_EMPTY(&pool->waiting) ? FETCHER_PAUSE : MFS_WORKERS_LONG);
             continue;
         }
         f->refs++;
-        mfs_crew_begin(&pool->fetchers, number, now);
+        mfs_workers_begin(&pool->fetchers, number, now);
         mfs_fetch_run(f);
-        mfs_crew_end(&pool->fetchers, number, mfs_clock_mono());
+        mfs_workers_end(&pool->fetchers, number, mfs_clock_mono());
         mfs_fetch_put(f);
     }
     pthread_mutex_unlock(&pool->lock);
@@ -187,12 +187,12 @@ static int start_threads(struct mfs_readahead_pool *pool)
     int rc;
 
     pthread_mutex_lock(&pool->lock);
-    pool->fetchers = (struct mfs_crew){.name = "mfs-fetch",
-                                       .run = fetcher,
-                                       .arg = pool,
-                                       .lock = &pool->lock,
-                                       .base = pool->opts.threads};
-    rc = mfs_crew_start(&pool->fetchers);
+    pool->fetchers = (struct mfs_workers){.name = "mfs-fetch",
+                                          .run = fetcher,
+                                          .arg = pool,
+                                          .lock = &pool->lock,
+                                          .base = pool->opts.threads};
+    rc = mfs_workers_start(&pool->fetchers);
     pthread_mutex_unlock(&pool->lock);
     return rc;
 }
@@ -238,7 +238,7 @@ void mfs_readahead_pool_destroy(struct mfs_readahead_pool *pool)
     pthread_mutex_lock(&pool->lock);
     pool->stop = true;
     pthread_mutex_unlock(&pool->lock);
-    mfs_crew_fini(&pool->fetchers);
+    mfs_workers_fini(&pool->fetchers);
     mfs_bufs_destroy(pool->bufs);
     mfs_links_fini(&pool->links);
     pthread_cond_destroy(&pool->ended);

@@ -32,9 +32,9 @@ int mfs_stripes_trim(struct mfs_store *store, uint64_t ino, uint64_t from, uint6
 int mfs_stripes_punch(struct mfs_store *store, uint64_t ino, uint64_t off, uint64_t len,
                       uint64_t data_end, int64_t *alloc);
 
-/* Leaves in *ranges, of the file, what is not beyond the end of its stripe: bytes that were stored
- * there and cut off since are taken out. 0 or an error: some may have been taken out then. */
-int mfs_stripes_kept(struct mfs_store *store, uint64_t ino, struct mfs_ranges *ranges);
+/* Takes out of *ranges, which were stored in the file, what has been cut off since: the bytes
+ * beyond the present ends of their stripes. 0 or an error: some may have been taken out then. */
+int mfs_stripes_still_stored(struct mfs_store *store, uint64_t ino, struct mfs_ranges *ranges);
 
 /* Has the partition memory for more? Stores nothing. 0, -ENOSPC, or what else is wrong with it. */
 int mfs_stripes_room(struct mfs_store *store, uint32_t part);

@@ -54,7 +54,7 @@ static struct place *sorted_places(struct mfs_links *links)
 
 static void settle_link(struct mfs_link *link, uint32_t node)
 {
-    link->flying = 0;
+    link->in_flight = 0;
     if (link->node == node)
         return;
     link->node = node;
@@ -77,7 +77,7 @@ static int regroup(struct mfs_links *links)
             settle_link(&links->link[first], places[i].node);
         }
         p->link = first;
-        links->link[first].flying += p->stuck ? 0 : p->flying;
+        links->link[first].in_flight += p->stuck ? 0 : p->in_flight;
     }
     free(places);
     return 0;
@@ -115,39 +115,39 @@ static struct mfs_link *link_of(const struct mfs_links *links, uint32_t part)
     return &links->link[links->part[part].link];
 }
 
-void mfs_links_take(struct mfs_links *links, uint32_t part, size_t bytes, int64_t now)
+void mfs_links_begin(struct mfs_links *links, uint32_t part, size_t bytes, int64_t now)
 {
     struct mfs_link_part *p = &links->part[part];
 
-    if (!p->flying)
+    if (!p->in_flight)
         p->since = now;
-    p->flying += bytes;
-    links->flying += bytes;
+    p->in_flight += bytes;
+    links->in_flight += bytes;
     if (!p->stuck)
-        link_of(links, part)->flying += bytes;
+        link_of(links, part)->in_flight += bytes;
 }
 
-void mfs_links_land(struct mfs_links *links, uint32_t part, size_t bytes, int64_t now)
+void mfs_links_end(struct mfs_links *links, uint32_t part, size_t bytes, int64_t now)
 {
     struct mfs_link_part *p = &links->part[part];
 
     if (p->stuck)
-        link_of(links, part)->flying += p->flying;
+        link_of(links, part)->in_flight += p->in_flight;
     p->stuck = false;
     p->since = now;
-    p->flying -= bytes;
-    links->flying -= bytes;
-    link_of(links, part)->flying -= bytes;
+    p->in_flight -= bytes;
+    links->in_flight -= bytes;
+    link_of(links, part)->in_flight -= bytes;
 }
 
 bool mfs_links_part_room(const struct mfs_links *links, uint32_t part)
 {
-    return links->part[part].flying < PART_STRIPES * (size_t)links->stripe_size;
+    return links->part[part].in_flight < PART_STRIPES * (size_t)links->stripe_size;
 }
 
 static bool has_room(const struct mfs_links *links, const struct mfs_link *link)
 {
-    return link->flying < mfs_pace_window(&link->pace) * (size_t)links->stripe_size;
+    return link->in_flight < mfs_pace_window(&link->pace) * (size_t)links->stripe_size;
 }
 
 /* Takes what is stuck out of the link's account. */
@@ -160,10 +160,10 @@ static void find_stuck(struct mfs_links *links, struct mfs_link *link, int64_t n
     for (uint32_t i = 0; i < links->nparts; i++) {
         struct mfs_link_part *p = &links->part[i];
 
-        if (link_of(links, i) != link || p->stuck || !p->flying || now - p->since < limit)
+        if (link_of(links, i) != link || p->stuck || !p->in_flight || now - p->since < limit)
             continue;
         p->stuck = true;
-        link->flying -= p->flying;
+        link->in_flight -= p->in_flight;
     }
 }
 
@@ -209,8 +209,8 @@ static void learn_median(struct mfs_links *links, double ns)
 void mfs_links_took(struct mfs_links *links, uint32_t part, int64_t ns, int64_t now)
 {
     struct mfs_link *link = link_of(links, part);
-    double beside = (double)link->flying / links->stripe_size;
-    double all = (double)links->flying / links->stripe_size, least;
+    double beside = (double)link->in_flight / links->stripe_size;
+    double all = (double)links->in_flight / links->stripe_size, least;
 
     if (now - links->renewed_at > RENEW)
         renew(links, now);

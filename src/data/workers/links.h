@@ -1,13 +1,13 @@
-/* What is on its way to, or asked of, each partition and each node. Partitions of one node share
- * its link, so how much may be on the way is bounded per node, by what its link carries (pace.h),
+/* The bytes in flight to and from each partition and each node. Partitions of one node share
+ * its link, so how much may be in flight is bounded per node, by what its link carries (pace.h),
  * and per partition, as each is one process.
  *
- * How much may be on the way to all of them together is a matter of this node's own link: when a
+ * How much may be in flight to all of them together is a matter of this node's own link: when a
  * stripe takes longer than those that share its link with it explain, it waits for that. More on
  * the way would only take from those that go to slow nodes what their links could carry.
  *
  * A partition from which nothing has come back for much longer than is usual is stuck: it hangs, or
- * is being moved. What it has counts for itself alone then, so that it does not keep the others of
+ * is being moved. Its bytes count for itself alone then, so that it does not keep the others of
  * its node from their link.
  *
  * Follows the table as partitions move. The caller's lock guards all of it. Internal to src/data.
@@ -25,15 +25,15 @@ struct mfs_store;
 
 struct mfs_link {
     uint32_t node;
-    size_t flying;     /* bytes of those of its partitions that are not stuck */
+    size_t in_flight;  /* bytes of those of its partitions that are not stuck */
     int64_t looked_at; /* for partitions that are */
     struct mfs_pace pace;
 };
 
 struct mfs_link_part {
-    uint32_t link; /* index: the first partition of the same node */
-    size_t flying; /* bytes */
-    int64_t since; /* something has come back, or nothing was on the way */
+    uint32_t link;    /* index: the first partition of the same node */
+    size_t in_flight; /* bytes */
+    int64_t since;    /* something has come back, or nothing was on the way */
     bool stuck;
 };
 
@@ -43,7 +43,7 @@ struct mfs_links {
     uint32_t nparts, stripe_size;
     struct mfs_link_part *part;
     struct mfs_link *link; /* nparts */
-    size_t flying;         /* to all of them */
+    size_t in_flight;      /* to all of them */
     struct mfs_pace own;   /* of this node's link */
     double median;         /* ns that a stripe takes */
     int64_t renewed_at;    /* when all paces were */
@@ -57,11 +57,11 @@ void mfs_links_fini(struct mfs_links *links);
 /* Looks whether there is a new table. */
 void mfs_links_follow(struct mfs_links *links);
 
-/* Bytes of the partition begin and end their way. */
-void mfs_links_take(struct mfs_links *links, uint32_t part, size_t bytes, int64_t now);
-void mfs_links_land(struct mfs_links *links, uint32_t part, size_t bytes, int64_t now);
+/* Bytes to or from the partition are in flight, or no more. */
+void mfs_links_begin(struct mfs_links *links, uint32_t part, size_t bytes, int64_t now);
+void mfs_links_end(struct mfs_links *links, uint32_t part, size_t bytes, int64_t now);
 
-/* May the partition itself have more on the way? And does its link carry more? */
+/* May the partition itself have more in flight? And does its link carry more? */
 bool mfs_links_part_room(const struct mfs_links *links, uint32_t part);
 bool mfs_links_room(struct mfs_links *links, uint32_t part, int64_t now);
 

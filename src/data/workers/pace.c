@@ -17,12 +17,12 @@ int64_t mfs_pace_least(struct mfs_pace *pace, int64_t ns)
 }
 
 /* By one stripe per window of stripes that say so. A window that is not made use of stays. */
-void mfs_pace_took(struct mfs_pace *pace, double flying, int64_t ns, double least)
+void mfs_pace_took(struct mfs_pace *pace, double in_flight, int64_t ns, double least)
 {
-    double waiting = (double)ns > least ? flying * (1 - least / (double)ns) : 0;
+    double waiting = (double)ns > least ? in_flight * (1 - least / (double)ns) : 0;
 
     pace->usual += ((double)ns - pace->usual) / (pace->usual > 0 ? USUAL_OF : 1);
-    if (waiting < FEW && flying >= pace->window - 1)
+    if (waiting < FEW && in_flight >= pace->window - 1)
         pace->window += 1 / pace->window;
     else if (waiting > MANY)
         pace->window -= 1 / pace->window;

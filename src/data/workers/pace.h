@@ -25,9 +25,9 @@ void mfs_pace_init(struct mfs_pace *pace, uint32_t lowest, uint32_t first, uint3
 /* A stripe took so many ns (> 0): the least so far, which is remembered. */
 int64_t mfs_pace_least(struct mfs_pace *pace, int64_t ns);
 
-/* A stripe took so many ns, while `flying` stripes, itself among them, were on the way; `least` it
- * would have taken alone. */
-void mfs_pace_took(struct mfs_pace *pace, double flying, int64_t ns, double least);
+/* A stripe took so many ns, while `in_flight` stripes, itself among them, were on the way; `least`
+ * it would have taken alone. */
+void mfs_pace_took(struct mfs_pace *pace, double in_flight, int64_t ns, double least);
 
 /* `least` is to be found anew, as links become slower, too. */
 void mfs_pace_renew(struct mfs_pace *pace);

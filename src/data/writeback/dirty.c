@@ -48,11 +48,11 @@ static void cut_chunk(struct mfs_chunk *c, uint64_t from)
     uint64_t base = (uint64_t)c->stripe * c->d->wb->stripe_size;
     uint32_t keep = from > base ? (uint32_t)(from - base) : 0;
 
-    if (!c->flying)
+    if (!c->in_flight)
         mfs_ranges_cut(&c->ranges, keep);
     else if (!keep)
         c->give_up = true;
-    if ((c->flying ? c->give_up : !c->ranges.n) && mfs_wb_take(c))
+    if ((c->in_flight ? c->give_up : !c->ranges.n) && mfs_wb_take(c))
         mfs_chunk_drop(c);
 }
 
@@ -73,13 +73,13 @@ static bool cut_chunks(struct mfs_dirty *d, uint64_t from)
     return any;
 }
 
-static bool flying_beyond(struct mfs_dirty *d, uint64_t from)
+static bool in_flight_beyond(struct mfs_dirty *d, uint64_t from)
 {
     struct mfs_chunk *c;
 
     TAILQ_FOREACH(c, &d->chunks, in_file)
     {
-        if (c->flying && ((uint64_t)c->stripe + 1) * d->wb->stripe_size > from)
+        if (c->in_flight && ((uint64_t)c->stripe + 1) * d->wb->stripe_size > from)
             return true;
     }
     return false;
@@ -92,7 +92,7 @@ bool mfs_dirty_cut(struct mfs_dirty *d, uint64_t from)
 
     pthread_mutex_lock(&d->lock);
     any = cut_chunks(d, from);
-    while (flying_beyond(d, from) || d->committing.any)
+    while (in_flight_beyond(d, from) || d->committing.any)
         wait_changed(d);
     any |= mfs_ranges_end(&d->stored.ranges) > from;
     mfs_ranges_cut(&d->stored.ranges, from);
@@ -190,7 +190,7 @@ static struct mfs_chunk *new_chunk(struct mfs_dirty *d, uint32_t stripe, struct 
     struct mfs_chunk *c = slot ? calloc(1, sizeof *c) : NULL;
 
     if (!c) {
-        if (slot && !slot->flying) {
+        if (slot && !slot->in_flight) {
             HASH_DEL(d->slots, slot);
             free(slot);
         }
@@ -208,7 +208,7 @@ static struct mfs_chunk *new_chunk(struct mfs_dirty *d, uint32_t stripe, struct 
     c->cap = w.cap;
     slot->open = c;
     TAILQ_INSERT_TAIL(&d->chunks, c, in_file);
-    if (slot->flying)
+    if (slot->in_flight)
         c->state = MFS_CHUNK_HELD;
     else
         mfs_wb_idle(c);
@@ -293,7 +293,7 @@ static int write_piece(struct mfs_dirty *d, const struct mfs_piece *p, const cha
     d->last_end = off + p->len;
     if (!is_ripe(c))
         return 0;
-    if (c->slot->flying)
+    if (c->slot->in_flight)
         c->wanted = true;
     else
         mfs_wb_queue(c);
@@ -452,8 +452,8 @@ bool mfs_dirty_overlay(struct mfs_dirty *d, uint64_t off, size_t len, void *buf)
         struct mfs_piece p = mfs_geometry_piece(off, len, d->wb->stripe_size);
         struct mfs_slot *slot = find_slot(d, p.stripe);
 
-        if (slot && slot->flying && !slot->flying->give_up)
-            any |= overlay_chunk(slot->flying, &p, to);
+        if (slot && slot->in_flight && !slot->in_flight->give_up)
+            any |= overlay_chunk(slot->in_flight, &p, to);
         if (slot && slot->open)
             any |= overlay_chunk(slot->open, &p, to);
         off += p.len;

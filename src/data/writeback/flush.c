@@ -219,7 +219,7 @@ static struct mfs_chunk *small_chunk(struct mfs_dirty *d)
 {
     struct mfs_chunk *c = TAILQ_FIRST(&d->chunks);
 
-    if (!c || TAILQ_NEXT(c, in_file) || c->stripe || c->flying || !c->ranges.n ||
+    if (!c || TAILQ_NEXT(c, in_file) || c->stripe || c->in_flight || !c->ranges.n ||
         c->ranges.n > SMALL_PARTS || mfs_ranges_bytes(&c->ranges) > SMALL_BYTES)
         return NULL;
     return mfs_wb_take(c) ? c : NULL;
@@ -289,9 +289,9 @@ static size_t collect(struct mfs_dirty *d, const struct target *t, struct mfs_ch
     {
         if (c->id >= t->id)
             break;
-        if (!is_aimed(c, t) || c->flying)
+        if (!is_aimed(c, t) || c->in_flight)
             continue;
-        if (c->slot->flying) {
+        if (c->slot->in_flight) {
             c->wanted = true;
         } else if (n < MFS_WB_BATCH && (!n || bytes + c->cap <= d->wb->stripe_size)) {
             if (!mfs_wb_take(c))

@@ -69,7 +69,7 @@ static void enqueue(struct mfs_chunk *c)
     c->state = MFS_CHUNK_QUEUED;
     TAILQ_INSERT_TAIL(&part_of(c)->queue, c, link);
     part_check_ready(wb, part_of(c));
-    mfs_crew_wake(&wb->senders);
+    mfs_workers_wake(&wb->senders);
 }
 
 static void take(struct mfs_chunk *c)
@@ -77,7 +77,7 @@ static void take(struct mfs_chunk *c)
     unlink_chunk(c);
     c->state = MFS_CHUNK_TAKEN;
     c->counted = c->cap;
-    mfs_links_take(&c->d->wb->links, c->part, c->counted, mfs_clock_mono());
+    mfs_links_begin(&c->d->wb->links, c->part, c->counted, mfs_clock_mono());
     part_check_ready(c->d->wb, part_of(c));
 }
 
@@ -89,11 +89,11 @@ static void land(struct mfs_chunk *c)
     bool waited_for = !TAILQ_EMPTY(&wb->ready) || !TAILQ_EMPTY(&part_of(c)->queue);
     bool makes_room = waited_for && !mfs_links_room(&wb->links, c->part, now);
 
-    mfs_links_land(&wb->links, c->part, c->counted, now);
+    mfs_links_end(&wb->links, c->part, c->counted, now);
     c->counted = 0;
     part_check_ready(wb, part_of(c));
     if (makes_room && !TAILQ_EMPTY(&wb->ready))
-        mfs_crew_wake(&wb->senders);
+        mfs_workers_wake(&wb->senders);
 }
 
 /* --- chunks between their states --- */
@@ -207,7 +207,7 @@ bool mfs_wb_delay(struct mfs_chunk *c, int rc)
         c->retry_at = now + retry_pause(c->tries++);
         c->state = MFS_CHUNK_DELAYED;
         TAILQ_INSERT_TAIL(&wb->delayed, c, link);
-        mfs_crew_hurry(&wb->senders);
+        mfs_workers_hurry(&wb->senders);
     }
     pthread_mutex_unlock(&wb->lock);
     return again;
@@ -422,7 +422,7 @@ size_t mfs_wb_pop_batch(struct mfs_writeback *wb, struct mfs_chunk **batch)
     size_t bytes = 0, n = 0;
 
     wb->senders.base = mfs_links_width(&wb->links);
-    if (TAILQ_EMPTY(&wb->ready) || !mfs_crew_may_begin(&wb->senders, now))
+    if (TAILQ_EMPTY(&wb->ready) || !mfs_workers_may_begin(&wb->senders, now))
         return 0;
     mfs_links_follow(&wb->links);
     while (n < MFS_WB_BATCH && (p = next_ready(wb, now))) {

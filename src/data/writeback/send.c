@@ -16,10 +16,10 @@
 
 bool mfs_chunk_detach(struct mfs_chunk *c)
 {
-    if (!c->flying) {
+    if (!c->in_flight) {
         c->slot->open = NULL;
-        c->slot->flying = c;
-        c->flying = true;
+        c->slot->in_flight = c;
+        c->in_flight = true;
     }
     return c->ranges.n > 0 && !c->give_up;
 }
@@ -43,11 +43,11 @@ static void forget(struct mfs_chunk *c)
     TAILQ_REMOVE(&d->chunks, c, in_file);
     if (slot->open == c)
         slot->open = NULL;
-    if (slot->flying == c)
-        slot->flying = NULL;
+    if (slot->in_flight == c)
+        slot->in_flight = NULL;
     if (slot->open) {
         let_go(slot->open);
-    } else if (!slot->flying) {
+    } else if (!slot->in_flight) {
         HASH_DEL(d->slots, slot);
         free(slot);
     }

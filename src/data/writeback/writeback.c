@@ -71,8 +71,8 @@ static int64_t sender_pause(struct mfs_writeback *wb, int64_t now)
 
     if (!TAILQ_EMPTY(&wb->delayed) && TAILQ_FIRST(&wb->delayed)->retry_at - now < pause)
         pause = TAILQ_FIRST(&wb->delayed)->retry_at - now;
-    if (!TAILQ_EMPTY(&wb->ready) && pause > MFS_CREW_LONG)
-        pause = MFS_CREW_LONG; /* by then those at work may count no more */
+    if (!TAILQ_EMPTY(&wb->ready) && pause > MFS_WORKERS_LONG)
+        pause = MFS_WORKERS_LONG; /* by then those at work may count no more */
     return pause > MFS_MSEC ? pause : MFS_MSEC;
 }
 
@@ -95,7 +95,7 @@ static bool work(struct mfs_writeback *wb, uint32_t number, int64_t now)
 
     if (!d && !n)
         return false;
-    mfs_crew_begin(&wb->senders, number, now);
+    mfs_workers_begin(&wb->senders, number, now);
     if (d) {
         commit_due(wb, d);
     } else {
@@ -103,7 +103,7 @@ static bool work(struct mfs_writeback *wb, uint32_t number, int64_t now)
         mfs_wb_send(wb, batch, n);
         pthread_mutex_lock(&wb->lock);
     }
-    mfs_crew_end(&wb->senders, number, mfs_clock_mono());
+    mfs_workers_end(&wb->senders, number, mfs_clock_mono());
     return true;
 }
 
@@ -113,13 +113,13 @@ static void *sender(void *arg)
     uint32_t number;
 
     pthread_mutex_lock(&wb->lock);
-    number = mfs_crew_enter(&wb->senders);
+    number = mfs_workers_enter(&wb->senders);
     while (!wb->stop) {
         int64_t now = mfs_clock_mono();
 
         mfs_wb_wake_old(wb, now);
         if (!work(wb, number, now))
-            mfs_crew_wait(&wb->senders, sender_pause(wb, now));
+            mfs_workers_wait(&wb->senders, sender_pause(wb, now));
     }
     pthread_mutex_unlock(&wb->lock);
     return NULL;
@@ -158,9 +158,9 @@ static int start_senders(struct mfs_writeback *wb)
     int rc;
 
     pthread_mutex_lock(&wb->lock);
-    wb->senders = (struct mfs_crew){
+    wb->senders = (struct mfs_workers){
         .name = "mfs-send", .run = sender, .arg = wb, .lock = &wb->lock, .base = wb->opts.threads};
-    rc = mfs_crew_start(&wb->senders);
+    rc = mfs_workers_start(&wb->senders);
     pthread_mutex_unlock(&wb->lock);
     return rc;
 }
@@ -208,7 +208,7 @@ void mfs_writeback_destroy(struct mfs_writeback *wb)
     pthread_mutex_lock(&wb->lock);
     wb->stop = true;
     pthread_mutex_unlock(&wb->lock);
-    mfs_crew_fini(&wb->senders);
+    mfs_workers_fini(&wb->senders);
     mfs_bufs_destroy(wb->bufs);
     pthread_cond_destroy(&wb->room);
     pthread_mutex_destroy(&wb->lock);

@@ -7,9 +7,9 @@
  *     (none) ───────> IDLE ────────────────────────────────────────────> QUEUED
  *        │             ^ └───────────── taken by a flushing thread ──┐     │ sender
  *        │       flight│ended                                        v     v
- *        └──────────> HELD                             ┌────────── TAKEN (detached: flying)
+ *        └──────────> HELD                             ┌────────── TAKEN (detached: in_flight)
  *       (an older chunk of the                   full  v             │ stored, failed, or cut
- *        stripe is flying)                         DELAYED ─> QUEUED v
+ *        stripe is in_flight)                         DELAYED ─> QUEUED v
  *                                                                  (gone)
  *
  * Until a thread has detached it, a chunk takes further writes whatever its state. From then on it
@@ -28,7 +28,7 @@
 #include <uthash.h>
 
 #include "data/workers/bufs.h"
-#include "data/workers/crew.h"
+#include "data/workers/workers.h"
 #include "data/workers/links.h"
 #include "data/stripes/stripe_io.h"
 #include "data/writeback/writeback.h"
@@ -53,7 +53,7 @@ struct mfs_chunk {
     uint32_t stripe, part;
     int64_t birth;
 
-    /* Guarded by d->lock; all but `flying` no longer change once it is flying. */
+    /* Guarded by d->lock; all but `in_flight` no longer change once it is in_flight. */
     TAILQ_ENTRY(mfs_chunk) in_file;
     struct mfs_ranges ranges;
     uint32_t base; /* mem[0] is this byte of the stripe */
@@ -61,9 +61,9 @@ struct mfs_chunk {
     size_t cap; /* of mem */
     struct timespec mtime;
     bool drops; /* as in mfs_dirty_commit */
-    bool flying;
+    bool in_flight;
     bool wanted;  /* HELD: to be queued, not idle, when it may go */
-    bool give_up; /* flying, but nobody wants it any more */
+    bool give_up; /* in_flight, but nobody wants it any more */
 
     /* Guarded by wb->lock. */
     TAILQ_ENTRY(mfs_chunk) link; /* in the list of its state */
@@ -76,7 +76,7 @@ TAILQ_HEAD(mfs_chunks, mfs_chunk);
 
 struct mfs_slot { /* a stripe of a file; there while it has a chunk */
     uint32_t stripe;
-    struct mfs_chunk *open, *flying;
+    struct mfs_chunk *open, *in_flight;
     UT_hash_handle hh;
 };
 
@@ -139,7 +139,7 @@ struct mfs_writeback {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t room;  /* buffers were given back, or a commit has ended */
     bool stop;
-    struct mfs_crew senders;
+    struct mfs_workers senders;
     struct mfs_links links;
     unsigned waiters; /* on room */
     size_t bytes, idle_bytes;
@@ -196,7 +196,7 @@ void mfs_wb_commit_never(struct mfs_dirty *d);          /* also waits for one un
 /* Sends TAKEN chunks, n ≤ MFS_WB_BATCH, of any files, and settles each. No lock is held. */
 void mfs_wb_send(struct mfs_writeback *wb, struct mfs_chunk **chunks, size_t n);
 
-/* Moves an open chunk to its slot's flying place; d->lock is held. False: nothing in it. */
+/* Moves an open chunk to its slot's in_flight place; d->lock is held. False: nothing in it. */
 bool mfs_chunk_detach(struct mfs_chunk *c);
 
 /* Settles a TAKEN chunk that was stored (put->rc 0) or not; frees it. d->lock is held. */

@@ -51,7 +51,7 @@ static int commit_kept(struct mfs_vnode *v, const struct mfs_commit *all, struct
     uint64_t cuts;
 
     if (rc == 0)
-        rc = mfs_stripes_kept(v->vfs->store, v->ino, left);
+        rc = mfs_stripes_still_stored(v->vfs->store, v->ino, left);
     if (rc < 0)
         return rc;
     cuts = attr->cuts;

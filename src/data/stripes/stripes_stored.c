@@ -1,4 +1,4 @@
-/* What of bytes that were stored is still there, after somebody else has cut the file. */
+/* Which of the bytes that were stored are still there, after another mount has cut the file. */
 #include "data/stripes/stripes.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static uint64_t run_end(const struct mfs_ranges *ranges, uint32_t at, uint32_t s
     return end;
 }
 
-int mfs_stripes_kept(struct mfs_store *store, uint64_t ino, struct mfs_ranges *ranges)
+int mfs_stripes_still_stored(struct mfs_store *store, uint64_t ino, struct mfs_ranges *ranges)
 {
     uint32_t size = mfs_store_stripe_size(store), at;
     uint64_t next = 0;
