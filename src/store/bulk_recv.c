@@ -22,7 +22,8 @@
 #define HEADER_MAX  16U /* "$536870912\r\n" fits */
 #define OBJECT_SIZE 64U /* what a reply object costs besides its text */
 
-/* Who was stopped himself finds his time over and the answer there: that he still takes. */
+/* A client that was stopped itself finds its time over and the answer there: it still takes that.
+ */
 static int how(const struct mfs_channel *conn, bool wait)
 {
     return wait && !mfs_channel_overdue(conn) ? 0 : MSG_DONTWAIT;

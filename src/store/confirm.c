@@ -1,22 +1,27 @@
-/* Partitions with a replica: a call that writes returns when the replica has what was written, so
- * that nothing is lost that anybody has been told of when the replica takes over.
+/* Partitions with a replica: a call that writes returns when the replica has what was written. So
+ * nothing that a caller was told of is lost when the replica takes over.
  *
- * Behind what a call writes to a partition goes a question, in the same pipeline, so that the
- * everyday call costs no round trip more. Where the table says that there is a replica it is WAIT:
- * how many replicas have all that the connection has had executed? Else it is mfs_alone: is there
- * none that could take over? For the table may be old, the process knows (decisions/0023). Where
- * that is not enough, as the pipeline was torn apart (a partition that moves, a lost connection),
- * or the replica is behind, or there is one, the partition is asked again by itself, both; the
- * first makes the second answer for all that has been executed so far. When a replica has taken
- * over in between ("era"), what the partition's former process had answered may be lost: that is
- * done again where it may be, and fails where it may not.
+ * For each partition that a call writes to (a "target"), a question follows the commands in the
+ * same pipeline, so the usual call costs no further round trip. Where the table says that there is
+ * a replica the question is WAIT: how many replicas have all that the connection has had executed?
+ * Else it is mfs_alone: is there no replica that could take over? The table may be old; the process
+ * knows (decisions/0023). The answer may not be enough: the pipeline was torn apart (a partition
+ * that moves, a lost connection), the replica is behind, or there is a replica after all. Then the
+ * partition is asked by itself, both questions; the first makes the second one answer for all that
+ * has been executed so far. When a replica has taken over meanwhile (another "era"), what the
+ * partition's former process executed may be lost: an idempotent command is sent again, another one
+ * fails.
  *
- *   sent with ──┬── which says yes, in the attempt that answered the rest ──> confirmed
- *   a question  ├── which says no ──> asked again
+ *   sent with ──┬── the answer is yes, in the attempt that answered the rest ──> confirmed
+ *   a question  ├── the answer is no ──> asked again
  *               └── another era ──┬── idempotent: sent again ──> asked again
- *                                 └── -EIO */
+ *                                 └── -EIO
+ *
+ * Invariant: a target is pending until its process, of the present era, has answered yes for all
+ * writes of the call, or the call's writes to it have failed. */
 #include "store/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,14 +31,15 @@
 #include "store/args.h"
 #include "store/reply.h"
 
-#define WAIT_MS 200 /* that a process waits for its replica before it says how it stands */
+#define WAIT_MS 200 /* how long a process waits for its replica before it answers */
 
-struct doubt {
+/* A partition that the call writes to. */
+struct target {
     uint32_t part, era;
     bool pending; /* not confirmed yet */
-    bool termed;  /* it has a replica, its process said last, … */
-    bool waits;   /* … or the table says so */
-    size_t ask;   /* where its question is among what is sent; SIZE_MAX: none is */
+    bool termed;  /* its process has said that it has a replica, … */
+    bool waits;   /* … or the table says so: WAIT is asked, too */
+    size_t ask;   /* index of its first question in `sent`; SIZE_MAX: none */
 };
 
 /* A call that writes. */
@@ -41,7 +47,7 @@ struct confirmation {
     struct mfs_store *store;
     struct mfs_cmd *cmds; /* its commands */
     size_t n;
-    struct doubt *doubts; /* the partitions that it writes to */
+    struct target *targets;
     size_t count;
     struct mfs_cmd *sent; /* room for the commands and a question per partition, or two each */
     struct mfs_args alone, wait;
@@ -61,7 +67,7 @@ static const struct {
 #define MODULE(name, words, first, effect) {"mfs_" #name, sizeof "mfs_" #name - 1, MFS_##effect},
     MFS_SERVER_COMMANDS(SERVER) MFS_COMMANDS(MODULE)};
 
-/* What nobody has said anything of changes something. */
+/* A command that is not known counts as a write. */
 static bool is_write(const struct mfs_cmd *cmd)
 {
     const struct mfs_arg *word = &cmd->argv[0];
@@ -84,7 +90,8 @@ static uint32_t era_of(struct mfs_store *store, uint32_t part, bool *replica)
     return era;
 }
 
-/* Answered by a process that a replica has replaced? Then it is as if it had not been answered. */
+/* Writes that were answered by a process which a replica has replaced count as not answered.
+ * Returns how many are to be sent again. */
 static size_t undo(struct mfs_cmd *cmds, size_t n, uint32_t part, uint32_t era)
 {
     size_t again = 0;
@@ -128,60 +135,62 @@ static struct mfs_cmd question(const struct mfs_args *args, uint32_t part)
     return cmd;
 }
 
-/* Has the partition's replica, or need none have, all that was executed before this question, and
- * `other`, which went out before it? Sent once more on another connection it speaks of nothing. */
+/* Does the question's answer say that `other`, which was sent before it, needs no replica or has
+ * reached it? Only if both were answered in one attempt: a question that was sent once more, on
+ * another connection, speaks of nothing that was sent before. */
 static bool says_yes(const struct mfs_cmd *asked, const struct mfs_cmd *other)
 {
     return !asked->rc && !other->rc && asked->attempt == other->attempt &&
            asked->era == other->era && mfs_reply_int(asked->reply) > 0;
 }
 
-/* Whether the partition is to be asked. */
-static bool look(struct confirmation *c, struct doubt *d)
+/* Is the partition to be asked now? */
+static bool look(struct confirmation *c, struct target *t)
 {
-    d->era = era_of(c->store, d->part, &d->waits);
-    d->waits = d->waits || d->termed;
-    if (!undo(c->cmds, c->n, d->part, d->era))
+    t->era = era_of(c->store, t->part, &t->waits);
+    t->waits = t->waits || t->termed;
+    if (!undo(c->cmds, c->n, t->part, t->era))
         return true;
     repeat(c->store, c->cmds, c->n);
     return false; /* another look, as that may have taken a while */
 }
 
-static void judge(struct confirmation *c, struct doubt *d, bool last)
+static void judge(struct confirmation *c, struct target *t, bool last)
 {
-    const struct mfs_cmd *alone = &c->sent[d->ask], *wait = d->waits ? alone + 1 : alone;
+    const struct mfs_cmd *alone = &c->sent[t->ask], *wait = t->waits ? alone + 1 : alone;
     int rc = alone->rc ? alone->rc : wait->rc;
 
-    d->pending = false;
-    d->termed = !alone->rc && !mfs_reply_int(alone->reply);
-    if (alone->era == d->era && (says_yes(alone, alone) || says_yes(wait, alone)))
+    t->pending = false;
+    t->termed = !alone->rc && !mfs_reply_int(alone->reply);
+    if (alone->era == t->era && (says_yes(alone, alone) || says_yes(wait, alone)))
         return;
     if (rc || last)
-        fail(c->cmds, c->n, d->part, rc ? rc : -ETIMEDOUT);
+        fail(c->cmds, c->n, t->part, rc ? rc : -ETIMEDOUT);
     else
-        d->pending = true;
+        t->pending = true;
 }
 
-/* All partitions that are in doubt, side by side. */
+/* Asks all pending targets at once. */
 static void ask(struct confirmation *c, bool last)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < c->count; i++) {
-        struct doubt *d = &c->doubts[i];
+        struct target *t = &c->targets[i];
 
-        d->ask = SIZE_MAX;
-        if (!d->pending || !look(c, d))
+        t->ask = SIZE_MAX;
+        if (!t->pending || !look(c, t))
             continue;
-        d->ask = n;
-        c->sent[n++] = question(&c->alone, d->part);
-        if (d->waits)
-            c->sent[n++] = question(&c->wait, d->part);
+        t->ask = n;
+        c->sent[n++] = question(&c->alone, t->part);
+        if (t->waits)
+            c->sent[n++] = question(&c->wait, t->part);
+        assert(n <= 2 * c->count);
     }
     mfs_exec_once(c->store, c->sent, n);
     for (size_t i = 0; i < c->count; i++)
-        if (c->doubts[i].ask != SIZE_MAX)
-            judge(c, &c->doubts[i], last);
+        if (c->targets[i].ask != SIZE_MAX)
+            judge(c, &c->targets[i], last);
     mfs_cmds_fini(c->sent, n);
 }
 
@@ -194,49 +203,49 @@ static void collect(struct confirmation *c)
     for (size_t i = 0; i < c->n; i++) {
         if (!is_write(&c->cmds[i]))
             continue;
-        for (k = 0; k < c->count && c->doubts[k].part != c->cmds[i].part; k++)
+        for (k = 0; k < c->count && c->targets[k].part != c->cmds[i].part; k++)
             ;
         if (k == c->count)
-            c->doubts[c->count++] = (struct doubt){.part = c->cmds[i].part};
+            c->targets[c->count++] = (struct target){.part = c->cmds[i].part};
     }
 }
 
-/* Everything that was written to the partition was confirmed together with it? */
-static bool is_confirmed(const struct confirmation *c, const struct doubt *d)
+/* Has the question confirmed everything that was written to the partition? */
+static bool is_confirmed(const struct confirmation *c, const struct target *t)
 {
     for (size_t i = 0; i < c->n; i++) {
         const struct mfs_cmd *cmd = &c->cmds[i];
 
-        if (cmd->part == d->part && !cmd->rc && is_write(cmd) && !says_yes(&c->sent[d->ask], cmd))
+        if (cmd->part == t->part && !cmd->rc && is_write(cmd) && !says_yes(&c->sent[t->ask], cmd))
             return false;
     }
     return true;
 }
 
-/* The commands, and a question behind those of each partition. */
+/* Sends the commands, and a question behind those of each target. */
 static void send_with_questions(struct confirmation *c)
 {
     size_t n = c->n;
 
     memcpy(c->sent, c->cmds, c->n * sizeof *c->cmds);
     for (size_t i = 0; i < c->count; i++) {
-        struct doubt *d = &c->doubts[i];
+        struct target *t = &c->targets[i];
 
-        era_of(c->store, d->part, &d->waits);
-        d->ask = n;
-        c->sent[n++] = mfs_args_cmd(d->waits ? &c->wait : &c->alone, d->part);
+        era_of(c->store, t->part, &t->waits);
+        t->ask = n;
+        c->sent[n++] = mfs_args_cmd(t->waits ? &c->wait : &c->alone, t->part);
     }
     mfs_exec_once(c->store, c->sent, n);
     memcpy(c->cmds, c->sent, c->n * sizeof *c->cmds);
     for (size_t i = 0; i < c->count; i++)
-        c->doubts[i].pending = !is_confirmed(c, &c->doubts[i]);
+        c->targets[i].pending = !is_confirmed(c, &c->targets[i]);
     mfs_cmds_fini(c->sent + c->n, n - c->n);
 }
 
 static bool any_pending(const struct confirmation *c)
 {
     for (size_t i = 0; i < c->count; i++)
-        if (c->doubts[i].pending)
+        if (c->targets[i].pending)
             return true;
     return false;
 }
@@ -257,13 +266,13 @@ static void confirm(struct confirmation *c)
 
 void mfs_exec_confirmed(struct mfs_store *store, struct mfs_cmd *cmds, size_t n)
 {
-    struct mfs_cmd two[2]; /* the everyday call has one command, or many */
-    struct doubt one;
+    struct mfs_cmd two[2]; /* enough for the usual call, of one command */
+    struct target one;
     struct confirmation c = {.store = store, .cmds = cmds, .n = n};
 
-    c.doubts = n > 1 ? malloc(n * sizeof *c.doubts) : &one;
+    c.targets = n > 1 ? malloc(n * sizeof *c.targets) : &one;
     c.sent = n > 1 ? malloc(2 * n * sizeof *c.sent) : two;
-    if (c.doubts && c.sent) {
+    if (c.targets && c.sent) {
         collect(&c);
         if (c.count)
             confirm(&c);
@@ -274,7 +283,7 @@ void mfs_exec_confirmed(struct mfs_store *store, struct mfs_cmd *cmds, size_t n)
             cmds[i].rc = -ENOMEM;
     }
     if (n > 1) {
-        free(c.doubts);
+        free(c.targets);
         free(c.sent);
     }
 }

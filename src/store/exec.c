@@ -17,6 +17,7 @@
  * wherever something is possible. */
 #include "store/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -31,6 +32,8 @@
 #define BACKOFF_MIN_NS (5 * MFS_MSEC)
 #define BACKOFF_MAX_NS (200 * MFS_MSEC)
 #define FULL_MAX_NS    (500 * MFS_MSEC) /* the same while there is no memory */
+
+static_assert(BACKOFF_MIN_NS < BACKOFF_MAX_NS && BACKOFF_MAX_NS < FULL_MAX_NS, "pauses grow");
 
 struct call {
     struct mfs_store *store;

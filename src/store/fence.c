@@ -1,14 +1,17 @@
-/* Partitions that are being moved: their process refuses every command of clients ("fence") until
- * the table says where they are now, or until the move is given up.
+/* Partitions that are being moved: the process of such a partition refuses every command of clients
+ * (a "fence") until the table says where the partition is now, or until the move is given up.
  *
  *   serving ── a command is refused ──> fenced ──┬── a table with another address ──> serving
  *      ^                                         └── PING is answered ──────────────────┘
  *
- * Nobody announces a fence, so it costs no round trip and no client can hold it up. Whoever has a
- * command for the partition waits here instead of sending it; one of those who wait asks the
- * process every now and then. */
+ * A fence is not announced, so it costs no round trip and no client can hold it up. A caller that
+ * has a command for the partition waits here instead of sending it. One of the waiting callers
+ * sends PING to the process every now and then.
+ *
+ * Invariant: at most one caller probes a partition at a time (mfs_part.probing). */
 #include "store/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -20,6 +23,9 @@
 #define PROBE_MAX_NS     (50 * MFS_MSEC)
 #define PROBE_SHARE      4 /* … then so much of the time since the fence came down */
 #define PROBE_TIMEOUT_NS (1 * MFS_SEC)
+
+static_assert(PROBE_MIN_NS < PROBE_MAX_NS && PROBE_MAX_NS < PROBE_TIMEOUT_NS,
+              "pauses grow, and a question may take longer than a pause");
 
 bool mfs_fence_refuses(const struct mfs_cmd *cmd, const struct mfs_err *err)
 {

@@ -27,7 +27,7 @@ struct mfs_part {
     struct mfs_channel *busy; /* lanes have them */
     uint64_t gen;             /* of the address: connections of another one are not used again */
     int64_t down_since;       /* it could not be reached, which the log has said; 0: all is well */
-    int64_t gone_since;       /* nobody listens there any more; 0: somebody does, or who knows */
+    int64_t gone_since; /* nothing listens there any more; 0: something does, or it is not known */
     int64_t silent_until; /* it took a connection and said nothing: until then nobody waits long */
 
     bool fenced;          /* its process refuses everything, … */
@@ -128,8 +128,8 @@ uint64_t mfs_pool_count_post(struct mfs_store *store, uint32_t part, size_t byte
 /* Whether the error reply is what a fence says. */
 bool mfs_fence_refuses(const struct mfs_cmd *cmd, const struct mfs_err *err);
 
-/* Whether it refuses because its term is over (decisions/0017): who is cut off with such a process
- * waits no longer than for one that does not answer. */
+/* Whether it refuses because its term is over (decisions/0017): a client that is cut off with such
+ * a process waits no longer than for one that does not answer. */
 bool mfs_fence_is_lapse(const struct mfs_err *err);
 
 /* Notes that a command was refused at the address of that generation. */
