@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/bounded.h"
+#include "host/timed_call.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -89,7 +89,7 @@ static void say_covered(const struct mfs_cm_state *st)
 
     if (!st->mount[0] || strcmp(st->provider, "local") || strstr(st->mount, "%n") ||
         !mfs_mountinfo_find(st->mount, &info) ||
-        mfs_bounded(mfs_bounded_is_empty, st->mount, LOOK_TIME) != -ENOTEMPTY)
+        mfs_timed_call(mfs_timed_is_empty, st->mount, LOOK_TIME) != -ENOTEMPTY)
         return;
     fprintf(stderr, "cm: start: %s is not empty: what is in it is out of sight until the unmount\n",
             st->mount);

@@ -9,7 +9,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "host/bounded.h"
+#include "host/timed_call.h"
 #include "base/text.h"
 #include "cm/doctor/impl.h"
 
@@ -157,7 +157,7 @@ static void check_lock(struct mfs_doctor_case *c)
 void mfs_doctor_directory(struct mfs_doctor_case *c)
 {
     const char *dir = c->paths->dir;
-    int rc = mfs_bounded(mfs_bounded_stat, dir, MFS_DOCTOR_CALL_TIME);
+    int rc = mfs_timed_call(mfs_timed_stat, dir, MFS_DOCTOR_CALL_TIME);
 
     if (rc == -ENOENT) {
         mfs_doctor_add(c->d, MFS_DOCTOR_OK, DIRECTORY, "no %s: deployment %s does not run", dir,

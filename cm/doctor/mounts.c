@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/bounded.h"
+#include "host/timed_call.h"
 #include "host/dead_mount.h"
 #include "host/mountinfo.h"
 #include "base/text.h"
@@ -22,7 +22,7 @@ struct mount {
     bool part;     /* a bind of a directory in it */
     uint32_t node; /* index in state.node of whom it is the mount, or NO_NODE */
     struct mfs_proc client;
-    struct mfs_bounded_call call;
+    struct mfs_timed_call call;
     bool begun;
     int rc;
 };
@@ -112,12 +112,12 @@ static void look(struct mounts *l)
 
         if (mfs_proc_state(&m->client) == 'T')
             continue;
-        m->rc = mfs_bounded_begin(&m->call, mfs_bounded_statfs, m->path);
+        m->rc = mfs_timed_call_begin(&m->call, mfs_timed_statfs, m->path);
         m->begun = !m->rc;
     }
     for (size_t i = 0; i < l->n; i++)
         if (l->mount[i].begun)
-            l->mount[i].rc = mfs_bounded_end(&l->mount[i].call, until, PATIENCE);
+            l->mount[i].rc = mfs_timed_call_end(&l->mount[i].call, until, PATIENCE);
 }
 
 /* lm detaches it and mounts again, if it can. */

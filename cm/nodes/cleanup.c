@@ -12,13 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host/binds.h"
+#include "host/bind_mounts.h"
 #include "base/clock.h"
 #include "host/dead_mount.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "host/proc.h"
-#include "host/stuck.h"
+#include "host/hung_mount.h"
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "cm/state/walk.h"
@@ -142,7 +142,7 @@ static int note_binds(void *binds, const char *record)
     char path[PATH_MAX];
 
     if (!read_path(record, path))
-        mfs_binds_note(binds, path);
+        mfs_bind_mounts_note(binds, path);
     return 0;
 }
 
@@ -151,7 +151,7 @@ static int release_from(void *mount, const char *pid_file)
     struct mfs_proc client;
 
     if (!mfs_proc_load(pid_file, &client))
-        mfs_stuck_release(&client, mount);
+        mfs_hung_mount_abort(&client, mount);
     return 0;
 }
 
@@ -184,7 +184,7 @@ static int detach(void *arg, const char *record)
 /* Their mounts, and binds of these, go with them. */
 static int end_clients(const struct mfs_paths *p, struct mfs_err *err)
 {
-    struct mfs_binds *binds = mfs_binds_create();
+    struct mfs_bind_mounts *binds = mfs_bind_mounts_create();
     int rc, one;
 
     if (!binds)
@@ -193,8 +193,8 @@ static int end_clients(const struct mfs_paths *p, struct mfs_err *err)
     rc = end_recorded(p, "client*.pid", CLIENT_GRACE, err);
     mfs_walk_node_dirs(p, release_stuck, NULL);
     one = mfs_walk_nodes(p, "mount", detach, err);
-    mfs_binds_detach(binds);
-    mfs_binds_destroy(binds);
+    mfs_bind_mounts_detach(binds);
+    mfs_bind_mounts_destroy(binds);
     return rc ? rc : one;
 }
 
@@ -350,18 +350,18 @@ bool mfs_cleanup_node_processes(const struct mfs_paths *p, uint32_t node)
 
 int mfs_cleanup_node_files(const struct mfs_paths *p, uint32_t node, struct mfs_err *err)
 {
-    struct mfs_binds *binds = mfs_binds_create();
+    struct mfs_bind_mounts *binds = mfs_bind_mounts_create();
     char dir[PATH_MAX];
     int rc = binds ? mfs_paths_node(p, node, "", dir) : -ENOMEM;
 
     if (!rc) {
         mfs_walk(dir, "mount", note_binds, binds);
         mfs_walk(dir, "mount", detach, err);
-        mfs_binds_detach(binds);
+        mfs_bind_mounts_detach(binds);
         mfs_walk(dir, "dumps", remove_dumps, NULL);
         rc = mfs_file_remove_tree(dir);
     }
-    mfs_binds_destroy(binds);
+    mfs_bind_mounts_destroy(binds);
     return rc && rc != -ENOENT ? mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc)) : 0;
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "host/stuck.h"
+#include "host/hung_mount.h"
 #include "base/text.h"
 #include "cluster/capacity.h"
 #include "lm/mount/unmount.h"
@@ -31,7 +31,7 @@ static void run_release(struct mfs_job *job)
 {
     struct release_job *j = (struct release_job *)job;
 
-    mfs_stuck_release(&j->client, j->path);
+    mfs_hung_mount_abort(&j->client, j->path);
     if (j->detach)
         mfs_unmount_dead(j->path);
 }

@@ -33,7 +33,7 @@ struct mfs_mounter {
     char path[MFS_PATH_MAX], options[MFS_TEXT_MAX];
     char real[MFS_PATH_MAX]; /* the same without symbolic links, as the kernel lists it */
     struct mfs_proc client;  /* pid 0: none */
-    struct mfs_binds *binds; /* of a mount that died; used by jobs alone */
+    struct mfs_bind_mounts *binds; /* of a mount that died; used by jobs alone */
     struct mfs_timer *timer; /* STARTING: limit; WAITING: pause */
     int64_t pause, up_since;
     struct mfs_mounter_waiter *starters, *stoppers; /* who waits for it to be up, to be gone */
@@ -47,7 +47,7 @@ struct mfs_mounter *mfs_mounter_create(const struct mfs_mounter_opts *opts)
     struct mfs_mounter *m = calloc(1, sizeof *m);
 
     if (m)
-        m->binds = mfs_binds_create();
+        m->binds = mfs_bind_mounts_create();
     if (m && !m->binds) {
         free(m);
         return NULL;
@@ -72,7 +72,7 @@ void mfs_mounter_destroy(struct mfs_mounter *m)
     mfs_timer_cancel(m->timer);
     mfs_mounter_forget(&m->starters);
     mfs_mounter_forget(&m->stoppers);
-    mfs_binds_destroy(m->binds);
+    mfs_bind_mounts_destroy(m->binds);
     free(m);
 }
 
@@ -213,7 +213,7 @@ static void probed(struct mfs_job *job)
         event(m, "mounted", "%s, client %d", m->path, (int)m->client.pid);
         m->o.hooks->changed(m->o.arg);
         mfs_mounter_answer(&m->starters, NULL);
-        if (mfs_binds_any(m->binds))
+        if (mfs_bind_mounts_any(m->binds))
             submit(m, mfs_mount_restore, restored);
     }
 }

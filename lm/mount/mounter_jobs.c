@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/bounded.h"
+#include "host/timed_call.h"
 #include "base/clock.h"
 #include "host/mountinfo.h"
 #include "base/text.h"
@@ -34,7 +34,7 @@ void mfs_mount_probe(struct mfs_job *job)
     struct mfs_mount_job *j = (struct mfs_mount_job *)job;
     struct mfs_mountinfo info;
 
-    j->rc = mfs_bounded(mfs_bounded_stat, j->u.path, PROBE_LIMIT);
+    j->rc = mfs_timed_call(mfs_timed_stat, j->u.path, PROBE_LIMIT);
     if (!j->rc)
         j->rc = mfs_mountinfo_find(j->u.path, &info);
 }
@@ -44,12 +44,12 @@ void mfs_mount_end(struct mfs_job *job)
     struct mfs_mount_job *j = (struct mfs_mount_job *)job;
 
     j->rc = mfs_unmount(&j->u, 1, END_GRACE) ? -ETIMEDOUT : 0;
-    mfs_binds_detach(j->binds);
+    mfs_bind_mounts_detach(j->binds);
 }
 
 void mfs_mount_restore(struct mfs_job *job)
 {
     struct mfs_mount_job *j = (struct mfs_mount_job *)job;
 
-    mfs_binds_restore(j->binds, j->u.path, &j->bound);
+    mfs_bind_mounts_restore(j->binds, j->u.path, &j->bound);
 }

@@ -10,13 +10,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "host/bounded.h"
+#include "host/timed_call.h"
 #include "base/clock.h"
 #include "host/dead_mount.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "host/mountinfo.h"
-#include "host/stuck.h"
+#include "host/hung_mount.h"
 
 #define AREA       "mount"
 #define POLL_STEP  (10 * MFS_MSEC)
@@ -64,16 +64,16 @@ static void force(struct mfs_unmount *u)
 }
 
 /* Notes its binds before, where binds is not NULL. */
-static int detach_dead(const char *path, struct mfs_binds *binds)
+static int detach_dead(const char *path, struct mfs_bind_mounts *binds)
 {
     int rc;
 
     if (!mount_minor(path) || !mfs_dead_mount(path, CALL_LIMIT))
         return 0; /* a live one of someone else stays */
-    rc = binds ? mfs_binds_note(binds, path) : 0;
+    rc = binds ? mfs_bind_mounts_note(binds, path) : 0;
     if (rc)
         mfs_warn(AREA, "%s: can't note its binds: %s", path, strerror(-rc));
-    rc = mfs_bounded(mfs_bounded_detach, path, CALL_LIMIT);
+    rc = mfs_timed_call(mfs_timed_detach, path, CALL_LIMIT);
     if (rc)
         mfs_error(AREA, "%s: can't detach the dead mount: %s", path, strerror(-rc));
     else
@@ -87,18 +87,18 @@ int mfs_unmount_dead(const char *path)
 }
 
 /* Binds of all the mounts, while they are there. NULL when there is no memory for that. */
-static struct mfs_binds *note_binds(const struct mfs_unmount *u, size_t n)
+static struct mfs_bind_mounts *note_binds(const struct mfs_unmount *u, size_t n)
 {
-    struct mfs_binds *binds = mfs_binds_create();
+    struct mfs_bind_mounts *binds = mfs_bind_mounts_create();
 
     for (size_t i = 0; binds && i < n; i++)
-        mfs_binds_note(binds, u[i].path);
+        mfs_bind_mounts_note(binds, u[i].path);
     return binds;
 }
 
 size_t mfs_unmount(struct mfs_unmount *u, size_t n, int64_t grace)
 {
-    struct mfs_binds *binds = note_binds(u, n);
+    struct mfs_bind_mounts *binds = note_binds(u, n);
     size_t left = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -113,18 +113,18 @@ size_t mfs_unmount(struct mfs_unmount *u, size_t n, int64_t grace)
     for (size_t i = 0; i < n; i++) {
         int rc;
 
-        mfs_stuck_release(&u[i].client, u[i].path);
+        mfs_hung_mount_abort(&u[i].client, u[i].path);
         rc = mfs_unmount_dead(u[i].path);
         u[i].gone = !rc && !mfs_proc_alive(&u[i].client);
         left += !u[i].gone;
     }
     if (binds)
-        mfs_binds_detach(binds);
-    mfs_binds_destroy(binds);
+        mfs_bind_mounts_detach(binds);
+    mfs_bind_mounts_destroy(binds);
     return left;
 }
 
-int mfs_unmount_prepare(const char *path, struct mfs_binds *binds)
+int mfs_unmount_prepare(const char *path, struct mfs_bind_mounts *binds)
 {
     struct mfs_mountinfo info;
     int rc = detach_dead(path, binds);
@@ -133,6 +133,6 @@ int mfs_unmount_prepare(const char *path, struct mfs_binds *binds)
         return rc;
     if (!mfs_mountinfo_find(path, &info) && is_fuse(&info))
         return -EBUSY;
-    rc = mfs_bounded(mfs_bounded_stat, path, STAT_LIMIT);
+    rc = mfs_timed_call(mfs_timed_stat, path, STAT_LIMIT);
     return rc == -ENOENT ? mfs_file_mkdirs(path, 0755) : rc;
 }

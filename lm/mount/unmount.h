@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "host/binds.h"
+#include "host/bind_mounts.h"
 #include "host/proc.h"
 #include "proto/messages.h"
 
@@ -27,7 +27,7 @@ size_t mfs_unmount(struct mfs_unmount *u, size_t n, int64_t grace);
 /* Makes `path` fit to be mounted on: a dead FUSE mount on it is detached, after its binds have been
  * noted (NULL: they are not), and a missing directory made. 0, -EBUSY when something alive is
  * mounted there already, or a negative errno. */
-int mfs_unmount_prepare(const char *path, struct mfs_binds *binds);
+int mfs_unmount_prepare(const char *path, struct mfs_bind_mounts *binds);
 
 /* Detaches what a dead client left at path, if it did. 0 or a negative errno. */
 int mfs_unmount_dead(const char *path);

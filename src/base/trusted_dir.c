@@ -104,7 +104,7 @@ static bool take_name(struct walk *w, char name[NAME_MAX + 1], int *rc)
     return true;
 }
 
-/* A link with a second name may have been put there by anybody who can make hard links. */
+/* A link with a second name may have been put there by any user who can make hard links. */
 static int follow(struct walk *w, const char *name, int link)
 {
     char path[PATH_MAX], target[PATH_MAX], rest[PATH_MAX];

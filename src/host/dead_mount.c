@@ -2,10 +2,10 @@
 
 #include <errno.h>
 
-#include "host/bounded.h"
+#include "host/timed_call.h"
 
-/* ECONNABORTED is for those who asked while the client went, or whose mount was broken
- * (host/stuck.h). A living client gives neither. */
+/* ECONNABORTED is for callers that asked while the client went, or whose mount was broken
+ * (host/hung_mount.h). A living client gives neither. */
 bool mfs_dead_mount_says(int rc)
 {
     return rc == -ENOTCONN || rc == -ECONNABORTED;
@@ -13,5 +13,5 @@ bool mfs_dead_mount_says(int rc)
 
 bool mfs_dead_mount(const char *path, int64_t ns)
 {
-    return mfs_dead_mount_says(mfs_bounded(mfs_bounded_statfs, path, ns));
+    return mfs_dead_mount_says(mfs_timed_call(mfs_timed_statfs, path, ns));
 }

@@ -1,4 +1,4 @@
-/* Dead mounts: of FUSE clients that are gone. They stay until somebody detaches them. */
+/* Dead mounts: of FUSE clients that are gone. They stay until they are detached. */
 #ifndef MFS_HOST_DEAD_MOUNT_H
 #define MFS_HOST_DEAD_MOUNT_H
 

@@ -305,7 +305,7 @@ static int let_go(int child_end)
     ssize_t n;
 
     if (send(child_end, "", 1, MSG_NOSIGNAL) != 1)
-        return 0; /* it has been killed, which is found out by who watches it */
+        return 0; /* it has been killed, which its watcher finds out */
     while ((n = read(child_end, &failed, sizeof failed)) < 0 && errno == EINTR)
         ;
     return n == (ssize_t)sizeof failed ? failed : 0;

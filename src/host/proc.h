@@ -1,4 +1,4 @@
-/* Processes: starting them, and recognising them again after a crash of who started them.
+/* Processes: starting them, and recognising them again after a crash of what started them.
  *
  * A pid alone may by then be someone else's; a pid with its start time and executable is not. */
 #ifndef MFS_HOST_PROC_H
@@ -79,7 +79,7 @@ int mfs_proc_load(const char *path, struct mfs_proc *p);
 int mfs_proc_search(const char *comm, const char *verb, const char *option, const char *value,
                     int (*each)(void *arg, const struct mfs_proc *p), void *arg);
 
-/* The same by any text in the command line, for those who change theirs. */
+/* The same by any text in the command line, for processes that change theirs. */
 int mfs_proc_search_text(const char *comm, const char *text,
                          int (*each)(void *arg, const struct mfs_proc *p), void *arg);
 

@@ -1,5 +1,5 @@
 /* What the kernel knows of this network namespace's TCP connections: sock_diag(7) with TCP_INFO.
- * Taking its answers apart does no I/O; asking is a call into the kernel that waits for nobody.
+ * Taking its answers apart does no I/O; asking is a call into the kernel that does not wait.
  * Field meanings are those of Linux' linux/tcp.h and net/ipv4/tcp.c (tcp_get_info). */
 #ifndef MFS_HOST_SOCKDIAG_H
 #define MFS_HOST_SOCKDIAG_H

@@ -62,7 +62,7 @@ void mfs_auth_end(struct mfs_auth *a);
 
 /* When it is DONE: what encrypts that which this end sends, and decrypts what it gets. Their keys
  * come from the secret and from what X25519 makes of both ends' keys, so no other connection has
- * them, and nobody can make them again later. 0, -ENOMEM, -EIO, or -EPROTO: the other end's key is
+ * them, and they cannot be made again later. 0, -ENOMEM, -EIO, or -EPROTO: the other end's key is
  * none. */
 int mfs_auth_ciphers(const struct mfs_auth *a, struct mfs_cipher **sends,
                      struct mfs_cipher **receives);

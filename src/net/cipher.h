@@ -1,5 +1,5 @@
 /* One direction of a connection after the proof: each frame is encrypted and authenticated, under a
- * key of this connection and direction, and by its number. So nobody who does not hold the secret
+ * key of this connection and direction, and by its number. So no process that does not hold the secret
  * can read, change, leave out, swap, repeat or invent one.
  *
  * AES-256-GCM (NIST SP 800-38D), by libcrypto. The nonce is the number of the frame, which is never
@@ -25,7 +25,7 @@ void mfs_cipher_destroy(struct mfs_cipher *c); /* takes NULL */
 int mfs_cipher_seal(struct mfs_cipher *c, struct mfs_buf *out, size_t mark);
 
 /* Decrypts a frame's body in place and makes *len what it was. 0, or -EBADMSG when it is not the
- * next frame of who has the key: the stream is lost. */
+ * next frame of the end that has the key: the stream is lost. */
 int mfs_cipher_open(struct mfs_cipher *c, char *body, size_t *len);
 
 #endif

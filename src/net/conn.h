@@ -29,7 +29,7 @@ struct mfs_service {
     const struct mfs_handler *handlers; /* ended by one without handle; others: "unknown type" */
     void (*up)(struct mfs_conn *c, void *arg); /* both ends are authenticated; may be NULL */
     /* It is closed, by whomever, but not by our own mfs_conn_close. The connection may be used no
-     * more except for mfs_conn_put by who has a reference. May be NULL. */
+     * more except for mfs_conn_put by a holder of a reference. May be NULL. */
     void (*down)(struct mfs_conn *c, const struct mfs_err *why, void *arg);
 };
 
@@ -64,7 +64,7 @@ void mfs_conn_put(struct mfs_conn *c); /* takes NULL */
 
 const char *mfs_conn_role(const struct mfs_conn *c); /* of the caller's end */
 const char *mfs_conn_peer(const struct mfs_conn *c); /* for the log */
-/* Who has connected, of an accepted UNIX socket, by the kernel's word: the pid that it has in this
+/* The process that has connected, of an accepted UNIX socket, as the kernel says: the pid that it has in this
  * process' PID name space. 0: it has none there, or it is another kind of socket. */
 pid_t mfs_conn_peer_pid(const struct mfs_conn *c);
 void *mfs_conn_data(const struct mfs_conn *c); /* the owner's, NULL at first */

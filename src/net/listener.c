@@ -1,7 +1,7 @@
-/* Listening, and the bounds on who may take up room: so many connections, of them so many that have
+/* Listening, and the limits on connections that take up room: so many connections, of them so many that have
  * not proved anything yet. When there is one too many of these, the one that has had the longest
- * time to prove itself goes: who holds the secret needs a round trip, so a flood of strangers can't
- * keep him out by waiting. */
+ * time to prove itself goes: a peer that holds the secret needs a round trip, so a flood of strangers
+ * can't keep it out by waiting. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +92,7 @@ static void complain(struct mfs_listener *l, const char *peer)
     l->dropped = 0;
 }
 
-/* False: there is no room, nor anybody who could make it. */
+/* False: there is no room, and no connection may be closed to make it. */
 static bool make_room(struct mfs_listener *l)
 {
     if (l->unproved && (l->unproved >= unproved_max(l) || l->n >= l->max)) {

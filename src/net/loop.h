@@ -18,7 +18,7 @@ struct mfs_timer;
 struct mfs_loop *mfs_loop_create(void); /* NULL: errno tells why */
 
 /* Frees the loop and every watch and timer that is left; posted work not yet run is dropped.
- * Descriptors stay open: they belong to who added them. Takes NULL. */
+ * Descriptors stay open: they belong to the caller that added them. Takes NULL. */
 void mfs_loop_destroy(struct mfs_loop *loop);
 
 /* Runs until mfs_loop_stop. 0 or a negative errno of epoll. May be run again after a stop. */

@@ -19,7 +19,7 @@ static struct timeval timeval_of(int64_t ns)
     return (struct timeval){.tv_sec = us / 1000000, .tv_usec = us % 1000000};
 }
 
-/* A socket that nobody listens at, or that is not there, tells that the process is gone. */
+/* A socket without a listener, or none at all, tells that the process is gone. */
 static int dial_errno(int cause)
 {
     if (cause == ECONNREFUSED || cause == ENOENT)
@@ -78,7 +78,7 @@ static int authenticate(struct mfs_channel *conn, const struct mfs_endpoint *ep,
     return rc == 0 || rc == -EACCES || rc == -ETIMEDOUT ? rc : -EIO;
 }
 
-/* A UNIX socket needs none: it lies where nobody but its owner can put one. */
+/* A UNIX socket needs none: only its owner can put one there. */
 static int demand_proof(struct mfs_channel *conn, const struct mfs_endpoint *ep, int64_t timeout_ns,
                         struct mfs_err *err)
 {

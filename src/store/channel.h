@@ -66,7 +66,7 @@ struct mfs_channel {
     bool reused;
 };
 
-/* Connects, demands a proof of who listens at a TCP port, and only then logs on, each within
+/* Connects, demands a proof from what listens at a TCP port, and only then logs on, each within
  * connect_ns; from then on a single read or write takes at most io_ns. -EACCES when the process
  * refuses user and password, -ETIMEDOUT, -EIO for everything else, also for a process that is not
  * the partition's; *err says why. */
@@ -76,7 +76,7 @@ int mfs_channel_open(struct mfs_channel **conn, const struct mfs_endpoint *ep, i
  * it wakes up. What lies in its socket's receive buffer it may still execute. */
 void mfs_channel_close(struct mfs_channel *conn);
 
-/* Whether an idle connection has been closed by the peer or carries bytes that nobody asked for. */
+/* Whether an idle connection has been closed by the peer or carries bytes that were not asked for. */
 bool mfs_channel_stale(const struct mfs_channel *conn);
 
 /* One command and its reply, cmd->rc and the results set as by mfs_store_exec. Returns 0, or

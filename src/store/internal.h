@@ -1,6 +1,6 @@
 /* What the store's own files share: store.c (life, tables), pool.c (connections), fence.c
  * (partitions that are being moved), batch.c and exec.c (calls), confirm.c (replicas), post.c
- * (commands that nobody waits for).
+ * (commands without waiting).
  *
  * Lock order: a post lane's lock, then mfs_store.lock, then mfs_post's own lock. None is held over
  * anything that waits for the network. */
@@ -28,7 +28,7 @@ struct mfs_part {
     uint64_t gen;             /* of the address: connections of another one are not used again */
     int64_t down_since;       /* it could not be reached, which the log has said; 0: all is well */
     int64_t gone_since; /* nothing listens there any more; 0: something does, or it is not known */
-    int64_t silent_until; /* it took a connection and said nothing: until then nobody waits long */
+    int64_t silent_until; /* it took a connection and said nothing: until then no caller waits long */
 
     bool fenced;          /* its process refuses everything, … */
     bool lapsed;          /* … as its replica does not consent any more */
@@ -91,7 +91,7 @@ void mfs_pool_break(struct mfs_part *part);
 void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane);
 
 /* Opens a connection to where the table says the partition is; blocks at most timeout_ns, and
- * hardly for as long after somebody has waited in vain: else a process that hangs would cost each
+ * hardly for as long after another caller has waited in vain: else a process that hangs would cost each
  * caller that much. 0, -ETIMEDOUT, -ECONNREFUSED (it is gone), -ENOMEM, -EACCES or -EIO, having
  * logged the first failure. */
 int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
@@ -172,7 +172,7 @@ void mfs_batch_fini(struct mfs_batch *batch);
 
 int mfs_post_create(struct mfs_post **post, struct mfs_store *store);
 void mfs_post_destroy(struct mfs_post *post);
-/* Somebody waits for posted commands: for some ms to come replies are read as they arrive. */
+/* A caller waits for posted commands: for some ms to come replies are read as they arrive. */
 void mfs_post_hurry(struct mfs_post *post);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/thread.h"
 
 #define SILENT_NS                                                                                  \
-    (100 * MFS_MSEC) /* given to a process that has just kept somebody waiting in vain */
+    (100 * MFS_MSEC) /* given to a process that has just not answered another caller */
 
 /* To connect to a process whose replica takes over within a few seconds when it hangs. */
 #define REPLICA_NS (1 * MFS_SEC)
@@ -185,7 +185,7 @@ static void mark_up(struct mfs_store *store, uint32_t part, uint64_t gen)
 
     pthread_mutex_lock(&store->lock);
     news = p->gen == gen && p->down_since;
-    if (p->gen == gen) /* each of them: who failed beside us may be half-way */
+    if (p->gen == gen) /* each of them: another thread whose attempt failed may be half-way */
         p->down_since = p->gone_since = p->silent_until = 0;
     pthread_mutex_unlock(&store->lock);
     if (news)

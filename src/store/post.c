@@ -1,17 +1,18 @@
-/* Commands that nobody waits for. Each partition has a lane: a queue of encoded commands and one
+/* Posted commands: no caller waits for their replies. Each partition has a lane: a queue of encoded commands and one
  * connection of its own, over which they go in order.
  *
- * Who posts a command sends it as well, without waiting, when the connection is there: in the
- * everyday case that is one system call and no thread is woken. Replies may lie around: they are
- * read by a later post once WINDOW of them are due, and by the background thread, which looks every
- * TICK_NS while anything is unanswered. Somebody who waits (a full queue, drain) and a new
- * table hurry the thread, which then polls. It alone opens and closes connections; after a failure
- * it sends again what was not sent whole or is idempotent, and gives up on a partition after the
- * time that exec would have taken. While a partition is fenced its lane only grows. A process that
- * has been replaced by its replica is not waited for: what it has not answered is as after a
- * failure. */
+ * The thread that posts a command sends it as well, without waiting, when the connection is there:
+ * as a rule that is one system call and no thread is woken. Replies may stay in the socket: a later
+ * post reads them once WINDOW of them are due, and so does the background thread, which looks every
+ * TICK_NS while anything is unanswered. A caller that waits (for a full queue, or in drain) and a
+ * new table hurry the thread, which then polls. It alone opens and closes connections; after a
+ * failure it sends again what was not sent whole or is idempotent, and gives up on a partition after
+ * the time that exec would have taken. While a partition is fenced its lane only grows. A process
+ * that has been replaced by its replica is not waited for: commands that it has not answered are
+ * treated as after a failure. */
 #include "store/post.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -22,11 +23,13 @@
 #define QUEUE_ENTRIES 4096U      /* and so many commands */
 #define WINDOW        32U        /* unanswered commands before a post reads replies itself */
 #define TICK_NS       (10 * MFS_MSEC)
-#define HURRY_NS      (3 * TICK_NS)    /* from the last sign of somebody waiting */
-#define POLL_MS       2                /* longest poll while somebody waits */
+#define HURRY_NS      (3 * TICK_NS)    /* from the last sign of a waiting caller */
+#define POLL_MS       2                /* longest poll while a caller waits */
 #define LOOK_NS       (MFS_SEC / 2000) /* and how old they may be before it does */
 #define IDLE_NS       (1 * MFS_SEC)
 #define RETRY_NS      (50 * MFS_MSEC)
+
+static_assert(POLL_MS * MFS_MSEC < TICK_NS && LOOK_NS < TICK_NS, "shorter than the pause without hurry");
 
 /* post->lock is held. */
 static void hurry(struct mfs_post *post)

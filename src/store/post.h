@@ -1,4 +1,4 @@
-/* The lanes of posted commands, shared by post.c (who posts, who waits, the background thread) and
+/* The lanes of posted commands, shared by post.c (posting, waiting, the background thread) and
  * post_lane.c (a lane's queue and its conversation). */
 #ifndef MFS_STORE_POST_H
 #define MFS_STORE_POST_H

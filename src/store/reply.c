@@ -1,4 +1,4 @@
-/* Replies are hiredis' reply objects under another name, so that nobody above sees hiredis. */
+/* Replies are hiredis' reply objects under another name, so that no caller sees hiredis. */
 #include "store/reply.h"
 
 #include <errno.h>

@@ -60,7 +60,7 @@ int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table);
  * (store/confirm.c): leases, for one. Any thread, does not block. */
 uint64_t mfs_store_failovers(const struct mfs_store *store);
 
-/* The same, and how often nothing was heard of cm for MFS_TRUST: others may have taken this client
+/* The same, and how often nothing was heard of cm for MFS_TRUST: other clients may have taken this one
  * for lost then, and changed things without telling it (decisions/0024). All that is known
  * under leases is to be forgotten when this has changed. To be read after mfs_store_in_touch: then
  * it has changed before that is true again. */
@@ -81,7 +81,7 @@ bool mfs_store_in_touch(const struct mfs_store *store, int64_t within);
  * nodes can still come, otherwise 0. */
 int64_t mfs_store_full_wait(struct mfs_store *store);
 
-/* Has nobody listened where the partition should be, for ns? Its process is dead then, and what it
+/* Has nothing listened where the partition should be, for ns? Its process is dead then, and what it
  * held lost; one that hangs, or that the network keeps from us, is not gone. */
 bool mfs_store_gone(struct mfs_store *store, uint32_t part, int64_t ns);
 
@@ -117,7 +117,7 @@ int mfs_store_exec(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);
 void mfs_cmds_fini(struct mfs_cmd *cmds, size_t n);
 
 /* Starts the command without waiting for its reply, which is read and dropped later (an error reply
- * is logged): for updates that nobody waits for. Commands given here for one partition keep their
+ * is logged): for updates whose reply does not matter. Commands given here for one partition keep their
  * order among each other. Returns 0 or -errno when it could not even be sent. The arguments are
  * copied. mfs_store_drain waits (bounded by ns) until all of them are answered. */
 int mfs_store_post(struct mfs_store *store, const struct mfs_cmd *cmd);

@@ -2,8 +2,8 @@
  * channel, one connection that is kept up for ever, one thread.
  *
  * Delivery is not promised: what is published while the connection is down is lost. `up` says when
- * that may have happened, and whoever publishes learns from the number of receivers that nobody
- * listened. */
+ * that may have happened, and the publisher learns from the number of receivers that there was no
+ * listener. */
 #ifndef MFS_STORE_SUBSCRIBER_H
 #define MFS_STORE_SUBSCRIBER_H
 

@@ -414,7 +414,7 @@ harness_cleanup()
     mapfile -t mounts < <(awk -v below="$T/" 'index($2, below) == 1 { print $2 }' /proc/self/mounts)
     for mount in "${mounts[@]}"; do
         mount=$(printf '%b' "$mount") # blanks are written as \040
-        # By force first, which breaks a connection whose client can't end (src/host/stuck.h); without looking at the path.
+        # By force first, which breaks a connection whose client can't end (src/host/hung_mount.h); without looking at the path.
         umount -c -f "$mount" 2>/dev/null || umount -c -l "$mount" 2>/dev/null || true
     done
     rm -rf --one-file-system /var/tmp/memefs-"$NAME"-*

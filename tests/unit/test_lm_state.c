@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "host/bounded.h"
+#include "host/timed_call.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -194,7 +194,7 @@ static void test_a_call_that_hangs_is_given_up(void **state)
     int64_t begin = mfs_clock_mono();
 
     (void)state;
-    assert_int_equal(mfs_bounded(hang, NULL, 100 * MFS_MSEC), -ETIMEDOUT);
+    assert_int_equal(mfs_timed_call(hang, NULL, 100 * MFS_MSEC), -ETIMEDOUT);
     assert_true(mfs_clock_mono() - begin < 2 * MFS_SEC);
 }
 
@@ -202,25 +202,25 @@ static void test_a_call_gives_its_result(void **state)
 {
     char path[PATH_MAX];
 
-    assert_int_equal(mfs_bounded(mfs_bounded_stat, *state, MFS_SEC), 0);
+    assert_int_equal(mfs_timed_call(mfs_timed_stat, *state, MFS_SEC), 0);
     in_dir(state, "none", path);
-    assert_int_equal(mfs_bounded(mfs_bounded_stat, path, MFS_SEC), -ENOENT);
-    assert_int_equal(mfs_bounded(mfs_bounded_statfs, *state, MFS_SEC), -ENODEV);
-    assert_int_equal(mfs_bounded(mfs_bounded_statfs, path, MFS_SEC), -ENOENT);
+    assert_int_equal(mfs_timed_call(mfs_timed_stat, path, MFS_SEC), -ENOENT);
+    assert_int_equal(mfs_timed_call(mfs_timed_statfs, *state, MFS_SEC), -ENODEV);
+    assert_int_equal(mfs_timed_call(mfs_timed_statfs, path, MFS_SEC), -ENOENT);
 }
 
 /* The one that hangs takes the time of none of the others. */
 static void test_calls_side_by_side(void **state)
 {
     int64_t begin = mfs_clock_mono(), until = begin + 200 * MFS_MSEC;
-    struct mfs_bounded_call calls[3];
+    struct mfs_timed_call calls[3];
 
-    assert_int_equal(mfs_bounded_begin(&calls[0], hang, NULL), 0);
-    assert_int_equal(mfs_bounded_begin(&calls[1], hang, NULL), 0);
-    assert_int_equal(mfs_bounded_begin(&calls[2], mfs_bounded_stat, *state), 0);
-    assert_int_equal(mfs_bounded_end(&calls[0], until, MFS_SEC), -ETIMEDOUT);
-    assert_int_equal(mfs_bounded_end(&calls[1], until, MFS_SEC), -ETIMEDOUT);
-    assert_int_equal(mfs_bounded_end(&calls[2], until, MFS_SEC), 0);
+    assert_int_equal(mfs_timed_call_begin(&calls[0], hang, NULL), 0);
+    assert_int_equal(mfs_timed_call_begin(&calls[1], hang, NULL), 0);
+    assert_int_equal(mfs_timed_call_begin(&calls[2], mfs_timed_stat, *state), 0);
+    assert_int_equal(mfs_timed_call_end(&calls[0], until, MFS_SEC), -ETIMEDOUT);
+    assert_int_equal(mfs_timed_call_end(&calls[1], until, MFS_SEC), -ETIMEDOUT);
+    assert_int_equal(mfs_timed_call_end(&calls[2], until, MFS_SEC), 0);
     assert_true(mfs_clock_mono() - begin < 2 * MFS_SEC);
 }
 
@@ -235,7 +235,7 @@ static void test_a_call_has_no_files_open(void **state)
     int out = STDOUT_FILENO;
 
     (void)state;
-    assert_int_equal(mfs_bounded(is_open, &out, MFS_SEC), 0);
+    assert_int_equal(mfs_timed_call(is_open, &out, MFS_SEC), 0);
 }
 
 static void test_a_place_for_a_mount_is_made(void **state)

@@ -9,7 +9,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "host/bounded.h"
+#include "host/timed_call.h"
 #include "base/clock.h"
 #include "host/dead_mount.h"
 #include "base/file.h"
@@ -51,7 +51,7 @@ static int look_for_directory(const void *path)
 /* A mount there, or one that the path leads through, may hang: all looks are bounded. */
 int mfs_mountpoint_prepare(const char *path, struct mfs_err *err)
 {
-    int rc = mfs_bounded(mfs_bounded_statfs, path, LOOK_LIMIT);
+    int rc = mfs_timed_call(mfs_timed_statfs, path, LOOK_LIMIT);
 
     if (mfs_dead_mount_says(rc)) {
         mfs_info("mount", "%s: taking away the mount of a client that is gone", path);
@@ -61,7 +61,7 @@ int mfs_mountpoint_prepare(const char *path, struct mfs_err *err)
     if (is_memefs(path))
         return mfs_err_set(err, -EBUSY, "%s: already mounted%s", path,
                            rc == -ETIMEDOUT ? ", by a client that does not answer" : "");
-    rc = mfs_bounded(look_for_directory, path, LOOK_LIMIT);
+    rc = mfs_timed_call(look_for_directory, path, LOOK_LIMIT);
     if (rc == -ENOENT)
         rc = mfs_file_mkdirs(path, 0755);
     return rc < 0 ? mfs_err_set(err, rc, "%s: %s", path,
@@ -71,7 +71,7 @@ int mfs_mountpoint_prepare(const char *path, struct mfs_err *err)
 
 bool mfs_mountpoint_covers(const char *path)
 {
-    return mfs_bounded(mfs_bounded_is_empty, path, LOOK_LIMIT) == -ENOTEMPTY;
+    return mfs_timed_call(mfs_timed_is_empty, path, LOOK_LIMIT) == -ENOTEMPTY;
 }
 
 static int write_text(const char *path, const char *text)
@@ -93,7 +93,7 @@ int mfs_mountpoint_tune(const char *path, uint32_t bytes, dev_t *device)
     /* Answered only after the kernel has taken our reply to its hello, in which it would lower what
      * is set below. By another process: one that is killed while it waits for an answer of its own
      * can't die, as it keeps the connection open that would have to break for that. */
-    rc = mfs_bounded(mfs_bounded_statfs, path, ANSWERS);
+    rc = mfs_timed_call(mfs_timed_statfs, path, ANSWERS);
     if (rc == 0)
         rc = device_of(path, device);
     if (rc < 0)

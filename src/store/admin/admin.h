@@ -65,7 +65,7 @@ int mfs_admin_replication(struct mfs_admin *admin, bool full, struct mfs_admin_r
 /* By what a process with that password of MFS_REDIS_ADMIN logs on to the one that it is to be a
  * copy of, as MFS_REDIS_COPY. 0 or a negative errno. */
 int mfs_admin_copy_word(const char *password, char word[MFS_MAC_TEXT]);
-/* From now on only who has that word may be a copy of this process; the links of all others are
+/* From now on only a process that has that word may be a copy of this process; the links of all others are
  * closed. Harmless to repeat. Refused (-EAGAIN) while this process serves by terms with another
  * replica (src/partition/replica/term.h). */
 int mfs_admin_admit(struct mfs_admin *admin, const char *word, struct mfs_err *err);
@@ -82,8 +82,8 @@ int mfs_admin_replicate_none(struct mfs_admin *admin, struct mfs_err *err);
  * full copy the master waits for that before it sends what was written meanwhile. */
 int mfs_admin_acknowledge(struct mfs_admin *admin, struct mfs_err *err);
 
-/* Closes the connections that nobody has logged on by. One that is just about to is tried again by
- * its client. */
+/* Closes the connections by which no client has logged on. A client that was just about to tries
+ * again. */
 int mfs_admin_drop_strangers(struct mfs_admin *admin, struct mfs_err *err);
 
 /* Gives MFS_REDIS_USER other rights: ACL rules separated by blanks. */
@@ -101,11 +101,11 @@ struct mfs_admin_cut {
     uint64_t changes;
     uint64_t used_memory; /* bytes */
 };
-/* No command that changes anything is executed any more, anybody's, for at most `ms`; those who
- * sent one wait. One round trip, *cut is as of after that. */
+/* No client's command that changes anything is executed for at most `ms`; clients that sent one
+ * wait. One round trip, *cut is as of after that. */
 int mfs_admin_hold(struct mfs_admin *admin, uint32_t ms, struct mfs_admin_cut *cut,
                    struct mfs_err *err);
-/* They are executed again; *cut is as of before that. Harmless when nothing is held. */
+/* Such commands are executed again; *cut is as of before that. Harmless when nothing is held. */
 int mfs_admin_resume(struct mfs_admin *admin, struct mfs_admin_cut *cut, struct mfs_err *err);
 
 /* After a process has loaded an image: it belongs to that deployment, whatever the name of the one

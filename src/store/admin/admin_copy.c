@@ -9,7 +9,7 @@
 #include "store/args.h"
 #include "store/reply.h"
 
-/* Not the password itself: redis tells it whoever listens where the source was
+/* Not the password itself: redis sends it to any process that listens where the source was
  * (docs/design/security.md). */
 int mfs_admin_copy_word(const char *password, char word[MFS_MAC_TEXT])
 {
@@ -73,7 +73,7 @@ int mfs_admin_replicate_none(struct mfs_admin *admin, struct mfs_err *err)
     return mfs_admin_plain(admin, &args, err);
 }
 
-/* Who has not logged on is the user "default", which is off. */
+/* A client that has not logged on is the user "default", which is off. */
 int mfs_admin_drop_strangers(struct mfs_admin *admin, struct mfs_err *err)
 {
     struct mfs_args args;

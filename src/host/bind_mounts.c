@@ -1,6 +1,8 @@
-/* Binds. The kernel's list of mounts tells which there are: they have the device number of the
- * file system, which nobody else gets as long as one of them is there, and the directory in it. */
-#include "host/binds.h"
+/* The kernel's list of mounts (mountinfo) tells which bind mounts there are: they have the device
+ * number of the file system, and the directory in it. Invariant: as long as one of a file system's
+ * mounts is there, no other file system gets its device number. So a device that was noted still
+ * means the same file system, even after its daemon has died. */
+#include "host/bind_mounts.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +13,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "host/bounded.h"
+#include "host/timed_call.h"
 #include "base/clock.h"
 #include "host/dead_mount.h"
 #include "base/log.h"
@@ -33,19 +35,19 @@ struct bind {
     char *root, *point;
 };
 
-struct mfs_binds {
+struct mfs_bind_mounts {
     struct device *device;
     size_t ndevices;
     struct bind *bind;
     size_t n;
 };
 
-struct mfs_binds *mfs_binds_create(void)
+struct mfs_bind_mounts *mfs_bind_mounts_create(void)
 {
-    return calloc(1, sizeof(struct mfs_binds));
+    return calloc(1, sizeof(struct mfs_bind_mounts));
 }
 
-static void forget(struct mfs_binds *b)
+static void forget(struct mfs_bind_mounts *b)
 {
     for (size_t i = 0; i < b->n; i++) {
         free(b->bind[i].root);
@@ -53,10 +55,10 @@ static void forget(struct mfs_binds *b)
     }
     free(b->bind);
     free(b->device);
-    *b = (struct mfs_binds){0};
+    *b = (struct mfs_bind_mounts){0};
 }
 
-void mfs_binds_destroy(struct mfs_binds *b)
+void mfs_bind_mounts_destroy(struct mfs_bind_mounts *b)
 {
     if (!b)
         return;
@@ -64,7 +66,7 @@ void mfs_binds_destroy(struct mfs_binds *b)
     free(b);
 }
 
-bool mfs_binds_any(const struct mfs_binds *b)
+bool mfs_bind_mounts_any(const struct mfs_bind_mounts *b)
 {
     return b->ndevices > 0;
 }
@@ -74,7 +76,7 @@ static bool same(struct device d, const struct mfs_mountinfo *m)
     return d.major == m->major && d.minor == m->minor;
 }
 
-static bool is_noted(const struct mfs_binds *b, const struct mfs_mountinfo *m)
+static bool is_noted(const struct mfs_bind_mounts *b, const struct mfs_mountinfo *m)
 {
     for (size_t i = 0; i < b->ndevices; i++)
         if (same(b->device[i], m))
@@ -84,7 +86,7 @@ static bool is_noted(const struct mfs_binds *b, const struct mfs_mountinfo *m)
 
 /* ---- noting ---------------------------------------------------------------------------------- */
 
-static int note_device(struct mfs_binds *b, const struct mfs_mountinfo *m)
+static int note_device(struct mfs_bind_mounts *b, const struct mfs_mountinfo *m)
 {
     struct device *more;
 
@@ -98,7 +100,7 @@ static int note_device(struct mfs_binds *b, const struct mfs_mountinfo *m)
     return 0;
 }
 
-static int note_bind(struct mfs_binds *b, const struct mfs_mountinfo *m)
+static int note_bind(struct mfs_bind_mounts *b, const struct mfs_mountinfo *m)
 {
     struct bind *more, new = {{m->major, m->minor}, m->flags, NULL, NULL};
 
@@ -121,7 +123,7 @@ static int note_bind(struct mfs_binds *b, const struct mfs_mountinfo *m)
 }
 
 struct noting {
-    struct mfs_binds *b;
+    struct mfs_bind_mounts *b;
     const struct mfs_mountinfo *top;
 };
 
@@ -134,7 +136,7 @@ static int note_one(void *arg, const struct mfs_mountinfo *m)
     return note_bind(n->b, m);
 }
 
-int mfs_binds_note(struct mfs_binds *b, const char *path)
+int mfs_bind_mounts_note(struct mfs_bind_mounts *b, const char *path)
 {
     struct mfs_mountinfo top;
     struct noting n = {b, &top};
@@ -184,8 +186,8 @@ static bool is_below(const char *path, const char *above)
 }
 
 /* Detaching a mount takes along what is mounted below it: then it is not in its place any more,
- * though nobody has unmounted it. */
-static bool went_along(const struct mfs_binds *b, const struct bind *bind, const char *path)
+ * though it was not unmounted. */
+static bool went_along(const struct mfs_bind_mounts *b, const struct bind *bind, const char *path)
 {
     bool below = is_below(bind->point, path);
 
@@ -204,7 +206,7 @@ static void name_command(char out[COMMAND_MAX], const char *before, const char *
     snprintf(out, COMMAND_MAX, "%sumount -l %.400s", before, word);
 }
 
-static void lose(struct mfs_binds_result *r, const char *point, const char *why)
+static void lose(struct mfs_bind_mounts_result *r, const char *point, const char *why)
 {
     char command[COMMAND_MAX];
 
@@ -215,8 +217,8 @@ static void lose(struct mfs_binds_result *r, const char *point, const char *why)
     mfs_warn(AREA, "%s", r->example);
 }
 
-/* 1: it has been made anew; 0: somebody else has done something about it; or a negative errno. */
-static int restore_one(const struct mfs_binds *b, const struct bind *bind,
+/* 1: it has been made anew; 0: another process has changed what is there; or a negative errno. */
+static int restore_one(const struct mfs_bind_mounts *b, const struct bind *bind,
                        const struct mfs_mountinfo *top)
 {
     struct rebind r = {.point = bind->point, .flags = bind->flags};
@@ -235,14 +237,14 @@ static int restore_one(const struct mfs_binds *b, const struct bind *bind,
     rc = mfs_text_format(target, sizeof target, "%s%s", top->point,
                          strcmp(bind->root, "/") ? bind->root : "");
     if (!rc)
-        rc = mfs_bounded(mfs_bounded_stat, target, CALL_LIMIT);
+        rc = mfs_timed_call(mfs_timed_stat, target, CALL_LIMIT);
     if (!rc)
-        rc = mfs_bounded(rebind, &r, CALL_LIMIT);
+        rc = mfs_timed_call(rebind, &r, CALL_LIMIT);
     return rc ? rc : 1;
 }
 
-static void restore_all(const struct mfs_binds *b, const struct mfs_mountinfo *top,
-                        struct mfs_binds_result *result)
+static void restore_all(const struct mfs_bind_mounts *b, const struct mfs_mountinfo *top,
+                        struct mfs_bind_mounts_result *result)
 {
     char why[256];
 
@@ -264,8 +266,8 @@ static void restore_all(const struct mfs_binds *b, const struct mfs_mountinfo *t
 /* ---- other mount name spaces ----------------------------------------------------------------- */
 
 struct looking {
-    const struct mfs_binds *b;
-    struct mfs_binds_result *result;
+    const struct mfs_bind_mounts *b;
+    struct mfs_bind_mounts_result *result;
     pid_t pid;
 };
 
@@ -314,7 +316,7 @@ static bool is_new_space(const char *pid, char seen[][32], size_t *n)
     return true;
 }
 
-static void look_elsewhere(const struct mfs_binds *b, struct mfs_binds_result *result)
+static void look_elsewhere(const struct mfs_bind_mounts *b, struct mfs_bind_mounts_result *result)
 {
     struct looking l = {.b = b, .result = result};
     char(*seen)[32] = calloc(SPACES_MOST, sizeof *seen);
@@ -341,12 +343,12 @@ static void look_elsewhere(const struct mfs_binds *b, struct mfs_binds_result *r
     free(seen);
 }
 
-void mfs_binds_restore(struct mfs_binds *b, const char *path, struct mfs_binds_result *result)
+void mfs_bind_mounts_restore(struct mfs_bind_mounts *b, const char *path, struct mfs_bind_mounts_result *result)
 {
     struct mfs_mountinfo top;
     int rc = mfs_mountinfo_find(path, &top);
 
-    *result = (struct mfs_binds_result){0};
+    *result = (struct mfs_bind_mounts_result){0};
     if (!rc) {
         restore_all(b, &top, result);
         look_elsewhere(b, result);
@@ -367,7 +369,7 @@ static void detach_one(const struct bind *bind)
         return;
     if (!mfs_dead_mount(bind->point, CALL_LIMIT))
         return;
-    rc = mfs_bounded(mfs_bounded_detach, bind->point, CALL_LIMIT);
+    rc = mfs_timed_call(mfs_timed_detach, bind->point, CALL_LIMIT);
     if (rc)
         mfs_warn(AREA, "%s: cannot detach the dead bind: %s", bind->point, strerror(-rc));
     else
@@ -375,7 +377,7 @@ static void detach_one(const struct bind *bind)
 }
 
 /* The last first: it may be mounted on one before it. */
-void mfs_binds_detach(struct mfs_binds *b)
+void mfs_bind_mounts_detach(struct mfs_bind_mounts *b)
 {
     for (size_t i = b->n; i > 0; i--)
         detach_one(&b->bind[i - 1]);

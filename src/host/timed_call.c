@@ -1,5 +1,7 @@
-/* Bounded calls; see the header. The child's pidfd tells its end, so no signal is needed. */
-#include "host/bounded.h"
+/* A call is running (its child exists, and its pidfd is open) from begin to end. The pidfd tells the
+ * child's end, so no signal handler is needed. Invariant: after end the child has been reaped, or it
+ * was killed and cannot die yet; init reaps it then. */
+#include "host/timed_call.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -34,13 +36,12 @@ static bool ended(int fd, int64_t until)
     return rc > 0;
 }
 
-static int collect(const struct mfs_bounded_call *b, int64_t until, int64_t patience)
+static int collect(const struct mfs_timed_call *b, int64_t until, int64_t patience)
 {
     int status;
 
     if (!ended(b->fd, until)) {
         kill(b->pid, SIGKILL);
-        /* What an uninterruptible wait keeps from dying is reaped by init, some day. */
         if (ended(b->fd, mfs_clock_mono() + patience))
             waitpid(b->pid, NULL, WNOHANG);
         return -ETIMEDOUT;
@@ -50,15 +51,15 @@ static int collect(const struct mfs_bounded_call *b, int64_t until, int64_t pati
     return -WEXITSTATUS(status);
 }
 
-int mfs_bounded_begin(struct mfs_bounded_call *b, int (*call)(const void *arg), const void *arg)
+int mfs_timed_call_begin(struct mfs_timed_call *b, int (*call)(const void *arg), const void *arg)
 {
     int rc;
 
-    *b = (struct mfs_bounded_call){fork(), -1};
+    *b = (struct mfs_timed_call){fork(), -1};
     if (b->pid < 0)
         return -errno;
     if (!b->pid) {
-        /* All of them: one that can't be killed would keep a reader of our output waiting. */
+        /* All of them: a child that can't be killed would keep a reader of our output waiting. */
         close_range(0, ~0U, 0);
         _exit(-call(arg) & 0xff);
     }
@@ -70,7 +71,7 @@ int mfs_bounded_begin(struct mfs_bounded_call *b, int (*call)(const void *arg), 
     return rc;
 }
 
-int mfs_bounded_end(struct mfs_bounded_call *b, int64_t until, int64_t patience)
+int mfs_timed_call_end(struct mfs_timed_call *b, int64_t until, int64_t patience)
 {
     int rc = collect(b, until, patience);
 
@@ -78,23 +79,23 @@ int mfs_bounded_end(struct mfs_bounded_call *b, int64_t until, int64_t patience)
     return rc;
 }
 
-int mfs_bounded(int (*call)(const void *arg), const void *arg, int64_t ns)
+int mfs_timed_call(int (*call)(const void *arg), const void *arg, int64_t ns)
 {
     int64_t until = mfs_clock_mono() + ns;
-    struct mfs_bounded_call b;
-    int rc = mfs_bounded_begin(&b, call, arg);
+    struct mfs_timed_call b;
+    int rc = mfs_timed_call_begin(&b, call, arg);
 
-    return rc ? rc : mfs_bounded_end(&b, until, KILLED_WAIT);
+    return rc ? rc : mfs_timed_call_end(&b, until, KILLED_WAIT);
 }
 
-int mfs_bounded_stat(const void *path)
+int mfs_timed_stat(const void *path)
 {
     struct stat st;
 
     return stat(path, &st) ? -errno : 0;
 }
 
-int mfs_bounded_statfs(const void *path)
+int mfs_timed_statfs(const void *path)
 {
     struct statfs st;
 
@@ -108,7 +109,7 @@ static bool is_dot(const char *name)
     return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-int mfs_bounded_is_empty(const void *path)
+int mfs_timed_is_empty(const void *path)
 {
     _Alignas(struct dirent64) char buf[4096];
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = fd < 0 ? -errno : 0;
@@ -126,7 +127,7 @@ int mfs_bounded_is_empty(const void *path)
     return rc;
 }
 
-int mfs_bounded_detach(const void *path)
+int mfs_timed_detach(const void *path)
 {
     return mfs_mount_detach(path);
 }
