@@ -341,8 +341,8 @@ static int open_agent(struct mfs_agent *a, struct mfs_err *err)
     if (rc)
         return rc;
     cm_address(a, cm, sizeof cm);
-    a->session = mfs_session_create(a->loop, cm, &a->secret, "lm", &mfs_agent_cm_service, a, err);
-    return a->session ? 0 : err->code;
+    a->uplink = mfs_uplink_create(a->loop, cm, &a->secret, "lm", &mfs_agent_cm_service, a, err);
+    return a->uplink ? 0 : err->code;
 }
 
 /* Workers first: their jobs refer to everything else. */
@@ -359,7 +359,7 @@ static void close_agent(struct mfs_agent *a)
     mfs_agent_copies_free(a);
     mfs_conn_put(a->clientless.conn);
     mfs_conn_put(a->stop.conn);
-    mfs_session_destroy(a->session);
+    mfs_uplink_destroy(a->uplink);
     mfs_clients_destroy(a->clients);
     mfs_mounter_destroy(a->mounter);
     mfs_agent_traffic_end(a);

@@ -13,7 +13,7 @@
 #include "lm/mount/mounter.h"
 #include "lm/jobs/worker.h"
 #include "net/conn.h"
-#include "net/session.h"
+#include "net/uplink.h"
 
 #define MFS_AGENT_EVENTS_KEPT 64 /* while cm can't be told */
 
@@ -70,7 +70,7 @@ struct mfs_agent {
     struct mfs_worker *redis_worker, *mount_worker;
     struct mfs_watch *redis_done, *mount_done;
     struct mfs_errands *errands;
-    struct mfs_session *session;
+    struct mfs_uplink *uplink;
     struct mfs_clients *clients;
     struct mfs_mounter *mounter;
     int failed; /* why the loop was stopped, if not in the regular way */

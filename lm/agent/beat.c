@@ -29,7 +29,7 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
 static void beat(void *arg)
 {
     struct mfs_agent *a = arg;
-    struct mfs_conn *conn = a->session && a->joined ? mfs_session_conn(a->session) : NULL;
+    struct mfs_conn *conn = a->uplink && a->joined ? mfs_uplink_conn(a->uplink) : NULL;
 
     if (!conn || a->beating || !a->table || !a->table->replicated)
         return;

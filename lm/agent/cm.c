@@ -16,10 +16,10 @@
 #define JOIN_LIMIT   (10 * MFS_SEC)
 #define REJOIN_PAUSE (2 * MFS_SEC)
 
-/* NULL while cm is not connected, and before the session is there at all. */
+/* NULL while cm is not connected, and before the uplink is there at all. */
 static struct mfs_conn *cm_conn(const struct mfs_agent *a)
 {
-    return a->session ? mfs_session_conn(a->session) : NULL;
+    return a->uplink ? mfs_uplink_conn(a->uplink) : NULL;
 }
 
 /* ---- join ------------------------------------------------------------------------------------ */
@@ -56,7 +56,7 @@ static void join_done(void *arg, const struct mfs_err *err, const void *reply)
         return;
     }
     if (err->code == -ECONNABORTED || a->phase != MFS_AGENT_RUNNING)
-        return; /* the session connects again, and joins then */
+        return; /* the uplink connects again, and joins then */
     mfs_error(AREA, "joining failed: %s", err->msg);
     if (err->code != -ETIMEDOUT && !a->parts && !a->copies) {
         mfs_agent_fail(a, err);

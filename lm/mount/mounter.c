@@ -31,10 +31,10 @@ struct mfs_mounter {
     bool ending; /* end as soon as the job under way has come back */
     bool keep;   /* was up once: start again when the client dies */
     char path[MFS_PATH_MAX], options[MFS_TEXT_MAX];
-    char real[MFS_PATH_MAX]; /* the same without symbolic links, as the kernel lists it */
-    struct mfs_proc client;  /* pid 0: none */
+    char real[MFS_PATH_MAX];       /* the same without symbolic links, as the kernel lists it */
+    struct mfs_proc client;        /* pid 0: none */
     struct mfs_bind_mounts *binds; /* of a mount that died; used by jobs alone */
-    struct mfs_timer *timer; /* STARTING: limit; WAITING: pause */
+    struct mfs_timer *timer;       /* STARTING: limit; WAITING: pause */
     int64_t pause, up_since;
     struct mfs_mounter_waiter *starters, *stoppers; /* who waits for it to be up, to be gone */
 };

@@ -9,7 +9,7 @@
 struct mfs_mount_job {
     struct mfs_job job;
     struct mfs_mounter *m;
-    struct mfs_unmount u;    /* path, and the client for ending it */
+    struct mfs_unmount u;          /* path, and the client for ending it */
     struct mfs_bind_mounts *binds; /* the mounter's: jobs come one after another */
     struct mfs_bind_mounts_result bound;
     int rc;

@@ -343,7 +343,8 @@ static void look_elsewhere(const struct mfs_bind_mounts *b, struct mfs_bind_moun
     free(seen);
 }
 
-void mfs_bind_mounts_restore(struct mfs_bind_mounts *b, const char *path, struct mfs_bind_mounts_result *result)
+void mfs_bind_mounts_restore(struct mfs_bind_mounts *b, const char *path,
+                             struct mfs_bind_mounts_result *result)
 {
     struct mfs_mountinfo top;
     int rc = mfs_mountinfo_find(path, &top);

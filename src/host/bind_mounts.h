@@ -28,10 +28,11 @@ struct mfs_bind_mounts_result {
 };
 
 /* Detaches the noted bind mounts that are dead and still in their places, and makes them anew from
- * the file system that is at `path` now. A bind mount that cannot be made anew stays dead, is logged
- * with what to do, and counts as lost; so do dead mounts in other mount name spaces. Then all is
- * forgotten. */
-void mfs_bind_mounts_restore(struct mfs_bind_mounts *b, const char *path, struct mfs_bind_mounts_result *result);
+ * the file system that is at `path` now. A bind mount that cannot be made anew stays dead, is
+ * logged with what to do, and counts as lost; so do dead mounts in other mount name spaces. Then
+ * all is forgotten. */
+void mfs_bind_mounts_restore(struct mfs_bind_mounts *b, const char *path,
+                             struct mfs_bind_mounts_result *result);
 
 /* Detaches the noted bind mounts that are dead, and forgets all. */
 void mfs_bind_mounts_detach(struct mfs_bind_mounts *b);

@@ -9,9 +9,9 @@
 
 #include "host/proc.h"
 
-/* Aborts the connection of the FUSE mount on `path` if `client`, which serves it, is ending, and the
- * mount does not answer for a second: all that waits for it gets ENOTCONN or ECONNABORTED, and the
- * client ends. True: it was aborted. Blocks. */
+/* Aborts the connection of the FUSE mount on `path` if `client`, which serves it, is ending, and
+ * the mount does not answer for a second: all that waits for it gets ENOTCONN or ECONNABORTED, and
+ * the client ends. True: it was aborted. Blocks. */
 bool mfs_hung_mount_abort(const struct mfs_proc *client, const char *path);
 
 #endif

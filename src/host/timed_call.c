@@ -1,6 +1,6 @@
-/* A call is running (its child exists, and its pidfd is open) from begin to end. The pidfd tells the
- * child's end, so no signal handler is needed. Invariant: after end the child has been reaped, or it
- * was killed and cannot die yet; init reaps it then. */
+/* A call is running (its child exists, and its pidfd is open) from begin to end. The pidfd tells
+ * the child's end, so no signal handler is needed. Invariant: after end the child has been reaped,
+ * or it was killed and cannot die yet; init reaps it then. */
 #include "host/timed_call.h"
 
 #include <dirent.h>

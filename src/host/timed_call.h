@@ -1,5 +1,5 @@
-/* Calls with a time limit. A system call that may hang (any look at a dead mount) is made in a child
- * process, so that it can be abandoned. */
+/* Calls with a time limit. A system call that may hang (any look at a dead mount) is made in a
+ * child process, so that it can be abandoned. */
 #ifndef MFS_HOST_TIMED_CALL_H
 #define MFS_HOST_TIMED_CALL_H
 
@@ -21,12 +21,13 @@ struct mfs_timed_call {
 int mfs_timed_call_begin(struct mfs_timed_call *b, int (*call)(const void *arg), const void *arg);
 
 /* Waits until that time (mfs_clock_mono) for the result. A child that is too late is killed, and
- * its end is awaited for another `patience` ns: in an uninterruptible wait it can't even be killed. */
+ * its end is awaited for another `patience` ns: in an uninterruptible wait it can't even be killed.
+ */
 int mfs_timed_call_end(struct mfs_timed_call *b, int64_t until, int64_t patience);
 
 /* Calls to make with a limit; arg is a path. */
-int mfs_timed_stat(const void *path);   /* stat(2) */
-int mfs_timed_statfs(const void *path); /* statfs(2), which no cache answers; -ENODEV: no FUSE */
+int mfs_timed_stat(const void *path);     /* stat(2) */
+int mfs_timed_statfs(const void *path);   /* statfs(2), which no cache answers; -ENODEV: no FUSE */
 int mfs_timed_is_empty(const void *path); /* -ENOTEMPTY: the directory is not */
 int mfs_timed_detach(const void *path);   /* mfs_mount_detach */
 

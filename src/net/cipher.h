@@ -1,6 +1,6 @@
 /* One direction of a connection after the proof: each frame is encrypted and authenticated, under a
- * key of this connection and direction, and by its number. So no process that does not hold the secret
- * can read, change, leave out, swap, repeat or invent one.
+ * key of this connection and direction, and by its number. So no process that does not hold the
+ * secret can read, change, leave out, swap, repeat or invent one.
  *
  * AES-256-GCM (NIST SP 800-38D), by libcrypto. The nonce is the number of the frame, which is never
  * used again under a key; the tag follows the body. Belongs to one thread. No I/O. */

@@ -64,8 +64,8 @@ void mfs_conn_put(struct mfs_conn *c); /* takes NULL */
 
 const char *mfs_conn_role(const struct mfs_conn *c); /* of the caller's end */
 const char *mfs_conn_peer(const struct mfs_conn *c); /* for the log */
-/* The process that has connected, of an accepted UNIX socket, as the kernel says: the pid that it has in this
- * process' PID name space. 0: it has none there, or it is another kind of socket. */
+/* The process that has connected, of an accepted UNIX socket, as the kernel says: the pid that it
+ * has in this process' PID name space. 0: it has none there, or it is another kind of socket. */
 pid_t mfs_conn_peer_pid(const struct mfs_conn *c);
 void *mfs_conn_data(const struct mfs_conn *c); /* the owner's, NULL at first */
 void mfs_conn_set_data(struct mfs_conn *c, void *data);

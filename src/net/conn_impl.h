@@ -1,10 +1,10 @@
-/* Inside src/net: what the parts of connections, listeners and sessions know of each other. */
+/* Inside src/net: what the parts of connections, listeners and uplinks know of each other. */
 #ifndef MFS_NET_CONN_IMPL_H
 #define MFS_NET_CONN_IMPL_H
 
 #include "net/conn.h"
 
-/* A listener or a session, told about its connections before the service is: `why` is a sentence.
+/* A listener or an uplink, told about its connections before the service is: `why` is a sentence.
  */
 struct mfs_conn_owner {
     void (*authenticated)(struct mfs_conn_owner *o, struct mfs_conn *c);

@@ -1,7 +1,7 @@
-/* Listening, and the limits on connections that take up room: so many connections, of them so many that have
- * not proved anything yet. When there is one too many of these, the one that has had the longest
- * time to prove itself goes: a peer that holds the secret needs a round trip, so a flood of strangers
- * can't keep it out by waiting. */
+/* Listening, and the limits on connections that take up room: so many connections, of them so many
+ * that have not proved anything yet. When there is one too many of these, the one that has had the
+ * longest time to prove itself goes: a peer that holds the secret needs a round trip, so a flood of
+ * strangers can't keep it out by waiting. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

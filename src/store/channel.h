@@ -76,7 +76,8 @@ int mfs_channel_open(struct mfs_channel **conn, const struct mfs_endpoint *ep, i
  * it wakes up. What lies in its socket's receive buffer it may still execute. */
 void mfs_channel_close(struct mfs_channel *conn);
 
-/* Whether an idle connection has been closed by the peer or carries bytes that were not asked for. */
+/* Whether an idle connection has been closed by the peer or carries bytes that were not asked for.
+ */
 bool mfs_channel_stale(const struct mfs_channel *conn);
 
 /* One command and its reply, cmd->rc and the results set as by mfs_store_exec. Returns 0, or

@@ -28,7 +28,8 @@ struct mfs_part {
     uint64_t gen;             /* of the address: connections of another one are not used again */
     int64_t down_since;       /* it could not be reached, which the log has said; 0: all is well */
     int64_t gone_since; /* nothing listens there any more; 0: something does, or it is not known */
-    int64_t silent_until; /* it took a connection and said nothing: until then no caller waits long */
+    int64_t
+        silent_until; /* it took a connection and said nothing: until then no caller waits long */
 
     bool fenced;          /* its process refuses everything, … */
     bool lapsed;          /* … as its replica does not consent any more */
@@ -91,9 +92,9 @@ void mfs_pool_break(struct mfs_part *part);
 void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane);
 
 /* Opens a connection to where the table says the partition is; blocks at most timeout_ns, and
- * hardly for as long after another caller has waited in vain: else a process that hangs would cost each
- * caller that much. 0, -ETIMEDOUT, -ECONNREFUSED (it is gone), -ENOMEM, -EACCES or -EIO, having
- * logged the first failure. */
+ * hardly for as long after another caller has waited in vain: else a process that hangs would cost
+ * each caller that much. 0, -ETIMEDOUT, -ECONNREFUSED (it is gone), -ENOMEM, -EACCES or -EIO,
+ * having logged the first failure. */
 int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
                      struct mfs_channel **conn);
 

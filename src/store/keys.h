@@ -4,9 +4,9 @@
  *   D ino         this partition's shard of a directory (hash: name → entry)
  *   S ino n       stripe n of a file (string; bytes missing at its end are zeros)
  *   A ino         extended attributes (hash)
- *   O ino         sessions that have the inode open (hash: session → count, number of its last mfs_reopen)
+ *   O ino         its openers (hash: session → count, number of its last mfs_reopen)
  *   L ino         record locks and flocks (hash)
- *   P ino         the appender, where an append takes more than one step (session, number)
+ *   P ino         its appender, where that takes more than one step (session, number)
  *   T txn         outcome of a rename across partitions
  *   Z sid         a client's session (string with a time to live)
  *   W sid owner   what an owner of fcntl locks waits for (string with a time to live; partition 0)

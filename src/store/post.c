@@ -1,15 +1,15 @@
-/* Posted commands: no caller waits for their replies. Each partition has a lane: a queue of encoded commands and one
- * connection of its own, over which they go in order.
+/* Posted commands: no caller waits for their replies. Each partition has a lane: a queue of encoded
+ * commands and one connection of its own, over which they go in order.
  *
  * The thread that posts a command sends it as well, without waiting, when the connection is there:
  * as a rule that is one system call and no thread is woken. Replies may stay in the socket: a later
  * post reads them once WINDOW of them are due, and so does the background thread, which looks every
  * TICK_NS while anything is unanswered. A caller that waits (for a full queue, or in drain) and a
  * new table hurry the thread, which then polls. It alone opens and closes connections; after a
- * failure it sends again what was not sent whole or is idempotent, and gives up on a partition after
- * the time that exec would have taken. While a partition is fenced its lane only grows. A process
- * that has been replaced by its replica is not waited for: commands that it has not answered are
- * treated as after a failure. */
+ * failure it sends again what was not sent whole or is idempotent, and gives up on a partition
+ * after the time that exec would have taken. While a partition is fenced its lane only grows. A
+ * process that has been replaced by its replica is not waited for: commands that it has not
+ * answered are treated as after a failure. */
 #include "store/post.h"
 
 #include <assert.h>
@@ -29,7 +29,8 @@
 #define IDLE_NS       (1 * MFS_SEC)
 #define RETRY_NS      (50 * MFS_MSEC)
 
-static_assert(POLL_MS * MFS_MSEC < TICK_NS && LOOK_NS < TICK_NS, "shorter than the pause without hurry");
+static_assert(POLL_MS * MFS_MSEC < TICK_NS && LOOK_NS < TICK_NS,
+              "shorter than the pause without hurry");
 
 /* post->lock is held. */
 static void hurry(struct mfs_post *post)

@@ -60,8 +60,8 @@ int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table);
  * (store/confirm.c): leases, for one. Any thread, does not block. */
 uint64_t mfs_store_failovers(const struct mfs_store *store);
 
-/* The same, and how often nothing was heard of cm for MFS_TRUST: other clients may have taken this one
- * for lost then, and changed things without telling it (decisions/0024). All that is known
+/* The same, and how often nothing was heard of cm for MFS_TRUST: other clients may have taken this
+ * one for lost then, and changed things without telling it (decisions/0024). All that is known
  * under leases is to be forgotten when this has changed. To be read after mfs_store_in_touch: then
  * it has changed before that is true again. */
 uint64_t mfs_store_resets(const struct mfs_store *store);
@@ -117,9 +117,9 @@ int mfs_store_exec(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);
 void mfs_cmds_fini(struct mfs_cmd *cmds, size_t n);
 
 /* Starts the command without waiting for its reply, which is read and dropped later (an error reply
- * is logged): for updates whose reply does not matter. Commands given here for one partition keep their
- * order among each other. Returns 0 or -errno when it could not even be sent. The arguments are
- * copied. mfs_store_drain waits (bounded by ns) until all of them are answered. */
+ * is logged): for updates whose reply does not matter. Commands given here for one partition keep
+ * their order among each other. Returns 0 or -errno when it could not even be sent. The arguments
+ * are copied. mfs_store_drain waits (bounded by ns) until all of them are answered. */
 int mfs_store_post(struct mfs_store *store, const struct mfs_cmd *cmd);
 int mfs_store_drain(struct mfs_store *store, int64_t ns);
 

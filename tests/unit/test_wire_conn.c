@@ -1,7 +1,7 @@
 /* ctest: threaded
  *
- * Connections, end to end: requests, replies now and later, refusals, time limits, bounds, a
- * session that outlives its listener, and the blocking call. */
+ * Connections, end to end: requests, replies now and later, refusals, time limits, bounds, an
+ * uplink that outlives its listener, and the blocking call. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@
 #include "base/thread.h"
 #include "net/call.h"
 #include "net/conn.h"
-#include "net/session.h"
+#include "net/uplink.h"
 
 static struct mfs_secret secret = {.len = 16, .bytes = "0123456789abcdef"};
 static struct mfs_secret other_secret = {.len = 16, .bytes = "another-secret-!"};
@@ -243,7 +243,7 @@ static void strangers_are_shown_out(void **state)
 
 struct client {
     struct mfs_loop *loop;
-    struct mfs_session *session;
+    struct mfs_uplink *uplink;
     int ups, downs, replies, errors;
 };
 
@@ -262,7 +262,7 @@ static void client_up(struct mfs_conn *conn, void *arg)
     struct client *c = arg;
 
     c->ups++;
-    assert_ptr_equal(mfs_session_conn(c->session), conn);
+    assert_ptr_equal(mfs_uplink_conn(c->uplink), conn);
     assert_int_equal(mfs_conn_request(conn, MFS_MSG_STATUS, NULL, 5 * MFS_SEC, answered, c), 0);
 }
 
@@ -273,11 +273,11 @@ static void client_down(struct mfs_conn *conn, const struct mfs_err *why, void *
     (void)conn;
     assert_true(why->code < 0);
     c->downs++;
-    assert_null(mfs_session_conn(c->session));
+    assert_null(mfs_uplink_conn(c->uplink));
     mfs_loop_stop(c->loop);
 }
 
-static void session_comes_back(void **state)
+static void uplink_comes_back(void **state)
 {
     static const struct mfs_service client_service = {NULL, client_up, client_down};
     char dir[] = "/tmp/memefs-unit-XXXXXX", address[64];
@@ -288,8 +288,8 @@ static void session_comes_back(void **state)
     (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(address, sizeof address, "unix:%s/sock", dir);
-    c.session = mfs_session_create(c.loop, address, &secret, "lm", &client_service, &c, &err);
-    assert_non_null(c.session);
+    c.uplink = mfs_uplink_create(c.loop, address, &secret, "lm", &client_service, &c, &err);
+    assert_non_null(c.uplink);
     for (int round = 1; round <= 3; round++) {
         start(&s, address);
         assert_int_equal(mfs_loop_run(c.loop), 0);
@@ -300,7 +300,7 @@ static void session_comes_back(void **state)
         assert_int_equal(c.downs, round);
     }
     assert_int_equal(c.errors, 0);
-    mfs_session_destroy(c.session);
+    mfs_uplink_destroy(c.uplink);
     mfs_loop_destroy(c.loop);
     assert_int_equal(rmdir(dir), 0); /* the listener removed its socket */
 }
@@ -351,7 +351,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls),
         cmocka_unit_test(strangers_are_shown_out),
-        cmocka_unit_test(session_comes_back),
+        cmocka_unit_test(uplink_comes_back),
         cmocka_unit_test(closing_fails_what_is_open),
     };
 

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "cluster/trust.h"
-#include "net/session.h"
+#include "net/uplink.h"
 
 #define REQUEST_TIMEOUT (5 * MFS_SEC)
 
@@ -21,7 +21,7 @@ struct mfs_control {
     const struct mfs_control_config *config;
     struct mfs_secret secret;
     struct mfs_loop *loop;
-    struct mfs_session *session;
+    struct mfs_uplink *uplink;
     bool beating;  /* of the thread: a question whether cm is there is open … */
     int64_t asked; /* … since then */
     pthread_t thread;
@@ -141,7 +141,7 @@ static void beaten(void *arg, const struct mfs_err *err, const void *reply)
 static void beat(void *arg)
 {
     struct mfs_control *c = arg;
-    struct mfs_conn *conn = c->session != NULL ? mfs_session_conn(c->session) : NULL;
+    struct mfs_conn *conn = c->uplink != NULL ? mfs_uplink_conn(c->uplink) : NULL;
     bool wanted;
 
     pthread_mutex_lock(&c->lock);
@@ -176,9 +176,9 @@ static int start(struct mfs_control *c, struct mfs_err *err)
     c->loop = mfs_loop_create();
     if (c->loop == NULL)
         return mfs_err_set(err, -errno, "event loop: %s", strerror(errno));
-    c->session =
-        mfs_session_create(c->loop, c->config->address, &c->secret, "client", &service, c, err);
-    if (c->session == NULL)
+    c->uplink =
+        mfs_uplink_create(c->loop, c->config->address, &c->secret, "client", &service, c, err);
+    if (c->uplink == NULL)
         return err->code;
     if (mfs_loop_timer(c->loop, 0, MFS_TRUST_BEAT, beat, c) == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
@@ -217,7 +217,7 @@ void mfs_control_destroy(struct mfs_control *c)
         mfs_loop_stop(c->loop);
         pthread_join(c->thread, NULL);
     }
-    mfs_session_destroy(c->session);
+    mfs_uplink_destroy(c->uplink);
     mfs_loop_destroy(c->loop);
     mfs_secret_free(&c->secret);
     pthread_cond_destroy(&c->changed);
@@ -265,7 +265,7 @@ void mfs_control_on_table(struct mfs_control *c, mfs_control_table_fn *fn,
 static void announce(void *arg)
 {
     struct mfs_control *c = arg;
-    struct mfs_conn *conn = mfs_session_conn(c->session);
+    struct mfs_conn *conn = mfs_uplink_conn(c->uplink);
 
     if (conn != NULL)
         say_hello(c, conn);

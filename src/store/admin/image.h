@@ -22,7 +22,8 @@ void mfs_image_close(struct mfs_image *image);
 int mfs_image_ask(struct mfs_image *image, struct mfs_err *err);
 
 /* Waits until the process has forked, at most until that moment (mfs_clock_mono): what it executes
- * for a client that acts after this return is not in the image. -ETIMEDOUT: not yet; it may still come. */
+ * for a client that acts after this return is not in the image. -ETIMEDOUT: not yet; it may still
+ * come. */
 int mfs_image_await(struct mfs_image *image, int64_t until, struct mfs_err *err);
 
 int mfs_image_fd(const struct mfs_image *image); /* readable when there is something to take */

@@ -1,5 +1,5 @@
-/* A session: one connection to one address, made again for ever (after 50 ms, doubling up to 2 s)
- * whenever it is lost. For lm → cm and client → lm.
+/* An uplink: the connection to the manager above, lm → cm and client → lm. It is made again, after
+ * 50 ms, doubling up to 2 s, whenever it is lost, until it is destroyed.
  *
  * The file system client's control thread, for example:
  *
@@ -24,30 +24,30 @@
  *     static const struct mfs_service service = {handlers, up, NULL};
  *
  *     loop = mfs_loop_create();
- *     session = mfs_session_create(loop, "unix:/run/…/lm.sock", &secret, "client", &service, arg,
+ *     uplink = mfs_uplink_create(loop, "unix:/run/…/lm.sock", &secret, "client", &service, arg,
  *                                  &err);
  *     mfs_loop_run(loop);   // in its thread; mfs_loop_stop from another ends it
  *
  * and, once mounted, from any thread, mfs_loop_post a function that sends MFS_MSG_CLIENT_READY
- * over mfs_session_conn (when NULL, `up` does it after the next hello). */
-#ifndef MFS_NET_SESSION_H
-#define MFS_NET_SESSION_H
+ * over mfs_uplink_conn (when NULL, `up` does it after the next hello). */
+#ifndef MFS_NET_UPLINK_H
+#define MFS_NET_UPLINK_H
 
 #include "net/conn.h"
 
-struct mfs_session;
+struct mfs_uplink;
 
 /* Starts connecting. The address may also be "file:/path": a file of one line with the address,
  * read before each attempt, for a listener that may come back elsewhere (lm: cm.addr). Loop thread
  * (or before it runs). service->down is called for connections that were up only; failing to
  * connect is logged once until it succeeds again. NULL: *err. */
-struct mfs_session *mfs_session_create(struct mfs_loop *loop, const char *address,
-                                       const struct mfs_secret *secret, const char *role,
-                                       const struct mfs_service *service, void *arg,
-                                       struct mfs_err *err);
-void mfs_session_destroy(struct mfs_session *s); /* before the loop. Takes NULL */
+struct mfs_uplink *mfs_uplink_create(struct mfs_loop *loop, const char *address,
+                                     const struct mfs_secret *secret, const char *role,
+                                     const struct mfs_service *service, void *arg,
+                                     struct mfs_err *err);
+void mfs_uplink_destroy(struct mfs_uplink *u); /* before the loop. Takes NULL */
 
 /* The connection while it is up, else NULL. */
-struct mfs_conn *mfs_session_conn(const struct mfs_session *s);
+struct mfs_conn *mfs_uplink_conn(const struct mfs_uplink *u);
 
 #endif
