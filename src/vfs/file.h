@@ -33,8 +33,8 @@ struct mfs_file {
     uint64_t flock_owner;
     bool flocked;
 
-    /* Who has, or had, fcntl locks through this handle (vfs/locks/lock_owners.h); guarded by
-     * node->lock.
+    /* The owners that have, or had, fcntl locks through this handle (vfs/locks/lock_owners.h);
+     * guarded by node->lock.
      */
     struct mfs_owner *owners;
 };
@@ -51,13 +51,13 @@ void mfs_file_drop_head(struct mfs_file *f);
  */
 bool mfs_file_read_head(struct mfs_file *f, uint64_t off, size_t len, uint64_t size, void *buf);
 
-/* Takes a lock if nobody is in the way, as mfs_vfs_setlk without its rule for conversions. `wait`
- * (may be NULL): of a waiter for this fcntl lock; ended when the lock is taken, else it learns who
- * is in the way. */
+/* Takes a lock if none is in conflict, as mfs_vfs_setlk without its rule for conversions. `wait`
+ * (may be NULL): of a waiter for this fcntl lock; ended when the lock is taken, else it learns
+ * which lock is in conflict. */
 int mfs_file_try_lock(struct mfs_file *f, const struct mfs_lock *lock, bool flock,
                       struct mfs_meta_wait *wait, mfs_vfs_lock_fn *done, void *arg);
 
-/* close(2) by this owner: his fcntl locks on the file go, through whichever handle he took them. */
+/* close(2) by this owner: its fcntl locks on the file go, through whichever handle it took them. */
 int mfs_file_unlock_owner(struct mfs_file *f, uint64_t owner);
 
 /* close(2) by this owner, perhaps the last: marks what mfs_file_unlock_rest may soon give back. */

@@ -1,7 +1,7 @@
-/* Who writes into a file, and who empties it, on this mount: one or the other. Linux keeps writers
+/* A lock between writers of a file (any number) and a truncate, on this mount. Linux keeps writers
  * out of truncate(2) and ftruncate(2), but not out of open(2) with O_TRUNC when the file system
- * does that itself: what is stored while stripes are freed would be freed with them, and whoever
- * waits for what is on its way would wait for as long as somebody writes.
+ * does that itself: what is stored while stripes are freed would be freed with them, and a wait for
+ * what is in flight would last for as long as a process writes.
  *
  * Any thread. No mutex is held between the calls, which may use the network. */
 #ifndef MFS_VFS_LATCH_H

@@ -49,11 +49,11 @@ int mfs_vfs_create(struct mfs_vfs **vfs, struct mfs_store *store, const struct m
 /* Locks that wait get -EINTR, now and from now on. */
 void mfs_vfs_stop_waiting(struct mfs_vfs *vfs);
 
-/* Ends waiting locks, flushes what is dirty, frees open files that nobody released. No other call
+/* Ends waiting locks, flushes what is dirty, frees open files that were not released. No other call
  * may be under way. Takes NULL. */
 void mfs_vfs_destroy(struct mfs_vfs *vfs);
 
-/* Before the first open; without it nobody caches pages and nothing is told. */
+/* Before the first open; without it no pages are cached and nothing is invalidated. */
 void mfs_vfs_on_invalidate(struct mfs_vfs *vfs, mfs_vfs_invalidate_fn *fn, void *arg);
 
 /* Before the first request, when opts.leases. */
@@ -68,7 +68,7 @@ struct mfs_cred {
     mode_t umask;
     bool in_group;          /* of the file (directory) whose group matters here, or may act as if */
     uint32_t drop;          /* MFS_DROP_*: what a file that is emptied by O_TRUNC loses */
-    struct mfs_owned owned; /* who has to own what gets another ACL */
+    struct mfs_owned owned; /* the owner that an inode has to have to get another ACL */
 };
 
 /* The thread (of the kernel's numbers, 0: none) whose request the calling thread serves from now
@@ -86,7 +86,7 @@ int mfs_vfs_link(struct mfs_vfs *vfs, uint64_t ino, uint64_t parent, const char 
                  struct mfs_attr *attr);
 int mfs_vfs_unlink(struct mfs_vfs *vfs, uint64_t parent, const char *name);
 int mfs_vfs_rmdir(struct mfs_vfs *vfs, uint64_t parent, const char *name);
-/* Who makes it matters for what RENAME_WHITEOUT leaves. */
+/* *cred is for the inode that RENAME_WHITEOUT leaves. */
 int mfs_vfs_rename(struct mfs_vfs *vfs, uint64_t parent, const char *name, uint64_t new_parent,
                    const char *new_name, unsigned flags, const struct mfs_cred *cred);
 
@@ -150,7 +150,7 @@ bool mfs_vfs_show_new(struct mfs_file *file, struct mfs_attr *attr);
 
 uint64_t mfs_file_ino(const struct mfs_file *file);
 
-/* `direct`: not for the kernel's pages, so that nobody in between knows the file's size: it is
+/* `direct`: not for the kernel's pages, so that the kernel does not bound the read by a size: it is
  * asked for when the read passes what is known; otherwise only when it does so by a page or more.
  * With a view (data/readahead/readahead.h; {0}, to be released by the caller when n > 0) only that
  * tells where the bytes are: large files are not copied to buf for it. */
@@ -163,21 +163,22 @@ ssize_t mfs_vfs_read(struct mfs_file *file, void *buf, size_t len, uint64_t off,
 ssize_t mfs_vfs_write(struct mfs_file *file, const void *buf, size_t len, uint64_t off, int flags,
                       uint32_t how);
 
-/* A write that bypassed the kernel's pages has taken so many bytes. True: pages in *drop may have
- * been read before that, and have to be dropped before it is answered (vfs/content/fills.h);
- * afterwards mfs_vfs_overtaken is called. */
-bool mfs_vfs_overtakes(struct mfs_file *file, uint64_t off, size_t len, struct mfs_range *drop);
-void mfs_vfs_overtaken(struct mfs_file *file);
+/* A direct write, which bypassed the kernel's pages, has taken so many bytes. True: pages in *drop
+ * may have been read before that, and have to be dropped before it is answered
+ * (vfs/content/fills.h); afterwards mfs_vfs_direct_dropped is called. */
+bool mfs_vfs_direct_written(struct mfs_file *file, uint64_t off, size_t len,
+                            struct mfs_range *drop);
+void mfs_vfs_direct_dropped(struct mfs_file *file);
 
-/* Likewise a write through the pages, which came at mono time `since`; but it may be answered
- * before, and nothing is to be called. */
-bool mfs_vfs_undercut(struct mfs_file *file, uint64_t off, size_t len, int64_t since,
-                      struct mfs_range *drop);
+/* Likewise a cached write, through the pages, which came at mono time `since`; but it may be
+ * answered before, and nothing is to be called. */
+bool mfs_vfs_cached_written(struct mfs_file *file, uint64_t off, size_t len, int64_t since,
+                            struct mfs_range *drop);
 
-/* The kernel is about to drop pages of the file, or has just done it; or will when it is told that
- * the file is open. */
-void mfs_vfs_loosened(struct mfs_vfs *vfs, uint64_t ino);
-void mfs_vfs_loosens(struct mfs_file *file);
+/* The kernel is about to drop pages of the file, or has just dropped them; or will, when it gets
+ * the reply to this open. */
+void mfs_vfs_pages_invalidated(struct mfs_vfs *vfs, uint64_t ino);
+void mfs_vfs_open_invalidates(struct mfs_file *file);
 
 /* To be said before the first use of a file of which the kernel keeps no pages: it will not ask for
  * an fsync after a write with O_DSYNC, so that the write does it. */
@@ -218,20 +219,20 @@ int mfs_vfs_getlk(struct mfs_file *file, struct mfs_lock *lock);
 typedef void mfs_vfs_lock_fn(void *arg, int rc);
 
 /* Takes or gives back a lock without waiting for its holder: 0, -EAGAIN, …; or -EINPROGRESS: it is
- * taken, but pages have to be dropped first, and `done` will tell. -EBUSY: refused, but who is in
- * the way has just closed a descriptor of his file. The kernel tells of the end of an open file,
- * and so of its locks of flock(2) and F_OFD_SETLK, only after close(2) has returned; so even who
- * does not want to wait has to, for MFS_VFS_LOCK_CLOSING at most, to see what was closed as closed.
- * flock: whole-file locks of flock(2), only type and owner count. */
+ * taken, but pages have to be dropped first, and `done` will tell. -EBUSY: refused, but the holder
+ * of the lock in conflict has just closed a descriptor of its file. The kernel tells of the end of
+ * an open file, and so of its locks of flock(2) and F_OFD_SETLK, only after close(2) has returned;
+ * so even a caller that does not want to wait has to, for MFS_VFS_LOCK_CLOSING at most, to see what
+ * was closed as closed. flock: whole-file locks of flock(2), only type and owner count. */
 #define MFS_VFS_LOCK_CLOSING MFS_META_CLOSING
 int mfs_vfs_setlk(struct mfs_file *file, const struct mfs_lock *lock, bool flock,
                   mfs_vfs_lock_fn *done, void *arg);
 
 /* Waiting for a lock costs no thread of the caller. ns < 0: for ever, else for at most `ns` and
- * only while it is for those who have just closed (-EBUSY, above); then -EAGAIN. create, then start
- * (0: `done` will be called, else not, and the waiter is gone); cancel may be called from create
- * until `done` returns, from any thread. The waiter frees itself after `done`; the file must stay
- * open until then. */
+ * only while it is for holders that have just closed (-EBUSY, above); then -EAGAIN. create, then
+ * start (0: `done` will be called, else not, and the waiter is gone); cancel may be called from
+ * create until `done` returns, from any thread. The waiter frees itself after `done`; the file must
+ * stay open until then. */
 struct mfs_lock_waiter;
 struct mfs_lock_waiter *mfs_lock_waiter_create(struct mfs_file *file, const struct mfs_lock *lock,
                                                bool flock, int64_t ns, mfs_vfs_lock_fn *done,

@@ -182,7 +182,7 @@ void mfs_vnode_overlay(struct mfs_vnode *v, struct mfs_attr *attr)
     mfs_vnode_learn(v, attr, false);
     if (!pending)
         return;
-    /* It will take room, who knows how much: du shall not say 0. */
+    /* It will take room, it is not known how much: du shall not say 0. */
     more = attr->size < end ? end - attr->size : 0;
     attr->alloc += blocks(more < bytes ? more : bytes);
     if (attr->alloc < blocks(bytes))
@@ -274,7 +274,7 @@ void mfs_vnode_told(void *arg, uint64_t ino, uint64_t version, void (*done)(void
     mfs_vnode_put(v);
 }
 
-/* Who is told that data are lost is not to see them any more. */
+/* A process that is told that data are lost is not to see them any more. */
 #define LOST_WAIT MFS_SEC
 
 int mfs_vnode_write_back(struct mfs_vnode *v, uint64_t *seen)

@@ -4,9 +4,9 @@
  * last one, after its data have been flushed; what has to be known longer (the version of the
  * kernel's pages) is in vfs/content/pages.h.
  *
- * `generation` changes whenever content may have changed under somebody's feet (a write begins, a
- * commit ends, another mount's change is noticed): whoever keeps content of the file beside the
- * dirty data remembers the generation it was fetched under, and drops it when that is no longer the
+ * `generation` changes whenever content may have changed beside its users (a write begins, a commit
+ * ends, another mount's change is noticed). What keeps content of the file beside the dirty data
+ * remembers the generation under which it was fetched, and drops it when that is no longer the
  * current one. */
 #ifndef MFS_VFS_VNODE_H
 #define MFS_VFS_VNODE_H
@@ -81,14 +81,14 @@ struct mfs_vnode {
     struct {
         atomic_uint_fast64_t told; /* the end that the kernel knows; without the lock */
         uint64_t size;             /* that a recent read to the end went by */
-        int64_t read_at;           /* when, by mfs_clock_mono; 0: nobody is waiting for his bytes */
+        int64_t read_at;           /* when, by mfs_clock_mono; 0: no reader waits for bytes */
         uint32_t reader;           /* the thread; 0: several, or not known */
     } tail;                        /* see vfs/content/tail.h */
 
     struct {
-        struct mfs_ranges ranges; /* that the kernel has read into pages */
-        unsigned dropping;        /* writes that wait until some of them are gone */
-        bool misplaced;
+        struct mfs_ranges ranges;       /* that the kernel has read into pages */
+        unsigned dropping;              /* writes that wait until some of them are gone */
+        bool append_moved;              /* see mfs_fills_append_moved */
         int64_t dropped_at;             /* when the kernel last dropped pages at our word */
         const struct mfs_file *dropper; /* whose open it was; NULL: something else, or several */
     } fills;                            /* see vfs/content/fills.h */
@@ -101,7 +101,7 @@ void mfs_vnode_put(struct mfs_vnode *v);                             /* takes NU
 
 void mfs_vnode_init_shards(struct mfs_vfs *vfs);
 void mfs_vnode_abandon_all(struct mfs_vfs *vfs); /* flushes and frees all that is left */
-void mfs_vnode_fini_shards(struct mfs_vfs *vfs); /* of which nobody tells any more */
+void mfs_vnode_fini_shards(struct mfs_vfs *vfs); /* changes are notified no more */
 
 /* The write-behind of the inode; made now if need be (NULL: ENOMEM). */
 struct mfs_dirty *mfs_vnode_dirty(struct mfs_vnode *v);
@@ -134,7 +134,7 @@ static inline void mfs_vnode_changed(struct mfs_vnode *v)
 }
 
 /* Everything written so far, stored and committed. Errors are told as mfs_dirty_flush does: `seen`
- * is of the open file that asks, NULL when nobody can be told now. After an error the kernel's
+ * is of the open file that asks, NULL: no file can be told now. After an error the kernel's
  * pages hold what was never stored: they are dropped, before it is told (waits for a second at
  * most). */
 int mfs_vnode_flush(struct mfs_vnode *v, uint64_t *seen);

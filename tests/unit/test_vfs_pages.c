@@ -60,7 +60,7 @@ static void own_changes_carry(void **state)
 }
 
 /* The open and the own change were answered in another order than they took effect. */
-static void an_own_change_overtakes_an_open(void **state)
+static void an_own_change_passes_an_open(void **state)
 {
     struct mfs_pages_ticket t;
 
@@ -142,15 +142,15 @@ static void a_write_drops_what_was_read_once(void **state)
     struct mfs_range drop;
 
     (void)state;
-    assert_false(mfs_fills_written(v, 0, 1 << 20, &drop));
+    assert_false(mfs_fills_direct_written(v, 0, 1 << 20, &drop));
     mfs_fills_read(v, 8192, 4096);
-    assert_false(mfs_fills_written(v, 0, 8192, &drop));
-    assert_false(mfs_fills_written(v, 12288, 1, &drop));
-    assert_true(mfs_fills_written(v, 12287, 1, &drop));
+    assert_false(mfs_fills_direct_written(v, 0, 8192, &drop));
+    assert_false(mfs_fills_direct_written(v, 12288, 1, &drop));
+    assert_true(mfs_fills_direct_written(v, 12287, 1, &drop));
     assert_int_equal(drop.lo, 8192);
     assert_int_equal(drop.hi, 12288);
-    mfs_fills_dropped(v);
-    assert_false(mfs_fills_written(v, 8192, 4096, &drop));
+    mfs_fills_direct_dropped(v);
+    assert_false(mfs_fills_direct_written(v, 8192, 4096, &drop));
 }
 
 /* The pages that the first one wants dropped may be older than the second one, and still there. */
@@ -161,27 +161,27 @@ static void a_write_waits_for_what_is_being_dropped(void **state)
 
     (void)state;
     mfs_fills_read(v, 0, 4096);
-    assert_true(mfs_fills_written(v, 0, 4096, &drop));
-    assert_true(mfs_fills_written(v, 100, 5, &drop));
-    mfs_fills_dropped(v);
-    mfs_fills_dropped(v);
-    assert_false(mfs_fills_written(v, 100, 5, &drop));
+    assert_true(mfs_fills_direct_written(v, 0, 4096, &drop));
+    assert_true(mfs_fills_direct_written(v, 100, 5, &drop));
+    mfs_fills_direct_dropped(v);
+    mfs_fills_direct_dropped(v);
+    assert_false(mfs_fills_direct_written(v, 100, 5, &drop));
 }
 
-static void a_misplaced_append_drops_all(void **state)
+static void a_moved_append_drops_all(void **state)
 {
     struct mfs_vnode *v = file_new();
     struct mfs_range drop;
 
     (void)state;
-    mfs_fills_misplaced(v);
-    assert_false(mfs_fills_written(v, 50000, 10, &drop));
+    mfs_fills_append_moved(v);
+    assert_false(mfs_fills_direct_written(v, 50000, 10, &drop));
     mfs_fills_read(v, 0, 4096);
-    mfs_fills_misplaced(v);
-    assert_true(mfs_fills_written(v, 50000, 10, &drop));
+    mfs_fills_append_moved(v);
+    assert_true(mfs_fills_direct_written(v, 50000, 10, &drop));
     assert_int_equal(drop.lo, 0);
     assert_int_equal(drop.hi, INT64_MAX);
-    mfs_fills_dropped(v);
+    mfs_fills_direct_dropped(v);
 }
 
 static void many_places_are_taken_for_all(void **state)
@@ -194,8 +194,8 @@ static void many_places_are_taken_for_all(void **state)
         mfs_fills_read(v, 8192 * i, 4096);
     assert_true(v->fills.ranges.n <= 64);
     for (unsigned i = 0; i < 1000; i++) {
-        assert_true(mfs_fills_written(v, 8192 * i, 1, &drop));
-        mfs_fills_dropped(v);
+        assert_true(mfs_fills_direct_written(v, 8192 * i, 1, &drop));
+        mfs_fills_direct_dropped(v);
     }
     mfs_ranges_fini(&v->fills.ranges);
 }
@@ -211,15 +211,16 @@ static void a_write_that_was_late(void **state)
 
     (void)state;
     mfs_fills_read(v, 0, 8192);
-    assert_false(mfs_fills_undercut(v, &first, 0, 100, now, &drop)); /* nothing was dropped */
-    mfs_fills_loosened(v, &first);
-    assert_false(mfs_fills_undercut(v, &first, 0, 100, now, &drop)); /* not when it could write */
-    assert_false(mfs_fills_undercut(v, &second, 0, 100, now + 60 * MFS_SEC, &drop));
-    assert_true(mfs_fills_undercut(v, &second, 0, 100, now, &drop));
+    assert_false(mfs_fills_cached_written(v, &first, 0, 100, now, &drop)); /* nothing was dropped */
+    mfs_fills_invalidated(v, &first);
+    assert_false(
+        mfs_fills_cached_written(v, &first, 0, 100, now, &drop)); /* not when it could write */
+    assert_false(mfs_fills_cached_written(v, &second, 0, 100, now + 60 * MFS_SEC, &drop));
+    assert_true(mfs_fills_cached_written(v, &second, 0, 100, now, &drop));
     assert_int_equal(drop.hi, 4096);
-    assert_false(mfs_fills_undercut(v, &second, 0, 100, now, &drop));
-    mfs_fills_loosened(v, &second);
-    assert_true(mfs_fills_undercut(v, &second, 4096, 100, now, &drop)); /* not by it alone */
+    assert_false(mfs_fills_cached_written(v, &second, 0, 100, now, &drop));
+    mfs_fills_invalidated(v, &second);
+    assert_true(mfs_fills_cached_written(v, &second, 4096, 100, now, &drop)); /* not by it alone */
 }
 
 int main(void)
@@ -227,13 +228,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_write_drops_what_was_read_once),
         cmocka_unit_test(a_write_waits_for_what_is_being_dropped),
-        cmocka_unit_test(a_misplaced_append_drops_all),
+        cmocka_unit_test(a_moved_append_drops_all),
         cmocka_unit_test(many_places_are_taken_for_all),
         cmocka_unit_test(a_write_that_was_late),
         cmocka_unit_test_setup_teardown(stays_while_unchanged, setup, teardown),
         cmocka_unit_test_setup_teardown(not_before_adoption, setup, teardown),
         cmocka_unit_test_setup_teardown(own_changes_carry, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_own_change_overtakes_an_open, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_own_change_passes_an_open, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_stays_when_versions_mean_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_change_before_adoption, setup, teardown),
         cmocka_unit_test_setup_teardown(crowded, setup, teardown),

@@ -7,7 +7,7 @@
  *
  * Memory: redis doubles a value that SETRANGE lengthens. So the furthest span is written first,
  * which makes a new value at its full length at once; and a value that was lengthened step by step
- * is copied to its exact size when it has become a whole stripe (mfs_sfit, which nobody waits
+ * is copied to its exact size when it has become a whole stripe (mfs_sfit, which no caller waits
  * for).
  *
  * A stripe whose bytes were lost (partition/journal/lost.h) takes no part of one: -EIO. A whole one

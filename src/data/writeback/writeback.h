@@ -10,7 +10,7 @@
  * the data are stored. When everything dirty is a small part of stripe 0, data and commit go in one
  * step.
  *
- * Errors are kept. The next write is told of one, whoever writes; and each open file by its next
+ * Errors are kept. The next write, of any process, is told of one; and each open file by its next
  * flush, which counts for itself what it has been told: nobody hears 0 of data that are lost
  * because another one, or nobody, was told. What could be stored and not be committed, as the home
  * is full, stays to be committed; all else that an error is about is lost. Some of that may be in
@@ -74,8 +74,8 @@ int mfs_dirty_create(struct mfs_dirty **d, struct mfs_writeback *wb, uint64_t in
 void mfs_dirty_destroy(
     struct mfs_dirty *d); /* drops what was not flushed; waits for what is in flight */
 
-/* Takes a copy of the bytes; blocks, bounded, while the window is full. `drops`: whoever writes
- * them may not keep set-user-ID. 0, or an earlier error that nobody has been told yet (then nothing
+/* Takes a copy of the bytes; blocks, bounded, while the window is full. `drops`: the writer
+ * may not keep set-user-ID. 0, or an earlier error that nobody has been told yet (then nothing
  * was taken). */
 int mfs_dirty_write(struct mfs_dirty *d, uint64_t off, size_t len, const void *buf, bool drops);
 

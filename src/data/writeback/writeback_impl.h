@@ -63,7 +63,7 @@ struct mfs_chunk {
     bool drops; /* as in mfs_dirty_commit */
     bool in_flight;
     bool wanted;  /* HELD: to be queued, not idle, when it may go */
-    bool give_up; /* in_flight, but nobody wants it any more */
+    bool give_up; /* in flight, but not wanted any more */
 
     /* Guarded by wb->lock. */
     TAILQ_ENTRY(mfs_chunk) link; /* in the list of its state */
@@ -201,7 +201,7 @@ bool mfs_chunk_detach(struct mfs_chunk *c);
 
 /* Settles a TAKEN chunk that was stored (put->rc 0) or not; frees it. d->lock is held. */
 void mfs_chunk_settle(struct mfs_chunk *c, const struct mfs_stripe_put *put);
-void mfs_chunk_drop(struct mfs_chunk *c); /* a TAKEN chunk that nobody wants; d->lock is held */
+void mfs_chunk_drop(struct mfs_chunk *c); /* a TAKEN chunk that is not wanted; d->lock is held */
 
 /* --- flush.c --- */
 

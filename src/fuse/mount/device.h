@@ -25,7 +25,7 @@ int mfs_device_attach(struct fuse_session *se, size_t kept);
 #define MFS_DEVICE_TMPFILE "/"
 
 /* Does the request that the calling thread serves (OPEN, CREATE, WRITE, SETATTR) want set-user-ID
- * and set-group-ID gone, as whoever made it may not keep them? */
+ * and set-group-ID gone, as its caller may not keep them? */
 bool mfs_device_kills(void);
 
 /* Has the kernel left all that to us? Known after INIT. */
@@ -36,13 +36,13 @@ bool mfs_device_is_ours(void);
 bool mfs_device_maps_direct(void);
 
 /* The kernel looks up again whatever name it has from answers to questions that it asked before
- * now, when somebody wants to use it. It takes no lock for that. -EINVAL: it is older than Linux
+ * now, when a process wants to use it. It takes no lock for that. -EINVAL: it is older than Linux
  * 6.16 and can't. Any thread. */
 int mfs_device_distrust(struct fuse_session *se);
 
 /* The kernel believes from now on that the file reaches to `end` at least, which is not 0. Its
- * pages keep what they hold. -ENOENT: it has forgotten the inode. Any thread; waits for who holds
- * the last page locked. */
+ * pages keep what they hold. -ENOENT: it has forgotten the inode. Any thread; waits for the thread
+ * that holds the last page locked. */
 int mfs_device_grow(struct fuse_session *se, uint64_t nodeid, uint64_t end);
 
 #endif

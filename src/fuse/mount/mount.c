@@ -56,7 +56,7 @@ static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
     mfs_log_write(level <= FUSE_LOG_WARNING ? MFS_LOG_WARN : MFS_LOG_DEBUG, "fuse", "%s", line);
 }
 
-/* Before anybody hears that this client has the table. */
+/* Before lm and others hear that this client has the table. */
 static void tell_failover(struct mfs_fuse *m)
 {
     pthread_mutex_lock(&m->told_lock);
@@ -248,9 +248,9 @@ static int serve(struct mfs_fuse *m, int channel, struct mfs_err *err)
     return 0;
 }
 
-/* Lets go of the device, which ends the connection: whoever still waits for an answer gets an
- * error. In its place comes a pipe that nobody reads, on which poll(2) says what libfuse takes as
- * "unmounted already"; else it would unmount whatever is at the path by now. */
+/* Lets go of the device, which ends the connection: each call that still waits for an answer gets
+ * an error. In its place comes a pipe that nobody reads, on which poll(2) says what libfuse takes
+ * as "unmounted already"; else it would unmount whatever is at the path by now. */
 static void let_go(struct fuse_session *se)
 {
     int fd[2];

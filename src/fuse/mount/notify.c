@@ -61,9 +61,9 @@ static int forget_pages(struct mfs_notify *n, uint64_t ino)
 {
     int rc;
 
-    mfs_vfs_loosened(n->m->vfs, ino);
+    mfs_vfs_pages_invalidated(n->m->vfs, ino);
     rc = forget(n, ino, 0, 0);
-    mfs_vfs_loosened(n->m->vfs, ino);
+    mfs_vfs_pages_invalidated(n->m->vfs, ino);
     return rc;
 }
 
@@ -131,7 +131,8 @@ static int drop_name(struct mfs_notify *n, const struct mfs_nodeids_stale *name,
 }
 
 /* The kernel takes the parent's lock for it, which a call may hold that waits for another mount's
- * answer; nobody waits for us longer than meta/coherence/notices.c and drop_aliases say. */
+ * answer; no caller waits for this thread longer than meta/coherence/notices.c and drop_aliases
+ * say. */
 static void drop_names(struct mfs_notify *n, uint64_t ino)
 {
     struct mfs_nodeids_stale name;
@@ -360,7 +361,7 @@ static void drop_aliases(struct mfs_notify *n, uint64_t ino)
         mfs_notify_distrust(n);
 }
 
-/* Linux unmounts what is mounted on a directory whose name it forgets. Somebody's mount is worth
+/* Linux unmounts what is mounted on a directory whose name it forgets. Another mount is worth
  * more than the few ms for which a name may be old without this. */
 static bool bears_mounts(const struct mfs_fuse *m)
 {

@@ -4,7 +4,7 @@
  * OPEN says ESTALE and the kernel walks the path again, but only once, and may meet the next
  * replacement. So when a thread has been told ESTALE, its next look-ups open what they find: then
  * it stays until that thread has been served, however slow the links are. Costs nothing while
- * nobody is told ESTALE. Any thread. */
+ * no call fails with ESTALE. Any thread. */
 #ifndef MFS_FUSE_MOUNT_RETRIES_H
 #define MFS_FUSE_MOUNT_RETRIES_H
 

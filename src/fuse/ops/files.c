@@ -48,7 +48,7 @@ static void fill_info(struct mfs_fuse *m, uint64_t ino, struct fuse_file_info *f
     if (fi->direct_io)
         mfs_vfs_bypasses(file);
     if (!keep_cache)
-        mfs_vfs_loosens(file);
+        mfs_vfs_open_invalidates(file);
 }
 
 void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -65,7 +65,7 @@ void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         return;
     }
     fill_info(m, ino, fi, file, keep_cache);
-    /* -ENOENT: whoever opened it was interrupted and will never close it. */
+    /* -ENOENT: the opener was interrupted and will never close it. */
     if (fuse_reply_open(req, fi) == -ENOENT)
         mfs_vfs_release(file);
 }
@@ -151,18 +151,18 @@ void mfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
     mfs_view_release(&view);
 }
 
-/* A write that is answered when pages that it has overtaken are gone. */
-struct overtaking {
+/* A direct write that is answered when the older pages of its range are dropped. */
+struct direct_write {
     fuse_req_t req;
     struct mfs_file *file;
     size_t n;
 };
 
-static void answer_overtaking(void *arg)
+static void answer_direct_write(void *arg)
 {
-    struct overtaking *o = arg;
+    struct direct_write *o = arg;
 
-    mfs_vfs_overtaken(o->file);
+    mfs_vfs_direct_dropped(o->file);
     fuse_reply_write(o->req, o->n);
     free(o);
 }
@@ -172,8 +172,8 @@ static void answer_overtaking(void *arg)
  * not there: so that one is dropped behind the answer, and fsync(2) and close(2) wait for it. The
  * others are waited for here, but not without bound: the lock may be on a folio of several pages.
  */
-static void reply_undercut(struct mfs_fuse *m, fuse_req_t req, fuse_ino_t ino, size_t n,
-                           uint64_t off, const struct mfs_range *drop)
+static void reply_cached_write(struct mfs_fuse *m, fuse_req_t req, fuse_ino_t ino, size_t n,
+                               uint64_t off, const struct mfs_range *drop)
 {
     bool covers = off <= drop->hi - PAGE && off + n == drop->hi;
     uint64_t locked = covers ? drop->hi : drop->hi - PAGE;
@@ -193,8 +193,8 @@ static void reply_cached(struct mfs_fuse *m, fuse_req_t req, fuse_ino_t ino, siz
 {
     struct mfs_range drop;
 
-    if (!fi->writepage && mfs_vfs_undercut(mfs_op_file(fi), (uint64_t)off, n, since, &drop))
-        reply_undercut(m, req, ino, n, (uint64_t)off, &drop);
+    if (!fi->writepage && mfs_vfs_cached_written(mfs_op_file(fi), (uint64_t)off, n, since, &drop))
+        reply_cached_write(m, req, ino, n, (uint64_t)off, &drop);
     else
         fuse_reply_write(req, n);
 }
@@ -203,21 +203,21 @@ static void reply_direct(struct mfs_fuse *m, fuse_req_t req, fuse_ino_t ino, siz
                          const struct fuse_file_info *fi)
 {
     struct mfs_file *file = mfs_op_file(fi);
-    struct overtaking *o;
+    struct direct_write *o;
     struct mfs_range drop;
 
-    if (!mfs_vfs_overtakes(file, (uint64_t)off, n, &drop)) {
+    if (!mfs_vfs_direct_written(file, (uint64_t)off, n, &drop)) {
         fuse_reply_write(req, n);
         return;
     }
     o = malloc(sizeof *o);
     if (o == NULL) {
-        mfs_vfs_overtaken(file);
+        mfs_vfs_direct_dropped(file);
         fuse_reply_err(req, ENOMEM);
         return;
     }
-    *o = (struct overtaking){req, file, n};
-    mfs_notify_drop(m->writes, ino, &drop, answer_overtaking, o);
+    *o = (struct direct_write){req, file, n};
+    mfs_notify_drop(m->writes, ino, &drop, answer_direct_write, o);
 }
 
 void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
@@ -225,7 +225,7 @@ void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_WRITE);
     int64_t since = mfs_clock_mono();
-    /* Nobody knows who has stored what a page brings. */
+    /* Any process may have stored what a page of a mapping brings. */
     uint32_t how = fi->writepage ? MFS_VFS_THROUGH | MFS_DROP_ALL : mfs_op_drop(req);
     ssize_t n = mfs_vfs_write(mfs_op_file(fi), buf, size, (uint64_t)off, fi->flags, how);
 

@@ -35,7 +35,8 @@ void mfs_op_names_changed(struct mfs_fuse *m, fuse_ino_t nodeid);
 /* -errno or 0. */
 void mfs_reply_rc(fuse_req_t req, int rc);
 
-/* Who asks. in_group is true: where the kernel has not looked itself, mfs_op_in_group does. */
+/* The credentials of the caller. in_group is true: where the kernel has not looked itself,
+ * mfs_op_in_group does. */
 struct mfs_cred mfs_op_cred(fuse_req_t req);
 bool mfs_op_in_group(fuse_req_t req, gid_t gid);
 

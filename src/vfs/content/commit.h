@@ -1,6 +1,6 @@
 /* What write-behind has stored becoming known, also when another mount has cut the file since.
  *
- * Who truncates frees stripes, and may free what this mount has stored and not yet committed. As
+ * A truncate frees stripes, and may free what this mount has stored and not yet committed. As
  * truncates are counted in the inode's record, a commit says how many there had been before the
  * first of its bytes was stored; when there are more by now, only what is still in the stripes is
  * committed: what was cut off neither comes back as zeros nor makes the file longer again. */

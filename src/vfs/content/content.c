@@ -45,7 +45,8 @@ static bool take_known(struct mfs_vnode *v, uint64_t version, uint64_t off, size
     return known;
 }
 
-/* Of that version, or of a later one: which is as good for who reads the stripes after this. */
+/* Of that version, or of a later one: which is as good for a caller that reads the stripes after
+ * this. */
 static void keep_voids(struct mfs_vnode *v, uint64_t version, struct mfs_ranges *voids)
 {
     pthread_mutex_lock(&v->lock);

@@ -23,10 +23,10 @@ void mfs_fills_read(struct mfs_vnode *v, uint64_t off, size_t len)
     pthread_mutex_unlock(&v->lock);
 }
 
-void mfs_fills_misplaced(struct mfs_vnode *v)
+void mfs_fills_append_moved(struct mfs_vnode *v)
 {
     pthread_mutex_lock(&v->lock);
-    v->fills.misplaced = true;
+    v->fills.append_moved = true;
     pthread_mutex_unlock(&v->lock);
 }
 
@@ -41,33 +41,33 @@ static bool take(struct mfs_ranges *r, const struct mfs_range *pages)
     return any;
 }
 
-bool mfs_fills_written(struct mfs_vnode *v, uint64_t off, size_t len, struct mfs_range *drop)
+bool mfs_fills_direct_written(struct mfs_vnode *v, uint64_t off, size_t len, struct mfs_range *drop)
 {
     bool any;
 
     *drop = pages_of(off, len);
     pthread_mutex_lock(&v->lock);
-    if (v->fills.misplaced)
+    if (v->fills.append_moved)
         *drop = (struct mfs_range){0, INT64_MAX};
-    v->fills.misplaced = false;
+    v->fills.append_moved = false;
     /* What another write has being dropped, and was read before this one, is not gone yet. */
     any = take(&v->fills.ranges, drop) || v->fills.dropping > 0;
     v->fills.dropping += any;
     pthread_mutex_unlock(&v->lock);
     if (any)
-        mfs_fills_loosened(v, NULL);
+        mfs_fills_invalidated(v, NULL);
     return any;
 }
 
-void mfs_fills_dropped(struct mfs_vnode *v)
+void mfs_fills_direct_dropped(struct mfs_vnode *v)
 {
     pthread_mutex_lock(&v->lock);
     v->fills.dropping--;
     pthread_mutex_unlock(&v->lock);
-    mfs_fills_loosened(v, NULL);
+    mfs_fills_invalidated(v, NULL);
 }
 
-void mfs_fills_loosened(struct mfs_vnode *v, const struct mfs_file *dropper)
+void mfs_fills_invalidated(struct mfs_vnode *v, const struct mfs_file *dropper)
 {
     int64_t now = mfs_clock_mono();
 
@@ -79,8 +79,8 @@ void mfs_fills_loosened(struct mfs_vnode *v, const struct mfs_file *dropper)
     pthread_mutex_unlock(&v->lock);
 }
 
-bool mfs_fills_undercut(struct mfs_vnode *v, const struct mfs_file *f, uint64_t off, size_t len,
-                        int64_t since, struct mfs_range *drop)
+bool mfs_fills_cached_written(struct mfs_vnode *v, const struct mfs_file *f, uint64_t off,
+                              size_t len, int64_t since, struct mfs_range *drop)
 {
     bool any;
 

@@ -13,7 +13,7 @@
  * pages. An open drops them before its own descriptor can write.
  *
  * What the kernel reads into pages is noted per file, and forgotten when a write has it dropped: as
- * long as nobody reads through pages, writes have nothing to drop. A file that is opened anew
+ * long as no process reads through pages, writes have nothing to drop. A file that is opened anew
  * starts with nothing: reads of before are over, and the kernel drops what they brought by itself.
  *
  * All functions are thread-safe and do not block. */
@@ -25,21 +25,23 @@
 /* The range is about to be read for the kernel's pages. Before the bytes are looked for. */
 void mfs_fills_read(struct mfs_vnode *v, uint64_t off, size_t len);
 
-/* An append has taken another place than the kernel believes: pages of any place may be wrong. */
-void mfs_fills_misplaced(struct mfs_vnode *v);
+/* An append was stored elsewhere than where the kernel believes the end: any page may be wrong. */
+void mfs_fills_append_moved(struct mfs_vnode *v);
 
 /* A write that bypassed the pages has taken effect in the range. True: pages in *drop (whole pages)
- * may be older, and have to be dropped before it is answered; then mfs_fills_dropped is called. */
-bool mfs_fills_written(struct mfs_vnode *v, uint64_t off, size_t len, struct mfs_range *drop);
-void mfs_fills_dropped(struct mfs_vnode *v);
+ * may be older, and have to be dropped before it is answered; then mfs_fills_direct_dropped is
+ * called. */
+bool mfs_fills_direct_written(struct mfs_vnode *v, uint64_t off, size_t len,
+                              struct mfs_range *drop);
+void mfs_fills_direct_dropped(struct mfs_vnode *v);
 
-/* The kernel is about to drop pages, or has just done it, because of `dropper`'s open, or (NULL) of
- * something else. */
-void mfs_fills_loosened(struct mfs_vnode *v, const struct mfs_file *dropper);
+/* The kernel is about to drop pages, or has just dropped them, because of `dropper`'s open, or
+ * (NULL) of something else. */
+void mfs_fills_invalidated(struct mfs_vnode *v, const struct mfs_file *dropper);
 
 /* A write through the pages, by `f`, that came at mono time `since`, has taken effect in the range.
  * True: pages in *drop may be older. */
-bool mfs_fills_undercut(struct mfs_vnode *v, const struct mfs_file *f, uint64_t off, size_t len,
-                        int64_t since, struct mfs_range *drop);
+bool mfs_fills_cached_written(struct mfs_vnode *v, const struct mfs_file *f, uint64_t off,
+                              size_t len, int64_t since, struct mfs_range *drop);
 
 #endif

@@ -222,7 +222,7 @@ static ssize_t append(struct mfs_file *f, const void *buf, size_t len, uint64_t 
         rc = -EIO;
     if (off != guess || rc < 0) {
         mfs_vnode_drop_pages(v);
-        mfs_fills_misplaced(v);
+        mfs_fills_append_moved(v);
     } else {
         mfs_tail_made(v, off + len, false);
     }
@@ -285,32 +285,32 @@ ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t 
     return rc < 0 ? rc : n;
 }
 
-bool mfs_vfs_overtakes(struct mfs_file *f, uint64_t off, size_t len, struct mfs_range *drop)
+bool mfs_vfs_direct_written(struct mfs_file *f, uint64_t off, size_t len, struct mfs_range *drop)
 {
-    return mfs_fills_written(f->node, off, len, drop);
+    return mfs_fills_direct_written(f->node, off, len, drop);
 }
 
-void mfs_vfs_overtaken(struct mfs_file *f)
+void mfs_vfs_direct_dropped(struct mfs_file *f)
 {
-    mfs_fills_dropped(f->node);
+    mfs_fills_direct_dropped(f->node);
 }
 
-bool mfs_vfs_undercut(struct mfs_file *f, uint64_t off, size_t len, int64_t since,
-                      struct mfs_range *drop)
+bool mfs_vfs_cached_written(struct mfs_file *f, uint64_t off, size_t len, int64_t since,
+                            struct mfs_range *drop)
 {
-    return mfs_fills_undercut(f->node, f, off, len, since, drop);
+    return mfs_fills_cached_written(f->node, f, off, len, since, drop);
 }
 
-void mfs_vfs_loosened(struct mfs_vfs *vfs, uint64_t ino)
+void mfs_vfs_pages_invalidated(struct mfs_vfs *vfs, uint64_t ino)
 {
     struct mfs_vnode *v = mfs_vnode_find(vfs, ino);
 
     if (v != NULL)
-        mfs_fills_loosened(v, NULL);
+        mfs_fills_invalidated(v, NULL);
     mfs_vnode_put(v);
 }
 
-void mfs_vfs_loosens(struct mfs_file *f)
+void mfs_vfs_open_invalidates(struct mfs_file *f)
 {
-    mfs_fills_loosened(f->node, f);
+    mfs_fills_invalidated(f->node, f);
 }

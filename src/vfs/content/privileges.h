@@ -1,10 +1,10 @@
 /* Set-user-ID, set-group-ID and capabilities of files, which a change of content takes away
  * (decisions/0030).
  *
- * The commit does, at the inode's home and in the same step. That would do, were it not that bytes
- * are in the stripes, where others may read them, before the commit. So who is about to store some
- * takes away first what this mount knows of; who gives privileges to a file that another mount has
- * open has that one commit what it has, and know of them, before the call returns; and a write that
+ * The commit does so, at the inode's home and in the same step. That is not enough, as bytes are in
+ * the stripes, where others may read them, before the commit. So a writer first takes away the
+ * privileges that its mount knows of. A call that gives privileges to a file that another mount has
+ * open lets that mount commit what it has, and know of them, before the call returns. A write that
  * was under way meanwhile is committed before it returns. */
 #ifndef MFS_VFS_CONTENT_PRIVILEGES_H
 #define MFS_VFS_CONTENT_PRIVILEGES_H

@@ -14,7 +14,7 @@ void mfs_vfs_act_for(uint32_t thread)
     caller = thread;
 }
 
-/* Who asks for more has taken what he asked for before. */
+/* A reader that asks for more has taken what it asked for before. */
 static void taken(struct mfs_vnode *v)
 {
     if (caller != 0 && v->tail.reader == caller)

@@ -1,10 +1,10 @@
-/* The zeros behind the end of a file, and that nobody takes them for content.
+/* The zeros behind the end of a file, and how no reader takes them for content.
  *
- * The kernel fills the rest of the page in which a file ends with zeros. A reader who asked for
- * that page looks once more for where the file ends before he takes the bytes: when the kernel has
- * been told meanwhile that the file is longer, as another mount has written, he takes zeros. So a
+ * The kernel fills the rest of the page in which a file ends with zeros. A reader that asked
+ * for that page looks at the file's size once more before it takes the bytes: when the kernel has
+ * been told meanwhile that the file is longer, as another mount has written, it takes zeros. So a
  * growth is told in this order: it is learned, so that no read ends at the old end any more; the
- * kernel's pages are dropped, those under way included; readers who have their answer, but may not
+ * kernel's pages are dropped, those under way included; readers that have their answer, but may not
  * have taken the bytes yet, get time to; the kernel is told. Growth by this mount needs no such
  * care: the kernel makes it itself, in its own pages.
  *
@@ -26,7 +26,8 @@ bool mfs_tail_read(struct mfs_vnode *v, uint64_t size);
  * which is not over before the pages are dropped. */
 void mfs_tail_tell(struct mfs_vnode *v, uint64_t *size);
 
-/* For who has dropped the pages since `size` was learned: waits for the readers, 50 ms at most. */
+/* The caller has dropped the pages since `size` was learned: waits for the readers, 50 ms at most.
+ */
 void mfs_tail_dropped(struct mfs_vnode *v, uint64_t size);
 
 /* The kernel itself has made the file reach to `end`, or end there (`exactly`). */

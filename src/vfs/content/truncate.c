@@ -40,7 +40,7 @@ int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
         mfs_vnode_flush(v, NULL);
     }
     rc = mfs_meta_getattr(vfs->meta, ino, &attr);
-    if (rc == -ESTALE) /* who has freed it did not know of what was forgotten here */
+    if (rc == -ESTALE) /* the mount that freed it did not know of what was forgotten here */
         mfs_stripes_trim(vfs->store, ino, 0, stored, false, NULL);
     if (rc < 0)
         return rc;

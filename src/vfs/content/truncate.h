@@ -4,9 +4,9 @@
  *         prepare, and have the inode's home cut it: -ECANCELED when it was written to meanwhile
  *     rc = mfs_truncate_end(…, rc)
  *
- * Writers of this mount are kept out by the vnode's latch. Those who append on others are so from
- * the second try on: else they might make each of them vain. Those who write may; so in the last
- * one what they have stored meanwhile is left, as a void. */
+ * Writers of this mount are kept out by the vnode's latch. Appenders on other mounts are kept out
+ * from the second try on: else they might defeat each try. Writers there may defeat it; so in the
+ * last try what they have stored meanwhile is left, as a void. */
 #ifndef MFS_VFS_CONTENT_TRUNCATE_H
 #define MFS_VFS_CONTENT_TRUNCATE_H
 
@@ -17,7 +17,7 @@
 struct mfs_truncation {
     uint64_t size;      /* that the file is to have */
     struct mfs_cut cut; /* for mfs_meta_truncate */
-    bool forgot;        /* written bytes that nobody else knew of */
+    bool forgot;        /* written bytes that no other mount knew of */
     bool trims;         /* stripes may have been freed */
     unsigned tries;     /* so far */
     uint64_t place;     /* not 0: the place behind the end is kept from appenders; its number */
@@ -29,8 +29,8 @@ struct mfs_truncation {
 int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
                          struct mfs_truncation *t);
 
-/* In any case, with how it went; what is to be told. When it has failed who wrote what was
- * forgotten is told, and nobody goes on with the pages that he has of what may have been freed. */
+/* To be called in any case, with the outcome. After a failure the writers of what was forgotten are
+ * told, and the pages of what may have been freed are dropped. */
 int mfs_truncate_end(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
                      const struct mfs_truncation *t, int rc);
 

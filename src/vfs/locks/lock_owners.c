@@ -1,5 +1,9 @@
+/* Two lists of the same owners: of each file, and of each number at all files of a vnode.
+ * Invariant: an owner is in both; an mfs_owner_id exists while its list is not empty, and counts in
+ * it those that are releasing. */
 #include "vfs/locks/lock_owners.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -8,7 +12,7 @@
 /* An owner at all files of a vnode. */
 struct mfs_owner_id {
     uint64_t id;
-    unsigned going; /* of `all` */
+    unsigned releasing; /* of `all` */
     struct mfs_owner *all;
     UT_hash_handle hh;
 };
@@ -83,7 +87,8 @@ void mfs_owner_drop(struct mfs_owner *o)
     i = find_id(v, o->id);
     DL_DELETE(o->file->owners, o);
     DL_DELETE2(i->all, o, id_prev, id_next);
-    i->going -= o->going;
+    assert(i != NULL && i->releasing >= o->releasing);
+    i->releasing -= o->releasing;
     if (i->all == NULL) {
         HASH_DELETE(hh, v->owners, i);
         free(i);
@@ -118,15 +123,15 @@ bool mfs_owner_is_shared(const struct mfs_owner *o)
     return i->all->id_next != NULL;
 }
 
-void mfs_owner_goes(struct mfs_owner *o)
+void mfs_owner_begin_release(struct mfs_owner *o)
 {
-    find_id(o->file->node, o->id)->going++;
-    o->going = true;
+    find_id(o->file->node, o->id)->releasing++;
+    o->releasing = true;
 }
 
-bool mfs_owner_is_going(const struct mfs_vnode *v, uint64_t id)
+bool mfs_owner_is_releasing(const struct mfs_vnode *v, uint64_t id)
 {
     const struct mfs_owner_id *i = find_id(v, id);
 
-    return i != NULL && i->going > 0;
+    return i != NULL && i->releasing > 0;
 }

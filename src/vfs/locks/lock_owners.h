@@ -1,7 +1,10 @@
-/* Who has, or had, fcntl locks of an inode, and through which of its open files. The kernel calls
- * an owner by a number: a process, for all its open files, or one open file (F_OFD_SETLK).
+/* The owners that have, or had, fcntl locks of an inode, and through which of its open files. The
+ * kernel identifies an owner by a number: a process, for all its open files, or one open file
+ * (F_OFD_SETLK).
  *
- * All of it is guarded by the vnode's lock, which callers hold. */
+ * An owner at a file is added before it takes its first lock there; it is *releasing* from the
+ * begin of a close until its locks are given back; then it is dropped. Everything is guarded by the
+ * vnode's lock, which callers hold. */
 #ifndef MFS_VFS_LOCKS_LOCK_OWNERS_H
 #define MFS_VFS_LOCKS_LOCK_OWNERS_H
 
@@ -11,7 +14,7 @@
 struct mfs_owner {
     uint64_t id;
     struct mfs_file *file;
-    bool going;                          /* its locks are being given back */
+    bool releasing;                      /* its locks are being given back */
     struct mfs_owner *prev, *next;       /* of the file */
     struct mfs_owner *id_prev, *id_next; /* the same owner at other files */
 };
@@ -22,8 +25,8 @@ void mfs_owner_drop(struct mfs_owner *o);                 /* takes NULL */
 bool mfs_owner_drop_id(struct mfs_vnode *v, uint64_t id); /* at all files; was it at any? */
 void mfs_owner_drop_file(struct mfs_file *f);             /* all of the file */
 
-bool mfs_owner_is_shared(const struct mfs_owner *o);             /* is it at other files, too? */
-void mfs_owner_goes(struct mfs_owner *o);                        /* until it is dropped */
-bool mfs_owner_is_going(const struct mfs_vnode *v, uint64_t id); /* at any file */
+bool mfs_owner_is_shared(const struct mfs_owner *o); /* is it at other files, too? */
+void mfs_owner_begin_release(struct mfs_owner *o);   /* until it is dropped */
+bool mfs_owner_is_releasing(const struct mfs_vnode *v, uint64_t id); /* at any file */
 
 #endif

@@ -20,7 +20,8 @@
 #define LOOK_AGAIN (5 * MFS_MSEC) /* whether a partition that was being asked has answered */
 #define LOOK_LAST  MFS_SEC
 #define IDLE       (10 * MFS_SEC)
-#define OVERDUE    (100 * MFS_MSEC) /* so much too late, who waits for another's answer gives up */
+#define OVERDUE                                                                                    \
+    (100 * MFS_MSEC) /* so much too late, a waiter whose partition is being asked gives up */
 
 /* A wait is noted when the same owner has been in the way for so long, as most are shorter; and
  * again after so long. */
@@ -32,9 +33,10 @@ struct mfs_lock_waiter {
     struct mfs_lock_wait *lw;
     struct mfs_file *file;
     bool flock;
-    struct mfs_meta_wait wait;     /* for the lock; this and the next two: who tries for it */
-    struct mfs_lock_holder in_way; /* since `note` was set */
-    int64_t note;                  /* when to note the wait */
+    struct mfs_meta_wait
+        wait; /* for the lock; this and the next two belong to the thread that tries */
+    struct mfs_lock_holder blocker; /* since `note` was set */
+    int64_t note;                   /* when to note the wait */
     mfs_vfs_lock_fn *done;
     void *arg;
     int64_t end; /* when to give up, INT64_MAX: never */
@@ -57,8 +59,8 @@ struct mfs_lock_wait {
 
 static void *run(void *arg);
 
-/* Somebody is to look, now: any thread that has nothing to do, or one more. That none can be had is
- * no error: all goes on with those there are. */
+/* Wakes an idle thread to look at the list, or starts one more. A thread that can't be started is
+ * no error: the others go on. */
 static void attend(struct mfs_lock_wait *lw)
 {
     if (lw->nasked < lw->nthreads)
@@ -115,7 +117,7 @@ static struct mfs_lock_waiter *take_due(struct mfs_lock_wait *lw)
     return w;
 }
 
-/* When somebody has to look at the list. */
+/* When a thread has to look at the list next. */
 static int64_t next_look(const struct mfs_lock_wait *lw)
 {
     int64_t now = mfs_clock_mono(), sleep = LOOK_LAST;
@@ -130,7 +132,7 @@ static int64_t next_look(const struct mfs_lock_wait *lw)
     return now + sleep;
 }
 
-/* Until somebody has to look, if nobody else does so by then. */
+/* Sleeps until the next look, unless another thread does that. */
 static void rest(struct mfs_lock_wait *lw)
 {
     int64_t look = next_look(lw), sleep = look - mfs_clock_mono();
@@ -160,17 +162,18 @@ static void answer(struct mfs_lock_waiter *w, int rc)
     finish(w, rc);
 }
 
-/* Deadlocks are looked for among fcntl locks, by who waits for ever. -EAGAIN: go on waiting. */
-static int look_for_ring(struct mfs_lock_waiter *w)
+/* Deadlocks are looked for among fcntl locks, by waiters without a time limit. -EAGAIN: go on
+ * waiting. */
+static int detect_deadlock(struct mfs_lock_waiter *w)
 {
-    const struct mfs_lock_holder *now_in_way = &w->wait.holder;
+    const struct mfs_lock_holder *holder = &w->wait.holder;
     int64_t now = mfs_clock_mono();
 
     if (w->flock || w->end != INT64_MAX)
         return -EAGAIN;
-    if (w->note == 0 || w->in_way.session != now_in_way->session ||
-        w->in_way.owner != now_in_way->owner) {
-        w->in_way = *now_in_way;
+    if (w->note == 0 || w->blocker.session != holder->session ||
+        w->blocker.owner != holder->owner) {
+        w->blocker = *holder;
         w->note = now + NOTE_AFTER;
     }
     if (now < w->note)
@@ -198,8 +201,8 @@ static bool goes_on(const struct mfs_lock_waiter *w, int rc)
     return rc == -EBUSY && mfs_clock_mono() < w->end;
 }
 
-/* Tries once; the waiter gets its answer now, or from who drops its pages, or goes back to the
- * list. */
+/* Tries once; the waiter gets its answer now, or from the thread that drops its pages, or goes back
+ * to the list. */
 static void try_lock(struct mfs_lock_wait *lw, struct mfs_lock_waiter *w)
 {
     int rc = mfs_file_try_lock(w->file, &w->wait.lock, w->flock, &w->wait, finish, w);
@@ -207,7 +210,7 @@ static void try_lock(struct mfs_lock_wait *lw, struct mfs_lock_waiter *w)
     if (rc == -EINPROGRESS)
         return;
     if (goes_on(w, rc)) {
-        rc = look_for_ring(w);
+        rc = detect_deadlock(w);
         if (rc == -EAGAIN) {
             try_later(lw, w);
             return;

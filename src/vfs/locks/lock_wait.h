@@ -1,7 +1,7 @@
 /* Locks that wait for their holder without a thread each: one thread tries for all of them, soon at
  * first, then less often (1 ms doubling to 20 ms), and at once when this mount unlocks the file.
  * A partition is asked for one of them at a time; while it has not answered, another thread asks
- * the others. So one that is being moved, or hangs, keeps only those who wait for its files. Who
+ * the others. So one that is being moved, or hangs, holds up only the waiters for its files. Who
  * waits for an fcntl lock in a ring of owners that wait for each other gets -EDEADLK. */
 #ifndef MFS_VFS_LOCKS_LOCK_WAIT_H
 #define MFS_VFS_LOCKS_LOCK_WAIT_H

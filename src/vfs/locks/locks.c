@@ -1,5 +1,5 @@
-/* fcntl locks and flock: what this mount does around them, so that who gets a lock sees what was
- * written under it, and who gives it up has made his writing known. */
+/* fcntl locks and flock: what this mount does around them, so that a process that gets a lock sees
+ * what was written under it, and one that gives it up has made its writes known. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,8 @@
 #include "vfs/locks/lock_wait.h"
 
 #define GOING_NAP (MFS_MSEC / 4)
-#define GETLK_NAP (16 * MFS_MSEC) /* at most, between two looks at who has just closed */
+#define GETLK_NAP (16 * MFS_MSEC) /* at most, between two looks at a holder that has just closed   \
+                                   */
 
 int mfs_vfs_getlk(struct mfs_file *f, struct mfs_lock *lock)
 {
@@ -110,7 +111,7 @@ static int own(struct mfs_file *f, uint64_t owner)
     int rc;
 
     pthread_mutex_lock(&f->node->lock);
-    while (mfs_owner_is_going(f->node, owner)) {
+    while (mfs_owner_is_releasing(f->node, owner)) {
         pthread_mutex_unlock(&f->node->lock);
         mfs_clock_sleep(GOING_NAP);
         pthread_mutex_lock(&f->node->lock);
@@ -204,7 +205,7 @@ static bool unlock_one_of(struct mfs_file *f)
         ours = !mfs_owner_is_shared(o);
     }
     if (ours)
-        mfs_owner_goes(o);
+        mfs_owner_begin_release(o);
     else
         mfs_owner_drop(o);
     pthread_mutex_unlock(&v->lock);
@@ -223,7 +224,7 @@ void mfs_file_unlock_rest(struct mfs_file *f)
 
     if (may_have_flock(f))
         mfs_meta_flock(f->node->vfs->meta, f->node->ino, f->flock_owner, F_UNLCK, &attr, NULL);
-    while (unlock_one_of(f)) { /* nobody else uses a handle at its last close */
+    while (unlock_one_of(f)) { /* no other thread uses a handle at its last close */
     }
 }
 
@@ -280,7 +281,7 @@ int mfs_vfs_setlk(struct mfs_file *f, const struct mfs_lock *lock, bool flock,
         return unlock(f, lock, flock);
     rc = mfs_file_try_lock(f, lock, flock, NULL, done, arg);
     /* As flock(2) says: to convert a lock is to give up the old one first. Two holders of shared
-     * locks who both want to write would wait for each other. */
+     * locks that both want to write would wait for each other. */
     if ((rc == -EAGAIN || rc == -EBUSY) && flock && may_have_flock(f))
         unlock(f, lock, true);
     return rc;

@@ -104,7 +104,7 @@ int mfs_vfs_setattr(struct mfs_vfs *vfs, uint64_t ino, uint32_t mask, struct mfs
     if (rc == 0 && v != NULL)
         mfs_vnode_overlay(v, attr);
     if (v != NULL && grants)
-        mfs_vnode_flush(v, NULL); /* who was writing just now did not know */
+        mfs_vnode_flush(v, NULL); /* a write under way did not know */
     if (rc == 0 && v != NULL && (mask & MFS_VFS_SET_SIZE))
         mfs_tail_made(v, attr->size, true);
     else if (rc == 0 && v != NULL)

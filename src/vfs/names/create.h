@@ -1,4 +1,4 @@
-/* What a new inode gets from its directory and from who makes it. */
+/* What a new inode gets from its directory and from its creator. */
 #ifndef MFS_VFS_NAMES_CREATE_H
 #define MFS_VFS_NAMES_CREATE_H
 

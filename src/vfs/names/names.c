@@ -11,7 +11,7 @@ static int check_name(const char *name)
     return strlen(name) > MFS_NAME_LEN_MAX ? -ENAMETOOLONG : 0;
 }
 
-/* A directory that is gone has no names; the kernel may still hold it, as somebody's working
+/* A directory that is gone has no names; the kernel may still hold it, as a process's working
  * directory. -ESTALE of another inode stays: then the path is to be walked again. */
 static int in_dir(struct mfs_vfs *vfs, uint64_t parent, int rc)
 {

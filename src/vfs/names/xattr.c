@@ -118,7 +118,7 @@ int mfs_vfs_setxattr(struct mfs_vfs *vfs, uint64_t ino, const char *name, const 
     if (rc == 0)
         refresh(vfs, ino);
     if (v != NULL)
-        mfs_vnode_flush(v, NULL); /* who was writing just now did not know */
+        mfs_vnode_flush(v, NULL); /* a write under way did not know */
     mfs_vnode_put(v);
     return rc;
 }
