@@ -380,8 +380,8 @@ int mfs_redis_start(const struct mfs_redis_node *node, struct mfs_redis *r, size
     return rc;
 }
 
-/* The process that replays answers when it is through with that; then its functions, which no
- * journal has, and clients, unless they were refused. */
+/* The process that replays answers when it is through with that. Whether it took up the right
+ * partition is checked, then clients are let in, unless they were refused. */
 static int serve_again(const struct mfs_redis_node *node, struct mfs_redis *r, int64_t until,
                        struct mfs_admin_journal *journal, struct mfs_err *err)
 {

@@ -18,9 +18,9 @@ int mfs_admin_open(struct mfs_admin **admin, const char *unix_path, const char *
                    const char *password, int64_t timeout_ns, struct mfs_err *err);
 void mfs_admin_close(struct mfs_admin *admin);
 
-/* Makes the partition ready: loads the function library (replacing an older one) and, where there
- * is none yet, writes #super and, on partition 0, the root directory (mode 01777, root's). An
- * existing #super of another deployment, shape or format is -EINVAL. Safe to repeat. */
+/* Makes the partition ready: where there is none yet, writes #super and, on partition 0, the root
+ * directory (mode 01777, root's). An existing #super of another deployment, shape or format is
+ * -EINVAL. Safe to repeat. */
 struct mfs_admin_format {
     const char *deployment;
     uint32_t index, nparts, stripe_size;
