@@ -20,9 +20,10 @@
 #include "proto/frame.h"
 
 #define READ_CHUNK 65536U
-#define READ_PROOF (2U * MFS_AUTH_FRAME_MAX) /* at once, from a peer that has proved nothing yet   \
-                                              */
-#define READ_ROUNDS 32 /* per wake-up, so that one talker does not starve the others */
+#define READ_PROOF                                                                                 \
+    (2U * MFS_AUTH_FRAME_MAX) /* at once, from a peer that has proved nothing yet                  \
+                               */
+#define READ_ROUNDS 32        /* per wake-up, so that one talker does not starve the others */
 #define FINISH_TIME (2 * MFS_SEC)
 
 static const struct mfs_service no_service;

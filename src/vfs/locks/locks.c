@@ -12,8 +12,9 @@
 #include "vfs/locks/lock_wait.h"
 
 #define GOING_NAP (MFS_MSEC / 4)
-#define GETLK_NAP (16 * MFS_MSEC) /* at most, between two looks at a holder that has just closed   \
-                                   */
+#define GETLK_NAP                                                                                  \
+    (16 * MFS_MSEC) /* at most, between two looks at a holder that has just closed                 \
+                     */
 
 int mfs_vfs_getlk(struct mfs_file *f, struct mfs_lock *lock)
 {
