@@ -22,7 +22,7 @@ struct report {
     double halted_ms, duration_ms;
 };
 
-static const struct mfs_record report_record = {
+static const struct mfs_schema report_schema = {
     "checkpoint report", sizeof(struct report),
     (const struct mfs_field[]){{.name = "dir", MFS_FIELD(STR, struct report, dir)},
                                {.name = "number", MFS_FIELD(U32, struct report, number)},
@@ -92,7 +92,7 @@ static int print(const struct report *r, const char *name, bool json)
 
     mfs_buf_init(&b);
     if (json) {
-        rc = mfs_record_encode(&report_record, r, false, &b);
+        rc = mfs_schema_encode(&report_schema, r, false, &b);
         if (!rc)
             rc = mfs_buf_append(&b, "\n", 1);
     } else {
@@ -156,7 +156,7 @@ int mfs_cmd_checkpoint(struct mfs_verb_call *call, struct mfs_err *err)
     if (!rc)
         rc = commit(call, &d, &made, &r, err);
     mfs_manifest_end(&d);
-    mfs_record_clear(&mfs_checkpoint_record, &made);
+    mfs_schema_clear(&mfs_checkpoint_schema, &made);
     r.duration_ms = (double)(mfs_clock_mono() - began) / 1e6;
     if (!rc && print(&r, call->paths.name, mfs_conf_flag(call->conf, "json")))
         rc = mfs_err_set(err, -ENOMEM, "out of memory");

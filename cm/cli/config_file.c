@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "proto/record.h"
+#include "proto/schema.h"
 
 #define SIZE_MOST (1 << 20)
 

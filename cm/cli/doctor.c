@@ -28,7 +28,7 @@ static void examine(struct mfs_doctor_case *c)
     mfs_doctor_programs(c);
     if (c->there)
         mfs_doctor_deployment(c);
-    mfs_record_clear(&mfs_status_record, &c->status);
+    mfs_schema_clear(&mfs_status_schema, &c->status);
     mfs_secret_free(&c->secret);
     mfs_cm_state_clear(&c->state);
     free(c->node);

@@ -33,7 +33,7 @@ static int show_line(struct view *v, const char *line, size_t len, struct mfs_er
 {
     struct mfs_event e;
     struct mfs_buf b;
-    int rc = mfs_record_decode(&mfs_event_record, line, len, &e, err);
+    int rc = mfs_schema_decode(&mfs_event_schema, line, len, &e, err);
 
     if (rc == -EINVAL) {
         leave_out(v);

@@ -15,7 +15,7 @@ struct mfs_long_call {
     const void *body;
     const char *unheard; /* what becomes of it if cm does not answer any more, for the message */
     bool terminal;       /* show the progress on stderr */
-    void *reply;         /* of the type's size; clear it with mfs_record_clear */
+    void *reply;         /* of the type's size; clear it with mfs_schema_clear */
     bool tried, begun;   /* results: cm was found; it was asked */
 };
 

@@ -18,7 +18,7 @@ static int show(struct mfs_verb_call *call, struct mfs_err *err)
     if (rc)
         return rc;
     printf("%s\n", s.policy);
-    mfs_record_clear(&mfs_status_record, &s);
+    mfs_schema_clear(&mfs_status_schema, &s);
     return 0;
 }
 

@@ -40,7 +40,7 @@ static int print(const struct mfs_scale_report *r, bool dry_run, bool json, cons
 
     mfs_buf_init(&b);
     if (json) {
-        rc = mfs_record_encode(&mfs_scale_report_record, r, false, &b);
+        rc = mfs_schema_encode(&mfs_scale_report_schema, r, false, &b);
         if (!rc)
             rc = mfs_buf_append(&b, "\n", 1);
     } else {
@@ -80,6 +80,6 @@ int mfs_scale_call(struct mfs_verb_call *call, const char *how, uint32_t n, stru
                         call->paths.name,
                         ask.begun ? "starts it again, and it goes on" : "starts it again");
     }
-    mfs_record_clear(&mfs_scale_report_record, &report);
+    mfs_schema_clear(&mfs_scale_report_schema, &report);
     return rc;
 }

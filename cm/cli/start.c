@@ -136,7 +136,7 @@ static int look(struct start *s, struct mfs_err *err)
             err, -ENODEV,
             "the deployment is up, but not whole: see cm status and cm events; to begin "
             "afresh, cm stop it first");
-    mfs_record_clear(&mfs_status_record, &st);
+    mfs_schema_clear(&mfs_status_schema, &st);
     return rc;
 }
 

@@ -19,7 +19,7 @@ int mfs_cmd_status(struct mfs_verb_call *call, struct mfs_err *err)
         return rc;
     mfs_buf_init(&b);
     if (mfs_conf_flag(call->conf, "json")) {
-        rc = mfs_record_encode(&mfs_status_record, &s, false, &b);
+        rc = mfs_schema_encode(&mfs_status_schema, &s, false, &b);
         if (!rc)
             rc = mfs_buf_append(&b, "\n", 1);
     } else {
@@ -30,6 +30,6 @@ int mfs_cmd_status(struct mfs_verb_call *call, struct mfs_err *err)
     else
         fwrite(mfs_buf_data(&b), 1, mfs_buf_len(&b), stdout);
     mfs_buf_fini(&b);
-    mfs_record_clear(&mfs_status_record, &s);
+    mfs_schema_clear(&mfs_status_schema, &s);
     return rc;
 }

@@ -28,7 +28,7 @@ static bool answers(const struct mfs_paths *p)
     struct mfs_err err;
     int rc = mfs_client_call(p, MFS_MSG_STATUS, NULL, LOOK_TIME, &s, &err);
 
-    mfs_record_clear(&mfs_status_record, &s);
+    mfs_schema_clear(&mfs_status_schema, &s);
     return rc != -ETIMEDOUT;
 }
 
@@ -75,7 +75,7 @@ static bool settled(const struct mfs_paths *p)
     bool is = !mfs_client_call(p, MFS_MSG_STATUS, NULL, LOOK_TIME, &s, &err) &&
               strcmp(s.state, MFS_PHASE_STARTING) != 0;
 
-    mfs_record_clear(&mfs_status_record, &s);
+    mfs_schema_clear(&mfs_status_schema, &s);
     return is;
 }
 

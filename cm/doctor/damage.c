@@ -24,9 +24,9 @@ static bool line_tells(const char *line, size_t len)
 {
     struct mfs_event e = {0};
     struct mfs_err err;
-    bool so = !mfs_record_decode(&mfs_event_record, line, len, &e, &err) && tells_of_loss(&e);
+    bool so = !mfs_schema_decode(&mfs_event_schema, line, len, &e, &err) && tells_of_loss(&e);
 
-    mfs_record_clear(&mfs_event_record, &e);
+    mfs_schema_clear(&mfs_event_schema, &e);
     return so;
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "proto/record.h"
+#include "proto/schema.h"
 
 #define CHECK_MAX  576 /* a path may stand in it */
 #define TEXT_MAX   2048
@@ -27,7 +27,7 @@ struct mfs_doctor {
 static const char *const names[] = {
     [MFS_DOCTOR_OK] = "ok", [MFS_DOCTOR_WARN] = "warn", [MFS_DOCTOR_FAIL] = "FAIL"};
 
-static const struct mfs_record finding_record = {
+static const struct mfs_schema finding_schema = {
     "finding", sizeof(struct finding),
     (const struct mfs_field[]){{.name = "check", MFS_FIELD(STR, struct finding, check)},
                                {.name = "status", MFS_FIELD(STR, struct finding, status)},
@@ -103,7 +103,7 @@ static int put_json(const struct finding *f, bool first, struct mfs_buf *out)
 {
     int rc = mfs_buf_printf(out, first ? "\n" : ",\n");
 
-    return rc < 0 ? rc : mfs_record_encode(&finding_record, f, false, out);
+    return rc < 0 ? rc : mfs_schema_encode(&finding_schema, f, false, out);
 }
 
 int mfs_doctor_render(const struct mfs_doctor *d, bool json, struct mfs_buf *out)

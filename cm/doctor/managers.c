@@ -36,7 +36,7 @@ static bool is_behind(const struct mfs_status *s)
 
 static int get_status(struct mfs_doctor_case *c, struct mfs_err *err)
 {
-    mfs_record_clear(&mfs_status_record, &c->status);
+    mfs_schema_clear(&mfs_status_schema, &c->status);
     return mfs_client_call(c->paths, MFS_MSG_STATUS, NULL, CM_TIME, &c->status, err);
 }
 
@@ -109,7 +109,7 @@ static int ask_lm(const struct mfs_doctor_case *c, uint32_t id, struct mfs_err *
     rc = mfs_call(address, &c->secret, "cli", MFS_MSG_STATUS, NULL, mfs_doctor_time(c), &unused,
                   err);
     if (!rc)
-        mfs_record_clear(&mfs_status_record, &unused);
+        mfs_schema_clear(&mfs_status_schema, &unused);
     return rc == -EOPNOTSUPP ? 0 : rc;
 }
 

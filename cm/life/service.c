@@ -154,7 +154,7 @@ static void on_status(struct mfs_conn *c, uint64_t id, const void *body, void *a
         return;
     }
     mfs_conn_reply(c, MFS_MSG_STATUS, id, &s);
-    mfs_record_clear(&mfs_status_record, &s);
+    mfs_schema_clear(&mfs_status_schema, &s);
 }
 
 static void on_stop(struct mfs_conn *c, uint64_t id, const void *body, void *arg)

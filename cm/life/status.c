@@ -170,6 +170,6 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     put_checkpoint(st, s);
     if (!put_shares(cm, s) && !put_places(st, s) && !mfs_migrate_status(cm, s))
         return 0;
-    mfs_record_clear(&mfs_status_record, s);
+    mfs_schema_clear(&mfs_status_schema, s);
     return -ENOMEM;
 }

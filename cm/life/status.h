@@ -4,7 +4,7 @@
 
 #include "cm/nodes/control.h"
 
-/* Clear it with mfs_record_clear. 0, or -ENOMEM and nothing is left. */
+/* Clear it with mfs_schema_clear. 0, or -ENOMEM and nothing is left. */
 int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s);
 
 #endif

@@ -29,7 +29,7 @@ static const struct {
 
 #define FIELD(kind, member) .max = 0, MFS_FIELD(kind, struct mfs_policy_settings, member)
 
-const struct mfs_record mfs_policy_settings_record = {
+const struct mfs_schema mfs_policy_settings_schema = {
     "policy settings", sizeof(struct mfs_policy_settings),
     (const struct mfs_field[]){{.name = "min_nodes", FIELD(U32, min_nodes)},
                                {.name = "max_nodes", FIELD(U32, max_nodes)},

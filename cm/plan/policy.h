@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "proto/record.h"
+#include "proto/schema.h"
 
 enum mfs_policy_out { MFS_OUT_NONE, MFS_OUT_CSO, MFS_OUT_NSO, MFS_OUT_ASO };
 enum mfs_policy_in { MFS_IN_NONE, MFS_IN_CSI, MFS_IN_ASI };
@@ -38,7 +38,7 @@ struct mfs_policy_settings {
     double settle;      /* seconds after a change before a scale-out, 3 */
 };
 
-extern const struct mfs_record mfs_policy_settings_record;
+extern const struct mfs_schema mfs_policy_settings_schema;
 
 /* "none", or "cso", "nso", "aso", each alone or with "+csi" or "+asi". 0, or -EINVAL with the
  * reason. */

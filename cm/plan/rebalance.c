@@ -23,7 +23,7 @@
 
 #define FIELD(kind, member) MFS_FIELD(kind, struct mfs_rebalance_settings, member)
 
-const struct mfs_record mfs_rebalance_settings_record = {
+const struct mfs_schema mfs_rebalance_settings_schema = {
     "rebalance settings", sizeof(struct mfs_rebalance_settings),
     (const struct mfs_field[]){{.name = "off", FIELD(BOOL, off)},
                                {.name = "at", FIELD(F64, at)},

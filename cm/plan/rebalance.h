@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/record.h"
+#include "proto/schema.h"
 
 /* What can be adjusted, as options and in cm.json; 0 means the number given here. */
 struct mfs_rebalance_settings {
@@ -29,7 +29,7 @@ struct mfs_rebalance_settings {
     double factor;  /* 1.5: so many times */
 };
 
-extern const struct mfs_record mfs_rebalance_settings_record;
+extern const struct mfs_schema mfs_rebalance_settings_schema;
 
 /* The settings with all numbers filled in. */
 struct mfs_rebalance_settings mfs_rebalance_settle(const struct mfs_rebalance_settings *given);

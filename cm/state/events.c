@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 
-const struct mfs_record mfs_event_record = {
+const struct mfs_schema mfs_event_schema = {
     "event", sizeof(struct mfs_event),
     (const struct mfs_field[]){{.name = "time", MFS_FIELD(STR, struct mfs_event, time)},
                                {.name = "who", MFS_FIELD(STR, struct mfs_event, who)},
@@ -47,7 +47,7 @@ static int append(const char *path, const struct mfs_event *e)
     int rc;
 
     mfs_buf_init(&b);
-    rc = mfs_record_encode(&mfs_event_record, e, false, &b);
+    rc = mfs_schema_encode(&mfs_event_schema, e, false, &b);
     if (!rc)
         rc = mfs_buf_append(&b, "\n", 1);
     if (!rc)

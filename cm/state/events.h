@@ -3,7 +3,7 @@
 #define MFS_CM_STATE_EVENTS_H
 
 #include "proto/messages.h"
-#include "proto/record.h"
+#include "proto/schema.h"
 
 struct mfs_event {
     char time[32];           /* 2026-01-31T12:00:00.000Z */
@@ -12,7 +12,7 @@ struct mfs_event {
     char text[MFS_TEXT_MAX]; /* with the figures */
 };
 
-extern const struct mfs_record mfs_event_record;
+extern const struct mfs_schema mfs_event_schema;
 
 /* Appends the event to the file and logs it. A failure to write is logged. */
 void mfs_event_add(const char *path, const char *who, const char *what, const char *fmt, ...)

@@ -32,7 +32,7 @@
 #define INO_FORMAT 3 /* the first whose inode numbers are like ours */
 #define FIELDS     (const struct mfs_field[])
 
-const struct mfs_record mfs_manifest_record = {
+const struct mfs_schema mfs_manifest_schema = {
     "manifest.json", sizeof(struct mfs_manifest),
     FIELDS{
         {.name = "format", .required = true, MFS_FIELD(U32, struct mfs_manifest, format)},
@@ -45,7 +45,7 @@ const struct mfs_record mfs_manifest_record = {
         {.name = "stripe_size", .required = true, MFS_FIELD(U32, struct mfs_manifest, stripe_size)},
         {.name = "partitions",
          .required = true,
-         MFS_FIELD_LIST(struct mfs_manifest, part, nparts, &mfs_image_part_record)},
+         MFS_FIELD_LIST(struct mfs_manifest, part, nparts, &mfs_image_part_schema)},
         {0}}};
 
 uint64_t mfs_manifest_bytes(const struct mfs_manifest *m)
@@ -86,7 +86,7 @@ static int check(const struct mfs_manifest *m, struct mfs_err *err)
 
 int mfs_manifest_parse(struct mfs_manifest *m, const char *text, size_t len, struct mfs_err *err)
 {
-    int rc = mfs_record_decode(&mfs_manifest_record, text, len, m, err);
+    int rc = mfs_schema_decode(&mfs_manifest_schema, text, len, m, err);
 
     if (rc)
         return rc;
@@ -98,7 +98,7 @@ int mfs_manifest_parse(struct mfs_manifest *m, const char *text, size_t len, str
 
 void mfs_manifest_clear(struct mfs_manifest *m)
 {
-    mfs_record_clear(&mfs_manifest_record, m);
+    mfs_schema_clear(&mfs_manifest_schema, m);
 }
 
 /* What is behind the number in a name of ours; NULL: it is none. Digits and nothing else are a
@@ -434,7 +434,7 @@ static int write_manifest(int dir, const struct mfs_manifest *m, uint64_t *sum)
     int rc;
 
     mfs_buf_init(&b);
-    rc = mfs_record_encode(&mfs_manifest_record, m, true, &b);
+    rc = mfs_schema_encode(&mfs_manifest_schema, m, true, &b);
     if (!rc)
         rc = mfs_buf_append(&b, "\n", 1);
     if (!rc) {

@@ -31,7 +31,7 @@ struct mfs_manifest {
     struct mfs_image_part *part; /* in order */
 };
 
-extern const struct mfs_record mfs_manifest_record;
+extern const struct mfs_schema mfs_manifest_schema;
 
 uint64_t mfs_manifest_bytes(const struct mfs_manifest *m);  /* of all files */
 uint64_t mfs_manifest_memory(const struct mfs_manifest *m); /* that all partitions take */

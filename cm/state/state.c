@@ -14,7 +14,7 @@
 #define LOAD_SLOW (2ULL << 20) /* bytes/s */
 #define FIELDS    (const struct mfs_field[])
 
-static const struct mfs_record node_record = {
+static const struct mfs_schema node_schema = {
     "node", sizeof(struct mfs_cm_node),
     FIELDS{{.name = "id", .required = true, MFS_FIELD(U32, struct mfs_cm_node, id)},
            {.name = "slot", MFS_FIELD(U32, struct mfs_cm_node, slot)},
@@ -28,7 +28,7 @@ static const struct mfs_record node_record = {
            {.name = "bandwidth_seen", MFS_FIELD(F64, struct mfs_cm_node, bandwidth_seen)},
            {0}}};
 
-static const struct mfs_record part_record = {
+static const struct mfs_schema part_schema = {
     "part", sizeof(struct mfs_cm_part),
     FIELDS{{.name = "node", .required = true, MFS_FIELD(U32, struct mfs_cm_part, node)},
            {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_cm_part, password)},
@@ -43,14 +43,14 @@ static const struct mfs_record part_record = {
             MFS_FIELD(STR, struct mfs_cm_part, replica_admin_password)},
            {0}}};
 
-static const struct mfs_record grave_record = {
+static const struct mfs_schema grave_schema = {
     "grave", sizeof(struct mfs_cm_grave),
     FIELDS{{.name = "node", .required = true, MFS_FIELD(U32, struct mfs_cm_grave, node)},
            {.name = "part", .required = true, MFS_FIELD(U32, struct mfs_cm_grave, part)},
            {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_cm_grave, password)},
            {0}}};
 
-static const struct mfs_record move_record = {
+static const struct mfs_schema move_schema = {
     "move", sizeof(struct mfs_cm_move),
     FIELDS{{.name = "part", .required = true, MFS_FIELD(U32, struct mfs_cm_move, part)},
            {.name = "from", .required = true, MFS_FIELD(U32, struct mfs_cm_move, from)},
@@ -66,7 +66,7 @@ static const struct mfs_record move_record = {
            {.name = "bytes", MFS_FIELD(U64, struct mfs_cm_move, bytes)},
            {0}}};
 
-static const struct mfs_record scale_record = {
+static const struct mfs_schema scale_schema = {
     "scale", sizeof(struct mfs_cm_scale),
     FIELDS{{.name = "step", MFS_FIELD(STR, struct mfs_cm_scale, step)},
            {.name = "who", MFS_FIELD(STR, struct mfs_cm_scale, who)},
@@ -83,7 +83,7 @@ static const struct mfs_record scale_record = {
            {.name = "blocked_ms_total", MFS_FIELD(F64, struct mfs_cm_scale, blocked_ms_total)},
            {0}}};
 
-const struct mfs_record mfs_cm_state_record = {
+const struct mfs_schema mfs_cm_state_schema = {
     "cm.json", sizeof(struct mfs_cm_state),
     FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_cm_state, name)},
            {.name = "phase", .required = true, MFS_FIELD(STR, struct mfs_cm_state, phase)},
@@ -95,10 +95,10 @@ const struct mfs_record mfs_cm_state_record = {
            {.name = "migration", MFS_FIELD(STR, struct mfs_cm_state, migration)},
            {.name = "scaling",
             MFS_FIELD(OBJECT, struct mfs_cm_state, scaling),
-            .sub = &mfs_policy_settings_record},
+            .sub = &mfs_policy_settings_schema},
            {.name = "balancing",
             MFS_FIELD(OBJECT, struct mfs_cm_state, balancing),
-            .sub = &mfs_rebalance_settings_record},
+            .sub = &mfs_rebalance_settings_schema},
            {.name = "interface", MFS_FIELD(STR, struct mfs_cm_state, interface)},
            {.name = "probe", MFS_FIELD(BOOL, struct mfs_cm_state, probe)},
            {.name = "weights", MFS_FIELD(STR, struct mfs_cm_state, weights)},
@@ -117,21 +117,21 @@ const struct mfs_record mfs_cm_state_record = {
            {.name = "next_node", MFS_FIELD(U32, struct mfs_cm_state, next_node)},
            {.name = "nodes",
             .required = true,
-            MFS_FIELD_LIST(struct mfs_cm_state, node, nnodes, &node_record)},
+            MFS_FIELD_LIST(struct mfs_cm_state, node, nnodes, &node_schema)},
            {.name = "parts",
             .required = true,
-            MFS_FIELD_LIST(struct mfs_cm_state, part, nparts, &part_record)},
+            MFS_FIELD_LIST(struct mfs_cm_state, part, nparts, &part_schema)},
            {.name = "table", MFS_FIELD(TABLE, struct mfs_cm_state, table)},
-           {.name = "scale", MFS_FIELD(OBJECT, struct mfs_cm_state, scale), .sub = &scale_record},
-           {.name = "moves", MFS_FIELD_LIST(struct mfs_cm_state, move, nmoves, &move_record)},
+           {.name = "scale", MFS_FIELD(OBJECT, struct mfs_cm_state, scale), .sub = &scale_schema},
+           {.name = "moves", MFS_FIELD_LIST(struct mfs_cm_state, move, nmoves, &move_schema)},
            {.name = "restored", MFS_FIELD(STR, struct mfs_cm_state, restored)},
            {.name = "image_dir", MFS_FIELD(STR, struct mfs_cm_state, image_dir)},
            {.name = "image_epoch", MFS_FIELD(U64, struct mfs_cm_state, image_epoch)},
            {.name = "images",
-            MFS_FIELD_LIST(struct mfs_cm_state, image, nimages, &mfs_image_part_record)},
+            MFS_FIELD_LIST(struct mfs_cm_state, image, nimages, &mfs_image_part_schema)},
            {.name = "checkpoint_dir", MFS_FIELD(STR, struct mfs_cm_state, checkpoint_dir)},
            {.name = "checkpoint_time", MFS_FIELD(U64, struct mfs_cm_state, checkpoint_time)},
-           {.name = "graves", MFS_FIELD_LIST(struct mfs_cm_state, grave, ngraves, &grave_record)},
+           {.name = "graves", MFS_FIELD_LIST(struct mfs_cm_state, grave, ngraves, &grave_schema)},
            {0}}};
 
 int mfs_cm_state_save(const struct mfs_cm_state *s, const char *path)
@@ -140,7 +140,7 @@ int mfs_cm_state_save(const struct mfs_cm_state *s, const char *path)
     int rc;
 
     mfs_buf_init(&b);
-    rc = mfs_record_encode(&mfs_cm_state_record, s, true, &b);
+    rc = mfs_schema_encode(&mfs_cm_state_schema, s, true, &b);
     if (!rc)
         rc = mfs_buf_append(&b, "\n", 1);
     if (!rc)
@@ -155,7 +155,7 @@ int mfs_cm_state_note(const struct mfs_cm_state *s, const char *path)
     int rc;
 
     mfs_buf_init(&b);
-    rc = mfs_record_encode(&mfs_cm_state_record, s, true, &b);
+    rc = mfs_schema_encode(&mfs_cm_state_schema, s, true, &b);
     if (!rc)
         rc = mfs_file_note(path, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
     mfs_buf_fini(&b);
@@ -206,7 +206,7 @@ int mfs_cm_state_load(struct mfs_cm_state *s, const char *path, struct mfs_err *
     else if (rc)
         mfs_err_set(err, rc, "%s", strerror(-rc));
     else
-        rc = mfs_record_decode(&mfs_cm_state_record, mfs_buf_data(&b), mfs_buf_len(&b), s, err);
+        rc = mfs_schema_decode(&mfs_cm_state_schema, mfs_buf_data(&b), mfs_buf_len(&b), s, err);
     mfs_buf_fini(&b);
     if (!rc) {
         rc = check(s, err);
@@ -222,7 +222,7 @@ int mfs_cm_state_load(struct mfs_cm_state *s, const char *path, struct mfs_err *
 
 void mfs_cm_state_clear(struct mfs_cm_state *s)
 {
-    mfs_record_clear(&mfs_cm_state_record, s);
+    mfs_schema_clear(&mfs_cm_state_schema, s);
 }
 
 const struct mfs_cm_node *mfs_cm_state_node(const struct mfs_cm_state *s, uint32_t id)

@@ -11,7 +11,7 @@
 #include "cm/plan/policy.h"
 #include "cm/plan/rebalance.h"
 #include "proto/messages.h"
-#include "proto/record.h"
+#include "proto/schema.h"
 
 /* Phases of a deployment's life. */
 #define MFS_PHASE_STARTING "starting"
@@ -138,7 +138,7 @@ struct mfs_cm_state {
     struct mfs_cm_grave *grave;
 };
 
-extern const struct mfs_record mfs_cm_state_record;
+extern const struct mfs_schema mfs_cm_state_schema;
 
 /* 0 or a negative errno. Blocks as writing a small file does. */
 int mfs_cm_state_save(const struct mfs_cm_state *s, const char *path);

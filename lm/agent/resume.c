@@ -218,7 +218,7 @@ int mfs_agent_restore(struct mfs_agent *a, struct mfs_err *err)
         rc = mfs_err_set(err, -EINVAL, "%s is of node %u of \"%s\"", a->state_path, s.node, s.name);
     else if ((rc = restore(a, &s)))
         mfs_err_set(err, rc, "can't take up %s: %s", a->state_path, strerror(-rc));
-    mfs_record_clear(&mfs_state_record, &s);
+    mfs_schema_clear(&mfs_state_schema, &s);
     if (!rc) {
         end_unlisted(a);
         mfs_agent_copies_bury(a);

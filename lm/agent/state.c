@@ -1,4 +1,4 @@
-/* The state file as a record: each field once, see proto/record.h. */
+/* The schema of the state file: each field once, see proto/schema.h. */
 #include "lm/agent/state.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static const struct mfs_field proc_fields[] = {
     {.name = "comm", MFS_FIELD(STR, struct mfs_state_proc, comm)},
     {0},
 };
-static const struct mfs_record proc_record = {"process", sizeof(struct mfs_state_proc),
+static const struct mfs_schema proc_schema = {"process", sizeof(struct mfs_state_proc),
                                               proc_fields};
 
 static const struct mfs_field redis_fields[] = {
@@ -27,14 +27,14 @@ static const struct mfs_field redis_fields[] = {
     {.name = "unix_path", MFS_FIELD(STR, struct mfs_state_redis, unix_path)},
     {.name = "password", MFS_FIELD(STR, struct mfs_state_redis, password)},
     {.name = "admin_password", MFS_FIELD(STR, struct mfs_state_redis, admin_password)},
-    {.name = "process", MFS_FIELD(OBJECT, struct mfs_state_redis, proc), .sub = &proc_record},
+    {.name = "process", MFS_FIELD(OBJECT, struct mfs_state_redis, proc), .sub = &proc_schema},
     {0},
 };
-static const struct mfs_record redis_record = {"redis", sizeof(struct mfs_state_redis),
+static const struct mfs_schema redis_schema = {"redis", sizeof(struct mfs_state_redis),
                                                redis_fields};
 
 static const struct mfs_field copy_fields[] = {
-    {.name = "redis", MFS_FIELD(OBJECT, struct mfs_state_copy, redis), .sub = &redis_record},
+    {.name = "redis", MFS_FIELD(OBJECT, struct mfs_state_copy, redis), .sub = &redis_schema},
     {.name = "source_host", MFS_FIELD(STR, struct mfs_state_copy, source_host)},
     {.name = "source_port", MFS_FIELD(U32, struct mfs_state_copy, source_port), .max = 65535},
     {.name = "source_admin_password", MFS_FIELD(STR, struct mfs_state_copy, source_admin_password)},
@@ -42,15 +42,15 @@ static const struct mfs_field copy_fields[] = {
     {.name = "whole", MFS_FIELD(BOOL, struct mfs_state_copy, whole)},
     {0},
 };
-static const struct mfs_record copy_record = {"copy", sizeof(struct mfs_state_copy), copy_fields};
+static const struct mfs_schema copy_schema = {"copy", sizeof(struct mfs_state_copy), copy_fields};
 
 static const struct mfs_field client_fields[] = {
     {.name = "mount", MFS_FIELD(STR, struct mfs_state_client, mount)},
     {.name = "session", MFS_FIELD(STR, struct mfs_state_client, session)},
-    {.name = "process", MFS_FIELD(OBJECT, struct mfs_state_client, proc), .sub = &proc_record},
+    {.name = "process", MFS_FIELD(OBJECT, struct mfs_state_client, proc), .sub = &proc_schema},
     {0},
 };
-static const struct mfs_record client_record = {"client", sizeof(struct mfs_state_client),
+static const struct mfs_schema client_schema = {"client", sizeof(struct mfs_state_client),
                                                 client_fields};
 
 static const struct mfs_field state_fields[] = {
@@ -61,14 +61,14 @@ static const struct mfs_field state_fields[] = {
     {.name = "memory", MFS_FIELD(U64, struct mfs_state, memory)},
     {.name = "mount", MFS_FIELD(STR, struct mfs_state, mount)},
     {.name = "options", MFS_FIELD(STR, struct mfs_state, options)},
-    {.name = "mounter", MFS_FIELD(OBJECT, struct mfs_state, mounter), .sub = &client_record},
-    {.name = "redis", MFS_FIELD_LIST(struct mfs_state, redis, nredis, &redis_record)},
-    {.name = "copies", MFS_FIELD_LIST(struct mfs_state, copy, ncopies, &copy_record)},
-    {.name = "clients", MFS_FIELD_LIST(struct mfs_state, client, nclients, &client_record)},
+    {.name = "mounter", MFS_FIELD(OBJECT, struct mfs_state, mounter), .sub = &client_schema},
+    {.name = "redis", MFS_FIELD_LIST(struct mfs_state, redis, nredis, &redis_schema)},
+    {.name = "copies", MFS_FIELD_LIST(struct mfs_state, copy, ncopies, &copy_schema)},
+    {.name = "clients", MFS_FIELD_LIST(struct mfs_state, client, nclients, &client_schema)},
     {.name = "table", MFS_FIELD(TABLE, struct mfs_state, table)},
     {0},
 };
-const struct mfs_record mfs_state_record = {"lm.json", sizeof(struct mfs_state), state_fields};
+const struct mfs_schema mfs_state_schema = {"lm.json", sizeof(struct mfs_state), state_fields};
 
 int mfs_state_save(const struct mfs_state *s, const char *path)
 {
@@ -76,7 +76,7 @@ int mfs_state_save(const struct mfs_state *s, const char *path)
     int rc;
 
     mfs_buf_init(&text);
-    rc = mfs_record_encode(&mfs_state_record, s, true, &text);
+    rc = mfs_schema_encode(&mfs_state_schema, s, true, &text);
     /* What it names dies with the machine, and clients wait while partitions move: no fsync. */
     if (!rc)
         rc = mfs_file_note(path, mfs_buf_data(&text), mfs_buf_len(&text), 0600);
@@ -95,7 +95,7 @@ int mfs_state_load(struct mfs_state *s, const char *path, struct mfs_err *err)
         mfs_err_set(err, rc, "%s: " MFS_TRUSTED_NO_FILE, path);
     else if (rc)
         mfs_err_set(err, rc, "can't read %s: %s", path, strerror(-rc));
-    else if ((rc = mfs_record_decode(&mfs_state_record, mfs_buf_data(&text), mfs_buf_len(&text), s,
+    else if ((rc = mfs_schema_decode(&mfs_state_schema, mfs_buf_data(&text), mfs_buf_len(&text), s,
                                      err)))
         mfs_err_prefix(err, "%s", path);
     mfs_buf_fini(&text);

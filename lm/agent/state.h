@@ -60,13 +60,13 @@ struct mfs_state {
     struct mfs_table *table; /* NULL for none */
 };
 
-extern const struct mfs_record mfs_state_record;
+extern const struct mfs_schema mfs_state_schema;
 
 /* 0 or a negative errno. Blocks as writing a small file does. */
 int mfs_state_save(const struct mfs_state *s, const char *path);
 
 /* 0, -ENOENT when there is none, or another negative errno with the reason. Clear it with
- * mfs_record_clear(&mfs_state_record, s). */
+ * mfs_schema_clear(&mfs_state_schema, s). */
 int mfs_state_load(struct mfs_state *s, const char *path, struct mfs_err *err);
 
 void mfs_state_proc_set(struct mfs_state_proc *to, const struct mfs_proc *from);

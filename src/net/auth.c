@@ -13,7 +13,7 @@
 #include "proto/frame.h"
 #include "net/mac.h"
 #include "proto/messages.h"
-#include "proto/record.h"
+#include "proto/schema.h"
 
 #define SECRET_BYTES 32
 #define SECRET_MAX   256 /* bytes of the file */
@@ -31,14 +31,14 @@ struct welcome {
     char mac[MFS_MAC_TEXT];
 };
 
-static const struct mfs_record challenge_record = {
+static const struct mfs_schema challenge_schema = {
     "challenge", sizeof(struct challenge),
     (const struct mfs_field[]){
         {.name = "version", .required = true, MFS_FIELD(U32, struct challenge, version)},
         {.name = "key", .required = true, MFS_FIELD(STR, struct challenge, key)},
         {0}}};
 
-static const struct mfs_record proof_record = {
+static const struct mfs_schema proof_schema = {
     "proof", sizeof(struct proof),
     (const struct mfs_field[]){
         {.name = "role", .required = true, MFS_FIELD(STR, struct proof, role)},
@@ -46,7 +46,7 @@ static const struct mfs_record proof_record = {
         {.name = "mac", .required = true, MFS_FIELD(STR, struct proof, mac)},
         {0}}};
 
-static const struct mfs_record welcome_record = {
+static const struct mfs_schema welcome_schema = {
     "welcome", sizeof(struct welcome),
     (const struct mfs_field[]){
         {.name = "mac", .required = true, MFS_FIELD(STR, struct welcome, mac)}, {0}}};
@@ -140,13 +140,13 @@ static int mac_check(const struct mfs_auth *a, const char *of, const char *given
     return 0;
 }
 
-static int put(struct mfs_buf *out, const struct mfs_record *r, const void *from)
+static int put(struct mfs_buf *out, const struct mfs_schema *r, const void *from)
 {
     size_t mark;
     int rc = mfs_frame_begin(out, &mark);
 
     if (!rc)
-        rc = mfs_record_encode(r, from, false, out);
+        rc = mfs_schema_encode(r, from, false, out);
     return rc ? rc : mfs_frame_seal(out, mark);
 }
 
@@ -166,7 +166,7 @@ int mfs_auth_begin(struct mfs_auth *a, const struct mfs_secret *secret, const ch
     if (a->caller)
         return 0;
     memcpy(c.key, a->own, sizeof c.key);
-    return put(out, &challenge_record, &c);
+    return put(out, &challenge_schema, &c);
 }
 
 void mfs_auth_end(struct mfs_auth *a)
@@ -190,7 +190,7 @@ static int answer_challenge(struct mfs_auth *a, const char *body, size_t len, st
 {
     struct challenge c;
     struct proof p = {0};
-    int rc = mfs_record_decode(&challenge_record, body, len, &c, err);
+    int rc = mfs_schema_decode(&challenge_schema, body, len, &c, err);
 
     if (rc)
         return -EPROTO;
@@ -204,7 +204,7 @@ static int answer_challenge(struct mfs_auth *a, const char *body, size_t len, st
         return rc;
     memcpy(p.role, a->role, sizeof p.role);
     memcpy(p.key, a->own, sizeof p.key);
-    rc = put(out, &proof_record, &p);
+    rc = put(out, &proof_schema, &p);
     return rc ? rc : MFS_AUTH_WAITING;
 }
 
@@ -214,7 +214,7 @@ static int answer_proof(struct mfs_auth *a, const char *body, size_t len, struct
 {
     struct welcome w = {0};
     struct proof p;
-    int rc = mfs_record_decode(&proof_record, body, len, &p, err);
+    int rc = mfs_schema_decode(&proof_schema, body, len, &p, err);
 
     if (rc)
         return -EPROTO;
@@ -225,14 +225,14 @@ static int answer_proof(struct mfs_auth *a, const char *body, size_t len, struct
     if (!rc)
         rc = mac(a, "listener", NULL, w.mac);
     if (!rc)
-        rc = put(out, &welcome_record, &w);
+        rc = put(out, &welcome_schema, &w);
     return rc ? rc : MFS_AUTH_DONE;
 }
 
 static int check_welcome(struct mfs_auth *a, const char *body, size_t len, struct mfs_err *err)
 {
     struct welcome w;
-    int rc = mfs_record_decode(&welcome_record, body, len, &w, err);
+    int rc = mfs_schema_decode(&welcome_schema, body, len, &w, err);
 
     if (rc)
         return -EPROTO;

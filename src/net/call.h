@@ -8,7 +8,7 @@
 #include "net/auth.h"
 #include "proto/messages.h"
 
-/* Fills *reply (the struct of that message's reply; clear it with mfs_record_clear) within timeout
+/* Fills *reply (the struct of that message's reply; clear it with mfs_schema_clear) within timeout
  * ns over all. 0 or a negative errno with the reason: -ECONNREFUSED or -ENOENT when nothing
  * listens, -EACCES when either end fails the other's challenge, else the peer's own code. */
 int mfs_call(const char *address, const struct mfs_secret *secret, const char *role,

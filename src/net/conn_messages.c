@@ -129,7 +129,7 @@ static void take_request(struct mfs_conn *c, const struct mfs_envelope *e)
 {
     _Alignas(16) char body[MFS_MSG_SIZE_MAX];
     const struct mfs_handler *h = e->type < MFS_MSG_COUNT ? find_handler(c, e->type) : NULL;
-    const struct mfs_record *record;
+    const struct mfs_schema *schema;
     struct mfs_err err = {0};
     int rc;
 
@@ -137,32 +137,32 @@ static void take_request(struct mfs_conn *c, const struct mfs_envelope *e)
         mfs_conn_fail(c, e->id, -EOPNOTSUPP, "unknown request \"%s\"", e->type_name);
         return;
     }
-    record = mfs_messages[e->type].body;
-    rc = mfs_envelope_body(e, record, body, &err);
+    schema = mfs_messages[e->type].body;
+    rc = mfs_envelope_body(e, schema, body, &err);
     if (rc) {
         mfs_warn("wire", "%s: bad \"%s\": %s", c->peer, e->type_name, err.msg);
         mfs_conn_fail(c, e->id, rc, "%s", err.msg);
         return;
     }
     h->handle(c, e->id, body, c->arg);
-    mfs_record_clear(record, body);
+    mfs_schema_clear(schema, body);
 }
 
 static void take_reply(struct mfs_conn *c, const struct mfs_envelope *e)
 {
     _Alignas(16) char body[MFS_MSG_SIZE_MAX];
     struct mfs_conn_pending **at = find_pending(c, e->id), *p = *at;
-    const struct mfs_record *record;
+    const struct mfs_schema *schema;
     struct mfs_err err = e->error;
 
     if (!p) /* came too late */
         return;
     *at = p->next;
     mfs_timer_cancel(p->timer);
-    record = mfs_messages[p->type].reply;
-    if (!err.code && !mfs_envelope_body(e, record, body, &err)) {
+    schema = mfs_messages[p->type].reply;
+    if (!err.code && !mfs_envelope_body(e, schema, body, &err)) {
         p->done(p->arg, NULL, body);
-        mfs_record_clear(record, body);
+        mfs_schema_clear(schema, body);
     } else {
         p->done(p->arg, &err, NULL);
     }

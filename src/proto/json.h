@@ -1,4 +1,4 @@
-/* Inside src/proto: JSON trees. Others use records. */
+/* Inside src/proto: JSON trees. Others use schemas. */
 #ifndef MFS_PROTO_JSON_H
 #define MFS_PROTO_JSON_H
 
@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "cluster/table.h"
-#include "proto/record.h"
+#include "proto/schema.h"
 
 /* One object and nothing behind it. NULL: no memory or no such text; *err (may be NULL) tells line
  * and column. */
@@ -16,8 +16,8 @@ cJSON *mfs_json_parse(const char *text, size_t len, struct mfs_err *err);
 /* Appends the tree's text; frees the tree; a NULL tree counts as -ENOMEM. */
 int mfs_json_print(cJSON *json, bool pretty, struct mfs_buf *out);
 
-cJSON *mfs_record_to_json(const struct mfs_record *r, const void *from); /* NULL: ENOMEM */
-int mfs_record_from_json(const struct mfs_record *r, const cJSON *json, void *to,
+cJSON *mfs_schema_to_json(const struct mfs_schema *schema, const void *from); /* NULL: ENOMEM */
+int mfs_schema_from_json(const struct mfs_schema *schema, const cJSON *json, void *to,
                          struct mfs_err *err);
 
 cJSON *mfs_table_to_json(const struct mfs_table *t); /* NULL: ENOMEM */

@@ -7,15 +7,15 @@
 
 #include "cluster/trust.h"
 #include "proto/frame.h"
-#include "proto/image_records.h"
+#include "proto/image_schemas.h"
 #include "proto/json.h"
 
 #define FIELDS (const struct mfs_field[])
 
-static const struct mfs_record empty_record = {"nothing", sizeof(struct mfs_msg_empty),
+static const struct mfs_schema empty_schema = {"nothing", sizeof(struct mfs_msg_empty),
                                                FIELDS{{0}}};
 
-static const struct mfs_record assign_part_record = {
+static const struct mfs_schema assign_part_schema = {
     "assigned", sizeof(struct mfs_assign_part),
     FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_assign_part, index)},
            {.name = "format", MFS_FIELD(BOOL, struct mfs_assign_part, format)},
@@ -25,10 +25,10 @@ static const struct mfs_record assign_part_record = {
             MFS_FIELD(STR, struct mfs_assign_part, admin_password)},
            {.name = "image",
             MFS_FIELD(OBJECT, struct mfs_assign_part, image),
-            .sub = &mfs_image_part_record},
+            .sub = &mfs_image_part_schema},
            {0}}};
 
-static const struct mfs_record assign_record = {
+static const struct mfs_schema assign_schema = {
     "assign", sizeof(struct mfs_msg_assign),
     FIELDS{{.name = "nparts", .required = true, MFS_FIELD(U32, struct mfs_msg_assign, nparts)},
            {.name = "stripe_size",
@@ -38,59 +38,59 @@ static const struct mfs_record assign_record = {
            {.name = "image_dir", MFS_FIELD(STR, struct mfs_msg_assign, image_dir)},
            {.name = "assigned",
             .required = true,
-            MFS_FIELD_LIST(struct mfs_msg_assign, assigned, nassigned, &assign_part_record)},
+            MFS_FIELD_LIST(struct mfs_msg_assign, assigned, nassigned, &assign_part_schema)},
            {0}}};
 
-static const struct mfs_record assigned_part_record = {
+static const struct mfs_schema assigned_part_schema = {
     "assigned", sizeof(struct mfs_assigned_part),
     FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_assigned_part, index)},
            {.name = "port", .max = 65535, MFS_FIELD(U32, struct mfs_assigned_part, port)},
            {.name = "unix", MFS_FIELD(STR, struct mfs_assigned_part, unix_path)},
            {0}}};
 
-static const struct mfs_record assign_reply_record = {
+static const struct mfs_schema assign_reply_schema = {
     "assign reply", sizeof(struct mfs_msg_assign_reply),
     FIELDS{
         {.name = "assigned",
          .required = true,
-         MFS_FIELD_LIST(struct mfs_msg_assign_reply, assigned, nassigned, &assigned_part_record)},
+         MFS_FIELD_LIST(struct mfs_msg_assign_reply, assigned, nassigned, &assigned_part_schema)},
         {0}}};
 
-static const struct mfs_record table_record = {
+static const struct mfs_schema table_schema = {
     "table", sizeof(struct mfs_msg_table),
     FIELDS{{.name = "table", .required = true, MFS_FIELD(TABLE, struct mfs_msg_table, table)},
            {0}}};
 
-static const struct mfs_record epoch_record = {
+static const struct mfs_schema epoch_schema = {
     "epoch", sizeof(struct mfs_msg_epoch),
     FIELDS{{.name = "epoch", .required = true, MFS_FIELD(U64, struct mfs_msg_epoch, epoch)}, {0}}};
 
-static const struct mfs_record lost_node_record = {
+static const struct mfs_schema lost_node_schema = {
     "lost", sizeof(struct mfs_lost_node),
     FIELDS{{.name = "node", .required = true, MFS_FIELD(U32, struct mfs_lost_node, node)}, {0}}};
 
-static const struct mfs_record beat_reply_record = {
+static const struct mfs_schema beat_reply_schema = {
     "beat", sizeof(struct mfs_msg_beat_reply),
     FIELDS{
         {.name = "age_ms", .required = true, MFS_FIELD(U64, struct mfs_msg_beat_reply, age_ms)},
         {.name = "epoch", MFS_FIELD(U64, struct mfs_msg_beat_reply, epoch)},
-        {.name = "lost", MFS_FIELD_LIST(struct mfs_msg_beat_reply, lost, nlost, &lost_node_record)},
+        {.name = "lost", MFS_FIELD_LIST(struct mfs_msg_beat_reply, lost, nlost, &lost_node_schema)},
         {0}}};
 
-static const struct mfs_record mount_record = {
+static const struct mfs_schema mount_schema = {
     "mount", sizeof(struct mfs_msg_mount),
     FIELDS{{.name = "path", .required = true, MFS_FIELD(STR, struct mfs_msg_mount, path)},
            {.name = "options", MFS_FIELD(STR, struct mfs_msg_mount, options)},
            {0}}};
 
-static const struct mfs_record report_copy_record = {
+static const struct mfs_schema report_copy_schema = {
     "copy", sizeof(struct mfs_report_copy),
     FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_report_copy, index)},
            {.name = "bytes", MFS_FIELD(U64, struct mfs_report_copy, bytes)},
            {.name = "silent", MFS_FIELD(BOOL, struct mfs_report_copy, silent)},
            {0}}};
 
-static const struct mfs_record join_record = {
+static const struct mfs_schema join_schema = {
     "join", sizeof(struct mfs_msg_join),
     FIELDS{
         {.name = "version", .required = true, MFS_FIELD(U32, struct mfs_msg_join, version)},
@@ -101,12 +101,12 @@ static const struct mfs_record join_record = {
         {.name = "epoch", MFS_FIELD(U64, struct mfs_msg_join, epoch)},
         {.name = "memory", MFS_FIELD(U64, struct mfs_msg_join, memory)},
         {.name = "assigned",
-         MFS_FIELD_LIST(struct mfs_msg_join, assigned, nassigned, &assigned_part_record)},
+         MFS_FIELD_LIST(struct mfs_msg_join, assigned, nassigned, &assigned_part_schema)},
         {.name = "mount", MFS_FIELD(STR, struct mfs_msg_join, mount)},
-        {.name = "copy", MFS_FIELD_LIST(struct mfs_msg_join, copy, ncopies, &report_copy_record)},
+        {.name = "copy", MFS_FIELD_LIST(struct mfs_msg_join, copy, ncopies, &report_copy_schema)},
         {0}}};
 
-static const struct mfs_record report_part_record = {
+static const struct mfs_schema report_part_schema = {
     "part", sizeof(struct mfs_report_part),
     FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_report_part, index)},
            {.name = "memory_used", MFS_FIELD(U64, struct mfs_report_part, memory_used)},
@@ -115,14 +115,14 @@ static const struct mfs_record report_part_record = {
            {.name = "starved", MFS_FIELD(BOOL, struct mfs_report_part, starved)},
            {0}}};
 
-static const struct mfs_record report_peer_record = {
+static const struct mfs_schema report_peer_schema = {
     "peer", sizeof(struct mfs_report_peer),
     FIELDS{{.name = "node", .required = true, MFS_FIELD(U32, struct mfs_report_peer, node)},
            {.name = "rate", MFS_FIELD(F64, struct mfs_report_peer, rate)},
            {.name = "busy", MFS_FIELD(F64, struct mfs_report_peer, busy)},
            {0}}};
 
-static const struct mfs_record report_client_record = {
+static const struct mfs_schema report_client_schema = {
     "client", sizeof(struct mfs_report_client),
     FIELDS{{.name = "pid", .required = true, MFS_FIELD(U32, struct mfs_report_client, pid)},
            {.name = "ready", MFS_FIELD(BOOL, struct mfs_report_client, ready)},
@@ -130,7 +130,7 @@ static const struct mfs_record report_client_record = {
            {.name = "mount", MFS_FIELD(STR, struct mfs_report_client, mount)},
            {0}}};
 
-static const struct mfs_record report_record = {
+static const struct mfs_schema report_schema = {
     "report", sizeof(struct mfs_msg_report),
     FIELDS{
         {.name = "node", .required = true, MFS_FIELD(U32, struct mfs_msg_report, node)},
@@ -140,21 +140,21 @@ static const struct mfs_record report_record = {
         {.name = "rss", MFS_FIELD(U64, struct mfs_msg_report, rss)},
         {.name = "bandwidth_in", MFS_FIELD(F64, struct mfs_msg_report, bandwidth_in)},
         {.name = "bandwidth_out", MFS_FIELD(F64, struct mfs_msg_report, bandwidth_out)},
-        {.name = "peer", MFS_FIELD_LIST(struct mfs_msg_report, peer, npeers, &report_peer_record)},
-        {.name = "part", MFS_FIELD_LIST(struct mfs_msg_report, part, nparts, &report_part_record)},
+        {.name = "peer", MFS_FIELD_LIST(struct mfs_msg_report, peer, npeers, &report_peer_schema)},
+        {.name = "part", MFS_FIELD_LIST(struct mfs_msg_report, part, nparts, &report_part_schema)},
         {.name = "client",
-         MFS_FIELD_LIST(struct mfs_msg_report, client, nclients, &report_client_record)},
-        {.name = "copy", MFS_FIELD_LIST(struct mfs_msg_report, copy, ncopies, &report_copy_record)},
+         MFS_FIELD_LIST(struct mfs_msg_report, client, nclients, &report_client_schema)},
+        {.name = "copy", MFS_FIELD_LIST(struct mfs_msg_report, copy, ncopies, &report_copy_schema)},
         {.name = "image_bytes", MFS_FIELD(U64, struct mfs_msg_report, image_bytes)},
         {0}}};
 
-static const struct mfs_record event_record = {
+static const struct mfs_schema event_schema = {
     "event", sizeof(struct mfs_msg_event),
     FIELDS{{.name = "what", .required = true, MFS_FIELD(STR, struct mfs_msg_event, what)},
            {.name = "text", MFS_FIELD(STR, struct mfs_msg_event, text)},
            {0}}};
 
-static const struct mfs_record hello_record = {
+static const struct mfs_schema hello_schema = {
     "client_hello", sizeof(struct mfs_msg_client_hello),
     FIELDS{
         {.name = "version", .required = true, MFS_FIELD(U32, struct mfs_msg_client_hello, version)},
@@ -164,7 +164,7 @@ static const struct mfs_record hello_record = {
         {.name = "session", MFS_FIELD(STR, struct mfs_msg_client_hello, session)},
         {0}}};
 
-static const struct mfs_record receive_record = {
+static const struct mfs_schema receive_schema = {
     "receive", sizeof(struct mfs_msg_receive),
     FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_receive, index)},
            {.name = "nparts", .required = true, MFS_FIELD(U32, struct mfs_msg_receive, nparts)},
@@ -192,7 +192,7 @@ static const struct mfs_record receive_record = {
            {.name = "rate", MFS_FIELD(U64, struct mfs_msg_receive, rate)},
            {0}}};
 
-static const struct mfs_record receive_reply_record = {
+static const struct mfs_schema receive_reply_schema = {
     "receive reply", sizeof(struct mfs_msg_receive_reply),
     FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_receive_reply, index)},
            {.name = "bytes", MFS_FIELD(U64, struct mfs_msg_receive_reply, bytes)},
@@ -200,7 +200,7 @@ static const struct mfs_record receive_reply_record = {
            {.name = "port", .max = 65535, MFS_FIELD(U32, struct mfs_msg_receive_reply, port)},
            {0}}};
 
-static const struct mfs_record take_record = {
+static const struct mfs_schema take_schema = {
     "take", sizeof(struct mfs_msg_take),
     FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_take, index)},
            {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_take, password)},
@@ -211,7 +211,7 @@ static const struct mfs_record take_record = {
            {.name = "offset", MFS_FIELD(U64, struct mfs_msg_take, offset)},
            {0}}};
 
-static const struct mfs_record take_reply_record = {
+static const struct mfs_schema take_reply_schema = {
     "take reply", sizeof(struct mfs_msg_take_reply),
     FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_take_reply, index)},
            {.name = "port", .required = true, MFS_FIELD(U32, struct mfs_msg_take_reply, port)},
@@ -219,26 +219,26 @@ static const struct mfs_record take_reply_record = {
            {.name = "blocked_us", MFS_FIELD(U64, struct mfs_msg_take_reply, blocked_us)},
            {0}}};
 
-static const struct mfs_record fence_record = {
+static const struct mfs_schema fence_schema = {
     "fence", sizeof(struct mfs_msg_fence),
     FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_fence, index)},
            {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_fence, password)},
            {.name = "on", .required = true, MFS_FIELD(BOOL, struct mfs_msg_fence, on)},
            {0}}};
 
-static const struct mfs_record fence_reply_record = {
+static const struct mfs_schema fence_reply_schema = {
     "fence reply", sizeof(struct mfs_msg_fence_reply),
     FIELDS{{.name = "stream", MFS_FIELD(STR, struct mfs_msg_fence_reply, stream)},
            {.name = "offset", MFS_FIELD(U64, struct mfs_msg_fence_reply, offset)},
            {0}}};
 
-static const struct mfs_record release_record = {
+static const struct mfs_schema release_schema = {
     "release", sizeof(struct mfs_msg_release),
     FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_release, index)},
            {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_release, password)},
            {0}}};
 
-static const struct mfs_record scale_record = {
+static const struct mfs_schema scale_schema = {
     "scale", sizeof(struct mfs_msg_scale),
     FIELDS{{.name = "how", .required = true, MFS_FIELD(STR, struct mfs_msg_scale, how)},
            {.name = "n", MFS_FIELD(U32, struct mfs_msg_scale, n)},
@@ -248,7 +248,7 @@ static const struct mfs_record scale_record = {
            {.name = "dry_run", MFS_FIELD(BOOL, struct mfs_msg_scale, dry_run)},
            {0}}};
 
-static const struct mfs_record progress_record = {
+static const struct mfs_schema progress_schema = {
     "progress", sizeof(struct mfs_progress),
     FIELDS{{.name = "what", MFS_FIELD(STR, struct mfs_progress, what)},
            {.name = "bytes", MFS_FIELD(U64, struct mfs_progress, bytes)},
@@ -259,11 +259,11 @@ static const struct mfs_record progress_record = {
            {.name = "eta_ms", MFS_FIELD(F64, struct mfs_progress, eta_ms)},
            {0}}};
 
-static const struct mfs_record policy_record = {
+static const struct mfs_schema policy_schema = {
     "policy", sizeof(struct mfs_msg_policy),
     FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_msg_policy, name)}, {0}}};
 
-static const struct mfs_record term_record = {
+static const struct mfs_schema term_schema = {
     "term", sizeof(struct mfs_msg_term),
     FIELDS{
         {.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_term, index)},
@@ -276,13 +276,13 @@ static const struct mfs_record term_record = {
          MFS_FIELD(STR, struct mfs_msg_term, replica_admin_password)},
         {0}}};
 
-static const struct mfs_record died_record = {
+static const struct mfs_schema died_schema = {
     "died", sizeof(struct mfs_msg_died),
     FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_msg_died, index)},
            {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_died, password)},
            {0}}};
 
-static const struct mfs_record probe_record = {
+static const struct mfs_schema probe_schema = {
     "probe", sizeof(struct mfs_msg_probe),
     FIELDS{{.name = "step", .required = true, MFS_FIELD(STR, struct mfs_msg_probe, step)},
            {.name = "password", MFS_FIELD(STR, struct mfs_msg_probe, password)},
@@ -293,7 +293,7 @@ static const struct mfs_record probe_record = {
            {.name = "bytes", MFS_FIELD(U64, struct mfs_msg_probe, bytes)},
            {0}}};
 
-static const struct mfs_record probe_reply_record = {
+static const struct mfs_schema probe_reply_schema = {
     "probe", sizeof(struct mfs_msg_probe_reply),
     FIELDS{{.name = "port", .max = 65535, MFS_FIELD(U32, struct mfs_msg_probe_reply, port)},
            {.name = "in", MFS_FIELD(F64, struct mfs_msg_probe_reply, in)},
@@ -301,32 +301,32 @@ static const struct mfs_record probe_reply_record = {
            {0}}};
 
 const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
-    [MFS_MSG_ASSIGN] = {"assign", &assign_record, &assign_reply_record},
-    [MFS_MSG_TABLE] = {"table", &table_record, &epoch_record},
-    [MFS_MSG_MOUNT] = {"mount", &mount_record, &empty_record},
-    [MFS_MSG_UMOUNT] = {"umount", &mount_record, &empty_record},
-    [MFS_MSG_END_CLIENTS] = {"end_clients", &empty_record, &empty_record},
-    [MFS_MSG_STOP] = {"stop", &empty_record, &empty_record},
-    [MFS_MSG_JOIN] = {"join", &join_record, &empty_record},
-    [MFS_MSG_REPORT] = {"report", &report_record, &empty_record},
-    [MFS_MSG_EVENT] = {"event", &event_record, &empty_record},
-    [MFS_MSG_CLIENT_HELLO] = {"client_hello", &hello_record, &empty_record},
-    [MFS_MSG_CLIENT_READY] = {"client_ready", &empty_record, &empty_record},
-    [MFS_MSG_STATUS] = {"status", &empty_record, &mfs_status_record},
-    [MFS_MSG_RECEIVE] = {"receive", &receive_record, &receive_reply_record},
-    [MFS_MSG_TAKE] = {"take", &take_record, &take_reply_record},
-    [MFS_MSG_FENCE] = {"fence", &fence_record, &fence_reply_record},
-    [MFS_MSG_RELEASE] = {"release", &release_record, &empty_record},
-    [MFS_MSG_SCALE] = {"scale", &scale_record, &mfs_scale_report_record},
-    [MFS_MSG_PROGRESS] = {"progress", &empty_record, &progress_record},
-    [MFS_MSG_POLICY] = {"policy", &policy_record, &empty_record},
-    [MFS_MSG_IMAGE] = {"image", &mfs_image_record, &mfs_image_reply_record},
-    [MFS_MSG_CHECKPOINT] = {"checkpoint", &mfs_checkpoint_ask_record, &mfs_checkpoint_record},
-    [MFS_MSG_CHECKPOINTED] = {"checkpointed", &mfs_checkpointed_record, &empty_record},
-    [MFS_MSG_BEAT] = {"beat", &empty_record, &beat_reply_record},
-    [MFS_MSG_TERM] = {"term", &term_record, &empty_record},
-    [MFS_MSG_DIED] = {"died", &died_record, &empty_record},
-    [MFS_MSG_PROBE] = {"probe", &probe_record, &probe_reply_record},
+    [MFS_MSG_ASSIGN] = {"assign", &assign_schema, &assign_reply_schema},
+    [MFS_MSG_TABLE] = {"table", &table_schema, &epoch_schema},
+    [MFS_MSG_MOUNT] = {"mount", &mount_schema, &empty_schema},
+    [MFS_MSG_UMOUNT] = {"umount", &mount_schema, &empty_schema},
+    [MFS_MSG_END_CLIENTS] = {"end_clients", &empty_schema, &empty_schema},
+    [MFS_MSG_STOP] = {"stop", &empty_schema, &empty_schema},
+    [MFS_MSG_JOIN] = {"join", &join_schema, &empty_schema},
+    [MFS_MSG_REPORT] = {"report", &report_schema, &empty_schema},
+    [MFS_MSG_EVENT] = {"event", &event_schema, &empty_schema},
+    [MFS_MSG_CLIENT_HELLO] = {"client_hello", &hello_schema, &empty_schema},
+    [MFS_MSG_CLIENT_READY] = {"client_ready", &empty_schema, &empty_schema},
+    [MFS_MSG_STATUS] = {"status", &empty_schema, &mfs_status_schema},
+    [MFS_MSG_RECEIVE] = {"receive", &receive_schema, &receive_reply_schema},
+    [MFS_MSG_TAKE] = {"take", &take_schema, &take_reply_schema},
+    [MFS_MSG_FENCE] = {"fence", &fence_schema, &fence_reply_schema},
+    [MFS_MSG_RELEASE] = {"release", &release_schema, &empty_schema},
+    [MFS_MSG_SCALE] = {"scale", &scale_schema, &mfs_scale_report_schema},
+    [MFS_MSG_PROGRESS] = {"progress", &empty_schema, &progress_schema},
+    [MFS_MSG_POLICY] = {"policy", &policy_schema, &empty_schema},
+    [MFS_MSG_IMAGE] = {"image", &mfs_image_schema, &mfs_image_reply_schema},
+    [MFS_MSG_CHECKPOINT] = {"checkpoint", &mfs_checkpoint_ask_schema, &mfs_checkpoint_schema},
+    [MFS_MSG_CHECKPOINTED] = {"checkpointed", &mfs_checkpointed_schema, &empty_schema},
+    [MFS_MSG_BEAT] = {"beat", &empty_schema, &beat_reply_schema},
+    [MFS_MSG_TERM] = {"term", &term_schema, &empty_schema},
+    [MFS_MSG_DIED] = {"died", &died_schema, &empty_schema},
+    [MFS_MSG_PROBE] = {"probe", &probe_schema, &probe_reply_schema},
 };
 
 /* ---- envelopes ------------------------------------------------------------------------------- */
@@ -357,9 +357,9 @@ static void hang(cJSON **json, const char *key, cJSON *item)
     *json = NULL;
 }
 
-static cJSON *body_json(const struct mfs_record *r, const void *body)
+static cJSON *body_json(const struct mfs_schema *r, const void *body)
 {
-    return body ? mfs_record_to_json(r, body) : cJSON_CreateObject();
+    return body ? mfs_schema_to_json(r, body) : cJSON_CreateObject();
 }
 
 int mfs_message_put_request(struct mfs_buf *out, enum mfs_msg type, uint64_t id, const void *body)
@@ -452,8 +452,8 @@ void mfs_envelope_clear(struct mfs_envelope *e)
     e->json = NULL;
 }
 
-int mfs_envelope_body(const struct mfs_envelope *e, const struct mfs_record *record, void *to,
+int mfs_envelope_body(const struct mfs_envelope *e, const struct mfs_schema *schema, void *to,
                       struct mfs_err *err)
 {
-    return mfs_record_from_json(record, cJSON_GetObjectItemCaseSensitive(e->json, "body"), to, err);
+    return mfs_schema_from_json(schema, cJSON_GetObjectItemCaseSensitive(e->json, "body"), to, err);
 }

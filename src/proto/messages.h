@@ -11,7 +11,7 @@
 
 #include "cluster/table.h"
 #include "proto/image_sum.h"
-#include "proto/record.h"
+#include "proto/schema.h"
 
 #define MFS_PROTOCOL_VERSION 3
 #define MFS_PATH_MAX         512
@@ -431,14 +431,14 @@ struct mfs_status {
 
 struct mfs_message {
     const char *name;
-    const struct mfs_record *body, *reply;
+    const struct mfs_schema *body, *reply;
 };
 
 extern const struct mfs_message mfs_messages[MFS_MSG_COUNT];
-extern const struct mfs_record mfs_status_record;       /* also for cm status --json */
-extern const struct mfs_record mfs_scale_report_record; /* also for cm scale --json */
-extern const struct mfs_record mfs_image_part_record;   /* also for manifests */
-extern const struct mfs_record mfs_checkpoint_record;
+extern const struct mfs_schema mfs_status_schema;       /* also for cm status --json */
+extern const struct mfs_schema mfs_scale_report_schema; /* also for cm scale --json */
+extern const struct mfs_schema mfs_image_part_schema;   /* also for manifests */
+extern const struct mfs_schema mfs_checkpoint_schema;
 
 /* The largest body or reply struct, to have room for any. */
 #define MFS_MSG_SIZE_MAX 4096
@@ -462,8 +462,8 @@ struct mfs_envelope {
 int mfs_envelope_open(struct mfs_envelope *e, const char *text, size_t len);
 void mfs_envelope_clear(struct mfs_envelope *e);
 
-/* Decodes the body as `record`. Clear *to with mfs_record_clear. 0, -EINVAL with the reason, … */
-int mfs_envelope_body(const struct mfs_envelope *e, const struct mfs_record *record, void *to,
+/* Decodes the body by `schema`. Clear *to with mfs_schema_clear. 0, -EINVAL with the reason, … */
+int mfs_envelope_body(const struct mfs_envelope *e, const struct mfs_schema *schema, void *to,
                       struct mfs_err *err);
 
 #endif

@@ -25,7 +25,7 @@ struct part {
     char password[MFS_SECRET_MAX];
 };
 
-static const struct mfs_record part_record = {
+static const struct mfs_schema part_schema = {
     "partition", sizeof(struct part),
     (const struct mfs_field[]){
         {.name = "node", .required = true, MFS_FIELD(U32, struct part, node)},
@@ -37,7 +37,7 @@ static const struct mfs_record part_record = {
         {.name = "replica", MFS_FIELD(BOOL, struct part, replica)},
         {0}}};
 
-static const struct mfs_record head_record = {
+static const struct mfs_schema head_schema = {
     "table", sizeof(struct head),
     (const struct mfs_field[]){
         {.name = "name", .required = true, MFS_FIELD(STR, struct head, name)},
@@ -49,7 +49,7 @@ static const struct mfs_record head_record = {
         {.name = "partitions",
          .required = true,
          .max = MFS_PARTITIONS_MAX,
-         MFS_FIELD_LIST(struct head, part, nparts, &part_record)},
+         MFS_FIELD_LIST(struct head, part, nparts, &part_schema)},
         {0}}};
 
 cJSON *mfs_table_to_json(const struct mfs_table *t)
@@ -78,7 +78,7 @@ cJSON *mfs_table_to_json(const struct mfs_table *t)
         memcpy(h.part[i].unix_path, t->part[i].unix_path, sizeof h.part[i].unix_path);
         memcpy(h.part[i].password, t->part[i].password, sizeof h.part[i].password);
     }
-    json = mfs_record_to_json(&head_record, &h);
+    json = mfs_schema_to_json(&head_schema, &h);
     free(h.part);
     return json;
 }
@@ -92,7 +92,7 @@ int mfs_table_from_json(const cJSON *json, struct mfs_table **to, struct mfs_err
     *to = NULL;
     if (cJSON_IsNull(json))
         return 0;
-    rc = mfs_record_from_json(&head_record, json, &h, err);
+    rc = mfs_schema_from_json(&head_schema, json, &h, err);
     if (rc)
         return rc;
     t = mfs_table_new(h.nparts);
@@ -122,6 +122,6 @@ int mfs_table_from_json(const cJSON *json, struct mfs_table **to, struct mfs_err
     }
     *to = t;
 out:
-    mfs_record_clear(&head_record, &h);
+    mfs_schema_clear(&head_schema, &h);
     return rc;
 }

@@ -34,10 +34,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         FUZZ_CHECK(m.part[i].index == i && mfs_image_sum_valid(m.part[i].sum));
     mfs_buf_init(&first);
     mfs_buf_init(&second);
-    FUZZ_CHECK(!mfs_record_encode(&mfs_manifest_record, &m, true, &first));
+    FUZZ_CHECK(!mfs_schema_encode(&mfs_manifest_schema, &m, true, &first));
     mfs_manifest_clear(&m);
     FUZZ_CHECK(!parse(&m, mfs_buf_data(&first), mfs_buf_len(&first)));
-    FUZZ_CHECK(!mfs_record_encode(&mfs_manifest_record, &m, true, &second));
+    FUZZ_CHECK(!mfs_schema_encode(&mfs_manifest_schema, &m, true, &second));
     FUZZ_CHECK(fuzz_same(&first, &second));
     mfs_manifest_clear(&m);
     mfs_buf_fini(&first);

@@ -44,10 +44,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     check(&s);
     mfs_buf_init(&first);
     mfs_buf_init(&second);
-    FUZZ_CHECK(!mfs_record_encode(&mfs_cm_state_record, &s, true, &first));
+    FUZZ_CHECK(!mfs_schema_encode(&mfs_cm_state_schema, &s, true, &first));
     mfs_cm_state_clear(&s);
     FUZZ_CHECK(!load(&s, mfs_buf_data(&first), mfs_buf_len(&first)));
-    FUZZ_CHECK(!mfs_record_encode(&mfs_cm_state_record, &s, true, &second));
+    FUZZ_CHECK(!mfs_schema_encode(&mfs_cm_state_schema, &s, true, &second));
     FUZZ_CHECK(fuzz_same(&first, &second));
     mfs_cm_state_clear(&s);
     mfs_buf_fini(&first);

@@ -80,11 +80,11 @@ static void check_state(const struct mfs_cm_state *s)
 
     mfs_buf_init(&first);
     mfs_buf_init(&second);
-    FUZZ_CHECK(!mfs_record_encode(&mfs_cm_state_record, s, true, &first));
+    FUZZ_CHECK(!mfs_schema_encode(&mfs_cm_state_schema, s, true, &first));
     fuzz_file_open(&f, mfs_buf_data(&first), mfs_buf_len(&first));
     FUZZ_CHECK(!mfs_cm_state_load(&again, f.path, &err));
     fuzz_file_close(&f);
-    FUZZ_CHECK(!mfs_record_encode(&mfs_cm_state_record, &again, true, &second));
+    FUZZ_CHECK(!mfs_schema_encode(&mfs_cm_state_schema, &again, true, &second));
     FUZZ_CHECK(fuzz_same(&first, &second));
     mfs_cm_state_clear(&again);
     mfs_buf_fini(&first);

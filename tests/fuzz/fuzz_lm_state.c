@@ -33,12 +33,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         return 0;
     mfs_buf_init(&first);
     mfs_buf_init(&second);
-    FUZZ_CHECK(!mfs_record_encode(&mfs_state_record, &s, true, &first));
-    mfs_record_clear(&mfs_state_record, &s);
+    FUZZ_CHECK(!mfs_schema_encode(&mfs_state_schema, &s, true, &first));
+    mfs_schema_clear(&mfs_state_schema, &s);
     FUZZ_CHECK(!load(&s, mfs_buf_data(&first), mfs_buf_len(&first)));
-    FUZZ_CHECK(!mfs_record_encode(&mfs_state_record, &s, true, &second));
+    FUZZ_CHECK(!mfs_schema_encode(&mfs_state_schema, &s, true, &second));
     FUZZ_CHECK(fuzz_same(&first, &second));
-    mfs_record_clear(&mfs_state_record, &s);
+    mfs_schema_clear(&mfs_state_schema, &s);
     mfs_buf_fini(&first);
     mfs_buf_fini(&second);
     return 0;

@@ -9,13 +9,13 @@
 /* "{}," in a list makes a struct of it, of some hundred bytes. */
 #define BYTES_PER_BYTE 1024
 
-static void write_record(const struct mfs_record *r, const void *from, struct mfs_buf *out)
+static void write_by_schema(const struct mfs_schema *r, const void *from, struct mfs_buf *out)
 {
     mfs_buf_init(out);
-    FUZZ_CHECK(!mfs_record_encode(r, from, false, out));
+    FUZZ_CHECK(!mfs_schema_encode(r, from, false, out));
 }
 
-static void try_record(const struct mfs_envelope *e, const struct mfs_record *r)
+static void try_schema(const struct mfs_envelope *e, const struct mfs_schema *r)
 {
     _Alignas(16) char body[MFS_MSG_SIZE_MAX], again[MFS_MSG_SIZE_MAX];
     struct mfs_buf first, second;
@@ -28,23 +28,23 @@ static void try_record(const struct mfs_envelope *e, const struct mfs_record *r)
         FUZZ_CHECK(rc == -EINVAL && err.code == rc && err.msg[0]);
         return;
     }
-    write_record(r, body, &first);
-    FUZZ_CHECK(!mfs_record_decode(r, mfs_buf_data(&first), mfs_buf_len(&first), again, &err));
-    write_record(r, again, &second);
+    write_by_schema(r, body, &first);
+    FUZZ_CHECK(!mfs_schema_decode(r, mfs_buf_data(&first), mfs_buf_len(&first), again, &err));
+    write_by_schema(r, again, &second);
     FUZZ_CHECK(fuzz_same(&first, &second));
     mfs_buf_fini(&first);
     mfs_buf_fini(&second);
-    mfs_record_clear(r, body);
-    mfs_record_clear(r, again);
+    mfs_schema_clear(r, body);
+    mfs_schema_clear(r, again);
 }
 
 static void try_envelope(const struct mfs_envelope *e)
 {
     FUZZ_CHECK(e->error.code <= 0 && e->error.code > -4096);
     if (!e->is_reply && e->type < MFS_MSG_COUNT)
-        try_record(e, mfs_messages[e->type].body);
+        try_schema(e, mfs_messages[e->type].body);
     for (int i = 0; e->is_reply && i < MFS_MSG_COUNT; i++)
-        try_record(e, mfs_messages[i].reply);
+        try_schema(e, mfs_messages[i].reply);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)

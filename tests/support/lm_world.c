@@ -511,6 +511,6 @@ struct mfs_proc lm_world_redis(const struct lm_world *w, uint32_t index)
         if (s.redis[i].index == index)
             p = mfs_state_proc_get(&s.redis[i].proc);
     }
-    mfs_record_clear(&mfs_state_record, &s);
+    mfs_schema_clear(&mfs_state_schema, &s);
     return p;
 }

@@ -95,7 +95,7 @@ struct mfs_table *lm_world_table(const struct lm_world *w);
 int64_t lm_world_command(struct lm_world *w, const char *name, const char *key, size_t len,
                          const char *value);
 
-/* From lm's state file. Clear the state with mfs_record_clear(&mfs_state_record, …). */
+/* From lm's state file. Clear the state with mfs_schema_clear(&mfs_state_schema, …). */
 struct mfs_state lm_world_state(const struct lm_world *w);
 struct mfs_proc lm_world_redis(const struct lm_world *w, uint32_t index);
 

@@ -229,7 +229,7 @@ struct mfs_proc move_copy_process(const struct move_source *s)
 
     if (state.ncopies == 1)
         p = mfs_state_proc_get(&state.copy[0].redis.proc);
-    mfs_record_clear(&mfs_state_record, &state);
+    mfs_schema_clear(&mfs_state_schema, &state);
     return p;
 }
 
@@ -238,7 +238,7 @@ bool move_no_copy_is_left(struct lm_world *w)
     struct mfs_state state = lm_world_state(w);
     bool none = !state.ncopies;
 
-    mfs_record_clear(&mfs_state_record, &state);
+    mfs_schema_clear(&mfs_state_schema, &state);
     return none;
 }
 

@@ -78,7 +78,7 @@ static unsigned read_words(char what[LINES_MOST][32])
 
         assert_non_null(end);
         assert_true(n < LINES_MOST);
-        if (mfs_record_decode(&mfs_event_record, line, (size_t)(end - line), &e, &err))
+        if (mfs_schema_decode(&mfs_event_schema, line, (size_t)(end - line), &e, &err))
             fail_msg("%s: \"%.*s\"", err.msg, (int)(end - line), line);
         memcpy(what[n++], e.what, sizeof e.what);
         mfs_buf_consume(&b, (size_t)(end - line) + 1);

@@ -117,7 +117,7 @@ static void test_what_a_killed_lm_did_not_note_is_ended(void **state)
     snprintf(path, sizeof path, "%s/node-%d/lm.json", w->dir, LM_WORLD_NODE);
     assert_int_equal(mfs_state_save(&s, path), 0);
     s.nredis = LM_WORLD_PARTS;
-    mfs_record_clear(&mfs_state_record, &s);
+    mfs_schema_clear(&mfs_state_schema, &s);
     lm_world_start_lm(w);
     assert_true(lm_world_wait(w, lm_world_joined, 10));
     assert_int_equal(w->join.nassigned, 1);

@@ -41,7 +41,7 @@ static struct mfs_proc client_of(const struct lm_world *w)
     struct mfs_state s = lm_world_state(w);
     struct mfs_proc p = mfs_state_proc_get(&s.mounter.proc);
 
-    mfs_record_clear(&mfs_state_record, &s);
+    mfs_schema_clear(&mfs_state_schema, &s);
     return p;
 }
 
@@ -334,7 +334,7 @@ static void test_a_client_that_a_killed_lm_did_not_note(void **state)
     s.nclients = 0;
     snprintf(path, sizeof path, "%s/node-%d/lm.json", w->dir, LM_WORLD_NODE);
     assert_int_equal(mfs_state_save(&s, path), 0);
-    mfs_record_clear(&mfs_state_record, &s);
+    mfs_schema_clear(&mfs_state_schema, &s);
     lm_world_start_lm(w);
     assert_true(lm_world_wait(w, lm_world_joined, 20));
     assert_false(mfs_proc_alive(&mount.client));

@@ -416,7 +416,7 @@ static void test_so_do_two_copies(void **state)
     st.copy[1].redis.index = !PART;
     snprintf(path, sizeof path, "%s/node-%d/lm.json", s->w->dir, LM_WORLD_NODE);
     assert_int_equal(mfs_state_save(&st, path), 0);
-    mfs_record_clear(&mfs_state_record, &st);
+    mfs_schema_clear(&mfs_state_schema, &st);
     lm_world_start_lm(s->w);
     assert_true(lm_world_wait(s->w, lm_world_joined, 10));
     assert_true(lm_world_wait(s->w, move_no_copy_is_left, 5));

@@ -93,7 +93,7 @@ static void test_state_comes_back_as_it_was(void **state)
     assert_memory_equal(back.redis, redis, sizeof redis);
     assert_string_equal(back.client[0].mount, "/mnt/a b");
     assert_int_equal(back.table->epoch, 3);
-    mfs_record_clear(&mfs_state_record, &back);
+    mfs_schema_clear(&mfs_state_schema, &back);
     free(s.table);
 }
 

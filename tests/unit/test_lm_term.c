@@ -116,7 +116,7 @@ static bool is_left_to_its_replica(struct lm_world *w)
 
     for (uint32_t i = 0; i < s.nredis; i++)
         is |= s.redis[i].index == 1 && s.redis[i].lost && s.redis[i].termed;
-    mfs_record_clear(&mfs_state_record, &s);
+    mfs_schema_clear(&mfs_state_schema, &s);
     return is;
 }
 
@@ -247,7 +247,7 @@ static bool noted_as_termed(const struct lm_world *w)
 
     for (uint32_t i = 0; i < s.nredis; i++)
         is |= s.redis[i].index == 1 && s.redis[i].termed;
-    mfs_record_clear(&mfs_state_record, &s);
+    mfs_schema_clear(&mfs_state_schema, &s);
     return is;
 }
 

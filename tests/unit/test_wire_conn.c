@@ -136,7 +136,7 @@ static int ask(const struct server *s, const struct mfs_secret *with, enum mfs_m
     _Alignas(16) char reply[MFS_MSG_SIZE_MAX];
     int rc = mfs_call(s->address, with, "cli", type, body, timeout, reply, err);
 
-    mfs_record_clear(mfs_messages[type].reply, reply);
+    mfs_schema_clear(mfs_messages[type].reply, reply);
     return rc;
 }
 
@@ -155,7 +155,7 @@ static void calls(void **state)
     assert_string_equal(status.name, "cli");
     assert_int_equal(status.nnodes, 2);
     assert_true(status.node[1].memory_used == 1ULL << 50);
-    mfs_record_clear(&mfs_status_record, &status);
+    mfs_schema_clear(&mfs_status_schema, &status);
 
     assert_int_equal(ask(&s, &secret, MFS_MSG_UMOUNT, &mount, 5 * MFS_SEC, &err), 0);
     assert_int_equal(ask(&s, &secret, MFS_MSG_JOIN, &join, 5 * MFS_SEC, &err), -EBUSY);

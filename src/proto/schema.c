@@ -1,5 +1,6 @@
-/* Records. One function per direction and kind of field; lists recurse over their record. */
-#include "proto/record.h"
+/* One function per direction and kind of field; a field that is a struct or a list recurses over
+ * its schema. Invariant: a struct whose decoding failed holds nothing that is to be freed. */
+#include "proto/schema.h"
 
 #include <errno.h>
 #include <math.h>
@@ -42,7 +43,7 @@ static cJSON *list_to_json(const struct mfs_field *f, const void *from)
     cJSON *list = cJSON_CreateArray();
 
     for (uint32_t i = 0; list && i < n; i++) {
-        cJSON *item = mfs_record_to_json(f->sub, items + i * f->sub->size);
+        cJSON *item = mfs_schema_to_json(f->sub, items + i * f->sub->size);
 
         if (!item || !cJSON_AddItemToArray(list, item)) {
             cJSON_Delete(item);
@@ -78,7 +79,7 @@ static cJSON *field_to_json(const struct mfs_field *f, const void *from)
     case MFS_FIELD_STR:
         return cJSON_CreateString(p);
     case MFS_FIELD_OBJECT:
-        return mfs_record_to_json(f->sub, p);
+        return mfs_schema_to_json(f->sub, p);
     case MFS_FIELD_ARRAY:
         return list_to_json(f, from);
     case MFS_FIELD_TABLE:
@@ -87,11 +88,11 @@ static cJSON *field_to_json(const struct mfs_field *f, const void *from)
     return NULL;
 }
 
-cJSON *mfs_record_to_json(const struct mfs_record *r, const void *from)
+cJSON *mfs_schema_to_json(const struct mfs_schema *schema, const void *from)
 {
     cJSON *json = cJSON_CreateObject();
 
-    for (const struct mfs_field *f = r->fields; json && f->name; f++) {
+    for (const struct mfs_field *f = schema->fields; json && f->name; f++) {
         cJSON *item = field_to_json(f, from);
 
         if (!item || !cJSON_AddItemToObjectCS(json, f->name, item)) {
@@ -103,10 +104,10 @@ cJSON *mfs_record_to_json(const struct mfs_record *r, const void *from)
     return json;
 }
 
-int mfs_record_encode(const struct mfs_record *r, const void *from, bool pretty,
+int mfs_schema_encode(const struct mfs_schema *schema, const void *from, bool pretty,
                       struct mfs_buf *out)
 {
-    return mfs_json_print(mfs_record_to_json(r, from), pretty, out);
+    return mfs_json_print(mfs_schema_to_json(schema, from), pretty, out);
 }
 
 /* ---- from JSON ------------------------------------------------------------------------------- */
@@ -159,7 +160,7 @@ static int list(const struct mfs_field *f, const cJSON *json, void *to, struct m
         return mfs_err_set(err, -ENOMEM, "out of memory");
     cJSON_ArrayForEach(item, json)
     {
-        rc = mfs_record_from_json(f->sub, item, items + done * f->sub->size, err);
+        rc = mfs_schema_from_json(f->sub, item, items + done * f->sub->size, err);
         if (rc) {
             mfs_err_prefix(err, "%s[%u]", f->name, done);
             break;
@@ -201,7 +202,7 @@ static int field_from_json(const struct mfs_field *f, const cJSON *item, void *t
     case MFS_FIELD_STR:
         return text(f, item, p, err);
     case MFS_FIELD_OBJECT:
-        return mfs_record_from_json(f->sub, item, p, err);
+        return mfs_schema_from_json(f->sub, item, p, err);
     case MFS_FIELD_ARRAY:
         return list(f, item, to, err);
     case MFS_FIELD_TABLE:
@@ -210,15 +211,15 @@ static int field_from_json(const struct mfs_field *f, const cJSON *item, void *t
     return -EINVAL;
 }
 
-int mfs_record_from_json(const struct mfs_record *r, const cJSON *json, void *to,
+int mfs_schema_from_json(const struct mfs_schema *schema, const cJSON *json, void *to,
                          struct mfs_err *err)
 {
     int rc = 0;
 
-    memset(to, 0, r->size);
+    memset(to, 0, schema->size);
     if (!cJSON_IsObject(json))
-        return mfs_err_set(err, -EINVAL, "%s: not an object", r->name);
-    for (const struct mfs_field *f = r->fields; f->name && !rc; f++) {
+        return mfs_err_set(err, -EINVAL, "%s: not an object", schema->name);
+    for (const struct mfs_field *f = schema->fields; f->name && !rc; f++) {
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, f->name);
 
         if (item)
@@ -227,22 +228,22 @@ int mfs_record_from_json(const struct mfs_record *r, const cJSON *json, void *to
             rc = bad(f, "missing", err);
     }
     if (rc)
-        mfs_record_clear(r, to);
+        mfs_schema_clear(schema, to);
     return rc;
 }
 
-int mfs_record_decode(const struct mfs_record *r, const char *json_text, size_t len, void *to,
+int mfs_schema_decode(const struct mfs_schema *schema, const char *json_text, size_t len, void *to,
                       struct mfs_err *err)
 {
     cJSON *json = mfs_json_parse(json_text, len, err);
     int rc;
 
     if (!json) {
-        memset(to, 0, r->size);
-        mfs_err_prefix(err, "%s", r->name);
+        memset(to, 0, schema->size);
+        mfs_err_prefix(err, "%s", schema->name);
         return -EINVAL;
     }
-    rc = mfs_record_from_json(r, json, to, err);
+    rc = mfs_schema_from_json(schema, json, to, err);
     cJSON_Delete(json);
     return rc;
 }
@@ -253,19 +254,19 @@ static void clear_list(const struct mfs_field *f, void *from)
     uint32_t n = list_count(from, f);
 
     for (uint32_t i = 0; i < n; i++)
-        mfs_record_clear(f->sub, items + i * f->sub->size);
+        mfs_schema_clear(f->sub, items + i * f->sub->size);
     free(items);
 }
 
-void mfs_record_clear(const struct mfs_record *r, void *from)
+void mfs_schema_clear(const struct mfs_schema *schema, void *from)
 {
-    for (const struct mfs_field *f = r->fields; f->name; f++) {
+    for (const struct mfs_field *f = schema->fields; f->name; f++) {
         if (f->type == MFS_FIELD_ARRAY)
             clear_list(f, from);
         else if (f->type == MFS_FIELD_OBJECT)
-            mfs_record_clear(f->sub, (char *)from + f->offset);
+            mfs_schema_clear(f->sub, (char *)from + f->offset);
         else if (f->type == MFS_FIELD_TABLE)
             free(list_items(from, f));
     }
-    memset(from, 0, r->size);
+    memset(from, 0, schema->size);
 }

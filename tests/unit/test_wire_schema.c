@@ -34,7 +34,7 @@ static struct mfs_table *some_table(uint32_t n)
 static void *decode_message(struct mfs_buf *frame, enum mfs_msg type, struct mfs_envelope *e,
                             void *to)
 {
-    const struct mfs_record *r;
+    const struct mfs_schema *r;
     struct mfs_err err;
     char *body;
     size_t len;
@@ -62,7 +62,7 @@ static void table_round_trip(void **state)
     assert_false(e.is_reply);
     assert_true(back.table->growing);
     assert_memory_equal(back.table, m.table, sizeof *m.table + 300 * sizeof m.table->part[0]);
-    mfs_record_clear(mfs_messages[MFS_MSG_TABLE].body, &back);
+    mfs_schema_clear(mfs_messages[MFS_MSG_TABLE].body, &back);
     assert_null(back.table);
     mfs_envelope_clear(&e);
     mfs_buf_fini(&b);
@@ -89,7 +89,7 @@ static void lists_round_trip(void **state)
     assert_memory_equal(back.assigned, parts, sizeof parts);
     assert_string_equal(back.mount, m.mount);
     assert_true(back.memory == m.memory);
-    mfs_record_clear(mfs_messages[MFS_MSG_JOIN].body, &back);
+    mfs_schema_clear(mfs_messages[MFS_MSG_JOIN].body, &back);
     mfs_envelope_clear(&e);
     mfs_buf_fini(&b);
 }
@@ -191,15 +191,15 @@ static void hostile_tables(void **state)
         int len = snprintf(text, sizeof text, "{\"table\":%s}", bad[i]);
 
         assert_int_equal(
-            mfs_record_decode(mfs_messages[MFS_MSG_TABLE].body, text, (size_t)len, &m, &err),
+            mfs_schema_decode(mfs_messages[MFS_MSG_TABLE].body, text, (size_t)len, &m, &err),
             -EINVAL);
         assert_null(m.table);
     }
     snprintf(text, sizeof text, "{\"unknown\":[1,{}],\"table\":%s}",
              TABLE("1", "1048576", "[" PART "]"));
     assert_int_equal(
-        mfs_record_decode(mfs_messages[MFS_MSG_TABLE].body, text, strlen(text), &m, &err), 0);
-    mfs_record_clear(mfs_messages[MFS_MSG_TABLE].body, &m);
+        mfs_schema_decode(mfs_messages[MFS_MSG_TABLE].body, text, strlen(text), &m, &err), 0);
+    mfs_schema_clear(mfs_messages[MFS_MSG_TABLE].body, &m);
 }
 
 static void deep_nesting_ends(void **state)

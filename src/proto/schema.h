@@ -1,11 +1,11 @@
-/* Records: C structs described by a table of their fields, to and from JSON.
+/* Schemas: C structs described by a table of their fields, to and from JSON.
  *
- * Messages, the state on disk and the JSON that programs read are all records, so that each field's
- * name, type and bound stands in one place. Decoding takes text from anyone: it checks types,
- * ranges and lengths, ignores fields it does not know, and leaves absent ones zero. Numbers are
- * exact up to 2^53. Only this module (with json.c) knows the JSON library. */
-#ifndef MFS_PROTO_RECORD_H
-#define MFS_PROTO_RECORD_H
+ * Messages, the state on disk and the JSON that programs read all have schemas, so that each
+ * field's name, type and bound stands in one place. Decoding takes text from any source: it checks
+ * types, ranges and lengths, ignores fields it does not know, and leaves absent ones zero. Numbers
+ * are exact up to 2^53. Only this module (with json.c) knows the JSON library. */
+#ifndef MFS_PROTO_SCHEMA_H
+#define MFS_PROTO_SCHEMA_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ enum mfs_field_type {
     MFS_FIELD_TABLE,  /* struct mfs_table *, null for NULL */
 };
 
-struct mfs_record;
+struct mfs_schema;
 
 struct mfs_field {
     const char *name; /* NULL ends the table */
@@ -34,10 +34,10 @@ struct mfs_field {
     bool required;
     size_t offset, size, count;
     uint64_t max;
-    const struct mfs_record *sub;
+    const struct mfs_schema *sub;
 };
 
-struct mfs_record {
+struct mfs_schema {
     const char *name; /* for messages about errors */
     size_t size;
     const struct mfs_field *fields;
@@ -47,21 +47,21 @@ struct mfs_record {
 #define MFS_FIELD(kind, type_, member)                                                             \
     .type = MFS_FIELD_##kind, .offset = offsetof(type_, member),                                   \
     .size = sizeof(((type_ *)0)->member)
-#define MFS_FIELD_LIST(type_, member, counter, record)                                             \
+#define MFS_FIELD_LIST(type_, member, counter, schema)                                             \
     .type = MFS_FIELD_ARRAY, .offset = offsetof(type_, member), .count = offsetof(type_, counter), \
-    .sub = (record)
+    .sub = (schema)
 
 /* Appends one JSON object; pretty: over several lines, for files and people. 0 or -ENOMEM. */
-int mfs_record_encode(const struct mfs_record *r, const void *from, bool pretty,
+int mfs_schema_encode(const struct mfs_schema *schema, const void *from, bool pretty,
                       struct mfs_buf *out);
 
 /* Fills the struct (which need not be initialised) from a JSON object. 0, -EINVAL with the reason,
  * or -ENOMEM; on failure nothing is left to free. */
-int mfs_record_decode(const struct mfs_record *r, const char *text, size_t len, void *to,
+int mfs_schema_decode(const struct mfs_schema *schema, const char *text, size_t len, void *to,
                       struct mfs_err *err);
 
 /* Frees the arrays and tables that decoding made (not the struct) and zeroes it. */
-void mfs_record_clear(const struct mfs_record *r, void *from);
+void mfs_schema_clear(const struct mfs_schema *schema, void *from);
 
 /* Goes through the members of a flat JSON object (a config file): texts as they are, numbers and
  * booleans as text. Stops at the first negative return of `each`. 0 or -EINVAL. */

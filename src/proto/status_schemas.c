@@ -3,7 +3,7 @@
 
 #define FIELDS (const struct mfs_field[])
 
-static const struct mfs_record status_node_record = {
+static const struct mfs_schema status_node_schema = {
     "node", sizeof(struct mfs_status_node),
     FIELDS{
         {.name = "id", MFS_FIELD(U32, struct mfs_status_node, id)},
@@ -24,7 +24,7 @@ static const struct mfs_record status_node_record = {
         {.name = "replicas", MFS_FIELD(U32, struct mfs_status_node, replicas)},
         {0}}};
 
-static const struct mfs_record status_move_record = {
+static const struct mfs_schema status_move_schema = {
     "move", sizeof(struct mfs_status_move),
     FIELDS{
         {.name = "partition", .required = true, MFS_FIELD(U32, struct mfs_status_move, partition)},
@@ -35,7 +35,7 @@ static const struct mfs_record status_move_record = {
         {.name = "bytes_total", MFS_FIELD(U64, struct mfs_status_move, bytes_total)},
         {0}}};
 
-static const struct mfs_record status_place_record = {
+static const struct mfs_schema status_place_schema = {
     "place", sizeof(struct mfs_status_place),
     FIELDS{
         {.name = "partition", .required = true, MFS_FIELD(U32, struct mfs_status_place, partition)},
@@ -43,7 +43,7 @@ static const struct mfs_record status_place_record = {
         {.name = "replica", MFS_FIELD(STR, struct mfs_status_place, replica)},
         {0}}};
 
-const struct mfs_record mfs_status_record = {
+const struct mfs_schema mfs_status_schema = {
     "status", sizeof(struct mfs_status),
     FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_status, name)},
            {.name = "state", .required = true, MFS_FIELD(STR, struct mfs_status, state)},
@@ -57,15 +57,15 @@ const struct mfs_record mfs_status_record = {
            {.name = "utilization", MFS_FIELD(F64, struct mfs_status, utilization)},
            {.name = "replicas", MFS_FIELD(U32, struct mfs_status, replicas)},
            {.name = "unprotected", MFS_FIELD(U32, struct mfs_status, unprotected)},
-           {.name = "nodes", MFS_FIELD_LIST(struct mfs_status, node, nnodes, &status_node_record)},
+           {.name = "nodes", MFS_FIELD_LIST(struct mfs_status, node, nnodes, &status_node_schema)},
            {.name = "placement",
-            MFS_FIELD_LIST(struct mfs_status, place, nplaces, &status_place_record)},
-           {.name = "moves", MFS_FIELD_LIST(struct mfs_status, move, nmoves, &status_move_record)},
+            MFS_FIELD_LIST(struct mfs_status, place, nplaces, &status_place_schema)},
+           {.name = "moves", MFS_FIELD_LIST(struct mfs_status, move, nmoves, &status_move_schema)},
            {.name = "checkpoint_dir", MFS_FIELD(STR, struct mfs_status, checkpoint_dir)},
            {.name = "checkpoint_time", MFS_FIELD(STR, struct mfs_status, checkpoint_time)},
            {0}}};
 
-static const struct mfs_record scale_move_record = {
+static const struct mfs_schema scale_move_schema = {
     "move", sizeof(struct mfs_scale_move),
     FIELDS{{.name = "partition", .required = true, MFS_FIELD(U32, struct mfs_scale_move, index)},
            {.name = "from", .required = true, MFS_FIELD(U32, struct mfs_scale_move, from)},
@@ -73,7 +73,7 @@ static const struct mfs_record scale_move_record = {
            {.name = "bytes", MFS_FIELD(U64, struct mfs_scale_move, bytes)},
            {0}}};
 
-const struct mfs_record mfs_scale_report_record = {
+const struct mfs_schema mfs_scale_report_schema = {
     "scale report", sizeof(struct mfs_scale_report),
     FIELDS{{.name = "from", MFS_FIELD(U32, struct mfs_scale_report, from)},
            {.name = "to", MFS_FIELD(U32, struct mfs_scale_report, to)},
@@ -84,5 +84,5 @@ const struct mfs_record mfs_scale_report_record = {
            {.name = "blocked_ms_total", MFS_FIELD(F64, struct mfs_scale_report, blocked_ms_total)},
            {.name = "lower_bound_ms", MFS_FIELD(F64, struct mfs_scale_report, lower_bound_ms)},
            {.name = "moves",
-            MFS_FIELD_LIST(struct mfs_scale_report, move, nmoves, &scale_move_record)},
+            MFS_FIELD_LIST(struct mfs_scale_report, move, nmoves, &scale_move_schema)},
            {0}}};
