@@ -1,3 +1,5 @@
+/* AES-256-GCM by libcrypto's EVP. Invariant: `number` grows with each frame, so no nonce is used
+ * twice under a key; after a frame that does not verify the stream is not used again. */
 #include "net/cipher.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Records, tables and messages to JSON and back, and from texts of ill will. */
+/* Structs with schemas, tables and messages to JSON and back, and from texts of ill will. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

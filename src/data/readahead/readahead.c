@@ -219,7 +219,7 @@ struct part { /* of a read, within one stripe */
     struct mfs_fetch *f; /* where it comes from, with a reference; NULL: from the stripe */
     bool here;           /* it was READY when it was found: true at that time */
     bool mine;           /* it was made for this part, … */
-    int failed;          /* … which so has its error, -errno, and asks nobody again */
+    int failed;          /* … which so has its error, -errno, and does not ask again */
 };
 
 /* A small read in a sequence is worth the whole stripe, if more of it will be wanted. */
@@ -384,8 +384,8 @@ static bool take_part(struct mfs_readahead *ra, struct part *part, struct mfs_vi
     return good;
 }
 
-/* The read has failed: nobody waits for the part any more, nor does a thread that would run it when
- * it is not queued. */
+/* The read has failed: no caller waits for the part any more, nor does a thread that would run it
+ * when it is not queued. */
 static void leave_part(struct mfs_readahead *ra, struct part *part)
 {
     pthread_mutex_lock(&ra->pool->lock);

@@ -45,7 +45,7 @@ void mfs_fetch_drop(struct mfs_fetch *f)
     mfs_fetch_put(f);
 }
 
-/* Makes room for a buffer by dropping what was fetched longest ago, whoever's it is: a handle that
+/* Makes room for a buffer by dropping what was fetched longest ago, of any handle: a handle that
  * stays open and is not read any more must not keep others from reading ahead. */
 static bool make_room(struct mfs_readahead_pool *pool, size_t need)
 {

@@ -21,28 +21,28 @@
 #define LINK_MOST   8U
 #define LOOK_EVERY  (50 * MFS_MSEC) /* for partitions that are stuck */
 
-struct place {
+struct part_at_node {
     uint32_t node, part;
 };
 
 static int by_node(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct part_at_node *x = a, *y = b;
 
     if (x->node != y->node)
         return x->node < y->node ? -1 : 1;
     return x->part < y->part ? -1 : x->part > y->part;
 }
 
-static struct place *sorted_places(struct mfs_links *links)
+static struct part_at_node *sorted_by_node(struct mfs_links *links)
 {
-    struct place *places = calloc(links->nparts, sizeof *places);
+    struct part_at_node *places = calloc(links->nparts, sizeof *places);
     uint32_t *nodes = calloc(links->nparts, sizeof *nodes);
 
     if (places && nodes) {
         links->epoch = mfs_store_nodes(links->store, nodes);
         for (uint32_t i = 0; i < links->nparts; i++)
-            places[i] = (struct place){nodes[i], i};
+            places[i] = (struct part_at_node){nodes[i], i};
         qsort(places, links->nparts, sizeof *places, by_node);
     } else {
         free(places);
@@ -64,7 +64,7 @@ static void settle_link(struct mfs_link *link, uint32_t node)
 /* Without memory all stays as it was, until the next look. */
 static int regroup(struct mfs_links *links)
 {
-    struct place *places = sorted_places(links);
+    struct part_at_node *places = sorted_by_node(links);
     uint32_t first = 0;
 
     if (!places)

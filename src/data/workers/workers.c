@@ -1,3 +1,5 @@
+/* Invariants, with the owner's lock held: at most one worker is the watcher; a worker that is busy
+ * has since[number] set, an idle one has not; n never shrinks, and stays within `most`. */
 #include "data/workers/workers.h"
 
 #include <errno.h>

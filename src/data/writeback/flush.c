@@ -6,8 +6,8 @@
  *
  * Only what was written before the call is waited for: chunks with an id below the next one at that
  * time. Commits of a file come one after the other. One that a sender makes behind a writer's back
- * only tells an end below which everything is stored, so that who follows the file from another
- * mount never sees zeros where data are on their way. */
+ * only tells an end below which everything is stored, so that a reader that follows the file from
+ * another mount never sees zeros where data are on their way. */
 #include "data/writeback/writeback_impl.h"
 
 #include <errno.h>
@@ -226,7 +226,7 @@ static struct mfs_chunk *small_chunk(struct mfs_dirty *d)
 }
 
 /* The chunk's ranges as parts of a commit of theirs and of what is stored already. The parts need
- * no telling: who stores them names them. */
+ * no telling: the call that stores them names them. */
 static void plan_small(struct mfs_dirty *d, const struct mfs_chunk *c, struct mfs_dirty_part *parts,
                        struct mfs_dirty_commit *commit)
 {

@@ -197,7 +197,7 @@ bool mfs_wb_delay(struct mfs_chunk *c, int rc)
     if (p->full_until > now && c->birth < p->full_until - FULL_TELL) {
         again = false; /* it was waited for, in vain, when this one was there already */
     } else if (now - c->full_since >= wait && now - p->stored_at >= wait) {
-        /* For so long it has taken nothing from anybody here. */
+        /* For so long it has taken nothing from this client. */
         if (rc == -ENOSPC)
             declare_full(wb, c->part, now);
         again = false;
@@ -232,7 +232,7 @@ bool mfs_wb_full_since(struct mfs_writeback *wb, uint32_t part, int64_t since)
     return until > now && until - FULL_TELL >= since;
 }
 
-/* Who goes on to write is not to wait anew each second, as long as the partition itself says no: a
+/* A writer that goes on is not to wait anew each second, as long as the partition itself says no: a
  * mapping that is larger than the memory is written back with hundreds of requests, and looks hung
  * else. Where memory may come all wait for it. */
 static void stays_full(struct mfs_writeback *wb, uint32_t part)
@@ -304,7 +304,7 @@ static void press_all(struct mfs_writeback *wb, size_t bytes)
     }
 }
 
-/* A file may hold so many times what nobody holds: a few that wait for slow partitions leave room
+/* A file may hold so many times what is free: a few that wait for slow partitions leave room
  * for others, and one alone has most of the window. With n such files a 1/(2n + 1) of it stays
  * free. */
 #define FILE_TIMES_FREE 2

@@ -1,6 +1,6 @@
 /* Write-behind as a whole: the threads that send chunks and commit files behind the writers' backs.
  * One of the senders that wait also looks at the clock, a few times per max_age, for chunks and
- * commits that are old enough; nobody has to wake it for that, as a small file's write must not
+ * commits that are old enough; it need not be woken for that, as a small file's write must not
  * cost a thread switch. */
 #include "data/writeback/writeback_impl.h"
 

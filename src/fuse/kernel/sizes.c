@@ -1,3 +1,6 @@
+/* A slot per hash of the inode. Invariant, while no other inode takes the slot: the kernel believes
+ * no end beyond max(latest, before), as replies and writes of this kernel alone tell it ends.
+ * `before` covers replies that may not have been believed, as an invalidation came near to them. */
 #include "fuse/kernel/sizes.h"
 
 #include <assert.h>

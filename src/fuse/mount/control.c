@@ -29,7 +29,7 @@ struct mfs_control {
 
     pthread_mutex_t lock; /* guards what follows; a leaf, but for the call of fn */
     pthread_cond_t changed;
-    struct mfs_table *table; /* the newest, until somebody takes it */
+    struct mfs_table *table; /* the newest, until it is taken */
     uint64_t epoch;          /* of the newest that came */
     mfs_control_table_fn *fn;
     mfs_control_heard_fn *heard;

@@ -1,3 +1,7 @@
+/* Requests are read from /dev/fuse and replies written to it through libfuse's custom I/O. On the
+ * way a worker notes what libfuse does not hand on (thread-local: it serves one request at a time),
+ * and the reply to INIT gets our flags. State of the one mount: INIT not seen, asked (init_unique
+ * set), agreed. */
 #include "fuse/mount/device.h"
 
 #include <errno.h>

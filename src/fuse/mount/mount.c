@@ -46,7 +46,7 @@
 
 #define LITTLE_MEMORY (256U << 20)
 
-/* libfuse's own messages; most are about requests that nobody waits for any more. */
+/* libfuse's own messages; most are about requests whose callers wait no more. */
 static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
 {
     char line[256];
@@ -249,7 +249,7 @@ static int serve(struct mfs_fuse *m, int channel, struct mfs_err *err)
 }
 
 /* Lets go of the device, which ends the connection: each call that still waits for an answer gets
- * an error. In its place comes a pipe that nobody reads, on which poll(2) says what libfuse takes
+ * an error. In its place comes a pipe that is never read, on which poll(2) says what libfuse takes
  * as "unmounted already"; else it would unmount whatever is at the path by now. */
 static void let_go(struct fuse_session *se)
 {
@@ -271,7 +271,7 @@ static bool is_unmounted(struct fuse_session *se)
     return poll(&device, 1, 0) == 1 && (device.revents & POLLERR);
 }
 
-/* First nobody waits for us any more. */
+/* First no call waits for this mount any more. */
 static void end_session(struct mfs_fuse *m)
 {
     bool later;

@@ -1,3 +1,6 @@
+/* A queue of jobs and the thread that performs them in order. A job is queued, being performed, or
+ * finished; its number says which, as numbers grow and jobs finish in their order. Invariant:
+ * `done` of each job that was taken is called exactly once, also when the queue stops. */
 #include "fuse/mount/notify.h"
 
 #include <errno.h>
@@ -270,7 +273,7 @@ static uint64_t enqueue_new(struct mfs_notify *n, struct job new)
     return number;
 }
 
-/* Are all pages of the file to be dropped, and nobody has begun? */
+/* Are all pages of the file to be dropped, by a job that has not begun? */
 static bool is_queued(struct mfs_notify *n, uint64_t ino)
 {
     const struct job *j;

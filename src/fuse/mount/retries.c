@@ -1,3 +1,6 @@
+/* An entry per thread that tries again. It is free; or it belongs to a thread, until the thread's
+ * call is over or MOMENT has passed without a request of it under way. An entry may hold a file
+ * open, which is released with it. */
 #include "fuse/mount/retries.h"
 
 #include <errno.h>
@@ -56,7 +59,7 @@ void mfs_retries_stale(struct mfs_retries *r, pid_t thread)
 {
     struct retry *e;
 
-    if (thread == 0) /* of another PID namespace: nobody can tell these apart */
+    if (thread == 0) /* of another PID namespace: all threads there have this number */
         return;
     pthread_mutex_lock(&r->lock);
     e = find(r, thread);

@@ -8,7 +8,7 @@
 #include "fuse/ops/ops.h"
 
 #define STATFS_BLOCK 4096U
-#define OWNED_TRIES  100 /* in each of which somebody has changed owner or group */
+#define OWNED_TRIES  100 /* in each of which another call has changed owner or group */
 
 void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
@@ -84,7 +84,7 @@ static int look_at_group(fuse_req_t req, struct mfs_fuse *m, uint64_t ino, uint3
     return 0;
 }
 
-/* Is the process one that need not be the owner? Then of whoever that is now. */
+/* Is the process one that need not be the owner? Then of its present owner. */
 static bool look_at_process(fuse_req_t req, struct mfs_fuse *m, uint64_t ino, uint32_t mask,
                             struct mfs_owned *owned)
 {

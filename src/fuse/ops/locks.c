@@ -15,7 +15,7 @@ static void answer(void *arg, int rc)
 {
     struct pending *p = arg;
 
-    /* After this nobody interrupts any more, nor is about to. */
+    /* After this no thread interrupts any more, nor is about to. */
     if (p->waiter != NULL)
         fuse_req_interrupt_func(p->req, NULL, NULL);
     fuse_reply_err(p->req, -rc);

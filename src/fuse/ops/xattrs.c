@@ -71,8 +71,8 @@ static int look_at_group(fuse_req_t req, struct mfs_fuse *m, fuse_ino_t ino, str
     return rc;
 }
 
-/* Who has to own what gets that attribute: an ACL is its owner's. Of others the kernel asks for the
- * right to write, and for that what the owner is now, or for capabilities. */
+/* The owner that an inode has to have to get that attribute: an ACL is its owner's. Of others the
+ * kernel asks for the right to write, and for that what the owner is now, or for capabilities. */
 static struct mfs_owned owned_for(fuse_req_t req, const char *name)
 {
     bool acl = strcmp(name, MFS_ACL_ACCESS) == 0 || strcmp(name, MFS_ACL_DEFAULT) == 0;
@@ -80,7 +80,7 @@ static struct mfs_owned owned_for(fuse_req_t req, const char *name)
     return acl ? mfs_op_owned(req) : (struct mfs_owned){0};
 }
 
-/* Is the process one that need not be the owner? Then of whoever that is now. */
+/* Is the process one that need not be the owner? Then of its present owner. */
 static bool look_at_process(fuse_req_t req, struct mfs_fuse *m, uint64_t ino,
                             struct mfs_owned *owned)
 {

@@ -1,3 +1,11 @@
+/* A list of waiters, and threads that try for their locks. A waiter is on the list (waiting for its
+ * next try), with a thread that tries, or with the thread that drops pages for its lock; then it is
+ * answered and freed.
+ *
+ * Invariants: a waiter is on the list or with one thread, never both; asked[0 … nasked) are the
+ * partitions that threads are asking now, so that a partition that does not answer holds one thread
+ * and the others of its waiters only look again; one idle thread at a time has a look due (`look`).
+ */
 #include "vfs/locks/lock_wait.h"
 
 #include <assert.h>

@@ -116,7 +116,7 @@ int mfs_vfs_rmdir(struct mfs_vfs *vfs, uint64_t parent, const char *name)
 }
 
 /* What overlayfs takes for "nothing here". A directory's default ACL has nothing to say about what
- * nobody may use. */
+ * must not be used. */
 static int rename_leaving(struct mfs_vfs *vfs, uint64_t parent, const char *name,
                           uint64_t new_parent, const char *new_name, unsigned flags,
                           const struct mfs_cred *cred)
