@@ -97,16 +97,16 @@ static int picture_take(const struct mfs_cm *cm, struct picture *p)
         return -ENOMEM;
     }
     for (uint32_t i = 0; i < p->n; i++) {
-        const struct mfs_cm_live *l = cm->live[i];
-        double takes = needed(cm, (double)l->last.memory_used, l->parts_seen);
+        const struct mfs_node *node = cm->nodes[i];
+        double takes = needed(cm, (double)node->last.memory_used, node->parts_seen);
 
         p->node[i] = &cm->state.node[i];
-        p->id[i] = l->node->id;
-        p->limit[i] = l->node->bandwidth > 0;
-        p->whole &= l->conn && l->reported && l->last.memory_capacity;
+        p->id[i] = node->record->id;
+        p->limit[i] = node->record->bandwidth > 0;
+        p->whole &= node->conn && node->reported && node->last.memory_capacity;
         used += takes;
-        capacity += (double)l->last.memory_capacity;
-        p->fullest = fmax(p->fullest, takes / fmax((double)l->last.memory_capacity, 1));
+        capacity += (double)node->last.memory_capacity;
+        p->fullest = fmax(p->fullest, takes / fmax((double)node->last.memory_capacity, 1));
     }
     p->all = used / fmax(capacity, 1);
     mfs_weights_bandwidth(p->node, p->n, p->bandwidth);
@@ -137,7 +137,7 @@ static bool last_is_full(const struct mfs_cm *cm, const struct picture *p)
         return false;
     last = mfs_rebalance_last(count, p->bandwidth, p->n);
     free(count);
-    r = &cm->live[last]->last;
+    r = &cm->nodes[last]->last;
     return p->known && fmax(r->bandwidth_in, r->bandwidth_out) > FULL * p->bandwidth[last];
 }
 
@@ -147,8 +147,8 @@ static void take_traffic(struct mfs_autobalance *a, const struct picture *p)
     double in = 0, out = 0;
 
     for (uint32_t i = 0; i < a->cm->state.nnodes; i++) {
-        in += a->cm->live[i]->last.bandwidth_in;
-        out += a->cm->live[i]->last.bandwidth_out;
+        in += a->cm->nodes[i]->last.bandwidth_in;
+        out += a->cm->nodes[i]->last.bandwidth_out;
     }
     a->traffic += (fmax(in, out) - a->traffic) * LATELY;
     a->full_now = last_is_full(a->cm, p);

@@ -100,17 +100,17 @@ static bool look(const struct mfs_cm *cm, struct mfs_policy_view *v)
                                   .partitions = cm->state.nparts,
                                   .changing = mfs_cm_changing(cm)};
     for (uint32_t i = 0; i < cm->state.nnodes && !v->changing; i++) {
-        const struct mfs_cm_live *l = cm->live[i];
+        const struct mfs_node *n = cm->nodes[i];
         uint64_t used;
         double full;
 
-        if (!l->conn || !l->reported || !l->last.memory_capacity)
+        if (!n->conn || !n->reported || !n->last.memory_capacity)
             return false;
-        used = l->last.memory_used +
-               (uint64_t)l->parts_seen * MFS_CAPACITY_NEXT_WRITES * cm->state.stripe_size;
-        full = (double)used / (double)l->last.memory_capacity;
+        used = n->last.memory_used +
+               (uint64_t)n->parts_seen * MFS_CAPACITY_NEXT_WRITES * cm->state.stripe_size;
+        full = (double)used / (double)n->last.memory_capacity;
         v->used += used;
-        v->capacity += l->last.memory_capacity;
+        v->capacity += n->last.memory_capacity;
         if (full > v->fullest)
             v->fullest = full;
     }

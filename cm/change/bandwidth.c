@@ -29,20 +29,20 @@ static double now(void)
     return (double)mfs_clock_mono() / (double)MFS_SEC;
 }
 
-void mfs_bandwidth_reported(struct mfs_cm *cm, const struct mfs_cm_live *l,
+void mfs_bandwidth_reported(struct mfs_cm *cm, const struct mfs_node *n,
                             const struct mfs_msg_report *m)
 {
     struct mfs_estimator *e = cm->bandwidth->estimator;
 
-    if (!mfs_estimator_add(e, l->node->id))
-        mfs_estimator_report(e, now(), l->node->id, m->bandwidth_in, m->bandwidth_out, m->peer,
+    if (!mfs_estimator_add(e, n->record->id))
+        mfs_estimator_report(e, now(), n->record->id, m->bandwidth_in, m->bandwidth_out, m->peer,
                              m->npeers);
 }
 
-void mfs_bandwidth_forget(struct mfs_cm *cm, const struct mfs_cm_live *l)
+void mfs_bandwidth_forget(struct mfs_cm *cm, const struct mfs_node *n)
 {
     if (cm->bandwidth)
-        mfs_estimator_remove(cm->bandwidth->estimator, l->node->id);
+        mfs_estimator_remove(cm->bandwidth->estimator, n->record->id);
 }
 
 /* ---- what is known --------------------------------------------------------------------------- */
@@ -61,12 +61,12 @@ static double told(const struct mfs_cm *cm, const struct mfs_cm_node *n)
 }
 
 /* What an earlier cm or a probe has put into the node since the last look. */
-static void adopt(struct mfs_bandwidth *b, struct mfs_cm_live *l)
+static void adopt(struct mfs_bandwidth *b, struct mfs_node *n)
 {
-    if (l->node->bandwidth != l->bandwidth_known &&
-        strcmp(l->node->bandwidth_from, MFS_BANDWIDTH_TOLD) != 0)
-        mfs_estimator_recall(b->estimator, l->node->id, l->node->bandwidth);
-    l->bandwidth_known = l->node->bandwidth;
+    if (n->record->bandwidth != n->bandwidth_known &&
+        strcmp(n->record->bandwidth_from, MFS_BANDWIDTH_TOLD) != 0)
+        mfs_estimator_recall(b->estimator, n->record->id, n->record->bandwidth);
+    n->bandwidth_known = n->record->bandwidth;
 }
 
 static const char *origin(const struct mfs_cm_node *n, double rate, double ceiling)
@@ -95,20 +95,21 @@ static void tell(const struct mfs_cm *cm, const struct mfs_cm_node *n, double ra
 }
 
 /* Returns whether that is a change to be kept. */
-static bool take(struct mfs_bandwidth *b, struct mfs_cm_live *l)
+static bool take(struct mfs_bandwidth *b, struct mfs_node *n)
 {
-    double rate = mfs_estimator_capacity(b->estimator, l->node->id), most = told(b->cm, l->node);
+    double rate = mfs_estimator_capacity(b->estimator, n->record->id),
+           most = told(b->cm, n->record);
     const char *from;
 
     if (most > 0 && (rate <= 0 || rate > (1 - SLACK) * most))
         rate = most;
-    from = origin(l->node, rate, most);
-    if (!differ(rate, l->node->bandwidth, CHANGE) && !strcmp(from, l->node->bandwidth_from))
+    from = origin(n->record, rate, most);
+    if (!differ(rate, n->record->bandwidth, CHANGE) && !strcmp(from, n->record->bandwidth_from))
         return false;
-    if (differ(rate, l->node->bandwidth, NEWS))
-        tell(b->cm, l->node, rate);
-    l->node->bandwidth = l->bandwidth_known = rate;
-    mfs_text_copy(l->node->bandwidth_from, sizeof l->node->bandwidth_from, from);
+    if (differ(rate, n->record->bandwidth, NEWS))
+        tell(b->cm, n->record, rate);
+    n->record->bandwidth = n->bandwidth_known = rate;
+    mfs_text_copy(n->record->bandwidth_from, sizeof n->record->bandwidth_from, from);
     return true;
 }
 
@@ -123,10 +124,10 @@ static void look(void *arg)
         return;
     mfs_estimator_look(b->estimator, now());
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        if (mfs_estimator_add(b->estimator, cm->live[i]->node->id))
+        if (mfs_estimator_add(b->estimator, cm->nodes[i]->record->id))
             continue;
-        adopt(b, cm->live[i]);
-        changed |= take(b, cm->live[i]);
+        adopt(b, cm->nodes[i]);
+        changed |= take(b, cm->nodes[i]);
     }
     rc = changed ? mfs_cm_state_note(&cm->state, cm->paths->state) : 0;
     if (rc)

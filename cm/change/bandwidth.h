@@ -15,8 +15,8 @@ int mfs_bandwidth_init(struct mfs_cm *cm);
 void mfs_bandwidth_fini(struct mfs_cm *cm);
 
 /* A report has come; a node that has gone is forgotten. */
-void mfs_bandwidth_reported(struct mfs_cm *cm, const struct mfs_cm_live *l,
+void mfs_bandwidth_reported(struct mfs_cm *cm, const struct mfs_node *n,
                             const struct mfs_msg_report *m);
-void mfs_bandwidth_forget(struct mfs_cm *cm, const struct mfs_cm_live *l);
+void mfs_bandwidth_forget(struct mfs_cm *cm, const struct mfs_node *n);
 
 #endif

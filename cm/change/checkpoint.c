@@ -165,7 +165,7 @@ static void name_parts(const struct mfs_cm *cm, uint32_t node, struct mfs_msg_im
             m->part[m->nparts++].index = i;
 }
 
-static int ask(struct mfs_checkpointing *k, struct mfs_cm_live *l, int64_t limit)
+static int ask(struct mfs_checkpointing *k, struct mfs_node *n, int64_t limit)
 {
     struct mfs_msg_image m = {0};
     int rc = 0;
@@ -177,10 +177,10 @@ static int ask(struct mfs_checkpointing *k, struct mfs_cm_live *l, int64_t limit
         m.part = calloc(k->cm->state.nparts, sizeof *m.part);
         rc = m.part ? 0 : -ENOMEM;
         if (!rc)
-            name_parts(k->cm, l->node->id, &m);
+            name_parts(k->cm, n->record->id, &m);
     }
     if (!rc)
-        rc = l->conn ? mfs_conn_request(l->conn, MFS_MSG_IMAGE, &m, limit, answered, k) : -ENOTCONN;
+        rc = n->conn ? mfs_conn_request(n->conn, MFS_MSG_IMAGE, &m, limit, answered, k) : -ENOTCONN;
     free(m.part);
     return rc;
 }
@@ -212,16 +212,16 @@ static void begin_step(struct mfs_checkpointing *k, const char *step)
     limit = limit_of(k);
     k->waiting = 1; /* ours */
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        struct mfs_cm_live *l = cm->live[i];
+        struct mfs_node *n = cm->nodes[i];
 
         /* One whose partitions have been taken over meanwhile has images all the same. */
-        if (!mfs_cm_state_count(&cm->state, l->node->id) && strcmp(step, MFS_IMAGE_DROP))
+        if (!mfs_cm_state_count(&cm->state, n->record->id) && strcmp(step, MFS_IMAGE_DROP))
             continue;
-        rc = ask(k, l, limit);
+        rc = ask(k, n, limit);
         if (!rc)
             k->waiting++;
         else if (strcmp(step, MFS_IMAGE_DROP))
-            failed(k, rc, l->node->name, rc == -ENOTCONN ? "it is not connected" : strerror(-rc));
+            failed(k, rc, n->record->name, rc == -ENOTCONN ? "it is not connected" : strerror(-rc));
     }
     if (!--k->waiting)
         step_over(k);
@@ -359,8 +359,8 @@ static void give_up(struct mfs_checkpointing *k, const char *why)
         return;
     }
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (cm->live[i]->conn)
-            mfs_conn_request(cm->live[i]->conn, MFS_MSG_IMAGE, &m, STEP_TIME, nobody_waits, NULL);
+        if (cm->nodes[i]->conn)
+            mfs_conn_request(cm->nodes[i]->conn, MFS_MSG_IMAGE, &m, STEP_TIME, nobody_waits, NULL);
 }
 
 void mfs_checkpoint_hung_up(struct mfs_cm *cm, const struct mfs_conn *c)
@@ -405,7 +405,7 @@ void mfs_checkpoint_progress(const struct mfs_cm *cm, struct mfs_progress *p)
     for (uint32_t i = 0; i < cm->state.nparts; i++)
         p->bytes_total += cm->part_bytes[i];
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        p->bytes += cm->live[i]->last.image_bytes;
+        p->bytes += cm->nodes[i]->last.image_bytes;
     seconds = (double)(mfs_clock_mono() - k->write_began) / 1e9;
     if (seconds > 0)
         p->rate = (double)p->bytes / seconds;

@@ -92,31 +92,31 @@ static bool in_lane(const struct lane *l, uint32_t id)
 }
 
 /* What is unknown may be fast. */
-static double speed(const struct mfs_cm_live *l)
+static double speed(const struct mfs_node *n)
 {
-    return l->node->bandwidth > 0 ? l->node->bandwidth : INFINITY;
+    return n->record->bandwidth > 0 ? n->record->bandwidth : INFINITY;
 }
 
 /* The fastest others, into help[]; returns their number. */
 static uint32_t choose_help(const struct lane *l, uint32_t target,
-                            struct mfs_cm_live *help[MFS_CM_PROBE_HELP])
+                            struct mfs_node *help[MFS_CM_PROBE_HELP])
 {
     const struct mfs_cm *cm = l->probe->cm;
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        struct mfs_cm_live *one = cm->live[i];
+        struct mfs_node *one = cm->nodes[i];
         uint32_t at = n;
 
-        if (!one->conn || one->node->id == target ||
-            (!l->others_help && !in_lane(l, one->node->id)))
+        if (!one->conn || one->record->id == target ||
+            (!l->others_help && !in_lane(l, one->record->id)))
             continue;
         while (at > 0 && speed(help[at - 1]) < speed(one))
             at--;
         if (at == MFS_CM_PROBE_HELP)
             continue;
         n += n < MFS_CM_PROBE_HELP;
-        memmove(help + at + 1, help + at, (n - at - 1) * sizeof(struct mfs_cm_live *));
+        memmove(help + at + 1, help + at, (n - at - 1) * sizeof(struct mfs_node *));
         help[at] = one;
     }
     return n;
@@ -126,22 +126,23 @@ static uint32_t choose_help(const struct lane *l, uint32_t target,
 
 static void note(struct mfs_cm *cm, uint32_t id, double in, double out)
 {
-    struct mfs_cm_live *l = mfs_nodes_find(cm, id);
+    struct mfs_node *n = mfs_nodes_find(cm, id);
 
-    if (!l || !(fmin(in, out) > 0))
+    if (!n || !(fmin(in, out) > 0))
         return;
-    l->node->bandwidth = fmin(in, out);
-    mfs_text_copy(l->node->bandwidth_from, sizeof l->node->bandwidth_from, MFS_BANDWIDTH_PROBED);
-    mfs_event_add(cm->paths->events, l->node->name, "probed", "in %s/s, out %s/s",
+    n->record->bandwidth = fmin(in, out);
+    mfs_text_copy(n->record->bandwidth_from, sizeof n->record->bandwidth_from,
+                  MFS_BANDWIDTH_PROBED);
+    mfs_event_add(cm->paths->events, n->record->name, "probed", "in %s/s, out %s/s",
                   MFS_TEXT_BYTES((uint64_t)in), MFS_TEXT_BYTES((uint64_t)out));
 }
 
 static void failed(struct lane *l, const char *why)
 {
-    const struct mfs_cm_live *node = mfs_nodes_find(l->probe->cm, l->node[l->at]);
+    const struct mfs_node *node = mfs_nodes_find(l->probe->cm, l->node[l->at]);
 
     if (node)
-        mfs_event_add(l->probe->cm->paths->events, node->node->name, "not-probed", "%s", why);
+        mfs_event_add(l->probe->cm->paths->events, node->record->name, "not-probed", "%s", why);
 }
 
 static void measured(void *arg, const struct mfs_err *err, const void *reply)
@@ -166,14 +167,14 @@ static void met(void *arg, const struct mfs_err *err, const void *reply)
         mfs_info(AREA, "%s", err->msg);
 }
 
-static uint32_t call_help(const struct lane *l, const struct mfs_cm_live *target, uint32_t port)
+static uint32_t call_help(const struct lane *l, const struct mfs_node *target, uint32_t port)
 {
-    struct mfs_cm_live *help[MFS_CM_PROBE_HELP];
+    struct mfs_node *help[MFS_CM_PROBE_HELP];
     struct mfs_msg_probe m = l->how;
-    uint32_t n = choose_help(l, target->node->id, help), called = 0;
+    uint32_t n = choose_help(l, target->record->id, help), called = 0;
 
     mfs_text_copy(m.step, sizeof m.step, MFS_PROBE_MEET);
-    mfs_text_copy(m.host, sizeof m.host, target->node->address);
+    mfs_text_copy(m.host, sizeof m.host, target->record->address);
     m.port = port;
     for (uint32_t i = 0; i < n; i++)
         called += !mfs_conn_request(help[i]->conn, MFS_MSG_PROBE, &m, TURN_TIME, met, NULL);
@@ -184,7 +185,7 @@ static void opened(void *arg, const struct mfs_err *err, const void *reply)
 {
     const struct mfs_msg_probe_reply *r = reply;
     struct lane *l = arg;
-    const struct mfs_cm_live *target = mfs_nodes_find(l->probe->cm, l->node[l->at]);
+    const struct mfs_node *target = mfs_nodes_find(l->probe->cm, l->node[l->at]);
     int rc = -ENOTCONN;
 
     if (err)
@@ -202,7 +203,7 @@ static void opened(void *arg, const struct mfs_err *err, const void *reply)
 /* Begins with the node at l->at, if it can be measured. */
 static int begin_turn(struct lane *l)
 {
-    const struct mfs_cm_live *target = mfs_nodes_find(l->probe->cm, l->node[l->at]);
+    const struct mfs_node *target = mfs_nodes_find(l->probe->cm, l->node[l->at]);
     struct mfs_msg_probe open = {0};
     int rc;
 
@@ -237,9 +238,9 @@ static uint32_t choose_nodes(const struct mfs_cm *cm, const uint32_t *node, uint
     uint32_t chosen = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        const struct mfs_cm_live *l = mfs_nodes_find(cm, node[i]);
+        const struct mfs_node *there = mfs_nodes_find(cm, node[i]);
 
-        if (l && l->conn && strcmp(l->node->bandwidth_from, MFS_BANDWIDTH_TOLD))
+        if (there && there->conn && strcmp(there->record->bandwidth_from, MFS_BANDWIDTH_TOLD))
             out[chosen++] = node[i];
     }
     return cm->state.nnodes > 1 ? chosen : 0;

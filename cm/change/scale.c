@@ -310,7 +310,7 @@ static void describe(struct mfs_cm_scale *sc, const struct mfs_scale_draft *d, c
 static void untake(struct mfs_cm *cm, const struct mfs_scale_draft *d)
 {
     while (cm->state.nnodes > d->from)
-        mfs_nodes_remove(cm, cm->live[cm->state.nnodes - 1]);
+        mfs_nodes_remove(cm, cm->nodes[cm->state.nnodes - 1]);
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         cm->state.node[i].turn[0] = '\0';
     cm->state.scale = (struct mfs_cm_scale){0};

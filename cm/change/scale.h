@@ -35,8 +35,8 @@ void mfs_scale_progress(const struct mfs_cm *cm, struct mfs_progress *p);
 void mfs_scale_resume(struct mfs_cm *cm);
 
 /* What befalls a node. gone: true when that is all that is to be done about it. */
-void mfs_scale_joined(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *m);
-bool mfs_scale_gone(struct mfs_cm *cm, struct mfs_cm_live *l, const char *how);
+void mfs_scale_joined(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_msg_join *m);
+bool mfs_scale_gone(struct mfs_cm *cm, struct mfs_node *n, const char *how);
 
 /* The deployment is being stopped: tells those who wait, and does nothing more. */
 void mfs_scale_stop(struct mfs_cm *cm);

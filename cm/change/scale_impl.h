@@ -43,7 +43,7 @@ void mfs_scale_draft_clear(struct mfs_scale_draft *d);
 /* The plan for the nodes in the state, those that leave giving everything. */
 int mfs_scale_plan(const struct mfs_cm *cm, struct mfs_plan *plan, struct mfs_err *err);
 /* Has every node that runs partitions told its figures? NULL, or the first that has not. */
-const struct mfs_cm_live *mfs_scale_silent(const struct mfs_cm *cm);
+const struct mfs_node *mfs_scale_silent(const struct mfs_cm *cm);
 /* Does a node that is to leave run partitions? After all moves of a plan: a replica has taken over
  * there meanwhile. */
 bool mfs_scale_filled(const struct mfs_cm *cm);

@@ -28,9 +28,9 @@
 
 /* ---- coming ---------------------------------------------------------------------------------- */
 
-static bool coming(const struct mfs_cm_live *l)
+static bool coming(const struct mfs_node *n)
 {
-    return mfs_scale_in(l->cm, MFS_SCALE_COME) && !strcmp(l->node->turn, MFS_NODE_COMING);
+    return mfs_scale_in(n->cm, MFS_SCALE_COME) && !strcmp(n->record->turn, MFS_NODE_COMING);
 }
 
 static void stop_looking(struct mfs_scale *s)
@@ -40,14 +40,14 @@ static void stop_looking(struct mfs_scale *s)
 }
 
 /* Of several failures the first counts. */
-static void not_come(struct mfs_cm_live *l, int code, const char *why)
+static void not_come(struct mfs_node *n, int code, const char *why)
 {
-    struct mfs_scale *s = l->cm->scale;
+    struct mfs_scale *s = n->cm->scale;
 
     if (s->failure.code)
         return;
-    mfs_scale_failed(s, code, "%s: %s", l->node->name, why);
-    mfs_failure_write(l->cm, l, s->failure.msg, l->step == MFS_STEP_MOUNT);
+    mfs_scale_failed(s, code, "%s: %s", n->record->name, why);
+    mfs_failure_write(n->cm, n, s->failure.msg, n->step == MFS_STEP_MOUNT);
     stop_looking(s);
     mfs_scale_undo(s);
 }
@@ -55,7 +55,7 @@ static void not_come(struct mfs_cm_live *l, int code, const char *why)
 static bool all_have_come(const struct mfs_cm *cm)
 {
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (coming(cm->live[i]) && cm->live[i]->step != MFS_STEP_DONE)
+        if (coming(cm->nodes[i]) && cm->nodes[i]->step != MFS_STEP_DONE)
             return false;
     return true;
 }
@@ -75,7 +75,7 @@ static int probe_coming(struct mfs_cm *cm)
     int rc = -ENOMEM;
 
     for (uint32_t i = 0; node && i < cm->state.nnodes; i++) {
-        if (coming(cm->live[i]))
+        if (coming(cm->nodes[i]))
             node[n++] = cm->state.node[i].id;
     }
     if (node)
@@ -84,14 +84,14 @@ static int probe_coming(struct mfs_cm *cm)
     return rc;
 }
 
-static void come(struct mfs_cm_live *l)
+static void come(struct mfs_node *n)
 {
-    struct mfs_cm *cm = l->cm;
+    struct mfs_cm *cm = n->cm;
 
-    l->step = MFS_STEP_DONE;
-    memcpy(l->mount, l->node->mount, sizeof l->mount);
-    mfs_event_add(cm->paths->events, l->node->name, "came", "%s%s%s", l->node->address,
-                  *l->node->mount ? ", mounted at " : "", l->node->mount);
+    n->step = MFS_STEP_DONE;
+    memcpy(n->mount, n->record->mount, sizeof n->mount);
+    mfs_event_add(cm->paths->events, n->record->name, "came", "%s%s%s", n->record->address,
+                  *n->record->mount ? ", mounted at " : "", n->record->mount);
     if (!all_have_come(cm))
         return;
     stop_looking(cm->scale);
@@ -101,65 +101,65 @@ static void come(struct mfs_cm_live *l)
         mfs_scale_have_come(cm->scale);
 }
 
-static void next_step(struct mfs_cm_live *l);
+static void next_step(struct mfs_node *n);
 
 static void answered(void *arg, const struct mfs_err *err, const void *reply)
 {
-    struct mfs_cm_live *l = arg;
+    struct mfs_node *n = arg;
 
     (void)reply;
     /* A node that has lost its connection comes again, or its process has ended. */
-    if (!coming(l) || (err && err->code == -ECONNABORTED))
+    if (!coming(n) || (err && err->code == -ECONNABORTED))
         return;
     if (err) {
-        not_come(l, err->code, err->msg);
+        not_come(n, err->code, err->msg);
         return;
     }
-    l->step++;
-    next_step(l);
+    n->step++;
+    next_step(n);
 }
 
-static int ask(struct mfs_cm_live *l)
+static int ask(struct mfs_node *n)
 {
-    const struct mfs_cm_state *st = &l->cm->state;
+    const struct mfs_cm_state *st = &n->cm->state;
     struct mfs_msg_assign assign = {
-        .nparts = st->nparts, .stripe_size = st->stripe_size, .memory = l->node->memory};
+        .nparts = st->nparts, .stripe_size = st->stripe_size, .memory = n->record->memory};
     struct mfs_msg_table table = {st->table};
     struct mfs_msg_mount mount = {0};
 
-    switch (l->step) {
+    switch (n->step) {
     case MFS_STEP_ASSIGN:
-        return mfs_conn_request(l->conn, MFS_MSG_ASSIGN, &assign, ASSIGN_TIME, answered, l);
+        return mfs_conn_request(n->conn, MFS_MSG_ASSIGN, &assign, ASSIGN_TIME, answered, n);
     case MFS_STEP_TABLE:
-        return mfs_conn_request(l->conn, MFS_MSG_TABLE, &table, TABLE_TIME, answered, l);
+        return mfs_conn_request(n->conn, MFS_MSG_TABLE, &table, TABLE_TIME, answered, n);
     default:
-        memcpy(mount.path, l->node->mount, sizeof mount.path);
+        memcpy(mount.path, n->record->mount, sizeof mount.path);
         memcpy(mount.options, st->mount_options, sizeof mount.options);
-        return mfs_conn_request(l->conn, MFS_MSG_MOUNT, &mount, MOUNT_TIME, answered, l);
+        return mfs_conn_request(n->conn, MFS_MSG_MOUNT, &mount, MOUNT_TIME, answered, n);
     }
 }
 
-static void next_step(struct mfs_cm_live *l)
+static void next_step(struct mfs_node *n)
 {
     int rc;
 
-    if (l->step == MFS_STEP_DONE || (l->step == MFS_STEP_MOUNT && !l->node->mount[0])) {
-        come(l);
+    if (n->step == MFS_STEP_DONE || (n->step == MFS_STEP_MOUNT && !n->record->mount[0])) {
+        come(n);
         return;
     }
-    rc = ask(l);
+    rc = ask(n);
     if (rc && rc != -ENOTCONN)
-        not_come(l, rc, strerror(-rc));
+        not_come(n, rc, strerror(-rc));
 }
 
-void mfs_scale_joined(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *m)
+void mfs_scale_joined(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_msg_join *m)
 {
     (void)cm;
     (void)m;
-    if (!coming(l))
+    if (!coming(n))
         return;
-    l->step = MFS_STEP_ASSIGN; /* each may be asked again */
-    next_step(l);
+    n->step = MFS_STEP_ASSIGN; /* each may be asked again */
+    next_step(n);
 }
 
 static void too_late(void *arg)
@@ -172,13 +172,13 @@ static void too_late(void *arg)
 
     s->timer = NULL;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        struct mfs_cm_live *l = cm->live[i];
+        struct mfs_node *n = cm->nodes[i];
 
-        if (!coming(l) || l->step == MFS_STEP_DONE)
+        if (!coming(n) || n->step == MFS_STEP_DONE)
             continue;
         snprintf(why, sizeof why, "waited %lld s for it %s", (long long)(COME_TIME / MFS_SEC),
-                 waited_for[l->step]);
-        not_come(l, -ETIMEDOUT, why);
+                 waited_for[n->step]);
+        not_come(n, -ETIMEDOUT, why);
         return;
     }
 }
@@ -189,15 +189,15 @@ void mfs_scale_come(struct mfs_scale *s)
 
     s->timer = mfs_loop_timer(cm->loop, COME_TIME, 0, too_late, s);
     for (uint32_t i = 0; i < cm->state.nnodes && !s->failure.code; i++) {
-        struct mfs_cm_live *l = cm->live[i];
+        struct mfs_node *n = cm->nodes[i];
         struct mfs_err err;
 
-        if (strcmp(l->node->turn, MFS_NODE_COMING))
+        if (strcmp(n->record->turn, MFS_NODE_COMING))
             continue;
-        l->step = MFS_STEP_JOIN;
+        n->step = MFS_STEP_JOIN;
         /* After a restart of cm it may be there already, or be given time to find us. */
-        if (!l->proc.pid && !l->restart && mfs_nodes_start(cm, l, &err))
-            not_come(l, err.code, err.msg);
+        if (!n->proc.pid && !n->restart && mfs_nodes_start(cm, n, &err))
+            not_come(n, err.code, err.msg);
     }
 }
 
@@ -205,58 +205,58 @@ void mfs_scale_come(struct mfs_scale *s)
 
 static void stopped(void *arg, const struct mfs_err *err, const void *reply)
 {
-    struct mfs_cm_live *l = arg;
+    struct mfs_node *n = arg;
 
     (void)reply;
     if (err && err->code != -ECONNABORTED)
-        mfs_warn("scale", "%s: stop: %s", l->node->name, err->msg);
+        mfs_warn("scale", "%s: stop: %s", n->record->name, err->msg);
 }
 
 /* A move may still have to end its source's process there, and a replica is given up first. */
-static bool needed(const struct mfs_cm_live *l)
+static bool needed(const struct mfs_node *n)
 {
-    const struct mfs_cm_state *st = &l->cm->state;
+    const struct mfs_cm_state *st = &n->cm->state;
 
-    if (mfs_replicas_at(l->cm, l->node->id))
+    if (mfs_replicas_at(n->cm, n->record->id))
         return true;
     for (uint32_t i = 0; i < st->nmoves; i++)
-        if (st->move[i].from == l->node->id || st->move[i].to == l->node->id)
+        if (st->move[i].from == n->record->id || st->move[i].to == n->record->id)
             return true;
     return false;
 }
 
 /* One that was killed is not started again only to end: what it left behind is cleared away. */
-static bool may_answer(const struct mfs_cm_live *l, int64_t left)
+static bool may_answer(const struct mfs_node *n, int64_t left)
 {
-    return l->conn || l->proc.pid || l->restart || left > GO_TIME - MFS_RETURN_TIME;
+    return n->conn || n->proc.pid || n->restart || left > GO_TIME - MFS_RETURN_TIME;
 }
 
 /* SIGTERM means the same to it. */
-static void tell_to_stop(struct mfs_cm_live *l)
+static void tell_to_stop(struct mfs_node *n)
 {
-    l->told = true;
-    mfs_timer_cancel(l->restart);
-    l->restart = NULL;
-    if (!l->conn || mfs_conn_request(l->conn, MFS_MSG_STOP, NULL, GO_TIME, stopped, l))
-        mfs_proc_kill(&l->proc, SIGTERM);
+    n->told = true;
+    mfs_timer_cancel(n->restart);
+    n->restart = NULL;
+    if (!n->conn || mfs_conn_request(n->conn, MFS_MSG_STOP, NULL, GO_TIME, stopped, n))
+        mfs_proc_kill(&n->proc, SIGTERM);
 }
 
 /* One whose process can't be seen may be there all the same, and is to find a new cm. */
-static bool may_find_us(const struct mfs_cm_live *l, int64_t now)
+static bool may_find_us(const struct mfs_node *n, int64_t now)
 {
-    return l->cm->provider->elsewhere && now - l->cm->began < MFS_RETURN_TIME;
+    return n->cm->provider->elsewhere && now - n->cm->began < MFS_RETURN_TIME;
 }
 
-static bool has_ended(struct mfs_cm_live *l, int64_t left)
+static bool has_ended(struct mfs_node *n, int64_t left)
 {
-    if (left < 0 && l->proc.pid)
-        mfs_proc_kill(&l->proc, SIGKILL);
+    if (left < 0 && n->proc.pid)
+        mfs_proc_kill(&n->proc, SIGKILL);
     /* A child of ours that has ended is still to be reaped, for which it is watched. Of one
      * elsewhere there may be nothing but its connection to tell. */
-    if ((l->conn || l->watch || (l->proc.pid && mfs_proc_alive(&l->proc))) && left > -FORCE_TIME)
+    if ((n->conn || n->watch || (n->proc.pid && mfs_proc_alive(&n->proc))) && left > -FORCE_TIME)
         return false;
     /* Its lm may have been killed, and left the others alone. */
-    return !mfs_cleanup_node_processes(l->cm->paths, l->node->id) || left <= -FORCE_TIME;
+    return !mfs_cleanup_node_processes(n->cm->paths, n->record->id) || left <= -FORCE_TIME;
 }
 
 static void given_back(void *arg, pid_t pid, int status)
@@ -275,19 +275,19 @@ static void give_back(const struct mfs_cm *cm, const struct mfs_cm_node *n)
         mfs_warn("scale", "%s: the end of process %d will not be noticed", n->name, (int)pid);
 }
 
-static void forget(struct mfs_cm_live *l)
+static void forget(struct mfs_node *n)
 {
-    struct mfs_cm *cm = l->cm;
+    struct mfs_cm *cm = n->cm;
     struct mfs_err err = {0};
     int rc;
 
-    if (mfs_cleanup_node_files(cm->paths, l->node->id, &err))
-        mfs_warn("scale", "%s: %s", l->node->name, err.msg);
-    give_back(cm, l->node);
-    mfs_bandwidth_forget(cm, l);
-    mfs_nodes_remove(cm, l);
-    mfs_migrate_left(cm, l->node->id);
-    mfs_event_add(cm->paths->events, l->node->name, "left", "%s now",
+    if (mfs_cleanup_node_files(cm->paths, n->record->id, &err))
+        mfs_warn("scale", "%s: %s", n->record->name, err.msg);
+    give_back(cm, n->record);
+    mfs_bandwidth_forget(cm, n);
+    mfs_nodes_remove(cm, n);
+    mfs_migrate_left(cm, n->record->id);
+    mfs_event_add(cm->paths->events, n->record->name, "left", "%s now",
                   MFS_TEXT_COUNT(cm->state.nnodes, "node"));
     rc = mfs_cm_state_save(&cm->state, cm->paths->state);
     if (rc)
@@ -302,23 +302,23 @@ static void look(void *arg)
     bool any = false, filled = false;
 
     for (uint32_t i = cm->state.nnodes; i-- > 0;) {
-        struct mfs_cm_live *l = cm->live[i];
+        struct mfs_node *n = cm->nodes[i];
 
-        if (!mfs_nodes_goes(l))
+        if (!mfs_nodes_goes(n))
             continue;
-        if (!l->told && mfs_cm_state_count(&cm->state, l->node->id)) {
+        if (!n->told && mfs_cm_state_count(&cm->state, n->record->id)) {
             filled = true; /* a replica there has taken over */
             continue;
         }
         any = true;
-        if (needed(l) && left > 0 && may_answer(l, left))
+        if (needed(n) && left > 0 && may_answer(n, left))
             continue;
-        if (!l->told && (l->conn || l->proc.pid))
-            tell_to_stop(l);
-        else if (!l->told && may_find_us(l, now))
+        if (!n->told && (n->conn || n->proc.pid))
+            tell_to_stop(n);
+        else if (!n->told && may_find_us(n, now))
             continue;
-        else if (has_ended(l, left))
-            forget(l);
+        else if (has_ended(n, left))
+            forget(n);
     }
     if (any)
         return;
@@ -337,15 +337,15 @@ void mfs_scale_go(struct mfs_scale *s)
         mfs_error("scale", "out of memory");
 }
 
-bool mfs_scale_gone(struct mfs_cm *cm, struct mfs_cm_live *l, const char *how)
+bool mfs_scale_gone(struct mfs_cm *cm, struct mfs_node *n, const char *how)
 {
     char why[128];
 
     (void)cm;
-    if (coming(l)) {
+    if (coming(n)) {
         snprintf(why, sizeof why, "its lm %s", how);
-        not_come(l, -ECHILD, why);
+        not_come(n, -ECHILD, why);
         return true;
     }
-    return mfs_nodes_goes(l);
+    return mfs_nodes_goes(n);
 }

@@ -104,11 +104,11 @@ static int target(const struct mfs_cm *cm, const struct mfs_msg_scale *what, uin
     return 0;
 }
 
-const struct mfs_cm_live *mfs_scale_silent(const struct mfs_cm *cm)
+const struct mfs_node *mfs_scale_silent(const struct mfs_cm *cm)
 {
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (!cm->live[i]->conn || !cm->live[i]->reported)
-            return cm->live[i];
+        if (!cm->nodes[i]->conn || !cm->nodes[i]->reported)
+            return cm->nodes[i];
     return NULL;
 }
 
@@ -125,23 +125,24 @@ bool mfs_scale_filled(const struct mfs_cm *cm)
 /* Nothing is moved to or from a node that is not there. */
 static int check_nodes(const struct mfs_cm *cm, struct mfs_err *err)
 {
-    const struct mfs_cm_live *silent = mfs_scale_silent(cm);
+    const struct mfs_node *silent = mfs_scale_silent(cm);
 
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        const struct mfs_cm_live *l = cm->live[i];
-        uint32_t due = mfs_cm_state_count(&cm->state, l->node->id);
+        const struct mfs_node *n = cm->nodes[i];
+        uint32_t due = mfs_cm_state_count(&cm->state, n->record->id);
 
-        if (!l->conn)
+        if (!n->conn)
             return mfs_err_set(err, -ENODEV,
                                "%s is not there: its lm is not connected (see cm events)",
-                               l->node->name);
-        if (mfs_nodes_lacks(l))
+                               n->record->name);
+        if (mfs_nodes_lacks(n))
             return mfs_err_set(err, -ENODEV,
                                "%s runs %u of its %u partitions; what the others held is lost "
                                "(see cm events)",
-                               l->node->name, l->parts_seen, due);
+                               n->record->name, n->parts_seen, due);
     }
-    return silent ? mfs_err_set(err, -EAGAIN, "%s has told no figures yet", silent->node->name) : 0;
+    return silent ? mfs_err_set(err, -EAGAIN, "%s has told no figures yet", silent->record->name)
+                  : 0;
 }
 
 static int choose_migration(const struct mfs_cm *cm, const struct mfs_msg_scale *what,

@@ -29,8 +29,7 @@ static void next_step(struct mfs_cm *cm);
 
 /* ---- failure --------------------------------------------------------------------------------- */
 
-void mfs_deploy_fail(struct mfs_cm *cm, const struct mfs_cm_live *node, int code, const char *fmt,
-                     ...)
+void mfs_deploy_fail(struct mfs_cm *cm, const struct mfs_node *node, int code, const char *fmt, ...)
 {
     char why[MFS_ERR_MSG_MAX];
     va_list ap;
@@ -41,7 +40,7 @@ void mfs_deploy_fail(struct mfs_cm *cm, const struct mfs_cm_live *node, int code
     vsnprintf(why, sizeof why, fmt, ap);
     va_end(ap);
     if (node)
-        mfs_err_set(&cm->failure, code, "%s: %s", node->node->name, why);
+        mfs_err_set(&cm->failure, code, "%s: %s", node->record->name, why);
     else
         mfs_err_set(&cm->failure, code, "%s", why);
     mfs_event_add(cm->paths->events, "cm", "start-failed", "%s", cm->failure.msg);
@@ -52,72 +51,72 @@ void mfs_deploy_fail(struct mfs_cm *cm, const struct mfs_cm_live *node, int code
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static void node_done(struct mfs_cm_live *l)
+static void node_done(struct mfs_node *n)
 {
-    struct mfs_cm *cm = l->cm;
+    struct mfs_cm *cm = n->cm;
 
-    l->done = true;
+    n->done = true;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (!cm->live[i]->done)
+        if (!cm->nodes[i]->done)
             return;
     next_step(cm);
 }
 
 /* Is this the answer that the step waits for? One that comes later than the end is of no use, and
  * when the connection is lost nodes.c finds out why. */
-static bool current(const struct mfs_cm_live *l, enum mfs_cm_step step, const struct mfs_err *err)
+static bool current(const struct mfs_node *n, enum mfs_cm_step step, const struct mfs_err *err)
 {
-    return l->cm->step == step && !mfs_cm_in_phase(l->cm, MFS_PHASE_STOPPING) &&
+    return n->cm->step == step && !mfs_cm_in_phase(n->cm, MFS_PHASE_STOPPING) &&
            (!err || err->code != -ECONNABORTED);
 }
 
-static void request(struct mfs_cm_live *l, enum mfs_msg type, const void *body, int64_t timeout,
+static void request(struct mfs_node *n, enum mfs_msg type, const void *body, int64_t timeout,
                     void (*done)(void *arg, const struct mfs_err *err, const void *reply))
 {
-    int rc = l->conn ? mfs_conn_request(l->conn, type, body, timeout, done, l) : -ENOTCONN;
+    int rc = n->conn ? mfs_conn_request(n->conn, type, body, timeout, done, n) : -ENOTCONN;
 
     if (rc)
-        mfs_deploy_fail(l->cm, l, rc, "cannot send \"%s\": %s", mfs_messages[type].name,
+        mfs_deploy_fail(n->cm, n, rc, "cannot send \"%s\": %s", mfs_messages[type].name,
                         strerror(-rc));
 }
 
 static void assigned(void *arg, const struct mfs_err *err, const void *reply)
 {
     const struct mfs_msg_assign_reply *r = reply;
-    struct mfs_cm_live *l = arg;
-    struct mfs_cm *cm = l->cm;
+    struct mfs_node *n = arg;
+    struct mfs_cm *cm = n->cm;
 
-    if (!current(l, MFS_STEP_ASSIGN, err))
+    if (!current(n, MFS_STEP_ASSIGN, err))
         return;
     if (err) {
-        mfs_deploy_fail(cm, l, err->code, "%s", err->msg);
+        mfs_deploy_fail(cm, n, err->code, "%s", err->msg);
         return;
     }
     for (uint32_t i = 0; i < r->nassigned; i++) {
         const struct mfs_assigned_part *p = &r->assigned[i];
 
-        if (p->index < cm->state.nparts && cm->state.part[p->index].node == l->node->id)
+        if (p->index < cm->state.nparts && cm->state.part[p->index].node == n->record->id)
             cm->assigned[p->index] = *p;
     }
-    node_done(l);
+    node_done(n);
 }
 
-static void assign(struct mfs_cm_live *l)
+static void assign(struct mfs_node *n)
 {
-    const struct mfs_cm_state *s = &l->cm->state;
+    const struct mfs_cm_state *s = &n->cm->state;
     struct mfs_msg_assign m = {
-        .nparts = s->nparts, .stripe_size = s->stripe_size, .memory = l->node->memory};
+        .nparts = s->nparts, .stripe_size = s->stripe_size, .memory = n->record->memory};
 
     memcpy(m.image_dir, s->image_dir, sizeof m.image_dir);
     m.assigned = calloc(s->nparts, sizeof *m.assigned);
     if (!m.assigned) {
-        mfs_deploy_fail(l->cm, NULL, -ENOMEM, "out of memory");
+        mfs_deploy_fail(n->cm, NULL, -ENOMEM, "out of memory");
         return;
     }
     for (uint32_t i = 0; i < s->nparts; i++) {
         struct mfs_assign_part *p = &m.assigned[m.nassigned];
 
-        if (s->part[i].node != l->node->id)
+        if (s->part[i].node != n->record->id)
             continue;
         p->index = i;
         p->format = true;
@@ -127,7 +126,7 @@ static void assign(struct mfs_cm_live *l)
         memcpy(p->admin_password, s->part[i].admin_password, sizeof p->admin_password);
         m.nassigned++;
     }
-    request(l, MFS_MSG_ASSIGN, &m, ASSIGN_TIME + mfs_cm_state_load_time(s), assigned);
+    request(n, MFS_MSG_ASSIGN, &m, ASSIGN_TIME + mfs_cm_state_load_time(s), assigned);
     free(m.assigned);
 }
 
@@ -165,15 +164,15 @@ static int make_table(struct mfs_cm *cm)
 
 static void table_held(void *arg, const struct mfs_err *err, const void *reply)
 {
-    struct mfs_cm_live *l = arg;
+    struct mfs_node *n = arg;
 
     (void)reply;
-    if (!current(l, MFS_STEP_TABLE, err))
+    if (!current(n, MFS_STEP_TABLE, err))
         return;
     if (err)
-        mfs_deploy_fail(l->cm, l, err->code, "%s", err->msg);
+        mfs_deploy_fail(n->cm, n, err->code, "%s", err->msg);
     else
-        node_done(l);
+        node_done(n);
 }
 
 static void push_all(struct mfs_cm *cm)
@@ -181,50 +180,50 @@ static void push_all(struct mfs_cm *cm)
     struct mfs_msg_table m = {cm->state.table};
 
     for (uint32_t i = 0; i < cm->state.nnodes && cm->step == MFS_STEP_TABLE; i++)
-        request(cm->live[i], MFS_MSG_TABLE, &m, TABLE_TIME, table_held);
+        request(cm->nodes[i], MFS_MSG_TABLE, &m, TABLE_TIME, table_held);
 }
 
 static void mounted(void *arg, const struct mfs_err *err, const void *reply)
 {
-    struct mfs_cm_live *l = arg;
+    struct mfs_node *n = arg;
 
     (void)reply;
     if (!err) {
-        mfs_text_copy(l->mount, sizeof l->mount, l->node->mount);
-        mfs_event_add(l->cm->paths->events, l->node->name, "mounted", "%s", l->node->mount);
+        mfs_text_copy(n->mount, sizeof n->mount, n->record->mount);
+        mfs_event_add(n->cm->paths->events, n->record->name, "mounted", "%s", n->record->mount);
     }
-    if (current(l, MFS_STEP_MOUNT, err)) {
+    if (current(n, MFS_STEP_MOUNT, err)) {
         if (err)
-            mfs_deploy_fail(l->cm, l, err->code, "%s", err->msg);
+            mfs_deploy_fail(n->cm, n, err->code, "%s", err->msg);
         else
-            node_done(l);
+            node_done(n);
     } else if (err && err->code != -ECONNABORTED) {
-        mfs_event_add(l->cm->paths->events, l->node->name, "mount-failed", "%s: %s", l->node->mount,
-                      err->msg);
+        mfs_event_add(n->cm->paths->events, n->record->name, "mount-failed", "%s: %s",
+                      n->record->mount, err->msg);
     }
 }
 
-void mfs_deploy_mount(struct mfs_cm *cm, struct mfs_cm_live *l)
+void mfs_deploy_mount(struct mfs_cm *cm, struct mfs_node *n)
 {
     struct mfs_msg_mount m = {0};
 
-    mfs_text_copy(m.path, sizeof m.path, l->node->mount);
+    mfs_text_copy(m.path, sizeof m.path, n->record->mount);
     mfs_text_copy(m.options, sizeof m.options, cm->state.mount_options);
     if (cm->step == MFS_STEP_MOUNT)
-        request(l, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME, mounted);
-    else if (l->conn)
-        mfs_conn_request(l->conn, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME, mounted, l);
+        request(n, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME, mounted);
+    else if (n->conn)
+        mfs_conn_request(n->conn, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME, mounted, n);
 }
 
 static void mount_all(struct mfs_cm *cm)
 {
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        cm->live[i]->done = !cm->live[i]->node->mount[0];
+        cm->nodes[i]->done = !cm->nodes[i]->record->mount[0];
     for (uint32_t i = 0; i < cm->state.nnodes && cm->step == MFS_STEP_MOUNT; i++)
-        if (cm->live[i]->node->mount[0])
-            mfs_deploy_mount(cm, cm->live[i]);
+        if (cm->nodes[i]->record->mount[0])
+            mfs_deploy_mount(cm, cm->nodes[i]);
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (!cm->live[i]->done)
+        if (!cm->nodes[i]->done)
             return;
     next_step(cm);
 }
@@ -235,8 +234,8 @@ static void end_waits(struct mfs_cm *cm)
     mfs_timer_cancel(cm->deadline);
     cm->deadline = NULL;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        mfs_timer_cancel(cm->live[i]->restart);
-        cm->live[i]->restart = NULL;
+        mfs_timer_cancel(cm->nodes[i]->restart);
+        cm->nodes[i]->restart = NULL;
     }
 }
 
@@ -272,11 +271,11 @@ static void next_step(struct mfs_cm *cm)
         return;
     cm->step++;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        cm->live[i]->done = false;
+        cm->nodes[i]->done = false;
     switch (cm->step) {
     case MFS_STEP_ASSIGN:
         for (uint32_t i = 0; i < cm->state.nnodes && !cm->failure.code; i++)
-            assign(cm->live[i]);
+            assign(cm->nodes[i]);
         break;
     case MFS_STEP_TABLE:
         rc = make_table(cm);
@@ -326,7 +325,7 @@ void mfs_deploy_joined(struct mfs_cm *cm)
     if (mfs_cm_probe_goes_on(cm))
         return;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (!cm->live[i]->conn)
+        if (!cm->nodes[i]->conn)
             return;
     if (!cm->state.probe || probe_all(cm))
         next_step(cm);
@@ -340,11 +339,11 @@ static void too_late(void *arg)
 
     cm->deadline = NULL;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        const struct mfs_cm_live *l = cm->live[i];
+        const struct mfs_node *n = cm->nodes[i];
 
-        if (cm->step == MFS_STEP_JOIN ? !l->conn : !l->done) {
+        if (cm->step == MFS_STEP_JOIN ? !n->conn : !n->done) {
             mfs_deploy_fail(
-                cm, l, -ETIMEDOUT, "waited %lld s for it %s",
+                cm, n, -ETIMEDOUT, "waited %lld s for it %s",
                 (long long)((START_TIME + mfs_cm_state_load_time(&cm->state)) / MFS_SEC),
                 waited_for[cm->step]);
             return;
@@ -365,7 +364,7 @@ void mfs_deploy_begin(struct mfs_cm *cm)
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         struct mfs_err err;
 
-        if (mfs_nodes_start(cm, cm->live[i], &err)) {
+        if (mfs_nodes_start(cm, cm->nodes[i], &err)) {
             mfs_deploy_fail(cm, NULL, err.code, "%s", err.msg);
             return;
         }
@@ -376,17 +375,17 @@ void mfs_deploy_begin(struct mfs_cm *cm)
 
 static void pushed(void *arg, const struct mfs_err *err, const void *reply)
 {
-    struct mfs_cm_live *l = arg;
+    struct mfs_node *n = arg;
 
     (void)reply;
     if (err && err->code != -ECONNABORTED)
-        mfs_event_add(l->cm->paths->events, l->node->name, "table-refused", "%s", err->msg);
+        mfs_event_add(n->cm->paths->events, n->record->name, "table-refused", "%s", err->msg);
 }
 
-void mfs_deploy_push(struct mfs_cm *cm, struct mfs_cm_live *l)
+void mfs_deploy_push(struct mfs_cm *cm, struct mfs_node *n)
 {
     struct mfs_msg_table m = {cm->state.table};
 
-    if (l->conn && m.table)
-        mfs_conn_request(l->conn, MFS_MSG_TABLE, &m, TABLE_TIME, pushed, l);
+    if (n->conn && m.table)
+        mfs_conn_request(n->conn, MFS_MSG_TABLE, &m, TABLE_TIME, pushed, n);
 }

@@ -7,9 +7,9 @@
 void mfs_deploy_begin(struct mfs_cm *cm);
 void mfs_deploy_joined(struct mfs_cm *cm); /* a node has joined while step is JOIN */
 /* Gives the start up: node's log, when not NULL, is shown with the reason. */
-void mfs_deploy_fail(struct mfs_cm *cm, const struct mfs_cm_live *node, int code, const char *fmt,
-                     ...) __attribute__((format(printf, 4, 5)));
-void mfs_deploy_push(struct mfs_cm *cm, struct mfs_cm_live *l); /* the table, outside the start */
-void mfs_deploy_mount(struct mfs_cm *cm, struct mfs_cm_live *l);
+void mfs_deploy_fail(struct mfs_cm *cm, const struct mfs_node *node, int code, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void mfs_deploy_push(struct mfs_cm *cm, struct mfs_node *n); /* the table, outside the start */
+void mfs_deploy_mount(struct mfs_cm *cm, struct mfs_node *n);
 
 #endif

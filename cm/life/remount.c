@@ -54,19 +54,19 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
     free(a);
 }
 
-static void ask(const struct mfs_cm *cm, const struct mfs_cm_live *l, struct remount *r)
+static void ask(const struct mfs_cm *cm, const struct mfs_node *n, struct remount *r)
 {
     struct asked *a = calloc(1, sizeof *a);
     struct mfs_msg_mount m = {0};
     struct mfs_err err;
     int rc = a ? -ENOTCONN : -ENOMEM;
 
-    mfs_text_copy(m.path, sizeof m.path, l->node->mount);
+    mfs_text_copy(m.path, sizeof m.path, n->record->mount);
     mfs_text_copy(m.options, sizeof m.options, cm->state.mount_options);
-    if (a && l->conn) {
-        *a = (struct asked){.of = r, .reported = !strcmp(l->mount, l->node->mount)};
-        mfs_text_copy(a->node, sizeof a->node, l->node->name);
-        rc = mfs_conn_request(l->conn, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME, answered, a);
+    if (a && n->conn) {
+        *a = (struct asked){.of = r, .reported = !strcmp(n->mount, n->record->mount)};
+        mfs_text_copy(a->node, sizeof a->node, n->record->name);
+        rc = mfs_conn_request(n->conn, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME, answered, a);
     }
     if (!rc) {
         r->awaited++;
@@ -74,7 +74,7 @@ static void ask(const struct mfs_cm *cm, const struct mfs_cm_live *l, struct rem
     }
     free(a);
     mfs_err_set(&err, rc, "cannot mount %s: its lm: %s", m.path, strerror(-rc));
-    fail(r, l->node->name, &err);
+    fail(r, n->record->name, &err);
 }
 
 void mfs_remount(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id)
@@ -87,7 +87,7 @@ void mfs_remount(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id)
     }
     *r = (struct remount){.conn = mfs_conn_get(c), .id = id, .awaited = 1};
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (cm->live[i]->node->mount[0] && !cm->live[i]->node->turn[0])
-            ask(cm, cm->live[i], r);
+        if (cm->nodes[i]->record->mount[0] && !cm->nodes[i]->record->turn[0])
+            ask(cm, cm->nodes[i], r);
     one_less(r);
 }

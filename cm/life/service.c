@@ -25,7 +25,7 @@
 static void settle(struct mfs_cm *cm)
 {
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (!cm->live[i]->conn && !cm->live[i]->node->turn[0])
+        if (!cm->nodes[i]->conn && !cm->nodes[i]->record->turn[0])
             return;
     if (!cm->settled)
         mfs_event_add(cm->paths->events, "cm", "adopted", "%s, epoch %llu, %lld ms",
@@ -36,40 +36,40 @@ static void settle(struct mfs_cm *cm)
 }
 
 /* A node of a running deployment is (again) there. */
-static void take_up(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *m)
+static void take_up(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_msg_join *m)
 {
-    uint32_t due = mfs_cm_state_count(&cm->state, l->node->id);
+    uint32_t due = mfs_cm_state_count(&cm->state, n->record->id);
 
-    mfs_nodes_counted(l, m);
-    l->delay = MFS_RESTART_FIRST;
-    mfs_migrate_joined(cm, l, m);
-    mfs_replicas_joined(cm, l, m);
+    mfs_nodes_counted(n, m);
+    n->delay = MFS_RESTART_FIRST;
+    mfs_migrate_joined(cm, n, m);
+    mfs_replicas_joined(cm, n, m);
     if (m->nassigned < due)
-        mfs_event_add(cm->paths->events, l->node->name, "partitions-lost",
+        mfs_event_add(cm->paths->events, n->record->name, "partitions-lost",
                       "runs %u of its %u partitions", m->nassigned, due);
     if (cm->state.table && m->epoch < cm->state.table->epoch)
-        mfs_deploy_push(cm, l);
-    if (l->node->mount[0] && !m->mount[0] && !mfs_nodes_goes(l))
-        mfs_deploy_mount(cm, l);
+        mfs_deploy_push(cm, n);
+    if (n->record->mount[0] && !m->mount[0] && !mfs_nodes_goes(n))
+        mfs_deploy_mount(cm, n);
     settle(cm);
 }
 
 /* One that hung up during the start is no reason to end it any more. */
-static void is_back(struct mfs_cm_live *l)
+static void is_back(struct mfs_node *n)
 {
-    if (l->cm->step == MFS_STEP_DONE)
+    if (n->cm->step == MFS_STEP_DONE)
         return;
-    mfs_timer_cancel(l->restart);
-    l->restart = NULL;
+    mfs_timer_cancel(n->restart);
+    n->restart = NULL;
 }
 
 static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
     const struct mfs_msg_join *m = body;
     struct mfs_cm *cm = arg;
-    struct mfs_cm_live *l = mfs_nodes_find(cm, m->node);
+    struct mfs_node *n = mfs_nodes_find(cm, m->node);
 
-    if (strcmp(mfs_conn_role(c), "lm") || strcmp(m->name, cm->state.name) || !l) {
+    if (strcmp(mfs_conn_role(c), "lm") || strcmp(m->name, cm->state.name) || !n) {
         mfs_conn_fail(c, id, -EPERM, "deployment %s has no such node", cm->state.name);
         return;
     }
@@ -78,43 +78,43 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
                       MFS_PROTOCOL_VERSION, m->version);
         return;
     }
-    if (mfs_conn_data(c) && mfs_conn_data(c) != l) {
+    if (mfs_conn_data(c) && mfs_conn_data(c) != n) {
         mfs_conn_fail(c, id, -EPROTO, "this connection is that of another node");
         return;
     }
-    if (l->conn && l->conn != c)
-        mfs_conn_close(l->conn); /* it has noticed sooner than we that the old one is dead */
-    l->conn = c;
-    mfs_conn_set_data(c, l);
-    is_back(l);
-    mfs_event_add(cm->paths->events, l->node->name, "joined", "process %u at %s, %u partitions",
+    if (n->conn && n->conn != c)
+        mfs_conn_close(n->conn); /* it has noticed sooner than we that the old one is dead */
+    n->conn = c;
+    mfs_conn_set_data(c, n);
+    is_back(n);
+    mfs_event_add(cm->paths->events, n->record->name, "joined", "process %u at %s, %u partitions",
                   m->pid, m->address, m->nassigned);
     mfs_conn_reply(c, MFS_MSG_JOIN, id, NULL);
     if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
         return;
     if (cm->step == MFS_STEP_JOIN)
         mfs_deploy_joined(cm);
-    else if (!strcmp(l->node->turn, MFS_NODE_COMING))
-        mfs_scale_joined(cm, l, m);
+    else if (!strcmp(n->record->turn, MFS_NODE_COMING))
+        mfs_scale_joined(cm, n, m);
     else if (cm->step == MFS_STEP_DONE)
-        take_up(cm, l, m);
+        take_up(cm, n, m);
     else
-        mfs_deploy_fail(cm, l, -ECONNRESET, "its lm connected anew during the start");
+        mfs_deploy_fail(cm, n, -ECONNRESET, "its lm connected anew during the start");
 }
 
 static void on_report(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
     const struct mfs_msg_report *m = body;
-    struct mfs_cm_live *l = mfs_conn_data(c);
+    struct mfs_node *n = mfs_conn_data(c);
 
-    if (!l) {
+    if (!n) {
         mfs_conn_fail(c, id, -EPERM, "join first");
         return;
     }
-    mfs_nodes_reported(l, m);
-    mfs_bandwidth_reported(arg, l, m);
-    mfs_migrate_reported(arg, l, m);
-    mfs_replicas_reported(arg, l, m);
+    mfs_nodes_reported(n, m);
+    mfs_bandwidth_reported(arg, n, m);
+    mfs_migrate_reported(arg, n, m);
+    mfs_replicas_reported(arg, n, m);
     mfs_conn_reply(c, MFS_MSG_REPORT, id, NULL);
 }
 
@@ -131,14 +131,14 @@ static void on_died(struct mfs_conn *c, uint64_t id, const void *body, void *arg
 static void on_event(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
     const struct mfs_msg_event *m = body;
-    struct mfs_cm_live *l = mfs_conn_data(c);
+    struct mfs_node *n = mfs_conn_data(c);
     struct mfs_cm *cm = arg;
 
-    if (!l) {
+    if (!n) {
         mfs_conn_fail(c, id, -EPERM, "join first");
         return;
     }
-    mfs_event_add(cm->paths->events, l->node->name, m->what, "%s", m->text);
+    mfs_event_add(cm->paths->events, n->record->name, m->what, "%s", m->text);
     mfs_conn_reply(c, MFS_MSG_EVENT, id, NULL);
 }
 
@@ -183,44 +183,44 @@ static void on_mount(struct mfs_conn *c, uint64_t id, const void *body, void *ar
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-bool mfs_service_lm_ended(struct mfs_cm_live *l, const char *how)
+bool mfs_service_lm_ended(struct mfs_node *n, const char *how)
 {
-    if (mfs_scale_gone(l->cm, l, how))
+    if (mfs_scale_gone(n->cm, n, how))
         return true;
-    if (l->cm->step == MFS_STEP_DONE)
+    if (n->cm->step == MFS_STEP_DONE)
         return false;
-    mfs_deploy_fail(l->cm, l, -ECHILD, "its lm %s", how);
+    mfs_deploy_fail(n->cm, n, -ECHILD, "its lm %s", how);
     return true;
 }
 
 static void hung_up(void *arg)
 {
-    struct mfs_cm_live *l = arg;
+    struct mfs_node *n = arg;
 
-    l->restart = NULL;
-    mfs_deploy_fail(l->cm, l, -ECONNRESET, "its lm hung up");
+    n->restart = NULL;
+    mfs_deploy_fail(n->cm, n, -ECONNRESET, "its lm hung up");
 }
 
 static void down(struct mfs_conn *c, const struct mfs_err *why, void *arg)
 {
-    struct mfs_cm_live *l = mfs_conn_data(c);
+    struct mfs_node *n = mfs_conn_data(c);
     struct mfs_cm *cm = arg;
 
     mfs_subscribers_hung_up(cm, c);
     mfs_checkpoint_hung_up(cm, c);
-    if (!l || l->conn != c)
+    if (!n || n->conn != c)
         return;
-    l->conn = NULL;
+    n->conn = NULL;
     if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
         return;
-    if (mfs_nodes_goes(l))
+    if (mfs_nodes_goes(n))
         return;
-    mfs_event_add(cm->paths->events, l->node->name, "disconnected", "%s", why->msg);
+    mfs_event_add(cm->paths->events, n->record->name, "disconnected", "%s", why->msg);
     /* During the start that is the end of it; how its process ended tells more, if it did. */
-    if (cm->step != MFS_STEP_DONE && !l->restart)
-        l->restart = mfs_loop_timer(cm->loop, MFS_SEC, 0, hung_up, l);
+    if (cm->step != MFS_STEP_DONE && !n->restart)
+        n->restart = mfs_loop_timer(cm->loop, MFS_SEC, 0, hung_up, n);
     else if (cm->step == MFS_STEP_DONE)
-        mfs_nodes_hung_up(l);
+        mfs_nodes_hung_up(n);
 }
 
 static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},

@@ -7,6 +7,6 @@
 extern const struct mfs_service mfs_cm_service; /* of all messages; arg is the mfs_cm */
 
 /* For mfs_cm.lm_ended. */
-bool mfs_service_lm_ended(struct mfs_cm_live *l, const char *how);
+bool mfs_service_lm_ended(struct mfs_node *n, const char *how);
 
 #endif

@@ -22,19 +22,19 @@
 
 static void stopped(void *arg, const struct mfs_err *err, const void *reply)
 {
-    struct mfs_cm_live *l = arg;
+    struct mfs_node *n = arg;
 
     (void)reply;
     if (err && err->code != -ECONNABORTED)
-        mfs_warn("shutdown", "%s: %s", l->node->name, err->msg);
+        mfs_warn("shutdown", "%s: %s", n->record->name, err->msg);
 }
 
-static void ask(struct mfs_cm_live *l)
+static void ask(struct mfs_node *n)
 {
-    if (l->conn && !mfs_conn_request(l->conn, MFS_MSG_STOP, NULL, STOP_TIME, stopped, l))
+    if (n->conn && !mfs_conn_request(n->conn, MFS_MSG_STOP, NULL, STOP_TIME, stopped, n))
         return;
-    if (l->proc.pid)
-        mfs_proc_kill(&l->proc, SIGTERM);
+    if (n->proc.pid)
+        mfs_proc_kill(&n->proc, SIGTERM);
 }
 
 /* Do all clients have ended that can be asked about? */
@@ -43,7 +43,7 @@ static bool clientless(const struct mfs_cm *cm)
     if (mfs_clock_mono() >= cm->stop_until)
         return true;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (cm->live[i]->conn && !cm->live[i]->clientless)
+        if (cm->nodes[i]->conn && !cm->nodes[i]->clientless)
             return false;
     return true;
 }
@@ -53,7 +53,7 @@ static void ask_all(struct mfs_cm *cm)
     cm->stop_asked = true;
     cm->stop_until = mfs_clock_mono() + STOP_TIME;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        ask(cm->live[i]);
+        ask(cm->nodes[i]);
 }
 
 static void check(void *arg)
@@ -66,34 +66,34 @@ static void check(void *arg)
         return;
     if (mfs_clock_mono() < cm->stop_until)
         for (uint32_t i = 0; i < cm->state.nnodes; i++)
-            if (cm->live[i]->conn || mfs_proc_alive(&cm->live[i]->proc))
+            if (cm->nodes[i]->conn || mfs_proc_alive(&cm->nodes[i]->proc))
                 return;
     mfs_timer_cancel(cm->stop_check);
     cm->stop_check = NULL;
     for (uint32_t i = 0; i < cm->state.nnodes && cm->provider->stop; i++)
-        cm->provider->stop(cm->paths, &cm->state, cm->live[i]->node);
+        cm->provider->stop(cm->paths, &cm->state, cm->nodes[i]->record);
     mfs_loop_stop(cm->loop);
 }
 
 static void clients_ended(void *arg, const struct mfs_err *err, const void *reply)
 {
-    struct mfs_cm_live *l = arg;
+    struct mfs_node *n = arg;
 
     stopped(arg, err, reply);
-    l->clientless = true;
-    if (!l->cm->stop_asked && clientless(l->cm))
-        ask_all(l->cm);
+    n->clientless = true;
+    if (!n->cm->stop_asked && clientless(n->cm))
+        ask_all(n->cm);
 }
 
 /* One that was stopped by a signal goes on, to end by itself. */
-static void ask_for_clients(struct mfs_cm_live *l)
+static void ask_for_clients(struct mfs_node *n)
 {
-    if (l->proc.pid)
-        mfs_proc_kill(&l->proc, SIGCONT);
-    mfs_timer_cancel(l->restart);
-    l->restart = NULL;
-    l->clientless = !l->conn || mfs_conn_request(l->conn, MFS_MSG_END_CLIENTS, NULL, CLIENTS_TIME,
-                                                 clients_ended, l);
+    if (n->proc.pid)
+        mfs_proc_kill(&n->proc, SIGCONT);
+    mfs_timer_cancel(n->restart);
+    n->restart = NULL;
+    n->clientless = !n->conn || mfs_conn_request(n->conn, MFS_MSG_END_CLIENTS, NULL, CLIENTS_TIME,
+                                                 clients_ended, n);
 }
 
 void mfs_shutdown_begin(struct mfs_cm *cm)
@@ -109,7 +109,7 @@ void mfs_shutdown_begin(struct mfs_cm *cm)
     cm->deadline = NULL;
     cm->stop_until = mfs_clock_mono() + CLIENTS_TIME;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        ask_for_clients(cm->live[i]);
+        ask_for_clients(cm->nodes[i]);
     cm->stop_check = mfs_loop_timer(cm->loop, CHECK_STEP, CHECK_STEP, check, cm);
     if (!cm->stop_check)
         mfs_loop_stop(cm->loop);

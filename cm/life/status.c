@@ -17,20 +17,20 @@
 
 #define ADOPT_TIME (20 * MFS_SEC) /* that Local Managers may take to find a new cm */
 
-static uint64_t capacity(const struct mfs_cm *cm, const struct mfs_cm_live *l)
+static uint64_t capacity(const struct mfs_cm *cm, const struct mfs_node *node)
 {
-    uint32_t n = mfs_cm_state_count(&cm->state, l->node->id);
+    uint32_t n = mfs_cm_state_count(&cm->state, node->record->id);
 
-    return l->last.memory_capacity ? l->last.memory_capacity
-                                   : mfs_capacity_used(l->node->memory, n);
+    return node->last.memory_capacity ? node->last.memory_capacity
+                                      : mfs_capacity_used(node->record->memory, n);
 }
 
-static const char *node_state(const struct mfs_cm *cm, const struct mfs_cm_live *l)
+static const char *node_state(const struct mfs_cm *cm, const struct mfs_node *n)
 {
-    if (!strcmp(l->node->turn, MFS_NODE_COMING))
+    if (!strcmp(n->record->turn, MFS_NODE_COMING))
         return MFS_PHASE_STARTING;
-    if (l->conn || mfs_nodes_goes(l))
-        return *l->node->turn ? l->node->turn : "up";
+    if (n->conn || mfs_nodes_goes(n))
+        return *n->record->turn ? n->record->turn : "up";
     return cm->step == MFS_STEP_DONE && cm->settled ? "lost" : MFS_PHASE_STARTING;
 }
 
@@ -41,10 +41,10 @@ static const char *deployment_state(const struct mfs_cm *cm)
     if (!mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
         return cm->state.phase;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        const struct mfs_cm_live *l = cm->live[i];
+        const struct mfs_node *n = cm->nodes[i];
 
-        there &= l->conn || mfs_nodes_goes(l) || !strcmp(l->node->turn, MFS_NODE_COMING);
-        whole &= !mfs_nodes_lacks(l);
+        there &= n->conn || mfs_nodes_goes(n) || !strcmp(n->record->turn, MFS_NODE_COMING);
+        whole &= !mfs_nodes_lacks(n);
     }
     if (!there && !cm->settled && mfs_clock_mono() - cm->began < ADOPT_TIME)
         return MFS_PHASE_STARTING;
@@ -53,25 +53,25 @@ static const char *deployment_state(const struct mfs_cm *cm)
     return mfs_cm_changing(cm) ? "scaling" : MFS_PHASE_RUNNING;
 }
 
-static void fill_node(const struct mfs_cm *cm, const struct mfs_cm_live *l,
+static void fill_node(const struct mfs_cm *cm, const struct mfs_node *node,
                       struct mfs_status_node *n)
 {
-    n->id = l->node->id;
+    n->id = node->record->id;
     n->partitions = mfs_cm_state_count(&cm->state, n->id);
-    n->memory_capacity = capacity(cm, l);
-    n->memory_used = l->last.memory_used;
-    n->bandwidth_in = l->conn ? l->last.bandwidth_in : 0;
-    n->bandwidth_out = l->conn ? l->last.bandwidth_out : 0;
-    n->bandwidth_capacity = l->node->bandwidth;
-    memcpy(n->bandwidth_from, l->node->bandwidth_from, sizeof n->bandwidth_from);
-    n->epoch = l->last.epoch;
-    n->clients_behind = l->conn ? l->behind : 0;
+    n->memory_capacity = capacity(cm, node);
+    n->memory_used = node->last.memory_used;
+    n->bandwidth_in = node->conn ? node->last.bandwidth_in : 0;
+    n->bandwidth_out = node->conn ? node->last.bandwidth_out : 0;
+    n->bandwidth_capacity = node->record->bandwidth;
+    memcpy(n->bandwidth_from, node->record->bandwidth_from, sizeof n->bandwidth_from);
+    n->epoch = node->last.epoch;
+    n->clients_behind = node->conn ? node->behind : 0;
     for (uint32_t i = 0; i < cm->state.nparts; i++)
         n->replicas += cm->state.part[i].replica_node == n->id && mfs_replicas_ready(&cm->state, i);
-    memcpy(n->name, l->node->name, sizeof n->name);
-    memcpy(n->address, l->node->address, sizeof n->address);
-    memcpy(n->mount, l->mount, sizeof n->mount);
-    mfs_text_copy(n->state, sizeof n->state, node_state(cm, l));
+    memcpy(n->name, node->record->name, sizeof n->name);
+    memcpy(n->address, node->record->address, sizeof n->address);
+    memcpy(n->mount, node->mount, sizeof n->mount);
+    mfs_text_copy(n->state, sizeof n->state, node_state(cm, node));
 }
 
 /* What each has against what its weight says. */
@@ -86,7 +86,7 @@ static int put_shares(const struct mfs_cm *cm, struct mfs_status *s)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < st->nnodes && !rc; i++) {
-        used += cm->live[i]->last.memory_used;
+        used += cm->nodes[i]->last.memory_used;
         if (!strcmp(st->node[i].turn, MFS_NODE_COMING))
             continue;
         shown[n] = &s->node[i];
@@ -153,11 +153,11 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     for (uint32_t i = 0; i < st->nnodes; i++) {
         if (!strcmp(st->node[i].turn, MFS_NODE_COMING))
             continue;
-        sum += (double)capacity(cm, cm->live[i]);
-        used += (double)cm->live[i]->last.memory_used;
+        sum += (double)capacity(cm, cm->nodes[i]);
+        used += (double)cm->nodes[i]->last.memory_used;
     }
     for (uint32_t i = 0; i < st->nnodes; i++)
-        fill_node(cm, cm->live[i], &s->node[i]);
+        fill_node(cm, cm->nodes[i], &s->node[i]);
     s->replicas = st->replicas;
     s->unprotected = mfs_replicas_missing(cm);
     s->utilization = sum > 0 ? used / sum : 0;

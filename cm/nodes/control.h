@@ -29,13 +29,13 @@ struct mfs_scale;
 enum mfs_cm_step { MFS_STEP_JOIN, MFS_STEP_ASSIGN, MFS_STEP_TABLE, MFS_STEP_MOUNT, MFS_STEP_DONE };
 
 /* A node, as it is just now. Nodes come and go (mfs_nodes_add, mfs_nodes_remove). One that has gone
- * stays in memory, without a connection, so that callbacks may hold on to it; `node` is always
- * good, but who wants to know whether it is still there asks mfs_nodes_find. */
-struct mfs_cm_live {
+ * stays in memory, without a connection, so that callbacks may hold on to it; `record` is always
+ * good, mfs_nodes_find tells whether the node is still part of the deployment. */
+struct mfs_node {
     struct mfs_cm *cm;
-    struct mfs_cm_node *node; /* in the state, and moving with it */
-    struct mfs_conn *conn;    /* NULL: its Local Manager is not connected */
-    struct mfs_proc proc;     /* what the provider started; pid 0: none */
+    struct mfs_cm_node *record; /* in the state, and moving with it */
+    struct mfs_conn *conn;      /* NULL: its Local Manager is not connected */
+    struct mfs_proc proc;       /* what the provider started; pid 0: none */
     struct mfs_watch *watch;
     struct mfs_timer *restart;  /* of its process; during the start: it has hung up, and ends it */
     int64_t delay;              /* before the next restart, ns */
@@ -57,7 +57,7 @@ struct mfs_cm_live {
     uint32_t behind;            /* clients in it with an older table than lm's */
     char mount[MFS_PATH_MAX];   /* where it is mounted, "" for nowhere */
     struct mfs_cm_node left;    /* of a node that has gone: what it was */
-    struct mfs_cm_live *next_left;
+    struct mfs_node *next_left;
 };
 
 /* A client that is connected to cm itself. */
@@ -83,9 +83,9 @@ struct mfs_cm {
     char address[MFS_ADDRESS_MAX];
     const struct mfs_provider *provider;
     /* A Local Manager's process has ended. True: all is done about it, it is not started again. */
-    bool (*lm_ended)(struct mfs_cm_live *l, const char *how);
-    struct mfs_cm_live **live; /* state.nnodes of them, in the order of state.node */
-    struct mfs_cm_live *left;  /* nodes that have gone, freed at the end */
+    bool (*lm_ended)(struct mfs_node *n, const char *how);
+    struct mfs_node **nodes; /* state.nnodes of them, in the order of state.node */
+    struct mfs_node *left;   /* nodes that have gone, freed at the end */
     struct mfs_cm_subscriber *subscribers;
     int64_t subscriber_left; /* the last one that did, or may have, mono; 0: none has */
 
@@ -131,26 +131,27 @@ static inline bool mfs_cm_changing(const struct mfs_cm *cm)
 int mfs_cm_set_phase(struct mfs_cm *cm, const char *phase);
 
 /* nodes.c: the list */
-int mfs_nodes_init(struct mfs_cm *cm); /* makes cm->live */
+int mfs_nodes_init(struct mfs_cm *cm); /* makes cm->nodes */
 void mfs_nodes_fini(struct mfs_cm *cm);
-struct mfs_cm_live *mfs_nodes_find(const struct mfs_cm *cm, uint32_t id); /* or NULL */
-/* Puts one more at the end of state and live; neither starts it nor saves. NULL: no memory. */
-struct mfs_cm_live *mfs_nodes_add(struct mfs_cm *cm, const struct mfs_cm_node *n);
+struct mfs_node *mfs_nodes_find(const struct mfs_cm *cm, uint32_t id); /* or NULL */
+/* Puts one more at the end of state.node and nodes; neither starts it nor saves. NULL: no memory.
+ */
+struct mfs_node *mfs_nodes_add(struct mfs_cm *cm, const struct mfs_cm_node *n);
 /* Takes it out of both and closes its connection, whose requests fail; does not save. */
-void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_cm_live *l);
+void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_node *n);
 /* Is this node on its way out, so that its end is expected? */
-bool mfs_nodes_goes(const struct mfs_cm_live *l);
+bool mfs_nodes_goes(const struct mfs_node *n);
 
 /* figures.c: what a node tells of itself, at its JOIN and then in each REPORT */
-void mfs_nodes_counted(struct mfs_cm_live *l, const struct mfs_msg_join *m);
-void mfs_nodes_reported(struct mfs_cm_live *l, const struct mfs_msg_report *m);
-bool mfs_nodes_lacks(const struct mfs_cm_live *l); /* partitions that it should run */
+void mfs_nodes_counted(struct mfs_node *n, const struct mfs_msg_join *m);
+void mfs_nodes_reported(struct mfs_node *n, const struct mfs_msg_report *m);
+bool mfs_nodes_lacks(const struct mfs_node *n); /* partitions that it should run */
 
 /* procs.c: Local Managers' processes */
-int mfs_nodes_start(struct mfs_cm *cm, struct mfs_cm_live *l, struct mfs_err *err);
+int mfs_nodes_start(struct mfs_cm *cm, struct mfs_node *n, struct mfs_err *err);
 /* It has lost its connection: unless its process is there to tell whether it has ended, it is
  * started when it does not come again. Of a deployment that runs. */
-void mfs_nodes_hung_up(struct mfs_cm_live *l);
+void mfs_nodes_hung_up(struct mfs_node *n);
 void mfs_nodes_adopt(struct mfs_cm *cm); /* of an earlier cm: watches them, starts dead ones */
 
 #endif

@@ -29,7 +29,7 @@ static void append_tail(const char *path, struct mfs_buf *out)
     mfs_buf_fini(&b);
 }
 
-void mfs_failure_write(const struct mfs_cm *cm, const struct mfs_cm_live *l, const char *why,
+void mfs_failure_write(const struct mfs_cm *cm, const struct mfs_node *node, const char *why,
                        bool mounting)
 {
     char log[PATH_MAX];
@@ -38,9 +38,9 @@ void mfs_failure_write(const struct mfs_cm *cm, const struct mfs_cm_live *l, con
 
     mfs_buf_init(&b);
     mfs_buf_printf(&b, "%s\n", why);
-    if (l && !mfs_paths_node(cm->paths, l->node->id, "lm.log", log))
+    if (node && !mfs_paths_node(cm->paths, node->record->id, "lm.log", log))
         append_tail(log, &b);
-    if (l && mounting && !mfs_paths_node(cm->paths, l->node->id, "client.log", log))
+    if (node && mounting && !mfs_paths_node(cm->paths, node->record->id, "client.log", log))
         append_tail(log, &b);
     rc = mfs_file_write(cm->paths->failure, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
     if (rc)

@@ -5,9 +5,9 @@
 #include "cm/nodes/control.h"
 
 /* Leaves the reason, on the first line, with the ends of the node's logs behind it, its client's
- * too when it was mounting. `l` may be NULL: then there are none. What can't be written is logged.
+ * too when it was mounting. `n` may be NULL: then there are none. What can't be written is logged.
  */
-void mfs_failure_write(const struct mfs_cm *cm, const struct mfs_cm_live *l, const char *why,
+void mfs_failure_write(const struct mfs_cm *cm, const struct mfs_node *n, const char *why,
                        bool mounting);
 
 #endif

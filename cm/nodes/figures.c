@@ -8,33 +8,33 @@
 
 #define LACKING 3 /* reports: the first may be of before it took a partition over */
 
-bool mfs_nodes_lacks(const struct mfs_cm_live *l)
+bool mfs_nodes_lacks(const struct mfs_node *n)
 {
-    return l->lacking >= LACKING;
+    return n->lacking >= LACKING;
 }
 
-void mfs_nodes_counted(struct mfs_cm_live *l, const struct mfs_msg_join *m)
+void mfs_nodes_counted(struct mfs_node *n, const struct mfs_msg_join *m)
 {
-    const struct mfs_cm_state *s = &l->cm->state;
+    const struct mfs_cm_state *s = &n->cm->state;
 
-    l->lacking = m->nassigned < mfs_cm_state_count(s, l->node->id) ? LACKING : 0;
-    l->lack_epoch = s->table ? s->table->epoch : 0;
-    l->parts_seen = m->nassigned;
-    mfs_text_copy(l->mount, sizeof l->mount, m->mount);
+    n->lacking = m->nassigned < mfs_cm_state_count(s, n->record->id) ? LACKING : 0;
+    n->lack_epoch = s->table ? s->table->epoch : 0;
+    n->parts_seen = m->nassigned;
+    mfs_text_copy(n->mount, sizeof n->mount, m->mount);
 }
 
 /* The node's own mount is what is shown; clients that users have mounted count only without it. */
-static void take_mount(struct mfs_cm_live *l, const struct mfs_msg_report *m)
+static void take_mount(struct mfs_node *n, const struct mfs_msg_report *m)
 {
     const char *found = "";
 
     for (uint32_t i = 0; i < m->nclients; i++) {
         if (!m->client[i].ready)
             continue;
-        if (!*found || !strcmp(m->client[i].mount, l->node->mount))
+        if (!*found || !strcmp(m->client[i].mount, n->record->mount))
             found = m->client[i].mount;
     }
-    mfs_text_copy(l->mount, sizeof l->mount, found);
+    mfs_text_copy(n->mount, sizeof n->mount, found);
 }
 
 /* One that has not said hello yet has none. */
@@ -47,45 +47,45 @@ static uint32_t clients_behind(const struct mfs_msg_report *m)
     return n;
 }
 
-static void take_parts(struct mfs_cm_live *l, const struct mfs_msg_report *m)
+static void take_parts(struct mfs_node *n, const struct mfs_msg_report *m)
 {
-    struct mfs_cm *cm = l->cm;
-    uint32_t due = mfs_cm_state_count(&cm->state, l->node->id);
+    struct mfs_cm *cm = n->cm;
+    uint32_t due = mfs_cm_state_count(&cm->state, n->record->id);
 
-    l->reported = true;
-    l->parts_seen = m->nparts;
-    l->behind = clients_behind(m);
+    n->reported = true;
+    n->parts_seen = m->nparts;
+    n->behind = clients_behind(m);
     if (m->nparts >= due || !cm->state.table || m->epoch != cm->state.table->epoch)
-        l->lacking = 0;
+        n->lacking = 0;
     else
-        l->lacking = l->lack_epoch == m->epoch ? l->lacking + 1 : 1;
-    l->lack_epoch = m->epoch;
+        n->lacking = n->lack_epoch == m->epoch ? n->lacking + 1 : 1;
+    n->lack_epoch = m->epoch;
     for (uint32_t i = 0; i < m->nparts; i++)
         if (m->part[i].index < cm->state.nparts &&
-            cm->state.part[m->part[i].index].node == l->node->id)
+            cm->state.part[m->part[i].index].node == n->record->id)
             cm->part_bytes[m->part[i].index] = m->part[i].memory_used;
 }
 
 /* Of two reports in a row the less, as one alone may be of a burst. */
-static void take_seen(struct mfs_cm_live *l, const struct mfs_msg_report *m)
+static void take_seen(struct mfs_node *n, const struct mfs_msg_report *m)
 {
     double is = fmax(m->bandwidth_in, m->bandwidth_out),
-           was = fmax(l->last.bandwidth_in, l->last.bandwidth_out);
+           was = fmax(n->last.bandwidth_in, n->last.bandwidth_out);
 
-    l->node->bandwidth_seen = fmax(l->node->bandwidth_seen, fmin(is, was));
+    n->record->bandwidth_seen = fmax(n->record->bandwidth_seen, fmin(is, was));
 }
 
-void mfs_nodes_reported(struct mfs_cm_live *l, const struct mfs_msg_report *m)
+void mfs_nodes_reported(struct mfs_node *n, const struct mfs_msg_report *m)
 {
-    take_seen(l, m);
-    l->last = *m;
-    l->last.part = NULL;
-    l->last.client = NULL;
-    l->last.nparts = l->last.nclients = 0;
-    l->last.copy = NULL;
-    l->last.ncopies = 0;
-    l->last.peer = NULL;
-    l->last.npeers = 0;
-    take_parts(l, m);
-    take_mount(l, m);
+    take_seen(n, m);
+    n->last = *m;
+    n->last.part = NULL;
+    n->last.client = NULL;
+    n->last.nparts = n->last.nclients = 0;
+    n->last.copy = NULL;
+    n->last.ncopies = 0;
+    n->last.peer = NULL;
+    n->last.npeers = 0;
+    take_parts(n, m);
+    take_mount(n, m);
 }

@@ -9,11 +9,11 @@
 #include "base/log.h"
 #include "cm/nodes/subscribers.h"
 
-struct mfs_cm_live *mfs_nodes_find(const struct mfs_cm *cm, uint32_t id)
+struct mfs_node *mfs_nodes_find(const struct mfs_cm *cm, uint32_t id)
 {
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (cm->live[i]->node->id == id)
-            return cm->live[i];
+        if (cm->nodes[i]->record->id == id)
+            return cm->nodes[i];
     return NULL;
 }
 
@@ -21,73 +21,73 @@ struct mfs_cm_live *mfs_nodes_find(const struct mfs_cm *cm, uint32_t id)
 static void point(struct mfs_cm *cm)
 {
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        cm->live[i]->node = &cm->state.node[i];
+        cm->nodes[i]->record = &cm->state.node[i];
 }
 
-static struct mfs_cm_live *make(struct mfs_cm *cm)
+static struct mfs_node *make(struct mfs_cm *cm)
 {
-    struct mfs_cm_live *l = calloc(1, sizeof *l);
+    struct mfs_node *n = calloc(1, sizeof *n);
 
-    if (l) {
-        l->cm = cm;
-        l->delay = MFS_RESTART_FIRST;
-        l->heard = l->lost_at = mfs_clock_mono(); /* what a cm before us has said may hold */
+    if (n) {
+        n->cm = cm;
+        n->delay = MFS_RESTART_FIRST;
+        n->heard = n->lost_at = mfs_clock_mono(); /* what a cm before us has said may hold */
     }
-    return l;
+    return n;
 }
 
 int mfs_nodes_init(struct mfs_cm *cm)
 {
-    cm->live = calloc(cm->state.nnodes, sizeof *cm->live);
+    cm->nodes = calloc(cm->state.nnodes, sizeof *cm->nodes);
     cm->part_bytes = calloc(cm->state.nparts, sizeof *cm->part_bytes);
-    if (!cm->live || !cm->part_bytes)
+    if (!cm->nodes || !cm->part_bytes)
         return -ENOMEM;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        cm->live[i] = make(cm);
-        if (!cm->live[i])
+        cm->nodes[i] = make(cm);
+        if (!cm->nodes[i])
             return -ENOMEM;
     }
     point(cm);
     return 0;
 }
 
-struct mfs_cm_live *mfs_nodes_add(struct mfs_cm *cm, const struct mfs_cm_node *n)
+struct mfs_node *mfs_nodes_add(struct mfs_cm *cm, const struct mfs_cm_node *n)
 {
-    struct mfs_cm_live **more = reallocarray(cm->live, cm->state.nnodes + 1, sizeof *more);
-    struct mfs_cm_live *l = make(cm);
+    struct mfs_node **more = reallocarray(cm->nodes, cm->state.nnodes + 1, sizeof *more);
+    struct mfs_node *node = make(cm);
 
     if (more)
-        cm->live = more;
-    if (!more || !l || mfs_cm_state_add(&cm->state, n)) {
-        free(l);
+        cm->nodes = more;
+    if (!more || !node || mfs_cm_state_add(&cm->state, n)) {
+        free(node);
         return NULL;
     }
-    cm->live[cm->state.nnodes - 1] = l;
+    cm->nodes[cm->state.nnodes - 1] = node;
     point(cm);
-    return l;
+    return node;
 }
 
-void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_cm_live *l)
+void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_node *n)
 {
-    struct mfs_conn *c = l->conn;
+    struct mfs_conn *c = n->conn;
     uint32_t at = 0;
 
-    mfs_timer_cancel(l->restart);
-    mfs_watch_remove(l->watch);
-    l->restart = NULL;
-    l->watch = NULL;
-    l->conn = NULL;
+    mfs_timer_cancel(n->restart);
+    mfs_watch_remove(n->watch);
+    n->restart = NULL;
+    n->watch = NULL;
+    n->conn = NULL;
     if (c) {
         mfs_conn_set_data(c, NULL);
         mfs_conn_close(c);
     }
-    while (cm->live[at] != l)
+    while (cm->nodes[at] != n)
         at++;
-    l->left = *l->node;
-    l->node = &l->left;
-    l->next_left = cm->left;
-    cm->left = l;
-    memmove(&cm->live[at], &cm->live[at + 1], (cm->state.nnodes - at - 1) * sizeof *cm->live);
+    n->left = *n->record;
+    n->record = &n->left;
+    n->next_left = cm->left;
+    cm->left = n;
+    memmove(&cm->nodes[at], &cm->nodes[at + 1], (cm->state.nnodes - at - 1) * sizeof *cm->nodes);
     mfs_cm_state_drop(&cm->state, cm->state.node[at].id);
     point(cm);
 }
@@ -95,23 +95,23 @@ void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_cm_live *l)
 void mfs_nodes_fini(struct mfs_cm *cm)
 {
     mfs_subscribers_fini(cm);
-    for (uint32_t i = 0; cm->live && i < cm->state.nnodes; i++)
-        free(cm->live[i]);
-    free(cm->live);
-    cm->live = NULL;
+    for (uint32_t i = 0; cm->nodes && i < cm->state.nnodes; i++)
+        free(cm->nodes[i]);
+    free(cm->nodes);
+    cm->nodes = NULL;
     free(cm->part_bytes);
     cm->part_bytes = NULL;
     while (cm->left) {
-        struct mfs_cm_live *l = cm->left;
+        struct mfs_node *n = cm->left;
 
-        cm->left = l->next_left;
-        free(l);
+        cm->left = n->next_left;
+        free(n);
     }
 }
 
-bool mfs_nodes_goes(const struct mfs_cm_live *l)
+bool mfs_nodes_goes(const struct mfs_node *n)
 {
-    const char *step = l->cm->state.scale.step, *turn = l->node->turn;
+    const char *step = n->cm->state.scale.step, *turn = n->record->turn;
 
     return (!strcmp(step, MFS_SCALE_GO) && !strcmp(turn, MFS_NODE_LEAVING)) ||
            (!strcmp(step, MFS_SCALE_UNDO) && !strcmp(turn, MFS_NODE_COMING));

@@ -18,20 +18,20 @@
 
 static void restart(void *arg)
 {
-    struct mfs_cm_live *l = arg;
+    struct mfs_node *n = arg;
     struct mfs_err err;
 
-    l->restart = NULL;
-    if (l->conn && l->cm->provider->elsewhere)
+    n->restart = NULL;
+    if (n->conn && n->cm->provider->elsewhere)
         return;
-    if (mfs_nodes_start(l->cm, l, &err)) {
-        mfs_event_add(l->cm->paths->events, l->node->name, "lm-restart-failed", "%s", err.msg);
-        l->restart = mfs_loop_timer(l->cm->loop, l->delay, 0, restart, l);
+    if (mfs_nodes_start(n->cm, n, &err)) {
+        mfs_event_add(n->cm->paths->events, n->record->name, "lm-restart-failed", "%s", err.msg);
+        n->restart = mfs_loop_timer(n->cm->loop, n->delay, 0, restart, n);
     } else {
-        mfs_event_add(l->cm->paths->events, l->node->name, "lm-restarted", "process %d",
-                      (int)l->proc.pid);
+        mfs_event_add(n->cm->paths->events, n->record->name, "lm-restarted", "process %d",
+                      (int)n->proc.pid);
     }
-    l->delay = l->delay * 2 < DELAY_MOST ? l->delay * 2 : DELAY_MOST;
+    n->delay = n->delay * 2 < DELAY_MOST ? n->delay * 2 : DELAY_MOST;
 }
 
 static void how_it_ended(int status, char *out, size_t n)
@@ -46,61 +46,62 @@ static void how_it_ended(int status, char *out, size_t n)
 
 static void process_gone(void *arg, pid_t pid, int status)
 {
-    struct mfs_cm_live *l = arg;
-    struct mfs_cm *cm = l->cm;
+    struct mfs_node *n = arg;
+    struct mfs_cm *cm = n->cm;
     char how[96];
 
-    l->watch = NULL;
-    l->proc.pid = 0;
+    n->watch = NULL;
+    n->proc.pid = 0;
     if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
         return;
     how_it_ended(status, how, sizeof how);
-    if (!mfs_nodes_goes(l))
-        mfs_event_add(cm->paths->events, l->node->name, "lm-gone", "process %d %s", (int)pid, how);
-    if (!cm->lm_ended(l, how) && !l->restart)
-        l->restart = mfs_loop_timer(cm->loop, l->delay, 0, restart, l);
+    if (!mfs_nodes_goes(n))
+        mfs_event_add(cm->paths->events, n->record->name, "lm-gone", "process %d %s", (int)pid,
+                      how);
+    if (!cm->lm_ended(n, how) && !n->restart)
+        n->restart = mfs_loop_timer(cm->loop, n->delay, 0, restart, n);
 }
 
-static void restart_if_away(struct mfs_cm_live *l)
+static void restart_if_away(struct mfs_node *n)
 {
-    l->restart = mfs_loop_timer(l->cm->loop, MFS_RETURN_TIME, 0, restart, l);
+    n->restart = mfs_loop_timer(n->cm->loop, MFS_RETURN_TIME, 0, restart, n);
 }
 
-void mfs_nodes_hung_up(struct mfs_cm_live *l)
+void mfs_nodes_hung_up(struct mfs_node *n)
 {
-    if (l->cm->provider->elsewhere && !l->proc.pid && !l->restart)
-        restart_if_away(l);
+    if (n->cm->provider->elsewhere && !n->proc.pid && !n->restart)
+        restart_if_away(n);
 }
 
-static int watch_process(struct mfs_cm_live *l)
+static int watch_process(struct mfs_node *n)
 {
-    l->watch = mfs_loop_process(l->cm->loop, l->proc.pid, process_gone, l);
-    return l->watch ? 0 : -errno;
+    n->watch = mfs_loop_process(n->cm->loop, n->proc.pid, process_gone, n);
+    return n->watch ? 0 : -errno;
 }
 
-int mfs_nodes_start(struct mfs_cm *cm, struct mfs_cm_live *l, struct mfs_err *err)
+int mfs_nodes_start(struct mfs_cm *cm, struct mfs_node *n, struct mfs_err *err)
 {
-    int rc = cm->provider->start(cm->paths, &cm->state, l->node, cm->address, &l->proc, err);
+    int rc = cm->provider->start(cm->paths, &cm->state, n->record, cm->address, &n->proc, err);
 
     if (rc)
         return rc;
-    rc = watch_process(l);
-    return rc ? mfs_err_set(err, rc, "%s: its lm ended at once", l->node->name) : 0;
+    rc = watch_process(n);
+    return rc ? mfs_err_set(err, rc, "%s: its lm ended at once", n->record->name) : 0;
 }
 
 void mfs_nodes_adopt(struct mfs_cm *cm)
 {
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        struct mfs_cm_live *l = cm->live[i];
+        struct mfs_node *n = cm->nodes[i];
         char path[PATH_MAX];
 
-        if (!mfs_paths_node(cm->paths, l->node->id, "lm.pid", path) &&
-            !mfs_proc_load(path, &l->proc) && mfs_proc_alive(&l->proc) && !watch_process(l))
+        if (!mfs_paths_node(cm->paths, n->record->id, "lm.pid", path) &&
+            !mfs_proc_load(path, &n->proc) && mfs_proc_alive(&n->proc) && !watch_process(n))
             continue;
-        l->proc.pid = 0;
-        if (cm->provider->elsewhere && !mfs_nodes_goes(l))
-            restart_if_away(l); /* it may be about to find us */
-        else if (!l->node->turn[0] || !strcmp(cm->state.scale.step, MFS_SCALE_MOVE))
-            restart(l); /* to one that comes or goes scale.c sees */
+        n->proc.pid = 0;
+        if (cm->provider->elsewhere && !mfs_nodes_goes(n))
+            restart_if_away(n); /* it may be about to find us */
+        else if (!n->record->turn[0] || !strcmp(cm->state.scale.step, MFS_SCALE_MOVE))
+            restart(n); /* to one that comes or goes scale.c sees */
     }
 }

@@ -24,7 +24,7 @@ struct push {
 /* One who is to have it. */
 struct target {
     struct push *push;
-    struct mfs_cm_live *node; /* NULL: a client of cm's own */
+    struct mfs_node *node; /* NULL: a client of cm's own */
     char name[MFS_NAME_MAX];
 };
 
@@ -66,10 +66,10 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
     settle(p);
 }
 
-static void send_to(struct push *p, struct mfs_conn *c, struct mfs_cm_live *node,
+static void send_to(struct push *p, struct mfs_conn *c, struct mfs_node *node,
                     const struct mfs_msg_table *m)
 {
-    const char *name = node ? node->node->name : "client";
+    const char *name = node ? node->record->name : "client";
     struct target *t = malloc(sizeof *t);
     int rc = t ? 0 : -ENOMEM;
 
@@ -102,8 +102,8 @@ int mfs_push_table(struct mfs_cm *cm, void (*done)(void *arg, int64_t took, uint
     *p = (struct push){.cm = cm, .epoch = m.table->epoch, .done = done, .arg = arg};
     p->began = p->last = mfs_clock_mono();
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (cm->live[i]->conn)
-            send_to(p, cm->live[i]->conn, cm->live[i], &m);
+        if (cm->nodes[i]->conn)
+            send_to(p, cm->nodes[i]->conn, cm->nodes[i], &m);
     for (struct mfs_cm_subscriber *s = cm->subscribers; s; s = s->next)
         send_to(p, s->conn, NULL, &m);
     rc = p->pending ? 0 : mfs_loop_post(cm->loop, settle_at_once, p);

@@ -7,20 +7,20 @@
 #include "base/clock.h"
 #include "cluster/trust.h"
 
-void mfs_trust_has(struct mfs_cm_live *l, uint64_t epoch)
+void mfs_trust_has(struct mfs_node *n, uint64_t epoch)
 {
-    if (epoch > l->has)
-        l->has = epoch;
+    if (epoch > n->has)
+        n->has = epoch;
 }
 
 /* Whoever was told after the push that cm is there had got the table before. So he trusts, at the
  * latest, from the push on; and from the last time that his question came, if that is longer ago.
  */
-static bool may_trust(const struct mfs_cm_live *l, uint64_t epoch, int64_t since, int64_t now)
+static bool may_trust(const struct mfs_node *n, uint64_t epoch, int64_t since, int64_t now)
 {
-    int64_t from = l->heard < since ? l->heard : since;
+    int64_t from = n->heard < since ? n->heard : since;
 
-    return l->has < epoch && now - from < MFS_TRUST_OVER;
+    return n->has < epoch && now - from < MFS_TRUST_OVER;
 }
 
 bool mfs_trust_over(const struct mfs_cm *cm, uint64_t epoch, int64_t since, int64_t now)
@@ -30,7 +30,7 @@ bool mfs_trust_over(const struct mfs_cm *cm, uint64_t epoch, int64_t since, int6
     if (cm->subscribers || now - cm->subscriber_left < MFS_TRUST_OVER)
         return false;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (may_trust(cm->live[i], epoch, since, now))
+        if (may_trust(cm->nodes[i], epoch, since, now))
             return false;
     return true;
 }
@@ -41,35 +41,35 @@ bool mfs_trust_over(const struct mfs_cm *cm, uint64_t epoch, int64_t since, int6
 static void list_lost(struct mfs_cm *cm, int64_t now, struct mfs_msg_beat_reply *m)
 {
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        struct mfs_cm_live *l = cm->live[i];
+        struct mfs_node *n = cm->nodes[i];
         struct mfs_lost_node *more;
 
-        if (now - l->heard < MFS_TRUST_LOST)
+        if (now - n->heard < MFS_TRUST_LOST)
             continue;
         more = reallocarray(m->lost, m->nlost + 1, sizeof *more);
         if (!more)
             return;
         m->lost = more;
-        m->lost[m->nlost++].node = l->node->id;
-        l->lost_at = now;
+        m->lost[m->nlost++].node = n->record->id;
+        n->lost_at = now;
     }
 }
 
 void mfs_trust_on_beat(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
-    struct mfs_cm_live *l = mfs_conn_data(c);
+    struct mfs_node *n = mfs_conn_data(c);
     struct mfs_msg_beat_reply m = {0};
     struct mfs_cm *cm = arg;
     int64_t now = mfs_clock_mono();
 
     (void)body;
-    if (!l && !strcmp(mfs_conn_role(c), "lm")) {
+    if (!n && !strcmp(mfs_conn_role(c), "lm")) {
         mfs_conn_fail(c, id, -EPERM, "join first");
         return;
     }
-    if (l)
-        l->heard = now;
-    if (l && now - l->lost_at < MFS_TRUST_OVER) {
+    if (n)
+        n->heard = now;
+    if (n && now - n->lost_at < MFS_TRUST_OVER) {
         mfs_conn_fail(c, id, -EAGAIN, "others have just been told that this node is lost");
         return;
     }

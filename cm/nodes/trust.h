@@ -6,7 +6,7 @@
 #include "cm/nodes/control.h"
 
 /* Somebody has the table of this epoch, and all whom he passes it on to. */
-void mfs_trust_has(struct mfs_cm_live *l, uint64_t epoch);
+void mfs_trust_has(struct mfs_node *n, uint64_t epoch);
 
 /* Table `epoch` was pushed at `since` (mono): does everybody have it, or has he been without a word
  * of cm for so long that he relies on nothing any more? */

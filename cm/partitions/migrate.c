@@ -20,7 +20,7 @@ static void changed(struct mfs_move *m, void *arg)
 {
     struct mfs_migrate_one *o = arg;
     struct mfs_migrate *g = o->of;
-    struct mfs_cm_live *to = mfs_nodes_find(g->cm, m->to);
+    struct mfs_node *to = mfs_nodes_find(g->cm, m->to);
 
     if (m->moved && !o->counted && to) {
         to->last.memory_used += m->bytes;
@@ -308,10 +308,10 @@ static void node_changed(struct mfs_cm *cm, uint32_t node)
         mfs_move_node_changed(&g->one[i]->move, node);
 }
 
-void mfs_migrate_joined(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *join)
+void mfs_migrate_joined(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_msg_join *join)
 {
     catch_up(cm, join);
-    node_changed(cm, l->node->id);
+    node_changed(cm, n->record->id);
 }
 
 void mfs_migrate_left(struct mfs_cm *cm, uint32_t node)
@@ -319,7 +319,7 @@ void mfs_migrate_left(struct mfs_cm *cm, uint32_t node)
     node_changed(cm, node);
 }
 
-void mfs_migrate_reported(struct mfs_cm *cm, struct mfs_cm_live *l,
+void mfs_migrate_reported(struct mfs_cm *cm, struct mfs_node *node,
                           const struct mfs_msg_report *report)
 {
     struct mfs_migrate *g = cm->migrate;
@@ -327,7 +327,7 @@ void mfs_migrate_reported(struct mfs_cm *cm, struct mfs_cm_live *l,
     for (uint32_t i = 0; g && i < g->n; i++) {
         struct mfs_move *m = &g->one[i]->move;
 
-        if (m->to != l->node->id || m->step != MFS_AT_RECEIVE)
+        if (m->to != node->record->id || m->step != MFS_AT_RECEIVE)
             continue;
         for (uint32_t k = 0; k < report->ncopies; k++)
             if (report->copy[k].index == m->part)

@@ -56,10 +56,10 @@ void mfs_migrate_resume(struct mfs_cm *cm);
 bool mfs_migrate_await(struct mfs_cm *cm, mfs_migrate_done *done, void *arg);
 
 /* A node has joined (again), or tells figures. */
-void mfs_migrate_joined(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *join);
+void mfs_migrate_joined(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_msg_join *join);
 /* It has left, and what ran on it has ended: what still had to be ended there is done. */
 void mfs_migrate_left(struct mfs_cm *cm, uint32_t node);
-void mfs_migrate_reported(struct mfs_cm *cm, struct mfs_cm_live *l,
+void mfs_migrate_reported(struct mfs_cm *cm, struct mfs_node *n,
                           const struct mfs_msg_report *report);
 
 /* Is the partition to move, or moving? */

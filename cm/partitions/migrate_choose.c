@@ -85,13 +85,13 @@ static void describe(const struct mfs_migrate *g, const struct mfs_move *m, int6
         out->state = is_held(g, m, now) ? MFS_ORDER_HELD : MFS_ORDER_WAITING;
 }
 
-static void describe_node(const struct mfs_cm_live *l, struct mfs_order_node *out)
+static void describe_node(const struct mfs_node *n, struct mfs_order_node *out)
 {
-    *out = (struct mfs_order_node){.used = l->last.memory_used,
-                                   .capacity = l->last.memory_capacity
-                                                   ? l->last.memory_capacity
-                                                   : mfs_capacity_partitions(l->node->memory),
-                                   .up = l->conn != NULL};
+    *out = (struct mfs_order_node){.used = n->last.memory_used,
+                                   .capacity = n->last.memory_capacity
+                                                   ? n->last.memory_capacity
+                                                   : mfs_capacity_partitions(n->record->memory),
+                                   .up = n->conn != NULL};
 }
 
 static struct mfs_order_limits limits_of(const struct mfs_migrate *g)
@@ -116,7 +116,7 @@ struct mfs_migrate_one *mfs_migrate_choose(struct mfs_migrate *g, int64_t now)
 
     if (node && move) {
         for (uint32_t k = 0; k < nnodes; k++)
-            describe_node(g->cm->live[k], &node[k]);
+            describe_node(g->cm->nodes[k], &node[k]);
         for (uint32_t k = 0; k < g->n; k++)
             describe(g, &g->one[k]->move, now, &move[k]);
         i = mfs_order_next(node, nnodes, move, g->n, &limits);
@@ -137,9 +137,9 @@ void mfs_migrate_give_up(struct mfs_migrate_one *o, int code, const char *why)
 
 static bool is_away(const struct mfs_migrate *g, uint32_t node)
 {
-    const struct mfs_cm_live *l = mfs_nodes_find(g->cm, node);
+    const struct mfs_node *n = mfs_nodes_find(g->cm, node);
 
-    return l && !l->conn;
+    return n && !n->conn;
 }
 
 /* Does something wait, and nothing is under way? */
@@ -166,14 +166,14 @@ static bool is_patient(const struct mfs_migrate *g, const struct mfs_move *m, in
 
 static void give_up_for_memory(struct mfs_migrate_one *o)
 {
-    const struct mfs_cm_live *to = mfs_nodes_find(o->of->cm, o->move.to);
+    const struct mfs_node *to = mfs_nodes_find(o->of->cm, o->move.to);
     struct mfs_order_node n = {0};
     struct mfs_err why;
 
     if (to)
         describe_node(to, &n);
     mfs_err_set(&why, -ENOSPC, "%s has no memory for it: it takes %s, and %s of %s are in use",
-                to ? to->node->name : "its node", MFS_TEXT_BYTES(size_of(&o->move)),
+                to ? to->record->name : "its node", MFS_TEXT_BYTES(size_of(&o->move)),
                 MFS_TEXT_BYTES(n.used), MFS_TEXT_BYTES(n.capacity));
     mfs_migrate_give_up(o, why.code, why.msg);
 }

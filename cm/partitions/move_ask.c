@@ -63,7 +63,7 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
         mfs_move_answer(m, err, reply);
 }
 
-static void ask(struct mfs_move *m, struct mfs_cm_live *l, enum mfs_msg type, const void *body,
+static void ask(struct mfs_move *m, struct mfs_node *n, enum mfs_msg type, const void *body,
                 int64_t timeout)
 {
     struct mfs_move_call *call = malloc(sizeof *call);
@@ -71,8 +71,8 @@ static void ask(struct mfs_move *m, struct mfs_cm_live *l, enum mfs_msg type, co
 
     m->away_since = 0;
     if (!rc) {
-        *call = (struct mfs_move_call){m, l->conn};
-        rc = mfs_conn_request(l->conn, type, body, timeout, answered, call);
+        *call = (struct mfs_move_call){m, n->conn};
+        rc = mfs_conn_request(n->conn, type, body, timeout, answered, call);
     }
     if (!rc) {
         m->call = call;
@@ -80,7 +80,7 @@ static void ask(struct mfs_move *m, struct mfs_cm_live *l, enum mfs_msg type, co
     }
     free(call);
     mfs_warn("move", "partition %u: cannot send \"%s\" to %s: %s", m->part, mfs_messages[type].name,
-             l->node->name, strerror(-rc));
+             n->record->name, strerror(-rc));
     m->again_at = mfs_clock_mono() + SEND_AGAIN;
 }
 
@@ -104,14 +104,14 @@ static int64_t receive_time(const struct mfs_move *m)
     return (m->cold ? BLOCKED_TIME : RECEIVE_TIME) + (int64_t)(m->bytes / slowest) * MFS_SEC;
 }
 
-static void receive(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_cm_move *s)
+static void receive(struct mfs_move *m, struct mfs_node *n, const struct mfs_cm_move *s)
 {
     const struct mfs_cm_state *st = &m->cm->state;
     const struct mfs_partition *p = &st->table->part[m->part];
     struct mfs_msg_receive r = {.index = m->part,
                                 .nparts = st->nparts,
                                 .stripe_size = st->stripe_size,
-                                .memory = l->node->memory,
+                                .memory = n->record->memory,
                                 .source_port = p->port,
                                 .cold = m->cold,
                                 .diskless = m->diskless,
@@ -124,10 +124,10 @@ static void receive(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_
     memcpy(r.source_host, p->host, sizeof r.source_host);
     memcpy(r.source_admin_password, st->part[m->part].admin_password,
            sizeof r.source_admin_password);
-    ask(m, l, MFS_MSG_RECEIVE, &r, receive_time(m));
+    ask(m, n, MFS_MSG_RECEIVE, &r, receive_time(m));
 }
 
-static void take(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_cm_move *s)
+static void take(struct mfs_move *m, struct mfs_node *n, const struct mfs_cm_move *s)
 {
     struct mfs_msg_take t = {.index = m->part, .force = m->step != MFS_AT_TAKE};
 
@@ -136,51 +136,51 @@ static void take(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_cm_
         t.offset = m->died_at.offset;
     }
     memcpy(t.password, s->password, sizeof t.password);
-    ask(m, l, MFS_MSG_TAKE, &t, TAKE_TIME);
+    ask(m, n, MFS_MSG_TAKE, &t, TAKE_TIME);
 }
 
 /* FENCE and RELEASE of the source's process before the cut; after it, its password is kept in the
  * move, as the partition has the new one. */
-static void fence(struct mfs_move *m, struct mfs_cm_live *l, bool on)
+static void fence(struct mfs_move *m, struct mfs_node *n, bool on)
 {
     struct mfs_msg_fence f = {.index = m->part, .on = on};
 
     memcpy(f.password, m->cm->state.part[m->part].password, sizeof f.password);
-    ask(m, l, MFS_MSG_FENCE, &f, FENCE_TIME);
+    ask(m, n, MFS_MSG_FENCE, &f, FENCE_TIME);
 }
 
-static void release(struct mfs_move *m, struct mfs_cm_live *l, const char *password)
+static void release(struct mfs_move *m, struct mfs_node *n, const char *password)
 {
     struct mfs_msg_release r = {.index = m->part};
 
     mfs_text_copy(r.password, sizeof r.password, password);
-    ask(m, l, MFS_MSG_RELEASE, &r, RELEASE_TIME);
+    ask(m, n, MFS_MSG_RELEASE, &r, RELEASE_TIME);
 }
 
-static void send_to(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_cm_move *s)
+static void send_to(struct mfs_move *m, struct mfs_node *n, const struct mfs_cm_move *s)
 {
     switch (m->step) {
     case MFS_AT_RECEIVE:
-        receive(m, l, s);
+        receive(m, n, s);
         break;
     case MFS_AT_TAKE:
     case MFS_AT_MATCH:
     case MFS_AT_FORCE:
-        take(m, l, s);
+        take(m, n, s);
         break;
     case MFS_AT_ASK:
-        fence(m, l, true);
+        fence(m, n, true);
         break;
     case MFS_AT_UNFENCE:
     case MFS_AT_UNFENCE_LAST:
-        fence(m, l, false);
+        fence(m, n, false);
         break;
     case MFS_AT_RELEASE:
     case MFS_AT_DROP:
-        release(m, l, s->password);
+        release(m, n, s->password);
         break;
     case MFS_AT_BURY:
-        release(m, l, m->cm->state.part[m->part].password);
+        release(m, n, m->cm->state.part[m->part].password);
         break;
     default:
         break;
@@ -189,21 +189,21 @@ static void send_to(struct mfs_move *m, struct mfs_cm_live *l, const struct mfs_
 
 void mfs_move_send(struct mfs_move *m)
 {
-    struct mfs_cm_live *l = mfs_nodes_find(m->cm, mfs_move_node(m));
+    struct mfs_node *n = mfs_nodes_find(m->cm, mfs_move_node(m));
     const struct mfs_cm_move *s = mfs_move_state(m);
     struct mfs_err gone;
 
-    if (m->call && l && m->call->conn == l->conn)
+    if (m->call && n && m->call->conn == n->conn)
         return; /* it is being answered */
     mfs_move_forget_call(m);
-    if (!l) {
+    if (!n) {
         /* It has left the deployment, and its processes with it. */
         mfs_err_set(&gone, -ENODEV, "node %u has left", mfs_move_node(m));
         mfs_move_answer(m, &gone, NULL);
-    } else if (!l->conn) {
+    } else if (!n->conn) {
         if (!m->away_since)
             m->away_since = mfs_clock_mono();
     } else if (s) {
-        send_to(m, l, s);
+        send_to(m, n, s);
     }
 }

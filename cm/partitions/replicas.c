@@ -176,11 +176,11 @@ static void promote(struct mfs_replica *r);
 static void at_take(struct mfs_replica *r, int64_t now)
 {
     const struct mfs_cm_part *p = mfs_replica_state(r);
-    const struct mfs_cm_live *l = mfs_nodes_find(r->cm, p->replica_node);
+    const struct mfs_node *n = mfs_nodes_find(r->cm, p->replica_node);
 
     /* Whether it has withdrawn its consent or not: nobody knows of it as the partition yet, and
      * whoever ends it first makes sure that nobody ever does. */
-    if (!l || l->told)
+    if (!n || n->told)
         drop(r, "its node has left");
     else if (r->took.port && r->replica_dead)
         drop(r, "its process has ended, too");
@@ -416,17 +416,17 @@ static void tick(void *arg)
 
 bool mfs_replicas_yield(struct mfs_cm *cm, uint32_t node, uint64_t bytes, int64_t now)
 {
-    struct mfs_cm_live *l = mfs_nodes_find(cm, node);
+    struct mfs_node *n = mfs_nodes_find(cm, node);
     struct mfs_replica *r;
 
-    if (!cm->replicas || !l)
+    if (!cm->replicas || !n)
         return false;
-    if (mfs_replica_yields(cm->replicas, l, now))
+    if (mfs_replica_yields(cm->replicas, n, now))
         return true;
-    r = mfs_replica_to_yield(cm->replicas, l, bytes);
+    r = mfs_replica_to_yield(cm->replicas, n, bytes);
     if (!r)
         return false;
-    l->relieved_at = now;
+    n->relieved_at = now;
     drop(r, "its node has no memory left for a partition that moves there");
     return true;
 }
@@ -459,8 +459,8 @@ int mfs_replicas_begin(struct mfs_cm *cm)
         g->one[i].table_due = mfs_replica_in(&g->one[i], MFS_REPLICA_DROP);
     }
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        cm->live[i]->heard = mfs_clock_mono(); /* they have to find us first */
-    cm->subscriber_left = mfs_clock_mono();    /* likewise those of a cm before us */
+        cm->nodes[i]->heard = mfs_clock_mono(); /* they have to find us first */
+    cm->subscriber_left = mfs_clock_mono();     /* likewise those of a cm before us */
     g->tick = mfs_loop_timer(cm->loop, TICK, TICK, tick, g);
     return g->tick ? 0 : -ENOMEM;
 }

@@ -12,9 +12,8 @@ int mfs_replicas_begin(struct mfs_cm *cm);
 void mfs_replicas_fini(struct mfs_cm *cm);
 
 /* What nodes.c hears. */
-void mfs_replicas_joined(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *m);
-void mfs_replicas_reported(struct mfs_cm *cm, struct mfs_cm_live *l,
-                           const struct mfs_msg_report *m);
+void mfs_replicas_joined(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_msg_join *m);
+void mfs_replicas_reported(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_msg_report *m);
 void mfs_replicas_died(struct mfs_cm *cm, const struct mfs_msg_died *m);
 
 /* Must the partition's replica be given up before the partition can move? It is, once there is such

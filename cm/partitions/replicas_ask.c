@@ -45,7 +45,7 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
     mfs_replica_answer(r, err, reply);
 }
 
-static void ask(struct mfs_replica *r, struct mfs_cm_live *l, enum mfs_msg type, const void *body,
+static void ask(struct mfs_replica *r, struct mfs_node *n, enum mfs_msg type, const void *body,
                 int64_t timeout)
 {
     struct mfs_replica_call *call = calloc(1, sizeof *call);
@@ -53,8 +53,8 @@ static void ask(struct mfs_replica *r, struct mfs_cm_live *l, enum mfs_msg type,
 
     if (!rc) {
         call->r = r;
-        call->conn = l->conn;
-        rc = mfs_conn_request(l->conn, type, body, timeout, answered, call);
+        call->conn = n->conn;
+        rc = mfs_conn_request(n->conn, type, body, timeout, answered, call);
     }
     if (!rc) {
         r->call = call;
@@ -62,11 +62,11 @@ static void ask(struct mfs_replica *r, struct mfs_cm_live *l, enum mfs_msg type,
     }
     free(call);
     mfs_warn("replica", "partition %u: cannot send \"%s\" to %s: %s", r->part,
-             mfs_messages[type].name, l->node->name, strerror(-rc));
+             mfs_messages[type].name, n->record->name, strerror(-rc));
     r->again_at = mfs_clock_mono() + SEND_AGAIN;
 }
 
-static void receive(struct mfs_replica *r, struct mfs_cm_live *l)
+static void receive(struct mfs_replica *r, struct mfs_node *n)
 {
     const struct mfs_cm_state *st = &r->cm->state;
     const struct mfs_cm_part *p = mfs_replica_state(r);
@@ -75,7 +75,7 @@ static void receive(struct mfs_replica *r, struct mfs_cm_live *l)
     struct mfs_msg_receive m = {.index = r->part,
                                 .nparts = st->nparts,
                                 .stripe_size = st->stripe_size,
-                                .memory = l->node->memory,
+                                .memory = n->record->memory,
                                 .source_port = source->port,
                                 .bytes = bytes,
                                 .rate = st->rate};
@@ -84,10 +84,10 @@ static void receive(struct mfs_replica *r, struct mfs_cm_live *l)
     memcpy(m.admin_password, p->replica_admin_password, sizeof m.admin_password);
     memcpy(m.source_host, source->host, sizeof m.source_host);
     memcpy(m.source_admin_password, p->admin_password, sizeof m.source_admin_password);
-    ask(r, l, MFS_MSG_RECEIVE, &m, RECEIVE_TIME + (int64_t)(bytes / RECEIVE_SLOW) * MFS_SEC);
+    ask(r, n, MFS_MSG_RECEIVE, &m, RECEIVE_TIME + (int64_t)(bytes / RECEIVE_SLOW) * MFS_SEC);
 }
 
-static void term(struct mfs_replica *r, struct mfs_cm_live *l, bool on)
+static void term(struct mfs_replica *r, struct mfs_node *node, bool on)
 {
     const struct mfs_cm_part *p = mfs_replica_state(r);
     const struct mfs_cm_node *n = mfs_cm_state_node(&r->cm->state, p->replica_node);
@@ -100,16 +100,16 @@ static void term(struct mfs_replica *r, struct mfs_cm_live *l, bool on)
         memcpy(m.replica_admin_password, p->replica_admin_password,
                sizeof m.replica_admin_password);
     }
-    ask(r, l, MFS_MSG_TERM, &m, TERM_TIME);
+    ask(r, node, MFS_MSG_TERM, &m, TERM_TIME);
 }
 
-static void take(struct mfs_replica *r, struct mfs_cm_live *l)
+static void take(struct mfs_replica *r, struct mfs_node *n)
 {
     struct mfs_msg_take m = {
         .index = r->part, .force = true, .quiet_ms = QUIET_MS, .dead = r->dead};
 
     memcpy(m.password, mfs_replica_state(r)->replica_password, sizeof m.password);
-    ask(r, l, MFS_MSG_TAKE, &m, TAKE_TIME);
+    ask(r, n, MFS_MSG_TAKE, &m, TAKE_TIME);
 }
 
 /* TERM is for the partition's node, the others are for the replica's. */
@@ -124,19 +124,19 @@ static uint32_t node_of(const struct mfs_replica *r)
 
 bool mfs_replica_ask(struct mfs_replica *r)
 {
-    struct mfs_cm_live *l = mfs_nodes_find(r->cm, node_of(r));
+    struct mfs_node *n = mfs_nodes_find(r->cm, node_of(r));
 
-    if (!l || !l->conn)
+    if (!n || !n->conn)
         return false;
-    if (r->call && r->call->conn == l->conn)
+    if (r->call && r->call->conn == n->conn)
         return true; /* it is being answered */
     mfs_replica_forget_call(r);
     if (mfs_replica_in(r, MFS_REPLICA_COPY))
-        receive(r, l);
+        receive(r, n);
     else if (mfs_replica_in(r, MFS_REPLICA_TAKE))
-        take(r, l);
+        take(r, n);
     else
-        term(r, l, mfs_replica_in(r, MFS_REPLICA_TERM));
+        term(r, n, mfs_replica_in(r, MFS_REPLICA_TERM));
     return true;
 }
 
@@ -144,16 +144,16 @@ bool mfs_replica_ask(struct mfs_replica *r)
 
 bool mfs_replicas_silent(const struct mfs_cm *cm, uint32_t node, int64_t now)
 {
-    const struct mfs_cm_live *l = mfs_nodes_find(cm, node);
+    const struct mfs_node *n = mfs_nodes_find(cm, node);
 
-    return !l || !l->conn || now - l->heard >= SILENT;
+    return !n || !n->conn || now - n->heard >= SILENT;
 }
 
 int64_t mfs_replicas_unheard(const struct mfs_cm *cm, uint32_t node, int64_t now)
 {
-    const struct mfs_cm_live *l = mfs_nodes_find(cm, node);
+    const struct mfs_node *n = mfs_nodes_find(cm, node);
 
-    return l ? now - l->heard : INT64_MAX;
+    return n ? now - n->heard : INT64_MAX;
 }
 
 /* ---- graves ---------------------------------------------------------------------------------- */
@@ -215,14 +215,14 @@ void mfs_replicas_bury(struct mfs_replicas *g, int64_t now)
     struct mfs_replica_call *call;
 
     for (uint32_t i = 0; i < s->ngraves && !g->burial && now >= g->bury_at; i++) {
-        struct mfs_cm_live *l = mfs_nodes_find(g->cm, s->grave[i].node);
+        struct mfs_node *n = mfs_nodes_find(g->cm, s->grave[i].node);
         struct mfs_msg_release m = {.index = s->grave[i].part};
 
-        if (!l) {
+        if (!n) {
             remove_grave(g->cm, i); /* its node has left, and all that ran there has ended */
             return;
         }
-        if (mfs_replicas_silent(g->cm, l->node->id, now))
+        if (mfs_replicas_silent(g->cm, n->record->id, now))
             continue;
         memcpy(m.password, s->grave[i].password, sizeof m.password);
         call = calloc(1, sizeof *call);
@@ -230,7 +230,7 @@ void mfs_replicas_bury(struct mfs_replicas *g, int64_t now)
             return;
         call->g = g;
         call->grave = s->grave[i];
-        if (mfs_conn_request(l->conn, MFS_MSG_RELEASE, &m, RELEASE_TIME, buried, call))
+        if (mfs_conn_request(n->conn, MFS_MSG_RELEASE, &m, RELEASE_TIME, buried, call))
             free(call);
         else
             g->burial = call;

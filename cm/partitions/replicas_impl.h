@@ -80,13 +80,13 @@ int mfs_replica_choose(struct mfs_replica *r, int64_t now);
 /* A replica takes what its partition takes, whatever its node may hold. Is the node beyond that,
  * and this the replica to go? */
 bool mfs_replica_crowds(const struct mfs_replica *r, int64_t now);
-void mfs_replicas_weigh(struct mfs_cm_live *l); /* at each report */
+void mfs_replicas_weigh(struct mfs_node *n); /* at each report */
 /* So many bytes are to come to a node. The replica there to make room for them: the smallest that
  * is enough, or the largest. NULL: none is needed, or all together would not do. */
-struct mfs_replica *mfs_replica_to_yield(struct mfs_replicas *g, const struct mfs_cm_live *l,
+struct mfs_replica *mfs_replica_to_yield(struct mfs_replicas *g, const struct mfs_node *n,
                                          uint64_t bytes);
 /* Has one gone there so lately, or is one going, that its memory may still be counted? */
-bool mfs_replica_yields(const struct mfs_replicas *g, const struct mfs_cm_live *l, int64_t now);
+bool mfs_replica_yields(const struct mfs_replicas *g, const struct mfs_node *n, int64_t now);
 /* Nodes come and come back: the largest replica on one that is nearly full and should rather be on
  * another, which would still have plenty of room; NULL: there is none. */
 struct mfs_replica *mfs_replicas_to_move(struct mfs_replicas *g, int64_t now);

@@ -10,9 +10,9 @@
 /* Is there a node for the replica, and may it stay there? */
 bool mfs_replica_stays(const struct mfs_replica *r)
 {
-    const struct mfs_cm_live *l = mfs_nodes_find(r->cm, mfs_replica_state(r)->replica_node);
+    const struct mfs_node *n = mfs_nodes_find(r->cm, mfs_replica_state(r)->replica_node);
 
-    return l && !l->node->turn[0] && !r->replica_dead;
+    return n && !n->record->turn[0] && !r->replica_dead;
 }
 
 /* Is what began at `since` (0: it has not) so old? */
@@ -67,18 +67,18 @@ static bool copied_there(const struct mfs_msg_join *m, uint32_t part)
     return assigned(m, part); /* it may have become the partition without our knowledge */
 }
 
-void mfs_replicas_joined(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_join *m)
+void mfs_replicas_joined(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_msg_join *m)
 {
-    l->heard = mfs_clock_mono();
+    n->heard = mfs_clock_mono();
     for (uint32_t i = 0; i < cm->state.nparts && cm->replicas; i++) {
         const struct mfs_cm_part *p = &cm->state.part[i];
         struct mfs_replica *r = &cm->replicas->one[i];
 
-        if (p->node == l->node->id) {
+        if (p->node == n->record->id) {
             r->dead = !assigned(m, i);
             r->silent = false;
             r->starved_since = 0;
-        } else if (p->replica_step[0] && p->replica_node == l->node->id &&
+        } else if (p->replica_step[0] && p->replica_node == n->record->id &&
                    !mfs_replica_in(r, MFS_REPLICA_COPY)) {
             r->replica_dead = !copied_there(m, i);
         }
@@ -93,26 +93,26 @@ static void note_since(int64_t *since, bool is, int64_t now)
         *since = now;
 }
 
-void mfs_replicas_reported(struct mfs_cm *cm, struct mfs_cm_live *l, const struct mfs_msg_report *m)
+void mfs_replicas_reported(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_msg_report *m)
 {
-    l->heard = mfs_clock_mono();
-    mfs_replicas_weigh(l);
+    n->heard = mfs_clock_mono();
+    mfs_replicas_weigh(n);
     for (uint32_t i = 0; i < m->nparts; i++) {
         struct mfs_replica *r = find(cm, m->part[i].index);
 
-        if (!r || mfs_replica_state(r)->node != l->node->id)
+        if (!r || mfs_replica_state(r)->node != n->record->id)
             continue;
         r->silent = m->part[i].silent;
-        note_since(&r->starved_since, m->part[i].starved, l->heard);
+        note_since(&r->starved_since, m->part[i].starved, n->heard);
         if (mfs_replica_in(r, ""))
             r->dead = false; /* another one has been started in its place */
     }
     for (uint32_t i = 0; i < m->ncopies; i++) {
         struct mfs_replica *r = find(cm, m->copy[i].index);
 
-        if (!r || mfs_replica_state(r)->replica_node != l->node->id)
+        if (!r || mfs_replica_state(r)->replica_node != n->record->id)
             continue;
-        note_since(&r->replica_silent_since, m->copy[i].silent, l->heard);
+        note_since(&r->replica_silent_since, m->copy[i].silent, n->heard);
     }
 }
 

@@ -40,42 +40,42 @@ bool mfs_replicas_grave(const struct mfs_cm_state *s, uint32_t node, uint32_t pa
 }
 
 /* Bytes that its processes may hold together. */
-static uint64_t room_in(const struct mfs_cm *cm, const struct mfs_cm_live *l)
+static uint64_t room_in(const struct mfs_cm *cm, const struct mfs_node *n)
 {
-    uint32_t own = mfs_cm_state_count(&cm->state, l->node->id);
+    uint32_t own = mfs_cm_state_count(&cm->state, n->record->id);
 
-    return l->last.memory_capacity ? l->last.memory_capacity
-                                   : mfs_capacity_used(l->node->memory, own);
+    return n->last.memory_capacity ? n->last.memory_capacity
+                                   : mfs_capacity_used(n->record->memory, own);
 }
 
 /* Bytes that the node can take for replicas: beside what it has, what is on its way there and the
  * partitions that are to move there, up to so many. */
-static uint64_t room_to(const struct mfs_cm *cm, const struct mfs_cm_live *l, uint64_t may)
+static uint64_t room_to(const struct mfs_cm *cm, const struct mfs_node *n, uint64_t may)
 {
-    uint64_t taken = l->last.memory_used + mfs_migrate_bringing(cm, l->node->id);
+    uint64_t taken = n->last.memory_used + mfs_migrate_bringing(cm, n->record->id);
 
     for (uint32_t i = 0; i < cm->state.nparts; i++) {
         const struct mfs_cm_part *p = &cm->state.part[i];
 
-        if (p->replica_node == l->node->id && !strcmp(p->replica_step, MFS_REPLICA_COPY))
+        if (p->replica_node == n->record->id && !strcmp(p->replica_step, MFS_REPLICA_COPY))
             taken += cm->part_bytes[i] + MFS_CAPACITY_PROCESS;
     }
     return may > taken ? may - taken : 0;
 }
 
 /* So that its own partitions can grow before they are full. */
-static uint64_t room_on(const struct mfs_cm *cm, const struct mfs_cm_live *l)
+static uint64_t room_on(const struct mfs_cm *cm, const struct mfs_node *n)
 {
-    return room_to(cm, l, mfs_capacity_replicated(room_in(cm, l)));
+    return room_to(cm, n, mfs_capacity_replicated(room_in(cm, n)));
 }
 
 /* A node that is gone for a moment is no reason to fill the others. But a partition that has long
  * been without a replica is worse than writers that find memory full, as it is then anyway. */
-static uint64_t room_for(const struct mfs_replica *r, const struct mfs_cm_live *l, int64_t now)
+static uint64_t room_for(const struct mfs_replica *r, const struct mfs_node *n, int64_t now)
 {
     bool urgent = r->wanting_since && now - r->wanting_since >= WANTING_MOST;
 
-    return urgent ? room_to(r->cm, l, room_in(r->cm, l)) : room_on(r->cm, l);
+    return urgent ? room_to(r->cm, n, room_in(r->cm, n)) : room_on(r->cm, n);
 }
 
 /* May a replica of the partition be there, if there is room? */
@@ -105,15 +105,15 @@ int mfs_replica_choose(struct mfs_replica *r, int64_t now)
         /* Beginning behind the partition's own, so that equal ones take turns. */
         const struct mfs_cm_node *n = &cm->state.node[(p->node + r->part + k) % cm->state.nnodes];
         double fill = fill_of(cm, n, cm->part_bytes[r->part]), told;
-        const struct mfs_cm_live *l = mfs_nodes_find(cm, n->id);
+        const struct mfs_node *node = mfs_nodes_find(cm, n->id);
 
         if (!may_hold(cm, n, r->part, now))
             continue;
-        if (room_for(r, l, now) < need) {
+        if (room_for(r, node, now) < need) {
             full = true;
             continue;
         }
-        told = (double)(l->last.memory_used + need) / (double)room_in(cm, l);
+        told = (double)(node->last.memory_used + need) / (double)room_in(cm, node);
         fill = told > fill ? told : fill; /* what has just been placed is not reported yet */
         if (!best || is_avoided(r, best, now) || (fill < least && !is_avoided(r, n, now))) {
             best = n;
@@ -132,21 +132,21 @@ int mfs_replica_choose(struct mfs_replica *r, int64_t now)
 /* ---- and where it does not fit any more ------------------------------------------------------ */
 
 /* Bytes beyond what its processes may hold together. */
-static uint64_t over(const struct mfs_cm_live *l)
+static uint64_t over(const struct mfs_node *n)
 {
-    const struct mfs_msg_report *m = &l->last;
+    const struct mfs_msg_report *m = &n->last;
 
     return m->memory_capacity && m->memory_used > m->memory_capacity
                ? m->memory_used - m->memory_capacity
                : 0;
 }
 
-void mfs_replicas_weigh(struct mfs_cm_live *l)
+void mfs_replicas_weigh(struct mfs_node *n)
 {
-    if (over(l) <= l->node->memory / OVER_LEAST)
-        l->over_since = 0;
-    else if (!l->over_since)
-        l->over_since = l->heard;
+    if (over(n) <= n->record->memory / OVER_LEAST)
+        n->over_since = 0;
+    else if (!n->over_since)
+        n->over_since = n->heard;
 }
 
 /* The largest of those on its node: none helps more. */
@@ -167,10 +167,10 @@ static bool is_largest(const struct mfs_replica *r)
 
 bool mfs_replica_crowds(const struct mfs_replica *r, int64_t now)
 {
-    struct mfs_cm_live *l = mfs_nodes_find(r->cm, mfs_replica_state(r)->replica_node);
+    struct mfs_node *n = mfs_nodes_find(r->cm, mfs_replica_state(r)->replica_node);
 
-    if (!l || !l->over_since || now - l->relieved_at < OVER_TIME ||
-        (now - l->over_since < OVER_TIME && over(l) <= l->node->memory / OVER_MOST))
+    if (!n || !n->over_since || now - n->relieved_at < OVER_TIME ||
+        (now - n->over_since < OVER_TIME && over(n) <= n->record->memory / OVER_MOST))
         return false;
     return is_largest(r);
 }
@@ -185,27 +185,27 @@ static bool may_go(const struct mfs_cm_part *p, uint32_t node)
                                        !strcmp(p->replica_step, MFS_REPLICA_READY));
 }
 
-bool mfs_replica_yields(const struct mfs_replicas *g, const struct mfs_cm_live *l, int64_t now)
+bool mfs_replica_yields(const struct mfs_replicas *g, const struct mfs_node *n, int64_t now)
 {
     const struct mfs_cm_state *s = &g->cm->state;
 
-    if (l->relieved_at && now - l->relieved_at < OVER_TIME)
+    if (n->relieved_at && now - n->relieved_at < OVER_TIME)
         return true;
     for (uint32_t i = 0; i < s->ngraves; i++)
-        if (s->grave[i].node == l->node->id)
+        if (s->grave[i].node == n->record->id)
             return true;
     for (uint32_t i = 0; i < s->nparts; i++)
-        if (s->part[i].replica_node == l->node->id &&
+        if (s->part[i].replica_node == n->record->id &&
             !strcmp(s->part[i].replica_step, MFS_REPLICA_DROP))
             return true;
     return false;
 }
 
-struct mfs_replica *mfs_replica_to_yield(struct mfs_replicas *g, const struct mfs_cm_live *l,
+struct mfs_replica *mfs_replica_to_yield(struct mfs_replicas *g, const struct mfs_node *n,
                                          uint64_t bytes)
 {
     const struct mfs_cm *cm = g->cm;
-    uint64_t due = l->last.memory_used + bytes, may = room_in(cm, l), sum = 0;
+    uint64_t due = n->last.memory_used + bytes, may = room_in(cm, n), sum = 0;
     uint64_t missing = due > may ? due - may : 0;
     struct mfs_replica *best = NULL;
     uint64_t size = 0;
@@ -213,7 +213,7 @@ struct mfs_replica *mfs_replica_to_yield(struct mfs_replicas *g, const struct mf
     for (uint32_t i = 0; i < cm->state.nparts; i++) {
         uint64_t mine = cm->part_bytes[i] + MFS_CAPACITY_PROCESS;
 
-        if (!may_go(&cm->state.part[i], l->node->id))
+        if (!may_go(&cm->state.part[i], n->record->id))
             continue;
         sum += mine;
         if (!best || (size < missing ? mine > size : mine >= missing && mine < size)) {
@@ -227,17 +227,17 @@ struct mfs_replica *mfs_replica_to_yield(struct mfs_replicas *g, const struct mf
 /* ---- and where it would be better ------------------------------------------------------------ */
 
 /* The node that can take most. */
-static const struct mfs_cm_live *roomiest(const struct mfs_cm *cm, uint64_t *room)
+static const struct mfs_node *roomiest(const struct mfs_cm *cm, uint64_t *room)
 {
-    const struct mfs_cm_live *best = NULL;
+    const struct mfs_node *best = NULL;
 
     *room = 0;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        uint64_t here = room_on(cm, cm->live[i]);
+        uint64_t here = room_on(cm, cm->nodes[i]);
 
         if (here <= *room)
             continue;
-        best = cm->live[i];
+        best = cm->nodes[i];
         *room = here;
     }
     return best;
@@ -245,16 +245,16 @@ static const struct mfs_cm_live *roomiest(const struct mfs_cm *cm, uint64_t *roo
 
 static bool is_tight(const struct mfs_cm *cm, uint32_t node)
 {
-    const struct mfs_cm_live *l = mfs_nodes_find(cm, node);
-    uint64_t may = l ? room_in(cm, l) : 0;
+    const struct mfs_node *n = mfs_nodes_find(cm, node);
+    uint64_t may = n ? room_in(cm, n) : 0;
 
-    return l && l->reported && l->last.memory_used > may - may / TIGHT;
+    return n && n->reported && n->last.memory_used > may - may / TIGHT;
 }
 
 struct mfs_replica *mfs_replicas_to_move(struct mfs_replicas *g, int64_t now)
 {
     const struct mfs_cm *cm = g->cm;
-    const struct mfs_cm_live *to = NULL;
+    const struct mfs_node *to = NULL;
     struct mfs_replica *best = NULL;
     uint64_t room = 0, most = 0;
 
@@ -266,7 +266,7 @@ struct mfs_replica *mfs_replicas_to_move(struct mfs_replicas *g, int64_t now)
             continue;
         if (!to && !(to = roomiest(cm, &room)))
             return NULL;
-        if (!may_hold(cm, to->node, i, now) || need + room_in(cm, to) / PLENTY > room)
+        if (!may_hold(cm, to->record, i, now) || need + room_in(cm, to) / PLENTY > room)
             continue;
         best = &g->one[i];
         most = need;

@@ -193,7 +193,7 @@ static void beat(void *arg)
     struct migrate_world *w = arg;
 
     for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++)
-        if (w->stage.cm.live[i]->conn && !w->peer[i].mute)
+        if (w->stage.cm.nodes[i]->conn && !w->peer[i].mute)
             mfs_conn_request(w->peer[i].conn, MFS_MSG_BEAT, NULL, MFS_SEC, beaten, &w->peer[i]);
 }
 
@@ -247,7 +247,7 @@ static bool all_joined(void *world)
 {
     const struct migrate_world *w = world;
 
-    return w->stage.cm.live[0]->conn && w->stage.cm.live[1]->conn;
+    return w->stage.cm.nodes[0]->conn && w->stage.cm.nodes[1]->conn;
 }
 
 bool migrate_world_is_calm(void *world)

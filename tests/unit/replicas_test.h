@@ -32,7 +32,7 @@ struct world {
     struct mfs_cm_node node[NODES_MOST];
     struct mfs_cm_part part[PARTS_MOST];
     struct mfs_cm_grave grave[4];
-    struct mfs_cm_live live[NODES_MOST], *lives[NODES_MOST];
+    struct mfs_node nodes[NODES_MOST], *listed[NODES_MOST];
     uint64_t bytes[PARTS_MOST];
 };
 
@@ -49,22 +49,22 @@ static inline struct world *make(uint32_t nodes, uint32_t parts, uint64_t memory
                                         .part = w->part,
                                         .replicas = 1,
                                         .grave = w->grave};
-    w->cm.live = w->lives;
+    w->cm.nodes = w->listed;
     w->cm.part_bytes = w->bytes;
     for (uint32_t i = 0; i < nodes; i++) {
         w->node[i] = (struct mfs_cm_node){.id = i * 3 + 1, .memory = memory};
-        w->live[i] = (struct mfs_cm_live){.cm = &w->cm,
-                                          .node = &w->node[i],
-                                          .conn = (struct mfs_conn *)&connected,
-                                          .heard = NOW,
-                                          .reported = true};
-        w->live[i].last.memory_capacity = memory;
-        w->lives[i] = &w->live[i];
+        w->nodes[i] = (struct mfs_node){.cm = &w->cm,
+                                        .record = &w->node[i],
+                                        .conn = (struct mfs_conn *)&connected,
+                                        .heard = NOW,
+                                        .reported = true};
+        w->nodes[i].last.memory_capacity = memory;
+        w->listed[i] = &w->nodes[i];
     }
     for (uint32_t p = 0; p < parts; p++) {
         w->part[p].node = w->node[p % nodes].id;
         w->bytes[p] = bytes;
-        w->live[p % nodes].last.memory_used += bytes;
+        w->nodes[p % nodes].last.memory_used += bytes;
     }
     return w;
 }
@@ -89,13 +89,13 @@ static inline bool buried(const struct world *w, uint32_t node, uint32_t part)
 /* May it be there, apart from room? */
 static inline bool may_hold(const struct world *w, uint32_t i, uint32_t part)
 {
-    return w->node[i].id != w->part[part].node && !w->node[i].turn[0] && w->live[i].conn &&
-           NOW - w->live[i].heard < 1200 * MFS_MSEC && !buried(w, w->node[i].id, part);
+    return w->node[i].id != w->part[part].node && !w->node[i].turn[0] && w->nodes[i].conn &&
+           NOW - w->nodes[i].heard < 1200 * MFS_MSEC && !buried(w, w->node[i].id, part);
 }
 
 static inline bool has_room(const struct world *w, uint32_t i, uint32_t part)
 {
-    uint64_t may = w->live[i].last.memory_capacity, sum = w->live[i].last.memory_used;
+    uint64_t may = w->nodes[i].last.memory_capacity, sum = w->nodes[i].last.memory_used;
 
     for (uint32_t p = 0; p < w->cm.state.nparts; p++)
         if (!strcmp(w->part[p].replica_step, MFS_REPLICA_COPY) &&
@@ -127,7 +127,7 @@ static inline int protect(struct world *w, uint32_t part)
         strcpy(p->replica_step, MFS_REPLICA_COPY);
     } else {
         mfs_text_copy(p->replica_step, sizeof p->replica_step, MFS_REPLICA_READY);
-        w->live[at(w, p->replica_node)].last.memory_used += w->bytes[part] + MFS_CAPACITY_PROCESS;
+        w->nodes[at(w, p->replica_node)].last.memory_used += w->bytes[part] + MFS_CAPACITY_PROCESS;
     }
     return 0;
 }

@@ -145,7 +145,7 @@ static bool all_joined(void *world)
 {
     const struct world *w = world;
 
-    return w->stage.cm.live[0]->conn && w->stage.cm.live[1]->conn;
+    return w->stage.cm.nodes[0]->conn && w->stage.cm.nodes[1]->conn;
 }
 
 static bool is_over(void *world)
@@ -323,7 +323,7 @@ static void test_a_node_that_is_not_there(void **state)
 
     mfs_conn_close(w->peer[0].conn);
     w->peer[0].conn = NULL;
-    w->stage.cm.live[0]->conn = NULL;
+    w->stage.cm.nodes[0]->conn = NULL;
     run(w);
     assert_int_equal(w->err.code, -ENOTCONN);
     assert_non_null(strstr(w->err.msg, "node-0"));

@@ -111,12 +111,12 @@ static void hang_up(struct world *w, uint32_t i)
 
 static bool first_is_connected(void *world)
 {
-    return ((struct world *)world)->stage.cm.live[0]->conn != NULL;
+    return ((struct world *)world)->stage.cm.nodes[0]->conn != NULL;
 }
 
 static bool second_is_connected(void *world)
 {
-    return ((struct world *)world)->stage.cm.live[1]->conn != NULL;
+    return ((struct world *)world)->stage.cm.nodes[1]->conn != NULL;
 }
 
 static bool first_is_started(void *world)
@@ -209,7 +209,7 @@ static void test_one_that_finds_the_new_cm_is_not_started(void **state)
     assert_true(it_happens(w, first_is_connected));
     mfs_nodes_adopt(&w->stage.cm);
     assert_true(it_happens(w, second_is_started)); /* as it does not come by itself */
-    assert_non_null(w->stage.cm.live[0]->conn);
+    assert_non_null(w->stage.cm.nodes[0]->conn);
     assert_int_equal(starts[0], 0);
 }
 

@@ -29,8 +29,8 @@ static void want_replicas(struct migrate_world *w)
     w->stage.cm.state.replicas = 1;
     w->stage.cm.state.part[1].node = 1;
     for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++) {
-        w->stage.cm.live[i]->reported = true;
-        w->stage.cm.live[i]->last.memory_capacity = 1 << 30;
+        w->stage.cm.nodes[i]->reported = true;
+        w->stage.cm.nodes[i]->last.memory_capacity = 1 << 30;
     }
 }
 
@@ -288,7 +288,7 @@ static void a_lost_node_is_told_of_and_then_not_answered(void **state)
     w->peer[0].lost = MFS_NO_NODE;
     migrate_world_wait(w, other_is_lost);
     said = mfs_clock_mono();
-    assert_true(said - w->stage.cm.live[1]->heard >= MFS_TRUST_LOST);
+    assert_true(said - w->stage.cm.nodes[1]->heard >= MFS_TRUST_LOST);
     w->peer[1].mute = false;
     w->peer[1].beaten = w->peer[1].refused = 0;
     migrate_world_wait(w, other_is_answered);
@@ -357,7 +357,7 @@ static void a_new_cm_counts_on_clients_of_the_one_before(void **state)
     cm->state.replicas = 1;
     assert_int_equal(mfs_replicas_begin(cm), 0);
     for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++)
-        mfs_trust_has(cm->live[i], 7);
+        mfs_trust_has(cm->nodes[i], 7);
     now = mfs_clock_mono();
     assert_false(mfs_trust_over(cm, 7, now, now));
     assert_true(mfs_trust_over(cm, 7, now + MFS_TRUST_OVER, now + MFS_TRUST_OVER));

@@ -372,9 +372,9 @@ static void a_new_cm_knows_how_it_left(void **state)
 /* What has been told of the target: so many of 1000 MiB are in use. */
 static void target_uses(struct migrate_world *w, uint64_t mib)
 {
-    w->stage.cm.live[1]->last.memory_used = mib << 20;
-    w->stage.cm.live[1]->last.memory_capacity = 1000U << 20;
-    w->stage.cm.live[0]->last.memory_capacity = 1000U << 20;
+    w->stage.cm.nodes[1]->last.memory_used = mib << 20;
+    w->stage.cm.nodes[1]->last.memory_capacity = 1000U << 20;
+    w->stage.cm.nodes[0]->last.memory_capacity = 1000U << 20;
 }
 
 static void a_full_target_is_refused_with_figures(void **state)

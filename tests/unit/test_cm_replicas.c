@@ -19,10 +19,10 @@ static void distort(struct world *w)
             mfs_text_copy(w->node[i].turn, sizeof w->node[i].turn,
                           below(2) ? MFS_NODE_LEAVING : MFS_NODE_COMING);
         if (!below(6))
-            w->live[i].heard -= (int64_t)below(3) * MFS_SEC;
+            w->nodes[i].heard -= (int64_t)below(3) * MFS_SEC;
         if (!below(6))
-            w->live[i].conn = NULL;
-        w->live[i].last.memory_used += below(2) ? below(200) * MIB : 0;
+            w->nodes[i].conn = NULL;
+        w->nodes[i].last.memory_used += below(2) ? below(200) * MIB : 0;
     }
     for (uint32_t p = 0; p < w->cm.state.nparts; p++)
         w->bytes[p] = below(12 * MIB);
@@ -135,7 +135,7 @@ static void a_node_may_leave_if_replicas_have_room(void **state)
     (void)state;
     for (uint32_t p = 0; p < 12; p++) {
         w->bytes[p] = room / 6;
-        w->live[p % 3].parts_seen++;
+        w->nodes[p % 3].parts_seen++;
     }
     assert_int_equal(mfs_scale_draft_make(&w->cm, &what, &draft, &err), 0);
     assert_int_equal(draft.plan.nmoves, 4);
@@ -164,7 +164,7 @@ static void who_has_left_keeps_no_grave(void **state)
     w->grave[0] = (struct mfs_cm_grave){.node = 99, .part = 1, .password = "gone"};
     w->grave[1] = (struct mfs_cm_grave){.node = w->node[0].id, .part = 2, .password = "silent"};
     w->cm.state.ngraves = 2;
-    w->live[0].conn = NULL; /* it is asked when it is there again */
+    w->nodes[0].conn = NULL; /* it is asked when it is there again */
     mfs_replicas_bury(&g, NOW);
     assert_int_equal(w->cm.state.ngraves, 1);
     assert_string_equal(w->grave[0].password, "silent");
@@ -181,7 +181,7 @@ static void a_replica_that_does_no_harm_stays(void **state)
 {
     struct world *w = make(2, 2, 256 * MIB, MIB);
     struct mfs_replica r = {.cm = &w->cm, .part = 0};
-    struct mfs_cm_live *there = &w->live[1];
+    struct mfs_node *there = &w->nodes[1];
 
     (void)state;
     w->part[0].replica_node = w->node[1].id;
@@ -226,20 +226,20 @@ static void nobody_trusts_for_long_unheard(void **state)
     w->cm.subscriber_left = NOW - 10 * MFS_SEC;
     assert_true(trusted(w, 0));
     for (uint32_t i = 0; i < 3; i++)
-        mfs_trust_has(&w->live[i], 6);
+        mfs_trust_has(&w->nodes[i], 6);
     assert_true(trusted(w, 0));
-    mfs_trust_has(&w->live[0], 7);
-    mfs_trust_has(&w->live[1], 8);
-    mfs_trust_has(&w->live[1], 5);
+    mfs_trust_has(&w->nodes[0], 7);
+    mfs_trust_has(&w->nodes[1], 8);
+    mfs_trust_has(&w->nodes[1], 5);
     assert_true(trusted(w, 0));
-    w->live[2].heard = NOW - MFS_TRUST_OVER + 1; /* it may be cut off */
+    w->nodes[2].heard = NOW - MFS_TRUST_OVER + 1; /* it may be cut off */
     assert_true(trusted(w, 0));
-    w->live[2].heard = NOW - MFS_TRUST_OVER;
+    w->nodes[2].heard = NOW - MFS_TRUST_OVER;
     assert_false(trusted(w, 0));
-    w->live[2].heard = NOW; /* it is there, but a client of it does not answer */
+    w->nodes[2].heard = NOW; /* it is there, but a client of it does not answer */
     assert_true(trusted(w, MFS_TRUST_OVER - 1));
     assert_false(trusted(w, MFS_TRUST_OVER));
-    mfs_trust_has(&w->live[2], 7);
+    mfs_trust_has(&w->nodes[2], 7);
     assert_false(trusted(w, 0));
     w->cm.subscriber_left = NOW - MFS_TRUST_OVER + 1; /* who may live on */
     assert_true(trusted(w, 0));

@@ -20,7 +20,7 @@ static void a_replica_leaves_room_for_what_moves(void **state)
     struct mfs_replica r = {.cm = &w->cm};
 
     (void)state;
-    w->live[1].last.memory_used = 230 * MIB; /* so that it has to be the third */
+    w->nodes[1].last.memory_used = 230 * MIB; /* so that it has to be the third */
     assert_int_equal(mfs_replica_choose(&r, NOW), 0);
     assert_int_equal(w->part[0].replica_node, 7);
     w->cm.migrate = &migrate;
@@ -76,8 +76,8 @@ static void the_least_that_is_enough_makes_room(void **state)
 
         for (uint32_t p = 0; p < w->cm.state.nparts; p++)
             one[p] = (struct mfs_replica){.cm = &w->cm, .part = p};
-        w->live[0].last.memory_used = used;
-        r = mfs_replica_to_yield(&g, &w->live[0], need);
+        w->nodes[0].last.memory_used = used;
+        r = mfs_replica_to_yield(&g, &w->nodes[0], need);
         assert_int_equal(!r, !missing || sum < missing);
         size = r ? w->bytes[r->part] + MFS_CAPACITY_PROCESS : 0;
         if (!r) {
@@ -102,19 +102,19 @@ static void replicas_make_room_one_by_one(void **state)
     struct mfs_replicas g = {.cm = &w->cm};
 
     (void)state;
-    assert_false(mfs_replica_yields(&g, &w->live[0], NOW));
-    w->live[0].relieved_at = NOW;
-    assert_true(mfs_replica_yields(&g, &w->live[0], NOW + MFS_SEC));
-    assert_false(mfs_replica_yields(&g, &w->live[1], NOW + MFS_SEC));
-    assert_false(mfs_replica_yields(&g, &w->live[0], NOW + 4 * MFS_SEC));
+    assert_false(mfs_replica_yields(&g, &w->nodes[0], NOW));
+    w->nodes[0].relieved_at = NOW;
+    assert_true(mfs_replica_yields(&g, &w->nodes[0], NOW + MFS_SEC));
+    assert_false(mfs_replica_yields(&g, &w->nodes[1], NOW + MFS_SEC));
+    assert_false(mfs_replica_yields(&g, &w->nodes[0], NOW + 4 * MFS_SEC));
     w->part[1].replica_node = w->node[0].id;
     strcpy(w->part[1].replica_step, MFS_REPLICA_DROP);
-    assert_true(mfs_replica_yields(&g, &w->live[0], NOW + 4 * MFS_SEC));
+    assert_true(mfs_replica_yields(&g, &w->nodes[0], NOW + 4 * MFS_SEC));
     w->part[1].replica_step[0] = '\0';
-    assert_false(mfs_replica_yields(&g, &w->live[0], NOW + 4 * MFS_SEC));
+    assert_false(mfs_replica_yields(&g, &w->nodes[0], NOW + 4 * MFS_SEC));
     w->grave[0] = (struct mfs_cm_grave){.node = w->node[0].id, .part = 1};
     w->cm.state.ngraves = 1; /* its process may still be there */
-    assert_true(mfs_replica_yields(&g, &w->live[0], NOW + 4 * MFS_SEC));
+    assert_true(mfs_replica_yields(&g, &w->nodes[0], NOW + 4 * MFS_SEC));
     free(w);
 }
 
@@ -137,9 +137,9 @@ static uint32_t crowding(struct world *w, uint32_t *which, int64_t now)
 
 static void report(struct world *w, uint64_t used, int64_t now)
 {
-    w->live[0].heard = now;
-    w->live[0].last.memory_used = used;
-    mfs_replicas_weigh(&w->live[0]);
+    w->nodes[0].heard = now;
+    w->nodes[0].last.memory_used = used;
+    mfs_replicas_weigh(&w->nodes[0]);
 }
 
 static void the_largest_goes_when_a_node_is_full(void **state)
@@ -166,7 +166,7 @@ static void the_largest_goes_when_a_node_is_full(void **state)
     assert_int_equal(crowding(w, &which, NOW + 5 * MFS_SEC), 0);
     assert_int_equal(crowding(w, &which, NOW + 6 * MFS_SEC), 1);
     assert_int_equal(which, largest);
-    w->live[0].relieved_at = NOW + 6 * MFS_SEC;
+    w->nodes[0].relieved_at = NOW + 6 * MFS_SEC;
     assert_int_equal(crowding(w, &which, NOW + 7 * MFS_SEC), 0);
     report(w, 256 * MIB, NOW + 10 * MFS_SEC);
     report(w, 256 * MIB + 33 * MIB, NOW + 11 * MFS_SEC); /* more than an eighth: at once */
@@ -187,13 +187,13 @@ static void crowd(struct world *w)
         w->bytes[p] = below(12 * MIB);
         w->part[p].replica_node = w->node[to].id;
         strcpy(w->part[p].replica_step, MFS_REPLICA_READY);
-        w->live[to].last.memory_used += w->bytes[p];
-        w->live[p % nodes].last.memory_used += w->bytes[p];
+        w->nodes[to].last.memory_used += w->bytes[p];
+        w->nodes[p % nodes].last.memory_used += w->bytes[p];
     }
     for (uint32_t i = 0; i < nodes; i++)
-        most = w->live[i].last.memory_used > most ? w->live[i].last.memory_used : most;
+        most = w->nodes[i].last.memory_used > most ? w->nodes[i].last.memory_used : most;
     for (uint32_t i = 0; i < nodes; i++)
-        w->live[i].last.memory_capacity = w->node[i].memory = most / 100 * (80 + below(120));
+        w->nodes[i].last.memory_capacity = w->node[i].memory = most / 100 * (80 + below(120));
 }
 
 static void a_node_that_is_nearly_full_gives_to_one_that_is_not(void **state)
@@ -213,7 +213,7 @@ static void a_node_that_is_nearly_full_gives_to_one_that_is_not(void **state)
         r = mfs_replicas_to_move(&g, NOW);
         if (r) {
             struct mfs_cm_part *p = &w->part[r->part];
-            struct mfs_msg_report *from = &w->live[at(w, p->replica_node)].last;
+            struct mfs_msg_report *from = &w->nodes[at(w, p->replica_node)].last;
             uint32_t node = p->replica_node;
 
             moved++;
@@ -236,16 +236,16 @@ static void room_that_stays_free_is_taken_after_half_a_minute(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 3; i++) { /* a copy fits, but then less than a sixteenth is free */
-        w->live[i].last.memory_capacity = 256 * MIB;
-        w->live[i].last.memory_used = 242 * MIB;
-        w->live[i].heard = NOW + 30 * MFS_SEC;
+        w->nodes[i].last.memory_capacity = 256 * MIB;
+        w->nodes[i].last.memory_used = 242 * MIB;
+        w->nodes[i].heard = NOW + 30 * MFS_SEC;
     }
     assert_int_equal(mfs_replica_choose(&r, NOW), -ENOSPC);
     r.wanting_since = NOW;
     assert_int_equal(mfs_replica_choose(&r, NOW + 29 * MFS_SEC), -ENOSPC);
     assert_int_equal(mfs_replica_choose(&r, NOW + 30 * MFS_SEC), 0);
     assert_int_not_equal(w->part[0].replica_node, w->part[0].node);
-    w->live[1].last.memory_used = w->live[2].last.memory_used = 250 * MIB; /* it does not fit */
+    w->nodes[1].last.memory_used = w->nodes[2].last.memory_used = 250 * MIB; /* it does not fit */
     assert_int_equal(mfs_replica_choose(&r, NOW + 30 * MFS_SEC), -ENOSPC);
     free(w);
 }

@@ -36,9 +36,9 @@ static void fill(struct migrate_world *w)
     cm->state.part[1].node = cm->state.table->part[1].node = 1;
     for (uint32_t i = 0; i < MIGRATE_WORLD_NODES; i++) {
         cm->part_bytes[i] = 100;
-        cm->live[i]->reported = true;
-        cm->live[i]->lacking = 0;
-        cm->live[i]->last.memory_capacity = 1 << 30;
+        cm->nodes[i]->reported = true;
+        cm->nodes[i]->lacking = 0;
+        cm->nodes[i]->last.memory_capacity = 1 << 30;
     }
 }
 

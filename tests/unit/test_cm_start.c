@@ -117,14 +117,14 @@ static bool first_is_there(void *world)
 {
     const struct world *w = world;
 
-    return w->stage.cm.live[0]->conn || failed(w);
+    return w->stage.cm.nodes[0]->conn || failed(w);
 }
 
 static bool first_is_away(void *world)
 {
     const struct world *w = world;
 
-    return !w->stage.cm.live[0]->conn || failed(w);
+    return !w->stage.cm.nodes[0]->conn || failed(w);
 }
 
 static bool other_mounts(void *world)
@@ -281,7 +281,7 @@ static void who_is_away_when_it_runs_is_waited_for(void **state)
     let_mount(w);
     skip_when_late(since);
     check_it_runs(w);
-    assert_null(w->stage.cm.live[0]->restart); /* which would keep a dead one from being started */
+    assert_null(w->stage.cm.nodes[0]->restart); /* which would keep a dead one from being started */
     wait_long(w);
     check_it_runs(w);
     join(w, 0);
