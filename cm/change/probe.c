@@ -1,5 +1,6 @@
-/* The conductor of probes; see the header. A lane is a group of nodes that take turns. A turn: the
- * node opens a port; others are told to meet it there and it is told to measure; it answers. */
+/* Runs the probes; see the header. A lane is a group of nodes that are measured one after the
+ * other. One measurement: the node opens a port; other nodes are asked to connect to it and the
+ * node is asked to measure; it answers. */
 #include "cm/change/probe.h"
 
 #include <errno.h>
@@ -12,14 +13,14 @@
 #include "base/text.h"
 #include "cm/state/events.h"
 
-#define AREA      "probe"
-#define OPEN_TIME (2 * MFS_SEC)
-#define TURN_TIME (6 * MFS_CM_PROBE_MS * MFS_MSEC + 4 * MFS_SEC)
-#define PASSWORD  32 /* bytes, of random */
+#define AREA         "probe"
+#define OPEN_TIME    (2 * MFS_SEC)
+#define MEASURE_TIME (6 * MFS_CM_PROBE_MS * MFS_MSEC + 4 * MFS_SEC)
+#define PASSWORD     32 /* bytes, of random */
 
 struct lane {
     struct mfs_cm_probe *probe;
-    const uint32_t *node; /* ids of those whose turn comes */
+    const uint32_t *node; /* ids of those to be measured, in order */
     uint32_t n, at;
     bool others_help; /* nodes beside those of the lane */
     struct mfs_msg_probe how;
@@ -36,7 +37,7 @@ struct mfs_cm_probe {
     void *arg;
 };
 
-static void next_turn(struct lane *l);
+static void measure_next(struct lane *l);
 
 bool mfs_cm_probe_goes_on(const struct mfs_cm *cm)
 {
@@ -122,7 +123,7 @@ static uint32_t choose_help(const struct lane *l, uint32_t target,
     return n;
 }
 
-/* ---- a turn ---------------------------------------------------------------------------------- */
+/* ---- one measurement ------------------------------------------------------------------------- */
 
 static void note(struct mfs_cm *cm, uint32_t id, double in, double out)
 {
@@ -155,7 +156,7 @@ static void measured(void *arg, const struct mfs_err *err, const void *reply)
     else
         note(l->probe->cm, l->node[l->at], r->in, r->out);
     l->at++;
-    next_turn(l);
+    measure_next(l);
 }
 
 /* What those who help have to say is of no interest: the measurement goes by who comes. */
@@ -177,7 +178,7 @@ static uint32_t call_help(const struct lane *l, const struct mfs_node *target, u
     mfs_text_copy(m.host, sizeof m.host, target->record->address);
     m.port = port;
     for (uint32_t i = 0; i < n; i++)
-        called += !mfs_conn_request(help[i]->conn, MFS_MSG_PROBE, &m, TURN_TIME, met, NULL);
+        called += !mfs_conn_request(help[i]->conn, MFS_MSG_PROBE, &m, MEASURE_TIME, met, NULL);
     return called;
 }
 
@@ -192,16 +193,16 @@ static void opened(void *arg, const struct mfs_err *err, const void *reply)
         failed(l, err->msg);
     if (!err && target && target->conn && (l->how.peers = call_help(l, target, r->port))) {
         mfs_text_copy(l->how.step, sizeof l->how.step, MFS_PROBE_MEASURE);
-        rc = mfs_conn_request(target->conn, MFS_MSG_PROBE, &l->how, TURN_TIME, measured, l);
+        rc = mfs_conn_request(target->conn, MFS_MSG_PROBE, &l->how, MEASURE_TIME, measured, l);
     }
     if (rc) {
         l->at++;
-        next_turn(l);
+        measure_next(l);
     }
 }
 
 /* Begins with the node at l->at, if it can be measured. */
-static int begin_turn(struct lane *l)
+static int begin_measurement(struct lane *l)
 {
     const struct mfs_node *target = mfs_nodes_find(l->probe->cm, l->node[l->at]);
     struct mfs_msg_probe open = {0};
@@ -217,13 +218,13 @@ static int begin_turn(struct lane *l)
     return mfs_conn_request(target->conn, MFS_MSG_PROBE, &open, OPEN_TIME, opened, l);
 }
 
-static void next_turn(struct lane *l)
+static void measure_next(struct lane *l)
 {
     const struct mfs_cm_probe *p = l->probe;
 
     while (l->at < l->n && !mfs_cm_in_phase(p->cm, MFS_PHASE_STOPPING) &&
            mfs_clock_mono() < p->until) {
-        if (!begin_turn(l))
+        if (!begin_measurement(l))
             return;
         l->at++;
     }
@@ -284,6 +285,6 @@ int mfs_cm_probe_begin(struct mfs_cm *cm, const uint32_t *node, uint32_t n,
     cm->probe = p;
     mfs_event_add(cm->paths->events, "cm", "probing", "%s", MFS_TEXT_COUNT(p->n, "node"));
     for (uint32_t i = 0; i < p->nlanes; i++)
-        next_turn(&p->lane[i]);
+        measure_next(&p->lane[i]);
     return 0;
 }

@@ -13,7 +13,7 @@
 #define MFS_CM_PROBE_MS     400 /* for a node, each way; three times that where little goes */
 #define MFS_CM_PROBE_BYTES  (64ULL << 20)       /* each way: then it ends earlier */
 #define MFS_CM_PROBE_HELP   8                   /* others at once */
-#define MFS_CM_PROBE_ALL_NS (30 * 1000000000LL) /* no node's turn begins later */
+#define MFS_CM_PROBE_ALL_NS (30 * 1000000000LL) /* no measurement begins later */
 
 /* Measures these nodes (ids, copied), but not those of which the operator told it, and those only
  * that are connected; then calls `done`, never from inside this call. node.bandwidth and events

@@ -37,11 +37,11 @@ bool mfs_reshare_due(const uint32_t *count, const uint32_t *planned, uint32_t n)
 static bool is_calm(const struct mfs_cm *cm)
 {
     if (!mfs_cm_in_phase(cm, MFS_PHASE_RUNNING) || cm->step != MFS_STEP_DONE || !cm->state.table ||
-        mfs_cm_changing(cm) || mfs_checkpoint_busy(cm) || cm->state.nmoves || cm->state.ngraves ||
+        mfs_cm_changing(cm) || mfs_checkpoint_busy(cm) || cm->state.nmoves || cm->state.nstale ||
         mfs_replicas_missing(cm) || mfs_scale_silent(cm))
         return false;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (cm->state.node[i].turn[0])
+        if (cm->state.node[i].transition[0])
             return false;
     return true;
 }

@@ -140,10 +140,10 @@ static void moved_all_that_moves(struct mfs_scale *s)
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         struct mfs_cm_node *n = &cm->state.node[i];
 
-        if (strcmp(n->turn, MFS_NODE_LEAVING))
+        if (strcmp(n->transition, MFS_NODE_LEAVING))
             continue;
         if (mfs_cm_state_count(&cm->state, n->id))
-            n->turn[0] = '\0';
+            n->transition[0] = '\0';
         else
             any = true;
     }
@@ -247,8 +247,8 @@ void mfs_scale_move_again(struct mfs_scale *s)
 void mfs_scale_have_come(struct mfs_scale *s)
 {
     for (uint32_t i = 0; i < s->cm->state.nnodes; i++)
-        if (!strcmp(s->cm->state.node[i].turn, MFS_NODE_COMING))
-            s->cm->state.node[i].turn[0] = '\0';
+        if (!strcmp(s->cm->state.node[i].transition, MFS_NODE_COMING))
+            s->cm->state.node[i].transition[0] = '\0';
     mfs_scale_set_step(s, MFS_SCALE_MOVE);
     move(s);
 }
@@ -312,7 +312,7 @@ static void untake(struct mfs_cm *cm, const struct mfs_scale_draft *d)
     while (cm->state.nnodes > d->from)
         mfs_nodes_remove(cm, cm->nodes[cm->state.nnodes - 1]);
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        cm->state.node[i].turn[0] = '\0';
+        cm->state.node[i].transition[0] = '\0';
     cm->state.scale = (struct mfs_cm_scale){0};
 }
 
@@ -323,7 +323,8 @@ static int take(struct mfs_cm *cm, const struct mfs_scale_draft *d, const char *
 
     describe(&cm->state.scale, d, who);
     for (uint32_t i = d->from - d->nleaving; i < d->from; i++)
-        mfs_text_copy(cm->state.node[i].turn, sizeof cm->state.node[i].turn, MFS_NODE_LEAVING);
+        mfs_text_copy(cm->state.node[i].transition, sizeof cm->state.node[i].transition,
+                      MFS_NODE_LEAVING);
     for (uint32_t i = 0; i < d->ncoming && !rc; i++)
         rc = mfs_nodes_add(cm, &d->coming[i]) ? 0 : -ENOMEM;
     if (!rc) {
@@ -452,7 +453,7 @@ void mfs_scale_progress(const struct mfs_cm *cm, struct mfs_progress *p)
         return;
     }
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        n += cm->state.node[i].turn[0] != '\0';
+        n += cm->state.node[i].transition[0] != '\0';
     snprintf(p->what, sizeof p->what, "%s %u node%s",
              strcmp(sc->step, MFS_SCALE_COME) ? "stopping" : "starting", n, n == 1 ? "" : "s");
 }

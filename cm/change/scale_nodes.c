@@ -30,7 +30,7 @@
 
 static bool coming(const struct mfs_node *n)
 {
-    return mfs_scale_in(n->cm, MFS_SCALE_COME) && !strcmp(n->record->turn, MFS_NODE_COMING);
+    return mfs_scale_in(n->cm, MFS_SCALE_COME) && !strcmp(n->record->transition, MFS_NODE_COMING);
 }
 
 static void stop_looking(struct mfs_scale *s)
@@ -192,7 +192,7 @@ void mfs_scale_come(struct mfs_scale *s)
         struct mfs_node *n = cm->nodes[i];
         struct mfs_err err;
 
-        if (strcmp(n->record->turn, MFS_NODE_COMING))
+        if (strcmp(n->record->transition, MFS_NODE_COMING))
             continue;
         n->step = MFS_STEP_JOIN;
         /* After a restart of cm it may be there already, or be given time to find us. */

@@ -73,7 +73,7 @@ static int make_coming(const struct mfs_cm *cm, struct mfs_scale_draft *d, struc
         while (slot_taken(cm, d, i, slot))
             slot++;
         rc = mfs_spec_node(&cm->state, cm->state.next_node + i, slot, &d->coming[i], err);
-        mfs_text_copy(d->coming[i].turn, sizeof d->coming[i].turn, MFS_NODE_COMING);
+        mfs_text_copy(d->coming[i].transition, sizeof d->coming[i].transition, MFS_NODE_COMING);
     }
     return rc;
 }
@@ -117,7 +117,8 @@ bool mfs_scale_filled(const struct mfs_cm *cm)
     const struct mfs_cm_state *st = &cm->state;
 
     for (uint32_t i = 0; i < st->nnodes; i++)
-        if (!strcmp(st->node[i].turn, MFS_NODE_LEAVING) && mfs_cm_state_count(st, st->node[i].id))
+        if (!strcmp(st->node[i].transition, MFS_NODE_LEAVING) &&
+            mfs_cm_state_count(st, st->node[i].id))
             return true;
     return false;
 }
@@ -162,7 +163,7 @@ static int choose_migration(const struct mfs_cm *cm, const struct mfs_msg_scale 
 
 static bool is_leaving(const struct mfs_cm_state *st, uint32_t i, uint32_t nleaving)
 {
-    return i + nleaving >= st->nnodes || !strcmp(st->node[i].turn, MFS_NODE_LEAVING);
+    return i + nleaving >= st->nnodes || !strcmp(st->node[i].transition, MFS_NODE_LEAVING);
 }
 
 /* Nodes and their weights, as parts of 1; of those that leave, which come last, 0. */

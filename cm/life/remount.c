@@ -87,7 +87,7 @@ void mfs_remount(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id)
     }
     *r = (struct remount){.conn = mfs_conn_get(c), .id = id, .awaited = 1};
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (cm->nodes[i]->record->mount[0] && !cm->nodes[i]->record->turn[0])
+        if (cm->nodes[i]->record->mount[0] && !cm->nodes[i]->record->transition[0])
             ask(cm, cm->nodes[i], r);
     one_less(r);
 }

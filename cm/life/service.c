@@ -25,7 +25,7 @@
 static void settle(struct mfs_cm *cm)
 {
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        if (!cm->nodes[i]->conn && !cm->nodes[i]->record->turn[0])
+        if (!cm->nodes[i]->conn && !cm->nodes[i]->record->transition[0])
             return;
     if (!cm->settled)
         mfs_event_add(cm->paths->events, "cm", "adopted", "%s, epoch %llu, %lld ms",
@@ -94,7 +94,7 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
         return;
     if (cm->step == MFS_STEP_JOIN)
         mfs_deploy_joined(cm);
-    else if (!strcmp(n->record->turn, MFS_NODE_COMING))
+    else if (!strcmp(n->record->transition, MFS_NODE_COMING))
         mfs_scale_joined(cm, n, m);
     else if (cm->step == MFS_STEP_DONE)
         take_up(cm, n, m);

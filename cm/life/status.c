@@ -27,10 +27,10 @@ static uint64_t capacity(const struct mfs_cm *cm, const struct mfs_node *node)
 
 static const char *node_state(const struct mfs_cm *cm, const struct mfs_node *n)
 {
-    if (!strcmp(n->record->turn, MFS_NODE_COMING))
+    if (!strcmp(n->record->transition, MFS_NODE_COMING))
         return MFS_PHASE_STARTING;
     if (n->conn || mfs_nodes_goes(n))
-        return *n->record->turn ? n->record->turn : "up";
+        return *n->record->transition ? n->record->transition : "up";
     return cm->step == MFS_STEP_DONE && cm->settled ? "lost" : MFS_PHASE_STARTING;
 }
 
@@ -43,7 +43,7 @@ static const char *deployment_state(const struct mfs_cm *cm)
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         const struct mfs_node *n = cm->nodes[i];
 
-        there &= n->conn || mfs_nodes_goes(n) || !strcmp(n->record->turn, MFS_NODE_COMING);
+        there &= n->conn || mfs_nodes_goes(n) || !strcmp(n->record->transition, MFS_NODE_COMING);
         whole &= !mfs_nodes_lacks(n);
     }
     if (!there && !cm->settled && mfs_clock_mono() - cm->began < ADOPT_TIME)
@@ -87,7 +87,7 @@ static int put_shares(const struct mfs_cm *cm, struct mfs_status *s)
 
     for (uint32_t i = 0; i < st->nnodes && !rc; i++) {
         used += cm->nodes[i]->last.memory_used;
-        if (!strcmp(st->node[i].turn, MFS_NODE_COMING))
+        if (!strcmp(st->node[i].transition, MFS_NODE_COMING))
             continue;
         shown[n] = &s->node[i];
         node[n++] = &st->node[i];
@@ -151,7 +151,7 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     if (!s->node)
         return -ENOMEM;
     for (uint32_t i = 0; i < st->nnodes; i++) {
-        if (!strcmp(st->node[i].turn, MFS_NODE_COMING))
+        if (!strcmp(st->node[i].transition, MFS_NODE_COMING))
             continue;
         sum += (double)capacity(cm, cm->nodes[i]);
         used += (double)cm->nodes[i]->last.memory_used;

@@ -111,10 +111,10 @@ void mfs_nodes_fini(struct mfs_cm *cm)
 
 bool mfs_nodes_goes(const struct mfs_node *n)
 {
-    const char *step = n->cm->state.scale.step, *turn = n->record->turn;
+    const char *step = n->cm->state.scale.step, *transition = n->record->transition;
 
-    return (!strcmp(step, MFS_SCALE_GO) && !strcmp(turn, MFS_NODE_LEAVING)) ||
-           (!strcmp(step, MFS_SCALE_UNDO) && !strcmp(turn, MFS_NODE_COMING));
+    return (!strcmp(step, MFS_SCALE_GO) && !strcmp(transition, MFS_NODE_LEAVING)) ||
+           (!strcmp(step, MFS_SCALE_UNDO) && !strcmp(transition, MFS_NODE_COMING));
 }
 
 int mfs_cm_set_phase(struct mfs_cm *cm, const char *phase)

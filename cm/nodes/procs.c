@@ -101,7 +101,7 @@ void mfs_nodes_adopt(struct mfs_cm *cm)
         n->proc.pid = 0;
         if (cm->provider->elsewhere && !mfs_nodes_goes(n))
             restart_if_away(n); /* it may be about to find us */
-        else if (!n->record->turn[0] || !strcmp(cm->state.scale.step, MFS_SCALE_MOVE))
+        else if (!n->record->transition[0] || !strcmp(cm->state.scale.step, MFS_SCALE_MOVE))
             restart(n); /* to one that comes or goes scale.c sees */
     }
 }

@@ -35,7 +35,7 @@ static uint32_t node_index(const struct mfs_cm *cm, uint32_t id)
 static bool is_held(const struct mfs_migrate *g, const struct mfs_move *m, int64_t now)
 {
     if (m->again_at > now || mfs_replicas_hold(g->cm, m->part) ||
-        mfs_replicas_grave(&g->cm->state, m->to, m->part))
+        mfs_replicas_has_stale(&g->cm->state, m->to, m->part))
         return true;
     for (uint32_t i = 0; i < g->cm->state.nmoves; i++)
         if (g->cm->state.move[i].part == m->part)

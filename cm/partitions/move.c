@@ -25,7 +25,7 @@ static const struct {
     [MFS_AT_UNFENCE] = {MFS_MOVE_DROP, "undoing"},
     [MFS_AT_DROP] = {MFS_MOVE_DROP, "undoing"},
     [MFS_AT_UNFENCE_LAST] = {MFS_MOVE_DROP, "undoing"},
-    [MFS_AT_BURY] = {MFS_MOVE_FORCE, "forcing"},
+    [MFS_AT_END_SOURCE] = {MFS_MOVE_FORCE, "forcing"},
     [MFS_AT_FORCE] = {MFS_MOVE_FORCE, "forcing"},
     [MFS_AT_OVER] = {"", "over"},
 };
@@ -159,8 +159,8 @@ void mfs_move_begin(struct mfs_move *m)
 
 void mfs_move_adopt(struct mfs_move *m, const struct mfs_cm_move *of)
 {
-    static const enum mfs_move_step firsts[] = {MFS_AT_RECEIVE, MFS_AT_TAKE, MFS_AT_ASK,
-                                                MFS_AT_UNFENCE, MFS_AT_BURY, MFS_AT_RELEASE};
+    static const enum mfs_move_step firsts[] = {MFS_AT_RECEIVE, MFS_AT_TAKE,       MFS_AT_ASK,
+                                                MFS_AT_UNFENCE, MFS_AT_END_SOURCE, MFS_AT_RELEASE};
 
     m->part = of->part;
     m->from = of->from;

@@ -44,7 +44,7 @@ enum mfs_move_step {
     MFS_AT_UNFENCE,      /* drop: the source serves; nothing leads back to cut or to force */
     MFS_AT_DROP,         /* the target's process ends */
     MFS_AT_UNFENCE_LAST, /* in case that a late TAKE has fenced it again meanwhile */
-    MFS_AT_BURY,         /* force: the source's process has surely ended */
+    MFS_AT_END_SOURCE,   /* force: the source's process has surely ended */
     MFS_AT_FORCE,        /* the target serves with what it has */
     MFS_AT_OVER
 };

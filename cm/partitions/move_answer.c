@@ -146,7 +146,7 @@ static void asked(struct mfs_move *m, const struct mfs_err *err,
     } else if (!err)
         mfs_move_enter(m, MFS_AT_UNFENCE);
     else if (is_gone(err))
-        mfs_move_enter(m, MFS_AT_BURY);
+        mfs_move_enter(m, MFS_AT_END_SOURCE);
     else
         later(m, err);
 }
@@ -204,7 +204,7 @@ static void unfenced_last(struct mfs_move *m, const struct mfs_err *err)
     undone(m);
 }
 
-static void buried(struct mfs_move *m, const struct mfs_err *err)
+static void source_ended(struct mfs_move *m, const struct mfs_err *err)
 {
     if (err && !is_gone(err))
         later(m, err);
@@ -270,8 +270,8 @@ void mfs_move_answer(struct mfs_move *m, const struct mfs_err *err, const void *
     case MFS_AT_UNFENCE_LAST:
         unfenced_last(m, err);
         break;
-    case MFS_AT_BURY:
-        buried(m, err);
+    case MFS_AT_END_SOURCE:
+        source_ended(m, err);
         break;
     case MFS_AT_FORCE:
         forced(m, err, reply);

@@ -179,7 +179,7 @@ static void send_to(struct mfs_move *m, struct mfs_node *n, const struct mfs_cm_
     case MFS_AT_DROP:
         release(m, n, s->password);
         break;
-    case MFS_AT_BURY:
+    case MFS_AT_END_SOURCE:
         release(m, n, m->cm->state.part[m->part].password);
         break;
     default:

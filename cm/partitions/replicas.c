@@ -17,8 +17,8 @@
  * in both: so at no time two processes serve one partition. That holds for a cm that comes after us
  * as well, so a step that can't be written does not begin, nor is anybody told of a table that
  * can't: until it can, all stays as it is. Each step is one message that may be sent again. A
- * process that may still live where it must not (after a promotion, or a replica given up) gets a
- * grave: its node is told to end it as soon as it is there. */
+ * process that may still run where it must not (after a promotion, or a replica given up) is stale:
+ * its node is asked to end it as soon as the node is there. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,12 +289,12 @@ static void dropped(struct mfs_replica *r)
 {
     struct mfs_cm_part *p = mfs_replica_state(r);
 
-    if (mfs_replica_grave(r->cm, p->replica_node, r->part, p->replica_password)) {
+    if (mfs_replica_add_stale(r->cm, p->replica_node, r->part, p->replica_password)) {
         r->again_at = mfs_clock_mono() + PAUSE;
         return;
     }
     if (mfs_replica_enter(r, "")) {
-        r->cm->state.ngraves--;
+        r->cm->state.nstale--;
         return;
     }
     r->again_at = mfs_clock_mono() + PAUSE_COPY;
@@ -407,7 +407,7 @@ static void tick(void *arg)
 
     if (!mfs_cm_in_phase(g->cm, MFS_PHASE_RUNNING) || g->cm->step != MFS_STEP_DONE)
         return;
-    mfs_replicas_bury(g, now);
+    mfs_replicas_end_stale(g, now);
     for (uint32_t i = 0; i < g->cm->state.nparts; i++)
         mfs_replica_step(&g->one[i], now);
     tell_whole(g);
@@ -473,7 +473,7 @@ void mfs_replicas_fini(struct mfs_cm *cm)
         return;
     for (uint32_t i = 0; i < cm->state.nparts; i++)
         mfs_replica_forget_call(&g->one[i]);
-    mfs_replicas_forget_burial(g);
+    mfs_replicas_forget_stale_call(g);
     free(g->one);
     free(g);
     cm->replicas = NULL;

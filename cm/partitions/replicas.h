@@ -21,7 +21,7 @@ void mfs_replicas_died(struct mfs_cm *cm, const struct mfs_msg_died *m);
 bool mfs_replicas_hold(const struct mfs_cm *cm, uint32_t part);
 
 /* Is a former process of the partition still to be ended on that node (id)? */
-bool mfs_replicas_grave(const struct mfs_cm_state *s, uint32_t node, uint32_t part);
+bool mfs_replicas_has_stale(const struct mfs_cm_state *s, uint32_t node, uint32_t part);
 
 /* A partition of so many bytes waits for memory on a node (id), where it is to move, and nothing
  * else will make room: a replica there that can be made again elsewhere is given up. True: one

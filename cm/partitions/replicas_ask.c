@@ -1,4 +1,4 @@
-/* What a replica's steps ask the nodes for, whether these are there, and graves. */
+/* What a replica's steps ask the nodes for, whether these are there, and stale processes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +19,9 @@
 
 struct mfs_replica_call {
     struct mfs_replica *r;  /* NULL: nobody wants the answer any more */
-    struct mfs_replicas *g; /* of a burial, likewise */
+    struct mfs_replicas *g; /* of a call for a stale process, likewise */
     const struct mfs_conn *conn;
-    struct mfs_cm_grave grave;
+    struct mfs_cm_stale stale;
 };
 
 void mfs_replica_forget_call(struct mfs_replica *r)
@@ -156,83 +156,83 @@ int64_t mfs_replicas_unheard(const struct mfs_cm *cm, uint32_t node, int64_t now
     return n ? now - n->heard : INT64_MAX;
 }
 
-/* ---- graves ---------------------------------------------------------------------------------- */
+/* ---- stale processes ------------------------------------------------------------------------- */
 
-void mfs_replicas_forget_burial(struct mfs_replicas *g)
+void mfs_replicas_forget_stale_call(struct mfs_replicas *g)
 {
-    if (g->burial)
-        g->burial->g = NULL;
-    g->burial = NULL;
+    if (g->stale_call)
+        g->stale_call->g = NULL;
+    g->stale_call = NULL;
 }
 
-static void remove_grave(struct mfs_cm *cm, uint32_t i)
+static void remove_stale(struct mfs_cm *cm, uint32_t i)
 {
     struct mfs_cm_state *s = &cm->state;
     int rc;
 
-    s->grave[i] = s->grave[--s->ngraves];
+    s->stale[i] = s->stale[--s->nstale];
     rc = mfs_cm_state_note(s, cm->paths->state);
     if (rc)
         mfs_error("replica", "%s: %s", cm->paths->state, strerror(-rc));
 }
 
 /* Others may have been added and removed since it was asked for. */
-static void remove_buried(struct mfs_cm *cm, const struct mfs_cm_grave *one)
+static void remove_ended(struct mfs_cm *cm, const struct mfs_cm_stale *one)
 {
     const struct mfs_cm_state *s = &cm->state;
 
-    for (uint32_t i = 0; i < s->ngraves; i++)
-        if (s->grave[i].node == one->node && !strcmp(s->grave[i].password, one->password)) {
-            remove_grave(cm, i);
+    for (uint32_t i = 0; i < s->nstale; i++)
+        if (s->stale[i].node == one->node && !strcmp(s->stale[i].password, one->password)) {
+            remove_stale(cm, i);
             return;
         }
 }
 
-static void buried(void *arg, const struct mfs_err *err, const void *reply)
+static void stale_ended(void *arg, const struct mfs_err *err, const void *reply)
 {
     struct mfs_replica_call *call = arg;
-    struct mfs_cm_grave grave = call->grave;
+    struct mfs_cm_stale stale = call->stale;
     struct mfs_replicas *g = call->g;
 
     (void)reply;
     free(call);
     if (!g)
         return;
-    g->burial = NULL;
+    g->stale_call = NULL;
     if (err) {
-        g->bury_at = mfs_clock_mono() + SEND_AGAIN;
+        g->stale_at = mfs_clock_mono() + SEND_AGAIN;
         return;
     }
-    remove_buried(g->cm, &grave);
+    remove_ended(g->cm, &stale);
     if (!mfs_cm_in_phase(g->cm, MFS_PHASE_STOPPING))
-        mfs_replicas_bury(g, mfs_clock_mono()); /* the next: moves may wait for it */
+        mfs_replicas_end_stale(g, mfs_clock_mono()); /* the next: moves may wait for it */
 }
 
 /* The first whose node is there. */
-void mfs_replicas_bury(struct mfs_replicas *g, int64_t now)
+void mfs_replicas_end_stale(struct mfs_replicas *g, int64_t now)
 {
     const struct mfs_cm_state *s = &g->cm->state;
     struct mfs_replica_call *call;
 
-    for (uint32_t i = 0; i < s->ngraves && !g->burial && now >= g->bury_at; i++) {
-        struct mfs_node *n = mfs_nodes_find(g->cm, s->grave[i].node);
-        struct mfs_msg_release m = {.index = s->grave[i].part};
+    for (uint32_t i = 0; i < s->nstale && !g->stale_call && now >= g->stale_at; i++) {
+        struct mfs_node *n = mfs_nodes_find(g->cm, s->stale[i].node);
+        struct mfs_msg_release m = {.index = s->stale[i].part};
 
         if (!n) {
-            remove_grave(g->cm, i); /* its node has left, and all that ran there has ended */
+            remove_stale(g->cm, i); /* its node has left, and all that ran there has ended */
             return;
         }
         if (mfs_replicas_silent(g->cm, n->record->id, now))
             continue;
-        memcpy(m.password, s->grave[i].password, sizeof m.password);
+        memcpy(m.password, s->stale[i].password, sizeof m.password);
         call = calloc(1, sizeof *call);
         if (!call)
             return;
         call->g = g;
-        call->grave = s->grave[i];
-        if (mfs_conn_request(n->conn, MFS_MSG_RELEASE, &m, RELEASE_TIME, buried, call))
+        call->stale = s->stale[i];
+        if (mfs_conn_request(n->conn, MFS_MSG_RELEASE, &m, RELEASE_TIME, stale_ended, call))
             free(call);
         else
-            g->burial = call;
+            g->stale_call = call;
     }
 }

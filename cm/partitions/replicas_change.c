@@ -91,17 +91,17 @@ int mfs_replica_show(struct mfs_replica *r, bool shown)
     return publish(r->cm, t);
 }
 
-int mfs_replica_grave(struct mfs_cm *cm, uint32_t node, uint32_t part, const char *password)
+int mfs_replica_add_stale(struct mfs_cm *cm, uint32_t node, uint32_t part, const char *password)
 {
     struct mfs_cm_state *s = &cm->state;
-    struct mfs_cm_grave *more = reallocarray(s->grave, s->ngraves + 1, sizeof *more);
+    struct mfs_cm_stale *more = reallocarray(s->stale, s->nstale + 1, sizeof *more);
 
     if (!more)
         return -ENOMEM;
-    s->grave = more;
-    more[s->ngraves] = (struct mfs_cm_grave){.node = node, .part = part};
-    mfs_text_copy(more[s->ngraves].password, sizeof more->password, password);
-    s->ngraves++;
+    s->stale = more;
+    more[s->nstale] = (struct mfs_cm_stale){.node = node, .part = part};
+    mfs_text_copy(more[s->nstale].password, sizeof more->password, password);
+    s->nstale++;
     return 0;
 }
 
@@ -159,7 +159,7 @@ int mfs_replica_promote(struct mfs_replica *r)
     struct mfs_table *t;
     int rc = -ENOMEM;
 
-    if (mfs_replica_grave(cm, p->node, r->part, p->password))
+    if (mfs_replica_add_stale(cm, p->node, r->part, p->password))
         return rc;
     t = next_table(cm);
     if (t) {
@@ -169,7 +169,7 @@ int mfs_replica_promote(struct mfs_replica *r)
     }
     if (rc) {
         *p = before;
-        cm->state.ngraves--;
+        cm->state.nstale--;
         return rc;
     }
     r->took.port = 0;

@@ -33,8 +33,8 @@ struct mfs_replicas {
     struct mfs_cm *cm;
     struct mfs_timer *tick;
     struct mfs_replica *one; /* state.nparts */
-    struct mfs_replica_call *burial;
-    int64_t bury_at;
+    struct mfs_replica_call *stale_call;
+    int64_t stale_at;
     int64_t move_at; /* when it is next looked whether one should be elsewhere */
     bool whole;      /* every partition had its replica when that was last looked at */
     int unwritable;  /* why the state could not be written the last time; 0: it could */
@@ -63,8 +63,8 @@ static inline bool mfs_replica_in(const struct mfs_replica *r, const char *step)
 bool mfs_replica_ask(struct mfs_replica *r);
 void mfs_replica_forget_call(struct mfs_replica *r);
 void mfs_replica_answer(struct mfs_replica *r, const struct mfs_err *err, const void *reply);
-void mfs_replicas_bury(struct mfs_replicas *g, int64_t now); /* one grave after the other */
-void mfs_replicas_forget_burial(struct mfs_replicas *g);
+void mfs_replicas_end_stale(struct mfs_replicas *g, int64_t now); /* one process after the other */
+void mfs_replicas_forget_stale_call(struct mfs_replicas *g);
 bool mfs_replicas_silent(const struct mfs_cm *cm, uint32_t node, int64_t now);
 int64_t mfs_replicas_unheard(const struct mfs_cm *cm, uint32_t node, int64_t now); /* since, ns */
 
@@ -103,9 +103,9 @@ int mfs_replica_show(struct mfs_replica *r, bool shown);
  * mfs_replica_told says so … */
 int mfs_replica_tell(struct mfs_replica *r, const struct mfs_msg_take_reply *t);
 bool mfs_replica_told(const struct mfs_replica *r, int64_t now);
-/* … it is the partition from now on, and what was the partition gets a grave. */
+/* … it is the partition from now on, and what was the partition is stale: it is to be ended. */
 int mfs_replica_promote(struct mfs_replica *r);
 /* Does not write the state. 0 or -ENOMEM. */
-int mfs_replica_grave(struct mfs_cm *cm, uint32_t node, uint32_t part, const char *password);
+int mfs_replica_add_stale(struct mfs_cm *cm, uint32_t node, uint32_t part, const char *password);
 
 #endif

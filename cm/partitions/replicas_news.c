@@ -12,7 +12,7 @@ bool mfs_replica_stays(const struct mfs_replica *r)
 {
     const struct mfs_node *n = mfs_nodes_find(r->cm, mfs_replica_state(r)->replica_node);
 
-    return n && !n->record->turn[0] && !r->replica_dead;
+    return n && !n->record->transition[0] && !r->replica_dead;
 }
 
 /* Is what began at `since` (0: it has not) so old? */

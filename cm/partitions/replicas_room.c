@@ -31,10 +31,10 @@ static double fill_of(const struct mfs_cm *cm, const struct mfs_cm_node *n, uint
     return sum / (double)n->memory;
 }
 
-bool mfs_replicas_grave(const struct mfs_cm_state *s, uint32_t node, uint32_t part)
+bool mfs_replicas_has_stale(const struct mfs_cm_state *s, uint32_t node, uint32_t part)
 {
-    for (uint32_t i = 0; i < s->ngraves; i++)
-        if (s->grave[i].node == node && s->grave[i].part == part)
+    for (uint32_t i = 0; i < s->nstale; i++)
+        if (s->stale[i].node == node && s->stale[i].part == part)
             return true;
     return false;
 }
@@ -82,8 +82,8 @@ static uint64_t room_for(const struct mfs_replica *r, const struct mfs_node *n, 
 static bool may_hold(const struct mfs_cm *cm, const struct mfs_cm_node *n, uint32_t part,
                      int64_t now)
 {
-    return n->id != cm->state.part[part].node && !n->turn[0] &&
-           !mfs_replicas_silent(cm, n->id, now) && !mfs_replicas_grave(&cm->state, n->id, part);
+    return n->id != cm->state.part[part].node && !n->transition[0] &&
+           !mfs_replicas_silent(cm, n->id, now) && !mfs_replicas_has_stale(&cm->state, n->id, part);
 }
 
 static bool is_avoided(const struct mfs_replica *r, const struct mfs_cm_node *n, int64_t now)
@@ -191,8 +191,8 @@ bool mfs_replica_yields(const struct mfs_replicas *g, const struct mfs_node *n, 
 
     if (n->relieved_at && now - n->relieved_at < OVER_TIME)
         return true;
-    for (uint32_t i = 0; i < s->ngraves; i++)
-        if (s->grave[i].node == n->record->id)
+    for (uint32_t i = 0; i < s->nstale; i++)
+        if (s->stale[i].node == n->record->id)
             return true;
     for (uint32_t i = 0; i < s->nparts; i++)
         if (s->part[i].replica_node == n->record->id &&

@@ -6,7 +6,7 @@
 
 struct listed {
     struct mfs_scale_move move;
-    uint32_t turn; /* of its source: 0 moves first */
+    uint32_t round; /* of its source: 0 moves first */
 };
 
 static int by_source(const void *a, const void *b)
@@ -20,29 +20,29 @@ static int by_source(const void *a, const void *b)
     return x->move.index < y->move.index ? -1 : 1;
 }
 
-static int by_turn(const void *a, const void *b)
+static int by_round(const void *a, const void *b)
 {
     const struct listed *x = a, *y = b;
 
-    if (x->turn != y->turn)
-        return x->turn < y->turn ? -1 : 1;
+    if (x->round != y->round)
+        return x->round < y->round ? -1 : 1;
     return by_source(a, b);
 }
 
-/* Sources take turns, so that all of them are at work. What a node gives because of its memory goes
+/* Sources alternate, so that all of them are at work. What a node gives because of its memory goes
  * before everything else: others may need the room. */
-static void set_turns(const struct mfs_plan_work *w, struct listed *l, uint32_t n)
+static void set_rounds(const struct mfs_plan_work *w, struct listed *l, uint32_t n)
 {
-    uint32_t turn = 0;
+    uint32_t round = 0;
 
     qsort(l, n, sizeof *l, by_source);
     for (uint32_t k = 0; k < n; k++) {
         uint32_t at = w->where[l[k].move.index];
 
-        turn = k && l[k].move.from == l[k - 1].move.from ? turn + 1 : 1;
-        l[k].turn = at < w->in->nnodes && w->node[at].relieved ? 0 : turn;
+        round = k && l[k].move.from == l[k - 1].move.from ? round + 1 : 1;
+        l[k].round = at < w->in->nnodes && w->node[at].relieved ? 0 : round;
     }
-    qsort(l, n, sizeof *l, by_turn);
+    qsort(l, n, sizeof *l, by_round);
 }
 
 int mfs_plan_list(const struct mfs_plan_work *w, struct mfs_plan *out)
@@ -70,7 +70,7 @@ int mfs_plan_list(const struct mfs_plan_work *w, struct mfs_plan *out)
         l[n++].move = (struct mfs_scale_move){p, part->node, w->in->node[w->to[p]].id, part->bytes};
         out->bytes += part->node == MFS_PLAN_NOWHERE ? 0 : part->bytes;
     }
-    set_turns(w, l, n);
+    set_rounds(w, l, n);
     for (uint32_t k = 0; k < n; k++)
         out->move[k] = l[k].move;
     for (size_t i = 0; i < w->in->nnodes; i++)

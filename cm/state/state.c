@@ -18,7 +18,7 @@ static const struct mfs_schema node_schema = {
     "node", sizeof(struct mfs_cm_node),
     FIELDS{{.name = "id", .required = true, MFS_FIELD(U32, struct mfs_cm_node, id)},
            {.name = "slot", MFS_FIELD(U32, struct mfs_cm_node, slot)},
-           {.name = "turn", MFS_FIELD(STR, struct mfs_cm_node, turn)},
+           {.name = "turn", MFS_FIELD(STR, struct mfs_cm_node, transition)},
            {.name = "name", .required = true, MFS_FIELD(STR, struct mfs_cm_node, name)},
            {.name = "address", .required = true, MFS_FIELD(STR, struct mfs_cm_node, address)},
            {.name = "mount", MFS_FIELD(STR, struct mfs_cm_node, mount)},
@@ -43,11 +43,11 @@ static const struct mfs_schema part_schema = {
             MFS_FIELD(STR, struct mfs_cm_part, replica_admin_password)},
            {0}}};
 
-static const struct mfs_schema grave_schema = {
-    "grave", sizeof(struct mfs_cm_grave),
-    FIELDS{{.name = "node", .required = true, MFS_FIELD(U32, struct mfs_cm_grave, node)},
-           {.name = "part", .required = true, MFS_FIELD(U32, struct mfs_cm_grave, part)},
-           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_cm_grave, password)},
+static const struct mfs_schema stale_schema = {
+    "grave", sizeof(struct mfs_cm_stale),
+    FIELDS{{.name = "node", .required = true, MFS_FIELD(U32, struct mfs_cm_stale, node)},
+           {.name = "part", .required = true, MFS_FIELD(U32, struct mfs_cm_stale, part)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_cm_stale, password)},
            {0}}};
 
 static const struct mfs_schema move_schema = {
@@ -131,7 +131,7 @@ const struct mfs_schema mfs_cm_state_schema = {
             MFS_FIELD_LIST(struct mfs_cm_state, image, nimages, &mfs_image_part_schema)},
            {.name = "checkpoint_dir", MFS_FIELD(STR, struct mfs_cm_state, checkpoint_dir)},
            {.name = "checkpoint_time", MFS_FIELD(U64, struct mfs_cm_state, checkpoint_time)},
-           {.name = "graves", MFS_FIELD_LIST(struct mfs_cm_state, grave, ngraves, &grave_schema)},
+           {.name = "graves", MFS_FIELD_LIST(struct mfs_cm_state, stale, nstale, &stale_schema)},
            {0}}};
 
 int mfs_cm_state_save(const struct mfs_cm_state *s, const char *path)
@@ -176,8 +176,8 @@ static int check(const struct mfs_cm_state *s, struct mfs_err *err)
     for (uint32_t i = 0; i < s->nmoves; i++)
         if (s->move[i].part >= s->nparts)
             return mfs_err_set(err, -EINVAL, "move %u is of a partition that is not there", i);
-    for (uint32_t i = 0; i < s->ngraves; i++)
-        if (s->grave[i].part >= s->nparts)
+    for (uint32_t i = 0; i < s->nstale; i++)
+        if (s->stale[i].part >= s->nparts)
             return mfs_err_set(err, -EINVAL, "grave %u is of a partition that is not there", i);
     return 0;
 }

@@ -30,7 +30,7 @@
 struct mfs_cm_node {
     uint32_t id;   /* never given to another node of this deployment */
     uint32_t slot; /* the least that no other node has: its mount's %n, its local address */
-    char turn[MFS_STATE_MAX]; /* MFS_NODE_COMING, …, or "" */
+    char transition[MFS_STATE_MAX]; /* MFS_NODE_COMING, …, or "" */
     char name[MFS_NAME_MAX];
     char address[MFS_HOST_MAX];
     char mount[MFS_PATH_MAX];           /* "": none */
@@ -58,8 +58,9 @@ struct mfs_cm_part {
     char replica_admin_password[MFS_SECRET_MAX];
 };
 
-/* A process that must end before its node can take part in anything with its partition again. */
-struct mfs_cm_grave {
+/* A stale process: one that was the partition or its replica, and must end before its node can take
+ * part in anything with that partition again. cm.json calls the list "graves". */
+struct mfs_cm_stale {
     uint32_t node, part;
     char password[MFS_SECRET_MAX];
 };
@@ -134,8 +135,8 @@ struct mfs_cm_state {
     struct mfs_image_part *image;
     char checkpoint_dir[MFS_PATH_MAX]; /* the last one of this deployment; "": none yet */
     uint64_t checkpoint_time;          /* seconds since 1970 */
-    uint32_t ngraves;
-    struct mfs_cm_grave *grave;
+    uint32_t nstale;
+    struct mfs_cm_stale *stale;
 };
 
 extern const struct mfs_schema mfs_cm_state_schema;

@@ -194,7 +194,7 @@ int mfs_agent_copy_restore(struct mfs_agent *a, const struct mfs_state_copy *s)
     return 0;
 }
 
-void mfs_agent_copies_bury(struct mfs_agent *a)
+void mfs_agent_copies_end_dead(struct mfs_agent *a)
 {
     for (struct mfs_agent_copy *c = a->copies, *next; c; c = next) {
         next = c->next;

@@ -58,7 +58,7 @@ void mfs_agent_copy_put(const struct mfs_agent_copy *c, struct mfs_state_copy *s
 int mfs_agent_copy_restore(struct mfs_agent *a, const struct mfs_state_copy *s);
 /* Ends those whose process was found dead then. When all are restored, as from the first job of the
  * worker on the fleet is the worker's. */
-void mfs_agent_copies_bury(struct mfs_agent *a);
+void mfs_agent_copies_end_dead(struct mfs_agent *a);
 
 /* agent/resume.c's, for copies */
 void mfs_agent_redis_put(const struct mfs_redis *r, struct mfs_state_redis *s);

@@ -221,7 +221,7 @@ int mfs_agent_restore(struct mfs_agent *a, struct mfs_err *err)
     mfs_schema_clear(&mfs_state_schema, &s);
     if (!rc) {
         end_unlisted(a);
-        mfs_agent_copies_bury(a);
+        mfs_agent_copies_end_dead(a);
         mfs_agent_look_after(a);
         mfs_agent_save(a);
     }

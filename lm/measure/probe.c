@@ -111,7 +111,7 @@ static size_t proved(const struct probe *p)
 
 /* Waits until something happens, `until` at most, and does what can be done. 0 or a negative
  * errno. poll(2) passes over descriptors of -1. */
-static int turn(struct probe *p, int64_t until)
+static int poll_links(struct probe *p, int64_t until)
 {
     struct pollfd fds[LINKS_MOST + 1];
     int64_t left = until - mfs_clock_mono();
@@ -145,7 +145,7 @@ static int gather(struct probe *p, struct mfs_err *err)
     int rc = 0;
 
     while (!rc && !enough(p, began) && mfs_clock_mono() < until)
-        rc = turn(p, mfs_clock_mono() + STEP);
+        rc = poll_links(p, mfs_clock_mono() + STEP);
     close(p->listener);
     p->listener = -1;
     mfs_debug(AREA, "%zu of %u connections after %lld ms", proved(p), WAYS * p->plan->peers,
@@ -220,7 +220,7 @@ static int run(struct probe *p, struct mfs_err *err)
     p->ncounts = 0;
     take_count(p, now);
     while (!rc && goes_on(p, now - began, carried)) {
-        rc = turn(p, next);
+        rc = poll_links(p, next);
         now = mfs_clock_mono();
         if (now < next)
             continue;

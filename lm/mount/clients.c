@@ -82,7 +82,7 @@ static void unlink_entry(struct entry *e)
 }
 
 /* Takes it off the list first: the hooks see the world without it. */
-static void bury(struct entry *e, int status)
+static void forget_process(struct entry *e, int status)
 {
     struct mfs_clients *c = e->owner;
 
@@ -96,8 +96,7 @@ static void bury(struct entry *e, int status)
     free(e);
 }
 
-/* Of one whose process nobody watches nobody knows whether it lives: its session ends by itself if
- * it does not. */
+/* A process that is not watched may live or not; if it does not, its session ends by itself. */
 static void forget(struct entry *e)
 {
     struct mfs_clients *c = e->owner;
@@ -113,14 +112,14 @@ static void process_gone(void *arg, pid_t pid, int status)
 
     (void)pid;
     e->watch = NULL;
-    bury(e, status);
+    forget_process(e, status);
 }
 
 static void found_dead(void *arg)
 {
     struct entry *e = arg;
 
-    bury(e, -1);
+    forget_process(e, -1);
 }
 
 static struct entry *add(struct mfs_clients *c, const struct mfs_client *info)

@@ -31,7 +31,7 @@ struct world {
     struct mfs_cm cm;
     struct mfs_cm_node node[NODES_MOST];
     struct mfs_cm_part part[PARTS_MOST];
-    struct mfs_cm_grave grave[4];
+    struct mfs_cm_stale stale[4];
     struct mfs_node nodes[NODES_MOST], *listed[NODES_MOST];
     uint64_t bytes[PARTS_MOST];
 };
@@ -48,7 +48,7 @@ static inline struct world *make(uint32_t nodes, uint32_t parts, uint64_t memory
                                         .nparts = parts,
                                         .part = w->part,
                                         .replicas = 1,
-                                        .grave = w->grave};
+                                        .stale = w->stale};
     w->cm.nodes = w->listed;
     w->cm.part_bytes = w->bytes;
     for (uint32_t i = 0; i < nodes; i++) {
@@ -78,10 +78,10 @@ static inline uint32_t at(const struct world *w, uint32_t id)
     return 0;
 }
 
-static inline bool buried(const struct world *w, uint32_t node, uint32_t part)
+static inline bool has_stale(const struct world *w, uint32_t node, uint32_t part)
 {
-    for (uint32_t i = 0; i < w->cm.state.ngraves; i++)
-        if (w->grave[i].node == node && w->grave[i].part == part)
+    for (uint32_t i = 0; i < w->cm.state.nstale; i++)
+        if (w->stale[i].node == node && w->stale[i].part == part)
             return true;
     return false;
 }
@@ -89,8 +89,8 @@ static inline bool buried(const struct world *w, uint32_t node, uint32_t part)
 /* May it be there, apart from room? */
 static inline bool may_hold(const struct world *w, uint32_t i, uint32_t part)
 {
-    return w->node[i].id != w->part[part].node && !w->node[i].turn[0] && w->nodes[i].conn &&
-           NOW - w->nodes[i].heard < 1200 * MFS_MSEC && !buried(w, w->node[i].id, part);
+    return w->node[i].id != w->part[part].node && !w->node[i].transition[0] && w->nodes[i].conn &&
+           NOW - w->nodes[i].heard < 1200 * MFS_MSEC && !has_stale(w, w->node[i].id, part);
 }
 
 static inline bool has_room(const struct world *w, uint32_t i, uint32_t part)

@@ -157,12 +157,12 @@ static bool it_happens(struct world *w, bool (*holds)(void *world))
 }
 
 /* As a new cm does that finds this change under way. */
-static void go_on(struct world *w, const char *step, const char *turn)
+static void go_on(struct world *w, const char *step, const char *transition)
 {
     struct mfs_cm *cm = &w->stage.cm;
 
     mfs_text_copy(cm->state.scale.step, sizeof cm->state.scale.step, step);
-    mfs_text_copy(cm->state.node[1].turn, sizeof cm->state.node[1].turn, turn);
+    mfs_text_copy(cm->state.node[1].transition, sizeof cm->state.node[1].transition, transition);
     mfs_nodes_adopt(cm);
     mfs_scale_resume(cm);
 }

@@ -77,11 +77,11 @@ static bool all_are_told(void *world)
     return w->late_conn && strstr(w->log, "table1");
 }
 
-static bool old_process_is_buried(void *world)
+static bool old_process_has_ended(void *world)
 {
     const struct migrate_world *w = world;
 
-    return !w->stage.cm.state.ngraves;
+    return !w->stage.cm.state.nstale;
 }
 
 /* Partition 0 has one, at node 1, and that is written down. */
@@ -123,7 +123,7 @@ static void who_hears_late_of_a_failover_makes_no_replica(void **state)
     w->log[0] = '\0';
     mfs_conn_reply(w->late_conn, MFS_MSG_TABLE, w->late_id, &(struct mfs_msg_epoch){0});
     mfs_conn_put(w->late_conn);
-    migrate_world_wait(w, old_process_is_buried);
+    migrate_world_wait(w, old_process_has_ended);
     w->until = mfs_clock_mono() + 500 * MFS_MSEC;
     migrate_world_wait(w, time_is_over);
     assert_string_equal(p->replica_step, "");
@@ -188,7 +188,7 @@ static void a_replica_takes_over_when_that_is_written(void **state)
     migrate_world_hinder(w, false);
     migrate_world_wait(w, replica_serves);
     check_written(w, 1, "");
-    migrate_world_wait(w, old_process_is_buried);
+    migrate_world_wait(w, old_process_has_ended);
     mfs_replicas_fini(&w->stage.cm);
 }
 
@@ -206,7 +206,7 @@ static void it_takes_over_when_that_is_written_at_last(void **state)
     mfs_conn_put(w->late_conn);
     wait_a_moment(w);
     assert_int_equal(w->stage.cm.state.part[0].node, 0);
-    assert_int_equal(w->stage.cm.state.ngraves, 0);
+    assert_int_equal(w->stage.cm.state.nstale, 0);
     check_written(w, 0, MFS_REPLICA_TAKE);
     migrate_world_hinder(w, false);
     migrate_world_wait(w, replica_serves);

@@ -395,7 +395,7 @@ static bool replica_is_gone(void *world)
 {
     const struct migrate_world *w = world;
 
-    return !w->stage.cm.state.part[1].replica_step[0] && !w->stage.cm.state.ngraves;
+    return !w->stage.cm.state.part[1].replica_step[0] && !w->stage.cm.state.nstale;
 }
 
 /* The other partition's replica is on the target, which its Local Manager ends before it tells that
@@ -431,9 +431,9 @@ static void a_former_process_goes_before_the_next_comes(void **state)
     struct mfs_cm_state *s = &w->stage.cm.state;
 
     s->replicas = 1;
-    s->grave = calloc(1, sizeof *s->grave);
-    s->ngraves = 1;
-    s->grave[0] = (struct mfs_cm_grave){.node = 1, .part = 0, .password = "replica"};
+    s->stale = calloc(1, sizeof *s->stale);
+    s->nstale = 1;
+    s->stale[0] = (struct mfs_cm_stale){.node = 1, .part = 0, .password = "replica"};
     w->peer[1].fail[MFS_MSG_RELEASE][0] = -ETIMEDOUT;
     w->stage.cm.part_bytes[1] = 20 << 20;
     target_uses(w, 990); /* no room for replicas */

@@ -11,12 +11,13 @@
 #include "cluster/trust.h"
 #include "replicas_test.h"
 
-/* Nodes that leave, are silent, not connected or nearly full, graves, partitions of all sizes. */
+/* Nodes that leave, are silent, not connected or nearly full, stale processes, partitions of all
+ * sizes. */
 static void distort(struct world *w)
 {
     for (uint32_t i = 0; i < w->cm.state.nnodes; i++) {
         if (!below(6))
-            mfs_text_copy(w->node[i].turn, sizeof w->node[i].turn,
+            mfs_text_copy(w->node[i].transition, sizeof w->node[i].transition,
                           below(2) ? MFS_NODE_LEAVING : MFS_NODE_COMING);
         if (!below(6))
             w->nodes[i].heard -= (int64_t)below(3) * MFS_SEC;
@@ -26,9 +27,9 @@ static void distort(struct world *w)
     }
     for (uint32_t p = 0; p < w->cm.state.nparts; p++)
         w->bytes[p] = below(12 * MIB);
-    w->cm.state.ngraves = below(5);
-    for (uint32_t i = 0; i < w->cm.state.ngraves; i++)
-        w->grave[i] = (struct mfs_cm_grave){.node = w->node[below(w->cm.state.nnodes)].id,
+    w->cm.state.nstale = below(5);
+    for (uint32_t i = 0; i < w->cm.state.nstale; i++)
+        w->stale[i] = (struct mfs_cm_stale){.node = w->node[below(w->cm.state.nnodes)].id,
                                             .part = below(w->cm.state.nparts)};
 }
 
@@ -149,7 +150,7 @@ static void a_node_may_leave_if_replicas_have_room(void **state)
 /* ---- a node that holds more than it may ------------------------------------------------------ */
 
 /* What stood first was of a node that had left, and nobody else's was ever ended again. */
-static void who_has_left_keeps_no_grave(void **state)
+static void a_node_that_has_left_keeps_no_stale_process(void **state)
 {
     struct world *w = make(2, 4, 256 * MIB, MIB);
     struct mfs_replica one[4] = {{0}};
@@ -161,15 +162,15 @@ static void who_has_left_keeps_no_grave(void **state)
     assert_non_null(mkdtemp(dir));
     mfs_text_format(paths.state, sizeof paths.state, "%s/cm.json", dir);
     w->cm.paths = &paths;
-    w->grave[0] = (struct mfs_cm_grave){.node = 99, .part = 1, .password = "gone"};
-    w->grave[1] = (struct mfs_cm_grave){.node = w->node[0].id, .part = 2, .password = "silent"};
-    w->cm.state.ngraves = 2;
+    w->stale[0] = (struct mfs_cm_stale){.node = 99, .part = 1, .password = "gone"};
+    w->stale[1] = (struct mfs_cm_stale){.node = w->node[0].id, .part = 2, .password = "silent"};
+    w->cm.state.nstale = 2;
     w->nodes[0].conn = NULL; /* it is asked when it is there again */
-    mfs_replicas_bury(&g, NOW);
-    assert_int_equal(w->cm.state.ngraves, 1);
-    assert_string_equal(w->grave[0].password, "silent");
-    mfs_replicas_bury(&g, NOW);
-    assert_int_equal(w->cm.state.ngraves, 1);
+    mfs_replicas_end_stale(&g, NOW);
+    assert_int_equal(w->cm.state.nstale, 1);
+    assert_string_equal(w->stale[0].password, "silent");
+    mfs_replicas_end_stale(&g, NOW);
+    assert_int_equal(w->cm.state.nstale, 1);
     unlink(paths.state);
     assert_int_equal(rmdir(dir), 0);
     free(w);
@@ -254,7 +255,7 @@ int main(void)
         cmocka_unit_test(replicas_are_spread),
         cmocka_unit_test(a_plan_keeps_half_free),
         cmocka_unit_test(a_node_may_leave_if_replicas_have_room),
-        cmocka_unit_test(who_has_left_keeps_no_grave),
+        cmocka_unit_test(a_node_that_has_left_keeps_no_stale_process),
         cmocka_unit_test(a_replica_that_does_no_harm_stays),
         cmocka_unit_test(nobody_trusts_for_long_unheard),
     };

@@ -112,8 +112,8 @@ static void replicas_make_room_one_by_one(void **state)
     assert_true(mfs_replica_yields(&g, &w->nodes[0], NOW + 4 * MFS_SEC));
     w->part[1].replica_step[0] = '\0';
     assert_false(mfs_replica_yields(&g, &w->nodes[0], NOW + 4 * MFS_SEC));
-    w->grave[0] = (struct mfs_cm_grave){.node = w->node[0].id, .part = 1};
-    w->cm.state.ngraves = 1; /* its process may still be there */
+    w->stale[0] = (struct mfs_cm_stale){.node = w->node[0].id, .part = 1};
+    w->cm.state.nstale = 1; /* its process may still be there */
     assert_true(mfs_replica_yields(&g, &w->nodes[0], NOW + 4 * MFS_SEC));
     free(w);
 }

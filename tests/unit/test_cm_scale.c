@@ -71,7 +71,7 @@ static void check_it_leaves(const struct migrate_world *w)
     if (w->done)
         assert_int_equal(s->nnodes, 1);
     else
-        assert_string_equal(s->node[1].turn, MFS_NODE_LEAVING);
+        assert_string_equal(s->node[1].transition, MFS_NODE_LEAVING);
 }
 
 static void what_it_has_goes_elsewhere(void **state)

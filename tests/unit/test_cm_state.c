@@ -62,7 +62,7 @@ static void test_change_survives(void **state)
     (void)state;
     make(&s);
     assert_int_equal(mfs_spec_node(&s, 7, 2, &n, &err), 0);
-    strcpy(n.turn, MFS_NODE_COMING);
+    strcpy(n.transition, MFS_NODE_COMING);
     assert_int_equal(mfs_cm_state_add(&s, &n), 0);
     strcpy(move.step, "copy");
     strcpy(move.password, "new");
@@ -82,7 +82,7 @@ static void test_change_survives(void **state)
     assert_string_equal(back.node[2].name, "node-7");
     assert_string_equal(back.node[2].address, "127.0.0.3");
     assert_string_equal(back.node[2].mount, "/mnt/x2");
-    assert_string_equal(back.node[2].turn, MFS_NODE_COMING);
+    assert_string_equal(back.node[2].transition, MFS_NODE_COMING);
     assert_int_equal(back.nmoves, 1);
     assert_memory_equal(back.move, &move, sizeof move);
     assert_memory_equal(&back.scale, &s.scale, sizeof s.scale);
@@ -92,7 +92,7 @@ static void test_change_survives(void **state)
 
 static void test_replicas_survive(void **state)
 {
-    struct mfs_cm_grave grave = {.node = 1, .part = 3, .password = "former"};
+    struct mfs_cm_stale stale = {.node = 1, .part = 3, .password = "former"};
     struct mfs_cm_state s, back;
     struct mfs_err err;
 
@@ -104,9 +104,9 @@ static void test_replicas_survive(void **state)
     strcpy(s.part[2].replica_step, MFS_REPLICA_TAKE);
     strcpy(s.part[2].replica_password, "rp");
     strcpy(s.part[2].replica_admin_password, "ra");
-    s.ngraves = 1;
-    s.grave = malloc(sizeof grave);
-    *s.grave = grave;
+    s.nstale = 1;
+    s.stale = malloc(sizeof stale);
+    *s.stale = stale;
     assert_int_equal(reload(&s, &back, &err), 0);
     assert_int_equal(back.replicas, 1);
     assert_int_equal(back.part[2].era, 4);
@@ -115,12 +115,12 @@ static void test_replicas_survive(void **state)
     assert_string_equal(back.part[2].replica_password, "rp");
     assert_string_equal(back.part[2].replica_admin_password, "ra");
     assert_string_equal(back.part[0].replica_step, "");
-    assert_int_equal(back.ngraves, 1);
-    assert_int_equal(back.grave->node, 1);
-    assert_int_equal(back.grave->part, 3);
-    assert_string_equal(back.grave->password, "former");
+    assert_int_equal(back.nstale, 1);
+    assert_int_equal(back.stale->node, 1);
+    assert_int_equal(back.stale->part, 3);
+    assert_string_equal(back.stale->password, "former");
     mfs_cm_state_clear(&back);
-    s.grave->part = 99;
+    s.stale->part = 99;
     assert_int_equal(reload(&s, &back, &err), -EINVAL);
     mfs_cm_state_clear(&s);
 }
