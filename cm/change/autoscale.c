@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster/capacity.h"
-#include "cm/change/autobalance.h"
+#include "cm/change/auto_rebalance.h"
 #include "cm/state/events.h"
 #include "cm/change/pause.h"
 #include "cm/state/policy_conf.h"
@@ -44,7 +44,7 @@ bool mfs_autoscale_growing(const struct mfs_cm *cm)
 {
     const struct mfs_autoscale *a = cm->autoscale;
 
-    return adds_nodes(cm) || mfs_autobalance_relieves(cm) ||
+    return adds_nodes(cm) || mfs_auto_rebalance_relieves(cm) ||
            (a->grown && mfs_clock_mono() < a->grown + SETTLING) ||
            (mfs_clock_mono() >= a->out.until &&
             mfs_policy_can_grow(&a->policy, &a->numbers, cm->state.nnodes));

@@ -72,7 +72,7 @@ static void fill_report(const struct mfs_cm *cm, struct mfs_scale_report *r)
                                    .bytes_moved = sc->bytes,
                                    .blocked_ms_max = sc->blocked_ms_max,
                                    .blocked_ms_total = sc->blocked_ms_total,
-                                   .lower_bound_ms = sc->bound_ms};
+                                   .lower_bound_ms = sc->lower_bound_ms};
     r->duration_ms = (double)(now() - sc->began) / 1e3;
 }
 
@@ -301,7 +301,7 @@ static void describe(struct mfs_cm_scale *sc, const struct mfs_scale_draft *d, c
                                 .at_once = d->at_once,
                                 .rate = d->rate,
                                 .began = now(),
-                                .bound_ms = d->bound_ms};
+                                .lower_bound_ms = d->lower_bound_ms};
     mfs_text_copy(sc->who, sizeof sc->who, who);
     mfs_text_copy(sc->step, sizeof sc->step, d->ncoming ? MFS_SCALE_COME : MFS_SCALE_MOVE);
 }
@@ -378,7 +378,7 @@ static void tell_plan(const struct mfs_scale_draft *d, mfs_scale_done *done, voi
                                  .to = d->to,
                                  .partitions_moved = d->plan.nmoves,
                                  .bytes_moved = d->plan.bytes,
-                                 .lower_bound_ms = d->bound_ms,
+                                 .lower_bound_ms = d->lower_bound_ms,
                                  .nmoves = d->plan.nmoves,
                                  .move = d->plan.move};
 

@@ -33,7 +33,7 @@ struct mfs_scale_draft {
     uint32_t nleaving; /* the last so many of the state's nodes */
     struct mfs_plan plan;
     uint64_t used, capacity; /* bytes, of all nodes as they are */
-    double bound_ms;
+    double lower_bound_ms;
 };
 
 /* scale_plan.c: pure but for reading cm and /proc/meminfo */

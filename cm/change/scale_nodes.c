@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "cm/change/bandwidth.h"
+#include "cm/change/bandwidth_estimates.h"
 #include "cm/nodes/cleanup.h"
 #include "cm/nodes/failure.h"
 #include "cm/state/events.h"
@@ -284,7 +284,7 @@ static void forget(struct mfs_node *n)
     if (mfs_cleanup_node_files(cm->paths, n->record->id, &err))
         mfs_warn("scale", "%s: %s", n->record->name, err.msg);
     give_back(cm, n->record);
-    mfs_bandwidth_forget(cm, n);
+    mfs_bandwidth_estimates_forget(cm, n);
     mfs_nodes_remove(cm, n);
     mfs_migrate_left(cm, n->record->id);
     mfs_event_add(cm->paths->events, n->record->name, "left", "%s now",

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "cluster/capacity.h"
-#include "cm/plan/bound.h"
+#include "cm/plan/lower_bound.h"
 #include "cm/state/spec.h"
 #include "cm/state/weights.h"
 
@@ -313,18 +313,18 @@ static int check_room(const struct mfs_cm *cm, const struct mfs_scale_draft *d, 
                        (unsigned long long)d->used, MFS_TEXT_BYTES(room), (unsigned long long)room);
 }
 
-static double bound_ms(const struct mfs_cm *cm, const struct mfs_scale_draft *d)
+static double lower_bound_ms(const struct mfs_cm *cm, const struct mfs_scale_draft *d)
 {
     double rate = (double)cm->state.link_rate, each = (double)d->used / d->from, s;
 
     if (cm->state.link_rate == 0)
         return 0;
     if (d->to > d->from)
-        s = mfs_bound_out(each, rate, d->from, d->to - d->from);
+        s = mfs_lower_bound_grow(each, rate, d->from, d->to - d->from);
     else if (d->to < d->from)
-        s = mfs_bound_in(each, rate, d->from, d->from - d->to);
+        s = mfs_lower_bound_shrink(each, rate, d->from, d->from - d->to);
     else
-        s = mfs_bound_moves(d->plan.move, d->plan.nmoves, rate);
+        s = mfs_lower_bound_moves(d->plan.move, d->plan.nmoves, rate);
     return s > 0 && isfinite(s) ? s * 1e3 : 0;
 }
 
@@ -357,7 +357,7 @@ int mfs_scale_draft_make(const struct mfs_cm *cm, const struct mfs_msg_scale *wh
     if (rc)
         mfs_scale_draft_clear(d);
     else
-        d->bound_ms = bound_ms(cm, d);
+        d->lower_bound_ms = lower_bound_ms(cm, d);
     return rc;
 }
 

@@ -18,9 +18,9 @@
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "cm/nodes/cleanup.h"
-#include "cm/change/autobalance.h"
+#include "cm/change/auto_rebalance.h"
 #include "cm/change/autoscale.h"
-#include "cm/change/bandwidth.h"
+#include "cm/change/bandwidth_estimates.h"
 #include "cm/change/checkpoint.h"
 #include "cm/life/deploy.h"
 #include "cm/life/service.h"
@@ -30,7 +30,7 @@
 #include "cm/partitions/migrate.h"
 #include "cm/change/probe.h"
 #include "cm/partitions/replicas.h"
-#include "cm/change/reshare.h"
+#include "cm/change/failback.h"
 #include "cm/change/scale.h"
 
 #define CONNECTIONS_MOST 8192U
@@ -128,11 +128,11 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
         return mfs_err_set(err, rc, "cannot set up: %s", strerror(-rc));
     rc = mfs_autoscale_init(cm);
     if (!rc)
-        rc = mfs_autobalance_init(cm);
+        rc = mfs_auto_rebalance_init(cm);
     if (!rc)
-        rc = mfs_reshare_init(cm);
+        rc = mfs_failback_init(cm);
     if (!rc)
-        rc = mfs_bandwidth_init(cm);
+        rc = mfs_bandwidth_estimates_init(cm);
     if (rc)
         return mfs_err_set(err, rc, "out of memory");
     return open_listener(cm, err);
@@ -161,11 +161,11 @@ static void close_all(struct mfs_cm *cm)
     mfs_shutdown_fini(cm);
     mfs_checkpoint_fini(cm);
     mfs_listener_destroy(cm->listener);
-    mfs_autobalance_fini(cm);
-    mfs_reshare_fini(cm);
+    mfs_auto_rebalance_fini(cm);
+    mfs_failback_fini(cm);
     mfs_cm_probe_fini(cm);
     mfs_autoscale_fini(cm);
-    mfs_bandwidth_fini(cm);
+    mfs_bandwidth_estimates_fini(cm);
     mfs_scale_fini(cm);
     mfs_migrate_fini(cm);
     mfs_replicas_fini(cm);

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cm/change/autoscale.h"
-#include "cm/change/bandwidth.h"
+#include "cm/change/bandwidth_estimates.h"
 #include "cm/change/checkpoint.h"
 #include "cm/change/scale.h"
 #include "cm/life/deploy.h"
@@ -112,7 +112,7 @@ static void on_report(struct mfs_conn *c, uint64_t id, const void *body, void *a
         return;
     }
     mfs_nodes_reported(n, m);
-    mfs_bandwidth_reported(arg, n, m);
+    mfs_bandwidth_estimates_reported(arg, n, m);
     mfs_migrate_reported(arg, n, m);
     mfs_replicas_reported(arg, n, m);
     mfs_conn_reply(c, MFS_MSG_REPORT, id, NULL);

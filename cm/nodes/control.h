@@ -15,10 +15,10 @@
 #define MFS_RESTART_FIRST MFS_SEC        /* before a Local Manager is started again */
 #define MFS_RETURN_TIME   (5 * MFS_SEC)  /* for a Local Manager that runs, to find cm (again) */
 
-struct mfs_autobalance;
-struct mfs_reshare;
+struct mfs_auto_rebalance;
+struct mfs_failback;
 struct mfs_cm;
-struct mfs_bandwidth;
+struct mfs_bandwidth_estimates;
 struct mfs_checkpointing;
 struct mfs_cm_probe;
 struct mfs_migrate;
@@ -53,7 +53,7 @@ struct mfs_node {
     uint64_t lack_epoch;        /* all of this epoch */
     struct mfs_msg_report last; /* figures of the last report, without its lists */
     uint32_t parts_seen;        /* partitions in it */
-    double bandwidth_known;     /* of the node, at the last look at it; see bandwidth.c */
+    double bandwidth_known;     /* of the node, at the last look at it; see bandwidth_estimates.c */
     uint32_t behind;            /* clients in it with an older table than lm's */
     char mount[MFS_PATH_MAX];   /* where it is mounted, "" for nowhere */
     struct mfs_cm_node left;    /* of a node that has gone: what it was */
@@ -102,11 +102,11 @@ struct mfs_cm {
     struct mfs_checkpointing *checkpoint; /* being written, NULL: none; see checkpoint.h */
 
     struct mfs_autoscale *autoscale;
-    struct mfs_autobalance *autobalance; /* NULL: partitions move only when told */
-    struct mfs_reshare *reshare;         /* likewise, after failovers */
-    struct mfs_bandwidth *bandwidth;     /* bandwidth.h */
-    struct mfs_migrate *migrate;         /* partitions under way, migrate.h; NULL: none ever were */
-    struct mfs_replicas *replicas;       /* replicas.h; NULL: there are none */
+    struct mfs_auto_rebalance *auto_rebalance;           /* NULL: partitions move only when told */
+    struct mfs_failback *failback;                       /* likewise, after failovers */
+    struct mfs_bandwidth_estimates *bandwidth_estimates; /* bandwidth_estimates.h */
+    struct mfs_migrate *migrate;   /* partitions under way, migrate.h; NULL: none ever were */
+    struct mfs_replicas *replicas; /* replicas.h; NULL: there are none */
 
     struct mfs_timer *stop_check; /* while stopping */
     bool stop_asked;              /* of all nodes; before, of their clients alone */

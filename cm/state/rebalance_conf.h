@@ -3,7 +3,7 @@
 #define MFS_CM_STATE_REBALANCE_CONF_H
 
 #include "base/conf.h"
-#include "cm/plan/rebalance.h"
+#include "cm/plan/rebalance_policy.h"
 
 /* What was given; the rest stays 0. */
 void mfs_rebalance_choose(const struct mfs_conf *conf, struct mfs_rebalance_settings *s);

@@ -78,7 +78,7 @@ static const struct mfs_schema scale_schema = {
            {.name = "began", MFS_FIELD(U64, struct mfs_cm_scale, began)},
            {.name = "moved", MFS_FIELD(U32, struct mfs_cm_scale, moved)},
            {.name = "bytes", MFS_FIELD(U64, struct mfs_cm_scale, bytes)},
-           {.name = "bound_ms", MFS_FIELD(F64, struct mfs_cm_scale, bound_ms)},
+           {.name = "bound_ms", MFS_FIELD(F64, struct mfs_cm_scale, lower_bound_ms)},
            {.name = "blocked_ms_max", MFS_FIELD(F64, struct mfs_cm_scale, blocked_ms_max)},
            {.name = "blocked_ms_total", MFS_FIELD(F64, struct mfs_cm_scale, blocked_ms_total)},
            {0}}};

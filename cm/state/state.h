@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "cluster/table.h"
 #include "cm/plan/policy.h"
-#include "cm/plan/rebalance.h"
+#include "cm/plan/rebalance_policy.h"
 #include "proto/messages.h"
 #include "proto/schema.h"
 
@@ -93,7 +93,7 @@ struct mfs_cm_scale {
     /* so far, for the report of who comes after a restart of cm */
     uint32_t moved;
     uint64_t bytes;
-    double bound_ms;
+    double lower_bound_ms;
     double blocked_ms_max, blocked_ms_total;
 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cm/change/reshare.h"
+#include "cm/change/failback.h"
 #include "cm/change/scale.h"
 #include "migrate_world.h"
 
@@ -111,11 +111,11 @@ static void shares_are_made_even_when_they_are_far_apart(void **state)
     static const uint32_t nearly[] = {11, 8, 7, 6}, together[] = {2, 0};
 
     (void)state;
-    assert_true(mfs_reshare_due(faults, planned, 4));
-    assert_true(mfs_reshare_due(one_came_back, planned, 4));
-    assert_false(mfs_reshare_due(nearly, planned, 4));
-    assert_false(mfs_reshare_due(planned, planned, 4));
-    assert_false(mfs_reshare_due(together, few, 2)); /* not worth a copy */
+    assert_true(mfs_failback_due(faults, planned, 4));
+    assert_true(mfs_failback_due(one_came_back, planned, 4));
+    assert_false(mfs_failback_due(nearly, planned, 4));
+    assert_false(mfs_failback_due(planned, planned, 4));
+    assert_false(mfs_failback_due(together, few, 2)); /* not worth a copy */
 }
 
 int main(void)

@@ -14,7 +14,7 @@
 #include "cluster/hose.h"
 #include "cluster/y0.h"
 #include "cm/plan/estimator.h"
-#include "cm/plan/rebalance.h"
+#include "cm/plan/rebalance_policy.h"
 #include "cm/state/weights.h"
 #include "hose_model.h"
 #include "seeded.h"
@@ -35,7 +35,7 @@ static const struct mfs_rebalance_settings defaults;
 struct world {
     struct hose hose;
     struct mfs_estimator *e;
-    struct mfs_rebalance *watch;
+    struct mfs_rebalance_policy *watch;
     struct mfs_rebalance_settings s;
     struct mfs_cm_state st;
     struct mfs_cm_node node[HOSE_NODES];
@@ -56,7 +56,7 @@ static void begin(struct world *w, uint32_t n)
     w->hose.busy_noise = 0.03;
     w->hose.lost = 0.03;
     w->e = mfs_estimator_create();
-    w->watch = mfs_rebalance_create();
+    w->watch = mfs_rebalance_policy_create();
     w->s = mfs_rebalance_settle(&defaults);
     snprintf(w->st.weights, sizeof w->st.weights, "%s", MFS_WEIGHTS_AUTO);
     assert_true(w->e && w->watch);
@@ -72,7 +72,7 @@ static void begin(struct world *w, uint32_t n)
 static void end(struct world *w)
 {
     mfs_estimator_destroy(w->e);
-    mfs_rebalance_destroy(w->watch);
+    mfs_rebalance_policy_destroy(w->watch);
 }
 
 static void all(struct world *w, enum hose_mode mode)
@@ -140,7 +140,7 @@ static void carry_out(struct world *w, const uint32_t *count)
         w->hose.node[i].share = count[i];
     }
     hose_change(&w->hose);
-    mfs_rebalance_planned(w->watch);
+    mfs_rebalance_policy_planned(w->watch);
 }
 
 static void plan(struct world *w)
@@ -159,7 +159,7 @@ static void plan(struct world *w)
     if (v.worth)
         carry_out(w, count);
     else if (!v.better)
-        mfs_rebalance_planned(w->watch);
+        mfs_rebalance_policy_planned(w->watch);
 }
 
 static void second(struct world *w)
@@ -170,7 +170,7 @@ static void second(struct world *w)
     picture(w);
     v.now = w->hose.now;
     if (w->bandwidth[0] > 0 && w->hose.now >= w->planned + MOVING &&
-        mfs_rebalance_watch(w->watch, &w->s, &v))
+        mfs_rebalance_policy_watch(w->watch, &w->s, &v))
         plan(w);
 }
 

@@ -1,4 +1,4 @@
-#include "cm/change/reshare.h"
+#include "cm/change/failback.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define CALM                                                                                       \
     (30 * MFS_SEC) /* since all is whole: faults may go on, and what moves has no replica */
 
-struct mfs_reshare {
+struct mfs_failback {
     struct mfs_cm *cm;
     struct mfs_timer *timer;
     uint64_t settled; /* failovers after which the shares are as planned, or nearly */
@@ -23,7 +23,7 @@ struct mfs_reshare {
     struct mfs_pause pause;
 };
 
-bool mfs_reshare_due(const uint32_t *count, const uint32_t *planned, uint32_t n)
+bool mfs_failback_due(const uint32_t *count, const uint32_t *planned, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         uint32_t apart = count[i] > planned[i] ? count[i] - planned[i] : planned[i] - count[i];
@@ -48,7 +48,7 @@ static bool is_calm(const struct mfs_cm *cm)
 
 static void done(void *arg, const struct mfs_err *err, const struct mfs_scale_report *r)
 {
-    struct mfs_reshare *h = arg;
+    struct mfs_failback *h = arg;
 
     (void)r;
     if (mfs_cm_in_phase(h->cm, MFS_PHASE_STOPPING))
@@ -61,7 +61,7 @@ static void done(void *arg, const struct mfs_err *err, const struct mfs_scale_re
     h->settled = h->under_way;
 }
 
-static void begin(struct mfs_reshare *h, const char *why)
+static void begin(struct mfs_failback *h, const char *why)
 {
     struct mfs_msg_scale what = {.how = "rebalance"};
     struct mfs_err err = {0};
@@ -73,13 +73,13 @@ static void begin(struct mfs_reshare *h, const char *why)
         mfs_pause_begin(&h->pause, h->cm, "rebalance-refused", err.msg);
 }
 
-static void compare(struct mfs_reshare *h, const struct mfs_plan *plan, const uint32_t *count)
+static void compare(struct mfs_failback *h, const struct mfs_plan *plan, const uint32_t *count)
 {
     const struct mfs_cm_state *s = &h->cm->state;
     uint32_t most = 0;
     char why[160];
 
-    if (!mfs_reshare_due(count, plan->count, s->nnodes)) {
+    if (!mfs_failback_due(count, plan->count, s->nnodes)) {
         h->settled = s->table->failovers;
         return;
     }
@@ -91,7 +91,7 @@ static void compare(struct mfs_reshare *h, const struct mfs_plan *plan, const ui
     begin(h, why);
 }
 
-static void consider(struct mfs_reshare *h)
+static void consider(struct mfs_failback *h)
 {
     const struct mfs_cm_state *s = &h->cm->state;
     uint32_t *count = calloc(s->nnodes, sizeof *count);
@@ -112,7 +112,7 @@ static void consider(struct mfs_reshare *h)
 
 static void tick(void *arg)
 {
-    struct mfs_reshare *h = arg;
+    struct mfs_failback *h = arg;
     int64_t now = mfs_clock_mono();
 
     if (!is_calm(h->cm) || h->cm->state.table->failovers == h->settled) {
@@ -125,13 +125,13 @@ static void tick(void *arg)
         consider(h);
 }
 
-int mfs_reshare_init(struct mfs_cm *cm)
+int mfs_failback_init(struct mfs_cm *cm)
 {
-    struct mfs_reshare *h;
+    struct mfs_failback *h;
 
     if (cm->state.balancing.off || !cm->state.replicas)
         return 0;
-    h = cm->reshare = calloc(1, sizeof *h);
+    h = cm->failback = calloc(1, sizeof *h);
     if (!h)
         return -ENOMEM;
     h->cm = cm;
@@ -139,11 +139,11 @@ int mfs_reshare_init(struct mfs_cm *cm)
     return h->timer ? 0 : -ENOMEM;
 }
 
-void mfs_reshare_fini(struct mfs_cm *cm)
+void mfs_failback_fini(struct mfs_cm *cm)
 {
-    if (!cm->reshare)
+    if (!cm->failback)
         return;
-    mfs_timer_cancel(cm->reshare->timer);
-    free(cm->reshare);
-    cm->reshare = NULL;
+    mfs_timer_cancel(cm->failback->timer);
+    free(cm->failback);
+    cm->failback = NULL;
 }

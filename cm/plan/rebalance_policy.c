@@ -1,5 +1,5 @@
 /* States of the network, and what a plan is worth. */
-#include "cm/plan/rebalance.h"
+#include "cm/plan/rebalance_policy.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ struct seen {
     bool ever;              /* it had been, by then */
 };
 
-struct mfs_rebalance {
+struct mfs_rebalance_policy {
     struct seen *node;
     size_t n;
     uint32_t taken;  /* samples, ever since the nodes are these */
@@ -67,12 +67,12 @@ struct mfs_rebalance_settings mfs_rebalance_settle(const struct mfs_rebalance_se
     return s;
 }
 
-struct mfs_rebalance *mfs_rebalance_create(void)
+struct mfs_rebalance_policy *mfs_rebalance_policy_create(void)
 {
-    return calloc(1, sizeof(struct mfs_rebalance));
+    return calloc(1, sizeof(struct mfs_rebalance_policy));
 }
 
-void mfs_rebalance_destroy(struct mfs_rebalance *r)
+void mfs_rebalance_policy_destroy(struct mfs_rebalance_policy *r)
 {
     if (r)
         free(r->node);
@@ -81,7 +81,7 @@ void mfs_rebalance_destroy(struct mfs_rebalance *r)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static bool same_nodes(const struct mfs_rebalance *r, const struct mfs_rebalance_view *v)
+static bool same_nodes(const struct mfs_rebalance_policy *r, const struct mfs_rebalance_view *v)
 {
     if (r->n != v->n)
         return false;
@@ -91,12 +91,12 @@ static bool same_nodes(const struct mfs_rebalance *r, const struct mfs_rebalance
     return true;
 }
 
-static bool begin_anew(struct mfs_rebalance *r, const struct mfs_rebalance_view *v)
+static bool begin_anew(struct mfs_rebalance_policy *r, const struct mfs_rebalance_view *v)
 {
     struct seen *node = calloc(v->n + 1, sizeof *node);
 
     free(r->node);
-    *r = (struct mfs_rebalance){.node = node, .previous = INFINITY, .agreed = v->now};
+    *r = (struct mfs_rebalance_policy){.node = node, .previous = INFINITY, .agreed = v->now};
     if (!node)
         return false;
     r->n = v->n;
@@ -121,7 +121,7 @@ static double median(const double *sample, uint32_t n)
     return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
 }
 
-static void take(struct mfs_rebalance *r, const struct mfs_rebalance_view *v)
+static void take(struct mfs_rebalance_policy *r, const struct mfs_rebalance_view *v)
 {
     uint32_t at = r->taken++ % SAMPLES, have = r->taken < SAMPLES ? r->taken : SAMPLES;
     double sum = 0;
@@ -146,7 +146,7 @@ static double apart(double a, double b)
     return a > 0 && b > 0 ? fmax(a / b, b / a) - 1 : INFINITY;
 }
 
-static bool left_state(const struct mfs_rebalance *r, double at)
+static bool left_state(const struct mfs_rebalance_policy *r, double at)
 {
     for (size_t i = 0; i < r->n; i++)
         if (apart(r->node[i].part, r->node[i].mean) > at)
@@ -155,7 +155,7 @@ static bool left_state(const struct mfs_rebalance *r, double at)
 }
 
 /* The longer a state lasts the better it is known: also what was planned for it. */
-static void sharpen(struct mfs_rebalance *r)
+static void sharpen(struct mfs_rebalance_policy *r)
 {
     r->lasted++;
     for (size_t i = 0; i < r->n; i++) {
@@ -169,7 +169,7 @@ static void sharpen(struct mfs_rebalance *r)
 
 /* A state that has lasted, and is the one planned for after all: what was known of that when it was
  * planned was not sharp yet. */
-static bool is_planned(const struct mfs_rebalance *r, double at)
+static bool is_planned(const struct mfs_rebalance_policy *r, double at)
 {
     for (size_t i = 0; i < r->n; i++)
         if (apart(r->node[i].mean, r->node[i].planned) > at)
@@ -178,7 +178,7 @@ static bool is_planned(const struct mfs_rebalance *r, double at)
 }
 
 /* Or is it only that more is known, or seen, of nodes of which nothing was known before? */
-static bool links_changed(const struct mfs_rebalance *r, double at)
+static bool links_changed(const struct mfs_rebalance_policy *r, double at)
 {
     bool learned = false;
 
@@ -193,7 +193,7 @@ static bool links_changed(const struct mfs_rebalance *r, double at)
     return !learned;
 }
 
-static void begin_state(struct mfs_rebalance *r, double now)
+static void begin_state(struct mfs_rebalance_policy *r, double now)
 {
     r->since = now;
     r->lasted = 0;
@@ -207,7 +207,7 @@ static void begin_state(struct mfs_rebalance *r, double now)
     }
 }
 
-static void follow(struct mfs_rebalance *r, double now, double at)
+static void follow(struct mfs_rebalance_policy *r, double now, double at)
 {
     if (!r->lasted || left_state(r, at)) {
         if (r->lasted && links_changed(r, at))
@@ -218,7 +218,7 @@ static void follow(struct mfs_rebalance *r, double now, double at)
     r->planned |= is_planned(r, at);
 }
 
-static bool differs(const struct mfs_rebalance *r, double at)
+static bool differs(const struct mfs_rebalance_policy *r, double at)
 {
     for (size_t i = 0; i < r->n; i++)
         if (apart(r->node[i].part, r->node[i].planned) > at)
@@ -227,15 +227,16 @@ static bool differs(const struct mfs_rebalance *r, double at)
 }
 
 /* That the present state must have lasted. */
-static double patience(const struct mfs_rebalance *r, const struct mfs_rebalance_settings *s)
+static double patience(const struct mfs_rebalance_policy *r, const struct mfs_rebalance_settings *s)
 {
     if (r->previous >= s->horizon)
         return s->window;
     return fmax(s->window, fmin(2 * r->previous, s->horizon));
 }
 
-bool mfs_rebalance_watch(struct mfs_rebalance *r, const struct mfs_rebalance_settings *s,
-                         const struct mfs_rebalance_view *v)
+bool mfs_rebalance_policy_watch(struct mfs_rebalance_policy *r,
+                                const struct mfs_rebalance_settings *s,
+                                const struct mfs_rebalance_view *v)
 {
     if (!same_nodes(r, v) && !begin_anew(r, v))
         return false;
@@ -248,7 +249,7 @@ bool mfs_rebalance_watch(struct mfs_rebalance *r, const struct mfs_rebalance_set
     return v->now - r->agreed >= s->window && v->now - r->since >= patience(r, s);
 }
 
-void mfs_rebalance_planned(struct mfs_rebalance *r)
+void mfs_rebalance_policy_planned(struct mfs_rebalance_policy *r)
 {
     for (size_t i = 0; i < r->n; i++)
         r->node[i].planned = r->node[i].mean;
@@ -256,14 +257,14 @@ void mfs_rebalance_planned(struct mfs_rebalance *r)
     r->planned = true;
 }
 
-void mfs_rebalance_failed(struct mfs_rebalance *r)
+void mfs_rebalance_policy_failed(struct mfs_rebalance_policy *r)
 {
     for (size_t i = 0; i < r->n; i++)
         r->node[i].planned = 0;
     r->planned = false;
 }
 
-bool mfs_rebalance_changed(const struct mfs_rebalance *r, uint32_t *id, double *times)
+bool mfs_rebalance_policy_changed(const struct mfs_rebalance_policy *r, uint32_t *id, double *times)
 {
     double most = -1;
 

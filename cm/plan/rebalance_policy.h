@@ -11,8 +11,8 @@
  * which nothing was known before is no other state of the network: that is followed soon, too.
  *
  * A plan is carried out if it pays back within the horizon (mfs_rebalance_weigh). */
-#ifndef MFS_CM_PLAN_REBALANCE_H
-#define MFS_CM_PLAN_REBALANCE_H
+#ifndef MFS_CM_PLAN_REBALANCE_POLICY_H
+#define MFS_CM_PLAN_REBALANCE_POLICY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,26 +45,28 @@ struct mfs_rebalance_view {
     const bool *known;       /* of each, that this is its limit, not only what is seen of it */
 };
 
-struct mfs_rebalance; /* what it remembers */
+struct mfs_rebalance_policy; /* what it remembers */
 
 /* NULL: ENOMEM. */
-struct mfs_rebalance *mfs_rebalance_create(void);
-void mfs_rebalance_destroy(struct mfs_rebalance *r);
+struct mfs_rebalance_policy *mfs_rebalance_policy_create(void);
+void mfs_rebalance_policy_destroy(struct mfs_rebalance_policy *r);
 
 /* To be shown each view, about each second; s comes from mfs_rebalance_settle. True: it is time to
  * plan. With other nodes than before everything begins anew, and is to be planned once it has
  * lasted. Without memory: false. */
-bool mfs_rebalance_watch(struct mfs_rebalance *r, const struct mfs_rebalance_settings *s,
-                         const struct mfs_rebalance_view *v);
+bool mfs_rebalance_policy_watch(struct mfs_rebalance_policy *r,
+                                const struct mfs_rebalance_settings *s,
+                                const struct mfs_rebalance_view *v);
 
 /* Planned for what was seen last, and done with it: nothing to do, or about to be done. */
-void mfs_rebalance_planned(struct mfs_rebalance *r);
+void mfs_rebalance_policy_planned(struct mfs_rebalance_policy *r);
 /* What was about to be done was not: it is to be planned again. */
-void mfs_rebalance_failed(struct mfs_rebalance *r);
+void mfs_rebalance_policy_failed(struct mfs_rebalance_policy *r);
 
 /* Which node has changed most since the last plan, and its part of all bandwidth now over its part
  * then: for people. False: nothing was planned yet. */
-bool mfs_rebalance_changed(const struct mfs_rebalance *r, uint32_t *id, double *times);
+bool mfs_rebalance_policy_changed(const struct mfs_rebalance_policy *r, uint32_t *id,
+                                  double *times);
 
 /* ---- whether to do it ------------------------------------------------------------------------ */
 

@@ -1,5 +1,5 @@
 /* Following the links, and relieving full nodes, by itself. */
-#include "cm/change/autobalance.h"
+#include "cm/change/auto_rebalance.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,11 +11,11 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster/capacity.h"
-#include "cm/plan/bound.h"
+#include "cm/plan/lower_bound.h"
 #include "cm/change/checkpoint.h"
 #include "cm/state/events.h"
 #include "cm/change/pause.h"
-#include "cm/plan/rebalance.h"
+#include "cm/plan/rebalance_policy.h"
 #include "cm/change/scale_impl.h"
 #include "cm/state/weights.h"
 
@@ -28,11 +28,11 @@
 #define HELPS      0.02           /* of its room: so much less must the fullest node hold */
 #define FULL       0.85 /* of its rate: a link carries no more, but for what is seen late */
 
-struct mfs_autobalance {
+struct mfs_auto_rebalance {
     struct mfs_cm *cm;
     struct mfs_timer *timer;
     struct mfs_rebalance_settings numbers;
-    struct mfs_rebalance *watch;
+    struct mfs_rebalance_policy *watch;
     double traffic;         /* bytes/s, a mean */
     double full;            /* 0..1, a mean: the link that sets the pace is full */
     bool full_now;          /* it was at the last look */
@@ -142,7 +142,7 @@ static bool last_is_full(const struct mfs_cm *cm, const struct picture *p)
 }
 
 /* What nodes receive is what nodes send, but for what goes elsewhere. */
-static void take_traffic(struct mfs_autobalance *a, const struct picture *p)
+static void take_traffic(struct mfs_auto_rebalance *a, const struct picture *p)
 {
     double in = 0, out = 0;
 
@@ -191,7 +191,7 @@ static double busiest_link(const struct mfs_plan *plan, const struct picture *p,
         move[i].bytes -= move[i].bytes < MFS_CAPACITY_EMPTY ? move[i].bytes : MFS_CAPACITY_EMPTY;
         *bytes += move[i].bytes;
     }
-    busiest = mfs_bound_links(move, plan->nmoves, rate_of, p);
+    busiest = mfs_lower_bound_links(move, plan->nmoves, rate_of, p);
     free(move);
     return busiest;
 }
@@ -199,19 +199,19 @@ static double busiest_link(const struct mfs_plan *plan, const struct picture *p,
 /* For most of the time of late. Copies beside what waits for that link would not get on: it has
  * many connections. So those partitions are fenced for their copies' time, all of them at once, and
  * the link is free for these. */
-static bool is_full(const struct mfs_autobalance *a)
+static bool is_full(const struct mfs_auto_rebalance *a)
 {
     return a->full > 0.5;
 }
 
 /* It may be full only for a moment, or have become so just now. To be waited for: a hot copy that
  * meets a full link is under way for minutes. */
-static bool may_be_full(const struct mfs_autobalance *a)
+static bool may_be_full(const struct mfs_auto_rebalance *a)
 {
     return a->full_now && !is_full(a);
 }
 
-static void weigh(const struct mfs_autobalance *a, const struct picture *p,
+static void weigh(const struct mfs_auto_rebalance *a, const struct picture *p,
                   const struct mfs_plan *plan, struct mfs_rebalance_verdict *v)
 {
     const struct mfs_cm_state *st = &a->cm->state;
@@ -248,7 +248,7 @@ static double fullest_after(const struct mfs_cm *cm, const struct picture *p,
 
 /* ---- doing it -------------------------------------------------------------------------------- */
 
-static void hold_off(struct mfs_autobalance *a, const char *what, const char *why)
+static void hold_off(struct mfs_auto_rebalance *a, const char *what, const char *why)
 {
     mfs_pause_begin(&a->pause, a->cm, what, why);
     a->next = a->pause.until;
@@ -256,14 +256,14 @@ static void hold_off(struct mfs_autobalance *a, const char *what, const char *wh
 
 static void done(void *arg, const struct mfs_err *err, const struct mfs_scale_report *r)
 {
-    struct mfs_autobalance *a = arg;
+    struct mfs_auto_rebalance *a = arg;
 
     (void)r;
     a->under_way = false;
     if (mfs_cm_in_phase(a->cm, MFS_PHASE_STOPPING))
         return;
     if (err) {
-        mfs_rebalance_failed(a->watch);
+        mfs_rebalance_policy_failed(a->watch);
         hold_off(a, "rebalance-failed", err->msg);
     } else {
         a->pause = (struct mfs_pause){0};
@@ -271,7 +271,7 @@ static void done(void *arg, const struct mfs_err *err, const struct mfs_scale_re
 }
 
 /* False: another time. */
-static bool begin(struct mfs_autobalance *a, bool at_once, const char *why)
+static bool begin(struct mfs_auto_rebalance *a, bool at_once, const char *why)
 {
     struct mfs_msg_scale what = {.how = "rebalance", .at_once = at_once};
     struct mfs_err err = {0};
@@ -289,7 +289,8 @@ static bool begin(struct mfs_autobalance *a, bool at_once, const char *why)
     return false;
 }
 
-static void relieve(struct mfs_autobalance *a, const struct picture *p, const struct mfs_plan *plan)
+static void relieve(struct mfs_auto_rebalance *a, const struct picture *p,
+                    const struct mfs_plan *plan)
 {
     double after = fullest_after(a->cm, p, plan);
     char why[256];
@@ -305,7 +306,7 @@ static void relieve(struct mfs_autobalance *a, const struct picture *p, const st
     begin(a, false, why);
 }
 
-static void tell_declined(struct mfs_autobalance *a, const char *why)
+static void tell_declined(struct mfs_auto_rebalance *a, const char *why)
 {
     if (a->told && mfs_clock_mono() < a->told + TELL_AGAIN)
         return;
@@ -313,7 +314,8 @@ static void tell_declined(struct mfs_autobalance *a, const char *why)
     mfs_event_add(a->cm->paths->events, "cm", "rebalance-not-worth", "%s", why);
 }
 
-static void follow(struct mfs_autobalance *a, const struct picture *p, const struct mfs_plan *plan)
+static void follow(struct mfs_auto_rebalance *a, const struct picture *p,
+                   const struct mfs_plan *plan)
 {
     struct mfs_rebalance_verdict v;
     char why[MFS_TEXT_MAX], who[96] = "";
@@ -321,19 +323,19 @@ static void follow(struct mfs_autobalance *a, const struct picture *p, const str
     uint32_t id;
 
     weigh(a, p, plan, &v);
-    if (mfs_rebalance_changed(a->watch, &id, &times))
+    if (mfs_rebalance_policy_changed(a->watch, &id, &times))
         snprintf(who, sizeof who,
                  "node-%u has %.2f times the part of all bandwidth that it had: ", id, times);
     snprintf(why, sizeof why, "bandwidth: %s%s", who, v.why);
     if (!v.better || (v.worth && begin(a, is_full(a), why))) {
-        mfs_rebalance_planned(a->watch);
+        mfs_rebalance_policy_planned(a->watch);
         a->told = 0;
     } else if (!v.worth) {
         tell_declined(a, why);
     }
 }
 
-static void consider(struct mfs_autobalance *a, const struct picture *p, bool due, bool crowded)
+static void consider(struct mfs_auto_rebalance *a, const struct picture *p, bool due, bool crowded)
 {
     struct mfs_plan plan;
     struct mfs_err err;
@@ -353,7 +355,7 @@ static void consider(struct mfs_autobalance *a, const struct picture *p, bool du
 }
 
 /* How full the fullest node will be soon, if it goes on like this. */
-static double soon(struct mfs_autobalance *a, double fullest)
+static double soon(struct mfs_auto_rebalance *a, double fullest)
 {
     int64_t now = mfs_clock_mono(), passed = now - a->looked;
     double grown = passed < 2 * LOOK ? fmax(fullest - a->fullest, 0) : 0;
@@ -363,11 +365,11 @@ static double soon(struct mfs_autobalance *a, double fullest)
     return fullest + grown * AHEAD;
 }
 
-static void look(struct mfs_autobalance *a, const struct picture *p)
+static void look(struct mfs_auto_rebalance *a, const struct picture *p)
 {
     const struct mfs_rebalance_view v = {(double)mfs_clock_mono() / (double)MFS_SEC, p->n, p->id,
                                          p->bandwidth, p->limit};
-    bool due = mfs_rebalance_watch(a->watch, &a->numbers, &v),
+    bool due = mfs_rebalance_policy_watch(a->watch, &a->numbers, &v),
          crowded = p->known && mfs_rebalance_crowded(soon(a, p->fullest), p->all);
 
     take_traffic(a, p);
@@ -384,7 +386,7 @@ static bool may_act(const struct mfs_cm *cm)
 
 static void tick(void *arg)
 {
-    struct mfs_autobalance *a = arg;
+    struct mfs_auto_rebalance *a = arg;
     struct picture p;
 
     if (!may_act(a->cm) || picture_take(a->cm, &p))
@@ -394,34 +396,34 @@ static void tick(void *arg)
     picture_clear(&p);
 }
 
-bool mfs_autobalance_relieves(const struct mfs_cm *cm)
+bool mfs_auto_rebalance_relieves(const struct mfs_cm *cm)
 {
-    return cm->autobalance && mfs_clock_mono() < cm->autobalance->relief_until;
+    return cm->auto_rebalance && mfs_clock_mono() < cm->auto_rebalance->relief_until;
 }
 
-int mfs_autobalance_init(struct mfs_cm *cm)
+int mfs_auto_rebalance_init(struct mfs_cm *cm)
 {
-    struct mfs_autobalance *a;
+    struct mfs_auto_rebalance *a;
 
     if (cm->state.balancing.off || !strcmp(cm->state.weights, MFS_WEIGHTS_MEMORY))
         return 0;
     a = calloc(1, sizeof *a);
     if (!a)
         return -ENOMEM;
-    cm->autobalance = a;
+    cm->auto_rebalance = a;
     a->cm = cm;
     a->numbers = mfs_rebalance_settle(&cm->state.balancing);
-    a->watch = mfs_rebalance_create();
+    a->watch = mfs_rebalance_policy_create();
     a->timer = mfs_loop_timer(cm->loop, LOOK, LOOK, tick, a);
     return a->timer && a->watch ? 0 : -ENOMEM;
 }
 
-void mfs_autobalance_fini(struct mfs_cm *cm)
+void mfs_auto_rebalance_fini(struct mfs_cm *cm)
 {
-    if (!cm->autobalance)
+    if (!cm->auto_rebalance)
         return;
-    mfs_timer_cancel(cm->autobalance->timer);
-    mfs_rebalance_destroy(cm->autobalance->watch);
-    free(cm->autobalance);
-    cm->autobalance = NULL;
+    mfs_timer_cancel(cm->auto_rebalance->timer);
+    mfs_rebalance_policy_destroy(cm->auto_rebalance->watch);
+    free(cm->auto_rebalance);
+    cm->auto_rebalance = NULL;
 }

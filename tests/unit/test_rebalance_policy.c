@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cm/plan/rebalance.h"
+#include "cm/plan/rebalance_policy.h"
 #include "seeded.h"
 
 #define NODES_MOST 32
@@ -20,7 +20,7 @@ static const struct mfs_rebalance_settings defaults;
 
 /* A deployment whose every plan is carried out. */
 struct world {
-    struct mfs_rebalance *r;
+    struct mfs_rebalance_policy *r;
     struct mfs_rebalance_settings s;
     uint32_t id[NODES_MOST];
     double link[NODES_MOST];
@@ -32,7 +32,7 @@ struct world {
 
 static void begin(struct world *w, size_t n)
 {
-    *w = (struct world){.r = mfs_rebalance_create(), .n = n, .now = 1000 + below(1000)};
+    *w = (struct world){.r = mfs_rebalance_policy_create(), .n = n, .now = 1000 + below(1000)};
     w->s = mfs_rebalance_settle(&defaults);
     assert_non_null(w->r);
     for (uint32_t i = 0; i < n; i++) {
@@ -44,7 +44,7 @@ static void begin(struct world *w, size_t n)
 
 static void end(struct world *w)
 {
-    mfs_rebalance_destroy(w->r);
+    mfs_rebalance_policy_destroy(w->r);
 }
 
 /* Some seconds; `noise` is how far every figure may be off. */
@@ -58,9 +58,9 @@ static uint32_t pass(struct world *w, double seconds, double noise)
 
         for (size_t i = 0; i < w->n; i++)
             seen[i] = w->link[i] * (1 + noise * (2.0 * below(10001) / 10000 - 1));
-        if (!mfs_rebalance_watch(w->r, &w->s, &v))
+        if (!mfs_rebalance_policy_watch(w->r, &w->s, &v))
             continue;
-        mfs_rebalance_planned(w->r);
+        mfs_rebalance_policy_planned(w->r);
         w->plans++;
     }
     return w->plans - before;
@@ -208,7 +208,7 @@ static void what_failed_comes_again(void **state)
     (void)state;
     begin(&w, 4);
     assert_int_equal(pass(&w, 60, 0), 1);
-    mfs_rebalance_failed(w.r);
+    mfs_rebalance_policy_failed(w.r);
     assert_int_equal(pass(&w, 60, 0), 1);
     end(&w);
 }
@@ -221,11 +221,11 @@ static void it_tells_who_has_changed(void **state)
 
     (void)state;
     begin(&w, 6);
-    assert_false(mfs_rebalance_changed(w.r, &id, &times));
+    assert_false(mfs_rebalance_policy_changed(w.r, &id, &times));
     pass(&w, 100, 0);
     w.link[2] /= 100;
     pass(&w, 5, 0);
-    assert_true(mfs_rebalance_changed(w.r, &id, &times));
+    assert_true(mfs_rebalance_policy_changed(w.r, &id, &times));
     assert_int_equal(id, 6);
     assert_true(times < 0.05);
     end(&w);

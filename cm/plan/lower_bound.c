@@ -1,5 +1,5 @@
 /* Lower bounds. */
-#include "cm/plan/bound.h"
+#include "cm/plan/lower_bound.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,14 +12,14 @@ static double over(double bytes, double rate)
     return rate > 0 ? bytes / rate : INFINITY;
 }
 
-double mfs_bound_out(double node_bytes, double rate, uint32_t n, uint32_t x)
+double mfs_lower_bound_grow(double node_bytes, double rate, uint32_t n, uint32_t x)
 {
     double sum = (double)n + x;
 
     return n && x ? over(node_bytes, rate) * fmax(n, x) / sum : 0;
 }
 
-double mfs_bound_in(double node_bytes, double rate, uint32_t n, uint32_t x)
+double mfs_lower_bound_shrink(double node_bytes, double rate, uint32_t n, uint32_t x)
 {
     if (!x)
         return 0;
@@ -40,8 +40,8 @@ static int by_link(const void *a, const void *b)
     return (x->link > y->link) - (x->link < y->link);
 }
 
-double mfs_bound_links(const struct mfs_scale_move *moves, size_t n,
-                       double (*rate)(const void *arg, uint32_t node), const void *arg)
+double mfs_lower_bound_links(const struct mfs_scale_move *moves, size_t n,
+                             double (*rate)(const void *arg, uint32_t node), const void *arg)
 {
     struct traffic *t = calloc(2 * n + 1, sizeof *t);
     double sum = 0, most = 0;
@@ -67,7 +67,7 @@ static double everywhere(const void *arg, uint32_t node)
     return *(const double *)arg;
 }
 
-double mfs_bound_moves(const struct mfs_scale_move *moves, size_t n, double rate)
+double mfs_lower_bound_moves(const struct mfs_scale_move *moves, size_t n, double rate)
 {
-    return mfs_bound_links(moves, n, everywhere, &rate);
+    return mfs_lower_bound_links(moves, n, everywhere, &rate);
 }

@@ -5,18 +5,18 @@
  * What the operator told is a ceiling: traffic may show that a link carries less, and that it no
  * longer does; then what was told counts again. What a probe found is where observation begins.
  * Loop thread; nothing blocks. */
-#ifndef MFS_CM_CHANGE_BANDWIDTH_H
-#define MFS_CM_CHANGE_BANDWIDTH_H
+#ifndef MFS_CM_CHANGE_BANDWIDTH_ESTIMATES_H
+#define MFS_CM_CHANGE_BANDWIDTH_ESTIMATES_H
 
 #include "cm/nodes/control.h"
 
 /* From the daemon's start on, in any phase. 0 or -ENOMEM. */
-int mfs_bandwidth_init(struct mfs_cm *cm);
-void mfs_bandwidth_fini(struct mfs_cm *cm);
+int mfs_bandwidth_estimates_init(struct mfs_cm *cm);
+void mfs_bandwidth_estimates_fini(struct mfs_cm *cm);
 
 /* A report has come; a node that has gone is forgotten. */
-void mfs_bandwidth_reported(struct mfs_cm *cm, const struct mfs_node *n,
-                            const struct mfs_msg_report *m);
-void mfs_bandwidth_forget(struct mfs_cm *cm, const struct mfs_node *n);
+void mfs_bandwidth_estimates_reported(struct mfs_cm *cm, const struct mfs_node *n,
+                                      const struct mfs_msg_report *m);
+void mfs_bandwidth_estimates_forget(struct mfs_cm *cm, const struct mfs_node *n);
 
 #endif

@@ -1,5 +1,5 @@
 /* Observed bandwidth. */
-#include "cm/change/bandwidth.h"
+#include "cm/change/bandwidth_estimates.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,7 +18,7 @@
 #define SLACK  0.1  /* of what was told: so much less is no other finding */
 #define NEWS   0.2  /* of the former: less is no event */
 
-struct mfs_bandwidth {
+struct mfs_bandwidth_estimates {
     struct mfs_cm *cm;
     struct mfs_timer *timer;
     struct mfs_estimator *estimator;
@@ -29,20 +29,20 @@ static double now(void)
     return (double)mfs_clock_mono() / (double)MFS_SEC;
 }
 
-void mfs_bandwidth_reported(struct mfs_cm *cm, const struct mfs_node *n,
-                            const struct mfs_msg_report *m)
+void mfs_bandwidth_estimates_reported(struct mfs_cm *cm, const struct mfs_node *n,
+                                      const struct mfs_msg_report *m)
 {
-    struct mfs_estimator *e = cm->bandwidth->estimator;
+    struct mfs_estimator *e = cm->bandwidth_estimates->estimator;
 
     if (!mfs_estimator_add(e, n->record->id))
         mfs_estimator_report(e, now(), n->record->id, m->bandwidth_in, m->bandwidth_out, m->peer,
                              m->npeers);
 }
 
-void mfs_bandwidth_forget(struct mfs_cm *cm, const struct mfs_node *n)
+void mfs_bandwidth_estimates_forget(struct mfs_cm *cm, const struct mfs_node *n)
 {
-    if (cm->bandwidth)
-        mfs_estimator_remove(cm->bandwidth->estimator, n->record->id);
+    if (cm->bandwidth_estimates)
+        mfs_estimator_remove(cm->bandwidth_estimates->estimator, n->record->id);
 }
 
 /* ---- what is known --------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static double told(const struct mfs_cm *cm, const struct mfs_cm_node *n)
 }
 
 /* What an earlier cm or a probe has put into the node since the last look. */
-static void adopt(struct mfs_bandwidth *b, struct mfs_node *n)
+static void adopt(struct mfs_bandwidth_estimates *b, struct mfs_node *n)
 {
     if (n->record->bandwidth != n->bandwidth_known &&
         strcmp(n->record->bandwidth_from, MFS_BANDWIDTH_TOLD) != 0)
@@ -95,7 +95,7 @@ static void tell(const struct mfs_cm *cm, const struct mfs_cm_node *n, double ra
 }
 
 /* Returns whether that is a change to be kept. */
-static bool take(struct mfs_bandwidth *b, struct mfs_node *n)
+static bool take(struct mfs_bandwidth_estimates *b, struct mfs_node *n)
 {
     double rate = mfs_estimator_capacity(b->estimator, n->record->id),
            most = told(b->cm, n->record);
@@ -115,7 +115,7 @@ static bool take(struct mfs_bandwidth *b, struct mfs_node *n)
 
 static void look(void *arg)
 {
-    struct mfs_bandwidth *b = arg;
+    struct mfs_bandwidth_estimates *b = arg;
     struct mfs_cm *cm = b->cm;
     bool changed = false;
     int rc;
@@ -136,25 +136,25 @@ static void look(void *arg)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-int mfs_bandwidth_init(struct mfs_cm *cm)
+int mfs_bandwidth_estimates_init(struct mfs_cm *cm)
 {
-    struct mfs_bandwidth *b = calloc(1, sizeof *b);
+    struct mfs_bandwidth_estimates *b = calloc(1, sizeof *b);
 
     if (!b)
         return -ENOMEM;
     b->cm = cm;
-    cm->bandwidth = b;
+    cm->bandwidth_estimates = b;
     b->estimator = mfs_estimator_create();
     b->timer = mfs_loop_timer(cm->loop, LOOK, LOOK, look, b);
     return b->estimator && b->timer ? 0 : -ENOMEM;
 }
 
-void mfs_bandwidth_fini(struct mfs_cm *cm)
+void mfs_bandwidth_estimates_fini(struct mfs_cm *cm)
 {
-    if (!cm->bandwidth)
+    if (!cm->bandwidth_estimates)
         return;
-    mfs_timer_cancel(cm->bandwidth->timer);
-    mfs_estimator_destroy(cm->bandwidth->estimator);
-    free(cm->bandwidth);
-    cm->bandwidth = NULL;
+    mfs_timer_cancel(cm->bandwidth_estimates->timer);
+    mfs_estimator_destroy(cm->bandwidth_estimates->estimator);
+    free(cm->bandwidth_estimates);
+    cm->bandwidth_estimates = NULL;
 }

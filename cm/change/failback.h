@@ -8,16 +8,16 @@
  * counts for nothing after that, and what was under way may fail (decisions/0017).
  *
  * Loop thread; nothing blocks. Does nothing without replicas, or when moving by itself is off. */
-#ifndef MFS_CM_CHANGE_RESHARE_H
-#define MFS_CM_CHANGE_RESHARE_H
+#ifndef MFS_CM_CHANGE_FAILBACK_H
+#define MFS_CM_CHANGE_FAILBACK_H
 
 #include "cm/nodes/control.h"
 
 /* From the daemon's start on, in any phase. 0 or -ENOMEM. */
-int mfs_reshare_init(struct mfs_cm *cm);
-void mfs_reshare_fini(struct mfs_cm *cm);
+int mfs_failback_init(struct mfs_cm *cm);
+void mfs_failback_fini(struct mfs_cm *cm);
 
 /* Does a node serve a quarter more or less than planned, and more than one partition? */
-bool mfs_reshare_due(const uint32_t *count, const uint32_t *planned, uint32_t n);
+bool mfs_failback_due(const uint32_t *count, const uint32_t *planned, uint32_t n);
 
 #endif
