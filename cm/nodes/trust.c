@@ -35,7 +35,7 @@ bool mfs_trust_over(const struct mfs_cm *cm, uint64_t epoch, int64_t since, int6
     return true;
 }
 
-/* ---- beats ----------------------------------------------------------------------------------- */
+/* ---- heartbeats ----------------------------------------------------------------------------- */
 
 /* Puts them into the answer, which the caller frees. Without memory: none, which is always true. */
 static void list_lost(struct mfs_cm *cm, int64_t now, struct mfs_msg_beat_reply *m)

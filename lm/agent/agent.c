@@ -23,7 +23,7 @@
 #include "base/trusted_dir.h"
 #include "cluster/placement.h"
 #include "lm/redis/dump_dir.h"
-#include "lm/jobs/errand.h"
+#include "lm/jobs/job_threads.h"
 #include "net/loop.h"
 
 #define AREA        "lm"
@@ -242,13 +242,13 @@ static int open_loop(struct mfs_agent *a)
         rc = mfs_loop_signal(a->loop, SIGHUP, hangup, a);
     if (!rc)
         rc = open_workers(a);
-    if (!rc && !(a->errands = mfs_errands_create(a->loop)))
+    if (!rc && !(a->job_threads = mfs_job_threads_create(a->loop)))
         rc = -ENOMEM;
     if (!rc && !mfs_loop_timer(a->loop, 0, a->opts.interval, tick, a))
         rc = -ENOMEM;
     if (!rc)
-        rc = mfs_agent_beat_begin(a);
-    return rc ? rc : mfs_agent_pulses_begin(a);
+        rc = mfs_agent_heartbeat_begin(a);
+    return rc ? rc : mfs_agent_health_begin(a);
 }
 
 static int name_files(struct mfs_agent *a, struct mfs_err *err)
@@ -353,7 +353,7 @@ static void close_agent(struct mfs_agent *a)
     mfs_agent_images_drop(a);
     mfs_worker_destroy(a->mount_worker);
     mfs_worker_destroy(a->redis_worker);
-    mfs_errands_destroy(a->errands);
+    mfs_job_threads_destroy(a->job_threads);
     mfs_agent_sessions_free(a);
     mfs_agent_probe_end(a);
     mfs_agent_copies_free(a);
@@ -364,7 +364,7 @@ static void close_agent(struct mfs_agent *a)
     mfs_mounter_destroy(a->mounter);
     mfs_agent_traffic_end(a);
     mfs_agent_parts_free(a);
-    mfs_fleet_destroy(a->fleet);
+    mfs_instances_destroy(a->instances);
     mfs_loop_destroy(a->loop);
     mfs_secret_free(&a->secret);
     free(a->table);

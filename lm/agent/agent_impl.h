@@ -1,5 +1,5 @@
-/* Inside the agent: what its parts share. Everything here belongs to the loop's thread; the fleet
- * is used by jobs of the `redis` worker only, one after another. */
+/* Inside the agent: what its parts share. Everything here belongs to the loop's thread; the list
+ * of instances is used by jobs of the `redis` worker only, one after another. */
 #ifndef MFS_LM_AGENT_AGENT_IMPL_H
 #define MFS_LM_AGENT_AGENT_IMPL_H
 
@@ -8,7 +8,7 @@
 
 #include "lm/agent/agent.h"
 #include "lm/mount/clients.h"
-#include "lm/redis/fleet.h"
+#include "lm/redis/instances.h"
 #include "lm/measure/meters.h"
 #include "lm/mount/mounter.h"
 #include "lm/jobs/worker.h"
@@ -22,7 +22,7 @@ struct mfs_agent_images;
 struct mfs_agent_probe;
 struct mfs_agent_session;
 struct mfs_agent_traffic;
-struct mfs_pulse;
+struct mfs_health;
 
 /* Someone in cm waits for an answer. */
 struct mfs_agent_request {
@@ -47,7 +47,7 @@ struct mfs_agent_part {
     bool releasing;                    /* its process is being ended */
     struct mfs_agent_request releaser; /* who wants that */
     struct mfs_watch *watch;
-    struct mfs_pulse *pulse; /* NULL: it is not felt */
+    struct mfs_health *health; /* NULL: it is not checked */
     struct mfs_agent_part *next;
 };
 
@@ -69,7 +69,7 @@ struct mfs_agent {
     struct mfs_loop *loop;
     struct mfs_worker *redis_worker, *mount_worker;
     struct mfs_watch *redis_done, *mount_done;
-    struct mfs_errands *errands;
+    struct mfs_job_threads *job_threads;
     struct mfs_uplink *uplink;
     struct mfs_clients *clients;
     struct mfs_mounter *mounter;
@@ -77,7 +77,7 @@ struct mfs_agent {
     struct mfs_err *err;
 
     /* assigned */
-    struct mfs_fleet *fleet; /* NULL until the first assign */
+    struct mfs_instances *instances; /* NULL until the first assign */
     uint32_t nparts, stripe_size;
     uint64_t memory; /* bytes */
     struct mfs_agent_part *parts;
@@ -87,7 +87,7 @@ struct mfs_agent {
     struct mfs_table *table;         /* the newest; NULL for none */
 
     /* measured */
-    struct mfs_fleet_sample sample; /* the last one; its parts are ours */
+    struct mfs_instances_sample sample; /* the last one; its parts are ours */
     bool measuring;
     struct mfs_timer *soon;
     char iface[MFS_METERS_IFACE_MAX]; /* "" on loopback */
@@ -97,7 +97,7 @@ struct mfs_agent {
     struct mfs_agent_probe *probe; /* agent/probe.c; NULL: there was none yet */
 
     bool joined;                /* cm has accepted us on the present connection */
-    bool beating;               /* cm is being asked whether it is there … */
+    bool heartbeat_open;        /* cm is being asked whether it is there … */
     int64_t asked;              /* … since then, mono */
     int64_t heard;              /* the last such question that it has answered; 0: none */
     struct mfs_lost_node *lost; /* nodes that were lost then; NULL: none */
@@ -129,8 +129,8 @@ void mfs_agent_assign(struct mfs_agent *a, const struct mfs_msg_assign *m, struc
                       uint64_t id);
 
 /* agent/redis.c: partitions and their processes */
-int mfs_agent_fleet_open(struct mfs_agent *a, uint32_t nparts, uint32_t stripe_size,
-                         uint64_t memory);
+int mfs_agent_instances_open(struct mfs_agent *a, uint32_t nparts, uint32_t stripe_size,
+                             uint64_t memory);
 /* Lists a partition and watches its process. NULL: ENOMEM. */
 struct mfs_agent_part *mfs_agent_part_add(struct mfs_agent *a, const struct mfs_redis *r,
                                           bool lost);
@@ -144,11 +144,11 @@ void mfs_agent_parts_free(struct mfs_agent *a);
 /* When its process ends, or has ended already: mfs_agent_part_died. What can't be watched just now
  * (no descriptors) is by mfs_agent_look_after. */
 void mfs_agent_part_watch(struct mfs_agent_part *p);
-/* Has the fleet forget a partition that is lost. */
+/* Has the instances forget a partition that is lost. */
 void mfs_agent_part_forget(struct mfs_agent *a, uint32_t part);
-/* Has the fleet count it as a partition that serves. */
+/* Has the instances count it as a partition that serves. */
 void mfs_agent_settle(struct mfs_agent *a, uint32_t part);
-void mfs_agent_arrived(struct mfs_agent *a, uint32_t part); /* mfs_fleet_arrived, in time */
+void mfs_agent_arrived(struct mfs_agent *a, uint32_t part); /* mfs_instances_arrived, in time */
 /* Ends a process that is to be no more, in a thread of its own, and removes its files. `ended` is
  * called when it is gone, also when that could not be brought about (which is logged). */
 void mfs_agent_end_process(struct mfs_agent *a, const struct mfs_redis *r, void (*ended)(void *arg),
@@ -161,8 +161,8 @@ void mfs_agent_stop_redis(struct mfs_agent *a, void (*done)(struct mfs_agent *a)
 void mfs_agent_end_session(struct mfs_agent *a, const char *session);
 void mfs_agent_sessions_free(struct mfs_agent *a); /* none is under way any more */
 
-/* agent/beat.c: is cm there? */
-int mfs_agent_beat_begin(struct mfs_agent *a); /* 0 or -ENOMEM */
+/* agent/heartbeat.c: is cm there? */
+int mfs_agent_heartbeat_begin(struct mfs_agent *a); /* 0 or -ENOMEM */
 
 /* agent/revive.c: the process of a partition has ended. */
 void mfs_agent_part_died(struct mfs_agent_part *p, pid_t pid, int status);
@@ -199,14 +199,15 @@ uint64_t mfs_agent_images_written(const struct mfs_agent *a); /* bytes; 0: none 
 /* agent/probe.c: what the node's link carries, measured */
 void mfs_agent_probe(struct mfs_agent *a, const struct mfs_msg_probe *m, struct mfs_conn *conn,
                      uint64_t id);
-void mfs_agent_probe_end(struct mfs_agent *a); /* when no errand runs any more */
+void mfs_agent_probe_end(
+    struct mfs_agent *a); /* when no job runs in a thread of its own any more */
 
 /* agent/term.c: partitions that have replicas */
 void mfs_agent_term(struct mfs_agent *a, const struct mfs_msg_term *m, struct mfs_conn *conn,
                     uint64_t id);
 
-/* agent/pulse.c: whether processes with replicas, and replicas, are there. 0 or -ENOMEM. */
-int mfs_agent_pulses_begin(struct mfs_agent *a);
+/* agent/health.c: whether processes with replicas, and replicas, are there. 0 or -ENOMEM. */
+int mfs_agent_health_begin(struct mfs_agent *a);
 
 /* agent/traffic.c: what the node's link carries, and to whom */
 void mfs_agent_traffic_begin(struct mfs_agent *a); /* a failure is logged */

@@ -15,7 +15,7 @@ struct assign_job {
     struct mfs_job job;
     struct mfs_agent *agent;
     struct mfs_agent_request from;
-    struct mfs_fleet *fleet;
+    struct mfs_instances *instances;
     uint64_t memory;
     struct mfs_redis *asked; /* what cm wants here; with ports and processes when it succeeded */
     struct mfs_redis_image *image; /* n of them, or NULL: none begins with one */
@@ -24,10 +24,10 @@ struct assign_job {
     struct mfs_err err;
 };
 
-static void fill_in(const struct mfs_fleet *fleet, struct mfs_redis *asked, size_t n)
+static void fill_in(const struct mfs_instances *instances, struct mfs_redis *asked, size_t n)
 {
     size_t nrunning;
-    struct mfs_redis *running = mfs_fleet_list(fleet, &nrunning);
+    struct mfs_redis *running = mfs_instances_list(instances, &nrunning);
 
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < nrunning; k++) {
@@ -42,10 +42,10 @@ static void run_assign(struct mfs_job *job)
 {
     struct assign_job *j = (struct assign_job *)job;
 
-    mfs_fleet_set_memory(j->fleet, j->memory);
-    j->rc = mfs_fleet_start(j->fleet, j->asked, j->n, &j->err);
+    mfs_instances_set_memory(j->instances, j->memory);
+    j->rc = mfs_instances_start(j->instances, j->asked, j->n, &j->err);
     if (!j->rc)
-        fill_in(j->fleet, j->asked, j->n);
+        fill_in(j->instances, j->asked, j->n);
 }
 
 static void assign_free(struct assign_job *j)
@@ -142,12 +142,12 @@ static int check_assign(struct mfs_agent *a, const struct mfs_msg_assign *m, str
             return mfs_err_set(err, -EBUSY, "partition %u is on its way here",
                                m->assigned[i].index);
     }
-    if (a->fleet && (a->nparts != m->nparts || a->stripe_size != m->stripe_size))
+    if (a->instances && (a->nparts != m->nparts || a->stripe_size != m->stripe_size))
         return mfs_err_set(err, -EINVAL, "it serves %u partitions of stripe size %u already",
                            a->nparts, a->stripe_size);
-    if (a->fleet)
+    if (a->instances)
         return check_lost(a, m, err);
-    rc = mfs_agent_fleet_open(a, m->nparts, m->stripe_size, m->memory);
+    rc = mfs_agent_instances_open(a, m->nparts, m->stripe_size, m->memory);
     return rc ? mfs_err_set(err, rc, "%s", strerror(-rc)) : 0;
 }
 
@@ -184,7 +184,7 @@ static struct assign_job *assign_job(struct mfs_agent *a, const struct mfs_msg_a
         return NULL;
     *j = (struct assign_job){.job = {run_assign, assigned, NULL},
                              .agent = a,
-                             .fleet = a->fleet,
+                             .instances = a->instances,
                              .memory = m->memory,
                              .n = m->nassigned,
                              .asked = calloc(m->nassigned + 1, sizeof *j->asked)};

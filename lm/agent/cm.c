@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "lm/redis/pulse.h"
+#include "lm/redis/health.h"
 #include "net/loop.h"
 
 #define AREA         "cm"
@@ -348,14 +348,14 @@ static uint32_t put_parts(const struct mfs_agent *a, struct mfs_report_part *out
     uint32_t n = 0;
 
     for (size_t i = 0; i < a->sample.n; i++) {
-        const struct mfs_fleet_part *p = &a->sample.part[i];
+        const struct mfs_instances_part *p = &a->sample.part[i];
         const struct mfs_agent_part *own = mfs_agent_part_find(a, p->part);
-        const struct mfs_pulse *pulse = own ? own->pulse : NULL;
+        const struct mfs_health *health = own ? own->health : NULL;
 
         if (!p->incoming)
             out[n++] = (struct mfs_report_part){p->part, p->used, p->keys,
-                                                p->silent || mfs_pulse_silent(pulse),
-                                                mfs_pulse_starved(pulse)};
+                                                p->silent || mfs_health_silent(health),
+                                                mfs_health_starved(health)};
     }
     return n;
 }

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "lm/jobs/errand.h"
+#include "lm/jobs/job_threads.h"
 
 #define AREA "move"
 
@@ -72,7 +72,7 @@ void mfs_copy_run(struct mfs_agent_copy *c, enum mfs_copy_step step, struct mfs_
     c->step = step;
     mfs_text_format(name, sizeof name, "move-%u", c->redis.part);
     if (j)
-        rc = mfs_errand_run(c->agent->errands, name, &j->job);
+        rc = mfs_job_threads_run(c->agent->job_threads, name, &j->job);
     if (!rc)
         return;
     free(j);

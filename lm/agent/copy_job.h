@@ -1,5 +1,5 @@
-/* The work on a copy (incoming.h), one step after the other: each is done by an errand or by the
- * `redis` worker, and its `done` says what comes next. Loop thread, but for `run`. */
+/* The work on a copy (incoming.h), one step after the other: each is done by a thread of its own or
+ * by the `redis` worker, and its `done` says what comes next. Loop thread, but for `run`. */
 #ifndef MFS_LM_AGENT_COPY_JOB_H
 #define MFS_LM_AGENT_COPY_JOB_H
 
@@ -7,12 +7,12 @@
 
 struct mfs_copy_job {
     struct mfs_job job;
-    struct mfs_agent_copy *copy; /* stays as long as its step is not IDLE */
-    struct mfs_fleet *fleet;     /* of a start */
-    struct mfs_redis redis;      /* likewise */
-    uint64_t memory;             /* likewise */
-    uint64_t blocked_us;         /* of a cut */
-    struct mfs_msg_take take;    /* likewise */
+    struct mfs_agent_copy *copy;     /* stays as long as its step is not IDLE */
+    struct mfs_instances *instances; /* of a start */
+    struct mfs_redis redis;          /* likewise */
+    uint64_t memory;                 /* likewise */
+    uint64_t blocked_us;             /* of a cut */
+    struct mfs_msg_take take;        /* likewise */
     int rc;
     struct mfs_err err;
 };
@@ -20,8 +20,9 @@ struct mfs_copy_job {
 /* For the caller to fill, and to free in `done`. NULL: ENOMEM. */
 struct mfs_copy_job *mfs_copy_job_create(struct mfs_agent_copy *c, void (*run)(struct mfs_job *),
                                          void (*done)(struct mfs_job *));
-/* Begins the step, with an errand; j NULL: there was no memory for it. Owns j. What fails ends the
- * copy, unless that is whole, and then perhaps the only one: who asked may do so again (-EBUSY). */
+/* Begins the step, in a thread of its own; j NULL: there was no memory for it. Owns j. What fails
+ * ends the copy, unless that is whole, and then perhaps the only one: who asked may do so again
+ * (-EBUSY). */
 void mfs_copy_run(struct mfs_agent_copy *c, enum mfs_copy_step step, struct mfs_copy_job *j);
 
 /* Common to all steps when their work is done: true when the copy is to go no further. */

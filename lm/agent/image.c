@@ -1,5 +1,5 @@
 /* A checkpoint's steps on this node: HALTING → HALTED → CUTTING → CUT → WRITING → (over). One
- * checkpoint at a time; what fails, is dropped, or has lost its cm is over when its errand has
+ * checkpoint at a time; what fails, is dropped, or has lost its cm is over when its thread has
  * returned. cm asks for the steps one after another. */
 #include "lm/agent/agent_impl.h"
 
@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "lm/jobs/errand.h"
+#include "lm/jobs/job_threads.h"
 #include "lm/copy/imager.h"
 
 #define AREA    "image"
@@ -18,9 +18,9 @@
 
 struct mfs_agent_images {
     struct mfs_agent *agent;
-    struct mfs_imager *imager; /* an errand's while one runs, but for cancel and written */
+    struct mfs_imager *imager; /* a job's thread's while one runs, but for cancel and written */
     const char *step;          /* the last one begun */
-    bool busy;                 /* an errand runs */
+    bool busy;                 /* a job of it runs */
     bool dropped;
     struct mfs_agent_request asker;
 };
@@ -50,7 +50,7 @@ static void ended(struct mfs_job *job)
 }
 
 /* Closing its connections ends the children, and what is halted goes on. A process that does not
- * answer keeps only an errand waiting. */
+ * answer keeps only a thread waiting. */
 static void over(struct mfs_agent_images *im)
 {
     struct mfs_agent *a = im->agent;
@@ -59,7 +59,7 @@ static void over(struct mfs_agent_images *im)
     a->images = NULL;
     if (j)
         *j = (struct end_job){{run_end, ended, NULL}, im->imager};
-    if (!j || mfs_errand_run(a->errands, "image-end", &j->job)) {
+    if (!j || mfs_job_threads_run(a->job_threads, "image-end", &j->job)) {
         mfs_imager_destroy(im->imager);
         free(j);
     }
@@ -171,7 +171,7 @@ static void begin_step(struct mfs_agent_images *im, const char *step, void (*run
     if (j) {
         *j = (struct image_job){.job = {run, step_done, NULL}, .images = im, .ms = ms};
         im->busy = true;
-        rc = mfs_errand_run(im->agent->errands, "image", &j->job);
+        rc = mfs_job_threads_run(im->agent->job_threads, "image", &j->job);
     }
     if (!rc)
         return;

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "lm/redis/pulse.h"
+#include "lm/redis/health.h"
 #include "net/loop.h"
 
 #define AREA "move"
@@ -103,7 +103,7 @@ void mfs_agent_copy_remove(struct mfs_agent_copy *c)
         at = &(*at)->next;
     *at = c->next;
     mfs_watch_remove(c->watch);
-    mfs_pulse_end(c->pulse);
+    mfs_health_end(c->health);
     tell_gone(&c->asker, c->agent->opts.node, c->redis.part);
     tell_gone(&c->releaser, c->agent->opts.node, c->redis.part);
     free(c);
@@ -153,7 +153,7 @@ uint32_t mfs_agent_copies_list(const struct mfs_agent *a, struct mfs_report_copy
         if (out)
             out[n] = (struct mfs_report_copy){.index = c->redis.part,
                                               .bytes = atomic_load(&c->mover.bytes),
-                                              .silent = mfs_pulse_silent(c->pulse)};
+                                              .silent = mfs_health_silent(c->health)};
         n++;
     }
     return n;
@@ -177,7 +177,7 @@ int mfs_agent_copy_restore(struct mfs_agent *a, const struct mfs_state_copy *s)
 
     r.expected = s->expected;
     r.incoming = true;
-    if (mfs_fleet_adopt(a->fleet, &r))
+    if (mfs_instances_adopt(a->instances, &r))
         return -ENOMEM;
     c = mfs_agent_copy_add(a, &r);
     if (!c)

@@ -21,9 +21,9 @@ enum mfs_copy_step {
 struct mfs_agent_copy {
     struct mfs_agent *agent;
     struct mfs_redis redis;
-    struct mfs_mover mover; /* an errand's while one runs, but for its atomic fields */
+    struct mfs_mover mover; /* a job's thread's while one runs, but for its atomic fields */
     struct mfs_watch *watch;
-    struct mfs_pulse *pulse; /* NULL: it is not felt */
+    struct mfs_health *health; /* NULL: it is not checked */
     enum mfs_copy_step step;
     bool whole;    /* may be promoted */
     bool dead;     /* its process has ended */
@@ -45,7 +45,7 @@ bool mfs_agent_copy_alive(struct mfs_agent_copy *c);
 /* Takes it off the list and frees it; its process stays. Who waits still is told that it is gone.
  */
 void mfs_agent_copy_remove(struct mfs_agent_copy *c);
-void mfs_agent_copies_cancel(struct mfs_agent *a); /* has their errands return soon */
+void mfs_agent_copies_cancel(struct mfs_agent *a); /* has their jobs return soon */
 void mfs_agent_copies_free(struct mfs_agent *a);
 
 /* Ends its process if there is one, then removes it and answers `releaser`. */
@@ -57,7 +57,7 @@ uint32_t mfs_agent_copies_list(const struct mfs_agent *a, struct mfs_report_copy
 void mfs_agent_copy_put(const struct mfs_agent_copy *c, struct mfs_state_copy *s);
 int mfs_agent_copy_restore(struct mfs_agent *a, const struct mfs_state_copy *s);
 /* Ends those whose process was found dead then. When all are restored, as from the first job of the
- * worker on the fleet is the worker's. */
+ * worker on the instances is the worker's. */
 void mfs_agent_copies_end_dead(struct mfs_agent *a);
 
 /* agent/resume.c's, for copies */

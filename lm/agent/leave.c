@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "lm/jobs/errand.h"
+#include "lm/jobs/job_threads.h"
 #include "lm/agent/incoming.h"
 
 #define AREA "move"
@@ -73,7 +73,7 @@ void mfs_agent_fence(struct mfs_agent *a, const struct mfs_msg_fence *m, struct 
                                 .from = mfs_agent_request_keep(conn, id),
                                 .redis = p->redis,
                                 .on = m->on};
-        rc = mfs_errand_run(a->errands, "fence", &j->job);
+        rc = mfs_job_threads_run(a->job_threads, "fence", &j->job);
     }
     if (!rc)
         return;

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "lm/jobs/errand.h"
+#include "lm/jobs/job_threads.h"
 #include "lm/measure/probe.h"
 
 #define AREA      "probe"
@@ -124,7 +124,7 @@ static int start(struct mfs_agent *a, const struct mfs_msg_probe *m, struct mfs_
         forget_now(p);
     }
     j->from = mfs_agent_request_keep(conn, id);
-    rc = mfs_errand_run(a->errands, "probe", &j->job);
+    rc = mfs_job_threads_run(a->job_threads, "probe", &j->job);
     if (!rc) {
         p->running++;
         return 0;

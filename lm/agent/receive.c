@@ -62,10 +62,10 @@ static void run_start(struct mfs_job *job)
 {
     struct mfs_copy_job *j = (struct mfs_copy_job *)job;
 
-    mfs_fleet_set_memory(j->fleet, j->memory);
-    j->rc = mfs_fleet_start(j->fleet, &j->redis, 1, &j->err);
+    mfs_instances_set_memory(j->instances, j->memory);
+    j->rc = mfs_instances_start(j->instances, &j->redis, 1, &j->err);
     if (!j->rc)
-        j->rc = mfs_fleet_find(j->fleet, j->redis.part, &j->redis);
+        j->rc = mfs_instances_find(j->instances, j->redis.part, &j->redis);
 }
 
 static void started(struct mfs_job *job)
@@ -116,7 +116,7 @@ static void surveyed(struct mfs_job *job)
         mfs_copy_fail(c, &j->err);
         goto out;
     }
-    start->fleet = a->fleet;
+    start->instances = a->instances;
     start->redis = c->redis;
     start->memory = j->memory;
     c->step = MFS_COPY_STARTING;
@@ -156,10 +156,10 @@ static int check_receive(struct mfs_agent *a, const struct mfs_msg_receive *m, s
     if (m->index >= m->nparts || !m->stripe_size || !m->memory || !m->password[0] ||
         !m->admin_password[0] || !m->source_host[0] || !m->source_port)
         return mfs_err_set(err, -EINVAL, "receive: partition %u makes no sense", m->index);
-    if (a->fleet && (a->nparts != m->nparts || a->stripe_size != m->stripe_size))
+    if (a->instances && (a->nparts != m->nparts || a->stripe_size != m->stripe_size))
         return mfs_err_set(err, -EINVAL, "it serves %u partitions of stripe size %u already",
                            a->nparts, a->stripe_size);
-    rc = a->fleet ? 0 : mfs_agent_fleet_open(a, m->nparts, m->stripe_size, m->memory);
+    rc = a->instances ? 0 : mfs_agent_instances_open(a, m->nparts, m->stripe_size, m->memory);
     return rc ? mfs_err_set(err, rc, "%s", strerror(-rc)) : check_here(a, m, err);
 }
 

@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "lm/jobs/errand.h"
+#include "lm/jobs/job_threads.h"
 #include "lm/agent/incoming.h"
-#include "lm/redis/pulse.h"
+#include "lm/redis/health.h"
 #include "net/loop.h"
 
 #define AREA "redis"
@@ -42,7 +42,7 @@ void mfs_agent_part_remove(struct mfs_agent *a, struct mfs_agent_part *p)
         at = &(*at)->next;
     *at = p->next;
     mfs_watch_remove(p->watch);
-    mfs_pulse_end(p->pulse);
+    mfs_health_end(p->health);
     free(p);
 }
 
@@ -54,7 +54,7 @@ void mfs_agent_parts_free(struct mfs_agent *a)
 
 struct forget_job {
     struct mfs_job job;
-    struct mfs_fleet *fleet;
+    struct mfs_instances *instances;
     uint32_t part;
 };
 
@@ -62,21 +62,21 @@ static void run_forget(struct mfs_job *job)
 {
     struct forget_job *j = (struct forget_job *)job;
 
-    mfs_fleet_forget(j->fleet, j->part);
+    mfs_instances_forget(j->instances, j->part);
 }
 
 static void run_arrived(struct mfs_job *job)
 {
     struct forget_job *j = (struct forget_job *)job;
 
-    mfs_fleet_arrived(j->fleet, j->part);
+    mfs_instances_arrived(j->instances, j->part);
 }
 
 static void run_settle(struct mfs_job *job)
 {
     struct forget_job *j = (struct forget_job *)job;
 
-    mfs_fleet_settle(j->fleet, j->part);
+    mfs_instances_settle(j->instances, j->part);
 }
 
 static void free_job(struct mfs_job *job)
@@ -90,7 +90,7 @@ static void submit(struct mfs_agent *a, uint32_t part, void (*run)(struct mfs_jo
 
     if (!j)
         return; /* it counts with what it held on arrival at least */
-    *j = (struct forget_job){{run, free_job, NULL}, a->fleet, part};
+    *j = (struct forget_job){{run, free_job, NULL}, a->instances, part};
     mfs_worker_submit(a->redis_worker, &j->job);
 }
 
@@ -110,7 +110,7 @@ void mfs_agent_part_forget(struct mfs_agent *a, uint32_t part)
 
     if (!j)
         return; /* it stays listed and silent, which does no harm but to its share of memory */
-    *j = (struct forget_job){{run_forget, free_job, NULL}, a->fleet, part};
+    *j = (struct forget_job){{run_forget, free_job, NULL}, a->instances, part};
     mfs_worker_submit(a->redis_worker, &j->job);
 }
 
@@ -153,17 +153,17 @@ struct mfs_agent_part *mfs_agent_part_add(struct mfs_agent *a, const struct mfs_
     return p;
 }
 
-int mfs_agent_fleet_open(struct mfs_agent *a, uint32_t nparts, uint32_t stripe_size,
-                         uint64_t memory)
+int mfs_agent_instances_open(struct mfs_agent *a, uint32_t nparts, uint32_t stripe_size,
+                             uint64_t memory)
 {
-    struct mfs_fleet_opts opts = {.dir = a->dir,
-                                  .dump_dir = a->dump_dir,
-                                  .address = a->opts.address,
-                                  .deployment = a->opts.name,
-                                  .nparts = nparts,
-                                  .stripe_size = stripe_size,
-                                  .memory = memory};
-    int rc = mfs_fleet_create(&a->fleet, &opts);
+    struct mfs_instances_opts opts = {.dir = a->dir,
+                                      .dump_dir = a->dump_dir,
+                                      .address = a->opts.address,
+                                      .deployment = a->opts.name,
+                                      .nparts = nparts,
+                                      .stripe_size = stripe_size,
+                                      .memory = memory};
+    int rc = mfs_instances_create(&a->instances, &opts);
 
     if (!rc) {
         a->nparts = nparts;
@@ -179,7 +179,7 @@ struct end_job {
     struct mfs_job job;
     struct mfs_agent *agent;
     struct mfs_redis_node node;
-    struct mfs_fleet *fleet;
+    struct mfs_instances *instances;
     struct mfs_redis redis;
     void (*ended)(void *arg);
     void *arg;
@@ -204,7 +204,7 @@ static void run_leave(struct mfs_job *job)
 {
     struct end_job *j = (struct end_job *)job;
 
-    mfs_fleet_forget(j->fleet, j->redis.part);
+    mfs_instances_forget(j->instances, j->redis.part);
 }
 
 static void left(struct mfs_job *job)
@@ -213,7 +213,7 @@ static void left(struct mfs_job *job)
     int rc;
 
     j->job = (struct mfs_job){run_end, end_done, NULL};
-    rc = mfs_errand_run(j->agent->errands, "end", &j->job);
+    rc = mfs_job_threads_run(j->agent->job_threads, "end", &j->job);
     if (!rc)
         return;
     mfs_warn(AREA, "partition %u: ending it holds everything up: %s", j->redis.part, strerror(-rc));
@@ -234,7 +234,7 @@ void mfs_agent_end_process(struct mfs_agent *a, const struct mfs_redis *r, void 
     *j = (struct end_job){.job = {run_leave, left, NULL},
                           .agent = a,
                           .node = {.dir = a->dir, .dump_dir = a->dump_dir},
-                          .fleet = a->fleet,
+                          .instances = a->instances,
                           .redis = *r,
                           .ended = ended,
                           .arg = arg};
@@ -246,15 +246,15 @@ void mfs_agent_end_process(struct mfs_agent *a, const struct mfs_redis *r, void 
 struct measure_job {
     struct mfs_job job;
     struct mfs_agent *agent;
-    struct mfs_fleet *fleet;
-    struct mfs_fleet_sample sample;
+    struct mfs_instances *instances;
+    struct mfs_instances_sample sample;
 };
 
 static void run_measure(struct mfs_job *job)
 {
     struct measure_job *j = (struct measure_job *)job;
 
-    mfs_fleet_measure(j->fleet, &j->sample);
+    mfs_instances_measure(j->instances, &j->sample);
 }
 
 static void look_again(void *arg)
@@ -265,7 +265,7 @@ static void look_again(void *arg)
     mfs_agent_measure(a);
 }
 
-static size_t count_silent(const struct mfs_fleet_sample *s)
+static size_t count_silent(const struct mfs_instances_sample *s)
 {
     size_t n = 0;
 
@@ -294,12 +294,13 @@ void mfs_agent_measure(struct mfs_agent *a)
 {
     struct measure_job *j;
 
-    if (!a->fleet || a->measuring || a->phase != MFS_AGENT_RUNNING)
+    if (!a->instances || a->measuring || a->phase != MFS_AGENT_RUNNING)
         return;
     j = calloc(1, sizeof *j);
     if (!j)
         return;
-    *j = (struct measure_job){.job = {run_measure, measured, NULL}, .agent = a, .fleet = a->fleet};
+    *j = (struct measure_job){
+        .job = {run_measure, measured, NULL}, .agent = a, .instances = a->instances};
     a->measuring = true;
     mfs_worker_submit(a->redis_worker, &j->job);
 }
@@ -309,7 +310,7 @@ void mfs_agent_measure(struct mfs_agent *a)
 struct stop_job {
     struct mfs_job job;
     struct mfs_agent *agent;
-    struct mfs_fleet *fleet;
+    struct mfs_instances *instances;
     void (*done)(struct mfs_agent *a);
 };
 
@@ -317,8 +318,8 @@ static void run_stop(struct mfs_job *job)
 {
     struct stop_job *j = (struct stop_job *)job;
 
-    if (j->fleet)
-        mfs_fleet_stop_all(j->fleet);
+    if (j->instances)
+        mfs_instances_stop_all(j->instances);
 }
 
 static void stopped(struct mfs_job *job)
@@ -340,6 +341,6 @@ void mfs_agent_stop_redis(struct mfs_agent *a, void (*done)(struct mfs_agent *a)
         done(a);
         return;
     }
-    *j = (struct stop_job){{run_stop, stopped, NULL}, a, a->fleet, done};
+    *j = (struct stop_job){{run_stop, stopped, NULL}, a, a->instances, done};
     mfs_worker_submit(a->redis_worker, &j->job);
 }

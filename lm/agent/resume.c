@@ -128,7 +128,7 @@ static int restore_redis(struct mfs_agent *a, const struct mfs_state_redis *s)
     struct mfs_redis r = mfs_agent_redis_get(s);
     struct mfs_agent_part *p;
 
-    if (!s->lost && mfs_fleet_adopt(a->fleet, &r))
+    if (!s->lost && mfs_instances_adopt(a->instances, &r))
         return -ENOMEM;
     p = mfs_agent_part_add(a, &r, true);
     if (!p)
@@ -160,7 +160,7 @@ static int restore(struct mfs_agent *a, struct mfs_state *s)
 {
     int rc;
 
-    rc = s->nparts ? mfs_agent_fleet_open(a, s->nparts, s->stripe_size, s->memory) : 0;
+    rc = s->nparts ? mfs_agent_instances_open(a, s->nparts, s->stripe_size, s->memory) : 0;
     for (uint32_t i = 0; i < s->nredis && !rc; i++)
         rc = restore_redis(a, &s->redis[i]);
     for (uint32_t i = 0; i < s->ncopies && !rc; i++)

@@ -24,7 +24,7 @@
 struct revive_job {
     struct mfs_job job;
     struct mfs_agent_part *part; /* stays as long as it is reviving */
-    struct mfs_fleet *fleet;
+    struct mfs_instances *instances;
     struct mfs_redis redis;
     struct mfs_revived how;
     int rc;
@@ -35,11 +35,11 @@ static void run_revive(struct mfs_job *job)
 {
     struct revive_job *j = (struct revive_job *)job;
 
-    /* The fleet has forgotten one that was left to its replica. */
-    if (mfs_fleet_adopt(j->fleet, &j->redis))
+    /* The instances have forgotten one that was left to its replica. */
+    if (mfs_instances_adopt(j->instances, &j->redis))
         j->rc = mfs_err_set(&j->err, -ENOMEM, "out of memory");
     else
-        j->rc = mfs_fleet_revive(j->fleet, j->redis.part, &j->redis, &j->how, &j->err);
+        j->rc = mfs_instances_revive(j->instances, j->redis.part, &j->redis, &j->how, &j->err);
 }
 
 static void lose(struct mfs_agent_part *p, const char *why)
@@ -127,8 +127,10 @@ static void revive(struct mfs_agent_part *p)
         free(j);
         return;
     }
-    *j = (struct revive_job){
-        .job = {run_revive, revived, NULL}, .part = p, .fleet = p->agent->fleet, .redis = p->redis};
+    *j = (struct revive_job){.job = {run_revive, revived, NULL},
+                             .part = p,
+                             .instances = p->agent->instances,
+                             .redis = p->redis};
     j->redis.maxmemory =
         0; /* what it had is divided among the others by now, if it was forgotten */
     mfs_worker_submit(p->agent->redis_worker, &j->job);

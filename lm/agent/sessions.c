@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "lm/jobs/errand.h"
+#include "lm/jobs/job_threads.h"
 #include "store/args.h"
 #include "store/keys.h"
 #include "store/store.h"
@@ -107,7 +107,7 @@ static void try_once(void *arg)
     s->again = NULL;
     s->job = (struct mfs_job){run, done, NULL};
     s->table = mfs_table_dup(s->agent->table);
-    rc = s->table ? mfs_errand_run(s->agent->errands, "session", &s->job) : -ENOMEM;
+    rc = s->table ? mfs_job_threads_run(s->agent->job_threads, "session", &s->job) : -ENOMEM;
     if (!rc)
         return; /* it is the job's now */
     s->rc = rc;

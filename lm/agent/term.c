@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "lm/jobs/errand.h"
+#include "lm/jobs/job_threads.h"
 #include "store/admin/admin.h"
 #include "store/args.h"
 #include "store/reply.h"
@@ -220,7 +220,7 @@ void mfs_agent_term(struct mfs_agent *a, const struct mfs_msg_term *m, struct mf
                                .from = mfs_agent_request_keep(conn, id),
                                .redis = p->redis,
                                .how = *m};
-        rc = mfs_errand_run(a->errands, "term", &j->job);
+        rc = mfs_job_threads_run(a->job_threads, "term", &j->job);
     }
     if (!rc)
         return;

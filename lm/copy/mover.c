@@ -376,7 +376,7 @@ static int go_on(struct mfs_ends *e)
 }
 
 /* A target that could not take writes is useless, which is found out before anyone has to wait for
- * it. Its limit follows what it holds, with a delay (fleet.h). Little is enough: where many
+ * it. Its limit follows what it holds, with a delay (instances.h). Little is enough: where many
  * processes share what is free each has a small part of it, and redis looks before a command, not
  * at what it brings. */
 int mfs_ends_await_room(struct mfs_ends *e)

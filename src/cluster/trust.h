@@ -11,11 +11,11 @@
 
 #include "base/clock.h"
 
-#define MFS_TRUST_BEAT (250 * MFS_MSEC)  /* from one question for cm to the next */
-#define MFS_TRUST      (1000 * MFS_MSEC) /* without an answer, nothing is relied on any more … */
-#define MFS_TRUST_KEPT (750 * MFS_MSEC) /* … and nothing left to the kernel, which is told late */
-#define MFS_TRUST_OVER (1200 * MFS_MSEC) /* by cm's clock; clocks may differ by a tenth */
-#define MFS_TRUST_LOST (2000 * MFS_MSEC) /* a node that cm has not heard of for so long is lost */
+#define MFS_TRUST_HEARTBEAT (250 * MFS_MSEC) /* from one question for cm to the next */
+#define MFS_TRUST           (1000 * MFS_MSEC) /* without an answer, nothing is relied on any more … */
+#define MFS_TRUST_KEPT      (750 * MFS_MSEC) /* … and nothing left to the kernel, which is told late */
+#define MFS_TRUST_OVER      (1200 * MFS_MSEC) /* by cm's clock; clocks may differ by a tenth */
+#define MFS_TRUST_LOST      (2000 * MFS_MSEC) /* a node that cm has not heard of for so long is lost */
 
 /* A node that was lost when cm answered a `beat`. After it said so cm answers none of that node's
  * for MFS_TRUST_OVER: for so long no client there relies on anything, and before it does again it

@@ -314,7 +314,7 @@ int migrate_world_setup(void **state)
         w->peer[i].id = i;
         migrate_world_connect(w, i);
     }
-    if (!mfs_loop_timer(cm->loop, 0, MFS_TRUST_BEAT, beat, w))
+    if (!mfs_loop_timer(cm->loop, 0, MFS_TRUST_HEARTBEAT, beat, w))
         return -1;
     migrate_world_wait(w, all_joined);
     *state = w;

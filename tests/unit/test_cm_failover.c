@@ -293,7 +293,7 @@ static void a_lost_node_is_told_of_and_then_not_answered(void **state)
     w->peer[1].beaten = w->peer[1].refused = 0;
     migrate_world_wait(w, other_is_answered);
     assert_true(w->peer[1].refused > 0);
-    assert_true(mfs_clock_mono() - said >= MFS_TRUST_OVER - MFS_TRUST_BEAT);
+    assert_true(mfs_clock_mono() - said >= MFS_TRUST_OVER - MFS_TRUST_HEARTBEAT);
     assert_int_equal(w->peer[1].lost, MFS_NO_NODE);
     migrate_world_wait(w, nobody_is_lost);
 }

@@ -20,7 +20,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "lm/redis/fleet.h"
+#include "lm/redis/instances.h"
 #include "lm/copy/imager.h"
 #include "lm/redis/image_verify.h"
 #include "store/admin/admin.h"
@@ -32,32 +32,32 @@
 
 struct world {
     char dir[64], images[80];
-    struct mfs_fleet *fleet;
+    struct mfs_instances *instances;
     struct mfs_redis r[PARTS];
 };
 
-static int open_fleet(struct world *w, const char *deployment)
+static int open_instances(struct world *w, const char *deployment)
 {
-    struct mfs_fleet_opts opts = {.dir = w->dir,
-                                  .dump_dir = w->dir,
-                                  .address = "127.0.0.1",
-                                  .deployment = deployment,
-                                  .nparts = PARTS,
-                                  .stripe_size = MIB,
-                                  .memory = 256 * MIB};
+    struct mfs_instances_opts opts = {.dir = w->dir,
+                                      .dump_dir = w->dir,
+                                      .address = "127.0.0.1",
+                                      .deployment = deployment,
+                                      .nparts = PARTS,
+                                      .stripe_size = MIB,
+                                      .memory = 256 * MIB};
 
-    return mfs_fleet_create(&w->fleet, &opts);
+    return mfs_instances_create(&w->instances, &opts);
 }
 
 static int start(struct world *w)
 {
     struct mfs_err err;
-    int rc = mfs_fleet_start(w->fleet, w->r, PARTS, &err);
+    int rc = mfs_instances_start(w->instances, w->r, PARTS, &err);
 
     if (rc)
         print_error("%s\n", err.msg);
     for (uint32_t i = 0; i < PARTS && !rc; i++)
-        rc = mfs_fleet_find(w->fleet, i, &w->r[i]);
+        rc = mfs_instances_find(w->instances, i, &w->r[i]);
     return rc;
 }
 
@@ -67,7 +67,7 @@ static int setup(void **state)
 
     mfs_text_copy(w->dir, sizeof w->dir, "/tmp/memefs-image-XXXXXX");
     if (!mkdtemp(w->dir) || mfs_text_format(w->images, sizeof w->images, "%s/cp", w->dir) ||
-        mkdir(w->images, 0700) || open_fleet(w, "test"))
+        mkdir(w->images, 0700) || open_instances(w, "test"))
         return -1;
     for (uint32_t i = 0; i < PARTS; i++) {
         w->r[i] = (struct mfs_redis){.part = i, .format = true};
@@ -82,8 +82,8 @@ static int teardown(void **state)
 {
     struct world *w = *state;
 
-    mfs_fleet_stop_all(w->fleet);
-    mfs_fleet_destroy(w->fleet);
+    mfs_instances_stop_all(w->instances);
+    mfs_instances_destroy(w->instances);
     mfs_file_remove_tree(w->dir);
     free(w);
     return 0;
@@ -160,16 +160,16 @@ static int restart_with(struct world *w, struct mfs_redis_image image[PARTS],
 {
     int rc;
 
-    mfs_fleet_stop_all(w->fleet);
-    mfs_fleet_destroy(w->fleet);
-    assert_int_equal(open_fleet(w, deployment), 0);
+    mfs_instances_stop_all(w->instances);
+    mfs_instances_destroy(w->instances);
+    assert_int_equal(open_instances(w, deployment), 0);
     for (uint32_t i = 0; i < PARTS; i++) {
         w->r[i].image = &image[i];
         w->r[i].expected = image[i].bytes;
     }
-    rc = mfs_fleet_start(w->fleet, w->r, PARTS, err);
+    rc = mfs_instances_start(w->instances, w->r, PARTS, err);
     for (uint32_t i = 0; i < PARTS && !rc; i++)
-        rc = mfs_fleet_find(w->fleet, i, &w->r[i]);
+        rc = mfs_instances_find(w->instances, i, &w->r[i]);
     return rc;
 }
 
@@ -414,7 +414,7 @@ static void test_damage_is_found_before_anything_starts(void **state)
     assert_int_equal(restart_with(w, image, "test", &err), -EIO);
     assert_int_equal(unlink(image[1].path), 0);
     assert_int_equal(restart_with(w, image, "test", &err), -ENOENT);
-    assert_int_equal(mfs_fleet_find(w->fleet, 0, &w->r[0]), -ENOENT);
+    assert_int_equal(mfs_instances_find(w->instances, 0, &w->r[0]), -ENOENT);
 }
 
 int main(void)

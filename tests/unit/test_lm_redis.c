@@ -1,4 +1,4 @@
-/* A fleet of real redis processes. */
+/* Instances: real redis processes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@
 #include "base/text.h"
 #include "cluster/capacity.h"
 #include "cluster/table.h"
-#include "lm/redis/fleet.h"
+#include "lm/redis/instances.h"
 #include "lm/redis/redis_conf.h"
 #include "store/args.h"
 #include "store/reply.h"
@@ -30,23 +30,23 @@
 
 struct world {
     char dir[64];
-    struct mfs_fleet *fleet;
+    struct mfs_instances *instances;
     struct mfs_redis r[3];
 };
 
 static int setup(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
-    struct mfs_fleet_opts opts = {.dir = w->dir,
-                                  .dump_dir = w->dir,
-                                  .address = "127.0.0.1",
-                                  .deployment = "test",
-                                  .nparts = 3,
-                                  .stripe_size = MIB,
-                                  .memory = MEMORY};
+    struct mfs_instances_opts opts = {.dir = w->dir,
+                                      .dump_dir = w->dir,
+                                      .address = "127.0.0.1",
+                                      .deployment = "test",
+                                      .nparts = 3,
+                                      .stripe_size = MIB,
+                                      .memory = MEMORY};
 
     mfs_text_copy(w->dir, sizeof w->dir, "/tmp/memefs-lm-XXXXXX");
-    if (!mkdtemp(w->dir) || mfs_fleet_create(&w->fleet, &opts))
+    if (!mkdtemp(w->dir) || mfs_instances_create(&w->instances, &opts))
         return -1;
     for (uint32_t i = 0; i < 3; i++) {
         w->r[i] = (struct mfs_redis){.part = i, .format = true};
@@ -61,8 +61,8 @@ static int teardown(void **state)
 {
     struct world *w = *state;
 
-    mfs_fleet_stop_all(w->fleet);
-    mfs_fleet_destroy(w->fleet);
+    mfs_instances_stop_all(w->instances);
+    mfs_instances_destroy(w->instances);
     mfs_file_remove_tree(w->dir);
     free(w);
     return 0;
@@ -72,7 +72,7 @@ static void start(struct world *w, size_t n)
 {
     struct mfs_err err = {0};
 
-    if (mfs_fleet_start(w->fleet, w->r, n, &err))
+    if (mfs_instances_start(w->instances, w->r, n, &err))
         fail_msg("%s", err.msg);
 }
 
@@ -81,7 +81,7 @@ static struct mfs_redis running(const struct world *w, uint32_t part)
 {
     struct mfs_redis found = {0};
     size_t n;
-    struct mfs_redis *all = mfs_fleet_list(w->fleet, &n);
+    struct mfs_redis *all = mfs_instances_list(w->instances, &n);
 
     for (size_t i = 0; i < n; i++) {
         if (all[i].part == part)
@@ -91,11 +91,11 @@ static struct mfs_redis running(const struct world *w, uint32_t part)
     return found;
 }
 
-static struct mfs_fleet_sample measure(const struct world *w)
+static struct mfs_instances_sample measure(const struct world *w)
 {
-    struct mfs_fleet_sample s;
+    struct mfs_instances_sample s;
 
-    mfs_fleet_measure(w->fleet, &s);
+    mfs_instances_measure(w->instances, &s);
     return s;
 }
 
@@ -104,7 +104,7 @@ static struct mfs_fleet_sample measure(const struct world *w)
 static bool resident(const struct world *w, bool above, uint64_t bound)
 {
     int64_t until = mfs_clock_mono() + 10 * MFS_SEC;
-    struct mfs_fleet_sample s;
+    struct mfs_instances_sample s;
 
     do {
         s = measure(w);
@@ -120,7 +120,7 @@ static uint64_t limits(const struct world *w)
 {
     uint64_t sum = 0;
     size_t n;
-    struct mfs_redis *all = mfs_fleet_list(w->fleet, &n);
+    struct mfs_redis *all = mfs_instances_list(w->instances, &n);
 
     for (size_t i = 0; i < n; i++)
         sum += all[i].maxmemory;
@@ -128,7 +128,7 @@ static uint64_t limits(const struct world *w)
     return sum;
 }
 
-/* A table of one deployment with all partitions of the fleet in it, for mfs_store. */
+/* A table of one deployment with all partitions of the instances in it, for mfs_store. */
 static struct mfs_table *table_of(const struct world *w, uint32_t n)
 {
     struct mfs_table *t = mfs_table_new(n);
@@ -191,7 +191,7 @@ static int client_says(struct mfs_store *store, uint32_t part, const char *const
 static void test_starts_serves_and_stops(void **state)
 {
     struct world *w = *state;
-    struct mfs_fleet_sample s;
+    struct mfs_instances_sample s;
     struct mfs_redis r;
     struct stat st;
     char path[PATH_MAX];
@@ -210,7 +210,7 @@ static void test_starts_serves_and_stops(void **state)
     assert_true(s.used > 0 && s.rss >= s.used && s.capacity <= mfs_capacity_used(MEMORY, 3) &&
                 s.capacity + 8 * MIB >= mfs_capacity_used(MEMORY, 3));
     free(s.part);
-    assert_int_equal(mfs_fleet_stop_all(w->fleet), 0);
+    assert_int_equal(mfs_instances_stop_all(w->instances), 0);
     assert_false(mfs_proc_alive(&r.proc));
     assert_int_equal(access(r.unix_path, F_OK), -1);
     assert_int_equal(access(path, F_OK), -1);
@@ -228,7 +228,7 @@ static void test_starting_again_changes_nothing(void **state)
     after = running(w, 1);
     assert_int_equal(before.proc.pid, after.proc.pid);
     mfs_random_hex(w->r[1].password, 32);
-    assert_int_equal(mfs_fleet_start(w->fleet, w->r, 2, &err), -EEXIST);
+    assert_int_equal(mfs_instances_start(w->instances, w->r, 2, &err), -EEXIST);
 }
 
 static void test_another_partitions_password_is_refused(void **state)
@@ -253,7 +253,7 @@ static void test_memory_follows_need(void **state)
     struct world *w = *state;
     struct mfs_store *store;
     char key[16], *value = calloc(1, MIB);
-    struct mfs_fleet_sample s;
+    struct mfs_instances_sample s;
     int written = 0;
 
     start(w, 3);
@@ -300,7 +300,7 @@ static void test_deleted_memory_goes_back_to_the_system(void **state)
     struct world *w = *state;
     struct mfs_store *store;
     char key[16], *value = malloc(MIB);
-    struct mfs_fleet_sample s;
+    struct mfs_instances_sample s;
 
     memset(value, 'x', MIB);
     start(w, 1);
@@ -336,7 +336,7 @@ static void test_a_later_process_finds_room(void **state)
 static void test_a_hung_process_does_not_hold_up_the_rest(void **state)
 {
     struct world *w = *state;
-    struct mfs_fleet_sample s;
+    struct mfs_instances_sample s;
     struct mfs_redis r;
     int64_t begin;
 
@@ -355,22 +355,22 @@ static void test_a_hung_process_does_not_hold_up_the_rest(void **state)
     free(s.part);
 }
 
-/* As after a crash of the Local Manager: another fleet takes the processes over. */
+/* As after a crash of the Local Manager: another list takes the processes over. */
 static void test_adopted_processes_go_on(void **state)
 {
     struct world *w = *state;
-    struct mfs_fleet_opts opts = {w->dir, w->dir, "127.0.0.1", "test", 3, MIB, MEMORY};
+    struct mfs_instances_opts opts = {w->dir, w->dir, "127.0.0.1", "test", 3, MIB, MEMORY};
     struct mfs_redis r[2];
-    struct mfs_fleet_sample s;
+    struct mfs_instances_sample s;
 
     start(w, 2);
     for (uint32_t i = 0; i < 2; i++)
         r[i] = running(w, i);
-    mfs_fleet_destroy(w->fleet);
-    assert_int_equal(mfs_fleet_create(&w->fleet, &opts), 0);
+    mfs_instances_destroy(w->instances);
+    assert_int_equal(mfs_instances_create(&w->instances, &opts), 0);
     for (uint32_t i = 0; i < 2; i++) {
         assert_true(mfs_proc_alive(&r[i].proc));
-        assert_int_equal(mfs_fleet_adopt(w->fleet, &r[i]), 0);
+        assert_int_equal(mfs_instances_adopt(w->instances, &r[i]), 0);
     }
     s = measure(w);
     assert_int_equal(s.n, 2);
@@ -384,13 +384,13 @@ static void test_adopted_processes_go_on(void **state)
 static void test_an_unknown_process_is_ended_first(void **state)
 {
     struct world *w = *state;
-    struct mfs_fleet_opts opts = {w->dir, w->dir, "127.0.0.1", "test", 3, MIB, MEMORY};
+    struct mfs_instances_opts opts = {w->dir, w->dir, "127.0.0.1", "test", 3, MIB, MEMORY};
     struct mfs_redis old;
 
     start(w, 1);
     old = running(w, 0);
-    mfs_fleet_destroy(w->fleet);
-    assert_int_equal(mfs_fleet_create(&w->fleet, &opts), 0);
+    mfs_instances_destroy(w->instances);
+    assert_int_equal(mfs_instances_create(&w->instances, &opts), 0);
     start(w, 1);
     assert_int_not_equal(running(w, 0).proc.pid, old.proc.pid);
     assert_false(mfs_proc_alive(&old.proc));
@@ -400,15 +400,15 @@ static void test_an_unknown_process_is_ended_first(void **state)
 static void test_failing_to_start_leaves_nothing(void **state)
 {
     struct world *w = *state;
-    struct mfs_fleet_opts opts = {w->dir, w->dir, "192.0.2.1", "test", 3, MIB, MEMORY};
+    struct mfs_instances_opts opts = {w->dir, w->dir, "192.0.2.1", "test", 3, MIB, MEMORY};
     struct mfs_err err = {0};
     size_t n;
 
-    mfs_fleet_destroy(w->fleet);
-    assert_int_equal(mfs_fleet_create(&w->fleet, &opts), 0);
-    assert_int_equal(mfs_fleet_start(w->fleet, w->r, 3, &err), -EADDRNOTAVAIL);
+    mfs_instances_destroy(w->instances);
+    assert_int_equal(mfs_instances_create(&w->instances, &opts), 0);
+    assert_int_equal(mfs_instances_start(w->instances, w->r, 3, &err), -EADDRNOTAVAIL);
     assert_non_null(strstr(err.msg, "192.0.2.1"));
-    assert_null(mfs_fleet_list(w->fleet, &n));
+    assert_null(mfs_instances_list(w->instances, &n));
 }
 
 int main(void)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "lm/redis/fleet.h"
+#include "lm/redis/instances.h"
 #include "lm/redis/redis_conf.h"
 
 static const char *rendered(const struct mfs_redis_conf *c, struct mfs_buf *out)

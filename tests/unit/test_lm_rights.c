@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "lm/redis/fleet.h"
+#include "lm/redis/instances.h"
 #include "store/admin/admin.h"
 #include "store/args.h"
 #include "store/channel.h"
@@ -32,7 +32,7 @@ static const char *const listed[] = {
 
 struct world {
     char dir[64];
-    struct mfs_fleet *fleet;
+    struct mfs_instances *instances;
     struct mfs_redis r;
     struct mfs_admin *admin;
     struct mfs_channel *client;
@@ -44,24 +44,25 @@ static char refused[16384]; /* names, each between blanks */
 
 static int setup(void **state)
 {
-    struct mfs_fleet_opts opts = {.dir = w.dir,
-                                  .dump_dir = w.dir,
-                                  .address = "127.0.0.1",
-                                  .deployment = "test",
-                                  .nparts = 1,
-                                  .stripe_size = 1 << 20,
-                                  .memory = 64 << 20};
+    struct mfs_instances_opts opts = {.dir = w.dir,
+                                      .dump_dir = w.dir,
+                                      .address = "127.0.0.1",
+                                      .deployment = "test",
+                                      .nparts = 1,
+                                      .stripe_size = 1 << 20,
+                                      .memory = 64 << 20};
     struct mfs_endpoint ep = {.user = MFS_REDIS_USER};
     struct mfs_err err = {0};
 
     (void)state;
     mfs_text_copy(w.dir, sizeof w.dir, "/tmp/memefs-lm-XXXXXX");
-    if (!mkdtemp(w.dir) || mfs_fleet_create(&w.fleet, &opts))
+    if (!mkdtemp(w.dir) || mfs_instances_create(&w.instances, &opts))
         return -1;
     w.r = (struct mfs_redis){.format = true};
     mfs_random_hex(w.r.password, 32);
     mfs_random_hex(w.r.admin_password, 32);
-    if (mfs_fleet_start(w.fleet, &w.r, 1, &err) || mfs_fleet_find(w.fleet, 0, &w.r) ||
+    if (mfs_instances_start(w.instances, &w.r, 1, &err) ||
+        mfs_instances_find(w.instances, 0, &w.r) ||
         mfs_admin_open(&w.admin, w.r.unix_path, NULL, 0, w.r.admin_password, TIMEOUT, &err))
         goto fail;
     ep.unix_path = w.r.unix_path;
@@ -78,9 +79,9 @@ static int teardown(void **state)
     (void)state;
     mfs_channel_close(w.client);
     mfs_admin_close(w.admin);
-    if (w.fleet)
-        mfs_fleet_stop_all(w.fleet);
-    mfs_fleet_destroy(w.fleet);
+    if (w.instances)
+        mfs_instances_stop_all(w.instances);
+    mfs_instances_destroy(w.instances);
     mfs_file_remove_tree(w.dir);
     return 0;
 }

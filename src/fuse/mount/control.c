@@ -22,8 +22,8 @@ struct mfs_control {
     struct mfs_secret secret;
     struct mfs_loop *loop;
     struct mfs_uplink *uplink;
-    bool beating;  /* of the thread: a question whether cm is there is open … */
-    int64_t asked; /* … since then */
+    bool heartbeat_open; /* of the thread: a question whether cm is there is open … */
+    int64_t asked;       /* … since then */
     pthread_t thread;
     bool started;
 
@@ -126,7 +126,7 @@ static void beaten(void *arg, const struct mfs_err *err, const void *reply)
     mfs_control_heard_fn *heard;
     void *heard_arg;
 
-    c->beating = false;
+    c->heartbeat_open = false;
     if (err != NULL || m->age_ms > MFS_TRUST / MFS_MSEC)
         return;
     pthread_mutex_lock(&c->lock);
@@ -147,10 +147,10 @@ static void beat(void *arg)
     pthread_mutex_lock(&c->lock);
     wanted = c->replicated && c->heard != NULL;
     pthread_mutex_unlock(&c->lock);
-    if (conn == NULL || !wanted || c->beating)
+    if (conn == NULL || !wanted || c->heartbeat_open)
         return;
     c->asked = mfs_clock_mono();
-    c->beating = mfs_conn_request(conn, MFS_MSG_BEAT, NULL, MFS_TRUST_OVER, beaten, c) == 0;
+    c->heartbeat_open = mfs_conn_request(conn, MFS_MSG_BEAT, NULL, MFS_TRUST_OVER, beaten, c) == 0;
 }
 
 static const struct mfs_handler handlers[] = {{MFS_MSG_TABLE, on_table}, {0, NULL}};
@@ -180,7 +180,7 @@ static int start(struct mfs_control *c, struct mfs_err *err)
         mfs_uplink_create(c->loop, c->config->address, &c->secret, "client", &service, c, err);
     if (c->uplink == NULL)
         return err->code;
-    if (mfs_loop_timer(c->loop, 0, MFS_TRUST_BEAT, beat, c) == NULL)
+    if (mfs_loop_timer(c->loop, 0, MFS_TRUST_HEARTBEAT, beat, c) == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     rc = mfs_thread_start(&c->thread, "control", run, c);
     if (rc < 0)

@@ -1,16 +1,16 @@
-/* A fleet from within: who the members are is fleet.c's, what memory they have fleet_memory.c's,
- * which the former calls. One thread at a time, as of lm/redis/fleet.h. */
-#ifndef MFS_LM_REDIS_FLEET_IMPL_H
-#define MFS_LM_REDIS_FLEET_IMPL_H
+/* Inside the instances: which ones there are is instances.c's business, what memory they have is
+ * instances_memory.c's, which the former calls. One thread at a time, see lm/redis/instances.h. */
+#ifndef MFS_LM_REDIS_INSTANCES_IMPL_H
+#define MFS_LM_REDIS_INSTANCES_IMPL_H
 
-#include "lm/redis/fleet.h"
+#include "lm/redis/instances.h"
 #include "lm/redis/memory_plan.h"
 
 struct mfs_admin;
 
-#define MFS_FLEET_EMPTY (1ULL << 20) /* bytes that a new process uses, amply */
+#define MFS_INSTANCE_EMPTY (1ULL << 20) /* bytes that a new process uses, amply */
 
-struct mfs_fleet_member {
+struct mfs_instance {
     struct mfs_redis redis;
     struct mfs_admin *admin;  /* NULL: not connected */
     uint64_t used, rss, keys; /* used: as its limit counts it */
@@ -23,7 +23,7 @@ struct mfs_fleet_member {
     unsigned missed; /* looks since it answered */
 };
 
-struct mfs_fleet {
+struct mfs_instances {
     struct mfs_redis_node node; /* its strings are ours */
     uint64_t memory;            /* the node's limit */
     uint64_t usable;            /* of that, for the limits of all together, as of the last look */
@@ -32,16 +32,16 @@ struct mfs_fleet {
     int64_t looked_at; /* the last regular look; those in between are for the limits alone */
     bool regular;      /* this is one */
     uint64_t net_in, net_out;
-    struct mfs_fleet_member *member;
+    struct mfs_instance *member;
     size_t n;
 };
 
 /* What the limits may add up to (f->usable), with room for `fresh` more processes. */
-void mfs_fleet_reckon(struct mfs_fleet *f, size_t fresh);
+void mfs_instances_reckon(struct mfs_instances *f, size_t fresh);
 
 /* Looks at those that run and shrinks them so that `fresh` more fit, and tells what these may have
  * (maxmemory). 0, -ENOSPC or -ENOMEM with the reason. Blocks. */
-int mfs_fleet_make_room(struct mfs_fleet *f, struct mfs_redis *fresh, size_t n,
-                        struct mfs_err *err);
+int mfs_instances_make_room(struct mfs_instances *f, struct mfs_redis *fresh, size_t n,
+                            struct mfs_err *err);
 
 #endif

@@ -14,7 +14,7 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
     const struct mfs_msg_beat_reply *m = reply;
     struct mfs_agent *a = arg;
 
-    a->beating = false;
+    a->heartbeat_open = false;
     if (err || m->epoch > a->table->epoch)
         return;
     free(a->lost);
@@ -26,18 +26,20 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
 }
 
 /* Not before it has joined: then all tables that cm has sent have come before the answer. */
-static void beat(void *arg)
+static void send_heartbeat(void *arg)
 {
     struct mfs_agent *a = arg;
     struct mfs_conn *conn = a->uplink && a->joined ? mfs_uplink_conn(a->uplink) : NULL;
 
-    if (!conn || a->beating || !a->table || !a->table->replicated)
+    if (!conn || a->heartbeat_open || !a->table || !a->table->replicated)
         return;
     a->asked = mfs_clock_mono();
-    a->beating = !mfs_conn_request(conn, MFS_MSG_BEAT, NULL, MFS_TRUST_OVER, answered, a);
+    a->heartbeat_open = !mfs_conn_request(conn, MFS_MSG_BEAT, NULL, MFS_TRUST_OVER, answered, a);
 }
 
-int mfs_agent_beat_begin(struct mfs_agent *a)
+int mfs_agent_heartbeat_begin(struct mfs_agent *a)
 {
-    return mfs_loop_timer(a->loop, MFS_TRUST_BEAT, MFS_TRUST_BEAT, beat, a) ? 0 : -ENOMEM;
+    return mfs_loop_timer(a->loop, MFS_TRUST_HEARTBEAT, MFS_TRUST_HEARTBEAT, send_heartbeat, a)
+               ? 0
+               : -ENOMEM;
 }

@@ -1,18 +1,18 @@
-/* The fleet: an array of members, kept in order of partition so that the division of memory is the
+/* The instances: an array, kept in order of partition so that the division of memory is the
  * same for the same input. A member's connection is opened when needed and dropped on any error. */
-#include "lm/redis/fleet.h"
+#include "lm/redis/instances.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cluster/capacity.h"
-#include "lm/redis/fleet_impl.h"
+#include "lm/redis/instances_impl.h"
 #include "store/admin/admin.h"
 
-int mfs_fleet_create(struct mfs_fleet **out, const struct mfs_fleet_opts *opts)
+int mfs_instances_create(struct mfs_instances **out, const struct mfs_instances_opts *opts)
 {
-    struct mfs_fleet *f = calloc(1, sizeof *f);
+    struct mfs_instances *f = calloc(1, sizeof *f);
 
     if (!f)
         return -ENOMEM;
@@ -22,16 +22,16 @@ int mfs_fleet_create(struct mfs_fleet **out, const struct mfs_fleet_opts *opts)
                                       .deployment = strdup(opts->deployment),
                                       .nparts = opts->nparts,
                                       .stripe_size = opts->stripe_size};
-    mfs_fleet_set_memory(f, opts->memory);
+    mfs_instances_set_memory(f, opts->memory);
     if (!f->node.dir || !f->node.dump_dir || !f->node.address || !f->node.deployment) {
-        mfs_fleet_destroy(f);
+        mfs_instances_destroy(f);
         return -ENOMEM;
     }
     *out = f;
     return 0;
 }
 
-void mfs_fleet_destroy(struct mfs_fleet *f)
+void mfs_instances_destroy(struct mfs_instances *f)
 {
     if (!f)
         return;
@@ -45,13 +45,13 @@ void mfs_fleet_destroy(struct mfs_fleet *f)
     free(f);
 }
 
-void mfs_fleet_set_memory(struct mfs_fleet *f, uint64_t bytes)
+void mfs_instances_set_memory(struct mfs_instances *f, uint64_t bytes)
 {
     f->memory = bytes;
-    mfs_fleet_reckon(f, 0);
+    mfs_instances_reckon(f, 0);
 }
 
-static struct mfs_fleet_member *find(const struct mfs_fleet *f, uint32_t part)
+static struct mfs_instance *find(const struct mfs_instances *f, uint32_t part)
 {
     for (size_t i = 0; i < f->n; i++) {
         if (f->member[i].redis.part == part)
@@ -61,9 +61,9 @@ static struct mfs_fleet_member *find(const struct mfs_fleet *f, uint32_t part)
 }
 
 /* Room for more members, so that adding them can't fail any more. */
-static int reserve(struct mfs_fleet *f, size_t more)
+static int reserve(struct mfs_instances *f, size_t more)
 {
-    struct mfs_fleet_member *grown = realloc(f->member, (f->n + more) * sizeof *grown);
+    struct mfs_instance *grown = realloc(f->member, (f->n + more) * sizeof *grown);
 
     if (!grown)
         return -ENOMEM;
@@ -71,26 +71,26 @@ static int reserve(struct mfs_fleet *f, size_t more)
     return 0;
 }
 
-static void insert(struct mfs_fleet *f, const struct mfs_redis *r)
+static void insert(struct mfs_instances *f, const struct mfs_redis *r)
 {
     size_t at = 0;
 
     while (at < f->n && f->member[at].redis.part < r->part)
         at++;
     memmove(&f->member[at + 1], &f->member[at], (f->n - at) * sizeof *f->member);
-    f->member[at] = (struct mfs_fleet_member){
-        .redis = *r, .used = MFS_FLEET_EMPTY, .beyond = MFS_CAPACITY_PROCESS};
+    f->member[at] = (struct mfs_instance){
+        .redis = *r, .used = MFS_INSTANCE_EMPTY, .beyond = MFS_CAPACITY_PROCESS};
     f->n++;
 }
 
-static void remove_at(struct mfs_fleet *f, size_t at)
+static void remove_at(struct mfs_instances *f, size_t at)
 {
     mfs_admin_close(f->member[at].admin);
     f->n--;
     memmove(&f->member[at], &f->member[at + 1], (f->n - at) * sizeof *f->member);
 }
 
-int mfs_fleet_adopt(struct mfs_fleet *f, const struct mfs_redis *r)
+int mfs_instances_adopt(struct mfs_instances *f, const struct mfs_redis *r)
 {
     int rc;
 
@@ -102,26 +102,26 @@ int mfs_fleet_adopt(struct mfs_fleet *f, const struct mfs_redis *r)
     return rc;
 }
 
-void mfs_fleet_arrived(struct mfs_fleet *f, uint32_t part)
+void mfs_instances_arrived(struct mfs_instances *f, uint32_t part)
 {
-    struct mfs_fleet_member *m = find(f, part);
+    struct mfs_instance *m = find(f, part);
 
     if (m)
         m->redis.expected = 0;
 }
 
-void mfs_fleet_settle(struct mfs_fleet *f, uint32_t part)
+void mfs_instances_settle(struct mfs_instances *f, uint32_t part)
 {
-    struct mfs_fleet_member *m = find(f, part);
+    struct mfs_instance *m = find(f, part);
 
     if (m)
         m->redis.incoming = false;
 }
 
-int mfs_fleet_revive(struct mfs_fleet *f, uint32_t part, struct mfs_redis *r,
-                     struct mfs_revived *how, struct mfs_err *err)
+int mfs_instances_revive(struct mfs_instances *f, uint32_t part, struct mfs_redis *r,
+                         struct mfs_revived *how, struct mfs_err *err)
 {
-    struct mfs_fleet_member *m = find(f, part);
+    struct mfs_instance *m = find(f, part);
     struct mfs_redis again;
     int rc;
 
@@ -134,22 +134,22 @@ int mfs_fleet_revive(struct mfs_fleet *f, uint32_t part, struct mfs_redis *r,
     if (rc)
         return rc;
     mfs_admin_close(m->admin);
-    *m = (struct mfs_fleet_member){.redis = again, .used = MFS_FLEET_EMPTY};
+    *m = (struct mfs_instance){.redis = again, .used = MFS_INSTANCE_EMPTY};
     *r = again;
     return 0;
 }
 
-void mfs_fleet_forget(struct mfs_fleet *f, uint32_t part)
+void mfs_instances_forget(struct mfs_instances *f, uint32_t part)
 {
-    struct mfs_fleet_member *m = find(f, part);
+    struct mfs_instance *m = find(f, part);
 
     if (m)
         remove_at(f, (size_t)(m - f->member));
 }
 
-int mfs_fleet_find(const struct mfs_fleet *f, uint32_t part, struct mfs_redis *r)
+int mfs_instances_find(const struct mfs_instances *f, uint32_t part, struct mfs_redis *r)
 {
-    const struct mfs_fleet_member *m = find(f, part);
+    const struct mfs_instance *m = find(f, part);
 
     if (!m)
         return -ENOENT;
@@ -157,7 +157,7 @@ int mfs_fleet_find(const struct mfs_fleet *f, uint32_t part, struct mfs_redis *r
     return 0;
 }
 
-struct mfs_redis *mfs_fleet_list(const struct mfs_fleet *f, size_t *n)
+struct mfs_redis *mfs_instances_list(const struct mfs_instances *f, size_t *n)
 {
     struct mfs_redis *list = f->n ? calloc(f->n, sizeof *list) : NULL;
 
@@ -168,12 +168,12 @@ struct mfs_redis *mfs_fleet_list(const struct mfs_fleet *f, size_t *n)
 }
 
 /* Those of r[] that do not run yet. */
-static int select_fresh(const struct mfs_fleet *f, const struct mfs_redis *r, size_t n,
+static int select_fresh(const struct mfs_instances *f, const struct mfs_redis *r, size_t n,
                         struct mfs_redis *fresh, size_t *count, struct mfs_err *err)
 {
     *count = 0;
     for (size_t i = 0; i < n; i++) {
-        const struct mfs_fleet_member *m = find(f, r[i].part);
+        const struct mfs_instance *m = find(f, r[i].part);
 
         if (!m)
             fresh[(*count)++] = r[i];
@@ -184,7 +184,8 @@ static int select_fresh(const struct mfs_fleet *f, const struct mfs_redis *r, si
     return 0;
 }
 
-int mfs_fleet_start(struct mfs_fleet *f, const struct mfs_redis *r, size_t n, struct mfs_err *err)
+int mfs_instances_start(struct mfs_instances *f, const struct mfs_redis *r, size_t n,
+                        struct mfs_err *err)
 {
     struct mfs_redis *fresh = calloc(n + 1, sizeof *fresh);
     size_t count = 0;
@@ -197,7 +198,7 @@ int mfs_fleet_start(struct mfs_fleet *f, const struct mfs_redis *r, size_t n, st
     rc = select_fresh(f, r, n, fresh, &count, err);
     if (rc || !count)
         goto out;
-    rc = mfs_fleet_make_room(f, fresh, count, err);
+    rc = mfs_instances_make_room(f, fresh, count, err);
     if (rc)
         goto out;
     rc = mfs_redis_start(&f->node, fresh, count, err);
@@ -213,7 +214,7 @@ out:
     return rc;
 }
 
-int mfs_fleet_stop(struct mfs_fleet *f, const uint32_t *parts, size_t n)
+int mfs_instances_stop(struct mfs_instances *f, const uint32_t *parts, size_t n)
 {
     struct mfs_redis *ending = calloc(n + 1, sizeof *ending);
     size_t count = 0;
@@ -222,21 +223,21 @@ int mfs_fleet_stop(struct mfs_fleet *f, const uint32_t *parts, size_t n)
     if (!ending)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        const struct mfs_fleet_member *m = find(f, parts[i]);
+        const struct mfs_instance *m = find(f, parts[i]);
 
         if (m)
             ending[count++] = m->redis;
-        mfs_fleet_forget(f, parts[i]);
+        mfs_instances_forget(f, parts[i]);
     }
     rc = mfs_redis_stop(&f->node, ending, count);
     free(ending);
     return rc;
 }
 
-int mfs_fleet_stop_all(struct mfs_fleet *f)
+int mfs_instances_stop_all(struct mfs_instances *f)
 {
     size_t n;
-    struct mfs_redis *all = mfs_fleet_list(f, &n);
+    struct mfs_redis *all = mfs_instances_list(f, &n);
     int rc = mfs_redis_stop(&f->node, all, n);
 
     free(all);

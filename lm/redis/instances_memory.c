@@ -1,4 +1,4 @@
-/* What the members of a fleet use, and what each may: looking at them, and dividing the node's
+/* What the instances use, and what each may: looking at them, and dividing the node's
  * memory among them. */
 #include <errno.h>
 #include <inttypes.h>
@@ -8,10 +8,10 @@
 #include "base/log.h"
 #include "host/proc.h"
 #include "cluster/capacity.h"
-#include "lm/redis/fleet_impl.h"
+#include "lm/redis/instances_impl.h"
 #include "store/admin/admin.h"
 
-#define AREA       "fleet"
+#define AREA       "redis"
 #define CALL_LIMIT (1 * MFS_SEC)
 #define PATIENCE   3    /* looks at a process that does not answer … */
 #define RARELY     8    /* … after which only each so many is one, as each costs CALL_LIMIT */
@@ -19,7 +19,7 @@
 #define IDLE_LEAST (2ULL << 20)     /* worth a purge when memory is short */
 #define REGULARLY  (900 * MFS_MSEC) /* a look after so long is a regular one, once a second */
 
-void mfs_fleet_reckon(struct mfs_fleet *f, size_t fresh)
+void mfs_instances_reckon(struct mfs_instances *f, size_t fresh)
 {
     uint64_t beyond = fresh * MFS_CAPACITY_PROCESS;
 
@@ -36,7 +36,7 @@ static uint64_t takes(const struct mfs_redis *r, uint64_t used)
 }
 
 /* Connects when needed. A process that answers with an error is as silent as one that does not. */
-static int connect_member(struct mfs_fleet_member *m)
+static int connect_member(struct mfs_instance *m)
 {
     struct mfs_err err = {0};
     int rc;
@@ -50,7 +50,7 @@ static int connect_member(struct mfs_fleet_member *m)
     return rc;
 }
 
-static void lose_touch(struct mfs_fleet_member *m, const struct mfs_err *err)
+static void lose_touch(struct mfs_instance *m, const struct mfs_err *err)
 {
     mfs_warn(AREA, "partition %u: %s", m->redis.part, err->msg);
     mfs_admin_close(m->admin);
@@ -58,7 +58,7 @@ static void lose_touch(struct mfs_fleet_member *m, const struct mfs_err *err)
     m->silent = true;
 }
 
-static void count_net(struct mfs_fleet *f, struct mfs_fleet_member *m,
+static void count_net(struct mfs_instances *f, struct mfs_instance *m,
                       const struct mfs_admin_info *info)
 {
     if (m->counted && info->net_in >= m->net_in && info->net_out >= m->net_out) {
@@ -72,7 +72,7 @@ static void count_net(struct mfs_fleet *f, struct mfs_fleet_member *m,
 
 /* Redis gives who has not logged on all the time there is, and may have only so many connections:
  * strangers could keep clients out. */
-static int show_out(struct mfs_fleet_member *m, uint32_t connections, struct mfs_err *err)
+static int show_out(struct mfs_instance *m, uint32_t connections, struct mfs_err *err)
 {
     if (connections < CROWD)
         return 0;
@@ -81,7 +81,7 @@ static int show_out(struct mfs_fleet_member *m, uint32_t connections, struct mfs
     return mfs_admin_drop_strangers(m->admin, err);
 }
 
-static void count_memory(struct mfs_fleet *f, struct mfs_fleet_member *m,
+static void count_memory(struct mfs_instances *f, struct mfs_instance *m,
                          const struct mfs_admin_info *info)
 {
     struct mfs_memory_seen seen = {.used = info->used_memory,
@@ -104,7 +104,7 @@ static void count_memory(struct mfs_fleet *f, struct mfs_fleet_member *m,
 
 /* What was deleted goes back to the system: when it is much, once usage is calm; when memory is
  * short, at once, as the others on this node can't use it before. */
-static void give_back(struct mfs_fleet *f, struct mfs_fleet_member *m)
+static void give_back(struct mfs_instances *f, struct mfs_instance *m)
 {
     bool due = f->regular && mfs_memory_purge_due(&m->rest, m->used, m->rss);
     struct mfs_err err = {0};
@@ -116,7 +116,7 @@ static void give_back(struct mfs_fleet *f, struct mfs_fleet_member *m)
         lose_touch(m, &err);
 }
 
-static void look_at(struct mfs_fleet *f, struct mfs_fleet_member *m)
+static void look_at(struct mfs_instances *f, struct mfs_instance *m)
 {
     struct mfs_admin_info info;
     struct mfs_err err = {0};
@@ -142,8 +142,8 @@ static void look_at(struct mfs_fleet *f, struct mfs_fleet_member *m)
 }
 
 /* An adopted process that has not answered yet has an unknown limit: taken for an equal part. */
-static struct mfs_memory_part memory_of_member(const struct mfs_fleet *f,
-                                               const struct mfs_fleet_member *m, size_t total)
+static struct mfs_memory_part memory_of_member(const struct mfs_instances *f,
+                                               const struct mfs_instance *m, size_t total)
 {
     uint64_t max = m->redis.maxmemory ? m->redis.maxmemory : f->usable / total;
 
@@ -154,25 +154,26 @@ static struct mfs_memory_part memory_of_member(const struct mfs_fleet *f,
 }
 
 /* What all members have, and `extra` fresh ones that do not run yet. */
-static struct mfs_memory_part *memory_of(const struct mfs_fleet *f, const struct mfs_redis *fresh,
-                                         size_t extra)
+static struct mfs_memory_part *memory_of(const struct mfs_instances *f,
+                                         const struct mfs_redis *fresh, size_t extra)
 {
     size_t total = f->n + extra;
     struct mfs_memory_part *parts = calloc(total + 1, sizeof *parts);
 
     for (size_t i = 0; parts && i < total; i++)
-        parts[i] = i < f->n
-                       ? memory_of_member(f, &f->member[i], total)
-                       : (struct mfs_memory_part){.used = takes(&fresh[i - f->n], MFS_FLEET_EMPTY)};
+        parts[i] =
+            i < f->n
+                ? memory_of_member(f, &f->member[i], total)
+                : (struct mfs_memory_part){.used = takes(&fresh[i - f->n], MFS_INSTANCE_EMPTY)};
     return parts;
 }
 
 /* Gives member i what it should have, as far as the sum allows at this moment. */
-static void apply_one(struct mfs_fleet *f, struct mfs_memory_part *parts, size_t total, size_t i,
-                      uint64_t want)
+static void apply_one(struct mfs_instances *f, struct mfs_memory_part *parts, size_t total,
+                      size_t i, uint64_t want)
 {
     uint64_t grant = mfs_memory_grant(parts, total, f->usable, i, want);
-    struct mfs_fleet_member *m = &f->member[i];
+    struct mfs_instance *m = &f->member[i];
     struct mfs_err err = {0};
 
     if (parts[i].fixed || grant == parts[i].max || connect_member(m))
@@ -188,7 +189,7 @@ static void apply_one(struct mfs_fleet *f, struct mfs_memory_part *parts, size_t
 }
 
 /* Shrinks first, so that the sum of limits stays within bounds at every moment. */
-static void apply(struct mfs_fleet *f, struct mfs_memory_part *parts, size_t total,
+static void apply(struct mfs_instances *f, struct mfs_memory_part *parts, size_t total,
                   const uint64_t *want)
 {
     for (int grow = 0; grow <= 1; grow++) {
@@ -199,14 +200,14 @@ static void apply(struct mfs_fleet *f, struct mfs_memory_part *parts, size_t tot
     }
 }
 
-static bool divide(struct mfs_fleet *f)
+static bool divide(struct mfs_instances *f)
 {
     uint64_t write = f->node.stripe_size + f->node.stripe_size / 8; /* and what comes with it */
     struct mfs_memory_part *parts = memory_of(f, NULL, 0);
     uint64_t *want = calloc(f->n + 1, sizeof *want);
     bool urgent = false;
 
-    mfs_fleet_reckon(f, 0);
+    mfs_instances_reckon(f, 0);
     if (parts && want) {
         f->tight = mfs_memory_short(parts, f->n, f->usable);
         mfs_memory_plan(parts, f->n, f->usable, want);
@@ -219,28 +220,28 @@ static bool divide(struct mfs_fleet *f)
     return urgent;
 }
 
-static void fill_sample(const struct mfs_fleet *f, struct mfs_fleet_sample *sample)
+static void fill_sample(const struct mfs_instances *f, struct mfs_instances_sample *sample)
 {
     sample->capacity = f->usable;
     sample->net_in = f->net_in;
     sample->net_out = f->net_out;
     sample->part = f->n ? calloc(f->n, sizeof *sample->part) : NULL;
     for (size_t i = 0; i < f->n; i++) {
-        const struct mfs_fleet_member *m = &f->member[i];
+        const struct mfs_instance *m = &f->member[i];
 
         sample->used += m->used;
         sample->rss += m->rss;
         if (sample->part)
-            sample->part[sample->n++] = (struct mfs_fleet_part){m->redis.part, m->redis.incoming,
-                                                                m->silent, m->used, m->keys};
+            sample->part[sample->n++] = (struct mfs_instances_part){
+                m->redis.part, m->redis.incoming, m->silent, m->used, m->keys};
     }
 }
 
-void mfs_fleet_measure(struct mfs_fleet *f, struct mfs_fleet_sample *sample)
+void mfs_instances_measure(struct mfs_instances *f, struct mfs_instances_sample *sample)
 {
     int64_t now = mfs_clock_mono();
 
-    *sample = (struct mfs_fleet_sample){0};
+    *sample = (struct mfs_instances_sample){0};
     f->moved = 0;
     f->regular = now - f->looked_at >= REGULARLY;
     if (f->regular)
@@ -253,8 +254,8 @@ void mfs_fleet_measure(struct mfs_fleet *f, struct mfs_fleet_sample *sample)
 
 /* Copies that are on their way must fit beside all that is there; the first who writes would find
  * memory full otherwise. */
-static int check_fits(const struct mfs_fleet *f, const struct mfs_memory_part *parts, size_t total,
-                      const struct mfs_redis *fresh, size_t n, struct mfs_err *err)
+static int check_fits(const struct mfs_instances *f, const struct mfs_memory_part *parts,
+                      size_t total, const struct mfs_redis *fresh, size_t n, struct mfs_err *err)
 {
     uint64_t sum = 0;
     bool incoming = false, restored = false;
@@ -278,7 +279,8 @@ static int check_fits(const struct mfs_fleet *f, const struct mfs_memory_part *p
                        fresh[0].part, fresh[0].expected, sum, f->usable);
 }
 
-int mfs_fleet_make_room(struct mfs_fleet *f, struct mfs_redis *fresh, size_t n, struct mfs_err *err)
+int mfs_instances_make_room(struct mfs_instances *f, struct mfs_redis *fresh, size_t n,
+                            struct mfs_err *err)
 {
     size_t total = f->n + n;
     struct mfs_memory_part *parts;
@@ -287,7 +289,7 @@ int mfs_fleet_make_room(struct mfs_fleet *f, struct mfs_redis *fresh, size_t n, 
 
     for (size_t i = 0; i < f->n; i++)
         look_at(f, &f->member[i]);
-    mfs_fleet_reckon(f, n);
+    mfs_instances_reckon(f, n);
     parts = memory_of(f, fresh, n);
     if (!parts || !want)
         goto out;

@@ -1,41 +1,41 @@
-/* Errands: each is a worker of its own with one job. A worker whose job has finished has nothing
+/* Each thread is a worker of its own with one job. A worker whose job has finished has nothing
  * left to wait for, so that ending it takes no time. */
-#include "lm/jobs/errand.h"
+#include "lm/jobs/job_threads.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-struct errand {
-    struct mfs_errands *owner;
+struct job_thread {
+    struct mfs_job_threads *owner;
     struct mfs_worker *worker;
     struct mfs_watch *watch;
-    struct errand *next;
+    struct job_thread *next;
 };
 
-struct mfs_errands {
+struct mfs_job_threads {
     struct mfs_loop *loop;
-    struct errand *first;
+    struct job_thread *first;
 };
 
-struct mfs_errands *mfs_errands_create(struct mfs_loop *loop)
+struct mfs_job_threads *mfs_job_threads_create(struct mfs_loop *loop)
 {
-    struct mfs_errands *es = calloc(1, sizeof *es);
+    struct mfs_job_threads *es = calloc(1, sizeof *es);
 
     if (es)
         es->loop = loop;
     return es;
 }
 
-static void finish(struct errand *e)
+static void finish(struct job_thread *e)
 {
-    struct errand **at = &e->owner->first;
+    struct job_thread **at = &e->owner->first;
 
     while (*at != e)
         at = &(*at)->next;
     *at = e->next;
     mfs_watch_remove(e->watch);
-    mfs_worker_destroy(e->worker); /* calls `done`, which may run another errand */
+    mfs_worker_destroy(e->worker); /* calls `done`, which may run another job */
     free(e);
 }
 
@@ -45,9 +45,9 @@ static void finished(void *arg, uint32_t events)
     finish(arg);
 }
 
-int mfs_errand_run(struct mfs_errands *es, const char *name, struct mfs_job *job)
+int mfs_job_threads_run(struct mfs_job_threads *es, const char *name, struct mfs_job *job)
 {
-    struct errand *e = calloc(1, sizeof *e);
+    struct job_thread *e = calloc(1, sizeof *e);
     int rc;
 
     if (!e)
@@ -71,7 +71,7 @@ out:
     return rc;
 }
 
-void mfs_errands_destroy(struct mfs_errands *es)
+void mfs_job_threads_destroy(struct mfs_job_threads *es)
 {
     if (!es)
         return;

@@ -1,4 +1,4 @@
-/* The pulse of processes that hang, lack consent, end, come back, and talk nonsense.
+/* The health of processes that hang, lack consent, end, come back, and talk nonsense.
  * ctest: single */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,14 +16,14 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "lm/redis/pulse.h"
+#include "lm/redis/health.h"
 #include "loop_until.h"
 #include "redis_fixture.h"
 
 static struct redis_fixture *fixture;
 static struct mfs_loop *loop;
 static struct mfs_timer *timer;
-static struct mfs_pulse *pulse;
+static struct mfs_health *health;
 static int told;
 
 static void changed(void *arg)
@@ -32,11 +32,11 @@ static void changed(void *arg)
     told++;
 }
 
-static void beat(void *arg)
+static void check(void *arg)
 {
     (void)arg;
-    if (pulse)
-        mfs_pulse_beat(pulse, mfs_clock_mono());
+    if (health)
+        mfs_health_check(health, mfs_clock_mono());
 }
 
 static int setup(void **state)
@@ -45,7 +45,7 @@ static int setup(void **state)
     if (redis_fixture_start(&fixture, &(struct redis_fixture_opts){.nparts = 2, .tcp = true}))
         return -1;
     loop = mfs_loop_create();
-    timer = mfs_loop_timer(loop, 0, MFS_PULSE_NS, beat, NULL);
+    timer = mfs_loop_timer(loop, 0, MFS_HEALTH_NS, check, NULL);
     return loop && timer ? 0 : -1;
 }
 
@@ -62,8 +62,8 @@ static int teardown(void **state)
 static void begin(const char *path, const char *password)
 {
     told = 0;
-    pulse = mfs_pulse_begin(loop, path, password, changed, NULL);
-    assert_non_null(pulse);
+    health = mfs_health_begin(loop, path, password, changed, NULL);
+    assert_non_null(health);
 }
 
 static void begin_at(uint32_t part)
@@ -76,32 +76,32 @@ static void begin_at(uint32_t part)
 
 static void end(void)
 {
-    mfs_pulse_end(pulse);
-    pulse = NULL;
+    mfs_health_end(health);
+    health = NULL;
 }
 
 static bool is_silent(void *arg)
 {
     (void)arg;
-    return mfs_pulse_silent(pulse);
+    return mfs_health_silent(health);
 }
 
 static bool answers(void *arg)
 {
     (void)arg;
-    return !mfs_pulse_silent(pulse);
+    return !mfs_health_silent(health);
 }
 
 static bool is_starved(void *arg)
 {
     (void)arg;
-    return mfs_pulse_starved(pulse);
+    return mfs_health_starved(health);
 }
 
 static bool is_fed(void *arg)
 {
     (void)arg;
-    return !mfs_pulse_starved(pulse);
+    return !mfs_health_starved(health);
 }
 
 static bool is_over(void *arg)
@@ -112,7 +112,7 @@ static bool is_over(void *arg)
 /* Runs for so long that a process which does not answer would be silent twice over. */
 static void run(void)
 {
-    int64_t until = mfs_clock_mono() + 2 * (MFS_PULSE_SILENT_NS + MFS_PULSE_NS);
+    int64_t until = mfs_clock_mono() + 2 * (MFS_HEALTH_SILENT_NS + MFS_HEALTH_NS);
 
     assert_true(loop_until(loop, is_over, &until));
 }
@@ -120,9 +120,9 @@ static void run(void)
 static void nobody_is_nothing(void **state)
 {
     (void)state;
-    assert_false(mfs_pulse_silent(NULL));
-    assert_false(mfs_pulse_starved(NULL));
-    mfs_pulse_end(NULL);
+    assert_false(mfs_health_silent(NULL));
+    assert_false(mfs_health_starved(NULL));
+    mfs_health_end(NULL);
 }
 
 static void a_process_that_hangs_is_silent_until_it_goes_on(void **state)
@@ -159,7 +159,7 @@ static void a_process_without_consent_is_starved(void **state)
     assert_true(loop_until(loop, is_fed, NULL));
     assert_int_equal(kill(replica, SIGSTOP), 0);
     assert_true(loop_until(loop, is_starved, NULL));
-    assert_false(mfs_pulse_silent(pulse));
+    assert_false(mfs_health_silent(health));
     assert_int_equal(kill(replica, SIGCONT), 0);
     assert_true(loop_until(loop, is_fed, NULL));
     assert_int_equal(kill(replica, SIGSTOP), 0);
@@ -197,7 +197,7 @@ static void who_can_not_be_asked_is_silent(void **state)
     end();
     memset(path, 'x', sizeof path);
     path[sizeof path - 1] = '\0';
-    assert_null(mfs_pulse_begin(loop, path, "x", changed, NULL));
+    assert_null(mfs_health_begin(loop, path, "x", changed, NULL));
 }
 
 /* ---- a process that says what it likes ------------------------------------------------------- */
@@ -239,7 +239,7 @@ static void nonsense_is_no_answer(void **state)
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), fd;
 
     (void)state;
-    snprintf(at.sun_path, sizeof at.sun_path, "/tmp/test_lm_pulse.%d", (int)getpid());
+    snprintf(at.sun_path, sizeof at.sun_path, "/tmp/test_lm_health.%d", (int)getpid());
     assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
     assert_int_equal(listen(listener, 4), 0);
     begin(at.sun_path, "x");
@@ -256,7 +256,7 @@ static void nonsense_is_no_answer(void **state)
 
         say(fd, answer + i, 1);
         loop_until(loop, is_over, &soon);
-        assert_int_equal(mfs_pulse_silent(pulse), i + 2 < sizeof answer);
+        assert_int_equal(mfs_health_silent(health), i + 2 < sizeof answer);
     }
     assert_true(answers(NULL) && is_fed(NULL));
     end();

@@ -1,6 +1,6 @@
 /* One connection, and at most one question on it. Whatever goes wrong with it, the question stays
  * open and is asked again on another one. */
-#include "lm/redis/pulse.h"
+#include "lm/redis/health.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,10 +17,10 @@
 #define QUESTION  "mfs_term\r\n"
 #define LOGON_MAX 256
 #define REPLY_MAX 128
-#define DOUBT_MS  600                /* half a term: three questions in vain (decisions/0017) */
-#define HELD_UP   (4 * MFS_PULSE_NS) /* between two beats: it is we who did not get on */
+#define DOUBT_MS  600                 /* half a term: three questions in vain (decisions/0017) */
+#define HELD_UP   (4 * MFS_HEALTH_NS) /* between two checks: lm itself was held up */
 
-struct mfs_pulse {
+struct mfs_health {
     struct mfs_loop *loop;
     void (*changed)(void *arg);
     void *arg;
@@ -28,25 +28,25 @@ struct mfs_pulse {
     char logon[LOGON_MAX];
     int fd; /* -1: not connected */
     struct mfs_watch *watch;
-    bool greeted;    /* the answer to `logon` has come */
-    int64_t open;    /* since when the question has been; 0: it is answered */
-    int64_t beat_at; /* the last beat */
+    bool greeted;       /* the answer to `logon` has come */
+    int64_t open;       /* since when the question has been; 0: it is answered */
+    int64_t checked_at; /* the last check */
     bool silent, starved;
     char reply[REPLY_MAX];
     size_t len;
 };
 
-bool mfs_pulse_silent(const struct mfs_pulse *p)
+bool mfs_health_silent(const struct mfs_health *p)
 {
     return p && p->silent;
 }
 
-bool mfs_pulse_starved(const struct mfs_pulse *p)
+bool mfs_health_starved(const struct mfs_health *p)
 {
     return p && p->starved && !p->silent;
 }
 
-static void tell(struct mfs_pulse *p, bool silent, bool starved)
+static void tell(struct mfs_health *p, bool silent, bool starved)
 {
     bool news = p->silent != silent || p->starved != starved;
 
@@ -56,7 +56,7 @@ static void tell(struct mfs_pulse *p, bool silent, bool starved)
         p->changed(p->arg);
 }
 
-static void hang_up(struct mfs_pulse *p)
+static void hang_up(struct mfs_health *p)
 {
     mfs_watch_remove(p->watch);
     p->watch = NULL;
@@ -68,7 +68,7 @@ static void hang_up(struct mfs_pulse *p)
 /* ---- what it says ---------------------------------------------------------------------------- */
 
 /* 1: the whole answer is there, 0: not yet, -EPROTO. */
-static int parse(struct mfs_pulse *p, bool *starved)
+static int parse(struct mfs_health *p, bool *starved)
 {
     static const char ok[] = "+OK\r\n";
     long long terms, left;
@@ -95,7 +95,7 @@ static int parse(struct mfs_pulse *p, bool *starved)
 }
 
 /* 1: it has answered. */
-static int hear(struct mfs_pulse *p, bool *starved)
+static int hear(struct mfs_health *p, bool *starved)
 {
     while (p->fd >= 0) {
         ssize_t n = recv(p->fd, p->reply + p->len, REPLY_MAX - 1 - p->len, MSG_DONTWAIT);
@@ -116,7 +116,7 @@ static int hear(struct mfs_pulse *p, bool *starved)
     return 0;
 }
 
-static void listen_to(struct mfs_pulse *p)
+static void listen_to(struct mfs_health *p)
 {
     bool starved;
 
@@ -134,7 +134,7 @@ static void ready(void *arg, uint32_t events)
 
 /* ---- what it is asked ------------------------------------------------------------------------ */
 
-static void dial(struct mfs_pulse *p)
+static void dial(struct mfs_health *p)
 {
     p->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     p->greeted = false;
@@ -146,7 +146,7 @@ static void dial(struct mfs_pulse *p)
         hang_up(p);
 }
 
-static void say(struct mfs_pulse *p, const char *text)
+static void say(struct mfs_health *p, const char *text)
 {
     size_t n = strlen(text);
 
@@ -154,7 +154,7 @@ static void say(struct mfs_pulse *p, const char *text)
         hang_up(p);
 }
 
-static void ask(struct mfs_pulse *p)
+static void ask(struct mfs_health *p)
 {
     if (p->fd < 0) {
         dial(p);
@@ -163,16 +163,16 @@ static void ask(struct mfs_pulse *p)
     say(p, QUESTION);
 }
 
-void mfs_pulse_beat(struct mfs_pulse *p, int64_t now)
+void mfs_health_check(struct mfs_health *p, int64_t now)
 {
-    bool late = p->beat_at && now - p->beat_at > HELD_UP, lost;
+    bool late = p->checked_at && now - p->checked_at > HELD_UP, lost;
 
-    p->beat_at = now;
+    p->checked_at = now;
     if (p->open)
         listen_to(p); /* before anything is said about it */
     if (p->open && late)
         p->open = now;
-    if (p->open && now - p->open >= MFS_PULSE_SILENT_NS)
+    if (p->open && now - p->open >= MFS_HEALTH_SILENT_NS)
         tell(p, true, p->starved);
     lost = p->fd < 0;
     if (p->open && !lost)
@@ -184,14 +184,15 @@ void mfs_pulse_beat(struct mfs_pulse *p, int64_t now)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-struct mfs_pulse *mfs_pulse_begin(struct mfs_loop *loop, const char *unix_path,
-                                  const char *admin_password, void (*changed)(void *arg), void *arg)
+struct mfs_health *mfs_health_begin(struct mfs_loop *loop, const char *unix_path,
+                                    const char *admin_password, void (*changed)(void *arg),
+                                    void *arg)
 {
-    struct mfs_pulse *p = calloc(1, sizeof *p);
+    struct mfs_health *p = calloc(1, sizeof *p);
 
     if (!p)
         return NULL;
-    *p = (struct mfs_pulse){
+    *p = (struct mfs_health){
         .loop = loop, .changed = changed, .arg = arg, .fd = -1, .to.sun_family = AF_UNIX};
     if (mfs_text_format(p->to.sun_path, sizeof p->to.sun_path, "%s", unix_path) ||
         mfs_text_format(p->logon, sizeof p->logon, "AUTH %s %s\r\n", MFS_REDIS_ADMIN,
@@ -202,7 +203,7 @@ struct mfs_pulse *mfs_pulse_begin(struct mfs_loop *loop, const char *unix_path,
     return p;
 }
 
-void mfs_pulse_end(struct mfs_pulse *p)
+void mfs_health_end(struct mfs_health *p)
 {
     if (!p)
         return;
