@@ -19,14 +19,14 @@
 #include "cm/change/scale_impl.h"
 #include "cm/state/weights.h"
 
-#define LOOK       MFS_SEC
-#define AGAIN      (5 * MFS_SEC) /* until a plan that was not worth it is weighed again */
-#define TELL_AGAIN (300 * MFS_SEC)
-#define RELIEF     (10 * MFS_SEC) /* after the last look that found a node to relieve */
-#define AHEAD      3              /* looks: a plan and the first moves take so long */
-#define LATELY     0.1            /* of the traffic's mean: each second's part */
-#define HELPS      0.02           /* of its room: so much less must the fullest node hold */
-#define FULL       0.85 /* of its rate: a link carries no more, but for what is seen late */
+#define LOOK         MFS_SEC
+#define AGAIN        (5 * MFS_SEC) /* until a plan that was not worth it is weighed again */
+#define REPORT_AGAIN (300 * MFS_SEC)
+#define RELIEF       (10 * MFS_SEC) /* after the last look that found a node to relieve */
+#define AHEAD        3              /* looks: a plan and the first moves take so long */
+#define LATELY       0.1            /* of the traffic's mean: each second's part */
+#define HELPS        0.02           /* of its room: so much less must the fullest node hold */
+#define FULL         0.85 /* of its rate: a link carries no more, but for what is seen late */
 
 struct mfs_auto_rebalance {
     struct mfs_cm *cm;
@@ -37,7 +37,7 @@ struct mfs_auto_rebalance {
     double full;            /* 0..1, a mean: the link that sets the pace is full */
     bool full_now;          /* it was at the last look */
     int64_t next;           /* no plan before */
-    int64_t told;           /* that it was not worth it */
+    int64_t declined_at;    /* that it was not worth it */
     int64_t relief_until;   /* room is being made */
     struct mfs_pause pause; /* after failures */
     bool under_way;         /* our own change */
@@ -306,11 +306,11 @@ static void relieve(struct mfs_auto_rebalance *a, const struct picture *p,
     begin(a, false, why);
 }
 
-static void tell_declined(struct mfs_auto_rebalance *a, const char *why)
+static void report_declined(struct mfs_auto_rebalance *a, const char *why)
 {
-    if (a->told && mfs_clock_mono() < a->told + TELL_AGAIN)
+    if (a->declined_at && mfs_clock_mono() < a->declined_at + REPORT_AGAIN)
         return;
-    a->told = mfs_clock_mono();
+    a->declined_at = mfs_clock_mono();
     mfs_event_add(a->cm->paths->events, "cm", "rebalance-not-worth", "%s", why);
 }
 
@@ -329,9 +329,9 @@ static void follow(struct mfs_auto_rebalance *a, const struct picture *p,
     snprintf(why, sizeof why, "bandwidth: %s%s", who, v.why);
     if (!v.better || (v.worth && begin(a, is_full(a), why))) {
         mfs_rebalance_policy_planned(a->watch);
-        a->told = 0;
+        a->declined_at = 0;
     } else if (!v.worth) {
-        tell_declined(a, why);
+        report_declined(a, why);
     }
 }
 

@@ -15,7 +15,7 @@
 
 #define LOOK   MFS_SEC
 #define CHANGE 0.05 /* of the former: less is not noted */
-#define SLACK  0.1  /* of what was told: so much less is no other finding */
+#define SLACK  0.1  /* of what was configured: so much less is no other finding */
 #define NEWS   0.2  /* of the former: less is no event */
 
 struct mfs_bandwidth_estimates {
@@ -52,11 +52,11 @@ static bool differ(double a, double b, double part)
     return fabs(a - b) > part * fmax(a, b);
 }
 
-static double told(const struct mfs_cm *cm, const struct mfs_cm_node *n)
+static double configured(const struct mfs_cm *cm, const struct mfs_cm_node *n)
 {
     double rate = 0;
 
-    mfs_weights_told(cm->state.bandwidth, n->slot, &rate, NULL); /* it has been checked */
+    mfs_weights_configured(cm->state.bandwidth, n->slot, &rate, NULL); /* it has been checked */
     return rate;
 }
 
@@ -64,7 +64,7 @@ static double told(const struct mfs_cm *cm, const struct mfs_cm_node *n)
 static void adopt(struct mfs_bandwidth_estimates *b, struct mfs_node *n)
 {
     if (n->record->bandwidth != n->bandwidth_known &&
-        strcmp(n->record->bandwidth_from, MFS_BANDWIDTH_TOLD) != 0)
+        strcmp(n->record->bandwidth_from, MFS_BANDWIDTH_CONFIGURED) != 0)
         mfs_estimator_recall(b->estimator, n->record->id, n->record->bandwidth);
     n->bandwidth_known = n->record->bandwidth;
 }
@@ -74,7 +74,7 @@ static const char *origin(const struct mfs_cm_node *n, double rate, double ceili
     if (rate <= 0)
         return "";
     if (rate == ceiling)
-        return MFS_BANDWIDTH_TOLD;
+        return MFS_BANDWIDTH_CONFIGURED;
     if (!strcmp(n->bandwidth_from, MFS_BANDWIDTH_PROBED) && !differ(rate, n->bandwidth, CHANGE))
         return MFS_BANDWIDTH_PROBED;
     return MFS_BANDWIDTH_OBSERVED;
@@ -98,7 +98,7 @@ static void tell(const struct mfs_cm *cm, const struct mfs_cm_node *n, double ra
 static bool take(struct mfs_bandwidth_estimates *b, struct mfs_node *n)
 {
     double rate = mfs_estimator_capacity(b->estimator, n->record->id),
-           most = told(b->cm, n->record);
+           most = configured(b->cm, n->record);
     const char *from;
 
     if (most > 0 && (rate <= 0 || rate > (1 - SLACK) * most))

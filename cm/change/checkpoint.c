@@ -61,7 +61,7 @@ static void destroy(struct mfs_checkpointing *k)
     free(k);
 }
 
-static void tell_failure(struct mfs_checkpointing *k)
+static void report_failure(struct mfs_checkpointing *k)
 {
     mfs_event_add(k->cm->paths->events, "cm", "checkpoint-failed", "%s: %s", k->dir,
                   k->failure.msg);
@@ -103,7 +103,7 @@ static void dropped(struct mfs_checkpointing *k)
         if (k->timer)
             return;
     }
-    tell_failure(k);
+    report_failure(k);
     destroy(k);
 }
 
@@ -283,7 +283,7 @@ static void begin(void *arg)
     failed(k, -EBUSY, "",
            "nodes or partitions are being changed; try again when that is done "
            "(cm status)");
-    tell_failure(k);
+    report_failure(k);
     destroy(k);
 }
 
@@ -354,7 +354,7 @@ static void give_up(struct mfs_checkpointing *k, const char *why)
     k->failure.code = 0;
     failed(k, -ECANCELED, "", why);
     if (k->timer) { /* between two attempts */
-        tell_failure(k);
+        report_failure(k);
         destroy(k);
         return;
     }

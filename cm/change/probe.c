@@ -241,7 +241,7 @@ static uint32_t choose_nodes(const struct mfs_cm *cm, const uint32_t *node, uint
     for (uint32_t i = 0; i < n; i++) {
         const struct mfs_node *there = mfs_nodes_find(cm, node[i]);
 
-        if (there && there->conn && strcmp(there->record->bandwidth_from, MFS_BANDWIDTH_TOLD))
+        if (there && there->conn && strcmp(there->record->bandwidth_from, MFS_BANDWIDTH_CONFIGURED))
             out[chosen++] = node[i];
     }
     return cm->state.nnodes > 1 ? chosen : 0;

@@ -76,8 +76,8 @@ static void fill_report(const struct mfs_cm *cm, struct mfs_scale_report *r)
     r->duration_ms = (double)(now() - sc->began) / 1e3;
 }
 
-static void tell_waiters(struct mfs_scale *s, const struct mfs_err *err,
-                         const struct mfs_scale_report *r)
+static void notify_waiters(struct mfs_scale *s, const struct mfs_err *err,
+                           const struct mfs_scale_report *r)
 {
     while (s->waiters) {
         struct mfs_scale_waiter *w = s->waiters;
@@ -111,7 +111,7 @@ static void finish(struct mfs_scale *s)
     cm->state.scale = (struct mfs_cm_scale){0};
     mfs_scale_set_step(s, "");
     cm->scale = NULL; /* who hears of the end may begin the next */
-    tell_waiters(s, s->failure.code ? &s->failure : NULL, s->failure.code ? NULL : &r);
+    notify_waiters(s, s->failure.code ? &s->failure : NULL, s->failure.code ? NULL : &r);
     destroy(s);
 }
 
@@ -262,7 +262,7 @@ void mfs_scale_undo(struct mfs_scale *s)
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
-static void tell_begin(const struct mfs_cm *cm, const struct mfs_scale_draft *d, const char *who)
+static void report_begin(const struct mfs_cm *cm, const struct mfs_scale_draft *d, const char *who)
 {
     mfs_event_add(cm->paths->events, "cm", "scale",
                   "%u -> %s, by %s: %s of %s used (%.1f%%); %s, %s to move, %s", d->from,
@@ -351,7 +351,7 @@ static int begin(struct mfs_cm *cm, const struct mfs_scale_draft *d, const char 
         return mfs_err_set(err, rc, "cannot begin: %s", strerror(-rc));
     }
     cm->scale = s;
-    tell_begin(cm, d, who);
+    report_begin(cm, d, who);
     if (d->ncoming)
         mfs_scale_come(s);
     else
@@ -372,7 +372,7 @@ static int join_or_refuse(struct mfs_cm *cm, const struct mfs_msg_scale *what, m
                        sc->from, MFS_TEXT_COUNT(sc->to, "node"), sc->who, sc->step);
 }
 
-static void tell_plan(const struct mfs_scale_draft *d, mfs_scale_done *done, void *arg)
+static void report_plan(const struct mfs_scale_draft *d, mfs_scale_done *done, void *arg)
 {
     struct mfs_scale_report r = {.from = d->from,
                                  .to = d->to,
@@ -401,7 +401,7 @@ int mfs_scale_begin(struct mfs_cm *cm, const struct mfs_msg_scale *what, const c
     if (rc)
         return rc;
     if (what->dry_run || (d.from == d.to && !d.plan.nmoves)) /* it is so already */
-        tell_plan(&d, done, arg);
+        report_plan(&d, done, arg);
     else
         rc = begin(cm, &d, who, done, arg, err);
     mfs_scale_draft_clear(&d);
@@ -468,7 +468,7 @@ void mfs_scale_stop(struct mfs_cm *cm)
     mfs_timer_cancel(s->timer);
     s->timer = NULL;
     mfs_err_set(&err, -ECANCELED, "the deployment is being stopped");
-    tell_waiters(s, &err, NULL);
+    notify_waiters(s, &err, NULL);
 }
 
 void mfs_scale_fini(struct mfs_cm *cm)

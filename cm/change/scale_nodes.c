@@ -232,9 +232,9 @@ static bool may_answer(const struct mfs_node *n, int64_t left)
 }
 
 /* SIGTERM means the same to it. */
-static void tell_to_stop(struct mfs_node *n)
+static void send_stop(struct mfs_node *n)
 {
-    n->told = true;
+    n->stop_sent = true;
     mfs_timer_cancel(n->restart);
     n->restart = NULL;
     if (!n->conn || mfs_conn_request(n->conn, MFS_MSG_STOP, NULL, GO_TIME, stopped, n))
@@ -306,16 +306,16 @@ static void look(void *arg)
 
         if (!mfs_nodes_goes(n))
             continue;
-        if (!n->told && mfs_cm_state_count(&cm->state, n->record->id)) {
+        if (!n->stop_sent && mfs_cm_state_count(&cm->state, n->record->id)) {
             filled = true; /* a replica there has taken over */
             continue;
         }
         any = true;
         if (needed(n) && left > 0 && may_answer(n, left))
             continue;
-        if (!n->told && (n->conn || n->proc.pid))
-            tell_to_stop(n);
-        else if (!n->told && may_find_us(n, now))
+        if (!n->stop_sent && (n->conn || n->proc.pid))
+            send_stop(n);
+        else if (!n->stop_sent && may_find_us(n, now))
             continue;
         else if (has_ended(n, left))
             forget(n);

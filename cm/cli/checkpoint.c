@@ -40,7 +40,7 @@ static int ask(struct mfs_verb_call *call, const struct mfs_manifest_draft *d,
     struct mfs_msg_checkpoint what = {0};
     struct mfs_long_call c = {.type = MFS_MSG_CHECKPOINT,
                               .body = &what,
-                              .unheard = "the checkpoint is given up",
+                              .if_silent = "the checkpoint is given up",
                               .terminal = isatty(STDERR_FILENO),
                               .reply = made};
     int rc;

@@ -36,14 +36,14 @@ static void end(struct calling *s, const struct mfs_err *err)
     mfs_loop_stop(s->loop);
 }
 
-static void told(void *arg, const struct mfs_err *err, const void *reply)
+static void progress_arrived(void *arg, const struct mfs_err *err, const void *reply)
 {
     struct calling *s = arg;
     struct mfs_buf b;
 
     s->asked = false;
     if (err && err->code == -ETIMEDOUT) {
-        mfs_err_set(&s->err, -ETIMEDOUT, "cm does not answer; %s", s->call->unheard);
+        mfs_err_set(&s->err, -ETIMEDOUT, "cm does not answer; %s", s->call->if_silent);
         end(s, NULL);
     }
     if (err || !s->call->terminal || s->ended)
@@ -61,7 +61,7 @@ static void ask(void *arg)
     struct calling *s = arg;
 
     if (s->conn && !s->asked &&
-        !mfs_conn_request(s->conn, MFS_MSG_PROGRESS, NULL, ALIVE_TIME, told, s))
+        !mfs_conn_request(s->conn, MFS_MSG_PROGRESS, NULL, ALIVE_TIME, progress_arrived, s))
         s->asked = true;
 }
 

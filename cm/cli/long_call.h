@@ -13,10 +13,10 @@
 struct mfs_long_call {
     enum mfs_msg type;
     const void *body;
-    const char *unheard; /* what becomes of it if cm does not answer any more, for the message */
-    bool terminal;       /* show the progress on stderr */
-    void *reply;         /* of the type's size; clear it with mfs_schema_clear */
-    bool tried, begun;   /* results: cm was found; it was asked */
+    const char *if_silent; /* what becomes of it if cm does not answer any more, for the message */
+    bool terminal;         /* show the progress on stderr */
+    void *reply;           /* of the type's size; clear it with mfs_schema_clear */
+    bool tried, begun;     /* results: cm was found; it was asked */
 };
 
 /* Blocks until it is answered, or cm does not live. 0 or a negative errno with the reason. */

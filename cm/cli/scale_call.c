@@ -58,7 +58,7 @@ int mfs_scale_call(struct mfs_verb_call *call, const char *how, uint32_t n, stru
     struct mfs_scale_report report;
     struct mfs_long_call ask = {.type = MFS_MSG_SCALE,
                                 .body = &what,
-                                .unheard = "the change goes on when it does (see cm status)",
+                                .if_silent = "the change goes on when it does (see cm status)",
                                 .terminal = isatty(STDERR_FILENO) && !what.dry_run,
                                 .reply = &report};
     int rc;

@@ -98,7 +98,7 @@ static void say_covered(const struct mfs_cm_state *st)
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 /* The daemon is gone: why, and the end of the log that tells more. */
-static int tell_failure(const struct start *s, struct mfs_err *err)
+static int report_failure(const struct start *s, struct mfs_err *err)
 {
     const char *rest;
     struct mfs_buf b;
@@ -185,7 +185,7 @@ static int run_daemon(struct start *s, struct mfs_err *err)
         return rc;
     rc = wait_running(s, &daemon, err);
     if (rc == -ECHILD)
-        rc = tell_failure(s, err);
+        rc = report_failure(s, err);
     if (rc && s->ours)
         undo(s, &daemon);
     return rc;

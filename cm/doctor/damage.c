@@ -15,16 +15,16 @@
 #define CHECK      "damaged files"
 
 /* Of a process that was started anew without the bytes that it had: not "0 stripes …". */
-static bool tells_of_loss(const struct mfs_event *e)
+static bool is_loss(const struct mfs_event *e)
 {
     return !strcmp(e->what, "redis-revived") && !strstr(e->text, " 0 stripes ");
 }
 
-static bool line_tells(const char *line, size_t len)
+static bool line_is_loss(const char *line, size_t len)
 {
     struct mfs_event e = {0};
     struct mfs_err err;
-    bool so = !mfs_schema_decode(&mfs_event_schema, line, len, &e, &err) && tells_of_loss(&e);
+    bool so = !mfs_schema_decode(&mfs_event_schema, line, len, &e, &err) && is_loss(&e);
 
     mfs_schema_clear(&mfs_event_schema, &e);
     return so;
@@ -43,7 +43,7 @@ static bool any_loss(const struct mfs_doctor_case *c)
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         size_t len = (size_t)((stop ? stop : end) - at);
 
-        any = line_tells(at, len);
+        any = line_is_loss(at, len);
         at += len + 1;
     }
     mfs_buf_fini(&b);
@@ -94,7 +94,7 @@ static void count(struct mfs_doctor_case *c)
 
 void mfs_doctor_damage(struct mfs_doctor_case *c)
 {
-    if (c->parts_bad || !c->told)
+    if (c->parts_bad || !c->answered)
         return; /* it would not answer; others have said why */
     if (any_loss(c))
         count(c);

@@ -143,7 +143,8 @@ static int make_nodes(struct mfs_doctor_case *c)
 /* cm that says "degraded" has its reasons, which others have found, or which will pass. */
 static void check_whole(struct mfs_doctor_case *c, size_t failed_before)
 {
-    if (!c->told || !strcmp(c->status.state, "running") || !strcmp(c->status.state, "scaling") ||
+    if (!c->answered || !strcmp(c->status.state, "running") ||
+        !strcmp(c->status.state, "scaling") ||
         mfs_doctor_count(c->d, MFS_DOCTOR_FAIL) > failed_before)
         return;
     mfs_doctor_add(c->d, MFS_DOCTOR_WARN, "deployment", "it is %s", c->status.state);

@@ -51,7 +51,7 @@ static void ask_cm(struct mfs_doctor_case *c)
         mfs_clock_sleep(REPORT_TIME);
         rc = get_status(c, &err);
     }
-    c->told = !rc;
+    c->answered = !rc;
     if (rc) {
         mfs_doctor_add(c->d, MFS_DOCTOR_FAIL, "cm", "process %d does not answer: %s",
                        (int)c->daemon.pid, err.msg);
@@ -87,9 +87,9 @@ static void check_cm(struct mfs_doctor_case *c)
 
 /* ---- lm -------------------------------------------------------------------------------------- */
 
-static const struct mfs_status_node *told_of(const struct mfs_doctor_case *c, uint32_t id)
+static const struct mfs_status_node *status_of(const struct mfs_doctor_case *c, uint32_t id)
 {
-    for (uint32_t i = 0; c->told && i < c->status.nnodes; i++)
+    for (uint32_t i = 0; c->answered && i < c->status.nnodes; i++)
         if (c->status.node[i].id == id)
             return &c->status.node[i];
     return NULL;
@@ -116,7 +116,7 @@ static int ask_lm(const struct mfs_doctor_case *c, uint32_t id, struct mfs_err *
 static void lm_gone(struct mfs_doctor_case *c, const char *check)
 {
     mfs_doctor_add(c->d, MFS_DOCTOR_FAIL, check, "no process runs; the node's data go on without");
-    if (c->told)
+    if (c->answered)
         mfs_doctor_advise(c->d,
                           "wait: cm starts it again within 30 s; if not, cm events%s tells "
                           "why",
@@ -194,7 +194,7 @@ static bool check_process(struct mfs_doctor_case *c, uint32_t id, const char *ch
 static void check_lm(struct mfs_doctor_case *c, uint32_t i)
 {
     const struct mfs_cm_node *node = &c->state.node[i];
-    const struct mfs_status_node *s = told_of(c, node->id);
+    const struct mfs_status_node *s = status_of(c, node->id);
     struct mfs_proc p = mfs_doctor_noted(c, node->id, "lm.pid");
     struct mfs_doctor_node *n = &c->node[i];
     char check[MFS_NAME_MAX + 16];

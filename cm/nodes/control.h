@@ -41,9 +41,9 @@ struct mfs_node {
     int64_t delay;              /* before the next restart, ns */
     bool done;                  /* with the present step of the start */
     enum mfs_cm_step step;      /* while it is coming to a running deployment */
-    bool told;                  /* to stop, as it leaves */
+    bool stop_sent;             /* as it leaves */
     bool clientless;            /* at the end: its clients have ended, or nobody can ask it */
-    int64_t heard;              /* when it last said anything (with replicas only) */
+    int64_t last_contact;       /* when its last message came (with replicas only) */
     int64_t lost_at;            /* when somebody was last told that it is lost (trust.h) */
     uint64_t has;               /* epoch of the newest table that it and its clients have */
     int64_t over_since;         /* it holds more than it may (with replicas only); 0: it does not */

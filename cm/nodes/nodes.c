@@ -31,7 +31,7 @@ static struct mfs_node *make(struct mfs_cm *cm)
     if (n) {
         n->cm = cm;
         n->delay = MFS_RESTART_FIRST;
-        n->heard = n->lost_at = mfs_clock_mono(); /* what a cm before us has said may hold */
+        n->last_contact = n->lost_at = mfs_clock_mono(); /* what a cm before us has said may hold */
     }
     return n;
 }

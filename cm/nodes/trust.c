@@ -18,7 +18,7 @@ void mfs_trust_has(struct mfs_node *n, uint64_t epoch)
  */
 static bool may_trust(const struct mfs_node *n, uint64_t epoch, int64_t since, int64_t now)
 {
-    int64_t from = n->heard < since ? n->heard : since;
+    int64_t from = n->last_contact < since ? n->last_contact : since;
 
     return n->has < epoch && now - from < MFS_TRUST_OVER;
 }
@@ -44,7 +44,7 @@ static void list_lost(struct mfs_cm *cm, int64_t now, struct mfs_msg_beat_reply 
         struct mfs_node *n = cm->nodes[i];
         struct mfs_lost_node *more;
 
-        if (now - n->heard < MFS_TRUST_LOST)
+        if (now - n->last_contact < MFS_TRUST_LOST)
             continue;
         more = reallocarray(m->lost, m->nlost + 1, sizeof *more);
         if (!more)
@@ -68,7 +68,7 @@ void mfs_trust_on_beat(struct mfs_conn *c, uint64_t id, const void *body, void *
         return;
     }
     if (n)
-        n->heard = now;
+        n->last_contact = now;
     if (n && now - n->lost_at < MFS_TRUST_OVER) {
         mfs_conn_fail(c, id, -EAGAIN, "others have just been told that this node is lost");
         return;

@@ -74,7 +74,7 @@ static struct mfs_migrate *get(struct mfs_cm *cm)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void tell_end(struct mfs_migrate *g, struct mfs_migrate_each *each)
+static void report_end(struct mfs_migrate *g, struct mfs_migrate_each *each)
 {
     struct mfs_migrate_result r;
     mfs_migrate_done *done = g->done;
@@ -108,7 +108,7 @@ static void check_end(struct mfs_migrate *g)
         if (g->one[i]->listed && !g->one[i]->move.settled)
             return;
     each = calloc(g->n + 1, sizeof *each);
-    tell_end(g, each);
+    report_end(g, each);
     free(each);
 }
 

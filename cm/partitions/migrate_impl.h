@@ -47,7 +47,7 @@ struct mfs_migrate_one *mfs_migrate_choose(struct mfs_migrate *g, int64_t now);
 void mfs_migrate_check_idle(struct mfs_migrate *g, int64_t now);
 void mfs_migrate_give_up(struct mfs_migrate_one *o, int code, const char *why); /* unbegun */
 
-/* migrate_tell.c */
+/* migrate_report.c */
 void mfs_migrate_sample(struct mfs_migrate *g, int64_t now);
 uint64_t mfs_migrate_arrived(const struct mfs_migrate *g); /* bytes of the list */
 /* Tells the events and fills *r but its `each`. */

@@ -30,13 +30,13 @@
 #include "cm/partitions/migrate.h"
 #include "cm/partitions/replicas_impl.h"
 
-#define TICK        (100 * MFS_MSEC)
-#define COPIES_MOST 4                /* at a time */
-#define PAUSE       (200 * MFS_MSEC) /* before what failed is tried again, … */
-#define PAUSE_MOVE  (2 * MFS_SEC)    /* between two looks at how they are spread */
-#define PAUSE_COPY  (2 * MFS_SEC)    /* … and before another copy is begun */
-#define AVOIDED     (30 * MFS_SEC)   /* a node at which one has failed, if there is another */
-#define UNHEARD     (10 * MFS_SEC)   /* a node that is to have a copy: it hangs */
+#define TICK         (100 * MFS_MSEC)
+#define COPIES_MOST  4                /* at a time */
+#define PAUSE        (200 * MFS_MSEC) /* before what failed is tried again, … */
+#define PAUSE_MOVE   (2 * MFS_SEC)    /* between two looks at how they are spread */
+#define PAUSE_COPY   (2 * MFS_SEC)    /* … and before another copy is begun */
+#define AVOIDED      (30 * MFS_SEC)   /* a node at which one has failed, if there is another */
+#define SILENCE_MOST (10 * MFS_SEC)   /* a node that is to have a copy: it hangs */
 
 static const char *node_name(const struct mfs_cm *cm, uint32_t id)
 {
@@ -66,7 +66,7 @@ int mfs_replica_enter(struct mfs_replica *r, const char *step)
     return 0;
 }
 
-static void tell_dropped(struct mfs_replica *r, const char *why)
+static void report_dropped(struct mfs_replica *r, const char *why)
 {
     const struct mfs_cm_part *p = mfs_replica_state(r);
 
@@ -78,7 +78,7 @@ static void drop(struct mfs_replica *r, const char *why)
 {
     if (mfs_replica_enter(r, MFS_REPLICA_DROP))
         return;
-    tell_dropped(r, why);
+    report_dropped(r, why);
     r->table_due = true;
 }
 
@@ -134,7 +134,7 @@ static void at_copy(struct mfs_replica *r, int64_t now)
         drop(r, "the partition's process has ended");
     else if (mfs_replica_crowds(r, now))
         relieve(r, now);
-    else if (mfs_replicas_unheard(r->cm, mfs_replica_state(r)->replica_node, now) >= UNHEARD ||
+    else if (mfs_replicas_silence(r->cm, mfs_replica_state(r)->replica_node, now) >= SILENCE_MOST ||
              (!mfs_replica_ask(r) &&
               mfs_replicas_silent(r->cm, mfs_replica_state(r)->replica_node, now)))
         drop(r, "its node is out of reach");
@@ -180,11 +180,11 @@ static void at_take(struct mfs_replica *r, int64_t now)
 
     /* Whether it has withdrawn its consent or not: nobody knows of it as the partition yet, and
      * whoever ends it first makes sure that nobody ever does. */
-    if (!n || n->told)
+    if (!n || n->stop_sent)
         drop(r, "its node has left");
     else if (r->took.port && r->replica_dead)
         drop(r, "its process has ended, too");
-    else if (mfs_replica_told(r, now))
+    else if (mfs_replica_revoked(r, now))
         promote(r);
     else if (!mfs_replica_in_trouble(r, now) && mfs_replicas_silent(r->cm, p->replica_node, now))
         drop(r, "its node is out of reach, and the partition's is back");
@@ -280,7 +280,7 @@ static void promote(struct mfs_replica *r)
 
 static void taken(struct mfs_replica *r, const struct mfs_msg_take_reply *reply)
 {
-    if (mfs_replica_tell(r, reply))
+    if (mfs_replica_revoke(r, reply))
         r->again_at = mfs_clock_mono() + PAUSE; /* it will be answered the same way */
 }
 
@@ -367,7 +367,7 @@ uint32_t mfs_replicas_missing(const struct mfs_cm *cm)
     return n;
 }
 
-static void tell_whole(struct mfs_replicas *g)
+static void report_whole(struct mfs_replicas *g)
 {
     bool whole = !mfs_replicas_missing(g->cm);
 
@@ -391,7 +391,7 @@ static void spread(struct mfs_replicas *g, int64_t now)
 }
 
 /* So those that have taken over may serve now, not only at the next tick. */
-void mfs_replicas_heard(struct mfs_replicas *g)
+void mfs_replicas_table_pushed(struct mfs_replicas *g)
 {
     int64_t now = mfs_clock_mono();
 
@@ -410,7 +410,7 @@ static void tick(void *arg)
     mfs_replicas_end_stale(g, now);
     for (uint32_t i = 0; i < g->cm->state.nparts; i++)
         mfs_replica_step(&g->one[i], now);
-    tell_whole(g);
+    report_whole(g);
     spread(g, now);
 }
 
@@ -459,8 +459,8 @@ int mfs_replicas_begin(struct mfs_cm *cm)
         g->one[i].table_due = mfs_replica_in(&g->one[i], MFS_REPLICA_DROP);
     }
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        cm->nodes[i]->heard = mfs_clock_mono(); /* they have to find us first */
-    cm->subscriber_left = mfs_clock_mono();     /* likewise those of a cm before us */
+        cm->nodes[i]->last_contact = mfs_clock_mono(); /* they have to find us first */
+    cm->subscriber_left = mfs_clock_mono();            /* likewise those of a cm before us */
     g->tick = mfs_loop_timer(cm->loop, TICK, TICK, tick, g);
     return g->tick ? 0 : -ENOMEM;
 }

@@ -146,14 +146,14 @@ bool mfs_replicas_silent(const struct mfs_cm *cm, uint32_t node, int64_t now)
 {
     const struct mfs_node *n = mfs_nodes_find(cm, node);
 
-    return !n || !n->conn || now - n->heard >= SILENT;
+    return !n || !n->conn || now - n->last_contact >= SILENT;
 }
 
-int64_t mfs_replicas_unheard(const struct mfs_cm *cm, uint32_t node, int64_t now)
+int64_t mfs_replicas_silence(const struct mfs_cm *cm, uint32_t node, int64_t now)
 {
     const struct mfs_node *n = mfs_nodes_find(cm, node);
 
-    return n ? now - n->heard : INT64_MAX;
+    return n ? now - n->last_contact : INT64_MAX;
 }
 
 /* ---- stale processes ------------------------------------------------------------------------- */

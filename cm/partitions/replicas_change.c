@@ -22,7 +22,7 @@ static void pushed(void *arg, int64_t took, uint32_t missing)
     (void)took;
     (void)missing;
     if (cm->replicas && mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
-        mfs_replicas_heard(cm->replicas);
+        mfs_replicas_table_pushed(cm->replicas);
 }
 
 /* While it can't be written all wait for that, and one tries now and then. */
@@ -105,7 +105,7 @@ int mfs_replica_add_stale(struct mfs_cm *cm, uint32_t node, uint32_t part, const
     return 0;
 }
 
-int mfs_replica_tell(struct mfs_replica *r, const struct mfs_msg_take_reply *reply)
+int mfs_replica_revoke(struct mfs_replica *r, const struct mfs_msg_take_reply *reply)
 {
     struct mfs_cm *cm = r->cm;
     struct mfs_table *t = next_table(cm);
@@ -118,14 +118,14 @@ int mfs_replica_tell(struct mfs_replica *r, const struct mfs_msg_take_reply *rep
     if (rc)
         return rc;
     r->took = *reply;
-    r->told_epoch = cm->state.table->epoch;
-    r->told_at = mfs_clock_mono();
+    r->revoked_epoch = cm->state.table->epoch;
+    r->revoked_at = mfs_clock_mono();
     return 0;
 }
 
-bool mfs_replica_told(const struct mfs_replica *r, int64_t now)
+bool mfs_replica_revoked(const struct mfs_replica *r, int64_t now)
 {
-    return r->took.port && mfs_trust_over(r->cm, r->told_epoch, r->told_at, now);
+    return r->took.port && mfs_trust_over(r->cm, r->revoked_epoch, r->revoked_at, now);
 }
 
 /* What was the replica, in the state … */

@@ -25,8 +25,8 @@ struct mfs_replica {
     bool shown;                     /* its partition serves by terms, and the table says so */
     bool table_due;                 /* the table does not say yet what the state says */
     struct mfs_msg_take_reply took; /* it has taken over; port 0: not that we know */
-    uint64_t told_epoch;            /* everybody is told so by this table … */
-    int64_t told_at;                /* … since then */
+    uint64_t revoked_epoch;         /* everybody is told so by this table … */
+    int64_t revoked_at;             /* … since then */
 };
 
 struct mfs_replicas {
@@ -46,7 +46,8 @@ struct mfs_replicas {
  * returned. What led to the step does so again, a moment later. */
 int mfs_replica_enter(struct mfs_replica *r, const char *step);
 void mfs_replica_step(struct mfs_replica *r, int64_t now); /* what is due now */
-void mfs_replicas_heard(struct mfs_replicas *g); /* all who could be told of a table have been */
+void mfs_replicas_table_pushed(
+    struct mfs_replicas *g); /* all who could be told of a table have been */
 
 static inline struct mfs_cm_part *mfs_replica_state(const struct mfs_replica *r)
 {
@@ -66,7 +67,7 @@ void mfs_replica_answer(struct mfs_replica *r, const struct mfs_err *err, const 
 void mfs_replicas_end_stale(struct mfs_replicas *g, int64_t now); /* one process after the other */
 void mfs_replicas_forget_stale_call(struct mfs_replicas *g);
 bool mfs_replicas_silent(const struct mfs_cm *cm, uint32_t node, int64_t now);
-int64_t mfs_replicas_unheard(const struct mfs_cm *cm, uint32_t node, int64_t now); /* since, ns */
+int64_t mfs_replicas_silence(const struct mfs_cm *cm, uint32_t node, int64_t now); /* since, ns */
 
 /* replicas_news.c: what is known. Has the partition's process ended, or is it or its node out of
  * reach? */
@@ -100,9 +101,9 @@ int mfs_replicas_note(struct mfs_cm *cm);
 int mfs_replica_show(struct mfs_replica *r, bool shown);
 /* The replica has taken over: has everybody forget what the process before it may have granted
  * without its knowledge. Nobody knows of the replica as the partition yet. Then, when
- * mfs_replica_told says so … */
-int mfs_replica_tell(struct mfs_replica *r, const struct mfs_msg_take_reply *t);
-bool mfs_replica_told(const struct mfs_replica *r, int64_t now);
+ * mfs_replica_revoked says so … */
+int mfs_replica_revoke(struct mfs_replica *r, const struct mfs_msg_take_reply *t);
+bool mfs_replica_revoked(const struct mfs_replica *r, int64_t now);
 /* … it is the partition from now on, and what was the partition is stale: it is to be ended. */
 int mfs_replica_promote(struct mfs_replica *r);
 /* Does not write the state. 0 or -ENOMEM. */

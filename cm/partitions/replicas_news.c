@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "cm/partitions/replicas_impl.h"
 
-#define UNHEARD (10 * MFS_SEC) /* a replica that does no harm is given up after so long … */
-#define STARVED (2 * MFS_SEC)  /* … and one whose consent does not arrive */
+#define SILENCE_MOST (10 * MFS_SEC) /* a replica that does no harm is given up after so long … */
+#define STARVED      (2 * MFS_SEC)  /* … and one whose consent does not arrive */
 
 /* Is there a node for the replica, and may it stay there? */
 bool mfs_replica_stays(const struct mfs_replica *r)
@@ -30,9 +30,9 @@ const char *mfs_replica_fault(const struct mfs_replica *r, int64_t now)
     bool starved = r->starved_since;
 
     if (starved ? mfs_replicas_silent(r->cm, node, now)
-                : mfs_replicas_unheard(r->cm, node, now) >= UNHEARD)
+                : mfs_replicas_silence(r->cm, node, now) >= SILENCE_MOST)
         return "its node is out of reach";
-    if (starved ? r->replica_silent_since : lasts(r->replica_silent_since, now, UNHEARD))
+    if (starved ? r->replica_silent_since : lasts(r->replica_silent_since, now, SILENCE_MOST))
         return "its process does not answer";
     if (lasts(r->starved_since, now, STARVED))
         return "the partition's process does not hear from it";
@@ -69,7 +69,7 @@ static bool copied_there(const struct mfs_msg_join *m, uint32_t part)
 
 void mfs_replicas_joined(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_msg_join *m)
 {
-    n->heard = mfs_clock_mono();
+    n->last_contact = mfs_clock_mono();
     for (uint32_t i = 0; i < cm->state.nparts && cm->replicas; i++) {
         const struct mfs_cm_part *p = &cm->state.part[i];
         struct mfs_replica *r = &cm->replicas->one[i];
@@ -95,7 +95,7 @@ static void note_since(int64_t *since, bool is, int64_t now)
 
 void mfs_replicas_reported(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_msg_report *m)
 {
-    n->heard = mfs_clock_mono();
+    n->last_contact = mfs_clock_mono();
     mfs_replicas_weigh(n);
     for (uint32_t i = 0; i < m->nparts; i++) {
         struct mfs_replica *r = find(cm, m->part[i].index);
@@ -103,7 +103,7 @@ void mfs_replicas_reported(struct mfs_cm *cm, struct mfs_node *n, const struct m
         if (!r || mfs_replica_state(r)->node != n->record->id)
             continue;
         r->silent = m->part[i].silent;
-        note_since(&r->starved_since, m->part[i].starved, n->heard);
+        note_since(&r->starved_since, m->part[i].starved, n->last_contact);
         if (mfs_replica_in(r, ""))
             r->dead = false; /* another one has been started in its place */
     }
@@ -112,7 +112,7 @@ void mfs_replicas_reported(struct mfs_cm *cm, struct mfs_node *n, const struct m
 
         if (!r || mfs_replica_state(r)->replica_node != n->record->id)
             continue;
-        note_since(&r->replica_silent_since, m->copy[i].silent, n->heard);
+        note_since(&r->replica_silent_since, m->copy[i].silent, n->last_contact);
     }
 }
 

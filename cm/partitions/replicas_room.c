@@ -104,7 +104,7 @@ int mfs_replica_choose(struct mfs_replica *r, int64_t now)
     for (uint32_t k = 0; k < cm->state.nnodes; k++) {
         /* Beginning behind the partition's own, so that equal ones take turns. */
         const struct mfs_cm_node *n = &cm->state.node[(p->node + r->part + k) % cm->state.nnodes];
-        double fill = fill_of(cm, n, cm->part_bytes[r->part]), told;
+        double fill = fill_of(cm, n, cm->part_bytes[r->part]), reported;
         const struct mfs_node *node = mfs_nodes_find(cm, n->id);
 
         if (!may_hold(cm, n, r->part, now))
@@ -113,8 +113,9 @@ int mfs_replica_choose(struct mfs_replica *r, int64_t now)
             full = true;
             continue;
         }
-        told = (double)(node->last.memory_used + need) / (double)room_in(cm, node);
-        fill = told > fill ? told : fill; /* what has just been placed is not reported yet */
+        reported = (double)(node->last.memory_used + need) / (double)room_in(cm, node);
+        fill =
+            reported > fill ? reported : fill; /* what has just been placed is not reported yet */
         if (!best || is_avoided(r, best, now) || (fill < least && !is_avoided(r, n, now))) {
             best = n;
             least = fill;
@@ -146,7 +147,7 @@ void mfs_replicas_weigh(struct mfs_node *n)
     if (over(n) <= n->record->memory / OVER_LEAST)
         n->over_since = 0;
     else if (!n->over_since)
-        n->over_since = n->heard;
+        n->over_since = n->last_contact;
 }
 
 /* The largest of those on its node: none helps more. */

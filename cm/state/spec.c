@@ -116,8 +116,8 @@ int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, stru
 {
     struct in_addr address;
     uint32_t at;
-    double told;
-    int rc = mfs_weights_told(s->bandwidth, slot, &told, err);
+    double configured;
+    int rc = mfs_weights_configured(s->bandwidth, slot, &configured, err);
 
     if (rc)
         return rc;
@@ -131,9 +131,9 @@ int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, stru
                            s->first_address, slot);
     address.s_addr = htonl(at + slot);
 
-    *n = (struct mfs_cm_node){.id = id, .slot = slot, .memory = s->memory, .bandwidth = told};
-    if (told > 0)
-        mfs_text_copy(n->bandwidth_from, sizeof n->bandwidth_from, MFS_BANDWIDTH_TOLD);
+    *n = (struct mfs_cm_node){.id = id, .slot = slot, .memory = s->memory, .bandwidth = configured};
+    if (configured > 0)
+        mfs_text_copy(n->bandwidth_from, sizeof n->bandwidth_from, MFS_BANDWIDTH_CONFIGURED);
     snprintf(n->name, sizeof n->name, "node-%u", id);
     inet_ntop(AF_INET, &address, n->address, sizeof n->address);
     rc = s->mount[0] ? mfs_spec_mount(s->mount, slot, n->mount) : 0;

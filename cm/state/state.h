@@ -23,9 +23,9 @@
 #define MFS_NODE_LEAVING "leaving"
 
 /* How a node's bandwidth is known. */
-#define MFS_BANDWIDTH_TOLD     "told"     /* by the operator */
-#define MFS_BANDWIDTH_PROBED   "probed"   /* measured at the start, or when it joined */
-#define MFS_BANDWIDTH_OBSERVED "observed" /* from the application's own traffic */
+#define MFS_BANDWIDTH_CONFIGURED "told"     /* by the operator */
+#define MFS_BANDWIDTH_PROBED     "probed"   /* measured at the start, or when it joined */
+#define MFS_BANDWIDTH_OBSERVED   "observed" /* from the application's own traffic */
 
 struct mfs_cm_node {
     uint32_t id;   /* never given to another node of this deployment */
@@ -102,7 +102,7 @@ struct mfs_cm_state {
     char phase[MFS_STATE_MAX];
     char provider[MFS_STATE_MAX], policy[MFS_STATE_MAX], migration[MFS_STATE_MAX];
     char weights[MFS_STATE_MAX], log_level[MFS_STATE_MAX];
-    char bandwidth[MFS_TEXT_MAX];  /* as told, see mfs_weights_told */
+    char bandwidth[MFS_TEXT_MAX];  /* as told, see mfs_weights_configured */
     char interface[MFS_STATE_MAX]; /* of each node, that is measured; "": the address tells */
     bool probe;                    /* links are measured when nodes come, see probe.h */
     char listen[MFS_ADDRESS_MAX];

@@ -13,10 +13,10 @@
 
 #define RATE_LEAST 1024 /* bytes/s: less was meant in another unit */
 /* Fastest to slowest: less is not worth a thought, or may be a mistake of who has measured. */
-#define DIFFERENT      1.15
-#define DIFFERENT_TOLD 1.05 /* who tells of all nodes knows */
-#define FILL_LEAST     0.25 /* of the room: so much is always reckoned with */
-#define FILL_GROWS     1.5  /* and that the data grow so many times */
+#define DIFFERENT            1.15
+#define DIFFERENT_CONFIGURED 1.05 /* who tells of all nodes knows */
+#define FILL_LEAST           0.25 /* of the room: so much is always reckoned with */
+#define FILL_GROWS           1.5  /* and that the data grow so many times */
 
 /* ---- bandwidth ------------------------------------------------------------------------------- */
 
@@ -34,14 +34,14 @@ void mfs_weights_bandwidth(const struct mfs_cm_node *const *node, size_t n, doub
 static bool differ(const struct mfs_cm_node *const *node, const double *bandwidth, size_t n)
 {
     double least = INFINITY, most = 0;
-    bool told = true;
+    bool configured = true;
 
     for (size_t i = 0; i < n; i++) {
         least = fmin(least, bandwidth[i]);
         most = fmax(most, bandwidth[i]);
-        told = told && !strcmp(node[i]->bandwidth_from, MFS_BANDWIDTH_TOLD);
+        configured = configured && !strcmp(node[i]->bandwidth_from, MFS_BANDWIDTH_CONFIGURED);
     }
-    return most > least * (told ? DIFFERENT_TOLD : DIFFERENT);
+    return most > least * (configured ? DIFFERENT_CONFIGURED : DIFFERENT);
 }
 
 static bool wanted(const char *rule, const struct mfs_cm_node *const *node, const double *bandwidth,
@@ -118,7 +118,7 @@ bool mfs_weights_make(const struct mfs_cm_state *st, const struct mfs_cm_node *c
     return by_bandwidth;
 }
 
-/* ---- told ------------------------------------------------------------------------------------ */
+/* ---- configured ------------------------------------------------------------------------------ */
 
 static int rate_of(const char *text, size_t len, uint64_t *rate)
 {
@@ -130,7 +130,7 @@ static int rate_of(const char *text, size_t len, uint64_t *rate)
     return !rc && *rate && *rate < RATE_LEAST ? -ERANGE : rc;
 }
 
-int mfs_weights_told(const char *list, uint32_t slot, double *bandwidth, struct mfs_err *err)
+int mfs_weights_configured(const char *list, uint32_t slot, double *bandwidth, struct mfs_err *err)
 {
     uint64_t rate;
 

@@ -31,6 +31,6 @@ void mfs_weights_bandwidth(const struct mfs_cm_node *const *node, size_t n, doub
 /* What the operator told (cm start --bandwidth): RATE[,RATE…], bytes/s with suffixes, one for each
  * slot, the last for all further ones; 0 for unknown; "" tells nothing. 0, or -EINVAL with the
  * reason. */
-int mfs_weights_told(const char *list, uint32_t slot, double *bandwidth, struct mfs_err *err);
+int mfs_weights_configured(const char *list, uint32_t slot, double *bandwidth, struct mfs_err *err);
 
 #endif

@@ -112,7 +112,7 @@ static void redis_ended(struct mfs_agent *a)
         mfs_loop_stop(a->loop);
 }
 
-static void tell_clientless(struct mfs_agent *a)
+static void reply_clientless(struct mfs_agent *a)
 {
     struct mfs_agent_request r = a->clientless;
 
@@ -131,7 +131,7 @@ static void end_redis(struct mfs_agent *a)
 static void clients_ended(struct mfs_agent *a)
 {
     a->phase = MFS_AGENT_UNMOUNTED;
-    tell_clientless(a);
+    reply_clientless(a);
     if (a->stopping)
         end_redis(a);
 }
@@ -151,7 +151,7 @@ void mfs_agent_end_clients(struct mfs_agent *a, struct mfs_conn *conn, uint64_t 
     if (a->phase == MFS_AGENT_RUNNING)
         unmount(a);
     else if (a->phase != MFS_AGENT_UNMOUNTING)
-        tell_clientless(a);
+        reply_clientless(a);
 }
 
 void mfs_agent_stop(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id)

@@ -99,7 +99,7 @@ struct mfs_agent {
     bool joined;                /* cm has accepted us on the present connection */
     bool heartbeat_open;        /* cm is being asked whether it is there … */
     int64_t asked;              /* … since then, mono */
-    int64_t heard;              /* the last such question that it has answered; 0: none */
+    int64_t last_heartbeat;     /* the last such question that it has answered; 0: none */
     struct mfs_lost_node *lost; /* nodes that were lost then; NULL: none */
     uint32_t nlost;
     struct mfs_timer *rejoin;
@@ -223,7 +223,7 @@ void mfs_agent_report(struct mfs_agent *a);
 void mfs_agent_send_events(struct mfs_agent *a);
 /* A process has ended; a cm that has not been joined yet learns it from the join, or right after.
  */
-void mfs_agent_tell_died(struct mfs_agent *a, const struct mfs_redis *r);
+void mfs_agent_report_died(struct mfs_agent *a, const struct mfs_redis *r);
 
 /* agent/clients.c: clients and mounts */
 int mfs_agent_clients_open(struct mfs_agent *a, struct mfs_err *err);

@@ -99,13 +99,13 @@ static void clients_changed(void *arg)
         mfs_agent_save(a);
 }
 
-static int64_t cm_heard(void *arg, struct mfs_msg_beat_reply *m)
+static int64_t last_heartbeat(void *arg, struct mfs_msg_beat_reply *m)
 {
     const struct mfs_agent *a = arg;
 
     m->lost = a->lost;
     m->nlost = a->nlost;
-    return a->heard;
+    return a->last_heartbeat;
 }
 
 static void mount_event(void *arg, const char *what, const char *text)
@@ -128,7 +128,7 @@ static uint64_t client_memory(void *arg)
 }
 
 static const struct mfs_clients_hooks client_hooks = {client_ready, client_gone, clients_changed,
-                                                      cm_heard};
+                                                      last_heartbeat};
 static const struct mfs_mounter_hooks mounter_hooks = {mount_event, clients_changed, client_memory,
                                                        client_started};
 

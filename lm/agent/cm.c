@@ -36,11 +36,11 @@ static void join_again(void *arg)
 
 /* One that has died since the join was sent cm takes for alive, and its replica would never take
  * over. Of the others it hears twice. */
-static void tell_left_to_replicas(struct mfs_agent *a)
+static void report_left_to_replicas(struct mfs_agent *a)
 {
     for (const struct mfs_agent_part *p = a->parts; p; p = p->next)
         if (p->lost && p->termed)
-            mfs_agent_tell_died(a, &p->redis);
+            mfs_agent_report_died(a, &p->redis);
 }
 
 static void join_done(void *arg, const struct mfs_err *err, const void *reply)
@@ -52,7 +52,7 @@ static void join_done(void *arg, const struct mfs_err *err, const void *reply)
         a->joined = true;
         mfs_info(AREA, "joined deployment \"%s\" as node %u", a->opts.name, a->opts.node);
         mfs_agent_send_events(a);
-        tell_left_to_replicas(a);
+        report_left_to_replicas(a);
         return;
     }
     if (err->code == -ECONNABORTED || a->phase != MFS_AGENT_RUNNING)
@@ -429,7 +429,7 @@ void mfs_agent_send_events(struct mfs_agent *a)
     memmove(a->event, a->event + sent, a->nevents * sizeof *a->event);
 }
 
-void mfs_agent_tell_died(struct mfs_agent *a, const struct mfs_redis *r)
+void mfs_agent_report_died(struct mfs_agent *a, const struct mfs_redis *r)
 {
     struct mfs_conn *conn = cm_conn(a);
     struct mfs_msg_died m = {.index = r->part};

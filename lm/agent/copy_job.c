@@ -29,7 +29,7 @@ struct mfs_agent_request mfs_copy_take_asker(struct mfs_agent_copy *c)
     return r;
 }
 
-void mfs_copy_tell_failed(struct mfs_agent_copy *c, const struct mfs_err *err)
+void mfs_copy_report_failed(struct mfs_agent_copy *c, const struct mfs_err *err)
 {
     struct mfs_agent_request r = mfs_copy_take_asker(c);
 
@@ -41,7 +41,7 @@ void mfs_copy_tell_failed(struct mfs_agent_copy *c, const struct mfs_err *err)
 
 void mfs_copy_fail(struct mfs_agent_copy *c, const struct mfs_err *err)
 {
-    mfs_copy_tell_failed(c, err);
+    mfs_copy_report_failed(c, err);
     mfs_agent_copy_end(c);
 }
 
@@ -80,7 +80,7 @@ void mfs_copy_run(struct mfs_agent_copy *c, enum mfs_copy_step step, struct mfs_
                 strerror(-rc));
     if (c->whole) {
         c->step = MFS_COPY_IDLE;
-        mfs_copy_tell_failed(c, &err);
+        mfs_copy_report_failed(c, &err);
     } else {
         mfs_copy_fail(c, &err);
     }

@@ -31,7 +31,7 @@ bool mfs_copy_step_over(struct mfs_agent_copy *c, struct mfs_copy_job *j);
 /* Who asked for the step is the caller's to answer from now on. */
 struct mfs_agent_request mfs_copy_take_asker(struct mfs_agent_copy *c);
 /* Logs it, and tells who asked. */
-void mfs_copy_tell_failed(struct mfs_agent_copy *c, const struct mfs_err *err);
+void mfs_copy_report_failed(struct mfs_agent_copy *c, const struct mfs_err *err);
 void mfs_copy_fail(struct mfs_agent_copy *c, const struct mfs_err *err); /* likewise, and ends it */
 
 #endif

@@ -22,7 +22,7 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
     a->nlost = a->lost ? m->nlost : 0; /* without memory nobody hears of them */
     if (a->lost)
         memcpy(a->lost, m->lost, m->nlost * sizeof *a->lost);
-    a->heard = a->asked; /* when it was answered is not known */
+    a->last_heartbeat = a->asked; /* when it was answered is not known */
 }
 
 /* Not before it has joined: then all tables that cm has sent have come before the answer. */

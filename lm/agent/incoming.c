@@ -48,7 +48,7 @@ static void died(struct mfs_agent_copy *c, const char *how)
                         "node-%u/redis-%u.log",
                         c->redis.part, (int)c->redis.proc.pid, how, a->opts.node, c->redis.part);
     if (!c->dead)
-        mfs_agent_tell_died(a, &c->redis);
+        mfs_agent_report_died(a, &c->redis);
     c->dead = true;
 }
 
@@ -86,7 +86,7 @@ void mfs_agent_copy_started(struct mfs_agent_copy *c)
         mfs_agent_copy_alive(c); /* without, it is looked at when a step is over */
 }
 
-static void tell_gone(struct mfs_agent_request *r, uint32_t node, uint32_t part)
+static void reply_gone(struct mfs_agent_request *r, uint32_t node, uint32_t part)
 {
     if (r->conn)
         mfs_conn_fail(r->conn, r->id, -ECANCELED, "node %u: the copy of partition %u was given up",
@@ -104,8 +104,8 @@ void mfs_agent_copy_remove(struct mfs_agent_copy *c)
     *at = c->next;
     mfs_watch_remove(c->watch);
     mfs_health_end(c->health);
-    tell_gone(&c->asker, c->agent->opts.node, c->redis.part);
-    tell_gone(&c->releaser, c->agent->opts.node, c->redis.part);
+    reply_gone(&c->asker, c->agent->opts.node, c->redis.part);
+    reply_gone(&c->releaser, c->agent->opts.node, c->redis.part);
     free(c);
 }
 

@@ -68,7 +68,7 @@ static void leave_to_replica(struct mfs_agent_part *p)
     mfs_agent_save(a);
 }
 
-static void tell_revived(struct mfs_agent_part *p, const struct mfs_revived *how)
+static void report_revived(struct mfs_agent_part *p, const struct mfs_revived *how)
 {
     mfs_agent_event(p->agent, "redis-revived",
                     "partition %u: %s again after %" PRIu64 " ms; %" PRIu64
@@ -110,7 +110,7 @@ static void revived(struct mfs_job *job)
         goto out;
     }
     mfs_agent_save(a); /* before anyone is told; else as soon as it can be, by look_after */
-    tell_revived(p, &j->how);
+    report_revived(p, &j->how);
     mfs_agent_part_watch(p);
 out:
     free(j);
@@ -150,7 +150,7 @@ void mfs_agent_part_died(struct mfs_agent_part *p, pid_t pid, int status)
         mfs_text_format(how, sizeof how, " with status %d", WEXITSTATUS(status));
     mfs_agent_event(a, "redis-died", "partition %u: redis-server %d ended%s", p->redis.part,
                     (int)pid, how);
-    mfs_agent_tell_died(a, &p->redis);
+    mfs_agent_report_died(a, &p->redis);
     if (p->termed) {
         leave_to_replica(p);
         return;

@@ -77,7 +77,7 @@ static void cut(struct mfs_job *job)
         settle(c, p, j->blocked_us);
     } else {
         c->step = MFS_COPY_IDLE; /* cm may ask again, by force for one */
-        mfs_copy_tell_failed(c, &j->err);
+        mfs_copy_report_failed(c, &j->err);
     }
 out:
     free(j);

@@ -30,8 +30,8 @@ struct peer {
     bool hit;                /* likewise */
     bool waits_now;          /* in the present look */
     double carried, longest; /* in the present look: bytes; of the time, by TCP's count */
-    struct mfs_report_peer told;
-    bool known; /* `told` is something */
+    struct mfs_report_peer report;
+    bool known; /* `report` is something */
 };
 
 struct sock {
@@ -119,7 +119,7 @@ static struct peer *make_peer(struct mfs_peers *p, const struct mfs_partition *p
 {
     struct peer *peer = &p->peer[p->npeers];
 
-    *peer = (struct peer){.node = part->node, .told.node = part->node};
+    *peer = (struct peer){.node = part->node, .report.node = part->node};
     if (mfs_sock_address(part->host, &peer->address) || (near && near(part->host)))
         return NULL;
     p->npeers++;
@@ -299,10 +299,10 @@ static void conclude(struct peer *peer, double seconds)
 {
     unsigned samples = peer->samples + 1, waits = peer->waits + peer->waits_now;
 
-    peer->told.rate = seconds > 0 ? peer->carried / seconds : 0;
-    peer->told.busy = samples >= FEW_SAMPLES ? (double)waits / samples
-                      : peer->waits_now      ? peer->longest
-                                             : 0;
+    peer->report.rate = seconds > 0 ? peer->carried / seconds : 0;
+    peer->report.busy = samples >= FEW_SAMPLES ? (double)waits / samples
+                        : peer->waits_now      ? peer->longest
+                                               : 0;
     peer->samples = peer->waits = 0;
 }
 
@@ -387,7 +387,7 @@ size_t mfs_peers_list(const struct mfs_peers *p, struct mfs_report_peer *out)
 
     for (size_t i = 0; i < p->npeers; i++) {
         if (p->peer[i].known && out)
-            out[n] = p->peer[i].told;
+            out[n] = p->peer[i].report;
         n += p->peer[i].known;
     }
     return n;

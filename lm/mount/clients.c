@@ -16,8 +16,9 @@
 
 struct entry {
     struct mfs_client info;
-    uint64_t id;   /* never given twice */
-    uint32_t said; /* its pid as it says, in a PID name space of its own maybe: for logs alone */
+    uint64_t id; /* never given twice */
+    uint32_t
+        claimed_pid; /* its pid as it says, in a PID name space of its own maybe: for logs alone */
     struct mfs_clients *owner;
     struct mfs_conn *conn;   /* NULL while not connected */
     struct mfs_watch *watch; /* NULL when the process can't be watched (it is not seen here) */
@@ -69,7 +70,7 @@ static struct entry *find_id(const struct mfs_clients *c, uint64_t id)
 
 static unsigned name_of(const struct entry *e)
 {
-    return e->info.proc.pid ? (unsigned)e->info.proc.pid : e->said;
+    return e->info.proc.pid ? (unsigned)e->info.proc.pid : e->claimed_pid;
 }
 
 static void unlink_entry(struct entry *e)
@@ -271,7 +272,7 @@ static void note_hello(struct entry *e, struct mfs_conn *conn, const struct mfs_
         mfs_conn_close(e->conn);
     }
     e->conn = conn;
-    e->said = m->pid;
+    e->claimed_pid = m->pid;
     e->info.connected = true;
     e->info.epoch = m->epoch;
     mfs_text_copy(e->info.mount, sizeof e->info.mount, m->mount);
@@ -293,8 +294,8 @@ static void handle_hello(struct mfs_conn *conn, uint64_t id, const void *body, v
         return;
     }
     e = mfs_conn_data(conn);
-    if (e && e->said != m->pid) {
-        mfs_conn_fail(conn, id, -EPROTO, "this connection is that of client %u", e->said);
+    if (e && e->claimed_pid != m->pid) {
+        mfs_conn_fail(conn, id, -EPROTO, "this connection is that of client %u", e->claimed_pid);
         return;
     }
     if (!e && m->pid)
@@ -329,15 +330,15 @@ static void handle_beat(struct mfs_conn *conn, uint64_t id, const void *body, vo
 {
     struct mfs_clients *c = arg;
     struct mfs_msg_beat_reply m = {0};
-    int64_t heard = c->hooks->heard(c->arg, &m);
+    int64_t last = c->hooks->last_heartbeat(c->arg, &m);
 
     (void)body;
-    if (!mfs_conn_data(conn) || !heard) {
+    if (!mfs_conn_data(conn) || !last) {
         mfs_conn_fail(conn, id, -EAGAIN, "cm has not been heard of");
         return;
     }
     m.epoch = c->table ? c->table->epoch : 0;
-    m.age_ms = (uint64_t)((mfs_clock_mono() - heard + MFS_MSEC - 1) / MFS_MSEC);
+    m.age_ms = (uint64_t)((mfs_clock_mono() - last + MFS_MSEC - 1) / MFS_MSEC);
     mfs_conn_reply(conn, MFS_MSG_BEAT, id, &m);
 }
 

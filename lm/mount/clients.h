@@ -35,7 +35,7 @@ struct mfs_clients_hooks {
     void (*changed)(void *arg); /* what the state file should hold is another */
     /* mono: when cm was certainly there for the last time, by what has come since; 0: never. Puts
      * the nodes that were lost then into the answer, where they stay this side's. */
-    int64_t (*heard)(void *arg, struct mfs_msg_beat_reply *m);
+    int64_t (*last_heartbeat)(void *arg, struct mfs_msg_beat_reply *m);
 };
 
 /* Listens at `address` ("unix:/path"). secret, hooks and arg must outlive it. NULL: *err. */

@@ -135,7 +135,7 @@ bool lm_world_wait(struct lm_world *w, bool (*holds)(struct lm_world *w), int se
     return p.held;
 }
 
-bool lm_world_told(const struct lm_world *w, const char *event)
+bool lm_world_has_event(const struct lm_world *w, const char *event)
 {
     return strstr(w->events, event) != NULL;
 }

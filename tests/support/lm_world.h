@@ -78,7 +78,7 @@ void lm_world_answer_join(struct lm_world *w);
 /* Runs the loop until holds(w), for at most so many seconds. Did it? */
 bool lm_world_wait(struct lm_world *w, bool (*holds)(struct lm_world *w), int seconds);
 /* Whether lm has told of such an event, e.g. "unmounted: " and perhaps more. */
-bool lm_world_told(const struct lm_world *w, const char *event);
+bool lm_world_has_event(const struct lm_world *w, const char *event);
 bool lm_world_joined(struct lm_world *w);
 bool lm_world_answered(struct lm_world *w);
 bool lm_world_lm_ended(struct lm_world *w); /* with status 0 */

@@ -56,7 +56,7 @@ static inline struct world *make(uint32_t nodes, uint32_t parts, uint64_t memory
         w->nodes[i] = (struct mfs_node){.cm = &w->cm,
                                         .record = &w->node[i],
                                         .conn = (struct mfs_conn *)&connected,
-                                        .heard = NOW,
+                                        .last_contact = NOW,
                                         .reported = true};
         w->nodes[i].last.memory_capacity = memory;
         w->listed[i] = &w->nodes[i];
@@ -90,7 +90,7 @@ static inline bool has_stale(const struct world *w, uint32_t node, uint32_t part
 static inline bool may_hold(const struct world *w, uint32_t i, uint32_t part)
 {
     return w->node[i].id != w->part[part].node && !w->node[i].transition[0] && w->nodes[i].conn &&
-           NOW - w->nodes[i].heard < 1200 * MFS_MSEC && !has_stale(w, w->node[i].id, part);
+           NOW - w->nodes[i].last_contact < 1200 * MFS_MSEC && !has_stale(w, w->node[i].id, part);
 }
 
 static inline bool has_room(const struct world *w, uint32_t i, uint32_t part)

@@ -25,7 +25,7 @@ struct peer {
     struct world *w;
     uint32_t id;
     struct mfs_conn *conn;
-    bool told_to_stop, assigned; /* has been asked for that */
+    bool stop_received, assigned; /* has been asked for that */
 };
 
 struct world {
@@ -59,7 +59,7 @@ static void on_stop(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     (void)c;
     (void)id;
     (void)body;
-    ((struct peer *)arg)->told_to_stop = true;
+    ((struct peer *)arg)->stop_received = true;
 }
 
 static void on_assign(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
@@ -138,7 +138,7 @@ static bool second_has_left(void *world)
 
 static bool second_is_told_or_has_left(void *world)
 {
-    return ((struct world *)world)->peer[1].told_to_stop || second_has_left(world);
+    return ((struct world *)world)->peer[1].stop_received || second_has_left(world);
 }
 
 static bool second_is_assigned(void *world)
@@ -231,7 +231,7 @@ static void test_one_that_leaves_is_told_and_waited_for(void **state)
     assert_true(it_happens(w, second_is_connected));
     go_on(w, MFS_SCALE_GO, MFS_NODE_LEAVING);
     assert_true(it_happens(w, second_is_told_or_has_left));
-    assert_true(w->peer[1].told_to_stop);
+    assert_true(w->peer[1].stop_received);
     w->until = mfs_clock_mono() + MFS_SEC;
     assert_true(it_happens(w, time_is_up));
     assert_false(second_has_left(w)); /* it has not ended yet */
@@ -250,7 +250,7 @@ static void test_one_that_leaves_has_time_to_find_the_new_cm(void **state)
     assert_false(second_has_left(w));
     connect_lm(w, 1);
     assert_true(it_happens(w, second_is_told_or_has_left));
-    assert_true(w->peer[1].told_to_stop);
+    assert_true(w->peer[1].stop_received);
     assert_int_equal(starts[1], 0);
 }
 

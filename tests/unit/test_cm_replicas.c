@@ -20,7 +20,7 @@ static void distort(struct world *w)
             mfs_text_copy(w->node[i].transition, sizeof w->node[i].transition,
                           below(2) ? MFS_NODE_LEAVING : MFS_NODE_COMING);
         if (!below(6))
-            w->nodes[i].heard -= (int64_t)below(3) * MFS_SEC;
+            w->nodes[i].last_contact -= (int64_t)below(3) * MFS_SEC;
         if (!below(6))
             w->nodes[i].conn = NULL;
         w->nodes[i].last.memory_used += below(2) ? below(200) * MIB : 0;
@@ -202,7 +202,7 @@ static void a_replica_that_does_no_harm_stays(void **state)
     /* All is well but between the two. */
     r.replica_silent_since = 0;
     assert_null(mfs_replica_fault(&r, NOW + MFS_SEC));
-    there->heard = NOW + 2 * MFS_SEC;
+    there->last_contact = NOW + 2 * MFS_SEC;
     assert_non_null(mfs_replica_fault(&r, NOW + 2 * MFS_SEC));
     r.starved_since = 0;
     assert_null(mfs_replica_fault(&r, NOW + 2 * MFS_SEC));
@@ -233,11 +233,11 @@ static void nobody_trusts_for_long_unheard(void **state)
     mfs_trust_has(&w->nodes[1], 8);
     mfs_trust_has(&w->nodes[1], 5);
     assert_true(trusted(w, 0));
-    w->nodes[2].heard = NOW - MFS_TRUST_OVER + 1; /* it may be cut off */
+    w->nodes[2].last_contact = NOW - MFS_TRUST_OVER + 1; /* it may be cut off */
     assert_true(trusted(w, 0));
-    w->nodes[2].heard = NOW - MFS_TRUST_OVER;
+    w->nodes[2].last_contact = NOW - MFS_TRUST_OVER;
     assert_false(trusted(w, 0));
-    w->nodes[2].heard = NOW; /* it is there, but a client of it does not answer */
+    w->nodes[2].last_contact = NOW; /* it is there, but a client of it does not answer */
     assert_true(trusted(w, MFS_TRUST_OVER - 1));
     assert_false(trusted(w, MFS_TRUST_OVER));
     mfs_trust_has(&w->nodes[2], 7);

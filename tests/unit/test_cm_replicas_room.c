@@ -137,7 +137,7 @@ static uint32_t crowding(struct world *w, uint32_t *which, int64_t now)
 
 static void report(struct world *w, uint64_t used, int64_t now)
 {
-    w->nodes[0].heard = now;
+    w->nodes[0].last_contact = now;
     w->nodes[0].last.memory_used = used;
     mfs_replicas_weigh(&w->nodes[0]);
 }
@@ -238,7 +238,7 @@ static void room_that_stays_free_is_taken_after_half_a_minute(void **state)
     for (uint32_t i = 0; i < 3; i++) { /* a copy fits, but then less than a sixteenth is free */
         w->nodes[i].last.memory_capacity = 256 * MIB;
         w->nodes[i].last.memory_used = 242 * MIB;
-        w->nodes[i].heard = NOW + 30 * MFS_SEC;
+        w->nodes[i].last_contact = NOW + 30 * MFS_SEC;
     }
     assert_int_equal(mfs_replica_choose(&r, NOW), -ENOSPC);
     r.wanting_since = NOW;

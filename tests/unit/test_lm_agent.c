@@ -165,12 +165,12 @@ static void test_cm_may_go_and_come_back(void **state)
 
 static bool redis_loss_told(struct lm_world *w)
 {
-    return lm_world_told(w, "redis-lost: partition 1:");
+    return lm_world_has_event(w, "redis-lost: partition 1:");
 }
 
 static bool redis_revival_told(struct lm_world *w)
 {
-    return lm_world_told(w, "redis-revived: partition 1:");
+    return lm_world_has_event(w, "redis-revived: partition 1:");
 }
 
 /* Without it nothing can take the place of a process that dies. */
@@ -191,7 +191,7 @@ static void test_a_dead_redis_is_replaced(void **state)
     p = lm_world_redis(w, 1);
     assert_int_equal(mfs_proc_kill(&p, SIGKILL), 0);
     assert_true(lm_world_wait(w, redis_revival_told, 15));
-    assert_true(lm_world_told(w, "signal 9"));
+    assert_true(lm_world_has_event(w, "signal 9"));
     q = lm_world_redis(w, 1);
     assert_true(mfs_proc_alive(&q));
     assert_int_not_equal(p.pid, q.pid);
@@ -252,7 +252,7 @@ static void test_a_lost_redis_is_reported_and_not_replaced(void **state)
     remove_journal(w);
     assert_int_equal(mfs_proc_kill(&p, SIGKILL), 0);
     assert_true(lm_world_wait(w, redis_loss_told, 5));
-    assert_true(lm_world_told(w, "signal 9"));
+    assert_true(lm_world_has_event(w, "signal 9"));
     assert_int_equal(lm_world_assign(w), -EIO);
     assert_non_null(strstr(w->err.msg, "partition 1"));
     /* New credentials: cm means it. */

@@ -222,7 +222,7 @@ static void test_a_deaf_client_is_named(void **state)
     assert_int_equal(lm_world_push_table(w), -ETIMEDOUT);
     snprintf(name, sizeof name, "client %d", (int)client->pid);
     assert_non_null(strstr(w->err.msg, name));
-    assert_true(lm_world_told(w, "client-behind"));
+    assert_true(lm_world_has_event(w, "client-behind"));
     end_client(client);
 }
 

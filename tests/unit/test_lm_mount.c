@@ -100,12 +100,12 @@ static bool told_mounted_twice(struct lm_world *w)
 
 static bool told_of_death(struct lm_world *w)
 {
-    return lm_world_told(w, "client-died: ");
+    return lm_world_has_event(w, "client-died: ");
 }
 
 static bool told_of_unmount(struct lm_world *w)
 {
-    return lm_world_told(w, "unmounted: ");
+    return lm_world_has_event(w, "unmounted: ");
 }
 
 static void test_mount_and_unmount(void **state)

@@ -203,7 +203,7 @@ static void test_a_partition_is_fenced_and_released(void **state)
     move_must(s, MFS_MSG_RELEASE, &release);
     assert_false(mfs_proc_alive(&p));
     assert_int_equal(lm_world_redis(s->w, PART).pid, 0);
-    assert_false(lm_world_told(s->w, "redis-died"));
+    assert_false(lm_world_has_event(s->w, "redis-died"));
 }
 
 static bool copy_was_cancelled(struct lm_world *w)

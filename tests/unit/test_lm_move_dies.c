@@ -49,7 +49,7 @@ static void test_the_target_dies_while_it_is_copied(void **state)
     mfs_proc_kill(&p, SIGKILL);
     move_await_failure(s, -EIO, 3 * MFS_SEC);
     assert_true(lm_world_wait(s->w, move_no_copy_is_left, 5));
-    assert_true(lm_world_told(s->w, "copy-died: partition 1"));
+    assert_true(lm_world_has_event(s->w, "copy-died: partition 1"));
     assert_true(move_serves(&s->redis));
     s->ask.rate = 0;
     move_must(s, MFS_MSG_RECEIVE, &s->ask);
@@ -363,7 +363,7 @@ static unsigned count_files(const struct move_source *s)
 
 static bool end_without_lm_told(struct lm_world *w)
 {
-    return lm_world_told(w, "ended while no lm was there");
+    return lm_world_has_event(w, "ended while no lm was there");
 }
 
 static void test_the_copy_dies_while_no_lm_is_there(void **state)

@@ -91,7 +91,7 @@ static struct mfs_proc process(const struct move_source *s)
 
 static bool says(const struct lm_world *w, const char *what)
 {
-    return lm_world_told(w, what);
+    return lm_world_has_event(w, what);
 }
 
 static bool is_revived(struct lm_world *w)

@@ -40,12 +40,12 @@ static struct mfs_msg_term term_of(const struct lm_world *w, bool on)
 
 static bool redis_death_told(struct lm_world *w)
 {
-    return lm_world_told(w, "redis-died: partition 1:");
+    return lm_world_has_event(w, "redis-died: partition 1:");
 }
 
 static bool redis_revival_told(struct lm_world *w)
 {
-    return lm_world_told(w, "redis-revived: partition 1:");
+    return lm_world_has_event(w, "redis-revived: partition 1:");
 }
 
 static void begin_termed(struct lm_world *w)
@@ -301,7 +301,7 @@ static void test_another_process_comes_when_that_is_noted(void **state)
 
 static bool writing_again_told(struct lm_world *w)
 {
-    return lm_world_told(w, "state-written: ");
+    return lm_world_has_event(w, "state-written: ");
 }
 
 static void test_what_could_not_be_noted_is_later(void **state)
@@ -314,7 +314,7 @@ static void test_what_could_not_be_noted_is_later(void **state)
     lm_world_hinder(w, true);
     assert_int_equal(mfs_proc_kill(&before, SIGKILL), 0);
     assert_true(lm_world_wait(w, redis_revival_told, 10));
-    assert_true(lm_world_told(w, "state-unwritable: "));
+    assert_true(lm_world_has_event(w, "state-unwritable: "));
     lm_world_hinder(w, false);
     assert_true(lm_world_wait(w, writing_again_told, 5));
     after = lm_world_redis(w, 1);

@@ -224,9 +224,9 @@ static void rules(void **state)
     w->node[0].bandwidth = 1.1e6;
     w->node[1].bandwidth = 1e6;
     assert_false(weigh(w, 0)); /* nearly alike */
-    strcpy(w->node[0].bandwidth_from, MFS_BANDWIDTH_TOLD);
+    strcpy(w->node[0].bandwidth_from, MFS_BANDWIDTH_CONFIGURED);
     assert_false(weigh(w, 0));
-    strcpy(w->node[1].bandwidth_from, MFS_BANDWIDTH_TOLD);
+    strcpy(w->node[1].bandwidth_from, MFS_BANDWIDTH_CONFIGURED);
     assert_true(weigh(w, 0));
     w->node[0].bandwidth = 1.04e6;
     assert_false(weigh(w, 0));
