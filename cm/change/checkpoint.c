@@ -1,6 +1,7 @@
 /* The steps of a checkpoint, and who waits for it. */
 #include "cm/change/checkpoint.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,9 @@
 #define CHANGES    (60 * MFS_SEC)  /* what has begun before may go on for so long */
 #define WRITE_TIME (120 * MFS_SEC) /* and what the bytes take, at worst: */
 #define WRITE_SLOW (2ULL << 20)    /* bytes/s */
+
+static_assert(PAUSE < CHANGES, "it is looked more than once");
+static_assert(STEP_TIME < WRITE_TIME, "writing takes longest");
 
 struct mfs_checkpointing {
     struct mfs_cm *cm;     /* NULL: it is ending, only answers are waited for */

@@ -1,10 +1,14 @@
 #include "cm/change/pause.h"
 
+#include <assert.h>
+
 #include "base/clock.h"
 #include "cm/state/events.h"
 
 #define FIRST (10 * MFS_SEC)
 #define MOST  (300 * MFS_SEC)
+
+static_assert(FIRST < MOST, "the pause grows");
 
 void mfs_pause_begin(struct mfs_pause *p, const struct mfs_cm *cm, const char *what,
                      const char *why)

@@ -3,6 +3,7 @@
  * node is asked to measure; it answers. */
 #include "cm/change/probe.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,6 +18,10 @@
 #define OPEN_TIME    (2 * MFS_SEC)
 #define MEASURE_TIME (6 * MFS_CM_PROBE_MS * MFS_MSEC + 4 * MFS_SEC)
 #define PASSWORD     32 /* bytes, of random */
+
+static_assert(OPEN_TIME + MEASURE_TIME <= 9 * MFS_SEC, "as the header promises");
+static_assert(OPEN_TIME + MEASURE_TIME < MFS_CM_PROBE_ALL_NS,
+              "a silent node leaves time for others");
 
 struct lane {
     struct mfs_cm_probe *probe;

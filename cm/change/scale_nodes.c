@@ -1,5 +1,6 @@
 /* Nodes come: started, joined, nothing to run yet, table, mount. Nodes go: their Local Managers end
  * what is on them; when it has ended, its files are removed, and the node is forgotten. */
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,10 +22,12 @@
 #define COME_TIME   (120 * MFS_SEC)
 #define ASSIGN_TIME (60 * MFS_SEC)
 #define TABLE_TIME  (20 * MFS_SEC)
-#define MOUNT_TIME  (60 * MFS_SEC)
 #define GO_TIME     (45 * MFS_SEC) /* then by force */
 #define FORCE_TIME  (5 * MFS_SEC)
 #define LOOK        (20 * MFS_MSEC)
+
+static_assert(MFS_MOUNT_TIME < COME_TIME && ASSIGN_TIME < COME_TIME, "steps of the whole");
+static_assert(MFS_RETURN_TIME < GO_TIME, "a node that is away may come back, to be asked");
 
 /* ---- coming ---------------------------------------------------------------------------------- */
 
@@ -135,7 +138,7 @@ static int ask(struct mfs_node *n)
     default:
         memcpy(mount.path, n->record->mount, sizeof mount.path);
         memcpy(mount.options, st->mount_options, sizeof mount.options);
-        return mfs_conn_request(n->conn, MFS_MSG_MOUNT, &mount, MOUNT_TIME, answered, n);
+        return mfs_conn_request(n->conn, MFS_MSG_MOUNT, &mount, MFS_MOUNT_TIME, answered, n);
     }
 }
 

@@ -1,4 +1,5 @@
 /* The command line's requests about changes. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,9 +7,12 @@
 #include "base/clock.h"
 #include "cm/change/checkpoint.h"
 #include "cm/change/scale.h"
+#include "proto/times.h"
 
 #define FIGURES_TIME (5 * MFS_SEC) /* for nodes to tell figures to a new cm */
 #define FIGURES_LOOK (100 * MFS_MSEC)
+
+static_assert(2 * MFS_REPORT_EACH < FIGURES_TIME, "one report may be late");
 
 /* Someone who asked, and waits for the report. */
 struct asker {

@@ -1,6 +1,7 @@
 /* `cm start`: checks what is asked for, writes the state, lets the daemon work, and waits. The
  * daemon goes on from the state alone, so a new deployment and one whose cm has died are started in
  * the same way. */
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +25,8 @@
 #include "cm/state/spec.h"
 #include "cm/cli/verbs.h"
 #include "net/auth.h"
+#include "cm/life/deploy.h"
+#include "cm/life/shutdown.h"
 
 #define START_TIME  (240 * MFS_SEC) /* the daemon gives up sooner, and says why */
 #define STATUS_TIME (5 * MFS_SEC)
@@ -33,6 +36,12 @@
 #define LOOK_FIRST  (5 * MFS_MSEC)
 #define LOOK_MOST   (100 * MFS_MSEC)
 #define LOOK_TIME   (5 * MFS_SEC) /* at what is where we mount */
+
+static_assert(MFS_DEPLOY_TIME + MFS_STOP_CLIENTS_TIME + MFS_STOP_TIME < START_TIME,
+              "the daemon gives up first, and says why");
+static_assert(MFS_MOUNT_TIME < MOUNT_TIME, "cm answers when a node has not mounted in time");
+static_assert(MFS_RETURN_TIME < MEND_TIME, "a Local Manager finds cm again");
+static_assert(LOOK_FIRST < LOOK_MOST, "the pause grows");
 #define FAILURE_MAX (64U << 10)
 
 struct start {

@@ -1,6 +1,7 @@
 /* `cm stop`: the daemon ends the deployment; where there is none any more, or it does not do it,
  * what is recorded in the state directory is ended from here. Where that may be on other machines,
  * a new daemon takes the nodes up to stop them. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "cm/state/lock.h"
 #include "cm/provider/provider.h"
 #include "cm/cli/verbs.h"
+#include "cm/life/shutdown.h"
 
 #define LOOK_TIME (3 * MFS_SEC)
 #define ASK_TIME  (35 * MFS_SEC)
@@ -20,6 +22,9 @@
 #define FIND_TIME (30 * MFS_SEC) /* a new cm says sooner which nodes are there */
 #define FIND_STEP (100 * MFS_MSEC)
 #define STEP      (10 * MFS_MSEC)
+
+static_assert(MFS_STOP_CLIENTS_TIME + MFS_STOP_TIME < ASK_TIME, "the daemon answers first");
+static_assert(LOOK_TIME < FIND_TIME, "cm is asked more than once");
 
 /* A daemon that is stuck, or stopped by a signal, will not end anything. */
 static bool answers(const struct mfs_paths *p)

@@ -3,6 +3,8 @@
 #ifndef MFS_CM_DOCTOR_IMPL_H
 #define MFS_CM_DOCTOR_IMPL_H
 
+#include <assert.h>
+
 #include "base/clock.h"
 #include "host/proc.h"
 #include "cm/doctor/doctor.h"
@@ -12,6 +14,8 @@
 
 #define MFS_DOCTOR_CALL_TIME (1 * MFS_SEC) /* for one answer */
 #define MFS_DOCTOR_TIME      (6 * MFS_SEC) /* for all answers of the deployment */
+
+static_assert(MFS_DOCTOR_CALL_TIME < MFS_DOCTOR_TIME, "one answer is a part of all");
 
 /* What is known of a node, in the order of state.node. */
 struct mfs_doctor_node {

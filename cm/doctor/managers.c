@@ -1,4 +1,5 @@
 /* cm and the Local Managers: does each run, and answer? */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,9 +8,12 @@
 #include "cm/ask/client.h"
 #include "cm/doctor/impl.h"
 #include "net/call.h"
+#include "proto/times.h"
 
 #define CM_TIME     (2 * MFS_SEC)
 #define REPORT_TIME (1500 * MFS_MSEC)
+
+static_assert(MFS_REPORT_EACH < REPORT_TIME, "a report comes within that time");
 
 /* ---- cm -------------------------------------------------------------------------------------- */
 

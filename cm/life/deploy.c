@@ -4,6 +4,7 @@
  * node is done with the one before. Whatever fails ends the start, and all that was started. */
 #include "cm/life/deploy.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,9 +22,11 @@
 #include "cm/partitions/replicas.h"
 #include "cm/state/spec.h"
 
-#define START_TIME  (180 * MFS_SEC)
 #define ASSIGN_TIME (90 * MFS_SEC)
 #define TABLE_TIME  (20 * MFS_SEC)
+
+static_assert(ASSIGN_TIME + TABLE_TIME + MFS_MOUNT_TIME < MFS_DEPLOY_TIME, "steps of a start");
+static_assert(MFS_CLIENT_ACK_TIME < TABLE_TIME, "a Local Manager names the client that is late");
 
 static void next_step(struct mfs_cm *cm);
 
@@ -344,7 +347,7 @@ static void too_late(void *arg)
         if (cm->step == MFS_STEP_JOIN ? !n->conn : !n->done) {
             mfs_deploy_fail(
                 cm, n, -ETIMEDOUT, "waited %lld s for it %s",
-                (long long)((START_TIME + mfs_cm_state_load_time(&cm->state)) / MFS_SEC),
+                (long long)((MFS_DEPLOY_TIME + mfs_cm_state_load_time(&cm->state)) / MFS_SEC),
                 waited_for[cm->step]);
             return;
         }
@@ -354,8 +357,8 @@ static void too_late(void *arg)
 void mfs_deploy_begin(struct mfs_cm *cm)
 {
     cm->step = MFS_STEP_JOIN;
-    cm->deadline =
-        mfs_loop_timer(cm->loop, START_TIME + mfs_cm_state_load_time(&cm->state), 0, too_late, cm);
+    cm->deadline = mfs_loop_timer(cm->loop, MFS_DEPLOY_TIME + mfs_cm_state_load_time(&cm->state), 0,
+                                  too_late, cm);
     cm->assigned = calloc(cm->state.nparts, sizeof *cm->assigned);
     if (!cm->deadline || !cm->assigned) {
         mfs_deploy_fail(cm, NULL, -ENOMEM, "out of memory");

@@ -4,6 +4,8 @@
 
 #include "cm/nodes/control.h"
 
+#define MFS_DEPLOY_TIME (180 * MFS_SEC) /* of a start, besides the loading of a checkpoint */
+
 void mfs_deploy_begin(struct mfs_cm *cm);
 void mfs_deploy_joined(struct mfs_cm *cm); /* a node has joined while step is JOIN */
 /* Gives the start up: node's log, when not NULL, is shown with the reason. */

@@ -16,9 +16,7 @@
 #include "cm/state/events.h"
 #include "cm/change/scale.h"
 
-#define CLIENTS_TIME (8 * MFS_SEC) /* a client has 5 s, and is killed then */
-#define STOP_TIME    (25 * MFS_SEC)
-#define CHECK_STEP   (20 * MFS_MSEC)
+#define CHECK_STEP (20 * MFS_MSEC)
 
 static void stopped(void *arg, const struct mfs_err *err, const void *reply)
 {
@@ -31,7 +29,7 @@ static void stopped(void *arg, const struct mfs_err *err, const void *reply)
 
 static void ask(struct mfs_node *n)
 {
-    if (n->conn && !mfs_conn_request(n->conn, MFS_MSG_STOP, NULL, STOP_TIME, stopped, n))
+    if (n->conn && !mfs_conn_request(n->conn, MFS_MSG_STOP, NULL, MFS_STOP_TIME, stopped, n))
         return;
     if (n->proc.pid)
         mfs_proc_kill(&n->proc, SIGTERM);
@@ -51,7 +49,7 @@ static bool clientless(const struct mfs_cm *cm)
 static void ask_all(struct mfs_cm *cm)
 {
     cm->stop_asked = true;
-    cm->stop_until = mfs_clock_mono() + STOP_TIME;
+    cm->stop_until = mfs_clock_mono() + MFS_STOP_TIME;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         ask(cm->nodes[i]);
 }
@@ -92,8 +90,8 @@ static void ask_for_clients(struct mfs_node *n)
         mfs_proc_kill(&n->proc, SIGCONT);
     mfs_timer_cancel(n->restart);
     n->restart = NULL;
-    n->clientless = !n->conn || mfs_conn_request(n->conn, MFS_MSG_END_CLIENTS, NULL, CLIENTS_TIME,
-                                                 clients_ended, n);
+    n->clientless = !n->conn || mfs_conn_request(n->conn, MFS_MSG_END_CLIENTS, NULL,
+                                                 MFS_STOP_CLIENTS_TIME, clients_ended, n);
 }
 
 void mfs_shutdown_begin(struct mfs_cm *cm)
@@ -107,7 +105,7 @@ void mfs_shutdown_begin(struct mfs_cm *cm)
     mfs_checkpoint_stop(cm);
     mfs_timer_cancel(cm->deadline);
     cm->deadline = NULL;
-    cm->stop_until = mfs_clock_mono() + CLIENTS_TIME;
+    cm->stop_until = mfs_clock_mono() + MFS_STOP_CLIENTS_TIME;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         ask_for_clients(cm->nodes[i]);
     cm->stop_check = mfs_loop_timer(cm->loop, CHECK_STEP, CHECK_STEP, check, cm);

@@ -2,6 +2,7 @@
  * and a client without its redis processes could not flush. */
 #include "cm/nodes/cleanup.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <signal.h>
@@ -22,13 +23,16 @@
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "cm/state/walk.h"
+#include "proto/times.h"
 
-#define LM_GRACE     (15 * MFS_SEC)
-#define CLIENT_GRACE (5 * MFS_SEC)
-#define REDIS_GRACE  (3 * MFS_SEC)
-#define KILL_GRACE   (3 * MFS_SEC)
-#define STEP         (10 * MFS_MSEC)
-#define LOOK_LIMIT   (1 * MFS_SEC)
+#define LM_GRACE    (15 * MFS_SEC)
+#define REDIS_GRACE (3 * MFS_SEC)
+#define KILL_GRACE  (3 * MFS_SEC)
+#define STEP        (10 * MFS_MSEC)
+#define LOOK_LIMIT  (1 * MFS_SEC)
+
+static_assert(MFS_CLIENT_END_TIME + KILL_GRACE < LM_GRACE,
+              "a Local Manager ends its clients itself");
 #define STACKED_MOST 16
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -190,7 +194,7 @@ static int end_clients(const struct mfs_paths *p, struct mfs_err *err)
     if (!binds)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     mfs_walk_nodes(p, "mount", note_binds, binds);
-    rc = end_recorded(p, "client*.pid", CLIENT_GRACE, err);
+    rc = end_recorded(p, "client*.pid", MFS_CLIENT_END_TIME, err);
     mfs_walk_node_dirs(p, release_stuck, NULL);
     one = mfs_walk_nodes(p, "mount", detach, err);
     mfs_bind_mounts_detach(binds);

@@ -2,6 +2,7 @@
 #ifndef MFS_CM_NODES_CONTROL_H
 #define MFS_CM_NODES_CONTROL_H
 
+#include <assert.h>
 #include <stdbool.h>
 
 #include "base/clock.h"
@@ -10,10 +11,13 @@
 #include "cm/provider/provider.h"
 #include "cm/state/state.h"
 #include "net/conn.h"
+#include "proto/times.h"
 
 #define MFS_MOUNT_TIME    (60 * MFS_SEC) /* that a node may take to mount */
 #define MFS_RESTART_FIRST MFS_SEC        /* before a Local Manager is started again */
 #define MFS_RETURN_TIME   (5 * MFS_SEC)  /* for a Local Manager that runs, to find cm (again) */
+
+static_assert(MFS_CLIENT_READY_TIME < MFS_MOUNT_TIME, "a Local Manager gives up first");
 
 struct mfs_auto_rebalance;
 struct mfs_failback;

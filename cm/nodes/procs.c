@@ -6,6 +6,7 @@
  * and has had the time to connect by itself. */
 #include "cm/nodes/control.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 #include "cm/state/events.h"
 
 #define DELAY_MOST (30 * MFS_SEC)
+
+static_assert(MFS_RESTART_FIRST < DELAY_MOST, "the delay grows");
 
 static void restart(void *arg)
 {

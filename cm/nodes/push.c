@@ -1,6 +1,7 @@
 /* Pushing a table and counting who has it. */
 #include "cm/nodes/push.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,11 @@
 #include "base/log.h"
 #include "cm/state/events.h"
 #include "cm/nodes/trust.h"
+#include "proto/times.h"
 
 #define PUSH_TIME (20 * MFS_SEC)
+
+static_assert(MFS_CLIENT_ACK_TIME < PUSH_TIME, "a Local Manager names the client that is late");
 
 struct push {
     struct mfs_cm *cm;

@@ -1,4 +1,5 @@
 /* Which move of a list begins next, and how long one that can't waits for its turn. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,15 @@
 #include "cm/partitions/migrate_impl.h"
 #include "cm/plan/move_order.h"
 #include "cm/partitions/replicas.h"
+#include "proto/times.h"
 
 #define IDLE_MOST   (5 * MFS_SEC)     /* when no node has the memory: reports come each second */
 #define REPORT_TIME (3 * MFS_SEC / 2) /* until one has come */
 #define ABSENT_MOST (60 * MFS_SEC)    /* when a node is away, or replicas make room */
+
+static_assert(MFS_REPORT_EACH < REPORT_TIME, "a report comes within that time");
+static_assert(2 * REPORT_TIME < IDLE_MOST, "reports may show memory before a move is given up");
+static_assert(IDLE_MOST < ABSENT_MOST, "a node that is away may come back");
 
 /* Nodes on one machine share its processors. Nodes of their own have links, and more copies at once
  * hide what each needs besides its bytes: a process that starts, a fork, the cut-over. Not so cold

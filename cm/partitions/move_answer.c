@@ -1,4 +1,5 @@
 /* What nodes answer to the steps of a move, and which step that leads to. */
+#include <assert.h>
 #include <errno.h>
 
 #include "base/clock.h"
@@ -11,6 +12,9 @@
 #define AGAIN_FIRST   (500 * MFS_MSEC)
 #define AGAIN_MOST    (30 * MFS_SEC)
 #define AGAIN_FENCED  (2 * MFS_SEC) /* while clients wait */
+
+static_assert(AGAIN_FIRST < AGAIN_MOST, "the pause grows");
+static_assert(AGAIN_FENCED < AGAIN_MOST, "clients wait for a fenced partition");
 
 /* ---- undone, or once more -------------------------------------------------------------------- */
 

@@ -1,4 +1,5 @@
 /* The messages of a move's steps. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,8 @@
 #define FENCE_TIME   (10 * MFS_SEC)
 #define RELEASE_TIME (30 * MFS_SEC)
 #define SEND_AGAIN   (500 * MFS_MSEC)
+
+static_assert(FENCE_TIME < TAKE_TIME && TAKE_TIME < BLOCKED_TIME, "a step is a part of the whole");
 
 struct mfs_move_call {
     struct mfs_move *m; /* NULL: nobody wants the answer any more */

@@ -1,4 +1,5 @@
 /* How long a move waits for a node, and for a state that can be written. */
+#include <assert.h>
 #include <errno.h>
 
 #include "base/clock.h"
@@ -7,6 +8,8 @@
 
 #define PATIENCE     (60 * MFS_SEC) /* with a node that is away, or can't do it */
 #define PATIENCE_CUT (15 * MFS_SEC) /* while clients wait */
+
+static_assert(PATIENCE_CUT < PATIENCE, "clients wait during a cut");
 
 void mfs_move_node_changed(struct mfs_move *m, uint32_t node)
 {

@@ -1,4 +1,5 @@
 /* What a replica's steps ask the nodes for, whether these are there, and stale processes. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cm/partitions/replicas_impl.h"
+#include "cluster/trust.h"
+#include "proto/times.h"
 
 #define SILENT       (1200 * MFS_MSEC) /* without a word: out of reach, for all that is known */
 #define QUIET_MS     900 /* a process that has not asked its replica for so long is, too */
@@ -16,6 +19,10 @@
 #define TAKE_TIME    (30 * MFS_SEC)
 #define RELEASE_TIME (30 * MFS_SEC)
 #define SEND_AGAIN   (500 * MFS_MSEC)
+
+static_assert(4 * MFS_TRUST_HEARTBEAT < SILENT, "heartbeats may be late");
+static_assert(SILENT < MFS_TRUST_LOST, "a replica takes over before the node counts as lost");
+static_assert(2 * MFS_CONSENT_TIME < TERM_TIME, "a Local Manager gives up first, and says why");
 
 struct mfs_replica_call {
     struct mfs_replica *r;  /* NULL: nobody wants the answer any more */

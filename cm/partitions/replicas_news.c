@@ -1,4 +1,5 @@
 /* What is known of a replica and of its partition's process, and whether that is trouble. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -6,6 +7,8 @@
 
 #define SILENCE_MOST (10 * MFS_SEC) /* a replica that does no harm is given up after so long … */
 #define STARVED      (2 * MFS_SEC)  /* … and one whose consent does not arrive */
+
+static_assert(STARVED < SILENCE_MOST, "a replica without consent delays every write");
 
 /* Is there a node for the replica, and may it stay there? */
 bool mfs_replica_stays(const struct mfs_replica *r)

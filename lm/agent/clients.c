@@ -13,9 +13,9 @@
 #include "base/text.h"
 #include "cluster/capacity.h"
 #include "lm/mount/unmount.h"
+#include "proto/times.h"
 
 #define AREA      "clients"
-#define END_GRACE (5 * MFS_SEC)
 #define LOOK_EACH (2 * MFS_SEC) /* longer than a job of it takes */
 
 /* ---- hooks ----------------------------------------------------------------------------------- */
@@ -166,7 +166,7 @@ static void run_end(struct mfs_job *job)
 {
     struct end_job *j = (struct end_job *)job;
 
-    mfs_unmount(j->u, j->n, END_GRACE);
+    mfs_unmount(j->u, j->n, MFS_CLIENT_END_TIME);
 }
 
 static void all_ended(struct mfs_job *job)

@@ -3,6 +3,7 @@
  * some tries until a partition answers where a newer table says that it is. */
 #include "lm/agent/agent_impl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,6 +21,8 @@
 #define TRY   (2 * MFS_SEC)
 #define AGAIN (500 * MFS_MSEC)
 #define LIFE  (20 * MFS_SEC) /* then it has ended by itself (meta/life.c) */
+
+static_assert(TRY + AGAIN < LIFE, "it is tried more than once");
 
 struct mfs_agent_session {
     struct mfs_job job;

@@ -3,6 +3,7 @@
  * come again at any time. */
 #include "lm/agent/agent_impl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +15,14 @@
 #include "store/args.h"
 #include "store/reply.h"
 #include "store/store.h"
+#include "proto/times.h"
 
 #define AREA       "term"
 #define CALL_LIMIT (2 * MFS_SEC)
-#define TERM_LIMIT (5 * MFS_SEC) /* until the replica has consented for the first time */
 #define LOOK       (5 * MFS_MSEC)
 #define WAIT_MS    200
+
+static_assert(WAIT_MS * MFS_MSEC < CALL_LIMIT, "the process answers before the call is given up");
 
 struct term_job {
     struct mfs_job job;
@@ -57,7 +60,7 @@ static int end_terms(struct mfs_admin *admin, const char *word, struct mfs_err *
 
 static int await_term(struct mfs_admin *admin, const struct mfs_msg_term *how, struct mfs_err *err)
 {
-    int64_t until = mfs_clock_mono() + TERM_LIMIT, left;
+    int64_t until = mfs_clock_mono() + MFS_CONSENT_TIME, left;
     struct mfs_args args;
 
     for (;;) {
@@ -106,7 +109,7 @@ static int begin_terms(struct mfs_admin *admin, const struct mfs_msg_term *how, 
 static int await_replica(struct mfs_admin *admin, const struct mfs_msg_term *how,
                          struct mfs_err *err)
 {
-    int64_t until = mfs_clock_mono() + TERM_LIMIT;
+    int64_t until = mfs_clock_mono() + MFS_CONSENT_TIME;
     struct mfs_args args;
     struct mfs_cmd cmd;
     bool has = false;

@@ -2,6 +2,7 @@
  * slower than it is. A stream whose file does not take more is not read, so its child waits. */
 #include "lm/copy/imager.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,7 +24,9 @@
 #define AREA       "image"
 #define CALL_LIMIT (2 * MFS_SEC)
 #define STALL_MOST (30 * MFS_SEC) /* without a byte from any process */
-#define LOOK       100            /* ms between two looks at `cancel` */
+
+static_assert(CALL_LIMIT < STALL_MOST, "a call is given up first");
+#define LOOK 100 /* ms between two looks at `cancel` */
 
 struct item {
     struct mfs_redis redis;

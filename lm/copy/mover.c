@@ -7,6 +7,7 @@
  * or sends, which the source notices in its cron: it is made to run often meanwhile. */
 #include "lm/copy/mover_impl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,6 +31,10 @@
 #define HEADROOM    (64ULL << 10)   /* bytes that a partition must have left to serve */
 #define KEEP_LIMIT  (300 * MFS_SEC) /* sessions live so long in a cold move */
 #define CRON_FAST   "100"           /* per second */
+
+static_assert(FAST_STEP < SOURCE_STEP && SOURCE_STEP < SOURCE_LATE, "looks become rarer");
+static_assert(SOURCE_LATE < MFS_MOVER_STALL, "a late source is asked again before it is given up");
+static_assert(MFS_MOVER_CALL < MFS_MOVER_STALL, "likewise after a call without an answer");
 
 /* ---- survey ---------------------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* The cut of a move: the target has all that the source has executed, and takes its place. */
 #include "lm/copy/mover_impl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 #define CUT_LIMIT (2 * MFS_SEC)  /* to get to the exact offset */
 #define CUT_STEP  (100 * 1000LL) /* ns */
 #define TERM_MOST 5000           /* ms that a term is taken to have left, at most */
+
+static_assert(CUT_STEP < CUT_LIMIT, "the offset is looked at many times");
 
 /* Without a link nothing arrives any more, as the target does not connect again
  * (mfs_ends_hold_copy). */

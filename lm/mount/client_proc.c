@@ -12,9 +12,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "proto/times.h"
 
-#define LOG_MAX   (16U << 20)
-#define END_GRACE (5 * MFS_SEC)
+#define LOG_MAX (16U << 20)
 
 static int node_file(const struct mfs_client_proc *c, const char *name, char path[PATH_MAX])
 {
@@ -60,7 +60,7 @@ void mfs_client_proc_end_unlisted(const struct mfs_client_proc *c)
     if (node_file(c, "client.pid", file) || mfs_proc_load(file, &p) || !mfs_proc_alive(&p))
         return;
     mfs_warn("mount", "ending client %d, which nobody knows of", (int)p.pid);
-    if (mfs_proc_end(&p, END_GRACE))
+    if (mfs_proc_end(&p, MFS_CLIENT_END_TIME))
         mfs_error("mount", "client %d can't be killed", (int)p.pid);
     else
         unlink(file);

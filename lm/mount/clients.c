@@ -9,10 +9,10 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "net/loop.h"
+#include "proto/times.h"
 
 #define AREA        "clients"
 #define CLIENTS_MAX 256 /* connections; programs that mount by hand are few */
-#define ACK_LIMIT   (5 * MFS_SEC)
 
 struct entry {
     struct mfs_client info;
@@ -208,7 +208,7 @@ static void send_table(struct entry *e, struct push *push)
 
     if (a) {
         *a = (struct ack){c, push, c->table->epoch, e->id};
-        rc = mfs_conn_request(e->conn, MFS_MSG_TABLE, &m, ACK_LIMIT, acknowledged, a);
+        rc = mfs_conn_request(e->conn, MFS_MSG_TABLE, &m, MFS_CLIENT_ACK_TIME, acknowledged, a);
     }
     if (!rc) {
         if (push)

@@ -1,6 +1,7 @@
 /* The managed mount; the header shows its states. */
 #include "lm/mount/mounter.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,12 +16,15 @@
 #include "base/text.h"
 #include "lm/mount/client_proc.h"
 #include "lm/mount/mounter_impl.h"
+#include "proto/times.h"
 
 #define AREA        "mount"
-#define READY_LIMIT (30 * MFS_SEC)
 #define PAUSE_LEAST (1 * MFS_SEC)
 #define PAUSE_MOST  (30 * MFS_SEC)
 #define UP_STEADY   (60 * MFS_SEC) /* after so long the next death counts as the first */
+
+static_assert(PAUSE_LEAST < PAUSE_MOST, "the pause grows");
+static_assert(PAUSE_MOST < UP_STEADY, "a client that dies again and again is never steady");
 
 enum state { IDLE, PREPARING, STARTING, PROBING, UP, WAITING, ENDING };
 
@@ -271,7 +275,7 @@ static void prepared(struct mfs_job *job)
     if (rc)
         attempt_failed(m, rc, rc == -EBUSY ? "something is mounted there already" : strerror(-rc));
     else
-        set_timer(m, READY_LIMIT, not_ready);
+        set_timer(m, MFS_CLIENT_READY_TIME, not_ready);
     m->o.hooks->changed(m->o.arg);
 }
 

@@ -9,9 +9,9 @@
 #include "host/mountinfo.h"
 #include "base/text.h"
 #include "lm/mount/mounter_impl.h"
+#include "proto/times.h"
 
 #define PROBE_LIMIT (10 * MFS_SEC)
-#define END_GRACE   (5 * MFS_SEC)
 
 void mfs_mount_prepare(struct mfs_job *job)
 {
@@ -43,7 +43,7 @@ void mfs_mount_end(struct mfs_job *job)
 {
     struct mfs_mount_job *j = (struct mfs_mount_job *)job;
 
-    j->rc = mfs_unmount(&j->u, 1, END_GRACE) ? -ETIMEDOUT : 0;
+    j->rc = mfs_unmount(&j->u, 1, MFS_CLIENT_END_TIME) ? -ETIMEDOUT : 0;
     mfs_bind_mounts_detach(j->binds);
 }
 

@@ -2,6 +2,7 @@
  * open and is asked again on another one. */
 #include "lm/redis/health.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@
 #define REPLY_MAX 128
 #define DOUBT_MS  600                 /* half a term: three questions in vain (decisions/0017) */
 #define HELD_UP   (4 * MFS_HEALTH_NS) /* between two checks: lm itself was held up */
+
+static_assert(DOUBT_MS * MFS_MSEC > 2 * MFS_HEALTH_NS, "more than one question in vain");
 
 struct mfs_health {
     struct mfs_loop *loop;

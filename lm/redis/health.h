@@ -6,13 +6,17 @@
 #ifndef MFS_LM_REDIS_HEALTH_H
 #define MFS_LM_REDIS_HEALTH_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "net/loop.h"
 
-#define MFS_HEALTH_NS        (250 * 1000000LL) /* from one question to the next */
-#define MFS_HEALTH_SILENT_NS (800 * 1000000LL) /* a question unanswered for so long: silent */
+#define MFS_HEALTH_NS        (250 * MFS_MSEC) /* from one question to the next */
+#define MFS_HEALTH_SILENT_NS (800 * MFS_MSEC) /* a question unanswered for so long: silent */
+
+static_assert(3 * MFS_HEALTH_NS < MFS_HEALTH_SILENT_NS, "an answer may be late");
 
 struct mfs_health;
 

@@ -1,5 +1,6 @@
 /* What the instances use, and what each may: looking at them, and dividing the node's
  * memory among them. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "cluster/capacity.h"
 #include "lm/redis/instances_impl.h"
 #include "store/admin/admin.h"
+#include "proto/times.h"
 
 #define AREA       "redis"
 #define CALL_LIMIT (1 * MFS_SEC)
@@ -18,6 +20,8 @@
 #define CROWD      1024 /* connections of a process, of maxclients in redis_conf.c */
 #define IDLE_LEAST (2ULL << 20)     /* worth a purge when memory is short */
 #define REGULARLY  (900 * MFS_MSEC) /* a look after so long is a regular one, once a second */
+
+static_assert(REGULARLY < MFS_REPORT_EACH, "the look of each second is a regular one");
 
 void mfs_instances_reckon(struct mfs_instances *f, size_t fresh)
 {

@@ -7,6 +7,7 @@
  * Manager. */
 #include "lm/redis/redis_proc.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -41,6 +42,9 @@
 #define KILL_WAIT  (2 * MFS_SEC)
 #define END_LIMIT  (1 * MFS_SEC)
 #define LOAD_SLOW  (4ULL << 20) /* bytes/s */
+
+static_assert(CALL_LIMIT < MFS_REDIS_START_TIMEOUT * MFS_SEC, "a new process is asked again");
+static_assert(END_LIMIT < MFS_REDIS_STOP_TIMEOUT * MFS_SEC, "it has time to end once asked");
 
 #define REPLAY_LEAST (10U << 20) /* bytes of a journal per second, on a bad day */
 

@@ -7,6 +7,7 @@
 #ifndef MFS_CLUSTER_TRUST_H
 #define MFS_CLUSTER_TRUST_H
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -16,6 +17,11 @@
 #define MFS_TRUST_KEPT      (750 * MFS_MSEC) /* … and nothing left to the kernel, which is told late */
 #define MFS_TRUST_OVER      (1200 * MFS_MSEC) /* by cm's clock; clocks may differ by a tenth */
 #define MFS_TRUST_LOST      (2000 * MFS_MSEC) /* a node that cm has not heard of for so long is lost */
+
+static_assert(2 * MFS_TRUST_HEARTBEAT < MFS_TRUST_KEPT, "one answer may be lost");
+static_assert(MFS_TRUST_KEPT < MFS_TRUST, "the kernel is told late");
+static_assert(MFS_TRUST / 10 * 11 < MFS_TRUST_OVER, "a client's clock may be slower by a tenth");
+static_assert(MFS_TRUST_OVER < MFS_TRUST_LOST, "a lost node's clients rely on nothing any more");
 
 /* A node that was lost when cm answered a `beat`. After it said so cm answers none of that node's
  * for MFS_TRUST_OVER: for so long no client there relies on anything, and before it does again it
