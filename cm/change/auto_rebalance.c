@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "cluster/capacity.h"
 #include "cm/plan/lower_bound.h"
-#include "cm/change/checkpoint.h"
 #include "cm/state/events.h"
 #include "cm/change/pause.h"
 #include "cm/plan/rebalance_policy.h"
@@ -381,7 +380,7 @@ static void look(struct mfs_auto_rebalance *a, const struct picture *p)
 static bool may_act(const struct mfs_cm *cm)
 {
     return mfs_cm_in_phase(cm, MFS_PHASE_RUNNING) && cm->step == MFS_STEP_DONE && cm->state.table &&
-           !mfs_cm_changing(cm) && !mfs_checkpoint_busy(cm);
+           !mfs_cm_exclusive(cm);
 }
 
 static void tick(void *arg)

@@ -271,7 +271,7 @@ static void begin(void *arg)
     struct mfs_cm *cm = k->cm;
 
     k->timer = NULL;
-    if (!mfs_cm_changing(cm) && !cm->state.nmoves) {
+    if (!mfs_cm_unsettled(cm)) {
         k->result.epoch = cm->state.table->epoch;
         k->result.nodes = cm->state.nnodes;
         mfs_event_add(cm->paths->events, "cm", "checkpoint", "%s of %s, to %s",

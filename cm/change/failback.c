@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "cm/change/checkpoint.h"
 #include "cm/change/pause.h"
 #include "cm/partitions/replicas.h"
 #include "cm/change/scale_impl.h"
@@ -37,8 +36,8 @@ bool mfs_failback_due(const uint32_t *count, const uint32_t *planned, uint32_t n
 static bool is_calm(const struct mfs_cm *cm)
 {
     if (!mfs_cm_in_phase(cm, MFS_PHASE_RUNNING) || cm->step != MFS_STEP_DONE || !cm->state.table ||
-        mfs_cm_changing(cm) || mfs_checkpoint_busy(cm) || cm->state.nmoves || cm->state.nstale ||
-        mfs_replicas_missing(cm) || mfs_scale_silent(cm))
+        mfs_cm_exclusive(cm) || cm->state.nstale || mfs_replicas_missing(cm) ||
+        mfs_scale_silent(cm))
         return false;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         if (cm->state.node[i].transition[0])

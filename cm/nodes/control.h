@@ -131,6 +131,20 @@ static inline bool mfs_cm_changing(const struct mfs_cm *cm)
     return cm->state.scale.step[0] != '\0';
 }
 
+/* Likewise, and when the change is over, while processes that partitions have left still end. */
+static inline bool mfs_cm_unsettled(const struct mfs_cm *cm)
+{
+    return mfs_cm_changing(cm) || cm->state.nmoves;
+}
+
+/* Does what is under way exclude everything that cm begins by itself? An operator may do more: a
+ * change joins an equal one and does not wait for processes to end, and a dry run is possible
+ * beside a checkpoint (mfs_scale_begin); a checkpoint waits until all is settled. */
+static inline bool mfs_cm_exclusive(const struct mfs_cm *cm)
+{
+    return mfs_cm_unsettled(cm) || cm->checkpoint;
+}
+
 /* Changes the phase and saves. A failure is logged and returned. */
 int mfs_cm_set_phase(struct mfs_cm *cm, const char *phase);
 

@@ -385,7 +385,7 @@ static void spread(struct mfs_replicas *g, int64_t now)
     if (!g->whole || now < g->move_at)
         return;
     g->move_at = now + PAUSE_MOVE;
-    r = mfs_cm_changing(g->cm) || g->cm->checkpoint ? NULL : mfs_replicas_to_move(g, now);
+    r = mfs_cm_exclusive(g->cm) ? NULL : mfs_replicas_to_move(g, now);
     if (r)
         drop(r, "its node is nearly full, another one is not");
 }
