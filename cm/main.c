@@ -55,7 +55,7 @@ int main(int argc, char **argv)
     const struct mfs_verb *v;
     struct mfs_err err = {0};
 
-    signal(SIGCHLD, SIG_DFL); /* ignored by who starts us, it would hide the ends of our children */
+    signal(SIGCHLD, SIG_DFL); /* ignored by our parent, it would hide the ends of our children */
     if (argc < 2) {
         mfs_err_set(&err, -EINVAL, "no command given (see cm --help)");
         return complain("", &err, true);

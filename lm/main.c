@@ -234,7 +234,7 @@ int main(int argc, char **argv)
     /* Whoever starts us may have a strict one; mount points are for everyone, and all that is not
      * is made with a mode of its own. */
     umask(022);
-    signal(SIGCHLD, SIG_DFL); /* ignored by who starts us, it would hide the ends of our children */
+    signal(SIGCHLD, SIG_DFL); /* ignored by our parent, it would hide the ends of our children */
     rc = c ? run(argc - 1, argv + 1, c, &err) : mfs_err_set(&err, -ENOMEM, "out of memory");
     mfs_conf_destroy(c);
     return rc ? fail(&err) : EXIT_SUCCESS;

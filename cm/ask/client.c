@@ -38,7 +38,7 @@ int mfs_client_start_daemon(const struct mfs_paths *p, struct mfs_proc *daemon, 
     pid = rc ? rc : mfs_proc_spawn(argv, p->log);
     if (pid < 0)
         return mfs_err_set(err, (int)pid, "%s: %s", self, strerror(-(int)pid));
-    /* When it has ended already, who waits for it finds out. */
+    /* When it has ended already, the wait for it finds out. */
     mfs_proc_identify(pid, daemon);
     return 0;
 }

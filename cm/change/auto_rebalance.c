@@ -1,4 +1,11 @@
-/* Following the links, and relieving full nodes, by itself. */
+/* Moves partitions when links have changed, and off a node that is nearly full, by itself.
+ *
+ * Each second picture_take() reads what nodes hold and what links carry;
+ * mfs_rebalance_policy_watch() says whether it is time to plan, and the plan is weighed. A plan
+ * that is worth it becomes a change as `cm rebalance` would begin it (under_way until it is done);
+ * one that is not is weighed again after AGAIN, and one that fails after a pause that grows. At
+ * most one change of ours is under way, and none begins while something else excludes it
+ * (mfs_cm_exclusive). */
 #include "cm/change/auto_rebalance.h"
 
 #include <errno.h>
@@ -52,7 +59,7 @@ struct picture {
     double *bandwidth;
     bool *limit; /* bandwidth is that */
     double fullest, all;
-    bool whole; /* everyone is there and has told figures, and what links carry is known or seen */
+    bool whole; /* every node is there and has reported, and what links carry is known or seen */
     bool known; /* of one node at least */
 };
 

@@ -14,7 +14,7 @@
 int mfs_auto_rebalance_init(struct mfs_cm *cm);
 void mfs_auto_rebalance_fini(struct mfs_cm *cm);
 
-/* Is room being made on a full node, so that a writer who finds none should wait? */
+/* Is room being made on a full node, so that a writer that finds none should wait? */
 bool mfs_auto_rebalance_relieves(const struct mfs_cm *cm);
 
 #endif

@@ -1,4 +1,9 @@
-/* Growing and shrinking by itself. */
+/* Adds and removes nodes by the policy, and keeps the table's `growing`.
+ *
+ * Each second look() gives the policy the nodes' figures, unless one is away or has not reported; a
+ * decision becomes a change as `cm scale` would begin it. While one is under way, or after a
+ * failure until its pause is over, nothing is begun. `growing` is true while nodes come or the
+ * policy can still add some: a client that finds no memory waits then instead of failing. */
 #include "cm/change/autoscale.h"
 
 #include <errno.h>
@@ -17,7 +22,7 @@
 #include "cm/change/scale.h"
 
 #define LOOK     MFS_SEC
-#define SETTLING (5 * MFS_SEC) /* until who waited for new nodes has had his turn */
+#define SETTLING (5 * MFS_SEC) /* until writers that waited for new nodes have gone on */
 
 struct mfs_autoscale {
     struct mfs_cm *cm;
@@ -91,8 +96,8 @@ static void tell(struct mfs_autoscale *a)
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 /* What is used includes the room that every partition needs beyond its data: with less it refuses
- * writes, which matters where nodes are small. False while a node is away or has not told its
- * figures. */
+ * writes, which matters where nodes are small. False while a node is away or has not
+ * reported yet. */
 static bool look(const struct mfs_cm *cm, struct mfs_policy_view *v)
 {
     *v = (struct mfs_policy_view){.now = (double)mfs_clock_mono() / (double)MFS_SEC,

@@ -1,5 +1,5 @@
 /* The daemon's use of a policy: each second the nodes' figures go to it, and what it decides is
- * begun. It acts only when every node is there and has told its figures; a change that is refused
+ * begun. It acts only when every node is there and has reported; a change that is refused
  * or fails is tried again after 10 s, then ever more rarely, up to 5 min.
  *
  * It also sees to the table's `growing`: true while nodes are being added, or the policy can add

@@ -1,4 +1,7 @@
-/* Observed bandwidth. */
+/* What links carry, as observed: reports go to the estimator, and each second its findings into the
+ * nodes (`bandwidth`, "observed"). A finding is never above what the operator has configured, and
+ * is saved only when it differs by more than a little, so that cm.json is not written each second.
+ */
 #include "cm/change/bandwidth_estimates.h"
 
 #include <errno.h>

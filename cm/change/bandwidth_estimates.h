@@ -2,9 +2,9 @@
  * goes into the nodes (`bandwidth`, "observed"), into the events, and, when it has changed by more
  * than a little, into cm.json. docs/design/network.md, "Estimator".
  *
- * What the operator told is a ceiling: traffic may show that a link carries less, and that it no
- * longer does; then what was told counts again. What a probe found is where observation begins.
- * Loop thread; nothing blocks. */
+ * What the operator has configured is a ceiling: traffic may show that a link carries less, and
+ * that it no longer does; then what was configured counts again. What a probe found is where
+ * observation begins. Loop thread; nothing blocks. */
 #ifndef MFS_CM_CHANGE_BANDWIDTH_ESTIMATES_H
 #define MFS_CM_CHANGE_BANDWIDTH_ESTIMATES_H
 

@@ -1,4 +1,10 @@
-/* The steps of a checkpoint, and who waits for it. */
+/* The steps of a checkpoint (the header shows them), and the connection that waits for it.
+ *
+ * One checkpoint at a time: cm->checkpoint, from the request until its result is committed, has
+ * failed, or its connection is gone. begin() waits until no change is under way; begin_step() asks
+ * all nodes for a step and step_over() goes on when the last one has answered. `failure` is that of
+ * the present attempt: then only `drop` follows, and after it, if it was -EAGAIN, another attempt.
+ */
 #include "cm/change/checkpoint.h"
 
 #include <assert.h>
@@ -27,7 +33,7 @@ static_assert(STEP_TIME < WRITE_TIME, "writing takes longest");
 
 struct mfs_checkpointing {
     struct mfs_cm *cm;     /* NULL: it is ending, only answers are waited for */
-    struct mfs_conn *conn; /* who asked, referenced; NULL: has been answered */
+    struct mfs_conn *conn; /* that asked, referenced; NULL: has been answered */
     uint64_t id;
     char dir[MFS_PATH_MAX];
     const char *step;

@@ -26,7 +26,7 @@ void mfs_checkpoint_progress(const struct mfs_cm *cm, struct mfs_progress *p);
 void mfs_checkpoint_on_ask(struct mfs_conn *c, uint64_t id, const void *body, void *arg);
 void mfs_checkpoint_on_committed(struct mfs_conn *c, uint64_t id, const void *body, void *arg);
 
-/* A connection is gone: if it is that of who asked, nobody would commit. */
+/* A connection is gone: if it is the one that asked, nothing would commit the checkpoint. */
 void mfs_checkpoint_hung_up(struct mfs_cm *cm, const struct mfs_conn *c);
 void mfs_checkpoint_stop(struct mfs_cm *cm); /* the deployment is being stopped */
 /* Before the connections are closed. */

@@ -1,3 +1,6 @@
+/* Failback: see the header. Each second it is looked whether there were failovers since the shares
+ * were last as planned (`settled`); when the deployment has been calm for CALM, one change as of
+ * `cm rebalance` is begun, if mfs_failback_due says that it matters. */
 #include "cm/change/failback.h"
 
 #include <errno.h>

@@ -86,7 +86,7 @@ static void lane_over(struct mfs_cm_probe *p)
         mfs_error(AREA, "out of memory: nothing goes on after it");
 }
 
-/* ---- who helps ------------------------------------------------------------------------------- */
+/* ---- the helpers ----------------------------------------------------------------------------- */
 
 static bool in_lane(const struct lane *l, uint32_t id)
 {
@@ -164,7 +164,7 @@ static void measured(void *arg, const struct mfs_err *err, const void *reply)
     measure_next(l);
 }
 
-/* What those who help have to say is of no interest: the measurement goes by who comes. */
+/* The helpers' answers are of no interest: the node measures with those that connect. */
 static void met(void *arg, const struct mfs_err *err, const void *reply)
 {
     (void)arg;

@@ -15,10 +15,10 @@
 #define MFS_CM_PROBE_HELP   8                   /* others at once */
 #define MFS_CM_PROBE_ALL_NS (30 * 1000000000LL) /* no measurement begins later */
 
-/* Measures these nodes (ids, copied), but not those of which the operator told it, and those only
- * that are connected; then calls `done`, never from inside this call. node.bandwidth and events
- * tell what came of it; the caller saves. A node that does not answer stays as it was, and delays
- * the others by 9 s at most. 0; -EBUSY while another probe goes on; -ENOTCONN when there is
+/* Measures these nodes (ids, copied), but not those that the operator has configured, and those
+ * only that are connected; then calls `done`, never from inside this call. node.bandwidth and
+ * events tell what came of it; the caller saves. A node that does not answer stays as it was, and
+ * delays the others by 9 s at most. 0; -EBUSY while another probe goes on; -ENOTCONN when there is
  * nothing to measure; -ENOMEM. */
 int mfs_cm_probe_begin(struct mfs_cm *cm, const uint32_t *node, uint32_t n,
                        void (*done)(struct mfs_cm *cm, void *arg), void *arg);

@@ -1,4 +1,9 @@
-/* A change of the nodes, from the demand to the report. */
+/* A change of the nodes, from the request to the report.
+ *
+ * The step is state.scale.step, saved before it begins: take() enters `come` or `move`, and each
+ * step enters the next when its work is done; mfs_scale_resume goes on with it after a restart of
+ * cm. What is needed in memory alone is cm->scale, which exists exactly while a step is set. The
+ * first failure decides the report; all callers in `waiters` get it at the end. */
 #include "cm/change/scale.h"
 
 #include <errno.h>
@@ -110,7 +115,7 @@ static void finish(struct mfs_scale *s)
                       MFS_TEXT_BYTES(r.bytes_moved), r.duration_ms, r.blocked_ms_max);
     cm->state.scale = (struct mfs_cm_scale){0};
     mfs_scale_set_step(s, "");
-    cm->scale = NULL; /* who hears of the end may begin the next */
+    cm->scale = NULL; /* a caller that waited may begin the next */
     notify_waiters(s, s->failure.code ? &s->failure : NULL, s->failure.code ? NULL : &r);
     destroy(s);
 }
@@ -166,7 +171,7 @@ static void take_result(struct mfs_cm_scale *sc, const struct mfs_migrate_result
         sc->blocked_ms_max = worst;
 }
 
-/* A new cm plans anew when the nodes have told it what they hold. */
+/* A new cm plans anew when the nodes have reported what they hold. */
 static void look_for_nodes(void *arg)
 {
     struct mfs_scale *s = arg;
@@ -359,7 +364,7 @@ static int begin(struct mfs_cm *cm, const struct mfs_scale_draft *d, const char 
     return 0;
 }
 
-/* Somebody else's change. */
+/* Another caller's change. */
 static int join_or_refuse(struct mfs_cm *cm, const struct mfs_msg_scale *what, mfs_scale_done *done,
                           void *arg, struct mfs_err *err)
 {

@@ -38,7 +38,7 @@ void mfs_scale_resume(struct mfs_cm *cm);
 void mfs_scale_joined(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_msg_join *m);
 bool mfs_scale_gone(struct mfs_cm *cm, struct mfs_node *n, const char *how);
 
-/* The deployment is being stopped: tells those who wait, and does nothing more. */
+/* The deployment is being stopped: answers the callers that wait, and does nothing more. */
 void mfs_scale_stop(struct mfs_cm *cm);
 void mfs_scale_fini(struct mfs_cm *cm);
 

@@ -5,7 +5,7 @@
 #include "cm/plan/planner.h"
 #include "cm/change/scale.h"
 
-/* Someone who waits for the end. */
+/* A caller that waits for the end. */
 struct mfs_scale_waiter {
     mfs_scale_done *done;
     void *arg;
@@ -42,7 +42,7 @@ int mfs_scale_draft_make(const struct mfs_cm *cm, const struct mfs_msg_scale *wh
 void mfs_scale_draft_clear(struct mfs_scale_draft *d);
 /* The plan for the nodes in the state, those that leave giving everything. */
 int mfs_scale_plan(const struct mfs_cm *cm, struct mfs_plan *plan, struct mfs_err *err);
-/* Has every node that runs partitions told its figures? NULL, or the first that has not. */
+/* Has every node that runs partitions reported? NULL, or the first that has not. */
 const struct mfs_node *mfs_scale_silent(const struct mfs_cm *cm);
 /* Does a node that is to leave run partitions? After all moves of a plan: a replica has taken over
  * there meanwhile. */

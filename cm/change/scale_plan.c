@@ -1,4 +1,6 @@
-/* What a change of nodes would be: checks, the plan, and the bound. */
+/* What a change of nodes would be: the request is checked, nodes are chosen, and the planner gives
+ * the moves, with the lower bound of their time. Nothing is changed: a draft is what a dry run
+ * shows, and what a change begins with. */
 #include "cm/change/scale_impl.h"
 
 #include <errno.h>
@@ -292,7 +294,7 @@ static void sum_up(const struct mfs_cm *cm, struct mfs_scale_draft *d)
         d->capacity += room_of(cm, &cm->state.node[i]);
 }
 
-/* The planner refuses, too; this says it in the words of who asks. */
+/* The planner refuses, too; this says it in the words of the command. */
 static int check_room(const struct mfs_cm *cm, const struct mfs_scale_draft *d, struct mfs_err *err)
 {
     uint32_t staying = cm->state.nnodes - d->nleaving;

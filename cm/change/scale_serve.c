@@ -14,7 +14,7 @@
 
 static_assert(2 * MFS_REPORT_EACH < FIGURES_TIME, "one report may be late");
 
-/* Someone who asked, and waits for the report. */
+/* A connection that waits for the report. */
 struct asker {
     struct mfs_cm *cm;
     struct mfs_conn *conn; /* referenced */

@@ -14,7 +14,7 @@
 
 #define NOTE_TIME (10 * MFS_SEC)
 
-/* What is told in the end. */
+/* What is shown in the end. */
 struct report {
     char dir[PATH_MAX];
     uint32_t number, partitions, attempts;

@@ -1,4 +1,4 @@
-/* `cm simulate`: long random histories on paper, for who works on the planner. */
+/* `cm simulate`: long random histories on paper, for work on the planner. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -38,7 +38,7 @@ struct mfs_doctor_case {
     struct mfs_secret secret;
 
     struct mfs_proc daemon; /* cm, pid 0: none */
-    bool answered;          /* cm has told `status` */
+    bool answered;          /* cm has answered with `status` */
     struct mfs_status status;
     struct mfs_doctor_node *node; /* state.nnodes of them */
     bool parts_bad;               /* some partition does not answer: mounts wait for it */

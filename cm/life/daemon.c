@@ -65,7 +65,8 @@ static int open_signals(struct mfs_cm *cm)
     return rc;
 }
 
-/* The address of an earlier cm, so that who connected to it finds the new one at the same place. */
+/* The address of an earlier cm, so that what was connected to it finds the new one at the same
+ * place. */
 static void former_address(const struct mfs_cm *cm, char out[MFS_ADDRESS_MAX])
 {
     struct mfs_buf b;

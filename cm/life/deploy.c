@@ -1,7 +1,8 @@
 /* The start of a deployment: JOIN (every Local Manager has connected, and the links are
  * measured, if that is wanted) → ASSIGN (each runs its redis
- * processes) → TABLE (made, saved, and everyone holds it) → MOUNT → DONE. A step begins when every
- * node is done with the one before. Whatever fails ends the start, and all that was started. */
+ * processes) → TABLE (made, saved, and every node holds it) → MOUNT → DONE. A step begins when
+ * every node is done with the one before. Whatever fails ends the start, and all that was started.
+ */
 #include "cm/life/deploy.h"
 
 #include <assert.h>
@@ -133,7 +134,7 @@ static void assign(struct mfs_node *n)
     free(m.assigned);
 }
 
-/* Epoch 1 from what the nodes told. */
+/* Epoch 1 from what the nodes have answered. */
 static int make_table(struct mfs_cm *cm)
 {
     struct mfs_cm_state *s = &cm->state;
@@ -231,7 +232,7 @@ static void mount_all(struct mfs_cm *cm)
     next_step(cm);
 }
 
-/* Who has hung up just now is waited for, as by any deployment that runs. */
+/* A node that has just lost its connection is waited for, as by any deployment that runs. */
 static void end_waits(struct mfs_cm *cm)
 {
     mfs_timer_cancel(cm->deadline);

@@ -1,4 +1,5 @@
-/* What cm is asked and told, and by which part that is answered: every message's handler. */
+/* The messages that cm takes, and the part that handles each; what happens when a connection comes
+ * and goes. */
 #include "cm/life/service.h"
 
 #include <errno.h>

@@ -159,7 +159,7 @@ static int release_from(void *mount, const char *pid_file)
     return 0;
 }
 
-/* A node's directory names both its mount and who has been its client. */
+/* A node's directory names both its mount and the processes that were its clients. */
 static int release_stuck(void *arg, const char *node)
 {
     char record[PATH_MAX], mount[PATH_MAX];
@@ -251,7 +251,7 @@ static int check_ours(void *arg, const char *path)
         ours |= !strcmp(path, own[i]);
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
         ours |= !fnmatch(patterns[i], name, 0);
-    /* Before the directory was ours alone anybody may have put it there. */
+    /* Any user may have put it there before the directory was ours alone. */
     if (ours && !lstat(path, &st) && (st.st_uid != geteuid() || S_ISLNK(st.st_mode)))
         ours = !strcmp(name, "..");
     return ours

@@ -19,7 +19,7 @@ bool mfs_cleanup_needed(const struct mfs_paths *p);
  * deployment is alive without a cm. */
 bool mfs_cleanup_living(const struct mfs_paths *p);
 
-/* Ends Local Managers (who end their own), then clients, mounts with their binds, and redis
+/* Ends Local Managers (which end their own), then clients, mounts with their binds, and redis
  * processes that are still there; each is recognised by pid, start time and name. Takes at most
  * some 40 s. 0, or -EBUSY with what could not be ended. Does not touch cm itself. */
 int mfs_cleanup_processes(const struct mfs_paths *p, struct mfs_err *err);

@@ -1,4 +1,8 @@
-/* Inside the cm daemon: what its parts share. Everything belongs to the loop's thread. */
+/* Inside the cm daemon: what its parts share. Everything belongs to the loop's thread.
+ *
+ * struct mfs_cm is the daemon. `state` is what must not be forgotten and stands in cm.json, written
+ * before cm acts on it; the rest lives as long as the process. nodes[i] belongs to state.node[i],
+ * always: both change together in nodes.c. Parts that are not under way are NULL. */
 #ifndef MFS_CM_NODES_CONTROL_H
 #define MFS_CM_NODES_CONTROL_H
 
@@ -46,13 +50,13 @@ struct mfs_node {
     bool done;                  /* with the present step of the start */
     enum mfs_cm_step step;      /* while it is coming to a running deployment */
     bool stop_sent;             /* as it leaves */
-    bool clientless;            /* at the end: its clients have ended, or nobody can ask it */
+    bool clientless;            /* at the end: its clients have ended, or it can't be asked */
     int64_t last_contact;       /* when its last message came (with replicas only) */
-    int64_t lost_at;            /* when somebody was last told that it is lost (trust.h) */
+    int64_t lost_at;            /* when an answer last named it as lost (trust.h) */
     uint64_t has;               /* epoch of the newest table that it and its clients have */
     int64_t over_since;         /* it holds more than it may (with replicas only); 0: it does not */
     int64_t relieved_at;        /* when it was last rid of a replica because of that */
-    bool reported;              /* has told figures to this cm */
+    bool reported;              /* figures to this cm */
     uint32_t lacking;           /* reports in a row with fewer partitions than it should run, */
     uint64_t lack_epoch;        /* all of this epoch */
     struct mfs_msg_report last; /* figures of the last report, without its lists */
@@ -70,7 +74,7 @@ struct mfs_cm_subscriber {
     struct mfs_cm_subscriber *next;
 };
 
-/* Someone who waits for the end. */
+/* A request that is answered at the end. */
 struct mfs_cm_waiter {
     struct mfs_conn *conn; /* referenced */
     uint64_t id;
@@ -106,8 +110,8 @@ struct mfs_cm {
     struct mfs_checkpointing *checkpoint; /* being written, NULL: none; see checkpoint.h */
 
     struct mfs_autoscale *autoscale;
-    struct mfs_auto_rebalance *auto_rebalance;           /* NULL: partitions move only when told */
-    struct mfs_failback *failback;                       /* likewise, after failovers */
+    struct mfs_auto_rebalance *auto_rebalance; /* NULL: partitions move only by cm rebalance */
+    struct mfs_failback *failback;             /* likewise, after failovers */
     struct mfs_bandwidth_estimates *bandwidth_estimates; /* bandwidth_estimates.h */
     struct mfs_migrate *migrate;   /* partitions under way, migrate.h; NULL: none ever were */
     struct mfs_replicas *replicas; /* replicas.h; NULL: there are none */
@@ -160,15 +164,15 @@ void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_node *n);
 /* Is this node on its way out, so that its end is expected? */
 bool mfs_nodes_goes(const struct mfs_node *n);
 
-/* figures.c: what a node tells of itself, at its JOIN and then in each REPORT */
+/* figures.c: a node's figures, at its JOIN and then in each REPORT */
 void mfs_nodes_counted(struct mfs_node *n, const struct mfs_msg_join *m);
 void mfs_nodes_reported(struct mfs_node *n, const struct mfs_msg_report *m);
 bool mfs_nodes_lacks(const struct mfs_node *n); /* partitions that it should run */
 
 /* procs.c: Local Managers' processes */
 int mfs_nodes_start(struct mfs_cm *cm, struct mfs_node *n, struct mfs_err *err);
-/* It has lost its connection: unless its process is there to tell whether it has ended, it is
- * started when it does not come again. Of a deployment that runs. */
+/* It has lost its connection: unless its process is watched, it is started when it does not come
+ * again. Of a deployment that runs. */
 void mfs_nodes_hung_up(struct mfs_node *n);
 void mfs_nodes_adopt(struct mfs_cm *cm); /* of an earlier cm: watches them, starts dead ones */
 

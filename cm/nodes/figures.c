@@ -1,4 +1,4 @@
-/* What Local Managers tell of their nodes, kept for whoever decides by it. */
+/* What Local Managers report of their nodes, kept for what decides by it. */
 #include "cm/nodes/control.h"
 
 #include <math.h>

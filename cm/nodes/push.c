@@ -1,4 +1,4 @@
-/* Pushing a table and counting who has it. */
+/* Pushing a table, and counting the nodes and clients that have it. */
 #include "cm/nodes/push.h"
 
 #include <assert.h>
@@ -19,13 +19,13 @@ static_assert(MFS_CLIENT_ACK_TIME < PUSH_TIME, "a Local Manager names the client
 struct push {
     struct mfs_cm *cm;
     uint64_t epoch;
-    int64_t began, last; /* call, and the newest answer of someone who has it */
+    int64_t began, last; /* call, and the newest answer that it is there */
     uint32_t pending, missing;
     void (*done)(void *arg, int64_t took, uint32_t missing);
     void *arg;
 };
 
-/* One who is to have it. */
+/* A node or a client that is to have it. */
 struct target {
     struct push *push;
     struct mfs_node *node; /* NULL: a client of cm's own */
@@ -40,7 +40,7 @@ static void settle(struct push *p)
     free(p);
 }
 
-/* Nobody is there. */
+/* No node and no client is connected. */
 static void settle_at_once(void *arg)
 {
     struct push *p = arg;

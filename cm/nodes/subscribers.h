@@ -9,7 +9,7 @@
 void mfs_subscribers_on_hello(struct mfs_conn *c, uint64_t id, const void *body, void *arg);
 void mfs_subscribers_on_ready(struct mfs_conn *c, uint64_t id, const void *body, void *arg);
 
-/* The connection is gone, whoever's it was. */
+/* A connection is gone, be it a subscriber's or not. */
 void mfs_subscribers_hung_up(struct mfs_cm *cm, const struct mfs_conn *c);
 void mfs_subscribers_fini(struct mfs_cm *cm);
 

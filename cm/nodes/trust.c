@@ -13,9 +13,8 @@ void mfs_trust_has(struct mfs_node *n, uint64_t epoch)
         n->has = epoch;
 }
 
-/* Whoever was told after the push that cm is there had got the table before. So he trusts, at the
- * latest, from the push on; and from the last time that his question came, if that is longer ago.
- */
+/* A node that got an answer after the push had got the table before. So a node without the table
+ * got its last answer before the push, and no later than its last question came. */
 static bool may_trust(const struct mfs_node *n, uint64_t epoch, int64_t since, int64_t now)
 {
     int64_t from = n->last_contact < since ? n->last_contact : since;

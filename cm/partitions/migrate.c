@@ -1,4 +1,7 @@
-/* A list of moves: what becomes of them, and the end. */
+/* A list of moves: begins as many at once as the nodes' memory and the options allow, counts what
+ * has become of each, and reports at the end. A move is listed while the list waits for it; one
+ * that is settled may still be cleared away after the list is over. Moves of an earlier cm are
+ * taken up from the state. */
 #include "cm/partitions/migrate.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* Carries out a list of moves of partitions, several at once, in an order that the nodes' memory
  * allows (move_order.h), each by the steps of move.h. At most one list is under way. What is under
- * way stands in cm.json, so that a cm that is killed goes on; moves that wait for their turn do
+ * way stands in cm.json, so that a cm that is killed goes on; moves that have not begun do
  * not: they are planned anew.
  *
  * Loop thread; nothing blocks. */
@@ -51,11 +51,11 @@ void mfs_migrate_cancel(struct mfs_cm *cm, const char *why);
 /* After a restart of cm: goes on with the moves in the state, as the nodes join. */
 void mfs_migrate_resume(struct mfs_cm *cm);
 
-/* Is something under way for which nobody waits yet (after a resume)? Then `done` will hear of its
- * end; false: there is nothing to wait for, and it is not called. */
+/* Is something under way that has no `done` yet (after a resume)? Then `done` is called at its end;
+ * false: there is nothing to wait for, and it is not called. */
 bool mfs_migrate_await(struct mfs_cm *cm, mfs_migrate_done *done, void *arg);
 
-/* A node has joined (again), or tells figures. */
+/* A node has joined (again), or has reported. */
 void mfs_migrate_joined(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_msg_join *join);
 /* It has left, and what ran on it has ended: what still had to be ended there is done. */
 void mfs_migrate_left(struct mfs_cm *cm, uint32_t node);

@@ -1,4 +1,7 @@
-/* Which move of a list begins next, and how long one that can't waits for its turn. */
+/* Which move of a list begins next, and how long one that can't begin waits. A move needs both
+ * nodes connected and memory on the target, of which reports tell; when nothing is under way and
+ * nothing can begin for IDLE_MOST (ABSENT_MOST while a node is away), the moves that wait are given
+ * up. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -78,9 +78,9 @@ static void note_again_or_undo(struct mfs_move *m, struct mfs_cm_move *s)
     mfs_text_copy(s->step, sizeof s->step, steps[MFS_AT_ASK].saved);
 }
 
-/* The step could not be written down: may one be sent for all the same? A cm that comes after us
- * does the step before again, which no other minds. But while the source serves nobody is fenced
- * for what could not be written either. And the source does not serve before "drop" is written or,
+/* The step could not be written down: may one be sent for all the same? The next cm does
+ * the step before again, which does no harm. But while the source serves it is not fenced for what
+ * could not be written either. And the source does not serve before "drop" is written or,
  * where it can't be, before the copy has ended: what is written then finds nothing to go on with,
  * and clients need not wait until there is room. */
 static bool unsaved(struct mfs_move *m, struct mfs_cm_move *s, enum mfs_move_step before)

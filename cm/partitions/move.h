@@ -8,18 +8,18 @@
  *
  * copy: the target receives a copy. cut: it fences the source, gets to the same offset and serves.
  * Then the partition is the target's: one save holds that, the new table and step release; the
- * table goes to everyone, and the source's process is ended. Up to there everything can be undone,
- * as nobody has the new process' password: undo asks whether the source lives, and drop lets it
- * serve again and ends the copy. A source that died when its copy was whole is revived fenced, and
- * its journal tells how far it had got: match asks the target to take the partition if it is as
- * far (a cm that comes after us asks the source again). When the source turns out
- * to be dead for good, force goes on with what the target has. The target may have been promoted by
- * a cut that failed later, and does not follow the source then: once the source may have served
- * again (drop is in the state), the target is never asked to take the partition. While the state
- * can't be written, that must not keep clients waiting: the copy is ended first then, and after
- * that the source serves, whatever the state says. Each step is one
- * message that may be repeated, so a step goes on after a loss of connection, of a Local Manager or
- * of cm by sending it again. */
+ * table goes to all nodes and clients, and the source's process is ended. Up to there everything
+ * can be undone, as no client has the new process' password: undo asks whether the source lives,
+ * and drop lets it serve again and ends the copy. A source that died when its copy was whole is
+ * revived fenced, and its journal tells how far it had got: match asks the target to take the
+ * partition if it is as far (a cm that comes after us asks the source again). When the source turns
+ * out to be dead for good, force goes on with what the target has. The target may have been
+ * promoted by a cut that failed later, and does not follow the source then: once the source may
+ * have served again (drop is in the state), the target is never asked to take the partition. While
+ * the state can't be written, that must not keep clients waiting: the copy is ended first then, and
+ * after that the source serves, whatever the state says. Each step is one message that may be
+ * repeated, so a step goes on after a loss of connection, of a Local Manager or of cm by sending it
+ * again. */
 #ifndef MFS_CM_PARTITIONS_MOVE_H
 #define MFS_CM_PARTITIONS_MOVE_H
 
@@ -34,10 +34,10 @@
 #define MFS_MOVE_RELEASE "release"
 
 enum mfs_move_step {
-    MFS_AT_WAITING,      /* for its turn */
+    MFS_AT_WAITING,      /* for memory, or for other moves */
     MFS_AT_RECEIVE,      /* copy */
     MFS_AT_TAKE,         /* cut */
-    MFS_AT_PUSH,         /* release: everyone gets the table */
+    MFS_AT_PUSH,         /* release: all nodes and clients get the table */
     MFS_AT_RELEASE,      /* the source's process ends */
     MFS_AT_ASK,          /* undo: does the source live? It is fenced, as one answers to that */
     MFS_AT_MATCH,        /* match: the target serves if it has all that the dead source had */

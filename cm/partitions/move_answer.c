@@ -1,4 +1,7 @@
-/* What nodes answer to the steps of a move, and which step that leads to. */
+/* What nodes answer to the steps of a move, and the step that each answer leads to. A loss of the
+ * connection is no answer: the message is sent again. Errors that may pass (timeouts, EAGAIN,
+ * EBUSY) repeat the step after a pause; others undo the move, as long as the partition is not the
+ * target's. */
 #include <assert.h>
 #include <errno.h>
 
@@ -118,7 +121,7 @@ static void taken(struct mfs_move *m, const struct mfs_err *err, const struct mf
     struct mfs_err why;
 
     if (!err && mfs_move_cut(m, r) && mfs_move_unsaved_for_long(m)) {
-        mfs_move_blame_state(m, &why); /* nobody has the table: the source can serve instead */
+        mfs_move_blame_state(m, &why); /* no client has the table: the source can serve instead */
         mfs_move_undo(m, &why);
     }
     if (!err)

@@ -1,4 +1,6 @@
-/* The messages of a move's steps. */
+/* The messages of a move's steps. At most one is unanswered (m->call); a step is one message that
+ * may be repeated, so it is sent again when a node has come back. Each call is bounded: by a time
+ * of its own, that of a copy also by its bytes, and less where clients wait meanwhile. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +26,7 @@
 static_assert(FENCE_TIME < TAKE_TIME && TAKE_TIME < BLOCKED_TIME, "a step is a part of the whole");
 
 struct mfs_move_call {
-    struct mfs_move *m; /* NULL: nobody wants the answer any more */
+    struct mfs_move *m; /* NULL: the answer is not wanted any more */
     const struct mfs_conn *conn;
 };
 

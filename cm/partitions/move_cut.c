@@ -75,7 +75,7 @@ static void swap_passwords(struct mfs_cm_part *p, struct mfs_cm_move *s)
     memcpy(s->admin_password, old.admin_password, sizeof s->admin_password);
 }
 
-/* Before anybody has the table. A cm that comes after us, and has none of this, could undo the move
+/* Before any client has the table. The next cm, and has none of this, could undo the move
  * while the target is out of reach: then the source would serve beside it. */
 static int write_cut(struct mfs_move *m, struct mfs_table *t)
 {

@@ -28,8 +28,8 @@ uint32_t mfs_move_node(const struct mfs_move *m); /* that the step's message goe
 void mfs_move_answer(struct mfs_move *m, const struct mfs_err *err, const void *reply);
 void mfs_move_undo(struct mfs_move *m, const struct mfs_err *why); /* an event, then step ASK */
 
-/* move_cut.c: the target serves: makes that the truth, tells everyone, then goes on to RELEASE. 0,
- * or a negative errno: nobody has been told, and the target will be asked once more. */
+/* move_cut.c: the target serves: writes that down, pushes the table, then goes on to RELEASE. 0, or
+ * a negative errno: no table has been pushed, and the target will be asked once more. */
 int mfs_move_cut(struct mfs_move *m, const struct mfs_msg_take_reply *r);
 
 #endif

@@ -25,8 +25,9 @@ int mfs_move_save(struct mfs_move *m)
 {
     int rc;
 
-    /* Clients may be waiting for this, so not for the disk: who asked for the moves saves in full
-     * at the end. A state that the machine's death sets back leads to the same steps again. */
+    /* Clients may be waiting for this, so not for the disk: the change that asked for the moves
+     * saves in full at the end. A state that the machine's death sets back leads to the same steps
+     * again. */
     rc = mfs_cm_state_note(&m->cm->state, m->cm->paths->state);
     if (rc)
         mfs_error("move", "%s: %s", m->cm->paths->state, strerror(-rc));

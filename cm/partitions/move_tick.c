@@ -20,7 +20,7 @@ void mfs_move_node_changed(struct mfs_move *m, uint32_t node)
     }
 }
 
-/* Goes on trying, but nobody waits for it any more. */
+/* Goes on trying, but the list of moves does not wait for it any more. */
 static void leave_for_later(struct mfs_move *m, const struct mfs_err *why)
 {
     if (!m->why.code)

@@ -5,18 +5,18 @@
  *     └────────┴─ drop ◄┴────────┘ └───────┘ the partition's process lives after all
  *
  * copy: the replica's node receives a copy that goes on following. term: from now on the
- * partition's process serves only while the replica consents, and says so to everybody who writes
- * without waiting for the replica; then that is waited for until it has what was written before.
- * ready: it has, and may take over. take: the
- * partition's process has ended or is out of reach; the replica withdraws its consent, waits until
- * no term is left, and serves; all are told to forget what that process may have granted unheard,
- * and then where the replica is. drop: the partition is to go without; its process is told to serve
- * without terms, and only then another replica may be made.
+ * partition's process serves only while the replica consents, and says so to each client that
+ * writes without waiting for the replica; cm waits until the replica has what was written before.
+ * ready: it has, and may take over. take: the partition's process has ended or is out of reach; the
+ * replica withdraws its consent, waits until no term is left, and serves; all clients are asked to
+ * forget what the former process may have granted without its knowledge, and then get to know where
+ * the replica is. drop: the partition is to go without; its process is asked to serve without
+ * terms, and only then another replica may be made.
  *
  * Only `take` leads to a promotion, only `drop` back to serving without terms, and a state is never
  * in both: so at no time two processes serve one partition. That holds for a cm that comes after us
- * as well, so a step that can't be written does not begin, nor is anybody told of a table that
- * can't: until it can, all stays as it is. Each step is one message that may be sent again. A
+ * as well, so a step that can't be written does not begin, nor does anything get a table
+ * that can't: until it can, all stays as it is. Each step is one message that may be sent again. A
  * process that may still run where it must not (after a promotion, or a replica given up) is stale:
  * its node is asked to end it as soon as the node is there. */
 #include <errno.h>
@@ -178,8 +178,8 @@ static void at_take(struct mfs_replica *r, int64_t now)
     const struct mfs_cm_part *p = mfs_replica_state(r);
     const struct mfs_node *n = mfs_nodes_find(r->cm, p->replica_node);
 
-    /* Whether it has withdrawn its consent or not: nobody knows of it as the partition yet, and
-     * whoever ends it first makes sure that nobody ever does. */
+    /* Whether it has withdrawn its consent or not: no client knows it as the partition yet,
+     * and what ends it first makes sure that none ever does. */
     if (!n || n->stop_sent)
         drop(r, "its node has left");
     else if (r->took.port && r->replica_dead)
@@ -194,7 +194,7 @@ static void at_take(struct mfs_replica *r, int64_t now)
 
 static void dropped(struct mfs_replica *r);
 
-/* The table first: nobody is to wait for the replica any more. */
+/* The table first: no client is to wait for the replica any more. */
 static void at_drop(struct mfs_replica *r)
 {
     if (r->table_due && mfs_replica_show(r, false))
@@ -231,8 +231,9 @@ static void copied(struct mfs_replica *r, const struct mfs_msg_receive_reply *re
         mfs_replica_ask(r);
 }
 
-/* Since the process serves by terms nobody writes without waiting for the replica, whatever table
- * he has (decisions/0023). Before that may take over it is to have what was written before. */
+/* Since the process serves by terms no client writes without waiting for the replica, whatever
+ * table the client has (decisions/0023). The replica must have what was written before that before
+ * it may take over. */
 static void termed(struct mfs_replica *r)
 {
     if (r->shown) {

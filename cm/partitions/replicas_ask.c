@@ -25,7 +25,7 @@ static_assert(SILENT < MFS_TRUST_LOST, "a replica takes over before the node cou
 static_assert(2 * MFS_CONSENT_TIME < TERM_TIME, "a Local Manager gives up first, and says why");
 
 struct mfs_replica_call {
-    struct mfs_replica *r;  /* NULL: nobody wants the answer any more */
+    struct mfs_replica *r;  /* NULL: the answer is not wanted any more */
     struct mfs_replicas *g; /* of a call for a stale process, likewise */
     const struct mfs_conn *conn;
     struct mfs_cm_stale stale;
@@ -147,7 +147,7 @@ bool mfs_replica_ask(struct mfs_replica *r)
     return true;
 }
 
-/* ---- who is there ---------------------------------------------------------------------------- */
+/* ---- what is there --------------------------------------------------------------------------- */
 
 bool mfs_replicas_silent(const struct mfs_cm *cm, uint32_t node, int64_t now)
 {

@@ -14,7 +14,8 @@
 
 #define NOTE_AGAIN (200 * MFS_MSEC)
 
-/* Who has not got it gets it on joining; who may rely on an older one is known by other means. */
+/* A node that has not got it gets it on joining; mfs_trust_over knows what may rely on an older
+ * one. */
 static void pushed(void *arg, int64_t took, uint32_t missing)
 {
     struct mfs_cm *cm = arg;
@@ -57,7 +58,7 @@ static struct mfs_table *next_table(const struct mfs_cm *cm)
     return t;
 }
 
-/* Keeps it, then tells everybody: who has it may act on it, and a cm that comes after us must know.
+/* Writes it down, then pushes it: what has it may act on it, and the next cm must know of it.
  * Takes t; on failure the state has its former table. */
 static int publish(struct mfs_cm *cm, struct mfs_table *t)
 {

@@ -25,7 +25,7 @@ struct mfs_replica {
     bool shown;                     /* its partition serves by terms, and the table says so */
     bool table_due;                 /* the table does not say yet what the state says */
     struct mfs_msg_take_reply took; /* it has taken over; port 0: not that we know */
-    uint64_t revoked_epoch;         /* everybody is told so by this table … */
+    uint64_t revoked_epoch;         /* the table by which all are asked to forget … */
     int64_t revoked_at;             /* … since then */
 };
 
@@ -42,12 +42,12 @@ struct mfs_replicas {
 };
 
 /* replicas.c: notes the step, forgets what was asked for the one before. What can't be noted is not
- * begun: then all stays as it is, the caller asks nobody for anything, and a negative errno is
+ * begun: then all stays as it is, the caller sends no message, and a negative errno is
  * returned. What led to the step does so again, a moment later. */
 int mfs_replica_enter(struct mfs_replica *r, const char *step);
 void mfs_replica_step(struct mfs_replica *r, int64_t now); /* what is due now */
-void mfs_replicas_table_pushed(
-    struct mfs_replicas *g); /* all who could be told of a table have been */
+/* Every node and client that could be reached has the newest table. */
+void mfs_replicas_table_pushed(struct mfs_replicas *g);
 
 static inline struct mfs_cm_part *mfs_replica_state(const struct mfs_replica *r)
 {
@@ -94,13 +94,13 @@ struct mfs_replica *mfs_replicas_to_move(struct mfs_replicas *g, int64_t now);
 
 /* replicas_change.c. Writes the state: 0 or a negative errno, which is logged, the first time. */
 int mfs_replicas_note(struct mfs_cm *cm);
-/* The state and the table together, and everybody is told, once that is written down: 0, or a
- * negative errno and nothing has changed.
- * Has the table say that there is a replica to be waited for, or that there is none. Who has not
- * got it asks the partition's process (store/confirm.c). */
+/* Each of these writes the state and the table together and then pushes the table: 0, or a negative
+ * errno and nothing has changed.
+ * Has the table say that there is a replica to be waited for, or that there is none. A client that
+ * has not got it asks the partition's process (store/confirm.c). */
 int mfs_replica_show(struct mfs_replica *r, bool shown);
-/* The replica has taken over: has everybody forget what the process before it may have granted
- * without its knowledge. Nobody knows of the replica as the partition yet. Then, when
+/* The replica has taken over: has all clients forget what the process before it may have granted
+ * without its knowledge. No client knows the replica as the partition yet. Then, when
  * mfs_replica_revoked says so … */
 int mfs_replica_revoke(struct mfs_replica *r, const struct mfs_msg_take_reply *t);
 bool mfs_replica_revoked(const struct mfs_replica *r, int64_t now);

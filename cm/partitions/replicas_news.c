@@ -25,8 +25,8 @@ static bool lasts(int64_t since, int64_t now, int64_t limit)
 }
 
 /* Why the replica can't stay; NULL: it can. As long as the partition's process has its consent it
- * does no harm, whoever it is silent towards: that may be busy, and a partition without a replica
- * is the greater harm. Without its consent the partition is refused. */
+ * does no harm, even when cm or its Local Manager hears nothing of it: it may be busy, and no
+ * replica is the greater harm. Without its consent the partition is refused. */
 const char *mfs_replica_fault(const struct mfs_replica *r, int64_t now)
 {
     uint32_t node = mfs_replica_state(r)->replica_node;

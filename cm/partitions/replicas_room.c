@@ -1,4 +1,7 @@
-/* Where a replica goes, and where it can't stay: the memory of nodes. */
+/* Where a replica goes, and where it can't stay. A node may hold one if it is there, stays, has no
+ * stale process of that partition, and has memory beside what it reports and what has just been
+ * placed; the emptiest one gets it. A replica takes what its partition takes, so a node may come to
+ * hold more than it may: after OVER_TIME one replica there is given up at a time. */
 #include <errno.h>
 #include <string.h>
 

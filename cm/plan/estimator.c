@@ -17,7 +17,7 @@
 #define STALE  2.5 /* seconds after which a report says nothing any more */
 #define BLEND  0.5 /* of the newest report in the pairs' averages */
 
-#define LEAST   16384.0 /* bytes/s of a side: less is nobody's limit */
+#define LEAST   16384.0 /* bytes/s of a side: less is no link's limit */
 #define NOTABLE 0.03    /* of a side's traffic: pairs with less say nothing about it */
 #define BUSY    0.75    /* of the time: a pair that waits all along, but for moments */
 #define CALM    0.7     /* one that does not */
@@ -207,7 +207,8 @@ void mfs_estimator_report(struct mfs_estimator *e, double now, uint32_t id, doub
             blend(pair_of(e, (uint32_t)(n - e->node), i), about(peer, npeers, e->node[i].id));
 }
 
-/* ---- who waits for whom ---------------------------------------------------------------------- */
+/* ---- which node waits for which
+ * ---------------------------------------------------------------------- */
 
 typedef void on_pair(const struct pair *p, struct traffic *out, struct traffic *in);
 

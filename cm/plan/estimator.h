@@ -6,10 +6,10 @@
  * nothing else is in the way. After Uta et al., "MemEFS: A network-aware elastic in-memory runtime
  * distributed file system", FGCS 82 (2018), section 3.3: a node whose rate has stopped rising in a
  * period of high traffic is at its limit. There the others' rates rise meanwhile; where everyone
- * waits for the slowest they do not, so who waits for whom decides here: a pair of nodes that is
- * busy all the time waits for the sender's side or for the receiver's; a side that serves another
- * pair faster, and not all the time, is not what is waited for. Where both or neither remain,
- * nothing is concluded.
+ * waits for the slowest they do not, so here it decides which node waits for which: a pair of nodes
+ * that is busy all the time waits for the sender's side or for the receiver's; a side that serves
+ * another pair faster, and not all the time, is not what is waited for. Where both or neither
+ * remain, nothing is concluded.
  *
  * Not for use by several threads at once. */
 #ifndef MFS_CM_PLAN_ESTIMATOR_H

@@ -45,7 +45,7 @@ static bool may_begin(const struct mfs_order_node *nodes, const struct mfs_order
            to->incoming < limits->per_target && has_room(to, m->bytes);
 }
 
-/* Does someone wait for what leaves this node? */
+/* Does another move wait for what leaves this node? */
 static bool short_of_memory(const struct mfs_order_node *n)
 {
     return n->used + n->take > n->capacity;

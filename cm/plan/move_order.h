@@ -5,7 +5,7 @@
  * give away; and all together share the network. Among the moves that may begin, those come first
  * that free memory which others wait for, then those between nodes whose links have the fewest
  * copies on them, so that no link is idle, then those that lie on the busiest node, as it is the
- * one that everyone waits for at the end. */
+ * one that the whole change waits for at the end. */
 #ifndef MFS_CM_PLAN_MOVE_ORDER_H
 #define MFS_CM_PLAN_MOVE_ORDER_H
 

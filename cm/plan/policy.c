@@ -184,7 +184,7 @@ static double fill_with(const struct mfs_policy_view *v, uint64_t used, uint32_t
     return fmax(then, then * rounding(v->partitions, n) * luck * SKEW);
 }
 
-/* From so many nodes on nobody has as many partitions as the fullest node may have now; 0: more
+/* From so many nodes on no node has as many partitions as the fullest node may have now; 0: more
  * nodes are of no use to it, as it has but one. */
 static uint32_t relieving(const struct mfs_policy_view *v)
 {

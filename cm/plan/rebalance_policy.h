@@ -6,9 +6,10 @@
  * each the median of the last samples of a window. While all stay within `at` of what they were,
  * that is one state of the network. A state that differs from the one last planned for is a reason
  * to plan when it has lasted: as long as the window if the state before it was a long one, up to
- * twice as long as that one lasted if it was short. So who alternates is not followed, and who
- * changes once is followed soon. A state that differs only by what has become known of nodes of
- * which nothing was known before is no other state of the network: that is followed soon, too.
+ * twice as long as that one lasted if it was short. So a link that alternates is not followed,
+ * and one that changes once is followed soon. A state that differs only by what has become known of
+ * nodes of which nothing was known before is no other state of the network: that is followed soon,
+ * too.
  *
  * A plan is carried out if it pays back within the horizon (mfs_rebalance_weigh). */
 #ifndef MFS_CM_PLAN_REBALANCE_POLICY_H

@@ -1,5 +1,5 @@
-/* The lock. Its holder may remove the directory, so whoever gets the lock looks whether the path
- * still leads to what was locked. */
+/* The lock. Its holder may remove the directory, so a command that gets the lock looks whether the
+ * path still leads to what was locked. */
 #include "cm/state/lock.h"
 
 #include <errno.h>

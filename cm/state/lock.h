@@ -7,9 +7,10 @@
 #include "base/err.h"
 #include "cm/state/paths.h"
 
-/* Waits at most 90 s for whoever else is at work. Returns a descriptor to close (which unlocks), or
- * a negative errno: -ENOENT when there is no directory and `create` is false, -EPERM when others
- * have a hand in it. The paths are without symbolic links from then on (mfs_paths_open). */
+/* Waits at most 90 s for another command that is at work. Returns a descriptor to close (which
+ * unlocks), or a negative errno: -ENOENT when there is no directory and `create` is false, -EPERM
+ * when others have a hand in it. The paths are without symbolic links from then on
+ * (mfs_paths_open). */
 int mfs_lock_take(struct mfs_paths *p, bool create, struct mfs_err *err);
 
 #endif

@@ -272,7 +272,7 @@ int mfs_manifest_find(const char *dir, char path[PATH_MAX], struct mfs_manifest 
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Whoever waits for a call into the very mount that stands still would wait for himself. */
+/* Writing into the deployment's own mount, which stands still meanwhile, would wait for itself. */
 static int check_place(const char *dir, const char *deployment, struct mfs_err *err)
 {
     char cwd[PATH_MAX] = "", full[PATH_MAX], real[PATH_MAX];

@@ -5,9 +5,9 @@
  *     checkpoint-7/partition-P.rdb one image for each partition
  *     checkpoint-8.part/           one that is being written, or was cut short
  *
- * `current` is replaced last, atomically, when all it leads to is on the disk: whoever dies
- * whenever, it leads to a whole checkpoint. Directories and files are those of this user or of
- * root, and nobody else may change them (base/trusted_dir.h). Everything blocks. */
+ * `current` is replaced last, atomically, when all it leads to is on the disk: a crash
+ * at any moment leaves it leading to a whole checkpoint. Directories and files are those of this
+ * user or of root, and nobody else may change them (base/trusted_dir.h). Everything blocks. */
 #ifndef MFS_CM_STATE_MANIFEST_H
 #define MFS_CM_STATE_MANIFEST_H
 
@@ -57,7 +57,7 @@ struct mfs_manifest_draft {
 };
 
 /* Makes the directories and takes the lock on them; removes what earlier calls left. -EBUSY:
- * another call is writing there; -EEXIST: it belongs to another deployment, or somebody else has
+ * another call is writing there; -EEXIST: it belongs to another deployment, or another user has
  * something there that is called like a checkpoint. */
 int mfs_manifest_begin(struct mfs_manifest_draft *d, const char *dir, const char *deployment,
                        struct mfs_err *err);

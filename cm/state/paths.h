@@ -28,7 +28,7 @@ int mfs_paths_init(struct mfs_paths *p, const struct mfs_conf *conf, struct mfs_
  * close, or a negative errno with the reason. */
 int mfs_paths_open(struct mfs_paths *p, unsigned flags, struct mfs_err *err);
 
-/* The same for who only wants to know whether it may be relied on; what is not there may. */
+/* The same, only to find out whether it may be relied on; what is not there may. */
 int mfs_paths_trust(struct mfs_paths *p, struct mfs_err *err);
 
 /* DIR/node-ID/FILE, or DIR/node-ID for file "". 0 or -ENAMETOOLONG. */

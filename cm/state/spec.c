@@ -1,4 +1,6 @@
-/* From options to a deployment. */
+/* From options to a deployment: what the operator gives for nodes, memory and partitions is checked
+ * and completed, node by node, into the state that cm starts with. Pure but for reading the
+ * machine's memory. The first contradiction is the error, in words of the options. */
 #include "cm/state/spec.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-/* From options to a deployment: nodes, memory, partitions and who gets them. */
+/* From options to a deployment: nodes, memory, partitions and which node gets them. */
 #ifndef MFS_CM_STATE_SPEC_H
 #define MFS_CM_STATE_SPEC_H
 

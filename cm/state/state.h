@@ -90,7 +90,7 @@ struct mfs_cm_scale {
     bool cold, at_once;
     uint64_t rate;  /* bytes/s per partition, 0: no limit */
     uint64_t began; /* wall clock, us: ns have more digits than JSON keeps */
-    /* so far, for the report of who comes after a restart of cm */
+    /* so far, for the report after a restart of cm */
     uint32_t moved;
     uint64_t bytes;
     double lower_bound_ms;
@@ -102,7 +102,7 @@ struct mfs_cm_state {
     char phase[MFS_STATE_MAX];
     char provider[MFS_STATE_MAX], policy[MFS_STATE_MAX], migration[MFS_STATE_MAX];
     char weights[MFS_STATE_MAX], log_level[MFS_STATE_MAX];
-    char bandwidth[MFS_TEXT_MAX];  /* as told, see mfs_weights_configured */
+    char bandwidth[MFS_TEXT_MAX];  /* as given, see mfs_weights_configured */
     char interface[MFS_STATE_MAX]; /* of each node, that is measured; "": the address tells */
     bool probe;                    /* links are measured when nodes come, see probe.h */
     char listen[MFS_ADDRESS_MAX];

@@ -12,9 +12,9 @@
 #include "cluster/hose.h"
 
 #define RATE_LEAST 1024 /* bytes/s: less was meant in another unit */
-/* Fastest to slowest: less is not worth a thought, or may be a mistake of who has measured. */
+/* Fastest to slowest: less is not worth a thought, or may be a mistake of the measurement. */
 #define DIFFERENT            1.15
-#define DIFFERENT_CONFIGURED 1.05 /* who tells of all nodes knows */
+#define DIFFERENT_CONFIGURED 1.05 /* all are configured: the operator knows */
 #define FILL_LEAST           0.25 /* of the room: so much is always reckoned with */
 #define FILL_GROWS           1.5  /* and that the data grow so many times */
 
@@ -89,7 +89,7 @@ static int limited(const struct mfs_cm_state *st, const struct mfs_cm_node *cons
         rooms[i] = room(st, node[i]);
         sum += rooms[i];
     }
-    /* The rule of the paper, in proportion, for who asks for it by name. */
+    /* The rule of the paper, in proportion, when it is asked for by name. */
     if (strcmp(st->weights, MFS_WEIGHTS_AUTO))
         memcpy(due, bandwidth, n * sizeof *due);
     else

@@ -1,12 +1,13 @@
-/* By what the nodes' shares go (cm start --weights): memory, bandwidth, or whichever matters. Pure;
+/* What the nodes' shares are in proportion to (cm start --weights): memory, bandwidth, or whichever
+ * matters. Pure;
  * docs/design/network.md, "Weights and re-planning", has the reasons.
  *
  * "bandwidth" is in proportion to it, "auto" has all links busy alike (cluster/hose.h). Memory
  * still limits: with the data as they are, and a good deal more, no node is given more than it
  * holds (cluster/fill.h). So the fuller everything is, the more the shares are those by memory. A
  * node whose bandwidth is unknown counts as one of the fastest that are known, and at least as what
- * it was seen to carry: a limit is known of a node that has been seen at it, so who has none was
- * never the one that others waited for. */
+ * it was seen to carry: a limit is known of a node that has been seen at it, so others never
+ * waited for one of which none is known. */
 #ifndef MFS_CM_STATE_WEIGHTS_H
 #define MFS_CM_STATE_WEIGHTS_H
 
@@ -28,9 +29,9 @@ bool mfs_weights_make(const struct mfs_cm_state *st, const struct mfs_cm_node *c
 /* What each link counts as, bytes/s; all 0 when nothing is known of any. */
 void mfs_weights_bandwidth(const struct mfs_cm_node *const *node, size_t n, double *bandwidth);
 
-/* What the operator told (cm start --bandwidth): RATE[,RATE…], bytes/s with suffixes, one for each
- * slot, the last for all further ones; 0 for unknown; "" tells nothing. 0, or -EINVAL with the
- * reason. */
+/* What the operator has configured (cm start --bandwidth): RATE[,RATE…], bytes/s with suffixes, one
+ * for each slot, the last for all further ones; 0 for unknown; "" tells nothing. 0, or -EINVAL with
+ * the reason. */
 int mfs_weights_configured(const char *list, uint32_t slot, double *bandwidth, struct mfs_err *err);
 
 #endif

@@ -15,7 +15,7 @@
 #include "net/conn.h"
 #include "net/uplink.h"
 
-#define MFS_AGENT_EVENTS_KEPT 64 /* while cm can't be told */
+#define MFS_AGENT_EVENTS_KEPT 64 /* while cm can't be reached */
 
 struct mfs_agent;
 struct mfs_agent_images;
@@ -24,9 +24,9 @@ struct mfs_agent_session;
 struct mfs_agent_traffic;
 struct mfs_health;
 
-/* Someone in cm waits for an answer. */
+/* A request of cm that is not answered yet. */
 struct mfs_agent_request {
-    struct mfs_conn *conn; /* referenced; NULL: nobody */
+    struct mfs_conn *conn; /* referenced; NULL: none */
     uint64_t id;
 };
 
@@ -45,7 +45,7 @@ struct mfs_agent_part {
                                           cm has given the replica up */
     uint64_t blocked_us;               /* while it came here */
     bool releasing;                    /* its process is being ended */
-    struct mfs_agent_request releaser; /* who wants that */
+    struct mfs_agent_request releaser; /* the request for that */
     struct mfs_watch *watch;
     struct mfs_health *health; /* NULL: it is not checked */
     struct mfs_agent_part *next;
@@ -103,14 +103,14 @@ struct mfs_agent {
     struct mfs_lost_node *lost; /* nodes that were lost then; NULL: none */
     uint32_t nlost;
     struct mfs_timer *rejoin;
-    struct mfs_msg_event event[MFS_AGENT_EVENTS_KEPT]; /* not told yet, oldest first */
+    struct mfs_msg_event event[MFS_AGENT_EVENTS_KEPT]; /* not sent yet, oldest first */
     unsigned nevents;
 
     bool unsaved; /* the state file lacks something: it could not be written the last time */
 
     enum mfs_agent_phase phase;
     bool stopping;                       /* all is to end, not only the clients */
-    struct mfs_agent_request clientless; /* who waits for the clients' end, */
+    struct mfs_agent_request clientless; /* the request for the clients' end, */
     struct mfs_agent_request stop;       /* and for that of all */
 };
 
@@ -121,7 +121,7 @@ void mfs_agent_end_clients(struct mfs_agent *a, struct mfs_conn *conn, uint64_t 
 void mfs_agent_stop(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id);
 void mfs_agent_fail(struct mfs_agent *a, const struct mfs_err *err); /* ends the loop */
 struct mfs_agent_request mfs_agent_request_keep(struct mfs_conn *conn, uint64_t id);
-/* Keeps a new one; who asked before is told so. */
+/* Keeps a new one; the former one is refused, as it was asked again. */
 void mfs_agent_request_replace(struct mfs_agent_request *r, struct mfs_conn *conn, uint64_t id);
 
 /* agent/assign.c: partitions that cm wants here */
@@ -156,7 +156,7 @@ void mfs_agent_end_process(struct mfs_agent *a, const struct mfs_redis *r, void 
 void mfs_agent_measure(struct mfs_agent *a);
 void mfs_agent_stop_redis(struct mfs_agent *a, void (*done)(struct mfs_agent *a));
 
-/* agent/sessions.c: ends a dead client's session in the store, so that nobody waits for it; tries
+/* agent/sessions.c: ends a dead client's session in the store, so that nothing waits for it; tries
  * again until that is done, or it must have ended by itself. */
 void mfs_agent_end_session(struct mfs_agent *a, const char *session);
 void mfs_agent_sessions_free(struct mfs_agent *a); /* none is under way any more */
@@ -176,7 +176,8 @@ int mfs_agent_part_recall(struct mfs_agent *a, uint32_t index, const char *passw
 void mfs_agent_look_after(struct mfs_agent *a);
 
 /* Partitions that come and go (docs/design/migration.md). Each of these requests of cm may come
- * again at any time; what is done is answered, who asked earlier is told so. In agent/receive.c: */
+ * again at any time; what is done is answered, an earlier request is refused then. In
+ * agent/receive.c: */
 void mfs_agent_receive(struct mfs_agent *a, const struct mfs_msg_receive *m, struct mfs_conn *conn,
                        uint64_t id);
 /* agent/take.c */
@@ -209,7 +210,7 @@ void mfs_agent_term(struct mfs_agent *a, const struct mfs_msg_term *m, struct mf
 /* agent/health.c: whether processes with replicas, and replicas, are there. 0 or -ENOMEM. */
 int mfs_agent_health_begin(struct mfs_agent *a);
 
-/* agent/traffic.c: what the node's link carries, and to whom */
+/* agent/traffic.c: what the node's link carries, and to which nodes */
 void mfs_agent_traffic_begin(struct mfs_agent *a); /* a failure is logged */
 void mfs_agent_traffic_end(struct mfs_agent *a);
 void mfs_agent_traffic_table(struct mfs_agent *a);   /* it has changed */
@@ -230,11 +231,11 @@ int mfs_agent_clients_open(struct mfs_agent *a, struct mfs_err *err);
 void mfs_agent_clients_unmount(struct mfs_agent *a, void (*done)(struct mfs_agent *a));
 
 /* agent/resume.c: the state file */
-/* 0 or a negative errno, which is told the first time; mfs_agent_look_after tries again. Enough
+/* 0 or a negative errno, which is logged the first time; mfs_agent_look_after tries again. Enough
  * where a Local Manager that comes after us would find out by itself. */
 int mfs_agent_save(struct mfs_agent *a);
 /* For what it would not, and the caller is about to act upon or has been asked for: 0, or -EBUSY
- * with the reason. Then the caller takes it back; who asked may do so again. */
+ * with the reason. Then the caller takes it back; cm may ask again. */
 int mfs_agent_must_save(struct mfs_agent *a, struct mfs_err *err);
 /* Takes up what an earlier Local Manager of this node left running. 0 also when there is nothing.
  */

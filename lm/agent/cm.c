@@ -1,4 +1,8 @@
-/* The agent towards cm: joining, doing what cm asks, telling what happens. */
+/* The agent towards cm: joining, requests of cm, reports and events.
+ *
+ * A connection counts once cm has accepted the JOIN (a->joined); until then nothing is reported.
+ * Each request of cm may come again, also after a reconnection: its handler answers what is done
+ * already. Events and deaths that cm can't be told now are kept and sent after the next join. */
 #include "lm/agent/incoming.h"
 
 #include <errno.h>
@@ -134,7 +138,7 @@ static void cm_down(struct mfs_conn *conn, const struct mfs_err *why, void *arg)
     (void)conn;
     mfs_warn(AREA, "cm is gone (%s); going on without it", why->msg);
     a->joined = false;
-    mfs_agent_images_drop(a); /* nobody would make a checkpoint of them */
+    mfs_agent_images_drop(a); /* no checkpoint would come of them */
     mfs_timer_cancel(a->rejoin);
     a->rejoin = NULL;
 }
@@ -341,7 +345,7 @@ static const struct mfs_handler handlers[] = {
 
 const struct mfs_service mfs_agent_cm_service = {handlers, cm_up, cm_down};
 
-/* ---- what cm is told ------------------------------------------------------------------------- */
+/* ---- reports to cm --------------------------------------------------------------------------- */
 
 static uint32_t put_parts(const struct mfs_agent *a, struct mfs_report_part *out)
 {

@@ -1,4 +1,4 @@
-/* A step of a copy: its work, and who asked for it. */
+/* A step of a copy: its work, and the request for it. */
 #include "lm/agent/copy_job.h"
 
 #include <errno.h>

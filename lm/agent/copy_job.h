@@ -21,16 +21,16 @@ struct mfs_copy_job {
 struct mfs_copy_job *mfs_copy_job_create(struct mfs_agent_copy *c, void (*run)(struct mfs_job *),
                                          void (*done)(struct mfs_job *));
 /* Begins the step, in a thread of its own; j NULL: there was no memory for it. Owns j. What fails
- * ends the copy, unless that is whole, and then perhaps the only one: who asked may do so again
+ * ends the copy, unless that is whole, and then perhaps the only one: cm may ask again
  * (-EBUSY). */
 void mfs_copy_run(struct mfs_agent_copy *c, enum mfs_copy_step step, struct mfs_copy_job *j);
 
 /* Common to all steps when their work is done: true when the copy is to go no further. */
 bool mfs_copy_step_over(struct mfs_agent_copy *c, struct mfs_copy_job *j);
 
-/* Who asked for the step is the caller's to answer from now on. */
+/* The step's request is the caller's to answer from now on. */
 struct mfs_agent_request mfs_copy_take_asker(struct mfs_agent_copy *c);
-/* Logs it, and tells who asked. */
+/* Logs it, and fails the request. */
 void mfs_copy_report_failed(struct mfs_agent_copy *c, const struct mfs_err *err);
 void mfs_copy_fail(struct mfs_agent_copy *c, const struct mfs_err *err); /* likewise, and ends it */
 

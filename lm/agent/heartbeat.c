@@ -19,7 +19,7 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
         return;
     free(a->lost);
     a->lost = m->nlost ? calloc(m->nlost, sizeof *a->lost) : NULL;
-    a->nlost = a->lost ? m->nlost : 0; /* without memory nobody hears of them */
+    a->nlost = a->lost ? m->nlost : 0; /* without memory clients do not get to know them */
     if (a->lost)
         memcpy(a->lost, m->lost, m->nlost * sizeof *a->lost);
     a->last_heartbeat = a->asked; /* when it was answered is not known */

@@ -1,5 +1,5 @@
 /* The partitions that are on their way to this node: each with the process that receives it, what
- * is being done with it, and who waits for that. A part of the agent; the loop's thread. */
+ * is being done with it, and the requests for that. A part of the agent; the loop's thread. */
 #ifndef MFS_LM_AGENT_INCOMING_H
 #define MFS_LM_AGENT_INCOMING_H
 
@@ -42,8 +42,8 @@ struct mfs_agent_copy *mfs_agent_copy_add(struct mfs_agent *a, const struct mfs_
 void mfs_agent_copy_started(struct mfs_agent_copy *c);
 /* Does its process live? The first to find out that it does not tells cm. */
 bool mfs_agent_copy_alive(struct mfs_agent_copy *c);
-/* Takes it off the list and frees it; its process stays. Who waits still is told that it is gone.
- */
+/* Takes it off the list and frees it; its process stays. Requests that are
+ * still open fail. */
 void mfs_agent_copy_remove(struct mfs_agent_copy *c);
 void mfs_agent_copies_cancel(struct mfs_agent *a); /* has their jobs return soon */
 void mfs_agent_copies_free(struct mfs_agent *a);

@@ -14,7 +14,7 @@
 #include "lm/measure/probe.h"
 
 #define AREA      "probe"
-#define OPEN_TIME (10 * MFS_SEC) /* a port that nobody asks to be used is closed then */
+#define OPEN_TIME (10 * MFS_SEC) /* a port that is not used is closed then */
 #define TIME_MOST 10000          /* ms */
 
 struct mfs_agent_probe {

@@ -1,4 +1,8 @@
-/* The agent's partitions: jobs for the redis worker, and what their results mean. */
+/* The agent's partitions: the list, their processes, and the jobs that start, measure and end them.
+ *
+ * The list belongs to the loop's thread, the instances to jobs of the redis worker, one after
+ * another; a job carries copies and its `done` changes the list. A partition is listed from its
+ * assignment or cut until its release; lost says that its process died with its content. */
 #include "lm/agent/agent_impl.h"
 
 #include <errno.h>

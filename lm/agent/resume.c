@@ -192,7 +192,7 @@ static bool is_listed(void *arg, const struct mfs_proc *p)
     return false;
 }
 
-/* What was started and not noted any more. Nobody was told of it, nobody would ever end it. */
+/* What was started and not noted any more. cm does not know of it, so nothing would ever end it. */
 static void end_unlisted(struct mfs_agent *a)
 {
     struct mfs_redis_node node = {.dir = a->dir, .dump_dir = a->dump_dir};

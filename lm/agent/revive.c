@@ -109,7 +109,7 @@ static void revived(struct mfs_job *job)
         lose(p, j->err.msg);
         goto out;
     }
-    mfs_agent_save(a); /* before anyone is told; else as soon as it can be, by look_after */
+    mfs_agent_save(a); /* before cm is told; else as soon as it can be, by look_after */
     report_revived(p, &j->how);
     mfs_agent_part_watch(p);
 out:

@@ -1,4 +1,4 @@
-/* Ends the sessions of clients that have died, so that nobody waits for what these had: locks, and
+/* Ends the sessions of clients that have died, so that nothing waits for what these had: locks, and
  * answers to notices. As with the client its node may have died, or its partitions, it may take
  * some tries until a partition answers where a newer table says that it is. */
 #include "lm/agent/agent_impl.h"

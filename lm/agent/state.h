@@ -1,6 +1,6 @@
 /* What a Local Manager writes down so that one that comes after it (the first may have been killed)
  * goes on with the processes that run: node-ID/lm.json, replaced atomically, 0600 as it holds
- * passwords. Written before anyone is told of what is in it. */
+ * passwords. Written before cm or a client gets to know what is in it. */
 #ifndef MFS_LM_AGENT_STATE_H
 #define MFS_LM_AGENT_STATE_H
 

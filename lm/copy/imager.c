@@ -326,7 +326,7 @@ static int pump(struct mfs_imager *im, struct mfs_err *err)
     return rc < 0 ? rc : 0;
 }
 
-/* The directory's own entries are for who commits the checkpoint. */
+/* The directory's own entries are for the command that commits the checkpoint. */
 static int settle(struct mfs_imager *im, struct mfs_err *err)
 {
     int rc = 0;

@@ -296,7 +296,7 @@ static int start_over(struct mfs_ends *e)
     return rc ? mfs_ends_target_failed(e) : 0;
 }
 
-/* The source lets the target follow, and nobody else any more. */
+/* The source lets the target follow, and no other process any more. */
 static int admit(struct mfs_ends *e, char word[MFS_MAC_TEXT])
 {
     int rc = mfs_admin_copy_word(e->m->target_password, word);
@@ -380,8 +380,8 @@ static int go_on(struct mfs_ends *e)
     return rc;
 }
 
-/* A target that could not take writes is useless, which is found out before anyone has to wait for
- * it. Its limit follows what it holds, with a delay (instances.h). Little is enough: where many
+/* A target that could not take writes is useless, which is found out before a client has to wait
+ * for it. Its limit follows what it holds, with a delay (instances.h). Little is enough: where many
  * processes share what is free each has a small part of it, and redis looks before a command, not
  * at what it brings. */
 int mfs_ends_await_room(struct mfs_ends *e)

@@ -63,8 +63,8 @@ int mfs_mover_copy(struct mfs_mover *m, struct mfs_err *err);
 int mfs_mover_cut(struct mfs_mover *m, const struct mfs_msg_take *how, uint64_t *blocked_us,
                   struct mfs_err *err);
 
-/* Lets the process at a UNIX socket serve, or not. What a copy that nobody ended has set on it goes
- * when it serves. *journal: what it says after that. */
+/* Lets the process at a UNIX socket serve, or not. What a copy that was not ended has set on it
+ * goes when it serves. *journal: what it says after that. */
 int mfs_mover_fence(const char *path, const char *admin_password, bool fenced,
                     struct mfs_admin_journal *journal, struct mfs_err *err);
 

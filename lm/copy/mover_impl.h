@@ -1,4 +1,4 @@
-/* What the parts of mover.c share. Errors are told in *err of the ends, with a sentence. */
+/* What the parts of mover.c share. Errors go into *err of the ends, with a sentence. */
 #ifndef MFS_LM_COPY_MOVER_IMPL_H
 #define MFS_LM_COPY_MOVER_IMPL_H
 
@@ -55,8 +55,8 @@ void mfs_ends_unfence(struct mfs_ends *e);
  * redis may bring it up again. */
 int mfs_ends_await_step(struct mfs_ends *e, bool copying, int64_t limit);
 
-/* A target that could not take writes is useless, which is found out before anyone has to wait for
- * it: until it can, or -ENOSPC. */
+/* A target that could not take writes is useless, which is found out before a client has to wait
+ * for it: until it can, or -ENOSPC. */
 int mfs_ends_await_room(struct mfs_ends *e);
 
 /* Is what the target has of the process that is the source now (and does it follow)? Else

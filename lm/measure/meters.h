@@ -17,7 +17,7 @@ struct mfs_meter_count {
 int mfs_meters_parse_net_dev(const char *text, const char *iface, struct mfs_meter_count *count);
 
 /* The name of the interface that carries an address (as text, IPv4 or IPv6), into iface. -ENOENT
- * for none, and for loopback addresses, whose interface carries everyone's traffic. */
+ * for none, and for loopback addresses, whose interface carries all traffic of the machine. */
 int mfs_meters_iface(const char *address, char iface[MFS_METERS_IFACE_MAX]);
 
 /* Reads /proc/net/dev for it. 0 or a negative errno. Blocks only on procfs. */

@@ -1,8 +1,8 @@
-/* Who waits for whom: what this node's connections to other nodes' partitions, and theirs to its
- * own, carry to each of these nodes, and how much of the time the network towards it was waited
- * for.
+/* Which node waits for which: what this node's connections to other nodes' partitions, and theirs
+ * to its own, carry to each of these nodes, and how much of the time the network towards it was
+ * waited for.
  *
- * A rate alone does not tell whether a link is full or nobody wants more of it; TCP knows. A
+ * A rate alone does not tell whether a link is full or no program wants more of it; TCP knows. A
  * connection *waits for the network* at an instant when more is in its queue than the two segments
  * that a receiver may leave unacknowledged for a while, when the receiver has room, and when one of
  * these is so:

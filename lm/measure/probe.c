@@ -21,10 +21,10 @@
 #define ROLE_TAKES  "probe-takes"
 #define LINKS_MOST  (WAYS * MFS_PROBE_PEERS_MAX)
 #define STEP        (10 * MFS_MSEC) /* from one count to the next */
-#define SLOW_BYTES  (1U << 20)      /* who has carried less in the time given … */
+#define SLOW_BYTES  (1U << 20)      /* a link that has carried less in the time … */
 #define SLOW_TIMES  3               /* … has so much more of it */
 #define COUNTS_MOST 1024
-#define PATIENCE    (3 * MFS_SEC) /* of those who help, beyond the time */
+#define PATIENCE    (3 * MFS_SEC) /* of helpers, beyond the time */
 
 /* ---- the rates ------------------------------------------------------------------------------- */
 
@@ -283,7 +283,7 @@ int mfs_probe_measure(int listener, const struct mfs_probe_plan *plan, struct mf
     return rc;
 }
 
-/* ---- those who help -------------------------------------------------------------------------- */
+/* ---- the helpers ----------------------------------------------------------------------------- */
 
 static int reach(const char *host, uint16_t port, struct mfs_err *err)
 {

@@ -39,8 +39,8 @@ struct mfs_probe_rates {
 /* A socket that listens at an address (numeric) and any port; or a negative errno. */
 int mfs_probe_listen(const char *address, uint16_t *port);
 
-/* Measures, and closes the listener. 0, -ETIMEDOUT when nobody came, or another negative errno with
- * the reason. */
+/* Measures, and closes the listener. 0, -ETIMEDOUT when no helper came, or another negative errno
+ * with the reason. */
 int mfs_probe_measure(int listener, const struct mfs_probe_plan *plan, struct mfs_probe_rates *r,
                       struct mfs_err *err);
 

@@ -30,7 +30,7 @@ int mfs_probe_link_open(struct mfs_probe_link *l, int fd, const struct mfs_secre
     return rc;
 }
 
-/* A queue of zeros would take its time on a slow link, and whoever is measured next would find
+/* A queue of zeros would take its time on a slow link, and the next measurement would find
  * it there. */
 void mfs_probe_link_close(struct mfs_probe_link *l)
 {

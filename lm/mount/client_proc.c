@@ -48,7 +48,7 @@ int mfs_client_proc_start(const struct mfs_client_proc *c, const char *path, con
         argv[argc++] = options;
     }
     argv[argc] = path;
-    /* One that has ended already is found out by who watches it. */
+    /* One that has ended already is found out by the watch. */
     return mfs_proc_spawn_noted(argv, log, pid_file, proc);
 }
 

@@ -1,7 +1,7 @@
 /* The client process of the managed mount, and its files in the node's directory:
  *
- *   mount       the mount point, one line; there before the mount is, gone after it, so that who
- *               cleans up after a crash knows where to look
+ *   mount       the mount point, one line; there before the mount is, gone after it, so that
+ *               `cm` finds it when it cleans up after a crash
  *   client.pid  see host/proc.h
  *   client.log  what it writes
  *

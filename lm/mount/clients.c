@@ -1,4 +1,8 @@
-/* The clients' registry and the distribution of tables to them. */
+/* The node's clients: a list of processes and connections, and the distribution of tables to them.
+ *
+ * An entry is there from the client's start or its HELLO until its process has ended; its
+ * connection may come later, and again. A table is sent to each client that is connected and counts
+ * as distributed when each has acknowledged it, has ended, or has not answered in time. */
 #include "lm/mount/clients.h"
 
 #include <errno.h>
@@ -43,7 +47,7 @@ struct push {
     struct mfs_err err;
 };
 
-/* One client's answer. push is NULL when nobody waits for all. */
+/* One client's answer. push is NULL when all are not waited for. */
 struct ack {
     struct mfs_clients *clients;
     struct push *push;
@@ -188,7 +192,7 @@ static void acknowledged(void *arg, const struct mfs_err *err, const void *reply
         if (e)
             e->info.epoch = m->epoch;
     } else if (e && e->info.epoch < a->epoch) {
-        /* One that is gone by now holds no table any more and is in nobody's way. */
+        /* One that is gone by now holds no table any more and delays nothing. */
         mfs_warn(AREA, "client %u did not take table %llu: %s", name_of(e),
                  (unsigned long long)a->epoch, err ? err->msg : "it answers an older epoch");
         if (a->push)

@@ -1,10 +1,10 @@
-/* The file system clients of a node: who is connected to lm.sock, which table each holds, and when
- * one dies. All of it belongs to the loop's thread.
+/* The file system clients of a node: which are connected to lm.sock, which table each holds, and
+ * when one dies. All of it belongs to the loop's thread.
  *
  * A client is a process; its connection may break and come back (this daemon may be a new one), so
  * death means the end of the process, which the kernel tells. So does it which process that is:
- * what a client in a PID name space of its own takes for its pid is somebody else's here. One whose
- * process is not seen here at all is listed as long as it is connected, and never gone. */
+ * what a client in a PID name space of its own takes for its pid is another process' here. One
+ * whose process is not seen here at all is listed as long as it is connected, and never gone. */
 #ifndef MFS_LM_MOUNT_CLIENTS_H
 #define MFS_LM_MOUNT_CLIENTS_H
 
@@ -43,12 +43,13 @@ struct mfs_clients *mfs_clients_create(struct mfs_loop *loop, const char *addres
                                        const struct mfs_secret *secret,
                                        const struct mfs_clients_hooks *hooks, void *arg,
                                        struct mfs_err *err);
-/* Nobody connects any more, and none of the clients is known. Ends no process; may be called twice.
+/* No client connects any more, and none of the clients is known. Ends no process; may be called
+ * twice.
  */
 void mfs_clients_close(struct mfs_clients *c);
 void mfs_clients_destroy(struct mfs_clients *c); /* ends no process. Takes NULL */
 
-/* Lists a process that has not said hello (yet): one just started, or one from the state file. Of
+/* Lists a process that has not connected (yet): one just started, or one from the state file. Of
  * one that is dead already, `gone` is called later. 0 or -ENOMEM. */
 int mfs_clients_expect(struct mfs_clients *c, const struct mfs_client *client);
 

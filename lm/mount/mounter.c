@@ -1,4 +1,6 @@
-/* The managed mount; the header shows its states. */
+/* The managed mount; the header shows its states. Jobs of the worker do what may hang (prepare,
+ * probe, end). What their results mean depends on the state and on `ending`, which may have changed
+ * meanwhile; the mount comes to UP only by PROBING, and leaves ENDING only to IDLE. */
 #include "lm/mount/mounter.h"
 
 #include <assert.h>
@@ -40,7 +42,8 @@ struct mfs_mounter {
     struct mfs_bind_mounts *binds; /* of a mount that died; used by jobs alone */
     struct mfs_timer *timer;       /* STARTING: limit; WAITING: pause */
     int64_t pause, up_since;
-    struct mfs_mounter_waiter *starters, *stoppers; /* who waits for it to be up, to be gone */
+    struct mfs_mounter_waiter *starters,
+        *stoppers; /* callers that wait for it to be up, to be gone */
 };
 
 static void begin_attempt(struct mfs_mounter *m);

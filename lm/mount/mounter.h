@@ -4,10 +4,10 @@
  *               ↑            │         │      │  client died
  *            WAITING ←───────┴─(later)─┴──────┘
  *
- * and from anywhere through ENDING back to IDLE. The first attempt reports to who asked and gives
+ * and from anywhere through ENDING back to IDLE. The first attempt reports to the caller and gives
  * up on failure; once it was up, a client that dies is started again after a pause that doubles
  * from 1 s to 30 s. One that ends by itself with status 0, or unseen and without its mount, was
- * unmounted by someone on purpose.
+ * unmounted on purpose.
  *
  * Belongs to the loop's thread; what may hang runs in a worker. */
 #ifndef MFS_LM_MOUNT_MOUNTER_H
@@ -48,7 +48,7 @@ void mfs_mounter_destroy(struct mfs_mounter *m);
 
 /* Mounts; `done` is called once, not before the return: when the mount answers, or with the reason
  * within some 40 s. The same path again is fine, also during an attempt (a new cm repeats what the
- * one before it had asked for: both get the answer), or when someone has unmounted it and its
+ * one before it had asked for: both get the answer), or when it was unmounted by hand and its
  * client is about to end; anything else while not idle is -EBUSY. */
 void mfs_mounter_start(struct mfs_mounter *m, const char *path, const char *options,
                        mfs_mounter_done *done, void *arg);

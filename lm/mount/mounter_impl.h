@@ -22,14 +22,14 @@ void mfs_mount_probe(struct mfs_job *job);   /* -ENOENT: nothing is mounted ther
 void mfs_mount_end(struct mfs_job *job);
 void mfs_mount_restore(struct mfs_job *job); /* binds of a mount that died */
 
-/* mounter_wait.c: those who wait for the same, a list that is NULL at first. */
+/* mounter_wait.c: the callers that wait for the same, a list that is NULL at first. */
 struct mfs_mounter_waiter;
 
 int mfs_mounter_await(struct mfs_mounter_waiter **list, mfs_mounter_done *done,
                       void *arg); /* 0 or -ENOMEM */
-/* Tells all of them. Who comes while others are being told waits for the next answer. */
+/* Answers all of them. A caller that comes meanwhile waits for the next answer. */
 void mfs_mounter_answer(struct mfs_mounter_waiter **list, const struct mfs_err *err);
-void mfs_mounter_forget(struct mfs_mounter_waiter **list); /* tells nobody */
+void mfs_mounter_forget(struct mfs_mounter_waiter **list); /* answers none */
 /* Answers one from the loop instead of from inside the call; err->code 0: done. */
 void mfs_mounter_answer_later(struct mfs_loop *loop, mfs_mounter_done *done, void *arg,
                               const struct mfs_err *err);

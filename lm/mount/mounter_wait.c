@@ -1,4 +1,4 @@
-/* Who waits for a mount, and how they are answered. */
+/* The callers that wait for a mount, and how they are answered. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #include "base/err.h"
 
 /* Makes the two unless they are there. `path`, PATH_MAX bytes: absolute; afterwards without links.
- * 0, -EPERM when somebody else has a hand in one of them, or another negative errno, with the
+ * 0, -EPERM when another user may change one of them, or another negative errno, with the
  * reason. */
 int mfs_dump_dir_make(char *path, struct mfs_err *err);
 

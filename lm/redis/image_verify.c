@@ -30,7 +30,7 @@ static int sum_file(int fd, struct mfs_image_sum *s, uint64_t *bytes)
     return (int)n;
 }
 
-/* Nobody else can change it between this look and what reads it next. */
+/* No other user can change it between this look and what reads it next. */
 static int open_image(const char *path, struct mfs_err *err)
 {
     const char *slash = strrchr(path, '/');

@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 
-/* The file, of an absolute path, must be as it was written, and where nobody else can change it.
+/* The file, of an absolute path, must be as it was written, and where no other user can change it.
  * Reads all of it; blocks. 0, -EIO when it is not, or another negative errno, with the reason. */
 int mfs_image_verify(const char *path, uint64_t bytes, const char *sum, struct mfs_err *err);
 

@@ -76,13 +76,14 @@ struct mfs_instances_part {
 };
 
 struct mfs_instances_sample {
-    uint64_t capacity;               /* bytes the node's processes may use together */
-    uint64_t used;                   /* bytes, as redis counts */
-    uint64_t rss;                    /* bytes resident */
-    uint64_t net_in, net_out;        /* bytes, only ever growing */
-    bool urgent;                     /* look again soon: one is near its limit */
-    size_t n;                        /* processes, copies among them */
-    struct mfs_instances_part *part; /* freed by who asked; NULL when there is none, or no memory */
+    uint64_t capacity;        /* bytes the node's processes may use together */
+    uint64_t used;            /* bytes, as redis counts */
+    uint64_t rss;             /* bytes resident */
+    uint64_t net_in, net_out; /* bytes, only ever growing */
+    bool urgent;              /* look again soon: one is near its limit */
+    size_t n;                 /* processes, copies among them */
+    struct mfs_instances_part
+        *part; /* freed by the caller; NULL when there is none, or no memory */
 };
 
 /* Asks every process, moves memory to where it is needed, and has memory that deletions left behind

@@ -27,8 +27,8 @@ struct mfs_instances {
     struct mfs_redis_node node; /* its strings are ours */
     uint64_t memory;            /* the node's limit */
     uint64_t usable;            /* of that, for the limits of all together, as of the last look */
-    bool tight;                 /* so little was free then that nobody should keep what is idle */
-    uint64_t moved;             /* bytes that usage changed by since the last look, up and down */
+    bool tight;        /* so little was free then that no instance should keep what is idle */
+    uint64_t moved;    /* bytes that usage changed by since the last look, up and down */
     int64_t looked_at; /* the last regular look; those in between are for the limits alone */
     bool regular;      /* this is one */
     uint64_t net_in, net_out;

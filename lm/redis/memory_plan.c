@@ -67,7 +67,7 @@ static struct pool pool_of(const struct mfs_memory_part *parts, size_t n, uint64
     return pool;
 }
 
-/* For each, of what nobody has. */
+/* For each, of what none has. */
 static uint64_t fair_headroom(const struct pool *pool)
 {
     return pool->count ? less(pool->room, pool->used + pool->idle) / pool->count : 0;

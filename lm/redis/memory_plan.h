@@ -31,7 +31,7 @@ struct mfs_memory_seen {
 };
 
 /* What it takes of the node: `used` as its limit counts it, and `idle`, as above. Returns what it
- * takes beyond these two, for which nobody else has room and which its limit does not cover:
+ * takes beyond these two, for which no other process has room and which its limit does not cover:
  * tables, fragmentation, buffers of replicas, copies. At least MFS_CAPACITY_PROCESS, in steps of
  * 256 KiB. */
 uint64_t mfs_memory_reckon(const struct mfs_memory_seen *seen, uint64_t *used, uint64_t *idle);
@@ -42,7 +42,7 @@ uint64_t mfs_memory_reckon(const struct mfs_memory_seen *seen, uint64_t *used, u
 uint64_t mfs_memory_usable(uint64_t limit, uint64_t beyond);
 
 /* Fills want[] (bytes, each ≥ 1, as 0 would mean "no limit"). All get the same headroom above what
- * they have, used or idle, which is the largest that everyone can have. When that does not fit,
+ * they have, used or idle, which is the largest that all can have. When that does not fit,
  * idle memory counts only as far as there is room; when not even what is used fits, each gets a
  * share of `usable` in proportion to what it uses: that refuses writes and lets deletions through.
  */

@@ -91,7 +91,7 @@ static const char fixed_settings[] =
     "loglevel notice\n";
 
 /* The data have no other copy, the application can be started again: when the machine runs out of
- * memory, someone else should be chosen. */
+ * memory, another process should be chosen. */
 static const char protection[] = "oom-score-adj relative\noom-score-adj-values -500 -500 800\n";
 
 const char *mfs_redis_user_rules(bool fenced)

@@ -1,7 +1,7 @@
 /* Starting and ending redis processes.
  *
  * A port is found by binding one and letting it go again, so between that and redis' own bind
- * someone else may take it: redis then exits, and the next port is tried. A process that was
+ * another program may take it: redis then exits, and the next port is tried. A process that was
  * started by a Local Manager which died before noting it down is in no table and holds nothing; it
  * is recognised by its pid file, which is there before the process is, and ended by the next Local
  * Manager. */

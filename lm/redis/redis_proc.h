@@ -75,12 +75,12 @@ int mfs_redis_revive(const struct mfs_redis_node *node, struct mfs_redis *r,
 uint64_t mfs_redis_journal_bytes(const struct mfs_redis_node *node, uint32_t part);
 
 /* Ends those that run in the node's directory and of which listed() does not know: a Local Manager
- * has started them and was killed before it told anyone, so they hold nothing. 0 or a negative
+ * has started them and was killed before cm knew of them, so they hold nothing. 0 or a negative
  * errno. */
 int mfs_redis_end_unlisted(const struct mfs_redis_node *node,
                            bool (*listed)(void *arg, const struct mfs_proc *p), void *arg);
 
-/* Ends one that serves nobody any more, as fast as can be; otherwise as mfs_redis_stop. */
+/* Ends one that serves no client any more, as fast as can be; otherwise as mfs_redis_stop. */
 int mfs_redis_end(const struct mfs_redis_node *node, struct mfs_redis *r);
 
 /* Ends all of r[] at once, without saving, and removes their files. 0, or -ETIMEDOUT when one could
