@@ -233,7 +233,7 @@ int mfs_autoscale_init(struct mfs_cm *cm)
         return -ENOMEM;
     a->cm = cm;
     cm->autoscale = a;
-    /* A table that was saved and not pushed goes out now; those who have it do not mind. */
+    /* A table that was saved and not pushed goes out now; what has it already ignores it. */
     a->push = mfs_cm_in_phase(cm, MFS_PHASE_RUNNING);
     if (use(a, cm->state.policy, &err))
         mfs_error("autoscale", "%s", err.msg); /* then there is none */

@@ -1,4 +1,4 @@
-/* The state directory: whose it is, who may look into it, and what it says. */
+/* The state directory: its owner, the users that may look into it, and what it says. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>

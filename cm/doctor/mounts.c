@@ -20,7 +20,7 @@
 struct mount {
     char path[PATH_MAX];
     bool part;     /* a bind of a directory in it */
-    uint32_t node; /* index in state.node of whom it is the mount, or NO_NODE */
+    uint32_t node; /* index in state.node of the node whose mount it is, or NO_NODE */
     struct mfs_proc client;
     struct mfs_timed_call call;
     bool begun;

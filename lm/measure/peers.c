@@ -1,4 +1,6 @@
-/* Who waits for whom; see the header. */
+/* Which node waits for which; see the header. A look lists the connections to partitions (`door`),
+ * each under the node at its other end (`peer`); samples between two looks ask for the active ones
+ * whether they wait. A connection is known from one look to the next by its cookie. */
 #include "lm/measure/peers.h"
 
 #include <errno.h>

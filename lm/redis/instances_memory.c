@@ -74,7 +74,7 @@ static void count_net(struct mfs_instances *f, struct mfs_instance *m,
     m->net_out = info->net_out;
 }
 
-/* Redis gives who has not logged on all the time there is, and may have only so many connections:
+/* Redis gives a connection that has not logged on all the time there is, and has only so many:
  * strangers could keep clients out. */
 static int show_out(struct mfs_instance *m, uint32_t connections, struct mfs_err *err)
 {
@@ -256,7 +256,7 @@ void mfs_instances_measure(struct mfs_instances *f, struct mfs_instances_sample 
     fill_sample(f, sample);
 }
 
-/* Copies that are on their way must fit beside all that is there; the first who writes would find
+/* Copies that are on their way must fit beside all that is there; the first writer would find
  * memory full otherwise. */
 static int check_fits(const struct mfs_instances *f, const struct mfs_memory_part *parts,
                       size_t total, const struct mfs_redis *fresh, size_t n, struct mfs_err *err)

@@ -153,7 +153,7 @@ static int append_user(struct mfs_buf *out, const char *name, const char *passwo
     return mfs_buf_printf(out, "user %s reset on #%s ~* %s\n", name, hex, rules);
 }
 
-/* What its process proves to those who connect (partition/prove.h). */
+/* What its process proves to clients that connect (partition/prove.h). */
 static int append_key(struct mfs_buf *out, const char *user, const char *password)
 {
     char key[MFS_MAC_TEXT];
