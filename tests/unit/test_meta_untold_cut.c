@@ -63,7 +63,7 @@ static bool is(const struct mfs_arg *arg, const char *word)
 static int fault(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
 {
     struct mfs_cmd cmd = {.part = part, .argv = argv, .argc = argc};
-    bool registers = argc > 1 && is(&argv[1], "mfs_reopen");
+    bool registers = is(&argv[0], "mfs_reopen");
 
     (void)arg;
     if (atomic_load(&dumb) && is(&argv[0], "PUBLISH"))
