@@ -136,7 +136,7 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
     /* of the connection (auth needs no right) */                                                  \
     EACH("ping", READS)      /* store/fence.c, subscriber.c */                                     \
     EACH("subscribe", READS) /* store/subscriber.c: notices */                                     \
-    EACH("publish", READS)   /* meta/notices.c */                                                  \
+    EACH("publish", READS)   /* meta/coherence/notices.c */                                        \
     EACH("wait", READS)      /* store/confirm.c */                                                 \
     /* of the process: room left, for statfs and lm's figures */                                   \
     EACH("info", READS)                                                                            \

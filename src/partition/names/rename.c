@@ -333,17 +333,18 @@ static int rename_slots(struct rename *n, const struct mfs_slot *from, const str
  * holders only of a regular file that has its home here, else nil. */
 int mfs_command_rename(const struct mfs_request *r)
 {
+    struct mfs_span from_dir = mfs_request_arg(r, FROM), to_dir = mfs_request_arg(r, TO);
     struct rename n = rename_of(r, HERE, TXN);
     struct mfs_slot from, to;
     int rc;
 
-    if (!mfs_request_has(r, TO, 8) || !is_sound(r, HERE, TXN))
+    if (to_dir.n != 8 || !is_sound(r, HERE, TXN))
         return mfs_request_fail(r, EINVAL, "not a rename");
-    n.to = mfs_request_arg(r, TO);
+    n.to = to_dir;
     n.new_name = NEW_NAME;
-    n.same_parent = !memcmp(mfs_request_arg(r, FROM).p, n.to.p, 8);
-    from = mfs_slot_read(r->ctx, mfs_request_arg(r, FROM), r->argv[NAME]);
-    to = mfs_slot_read(r->ctx, n.to, r->argv[NEW_NAME]);
+    n.same_parent = !memcmp(from_dir.p, to_dir.p, 8);
+    from = mfs_slot_read(r->ctx, from_dir, r->argv[NAME]);
+    to = mfs_slot_read(r->ctx, to_dir, r->argv[NEW_NAME]);
     rc = rename_slots(&n, &from, &to);
     mfs_slot_fini(&from);
     mfs_slot_fini(&to);
