@@ -37,7 +37,7 @@ struct mfs_table {
     struct mfs_partition part[];
 };
 
-#define MFS_REDIS_USER  "memefs"      /* clients: data and functions, no administration */
+#define MFS_REDIS_USER  "memefs"      /* clients: data and names, no administration */
 #define MFS_REDIS_ADMIN "memefs-lm"   /* the node's Local Manager: everything */
 #define MFS_REDIS_COPY  "memefs-copy" /* the process that is to have a copy: to follow */
 
