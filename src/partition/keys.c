@@ -7,6 +7,11 @@
 
 #include "partition/journal/journal.h"
 
+bool mfs_span_is(struct mfs_span a, struct mfs_span b)
+{
+    return a.p && b.p && a.n == b.n && !memcmp(a.p, b.p, a.n);
+}
+
 struct mfs_span mfs_string_span(const struct RedisModuleString *s)
 {
     struct mfs_span span;
@@ -101,6 +106,12 @@ void mfs_key_set(struct RedisModuleCtx *ctx, struct RedisModuleKey *key, const v
 
     mfs_redis.StringSet(key, s);
     mfs_redis.FreeString(ctx, s);
+    mfs_journal_key(key);
+}
+
+void mfs_key_expire(struct RedisModuleKey *key, int64_t ms)
+{
+    mfs_redis.SetExpire(key, ms);
     mfs_journal_key(key);
 }
 

@@ -14,6 +14,9 @@ struct mfs_span {
     size_t n;
 };
 
+/* Are both there, with the same bytes? */
+bool mfs_span_is(struct mfs_span a, struct mfs_span b);
+
 /* A command under way. */
 struct mfs_request {
     struct RedisModuleCtx *ctx;
@@ -43,6 +46,7 @@ void mfs_key_delete(struct RedisModuleKey *key);
 
 struct mfs_span mfs_key_text(struct RedisModuleKey *key); /* of a string; takes NULL */
 void mfs_key_set(struct RedisModuleCtx *ctx, struct RedisModuleKey *key, const void *p, size_t n);
+void mfs_key_expire(struct RedisModuleKey *key, int64_t ms); /* it goes after so long */
 /* Of a number as text: one more; what it is then. */
 uint64_t mfs_key_count(struct RedisModuleCtx *ctx, const char *name);
 /* Is there a key of this letter? */

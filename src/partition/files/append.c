@@ -173,7 +173,7 @@ int mfs_command_append_break(const struct mfs_request *r)
         mfs_key_open(r->ctx, 'P', mfs_request_arg(r, INO), MFS_REDIS_WRITE);
     struct mfs_span holder = mfs_file_appender(place), sid = mfs_request_arg(r, 2);
 
-    if (holder.p && sid.n == holder.n && !memcmp(holder.p, sid.p, sid.n)) {
+    if (mfs_span_is(holder, sid)) {
         mfs_key_delete(place);
         mfs_redis.ReplicateVerbatim(r->ctx);
     }

@@ -172,7 +172,7 @@ static bool is_place_taken(const struct mfs_request *r)
     struct RedisModuleKey *place =
         mfs_key_open(r->ctx, 'P', mfs_request_arg(r, INO), MFS_REDIS_READ);
     struct mfs_span holder = mfs_file_appender(place), sid = mfs_request_arg(r, SID);
-    bool taken = holder.p && (sid.n != holder.n || memcmp(holder.p, sid.p, sid.n) != 0);
+    bool taken = holder.p && !mfs_span_is(holder, sid);
 
     if (taken)
         mfs_redis.ReplyWithStringBuffer(r->ctx, holder.p, holder.n);

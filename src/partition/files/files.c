@@ -105,7 +105,7 @@ static bool is_place_taken(const struct mfs_request *r, struct mfs_span ino, str
 {
     struct RedisModuleKey *key = mfs_key_open(r->ctx, 'P', ino, MFS_REDIS_READ);
     struct mfs_span holder = mfs_file_appender(key);
-    bool taken = holder.p && (sid.n != holder.n || memcmp(holder.p, sid.p, holder.n) != 0);
+    bool taken = holder.p && !mfs_span_is(holder, sid);
 
     if (taken) {
         mfs_redis.ReplyWithArray(r->ctx, 1);

@@ -39,8 +39,7 @@ bool mfs_lease_add(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_s
         }
     }
     if (added) {
-        mfs_redis.SetExpire(key, LEASE_MS);
-        mfs_journal_key(key);
+        mfs_key_expire(key, LEASE_MS);
     }
     mfs_key_close(key);
     return added;
@@ -107,7 +106,7 @@ void mfs_lease_keeper(struct RedisModuleCtx *ctx, struct RedisModuleKey *shard, 
 {
     struct RedisModuleKey *key = mfs_key_open(ctx, 'K', dir, MFS_REDIS_WRITE);
     struct mfs_span keeper = mfs_key_text(key);
-    bool own = keeper.p && sid.n == keeper.n && memcmp(keeper.p, sid.p, sid.n) == 0;
+    bool own = mfs_span_is(keeper, sid);
     char now = 0;
 
     if (what == 'p' && own)
@@ -121,8 +120,7 @@ void mfs_lease_keeper(struct RedisModuleCtx *ctx, struct RedisModuleKey *shard, 
     if (now == 1)
         mfs_key_set(ctx, key, sid.p, sid.n);
     if (now) {
-        mfs_redis.SetExpire(key, LEASE_MS);
-        mfs_journal_key(key);
+        mfs_key_expire(key, LEASE_MS);
     }
     mfs_key_close(key);
 }

@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "partition/journal/journal.h"
-
 #define STEPS 16 /* from note to note, at most; src/meta/wait.c knows it, too */
 #define OWNER 16 /* bytes */
 
@@ -17,8 +15,7 @@ static void note(const struct mfs_request *r, int64_t ms)
     struct mfs_span text = mfs_request_arg(r, 2);
 
     mfs_key_set(r->ctx, key, text.p, text.n);
-    mfs_redis.SetExpire(key, ms);
-    mfs_journal_key(key);
+    mfs_key_expire(key, ms);
     mfs_key_close(key);
 }
 
@@ -88,14 +85,12 @@ int mfs_command_wait(const struct mfs_request *r)
 static bool stands(const struct mfs_request *r, int owner)
 {
     struct RedisModuleKey *key;
-    struct mfs_span text, want = mfs_request_arg(r, owner + 1);
     bool is;
 
     if (!mfs_request_has(r, owner, OWNER))
         return false;
     key = mfs_key_open(r->ctx, 'W', mfs_request_arg(r, owner), MFS_REDIS_READ);
-    text = mfs_key_text(key);
-    is = text.p && text.n == want.n && !memcmp(text.p, want.p, want.n);
+    is = mfs_span_is(mfs_key_text(key), mfs_request_arg(r, owner + 1));
     mfs_key_close(key);
     return is;
 }

@@ -72,7 +72,7 @@ static int seal_shard(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mf
     struct mfs_span have = held ? mfs_string_span(held) : (struct mfs_span){NULL, 0};
     int status;
 
-    if (held && (have.n != seal.n || memcmp(have.p, seal.p, seal.n) != 0)) {
+    if (held && !mfs_span_is(have, seal)) {
         mfs_answer_span(a, have);
         status = MFS_ANSWER_SEALED;
     } else {
@@ -219,12 +219,11 @@ int mfs_command_seal(const struct mfs_request *r)
 /* mfs_unseal ino seal: takes just that seal away. */
 int mfs_command_unseal(const struct mfs_request *r)
 {
-    struct mfs_span ino = mfs_request_arg(r, 1), seal = mfs_request_arg(r, 2), have;
+    struct mfs_span ino = mfs_request_arg(r, 1), seal = mfs_request_arg(r, 2);
     struct RedisModuleString *held = mfs_shard_seal(r->ctx, ino);
 
     if (held) {
-        have = mfs_string_span(held);
-        if (have.n == seal.n && !memcmp(have.p, seal.p, seal.n)) {
+        if (mfs_span_is(mfs_string_span(held), seal)) {
             mfs_shard_drop_seal(r->ctx, ino);
             mfs_redis.ReplicateVerbatim(r->ctx);
         }

@@ -1,9 +1,5 @@
 #include "partition/names/shard.h"
 
-#include <string.h>
-
-#include "partition/journal/journal.h"
-
 #define TOMBSTONE    "X"
 #define TOMBSTONE_MS 120000
 
@@ -98,8 +94,7 @@ void mfs_shard_entomb(struct RedisModuleCtx *ctx, struct mfs_span dir)
 
     mfs_shard_set_seal(ctx, dir, (struct mfs_span){TOMBSTONE, 1});
     key = mfs_key_open(ctx, 'D', dir, MFS_REDIS_WRITE);
-    mfs_redis.SetExpire(key, TOMBSTONE_MS);
-    mfs_journal_key(key);
+    mfs_key_expire(key, TOMBSTONE_MS);
     mfs_key_close(key);
 }
 
@@ -109,7 +104,7 @@ void mfs_shard_keeper(struct RedisModuleCtx *ctx, struct mfs_span dir, struct mf
     struct RedisModuleKey *key = mfs_key_open(ctx, 'K', dir, MFS_REDIS_READ);
     struct mfs_span keeper = mfs_key_text(key);
 
-    if (keeper.p && (keeper.n != sid.n || memcmp(keeper.p, sid.p, sid.n) != 0))
+    if (keeper.p && !mfs_span_is(keeper, sid))
         mfs_answer_span(a, keeper);
     mfs_key_close(key);
 }

@@ -32,7 +32,7 @@ void mfs_txn_decide(const struct mfs_request *r, int txn, const void *outcome, s
 
     mfs_key_set(r->ctx, key, outcome, n);
     if (ms)
-        mfs_redis.SetExpire(key, ms);
+        mfs_key_expire(key, ms);
     mfs_key_close(key);
 }
 

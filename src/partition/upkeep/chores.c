@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <time.h>
 
-#include "partition/journal/journal.h"
 #include "partition/upkeep/sessions.h"
 
 #define LOOK "64" /* things of each kind in one round */
@@ -17,8 +16,7 @@ static bool take(struct RedisModuleCtx *ctx, const char *name, struct mfs_span b
 
     if (free) {
         mfs_key_set(ctx, key, by.p, by.n);
-        mfs_redis.SetExpire(key, ms);
-        mfs_journal_key(key);
+        mfs_key_expire(key, ms);
     }
     mfs_key_close(key);
     return free;

@@ -74,7 +74,7 @@ static bool is_wanted(const struct mfs_request *r, struct RedisModuleKey *super,
         struct RedisModuleString *value = have(r, super, i);
         struct mfs_span is = mfs_string_span(value), be = want(r, i);
 
-        all = is.n == be.n && !memcmp(is.p, be.p, is.n);
+        all = mfs_span_is(is, be);
         if (!all)
             snprintf(why, room, "%s is %s, not %s", wanted[i].field, is.p, be.p);
         mfs_redis.FreeString(r->ctx, value);

@@ -4,17 +4,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "partition/inode.h"
-#include "partition/journal/journal.h"
 #include "partition/locks/lock_keys.h"
 #include "partition/names/shard.h"
-
-static bool same(struct mfs_span a, struct mfs_span b)
-{
-    return a.p && a.n == b.n && !memcmp(a.p, b.p, b.n);
-}
 
 static int answer(const struct mfs_request *r, bool changed)
 {
@@ -27,7 +20,7 @@ static int answer(const struct mfs_request *r, bool changed)
 int mfs_command_fsck_record(const struct mfs_request *r)
 {
     struct RedisModuleKey *key = mfs_key_open(r->ctx, 'I', mfs_request_arg(r, 1), MFS_REDIS_WRITE);
-    bool is = same(mfs_key_text(key), mfs_request_arg(r, 2));
+    bool is = mfs_span_is(mfs_key_text(key), mfs_request_arg(r, 2));
     struct mfs_span record = mfs_request_arg(r, 3);
 
     if (is)
@@ -41,7 +34,7 @@ int mfs_command_fsck_entry(const struct mfs_request *r)
 {
     struct mfs_span parent = mfs_request_arg(r, 1), entry = mfs_request_arg(r, 4);
     struct mfs_slot slot = mfs_slot_read(r->ctx, parent, r->argv[2]);
-    bool is = same(slot.entry, mfs_request_arg(r, 3));
+    bool is = mfs_span_is(slot.entry, mfs_request_arg(r, 3));
 
     mfs_slot_fini(&slot);
     if (is && entry.n)
@@ -90,10 +83,8 @@ int mfs_command_fsck_expire(const struct mfs_request *r)
         return mfs_request_fail(r, EINVAL, "not a time to live");
     key = mfs_redis.OpenKey(r->ctx, r->argv[1], MFS_REDIS_WRITE);
     is = mfs_redis.KeyType(key) && mfs_redis.GetExpire(key) < 0;
-    if (is) {
-        mfs_redis.SetExpire(key, 1000 * seconds);
-        mfs_journal_key(key);
-    }
+    if (is)
+        mfs_key_expire(key, 1000 * seconds);
     mfs_key_close(key);
     return answer(r, is);
 }

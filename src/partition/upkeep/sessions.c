@@ -5,10 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "partition/inode.h"
-#include "partition/journal/journal.h"
 #include "partition/upkeep/sessions.h"
 
 void mfs_sessions_each(struct RedisModuleCtx *ctx, mfs_session_fn *each, void *arg)
@@ -42,12 +40,6 @@ static void change(const struct mfs_request *r, const char *command)
     mfs_redis.FreeCallReply(mfs_redis.Call(r->ctx, command, "cb", "#sessions", sid.p, sid.n));
 }
 
-static void live(struct RedisModuleKey *key, int64_t ms)
-{
-    mfs_redis.SetExpire(key, ms);
-    mfs_journal_key(key);
-}
-
 /* mfs_session sid ttl_ms text: it lives, or is to live on, for that long. */
 int mfs_command_session(const struct mfs_request *r)
 {
@@ -60,7 +52,7 @@ int mfs_command_session(const struct mfs_request *r)
     change(r, "SADD");
     key = mfs_key_open(r->ctx, 'Z', mfs_request_arg(r, 1), MFS_REDIS_WRITE);
     mfs_key_set(r->ctx, key, text.p, text.n);
-    live(key, ms);
+    mfs_key_expire(key, ms);
     mfs_key_close(key);
     mfs_redis.ReplicateVerbatim(r->ctx);
     return mfs_redis.ReplyWithNull(r->ctx);
@@ -112,7 +104,7 @@ static void keep(struct RedisModuleCtx *ctx, struct mfs_span sid, void *arg)
     const int64_t *ms = arg;
 
     if (mfs_redis.KeyType(key))
-        live(key, *ms);
+        mfs_key_expire(key, *ms);
     mfs_key_close(key);
 }
 
