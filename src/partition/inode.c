@@ -75,6 +75,16 @@ void mfs_inode_close(struct mfs_inode *i)
     mfs_key_close(i->key);
 }
 
+unsigned mfs_inode_type(const struct mfs_inode *i)
+{
+    return TYPE(mfs_rec_u32(i->rec, MFS_REC_MODE));
+}
+
+bool mfs_inode_differs(const struct mfs_inode *i, size_t at, const struct mfs_request *r, int arg)
+{
+    return mfs_request_arg(r, arg).n && mfs_request_int(r, arg) != mfs_rec_u32(i->rec, at);
+}
+
 bool mfs_inode_is_sound(const struct mfs_inode *i)
 {
     return i->rec && i->rec[MFS_REC_FORMAT] == MFS_RECORD_FORMAT &&

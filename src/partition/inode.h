@@ -34,6 +34,12 @@ struct mfs_inode {
 struct mfs_inode mfs_inode_open(struct RedisModuleCtx *ctx, struct mfs_span ino, int mode);
 void mfs_inode_close(struct mfs_inode *i);
 
+unsigned
+mfs_inode_type(const struct mfs_inode *i); /* MFS_TYPE_*, or another; of one that is there */
+/* Is its number at `at` (owner or group) another one than the argument says? Empty: it may be any.
+ */
+bool mfs_inode_differs(const struct mfs_inode *i, size_t at, const struct mfs_request *r, int arg);
+
 /* Is it a record as clients write them? What others wrote, or damage has left, is refused where its
  * numbers matter; that it is there, and how many names it has, is believed. */
 bool mfs_inode_is_sound(const struct mfs_inode *i);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/bytes.h"
 #include "partition/files/acl.h"
@@ -13,17 +12,6 @@
 #include "partition/journal/journal.h"
 
 enum { INO = 1, MASK, MODE, UID, GID, ATIME, MTIME, CTIME, SID, OWNER, GROUP }; /* of mfs_setattr */
-
-static bool is_file(const struct mfs_inode *i)
-{
-    return S_ISREG(mfs_rec_u32(i->rec, MFS_REC_MODE));
-}
-
-/* Is the owner, or the group, another one than the argument says? Empty: anybody. */
-static bool is_another(const struct mfs_request *r, int arg, const struct mfs_inode *i, size_t at)
-{
-    return mfs_request_arg(r, arg).n && mfs_request_int(r, arg) != mfs_rec_u32(i->rec, at);
-}
 
 bool mfs_file_is_copy_up(const char *rec)
 {
@@ -49,14 +37,14 @@ static void set_mode(const struct mfs_request *r, struct mfs_inode *i)
     mfs_rec_put_u32(i->rec, MFS_REC_MODE, mode);
     if (i->rec[MFS_REC_FLAGS] & MFS_ATTR_ACL)
         mfs_acl_chmod(r->ctx, mfs_request_arg(r, INO), mode);
-    if (is_file(i) && mfs_mode_runs_as_another(mode))
+    if (mfs_inode_type(i) == MFS_TYPE_FILE && mfs_mode_runs_as_another(mode))
         mfs_rec_add_i64(i->rec, MFS_REC_VERSION, 1);
 }
 
 static void set_mtime(const struct mfs_request *r, struct mfs_inode *i)
 {
     memcpy(i->rec + MFS_REC_MTIME, mfs_request_arg(r, MTIME).p, MFS_TIME_LEN);
-    if (S_ISDIR(mfs_rec_u32(i->rec, MFS_REC_MODE))) {
+    if (mfs_inode_type(i) == MFS_TYPE_DIR) {
         i->rec[MFS_REC_FLAGS] |= MFS_RECORD_MTIME;
         mfs_rec_count_cut(i->rec);
     }
@@ -88,14 +76,14 @@ static int setattr(const struct mfs_request *r, struct mfs_inode *i)
 
     if (!i->rec)
         return mfs_request_fail(r, ESTALE, "no inode");
-    if (is_another(r, OWNER, i, MFS_REC_UID))
+    if (mfs_inode_differs(i, MFS_REC_UID, r, OWNER))
         return mfs_request_fail(r, EPERM, "another owner");
-    if (is_another(r, GROUP, i, MFS_REC_GID))
+    if (mfs_inode_differs(i, MFS_REC_GID, r, GROUP))
         return mfs_request_fail(r, ECANCELED, "another group");
     set(r, i, mfs_request_int(r, MASK));
     mfs_redis.ReplicateVerbatim(r->ctx);
     mfs_answer_add(&a, i->rec, i->n);
-    if (is_file(i))
+    if (mfs_inode_type(i) == MFS_TYPE_FILE)
         mfs_lease_others(r->ctx, mfs_request_arg(r, INO), mfs_request_arg(r, SID), false, &a);
     return mfs_answer_send(&a, r->ctx);
 }

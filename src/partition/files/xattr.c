@@ -16,17 +16,6 @@ enum { INO = 1, NAME };
 enum { VALUE = 3, HOW, FLAG, TIME, OWNER, KEEP, PERM, DROP_SGID }; /* of mfs_setxattr */
 enum { REMOVE_FLAG = 3, REMOVE_TIME, REMOVE_OWNER };               /* of mfs_removexattr */
 
-static bool is_another_owner(const struct mfs_request *r, int owner, const struct mfs_inode *i)
-{
-    return mfs_request_arg(r, owner).n &&
-           mfs_request_int(r, owner) != mfs_rec_u32(i->rec, MFS_REC_UID);
-}
-
-static bool is_file(const struct mfs_inode *i)
-{
-    return S_ISREG(mfs_rec_u32(i->rec, MFS_REC_MODE));
-}
-
 /* The attribute is there now, or not any more: what the record says of that. Its type. */
 static long long after(const struct mfs_request *r, struct mfs_inode *i, int64_t flag, bool present,
                        struct mfs_span time)
@@ -38,7 +27,7 @@ static long long after(const struct mfs_request *r, struct mfs_inode *i, int64_t
     i->rec[MFS_REC_FLAGS] = (char)(any ? flags | MFS_ATTR_XATTR : flags & ~MFS_ATTR_XATTR);
     memcpy(i->rec + MFS_REC_CTIME, time.p, MFS_TIME_LEN);
     mfs_journal_key(i->key);
-    return mfs_rec_u32(i->rec, MFS_REC_MODE) >> 12;
+    return mfs_inode_type(i);
 }
 
 static bool has_name(const struct mfs_request *r)
@@ -79,9 +68,9 @@ static int refused(const struct mfs_request *r, const struct mfs_inode *i)
 
     if (!i->rec)
         return ESTALE;
-    if (is_another_owner(r, OWNER, i))
+    if (mfs_inode_differs(i, MFS_REC_UID, r, OWNER))
         return EPERM;
-    if (mfs_request_int(r, FLAG) == MFS_ATTR_DEFACL && !S_ISDIR(mfs_rec_u32(i->rec, MFS_REC_MODE)))
+    if (mfs_request_int(r, FLAG) == MFS_ATTR_DEFACL && mfs_inode_type(i) != MFS_TYPE_DIR)
         return EACCES;
     return how == 'c' && there ? EEXIST : how == 'r' && !there ? ENODATA : 0;
 }
@@ -114,7 +103,7 @@ static int setxattr(const struct mfs_request *r, struct mfs_inode *i)
     gives = keep && flag == MFS_ATTR_SECCAPS;
     if (r->argc > PERM)
         gives = take_mode(r, i);
-    gives = gives && is_file(i);
+    gives = gives && mfs_inode_type(i) == MFS_TYPE_FILE;
     if (gives) /* a new version, so that nobody goes on with what was known before */
         mfs_rec_add_i64(i->rec, MFS_REC_VERSION, 1);
     type = after(r, i, flag, keep, mfs_request_arg(r, TIME));
@@ -151,7 +140,7 @@ static int removexattr(const struct mfs_request *r, struct mfs_inode *i)
 
     if (!i->rec)
         return mfs_request_fail(r, ESTALE, "no inode");
-    if (is_another_owner(r, REMOVE_OWNER, i))
+    if (mfs_inode_differs(i, MFS_REC_UID, r, REMOVE_OWNER))
         return mfs_request_fail(r, EPERM, "another owner");
     if (!has_name(r))
         return mfs_request_fail(r, ENODATA, "no attribute");

@@ -108,7 +108,7 @@ static int add_bit(const struct mfs_request *r, struct mfs_inode *i, size_t part
 
     if (!i->rec || mfs_rec_u32(i->rec, MFS_REC_NLINK) == 0)
         return mfs_request_fail(r, ENOENT, "no directory");
-    if (mfs_rec_u32(i->rec, MFS_REC_MODE) >> 12 != MFS_TYPE_DIR)
+    if (mfs_inode_type(i) != MFS_TYPE_DIR)
         return mfs_request_fail(r, ENOTDIR, "no directory");
     seal = mfs_shard_seal(r->ctx, mfs_request_arg(r, 1));
     if (seal) {

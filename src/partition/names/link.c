@@ -90,7 +90,7 @@ static int refused(const struct mfs_inode *i)
     if (!i->rec)
         return ESTALE;
     nlink = mfs_rec_u32(i->rec, MFS_REC_NLINK);
-    if (mfs_rec_u32(i->rec, MFS_REC_MODE) >> 12 == MFS_TYPE_DIR)
+    if (mfs_inode_type(i) == MFS_TYPE_DIR)
         return EPERM;
     if (nlink == 0 && !(i->rec[MFS_REC_FLAGS] & MFS_ATTR_TMPFILE))
         return ENOENT;
@@ -112,7 +112,7 @@ static void count_name(const struct mfs_request *r, struct mfs_inode *i,
     mfs_answer_byte(a, keeper->n);
     mfs_answer_add(a, keeper->p, keeper->n);
     mfs_answer_add(a, i->rec, i->n);
-    if (mfs_rec_u32(i->rec, MFS_REC_MODE) >> 12 == MFS_TYPE_FILE)
+    if (mfs_inode_type(i) == MFS_TYPE_FILE)
         mfs_lease_others(r->ctx, ino, mfs_request_arg(r, LINK_SID), false, a);
 }
 
@@ -122,7 +122,7 @@ static int put_name(const struct mfs_request *r, const struct mfs_inode *i, stru
     char entry[MFS_ENTRY_LEN];
 
     memcpy(entry, mfs_request_arg(r, LINK_INO).p, 8);
-    entry[8] = (char)(mfs_rec_u32(i->rec, MFS_REC_MODE) >> 12);
+    entry[8] = (char)mfs_inode_type(i);
     return put_entry(r, LINK_PARENT, (struct mfs_span){entry, sizeof entry},
                      mfs_request_arg(r, LINK_SID), a);
 }
