@@ -91,9 +91,15 @@ static void look_at(char *request, size_t len)
         note_init(in.unique, request, len);
 }
 
-/* May it have to wait until other mounts have dropped pages, as a rule? Nothing may be here for
- * which Linux keeps pages locked, nor RELEASE: of what no process waits for it has only so many
- * under way at once, among them reads. */
+/* When a request may have to wait, see fuse/ops.def. */
+enum waits { NEVER, ALWAYS, TRUNC };
+
+static const unsigned char waits_of[] = {
+#define OP(name, NAME, opcode, waits) [opcode] = (waits),
+#include "fuse/ops.def"
+#undef OP
+};
+
 static bool may_wait(const char *request, size_t len)
 {
     struct fuse_in_header in;
@@ -101,20 +107,11 @@ static bool may_wait(const char *request, size_t len)
     if (len < sizeof in)
         return false;
     memcpy(&in, request, sizeof in);
-    switch (in.opcode) {
-    case FUSE_FLUSH:
-    case FUSE_FSYNC:
-    case FUSE_SETATTR:
-    case FUSE_SETXATTR:
-    case FUSE_FALLOCATE:
-    case FUSE_SETLK:
-    case FUSE_SETLKW:
-        return true;
-    case FUSE_OPEN:
-        return field(request, len, offsetof(struct fuse_open_in, flags)) & O_TRUNC;
-    default:
+    if (in.opcode >= sizeof waits_of)
         return false;
-    }
+    if (waits_of[in.opcode] == TRUNC)
+        return field(request, len, offsetof(struct fuse_open_in, flags)) & O_TRUNC;
+    return waits_of[in.opcode] == ALWAYS;
 }
 
 static ssize_t next_request(struct mfs_admission *admission, int fd, char *buf, size_t len)

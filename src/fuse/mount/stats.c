@@ -5,39 +5,9 @@
 #include "store/store.h"
 
 static const char *const names[MFS_OP_COUNT] = {
-    [MFS_OP_LOOKUP] = "lookup",
-    [MFS_OP_GETATTR] = "getattr",
-    [MFS_OP_SETATTR] = "setattr",
-    [MFS_OP_READLINK] = "readlink",
-    [MFS_OP_MKNOD] = "mknod",
-    [MFS_OP_MKDIR] = "mkdir",
-    [MFS_OP_SYMLINK] = "symlink",
-    [MFS_OP_LINK] = "link",
-    [MFS_OP_UNLINK] = "unlink",
-    [MFS_OP_RMDIR] = "rmdir",
-    [MFS_OP_RENAME] = "rename",
-    [MFS_OP_OPEN] = "open",
-    [MFS_OP_CREATE] = "create",
-    [MFS_OP_READ] = "read",
-    [MFS_OP_WRITE] = "write",
-    [MFS_OP_FLUSH] = "flush",
-    [MFS_OP_FSYNC] = "fsync",
-    [MFS_OP_RELEASE] = "release",
-    [MFS_OP_FALLOCATE] = "fallocate",
-    [MFS_OP_LSEEK] = "lseek",
-    [MFS_OP_COPY] = "copy_file_range",
-    [MFS_OP_OPENDIR] = "opendir",
-    [MFS_OP_READDIR] = "readdir",
-    [MFS_OP_READDIRPLUS] = "readdirplus",
-    [MFS_OP_RELEASEDIR] = "releasedir",
-    [MFS_OP_GETXATTR] = "getxattr",
-    [MFS_OP_LISTXATTR] = "listxattr",
-    [MFS_OP_SETXATTR] = "setxattr",
-    [MFS_OP_REMOVEXATTR] = "removexattr",
-    [MFS_OP_STATFS] = "statfs",
-    [MFS_OP_GETLK] = "getlk",
-    [MFS_OP_SETLK] = "setlk",
-    [MFS_OP_FLOCK] = "flock",
+#define OP(name, NAME, opcode, waits) #name,
+#include "fuse/ops.def"
+#undef OP
 };
 
 unsigned long mfs_fuse_stats_requests(const struct mfs_fuse_stats *s)

@@ -5,39 +5,9 @@
 #include <stdatomic.h>
 
 enum mfs_fuse_op {
-    MFS_OP_LOOKUP,
-    MFS_OP_GETATTR,
-    MFS_OP_SETATTR,
-    MFS_OP_READLINK,
-    MFS_OP_MKNOD,
-    MFS_OP_MKDIR,
-    MFS_OP_SYMLINK,
-    MFS_OP_LINK,
-    MFS_OP_UNLINK,
-    MFS_OP_RMDIR,
-    MFS_OP_RENAME,
-    MFS_OP_OPEN,
-    MFS_OP_CREATE,
-    MFS_OP_READ,
-    MFS_OP_WRITE,
-    MFS_OP_FLUSH,
-    MFS_OP_FSYNC,
-    MFS_OP_RELEASE,
-    MFS_OP_FALLOCATE,
-    MFS_OP_LSEEK,
-    MFS_OP_COPY,
-    MFS_OP_OPENDIR,
-    MFS_OP_READDIR,
-    MFS_OP_READDIRPLUS,
-    MFS_OP_RELEASEDIR,
-    MFS_OP_GETXATTR,
-    MFS_OP_LISTXATTR,
-    MFS_OP_SETXATTR,
-    MFS_OP_REMOVEXATTR,
-    MFS_OP_STATFS,
-    MFS_OP_GETLK,
-    MFS_OP_SETLK,
-    MFS_OP_FLOCK,
+#define OP(name, NAME, opcode, waits) MFS_OP_##NAME,
+#include "fuse/ops.def"
+#undef OP
     MFS_OP_COUNT
 };
 

@@ -59,62 +59,12 @@ static inline struct mfs_file *mfs_op_file(const struct fuse_file_info *fi)
     return (struct mfs_file *)(uintptr_t)fi->fh;
 }
 
-/* names */
-void mfs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
+/* mfs_op_lookup and so on: what struct fuse_lowlevel_ops says of the member of that name. */
+#define OP(name, NAME, opcode, waits)                                                              \
+    typeof(*((struct fuse_lowlevel_ops *)NULL)->name) mfs_op_##name;
+#include "fuse/ops.def"
+#undef OP
 void mfs_op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups);
 void mfs_op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets);
-void mfs_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
-void mfs_op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
-void mfs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
-void mfs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name);
-void mfs_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
-void mfs_op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
-void mfs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
-                   const char *new_name, unsigned flags);
-
-/* inodes */
-void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void mfs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
-                    struct fuse_file_info *fi);
-void mfs_op_readlink(fuse_req_t req, fuse_ino_t ino);
-void mfs_op_statfs(fuse_req_t req, fuse_ino_t ino);
-
-/* xattrs */
-void mfs_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
-void mfs_op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size);
-void mfs_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
-                     size_t size, int flags);
-void mfs_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
-
-/* files */
-void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
-                   struct fuse_file_info *fi);
-void mfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
-void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
-                  struct fuse_file_info *fi);
-void mfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void mfs_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
-void mfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void mfs_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
-                      struct fuse_file_info *fi);
-void mfs_op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
-void mfs_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
-                            struct fuse_file_info *in, fuse_ino_t ino_out, off_t off_out,
-                            struct fuse_file_info *out, size_t len, int flags);
-
-/* dirs */
-void mfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void mfs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-                    struct fuse_file_info *fi);
-void mfs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-                        struct fuse_file_info *fi);
-void mfs_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-
-/* locks */
-void mfs_op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock);
-void mfs_op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock,
-                  int sleep);
-void mfs_op_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op);
 
 #endif
