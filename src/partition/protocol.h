@@ -108,7 +108,7 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
     EACH(session_bury, 2, 8, CHANGES)                                                              \
     EACH(sessions_keep, 2, 0, CHANGES)                                                             \
     EACH(reopen, 4, 8, CHANGES)                                                                    \
-    EACH(chores, 2, 0, CHANGES)                                                                    \
+    EACH(chores, 3, 8, CHANGES)                                                                    \
     EACH(tidy, 3, 8, CHANGES)                                                                      \
     EACH(fsck_record, 4, 8, CHANGES)                                                               \
     EACH(fsck_entry, 5, 8, CHANGES)                                                                \

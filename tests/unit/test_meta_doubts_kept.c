@@ -169,6 +169,26 @@ static void test_open_lost(void **state)
     remove_forsaken(name);
 }
 
+/* The same, while each look at all is another client's. */
+static void test_open_lost_never_first(void **state)
+{
+    struct mfs_attr attr;
+    char name[32];
+    uint64_t ino;
+
+    (void)state;
+    name_of("file", name);
+    assert_int_equal(meta_client_file(&b, ROOT, name, &ino), 0);
+    begin("mfs_open");
+    end(mfs_meta_open(a.meta, ino, NULL, &attr, NULL));
+    assert_int_equal(mfs_meta_unlink(b.meta, ROOT, name), 0);
+    b.meta->limits.chores_ms = 60000;
+    mfs_clock_sleep(20 * MFS_MSEC); /* after the last look of a test before */
+    mfs_chores_tick(b.meta);
+    chores();
+    assert_int_equal(meta_client_keys(&b, "I*"), 1);
+}
+
 static void test_close_lost(void **state)
 {
     struct mfs_attr attr;
@@ -219,6 +239,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_open_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(test_close_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(test_open_not_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_open_lost_never_first, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, meta_redis_start, meta_redis_stop);

@@ -32,12 +32,16 @@ static void reap(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *l
 }
 
 /* One less of those that this client does not know of, as an answer was lost; not all, as it may be
- * opening it just now. */
-static void close_forsaken(struct mfs_meta *meta, uint64_t ino, const uint64_t *sids, size_t n)
+ * opening it just now. Only this client can know, so it may not depend on winning the look. */
+static void close_forsaken(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list)
 {
-    for (size_t i = 0; i < n; i++)
-        if (sids[i] == meta->sid && mfs_opens_forsaken(meta, ino))
+    for (size_t i = 0; i < mfs_reply_count(list); i++) {
+        struct mfs_bytes b = mfs_reply_bytes(mfs_reply_at(list, i));
+        uint64_t ino = b.n == 8 ? mfs_get_be64(b.p) : 0;
+
+        if (ino && mfs_placement_home(ino) == part && mfs_opens_forsaken(meta, ino))
             mfs_meta_close(meta, ino, true);
+    }
 }
 
 /* Openers whose session is dead open nothing any more. What is there without openers waits for
@@ -61,7 +65,6 @@ static void disown(struct mfs_meta *meta, uint64_t ino, const struct mfs_reply *
             return;
         sid[i] = mfs_get_be64(b.p);
     }
-    close_forsaken(meta, ino, sid, n);
     if (n)
         mfs_session_alive(meta, sid, n, alive);
     mfs_call_command(&c, "mfs_disown");
@@ -135,26 +138,32 @@ static void end_transactions(struct mfs_meta *meta, uint32_t part, const struct 
     }
 }
 
+static void look_at_all(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *said)
+{
+    int64_t now = mfs_reply_int(mfs_reply_at(said, 1));
+
+    reap(meta, part, mfs_reply_at(said, 2));
+    adopt_orphans(meta, part, mfs_reply_at(said, 3));
+    end_transactions(meta, part, mfs_reply_at(said, 4), now);
+    if (part == 0)
+        mfs_move_expire(meta, mfs_reply_bytes(mfs_reply_at(said, 5)), now);
+    if (mfs_reply_int(mfs_reply_at(said, 6)) > 0)
+        meta->remains = true;
+}
+
 static void look_at(struct mfs_meta *meta, uint32_t part)
 {
-    struct mfs_bytes lock;
+    struct mfs_ino_arg sid = mfs_ino_arg(meta->sid);
     struct mfs_call c;
-    int64_t now;
 
     mfs_call_command(&c, "mfs_chores");
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_int(&c.args, meta->limits.chores_ms);
-    if (mfs_call_run(meta, &c, part) || !mfs_reply_count(c.cmd.reply))
-        goto out;
-    now = mfs_reply_int(mfs_reply_at(c.cmd.reply, 0));
-    reap(meta, part, mfs_reply_at(c.cmd.reply, 1));
-    adopt_orphans(meta, part, mfs_reply_at(c.cmd.reply, 2));
-    end_transactions(meta, part, mfs_reply_at(c.cmd.reply, 3), now);
-    lock = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 4));
-    if (part == 0)
-        mfs_move_expire(meta, lock, now);
-    if (mfs_reply_int(mfs_reply_at(c.cmd.reply, 5)) > 0)
-        meta->remains = true;
-out:
+    if (!mfs_call_run(meta, &c, part) && mfs_reply_count(c.cmd.reply)) {
+        close_forsaken(meta, part, mfs_reply_at(c.cmd.reply, 0));
+        if (mfs_reply_count(c.cmd.reply) > 1)
+            look_at_all(meta, part, c.cmd.reply);
+    }
     mfs_call_fini(&c);
 }
 

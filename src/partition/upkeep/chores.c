@@ -51,19 +51,36 @@ static void reply_some(struct RedisModuleCtx *ctx, const char *hash)
         reply_strings(ctx, mfs_redis.Call(ctx, "HRANDFIELD", "ccc", hash, LOOK, "WITHVALUES")));
 }
 
-static void reply_openers(struct RedisModuleCtx *ctx, const char *ino, size_t n)
+/* The inode and its openers; how many elements of the answer. */
+static long reply_openers(struct RedisModuleCtx *ctx, struct mfs_span ino)
 {
     char key[1 + MFS_KEY_ID_MAX] = {'O'};
 
-    for (size_t i = 0; i < n; i++)
-        key[1 + i] = ino[i];
-    mfs_redis.ReplyWithStringBuffer(ctx, ino, n);
+    for (size_t i = 0; i < ino.n; i++)
+        key[1 + i] = ino.p[i];
+    mfs_redis.ReplyWithStringBuffer(ctx, ino.p, ino.n);
     mfs_redis.ReplyWithArray(ctx, MFS_REDIS_POSTPONED);
     mfs_redis.ReplySetArrayLength(
-        ctx, reply_strings(ctx, mfs_redis.Call(ctx, "HKEYS", "b", key, 1 + n)));
+        ctx, reply_strings(ctx, mfs_redis.Call(ctx, "HKEYS", "b", key, 1 + ino.n)));
+    return 2;
 }
 
-static void reply_orphans(struct RedisModuleCtx *ctx)
+static long reply_if_open(struct RedisModuleCtx *ctx, struct mfs_span ino,
+                          struct RedisModuleString *sid)
+{
+    struct RedisModuleKey *openers = mfs_key_open(ctx, 'O', ino, MFS_REDIS_READ);
+    struct RedisModuleString *count = openers ? mfs_key_field(openers, sid) : NULL;
+
+    if (count) {
+        mfs_redis.ReplyWithStringBuffer(ctx, ino.p, ino.n);
+        mfs_redis.FreeString(ctx, count);
+    }
+    mfs_key_close(openers);
+    return count != NULL;
+}
+
+/* Some of #orphans: those that the session has open; NULL: any, with all their openers. */
+static void reply_orphans(struct RedisModuleCtx *ctx, struct RedisModuleString *sid)
 {
     struct RedisModuleCallReply *all = mfs_redis.Call(ctx, "SRANDMEMBER", "cc", "#orphans", LOOK);
     size_t n = all ? mfs_redis.CallReplyLength(all) : 0, len = 0;
@@ -72,12 +89,12 @@ static void reply_orphans(struct RedisModuleCtx *ctx)
     mfs_redis.ReplyWithArray(ctx, MFS_REDIS_POSTPONED);
     for (size_t i = 0; i < n; i++) {
         struct RedisModuleCallReply *one = mfs_redis.CallReplyArrayElement(all, i);
-        const char *ino = one ? mfs_redis.CallReplyStringPtr(one, &len) : NULL;
+        const char *p = one ? mfs_redis.CallReplyStringPtr(one, &len) : NULL;
+        struct mfs_span ino = {p, len};
 
-        if (!ino || len > MFS_KEY_ID_MAX)
+        if (!p || len > MFS_KEY_ID_MAX)
             continue;
-        reply_openers(ctx, ino, len);
-        given += 2;
+        given += sid ? reply_if_open(ctx, ino, sid) : reply_openers(ctx, ino);
     }
     mfs_redis.ReplySetArrayLength(ctx, given);
     if (all)
@@ -100,23 +117,27 @@ static void count_dead(struct RedisModuleCtx *ctx, struct mfs_span sid, void *ar
     *n += mfs_session_is_dead(ctx, sid);
 }
 
-/* mfs_chores ms: nil when somebody was here less than ms ago; otherwise now in seconds, ino, end of
- * data, … of #reap, ino, { session, … }, … of #orphans, txn, since and source, … of #intents, the
- * lock on moves or '', how many sessions here have died. */
+/* mfs_chores sid ms: the orphans that this session has open, which no other can close; and unless a
+ * session was here less than ms ago: now in seconds, ino, end of data, … of #reap, ino,
+ * { session, … }, … of #orphans, txn, since and source, … of #intents, the lock on moves or '', how
+ * many sessions here have died. */
 int mfs_command_chores(const struct mfs_request *r)
 {
-    int64_t ms = mfs_request_int(r, 1);
+    int64_t ms = mfs_request_int(r, 2);
     long long dead = 0;
+    bool all;
 
     if (ms <= 0)
         return mfs_request_fail(r, EINVAL, "not a time");
-    if (!take(r->ctx, "#chores", (struct mfs_span){"1", 1}, ms))
-        return mfs_redis.ReplyWithNull(r->ctx);
+    all = take(r->ctx, "#chores", (struct mfs_span){"1", 1}, ms);
+    mfs_redis.ReplyWithArray(r->ctx, all ? 7 : 1);
+    reply_orphans(r->ctx, r->argv[1]);
+    if (!all)
+        return 0;
     mfs_redis.ReplicateVerbatim(r->ctx);
-    mfs_redis.ReplyWithArray(r->ctx, 6);
     mfs_redis.ReplyWithLongLong(r->ctx, (long long)time(NULL));
     reply_some(r->ctx, "#reap");
-    reply_orphans(r->ctx);
+    reply_orphans(r->ctx, NULL);
     reply_some(r->ctx, "#intents");
     reply_moving(r->ctx);
     mfs_sessions_each(r->ctx, count_dead, &dead);
