@@ -15,11 +15,11 @@
 #include "meta/ops/ops.h"
 #include "partition/protocol.h"
 
-#define LOST_FOUND  "lost+found"
-#define NAME_MAX_   24
-#define NLINK_AT    16
-#define FLAG_UNTOLD 0x40 /* of partition/inode.c */
-#define ATTEMPTS    8
+#define LOST_FOUND          "lost+found"
+#define NAME_MAX_           24
+#define NLINK_AT            16
+#define FLAG_REVOKE_PENDING 0x40 /* of partition/inode.c */
+#define ATTEMPTS            8
 
 int mfs_mend_record(struct mfs_meta *meta, uint64_t ino, const char *old, const char *new, size_t n)
 {
@@ -77,7 +77,7 @@ static void count_one(char *rec, uint64_t arg)
 {
     (void)arg;
     mfs_put_le32(rec + NLINK_AT, 1);
-    rec[1] &= (char)~FLAG_UNTOLD;
+    rec[1] &= (char)~FLAG_REVOKE_PENDING;
 }
 
 static void count_less(char *rec, uint64_t arg)

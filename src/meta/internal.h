@@ -23,7 +23,7 @@ struct mfs_shards;
 struct mfs_parents;
 struct mfs_opens;
 struct mfs_notices;
-struct mfs_untold;
+struct mfs_unregistered;
 struct mfs_debts;
 struct mfs_doubts;
 
@@ -71,7 +71,7 @@ struct mfs_meta {
     struct mfs_parents *parents;
     struct mfs_opens *opens;
     struct mfs_notices *notices;
-    struct mfs_untold *untold;
+    struct mfs_unregistered *unregistered;
     struct mfs_debts *debts;
     struct mfs_doubts *doubts;
     struct mfs_ticker session_ticker, touch_ticker, parents_ticker, closes_ticker, chores_ticker;

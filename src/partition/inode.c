@@ -197,12 +197,12 @@ void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs
     memcpy(i.rec + MFS_REC_CTIME, time.p, time.n);
     leased = leased && nlink == 0;
     if (leased)
-        i.rec[MFS_REC_FLAGS] |= MFS_RECORD_UNTOLD;
+        i.rec[MFS_REC_FLAGS] |= MFS_RECORD_REVOKE_PENDING;
     mfs_journal_key(i.key);
     mfs_inode_close(&i);
     if (nlink == 0)
         mfs_inode_orphan(ctx, ino, true);
-    mfs_answer_byte(a, leased ? MFS_UNREF_UNTOLD : MFS_UNREF_STAYS);
+    mfs_answer_byte(a, leased ? MFS_UNREF_REVOKE_PENDING : MFS_UNREF_STAYS);
 }
 
 static void drop_caps(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i)
@@ -256,22 +256,23 @@ void mfs_inode_read(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_
     mfs_inode_close(&i);
 }
 
-void mfs_inode_told(struct RedisModuleCtx *ctx, struct mfs_span ino)
+void mfs_inode_revoked(struct RedisModuleCtx *ctx, struct mfs_span ino)
 {
     struct mfs_inode i = mfs_inode_open(ctx, ino, MFS_REDIS_WRITE);
 
     if (i.rec) {
-        i.rec[MFS_REC_FLAGS] &= (char)~MFS_RECORD_UNTOLD;
+        i.rec[MFS_REC_FLAGS] &= (char)~MFS_RECORD_REVOKE_PENDING;
         mfs_journal_key(i.key);
     }
     mfs_inode_close(&i);
 }
 
-/* A client that dies before it has told them leaves the flag. Another one's housekeeping tells
+/* A client that dies before it has revoked them leaves the flag. Another one's housekeeping revokes
  * them; without any, leases end by themselves. */
-static bool is_untold(struct RedisModuleCtx *ctx, const struct mfs_inode *i, struct mfs_span ino)
+static bool is_revoke_pending(struct RedisModuleCtx *ctx, const struct mfs_inode *i,
+                              struct mfs_span ino)
 {
-    return (i->rec[MFS_REC_FLAGS] & MFS_RECORD_UNTOLD) && mfs_key_exists(ctx, 'Y', ino);
+    return (i->rec[MFS_REC_FLAGS] & MFS_RECORD_REVOKE_PENDING) && mfs_key_exists(ctx, 'Y', ino);
 }
 
 void mfs_inode_free_if_idle(struct RedisModuleCtx *ctx, struct mfs_span ino, int64_t stripe_size,
@@ -280,7 +281,7 @@ void mfs_inode_free_if_idle(struct RedisModuleCtx *ctx, struct mfs_span ino, int
     struct mfs_inode i = mfs_inode_open(ctx, ino, MFS_REDIS_WRITE);
 
     if (!i.rec || mfs_rec_u32(i.rec, MFS_REC_NLINK) != 0 || mfs_key_exists(ctx, 'O', ino) ||
-        is_untold(ctx, &i, ino)) {
+        is_revoke_pending(ctx, &i, ino)) {
         mfs_inode_close(&i);
         mfs_answer_byte(a, MFS_UNREF_STAYS);
         return;

@@ -71,11 +71,11 @@ void mfs_inode_drop(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_
 /* The inode was read at that time (12 bytes; zeros: it was not), which never goes backwards. */
 void mfs_inode_read(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span time);
 
-/* Those who have leases have been told that no name is left. */
-void mfs_inode_told(struct RedisModuleCtx *ctx, struct mfs_span ino);
+/* All leases of other sessions have been revoked since the last name went. */
+void mfs_inode_revoked(struct RedisModuleCtx *ctx, struct mfs_span ino);
 
-/* Frees the inode when neither a name nor an opener is left, nor leases of who has not been told,
- * and adds the same. */
+/* Frees the inode when neither a name nor an opener is left, nor leases that are still being
+ * revoked, and adds the same. */
 void mfs_inode_free_if_idle(struct RedisModuleCtx *ctx, struct mfs_span ino, int64_t stripe_size,
                             struct mfs_answer *a);
 

@@ -32,15 +32,15 @@ enum {
 };
 
 /* Flags of a record. */
-#define MFS_ATTR_XATTR    0x01U /* has extended attributes */
-#define MFS_ATTR_ACL      0x02U /* has an access ACL */
-#define MFS_ATTR_DEFACL   0x04U /* has a default ACL (directories) */
-#define MFS_ATTR_TMPFILE  0x08U /* a file made without a name, which may get one (O_TMPFILE) */
-#define MFS_ATTR_SECCAPS  0x10U /* has security.capability */
-#define MFS_RECORD_MTIME  0x20U /* directory: mtime was set by hand, no name came or went since */
-#define MFS_RECORD_ROOM   0x20U /* file: it has a key F */
-#define MFS_RECORD_UNTOLD 0x40U /* no name is left, and not all that have leases have been told */
-#define MFS_ATTR_VOIDS    0x80U /* of what is below the end of data some may be no content */
+#define MFS_ATTR_XATTR            0x01U /* has extended attributes */
+#define MFS_ATTR_ACL              0x02U /* has an access ACL */
+#define MFS_ATTR_DEFACL           0x04U /* has a default ACL (directories) */
+#define MFS_ATTR_TMPFILE          0x08U /* a file made without a name, which may get one (O_TMPFILE) */
+#define MFS_ATTR_SECCAPS          0x10U /* has security.capability */
+#define MFS_RECORD_MTIME          0x20U /* directory: mtime was set by hand, no name came or went since */
+#define MFS_RECORD_ROOM           0x20U /* file: it has a key F */
+#define MFS_RECORD_REVOKE_PENDING 0x40U /* no name is left, leases are being revoked */
+#define MFS_ATTR_VOIDS            0x80U /* of what is below the end of data some may be no content */
 
 /* What a change of attributes sets. */
 #define MFS_SET_MODE  0x01U

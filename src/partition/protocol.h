@@ -182,8 +182,8 @@ enum mfs_unref_status {
     MFS_UNREF_STAYS = 0,
     MFS_UNREF_STRIPES = 1, /* freed, but for stripes 1 …, which the client deletes */
     MFS_UNREF_FREED = 2,
-    MFS_UNREF_GONE = 3,  /* it was not there */
-    MFS_UNREF_UNTOLD = 4 /* it stays until others who have leases have been told (mfs_told) */
+    MFS_UNREF_GONE = 3,          /* it was not there */
+    MFS_UNREF_REVOKE_PENDING = 4 /* no name is left; stays until mfs_told: leases are revoked */
 };
 
 /* How an answer of append ends. */

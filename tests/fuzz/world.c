@@ -12,7 +12,7 @@
 #include "meta/deferred/deferred.h"
 #include "meta/session/opens.h"
 #include "meta/session/session.h"
-#include "meta/session/untold.h"
+#include "meta/session/unregistered_opens.h"
 
 static const char subscribed[] = "*3\r\n$9\r\nsubscribe\r\n$1\r\nN\r\n:1\r\n";
 
@@ -127,7 +127,7 @@ void fuzz_world_renew(struct fuzz_world *w)
 {
     struct mfs_meta *meta = w->meta;
 
-    mfs_untold_destroy(meta->untold);
+    mfs_unregistered_destroy(meta->unregistered);
     mfs_dircache_destroy(meta->dirs);
     mfs_filecache_destroy(meta->files);
     mfs_contents_destroy(meta->contents);
@@ -141,7 +141,7 @@ void fuzz_world_renew(struct fuzz_world *w)
     meta->parents = mfs_parents_create();
     meta->opens = mfs_opens_create();
     FUZZ_CHECK(meta->dirs && meta->files && meta->contents && meta->shards && meta->parents &&
-               meta->opens && !mfs_untold_create(&meta->untold, meta));
+               meta->opens && !mfs_unregistered_create(&meta->unregistered, meta));
     memset(meta->hints, 0, sizeof meta->hints);
     meta->space_at = 0;
     fuzz_partitions_renew(&w->parts);

@@ -13,16 +13,15 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#define SOAK_BLOCK   4096U /* within one stripe, one page: stored and seen as a whole */
-#define SOAK_MOUNTS  4U
-#define SOAK_WORKERS 32U
-#define SOAK_FAULTS  64U
-#define SOAK_PATH    512U
-#define SOAK_ERRNOS  134U
-#define SOAK_SETTLE  60U
-#define SOAK_UNTOLD                                                                                \
-    31U /* s that others may show what a client has changed that died before it told */
-#define SOAK_COUNTERS 64U        /* files with a counter, one after another */
+#define SOAK_BLOCK    4096U /* within one stripe, one page: stored and seen as a whole */
+#define SOAK_MOUNTS   4U
+#define SOAK_WORKERS  32U
+#define SOAK_FAULTS   64U
+#define SOAK_PATH     512U
+#define SOAK_ERRNOS   134U
+#define SOAK_SETTLE   60U
+#define SOAK_STALE    31U /* s that other clients may show what one changed that died meanwhile */
+#define SOAK_COUNTERS 64U /* files with a counter, one after another */
 #define SOAK_COUNTS   (1U << 16) /* values of one */
 #define SOAK_APPENDS  600U       /* records of each appender in one file */
 
@@ -143,7 +142,7 @@ int soak_stat(struct soak_worker *w, unsigned mount, const char *path, struct st
 
 /* Until when (soak_now) others may show what was before, after a change that failed with rc
  * (docs/design/consistency.md, "A client that dies"); 0: no longer. */
-int64_t soak_untold_until(int rc);
+int64_t soak_stale_until(int rc);
 
 /* Between two steps: false when it is time to stop. */
 bool soak_go_on(struct soak_worker *w);

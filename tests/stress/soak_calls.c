@@ -313,11 +313,11 @@ int soak_stat(struct soak_worker *w, unsigned mount, const char *path, struct st
     return rc;
 }
 
-int64_t soak_untold_until(int rc)
+int64_t soak_stale_until(int rc)
 {
     bool died = rc == -ENOTCONN || rc == -ECONNABORTED;
 
-    return died ? soak_now() + (int64_t)SOAK_UNTOLD * 1000000000 : 0;
+    return died ? soak_now() + (int64_t)SOAK_STALE * 1000000000 : 0;
 }
 
 bool soak_go_on(struct soak_worker *w)

@@ -26,9 +26,9 @@ struct state {
 
 struct file {
     unsigned number;
-    uint64_t ino;         /* when it was seen last; 0: it was not */
-    uint32_t last;        /* version */
-    int64_t untold_until; /* 0: all that changed it have told the others */
+    uint64_t ino;        /* when it was seen last; 0: it was not */
+    uint32_t last;       /* version */
+    int64_t stale_until; /* 0: all that changed it have told the others */
     unsigned states;
     struct state state[TRIES]; /* one: it is sure */
 };
@@ -321,7 +321,7 @@ static void change(struct soak_worker *w, struct file *f)
         f->states = 1;
     } else {
         f->state[f->states++] = next;
-        f->untold_until = soak_untold_until(rc);
+        f->stale_until = soak_stale_until(rc);
         atomic_fetch_add(&w->s->unsure, 1);
     }
 }
@@ -331,7 +331,7 @@ static void step(struct soak_worker *w, struct files *all)
     struct file *f = &all->file[soak_rnd(w, FILES)];
     int rc = 0;
 
-    if (soak_now() < f->untold_until)
+    if (soak_now() < f->stale_until)
         return;
     if (f->states > 1 || soak_rnd(w, 3) == 0)
         rc = look(w, f, (unsigned)soak_rnd(w, w->s->mounts), 0);
@@ -356,7 +356,7 @@ static int look_again(struct soak_worker *w, void *arg)
 
 static void last_look(struct soak_worker *w, struct file *f)
 {
-    while (soak_now() < f->untold_until)
+    while (soak_now() < f->stale_until)
         usleep(200000);
     for (unsigned m = 0; m < w->s->mounts; m++) {
         struct last_look l = {f, m};

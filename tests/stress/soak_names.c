@@ -33,7 +33,7 @@ struct names {
     unsigned char leaked[LAST + 1]; /* links of a file that may be counted for nothing, at most */
     bool unsure;
     struct change change; /* then */
-    int64_t untold_until; /* others may show what was before it */
+    int64_t stale_until;  /* others may show what was before it */
 };
 
 static char *name_path(struct soak_worker *w, unsigned mount, char out[SOAK_PATH], unsigned name)
@@ -107,7 +107,7 @@ static int resolve(struct soak_worker *w, void *arg)
 
     if (!all->unsure)
         return 0;
-    if (soak_now() < all->untold_until) {
+    if (soak_now() < all->stale_until) {
         int rc = agree(w);
 
         if (rc <= 0)
@@ -321,7 +321,7 @@ static void change(struct soak_worker *w, struct names *all)
         return;
     if (rc < 0) {
         all->unsure = true;
-        all->untold_until = soak_untold_until(rc);
+        all->stale_until = soak_stale_until(rc);
         note_leak(all);
         atomic_fetch_add(&w->s->unsure, 1);
         return;

@@ -182,7 +182,8 @@ static void next_session(uint64_t ino)
     int64_t until = mfs_clock_mono() + 10 * MFS_SEC;
 
     meta_client_alive(&a, false);
-    while (mfs_meta_session(a.meta) == sid || mfs_opens_known(a.meta, ino) != MFS_OPENS_KNOWN)
+    while (mfs_meta_session(a.meta) == sid ||
+           mfs_opens_registration(a.meta, ino) != MFS_OPENS_REGISTERED)
         assert_true(mfs_clock_mono() < until);
 }
 

@@ -11,7 +11,7 @@
 #include "meta/cache/cache.h"
 #include "meta/call.h"
 #include "meta/coherence/shown.h"
-#include "meta/session/untold.h"
+#include "meta/session/unregistered_opens.h"
 #include "store/subscriber.h"
 
 #define MESSAGE 33 /* kind, ino, version, sender's session, number */
@@ -66,17 +66,17 @@ static void answer_file(void *arg)
 }
 
 /* Of what is open of it all is registered, or can't be. */
-static void answer_told(void *arg, bool told)
+static void answer_registered(void *arg, bool registered)
 {
     struct owed *m = arg;
 
-    m->keep = !told;
+    m->keep = !registered;
     answer_file(m);
 }
 
 static void answer_opened(struct owed *m)
 {
-    if (!mfs_untold_over(m->meta->untold, m->ino, answer_told, m))
+    if (!mfs_unregistered_when_done(m->meta->unregistered, m->ino, answer_registered, m))
         free(m); /* likewise */
 }
 
@@ -173,7 +173,7 @@ static void on_message(void *arg, const void *text, size_t len)
         return;
     }
     if (p[0] == MFS_NOTICE_KEEP) {
-        mfs_notices_untold(meta->notices, mfs_get_be64(p + 25));
+        mfs_notices_unconfirmed(meta->notices, mfs_get_be64(p + 25));
         return;
     }
     if (!memchr("NPDTFS", p[0], 6))
@@ -229,7 +229,7 @@ int mfs_notices_start(struct mfs_meta *meta)
     if (!rc)
         rc = mfs_shown_create(&n->shown);
     if (!rc)
-        rc = mfs_untold_create(&meta->untold, meta);
+        rc = mfs_unregistered_create(&meta->unregistered, meta);
     if (!rc)
         rc = listen_for(meta, &n->subscriber);
     return rc;
@@ -255,8 +255,8 @@ void mfs_notices_stop(struct mfs_meta *meta)
     if (!n)
         return;
     mfs_subscriber_destroy(n->subscriber);
-    mfs_untold_destroy(meta->untold);
-    meta->untold = NULL;
+    mfs_unregistered_destroy(meta->unregistered);
+    meta->unregistered = NULL;
     mfs_shown_destroy(n->shown);
     while ((p = n->list)) {
         DL_DELETE(n->list, p);

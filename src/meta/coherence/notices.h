@@ -36,7 +36,8 @@ void mfs_notices_granted(struct mfs_meta *meta, uint64_t ino, uint64_t version,
 void mfs_notices_revoke(struct mfs_meta *meta, uint64_t ino, bool name, struct mfs_bytes sids);
 
 /* As mfs_meta_settle. True: all that were told since mono time `since` have answered, or are dead;
- * no node of theirs is lost, and all could register what they have open (meta/session/untold.h). */
+ * no node of theirs is lost, and all could register what they have open
+ * (meta/session/unregistered_opens.h). */
 bool mfs_notices_settle(struct mfs_meta *meta, uint64_t ino, int64_t since);
 
 /* And of a file's name and attributes. */

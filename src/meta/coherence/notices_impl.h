@@ -41,11 +41,12 @@ struct mfs_notices {
         uint32_t node;
     } away[MFS_NOTICES_DEAD]; /* sessions of nodes that were lost, likewise */
     unsigned naway;
-    struct mfs_notices_untold {
+    struct mfs_notices_unconfirmed {
         uint64_t ino;
         int64_t since;
-    } untold[MFS_NOTICES_DEAD]; /* notices that are not waited for, but not answered, likewise */
-    unsigned nuntold;
+    } unconfirmed[MFS_NOTICES_DEAD]; /* notices given up without the answer that all is registered
+                                      */
+    unsigned nunconfirmed;
     int64_t forgotten; /* of those that the ring has no room for, when the last was made */
 };
 
@@ -69,6 +70,6 @@ void mfs_notices_answer_names(struct mfs_meta *meta);
 /* notices_tell.c: the answer to that number has come; or none that says that it was told is waited
  * for. */
 void mfs_notices_answered(struct mfs_notices *n, uint64_t number);
-void mfs_notices_untold(struct mfs_notices *n, uint64_t number);
+void mfs_notices_unconfirmed(struct mfs_notices *n, uint64_t number);
 
 #endif

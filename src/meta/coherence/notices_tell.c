@@ -29,20 +29,20 @@ void mfs_notices_answered(struct mfs_notices *n, uint64_t number)
     pthread_mutex_unlock(&n->lock);
 }
 
-/* Nobody waits for it any more, and whoever has waited learns that; lock held. */
+/* No thread waits for it any more, and those that have waited learn that; lock held. */
 static void give_up(struct mfs_notices *n, struct pending *p)
 {
-    struct mfs_notices_untold *slot = &n->untold[n->nuntold++ % MFS_NOTICES_DEAD];
+    struct mfs_notices_unconfirmed *slot = &n->unconfirmed[n->nunconfirmed++ % MFS_NOTICES_DEAD];
 
     if (slot->since > n->forgotten)
         n->forgotten = slot->since;
-    *slot = (struct mfs_notices_untold){p->ino, p->since};
+    *slot = (struct mfs_notices_unconfirmed){p->ino, p->since};
     DL_DELETE(n->list, p);
     free(p);
     pthread_cond_broadcast(&n->answered);
 }
 
-void mfs_notices_untold(struct mfs_notices *n, uint64_t number)
+void mfs_notices_unconfirmed(struct mfs_notices *n, uint64_t number)
 {
     struct pending *p;
 
@@ -170,14 +170,14 @@ static size_t unanswered(struct mfs_notices *n, uint64_t ino, struct pending *ou
 }
 
 /* Has anything got no answer that was sent since then? Perhaps, if that is forgotten. */
-static bool any_untold(struct mfs_notices *n, uint64_t ino, int64_t since)
+static bool any_unconfirmed(struct mfs_notices *n, uint64_t ino, int64_t since)
 {
     bool any;
 
     pthread_mutex_lock(&n->lock);
     any = n->forgotten >= since;
-    for (unsigned i = 0; i < MFS_NOTICES_DEAD && i < n->nuntold; i++)
-        any = any || (n->untold[i].ino == ino && n->untold[i].since >= since);
+    for (unsigned i = 0; i < MFS_NOTICES_DEAD && i < n->nunconfirmed; i++)
+        any = any || (n->unconfirmed[i].ino == ino && n->unconfirmed[i].since >= since);
     pthread_mutex_unlock(&n->lock);
     return any;
 }
@@ -232,7 +232,7 @@ static bool pass_over_lost(struct mfs_meta *meta, const struct pending *list, si
     for (size_t i = 0; i < count; i++) {
         if (!mfs_store_lost(meta->store, node_away(meta->notices, list[i].sid), list[i].since))
             continue;
-        mfs_notices_untold(meta->notices, list[i].number);
+        mfs_notices_unconfirmed(meta->notices, list[i].number);
         any = true;
     }
     return any;
@@ -301,7 +301,7 @@ bool mfs_notices_settle(struct mfs_meta *meta, uint64_t ino, int64_t since)
         sent = now;
         pause = 2 * pause < RESEND_LAST ? 2 * pause : RESEND_LAST;
     }
-    return !any_untold(n, ino, since);
+    return !any_unconfirmed(n, ino, since);
 }
 
 void mfs_meta_settle(struct mfs_meta *meta, uint64_t ino)

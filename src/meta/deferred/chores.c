@@ -54,7 +54,7 @@ static void disown(struct mfs_meta *meta, uint64_t ino, const struct mfs_reply *
     bool alive[MFS_ARGS_MAX];
     struct mfs_bytes said;
     struct mfs_call c;
-    bool untold = false;
+    bool revoke_pending = false;
     size_t ndead = 0;
 
     n = n < most ? n : most;
@@ -82,10 +82,10 @@ static void disown(struct mfs_meta *meta, uint64_t ino, const struct mfs_reply *
     if (!mfs_call_run(meta, &c, mfs_placement_home(ino))) {
         said = mfs_call_text(&c);
         mfs_meta_freed(meta, ino, said);
-        untold = n == ndead && said.n && said.p[0] == MFS_UNREF_STAYS;
+        revoke_pending = n == ndead && said.n && said.p[0] == MFS_UNREF_STAYS;
     }
     mfs_call_fini(&c);
-    if (untold)
+    if (revoke_pending)
         mfs_meta_unrefed_by_the_dead(meta, ino);
 }
 

@@ -22,7 +22,7 @@
 #include "meta/call.h"
 #include "meta/deferred/deferred.h"
 #include "meta/ops/ops.h"
-#include "meta/session/untold.h"
+#include "meta/session/unregistered_opens.h"
 #include "meta/txn/txn.h"
 
 #define AT_ONCE   64
@@ -191,9 +191,9 @@ static int count_less(struct mfs_meta *meta, uint64_t ino, const char *txn)
     int rc;
 
     mfs_info("meta", "ending a change of the names of inode %" PRIx64 " that was left", ino);
-    mfs_untold_removing(meta->untold);
+    mfs_unregistered_removing(meta->unregistered);
     rc = mfs_meta_unref(meta, ino, &time, txn);
-    mfs_untold_removed(meta->untold);
+    mfs_unregistered_removed(meta->unregistered);
     return rc;
 }
 

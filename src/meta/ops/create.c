@@ -14,7 +14,7 @@
 #include "meta/deferred/deferred.h"
 #include "meta/ops/ops.h"
 #include "meta/session/session.h"
-#include "meta/session/untold.h"
+#include "meta/session/unregistered_opens.h"
 #include "meta/txn/txn.h"
 #include "partition/protocol.h"
 
@@ -61,7 +61,7 @@ int mfs_meta_spread(struct mfs_meta *meta, uint64_t dir, uint32_t part)
 }
 
 /* A create under way. */
-struct birth {
+struct creation {
     struct mfs_meta *meta;
     uint64_t parent, sid;
     const char *name; /* NULL: of none */
@@ -69,7 +69,7 @@ struct birth {
     char how; /* 'x' or 'o', see mfs_create in partition/names/names.c */
     enum mfs_shard_state shard;
     enum mfs_keeper keeper;
-    bool open, untold;
+    bool open, unregistered;
     uint32_t part;
     struct mfs_attr fresh; /* what it will be */
     struct mfs_attr *attr;
@@ -80,7 +80,7 @@ struct birth {
     int64_t not_after;
 };
 
-static int birth_record(struct birth *b, uint32_t flags)
+static int creation_record(struct creation *b, uint32_t flags)
 {
     const struct mfs_new *new = b->new;
     size_t target = new->target ? strlen(new->target) : 0;
@@ -121,7 +121,7 @@ static int birth_record(struct birth *b, uint32_t flags)
     return 0;
 }
 
-static void birth_xattrs(const struct birth *b, struct mfs_call *c)
+static void creation_xattrs(const struct creation *b, struct mfs_call *c)
 {
     for (size_t i = 0; i < b->new->nxattrs; i++) {
         mfs_args_str(&c->args, b->new->xattrs[i].name);
@@ -130,9 +130,9 @@ static void birth_xattrs(const struct birth *b, struct mfs_call *c)
 }
 
 /* The call's arguments; `dir` and `sid` must stay. */
-static void birth_args(struct birth *b, struct mfs_call *c, const struct mfs_ino_arg *dir,
-                       struct mfs_ino_arg *sid, const char prefix[2], const char type[1],
-                       const char how[3])
+static void creation_args(struct creation *b, struct mfs_call *c, const struct mfs_ino_arg *dir,
+                          struct mfs_ino_arg *sid, const char prefix[2], const char type[1],
+                          const char how[3])
 {
     size_t said = b->meta->opts.revoked ? 2 : 1;
 
@@ -142,17 +142,17 @@ static void birth_args(struct birth *b, struct mfs_call *c, const struct mfs_ino
     mfs_args_str(&c->args, b->name);
     mfs_args_bin(&c->args, prefix, 2);
     mfs_args_bin(&c->args, type, 1);
-    mfs_args_bin(&c->args, how, b->untold ? 3 : said);
+    mfs_args_bin(&c->args, how, b->unregistered ? 3 : said);
     if (S_ISDIR(b->new->mode))
         mfs_lease_arg(b->meta, c, sid);
     else
         mfs_args_bin(&c->args, sid->b, b->open ? sizeof sid->b : 0);
     mfs_args_bin(&c->args, b->record, b->record_len);
-    birth_xattrs(b, c);
+    creation_xattrs(b, c);
 }
 
-/* The parent counts a new directory, in the same round trip as its birth (and as if it had not been
- * when that failed). */
+/* The parent counts a new directory, in the same round trip as its creation (and as if it had not
+ * been when that failed). */
 static void add_nlink(struct mfs_call *c, const struct mfs_ino_arg *dir, int delta,
                       const struct mfs_time_arg *time, int32_t seen)
 {
@@ -162,7 +162,7 @@ static void add_nlink(struct mfs_call *c, const struct mfs_ino_arg *dir, int del
     mfs_args_int(&c->args, seen);
 }
 
-static int birth_send(struct birth *b, struct mfs_calls *calls)
+static int creation_send(struct creation *b, struct mfs_calls *calls)
 {
     struct mfs_ino_arg dir = mfs_ino_arg(b->parent), sid;
     struct mfs_time_arg time = mfs_time_arg(b->now);
@@ -176,7 +176,7 @@ static int birth_send(struct birth *b, struct mfs_calls *calls)
     b->sid = b->meta->sid;
     sid = mfs_ino_arg(b->sid);
     mfs_part_arg(b->part, prefix);
-    birth_args(b, mfs_calls_add(calls, "mfs_create", b->part), &dir, &sid, prefix, &type, how);
+    creation_args(b, mfs_calls_add(calls, "mfs_create", b->part), &dir, &sid, prefix, &type, how);
     if (!S_ISDIR(b->new->mode)) {
         mfs_calls_run(b->meta, calls);
         return calls->call[0].cmd.rc;
@@ -202,7 +202,7 @@ static int birth_send(struct birth *b, struct mfs_calls *calls)
 }
 
 /* It is there, and not opened yet: opens it or looks at it. -EAGAIN: it is gone again. */
-static int birth_found(struct birth *b, const struct mfs_entry *e)
+static int creation_found(struct creation *b, const struct mfs_entry *e)
 {
     int rc;
 
@@ -217,7 +217,7 @@ static int birth_found(struct birth *b, const struct mfs_entry *e)
     return mfs_patience_wait(b->meta, &b->patience) ? -EAGAIN : -EBUSY;
 }
 
-static int birth_intent(struct birth *b, struct mfs_bytes bytes)
+static int creation_intent(struct creation *b, struct mfs_bytes bytes)
 {
     struct mfs_entry e, intent;
     int rc = mfs_entry_decode(bytes.p, bytes.n, &e);
@@ -229,13 +229,13 @@ static int birth_intent(struct birth *b, struct mfs_bytes bytes)
     if (rc < 0)
         return rc;
     if (e.ino)
-        return birth_found(b, &e);
+        return creation_found(b, &e);
     rc = mfs_intent_clear(b->meta, b->parent, b->name, &intent, &b->patience);
     return rc ? rc : -EAGAIN;
 }
 
 /* Reads the answer of mfs_create. 1: created; 0: found; -EAGAIN: to be tried again. */
-static int birth_answer(struct birth *b, struct mfs_bytes text, int64_t asked)
+static int creation_answer(struct creation *b, struct mfs_bytes text, int64_t asked)
 {
     struct mfs_entry e;
     struct mfs_bytes rest;
@@ -258,22 +258,22 @@ static int birth_answer(struct birth *b, struct mfs_bytes text, int64_t asked)
             if (b->meta->opts.revoked && mfs_dircache_lease(b->meta->dirs, b->attr->ino, asked))
                 b->attr->leased = asked;
         }
-        if (b->open && !b->untold)
-            mfs_opens_added(b->meta, b->attr->ino, b->sid);
+        if (b->open && !b->unregistered)
+            mfs_opens_add_registered(b->meta, b->attr->ino, b->sid);
         if (b->open && b->meta->opts.revoked)
             mfs_filecache_put(b->meta->files, b->parent, b->name, b->attr, asked);
         return 1;
     case MFS_ANSWER_OPENED:
         if (rest.n < 8)
             return -EIO;
-        mfs_opens_added(b->meta, mfs_get_be64(rest.p), b->sid);
+        mfs_opens_add_registered(b->meta, mfs_get_be64(rest.p), b->sid);
         return mfs_meta_take(b->meta, mfs_get_be64(rest.p),
                              (struct mfs_bytes){rest.p + 8, rest.n - 8}, asked, b->attr);
     case MFS_ANSWER_EXISTS:
         rc = mfs_entry_decode(rest.p, rest.n, &e);
-        return rc ? rc : birth_found(b, &e);
+        return rc ? rc : creation_found(b, &e);
     case MFS_ANSWER_INTENT:
-        return birth_intent(b, rest);
+        return creation_intent(b, rest);
     case MFS_ANSWER_SEALED:
         rc = mfs_seal_met(b->meta, b->parent, b->part, rest, &b->patience);
         return rc ? rc : -EAGAIN;
@@ -282,10 +282,10 @@ static int birth_answer(struct birth *b, struct mfs_bytes text, int64_t asked)
     }
 }
 
-static int birth_attempt(struct birth *b)
+static int creation_attempt(struct creation *b)
 {
     struct mfs_shards *shards = b->meta->shards;
-    struct mfs_untold_birth birth;
+    struct mfs_unregistered_creation creation;
     struct mfs_calls calls;
     int64_t asked;
     int rc;
@@ -297,16 +297,16 @@ static int birth_attempt(struct birth *b)
     calls.n = 0;
     b->keeper = MFS_KEEPER_NOT;
     b->shard = mfs_shards_adding(shards, b->parent, b->part, b->name);
-    b->untold =
-        b->open && b->meta->opts.revoked && mfs_untold_creating(b->meta->untold, &birth, b->part);
+    b->unregistered = b->open && b->meta->opts.revoked &&
+                      mfs_unregistered_creating(b->meta->unregistered, &creation, b->part);
     asked = mfs_clock_mono();
-    rc = birth_send(b, &calls);
+    rc = creation_send(b, &calls);
     if (rc == -ECANCELED)
         rc = -EAGAIN; /* too late to rely on what the directory was */
     else if (!rc)
-        rc = birth_answer(b, mfs_call_text(&calls.call[0]), asked);
-    if (b->untold)
-        mfs_untold_created(b->meta->untold, &birth, rc == 1 ? b->attr->ino : 0);
+        rc = creation_answer(b, mfs_call_text(&calls.call[0]), asked);
+    if (b->unregistered)
+        mfs_unregistered_created(b->meta->unregistered, &creation, rc == 1 ? b->attr->ino : 0);
     mfs_shards_added(shards, b->parent, b->part, b->name, b->keeper, asked);
     mfs_calls_fini(&calls);
     return rc;
@@ -325,7 +325,7 @@ static int check_new(const char *name, const struct mfs_new *new)
     return 0;
 }
 
-static int give_birth(struct birth *b)
+static int run_creation(struct creation *b)
 {
     int rc = check_new(b->name, b->new);
 
@@ -333,11 +333,11 @@ static int give_birth(struct birth *b)
         return rc;
     b->part = mfs_placement_entry(b->parent, b->name, strlen(b->name), b->meta->nparts);
     b->now = mfs_clock_real();
-    rc = birth_record(b, 0);
+    rc = creation_record(b, 0);
     if (rc)
         return rc;
     do {
-        rc = birth_attempt(b);
+        rc = creation_attempt(b);
     } while (rc == -EAGAIN || (rc == -ENOSPC && mfs_room_wait(b->meta, &b->room)));
     mfs_doubt_added(b->meta, b->parent, b->part, rc);
     if (rc == 1 && !S_ISDIR(b->new->mode))
@@ -349,9 +349,9 @@ static int give_birth(struct birth *b)
 int mfs_meta_mknod(struct mfs_meta *meta, uint64_t parent, const char *name,
                    const struct mfs_new *new, struct mfs_attr *attr)
 {
-    struct birth b = {
+    struct creation b = {
         .meta = meta, .parent = parent, .name = name, .new = new, .how = 'x', .attr = attr};
-    int rc = give_birth(&b);
+    int rc = run_creation(&b);
 
     return rc < 0 ? rc : 0;
 }
@@ -360,21 +360,21 @@ int mfs_meta_create_open(struct mfs_meta *meta, uint64_t parent, const char *nam
                          const struct mfs_new *new, bool exclusive, struct mfs_attr *attr,
                          bool *created)
 {
-    struct birth b = {.meta = meta,
-                      .parent = parent,
-                      .name = name,
-                      .new = new,
-                      .how = exclusive ? 'x' : 'o',
-                      .open = true,
-                      .attr = attr};
-    int rc = give_birth(&b);
+    struct creation b = {.meta = meta,
+                         .parent = parent,
+                         .name = name,
+                         .new = new,
+                         .how = exclusive ? 'x' : 'o',
+                         .open = true,
+                         .attr = attr};
+    int rc = run_creation(&b);
 
     *created = rc == 1;
     return rc < 0 ? rc : 0;
 }
 
 /* Any partition will do: where its name is going to be is not known. */
-static int place_tmpfile(struct birth *b)
+static int place_tmpfile(struct creation *b)
 {
     char random[16];
     int rc = mfs_random(random, sizeof random);
@@ -386,14 +386,14 @@ static int place_tmpfile(struct birth *b)
 int mfs_meta_tmpfile(struct mfs_meta *meta, uint64_t parent, const struct mfs_new *new,
                      bool linkable, struct mfs_attr *attr)
 {
-    struct birth b = {.meta = meta, .parent = parent, .new = new, .now = mfs_clock_real()};
+    struct creation b = {.meta = meta, .parent = parent, .new = new, .now = mfs_clock_real()};
     struct mfs_ino_arg sid;
     struct mfs_call c;
     char prefix[2];
     int rc = place_tmpfile(&b);
 
     if (!rc)
-        rc = birth_record(&b, linkable ? MFS_ATTR_TMPFILE : 0);
+        rc = creation_record(&b, linkable ? MFS_ATTR_TMPFILE : 0);
     if (rc)
         return rc;
     b.sid = meta->sid;
@@ -403,14 +403,14 @@ int mfs_meta_tmpfile(struct mfs_meta *meta, uint64_t parent, const struct mfs_ne
     mfs_args_bin(&c.args, prefix, sizeof prefix);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_bin(&c.args, b.record, b.record_len);
-    birth_xattrs(&b, &c);
+    creation_xattrs(&b, &c);
     rc = mfs_call_run(meta, &c, b.part);
     if (!rc && mfs_call_text(&c).n != 8)
         rc = -EIO;
     if (!rc) {
         *attr = b.fresh;
         attr->ino = mfs_get_be64(mfs_call_text(&c).p);
-        mfs_opens_added(meta, attr->ino, b.sid);
+        mfs_opens_add_registered(meta, attr->ino, b.sid);
     }
     mfs_call_fini(&c);
     free(b.record);

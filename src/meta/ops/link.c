@@ -14,7 +14,7 @@
 #include "meta/deferred/deferred.h"
 #include "meta/ops/ops.h"
 #include "meta/session/session.h"
-#include "meta/session/untold.h"
+#include "meta/session/unregistered_opens.h"
 #include "meta/txn/txn.h"
 #include "partition/protocol.h"
 
@@ -164,10 +164,10 @@ static int attempt(struct link *l, bool *counted)
 /* The name was not added. Meanwhile others may have taken the one that the inode had. */
 static void take_back(struct link *l)
 {
-    mfs_untold_removing(l->meta->untold);
+    mfs_unregistered_removing(l->meta->unregistered);
     if (!mfs_meta_unref(l->meta, l->ino, &l->time, l->txn))
         mfs_debts_paid(l->meta, l->txn, l->begun, l->home, l->home);
-    mfs_untold_removed(l->meta->untold);
+    mfs_unregistered_removed(l->meta->unregistered);
 }
 
 int mfs_meta_link(struct mfs_meta *meta, uint64_t ino, uint64_t parent, const char *name,

@@ -2,7 +2,7 @@
 #include "meta/cache/contents.h"
 #include "meta/coherence/notices.h"
 #include "meta/deferred/doubt.h"
-#include "meta/session/untold.h"
+#include "meta/session/unregistered_opens.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -82,7 +82,7 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const struct mfs_cut *cut
     struct mfs_call c;
     int rc;
 
-    if (!cut && mfs_untold_open(meta->untold, ino, attr)) {
+    if (!cut && mfs_unregistered_open(meta->unregistered, ino, attr)) {
         if (head)
             head->len = -1;
         return 0;
@@ -92,7 +92,7 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const struct mfs_cut *cut
         mfs_filecache_revoke(meta->files, ino);
     if (rc)
         goto out;
-    mfs_opens_added(meta, ino, session);
+    mfs_opens_add_registered(meta, ino, session);
     if (head)
         take_head(head, mfs_reply_at(c.cmd.reply, 1));
     rc = mfs_meta_take(meta, ino, mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 0)), asked, attr);

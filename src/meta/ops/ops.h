@@ -21,7 +21,8 @@ int mfs_meta_record(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c,
                     struct mfs_bytes *record);
 
 /* One name less for a file, for the transaction `txn`, which is done once however often it is asked
- * for; deletes what is left of the file when that was the last. Within mfs_untold_removing. */
+ * for; deletes what is left of the file when that was the last. Within
+ * mfs_unregistered_removing. */
 int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time,
                    const char *txn);
 

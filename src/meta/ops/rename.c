@@ -15,7 +15,7 @@
 #include "meta/deferred/doubt.h"
 #include "meta/ops/ops.h"
 #include "meta/session/session.h"
-#include "meta/session/untold.h"
+#include "meta/session/unregistered_opens.h"
 #include "meta/txn/txn.h"
 #include "partition/protocol.h"
 
@@ -354,11 +354,11 @@ static int start(struct mfs_rename *r)
         rc = mfs_meta_lookup(r->meta, from->dir, from->name, &attr);
         return !rc && r->flags == RENAME_NOREPLACE ? -EEXIST : rc;
     }
-    mfs_untold_removing(r->meta->untold);
-    rc = mfs_untold_tell(r->meta->untold, to->part);
+    mfs_unregistered_removing(r->meta->unregistered);
+    rc = mfs_unregistered_register(r->meta->unregistered, to->part);
     if (!rc)
         rc = run(r);
-    mfs_untold_removed(r->meta->untold);
+    mfs_unregistered_removed(r->meta->unregistered);
     return rc;
 }
 

@@ -8,7 +8,7 @@
 #include "meta/deferred/deferred.h"
 #include "meta/deferred/doubt.h"
 #include "meta/ops/ops.h"
-#include "meta/session/untold.h"
+#include "meta/session/unregistered_opens.h"
 #include "meta/txn/txn.h"
 
 static struct mfs_todo todo_of(const struct mfs_rename *r, uint64_t moved, uint64_t other)
@@ -157,7 +157,8 @@ static void add_all(struct mfs_rename *r, struct after *a)
     if (mfs_rename_exchanges(r))
         add_ctime(r, a, 1, &r->to);
     a->unref = SIZE_MAX;
-    if (replaces_file(r) && home != r->to.part && !mfs_untold_tell(r->meta->untold, home))
+    if (replaces_file(r) && home != r->to.part &&
+        !mfs_unregistered_register(r->meta->unregistered, home))
         add_unref(r, a); /* else what is owed is noted, for housekeeping */
     add_holders(r, a, 0, &r->from);
     a->holders[1] = SIZE_MAX;

@@ -13,7 +13,7 @@
 #include "meta/deferred/deferred.h"
 #include "meta/ops/ops.h"
 #include "meta/session/session.h"
-#include "meta/session/untold.h"
+#include "meta/session/unregistered_opens.h"
 #include "meta/txn/txn.h"
 #include "partition/protocol.h"
 
@@ -67,7 +67,7 @@ void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said
 
     mfs_meta_freed(meta, ino, said);
     all = mfs_leases_file_changed(meta, ino, holders);
-    if (said.n == 0 || said.p[0] != MFS_UNREF_UNTOLD)
+    if (said.n == 0 || said.p[0] != MFS_UNREF_REVOKE_PENDING)
         return;
     if (all)
         tell_partition(meta, ino);
@@ -79,14 +79,14 @@ void mfs_meta_unrefed_by_the_dead(struct mfs_meta *meta, uint64_t ino)
 {
     bool all = false;
 
-    mfs_untold_removing(meta->untold);
-    if (!mfs_untold_tell(meta->untold, mfs_placement_home(ino)))
+    mfs_unregistered_removing(meta->unregistered);
+    if (!mfs_unregistered_register(meta->unregistered, mfs_placement_home(ino)))
         mfs_leases_file_changed_at_home(meta, ino, &all);
     if (all)
         tell_partition(meta, ino);
     else
         keep_leases(meta, ino);
-    mfs_untold_removed(meta->untold);
+    mfs_unregistered_removed(meta->unregistered);
 }
 
 static void take_unref(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes answer)
@@ -101,7 +101,7 @@ int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_ar
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_call c;
-    int rc = mfs_untold_tell(meta->untold, mfs_placement_home(ino));
+    int rc = mfs_unregistered_register(meta->unregistered, mfs_placement_home(ino));
 
     if (rc)
         return rc; /* what is owed is noted, for housekeeping */
@@ -213,15 +213,15 @@ int mfs_meta_unlink(struct mfs_meta *meta, uint64_t parent, const char *name)
     if (rc)
         return rc;
     r.part = mfs_placement_entry(parent, name, len, meta->nparts);
-    mfs_untold_removing(meta->untold);
-    rc = mfs_untold_tell(meta->untold, r.part);
+    mfs_unregistered_removing(meta->unregistered);
+    rc = mfs_unregistered_register(meta->unregistered, r.part);
     if (!rc) {
         do {
             asked = mfs_clock_mono();
             rc = attempt(&r);
         } while (rc == -EAGAIN);
     }
-    mfs_untold_removed(meta->untold);
+    mfs_unregistered_removed(meta->unregistered);
     mfs_doubt_removed(meta, parent, name, rc);
     if (!rc) {
         mfs_shards_removed(meta->shards, parent, r.part, name, asked);

@@ -1,5 +1,12 @@
-/* Which inodes this client has open, has closed or read but not told of it, and may have locked:
- * what a new session has to register again, and what the end of a session has to give back. */
+/* Which inodes this client has open, has closed or read without their partitions knowing it yet,
+ * and may have locked: what a new session has to register again, and what the end of a session has
+ * to give back.
+ *
+ * An open is registered (counted at the inode's home), unregistered (counted here only), or being
+ * registered, together with all that were unregistered when that began. An inode with any of the
+ * latter two is in one of two queues: `unregistered`, by age, or `busy` while a thread registers. A
+ * registration keeps its number until its partition has answered, so that it is done once; no close
+ * of the inode is sent before that. Closes and access times wait in `later`. */
 #include "meta/internal.h"
 
 #include <stdlib.h>
@@ -12,31 +19,31 @@
 struct open {
     uint64_t ino;
     uint32_t count;
-    uint32_t closed;  /* besides: registered, but open no more */
-    uint32_t untold;  /* besides: open, but not registered (meta/session/untold.h) */
-    uint32_t telling; /* of count: being registered, or perhaps registered, as an answer was lost */
-    uint64_t number;  /* of that registration, however often it is tried */
-    bool busy;        /* somebody is trying */
-    bool again;       /* untold, but a session before had it open */
-    int64_t since;    /* mono: there are some that are untold, or it was tried in vain */
+    uint32_t closed;       /* besides: registered, but open no more */
+    uint32_t unregistered; /* besides: open (meta/session/unregistered_opens.h) */
+    uint32_t registering;  /* of count: in a registration that has not succeeded for certain yet */
+    uint64_t number;       /* of that registration, however often it is tried */
+    bool busy;             /* a thread is trying it */
+    bool reopened;         /* unregistered, but a session before had it open */
+    int64_t queued_at;     /* mono: the oldest unregistered open, or the last attempt that failed */
     bool locked;
     int64_t forsaken; /* not open, which its partition does not know, since then; 0: not so */
     UT_hash_handle hh;
-    struct timespec atime;   /* to be told; zeros: none */
-    TAILQ_ENTRY(open) later; /* in later, if there is anything to be told */
-    TAILQ_ENTRY(open) quiet; /* in untold or busy, if anything is untold or being told */
+    struct timespec atime;      /* its partition is to learn it; zeros: none */
+    TAILQ_ENTRY(open) later;    /* in later, if its partition is to learn anything */
+    TAILQ_ENTRY(open) by_state; /* in unregistered or busy, if anything is either */
 };
 
-TAILQ_HEAD(quiet, open);
+TAILQ_HEAD(by_state, open);
 
 struct mfs_opens {
     pthread_mutex_t mutex; /* guards what follows; a leaf */
     struct open *opens;
-    TAILQ_HEAD(, open) later; /* the oldest first */
-    struct quiet untold;      /* by `since`; nobody is trying */
-    struct quiet busy;
+    TAILQ_HEAD(, open) later;     /* the oldest first */
+    struct by_state unregistered; /* by queued_at */
+    struct by_state busy;
     uint64_t numbers; /* of registrations */
-    uint32_t reads;   /* that are to be told */
+    uint32_t reads;   /* inodes with an access time that their partition is to learn */
 };
 
 struct mfs_opens *mfs_opens_create(void)
@@ -46,7 +53,7 @@ struct mfs_opens *mfs_opens_create(void)
     if (o) {
         pthread_mutex_init(&o->mutex, NULL);
         TAILQ_INIT(&o->later);
-        TAILQ_INIT(&o->untold);
+        TAILQ_INIT(&o->unregistered);
         TAILQ_INIT(&o->busy);
     }
     return o;
@@ -96,7 +103,8 @@ static bool has_later(const struct open *e)
 
 static void drop_if_unused(struct mfs_opens *o, struct open *e)
 {
-    if (e->count || has_later(e) || e->untold || e->telling || e->busy || e->locked || e->forsaken)
+    if (e->count || has_later(e) || e->unregistered || e->registering || e->busy || e->locked ||
+        e->forsaken)
         return;
     HASH_DEL(o->opens, e);
     free(e);
@@ -106,74 +114,74 @@ static void drop_if_unused(struct mfs_opens *o, struct open *e)
 
 /* All of this under mutex. */
 
-static bool is_untold(const struct open *e)
+static bool is_unregistered(const struct open *e)
 {
-    return e->untold || e->telling;
+    return e->unregistered || e->registering;
 }
 
 /* Behind all others. */
 static void queue(struct mfs_opens *o, struct open *e)
 {
-    e->since = mfs_clock_mono();
-    TAILQ_INSERT_TAIL(&o->untold, e, quiet);
+    e->queued_at = mfs_clock_mono();
+    TAILQ_INSERT_TAIL(&o->unregistered, e, by_state);
 }
 
 /* Due at once. */
 static void queue_first(struct mfs_opens *o, struct open *e)
 {
-    e->since = 0;
-    TAILQ_INSERT_HEAD(&o->untold, e, quiet);
+    e->queued_at = 0;
+    TAILQ_INSERT_HEAD(&o->unregistered, e, by_state);
 }
 
-/* What is untold is registered together, under one number. */
-static void number_untold(struct mfs_opens *o, struct open *e)
+/* All unregistered opens are registered together, under one number. */
+static void number_registration(struct mfs_opens *o, struct open *e)
 {
     e->number = ++o->numbers;
-    e->telling = e->untold;
-    e->count += e->untold;
-    e->untold = 0;
+    e->registering = e->unregistered;
+    e->count += e->unregistered;
+    e->unregistered = 0;
 }
 
-static void add_untold(struct mfs_opens *o, struct open *e, bool at_once)
+static void add_unregistered(struct mfs_opens *o, struct open *e, bool at_once)
 {
-    bool queued = is_untold(e) || e->busy;
+    bool queued = is_unregistered(e) || e->busy;
 
-    e->untold++;
+    e->unregistered++;
     if (!queued && at_once)
         queue_first(o, e);
     else if (!queued)
         queue(o, e);
 }
 
-static void take_back_untold(struct mfs_opens *o, struct open *e)
+static void take_back_unregistered(struct mfs_opens *o, struct open *e)
 {
-    e->untold--;
-    if (!is_untold(e) && !e->busy)
-        TAILQ_REMOVE(&o->untold, e, quiet);
+    e->unregistered--;
+    if (!is_unregistered(e) && !e->busy)
+        TAILQ_REMOVE(&o->unregistered, e, by_state);
 }
 
 /* They count as open from now on. Those that were tried before are tried again, with no others: the
  * partition may have them. */
-static struct mfs_open_count take_untold(struct mfs_opens *o, struct open *e)
+static struct mfs_open_count take_unregistered(struct mfs_opens *o, struct open *e)
 {
-    TAILQ_REMOVE(&o->untold, e, quiet);
-    TAILQ_INSERT_TAIL(&o->busy, e, quiet);
+    TAILQ_REMOVE(&o->unregistered, e, by_state);
+    TAILQ_INSERT_TAIL(&o->busy, e, by_state);
     e->busy = true;
-    if (!e->telling)
-        number_untold(o, e);
+    if (!e->registering)
+        number_registration(o, e);
     return (struct mfs_open_count){
-        .ino = e->ino, .count = e->telling, .number = e->number, .again = e->again};
+        .ino = e->ino, .count = e->registering, .number = e->number, .reopened = e->reopened};
 }
 
-static void end_telling(struct mfs_opens *o, struct open *e, const struct mfs_open_count *c)
+static void end_registering(struct mfs_opens *o, struct open *e, const struct mfs_open_count *c)
 {
     e->busy = false;
-    TAILQ_REMOVE(&o->busy, e, quiet);
-    if (c->told && c->number == e->number) {
-        e->telling = 0;
-        e->again = e->again && e->untold;
+    TAILQ_REMOVE(&o->busy, e, by_state);
+    if (c->registered && c->number == e->number) {
+        e->registering = 0;
+        e->reopened = e->reopened && e->unregistered;
     }
-    if (is_untold(e))
+    if (is_unregistered(e))
         queue(o, e);
     drop_if_unused(o, e);
 }
@@ -181,18 +189,18 @@ static void end_telling(struct mfs_opens *o, struct open *e, const struct mfs_op
 /* The partition does not answer: what else there is for it waits, too. */
 static void put_off(struct mfs_opens *o, uint32_t part)
 {
-    struct open *e, *next, *last = TAILQ_LAST(&o->untold, quiet);
+    struct open *e, *next, *last = TAILQ_LAST(&o->unregistered, by_state);
 
-    for (e = TAILQ_FIRST(&o->untold); e; e = next) {
-        next = e == last ? NULL : TAILQ_NEXT(e, quiet);
+    for (e = TAILQ_FIRST(&o->unregistered); e; e = next) {
+        next = e == last ? NULL : TAILQ_NEXT(e, by_state);
         if (mfs_placement_home(e->ino) != part)
             continue;
-        TAILQ_REMOVE(&o->untold, e, quiet);
+        TAILQ_REMOVE(&o->unregistered, e, by_state);
         queue(o, e);
     }
 }
 
-bool mfs_opens_untold(struct mfs_meta *meta, uint64_t ino)
+bool mfs_opens_add_unregistered(struct mfs_meta *meta, uint64_t ino)
 {
     struct mfs_opens *o = meta->opens;
     struct open *e;
@@ -200,30 +208,30 @@ bool mfs_opens_untold(struct mfs_meta *meta, uint64_t ino)
     pthread_mutex_lock(&o->mutex);
     e = find_or_add(o, ino);
     if (e)
-        add_untold(o, e, false);
+        add_unregistered(o, e, false);
     pthread_mutex_unlock(&o->mutex);
     return e != NULL;
 }
 
-enum mfs_opens_known mfs_opens_known(struct mfs_meta *meta, uint64_t ino)
+enum mfs_opens_registration mfs_opens_registration(struct mfs_meta *meta, uint64_t ino)
 {
     struct mfs_opens *o = meta->opens;
-    enum mfs_opens_known known = MFS_OPENS_KNOWN;
+    enum mfs_opens_registration state = MFS_OPENS_REGISTERED;
     struct open *e;
 
     pthread_mutex_lock(&o->mutex);
     e = find(o, ino);
-    if (e && (e->untold || (e->telling && e->count)))
-        known = e->busy ? MFS_OPENS_BUSY : MFS_OPENS_UNKNOWN;
+    if (e && (e->unregistered || (e->registering && e->count)))
+        state = e->busy ? MFS_OPENS_BUSY : MFS_OPENS_UNREGISTERED;
     pthread_mutex_unlock(&o->mutex);
-    return known;
+    return state;
 }
 
-static bool any_at(const struct quiet *list, uint32_t part)
+static bool any_at(const struct by_state *list, uint32_t part)
 {
     const struct open *e;
 
-    TAILQ_FOREACH(e, list, quiet)
+    TAILQ_FOREACH(e, list, by_state)
     {
         if (mfs_placement_home(e->ino) == part)
             return true;
@@ -231,34 +239,34 @@ static bool any_at(const struct quiet *list, uint32_t part)
     return false;
 }
 
-bool mfs_opens_any_untold(struct mfs_meta *meta, uint32_t part)
+bool mfs_opens_any_unregistered(struct mfs_meta *meta, uint32_t part)
 {
     struct mfs_opens *o = meta->opens;
     bool any;
 
     pthread_mutex_lock(&o->mutex);
-    any = any_at(&o->untold, part) || any_at(&o->busy, part);
+    any = any_at(&o->unregistered, part) || any_at(&o->busy, part);
     pthread_mutex_unlock(&o->mutex);
     return any;
 }
 
-void mfs_opens_told(struct mfs_meta *meta, const struct mfs_open_count *list, size_t n)
+void mfs_opens_end_registering(struct mfs_meta *meta, const struct mfs_open_count *list, size_t n)
 {
     struct mfs_opens *o = meta->opens;
     bool failed = false;
 
     pthread_mutex_lock(&o->mutex);
     for (size_t i = 0; i < n; i++) {
-        end_telling(o, find(o, list[i].ino), &list[i]);
-        failed = failed || !list[i].told;
+        end_registering(o, find(o, list[i].ino), &list[i]);
+        failed = failed || !list[i].registered;
     }
     if (failed)
         put_off(o, mfs_placement_home(list[0].ino));
     pthread_mutex_unlock(&o->mutex);
 }
 
-bool mfs_opens_take_untold_of(struct mfs_meta *meta, uint64_t ino, int64_t before,
-                              struct mfs_open_count *one, uint64_t *sid)
+bool mfs_opens_take_unregistered_of(struct mfs_meta *meta, uint64_t ino, int64_t before,
+                                    struct mfs_open_count *one, uint64_t *sid)
 {
     struct mfs_opens *o = meta->opens;
     struct open *e;
@@ -266,51 +274,51 @@ bool mfs_opens_take_untold_of(struct mfs_meta *meta, uint64_t ino, int64_t befor
 
     pthread_mutex_lock(&o->mutex);
     e = find(o, ino);
-    any = e && !e->busy && is_untold(e) && (!e->telling || e->since < before);
+    any = e && !e->busy && is_unregistered(e) && (!e->registering || e->queued_at < before);
     if (any)
-        *one = take_untold(o, e);
+        *one = take_unregistered(o, e);
     *sid = meta->sid;
     pthread_mutex_unlock(&o->mutex);
     return any;
 }
 
-size_t mfs_opens_take_untold(struct mfs_meta *meta, uint32_t part, int64_t before,
-                             struct mfs_open_count *list, size_t most, uint64_t *sid)
+size_t mfs_opens_take_unregistered(struct mfs_meta *meta, uint32_t part, int64_t before,
+                                   struct mfs_open_count *list, size_t most, uint64_t *sid)
 {
     struct mfs_opens *o = meta->opens;
     struct open *e, *next;
     size_t n = 0;
 
     pthread_mutex_lock(&o->mutex);
-    for (e = TAILQ_FIRST(&o->untold); e && e->since < before && n < most; e = next) {
-        next = TAILQ_NEXT(e, quiet);
+    for (e = TAILQ_FIRST(&o->unregistered); e && e->queued_at < before && n < most; e = next) {
+        next = TAILQ_NEXT(e, by_state);
         if (part == MFS_OPENS_ANY)
             part = mfs_placement_home(e->ino);
         if (mfs_placement_home(e->ino) == part)
-            list[n++] = take_untold(o, e);
+            list[n++] = take_unregistered(o, e);
     }
     *sid = meta->sid;
     pthread_mutex_unlock(&o->mutex);
     return n;
 }
 
-/* All of it is to be registered anew, before all else; who is trying to just now does so for the
- * session before. */
+/* All of it is to be registered anew, before all else; a thread that is trying to just now does so
+ * for the session before. */
 static void renew(struct mfs_opens *o, struct open *e)
 {
-    if (is_untold(e) && !e->busy)
-        TAILQ_REMOVE(&o->untold, e, quiet);
-    e->untold += e->count;
-    e->count = e->telling = 0;
+    if (is_unregistered(e) && !e->busy)
+        TAILQ_REMOVE(&o->unregistered, e, by_state);
+    e->unregistered += e->count;
+    e->count = e->registering = 0;
     e->number = 0;
-    e->again = e->untold > 0;
-    if (!e->untold || e->busy)
+    e->reopened = e->unregistered > 0;
+    if (!e->unregistered || e->busy)
         return;
-    number_untold(o, e);
+    number_registration(o, e);
     queue_first(o, e);
 }
 
-void mfs_opens_added(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
+void mfs_opens_add_registered(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
 {
     struct mfs_opens *o = meta->opens;
     struct open *e;
@@ -320,13 +328,13 @@ void mfs_opens_added(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
     if (e && sid == meta->sid) {
         e->count++;
     } else if (e) {
-        add_untold(o, e, true);
-        e->again = true;
+        add_unregistered(o, e, true);
+        e->reopened = true;
     }
     pthread_mutex_unlock(&o->mutex);
 }
 
-/* --- what is told later --------------------------------------------------------------------- */
+/* --- what partitions learn later ------------------------------------------------------------ */
 
 bool mfs_opens_closed(struct mfs_meta *meta, uint64_t ino)
 {
@@ -336,9 +344,9 @@ bool mfs_opens_closed(struct mfs_meta *meta, uint64_t ino)
 
     pthread_mutex_lock(&o->mutex);
     e = find(o, ino);
-    counted = e && (e->untold || e->count);
-    if (counted && e->untold) {
-        take_back_untold(o, e);
+    counted = e && (e->unregistered || e->count);
+    if (counted && e->unregistered) {
+        take_back_unregistered(o, e);
         drop_if_unused(o, e);
     } else if (counted) {
         e->count--;
@@ -381,7 +389,7 @@ void mfs_opens_merge_read(struct mfs_meta *meta, struct mfs_attr *attr)
 /* A close must not overtake the open. */
 static bool may_tell_later(const struct open *e)
 {
-    return has_later(e) && !e->telling;
+    return has_later(e) && !e->registering;
 }
 
 /* Under mutex. */
@@ -455,7 +463,7 @@ bool mfs_opens_forsaken(struct mfs_meta *meta, uint64_t ino)
 
     pthread_mutex_lock(&o->mutex);
     e = find_or_add(o, ino);
-    if (e && (e->count || e->closed || e->untold || e->telling))
+    if (e && (e->count || e->closed || e->unregistered || e->registering))
         e->forsaken = 0;
     else if (e && !e->forsaken)
         e->forsaken = now;
@@ -479,8 +487,8 @@ size_t mfs_opens_renew(struct mfs_meta *meta, uint64_t sid, struct mfs_open_stat
     HASH_ITER(hh, o->opens, e, next)
     {
         renew(o, e);
-        if (*list && (e->telling || e->locked))
-            (*list)[n++] = (struct mfs_open_state){e->ino, e->telling, e->number, e->locked};
+        if (*list && (e->registering || e->locked))
+            (*list)[n++] = (struct mfs_open_state){e->ino, e->registering, e->number, e->locked};
         e->locked = false;
         e->forsaken = 0;
         take_later(o, e);

@@ -24,7 +24,8 @@ struct mfs_open_state {
  * length. */
 size_t mfs_opens_renew(struct mfs_meta *meta, uint64_t sid, struct mfs_open_state **list);
 
-/* One open less, which the partition learns later if it knew of it; false: it was not counted. */
+/* One open less, which the partition learns later if the open was registered; false: it was not
+ * counted. */
 bool mfs_opens_closed(struct mfs_meta *meta, uint64_t ino);
 
 /* Its partition says that this session has the inode, which has no name any more, open. True: it
@@ -37,31 +38,32 @@ struct mfs_open_count {
     uint64_t ino;
     uint32_t count;  /* how many times */
     uint64_t number; /* done once however often it is tried; grows from one to the next */
-    bool again;      /* the session before had it open; since then nobody was told of changes */
-    bool told;       /* set by who tries it: the partition has said that it has them */
+    bool reopened;   /* the session before had it open; no notice of changes has come since then */
+    bool registered; /* set by the thread that tries it: the partition has counted them */
 };
 
 /* Counts an open that is not registered; false: out of memory. */
-bool mfs_opens_untold(struct mfs_meta *meta, uint64_t ino);
+bool mfs_opens_add_unregistered(struct mfs_meta *meta, uint64_t ino);
 
 /* Is all that is open of the inode registered? Busy: some thread is trying. */
-enum mfs_opens_known { MFS_OPENS_KNOWN, MFS_OPENS_BUSY, MFS_OPENS_UNKNOWN };
-enum mfs_opens_known mfs_opens_known(struct mfs_meta *meta, uint64_t ino);
+enum mfs_opens_registration { MFS_OPENS_REGISTERED, MFS_OPENS_BUSY, MFS_OPENS_UNREGISTERED };
+enum mfs_opens_registration mfs_opens_registration(struct mfs_meta *meta, uint64_t ino);
 /* Is there anything in the partition that is not registered, or being registered? */
-bool mfs_opens_any_untold(struct mfs_meta *meta, uint32_t part);
+bool mfs_opens_any_unregistered(struct mfs_meta *meta, uint32_t part);
 
-/* The caller is to register, for session *sid, what it takes, and then to call mfs_opens_told. What
- * was not told stays untold and is taken again with the same number. */
+/* The caller is to register, for session *sid, what it takes, and then to call
+ * mfs_opens_end_registering. What failed stays unregistered and is taken again with the same
+ * number. */
 
 /* Of one inode, but not what was tried in vain at mono time `before` or later. False: nothing. */
-bool mfs_opens_take_untold_of(struct mfs_meta *meta, uint64_t ino, int64_t before,
-                              struct mfs_open_count *one, uint64_t *sid);
+bool mfs_opens_take_unregistered_of(struct mfs_meta *meta, uint64_t ino, int64_t before,
+                                    struct mfs_open_count *one, uint64_t *sid);
 /* Of up to `most` inodes of one partition (MFS_OPENS_ANY: whichever has the oldest), those that
- * have been untold, or were last tried, since before mono time `before`. Returns how many. */
+ * have been unregistered, or were last tried, since before mono time `before`. Returns how many. */
 #define MFS_OPENS_ANY UINT32_MAX
-size_t mfs_opens_take_untold(struct mfs_meta *meta, uint32_t part, int64_t before,
-                             struct mfs_open_count *list, size_t most, uint64_t *sid);
-void mfs_opens_told(struct mfs_meta *meta, const struct mfs_open_count *list, size_t n);
+size_t mfs_opens_take_unregistered(struct mfs_meta *meta, uint32_t part, int64_t before,
+                                   struct mfs_open_count *list, size_t most, uint64_t *sid);
+void mfs_opens_end_registering(struct mfs_meta *meta, const struct mfs_open_count *list, size_t n);
 
 /* The inode was read at that time; its partition learns it later. */
 void mfs_opens_read(struct mfs_meta *meta, uint64_t ino, struct timespec atime);

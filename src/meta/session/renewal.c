@@ -94,7 +94,7 @@ int mfs_session_start(struct mfs_meta *meta)
 }
 
 /* At once, as others may take away by now what only the old session had open; whether that was done
- * a thread finds out (meta/session/untold.h), by the same number. */
+ * a thread finds out (meta/session/unregistered_opens.h), by the same number. */
 static void post_opens(struct mfs_meta *meta, uint64_t sid, const struct mfs_open_state *list,
                        size_t n)
 {

@@ -16,7 +16,8 @@ struct mfs_patience {
 bool mfs_patience_wait(const struct mfs_meta *meta, struct mfs_patience *p);
 
 /* The same for memory, while some may come, between attempts to add a name. Their commands don't
- * wait for it (full_at_once): what they rely on grows old, and others wait for them (untold.h). */
+ * wait for it (full_at_once): what they rely on grows old, and others wait for them
+ * (unregistered_opens.h). */
 bool mfs_room_wait(const struct mfs_meta *meta, struct mfs_patience *p);
 
 /* For a command that relies on what is asked from now on, and is not refused much later. */
@@ -41,7 +42,7 @@ struct mfs_opens *mfs_opens_create(void);
 void mfs_opens_destroy(struct mfs_opens *o);
 /* Counts an open that was registered for `sid`; it is to be registered again if the session is
  * another by now. */
-void mfs_opens_added(struct mfs_meta *meta, uint64_t ino, uint64_t sid);
+void mfs_opens_add_registered(struct mfs_meta *meta, uint64_t ino, uint64_t sid);
 void mfs_opens_locked(struct mfs_meta *meta, uint64_t ino); /* has, or had, locks */
 
 /* Session `sid` has the inode open no more; posted. Housekeeping frees what that leaves. */

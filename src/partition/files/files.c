@@ -213,13 +213,13 @@ int mfs_command_disown(const struct mfs_request *r)
     return mfs_answer_send(&a, r->ctx);
 }
 
-/* mfs_told ino stripe_size: as mfs_inode_told; what mfs_inode_free_if_idle adds. */
+/* mfs_told ino stripe_size: as mfs_inode_revoked; what mfs_inode_free_if_idle adds. */
 int mfs_command_told(const struct mfs_request *r)
 {
     struct mfs_span ino = mfs_request_arg(r, 1);
     struct mfs_answer a = {0};
 
-    mfs_inode_told(r->ctx, ino);
+    mfs_inode_revoked(r->ctx, ino);
     mfs_inode_free_if_idle(r->ctx, ino, mfs_request_int(r, 2), &a);
     mfs_redis.ReplicateVerbatim(r->ctx);
     return mfs_answer_send(&a, r->ctx);

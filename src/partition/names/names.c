@@ -171,7 +171,8 @@ static int answer_seal(const struct mfs_request *r, struct RedisModuleString *se
 
 /* mfs_create parent name here type how sid record [xattr value …]; how: 'x' fails on an existing
  * name, 'o' opens an existing regular file if its home is here; behind it, if it wants leases (also
- * of a file that it opens), what mfs_lease_keeper takes; and 'u' if it has a new file open untold.
+ * of a file that it opens), what mfs_lease_keeper takes; and 'u' if it opens a new file without
+ * registering that.
  * '\0' ino and what mfs_lease_keeper adds: created (open for sid when that is not empty, nor 'u'; a
  * directory leased to it); '\1' ino record: existed, open now;
  * '\2' entry: exists, not opened; '\3', '\4'. */

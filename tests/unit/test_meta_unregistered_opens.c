@@ -20,7 +20,7 @@
 #include "meta/deferred/deferred.h"
 #include "meta/internal.h"
 #include "meta/session/opens.h"
-#include "meta/session/untold.h"
+#include "meta/session/unregistered_opens.h"
 #include "meta_fixture.h"
 
 #define ROOT   MFS_ROOT_INO
@@ -61,7 +61,7 @@ static int open_name(struct meta_client *c, const char *name, uint64_t *ino)
 }
 
 /* Under a lease, without asking: so that the partition does not know. */
-static uint64_t open_untold(struct meta_client *c, const char *name)
+static uint64_t open_unregistered(struct meta_client *c, const char *name)
 {
     struct mfs_attr attr;
     uint64_t ino, before;
@@ -113,7 +113,7 @@ static void test_nobody_is_asked(void **state)
 
     (void)state;
     new_file("f");
-    ino = open_untold(&b, "f");
+    ino = open_unregistered(&b, "f");
     before = meta_client_round_trips(&b);
     for (int i = 0; i < 100; i++) {
         assert_int_equal(open_name(&b, "f", &ino), 0);
@@ -134,7 +134,7 @@ static void test_told_after_a_while(void **state)
 
     (void)state;
     new_file("f");
-    ino = open_untold(&b, "f");
+    ino = open_unregistered(&b, "f");
     while (meta_client_keys(&a, "O*") == 0)
         assert_true(mfs_clock_mono() < until);
     assert_int_equal(mfs_meta_unlink(a.meta, ROOT, "f"), 0);
@@ -181,7 +181,7 @@ static void test_loses_its_name(void **state)
         uint64_t ino, again;
 
         new_file("f");
-        ino = open_untold(opener, "f");
+        ino = open_unregistered(opener, "f");
         assert_int_equal(open_name(opener, "f", &again), 0);
         take_name(by, i / 4);
         if (!is_there(ino))
@@ -253,18 +253,19 @@ static void test_being_created(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         uint64_t ino = new_file("f");
-        struct mfs_untold_birth birth;
+        struct mfs_unregistered_creation creation;
         struct mfs_attr attr;
         pthread_t thread;
 
         mfs_clock_sleep(120 * MFS_MSEC);
         assert_int_equal(mfs_meta_lookup(b.meta, ROOT, "f", &attr), 0);
-        assert_true(mfs_untold_creating(b.meta->untold, &birth, mfs_placement_home(ino)));
+        assert_true(
+            mfs_unregistered_creating(b.meta->unregistered, &creation, mfs_placement_home(ino)));
         atomic_store(&unlinked, false);
         pthread_create(&thread, NULL, unlink_f, clients[i]);
         mfs_clock_sleep(50 * MFS_MSEC);
         assert_false(atomic_load(&unlinked));
-        mfs_untold_created(b.meta->untold, &birth, ino);
+        mfs_unregistered_created(b.meta->unregistered, &creation, ino);
         pthread_join(thread, NULL);
         assert_true(is_there(ino));
         close_file(&b, ino);
@@ -284,7 +285,7 @@ static void test_freed_at_once(void **state)
 
     (void)state;
     assert_int_equal(mfs_meta_commit(a.meta, ino, &c, &old, &attr), 0);
-    open_untold(&b, "f");
+    open_unregistered(&b, "f");
     close_file(&b, ino);
     assert_int_equal(mfs_meta_unlink(a.meta, ROOT, "f"), 0);
     assert_false(is_there(ino));
@@ -317,7 +318,7 @@ static void test_unlinker_dies(struct meta_client *keeper)
     uint64_t ino;
 
     new_file("f");
-    ino = open_untold(&b, "f");
+    ino = open_unregistered(&b, "f");
     mfs_store_set_fault(a.store, not_told, NULL);
     assert_int_equal(mfs_meta_unlink(a.meta, ROOT, "f"), 0);
     mfs_store_set_fault(a.store, NULL, NULL);
@@ -347,7 +348,7 @@ static void test_both_die(void **state)
     uint64_t ino = new_file("f");
 
     (void)state;
-    open_untold(&b, "f");
+    open_unregistered(&b, "f");
     mfs_store_set_fault(a.store, not_told, NULL);
     assert_int_equal(mfs_meta_unlink(a.meta, ROOT, "f"), 0);
     mfs_store_set_fault(a.store, NULL, NULL);
@@ -364,7 +365,7 @@ static void test_opener_dies(void **state)
     uint64_t ino = new_file("f");
 
     (void)state;
-    open_untold(&b, "f");
+    open_unregistered(&b, "f");
     meta_client_kill(&b);
     assert_int_equal(mfs_meta_unlink(a.meta, ROOT, "f"), 0);
     assert_false(is_there(ino));
@@ -379,9 +380,10 @@ static void test_session_lost(void **state)
     int64_t until = mfs_clock_mono() + 10 * MFS_SEC;
 
     (void)state;
-    open_untold(&b, "f");
+    open_unregistered(&b, "f");
     meta_client_alive(&b, false);
-    while (mfs_meta_session(b.meta) == sid || mfs_opens_known(b.meta, ino) != MFS_OPENS_KNOWN)
+    while (mfs_meta_session(b.meta) == sid ||
+           mfs_opens_registration(b.meta, ino) != MFS_OPENS_REGISTERED)
         assert_true(mfs_clock_mono() < until);
     assert_int_equal(mfs_meta_unlink(a.meta, ROOT, "f"), 0);
     assert_true(is_there(ino));

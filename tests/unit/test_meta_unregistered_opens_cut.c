@@ -133,7 +133,7 @@ static int teardown(void **state)
 /* --- files ------------------------------------------------------------------------------------ */
 
 /* b opens it, and only b knows. */
-static uint64_t open_untold(const char *name)
+static uint64_t open_unregistered(const char *name)
 {
     struct mfs_attr attr;
     uint64_t before;
@@ -154,7 +154,7 @@ static uint64_t open_untold(const char *name)
 static uint64_t new_open_file(void)
 {
     assert_int_equal(meta_client_file(&a, ROOT, f, NULL), 0);
-    return open_untold(f);
+    return open_unregistered(f);
 }
 
 static bool is_there(uint64_t ino)
@@ -345,7 +345,7 @@ static void test_answers_lost(void **state)
     wait_tries(3);
     heal();
     assert_int_equal(registered(ino), 1);
-    assert_int_equal(open_untold(f), ino);
+    assert_int_equal(open_unregistered(f), ino);
     while (registered(ino) < 2)
         mfs_clock_sleep(10 * MFS_MSEC);
     mfs_clock_sleep(1500 * MFS_MSEC);
@@ -373,7 +373,7 @@ static void test_next_session(void **state)
     atomic_store(&doubted, 0);
     heal();
     wait_registered(ino);
-    while (!atomic_load(&doubted) || mfs_opens_known(b.meta, ino) != MFS_OPENS_KNOWN) {
+    while (!atomic_load(&doubted) || mfs_opens_registration(b.meta, ino) != MFS_OPENS_REGISTERED) {
         assert_true(mfs_clock_mono() < until);
         mfs_clock_sleep(10 * MFS_MSEC);
     }
@@ -430,7 +430,7 @@ static uint64_t open_elsewhere(void)
 
     assert_int_equal(meta_client_file(&a, ROOT, f, &ino), 0);
     assert_int_equal(mfs_meta_link(a.meta, ino, ROOT, g, &attr), 0);
-    assert_int_equal(open_untold(f), ino);
+    assert_int_equal(open_unregistered(f), ino);
     atomic_store(&shut, true);
     unlink_by(&a, f, SOON);
     return ino;

@@ -1,4 +1,4 @@
-#include "meta/session/untold.h"
+#include "meta/session/unregistered_opens.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,21 +13,22 @@
 #include "meta/internal.h"
 #include "meta/session/opens.h"
 
-#define QUIET   MFS_SEC          /* far below what is left of a lease in its partition */
-#define LOOK    (200 * MFS_MSEC) /* for those that have lasted longer */
-#define CALM    (100 * MFS_MSEC) /* who also removes files registers those that he creates */
-#define POLL    (50 * MFS_MSEC / 1000)
-#define AT_ONCE MFS_CALLS_MAX
+#define REGISTER_AFTER MFS_SEC          /* far below what is left of a lease in its partition */
+#define SCAN_INTERVAL  (200 * MFS_MSEC) /* for those that have lasted longer */
+#define REMOVED_LATELY (100 * MFS_MSEC) /* a client that removes files registers all it creates */
+#define POLL           (50 * MFS_MSEC / 1000)
+#define AT_ONCE        MFS_CALLS_MAX
 
-/* Who is to be answered when the inode's opens are registered, or can't be. */
+/* A caller of mfs_unregistered_when_done: answered when the inode's opens are registered, or can't
+ * be registered. */
 struct waiting {
-    uint64_t ino, born; /* files whose creation began later are others */
-    mfs_untold_over_fn *fn;
+    uint64_t ino, newest; /* files whose creation began later are others */
+    mfs_unregistered_done_fn *fn;
     void *arg;
     struct waiting *prev, *next;
 };
 
-struct mfs_untold {
+struct mfs_unregistered {
     struct mfs_meta *meta;
     atomic_uint removing;       /* calls under way that may take a file's last name */
     _Atomic int64_t removed_at; /* mono: the last one has ended */
@@ -36,23 +37,24 @@ struct mfs_untold {
     pthread_cond_t cond;
     bool stop; /* under mutex, as is what follows */
     struct waiting *list;
-    TAILQ_HEAD(, mfs_untold_birth) births; /* under way */
-    uint64_t nbirths;                      /* ever */
+    TAILQ_HEAD(, mfs_unregistered_creation) creations; /* under way */
+    uint64_t ncreations;                               /* ever */
 };
 
-/* --- telling -------------------------------------------------------------------------------- */
+/* --- registering ---------------------------------------------------------------------------- */
 
-/* Of what others have changed in between nobody was told. */
-static void look_afresh(struct mfs_meta *meta, const struct mfs_open_count *list, size_t n)
+/* No notice of what other clients changed between two sessions has come here. */
+static void drop_reopened(struct mfs_meta *meta, const struct mfs_open_count *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (list[i].told && list[i].again && meta->opts.changed)
+        if (list[i].registered && list[i].reopened && meta->opts.changed)
             meta->opts.changed(meta->opts.arg, list[i].ino, 0, NULL, NULL);
     }
 }
 
 /* Registers them, which are of one partition, for the session, and waits; 0 or the first error. */
-static int tell(struct mfs_meta *meta, uint64_t session, struct mfs_open_count *list, size_t n)
+static int register_opens(struct mfs_meta *meta, uint64_t session, struct mfs_open_count *list,
+                          size_t n)
 {
     struct mfs_ino_arg sid = mfs_ino_arg(session), ino[AT_ONCE];
     struct mfs_calls calls;
@@ -71,10 +73,10 @@ static int tell(struct mfs_meta *meta, uint64_t session, struct mfs_open_count *
     }
     rc = mfs_calls_run(meta, &calls);
     for (size_t i = 0; i < n; i++)
-        list[i].told = calls.call[i].cmd.rc == 0;
+        list[i].registered = calls.call[i].cmd.rc == 0;
     mfs_calls_fini(&calls);
-    mfs_opens_told(meta, list, n);
-    look_afresh(meta, list, n);
+    mfs_opens_end_registering(meta, list, n);
+    drop_reopened(meta, list, n);
     if (rc)
         mfs_warn("meta", "partition %u may not know of files that are open: %s",
                  mfs_placement_home(list[0].ino), strerror(-rc));
@@ -82,57 +84,57 @@ static int tell(struct mfs_meta *meta, uint64_t session, struct mfs_open_count *
 }
 
 /* Those of the inode, unless it was tried in vain a moment ago. */
-static void tell_of(struct mfs_meta *meta, uint64_t ino)
+static void register_inode(struct mfs_meta *meta, uint64_t ino)
 {
     struct mfs_open_count c;
     uint64_t sid;
 
-    if (mfs_opens_take_untold_of(meta, ino, mfs_clock_mono() - QUIET, &c, &sid))
-        tell(meta, sid, &c, 1);
+    if (mfs_opens_take_unregistered_of(meta, ino, mfs_clock_mono() - REGISTER_AFTER, &c, &sid))
+        register_opens(meta, sid, &c, 1);
 }
 
 /* Those that have been open, or were last tried, since before then: each once. */
-static void tell_all(struct mfs_meta *meta, int64_t before)
+static void register_older(struct mfs_meta *meta, int64_t before)
 {
     struct mfs_open_count list[AT_ONCE];
     uint64_t sid;
     size_t n;
 
-    while ((n = mfs_opens_take_untold(meta, MFS_OPENS_ANY, before, list, AT_ONCE, &sid)) > 0)
-        tell(meta, sid, list, n);
+    while ((n = mfs_opens_take_unregistered(meta, MFS_OPENS_ANY, before, list, AT_ONCE, &sid)) > 0)
+        register_opens(meta, sid, list, n);
 }
 
 /* Those of the partition; 0 or the first error, with which it stops. */
-static int tell_at(struct mfs_meta *meta, uint32_t part)
+static int register_partition(struct mfs_meta *meta, uint32_t part)
 {
     struct mfs_open_count list[AT_ONCE];
     uint64_t sid;
     int rc = 0;
     size_t n;
 
-    while (!rc && (n = mfs_opens_take_untold(meta, part, INT64_MAX, list, AT_ONCE, &sid)) > 0)
-        rc = tell(meta, sid, list, n);
+    while (!rc && (n = mfs_opens_take_unregistered(meta, part, INT64_MAX, list, AT_ONCE, &sid)) > 0)
+        rc = register_opens(meta, sid, list, n);
     return rc;
 }
 
 /* --- opening, creating and removing -----------------------------------------------------------
  * Each side says what it is about to do before it looks what the other one does. */
 
-static void remove_birth(struct mfs_untold *u, struct mfs_untold_birth *birth)
+static void remove_creation(struct mfs_unregistered *u, struct mfs_unregistered_creation *creation)
 {
     pthread_mutex_lock(&u->mutex);
-    TAILQ_REMOVE(&u->births, birth, among);
+    TAILQ_REMOVE(&u->creations, creation, among);
     pthread_mutex_unlock(&u->mutex);
 }
 
 /* Is a file of the partition yet to be counted whose creation is no younger? */
-static bool unborn(struct mfs_untold *u, uint64_t number, uint32_t part)
+static bool being_created(struct mfs_unregistered *u, uint64_t number, uint32_t part)
 {
-    struct mfs_untold_birth *b;
+    struct mfs_unregistered_creation *b;
     bool found = false;
 
     pthread_mutex_lock(&u->mutex);
-    TAILQ_FOREACH(b, &u->births, among)
+    TAILQ_FOREACH(b, &u->creations, among)
     {
         found = found || (b->number <= number && b->part == part);
     }
@@ -140,33 +142,35 @@ static bool unborn(struct mfs_untold *u, uint64_t number, uint32_t part)
     return found;
 }
 
-bool mfs_untold_creating(struct mfs_untold *u, struct mfs_untold_birth *birth, uint32_t part)
+bool mfs_unregistered_creating(struct mfs_unregistered *u,
+                               struct mfs_unregistered_creation *creation, uint32_t part)
 {
     int64_t removed = atomic_load(&u->removed_at);
 
-    if (removed && mfs_clock_mono() - removed < CALM)
+    if (removed && mfs_clock_mono() - removed < REMOVED_LATELY)
         return false;
-    birth->part = part;
+    creation->part = part;
     pthread_mutex_lock(&u->mutex);
-    birth->number = ++u->nbirths;
-    TAILQ_INSERT_TAIL(&u->births, birth, among);
+    creation->number = ++u->ncreations;
+    TAILQ_INSERT_TAIL(&u->creations, creation, among);
     pthread_mutex_unlock(&u->mutex);
     if (atomic_load(&u->removing) == 0)
         return true;
-    remove_birth(u, birth);
+    remove_creation(u, creation);
     return false;
 }
 
-void mfs_untold_created(struct mfs_untold *u, struct mfs_untold_birth *birth, uint64_t ino)
+void mfs_unregistered_created(struct mfs_unregistered *u,
+                              struct mfs_unregistered_creation *creation, uint64_t ino)
 {
     if (ino)
-        mfs_opens_untold(u->meta, ino);
-    remove_birth(u, birth);
+        mfs_opens_add_unregistered(u->meta, ino);
+    remove_creation(u, creation);
 }
 
-bool mfs_untold_open(struct mfs_untold *u, uint64_t ino, struct mfs_attr *attr)
+bool mfs_unregistered_open(struct mfs_unregistered *u, uint64_t ino, struct mfs_attr *attr)
 {
-    if (!mfs_opens_untold(u->meta, ino))
+    if (!mfs_opens_add_unregistered(u->meta, ino))
         return false;
     if (atomic_load(&u->removing) == 0 && mfs_leases_attr(u->meta, ino, attr))
         return true;
@@ -174,42 +178,43 @@ bool mfs_untold_open(struct mfs_untold *u, uint64_t ino, struct mfs_attr *attr)
     return false;
 }
 
-void mfs_untold_removing(struct mfs_untold *u)
+void mfs_unregistered_removing(struct mfs_unregistered *u)
 {
     atomic_fetch_add(&u->removing, 1);
 }
 
-int mfs_untold_tell(struct mfs_untold *u, uint32_t part)
+int mfs_unregistered_register(struct mfs_unregistered *u, uint32_t part)
 {
-    uint64_t born;
+    uint64_t newest;
     int rc;
 
     pthread_mutex_lock(&u->mutex);
-    born = u->nbirths;
+    newest = u->ncreations;
     pthread_mutex_unlock(&u->mutex);
-    /* Other threads wait for no longer than we would, as a birth does not wait for memory, and what
-     * they tell in vain is ours then. */
-    while (unborn(u, born, part))
+    /* Other threads wait for no longer than we would, as a creation does not wait for memory, and
+     * what they try in vain is ours then. */
+    while (being_created(u, newest, part))
         mfs_clock_sleep(POLL);
-    while (!(rc = tell_at(u->meta, part)) && mfs_opens_any_untold(u->meta, part))
+    while (!(rc = register_partition(u->meta, part)) && mfs_opens_any_unregistered(u->meta, part))
         mfs_clock_sleep(POLL);
     return rc;
 }
 
-void mfs_untold_removed(struct mfs_untold *u)
+void mfs_unregistered_removed(struct mfs_unregistered *u)
 {
     atomic_store(&u->removed_at, mfs_clock_mono());
     atomic_fetch_sub(&u->removing, 1);
 }
 
-/* --- being told ------------------------------------------------------------------------------ */
+/* --- notices of other clients' changes ------------------------------------------------------- */
 
-bool mfs_untold_over(struct mfs_untold *u, uint64_t ino, mfs_untold_over_fn *fn, void *arg)
+bool mfs_unregistered_when_done(struct mfs_unregistered *u, uint64_t ino,
+                                mfs_unregistered_done_fn *fn, void *arg)
 {
     struct waiting *w;
 
-    if (!unborn(u, UINT64_MAX, mfs_placement_home(ino)) &&
-        mfs_opens_known(u->meta, ino) == MFS_OPENS_KNOWN) {
+    if (!being_created(u, UINT64_MAX, mfs_placement_home(ino)) &&
+        mfs_opens_registration(u->meta, ino) == MFS_OPENS_REGISTERED) {
         fn(arg, true);
         return true;
     }
@@ -218,7 +223,7 @@ bool mfs_untold_over(struct mfs_untold *u, uint64_t ino, mfs_untold_over_fn *fn,
         return false;
     *w = (struct waiting){.ino = ino, .fn = fn, .arg = arg};
     pthread_mutex_lock(&u->mutex);
-    w->born = u->nbirths;
+    w->newest = u->ncreations;
     DL_APPEND(u->list, w);
     pthread_cond_signal(&u->cond);
     pthread_mutex_unlock(&u->mutex);
@@ -226,20 +231,20 @@ bool mfs_untold_over(struct mfs_untold *u, uint64_t ino, mfs_untold_over_fn *fn,
 }
 
 /* With the mutex held, but not while it is at it. */
-static void answer_first(struct mfs_untold *u)
+static void answer_first(struct mfs_unregistered *u)
 {
     struct waiting *w = u->list;
-    enum mfs_opens_known known;
+    enum mfs_opens_registration state;
     bool over;
 
     DL_DELETE(u->list, w);
     pthread_mutex_unlock(&u->mutex);
-    over = !unborn(u, w->born, mfs_placement_home(w->ino));
-    tell_of(u->meta, w->ino);
-    known = mfs_opens_known(u->meta, w->ino);
-    over = over && known != MFS_OPENS_BUSY;
+    over = !being_created(u, w->newest, mfs_placement_home(w->ino));
+    register_inode(u->meta, w->ino);
+    state = mfs_opens_registration(u->meta, w->ino);
+    over = over && state != MFS_OPENS_BUSY;
     if (over) {
-        w->fn(w->arg, known == MFS_OPENS_KNOWN);
+        w->fn(w->arg, state == MFS_OPENS_REGISTERED);
         free(w);
     } else { /* another thread is at it */
         mfs_clock_sleep(POLL);
@@ -251,17 +256,18 @@ static void answer_first(struct mfs_untold *u)
 
 static void *run(void *arg)
 {
-    struct mfs_untold *u = arg;
-    int64_t now, next = mfs_clock_mono() + LOOK; /* however many there are to be answered */
+    struct mfs_unregistered *u = arg;
+    /* However many callers there are to be answered. */
+    int64_t now, next = mfs_clock_mono() + SCAN_INTERVAL;
 
     pthread_mutex_lock(&u->mutex);
     while (!u->stop) {
         now = mfs_clock_mono();
         if (now >= next) {
             pthread_mutex_unlock(&u->mutex);
-            tell_all(u->meta, now - QUIET);
+            register_older(u->meta, now - REGISTER_AFTER);
             pthread_mutex_lock(&u->mutex);
-            next = now + LOOK;
+            next = now + SCAN_INTERVAL;
         } else if (u->list) {
             answer_first(u);
         } else {
@@ -274,20 +280,20 @@ static void *run(void *arg)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-int mfs_untold_create(struct mfs_untold **untold, struct mfs_meta *meta)
+int mfs_unregistered_create(struct mfs_unregistered **unregistered, struct mfs_meta *meta)
 {
-    struct mfs_untold *u = calloc(1, sizeof *u);
+    struct mfs_unregistered *u = calloc(1, sizeof *u);
     int rc;
 
-    *untold = NULL;
+    *unregistered = NULL;
     if (!u)
         return -ENOMEM;
     u->meta = meta;
-    TAILQ_INIT(&u->births);
+    TAILQ_INIT(&u->creations);
     pthread_mutex_init(&u->mutex, NULL);
     rc = mfs_cond_init(&u->cond);
     if (!rc) {
-        rc = mfs_thread_start(&u->thread, "meta-untold", run, u);
+        rc = mfs_thread_start(&u->thread, "meta-opens", run, u);
         if (rc)
             pthread_cond_destroy(&u->cond);
     }
@@ -296,11 +302,11 @@ int mfs_untold_create(struct mfs_untold **untold, struct mfs_meta *meta)
         free(u);
         return rc;
     }
-    *untold = u;
+    *unregistered = u;
     return 0;
 }
 
-void mfs_untold_destroy(struct mfs_untold *u)
+void mfs_unregistered_destroy(struct mfs_unregistered *u)
 {
     if (!u)
         return;
