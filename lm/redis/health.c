@@ -15,13 +15,13 @@
 #include "base/text.h"
 #include "cluster/table.h"
 
-#define QUESTION  "mfs_term\r\n"
-#define LOGON_MAX 256
-#define REPLY_MAX 128
-#define DOUBT_MS  600                 /* half a term: three questions in vain (decisions/0017) */
-#define HELD_UP   (4 * MFS_HEALTH_NS) /* between two checks: lm itself was held up */
+#define QUESTION   "mfs_term\r\n"
+#define LOGON_MAX  256
+#define REPLY_MAX  128
+#define STARVED_MS 600                 /* half a term: three questions in vain (decisions/0017) */
+#define HELD_UP    (4 * MFS_HEALTH_NS) /* between two checks: lm itself was held up */
 
-static_assert(DOUBT_MS * MFS_MSEC > 2 * MFS_HEALTH_NS, "more than one question in vain");
+static_assert(STARVED_MS * MFS_MSEC > 2 * MFS_HEALTH_NS, "more than one question in vain");
 
 struct mfs_health {
     struct mfs_loop *loop;
@@ -93,7 +93,7 @@ static int parse(struct mfs_health *p, bool *starved)
         strncmp(p->reply + end, "\r\n", 2))
         return p->len == REPLY_MAX - 1 ? -EPROTO : 0;
     p->len = 0;
-    *starved = terms && left <= DOUBT_MS;
+    *starved = terms && left <= STARVED_MS;
     return 1;
 }
 

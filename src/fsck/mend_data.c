@@ -9,7 +9,7 @@
 #include "data/stripes/stripe_keys.h"
 #include "data/stripes/stripes.h"
 #include "meta/call.h"
-#include "meta/deferred/doubt.h"
+#include "meta/deferred/unknown_outcomes.h"
 #include "meta/internal.h"
 #include "meta/ops/ops.h"
 #include "meta/session/session.h"
@@ -128,7 +128,7 @@ static void tell_of_the_dead(struct mfs_mender *m, uint64_t ino)
 {
     if (commit_nothing(m, ino, 0))
         return;
-    mfs_doubt_content(m->meta, ino, -EIO);
+    mfs_outcomes_content(m->meta, ino, -EIO);
     mfs_meta_settle(m->meta, ino);
 }
 

@@ -31,7 +31,7 @@ int mfs_call_run(struct mfs_meta *meta, struct mfs_call *c, uint32_t part)
     if (part >= meta->nparts)
         return -ESTALE; /* an ino that was never given out */
     seal_args(c, part);
-    return mfs_session_doubt(meta, mfs_store_exec(meta->store, &c->cmd, 1));
+    return mfs_session_note_outcome(meta, mfs_store_exec(meta->store, &c->cmd, 1));
 }
 
 void mfs_call_post(struct mfs_meta *meta, struct mfs_call *c, uint32_t part)
@@ -113,7 +113,7 @@ int mfs_calls_run_bits(struct mfs_meta *meta, struct mfs_calls *b, struct mfs_ca
     }
     more = nbits ? add_bits(meta, c, bits, nbits, cmds + n) : 0;
     rc = n + more ? mfs_store_exec(meta->store, cmds, n + more) : 0;
-    mfs_session_doubt(meta, rc);
+    mfs_session_note_outcome(meta, rc);
     for (size_t i = 0; i < n; i++)
         b->call[i].cmd = cmds[i];
     mfs_cmds_fini(cmds + n, more);

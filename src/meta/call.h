@@ -67,7 +67,7 @@ struct mfs_time_arg mfs_now_arg(void);
 void mfs_part_arg(uint32_t part, char out[2]);
 
 /* A call failed with this: it may have happened nevertheless. */
-static inline bool mfs_is_doubtful(int rc)
+static inline bool mfs_outcome_is_unknown(int rc)
 {
     return rc == -EIO || rc == -ETIMEDOUT;
 }

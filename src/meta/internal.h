@@ -25,7 +25,7 @@ struct mfs_opens;
 struct mfs_notices;
 struct mfs_unregistered;
 struct mfs_debts;
-struct mfs_doubts;
+struct mfs_outcomes;
 
 /* When something counts as left behind. Tests shorten them. */
 struct mfs_meta_limits {
@@ -73,7 +73,7 @@ struct mfs_meta {
     struct mfs_notices *notices;
     struct mfs_unregistered *unregistered;
     struct mfs_debts *debts;
-    struct mfs_doubts *doubts;
+    struct mfs_outcomes *outcomes;
     struct mfs_ticker session_ticker, touch_ticker, parents_ticker, closes_ticker, chores_ticker;
     struct mfs_hint hints[MFS_HINTS];
     pthread_mutex_t space_mutex;

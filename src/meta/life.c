@@ -3,7 +3,7 @@
 #include "meta/cache/contents.h"
 #include "meta/coherence/notices.h"
 #include "meta/deferred/deferred.h"
-#include "meta/deferred/doubt.h"
+#include "meta/deferred/unknown_outcomes.h"
 #include "meta/session/session.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static void free_meta(struct mfs_meta *meta)
     mfs_parents_destroy(meta->parents);
     mfs_opens_destroy(meta->opens);
     mfs_debts_destroy(meta->debts);
-    mfs_doubts_destroy(meta->doubts);
+    mfs_outcomes_destroy(meta->outcomes);
     pthread_mutex_destroy(&meta->space_mutex);
     free(meta);
 }
@@ -99,9 +99,9 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     meta->parents = mfs_parents_create();
     meta->opens = mfs_opens_create();
     meta->debts = mfs_debts_create();
-    meta->doubts = mfs_doubts_create();
+    meta->outcomes = mfs_outcomes_create();
     if (!meta->dirs || !meta->files || !meta->contents || !meta->shards || !meta->parents ||
-        !meta->opens || !meta->debts || !meta->doubts)
+        !meta->opens || !meta->debts || !meta->outcomes)
         goto fail;
     rc = mfs_session_start(meta);
     if (rc)

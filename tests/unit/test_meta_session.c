@@ -351,7 +351,7 @@ static void test_search_asked_for(void **state)
     (void)state;
     mfs_store_set_fault(a.store, hang_elsewhere, a.meta);
     for (int i = 0; i < 20; i++) {
-        mfs_session_doubt(a.meta, -ETIMEDOUT);
+        mfs_session_note_outcome(a.meta, -ETIMEDOUT);
         mfs_clock_sleep(100 * MFS_MSEC);
         assert_int_equal(mfs_meta_session(a.meta), sid);
     }
@@ -409,7 +409,7 @@ static void test_memory_full(void **state)
     assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
     assert_int_equal(mfs_meta_rename(b.meta, ROOT, "f", d, "g", 0), 0);
     assert_int_equal(mfs_meta_rename(b.meta, d, "g", ROOT, "f", 0), 0);
-    mfs_session_doubt(a.meta, -EIO);
+    mfs_session_note_outcome(a.meta, -EIO);
     mfs_clock_sleep(600 * MFS_MSEC); /* longer than the session would live */
     assert_int_equal(mfs_meta_session(a.meta), sid);
     assert_int_equal(count_dead(), 1);

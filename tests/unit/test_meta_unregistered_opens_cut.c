@@ -43,14 +43,14 @@ static atomic_bool shut;  /* or not done; */
 static atomic_bool dumb;  /* and tells others nothing */
 static atomic_uint tries; /* to register something */
 
-static atomic_uint doubted; /* how often anything may have changed of that inode */
+static atomic_uint maybe_changed; /* how often anything may have changed of that inode */
 static _Atomic uint64_t watched;
 
 static void changed(void *arg, uint64_t ino, uint64_t version, void (*done)(void *), void *done_arg)
 {
     (void)arg, (void)version;
     if (ino && ino == atomic_load(&watched))
-        atomic_fetch_add(&doubted, 1);
+        atomic_fetch_add(&maybe_changed, 1);
     if (done)
         done(done_arg);
 }
@@ -370,10 +370,11 @@ static void test_next_session(void **state)
     atomic_store(&watched, ino);
     atomic_store(&shut, true);
     next_session();
-    atomic_store(&doubted, 0);
+    atomic_store(&maybe_changed, 0);
     heal();
     wait_registered(ino);
-    while (!atomic_load(&doubted) || mfs_opens_registration(b.meta, ino) != MFS_OPENS_REGISTERED) {
+    while (!atomic_load(&maybe_changed) ||
+           mfs_opens_registration(b.meta, ino) != MFS_OPENS_REGISTERED) {
         assert_true(mfs_clock_mono() < until);
         mfs_clock_sleep(10 * MFS_MSEC);
     }

@@ -1,6 +1,6 @@
 /* Housekeeping: what clients that died, or did not wait, have left. Every client does a little of
  * it every few seconds; a partition lets only one of them look at a time. */
-#include "meta/deferred/doubt.h"
+#include "meta/deferred/unknown_outcomes.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -171,7 +171,7 @@ void mfs_chores_tick(void *arg)
 {
     struct mfs_meta *meta = arg;
 
-    mfs_doubts_retry(meta);
+    mfs_outcomes_retry(meta);
     for (uint32_t part = 0; part < meta->nparts; part++)
         look_at(meta, part);
 }

@@ -93,7 +93,7 @@ static int tell(struct mfs_meta *meta, uint64_t session, struct mfs_later *list,
         done += fill_group(&g[groups], list + done, n - done);
         cmds[groups] = group_cmd(meta, &g[groups], &sid, part);
     }
-    rc = mfs_session_doubt(meta, mfs_store_exec(meta->store, cmds, groups));
+    rc = mfs_session_note_outcome(meta, mfs_store_exec(meta->store, cmds, groups));
     for (size_t i = 0; i < groups; i++)
         take_freed(meta, cmds[i].reply);
     mfs_cmds_fini(cmds, groups);

@@ -1,6 +1,6 @@
 /* O_APPEND: the end of the file is taken at its home, in one step for all clients. */
 #include "meta/coherence/notices.h"
-#include "meta/deferred/doubt.h"
+#include "meta/deferred/unknown_outcomes.h"
 
 #include <errno.h>
 #include <string.h>
@@ -75,8 +75,8 @@ static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg 
         mfs_notices_send(meta, ino, attr->version, others);
 out:
     mfs_call_fini(&c);
-    mfs_doubt_place(meta, ino, mfs_get_be64(sid.b), *number, rc);
-    mfs_doubt_content(meta, ino, rc);
+    mfs_outcomes_place(meta, ino, mfs_get_be64(sid.b), *number, rc);
+    mfs_outcomes_content(meta, ino, rc);
     return rc;
 }
 
@@ -184,7 +184,7 @@ int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bo
     remember(meta, attr);
 out:
     mfs_call_fini(&c);
-    mfs_doubt_place(meta, ino, mfs_get_be64(sid.b), number, rc);
-    mfs_doubt_content(meta, ino, rc);
+    mfs_outcomes_place(meta, ino, mfs_get_be64(sid.b), number, rc);
+    mfs_outcomes_content(meta, ino, rc);
     return rc;
 }

@@ -1,5 +1,5 @@
 /* New names for new inodes. */
-#include "meta/deferred/doubt.h"
+#include "meta/deferred/unknown_outcomes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -339,7 +339,7 @@ static int run_creation(struct creation *b)
     do {
         rc = creation_attempt(b);
     } while (rc == -EAGAIN || (rc == -ENOSPC && mfs_room_wait(b->meta, &b->room)));
-    mfs_doubt_added(b->meta, b->parent, b->part, rc);
+    mfs_outcomes_added(b->meta, b->parent, b->part, rc);
     if (rc == 1 && !S_ISDIR(b->new->mode))
         mfs_parents_touch(b->meta, b->parent, b->now);
     free(b->record);

@@ -1,6 +1,6 @@
 /* Attributes of inodes. */
 #include "meta/coherence/notices.h"
-#include "meta/deferred/doubt.h"
+#include "meta/deferred/unknown_outcomes.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -159,9 +159,9 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
     mfs_call_fini(&c);
     if (!rc && S_ISDIR(attr->mode))
         mfs_leases_changed(meta, ino);
-    mfs_doubt_attributes(meta, ino, rc);
-    if (grants && mfs_is_doubtful(rc)) {
-        mfs_doubt_content(meta, ino, rc);
+    mfs_outcomes_attributes(meta, ino, rc);
+    if (grants && mfs_outcome_is_unknown(rc)) {
+        mfs_outcomes_content(meta, ino, rc);
         mfs_meta_settle(meta, ino);
     }
     return rc;

@@ -1,6 +1,6 @@
 /* Hard links. The inode counts the new name before it exists, so that no name is ever uncounted. */
 #include "meta/coherence/notices.h"
-#include "meta/deferred/doubt.h"
+#include "meta/deferred/unknown_outcomes.h"
 
 #include <errno.h>
 #include <string.h>
@@ -198,10 +198,10 @@ int mfs_meta_link(struct mfs_meta *meta, uint64_t ino, uint64_t parent, const ch
         rc = attempt(&l, &counted);
     } while (rc == -EAGAIN || (rc == -ENOSPC && mfs_room_wait(meta, &l.room)));
     /* Whether the name was added is not known after a lost answer: housekeeping will learn it. */
-    if (rc && counted && !mfs_is_doubtful(rc))
+    if (rc && counted && !mfs_outcome_is_unknown(rc))
         take_back(&l);
-    mfs_doubt_attributes(meta, ino, rc);
-    mfs_doubt_added(meta, parent, l.part, rc);
+    mfs_outcomes_attributes(meta, ino, rc);
+    mfs_outcomes_added(meta, parent, l.part, rc);
     if (!rc)
         mfs_parents_touch(meta, parent, now);
     return rc;

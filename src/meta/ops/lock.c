@@ -1,7 +1,7 @@
 /* Locks, kept at the inode's home. A lock of a session that is dead is in nobody's way: it is
  * dropped when somebody meets it. So a client takes one only while it knows that its session lives.
  */
-#include "meta/deferred/doubt.h"
+#include "meta/deferred/unknown_outcomes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -140,7 +140,7 @@ static int lock_it(struct mfs_meta *meta, uint64_t ino, char kind, const struct 
     struct mfs_lock_holder unused;
     int rc = 1;
 
-    mfs_doubt_unlocked_not(meta, ino, kind == 'F', lock->owner);
+    mfs_outcomes_unlock_cancel(meta, ino, kind == 'F', lock->owner);
     mfs_opens_locked(meta, ino);
     for (unsigned i = 0; i < DEAD_MAX && rc == 1; i++) {
         rc = mfs_session_prove(meta);
@@ -159,7 +159,7 @@ static int unlock_it(struct mfs_meta *meta, uint64_t ino, char kind, const struc
     int rc = set_once(meta, ino, kind, lock, attr, &unused);
 
     if (lock->start == 0 && lock->end == INT64_MAX)
-        mfs_doubt_unlocked(meta, ino, kind == 'F', session, lock->owner, rc);
+        mfs_outcomes_unlock(meta, ino, kind == 'F', session, lock->owner, rc);
     return rc;
 }
 

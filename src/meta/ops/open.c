@@ -1,7 +1,7 @@
 /* Open files: who has them, and what is written to them becoming known. */
 #include "meta/cache/contents.h"
 #include "meta/coherence/notices.h"
-#include "meta/deferred/doubt.h"
+#include "meta/deferred/unknown_outcomes.h"
 #include "meta/session/unregistered_opens.h"
 
 #include <errno.h>
@@ -102,8 +102,8 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const struct mfs_cut *cut
         mfs_notices_send(meta, ino, attr->version, mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 1)));
 out:
     mfs_call_fini(&c);
-    if (cut && mfs_is_doubtful(rc)) {
-        mfs_doubt_content(meta, ino, rc);
+    if (cut && mfs_outcome_is_unknown(rc)) {
+        mfs_outcomes_content(meta, ino, rc);
         mfs_meta_settle(meta, ino);
     }
     return rc;
@@ -233,7 +233,7 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
     if (!rc && old_version)
         *old_version = attr->version - 1;
     mfs_cmds_fini(&cmd, 1);
-    mfs_doubt_content(meta, ino, rc);
+    mfs_outcomes_content(meta, ino, rc);
 out:
     free(a.v);
     free(a.num);
@@ -326,8 +326,8 @@ int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64
     } while (rc == -EAGAIN);
     if (!rc && old_version)
         *old_version = attr->version - 1;
-    if (mfs_is_doubtful(rc)) {
-        mfs_doubt_content(meta, ino, rc);
+    if (mfs_outcome_is_unknown(rc)) {
+        mfs_outcomes_content(meta, ino, rc);
         mfs_meta_settle(meta, ino);
     }
     return rc;

@@ -12,7 +12,7 @@
 #include "meta/cache/cache.h"
 #include "meta/call.h"
 #include "meta/coherence/leases.h"
-#include "meta/deferred/doubt.h"
+#include "meta/deferred/unknown_outcomes.h"
 #include "meta/ops/ops.h"
 #include "meta/session/session.h"
 #include "meta/session/unregistered_opens.h"
@@ -285,7 +285,7 @@ static int attempt(struct mfs_rename *r)
                               mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 6)));
         mfs_rename_conclude(r, said);
     } else {
-        if (across && !mfs_is_doubtful(rc))
+        if (across && !mfs_outcome_is_unknown(rc))
             mfs_intent_undo(r->meta, r->from.dir, r->from.name, r->txn);
         if (rc > 0) {
             rc = overcome(r, rc, &c);
@@ -317,8 +317,8 @@ static int run(struct mfs_rename *r)
             rc = rc ? rc : -EAGAIN;
         }
     } while (rc == -EAGAIN || (rc == -ENOSPC && r->whites && mfs_room_wait(r->meta, &room)));
-    if (mfs_is_doubtful(rc))
-        mfs_doubt_rename(r); /* what is held stays, for whoever meets it */
+    if (mfs_outcome_is_unknown(rc))
+        mfs_outcomes_rename(r); /* what is held stays, for whoever meets it */
     else
         release(r);
     mfs_seal_done(&r->sealed);

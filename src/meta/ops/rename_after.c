@@ -6,7 +6,7 @@
 #include "meta/call.h"
 #include "meta/coherence/leases.h"
 #include "meta/deferred/deferred.h"
-#include "meta/deferred/doubt.h"
+#include "meta/deferred/unknown_outcomes.h"
 #include "meta/ops/ops.h"
 #include "meta/session/unregistered_opens.h"
 #include "meta/txn/txn.h"
@@ -117,7 +117,7 @@ static void take_holders(struct mfs_rename *r, struct after *a, int i, const str
     }
     mfs_meta_freed(r->meta, p->entry.ino, said);
     if (c) /* they have it open, perhaps, which nobody else knows: not to be freed */
-        mfs_doubt_attributes(r->meta, p->entry.ino, -EIO);
+        mfs_outcomes_attributes(r->meta, p->entry.ino, -EIO);
 }
 
 static bool replaces_file(const struct mfs_rename *r)

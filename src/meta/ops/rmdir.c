@@ -1,6 +1,6 @@
 /* rmdir: the directory is sealed, empty, everywhere; then the name goes (the moment that counts),
  * then the inode. docs/design/metadata.md has the states between. */
-#include "meta/deferred/doubt.h"
+#include "meta/deferred/unknown_outcomes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -221,7 +221,7 @@ static int attempt(struct removal *r)
     if (rc) {
         /* After a lost answer nobody knows whether the name is gone; who meets the seal finds out.
          */
-        if (!mfs_is_doubtful(rc))
+        if (!mfs_outcome_is_unknown(rc))
             mfs_seal_undo(r->meta, &r->sealed);
     } else {
         finish(r, &todo);

@@ -1,6 +1,6 @@
 /* Names of files going away. The name goes first, then the inode's count of names: a crash between
  * them leaks the inode, it never leaves a name without one. */
-#include "meta/deferred/doubt.h"
+#include "meta/deferred/unknown_outcomes.h"
 
 #include <errno.h>
 #include <string.h>
@@ -222,7 +222,7 @@ int mfs_meta_unlink(struct mfs_meta *meta, uint64_t parent, const char *name)
         } while (rc == -EAGAIN);
     }
     mfs_unregistered_removed(meta->unregistered);
-    mfs_doubt_removed(meta, parent, name, rc);
+    mfs_outcomes_removed(meta, parent, name, rc);
     if (!rc) {
         mfs_shards_removed(meta->shards, parent, r.part, name, asked);
         mfs_parents_touch(meta, parent, now);

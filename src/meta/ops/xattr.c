@@ -1,5 +1,5 @@
 /* Extended attributes and what an access ACL means for the mode. */
-#include "meta/deferred/doubt.h"
+#include "meta/deferred/unknown_outcomes.h"
 #include "meta/internal.h"
 
 #include <errno.h>
@@ -112,7 +112,7 @@ static int changed(struct mfs_meta *meta, uint64_t ino, const struct mfs_call *s
         rc = mfs_leases_file_changed_at_home(meta, ino, NULL);
     else if (grants)
         rc = granted(meta, ino);
-    mfs_doubt_attributes(meta, ino, rc);
+    mfs_outcomes_attributes(meta, ino, rc);
     return grants ? rc : 0;
 }
 

@@ -10,9 +10,9 @@
 
 #define PROVE_WAIT (2 * MFS_SEC)
 
-int mfs_session_doubt(struct mfs_meta *meta, int rc)
+int mfs_session_note_outcome(struct mfs_meta *meta, int rc)
 {
-    if (mfs_is_doubtful(rc))
+    if (mfs_outcome_is_unknown(rc))
         meta->unsure = true;
     return rc;
 }

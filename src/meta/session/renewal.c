@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "meta/call.h"
 #include "meta/coherence/leases.h"
-#include "meta/deferred/doubt.h"
+#include "meta/deferred/unknown_outcomes.h"
 #include "meta/session/key.h"
 #include "meta/session/opens.h"
 #include "meta/session/session.h"
@@ -206,7 +206,7 @@ void mfs_session_tick(void *arg)
         listen_anew(meta);
     if (rc > 0 && atomic_exchange(&meta->unsure, false)) {
         meta->was_unsure = true;
-        ask_for_search(meta); /* if that is doubtful, too, once more */
+        ask_for_search(meta); /* if the outcome of that is unknown, too, once more */
     }
 }
 

@@ -51,9 +51,9 @@ void mfs_session_disown(struct mfs_meta *meta, uint64_t ino, uint64_t sid);
 int mfs_session_start(struct mfs_meta *meta);
 void mfs_session_end(struct mfs_meta *meta);
 void mfs_session_tick(void *meta);
-/* What was asked of a partition ended so; if nobody knows whether it was done, something may be
+/* What was asked of a partition ended so; if it is unknown whether it was done, something may be
  * left of it. Returns rc. */
-int mfs_session_doubt(struct mfs_meta *meta, int rc);
+int mfs_session_note_outcome(struct mfs_meta *meta, int rc);
 /* Is the session alive, and for a quarter of its time to come? Any thread, does not block. */
 bool mfs_session_sure(const struct mfs_meta *meta);
 /* … and is it told of what others change? */

@@ -1,6 +1,6 @@
 /* Names in transition: an entry that carries an intent is the source of a rename whose target is in
  * another partition. That partition knows whether the rename has happened. */
-#include "meta/deferred/doubt.h"
+#include "meta/deferred/unknown_outcomes.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -132,10 +132,10 @@ static void tell(struct mfs_meta *meta, uint64_t dir, const char *name, const st
     uint32_t part = mfs_placement_entry(dir, name, strlen(name), meta->nparts);
     struct mfs_entry other;
 
-    mfs_doubt_attributes(meta, e->ino, mfs_doubt_tell(meta, e->ino, e->type, part));
+    mfs_outcomes_attributes(meta, e->ino, mfs_outcomes_notify(meta, e->ino, e->type, part));
     if (o->becomes.n && !mfs_entry_decode(o->becomes.p, o->becomes.n, &other))
-        mfs_doubt_attributes(meta, other.ino,
-                             mfs_doubt_tell(meta, other.ino, other.type, e->decider));
+        mfs_outcomes_attributes(meta, other.ino,
+                                mfs_outcomes_notify(meta, other.ino, other.type, e->decider));
 }
 
 /* A committed rename of a file is done when its source entry has followed; what a directory's
@@ -264,9 +264,9 @@ int mfs_txn_end(struct mfs_meta *meta, const char *txn, uint32_t decider)
         if (!rc)
             rc = mfs_todo_run(meta, &todo, txn, o.becomes, decider, NULL);
         if (!rc && todo.moved)
-            mfs_doubt_tell(meta, todo.moved, S_IFDIR, todo.src_part);
+            mfs_outcomes_notify(meta, todo.moved, S_IFDIR, todo.src_part);
         if (!rc && todo.other)
-            mfs_doubt_tell(meta, todo.other, S_IFDIR, decider);
+            mfs_outcomes_notify(meta, todo.other, S_IFDIR, decider);
     }
     if (!rc)
         rc = o.committed;

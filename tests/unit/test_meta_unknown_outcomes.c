@@ -1,6 +1,7 @@
-/* Single changes of which the answer was lost (renames: test_meta_doubt.c): who has the file open,
- * or knows it or its names under leases, shows it as it is as soon as the call has failed. */
-#include "doubts_test.h"
+/* Single changes of which the answer was lost (renames: test_meta_unknown_rename.c): who has the
+ * file open, or knows it or its names under leases, shows it as it is as soon as the call has
+ * failed. */
+#include "unknown_outcomes_test.h"
 
 #include "meta/deferred/deferred.h"
 

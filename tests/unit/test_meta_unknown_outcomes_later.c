@@ -1,6 +1,6 @@
 /* What a client may still have after an answer was lost, although it has no use for it: the place
  * behind a file's end, a lock, an open file. It gives them back, so that nobody waits for them. */
-#include "doubts_test.h"
+#include "unknown_outcomes_test.h"
 
 #include <fcntl.h>
 

@@ -1,7 +1,7 @@
 /* What the tests of lost answers share: client a changes something and does not hear of it, client
  * b knows what was before. */
-#ifndef MFS_TESTS_DOUBTS_TEST_H
-#define MFS_TESTS_DOUBTS_TEST_H
+#ifndef MFS_TESTS_UNKNOWN_OUTCOMES_TEST_H
+#define MFS_TESTS_UNKNOWN_OUTCOMES_TEST_H
 
 #include <errno.h>
 #include <setjmp.h>

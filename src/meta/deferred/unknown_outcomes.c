@@ -1,7 +1,9 @@
-/* Single changes whose answer was lost, and the list of those that nobody could be told of, or that
- * could not be given back, yet, as their partition did not answer either: it may have hung, with
- * the change before it. */
-#include "meta/deferred/doubt.h"
+/* Single changes whose answer was lost. Each is followed up at once: the holders are notified, or
+ * what may have been taken is given back. If the partition does not answer that, either (it may
+ * have hung, with the change before it), the change is put into a list, and mfs_outcomes_retry does
+ * it later, one at a time: `now` while that is under way, and back at the end of the list if it
+ * fails again. The list has each change once. */
+#include "meta/deferred/unknown_outcomes.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,45 +18,45 @@
 #include "meta/coherence/notices.h"
 #include "meta/ops/ops.h"
 
-#define MOST 1024 /* kept to be told of later; far more than can be under way at one time */
+#define MOST 1024 /* in the list; far more than can be under way at one time */
 
 enum what { CONTENT, ATTRIBUTES, KEEPER, PLACE, FCNTL, FLOCK };
 
-struct doubtful {
+struct unknown {
     enum what what;
     uint64_t ino;
     uint64_t session, number; /* of the append that has the place; number: owner, partition */
 };
 
-struct mfs_doubts {
+struct mfs_outcomes {
     pthread_mutex_t mutex; /* guards what follows; a leaf */
-    struct doubtful list[MOST];
+    struct unknown list[MOST];
     size_t n;
     bool busy; /* with `now`, which is not in the list */
-    struct doubtful now;
+    struct unknown now;
 };
 
-struct mfs_doubts *mfs_doubts_create(void)
+struct mfs_outcomes *mfs_outcomes_create(void)
 {
-    struct mfs_doubts *d = calloc(1, sizeof *d);
+    struct mfs_outcomes *d = calloc(1, sizeof *d);
 
     if (d)
         pthread_mutex_init(&d->mutex, NULL);
     return d;
 }
 
-void mfs_doubts_destroy(struct mfs_doubts *d)
+void mfs_outcomes_destroy(struct mfs_outcomes *d)
 {
     if (d)
         pthread_mutex_destroy(&d->mutex);
     free(d);
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- following up ---------------------------------------------------------------------------- */
 
-/* Whether it was changed or not: with the version that it has now, nobody forgets what is true. The
- * holders are read after that, as after a change. */
-static int tell_content(struct mfs_meta *meta, uint64_t ino)
+/* Whether it was changed or not: with the version that it has now, no client forgets what is true.
+ * The holders are read after that, as after a change. */
+static int notify_content(struct mfs_meta *meta, uint64_t ino)
 {
     struct mfs_attr attr;
     struct mfs_call c;
@@ -69,7 +71,7 @@ static int tell_content(struct mfs_meta *meta, uint64_t ino)
     return rc;
 }
 
-static int tell_attributes(struct mfs_meta *meta, uint64_t ino)
+static int notify_attributes(struct mfs_meta *meta, uint64_t ino)
 {
     struct mfs_attr attr;
     int rc = mfs_meta_getattr(meta, ino, &attr);
@@ -85,7 +87,7 @@ static int tell_attributes(struct mfs_meta *meta, uint64_t ino)
     return rc;
 }
 
-static int tell_keeper(struct mfs_meta *meta, uint64_t dir, uint32_t part)
+static int notify_keeper(struct mfs_meta *meta, uint64_t dir, uint32_t part)
 {
     char key[MFS_KEY_INO_LEN];
     struct mfs_bytes keeper;
@@ -104,8 +106,8 @@ static int tell_keeper(struct mfs_meta *meta, uint64_t dir, uint32_t part)
     return rc;
 }
 
-/* As an appender who has stored nothing, if the place is his. */
-static int give_place_back(struct mfs_meta *meta, const struct doubtful *what)
+/* As an appender that has stored nothing, if it has the place. */
+static int give_place_back(struct mfs_meta *meta, const struct unknown *what)
 {
     struct mfs_ino_arg key = mfs_ino_arg(what->ino), sid = mfs_ino_arg(what->session);
     struct mfs_ino_arg num = mfs_ino_arg(what->number);
@@ -127,7 +129,7 @@ static int give_place_back(struct mfs_meta *meta, const struct doubtful *what)
     return rc;
 }
 
-static int give_locks_back(struct mfs_meta *meta, const struct doubtful *what)
+static int give_locks_back(struct mfs_meta *meta, const struct unknown *what)
 {
     const struct mfs_lock all = {
         .type = F_UNLCK, .start = 0, .end = INT64_MAX, .owner = what->number};
@@ -137,15 +139,15 @@ static int give_locks_back(struct mfs_meta *meta, const struct doubtful *what)
     return mfs_lock_give_back(meta, what->ino, what->what == FLOCK, &all);
 }
 
-static int tell(struct mfs_meta *meta, const struct doubtful *what)
+static int follow_up(struct mfs_meta *meta, const struct unknown *what)
 {
     switch (what->what) {
     case CONTENT:
-        return tell_content(meta, what->ino);
+        return notify_content(meta, what->ino);
     case ATTRIBUTES:
-        return tell_attributes(meta, what->ino);
+        return notify_attributes(meta, what->ino);
     case KEEPER:
-        return tell_keeper(meta, what->ino, (uint32_t)what->number);
+        return notify_keeper(meta, what->ino, (uint32_t)what->number);
     case PLACE:
         return give_place_back(meta, what);
     default:
@@ -155,13 +157,13 @@ static int tell(struct mfs_meta *meta, const struct doubtful *what)
 
 /* ---- later ----------------------------------------------------------------------------------- */
 
-static bool is_same(const struct doubtful *a, const struct doubtful *b)
+static bool is_same(const struct unknown *a, const struct unknown *b)
 {
     return a->what == b->what && a->ino == b->ino && a->session == b->session &&
            a->number == b->number;
 }
 
-static void keep(struct mfs_doubts *d, struct doubtful what)
+static void retry_later(struct mfs_outcomes *d, struct unknown what)
 {
     bool full, known = false;
 
@@ -179,7 +181,7 @@ static void keep(struct mfs_doubts *d, struct doubtful what)
 }
 
 /* The first is `now`; false: there is none, or another thread is at it. */
-static bool begin_one(struct mfs_doubts *d)
+static bool begin_one(struct mfs_outcomes *d)
 {
     bool begun;
 
@@ -194,16 +196,16 @@ static bool begin_one(struct mfs_doubts *d)
     return begun;
 }
 
-static void end_one(struct mfs_doubts *d)
+static void end_one(struct mfs_outcomes *d)
 {
     pthread_mutex_lock(&d->mutex);
     d->busy = false;
     pthread_mutex_unlock(&d->mutex);
 }
 
-void mfs_doubts_retry(struct mfs_meta *meta)
+void mfs_outcomes_retry(struct mfs_meta *meta)
 {
-    struct mfs_doubts *d = meta->doubts;
+    struct mfs_outcomes *d = meta->outcomes;
     size_t n;
 
     pthread_mutex_lock(&d->mutex);
@@ -212,8 +214,8 @@ void mfs_doubts_retry(struct mfs_meta *meta)
     /* One that does not answer is asked again at once for nothing else, as a rule (store/pool.c).
      */
     while (n-- > 0 && begin_one(d)) {
-        if (mfs_is_doubtful(tell(meta, &d->now)))
-            keep(d, d->now);
+        if (mfs_outcome_is_unknown(follow_up(meta, &d->now)))
+            retry_later(d, d->now);
         else
             mfs_meta_settle(meta, d->now.ino);
         end_one(d);
@@ -222,44 +224,45 @@ void mfs_doubts_retry(struct mfs_meta *meta)
 
 /* ---- the changes ----------------------------------------------------------------------------- */
 
-static void tell_or_keep(struct mfs_meta *meta, struct doubtful what)
+static void follow_up_or_retry(struct mfs_meta *meta, struct unknown what)
 {
-    if (mfs_is_doubtful(tell(meta, &what)))
-        keep(meta->doubts, what);
+    if (mfs_outcome_is_unknown(follow_up(meta, &what)))
+        retry_later(meta->outcomes, what);
 }
 
-void mfs_doubt_content(struct mfs_meta *meta, uint64_t ino, int rc)
+void mfs_outcomes_content(struct mfs_meta *meta, uint64_t ino, int rc)
 {
-    if (!mfs_is_doubtful(rc))
+    if (!mfs_outcome_is_unknown(rc))
         return;
     mfs_filecache_revoke(meta->files, ino);
     if (meta->opts.changed)
         meta->opts.changed(meta->opts.arg, ino, 0, NULL, NULL);
-    tell_or_keep(meta, (struct doubtful){.what = CONTENT, .ino = ino});
+    follow_up_or_retry(meta, (struct unknown){.what = CONTENT, .ino = ino});
 }
 
-void mfs_doubt_place(struct mfs_meta *meta, uint64_t ino, uint64_t session, uint64_t number, int rc)
+void mfs_outcomes_place(struct mfs_meta *meta, uint64_t ino, uint64_t session, uint64_t number,
+                        int rc)
 {
-    if (mfs_is_doubtful(rc) && number)
-        tell_or_keep(meta, (struct doubtful){PLACE, ino, session, number});
+    if (mfs_outcome_is_unknown(rc) && number)
+        follow_up_or_retry(meta, (struct unknown){PLACE, ino, session, number});
 }
 
-void mfs_doubt_unlocked(struct mfs_meta *meta, uint64_t ino, bool flock, uint64_t session,
-                        uint64_t owner, int rc)
+void mfs_outcomes_unlock(struct mfs_meta *meta, uint64_t ino, bool flock, uint64_t session,
+                         uint64_t owner, int rc)
 {
-    if (mfs_is_doubtful(rc))
-        tell_or_keep(meta, (struct doubtful){flock ? FLOCK : FCNTL, ino, session, owner});
+    if (mfs_outcome_is_unknown(rc))
+        follow_up_or_retry(meta, (struct unknown){flock ? FLOCK : FCNTL, ino, session, owner});
 }
 
-static bool is_locks_of(const struct doubtful *what, uint64_t ino, bool flock, uint64_t owner)
+static bool is_locks_of(const struct unknown *what, uint64_t ino, bool flock, uint64_t owner)
 {
     return what->what == (flock ? FLOCK : FCNTL) && what->ino == ino && what->number == owner;
 }
 
-void mfs_doubt_unlocked_not(struct mfs_meta *meta, uint64_t ino, bool flock, uint64_t owner)
+void mfs_outcomes_unlock_cancel(struct mfs_meta *meta, uint64_t ino, bool flock, uint64_t owner)
 {
-    struct mfs_doubts *d = meta->doubts;
-    size_t kept = 0;
+    struct mfs_outcomes *d = meta->outcomes;
+    size_t left = 0;
 
     pthread_mutex_lock(&d->mutex);
     while (d->busy && is_locks_of(&d->now, ino, flock, owner)) {
@@ -269,32 +272,32 @@ void mfs_doubt_unlocked_not(struct mfs_meta *meta, uint64_t ino, bool flock, uin
     }
     for (size_t i = 0; i < d->n; i++)
         if (!is_locks_of(&d->list[i], ino, flock, owner))
-            d->list[kept++] = d->list[i];
-    d->n = kept;
+            d->list[left++] = d->list[i];
+    d->n = left;
     pthread_mutex_unlock(&d->mutex);
 }
 
-void mfs_doubt_attributes(struct mfs_meta *meta, uint64_t ino, int rc)
+void mfs_outcomes_attributes(struct mfs_meta *meta, uint64_t ino, int rc)
 {
-    if (!mfs_is_doubtful(rc))
+    if (!mfs_outcome_is_unknown(rc))
         return;
     mfs_filecache_revoke(meta->files, ino);
     mfs_dircache_revoke(meta->dirs, ino);
-    tell_or_keep(meta, (struct doubtful){.what = ATTRIBUTES, .ino = ino});
+    follow_up_or_retry(meta, (struct unknown){.what = ATTRIBUTES, .ino = ino});
 }
 
-void mfs_doubt_added(struct mfs_meta *meta, uint64_t dir, uint32_t part, int rc)
+void mfs_outcomes_added(struct mfs_meta *meta, uint64_t dir, uint32_t part, int rc)
 {
-    if (mfs_is_doubtful(rc))
-        tell_or_keep(meta, (struct doubtful){.what = KEEPER, .ino = dir, .number = part});
+    if (mfs_outcome_is_unknown(rc))
+        follow_up_or_retry(meta, (struct unknown){.what = KEEPER, .ino = dir, .number = part});
 }
 
-void mfs_doubt_removed(struct mfs_meta *meta, uint64_t dir, const char *name, int rc)
+void mfs_outcomes_removed(struct mfs_meta *meta, uint64_t dir, const char *name, int rc)
 {
     struct mfs_attr attr;
 
-    if (!mfs_is_doubtful(rc) || !mfs_filecache_name(meta->files, dir, name, &attr))
+    if (!mfs_outcome_is_unknown(rc) || !mfs_filecache_name(meta->files, dir, name, &attr))
         return;
     mfs_filecache_forget(meta->files, dir, name, 0);
-    tell_or_keep(meta, (struct doubtful){.what = ATTRIBUTES, .ino = attr.ino});
+    follow_up_or_retry(meta, (struct unknown){.what = ATTRIBUTES, .ino = attr.ino});
 }
