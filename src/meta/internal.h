@@ -24,7 +24,7 @@ struct mfs_parents;
 struct mfs_opens;
 struct mfs_notices;
 struct mfs_unregistered;
-struct mfs_debts;
+struct mfs_link_counts;
 struct mfs_outcomes;
 
 /* When something counts as left behind. Tests shorten them. */
@@ -72,7 +72,7 @@ struct mfs_meta {
     struct mfs_opens *opens;
     struct mfs_notices *notices;
     struct mfs_unregistered *unregistered;
-    struct mfs_debts *debts;
+    struct mfs_link_counts *link_counts;
     struct mfs_outcomes *outcomes;
     struct mfs_ticker session_ticker, touch_ticker, parents_ticker, closes_ticker, chores_ticker;
     struct mfs_hint hints[MFS_HINTS];

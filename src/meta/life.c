@@ -25,7 +25,7 @@ static void free_meta(struct mfs_meta *meta)
     mfs_shards_destroy(meta->shards);
     mfs_parents_destroy(meta->parents);
     mfs_opens_destroy(meta->opens);
-    mfs_debts_destroy(meta->debts);
+    mfs_link_counts_destroy(meta->link_counts);
     mfs_outcomes_destroy(meta->outcomes);
     pthread_mutex_destroy(&meta->space_mutex);
     free(meta);
@@ -36,7 +36,7 @@ static void flush_later(void *arg)
     struct mfs_meta *meta = arg;
 
     mfs_closes_flush(meta);
-    mfs_debts_flush(meta);
+    mfs_link_counts_flush(meta);
 }
 
 static int start_threads(struct mfs_meta *meta)
@@ -98,10 +98,10 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     meta->shards = mfs_shards_create(meta->opts.names);
     meta->parents = mfs_parents_create();
     meta->opens = mfs_opens_create();
-    meta->debts = mfs_debts_create();
+    meta->link_counts = mfs_link_counts_create();
     meta->outcomes = mfs_outcomes_create();
     if (!meta->dirs || !meta->files || !meta->contents || !meta->shards || !meta->parents ||
-        !meta->opens || !meta->debts || !meta->outcomes)
+        !meta->opens || !meta->link_counts || !meta->outcomes)
         goto fail;
     rc = mfs_session_start(meta);
     if (rc)

@@ -155,7 +155,7 @@ static int digest(struct mfs_admin *admin, char out[DIGEST_MAX])
 }
 
 /* What the partition's commands do depends on nothing but their arguments and its keys, but for
- * since when something is owed, in #intents, or held, in #moving: that is by the process' own
+ * since when a transaction is noted, in #intents, or held, in #moving: that is by the process' own
  * clock.
  */
 static int compare(struct mfs_admin *from, struct mfs_admin *to)

@@ -130,7 +130,7 @@ static void test_round_trips(void **state)
     assert_trips(&a, 4, mfs_meta_rename(a.meta, dir.ino, other, dir.ino, name, 0)); /* new shard */
     assert_trips(&a, 3, mfs_meta_rename(a.meta, dir.ino, name, dir.ino, other, 0));
     mfs_closes_flush(a.meta); /* what the renames left behind would be told in between */
-    mfs_debts_flush(a.meta);
+    mfs_link_counts_flush(a.meta);
     assert_trips(&a, 1, mfs_meta_unlink(a.meta, dir.ino, other));
     assert_trips(&a, 5, mfs_meta_rmdir(a.meta, ROOT, "d"));
     assert_int_equal(

@@ -15,7 +15,7 @@
 #include "meta/deferred/deferred.h"
 #include "meta/txn/txn.h"
 
-/* Longer than housekeeping trusts outcomes for (debts.c). */
+/* Longer than housekeeping trusts outcomes for (link_counts.c). */
 #define LONG (20 * INT64_C(3600)) /* s */
 
 /* What others do just before a sends a command; once. */

@@ -113,7 +113,7 @@ static void end_intent(struct mfs_meta *meta, const char *txn, struct mfs_bytes 
 }
 
 /* #intents: txn → since (8), and for the source of a rename its directory and name, or what
- * debts.c knows; otherwise this partition decided txn, and what it entails is to be done. */
+ * link_counts.c knows; otherwise this partition decided txn, and what it entails is to be done. */
 static void end_transactions(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list,
                              int64_t now)
 {
@@ -129,8 +129,8 @@ static void end_transactions(struct mfs_meta *meta, uint32_t part, const struct 
         age = (int64_t)((uint64_t)now - mfs_get_be64(value.p));
         if (age < meta->limits.intent_seconds)
             continue;
-        if (mfs_debts_is(what))
-            mfs_debts_end(meta, part, txn.p, what, age);
+        if (mfs_link_counts_is_note(what))
+            mfs_link_counts_finish(meta, part, txn.p, what, age);
         else if (what.n > 8)
             end_intent(meta, txn.p, what);
         else

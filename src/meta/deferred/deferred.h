@@ -1,26 +1,28 @@
-/* What is told partitions later, by nobody who waits: link counts of inodes elsewhere, times of
- * directories, closes; and housekeeping, which does what a dead client can't. Any thread. */
+/* What partitions learn later, without any call waiting for it: link counts of inodes elsewhere,
+ * times of directories, closes; and housekeeping, which does what a dead client can't. Any thread.
+ */
 #ifndef MFS_META_DEFERRED_DEFERRED_H
 #define MFS_META_DEFERRED_DEFERRED_H
 
 #include "meta/call.h"
 #include "meta/internal.h"
 
-/* --- counts that follow names elsewhere, see debts.c ------------------------------------------ */
+/* --- link counts that follow names elsewhere, see link_counts.c --------------------------------
+ */
 
-struct mfs_debts *mfs_debts_create(void);
-void mfs_debts_destroy(struct mfs_debts *d);
+struct mfs_link_counts *mfs_link_counts_create(void);
+void mfs_link_counts_destroy(struct mfs_link_counts *d);
 /* Transaction `txn`, begun at mono time `begun` and noted at `noted`, is done, which `decider`
- * remembers: both may forget it. Nobody waits. Any thread. */
-void mfs_debts_paid(struct mfs_meta *meta, const char *txn, int64_t begun, uint32_t noted,
-                    uint32_t decider);
-/* Tells all that of all of them, and waits for who is about to. */
-void mfs_debts_flush(struct mfs_meta *meta);
+ * remembers: both may forget it. Does not wait. Any thread. */
+void mfs_link_counts_done(struct mfs_meta *meta, const char *txn, int64_t begun, uint32_t noted,
+                          uint32_t decider);
+/* Has all partitions forget all of them, and waits for a thread that is about to. */
+void mfs_link_counts_flush(struct mfs_meta *meta);
 /* Ends one that was left: the note that `part` has had for `age` seconds, but for its beginning. */
-void mfs_debts_end(struct mfs_meta *meta, uint32_t part, const char *txn, struct mfs_bytes note,
-                   int64_t age);
+void mfs_link_counts_finish(struct mfs_meta *meta, uint32_t part, const char *txn,
+                            struct mfs_bytes note, int64_t age);
 /* Is it such a note? */
-bool mfs_debts_is(struct mfs_bytes note);
+bool mfs_link_counts_is_note(struct mfs_bytes note);
 
 /* --- times of parents ------------------------------------------------------------------------- */
 

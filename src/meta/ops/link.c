@@ -130,7 +130,7 @@ static int put(struct link *l)
     if (!rc && (!text.p || !text.n || text.p[0] != MFS_ANSWER_DONE))
         rc = refused(l, text);
     else if (!rc)
-        mfs_debts_paid(l->meta, l->txn, l->begun, l->home, l->part);
+        mfs_link_counts_done(l->meta, l->txn, l->begun, l->home, l->part);
     if (!rc)
         mfs_leases_name_added(l->meta, l->parent, l->part,
                               (struct mfs_bytes){text.p + 1, text.n - 1});
@@ -166,7 +166,7 @@ static void take_back(struct link *l)
 {
     mfs_unregistered_removing(l->meta->unregistered);
     if (!mfs_meta_unref(l->meta, l->ino, &l->time, l->txn))
-        mfs_debts_paid(l->meta, l->txn, l->begun, l->home, l->home);
+        mfs_link_counts_done(l->meta, l->txn, l->begun, l->home, l->home);
     mfs_unregistered_removed(l->meta->unregistered);
 }
 

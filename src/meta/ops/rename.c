@@ -90,7 +90,7 @@ static int call_local(struct mfs_rename *r, struct mfs_call *c)
     mfs_args_bin(&c->args, r->txn, sizeof r->txn);
     common_args(r, c, &sealed, todo, todo_len);
     mfs_lease_arg(r->meta, c, &sid);
-    mfs_args_bin(&c->args, r->debt, sizeof r->debt);
+    mfs_args_bin(&c->args, r->unref_txn, sizeof r->unref_txn);
     mfs_args_bin(&c->args, r->whiteout, r->whites ? sizeof r->whiteout : 0);
     rc = mfs_call_run(r->meta, c, r->to.part);
     free(todo);
@@ -159,7 +159,7 @@ static int call_commit(struct mfs_rename *r, struct mfs_call *c)
     mfs_args_str(&c->args, r->from.dir == r->to.dir ? "1" : "0");
     common_args(r, c, &sealed, todo, todo_len);
     mfs_lease_arg(r->meta, c, &sid);
-    mfs_args_bin(&c->args, r->debt, sizeof r->debt);
+    mfs_args_bin(&c->args, r->unref_txn, sizeof r->unref_txn);
     mfs_args_bin(&c->args, r->whiteout, r->whites ? sizeof r->whiteout : 0);
     rc = mfs_call_run(r->meta, c, r->to.part);
     free(todo);
@@ -347,7 +347,7 @@ static int start(struct mfs_rename *r)
     if (!rc)
         rc = mfs_random(r->txn, sizeof r->txn);
     if (!rc)
-        rc = mfs_random(r->debt, sizeof r->debt);
+        rc = mfs_random(r->unref_txn, sizeof r->unref_txn);
     if (rc)
         return rc;
     if (from->dir == to->dir && !strcmp(from->name, to->name)) {

@@ -25,11 +25,11 @@ struct mfs_rename {
     char whiteout[MFS_WHITEOUT_LEN];
     struct timespec now;
     struct mfs_time_arg time;
-    int64_t begun;          /* mono */
-    char txn[MFS_TXN_LEN];  /* of this attempt, and of the lock and seals taken for it */
-    uint64_t generation;    /* 0: the lock on moves is not held */
-    char debt[MFS_TXN_LEN]; /* by which a replaced file elsewhere is counted less */
-    char checked[16];       /* inos whose move cannot make a loop; see partition/names/rename.c */
+    int64_t begun;               /* mono */
+    char txn[MFS_TXN_LEN];       /* of this attempt, and of the lock and seals taken for it */
+    uint64_t generation;         /* 0: the lock on moves is not held */
+    char unref_txn[MFS_TXN_LEN]; /* by which a replaced file elsewhere is counted less */
+    char checked[16]; /* inos whose move cannot make a loop; see partition/names/rename.c */
     bool has_checked;
     struct mfs_sealed sealed;    /* ino 0: none */
     struct mfs_bytes holders[2]; /* of leases of source and target; p NULL: to be asked for */

@@ -137,7 +137,7 @@ static void add_unref(struct mfs_rename *r, struct after *a)
     mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
     mfs_args_int(&c->args, r->meta->stripe_size);
     mfs_args_bin(&c->args, a->sid.b, sizeof a->sid.b);
-    mfs_args_bin(&c->args, r->debt, sizeof r->debt);
+    mfs_args_bin(&c->args, r->unref_txn, sizeof r->unref_txn);
 }
 
 static void add_all(struct mfs_rename *r, struct after *a)
@@ -159,7 +159,7 @@ static void add_all(struct mfs_rename *r, struct after *a)
     a->unref = SIZE_MAX;
     if (replaces_file(r) && home != r->to.part &&
         !mfs_unregistered_register(r->meta->unregistered, home))
-        add_unref(r, a); /* else what is owed is noted, for housekeeping */
+        add_unref(r, a); /* else the count is noted, for housekeeping */
     add_holders(r, a, 0, &r->from);
     a->holders[1] = SIZE_MAX;
     if (a->unref == SIZE_MAX) /* that tells them */
@@ -227,7 +227,8 @@ void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes said)
              mfs_reply_int(a.calls.call[settle].cmd.reply) == 1;
     take_parents(r, &a);
     if (a.unref != SIZE_MAX && !a.calls.call[a.unref].cmd.rc)
-        mfs_debts_paid(r->meta, r->debt, r->begun, r->to.part, mfs_placement_home(r->to.entry.ino));
+        mfs_link_counts_done(r->meta, r->unref_txn, r->begun, r->to.part,
+                             mfs_placement_home(r->to.entry.ino));
     if (a.unref != SIZE_MAX)
         said = mfs_meta_unref_answer(mfs_call_text(&a.calls.call[a.unref]), &r->holders[1]);
     take_holders(r, &a, 0, &r->from, (struct mfs_bytes){0});

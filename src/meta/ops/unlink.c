@@ -104,7 +104,7 @@ int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_ar
     int rc = mfs_unregistered_register(meta->unregistered, mfs_placement_home(ino));
 
     if (rc)
-        return rc; /* what is owed is noted, for housekeeping */
+        return rc; /* the count is noted, for housekeeping */
     mfs_call_command(&c, "mfs_unref");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, time->b, sizeof time->b);
@@ -136,7 +136,7 @@ static int finish_elsewhere(struct removal *r, uint64_t ino)
     int rc = mfs_meta_unref(r->meta, ino, &r->time, r->txn);
 
     if (!rc)
-        mfs_debts_paid(r->meta, r->txn, r->begun, r->part, mfs_placement_home(ino));
+        mfs_link_counts_done(r->meta, r->txn, r->begun, r->part, mfs_placement_home(ino));
     return rc;
 }
 

@@ -225,9 +225,9 @@ static struct mfs_unref unref_of(const struct mfs_request *r, int time)
                               mfs_request_arg(r, time + 2)};
 }
 
-/* False: what the transaction owes is done already, by its client or by another one's housekeeping.
+/* False: the transaction's count is done already, by its client or by another one's housekeeping.
  * From now on it is. */
-static bool settle_debt(const struct mfs_request *r, int txn)
+static bool settle_count(const struct mfs_request *r, int txn)
 {
     const char done = MFS_OUTCOME_ABORTED;
 
@@ -247,7 +247,7 @@ int mfs_command_unref(const struct mfs_request *r)
 
     if (mfs_request_arg(r, 2).n != 12)
         return mfs_request_fail(r, EINVAL, "not a time");
-    if (mfs_txn_is(r, 5) && !settle_debt(r, 5)) {
+    if (mfs_txn_is(r, 5) && !settle_count(r, 5)) {
         mfs_answer_byte(&a, 1);
         mfs_answer_byte(&a, MFS_UNREF_GONE);
         return mfs_answer_send(&a, r->ctx);

@@ -27,7 +27,7 @@
 
 enum { NOREPLACE = 1, EXCHANGE = 2 };
 
-enum { CHECKED = 10, SEALED, TODO, SID, DEBT, WHITEOUT }; /* of both that decide */
+enum { CHECKED = 10, SEALED, TODO, SID, UNREF_TXN, WHITEOUT }; /* of both that decide */
 
 /* A rename where it is decided. Spans are the request's, or its slots'. */
 struct rename {
@@ -201,7 +201,7 @@ static bool take_target(struct rename *n, const struct mfs_slot *slot, int *rc)
 /* ---- what is done ---------------------------------------------------------------------------- */
 
 /* Takes one name from the inode that was replaced, if its home is here. Elsewhere it is to follow,
- * which the transaction `debt` notes. */
+ * which the transaction `unref_txn` notes. */
 static void unref_target(const struct rename *n, struct mfs_answer *said)
 {
     if (!n->target.p || n->flags == EXCHANGE || is_dir(n->target))
@@ -209,7 +209,7 @@ static void unref_target(const struct rename *n, struct mfs_answer *said)
     if (mfs_inode_is_here(n->target, n->here))
         mfs_names_unref(n->r->ctx, mfs_entry_ino(n->target), &n->unref, said);
     else
-        mfs_txn_note(n->r, DEBT, n->target.p, 8);
+        mfs_txn_note(n->r, UNREF_TXN, n->target.p, 8);
 }
 
 static void touch_ctime(const struct rename *n, struct mfs_span entry)
@@ -269,7 +269,7 @@ static void put_target(const struct rename *n)
 static bool is_sound(const struct mfs_request *r, int here, int txn)
 {
     return mfs_request_has(r, here, 2) && mfs_request_has(r, here + 1, MFS_TIME_LEN) &&
-           mfs_txn_is(r, txn) && mfs_txn_is(r, DEBT);
+           mfs_txn_is(r, txn) && mfs_txn_is(r, UNREF_TXN);
 }
 
 static struct rename rename_of(const struct mfs_request *r, int here, int txn)
@@ -328,9 +328,9 @@ static int rename_slots(struct rename *n, const struct mfs_slot *from, const str
 }
 
 /* mfs_rename parent name new_parent new_name here time stripe_size flags txn checked sealed todo
- * sid debt whiteout. DONE, source entry, target entry or '', what mfs_inode_unref said or '' or
- * 'same', holders of a lease of the source, of the target, other keeper of the target's shard; the
- * holders only of a regular file that has its home here, else nil. */
+ * sid unref_txn whiteout. DONE, source entry, target entry or '', what mfs_inode_unref said or ''
+ * or 'same', holders of a lease of the source, of the target, other keeper of the target's shard;
+ * the holders only of a regular file that has its home here, else nil. */
 int mfs_command_rename(const struct mfs_request *r)
 {
     struct mfs_span from_dir = mfs_request_arg(r, FROM), to_dir = mfs_request_arg(r, TO);
@@ -437,7 +437,7 @@ static int commit(struct rename *n, const struct mfs_slot *to)
 }
 
 /* mfs_rename_commit new_parent new_name entry here time stripe_size flags txn same_parent checked
- * sealed todo sid debt whiteout: as mfs_rename, without holders. */
+ * sealed todo sid unref_txn whiteout: as mfs_rename, without holders. */
 int mfs_command_rename_commit(const struct mfs_request *r)
 {
     struct rename n = rename_of(r, COMMIT_HERE, COMMIT_TXN);

@@ -1,15 +1,15 @@
-/* Counts that follow names in another partition: of an inode whose name went, or is to come, not at
- * its home. Where the first step is done it is noted (#intents), and the partition that does the
- * second one remembers that (T txn), so that it is done once whoever does it: the client, or, when
- * that has died or has lost an answer, anybody's housekeeping.
+/* Link counts that follow names in another partition: of an inode whose name went, or is to come,
+ * not at its home. Where the first step is done it is noted (#intents), and the partition that does
+ * the second one remembers that (T txn), so that it is done once: by the client, or, when that has
+ * died or has lost an answer, by any client's housekeeping.
  *
  *     unlink, a rename over it    noted where the name was; its home decides, by counting
  *     link                        noted at the home; the name's partition decides, by having it
  *
- * A note goes before the memory of its outcome does, or the step would be done again. Both go a
+ * A note is deleted before its outcome is, or the step would be done again. Both are deleted a
  * moment later, of many at once; the outcome only if the note was gone before housekeeping could
- * have taken it for left behind, as somebody's may be on its way to do the step, too. What is not
- * forgotten so is left to housekeeping, or to its time to live. */
+ * have taken it for left behind, as another client's may be on its way to do the step, too. What is
+ * not deleted so is left to housekeeping, or to its time to live. */
 #include "meta/internal.h"
 
 #include <errno.h>
@@ -30,22 +30,22 @@
 #define COMES_LEN 18                   /* zeros, decider, inode */
 #define TOO_OLD   (20 * INT64_C(3600)) /* s; outcomes are kept for a day (partition/names/txn.h) */
 
-struct paid {
+struct done {
     char txn[MFS_TXN_LEN];
     int64_t begun;
     uint32_t noted, decider;
-    struct paid *next;
+    struct done *next;
 };
 
-struct mfs_debts {
-    pthread_mutex_t flushing; /* one at a time: who comes then finds everything done */
+struct mfs_link_counts {
+    pthread_mutex_t flushing; /* one at a time: the next one then finds everything done */
     pthread_mutex_t mutex;    /* a leaf */
-    struct paid *list;        /* under mutex */
+    struct done *list;        /* under mutex */
 };
 
-struct mfs_debts *mfs_debts_create(void)
+struct mfs_link_counts *mfs_link_counts_create(void)
 {
-    struct mfs_debts *d = calloc(1, sizeof *d);
+    struct mfs_link_counts *d = calloc(1, sizeof *d);
 
     if (d) {
         pthread_mutex_init(&d->flushing, NULL);
@@ -54,17 +54,17 @@ struct mfs_debts *mfs_debts_create(void)
     return d;
 }
 
-static void drop(struct paid *p)
+static void drop(struct done *p)
 {
     while (p) {
-        struct paid *next = p->next;
+        struct done *next = p->next;
 
         free(p);
         p = next;
     }
 }
 
-void mfs_debts_destroy(struct mfs_debts *d)
+void mfs_link_counts_destroy(struct mfs_link_counts *d)
 {
     if (!d)
         return;
@@ -74,11 +74,11 @@ void mfs_debts_destroy(struct mfs_debts *d)
     free(d);
 }
 
-void mfs_debts_paid(struct mfs_meta *meta, const char *txn, int64_t begun, uint32_t noted,
-                    uint32_t decider)
+void mfs_link_counts_done(struct mfs_meta *meta, const char *txn, int64_t begun, uint32_t noted,
+                          uint32_t decider)
 {
-    struct mfs_debts *d = meta->debts;
-    struct paid *p = malloc(sizeof *p);
+    struct mfs_link_counts *d = meta->link_counts;
+    struct done *p = malloc(sizeof *p);
 
     if (!p)
         return; /* housekeeping will find that it is done */
@@ -96,14 +96,14 @@ void mfs_debts_paid(struct mfs_meta *meta, const char *txn, int64_t begun, uint3
  */
 
 struct batch {
-    const struct paid *paid[AT_ONCE];
+    const struct done *done[AT_ONCE];
     char key[AT_ONCE][1 + MFS_TXN_LEN];
     struct mfs_args args[AT_ONCE];
     struct mfs_cmd cmds[AT_ONCE];
     size_t n;
 };
 
-/* What is left in the batch nobody else has seen as left behind, nor will. */
+/* What remains in the batch no other client has taken for left behind, nor will. */
 static void forget_notes(struct mfs_meta *meta, struct batch *b)
 {
     int64_t unseen = meta->limits.intent_seconds * MFS_SEC / 2, now;
@@ -112,15 +112,15 @@ static void forget_notes(struct mfs_meta *meta, struct batch *b)
     for (size_t i = 0; i < b->n; i++) {
         mfs_args_init(&b->args[i], "HDEL");
         mfs_args_str(&b->args[i], "#intents");
-        mfs_args_bin(&b->args[i], b->paid[i]->txn, MFS_TXN_LEN);
-        b->cmds[i] = mfs_args_cmd(&b->args[i], b->paid[i]->noted);
+        mfs_args_bin(&b->args[i], b->done[i]->txn, MFS_TXN_LEN);
+        b->cmds[i] = mfs_args_cmd(&b->args[i], b->done[i]->noted);
         b->cmds[i].idempotent = true;
     }
     mfs_store_exec(meta->store, b->cmds, b->n);
     now = mfs_clock_mono();
     for (size_t i = 0; i < b->n; i++)
-        if (!b->cmds[i].rc && now - b->paid[i]->begun < unseen)
-            b->paid[kept++] = b->paid[i];
+        if (!b->cmds[i].rc && now - b->done[i]->begun < unseen)
+            b->done[kept++] = b->done[i];
     mfs_cmds_fini(b->cmds, b->n);
     b->n = kept;
 }
@@ -129,10 +129,10 @@ static void forget_outcomes(struct mfs_meta *meta, struct batch *b)
 {
     for (size_t i = 0; i < b->n; i++) {
         b->key[i][0] = 'T';
-        memcpy(b->key[i] + 1, b->paid[i]->txn, MFS_TXN_LEN);
+        memcpy(b->key[i] + 1, b->done[i]->txn, MFS_TXN_LEN);
         mfs_args_init(&b->args[i], "DEL");
         mfs_args_bin(&b->args[i], b->key[i], sizeof b->key[i]);
-        b->cmds[i] = mfs_args_cmd(&b->args[i], b->paid[i]->decider);
+        b->cmds[i] = mfs_args_cmd(&b->args[i], b->done[i]->decider);
         b->cmds[i].idempotent = true;
     }
     if (b->n)
@@ -140,10 +140,10 @@ static void forget_outcomes(struct mfs_meta *meta, struct batch *b)
     mfs_cmds_fini(b->cmds, b->n);
 }
 
-void mfs_debts_flush(struct mfs_meta *meta)
+void mfs_link_counts_flush(struct mfs_meta *meta)
 {
-    struct mfs_debts *d = meta->debts;
-    struct paid *list, *at;
+    struct mfs_link_counts *d = meta->link_counts;
+    struct done *list, *at;
     struct batch *b;
 
     pthread_mutex_lock(&d->flushing);
@@ -154,7 +154,7 @@ void mfs_debts_flush(struct mfs_meta *meta)
     b = list ? malloc(sizeof *b) : NULL;
     while (b && at) {
         for (b->n = 0; at && b->n < AT_ONCE; at = at->next)
-            b->paid[b->n++] = at;
+            b->done[b->n++] = at;
         forget_notes(meta, b);
         forget_outcomes(meta, b);
     }
@@ -166,7 +166,7 @@ void mfs_debts_flush(struct mfs_meta *meta)
 /* --- what others have left ----------------------------------------------------------------------
  */
 
-bool mfs_debts_is(struct mfs_bytes note)
+bool mfs_link_counts_is_note(struct mfs_bytes note)
 {
     static const char none[8];
 
@@ -197,8 +197,8 @@ static int count_less(struct mfs_meta *meta, uint64_t ino, const char *txn)
     return rc;
 }
 
-void mfs_debts_end(struct mfs_meta *meta, uint32_t part, const char *txn, struct mfs_bytes note,
-                   int64_t age)
+void mfs_link_counts_finish(struct mfs_meta *meta, uint32_t part, const char *txn,
+                            struct mfs_bytes note, int64_t age)
 {
     uint64_t ino = mfs_get_be64(note.p + note.n - 8);
     int rc = 0;
