@@ -54,7 +54,7 @@ static int connect_member(struct mfs_instance *m)
     return rc;
 }
 
-static void lose_touch(struct mfs_instance *m, const struct mfs_err *err)
+static void lose_contact(struct mfs_instance *m, const struct mfs_err *err)
 {
     mfs_warn(AREA, "partition %u: %s", m->redis.part, err->msg);
     mfs_admin_close(m->admin);
@@ -117,7 +117,7 @@ static void give_back(struct mfs_instances *f, struct mfs_instance *m)
         return;
     m->idle = 0;
     if (mfs_admin_purge(m->admin, &err))
-        lose_touch(m, &err);
+        lose_contact(m, &err);
 }
 
 static void look_at(struct mfs_instances *f, struct mfs_instance *m)
@@ -132,7 +132,7 @@ static void look_at(struct mfs_instances *f, struct mfs_instance *m)
         return;
     }
     if (mfs_admin_info(m->admin, &info, &err)) {
-        lose_touch(m, &err);
+        lose_contact(m, &err);
         return;
     }
     m->silent = false;
@@ -140,7 +140,7 @@ static void look_at(struct mfs_instances *f, struct mfs_instance *m)
     count_memory(f, m, &info);
     count_net(f, m, &info);
     if (show_out(m, info.connections, &err))
-        lose_touch(m, &err);
+        lose_contact(m, &err);
     else
         give_back(f, m);
 }
@@ -183,7 +183,7 @@ static void apply_one(struct mfs_instances *f, struct mfs_memory_part *parts, si
     if (parts[i].fixed || grant == parts[i].max || connect_member(m))
         return;
     if (mfs_admin_set_maxmemory(m->admin, grant, &err)) {
-        lose_touch(m, &err);
+        lose_contact(m, &err);
         /* It may have taken effect or not: count the larger. */
         parts[i].max = grant > parts[i].max ? grant : parts[i].max;
         m->redis.maxmemory = parts[i].max;

@@ -53,15 +53,15 @@ struct mfs_meta {
     _Atomic int64_t proved; /* mono: the session was alive then, and is for its time to live */
     _Atomic int64_t session_began; /* mono: all that is taken since then is taken in its name */
     _Atomic uint64_t resets;       /* mfs_store_resets when all leases were last forgotten, … */
-    _Atomic uint64_t resets_told;  /* … and when who keeps content was told */
-    _Atomic uint64_t failovers;    /* mfs_store_failovers when all that is kept by version was */
-    atomic_uint drops;             /* of all that others keep, under way */
-    bool stuck;                    /* the last that was waited for was not done in time */
+    _Atomic uint64_t resets_reported; /* … and when the kernel had dropped all that it kept */
+    _Atomic uint64_t failovers;       /* mfs_store_failovers when all that is kept by version was */
+    atomic_uint drops;                /* of all that the kernel keeps, under way */
+    bool stuck;                       /* the last that was waited for was not done in time */
     atomic_bool remains;      /* some have died, who may have left what no list of chores has */
     atomic_bool unsure;       /* an answer was lost: so may this one */
     bool was_unsure;          /* … at some time; of the session's thread */
     atomic_bool deaf;         /* nobody listens for the session that there is now */
-    bool was_out;             /* of touch, at the last tick; its thread's */
+    bool was_out;             /* of contact, at the last tick; its thread's */
     _Atomic uint64_t appends; /* begun so far, which numbers them */
     _Atomic uint64_t waits;   /* for locks; likewise */
     struct mfs_dircache *dirs;
@@ -74,7 +74,7 @@ struct mfs_meta {
     struct mfs_unregistered *unregistered;
     struct mfs_link_counts *link_counts;
     struct mfs_outcomes *outcomes;
-    struct mfs_ticker session_ticker, touch_ticker, parents_ticker, closes_ticker, chores_ticker;
+    struct mfs_ticker session_ticker, contact_ticker, parents_ticker, closes_ticker, chores_ticker;
     struct mfs_hint hints[MFS_HINTS];
     pthread_mutex_t space_mutex;
     struct mfs_meta_space space; /* under space_mutex, as is space_at */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define SESSION_TTL      (20 * MFS_SEC)
-#define TOUCH_INTERVAL   (100 * MFS_MSEC)
+#define CONTACT_INTERVAL (100 * MFS_MSEC)
 #define PARENTS_INTERVAL (200 * MFS_MSEC)
 #define CLOSES_INTERVAL  (200 * MFS_MSEC)
 #define CHORES_INTERVAL  (5 * MFS_SEC)
@@ -45,8 +45,8 @@ static int start_threads(struct mfs_meta *meta)
                               mfs_session_tick, meta);
 
     if (!rc)
-        rc = mfs_ticker_start(&meta->touch_ticker, "meta-touch", TOUCH_INTERVAL, mfs_touch_tick,
-                              meta);
+        rc = mfs_ticker_start(&meta->contact_ticker, "meta-contact", CONTACT_INTERVAL,
+                              mfs_contact_tick, meta);
     if (!rc)
         rc = mfs_ticker_start(&meta->parents_ticker, "meta-parents", PARENTS_INTERVAL,
                               mfs_parents_flush, meta);
@@ -64,7 +64,7 @@ static void stop_threads(struct mfs_meta *meta)
     mfs_ticker_stop(&meta->chores_ticker);
     mfs_ticker_stop(&meta->closes_ticker);
     mfs_ticker_stop(&meta->parents_ticker);
-    mfs_ticker_stop(&meta->touch_ticker);
+    mfs_ticker_stop(&meta->contact_ticker);
     mfs_ticker_stop(&meta->session_ticker);
 }
 
@@ -79,7 +79,7 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
         return rc;
     pthread_mutex_init(&meta->space_mutex, NULL);
     meta->store = store;
-    meta->resets = meta->resets_told = mfs_store_resets(store);
+    meta->resets = meta->resets_reported = mfs_store_resets(store);
     meta->failovers = mfs_store_failovers(store);
     meta->opts = *opts;
     meta->limits = (struct mfs_meta_limits){.patience = 2 * MFS_SEC,

@@ -104,9 +104,9 @@ uint64_t mfs_meta_session(const struct mfs_meta *meta);
  */
 void mfs_meta_failed_over(struct mfs_meta *meta, int64_t most);
 
-/* Would this client have been told, had somebody else changed what it has open? Else nothing that
- * it remembers of that is worth anything. Any thread, does not block. */
-bool mfs_meta_in_touch(struct mfs_meta *meta);
+/* Would another client's change of what is open here have reached this client? Else nothing that it
+ * remembers of that counts. Any thread, does not block. */
+bool mfs_meta_in_contact(struct mfs_meta *meta);
 
 /* --- inodes ------------------------------------------------------------------------------- */
 

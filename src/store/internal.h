@@ -45,7 +45,7 @@ struct mfs_store {
     atomic_bool replicated;     /* as the table says: partitions have replicas, or will have */
     _Atomic uint64_t failovers; /* of the newest table */
     _Atomic uint64_t lapses;    /* so often it was not known for too long whether cm is there */
-    _Atomic int64_t heard;      /* mono: cm was there */
+    _Atomic int64_t contact_at; /* mono: cm was there */
     _Atomic(mfs_store_fault_fn *) fault;
     _Atomic(void *) fault_arg;
 

@@ -184,14 +184,14 @@ static void note_lost(struct mfs_store *store, int64_t at, const struct mfs_lost
     free(old);
 }
 
-void mfs_store_heard(struct mfs_store *store, int64_t at, const struct mfs_lost_node *lost,
-                     size_t n)
+void mfs_store_set_contact(struct mfs_store *store, int64_t at, const struct mfs_lost_node *lost,
+                           size_t n)
 {
     /* By when the answer has come, as the question may have been on its way all the time. */
-    if (mfs_clock_mono() - atomic_load(&store->heard) >= MFS_TRUST)
+    if (mfs_clock_mono() - atomic_load(&store->contact_at) >= MFS_TRUST)
         atomic_fetch_add(&store->lapses, 1);
     note_lost(store, at, lost, n);
-    atomic_store(&store->heard, at);
+    atomic_store(&store->contact_at, at);
 }
 
 bool mfs_store_lost(struct mfs_store *store, uint32_t node, int64_t at)
@@ -206,10 +206,10 @@ bool mfs_store_lost(struct mfs_store *store, uint32_t node, int64_t at)
     return found;
 }
 
-bool mfs_store_in_touch(const struct mfs_store *store, int64_t within)
+bool mfs_store_in_contact(const struct mfs_store *store, int64_t within)
 {
     return !atomic_load(&store->replicated) ||
-           mfs_clock_mono() - atomic_load(&store->heard) < within;
+           mfs_clock_mono() - atomic_load(&store->contact_at) < within;
 }
 
 int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table)

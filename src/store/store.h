@@ -60,22 +60,22 @@ int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table);
  * (store/confirm.c): leases, for one. Any thread, does not block. */
 uint64_t mfs_store_failovers(const struct mfs_store *store);
 
-/* The same, and how often nothing was heard of cm for MFS_TRUST: other clients may have taken this
- * one for lost then, and changed things without telling it (decisions/0024). All that is known
- * under leases is to be forgotten when this has changed. To be read after mfs_store_in_touch: then
- * it has changed before that is true again. */
+/* The same, and how often there was no contact with cm for MFS_TRUST: other clients may have taken
+ * this one for lost then, and changed things without telling it (decisions/0024). All that is known
+ * under leases is to be forgotten when this has changed. To be read after mfs_store_in_contact:
+ * then it has changed before that is true again. */
 uint64_t mfs_store_resets(const struct mfs_store *store);
 
 /* cm was there at mono time `at`, all tables of before have been set, and these nodes were lost
  * then or after it (cluster/trust.h). One thread. */
-void mfs_store_heard(struct mfs_store *store, int64_t at, const struct mfs_lost_node *lost,
-                     size_t n);
+void mfs_store_set_contact(struct mfs_store *store, int64_t at, const struct mfs_lost_node *lost,
+                           size_t n);
 /* Does no client of that node (MFS_NO_NODE: never) rely on what it learned before mono time `at`,
  * nor will one again? What is known of that is about the last second at most. */
 bool mfs_store_lost(struct mfs_store *store, uint32_t node, int64_t at);
-/* Was it there within so many ns, so that a failover would be known? Always, in a deployment that
- * has no replicas. Any thread, does not block. */
-bool mfs_store_in_touch(const struct mfs_store *store, int64_t within);
+/* Was the last contact with cm within so many ns, so that a failover would be known? Always, in a
+ * deployment that has no replicas. Any thread, does not block. */
+bool mfs_store_in_contact(const struct mfs_store *store, int64_t within);
 
 /* How long a writer that finds no memory should wait: opts.full_wait while the table says that
  * nodes can still come, otherwise 0. */

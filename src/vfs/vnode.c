@@ -330,11 +330,11 @@ bool mfs_vnode_attr(struct mfs_vnode *v, struct mfs_attr *attr)
 {
     /* Before: a new session counts when all this has been forgotten. After: while it was copied
      * this client may have been stopped. */
-    bool known = mfs_meta_in_touch(v->vfs->meta);
+    bool known = mfs_meta_in_contact(v->vfs->meta);
 
     pthread_mutex_lock(&v->lock);
     known = known && v->known;
     *attr = v->attr;
     pthread_mutex_unlock(&v->lock);
-    return known && mfs_meta_in_touch(v->vfs->meta);
+    return known && mfs_meta_in_contact(v->vfs->meta);
 }

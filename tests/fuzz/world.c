@@ -71,7 +71,7 @@ int fuzz_world_subscriber(struct fuzz_world *w)
 static void stop_clocks(struct mfs_meta *meta)
 {
     mfs_ticker_stop(&meta->session_ticker);
-    mfs_ticker_stop(&meta->touch_ticker);
+    mfs_ticker_stop(&meta->contact_ticker);
     mfs_ticker_stop(&meta->parents_ticker);
     mfs_ticker_stop(&meta->closes_ticker);
     mfs_ticker_stop(&meta->chores_ticker);

@@ -199,17 +199,17 @@ static void set_replicated(struct meta_client *c)
 }
 
 /* Until the kernel has dropped what it kept. */
-static void await_touch(void)
+static void await_contact(void)
 {
     for (int64_t end = mfs_clock_mono() + 10 * MFS_SEC;
-         !mfs_meta_in_touch(b.meta) && mfs_clock_mono() < end;)
+         !mfs_meta_in_contact(b.meta) && mfs_clock_mono() < end;)
         poll(NULL, 0, 10);
-    assert_true(mfs_meta_in_touch(b.meta));
+    assert_true(mfs_meta_in_contact(b.meta));
 }
 
 /* With replicas a lease is good for as long as cm was there a moment ago: it would have told that a
  * process that does not know of the lease is about to serve. */
-static void test_out_of_touch(void **state)
+static void test_out_of_contact(void **state)
 {
     struct mfs_attr attr, shown;
     uint64_t dir, file;
@@ -221,23 +221,24 @@ static void test_out_of_touch(void **state)
     assert_true(mfs_leases_attr(b.meta, file, &attr));
     assert_true(leased(ROOT, "d"));
     assert_int_equal(mfs_meta_lookup(b.meta, ROOT, "d", &shown), 0);
-    assert_true(mfs_meta_in_touch(b.meta) && mfs_meta_is_leased(b.meta, &shown));
+    assert_true(mfs_meta_in_contact(b.meta) && mfs_meta_is_leased(b.meta, &shown));
     set_replicated(&b);
     assert_false(mfs_leases_attr(b.meta, file, &attr));
     assert_false(mfs_leases_name(b.meta, ROOT, "f", &attr));
-    assert_false(mfs_meta_in_touch(b.meta) || mfs_meta_is_leased(b.meta, &shown));
+    assert_false(mfs_meta_in_contact(b.meta) || mfs_meta_is_leased(b.meta, &shown));
     await_everything(2); /* each tick: answers may be on their way to the kernel */
 
-    mfs_store_heard(b.store, mfs_clock_mono() + 60 * MFS_SEC, NULL, 0); /* as if without end */
+    mfs_store_set_contact(b.store, mfs_clock_mono() + 60 * MFS_SEC, NULL,
+                          0);                           /* as if without end */
     assert_false(mfs_leases_attr(b.meta, file, &attr)); /* nobody may have told it of changes */
     assert_false(mfs_meta_is_leased(b.meta, &shown));
-    await_touch();
+    await_contact();
     assert_int_equal(mfs_meta_lookup(b.meta, ROOT, "f", &attr), 0);
     assert_int_equal(mfs_meta_lookup(b.meta, ROOT, "d", &shown), 0);
     assert_true(mfs_leases_attr(b.meta, file, &attr) && mfs_meta_is_leased(b.meta, &shown));
-    mfs_store_heard(b.store, mfs_clock_mono() - MFS_TRUST_KEPT, NULL, 0);
+    mfs_store_set_contact(b.store, mfs_clock_mono() - MFS_TRUST_KEPT, NULL, 0);
     assert_false(mfs_meta_is_leased(b.meta, &shown));
-    mfs_store_heard(b.store, mfs_clock_mono() - MFS_TRUST, NULL, 0);
+    mfs_store_set_contact(b.store, mfs_clock_mono() - MFS_TRUST, NULL, 0);
     assert_false(mfs_leases_attr(b.meta, file, &attr));
     assert_int_equal(mfs_meta_lookup(b.meta, ROOT, "f", &attr), 0); /* asks */
 }
@@ -267,17 +268,17 @@ static void test_failed_over(void **state)
     t->epoch += 1000;
     t->failovers++;
     assert_int_equal(mfs_store_set_table(b.store, t), 0);
-    assert_false(mfs_meta_in_touch(b.meta));
+    assert_false(mfs_meta_in_contact(b.meta));
     mfs_meta_failed_over(b.meta, 100 * MFS_MSEC); /* it waits no longer than that */
     assert_true(mfs_clock_mono() - began >= 100 * MFS_MSEC);
-    assert_false(mfs_meta_in_touch(b.meta));
+    assert_false(mfs_meta_in_contact(b.meta));
     t = redis_fixture_table(meta_redis);
     t->epoch += 1001;
     t->failovers += 2;
     assert_int_equal(mfs_store_set_table(b.store, t), 0);
     mfs_meta_failed_over(b.meta, 3600 * MFS_SEC); /* nor again for what is stuck still */
     let_go(&by_a);
-    await_touch();
+    await_contact();
 
     pthread_mutex_lock(&by_a.lock);
     by_a.hold = true;
@@ -288,7 +289,7 @@ static void test_failed_over(void **state)
     assert_int_equal(mfs_store_set_table(b.store, t), 0);
     assert_int_equal(pthread_create(&thread, NULL, let_go_soon, &by_a), 0);
     mfs_meta_failed_over(b.meta, 60 * MFS_SEC);
-    assert_true(mfs_meta_in_touch(b.meta));
+    assert_true(mfs_meta_in_contact(b.meta));
     pthread_join(thread, NULL);
 }
 
@@ -302,7 +303,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_overtaken, setup, teardown),
         cmocka_unit_test_setup_teardown(test_overtaken_late, setup, teardown),
         cmocka_unit_test_setup_teardown(test_replaced_process, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_out_of_touch, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_out_of_contact, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failed_over, setup, teardown),
     };
 

@@ -77,7 +77,7 @@ static void hear(int64_t ago, uint32_t node)
 {
     const struct mfs_lost_node lost = {node};
 
-    mfs_store_heard(a.store, mfs_clock_mono() - ago, &lost, 1);
+    mfs_store_set_contact(a.store, mfs_clock_mono() - ago, &lost, 1);
 }
 
 static void what_is_known_of_lost_nodes_ages(void **state)
@@ -99,7 +99,7 @@ static void what_is_known_of_lost_nodes_ages(void **state)
     assert_true(mfs_store_lost(a.store, NODE_B, now - MFS_TRUST));
     hear(0, MFS_NO_NODE);
     assert_false(mfs_store_lost(a.store, MFS_NO_NODE, mfs_clock_mono()));
-    mfs_store_heard(a.store, mfs_clock_mono(), NULL, 0); /* it is back */
+    mfs_store_set_contact(a.store, mfs_clock_mono(), NULL, 0); /* it is back */
     assert_false(mfs_store_lost(a.store, NODE_B, mfs_clock_mono()));
 }
 
@@ -187,14 +187,14 @@ static void who_heard_nothing_forgets_before_he_relies_on_anything(void **state)
     t->epoch += 1000;
     t->replicated = true;
     assert_int_equal(mfs_store_set_table(b.store, t), 0);
-    mfs_store_heard(b.store, mfs_clock_mono(), NULL, 0);
+    mfs_store_set_contact(b.store, mfs_clock_mono(), NULL, 0);
     ino = known_file("f");
-    mfs_store_heard(b.store, mfs_clock_mono() - MFS_TRUST, NULL, 0);
-    mfs_store_heard(b.store, mfs_clock_mono() + BOUND, NULL, 0);
-    assert_true(mfs_store_in_touch(b.store, MFS_TRUST));
-    assert_false(mfs_meta_in_touch(b.meta)); /* nor on what the kernel has of open files */
+    mfs_store_set_contact(b.store, mfs_clock_mono() - MFS_TRUST, NULL, 0);
+    mfs_store_set_contact(b.store, mfs_clock_mono() + BOUND, NULL, 0);
+    assert_true(mfs_store_in_contact(b.store, MFS_TRUST));
+    assert_false(mfs_meta_in_contact(b.meta)); /* nor on what the kernel has of open files */
     assert_false(mfs_leases_attr(b.meta, ino, &attr));
-    for (int64_t until = mfs_clock_mono() + BOUND; !mfs_meta_in_touch(b.meta); poll(NULL, 0, 10))
+    for (int64_t until = mfs_clock_mono() + BOUND; !mfs_meta_in_contact(b.meta); poll(NULL, 0, 10))
         assert_true(mfs_clock_mono() < until);
     assert_int_equal(mfs_meta_lookup(b.meta, ROOT, "f", &attr), 0);
     assert_true(mfs_leases_attr(b.meta, ino, &attr));

@@ -283,9 +283,9 @@ static void test_deaf(void **state)
     wait_refreshed(mfs_clock_mono());
     assert_int_not_equal(mfs_meta_session(b.meta), sid);
     wait_refreshed(mfs_clock_mono()); /* it has tried to listen in between */
-    relied = mfs_meta_in_touch(b.meta);
+    relied = mfs_meta_in_contact(b.meta);
     order_all("ACL SETUSER " MFS_REDIS_USER " +subscribe");
-    while (!mfs_meta_in_touch(b.meta) && mfs_clock_mono() < until)
+    while (!mfs_meta_in_contact(b.meta) && mfs_clock_mono() < until)
         wait_refreshed(mfs_clock_mono());
     start = mfs_clock_mono();
     write_by_a(ino, "heard");

@@ -206,7 +206,7 @@ static void test_never_back(void **state)
     t->replicated = true;
     assert_int_equal(mfs_store_set_table(b.store, t), 0); /* and nobody of whom it has heard */
     check(&b, -ENOENT, (int64_t)moved);
-    mfs_store_heard(b.store, mfs_clock_mono() + 60 * MFS_SEC, NULL, 0);
+    mfs_store_set_contact(b.store, mfs_clock_mono() + 60 * MFS_SEC, NULL, 0);
     check(&b, -ENOENT, (int64_t)moved);
 }
 

@@ -97,7 +97,7 @@ static void heard(void *arg, int64_t at, const struct mfs_lost_node *lost, size_
 {
     struct mfs_fuse *m = arg;
 
-    mfs_store_heard(m->store, at, lost, n);
+    mfs_store_set_contact(m->store, at, lost, n);
 }
 
 static int start_store(struct mfs_fuse *m, struct mfs_err *err)

@@ -106,7 +106,7 @@ static void drop_pages(struct mfs_notify *n, uint64_t ino)
 {
     int rc = forget_pages(n, ino);
 
-    if (rc == 0 && mfs_meta_in_touch(mfs_vfs_meta(n->m->vfs)))
+    if (rc == 0 && mfs_meta_in_contact(mfs_vfs_meta(n->m->vfs)))
         rc = tell_size(n, ino);
     warn_of_pages(ino, rc);
 }

@@ -45,7 +45,7 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
 
     if (mfs_leases_attr(meta, ino, attr))
         return 0;
-    if (mfs_touch_leases(meta, MFS_TRUST) && mfs_dircache_leased(meta->dirs, ino, attr)) {
+    if (mfs_contact_leases(meta, MFS_TRUST) && mfs_dircache_leased(meta->dirs, ino, attr)) {
         mfs_parents_merge(meta, attr);
         attr->leased = asked;
         return 0;
@@ -72,7 +72,7 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
 
 bool mfs_meta_is_leased(struct mfs_meta *meta, const struct mfs_attr *attr)
 {
-    return attr->leased && mfs_touch_grants(meta, attr->leased) &&
+    return attr->leased && mfs_contact_grants(meta, attr->leased) &&
            !mfs_dircache_revoked(meta->dirs, attr->ino, attr->leased);
 }
 
@@ -114,7 +114,7 @@ void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino)
 
 static bool sure(struct mfs_meta *meta)
 {
-    return mfs_touch_leases(meta, MFS_TRUST);
+    return mfs_contact_leases(meta, MFS_TRUST);
 }
 
 bool mfs_leases_name(struct mfs_meta *meta, uint64_t parent, const char *name,

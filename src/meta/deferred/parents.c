@@ -64,7 +64,7 @@ static struct change *find(struct mfs_parents *p, uint64_t ino)
 
 int32_t mfs_parents_seen(struct mfs_meta *meta, uint64_t dir)
 {
-    return mfs_touch_leases(meta, MFS_TRUST) ? mfs_dircache_times_set(meta->dirs, dir) : -1;
+    return mfs_contact_leases(meta, MFS_TRUST) ? mfs_dircache_times_set(meta->dirs, dir) : -1;
 }
 
 /* Has the one seen settings that the other one has not? They are counted modulo 65536. */

@@ -34,7 +34,7 @@ int mfs_meta_take(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes record, 
                   record.n);
         return rc;
     }
-    mfs_touch_check(meta);
+    mfs_contact_check(meta);
     if (S_ISDIR(attr->mode)) {
         size_t dir = MFS_RECORD_DIR - MFS_RECORD_FIXED;
 
@@ -101,7 +101,7 @@ int mfs_meta_dir(struct mfs_meta *meta, uint64_t ino, int64_t max_age, struct mf
 {
     int rc;
 
-    if (mfs_touch_leases(meta, MFS_TRUST) && mfs_dircache_attr(meta->dirs, ino, max_age, attr)) {
+    if (mfs_contact_leases(meta, MFS_TRUST) && mfs_dircache_attr(meta->dirs, ino, max_age, attr)) {
         mfs_parents_merge(meta, attr);
         return 0;
     }

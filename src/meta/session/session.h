@@ -23,18 +23,19 @@ bool mfs_room_wait(const struct mfs_meta *meta, struct mfs_patience *p);
 /* For a command that relies on what is asked from now on, and is not refused much later. */
 int64_t mfs_not_after(const struct mfs_meta *meta);
 
-/* --- failovers and silence, see touch.c ------------------------------------------------------- */
+/* --- failovers and silence, see contact.c -------------------------------------------------------
+ */
 
-/* If there has been one, forgets all leases, and after a failover all that is kept by a file's
- * version. To be called before an answer is used that may be the new process'. Any thread, does not
- * block. */
-void mfs_touch_check(struct mfs_meta *meta);
-/* … and whether those there are now can be relied on: others wait for this session, and cm was
- * there within so many ns. */
-bool mfs_touch_leases(struct mfs_meta *meta, int64_t within);
-/* May the kernel keep for MFS_META_LEASE what was leased by a question of mono time `asked`? */
-bool mfs_touch_grants(struct mfs_meta *meta, int64_t asked);
-void mfs_touch_tick(void *meta);
+/* If contact was lost, or a replica has taken over, since the last call: forgets all leases, and
+ * after a failover all that is kept by a file's version. To be called before an answer is used that
+ * may be the new process'. Any thread, does not block. */
+void mfs_contact_check(struct mfs_meta *meta);
+/* … and whether the leases there are now can be relied on: other clients wait for this session, and
+ * the last contact with cm was within so many ns. */
+bool mfs_contact_leases(struct mfs_meta *meta, int64_t within);
+/* May the kernel keep for MFS_META_LEASE what was leased by a request of mono time `asked`? */
+bool mfs_contact_grants(struct mfs_meta *meta, int64_t asked);
+void mfs_contact_tick(void *meta);
 
 /* --- open files and sessions ------------------------------------------------------------------ */
 
