@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/conf.h"
+#include "args/conf.h"
 #include "base/log.h"
 #include "host/proc.h"
 #include "base/text.h"

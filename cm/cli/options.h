@@ -2,7 +2,7 @@
 #ifndef MFS_CM_CLI_OPTIONS_H
 #define MFS_CM_CLI_OPTIONS_H
 
-#include "base/conf.h"
+#include "args/conf.h"
 
 extern const struct mfs_conf_option mfs_cm_common_options[];
 extern const struct mfs_conf_option mfs_cm_start_options[]; /* also the config file's keys */

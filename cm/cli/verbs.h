@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "base/conf.h"
+#include "args/conf.h"
 #include "cm/state/paths.h"
 
 /* What main() passes on. */

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stdint.h>
 
-#include "base/conf.h"
+#include "args/conf.h"
 #include "base/err.h"
 #include "cluster/table.h"
 

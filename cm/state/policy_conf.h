@@ -2,7 +2,7 @@
 #ifndef MFS_CM_STATE_POLICY_CONF_H
 #define MFS_CM_STATE_POLICY_CONF_H
 
-#include "base/conf.h"
+#include "args/conf.h"
 #include "cm/plan/policy.h"
 #include "cm/state/state.h"
 

@@ -2,7 +2,7 @@
 #ifndef MFS_CM_STATE_REBALANCE_CONF_H
 #define MFS_CM_STATE_REBALANCE_CONF_H
 
-#include "base/conf.h"
+#include "args/conf.h"
 #include "cm/plan/rebalance_policy.h"
 
 /* What was given; the rest stays 0. */

@@ -2,7 +2,7 @@
 #ifndef MFS_CM_STATE_SPEC_H
 #define MFS_CM_STATE_SPEC_H
 
-#include "base/conf.h"
+#include "args/conf.h"
 #include "cm/state/state.h"
 
 /* Fills *s, phase "starting", with new passwords. 0, -EINVAL (wrong usage) with the reason, or

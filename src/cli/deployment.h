@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stddef.h>
 
-#include "base/conf.h"
+#include "args/conf.h"
 #include "base/err.h"
 
 extern const struct mfs_conf_option mfs_deployment_options[];

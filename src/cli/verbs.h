@@ -3,7 +3,7 @@
 #ifndef MFS_CLI_VERBS_H
 #define MFS_CLI_VERBS_H
 
-#include "base/conf.h"
+#include "args/conf.h"
 
 enum { MFS_EXIT_OK = 0, MFS_EXIT_FAILED = 1, MFS_EXIT_USAGE = 2 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/conf.h"
+#include "args/conf.h"
 
 static const struct mfs_conf_option options[] = {
     {"name", MFS_CONF_STRING, "NAME", "memefs", 1, 8, "the name"},

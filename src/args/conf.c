@@ -1,5 +1,5 @@
 /* Options from a table. Values are kept as the checked text and converted when asked for. */
-#include "base/conf.h"
+#include "args/conf.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Options: each listed once, in a table; argv parsing, the config file's keys, checks and --help
  * come from it. A value given on the command line wins over the file's, which wins over the
  * default. Not thread-safe. Does no I/O except mfs_conf_help. */
-#ifndef MFS_BASE_CONF_H
-#define MFS_BASE_CONF_H
+#ifndef MFS_ARGS_CONF_H
+#define MFS_ARGS_CONF_H
 
 #include <stdbool.h>
 #include <stdint.h>
