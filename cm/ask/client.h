@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "host/proc.h"
-#include "cm/state/paths.h"
+#include "args/paths.h"
 #include "net/auth.h"
 #include "proto/messages.h"
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "cm/state/paths.h"
+#include "args/paths.h"
 #include "proto/messages.h"
 
 struct mfs_long_call {

@@ -5,11 +5,7 @@
 #include "cluster/table.h"
 
 const struct mfs_conf_option mfs_cm_common_options[] = {
-    {"name", MFS_CONF_STRING, "NAME", "memefs", 1, 63, "the deployment's name"},
-    {"state-dir", MFS_CONF_STRING, "DIR", NULL, 1, 4000,
-     "where it keeps its state (default: /run/memefs/NAME)"},
-    {"help", MFS_CONF_FLAG, NULL, NULL, 0, 0, "show this and exit"},
-    {0}};
+    {"help", MFS_CONF_FLAG, NULL, NULL, 0, 0, "show this and exit"}, {0}};
 
 const struct mfs_conf_option mfs_cm_start_options[] = {
     {"nodes", MFS_CONF_UINT, "N", "1", 1, 1024, "number of nodes"},

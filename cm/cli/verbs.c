@@ -10,7 +10,7 @@
 #define OPTIONS(...)                                                                               \
     (const struct mfs_conf_option *const[])                                                        \
     {                                                                                              \
-        __VA_ARGS__, mfs_cm_common_options, NULL                                                   \
+        __VA_ARGS__, mfs_deployment_options, mfs_cm_common_options, NULL                           \
     }
 
 const struct mfs_verb mfs_cm_verbs[] = {
@@ -24,7 +24,8 @@ const struct mfs_verb mfs_cm_verbs[] = {
     {"rebalance", "", "move partitions until every node has its share", 0,
      OPTIONS(mfs_cm_scale_options, mfs_cm_json_options), mfs_cmd_rebalance, false},
     {"policy", "[NAME]", "show or change how it grows and shrinks by itself", 1,
-     (const struct mfs_conf_option *const[]){mfs_cm_common_options, NULL}, mfs_cmd_policy, false},
+     (const struct mfs_conf_option *const[]){mfs_deployment_options, mfs_cm_common_options, NULL},
+     mfs_cmd_policy, false},
     {"events", "", "show what has happened", 0, OPTIONS(mfs_cm_follow_options, mfs_cm_json_options),
      mfs_cmd_events, false},
     {"checkpoint", "DIR", "write all that is stored to a directory, for cm start --restore", 1,
@@ -34,7 +35,8 @@ const struct mfs_verb mfs_cm_verbs[] = {
     {"stop", "", "unmount, stop every process of the deployment, remove its state", 0,
      OPTIONS(mfs_cm_stop_options), mfs_cmd_stop, true},
     {"simulate", "", NULL, 0, OPTIONS(mfs_cm_simulate_options), mfs_cmd_simulate, false},
-    {"daemon", "", NULL, 0, (const struct mfs_conf_option *const[]){mfs_cm_common_options, NULL},
+    {"daemon", "", NULL, 0,
+     (const struct mfs_conf_option *const[]){mfs_deployment_options, mfs_cm_common_options, NULL},
      mfs_cmd_daemon, false},
     {0}};
 

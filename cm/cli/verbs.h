@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "args/conf.h"
-#include "cm/state/paths.h"
+#include "args/paths.h"
 
 /* What main() passes on. */
 struct mfs_verb_call {

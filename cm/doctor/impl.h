@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "host/proc.h"
 #include "cm/doctor/doctor.h"
-#include "cm/state/paths.h"
+#include "args/paths.h"
 #include "cm/state/state.h"
 #include "net/auth.h"
 

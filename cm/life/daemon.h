@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "cm/state/paths.h"
+#include "args/paths.h"
 
 /* Goes on from cm.json, in whatever phase it is, until the deployment is stopped. `foreground`: the
  * reason of a failed start goes to the caller only, else into the file `failure`, too, with the end

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "cm/state/paths.h"
+#include "args/paths.h"
 
 /* May a deployment have this state directory? It becomes ours alone, and what is called like files
  * of ours is removed in the end. 0, -EEXIST: something else is in it; or another negative errno. */

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "host/proc.h"
-#include "cm/state/paths.h"
+#include "args/paths.h"
 #include "cm/provider/provider.h"
 #include "cm/state/state.h"
 #include "net/conn.h"

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "host/proc.h"
-#include "cm/state/paths.h"
+#include "args/paths.h"
 #include "cm/state/state.h"
 
 struct mfs_provider {

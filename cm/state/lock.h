@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "cm/state/paths.h"
+#include "args/paths.h"
 
 /* Waits at most 90 s for another command that is at work. Returns a descriptor to close (which
  * unlocks), or a negative errno: -ENOENT when there is no directory and `create` is false, -EPERM

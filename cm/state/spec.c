@@ -4,12 +4,14 @@
 #include "cm/state/spec.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "args/paths.h"
 #include "host/cgroup.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -21,6 +23,8 @@
 #include "cm/state/weights.h"
 
 #define MIB (1ULL << 20)
+
+static_assert(MFS_DEPLOYMENT_NAME_MAX <= MFS_NAME_MAX, "messages take every name");
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "cm/state/paths.h"
+#include "args/paths.h"
 
 /* Calls each(path) for the entries of a directory that match the shell's pattern, in no order. What
  * is not there has no entries; no link in the path is followed (-ELOOP). Stops at the first return

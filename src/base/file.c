@@ -166,6 +166,23 @@ int mfs_file_mkdirs(const char *path, mode_t mode)
     return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
+int mfs_file_absolute(const char *path, char *out, size_t n)
+{
+    char cwd[PATH_MAX];
+    size_t len;
+    int rc;
+
+    if (path[0] == '/')
+        rc = mfs_text_copy(out, n, path);
+    else if (getcwd(cwd, sizeof cwd) == NULL)
+        rc = -errno;
+    else
+        rc = mfs_text_format(out, n, "%s/%s", cwd, path);
+    for (len = rc == 0 ? strlen(out) : 0; len > 1 && out[len - 1] == '/'; len--)
+        out[len - 1] = '\0';
+    return rc;
+}
+
 static int remove_at(int dirfd, const char *name, dev_t dev, unsigned depth);
 
 static int remove_children(int dirfd, const char *name, unsigned depth)

@@ -28,6 +28,10 @@ int mfs_file_note(const char *path, const void *p, size_t n, mode_t mode);
 /* As mkdir -p; `mode` is for the directories made. 0 or a negative errno. */
 int mfs_file_mkdirs(const char *path, mode_t mode);
 
+/* Made absolute, not resolved, without slashes at its end: what is at the path need not exist, or
+ * be alive. 0 or a negative errno. */
+int mfs_file_absolute(const char *path, char *out, size_t n);
+
 /* Removes a file or a directory with all below; never follows symbolic links, never crosses a
  * mount point (-EBUSY). What is not there counts as removed. 0 or the first negative errno. */
 int mfs_file_remove_tree(const char *path);

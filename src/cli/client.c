@@ -19,13 +19,14 @@ static void new_table(void *arg, struct mfs_table *table)
 
 static int find(struct mfs_verb_client *c, const struct mfs_conf *conf, struct mfs_err *err)
 {
-    int rc = mfs_deployment_find(conf, &c->at);
+    int rc = mfs_paths_init(&c->paths, conf, err);
 
-    if (rc == 0)
-        rc = mfs_text_format(c->address, sizeof c->address, "unix:%s/node-0/lm.sock", c->at.state);
     if (rc < 0)
-        return mfs_err_set(err, rc, "bad arguments: %s", strerror(-rc));
-    return mfs_deployment_check(&c->at, err);
+        return rc;
+    rc = mfs_text_format(c->address, sizeof c->address, "unix:%s/node-0/lm.sock", c->paths.dir);
+    if (rc < 0)
+        return mfs_err_set(err, rc, "state-dir: %s", strerror(-rc));
+    return mfs_paths_check(&c->paths, err);
 }
 
 int mfs_verb_join(struct mfs_verb_client *c, const struct mfs_conf *conf, const char *verb,
@@ -37,7 +38,7 @@ int mfs_verb_join(struct mfs_verb_client *c, const struct mfs_conf *conf, const 
 
     if (rc < 0)
         return rc;
-    c->config = (struct mfs_control_config){c->address, c->at.secret, verb};
+    c->config = (struct mfs_control_config){c->address, c->paths.secret, verb};
     rc = mfs_control_create(&c->control, &c->config, err);
     if (rc == 0)
         rc = mfs_control_wait_table(c->control, TABLE_WAIT, &table, err);

@@ -2,12 +2,12 @@
 #ifndef MFS_CLI_CLIENT_H
 #define MFS_CLI_CLIENT_H
 
-#include "cli/deployment.h"
+#include "args/paths.h"
 #include "fuse/mount/control.h"
 #include "store/store.h"
 
 struct mfs_verb_client {
-    struct mfs_deployment at;
+    struct mfs_paths paths;
     char address[PATH_MAX];
     struct mfs_control_config config;
     struct mfs_control *control;

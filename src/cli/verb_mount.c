@@ -5,8 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "args/paths.h"
+#include "base/file.h"
 #include "base/text.h"
-#include "cli/deployment.h"
 #include "cli/verbs.h"
 #include "fuse/mount/mount.h"
 #include "store/store.h"
@@ -43,7 +44,7 @@ static const char usage[] =
     "Mounts the file system of a deployment at PATH and returns when it answers.\n\n";
 
 struct texts {
-    struct mfs_deployment at;
+    struct mfs_paths paths;
     char address[PATH_MAX], log[PATH_MAX], path[PATH_MAX];
 };
 
@@ -92,7 +93,7 @@ static int set_address(const struct mfs_conf *conf, struct texts *t, struct mfs_
     if (cm != NULL)
         return mfs_text_copy(t->address, sizeof t->address, cm);
     if (lm == NULL)
-        rc = mfs_text_format(t->address, sizeof t->address, "unix:%s/node-0/lm.sock", t->at.state);
+        rc = mfs_text_format(t->address, sizeof t->address, "unix:%s/node-0/lm.sock", t->paths.dir);
     else
         rc = mfs_text_format(t->address, sizeof t->address, "unix:%s",
                              strncmp(lm, "unix:", 5) == 0 ? lm + 5 : lm);
@@ -104,25 +105,25 @@ static int configure(const struct mfs_conf *conf, const char *path, struct texts
                      struct mfs_mount_config *c, struct mfs_err *err)
 {
     const char *log = mfs_conf_str(conf, "log");
-    int rc;
+    int rc = mfs_paths_init(&t->paths, conf, err);
 
-    c->name = mfs_conf_str(conf, "name");
+    if (rc < 0)
+        return rc;
+    c->name = t->paths.name;
     c->foreground = mfs_conf_flag(conf, "foreground");
-    rc = mfs_deployment_find(conf, &t->at);
-    if (rc == 0)
-        rc = set_address(conf, t, c);
+    rc = set_address(conf, t, c);
     if (rc == 0 && log != NULL)
-        rc = mfs_path_absolute(log, t->log, sizeof t->log);
+        rc = mfs_file_absolute(log, t->log, sizeof t->log);
     else if (rc == 0 && !c->foreground)
-        rc = mfs_text_format(t->log, sizeof t->log, "%s/mount-%d.log", t->at.state, (int)getpid());
+        rc = mfs_text_format(t->log, sizeof t->log, "%s/mount-%d.log", t->paths.dir, (int)getpid());
     if (rc == 0)
-        rc = mfs_path_absolute(path, t->path, sizeof t->path);
-    c->secret = t->at.secret;
+        rc = mfs_file_absolute(path, t->path, sizeof t->path);
+    c->secret = t->paths.secret;
     c->log = t->log[0] != '\0' ? t->log : NULL;
     c->path = t->path;
     if (rc < 0)
         return mfs_err_set(err, rc, "bad arguments: %s", strerror(-rc));
-    return mfs_deployment_check(&t->at, err);
+    return mfs_paths_check(&t->paths, err);
 }
 
 static int mount_it(const struct mfs_conf *conf, const char *path)

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "host/mountinfo.h"
-#include "cli/deployment.h"
 #include "cli/verbs.h"
 
 static const struct mfs_conf_option none[] = {{0}};
@@ -43,7 +43,7 @@ static bool is_foreign(const char *path)
     struct mfs_mountinfo info;
     char full[PATH_MAX];
 
-    return mfs_path_absolute(path, full, sizeof full) == 0 &&
+    return mfs_file_absolute(path, full, sizeof full) == 0 &&
            mfs_mountinfo_find(full, &info) == 0 && strcmp(info.fstype, "fuse.memefs") != 0;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "args/paths.h"
 #include "base/text.h"
 #include "cluster/placement.h"
 #include "cm/cli/config_file.h"
@@ -16,7 +17,7 @@
 #define ARGS  8
 #define PARTS 64 /* more only take longer: each has two passwords */
 
-static const struct mfs_conf_option *const groups[] = {mfs_cm_common_options, mfs_cm_start_options,
+static const struct mfs_conf_option *const groups[] = {mfs_deployment_options, mfs_cm_start_options,
                                                        NULL};
 
 static int read_file(struct mfs_conf *conf, struct fuzz_input text)

@@ -27,7 +27,7 @@
 #include "cm/cli/verbs.h"
 
 static const struct mfs_conf_option *const groups[] = {mfs_cm_start_options, mfs_cm_run_options,
-                                                       mfs_cm_common_options, NULL};
+                                                       mfs_deployment_options, NULL};
 
 static struct mfs_conf *conf;
 static struct mfs_paths paths;

@@ -1,45 +1,37 @@
 /* The state directory. */
-#include "cm/state/paths.h"
+#include "args/paths.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "base/trusted_dir.h"
 
 /* The longest name below the directory that must fit into a UNIX socket's address. */
 #define LONGEST_SOCKET "/node-65535/redis-65535.sock"
+#define SUN_PATH_MAX   sizeof(((struct sockaddr_un *)NULL)->sun_path)
+
+const struct mfs_conf_option mfs_deployment_options[] = {
+    {"name", MFS_CONF_STRING, "NAME", "memefs", 1, MFS_DEPLOYMENT_NAME_MAX - 1,
+     "the deployment's name"},
+    {"state-dir", MFS_CONF_STRING, "DIR", NULL, 1, 4000,
+     "where it keeps its state (default: /run/memefs/NAME)"},
+    {0}};
 
 static int check_name(const char *name, struct mfs_err *err)
 {
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
     if (!*name || *name == '.' || *name == '-' || name[strspn(name, good)] ||
-        strlen(name) >= MFS_NAME_MAX)
+        strlen(name) >= MFS_DEPLOYMENT_NAME_MAX)
         return mfs_err_set(err, -EINVAL,
                            "name: \"%s\" is not 1 to %d letters, digits, dots, dashes or "
                            "underscores, beginning with a letter or digit",
-                           name, MFS_NAME_MAX - 1);
+                           name, MFS_DEPLOYMENT_NAME_MAX - 1);
     return 0;
-}
-
-static int absolute(const char *dir, char out[PATH_MAX])
-{
-    char cwd[PATH_MAX];
-    size_t len;
-    int rc;
-
-    if (dir[0] == '/')
-        rc = mfs_text_copy(out, PATH_MAX, dir);
-    else if (!getcwd(cwd, sizeof cwd))
-        rc = -errno;
-    else
-        rc = mfs_text_format(out, PATH_MAX, "%s/%s", cwd, dir);
-    for (len = strlen(out); len > 1 && out[len - 1] == '/'; len--)
-        out[len - 1] = '\0';
-    return rc;
 }
 
 /* The paths of what is in p->dir. */
@@ -51,7 +43,7 @@ static int fill(struct mfs_paths *p)
     } files[] = {{p->secret, "secret"},  {p->state, "cm.json"}, {p->address, "cm.addr"},
                  {p->pid, "cm.pid"},     {p->log, "cm.log"},    {p->events, "events.jsonl"},
                  {p->failure, "failure"}};
-    int rc = strlen(p->dir) + sizeof LONGEST_SOCKET > MFS_UNIXPATH_MAX ? -ENAMETOOLONG : 0;
+    int rc = strlen(p->dir) + sizeof LONGEST_SOCKET > SUN_PATH_MAX ? -ENAMETOOLONG : 0;
 
     for (size_t i = 0; i < sizeof files / sizeof *files && !rc; i++)
         rc = mfs_text_format(files[i].out, PATH_MAX, "%s/%s", p->dir, files[i].file);
@@ -63,7 +55,7 @@ static int say_filled(int rc, struct mfs_err *err)
     if (rc == -ENAMETOOLONG)
         return mfs_err_set(err, rc,
                            "state-dir: a path of more than %zu bytes leaves no room for sockets",
-                           MFS_UNIXPATH_MAX - sizeof LONGEST_SOCKET);
+                           SUN_PATH_MAX - sizeof LONGEST_SOCKET);
     return rc ? mfs_err_set(err, rc, "state-dir: %s", strerror(-rc)) : 0;
 }
 
@@ -77,7 +69,7 @@ int mfs_paths_init(struct mfs_paths *p, const struct mfs_conf *conf, struct mfs_
         return rc;
     mfs_text_copy(p->name, sizeof p->name, name);
     if (dir)
-        rc = absolute(dir, p->dir);
+        rc = mfs_file_absolute(dir, p->dir, sizeof p->dir);
     else
         rc = mfs_text_format(p->dir, PATH_MAX, "%s/%s", MFS_STATE_DIR_ROOT, p->name);
     return say_filled(rc ? rc : fill(p), err);
@@ -102,6 +94,22 @@ int mfs_paths_trust(struct mfs_paths *p, struct mfs_err *err)
     if (fd >= 0)
         close(fd);
     return fd >= 0 || fd == -ENOENT ? 0 : fd;
+}
+
+int mfs_paths_check(const struct mfs_paths *p, struct mfs_err *err)
+{
+    int fd = mfs_trusted_dir_open(p->dir, 0, NULL, err);
+
+    if (fd < 0 && fd != -ENOENT && fd != -EACCES)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    if (access(p->secret, R_OK) == 0)
+        return 0;
+    return mfs_err_set(err, -errno,
+                       "%s: %s; is the deployment running (cm start), and are --name and "
+                       "--state-dir its own?",
+                       p->secret, strerror(errno));
 }
 
 int mfs_paths_node(const struct mfs_paths *p, uint32_t node, const char *file, char out[PATH_MAX])

@@ -1,25 +1,28 @@
-/* Where a deployment keeps what: its state directory. docs/design/protocol.md lists the files. */
-#ifndef MFS_CM_STATE_PATHS_H
-#define MFS_CM_STATE_PATHS_H
+/* Which deployment a command is for, and where that keeps what: its state directory.
+ * docs/design/protocol.md lists the files. */
+#ifndef MFS_ARGS_PATHS_H
+#define MFS_ARGS_PATHS_H
 
 #include <limits.h>
 #include <stdint.h>
 
 #include "args/conf.h"
 #include "base/err.h"
-#include "cluster/table.h"
 
-#define MFS_STATE_DIR_ROOT "/run/memefs"
+#define MFS_STATE_DIR_ROOT      "/run/memefs"
+#define MFS_DEPLOYMENT_NAME_MAX 64 /* with its NUL */
+
+extern const struct mfs_conf_option mfs_deployment_options[]; /* --name and --state-dir */
 
 struct mfs_paths {
-    char name[MFS_NAME_MAX];
+    char name[MFS_DEPLOYMENT_NAME_MAX];
     char dir[PATH_MAX]; /* absolute */
     char secret[PATH_MAX], state[PATH_MAX], address[PATH_MAX], pid[PATH_MAX], log[PATH_MAX];
     char events[PATH_MAX];
     char failure[PATH_MAX]; /* why the daemon gave up a start, for `cm start` to print */
 };
 
-/* From the options --name and --state-dir. 0, or -EINVAL or -ENAMETOOLONG with the reason. Looks at
+/* From mfs_deployment_options. 0, or -EINVAL or -ENAMETOOLONG with the reason. Looks at
  * no directory. */
 int mfs_paths_init(struct mfs_paths *p, const struct mfs_conf *conf, struct mfs_err *err);
 
@@ -30,6 +33,9 @@ int mfs_paths_open(struct mfs_paths *p, unsigned flags, struct mfs_err *err);
 
 /* The same, only to find out whether it may be relied on; what is not there may. */
 int mfs_paths_trust(struct mfs_paths *p, struct mfs_err *err);
+
+/* Can a client of it read its secret? 0, or a negative errno with what to do. */
+int mfs_paths_check(const struct mfs_paths *p, struct mfs_err *err);
 
 /* DIR/node-ID/FILE, or DIR/node-ID for file "". 0 or -ENAMETOOLONG. */
 int mfs_paths_node(const struct mfs_paths *p, uint32_t node, const char *file, char out[PATH_MAX]);
