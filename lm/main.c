@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,56 +9,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "args/program.h"
 #include "base/clock.h"
-#include "args/conf.h"
 #include "base/log.h"
 #include "host/proc.h"
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "lm/agent/agent.h"
 
-#define EXIT_USAGE 2
-
-static const struct mfs_conf_option options[] = {
-    {"name", MFS_CONF_STRING, "NAME", "memefs", 1, 63, "name of the deployment"},
-    {"node", MFS_CONF_UINT, "ID", NULL, 0, 65534, "this node's number"},
-    {"address", MFS_CONF_STRING, "ADDR", NULL, 1, 63, "this node's address, numeric"},
-    {"state-dir", MFS_CONF_STRING, "DIR", NULL, 1, 4000, "the deployment's state directory"},
-    {"cm", MFS_CONF_STRING, "HOST:PORT", NULL, 1, 127, "where the Central Manager listens"},
-    {"dump-dir", MFS_CONF_STRING, "DIR", "/var/tmp", 1, 4000,
-     "where dumps of partitions go while they move cold; a directory is made in it"},
-    {"interface", MFS_CONF_STRING, "NAME", NULL, 1, 15,
-     "the network interface that is measured (default: the one with --address)"},
-    {"interval", MFS_CONF_UINT, "MS", "1000", 100, 60000, "time between two measurements"},
-    {"foreground", MFS_CONF_FLAG, NULL, NULL, 0, 0, "do not fork, log to stderr"},
-    {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "how much to log"},
-    {"help", MFS_CONF_FLAG, NULL, NULL, 0, 0, "show this text"},
-    {"version", MFS_CONF_FLAG, NULL, NULL, 0, 0, "show the version"},
-    {NULL, MFS_CONF_FLAG, NULL, NULL, 0, 0, NULL},
-};
-static const struct mfs_conf_option *const groups[] = {options, NULL};
-
 struct daemon {
     char dir[PATH_MAX]; /* node-ID */
     int lock;           /* held as long as we live: one lm per node */
     int starter;        /* pipe to the process that was started in the foreground, or -1 */
 };
-
-static int fail(const struct mfs_err *err)
-{
-    fprintf(stderr, "lm: %s\n", err->msg);
-    return err->code == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
-}
-
-static void usage(FILE *to)
-{
-    fputs("usage: lm --name NAME --node ID --address ADDR --state-dir DIR --cm HOST:PORT\n"
-          "          [OPTION…]\n\n"
-          "The Local Manager of one node of a MemEFS deployment: runs its redis-servers and its\n"
-          "file system client. Started by cm.\n\n",
-          to);
-    mfs_conf_help(groups, to);
-}
 
 static int node_path(const struct daemon *d, const char *name, char path[PATH_MAX])
 {
@@ -152,12 +114,12 @@ static void remove_files(const struct daemon *d)
     }
 }
 
-static int serve(const struct mfs_conf *c, const char *state_dir, struct mfs_err *err)
+static int serve(const struct mfs_conf *c, const struct mfs_paths *paths, struct mfs_err *err)
 {
-    struct mfs_agent_opts opts = {.name = mfs_conf_str(c, "name"),
+    struct mfs_agent_opts opts = {.name = paths->name,
                                   .node = (uint32_t)mfs_conf_uint(c, "node"),
                                   .address = mfs_conf_str(c, "address"),
-                                  .state_dir = state_dir,
+                                  .state_dir = paths->dir,
                                   .dump_dir = mfs_conf_str(c, "dump-dir"),
                                   .cm = mfs_conf_str(c, "cm"),
                                   .iface = mfs_conf_str(c, "interface"),
@@ -165,9 +127,9 @@ static int serve(const struct mfs_conf *c, const char *state_dir, struct mfs_err
     struct daemon d = {.lock = -1, .starter = -1};
     int rc;
 
-    rc = mfs_text_format(d.dir, sizeof d.dir, "%s/node-%u", state_dir, opts.node);
+    rc = mfs_paths_node(paths, opts.node, "", d.dir);
     if (rc)
-        return mfs_err_set(err, rc, "%s: path too long", state_dir);
+        return mfs_err_set(err, rc, "%s: path too long", paths->dir);
     if (!mfs_conf_flag(c, "foreground"))
         rc = go_background(&d, err);
     if (!rc)
@@ -198,44 +160,50 @@ static int check_given(const struct mfs_conf *c, struct mfs_err *err)
     return 0;
 }
 
-static int run(int argc, char **argv, struct mfs_conf *c, struct mfs_err *err)
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
-    const char *given;
-    char state_dir[PATH_MAX];
-    int rc = mfs_conf_argv(c, argc, argv, 0, err), fd;
+    int rc, fd;
 
-    if (rc < 0)
-        return rc;
-    if (mfs_conf_flag(c, "help")) {
-        usage(stdout);
-        return 0;
+    /* The caller may have a strict one; mount points are for every user, and all that is not is
+     * made with a mode of its own. */
+    umask(022);
+    rc = check_given(call->conf, err);
+    if (!rc) {
+        fd = mfs_paths_open(&call->paths, 0, err);
+        if (fd < 0)
+            return fd;
+        close(fd);
+        rc = serve(call->conf, &call->paths, err);
     }
-    if (mfs_conf_flag(c, "version")) {
-        printf("lm %s\n", MEMEFS_VERSION);
-        return 0;
-    }
-    rc = check_given(c, err);
-    if (rc)
-        return rc;
-    given = mfs_conf_str(c, "state-dir");
-    fd = mfs_trusted_dir_open(given, 0, state_dir, err);
-    if (fd < 0)
-        return fd;
-    close(fd);
-    return serve(c, state_dir, err);
+    call->usage = rc == -EINVAL;
+    return rc;
 }
+
+static const struct mfs_conf_option options[] = {
+    {"node", MFS_CONF_UINT, "ID", NULL, 0, 65534, "this node's number"},
+    {"address", MFS_CONF_STRING, "ADDR", NULL, 1, 63, "this node's address, numeric"},
+    {"cm", MFS_CONF_STRING, "HOST:PORT", NULL, 1, 127, "where the Central Manager listens"},
+    {"dump-dir", MFS_CONF_STRING, "DIR", "/var/tmp", 1, 4000,
+     "where dumps of partitions go while they move cold; a directory is made in it"},
+    {"interface", MFS_CONF_STRING, "NAME", NULL, 1, 15,
+     "the network interface that is measured (default: the one with --address)"},
+    {"interval", MFS_CONF_UINT, "MS", "1000", 100, 60000, "time between two measurements"},
+    {"foreground", MFS_CONF_FLAG, NULL, NULL, 0, 0, "do not fork, log to stderr"},
+    {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "how much to log"},
+    {0}};
+
+static const struct mfs_verb verb = {
+    .name = "",
+    .about =
+        "The Local Manager of one node of a MemEFS deployment: runs its redis-servers and its\n"
+        "file system client. Started by cm. It needs --state-dir, --node, --address and --cm.",
+    .options = MFS_OPTIONS(mfs_deployment_options, options),
+    .run = run};
+
+static const struct mfs_program program = {.name = "lm",
+                                           .verbs = (const struct mfs_verb *const[]){&verb, NULL}};
 
 int main(int argc, char **argv)
 {
-    struct mfs_conf *c = mfs_conf_create(groups);
-    struct mfs_err err = {0};
-    int rc;
-
-    /* Whoever starts us may have a strict one; mount points are for everyone, and all that is not
-     * is made with a mode of its own. */
-    umask(022);
-    signal(SIGCHLD, SIG_DFL); /* ignored by our parent, it would hide the ends of our children */
-    rc = c ? run(argc - 1, argv + 1, c, &err) : mfs_err_set(&err, -ENOMEM, "out of memory");
-    mfs_conf_destroy(c);
-    return rc ? fail(&err) : EXIT_SUCCESS;
+    return mfs_program_run(&program, argc, argv);
 }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cm/ask/client.h"
 #include "cm/cli/long_call.h"
+#include "cm/cli/render.h"
 #include "cm/state/manifest.h"
 #include "cm/cli/verbs.h"
 
@@ -85,27 +86,21 @@ static void tell(const struct mfs_paths *p, const char *dir, const struct mfs_ma
                 err.msg);
 }
 
-static int print(const struct report *r, const char *name, bool json)
+static int print(const struct mfs_verb_call *call, const struct report *r, struct mfs_err *err)
 {
     struct mfs_buf b;
     int rc;
 
     mfs_buf_init(&b);
-    if (json) {
-        rc = mfs_schema_encode(&report_schema, r, false, &b);
-        if (!rc)
-            rc = mfs_buf_append(&b, "\n", 1);
-    } else {
+    if (mfs_conf_flag(call->conf, "json"))
+        rc = mfs_render_json(&report_schema, r, &b);
+    else
         rc = mfs_buf_printf(&b,
                             "%s: checkpoint %u: %u partitions, %s in %.2f s; writers waited "
                             "%.1f ms at most\n%s\n",
-                            name, r->number, r->partitions, MFS_TEXT_BYTES(r->bytes),
+                            call->paths.name, r->number, r->partitions, MFS_TEXT_BYTES(r->bytes),
                             r->duration_ms / 1e3, r->halted_ms, r->dir);
-    }
-    if (!rc)
-        fwrite(mfs_buf_data(&b), 1, mfs_buf_len(&b), stdout);
-    mfs_buf_fini(&b);
-    return rc;
+    return mfs_render_print(rc, &b, err);
 }
 
 /* With the images written. */
@@ -129,7 +124,7 @@ static int commit(struct mfs_verb_call *call, struct mfs_manifest_draft *d,
     return 0;
 }
 
-int mfs_cmd_checkpoint(struct mfs_verb_call *call, struct mfs_err *err)
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     char address[MFS_ADDRESS_MAX];
     int64_t began = mfs_clock_mono();
@@ -158,7 +153,13 @@ int mfs_cmd_checkpoint(struct mfs_verb_call *call, struct mfs_err *err)
     mfs_manifest_end(&d);
     mfs_schema_clear(&mfs_checkpoint_schema, &made);
     r.duration_ms = (double)(mfs_clock_mono() - began) / 1e6;
-    if (!rc && print(&r, call->paths.name, mfs_conf_flag(call->conf, "json")))
-        rc = mfs_err_set(err, -ENOMEM, "out of memory");
-    return rc;
+    return rc ? rc : print(call, &r, err);
 }
+
+const struct mfs_verb mfs_cm_checkpoint = {
+    .name = "checkpoint",
+    .args = "DIR",
+    .summary = "write all that is stored to a directory, for cm start --restore",
+    .most = 1,
+    .options = MFS_OPTIONS(mfs_json_options, mfs_deployment_options),
+    .run = run};

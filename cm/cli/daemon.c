@@ -22,7 +22,7 @@ static enum mfs_log_level saved_level(const struct mfs_paths *p)
     return level;
 }
 
-int mfs_cmd_daemon(struct mfs_verb_call *call, struct mfs_err *err)
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     int rc = mfs_log_open("cm", call->paths.log, saved_level(&call->paths));
 
@@ -35,3 +35,6 @@ int mfs_cmd_daemon(struct mfs_verb_call *call, struct mfs_err *err)
         mfs_warn("daemon", "ended: %s", err->msg);
     return rc;
 }
+
+const struct mfs_verb mfs_cm_daemon = {
+    .name = "daemon", .options = MFS_OPTIONS(mfs_deployment_options), .run = run};

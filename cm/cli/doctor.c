@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cm/doctor/impl.h"
+#include "cm/cli/render.h"
 #include "cm/cli/verbs.h"
 
 /* What advised commands need to mean the same deployment. */
@@ -37,19 +38,12 @@ static void examine(struct mfs_doctor_case *c)
 static int show(const struct mfs_doctor *d, bool json, struct mfs_err *err)
 {
     struct mfs_buf b;
-    int rc;
 
     mfs_buf_init(&b);
-    rc = mfs_doctor_render(d, json, &b);
-    if (rc)
-        mfs_err_set(err, rc, "out of memory");
-    else
-        fwrite(mfs_buf_data(&b), 1, mfs_buf_len(&b), stdout);
-    mfs_buf_fini(&b);
-    return rc;
+    return mfs_render_print(mfs_doctor_render(d, json, &b), &b, err);
 }
 
-int mfs_cmd_doctor(struct mfs_verb_call *call, struct mfs_err *err)
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     struct mfs_doctor_case c = {.d = mfs_doctor_create(), .paths = &call->paths};
     size_t bad;
@@ -71,3 +65,9 @@ int mfs_cmd_doctor(struct mfs_verb_call *call, struct mfs_err *err)
         rc = mfs_err_set(err, -EIO, "%zu of the checks failed", bad);
     return rc;
 }
+
+const struct mfs_verb mfs_cm_doctor = {
+    .name = "doctor",
+    .summary = "say what is wrong with this machine or the deployment, and how to mend it",
+    .options = MFS_OPTIONS(mfs_json_options, mfs_deployment_options),
+    .run = run};

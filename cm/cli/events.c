@@ -88,7 +88,7 @@ static bool ended(const struct mfs_paths *p, int fd)
     return fstat(fd, &st) || !st.st_nlink || access(p->state, F_OK);
 }
 
-int mfs_cmd_events(struct mfs_verb_call *call, struct mfs_err *err)
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     struct view v = {.fd = open(call->paths.events, O_RDONLY | O_CLOEXEC),
                      .json = mfs_conf_flag(call->conf, "json")};
@@ -112,3 +112,13 @@ int mfs_cmd_events(struct mfs_verb_call *call, struct mfs_err *err)
     close(v.fd);
     return rc;
 }
+
+static const struct mfs_conf_option options[] = {
+    {"follow", MFS_CONF_FLAG, NULL, NULL, 0, 0, "go on until the deployment is stopped"},
+    {"json", MFS_CONF_FLAG, NULL, NULL, 0, 0, "one JSON object per line"},
+    {0}};
+
+const struct mfs_verb mfs_cm_events = {.name = "events",
+                                       .summary = "show what has happened",
+                                       .options = MFS_OPTIONS(options, mfs_deployment_options),
+                                       .run = run};

@@ -1,11 +1,7 @@
-/* The options. */
 #include "cm/cli/options.h"
 
 #include "cluster/placement.h"
 #include "cluster/table.h"
-
-const struct mfs_conf_option mfs_cm_common_options[] = {
-    {"help", MFS_CONF_FLAG, NULL, NULL, 0, 0, "show this and exit"}, {0}};
 
 const struct mfs_conf_option mfs_cm_start_options[] = {
     {"nodes", MFS_CONF_UINT, "N", "1", 1, 1024, "number of nodes"},
@@ -85,26 +81,3 @@ const struct mfs_conf_option mfs_cm_run_options[] = {
     {"foreground", MFS_CONF_FLAG, NULL, NULL, 0, 0,
      "stay, log to stderr, and stop the deployment on SIGINT or SIGTERM"},
     {0}};
-
-const struct mfs_conf_option mfs_cm_json_options[] = {
-    {"json", MFS_CONF_FLAG, NULL, NULL, 0, 0, "JSON (events: one object per line)"}, {0}};
-
-const struct mfs_conf_option mfs_cm_scale_options[] = {
-    {"migration", MFS_CONF_CHOICE, "hot|cold", NULL, 0, 0,
-     "how partitions are moved (default: as the deployment was started)"},
-    {"rate", MFS_CONF_SIZE, "SIZE", NULL, 1, 1125899906842624.0,
-     "bytes/s at which one partition is copied, at most (default: likewise)"},
-    {"dry-run", MFS_CONF_FLAG, NULL, NULL, 0, 0, "show the plan, change nothing"},
-    {0}};
-
-const struct mfs_conf_option mfs_cm_follow_options[] = {
-    {"follow", MFS_CONF_FLAG, NULL, NULL, 0, 0, "go on until the deployment is stopped"}, {0}};
-
-const struct mfs_conf_option mfs_cm_simulate_options[] = {
-    {"steps", MFS_CONF_UINT, "N", "1000", 1, 1000000, "changes in each history"},
-    {"seed", MFS_CONF_UINT, "N", "1", 0, 0, "of the random numbers"},
-    {"fill", MFS_CONF_REAL, "PERCENT", "60", 0, 99, "data, of the memory at the start"},
-    {0}};
-
-const struct mfs_conf_option mfs_cm_stop_options[] = {
-    {"keep-logs", MFS_CONF_FLAG, NULL, NULL, 0, 0, "leave the logs in the state directory"}, {0}};

@@ -22,7 +22,7 @@ static int show(struct mfs_verb_call *call, struct mfs_err *err)
     return 0;
 }
 
-int mfs_cmd_policy(struct mfs_verb_call *call, struct mfs_err *err)
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     struct mfs_msg_policy m = {0};
     struct mfs_msg_empty reply;
@@ -42,3 +42,11 @@ int mfs_cmd_policy(struct mfs_verb_call *call, struct mfs_err *err)
         printf("%s: policy %s\n", call->paths.name, m.name);
     return rc;
 }
+
+const struct mfs_verb mfs_cm_policy = {.name = "policy",
+                                       .args = "[NAME]",
+                                       .summary =
+                                           "show or change how it grows and shrinks by itself",
+                                       .most = 1,
+                                       .options = MFS_OPTIONS(mfs_deployment_options),
+                                       .run = run};

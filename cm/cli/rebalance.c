@@ -2,7 +2,13 @@
 #include "cm/cli/scale_call.h"
 #include "cm/cli/verbs.h"
 
-int mfs_cmd_rebalance(struct mfs_verb_call *call, struct mfs_err *err)
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     return mfs_scale_call(call, "rebalance", 0, err);
 }
+
+const struct mfs_verb mfs_cm_rebalance = {
+    .name = "rebalance",
+    .summary = "move partitions until every node has its share",
+    .options = MFS_OPTIONS(mfs_cm_scale_options, mfs_json_options, mfs_deployment_options),
+    .run = run};

@@ -228,3 +228,20 @@ int mfs_render_event(const struct mfs_event *e, struct mfs_buf *out)
 {
     return mfs_buf_printf(out, "%s  %-8s  %-16s  %s\n", e->time, e->who, e->what, e->text);
 }
+
+int mfs_render_json(const struct mfs_schema *schema, const void *what, struct mfs_buf *out)
+{
+    int rc = mfs_schema_encode(schema, what, false, out);
+
+    return rc ? rc : mfs_buf_append(out, "\n", 1);
+}
+
+int mfs_render_print(int rc, struct mfs_buf *b, struct mfs_err *err)
+{
+    if (rc)
+        mfs_err_set(err, rc, "out of memory");
+    else
+        fwrite(mfs_buf_data(b), 1, mfs_buf_len(b), stdout);
+    mfs_buf_fini(b);
+    return rc;
+}

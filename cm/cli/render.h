@@ -1,4 +1,4 @@
-/* Status and events for people. Pure. */
+/* Status and events for people, or as JSON. Pure, but for mfs_render_print. */
 #ifndef MFS_CM_CLI_RENDER_H
 #define MFS_CM_CLI_RENDER_H
 
@@ -14,5 +14,10 @@ int mfs_render_progress(const struct mfs_progress *p, struct mfs_buf *out);
 int mfs_render_scale(const char *name, const struct mfs_scale_report *r, bool dry_run,
                      struct mfs_buf *out);
 int mfs_render_event(const struct mfs_event *e, struct mfs_buf *out);
+int mfs_render_json(const struct mfs_schema *schema, const void *what, struct mfs_buf *out);
+
+/* What was rendered goes to stdout, if `rc`, the renderer's, is 0; frees the buffer. 0, or `rc`
+ * with the sentence. */
+int mfs_render_print(int rc, struct mfs_buf *b, struct mfs_err *err);
 
 #endif

@@ -7,7 +7,7 @@
 #include "cm/cli/scale_call.h"
 #include "cm/cli/verbs.h"
 
-int mfs_cmd_scale(struct mfs_verb_call *call, struct mfs_err *err)
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     const char *text = call->nargs ? call->args[0] : "", *how = "to";
     uint64_t n = 0;
@@ -24,3 +24,11 @@ int mfs_cmd_scale(struct mfs_verb_call *call, struct mfs_err *err)
     }
     return mfs_scale_call(call, how, (uint32_t)n, err);
 }
+
+const struct mfs_verb mfs_cm_scale = {
+    .name = "scale",
+    .args = "N|+K|-K",
+    .summary = "have N nodes, or so many more or fewer; returns when data and tables are in place",
+    .most = 1,
+    .options = MFS_OPTIONS(mfs_cm_scale_options, mfs_json_options, mfs_deployment_options),
+    .run = run};

@@ -10,10 +10,17 @@
 #include "base/text.h"
 #include "cm/ask/client.h"
 #include "cm/cli/long_call.h"
-#include "cm/cli/options.h"
 #include "cm/cli/render.h"
 
 #define FAILURE_MAX (64U << 10)
+
+const struct mfs_conf_option mfs_cm_scale_options[] = {
+    {"migration", MFS_CONF_CHOICE, "hot|cold", NULL, 0, 0,
+     "how partitions are moved (default: as the deployment was started)"},
+    {"rate", MFS_CONF_SIZE, "SIZE", NULL, 1, 1125899906842624.0,
+     "bytes/s at which one partition is copied, at most (default: likewise)"},
+    {"dry-run", MFS_CONF_FLAG, NULL, NULL, 0, 0, "show the plan, change nothing"},
+    {0}};
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
@@ -33,23 +40,16 @@ static void show_logs(const struct mfs_paths *p, const struct mfs_err *err)
     mfs_buf_fini(&b);
 }
 
-static int print(const struct mfs_scale_report *r, bool dry_run, bool json, const char *name)
+static int print(const struct mfs_verb_call *call, const struct mfs_scale_report *r, bool dry_run,
+                 struct mfs_err *err)
 {
     struct mfs_buf b;
     int rc;
 
     mfs_buf_init(&b);
-    if (json) {
-        rc = mfs_schema_encode(&mfs_scale_report_schema, r, false, &b);
-        if (!rc)
-            rc = mfs_buf_append(&b, "\n", 1);
-    } else {
-        rc = mfs_render_scale(name, r, dry_run, &b);
-    }
-    if (!rc)
-        fwrite(mfs_buf_data(&b), 1, mfs_buf_len(&b), stdout);
-    mfs_buf_fini(&b);
-    return rc;
+    rc = mfs_conf_flag(call->conf, "json") ? mfs_render_json(&mfs_scale_report_schema, r, &b)
+                                           : mfs_render_scale(call->paths.name, r, dry_run, &b);
+    return mfs_render_print(rc, &b, err);
 }
 
 int mfs_scale_call(struct mfs_verb_call *call, const char *how, uint32_t n, struct mfs_err *err)
@@ -70,9 +70,7 @@ int mfs_scale_call(struct mfs_verb_call *call, const char *how, uint32_t n, stru
         what.rate = mfs_conf_uint(call->conf, "rate");
     rc = mfs_long_call(&call->paths, &ask, err);
     if (!rc) {
-        rc = print(&report, what.dry_run, mfs_conf_flag(call->conf, "json"), call->paths.name);
-        if (rc)
-            mfs_err_set(err, rc, "out of memory");
+        rc = print(call, &report, what.dry_run, err);
     } else if (ask.tried) {
         show_logs(&call->paths, err);
         if (!mfs_client_daemon(&call->paths).pid)

@@ -4,6 +4,8 @@
 
 #include "cm/cli/verbs.h"
 
+extern const struct mfs_conf_option mfs_cm_scale_options[];
+
 /* Asks for how and n (see struct mfs_msg_scale); the rest is taken from the options of
  * mfs_cm_scale_options and --json. Blocks until the change is over; when it is killed, the change
  * goes on. 0 or a negative errno with the sentence for the user. */

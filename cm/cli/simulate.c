@@ -32,7 +32,7 @@ static int one(const struct mfs_conf *conf, uint32_t nodes, double spread, struc
                        r.violations, nodes, spread, (unsigned long long)o.seed);
 }
 
-int mfs_cmd_simulate(struct mfs_verb_call *call, struct mfs_err *err)
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     int rc = 0;
 
@@ -43,3 +43,12 @@ int mfs_cmd_simulate(struct mfs_verb_call *call, struct mfs_err *err)
             rc = one(call->conf, sizes[i], spreads[k], err);
     return rc;
 }
+
+static const struct mfs_conf_option options[] = {
+    {"steps", MFS_CONF_UINT, "N", "1000", 1, 1000000, "changes in each history"},
+    {"seed", MFS_CONF_UINT, "N", "1", 0, 0, "of the random numbers"},
+    {"fill", MFS_CONF_REAL, "PERCENT", "60", 0, 99, "data, of the memory at the start"},
+    {0}};
+
+const struct mfs_verb mfs_cm_simulate = {
+    .name = "simulate", .options = MFS_OPTIONS(options), .run = run};

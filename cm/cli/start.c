@@ -18,6 +18,7 @@
 #include "cm/nodes/cleanup.h"
 #include "cm/ask/client.h"
 #include "cm/cli/config_file.h"
+#include "cm/cli/options.h"
 #include "cm/life/daemon.h"
 #include "cm/state/lock.h"
 #include "cm/provider/provider.h"
@@ -405,7 +406,7 @@ static int check(struct mfs_verb_call *call, struct mfs_err *err)
     return rc;
 }
 
-int mfs_cmd_start(struct mfs_verb_call *call, struct mfs_err *err)
+static int start_verb(struct mfs_verb_call *call, struct mfs_err *err)
 {
     struct start s = {.call = call, .paths = &call->paths, .conf = call->conf};
     int lock, rc;
@@ -425,3 +426,9 @@ int mfs_cmd_start(struct mfs_verb_call *call, struct mfs_err *err)
         rmdir(call->paths.dir); /* if it was made for nothing */
     return rc;
 }
+
+const struct mfs_verb mfs_cm_start = {
+    .name = "start",
+    .summary = "start a deployment; returns when every node is up and every mount answers",
+    .options = MFS_OPTIONS(mfs_cm_start_options, mfs_cm_run_options, mfs_deployment_options),
+    .run = start_verb};

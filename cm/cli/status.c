@@ -1,7 +1,4 @@
 /* `cm status`: what the deployment is and how its nodes do. */
-#include <errno.h>
-#include <stdio.h>
-
 #include "base/clock.h"
 #include "cm/ask/client.h"
 #include "cm/cli/render.h"
@@ -9,7 +6,7 @@
 
 #define TIME_LIMIT (10 * MFS_SEC)
 
-int mfs_cmd_status(struct mfs_verb_call *call, struct mfs_err *err)
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     struct mfs_status s;
     struct mfs_buf b;
@@ -18,18 +15,15 @@ int mfs_cmd_status(struct mfs_verb_call *call, struct mfs_err *err)
     if (rc)
         return rc;
     mfs_buf_init(&b);
-    if (mfs_conf_flag(call->conf, "json")) {
-        rc = mfs_schema_encode(&mfs_status_schema, &s, false, &b);
-        if (!rc)
-            rc = mfs_buf_append(&b, "\n", 1);
-    } else {
-        rc = mfs_render_status(&s, &b);
-    }
-    if (rc)
-        mfs_err_set(err, rc, "out of memory");
-    else
-        fwrite(mfs_buf_data(&b), 1, mfs_buf_len(&b), stdout);
-    mfs_buf_fini(&b);
+    rc = mfs_conf_flag(call->conf, "json") ? mfs_render_json(&mfs_status_schema, &s, &b)
+                                           : mfs_render_status(&s, &b);
+    rc = mfs_render_print(rc, &b, err);
     mfs_schema_clear(&mfs_status_schema, &s);
     return rc;
 }
+
+const struct mfs_verb mfs_cm_status = {
+    .name = "status",
+    .summary = "show the nodes, their memory, partitions and shares",
+    .options = MFS_OPTIONS(mfs_json_options, mfs_deployment_options),
+    .run = run};

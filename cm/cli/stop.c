@@ -102,7 +102,7 @@ static int revive(const struct mfs_paths *p, struct mfs_proc *daemon, struct mfs
                        p->log);
 }
 
-int mfs_cmd_stop(struct mfs_verb_call *call, struct mfs_err *err)
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     struct mfs_paths *p = &call->paths;
     struct mfs_proc daemon = mfs_client_daemon(p);
@@ -134,3 +134,13 @@ int mfs_cmd_stop(struct mfs_verb_call *call, struct mfs_err *err)
         printf("%s: stopped\n", p->name);
     return rc;
 }
+
+static const struct mfs_conf_option options[] = {
+    {"keep-logs", MFS_CONF_FLAG, NULL, NULL, 0, 0, "leave the logs in the state directory"}, {0}};
+
+const struct mfs_verb mfs_cm_stop = {
+    .name = "stop",
+    .summary = "unmount, stop every process of the deployment, remove its state",
+    .destroys = true,
+    .options = MFS_OPTIONS(options, mfs_deployment_options),
+    .run = run};

@@ -8,6 +8,7 @@
 #include "base/text.h"
 
 #define HELP_COLUMN 30
+#define WORD_MAX    64 /* of an option that may be like a known one */
 
 struct value {
     const struct mfs_conf_option *option;
@@ -46,32 +47,62 @@ void mfs_conf_destroy(struct mfs_conf *c)
     free(c);
 }
 
-static const struct value *find(const struct mfs_conf *c, const char *key)
+static const struct value *find_n(const struct mfs_conf *c, const char *key, size_t n)
 {
-    for (size_t i = 0; i < c->n; i++)
-        if (!strcmp(c->value[i].option->key, key))
+    for (size_t i = 0; i < c->n; i++) {
+        const char *known = c->value[i].option->key;
+
+        if (!strncmp(known, key, n) && !known[n])
             return &c->value[i];
+    }
     return NULL;
 }
 
-static int unknown(const struct mfs_conf *c, const char *dashes, const char *key,
-                   struct mfs_err *err)
+/* The option that is called so, or by an alias, which may also say the value. */
+static struct value *find(struct mfs_conf *c, const char *key, size_t n, const char **text)
 {
-    unsigned best = (unsigned)strlen(key) / 2 + 1;
-    const char *near = NULL;
+    const struct value *v = find_n(c, key, n);
 
+    if (v && v->option->type == MFS_CONF_ALIAS) {
+        const char *meant = v->option->arg;
+
+        n = strcspn(meant, "=");
+        if (meant[n])
+            *text = meant + n + 1;
+        v = find_n(c, meant, n);
+    }
+    return v ? &c->value[v - c->value] : NULL;
+}
+
+/* The option that was meant, perhaps: NULL if none is like it. */
+static const char *like(const struct mfs_conf *c, const char *key, size_t n)
+{
+    unsigned best = (unsigned)n / 2 + 1;
+    const char *near = NULL;
+    char text[WORD_MAX];
+
+    if (mfs_text_format(text, sizeof text, "%.*s", (int)n, key))
+        return NULL;
     for (size_t i = 0; i < c->n; i++) {
-        unsigned d = mfs_text_distance(key, c->value[i].option->key);
+        unsigned d = mfs_text_distance(text, c->value[i].option->key);
 
         if (d < best && c->value[i].option->help) {
             best = d;
             near = c->value[i].option->key;
         }
     }
+    return near;
+}
+
+static int unknown(const struct mfs_conf *c, const char *dashes, const char *key, size_t n,
+                   struct mfs_err *err)
+{
+    const char *near = like(c, key, n);
+
     if (!near)
-        return mfs_err_set(err, -EINVAL, "unknown option %s%s (see --help)", dashes, key);
-    return mfs_err_set(err, -EINVAL, "unknown option %s%s, did you mean %s%s?", dashes, key, dashes,
-                       near);
+        return mfs_err_set(err, -EINVAL, "unknown option %s%.*s (see --help)", dashes, (int)n, key);
+    return mfs_err_set(err, -EINVAL, "unknown option %s%.*s, did you mean %s%s?", dashes, (int)n,
+                       key, dashes, near);
 }
 
 static bool is_choice(const char *words, const char *text)
@@ -126,6 +157,7 @@ static int check(const struct mfs_conf_option *o, const char *text, struct mfs_e
             return mfs_err_set(err, -EINVAL, "%s: \"%s\" is not one of %s", o->key, text, o->arg);
         return 0;
     case MFS_CONF_STRING:
+    case MFS_CONF_LIST:
         if (o->max > 0 && ((double)len < o->min || (double)len > o->max))
             return mfs_err_set(err, -EINVAL, "%s: \"%s\" must have %g to %g characters", o->key,
                                text, o->min, o->max);
@@ -133,6 +165,16 @@ static int check(const struct mfs_conf_option *o, const char *text, struct mfs_e
     default:
         return check_number(o, text, err);
     }
+}
+
+static char *added(const char *list, const char *text)
+{
+    size_t n = strlen(list) + strlen(text) + 2;
+    char *both = malloc(n);
+
+    if (both)
+        snprintf(both, n, "%s,%s", list, text);
+    return both;
 }
 
 static int set(struct value *v, const char *text, enum mfs_conf_source source, struct mfs_err *err)
@@ -144,7 +186,10 @@ static int set(struct value *v, const char *text, enum mfs_conf_source source, s
         return rc;
     if (source < v->source)
         return 0;
-    copy = strdup(text);
+    if (v->option->type == MFS_CONF_LIST && v->text && source == v->source)
+        copy = added(v->text, text);
+    else
+        copy = strdup(text);
     if (!copy)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     free(v->text);
@@ -156,68 +201,86 @@ static int set(struct value *v, const char *text, enum mfs_conf_source source, s
 int mfs_conf_set(struct mfs_conf *c, const char *key, const char *text, enum mfs_conf_source source,
                  struct mfs_err *err)
 {
-    const struct value *v = find(c, key);
+    struct value *v = find(c, key, strlen(key), &text);
 
-    if (!v)
-        return unknown(c, source == MFS_CONF_ARGV ? "--" : "", key, err);
-    return set(&c->value[v - c->value], text, source, err);
+    return v ? set(v, text, source, err) : unknown(c, "", key, strlen(key), err);
 }
 
-/* One option at argv[*at], which begins with "--". */
-static int take(struct mfs_conf *c, int argc, char **argv, int *at, struct mfs_err *err)
+/* The option of n bytes, and `text`, its value if it has one, else `next`, which may be NULL, if it
+ * needs one: then 1 is returned. */
+static int take(struct mfs_conf *c, const char *dashes, const char *key, size_t n, const char *text,
+                const char *next, struct mfs_err *err)
 {
-    char *text = argv[*at] + 2, *equals = strchr(text, '='), key[64];
-    const struct value *v;
-    const char *value;
+    const char *meant = NULL;
+    struct value *v = find(c, key, n, &meant);
+    int rc;
 
-    if (mfs_text_format(key, sizeof key, "%.*s", equals ? (int)(equals - text) : (int)strlen(text),
-                        text))
-        return mfs_err_set(err, -EINVAL, "unknown option --%s", text);
-    v = find(c, key);
     if (!v)
-        return unknown(c, "--", key, err);
-    if (equals)
-        value = equals + 1;
-    else if (v->option->type == MFS_CONF_FLAG)
-        value = "yes";
-    else if (*at + 1 < argc)
-        value = argv[++*at];
-    else
-        return mfs_err_set(err, -EINVAL, "--%s needs a value (%s)", key, v->option->arg);
-    return set(&c->value[v - c->value], value, MFS_CONF_ARGV, err);
+        return unknown(c, dashes, key, n, err);
+    if (meant && text)
+        return mfs_err_set(err, -EINVAL, "%s%.*s takes no value", dashes, (int)n, key);
+    if (!text)
+        text = meant ? meant : v->option->type == MFS_CONF_FLAG ? "yes" : NULL;
+    if (!text && !next)
+        return mfs_err_set(err, -EINVAL, "%s%.*s needs a value (%s)", dashes, (int)n, key,
+                           v->option->arg);
+    rc = set(v, text ? text : next, MFS_CONF_ARGV, err);
+    return rc ? rc : !text;
+}
+
+static int take_word(struct mfs_conf *c, const char *dashes, const char *word, const char *next,
+                     struct mfs_err *err)
+{
+    size_t n = strcspn(word, "=");
+
+    return take(c, dashes, word, n, word[n] ? word + n + 1 : NULL, next, err);
+}
+
+int mfs_conf_word(struct mfs_conf *c, const char *dashes, const char *word, struct mfs_err *err)
+{
+    return take_word(c, dashes, word, NULL, err);
+}
+
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1] && !strchr("0123456789", word[1]);
+}
+
+/* The option at argv[0], and argv[1] if that is its value: 1 then. */
+static int take_option(struct mfs_conf *c, char **argv, int argc, struct mfs_err *err)
+{
+    const char *word = argv[0], *next = argc > 1 ? argv[1] : NULL;
+
+    if (!strncmp(word, "--", 2))
+        return take_word(c, "--", word + 2, next, err);
+    if (!find_n(c, word + 1, 1))
+        return mfs_err_set(err, -EINVAL, "unknown option %s (see --help)", word);
+    return take(c, "-", word + 1, 1, word[2] ? word + 2 : NULL, next, err);
 }
 
 int mfs_conf_argv(struct mfs_conf *c, int argc, char **argv, int args, struct mfs_err *err)
 {
     bool options = true;
-    int n = 0;
+    int n = 0, rc = 0;
 
-    for (int i = 0; i < argc; i++) {
-        int rc = 0;
-
+    for (int i = 0; i < argc && rc >= 0; i++) {
         if (options && !strcmp(argv[i], "--")) {
             options = false;
-        } else if (options && !strncmp(argv[i], "--", 2)) {
-            rc = take(c, argc, argv, &i, err);
-        } else if (options && !strcmp(argv[i], "-h") && find(c, "help")) {
-            rc = mfs_conf_set(c, "help", "yes", MFS_CONF_ARGV, err);
-        } else if (options && argv[i][0] == '-' && argv[i][1] &&
-                   !strchr("0123456789", argv[i][1])) {
-            rc = mfs_err_set(err, -EINVAL, "unknown option %s (see --help)", argv[i]);
+        } else if (options && is_option(argv[i])) {
+            rc = take_option(c, argv + i, argc - i, err);
+            i += rc > 0;
         } else if (n == args) {
             rc = mfs_err_set(err, -EINVAL, "unexpected argument \"%s\" (see --help)", argv[i]);
         } else {
             argv[n++] = argv[i];
         }
-        if (rc)
-            return rc;
     }
-    return n;
+    return rc < 0 ? rc : n;
 }
 
 static const struct value *known(const struct mfs_conf *c, const char *key)
 {
-    const struct value *v = find(c, key);
+    const struct value *v = find_n(c, key, strlen(key));
 
     if (!v)
         abort();
@@ -268,26 +331,37 @@ bool mfs_conf_given(const struct mfs_conf *c, const char *key)
     return known(c, key)->source != MFS_CONF_DEFAULT;
 }
 
-static void help_line(const struct mfs_conf_option *o, FILE *to)
+bool mfs_conf_knows(const struct mfs_conf *c, const char *key)
 {
-    int n = fprintf(to, "  --%s", o->key);
+    return find_n(c, key, strlen(key));
+}
 
-    if (o->type != MFS_CONF_FLAG)
-        n += fprintf(to, " %s", o->arg);
+static bool takes_value(const struct mfs_conf_option *o)
+{
+    return o->type != MFS_CONF_FLAG && o->type != MFS_CONF_ALIAS;
+}
+
+static void help_line(const struct mfs_conf_option *o, const char *dashes, char equals, FILE *to)
+{
+    int n = fprintf(to, "  %s%s", dashes, o->key);
+
+    if (takes_value(o))
+        n += fprintf(to, "%c%s", equals, o->arg);
     if (n >= HELP_COLUMN) {
         fputc('\n', to);
         n = 0;
     }
     fprintf(to, "%*s%s", HELP_COLUMN - n, "", o->help);
-    if (o->def && *o->def && o->type != MFS_CONF_FLAG)
+    if (o->def && *o->def && takes_value(o))
         fprintf(to, " (default: %s)", o->def);
     fputc('\n', to);
 }
 
-void mfs_conf_help(const struct mfs_conf_option *const *groups, FILE *to)
+void mfs_conf_help(const struct mfs_conf_option *const *groups, const char *dashes, char equals,
+                   FILE *to)
 {
     for (size_t g = 0; groups[g]; g++)
         for (const struct mfs_conf_option *o = groups[g]; o->key; o++)
             if (o->help)
-                help_line(o, to);
+                help_line(o, dashes, equals, to);
 }

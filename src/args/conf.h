@@ -17,6 +17,9 @@ enum mfs_conf_type {
     MFS_CONF_REAL,   /* likewise */
     MFS_CONF_SIZE,   /* bytes, "4G"; likewise */
     MFS_CONF_CHOICE, /* one of the words of `arg`, separated by '|' */
+    MFS_CONF_LIST,   /* as STRING; each further one is added behind a comma */
+    MFS_CONF_ALIAS, /* another word for the option `arg`, or for "option=value". One letter is given
+                     * behind one dash: -o VALUE, -oVALUE */
 };
 
 struct mfs_conf_option {
@@ -42,9 +45,13 @@ void mfs_conf_destroy(struct mfs_conf *c);
 int mfs_conf_set(struct mfs_conf *c, const char *key, const char *text, enum mfs_conf_source source,
                  struct mfs_err *err);
 
-/* Parses "--key VALUE", "--key=VALUE", "--flag"; "--" ends options. What is not an option is moved
- * to the front of argv in order; their number is returned, or -EINVAL. `args` is the most that are
- * allowed. */
+/* Sets what "key=VALUE" or "flag" says, as a command line does; messages have `dashes` before the
+ * key. */
+int mfs_conf_word(struct mfs_conf *c, const char *dashes, const char *word, struct mfs_err *err);
+
+/* Parses "--key VALUE", "--key=VALUE", "--flag" and letters; "--" ends options. What is not an
+ * option is moved to the front of argv in order; their number is returned, or -EINVAL. `args` is
+ * the most that are allowed. */
 int mfs_conf_argv(struct mfs_conf *c, int argc, char **argv, int args, struct mfs_err *err);
 
 /* The value of a known key (an unknown one is a bug and aborts). str is NULL when there is neither
@@ -54,8 +61,10 @@ uint64_t mfs_conf_uint(const struct mfs_conf *c, const char *key); /* UINT and S
 double mfs_conf_real(const struct mfs_conf *c, const char *key);
 bool mfs_conf_flag(const struct mfs_conf *c, const char *key);
 bool mfs_conf_given(const struct mfs_conf *c, const char *key); /* by file or argv */
+bool mfs_conf_knows(const struct mfs_conf *c, const char *key); /* is there such an option? */
 
-/* The lines about the options, for --help. */
-void mfs_conf_help(const struct mfs_conf_option *const *groups, FILE *to);
+/* The lines about the options, for --help: "dashes key", and what comes before a value. */
+void mfs_conf_help(const struct mfs_conf_option *const *groups, const char *dashes, char equals,
+                   FILE *to);
 
 #endif

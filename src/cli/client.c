@@ -17,28 +17,19 @@ static void new_table(void *arg, struct mfs_table *table)
     mfs_store_set_table(c->store, table);
 }
 
-static int find(struct mfs_verb_client *c, const struct mfs_conf *conf, struct mfs_err *err)
-{
-    int rc = mfs_paths_init(&c->paths, conf, err);
-
-    if (rc < 0)
-        return rc;
-    rc = mfs_text_format(c->address, sizeof c->address, "unix:%s/node-0/lm.sock", c->paths.dir);
-    if (rc < 0)
-        return mfs_err_set(err, rc, "state-dir: %s", strerror(-rc));
-    return mfs_paths_check(&c->paths, err);
-}
-
-int mfs_verb_join(struct mfs_verb_client *c, const struct mfs_conf *conf, const char *verb,
-                  struct mfs_err *err)
+int mfs_verb_join(struct mfs_verb_client *c, const struct mfs_verb_call *call, struct mfs_err *err)
 {
     struct mfs_store_opts opts = {.table_wait = LOST_WAIT, .fence_wait = MOVE_WAIT};
     struct mfs_table *table = NULL;
-    int rc = find(c, conf, err);
+    int rc =
+        mfs_text_format(c->address, sizeof c->address, "unix:%s/node-0/lm.sock", call->paths.dir);
 
     if (rc < 0)
+        return mfs_err_set(err, rc, "state-dir: %s", strerror(-rc));
+    rc = mfs_paths_check(&call->paths, err);
+    if (rc < 0)
         return rc;
-    c->config = (struct mfs_control_config){c->address, c->paths.secret, verb};
+    c->config = (struct mfs_control_config){c->address, call->paths.secret, call->verb->name};
     rc = mfs_control_create(&c->control, &c->config, err);
     if (rc == 0)
         rc = mfs_control_wait_table(c->control, TABLE_WAIT, &table, err);

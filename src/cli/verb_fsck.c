@@ -11,26 +11,6 @@
 #include "cli/verbs.h"
 #include "fsck/fsck.h"
 
-static const struct mfs_conf_option options[] = {
-    {.key = "repair", .type = MFS_CONF_FLAG, .help = "mend what is wrong, where that is safe"},
-    {.key = "pause",
-     .type = MFS_CONF_UINT,
-     .arg = "SECONDS",
-     .min = 1,
-     .max = 3600,
-     .help = "before another look (8; with --repair 35 at last); less only if nobody uses it"},
-    {.key = "json", .type = MFS_CONF_FLAG, .help = "one JSON object"},
-    {.key = "verbose", .type = MFS_CONF_FLAG, .help = "tell more of what was looked at; also -v"},
-    {0},
-};
-static const struct mfs_conf_option *const groups[] = {mfs_deployment_options, options, NULL};
-
-static const char usage[] =
-    "usage: memefs fsck [OPTION]...\n\n"
-    "Looks in a running deployment for leaks and contradictions between names, inodes\n"
-    "and data. Files may be used meanwhile. Exit status: 0 all is well, or mended;\n"
-    "1 something is left, or the check could not be made; 2 wrong usage.\n\n";
-
 /* --- what is told -------------------------------------------------------------------------------
  */
 
@@ -122,8 +102,9 @@ static void print_json(const char *name, const struct mfs_fsck_report *r)
 /* --- the verb -----------------------------------------------------------------------------------
  */
 
-static int check(const struct mfs_conf *conf, struct mfs_verb_client *c, struct mfs_err *err)
+static int check(const struct mfs_verb_call *call, struct mfs_verb_client *c, struct mfs_err *err)
 {
+    const struct mfs_conf *conf = call->conf;
     bool shown = false;
     struct mfs_fsck_opts opts = {.mend = mfs_conf_flag(conf, "repair"),
                                  .pause = (int64_t)mfs_conf_uint(conf, "pause") * MFS_SEC,
@@ -137,7 +118,7 @@ static int check(const struct mfs_conf *conf, struct mfs_verb_client *c, struct 
     if (rc < 0)
         return rc;
     if (mfs_conf_flag(conf, "json"))
-        print_json(mfs_conf_str(conf, "name"), report);
+        print_json(call->paths.name, report);
     else
         print_text(report, mfs_conf_flag(conf, "verbose"));
     rc = report->left == 0 ? MFS_EXIT_OK : MFS_EXIT_FAILED;
@@ -147,36 +128,35 @@ static int check(const struct mfs_conf *conf, struct mfs_verb_client *c, struct 
     return rc;
 }
 
-static int run(const struct mfs_conf *conf)
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     struct mfs_verb_client *c = calloc(1, sizeof *c);
-    struct mfs_err err = {0};
     int rc;
 
     if (c == NULL)
-        return MFS_EXIT_FAILED;
+        return mfs_err_set(err, -ENOMEM, "out of memory");
     mfs_log_set_level(MFS_LOG_ERROR);
-    rc = mfs_verb_join(c, conf, "fsck", &err);
+    rc = mfs_verb_join(c, call, err);
     if (rc == 0)
-        rc = check(conf, c, &err);
-    if (rc < 0)
-        rc = mfs_verb_fail("fsck", MFS_EXIT_FAILED, &err);
+        rc = check(call, c, err);
     mfs_verb_leave(c);
     free(c);
     return rc;
 }
 
-int mfs_verb_fsck(int argc, char **argv)
-{
-    struct mfs_conf *conf = mfs_conf_create(groups);
-    static char verbose[] = "--verbose";
-    int status = MFS_EXIT_FAILED;
+static const struct mfs_conf_option options[] = {
+    {"repair", MFS_CONF_FLAG, NULL, NULL, 0, 0, "mend what is wrong, where that is safe"},
+    {"pause", MFS_CONF_UINT, "SECONDS", NULL, 1, 3600,
+     "before another look (8; with --repair 35 at last); less only if nobody uses it"},
+    {"verbose", MFS_CONF_FLAG, NULL, NULL, 0, 0, "tell more of what was looked at; also -v"},
+    {"v", MFS_CONF_ALIAS, "verbose", NULL, 0, 0, NULL},
+    {0}};
 
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "-v") == 0)
-            argv[i] = verbose;
-    if (conf != NULL && mfs_verb_parse(conf, groups, usage, argc, argv, 0, &status) == 0)
-        status = run(conf);
-    mfs_conf_destroy(conf);
-    return status;
-}
+const struct mfs_verb mfs_verb_fsck = {
+    .name = "fsck",
+    .summary = "check a running deployment, and repair it",
+    .about = "Looks in a running deployment for leaks and contradictions between names, inodes\n"
+             "and data. Files may be used meanwhile. Exit status: 0 all is well, or mended;\n"
+             "1 something is left, or the check could not be made; 2 wrong usage.",
+    .options = MFS_OPTIONS(mfs_deployment_options, options, mfs_json_options),
+    .run = run};

@@ -14,16 +14,6 @@
 
 #define ADDRESS_MAX 80
 
-static const struct mfs_conf_option options[] = {
-    {.key = "json", .type = MFS_CONF_FLAG, .help = "one JSON object"},
-    {0},
-};
-static const struct mfs_conf_option *const groups[] = {options, NULL};
-
-static const char usage[] =
-    "usage: memefs layout FILE [--json]\n\n"
-    "Shows in which partition, and on which node, each stripe of FILE is.\n\n";
-
 struct part {
     uint32_t node;
     char address[ADDRESS_MAX];
@@ -159,17 +149,17 @@ static int layout(const char *file, bool json, struct mfs_err *err)
     return rc < 0 ? mfs_err_set(err, rc, "%s: %s", file, strerror(-rc)) : 0;
 }
 
-int mfs_verb_layout(int argc, char **argv)
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
-    struct mfs_conf *conf = mfs_conf_create(groups);
-    int status = MFS_EXIT_FAILED;
-    struct mfs_err err;
-
-    if (conf != NULL && mfs_verb_parse(conf, groups, usage, argc, argv, 1, &status) == 0) {
-        status = MFS_EXIT_OK;
-        if (layout(argv[1], mfs_conf_flag(conf, "json"), &err) < 0)
-            status = mfs_verb_fail("layout", MFS_EXIT_FAILED, &err);
-    }
-    mfs_conf_destroy(conf);
-    return status;
+    return layout(call->args[0], mfs_conf_flag(call->conf, "json"), err);
 }
+
+const struct mfs_verb mfs_verb_layout = {
+    .name = "layout",
+    .args = "FILE",
+    .summary = "show where the pieces of a file are",
+    .about = "Shows in which partition, and on which node, each stripe of FILE is.",
+    .least = 1,
+    .most = 1,
+    .options = MFS_OPTIONS(mfs_json_options),
+    .run = run};

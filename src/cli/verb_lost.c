@@ -12,24 +12,6 @@
 #include "cli/verbs.h"
 #include "fsck/lost.h"
 
-static const struct mfs_conf_option options[] = {
-    {.key = "json", .type = MFS_CONF_FLAG, .help = "one JSON object"},
-    {.key = "null",
-     .type = MFS_CONF_FLAG,
-     .help = "paths as they are, a NUL behind each; not those without a name"},
-    {0},
-};
-static const struct mfs_conf_option *const groups[] = {mfs_deployment_options, options, NULL};
-
-static const char usage[] =
-    "usage: memefs lost [OPTION]... [DIR]\n\n"
-    "Lists the files of which data were lost when a redis-server died: what is left of\n"
-    "them can be read, the rest gives EIO until the file is removed or written anew.\n"
-    "Paths are those of the file system, or with DIR, which is on a mount of it, those of\n"
-    "what is below DIR. Exit status: 0 whether there are any or not; 1 they can't be\n"
-    "found out, or some partitions can't be read just now, and what those have is not\n"
-    "listed; 2 wrong usage.\n\n";
-
 /* What is listed, and how it is shown: a file's path in the file system begins with `within`, and
  * `shown` takes the place of its first `cut` bytes. */
 struct range {
@@ -182,19 +164,19 @@ static int report_unread(const struct mfs_lost_list *l, struct mfs_err *err)
                        MFS_TEXT_COUNT(l->nunread, "partition"), parts);
 }
 
-static int list(const struct mfs_conf *conf, const char *dir, struct mfs_verb_client *c,
-                struct mfs_err *err)
+static int list(struct mfs_verb_call *call, struct mfs_verb_client *c, struct mfs_err *err)
 {
+    const struct mfs_conf *conf = call->conf;
     struct range *r = calloc(1, sizeof *r);
     struct mfs_lost_list *l = NULL;
     int rc = 0;
 
     if (!r)
         return mfs_err_set(err, -ENOMEM, "out of memory");
-    if (dir)
-        rc = find_range(r, dir, mfs_conf_str(conf, "name"), err);
+    if (call->nargs > 0)
+        rc = find_range(r, call->args[0], call->paths.name, err);
     if (!rc)
-        rc = mfs_verb_join(c, conf, "lost", err);
+        rc = mfs_verb_join(c, call, err);
     if (!rc)
         rc = mfs_fsck_lost(c->store, &l, err);
     if (!rc && mfs_conf_flag(conf, "json"))
@@ -212,21 +194,36 @@ static int list(const struct mfs_conf *conf, const char *dir, struct mfs_verb_cl
     return rc;
 }
 
-int mfs_verb_lost(int argc, char **argv)
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
-    struct mfs_conf *conf = mfs_conf_create(groups);
     struct mfs_verb_client *c = calloc(1, sizeof *c);
-    int status = MFS_EXIT_FAILED;
-    struct mfs_err err = {0};
+    int rc;
 
-    if (conf && c && mfs_verb_parse(conf, groups, usage, argc, argv, -1, &status) == 0) {
-        mfs_log_set_level(MFS_LOG_ERROR);
-        status = MFS_EXIT_OK;
-        if (list(conf, argv[1], c, &err))
-            status = mfs_verb_fail("lost", MFS_EXIT_FAILED, &err);
-        mfs_verb_leave(c);
-    }
+    if (!c)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    mfs_log_set_level(MFS_LOG_ERROR);
+    rc = list(call, c, err);
+    mfs_verb_leave(c);
     free(c);
-    mfs_conf_destroy(conf);
-    return status;
+    return rc;
 }
+
+static const struct mfs_conf_option options[] = {
+    {"null", MFS_CONF_FLAG, NULL, NULL, 0, 0,
+     "paths as they are, a NUL behind each; not those without a name"},
+    {0}};
+
+const struct mfs_verb mfs_verb_lost = {
+    .name = "lost",
+    .args = "[DIR]",
+    .summary = "list the files of which data were lost",
+    .about =
+        "Lists the files of which data were lost when a redis-server died: what is left of\n"
+        "them can be read, the rest gives EIO until the file is removed or written anew.\n"
+        "Paths are those of the file system, or with DIR, which is on a mount of it, those of\n"
+        "what is below DIR. Exit status: 0 whether there are any or not; 1 they can't be\n"
+        "found out, or some partitions can't be read just now, and what those have is not\n"
+        "listed; 2 wrong usage.",
+    .most = 1,
+    .options = MFS_OPTIONS(mfs_deployment_options, mfs_json_options, options),
+    .run = run};

@@ -12,12 +12,6 @@
 #include "host/mountinfo.h"
 #include "cli/verbs.h"
 
-static const struct mfs_conf_option none[] = {{0}};
-static const struct mfs_conf_option *const groups[] = {none, NULL};
-
-static const char usage[] = "usage: memefs umount PATH\n\n"
-                            "Unmounts; what was written is stored by then.\n";
-
 /* Who is not root asks the helper that FUSE has for that. */
 static int by_helper(const char *path)
 {
@@ -64,17 +58,15 @@ static int unmount(const char *path, struct mfs_err *err)
     return rc < 0 ? mfs_err_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
 }
 
-int mfs_verb_umount(int argc, char **argv)
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
-    struct mfs_conf *conf = mfs_conf_create(groups);
-    int status = MFS_EXIT_FAILED;
-    struct mfs_err err;
-
-    if (conf != NULL && mfs_verb_parse(conf, groups, usage, argc, argv, 1, &status) == 0) {
-        status = MFS_EXIT_OK;
-        if (unmount(argv[1], &err) < 0)
-            status = mfs_verb_fail("umount", MFS_EXIT_FAILED, &err);
-    }
-    mfs_conf_destroy(conf);
-    return status;
+    return unmount(call->args[0], err);
 }
+
+const struct mfs_verb mfs_verb_umount = {.name = "umount",
+                                         .args = "PATH",
+                                         .summary = "unmount it",
+                                         .about = "Unmounts; what was written is stored by then.",
+                                         .least = 1,
+                                         .most = 1,
+                                         .run = run};

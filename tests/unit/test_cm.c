@@ -317,20 +317,20 @@ static void names_and_paths(void **state)
     assert_int_equal(p.dir[0], '/');
 }
 
-static void every_verb_has_a_name_and_help(void **state)
+static void verbs_are_found(void **state)
 {
     struct mfs_err err;
 
     (void)state;
-    for (const struct mfs_verb *v = mfs_cm_verbs; v->name; v++) {
-        assert_ptr_equal(mfs_verb_find(v->name, &err), v);
-        assert_non_null(v->run);
+    for (const struct mfs_verb *const *v = mfs_cm_program.verbs; *v; v++) {
+        assert_ptr_equal(mfs_program_find(&mfs_cm_program, (*v)->name, &err), *v);
+        assert_non_null((*v)->run);
     }
-    assert_null(mfs_verb_find("statsu", &err));
+    assert_null(mfs_program_find(&mfs_cm_program, "statsu", &err));
     assert_non_null(strstr(err.msg, "did you mean status?"));
-    assert_null(mfs_verb_find("deamon", &err));
+    assert_null(mfs_program_find(&mfs_cm_program, "deamon", &err));
     assert_null(strstr(err.msg, "daemon?"));
-    assert_null(mfs_verb_find("top", &err)); /* stop ends everything */
+    assert_null(mfs_program_find(&mfs_cm_program, "top", &err)); /* stop ends everything */
     assert_null(strstr(err.msg, "stop"));
 }
 
@@ -489,7 +489,7 @@ int main(void)
         TEST(state_round_trip),
         TEST(config_files),
         TEST(names_and_paths),
-        TEST(every_verb_has_a_name_and_help),
+        TEST(verbs_are_found),
         TEST(tables_for_people),
         TEST(each_partition_has_its_line),
         TEST(remains_are_cleared_away),

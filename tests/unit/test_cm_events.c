@@ -137,7 +137,7 @@ static void bring_back(int fd, int was, const char *name, struct mfs_buf *out)
 static int show(bool json, struct mfs_buf *said, struct mfs_buf *complaint)
 {
     struct mfs_err err = {0};
-    const struct mfs_verb *v = mfs_verb_find("events", &err);
+    const struct mfs_verb *v = &mfs_cm_events;
     struct mfs_verb_call call = {.conf = mfs_conf_create(v->options)};
     int out, complains, rc;
 

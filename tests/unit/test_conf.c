@@ -17,6 +17,10 @@ static const struct mfs_conf_option options[] = {
     {"memory", MFS_CONF_SIZE, "SIZE", NULL, 1048576, 1e15, "per node"},
     {"policy", MFS_CONF_CHOICE, "none|cso|nso", "none", 0, 0, "policy"},
     {"json", MFS_CONF_FLAG, NULL, NULL, 0, 0, "as JSON"},
+    {"options", MFS_CONF_LIST, "LIST", NULL, 0, 0, "a list"},
+    {"o", MFS_CONF_ALIAS, "options", NULL, 0, 0, NULL},
+    {"j", MFS_CONF_ALIAS, "json", NULL, 0, 0, NULL},
+    {"nojson", MFS_CONF_ALIAS, "json=no", NULL, 0, 0, "as text"},
     {0}};
 static const struct mfs_conf_option *const groups[] = {options, NULL};
 
@@ -58,6 +62,36 @@ static void command_line(void **state)
     assert_true(mfs_conf_given(*state, "nodes"));
 }
 
+static void letters_and_lists(void **state)
+{
+    char a0[] = "-o", a1[] = "a,b", a2[] = "-j", a3[] = "-oc", a4[] = "--options=d", a5[] = "-1";
+    char *argv[] = {a0, a1, a2, a3, a4, a5};
+    struct mfs_err err;
+
+    assert_int_equal(mfs_conf_argv(*state, 6, argv, 1, &err), 1);
+    assert_string_equal(argv[0], "-1");
+    assert_string_equal(mfs_conf_str(*state, "options"), "a,b,c,d");
+    assert_true(mfs_conf_flag(*state, "json"));
+}
+
+static void words(void **state)
+{
+    struct mfs_err err;
+
+    assert_int_equal(mfs_conf_word(*state, "-o ", "json", &err), 0);
+    assert_int_equal(mfs_conf_word(*state, "-o ", "nodes=3", &err), 0);
+    assert_true(mfs_conf_flag(*state, "json"));
+    assert_int_equal(mfs_conf_uint(*state, "nodes"), 3);
+    assert_int_equal(mfs_conf_word(*state, "-o ", "nojson", &err), 0);
+    assert_false(mfs_conf_flag(*state, "json"));
+    assert_int_equal(mfs_conf_word(*state, "-o ", "nojson=yes", &err), -EINVAL);
+    assert_string_equal(err.msg, "-o nojson takes no value");
+    assert_int_equal(mfs_conf_word(*state, "-o ", "nodes", &err), -EINVAL);
+    assert_string_equal(err.msg, "-o nodes needs a value (N)");
+    assert_int_equal(mfs_conf_word(*state, "-o ", "noson", &err), -EINVAL);
+    assert_string_equal(err.msg, "unknown option -o noson, did you mean -o nojson?");
+}
+
 static void argv_wins_over_file(void **state)
 {
     struct mfs_err err;
@@ -94,6 +128,7 @@ static void bad_command_lines(void **state)
 {
     static const char *const lines[][2] = {{"--nodes", "needs a value"},
                                            {"--nods=3", "did you mean --nodes?"},
+                                           {"-o", "needs a value (LIST)"},
                                            {"-x", "unknown option -x"},
                                            {"extra", "unexpected argument"}};
 
@@ -112,6 +147,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(command_line, setup, teardown),
+        cmocka_unit_test_setup_teardown(letters_and_lists, setup, teardown),
+        cmocka_unit_test_setup_teardown(words, setup, teardown),
         cmocka_unit_test_setup_teardown(argv_wins_over_file, setup, teardown),
         cmocka_unit_test_setup_teardown(refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(bad_command_lines, setup, teardown),
