@@ -24,7 +24,7 @@ _memefs_choices() # OPTION PROGRAM [VERB]
 # The mount options: what the help of "memefs mount" lists without dashes.
 _memefs_mount_options()
 {
-    "$1" mount --help 2>/dev/null | sed -nE 's/^  ([a-z_]+)(=[^ ]*)?  .*$/\1\2/p' | sed 's/=.*/=/'
+    "$1" mount --help 2>/dev/null | sed -nE 's/^  ([a-z_]+)(=[^ ]*)?(  .*)?$/\1\2/p' | sed 's/=.*/=/'
 }
 
 # The deployments that there are. Others may have put anything there: only what may be a name is one.

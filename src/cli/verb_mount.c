@@ -83,7 +83,6 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
 
     if (t == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
-    mfs_mount_options_init(&c.options);
     rc = mfs_mount_options_parse(&c.options, mfs_conf_str(call->conf, "options"), err);
     if (rc == 0 && mfs_conf_given(call->conf, "lm") && mfs_conf_given(call->conf, "cm"))
         rc = mfs_err_set(err, -EINVAL, "--lm and --cm exclude each other");

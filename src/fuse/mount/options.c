@@ -4,50 +4,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "args/conf.h"
 
 #define MIB (1024.0 * 1024)
 
-enum kind { CACHE, FLAG, NOFLAG, COUNT, SIZE, LEVEL };
-
-struct option {
-    const char *key;
-    enum kind kind;
-    size_t offset;
-    double min, max;
-    const char *help;
-};
-
-#define MEMORY_DEFAULT (512U << 20)
-
-#define AT(member) offsetof(struct mfs_mount_options, member)
-
-static const struct option options[] = {
-    {"cache", CACHE, AT(relaxed), 0, 0,
-     "changes by other mounts show at once (default), or up to 1 s late"},
-    {"atime", NOFLAG, AT(no_atime), 0, 0, "access times, relatime-like (default)"},
-    {"noatime", FLAG, AT(no_atime), 0, 0, "no access times"},
-    {"diratime", NOFLAG, AT(no_diratime), 0, 0, "access times of directories, too (default)"},
-    {"nodiratime", FLAG, AT(no_diratime), 0, 0, "no access times of directories"},
-    {"awake", NOFLAG, AT(no_awake), 0, 0,
+static const struct mfs_conf_option options[] = {
+    {"cache", MFS_CONF_CHOICE, "strict|relaxed", "strict", 0, 0,
+     "changes by other mounts show at once, or up to 1 s late"},
+    {"atime", MFS_CONF_FLAG, NULL, "yes", 0, 0, "access times, relatime-like (default)"},
+    {"noatime", MFS_CONF_ALIAS, "atime=no", NULL, 0, 0, "no access times"},
+    {"diratime", MFS_CONF_FLAG, NULL, "yes", 0, 0, "access times of directories, too (default)"},
+    {"nodiratime", MFS_CONF_ALIAS, "diratime=no", NULL, 0, 0, "no access times of directories"},
+    {"awake", MFS_CONF_FLAG, NULL, "yes", 0, 0,
      "in virtual machines: processors poll instead of halting while many requests come (default)"},
-    {"noawake", FLAG, AT(no_awake), 0, 0, "they may halt"},
-    {"clone_fd", FLAG, AT(clone_fd), 0, 0, "a device descriptor for each worker"},
-    {"max_threads", COUNT, AT(workers), 2, 1024, "workers that serve requests (default 32)"},
-    {"data_threads", COUNT, AT(threads), 1, 64,
-     "threads that store data, and as many that read ahead (default 4)"},
-    {"memory", SIZE, AT(memory), 24 * MIB, 65536 * MIB,
-     "bytes that the client may take, over all it keeps (default 512M)"},
-    {"write_window", SIZE, AT(write_window), 4 * MIB, 65536 * MIB,
+    {"noawake", MFS_CONF_ALIAS, "awake=no", NULL, 0, 0, "they may halt"},
+    {"clone_fd", MFS_CONF_FLAG, NULL, NULL, 0, 0, "a device descriptor for each worker"},
+    {"max_threads", MFS_CONF_UINT, "N", "32", 2, 1024, "workers that serve requests"},
+    {"data_threads", MFS_CONF_UINT, "N", "4", 1, 64,
+     "threads that store data, and as many that read ahead"},
+    {"memory", MFS_CONF_SIZE, "SIZE", "512M", 24 * MIB, 65536 * MIB,
+     "bytes that the client may take, over all it keeps"},
+    {"write_window", MFS_CONF_SIZE, "SIZE", NULL, 4 * MIB, 65536 * MIB,
      "bytes written but not yet stored, over all files (default: a quarter of memory)"},
-    {"read_window", SIZE, AT(read_window), 4 * MIB, 65536 * MIB,
+    {"read_window", MFS_CONF_SIZE, "SIZE", NULL, 4 * MIB, 65536 * MIB,
      "bytes read ahead, over all files (default: a quarter of memory)"},
-    {"io_timeout", COUNT, AT(io_timeout), 1, 3600,
-     "seconds that a partition may take to answer (default 30)"},
-    {"full_wait", COUNT, AT(full_wait), 0, 86400,
-     "seconds that a writer waits for memory while nodes can still come (default 60)"},
-    {"log_level", LEVEL, AT(log_level), 0, 0, "error, warn, info (default) or debug"},
-};
+    {"io_timeout", MFS_CONF_UINT, "N", "30", 1, 3600,
+     "seconds that a partition may take to answer"},
+    {"full_wait", MFS_CONF_UINT, "N", "60", 0, 86400,
+     "seconds that a writer waits for memory while nodes can still come"},
+    {"log_level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "how much to log"},
+    {0}};
 
 /* What the kernel, or libfuse for it, understands, and what only concerns mount(8). */
 static const char *const for_kernel[] = {"ro",   "rw",     "suid", "nosuid", "dev",    "nodev",
@@ -57,16 +43,23 @@ static const char *const for_others[] = {
     "nouser",   "nofail", "_netdev", "allow_other", "default_permissions",
     "relatime"};
 
-void mfs_mount_options_init(struct mfs_mount_options *o)
+static const struct mfs_conf_option *const groups[] = {options, NULL};
+
+static void take_values(struct mfs_mount_options *o, const struct mfs_conf *c)
 {
-    memset(o, 0, sizeof *o);
-    o->workers = 32;
-    o->threads = 4;
-    o->memory = MEMORY_DEFAULT;
-    o->io_timeout = 30;
-    o->full_wait = 60;
-    o->log_level = MFS_LOG_INFO;
-    mfs_buf_init(&o->kernel);
+    o->relaxed = strcmp(mfs_conf_str(c, "cache"), "relaxed") == 0;
+    o->no_atime = !mfs_conf_flag(c, "atime");
+    o->no_diratime = !mfs_conf_flag(c, "diratime");
+    o->no_awake = !mfs_conf_flag(c, "awake");
+    o->clone_fd = mfs_conf_flag(c, "clone_fd");
+    o->workers = (uint32_t)mfs_conf_uint(c, "max_threads");
+    o->threads = (uint32_t)mfs_conf_uint(c, "data_threads");
+    o->memory = mfs_conf_uint(c, "memory");
+    o->write_window = (size_t)mfs_conf_uint(c, "write_window");
+    o->read_window = (size_t)mfs_conf_uint(c, "read_window");
+    o->io_timeout = (uint32_t)mfs_conf_uint(c, "io_timeout");
+    o->full_wait = (uint32_t)mfs_conf_uint(c, "full_wait");
+    mfs_log_level_parse(mfs_conf_str(c, "log_level"), &o->log_level);
 }
 
 void mfs_mount_options_fini(struct mfs_mount_options *o)
@@ -82,95 +75,53 @@ static bool among(const char *const *list, size_t n, const char *word)
     return false;
 }
 
-static int set_cache(bool *relaxed, const char *value)
+static int parse_word(struct mfs_mount_options *o, struct mfs_conf *c, const char *word,
+                      struct mfs_err *err)
 {
-    *relaxed = strcmp(value, "relaxed") == 0;
-    return *relaxed || strcmp(value, "strict") == 0 ? 0 : -EINVAL;
-}
-
-static int set_number(const struct option *d, void *field, const char *value)
-{
-    uint64_t n;
-    int rc = d->kind == SIZE ? mfs_text_size(value, &n) : mfs_text_u64(value, &n);
-
-    if (rc == 0 && ((double)n < d->min || (double)n > d->max))
-        rc = -ERANGE;
-    if (rc < 0)
-        return rc;
-    if (d->kind == SIZE)
-        *(size_t *)field = (size_t)n;
-    else
-        *(uint32_t *)field = (uint32_t)n;
-    return 0;
-}
-
-static int set_option(struct mfs_mount_options *o, const struct option *d, const char *value)
-{
-    void *field = (char *)o + d->offset;
-
-    if (d->kind == FLAG || d->kind == NOFLAG) {
-        *(bool *)field = d->kind == FLAG;
-        return value == NULL ? 0 : -EINVAL;
-    }
-    if (value == NULL)
-        return -EINVAL;
-    switch (d->kind) {
-    case CACHE:
-        return set_cache(field, value);
-    case LEVEL:
-        return mfs_log_level_parse(value, field);
-    default:
-        return set_number(d, field, value);
-    }
-}
-
-static int parse_word(struct mfs_mount_options *o, char *word, struct mfs_err *err)
-{
-    char *value = strchr(word, '=');
-    int rc = -ENOENT;
+    int rc = 0;
 
     if (among(for_kernel, sizeof for_kernel / sizeof *for_kernel, word))
-        return mfs_buf_printf(&o->kernel, ",%s", word);
-    if (among(for_others, sizeof for_others / sizeof *for_others, word) ||
-        strncmp(word, "x-", 2) == 0)
-        return 0;
-    if (value != NULL)
-        *value++ = '\0';
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (strcmp(options[i].key, word) == 0)
-            rc = set_option(o, &options[i], value);
-    if (rc == -ENOENT)
-        return mfs_err_set(err, -EINVAL, "-o %s: no such option", word);
-    if (rc < 0)
-        return mfs_err_set(err, -EINVAL, "-o %s: bad value%s%s", word, value != NULL ? " " : "",
-                           value != NULL ? value : "");
-    return 0;
+        rc = mfs_buf_printf(&o->kernel, ",%s", word);
+    else if (!among(for_others, sizeof for_others / sizeof *for_others, word) &&
+             strncmp(word, "x-", 2) != 0)
+        return mfs_conf_word(c, "-o ", word, err);
+    return rc < 0 ? mfs_err_set(err, rc, "out of memory") : 0;
+}
+
+static int parse(struct mfs_mount_options *o, struct mfs_conf *c, char *list, struct mfs_err *err)
+{
+    char *word;
+    int rc = 0;
+
+    while (rc == 0 && (word = strsep(&list, ",")) != NULL)
+        if (*word != '\0')
+            rc = parse_word(o, c, word, err);
+    return rc;
 }
 
 int mfs_mount_options_parse(struct mfs_mount_options *o, const char *list, struct mfs_err *err)
 {
-    char *copy = strdup(list), *rest = copy, *word;
-    int rc = copy != NULL ? 0 : mfs_err_set(err, -ENOMEM, "out of memory");
+    struct mfs_conf *c = mfs_conf_create(groups);
+    char *copy = strdup(list);
+    int rc;
 
-    while (rc == 0 && (word = strsep(&rest, ",")) != NULL)
-        if (*word != '\0')
-            rc = parse_word(o, word, err);
+    memset(o, 0, sizeof *o);
+    mfs_buf_init(&o->kernel);
+    if (c != NULL && copy != NULL)
+        rc = parse(o, c, copy, err);
+    else
+        rc = mfs_err_set(err, -ENOMEM, "out of memory");
+    if (rc == 0)
+        take_values(o, c);
     free(copy);
+    mfs_conf_destroy(c);
     return rc;
 }
 
 void mfs_mount_options_help(FILE *to)
 {
-    static const char *const values[] = {
-        [CACHE] = "=strict|relaxed", [FLAG] = "", [NOFLAG] = "", [COUNT] = "=N", [SIZE] = "=SIZE",
-        [LEVEL] = "=LEVEL"};
-    char word[64];
-
     fputs("\nMount options:\n", to);
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        snprintf(word, sizeof word, "%s%s", options[i].key, values[options[i].kind]);
-        fprintf(to, "  %-27s %s\n", word, options[i].help);
-    }
+    mfs_conf_help(groups, "", '=', to);
     fputs("  suid, dev                   set-user-ID programs and device files work (default: no)\n"
           "  ro, noexec, sync, dirsync and their opposites: see mount(8)\n",
           to);

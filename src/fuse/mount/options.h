@@ -29,11 +29,10 @@ struct mfs_mount_options {
                             * nodev */
 };
 
-void mfs_mount_options_init(struct mfs_mount_options *o); /* the defaults */
-void mfs_mount_options_fini(struct mfs_mount_options *o);
-
-/* Adds a list "a,b=c" to what was there; later ones win. -EINVAL names the culprit. */
+/* What a list "a,b=c" says, and the defaults; later ones win. To be finished in any case. -EINVAL
+ * names the culprit. */
 int mfs_mount_options_parse(struct mfs_mount_options *o, const char *list, struct mfs_err *err);
+void mfs_mount_options_fini(struct mfs_mount_options *o);
 void mfs_mount_options_help(FILE *to);
 
 #endif
