@@ -26,6 +26,7 @@
 #include "cm/life/service.h"
 #include "cm/life/shutdown.h"
 #include "cm/nodes/control.h"
+#include "cm/nodes/hung.h"
 #include "cm/state/events.h"
 #include "cm/partitions/migrate.h"
 #include "cm/change/probe.h"
@@ -134,6 +135,8 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
         rc = mfs_failback_init(cm);
     if (!rc)
         rc = mfs_bandwidth_estimates_init(cm);
+    if (!rc)
+        rc = mfs_hung_begin(cm);
     if (rc)
         return mfs_err_set(err, rc, "out of memory");
     return open_listener(cm, err);
@@ -167,6 +170,7 @@ static void close_all(struct mfs_cm *cm)
     mfs_cm_probe_fini(cm);
     mfs_autoscale_fini(cm);
     mfs_bandwidth_estimates_fini(cm);
+    mfs_hung_fini(cm);
     mfs_scale_fini(cm);
     mfs_migrate_fini(cm);
     mfs_replicas_fini(cm);

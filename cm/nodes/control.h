@@ -26,6 +26,7 @@ static_assert(MFS_CLIENT_READY_TIME < MFS_MOUNT_TIME, "a Local Manager gives up 
 struct mfs_auto_rebalance;
 struct mfs_failback;
 struct mfs_cm;
+struct mfs_hung;
 struct mfs_bandwidth_estimates;
 struct mfs_checkpointing;
 struct mfs_cm_probe;
@@ -51,7 +52,8 @@ struct mfs_node {
     enum mfs_cm_step step;      /* while it is coming to a running deployment */
     bool stop_sent;             /* as it leaves */
     bool clientless;            /* at the end: its clients have ended, or it can't be asked */
-    int64_t last_contact;       /* when its last message came (with replicas only) */
+    int64_t last_contact;       /* when its last message came that tells of its state */
+    int64_t hung_at;            /* when its process was last killed for its silence; 0: never */
     int64_t lost_at;            /* when an answer last named it as lost (trust.h) */
     uint64_t has;               /* epoch of the newest table that it and its clients have */
     int64_t over_since;         /* it holds more than it may (with replicas only); 0: it does not */
@@ -104,6 +106,8 @@ struct mfs_cm {
     bool settled;                       /* all nodes have been up at some time */
     uint64_t *part_bytes;               /* state.nparts: what each holds, as reported */
     struct mfs_scale *scale;            /* the change under way, NULL: none; see scale.h */
+
+    struct mfs_hung *hung; /* NULL: its nodes' processes are elsewhere; see hung.h */
 
     struct mfs_cm_probe *probe; /* under way, NULL: none; see probe.h */
 
