@@ -249,7 +249,7 @@ static void tick(void *arg)
 {
     struct mfs_tidy *t = arg;
 
-    t->due = mfs_meta_remains(t->meta) || t->due;
+    t->due = mfs_meta_search_wanted(t->meta) || t->due;
     if (t->due && !t->stop)
         t->due = mfs_tidy_once(t) < 0;
 }

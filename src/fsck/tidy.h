@@ -27,7 +27,7 @@ int mfs_tidy_start(struct mfs_tidy **tidy, struct mfs_store *store, struct mfs_m
 /* Waits for commands under way. Takes NULL. */
 void mfs_tidy_stop(struct mfs_tidy *tidy);
 
-/* One search, if anybody has died whose remains nobody has searched for yet, and nobody does.
+/* One search, if a session has died whose leftovers no client has searched for yet, and none does.
  * 1: done; -EAGAIN: done, something is left, and it is worth another try; 0: there was nothing to
  * do; or another negative errno. The thread does that when it is due; for tests, whose interval is
  * longer than they take. */

@@ -36,13 +36,13 @@ static bool ended(int fd, int64_t until)
     return rc > 0;
 }
 
-static int collect(const struct mfs_timed_call *b, int64_t until, int64_t patience)
+static int collect(const struct mfs_timed_call *b, int64_t until, int64_t grace)
 {
     int status;
 
     if (!ended(b->fd, until)) {
         kill(b->pid, SIGKILL);
-        if (ended(b->fd, mfs_clock_mono() + patience))
+        if (ended(b->fd, mfs_clock_mono() + grace))
             waitpid(b->pid, NULL, WNOHANG);
         return -ETIMEDOUT;
     }
@@ -71,9 +71,9 @@ int mfs_timed_call_begin(struct mfs_timed_call *b, int (*call)(const void *arg),
     return rc;
 }
 
-int mfs_timed_call_end(struct mfs_timed_call *b, int64_t until, int64_t patience)
+int mfs_timed_call_end(struct mfs_timed_call *b, int64_t until, int64_t grace)
 {
-    int rc = collect(b, until, patience);
+    int rc = collect(b, until, grace);
 
     close(b->fd);
     return rc;

@@ -21,9 +21,9 @@ struct mfs_timed_call {
 int mfs_timed_call_begin(struct mfs_timed_call *b, int (*call)(const void *arg), const void *arg);
 
 /* Waits until that time (mfs_clock_mono) for the result. A child that is too late is killed, and
- * its end is awaited for another `patience` ns: in an uninterruptible wait it can't even be killed.
+ * its end is awaited for another `grace` ns: in an uninterruptible wait it can't even be killed.
  */
-int mfs_timed_call_end(struct mfs_timed_call *b, int64_t until, int64_t patience);
+int mfs_timed_call_end(struct mfs_timed_call *b, int64_t until, int64_t grace);
 
 /* Calls to make with a limit; arg is a path. */
 int mfs_timed_stat(const void *path);     /* stat(2) */

@@ -29,11 +29,11 @@ struct mfs_outcomes;
 
 /* When something counts as left behind. Tests shorten them. */
 struct mfs_meta_limits {
-    _Atomic int64_t patience;       /* ns to wait for what another client is about to finish */
+    _Atomic int64_t others_wait;    /* ns to wait for what another client is about to finish */
     _Atomic int64_t intent_seconds; /* then housekeeping ends a transaction */
     _Atomic int64_t holder_seconds; /* then others end the holder of the lock on moves */
     _Atomic int64_t chores_ms;      /* a partition is looked at no more often than this */
-    _Atomic int64_t forsaken;       /* ns that an open of which only its partition knows lasts */
+    _Atomic int64_t stale_open;     /* ns that an open that only its partition has may last */
     _Atomic int64_t late; /* ns that what a step relies on may be old, see mfs_not_after */
 };
 
@@ -57,7 +57,8 @@ struct mfs_meta {
     _Atomic uint64_t failovers;       /* mfs_store_failovers when all that is kept by version was */
     atomic_uint drops;                /* of all that the kernel keeps, under way */
     bool stuck;                       /* the last that was waited for was not done in time */
-    atomic_bool remains;      /* some have died, who may have left what no list of chores has */
+    atomic_bool
+        search_wanted;        /* sessions have died that may have left what no list of chores has */
     atomic_bool unsure;       /* an answer was lost: so may this one */
     bool was_unsure;          /* … at some time; of the session's thread */
     atomic_bool deaf;         /* nobody listens for the session that there is now */

@@ -14,7 +14,7 @@
 #define PARENTS_INTERVAL (200 * MFS_MSEC)
 #define CLOSES_INTERVAL  (200 * MFS_MSEC)
 #define CHORES_INTERVAL  (5 * MFS_SEC)
-#define FORSAKEN         (180 * MFS_SEC) /* longer than the answer to an open may take */
+#define STALE_OPEN       (180 * MFS_SEC) /* longer than the answer to an open may take */
 #define LATE             (60 * MFS_SEC) /* half the life of a tombstone (partition/names/shard.c) */
 
 static void free_meta(struct mfs_meta *meta)
@@ -82,11 +82,11 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     meta->resets = meta->resets_reported = mfs_store_resets(store);
     meta->failovers = mfs_store_failovers(store);
     meta->opts = *opts;
-    meta->limits = (struct mfs_meta_limits){.patience = 2 * MFS_SEC,
+    meta->limits = (struct mfs_meta_limits){.others_wait = 2 * MFS_SEC,
                                             .intent_seconds = 5,
                                             .holder_seconds = 10,
                                             .chores_ms = 4000,
-                                            .forsaken = FORSAKEN,
+                                            .stale_open = STALE_OPEN,
                                             .late = LATE};
     if (!meta->opts.session_ttl)
         meta->opts.session_ttl = SESSION_TTL;
@@ -134,9 +134,9 @@ void mfs_meta_destroy(struct mfs_meta *meta)
     free_meta(meta);
 }
 
-bool mfs_meta_remains(struct mfs_meta *meta)
+bool mfs_meta_search_wanted(struct mfs_meta *meta)
 {
-    return atomic_exchange(&meta->remains, false);
+    return atomic_exchange(&meta->search_wanted, false);
 }
 
 uint64_t mfs_meta_session(const struct mfs_meta *meta)

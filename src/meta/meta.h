@@ -93,9 +93,9 @@ int mfs_meta_create(struct mfs_meta **meta, struct mfs_store *store,
                     const struct mfs_meta_opts *opts);
 void mfs_meta_destroy(struct mfs_meta *meta);
 
-/* Have clients died since the last call of this, who may have left what only a search of all
- * partitions finds (fsck/tidy.h)? Only one client at a time hears of it. Does not block. */
-bool mfs_meta_remains(struct mfs_meta *meta);
+/* Have clients died since the last call of this that may have left what only a search of all
+ * partitions finds (fsck/tidy.h)? Only one client at a time learns of it. Does not block. */
+bool mfs_meta_search_wanted(struct mfs_meta *meta);
 uint64_t mfs_meta_session(const struct mfs_meta *meta);
 
 /* A replica may have taken a process' place, by the table that has just been set: forgets all that

@@ -61,7 +61,7 @@ static void lane_reconnect(struct mfs_post *post, uint32_t part)
     struct mfs_post_lane *lane = &post->lane[part];
     struct mfs_store *store = post->store;
     struct mfs_channel *conn = NULL;
-    int64_t now = mfs_clock_mono(), patience = store->opts.io_timeout + store->opts.table_wait;
+    int64_t now = mfs_clock_mono(), timeout = store->opts.io_timeout + store->opts.table_wait;
     bool give_up;
     int rc;
 
@@ -75,7 +75,7 @@ static void lane_reconnect(struct mfs_post *post, uint32_t part)
     pthread_mutex_lock(&lane->lock);
     if (rc && !lane->failing)
         lane->failing = now;
-    give_up = lane->failing && (rc || lane->fruitless) && now - lane->failing > patience;
+    give_up = lane->failing && (rc || lane->fruitless) && now - lane->failing > timeout;
     mfs_post_rewind(post, part, give_up);
     mfs_channel_close(lane->conn); /* before anything is sent again */
     lane->conn = conn;
@@ -111,7 +111,7 @@ static bool left(struct mfs_post *post, uint32_t part)
 static bool lane_busy(struct mfs_post *post, uint32_t part, struct pollfd *fd, bool *connect)
 {
     struct mfs_post_lane *lane = &post->lane[part];
-    int64_t patience = post->store->opts.io_timeout;
+    int64_t timeout = post->store->opts.io_timeout;
     uint64_t gen = mfs_pool_gen(post->store, part);
     bool busy, waits;
 
@@ -122,7 +122,7 @@ static bool lane_busy(struct mfs_post *post, uint32_t part, struct pollfd *fd, b
     waits = lane->conn && !lane->broken && mfs_post_unanswered(lane);
     if (waits && mfs_pool_replaced(post->store, part, lane->conn))
         mfs_post_broken(post, part, -ECONNRESET);
-    else if (waits && mfs_clock_mono() - lane->progress > patience)
+    else if (waits && mfs_clock_mono() - lane->progress > timeout)
         mfs_post_broken(post, part, -ETIMEDOUT);
     *connect = busy && (!lane->conn || lane->broken);
     busy = busy && !*connect && (waits || !lane->leaving);

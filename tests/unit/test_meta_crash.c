@@ -202,7 +202,7 @@ static int start(struct meta_client *c)
 
     if (rc)
         return rc;
-    c->meta->limits.patience = 2 * MFS_MSEC;
+    c->meta->limits.others_wait = 2 * MFS_MSEC;
     c->meta->limits.intent_seconds = -1;
     c->meta->limits.holder_seconds = -1;
     c->meta->limits.chores_ms = 1;

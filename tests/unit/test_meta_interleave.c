@@ -203,7 +203,7 @@ static int start_all(void **state)
         if (rc)
             break;
         /* The one that is interrupted cannot go on before the other is done with it. */
-        client[i].meta->limits.patience = 2 * MFS_MSEC;
+        client[i].meta->limits.others_wait = 2 * MFS_MSEC;
         client[i].meta->limits.holder_seconds = -1;
     }
     return rc;

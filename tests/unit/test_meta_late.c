@@ -125,7 +125,7 @@ static int setup_late(void **state)
     int rc = setup(state);
 
     a.meta->limits.late = LATE;
-    b.meta->limits.patience = 2 * MFS_MSEC;
+    b.meta->limits.others_wait = 2 * MFS_MSEC;
     b.meta->limits.intent_seconds = -1;
     b.meta->limits.chores_ms = 1;
     mfs_ticker_stop(&b.meta->chores_ticker); /* only when we say so */

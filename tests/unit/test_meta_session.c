@@ -313,7 +313,7 @@ static void test_kept(void **state)
     assert_int_equal(a.meta->sid, sid);
 }
 
-/* Sessions whose remains are to be searched for. */
+/* Sessions whose leftovers are to be searched for. */
 static size_t count_dead(void)
 {
     size_t n = 0;

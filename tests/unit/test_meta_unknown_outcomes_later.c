@@ -139,7 +139,7 @@ static void test_unlock_over(void **state)
 static void chores(void)
 {
     a.meta->limits.chores_ms = 1;
-    a.meta->limits.forsaken = 0;
+    a.meta->limits.stale_open = 0;
     for (int i = 0; i < 3; i++) {
         mfs_clock_sleep(20 * MFS_MSEC);
         mfs_chores_tick(a.meta);
@@ -147,7 +147,7 @@ static void chores(void)
 }
 
 /* Its last name goes, and with it the file, as nobody has it open. */
-static void remove_forsaken(const char *name)
+static void remove_stale_open(const char *name)
 {
     assert_int_equal(mfs_meta_unlink(b.meta, ROOT, name), 0);
     assert_int_equal(meta_client_keys(&b, "I*"), 2);
@@ -166,7 +166,7 @@ static void test_open_lost(void **state)
     assert_int_equal(meta_client_file(&b, ROOT, name, &ino), 0);
     begin("mfs_open");
     end(mfs_meta_open(a.meta, ino, NULL, &attr, NULL));
-    remove_forsaken(name);
+    remove_stale_open(name);
 }
 
 /* The same, while each look at all is another client's. */
@@ -203,7 +203,7 @@ static void test_close_lost(void **state)
     begin("mfs_close");
     end(mfs_meta_close(a.meta, ino, true));
     undone = false;
-    remove_forsaken(name);
+    remove_stale_open(name);
 }
 
 /* What is open stays. */

@@ -31,15 +31,16 @@ static void reap(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *l
     }
 }
 
-/* One less of those that this client does not know of, as an answer was lost; not all, as it may be
- * opening it just now. Only this client can know, so it may not depend on winning the look. */
-static void close_forsaken(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list)
+/* One less of the opens that this client does not know of, as an answer was lost; not all, as it
+ * may be opening the file just now. Only this client can know, so it may not depend on winning the
+ * look. */
+static void close_stale(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list)
 {
     for (size_t i = 0; i < mfs_reply_count(list); i++) {
         struct mfs_bytes b = mfs_reply_bytes(mfs_reply_at(list, i));
         uint64_t ino = b.n == 8 ? mfs_get_be64(b.p) : 0;
 
-        if (ino && mfs_placement_home(ino) == part && mfs_opens_forsaken(meta, ino))
+        if (ino && mfs_placement_home(ino) == part && mfs_opens_stale(meta, ino))
             mfs_meta_close(meta, ino, true);
     }
 }
@@ -86,7 +87,7 @@ static void disown(struct mfs_meta *meta, uint64_t ino, const struct mfs_reply *
     }
     mfs_call_fini(&c);
     if (revoke_pending)
-        mfs_meta_unrefed_by_the_dead(meta, ino);
+        mfs_meta_revoke_orphan(meta, ino);
 }
 
 static void adopt_orphans(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list)
@@ -148,7 +149,7 @@ static void look_at_all(struct mfs_meta *meta, uint32_t part, const struct mfs_r
     if (part == 0)
         mfs_move_expire(meta, mfs_reply_bytes(mfs_reply_at(said, 5)), now);
     if (mfs_reply_int(mfs_reply_at(said, 6)) > 0)
-        meta->remains = true;
+        meta->search_wanted = true;
 }
 
 static void look_at(struct mfs_meta *meta, uint32_t part)
@@ -160,7 +161,7 @@ static void look_at(struct mfs_meta *meta, uint32_t part)
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_int(&c.args, meta->limits.chores_ms);
     if (!mfs_call_run(meta, &c, part) && mfs_reply_count(c.cmd.reply)) {
-        close_forsaken(meta, part, mfs_reply_at(c.cmd.reply, 0));
+        close_stale(meta, part, mfs_reply_at(c.cmd.reply, 0));
         if (mfs_reply_count(c.cmd.reply) > 1)
             look_at_all(meta, part, c.cmd.reply);
     }

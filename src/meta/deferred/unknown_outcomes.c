@@ -79,7 +79,7 @@ static int notify_attributes(struct mfs_meta *meta, uint64_t ino)
     if (rc)
         return rc;
     if (S_ISREG(attr.mode) && attr.nlink == 0)
-        mfs_meta_unrefed_by_the_dead(meta, ino);
+        mfs_meta_revoke_orphan(meta, ino);
     else if (S_ISREG(attr.mode))
         rc = mfs_leases_file_changed_at_home(meta, ino, NULL);
     else if (S_ISDIR(attr.mode))

@@ -27,7 +27,7 @@
 
 int mfs_meta_spread(struct mfs_meta *meta, uint64_t dir, uint32_t part)
 {
-    struct mfs_patience patience = {0};
+    struct mfs_backoff backoff = {0};
     struct mfs_ino_arg key = mfs_ino_arg(dir);
     int rc;
 
@@ -49,7 +49,7 @@ int mfs_meta_spread(struct mfs_meta *meta, uint64_t dir, uint32_t part)
             rc = -EIO;
         } else if (!rc && text.p[0] == MFS_ANSWER_SEALED) {
             rc = mfs_seal_met(meta, dir, mfs_placement_home(dir),
-                              (struct mfs_bytes){text.p + 1, text.n - 1}, &patience);
+                              (struct mfs_bytes){text.p + 1, text.n - 1}, &backoff);
             if (!rc)
                 rc = -EAGAIN;
         } else if (!rc) {
@@ -76,7 +76,7 @@ struct creation {
     struct timespec now;
     char *record; /* heap */
     size_t record_len;
-    struct mfs_patience patience, room;
+    struct mfs_backoff backoff, room;
     int64_t not_after;
 };
 
@@ -214,7 +214,7 @@ static int creation_found(struct creation *b, const struct mfs_entry *e)
         rc = mfs_meta_getattr(b->meta, e->ino, b->attr);
     if (rc != -ESTALE)
         return rc;
-    return mfs_patience_wait(b->meta, &b->patience) ? -EAGAIN : -EBUSY;
+    return mfs_backoff_wait(b->meta, &b->backoff) ? -EAGAIN : -EBUSY;
 }
 
 static int creation_intent(struct creation *b, struct mfs_bytes bytes)
@@ -230,7 +230,7 @@ static int creation_intent(struct creation *b, struct mfs_bytes bytes)
         return rc;
     if (e.ino)
         return creation_found(b, &e);
-    rc = mfs_intent_clear(b->meta, b->parent, b->name, &intent, &b->patience);
+    rc = mfs_intent_clear(b->meta, b->parent, b->name, &intent, &b->backoff);
     return rc ? rc : -EAGAIN;
 }
 
@@ -275,7 +275,7 @@ static int creation_answer(struct creation *b, struct mfs_bytes text, int64_t as
     case MFS_ANSWER_INTENT:
         return creation_intent(b, rest);
     case MFS_ANSWER_SEALED:
-        rc = mfs_seal_met(b->meta, b->parent, b->part, rest, &b->patience);
+        rc = mfs_seal_met(b->meta, b->parent, b->part, rest, &b->backoff);
         return rc ? rc : -EAGAIN;
     default:
         return -EIO;

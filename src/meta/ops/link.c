@@ -27,7 +27,7 @@ struct link {
     int64_t begun;         /* mono */
     char txn[MFS_TXN_LEN]; /* which `part` decides, when home is another one */
     struct mfs_attr *attr;
-    struct mfs_patience patience, room;
+    struct mfs_backoff backoff, room;
     int64_t not_after;
 };
 
@@ -47,10 +47,10 @@ static int refused(struct link *l, struct mfs_bytes text)
         if (rc >= 0 && e.ino)
             rc = -EEXIST;
         else if (rc >= 0)
-            rc = mfs_intent_clear(l->meta, l->parent, l->name, &intent, &l->patience);
+            rc = mfs_intent_clear(l->meta, l->parent, l->name, &intent, &l->backoff);
     } else if (text.p[0] == MFS_ANSWER_SEALED) {
         rc = mfs_seal_met(l->meta, l->parent, l->part, (struct mfs_bytes){text.p + 1, text.n - 1},
-                          &l->patience);
+                          &l->backoff);
     }
     return rc ? rc : -EAGAIN;
 }

@@ -178,7 +178,7 @@ static int lookup_dots(struct mfs_meta *meta, uint64_t dir, const char *name, st
 
 int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name, struct mfs_attr *attr)
 {
-    struct mfs_patience patience = {0};
+    struct mfs_backoff backoff = {0};
     uint64_t ino = 0, last = 0;
     size_t len = strlen(name);
     uint32_t part;
@@ -203,7 +203,7 @@ int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name, st
             return -ENOENT;
         }
         last = rc == -ESTALE ? ino : 0;
-        if (!mfs_patience_wait(meta, &patience))
+        if (!mfs_backoff_wait(meta, &backoff))
             return -EBUSY;
     }
 }

@@ -29,17 +29,17 @@ int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_ar
 /* What command mfs_unref answered: what unref said, and who else had a lease of the file. */
 struct mfs_bytes mfs_meta_unref_answer(struct mfs_bytes answer, struct mfs_bytes *holders);
 
-/* Does what that asks for: on return nobody shows the file as it was, and it is freed if nobody has
- * it open. */
+/* Does what that asks for: on return no client shows the file as it was, and it is freed if no
+ * client has it open. */
 void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said,
                       struct mfs_bytes holders);
 
-/* The same for a client that died after it had taken the last name, and before all knew: a file
- * with no openers that are registered. */
-void mfs_meta_unrefed_by_the_dead(struct mfs_meta *meta, uint64_t ino);
+/* The same for a client that died after it had taken the last name, and before all leases were
+ * revoked: of a file with no registered opens. */
+void mfs_meta_revoke_orphan(struct mfs_meta *meta, uint64_t ino);
 
-/* What unref, close and so on said: deletes what is left of the file's stripes. If it is open yet,
- * and that only because nobody was told that this client has closed it, tells. */
+/* What unref, close and so on answered: deletes what is left of the file's stripes. If the file
+ * stays only because its partition does not know yet that this client has closed it, tells it. */
 void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said);
 
 /* --- directories ------------------------------------------------------------------------------ */

@@ -129,7 +129,7 @@ static int call_begin(struct mfs_rename *r)
 
         rc = mfs_entry_decode(text.p, text.n, &e);
         if (!rc)
-            rc = mfs_intent_clear(r->meta, r->from.dir, r->from.name, &e, &r->patience);
+            rc = mfs_intent_clear(r->meta, r->from.dir, r->from.name, &e, &r->backoff);
         if (!rc)
             rc = -EAGAIN;
     }
@@ -178,7 +178,7 @@ static int met_intent(struct mfs_rename *r, const struct mfs_call *c)
     int rc = mfs_entry_decode(text.p, text.n, &e);
 
     if (!rc)
-        rc = mfs_intent_clear(r->meta, p->dir, p->name, &e, &r->patience);
+        rc = mfs_intent_clear(r->meta, p->dir, p->name, &e, &r->backoff);
     return rc;
 }
 
@@ -232,7 +232,7 @@ static int overcome(struct mfs_rename *r, int status, const struct mfs_call *c)
         return met_intent(r, c);
     case MFS_ANSWER_SEALED:
         return mfs_seal_met(r->meta, r->to.dir, r->to.part,
-                            mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 1)), &r->patience);
+                            mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 1)), &r->backoff);
     case MFS_ANSWER_NEEDS_LOCK:
         return take_lock(r);
     case MFS_ANSWER_NEEDS_SEAL:
@@ -300,7 +300,7 @@ static int attempt(struct mfs_rename *r)
  * they have forgotten it, is begun anew, with nothing held. */
 static int run(struct mfs_rename *r)
 {
-    struct mfs_patience room = {0};
+    struct mfs_backoff room = {0};
     int rc;
 
     do {

@@ -33,7 +33,7 @@ struct mfs_rename {
     bool has_checked;
     struct mfs_sealed sealed;    /* ino 0: none */
     struct mfs_bytes holders[2]; /* of leases of source and target; p NULL: to be asked for */
-    struct mfs_patience patience;
+    struct mfs_backoff backoff;
     int64_t not_after; /* of this attempt */
 };
 

@@ -24,7 +24,7 @@ struct removal {
     char txn[MFS_TXN_LEN];
     struct timespec now;
     struct mfs_sealed sealed;
-    struct mfs_patience patience;
+    struct mfs_backoff backoff;
     int64_t not_after; /* of this attempt */
 };
 
@@ -77,7 +77,7 @@ static int met_intent(struct removal *r, struct mfs_bytes bytes)
     int rc = mfs_entry_decode(bytes.p, bytes.n, &e);
 
     if (!rc)
-        rc = mfs_intent_clear(r->meta, r->parent, r->name, &e, &r->patience);
+        rc = mfs_intent_clear(r->meta, r->parent, r->name, &e, &r->backoff);
     return rc ? rc : -EAGAIN;
 }
 
@@ -103,10 +103,10 @@ static int begin_answer(struct removal *r, struct mfs_bytes text)
         r->sealed.ino = ino;
         return 2;
     case MFS_ANSWER_SEALED:
-        rc = mfs_seal_met(r->meta, ino, r->part, rest, &r->patience);
+        rc = mfs_seal_met(r->meta, ino, r->part, rest, &r->backoff);
         return rc ? rc : -EAGAIN;
     case MFS_ANSWER_LEFTOVER:
-        rc = mfs_leftover_met(r->meta, ino, rest, &r->patience);
+        rc = mfs_leftover_met(r->meta, ino, rest, &r->backoff);
         return rc ? rc : -EAGAIN;
     case MFS_ANSWER_SPREAD:
         r->sealed.ino = ino;

@@ -29,9 +29,9 @@ struct mfs_bytes mfs_meta_unref_answer(struct mfs_bytes answer, struct mfs_bytes
     return (struct mfs_bytes){answer.p + 1, n};
 }
 
-/* They know by now, and what they have open is registered. (Of those on a node that is lost that is
- * not so sure: then housekeeping does it, when they are back or dead.) */
-static void tell_partition(struct mfs_meta *meta, uint64_t ino)
+/* All leases are revoked, and all opens registered. (Of clients on a node that is lost that is not
+ * so sure: then housekeeping does it, when they are back or dead.) */
+static void end_revoking(struct mfs_meta *meta, uint64_t ino)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino);
     struct mfs_call c;
@@ -44,8 +44,8 @@ static void tell_partition(struct mfs_meta *meta, uint64_t ino)
     mfs_call_fini(&c);
 }
 
-/* Without leases the file would be freed. Who has not answered, or can't register what he has open,
- * may hold it by nothing else; housekeeping comes back to it long before they end. */
+/* Without leases the file would be freed. A client that has not answered, or can't register what it
+ * has open, may hold it by nothing else; housekeeping comes back to it long before they end. */
 static void keep_leases(struct mfs_meta *meta, uint64_t ino)
 {
     char key[MFS_KEY_INO_LEN];
@@ -70,12 +70,12 @@ void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said
     if (said.n == 0 || said.p[0] != MFS_UNREF_REVOKE_PENDING)
         return;
     if (all)
-        tell_partition(meta, ino);
+        end_revoking(meta, ino);
     else
         keep_leases(meta, ino);
 }
 
-void mfs_meta_unrefed_by_the_dead(struct mfs_meta *meta, uint64_t ino)
+void mfs_meta_revoke_orphan(struct mfs_meta *meta, uint64_t ino)
 {
     bool all = false;
 
@@ -83,7 +83,7 @@ void mfs_meta_unrefed_by_the_dead(struct mfs_meta *meta, uint64_t ino)
     if (!mfs_unregistered_register(meta->unregistered, mfs_placement_home(ino)))
         mfs_leases_file_changed_at_home(meta, ino, &all);
     if (all)
-        tell_partition(meta, ino);
+        end_revoking(meta, ino);
     else
         keep_leases(meta, ino);
     mfs_unregistered_removed(meta->unregistered);
@@ -127,7 +127,7 @@ struct removal {
     struct mfs_time_arg time;
     int64_t begun; /* mono */
     char txn[MFS_TXN_LEN];
-    struct mfs_patience patience;
+    struct mfs_backoff backoff;
 };
 
 /* The name is gone, its inode's home does not know yet. */
@@ -157,7 +157,7 @@ static int finish(struct removal *r, struct mfs_bytes text)
     case MFS_ANSWER_INTENT:
         rc = mfs_entry_decode(text.p + 1, text.n - 1, &e);
         if (!rc)
-            rc = mfs_intent_clear(r->meta, r->parent, r->name, &e, &r->patience);
+            rc = mfs_intent_clear(r->meta, r->parent, r->name, &e, &r->backoff);
         return rc ? rc : -EAGAIN;
     default:
         return -EIO;

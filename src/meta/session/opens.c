@@ -27,7 +27,7 @@ struct open {
     bool reopened;         /* unregistered, but a session before had it open */
     int64_t queued_at;     /* mono: the oldest unregistered open, or the last attempt that failed */
     bool locked;
-    int64_t forsaken; /* not open, which its partition does not know, since then; 0: not so */
+    int64_t stale_since; /* not open, but for its partition, since then; 0: not so */
     UT_hash_handle hh;
     struct timespec atime;      /* its partition is to learn it; zeros: none */
     TAILQ_ENTRY(open) later;    /* in later, if its partition is to learn anything */
@@ -104,7 +104,7 @@ static bool has_later(const struct open *e)
 static void drop_if_unused(struct mfs_opens *o, struct open *e)
 {
     if (e->count || has_later(e) || e->unregistered || e->registering || e->busy || e->locked ||
-        e->forsaken)
+        e->stale_since)
         return;
     HASH_DEL(o->opens, e);
     free(e);
@@ -454,7 +454,7 @@ void mfs_opens_locked(struct mfs_meta *meta, uint64_t ino)
     pthread_mutex_unlock(&o->mutex);
 }
 
-bool mfs_opens_forsaken(struct mfs_meta *meta, uint64_t ino)
+bool mfs_opens_stale(struct mfs_meta *meta, uint64_t ino)
 {
     struct mfs_opens *o = meta->opens;
     int64_t now = mfs_clock_mono();
@@ -464,12 +464,12 @@ bool mfs_opens_forsaken(struct mfs_meta *meta, uint64_t ino)
     pthread_mutex_lock(&o->mutex);
     e = find_or_add(o, ino);
     if (e && (e->count || e->closed || e->unregistered || e->registering))
-        e->forsaken = 0;
-    else if (e && !e->forsaken)
-        e->forsaken = now;
-    over = e && e->forsaken && now - e->forsaken > meta->limits.forsaken;
+        e->stale_since = 0;
+    else if (e && !e->stale_since)
+        e->stale_since = now;
+    over = e && e->stale_since && now - e->stale_since > meta->limits.stale_open;
     if (over)
-        e->forsaken = 0;
+        e->stale_since = 0;
     if (e)
         drop_if_unused(o, e);
     pthread_mutex_unlock(&o->mutex);
@@ -490,7 +490,7 @@ size_t mfs_opens_renew(struct mfs_meta *meta, uint64_t sid, struct mfs_open_stat
         if (*list && (e->registering || e->locked))
             (*list)[n++] = (struct mfs_open_state){e->ino, e->registering, e->number, e->locked};
         e->locked = false;
-        e->forsaken = 0;
+        e->stale_since = 0;
         take_later(o, e);
     }
     meta->sid = sid;

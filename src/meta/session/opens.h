@@ -28,10 +28,10 @@ size_t mfs_opens_renew(struct mfs_meta *meta, uint64_t sid, struct mfs_open_stat
  * counted. */
 bool mfs_opens_closed(struct mfs_meta *meta, uint64_t ino);
 
-/* Its partition says that this session has the inode, which has no name any more, open. True: it
- * has not, nor had it limits.forsaken ago, when this was asked first; so the answer to an open, or
- * a close, was lost. */
-bool mfs_opens_forsaken(struct mfs_meta *meta, uint64_t ino);
+/* Its partition says that this session has the inode, which has no name any more, open. True: that
+ * is stale: the session has not, nor had it limits.stale_open ago, when this was asked first; so
+ * the answer to an open, or a close, was lost. */
+bool mfs_opens_stale(struct mfs_meta *meta, uint64_t ino);
 
 /* A registration of opens that are not registered. */
 struct mfs_open_count {

@@ -5,20 +5,20 @@
 
 #include "meta/internal.h"
 
-/* --- patience --------------------------------------------------------------------------------- */
+/* --- backoff ---------------------------------------------------------------------------------- */
 
 /* Bounded waiting for something that another client is about to finish. */
-struct mfs_patience {
+struct mfs_backoff {
     int64_t since;
     unsigned n;
 };
 /* Sleeps a little longer each time, with jitter; false, at once, when it has been enough. */
-bool mfs_patience_wait(const struct mfs_meta *meta, struct mfs_patience *p);
+bool mfs_backoff_wait(const struct mfs_meta *meta, struct mfs_backoff *p);
 
 /* The same for memory, while some may come, between attempts to add a name. Their commands don't
  * wait for it (full_at_once): what they rely on grows old, and others wait for them
  * (unregistered_opens.h). */
-bool mfs_room_wait(const struct mfs_meta *meta, struct mfs_patience *p);
+bool mfs_room_wait(const struct mfs_meta *meta, struct mfs_backoff *p);
 
 /* For a command that relies on what is asked from now on, and is not refused much later. */
 int64_t mfs_not_after(const struct mfs_meta *meta);

@@ -230,7 +230,7 @@ int mfs_intent_end_of(struct mfs_meta *meta, uint64_t dir, const char *name, con
 }
 
 int mfs_intent_clear(struct mfs_meta *meta, uint64_t dir, const char *name,
-                     const struct mfs_entry *e, struct mfs_patience *patience)
+                     const struct mfs_entry *e, struct mfs_backoff *backoff)
 {
     struct outcome o;
     struct mfs_call c;
@@ -242,10 +242,10 @@ int mfs_intent_clear(struct mfs_meta *meta, uint64_t dir, const char *name,
         rc = finish(meta, dir, name, e, &o);
     } else if (o.aborted) {
         rc = mfs_intent_undo(meta, dir, name, e->txn);
-    } else if (!mfs_patience_wait(meta, patience)) {
+    } else if (!mfs_backoff_wait(meta, backoff)) {
         mfs_info("meta", "ending a rename of \"%s\" in %" PRIx64 " that got stuck", name, dir);
         rc = mfs_intent_end(meta, dir, name, e);
-        *patience = (struct mfs_patience){0};
+        *backoff = (struct mfs_backoff){0};
     }
 out:
     mfs_call_fini(&c);

@@ -62,7 +62,7 @@ out:
 int mfs_move_lock(struct mfs_meta *meta, const char *txn, uint32_t decider, uint64_t *generation)
 {
     int64_t until = mfs_clock_mono() + LOCK_WAIT;
-    struct mfs_patience pause = {0};
+    struct mfs_backoff pause = {0};
     char part[2];
     int rc;
 
@@ -73,8 +73,8 @@ int mfs_move_lock(struct mfs_meta *meta, const char *txn, uint32_t decider, uint
             return rc;
         if (mfs_clock_mono() > until)
             return -EBUSY;
-        if (!mfs_patience_wait(meta, &pause))
-            pause = (struct mfs_patience){0};
+        if (!mfs_backoff_wait(meta, &pause))
+            pause = (struct mfs_backoff){0};
     }
 }
 

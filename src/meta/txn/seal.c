@@ -50,7 +50,7 @@ static int end_seal(struct mfs_meta *meta, uint64_t dir, uint32_t part, const ch
 }
 
 int mfs_seal_met(struct mfs_meta *meta, uint64_t dir, uint32_t part, struct mfs_bytes seal,
-                 struct mfs_patience *patience)
+                 struct mfs_backoff *backoff)
 {
     struct mfs_attr attr;
     int rc;
@@ -63,14 +63,14 @@ int mfs_seal_met(struct mfs_meta *meta, uint64_t dir, uint32_t part, struct mfs_
         return -ENOENT;
     if (rc)
         return rc;
-    if (mfs_patience_wait(meta, patience))
+    if (mfs_backoff_wait(meta, backoff))
         return 0;
-    *patience = (struct mfs_patience){0};
+    *backoff = (struct mfs_backoff){0};
     return end_seal(meta, dir, part, seal.p);
 }
 
 int mfs_leftover_met(struct mfs_meta *meta, uint64_t dir, struct mfs_bytes leftover,
-                     struct mfs_patience *patience)
+                     struct mfs_backoff *backoff)
 {
     char name[MFS_NAME_LEN_MAX + 1];
     struct mfs_entry e;
@@ -83,7 +83,7 @@ int mfs_leftover_met(struct mfs_meta *meta, uint64_t dir, struct mfs_bytes lefto
         return rc;
     memcpy(name, leftover.p + 1, n);
     name[n] = 0;
-    return mfs_intent_clear(meta, dir, name, &e, patience);
+    return mfs_intent_clear(meta, dir, name, &e, backoff);
 }
 
 int mfs_seal_bits(struct mfs_sealed *s, struct mfs_bytes record)
@@ -128,7 +128,7 @@ void mfs_seal_undo(struct mfs_meta *meta, struct mfs_sealed *s)
 }
 
 /* 0: sealed, *s filled; -EAGAIN: a seal of somebody else is out of the way now. */
-static int seal_home(struct mfs_meta *meta, struct mfs_sealed *s, struct mfs_patience *patience)
+static int seal_home(struct mfs_meta *meta, struct mfs_sealed *s, struct mfs_backoff *backoff)
 {
     struct mfs_ino_arg key = mfs_ino_arg(s->ino);
     uint32_t home = mfs_placement_home(s->ino);
@@ -147,10 +147,10 @@ static int seal_home(struct mfs_meta *meta, struct mfs_sealed *s, struct mfs_pat
         goto out;
     rest = (struct mfs_bytes){text.p + 1, text.n - 1};
     if (text.p[0] == MFS_ANSWER_SEALED) {
-        rc = mfs_seal_met(meta, s->ino, home, rest, patience);
+        rc = mfs_seal_met(meta, s->ino, home, rest, backoff);
         rc = rc == -ENOENT ? -ESTALE : rc ? rc : -EAGAIN;
     } else if (text.p[0] == MFS_ANSWER_LEFTOVER) {
-        rc = mfs_leftover_met(meta, s->ino, rest, patience);
+        rc = mfs_leftover_met(meta, s->ino, rest, backoff);
         rc = rc ? rc : -EAGAIN;
     } else {
         rc = mfs_seal_bits(s, rest);
@@ -187,18 +187,18 @@ static void hear(void *arg, uint32_t part, int rc, struct mfs_bytes answer)
 
 /* 0: another attempt is worth it. */
 static int overcome(struct mfs_meta *meta, uint64_t ino, const struct verdict *v,
-                    struct mfs_patience *patience)
+                    struct mfs_backoff *backoff)
 {
     struct mfs_bytes what = {v->what, v->len};
     int rc;
 
     if (v->met == MFS_ANSWER_LEFTOVER)
-        return mfs_leftover_met(meta, ino, what, patience);
-    rc = mfs_seal_met(meta, ino, v->part, what, patience);
+        return mfs_leftover_met(meta, ino, what, backoff);
+    rc = mfs_seal_met(meta, ino, v->part, what, backoff);
     return rc == -ENOENT ? -ESTALE : rc;
 }
 
-static int seal_shards(struct mfs_meta *meta, struct mfs_sealed *s, struct mfs_patience *patience)
+static int seal_shards(struct mfs_meta *meta, struct mfs_sealed *s, struct mfs_backoff *backoff)
 {
     struct mfs_ino_arg key = mfs_ino_arg(s->ino);
     struct verdict v = {0};
@@ -217,7 +217,7 @@ static int seal_shards(struct mfs_meta *meta, struct mfs_sealed *s, struct mfs_p
     mfs_seal_undo(meta, s);
     s->ino = ino;
     if (!rc) {
-        rc = overcome(meta, ino, &v, patience);
+        rc = overcome(meta, ino, &v, backoff);
         rc = rc ? rc : -EAGAIN;
     }
     return rc;
@@ -225,13 +225,13 @@ static int seal_shards(struct mfs_meta *meta, struct mfs_sealed *s, struct mfs_p
 
 int mfs_seal_all(struct mfs_meta *meta, struct mfs_sealed *s, bool home_done)
 {
-    struct mfs_patience patience = {0};
+    struct mfs_backoff backoff = {0};
     int rc;
 
     do {
-        rc = home_done ? 0 : seal_home(meta, s, &patience);
+        rc = home_done ? 0 : seal_home(meta, s, &backoff);
         if (!rc)
-            rc = seal_shards(meta, s, &patience);
+            rc = seal_shards(meta, s, &backoff);
         home_done = false;
     } while (rc == -EAGAIN);
     if (rc)

@@ -6,7 +6,7 @@
 #include "meta/call.h"
 #include "meta/internal.h"
 
-struct mfs_patience; /* meta/session/session.h */
+struct mfs_backoff; /* meta/session/session.h */
 
 /* --- names in transition ---------------------------------------------------------------------- */
 
@@ -17,7 +17,7 @@ int mfs_intent_read(struct mfs_meta *meta, uint64_t dir, const char *name, struc
 /* The same, met by somebody who wants to change the name: finishes, waits for or ends the rename.
  * 0: try again; or -errno. */
 int mfs_intent_clear(struct mfs_meta *meta, uint64_t dir, const char *name,
-                     const struct mfs_entry *e, struct mfs_patience *patience);
+                     const struct mfs_entry *e, struct mfs_backoff *backoff);
 
 /* Ends it either way, without waiting. 0 or -errno. */
 int mfs_intent_end(struct mfs_meta *meta, uint64_t dir, const char *name,
@@ -34,12 +34,12 @@ int mfs_intent_undo(struct mfs_meta *meta, uint64_t dir, const char *name, const
 
 /* A sealed shard at `part`. -ENOENT: the directory is gone; 0: try again; or -errno. */
 int mfs_seal_met(struct mfs_meta *meta, uint64_t dir, uint32_t part, struct mfs_bytes seal,
-                 struct mfs_patience *patience);
+                 struct mfs_backoff *backoff);
 
 /* A shard that holds nothing but the source of a rename that may have happened (length of the name,
  * name, entry): gets that out of the way. 0: try again; or -errno. */
 int mfs_leftover_met(struct mfs_meta *meta, uint64_t dir, struct mfs_bytes leftover,
-                     struct mfs_patience *patience);
+                     struct mfs_backoff *backoff);
 
 /* A directory that is about to lose its name. */
 struct mfs_sealed {

@@ -10,14 +10,14 @@
 #define ROOM_FIRST (5 * MFS_MSEC)
 #define ROOM_LAST  (500 * MFS_MSEC)
 
-bool mfs_patience_wait(const struct mfs_meta *meta, struct mfs_patience *p)
+bool mfs_backoff_wait(const struct mfs_meta *meta, struct mfs_backoff *p)
 {
     int64_t now = mfs_clock_mono(), wait;
     uint32_t jitter = 0;
 
     if (!p->since)
         p->since = now;
-    if (now - p->since > meta->limits.patience)
+    if (now - p->since > meta->limits.others_wait)
         return false;
     wait = WAIT_FIRST << (p->n < 9 ? p->n : 9);
     p->n++;
@@ -34,7 +34,7 @@ int64_t mfs_not_after(const struct mfs_meta *meta)
     return mfs_clock_mono() + meta->limits.late;
 }
 
-bool mfs_room_wait(const struct mfs_meta *meta, struct mfs_patience *p)
+bool mfs_room_wait(const struct mfs_meta *meta, struct mfs_backoff *p)
 {
     int64_t now = mfs_clock_mono(), wait, left;
 
