@@ -1,10 +1,9 @@
 /* Terms, as commands. Of the process that serves:
  *
  *     mfs_term                                    → [has terms?, ms that are left]
- *     mfs_term admit USER WORD                    who logs on so may follow, and nobody else any
- *                                                 more; an error while there are terms
- *     mfs_term begin HOST PORT USER PASSWORD WORD serve only while that process consents; an error
- *                                                 unless it is the one that was admitted by WORD
+ *     mfs_term admit USER WORD                    a process that logs on so may follow, and no
+ * other any more; an error while there are terms mfs_term begin HOST PORT USER PASSWORD WORD serve
+ * only while that process consents; an error unless it is the one that was admitted by WORD
  *     mfs_term end [WORD]                         serve without; an error if another one has been
  *                                                 admitted than by WORD
  *     mfs_alone                                   → 1 without terms, 0 with; a client's command
@@ -19,14 +18,15 @@
  * The last is what makes a replica's promotion safe: the other process can't serve after that time,
  * whether it lives, hangs, or is cut off.
  *
- * WAIT counts whoever follows. So as long as there are terms that must be the one replica which may
- * take over, and none that was given up and has not heard of that (decisions/0026): admitting
- * one closes the links of all others and makes the server forget by which word they logged on.
+ * WAIT counts all replicas that follow. So as long as there are terms only the one replica may
+ * follow which may take over, and none that was given up and does not know that (decisions/0026):
+ * admitting one closes the links of all others and makes the server forget by which word they
+ * logged on.
  *
  * The filter gives a refused command another name, for which no client has the right: so it is
  * answered with NOPERM before anything is executed, just as by a fence, and clients do what they do
- * then. It runs before each command, in the same turn of redis' loop, but not before what a command
- * of the module calls, which was let in. */
+ * then. It runs before each command, in the same iteration of redis' loop, but not before what a
+ * command of the module calls, which was let in. */
 #include "partition/replica/term.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@
 #include <strings.h>
 
 #include "partition/commands.h"
-#include "partition/replica/witness.h"
+#include "partition/replica/consent.h"
 #include "net/proof.h"
 
 #define NO_SELF  1   /* the filter leaves alone what modules call */
@@ -45,7 +45,7 @@
 
 static bool withdrawn;
 static int64_t consented;           /* mfs_term_clock; 0: never */
-static char admitted[WORD_MAX + 1]; /* who may follow, by that word; "": nobody */
+static char admitted[WORD_MAX + 1]; /* the word by which a process may follow; "": none may */
 
 /* What goes on without a term: logging on, looking, and what Local Managers and replicas do. */
 static const char *const allowed[] = {
@@ -68,7 +68,7 @@ static void filter(struct RedisModuleCommandFilterCtx *f)
     const char *name;
     size_t n;
 
-    if (mfs_witness_serves())
+    if (mfs_consent_serves())
         return;
     name = mfs_redis.StringPtrLen(mfs_redis.CommandFilterArgGet(f, 0), &n);
     if (!is_allowed(name, n))
@@ -76,7 +76,7 @@ static void filter(struct RedisModuleCommandFilterCtx *f)
                                           mfs_redis.CreateString(NULL, over, sizeof over - 1));
 }
 
-/* Whoever may do everything gets here. */
+/* Only a user that may run every command gets here. */
 int mfs_command_term_over(const struct mfs_request *r)
 {
     return mfs_redis.ReplyWithError(r->ctx, "NOPERM the term of this partition's process is over");
@@ -106,7 +106,7 @@ int mfs_command_term_withdraw(const struct mfs_request *r)
         r->ctx, ago < MFS_TERM_MS + SLACK_MS ? MFS_TERM_MS + SLACK_MS - ago : 0);
 }
 
-/* Did the server do what it was told? *reply is released. */
+/* Did the server answer OK? *reply is released. */
 static bool is_done(struct RedisModuleCallReply *reply)
 {
     size_t n = 0;
@@ -148,7 +148,7 @@ static int admit(struct RedisModuleCtx *ctx, struct RedisModuleString **argv)
     mfs_redis.StringPtrLen(argv[3], &n);
     if (!n || n > WORD_MAX)
         return mfs_redis.ReplyWithError(ctx, "ERR no such word");
-    if (!is_admitted(argv[3]) && mfs_witness_needed())
+    if (!is_admitted(argv[3]) && mfs_consent_needed())
         return mfs_redis.ReplyWithError(ctx, "BUSY this partition's process has a replica");
     if (!is_admitted(argv[3]) && !replace_follower(ctx, argv[2], argv[3]))
         return mfs_redis.ReplyWithError(ctx, "ERR no such user");
@@ -163,7 +163,7 @@ static int begin(struct RedisModuleCtx *ctx, struct RedisModuleString **argv)
     if (!is_admitted(argv[6]))
         return mfs_redis.ReplyWithError(ctx, "ERR another process may follow");
     if (port > 0 && port < 65536)
-        rc = mfs_witness_begin(mfs_redis.StringPtrLen(argv[2], NULL), (uint16_t)port,
+        rc = mfs_consent_begin(mfs_redis.StringPtrLen(argv[2], NULL), (uint16_t)port,
                                mfs_redis.StringPtrLen(argv[4], NULL),
                                mfs_redis.StringPtrLen(argv[5], NULL));
     if (rc)
@@ -172,12 +172,12 @@ static int begin(struct RedisModuleCtx *ctx, struct RedisModuleString **argv)
     return mfs_redis.ReplyWithLongLong(ctx, 1);
 }
 
-static int tell(struct RedisModuleCtx *ctx)
+static int reply_term(struct RedisModuleCtx *ctx)
 {
-    int64_t left = mfs_witness_left() / 1000000;
+    int64_t left = mfs_consent_left() / 1000000;
 
     mfs_redis.ReplyWithArray(ctx, 2);
-    mfs_redis.ReplyWithLongLong(ctx, mfs_witness_needed());
+    mfs_redis.ReplyWithLongLong(ctx, mfs_consent_needed());
     return mfs_redis.ReplyWithLongLong(ctx, left > 0 ? left : 0);
 }
 
@@ -189,7 +189,7 @@ int mfs_command_term(const struct mfs_request *r)
     const char *what = argc > 1 ? mfs_redis.StringPtrLen(argv[1], NULL) : "";
 
     if (argc == 1)
-        return tell(ctx);
+        return reply_term(ctx);
     if (argc == 4 && !strcasecmp(what, "admit"))
         return admit(ctx, argv);
     if (argc == 7 && !strcasecmp(what, "begin"))
@@ -200,13 +200,13 @@ int mfs_command_term(const struct mfs_request *r)
             "ERR mfs_term [admit USER WORD | begin HOST PORT USER PASSWORD WORD | end [WORD]]");
     if (argc == 3 && !is_admitted(argv[2]))
         return mfs_redis.ReplyWithError(ctx, "ERR another process may follow");
-    mfs_witness_end();
+    mfs_consent_end();
     return mfs_redis.ReplyWithLongLong(ctx, 0);
 }
 
 int mfs_command_alone(const struct mfs_request *r)
 {
-    return mfs_redis.ReplyWithLongLong(r->ctx, !mfs_witness_needed());
+    return mfs_redis.ReplyWithLongLong(r->ctx, !mfs_consent_needed());
 }
 
 int mfs_term_load(struct RedisModuleCtx *ctx)

@@ -1,5 +1,5 @@
 /* Who serves a partition that has a replica: the commands of its terms, for Local Managers only,
- * and the filter that refuses what clients send once the term is over (witness.h). */
+ * and the filter that refuses what clients send once the term is over (consent.h). */
 #ifndef MFS_PARTITION_REPLICA_TERM_H
 #define MFS_PARTITION_REPLICA_TERM_H
 

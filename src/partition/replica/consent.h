@@ -7,8 +7,8 @@
  * process that was asked knows how long it must wait: MFS_TERM_NS after its last consent.
  *
  * Everything may be called by redis' thread; nothing blocks. */
-#ifndef MFS_PARTITION_REPLICA_WITNESS_H
-#define MFS_PARTITION_REPLICA_WITNESS_H
+#ifndef MFS_PARTITION_REPLICA_CONSENT_H
+#define MFS_PARTITION_REPLICA_CONSENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,15 +22,15 @@ int64_t mfs_term_clock(void); /* ns */
 /* Serves only while the process at host:port consents, from now on, and not before it has done so
  * for the first time. Replaces an earlier one. 0 or a negative errno: -EINVAL (host is no numeric
  * address, or something is too long), or what starting a thread gave. */
-int mfs_witness_begin(const char *host, uint16_t port, const char *who, const char *secret);
+int mfs_consent_begin(const char *host, uint16_t port, const char *who, const char *secret);
 
 /* Serves without a term. */
-void mfs_witness_end(void);
+void mfs_consent_end(void);
 
-bool mfs_witness_needed(void);
-int64_t mfs_witness_left(void); /* ns until the term is over; ≤ 0: it is */
+bool mfs_consent_needed(void);
+int64_t mfs_consent_left(void); /* ns until the term is over; ≤ 0: it is */
 
 /* May clients be served? Cheap: asked before each command. */
-bool mfs_witness_serves(void);
+bool mfs_consent_serves(void);
 
 #endif

@@ -1,6 +1,10 @@
 /* One thread and one connection: demand a proof, log on, then ask, again and again. Any answer but
- * a consent ends the connection; the next round opens another one. */
-#include "partition/replica/witness.h"
+ * a consent ends the connection; the next round opens another one.
+ *
+ * redis' thread sets which replica is asked, under a new generation each time; a consent counts
+ * only if the generation is still the one under which it was asked for. The term's end is read
+ * without the lock, before each command, and moves only forward while a generation lasts. */
+#include "partition/replica/consent.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,9 +27,9 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
-static bool running;  /* the thread; lock */
-static bool needed;   /* lock; below for who only reads */
-static uint64_t turn; /* of the settings that follow; lock */
+static bool running;        /* the thread; lock */
+static bool needed;         /* lock; `terms` is its copy for readers without it */
+static uint64_t generation; /* of the settings that follow; lock */
 static struct sockaddr_storage address;
 static socklen_t address_len;
 static char user[TEXT_MAX + 1], password[TEXT_MAX + 1];
@@ -41,19 +45,19 @@ int64_t mfs_term_clock(void)
     return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-bool mfs_witness_needed(void)
+bool mfs_consent_needed(void)
 {
     return atomic_load(&terms);
 }
 
-int64_t mfs_witness_left(void)
+int64_t mfs_consent_left(void)
 {
     return atomic_load(&term_end) - mfs_term_clock();
 }
 
-bool mfs_witness_serves(void)
+bool mfs_consent_serves(void)
 {
-    return !atomic_load_explicit(&terms, memory_order_relaxed) || mfs_witness_left() > 0;
+    return !atomic_load_explicit(&terms, memory_order_relaxed) || mfs_consent_left() > 0;
 }
 
 /* ---- the conversation ------------------------------------------------------------------------ */
@@ -66,17 +70,16 @@ static int await(int fd, short what)
     return rc > 0 ? 0 : rc ? -errno : -ETIMEDOUT;
 }
 
-static int say(int fd, const char *text)
+static int send_text(int fd, const char *text)
 {
     size_t n = strlen(text);
 
-    /* The little that goes out here fits into an empty socket; else nobody reads at the other end.
-     */
+    /* The little that goes out here fits into an empty socket; else the other end does not read. */
     return send(fd, text, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n ? 0 : -EIO;
 }
 
 /* One line is the whole answer to all that is asked here; 0: it begins with `kind`. */
-static int hear(int fd, char kind)
+static int read_answer(int fd, char kind)
 {
     char line[REPLY_MAX];
     size_t n = 0;
@@ -118,21 +121,21 @@ static int dial(const struct sockaddr_storage *to, socklen_t len)
     return rc;
 }
 
-/* Whoever has the address now is told the password only if he has proved that he knows it. */
+/* The process that has the address now gets the password only if it has proved that it knows it. */
 static int log_on(const struct sockaddr_storage *to, socklen_t len, const char *who,
                   const char *secret)
 {
-    char words[3 * TEXT_MAX];
+    char command[3 * TEXT_MAX];
     int fd = dial(to, len), rc;
 
     if (fd < 0)
         return fd;
     rc = mfs_proof_demand(fd, who, secret, CALL_MS * 1000000LL, NULL);
-    snprintf(words, sizeof words, "AUTH %s %s\r\n", who, secret);
+    snprintf(command, sizeof command, "AUTH %s %s\r\n", who, secret);
     if (!rc)
-        rc = say(fd, words);
+        rc = send_text(fd, command);
     if (!rc)
-        rc = hear(fd, '+');
+        rc = read_answer(fd, '+');
     if (!rc)
         return fd;
     close(fd);
@@ -141,9 +144,9 @@ static int log_on(const struct sockaddr_storage *to, socklen_t len, const char *
 
 static int ask(int fd)
 {
-    int rc = say(fd, "mfs_term_consent\r\n");
+    int rc = send_text(fd, "mfs_term_consent\r\n");
 
-    return rc ? rc : hear(fd, ':');
+    return rc ? rc : read_answer(fd, ':');
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -169,7 +172,7 @@ static void one_round(uint64_t mine, int *fd)
         *fd = -1;
     }
     pthread_mutex_lock(&lock);
-    if (granted && needed && turn == mine)
+    if (granted && needed && generation == mine)
         atomic_store(&term_end, asked + MFS_TERM_NS);
 }
 
@@ -193,17 +196,17 @@ static void *work(void *arg)
 
     pthread_mutex_lock(&lock);
     for (;;) {
-        if (turn != mine && fd >= 0) {
+        if (generation != mine && fd >= 0) {
             close(fd);
             fd = -1;
         }
-        mine = turn;
+        mine = generation;
         if (!needed) {
             pthread_cond_wait(&changed, &lock);
             continue;
         }
         one_round(mine, &fd);
-        if (turn == mine)
+        if (generation == mine)
             pause_round();
     }
     return arg;
@@ -251,7 +254,7 @@ static int set_address(const char *host, uint16_t port)
     return 0;
 }
 
-int mfs_witness_begin(const char *host, uint16_t port, const char *who, const char *secret)
+int mfs_consent_begin(const char *host, uint16_t port, const char *who, const char *secret)
 {
     int rc;
 
@@ -265,7 +268,7 @@ int mfs_witness_begin(const char *host, uint16_t port, const char *who, const ch
     if (!rc) {
         snprintf(user, sizeof user, "%s", who);
         snprintf(password, sizeof password, "%s", secret);
-        turn++;
+        generation++;
         needed = true;
         atomic_store(&term_end, mfs_term_clock());
         atomic_store(&terms, true);
@@ -275,10 +278,10 @@ int mfs_witness_begin(const char *host, uint16_t port, const char *who, const ch
     return rc;
 }
 
-void mfs_witness_end(void)
+void mfs_consent_end(void)
 {
     pthread_mutex_lock(&lock);
-    turn++;
+    generation++;
     needed = false;
     atomic_store(&terms, false);
     if (running)
