@@ -1,5 +1,5 @@
 /* The commands of the module (protocol.h lists them); arguments and answers stand above each
- * function. They check how many arguments there are and how long, as it is others who send them. */
+ * function. They check how many arguments there are and how long, as clients send them. */
 #ifndef MFS_PARTITION_COMMANDS_H
 #define MFS_PARTITION_COMMANDS_H
 

@@ -51,8 +51,8 @@ enum {
 #define MFS_SET_CTIME 0x20U /* else ctime becomes now */
 
 /* What a change of a file's content or owner takes away, in the same atomic step: capabilities
- * whoever makes it; set-user-ID, and set-group-ID if its group may execute it, unless the one who
- * makes it may keep them (CAP_FSETID). */
+ * always; set-user-ID, and set-group-ID if its group may execute it, unless the caller may keep
+ * them (CAP_FSETID). */
 #define MFS_DROP_CAPS 0x40U
 #define MFS_DROP_IDS  0x80U
 #define MFS_DROP_ALL  (MFS_DROP_CAPS | MFS_DROP_IDS)

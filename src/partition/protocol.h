@@ -11,7 +11,7 @@
  * client waits until the replica has what it changed. */
 #define MFS_CONFIRM_NEVER  0xffffffffU
 #define MFS_CONFIRM_ALWAYS 0U
-#define MFS_OPEN_MARKS     4 /* words of an open that only marks who has the file open */
+#define MFS_OPEN_MARKS     4 /* words of an open that only marks the session as an opener */
 
 #define MFS_EFFECTS(EACH)                                                                          \
     /* nothing */                                                                                  \
@@ -32,7 +32,7 @@
     EACH(MANAGES, "readonly admin", MFS_CONFIRM_NEVER)                                             \
     /* likewise, also while it follows another process */                                          \
     EACH(TERMS, "admin allow-loading allow-stale", MFS_CONFIRM_NEVER)                              \
-    /* proves the process to who has not logged on */                                              \
+    /* proves the process to a peer that has not logged on */                                      \
     EACH(PROVES, "no-auth allow-loading allow-stale allow-busy deny-script fast", MFS_CONFIRM_NEVER)
 
 #define MFS_EFFECT_NAME(effect, flags, confirm) MFS_##effect,
@@ -158,7 +158,7 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
     EACH("del", CHANGES)                                                                           \
     EACH("pexpire", MARKS)                                                                         \
     EACH("persist", MARKS)                                                                         \
-    EACH("scan", READS) /* memefs fsck; stripes that nobody knows */
+    EACH("scan", READS) /* memefs fsck; stripes that belong to no inode */
 
 /* ---- answers --------------------------------------------------------------------------------- */
 

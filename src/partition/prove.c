@@ -16,7 +16,7 @@ static size_t nusers;
 static char place[MFS_PROOF_END_MAX]; /* "": none */
 
 /* Connections that have asked, each in the place that its number gives it. They are numbered in the
- * order in which they come, so who takes another one's place has come thousands later. */
+ * order in which they come, so one that takes another's place has come thousands later. */
 static uint64_t asked[ASKED];
 
 static bool copy(struct mfs_span from, char *to, size_t size)

@@ -1,10 +1,10 @@
-/* What this process proves to whoever connects, before he logs on (net/proof.h):
+/* What this process proves to a peer that connects, before that logs on (net/proof.h):
  *
  *     mfs_prove USER NONCE     → the proof, 64 hexadecimal digits
  *
- * Anybody may ask, once per connection: who asks again is told so, and disconnected. So strangers
- * cost no more than by connecting. A connection to the UNIX socket has no ends to speak of, and
- * needs none: the directory of the socket is the owner's alone. */
+ * Any peer may ask, once per connection: one that asks again gets an error, and is disconnected. So
+ * strangers cost no more than by connecting. A connection to the UNIX socket has no ends to speak
+ * of, and needs none: the directory of the socket is the owner's alone. */
 #ifndef MFS_PARTITION_PROVE_H
 #define MFS_PARTITION_PROVE_H
 

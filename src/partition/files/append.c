@@ -1,6 +1,6 @@
 /* Appending. What fits into stripe 0 is stored in one step. Otherwise the appender gets the place
  * behind the end for itself (P ino: its session and a number), stores the bytes in the stripes, and
- * only then does the file grow: nobody sees bytes that are not there yet. */
+ * only then does the file grow: no client sees bytes that are not there yet. */
 #include "partition/commands.h"
 
 #include <errno.h>

@@ -19,7 +19,7 @@ bool mfs_file_is_copy_up(const char *rec)
            (rec[MFS_REC_FLAGS] & MFS_ATTR_TMPFILE);
 }
 
-/* What goes of the file's privileges: who owns it anew gets none with it. */
+/* What goes of the file's privileges: a new owner gets none with it. */
 static int64_t dropped(const struct mfs_inode *i, int64_t mask)
 {
     const int64_t both = MFS_SET_UID | MFS_SET_GID;
@@ -90,7 +90,7 @@ static int setattr(const struct mfs_request *r, struct mfs_inode *i)
 
 /* mfs_setattr ino mask mode uid gid atime mtime ctime sid owner group: what the mask (MFS_SET_*,
  * MFS_DROP_*) names. The new record, and behind a regular file's other holders of a lease. EPERM,
- * ECANCELED: owner, or group, is not this one (empty: whoever). */
+ * ECANCELED: owner, or group, is not this one (empty: any). */
 int mfs_command_setattr(const struct mfs_request *r)
 {
     struct mfs_inode i;

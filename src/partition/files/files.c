@@ -84,7 +84,7 @@ static int open_cut(const struct mfs_request *r, struct mfs_inode *i)
     return mfs_answer_send(&others, r->ctx);
 }
 
-/* Content that was lost is not given: who reads it is told. */
+/* Content that was lost is not given: a client that reads it gets an error. */
 static int open_head(const struct mfs_request *r, struct mfs_inode *i)
 {
     struct RedisModuleKey *stripe =
@@ -140,9 +140,9 @@ static int open_inode(const struct mfs_request *r, struct mfs_inode *i)
 
 /* mfs_open ino sid head [time version stripe_size drop]: one more opener; with time the content is
  * cut to nothing, and what `drop` says goes. The record, and with it the stored content when the
- * size is at most `head`, or who has to be told of the cut. ECANCELED: untrimmed, and the version
- * is not 0, which none is and which has the end of data stay (leave_void). Just a session, another
- * one that appends beyond stripe 0: there is neither a cut nor an opener. */
+ * size is at most `head`, or the sessions that have to be told of the cut. ECANCELED: untrimmed,
+ * and the version is not 0, which none is and which has the end of data stay (leave_void). Just a
+ * session, another one that appends beyond stripe 0: there is neither a cut nor an opener. */
 int mfs_command_open(const struct mfs_request *r)
 {
     bool cut = r->argc > OPEN_TIME;
@@ -447,8 +447,8 @@ int mfs_commit_run(struct RedisModuleCtx *ctx, const struct mfs_commit *c, struc
 /* mfs_commit ino time size end room sid named cuts drop [off bytes …]: size and end of data become
  * at least these; `named` (as in voids.h) and the bytes, for stripe 0, are content from now on, and
  * below the end of data. Without time (empty) that stays. What `drop` (MFS_DROP_*) says of the
- * file's privileges goes in the same step. The new record and behind it who has to be told: other
- * openers and holders of leases. ECANCELED: the record has not that many `cuts`
+ * file's privileges goes in the same step. The new record and behind it the sessions that have to
+ * be told: other openers and holders of leases. ECANCELED: the record has not that many `cuts`
  * (empty: any), so that of what is named some may be gone. Without bytes next to nothing grows in
  * memory, so mfs_commit0 is allowed when memory is full. */
 int mfs_command_commit(const struct mfs_request *r)

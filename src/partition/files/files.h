@@ -21,8 +21,9 @@ struct mfs_commit {
     struct mfs_parts parts;
 };
 
-/* Does it, and adds the new record and behind it who has to be told: other openers and holders of
- * leases. 0, or an errno, of which *why says more. The caller has the command replicated. */
+/* Does it, and adds the new record and behind it the sessions that have to be told: other openers
+ * and holders of leases. 0, or an errno, of which *why says more. The caller has the command
+ * replicated. */
 int mfs_commit_run(struct RedisModuleCtx *ctx, const struct mfs_commit *c, struct mfs_answer *a,
                    const char **why);
 
@@ -48,7 +49,7 @@ bool mfs_file_untrimmed(const char *rec, const struct mfs_trim *t);
 bool mfs_file_is_copy_up(const char *rec);
 
 /* The key P of a file, whose first 8 bytes are the session that appends beyond stripe 0; none, if
- * nobody does. Good until the key is closed. */
+ * there is no such session. Good until the key is closed. */
 struct mfs_span mfs_file_appender(struct RedisModuleKey *place);
 
 /* Of a session's number. */

@@ -17,8 +17,8 @@ void mfs_lease_others(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mf
 
 /* After a name was added, by a session that says what it is: 'n' not the keeper, 'k' that, 'p' that
  * and wants to be for longer, 0 nothing. Adds '\1': it is the keeper now, of this one name; '\2':
- * it still is, for longer; '\0': neither. Behind it another keeper, who has to be told. `shard` is
- * the open key of the directory's names. */
+ * it still is, for longer; '\0': neither. Behind it another keeper, which has to be told. `shard`
+ * is the open key of the directory's names. */
 void mfs_lease_keeper(struct RedisModuleCtx *ctx, struct RedisModuleKey *shard, struct mfs_span dir,
                       struct mfs_span sid, char what, struct mfs_answer *a);
 

@@ -118,9 +118,9 @@ static bool is_flag(int64_t flag)
 
 /* mfs_setxattr ino name value how flag time owner [keep perm drop_sgid]; how: 'c' must not exist,
  * 'r' must exist, 'a' any. The inode's type, and 16 more if the file has got privileges. EPERM: the
- * owner is not this one (empty: whoever). flag is the inode's flag of this name or 0. The last
- * three come with an access ACL: whether it says more than the mode does, the mode's new permission
- * bits, whether set-group-ID goes. */
+ * owner is not this one (empty: any). flag is the inode's flag of this name or 0. The last three
+ * come with an access ACL: whether it says more than the mode does, the mode's new permission bits,
+ * whether set-group-ID goes. */
 int mfs_command_setxattr(const struct mfs_request *r)
 {
     struct mfs_inode i;

@@ -240,7 +240,7 @@ static void on_field_command(struct RedisModuleCommandFilterCtx *c, int step, in
         keep(mfs_string_span(mfs_redis.CommandFilterArgGet(c, i)));
 }
 
-/* Before each command, whoever gives it. */
+/* Before each command, of any client. */
 static void on_command(struct RedisModuleCommandFilterCtx *c)
 {
     struct mfs_span name = mfs_string_span(mfs_redis.CommandFilterArgGet(c, 0));

@@ -49,8 +49,8 @@ void mfs_journal_settle(struct RedisModuleCtx *ctx);
 struct mfs_journal_status mfs_journal_status(void);
 
 /* There is a whole copy of this process, which is to take its place: from now on the journal tells
- * how far each batch is in the copy's stream, and who replays it lets no client in. Until clients
- * are let in after they were refused: then the copy counts no more. */
+ * how far each batch is in the copy's stream, and the process that replays it lets no client in.
+ * Until clients are let in after they were refused: then the copy counts no more. */
 void mfs_journal_copied(struct RedisModuleCtx *ctx);
 
 #endif

@@ -1,7 +1,7 @@
 /* Each node is in two trees: by owner and first byte, with the number of nodes below it; and by
- * first byte and owner, one tree for each kind, with the last byte that is locked below it, by
- * anybody and by writers. Both are kept in balance by the same random number of each node (a
- * treap), so depth, and with it recursion, is logarithmic, whatever clients lock. */
+ * first byte and owner, one tree for each kind, with the last byte that is locked below it, by any
+ * owner and by writers. Both are kept in balance by the same random number of each node (a treap),
+ * so depth, and with it recursion, is logarithmic, whatever clients lock. */
 #include "partition/locks/lock_index.h"
 
 #include <string.h>

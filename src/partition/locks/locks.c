@@ -38,7 +38,7 @@ static bool read_want(const struct mfs_request *r, struct mfs_locked *want)
 /* ---- in the way ------------------------------------------------------------------------------ */
 
 /* The first range in the way that is not about to go, or else (*going) the first one. Where very
- * many are about to go, one that is not may be missed: then who asks is refused a moment later. */
+ * many are about to go, one that is not may be missed: then the call is refused a moment later. */
 static const struct mfs_locked *find_blocker(const struct mfs_locks *l,
                                              const struct mfs_locked *want, bool *going)
 {
@@ -58,8 +58,7 @@ static const struct mfs_locked *find_blocker(const struct mfs_locks *l,
     return first;
 }
 
-/* Session, owner, type, process, first and last byte, 1 if all who are in the way may be about to
- * go. */
+/* Session, owner, type, process, first and last byte, 1 if all locks in its way may go soon. */
 static int answer_blocker(const struct mfs_request *r, const struct mfs_locked *b, bool going)
 {
     mfs_redis.ReplyWithArray(r->ctx, 7);
@@ -72,7 +71,7 @@ static int answer_blocker(const struct mfs_request *r, const struct mfs_locked *
     return mfs_redis.ReplyWithLongLong(r->ctx, going);
 }
 
-/* mfs_getlk ino owner type first last: nil, or who is in the way (answer_blocker). */
+/* mfs_getlk ino owner type first last: nil, or the lock in the way (answer_blocker). */
 int mfs_command_getlk(const struct mfs_request *r)
 {
     const struct mfs_locked *blocker;

@@ -1,6 +1,6 @@
-/* Who waits for whom among the owners of fcntl locks, all of it in partition 0. Key: W, session
- * (8), owner (8). Value: whom the owner waits for (session, owner), then what tells this wait from
- * others and says what it is for (src/meta/wait.c). Each owner has one note at most. */
+/* Which owner of fcntl locks waits for which other one, all of it in partition 0. Key: W, session
+ * (8), owner (8). Value: the owner that it waits for (session, owner), then what tells this wait
+ * from others and says what it is for (src/meta/wait.c). Each owner has one note at most. */
 #include "partition/commands.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@ static void note(const struct mfs_request *r, int64_t ms)
     mfs_key_close(key);
 }
 
-/* Adds length (2 bytes) and bytes of the holder's note, and leads *holder to whom that waits for;
- * false: it waits for nobody. */
+/* Adds length (2 bytes) and bytes of the holder's note, and sets *holder to the owner that it waits
+ * for; false: it waits for none. */
 static bool follow(const struct mfs_request *r, char holder[OWNER], struct mfs_answer *notes)
 {
     struct RedisModuleKey *key =
@@ -54,8 +54,8 @@ static int answer_ring(const struct mfs_request *r, const struct mfs_answer *not
     return MFS_REDIS_OK;
 }
 
-/* mfs_wait owner note ttl_ms: takes the note. If those who are in the way wait for each other and
- * the last of them for the owner: owner, note, … of these in this order; else nil. */
+/* mfs_wait owner note ttl_ms: takes the note. If the owners in the way wait for each other and the
+ * last of them for the owner: owner, note, … of these in this order; else nil. */
 int mfs_command_wait(const struct mfs_request *r)
 {
     struct mfs_span text = mfs_request_arg(r, 2);

@@ -156,7 +156,7 @@ bool mfs_dir_is_spread(const struct mfs_inode *i, struct mfs_span here)
     return false;
 }
 
-/* It stays for those who have it open. */
+/* It stays for the clients that have it open. */
 static void orphan(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i,
                    struct mfs_span time)
 {

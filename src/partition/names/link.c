@@ -54,8 +54,8 @@ static int answer(const struct mfs_request *r, int status, struct mfs_answer *wh
 enum { PUT_PARENT = 1, PUT_NAME, PUT_ENTRY, PUT_SID, PUT_TXN };
 
 /* mfs_put parent name entry sid [txn]: txn is that of mfs_link_begin, decided by the name's being
- * there. '\0' other keeper; '\3' entry; '\4' seal; EEXIST. ECANCELED: somebody has decided that it
- * will not be. */
+ * there. '\0' other keeper; '\3' entry; '\4' seal; EEXIST. ECANCELED: another client has decided
+ * that it will not be. */
 int mfs_command_put(const struct mfs_request *r)
 {
     bool txn = mfs_txn_is(r, PUT_TXN);

@@ -239,7 +239,7 @@ static bool settle_count(const struct mfs_request *r, int txn)
 }
 
 /* mfs_unref ino time stripe_size sid [txn]: txn, if the name went in another partition, or never
- * came there: done once, whoever asks for it, and how often. */
+ * came there: done once, whichever client asks for it, and how often. */
 int mfs_command_unref(const struct mfs_request *r)
 {
     struct mfs_answer a = {0};

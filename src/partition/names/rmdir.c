@@ -254,7 +254,7 @@ static int commit(const struct mfs_request *r, struct mfs_span entry)
 }
 
 /* mfs_rmdir_commit parent name ino txn todo: the name goes. '\0'; '\3' entry; ECANCELED when
- * somebody aborted it; ENOENT when the name means something else by now. */
+ * another client aborted it; ENOENT when the name means something else by now. */
 int mfs_command_rmdir_commit(const struct mfs_request *r)
 {
     struct mfs_slot slot;

@@ -1,7 +1,7 @@
 /* This partition's shard of a directory: a hash D ino, name → entry. Its field '' (no name is
  * empty) is a seal: while it is there no name can be added. It holds the transaction that is
  * removing the directory and the partition that decides it; a removed directory's shard is a
- * tombstone for a while, so that nobody adds names by an old copy of its inode. */
+ * tombstone for a while, so that no client adds names by an old copy of its inode. */
 #ifndef MFS_PARTITION_NAMES_SHARD_H
 #define MFS_PARTITION_NAMES_SHARD_H
 

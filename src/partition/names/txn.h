@@ -1,10 +1,10 @@
-/* Transactions: their outcomes, and what somebody may have to end.
+/* Transactions: their outcomes, and what another client may have to end.
  *
  * A transaction's outcome, T txn, is at the partition that decides it: absent (open), 'A' (aborted,
  * for a day), or 'C', the length of what the source entry becomes (1 byte), that (an entry, or a
  * whiteout), and what is left to do, which only the client reads.
  *
- * #intents holds what somebody may have to end, transaction → since when (8 bytes), and
+ * #intents holds what another client may have to end, transaction → since when (8 bytes), and
  *   nothing: decided here, with more to do
  *   directory, name: the source of a rename, here
  *   ino: of a name that has gone here, which its home is yet to know (mfs_unref)
@@ -19,8 +19,8 @@
 
 #include "partition/keys.h"
 
-/* How long an outcome is remembered that nobody may ask for any more: longer than a client may be
- * stopped before it sends what was decided. */
+/* How long an outcome is remembered that no client should ask for any more: longer than a client
+ * may be stopped before it sends what was decided. */
 #define MFS_TXN_LIFE_MS (24LL * 3600 * 1000)
 
 /* Is an argument a transaction? */

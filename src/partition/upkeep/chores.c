@@ -8,7 +8,7 @@
 
 #define LOOK "64" /* things of each kind in one round */
 
-/* Takes the key, which ends after so many ms, unless somebody has it. */
+/* Takes the key, which ends after so many ms, unless a session has it. */
 static bool take(struct RedisModuleCtx *ctx, const char *name, struct mfs_span by, int64_t ms)
 {
     struct RedisModuleKey *key = mfs_key_named(ctx, name, MFS_REDIS_WRITE);
@@ -144,8 +144,8 @@ int mfs_command_chores(const struct mfs_request *r)
     return mfs_redis.ReplyWithLongLong(r->ctx, dead);
 }
 
-/* mfs_tidy sid ms: nil when somebody searches for what the dead have left; else this session is to,
- * and has ms for it. Memory may be full of just that. */
+/* mfs_tidy sid ms: nil when another session searches for what dead clients have left; else this
+ * session is to, and has ms for it. Memory may be full of just that. */
 int mfs_command_tidy(const struct mfs_request *r)
 {
     int64_t ms = mfs_request_int(r, 2);

@@ -59,8 +59,7 @@ static uint32_t add_hash(struct RedisModuleKey *key, struct mfs_answer *a)
     return f.n;
 }
 
-/* What a key holds; how many parts that were. Content and attributes of files are nobody's matter.
- */
+/* What a key holds; how many parts that were. Content and attributes of files are left out. */
 static uint32_t add_parts(struct RedisModuleKey *key, char letter, struct mfs_answer *a, bool *all)
 {
     size_t n = mfs_redis.ValueLength(key), most = letter == 'I' ? RECORD_SHOWN : VALUE_SHOWN;

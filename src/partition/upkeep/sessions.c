@@ -108,9 +108,9 @@ static void keep(struct RedisModuleCtx *ctx, struct mfs_span sid, void *arg)
     mfs_key_close(key);
 }
 
-/* mfs_sessions_keep ms: nobody will be able to refresh a session here for a while, as the partition
- * is about to be fenced for long: those that are alive live that long. Their next refresh sets the
- * usual time again. */
+/* mfs_sessions_keep ms: no session here can be refreshed for a while, as the partition is about to
+ * be fenced for long: those that are alive live that long. Their next refresh sets the usual time
+ * again. */
 int mfs_command_sessions_keep(const struct mfs_request *r)
 {
     int64_t ms = mfs_request_int(r, 1);
