@@ -61,7 +61,7 @@ struct mfs_meta {
         search_wanted;        /* sessions have died that may have left what no list of chores has */
     atomic_bool unsure;       /* an answer was lost: so may this one */
     bool was_unsure;          /* … at some time; of the session's thread */
-    atomic_bool deaf;         /* nobody listens for the session that there is now */
+    atomic_bool deaf;         /* notices for the present session are not subscribed to */
     bool was_out;             /* of contact, at the last tick; its thread's */
     _Atomic uint64_t appends; /* begun so far, which numbers them */
     _Atomic uint64_t waits;   /* for locks; likewise */

@@ -7,7 +7,8 @@
  * with default_permissions). Times are taken by the caller's clock, in this library, at the call.
  *
  * A parent directory's times go out merged, at most MFS_META_PARENT_DELAY late on other mounts, and
- * are exact on this one: whoever reads a directory's attributes through this library sees them. */
+ * are exact on this one: a program that reads a directory's attributes through this library sees
+ * them. */
 #ifndef MFS_META_META_H
 #define MFS_META_META_H
 
@@ -46,11 +47,11 @@ typedef void mfs_meta_changed_fn(void *arg, uint64_t ino, uint64_t version,
 typedef mfs_meta_changed_fn mfs_meta_granted_fn;
 
 /* A lease: this client may go on to show what it was told of a directory, its name in its parent or
- * its attributes, without asking again, for MFS_META_LEASE. Whoever changes these calls for the
- * leases before his call returns, here: another client, or this one (`own`, `done` is NULL), has
+ * its attributes, without asking again, for MFS_META_LEASE. A client that changes these revokes the
+ * leases before its call returns, here: another client, or this one (`own`, `done` is NULL), has
  * moved or removed directory `ino` (`name`), or changed its attributes (0: any may have changed,
- * unnoticed). On return old attributes are shown no more. True: nor is the name;
- * false: `done` will be called when that is so, by any thread. Must not wait itself.
+ * unnoticed). On return old attributes are shown no more. True: nor is the name; false: `done` will
+ * be called when that is so, by any thread. Must not wait itself.
  *
  * Link counts and times that follow from names coming and going are not changes in this sense:
  * others see them within MFS_META_LEASE_TIMES and MFS_META_PARENT_DELAY together. */
@@ -62,10 +63,10 @@ typedef bool mfs_meta_revoked_fn(void *arg, uint64_t ino, bool name, bool own,
  * Must not wait itself. */
 typedef void mfs_meta_distrust_fn(void *arg);
 
-/* A replica has taken the place of a partition's process. What that had executed last, and nobody
- * had been told of, may be lost; others may have seen it, and the same version of a file may come
- * again with another content. On return nothing is kept because of its version. Must not wait
- * itself. */
+/* A replica has taken the place of a partition's process. What that had executed last, and had
+ * answered to no client, may be lost; other clients may have seen it, and the same version of a
+ * file may come again with another content. On return nothing is kept because of its version. Must
+ * not wait itself. */
 typedef void mfs_meta_replaced_fn(void *arg);
 
 #define MFS_META_LEASE       (10 * MFS_SEC) /* less than the life of a silent session */
@@ -121,9 +122,9 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
  * default ACL). -ENOTDIR when it is none. */
 int mfs_meta_dir(struct mfs_meta *meta, uint64_t ino, int64_t max_age, struct mfs_attr *attr);
 
-/* To whom an inode has to belong for a call to change it: the kernel, which looks at rights, may go
- * by what was before another client's chown. Else -EPERM, or -ECANCELED if it is only of another
- * group. NULL: to anybody. */
+/* Which owner an inode has to have for a call to change it: the kernel, which looks at rights, may
+ * go by what was before another client's chown. Else -EPERM, or -ECANCELED if it is only of another
+ * group. NULL: to any. */
 struct mfs_owned {
     bool user, group; /* what of the following matters */
     uint32_t uid, gid;
@@ -131,7 +132,7 @@ struct mfs_owned {
 
 /* Sets what mask names from *attr and leaves the new attributes there. A new mode keeps an access
  * ACL in step, in the same atomic step; a new owner takes privileges away, and so do MFS_DROP_* in
- * the mask. When it gives any, who has the file open elsewhere knows on return. */
+ * the mask. When it gives any, other clients that have the file open know on return. */
 int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct mfs_attr *attr,
                      const struct mfs_owned *owned);
 
@@ -150,9 +151,9 @@ int mfs_meta_readlink(struct mfs_meta *meta, uint64_t ino, char *buf,
 int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name,
                     struct mfs_attr *attr);
 
-/* Has nobody called for the lease that these came with, and would a failover be told? To be asked
- * by who lets others show them, after he has noted that, so that a call for it either finds his
- * note or is seen here. */
+/* Is the lease that these came with not revoked, and would a failover be noticed? To be asked by a
+ * caller that lets the kernel show them, after it has noted that, so that a revocation either finds
+ * the note or is seen here. */
 bool mfs_meta_is_leased(struct mfs_meta *meta, const struct mfs_attr *attr);
 
 struct mfs_xattr {
@@ -225,8 +226,8 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const struct mfs_cut *cut
 bool mfs_meta_content(struct mfs_meta *meta, uint64_t ino, uint64_t version, uint64_t off,
                       size_t len, void *buf);
 
-/* One open less. With `wait` false nobody waits for it, and an unlinked file that this ends is
- * freed by housekeeping, else it is freed before return. */
+/* One open less. With `wait` false the call does not wait for it, and an unlinked file that this
+ * ends is freed by housekeeping, else it is freed before return. */
 int mfs_meta_close(struct mfs_meta *meta, uint64_t ino, bool wait);
 
 /* Returns when every other client that had the file open during a change of this one's (open with
@@ -280,18 +281,18 @@ int mfs_meta_voids(struct mfs_meta *meta, uint64_t ino, struct mfs_ranges *voids
 int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64_t trimmed,
                       uint32_t drop, uint64_t *old_version, struct mfs_attr *attr);
 
-/* O_APPEND. The bytes go behind the end of the file, whoever else appends, *off tells where. When
- * they fit into stripe 0 they are stored in one step and *number is 0. Otherwise the place is this
- * caller's alone: it writes them to the stripes now and says so by mfs_meta_append_end, which must
- * be called in any case and makes them known (with `stored` false nothing was); other appenders
- * wait that long, and so do other sessions that cut the file, unless this one dies. With `data`
- * NULL the place is only taken. -EBUSY when it was not free in time. */
+/* O_APPEND. The bytes go behind the end of the file, whichever clients append; *off tells where.
+ * When they fit into stripe 0 they are stored in one step and *number is 0. Otherwise the place is
+ * this caller's alone: it writes them to the stripes now and says so by mfs_meta_append_end, which
+ * must be called in any case and makes them known (with `stored` false nothing was); other
+ * appenders wait that long, and so do other sessions that cut the file, unless this one dies. With
+ * `data` NULL the place is only taken. -EBUSY when it was not free in time. */
 int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
                     uint32_t drop, uint64_t *off, uint64_t *number, uint64_t *old_version,
                     struct mfs_attr *attr);
 /* Is a place that was asked for at mono time `since` or later still this caller's, and for a while?
- * Not when the session could not be prolonged, or is another by now: then the place may be
- * somebody else's, who has stored there. Ask right before the bytes are written. Does not block. */
+ * Not when the session could not be prolonged, or is another by now: then the place may be another
+ * session's, which has stored there. Ask right before the bytes are written. Does not block. */
 bool mfs_meta_append_sure(const struct mfs_meta *meta, int64_t since);
 /* -ECANCELED: the place was taken away, nothing was made known. */
 int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,
@@ -321,8 +322,8 @@ void mfs_listing_free(struct mfs_listing *l);
 void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l, size_t from);
 
 /* What is known under leases of an entry, for the kernel to use for MFS_META_SHOWN from when it
- * takes the answer: until then others who change the file wait. True: mfs_meta_shown has to follow,
- * when the kernel has taken the answer. */
+ * takes the answer: until then other clients that change the file wait. True: mfs_meta_shown has to
+ * follow, when the kernel has taken the answer. */
 #define MFS_META_SHOWN (50 * MFS_MSEC)
 bool mfs_meta_show(struct mfs_meta *meta, uint64_t dir, const struct mfs_dirent *e,
                    struct mfs_attr *attr);
@@ -363,13 +364,13 @@ struct mfs_lock {
 
 struct mfs_lock_holder {
     uint64_t session, owner;
-    bool closing; /* he, and whoever else is in the way, has just closed (mfs_meta_closing) */
+    bool closing; /* this owner, and any other in the way, has just closed (mfs_meta_closing) */
 };
 
 /* fcntl locks. setlk: -EAGAIN when another owner is in the way (waiting is the caller's matter) and
- * *holder (may be NULL) tells who; locks of dead sessions are not in the way. On success *attr are
- * the inode's attributes after the lock was taken, which tell whether cached content is still true.
- */
+ * *holder (may be NULL) tells which; locks of dead sessions are not in the way. On success *attr
+ * are the inode's attributes after the lock was taken, which tell whether cached content is still
+ * true. */
 int mfs_meta_getlk(struct mfs_meta *meta, uint64_t ino, struct mfs_lock *lock,
                    struct mfs_lock_holder *holder);
 int mfs_meta_setlk(struct mfs_meta *meta, uint64_t ino, const struct mfs_lock *lock,
@@ -384,8 +385,8 @@ int mfs_meta_flock(struct mfs_meta *meta, uint64_t ino, uint64_t owner, int type
 #define MFS_META_CLOSING (2 * MFS_SEC)
 int mfs_meta_closing(struct mfs_meta *meta, uint64_t ino, const uint64_t *owners, size_t n);
 
-/* Somebody waits for an fcntl lock. What he waits for is noted where all clients look, so that
- * waits which are for each other are found (docs/design/metadata.md). A note that nobody renews is
+/* An owner waits for an fcntl lock. What it waits for is noted where all clients look, so that
+ * waits which are for each other are found (docs/design/metadata.md). A note that is not renewed is
  * gone after MFS_META_WAIT_TTL. One thread at a time uses a wait. */
 #define MFS_META_WAIT_TTL (15 * MFS_SEC)
 struct mfs_meta_wait {
@@ -400,7 +401,7 @@ struct mfs_meta_wait {
  * one that has to give up; the note is gone then. Any other error means that nothing was found. */
 int mfs_meta_wait_note(struct mfs_meta *meta, struct mfs_meta_wait *wait);
 
-/* The wait is over; to be called before whoever waited hears of it. At once when nothing is noted.
+/* The wait is over; to be called before the waiting call returns. At once when nothing is noted.
  * When the partition can't be reached the note stays for its time. */
 void mfs_meta_wait_over(struct mfs_meta *meta, struct mfs_meta_wait *wait);
 

@@ -1,4 +1,4 @@
-/* Making, checking and closing connections, and the single command of those who talk to one
+/* Making, checking and closing connections, and the single command of callers that talk to one
  * process only. hiredis connects; the socket stays blocking, with both of its timeouts set. */
 #include "store/channel.h"
 

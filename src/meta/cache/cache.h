@@ -49,7 +49,7 @@ void mfs_filecache_forget(struct mfs_filecache *cache, uint64_t parent, const ch
                           uint64_t ino);
 /* Attributes just fetched: what is known of the file goes if they are others. */
 void mfs_filecache_compare(struct mfs_filecache *cache, const struct mfs_attr *attr, int64_t asked);
-/* Somebody has changed it: forgets it, and what was asked for before now; ino 0: any. */
+/* Another client has changed it: forgets it, and what was asked for before now; ino 0: any. */
 void mfs_filecache_revoke(struct mfs_filecache *cache, uint64_t ino);
 
 /* --- shards all of whose names are known ------------------------------------------------------ */

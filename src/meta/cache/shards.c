@@ -1,7 +1,7 @@
-/* Shards of directories all of whose names are known here, so that no question is needed to say
- * that a name is not there. Known is a shard that was empty when this client put the first name
- * into it, for as long as it hears of each name that others add (it is the shard's keeper, see
- * partition/files/leases.h). Names that are gone may still count as there: then it asks. */
+/* Shards of directories all of whose names are known here, so that this client need not ask whether
+ * a name is there. Known is a shard that was empty when this client put the first name into it, for
+ * as long as it gets a notice of each name that others add (it is the shard's keeper, see
+ * partition/files/leases.h). Names that are gone may still count as there: then the client asks. */
 #include "meta/internal.h"
 
 #include <stdlib.h>

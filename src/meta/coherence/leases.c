@@ -1,7 +1,7 @@
 /* Leases: taking them along with what is asked for, and calling for those of others. A partition
  * knows the sessions that have one (partition/files/leases.h); meta/coherence/notices.c tells these
- * and waits for their answers. A change is made first: who asks after it sees it, who asked before
- * it is among the holders. */
+ * and waits for their answers. A change is made first: a client that asks after it sees it, one
+ * that asked before it is among the holders. */
 #include "meta/coherence/notices.h"
 
 #include <errno.h>

@@ -20,8 +20,8 @@ struct mfs_lease_change {
     bool name;     /* it has lost the name that it had, else its attributes have changed */
 };
 #define MFS_LEASE_CHANGES 4
-/* On return nobody shows it as it was. Calls that are in *calls already go along; the caller frees
- * those. NULL: none. */
+/* On return no client shows it as it was. Calls that are in *calls already go along; the caller
+ * frees those. NULL: none. */
 void mfs_leases_revoke(struct mfs_meta *meta, const struct mfs_lease_change *changes, size_t n,
                        struct mfs_calls *calls);
 /* The same of its attributes alone. */
@@ -35,13 +35,13 @@ void mfs_leases_forget(struct mfs_meta *meta);
 bool mfs_leases_name(struct mfs_meta *meta, uint64_t parent, const char *name,
                      struct mfs_attr *attr);
 bool mfs_leases_attr(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr);
-/* Asks who else has the file open or a lease of it; the caller frees *c. */
+/* Asks which other sessions have the file open or a lease of it; the caller frees *c. */
 int mfs_leases_ask_openers(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c);
-/* This client has given a file privileges, with that version. On return all who have it open know,
- * and what they had written before is committed. -errno: they can't be asked for. */
+/* This client has given a file privileges, with that version. On return all clients that have it
+ * open know, and what they had written before is committed. -errno: they can't be asked for. */
 int mfs_leases_granted(struct mfs_meta *meta, uint64_t ino, uint64_t version);
 /* This client has changed a file's attributes, or taken a name of it; `holders` of a lease (8 bytes
- * each). On return nobody shows it as it was; false: some have not been waited for
+ * each). On return no client shows it as it was; false: some have not been waited for
  * (mfs_meta_settle). */
 bool mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes holders);
 /* The same when the holders have to be asked for; 0, or -errno when they can't be. *all (or NULL):
@@ -50,7 +50,7 @@ int mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino, bool *a
 
 /* Is it known that the name is not there? */
 bool mfs_leases_absent(struct mfs_meta *meta, uint64_t dir, uint32_t part, const char *name);
-/* This client has added a name; `keeper` of the shard (8 bytes, or none). On return nobody says
+/* This client has added a name; `keeper` of the shard (8 bytes, or none). On return no client says
  * that it is not there. */
 void mfs_leases_name_added(struct mfs_meta *meta, uint64_t dir, uint32_t part,
                            struct mfs_bytes keeper);

@@ -98,9 +98,9 @@ static bool take_overdue(struct mfs_notices *n, struct owed *copy)
     return m;
 }
 
-/* The kernel drops a name with its lock on the parent. That may be held by a call which waits for
- * another client's answer, as ours does who calls this; and that client for ours. So now it has to
- * do that no name is used without asking. */
+/* The kernel drops a name with its lock on the parent. That may be held by a call that waits for
+ * another client's answer, as the caller of this does, while that client waits for ours. So now it
+ * has to do that no name is used without asking. */
 void mfs_notices_answer_names(struct mfs_meta *meta)
 {
     struct owed m;

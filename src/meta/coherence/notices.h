@@ -1,13 +1,15 @@
-/* Telling the others who have a file open that its content has changed, and being told.
+/* Notices: telling other clients that have a file open that its content has changed, and being
+ * told.
  *
  * The home of an inode knows the sessions that have it open. A function that changes content gives
  * the other ones back; each is sent a notice through the partition that its session belongs to,
  * drops what it keeps of the file, and answers. mfs_meta_settle waits for the answers, so that a
  * close(2) that has returned is seen by every read(2) that starts later, also through a descriptor
- * that was open all the time. A file that nobody else has open costs nothing.
+ * that was open all the time. A file that no other client has open costs nothing.
  *
- * Notices may get lost (a connection breaks): whoever waits sends them again, until the other one
- * answers or its session is dead; whoever was not listening for a while drops everything. */
+ * Notices may get lost (a connection breaks): a client that waits sends them again, until the other
+ * one answers or its session is dead; a client that was not subscribed for a while drops
+ * everything. */
 #ifndef MFS_META_COHERENCE_NOTICES_H
 #define MFS_META_COHERENCE_NOTICES_H
 
@@ -43,7 +45,7 @@ bool mfs_notices_settle(struct mfs_meta *meta, uint64_t ino, int64_t since);
 /* And of a file's name and attributes. */
 void mfs_notices_file(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes sids);
 
-/* And of who keeps a directory's shard: a name was added. */
+/* And of the keepers of a directory's shard: a name was added. */
 void mfs_notices_shard(struct mfs_meta *meta, uint64_t dir, uint32_t part, struct mfs_bytes sids);
 
 #endif

@@ -11,9 +11,10 @@
 #include "meta/call.h"
 #include "meta/session/session.h"
 
-#define RESEND_FIRST (10 * MFS_MSEC)  /* unanswered: perhaps nobody listened, in a move, say; … */
-#define RESEND_LAST  (100 * MFS_MSEC) /* … or it takes its time */
-#define CHECK        (200 * MFS_MSEC) /* an unanswered session is looked up this often */
+#define RESEND_FIRST                                                                               \
+    (10 * MFS_MSEC) /* unanswered: perhaps the other was not subscribed, in a move, say; … */
+#define RESEND_LAST (100 * MFS_MSEC) /* … or it takes its time */
+#define CHECK       (200 * MFS_MSEC) /* an unanswered session is looked up this often */
 
 void mfs_notices_answered(struct mfs_notices *n, uint64_t number)
 {
@@ -53,7 +54,7 @@ void mfs_notices_unconfirmed(struct mfs_notices *n, uint64_t number)
     pthread_mutex_unlock(&n->lock);
 }
 
-/* What nobody waited for and nobody answered; lock held. */
+/* Notices that no thread waited for and no client answered; lock held. */
 static void forget_old(struct mfs_meta *meta, int64_t now)
 {
     struct mfs_notices *n = meta->notices;
@@ -223,7 +224,7 @@ static uint32_t node_away(struct mfs_notices *n, uint64_t sid)
     return node;
 }
 
-/* Waits no more for those who rely on nothing that they learned before the notice was made: then
+/* Waits no more for clients that rely on nothing that they learned before the notice was made: then
  * the holders had been read, and before that was the change. */
 static bool pass_over_lost(struct mfs_meta *meta, const struct pending *list, size_t count)
 {
@@ -245,7 +246,7 @@ static bool is_of_file(char kind)
     return kind == MFS_NOTICE_CONTENT || kind == MFS_NOTICE_GRANTED || kind == MFS_NOTICE_FILE;
 }
 
-/* Nobody has to be told who is dead. */
+/* Dead sessions need not be told. */
 static void drop_dead(struct mfs_meta *meta, const struct pending *list, size_t count)
 {
     uint64_t sids[MFS_HINTS];

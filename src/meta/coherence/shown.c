@@ -14,7 +14,7 @@
 #define SLOTS        16384U
 #define TAKEN_LATEST MFS_SEC
 #define TICKS        (20 * MFS_MSEC) /* the kernel rounds times up, to its ticks */
-#define CALM         MFS_SEC         /* nothing is shown for so long after somebody had to wait */
+#define CALM         MFS_SEC         /* nothing is shown for so long after a client had to wait */
 #define LOOK         (2 * MFS_MSEC)
 
 /* By hash of the ino. All times are mono. */
@@ -36,7 +36,7 @@ struct mfs_shown {
     pthread_cond_t cond;
     pthread_t thread;
     bool stop;      /* under mutex, as is what follows */
-    int64_t waited; /* somebody had to, then; 0: never */
+    int64_t waited; /* a client had to, then; 0: never */
     struct waiting *list;
     struct slot slot[SLOTS];
 };

@@ -1,6 +1,6 @@
 /* Files that were shown to the kernel, which uses what it was told of them for some time (`life`,
- * ns) without asking. It is not told when one changes: who is told here that another client has
- * changed one answers when the kernel is over with it.
+ * ns) without asking: the timeouts of FUSE. The kernel is not told when one changes: a notice of
+ * another client's change is answered when the kernel uses the old answer no more.
  *
  * The kernel begins to count when it takes the answer that shows them. That it has done so is known
  * from the next request on the same open directory or file; without one it is taken for granted
@@ -18,7 +18,7 @@ int mfs_shown_create(struct mfs_shown **shown); /* 0 or -errno; starts a thread 
 /* Calls at once what was to be called later. */
 void mfs_shown_destroy(struct mfs_shown *s);
 
-/* The file is going to be shown, by what is found out from now on. False: somebody had to wait a
+/* The file is going to be shown, by what is found out from now on. False: a client had to wait a
  * moment ago, so better not. */
 bool mfs_shown_begin(struct mfs_shown *s, uint64_t ino, int64_t life);
 /* The kernel has taken the answer with these files; life 0: they were not shown after all. Once for

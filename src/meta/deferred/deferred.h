@@ -39,7 +39,7 @@ void mfs_parents_flush(void *meta);
 
 /* --- closes ----------------------------------------------------------------------------------- */
 
-/* Tells the partitions of all closes that nobody waits for. */
+/* Tells the partitions of all closes that no call waits for. */
 void mfs_closes_flush(void *meta);
 /* And of those of this inode at once. */
 void mfs_closes_flush_of(struct mfs_meta *meta, uint64_t ino);

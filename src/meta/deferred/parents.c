@@ -1,6 +1,6 @@
 /* Times of directories whose names came or went: merged here and sent in the background, so that a
- * create costs its directory's home nothing of its own. Whoever reads the directory through this
- * client sees them already. */
+ * create costs its directory's home nothing of its own. A program that reads the directory through
+ * this client sees them already. */
 #include "meta/internal.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* What a committed transaction entails beyond the partition that decided it. It is kept there, as
- * bytes, until all of it is done; every part of it can be done again, by anybody.
+ * bytes, until all of it is done; every part of it can be done again, by any client.
  *
  * Bytes: format = 1, source partition (u16), source directory, moved inode, its new parent, other
  * inode, its new parent, generation, dead directory (u64 each), time (12), length of the source
@@ -112,7 +112,7 @@ static void add_kill(struct mfs_calls *b, const struct mfs_todo *t, const struct
     mfs_args_bin(&c->args, t->time.b, sizeof t->time.b);
 }
 
-/* Nobody may add names by an old copy of the dead directory's inode. */
+/* No client may add names by an old copy of the dead directory's inode. */
 static void entomb(struct mfs_call *c, const struct todo_keys *k)
 {
     mfs_call_command(c, "mfs_tomb");

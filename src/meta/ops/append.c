@@ -97,7 +97,7 @@ static void break_dead(struct mfs_meta *meta, uint64_t ino, uint64_t holder)
     mfs_call_fini(&c);
 }
 
-/* For the place behind the end, over all who are before us; one of them may wait for a partition
+/* For the place behind the end, over all appenders before us; one of them may wait for a partition
  * that is being moved. */
 #define PLACE_WAIT  (150 * MFS_SEC)
 #define PAUSE_FIRST (MFS_MSEC / 8)

@@ -19,8 +19,8 @@
 #include "partition/protocol.h"
 
 /* A directory's inode may be this old to tell where its entries are. With what a command may be
- * late then (mfs_not_after), and on its way, it is below the life of the tombstones that stop those
- * who believe in a removed one. */
+ * late then (mfs_not_after), and on its way, it is below the life of the tombstones that stop
+ * clients that believe in a removed one. */
 #define DIR_AGE (10 * MFS_SEC)
 
 #define XATTRS_MAX 16 /* of a new inode */

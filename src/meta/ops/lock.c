@@ -1,6 +1,5 @@
-/* Locks, kept at the inode's home. A lock of a session that is dead is in nobody's way: it is
- * dropped when somebody meets it. So a client takes one only while it knows that its session lives.
- */
+/* Locks, kept at the inode's home. A lock of a dead session is in no owner's way: it is dropped
+ * when a client meets it. So a client takes one only while it knows that its session lives. */
 #include "meta/deferred/unknown_outcomes.h"
 
 #include <errno.h>
@@ -47,7 +46,7 @@ static void range_args(struct mfs_call *c, const struct mfs_ino_arg *ino, const 
     mfs_args_int(&c->args, lock->pid);
 }
 
-/* Who is in the way: { session, owner, type, pid, first, last, closing }. */
+/* The lock in the way: { session, owner, type, pid, first, last, closing }. */
 static int read_blocker(const struct mfs_reply *r, struct mfs_lock *lock,
                         struct mfs_lock_holder *holder)
 {
@@ -115,14 +114,15 @@ static int set_once(struct mfs_meta *meta, uint64_t ino, char kind, const struct
 
     mfs_call_command(&c, "mfs_setlk");
     range_args(&c, &key, &field, lock);
-    c.cmd.idempotent = lock->type == F_UNLCK; /* what he takes meanwhile may as well come before */
+    c.cmd.idempotent =
+        lock->type == F_UNLCK; /* what the owner takes meanwhile may as well come before */
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     if (!rc && mfs_call_text(&c).p) {
         rc = mfs_meta_take(meta, ino, mfs_call_text(&c), asked, attr);
         if (!rc && lock->type != F_UNLCK)
             rc = not_ours(meta, &field);
     } else if (!rc && lock->type == F_UNLCK) {
-        rc = -EIO; /* nobody is in the way of that */
+        rc = -EIO; /* no lock is in the way of that */
     } else if (!rc) {
         rc = read_blocker(c.cmd.reply, &other, in_way);
         if (!rc)
@@ -150,7 +150,7 @@ static int lock_it(struct mfs_meta *meta, uint64_t ino, char kind, const struct 
     return rc == 1 ? -EAGAIN : rc;
 }
 
-/* Whoever waits for a lock that its owner believes to have given back waits for ever. */
+/* An owner that waits for a lock that its holder believes to have given back waits for ever. */
 static int unlock_it(struct mfs_meta *meta, uint64_t ino, char kind, const struct mfs_lock *lock,
                      struct mfs_attr *attr)
 {

@@ -160,7 +160,8 @@ static int look(struct mfs_meta *meta, uint64_t parent, const char *name, uint32
                 ? asked
                 : 0;
 out:
-    /* Whatever this client went by before: who has seen the new must not see the old again. */
+    /* Whatever this client went by before: a program that has seen the new must not see the old
+     * again. */
     if (rc == -ENOENT)
         mfs_filecache_forget(meta->files, parent, name, 0);
     mfs_cmds_fini(&cmd, 1);

@@ -1,4 +1,4 @@
-/* Open files: who has them, and what is written to them becoming known. */
+/* Open files: which sessions have them, and what is written to them becoming known. */
 #include "meta/cache/contents.h"
 #include "meta/coherence/notices.h"
 #include "meta/deferred/unknown_outcomes.h"
@@ -27,8 +27,8 @@ static void take_head(struct mfs_head *head, const struct mfs_reply *r)
     memcpy(head->buf, content.p, (size_t)head->len);
 }
 
-/* Asks for one more open, of a file that is to be cut with `cut`. -EAGAIN and *holder: somebody
- * appends to what would be cut. */
+/* Asks for one more open, of a file that is to be cut with `cut`. -EAGAIN and *holder: another
+ * session appends to what would be cut. */
 static int try_open(struct mfs_meta *meta, struct mfs_call *c, uint64_t ino, uint64_t session,
                     const struct mfs_cut *cut, const struct mfs_head *head, uint64_t *holder)
 {
@@ -281,7 +281,7 @@ bool mfs_meta_content(struct mfs_meta *meta, uint64_t ino, uint64_t version, uin
     return mfs_contents_get(meta->contents, ino, version, off, len, buf);
 }
 
-/* One attempt; -EAGAIN and *holder when somebody appends. */
+/* One attempt; -EAGAIN and *holder when another session appends. */
 static int try_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64_t trimmed,
                         uint32_t drop, struct mfs_attr *attr, uint64_t *holder)
 {

@@ -26,7 +26,8 @@ int mfs_meta_record(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c,
 int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time,
                    const char *txn);
 
-/* What command mfs_unref answered: what unref said, and who else had a lease of the file. */
+/* What command mfs_unref answered: what unref said, and which other sessions had a lease of the
+ * file. */
 struct mfs_bytes mfs_meta_unref_answer(struct mfs_bytes answer, struct mfs_bytes *holders);
 
 /* Does what that asks for: on return no client shows the file as it was, and it is freed if no

@@ -318,7 +318,7 @@ static int run(struct mfs_rename *r)
         }
     } while (rc == -EAGAIN || (rc == -ENOSPC && r->whites && mfs_room_wait(r->meta, &room)));
     if (mfs_outcome_is_unknown(rc))
-        mfs_outcomes_rename(r); /* what is held stays, for whoever meets it */
+        mfs_outcomes_rename(r); /* what is held stays, for the next client that meets it */
     else
         release(r);
     mfs_seal_done(&r->sealed);

@@ -92,7 +92,7 @@ static void add_ctime(struct mfs_rename *r, struct after *a, int i, const struct
     mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
 }
 
-/* Who may show a file by the name that it had. */
+/* Clients that may show a file by the name that it had. */
 static void add_holders(const struct mfs_rename *r, struct after *a, int i,
                         const struct mfs_place *p)
 {
@@ -116,7 +116,7 @@ static void take_holders(struct mfs_rename *r, struct after *a, int i, const str
         return;
     }
     mfs_meta_freed(r->meta, p->entry.ino, said);
-    if (c) /* they have it open, perhaps, which nobody else knows: not to be freed */
+    if (c) /* they have it open, perhaps, without registration: not to be freed */
         mfs_outcomes_attributes(r->meta, p->entry.ino, -EIO);
 }
 
@@ -189,7 +189,7 @@ static size_t add_lost(struct mfs_lease_change *changes, size_t n, const struct 
     return n;
 }
 
-/* Nobody shows directories by names any more that are no longer theirs. */
+/* No client shows directories by names any more that are no longer theirs. */
 static void revoke(const struct mfs_rename *r, bool leased)
 {
     struct mfs_lease_change changes[MFS_LEASE_CHANGES];

@@ -46,7 +46,7 @@ static void take_parent(struct removal *r, struct mfs_call *c, int64_t asked)
         mfs_meta_counted(r->meta, r->parent, mfs_call_text(c), asked);
 }
 
-/* Nobody shows its name any more, nor its attributes to who has it open. */
+/* No client shows its name any more, nor its attributes to a program that has it open. */
 static void revoke(struct removal *r, uint64_t ino, struct mfs_calls *calls)
 {
     uint32_t home = mfs_placement_home(ino);
@@ -144,7 +144,7 @@ static int begin(struct removal *r)
     return rc;
 }
 
-/* The name goes. 0; -EAGAIN: somebody was in the way, ended us, or took the name. */
+/* The name goes. 0; -EAGAIN: another client was in the way, ended us, or took the name. */
 static int commit(struct removal *r, const char *todo, size_t todo_len)
 {
     struct mfs_ino_arg dir = mfs_ino_arg(r->parent), ino = mfs_ino_arg(r->sealed.ino);
@@ -219,8 +219,8 @@ static int attempt(struct removal *r)
     rc = bytes ? commit(r, bytes, len) : -ENOMEM;
     free(bytes);
     if (rc) {
-        /* After a lost answer nobody knows whether the name is gone; who meets the seal finds out.
-         */
+        /* After a lost answer it is unknown whether the name is gone; a client that meets the seal
+         * finds out. */
         if (!mfs_outcome_is_unknown(rc))
             mfs_seal_undo(r->meta, &r->sealed);
     } else {

@@ -1,5 +1,5 @@
-/* Whether a session is alive: this client's own, and others'. Others take the opens and locks of a
- * dead session for nobody's. */
+/* Whether a session is alive: this client's own, and others'. Other clients drop the opens and
+ * locks of a dead session. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,7 @@ void mfs_session_find(struct mfs_meta *meta, const uint64_t *sids, size_t n, boo
     for (size_t i = 0; i < n; i++) {
         struct mfs_bytes text = cmds[i].rc ? (struct mfs_bytes){0} : mfs_reply_bytes(cmds[i].reply);
 
-        if (cmds[i].rc) /* as long as who had it may rely on what it knew */
+        if (cmds[i].rc) /* as long as its client may rely on what it knew */
             alive[i] = !mfs_store_gone(meta->store, mfs_session_part(meta, sids[i]),
                                        meta->opts.session_ttl);
         else

@@ -147,8 +147,8 @@ static void renew_session(struct mfs_meta *meta)
              old, sid, n);
     post_opens(meta, sid, list, n);
     free(list);
-    /* Who changes something from here on tells the new session. What was known before counts no
-     * more, and not until that is forgotten is this session relied on. */
+    /* A client that changes something from here on tells the new session. What was known before
+     * counts no more, and not until that is forgotten is this session relied on. */
     mfs_leases_forget(meta);
     meta->unsure = true; /* in the name of the old one something may have come late */
     if (meta->opts.changed)
@@ -160,8 +160,8 @@ static void renew_session(struct mfs_meta *meta)
 }
 
 /* What this client may have left is searched for as if it had died: by a session that hardly lived,
- * which is allowed when memory is full of it. Kept by this one's partition: another may hang, and
- * who waits for it does not prolong his session's life. */
+ * which is allowed when memory is full of it. Kept by this one's partition: another may hang, and a
+ * thread that waits for it does not prolong its session's life. */
 static void ask_for_search(struct mfs_meta *meta)
 {
     struct mfs_ino_arg key;
@@ -182,7 +182,7 @@ static void ask_for_search(struct mfs_meta *meta)
     mfs_call_fini(&c);
 }
 
-/* It can't be alive any more: it is gone with its partition, or nobody could prolong its life. */
+/* It can't be alive any more: it is gone with its partition, or its life could not be prolonged. */
 static bool is_over(struct mfs_meta *meta)
 {
     return mfs_store_gone(meta->store, mfs_session_part(meta, meta->sid), 0) ||

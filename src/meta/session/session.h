@@ -60,7 +60,7 @@ bool mfs_session_sure(const struct mfs_meta *meta);
 /* … and is it told of what others change? */
 bool mfs_session_hears(const struct mfs_meta *meta);
 /* Makes sure of the former, under a new session if need be: before anything is taken in its name
- * that others give to whom they like once it is dead. 0, or -EIO after 2 s: nobody could tell. */
+ * that others may give away once it is dead. 0, or -EIO after 2 s: unknown. */
 int mfs_session_prove(struct mfs_meta *meta);
 /* alive[i] tells of sids[i]; the unknown (an error) count as alive. */
 void mfs_session_alive(struct mfs_meta *meta, const uint64_t *sids, size_t n, bool *alive);

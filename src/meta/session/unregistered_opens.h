@@ -3,8 +3,8 @@
  * be freed:
  *
  *  - before this client takes a name away, so that it does not free what it has open itself;
- *  - before it answers another client that has taken the last name. Until all who had a lease of
- *    the file have answered, its partition keeps it (partition/inode.h).
+ *  - before it answers another client that has taken the last name. Until all clients that had a
+ *    lease of the file have answered, its partition keeps it (partition/inode.h).
  *
  * What was open when a session died is not registered for the next one either, and due at once.
  *

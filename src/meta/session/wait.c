@@ -1,15 +1,17 @@
-/* Deadlocks among owners of fcntl locks, over all clients. Each owner's newest note says whom he
- * waits for; all notes are in one partition, where taking one and following it is one atomic step,
- * so whoever closes a ring there sees it. Notes may be old, so a ring is only a suspicion:
+/* Deadlocks among owners of fcntl locks, over all clients. Each owner's newest note says which
+ * owner it waits for; all notes are in one partition, where taking one and following it is one
+ * atomic step, so the owner that closes a ring there sees it. Notes may be old, so a ring is only a
+ * suspicion:
  *
  *   1. the notes were all there (mfs_wait);
- *   2. each holder does have a lock in the way of who waits for him, and all sessions live;
+ *   2. each holder does have a lock in the way of the owner that waits for it, and all sessions
+ *      live;
  *   3. the notes are still all there, and in the same step one's own goes (mfs_wait_over).
  *
- * A note goes before its owner hears that his wait is over. So from 1 to 3 all of them waited, and
- * gave nothing back; then none of their locks was granted either: the first of those would have
- * needed that somebody gave something back. What 2 has seen was true at once, hence for ever. Only
- * one of a ring can succeed in 3, the others go on waiting and get what he gives back.
+ * A note goes before its owner's call returns. So from 1 to 3 all of them waited, and gave nothing
+ * back; then none of their locks was granted either: the first of those would have needed that
+ * another one gave something back. What 2 has seen was true at once, hence for ever. Only one of a
+ * ring can succeed in 3, the others go on waiting and get what that one gives back.
  *
  * As in Linux, an owner counts as one who waits, though a process may have several threads. */
 #include "meta/internal.h"

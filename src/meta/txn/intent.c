@@ -124,8 +124,8 @@ static void forget(struct mfs_meta *meta, const char *txn, uint32_t decider)
     mfs_call_post(meta, &c, decider);
 }
 
-/* Who made the rename may have died before he told those who show the old names. Of what it has
- * replaced nothing is known any more. */
+/* The client that made the rename may have died before it told those that show the old names. Of
+ * what it has replaced nothing is known any more. */
 static void tell(struct mfs_meta *meta, uint64_t dir, const char *name, const struct mfs_entry *e,
                  const struct outcome *o)
 {

@@ -1,7 +1,7 @@
 /* Moves of directories to another parent happen one at a time in the whole file system, or two of
- * them could put each directory into the other. The lock names the transaction that has it; who
- * waits too long ends that transaction at its decider first, so that a holder that was only slow is
- * refused there, and no clock has to be trusted. */
+ * them could put each directory into the other. The lock names the transaction that has it; a
+ * client that waits too long ends that transaction at its decider first, so that a holder that was
+ * only slow is refused there, and no clock has to be trusted. */
 #include "meta/internal.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static int end_holder(struct mfs_meta *meta, const char *txn, const char *decide
     return -EAGAIN;
 }
 
-/* One attempt: 0, -EBUSY: somebody has it, -EAGAIN: somebody had it. */
+/* One attempt: 0, -EBUSY: another client has it, -EAGAIN: another one had it. */
 static int try_lock(struct mfs_meta *meta, const char *txn, const char decider[2],
                     uint64_t *generation)
 {

@@ -33,7 +33,7 @@ static void unseal(struct mfs_meta *meta, uint64_t dir, const char *seal, const 
     mfs_calls_fini(&b);
 }
 
-/* Nobody finished what this seal was set for: ends that, and takes the seal away. */
+/* What this seal was set for was not finished: ends that, and takes the seal away. */
 static int end_seal(struct mfs_meta *meta, uint64_t dir, uint32_t part, const char *seal)
 {
     uint32_t parts[] = {part, mfs_placement_home(dir)};
@@ -127,7 +127,7 @@ void mfs_seal_undo(struct mfs_meta *meta, struct mfs_sealed *s)
     mfs_seal_done(s);
 }
 
-/* 0: sealed, *s filled; -EAGAIN: a seal of somebody else is out of the way now. */
+/* 0: sealed, *s filled; -EAGAIN: another client's seal is out of the way now. */
 static int seal_home(struct mfs_meta *meta, struct mfs_sealed *s, struct mfs_backoff *backoff)
 {
     struct mfs_ino_arg key = mfs_ino_arg(s->ino);

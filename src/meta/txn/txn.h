@@ -14,7 +14,7 @@ struct mfs_backoff; /* meta/session/session.h */
  * (e->ino 0: nothing); -EAGAIN: look again. */
 int mfs_intent_read(struct mfs_meta *meta, uint64_t dir, const char *name, struct mfs_entry *e);
 
-/* The same, met by somebody who wants to change the name: finishes, waits for or ends the rename.
+/* The same, met by a client that wants to change the name: finishes, waits for or ends the rename.
  * 0: try again; or -errno. */
 int mfs_intent_clear(struct mfs_meta *meta, uint64_t dir, const char *name,
                      const struct mfs_entry *e, struct mfs_backoff *backoff);
@@ -55,7 +55,8 @@ int mfs_seal_bits(struct mfs_sealed *s, struct mfs_bytes record); /* from the in
 void mfs_seal_undo(struct mfs_meta *meta, struct mfs_sealed *s);  /* and forgets */
 void mfs_seal_done(struct mfs_sealed *s);                         /* frees memory only */
 
-/* What a transaction entails beyond its decider, kept there until it is done, whoever does it. */
+/* What a transaction entails beyond its decider, kept there until it is done, by whichever
+ * client. */
 struct mfs_todo {
     uint64_t src_dir; /* 0: no source entry to settle */
     uint32_t src_part;
@@ -74,10 +75,10 @@ struct mfs_todo {
 char *mfs_todo_encode(const struct mfs_todo *t, size_t *n);
 int mfs_todo_decode(const void *p, size_t n, struct mfs_todo *t); /* 0 or -EIO; bits point into p */
 
-/* Does all of it (again); `becomes`: what the source entry becomes. Of who has made the rename:
- * calls that are in *calls already go along, and the first that is added, if there is a source
- * elsewhere, says 1 when this session has a lease of what that has become. 0 or the first error of
- * what is to be done. */
+/* Does all of it (again); `becomes`: what the source entry becomes. For the client that made the
+ * rename: calls that are in *calls already go along, and the first that is added, if there is a
+ * source elsewhere, says 1 when this session has a lease of what that has become. 0 or the first
+ * error of what is to be done. */
 int mfs_todo_run(struct mfs_meta *meta, const struct mfs_todo *t, const char *txn,
                  struct mfs_bytes becomes, uint32_t decider, struct mfs_calls *calls);
 
