@@ -218,7 +218,7 @@ static bool passes(int rc)
     return rc == -ECONNABORTED || rc == -ENOTCONN;
 }
 
-/* Of a deployment that lived already someone may have unmounted it, or its client has died with its
+/* In a deployment that lived already a user may have unmounted it, or its client has died with its
  * cm: a start promises that it is mounted. */
 static int mount_again(const struct start *s, struct mfs_err *err)
 {
@@ -303,7 +303,7 @@ static int already(struct start *s, const struct mfs_proc *daemon, struct mfs_er
     return rc;
 }
 
-/* Without its cm. 1: something of it does; 0: nothing; a negative errno: nobody here can tell. */
+/* Without its cm. 1: something of it does; 0: nothing; a negative errno: unknown here. */
 static int lives(const struct start *s, const struct mfs_cm_state *st, struct mfs_err *err)
 {
     const struct mfs_provider *provider = mfs_provider_find(st->provider);

@@ -76,7 +76,7 @@ struct mfs_proc mfs_doctor_noted(const struct mfs_doctor_case *c, uint32_t node,
 #define MFS_DOCTOR_QUOTED(path) mfs_doctor_quote(path, (char[2 * PATH_MAX]){0}, 2 * PATH_MAX)
 const char *mfs_doctor_quote(const char *path, char *out, size_t n);
 
-/* Does anybody listen at that UNIX socket? Does not block. */
+/* Does a process listen at that UNIX socket? Does not block. */
 bool mfs_doctor_listens(const char *path);
 
 #endif

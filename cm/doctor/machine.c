@@ -233,7 +233,7 @@ static int connect_to(const struct sockaddr_in *a)
     return rc;
 }
 
-/* Can somebody listen there, and be reached? */
+/* Can a process listen there, and be reached? */
 static int try_address(const char *address)
 {
     struct sockaddr_in a = {.sin_family = AF_INET};

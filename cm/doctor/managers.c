@@ -29,7 +29,7 @@ static void no_cm(struct mfs_doctor_case *c)
     }
 }
 
-/* Nodes report each second: what has changed since is nobody's fault. 0: not told yet. */
+/* Nodes report each second: what has changed since is no fault. 0: not told yet. */
 static bool is_behind(const struct mfs_status *s)
 {
     for (uint32_t i = 0; i < s->nnodes; i++)

@@ -1,6 +1,6 @@
-/* What a crash has left: records of processes that are gone, sockets at which nobody listens, and
- * processes that nobody knows of. Recognised as cleanup.c does: by pid, start time and executable,
- * and Local Managers by their command lines. */
+/* What a crash has left: records of processes that are gone, sockets at which no process listens,
+ * and processes in no record. Recognised as cleanup.c does: by pid, start time and executable, and
+ * Local Managers by their command lines. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static int see_socket(void *arg, const char *path)
     return 0;
 }
 
-/* ---- processes that nobody knows of ---------------------------------------------------------- */
+/* ---- processes in no record ------------------------------------------------------------------ */
 
 static int see_process(void *arg, const struct mfs_proc *p)
 {

@@ -41,7 +41,7 @@ static void fail(struct remount *r, const char *node, const struct mfs_err *why)
         mfs_err_set(&r->err, why->code, "%s: %s", node, why->msg);
 }
 
-/* Where the mount was reported, lm has nothing to do or, when someone mounted it there by hand, can
+/* Where the mount was reported, lm has nothing to do or, when a user mounted it there by hand, can
  * do nothing. */
 static void answered(void *arg, const struct mfs_err *err, const void *reply)
 {

@@ -5,8 +5,8 @@
  * The model is the hose: a node's link carries `capacity` bytes/s in and as much out, in total, and
  * nothing else is in the way. After Uta et al., "MemEFS: A network-aware elastic in-memory runtime
  * distributed file system", FGCS 82 (2018), section 3.3: a node whose rate has stopped rising in a
- * period of high traffic is at its limit. There the others' rates rise meanwhile; where everyone
- * waits for the slowest they do not, so here it decides which node waits for which: a pair of nodes
+ * period of high traffic is at its limit. There the others' rates rise meanwhile; where all nodes
+ * wait for the slowest they do not, so here it decides which node waits for which: a pair of nodes
  * that is busy all the time waits for the sender's side or for the receiver's; a side that serves
  * another pair faster, and not all the time, is not what is waited for. Where both or neither
  * remain, nothing is concluded.
@@ -36,7 +36,7 @@ void mfs_estimator_remove(struct mfs_estimator *e, uint32_t id);
 void mfs_estimator_recall(struct mfs_estimator *e, uint32_t id, double capacity);
 
 /* A node's report of the last second or so. Bytes/s of its interface, in and out, and what it sent
- * to whom; nodes that are not watched are ignored. `now`: seconds, monotonic. */
+ * to which node; nodes that are not watched are ignored. `now`: seconds, monotonic. */
 void mfs_estimator_report(struct mfs_estimator *e, double now, uint32_t id, double in, double out,
                           const struct mfs_report_peer *peer, uint32_t npeers);
 

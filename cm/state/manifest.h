@@ -5,9 +5,9 @@
  *     checkpoint-7/partition-P.rdb one image for each partition
  *     checkpoint-8.part/           one that is being written, or was cut short
  *
- * `current` is replaced last, atomically, when all it leads to is on the disk: a crash
- * at any moment leaves it leading to a whole checkpoint. Directories and files are those of this
- * user or of root, and nobody else may change them (base/trusted_dir.h). Everything blocks. */
+ * `current` is replaced last, atomically, when all it leads to is on the disk: a crash at any
+ * moment leaves it leading to a whole checkpoint. Directories and files are those of this user or
+ * of root, and no other user may change them (base/trusted_dir.h). Everything blocks. */
 #ifndef MFS_CM_STATE_MANIFEST_H
 #define MFS_CM_STATE_MANIFEST_H
 

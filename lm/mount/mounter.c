@@ -337,8 +337,8 @@ void mfs_mounter_start(struct mfs_mounter *m, const char *path, const char *opti
 
 /* ---- death and end --------------------------------------------------------------------------- */
 
-/* Of a client that an earlier Local Manager has started nobody tells how it ended. But one that
- * died leaves its mount behind. */
+/* How a client ended that an earlier Local Manager has started is unknown. But one that died leaves
+ * its mount behind. */
 static bool was_unmounted(const struct mfs_mounter *m, int status)
 {
     struct mfs_mountinfo info;

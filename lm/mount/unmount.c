@@ -69,7 +69,7 @@ static int detach_dead(const char *path, struct mfs_bind_mounts *binds)
     int rc;
 
     if (!mount_minor(path) || !mfs_dead_mount(path, CALL_LIMIT))
-        return 0; /* a live one of someone else stays */
+        return 0; /* another's live mount stays */
     rc = binds ? mfs_bind_mounts_note(binds, path) : 0;
     if (rc)
         mfs_warn(AREA, "%s: can't note its binds: %s", path, strerror(-rc));

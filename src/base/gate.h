@@ -1,5 +1,5 @@
-/* One who waits, with a bound, for another's one call. Both have a use of it, and whoever comes
- * last frees it. */
+/* One thread waits, with a bound, for one call of another. Both have a use of it, and the last one
+ * frees it. */
 #ifndef MFS_BASE_GATE_H
 #define MFS_BASE_GATE_H
 

@@ -1,5 +1,5 @@
-/* The few things that pthreads leave to everyone: condition variables on the monotonic clock and
- * named threads. */
+/* The few things that pthreads leave to each program: condition variables on the monotonic clock
+ * and named threads. */
 #ifndef MFS_BASE_THREAD_H
 #define MFS_BASE_THREAD_H
 

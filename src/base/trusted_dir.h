@@ -1,10 +1,10 @@
 /* Directories that a program acts in with all its rights, because of what it finds there or for
  * what it writes: the state of a deployment, dumps, checkpoints. One rule for all of them: what is
- * in them, and which directory a path leads to, is decided by this program's user and by root, and
- * by nobody else. So each directory of the path, and each symbolic link in it, belongs to one of
- * the two, and no directory may be written by others, except those above the last one that are
- * sticky (/tmp), where others can't touch what is ours. Access control lists count, as the bits of
- * the group hold their mask.
+ * in them, and which directory a path leads to, is decided by this program's user and by root
+ * alone. So each directory of the path, and each symbolic link in it, belongs to one of the two,
+ * and no directory may be written by others, except those above the last one that are sticky
+ * (/tmp), where others can't touch what is ours. Access control lists count, as the bits of the
+ * group hold their mask.
  *
  * A path is walked once, descriptor by descriptor, so nothing changes between look and use. What is
  * below is opened by mfs_trusted_open() and follows no links at all. All functions block. */
@@ -32,8 +32,8 @@ int mfs_trusted_dir_open(const char *path, unsigned flags, char *real, struct mf
 int mfs_trusted_dir_make(const char *path, struct mfs_err *err);
 
 /* Opens a directory `name` in `dir`, which must be ours, 0700, and is made if it is not there; no
- * link is followed. A descriptor, -EPERM when it is somebody else's or others may get
- * at it, or another negative errno. */
+ * link is followed. A descriptor, -EPERM when it is another user's or others may get at it, or
+ * another negative errno. */
 int mfs_trusted_dir_private(int dir, const char *name);
 
 /* Opens `path`, relative, below the directory; no link is followed, and nothing outside is reached.

@@ -1,4 +1,4 @@
-/* Lists the damaged files, so that whoever made them can make them again. */
+/* Lists the damaged files, so that their makers can make them again. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -26,7 +26,7 @@ static void by_room(const double *room, size_t n, double sum, double *share)
         share[i] = sum > 0 ? fmax(room[i] / sum, SMALLEST) : 1.0 / (double)n;
 }
 
-/* What is left of 1 for those who are not at their limit, per unit of their rates. */
+/* What is left of 1 for the nodes that are not at their limit, per unit of their rates. */
 static double level(const double *rate, size_t n, const double *share)
 {
     double left = 1, rates = 0;
@@ -40,7 +40,7 @@ static double level(const double *rate, size_t n, const double *share)
     return rates > 0 ? fmax(left, 0) / rates : 0;
 }
 
-/* Was anybody beyond his limit at this level? */
+/* Was any node beyond its limit at this level? */
 static bool limit(const double *rate, const double *room, size_t n, double amount, double at,
                   double *share)
 {

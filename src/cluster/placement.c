@@ -31,7 +31,7 @@ static uint32_t unevenness(uint32_t step, uint32_t nparts)
     return a == 1 ? sum : UINT32_MAX;
 }
 
-/* In whole numbers, as everybody must come to the same. */
+/* In whole numbers, as all programs must come to the same. */
 static uint32_t find_step(uint32_t nparts)
 {
     uint32_t golden = (uint32_t)((uint64_t)nparts * 618034 / 1000000);

@@ -34,8 +34,8 @@ uint32_t mfs_placement_entry(uint64_t parent, const char *name, size_t len, uint
  * different partitions, and any few in sequence are far apart: they spread over ranges of
  * partitions, which is what nodes have, with no more than about two beyond a node's part (Vera Sós'
  * theorem of three distances). A hash of (ino, n) is even only in the mean: of 64 stripes on 8
- * nodes some 12 would be on one. The shift keeps who works on every P-th stripe from meeting
- * himself in one partition. */
+ * nodes some 12 would be on one. The shift keeps a program that works on every P-th stripe from
+ * having all of them in one partition. */
 uint32_t mfs_placement_stripe(uint64_t ino, uint32_t n, uint32_t nparts);
 uint32_t mfs_placement_step(uint32_t nparts);
 

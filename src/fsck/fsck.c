@@ -210,8 +210,8 @@ void mfs_fsck_report_free(struct mfs_fsck_report *r)
 /* --- mending ------------------------------------------------------------------------------------
  */
 
-/* Housekeeping gives nobody a name that he did not ask for, nor takes from a count what it only
- * suspects: a client that was stopped may be about to do that itself. */
+/* Housekeeping adds no name that no user asked for, nor takes from a count what it only suspects: a
+ * client that was stopped may be about to do that itself. */
 static bool mends_itself(enum mfs_fault fault)
 {
     return mfs_fault_leak(fault) && fault != MFS_FAULT_NAMELESS && fault != MFS_FAULT_LINKS_MANY;

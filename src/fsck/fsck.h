@@ -53,7 +53,7 @@ struct mfs_fsck_report {
 
 struct mfs_fsck_opts {
     bool mend;
-    bool leaks; /* mends only what clients that die leave, and what is safe whoever goes on later */
+    bool leaks;            /* mends only what clients that die leave, and what is always safe */
     struct mfs_meta *meta; /* by this client; NULL: by one of its own */
     uint32_t slices; /* inodes are looked at in so many parts, one after the other, which takes so
                       * much less memory, and so many times as long; 0: one */

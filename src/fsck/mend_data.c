@@ -64,7 +64,7 @@ static bool is_file(const struct mfs_census *c, uint64_t ino)
     return seen && S_ISREG(seen->mode);
 }
 
-/* The end of data follows, and they are void, as somebody may be about to write there: so they go
+/* The end of data follows, and they are void, as a client may be about to write there: so they go
  * with the file. */
 int mfs_mend_beyond(struct mfs_mender *m, const struct mfs_census *c, const struct mfs_found *f)
 {
@@ -85,7 +85,7 @@ static int edit_stripe(struct mfs_mender *m, const char *command, const struct m
     return mfs_mend_done(m, &c, f->part);
 }
 
-/* What is beyond a stripe's size nobody can read. */
+/* What is beyond a stripe's size can't be read. */
 int mfs_mend_stripe_long(struct mfs_mender *m, const struct mfs_census *c,
                          const struct mfs_found *f)
 {
@@ -122,9 +122,10 @@ int mfs_mend_loose(struct mfs_mender *m, const struct mfs_census *c, const struc
     return mfs_mend_changed(m, &call, f->part);
 }
 
-/* What he stored in the place of content, and did not commit, is seen by who has no pages of the
- * file. So nobody is to go on with those that he has. Comes before he is forgotten. */
-static void tell_of_the_dead(struct mfs_mender *m, uint64_t ino)
+/* What the appender stored in the place of content, and did not commit, is seen by a client that
+ * has no pages of the file. So no client is to go on with those that it has. Comes before the
+ * appender is forgotten. */
+static void revoke_dead_appends(struct mfs_mender *m, uint64_t ino)
 {
     if (commit_nothing(m, ino, 0))
         return;
@@ -144,7 +145,7 @@ int mfs_mend_dead(struct mfs_mender *m, const struct mfs_census *c, const struct
     if (alive)
         return -ESTALE;
     if (f->fault == MFS_FAULT_DEAD_OPENER && is_file(c, f->ino))
-        tell_of_the_dead(m, f->ino);
+        revoke_dead_appends(m, f->ino);
     if (f->fault == MFS_FAULT_DEAD_APPENDER)
         mfs_call_command(&call, "mfs_append_break");
     else

@@ -98,7 +98,7 @@ static int drop_names(struct mfs_mender *m, const struct mfs_census *c, const st
     return rc;
 }
 
-/* Names that nobody can reach: what they name gets others if it has none left. */
+/* Names that can't be reached: what they name gets others if it has none left. */
 int mfs_mend_shard(struct mfs_mender *m, const struct mfs_census *c, const struct mfs_found *f)
 {
     static const char none[sizeof f->txn];

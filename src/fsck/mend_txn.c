@@ -1,4 +1,4 @@
-/* Ending transactions that nobody ends, and what else a partition lists. */
+/* Ending transactions that no client ends, and what else a partition lists. */
 #include "fsck/mend_impl.h"
 
 #include <errno.h>

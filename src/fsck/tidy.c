@@ -243,8 +243,8 @@ int mfs_tidy_once(struct mfs_tidy *t)
     return rc;
 }
 
-/* Only one client hears of the dead each time, so who has heard of them stays with it until it has
- * been done, by whomever. */
+/* Only one client learns of dead sessions each time, so that one tries until it has been done, by
+ * whichever client. */
 static void tick(void *arg)
 {
     struct mfs_tidy *t = arg;

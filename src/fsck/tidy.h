@@ -1,5 +1,5 @@
 /* Housekeeping that needs a search of all partitions: what clients that died had open or locked,
- * stripes that they stored and nobody knows, counts of directories that they did not get to. A
+ * stripes that they stored and never committed, counts of directories that they did not get to. A
  * session that dies stays in #sessions until one client has searched, by looks as memefs fsck makes
  * them, and has mended what is safe to mend while clients go on (fsck.h, `leaks`). So all of it
  * ends by itself, about a minute after the death when partitions answer.
@@ -18,7 +18,7 @@ struct mfs_tidy;
 struct mfs_tidy_opts {
     uint64_t memory;  /* bytes that a search may take, roughly; 0: any. With less it takes longer */
     int64_t pause;    /* ns between two looks; 0: as in fsck.h */
-    int64_t interval; /* ns from one look whether somebody has died to the next; 0: 5 s */
+    int64_t interval; /* ns from one look for dead sessions to the next; 0: 5 s */
 };
 
 /* Both have to stay until mfs_tidy_stop. 0 or a negative errno. */

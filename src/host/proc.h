@@ -1,6 +1,6 @@
 /* Processes: starting them, and recognising them again after a crash of what started them.
  *
- * A pid alone may by then be someone else's; a pid with its start time and executable is not. */
+ * A pid alone may by then be another process'; a pid with its start time and executable is not. */
 #ifndef MFS_HOST_PROC_H
 #define MFS_HOST_PROC_H
 

@@ -28,7 +28,7 @@ void mfs_exchange_destroy(struct mfs_exchange *x)
     *x = (struct mfs_exchange){0};
 }
 
-/* libcrypto refuses keys of small order, with which everybody would know what is shared. */
+/* libcrypto refuses keys of small order, with which any listener would know what is shared. */
 static int derive(EVP_PKEY_CTX *ctx, EVP_PKEY *theirs, unsigned char *shared)
 {
     size_t n = MFS_EXCHANGE_KEY;

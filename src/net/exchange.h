@@ -1,6 +1,6 @@
-/* What two strangers agree on while everybody listens: X25519 (RFC 7748), by libcrypto. A pair of
- * keys is made for one connection and forgotten with it, so that no secret that is learned later
- * opens what was recorded. Pure; safe in all threads. */
+/* What two strangers agree on while others listen: X25519 (RFC 7748), by libcrypto. A pair of keys
+ * is made for one connection and forgotten with it, so that no secret that is learned later opens
+ * what was recorded. Pure; safe in all threads. */
 #ifndef MFS_NET_EXCHANGE_H
 #define MFS_NET_EXCHANGE_H
 

@@ -165,7 +165,7 @@ static int open_socket(struct mfs_listener *l)
         unlink(((const struct sockaddr_un *)sa)->sun_path);
     else if (setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one))
         return -errno;
-    /* The mode of a socket file is set before anyone can connect: listen comes after. */
+    /* The mode of a socket file is set before any process can connect: listen comes after. */
     if (bind(l->fd, sa, l->address.len) ||
         (is_unix && chmod(((const struct sockaddr_un *)sa)->sun_path, 0600)) ||
         listen(l->fd, BACKLOG))

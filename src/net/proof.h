@@ -6,8 +6,8 @@
  *   key = HMAC(password of USER, "memefs1" "partition key")
  *
  * NONCE is 32 random bytes of the caller's, so an answer is good once. CALLER and PARTITION are the
- * two ends of the connection ("ADDRESS PORT"), each as the one who computes sees them: who stands
- * in between and passes the question on to the true process has other ends than that process sees.
+ * two ends of the connection ("ADDRESS PORT"), each as the end that computes sees them: a process
+ * in between that passes the question on to the true process has other ends than that process sees.
  * The process knows the keys, not the passwords (src/partition/prove.h).
  *
  * Needs nothing of ours but mac.h, as src/partition has it, too. */

@@ -1,9 +1,9 @@
 /* The checksum of a checkpoint's image: AES-256-GMAC under a random key that no other image has.
- * Both together are the text that a manifest has of the image: who does not know it can make no
- * other bytes that it is right for, which anybody can for a checksum without a key, and no image of
- * another partition, checkpoint or deployment is taken for this one. The manifest is to be kept as
- * a secret therefore (docs/design/checkpoint.md). The fastest MAC that there is: an image is as
- * large as a partition. */
+ * Both together are the text that a manifest has of the image: without knowing it no other bytes
+ * can be made that it is right for, which anybody can make for a checksum without a key, and no
+ * image of another partition, checkpoint or deployment is taken for this one. The manifest is to be
+ * kept as a secret therefore (docs/design/checkpoint.md). The fastest MAC that there is: an image
+ * is as large as a partition. */
 #ifndef MFS_PROTO_IMAGE_SUM_H
 #define MFS_PROTO_IMAGE_SUM_H
 

@@ -105,7 +105,7 @@ struct mfs_msg_epoch {
 
 struct mfs_msg_beat_reply {
     uint64_t age_ms; /* since cm was certainly there */
-    uint64_t epoch;  /* of the sender's table: who has an older one must not count on the answer */
+    uint64_t epoch;  /* of the sender's table: with an older one the answer does not count */
     uint32_t nlost;
     struct mfs_lost_node *lost; /* nodes that were lost then */
 };
@@ -207,7 +207,7 @@ struct mfs_msg_receive {
     char source_admin_password[MFS_SECRET_MAX];
     bool cold;      /* fence the source first, then copy from a dump, */
     bool diskless;  /* or from memory all the same */
-    bool moves;     /* the copy is to take the source's place: who dies then waits for cm */
+    bool moves;     /* the copy is to take the source's place: one that dies then waits for cm */
     uint64_t bytes; /* what the source holds, as far as cm knows */
     uint64_t rate;  /* bytes/s at most, 0: no limit */
 };
@@ -275,7 +275,7 @@ struct mfs_msg_died {
 
 /* A step of measuring what a node's link carries, see docs/design/network.md, "Probe". */
 #define MFS_PROBE_OPEN    "open"    /* the node that is measured opens a port, and tells it */
-#define MFS_PROBE_MEASURE "measure" /* … measures, with those who connect there */
+#define MFS_PROBE_MEASURE "measure" /* … measures, with the nodes that connect there */
 #define MFS_PROBE_MEET    "meet"    /* another node connects there */
 
 struct mfs_msg_probe {
@@ -448,7 +448,7 @@ int mfs_message_put_request(struct mfs_buf *out, enum mfs_msg type, uint64_t id,
 int mfs_message_put_reply(struct mfs_buf *out, enum mfs_msg type, uint64_t id, const void *body);
 int mfs_message_put_error(struct mfs_buf *out, uint64_t id, int code, const char *text);
 
-/* A frame's body, taken apart so far that one can tell whom it is for. */
+/* A frame's body, taken apart so far that its receiver is known. */
 struct mfs_envelope {
     bool is_reply;
     uint64_t id;

@@ -13,7 +13,7 @@
  *   #name         one per partition: #super #seq #freed #orphans #reap #intents #sessions #tidy,
  * and #nothing never
  *
- * docs/design/architecture.md tells what is in each and who may change it in which order. */
+ * docs/design/metadata.md tells what is in each and in which order they change. */
 #ifndef MFS_STORE_KEYS_H
 #define MFS_STORE_KEYS_H
 

@@ -106,8 +106,8 @@ bool mfs_vfs_is_current(struct mfs_vfs *vfs, const struct mfs_attr *attr);
 void mfs_vfs_overlay_attr(struct mfs_vfs *vfs, struct mfs_attr *attr);
 
 /* Where a regular file ends; reads know it from now on. For telling the kernel, which is to be done
- * after its pages are dropped and mfs_vfs_pages_dropped was called, which waits for readers who are
- * about to take bytes from them, 50 ms at most. */
+ * after its pages are dropped and mfs_vfs_pages_dropped was called, which waits for readers that
+ * are about to take bytes from them, 50 ms at most. */
 int mfs_vfs_learn_end(struct mfs_vfs *vfs, uint64_t ino, uint64_t *size);
 void mfs_vfs_pages_dropped(struct mfs_vfs *vfs, uint64_t ino, uint64_t size);
 

@@ -1,9 +1,9 @@
 /* What read-ahead's pool and its readers share. Internal to src/data.
  *
  * A fetched stripe (struct mfs_fetch) goes WAITING → COMING → READY or FAILED. Its handle's list
- * and everyone who works with it hold a reference; the content does not change once READY, so it is
- * copied without a lock. What is dropped leaves the list at once, whatever its state: no later read
- * can find it, and whoever waits for it asks the stripe itself. */
+ * and each thread that works with it hold a reference; the content does not change once READY, so
+ * it is copied without a lock. What is dropped leaves the list at once, whatever its state: no
+ * later read can find it, and a thread that waits for it asks the stripe itself. */
 #ifndef MFS_DATA_READAHEAD_READAHEAD_IMPL_H
 #define MFS_DATA_READAHEAD_READAHEAD_IMPL_H
 

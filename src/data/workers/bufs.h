@@ -10,7 +10,7 @@
 
 struct mfs_bufs;
 
-/* `largest`: the stripe size; `keep`: most bytes kept while nobody uses them. 0 or -errno. */
+/* `largest`: the stripe size; `keep`: most bytes kept while no thread uses them. 0 or -errno. */
 int mfs_bufs_create(struct mfs_bufs **bufs, size_t largest, size_t keep);
 void mfs_bufs_destroy(struct mfs_bufs *bufs); /* all are given back before; NULL is fine */
 

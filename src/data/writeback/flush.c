@@ -30,11 +30,11 @@
 
 void mfs_dirty_fail(struct mfs_dirty *d, int rc)
 {
-    if (d->errors == d->errors_told)
+    if (d->errors == d->errors_reported)
         mfs_error("data", "file %llx: written data are lost: %s", (unsigned long long)d->ino,
                   strerror(-rc));
     d->write_error = d->write_error ? d->write_error : rc;
-    if (d->errors++ == d->errors_told)
+    if (d->errors++ == d->errors_reported)
         d->flush_error = rc;
 }
 
@@ -344,7 +344,7 @@ static int tell_error(struct mfs_dirty *d, uint64_t before, uint64_t *seen)
     int rc = d->errors > before ? d->flush_error : 0;
 
     if (rc && seen) {
-        *seen = d->errors_told = d->errors;
+        *seen = d->errors_reported = d->errors;
         d->write_error = 0;
     }
     return rc;
@@ -355,7 +355,7 @@ uint64_t mfs_dirty_seen(struct mfs_dirty *d)
     uint64_t seen;
 
     pthread_mutex_lock(&d->lock);
-    seen = d->errors_told;
+    seen = d->errors_reported;
     pthread_mutex_unlock(&d->lock);
     return seen;
 }

@@ -10,12 +10,12 @@
  * the data are stored. When everything dirty is a small part of stripe 0, data and commit go in one
  * step.
  *
- * Errors are kept. The next write, of any process, is told of one; and each open file by its next
- * flush, which counts for itself what it has been told: nobody hears 0 of data that are lost
- * because another one, or nobody, was told. What could be stored and not be committed, as the home
- * is full, stays to be committed; all else that an error is about is lost. Some of that may be in
- * the place of what was there, as answers were lost: then there is a commit, if of nothing else, so
- * that no mount goes on to show what it has of the former version. */
+ * Errors are kept. The next write, of any process, reports one; and so does the next flush of each
+ * open file, which counts for itself what it has reported: no flush returns 0 although data are
+ * lost, only because another one, or none, has reported that. What could be stored and not be
+ * committed, as the home is full, stays to be committed; all else that an error is about is lost.
+ * Some of that may be in the place of what was there, as answers were lost: then there is a commit,
+ * if of nothing else, so that no mount goes on to show what it has of the former version. */
 #ifndef MFS_DATA_WRITEBACK_WRITEBACK_H
 #define MFS_DATA_WRITEBACK_WRITEBACK_H
 
@@ -74,24 +74,25 @@ int mfs_dirty_create(struct mfs_dirty **d, struct mfs_writeback *wb, uint64_t in
 void mfs_dirty_destroy(
     struct mfs_dirty *d); /* drops what was not flushed; waits for what is in flight */
 
-/* Takes a copy of the bytes; blocks, bounded, while the window is full. `drops`: the writer
- * may not keep set-user-ID. 0, or an earlier error that nobody has been told yet (then nothing
- * was taken). */
+/* Takes a copy of the bytes; blocks, bounded, while the window is full. `drops`: the writer may not
+ * keep set-user-ID. 0, or an earlier error that no call has returned yet (then nothing was
+ * taken). */
 int mfs_dirty_write(struct mfs_dirty *d, uint64_t off, size_t len, const void *buf, bool drops);
 
 /* Sends everything written before the call, waits until it is stored and committed. 0, or an error
- * that the caller's open file has not been told of: *seen is how many it has, in its own keeping,
- * and changed by nobody else; mfs_dirty_seen says where it begins. NULL: nobody can be told; the
- * error of this flush, which is left for others. */
+ * that the caller's open file has not reported yet: *seen is how many it has, kept by the caller,
+ * and changed by nothing else; mfs_dirty_seen says where it begins. NULL: there is no open file to
+ * report to; the error of this flush, which is left for others. */
 int mfs_dirty_flush(struct mfs_dirty *d, uint64_t *seen);
 
-/* For a file that is being opened: of errors before, it is told those of which nobody has been. */
+/* For a file that is being opened: of errors before, it reports those that no call has returned. */
 uint64_t mfs_dirty_seen(struct mfs_dirty *d);
 
 /* Forgets dirty bytes at or beyond `from` (a truncate follows); waits for those in flight. What was
  * stored already stays in the stripes, up to the end that mfs_dirty_attr told before the cut: that
  * end and data_end bound what the truncate has to trim. True when there was anything that no commit
- * had told of: it is lost when the truncate fails, and mfs_dirty_lost says so to who wrote it. */
+ * had told of: it is lost when the truncate fails, and mfs_dirty_lost reports that to the
+ * writers. */
 bool mfs_dirty_cut(struct mfs_dirty *d, uint64_t from);
 void mfs_dirty_lost(struct mfs_dirty *d, int rc);
 

@@ -104,11 +104,11 @@ struct mfs_dirty {
     uint32_t left[MFS_DIRTY_LEFT_MAX]; /* stripe of the mark-th chunk that left, modulo */
     uint64_t last_end;                 /* of the last write, to know a sequential one */
     struct mfs_stored stored, committing;
-    unsigned flushing;    /* calls of flush under way: they commit */
-    int write_error;      /* not told yet by write or flush */
-    int flush_error;      /* the first since somebody was told of one */
-    uint64_t errors;      /* so many there were … */
-    uint64_t errors_told; /* … of which anybody has been told */
+    unsigned flushing;        /* calls of flush under way: they commit */
+    int write_error;          /* not told yet by write or flush */
+    int flush_error;          /* the first since one was reported */
+    uint64_t errors;          /* so many there were … */
+    uint64_t errors_reported; /* … that any call has returned */
 
     /* Guarded by wb->lock. */
     size_t bytes; /* of buffers */
@@ -182,7 +182,8 @@ bool mfs_wb_full_since(struct mfs_writeback *wb, uint32_t part, int64_t since);
 bool mfs_wb_still_full(struct mfs_writeback *wb, uint32_t part);
 void mfs_wb_declare_full(struct mfs_writeback *wb, uint32_t part);
 
-/* For senders, who hold wb->lock: a batch of chunks that are TAKEN then, and what is old enough. */
+/* For senders, which hold wb->lock: a batch of chunks that are TAKEN then, and what is old
+ * enough. */
 size_t mfs_wb_pop_batch(struct mfs_writeback *wb, struct mfs_chunk **batch);
 void mfs_wb_wake_old(struct mfs_writeback *wb, int64_t now);
 

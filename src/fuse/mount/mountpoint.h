@@ -20,9 +20,8 @@ bool mfs_mountpoint_covers(const char *path);
  * mount for the functions below. 0 or -errno. */
 int mfs_mountpoint_tune(const char *path, uint32_t bytes, dev_t *device);
 
-/* Unmounts if that device is (still) mounted there: now if nobody uses it, else it goes out of
- * sight
- * (*later). 0 or -errno. As root. */
+/* Unmounts if that device is (still) mounted there: now if no process uses it, else it goes out of
+ * sight (*later). 0 or -errno. As root. */
 int mfs_mountpoint_release(const char *path, dev_t device, bool *later);
 
 #endif

@@ -1,6 +1,6 @@
 /* A thread that waits for signals: SIGTERM and SIGINT end the mount, SIGHUP has the log opened anew
  * (and ends a mount that has no log file), SIGUSR1 logs statistics. It also waits for the mount's
- * first answer and then tells who waits for that. */
+ * first answer and then tells the process that waits for that. */
 #ifndef MFS_FUSE_MOUNT_SIGNALS_H
 #define MFS_FUSE_MOUNT_SIGNALS_H
 

@@ -130,7 +130,7 @@ static void listen_anew(struct mfs_meta *meta)
     meta->deaf = false;
 }
 
-/* The old session is dead for everyone: its locks are lost, its opens are registered anew. */
+/* The old session is dead for all clients: its locks are lost, its opens are registered anew. */
 static void renew_session(struct mfs_meta *meta)
 {
     int64_t before = mfs_clock_mono();

@@ -13,7 +13,7 @@
  * another one gave something back. What 2 has seen was true at once, hence for ever. Only one of a
  * ring can succeed in 3, the others go on waiting and get what that one gives back.
  *
- * As in Linux, an owner counts as one who waits, though a process may have several threads. */
+ * As in Linux, an owner counts as one that waits, though a process may have several threads. */
 #include "meta/internal.h"
 
 #include <errno.h>

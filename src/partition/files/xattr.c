@@ -104,7 +104,7 @@ static int setxattr(const struct mfs_request *r, struct mfs_inode *i)
     if (r->argc > PERM)
         gives = take_mode(r, i);
     gives = gives && mfs_inode_type(i) == MFS_TYPE_FILE;
-    if (gives) /* a new version, so that nobody goes on with what was known before */
+    if (gives) /* a new version, so that no client goes on with what was known before */
         mfs_rec_add_i64(i->rec, MFS_REC_VERSION, 1);
     type = after(r, i, flag, keep, mfs_request_arg(r, TIME));
     mfs_redis.ReplicateVerbatim(r->ctx);

@@ -56,8 +56,8 @@ static int allocate(struct mfs_vnode *v, uint64_t off, uint64_t len, bool keep_s
 }
 
 /* Nothing is touched beyond the size, where an append has its place, whatever is stored there: so
- * nobody has to wait for it.
- * After an error some of it may be zeros: no mount is to go on with the pages that it has. */
+ * no appender has to wait for it. After an error some of it may be zeros: no mount is to go on with
+ * the pages that it has. */
 static int zero(struct mfs_vnode *v, uint64_t off, uint64_t len, bool keep_size, bool punch,
                 uint32_t drop)
 {
