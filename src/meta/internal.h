@@ -50,21 +50,21 @@ struct mfs_meta {
     struct mfs_meta_limits limits;
     uint32_t nparts, stripe_size;
     _Atomic uint64_t sid;
-    _Atomic int64_t proved; /* mono: the session was alive then, and is for its time to live */
+    _Atomic int64_t
+        refreshed_at; /* mono: the session was alive then, and is for its time to live */
     _Atomic int64_t session_began; /* mono: all that is taken since then is taken in its name */
     _Atomic uint64_t resets;       /* mfs_store_resets when all leases were last forgotten, … */
     _Atomic uint64_t resets_reported; /* … and when the kernel had dropped all that it kept */
     _Atomic uint64_t failovers;       /* mfs_store_failovers when all that is kept by version was */
     atomic_uint drops;                /* of all that the kernel keeps, under way */
     bool stuck;                       /* the last that was waited for was not done in time */
-    atomic_bool
-        search_wanted;        /* sessions have died that may have left what no list of chores has */
-    atomic_bool unsure;       /* an answer was lost: so may this one */
-    bool was_unsure;          /* … at some time; of the session's thread */
-    atomic_bool deaf;         /* notices for the present session are not subscribed to */
-    bool was_out;             /* of contact, at the last tick; its thread's */
-    _Atomic uint64_t appends; /* begun so far, which numbers them */
-    _Atomic uint64_t waits;   /* for locks; likewise */
+    atomic_bool search_wanted; /* sessions have died: what no list of chores has may be left */
+    atomic_bool answer_lost;   /* an answer was lost: this session, too, may have left something */
+    bool ever_lost_answer;     /* … at some time; of the session's thread */
+    atomic_bool unsubscribed;  /* notices for the present session are not subscribed to */
+    bool was_out;              /* of contact, at the last tick; its thread's */
+    _Atomic uint64_t appends;  /* begun so far, which numbers them */
+    _Atomic uint64_t waits;    /* for locks; likewise */
     struct mfs_dircache *dirs;
     struct mfs_filecache *files;
     struct mfs_contents *contents;

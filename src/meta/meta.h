@@ -293,7 +293,7 @@ int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_
 /* Is a place that was asked for at mono time `since` or later still this caller's, and for a while?
  * Not when the session could not be prolonged, or is another by now: then the place may be another
  * session's, which has stored there. Ask right before the bytes are written. Does not block. */
-bool mfs_meta_append_sure(const struct mfs_meta *meta, int64_t since);
+bool mfs_meta_append_holds(const struct mfs_meta *meta, int64_t since);
 /* -ECANCELED: the place was taken away, nothing was made known. */
 int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,
                         const struct mfs_range *place, uint32_t drop, uint64_t *old_version,

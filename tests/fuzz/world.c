@@ -76,7 +76,7 @@ static void stop_clocks(struct mfs_meta *meta)
     mfs_ticker_stop(&meta->closes_ticker);
     mfs_ticker_stop(&meta->chores_ticker);
     meta->opts.session_ttl = -1; /* nobody is waited for */
-    meta->proved = INT64_MAX / 2;
+    meta->refreshed_at = INT64_MAX / 2;
     meta->limits.others_wait = -1;
     meta->limits.intent_seconds = meta->limits.holder_seconds = 0;
 }

@@ -266,7 +266,7 @@ static void test_silent(void **state)
     (void)state;
     assert_int_equal(meta_client_file(&a, ROOT, "f", &ino), 0);
     learn(&b, "f");
-    b.meta->proved = mfs_clock_mono() - TTL;
+    b.meta->refreshed_at = mfs_clock_mono() - TTL;
     assert_true(asks(&b, "f"));
     mfs_session_tick(b.meta);
     learn(&b, "f");

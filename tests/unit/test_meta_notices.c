@@ -260,7 +260,7 @@ static void wait_refreshed(int64_t since)
 {
     int64_t until = mfs_clock_mono() + 30 * MFS_SEC;
 
-    while (b.meta->proved < since) {
+    while (b.meta->refreshed_at < since) {
         assert_true(mfs_clock_mono() < until);
         mfs_ticker_hurry(&b.meta->session_ticker);
         mfs_clock_sleep(10 * MFS_MSEC);

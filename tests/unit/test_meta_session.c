@@ -233,7 +233,7 @@ static void test_session_lost(void **state)
 static void let_expire(struct meta_client *c)
 {
     meta_client_alive(c, false);
-    c->meta->proved = mfs_clock_mono() - c->meta->opts.session_ttl;
+    c->meta->refreshed_at = mfs_clock_mono() - c->meta->opts.session_ttl;
 }
 
 /* A lock that is taken in the name of a session that has died unnoticed would be nobody's. */
@@ -257,7 +257,7 @@ static void test_nothing_while_silent(void **state)
 
     (void)state;
     mfs_ticker_stop(&a.meta->session_ticker);
-    a.meta->proved = mfs_clock_mono();
+    a.meta->refreshed_at = mfs_clock_mono();
     assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
     let_expire(&a);
     assert_int_equal(mfs_meta_flock(a.meta, f, 2, F_RDLCK, &attr, NULL), -EIO);
@@ -275,15 +275,15 @@ static void test_place_after_silence(void **state)
 
     (void)state;
     assert_int_equal(mfs_meta_append(a.meta, f, NULL, 0, 0, &off, &number, NULL, &attr), 0);
-    assert_true(mfs_meta_append_sure(a.meta, since));
+    assert_true(mfs_meta_append_holds(a.meta, since));
     let_expire(&a);
-    assert_false(mfs_meta_append_sure(a.meta, since));
+    assert_false(mfs_meta_append_holds(a.meta, since));
     mfs_ticker_hurry(&a.meta->session_ticker);
-    while (!mfs_session_sure(a.meta))
+    while (!mfs_session_is_fresh(a.meta))
         assert_true(mfs_clock_mono() < until);
     assert_int_not_equal(mfs_meta_session(a.meta), sid);
-    assert_false(mfs_meta_append_sure(a.meta, since));
-    assert_true(mfs_meta_append_sure(a.meta, mfs_clock_mono()));
+    assert_false(mfs_meta_append_holds(a.meta, since));
+    assert_true(mfs_meta_append_holds(a.meta, mfs_clock_mono()));
     assert_int_equal(
         mfs_meta_append_end(a.meta, f, number, true, &(struct mfs_range){0, 100}, 0, NULL, &attr),
         -ECANCELED);

@@ -198,7 +198,7 @@ static void test_time(void **state)
     mfs_shards_destroy(s);
 
     keep(0);
-    b.meta->proved = mfs_clock_mono() - TTL;
+    b.meta->refreshed_at = mfs_clock_mono() - TTL;
     assert_true(asks(at(0, "absent")));
     mfs_session_tick(b.meta);
     assert_false(asks(at(0, "absent")));

@@ -130,7 +130,7 @@ int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_
 
     do {
         *number = atomic_fetch_add(&meta->appends, 1) + 1;
-        rc = mfs_session_prove(meta);
+        rc = mfs_session_ensure_fresh(meta);
         if (!rc)
             rc = try_append(meta, ino, &bytes, drop, off, number, attr, &holder);
         if (rc == -EAGAIN)
@@ -144,9 +144,9 @@ int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_
     return 0;
 }
 
-bool mfs_meta_append_sure(const struct mfs_meta *meta, int64_t since)
+bool mfs_meta_append_holds(const struct mfs_meta *meta, int64_t since)
 {
-    return mfs_session_sure(meta) && meta->session_began <= since;
+    return mfs_session_is_fresh(meta) && meta->session_began <= since;
 }
 
 int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,

@@ -99,7 +99,7 @@ static int drop_if_dead(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
 /* What was granted is worth nothing if the session may have died on the way: 1, once more. */
 static int not_ours(const struct mfs_meta *meta, const struct field *field)
 {
-    return mfs_get_be64(field->b + 1) != meta->sid || !mfs_session_sure(meta);
+    return mfs_get_be64(field->b + 1) != meta->sid || !mfs_session_is_fresh(meta);
 }
 
 static int set_once(struct mfs_meta *meta, uint64_t ino, char kind, const struct mfs_lock *lock,
@@ -143,7 +143,7 @@ static int lock_it(struct mfs_meta *meta, uint64_t ino, char kind, const struct 
     mfs_outcomes_unlock_cancel(meta, ino, kind == 'F', lock->owner);
     mfs_opens_locked(meta, ino);
     for (unsigned i = 0; i < DEAD_MAX && rc == 1; i++) {
-        rc = mfs_session_prove(meta);
+        rc = mfs_session_ensure_fresh(meta);
         if (!rc)
             rc = set_once(meta, ino, kind, lock, attr, holder ? holder : &unused);
     }

@@ -8,35 +8,35 @@
 #include "meta/session/key.h"
 #include "meta/session/session.h"
 
-#define PROVE_WAIT (2 * MFS_SEC)
+#define REFRESH_WAIT (2 * MFS_SEC)
 
 int mfs_session_note_outcome(struct mfs_meta *meta, int rc)
 {
     if (mfs_outcome_is_unknown(rc))
-        meta->unsure = true;
+        meta->answer_lost = true;
     return rc;
 }
 
 /* A session that was silent for as long as others take for dead is told of nothing, and owns
  * nothing that it takes. */
-bool mfs_session_sure(const struct mfs_meta *meta)
+bool mfs_session_is_fresh(const struct mfs_meta *meta)
 {
-    return mfs_clock_mono() - meta->proved < meta->opts.session_ttl / 4 * 3;
+    return mfs_clock_mono() - meta->refreshed_at < meta->opts.session_ttl / 4 * 3;
 }
 
-bool mfs_session_hears(const struct mfs_meta *meta)
+bool mfs_session_gets_notices(const struct mfs_meta *meta)
 {
-    return !meta->deaf && mfs_session_sure(meta);
+    return !meta->unsubscribed && mfs_session_is_fresh(meta);
 }
 
-int mfs_session_prove(struct mfs_meta *meta)
+int mfs_session_ensure_fresh(struct mfs_meta *meta)
 {
-    int64_t until = mfs_clock_mono() + PROVE_WAIT;
+    int64_t until = mfs_clock_mono() + REFRESH_WAIT;
 
-    if (mfs_session_sure(meta))
+    if (mfs_session_is_fresh(meta))
         return 0;
     mfs_ticker_hurry(&meta->session_ticker);
-    while (!mfs_session_sure(meta)) {
+    while (!mfs_session_is_fresh(meta)) {
         if (mfs_clock_mono() >= until)
             return -EIO;
         mfs_clock_sleep(MFS_MSEC);
@@ -78,7 +78,7 @@ void mfs_session_find(struct mfs_meta *meta, const uint64_t *sids, size_t n, boo
         else
             alive[i] = text.p;
         if (node)
-            node[i] = mfs_session_node_told(text);
+            node[i] = mfs_session_parse_node(text);
     }
     mfs_cmds_fini(cmds, n);
 out:

@@ -40,7 +40,7 @@ void mfs_contact_check(struct mfs_meta *meta)
 
 bool mfs_contact_leases(struct mfs_meta *meta, int64_t within)
 {
-    bool in = mfs_session_hears(meta) && mfs_store_in_contact(meta->store, within);
+    bool in = mfs_session_gets_notices(meta) && mfs_store_in_contact(meta->store, within);
 
     mfs_contact_check(meta); /* after that, see mfs_store_resets */
     return in;
@@ -56,7 +56,7 @@ bool mfs_contact_grants(struct mfs_meta *meta, int64_t asked)
 /* Until the kernel has dropped what it keeps, what is open here is as it was before. */
 bool mfs_meta_in_contact(struct mfs_meta *meta)
 {
-    return mfs_session_hears(meta) && mfs_store_in_contact(meta->store, MFS_TRUST) &&
+    return mfs_session_gets_notices(meta) && mfs_store_in_contact(meta->store, MFS_TRUST) &&
            atomic_load(&meta->resets_reported) == mfs_store_resets(meta->store);
 }
 
@@ -114,7 +114,7 @@ void mfs_contact_tick(void *arg)
 {
     struct mfs_meta *meta = arg;
     bool out = atomic_load(&meta->resets_reported) != mfs_store_resets(meta->store) ||
-               !mfs_store_in_contact(meta->store, MFS_TRUST_KEPT) || meta->deaf;
+               !mfs_store_in_contact(meta->store, MFS_TRUST_KEPT) || meta->unsubscribed;
 
     if ((out || meta->was_out) && !atomic_load(&meta->drops)) {
         drop_kernel_copies(meta, NULL);

@@ -12,7 +12,7 @@ uint32_t mfs_session_part(const struct mfs_meta *meta, uint64_t sid)
     return (uint32_t)(sid % meta->nparts);
 }
 
-void mfs_session_tell_node(const struct mfs_meta *meta, char text[MFS_SESSION_NODE_TEXT])
+void mfs_session_format_node(const struct mfs_meta *meta, char text[MFS_SESSION_NODE_TEXT])
 {
     uint32_t node = meta->opts.revoked ? mfs_store_node(meta->store) : MFS_NO_NODE;
 
@@ -21,7 +21,7 @@ void mfs_session_tell_node(const struct mfs_meta *meta, char text[MFS_SESSION_NO
         snprintf(text, MFS_SESSION_NODE_TEXT, "%c%" PRIu32, NODE_MARK, node);
 }
 
-uint32_t mfs_session_node_told(struct mfs_bytes text)
+uint32_t mfs_session_parse_node(struct mfs_bytes text)
 {
     char number[MFS_SESSION_NODE_TEXT] = "", *end;
     unsigned long node;

@@ -12,7 +12,7 @@ uint32_t mfs_session_part(const struct mfs_meta *meta, uint64_t sid); /* where t
 
 /* What the key of this client's session holds. A client without leases need not be waited for, so
  * it tells no node. */
-void mfs_session_tell_node(const struct mfs_meta *meta, char text[MFS_SESSION_NODE_TEXT]);
-uint32_t mfs_session_node_told(struct mfs_bytes text); /* or MFS_NO_NODE */
+void mfs_session_format_node(const struct mfs_meta *meta, char text[MFS_SESSION_NODE_TEXT]);
+uint32_t mfs_session_parse_node(struct mfs_bytes text); /* or MFS_NO_NODE */
 
 #endif

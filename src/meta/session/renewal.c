@@ -48,7 +48,7 @@ static int begin_session(struct mfs_meta *meta, uint64_t sid)
     mfs_call_command(&c, "mfs_session");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_int(&c.args, meta->opts.session_ttl / MFS_MSEC);
-    mfs_session_tell_node(meta, node);
+    mfs_session_format_node(meta, node);
     mfs_args_str(&c.args, node);
     c.cmd.idempotent = true;
     rc = mfs_call_run(meta, &c, mfs_session_part(meta, sid));
@@ -89,7 +89,7 @@ int mfs_session_start(struct mfs_meta *meta)
         return rc;
     meta->sid = sid;
     meta->session_began = mfs_clock_mono();
-    meta->proved = before;
+    meta->refreshed_at = before;
     return 0;
 }
 
@@ -117,7 +117,7 @@ static void post_opens(struct mfs_meta *meta, uint64_t sid, const struct mfs_ope
 
 /* Has notices for this session heard; else a later tick tries again. What came before, which others
  * may have given up to tell, is relied on no more. */
-static void listen_anew(struct mfs_meta *meta)
+static void subscribe(struct mfs_meta *meta)
 {
     int rc = mfs_notices_rename(meta);
 
@@ -127,7 +127,7 @@ static void listen_anew(struct mfs_meta *meta)
         return;
     }
     mfs_leases_forget(meta);
-    meta->deaf = false;
+    meta->unsubscribed = false;
 }
 
 /* The old session is dead for all clients: its locks are lost, its opens are registered anew. */
@@ -140,7 +140,7 @@ static void renew_session(struct mfs_meta *meta)
 
     if (begin_somewhere(meta, &sid))
         return;
-    meta->deaf = true;
+    meta->unsubscribed = true;
     n = mfs_opens_renew(meta, sid, &list);
     meta->session_began = mfs_clock_mono();
     mfs_warn("meta", "session %016" PRIx64 " had expired; %016" PRIx64 " takes over %zu open files",
@@ -150,19 +150,19 @@ static void renew_session(struct mfs_meta *meta)
     /* A client that changes something from here on tells the new session. What was known before
      * counts no more, and not until that is forgotten is this session relied on. */
     mfs_leases_forget(meta);
-    meta->unsure = true; /* in the name of the old one something may have come late */
+    meta->answer_lost = true; /* in the name of the old one something may have come late */
     if (meta->opts.changed)
         meta->opts.changed(meta->opts.arg, 0, 0, NULL, NULL);
-    meta->proved = before;
+    meta->refreshed_at = before;
     if (meta->opts.revoked)
         meta->opts.revoked(meta->opts.arg, 0, true, false, NULL, NULL);
-    listen_anew(meta);
+    subscribe(meta);
 }
 
 /* What this client may have left is searched for as if it had died: by a session that hardly lived,
  * which is allowed when memory is full of it. Kept by this one's partition: another may hang, and a
  * thread that waits for it does not prolong its session's life. */
-static void ask_for_search(struct mfs_meta *meta)
+static void request_search(struct mfs_meta *meta)
 {
     struct mfs_ino_arg key;
     struct mfs_call c;
@@ -183,10 +183,10 @@ static void ask_for_search(struct mfs_meta *meta)
 }
 
 /* It can't be alive any more: it is gone with its partition, or its life could not be prolonged. */
-static bool is_over(struct mfs_meta *meta)
+static bool is_expired(struct mfs_meta *meta)
 {
     return mfs_store_gone(meta->store, mfs_session_part(meta, meta->sid), 0) ||
-           mfs_clock_mono() - meta->proved > meta->opts.session_ttl;
+           mfs_clock_mono() - meta->refreshed_at > meta->opts.session_ttl;
 }
 
 void mfs_session_tick(void *arg)
@@ -196,17 +196,17 @@ void mfs_session_tick(void *arg)
     int rc = refresh(meta, meta->sid);
 
     if (rc > 0)
-        meta->proved = before;
+        meta->refreshed_at = before;
     if (rc < 0)
         mfs_warn("meta", "session %016" PRIx64 " could not be refreshed: %s", meta->sid,
                  strerror(-rc));
-    if (rc == 0 || (rc < 0 && is_over(meta)))
+    if (rc == 0 || (rc < 0 && is_expired(meta)))
         renew_session(meta);
-    else if (rc > 0 && meta->deaf)
-        listen_anew(meta);
-    if (rc > 0 && atomic_exchange(&meta->unsure, false)) {
-        meta->was_unsure = true;
-        ask_for_search(meta); /* if the outcome of that is unknown, too, once more */
+    else if (rc > 0 && meta->unsubscribed)
+        subscribe(meta);
+    if (rc > 0 && atomic_exchange(&meta->answer_lost, false)) {
+        meta->ever_lost_answer = true;
+        request_search(meta); /* if the outcome of that is unknown, too, once more */
     }
 }
 
@@ -270,5 +270,5 @@ void mfs_session_end(struct mfs_meta *meta)
     }
     free(list);
     rc = mfs_store_drain(meta->store, DRAIN);
-    end_session(meta, sid, !rc && !meta->was_unsure && !meta->unsure);
+    end_session(meta, sid, !rc && !meta->ever_lost_answer && !meta->answer_lost);
 }

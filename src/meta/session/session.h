@@ -56,12 +56,12 @@ void mfs_session_tick(void *meta);
  * left of it. Returns rc. */
 int mfs_session_note_outcome(struct mfs_meta *meta, int rc);
 /* Is the session alive, and for a quarter of its time to come? Any thread, does not block. */
-bool mfs_session_sure(const struct mfs_meta *meta);
+bool mfs_session_is_fresh(const struct mfs_meta *meta);
 /* … and is it told of what others change? */
-bool mfs_session_hears(const struct mfs_meta *meta);
+bool mfs_session_gets_notices(const struct mfs_meta *meta);
 /* Makes sure of the former, under a new session if need be: before anything is taken in its name
  * that others may give away once it is dead. 0, or -EIO after 2 s: unknown. */
-int mfs_session_prove(struct mfs_meta *meta);
+int mfs_session_ensure_fresh(struct mfs_meta *meta);
 /* alive[i] tells of sids[i]; the unknown (an error) count as alive. */
 void mfs_session_alive(struct mfs_meta *meta, const uint64_t *sids, size_t n, bool *alive);
 /* … and of which nodes they are; MFS_NO_NODE where that is not known. */

@@ -174,7 +174,7 @@ static int fill_appended(struct mfs_vnode *v, const void *buf, size_t len, uint6
     int64_t alloc = 0;
     uint64_t from;
 
-    if (mfs_meta_append_sure(vfs->meta, since))
+    if (mfs_meta_append_holds(vfs->meta, since))
         rc = mfs_stripes_write(vfs->store, v->ino, off, len, buf, &alloc);
     end = mfs_meta_append_end(vfs->meta, v->ino, number, rc == 0, &place, drop, &from, &attr);
     if (rc == 0 && end == 0)
