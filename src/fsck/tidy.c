@@ -121,7 +121,7 @@ static int find_dead(struct mfs_tidy *t)
     return rc;
 }
 
-static int bury(struct mfs_tidy *t)
+static int forget_dead(struct mfs_tidy *t)
 {
     uint32_t nparts = mfs_store_nparts(t->store);
     int rc = 0;
@@ -236,7 +236,7 @@ int mfs_tidy_once(struct mfs_tidy *t)
     if (!rc && t->ndead) {
         rc = search(t);
         if (!rc)
-            rc = bury(t);
+            rc = forget_dead(t);
         rc = rc ? rc : 1;
     }
     unlock(t);

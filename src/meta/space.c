@@ -54,10 +54,10 @@ static int ask(struct mfs_meta *meta, struct mfs_meta_space *space)
     rc = mfs_store_exec(meta->store, cmds, n);
     memset(space, 0, sizeof *space);
     for (uint32_t p = 0; p < meta->nparts && !rc; p++) {
-        const struct mfs_cmd *said = cmds + QUESTIONS * (size_t)p;
-        struct mfs_bytes text = mfs_reply_bytes(said[INFO].reply);
-        uint64_t max = field(text, "maxmemory"), seq = number(&said[SEQ]),
-                 freed = number(&said[FREED]);
+        const struct mfs_cmd *answer = cmds + QUESTIONS * (size_t)p;
+        struct mfs_bytes text = mfs_reply_bytes(answer[INFO].reply);
+        uint64_t max = field(text, "maxmemory"), seq = number(&answer[SEQ]),
+                 freed = number(&answer[FREED]);
 
         space->total += max ? max : field(text, "total_system_memory");
         space->used += field(text, "used_memory");

@@ -90,7 +90,7 @@ static void end_showing(struct mfs_file *f)
         mfs_meta_shown(f->node->vfs->meta, &f->node->ino, 1, MFS_META_SHOWN_NEW);
 }
 
-void mfs_file_proved(struct mfs_file *f)
+void mfs_file_answer_taken(struct mfs_file *f)
 {
     if (atomic_load_explicit(&f->unadopted, memory_order_relaxed) &&
         atomic_exchange(&f->unadopted, false))
@@ -316,7 +316,7 @@ int mfs_vfs_flush(struct mfs_file *f, uint64_t lock_owner)
 {
     int rc = 0, unlocked;
 
-    mfs_file_proved(f);
+    mfs_file_answer_taken(f);
     if (mfs_flags_write(f->flags)) {
         rc = mfs_vnode_flush(f->node, &f->errors);
         mfs_meta_settle(f->node->vfs->meta, f->node->ino);
@@ -330,7 +330,7 @@ int mfs_vfs_fsync(struct mfs_file *f)
 {
     int rc;
 
-    mfs_file_proved(f);
+    mfs_file_answer_taken(f);
     rc = mfs_vnode_flush(f->node, &f->errors);
     mfs_meta_settle(f->node->vfs->meta, f->node->ino);
     return rc;

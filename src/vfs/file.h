@@ -67,7 +67,7 @@ void mfs_file_closing(struct mfs_file *f, uint64_t owner);
 void mfs_file_unlock_rest(struct mfs_file *f);
 
 /* Called by every request through the handle but release. */
-void mfs_file_proved(struct mfs_file *f);
+void mfs_file_answer_taken(struct mfs_file *f);
 
 static inline bool mfs_flags_write(int flags)
 {

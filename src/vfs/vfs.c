@@ -64,7 +64,7 @@ int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct m
 {
     struct mfs_vfs *vfs = calloc(1, sizeof *vfs);
     struct mfs_meta_opts meta = {.reap = reap,
-                                 .changed = mfs_vnode_told,
+                                 .changed = mfs_vnode_changed_elsewhere,
                                  .granted = mfs_privileges_granted,
                                  .revoked = opts->leases ? revoked : NULL,
                                  .distrust = distrust,

@@ -239,7 +239,7 @@ static void unlearn(struct mfs_vnode *v, uint64_t version)
 }
 
 /* Changes may have been missed: nothing that is open here can be trusted. */
-static void told_anything(struct mfs_vfs *vfs, void (*done)(void *done_arg), void *done_arg)
+static void changed_anything(struct mfs_vfs *vfs, void (*done)(void *done_arg), void *done_arg)
 {
     for (unsigned i = 0; i < MFS_VNODE_SHARDS; i++) {
         struct mfs_vnode_shard *s = &vfs->shard[i];
@@ -256,14 +256,14 @@ static void told_anything(struct mfs_vfs *vfs, void (*done)(void *done_arg), voi
     invalidate(vfs, 0, done, done_arg); /* which comes after all others */
 }
 
-void mfs_vnode_told(void *arg, uint64_t ino, uint64_t version, void (*done)(void *done_arg),
-                    void *done_arg)
+void mfs_vnode_changed_elsewhere(void *arg, uint64_t ino, uint64_t version,
+                                 void (*done)(void *done_arg), void *done_arg)
 {
     struct mfs_vfs *vfs = arg;
     struct mfs_vnode *v;
 
     if (ino == 0) {
-        told_anything(vfs, done, done_arg);
+        changed_anything(vfs, done, done_arg);
         return;
     }
     mfs_pages_forget(vfs->pages, ino);

@@ -123,8 +123,8 @@ void mfs_vnode_drop_pages(struct mfs_vnode *v);
 bool mfs_vnode_drop_pages_wait(struct mfs_vnode *v, int64_t most);
 
 /* An mfs_meta_changed_fn: another mount has changed what is open here. */
-void mfs_vnode_told(void *vfs, uint64_t ino, uint64_t version, void (*done)(void *done_arg),
-                    void *done_arg);
+void mfs_vnode_changed_elsewhere(void *vfs, uint64_t ino, uint64_t version,
+                                 void (*done)(void *done_arg), void *done_arg);
 
 bool mfs_vnode_attr(struct mfs_vnode *v, struct mfs_attr *attr); /* what is known; false: nothing */
 

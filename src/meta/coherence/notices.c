@@ -22,7 +22,7 @@ void mfs_notice_channel(uint64_t sid, char out[MFS_NOTICE_CHANNEL])
     mfs_put_be64(out + 1, sid);
 }
 
-void mfs_notice_post(struct mfs_meta *meta, char kind, const struct owed *m)
+void mfs_notice_post(struct mfs_meta *meta, char kind, const struct incoming *m)
 {
     char channel[MFS_NOTICE_CHANNEL], text[MESSAGE];
     struct mfs_call c;
@@ -43,7 +43,7 @@ void mfs_notice_post(struct mfs_meta *meta, char kind, const struct owed *m)
 
 static void answer(void *arg)
 {
-    struct owed *m = arg;
+    struct incoming *m = arg;
     struct mfs_notices *n = m->meta->notices;
 
     if (m->kind == MFS_NOTICE_NAME) {
@@ -59,7 +59,7 @@ static void answer(void *arg)
 /* Of a file, which is known here no more. */
 static void answer_file(void *arg)
 {
-    struct owed *m = arg;
+    struct incoming *m = arg;
 
     if (!mfs_shown_over(m->meta->notices->shown, m->ino, answer, m))
         free(m); /* it will be sent again */
@@ -68,13 +68,13 @@ static void answer_file(void *arg)
 /* Of what is open of it all is registered, or can't be. */
 static void answer_registered(void *arg, bool registered)
 {
-    struct owed *m = arg;
+    struct incoming *m = arg;
 
     m->keep = !registered;
     answer_file(m);
 }
 
-static void answer_opened(struct owed *m)
+static void answer_opened(struct incoming *m)
 {
     if (!mfs_unregistered_when_done(m->meta->unregistered, m->ino, answer_registered, m))
         free(m); /* likewise */
@@ -82,9 +82,9 @@ static void answer_opened(struct owed *m)
 
 /* The oldest name that is about to be dropped for too long, and that counts as answered from now
  * on; false: none. */
-static bool take_overdue(struct mfs_notices *n, struct owed *copy)
+static bool take_overdue(struct mfs_notices *n, struct incoming *copy)
 {
-    struct owed *m;
+    struct incoming *m;
 
     pthread_mutex_lock(&n->lock);
     DL_SEARCH_SCALAR(n->names, m, answered, false);
@@ -103,7 +103,7 @@ static bool take_overdue(struct mfs_notices *n, struct owed *copy)
  * has to do that no name is used without asking. */
 void mfs_notices_answer_names(struct mfs_meta *meta)
 {
-    struct owed m;
+    struct incoming m;
 
     while (take_overdue(meta->notices, &m)) {
         if (meta->opts.distrust)
@@ -112,7 +112,7 @@ void mfs_notices_answer_names(struct mfs_meta *meta)
     }
 }
 
-static void tell_changed(struct mfs_meta *meta, struct owed *m)
+static void tell_changed(struct mfs_meta *meta, struct incoming *m)
 {
     bool granted = m->kind == MFS_NOTICE_GRANTED && meta->opts.granted;
     mfs_meta_changed_fn *changed = granted ? meta->opts.granted : meta->opts.changed;
@@ -123,7 +123,7 @@ static void tell_changed(struct mfs_meta *meta, struct owed *m)
         answer_file(m);
 }
 
-static void tell_revoked(struct mfs_meta *meta, struct owed *m)
+static void tell_revoked(struct mfs_meta *meta, struct incoming *m)
 {
     struct mfs_notices *n = meta->notices;
     bool name = m->kind == MFS_NOTICE_NAME;
@@ -139,7 +139,7 @@ static void tell_revoked(struct mfs_meta *meta, struct owed *m)
         answer(m);
 }
 
-static void take_notice(struct mfs_meta *meta, struct owed *m)
+static void take_notice(struct mfs_meta *meta, struct incoming *m)
 {
     switch (m->kind) {
     case MFS_NOTICE_CONTENT:
@@ -164,7 +164,7 @@ static void on_message(void *arg, const void *text, size_t len)
 {
     struct mfs_meta *meta = arg;
     const char *p = text;
-    struct owed *m;
+    struct incoming *m;
 
     if (len != MESSAGE)
         return;
@@ -181,12 +181,12 @@ static void on_message(void *arg, const void *text, size_t len)
     m = malloc(sizeof *m);
     if (!m)
         return; /* it will be sent again */
-    *m = (struct owed){.meta = meta,
-                       .kind = p[0],
-                       .ino = mfs_get_be64(p + 1),
-                       .version = mfs_get_be64(p + 9),
-                       .sid = mfs_get_be64(p + 17),
-                       .number = mfs_get_be64(p + 25)};
+    *m = (struct incoming){.meta = meta,
+                           .kind = p[0],
+                           .ino = mfs_get_be64(p + 1),
+                           .version = mfs_get_be64(p + 9),
+                           .sid = mfs_get_be64(p + 17),
+                           .number = mfs_get_be64(p + 25)};
     take_notice(meta, m);
 }
 

@@ -32,7 +32,7 @@ struct mfs_notices {
     pthread_mutex_t lock; /* guards what follows; a leaf */
     pthread_cond_t answered;
     struct pending *list;
-    struct owed *names; /* of directories, that the kernel is asked to drop */
+    struct incoming *names; /* of directories, that the kernel is asked to drop */
     uint64_t numbers;
     uint64_t dead[MFS_NOTICES_DEAD]; /* sessions, a ring */
     unsigned ndead;
@@ -51,19 +51,19 @@ struct mfs_notices {
 };
 
 /* An answer on its way: the other's changes are being dropped here. */
-struct owed {
+struct incoming {
     struct mfs_meta *meta;
     char kind;
     uint64_t ino, version, sid, number;
     bool answered; /* already (mfs_notices_answer_names) */
     bool keep;     /* the file, as MFS_NOTICE_KEEP says */
     int64_t since;
-    struct owed *prev, *next;
+    struct incoming *prev, *next;
 };
 
 /* notices.c: the channel of a session's notices; sends one. */
 void mfs_notice_channel(uint64_t sid, char out[MFS_NOTICE_CHANNEL]);
-void mfs_notice_post(struct mfs_meta *meta, char kind, const struct owed *m);
+void mfs_notice_post(struct mfs_meta *meta, char kind, const struct incoming *m);
 /* Answers ahead for names that the kernel has been asked to drop for too long. */
 void mfs_notices_answer_names(struct mfs_meta *meta);
 

@@ -78,9 +78,9 @@ static bool is_dead(struct mfs_notices *n, uint64_t sid)
 
 static void post_notice(struct mfs_meta *meta, const struct pending *p)
 {
-    mfs_notice_post(
-        meta, p->kind,
-        &(struct owed){.ino = p->ino, .version = p->version, .sid = p->sid, .number = p->number});
+    mfs_notice_post(meta, p->kind,
+                    &(struct incoming){
+                        .ino = p->ino, .version = p->version, .sid = p->sid, .number = p->number});
 }
 
 static void send_one(struct mfs_meta *meta, char kind, uint64_t ino, uint64_t version, uint64_t sid)
@@ -195,7 +195,7 @@ static void wait_answer(struct mfs_notices *n, uint64_t ino, int64_t ns)
 }
 
 /* No session comes back. */
-static void bury(struct mfs_notices *n, uint64_t sid)
+static void note_dead(struct mfs_notices *n, uint64_t sid)
 {
     pthread_mutex_lock(&n->lock);
     n->dead[n->ndead++ % MFS_NOTICES_DEAD] = sid;
@@ -262,7 +262,7 @@ static void drop_dead(struct mfs_meta *meta, const struct pending *list, size_t 
         if (alive[i])
             continue;
         mfs_notices_answered(meta->notices, list[i].number);
-        bury(meta->notices, list[i].sid);
+        note_dead(meta->notices, list[i].sid);
         if (is_of_file(list[i].kind))
             mfs_session_disown(meta, list[i].ino, list[i].sid);
     }

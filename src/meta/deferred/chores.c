@@ -22,12 +22,12 @@ static void reap(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *l
     for (size_t i = 0; i + 1 < mfs_reply_count(list); i += 2) {
         struct mfs_bytes ino = mfs_reply_bytes(mfs_reply_at(list, i));
         struct mfs_bytes data_end = mfs_reply_bytes(mfs_reply_at(list, i + 1));
-        char said[9] = {1}; /* as mfs_inode_unref adds (partition/inode.h) */
+        char status[9] = {1}; /* as mfs_inode_unref adds (partition/inode.h) */
 
         if (ino.n != 8 || data_end.n != 8 || mfs_placement_home(mfs_get_be64(ino.p)) != part)
             continue;
-        memcpy(said + 1, data_end.p, 8);
-        mfs_meta_freed(meta, mfs_get_be64(ino.p), (struct mfs_bytes){said, sizeof said});
+        memcpy(status + 1, data_end.p, 8);
+        mfs_meta_freed(meta, mfs_get_be64(ino.p), (struct mfs_bytes){status, sizeof status});
     }
 }
 
@@ -53,7 +53,7 @@ static void disown(struct mfs_meta *meta, uint64_t ino, const struct mfs_reply *
     struct mfs_ino_arg key = mfs_ino_arg(ino), dead[MFS_ARGS_MAX];
     uint64_t sid[MFS_ARGS_MAX];
     bool alive[MFS_ARGS_MAX];
-    struct mfs_bytes said;
+    struct mfs_bytes status;
     struct mfs_call c;
     bool revoke_pending = false;
     size_t ndead = 0;
@@ -81,9 +81,9 @@ static void disown(struct mfs_meta *meta, uint64_t ino, const struct mfs_reply *
     if (n && !ndead)
         return;
     if (!mfs_call_run(meta, &c, mfs_placement_home(ino))) {
-        said = mfs_call_text(&c);
-        mfs_meta_freed(meta, ino, said);
-        revoke_pending = n == ndead && said.n && said.p[0] == MFS_UNREF_STAYS;
+        status = mfs_call_text(&c);
+        mfs_meta_freed(meta, ino, status);
+        revoke_pending = n == ndead && status.n && status.p[0] == MFS_UNREF_STAYS;
     }
     mfs_call_fini(&c);
     if (revoke_pending)
@@ -139,16 +139,16 @@ static void end_transactions(struct mfs_meta *meta, uint32_t part, const struct 
     }
 }
 
-static void look_at_all(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *said)
+static void look_at_all(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *answer)
 {
-    int64_t now = mfs_reply_int(mfs_reply_at(said, 1));
+    int64_t now = mfs_reply_int(mfs_reply_at(answer, 1));
 
-    reap(meta, part, mfs_reply_at(said, 2));
-    adopt_orphans(meta, part, mfs_reply_at(said, 3));
-    end_transactions(meta, part, mfs_reply_at(said, 4), now);
+    reap(meta, part, mfs_reply_at(answer, 2));
+    adopt_orphans(meta, part, mfs_reply_at(answer, 3));
+    end_transactions(meta, part, mfs_reply_at(answer, 4), now);
     if (part == 0)
-        mfs_move_expire(meta, mfs_reply_bytes(mfs_reply_at(said, 5)), now);
-    if (mfs_reply_int(mfs_reply_at(said, 6)) > 0)
+        mfs_move_expire(meta, mfs_reply_bytes(mfs_reply_at(answer, 5)), now);
+    if (mfs_reply_int(mfs_reply_at(answer, 6)) > 0)
         meta->search_wanted = true;
 }
 

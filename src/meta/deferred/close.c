@@ -76,7 +76,7 @@ static void take_freed(struct mfs_meta *meta, const struct mfs_reply *list)
 }
 
 /* Tells the partitions, all at the same time; 0 or the first error. */
-static int tell(struct mfs_meta *meta, uint64_t session, struct mfs_later *list, size_t n)
+static int send_closes(struct mfs_meta *meta, uint64_t session, struct mfs_later *list, size_t n)
 {
     size_t most = n / CALL_MOST + (n < meta->nparts ? n : meta->nparts) + 1, groups = 0, done = 0;
     struct mfs_ino_arg sid = mfs_ino_arg(session);
@@ -113,7 +113,7 @@ int mfs_meta_close(struct mfs_meta *meta, uint64_t ino, bool wait)
         return 0;
     if (counted && !mfs_opens_take_later_of(meta, ino, &l, &sid))
         return 0;
-    return tell(meta, sid, &l, 1);
+    return send_closes(meta, sid, &l, 1);
 }
 
 void mfs_closes_flush_of(struct mfs_meta *meta, uint64_t ino)
@@ -122,7 +122,7 @@ void mfs_closes_flush_of(struct mfs_meta *meta, uint64_t ino)
     uint64_t sid;
 
     if (mfs_opens_take_later_of(meta, ino, &l, &sid))
-        tell(meta, sid, &l, 1);
+        send_closes(meta, sid, &l, 1);
 }
 
 void mfs_closes_flush(void *arg)
@@ -134,7 +134,7 @@ void mfs_closes_flush(void *arg)
     int rc;
 
     while (list && (n = mfs_opens_take_later(meta, list, AT_ONCE, &sid)) > 0) {
-        rc = tell(meta, sid, list, n);
+        rc = send_closes(meta, sid, list, n);
         if (rc < 0)
             mfs_warn("meta", "some of %zu closed files stay open for their partitions: %s", n,
                      strerror(-rc));

@@ -113,7 +113,7 @@ static void add_kill(struct mfs_calls *b, const struct mfs_todo *t, const struct
 }
 
 /* No client may add names by an old copy of the dead directory's inode. */
-static void entomb(struct mfs_call *c, const struct todo_keys *k)
+static void add_tombstone(struct mfs_call *c, const struct todo_keys *k)
 {
     mfs_call_command(c, "mfs_tomb");
     mfs_args_bin(&c->args, k->dead.b, sizeof k->dead.b);
@@ -151,7 +151,7 @@ int mfs_todo_run(struct mfs_meta *meta, const struct mfs_todo *t, const char *tx
         add_reparent(b, t, &k, t->other, &k.other, &k.other_parent);
     if (t->dead)
         add_kill(b, t, &k);
-    entomb(&tomb, &k);
+    add_tombstone(&tomb, &k);
     rc = mfs_calls_run_bits(meta, b, &tomb, t->bits, t->dead ? t->nbits : 0);
     mfs_calls_fini(&own);
     if (rc)

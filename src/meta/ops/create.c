@@ -134,7 +134,7 @@ static void creation_args(struct creation *b, struct mfs_call *c, const struct m
                           struct mfs_ino_arg *sid, const char prefix[2], const char type[1],
                           const char how[3])
 {
-    size_t said = b->meta->opts.revoked ? 2 : 1;
+    size_t how_len = b->meta->opts.revoked ? 2 : 1;
 
     c->cmd.full_at_once = true;
     c->cmd.not_after = b->not_after;
@@ -142,7 +142,7 @@ static void creation_args(struct creation *b, struct mfs_call *c, const struct m
     mfs_args_str(&c->args, b->name);
     mfs_args_bin(&c->args, prefix, 2);
     mfs_args_bin(&c->args, type, 1);
-    mfs_args_bin(&c->args, how, b->unregistered ? 3 : said);
+    mfs_args_bin(&c->args, how, b->unregistered ? 3 : how_len);
     if (S_ISDIR(b->new->mode))
         mfs_lease_arg(b->meta, c, sid);
     else

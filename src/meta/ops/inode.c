@@ -128,7 +128,7 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
     struct mfs_time_arg atime = mfs_time_arg(attr->atime), mtime = mfs_time_arg(attr->mtime);
     struct mfs_time_arg ctime = mask & MFS_SET_CTIME ? mfs_time_arg(attr->ctime) : mfs_now_arg();
     int64_t asked = mfs_clock_mono();
-    struct mfs_bytes said;
+    struct mfs_bytes answer;
     struct mfs_call c;
     bool grants = (mask & MFS_SET_MODE) && mfs_mode_grants(attr->mode);
     int rc;
@@ -148,14 +148,14 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
     mfs_owned_arg(&c, owned && owned->user, owned ? owned->uid : 0);
     mfs_owned_arg(&c, owned && owned->group, owned ? owned->gid : 0);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
-    said = mfs_call_text(&c);
+    answer = mfs_call_text(&c);
     if (!rc)
-        rc = mfs_meta_take(meta, ino, said, asked, attr);
+        rc = mfs_meta_take(meta, ino, answer, asked, attr);
     grants = grants && S_ISREG(attr->mode);
     if (!rc && grants)
         rc = mfs_leases_granted(meta, ino, attr->version);
     else if (!rc && S_ISREG(attr->mode))
-        mfs_leases_file_changed(meta, ino, mfs_record_rest(&said));
+        mfs_leases_file_changed(meta, ino, mfs_record_rest(&answer));
     mfs_call_fini(&c);
     if (!rc && S_ISDIR(attr->mode))
         mfs_leases_changed(meta, ino);
@@ -201,15 +201,15 @@ int mfs_meta_readlink(struct mfs_meta *meta, uint64_t ino, char *buf, size_t cap
     return rc;
 }
 
-void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said)
+void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes status)
 {
     struct mfs_ino_arg field = mfs_ino_arg(ino);
     struct mfs_call c;
 
-    if (said.n && said.p[0] == MFS_UNREF_STAYS)
+    if (status.n && status.p[0] == MFS_UNREF_STAYS)
         mfs_closes_flush_of(meta, ino);
-    if (!said.p || said.n < 9 || said.p[0] != MFS_UNREF_STRIPES || !meta->opts.reap ||
-        meta->opts.reap(meta->opts.arg, ino, mfs_get_le64(said.p + 1)))
+    if (!status.p || status.n < 9 || status.p[0] != MFS_UNREF_STRIPES || !meta->opts.reap ||
+        meta->opts.reap(meta->opts.arg, ino, mfs_get_le64(status.p + 1)))
         return;
     mfs_call_command(&c, "HDEL");
     mfs_args_str(&c.args, "#reap");

@@ -56,16 +56,17 @@ static int refused(struct link *l, struct mfs_bytes text)
 }
 
 /* Length of the shard's other keeper (1 byte), that, record, other holders of a lease of a file. */
-static int take_counted(struct link *l, struct mfs_bytes said, int64_t asked)
+static int take_counted(struct link *l, struct mfs_bytes answer, int64_t asked)
 {
-    size_t keeper = 1 + (unsigned char)said.p[0];
+    size_t keeper = 1 + (unsigned char)answer.p[0];
     struct mfs_bytes record;
     int rc;
 
-    if (said.n < keeper)
+    if (answer.n < keeper)
         return -EIO;
-    record = (struct mfs_bytes){said.p + keeper, said.n - keeper};
-    mfs_leases_name_added(l->meta, l->parent, l->part, (struct mfs_bytes){said.p + 1, keeper - 1});
+    record = (struct mfs_bytes){answer.p + keeper, answer.n - keeper};
+    mfs_leases_name_added(l->meta, l->parent, l->part,
+                          (struct mfs_bytes){answer.p + 1, keeper - 1});
     rc = mfs_meta_take(l->meta, l->ino, record, asked, l->attr);
     if (!rc && S_ISREG(l->attr->mode))
         mfs_leases_file_changed(l->meta, l->ino, mfs_record_rest(&record));

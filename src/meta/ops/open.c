@@ -34,7 +34,7 @@ static int try_open(struct mfs_meta *meta, struct mfs_call *c, uint64_t ino, uin
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(session);
     struct mfs_time_arg time = mfs_now_arg();
-    struct mfs_bytes said;
+    struct mfs_bytes answer;
     int rc;
 
     mfs_call_command(c, "mfs_open");
@@ -48,9 +48,9 @@ static int try_open(struct mfs_meta *meta, struct mfs_call *c, uint64_t ino, uin
         mfs_args_int(&c->args, cut->drop);
     }
     rc = mfs_call_run(meta, c, mfs_placement_home(ino));
-    said = mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 0));
-    if (!rc && cut && said.n == 8) {
-        *holder = mfs_get_be64(said.p);
+    answer = mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 0));
+    if (!rc && cut && answer.n == 8) {
+        *holder = mfs_get_be64(answer.p);
         rc = -EAGAIN;
     }
     return rc;
@@ -136,11 +136,11 @@ static void add_str(struct commit_args *a, const char *s)
 #define COMMIT_FIXED 10 /* name ino time size end room sid named cuts drop */
 
 /* A file's record and behind it the sessions to be told of its change. */
-static int take_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said, int64_t asked,
+static int take_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes answer, int64_t asked,
                         struct mfs_attr *attr)
 {
-    struct mfs_bytes others = mfs_record_rest(&said);
-    int rc = mfs_meta_take(meta, ino, said, asked, attr);
+    struct mfs_bytes others = mfs_record_rest(&answer);
+    int rc = mfs_meta_take(meta, ino, answer, asked, attr);
 
     if (!rc) {
         mfs_filecache_update(meta->files, attr, asked);
@@ -288,7 +288,7 @@ static int try_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_time_arg time = mfs_now_arg();
     int64_t asked = mfs_clock_mono();
-    struct mfs_bytes said;
+    struct mfs_bytes answer;
     struct mfs_call c;
     int rc;
 
@@ -301,13 +301,13 @@ static int try_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint
     mfs_args_int(&c.args, (int64_t)trimmed);
     mfs_args_int(&c.args, drop);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
-    said = mfs_call_text(&c);
-    if (!rc && said.n == 8) {
-        *holder = mfs_get_be64(said.p);
+    answer = mfs_call_text(&c);
+    if (!rc && answer.n == 8) {
+        *holder = mfs_get_be64(answer.p);
         rc = -EAGAIN;
     }
     if (!rc)
-        rc = take_changed(meta, ino, said, asked, attr);
+        rc = take_changed(meta, ino, answer, asked, attr);
     mfs_call_fini(&c);
     return rc;
 }

@@ -26,13 +26,13 @@ int mfs_meta_record(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c,
 int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time,
                    const char *txn);
 
-/* What command mfs_unref answered: what unref said, and which other sessions had a lease of the
+/* What command mfs_unref answered: what unref answered, and which other sessions had a lease of the
  * file. */
 struct mfs_bytes mfs_meta_unref_answer(struct mfs_bytes answer, struct mfs_bytes *holders);
 
 /* Does what that asks for: on return no client shows the file as it was, and it is freed if no
  * client has it open. */
-void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said,
+void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes status,
                       struct mfs_bytes holders);
 
 /* The same for a client that died after it had taken the last name, and before all leases were
@@ -41,7 +41,7 @@ void mfs_meta_revoke_orphan(struct mfs_meta *meta, uint64_t ino);
 
 /* What unref, close and so on answered: deletes what is left of the file's stripes. If the file
  * stays only because its partition does not know yet that this client has closed it, tells it. */
-void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said);
+void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes status);
 
 /* --- directories ------------------------------------------------------------------------------ */
 

@@ -258,7 +258,7 @@ static int attempt(struct mfs_rename *r)
 {
     bool across = r->from.part != r->to.part, same;
     struct mfs_call c;
-    struct mfs_bytes said;
+    struct mfs_bytes status;
     int rc;
 
     if (across) {
@@ -276,14 +276,14 @@ static int attempt(struct mfs_rename *r)
         call_command(r, &c, "mfs_rename", "mfs_rename_leaving");
     c.cmd.not_after = r->not_after;
     rc = across ? call_commit(r, &c) : call_local(r, &c);
-    said = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 3));
-    same = rc == MFS_ANSWER_DONE && said.n == 4 && !memcmp(said.p, "same", 4);
+    status = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 3));
+    same = rc == MFS_ANSWER_DONE && status.n == 4 && !memcmp(status.p, "same", 4);
     if (rc == MFS_ANSWER_DONE && !same) {
         for (size_t i = 0; i < 2; i++)
             r->holders[i] = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 4 + i));
         mfs_leases_name_added(r->meta, r->to.dir, r->to.part,
                               mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 6)));
-        mfs_rename_conclude(r, said);
+        mfs_rename_conclude(r, status);
     } else {
         if (across && !mfs_outcome_is_unknown(rc))
             mfs_intent_undo(r->meta, r->from.dir, r->from.name, r->txn);

@@ -51,8 +51,8 @@ static inline bool mfs_rename_exchanges(const struct mfs_rename *r)
  * have been checked under the lock. */
 struct mfs_todo mfs_rename_todo(const struct mfs_rename *r);
 
-/* It is committed; `said`: what unref said of the replaced inode, if its home is there. What fails
- * from here on is housekeeping's. Nothing is held on return. */
-void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes said);
+/* It is committed; `status`: what unref status of the replaced inode, if its home is there. What
+ * fails from here on is housekeeping's. Nothing is held on return. */
+void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes status);
 
 #endif

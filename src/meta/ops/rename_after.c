@@ -105,17 +105,17 @@ static void add_holders(const struct mfs_rename *r, struct after *a, int i,
 }
 
 static void take_holders(struct mfs_rename *r, struct after *a, int i, const struct mfs_place *p,
-                         struct mfs_bytes said)
+                         struct mfs_bytes status)
 {
     const struct mfs_call *c = a->holders[i] == SIZE_MAX ? NULL : &a->calls.call[a->holders[i]];
 
     if (c && !c->cmd.rc)
         r->holders[i] = mfs_call_text(c);
     if (p->entry.ino && S_ISREG(p->entry.type) && !(c && c->cmd.rc)) {
-        mfs_meta_unrefed(r->meta, p->entry.ino, said, r->holders[i]);
+        mfs_meta_unrefed(r->meta, p->entry.ino, status, r->holders[i]);
         return;
     }
-    mfs_meta_freed(r->meta, p->entry.ino, said);
+    mfs_meta_freed(r->meta, p->entry.ino, status);
     if (c) /* they have it open, perhaps, without registration: not to be freed */
         mfs_outcomes_attributes(r->meta, p->entry.ino, -EIO);
 }
@@ -204,7 +204,7 @@ static void revoke(const struct mfs_rename *r, bool leased)
         r->meta->opts.revoked(r->meta->opts.arg, r->to.entry.ino, true, false, NULL, NULL);
 }
 
-void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes said)
+void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes status)
 {
     bool across = r->from.part != r->to.part;
     struct mfs_todo todo = mfs_rename_todo(r);
@@ -230,9 +230,9 @@ void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes said)
         mfs_link_counts_done(r->meta, r->unref_txn, r->begun, r->to.part,
                              mfs_placement_home(r->to.entry.ino));
     if (a.unref != SIZE_MAX)
-        said = mfs_meta_unref_answer(mfs_call_text(&a.calls.call[a.unref]), &r->holders[1]);
+        status = mfs_meta_unref_answer(mfs_call_text(&a.calls.call[a.unref]), &r->holders[1]);
     take_holders(r, &a, 0, &r->from, (struct mfs_bytes){0});
-    take_holders(r, &a, 1, &r->to, said);
+    take_holders(r, &a, 1, &r->to, status);
     mfs_calls_fini(&a.calls);
     revoke(r, leased);
     r->generation = 0;

@@ -60,14 +60,14 @@ static void keep_leases(struct mfs_meta *meta, uint64_t ino)
     mfs_call_fini(&c);
 }
 
-void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes said,
+void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes status,
                       struct mfs_bytes holders)
 {
     bool all;
 
-    mfs_meta_freed(meta, ino, said);
+    mfs_meta_freed(meta, ino, status);
     all = mfs_leases_file_changed(meta, ino, holders);
-    if (said.n == 0 || said.p[0] != MFS_UNREF_REVOKE_PENDING)
+    if (status.n == 0 || status.p[0] != MFS_UNREF_REVOKE_PENDING)
         return;
     if (all)
         end_revoking(meta, ino);
@@ -91,9 +91,9 @@ void mfs_meta_revoke_orphan(struct mfs_meta *meta, uint64_t ino)
 
 static void take_unref(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes answer)
 {
-    struct mfs_bytes holders, said = mfs_meta_unref_answer(answer, &holders);
+    struct mfs_bytes holders, status = mfs_meta_unref_answer(answer, &holders);
 
-    mfs_meta_unrefed(meta, ino, said, holders);
+    mfs_meta_unrefed(meta, ino, status, holders);
 }
 
 int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time,

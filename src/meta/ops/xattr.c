@@ -98,13 +98,13 @@ static int granted(struct mfs_meta *meta, uint64_t ino)
     return rc ? rc : mfs_leases_granted(meta, ino, attr.version);
 }
 
-/* Nobody must go on telling of an old ACL. `said`: the inode's type, if it was changed. 0, or
+/* Nobody must go on telling of an old ACL. `answer`: the inode's type, if it was changed. 0, or
  * -errno: it has got privileges of which others may not know. */
-static int changed(struct mfs_meta *meta, uint64_t ino, const struct mfs_call *said)
+static int changed(struct mfs_meta *meta, uint64_t ino, const struct mfs_call *answer)
 {
-    int64_t type = mfs_reply_int(said->cmd.reply);
+    int64_t type = mfs_reply_int(answer->cmd.reply);
     bool grants = type == (GRANTED | S_IFREG >> 12);
-    int rc = said->cmd.rc;
+    int rc = answer->cmd.rc;
 
     if (type == S_IFDIR >> 12)
         mfs_leases_changed(meta, ino);

@@ -1,7 +1,7 @@
 /* Deadlocks among owners of fcntl locks, over all clients. Each owner's newest note says which
  * owner it waits for; all notes are in one partition, where taking one and following it is one
- * atomic step, so the owner that closes a ring there sees it. Notes may be old, so a ring is only a
- * suspicion:
+ * atomic step, so the owner that closes a cycle there sees it. Notes may be old, so a cycle is only
+ * a suspicion:
  *
  *   1. the notes were all there (mfs_wait);
  *   2. each holder does have a lock in the way of the owner that waits for it, and all sessions
@@ -11,7 +11,7 @@
  * A note goes before its owner's call returns. So from 1 to 3 all of them waited, and gave nothing
  * back; then none of their locks was granted either: the first of those would have needed that
  * another one gave something back. What 2 has seen was true at once, hence for ever. Only one of a
- * ring can succeed in 3, the others go on waiting and get what that one gives back.
+ * cycle can succeed in 3, the others go on waiting and get what that one gives back.
  *
  * As in Linux, an owner counts as one that waits, though a process may have several threads. */
 #include "meta/internal.h"
@@ -30,7 +30,7 @@
 #define PART      0U /* where all notes are */
 #define OWNER_LEN 16 /* session, owner */
 #define NOTE_LEN  49 /* holder (16), session's number of the wait, ino, type (1), start, end */
-#define RING_MAX  17 /* STEPS of partition/locks/wait.c, and oneself */
+#define CYCLE_MAX 17 /* STEPS of partition/locks/wait.c, and oneself */
 
 struct note {
     char owner[OWNER_LEN];
@@ -83,15 +83,15 @@ static int stands(struct mfs_meta *meta, const struct note *n)
 }
 
 /* Takes the first note out if all stand: 1, 0 or an error. */
-static int take_out(struct mfs_meta *meta, const struct note *ring, size_t n)
+static int take_out(struct mfs_meta *meta, const struct note *cycle, size_t n)
 {
     struct mfs_call c;
     int rc;
 
     mfs_call_command(&c, "mfs_wait_over");
     for (size_t i = 0; i < n; i++) {
-        mfs_args_bin(&c.args, ring[i].owner, OWNER_LEN);
-        mfs_args_bin(&c.args, ring[i].text, NOTE_LEN);
+        mfs_args_bin(&c.args, cycle[i].owner, OWNER_LEN);
+        mfs_args_bin(&c.args, cycle[i].text, NOTE_LEN);
     }
     rc = mfs_call_run(meta, &c, PART);
     if (!rc)
@@ -100,27 +100,27 @@ static int take_out(struct mfs_meta *meta, const struct note *ring, size_t n)
     return rc;
 }
 
-/* A ring of notes: true if it is one of waits, and ours is out of it now. */
-static bool convicted(struct mfs_meta *meta, const struct note *ring, size_t n)
+/* A cycle of notes: true if it is one of waits, and ours is out of it now. */
+static bool is_deadlock(struct mfs_meta *meta, const struct note *cycle, size_t n)
 {
-    uint64_t session[RING_MAX];
-    bool alive[RING_MAX];
+    uint64_t session[CYCLE_MAX];
+    bool alive[CYCLE_MAX];
 
     for (size_t i = 0; i < n; i++)
-        session[i] = mfs_get_be64(ring[i].owner);
+        session[i] = mfs_get_be64(cycle[i].owner);
     mfs_session_alive(meta, session, n, alive);
     for (size_t i = 0; i < n; i++)
-        if (!alive[i] || stands(meta, &ring[i]) != 1)
+        if (!alive[i] || stands(meta, &cycle[i]) != 1)
             return false;
-    return take_out(meta, ring, n) == 1;
+    return take_out(meta, cycle, n) == 1;
 }
 
-/* The notes behind ring[0], as mfs_wait answered; how many there are with it, 0 if none. */
-static size_t read_ring(const struct mfs_reply *r, struct note *ring)
+/* The notes behind cycle[0], as mfs_wait answered; how many there are with it, 0 if none. */
+static size_t read_cycle(const struct mfs_reply *r, struct note *cycle)
 {
     size_t n = mfs_reply_count(r);
 
-    if (!n || n % 2 || n / 2 + 1 > RING_MAX)
+    if (!n || n % 2 || n / 2 + 1 > CYCLE_MAX)
         return 0;
     for (size_t i = 0; i < n; i += 2) {
         struct mfs_bytes owner = mfs_reply_bytes(mfs_reply_at(r, i));
@@ -128,15 +128,15 @@ static size_t read_ring(const struct mfs_reply *r, struct note *ring)
 
         if (owner.n != OWNER_LEN || text.n != NOTE_LEN)
             return 0;
-        memcpy(ring[1 + i / 2].owner, owner.p, OWNER_LEN);
-        memcpy(ring[1 + i / 2].text, text.p, NOTE_LEN);
+        memcpy(cycle[1 + i / 2].owner, owner.p, OWNER_LEN);
+        memcpy(cycle[1 + i / 2].text, text.p, NOTE_LEN);
     }
     return n / 2 + 1;
 }
 
 int mfs_meta_wait_note(struct mfs_meta *meta, struct mfs_meta_wait *w)
 {
-    struct note ring[RING_MAX];
+    struct note cycle[CYCLE_MAX];
     struct mfs_call c;
     size_t n = 0;
     int rc;
@@ -148,17 +148,17 @@ int mfs_meta_wait_note(struct mfs_meta *meta, struct mfs_meta_wait *w)
         w->number = ++meta->waits;
     }
     w->noted = w->holder;
-    ring[0] = note_of(w);
+    cycle[0] = note_of(w);
     mfs_call_command(&c, "mfs_wait");
-    mfs_args_bin(&c.args, ring[0].owner, OWNER_LEN);
-    mfs_args_bin(&c.args, ring[0].text, NOTE_LEN);
+    mfs_args_bin(&c.args, cycle[0].owner, OWNER_LEN);
+    mfs_args_bin(&c.args, cycle[0].text, NOTE_LEN);
     mfs_args_int(&c.args, MFS_META_WAIT_TTL / MFS_MSEC);
     c.cmd.idempotent = true;
     rc = mfs_call_run(meta, &c, PART);
     if (!rc)
-        n = read_ring(c.cmd.reply, ring);
+        n = read_cycle(c.cmd.reply, cycle);
     mfs_call_fini(&c);
-    if (!n || !convicted(meta, ring, n))
+    if (!n || !is_deadlock(meta, cycle, n))
         return rc;
     w->number = 0;
     mfs_debug("meta", "%zu owners of locks waited for each other, for inode %" PRIx64, n, w->ino);

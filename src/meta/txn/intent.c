@@ -126,8 +126,8 @@ static void forget(struct mfs_meta *meta, const char *txn, uint32_t decider)
 
 /* The client that made the rename may have died before it told those that show the old names. Of
  * what it has replaced nothing is known any more. */
-static void tell(struct mfs_meta *meta, uint64_t dir, const char *name, const struct mfs_entry *e,
-                 const struct outcome *o)
+static void notify_holders(struct mfs_meta *meta, uint64_t dir, const char *name,
+                           const struct mfs_entry *e, const struct outcome *o)
 {
     uint32_t part = mfs_placement_entry(dir, name, strlen(name), meta->nparts);
     struct mfs_entry other;
@@ -156,7 +156,7 @@ static int finish(struct mfs_meta *meta, uint64_t dir, const char *name, const s
             forget(meta, e->txn, e->decider);
     }
     if (!rc)
-        tell(meta, dir, name, e, o);
+        notify_holders(meta, dir, name, e, o);
     return rc;
 }
 

@@ -160,7 +160,7 @@ out:
     return rc;
 }
 
-/* What the shards said. */
+/* What the shards answered. */
 struct verdict {
     int rc;
     char met; /* sealed, leftover: what that shard has in our way */
@@ -169,7 +169,7 @@ struct verdict {
     size_t len;
 };
 
-static void hear(void *arg, uint32_t part, int rc, struct mfs_bytes answer)
+static void take_shard(void *arg, uint32_t part, int rc, struct mfs_bytes answer)
 {
     struct verdict *v = arg;
 
@@ -209,7 +209,7 @@ static int seal_shards(struct mfs_meta *meta, struct mfs_sealed *s, struct mfs_b
     mfs_call_command(&c, "mfs_seal");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, s->seal, sizeof s->seal);
-    rc = mfs_call_bits(meta, &c, s->bits, s->nbits, hear, &v);
+    rc = mfs_call_bits(meta, &c, s->bits, s->nbits, take_shard, &v);
     if (v.rc)
         rc = v.rc;
     if (!rc && !v.met)

@@ -161,18 +161,18 @@ int mfs_command_open(const struct mfs_request *r)
 /* One inode of mfs_close; adds to the answer when stripes may be left. */
 static long close_one(const struct mfs_request *r, struct mfs_span ino, int64_t by)
 {
-    struct mfs_answer said = {0};
+    struct mfs_answer status = {0};
     long items = 0;
 
     if (mfs_inode_opened(r->ctx, ino, r->argv[1], -by) > 0)
         return 0;
-    mfs_inode_free_if_idle(r->ctx, ino, mfs_request_int(r, 2), &said);
-    if (said.p[0] == MFS_UNREF_STRIPES) {
+    mfs_inode_free_if_idle(r->ctx, ino, mfs_request_int(r, 2), &status);
+    if (status.p[0] == MFS_UNREF_STRIPES) {
         mfs_redis.ReplyWithStringBuffer(r->ctx, ino.p, ino.n);
-        mfs_redis.ReplyWithStringBuffer(r->ctx, said.p, said.n);
+        mfs_redis.ReplyWithStringBuffer(r->ctx, status.p, status.n);
         items = 2;
     }
-    free(said.p);
+    free(status.p);
     return items;
 }
 

@@ -53,9 +53,9 @@ struct collector {
 
 static void add_other(struct collector *c, const char *sid)
 {
-    bool said = c->a->n > c->begin && is_among(c->a->p + c->begin, c->a->n - c->begin, sid);
+    bool known = c->a->n > c->begin && is_among(c->a->p + c->begin, c->a->n - c->begin, sid);
 
-    if (!said && memcmp(sid, c->sid.p, 8) != 0)
+    if (!known && memcmp(sid, c->sid.p, 8) != 0)
         mfs_answer_add(c->a, sid, 8);
 }
 

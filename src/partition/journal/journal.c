@@ -134,9 +134,9 @@ static void write_marked(struct RedisModuleCtx *ctx, bool exact)
         if (j.file.broken && j.file.next_fd < 0)
             break;
         if (field.p)
-            mfs_journal_tell_field(ctx, key, field, &j.batch);
+            mfs_journal_encode_field(ctx, key, field, &j.batch);
         else
-            mfs_journal_tell(ctx, key, true, &j.batch);
+            mfs_journal_encode(ctx, key, true, &j.batch);
     }
     mfs_marks_clear(&marks);
     if (j.copied)
@@ -282,7 +282,7 @@ static int on_key(struct RedisModuleCtx *ctx, int type, const char *event,
 
     if (type == MFS_NOTIFY_LOADED) {
         if (j.loading)
-            mfs_journal_tell(ctx, key, false, &j.batch);
+            mfs_journal_encode(ctx, key, false, &j.batch);
         if (j.batch.n > LOADED_BATCH)
             write_batch(ctx);
         return MFS_REDIS_OK;

@@ -77,7 +77,7 @@ static void take_key(struct RedisModuleCtx *ctx, struct RedisModuleString *name,
         mfs_answer_add(&now.large, &n, 4);
         mfs_answer_span(&now.large, s);
     } else {
-        mfs_journal_tell(ctx, s, false, &now.batch);
+        mfs_journal_encode(ctx, s, false, &now.batch);
     }
 }
 
@@ -94,7 +94,7 @@ static void take_field(struct RedisModuleKey *key, struct RedisModuleString *fie
 {
     (void)key;
     (void)arg;
-    mfs_journal_tell_pair(large_name(), field, value, &now.batch);
+    mfs_journal_encode_pair(large_name(), field, value, &now.batch);
 }
 
 /* Some fields of a large hash; what it became meanwhile, if it is none any more, both files know.
@@ -112,7 +112,7 @@ static void step_large(struct RedisModuleCtx *ctx)
     if (key && mfs_redis.KeyType(key) == MFS_REDIS_HASH)
         more = mfs_redis.ScanKey(key, now.fields, take_field, NULL);
     if (key && !more && mfs_journal_api.GetAbsExpire(key) >= 0)
-        mfs_journal_tell(ctx, name, false, &now.batch);
+        mfs_journal_encode(ctx, name, false, &now.batch);
     mfs_key_close(key);
     if (more)
         return;

@@ -24,8 +24,8 @@ static void add(struct mfs_answer *batch, enum mfs_journal_kind kind, struct mfs
     mfs_journal_batch_add(batch, &r);
 }
 
-void mfs_journal_tell_pair(struct mfs_span name, const struct RedisModuleString *field,
-                           const struct RedisModuleString *value, struct mfs_answer *batch)
+void mfs_journal_encode_pair(struct mfs_span name, const struct RedisModuleString *field,
+                             const struct RedisModuleString *value, struct mfs_answer *batch)
 {
     add(batch, MFS_JOURNAL_FIELD, name, mfs_string_span(field), mfs_string_span(value), 0);
 }
@@ -35,17 +35,17 @@ struct teller {
     struct mfs_answer *batch;
 };
 
-static void tell_pair(struct RedisModuleKey *key, struct RedisModuleString *field,
-                      struct RedisModuleString *value, void *arg)
+static void encode_pair(struct RedisModuleKey *key, struct RedisModuleString *field,
+                        struct RedisModuleString *value, void *arg)
 {
     const struct teller *t = arg;
 
     (void)key;
-    mfs_journal_tell_pair(t->name, field, value, t->batch);
+    mfs_journal_encode_pair(t->name, field, value, t->batch);
 }
 
-static void tell_member(struct RedisModuleKey *key, struct RedisModuleString *member,
-                        struct RedisModuleString *value, void *arg)
+static void encode_member(struct RedisModuleKey *key, struct RedisModuleString *member,
+                          struct RedisModuleString *value, void *arg)
 {
     const struct teller *t = arg;
 
@@ -54,7 +54,7 @@ static void tell_member(struct RedisModuleKey *key, struct RedisModuleString *me
     add(t->batch, MFS_JOURNAL_MEMBER, t->name, mfs_string_span(member), none, 0);
 }
 
-static void tell_all(struct RedisModuleKey *key, mfs_redis_scan *tell, struct teller *t)
+static void encode_all(struct RedisModuleKey *key, mfs_redis_scan *tell, struct teller *t)
 {
     struct RedisModuleScanCursor *cursor = mfs_redis.ScanCursorCreate();
 
@@ -63,7 +63,7 @@ static void tell_all(struct RedisModuleKey *key, mfs_redis_scan *tell, struct te
     mfs_redis.ScanCursorDestroy(cursor);
 }
 
-static void tell_key(struct RedisModuleKey *key, struct teller *t, bool over)
+static void encode_key(struct RedisModuleKey *key, struct teller *t, bool over)
 {
     int64_t expiry = mfs_journal_api.GetAbsExpire(key);
     int type = mfs_redis.KeyType(key);
@@ -74,7 +74,7 @@ static void tell_key(struct RedisModuleKey *key, struct teller *t, bool over)
     }
     if (over)
         add(t->batch, MFS_JOURNAL_GONE, t->name, none, none, 0);
-    tell_all(key, type == MFS_REDIS_HASH ? tell_pair : tell_member, t);
+    encode_all(key, type == MFS_REDIS_HASH ? encode_pair : encode_member, t);
     if (expiry >= 0)
         add(t->batch, MFS_JOURNAL_EXPIRE, t->name, none, none, expiry);
 }
@@ -88,8 +88,8 @@ static struct RedisModuleKey *open_key(struct RedisModuleCtx *ctx, struct mfs_sp
     return key;
 }
 
-void mfs_journal_tell(struct RedisModuleCtx *ctx, struct mfs_span name, bool over,
-                      struct mfs_answer *batch)
+void mfs_journal_encode(struct RedisModuleCtx *ctx, struct mfs_span name, bool over,
+                        struct mfs_answer *batch)
 {
     struct RedisModuleKey *key = open_key(ctx, name);
     struct teller t = {name, batch};
@@ -105,13 +105,13 @@ void mfs_journal_tell(struct RedisModuleCtx *ctx, struct mfs_span name, bool ove
         add(batch, MFS_JOURNAL_STRIPE, name, none, none,
             lost >= 0 ? lost : (int64_t)mfs_redis.ValueLength(key));
     } else {
-        tell_key(key, &t, over);
+        encode_key(key, &t, over);
     }
     mfs_key_close(key);
 }
 
-static void tell_set_member(struct RedisModuleCtx *ctx, struct mfs_span name,
-                            struct mfs_span member, struct mfs_answer *batch)
+static void encode_set_member(struct RedisModuleCtx *ctx, struct mfs_span name,
+                              struct mfs_span member, struct mfs_answer *batch)
 {
     struct RedisModuleCallReply *is =
         mfs_redis.Call(ctx, "SISMEMBER", "bb", name.p, name.n, member.p, member.n);
@@ -122,8 +122,8 @@ static void tell_set_member(struct RedisModuleCtx *ctx, struct mfs_span name,
     add(batch, there ? MFS_JOURNAL_MEMBER : MFS_JOURNAL_NO_MEMBER, name, member, none, 0);
 }
 
-void mfs_journal_tell_field(struct RedisModuleCtx *ctx, struct mfs_span name, struct mfs_span field,
-                            struct mfs_answer *batch)
+void mfs_journal_encode_field(struct RedisModuleCtx *ctx, struct mfs_span name,
+                              struct mfs_span field, struct mfs_answer *batch)
 {
     struct RedisModuleKey *key = open_key(ctx, name);
     struct RedisModuleString *f, *value;
@@ -132,7 +132,7 @@ void mfs_journal_tell_field(struct RedisModuleCtx *ctx, struct mfs_span name, st
     if (!key) {
         add(batch, MFS_JOURNAL_GONE, name, none, none, 0);
     } else if (type == MFS_REDIS_SET) {
-        tell_set_member(ctx, name, field, batch);
+        encode_set_member(ctx, name, field, batch);
     } else if (type == MFS_REDIS_HASH && !is_stripe(name)) {
         f = mfs_redis.CreateString(ctx, field.p, field.n);
         value = mfs_key_field(key, f);
@@ -143,7 +143,7 @@ void mfs_journal_tell_field(struct RedisModuleCtx *ctx, struct mfs_span name, st
         mfs_redis.FreeString(ctx, f);
     } else {
         mfs_key_close(key);
-        mfs_journal_tell(ctx, name, true, batch);
+        mfs_journal_encode(ctx, name, true, batch);
         return;
     }
     mfs_key_close(key);

@@ -7,13 +7,13 @@
 #include "partition/journal/point.h"
 
 /* All of the key; `over`: the journal may say something else of it so far. */
-void mfs_journal_tell(struct RedisModuleCtx *ctx, struct mfs_span name, bool over,
-                      struct mfs_answer *batch);
-void mfs_journal_tell_field(struct RedisModuleCtx *ctx, struct mfs_span name, struct mfs_span field,
-                            struct mfs_answer *batch);
+void mfs_journal_encode(struct RedisModuleCtx *ctx, struct mfs_span name, bool over,
+                        struct mfs_answer *batch);
+void mfs_journal_encode_field(struct RedisModuleCtx *ctx, struct mfs_span name,
+                              struct mfs_span field, struct mfs_answer *batch);
 /* A field that a look through a large hash comes across. */
-void mfs_journal_tell_pair(struct mfs_span name, const struct RedisModuleString *field,
-                           const struct RedisModuleString *value, struct mfs_answer *batch);
+void mfs_journal_encode_pair(struct mfs_span name, const struct RedisModuleString *field,
+                             const struct RedisModuleString *value, struct mfs_answer *batch);
 
 struct mfs_journal_found {
     bool fenced;

@@ -39,7 +39,7 @@ static bool follow(const struct mfs_request *r, char holder[OWNER], struct mfs_a
     return waits;
 }
 
-static int answer_ring(const struct mfs_request *r, const struct mfs_answer *notes, long steps)
+static int answer_cycle(const struct mfs_request *r, const struct mfs_answer *notes, long steps)
 {
     const char *p = notes->p;
     uint16_t n;
@@ -62,7 +62,7 @@ int mfs_command_wait(const struct mfs_request *r)
     int64_t ms = mfs_request_int(r, 3);
     struct mfs_answer notes = {0};
     char holder[OWNER];
-    bool ring = false;
+    bool cycle = false;
     long steps = 0;
 
     if (text.n < OWNER || ms <= 0)
@@ -70,12 +70,12 @@ int mfs_command_wait(const struct mfs_request *r)
     note(r, ms);
     mfs_redis.ReplicateVerbatim(r->ctx);
     memcpy(holder, text.p, OWNER);
-    while (!ring && steps < STEPS && follow(r, holder, &notes)) {
+    while (!cycle && steps < STEPS && follow(r, holder, &notes)) {
         steps++;
-        ring = !memcmp(holder, mfs_request_arg(r, 1).p, OWNER);
+        cycle = !memcmp(holder, mfs_request_arg(r, 1).p, OWNER);
     }
-    if (ring)
-        answer_ring(r, &notes, steps);
+    if (cycle)
+        answer_cycle(r, &notes, steps);
     else
         mfs_redis.ReplyWithNull(r->ctx);
     mfs_answer_fini(&notes);

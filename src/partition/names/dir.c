@@ -181,7 +181,7 @@ void mfs_dir_kill(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_sp
 
     if (i.rec) {
         if (i.n > MFS_RECORD_DIR)
-            mfs_shard_entomb(ctx, ino);
+            mfs_shard_set_tombstone(ctx, ino);
         else
             mfs_key_drop(ctx, 'D', ino);
         if (mfs_key_exists(ctx, 'O', ino))
@@ -205,7 +205,7 @@ int mfs_command_kill(const struct mfs_request *r)
 /* mfs_tomb ino: the directory is removed, its shard here stays closed for a while. */
 int mfs_command_tomb(const struct mfs_request *r)
 {
-    mfs_shard_entomb(r->ctx, mfs_request_arg(r, 1));
+    mfs_shard_set_tombstone(r->ctx, mfs_request_arg(r, 1));
     mfs_redis.ReplicateVerbatim(r->ctx);
     return mfs_redis.ReplyWithNull(r->ctx);
 }

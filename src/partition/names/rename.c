@@ -2,7 +2,7 @@
  * entry (begin), the target's partition decides (commit), the source entry follows (settle). See
  * docs/design/metadata.md. Answers are arrays that begin with a status (enum mfs_answer_status):
  *
- *     DONE source target said …    below
+ *     DONE source target unref …    below
  *     INTENT which entry           an intent is in the way of the source (1) or target (2)
  *     SEALED seal                  the new parent is, or may be, being removed
  *     NEEDS_LOCK source target     the directories that change their parent are not those that the
@@ -102,20 +102,20 @@ static void reply_holders(const struct rename *n, struct mfs_span entry)
     mfs_answer_send(&a, n->r->ctx);
 }
 
-/* `said`: as of mfs_names_unref, or empty. `holders`: of source and target, too. */
-static int answer_done(const struct rename *n, struct mfs_answer *said, bool holders)
+/* `unref`: as of mfs_names_unref, or empty. `holders`: of source and target, too. */
+static int answer_done(const struct rename *n, struct mfs_answer *unref, bool holders)
 {
-    struct mfs_span unref = {"", 0}, none = {NULL, 0};
+    struct mfs_span status = {"", 0}, none = {NULL, 0};
     struct mfs_answer keeper = {0};
 
-    if (said->n)
-        unref = (struct mfs_span){said->p + 1, (unsigned char)said->p[0]};
+    if (unref->n)
+        status = (struct mfs_span){unref->p + 1, (unsigned char)unref->p[0]};
     mfs_redis.ReplyWithArray(n->r->ctx, 7);
     mfs_redis.ReplyWithLongLong(n->r->ctx, MFS_ANSWER_DONE);
     reply_span(n->r, n->source);
     reply_span(n->r, n->target);
-    reply_span(n->r, unref);
-    mfs_answer_fini(said);
+    reply_span(n->r, status);
+    mfs_answer_fini(unref);
     reply_holders(n, holders ? n->source : none);
     reply_holders(n, holders ? n->target : none);
     mfs_shard_keeper(n->r->ctx, n->to, n->unref.sid, &keeper);
@@ -202,12 +202,12 @@ static bool take_target(struct rename *n, const struct mfs_slot *slot, int *rc)
 
 /* Takes one name from the inode that was replaced, if its home is here. Elsewhere it is to follow,
  * which the transaction `unref_txn` notes. */
-static void unref_target(const struct rename *n, struct mfs_answer *said)
+static void unref_target(const struct rename *n, struct mfs_answer *unref)
 {
     if (!n->target.p || n->flags == EXCHANGE || is_dir(n->target))
         return;
     if (mfs_inode_is_here(n->target, n->here))
-        mfs_names_unref(n->r->ctx, mfs_entry_ino(n->target), &n->unref, said);
+        mfs_names_unref(n->r->ctx, mfs_entry_ino(n->target), &n->unref, unref);
     else
         mfs_txn_note(n->r, UNREF_TXN, n->target.p, 8);
 }
@@ -307,7 +307,7 @@ static void rename_here(const struct rename *n)
 
 static int rename_slots(struct rename *n, const struct mfs_slot *from, const struct mfs_slot *to)
 {
-    struct mfs_answer said = {0};
+    struct mfs_answer unref = {0};
     int rc = 0;
 
     n->source = from->entry;
@@ -322,15 +322,15 @@ static int rename_slots(struct rename *n, const struct mfs_slot *from, const str
     if (mfs_request_arg(n->r, TODO).n && mfs_txn_is_decided(n->r, n->txn))
         return mfs_request_fail(n->r, ECANCELED, "aborted");
     rename_here(n);
-    unref_target(n, &said);
+    unref_target(n, &unref);
     mfs_redis.ReplicateVerbatim(n->r->ctx);
-    return answer_done(n, &said, true);
+    return answer_done(n, &unref, true);
 }
 
 /* mfs_rename parent name new_parent new_name here time stripe_size flags txn checked sealed todo
- * sid unref_txn whiteout. DONE, source entry, target entry or '', what mfs_inode_unref said or ''
- * or 'same', holders of a lease of the source, of the target, other keeper of the target's shard;
- * the holders only of a regular file that has its home here, else nil. */
+ * sid unref_txn whiteout. DONE, source entry, target entry or '', what mfs_inode_unref answered or
+ * '' or 'same', holders of a lease of the source, of the target, other keeper of the target's
+ * shard; the holders only of a regular file that has its home here, else nil. */
 int mfs_command_rename(const struct mfs_request *r)
 {
     struct mfs_span from_dir = mfs_request_arg(r, FROM), to_dir = mfs_request_arg(r, TO);
@@ -418,7 +418,7 @@ static int commit(struct rename *n, const struct mfs_slot *to)
 {
     const struct mfs_request *r = n->r;
     struct mfs_span todo = mfs_request_arg(r, TODO), becomes = mfs_request_arg(r, WHITEOUT);
-    struct mfs_answer said = {0};
+    struct mfs_answer unref = {0};
     int rc = 0;
 
     if (mfs_txn_is_decided(r, n->txn))
@@ -431,9 +431,9 @@ static int commit(struct rename *n, const struct mfs_slot *to)
     put_target(n);
     if (n->flags == EXCHANGE)
         touch_ctime(n, n->target);
-    unref_target(n, &said);
+    unref_target(n, &unref);
     mfs_redis.ReplicateVerbatim(r->ctx);
-    return answer_done(n, &said, false);
+    return answer_done(n, &unref, false);
 }
 
 /* mfs_rename_commit new_parent new_name entry here time stripe_size flags txn same_parent checked

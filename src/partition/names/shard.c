@@ -88,7 +88,7 @@ void mfs_shard_drop_seal(struct RedisModuleCtx *ctx, struct mfs_span dir)
     mfs_redis.FreeString(ctx, sealed);
 }
 
-void mfs_shard_entomb(struct RedisModuleCtx *ctx, struct mfs_span dir)
+void mfs_shard_set_tombstone(struct RedisModuleCtx *ctx, struct mfs_span dir)
 {
     struct RedisModuleKey *key;
 

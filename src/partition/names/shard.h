@@ -34,7 +34,7 @@ struct RedisModuleString *mfs_shard_seal(struct RedisModuleCtx *ctx, struct mfs_
 void mfs_shard_set_seal(struct RedisModuleCtx *ctx, struct mfs_span dir, struct mfs_span seal);
 void mfs_shard_drop_seal(struct RedisModuleCtx *ctx, struct mfs_span dir);
 /* The directory is removed. */
-void mfs_shard_entomb(struct RedisModuleCtx *ctx, struct mfs_span dir);
+void mfs_shard_set_tombstone(struct RedisModuleCtx *ctx, struct mfs_span dir);
 
 /* Adds the shard's keeper, if it is another session: it has to be told of a name that was added. */
 void mfs_shard_keeper(struct RedisModuleCtx *ctx, struct mfs_span dir, struct mfs_span sid,

@@ -122,7 +122,7 @@ ssize_t mfs_vfs_read(struct mfs_file *f, void *buf, size_t len, uint64_t off, bo
 
     if (f->ra == NULL)
         return -EBADF;
-    mfs_file_proved(f);
+    mfs_file_answer_taken(f);
     if (!direct)
         mfs_fills_read(f->node, off, len);
     for (int again = 0; again <= AGAIN_MOST; again++) {
@@ -274,7 +274,7 @@ ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t 
     ssize_t n;
     int rc = 0;
 
-    mfs_file_proved(f);
+    mfs_file_answer_taken(f);
     /* What a page brings the commit follows at once, and Linux keeps that locked: nothing may be
      * waited for. */
     n = through ? 0 : mfs_privileges_begin_write(f->node, how & MFS_DROP_ALL);

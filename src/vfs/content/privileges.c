@@ -90,5 +90,5 @@ void mfs_privileges_granted(void *vfs, uint64_t ino, uint64_t version, void (*do
     if (g == NULL)
         return; /* not answered: it will be told again */
     *g = (struct grant){vfs, ino, done, done_arg};
-    mfs_vnode_told(vfs, ino, version, commit_all, g);
+    mfs_vnode_changed_elsewhere(vfs, ino, version, commit_all, g);
 }

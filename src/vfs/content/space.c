@@ -92,7 +92,7 @@ int mfs_vfs_fallocate(struct mfs_file *f, int mode, uint64_t off, uint64_t len, 
     bool keep_size = mode & FALLOC_FL_KEEP_SIZE;
     int rc;
 
-    mfs_file_proved(f);
+    mfs_file_answer_taken(f);
     if (len > v->vfs->size_max || off > v->vfs->size_max - len)
         return -EFBIG;
     /* First what was written, so that it neither survives the punch nor moves the times back. */

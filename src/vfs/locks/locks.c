@@ -277,7 +277,7 @@ int mfs_vfs_setlk(struct mfs_file *f, const struct mfs_lock *lock, bool flock,
 {
     int rc;
 
-    mfs_file_proved(f);
+    mfs_file_answer_taken(f);
     if (lock->type == F_UNLCK)
         return unlock(f, lock, flock);
     rc = mfs_file_try_lock(f, lock, flock, NULL, done, arg);
