@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cli/client.h"
 #include "cli/verbs.h"
+#include "client/client.h"
 #include "fsck/fsck.h"
 
 /* --- what is told -------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ static void print_json(const char *name, const struct mfs_fsck_report *r)
 /* --- the verb -----------------------------------------------------------------------------------
  */
 
-static int check(const struct mfs_verb_call *call, struct mfs_verb_client *c, struct mfs_err *err)
+static int check(const struct mfs_verb_call *call, struct mfs_client *c, struct mfs_err *err)
 {
     const struct mfs_conf *conf = call->conf;
     bool shown = false;
@@ -111,7 +111,7 @@ static int check(const struct mfs_verb_call *call, struct mfs_verb_client *c, st
                                  .progress = isatty(STDERR_FILENO) ? progress : NULL,
                                  .arg = &shown};
     struct mfs_fsck_report *report;
-    int rc = mfs_fsck_run(c->store, &opts, &report, err);
+    int rc = mfs_fsck_run(mfs_client_store(c), &opts, &report, err);
 
     if (shown)
         fputs("\r\033[K", stderr);
@@ -130,17 +130,14 @@ static int check(const struct mfs_verb_call *call, struct mfs_verb_client *c, st
 
 static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
-    struct mfs_verb_client *c = calloc(1, sizeof *c);
+    struct mfs_client *c;
     int rc;
 
-    if (c == NULL)
-        return mfs_err_set(err, -ENOMEM, "out of memory");
     mfs_log_set_level(MFS_LOG_ERROR);
-    rc = mfs_verb_join(c, call, err);
+    rc = mfs_verb_join(&c, call, err);
     if (rc == 0)
         rc = check(call, c, err);
-    mfs_verb_leave(c);
-    free(c);
+    mfs_client_destroy(c);
     return rc;
 }
 

@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "host/mountinfo.h"
 #include "base/text.h"
-#include "cli/client.h"
 #include "cli/verbs.h"
+#include "client/client.h"
 #include "fsck/lost.h"
 
 /* What is listed, and how it is shown: a file's path in the file system begins with `within`, and
@@ -164,21 +164,23 @@ static int report_unread(const struct mfs_lost_list *l, struct mfs_err *err)
                        MFS_TEXT_COUNT(l->nunread, "partition"), parts);
 }
 
-static int list(struct mfs_verb_call *call, struct mfs_verb_client *c, struct mfs_err *err)
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     const struct mfs_conf *conf = call->conf;
+    struct mfs_client *c = NULL;
     struct range *r = calloc(1, sizeof *r);
     struct mfs_lost_list *l = NULL;
     int rc = 0;
 
     if (!r)
         return mfs_err_set(err, -ENOMEM, "out of memory");
+    mfs_log_set_level(MFS_LOG_ERROR);
     if (call->nargs > 0)
         rc = find_range(r, call->args[0], call->paths.name, err);
     if (!rc)
-        rc = mfs_verb_join(c, call, err);
+        rc = mfs_verb_join(&c, call, err);
     if (!rc)
-        rc = mfs_fsck_lost(c->store, &l, err);
+        rc = mfs_fsck_lost(mfs_client_store(c), &l, err);
     if (!rc && mfs_conf_flag(conf, "json"))
         print_json(l, r);
     else if (!rc && mfs_conf_flag(conf, "null"))
@@ -190,21 +192,8 @@ static int list(struct mfs_verb_call *call, struct mfs_verb_client *c, struct mf
     if (!rc)
         rc = report_unread(l, err);
     mfs_lost_list_free(l);
+    mfs_client_destroy(c);
     free(r);
-    return rc;
-}
-
-static int run(struct mfs_verb_call *call, struct mfs_err *err)
-{
-    struct mfs_verb_client *c = calloc(1, sizeof *c);
-    int rc;
-
-    if (!c)
-        return mfs_err_set(err, -ENOMEM, "out of memory");
-    mfs_log_set_level(MFS_LOG_ERROR);
-    rc = list(call, c, err);
-    mfs_verb_leave(c);
-    free(c);
     return rc;
 }
 

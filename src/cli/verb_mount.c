@@ -10,60 +10,24 @@
 #include "base/text.h"
 #include "cli/verbs.h"
 #include "fuse/mount/mount.h"
-#include "store/store.h"
 
 struct texts {
-    char address[PATH_MAX], log[PATH_MAX], path[PATH_MAX];
+    char log[PATH_MAX], path[PATH_MAX];
 };
-
-/* Partitions of the node whose lm serves us have their sockets here: ".../node-7/lm.sock". */
-static uint32_t node_of(const char *socket)
-{
-    const char *last = strrchr(socket, '/'), *from = last;
-    unsigned id;
-    int end = 0;
-
-    if (last == NULL)
-        return MFS_NO_NODE;
-    while (from > socket && from[-1] != '/')
-        from--;
-    if (sscanf(from, "node-%u/%n", &id, &end) == 1 && from + end == last + 1)
-        return id;
-    return MFS_NO_NODE;
-}
-
-static int set_address(const struct mfs_verb_call *call, struct texts *t,
-                       struct mfs_mount_config *c)
-{
-    const char *lm = mfs_conf_str(call->conf, "lm"), *cm = mfs_conf_str(call->conf, "cm");
-    int rc;
-
-    c->node = MFS_NO_NODE;
-    c->address = t->address;
-    if (cm != NULL)
-        return mfs_text_copy(t->address, sizeof t->address, cm);
-    if (lm == NULL)
-        rc = mfs_text_format(t->address, sizeof t->address, "unix:%s/node-0/lm.sock",
-                             call->paths.dir);
-    else
-        rc = mfs_text_format(t->address, sizeof t->address, "unix:%s",
-                             strncmp(lm, "unix:", 5) == 0 ? lm + 5 : lm);
-    c->node = node_of(t->address);
-    return rc;
-}
 
 static int configure(const struct mfs_verb_call *call, struct texts *t, struct mfs_mount_config *c,
                      struct mfs_err *err)
 {
     const char *log = mfs_conf_str(call->conf, "log");
-    int rc = set_address(call, t, c);
+    int rc = 0;
 
-    c->name = call->paths.name;
-    c->secret = call->paths.secret;
+    c->paths = &call->paths;
+    c->lm = mfs_conf_str(call->conf, "lm");
+    c->cm = mfs_conf_str(call->conf, "cm");
     c->foreground = mfs_conf_flag(call->conf, "foreground");
-    if (rc == 0 && log != NULL)
+    if (log != NULL)
         rc = mfs_file_absolute(log, t->log, sizeof t->log);
-    else if (rc == 0 && !c->foreground)
+    else if (!c->foreground)
         rc = mfs_text_format(t->log, sizeof t->log, "%s/mount-%d.log", call->paths.dir,
                              (int)getpid());
     if (rc == 0)
@@ -72,7 +36,7 @@ static int configure(const struct mfs_verb_call *call, struct texts *t, struct m
     c->path = t->path;
     if (rc < 0)
         return mfs_err_set(err, rc, "bad arguments: %s", strerror(-rc));
-    return mfs_paths_check(&call->paths, err);
+    return mfs_paths_check(&call->paths, err); /* before anything is made */
 }
 
 static int run(struct mfs_verb_call *call, struct mfs_err *err)

@@ -4,8 +4,15 @@
 
 #include "args/program.h"
 
+struct mfs_client;
+
 extern const struct mfs_verb mfs_verb_mount, mfs_verb_umount, mfs_verb_fsck, mfs_verb_lost,
     mfs_verb_layout;
+
+/* Joins the call's deployment as a client without a file system, under the verb's name; blocks
+ * until there is a partition table, 10 s at most. 0, or a negative errno with the reason. */
+int mfs_verb_join(struct mfs_client **client, const struct mfs_verb_call *call,
+                  struct mfs_err *err);
 
 /* A JSON string of the text, with its quotes, to stdout. A byte that is no UTF-8 becomes "\udcXX",
  * half of a surrogate pair, as RFC 8259 (8.2) allows: what Python calls "surrogateescape" (PEP

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "client/client.h"
 #include "cluster/placement.h"
 #include "fuse/mount/session.h"
 
@@ -49,9 +50,7 @@ ssize_t mfs_layout_xattr(struct mfs_fuse *m, uint64_t ino, const char *rest, voi
     if (*rest != '\0' &&
         (*rest != '.' || mfs_text_u64(rest + 1, &chunk) < 0 || chunk > MFS_PARTITIONS_MAX))
         return -ENODATA;
-    pthread_mutex_lock(&m->table_lock);
-    t = m->table != NULL ? mfs_table_dup(m->table) : NULL;
-    pthread_mutex_unlock(&m->table_lock);
+    t = mfs_client_table(m->client);
     if (t == NULL)
         return -ENOMEM;
     mfs_buf_init(&out);

@@ -1,11 +1,10 @@
 /* From configuration to unmount, in this order, and back in the reverse:
  *
- *   control   the first partition table comes from lm
- *   store     connections to the partitions
- *   vfs       session, write-behind, read-ahead
+ *   client    control, store, vfs (client/client.h)
+ *   kernel    what this kernel has been told
  *   session   /dev/fuse, mount
  *   notify    dropping of pages
- *   tidy      what clients that died have left
+ *   client    is started: failovers, what clients that died have left
  *   signals   and the news that the mount answers
  *   loop      until the unmount or a signal
  */
@@ -23,24 +22,15 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "client/client.h"
 #include "fuse/mount/awake.h"
-#include "fuse/mount/control.h"
 #include "fuse/mount/daemon.h"
 #include "fuse/mount/device.h"
 #include "fuse/mount/mountpoint.h"
 #include "fuse/mount/signals.h"
-#include "fsck/tidy.h"
 
 #define TABLE_WAIT   (30 * MFS_SEC) /* a deployment that is just starting */
 #define RELAXED_LIFE 1.0            /* s */
-
-/* How long a request may wait for a partition that is being moved (a cold move copies all of it
- * meanwhile), and for one that is not where it was, as the table may be late. */
-#define MOVE_WAIT (120 * MFS_SEC)
-#define LOST_WAIT (5 * MFS_SEC)
-/* And how long a failover waits for this kernel to drop what it keeps: it may be waiting itself,
- * for locks of calls that wait for the failover. */
-#define DROP_WAIT (200 * MFS_MSEC)
 
 #define TIDY_SHARE 8U /* part of the memory that a search for what others left may take */
 
@@ -56,70 +46,6 @@ static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
     mfs_log_write(level <= FUSE_LOG_WARNING ? MFS_LOG_WARN : MFS_LOG_DEBUG, "fuse", "%s", line);
 }
 
-/* Before lm and others hear that this client has the table. */
-static void tell_failover(struct mfs_fuse *m)
-{
-    pthread_mutex_lock(&m->told_lock);
-    if (m->told != NULL)
-        mfs_meta_failed_over(m->told, DROP_WAIT);
-    pthread_mutex_unlock(&m->told_lock);
-}
-
-static void tell_failovers_to(struct mfs_fuse *m, struct mfs_meta *meta)
-{
-    pthread_mutex_lock(&m->told_lock);
-    m->told = meta;
-    pthread_mutex_unlock(&m->told_lock);
-}
-
-static void new_table(void *arg, struct mfs_table *table)
-{
-    struct mfs_fuse *m = arg;
-    struct mfs_table *copy = mfs_table_dup(table);
-    unsigned long long epoch = table->epoch;
-    int rc = mfs_store_set_table(m->store, table);
-
-    if (rc < 0 && rc != -ESTALE)
-        mfs_error("control", "table of epoch %llu not usable: %s", epoch, strerror(-rc));
-    if (rc < 0 || copy == NULL) {
-        free(copy);
-        return;
-    }
-    pthread_mutex_lock(&m->table_lock);
-    free(m->table);
-    m->table = copy;
-    pthread_mutex_unlock(&m->table_lock);
-    tell_failover(m);
-    mfs_info("control", "partition table of epoch %llu", epoch);
-}
-
-static void heard(void *arg, int64_t at, const struct mfs_lost_node *lost, size_t n)
-{
-    struct mfs_fuse *m = arg;
-
-    mfs_store_set_contact(m->store, at, lost, n);
-}
-
-static int start_store(struct mfs_fuse *m, struct mfs_err *err)
-{
-    struct mfs_store_opts opts = {.node = m->config->node,
-                                  .io_timeout = m->config->options.io_timeout * MFS_SEC,
-                                  .table_wait = LOST_WAIT,
-                                  .fence_wait = MOVE_WAIT,
-                                  .full_wait = m->config->options.full_wait * MFS_SEC};
-    struct mfs_table *table;
-    int rc = mfs_control_wait_table(m->control, TABLE_WAIT, &table, err);
-
-    if (rc < 0)
-        return rc;
-    m->table = mfs_table_dup(table);
-    rc = mfs_store_create(&m->store, table, &opts);
-    if (rc < 0)
-        return mfs_err_set(err, rc, "partition table: %s", strerror(-rc));
-    mfs_control_on_table(m->control, new_table, heard, m);
-    return 0;
-}
-
 /* How many workers may serve what has to wait for other mounts: seven eighths. With clone_fd only
  * the worker that has read a request can answer it. */
 static unsigned admitted_at_once(const struct mfs_mount_options *o)
@@ -127,29 +53,44 @@ static unsigned admitted_at_once(const struct mfs_mount_options *o)
     return o->clone_fd ? UINT_MAX : o->workers - (o->workers + 7) / 8;
 }
 
-static int start_vfs(struct mfs_fuse *m, struct mfs_err *err)
+static int start_client(struct mfs_fuse *m, struct mfs_err *err)
 {
-    const struct mfs_mount_options *o = &m->config->options;
-    struct mfs_vfs_opts opts = {.threads = o->threads,
-                                .write_window = m->shares.write_window,
-                                .read_window = m->shares.read_window,
-                                .contents = m->shares.contents,
-                                .files = m->shares.files,
-                                .names = m->shares.names,
-                                .heads = m->shares.heads,
-                                .no_atime = o->no_atime,
-                                .no_diratime = o->no_diratime,
-                                .leases = true};
-    int rc = mfs_vfs_create(&m->vfs, m->store, &opts);
+    const struct mfs_mount_config *config = m->config;
+    const struct mfs_mount_options *o = &config->options;
+    struct mfs_vfs_opts vfs = {.threads = o->threads,
+                               .write_window = m->shares.write_window,
+                               .read_window = m->shares.read_window,
+                               .contents = m->shares.contents,
+                               .files = m->shares.files,
+                               .names = m->shares.names,
+                               .heads = m->shares.heads,
+                               .no_atime = o->no_atime,
+                               .no_diratime = o->no_diratime,
+                               .leases = true};
+    struct mfs_client_opts opts = {.paths = config->paths,
+                                   .lm = config->lm,
+                                   .cm = config->cm,
+                                   .label = config->path,
+                                   .table_wait = TABLE_WAIT,
+                                   .io_timeout = o->io_timeout * MFS_SEC,
+                                   .full_wait = o->full_wait * MFS_SEC,
+                                   .vfs = &vfs};
+    int rc = mfs_client_create(&m->client, &opts, err);
 
-    if (rc < 0)
-        return mfs_err_set(err, rc, "partitions: %s", strerror(-rc));
+    if (rc == 0)
+        m->vfs = mfs_client_vfs(m->client);
+    return rc;
+}
+
+/* What this kernel has been told, and is asking. */
+static int start_kernel(struct mfs_fuse *m, struct mfs_err *err)
+{
     m->sizes = mfs_sizes_create();
     m->last_attrs = mfs_last_attrs_create();
     m->nodeids = mfs_nodeids_create();
     m->retries = mfs_retries_create(m->vfs);
     m->lookup_attrs = mfs_lookup_attrs_create();
-    m->admission = mfs_admission_create(admitted_at_once(o));
+    m->admission = mfs_admission_create(admitted_at_once(&m->config->options));
     if (m->sizes == NULL || m->last_attrs == NULL || m->nodeids == NULL || m->retries == NULL ||
         m->lookup_attrs == NULL || m->admission == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
@@ -194,7 +135,7 @@ static int start_session(struct mfs_fuse *m, struct mfs_err *err)
 
     mfs_buf_init(&options);
     rc = mfs_buf_printf(&options, "default_permissions,fsname=%s,subtype=memefs%s%.*s",
-                        m->config->name, geteuid() == 0 ? ",allow_other" : "",
+                        m->config->paths->name, geteuid() == 0 ? ",allow_other" : "",
                         (int)mfs_buf_len(given), mfs_buf_data(given));
     if (rc < 0)
         return mfs_err_set(err, rc, "out of memory");
@@ -211,16 +152,7 @@ static int start_session(struct mfs_fuse *m, struct mfs_err *err)
         return mfs_err_set(err, rc, "thread: %s", strerror(-rc));
     mfs_vfs_on_invalidate(m->vfs, mfs_notify_invalidate, m->notify);
     mfs_vfs_on_revoke(m->vfs, mfs_notify_revoke, mfs_notify_distrust, m->names);
-    tell_failovers_to(m, mfs_vfs_meta(m->vfs));
     return 0;
-}
-
-static int start_tidy(struct mfs_fuse *m, struct mfs_err *err)
-{
-    struct mfs_tidy_opts opts = {.memory = m->config->options.memory / TIDY_SHARE};
-    int rc = mfs_tidy_start(&m->tidy, m->store, mfs_vfs_meta(m->vfs), &opts);
-
-    return rc < 0 ? mfs_err_set(err, rc, "thread: %s", strerror(-rc)) : 0;
 }
 
 static int serve(struct mfs_fuse *m, int channel, struct mfs_err *err)
@@ -276,9 +208,8 @@ static void end_session(struct mfs_fuse *m)
 {
     bool later;
 
-    tell_failovers_to(m, NULL);
-    if (m->vfs != NULL)
-        mfs_vfs_stop_waiting(m->vfs);
+    if (m->client != NULL)
+        mfs_client_stop_waiting(m->client);
     if (m->notify != NULL)
         mfs_notify_stop(m->notify);
     if (m->names != NULL)
@@ -297,11 +228,10 @@ static void end_session(struct mfs_fuse *m)
 static void tear_down(struct mfs_fuse *m)
 {
     end_session(m);
-    mfs_tidy_stop(m->tidy);
-    if (m->store != NULL)
-        mfs_fuse_stats_log(&m->stats, m->store);
+    if (m->client != NULL)
+        mfs_fuse_stats_log(&m->stats, mfs_client_store(m->client));
     mfs_retries_destroy(m->retries);
-    mfs_vfs_destroy(m->vfs);
+    mfs_client_destroy(m->client);
     mfs_admission_destroy(m->admission);
     mfs_lookup_attrs_destroy(m->lookup_attrs);
     mfs_nodeids_destroy(m->nodeids);
@@ -312,26 +242,18 @@ static void tear_down(struct mfs_fuse *m)
     mfs_sizes_destroy(m->sizes);
     if (m->se != NULL)
         fuse_session_destroy(m->se);
-    mfs_control_destroy(m->control); /* its thread uses the store */
-    mfs_store_destroy(m->store);
-    free(m->table);
-    pthread_mutex_destroy(&m->table_lock);
-    pthread_mutex_destroy(&m->told_lock);
 }
 
-static int run(struct mfs_fuse *m, const struct mfs_control_config *control, int channel,
-               struct mfs_err *err)
+static int run(struct mfs_fuse *m, int channel, struct mfs_err *err)
 {
-    int rc = mfs_control_create(&m->control, control, err);
+    int rc = start_client(m, err);
 
     if (rc == 0)
-        rc = start_store(m, err);
-    if (rc == 0)
-        rc = start_vfs(m, err);
+        rc = start_kernel(m, err);
     if (rc == 0)
         rc = start_session(m, err);
     if (rc == 0)
-        rc = start_tidy(m, err);
+        rc = mfs_client_start(m->client, m->config->options.memory / TIDY_SHARE, err);
     return rc < 0 ? rc : serve(m, channel, err);
 }
 
@@ -367,7 +289,6 @@ static int open_log(const struct mfs_mount_config *config, bool covers, struct m
 
 int mfs_mount_run(const struct mfs_mount_config *config, struct mfs_err *err)
 {
-    struct mfs_control_config control = {config->address, config->secret, config->path};
     struct mfs_fuse m = {.config = config,
                          .shares = {.write_window = config->options.write_window,
                                     .read_window = config->options.read_window},
@@ -390,10 +311,8 @@ int mfs_mount_run(const struct mfs_mount_config *config, struct mfs_err *err)
     logged = rc == 0 && (channel < 0 || config->log != NULL);
     fuse_set_log_func(fuse_says);
     mfs_signals_block();
-    pthread_mutex_init(&m.table_lock, NULL);
-    pthread_mutex_init(&m.told_lock, NULL);
     if (rc == 0 && chdir("/") == 0)
-        rc = run(&m, &control, channel, err);
+        rc = run(&m, channel, err);
     if (rc < 0) {
         if (logged)
             mfs_error("mount", "%s", err->msg);

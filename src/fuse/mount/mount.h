@@ -5,15 +5,14 @@
 
 #include <stdbool.h>
 
+#include "args/paths.h"
 #include "base/err.h"
 #include "fuse/mount/options.h"
 
 struct mfs_mount_config {
-    const char *name;    /* of the deployment */
-    const char *address; /* of lm ("unix:/path") or of cm ("HOST:PORT") */
-    const char *secret;  /* path of the deployment's secret */
-    const char *path;    /* mount point, absolute; made if it is not there */
-    uint32_t node; /* whose lm serves it, as `address` says; MFS_NO_NODE: none's, or unknown */
+    const struct mfs_paths *paths; /* of the deployment */
+    const char *lm, *cm;           /* where its managers are: see client/client.h */
+    const char *path;              /* mount point, absolute; made if it is not there */
     bool foreground;
     const char *log; /* file, NULL: stderr */
     struct mfs_mount_options options;

@@ -22,15 +22,12 @@
 #include "fuse/kernel/lookup_attrs.h"
 #include "vfs/vfs.h"
 
-struct mfs_control;
-struct mfs_tidy;
+struct mfs_client;
 
 struct mfs_fuse {
     const struct mfs_mount_config *config;
-    struct mfs_control *control;
-    struct mfs_store *store;
-    struct mfs_vfs *vfs;
-    struct mfs_tidy *tidy;
+    struct mfs_client *client;
+    struct mfs_vfs *vfs;       /* the client's */
     struct mfs_notify *notify; /* of pages */
     struct mfs_notify *names;  /* another thread: these wait for locks that may be held for long */
     struct mfs_notify *writes; /* and another, of pages that this mount's own writes have bypassed:
@@ -45,12 +42,8 @@ struct mfs_fuse {
     struct mfs_capacity_shares shares; /* of the memory that it may take */
     double timeout;                    /* of names and attributes, s */
     struct mfs_fuse_stats stats;
-    pthread_mutex_t table_lock; /* guards table; a leaf */
-    struct mfs_table *table;    /* what the store has, for memefs layout */
-    pthread_mutex_t told_lock;  /* guards told; held while it is told of a failover */
-    struct mfs_meta *told;      /* NULL before the session, and after it */
-    atomic_bool answers;        /* the kernel has sent INIT */
-    _Atomic dev_t device;       /* of the mount, 0 until it has answered; of signals' thread */
+    atomic_bool answers;  /* the kernel has sent INIT */
+    _Atomic dev_t device; /* of the mount, 0 until it has answered; of signals' thread */
 };
 
 extern const struct fuse_lowlevel_ops mfs_fuse_ops;

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "fuse/mount/control.h"
+#include "client/client.h"
 #include "fuse/mount/daemon.h"
 #include "fuse/mount/mountpoint.h"
 
@@ -116,7 +116,7 @@ static void announce(struct mfs_signals *s)
         return;
     }
     mfs_info("mount", "%s: mounted", m->config->path);
-    mfs_control_ready(m->control, mfs_meta_session(mfs_vfs_meta(m->vfs)));
+    mfs_client_ready(m->client);
     mfs_daemon_ready(s->channel, NULL);
 }
 
@@ -129,7 +129,7 @@ static void *run(void *arg)
         int signo = next_signal();
 
         if (signo == SIGUSR1)
-            mfs_fuse_stats_log(&s->m->stats, s->m->store);
+            mfs_fuse_stats_log(&s->m->stats, mfs_client_store(s->m->client));
         else if (signo == SIGHUP)
             hang_up(s);
         else if (signo != 0)

@@ -1,7 +1,7 @@
 /* The line to the Local Manager (or cm): a thread that brings partition tables and connects again
  * for ever. The mount goes on without it, with the table it has. */
-#ifndef MFS_FUSE_MOUNT_CONTROL_H
-#define MFS_FUSE_MOUNT_CONTROL_H
+#ifndef MFS_CLIENT_CONTROL_H
+#define MFS_CLIENT_CONTROL_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "fuse/mount/control.h"
+#include "client/control.h"
 
 #include <errno.h>
 #include <inttypes.h>
