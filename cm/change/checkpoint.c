@@ -32,9 +32,8 @@ static_assert(PAUSE < CHANGES, "it is looked more than once");
 static_assert(STEP_TIME < WRITE_TIME, "writing takes longest");
 
 struct mfs_checkpointing {
-    struct mfs_cm *cm;     /* NULL: it is ending, only answers are waited for */
-    struct mfs_conn *conn; /* that asked, referenced; NULL: has been answered */
-    uint64_t id;
+    struct mfs_cm *cm; /* NULL: it is ending, only answers are waited for */
+    struct mfs_deferred from;
     char dir[MFS_PATH_MAX];
     const char *step;
     uint32_t waiting;        /* for so many answers to it */
@@ -55,18 +54,12 @@ bool mfs_checkpoint_busy(const struct mfs_cm *cm)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void release_asker(struct mfs_checkpointing *k)
-{
-    mfs_conn_put(k->conn);
-    k->conn = NULL;
-}
-
 static void destroy(struct mfs_checkpointing *k)
 {
     if (k->cm)
         k->cm->checkpoint = NULL;
     mfs_timer_cancel(k->timer);
-    release_asker(k);
+    mfs_deferred_drop(&k->from);
     free(k->result.part);
     free(k);
 }
@@ -75,16 +68,14 @@ static void report_failure(struct mfs_checkpointing *k)
 {
     mfs_event_add(k->cm->paths->events, "cm", "checkpoint-failed", "%s: %s", k->dir,
                   k->failure.msg);
-    if (k->conn)
-        mfs_conn_fail(k->conn, k->id, k->failure.code, "%s", k->failure.msg);
-    release_asker(k);
+    mfs_deferred_fail(&k->from, k->failure.code, "%s", k->failure.msg);
+    mfs_deferred_drop(&k->from);
 }
 
 static void finish(struct mfs_checkpointing *k)
 {
     k->result.duration_ms = (double)(mfs_clock_mono() - k->began) / 1e6;
-    if (k->conn)
-        mfs_conn_reply(k->conn, MFS_MSG_CHECKPOINT, k->id, &k->result);
+    mfs_deferred_reply(&k->from, MFS_MSG_CHECKPOINT, &k->result);
     destroy(k);
 }
 
@@ -317,8 +308,7 @@ void mfs_checkpoint_on_ask(struct mfs_conn *c, uint64_t id, const void *body, vo
         mfs_conn_fail(c, id, -ENOMEM, "out of memory");
         return;
     }
-    k->conn = mfs_conn_get(c);
-    k->id = id;
+    k->from = mfs_reply_later(c, id);
     cm->checkpoint = k;
     begin(k);
 }
@@ -377,9 +367,9 @@ void mfs_checkpoint_hung_up(struct mfs_cm *cm, const struct mfs_conn *c)
 {
     struct mfs_checkpointing *k = cm->checkpoint;
 
-    if (!k || k->conn != c)
+    if (!k || k->from.conn != c)
         return;
-    release_asker(k);
+    mfs_deferred_drop(&k->from);
     give_up(k, "who asked for it has gone");
 }
 

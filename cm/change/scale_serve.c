@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "cm/change/checkpoint.h"
 #include "cm/change/scale.h"
+#include "net/deferred.h"
 #include "proto/times.h"
 
 #define FIGURES_TIME (5 * MFS_SEC) /* for nodes to tell figures to a new cm */
@@ -17,27 +18,20 @@ static_assert(2 * MFS_REPORT_EACH < FIGURES_TIME, "one report may be late");
 /* A connection that waits for the report. */
 struct asker {
     struct mfs_cm *cm;
-    struct mfs_conn *conn; /* referenced */
-    uint64_t id;
+    struct mfs_deferred from;
     struct mfs_msg_scale what;
     int64_t until; /* that nodes may take to tell figures */
 };
-
-static void drop(struct asker *a)
-{
-    mfs_conn_put(a->conn);
-    free(a);
-}
 
 static void answer(void *arg, const struct mfs_err *err, const struct mfs_scale_report *r)
 {
     struct asker *a = arg;
 
     if (err)
-        mfs_conn_fail(a->conn, a->id, err->code, "%s", err->msg);
+        mfs_deferred_fail(&a->from, err->code, "%s", err->msg);
     else
-        mfs_conn_reply(a->conn, MFS_MSG_SCALE, a->id, r);
-    drop(a);
+        mfs_deferred_reply(&a->from, MFS_MSG_SCALE, r);
+    free(a);
 }
 
 static void try_begin(void *arg)
@@ -66,7 +60,7 @@ void mfs_scale_on_scale(struct mfs_conn *c, uint64_t id, const void *body, void 
         mfs_conn_fail(c, id, -ENOMEM, "out of memory");
         return;
     }
-    *a = (struct asker){.cm = arg, .conn = mfs_conn_get(c), .id = id};
+    *a = (struct asker){.cm = arg, .from = mfs_reply_later(c, id)};
     a->what = *(const struct mfs_msg_scale *)body;
     a->until = mfs_clock_mono() + FIGURES_TIME;
     try_begin(a);

@@ -10,8 +10,7 @@
 #include "cm/life/remount.h"
 
 struct remount {
-    struct mfs_conn *conn; /* referenced */
-    uint64_t id;
+    struct mfs_deferred from;
     uint32_t awaited;   /* nodes that have not answered, and 1 while they are being asked */
     struct mfs_err err; /* of the first that failed; code 0: none */
 };
@@ -28,10 +27,9 @@ static void one_less(struct remount *r)
     if (--r->awaited)
         return;
     if (r->err.code)
-        mfs_conn_fail(r->conn, r->id, r->err.code, "%s", r->err.msg);
+        mfs_deferred_fail(&r->from, r->err.code, "%s", r->err.msg);
     else
-        mfs_conn_reply(r->conn, MFS_MSG_MOUNT, r->id, NULL);
-    mfs_conn_put(r->conn);
+        mfs_deferred_reply(&r->from, MFS_MSG_MOUNT, NULL);
     free(r);
 }
 
@@ -85,7 +83,7 @@ void mfs_remount(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id)
         mfs_conn_fail(c, id, -ENOMEM, "out of memory");
         return;
     }
-    *r = (struct remount){.conn = mfs_conn_get(c), .id = id, .awaited = 1};
+    *r = (struct remount){.from = mfs_reply_later(c, id), .awaited = 1};
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         if (cm->nodes[i]->record->mount[0] && !cm->nodes[i]->record->transition[0])
             ask(cm, cm->nodes[i], r);

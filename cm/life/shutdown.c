@@ -121,7 +121,7 @@ void mfs_shutdown_wait(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id)
         mfs_conn_fail(c, id, -ENOMEM, "out of memory");
         return;
     }
-    *w = (struct mfs_cm_waiter){mfs_conn_get(c), id, cm->waiters};
+    *w = (struct mfs_cm_waiter){mfs_reply_later(c, id), cm->waiters};
     cm->waiters = w;
 }
 
@@ -131,8 +131,7 @@ void mfs_shutdown_fini(struct mfs_cm *cm)
         struct mfs_cm_waiter *w = cm->waiters;
 
         cm->waiters = w->next;
-        mfs_conn_reply(w->conn, MFS_MSG_STOP, w->id, NULL);
-        mfs_conn_put(w->conn);
+        mfs_deferred_reply(&w->from, MFS_MSG_STOP, NULL);
         free(w);
     }
 }

@@ -14,7 +14,7 @@
 #include "args/paths.h"
 #include "cm/provider/provider.h"
 #include "cm/state/state.h"
-#include "net/conn.h"
+#include "net/deferred.h"
 #include "proto/times.h"
 
 #define MFS_MOUNT_TIME    (60 * MFS_SEC) /* that a node may take to mount */
@@ -78,8 +78,7 @@ struct mfs_cm_subscriber {
 
 /* A request that is answered at the end. */
 struct mfs_cm_waiter {
-    struct mfs_conn *conn; /* referenced */
-    uint64_t id;
+    struct mfs_deferred from;
     struct mfs_cm_waiter *next;
 };
 

@@ -49,18 +49,10 @@ void mfs_agent_event(struct mfs_agent *a, const char *what, const char *fmt, ...
     mfs_agent_send_events(a);
 }
 
-struct mfs_agent_request mfs_agent_request_keep(struct mfs_conn *conn, uint64_t id)
+void mfs_agent_refuse(const struct mfs_agent *a, struct mfs_conn *conn, uint64_t id, int code,
+                      const char *why)
 {
-    return (struct mfs_agent_request){conn ? mfs_conn_get(conn) : NULL, id};
-}
-
-void mfs_agent_request_replace(struct mfs_agent_request *r, struct mfs_conn *conn, uint64_t id)
-{
-    if (r->conn) {
-        mfs_conn_fail(r->conn, r->id, -EALREADY, "it was asked for again");
-        mfs_conn_put(r->conn);
-    }
-    *r = mfs_agent_request_keep(conn, id);
+    mfs_conn_fail(conn, id, code, "node %u: %s", a->opts.node, why);
 }
 
 void mfs_agent_fail(struct mfs_agent *a, const struct mfs_err *err)
@@ -106,20 +98,9 @@ static void redis_ended(struct mfs_agent *a)
     mfs_clients_close(a->clients); /* removes lm.sock */
     unlink(a->state_path);
     mfs_info(AREA, "everything has ended");
-    if (a->stop.conn)
-        mfs_conn_reply(a->stop.conn, MFS_MSG_STOP, a->stop.id, &(struct mfs_msg_empty){0});
+    mfs_deferred_reply(&a->stop, MFS_MSG_STOP, NULL);
     if (!mfs_loop_timer(a->loop, REPLY_PAUSE, 0, finish, a))
         mfs_loop_stop(a->loop);
-}
-
-static void reply_clientless(struct mfs_agent *a)
-{
-    struct mfs_agent_request r = a->clientless;
-
-    a->clientless = (struct mfs_agent_request){0};
-    if (r.conn)
-        mfs_conn_reply(r.conn, MFS_MSG_END_CLIENTS, r.id, &(struct mfs_msg_empty){0});
-    mfs_conn_put(r.conn);
 }
 
 static void end_redis(struct mfs_agent *a)
@@ -131,7 +112,7 @@ static void end_redis(struct mfs_agent *a)
 static void clients_ended(struct mfs_agent *a)
 {
     a->phase = MFS_AGENT_UNMOUNTED;
-    reply_clientless(a);
+    mfs_deferred_reply(&a->clientless, MFS_MSG_END_CLIENTS, NULL);
     if (a->stopping)
         end_redis(a);
 }
@@ -147,11 +128,11 @@ static void unmount(struct mfs_agent *a)
 
 void mfs_agent_end_clients(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id)
 {
-    mfs_agent_request_replace(&a->clientless, conn, id);
+    mfs_deferred_replace(&a->clientless, conn, id);
     if (a->phase == MFS_AGENT_RUNNING)
         unmount(a);
     else if (a->phase != MFS_AGENT_UNMOUNTING)
-        reply_clientless(a);
+        mfs_deferred_reply(&a->clientless, MFS_MSG_END_CLIENTS, NULL);
 }
 
 void mfs_agent_stop(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id)
@@ -161,7 +142,7 @@ void mfs_agent_stop(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id)
         return;
     }
     if (conn)
-        a->stop = mfs_agent_request_keep(conn, id);
+        a->stop = mfs_reply_later(conn, id);
     a->stopping = true;
     if (a->phase == MFS_AGENT_RUNNING)
         unmount(a);
@@ -357,8 +338,8 @@ static void close_agent(struct mfs_agent *a)
     mfs_agent_sessions_free(a);
     mfs_agent_probe_end(a);
     mfs_agent_copies_free(a);
-    mfs_conn_put(a->clientless.conn);
-    mfs_conn_put(a->stop.conn);
+    mfs_deferred_drop(&a->clientless);
+    mfs_deferred_drop(&a->stop);
     mfs_uplink_destroy(a->uplink);
     mfs_clients_destroy(a->clients);
     mfs_mounter_destroy(a->mounter);

@@ -12,7 +12,7 @@
 #include "lm/measure/meters.h"
 #include "lm/mount/mounter.h"
 #include "lm/jobs/worker.h"
-#include "net/conn.h"
+#include "net/deferred.h"
 #include "net/uplink.h"
 
 #define MFS_AGENT_EVENTS_KEPT 64 /* while cm can't be reached */
@@ -24,28 +24,22 @@ struct mfs_agent_session;
 struct mfs_agent_traffic;
 struct mfs_health;
 
-/* A request of cm that is not answered yet. */
-struct mfs_agent_request {
-    struct mfs_conn *conn; /* referenced; NULL: none */
-    uint64_t id;
-};
-
 /* A partition that cm has assigned to this node. */
 struct mfs_agent_part {
     struct mfs_agent *agent;
     struct mfs_redis redis;
-    bool lost;                         /* its process died with its content, for good */
-    bool reviving;                     /* it died, and another one is being started */
-    bool again;                        /* … that could not be, so mfs_agent_look_after does it */
-    unsigned tries;                    /* that failed, in a row */
-    unsigned deaths;                   /* in quick succession */
-    int64_t died;                      /* the last time: mfs_clock_mono */
-    bool termed;                       /* it serves while its replica consents: one that died is
-                                          the replica's to follow, and not started anew here until
-                                          cm has given the replica up */
-    uint64_t blocked_us;               /* while it came here */
-    bool releasing;                    /* its process is being ended */
-    struct mfs_agent_request releaser; /* the request for that */
+    bool lost;                    /* its process died with its content, for good */
+    bool reviving;                /* it died, and another one is being started */
+    bool again;                   /* … that could not be, so mfs_agent_look_after does it */
+    unsigned tries;               /* that failed, in a row */
+    unsigned deaths;              /* in quick succession */
+    int64_t died;                 /* the last time: mfs_clock_mono */
+    bool termed;                  /* it serves while its replica consents: one that died is
+                                     the replica's to follow, and not started anew here until
+                                     cm has given the replica up */
+    uint64_t blocked_us;          /* while it came here */
+    bool releasing;               /* its process is being ended */
+    struct mfs_deferred releaser; /* the request for that */
     struct mfs_watch *watch;
     struct mfs_health *health; /* NULL: it is not checked */
     struct mfs_agent_part *next;
@@ -109,9 +103,9 @@ struct mfs_agent {
     bool unsaved; /* the state file lacks something: it could not be written the last time */
 
     enum mfs_agent_phase phase;
-    bool stopping;                       /* all is to end, not only the clients */
-    struct mfs_agent_request clientless; /* the request for the clients' end, */
-    struct mfs_agent_request stop;       /* and for that of all */
+    bool stopping;                  /* all is to end, not only the clients */
+    struct mfs_deferred clientless; /* the request for the clients' end, */
+    struct mfs_deferred stop;       /* and for that of all */
 };
 
 /* agent.c */
@@ -120,9 +114,9 @@ void mfs_agent_event(struct mfs_agent *a, const char *what, const char *fmt, ...
 void mfs_agent_end_clients(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id);
 void mfs_agent_stop(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id);
 void mfs_agent_fail(struct mfs_agent *a, const struct mfs_err *err); /* ends the loop */
-struct mfs_agent_request mfs_agent_request_keep(struct mfs_conn *conn, uint64_t id);
-/* Keeps a new one; the former one is refused, as it was asked again. */
-void mfs_agent_request_replace(struct mfs_agent_request *r, struct mfs_conn *conn, uint64_t id);
+/* Fails a request, with the node's number before the reason. */
+void mfs_agent_refuse(const struct mfs_agent *a, struct mfs_conn *conn, uint64_t id, int code,
+                      const char *why);
 
 /* agent/assign.c: partitions that cm wants here */
 void mfs_agent_assign(struct mfs_agent *a, const struct mfs_msg_assign *m, struct mfs_conn *conn,

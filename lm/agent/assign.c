@@ -14,7 +14,7 @@
 struct assign_job {
     struct mfs_job job;
     struct mfs_agent *agent;
-    struct mfs_agent_request from;
+    struct mfs_deferred from;
     struct mfs_instances *instances;
     uint64_t memory;
     struct mfs_redis *asked; /* what cm wants here; with ports and processes when it succeeded */
@@ -50,19 +50,19 @@ static void run_assign(struct mfs_job *job)
 
 static void assign_free(struct assign_job *j)
 {
-    mfs_conn_put(j->from.conn);
+    mfs_deferred_drop(&j->from);
     free(j->asked);
     free(j->image);
     free(j);
 }
 
-static void assign_reply(const struct assign_job *j)
+static void assign_reply(struct assign_job *j)
 {
     struct mfs_msg_assign_reply m = {.nassigned = (uint32_t)j->n,
                                      .assigned = calloc(j->n + 1, sizeof *m.assigned)};
 
     if (!m.assigned) {
-        mfs_conn_fail(j->from.conn, j->from.id, -ENOMEM, "out of memory");
+        mfs_deferred_fail(&j->from, -ENOMEM, "out of memory");
         return;
     }
     for (size_t i = 0; i < j->n; i++) {
@@ -71,7 +71,7 @@ static void assign_reply(const struct assign_job *j)
         mfs_text_copy(m.assigned[i].unix_path, sizeof m.assigned[i].unix_path,
                       j->asked[i].unix_path);
     }
-    mfs_conn_reply(j->from.conn, MFS_MSG_ASSIGN, j->from.id, &m);
+    mfs_deferred_reply(&j->from, MFS_MSG_ASSIGN, &m);
     free(m.assigned);
 }
 
@@ -79,7 +79,7 @@ static void assign_refuse(struct mfs_agent *a, const struct mfs_err *err, struct
                           uint64_t id)
 {
     mfs_error(AREA, "%s", err->msg);
-    mfs_conn_fail(conn, id, err->code, "node %u: %s", a->opts.node, err->msg);
+    mfs_agent_refuse(a, conn, id, err->code, err->msg);
 }
 
 static void assigned(struct mfs_job *job)
@@ -223,6 +223,6 @@ void mfs_agent_assign(struct mfs_agent *a, const struct mfs_msg_assign *m, struc
         assign_refuse(a, &err, conn, id);
         return;
     }
-    j->from = mfs_agent_request_keep(conn, id);
+    j->from = mfs_reply_later(conn, id);
     mfs_worker_submit(a->redis_worker, &j->job);
 }

@@ -153,7 +153,7 @@ static void handle_assign(struct mfs_conn *conn, uint64_t id, const void *body, 
 /* An answer that comes later. */
 struct later {
     struct mfs_agent *agent;
-    struct mfs_agent_request from;
+    struct mfs_deferred from;
     enum mfs_msg type;
     uint64_t epoch;
 };
@@ -167,7 +167,7 @@ static struct later *answer_later(struct mfs_agent *a, struct mfs_conn *conn, ui
         mfs_conn_fail(conn, id, -ENOMEM, "out of memory");
         return NULL;
     }
-    *l = (struct later){.agent = a, .from = mfs_agent_request_keep(conn, id), .type = type};
+    *l = (struct later){.agent = a, .from = mfs_reply_later(conn, id), .type = type};
     return l;
 }
 
@@ -175,16 +175,11 @@ static void answer(void *arg, const struct mfs_err *err)
 {
     struct later *l = arg;
     struct mfs_msg_epoch epoch = {.epoch = l->epoch};
-    struct mfs_msg_empty empty = {0};
 
     if (err)
-        mfs_conn_fail(l->from.conn, l->from.id, err->code, "node %u: %s", l->agent->opts.node,
-                      err->msg);
-    else if (l->type == MFS_MSG_TABLE)
-        mfs_conn_reply(l->from.conn, l->type, l->from.id, &epoch);
+        mfs_deferred_fail(&l->from, err->code, "node %u: %s", l->agent->opts.node, err->msg);
     else
-        mfs_conn_reply(l->from.conn, l->type, l->from.id, &empty);
-    mfs_conn_put(l->from.conn);
+        mfs_deferred_reply(&l->from, l->type, l->type == MFS_MSG_TABLE ? &epoch : NULL);
     free(l);
 }
 
@@ -235,7 +230,7 @@ static void handle_table(struct mfs_conn *conn, uint64_t id, const void *body, v
     struct later *l;
 
     if (check_table(a, m->table, &err)) {
-        mfs_conn_fail(conn, id, err.code, "node %u: %s", a->opts.node, err.msg);
+        mfs_agent_refuse(a, conn, id, err.code, err.msg);
         return;
     }
     if (a->table && m->table->epoch <= a->table->epoch) {
@@ -260,8 +255,8 @@ static void handle_mount(struct mfs_conn *conn, uint64_t id, const void *body, v
     struct later *l;
 
     if (a->phase != MFS_AGENT_RUNNING || !a->table) {
-        mfs_conn_fail(conn, id, a->table ? -ESHUTDOWN : -EAGAIN, "node %u: %s", a->opts.node,
-                      a->table ? "it is stopping" : "there is no partition table yet");
+        mfs_agent_refuse(a, conn, id, a->table ? -ESHUTDOWN : -EAGAIN,
+                         a->table ? "it is stopping" : "there is no partition table yet");
         return;
     }
     l = answer_later(a, conn, id, MFS_MSG_MOUNT);

@@ -21,22 +21,10 @@ struct mfs_copy_job *mfs_copy_job_create(struct mfs_agent_copy *c, void (*run)(s
     return j;
 }
 
-struct mfs_agent_request mfs_copy_take_asker(struct mfs_agent_copy *c)
-{
-    struct mfs_agent_request r = c->asker;
-
-    c->asker = (struct mfs_agent_request){0};
-    return r;
-}
-
 void mfs_copy_report_failed(struct mfs_agent_copy *c, const struct mfs_err *err)
 {
-    struct mfs_agent_request r = mfs_copy_take_asker(c);
-
     mfs_error(AREA, "%s", err->msg);
-    if (r.conn)
-        mfs_conn_fail(r.conn, r.id, err->code, "node %u: %s", c->agent->opts.node, err->msg);
-    mfs_conn_put(r.conn);
+    mfs_deferred_fail(&c->asker, err->code, "node %u: %s", c->agent->opts.node, err->msg);
 }
 
 void mfs_copy_fail(struct mfs_agent_copy *c, const struct mfs_err *err)

@@ -28,8 +28,6 @@ void mfs_copy_run(struct mfs_agent_copy *c, enum mfs_copy_step step, struct mfs_
 /* Common to all steps when their work is done: true when the copy is to go no further. */
 bool mfs_copy_step_over(struct mfs_agent_copy *c, struct mfs_copy_job *j);
 
-/* The step's request is the caller's to answer from now on. */
-struct mfs_agent_request mfs_copy_take_asker(struct mfs_agent_copy *c);
 /* Logs it, and fails the request. */
 void mfs_copy_report_failed(struct mfs_agent_copy *c, const struct mfs_err *err);
 void mfs_copy_fail(struct mfs_agent_copy *c, const struct mfs_err *err); /* likewise, and ends it */

@@ -22,7 +22,7 @@ struct mfs_agent_images {
     const char *step;          /* the last one begun */
     bool busy;                 /* a job of it runs */
     bool dropped;
-    struct mfs_agent_request asker;
+    struct mfs_deferred asker;
 };
 
 struct image_job {
@@ -63,7 +63,7 @@ static void over(struct mfs_agent_images *im)
         mfs_imager_destroy(im->imager);
         free(j);
     }
-    mfs_conn_put(im->asker.conn);
+    mfs_deferred_drop(&im->asker);
     free(im);
 }
 
@@ -86,11 +86,9 @@ uint64_t mfs_agent_images_written(const struct mfs_agent *a)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static void refuse(const struct mfs_agent *a, struct mfs_conn *conn, uint64_t id, int code,
-                   const char *why)
+static void refuse(struct mfs_agent_images *im, int code, const char *why)
 {
-    if (conn)
-        mfs_conn_fail(conn, id, code, "node %u: %s", a->opts.node, why);
+    mfs_deferred_fail(&im->asker, code, "node %u: %s", im->agent->opts.node, why);
 }
 
 static void reply_written(struct mfs_agent_images *im)
@@ -100,7 +98,7 @@ static void reply_written(struct mfs_agent_images *im)
     struct mfs_msg_image_reply m = {.nparts = (uint32_t)n, .part = calloc(n + 1, sizeof *m.part)};
 
     if (!m.part) {
-        refuse(im->agent, im->asker.conn, im->asker.id, -ENOMEM, "out of memory");
+        refuse(im, -ENOMEM, "out of memory");
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -109,7 +107,7 @@ static void reply_written(struct mfs_agent_images *im)
         memcpy(m.part[i].sum, p[i].sum, sizeof m.part[i].sum);
     }
     mfs_info(AREA, "%zu images are written", n);
-    mfs_conn_reply(im->asker.conn, MFS_MSG_IMAGE, im->asker.id, &m);
+    mfs_deferred_reply(&im->asker, MFS_MSG_IMAGE, &m);
     free(m.part);
 }
 
@@ -125,11 +123,11 @@ static void step_done(struct mfs_job *job)
         j->rc = mfs_err_set(&j->err, -ECANCELED, "the checkpoint was given up");
     if (j->rc) {
         mfs_warn(AREA, "%s: %s", im->step, j->err.msg);
-        refuse(im->agent, im->asker.conn, im->asker.id, j->rc, j->err.msg);
+        refuse(im, j->rc, j->err.msg);
     } else if (last) {
         reply_written(im);
     } else {
-        mfs_conn_reply(im->asker.conn, MFS_MSG_IMAGE, im->asker.id, &m);
+        mfs_deferred_reply(&im->asker, MFS_MSG_IMAGE, &m);
     }
     if (j->rc || last)
         over(im);
@@ -165,8 +163,8 @@ static void begin_step(struct mfs_agent_images *im, const char *step, void (*run
     struct image_job *j = calloc(1, sizeof *j);
     int rc = -ENOMEM;
 
-    mfs_conn_put(im->asker.conn);
-    im->asker = mfs_agent_request_keep(conn, id);
+    mfs_deferred_drop(&im->asker);
+    im->asker = mfs_reply_later(conn, id);
     im->step = step;
     if (j) {
         *j = (struct image_job){.job = {run, step_done, NULL}, .images = im, .ms = ms};
@@ -176,7 +174,7 @@ static void begin_step(struct mfs_agent_images *im, const char *step, void (*run
     if (!rc)
         return;
     im->busy = false;
-    refuse(im->agent, conn, id, rc, strerror(-rc));
+    refuse(im, rc, strerror(-rc));
     over(im);
     free(j);
 }
@@ -213,7 +211,7 @@ static void halt(struct mfs_agent *a, const struct mfs_msg_image *m, struct mfs_
     if (a->images) {
         mfs_agent_images_drop(a);
         if (a->images) {
-            refuse(a, conn, id, -EAGAIN, "an earlier checkpoint is just being given up");
+            mfs_agent_refuse(a, conn, id, -EAGAIN, "an earlier checkpoint is just being given up");
             return;
         }
     }
@@ -225,7 +223,7 @@ static void halt(struct mfs_agent *a, const struct mfs_msg_image *m, struct mfs_
         free(im);
         if (!err.code)
             mfs_err_set(&err, -ENOMEM, "out of memory");
-        refuse(a, conn, id, err.code, err.msg);
+        mfs_agent_refuse(a, conn, id, err.code, err.msg);
         return;
     }
     im->agent = a;
@@ -246,7 +244,7 @@ void mfs_agent_image(struct mfs_agent *a, const struct mfs_msg_image *m, struct 
     const char *after = im && !im->busy && !im->dropped ? im->step : "";
 
     if (a->phase != MFS_AGENT_RUNNING)
-        refuse(a, conn, id, -ESHUTDOWN, "it is stopping");
+        mfs_agent_refuse(a, conn, id, -ESHUTDOWN, "it is stopping");
     else if (!strcmp(m->step, MFS_IMAGE_HALT))
         halt(a, m, conn, id);
     else if (!strcmp(m->step, MFS_IMAGE_DROP))
@@ -256,5 +254,5 @@ void mfs_agent_image(struct mfs_agent *a, const struct mfs_msg_image *m, struct 
     else if (!strcmp(m->step, MFS_IMAGE_WRITE) && !strcmp(after, MFS_IMAGE_CUT))
         begin_step(im, MFS_IMAGE_WRITE, run_write, 0, conn, id);
     else
-        refuse(a, conn, id, -EINVAL, "a step of a checkpoint that is not under way");
+        mfs_agent_refuse(a, conn, id, -EINVAL, "a step of a checkpoint that is not under way");
 }

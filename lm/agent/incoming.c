@@ -86,13 +86,9 @@ void mfs_agent_copy_started(struct mfs_agent_copy *c)
         mfs_agent_copy_alive(c); /* without, it is looked at when a step is over */
 }
 
-static void reply_gone(struct mfs_agent_request *r, uint32_t node, uint32_t part)
+static void reply_gone(struct mfs_deferred *d, uint32_t node, uint32_t part)
 {
-    if (r->conn)
-        mfs_conn_fail(r->conn, r->id, -ECANCELED, "node %u: the copy of partition %u was given up",
-                      node, part);
-    mfs_conn_put(r->conn);
-    *r = (struct mfs_agent_request){0};
+    mfs_deferred_fail(d, -ECANCELED, "node %u: the copy of partition %u was given up", node, part);
 }
 
 void mfs_agent_copy_remove(struct mfs_agent_copy *c)
@@ -126,11 +122,7 @@ static void ended(void *arg)
     struct mfs_agent_copy *c = arg;
     struct mfs_agent *a = c->agent;
 
-    if (c->releaser.conn)
-        mfs_conn_reply(c->releaser.conn, MFS_MSG_RELEASE, c->releaser.id,
-                       &(struct mfs_msg_empty){0});
-    mfs_conn_put(c->releaser.conn);
-    c->releaser = (struct mfs_agent_request){0};
+    mfs_deferred_reply(&c->releaser, MFS_MSG_RELEASE, NULL);
     mfs_agent_copy_remove(c);
     if (a->phase == MFS_AGENT_RUNNING)
         mfs_agent_save(a);

@@ -30,8 +30,8 @@ struct mfs_agent_copy {
     bool taken;    /* the partition that it becomes is listed already */
     int64_t begun; /* mfs_clock_mono */
     uint64_t duration_us;
-    struct mfs_agent_request asker;    /* of RECEIVE or TAKE */
-    struct mfs_agent_request releaser; /* of RELEASE */
+    struct mfs_deferred asker;    /* of RECEIVE or TAKE */
+    struct mfs_deferred releaser; /* of RELEASE */
     struct mfs_agent_copy *next;
 };
 

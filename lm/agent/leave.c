@@ -5,30 +5,26 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "lm/jobs/job_threads.h"
 #include "lm/agent/incoming.h"
+#include "lm/agent/request_job.h"
 
 #define AREA "move"
 
 /* ---- fence ----------------------------------------------------------------------------------- */
 
 struct fence_job {
-    struct mfs_job job;
-    struct mfs_agent *agent;
-    struct mfs_agent_request from;
+    struct mfs_request_job request;
     struct mfs_redis redis;
     struct mfs_admin_journal journal;
     bool on;
-    int rc;
-    struct mfs_err err;
 };
 
 static void run_fence(struct mfs_job *job)
 {
     struct fence_job *j = (struct fence_job *)job;
 
-    j->rc =
-        mfs_mover_fence(j->redis.unix_path, j->redis.admin_password, j->on, &j->journal, &j->err);
+    j->request.rc = mfs_mover_fence(j->redis.unix_path, j->redis.admin_password, j->on, &j->journal,
+                                    &j->request.err);
 }
 
 static void fenced(struct mfs_job *job)
@@ -37,16 +33,11 @@ static void fenced(struct mfs_job *job)
     struct mfs_msg_fence_reply m = {.offset = j->journal.offset};
 
     mfs_text_copy(m.stream, sizeof m.stream, j->journal.stream);
-    if (j->rc) {
-        mfs_error(AREA, "can't fence partition %u: %s", j->redis.part, j->err.msg);
-        mfs_conn_fail(j->from.conn, j->from.id, j->rc, "node %u: %s", j->agent->opts.node,
-                      j->err.msg);
-    } else {
+    if (j->request.rc)
+        mfs_error(AREA, "can't fence partition %u: %s", j->redis.part, j->request.err.msg);
+    else
         mfs_info(AREA, "partition %u %s", j->redis.part, j->on ? "is fenced" : "serves");
-        mfs_conn_reply(j->from.conn, MFS_MSG_FENCE, j->from.id, &m);
-    }
-    mfs_conn_put(j->from.conn);
-    free(j);
+    mfs_request_job_end(&j->request, MFS_MSG_FENCE, &m);
 }
 
 void mfs_agent_fence(struct mfs_agent *a, const struct mfs_msg_fence *m, struct mfs_conn *conn,
@@ -54,7 +45,6 @@ void mfs_agent_fence(struct mfs_agent *a, const struct mfs_msg_fence *m, struct 
 {
     struct mfs_agent_part *p = mfs_agent_part_meant(a, m->index, m->password);
     struct fence_job *j;
-    int rc = -ENOMEM;
 
     if (!p) {
         mfs_conn_fail(conn, id, -ENOENT, "node %u: there is no such process of partition %u",
@@ -67,20 +57,10 @@ void mfs_agent_fence(struct mfs_agent *a, const struct mfs_msg_fence *m, struct 
         return;
     }
     j = calloc(1, sizeof *j);
-    if (j) {
-        *j = (struct fence_job){.job = {run_fence, fenced, NULL},
-                                .agent = a,
-                                .from = mfs_agent_request_keep(conn, id),
-                                .redis = p->redis,
-                                .on = m->on};
-        rc = mfs_job_threads_run(a->job_threads, "fence", &j->job);
-    }
-    if (!rc)
-        return;
-    mfs_conn_fail(conn, id, rc, "node %u: %s", a->opts.node, strerror(-rc));
     if (j)
-        mfs_conn_put(j->from.conn);
-    free(j);
+        *j = (struct fence_job){
+            .request.job = {run_fence, fenced, NULL}, .redis = p->redis, .on = m->on};
+    mfs_request_job_run(a, "fence", j ? &j->request : NULL, conn, id);
 }
 
 /* ---- release --------------------------------------------------------------------------------- */
@@ -89,15 +69,13 @@ static void part_ended(void *arg)
 {
     struct mfs_agent_part *p = arg;
     struct mfs_agent *a = p->agent;
-    struct mfs_agent_request r = p->releaser;
+    struct mfs_deferred releaser = p->releaser;
 
     mfs_info(AREA, "partition %u has left", p->redis.part);
     mfs_agent_part_remove(a, p);
     if (a->phase == MFS_AGENT_RUNNING)
         mfs_agent_save(a);
-    if (r.conn)
-        mfs_conn_reply(r.conn, MFS_MSG_RELEASE, r.id, &(struct mfs_msg_empty){0});
-    mfs_conn_put(r.conn);
+    mfs_deferred_reply(&releaser, MFS_MSG_RELEASE, NULL);
 }
 
 void mfs_agent_part_release(struct mfs_agent_part *p)
@@ -109,7 +87,7 @@ static void release_part(struct mfs_agent_part *p, struct mfs_conn *conn, uint64
 {
     bool under_way = p->releasing;
 
-    mfs_agent_request_replace(&p->releaser, conn, id);
+    mfs_deferred_replace(&p->releaser, conn, id);
     p->releasing = true;
     if (!under_way && !p->reviving)
         mfs_agent_part_release(p);
@@ -118,7 +96,7 @@ static void release_part(struct mfs_agent_part *p, struct mfs_conn *conn, uint64
 /* What runs for it is told to stop, and ends it then. */
 static void release_copy(struct mfs_agent_copy *c, struct mfs_conn *conn, uint64_t id)
 {
-    mfs_agent_request_replace(&c->releaser, conn, id);
+    mfs_deferred_replace(&c->releaser, conn, id);
     atomic_store(&c->mover.cancel, true);
     if (c->step == MFS_COPY_IDLE)
         mfs_agent_copy_end(c);

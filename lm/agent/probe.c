@@ -1,6 +1,6 @@
 /* Steps of a probe, as cm asks for them: the node that is to be measured opens a port, then it
  * measures while others meet it (probe.h). Both take place in threads of their own. */
-#include "lm/agent/agent_impl.h"
+#include "lm/agent/request_job.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "lm/jobs/job_threads.h"
 #include "lm/measure/probe.h"
 
 #define AREA      "probe"
@@ -24,24 +23,21 @@ struct mfs_agent_probe {
 };
 
 struct probe_job {
-    struct mfs_job job;
-    struct mfs_agent *agent;
-    struct mfs_agent_request from;
+    struct mfs_request_job request;
     struct mfs_msg_probe how;
     struct mfs_probe_plan plan;
     int listener;
     struct mfs_probe_rates rates;
-    int rc;
-    struct mfs_err err;
 };
 
 static void run_probe(struct mfs_job *job)
 {
     struct probe_job *j = (struct probe_job *)job;
 
-    j->rc = j->listener >= 0
-                ? mfs_probe_measure(j->listener, &j->plan, &j->rates, &j->err)
-                : mfs_probe_meet(j->how.host, (uint16_t)j->how.port, &j->plan, &j->err);
+    j->request.rc =
+        j->listener >= 0
+            ? mfs_probe_measure(j->listener, &j->plan, &j->rates, &j->request.err)
+            : mfs_probe_meet(j->how.host, (uint16_t)j->how.port, &j->plan, &j->request.err);
 }
 
 static void probe_done(struct mfs_job *job)
@@ -49,14 +45,8 @@ static void probe_done(struct mfs_job *job)
     struct probe_job *j = (struct probe_job *)job;
     struct mfs_msg_probe_reply r = {.in = j->rates.in, .out = j->rates.out};
 
-    j->agent->probe->running--;
-    if (j->rc)
-        mfs_conn_fail(j->from.conn, j->from.id, j->rc, "node %u: %s", j->agent->opts.node,
-                      j->err.msg);
-    else
-        mfs_conn_reply(j->from.conn, MFS_MSG_PROBE, j->from.id, &r);
-    mfs_conn_put(j->from.conn);
-    free(j);
+    j->request.agent->probe->running--;
+    mfs_request_job_end(&j->request, MFS_MSG_PROBE, &r);
 }
 
 static void forget(void *arg)
@@ -99,8 +89,7 @@ static struct probe_job *make_job(struct mfs_agent *a, const struct mfs_msg_prob
 
     if (!j)
         return NULL;
-    j->job = (struct mfs_job){run_probe, probe_done, NULL};
-    j->agent = a;
+    j->request.job = (struct mfs_job){run_probe, probe_done, NULL};
     j->how = *m;
     j->plan = (struct mfs_probe_plan){
         .peers = m->peers, .time = (int64_t)ms * MFS_MSEC, .bytes = m->bytes, .iface = a->iface};
@@ -109,31 +98,23 @@ static struct probe_job *make_job(struct mfs_agent *a, const struct mfs_msg_prob
     return j;
 }
 
-static int start(struct mfs_agent *a, const struct mfs_msg_probe *m, struct mfs_conn *conn,
-                 uint64_t id)
+/* One that measures takes the port over. */
+static void start(struct mfs_agent *a, const struct mfs_msg_probe *m, struct mfs_conn *conn,
+                  uint64_t id)
 {
     struct mfs_agent_probe *p = a->probe;
     struct probe_job *j = make_job(a, m);
-    int rc;
+    int listener = -1;
 
-    if (!j)
-        return -ENOMEM;
-    if (!strcmp(m->step, MFS_PROBE_MEASURE)) {
-        j->listener = p->listener;
+    if (j && !strcmp(m->step, MFS_PROBE_MEASURE)) {
+        listener = j->listener = p->listener;
         p->listener = -1;
         forget_now(p);
     }
-    j->from = mfs_agent_request_keep(conn, id);
-    rc = mfs_job_threads_run(a->job_threads, "probe", &j->job);
-    if (!rc) {
+    if (mfs_request_job_run(a, "probe", j ? &j->request : NULL, conn, id))
         p->running++;
-        return 0;
-    }
-    if (j->listener >= 0)
-        close(j->listener);
-    mfs_conn_put(j->from.conn);
-    free(j);
-    return rc;
+    else if (listener >= 0)
+        close(listener);
 }
 
 static int check(const struct mfs_agent *a, const struct mfs_msg_probe *m, struct mfs_err *err)
@@ -156,8 +137,7 @@ static int check(const struct mfs_agent *a, const struct mfs_msg_probe *m, struc
 void mfs_agent_probe(struct mfs_agent *a, const struct mfs_msg_probe *m, struct mfs_conn *conn,
                      uint64_t id)
 {
-    struct mfs_err err = {0};
-    int rc;
+    struct mfs_err err;
 
     if (!a->probe && (a->probe = calloc(1, sizeof *a->probe)))
         a->probe->listener = -1;
@@ -169,11 +149,10 @@ void mfs_agent_probe(struct mfs_agent *a, const struct mfs_msg_probe *m, struct 
         open_port(a, conn, id);
         return;
     }
-    rc = check(a, m, &err);
-    if (!rc && (rc = start(a, m, conn, id)))
-        mfs_err_set(&err, rc, "%s", strerror(-rc));
-    if (rc)
-        mfs_conn_fail(conn, id, rc, "node %u: %s", a->opts.node, err.msg);
+    if (check(a, m, &err))
+        mfs_agent_refuse(a, conn, id, err.code, err.msg);
+    else
+        start(a, m, conn, id);
 }
 
 void mfs_agent_probe_end(struct mfs_agent *a)

@@ -20,15 +20,12 @@ static void run_copy(struct mfs_job *job)
 
 static void reply_received(struct mfs_agent_copy *c)
 {
-    struct mfs_agent_request r = mfs_copy_take_asker(c);
     struct mfs_msg_receive_reply m = {.index = c->redis.part,
                                       .port = c->redis.port,
                                       .bytes = atomic_load(&c->mover.bytes),
                                       .duration_us = c->duration_us};
 
-    if (r.conn)
-        mfs_conn_reply(r.conn, MFS_MSG_RECEIVE, r.id, &m);
-    mfs_conn_put(r.conn);
+    mfs_deferred_reply(&c->asker, MFS_MSG_RECEIVE, &m);
 }
 
 static void copied(struct mfs_job *job)
@@ -208,7 +205,7 @@ void mfs_agent_receive(struct mfs_agent *a, const struct mfs_msg_receive *m, str
     int rc = check_receive(a, m, &err);
 
     if (rc < 0) {
-        mfs_conn_fail(conn, id, rc, "node %u: %s", a->opts.node, err.msg);
+        mfs_agent_refuse(a, conn, id, rc, err.msg);
         return;
     }
     if (rc) {
@@ -220,10 +217,10 @@ void mfs_agent_receive(struct mfs_agent *a, const struct mfs_msg_receive *m, str
     if (!c)
         c = new_copy(a, m);
     if (!c) {
-        mfs_conn_fail(conn, id, -ENOMEM, "node %u: out of memory", a->opts.node);
+        mfs_agent_refuse(a, conn, id, -ENOMEM, "out of memory");
         return;
     }
-    mfs_agent_request_replace(&c->asker, conn, id);
+    mfs_deferred_replace(&c->asker, conn, id);
     if (c->whole)
         reply_received(c);
     else if (c->step == MFS_COPY_IDLE)

@@ -10,13 +10,13 @@
 
 #define AREA "move"
 
-static void reply_taken(const struct mfs_agent_part *p, struct mfs_conn *conn, uint64_t id)
+static void reply_taken(const struct mfs_agent_part *p, struct mfs_deferred *to)
 {
     struct mfs_msg_take_reply m = {
         .index = p->redis.part, .port = p->redis.port, .blocked_us = p->blocked_us};
 
     mfs_text_copy(m.unix_path, sizeof m.unix_path, p->redis.unix_path);
-    mfs_conn_reply(conn, MFS_MSG_TAKE, id, &m);
+    mfs_deferred_reply(to, MFS_MSG_TAKE, &m);
 }
 
 static void run_cut(struct mfs_job *job)
@@ -51,17 +51,16 @@ static struct mfs_agent_part *note_taken(struct mfs_agent_copy *c, struct mfs_er
 static void settle(struct mfs_agent_copy *c, struct mfs_agent_part *p, uint64_t blocked_us)
 {
     struct mfs_agent *a = c->agent;
-    struct mfs_agent_request r = mfs_copy_take_asker(c);
+    struct mfs_deferred asker = c->asker;
 
+    c->asker = (struct mfs_deferred){0}; /* it is not refused with the copy */
     mfs_agent_copy_remove(c);
     p->blocked_us = blocked_us;
     mfs_agent_part_watch(p);
     mfs_agent_settle(a, p->redis.part);
     mfs_info(AREA, "partition %u is here, after %llu us without service", p->redis.part,
              (unsigned long long)blocked_us);
-    if (r.conn)
-        reply_taken(p, r.conn, r.id);
-    mfs_conn_put(r.conn);
+    reply_taken(p, &asker);
 }
 
 static void cut(struct mfs_job *job)
@@ -101,20 +100,22 @@ void mfs_agent_take(struct mfs_agent *a, const struct mfs_msg_take *m, struct mf
                     uint64_t id)
 {
     struct mfs_agent_part *p = mfs_agent_part_meant(a, m->index, m->password);
+    struct mfs_deferred asker;
     struct mfs_err err = {0};
     struct mfs_agent_copy *c;
     struct mfs_copy_job *j;
 
     if (p) {
-        reply_taken(p, conn, id);
+        asker = mfs_reply_later(conn, id);
+        reply_taken(p, &asker);
         return;
     }
     if (check_take(a, m, &err)) {
-        mfs_conn_fail(conn, id, err.code, "node %u: %s", a->opts.node, err.msg);
+        mfs_agent_refuse(a, conn, id, err.code, err.msg);
         return;
     }
     c = mfs_agent_copy_find(a, m->index);
-    mfs_agent_request_replace(&c->asker, conn, id);
+    mfs_deferred_replace(&c->asker, conn, id);
     if (c->step == MFS_COPY_CUTTING)
         return;
     j = mfs_copy_job_create(c, run_cut, cut);

@@ -1,7 +1,7 @@
 /* Has the process of a partition serve by terms, or without (decisions/0017): what cm asks for
  * when the partition has got a replica, or has lost it; and waits for a replica to catch up. May
  * come again at any time. */
-#include "lm/agent/agent_impl.h"
+#include "lm/agent/request_job.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "lm/jobs/job_threads.h"
 #include "store/admin/admin.h"
 #include "store/args.h"
 #include "store/reply.h"
@@ -25,13 +24,9 @@
 static_assert(WAIT_MS * MFS_MSEC < CALL_LIMIT, "the process answers before the call is given up");
 
 struct term_job {
-    struct mfs_job job;
-    struct mfs_agent *agent;
-    struct mfs_agent_request from;
+    struct mfs_request_job request;
     struct mfs_redis redis;
     struct mfs_msg_term how;
-    int rc;
-    struct mfs_err err;
 };
 
 static int call(struct mfs_admin *admin, const struct mfs_args *args, int64_t *left,
@@ -144,11 +139,12 @@ static void run_term(struct mfs_job *job)
 {
     struct term_job *j = (struct term_job *)job;
     struct mfs_admin *admin;
+    int *rc = &j->request.rc;
 
-    j->rc = mfs_admin_open(&admin, j->redis.unix_path, NULL, 0, j->redis.admin_password, CALL_LIMIT,
-                           &j->err);
-    if (!j->rc)
-        j->rc = do_term(admin, &j->how, &j->err);
+    *rc = mfs_admin_open(&admin, j->redis.unix_path, NULL, 0, j->redis.admin_password, CALL_LIMIT,
+                         &j->request.err);
+    if (!*rc)
+        *rc = do_term(admin, &j->how, &j->request.err);
     mfs_admin_close(admin);
 }
 
@@ -167,20 +163,15 @@ static int set_termed(struct mfs_agent_part *p, bool termed, struct mfs_err *err
 static void term_done(struct mfs_job *job)
 {
     struct term_job *j = (struct term_job *)job;
-    struct mfs_agent *a = j->agent;
-    struct mfs_agent_part *p = mfs_agent_part_find(a, j->how.index);
+    struct mfs_request_job *r = &j->request;
+    struct mfs_agent_part *p = mfs_agent_part_find(r->agent, j->how.index);
 
-    if (!j->rc && !j->how.on && p && !strcmp(p->redis.password, j->how.password) &&
-        a->phase == MFS_AGENT_RUNNING)
-        j->rc = p->lost ? mfs_err_set(&j->err, -EAGAIN, "partition %u: its process has just ended",
+    if (!r->rc && !j->how.on && p && !strcmp(p->redis.password, j->how.password) &&
+        r->agent->phase == MFS_AGENT_RUNNING)
+        r->rc = p->lost ? mfs_err_set(&r->err, -EAGAIN, "partition %u: its process has just ended",
                                       j->how.index)
-                        : set_termed(p, false, &j->err);
-    if (j->rc)
-        mfs_conn_fail(j->from.conn, j->from.id, j->rc, "node %u: %s", a->opts.node, j->err.msg);
-    else
-        mfs_conn_reply(j->from.conn, MFS_MSG_TERM, j->from.id, &(struct mfs_msg_empty){0});
-    mfs_conn_put(j->from.conn);
-    free(j);
+                        : set_termed(p, false, &r->err);
+    mfs_request_job_end(r, MFS_MSG_TERM, NULL);
 }
 
 static int check_term(const struct mfs_agent_part *p, const struct mfs_msg_term *m,
@@ -212,23 +203,12 @@ void mfs_agent_term(struct mfs_agent *a, const struct mfs_msg_term *m, struct mf
     if (!rc && m->on)
         rc = set_termed(p, true, &err); /* before the replica may take its place */
     if (rc) {
-        mfs_conn_fail(conn, id, rc, "node %u: %s", a->opts.node, err.msg);
+        mfs_agent_refuse(a, conn, id, rc, err.msg);
         return;
     }
     j = calloc(1, sizeof *j);
-    rc = -ENOMEM;
-    if (j) {
-        *j = (struct term_job){.job = {run_term, term_done, NULL},
-                               .agent = a,
-                               .from = mfs_agent_request_keep(conn, id),
-                               .redis = p->redis,
-                               .how = *m};
-        rc = mfs_job_threads_run(a->job_threads, "term", &j->job);
-    }
-    if (!rc)
-        return;
-    mfs_conn_fail(conn, id, rc, "node %u: %s", a->opts.node, strerror(-rc));
     if (j)
-        mfs_conn_put(j->from.conn);
-    free(j);
+        *j = (struct term_job){
+            .request.job = {run_term, term_done, NULL}, .redis = p->redis, .how = *m};
+    mfs_request_job_run(a, "term", j ? &j->request : NULL, conn, id);
 }
