@@ -41,33 +41,9 @@ struct mfs_file {
 
 void mfs_file_free(struct mfs_file *f); /* only memory; keeps the vnode's reference count */
 
-/* A small file's content comes along with its open: prepare asks for it, unless the kernel is
- * likely to have it; keep takes what came over; drop frees it. */
-void mfs_file_prepare_head(struct mfs_file *f, struct mfs_head *head);
-void mfs_file_keep_head(struct mfs_file *f, const struct mfs_head *head);
-void mfs_file_drop_head(struct mfs_file *f);
-
-/* Serves a read of [off, off+len), which ends at or before `size`, from the head; false: it can't.
- */
-bool mfs_file_read_head(struct mfs_file *f, uint64_t off, size_t len, uint64_t size, void *buf);
-
-/* Takes a lock if none is in conflict, as mfs_vfs_setlk without its rule for conversions. `wait`
- * (may be NULL): of a waiter for this fcntl lock; ended when the lock is taken, else it learns
- * which lock is in conflict. */
-int mfs_file_try_lock(struct mfs_file *f, const struct mfs_lock *lock, bool flock,
-                      struct mfs_meta_wait *wait, mfs_vfs_lock_fn *done, void *arg);
-
-/* close(2) by this owner: its fcntl locks on the file go, through whichever handle it took them. */
-int mfs_file_unlock_owner(struct mfs_file *f, uint64_t owner);
-
-/* close(2) by this owner, perhaps the last: marks what mfs_file_unlock_rest may soon give back. */
-void mfs_file_closing(struct mfs_file *f, uint64_t owner);
-
-/* The last close: locks that belong to the open file description (F_OFD_SETLK) are left. */
-void mfs_file_unlock_rest(struct mfs_file *f);
-
 /* Called by every request through the handle but release. */
 void mfs_file_answer_taken(struct mfs_file *f);
+void mfs_file_end_showing(struct mfs_file *f); /* mfs_vfs_show_new's, if it has not ended yet */
 
 static inline bool mfs_flags_write(int flags)
 {

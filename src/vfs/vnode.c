@@ -4,16 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <utlist.h>
-
 #include "base/clock.h"
 #include "base/gate.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "data/stripes/geometry.h"
-#include "vfs/content/commit.h"
-#include "vfs/file.h"
-#include "vfs/locks/lock_owners.h"
 
 static struct mfs_vnode_shard *shard_of(struct mfs_vfs *vfs, uint64_t ino)
 {
@@ -111,23 +106,18 @@ void mfs_vnode_init_shards(struct mfs_vfs *vfs)
         pthread_mutex_init(&vfs->shard[i].lock, NULL);
 }
 
-static void abandon(struct mfs_vnode *v)
+static void abandon(struct mfs_vnode *v, void (*files)(struct mfs_vnode *v))
 {
-    struct mfs_file *f, *next;
     int rc = mfs_vnode_flush(v, NULL);
 
     if (rc < 0)
         mfs_warn("vfs", "inode %llx: data lost at the end: %s", (unsigned long long)v->ino,
                  strerror(-rc));
-    DL_FOREACH_SAFE(v->files, f, next)
-    {
-        mfs_owner_drop_file(f);
-        mfs_file_free(f);
-    }
+    files(v);
     vnode_free(v);
 }
 
-void mfs_vnode_abandon_all(struct mfs_vfs *vfs)
+void mfs_vnode_abandon_all(struct mfs_vfs *vfs, void (*files)(struct mfs_vnode *v))
 {
     for (unsigned i = 0; i < MFS_VNODE_SHARDS; i++) {
         struct mfs_vnode_shard *s = &vfs->shard[i];
@@ -140,7 +130,7 @@ void mfs_vnode_abandon_all(struct mfs_vfs *vfs)
         HASH_ITER(hh, all, v, next)
         {
             HASH_DELETE(hh, all, v);
-            abandon(v);
+            abandon(v, files);
         }
     }
 }
@@ -152,20 +142,6 @@ void mfs_vnode_fini_shards(struct mfs_vfs *vfs)
 }
 
 /* --- write-behind -------------------------------------------------------------------------- */
-
-struct mfs_dirty *mfs_vnode_dirty(struct mfs_vnode *v)
-{
-    struct mfs_dirty *d = atomic_load(&v->dirty);
-
-    if (d != NULL)
-        return d;
-    pthread_mutex_lock(&v->lock);
-    d = atomic_load(&v->dirty);
-    if (d == NULL && mfs_dirty_create(&d, v->vfs->wb, v->ino, mfs_vnode_commit, v) == 0)
-        atomic_store(&v->dirty, d);
-    pthread_mutex_unlock(&v->lock);
-    return d;
-}
 
 static int64_t blocks(uint64_t bytes)
 {

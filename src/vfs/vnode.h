@@ -100,11 +100,9 @@ struct mfs_vnode *mfs_vnode_find(struct mfs_vfs *vfs, uint64_t ino); /* NULL whe
 void mfs_vnode_put(struct mfs_vnode *v);                             /* takes NULL */
 
 void mfs_vnode_init_shards(struct mfs_vfs *vfs);
-void mfs_vnode_abandon_all(struct mfs_vfs *vfs); /* flushes and frees all that is left */
+/* Flushes and frees all that is left; `files` frees a vnode's open files. */
+void mfs_vnode_abandon_all(struct mfs_vfs *vfs, void (*files)(struct mfs_vnode *v));
 void mfs_vnode_fini_shards(struct mfs_vfs *vfs); /* changes are notified no more */
-
-/* The write-behind of the inode; made now if need be (NULL: ENOMEM). */
-struct mfs_dirty *mfs_vnode_dirty(struct mfs_vnode *v);
 
 /* Lays what is not yet committed over attributes just fetched, which are learned (see below) on the
  * way. A commit that ended after they were fetched is either still pending or in what is known. */

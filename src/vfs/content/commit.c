@@ -91,7 +91,8 @@ static int commit_again(struct mfs_vnode *v, const struct mfs_commit *c, uint64_
     return rc;
 }
 
-int mfs_vnode_commit(void *arg, const struct mfs_dirty_commit *d)
+/* A mfs_dirty_commit_fn. Blocks for a few round trips, each bounded. */
+static int commit(void *arg, const struct mfs_dirty_commit *d)
 {
     struct mfs_vnode *v = arg;
     struct mfs_part part[d->nparts > 0 ? d->nparts : 1];
@@ -123,4 +124,18 @@ int mfs_vnode_commit(void *arg, const struct mfs_dirty_commit *d)
     }
     atomic_fetch_sub(&v->changing, 1);
     return rc;
+}
+
+struct mfs_dirty *mfs_vnode_dirty(struct mfs_vnode *v)
+{
+    struct mfs_dirty *d = atomic_load(&v->dirty);
+
+    if (d != NULL)
+        return d;
+    pthread_mutex_lock(&v->lock);
+    d = atomic_load(&v->dirty);
+    if (d == NULL && mfs_dirty_create(&d, v->vfs->wb, v->ino, commit, v) == 0)
+        atomic_store(&v->dirty, d);
+    pthread_mutex_unlock(&v->lock);
+    return d;
 }

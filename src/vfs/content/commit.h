@@ -13,7 +13,7 @@
  * of, if nothing is on its way. Any thread. */
 void mfs_vnode_begin_write(struct mfs_vnode *v, struct mfs_dirty *d);
 
-/* A mfs_dirty_commit_fn, of a vnode. Blocks for a few round trips, each bounded. */
-int mfs_vnode_commit(void *vnode, const struct mfs_dirty_commit *d);
+/* The write-behind of the inode, which commits so; made now if need be (NULL: ENOMEM). */
+struct mfs_dirty *mfs_vnode_dirty(struct mfs_vnode *v);
 
 #endif

@@ -1,9 +1,7 @@
-/* The content of a small file, fetched along with its open, so that reading it costs no round trip.
- */
+#include "vfs/content/head.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "vfs/file.h"
 
 #define HEAD_MAX (64U << 10) /* of one file */
 

@@ -5,6 +5,7 @@
 #include "data/stripes/stripes.h"
 #include "vfs/content/commit.h"
 #include "vfs/content/content.h"
+#include "vfs/content/head.h"
 #include "vfs/file.h"
 #include "vfs/content/fills.h"
 #include "vfs/content/privileges.h"

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "cluster/placement.h"
-#include "vfs/file.h"
+#include "vfs/locks/take.h"
 
 #define DELAY_MIN (1 * MFS_MSEC)
 #define DELAY_MAX (20 * MFS_MSEC)

@@ -1,12 +1,17 @@
+/* Beginning and end of the whole: it is made from below, and ended from above. */
 #include "vfs/vfs.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include <utlist.h>
+
 #include "data/stripes/geometry.h"
 #include "data/stripes/stripes.h"
 #include "vfs/locks/lock_wait.h"
 #include "vfs/content/privileges.h"
+#include "vfs/file.h"
+#include "vfs/locks/lock_owners.h"
 #include "vfs/vnode.h"
 
 #define THREADS_DEFAULT 4U
@@ -110,12 +115,23 @@ void mfs_vfs_stop_waiting(struct mfs_vfs *vfs)
     mfs_lock_wait_stop(vfs->waits);
 }
 
+static void abandon(struct mfs_vnode *v)
+{
+    struct mfs_file *f, *next;
+
+    DL_FOREACH_SAFE(v->files, f, next)
+    {
+        mfs_owner_drop_file(f);
+        mfs_file_free(f);
+    }
+}
+
 void mfs_vfs_destroy(struct mfs_vfs *vfs)
 {
     if (vfs == NULL)
         return;
     mfs_lock_wait_destroy(vfs->waits);
-    mfs_vnode_abandon_all(vfs);
+    mfs_vnode_abandon_all(vfs, abandon);
     if (vfs->meta != NULL)
         mfs_meta_destroy(vfs->meta);
     mfs_vnode_fini_shards(vfs); /* until then its threads look for what is open */
