@@ -10,9 +10,9 @@
 #include "data/stripes/stripes.h"
 #include "vfs/locks/lock_wait.h"
 #include "vfs/content/privileges.h"
-#include "vfs/file.h"
+#include "vfs/vnode/file.h"
 #include "vfs/locks/lock_owners.h"
-#include "vfs/vnode.h"
+#include "vfs/vnode/vnode.h"
 
 #define THREADS_DEFAULT 4U
 #define HEADS_DEFAULT   (32U << 20)

@@ -1,5 +1,5 @@
 /* Opening, creating and closing of files. */
-#include "vfs/file.h"
+#include "vfs/vnode/file.h"
 
 #include <errno.h>
 #include <stdlib.h>

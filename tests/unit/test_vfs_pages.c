@@ -7,9 +7,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "vfs/file.h"
+#include "vfs/vnode/file.h"
 #include "vfs/content/fills.h"
-#include "vfs/content/pages.h"
+#include "vfs/vnode/pages.h"
 
 static int setup(void **state)
 {

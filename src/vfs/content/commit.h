@@ -7,7 +7,7 @@
 #ifndef MFS_VFS_CONTENT_COMMIT_H
 #define MFS_VFS_CONTENT_COMMIT_H
 
-#include "vfs/vnode.h"
+#include "vfs/vnode/vnode.h"
 
 /* Before a write: what is stored from now on is stored after all truncates that this mount knows
  * of, if nothing is on its way. Any thread. */

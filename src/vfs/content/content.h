@@ -3,7 +3,7 @@
 #ifndef MFS_VFS_CONTENT_CONTENT_H
 #define MFS_VFS_CONTENT_CONTENT_H
 
-#include "vfs/vnode.h"
+#include "vfs/vnode/vnode.h"
 
 /* An mfs_content_fn for a struct mfs_vnode; one round trip when the file has voids that are not
  * known as of its version. Any thread. */

@@ -20,7 +20,7 @@
 #ifndef MFS_VFS_CONTENT_FILLS_H
 #define MFS_VFS_CONTENT_FILLS_H
 
-#include "vfs/vnode.h"
+#include "vfs/vnode/vnode.h"
 
 /* The range is about to be read for the kernel's pages. Before the bytes are looked for. */
 void mfs_fills_read(struct mfs_vnode *v, uint64_t off, size_t len);

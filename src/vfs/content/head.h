@@ -3,7 +3,7 @@
 #ifndef MFS_VFS_CONTENT_HEAD_H
 #define MFS_VFS_CONTENT_HEAD_H
 
-#include "vfs/file.h"
+#include "vfs/vnode/file.h"
 
 /* Prepare asks for it, unless the kernel is
  * likely to have it; keep takes what came over; drop frees it. */

@@ -6,7 +6,7 @@
 #include "vfs/content/commit.h"
 #include "vfs/content/content.h"
 #include "vfs/content/head.h"
-#include "vfs/file.h"
+#include "vfs/vnode/file.h"
 #include "vfs/content/fills.h"
 #include "vfs/content/privileges.h"
 #include "vfs/content/tail.h"

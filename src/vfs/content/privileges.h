@@ -9,7 +9,7 @@
 #ifndef MFS_VFS_CONTENT_PRIVILEGES_H
 #define MFS_VFS_CONTENT_PRIVILEGES_H
 
-#include "vfs/vnode.h"
+#include "vfs/vnode/vnode.h"
 
 /* The content of the inode that these are attributes of is about to change: takes away what it has
  * of `drop` (MFS_DROP_*). At once when it has none. */

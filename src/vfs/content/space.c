@@ -6,7 +6,7 @@
 
 #include "data/stripes/stripes.h"
 #include "vfs/content/content.h"
-#include "vfs/file.h"
+#include "vfs/vnode/file.h"
 #include "vfs/content/privileges.h"
 #include "vfs/content/tail.h"
 

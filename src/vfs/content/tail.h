@@ -12,7 +12,7 @@
 #ifndef MFS_VFS_CONTENT_TAIL_H
 #define MFS_VFS_CONTENT_TAIL_H
 
-#include "vfs/vnode.h"
+#include "vfs/vnode/vnode.h"
 
 #define MFS_TAIL_PAGE 4096U /* bytes of a page of the kernel's */
 

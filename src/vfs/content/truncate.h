@@ -10,7 +10,7 @@
 #ifndef MFS_VFS_CONTENT_TRUNCATE_H
 #define MFS_VFS_CONTENT_TRUNCATE_H
 
-#include "vfs/vnode.h"
+#include "vfs/vnode/vnode.h"
 
 #define MFS_TRUNCATE_TRIES 10
 

@@ -8,7 +8,7 @@
 #ifndef MFS_VFS_LOCKS_LOCK_OWNERS_H
 #define MFS_VFS_LOCKS_LOCK_OWNERS_H
 
-#include "vfs/file.h"
+#include "vfs/vnode/file.h"
 
 /* An owner at one open file. */
 struct mfs_owner {

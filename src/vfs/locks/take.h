@@ -2,7 +2,7 @@
 #ifndef MFS_VFS_LOCKS_TAKE_H
 #define MFS_VFS_LOCKS_TAKE_H
 
-#include "vfs/file.h"
+#include "vfs/vnode/file.h"
 
 /* Takes a lock if none is in conflict, as mfs_vfs_setlk without its rule for conversions. `wait`
  * (may be NULL): of a waiter for this fcntl lock; ended when the lock is taken, else it learns

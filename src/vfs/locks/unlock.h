@@ -2,7 +2,7 @@
 #ifndef MFS_VFS_LOCKS_UNLOCK_H
 #define MFS_VFS_LOCKS_UNLOCK_H
 
-#include "vfs/file.h"
+#include "vfs/vnode/file.h"
 
 /* Gives up this lock, or the flock. 0 or -errno. */
 int mfs_file_unlock(struct mfs_file *f, const struct mfs_lock *lock, bool flock);

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "vfs/file.h"
+#include "vfs/vnode/file.h"
 #include "vfs/content/privileges.h"
 #include "vfs/content/tail.h"
 #include "vfs/content/truncate.h"

@@ -3,7 +3,7 @@
 #define MFS_VFS_NAMES_CREATE_H
 
 #include "vfs/names/acl.h"
-#include "vfs/vnode.h"
+#include "vfs/vnode/vnode.h"
 
 #define MFS_CREATE_ACLS 2
 

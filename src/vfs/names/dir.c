@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "vfs/vnode.h"
+#include "vfs/vnode/vnode.h"
 
 struct mfs_dirh {
     struct mfs_vfs *vfs;

@@ -4,7 +4,7 @@
 
 #include "vfs/names/acl.h"
 #include "vfs/content/privileges.h"
-#include "vfs/vnode.h"
+#include "vfs/vnode/vnode.h"
 
 #define SECURITY_CAPS "security.capability"
 

@@ -1,4 +1,4 @@
-#include "vfs/file.h"
+#include "vfs/vnode/file.h"
 
 #include <stdlib.h>
 

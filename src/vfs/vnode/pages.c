@@ -1,4 +1,4 @@
-#include "vfs/content/pages.h"
+#include "vfs/vnode/pages.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * what is in flight would last for as long as a process writes.
  *
  * Any thread. No mutex is held between the calls, which may use the network. */
-#ifndef MFS_VFS_LATCH_H
-#define MFS_VFS_LATCH_H
+#ifndef MFS_VFS_VNODE_LATCH_H
+#define MFS_VFS_VNODE_LATCH_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,10 +1,10 @@
 /* An open file: a handle on a vnode, with its own read-ahead. */
-#ifndef MFS_VFS_FILE_H
-#define MFS_VFS_FILE_H
+#ifndef MFS_VFS_VNODE_FILE_H
+#define MFS_VFS_VNODE_FILE_H
 
 #include <fcntl.h>
 
-#include "vfs/vnode.h"
+#include "vfs/vnode/vnode.h"
 
 struct mfs_file {
     struct mfs_vnode *node; /* a reference */

@@ -2,14 +2,14 @@
  *
  * One struct mfs_vnode per open inode, found by ino, counted by its users. It is forgotten with the
  * last one, after its data have been flushed; what has to be known longer (the version of the
- * kernel's pages) is in vfs/content/pages.h.
+ * kernel's pages) is in vfs/vnode/pages.h.
  *
  * `generation` changes whenever content may have changed beside its users (a write begins, a commit
  * ends, another mount's change is noticed). What keeps content of the file beside the dirty data
  * remembers the generation under which it was fetched, and drops it when that is no longer the
  * current one. */
-#ifndef MFS_VFS_VNODE_H
-#define MFS_VFS_VNODE_H
+#ifndef MFS_VFS_VNODE_VNODE_H
+#define MFS_VFS_VNODE_VNODE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,8 +20,8 @@
 
 #include "data/readahead/readahead.h"
 #include "data/writeback/writeback.h"
-#include "vfs/latch.h"
-#include "vfs/content/pages.h"
+#include "vfs/vnode/latch.h"
+#include "vfs/vnode/pages.h"
 #include "vfs/vfs.h"
 
 #define MFS_VNODE_SHARDS 64
@@ -50,7 +50,7 @@ struct mfs_vfs {
     _Atomic(void *) revoke_arg;    /* of both */
     atomic_uint_fast64_t removals; /* names that this mount removed or replaced */
     atomic_uint_fast64_t opened;   /* files, ever */
-    atomic_size_t head_bytes;      /* in all handles' heads, see vfs/file.h */
+    atomic_size_t head_bytes;      /* in all handles' heads, see vfs/content/head.h */
     struct mfs_vnode_shard shard[MFS_VNODE_SHARDS];
 };
 

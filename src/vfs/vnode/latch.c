@@ -1,4 +1,4 @@
-#include "vfs/latch.h"
+#include "vfs/vnode/latch.h"
 
 #include "base/clock.h"
 #include "base/thread.h"

@@ -13,8 +13,8 @@
  * mount has made of it since. A ticket taken at the open makes sure that nothing else came between.
  *
  * Any thread; does not block. */
-#ifndef MFS_VFS_CONTENT_PAGES_H
-#define MFS_VFS_CONTENT_PAGES_H
+#ifndef MFS_VFS_VNODE_PAGES_H
+#define MFS_VFS_VNODE_PAGES_H
 
 #include <stdbool.h>
 #include <stdint.h>

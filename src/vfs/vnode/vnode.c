@@ -1,4 +1,4 @@
-#include "vfs/vnode.h"
+#include "vfs/vnode/vnode.h"
 
 #include <errno.h>
 #include <stdlib.h>
