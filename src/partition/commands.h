@@ -3,7 +3,9 @@
 #ifndef MFS_PARTITION_COMMANDS_H
 #define MFS_PARTITION_COMMANDS_H
 
+#include "partition/answer.h"
 #include "partition/keys.h"
+#include "partition/request.h"
 #include "partition/protocol.h"
 
 #define MFS_COMMAND(name, words, first, effect) int mfs_command_##name(const struct mfs_request *r);

@@ -7,8 +7,8 @@
 
 #include "base/bytes.h"
 #include "base/ino.h"
-#include "partition/journal/journal.h"
 #include "partition/locks/lock_keys.h"
+#include "partition/keys.h"
 
 #define TYPE(mode) ((mode) >> 12)
 enum { SET_UID = 04000, SET_GID = 02000, GROUP_EXECUTES = 0010 }; /* of a mode */
@@ -198,7 +198,7 @@ void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs
     leased = leased && nlink == 0;
     if (leased)
         i.rec[MFS_REC_FLAGS] |= MFS_RECORD_REVOKE_PENDING;
-    mfs_journal_key(i.key);
+    mfs_key_changed(i.key);
     mfs_inode_close(&i);
     if (nlink == 0)
         mfs_inode_orphan(ctx, ino, true);
@@ -251,7 +251,7 @@ void mfs_inode_read(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_
     i = mfs_inode_open(ctx, ino, MFS_REDIS_WRITE);
     if (i.rec && mfs_rec_is_later(time.p, i.rec + MFS_REC_ATIME)) {
         memcpy(i.rec + MFS_REC_ATIME, time.p, sizeof never);
-        mfs_journal_key(i.key);
+        mfs_key_changed(i.key);
     }
     mfs_inode_close(&i);
 }
@@ -262,7 +262,7 @@ void mfs_inode_revoked(struct RedisModuleCtx *ctx, struct mfs_span ino)
 
     if (i.rec) {
         i.rec[MFS_REC_FLAGS] &= (char)~MFS_RECORD_REVOKE_PENDING;
-        mfs_journal_key(i.key);
+        mfs_key_changed(i.key);
     }
     mfs_inode_close(&i);
 }

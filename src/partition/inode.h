@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "partition/keys.h"
+#include "partition/answer.h"
+#include "partition/request.h"
 #include "partition/layout.h"
 #include "partition/protocol.h"
 

@@ -5,44 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "partition/journal/journal.h"
+#include "partition/journal/marks.h"
 
-bool mfs_span_is(struct mfs_span a, struct mfs_span b)
-{
-    return a.p && b.p && a.n == b.n && !memcmp(a.p, b.p, a.n);
-}
-
-struct mfs_span mfs_string_span(const struct RedisModuleString *s)
-{
-    struct mfs_span span;
-
-    span.p = mfs_redis.StringPtrLen(s, &span.n);
-    return span;
-}
-
-struct mfs_span mfs_request_arg(const struct mfs_request *r, int i)
-{
-    return i < r->argc ? mfs_string_span(r->argv[i]) : (struct mfs_span){"", 0};
-}
-
-/* The server's strings end with NUL. */
-int64_t mfs_request_int(const struct mfs_request *r, int i)
-{
-    return strtoll(mfs_request_arg(r, i).p, NULL, 10);
-}
-
-bool mfs_request_has(const struct mfs_request *r, int i, size_t n)
-{
-    return mfs_request_arg(r, i).n == n;
-}
-
-int mfs_request_fail(const struct mfs_request *r, int number, const char *text)
-{
-    char line[160];
-
-    snprintf(line, sizeof line, "ERRNO %d %s", number, text);
-    return mfs_redis.ReplyWithError(r->ctx, line);
-}
+static struct mfs_marks *marks; /* of changes; NULL: there is no journal */
 
 static struct RedisModuleKey *open_key(struct RedisModuleCtx *ctx, const char *name, size_t n,
                                        int mode)
@@ -78,10 +43,29 @@ struct RedisModuleKey *mfs_key_stripe0(struct RedisModuleCtx *ctx, struct mfs_sp
     return mfs_key_open(ctx, 'S', (struct mfs_span){id, sizeof id}, mode);
 }
 
+void mfs_key_mark_changes(struct mfs_marks *m)
+{
+    marks = m;
+}
+
+void mfs_key_changed(struct RedisModuleKey *key)
+{
+    if (marks && key)
+        mfs_marks_add(marks, mfs_string_span(mfs_redis.GetKeyNameFromModuleKey(key)),
+                      (struct mfs_span){NULL, 0});
+}
+
+void mfs_key_field_changed(struct RedisModuleKey *key, const struct RedisModuleString *field)
+{
+    if (marks && key)
+        mfs_marks_add(marks, mfs_string_span(mfs_redis.GetKeyNameFromModuleKey(key)),
+                      mfs_string_span(field));
+}
+
 void mfs_key_delete(struct RedisModuleKey *key)
 {
     if (mfs_redis.KeyType(key))
-        mfs_journal_key(key);
+        mfs_key_changed(key);
     mfs_redis.DeleteKey(key);
 }
 
@@ -106,13 +90,13 @@ void mfs_key_set(struct RedisModuleCtx *ctx, struct RedisModuleKey *key, const v
 
     mfs_redis.StringSet(key, s);
     mfs_redis.FreeString(ctx, s);
-    mfs_journal_key(key);
+    mfs_key_changed(key);
 }
 
 void mfs_key_expire(struct RedisModuleKey *key, int64_t ms)
 {
     mfs_redis.SetExpire(key, ms);
-    mfs_journal_key(key);
+    mfs_key_changed(key);
 }
 
 uint64_t mfs_key_count(struct RedisModuleCtx *ctx, const char *name)
@@ -160,48 +144,11 @@ void mfs_key_set_field(struct RedisModuleCtx *ctx, struct RedisModuleKey *key,
 
     mfs_redis.HashSet(key, 0, field, s, NULL);
     mfs_redis.FreeString(ctx, s);
-    mfs_journal_field(key, field);
+    mfs_key_field_changed(key, field);
 }
 
 void mfs_key_drop_field(struct RedisModuleKey *key, struct RedisModuleString *field)
 {
     mfs_redis.HashSet(key, 0, field, MFS_REDIS_DELETE, NULL);
-    mfs_journal_field(key, field);
-}
-
-/* The server itself ends when there is no memory, and so do we. */
-void mfs_answer_add(struct mfs_answer *a, const void *p, size_t n)
-{
-    if (a->room < a->n + n) {
-        a->room = 2 * (a->n + n) + 256;
-        a->p = realloc(a->p, a->room);
-        if (!a->p)
-            abort();
-    }
-    if (n)
-        memcpy(a->p + a->n, p, n);
-    a->n += n;
-}
-
-void mfs_answer_byte(struct mfs_answer *a, size_t byte)
-{
-    mfs_answer_add(a, &(char){(char)byte}, 1);
-}
-
-void mfs_answer_span(struct mfs_answer *a, struct mfs_span s)
-{
-    mfs_answer_add(a, s.p, s.n);
-}
-
-void mfs_answer_fini(struct mfs_answer *a)
-{
-    free(a->p);
-}
-
-int mfs_answer_send(struct mfs_answer *a, struct RedisModuleCtx *ctx)
-{
-    int rc = mfs_redis.ReplyWithStringBuffer(ctx, a->p ? a->p : "", a->n);
-
-    free(a->p);
-    return rc;
+    mfs_key_field_changed(key, field);
 }

@@ -1,5 +1,4 @@
-/* Keys of a partition: a letter and an inode (docs/design/metadata.md has what each holds); and a
- * command's arguments and answer. */
+/* Keys of a partition: a letter and an inode (docs/design/metadata.md has what each holds). */
 #ifndef MFS_PARTITION_KEYS_H
 #define MFS_PARTITION_KEYS_H
 
@@ -8,31 +7,9 @@
 #include <stdint.h>
 
 #include "partition/redis.h"
+#include "partition/span.h"
 
-struct mfs_span {
-    const char *p; /* NULL: there is none */
-    size_t n;
-};
-
-/* Are both there, with the same bytes? */
-bool mfs_span_is(struct mfs_span a, struct mfs_span b);
-
-/* A command under way. */
-struct mfs_request {
-    struct RedisModuleCtx *ctx;
-    struct RedisModuleString **argv;
-    int argc;
-};
-
-struct mfs_span mfs_request_arg(const struct mfs_request *r, int i); /* empty: not given */
-int64_t mfs_request_int(const struct mfs_request *r, int i);
-/* Has the argument just so many bytes? */
-bool mfs_request_has(const struct mfs_request *r, int i, size_t n);
-
-/* Answers with errno (store/reply.h). */
-int mfs_request_fail(const struct mfs_request *r, int number, const char *text);
-
-struct mfs_span mfs_string_span(const struct RedisModuleString *s);
+struct mfs_marks;
 
 /* To be closed; when it is opened for reading only, NULL: it is not there. `id` has at most
  * MFS_KEY_ID_MAX bytes. */
@@ -54,23 +31,18 @@ bool mfs_key_exists(struct RedisModuleCtx *ctx, char letter, struct mfs_span id)
 /* Deletes the key of this letter, if it is there. */
 void mfs_key_drop(struct RedisModuleCtx *ctx, char letter, struct mfs_span id);
 
+/* The key, or one field of its hash, has been or is about to be changed by this command, otherwise
+ * than by the functions here. */
+void mfs_key_changed(struct RedisModuleKey *key); /* takes NULL */
+void mfs_key_field_changed(struct RedisModuleKey *key, const struct RedisModuleString *field);
+/* From now on what is changed is marked there: the journal's (journal/journal.h). */
+void mfs_key_mark_changes(struct mfs_marks *marks);
+
 /* A field of a hash; NULL: not there. To be freed. */
 struct RedisModuleString *mfs_key_field(struct RedisModuleKey *key,
                                         struct RedisModuleString *field);
 void mfs_key_set_field(struct RedisModuleCtx *ctx, struct RedisModuleKey *key,
                        struct RedisModuleString *field, const void *p, size_t n);
 void mfs_key_drop_field(struct RedisModuleKey *key, struct RedisModuleString *field);
-
-/* What a command answers, put together piece by piece. */
-struct mfs_answer {
-    char *p; /* heap */
-    size_t n, room;
-};
-void mfs_answer_add(struct mfs_answer *a, const void *p, size_t n);
-void mfs_answer_byte(struct mfs_answer *a, size_t byte);
-void mfs_answer_span(struct mfs_answer *a, struct mfs_span s);
-void mfs_answer_fini(struct mfs_answer *a);
-/* Sends it as one string, and frees it. */
-int mfs_answer_send(struct mfs_answer *a, struct RedisModuleCtx *ctx);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/ino.h"
-#include "partition/journal/journal.h"
+#include "partition/keys.h"
 
 #define SKIPPED (1U << 20)
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "partition/keys.h"
+#include "partition/span.h"
 
 /* The next one, of this home; false: all have been given out. */
 bool mfs_numbers_next(struct RedisModuleCtx *ctx, unsigned home, char ino[8]);

@@ -8,7 +8,7 @@
 #ifndef MFS_PARTITION_PROVE_H
 #define MFS_PARTITION_PROVE_H
 
-#include "partition/keys.h"
+#include "partition/span.h"
 
 /* Where this process listens; before it proves nothing. MFS_REDIS_OK, or MFS_REDIS_ERR: not a
  * numeric address and a port. */

@@ -18,6 +18,7 @@ static const struct mfs_redis_want wanted[] = {
     WANT(ValueLength),
     WANT(DeleteKey),
     WANT(KeyType),
+    WANT(GetKeyNameFromModuleKey),
     WANT(GetExpire),
     WANT(SetExpire),
     WANT(StringDMA),

@@ -63,7 +63,8 @@ struct mfs_redis_api {
     void (*CloseKey)(struct RedisModuleKey *);
     size_t (*ValueLength)(struct RedisModuleKey *);
     int (*DeleteKey)(struct RedisModuleKey *);
-    int (*KeyType)(struct RedisModuleKey *);         /* MFS_REDIS_STRING … */
+    int (*KeyType)(struct RedisModuleKey *); /* MFS_REDIS_STRING … */
+    const struct RedisModuleString *(*GetKeyNameFromModuleKey)(struct RedisModuleKey *);
     long long (*GetExpire)(struct RedisModuleKey *); /* ms, -1: never */
     int (*SetExpire)(struct RedisModuleKey *, long long ms);
     char *(*StringDMA)(struct RedisModuleKey *, size_t *, int mode);

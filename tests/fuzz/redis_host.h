@@ -5,6 +5,7 @@
 #define MFS_FUZZ_REDIS_HOST_H
 
 #include "input.h"
+#include "partition/journal/journal.h"
 #include "partition/journal/state.h"
 
 /* Loads the module, once. Returns the number of its commands. */

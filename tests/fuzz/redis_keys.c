@@ -308,7 +308,7 @@ void fuzz_keys_give(struct fuzz_redis_api *api)
     api->journal.Scan = scan;
     api->journal.GetAbsExpire = get_abs_expire;
     api->journal.SetAbsExpire = set_abs_expire;
-    api->journal.GetKeyNameFromModuleKey = name_of;
+    r->GetKeyNameFromModuleKey = name_of;
 }
 
 /* ---- for the other parts --------------------------------------------------------------------- */

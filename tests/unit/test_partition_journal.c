@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "cluster/placement.h"
 #include "meta_fixture.h"
-#include "partition/keys.h"
+#include "partition/span.h"
 #include "store/admin/admin.h"
 #include "store/args.h"
 #include "store/reply.h"

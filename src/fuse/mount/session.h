@@ -13,7 +13,6 @@
 #include "cluster/table.h"
 #include "fuse/kernel/sizes.h"
 #include "fuse/kernel/last_attrs.h"
-#include "fuse/mount/mount.h"
 #include "fuse/mount/notify.h"
 #include "fuse/kernel/nodeids.h"
 #include "fuse/mount/retries.h"
@@ -23,6 +22,7 @@
 #include "vfs/vfs.h"
 
 struct mfs_client;
+struct mfs_mount_config;
 
 struct mfs_fuse {
     const struct mfs_mount_config *config;

@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "client/client.h"
 #include "fuse/mount/daemon.h"
+#include "fuse/mount/mount.h"
 #include "fuse/mount/mountpoint.h"
 
 #define WAKE      SIGUSR2 /* gets the main thread out of libfuse's wait */

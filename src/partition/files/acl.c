@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include "base/bytes.h"
+#include "partition/answer.h"
+#include "partition/keys.h"
 
 #define ACL_NAME "system.posix_acl_access"
 enum { USER_OBJ = 0x01, GROUP_OBJ = 0x04, MASK = 0x10, OTHER = 0x20 }; /* tags of entries */

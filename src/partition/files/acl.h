@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "partition/keys.h"
+#include "partition/span.h"
 
 /* Does a program of that mode run as its owner, or as its group? */
 bool mfs_mode_runs_as_another(uint32_t mode);

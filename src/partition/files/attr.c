@@ -9,7 +9,6 @@
 #include "partition/files/files.h"
 #include "partition/files/leases.h"
 #include "partition/inode.h"
-#include "partition/journal/journal.h"
 
 enum { INO = 1, MASK, MODE, UID, GID, ATIME, MTIME, CTIME, SID, OWNER, GROUP }; /* of mfs_setattr */
 
@@ -67,7 +66,7 @@ static void set(const struct mfs_request *r, struct mfs_inode *i, int64_t mask)
     if (mask & MFS_SET_MTIME)
         set_mtime(r, i);
     memcpy(i->rec + MFS_REC_CTIME, mfs_request_arg(r, CTIME).p, MFS_TIME_LEN);
-    mfs_journal_key(i->key);
+    mfs_key_changed(i->key);
 }
 
 static int setattr(const struct mfs_request *r, struct mfs_inode *i)
@@ -115,7 +114,7 @@ int mfs_command_ctime(const struct mfs_request *r)
     i = mfs_inode_open(r->ctx, mfs_request_arg(r, 1), MFS_REDIS_WRITE);
     if (i.rec && mfs_rec_is_later(mfs_request_arg(r, 2).p, i.rec + MFS_REC_CTIME)) {
         memcpy(i.rec + MFS_REC_CTIME, mfs_request_arg(r, 2).p, MFS_TIME_LEN);
-        mfs_journal_key(i.key);
+        mfs_key_changed(i.key);
         mfs_redis.ReplicateVerbatim(r->ctx);
     }
     mfs_inode_close(&i);

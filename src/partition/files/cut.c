@@ -6,7 +6,6 @@
 
 #include "partition/files/files.h"
 #include "partition/inode.h"
-#include "partition/journal/journal.h"
 #include "partition/journal/lost.h"
 #include "partition/files/leases.h"
 #include "partition/files/voids.h"
@@ -77,7 +76,7 @@ static void put_zeros(struct RedisModuleKey *stripe, int64_t off, int64_t len)
 
     if (value)
         memset(value + off, 0, (size_t)len);
-    mfs_journal_key(stripe);
+    mfs_key_changed(stripe);
 }
 
 /* mfs_szero key off len: old and new length. */
@@ -205,7 +204,7 @@ static void cut_record(const struct mfs_request *r, struct mfs_inode *i, int64_t
     memcpy(i->rec + MFS_REC_CTIME, time.p, time.n);
     if (shorter)
         mfs_voids_cut(r->ctx, mfs_request_arg(r, INO), i);
-    mfs_journal_key(i->key);
+    mfs_key_changed(i->key);
 }
 
 /* What may be left below the end of data that there was is void. */

@@ -8,7 +8,6 @@
 
 #include "partition/files/files.h"
 #include "partition/inode.h"
-#include "partition/journal/journal.h"
 #include "partition/files/leases.h"
 #include "partition/journal/lost.h"
 #include "partition/files/voids.h"
@@ -77,7 +76,7 @@ static int open_cut(const struct mfs_request *r, struct mfs_inode *i)
     mfs_inode_drop(r->ctx, ino, i, mfs_request_int(r, OPEN_DROP));
     if (left)
         leave_void(r, ino, i, end);
-    mfs_journal_key(i->key);
+    mfs_key_changed(i->key);
     mfs_lease_others(r->ctx, ino, mfs_request_arg(r, OPEN_SID), true, &others);
     mfs_redis.ReplyWithArray(r->ctx, 2);
     mfs_redis.ReplyWithStringBuffer(r->ctx, i->rec, i->n);
@@ -299,7 +298,7 @@ static size_t write_parts(const struct mfs_parts *p, struct RedisModuleKey *key,
     size_t old = mfs_redis.ValueLength(key), n;
     char *value;
 
-    mfs_journal_key(key);
+    mfs_key_changed(key);
     if (old == 0 && is_value(p) && last > 0) {
         mfs_redis.StringSet(key, part_string(p, 0));
         return old;
@@ -419,7 +418,7 @@ static int commit(struct RedisModuleCtx *ctx, const struct mfs_commit *c, struct
     mfs_voids_grow(ctx, c->ino, i, c->end, named, &room, space);
     grown(c, i->rec);
     mfs_inode_drop(ctx, c->ino, i, c->drop);
-    mfs_journal_key(i->key);
+    mfs_key_changed(i->key);
     return 0;
 }
 

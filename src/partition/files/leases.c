@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "partition/journal/journal.h"
+#include "partition/keys.h"
 
 #define HOLDERS_MAX (512 * 8)
 #define LEASE_MS    120000

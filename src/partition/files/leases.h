@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "partition/keys.h"
+#include "partition/answer.h"
 
 /* Registers the session (8 bytes); false when there is none, or too many are. */
 bool mfs_lease_add(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span sid);

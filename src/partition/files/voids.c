@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "partition/journal/journal.h"
+#include "partition/keys.h"
 
 #define PAIR     16    /* bytes of a range in the key */
 #define LIST_MAX 65536 /* ranges in one, more than a client names at once */

@@ -8,7 +8,6 @@
 
 #include "partition/files/acl.h"
 #include "partition/inode.h"
-#include "partition/journal/journal.h"
 
 #define GRANTED 16 /* added to the type in an answer: the file has got privileges */
 
@@ -26,7 +25,7 @@ static long long after(const struct mfs_request *r, struct mfs_inode *i, int64_t
     flags = (unsigned char)(present ? flags | flag : flags & ~flag);
     i->rec[MFS_REC_FLAGS] = (char)(any ? flags | MFS_ATTR_XATTR : flags & ~MFS_ATTR_XATTR);
     memcpy(i->rec + MFS_REC_CTIME, time.p, MFS_TIME_LEN);
-    mfs_journal_key(i->key);
+    mfs_key_changed(i->key);
     return mfs_inode_type(i);
 }
 

@@ -6,7 +6,6 @@ struct mfs_journal_api mfs_journal_api;
 static const struct mfs_redis_want wanted[] = {
     WANT(SubscribeToKeyspaceEvents),
     WANT(CommandFilterArgsCount),
-    WANT(GetKeyNameFromModuleKey),
     WANT(Scan),
     WANT(GetAbsExpire),
     WANT(SetAbsExpire),

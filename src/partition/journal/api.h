@@ -26,7 +26,6 @@ typedef void mfs_redis_on_scan(struct RedisModuleCtx *ctx, struct RedisModuleStr
 struct mfs_journal_api {
     int (*SubscribeToKeyspaceEvents)(struct RedisModuleCtx *, int types, mfs_redis_on_key *);
     int (*CommandFilterArgsCount)(struct RedisModuleCommandFilterCtx *);
-    const struct RedisModuleString *(*GetKeyNameFromModuleKey)(struct RedisModuleKey *);
     int (*Scan)(struct RedisModuleCtx *, struct RedisModuleScanCursor *, mfs_redis_on_scan *,
                 void *arg);
     long long (*GetAbsExpire)(struct RedisModuleKey *);

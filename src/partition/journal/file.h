@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "partition/keys.h"
+#include "partition/answer.h"
 
 struct mfs_journal_file {
     char path[PATH_MAX], next_path[PATH_MAX];

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "partition/keys.h"
+#include "partition/answer.h"
 
 #define MFS_JOURNAL_NAME     "memefs-journal-1" /* key of the first record of all */
 #define MFS_JOURNAL_BATCH    8                  /* bytes before a batch */

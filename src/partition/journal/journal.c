@@ -14,6 +14,7 @@
 #include "partition/journal/rewrite.h"
 #include "partition/journal/state.h"
 #include "partition/journal/marks.h"
+#include "partition/keys.h"
 
 #define LOADED_BATCH (256U << 10) /* bytes that are written at once while a copy is loaded */
 #define AGAIN        1            /* s until what could not be written is begun anew */
@@ -180,20 +181,6 @@ static void begin_anew(struct RedisModuleCtx *ctx, bool loading)
 }
 
 /* ---- what was changed ------------------------------------------------------------------------ */
-
-void mfs_journal_key(struct RedisModuleKey *key)
-{
-    if (j.on && key)
-        mfs_marks_add(&j.marks, mfs_string_span(mfs_journal_api.GetKeyNameFromModuleKey(key)),
-                      none);
-}
-
-void mfs_journal_field(struct RedisModuleKey *key, const struct RedisModuleString *field)
-{
-    if (j.on && key)
-        mfs_marks_add(&j.marks, mfs_string_span(mfs_journal_api.GetKeyNameFromModuleKey(key)),
-                      mfs_string_span(field));
-}
 
 void mfs_journal_settle(struct RedisModuleCtx *ctx)
 {
@@ -401,6 +388,7 @@ int mfs_journal_open(struct RedisModuleCtx *ctx, struct mfs_span path, bool agai
     if (!again)
         begin_anew(ctx, false);
     j.on = true;
+    mfs_key_mark_changes(&j.marks);
     return hook(ctx);
 }
 

@@ -2,7 +2,7 @@
  * killed, another one replays it and knows it again, and of each stripe that it had so many bytes,
  * which are lost (decisions/0016).
  *
- * What was changed is marked when it is changed: by our own commands with the functions below, by
+ * What was changed is marked when it is changed: by our own commands (keys.h), by
  * all others through the server's notifications. Before the server sleeps, which is before it sends
  * the answers, the present state of all that is marked is written, in one batch: so whatever was
  * answered is in the journal. The file is in memory (lm chooses where), nothing is synchronised.
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "partition/journal/point.h"
-#include "partition/keys.h"
+#include "partition/span.h"
 
 struct mfs_journal_status {
     bool fenced;       /* clients were refused when the last process died, or it had a whole copy:
@@ -38,10 +38,6 @@ struct mfs_journal_status {
  * (`replay`) that of a process that has died, whose state this one takes up first. MFS_REDIS_ERR
  * with a line in the log. Called while the module is loaded; at most once. */
 int mfs_journal_open(struct RedisModuleCtx *ctx, struct mfs_span path, bool replay);
-
-/* The key, or one field of its hash, has been or is about to be changed by this command. */
-void mfs_journal_key(struct RedisModuleKey *key);
-void mfs_journal_field(struct RedisModuleKey *key, const struct RedisModuleString *field);
 
 /* A command of ours is done: its answer may leave before the server tells us that it sleeps. */
 void mfs_journal_settle(struct RedisModuleCtx *ctx);

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "partition/keys.h"
+
 int64_t mfs_lost_bytes(struct RedisModuleCtx *ctx, struct RedisModuleKey *stripe)
 {
     struct RedisModuleString *field, *value;

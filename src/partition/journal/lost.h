@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "partition/keys.h"
+#include "partition/span.h"
 
 #define MFS_LOST_FIELD "lost"
 

@@ -3,7 +3,7 @@
 #ifndef MFS_PARTITION_JOURNAL_MARKS_H
 #define MFS_PARTITION_JOURNAL_MARKS_H
 
-#include "partition/keys.h"
+#include "partition/answer.h"
 
 struct mfs_marks {
     struct mfs_answer bytes; /* the marks */

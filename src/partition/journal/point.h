@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "partition/keys.h"
+#include "partition/answer.h"
 
 #define MFS_POINT_STREAM  40                 /* characters */
 #define MFS_POINT_UNKNOWN ((int64_t)1 << 52) /* an offset that no copy reaches */

@@ -9,6 +9,7 @@
 #include "partition/journal/api.h"
 #include "partition/journal/state.h"
 #include "partition/journal/lost.h"
+#include "partition/keys.h"
 
 #define PUT_OFF ((int64_t)1 << 50) /* ms; some 35,000 years */
 

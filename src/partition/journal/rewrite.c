@@ -8,6 +8,7 @@
 
 #include "partition/journal/api.h"
 #include "partition/journal/state.h"
+#include "partition/keys.h"
 
 #define STEP_NS (300 * 1000)
 #define PIECE   16   /* looks before the clock is read again */

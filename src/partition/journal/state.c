@@ -8,6 +8,7 @@
 
 #include "partition/journal/api.h"
 #include "partition/journal/lost.h"
+#include "partition/keys.h"
 
 static const struct mfs_span none;
 

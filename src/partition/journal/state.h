@@ -2,7 +2,6 @@
 #ifndef MFS_PARTITION_JOURNAL_STATE_H
 #define MFS_PARTITION_JOURNAL_STATE_H
 
-#include "partition/journal/journal.h"
 #include "partition/journal/format.h"
 #include "partition/journal/point.h"
 

@@ -8,6 +8,8 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "partition/journal/api.h"
+#include "partition/answer.h"
+#include "partition/keys.h"
 
 #define INO     8
 #define FIELD   (MFS_LOCK_OWNER + 8)

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "partition/keys.h"
+#include "partition/span.h"
 #include "partition/locks/lock_index.h"
 
 struct mfs_locks {

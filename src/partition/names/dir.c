@@ -6,7 +6,6 @@
 
 #include "base/bytes.h"
 #include "partition/inode.h"
-#include "partition/journal/journal.h"
 #include "partition/locks/lock_keys.h"
 #include "partition/names/dir.h"
 #include "partition/names/shard.h"
@@ -42,7 +41,7 @@ int mfs_command_ptime(const struct mfs_request *r)
     i = mfs_inode_open(r->ctx, mfs_request_arg(r, 1), MFS_REDIS_WRITE);
     if (i.rec) {
         parent_changed(i.rec, mfs_request_arg(r, 2).p, mfs_request_int(r, 3));
-        mfs_journal_key(i.key);
+        mfs_key_changed(i.key);
         mfs_redis.ReplicateVerbatim(r->ctx);
     }
     mfs_inode_close(&i);
@@ -75,7 +74,7 @@ int mfs_command_nlink(const struct mfs_request *r)
     }
     count_links(i.rec, mfs_request_int(r, 2));
     parent_changed(i.rec, mfs_request_arg(r, 3).p, mfs_request_int(r, 4));
-    mfs_journal_key(i.key);
+    mfs_key_changed(i.key);
     mfs_redis.ReplicateVerbatim(r->ctx);
     mfs_redis.ReplyWithStringBuffer(r->ctx, i.rec, i.n);
     mfs_inode_close(&i);
@@ -91,7 +90,7 @@ static void set_bit(struct mfs_inode *i, size_t part)
         i->rec = mfs_redis.StringDMA(i->key, &i->n, MFS_REDIS_WRITE);
     }
     i->rec[at] |= (char)(1U << part % 8);
-    mfs_journal_key(i->key);
+    mfs_key_changed(i->key);
 }
 
 static bool has_bit(const struct mfs_inode *i, size_t part)
@@ -162,7 +161,7 @@ static void orphan(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_i
 {
     mfs_rec_put_u32(i->rec, MFS_REC_NLINK, 0);
     memcpy(i->rec + MFS_REC_CTIME, time.p, MFS_TIME_LEN);
-    mfs_journal_key(i->key);
+    mfs_key_changed(i->key);
     mfs_inode_orphan(ctx, ino, true);
 }
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "partition/inode.h"
-#include "partition/journal/journal.h"
 #include "partition/files/leases.h"
 #include "partition/names/names.h"
 #include "partition/names/shard.h"
@@ -106,7 +105,7 @@ static void count_name(const struct mfs_request *r, struct mfs_inode *i,
 
     mfs_rec_put_u32(i->rec, MFS_REC_NLINK, nlink + 1);
     memcpy(i->rec + MFS_REC_CTIME, mfs_request_arg(r, LINK_TIME).p, MFS_TIME_LEN);
-    mfs_journal_key(i->key);
+    mfs_key_changed(i->key);
     if (nlink == 0)
         mfs_inode_orphan(r->ctx, ino, false);
     mfs_answer_byte(a, keeper->n);

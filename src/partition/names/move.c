@@ -8,7 +8,6 @@
 
 #include "base/bytes.h"
 #include "partition/inode.h"
-#include "partition/journal/journal.h"
 
 #define HELD (MFS_TXN_LEN + 2 + 8)
 
@@ -89,7 +88,7 @@ int mfs_command_reparent(const struct mfs_request *r)
         memcpy(i.rec + MFS_REC_PARENT, mfs_request_arg(r, 2).p, 8);
         memcpy(i.rec + MFS_REC_MOVE, generation.p, 8);
         memcpy(i.rec + MFS_REC_CTIME, mfs_request_arg(r, 4).p, MFS_TIME_LEN);
-        mfs_journal_key(i.key);
+        mfs_key_changed(i.key);
         mfs_redis.ReplicateVerbatim(r->ctx);
     }
     mfs_inode_close(&i);

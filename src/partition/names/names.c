@@ -10,7 +10,6 @@
 
 #include "base/bytes.h"
 #include "partition/inode.h"
-#include "partition/journal/journal.h"
 #include "partition/files/leases.h"
 #include "partition/names/names.h"
 #include "partition/names/shard.h"
@@ -132,7 +131,7 @@ bool mfs_names_make(const struct mfs_request *r, struct mfs_span here, struct mf
     key = mfs_key_open(r->ctx, 'A', id, MFS_REDIS_WRITE);
     for (int i = xattrs; i + 1 < r->argc; i += 2)
         mfs_redis.HashSet(key, 0, r->argv[i], r->argv[i + 1], NULL);
-    mfs_journal_key(key);
+    mfs_key_changed(key);
     mfs_key_close(key);
     return true;
 }

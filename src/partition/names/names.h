@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-#include "partition/keys.h"
+#include "partition/answer.h"
+#include "partition/request.h"
 
 /* What takes a name away from an inode needs to know. */
 struct mfs_unref {

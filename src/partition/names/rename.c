@@ -19,7 +19,6 @@
 
 #include "base/bytes.h"
 #include "partition/inode.h"
-#include "partition/journal/journal.h"
 #include "partition/files/leases.h"
 #include "partition/names/names.h"
 #include "partition/names/shard.h"
@@ -221,7 +220,7 @@ static void touch_ctime(const struct rename *n, struct mfs_span entry)
     i = mfs_inode_open(n->r->ctx, mfs_entry_ino(entry), MFS_REDIS_WRITE);
     if (i.rec) {
         memcpy(i.rec + MFS_REC_CTIME, n->unref.time.p, MFS_TIME_LEN);
-        mfs_journal_key(i.key);
+        mfs_key_changed(i.key);
     }
     mfs_inode_close(&i);
 }

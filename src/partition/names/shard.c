@@ -1,5 +1,7 @@
 #include "partition/names/shard.h"
 
+#include "partition/keys.h"
+
 #define TOMBSTONE    "X"
 #define TOMBSTONE_MS 120000
 

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "partition/keys.h"
+#include "partition/answer.h"
 #include "partition/layout.h"
 
 /* Is it one, perhaps with the intent of a rename? */

@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-#include "partition/keys.h"
+#include "partition/request.h"
 
 /* How long an outcome is remembered that no client should ask for any more: longer than a client
  * may be stopped before it sends what was decided. */

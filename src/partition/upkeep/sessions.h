@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "partition/keys.h"
+#include "partition/span.h"
 
 /* Calls each(sid, arg) for all of #sessions. */
 typedef void mfs_session_fn(struct RedisModuleCtx *ctx, struct mfs_span sid, void *arg);
