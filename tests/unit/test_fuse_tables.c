@@ -14,8 +14,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "fuse/kernel/sizes.h"
-#include "fuse/kernel/last_attrs.h"
+#include "fuse/kernel/replied.h"
 #include "fuse/kernel/nodeids.h"
 #include "fuse/kernel/lookup_attrs.h"
 
@@ -32,12 +31,12 @@ static struct mfs_attr attr_of(uint64_t ino, uint32_t type)
     return (struct mfs_attr){.ino = ino, .mode = type | 0750, .nlink = 2, .size = ino * 3};
 }
 
-static void remember(struct mfs_last_attrs *l, uint64_t from, uint64_t to, uint32_t type)
+static void remember(struct mfs_replied *l, uint64_t from, uint64_t to, uint32_t type)
 {
     for (uint64_t n = from; n < to; n++) {
         struct mfs_attr attr = attr_of(ino_of(n), type);
 
-        mfs_last_attrs_remember(l, &attr);
+        mfs_replied_attrs(l, &attr, MFS_SEC);
     }
 }
 
@@ -47,27 +46,43 @@ static void remember(struct mfs_last_attrs *l, uint64_t from, uint64_t to, uint3
 
 static void test_last_attrs_are_without_links(void **state)
 {
-    struct mfs_last_attrs *l = mfs_last_attrs_create();
+    struct mfs_replied *l = mfs_replied_create();
     struct mfs_attr attr = attr_of(ino_of(1), S_IFREG), got = {.ino = 7, .nlink = 7};
 
     (void)state;
     assert_non_null(l);
-    assert_false(mfs_last_attrs_recall(l, attr.ino, &got));
-    assert_false(mfs_last_attrs_recall(l, 0, &got));
+    assert_false(mfs_replied_recall(l, attr.ino, &got));
+    assert_false(mfs_replied_recall(l, 0, &got));
     assert_true(got.ino == 7 && got.nlink == 7);
-    mfs_last_attrs_remember(l, &attr);
+    mfs_replied_attrs(l, &attr, MFS_SEC);
     attr.size = 5;
-    mfs_last_attrs_remember(l, &attr);
-    assert_true(mfs_last_attrs_recall(l, attr.ino, &got));
+    mfs_replied_attrs(l, &attr, MFS_SEC);
+    assert_true(mfs_replied_recall(l, attr.ino, &got));
     assert_true(got.ino == attr.ino && got.mode == attr.mode && got.size == 5);
     assert_int_equal(got.nlink, 0);
-    mfs_last_attrs_destroy(l);
+    mfs_replied_destroy(l);
+}
+
+/* An open file that never had a name is not told of when it is gone; but where it ends is. */
+static void test_attrs_without_links_are_not_kept(void **state)
+{
+    struct mfs_replied *r = mfs_replied_create();
+    struct mfs_attr attr = attr_of(ino_of(1), S_IFREG), got;
+
+    (void)state;
+    assert_non_null(r);
+    attr.nlink = 0;
+    mfs_replied_attrs(r, &attr, MFS_SEC);
+    assert_false(mfs_replied_recall(r, attr.ino, &got));
+    mfs_replied_invalidated(r, attr.ino, MFS_SEC);
+    assert_true(mfs_replied_may_be_stale(r, attr.ino, attr.size - 1, MFS_SEC));
+    mfs_replied_destroy(r);
 }
 
 /* Directories that processes sit in, gone; then the mount sees much else. */
 static void test_last_attrs_of_directories_outlive_others(void **state)
 {
-    struct mfs_last_attrs *l = mfs_last_attrs_create();
+    struct mfs_replied *l = mfs_replied_create();
     struct mfs_attr got;
 
     (void)state;
@@ -76,16 +91,16 @@ static void test_last_attrs_of_directories_outlive_others(void **state)
     remember(l, SOME, SOME + 2000, S_IFDIR);
     remember(l, SOME + 2000, SOME + 200000, S_IFREG);
     for (uint64_t n = 0; n < SOME; n++) {
-        assert_true(mfs_last_attrs_recall(l, ino_of(n), &got));
+        assert_true(mfs_replied_recall(l, ino_of(n), &got));
         assert_true(got.ino == ino_of(n) && got.size == got.ino * 3);
     }
-    mfs_last_attrs_destroy(l);
+    mfs_replied_destroy(l);
 }
 
 /* Who is asked for stays, however many directories go by. */
 static void test_last_attrs_in_use_stay(void **state)
 {
-    struct mfs_last_attrs *l = mfs_last_attrs_create();
+    struct mfs_replied *l = mfs_replied_create();
     struct mfs_attr got;
 
     (void)state;
@@ -94,15 +109,15 @@ static void test_last_attrs_in_use_stay(void **state)
     for (uint64_t from = SOME; from < 100000; from += 500) {
         remember(l, from, from + 500, S_IFDIR);
         for (uint64_t n = 0; n < SOME; n++)
-            assert_true(mfs_last_attrs_recall(l, ino_of(n), &got));
+            assert_true(mfs_replied_recall(l, ino_of(n), &got));
     }
-    mfs_last_attrs_destroy(l);
+    mfs_replied_destroy(l);
 }
 
 /* A replaced file, asked for a moment later beside many directories. */
 static void test_last_attrs_of_files_last_a_moment(void **state)
 {
-    struct mfs_last_attrs *l = mfs_last_attrs_create();
+    struct mfs_replied *l = mfs_replied_create();
     struct mfs_attr got;
 
     (void)state;
@@ -111,9 +126,9 @@ static void test_last_attrs_of_files_last_a_moment(void **state)
         remember(l, 1000000 + n, 1000001 + n, S_IFREG);
         remember(l, n, n + 1, S_IFDIR);
         if (n > 0)
-            assert_true(mfs_last_attrs_recall(l, ino_of(1000000 + n - 1), &got));
+            assert_true(mfs_replied_recall(l, ino_of(1000000 + n - 1), &got));
     }
-    mfs_last_attrs_destroy(l);
+    mfs_replied_destroy(l);
 }
 
 /* --- nodeids --------------------------------------------------------------------------------
@@ -448,7 +463,7 @@ static void test_lookup_does_not_last(void **state)
  */
 
 struct world {
-    struct mfs_last_attrs *last_attrs;
+    struct mfs_replied *replied;
     struct mfs_nodeids *nodeids;
     struct mfs_lookup_attrs *lookup_attrs;
 };
@@ -462,8 +477,8 @@ static void *busy(void *arg)
         struct mfs_attr attr = attr_of(ino_of(n % 3000), S_IFDIR);
         pid_t thread = (pid_t)(n % 300) + 1;
 
-        mfs_last_attrs_remember(all->last_attrs, &attr);
-        if (mfs_last_attrs_recall(all->last_attrs, attr.ino, &got) && got.size != attr.size)
+        mfs_replied_attrs(all->replied, &attr, MFS_SEC);
+        if (mfs_replied_recall(all->replied, attr.ino, &got) && got.size != attr.size)
             return arg;
         if (mfs_nodeids_ino(mfs_nodeids_lookup(all->nodeids, n % 7, "x", attr.ino)) != attr.ino)
             return arg;
@@ -478,7 +493,7 @@ static void *busy(void *arg)
 
 static void test_threads(void **state)
 {
-    struct world all = {mfs_last_attrs_create(), mfs_nodeids_create(), mfs_lookup_attrs_create()};
+    struct world all = {mfs_replied_create(), mfs_nodeids_create(), mfs_lookup_attrs_create()};
     pthread_t thread[4];
     void *failed;
 
@@ -489,7 +504,7 @@ static void test_threads(void **state)
         assert_int_equal(pthread_join(thread[i], &failed), 0);
         assert_null(failed);
     }
-    mfs_last_attrs_destroy(all.last_attrs);
+    mfs_replied_destroy(all.replied);
     mfs_nodeids_destroy(all.nodeids);
     mfs_lookup_attrs_destroy(all.lookup_attrs);
 }
@@ -499,93 +514,101 @@ static void test_threads(void **state)
 
 #define LATER(s) ((s)*MFS_SEC)
 
+static void reply(struct mfs_replied *r, uint64_t ino, uint64_t size, int64_t now)
+{
+    struct mfs_attr attr = {.ino = ino, .mode = S_IFREG | 0640, .nlink = 1, .size = size};
+
+    mfs_replied_attrs(r, &attr, now);
+}
+
 static void test_size_is_believed_without_invalidations(void **state)
 {
-    struct mfs_sizes *z = mfs_sizes_create();
+    struct mfs_replied *z = mfs_replied_create();
 
     (void)state;
     assert_non_null(z);
-    assert_false(mfs_sizes_may_be_stale(z, 7, 0, LATER(10)));
-    mfs_sizes_replied(z, 7, 20000, LATER(10));
-    mfs_sizes_replied(z, 7, 3000, LATER(10) + 1);
-    assert_false(mfs_sizes_may_be_stale(z, 7, 3000, LATER(10) + 2));
-    mfs_sizes_destroy(z);
+    assert_false(mfs_replied_may_be_stale(z, 7, 0, LATER(10)));
+    reply(z, 7, 20000, LATER(10));
+    reply(z, 7, 3000, LATER(10) + 1);
+    assert_false(mfs_replied_may_be_stale(z, 7, 3000, LATER(10) + 2));
+    mfs_replied_destroy(z);
 }
 
 /* Before or after what was told, and for as long as it goes on. */
 static void test_size_may_be_stale_near_invalidations(void **state)
 {
-    struct mfs_sizes *z = mfs_sizes_create();
+    struct mfs_replied *z = mfs_replied_create();
 
     (void)state;
     assert_non_null(z);
-    mfs_sizes_replied(z, 7, 20000, LATER(10));
-    mfs_sizes_invalidated(z, 7, LATER(20));
-    mfs_sizes_replied(z, 7, 3000, LATER(20) + 1);
-    assert_true(mfs_sizes_may_be_stale(z, 7, 3000, LATER(20) + 2));
-    assert_false(mfs_sizes_may_be_stale(z, 7, 20000, LATER(20) + 2));
-    assert_false(mfs_sizes_may_be_stale(z, 8, 3000, LATER(20) + 2));
+    reply(z, 7, 20000, LATER(10));
+    mfs_replied_invalidated(z, 7, LATER(20));
+    reply(z, 7, 3000, LATER(20) + 1);
+    assert_true(mfs_replied_may_be_stale(z, 7, 3000, LATER(20) + 2));
+    assert_false(mfs_replied_may_be_stale(z, 7, 20000, LATER(20) + 2));
+    assert_false(mfs_replied_may_be_stale(z, 8, 3000, LATER(20) + 2));
     for (int64_t t = 21; t < 40; t++) {
-        mfs_sizes_replied(z, 7, 3000, LATER(t));
-        mfs_sizes_invalidated(z, 7, LATER(t) + 1);
-        assert_true(mfs_sizes_may_be_stale(z, 7, 3000, LATER(t) + 2));
+        reply(z, 7, 3000, LATER(t));
+        mfs_replied_invalidated(z, 7, LATER(t) + 1);
+        assert_true(mfs_replied_may_be_stale(z, 7, 3000, LATER(t) + 2));
     }
-    assert_false(mfs_sizes_may_be_stale(z, 7, 3000, LATER(50)));
-    mfs_sizes_destroy(z);
+    assert_false(mfs_replied_may_be_stale(z, 7, 3000, LATER(50)));
+    mfs_replied_destroy(z);
 }
 
 /* What was told twice with no notice near is believed, whatever was before. */
 static void test_quiet_settles_the_size(void **state)
 {
-    struct mfs_sizes *z = mfs_sizes_create();
+    struct mfs_replied *z = mfs_replied_create();
 
     (void)state;
     assert_non_null(z);
-    mfs_sizes_replied(z, 7, 20000, LATER(10));
-    mfs_sizes_invalidated(z, 7, LATER(10));
-    mfs_sizes_replied(z, 7, 3000, LATER(20));
-    mfs_sizes_replied(z, 7, 3000, LATER(30));
-    mfs_sizes_invalidated(z, 7, LATER(40));
-    assert_false(mfs_sizes_may_be_stale(z, 7, 3000, LATER(40)));
-    mfs_sizes_destroy(z);
+    reply(z, 7, 20000, LATER(10));
+    mfs_replied_invalidated(z, 7, LATER(10));
+    reply(z, 7, 3000, LATER(20));
+    reply(z, 7, 3000, LATER(30));
+    mfs_replied_invalidated(z, 7, LATER(40));
+    assert_false(mfs_replied_may_be_stale(z, 7, 3000, LATER(40)));
+    mfs_replied_destroy(z);
 }
 
 static void test_writes_extend_the_size(void **state)
 {
-    struct mfs_sizes *z = mfs_sizes_create();
+    struct mfs_replied *z = mfs_replied_create();
 
     (void)state;
     assert_non_null(z);
-    mfs_sizes_replied(z, 7, 3000, LATER(10));
-    mfs_sizes_extended(z, 7, 9000);
-    mfs_sizes_extended(z, 7, 5000);
-    mfs_sizes_invalidated(z, 7, LATER(20));
-    assert_true(mfs_sizes_may_be_stale(z, 7, 8999, LATER(20)));
-    assert_false(mfs_sizes_may_be_stale(z, 7, 9000, LATER(20)));
-    mfs_sizes_destroy(z);
+    reply(z, 7, 3000, LATER(10));
+    mfs_replied_extended(z, 7, 9000);
+    mfs_replied_extended(z, 7, 5000);
+    mfs_replied_invalidated(z, 7, LATER(20));
+    assert_true(mfs_replied_may_be_stale(z, 7, 8999, LATER(20)));
+    assert_false(mfs_replied_may_be_stale(z, 7, 9000, LATER(20)));
+    mfs_replied_destroy(z);
 }
 
 /* A size that was fetched before a smaller one was told must not be told after it. */
 static void test_size_does_not_grow_back(void **state)
 {
-    struct mfs_sizes *z = mfs_sizes_create();
+    struct mfs_replied *z = mfs_replied_create();
 
     (void)state;
     assert_non_null(z);
-    assert_true(mfs_sizes_may_extend(z, 7, 20000, LATER(9)));
-    mfs_sizes_replied(z, 7, 3000, LATER(10));
-    assert_false(mfs_sizes_may_extend(z, 7, 20000, LATER(9)));
-    assert_true(mfs_sizes_may_extend(z, 7, 3000, LATER(9)));
-    assert_true(mfs_sizes_may_extend(z, 7, 20000, LATER(11)));
-    mfs_sizes_invalidated(z, 7, LATER(11));
-    assert_true(mfs_sizes_may_be_stale(z, 7, 3000, LATER(11)));
-    mfs_sizes_destroy(z);
+    assert_true(mfs_replied_may_extend(z, 7, 20000, LATER(9)));
+    reply(z, 7, 3000, LATER(10));
+    assert_false(mfs_replied_may_extend(z, 7, 20000, LATER(9)));
+    assert_true(mfs_replied_may_extend(z, 7, 3000, LATER(9)));
+    assert_true(mfs_replied_may_extend(z, 7, 20000, LATER(11)));
+    mfs_replied_invalidated(z, 7, LATER(11));
+    assert_true(mfs_replied_may_be_stale(z, 7, 3000, LATER(11)));
+    mfs_replied_destroy(z);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_last_attrs_are_without_links),
+        cmocka_unit_test(test_attrs_without_links_are_not_kept),
         cmocka_unit_test(test_last_attrs_of_directories_outlive_others),
         cmocka_unit_test(test_last_attrs_in_use_stay),
         cmocka_unit_test(test_last_attrs_of_files_last_a_moment),

@@ -85,14 +85,13 @@ static int start_client(struct mfs_fuse *m, struct mfs_err *err)
 /* What this kernel has been told, and is asking. */
 static int start_kernel(struct mfs_fuse *m, struct mfs_err *err)
 {
-    m->sizes = mfs_sizes_create();
-    m->last_attrs = mfs_last_attrs_create();
+    m->replied = mfs_replied_create();
     m->nodeids = mfs_nodeids_create();
     m->retries = mfs_retries_create(m->vfs);
     m->lookup_attrs = mfs_lookup_attrs_create();
     m->admission = mfs_admission_create(admitted_at_once(&m->config->options));
-    if (m->sizes == NULL || m->last_attrs == NULL || m->nodeids == NULL || m->retries == NULL ||
-        m->lookup_attrs == NULL || m->admission == NULL)
+    if (m->replied == NULL || m->nodeids == NULL || m->retries == NULL || m->lookup_attrs == NULL ||
+        m->admission == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     return 0;
 }
@@ -235,11 +234,10 @@ static void tear_down(struct mfs_fuse *m)
     mfs_admission_destroy(m->admission);
     mfs_lookup_attrs_destroy(m->lookup_attrs);
     mfs_nodeids_destroy(m->nodeids);
-    mfs_last_attrs_destroy(m->last_attrs);
+    mfs_replied_destroy(m->replied);
     mfs_notify_destroy(m->writes);
     mfs_notify_destroy(m->names);
     mfs_notify_destroy(m->notify);
-    mfs_sizes_destroy(m->sizes);
     if (m->se != NULL)
         fuse_session_destroy(m->se);
 }

@@ -54,9 +54,9 @@ static int forget(struct mfs_notify *n, uint64_t nodeid, off_t off, off_t len)
 {
     int rc;
 
-    mfs_sizes_invalidated(n->m->sizes, nodeid, mfs_clock_mono());
+    mfs_replied_invalidated(n->m->replied, nodeid, mfs_clock_mono());
     rc = fuse_lowlevel_notify_inval_inode(n->m->se, nodeid, off, len);
-    mfs_sizes_invalidated(n->m->sizes, nodeid, mfs_clock_mono());
+    mfs_replied_invalidated(n->m->replied, nodeid, mfs_clock_mono());
     return rc;
 }
 
@@ -83,11 +83,11 @@ static int tell_size(struct mfs_notify *n, uint64_t ino)
     if (rc < 0)
         return rc;
     mfs_vfs_pages_dropped(n->m->vfs, ino, size);
-    if (!mfs_sizes_may_extend(n->m->sizes, ino, size, seen))
+    if (!mfs_replied_may_extend(n->m->replied, ino, size, seen))
         return 0;
-    mfs_sizes_invalidated(n->m->sizes, ino, mfs_clock_mono());
+    mfs_replied_invalidated(n->m->replied, ino, mfs_clock_mono());
     rc = mfs_device_grow(n->m->se, ino, size);
-    mfs_sizes_invalidated(n->m->sizes, ino, mfs_clock_mono());
+    mfs_replied_invalidated(n->m->replied, ino, mfs_clock_mono());
     return rc;
 }
 

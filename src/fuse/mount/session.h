@@ -11,8 +11,7 @@
 
 #include "cluster/capacity.h"
 #include "cluster/table.h"
-#include "fuse/kernel/sizes.h"
-#include "fuse/kernel/last_attrs.h"
+#include "fuse/kernel/replied.h"
 #include "fuse/mount/notify.h"
 #include "fuse/kernel/nodeids.h"
 #include "fuse/mount/retries.h"
@@ -32,8 +31,7 @@ struct mfs_fuse {
     struct mfs_notify *names;  /* another thread: these wait for locks that may be held for long */
     struct mfs_notify *writes; /* and another, of pages that this mount's own writes have bypassed:
                                 * they wait for no partition */
-    struct mfs_sizes *sizes;
-    struct mfs_last_attrs *last_attrs;
+    struct mfs_replied *replied;
     struct mfs_nodeids *nodeids;
     struct mfs_retries *retries;
     struct mfs_lookup_attrs *lookup_attrs;

@@ -36,7 +36,7 @@ static bool missed_cut(struct mfs_fuse *m, uint64_t ino, struct mfs_file *file)
         return false;
     if (!mfs_vfs_size(file, &attr))
         attr.size = 0; /* it has changed since the open: it may end anywhere */
-    return mfs_sizes_may_be_stale(m->sizes, ino, attr.size, mfs_clock_mono());
+    return mfs_replied_may_be_stale(m->replied, ino, attr.size, mfs_clock_mono());
 }
 
 static void fill_info(struct mfs_fuse *m, uint64_t ino, struct fuse_file_info *fi,
@@ -233,7 +233,7 @@ void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
         fuse_reply_err(req, (int)-n);
         return;
     }
-    mfs_sizes_extended(m->sizes, ino, (uint64_t)(off + n));
+    mfs_replied_extended(m->replied, ino, (uint64_t)(off + n));
     atomic_fetch_add_explicit(&m->stats.bytes_written, (unsigned long)n, memory_order_relaxed);
     if (is_direct(fi))
         reply_direct(m, req, ino, (size_t)n, off, fi);
@@ -276,7 +276,7 @@ void mfs_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t
                                mfs_op_drop_unsaid(req));
 
     if (rc == 0 && !(mode & FALLOC_FL_KEEP_SIZE))
-        mfs_sizes_extended(m->sizes, ino, (uint64_t)(off + len));
+        mfs_replied_extended(m->replied, ino, (uint64_t)(off + len));
     fuse_reply_err(req, -rc);
 }
 
@@ -308,6 +308,6 @@ void mfs_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
         fuse_reply_err(req, (int)-n);
         return;
     }
-    mfs_sizes_extended(m->sizes, ino_out, (uint64_t)(off_out + n));
+    mfs_replied_extended(m->replied, ino_out, (uint64_t)(off_out + n));
     fuse_reply_write(req, (size_t)n);
 }

@@ -34,7 +34,7 @@ void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         }
     }
     rc = mfs_vfs_getattr(m->vfs, ino, &attr);
-    if (rc == -ESTALE && mfs_last_attrs_recall(m->last_attrs, ino, &attr))
+    if (rc == -ESTALE && mfs_replied_recall(m->replied, ino, &attr))
         rc = 0;
     mfs_reply_attr(req, rc, nodeid, &attr);
 }

@@ -65,10 +65,7 @@ static void fill_stat(struct mfs_fuse *m, const struct mfs_attr *attr, struct st
         .st_mtim = attr->mtime,
         .st_ctim = attr->ctime,
     };
-    if (S_ISREG(attr->mode))
-        mfs_sizes_replied(m->sizes, attr->ino, attr->size, mfs_clock_mono());
-    if (attr->nlink > 0)
-        mfs_last_attrs_remember(m->last_attrs, attr);
+    mfs_replied_attrs(m->replied, attr, mfs_clock_mono());
 }
 
 void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,

@@ -13,7 +13,7 @@ static ssize_t of_removed(struct mfs_fuse *m, uint64_t ino, ssize_t n, int none)
 {
     struct mfs_attr attr;
 
-    return n == -ESTALE && mfs_last_attrs_recall(m->last_attrs, ino, &attr) ? none : n;
+    return n == -ESTALE && mfs_replied_recall(m->replied, ino, &attr) ? none : n;
 }
 
 static void reply_value(fuse_req_t req, ssize_t n, const void *buf, size_t size)
