@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fsck/census.h"
-#include "fsck/mend.h"
+#include "fsck/judge/judge.h"
+#include "fsck/mend/mend.h"
+#include "fsck/scan/scan.h"
 
 #define PASSES_MAX 12 /* of a round */
 #define AGREE      2  /* passes that find the same as the one before */

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "cluster/placement.h"
-#include "fsck/census.h"
-#include "fsck/fsck.h"
+#include "fsck/scan/scan.h"
 
 #define LOOKS_MAX 8 /* until none is disturbed by a move */
 

@@ -153,7 +153,7 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
     EACH("hexists", READS)                                                                         \
     EACH("hkeys", READS)                                                                           \
     EACH("hscan", READS)                                                                           \
-    EACH("sscan", READS) /* fsck/scan.c */                                                         \
+    EACH("sscan", READS) /* fsck/scan/scan.c */                                                    \
     EACH("exists", READS)                                                                          \
     EACH("del", CHANGES)                                                                           \
     EACH("pexpire", MARKS)                                                                         \

@@ -1,4 +1,4 @@
-#include "fsck/flat.h"
+#include "fsck/census/flat.h"
 
 #include <stdlib.h>
 #include <string.h>

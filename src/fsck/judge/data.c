@@ -1,5 +1,5 @@
 /* Stripes and what else is kept beside inodes, compared with these. */
-#include "fsck/judge.h"
+#include "fsck/judge/judge.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* A flat array that grows, is sorted once, and then searched: what millions of things are kept in
  * with nothing beside them. One thread. */
-#ifndef MFS_FSCK_FLAT_H
-#define MFS_FSCK_FLAT_H
+#ifndef MFS_FSCK_CENSUS_FLAT_H
+#define MFS_FSCK_CENSUS_FLAT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Ending transactions that no client ends, and what else a partition lists. */
-#include "fsck/mend_impl.h"
+#include "fsck/mend/mend_impl.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* One key of a partition: what kind it is, whether it is in order by itself, and what has to be
  * remembered of it to compare it with others. */
-#include "fsck/census.h"
+#include "fsck/scan/take.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Names, inodes and directories, compared with each other. */
-#include "fsck/judge.h"
+#include "fsck/judge/judge.h"
 
 #include <errno.h>
 #include <string.h>

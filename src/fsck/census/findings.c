@@ -1,4 +1,4 @@
-#include "fsck/findings.h"
+#include "fsck/census/findings.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Mending stripes, and what is kept beside inodes. */
-#include "fsck/mend_impl.h"
+#include "fsck/mend/mend_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>

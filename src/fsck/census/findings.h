@@ -1,11 +1,11 @@
 /* What was found to be wrong in one pass. */
-#ifndef MFS_FSCK_FINDINGS_H
-#define MFS_FSCK_FINDINGS_H
+#ifndef MFS_FSCK_CENSUS_FINDINGS_H
+#define MFS_FSCK_CENSUS_FINDINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fsck/flat.h"
+#include "fsck/census/flat.h"
 #include "meta/record.h"
 
 /* Kind, word, may a crash leave it, as a sentence. */

@@ -8,8 +8,8 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
-#include "fsck/census.h"
-#include "fsck/fsck.h"
+#include "fsck/scan/scan.h"
+#include "fsck/scan/take.h"
 #include "store/args.h"
 #include "store/keys.h"
 #include "store/reply.h"

@@ -1,4 +1,4 @@
-#include "fsck/census.h"
+#include "fsck/census/census.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Paths of what was seen, for people: by first names, from the inode up. */
-#include "fsck/census.h"
+#include "fsck/census/census.h"
 
 #include <stdlib.h>
 #include <string.h>

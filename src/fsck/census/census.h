@@ -1,14 +1,13 @@
 /* What one pass over all partitions has seen, as flat arrays; sorted when all is in. */
-#ifndef MFS_FSCK_CENSUS_H
-#define MFS_FSCK_CENSUS_H
+#ifndef MFS_FSCK_CENSUS_CENSUS_H
+#define MFS_FSCK_CENSUS_CENSUS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/err.h"
-#include "fsck/findings.h"
-#include "fsck/flat.h"
+#include "fsck/census/findings.h"
+#include "fsck/census/flat.h"
 #include "meta/record.h"
 #include "store/store.h"
 
@@ -130,33 +129,5 @@ bool mfs_census_noted(const struct mfs_census *c, const char *txn);
 int mfs_census_path(const struct mfs_census *c, uint64_t ino, struct mfs_buf *out);
 int mfs_census_path_of(const struct mfs_census *c, uint64_t dir, const char *name, size_t len,
                        struct mfs_buf *out);
-
-/* take.c: takes note of what a partition has. 0 or a negative errno. */
-struct mfs_item {
-    const char *key;
-    size_t key_len;
-    int type; /* as redis' module API numbers them */
-    bool all; /* the parts are all there is */
-    int64_t ttl;
-    uint64_t len;
-    const char *parts; /* each with its length (4, little-endian) before it */
-    size_t parts_len;
-    uint32_t nparts;
-};
-enum { MFS_KEY_STRING = 1, MFS_KEY_HASH = 3, MFS_KEY_SET = 4 };
-/* 1: its fields have to be gone through one by one, each to mfs_take_field, before the next item.
- */
-int mfs_take_item(struct mfs_census *c, uint32_t part, const struct mfs_item *item);
-int mfs_take_field(struct mfs_census *c, uint32_t part, const char *key, size_t key_len,
-                   const char *field, size_t field_len, const char *value, size_t value_len);
-
-/* scan.c: reads all partitions. 0; -EAGAIN: a partition moved meanwhile; or another errno.
- * *disturbed: some answers took very long, so that clients may have been held up, too. */
-struct mfs_fsck_opts;
-int mfs_census_scan(struct mfs_census *c, struct mfs_store *store, const struct mfs_fsck_opts *opts,
-                    bool *disturbed, struct mfs_err *err);
-
-/* judge.c: compares all with each other; what is wrong goes to c->found. 0 or -ENOMEM. */
-int mfs_census_judge(struct mfs_census *c);
 
 #endif

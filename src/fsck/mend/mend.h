@@ -1,9 +1,9 @@
 /* Mending what was found, one by one. Each step changes only what is still as it was found, in an
  * order that never leaves data without a name. */
-#ifndef MFS_FSCK_MEND_H
-#define MFS_FSCK_MEND_H
+#ifndef MFS_FSCK_MEND_MEND_H
+#define MFS_FSCK_MEND_MEND_H
 
-#include "fsck/census.h"
+#include "fsck/census/census.h"
 
 struct mfs_mender;
 
@@ -19,17 +19,5 @@ void mfs_mender_keep_house(struct mfs_mender *m);
 
 /* 0: it is mended; -EOPNOTSUPP: that is for people; -ESTALE: it has changed; or another errno. */
 int mfs_mender_mend(struct mfs_mender *m, const struct mfs_census *c, const struct mfs_found *f);
-
-/* --- adopt.c ------------------------------------------------------------------------------------
- */
-
-/* Gives the inode a name in /lost+found, or, if nothing is in it, lets it go. */
-int mfs_adopt(struct mfs_meta *meta, uint64_t ino);
-/* Adds a name for an inode that counts it already. -EBUSY: a rename or a removal is in the way. */
-int mfs_mend_put_name(struct mfs_meta *meta, uint64_t dir, const char *name, size_t len,
-                      const char entry[MFS_ENTRY_LEN]);
-/* Only changes what is still as given: the record that `old` is. */
-int mfs_mend_record(struct mfs_meta *meta, uint64_t ino, const char *old, const char *new,
-                    size_t n);
 
 #endif

@@ -1,10 +1,11 @@
-#include "fsck/mend_impl.h"
+#include "fsck/mend/mend_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "data/stripes/stripes.h"
+#include "fsck/mend/adopt.h"
 #include "meta/call.h"
 #include "meta/deferred/deferred.h"
 #include "meta/internal.h"

@@ -1,11 +1,11 @@
 /* What the parts of mend.c share: what each kind of finding is mended by, and steps for that. */
-#ifndef MFS_FSCK_MEND_IMPL_H
-#define MFS_FSCK_MEND_IMPL_H
+#ifndef MFS_FSCK_MEND_MEND_IMPL_H
+#define MFS_FSCK_MEND_MEND_IMPL_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fsck/mend.h"
+#include "fsck/mend/mend.h"
 
 struct mfs_call;
 
@@ -37,16 +37,16 @@ int mfs_mend_splice(struct mfs_mender *m, const struct mfs_census *c, uint64_t i
 int mfs_mend_expire(struct mfs_mender *m, uint32_t part, const char *key, size_t len,
                     int64_t seconds);
 
-/* --- mend_names.c --------------------------------------------------------------------------- */
+/* --- names.c -------------------------------------------------------------------------------- */
 mfs_mend_fn mfs_mend_bit, mfs_mend_cycle, mfs_mend_dangling, mfs_mend_links, mfs_mend_name_place,
     mfs_mend_nameless, mfs_mend_parent, mfs_mend_shard, mfs_mend_tomb, mfs_mend_two_names,
     mfs_mend_type;
 
-/* --- mend_data.c ---------------------------------------------------------------------------- */
+/* --- data.c --------------------------------------------------------------------------------- */
 mfs_mend_fn mfs_mend_beyond, mfs_mend_dead, mfs_mend_forever, mfs_mend_loose, mfs_mend_stripe_long,
     mfs_mend_stripe_place, mfs_mend_stripes;
 
-/* --- mend_txn.c ----------------------------------------------------------------------------- */
+/* --- txn.c ---------------------------------------------------------------------------------- */
 mfs_mend_fn mfs_mend_intent, mfs_mend_listed, mfs_mend_outcome, mfs_mend_seal, mfs_mend_sequence,
     mfs_mend_transaction;
 

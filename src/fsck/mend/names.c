@@ -1,11 +1,12 @@
 /* Mending names: entries, shards, link counts, parents. */
-#include "fsck/mend_impl.h"
+#include "fsck/mend/mend_impl.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/bytes.h"
+#include "fsck/mend/adopt.h"
 #include "meta/cache/cache.h"
 #include "meta/call.h"
 #include "meta/coherence/leases.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/bytes.h"
-#include "fsck/mend.h"
+#include "fsck/mend/adopt.h"
 #include "meta/call.h"
 #include "meta/coherence/leases.h"
 #include "meta/internal.h"

@@ -1,5 +1,5 @@
 /* What is kept about transactions, sessions and numbers, and the order of the whole. */
-#include "fsck/judge.h"
+#include "fsck/judge/judge.h"
 
 #include <errno.h>
 #include <inttypes.h>
