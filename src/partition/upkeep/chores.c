@@ -2,6 +2,7 @@
 #include "partition/commands.h"
 
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 
 #include "partition/upkeep/sessions.h"
@@ -22,83 +23,68 @@ static bool take(struct RedisModuleCtx *ctx, const char *name, struct mfs_span b
     return free;
 }
 
-/* All strings of a call's answer, which is released; how many. */
-static long reply_strings(struct RedisModuleCtx *ctx, struct RedisModuleCallReply *all)
+/* An array that is being answered. */
+struct array {
+    struct RedisModuleString *sid; /* see reply_orphans */
+    long n;
+};
+
+static void reply_string(struct RedisModuleCtx *ctx, struct mfs_span one, void *arg)
 {
-    size_t n = all ? mfs_redis.CallReplyLength(all) : 0;
-    long given = 0;
+    struct array *a = arg;
 
-    for (size_t i = 0; i < n; i++) {
-        struct RedisModuleCallReply *one = mfs_redis.CallReplyArrayElement(all, i);
-        size_t len = 0;
-        const char *text = one ? mfs_redis.CallReplyStringPtr(one, &len) : NULL;
+    mfs_redis.ReplyWithStringBuffer(ctx, one.p, one.n);
+    a->n++;
+}
 
-        if (!text)
-            continue;
-        mfs_redis.ReplyWithStringBuffer(ctx, text, len);
-        given++;
-    }
-    if (all)
-        mfs_redis.FreeCallReply(all);
-    return given;
+/* An array of what `each` answers of the strings of a call's answer. */
+static void reply_array(struct RedisModuleCtx *ctx, struct RedisModuleCallReply *answer,
+                        size_t most, mfs_string_fn *each, struct RedisModuleString *sid)
+{
+    struct array a = {.sid = sid};
+
+    mfs_redis.ReplyWithArray(ctx, MFS_REDIS_POSTPONED);
+    mfs_strings_each(ctx, answer, most, each, &a);
+    mfs_redis.ReplySetArrayLength(ctx, a.n);
 }
 
 static void reply_some(struct RedisModuleCtx *ctx, const char *hash)
 {
-    mfs_redis.ReplyWithArray(ctx, MFS_REDIS_POSTPONED);
-    mfs_redis.ReplySetArrayLength(
-        ctx,
-        reply_strings(ctx, mfs_redis.Call(ctx, "HRANDFIELD", "ccc", hash, LOOK, "WITHVALUES")));
+    reply_array(ctx, mfs_redis.Call(ctx, "HRANDFIELD", "ccc", hash, LOOK, "WITHVALUES"), SIZE_MAX,
+                reply_string, NULL);
 }
 
-/* The inode and its openers; how many elements of the answer. */
-static long reply_openers(struct RedisModuleCtx *ctx, struct mfs_span ino)
+/* The inode and its openers. */
+static void reply_openers(struct RedisModuleCtx *ctx, struct mfs_span ino, void *arg)
 {
     char key[1 + MFS_KEY_ID_MAX] = {'O'};
+    struct array *a = arg;
 
-    for (size_t i = 0; i < ino.n; i++)
-        key[1 + i] = ino.p[i];
-    mfs_redis.ReplyWithStringBuffer(ctx, ino.p, ino.n);
-    mfs_redis.ReplyWithArray(ctx, MFS_REDIS_POSTPONED);
-    mfs_redis.ReplySetArrayLength(
-        ctx, reply_strings(ctx, mfs_redis.Call(ctx, "HKEYS", "b", key, 1 + ino.n)));
-    return 2;
+    memcpy(key + 1, ino.p, ino.n);
+    reply_string(ctx, ino, a);
+    reply_array(ctx, mfs_redis.Call(ctx, "HKEYS", "b", key, 1 + ino.n), SIZE_MAX, reply_string,
+                NULL);
+    a->n++;
 }
 
-static long reply_if_open(struct RedisModuleCtx *ctx, struct mfs_span ino,
-                          struct RedisModuleString *sid)
+static void reply_if_open(struct RedisModuleCtx *ctx, struct mfs_span ino, void *arg)
 {
     struct RedisModuleKey *openers = mfs_key_open(ctx, 'O', ino, MFS_REDIS_READ);
-    struct RedisModuleString *count = openers ? mfs_key_field(openers, sid) : NULL;
+    struct array *a = arg;
+    struct RedisModuleString *count = openers ? mfs_key_field(openers, a->sid) : NULL;
 
     if (count) {
-        mfs_redis.ReplyWithStringBuffer(ctx, ino.p, ino.n);
+        reply_string(ctx, ino, a);
         mfs_redis.FreeString(ctx, count);
     }
     mfs_key_close(openers);
-    return count != NULL;
 }
 
 /* Some of #orphans: those that the session has open; NULL: any, with all their openers. */
 static void reply_orphans(struct RedisModuleCtx *ctx, struct RedisModuleString *sid)
 {
-    struct RedisModuleCallReply *all = mfs_redis.Call(ctx, "SRANDMEMBER", "cc", "#orphans", LOOK);
-    size_t n = all ? mfs_redis.CallReplyLength(all) : 0, len = 0;
-    long given = 0;
-
-    mfs_redis.ReplyWithArray(ctx, MFS_REDIS_POSTPONED);
-    for (size_t i = 0; i < n; i++) {
-        struct RedisModuleCallReply *one = mfs_redis.CallReplyArrayElement(all, i);
-        const char *p = one ? mfs_redis.CallReplyStringPtr(one, &len) : NULL;
-        struct mfs_span ino = {p, len};
-
-        if (!p || len > MFS_KEY_ID_MAX)
-            continue;
-        given += sid ? reply_if_open(ctx, ino, sid) : reply_openers(ctx, ino);
-    }
-    mfs_redis.ReplySetArrayLength(ctx, given);
-    if (all)
-        mfs_redis.FreeCallReply(all);
+    reply_array(ctx, mfs_redis.Call(ctx, "SRANDMEMBER", "cc", "#orphans", LOOK), MFS_KEY_ID_MAX,
+                sid ? reply_if_open : reply_openers, sid);
 }
 
 static void reply_moving(struct RedisModuleCtx *ctx)

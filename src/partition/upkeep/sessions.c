@@ -9,22 +9,10 @@
 #include "partition/inode.h"
 #include "partition/upkeep/sessions.h"
 
-void mfs_sessions_each(struct RedisModuleCtx *ctx, mfs_session_fn *each, void *arg)
+void mfs_sessions_each(struct RedisModuleCtx *ctx, mfs_string_fn *each, void *arg)
 {
-    struct RedisModuleCallReply *all = mfs_redis.Call(ctx, "SMEMBERS", "c", "#sessions");
-    size_t n = all ? mfs_redis.CallReplyLength(all) : 0;
-
-    for (size_t i = 0; i < n; i++) {
-        struct RedisModuleCallReply *one = mfs_redis.CallReplyArrayElement(all, i);
-        struct mfs_span sid = {NULL, 0};
-
-        if (one)
-            sid.p = mfs_redis.CallReplyStringPtr(one, &sid.n);
-        if (sid.p && sid.n <= MFS_KEY_ID_MAX)
-            each(ctx, sid, arg);
-    }
-    if (all)
-        mfs_redis.FreeCallReply(all);
+    mfs_strings_each(ctx, mfs_redis.Call(ctx, "SMEMBERS", "c", "#sessions"), MFS_KEY_ID_MAX, each,
+                     arg);
 }
 
 bool mfs_session_is_dead(struct RedisModuleCtx *ctx, struct mfs_span sid)
