@@ -36,14 +36,6 @@ static int todo_bytes(const struct mfs_rename *r, char **bytes, size_t *n)
     return *bytes ? 0 : -ENOMEM;
 }
 
-static void common_args(const struct mfs_rename *r, struct mfs_call *c,
-                        const struct mfs_ino_arg *sealed, const char *todo, size_t todo_len)
-{
-    mfs_args_bin(&c->args, r->checked, r->has_checked ? sizeof r->checked : 0);
-    mfs_args_bin(&c->args, sealed->b, r->sealed.ino ? sizeof sealed->b : 0);
-    mfs_args_bin(&c->args, todo, todo_len);
-}
-
 /* Reads { status, … } of mfs_rename and mfs_rename_commit; a status, or -errno. */
 static int take_answer(struct mfs_rename *r, struct mfs_call *c, bool begin)
 {
@@ -68,9 +60,10 @@ static int take_answer(struct mfs_rename *r, struct mfs_call *c, bool begin)
     return rc ? rc : status;
 }
 
-static int call_local(struct mfs_rename *r, struct mfs_call *c)
+/* The end of mfs_rename and of mfs_rename_commit, which say the same of the place that the entry
+ * goes to. What else the call has is for the caller to add first. */
+static int call_target(struct mfs_rename *r, struct mfs_call *c, bool commit)
 {
-    struct mfs_ino_arg from = mfs_ino_arg(r->from.dir), to = mfs_ino_arg(r->to.dir);
     struct mfs_ino_arg sealed = mfs_ino_arg(r->sealed.ino), sid;
     char prefix[2], *todo;
     size_t todo_len;
@@ -79,22 +72,45 @@ static int call_local(struct mfs_rename *r, struct mfs_call *c)
     if (rc)
         return rc;
     mfs_part_arg(r->to.part, prefix);
-    mfs_args_bin(&c->args, from.b, sizeof from.b);
-    mfs_args_str(&c->args, r->from.name);
-    mfs_args_bin(&c->args, to.b, sizeof to.b);
-    mfs_args_str(&c->args, r->to.name);
     mfs_args_bin(&c->args, prefix, sizeof prefix);
     mfs_args_bin(&c->args, r->time.b, sizeof r->time.b);
     mfs_args_int(&c->args, r->meta->stripe_size);
     mfs_args_int(&c->args, r->flags);
     mfs_args_bin(&c->args, r->txn, sizeof r->txn);
-    common_args(r, c, &sealed, todo, todo_len);
+    if (commit)
+        mfs_args_str(&c->args, r->from.dir == r->to.dir ? "1" : "0");
+    mfs_args_bin(&c->args, r->checked, r->has_checked ? sizeof r->checked : 0);
+    mfs_args_bin(&c->args, sealed.b, r->sealed.ino ? sizeof sealed.b : 0);
+    mfs_args_bin(&c->args, todo, todo_len);
     mfs_lease_arg(r->meta, c, &sid);
     mfs_args_bin(&c->args, r->unref_txn, sizeof r->unref_txn);
     mfs_args_bin(&c->args, r->whiteout, r->whites ? sizeof r->whiteout : 0);
     rc = mfs_call_run(r->meta, c, r->to.part);
     free(todo);
     return rc ? rc : take_answer(r, c, false);
+}
+
+static int call_local(struct mfs_rename *r, struct mfs_call *c)
+{
+    struct mfs_ino_arg from = mfs_ino_arg(r->from.dir), to = mfs_ino_arg(r->to.dir);
+
+    mfs_args_bin(&c->args, from.b, sizeof from.b);
+    mfs_args_str(&c->args, r->from.name);
+    mfs_args_bin(&c->args, to.b, sizeof to.b);
+    mfs_args_str(&c->args, r->to.name);
+    return call_target(r, c, false);
+}
+
+static int call_commit(struct mfs_rename *r, struct mfs_call *c)
+{
+    struct mfs_ino_arg to = mfs_ino_arg(r->to.dir);
+    char entry[MFS_ENTRY_LEN];
+
+    mfs_entry_encode(r->from.entry.ino, r->from.entry.type, entry);
+    mfs_args_bin(&c->args, to.b, sizeof to.b);
+    mfs_args_str(&c->args, r->to.name);
+    mfs_args_bin(&c->args, entry, sizeof entry);
+    return call_target(r, c, true);
 }
 
 /* The commands that leave a whiteout are refused when memory is full, the others never. */
@@ -135,35 +151,6 @@ static int call_begin(struct mfs_rename *r)
     }
     mfs_call_fini(&c);
     return rc;
-}
-
-static int call_commit(struct mfs_rename *r, struct mfs_call *c)
-{
-    struct mfs_ino_arg to = mfs_ino_arg(r->to.dir), sealed = mfs_ino_arg(r->sealed.ino), sid;
-    char prefix[2], entry[MFS_ENTRY_LEN], *todo;
-    size_t todo_len;
-    int rc = todo_bytes(r, &todo, &todo_len);
-
-    if (rc)
-        return rc;
-    mfs_part_arg(r->to.part, prefix);
-    mfs_entry_encode(r->from.entry.ino, r->from.entry.type, entry);
-    mfs_args_bin(&c->args, to.b, sizeof to.b);
-    mfs_args_str(&c->args, r->to.name);
-    mfs_args_bin(&c->args, entry, sizeof entry);
-    mfs_args_bin(&c->args, prefix, sizeof prefix);
-    mfs_args_bin(&c->args, r->time.b, sizeof r->time.b);
-    mfs_args_int(&c->args, r->meta->stripe_size);
-    mfs_args_int(&c->args, r->flags);
-    mfs_args_bin(&c->args, r->txn, sizeof r->txn);
-    mfs_args_str(&c->args, r->from.dir == r->to.dir ? "1" : "0");
-    common_args(r, c, &sealed, todo, todo_len);
-    mfs_lease_arg(r->meta, c, &sid);
-    mfs_args_bin(&c->args, r->unref_txn, sizeof r->unref_txn);
-    mfs_args_bin(&c->args, r->whiteout, r->whites ? sizeof r->whiteout : 0);
-    rc = mfs_call_run(r->meta, c, r->to.part);
-    free(todo);
-    return rc ? rc : take_answer(r, c, false);
 }
 
 /* --- what stands in the way ---------------------------------------------------------------------

@@ -55,8 +55,9 @@ static void revoke(struct removal *r, uint64_t ino, struct mfs_calls *calls)
     mfs_leases_revoke(r->meta, changes, home == r->part ? 1 : 2, calls);
 }
 
-/* The directory had entries in this partition only, if at all, and is gone already. */
-static void removed_at_once(struct removal *r, uint64_t ino)
+/* The parent counts out the directory, whose inode is gone already (`todo` NULL) or goes now. Once
+ * the name is gone, nothing of this can fail the rmdir: what is left undone is housekeeping's. */
+static void finish(struct removal *r, uint64_t ino, const struct mfs_todo *todo)
 {
     struct mfs_ino_arg dir = mfs_ino_arg(r->parent);
     struct mfs_time_arg time = mfs_time_arg(r->now);
@@ -65,9 +66,14 @@ static void removed_at_once(struct removal *r, uint64_t ino)
 
     b.n = 0;
     parent_call(r, &b, &dir, &time);
-    revoke(r, ino, &b);
+    if (todo)
+        mfs_todo_run(r->meta, todo, r->txn, (struct mfs_bytes){0}, r->part, &b);
+    else
+        revoke(r, ino, &b);
     take_parent(r, &b.call[0], asked);
     mfs_calls_fini(&b);
+    if (todo)
+        revoke(r, ino, NULL);
 }
 
 /* An intent in the answer's rest: a rename of the directory is under way. */
@@ -97,7 +103,7 @@ static int begin_answer(struct removal *r, struct mfs_bytes text)
     rest = (struct mfs_bytes){rest.p + 8, rest.n - 8};
     switch (text.p[0]) {
     case MFS_ANSWER_DONE:
-        removed_at_once(r, ino);
+        finish(r, ino, NULL);
         return 0;
     case MFS_ANSWER_ELSEWHERE:
         r->sealed.ino = ino;
@@ -171,23 +177,6 @@ static int commit(struct removal *r, const char *todo, size_t todo_len)
     return rc;
 }
 
-/* The inode goes, and the parent counts it out; once the name is gone, nothing of this can fail the
- * rmdir: what is left undone is housekeeping's. */
-static void finish(struct removal *r, const struct mfs_todo *todo)
-{
-    struct mfs_ino_arg dir = mfs_ino_arg(r->parent);
-    struct mfs_time_arg time = mfs_time_arg(r->now);
-    int64_t asked = mfs_clock_mono();
-    struct mfs_calls b;
-
-    b.n = 0;
-    parent_call(r, &b, &dir, &time);
-    mfs_todo_run(r->meta, todo, r->txn, (struct mfs_bytes){0}, r->part, &b);
-    take_parent(r, &b.call[0], asked);
-    mfs_calls_fini(&b);
-    revoke(r, r->sealed.ino, NULL);
-}
-
 /* The inode went while we were at it: another rmdir, or a rename that put something else there. A
  * look-up also clears away a name that leads nowhere. */
 static int look_again(struct removal *r)
@@ -224,7 +213,7 @@ static int attempt(struct removal *r)
         if (!mfs_outcome_is_unknown(rc))
             mfs_seal_undo(r->meta, &r->sealed);
     } else {
-        finish(r, &todo);
+        finish(r, r->sealed.ino, &todo);
     }
     mfs_seal_done(&r->sealed);
     return rc;
