@@ -247,7 +247,7 @@ static void send_stop(struct mfs_node *n)
 /* One whose process can't be seen may be there all the same, and is to find a new cm. */
 static bool may_find_us(const struct mfs_node *n, int64_t now)
 {
-    return n->cm->provider->elsewhere && now - n->cm->began < MFS_RETURN_TIME;
+    return !n->cm->provider->traits->sees_processes && now - n->cm->began < MFS_RETURN_TIME;
 }
 
 static bool has_ended(struct mfs_node *n, int64_t left)

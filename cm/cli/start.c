@@ -24,6 +24,7 @@
 #include "cm/provider/provider.h"
 #include "cm/ask/reach.h"
 #include "cm/state/spec.h"
+#include "cm/state/traits.h"
 #include "cm/cli/verbs.h"
 #include "net/auth.h"
 #include "cm/life/deploy.h"
@@ -86,7 +87,7 @@ static void say_running(const struct mfs_cm_state *st, const char *how)
     if (st->mount[0])
         printf(", mounted at %s", st->mount);
     putchar('\n');
-    if (!strcmp(st->provider, "local") && st->nnodes > 1 && strstr(st->mount, "%n"))
+    if (mfs_provider_traits(st->provider)->one_machine && st->nnodes > 1 && strstr(st->mount, "%n"))
         fprintf(stderr,
                 "cm: start: several mounts on one machine are for tests: programs take a file "
                 "that they see through two of them for two files (cp empties it)\n");
@@ -97,8 +98,8 @@ static void say_covered(const struct mfs_cm_state *st)
 {
     struct mfs_mountinfo info;
 
-    if (!st->mount[0] || strcmp(st->provider, "local") || strstr(st->mount, "%n") ||
-        !mfs_mountinfo_find(st->mount, &info) ||
+    if (!st->mount[0] || !mfs_provider_traits(st->provider)->one_machine ||
+        strstr(st->mount, "%n") || !mfs_mountinfo_find(st->mount, &info) ||
         mfs_timed_call(mfs_timed_is_empty, st->mount, LOOK_TIME) != -ENOTEMPTY)
         return;
     fprintf(stderr, "cm: start: %s is not empty: what is in it is out of sight until the unmount\n",
@@ -310,7 +311,7 @@ static int lives(const struct start *s, const struct mfs_cm_state *st, struct mf
 
     if (mfs_cleanup_living(s->paths))
         return 1;
-    if (!provider || !provider->elsewhere)
+    if (!provider || provider->traits->sees_processes)
         return 0;
     if (mfs_reach_any(st->table, REACH_TIME))
         return 1;

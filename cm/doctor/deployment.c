@@ -13,6 +13,7 @@
 #include "cm/ask/client.h"
 #include "cm/doctor/impl.h"
 #include "cm/state/spec.h"
+#include "cm/state/traits.h"
 
 #define NEAR_FULL 0.9 /* of a node's capacity */
 
@@ -92,7 +93,7 @@ static void check_promises(struct mfs_doctor_case *c, uint64_t used, uint64_t pr
     uint64_t available = mfs_spec_meminfo("MemAvailable"),
              open = promised > used ? promised - used : 0;
 
-    if (!strcmp(c->state.provider, "local") && open > available) {
+    if (mfs_provider_traits(c->state.provider)->one_machine && open > available) {
         mfs_doctor_add(c->d, MFS_DOCTOR_WARN, "memory promised",
                        "nodes may take %s more, and this machine has %s available",
                        MFS_TEXT_BYTES(open), MFS_TEXT_BYTES(available));
@@ -126,7 +127,7 @@ static void check_memory(struct mfs_doctor_case *c)
 
 static int make_nodes(struct mfs_doctor_case *c)
 {
-    bool local = !strcmp(c->state.provider, "local");
+    bool local = mfs_provider_traits(c->state.provider)->sees_processes;
 
     c->node = calloc(c->state.nnodes, sizeof *c->node);
     if (!c->node)
@@ -171,7 +172,7 @@ void mfs_doctor_deployment(struct mfs_doctor_case *c)
     c->until = mfs_clock_mono() + MFS_DOCTOR_TIME;
     c->daemon = mfs_client_daemon(c->paths);
     alive = c->daemon.pid || mfs_cleanup_living(c->paths) ||
-            (c->recorded && strcmp(c->state.provider, "local") != 0);
+            (c->recorded && !mfs_provider_traits(c->state.provider)->sees_processes);
     if (!alive) {
         mfs_doctor_remains(c, true);
     } else if (!c->recorded) {

@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "cm/doctor/impl.h"
 #include "cm/state/spec.h"
+#include "cm/state/traits.h"
 
 #define MEMORY_LEAST                                                                               \
     (32ULL << 20)         /* a node takes half of what is available, and 16 MiB at least           \
@@ -194,7 +195,7 @@ static void check_files(struct mfs_doctor_case *c)
 static void check_clock(struct mfs_doctor_case *c)
 {
     struct timespec now = mfs_clock_real();
-    bool alone = !c->recorded || !strcmp(c->state.provider, "local");
+    bool alone = !c->recorded || mfs_provider_traits(c->state.provider)->one_machine;
     struct timex t = {0};
     bool kept = adjtimex(&t) >= 0 && !(t.status & STA_UNSYNC);
 
@@ -271,7 +272,7 @@ static void check_addresses(struct mfs_doctor_case *c)
     if (!c->recorded) {
         check_address(c->d, "127.0.0.1");
         check_address(c->d, "127.0.0.2");
-    } else if (!strcmp(c->state.provider, "local")) {
+    } else if (mfs_provider_traits(c->state.provider)->one_machine) {
         check_address(c->d, c->state.node[0].address);
         if (c->state.nnodes > 1)
             check_address(c->d, c->state.node[c->state.nnodes - 1].address);

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cm/nodes/cleanup.h"
 #include "cm/doctor/impl.h"
+#include "cm/state/traits.h"
 #include "cm/state/walk.h"
 
 #define REMAINS "remains"
@@ -145,7 +146,7 @@ void mfs_doctor_remains(struct mfs_doctor_case *c, bool dead)
         return;
     }
     /* On other machines there are processes and sockets that we can't see. */
-    if (!dead && strcmp(c->state.provider, "local") != 0)
+    if (!dead && !mfs_provider_traits(c->state.provider)->sees_processes)
         return;
     mfs_walk_nodes(c->paths, "*.pid", see_pid_file, &r);
     mfs_walk_nodes(c->paths, "*.sock", see_socket, &r);

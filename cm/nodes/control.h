@@ -106,7 +106,7 @@ struct mfs_cm {
     uint64_t *part_bytes;               /* state.nparts: what each holds, as reported */
     struct mfs_scale *scale;            /* the change under way, NULL: none; see scale.h */
 
-    struct mfs_hung *hung; /* NULL: its nodes' processes are elsewhere; see hung.h */
+    struct mfs_hung *hung; /* NULL: its nodes' processes can't be seen; see hung.h */
 
     struct mfs_cm_probe *probe; /* under way, NULL: none; see probe.h */
 

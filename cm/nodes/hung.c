@@ -67,7 +67,7 @@ static void look(void *arg)
 
 int mfs_hung_begin(struct mfs_cm *cm)
 {
-    if (cm->provider->elsewhere)
+    if (!cm->provider->traits->sees_processes)
         return 0;
     cm->hung = calloc(1, sizeof *cm->hung);
     return cm->hung && mfs_loop_timer(cm->loop, LOOK_EACH, LOOK_EACH, look, cm) ? 0 : -ENOMEM;

@@ -1,9 +1,9 @@
 /* The Local Managers' processes: one that dies is started again (after 1 s, doubling up to 30 s);
  * its redis processes and its mount go on meanwhile, and it takes them up again.
  *
- * Of one elsewhere (provider.h) it's the connection that tells: what was started for it here may
- * end, or have ended with an earlier cm, while it lives. It is started again when it has neither,
- * and has had the time to connect by itself. */
+ * Of one that can't be seen (cm/state/traits.h) the connection tells: what was started for it here
+ * may end, or have ended with an earlier cm, while it lives. It is started again when it has
+ * neither, and has had the time to connect by itself. */
 #include "cm/nodes/control.h"
 
 #include <assert.h>
@@ -25,7 +25,7 @@ static void restart(void *arg)
     struct mfs_err err;
 
     n->restart = NULL;
-    if (n->conn && n->cm->provider->elsewhere)
+    if (n->conn && !n->cm->provider->traits->sees_processes)
         return;
     if (mfs_nodes_start(n->cm, n, &err)) {
         mfs_event_add(n->cm->paths->events, n->record->name, "lm-restart-failed", "%s", err.msg);
@@ -72,7 +72,7 @@ static void restart_if_away(struct mfs_node *n)
 
 void mfs_nodes_hung_up(struct mfs_node *n)
 {
-    if (n->cm->provider->elsewhere && !n->proc.pid && !n->restart)
+    if (!n->cm->provider->traits->sees_processes && !n->proc.pid && !n->restart)
         restart_if_away(n);
 }
 
@@ -102,7 +102,7 @@ void mfs_nodes_adopt(struct mfs_cm *cm)
             !mfs_proc_load(path, &n->proc) && mfs_proc_alive(&n->proc) && !watch_process(n))
             continue;
         n->proc.pid = 0;
-        if (cm->provider->elsewhere && !mfs_nodes_goes(n))
+        if (!cm->provider->traits->sees_processes && !mfs_nodes_goes(n))
             restart_if_away(n); /* it may be about to find us */
         else if (!n->record->transition[0] || !strcmp(cm->state.scale.step, MFS_SCALE_MOVE))
             restart(n); /* to one that comes or goes scale.c sees */

@@ -105,7 +105,7 @@ static void describe_node(const struct mfs_node *n, struct mfs_order_node *out)
 
 static struct mfs_order_limits limits_of(const struct mfs_migrate *g)
 {
-    bool local = !strcmp(g->cm->state.provider, "local");
+    bool local = g->cm->provider->traits->one_machine;
     struct mfs_order_limits limits = local || (g->n && g->one[0]->move.cold) ? few : many;
 
     if (g->at_once)

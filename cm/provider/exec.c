@@ -112,4 +112,4 @@ static pid_t stop(const struct mfs_paths *p, const struct mfs_cm_state *s,
     return rc ? 0 : pid;
 }
 
-const struct mfs_provider mfs_provider_exec = {"exec", true, start, stop};
+const struct mfs_provider mfs_provider_exec = {&mfs_traits_exec, start, stop};

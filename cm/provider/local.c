@@ -15,4 +15,4 @@ static int start(const struct mfs_paths *p, const struct mfs_cm_state *s,
     return mfs_provider_spawn(p, node, c.argv, proc, err);
 }
 
-const struct mfs_provider mfs_provider_local = {"local", false, start, NULL};
+const struct mfs_provider mfs_provider_local = {&mfs_traits_local, start, NULL};

@@ -12,7 +12,7 @@ static const struct mfs_provider *const providers[] = {&mfs_provider_local, &mfs
 const struct mfs_provider *mfs_provider_find(const char *name)
 {
     for (size_t i = 0; i < sizeof providers / sizeof *providers; i++)
-        if (!strcmp(providers[i]->name, name))
+        if (!strcmp(providers[i]->traits->name, name))
             return providers[i];
     return NULL;
 }

@@ -10,16 +10,15 @@
 #include "host/proc.h"
 #include "args/paths.h"
 #include "cm/state/state.h"
+#include "cm/state/traits.h"
 
 struct mfs_provider {
-    const char *name;
-    bool elsewhere; /* nodes may be on other machines: what runs there can't be seen from here, and
-                       the pids that it has recorded mean nothing here */
+    const struct mfs_provider_traits *traits;
 
     /* Starts the node's Local Manager, which is to connect to cm at `address`, and describes the
-     * process on this machine that stands for it: when that ends, the Local Manager has (unless it
-     * is elsewhere, and connected all the same). Does not wait for it to connect. 0 or a negative
-     * errno with the reason. */
+     * process on this machine that stands for it: when that ends, the Local Manager has (unless its
+     * own can't be seen, and it is connected all the same). Does not wait for it to connect. 0 or a
+     * negative errno with the reason. */
     int (*start)(const struct mfs_paths *p, const struct mfs_cm_state *s,
                  const struct mfs_cm_node *node, const char *address, struct mfs_proc *proc,
                  struct mfs_err *err);

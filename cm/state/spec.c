@@ -20,6 +20,7 @@
 #include "cm/state/manifest.h"
 #include "cm/state/policy_conf.h"
 #include "cm/state/rebalance_conf.h"
+#include "cm/state/traits.h"
 #include "cm/state/weights.h"
 
 #define MIB (1ULL << 20)
@@ -46,7 +47,8 @@ uint64_t mfs_spec_meminfo(const char *key)
 
 int mfs_spec_check_memory(const struct mfs_cm_state *s, uint32_t nodes, struct mfs_err *err)
 {
-    uint64_t total = strcmp(s->provider, "local") ? 0 : mfs_spec_meminfo("MemTotal");
+    uint64_t total =
+        mfs_provider_traits(s->provider)->one_machine ? mfs_spec_meminfo("MemTotal") : 0;
 
     if (total && s->memory > total / nodes)
         return mfs_err_set(err, -ENOMEM, "memory: %s of %s are more than this machine's %s",

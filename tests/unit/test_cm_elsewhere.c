@@ -50,7 +50,8 @@ static int start(const struct mfs_paths *p, const struct mfs_cm_state *s,
     return mfs_err_set(err, -EIO, "as the test wants it");
 }
 
-static const struct mfs_provider far_away = {"far away", true, start, NULL};
+static const struct mfs_provider_traits far = {"far away", false, false};
+static const struct mfs_provider far_away = {&far, start, NULL};
 
 /* ---- Local Managers -------------------------------------------------------------------------- */
 
