@@ -1,0 +1,126 @@
+/* A walk has a place, the directory reached so far (`at`), and a text, what of the path is left. A
+ * symbolic link puts its target before the text. A name that another client moves while the walk is
+ * under way may give -ESTALE: then it begins once more, as the kernel's do. */
+#include "client/path.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cluster/placement.h"
+#include "vfs/names/access.h"
+
+struct walk {
+    struct mfs_vfs *vfs;
+    const struct mfs_ids *ids;
+    struct mfs_attr at;
+    char *text, *rest; /* rest: what is left of text */
+    unsigned links;    /* followed */
+    bool follow;       /* one at the end */
+};
+
+/* Takes the next name off the text. False: there is none. */
+static int next_name(struct walk *w, char name[NAME_MAX + 1])
+{
+    size_t n;
+
+    w->rest += strspn(w->rest, "/");
+    n = strcspn(w->rest, "/");
+    if (n > NAME_MAX)
+        return -ENAMETOOLONG;
+    memcpy(name, w->rest, n);
+    name[n] = '\0';
+    w->rest += n;
+    return n > 0;
+}
+
+static int begin_at(struct walk *w, uint64_t ino)
+{
+    return mfs_vfs_getattr(w->vfs, ino, &w->at);
+}
+
+static int find(struct walk *w, const char *name, struct mfs_attr *found)
+{
+    int rc = S_ISDIR(w->at.mode) ? mfs_vfs_access(w->vfs, &w->at, w->ids, X_OK) : -ENOTDIR;
+
+    if (rc < 0)
+        return rc;
+    if (strcmp(name, "..") == 0)
+        return mfs_vfs_getattr(w->vfs, w->at.parent, found);
+    if (strcmp(name, ".") != 0)
+        return mfs_vfs_lookup(w->vfs, w->at.ino, name, found);
+    *found = w->at;
+    return 0;
+}
+
+/* The target of a link comes before what is left. */
+static int enter_link(struct walk *w, uint64_t ino)
+{
+    char target[PATH_MAX], *text;
+    int n;
+
+    if (w->links++ == MFS_PATH_LINKS_MAX)
+        return -ELOOP;
+    n = mfs_vfs_readlink(w->vfs, ino, target, sizeof target - 1);
+    if (n < 0)
+        return n;
+    target[n] = '\0';
+    if (asprintf(&text, "%s%s", target, w->rest) < 0)
+        return -ENOMEM;
+    free(w->text);
+    w->text = w->rest = text;
+    return target[0] == '/' ? begin_at(w, MFS_ROOT_INO) : 0;
+}
+
+static int step(struct walk *w, const char *name)
+{
+    struct mfs_attr found;
+    int rc = find(w, name, &found);
+
+    if (rc < 0)
+        return rc;
+    if (S_ISLNK(found.mode) && (w->follow || *w->rest != '\0'))
+        return enter_link(w, found.ino);
+    w->at = found;
+    return *w->rest != '\0' && !S_ISDIR(found.mode) ? -ENOTDIR : 0;
+}
+
+static int walk(struct walk *w, uint64_t from, const char *path)
+{
+    char name[NAME_MAX + 1];
+    int rc;
+
+    w->links = 0;
+    w->text = w->rest = strdup(path);
+    rc = w->text != NULL ? begin_at(w, *path == '/' ? MFS_ROOT_INO : from) : -ENOMEM;
+    while (rc == 0) {
+        rc = next_name(w, name);
+        if (rc <= 0)
+            break;
+        rc = step(w, name);
+    }
+    free(w->text);
+    return rc;
+}
+
+int mfs_path_lookup(struct mfs_vfs *vfs, const struct mfs_ids *ids, uint64_t from, const char *path,
+                    bool follow, struct mfs_attr *attr)
+{
+    struct walk w = {.vfs = vfs, .ids = ids, .follow = follow};
+    int rc;
+
+    if (*path == '\0')
+        return -ENOENT;
+    if (strlen(path) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    rc = walk(&w, from, path);
+    if (rc == -ESTALE)
+        rc = walk(&w, from, path);
+    if (rc == 0)
+        *attr = w.at;
+    return rc;
+}
