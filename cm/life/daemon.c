@@ -178,7 +178,7 @@ static void close_all(struct mfs_cm *cm)
     mfs_secret_free(&cm->secret);
     mfs_nodes_fini(cm);
     mfs_cm_state_clear(&cm->state);
-    free(cm->assigned);
+    free(cm->start.assigned);
 }
 
 /* Only a deployment that has been told to end is cleared away: when cm itself is in trouble, the
@@ -211,8 +211,8 @@ int mfs_daemon_run(const struct mfs_paths *p, bool foreground, struct mfs_err *e
     } else if (!foreground) {
         mfs_file_write(p->failure, err->msg, strlen(err->msg), 0600);
     }
-    if (!rc && cm.failure.code) {
-        *err = cm.failure;
+    if (!rc && cm.start.failure.code) {
+        *err = cm.start.failure;
         rc = err->code;
     }
     stopping = mfs_cm_in_phase(&cm, MFS_PHASE_STOPPING);

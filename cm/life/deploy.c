@@ -38,18 +38,18 @@ void mfs_deploy_fail(struct mfs_cm *cm, const struct mfs_node *node, int code, c
     char why[MFS_ERR_MSG_MAX];
     va_list ap;
 
-    if (cm->failure.code || mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
+    if (cm->start.failure.code || mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
         return;
     va_start(ap, fmt);
     vsnprintf(why, sizeof why, fmt, ap);
     va_end(ap);
     if (node)
-        mfs_err_set(&cm->failure, code, "%s: %s", node->record->name, why);
+        mfs_err_set(&cm->start.failure, code, "%s: %s", node->record->name, why);
     else
-        mfs_err_set(&cm->failure, code, "%s", why);
-    mfs_event_add(cm->paths->events, "cm", "start-failed", "%s", cm->failure.msg);
+        mfs_err_set(&cm->start.failure, code, "%s", why);
+    mfs_event_add(cm->paths->events, "cm", "start-failed", "%s", cm->start.failure.msg);
     if (!cm->foreground)
-        mfs_failure_write(cm, node, cm->failure.msg, cm->step == MFS_STEP_MOUNT);
+        mfs_failure_write(cm, node, cm->start.failure.msg, cm->step == MFS_STEP_MOUNT);
     mfs_shutdown_begin(cm);
 }
 
@@ -100,7 +100,7 @@ static void assigned(void *arg, const struct mfs_err *err, const void *reply)
         const struct mfs_assigned_part *p = &r->assigned[i];
 
         if (p->index < cm->state.nparts && cm->state.part[p->index].node == n->record->id)
-            cm->assigned[p->index] = *p;
+            cm->start.assigned[p->index] = *p;
     }
     node_done(n);
 }
@@ -152,9 +152,9 @@ static int make_table(struct mfs_cm *cm)
         struct mfs_partition *p = &t->part[i];
 
         p->node = node->id;
-        p->port = (uint16_t)cm->assigned[i].port;
+        p->port = (uint16_t)cm->start.assigned[i].port;
         memcpy(p->host, node->address, sizeof p->host);
-        memcpy(p->unix_path, cm->assigned[i].unix_path, sizeof p->unix_path);
+        memcpy(p->unix_path, cm->start.assigned[i].unix_path, sizeof p->unix_path);
         memcpy(p->password, s->part[i].password, sizeof p->password);
         if (!p->port) {
             free(t);
@@ -235,8 +235,8 @@ static void mount_all(struct mfs_cm *cm)
 /* A node that has just lost its connection is waited for, as by any deployment that runs. */
 static void end_waits(struct mfs_cm *cm)
 {
-    mfs_timer_cancel(cm->deadline);
-    cm->deadline = NULL;
+    mfs_timer_cancel(cm->start.deadline);
+    cm->start.deadline = NULL;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         mfs_timer_cancel(cm->nodes[i]->restart);
         cm->nodes[i]->restart = NULL;
@@ -248,8 +248,8 @@ static void finish(struct mfs_cm *cm)
     const struct mfs_cm_state *s = &cm->state;
 
     end_waits(cm);
-    free(cm->assigned);
-    cm->assigned = NULL;
+    free(cm->start.assigned);
+    cm->start.assigned = NULL;
     cm->settled = true;
     if (cm->state.nimages)
         mfs_event_add(cm->paths->events, "cm", "restored", "%u partitions of %s", s->nparts,
@@ -278,7 +278,7 @@ static void next_step(struct mfs_cm *cm)
         cm->nodes[i]->done = false;
     switch (cm->step) {
     case MFS_STEP_ASSIGN:
-        for (uint32_t i = 0; i < cm->state.nnodes && !cm->failure.code; i++)
+        for (uint32_t i = 0; i < cm->state.nnodes && !cm->start.failure.code; i++)
             assign(cm->nodes[i]);
         break;
     case MFS_STEP_TABLE:
@@ -341,7 +341,7 @@ static void too_late(void *arg)
                                              "to take the partition table", "to mount"};
     struct mfs_cm *cm = arg;
 
-    cm->deadline = NULL;
+    cm->start.deadline = NULL;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         const struct mfs_node *n = cm->nodes[i];
 
@@ -358,10 +358,10 @@ static void too_late(void *arg)
 void mfs_deploy_begin(struct mfs_cm *cm)
 {
     cm->step = MFS_STEP_JOIN;
-    cm->deadline = mfs_loop_timer(cm->loop, MFS_DEPLOY_TIME + mfs_cm_state_load_time(&cm->state), 0,
-                                  too_late, cm);
-    cm->assigned = calloc(cm->state.nparts, sizeof *cm->assigned);
-    if (!cm->deadline || !cm->assigned) {
+    cm->start.deadline = mfs_loop_timer(
+        cm->loop, MFS_DEPLOY_TIME + mfs_cm_state_load_time(&cm->state), 0, too_late, cm);
+    cm->start.assigned = calloc(cm->state.nparts, sizeof *cm->start.assigned);
+    if (!cm->start.deadline || !cm->start.assigned) {
         mfs_deploy_fail(cm, NULL, -ENOMEM, "out of memory");
         return;
     }

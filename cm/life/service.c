@@ -165,8 +165,8 @@ static void on_stop(struct mfs_conn *c, uint64_t id, const void *body, void *arg
         mfs_conn_fail(c, id, -EPERM, "only an operator may stop the deployment");
         return;
     }
-    mfs_shutdown_wait(arg, c, id);
     mfs_shutdown_begin(arg);
+    mfs_shutdown_wait(arg, c, id);
 }
 
 static void on_mount(struct mfs_conn *c, uint64_t id, const void *body, void *arg)

@@ -18,6 +18,19 @@
 
 #define CHECK_STEP (20 * MFS_MSEC)
 
+/* A request that is answered at the end. */
+struct waiter {
+    struct mfs_deferred from;
+    struct waiter *next;
+};
+
+struct mfs_shutdown {
+    struct mfs_timer *check;
+    bool asked;    /* of all nodes; before, of their clients alone */
+    int64_t until; /* that is waited for */
+    struct waiter *waiters;
+};
+
 static void stopped(void *arg, const struct mfs_err *err, const void *reply)
 {
     struct mfs_node *n = arg;
@@ -38,7 +51,7 @@ static void ask(struct mfs_node *n)
 /* Do all clients have ended that can be asked about? */
 static bool clientless(const struct mfs_cm *cm)
 {
-    if (mfs_clock_mono() >= cm->stop_until)
+    if (mfs_clock_mono() >= cm->shutdown->until)
         return true;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         if (cm->nodes[i]->conn && !cm->nodes[i]->clientless)
@@ -48,8 +61,8 @@ static bool clientless(const struct mfs_cm *cm)
 
 static void ask_all(struct mfs_cm *cm)
 {
-    cm->stop_asked = true;
-    cm->stop_until = mfs_clock_mono() + MFS_STOP_TIME;
+    cm->shutdown->asked = true;
+    cm->shutdown->until = mfs_clock_mono() + MFS_STOP_TIME;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         ask(cm->nodes[i]);
 }
@@ -58,16 +71,16 @@ static void check(void *arg)
 {
     struct mfs_cm *cm = arg;
 
-    if (!cm->stop_asked && clientless(cm))
+    if (!cm->shutdown->asked && clientless(cm))
         ask_all(cm);
-    if (!cm->stop_asked)
+    if (!cm->shutdown->asked)
         return;
-    if (mfs_clock_mono() < cm->stop_until)
+    if (mfs_clock_mono() < cm->shutdown->until)
         for (uint32_t i = 0; i < cm->state.nnodes; i++)
             if (cm->nodes[i]->conn || mfs_proc_alive(&cm->nodes[i]->proc))
                 return;
-    mfs_timer_cancel(cm->stop_check);
-    cm->stop_check = NULL;
+    mfs_timer_cancel(cm->shutdown->check);
+    cm->shutdown->check = NULL;
     for (uint32_t i = 0; i < cm->state.nnodes && cm->provider->stop; i++)
         cm->provider->stop(cm->paths, &cm->state, cm->nodes[i]->record);
     mfs_loop_stop(cm->loop);
@@ -79,7 +92,7 @@ static void clients_ended(void *arg, const struct mfs_err *err, const void *repl
 
     stopped(arg, err, reply);
     n->clientless = true;
-    if (!n->cm->stop_asked && clientless(n->cm))
+    if (n->cm->shutdown && !n->cm->shutdown->asked && clientless(n->cm)) /* else it is over */
         ask_all(n->cm);
 }
 
@@ -99,39 +112,46 @@ void mfs_shutdown_begin(struct mfs_cm *cm)
     if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
         return;
     mfs_event_add(cm->paths->events, "cm", "stopping", "%s",
-                  cm->failure.code ? "because the start failed" : "as asked");
+                  cm->start.failure.code ? "because the start failed" : "as asked");
     mfs_cm_set_phase(cm, MFS_PHASE_STOPPING);
     mfs_scale_stop(cm);
     mfs_checkpoint_stop(cm);
-    mfs_timer_cancel(cm->deadline);
-    cm->deadline = NULL;
-    cm->stop_until = mfs_clock_mono() + MFS_STOP_CLIENTS_TIME;
+    mfs_timer_cancel(cm->start.deadline);
+    cm->start.deadline = NULL;
+    cm->shutdown = calloc(1, sizeof *cm->shutdown);
+    if (!cm->shutdown) {
+        mfs_loop_stop(cm->loop);
+        return;
+    }
+    cm->shutdown->until = mfs_clock_mono() + MFS_STOP_CLIENTS_TIME;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         ask_for_clients(cm->nodes[i]);
-    cm->stop_check = mfs_loop_timer(cm->loop, CHECK_STEP, CHECK_STEP, check, cm);
-    if (!cm->stop_check)
+    cm->shutdown->check = mfs_loop_timer(cm->loop, CHECK_STEP, CHECK_STEP, check, cm);
+    if (!cm->shutdown->check)
         mfs_loop_stop(cm->loop);
 }
 
 void mfs_shutdown_wait(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id)
 {
-    struct mfs_cm_waiter *w = malloc(sizeof *w);
+    struct waiter *w = cm->shutdown ? malloc(sizeof *w) : NULL;
 
     if (!w) {
         mfs_conn_fail(c, id, -ENOMEM, "out of memory");
         return;
     }
-    *w = (struct mfs_cm_waiter){mfs_reply_later(c, id), cm->waiters};
-    cm->waiters = w;
+    *w = (struct waiter){mfs_reply_later(c, id), cm->shutdown->waiters};
+    cm->shutdown->waiters = w;
 }
 
 void mfs_shutdown_fini(struct mfs_cm *cm)
 {
-    while (cm->waiters) {
-        struct mfs_cm_waiter *w = cm->waiters;
+    while (cm->shutdown && cm->shutdown->waiters) {
+        struct waiter *w = cm->shutdown->waiters;
 
-        cm->waiters = w->next;
+        cm->shutdown->waiters = w->next;
         mfs_deferred_reply(&w->from, MFS_MSG_STOP, NULL);
         free(w);
     }
+    free(cm->shutdown);
+    cm->shutdown = NULL;
 }

@@ -13,7 +13,8 @@
 static_assert(MFS_CLIENT_END_TIME < MFS_STOP_CLIENTS_TIME, "lm kills what has not ended by then");
 
 void mfs_shutdown_begin(struct mfs_cm *cm);
-void mfs_shutdown_wait(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id); /* answers at the end */
+/* After that: answers at the end. */
+void mfs_shutdown_wait(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id);
 void mfs_shutdown_fini(struct mfs_cm *cm);
 
 #endif

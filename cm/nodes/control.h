@@ -33,6 +33,7 @@ struct mfs_cm_probe;
 struct mfs_migrate;
 struct mfs_replicas;
 struct mfs_scale;
+struct mfs_shutdown;
 
 /* Of a start, and of a node that comes later. */
 enum mfs_cm_step { MFS_STEP_JOIN, MFS_STEP_ASSIGN, MFS_STEP_TABLE, MFS_STEP_MOUNT, MFS_STEP_DONE };
@@ -76,10 +77,11 @@ struct mfs_cm_subscriber {
     struct mfs_cm_subscriber *next;
 };
 
-/* A request that is answered at the end. */
-struct mfs_cm_waiter {
-    struct mfs_deferred from;
-    struct mfs_cm_waiter *next;
+/* What only the start of a deployment needs. */
+struct mfs_cm_start {
+    struct mfs_timer *deadline;
+    struct mfs_assigned_part *assigned; /* state.nparts of them, while the table is made */
+    struct mfs_err failure;             /* code 0: none */
 };
 
 struct mfs_cm {
@@ -100,11 +102,10 @@ struct mfs_cm {
 
     enum mfs_cm_step step; /* of the start; DONE from then on */
     int64_t began;         /* of the daemon */
-    struct mfs_timer *deadline;
-    struct mfs_assigned_part *assigned; /* state.nparts of them, while the table is made */
-    bool settled;                       /* all nodes have been up at some time */
-    uint64_t *part_bytes;               /* state.nparts: what each holds, as reported */
-    struct mfs_scale *scale;            /* the change under way, NULL: none; see scale.h */
+    struct mfs_cm_start start;
+    bool settled;            /* all nodes have been up at some time */
+    uint64_t *part_bytes;    /* state.nparts: what each holds, as reported */
+    struct mfs_scale *scale; /* the change under way, NULL: none; see scale.h */
 
     struct mfs_hung *hung; /* NULL: its nodes' processes can't be seen; see hung.h */
 
@@ -119,12 +120,8 @@ struct mfs_cm {
     struct mfs_migrate *migrate;   /* partitions under way, migrate.h; NULL: none ever were */
     struct mfs_replicas *replicas; /* replicas.h; NULL: there are none */
 
-    struct mfs_timer *stop_check; /* while stopping */
-    bool stop_asked;              /* of all nodes; before, of their clients alone */
-    int64_t stop_until;           /* that is waited for */
-    struct mfs_cm_waiter *waiters;
+    struct mfs_shutdown *shutdown; /* NULL: it is not being stopped; see life/shutdown.c */
     bool by_signal;
-    struct mfs_err failure; /* of the start; code 0: none */
 };
 
 static inline bool mfs_cm_in_phase(const struct mfs_cm *cm, const char *phase)

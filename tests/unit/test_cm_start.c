@@ -104,13 +104,13 @@ static const struct mfs_service lm_service = {lm_handlers, lm_up, lm_down};
 /* Whatever is waited for: a start that fails has come to its end. */
 static void wait_until(struct world *w, bool (*holds)(void *world))
 {
-    if (!loop_until(w->stage.cm.loop, holds, w) && !w->stage.cm.failure.code)
+    if (!loop_until(w->stage.cm.loop, holds, w) && !w->stage.cm.start.failure.code)
         fail_msg("did not come to it, in step %d, %s", w->stage.cm.step, w->stage.cm.state.phase);
 }
 
 static bool failed(const struct world *w)
 {
-    return w->stage.cm.failure.code != 0;
+    return w->stage.cm.start.failure.code != 0;
 }
 
 static bool first_is_there(void *world)
@@ -161,7 +161,7 @@ static void wait_long(struct world *w)
 
 static void check_it_runs(const struct world *w)
 {
-    assert_string_equal(w->stage.cm.failure.msg, "");
+    assert_string_equal(w->stage.cm.start.failure.msg, "");
     assert_string_equal(w->stage.cm.state.phase, MFS_PHASE_RUNNING);
     assert_int_equal(w->stage.cm.step, MFS_STEP_DONE);
 }
@@ -214,9 +214,9 @@ static int setup(void **state)
     if (cm_stage_open(&w->stage) || mfs_autoscale_init(cm))
         return -1;
     cm->step = MFS_STEP_JOIN; /* as mfs_deploy_begin does, which would start processes */
-    cm->assigned = calloc(NODES, sizeof *cm->assigned);
+    cm->start.assigned = calloc(NODES, sizeof *cm->start.assigned);
     *state = w;
-    return cm->assigned ? 0 : -1;
+    return cm->start.assigned ? 0 : -1;
 }
 
 static int teardown(void **state)
@@ -229,7 +229,7 @@ static int teardown(void **state)
         if (w->peer[i].conn)
             mfs_conn_close(w->peer[i].conn);
     mfs_autoscale_fini(&w->stage.cm);
-    free(w->stage.cm.assigned);
+    free(w->stage.cm.start.assigned);
     cm_stage_close(&w->stage);
     free(w);
     return 0;
@@ -240,7 +240,7 @@ static void start_up_to_the_mount(struct world *w)
 {
     join(w, 1);
     wait_until(w, other_mounts);
-    assert_string_equal(w->stage.cm.failure.msg, "");
+    assert_string_equal(w->stage.cm.start.failure.msg, "");
 }
 
 static void let_mount(struct world *w)
@@ -297,8 +297,8 @@ static void who_stays_away_ends_the_start(void **state)
     wait_until(w, first_is_there);
     hang_up(w);
     wait_until(w, it_fails);
-    assert_int_equal(w->stage.cm.failure.code, -ECONNRESET);
-    assert_non_null(strstr(w->stage.cm.failure.msg, "node-0: its lm hung up"));
+    assert_int_equal(w->stage.cm.start.failure.code, -ECONNRESET);
+    assert_non_null(strstr(w->stage.cm.start.failure.msg, "node-0: its lm hung up"));
     assert_string_equal(w->stage.cm.state.phase, MFS_PHASE_STOPPING);
 }
 
