@@ -1,3 +1,5 @@
+/* memefs mount: which Local Manager or cm to ask, from the options or the state directory, where
+ * the log goes, and what the mount is to be like; then the mount itself (fuse/mount/mount.h). */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Files whose content was lost with a partition's process: found by a pass over all partitions,
+ * which is repeated when a partition moved meanwhile, and listed once under each of their names. */
 #include "fsck/lost.h"
 
 #include <errno.h>

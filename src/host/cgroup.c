@@ -1,3 +1,6 @@
+/* /proc/PID/cgroup names the groups; from each with the memory controller (v2's only one, or v1's
+ * "memory") up to the mount each group's limit and usage are read. A group that can't be read, or
+ * has no limit, is skipped. */
 #include "host/cgroup.h"
 
 #include <errno.h>

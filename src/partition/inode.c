@@ -1,3 +1,8 @@
+/* The fields of a record as bytes, and what happens to an inode as a whole: it is opened, loses
+ * names and openers, becomes an orphan (#orphans) when its last name goes while it is open or
+ * leased, and is freed when neither names, openers nor pending revocations are left. Freed is the
+ * record with stripe 0, attributes and locks, in one atomic step; stripes 1 … are noted in #reap
+ * for the client. A function that changes a record tells the journal of its key. */
 #include "partition/inode.h"
 
 #include <endian.h>

@@ -1,3 +1,7 @@
+/* Opening keys by letter and id, changing them, and building answers. Every change of a key or
+ * field goes through here, or tells the journal itself: what the journal is not told of is lost
+ * with the process. Answers grow in memory of the caller's; out of memory ends the process, as the
+ * server does. */
 #include "partition/keys.h"
 
 #include <assert.h>

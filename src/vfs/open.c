@@ -1,4 +1,8 @@
-/* Opening, creating and closing of files. */
+/* Opening, creating and closing files. A handle is made (file_new), opened or created at the store,
+ * and joined to its vnode (attach), whose reference it takes over; `attach` and `detach` are each
+ * other's inverse and the only places that change the vnode's list of handles and its number of
+ * writers. What the open's attributes mean for the kernel's pages is decided last, in
+ * keeps_pages. */
 #include "vfs/vnode/file.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/* The census' arrays: made, filled by scan/take.c, sorted once, and then looked up by binary
+ * search. Nothing is added to a sorted array later. With several slices only inodes of one hash
+ * class are kept, and a pass is made for each slice. */
 #include "fsck/census/census.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/* A list of faults, each with its evidence as a digest. Two passes' lists are compared after
+ * sorting: a fault counts only when both have it with the same evidence, as one pass alone sees
+ * changes under way as faults. */
 #include "fsck/census/findings.h"
 
 #include <stdarg.h>

@@ -1,3 +1,6 @@
+/* The mender's client, and from each fault to the step that mends it (data.c, names.c, txn.c,
+ * adopt.c). A step changes a key only if it is still as it was found, and is refused with -ESTALE
+ * otherwise. */
 #include "fsck/mend/mend_impl.h"
 
 #include <errno.h>

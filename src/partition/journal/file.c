@@ -1,3 +1,8 @@
+/* Two files: PATH counts, PATH.new exists only while the journal is written anew. Batches go to
+ * both, until PATH.new has all and is renamed over PATH. A write that fails gives up the file that
+ * it was for: PATH.new is deleted, and PATH emptied (`broken`), so that a part is never taken for
+ * the whole; journal.c begins it anew. `bytes` and `next` are their lengths, `least` what the next
+ * rewriting is measured by. */
 #include "partition/journal/file.h"
 
 #include <errno.h>

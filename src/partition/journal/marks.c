@@ -1,3 +1,7 @@
+/* Marks lie one behind the other in `bytes`: lengths of key and field, whether there is a field,
+ * key, field. `slot` is an open hash table over them, a power of two and at most half full, so that
+ * each mark is there once. Both are emptied after each batch, and given back if a burst has made
+ * them large. */
 #include "partition/journal/marks.h"
 
 #include <stdlib.h>

@@ -1,3 +1,7 @@
+/* The voids of a file are read from its home when a read needs them and its attributes say that
+ * there are any, and kept at the vnode with the version that they are of (v->voids,
+ * v->voids_version, under v->lock). They are used as long as the file is at that version or an
+ * older one. */
 #include "vfs/content/content.h"
 
 #include <errno.h>

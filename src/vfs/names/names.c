@@ -1,3 +1,8 @@
+/* Names in directories: lookup, mknod, symlink, link, unlink, rmdir, rename. Thin: lengths are
+ * checked, new inodes inherit group and ACL (names/create.h), the metadata's call is made, and
+ * attributes of files that are open here get what this mount has not committed yet. -ESTALE becomes
+ * -ENOENT when the directory itself is gone. No state of its own; unlink and rename count in
+ * vfs->removals that a name has gone. */
 #include <errno.h>
 #include <linux/fs.h>
 #include <string.h>

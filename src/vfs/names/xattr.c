@@ -1,3 +1,6 @@
+/* Extended attributes, ACLs among them. Names are checked as Linux does; "trusted." is listed only
+ * for the privileged; a file that is open here learns its new flags at once. Giving a file
+ * capabilities commits what was written before, so that they are not taken away by an old write. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
