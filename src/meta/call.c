@@ -1,6 +1,7 @@
 /* Calls of partitions' commands: arguments in their forms, answers as bytes. */
 #include "meta/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,7 @@ struct mfs_call *mfs_calls_add(struct mfs_calls *b, const char *name, uint32_t p
 {
     struct mfs_call *c = &b->call[b->n];
 
+    assert(b->n < MFS_CALLS_MAX);
     b->part[b->n++] = part;
     mfs_call_command(c, name);
     return c;

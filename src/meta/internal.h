@@ -34,7 +34,7 @@ struct mfs_meta_limits {
     _Atomic int64_t holder_seconds; /* then others end the holder of the lock on moves */
     _Atomic int64_t chores_ms;      /* a partition is looked at no more often than this */
     _Atomic int64_t stale_open;     /* ns that an open that only its partition has may last */
-    _Atomic int64_t late; /* ns that what a step relies on may be old, see mfs_not_after */
+    _Atomic int64_t step_max_age;   /* ns that what a step relies on may be old: mfs_not_after */
 };
 
 #define MFS_HINTS 64

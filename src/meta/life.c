@@ -6,8 +6,11 @@
 #include "meta/deferred/unknown_outcomes.h"
 #include "meta/session/session.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+
+#include "cluster/trust.h"
 
 #define SESSION_TTL      (20 * MFS_SEC)
 #define CONTACT_INTERVAL (100 * MFS_MSEC)
@@ -15,7 +18,10 @@
 #define CLOSES_INTERVAL  (200 * MFS_MSEC)
 #define CHORES_INTERVAL  (5 * MFS_SEC)
 #define STALE_OPEN       (180 * MFS_SEC) /* longer than the answer to an open may take */
-#define LATE             (60 * MFS_SEC) /* half the life of a tombstone (partition/names/shard.c) */
+
+static_assert(MFS_META_LEASE < SESSION_TTL, "the kernel forgets before others take us for dead");
+static_assert(PARENTS_INTERVAL < MFS_META_PARENT_DELAY, "times of parents go out in time");
+static_assert(CONTACT_INTERVAL + MFS_TRUST_KEPT < MFS_TRUST, "the kernel drops all in time");
 
 static void free_meta(struct mfs_meta *meta)
 {
@@ -87,7 +93,7 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
                                             .holder_seconds = 10,
                                             .chores_ms = 4000,
                                             .stale_open = STALE_OPEN,
-                                            .late = LATE};
+                                            .step_max_age = MFS_STEP_MAX_AGE};
     if (!meta->opts.session_ttl)
         meta->opts.session_ttl = SESSION_TTL;
     meta->nparts = mfs_store_nparts(store);

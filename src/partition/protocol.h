@@ -192,4 +192,19 @@ enum mfs_append_status { MFS_APPEND_STORED = 'S', MFS_APPEND_PLACE = 'P' };
 /* How a transaction's outcome begins. */
 enum mfs_outcome { MFS_OUTCOME_ABORTED = 'A', MFS_OUTCOME_COMMITTED = 'C' };
 
+/* ---- times and limits ------------------------------------------------------------------------ */
+
+/* So long after it was last granted a partition knows of a lease. */
+#define MFS_LEASE_MS 120000
+
+/* So long the shards of a removed directory take no names. */
+#define MFS_TOMBSTONE_MS 120000
+
+/* How long an outcome is remembered that no client should ask for any more: longer than a client
+ * may be stopped before it sends what was decided. */
+#define MFS_TXN_LIFE_MS (24LL * 3600 * 1000)
+
+/* From one owner that waits for a lock to the next, at most, when a cycle is searched for. */
+#define MFS_WAIT_STEPS 16
+
 #endif

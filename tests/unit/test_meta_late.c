@@ -124,7 +124,7 @@ static int setup_late(void **state)
 {
     int rc = setup(state);
 
-    a.meta->limits.late = LATE;
+    a.meta->limits.step_max_age = LATE;
     b.meta->limits.others_wait = 2 * MFS_MSEC;
     b.meta->limits.intent_seconds = -1;
     b.meta->limits.chores_ms = 1;

@@ -15,11 +15,9 @@
 #include "meta/ops/ops.h"
 #include "partition/protocol.h"
 
-#define LOST_FOUND          "lost+found"
-#define NAME_MAX_           24
-#define NLINK_AT            16
-#define FLAG_REVOKE_PENDING 0x40 /* of partition/inode.c */
-#define ATTEMPTS            8
+#define LOST_FOUND "lost+found"
+#define NAME_MAX_  24
+#define ATTEMPTS   8
 
 int mfs_mend_record(struct mfs_meta *meta, uint64_t ino, const char *old, const char *new, size_t n)
 {
@@ -76,21 +74,21 @@ static int edit_record(struct mfs_meta *meta, uint64_t ino, edit_fn *edit, uint6
 static void count_one(char *rec, uint64_t arg)
 {
     (void)arg;
-    mfs_put_le32(rec + NLINK_AT, 1);
-    rec[1] &= (char)~FLAG_REVOKE_PENDING;
+    mfs_put_le32(rec + MFS_REC_NLINK, 1);
+    rec[MFS_REC_FLAGS] &= (char)~MFS_RECORD_REVOKE_PENDING;
 }
 
 static void count_less(char *rec, uint64_t arg)
 {
     (void)arg;
-    mfs_put_le32(rec + NLINK_AT, mfs_get_le32(rec + NLINK_AT) - 1);
+    mfs_put_le32(rec + MFS_REC_NLINK, mfs_get_le32(rec + MFS_REC_NLINK) - 1);
 }
 
 static void belong_to(char *rec, uint64_t parent)
 {
     mfs_put_be64(rec + MFS_RECORD_FIXED, parent);
-    if (mfs_get_le32(rec + NLINK_AT) == 0)
-        mfs_put_le32(rec + NLINK_AT, 2);
+    if (mfs_get_le32(rec + MFS_REC_NLINK) == 0)
+        mfs_put_le32(rec + MFS_REC_NLINK, 2);
 }
 
 static int lost_found(struct mfs_meta *meta, uint64_t *ino)

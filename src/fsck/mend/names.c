@@ -13,7 +13,6 @@
 #include "meta/internal.h"
 #include "meta/ops/ops.h"
 
-#define NLINK_AT  16
 #define PARENT_AT MFS_RECORD_FIXED
 
 /* An entry, as it was, becomes another; n 0: it goes. */
@@ -153,7 +152,7 @@ int mfs_mend_links(struct mfs_mender *m, const struct mfs_census *c, const struc
     int rc;
 
     mfs_put_le32(count, (uint32_t)f->a);
-    rc = mfs_mend_splice(m, c, f->ino, NLINK_AT, count, sizeof count);
+    rc = mfs_mend_splice(m, c, f->ino, MFS_REC_NLINK, count, sizeof count);
     if (!rc && f->fault == MFS_FAULT_DIR_LINKS)
         mfs_leases_changed(m->meta, f->ino);
     else if (!rc)

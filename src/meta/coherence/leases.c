@@ -4,6 +4,7 @@
  * that asked before it is among the holders. */
 #include "meta/coherence/notices.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "cluster/trust.h"
@@ -13,6 +14,11 @@
 #include "meta/deferred/deferred.h"
 #include "meta/ops/ops.h"
 #include "meta/session/session.h"
+#include "partition/protocol.h"
+
+static_assert(MFS_META_LEASE < MFS_LEASE_MS * MFS_MSEC &&
+                  MFS_META_LEASE_FILE < MFS_LEASE_MS * MFS_MSEC,
+              "a partition knows of each lease that is relied on");
 
 void mfs_lease_arg(struct mfs_meta *meta, struct mfs_call *c, struct mfs_ino_arg *sid)
 {

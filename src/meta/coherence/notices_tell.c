@@ -1,6 +1,7 @@
 /* Telling: notices to others, and waiting until they have answered, or are dead. */
 #include "meta/coherence/notices_impl.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -15,6 +16,10 @@
     (10 * MFS_MSEC) /* unanswered: perhaps the other was not subscribed, in a move, say; … */
 #define RESEND_LAST (100 * MFS_MSEC) /* … or it takes its time */
 #define CHECK       (200 * MFS_MSEC) /* an unanswered session is looked up this often */
+#define AT_ONCE     64U              /* notices that are looked at together */
+
+static_assert(RESEND_FIRST < RESEND_LAST && RESEND_LAST < CHECK,
+              "a session is taken for dead only after notices were sent again");
 
 void mfs_notices_answered(struct mfs_notices *n, uint64_t number)
 {
@@ -249,10 +254,11 @@ static bool is_of_file(char kind)
 /* Dead sessions need not be told. */
 static void drop_dead(struct mfs_meta *meta, const struct pending *list, size_t count)
 {
-    uint64_t sids[MFS_HINTS];
-    uint32_t node[MFS_HINTS];
-    bool alive[MFS_HINTS];
+    uint64_t sids[AT_ONCE];
+    uint32_t node[AT_ONCE];
+    bool alive[AT_ONCE];
 
+    assert(count <= AT_ONCE);
     for (size_t i = 0; i < count; i++)
         sids[i] = list[i].sid;
     mfs_session_find(meta, sids, count, alive, node);
@@ -271,12 +277,12 @@ static void drop_dead(struct mfs_meta *meta, const struct pending *list, size_t 
 bool mfs_notices_settle(struct mfs_meta *meta, uint64_t ino, int64_t since)
 {
     struct mfs_notices *n = meta->notices;
-    struct pending list[MFS_HINTS];
+    struct pending list[AT_ONCE];
     int64_t start = mfs_clock_mono(), sent = start, checked = start, now = start;
     int64_t pause = RESEND_FIRST;
     size_t count;
 
-    while ((count = unanswered(n, ino, list, MFS_HINTS)) > 0) {
+    while ((count = unanswered(n, ino, list, AT_ONCE)) > 0) {
         if (pass_over_lost(meta, list, count))
             continue;
         if (now - start > 2 * meta->opts.session_ttl) {

@@ -1,5 +1,6 @@
 #include "meta/coherence/shown.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,6 +17,9 @@
 #define TICKS        (20 * MFS_MSEC) /* the kernel rounds times up, to its ticks */
 #define CALM         MFS_SEC         /* nothing is shown for so long after a client had to wait */
 #define LOOK         (2 * MFS_MSEC)
+
+static_assert(LOOK < MFS_META_SHOWN && MFS_META_SHOWN_NEW < MFS_META_SHOWN,
+              "waiting for the kernel takes hardly longer than what was shown is used");
 
 /* By hash of the ino. All times are mono. */
 struct slot {
@@ -83,6 +87,7 @@ void mfs_shown_end(struct mfs_shown *s, const uint64_t *inos, size_t n, int64_t 
     for (size_t i = 0; i < n; i++) {
         struct slot *slot = slot_of(s, inos[i]);
 
+        assert(slot->begun > 0); /* once for each mfs_shown_begin */
         slot->begun--;
         if (life)
             raise_to(&slot->until, until);

@@ -12,6 +12,7 @@
  * not deleted so is left to housekeeping, or to its time to live. */
 #include "meta/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,11 +25,14 @@
 #include "meta/ops/ops.h"
 #include "meta/session/unregistered_opens.h"
 #include "meta/txn/txn.h"
+#include "partition/protocol.h"
 
 #define AT_ONCE   64
 #define GONE_LEN  8                    /* of a note: the inode */
 #define COMES_LEN 18                   /* zeros, decider, inode */
-#define TOO_OLD   (20 * INT64_C(3600)) /* s; outcomes are kept for a day (partition/names/txn.h) */
+#define TOO_OLD   (20 * INT64_C(3600)) /* s */
+
+static_assert(TOO_OLD * 1000 < MFS_TXN_LIFE_MS, "younger ones' outcomes are remembered");
 
 struct done {
     char txn[MFS_TXN_LEN];

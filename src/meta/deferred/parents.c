@@ -3,6 +3,7 @@
  * this client sees them already. */
 #include "meta/internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -16,6 +17,8 @@
 #define FLUSH_MAX    64 /* calls in one go */
 #define FLUSH_ROUNDS 256
 #define LINGER       MFS_SEC /* longer than attributes are kept, or on their way */
+
+static_assert(LINGER > 2 * MFS_META_LEASE_TIMES, "no older times are shown again");
 
 struct change {
     uint64_t ino;

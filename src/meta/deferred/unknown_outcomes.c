@@ -5,6 +5,7 @@
  * fails again. The list has each change once. */
 #include "meta/deferred/unknown_outcomes.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -199,6 +200,7 @@ static bool begin_one(struct mfs_outcomes *d)
 static void end_one(struct mfs_outcomes *d)
 {
     pthread_mutex_lock(&d->mutex);
+    assert(d->busy);
     d->busy = false;
     pthread_mutex_unlock(&d->mutex);
 }

@@ -1,6 +1,7 @@
 /* New names for new inodes. */
 #include "meta/deferred/unknown_outcomes.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +19,11 @@
 #include "meta/txn/txn.h"
 #include "partition/protocol.h"
 
-/* A directory's inode may be this old to tell where its entries are. With what a command may be
- * late then (mfs_not_after), and on its way, it is below the life of the tombstones that stop
- * clients that believe in a removed one. */
+/* A directory's inode may be this old to tell where its entries are. */
 #define DIR_AGE (10 * MFS_SEC)
+
+static_assert(DIR_AGE + MFS_STEP_MAX_AGE < MFS_TOMBSTONE_MS * MFS_MSEC / 3 * 2,
+              "tombstones outlive what clients believe of a removed directory, and commands");
 
 #define XATTRS_MAX 16 /* of a new inode */
 

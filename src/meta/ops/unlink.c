@@ -17,8 +17,6 @@
 #include "meta/txn/txn.h"
 #include "partition/protocol.h"
 
-#define LEASE_MS 120000 /* as in partition/leases.c */
-
 struct mfs_bytes mfs_meta_unref_answer(struct mfs_bytes answer, struct mfs_bytes *holders)
 {
     size_t n = answer.n ? (unsigned char)answer.p[0] : 0;
@@ -54,7 +52,7 @@ static void keep_leases(struct mfs_meta *meta, uint64_t ino)
     mfs_key_ino(key, 'Y', ino);
     mfs_call_command(&c, "PEXPIRE");
     mfs_args_bin(&c.args, key, sizeof key);
-    mfs_args_int(&c.args, LEASE_MS);
+    mfs_args_int(&c.args, MFS_LEASE_MS);
     c.cmd.idempotent = true;
     mfs_call_run(meta, &c, mfs_placement_home(ino));
     mfs_call_fini(&c);

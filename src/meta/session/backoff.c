@@ -1,14 +1,20 @@
 /* The short waits for other clients, and the long one for memory. */
 #include "meta/internal.h"
 
+#include <assert.h>
 #include <sys/random.h>
 
 #include "meta/session/session.h"
+#include "partition/protocol.h"
 
 #define WAIT_FIRST (50 * MFS_MSEC / 1000)
 #define WAIT_LAST  (20 * MFS_MSEC)
 #define ROOM_FIRST (5 * MFS_MSEC)
 #define ROOM_LAST  (500 * MFS_MSEC)
+
+static_assert(WAIT_FIRST < WAIT_LAST && ROOM_FIRST < ROOM_LAST, "pauses grow");
+static_assert(2 * MFS_STEP_MAX_AGE <= MFS_TOMBSTONE_MS * MFS_MSEC,
+              "a tombstone stops a command that was sent late");
 
 bool mfs_backoff_wait(const struct mfs_meta *meta, struct mfs_backoff *p)
 {
@@ -31,7 +37,7 @@ bool mfs_backoff_wait(const struct mfs_meta *meta, struct mfs_backoff *p)
 
 int64_t mfs_not_after(const struct mfs_meta *meta)
 {
-    return mfs_clock_mono() + meta->limits.late;
+    return mfs_clock_mono() + meta->limits.step_max_age;
 }
 
 bool mfs_room_wait(const struct mfs_meta *meta, struct mfs_backoff *p)

@@ -9,6 +9,7 @@
  * of the inode is sent before that. Closes and access times wait in `later`. */
 #include "meta/internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 #include <uthash.h>
@@ -155,6 +156,7 @@ static void add_unregistered(struct mfs_opens *o, struct open *e, bool at_once)
 
 static void take_back_unregistered(struct mfs_opens *o, struct open *e)
 {
+    assert(e->unregistered > 0);
     e->unregistered--;
     if (!is_unregistered(e) && !e->busy)
         TAILQ_REMOVE(&o->unregistered, e, by_state);
@@ -164,6 +166,7 @@ static void take_back_unregistered(struct mfs_opens *o, struct open *e)
  * partition may have them. */
 static struct mfs_open_count take_unregistered(struct mfs_opens *o, struct open *e)
 {
+    assert(!e->busy && is_unregistered(e));
     TAILQ_REMOVE(&o->unregistered, e, by_state);
     TAILQ_INSERT_TAIL(&o->busy, e, by_state);
     e->busy = true;
@@ -175,6 +178,7 @@ static struct mfs_open_count take_unregistered(struct mfs_opens *o, struct open 
 
 static void end_registering(struct mfs_opens *o, struct open *e, const struct mfs_open_count *c)
 {
+    assert(e && e->busy); /* drop_if_unused leaves it while it is */
     e->busy = false;
     TAILQ_REMOVE(&o->busy, e, by_state);
     if (c->registered && c->number == e->number) {

@@ -20,7 +20,8 @@ bool mfs_backoff_wait(const struct mfs_meta *meta, struct mfs_backoff *p);
  * (unregistered_opens.h). */
 bool mfs_room_wait(const struct mfs_meta *meta, struct mfs_backoff *p);
 
-/* For a command that relies on what is asked from now on, and is not refused much later. */
+/* Until when a command may be sent that relies on what is asked from now on. */
+#define MFS_STEP_MAX_AGE (60 * MFS_SEC)
 int64_t mfs_not_after(const struct mfs_meta *meta);
 
 /* --- failovers and silence, see contact.c -------------------------------------------------------

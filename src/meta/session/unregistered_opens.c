@@ -1,5 +1,6 @@
 #include "meta/session/unregistered_opens.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +13,16 @@
 #include "meta/coherence/leases.h"
 #include "meta/internal.h"
 #include "meta/session/opens.h"
+#include "partition/protocol.h"
 
 #define REGISTER_AFTER MFS_SEC          /* far below what is left of a lease in its partition */
 #define SCAN_INTERVAL  (200 * MFS_MSEC) /* for those that have lasted longer */
 #define REMOVED_LATELY (100 * MFS_MSEC) /* a client that removes files registers all it creates */
 #define POLL           (50 * MFS_MSEC / 1000)
 #define AT_ONCE        MFS_CALLS_MAX
+
+static_assert(50 * (REGISTER_AFTER + SCAN_INTERVAL) < MFS_LEASE_MS * MFS_MSEC,
+              "opens are registered long before their partition forgets the lease");
 
 /* A caller of mfs_unregistered_when_done: answered when the inode's opens are registered, or can't
  * be registered. */

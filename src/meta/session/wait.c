@@ -26,11 +26,12 @@
 #include "meta/call.h"
 #include "meta/ops/ops.h"
 #include "meta/session/session.h"
+#include "partition/protocol.h"
 
 #define PART      0U /* where all notes are */
 #define OWNER_LEN 16 /* session, owner */
 #define NOTE_LEN  49 /* holder (16), session's number of the wait, ino, type (1), start, end */
-#define CYCLE_MAX 17 /* STEPS of partition/locks/wait.c, and oneself */
+#define CYCLE_MAX (MFS_WAIT_STEPS + 1) /* and oneself */
 
 struct note {
     char owner[OWNER_LEN];

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "partition/keys.h"
+#include "partition/protocol.h"
 
 #define HOLDERS_MAX (512 * 8)
-#define LEASE_MS    120000
 
 static bool is_among(const char *sids, size_t n, const char *sid)
 {
@@ -39,7 +39,7 @@ bool mfs_lease_add(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_s
         }
     }
     if (added) {
-        mfs_key_expire(key, LEASE_MS);
+        mfs_key_expire(key, MFS_LEASE_MS);
     }
     mfs_key_close(key);
     return added;
@@ -120,7 +120,7 @@ void mfs_lease_keeper(struct RedisModuleCtx *ctx, struct RedisModuleKey *shard, 
     if (now == 1)
         mfs_key_set(ctx, key, sid.p, sid.n);
     if (now) {
-        mfs_key_expire(key, LEASE_MS);
+        mfs_key_expire(key, MFS_LEASE_MS);
     }
     mfs_key_close(key);
 }

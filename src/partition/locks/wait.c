@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define STEPS 16 /* from note to note, at most; src/meta/wait.c knows it, too */
+#include "partition/protocol.h"
+
 #define OWNER 16 /* bytes */
 
 static void note(const struct mfs_request *r, int64_t ms)
@@ -70,7 +71,7 @@ int mfs_command_wait(const struct mfs_request *r)
     note(r, ms);
     mfs_redis.ReplicateVerbatim(r->ctx);
     memcpy(holder, text.p, OWNER);
-    while (!cycle && steps < STEPS && follow(r, holder, &notes)) {
+    while (!cycle && steps < MFS_WAIT_STEPS && follow(r, holder, &notes)) {
         steps++;
         cycle = !memcmp(holder, mfs_request_arg(r, 1).p, OWNER);
     }

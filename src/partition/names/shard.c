@@ -1,9 +1,9 @@
 #include "partition/names/shard.h"
 
 #include "partition/keys.h"
+#include "partition/protocol.h"
 
-#define TOMBSTONE    "X"
-#define TOMBSTONE_MS 120000
+#define TOMBSTONE "X"
 
 bool mfs_entry_is(struct mfs_span entry)
 {
@@ -96,7 +96,7 @@ void mfs_shard_set_tombstone(struct RedisModuleCtx *ctx, struct mfs_span dir)
 
     mfs_shard_set_seal(ctx, dir, (struct mfs_span){TOMBSTONE, 1});
     key = mfs_key_open(ctx, 'D', dir, MFS_REDIS_WRITE);
-    mfs_key_expire(key, TOMBSTONE_MS);
+    mfs_key_expire(key, MFS_TOMBSTONE_MS);
     mfs_key_close(key);
 }
 

@@ -1,5 +1,7 @@
 #include "partition/names/txn.h"
 
+#include "partition/protocol.h"
+
 #include <errno.h>
 #include <string.h>
 #include <time.h>

@@ -19,10 +19,6 @@
 
 #include "partition/request.h"
 
-/* How long an outcome is remembered that no client should ask for any more: longer than a client
- * may be stopped before it sends what was decided. */
-#define MFS_TXN_LIFE_MS (24LL * 3600 * 1000)
-
 /* Is an argument a transaction? */
 bool mfs_txn_is(const struct mfs_request *r, int txn);
 

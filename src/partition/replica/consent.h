@@ -10,12 +10,15 @@
 #ifndef MFS_PARTITION_REPLICA_CONSENT_H
 #define MFS_PARTITION_REPLICA_CONSENT_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define MFS_TERM_MS       1200
 #define MFS_TERM_NS       (MFS_TERM_MS * 1000000LL)
 #define MFS_TERM_ROUND_NS (MFS_TERM_NS / 6) /* from one question to the next */
+
+static_assert(3 * MFS_TERM_ROUND_NS < MFS_TERM_NS, "some questions may be lost");
 
 int64_t mfs_term_clock(void); /* ns */
 

@@ -29,6 +29,7 @@
  * command of the module calls, which was let in. */
 #include "partition/replica/term.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,8 @@
 #define NO_SELF  1   /* the filter leaves alone what modules call */
 #define SLACK_MS 100 /* between two clocks that run by themselves */
 #define WORD_MAX 128
+
+static_assert(10 * SLACK_MS < MFS_TERM_MS, "a replica takes over soon after the last term");
 
 static bool withdrawn;
 static int64_t consented;           /* mfs_term_clock; 0: never */
