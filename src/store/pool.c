@@ -1,6 +1,7 @@
 /* The connections: idle ones per partition, and which partitions are known to be unreachable. */
 #include "store/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +17,9 @@
 /* To connect to a process whose replica takes over within a few seconds when it hangs. */
 #define REPLICA_NS (1 * MFS_SEC)
 
+static_assert(SILENT_NS < REPLICA_NS && REPLICA_NS < MFS_STORE_CONNECT_NS,
+              "the less there is to hope for, the shorter a connection is waited for");
+
 /* Waits for `changed`; store->lock is held. */
 static int wait_until(struct mfs_store *store, int64_t deadline)
 {
@@ -30,6 +34,7 @@ static struct mfs_channel *pop_idle(struct mfs_part *part)
 
     if (conn) {
         part->idle = conn->next;
+        assert(part->nidle > 0);
         part->nidle--;
     }
     return conn;

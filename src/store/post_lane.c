@@ -6,6 +6,7 @@
  * or to the same when the move was given up, the queue starts from its head again. */
 #include "store/post.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ static void settle(struct mfs_post *post, uint32_t n)
     if (!n)
         return;
     pthread_mutex_lock(&post->lock);
+    assert(n <= post->pending);
     post->pending -= n;
     pthread_cond_broadcast(&post->done);
     pthread_mutex_unlock(&post->lock);
@@ -83,6 +85,7 @@ static void remove_oldest(struct mfs_post_lane *lane)
         lane->head = e->next;
     if (lane->tail == e)
         lane->tail = lane->refused;
+    assert(e->len <= lane->bytes);
     lane->bytes -= e->len;
     lane->answered++;
     free(e);
@@ -217,6 +220,7 @@ void mfs_post_rewind(struct mfs_post *post, uint32_t part, bool all)
             continue;
         }
         *at = e->next;
+        assert(e->len <= lane->bytes);
         lane->bytes -= e->len;
         lane->answered++;
         dropped++;

@@ -1,5 +1,6 @@
 #include "store/subscriber.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@
 #define PING_NS     (3 * MFS_SEC)    /* a silent connection is asked … */
 #define SILENCE_NS  (8 * MFS_SEC)    /* … and given up after this long */
 #define MESSAGE_MAX (1U << 20)
+
+static_assert(RETRY_NS < RETRY_MAX && 2 * PING_NS < SILENCE_NS, "more than one ping is unanswered");
 
 struct mfs_subscriber {
     struct mfs_store *store;

@@ -9,6 +9,7 @@
  */
 #include "data/readahead/readahead_impl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,8 @@
 #define BEHIND      3U              /* stripes behind the furthest read that are kept */
 #define STEP_OF     4               /* the last step is so much of what counts as the step */
 #define DEEP        64U             /* stripes ahead at most, on slow links */
+
+static_assert(TURN_LOOK < TURN_MAX && TURN_MAX < WAIT_MAX, "looks come in time");
 
 int mfs_readahead_create(struct mfs_readahead **out, struct mfs_readahead_pool *pool, uint64_t ino)
 {

@@ -1,6 +1,7 @@
 /* The threads that fetch stripes ahead of their readers, and the bound on what they may hold. */
 #include "data/readahead/readahead_impl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -21,6 +22,7 @@ void mfs_fetch_put(struct mfs_fetch *f)
 
     if (--f->refs)
         return;
+    assert(pool->bytes >= mfs_bufs_size(pool->bufs, f->len));
     pool->bytes -= mfs_bufs_size(pool->bufs, f->len);
     mfs_bufs_put(pool->bufs, f->mem, f->len);
     free(f);
@@ -39,6 +41,7 @@ void mfs_fetch_drop(struct mfs_fetch *f)
     if (f->queued) {
         TAILQ_REMOVE(&pool->waiting, f, link);
         f->queued = false;
+        assert(f->refs > 0);
         f->refs--;
     }
     pthread_cond_broadcast(&pool->ended);
@@ -121,6 +124,7 @@ void mfs_fetch_run(struct mfs_fetch *f)
     if (f->queued) {
         TAILQ_REMOVE(&pool->waiting, f, link);
         f->queued = false;
+        assert(f->refs > 0);
         f->refs--;
     }
     f->state = MFS_FETCH_COMING;

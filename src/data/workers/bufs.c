@@ -2,6 +2,7 @@
  * linked through the buffers themselves. */
 #include "data/workers/bufs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -79,6 +80,7 @@ void *mfs_bufs_get(struct mfs_bufs *bufs, size_t len)
     f = bufs->free[i];
     if (f) {
         bufs->free[i] = f->next;
+        assert(bufs->kept >= bufs->size[i]);
         bufs->kept -= bufs->size[i];
     }
     pthread_mutex_unlock(&bufs->lock);

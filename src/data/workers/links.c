@@ -1,5 +1,6 @@
 #include "data/workers/links.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -20,6 +21,9 @@
 #define LINK_LOWEST 2U
 #define LINK_MOST   8U
 #define LOOK_EVERY  (50 * MFS_MSEC) /* for partitions that are stuck */
+
+static_assert(LOOK_EVERY < STUCK && STUCK < STUCK_NEW && STUCK_NEW < RENEW, "found in time");
+static_assert(LINK_LOWEST <= LINK_MOST, "a range");
 
 struct part_at_node {
     uint32_t node, part;
@@ -135,6 +139,7 @@ void mfs_links_end(struct mfs_links *links, uint32_t part, size_t bytes, int64_t
         link_of(links, part)->in_flight += p->in_flight;
     p->stuck = false;
     p->since = now;
+    assert(bytes <= p->in_flight && p->in_flight <= links->in_flight);
     p->in_flight -= bytes;
     links->in_flight -= bytes;
     link_of(links, part)->in_flight -= bytes;

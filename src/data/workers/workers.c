@@ -2,6 +2,7 @@
  * has since[number] set, an idle one has not; n never shrinks, and stays within `most`. */
 #include "data/workers/workers.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -114,6 +115,7 @@ void mfs_workers_wait(struct mfs_workers *workers, int64_t brief)
     } else {
         workers->idle_count++;
         mfs_cond_wait(&workers->idle, workers->lock, SLEEP);
+        assert(workers->idle_count > 0);
         workers->idle_count--;
     }
 }

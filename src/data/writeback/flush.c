@@ -10,6 +10,7 @@
  * another mount never sees zeros where data are on their way. */
 #include "data/writeback/writeback_impl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,8 @@
 
 #define RETRY_FIRST (10 * MFS_MSEC)
 #define RETRY_LAST  (200 * MFS_MSEC)
+
+static_assert(RETRY_FIRST < RETRY_LAST, "pauses grow");
 
 /* All static functions of this file are called with d->lock held; those that wait or talk to a
  * partition drop it meanwhile. */
@@ -379,6 +382,7 @@ int mfs_dirty_flush(struct mfs_dirty *d, uint64_t *seen)
     rc = commit_stored(d);
     if (rc)
         mfs_dirty_fail(d, rc);
+    assert(d->flushing > 0);
     d->flushing--;
     if (d->stored.fresh && !d->flushing)
         mfs_wb_commit_at(d, mfs_clock_mono() + d->wb->opts.max_age);

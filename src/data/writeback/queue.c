@@ -6,6 +6,7 @@
  * partitions that are ready. */
 #include "data/writeback/writeback_impl.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "base/clock.h"
@@ -17,6 +18,9 @@
 #define FULL_NEXT   (MFS_SEC / 5) /* … and others are waited for only this long */
 #define RETRY_FIRST (10 * MFS_MSEC)
 #define RETRY_LAST  (200 * MFS_MSEC)
+
+static_assert(RETRY_FIRST < RETRY_LAST && RETRY_LAST < FULL_TELL && FULL_NEXT < FULL_TELL,
+              "a full partition is tried again while its writes fail");
 
 /* --- queues: wb->lock is held --- */
 
@@ -46,6 +50,7 @@ static void unlink_chunk(struct mfs_chunk *c)
     switch (c->state) {
     case MFS_CHUNK_IDLE:
         TAILQ_REMOVE(&wb->idle, c, link);
+        assert(wb->idle_bytes >= c->cap);
         wb->idle_bytes -= c->cap;
         break;
     case MFS_CHUNK_QUEUED:
@@ -349,6 +354,7 @@ static void release(struct mfs_dirty *d, size_t bytes)
 {
     struct mfs_writeback *wb = d->wb;
 
+    assert(bytes <= d->bytes && d->bytes <= wb->bytes);
     wb->bytes -= bytes;
     d->bytes -= bytes;
     if (wb->waiters)

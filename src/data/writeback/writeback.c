@@ -4,6 +4,7 @@
  * cost a thread switch. */
 #include "data/writeback/writeback_impl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -81,6 +82,7 @@ static void commit_due(struct mfs_writeback *wb, struct mfs_dirty *d)
     pthread_mutex_unlock(&wb->lock);
     mfs_dirty_commit_behind(d);
     pthread_mutex_lock(&wb->lock);
+    assert(d->commit_busy > 0);
     d->commit_busy--;
     if (wb->waiters)
         pthread_cond_broadcast(&wb->room);

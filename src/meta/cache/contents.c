@@ -1,5 +1,6 @@
 #include "meta/cache/contents.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -43,6 +44,7 @@ struct mfs_contents *mfs_contents_create(size_t most)
 static void drop(struct mfs_contents *c, struct content *e)
 {
     HASH_DEL(c->table, e);
+    assert(c->bytes >= sizeof *e + e->n);
     c->bytes -= sizeof *e + e->n;
     free(e);
 }

@@ -4,6 +4,7 @@
  * partition/files/leases.h). Names that are gone may still count as there: then the client asks. */
 #include "meta/internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -191,6 +192,7 @@ void mfs_shards_added(struct mfs_shards *s, uint64_t dir, uint32_t part, const c
     struct shard *shard;
 
     pthread_mutex_lock(&s->mutex);
+    assert(slot->adding > 0);
     slot->adding--;
     shard = find(s, key);
     if (keeper == MFS_KEEPER_FIRST) {

@@ -353,6 +353,7 @@ bool mfs_opens_closed(struct mfs_meta *meta, uint64_t ino)
         take_back_unregistered(o, e);
         drop_if_unused(o, e);
     } else if (counted) {
+        assert(e->count > 0);
         e->count--;
         if (!has_later(e))
             TAILQ_INSERT_TAIL(&o->later, e, later);

@@ -1,5 +1,7 @@
 #include "vfs/content/fills.h"
 
+#include <assert.h>
+
 #include "base/clock.h"
 
 #define PAGE       4096U
@@ -62,6 +64,7 @@ bool mfs_fills_direct_written(struct mfs_vnode *v, uint64_t off, size_t len, str
 void mfs_fills_direct_dropped(struct mfs_vnode *v)
 {
     pthread_mutex_lock(&v->lock);
+    assert(v->fills.dropping > 0);
     v->fills.dropping--;
     pthread_mutex_unlock(&v->lock);
     mfs_fills_invalidated(v, NULL);

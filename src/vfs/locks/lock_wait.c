@@ -36,6 +36,8 @@
 #define NOTE_AFTER (100 * MFS_MSEC)
 #define NOTE_AGAIN (4 * MFS_SEC)
 static_assert(2 * NOTE_AGAIN < MFS_META_WAIT_TTL, "notes live on");
+static_assert(NOTE_AFTER < NOTE_AGAIN && DELAY_MIN < DELAY_MAX && LOOK_AGAIN < LOOK_LAST,
+              "pauses grow");
 
 struct mfs_lock_waiter {
     struct mfs_lock_wait *lw;
