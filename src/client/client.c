@@ -32,25 +32,25 @@ struct mfs_client {
     struct mfs_store *store;
     struct mfs_vfs *vfs;
     struct mfs_tidy *tidy;
-    pthread_mutex_t table_lock; /* guards table; a leaf */
-    struct mfs_table *table;    /* what the store has */
-    pthread_mutex_t told_lock;  /* guards told; held while it is told of a failover */
-    struct mfs_meta *told;      /* NULL before the start, and when waiting has been stopped */
+    pthread_mutex_t table_lock;     /* guards table; a leaf */
+    struct mfs_table *table;        /* what the store has */
+    pthread_mutex_t failover_lock;  /* guards failover_meta; held while that handles one */
+    struct mfs_meta *failover_meta; /* NULL before the start, and when waiting has been stopped */
 };
 
 static void tell_failover(struct mfs_client *c)
 {
-    pthread_mutex_lock(&c->told_lock);
-    if (c->told != NULL)
-        mfs_meta_failed_over(c->told, DROP_WAIT);
-    pthread_mutex_unlock(&c->told_lock);
+    pthread_mutex_lock(&c->failover_lock);
+    if (c->failover_meta != NULL)
+        mfs_meta_failed_over(c->failover_meta, DROP_WAIT);
+    pthread_mutex_unlock(&c->failover_lock);
 }
 
 static void tell_failovers_to(struct mfs_client *c, struct mfs_meta *meta)
 {
-    pthread_mutex_lock(&c->told_lock);
-    c->told = meta;
-    pthread_mutex_unlock(&c->told_lock);
+    pthread_mutex_lock(&c->failover_lock);
+    c->failover_meta = meta;
+    pthread_mutex_unlock(&c->failover_lock);
 }
 
 static void new_table(void *arg, struct mfs_table *table)
@@ -134,7 +134,7 @@ int mfs_client_create(struct mfs_client **client, const struct mfs_client_opts *
     if (c == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     pthread_mutex_init(&c->table_lock, NULL);
-    pthread_mutex_init(&c->told_lock, NULL);
+    pthread_mutex_init(&c->failover_lock, NULL);
     rc = start_control(c, opts, &node, err);
     if (rc == 0)
         rc = start_store(c, opts, node, err);
@@ -175,7 +175,7 @@ void mfs_client_destroy(struct mfs_client *c)
     mfs_store_destroy(c->store);
     free(c->table);
     pthread_mutex_destroy(&c->table_lock);
-    pthread_mutex_destroy(&c->told_lock);
+    pthread_mutex_destroy(&c->failover_lock);
     free(c);
 }
 

@@ -1,3 +1,8 @@
+/* One thread with an event loop. Tables come as messages: the newest waits in `table` until the
+ * client takes it; from then on each is handed to `fn`, under `lock`, before it is acknowledged.
+ * Four times a second, when the newest table says that there are replicas, cm is asked for a sign
+ * of life, one question at a time; an answer counts from when it was asked, and only if no newer
+ * table is on its way. */
 #include "client/control.h"
 
 #include <errno.h>
@@ -32,7 +37,7 @@ struct mfs_control {
     struct mfs_table *table; /* the newest, until it is taken */
     uint64_t epoch;          /* of the newest that came */
     mfs_control_table_fn *fn;
-    mfs_control_heard_fn *heard;
+    mfs_control_contact_fn *contact;
     bool replicated; /* says the newest table */
     void *arg;
     uint64_t session_id; /* 0: none yet */
@@ -119,38 +124,39 @@ static void on_table(struct mfs_conn *conn, uint64_t id, const void *body, void 
 
 /* ---- is cm there? ---------------------------------------------------------------------------- */
 
-static void beaten(void *arg, const struct mfs_err *err, const void *reply)
+static void heartbeat_answered(void *arg, const struct mfs_err *err, const void *reply)
 {
     const struct mfs_msg_beat_reply *m = reply;
     struct mfs_control *c = arg;
-    mfs_control_heard_fn *heard;
-    void *heard_arg;
+    mfs_control_contact_fn *contact;
+    void *contact_arg;
 
     c->heartbeat_open = false;
     if (err != NULL || m->age_ms > MFS_TRUST / MFS_MSEC)
         return;
     pthread_mutex_lock(&c->lock);
-    heard = m->epoch <= c->epoch ? c->heard : NULL; /* a table got lost on its way here */
-    heard_arg = c->arg;
+    contact = m->epoch <= c->epoch ? c->contact : NULL; /* a table got lost on its way here */
+    contact_arg = c->arg;
     pthread_mutex_unlock(&c->lock);
     /* It was so before the answer was given, hence before that question at the latest. */
-    if (heard != NULL)
-        heard(heard_arg, c->asked - (int64_t)m->age_ms * MFS_MSEC, m->lost, m->nlost);
+    if (contact != NULL)
+        contact(contact_arg, c->asked - (int64_t)m->age_ms * MFS_MSEC, m->lost, m->nlost);
 }
 
-static void beat(void *arg)
+static void heartbeat(void *arg)
 {
     struct mfs_control *c = arg;
     struct mfs_conn *conn = c->uplink != NULL ? mfs_uplink_conn(c->uplink) : NULL;
     bool wanted;
 
     pthread_mutex_lock(&c->lock);
-    wanted = c->replicated && c->heard != NULL;
+    wanted = c->replicated && c->contact != NULL;
     pthread_mutex_unlock(&c->lock);
     if (conn == NULL || !wanted || c->heartbeat_open)
         return;
     c->asked = mfs_clock_mono();
-    c->heartbeat_open = mfs_conn_request(conn, MFS_MSG_BEAT, NULL, MFS_TRUST_OVER, beaten, c) == 0;
+    c->heartbeat_open =
+        mfs_conn_request(conn, MFS_MSG_BEAT, NULL, MFS_TRUST_OVER, heartbeat_answered, c) == 0;
 }
 
 static const struct mfs_handler handlers[] = {{MFS_MSG_TABLE, on_table}, {0, NULL}};
@@ -180,7 +186,7 @@ static int start(struct mfs_control *c, struct mfs_err *err)
         mfs_uplink_create(c->loop, c->config->address, &c->secret, "client", &service, c, err);
     if (c->uplink == NULL)
         return err->code;
-    if (mfs_loop_timer(c->loop, 0, MFS_TRUST_HEARTBEAT, beat, c) == NULL)
+    if (mfs_loop_timer(c->loop, 0, MFS_TRUST_HEARTBEAT, heartbeat, c) == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     rc = mfs_thread_start(&c->thread, "control", run, c);
     if (rc < 0)
@@ -246,13 +252,13 @@ int mfs_control_wait_table(struct mfs_control *c, int64_t ns, struct mfs_table *
 }
 
 void mfs_control_on_table(struct mfs_control *c, mfs_control_table_fn *fn,
-                          mfs_control_heard_fn *heard, void *arg)
+                          mfs_control_contact_fn *contact, void *arg)
 {
     struct mfs_table *waiting;
 
     pthread_mutex_lock(&c->lock);
     c->fn = fn;
-    c->heard = heard;
+    c->contact = contact;
     c->arg = arg;
     waiting = c->table;
     c->table = NULL;

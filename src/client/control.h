@@ -18,8 +18,8 @@ typedef void mfs_control_table_fn(void *arg, struct mfs_table *table);
 
 /* Called when cm was certainly there at mono time `at` (cluster/trust.h), in order with the tables;
  * these nodes were lost then, or after it. Control thread. */
-typedef void mfs_control_heard_fn(void *arg, int64_t at, const struct mfs_lost_node *lost,
-                                  size_t n);
+typedef void mfs_control_contact_fn(void *arg, int64_t at, const struct mfs_lost_node *lost,
+                                    size_t n);
 
 struct mfs_control_config {
     const char *address; /* "unix:/path/lm.sock" or "HOST:PORT" */
@@ -36,10 +36,10 @@ void mfs_control_destroy(struct mfs_control *c); /* takes NULL */
 int mfs_control_wait_table(struct mfs_control *c, int64_t ns, struct mfs_table **table,
                            struct mfs_err *err);
 
-/* From now on tables go to fn, newer ones that came meanwhile included. With `heard` (may be NULL)
- * the other end is asked for cm again and again, in a deployment that has replicas. */
+/* From now on tables go to fn, newer ones that came meanwhile included. With `contact` (may be
+ * NULL) the other end is asked for cm again and again, in a deployment that has replicas. */
 void mfs_control_on_table(struct mfs_control *c, mfs_control_table_fn *fn,
-                          mfs_control_heard_fn *heard, void *arg);
+                          mfs_control_contact_fn *contact, void *arg);
 
 /* Tells the other end the client's session and that the mount answers, now and after each
  * reconnect. */

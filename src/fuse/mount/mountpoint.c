@@ -1,3 +1,5 @@
+/* Each look at the path may hang, as it may lead through a mount whose client hangs: so each is
+ * made by another process with a time limit (host/timed_call.h), or asks the kernel only. */
 #include "fuse/mount/mountpoint.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/* A word of -o is one for the kernel or libfuse (`for_kernel`, passed on), one that only mount(8)
+ * reads (`for_others` and x-…, dropped), or one of our options (`options`); any other is an
+ * error. */
 #include "fuse/mount/options.h"
 
 #include <errno.h>

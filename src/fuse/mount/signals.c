@@ -1,3 +1,6 @@
+/* All of our signals are blocked in every thread, and taken by this one with sigtimedwait. It ends
+ * the mount in two steps: the kernel is asked to unmount while requests are still served, and then
+ * libfuse's loop is ended by WAKE, sent to the main thread until that has seen the end (`stop`). */
 #include "fuse/mount/signals.h"
 
 #include <errno.h>

@@ -1,3 +1,8 @@
+/* Open files: open and create, read and write, flush, fsync and release. What differs between a
+ * request that goes through the kernel's pages and one that passes them by is decided here: when
+ * pages may be kept (open), and which older pages have to be dropped before, or behind, the answer
+ * to a write (vfs/content/fills.h). A direct write whose range has older pages is answered when
+ * they are gone, by the thread that drops them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

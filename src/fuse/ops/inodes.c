@@ -1,3 +1,7 @@
+/* Attributes of inodes: getattr, setattr, readlink, statfs. For changes that only the owner may
+ * make the kernel goes by attributes that may be old: the caller's rights are looked at again
+ * against the present owner and group, and the change is made only while these are still the
+ * same. */
 #include <errno.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>

@@ -1,3 +1,6 @@
+/* Locks: getlk, setlk, flock. A lock that has to be waited for is answered later, by the waiter's
+ * thread; until then the request can be interrupted, which cancels the waiter. Each request is
+ * answered once, by `answer`. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

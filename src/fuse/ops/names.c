@@ -1,3 +1,5 @@
+/* Names in directories: lookup and forget, mknod, mkdir, symlink, link, unlink, rmdir, rename. Each
+ * answer that shows an entry counts a lookup of its nodeid, which a forget gives back. */
 #include <stdio.h>
 #include <sys/stat.h>
 

@@ -1,3 +1,6 @@
+/* Extended attributes, ACLs among them. Sizes are answered as getxattr(2) has it. Which owner the
+ * inode has to have is decided here, by the attribute and the caller's capabilities, and checked by
+ * its home partition with the change. */
 #include <errno.h>
 #include <string.h>
 
