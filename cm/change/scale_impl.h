@@ -16,7 +16,7 @@ struct mfs_scale_waiter {
 struct mfs_scale {
     struct mfs_cm *cm;
     struct mfs_timer *timer; /* of the step: to look again, or the next attempt */
-    int64_t until;           /* the step's end of patience */
+    int64_t until;           /* the step's deadline */
     unsigned attempts;       /* to move */
     bool inherited;          /* the moves under way were begun by an earlier cm */
     struct mfs_err failure;  /* the first; code 0: none */

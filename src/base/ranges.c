@@ -2,6 +2,7 @@
  * last one. */
 #include "base/ranges.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,13 @@ void mfs_ranges_move(struct mfs_ranges *to, struct mfs_ranges *from)
     memcpy(to->few, from->few, sizeof to->few);
     to->v = from->v == from->few ? to->few : from->v;
     mfs_ranges_init(from);
+}
+
+/* Is the i-th range not empty, and apart from those beside it? */
+static inline bool is_sound(const struct mfs_ranges *r, uint32_t i)
+{
+    return r->v[i].lo < r->v[i].hi && (i == 0 || r->v[i - 1].hi < r->v[i].lo) &&
+           (i + 1 == r->n || r->v[i].hi < r->v[i + 1].lo);
 }
 
 /* The first range that ends at or behind pos. */
@@ -90,6 +98,7 @@ int mfs_ranges_add(struct mfs_ranges *r, uint64_t lo, uint64_t hi)
         memmove(r->v + first + 1, r->v + first, (r->n - first) * sizeof *r->v);
         r->v[first] = (struct mfs_range){lo, hi};
         r->n++;
+        assert(is_sound(r, first));
         return 0;
     }
     if (r->v[first].lo < lo)
@@ -99,6 +108,7 @@ int mfs_ranges_add(struct mfs_ranges *r, uint64_t lo, uint64_t hi)
     r->v[first] = (struct mfs_range){lo, hi};
     memmove(r->v + first + 1, r->v + behind, (r->n - behind) * sizeof *r->v);
     r->n -= behind - first - 1;
+    assert(is_sound(r, first));
     return 0;
 }
 
@@ -127,6 +137,7 @@ int mfs_ranges_take(struct mfs_ranges *r, uint64_t lo, uint64_t hi)
         r->v[behind].lo = hi;
     memmove(r->v + first, r->v + behind, (r->n - behind) * sizeof *r->v);
     r->n -= behind - first;
+    assert(first == r->n || is_sound(r, first));
     return 0;
 }
 

@@ -2,6 +2,7 @@
  * would look for data where it is not. */
 #include "cluster/placement.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 
 #include "base/bytes.h"
@@ -46,6 +47,7 @@ static uint32_t find_step(uint32_t nparts)
             least = u;
         }
     }
+    assert(nparts <= 2 || best < nparts);
     return best;
 }
 

@@ -3,6 +3,8 @@
 #ifndef MFS_PARTITION_LAYOUT_H
 #define MFS_PARTITION_LAYOUT_H
 
+#include <assert.h>
+
 /* Inode record, little-endian. A time is i64 seconds and u32 nanoseconds. */
 #define MFS_RECORD_FORMAT 1
 #define MFS_TIME_LEN      12
@@ -30,6 +32,11 @@ enum {
     MFS_RECORD_DIR = 108   /* bitmap of the partitions that may hold entries of it, as long as its
                             * last bit needs */
 };
+
+static_assert(MFS_REC_ATIME + MFS_TIME_LEN == MFS_REC_MTIME &&
+                  MFS_REC_MTIME + MFS_TIME_LEN == MFS_REC_CTIME &&
+                  MFS_REC_CTIME + MFS_TIME_LEN == MFS_RECORD_FIXED,
+              "one after another");
 
 /* Flags of a record. */
 #define MFS_ATTR_XATTR            0x01U /* has extended attributes */

@@ -9,6 +9,7 @@
  * taken from it by moving pos. */
 #include "store/channel.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,9 +51,12 @@ static int fill(struct mfs_channel *conn, size_t most, bool wait, struct mfs_err
 {
     redisReader *r = conn->ctx->reader;
     char chunk[FILL_BYTES];
-    ssize_t n = recv(conn->ctx->fd, chunk, most, how(conn, wait));
-    int rc = received(conn, n, wait);
+    ssize_t n;
+    int rc;
 
+    assert(most <= sizeof chunk);
+    n = recv(conn->ctx->fd, chunk, most, how(conn, wait));
+    rc = received(conn, n, wait);
     if (rc <= 0 || n <= 0)
         return rc;
     if (r->len - r->pos > MFS_CHANNEL_REPLY_MAX)

@@ -78,6 +78,7 @@ bool mfs_workers_may_begin(const struct mfs_workers *workers, int64_t now)
 /* A worker that can't be started is no error: the others go on. */
 void mfs_workers_begin(struct mfs_workers *workers, uint32_t number, int64_t now)
 {
+    assert(number < workers->most && !workers->since[number] && now);
     workers->since[number] = now;
     if (workers->has_watcher)
         return;
@@ -89,6 +90,7 @@ void mfs_workers_begin(struct mfs_workers *workers, uint32_t number, int64_t now
 
 void mfs_workers_end(struct mfs_workers *workers, uint32_t number, int64_t now)
 {
+    assert(number < workers->most && workers->since[number]);
     workers->usual += ((double)(now - workers->since[number]) - workers->usual) / USUAL_OF;
     workers->since[number] = 0;
 }
@@ -115,7 +117,6 @@ void mfs_workers_wait(struct mfs_workers *workers, int64_t brief)
     } else {
         workers->idle_count++;
         mfs_cond_wait(&workers->idle, workers->lock, SLEEP);
-        assert(workers->idle_count > 0);
         workers->idle_count--;
     }
 }
