@@ -82,7 +82,7 @@ static void unlock(struct mfs_tidy *t)
     mfs_call_fini(&c);
 }
 
-/* --- the dead -----------------------------------------------------------------------------------
+/* --- dead sessions ------------------------------------------------------------------------------
  */
 
 static int take_dead(struct mfs_tidy *t, const struct mfs_reply *list)
