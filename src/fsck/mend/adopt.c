@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "fsck/mend/adopt.h"
 #include "meta/call.h"
-#include "meta/coherence/leases.h"
+#include "meta/coherence/revoke.h"
 #include "meta/internal.h"
 #include "meta/ops/ops.h"
 #include "partition/protocol.h"

@@ -9,7 +9,7 @@
 #include "fsck/mend/adopt.h"
 #include "meta/cache/cache.h"
 #include "meta/call.h"
-#include "meta/coherence/leases.h"
+#include "meta/coherence/revoke.h"
 #include "meta/internal.h"
 #include "meta/ops/ops.h"
 

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "meta/cache/cache.h"
 #include "meta/call.h"
-#include "meta/coherence/leases.h"
+#include "meta/coherence/revoke.h"
 #include "meta/coherence/notices.h"
 #include "meta/ops/ops.h"
 

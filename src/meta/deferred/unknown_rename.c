@@ -1,7 +1,7 @@
 #include "meta/deferred/unknown_outcomes.h"
 
 #include "meta/cache/cache.h"
-#include "meta/coherence/leases.h"
+#include "meta/coherence/revoke.h"
 #include "meta/txn/txn.h"
 
 #define MAX_AFFECTED 6 /* two places: as known before, as the rename met them, as they are now */

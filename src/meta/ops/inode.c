@@ -13,7 +13,7 @@
 #include "cluster/trust.h"
 #include "meta/cache/cache.h"
 #include "meta/call.h"
-#include "meta/coherence/leases.h"
+#include "meta/coherence/revoke.h"
 #include "meta/deferred/deferred.h"
 #include "meta/ops/ops.h"
 #include "meta/session/opens.h"

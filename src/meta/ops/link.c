@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "meta/cache/cache.h"
 #include "meta/call.h"
-#include "meta/coherence/leases.h"
+#include "meta/coherence/revoke.h"
 #include "meta/deferred/deferred.h"
 #include "meta/ops/ops.h"
 #include "meta/session/session.h"

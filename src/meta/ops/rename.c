@@ -12,6 +12,7 @@
 #include "meta/cache/cache.h"
 #include "meta/call.h"
 #include "meta/coherence/leases.h"
+#include "meta/coherence/revoke.h"
 #include "meta/deferred/unknown_outcomes.h"
 #include "meta/ops/ops.h"
 #include "meta/session/session.h"

@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 #include "meta/call.h"
-#include "meta/coherence/leases.h"
+#include "meta/coherence/revoke.h"
 #include "meta/deferred/deferred.h"
 #include "meta/deferred/unknown_outcomes.h"
 #include "meta/ops/ops.h"

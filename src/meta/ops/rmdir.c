@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "meta/call.h"
-#include "meta/coherence/leases.h"
+#include "meta/coherence/revoke.h"
 #include "meta/deferred/deferred.h"
 #include "meta/ops/ops.h"
 #include "meta/session/session.h"

@@ -9,7 +9,7 @@
 
 #include "base/bytes.h"
 #include "meta/call.h"
-#include "meta/coherence/leases.h"
+#include "meta/coherence/revoke.h"
 #include "meta/ops/ops.h"
 
 #define ACL_ACCESS  "system.posix_acl_access"

@@ -1,0 +1,109 @@
+/* Calling for the leases of others. A partition knows the sessions that have one
+ * (partition/files/leases.h); meta/coherence/notices.c tells these and waits for their answers. A
+ * change is made first: a client that asks after it sees it, one that asked before it is among the
+ * holders. */
+#include "meta/coherence/revoke.h"
+
+#include "meta/cache/cache.h"
+#include "meta/coherence/notices.h"
+
+void mfs_leases_ask(struct mfs_call *c, uint64_t ino, char key[MFS_KEY_INO_LEN])
+{
+    mfs_key_ino(key, 'Y', ino);
+    mfs_call_command(c, "GET");
+    mfs_args_bin(&c->args, key, MFS_KEY_INO_LEN);
+    c->cmd.idempotent = true;
+}
+
+void mfs_leases_revoke(struct mfs_meta *meta, const struct mfs_lease_change *changes, size_t n,
+                       struct mfs_calls *calls)
+{
+    char key[MFS_LEASE_CHANGES][MFS_KEY_INO_LEN];
+    struct mfs_calls own, *b = calls ? calls : &own;
+    size_t first;
+
+    own.n = 0;
+    first = b->n;
+    for (size_t i = 0; i < n; i++) {
+        b->part[b->n] = changes[i].part;
+        mfs_leases_ask(&b->call[b->n++], changes[i].ino, key[i]);
+    }
+    mfs_calls_run(meta, b);
+    for (size_t i = 0; i < n; i++) {
+        const struct mfs_lease_change *ch = &changes[i];
+
+        mfs_dircache_revoke(meta->dirs, ch->ino);
+        mfs_notices_revoke(meta, ch->ino, ch->name, mfs_call_text(&b->call[first + i]));
+        if (meta->opts.revoked)
+            meta->opts.revoked(meta->opts.arg, ch->ino, ch->name, true, NULL, NULL);
+    }
+    mfs_calls_fini(&own);
+    for (size_t i = 0; i < n; i++)
+        mfs_meta_settle(meta, changes[i].ino);
+}
+
+void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino)
+{
+    const struct mfs_lease_change change = {ino, mfs_placement_home(ino), false};
+
+    mfs_leases_revoke(meta, &change, 1, NULL);
+}
+
+bool mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes holders)
+{
+    int64_t now = mfs_clock_mono();
+
+    mfs_filecache_revoke(meta->files, ino);
+    mfs_notices_file(meta, ino, holders);
+    return mfs_notices_settle(meta, ino, now);
+}
+
+int mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino, bool *all)
+{
+    char key[MFS_KEY_INO_LEN];
+    struct mfs_call c;
+    bool settled;
+    int rc;
+
+    mfs_leases_ask(&c, ino, key);
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    settled = mfs_leases_file_changed(meta, ino, mfs_call_text(&c));
+    mfs_call_fini(&c);
+    if (all)
+        *all = !rc && settled;
+    return rc;
+}
+
+int mfs_leases_ask_openers(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
+
+    mfs_call_command(c, "mfs_holders");
+    mfs_args_bin(&c->args, key.b, sizeof key.b);
+    mfs_args_bin(&c->args, sid.b, sizeof sid.b);
+    mfs_args_str(&c->args, "open");
+    c->cmd.idempotent = true;
+    return mfs_call_run(meta, c, mfs_placement_home(ino));
+}
+
+int mfs_leases_granted(struct mfs_meta *meta, uint64_t ino, uint64_t version)
+{
+    struct mfs_call c;
+    int rc = mfs_leases_ask_openers(meta, ino, &c);
+
+    mfs_filecache_revoke(meta->files, ino);
+    if (!rc)
+        mfs_notices_granted(meta, ino, version, mfs_call_text(&c));
+    mfs_call_fini(&c);
+    mfs_meta_settle(meta, ino);
+    return rc;
+}
+
+void mfs_leases_name_added(struct mfs_meta *meta, uint64_t dir, uint32_t part,
+                           struct mfs_bytes keeper)
+{
+    if (keeper.n == 0)
+        return;
+    mfs_notices_shard(meta, dir, part, keeper);
+    mfs_meta_settle(meta, dir);
+}
