@@ -1,4 +1,6 @@
-/* Beginning and end of the whole: it is made from below, and ended from above. */
+/* Beginning and end of the whole, and what the layers below call. Made from below, ended from
+ * above; but the tables of vnodes stay until the threads of meta, which look for what is open, are
+ * gone. */
 #include "vfs/vfs.h"
 
 #include <errno.h>

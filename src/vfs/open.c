@@ -2,7 +2,8 @@
  * and joined to its vnode (attach), whose reference it takes over; `attach` and `detach` are each
  * other's inverse and the only places that change the vnode's list of handles and its number of
  * writers. What the open's attributes mean for the kernel's pages is decided last, in
- * keeps_pages. */
+ * keeps_pages. The last close stores what is dirty, gives up the locks, detaches, and closes at the
+ * home, in this order. */
 #include "vfs/vnode/file.h"
 
 #include <errno.h>

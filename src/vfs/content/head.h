@@ -5,8 +5,8 @@
 
 #include "vfs/vnode/file.h"
 
-/* Prepare asks for it, unless the kernel is
- * likely to have it; keep takes what came over; drop frees it. */
+/* Prepare asks for it, unless the kernel is likely to have it; keep takes what came over; drop
+ * frees it. */
 void mfs_file_prepare_head(struct mfs_file *f, struct mfs_head *head);
 void mfs_file_keep_head(struct mfs_file *f, const struct mfs_head *head);
 void mfs_file_drop_head(struct mfs_file *f);

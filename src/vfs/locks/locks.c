@@ -5,9 +5,8 @@
 #include "vfs/locks/take.h"
 #include "vfs/locks/unlock.h"
 
-#define GETLK_NAP                                                                                  \
-    (16 * MFS_MSEC) /* at most, between two looks at a holder that has just closed                 \
-                     */
+/* At most, between two looks at a holder that has just closed. */
+#define GETLK_NAP (16 * MFS_MSEC)
 
 int mfs_vfs_getlk(struct mfs_file *f, struct mfs_lock *lock)
 {

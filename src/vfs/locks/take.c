@@ -1,3 +1,6 @@
+/* A lock is asked for at the file's home, taken when the home says so, and granted when the kernel
+ * has dropped the pages from before: at once if it has none, or none that are older than the lock.
+ * Invariant: the owner of an fcntl lock is noted (lock_owners.h) before the lock is asked for. */
 #include "vfs/locks/take.h"
 
 #include <errno.h>

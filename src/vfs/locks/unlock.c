@@ -1,3 +1,6 @@
+/* What was written is stored and committed before a lock is given up, and the waiters of this mount
+ * are woken after it (lock_wait.h). At the last close of a file an owner is releasing until its
+ * locks are given back: meanwhile none is taken for it (take.c). */
 #include "vfs/locks/unlock.h"
 
 #include <errno.h>
