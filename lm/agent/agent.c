@@ -36,11 +36,12 @@ void mfs_agent_event(struct mfs_agent *a, const char *what, const char *fmt, ...
     struct mfs_msg_event *e;
     va_list ap;
 
-    if (a->nevents == MFS_AGENT_EVENTS_KEPT) {
-        memmove(a->event, a->event + 1, (MFS_AGENT_EVENTS_KEPT - 1) * sizeof *a->event);
-        a->nevents--;
+    if (a->link.nevents == MFS_AGENT_EVENTS_KEPT) {
+        memmove(a->link.event, a->link.event + 1,
+                (MFS_AGENT_EVENTS_KEPT - 1) * sizeof *a->link.event);
+        a->link.nevents--;
     }
-    e = &a->event[a->nevents++];
+    e = &a->link.event[a->link.nevents++];
     mfs_text_copy(e->what, sizeof e->what, what);
     va_start(ap, fmt);
     vsnprintf(e->text, sizeof e->text, fmt, ap);
@@ -77,17 +78,17 @@ static void remove_dump_dir(const struct mfs_agent *a)
     char above[PATH_MAX];
     int rc;
 
-    if (!strcmp(a->dump_dir, a->dir))
+    if (!strcmp(a->path.dump, a->path.dir))
         return;
-    rc = mfs_trusted_dir_remove(a->dump_dir);
+    rc = mfs_trusted_dir_remove(a->path.dump);
     if (rc) {
-        mfs_warn(AREA, "can't remove %s: %s", a->dump_dir, strerror(-rc));
+        mfs_warn(AREA, "can't remove %s: %s", a->path.dump, strerror(-rc));
         return;
     }
-    mfs_text_copy(above, sizeof above, a->dump_dir);
+    mfs_text_copy(above, sizeof above, a->path.dump);
     *strrchr(above, '/') = '\0';
     rmdir(above); /* the deployment's last node on this machine succeeds in that */
-    if (!mfs_text_format(above, sizeof above, "%s/dumps", a->dir))
+    if (!mfs_text_format(above, sizeof above, "%s/dumps", a->path.dir))
         unlink(above);
 }
 
@@ -96,7 +97,7 @@ static void redis_ended(struct mfs_agent *a)
     a->phase = MFS_AGENT_ENDED;
     remove_dump_dir(a);
     mfs_clients_close(a->clients); /* removes lm.sock */
-    unlink(a->state_path);
+    unlink(a->path.state);
     mfs_info(AREA, "everything has ended");
     mfs_deferred_reply(&a->stop, MFS_MSG_STOP, NULL);
     if (!mfs_loop_timer(a->loop, REPLY_PAUSE, 0, finish, a))
@@ -121,8 +122,8 @@ static void unmount(struct mfs_agent *a)
 {
     mfs_info(AREA, "stopping");
     a->phase = MFS_AGENT_UNMOUNTING;
-    mfs_timer_cancel(a->soon);
-    a->soon = NULL;
+    mfs_timer_cancel(a->measured.soon);
+    a->measured.soon = NULL;
     mfs_agent_clients_unmount(a, clients_ended);
 }
 
@@ -237,14 +238,15 @@ static int name_files(struct mfs_agent *a, struct mfs_err *err)
     char probe[MFS_UNIXPATH_MAX];
     int rc;
 
-    rc = mfs_text_format(a->dir, sizeof a->dir, "%s/node-%u", a->opts.state_dir, a->opts.node);
+    rc = mfs_text_format(a->path.dir, sizeof a->path.dir, "%s/node-%u", a->opts.state_dir,
+                         a->opts.node);
     if (!rc)
-        rc = mfs_text_format(a->state_path, sizeof a->state_path, "%s/lm.json", a->dir);
+        rc = mfs_text_format(a->path.state, sizeof a->path.state, "%s/lm.json", a->path.dir);
     if (!rc)
-        rc =
-            mfs_text_format(a->client_address, sizeof a->client_address, "unix:%s/lm.sock", a->dir);
+        rc = mfs_text_format(a->path.client_address, sizeof a->path.client_address,
+                             "unix:%s/lm.sock", a->path.dir);
     if (!rc)
-        rc = mfs_redis_unix_path(a->dir, MFS_PARTITIONS_MAX, probe);
+        rc = mfs_redis_unix_path(a->path.dir, MFS_PARTITIONS_MAX, probe);
     return rc ? mfs_err_set(err, rc,
                             "the path %s is too long for sockets, choose a shorter "
                             "--state-dir",
@@ -256,10 +258,10 @@ static int name_files(struct mfs_agent *a, struct mfs_err *err)
 static int note_dump_dir(const struct mfs_agent *a)
 {
     char record[PATH_MAX], line[PATH_MAX];
-    int rc = mfs_text_format(record, sizeof record, "%s/dumps", a->dir);
+    int rc = mfs_text_format(record, sizeof record, "%s/dumps", a->path.dir);
 
     if (!rc)
-        rc = mfs_text_format(line, sizeof line, "%s\n", a->dump_dir);
+        rc = mfs_text_format(line, sizeof line, "%s\n", a->path.dump);
     return rc ? rc : mfs_file_note(record, line, strlen(line), 0640);
 }
 
@@ -270,19 +272,19 @@ static void open_dump_dir(struct mfs_agent *a)
     const char *base = a->opts.dump_dir ? a->opts.dump_dir : "/var/tmp";
     unsigned long long id = mfs_hash64(a->opts.state_dir, strlen(a->opts.state_dir), 0);
     struct mfs_err err = {0};
-    int rc = mfs_text_format(a->dump_dir, sizeof a->dump_dir, "%s/memefs-%s-%08llx/node-%u", base,
+    int rc = mfs_text_format(a->path.dump, sizeof a->path.dump, "%s/memefs-%s-%08llx/node-%u", base,
                              a->opts.name, id & 0xffffffff, a->opts.node);
 
     if (rc)
         mfs_err_set(&err, rc, "%s: %s", base, strerror(-rc));
     else
-        rc = mfs_dump_dir_make(a->dump_dir, &err);
+        rc = mfs_dump_dir_make(a->path.dump, &err);
     if (!rc && (rc = note_dump_dir(a)))
-        mfs_err_set(&err, rc, "%s/dumps: %s", a->dir, strerror(-rc));
+        mfs_err_set(&err, rc, "%s/dumps: %s", a->path.dir, strerror(-rc));
     if (!rc)
         return;
-    mfs_warn(AREA, "dumps go to %s: %s", a->dir, err.msg);
-    mfs_text_copy(a->dump_dir, sizeof a->dump_dir, a->dir);
+    mfs_warn(AREA, "dumps go to %s: %s", a->path.dir, err.msg);
+    mfs_text_copy(a->path.dump, sizeof a->path.dump, a->path.dir);
 }
 
 /* cm writes its address into the state directory, where there is one in common; that is the truth
@@ -322,8 +324,9 @@ static int open_agent(struct mfs_agent *a, struct mfs_err *err)
     if (rc)
         return rc;
     cm_address(a, cm, sizeof cm);
-    a->uplink = mfs_uplink_create(a->loop, cm, &a->secret, "lm", &mfs_agent_cm_service, a, err);
-    return a->uplink ? 0 : err->code;
+    a->link.uplink =
+        mfs_uplink_create(a->loop, cm, &a->secret, "lm", &mfs_agent_cm_service, a, err);
+    return a->link.uplink ? 0 : err->code;
 }
 
 /* Workers first: their jobs refer to everything else. */
@@ -340,7 +343,7 @@ static void close_agent(struct mfs_agent *a)
     mfs_agent_copies_free(a);
     mfs_deferred_drop(&a->clientless);
     mfs_deferred_drop(&a->stop);
-    mfs_uplink_destroy(a->uplink);
+    mfs_uplink_destroy(a->link.uplink);
     mfs_clients_destroy(a->clients);
     mfs_mounter_destroy(a->mounter);
     mfs_agent_traffic_end(a);
@@ -349,8 +352,8 @@ static void close_agent(struct mfs_agent *a)
     mfs_loop_destroy(a->loop);
     mfs_secret_free(&a->secret);
     free(a->table);
-    free(a->sample.part);
-    free(a->lost);
+    free(a->measured.sample.part);
+    free(a->link.lost);
     free(a);
 }
 

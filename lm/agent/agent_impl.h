@@ -53,18 +53,48 @@ enum mfs_agent_phase {
     MFS_AGENT_ENDED
 };
 
+/* Where the node has what. */
+struct mfs_agent_paths {
+    char dir[PATH_MAX];                   /* node-ID */
+    char dump[PATH_MAX];                  /* the redis processes' working directory */
+    char state[PATH_MAX];                 /* the state file */
+    char client_address[MFS_ADDRESS_MAX]; /* of lm.sock */
+};
+
+/* What is said to cm, and heard from it: agent/cm.c, agent/heartbeat.c. */
+struct mfs_agent_link {
+    struct mfs_uplink *uplink;
+    bool joined;                /* cm has accepted us on the present connection */
+    bool heartbeat_open;        /* cm is being asked whether it is there … */
+    int64_t asked;              /* … since then, mono */
+    int64_t last_heartbeat;     /* the last such question that it has answered; 0: none */
+    struct mfs_lost_node *lost; /* nodes that were lost then; NULL: none */
+    uint32_t nlost;
+    struct mfs_timer *rejoin;
+    struct mfs_msg_event event[MFS_AGENT_EVENTS_KEPT]; /* not sent yet, oldest first */
+    unsigned nevents;
+};
+
+/* What reports to cm tell of the node. */
+struct mfs_agent_measured {
+    struct mfs_instances_sample sample; /* the last one; its parts are ours */
+    bool under_way;
+    struct mfs_timer *soon;
+    char iface[MFS_METERS_IFACE_MAX]; /* "" on loopback */
+    struct mfs_meter meter;
+    struct mfs_agent_traffic *traffic; /* agent/traffic.c; NULL: not measured */
+};
+
 struct mfs_agent {
     struct mfs_agent_opts opts;
-    char dir[PATH_MAX];      /* node-ID */
-    char dump_dir[PATH_MAX]; /* the redis processes' working directory */
-    char state_path[PATH_MAX];
-    char client_address[MFS_ADDRESS_MAX]; /* of lm.sock */
+    struct mfs_agent_paths path;
     struct mfs_secret secret;
     struct mfs_loop *loop;
     struct mfs_worker *redis_worker, *mount_worker;
     struct mfs_watch *redis_done, *mount_done;
     struct mfs_job_threads *job_threads;
-    struct mfs_uplink *uplink;
+    struct mfs_agent_link link;
+    struct mfs_agent_measured measured;
     struct mfs_clients *clients;
     struct mfs_mounter *mounter;
     int failed; /* why the loop was stopped, if not in the regular way */
@@ -80,25 +110,7 @@ struct mfs_agent {
     struct mfs_agent_images *images; /* of a checkpoint under way, see agent/image.c; NULL: none */
     struct mfs_table *table;         /* the newest; NULL for none */
 
-    /* measured */
-    struct mfs_instances_sample sample; /* the last one; its parts are ours */
-    bool measuring;
-    struct mfs_timer *soon;
-    char iface[MFS_METERS_IFACE_MAX]; /* "" on loopback */
-    struct mfs_meter meter;
-    struct mfs_agent_traffic *traffic; /* agent/traffic.c; NULL: not measured */
-
     struct mfs_agent_probe *probe; /* agent/probe.c; NULL: there was none yet */
-
-    bool joined;                /* cm has accepted us on the present connection */
-    bool heartbeat_open;        /* cm is being asked whether it is there … */
-    int64_t asked;              /* … since then, mono */
-    int64_t last_heartbeat;     /* the last such question that it has answered; 0: none */
-    struct mfs_lost_node *lost; /* nodes that were lost then; NULL: none */
-    uint32_t nlost;
-    struct mfs_timer *rejoin;
-    struct mfs_msg_event event[MFS_AGENT_EVENTS_KEPT]; /* not sent yet, oldest first */
-    unsigned nevents;
 
     bool unsaved; /* the state file lacks something: it could not be written the last time */
 

@@ -103,9 +103,9 @@ static int64_t last_heartbeat(void *arg, struct mfs_msg_beat_reply *m)
 {
     const struct mfs_agent *a = arg;
 
-    m->lost = a->lost;
-    m->nlost = a->nlost;
-    return a->last_heartbeat;
+    m->lost = a->link.lost;
+    m->nlost = a->link.nlost;
+    return a->link.last_heartbeat;
 }
 
 static void mount_event(void *arg, const char *what, const char *text)
@@ -138,15 +138,16 @@ int mfs_agent_clients_open(struct mfs_agent *a, struct mfs_err *err)
                                     .worker = a->mount_worker,
                                     .name = a->opts.name,
                                     .state_dir = a->opts.state_dir,
-                                    .dir = a->dir,
-                                    .address = a->client_address,
+                                    .dir = a->path.dir,
+                                    .address = a->path.client_address,
                                     .hooks = &mounter_hooks,
                                     .arg = a};
 
     a->mounter = mfs_mounter_create(&opts);
     if (!a->mounter)
         return mfs_err_set(err, -ENOMEM, "out of memory");
-    a->clients = mfs_clients_create(a->loop, a->client_address, &a->secret, &client_hooks, a, err);
+    a->clients =
+        mfs_clients_create(a->loop, a->path.client_address, &a->secret, &client_hooks, a, err);
     if (a->clients && !mfs_loop_timer(a->loop, LOOK_EACH, LOOK_EACH, look_for_stuck, a))
         return mfs_err_set(err, -ENOMEM, "out of memory");
     return a->clients ? 0 : err->code;

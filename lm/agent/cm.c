@@ -1,8 +1,9 @@
 /* The agent towards cm: joining, requests of cm, reports and events.
  *
- * A connection counts once cm has accepted the JOIN (a->joined); until then nothing is reported.
- * Each request of cm may come again, also after a reconnection: its handler answers what is done
- * already. Events and deaths that cm can't be told now are kept and sent after the next join. */
+ * A connection counts once cm has accepted the JOIN (a->link.joined); until then nothing is
+ * reported. Each request of cm may come again, also after a reconnection: its handler answers what
+ * is done already. Events and deaths that cm can't be told now are kept and sent after the next
+ * join. */
 #include "lm/agent/incoming.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@
 /* NULL while cm is not connected, and before the uplink is there at all. */
 static struct mfs_conn *cm_conn(const struct mfs_agent *a)
 {
-    return a->uplink ? mfs_uplink_conn(a->uplink) : NULL;
+    return a->link.uplink ? mfs_uplink_conn(a->link.uplink) : NULL;
 }
 
 /* ---- join ------------------------------------------------------------------------------------ */
@@ -34,7 +35,7 @@ static void join_again(void *arg)
 {
     struct mfs_agent *a = arg;
 
-    a->rejoin = NULL;
+    a->link.rejoin = NULL;
     join(a);
 }
 
@@ -53,7 +54,7 @@ static void join_done(void *arg, const struct mfs_err *err, const void *reply)
 
     (void)reply;
     if (!err) {
-        a->joined = true;
+        a->link.joined = true;
         mfs_info(AREA, "joined deployment \"%s\" as node %u", a->opts.name, a->opts.node);
         mfs_agent_send_events(a);
         report_left_to_replicas(a);
@@ -67,8 +68,8 @@ static void join_done(void *arg, const struct mfs_err *err, const void *reply)
         return;
     }
     /* Refused with data on board: cm may know better later, the data would be gone for good. */
-    if (!a->rejoin)
-        a->rejoin = mfs_loop_timer(a->loop, REJOIN_PAUSE, 0, join_again, a);
+    if (!a->link.rejoin)
+        a->link.rejoin = mfs_loop_timer(a->loop, REJOIN_PAUSE, 0, join_again, a);
 }
 
 static uint32_t put_running(const struct mfs_agent *a, struct mfs_assigned_part *out)
@@ -120,8 +121,8 @@ static void join(struct mfs_agent *a)
     free(m.copy);
     if (rc) {
         mfs_error(AREA, "can't join: %s", strerror(-rc));
-        if (!a->rejoin)
-            a->rejoin = mfs_loop_timer(a->loop, REJOIN_PAUSE, 0, join_again, a);
+        if (!a->link.rejoin)
+            a->link.rejoin = mfs_loop_timer(a->loop, REJOIN_PAUSE, 0, join_again, a);
     }
 }
 
@@ -137,10 +138,10 @@ static void cm_down(struct mfs_conn *conn, const struct mfs_err *why, void *arg)
 
     (void)conn;
     mfs_warn(AREA, "cm is gone (%s); going on without it", why->msg);
-    a->joined = false;
+    a->link.joined = false;
     mfs_agent_images_drop(a); /* no checkpoint would come of them */
-    mfs_timer_cancel(a->rejoin);
-    a->rejoin = NULL;
+    mfs_timer_cancel(a->link.rejoin);
+    a->link.rejoin = NULL;
 }
 
 /* ---- what cm asks ---------------------------------------------------------------------------- */
@@ -346,8 +347,8 @@ static uint32_t put_parts(const struct mfs_agent *a, struct mfs_report_part *out
 {
     uint32_t n = 0;
 
-    for (size_t i = 0; i < a->sample.n; i++) {
-        const struct mfs_instances_part *p = &a->sample.part[i];
+    for (size_t i = 0; i < a->measured.sample.n; i++) {
+        const struct mfs_instances_part *p = &a->measured.sample.part[i];
         const struct mfs_agent_part *own = mfs_agent_part_find(a, p->part);
         const struct mfs_health *health = own ? own->health : NULL;
 
@@ -364,9 +365,10 @@ static uint32_t put_copies(const struct mfs_agent *a, struct mfs_report_copy *ou
     uint32_t n = mfs_agent_copies_list(a, out);
 
     for (uint32_t i = 0; i < n; i++)
-        for (size_t k = 0; k < a->sample.n; k++)
-            out[i].silent |= a->sample.part[k].incoming && a->sample.part[k].silent &&
-                             a->sample.part[k].part == out[i].index;
+        for (size_t k = 0; k < a->measured.sample.n; k++)
+            out[i].silent |= a->measured.sample.part[k].incoming &&
+                             a->measured.sample.part[k].silent &&
+                             a->measured.sample.part[k].part == out[i].index;
     return n;
 }
 
@@ -386,19 +388,19 @@ void mfs_agent_report(struct mfs_agent *a)
     struct mfs_conn *conn = cm_conn(a);
     struct mfs_msg_report m = {.node = a->opts.node,
                                .epoch = a->table ? a->table->epoch : 0,
-                               .memory_used = a->sample.used,
-                               .memory_capacity = a->sample.capacity,
-                               .rss = a->sample.rss,
+                               .memory_used = a->measured.sample.used,
+                               .memory_capacity = a->measured.sample.capacity,
+                               .rss = a->measured.sample.rss,
                                .image_bytes = mfs_agent_images_written(a)};
     struct mfs_client *clients;
     size_t n;
 
-    if (!conn || !a->joined)
+    if (!conn || !a->link.joined)
         return;
-    m.bandwidth_in = a->meter.in;
-    m.bandwidth_out = a->meter.out;
+    m.bandwidth_in = a->measured.meter.in;
+    m.bandwidth_out = a->measured.meter.out;
     clients = mfs_clients_list(a->clients, &n);
-    m.part = calloc(a->sample.n + 1, sizeof *m.part);
+    m.part = calloc(a->measured.sample.n + 1, sizeof *m.part);
     m.client = calloc(n + 1, sizeof *m.client);
     m.copy = calloc(mfs_agent_copies_list(a, NULL) + 1, sizeof *m.copy);
     m.peer = mfs_agent_traffic_peers(a, &m.npeers);
@@ -420,12 +422,12 @@ void mfs_agent_send_events(struct mfs_agent *a)
     struct mfs_conn *conn = cm_conn(a);
     unsigned sent = 0;
 
-    if (!conn || !a->joined)
+    if (!conn || !a->link.joined)
         return;
-    while (sent < a->nevents && !mfs_conn_notify(conn, MFS_MSG_EVENT, &a->event[sent]))
+    while (sent < a->link.nevents && !mfs_conn_notify(conn, MFS_MSG_EVENT, &a->link.event[sent]))
         sent++;
-    a->nevents -= sent;
-    memmove(a->event, a->event + sent, a->nevents * sizeof *a->event);
+    a->link.nevents -= sent;
+    memmove(a->link.event, a->link.event + sent, a->link.nevents * sizeof *a->link.event);
 }
 
 void mfs_agent_report_died(struct mfs_agent *a, const struct mfs_redis *r)
@@ -434,6 +436,6 @@ void mfs_agent_report_died(struct mfs_agent *a, const struct mfs_redis *r)
     struct mfs_msg_died m = {.index = r->part};
 
     mfs_text_copy(m.password, sizeof m.password, r->password);
-    if (conn && a->joined)
+    if (conn && a->link.joined)
         mfs_conn_notify(conn, MFS_MSG_DIED, &m);
 }

@@ -14,27 +14,30 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
     const struct mfs_msg_beat_reply *m = reply;
     struct mfs_agent *a = arg;
 
-    a->heartbeat_open = false;
+    a->link.heartbeat_open = false;
     if (err || m->epoch > a->table->epoch)
         return;
-    free(a->lost);
-    a->lost = m->nlost ? calloc(m->nlost, sizeof *a->lost) : NULL;
-    a->nlost = a->lost ? m->nlost : 0; /* without memory clients do not get to know them */
-    if (a->lost)
-        memcpy(a->lost, m->lost, m->nlost * sizeof *a->lost);
-    a->last_heartbeat = a->asked; /* when it was answered is not known */
+    free(a->link.lost);
+    a->link.lost = m->nlost ? calloc(m->nlost, sizeof *a->link.lost) : NULL;
+    a->link.nlost =
+        a->link.lost ? m->nlost : 0; /* without memory clients do not get to know them */
+    if (a->link.lost)
+        memcpy(a->link.lost, m->lost, m->nlost * sizeof *a->link.lost);
+    a->link.last_heartbeat = a->link.asked; /* when it was answered is not known */
 }
 
 /* Not before it has joined: then all tables that cm has sent have come before the answer. */
 static void send_heartbeat(void *arg)
 {
     struct mfs_agent *a = arg;
-    struct mfs_conn *conn = a->uplink && a->joined ? mfs_uplink_conn(a->uplink) : NULL;
+    struct mfs_conn *conn =
+        a->link.uplink && a->link.joined ? mfs_uplink_conn(a->link.uplink) : NULL;
 
-    if (!conn || a->heartbeat_open || !a->table || !a->table->replicated)
+    if (!conn || a->link.heartbeat_open || !a->table || !a->table->replicated)
         return;
-    a->asked = mfs_clock_mono();
-    a->heartbeat_open = !mfs_conn_request(conn, MFS_MSG_BEAT, NULL, MFS_TRUST_OVER, answered, a);
+    a->link.asked = mfs_clock_mono();
+    a->link.heartbeat_open =
+        !mfs_conn_request(conn, MFS_MSG_BEAT, NULL, MFS_TRUST_OVER, answered, a);
 }
 
 int mfs_agent_heartbeat_begin(struct mfs_agent *a)

@@ -91,8 +91,10 @@ static struct probe_job *make_job(struct mfs_agent *a, const struct mfs_msg_prob
         return NULL;
     j->request.job = (struct mfs_job){run_probe, probe_done, NULL};
     j->how = *m;
-    j->plan = (struct mfs_probe_plan){
-        .peers = m->peers, .time = (int64_t)ms * MFS_MSEC, .bytes = m->bytes, .iface = a->iface};
+    j->plan = (struct mfs_probe_plan){.peers = m->peers,
+                                      .time = (int64_t)ms * MFS_MSEC,
+                                      .bytes = m->bytes,
+                                      .iface = a->measured.iface};
     j->plan.secret = (struct mfs_secret){strlen(j->how.password), j->how.password};
     j->listener = -1;
     return j;

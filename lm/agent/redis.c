@@ -160,8 +160,8 @@ struct mfs_agent_part *mfs_agent_part_add(struct mfs_agent *a, const struct mfs_
 int mfs_agent_instances_open(struct mfs_agent *a, uint32_t nparts, uint32_t stripe_size,
                              uint64_t memory)
 {
-    struct mfs_instances_opts opts = {.dir = a->dir,
-                                      .dump_dir = a->dump_dir,
+    struct mfs_instances_opts opts = {.dir = a->path.dir,
+                                      .dump_dir = a->path.dump,
                                       .address = a->opts.address,
                                       .deployment = a->opts.name,
                                       .nparts = nparts,
@@ -237,7 +237,7 @@ void mfs_agent_end_process(struct mfs_agent *a, const struct mfs_redis *r, void 
     }
     *j = (struct end_job){.job = {run_leave, left, NULL},
                           .agent = a,
-                          .node = {.dir = a->dir, .dump_dir = a->dump_dir},
+                          .node = {.dir = a->path.dir, .dump_dir = a->path.dump},
                           .instances = a->instances,
                           .redis = *r,
                           .ended = ended,
@@ -265,7 +265,7 @@ static void look_again(void *arg)
 {
     struct mfs_agent *a = arg;
 
-    a->soon = NULL;
+    a->measured.soon = NULL;
     mfs_agent_measure(a);
 }
 
@@ -282,15 +282,15 @@ static void measured(struct mfs_job *job)
 {
     struct measure_job *j = (struct measure_job *)job;
     struct mfs_agent *a = j->agent;
-    bool news = count_silent(&j->sample) > count_silent(&a->sample);
+    bool news = count_silent(&j->sample) > count_silent(&a->measured.sample);
 
-    free(a->sample.part);
-    a->sample = j->sample;
-    a->measuring = false;
+    free(a->measured.sample.part);
+    a->measured.sample = j->sample;
+    a->measured.under_way = false;
     if (news)
         mfs_agent_report(a); /* cm may have a replica of it */
-    if (a->sample.urgent && !a->soon && a->phase == MFS_AGENT_RUNNING)
-        a->soon = mfs_loop_timer(a->loop, SOON, 0, look_again, a);
+    if (a->measured.sample.urgent && !a->measured.soon && a->phase == MFS_AGENT_RUNNING)
+        a->measured.soon = mfs_loop_timer(a->loop, SOON, 0, look_again, a);
     free(j);
 }
 
@@ -298,14 +298,14 @@ void mfs_agent_measure(struct mfs_agent *a)
 {
     struct measure_job *j;
 
-    if (!a->instances || a->measuring || a->phase != MFS_AGENT_RUNNING)
+    if (!a->instances || a->measured.under_way || a->phase != MFS_AGENT_RUNNING)
         return;
     j = calloc(1, sizeof *j);
     if (!j)
         return;
     *j = (struct measure_job){
         .job = {run_measure, measured, NULL}, .agent = a, .instances = a->instances};
-    a->measuring = true;
+    a->measured.under_way = true;
     mfs_worker_submit(a->redis_worker, &j->job);
 }
 

@@ -104,11 +104,11 @@ int mfs_agent_save(struct mfs_agent *a)
     put_scalars(a, &s);
     rc = put_lists(a, &s);
     if (!rc)
-        rc = mfs_state_save(&s, a->state_path);
+        rc = mfs_state_save(&s, a->path.state);
     if (rc && !a->unsaved)
-        mfs_agent_event(a, "state-unwritable", "%s: %s", a->state_path, strerror(-rc));
+        mfs_agent_event(a, "state-unwritable", "%s: %s", a->path.state, strerror(-rc));
     else if (!rc && a->unsaved)
-        mfs_agent_event(a, "state-written", "%s", a->state_path);
+        mfs_agent_event(a, "state-written", "%s", a->path.state);
     a->unsaved = rc != 0;
     free(s.client);
     free(s.redis);
@@ -120,7 +120,7 @@ int mfs_agent_must_save(struct mfs_agent *a, struct mfs_err *err)
 {
     int rc = mfs_agent_save(a);
 
-    return rc ? mfs_err_set(err, -EBUSY, "can't write %s: %s", a->state_path, strerror(-rc)) : 0;
+    return rc ? mfs_err_set(err, -EBUSY, "can't write %s: %s", a->path.state, strerror(-rc)) : 0;
 }
 
 static int restore_redis(struct mfs_agent *a, const struct mfs_state_redis *s)
@@ -195,18 +195,18 @@ static bool is_listed(void *arg, const struct mfs_proc *p)
 /* What was started and not noted any more. cm does not know of it, so nothing would ever end it. */
 static void end_unlisted(struct mfs_agent *a)
 {
-    struct mfs_redis_node node = {.dir = a->dir, .dump_dir = a->dump_dir};
+    struct mfs_redis_node node = {.dir = a->path.dir, .dump_dir = a->path.dump};
     int rc = mfs_redis_end_unlisted(&node, is_listed, a);
 
     if (rc)
-        mfs_warn(AREA, "%s: %s", a->dir, strerror(-rc));
+        mfs_warn(AREA, "%s: %s", a->path.dir, strerror(-rc));
     mfs_mounter_end_unlisted(a->mounter);
 }
 
 int mfs_agent_restore(struct mfs_agent *a, struct mfs_err *err)
 {
     struct mfs_state s;
-    int rc = mfs_state_load(&s, a->state_path, err);
+    int rc = mfs_state_load(&s, a->path.state, err);
 
     if (rc == -ENOENT) {
         end_unlisted(a);
@@ -215,9 +215,9 @@ int mfs_agent_restore(struct mfs_agent *a, struct mfs_err *err)
     if (rc)
         return rc;
     if (strcmp(s.name, a->opts.name) || s.node != a->opts.node)
-        rc = mfs_err_set(err, -EINVAL, "%s is of node %u of \"%s\"", a->state_path, s.node, s.name);
+        rc = mfs_err_set(err, -EINVAL, "%s is of node %u of \"%s\"", a->path.state, s.node, s.name);
     else if ((rc = restore(a, &s)))
-        mfs_err_set(err, rc, "can't take up %s: %s", a->state_path, strerror(-rc));
+        mfs_err_set(err, rc, "can't take up %s: %s", a->path.state, strerror(-rc));
     mfs_schema_clear(&mfs_state_schema, &s);
     if (!rc) {
         end_unlisted(a);

@@ -118,7 +118,7 @@ out:
 
 static void revive(struct mfs_agent_part *p)
 {
-    struct mfs_redis_node node = {.dir = p->agent->dir};
+    struct mfs_redis_node node = {.dir = p->agent->path.dir};
     struct revive_job *j = calloc(1, sizeof *j);
 
     p->reviving = true;

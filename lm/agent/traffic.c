@@ -49,11 +49,11 @@ static int choose_iface(struct mfs_agent *a)
     int rc;
 
     if (!a->opts.iface)
-        return mfs_meters_iface(a->opts.address, a->iface);
+        return mfs_meters_iface(a->opts.address, a->measured.iface);
     rc = mfs_meters_read(a->opts.iface, &count);
     if (rc)
         mfs_warn(AREA, "the interface %s can't be measured: %s", a->opts.iface, strerror(-rc));
-    return rc ? rc : mfs_text_copy(a->iface, sizeof a->iface, a->opts.iface);
+    return rc ? rc : mfs_text_copy(a->measured.iface, sizeof a->measured.iface, a->opts.iface);
 }
 
 /* Nodes on loopback addresses have no links that could differ. */
@@ -62,23 +62,23 @@ void mfs_agent_traffic_begin(struct mfs_agent *a)
     int rc;
 
     if (choose_iface(a)) {
-        a->iface[0] = '\0';
+        a->measured.iface[0] = '\0';
         return;
     }
-    rc = create(&a->traffic);
+    rc = create(&a->measured.traffic);
     if (rc)
         mfs_warn(AREA, "can't see who waits for whom: %s", strerror(-rc));
 }
 
 void mfs_agent_traffic_end(struct mfs_agent *a)
 {
-    if (!a->traffic)
+    if (!a->measured.traffic)
         return;
-    mfs_timer_cancel(a->traffic->sampler);
-    mfs_peers_destroy(a->traffic->peers);
-    close(a->traffic->diag);
-    free(a->traffic);
-    a->traffic = NULL;
+    mfs_timer_cancel(a->measured.traffic->sampler);
+    mfs_peers_destroy(a->measured.traffic->peers);
+    close(a->measured.traffic->diag);
+    free(a->measured.traffic);
+    a->measured.traffic = NULL;
 }
 
 static bool on_this_machine(const char *address)
@@ -90,7 +90,8 @@ static bool on_this_machine(const char *address)
 
 void mfs_agent_traffic_table(struct mfs_agent *a)
 {
-    if (a->traffic && mfs_peers_know(a->traffic->peers, a->table, a->opts.node, on_this_machine))
+    if (a->measured.traffic &&
+        mfs_peers_know(a->measured.traffic->peers, a->table, a->opts.node, on_this_machine))
         mfs_warn(AREA, "out of memory: goes by an older partition table");
 }
 
@@ -132,7 +133,7 @@ static int look(struct mfs_agent_traffic *t)
 /* An idle node is not woken for nothing. */
 static void sample_while_active(struct mfs_agent *a)
 {
-    struct mfs_agent_traffic *t = a->traffic;
+    struct mfs_agent_traffic *t = a->measured.traffic;
     bool active = mfs_peers_active(t->peers);
 
     if (active && !t->sampler)
@@ -158,7 +159,7 @@ static void log_peers(const struct mfs_agent *a)
 
 static void measure_peers(struct mfs_agent *a)
 {
-    int rc = look(a->traffic);
+    int rc = look(a->measured.traffic);
 
     if (rc == -ENOENT || rc == -EPERM || rc == -EOPNOTSUPP) {
         mfs_warn(AREA, "the kernel does not tell who waits for whom: %s", strerror(-rc));
@@ -174,20 +175,20 @@ static void measure_peers(struct mfs_agent *a)
 
 void mfs_agent_traffic_measure(struct mfs_agent *a)
 {
-    struct mfs_meter_count count = {a->sample.net_in, a->sample.net_out};
-    int rc = a->iface[0] ? mfs_meters_read(a->iface, &count) : 0;
+    struct mfs_meter_count count = {a->measured.sample.net_in, a->measured.sample.net_out};
+    int rc = a->measured.iface[0] ? mfs_meters_read(a->measured.iface, &count) : 0;
 
     if (!rc)
-        mfs_meter_update(&a->meter, mfs_clock_mono(), &count);
-    if (a->traffic && mfs_peers_any(a->traffic->peers))
+        mfs_meter_update(&a->measured.meter, mfs_clock_mono(), &count);
+    if (a->measured.traffic && mfs_peers_any(a->measured.traffic->peers))
         measure_peers(a);
 }
 
 struct mfs_report_peer *mfs_agent_traffic_peers(const struct mfs_agent *a, uint32_t *n)
 {
-    size_t most = a->traffic ? mfs_peers_list(a->traffic->peers, NULL) : 0;
+    size_t most = a->measured.traffic ? mfs_peers_list(a->measured.traffic->peers, NULL) : 0;
     struct mfs_report_peer *peer = most ? calloc(most, sizeof *peer) : NULL;
 
-    *n = peer ? (uint32_t)mfs_peers_list(a->traffic->peers, peer) : 0;
+    *n = peer ? (uint32_t)mfs_peers_list(a->measured.traffic->peers, peer) : 0;
     return peer;
 }
