@@ -3,7 +3,7 @@
  * The end goes in steps, each bounded: clients and mounts first (programs get errors rather than a
  * mount that hangs on dead partitions), then the redis processes, then the files; only then is
  * `stop` answered. */
-#include "lm/agent/incoming.h"
+#include "lm/agent/partitions/incoming.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -106,7 +106,7 @@ struct mfs_agent {
     uint64_t memory; /* bytes */
     struct mfs_agent_part *parts;
     struct mfs_agent_session *sessions; /* of dead clients, being ended */
-    struct mfs_agent_copy *copies;      /* incoming.h */
+    struct mfs_agent_copy *copies;      /* partitions/incoming.h */
     struct mfs_agent_images *images; /* of a checkpoint under way, see agent/image.c; NULL: none */
     struct mfs_table *table;         /* the newest; NULL for none */
 
@@ -130,11 +130,11 @@ void mfs_agent_fail(struct mfs_agent *a, const struct mfs_err *err); /* ends the
 void mfs_agent_refuse(const struct mfs_agent *a, struct mfs_conn *conn, uint64_t id, int code,
                       const char *why);
 
-/* agent/assign.c: partitions that cm wants here */
+/* agent/partitions/assign.c: partitions that cm wants here */
 void mfs_agent_assign(struct mfs_agent *a, const struct mfs_msg_assign *m, struct mfs_conn *conn,
                       uint64_t id);
 
-/* agent/redis.c: partitions and their processes */
+/* agent/partitions/redis.c: partitions and their processes */
 int mfs_agent_instances_open(struct mfs_agent *a, uint32_t nparts, uint32_t stripe_size,
                              uint64_t memory);
 /* Lists a partition and watches its process. NULL: ENOMEM. */
@@ -170,7 +170,7 @@ void mfs_agent_sessions_free(struct mfs_agent *a); /* none is under way any more
 /* agent/heartbeat.c: is cm there? */
 int mfs_agent_heartbeat_begin(struct mfs_agent *a); /* 0 or -ENOMEM */
 
-/* agent/revive.c: the process of a partition has ended. */
+/* agent/partitions/revive.c: the process of a partition has ended. */
 void mfs_agent_part_died(struct mfs_agent_part *p, pid_t pid, int status);
 /* If it was left to its replica: that does not take its place, as cm has given it up, so another
  * process is to. 0, or -EBUSY when that can't be written down, and nothing is begun. */
@@ -183,13 +183,13 @@ void mfs_agent_look_after(struct mfs_agent *a);
 
 /* Partitions that come and go (docs/design/migration.md). Each of these requests of cm may come
  * again at any time; what is done is answered, an earlier request is refused then. In
- * agent/receive.c: */
+ * agent/partitions/receive.c: */
 void mfs_agent_receive(struct mfs_agent *a, const struct mfs_msg_receive *m, struct mfs_conn *conn,
                        uint64_t id);
-/* agent/take.c */
+/* agent/partitions/take.c */
 void mfs_agent_take(struct mfs_agent *a, const struct mfs_msg_take *m, struct mfs_conn *conn,
                     uint64_t id);
-/* agent/leave.c */
+/* agent/partitions/leave.c */
 void mfs_agent_fence(struct mfs_agent *a, const struct mfs_msg_fence *m, struct mfs_conn *conn,
                      uint64_t id);
 void mfs_agent_release(struct mfs_agent *a, const struct mfs_msg_release *m, struct mfs_conn *conn,
@@ -209,11 +209,12 @@ void mfs_agent_probe(struct mfs_agent *a, const struct mfs_msg_probe *m, struct 
 void mfs_agent_probe_end(
     struct mfs_agent *a); /* when no job runs in a thread of its own any more */
 
-/* agent/term.c: partitions that have replicas */
+/* agent/partitions/term.c: partitions that have replicas */
 void mfs_agent_term(struct mfs_agent *a, const struct mfs_msg_term *m, struct mfs_conn *conn,
                     uint64_t id);
 
-/* agent/health.c: whether processes with replicas, and replicas, are there. 0 or -ENOMEM. */
+/* agent/partitions/health.c: whether processes with replicas, and replicas, are there. 0 or
+ * -ENOMEM. */
 int mfs_agent_health_begin(struct mfs_agent *a);
 
 /* agent/traffic.c: what the node's link carries, and to which nodes */

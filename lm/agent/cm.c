@@ -4,7 +4,7 @@
  * reported. Each request of cm may come again, also after a reconnection: its handler answers what
  * is done already. Events and deaths that cm can't be told now are kept and sent after the next
  * join. */
-#include "lm/agent/incoming.h"
+#include "lm/agent/partitions/incoming.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The agent's memory across its own death: the state file, written and taken up again. */
-#include "lm/agent/incoming.h"
+#include "lm/agent/partitions/incoming.h"
 
 #include <errno.h>
 #include <stdlib.h>

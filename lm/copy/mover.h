@@ -1,6 +1,6 @@
 /* The work of moving one partition between two redis processes: looking at the source, copying, and
- * the cut-over. Here are no lists and no messages; see agent/receive.c and
- * agent/take.c for those and docs/design/migration.md for how it all goes together.
+ * the cut-over. Here are no lists and no messages; see agent/partitions/receive.c and
+ * agent/partitions/take.c for those and docs/design/migration.md for how it all goes together.
  *
  * All functions block, each wait bounded, and belong into a thread of their own; one at a time per
  * mover. They return 0 or a negative errno with the reason:

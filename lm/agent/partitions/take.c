@@ -1,5 +1,5 @@
 /* A copy becomes a partition: the cut-over, see docs/design/migration.md. */
-#include "lm/agent/copy_job.h"
+#include "lm/agent/partitions/copy_job.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The list of incoming copies, and how one ends. */
-#include "lm/agent/incoming.h"
+#include "lm/agent/partitions/incoming.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The partitions that are on their way to this node: each with the process that receives it, what
  * is being done with it, and the requests for that. A part of the agent; the loop's thread. */
-#ifndef MFS_LM_AGENT_INCOMING_H
-#define MFS_LM_AGENT_INCOMING_H
+#ifndef MFS_LM_AGENT_PARTITIONS_INCOMING_H
+#define MFS_LM_AGENT_PARTITIONS_INCOMING_H
 
 #include "lm/agent/agent_impl.h"
 #include "lm/copy/mover.h"

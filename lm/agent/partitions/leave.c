@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "lm/agent/incoming.h"
+#include "lm/agent/partitions/incoming.h"
 #include "lm/agent/request_job.h"
 
 #define AREA "move"

@@ -1,6 +1,6 @@
 /* Which processes are checked for health: those that have a replica, and replicas. What is found is
  * reported to cm at once. */
-#include "lm/agent/incoming.h"
+#include "lm/agent/partitions/incoming.h"
 
 #include <errno.h>
 

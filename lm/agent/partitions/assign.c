@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "lm/agent/incoming.h"
+#include "lm/agent/partitions/incoming.h"
 
 #define AREA "redis"
 

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "lm/jobs/job_threads.h"
-#include "lm/agent/incoming.h"
+#include "lm/agent/partitions/incoming.h"
 #include "lm/redis/health.h"
 #include "net/loop.h"
 

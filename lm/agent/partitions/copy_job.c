@@ -1,5 +1,5 @@
 /* A step of a copy: its work, and the request for it. */
-#include "lm/agent/copy_job.h"
+#include "lm/agent/partitions/copy_job.h"
 
 #include <errno.h>
 #include <stdlib.h>

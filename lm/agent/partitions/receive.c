@@ -1,5 +1,5 @@
 /* Copies that come: what cm asks for before a partition is taken, see docs/design/migration.md. */
-#include "lm/agent/copy_job.h"
+#include "lm/agent/partitions/copy_job.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* The work on a copy (incoming.h), one step after the other: each is done by a thread of its own or
  * by the `redis` worker, and its `done` says what comes next. Loop thread, but for `run`. */
-#ifndef MFS_LM_AGENT_COPY_JOB_H
-#define MFS_LM_AGENT_COPY_JOB_H
+#ifndef MFS_LM_AGENT_PARTITIONS_COPY_JOB_H
+#define MFS_LM_AGENT_PARTITIONS_COPY_JOB_H
 
-#include "lm/agent/incoming.h"
+#include "lm/agent/partitions/incoming.h"
 
 struct mfs_copy_job {
     struct mfs_job job;
