@@ -1,6 +1,10 @@
-/* Options from a table. Values are kept as the checked text and converted when asked for. */
+/* Options from tables. There is a value for each option, with the source that it has from: a
+ * default, then a file, then the command line; a weaker source never replaces a stronger one's.
+ * Values are kept as the checked text and converted when asked for, which so can't fail. An alias
+ * has no value: whatever is said by it is said of the option it stands for. */
 #include "args/conf.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +74,7 @@ static struct value *find(struct mfs_conf *c, const char *key, size_t n, const c
         if (meant[n])
             *text = meant + n + 1;
         v = find_n(c, meant, n);
+        assert(v && v->option->type != MFS_CONF_ALIAS);
     }
     return v ? &c->value[v - c->value] : NULL;
 }

@@ -1,4 +1,6 @@
-/* The state directory. */
+/* The state directory: chosen by the options, looked at by mfs_paths_open, which resolves symbolic
+ * links on the way and has all paths begin with the result. Everything below it has a name of fixed
+ * length at most, so that a directory that is not too long leaves room for all, sockets too. */
 #include "args/paths.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/* A call goes from words to a verb (but in a program that has only one), from the verb's tables to
+ * values, from these to the deployment's paths, and then to the verb; each step may end it with a
+ * line and a status. What is wrong before the verb runs is wrong usage; from then on the verb says.
+ * All that goes to the terminal on stderr goes through fail(). */
 #include "args/program.h"
 
 #include <assert.h>

@@ -1,9 +1,10 @@
 /* The order of the parts, see client.h. The control thread goes on while the vfs ends, and uses the
- * store: it is ended between the two. What it brings first, a table, goes to the store, then to
- * those who ask for a copy, then, if a replica has taken a place, to the vfs, which forgets what it
- * knows under leases; only then lm hears that this client has the table. */
+ * store: it is ended between the two. A table that it brings goes to the store, then to callers of
+ * mfs_client_table, then, if a replica has taken a place, to the vfs, which forgets what it knows
+ * under leases; only then lm hears that this client has the table. */
 #include "client/client.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -150,9 +151,11 @@ int mfs_client_create(struct mfs_client **client, const struct mfs_client_opts *
 int mfs_client_start(struct mfs_client *c, uint64_t memory, struct mfs_err *err)
 {
     struct mfs_tidy_opts opts = {.memory = memory};
-    struct mfs_meta *meta = mfs_vfs_meta(c->vfs);
+    struct mfs_meta *meta;
     int rc;
 
+    assert(c->vfs != NULL && c->tidy == NULL);
+    meta = mfs_vfs_meta(c->vfs);
     tell_failovers_to(c, meta);
     rc = mfs_tidy_start(&c->tidy, c->store, meta, &opts);
     return rc < 0 ? mfs_err_set(err, rc, "thread: %s", strerror(-rc)) : 0;
