@@ -102,7 +102,7 @@ void mfs_fetch_queue(struct mfs_fetch *f)
 }
 
 /* A short one tells of the way there and back, but not of the link. */
-static void landed(struct mfs_fetch *f, int rc, int64_t began)
+static void complete(struct mfs_fetch *f, int rc, int64_t began)
 {
     struct mfs_readahead_pool *pool = f->pool;
     int64_t now = mfs_clock_mono();
@@ -132,7 +132,7 @@ void mfs_fetch_run(struct mfs_fetch *f)
     pthread_mutex_unlock(&pool->lock);
     rc = mfs_stripe_get(pool->store, &get, 1);
     pthread_mutex_lock(&pool->lock);
-    landed(f, rc, now);
+    complete(f, rc, now);
     f->state = rc ? MFS_FETCH_FAILED : MFS_FETCH_READY;
     f->rc = rc;
     if (f->ra && rc)

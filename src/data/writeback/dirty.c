@@ -201,7 +201,7 @@ static struct mfs_chunk *new_chunk(struct mfs_dirty *d, uint32_t stripe, struct 
     c->id = d->next_id++;
     c->stripe = stripe;
     c->part = mfs_placement_stripe(d->ino, stripe, d->wb->nparts);
-    c->birth = mfs_clock_mono();
+    c->dirtied_at = mfs_clock_mono();
     mfs_ranges_init(&c->ranges);
     c->base = w.base;
     c->mem = mem;
@@ -269,7 +269,7 @@ static int get_chunk(struct mfs_dirty *d, const struct mfs_piece *p, bool stream
 }
 
 /* Nothing more is likely to come: the stripe is full, or written to its end; or it is in bits. */
-static bool is_ripe(const struct mfs_chunk *c)
+static bool is_finished(const struct mfs_chunk *c)
 {
     return c->ranges.n > RANGES_MAX ||
            (c->ranges.n == 1 && c->ranges.v[0].hi == c->d->wb->stripe_size);
@@ -291,7 +291,7 @@ static int write_piece(struct mfs_dirty *d, const struct mfs_piece *p, const cha
     c->mtime = mfs_clock_real();
     c->drops |= drops;
     d->last_end = off + p->len;
-    if (!is_ripe(c))
+    if (!is_finished(c))
         return 0;
     if (c->slot->in_flight)
         c->wanted = true;

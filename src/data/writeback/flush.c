@@ -61,7 +61,7 @@ static int call_commit(struct mfs_dirty *d, const struct mfs_dirty_commit *c)
 }
 
 /* Tries again while the home partition is full, as long as a stripe would be. */
-static int call_commit_patiently(struct mfs_dirty *d, const struct mfs_dirty_commit *c)
+static int call_commit_retrying(struct mfs_dirty *d, const struct mfs_dirty_commit *c)
 {
     int64_t since = mfs_clock_mono(), pause = RETRY_FIRST;
     uint32_t home = mfs_placement_home(d->ino);
@@ -152,7 +152,7 @@ static int commit_stored(struct mfs_dirty *d)
         return 0;
     c = begin_commit(d);
     tell_ranges(d, &c);
-    rc = call_commit_patiently(d, &c);
+    rc = call_commit_retrying(d, &c);
     if (rc)
         rc = commit_failed(d, rc);
     commit_ended(d);
@@ -262,7 +262,7 @@ static void send_small(struct mfs_dirty *d, struct mfs_chunk *c)
     mfs_chunk_detach(c);
     wait_commit_turn(d);
     plan_small(d, c, parts, &commit);
-    rc = call_commit_patiently(d, &commit);
+    rc = call_commit_retrying(d, &commit);
     if (rc)
         mfs_dirty_fail(d, commit_failed(d, rc));
     mfs_chunk_drop(c);
@@ -276,7 +276,7 @@ struct target { /* chunks of these stripes, older than this id */
     uint64_t id;
 };
 
-static bool is_aimed(const struct mfs_chunk *c, const struct target *t)
+static bool is_target(const struct mfs_chunk *c, const struct target *t)
 {
     return c->id < t->id && c->stripe >= t->first && c->stripe <= t->last;
 }
@@ -292,7 +292,7 @@ static size_t collect(struct mfs_dirty *d, const struct target *t, struct mfs_ch
     {
         if (c->id >= t->id)
             break;
-        if (!is_aimed(c, t) || c->in_flight)
+        if (!is_target(c, t) || c->in_flight)
             continue;
         if (c->slot->in_flight) {
             c->wanted = true;
@@ -310,7 +310,7 @@ static size_t collect(struct mfs_dirty *d, const struct target *t, struct mfs_ch
     return n;
 }
 
-static bool any_aimed(struct mfs_dirty *d, const struct target *t)
+static bool any_target(struct mfs_dirty *d, const struct target *t)
 {
     struct mfs_chunk *c;
 
@@ -318,7 +318,7 @@ static bool any_aimed(struct mfs_dirty *d, const struct target *t)
     {
         if (c->id >= t->id)
             return false;
-        if (is_aimed(c, t))
+        if (is_target(c, t))
             return true;
     }
     return false;
@@ -336,7 +336,7 @@ static void send_stripes(struct mfs_dirty *d, const struct target *t)
         mfs_wb_send(d->wb, batch, n);
         pthread_mutex_lock(&d->lock);
     }
-    while (any_aimed(d, t))
+    while (any_target(d, t))
         mfs_cond_wait(&d->changed, &d->lock, MFS_SEC);
 }
 
@@ -391,7 +391,7 @@ int mfs_dirty_flush(struct mfs_dirty *d, uint64_t *seen)
     return rc;
 }
 
-static struct target aim(struct mfs_dirty *d, uint64_t off, uint64_t len)
+static struct target target_of(struct mfs_dirty *d, uint64_t off, uint64_t len)
 {
     uint32_t size = d->wb->stripe_size;
     uint64_t end = len < UINT64_MAX - off ? off + len : UINT64_MAX;
@@ -409,7 +409,7 @@ void mfs_dirty_store_range(struct mfs_dirty *d, uint64_t off, uint64_t len)
     if (!len)
         return;
     pthread_mutex_lock(&d->lock);
-    range = aim(d, off, len);
+    range = target_of(d, off, len);
     send_stripes(d, &range);
     pthread_mutex_unlock(&d->lock);
 }

@@ -86,8 +86,8 @@ static void take(struct mfs_chunk *c)
     part_check_ready(c->d->wb, part_of(c));
 }
 
-/* A sender that has landed it looks for more itself; but it may have been a flushing thread. */
-static void land(struct mfs_chunk *c)
+/* A sender that has completed it looks for more itself; but it may have been a flushing thread. */
+static void complete(struct mfs_chunk *c)
 {
     struct mfs_writeback *wb = c->d->wb;
     int64_t now = mfs_clock_mono();
@@ -137,12 +137,12 @@ bool mfs_wb_take(struct mfs_chunk *c)
     return mine;
 }
 
-void mfs_wb_landed(struct mfs_chunk *c)
+void mfs_wb_complete(struct mfs_chunk *c)
 {
     struct mfs_writeback *wb = c->d->wb;
 
     pthread_mutex_lock(&wb->lock);
-    land(c);
+    complete(c);
     pthread_mutex_unlock(&wb->lock);
 }
 
@@ -199,7 +199,7 @@ bool mfs_wb_delay(struct mfs_chunk *c, int rc)
     wait = rc == -ENOSPC ? full_wait(wb, p, now) : wb->opts.full_wait;
     if (!c->full_since)
         c->full_since = now;
-    if (p->full_until > now && c->birth < p->full_until - FULL_TELL) {
+    if (p->full_until > now && c->dirtied_at < p->full_until - FULL_TELL) {
         again = false; /* it was waited for, in vain, when this one was there already */
     } else if (now - c->full_since >= wait && now - p->stored_at >= wait) {
         /* For so long it has taken nothing from this client. */
@@ -208,7 +208,7 @@ bool mfs_wb_delay(struct mfs_chunk *c, int rc)
         again = false;
     }
     if (again) {
-        land(c);
+        complete(c);
         c->retry_at = now + retry_pause(c->tries++);
         c->state = MFS_CHUNK_DELAYED;
         TAILQ_INSERT_TAIL(&wb->delayed, c, link);
@@ -283,7 +283,7 @@ void mfs_writeback_freed(struct mfs_writeback *wb)
 /* --- windows --- */
 
 /* Has this file's idle chunks sent, oldest first, until so many bytes are on their way. */
-static void press_file(struct mfs_dirty *d, size_t bytes)
+static void queue_of_file(struct mfs_dirty *d, size_t bytes)
 {
     struct mfs_chunk *c;
     size_t done = 0;
@@ -299,7 +299,8 @@ static void press_file(struct mfs_dirty *d, size_t bytes)
     }
 }
 
-static void press_all(struct mfs_writeback *wb, size_t bytes)
+/* The same of the oldest idle chunks of all files. */
+static void queue_oldest(struct mfs_writeback *wb, size_t bytes)
 {
     size_t done = 0;
 
@@ -336,11 +337,11 @@ bool mfs_wb_reserve(struct mfs_dirty *d, size_t need)
     pthread_mutex_lock(&wb->lock);
     fits = has_room(d, need);
     if (!fits)
-        press_file(d, need > max_file / 8 ? need : max_file / 8);
+        queue_of_file(d, need > max_file / 8 ? need : max_file / 8);
     if (wb->bytes + need > max)
-        press_all(wb, need > max / 8 ? need : max / 8);
+        queue_oldest(wb, need > max / 8 ? need : max / 8);
     else if (wb->bytes > max / 4 * 3 && wb->idle_bytes > max / 4)
-        press_all(wb, wb->idle_bytes - max / 4);
+        queue_oldest(wb, wb->idle_bytes - max / 4);
     if (fits) {
         wb->bytes += need;
         d->bytes += need;
@@ -451,7 +452,7 @@ void mfs_wb_wake_old(struct mfs_writeback *wb, int64_t now)
 {
     struct mfs_chunk *c;
 
-    while ((c = TAILQ_FIRST(&wb->idle)) && now - c->birth >= wb->opts.max_age)
+    while ((c = TAILQ_FIRST(&wb->idle)) && now - c->dirtied_at >= wb->opts.max_age)
         enqueue(c);
     while ((c = TAILQ_FIRST(&wb->delayed)) && c->retry_at <= now)
         enqueue(c);

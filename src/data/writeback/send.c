@@ -38,7 +38,7 @@ static void forget(struct mfs_chunk *c)
     struct mfs_dirty *d = c->d;
     struct mfs_slot *slot = c->slot;
 
-    mfs_wb_landed(c);
+    mfs_wb_complete(c);
     d->left[d->mark++ % MFS_DIRTY_LEFT_MAX] = c->stripe;
     TAILQ_REMOVE(&d->chunks, c, in_file);
     if (slot->open == c)
@@ -69,7 +69,7 @@ static void note_change(struct mfs_chunk *c)
     s->any = s->fresh = true;
     s->drops |= c->drops;
     if (!d->flushing)
-        mfs_wb_commit_at(d, s->ranges.n > MFS_WB_PLACES ? 0 : c->birth + d->wb->opts.max_age);
+        mfs_wb_commit_at(d, s->ranges.n > MFS_WB_PLACES ? 0 : c->dirtied_at + d->wb->opts.max_age);
 }
 
 /* Its content is in the stripe, the file's attributes do not know it yet. */
@@ -133,7 +133,7 @@ static int known_failure(struct mfs_writeback *wb, const struct mfs_chunk *c)
     int rc = 0;
 
     pthread_mutex_lock(&wb->lock);
-    if (c->birth < p->failed_at && mfs_clock_mono() - p->failed_at < FAIL_REST)
+    if (c->dirtied_at < p->failed_at && mfs_clock_mono() - p->failed_at < FAIL_REST)
         rc = p->failed_rc;
     pthread_mutex_unlock(&wb->lock);
     return rc;

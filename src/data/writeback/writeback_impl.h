@@ -51,7 +51,7 @@ struct mfs_chunk {
     struct mfs_slot *slot;
     uint64_t id; /* counts up within the file */
     uint32_t stripe, part;
-    int64_t birth;
+    int64_t dirtied_at; /* mono: its first byte */
 
     /* Guarded by d->lock; all but `in_flight` no longer change once it is in_flight. */
     TAILQ_ENTRY(mfs_chunk) in_file;
@@ -172,7 +172,7 @@ bool mfs_wb_take(struct mfs_chunk *c);
 /* After -ENOSPC or -EAGAIN: has a TAKEN chunk sent again later, or says that it is of no use. */
 bool mfs_wb_delay(struct mfs_chunk *c, int rc);
 /* A TAKEN chunk is not on its way any more. */
-void mfs_wb_landed(struct mfs_chunk *c);
+void mfs_wb_complete(struct mfs_chunk *c);
 /* A TAKEN chunk that was sent alone was stored after so many ns. */
 void mfs_wb_took(struct mfs_chunk *c, int64_t ns);
 

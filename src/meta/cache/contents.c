@@ -11,7 +11,7 @@
 
 #define MOST_DEFAULT (128U << 20) /* bytes of all files */
 #define LOOKUP_MAX   (16U << 10)  /* bytes that a look-up brings */
-#define APPETITE_MAX 16
+#define CREDIT_MAX   16
 
 struct content {
     uint64_t ino, version;
@@ -27,7 +27,7 @@ struct mfs_contents {
     size_t most; /* constant */
     /* Look-ups bring content while this is above 0: it grows when content is wanted for reading and
      * falls with all that is brought. */
-    atomic_int appetite;
+    atomic_int credit;
 };
 
 struct mfs_contents *mfs_contents_create(size_t most)
@@ -106,17 +106,17 @@ bool mfs_contents_get(struct mfs_contents *c, uint64_t ino, uint64_t version, ui
         memset((char *)buf + stored, 0, len - stored);
     }
     pthread_mutex_unlock(&c->mutex);
-    if (atomic_load(&c->appetite) < APPETITE_MAX)
-        atomic_fetch_add(&c->appetite, 2);
+    if (atomic_load(&c->credit) < CREDIT_MAX)
+        atomic_fetch_add(&c->credit, 2);
     return kept;
 }
 
 size_t mfs_contents_wanted(struct mfs_contents *c)
 {
-    return atomic_load(&c->appetite) > 0 ? LOOKUP_MAX : 0;
+    return atomic_load(&c->credit) > 0 ? LOOKUP_MAX : 0;
 }
 
 void mfs_contents_brought(struct mfs_contents *c)
 {
-    atomic_fetch_sub(&c->appetite, 1);
+    atomic_fetch_sub(&c->credit, 1);
 }
