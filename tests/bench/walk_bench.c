@@ -69,7 +69,7 @@ static int make(struct mfs_vfs *vfs, char *path, const char *text)
 static int measure(struct mfs_vfs *vfs, const char *path, unsigned walks)
 {
     int64_t began = mfs_clock_mono();
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc = 0;
 
     for (unsigned i = 0; i < walks && !rc; i++)
