@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cm/change/autoscale.h"
+#include "cm/life/shutdown.h"
 #include "cm_stage.h"
 #include "loop_until.h"
 
@@ -229,6 +230,7 @@ static int teardown(void **state)
         if (w->peer[i].conn)
             mfs_conn_close(w->peer[i].conn);
     mfs_autoscale_fini(&w->stage.cm);
+    mfs_shutdown_fini(&w->stage.cm);
     free(w->stage.cm.start.assigned);
     cm_stage_close(&w->stage);
     free(w);
