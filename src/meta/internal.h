@@ -44,6 +44,29 @@ struct mfs_hint {
     _Atomic uint64_t ino, size;
 };
 
+/* What was last forgotten because partitions were reached anew. */
+struct mfs_meta_forgotten {
+    _Atomic uint64_t resets; /* mfs_store_resets when all leases were last forgotten, … */
+    _Atomic uint64_t resets_reported; /* … and when the kernel had dropped all that it kept */
+    _Atomic uint64_t failovers;       /* mfs_store_failovers when all that is kept by version was */
+    atomic_uint drops;                /* of all that the kernel keeps, under way */
+    bool stuck;                       /* the last that was waited for was not done in time */
+};
+
+/* Why something that no list of chores has may be left in partitions. */
+struct mfs_meta_leftovers {
+    atomic_bool search_wanted; /* sessions have died */
+    atomic_bool answer_lost;   /* this session, too, may have left something */
+    bool ever_lost_answer;     /* … at some time; of the session's thread */
+};
+
+/* The room that was found last (space.c). */
+struct mfs_meta_room {
+    pthread_mutex_t mutex; /* guards the rest */
+    struct mfs_meta_space space;
+    int64_t at; /* mono */
+};
+
 struct mfs_meta {
     struct mfs_store *store;
     struct mfs_meta_opts opts;
@@ -53,18 +76,12 @@ struct mfs_meta {
     _Atomic int64_t
         refreshed_at; /* mono: the session was alive then, and is for its time to live */
     _Atomic int64_t session_began; /* mono: all that is taken since then is taken in its name */
-    _Atomic uint64_t resets;       /* mfs_store_resets when all leases were last forgotten, … */
-    _Atomic uint64_t resets_reported; /* … and when the kernel had dropped all that it kept */
-    _Atomic uint64_t failovers;       /* mfs_store_failovers when all that is kept by version was */
-    atomic_uint drops;                /* of all that the kernel keeps, under way */
-    bool stuck;                       /* the last that was waited for was not done in time */
-    atomic_bool search_wanted; /* sessions have died: what no list of chores has may be left */
-    atomic_bool answer_lost;   /* an answer was lost: this session, too, may have left something */
-    bool ever_lost_answer;     /* … at some time; of the session's thread */
-    atomic_bool unsubscribed;  /* notices for the present session are not subscribed to */
-    bool was_out;              /* of contact, at the last tick; its thread's */
-    _Atomic uint64_t appends;  /* begun so far, which numbers them */
-    _Atomic uint64_t waits;    /* for locks; likewise */
+    atomic_bool unsubscribed;      /* notices for the present session are not subscribed to */
+    bool was_out;                  /* of contact, at the last tick; its thread's */
+    struct mfs_meta_forgotten forgotten;
+    struct mfs_meta_leftovers leftovers;
+    _Atomic uint64_t appends; /* begun so far, which numbers them */
+    _Atomic uint64_t waits;   /* for locks; likewise */
     struct mfs_dircache *dirs;
     struct mfs_filecache *files;
     struct mfs_contents *contents;
@@ -77,9 +94,7 @@ struct mfs_meta {
     struct mfs_outcomes *outcomes;
     struct mfs_ticker session_ticker, contact_ticker, parents_ticker, closes_ticker, chores_ticker;
     struct mfs_hint hints[MFS_HINTS];
-    pthread_mutex_t space_mutex;
-    struct mfs_meta_space space; /* under space_mutex, as is space_at */
-    int64_t space_at;
+    struct mfs_meta_room room;
 };
 
 #endif

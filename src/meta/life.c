@@ -33,7 +33,7 @@ static void free_meta(struct mfs_meta *meta)
     mfs_opens_destroy(meta->opens);
     mfs_link_counts_destroy(meta->link_counts);
     mfs_outcomes_destroy(meta->outcomes);
-    pthread_mutex_destroy(&meta->space_mutex);
+    pthread_mutex_destroy(&meta->room.mutex);
     free(meta);
 }
 
@@ -83,10 +83,10 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     *out = NULL;
     if (!meta)
         return rc;
-    pthread_mutex_init(&meta->space_mutex, NULL);
+    pthread_mutex_init(&meta->room.mutex, NULL);
     meta->store = store;
-    meta->resets = meta->resets_reported = mfs_store_resets(store);
-    meta->failovers = mfs_store_failovers(store);
+    meta->forgotten.resets = meta->forgotten.resets_reported = mfs_store_resets(store);
+    meta->forgotten.failovers = mfs_store_failovers(store);
     meta->opts = *opts;
     meta->limits = (struct mfs_meta_limits){.others_wait = 2 * MFS_SEC,
                                             .intent_seconds = 5,
@@ -142,7 +142,7 @@ void mfs_meta_destroy(struct mfs_meta *meta)
 
 bool mfs_meta_search_wanted(struct mfs_meta *meta)
 {
-    return atomic_exchange(&meta->search_wanted, false);
+    return atomic_exchange(&meta->leftovers.search_wanted, false);
 }
 
 uint64_t mfs_meta_session(const struct mfs_meta *meta)

@@ -74,18 +74,18 @@ int mfs_meta_statfs(struct mfs_meta *meta, struct mfs_meta_space *space)
     bool fresh;
     int rc;
 
-    pthread_mutex_lock(&meta->space_mutex);
-    fresh = meta->space_at && now - meta->space_at < SPACE_AGE;
-    *space = meta->space;
-    pthread_mutex_unlock(&meta->space_mutex);
+    pthread_mutex_lock(&meta->room.mutex);
+    fresh = meta->room.at && now - meta->room.at < SPACE_AGE;
+    *space = meta->room.space;
+    pthread_mutex_unlock(&meta->room.mutex);
     if (fresh)
         return 0;
     rc = ask(meta, space);
     if (rc)
         return rc;
-    pthread_mutex_lock(&meta->space_mutex);
-    meta->space = *space;
-    meta->space_at = now;
-    pthread_mutex_unlock(&meta->space_mutex);
+    pthread_mutex_lock(&meta->room.mutex);
+    meta->room.space = *space;
+    meta->room.at = now;
+    pthread_mutex_unlock(&meta->room.mutex);
     return 0;
 }

@@ -143,7 +143,7 @@ void fuzz_world_renew(struct fuzz_world *w)
     FUZZ_CHECK(meta->dirs && meta->files && meta->contents && meta->shards && meta->parents &&
                meta->opens && !mfs_unregistered_create(&meta->unregistered, meta));
     memset(meta->hints, 0, sizeof meta->hints);
-    meta->space_at = 0;
+    meta->room.at = 0;
     fuzz_partitions_renew(&w->parts);
 }
 

@@ -149,7 +149,7 @@ static void look_at_all(struct mfs_meta *meta, uint32_t part, const struct mfs_r
     if (part == 0)
         mfs_move_expire(meta, mfs_reply_bytes(mfs_reply_at(answer, 5)), now);
     if (mfs_reply_int(mfs_reply_at(answer, 6)) > 0)
-        meta->search_wanted = true;
+        meta->leftovers.search_wanted = true;
 }
 
 static void look_at(struct mfs_meta *meta, uint32_t part)

@@ -13,7 +13,7 @@
 int mfs_session_note_outcome(struct mfs_meta *meta, int rc)
 {
     if (mfs_outcome_is_unknown(rc))
-        meta->answer_lost = true;
+        meta->leftovers.answer_lost = true;
     return rc;
 }
 

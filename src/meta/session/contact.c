@@ -26,16 +26,16 @@ void mfs_contact_check(struct mfs_meta *meta)
 {
     uint64_t now = mfs_store_resets(meta->store), failovers = mfs_store_failovers(meta->store);
 
-    if (atomic_load(&meta->resets) == now)
+    if (atomic_load(&meta->forgotten.resets) == now)
         return;
     mfs_leases_forget(meta); /* before any thread may find that it has been */
-    if (atomic_load(&meta->failovers) != failovers) {
+    if (atomic_load(&meta->forgotten.failovers) != failovers) {
         mfs_contents_clear(meta->contents);
         if (meta->opts.replaced)
             meta->opts.replaced(meta->opts.arg);
-        atomic_store(&meta->failovers, failovers);
+        atomic_store(&meta->forgotten.failovers, failovers);
     }
-    atomic_store(&meta->resets, now);
+    atomic_store(&meta->forgotten.resets, now);
 }
 
 bool mfs_contact_leases(struct mfs_meta *meta, int64_t within)
@@ -57,7 +57,7 @@ bool mfs_contact_grants(struct mfs_meta *meta, int64_t asked)
 bool mfs_meta_in_contact(struct mfs_meta *meta)
 {
     return mfs_session_gets_notices(meta) && mfs_store_in_contact(meta->store, MFS_TRUST) &&
-           atomic_load(&meta->resets_reported) == mfs_store_resets(meta->store);
+           atomic_load(&meta->forgotten.resets_reported) == mfs_store_resets(meta->store);
 }
 
 /* All that the kernel keeps, being dropped. */
@@ -72,16 +72,16 @@ static void dropped(void *arg)
 {
     struct drop *d = arg;
     struct mfs_meta *meta = d->meta;
-    uint64_t told = atomic_load(&meta->resets_reported);
+    uint64_t told = atomic_load(&meta->forgotten.resets_reported);
 
     if (atomic_fetch_sub(&d->left, 1) > 1)
         return;
     while (told < d->resets &&
-           !atomic_compare_exchange_weak(&meta->resets_reported, &told, d->resets))
+           !atomic_compare_exchange_weak(&meta->forgotten.resets_reported, &told, d->resets))
         ;
     if (d->gate)
         mfs_gate_open(d->gate);
-    atomic_fetch_sub(&meta->drops, 1);
+    atomic_fetch_sub(&meta->forgotten.drops, 1);
     free(d);
 }
 
@@ -97,7 +97,7 @@ static void drop_kernel_copies(struct mfs_meta *meta, struct mfs_gate *gate)
     }
     *d = (struct drop){meta, 2, mfs_store_resets(meta->store), gate};
     mfs_contact_check(meta);
-    atomic_fetch_add(&meta->drops, 1);
+    atomic_fetch_add(&meta->forgotten.drops, 1);
     if (!meta->opts.revoked || meta->opts.revoked(meta->opts.arg, 0, true, false, dropped, d))
         dropped(d);
     if (meta->opts.changed)
@@ -113,10 +113,10 @@ static void drop_kernel_copies(struct mfs_meta *meta, struct mfs_gate *gate)
 void mfs_contact_tick(void *arg)
 {
     struct mfs_meta *meta = arg;
-    bool out = atomic_load(&meta->resets_reported) != mfs_store_resets(meta->store) ||
+    bool out = atomic_load(&meta->forgotten.resets_reported) != mfs_store_resets(meta->store) ||
                !mfs_store_in_contact(meta->store, MFS_TRUST_KEPT) || meta->unsubscribed;
 
-    if ((out || meta->was_out) && !atomic_load(&meta->drops)) {
+    if ((out || meta->was_out) && !atomic_load(&meta->forgotten.drops)) {
         drop_kernel_copies(meta, NULL);
         meta->was_out = out;
     }
@@ -128,10 +128,10 @@ void mfs_meta_failed_over(struct mfs_meta *meta, int64_t most)
 {
     struct mfs_gate *gate;
 
-    if (atomic_load(&meta->resets_reported) == mfs_store_resets(meta->store))
+    if (atomic_load(&meta->forgotten.resets_reported) == mfs_store_resets(meta->store))
         return;
-    gate = meta->stuck && atomic_load(&meta->drops) ? NULL : mfs_gate_create();
+    gate = meta->forgotten.stuck && atomic_load(&meta->forgotten.drops) ? NULL : mfs_gate_create();
     drop_kernel_copies(meta, gate);
     if (gate)
-        meta->stuck = !mfs_gate_wait(gate, most);
+        meta->forgotten.stuck = !mfs_gate_wait(gate, most);
 }

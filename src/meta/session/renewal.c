@@ -150,7 +150,8 @@ static void renew_session(struct mfs_meta *meta)
     /* A client that changes something from here on tells the new session. What was known before
      * counts no more, and not until that is forgotten is this session relied on. */
     mfs_leases_forget(meta);
-    meta->answer_lost = true; /* in the name of the old one something may have come late */
+    meta->leftovers.answer_lost =
+        true; /* in the name of the old one something may have come late */
     if (meta->opts.changed)
         meta->opts.changed(meta->opts.arg, 0, 0, NULL, NULL);
     meta->refreshed_at = before;
@@ -204,8 +205,8 @@ void mfs_session_tick(void *arg)
         renew_session(meta);
     else if (rc > 0 && meta->unsubscribed)
         subscribe(meta);
-    if (rc > 0 && atomic_exchange(&meta->answer_lost, false)) {
-        meta->ever_lost_answer = true;
+    if (rc > 0 && atomic_exchange(&meta->leftovers.answer_lost, false)) {
+        meta->leftovers.ever_lost_answer = true;
         request_search(meta); /* if the outcome of that is unknown, too, once more */
     }
 }
@@ -270,5 +271,6 @@ void mfs_session_end(struct mfs_meta *meta)
     }
     free(list);
     rc = mfs_store_drain(meta->store, DRAIN);
-    end_session(meta, sid, !rc && !meta->ever_lost_answer && !meta->answer_lost);
+    end_session(meta, sid,
+                !rc && !meta->leftovers.ever_lost_answer && !meta->leftovers.answer_lost);
 }
