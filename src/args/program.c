@@ -6,8 +6,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 
@@ -97,6 +99,10 @@ static int check(struct mfs_verb_call *call, struct mfs_err *err)
 {
     if (call->nargs < call->verb->least)
         return mfs_err_set(err, -EINVAL, "%s is missing (see --help)", call->verb->args);
+    /* A script's unset variable; as a path it would be the working directory. */
+    for (int i = 0; i < call->nargs; i++)
+        if (!*call->args[i])
+            return mfs_err_set(err, -EINVAL, "%s is empty (see --help)", call->verb->args);
     return mfs_conf_knows(call->conf, "state-dir") ? mfs_paths_init(&call->paths, call->conf, err)
                                                    : 0;
 }
@@ -190,14 +196,32 @@ static int choose(const struct mfs_program *p, int argc, char **argv)
     return v ? run(p, v, argc - 2, argv + 2) : fail(p, "", &err, true);
 }
 
+/* Standard descriptors that our parent closed would be given to the next file or socket, and output
+ * would go there. What takes their place refuses it. */
+static void occupy_standard(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+/* Output that was lost fails a call that has succeeded. */
+static int finish(const struct mfs_program *p, int status)
+{
+    int rc = fflush(stdout) ? errno : ferror(stdout) ? EIO : 0;
+    struct mfs_err err;
+
+    if (!rc || status != MFS_EXIT_OK)
+        return status;
+    mfs_err_set(&err, -rc, "output: %s", strerror(rc));
+    return fail(p, "", &err, false);
+}
+
 int mfs_program_run(const struct mfs_program *p, int argc, char **argv)
 {
     const struct mfs_verb *only = p->verbs[0];
-    int status;
 
     signal(SIGCHLD, SIG_DFL); /* ignored by our parent, it would hide the ends of our children */
-    status = *only->name ? choose(p, argc, argv) : run(p, only, argc - 1, argv + 1);
-    if (fflush(stdout) && !status)
-        status = MFS_EXIT_FAILED;
-    return status;
+    occupy_standard();
+    return finish(p, *only->name ? choose(p, argc, argv) : run(p, only, argc - 1, argv + 1));
 }
