@@ -220,7 +220,7 @@ static int take(struct mfs_conf *c, const char *dashes, const char *key, size_t 
     struct value *v = find(c, key, n, &meant);
     int rc;
 
-    if (!v)
+    if (!v || (n == 1 && !strcmp(dashes, "--"))) /* letters have one dash */
         return unknown(c, dashes, key, n, err);
     if (meant && text)
         return mfs_err_set(err, -EINVAL, "%s%.*s takes no value", dashes, (int)n, key);
@@ -251,6 +251,15 @@ static bool is_option(const char *word)
     return word[0] == '-' && word[1] && !strchr("0123456789", word[1]);
 }
 
+/* A letter, whose value may be in the same word; a flag's may not. */
+static bool is_letter(struct mfs_conf *c, const char *word)
+{
+    const char *meant = NULL;
+    const struct value *v = find(c, word, 1, &meant);
+
+    return v && (!word[1] || v->option->type != MFS_CONF_FLAG);
+}
+
 /* The option at argv[0], and argv[1] if that is its value: 1 then. */
 static int take_option(struct mfs_conf *c, char **argv, int argc, struct mfs_err *err)
 {
@@ -258,7 +267,7 @@ static int take_option(struct mfs_conf *c, char **argv, int argc, struct mfs_err
 
     if (!strncmp(word, "--", 2))
         return take_word(c, "--", word + 2, next, err);
-    if (!find_n(c, word + 1, 1))
+    if (!is_letter(c, word + 1))
         return mfs_err_set(err, -EINVAL, "unknown option %s (see --help)", word);
     return take(c, "-", word + 1, 1, word[2] ? word + 2 : NULL, next, err);
 }

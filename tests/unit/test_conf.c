@@ -126,11 +126,12 @@ static void refusals(void **state)
 
 static void bad_command_lines(void **state)
 {
-    static const char *const lines[][2] = {{"--nodes", "needs a value"},
-                                           {"--nods=3", "did you mean --nodes?"},
-                                           {"-o", "needs a value (LIST)"},
-                                           {"-x", "unknown option -x"},
-                                           {"extra", "unexpected argument"}};
+    static const char *const lines[][2] = {
+        {"--nodes", "needs a value"},    {"--nods=3", "did you mean --nodes?"},
+        {"-o", "needs a value (LIST)"},  {"-x", "unknown option -x"},
+        {"--o=a", "unknown option --o"}, {"--j", "unknown option --j"},
+        {"-jj", "unknown option -jj"},   {"-jyes", "unknown option -jyes"},
+        {"extra", "unexpected argument"}};
 
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         struct mfs_err err = {0};
