@@ -63,11 +63,11 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
 }
 
 static const struct mfs_conf_option options[] = {
-    {"lm", MFS_CONF_STRING, "SOCKET", NULL, 0, 100,
+    {"lm", MFS_CONF_STRING, "SOCKET", NULL, 1, 100,
      "the Local Manager's socket (default: that of node 0 in the state directory)"},
-    {"cm", MFS_CONF_STRING, "HOST:PORT", NULL, 0, 100,
+    {"cm", MFS_CONF_STRING, "HOST:PORT", NULL, 1, 100,
      "the Central Manager, where no Local Manager runs"},
-    {"log", MFS_CONF_STRING, "FILE", NULL, 0, 400,
+    {"log", MFS_CONF_STRING, "FILE", NULL, 1, 400,
      "log file (default: mount-PID.log in the state directory)"},
     {"foreground", MFS_CONF_FLAG, NULL, NULL, 0, 0, "stay; log to stderr unless --log"},
     {"options", MFS_CONF_LIST, "LIST", "", 0, 0,
