@@ -54,7 +54,7 @@ struct mfs_node {
     bool stop_sent;             /* as it leaves */
     bool clientless;            /* at the end: its clients have ended, or it can't be asked */
     int64_t last_contact;       /* when its last message came that tells of its state */
-    int64_t hung_at;            /* when its process was last killed for its silence; 0: never */
+    int64_t begun;              /* when its process was last started, or killed as hung; 0: never */
     int64_t lost_at;            /* when an answer last named it as lost (trust.h) */
     uint64_t has;               /* epoch of the newest table that it and its clients have */
     int64_t over_since;         /* it holds more than it may (with replicas only); 0: it does not */

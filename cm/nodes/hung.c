@@ -29,7 +29,7 @@ static void end_hung(struct mfs_node *n, int64_t silent)
 {
     int rc;
 
-    n->hung_at = mfs_clock_mono();
+    n->begun = mfs_clock_mono();
     mfs_event_add(n->cm->paths->events, n->record->name, "lm-hung",
                   "process %d has said nothing for %lld s: it is killed, and started again",
                   (int)n->proc.pid, (long long)(silent / MFS_SEC));
@@ -43,7 +43,7 @@ static int64_t silence(const struct mfs_hung *h, const struct mfs_node *n, int64
 {
     int64_t from = n->last_contact > h->attentive ? n->last_contact : h->attentive;
 
-    return now - (from > n->hung_at ? from : n->hung_at);
+    return now - (from > n->begun ? from : n->begun);
 }
 
 /* What came while cm could not look may not have been read yet. */
@@ -61,7 +61,7 @@ static void look(void *arg)
         struct mfs_node *n = cm->nodes[i];
 
         if (is_watched(n) && silence(h, n, now) >= MFS_HUNG_TIME)
-            end_hung(n, now - n->last_contact);
+            end_hung(n, silence(h, n, now));
     }
 }
 

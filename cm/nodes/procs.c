@@ -88,6 +88,7 @@ int mfs_nodes_start(struct mfs_cm *cm, struct mfs_node *n, struct mfs_err *err)
 
     if (rc)
         return rc;
+    n->begun = mfs_clock_mono();
     rc = watch_process(n);
     return rc ? mfs_err_set(err, rc, "%s: its lm ended at once", n->record->name) : 0;
 }
