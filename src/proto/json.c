@@ -78,16 +78,33 @@ static int pair(const cJSON *item,
     return rc;
 }
 
+/* cJSON ends a text there. */
+static const char *find_nul(const char *text, size_t len)
+{
+    static const char nul[] = "\\u0000";
+
+    for (const char *at = text, *end = text + len;
+         (at = memchr(at, '\\', (size_t)(end - at))) && end - at > 1; at += 2)
+        if ((size_t)(end - at) >= sizeof nul - 1 && !memcmp(at, nul, sizeof nul - 1))
+            return at;
+    return NULL;
+}
+
 int mfs_json_pairs(const char *text, size_t len,
                    int (*each)(void *arg, const char *key, const char *value, struct mfs_err *err),
                    void *arg, struct mfs_err *err)
 {
     cJSON *json = mfs_json_parse(text, len, err);
+    const char *nul = json ? find_nul(text, len) : NULL;
     const cJSON *item;
     int rc = 0;
 
-    if (!json)
+    if (nul)
+        complain(text, nul, "a NUL", err);
+    if (!json || nul) {
+        cJSON_Delete(json);
         return -EINVAL;
+    }
     cJSON_ArrayForEach(item, json)
     {
         rc = pair(item, each, arg, err);

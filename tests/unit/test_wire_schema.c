@@ -235,6 +235,10 @@ static void flat_objects(void **state)
     assert_int_equal(mfs_json_pairs("[1]", 3, collect, &b, &err), -EINVAL);
     assert_int_equal(mfs_json_pairs("{\"a\":[1]}", 9, collect, &b, &err), -EINVAL);
     assert_string_equal(err.msg, "a: neither a text, a number, true nor false");
+    assert_int_equal(mfs_json_pairs("{\"a\":\"b\\u0000c\"}", 16, collect, &b, &err), -EINVAL);
+    assert_int_equal(mfs_json_pairs("{\"a\\u0000c\":\"b\"}", 16, collect, &b, &err), -EINVAL);
+    mfs_buf_clear(&b);
+    assert_int_equal(mfs_json_pairs("{\"a\":\"\\\\u0000\"}", 15, collect, &b, &err), 0);
     mfs_buf_fini(&b);
 }
 
