@@ -64,7 +64,7 @@ _memefs()
     --config | --lm | --log) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     --mount | --state-dir) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     --name) _memefs_reply "$word" < <(_memefs_deployments) ;;
-    -o)
+    -o | --options)
         _memefs_reply "$word" < <(_memefs_mount_options "$program")
         compopt -o nospace 2>/dev/null # a value or a comma follows
         ;;
