@@ -117,15 +117,26 @@ void mfs_vfs_stop_waiting(struct mfs_vfs *vfs)
     mfs_lock_wait_stop(vfs->waits);
 }
 
+static struct mfs_file *take_file(struct mfs_vnode *v)
+{
+    struct mfs_file *f;
+
+    pthread_mutex_lock(&v->lock);
+    f = v->files;
+    if (f != NULL) {
+        DL_DELETE(v->files, f);
+        mfs_owner_drop_file(f);
+    }
+    pthread_mutex_unlock(&v->lock);
+    return f;
+}
+
 static void abandon(struct mfs_vnode *v)
 {
-    struct mfs_file *f, *next;
+    struct mfs_file *f;
 
-    DL_FOREACH_SAFE(v->files, f, next)
-    {
-        mfs_owner_drop_file(f);
+    while ((f = take_file(v)) != NULL)
         mfs_file_free(f);
-    }
 }
 
 void mfs_vfs_destroy(struct mfs_vfs *vfs)
@@ -136,7 +147,7 @@ void mfs_vfs_destroy(struct mfs_vfs *vfs)
     mfs_vnode_abandon_all(vfs, abandon);
     if (vfs->meta != NULL)
         mfs_meta_destroy(vfs->meta);
-    mfs_vnode_fini_shards(vfs); /* until then its threads look for what is open */
+    mfs_vnode_fini_shards(vfs); /* until then meta's threads look for what is open */
     if (vfs->wb != NULL)
         mfs_writeback_destroy(vfs->wb);
     if (vfs->ra != NULL)

@@ -582,6 +582,38 @@ static void beside_writers(void **state)
         assert_int_equal(stored(s), 0);
 }
 
+/* --- the end --------------------------------------------------------------------------------- */
+
+static atomic_bool cutting;
+
+static void *cut_again_and_again(void *arg)
+{
+    (void)arg;
+    for (uint64_t n = 0; atomic_load(&cutting); n++)
+        truncate_to(&b, n % 2 * STRIPE);
+    return NULL;
+}
+
+/* a ends while it is told that b has cut what it has just closed. */
+static void ended_while_cut(void **state)
+{
+    pthread_t cutter;
+
+    (void)state;
+    for (int round = 0; round < 60; round++) {
+        atomic_store(&cutting, true);
+        assert_int_equal(pthread_create(&cutter, NULL, cut_again_and_again, NULL), 0);
+        for (uint32_t n = 0; n < 8; n++)
+            put_stripe(n % 4, 'a');
+        mfs_vfs_release(file);
+        vfs_client_stop(a.store, a.vfs);
+        atomic_store(&cutting, false);
+        pthread_join(cutter, NULL);
+        vfs_client_start(&a.store, &a.vfs);
+        file = open_file(&a, O_RDWR);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -600,6 +632,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_dead_appender_is_not_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(beside_appenders, setup, teardown),
         cmocka_unit_test_setup_teardown(beside_writers, setup, teardown),
+        cmocka_unit_test_setup_teardown(ended_while_cut, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, setup_all, vfs_redis_stop);

@@ -114,31 +114,46 @@ static void abandon(struct mfs_vnode *v, void (*files)(struct mfs_vnode *v))
         mfs_warn("vfs", "inode %llx: data lost at the end: %s", (unsigned long long)v->ino,
                  strerror(-rc));
     files(v);
-    vnode_free(v);
+}
+
+/* With a reference, which keeps its place in the table. NULL: v was the last. */
+static struct mfs_vnode *get_next(struct mfs_vnode_shard *s, struct mfs_vnode *v)
+{
+    struct mfs_vnode *next;
+
+    pthread_mutex_lock(&s->lock);
+    next = v != NULL ? v->hh.next : s->table;
+    if (next != NULL)
+        next->refs++;
+    pthread_mutex_unlock(&s->lock);
+    return next;
 }
 
 void mfs_vnode_abandon_all(struct mfs_vfs *vfs, void (*files)(struct mfs_vnode *v))
 {
     for (unsigned i = 0; i < MFS_VNODE_SHARDS; i++) {
-        struct mfs_vnode_shard *s = &vfs->shard[i];
-        struct mfs_vnode *all, *v, *next;
+        struct mfs_vnode *v = get_next(&vfs->shard[i], NULL), *next;
 
-        pthread_mutex_lock(&s->lock);
-        all = s->table;
-        s->table = NULL;
-        pthread_mutex_unlock(&s->lock);
-        HASH_ITER(hh, all, v, next)
-        {
-            HASH_DELETE(hh, all, v);
+        for (; v != NULL; v = next) {
             abandon(v, files);
+            next = get_next(&vfs->shard[i], v);
+            mfs_vnode_put(v);
         }
     }
 }
 
 void mfs_vnode_fini_shards(struct mfs_vfs *vfs)
 {
-    for (unsigned i = 0; i < MFS_VNODE_SHARDS; i++)
+    for (unsigned i = 0; i < MFS_VNODE_SHARDS; i++) {
+        struct mfs_vnode *v, *next;
+
+        HASH_ITER(hh, vfs->shard[i].table, v, next)
+        {
+            HASH_DELETE(hh, vfs->shard[i].table, v);
+            vnode_free(v);
+        }
         pthread_mutex_destroy(&vfs->shard[i].lock);
+    }
 }
 
 /* --- write-behind -------------------------------------------------------------------------- */

@@ -100,9 +100,11 @@ struct mfs_vnode *mfs_vnode_find(struct mfs_vfs *vfs, uint64_t ino); /* NULL whe
 void mfs_vnode_put(struct mfs_vnode *v);                             /* takes NULL */
 
 void mfs_vnode_init_shards(struct mfs_vfs *vfs);
-/* Flushes and frees all that is left; `files` frees a vnode's open files. */
+/* Flushes all that is left; `files` frees a vnode's open files. The vnodes stay: a thread that is
+ * told of a change may have one of them just now. */
 void mfs_vnode_abandon_all(struct mfs_vfs *vfs, void (*files)(struct mfs_vnode *v));
-void mfs_vnode_fini_shards(struct mfs_vfs *vfs); /* changes are notified no more */
+/* Frees them; changes are notified no more. */
+void mfs_vnode_fini_shards(struct mfs_vfs *vfs);
 
 /* Lays what is not yet committed over attributes just fetched, which are learned (see below) on the
  * way. A commit that ended after they were fetched is either still pending or in what is known. */
