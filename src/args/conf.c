@@ -12,7 +12,8 @@
 #include "base/text.h"
 
 #define HELP_COLUMN 30
-#define WORD_MAX    64 /* of an option that may be like a known one */
+#define WORD_MAX    64       /* of an option that may be like a known one */
+#define SHOWN       "%.100s" /* of a text in a message, so that the reason has room behind it */
 
 struct value {
     const struct mfs_conf_option *option;
@@ -133,7 +134,7 @@ static int check_number(const struct mfs_conf_option *o, const char *text, struc
     else
         rc = mfs_text_u64(text, &whole);
     if (rc)
-        return mfs_err_set(err, -EINVAL, "%s: \"%s\" is not a %s", o->key, text,
+        return mfs_err_set(err, -EINVAL, "%s: \"" SHOWN "\" is not a %s", o->key, text,
                            o->type == MFS_CONF_SIZE ? "size like 512M or 4G" : "number in range");
     if (o->type != MFS_CONF_REAL)
         v = (double)whole;
@@ -155,17 +156,19 @@ static int check(const struct mfs_conf_option *o, const char *text, struct mfs_e
     switch (o->type) {
     case MFS_CONF_FLAG:
         if (mfs_text_bool(text, &flag))
-            return mfs_err_set(err, -EINVAL, "%s: \"%s\" is neither yes nor no", o->key, text);
+            return mfs_err_set(err, -EINVAL, "%s: \"" SHOWN "\" is neither yes nor no", o->key,
+                               text);
         return 0;
     case MFS_CONF_CHOICE:
         if (!is_choice(o->arg, text))
-            return mfs_err_set(err, -EINVAL, "%s: \"%s\" is not one of %s", o->key, text, o->arg);
+            return mfs_err_set(err, -EINVAL, "%s: \"" SHOWN "\" is not one of %s", o->key, text,
+                               o->arg);
         return 0;
     case MFS_CONF_STRING:
     case MFS_CONF_LIST:
         if (o->max > 0 && ((double)len < o->min || (double)len > o->max))
-            return mfs_err_set(err, -EINVAL, "%s: \"%s\" must have %g to %g characters", o->key,
-                               text, o->min, o->max);
+            return mfs_err_set(err, -EINVAL, "%s: \"" SHOWN "\" must have %g to %g characters",
+                               o->key, text, o->min, o->max);
         return 0;
     default:
         return check_number(o, text, err);
@@ -268,7 +271,7 @@ static int take_option(struct mfs_conf *c, char **argv, int argc, struct mfs_err
     if (!strncmp(word, "--", 2))
         return take_word(c, "--", word + 2, next, err);
     if (!is_letter(c, word + 1))
-        return mfs_err_set(err, -EINVAL, "unknown option %s (see --help)", word);
+        return mfs_err_set(err, -EINVAL, "unknown option " SHOWN " (see --help)", word);
     return take(c, "-", word + 1, 1, word[2] ? word + 2 : NULL, next, err);
 }
 
@@ -284,7 +287,8 @@ int mfs_conf_argv(struct mfs_conf *c, int argc, char **argv, int args, struct mf
             rc = take_option(c, argv + i, argc - i, err);
             i += rc > 0;
         } else if (n == args) {
-            rc = mfs_err_set(err, -EINVAL, "unexpected argument \"%s\" (see --help)", argv[i]);
+            rc = mfs_err_set(err, -EINVAL, "unexpected argument \"" SHOWN "\" (see --help)",
+                             argv[i]);
         } else {
             argv[n++] = argv[i];
         }

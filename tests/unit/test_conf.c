@@ -143,6 +143,22 @@ static void bad_command_lines(void **state)
     }
 }
 
+/* However long a text is, the reason behind it is there. */
+static void long_texts(void **state)
+{
+    char text[1024], *argv[] = {text};
+    struct mfs_err err = {0};
+
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    assert_int_equal(mfs_conf_set(*state, "name", text, MFS_CONF_FILE, &err), -EINVAL);
+    assert_non_null(strstr(err.msg, "must have 1 to 8 characters"));
+    assert_int_equal(mfs_conf_set(*state, "memory", text, MFS_CONF_FILE, &err), -EINVAL);
+    assert_non_null(strstr(err.msg, "is not a size"));
+    assert_int_equal(mfs_conf_argv(*state, 1, argv, 0, &err), -EINVAL);
+    assert_non_null(strstr(err.msg, "(see --help)"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +169,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(argv_wins_over_file, setup, teardown),
         cmocka_unit_test_setup_teardown(refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(bad_command_lines, setup, teardown),
+        cmocka_unit_test_setup_teardown(long_texts, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
