@@ -12,8 +12,7 @@
 #include "base/text.h"
 
 #define HELP_COLUMN 30
-#define WORD_MAX    64       /* of an option that may be like a known one */
-#define SHOWN       "%.100s" /* of a text in a message, so that the reason has room behind it */
+#define WORD_MAX    64 /* of an option that may be like a known one */
 
 struct value {
     const struct mfs_conf_option *option;
@@ -105,6 +104,7 @@ static int unknown(const struct mfs_conf *c, const char *dashes, const char *key
 {
     const char *near = like(c, key, n);
 
+    n = n < MFS_CONF_SHOWN_MAX ? n : MFS_CONF_SHOWN_MAX;
     if (!near)
         return mfs_err_set(err, -EINVAL, "unknown option %s%.*s (see --help)", dashes, (int)n, key);
     return mfs_err_set(err, -EINVAL, "unknown option %s%.*s, did you mean %s%s?", dashes, (int)n,
@@ -134,16 +134,17 @@ static int check_number(const struct mfs_conf_option *o, const char *text, struc
     else
         rc = mfs_text_u64(text, &whole);
     if (rc)
-        return mfs_err_set(err, -EINVAL, "%s: \"" SHOWN "\" is not a %s", o->key, text,
+        return mfs_err_set(err, -EINVAL, "%s: \"" MFS_CONF_SHOWN "\" is not a %s", o->key, text,
                            o->type == MFS_CONF_SIZE ? "size like 512M or 4G" : "number in range");
     if (o->type != MFS_CONF_REAL)
         v = (double)whole;
     if (o->max > 0 && (v < o->min || v > o->max)) {
         if (o->type == MFS_CONF_SIZE)
-            return mfs_err_set(err, -EINVAL, "%s: %s is not between %s and %s", o->key, text,
-                               MFS_TEXT_BYTES((uint64_t)o->min), MFS_TEXT_BYTES((uint64_t)o->max));
-        return mfs_err_set(err, -EINVAL, "%s: %s is not between %g and %g", o->key, text, o->min,
-                           o->max);
+            return mfs_err_set(err, -EINVAL, "%s: " MFS_CONF_SHOWN " is not between %s and %s",
+                               o->key, text, MFS_TEXT_BYTES((uint64_t)o->min),
+                               MFS_TEXT_BYTES((uint64_t)o->max));
+        return mfs_err_set(err, -EINVAL, "%s: " MFS_CONF_SHOWN " is not between %g and %g", o->key,
+                           text, o->min, o->max);
     }
     return 0;
 }
@@ -156,19 +157,20 @@ static int check(const struct mfs_conf_option *o, const char *text, struct mfs_e
     switch (o->type) {
     case MFS_CONF_FLAG:
         if (mfs_text_bool(text, &flag))
-            return mfs_err_set(err, -EINVAL, "%s: \"" SHOWN "\" is neither yes nor no", o->key,
-                               text);
+            return mfs_err_set(err, -EINVAL, "%s: \"" MFS_CONF_SHOWN "\" is neither yes nor no",
+                               o->key, text);
         return 0;
     case MFS_CONF_CHOICE:
         if (!is_choice(o->arg, text))
-            return mfs_err_set(err, -EINVAL, "%s: \"" SHOWN "\" is not one of %s", o->key, text,
-                               o->arg);
+            return mfs_err_set(err, -EINVAL, "%s: \"" MFS_CONF_SHOWN "\" is not one of %s", o->key,
+                               text, o->arg);
         return 0;
     case MFS_CONF_STRING:
     case MFS_CONF_LIST:
         if (o->max > 0 && ((double)len < o->min || (double)len > o->max))
-            return mfs_err_set(err, -EINVAL, "%s: \"" SHOWN "\" must have %g to %g characters",
-                               o->key, text, o->min, o->max);
+            return mfs_err_set(err, -EINVAL,
+                               "%s: \"" MFS_CONF_SHOWN "\" must have %g to %g characters", o->key,
+                               text, o->min, o->max);
         return 0;
     default:
         return check_number(o, text, err);
@@ -271,7 +273,7 @@ static int take_option(struct mfs_conf *c, char **argv, int argc, struct mfs_err
     if (!strncmp(word, "--", 2))
         return take_word(c, "--", word + 2, next, err);
     if (!is_letter(c, word + 1))
-        return mfs_err_set(err, -EINVAL, "unknown option " SHOWN " (see --help)", word);
+        return mfs_err_set(err, -EINVAL, "unknown option " MFS_CONF_SHOWN " (see --help)", word);
     return take(c, "-", word + 1, 1, word[2] ? word + 2 : NULL, next, err);
 }
 
@@ -287,8 +289,8 @@ int mfs_conf_argv(struct mfs_conf *c, int argc, char **argv, int args, struct mf
             rc = take_option(c, argv + i, argc - i, err);
             i += rc > 0;
         } else if (n == args) {
-            rc = mfs_err_set(err, -EINVAL, "unexpected argument \"" SHOWN "\" (see --help)",
-                             argv[i]);
+            rc = mfs_err_set(err, -EINVAL,
+                             "unexpected argument \"" MFS_CONF_SHOWN "\" (see --help)", argv[i]);
         } else {
             argv[n++] = argv[i];
         }

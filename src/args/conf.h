@@ -22,6 +22,10 @@ enum mfs_conf_type {
                      * behind one dash: -o VALUE, -oVALUE */
 };
 
+/* Of a text that a message quotes, so that the reason has room behind it: bytes, and a format. */
+#define MFS_CONF_SHOWN_MAX 100
+#define MFS_CONF_SHOWN     "%.100s"
+
 struct mfs_conf_option {
     const char *key; /* without dashes; also the config file's key. NULL ends the table */
     enum mfs_conf_type type;

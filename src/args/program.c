@@ -163,9 +163,11 @@ const struct mfs_verb *mfs_program_find(const struct mfs_program *p, const char 
         }
     }
     if (near)
-        mfs_err_set(err, -EINVAL, "unknown command \"%s\", did you mean %s?", name, near->name);
+        mfs_err_set(err, -EINVAL, "unknown command \"" MFS_CONF_SHOWN "\", did you mean %s?", name,
+                    near->name);
     else
-        mfs_err_set(err, -EINVAL, "unknown command \"%s\" (see %s --help)", name, p->name);
+        mfs_err_set(err, -EINVAL, "unknown command \"" MFS_CONF_SHOWN "\" (see %s --help)", name,
+                    p->name);
     return NULL;
 }
 

@@ -157,6 +157,12 @@ static void long_texts(void **state)
     assert_non_null(strstr(err.msg, "is not a size"));
     assert_int_equal(mfs_conf_argv(*state, 1, argv, 0, &err), -EINVAL);
     assert_non_null(strstr(err.msg, "(see --help)"));
+    memcpy(text, "--", 2);
+    assert_int_equal(mfs_conf_argv(*state, 1, argv, 1, &err), -EINVAL);
+    assert_non_null(strstr(err.msg, "(see --help)"));
+    memset(text, '0', sizeof text - 1);
+    assert_int_equal(mfs_conf_set(*state, "memory", text, MFS_CONF_FILE, &err), -EINVAL);
+    assert_non_null(strstr(err.msg, "is not between"));
 }
 
 int main(void)
