@@ -59,9 +59,10 @@ static void look(void *arg)
     h->looked = now;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         struct mfs_node *n = cm->nodes[i];
+        int64_t silent = silence(h, n, now);
 
-        if (is_watched(n) && silence(h, n, now) >= MFS_HUNG_TIME)
-            end_hung(n, silence(h, n, now));
+        if (is_watched(n) && silent >= MFS_HUNG_TIME)
+            end_hung(n, silent);
     }
 }
 
