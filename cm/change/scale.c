@@ -240,8 +240,12 @@ static void move(struct mfs_scale *s)
 
 void mfs_scale_move_again(struct mfs_scale *s)
 {
+    const struct mfs_node *n = mfs_scale_filled(s->cm);
+
     if (++s->attempts >= ATTEMPTS)
-        mfs_scale_failed(s, -EBUSY, "replicas on nodes that are to leave have taken over");
+        mfs_scale_failed(s, -EBUSY, "%s still has partitions%s", n->record->name,
+                         n->conn ? ": replicas there have taken over"
+                                 : ", and its lm is not connected (see cm events)");
     mfs_scale_set_step(s, MFS_SCALE_MOVE);
     if (s->failure.code)
         moved_all_that_moves(s);
@@ -304,6 +308,7 @@ static void describe(struct mfs_cm_scale *sc, const struct mfs_scale_draft *d, c
                                 .to = d->to,
                                 .cold = d->cold,
                                 .at_once = d->at_once,
+                                .drain = d->drain,
                                 .rate = d->rate,
                                 .began = now(),
                                 .lower_bound_ms = d->lower_bound_ms};
@@ -327,9 +332,10 @@ static int take(struct mfs_cm *cm, const struct mfs_scale_draft *d, const char *
     int rc = 0;
 
     describe(&cm->state.scale, d, who);
-    for (uint32_t i = d->from - d->nleaving; i < d->from; i++)
-        mfs_text_copy(cm->state.node[i].transition, sizeof cm->state.node[i].transition,
-                      MFS_NODE_LEAVING);
+    for (uint32_t i = 0; i < d->from; i++)
+        if (mfs_scale_leaves(d, &cm->state.node[i]))
+            mfs_text_copy(cm->state.node[i].transition, sizeof cm->state.node[i].transition,
+                          MFS_NODE_LEAVING);
     for (uint32_t i = 0; i < d->ncoming && !rc; i++)
         rc = mfs_nodes_add(cm, &d->coming[i]) ? 0 : -ENOMEM;
     if (!rc) {
@@ -369,9 +375,10 @@ static int join_or_refuse(struct mfs_cm *cm, const struct mfs_msg_scale *what, m
                           void *arg, struct mfs_err *err)
 {
     const struct mfs_cm_scale *sc = &cm->state.scale;
+    bool same = (!strcmp(what->how, "to") && what->n == sc->to) ||
+                (!strcmp(what->how, "drain") && mfs_scale_drains(cm, what));
 
-    if (!strcmp(what->how, "to") && what->n == sc->to && !what->dry_run && cm->scale &&
-        !wait_for(cm->scale, done, arg))
+    if (same && !what->dry_run && cm->scale && !wait_for(cm->scale, done, arg))
         return 0;
     return mfs_err_set(err, -EBUSY, "a change from %u to %s is under way (by %s, step %s)",
                        sc->from, MFS_TEXT_COUNT(sc->to, "node"), sc->who, sc->step);

@@ -26,15 +26,30 @@ struct mfs_scale {
 /* What is asked for, checked and planned, before anything has changed. */
 struct mfs_scale_draft {
     uint32_t from, to; /* nodes */
-    bool cold, at_once;
+    bool cold, at_once, drain;
     uint64_t rate;
     uint32_t ncoming; /* to - from, or 0 */
     struct mfs_cm_node *coming;
-    uint32_t nleaving; /* the last so many of the state's nodes */
+    uint32_t nleaving; /* from - to, or 0 */
+    uint32_t *leaving; /* ids */
     struct mfs_plan plan;
     uint64_t used, capacity; /* bytes, of all nodes as they are */
     double lower_bound_ms;
 };
+
+/* scale_target.c: how many nodes there will be, and which come and leave. Fills in d->from, to,
+ * drain, coming and leaving. */
+int mfs_scale_target(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
+                     struct mfs_scale_draft *d, struct mfs_err *err);
+/* Does the draft take this node out, or is it leaving already? */
+bool mfs_scale_leaves(const struct mfs_scale_draft *d, const struct mfs_cm_node *n);
+/* Are all the nodes that are asked for leaving already? */
+bool mfs_scale_drains(const struct mfs_cm *cm, const struct mfs_msg_scale *what);
+/* Is each node that the draft needs there, with all its partitions? A drain passes over others that
+ * are not. */
+int mfs_scale_check_nodes(const struct mfs_cm *cm, const struct mfs_scale_draft *d,
+                          struct mfs_err *err);
+bool mfs_scale_is_there(const struct mfs_node *n);
 
 /* scale_plan.c: pure but for reading cm and /proc/meminfo */
 int mfs_scale_draft_make(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
@@ -44,9 +59,9 @@ void mfs_scale_draft_clear(struct mfs_scale_draft *d);
 int mfs_scale_plan(const struct mfs_cm *cm, struct mfs_plan *plan, struct mfs_err *err);
 /* Has every node that runs partitions reported? NULL, or the first that has not. */
 const struct mfs_node *mfs_scale_silent(const struct mfs_cm *cm);
-/* Does a node that is to leave run partitions? After all moves of a plan: a replica has taken over
- * there meanwhile. */
-bool mfs_scale_filled(const struct mfs_cm *cm);
+/* The first node that is to leave and has partitions still, or NULL. After all moves of a plan: a
+ * replica has taken over there meanwhile, or a drain has passed over it, as it is not there. */
+const struct mfs_node *mfs_scale_filled(const struct mfs_cm *cm);
 
 /* scale_nodes.c: nodes come, nodes go */
 void mfs_scale_come(struct mfs_scale *s);

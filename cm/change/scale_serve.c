@@ -1,6 +1,7 @@
 /* The command line's requests about changes. */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,9 +20,35 @@ static_assert(2 * MFS_REPORT_EACH < FIGURES_TIME, "one report may be late");
 struct asker {
     struct mfs_cm *cm;
     struct mfs_deferred from;
-    struct mfs_msg_scale what;
-    int64_t until; /* that nodes may take to tell figures */
+    struct mfs_msg_scale what; /* its list is ours */
+    int64_t until;             /* that nodes may take to tell figures */
 };
+
+static void asker_free(struct asker *a)
+{
+    if (a)
+        free(a->what.node);
+    free(a);
+}
+
+static struct asker *asker_create(struct mfs_cm *cm, const struct mfs_msg_scale *what)
+{
+    struct asker *a = calloc(1, sizeof *a);
+
+    if (!a)
+        return NULL;
+    a->cm = cm;
+    a->what = *what;
+    a->what.node = calloc(what->nnodes + 1, sizeof *what->node);
+    if (!a->what.node) {
+        free(a);
+        return NULL;
+    }
+    if (what->nnodes)
+        memcpy(a->what.node, what->node, what->nnodes * sizeof *what->node);
+    a->until = mfs_clock_mono() + FIGURES_TIME;
+    return a;
+}
 
 static void answer(void *arg, const struct mfs_err *err, const struct mfs_scale_report *r)
 {
@@ -31,14 +58,29 @@ static void answer(void *arg, const struct mfs_err *err, const struct mfs_scale_
         mfs_deferred_fail(&a->from, err->code, "%s", err->msg);
     else
         mfs_deferred_reply(&a->from, MFS_MSG_SCALE, r);
-    free(a);
+    asker_free(a);
+}
+
+/* Of many nodes the first ones. */
+static void name_cause(const struct mfs_msg_scale *what, char *out, size_t n)
+{
+    size_t at = (size_t)snprintf(out, n, "the operator%s", what->nnodes ? " (drain" : "");
+
+    for (uint32_t i = 0; i < what->nnodes && at < n; i++)
+        at += (size_t)snprintf(out + at, n - at, " %s", what->node[i].name);
+    if (what->nnodes && at < n)
+        snprintf(out + at, n - at, ")");
 }
 
 static void try_begin(void *arg)
 {
     struct asker *a = arg;
     struct mfs_err err = {0};
-    int rc = mfs_scale_begin(a->cm, &a->what, "the operator", answer, a, &err);
+    char who[MFS_TEXT_MAX];
+    int rc;
+
+    name_cause(&a->what, who, sizeof who);
+    rc = mfs_scale_begin(a->cm, &a->what, who, answer, a, &err);
 
     if (rc == -EAGAIN && mfs_clock_mono() < a->until &&
         mfs_loop_timer(a->cm->loop, FIGURES_LOOK, 0, try_begin, a))
@@ -55,14 +97,12 @@ void mfs_scale_on_scale(struct mfs_conn *c, uint64_t id, const void *body, void 
         mfs_conn_fail(c, id, -EPERM, "only an operator may change the nodes");
         return;
     }
-    a = malloc(sizeof *a);
+    a = asker_create(arg, body);
     if (!a) {
         mfs_conn_fail(c, id, -ENOMEM, "out of memory");
         return;
     }
-    *a = (struct asker){.cm = arg, .from = mfs_reply_later(c, id)};
-    a->what = *(const struct mfs_msg_scale *)body;
-    a->until = mfs_clock_mono() + FIGURES_TIME;
+    a->from = mfs_reply_later(c, id);
     try_begin(a);
 }
 

@@ -4,7 +4,9 @@
 
 static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
-    return mfs_scale_call(call, "rebalance", 0, err);
+    struct mfs_msg_scale what = {.how = "rebalance"};
+
+    return mfs_scale_call(call, &what, err);
 }
 
 const struct mfs_verb mfs_cm_rebalance = {

@@ -10,6 +10,7 @@
 static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     const char *text = call->nargs ? call->args[0] : "", *how = "to";
+    struct mfs_msg_scale what = {0};
     uint64_t n = 0;
 
     if (*text == '+')
@@ -22,7 +23,9 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
                            "%s%s%show many nodes? N, or +K or -K for so many more or fewer",
                            *text ? "\"" : "", text, *text ? "\": " : "");
     }
-    return mfs_scale_call(call, how, (uint32_t)n, err);
+    what.n = (uint32_t)n;
+    mfs_text_copy(what.how, sizeof what.how, how);
+    return mfs_scale_call(call, &what, err);
 }
 
 const struct mfs_verb mfs_cm_scale = {

@@ -52,25 +52,25 @@ static int print(const struct mfs_verb_call *call, const struct mfs_scale_report
     return mfs_render_print(rc, &b, err);
 }
 
-int mfs_scale_call(struct mfs_verb_call *call, const char *how, uint32_t n, struct mfs_err *err)
+int mfs_scale_call(struct mfs_verb_call *call, struct mfs_msg_scale *what, struct mfs_err *err)
 {
-    struct mfs_msg_scale what = {.n = n, .dry_run = mfs_conf_flag(call->conf, "dry-run")};
     struct mfs_scale_report report;
     struct mfs_long_call ask = {.type = MFS_MSG_SCALE,
-                                .body = &what,
+                                .body = what,
                                 .if_silent = "the change goes on when it does (see cm status)",
-                                .terminal = isatty(STDERR_FILENO) && !what.dry_run,
                                 .reply = &report};
     int rc;
 
-    mfs_text_copy(what.how, sizeof what.how, how);
+    what->dry_run = mfs_conf_flag(call->conf, "dry-run");
+    ask.terminal = isatty(STDERR_FILENO) && !what->dry_run;
     if (mfs_conf_given(call->conf, "migration"))
-        mfs_text_copy(what.migration, sizeof what.migration, mfs_conf_str(call->conf, "migration"));
+        mfs_text_copy(what->migration, sizeof what->migration,
+                      mfs_conf_str(call->conf, "migration"));
     if (mfs_conf_given(call->conf, "rate"))
-        what.rate = mfs_conf_uint(call->conf, "rate");
+        what->rate = mfs_conf_uint(call->conf, "rate");
     rc = mfs_long_call(&call->paths, &ask, err);
     if (!rc) {
-        rc = print(call, &report, what.dry_run, err);
+        rc = print(call, &report, what->dry_run, err);
     } else if (ask.tried) {
         show_logs(&call->paths, err);
         if (!mfs_client_daemon(&call->paths).pid)

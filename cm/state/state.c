@@ -74,6 +74,7 @@ static const struct mfs_schema scale_schema = {
            {.name = "to", MFS_FIELD(U32, struct mfs_cm_scale, to)},
            {.name = "cold", MFS_FIELD(BOOL, struct mfs_cm_scale, cold)},
            {.name = "at_once", MFS_FIELD(BOOL, struct mfs_cm_scale, at_once)},
+           {.name = "drain", MFS_FIELD(BOOL, struct mfs_cm_scale, drain)},
            {.name = "rate", MFS_FIELD(U64, struct mfs_cm_scale, rate)},
            {.name = "began", MFS_FIELD(U64, struct mfs_cm_scale, began)},
            {.name = "moved", MFS_FIELD(U32, struct mfs_cm_scale, moved)},

@@ -88,6 +88,7 @@ struct mfs_cm_scale {
     char who[MFS_TEXT_MAX]; /* decided it, on which figures */
     uint32_t from, to;      /* nodes */
     bool cold, at_once;
+    bool drain;     /* nodes that are not there neither give nor take */
     uint64_t rate;  /* bytes/s per partition, 0: no limit */
     uint64_t began; /* wall clock, us: ns have more digits than JSON keeps */
     /* so far, for the report after a restart of cm */

@@ -238,15 +238,21 @@ static const struct mfs_schema release_schema = {
            {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_msg_release, password)},
            {0}}};
 
+static const struct mfs_schema scale_node_schema = {
+    "node", sizeof(struct mfs_scale_node),
+    FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_scale_node, name)}, {0}}};
+
 static const struct mfs_schema scale_schema = {
     "scale", sizeof(struct mfs_msg_scale),
-    FIELDS{{.name = "how", .required = true, MFS_FIELD(STR, struct mfs_msg_scale, how)},
-           {.name = "n", MFS_FIELD(U32, struct mfs_msg_scale, n)},
-           {.name = "migration", MFS_FIELD(STR, struct mfs_msg_scale, migration)},
-           {.name = "at_once", MFS_FIELD(BOOL, struct mfs_msg_scale, at_once)},
-           {.name = "rate", MFS_FIELD(U64, struct mfs_msg_scale, rate)},
-           {.name = "dry_run", MFS_FIELD(BOOL, struct mfs_msg_scale, dry_run)},
-           {0}}};
+    FIELDS{
+        {.name = "how", .required = true, MFS_FIELD(STR, struct mfs_msg_scale, how)},
+        {.name = "n", MFS_FIELD(U32, struct mfs_msg_scale, n)},
+        {.name = "nodes", MFS_FIELD_LIST(struct mfs_msg_scale, node, nnodes, &scale_node_schema)},
+        {.name = "migration", MFS_FIELD(STR, struct mfs_msg_scale, migration)},
+        {.name = "at_once", MFS_FIELD(BOOL, struct mfs_msg_scale, at_once)},
+        {.name = "rate", MFS_FIELD(U64, struct mfs_msg_scale, rate)},
+        {.name = "dry_run", MFS_FIELD(BOOL, struct mfs_msg_scale, dry_run)},
+        {0}}};
 
 static const struct mfs_schema progress_schema = {
     "progress", sizeof(struct mfs_progress),

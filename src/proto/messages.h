@@ -293,10 +293,17 @@ struct mfs_msg_probe_reply {
     double in, out; /* of "measure": bytes/s */
 };
 
+struct mfs_scale_node {
+    char name[MFS_HOST_MAX]; /* or its address */
+};
+
 /* What an operator asks for. */
 struct mfs_msg_scale {
-    char how[MFS_STATE_MAX]; /* "to", "out", "in": by n; "rebalance": no change of nodes */
+    char how[MFS_STATE_MAX]; /* "to", "out", "in": by n; "rebalance": no change of nodes;
+                              * "drain": those in `node` leave */
     uint32_t n;
+    uint32_t nnodes;
+    struct mfs_scale_node *node;
     char migration[MFS_STATE_MAX]; /* "hot", "cold", "": the deployment's */
     bool at_once;  /* begin all moves that memory allows, see cm/partitions/migrate.h */
     uint64_t rate; /* bytes/s per partition, 0: the deployment's */

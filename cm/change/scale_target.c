@@ -1,0 +1,206 @@
+/* What a change of nodes aims at: how many there will be, which come, and which leave. The request
+ * is checked against the nodes as they are; nothing is changed. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cm/change/scale_impl.h"
+#include "cm/state/spec.h"
+
+/* ---- nodes that come ------------------------------------------------------------------------- */
+
+static bool slot_taken(const struct mfs_cm *cm, const struct mfs_scale_draft *d, uint32_t n,
+                       uint32_t slot)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (cm->state.node[i].slot == slot)
+            return true;
+    for (uint32_t i = 0; i < n; i++)
+        if (d->coming[i].slot == slot)
+            return true;
+    return false;
+}
+
+static int make_coming(const struct mfs_cm *cm, struct mfs_scale_draft *d, struct mfs_err *err)
+{
+    uint32_t slot = 0;
+    int rc = 0;
+
+    d->coming = calloc(d->ncoming + 1, sizeof *d->coming);
+    if (!d->coming)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < d->ncoming && !rc; i++) {
+        while (slot_taken(cm, d, i, slot))
+            slot++;
+        rc = mfs_spec_node(&cm->state, cm->state.next_node + i, slot, &d->coming[i], err);
+        mfs_text_copy(d->coming[i].transition, sizeof d->coming[i].transition, MFS_NODE_COMING);
+    }
+    return rc;
+}
+
+/* ---- nodes that leave ------------------------------------------------------------------------ */
+
+static bool is_named(const struct mfs_cm_node *n, const char *name)
+{
+    return !strcmp(n->name, name) || !strcmp(n->address, name);
+}
+
+static bool is_asked_for(const struct mfs_cm_node *n, const struct mfs_msg_scale *what)
+{
+    for (uint32_t i = 0; i < what->nnodes; i++)
+        if (is_named(n, what->node[i].name))
+            return true;
+    return false;
+}
+
+static int check_names(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
+                       struct mfs_err *err)
+{
+    for (uint32_t i = 0; i < what->nnodes; i++) {
+        const char *name = what->node[i].name;
+        uint32_t k = 0;
+
+        while (k < cm->state.nnodes && !is_named(&cm->state.node[k], name))
+            k++;
+        if (k == cm->state.nnodes)
+            return mfs_err_set(err, -ESRCH,
+                               "no node has the name or address \"%s\" (see cm status)", name);
+    }
+    return what->nnodes ? 0 : mfs_err_set(err, -EINVAL, "which nodes?");
+}
+
+/* Those that are asked for, or the last so many. */
+static int make_leaving(const struct mfs_cm *cm, const struct mfs_msg_scale *what, uint32_t last,
+                        struct mfs_scale_draft *d, struct mfs_err *err)
+{
+    const struct mfs_cm_state *st = &cm->state;
+
+    d->leaving = calloc(st->nnodes, sizeof *d->leaving);
+    if (!d->leaving)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < st->nnodes; i++)
+        if (d->drain ? is_asked_for(&st->node[i], what) : i + last >= st->nnodes)
+            d->leaving[d->nleaving++] = st->node[i].id;
+    return 0;
+}
+
+bool mfs_scale_leaves(const struct mfs_scale_draft *d, const struct mfs_cm_node *n)
+{
+    for (uint32_t i = 0; i < d->nleaving; i++)
+        if (d->leaving[i] == n->id)
+            return true;
+    return !strcmp(n->transition, MFS_NODE_LEAVING);
+}
+
+bool mfs_scale_drains(const struct mfs_cm *cm, const struct mfs_msg_scale *what)
+{
+    const struct mfs_cm_state *st = &cm->state;
+
+    for (uint32_t i = 0; i < st->nnodes; i++)
+        if (is_asked_for(&st->node[i], what) && strcmp(st->node[i].transition, MFS_NODE_LEAVING))
+            return false;
+    return st->scale.drain;
+}
+
+/* ---- how many -------------------------------------------------------------------------------- */
+
+static int check_number(const struct mfs_cm *cm, uint64_t to, struct mfs_err *err)
+{
+    if (!to)
+        return mfs_err_set(err, -EINVAL, "at least 1 of the %s must stay",
+                           MFS_TEXT_COUNT(cm->state.nnodes, "node"));
+    if (to > cm->state.nparts)
+        return mfs_err_set(err, -EINVAL,
+                           "%llu nodes need as many partitions, and this deployment has %u for "
+                           "ever (cm start --max-nodes)",
+                           (unsigned long long)to, cm->state.nparts);
+    return 0;
+}
+
+static int number(const struct mfs_cm *cm, const struct mfs_msg_scale *what, uint64_t *to,
+                  struct mfs_err *err)
+{
+    uint32_t from = cm->state.nnodes;
+
+    if (!strcmp(what->how, "to"))
+        *to = what->n;
+    else if (!strcmp(what->how, "out"))
+        *to = (uint64_t)from + what->n;
+    else if (!strcmp(what->how, "in"))
+        *to = what->n < from ? from - what->n : 0;
+    else if (!strcmp(what->how, "rebalance"))
+        *to = from;
+    else
+        return mfs_err_set(err, -EINVAL, "\"%s\" is no way of scaling", what->how);
+    return check_number(cm, *to, err);
+}
+
+static int target_drain(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
+                        struct mfs_scale_draft *d, struct mfs_err *err)
+{
+    int rc = check_names(cm, what, err);
+
+    d->drain = true;
+    if (!rc)
+        rc = make_leaving(cm, what, 0, d, err);
+    if (!rc)
+        rc = check_number(cm, d->from - d->nleaving, err);
+    d->to = d->from - d->nleaving;
+    return rc;
+}
+
+int mfs_scale_target(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
+                     struct mfs_scale_draft *d, struct mfs_err *err)
+{
+    uint64_t to = 0;
+    int rc;
+
+    d->from = cm->state.nnodes;
+    if (!strcmp(what->how, "drain"))
+        return target_drain(cm, what, d, err);
+    rc = number(cm, what, &to, err);
+    if (rc)
+        return rc;
+    d->to = (uint32_t)to;
+    d->ncoming = d->to > d->from ? d->to - d->from : 0;
+    rc = make_leaving(cm, what, d->to < d->from ? d->from - d->to : 0, d, err);
+    return rc ? rc : make_coming(cm, d, err);
+}
+
+/* ---- are they there? ------------------------------------------------------------------------- */
+
+bool mfs_scale_is_there(const struct mfs_node *n)
+{
+    return n->conn && !mfs_nodes_lacks(n);
+}
+
+static int refuse_node(const struct mfs_node *n, struct mfs_err *err)
+{
+    if (!n->conn)
+        return mfs_err_set(err, -ENODEV, "%s is not there: its lm is not connected (see cm events)",
+                           n->record->name);
+    return mfs_err_set(err, -ENODEV,
+                       "%s runs %u of its %u partitions; what the others held is lost "
+                       "(see cm events)",
+                       n->record->name, n->parts_seen,
+                       mfs_cm_state_count(&n->cm->state, n->record->id));
+}
+
+/* Nothing is moved to or from a node that is not there. */
+int mfs_scale_check_nodes(const struct mfs_cm *cm, const struct mfs_scale_draft *d,
+                          struct mfs_err *err)
+{
+    bool staying = false;
+
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        const struct mfs_node *n = cm->nodes[i];
+
+        if (!mfs_scale_is_there(n) && (!d->drain || mfs_scale_leaves(d, n->record)))
+            return refuse_node(n, err);
+        if (n->conn && !n->reported)
+            return mfs_err_set(err, -EAGAIN, "%s has told no figures yet", n->record->name);
+        staying |= mfs_scale_is_there(n) && !mfs_scale_leaves(d, n->record);
+    }
+    return staying ? 0 : mfs_err_set(err, -ENODEV, "no node that stays is there (see cm status)");
+}
