@@ -64,7 +64,7 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
 
 static const struct mfs_conf_option options[] = {
     {"lm", MFS_CONF_STRING, "SOCKET", NULL, 1, 100,
-     "the Local Manager's socket (default: that of node 0 in the state directory)"},
+     "the Local Manager's socket (default: that of the first node here that answers)"},
     {"cm", MFS_CONF_STRING, "HOST:PORT", NULL, 1, 100,
      "the Central Manager, where no Local Manager runs"},
     {"log", MFS_CONF_STRING, "FILE", NULL, 1, 400,

@@ -1,7 +1,13 @@
 #include "client/address.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "store/store.h"
@@ -23,6 +29,41 @@ static uint32_t node_of(const char *socket)
     return MFS_NO_NODE;
 }
 
+/* Does somebody listen at the node's socket? One whose lm was killed has its socket still. */
+static bool listens(const struct mfs_paths *paths, uint32_t node)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    bool does = false;
+    int fd;
+
+    if (mfs_text_format(to.sun_path, sizeof to.sun_path, "%s/node-%u/lm.sock", paths->dir, node))
+        return false;
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return false;
+    does = !connect(fd, (const struct sockaddr *)&to, sizeof to) || errno == EAGAIN;
+    close(fd);
+    return does;
+}
+
+/* Any node may have left, the first one, too. */
+static uint32_t first_that_listens(const struct mfs_paths *paths)
+{
+    DIR *dir = opendir(paths->dir);
+    const struct dirent *e;
+    uint32_t best = UINT32_MAX;
+    unsigned id;
+    int end;
+
+    while (dir && (e = readdir(dir)))
+        if (sscanf(e->d_name, "node-%u%n", &id, &end) == 1 && !e->d_name[end] && id < best &&
+            listens(paths, id))
+            best = id;
+    if (dir)
+        closedir(dir);
+    return best == UINT32_MAX ? 0 : best;
+}
+
 int mfs_client_address(const struct mfs_paths *paths, const char *lm, const char *cm,
                        char out[MFS_ADDRESS_MAX], uint32_t *node)
 {
@@ -32,7 +73,8 @@ int mfs_client_address(const struct mfs_paths *paths, const char *lm, const char
     if (cm != NULL)
         return mfs_text_copy(out, MFS_ADDRESS_MAX, cm);
     if (lm == NULL)
-        rc = mfs_text_format(out, MFS_ADDRESS_MAX, "unix:%s/node-0/lm.sock", paths->dir);
+        rc = mfs_text_format(out, MFS_ADDRESS_MAX, "unix:%s/node-%u/lm.sock", paths->dir,
+                             first_that_listens(paths));
     else
         rc = mfs_text_format(out, MFS_ADDRESS_MAX, "unix:%s",
                              strncmp(lm, "unix:", 5) == 0 ? lm + 5 : lm);

@@ -116,14 +116,18 @@ say "the others have no room: refused, with figures"
 for ((i = 0; i < 8; i++)); do
     head -c 12000000 /dev/zero >"$MNT0/fill$i"
 done
-enough() { [ "$(cm_ status --json | jq '[.nodes[].memory_used] | add')" -gt 160000000 ]; }
-must_happen 10 enough
+used() # MORE-THAN LESS-THAN
+{
+    cm_ status --json | jq -e --argjson more "$1" --argjson less "$2" '[.nodes[].memory_used] | add | . > $more and . < $less'
+}
+must_happen 20 used 160000000 1e12
 expect_fail 1 cm_ drain node-4
 grep -qE "1 node can't hold the data: .* are used, and those that stay have room for" "$T/expect.out" ||
     fail "$(cat "$T/expect.out")"
 settled "node-4 node-5" || fail "something has changed: $(cm_ status)"
 intact "$MNT1" "when it was refused"
-rm "$MNT0"/fill*
+rm -r "$MNT0"/fill* "$MNT0"/one "$MNT0"/two
+must_happen 30 used 0 130000000
 cm_ drain node-5 || fail "drain of all but one"
 intact "$MNT0" "on the last node"
 fsck_silent
