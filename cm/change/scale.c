@@ -453,6 +453,7 @@ void mfs_scale_resume(struct mfs_cm *cm)
 void mfs_scale_progress(const struct mfs_cm *cm, struct mfs_progress *p)
 {
     const struct mfs_cm_scale *sc = &cm->state.scale;
+    const char *waits_for = "";
     uint32_t n = 0;
 
     *p = (struct mfs_progress){0};
@@ -464,10 +465,14 @@ void mfs_scale_progress(const struct mfs_cm *cm, struct mfs_progress *p)
             mfs_text_copy(p->what, sizeof p->what, "planning");
         return;
     }
-    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         n += cm->state.node[i].transition[0] != '\0';
-    snprintf(p->what, sizeof p->what, "%s %u node%s",
-             strcmp(sc->step, MFS_SCALE_COME) ? "stopping" : "starting", n, n == 1 ? "" : "s");
+        if (cm->nodes[i]->waits_for[0])
+            waits_for = cm->nodes[i]->waits_for;
+    }
+    snprintf(p->what, sizeof p->what, "%s %u node%s%s%s",
+             strcmp(sc->step, MFS_SCALE_COME) ? "stopping" : "starting", n, n == 1 ? "" : "s",
+             *waits_for ? ": " : "", waits_for);
 }
 
 void mfs_scale_stop(struct mfs_cm *cm)

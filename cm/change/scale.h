@@ -37,7 +37,7 @@ void mfs_scale_resume(struct mfs_cm *cm);
 
 /* What befalls a node. gone: true when that is all that is to be done about it. */
 void mfs_scale_joined(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_msg_join *m);
-bool mfs_scale_gone(struct mfs_cm *cm, struct mfs_node *n, const char *how);
+bool mfs_scale_gone(struct mfs_cm *cm, struct mfs_node *n, int code, const char *why);
 
 /* The deployment is being stopped: answers the callers that wait, and does nothing more. */
 void mfs_scale_stop(struct mfs_cm *cm);

@@ -13,6 +13,7 @@
 #include "cm/change/bandwidth_estimates.h"
 #include "cm/nodes/cleanup.h"
 #include "cm/nodes/failure.h"
+#include "cm/nodes/provision.h"
 #include "cm/state/events.h"
 #include "cm/partitions/migrate.h"
 #include "cm/change/probe.h"
@@ -165,13 +166,18 @@ void mfs_scale_joined(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_ms
     next_step(n);
 }
 
+static int64_t come_time(const struct mfs_cm *cm)
+{
+    return COME_TIME + cm->provider->traits->queue_time;
+}
+
 static void too_late(void *arg)
 {
     static const char *const waited_for[] = {"to connect", "to be ready", "to take the table",
                                              "to mount"};
     struct mfs_scale *s = arg;
     struct mfs_cm *cm = s->cm;
-    char why[96];
+    char reason[MFS_PROVIDER_REASON_MAX + 8], why[96 + sizeof reason];
 
     s->timer = NULL;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
@@ -179,8 +185,9 @@ static void too_late(void *arg)
 
         if (!coming(n) || n->step == MFS_STEP_DONE)
             continue;
-        snprintf(why, sizeof why, "waited %lld s for it %s", (long long)(COME_TIME / MFS_SEC),
-                 waited_for[n->step]);
+        mfs_provision_reason(n, reason, sizeof reason);
+        snprintf(why, sizeof why, "waited %lld s for it %s%s", (long long)(come_time(cm) / MFS_SEC),
+                 waited_for[n->step], reason);
         not_come(n, -ETIMEDOUT, why);
         return;
     }
@@ -189,19 +196,29 @@ static void too_late(void *arg)
 void mfs_scale_come(struct mfs_scale *s)
 {
     struct mfs_cm *cm = s->cm;
+    struct mfs_node **to_request = calloc(cm->state.nnodes, sizeof(struct mfs_node *));
+    struct mfs_err err;
+    uint32_t count = 0;
 
-    s->timer = mfs_loop_timer(cm->loop, COME_TIME, 0, too_late, s);
-    for (uint32_t i = 0; i < cm->state.nnodes && !s->failure.code; i++) {
+    if (!to_request) {
+        mfs_scale_failed(s, -ENOMEM, "out of memory");
+        mfs_scale_undo(s);
+        return;
+    }
+    s->timer = mfs_loop_timer(cm->loop, come_time(cm), 0, too_late, s);
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         struct mfs_node *n = cm->nodes[i];
-        struct mfs_err err;
 
         if (strcmp(n->record->transition, MFS_NODE_COMING))
             continue;
         n->step = MFS_STEP_JOIN;
         /* After a restart of cm it may be there already, or be given time to find us. */
-        if (!n->proc.pid && !n->restart && mfs_nodes_start(cm, n, &err))
-            not_come(n, err.code, err.msg);
+        if (n->provided == MFS_PROVIDED_NONE && !n->restart)
+            to_request[count++] = n;
     }
+    if (count && mfs_provision_request(cm, to_request, count, &err))
+        not_come(to_request[0], err.code, err.msg);
+    free(to_request);
 }
 
 /* ---- going ----------------------------------------------------------------------------------- */
@@ -231,7 +248,7 @@ static bool needed(const struct mfs_node *n)
 /* One that was killed is not started again only to end: what it left behind is cleared away. */
 static bool may_answer(const struct mfs_node *n, int64_t left)
 {
-    return n->conn || n->proc.pid || n->restart || left > GO_TIME - MFS_RETURN_TIME;
+    return n->conn || mfs_provision_runs(n) || n->restart || left > GO_TIME - MFS_RETURN_TIME;
 }
 
 /* SIGTERM means the same to it. */
@@ -241,7 +258,7 @@ static void send_stop(struct mfs_node *n)
     mfs_timer_cancel(n->restart);
     n->restart = NULL;
     if (!n->conn || mfs_conn_request(n->conn, MFS_MSG_STOP, NULL, GO_TIME, stopped, n))
-        mfs_proc_kill(&n->proc, SIGTERM);
+        mfs_provision_end(n);
 }
 
 /* One whose process can't be seen may be there all the same, and is to find a new cm. */
@@ -252,30 +269,13 @@ static bool may_find_us(const struct mfs_node *n, int64_t now)
 
 static bool has_ended(struct mfs_node *n, int64_t left)
 {
-    if (left < 0 && n->proc.pid)
-        mfs_proc_kill(&n->proc, SIGKILL);
-    /* A child of ours that has ended is still to be reaped, for which it is watched. Of one
-     * elsewhere there may be nothing but its connection to tell. */
-    if ((n->conn || n->watch || (n->proc.pid && mfs_proc_alive(&n->proc))) && left > -FORCE_TIME)
+    if (left < 0)
+        mfs_provision_signal(n, SIGKILL);
+    /* Of one elsewhere there may be nothing but its connection to tell. */
+    if ((n->conn || mfs_provision_runs(n)) && left > -FORCE_TIME)
         return false;
     /* Its lm may have been killed, and left the others alone. */
     return !mfs_cleanup_node_processes(n->cm->paths, n->record->id) || left <= -FORCE_TIME;
-}
-
-static void given_back(void *arg, pid_t pid, int status)
-{
-    (void)arg;
-    (void)pid;
-    (void)status;
-}
-
-/* The watch is there to reap it. */
-static void give_back(const struct mfs_cm *cm, const struct mfs_cm_node *n)
-{
-    pid_t pid = cm->provider->stop ? cm->provider->stop(cm->paths, &cm->state, n) : 0;
-
-    if (pid && !mfs_loop_process(cm->loop, pid, given_back, NULL))
-        mfs_warn("scale", "%s: the end of process %d will not be noticed", n->name, (int)pid);
 }
 
 static void forget(struct mfs_node *n)
@@ -286,7 +286,6 @@ static void forget(struct mfs_node *n)
 
     if (mfs_cleanup_node_files(cm->paths, n->record->id, &err))
         mfs_warn("scale", "%s: %s", n->record->name, err.msg);
-    give_back(cm, n->record);
     mfs_bandwidth_estimates_forget(cm, n);
     mfs_nodes_remove(cm, n);
     mfs_migrate_left(cm, n->record->id);
@@ -316,11 +315,11 @@ static void look(void *arg)
         any = true;
         if (needed(n) && left > 0 && may_answer(n, left))
             continue;
-        if (!n->stop_sent && (n->conn || n->proc.pid))
+        if (!n->stop_sent && (n->conn || mfs_provision_runs(n)))
             send_stop(n);
         else if (!n->stop_sent && may_find_us(n, now))
             continue;
-        else if (has_ended(n, left))
+        else if (has_ended(n, left) && mfs_provision_released(n))
             forget(n);
     }
     if (any)
@@ -340,14 +339,11 @@ void mfs_scale_go(struct mfs_scale *s)
         mfs_error("scale", "out of memory");
 }
 
-bool mfs_scale_gone(struct mfs_cm *cm, struct mfs_node *n, const char *how)
+bool mfs_scale_gone(struct mfs_cm *cm, struct mfs_node *n, int code, const char *why)
 {
-    char why[128];
-
     (void)cm;
     if (coming(n)) {
-        snprintf(why, sizeof why, "its lm %s", how);
-        not_come(n, -ECHILD, why);
+        not_come(n, code, why);
         return true;
     }
     return mfs_nodes_goes(n);

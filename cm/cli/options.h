@@ -4,7 +4,8 @@
 
 #include "args/conf.h"
 
-extern const struct mfs_conf_option mfs_cm_start_options[]; /* also the config file's keys */
-extern const struct mfs_conf_option mfs_cm_run_options[];   /* not in the file */
+/* Also the config file's keys, as are the providers' own (provider/exec.h, …). */
+extern const struct mfs_conf_option mfs_cm_start_options[];
+extern const struct mfs_conf_option mfs_cm_run_options[]; /* not in the file */
 
 #endif

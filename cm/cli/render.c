@@ -87,6 +87,16 @@ static int put_table(const struct mfs_status *s, struct mfs_buf *out)
     return rc;
 }
 
+static int put_queue(const struct mfs_status *s, struct mfs_buf *out)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; i < s->nnodes && !rc; i++)
+        if (s->node[i].waits_for[0])
+            rc = mfs_buf_printf(out, "%s waits: %s\n", s->node[i].name, s->node[i].waits_for);
+    return rc;
+}
+
 static int put_moves(const struct mfs_status *s, struct mfs_buf *out)
 {
     int rc = s->nmoves ? mfs_buf_printf(out, "\nmoving:\n") : 0;
@@ -168,6 +178,8 @@ int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out)
     if (!rc && s->checkpoint_dir[0])
         rc = mfs_buf_printf(out, "\nlast checkpoint: %s, %s\n", s->checkpoint_time,
                             s->checkpoint_dir);
+    if (!rc)
+        rc = put_queue(s, out);
     return rc ? rc : put_moves(s, out);
 }
 

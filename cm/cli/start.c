@@ -21,10 +21,11 @@
 #include "cm/cli/options.h"
 #include "cm/life/daemon.h"
 #include "cm/state/lock.h"
+#include "cm/provider/exec.h"
 #include "cm/provider/provider.h"
 #include "cm/ask/reach.h"
 #include "cm/state/spec.h"
-#include "cm/state/traits.h"
+#include "cm/provider/traits.h"
 #include "cm/cli/verbs.h"
 #include "net/auth.h"
 #include "cm/life/deploy.h"
@@ -52,7 +53,7 @@ struct start {
     const struct mfs_conf *conf;
     bool terminal, shown; /* progress: wanted, on the screen */
     int64_t began;        /* waiting */
-    int64_t load_time;    /* that it may take longer, for the images it begins with */
+    int64_t more_time;    /* that it may take longer, for its images, and in a queue */
     bool ours;            /* we began it, so we clear it away when it fails */
 };
 
@@ -60,16 +61,22 @@ struct start {
 
 static void progress(struct start *s, const struct mfs_status *st)
 {
+    const char *waits_for = "";
     uint32_t up = 0;
 
     if (!s->terminal)
         return;
-    for (uint32_t i = 0; i < st->nnodes; i++)
+    for (uint32_t i = 0; i < st->nnodes; i++) {
         up += !strcmp(st->node[i].state, "up");
-    fprintf(stderr, "\r\033[K%s: %s: %u of %u nodes are up%s", st->name, st->state, up, st->nnodes,
+        if (st->node[i].waits_for[0])
+            waits_for = st->node[i].waits_for;
+    }
+    fprintf(stderr, "\r\033[K%s: %s: %u of %u nodes are up%s%s%s", st->name, st->state, up,
+            st->nnodes,
             st->epoch          ? ", mounting"
             : up == st->nnodes ? ", starting redis processes"
-                               : "");
+                               : "",
+            *waits_for ? ", waiting: " : "", waits_for);
     s->shown = true;
 }
 
@@ -154,7 +161,7 @@ static int look(struct start *s, struct mfs_err *err)
 /* 0 when it runs; -ECHILD, and nothing said yet, when the daemon has ended; else what is wrong. */
 static int wait_running(struct start *s, const struct mfs_proc *daemon, struct mfs_err *err)
 {
-    int64_t until = mfs_clock_mono() + START_TIME + s->load_time, step = LOOK_FIRST;
+    int64_t until = mfs_clock_mono() + START_TIME + s->more_time, step = LOOK_FIRST;
     int rc = 0;
 
     s->began = mfs_clock_mono();
@@ -163,7 +170,7 @@ static int wait_running(struct start *s, const struct mfs_proc *daemon, struct m
             rc = -ECHILD;
         } else if (mfs_clock_mono() > until) {
             rc = mfs_err_set(err, -ETIMEDOUT, "not up after %lld s; see %s",
-                             (long long)((START_TIME + s->load_time) / MFS_SEC), s->paths->log);
+                             (long long)((START_TIME + s->more_time) / MFS_SEC), s->paths->log);
         } else {
             rc = look(s, err);
             mfs_clock_sleep(step);
@@ -266,7 +273,7 @@ static int start_new(struct start *s, int *lock, struct mfs_err *err)
     if (rc)
         return rc;
     s->ours = true;
-    s->load_time = mfs_cm_state_load_time(&st);
+    s->more_time = mfs_deploy_time(&st) - MFS_DEPLOY_TIME;
     rc = mfs_secret_create(s->paths->secret);
     if (!rc)
         rc = mfs_cm_state_save(&st, s->paths->state);
@@ -431,5 +438,6 @@ static int start_verb(struct mfs_verb_call *call, struct mfs_err *err)
 const struct mfs_verb mfs_cm_start = {
     .name = "start",
     .summary = "start a deployment; returns when every node is up and every mount answers",
-    .options = MFS_OPTIONS(mfs_cm_start_options, mfs_cm_run_options, mfs_deployment_options),
+    .options = MFS_OPTIONS(mfs_cm_start_options, mfs_exec_options, mfs_cm_run_options,
+                           mfs_deployment_options),
     .run = start_verb};

@@ -13,7 +13,7 @@
 #include "cm/ask/client.h"
 #include "cm/doctor/impl.h"
 #include "cm/state/spec.h"
-#include "cm/state/traits.h"
+#include "cm/provider/traits.h"
 
 #define NEAR_FULL 0.9 /* of a node's capacity */
 

@@ -19,7 +19,7 @@
 #include "base/text.h"
 #include "cm/doctor/impl.h"
 #include "cm/state/spec.h"
-#include "cm/state/traits.h"
+#include "cm/provider/traits.h"
 
 #define MEMORY_LEAST                                                                               \
     (32ULL << 20)         /* a node takes half of what is available, and 16 MiB at least           \

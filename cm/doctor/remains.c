@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "cm/nodes/cleanup.h"
 #include "cm/doctor/impl.h"
-#include "cm/state/traits.h"
+#include "cm/provider/traits.h"
 #include "cm/state/walk.h"
 
 #define REMAINS "remains"

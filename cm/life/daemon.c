@@ -27,6 +27,7 @@
 #include "cm/life/shutdown.h"
 #include "cm/nodes/control.h"
 #include "cm/nodes/hung.h"
+#include "cm/nodes/provision.h"
 #include "cm/state/events.h"
 #include "cm/partitions/migrate.h"
 #include "cm/change/probe.h"
@@ -118,7 +119,7 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
     if (!cm->provider)
         return mfs_err_set(err, -EINVAL, "provider: \"%s\" is not known", cm->state.provider);
     cm->loop = mfs_loop_create();
-    cm->lm_ended = mfs_service_lm_ended;
+    cm->lm_lost = mfs_service_lm_lost;
     rc = cm->loop ? open_signals(cm) : -errno;
     if (!rc)
         rc = mfs_nodes_init(cm);
@@ -139,7 +140,8 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
         rc = mfs_hung_begin(cm);
     if (rc)
         return mfs_err_set(err, rc, "out of memory");
-    return open_listener(cm, err);
+    rc = open_listener(cm, err);
+    return rc ? rc : mfs_provision_open(cm, err);
 }
 
 static void go_on(struct mfs_cm *cm)
@@ -151,7 +153,7 @@ static void go_on(struct mfs_cm *cm)
         mfs_migrate_resume(cm);
         if (mfs_replicas_begin(cm))
             mfs_error("daemon", "out of memory: there will be no replicas");
-        mfs_nodes_adopt(cm);
+        mfs_provision_adopt(cm);
         mfs_scale_resume(cm);
     } else {
         mfs_event_add(cm->paths->events, "cm", "starting", "process %d at %s, %s", (int)getpid(),
@@ -174,6 +176,7 @@ static void close_all(struct mfs_cm *cm)
     mfs_scale_fini(cm);
     mfs_migrate_fini(cm);
     mfs_replicas_fini(cm);
+    mfs_provision_close(cm);
     mfs_loop_destroy(cm->loop);
     mfs_secret_free(&cm->secret);
     mfs_nodes_fini(cm);

@@ -20,6 +20,7 @@
 #include "cm/change/probe.h"
 #include "cm/life/shutdown.h"
 #include "cm/nodes/failure.h"
+#include "cm/nodes/provision.h"
 #include "cm/partitions/replicas.h"
 #include "cm/state/spec.h"
 
@@ -335,10 +336,17 @@ void mfs_deploy_joined(struct mfs_cm *cm)
         next_step(cm);
 }
 
+int64_t mfs_deploy_time(const struct mfs_cm_state *s)
+{
+    return MFS_DEPLOY_TIME + mfs_cm_state_load_time(s) +
+           mfs_provider_traits(s->provider)->queue_time;
+}
+
 static void too_late(void *arg)
 {
     static const char *const waited_for[] = {"to connect", "to start its redis processes",
                                              "to take the partition table", "to mount"};
+    char reason[MFS_PROVIDER_REASON_MAX + 8];
     struct mfs_cm *cm = arg;
 
     cm->start.deadline = NULL;
@@ -346,10 +354,10 @@ static void too_late(void *arg)
         const struct mfs_node *n = cm->nodes[i];
 
         if (cm->step == MFS_STEP_JOIN ? !n->conn : !n->done) {
-            mfs_deploy_fail(
-                cm, n, -ETIMEDOUT, "waited %lld s for it %s",
-                (long long)((MFS_DEPLOY_TIME + mfs_cm_state_load_time(&cm->state)) / MFS_SEC),
-                waited_for[cm->step]);
+            mfs_provision_reason(n, reason, sizeof reason);
+            mfs_deploy_fail(cm, n, -ETIMEDOUT, "waited %lld s for it %s%s",
+                            (long long)(mfs_deploy_time(&cm->state) / MFS_SEC),
+                            waited_for[cm->step], reason);
             return;
         }
     }
@@ -357,22 +365,17 @@ static void too_late(void *arg)
 
 void mfs_deploy_begin(struct mfs_cm *cm)
 {
+    struct mfs_err err;
+
     cm->step = MFS_STEP_JOIN;
-    cm->start.deadline = mfs_loop_timer(
-        cm->loop, MFS_DEPLOY_TIME + mfs_cm_state_load_time(&cm->state), 0, too_late, cm);
+    cm->start.deadline = mfs_loop_timer(cm->loop, mfs_deploy_time(&cm->state), 0, too_late, cm);
     cm->start.assigned = calloc(cm->state.nparts, sizeof *cm->start.assigned);
     if (!cm->start.deadline || !cm->start.assigned) {
         mfs_deploy_fail(cm, NULL, -ENOMEM, "out of memory");
         return;
     }
-    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        struct mfs_err err;
-
-        if (mfs_nodes_start(cm, cm->nodes[i], &err)) {
-            mfs_deploy_fail(cm, NULL, err.code, "%s", err.msg);
-            return;
-        }
-    }
+    if (mfs_provision_request(cm, cm->nodes, cm->state.nnodes, &err))
+        mfs_deploy_fail(cm, NULL, err.code, "%s", err.msg);
 }
 
 /* ---- later ----------------------------------------------------------------------------------- */

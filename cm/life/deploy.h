@@ -4,7 +4,10 @@
 
 #include "cm/nodes/control.h"
 
-#define MFS_DEPLOY_TIME (180 * MFS_SEC) /* of a start, besides the loading of a checkpoint */
+#define MFS_DEPLOY_TIME (180 * MFS_SEC) /* of a start, besides what mfs_deploy_time adds */
+
+/* That a start may take: the loading of a checkpoint and the provider's queue included, ns. */
+int64_t mfs_deploy_time(const struct mfs_cm_state *s);
 
 void mfs_deploy_begin(struct mfs_cm *cm);
 void mfs_deploy_joined(struct mfs_cm *cm); /* a node has joined while step is JOIN */

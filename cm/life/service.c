@@ -15,6 +15,7 @@
 #include "cm/life/remount.h"
 #include "cm/life/shutdown.h"
 #include "cm/life/status.h"
+#include "cm/nodes/provision.h"
 #include "cm/nodes/subscribers.h"
 #include "cm/nodes/trust.h"
 #include "cm/partitions/migrate.h"
@@ -184,13 +185,13 @@ static void on_mount(struct mfs_conn *c, uint64_t id, const void *body, void *ar
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-bool mfs_service_lm_ended(struct mfs_node *n, const char *how)
+bool mfs_service_lm_lost(struct mfs_node *n, int code, const char *why)
 {
-    if (mfs_scale_gone(n->cm, n, how))
+    if (mfs_scale_gone(n->cm, n, code, why))
         return true;
     if (n->cm->step == MFS_STEP_DONE)
         return false;
-    mfs_deploy_fail(n->cm, n, -ECHILD, "its lm %s", how);
+    mfs_deploy_fail(n->cm, n, code, "%s", why);
     return true;
 }
 
@@ -221,7 +222,7 @@ static void down(struct mfs_conn *c, const struct mfs_err *why, void *arg)
     if (cm->step != MFS_STEP_DONE && !n->restart)
         n->restart = mfs_loop_timer(cm->loop, MFS_SEC, 0, hung_up, n);
     else if (cm->step == MFS_STEP_DONE)
-        mfs_nodes_hung_up(n);
+        mfs_provision_hung_up(n);
 }
 
 static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},

@@ -6,7 +6,7 @@
 
 extern const struct mfs_service mfs_cm_service; /* of all messages; arg is the mfs_cm */
 
-/* For mfs_cm.lm_ended. */
-bool mfs_service_lm_ended(struct mfs_node *n, const char *how);
+/* For mfs_cm.lm_lost. */
+bool mfs_service_lm_lost(struct mfs_node *n, int code, const char *why);
 
 #endif

@@ -2,7 +2,8 @@
  * node's partitions for that, and when all have, or it takes too long, to end what else is its own;
  * one that is not connected gets a SIGTERM, which means the same. When all their processes and
  * connections are gone (of one elsewhere there may be no process to see), or it takes too long, the
- * loop ends, and the daemon clears away by force what is left. */
+ * nodes are given back to the provider; then the loop ends, and the daemon clears away by force
+ * what is left. */
 #include "cm/life/shutdown.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cm/change/checkpoint.h"
+#include "cm/nodes/provision.h"
 #include "cm/state/events.h"
 #include "cm/change/scale.h"
 
@@ -44,8 +46,7 @@ static void ask(struct mfs_node *n)
 {
     if (n->conn && !mfs_conn_request(n->conn, MFS_MSG_STOP, NULL, MFS_STOP_TIME, stopped, n))
         return;
-    if (n->proc.pid)
-        mfs_proc_kill(&n->proc, SIGTERM);
+    mfs_provision_end(n);
 }
 
 /* Do all clients have ended that can be asked about? */
@@ -67,6 +68,16 @@ static void ask_all(struct mfs_cm *cm)
         ask(cm->nodes[i]);
 }
 
+/* Of all nodes at once, which is bounded (nodes/provision.h). */
+static bool all_released(struct mfs_cm *cm)
+{
+    bool all = true;
+
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        all &= mfs_provision_released(cm->nodes[i]);
+    return all;
+}
+
 static void check(void *arg)
 {
     struct mfs_cm *cm = arg;
@@ -77,12 +88,12 @@ static void check(void *arg)
         return;
     if (mfs_clock_mono() < cm->shutdown->until)
         for (uint32_t i = 0; i < cm->state.nnodes; i++)
-            if (cm->nodes[i]->conn || mfs_proc_alive(&cm->nodes[i]->proc))
+            if (cm->nodes[i]->conn || mfs_provision_runs(cm->nodes[i]))
                 return;
+    if (!all_released(cm))
+        return;
     mfs_timer_cancel(cm->shutdown->check);
     cm->shutdown->check = NULL;
-    for (uint32_t i = 0; i < cm->state.nnodes && cm->provider->stop; i++)
-        cm->provider->stop(cm->paths, &cm->state, cm->nodes[i]->record);
     mfs_loop_stop(cm->loop);
 }
 
@@ -99,8 +110,7 @@ static void clients_ended(void *arg, const struct mfs_err *err, const void *repl
 /* One that was stopped by a signal goes on, to end by itself. */
 static void ask_for_clients(struct mfs_node *n)
 {
-    if (n->proc.pid)
-        mfs_proc_kill(&n->proc, SIGCONT);
+    mfs_provision_signal(n, SIGCONT);
     mfs_timer_cancel(n->restart);
     n->restart = NULL;
     n->clientless = !n->conn || mfs_conn_request(n->conn, MFS_MSG_END_CLIENTS, NULL,

@@ -72,6 +72,7 @@ static void fill_node(const struct mfs_cm *cm, const struct mfs_node *node,
     memcpy(n->address, node->record->address, sizeof n->address);
     memcpy(n->mount, node->mount, sizeof n->mount);
     mfs_text_copy(n->state, sizeof n->state, node_state(cm, node));
+    mfs_text_copy(n->waits_for, sizeof n->waits_for, node->waits_for);
 }
 
 /* What each has against what its weight says. */

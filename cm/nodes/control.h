@@ -10,7 +10,6 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
-#include "host/proc.h"
 #include "args/paths.h"
 #include "cm/provider/provider.h"
 #include "cm/state/state.h"
@@ -45,8 +44,11 @@ struct mfs_node {
     struct mfs_cm *cm;
     struct mfs_cm_node *record; /* in the state, and moving with it */
     struct mfs_conn *conn;      /* NULL: its Local Manager is not connected */
-    struct mfs_proc proc;       /* what the provider started; pid 0: none */
-    struct mfs_watch *watch;
+    enum mfs_provided provided; /* its Local Manager, by the provider: see provision.c */
+    bool restarts;              /* what was requested last is to take up what one before it left */
+    char what[MFS_PROVIDER_WHAT_MAX];        /* stands for it, for people */
+    char waits_for[MFS_PROVIDER_REASON_MAX]; /* in a queue, while it is requested; "": nothing */
+    int64_t released_since;                  /* that it is being given back, mono */
     struct mfs_timer *restart;  /* of its process; during the start: it has hung up, and ends it */
     int64_t delay;              /* before the next restart, ns */
     bool done;                  /* with the present step of the start */
@@ -54,7 +56,7 @@ struct mfs_node {
     bool stop_sent;             /* as it leaves */
     bool clientless;            /* at the end: its clients have ended, or it can't be asked */
     int64_t last_contact;       /* when its last message came that tells of its state */
-    int64_t begun;              /* when its process was last started, or killed as hung; 0: never */
+    int64_t begun;              /* when its lm was last started, or killed as hung; 0: never */
     int64_t lost_at;            /* when an answer last named it as lost (trust.h) */
     uint64_t has;               /* epoch of the newest table that it and its clients have */
     int64_t over_since;         /* it holds more than it may (with replicas only); 0: it does not */
@@ -93,8 +95,11 @@ struct mfs_cm {
     struct mfs_listener *listener;
     char address[MFS_ADDRESS_MAX];
     const struct mfs_provider *provider;
-    /* A Local Manager's process has ended. True: all is done about it, it is not started again. */
-    bool (*lm_ended)(struct mfs_node *n, const char *how);
+    struct mfs_provider_context provider_context;
+    void *provider_state; /* NULL: not open */
+    /* A Local Manager has ended, or could not be started. True: all is done about it, it is not
+     * started again. */
+    bool (*lm_lost)(struct mfs_node *n, int code, const char *why);
     struct mfs_node **nodes; /* state.nnodes of them, in the order of state.node */
     struct mfs_node *left;   /* nodes that have gone, freed at the end */
     struct mfs_cm_subscriber *subscribers;
@@ -168,12 +173,5 @@ bool mfs_nodes_goes(const struct mfs_node *n);
 void mfs_nodes_counted(struct mfs_node *n, const struct mfs_msg_join *m);
 void mfs_nodes_reported(struct mfs_node *n, const struct mfs_msg_report *m);
 bool mfs_nodes_lacks(const struct mfs_node *n); /* partitions that it should run */
-
-/* procs.c: Local Managers' processes */
-int mfs_nodes_start(struct mfs_cm *cm, struct mfs_node *n, struct mfs_err *err);
-/* It has lost its connection: unless its process is watched, it is started when it does not come
- * again. Of a deployment that runs. */
-void mfs_nodes_hung_up(struct mfs_node *n);
-void mfs_nodes_adopt(struct mfs_cm *cm); /* of an earlier cm: watches them, starts dead ones */
 
 #endif

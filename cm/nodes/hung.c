@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cm/nodes/provision.h"
 #include "cm/state/events.h"
 
 #define LOOK_EACH (2 * MFS_SEC)
@@ -22,7 +23,7 @@ struct mfs_hung {
 /* One that comes or goes has its own time limit (change/scale.h). */
 static bool is_watched(const struct mfs_node *n)
 {
-    return n->proc.pid && !n->record->transition[0];
+    return n->provided == MFS_PROVIDED_STARTED && !n->record->transition[0];
 }
 
 static void end_hung(struct mfs_node *n, int64_t silent)
@@ -31,11 +32,11 @@ static void end_hung(struct mfs_node *n, int64_t silent)
 
     n->begun = mfs_clock_mono();
     mfs_event_add(n->cm->paths->events, n->record->name, "lm-hung",
-                  "process %d has said nothing for %lld s: it is killed, and started again",
-                  (int)n->proc.pid, (long long)(silent / MFS_SEC));
-    rc = mfs_proc_kill(&n->proc, SIGKILL);
+                  "%s has said nothing for %lld s: it is killed, and started again", n->what,
+                  (long long)(silent / MFS_SEC));
+    rc = mfs_provision_signal(n, SIGKILL);
     if (rc)
-        mfs_warn("hung", "%s: process %d: %s", n->record->name, (int)n->proc.pid, strerror(-rc));
+        mfs_warn("hung", "%s: %s: %s", n->record->name, n->what, strerror(-rc));
 }
 
 /* Silence counts from when cm last had reason to expect a word. */

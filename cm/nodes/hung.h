@@ -1,6 +1,6 @@
 /* A Local Manager that hangs, or was stopped, is ended, so that another takes its place (procs.c):
  * without one a node's limits of memory stand still, its clients get no table, and what dies there
- * stays dead. Only where the Local Managers are processes of this machine (cm/state/traits.h).
+ * stays dead. Only where the Local Managers are processes of this machine (cm/provider/traits.h).
  *
  * Loop thread. */
 #ifndef MFS_CM_NODES_HUNG_H

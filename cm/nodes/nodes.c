@@ -73,9 +73,7 @@ void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_node *n)
     uint32_t at = 0;
 
     mfs_timer_cancel(n->restart);
-    mfs_watch_remove(n->watch);
     n->restart = NULL;
-    n->watch = NULL;
     n->conn = NULL;
     if (c) {
         mfs_conn_set_data(c, NULL);

@@ -7,15 +7,55 @@
  *
  * It must stay until the lm has ended, as its end is taken for that. Nodes see the state directory
  * at the same path: the deployment's secret is there. */
-#include "cm/provider/provider.h"
+#include "cm/provider/exec.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/log.h"
 #include "base/text.h"
+#include "cm/provider/children.h"
+#include "cm/provider/run.h"
+
+#define STOP_TIME (25 * MFS_SEC) /* for the command of --exec-stop */
+
+static_assert(STOP_TIME < MFS_RELEASE_TIME, "the provider says first what is wrong");
+
+struct exec {
+    const struct mfs_provider_context *context;
+    struct mfs_notices *notices;
+    struct mfs_children *children;
+    struct stop *stops; /* under way */
+};
+
+/* A command that gives a node back. */
+struct stop {
+    struct exec *of;
+    uint32_t node;
+    struct mfs_run *run;
+    struct stop *next;
+};
+
+const struct mfs_conf_option mfs_exec_options[] = {
+    {"exec-start", MFS_CONF_STRING, "COMMAND", NULL, 1, 511,
+     "with --provider exec: runs a node's {lm} on {node}, {name}, {address}, as long as it lives"},
+    {"exec-stop", MFS_CONF_STRING, "COMMAND", NULL, 1, 511,
+     "likewise: gives the node back after its lm has ended"},
+    {0}};
+
+static int check(const struct mfs_conf *conf, struct mfs_err *err)
+{
+    if (!mfs_conf_str(conf, "exec-start"))
+        return mfs_err_set(
+            err, -EINVAL,
+            "provider: exec needs --exec-start, the command that runs {lm} on a node");
+    return 0;
+}
+
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static int append_quoted(struct mfs_buf *out, const char *const *argv)
 {
@@ -32,7 +72,7 @@ static int append_quoted(struct mfs_buf *out, const char *const *argv)
 
 /* Appends what stands for the mark at the beginning of *at and moves on behind it; any other
  * character stands for itself. */
-static int append_next(struct mfs_buf *out, const char **at, const struct mfs_cm_node *node,
+static int append_next(struct mfs_buf *out, const char **at, const struct mfs_provider_node *node,
                        const struct mfs_lm_command *lm)
 {
     static const char *const marks[] = {"{lm}", "{node}", "{name}", "{address}"};
@@ -55,12 +95,11 @@ static int append_next(struct mfs_buf *out, const char **at, const struct mfs_cm
     return mfs_buf_printf(out, "%c", *(*at)++);
 }
 
-static int fill_in(const struct mfs_paths *p, const struct mfs_cm_state *s,
-                   const struct mfs_cm_node *node, const char *address, const char *command,
+static int fill_in(const struct exec *e, const struct mfs_provider_node *node, const char *command,
                    struct mfs_buf *out)
 {
     struct mfs_lm_command lm;
-    int rc = mfs_provider_command(p, s, node, address, &lm);
+    int rc = mfs_provider_command(e->context, node, &lm);
 
     while (rc >= 0 && *command)
         rc = append_next(out, &command, node, &lm);
@@ -69,47 +108,154 @@ static int fill_in(const struct mfs_paths *p, const struct mfs_cm_state *s,
     return rc < 0 ? rc : 0;
 }
 
-static int start(const struct mfs_paths *p, const struct mfs_cm_state *s,
-                 const struct mfs_cm_node *node, const char *address, struct mfs_proc *proc,
-                 struct mfs_err *err)
+/* ---- starting -------------------------------------------------------------------------------- */
+
+static int start(const struct exec *e, const struct mfs_provider_node *node, struct mfs_err *err)
 {
     const char *argv[] = {"/bin/sh", "-c", NULL, NULL};
     struct mfs_buf line;
     int rc;
 
     mfs_buf_init(&line);
-    rc = fill_in(p, s, node, address, s->exec_start, &line);
+    rc = fill_in(e, node, mfs_provider_option(e->context, "exec-start"), &line);
     if (rc) {
-        mfs_err_set(err, rc, "%s: %s", node->name, strerror(-rc));
+        mfs_err_set(err, rc, "%s", strerror(-rc));
     } else {
         argv[2] = mfs_buf_data(&line);
-        rc = mfs_provider_spawn(p, node, argv, proc, err);
+        rc = mfs_children_start(e->children, node, argv, err);
     }
     mfs_buf_fini(&line);
     return rc;
 }
 
-static pid_t stop(const struct mfs_paths *p, const struct mfs_cm_state *s,
-                  const struct mfs_cm_node *node)
+static int request(void *state, const struct mfs_provider_node *n, uint32_t count,
+                   struct mfs_err *err)
 {
-    const char *argv[] = {"/bin/sh", "-c", NULL, NULL};
-    struct mfs_buf line;
-    pid_t pid = 0;
-    int rc;
+    const struct exec *e = state;
 
-    if (!s->exec_stop[0])
-        return 0;
-    mfs_buf_init(&line);
-    rc = fill_in(p, s, node, "", s->exec_stop, &line);
-    if (!rc) {
-        argv[2] = mfs_buf_data(&line);
-        pid = mfs_proc_spawn(argv, p->log);
-        rc = pid < 0 ? (int)pid : 0;
-    }
-    if (rc)
-        mfs_warn("provider", "%s: the stop command: %s", node->name, strerror(-rc));
-    mfs_buf_fini(&line);
-    return rc ? 0 : pid;
+    for (uint32_t i = 0; i < count; i++)
+        if (start(e, &n[i], err))
+            mfs_notices_failed(e->notices, n[i].id, err);
+    return 0;
 }
 
-const struct mfs_provider mfs_provider_exec = {&mfs_traits_exec, start, stop};
+static enum mfs_provided adopt(void *state, const struct mfs_provider_node *n,
+                               char what[MFS_PROVIDER_WHAT_MAX])
+{
+    const struct exec *e = state;
+
+    return mfs_children_adopt(e->children, n, what) ? MFS_PROVIDED_STARTED : MFS_PROVIDED_NONE;
+}
+
+static int pass_signal(void *state, uint32_t node, int signo)
+{
+    return mfs_children_signal(((struct exec *)state)->children, node, signo);
+}
+
+/* ---- giving back ----------------------------------------------------------------------------- */
+
+static void unlist(struct stop *s)
+{
+    struct stop **at = &s->of->stops;
+
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    free(s);
+}
+
+static void stopped(void *arg, const struct mfs_err *why)
+{
+    struct stop *s = arg;
+    struct mfs_err err;
+
+    if (why)
+        mfs_err_set(&err, why->code, "the stop command %s", why->msg);
+    mfs_notices_released(s->of->notices, s->node, why ? &err : NULL);
+    unlist(s);
+}
+
+static int run_stop(struct exec *e, const struct mfs_provider_node *n, const char *command,
+                    struct mfs_err *err)
+{
+    const char *argv[] = {"/bin/sh", "-c", NULL, NULL};
+    struct stop *s = calloc(1, sizeof *s);
+    struct mfs_buf line;
+    int rc = s ? 0 : -ENOMEM;
+
+    mfs_buf_init(&line);
+    if (!rc)
+        rc = fill_in(e, n, command, &line);
+    if (rc) {
+        mfs_err_set(err, rc, "the stop command: %s", strerror(-rc));
+        free(s);
+    } else {
+        *s = (struct stop){.of = e, .node = n->id, .next = e->stops};
+        e->stops = s;
+        argv[2] = mfs_buf_data(&line);
+        s->run = mfs_run_begin(e->context, argv, STOP_TIME, stopped, s, err);
+        rc = s->run ? 0 : err->code;
+        if (rc)
+            unlist(s);
+    }
+    mfs_buf_fini(&line);
+    return rc;
+}
+
+static int release(void *state, const struct mfs_provider_node *n)
+{
+    struct exec *e = state;
+    const char *command = mfs_provider_option(e->context, "exec-stop");
+    struct mfs_err err;
+
+    mfs_children_drop(e->children, n->id);
+    if (!command)
+        return 1;
+    if (run_stop(e, n, command, &err))
+        mfs_notices_released(e->notices, n->id, &err);
+    return 0;
+}
+
+/* ---- the provider ---------------------------------------------------------------------------- */
+
+static void close_exec(void *state)
+{
+    struct exec *e = state;
+
+    while (e->stops) {
+        mfs_run_drop(e->stops->run);
+        unlist(e->stops);
+    }
+    mfs_children_destroy(e->children);
+    mfs_notices_destroy(e->notices);
+    free(e);
+}
+
+static int open_exec(const struct mfs_provider_context *c, void **state, struct mfs_err *err)
+{
+    struct exec *e = calloc(1, sizeof *e);
+
+    if (!e)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    e->context = c;
+    e->notices = mfs_notices_create(c);
+    e->children = mfs_children_create(c, e->notices);
+    if (!e->notices || !e->children) {
+        close_exec(e);
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    }
+    *state = e;
+    return 0;
+}
+
+static const struct mfs_provider_traits traits = {.name = "exec"};
+
+const struct mfs_provider mfs_provider_exec = {.traits = &traits,
+                                               .options = mfs_exec_options,
+                                               .check = check,
+                                               .open = open_exec,
+                                               .close = close_exec,
+                                               .adopt = adopt,
+                                               .request = request,
+                                               .signal = pass_signal,
+                                               .release = release};

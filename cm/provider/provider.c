@@ -1,11 +1,13 @@
 /* The providers there are, and what they share. */
 #include "cm/provider/provider.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "base/trusted_dir.h"
+#include "host/proc.h"
 
 static const struct mfs_provider *const providers[] = {&mfs_provider_local, &mfs_provider_exec};
 
@@ -17,45 +19,86 @@ const struct mfs_provider *mfs_provider_find(const char *name)
     return NULL;
 }
 
-int mfs_provider_command(const struct mfs_paths *p, const struct mfs_cm_state *s,
-                         const struct mfs_cm_node *node, const char *address,
-                         struct mfs_lm_command *c)
+const struct mfs_provider_traits *mfs_provider_traits(const char *name)
 {
-    const char *const argv[] = {c->lm,  "--name",    p->name,       "--node",
-                                c->id,  "--address", node->address, "--state-dir",
-                                p->dir, "--cm",      c->cm,         "--foreground"};
-    size_t n = sizeof argv / sizeof *argv;
-    int rc = mfs_proc_sibling("lm", c->lm, sizeof c->lm);
+    static const struct mfs_provider_traits unknown = {.name = ""};
+    const struct mfs_provider *p = mfs_provider_find(name);
 
-    snprintf(c->id, sizeof c->id, "%u", node->id);
-    if (!rc)
-        rc = mfs_text_copy(c->cm, sizeof c->cm, address);
-    _Static_assert(sizeof argv + 3 * sizeof *argv == sizeof c->argv, "one place for each argument");
-    memcpy(c->argv, argv, sizeof argv);
-    if (s->interface[0]) {
-        c->argv[n++] = "--interface";
-        c->argv[n++] = s->interface;
-    }
-    c->argv[n] = NULL;
-    return rc;
+    return p ? p->traits : &unknown;
 }
 
-int mfs_provider_spawn(const struct mfs_paths *p, const struct mfs_cm_node *node,
-                       const char *const *argv, struct mfs_proc *proc, struct mfs_err *err)
-{
-    char dir[PATH_MAX], log[PATH_MAX], pid_file[PATH_MAX];
-    int rc = mfs_paths_node(p, node->id, "", dir);
+/* ---- options --------------------------------------------------------------------------------- */
 
-    if (!rc)
-        rc = mfs_paths_node(p, node->id, "lm.log", log);
-    if (!rc)
-        rc = mfs_paths_node(p, node->id, "lm.pid", pid_file);
-    if (rc)
-        return mfs_err_set(err, rc, "%s: %s", node->name, strerror(-rc));
-    rc = mfs_trusted_dir_make(dir, err);
-    if (rc)
-        return mfs_err_prefix(err, "%s", node->name);
-    /* One that has ended already is watched all the same, which tells how it ended. */
-    rc = mfs_proc_spawn_noted(argv, log, pid_file, proc);
-    return rc ? mfs_err_set(err, rc, "%s: %s", argv[0], strerror(-rc)) : 0;
+static int refuse_others(const struct mfs_provider *p, const struct mfs_conf *conf,
+                         struct mfs_err *err)
+{
+    for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
+        const struct mfs_conf_option *o = providers[i] == p ? NULL : providers[i]->options;
+
+        for (; o && o->key; o++)
+            if (mfs_conf_given(conf, o->key))
+                return mfs_err_set(err, -EINVAL, "%s: only with --provider %s", o->key,
+                                   providers[i]->traits->name);
+    }
+    return 0;
+}
+
+static int take(struct mfs_provider_option *to, const char *key, const char *value)
+{
+    int rc = mfs_text_copy(to->key, sizeof to->key, key);
+
+    return rc ? rc : mfs_text_copy(to->value, sizeof to->value, value);
+}
+
+int mfs_provider_take_options(const struct mfs_provider *p, const struct mfs_conf *conf,
+                              struct mfs_provider_option **list, uint32_t *n, struct mfs_err *err)
+{
+    const struct mfs_conf_option *o = p->options;
+    int rc = refuse_others(p, conf, err);
+    size_t most = 0;
+
+    *list = NULL;
+    *n = 0;
+    while (o && o[most].key)
+        most++;
+    if (rc || !most)
+        return rc;
+    *list = calloc(most, sizeof **list);
+    if (!*list)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    for (; o->key && !rc; o++)
+        if (mfs_conf_given(conf, o->key))
+            rc = take(&(*list)[(*n)++], o->key, mfs_conf_str(conf, o->key));
+    return rc ? mfs_err_set(err, rc, "%s: %s", o[-1].key, strerror(-rc)) : 0;
+}
+
+const char *mfs_provider_option(const struct mfs_provider_context *c, const char *key)
+{
+    for (uint32_t i = 0; i < c->noptions; i++)
+        if (!strcmp(c->option[i].key, key))
+            return c->option[i].value;
+    return NULL;
+}
+
+/* ---- the Local Manager's command line -------------------------------------------------------- */
+
+int mfs_provider_command(const struct mfs_provider_context *c, const struct mfs_provider_node *n,
+                         struct mfs_lm_command *out)
+{
+    const char *const argv[] = {out->lm,       "--name",    c->paths->name, "--node",
+                                out->id,       "--address", n->address,     "--state-dir",
+                                c->paths->dir, "--cm",      c->cm,          "--foreground"};
+    size_t at = sizeof argv / sizeof *argv;
+    int rc = mfs_proc_sibling("lm", out->lm, sizeof out->lm);
+
+    snprintf(out->id, sizeof out->id, "%u", n->id);
+    _Static_assert(sizeof argv + 3 * sizeof *argv == sizeof out->argv,
+                   "one place for each argument");
+    memcpy(out->argv, argv, sizeof argv);
+    if (c->interface[0]) {
+        out->argv[at++] = "--interface";
+        out->argv[at++] = c->interface;
+    }
+    out->argv[at] = NULL;
+    return rc;
 }

@@ -1,33 +1,158 @@
-/* Where nodes come from. A provider starts a Local Manager at a node; all the rest goes over the
- * control protocol. */
+/* Where nodes come from: the contract between cm and a provider. Whatever starts a Local Manager
+ * (lm) at a node is a provider: a fork on this machine, an operator's command, ssh, a batch queue,
+ * a cloud's API. A provider is one file that fills in a struct mfs_provider, and a line in
+ * provider.c; cm knows it by its traits (traits.h) alone.
+ *
+ * A provider does two things: it has an lm started for a node (request), and it gives the node back
+ * (release). All else goes over the control protocol: the lm connects to cm and joins, is told what
+ * to do, and is told to stop. Each node goes through these states:
+ *
+ *             request                ready                  (the lm joins, works, is stopped)
+ *     none ------------> requested ----------> started
+ *      ^   failed           |    ^ waiting: again and again     |
+ *      +--------------------+                                   |
+ *      +--------------------------------------------------------+  ended
+ *
+ *     any state --release--> releasing --released--> gone
+ *
+ * - One request may be for many nodes, and each is answered for itself, by `ready` or `failed`: of
+ *   what gives half of them, those that came are used or released, as cm decides. A job that holds
+ *   several nodes answers for each; it is given back with the last of them, or made smaller.
+ * - A node whose lm has ended, or which failed, may be requested again, with the same id, to start
+ *   another lm at the same place: what the first one left running there (redis processes, mounts)
+ *   is taken up by the second. Where the place itself is lost (an expired job), say so by `failed`.
+ * - release is called for each node once it is not wanted any more, whatever became of it: also for
+ *   one that waits in a queue, one that failed, and one that the provider has never heard of (an
+ *   earlier cm asked for it and was killed). It may come twice for a node, from one cm and from the
+ *   next. As a rule the lm has ended by then; what still runs is ended by force.
+ * - Nothing blocks. What takes time is a process that is watched (children.h, run.h), a descriptor
+ *   in the loop, or a thread that posts its result.
+ * - Callbacks come from the loop's thread, never from inside a call of cm's (notices.h does that),
+ *   and for one node in the order of what happened. cm ignores those of nodes that it has
+ * forgotten.
+ * - Everything is bounded by cm, too: a node that is not `ready` and joined in time is given up and
+ *   released; a release that is not answered within MFS_RELEASE_TIME is reported and given up. So a
+ *   provider need not guard against what it waits for hanging, but should: it knows the reason.
+ * - cm may be killed at any time. What a provider must remember of a node (a job's number, an
+ *   instance's id) it gives to `note`, before it relies on it; the next cm hands it to adopt and
+ *   release as node.handle. Between asking outside and noting the answer lies a gap: a name or
+ * token made of the deployment's name and the node's id, which can be looked for, closes it.
+ */
 #ifndef MFS_CM_PROVIDER_PROVIDER_H
 #define MFS_CM_PROVIDER_PROVIDER_H
 
-#include <limits.h>
-#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "base/err.h"
-#include "host/proc.h"
+#include "args/conf.h"
 #include "args/paths.h"
-#include "cm/state/state.h"
-#include "cm/state/traits.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "cm/provider/traits.h"
+#include "net/loop.h"
+#include "proto/messages.h"
+
+#define MFS_RELEASE_TIME (30 * MFS_SEC) /* that a provider may take to give a node back */
+
+#define MFS_PROVIDER_HANDLE_MAX 128 /* bytes of what is noted of a node, with its NUL */
+#define MFS_PROVIDER_WHAT_MAX   64  /* of what stands for it, for people */
+#define MFS_PROVIDER_REASON_MAX 128 /* of what it waits for; what is longer is cut */
+
+/* A node, as a provider sees it. Everything is cm's, and good during the call alone. */
+struct mfs_provider_node {
+    uint32_t id;         /* never given to another node of this deployment */
+    uint32_t slot;       /* the least that no other node has: it is given again */
+    const char *name;    /* "node-ID" */
+    const char *address; /* that it is to have */
+    const char *handle;  /* what the provider has noted of it; "": nothing */
+    uint64_t memory;     /* that it gives, bytes */
+};
+
+/* What cm hears. `arg` is the context's. */
+struct mfs_provider_calls {
+    /* It is on its way, but stands in a queue: why, for people ("Resources; expected 14:05"). Again
+     * whenever that changes. Only while requested. */
+    void (*waiting)(void *arg, uint32_t node, const char *why);
+    /* Its lm has been started: what stands for it, for people ("process 4711", "job 12 on tux3").
+     */
+    void (*ready)(void *arg, uint32_t node, const char *what);
+    /* There will be none, and nothing is left of the request for it. */
+    void (*failed)(void *arg, uint32_t node, const struct mfs_err *why);
+    /* What was started has ended, and the lm with it as far as the provider can tell, after
+     * `ready`; how, after the words "its lm" ("exited with status 7"). Of an lm that can't be seen
+     * (traits) cm believes the connection more than this. */
+    void (*ended)(void *arg, uint32_t node, const char *how);
+    /* It has been given back; or that failed, and why (else NULL): nothing more is tried. */
+    void (*released)(void *arg, uint32_t node, const struct mfs_err *why);
+    /* Keeps `handle` with the node, on disk when this returns. May be called at any time, also
+     * inside a call. 0 or a negative errno. */
+    int (*note)(void *arg, uint32_t node, const char *handle);
+};
+
+/* A word for the provider that cm.json keeps: an option of its own, as given to `cm start`. */
+struct mfs_provider_option {
+    char key[MFS_STATE_MAX];
+    char value[MFS_TEXT_MAX];
+};
+
+/* What a provider works with. All of it outlives the provider's state. */
+struct mfs_provider_context {
+    struct mfs_loop *loop;
+    const struct mfs_paths *paths;
+    const char *cm;        /* HOST:PORT at which nodes reach cm */
+    const char *interface; /* of each node, that its lm measures; "": it finds it out */
+    const struct mfs_provider_option *option;
+    uint32_t noptions;
+    const struct mfs_provider_calls *calls;
+    void *arg; /* of the calls */
+};
+
+enum mfs_provided {
+    MFS_PROVIDED_NONE,
+    MFS_PROVIDED_REQUESTED,
+    MFS_PROVIDED_STARTED,
+    MFS_PROVIDED_RELEASING,
+    MFS_PROVIDED_GONE
+};
 
 struct mfs_provider {
     const struct mfs_provider_traits *traits;
 
-    /* Starts the node's Local Manager, which is to connect to cm at `address`, and describes the
-     * process on this machine that stands for it: when that ends, the Local Manager has (unless its
-     * own can't be seen, and it is connected all the same). Does not wait for it to connect. 0 or a
-     * negative errno with the reason. */
-    int (*start)(const struct mfs_paths *p, const struct mfs_cm_state *s,
-                 const struct mfs_cm_node *node, const char *address, struct mfs_proc *proc,
-                 struct mfs_err *err);
+    /* Options of `cm start` that are this provider's alone; NULL: none. Those that are given stand
+     * in the context from then on. */
+    const struct mfs_conf_option *options;
 
-    /* The node's Local Manager has ended for good: gives the node back. Does not wait; a failure is
-     * logged. A child that does it, for the caller to reap; 0: there is none. NULL: nothing to do.
-     */
-    pid_t (*stop)(const struct mfs_paths *p, const struct mfs_cm_state *s,
-                  const struct mfs_cm_node *node);
+    /* Is what was given enough? 0, or -EINVAL with what is missing. Pure. NULL: it is. */
+    int (*check)(const struct mfs_conf *conf, struct mfs_err *err);
+
+    /* Begins to work, for one cm: *state is what all other calls get. Starts nothing. 0 or a
+     * negative errno with the reason. */
+    int (*open)(const struct mfs_provider_context *c, void **state, struct mfs_err *err);
+
+    /* Frees the state. What was started goes on, for the next cm to adopt. No call comes after,
+     * and this one never from inside a callback. */
+    void (*close)(void *state);
+
+    /* A new cm asks for each node that an earlier one may have requested: what is there of it?
+     * NONE: nothing, or nothing that can be seen. STARTED: as after `ready`, with what stands for
+     * it in `what`; `ended` comes when it has. REQUESTED: it waits still, or that takes time to
+     * find out: callbacks follow as after a request. */
+    enum mfs_provided (*adopt)(void *state, const struct mfs_provider_node *n,
+                               char what[MFS_PROVIDER_WHAT_MAX]);
+
+    /* Has an lm started for each of these nodes. 0: each will be answered. A negative errno with
+     * the reason: none has been begun, none will be answered. */
+    int (*request)(void *state, const struct mfs_provider_node *n, uint32_t count,
+                   struct mfs_err *err);
+
+    /* Passes a signal on to what was started for the node: SIGTERM asks its lm to end all that is
+     * on the node, SIGKILL ends the lm alone, SIGCONT lets one that was stopped go on. 0, -ESRCH
+     * when there is nothing, or -ENOSYS when it can't be done: then the end of the connection, or
+     * the release, has to do. */
+    int (*signal)(void *state, uint32_t node, int signo);
+
+    /* Gives a node back. 1: it is done, there was nothing to wait for. 0: `released` will tell. */
+    int (*release)(void *state, const struct mfs_provider_node *n);
 };
 
 extern const struct mfs_provider mfs_provider_local, mfs_provider_exec;
@@ -35,19 +160,22 @@ extern const struct mfs_provider mfs_provider_local, mfs_provider_exec;
 /* NULL when there is none of that name. */
 const struct mfs_provider *mfs_provider_find(const char *name);
 
-/* For providers: the Local Manager's command line. argv points into the struct, the paths, the
- * state and the node. */
+/* Of one provider's options those that are given, for the state; *list is for the caller to free.
+ * -EINVAL with the reason when one of another provider's is given. 0 or a negative errno. */
+int mfs_provider_take_options(const struct mfs_provider *p, const struct mfs_conf *conf,
+                              struct mfs_provider_option **list, uint32_t *n, struct mfs_err *err);
+
+/* For providers: an option's value; NULL when it was not given. */
+const char *mfs_provider_option(const struct mfs_provider_context *c, const char *key);
+
+/* For providers: the Local Manager's command line. argv points into the struct, the context and the
+ * node. */
 struct mfs_lm_command {
-    char lm[PATH_MAX], id[16], cm[MFS_ADDRESS_MAX];
+    char lm[PATH_MAX], id[16];
     const char *argv[15];
 };
 
-int mfs_provider_command(const struct mfs_paths *p, const struct mfs_cm_state *s,
-                         const struct mfs_cm_node *node, const char *address,
-                         struct mfs_lm_command *c); /* 0 or -errno */
-
-/* For providers: runs argv with its output in the node's lm.log, and writes its pid file. */
-int mfs_provider_spawn(const struct mfs_paths *p, const struct mfs_cm_node *node,
-                       const char *const *argv, struct mfs_proc *proc, struct mfs_err *err);
+int mfs_provider_command(const struct mfs_provider_context *c, const struct mfs_provider_node *n,
+                         struct mfs_lm_command *out); /* 0 or -errno */
 
 #endif

@@ -20,7 +20,7 @@
 #include "cm/state/manifest.h"
 #include "cm/state/policy_conf.h"
 #include "cm/state/rebalance_conf.h"
-#include "cm/state/traits.h"
+#include "cm/provider/traits.h"
 #include "cm/state/weights.h"
 
 #define MIB (1ULL << 20)
@@ -330,20 +330,21 @@ static int check_stripe_size(const struct mfs_conf *conf, struct mfs_err *err)
     return 0;
 }
 
-static int check_provider(const struct mfs_conf *conf, struct mfs_err *err)
+static int choose_provider(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
 {
-    bool exec = !strcmp(mfs_conf_str(conf, "provider"), "exec");
+    const char *name = mfs_conf_str(conf, "provider");
+    const struct mfs_provider *p = mfs_provider_find(name);
+    int rc;
 
-    if (exec && !mfs_conf_str(conf, "exec-start"))
-        return mfs_err_set(
-            err, -EINVAL,
-            "provider: exec needs --exec-start, the command that runs {lm} on a node");
-    if (exec && !mfs_conf_given(conf, "memory"))
-        return mfs_err_set(err, -EINVAL,
-                           "memory: --provider exec needs to be told what a node gives");
-    if (!exec && (mfs_conf_str(conf, "exec-start") || mfs_conf_str(conf, "exec-stop")))
-        return mfs_err_set(err, -EINVAL, "exec-start, exec-stop: only with --provider exec");
-    return 0;
+    if (!p)
+        return mfs_err_set(err, -EINVAL, "provider: \"%s\" is not known", name);
+    rc = mfs_provider_take_options(p, conf, &s->provider_option, &s->nprovider_options, err);
+    if (!rc && p->check)
+        rc = p->check(conf, err);
+    if (!rc && !p->traits->one_machine && !mfs_conf_given(conf, "memory"))
+        rc = mfs_err_set(err, -EINVAL, "memory: --provider %s needs to be told what a node gives",
+                         name);
+    return rc;
 }
 
 static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
@@ -360,9 +361,7 @@ static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
                  {s->log_level, sizeof s->log_level, "log-level"},
                  {s->listen, sizeof s->listen, "listen"},
                  {s->first_address, sizeof s->first_address, "first-address"},
-                 {s->interface, sizeof s->interface, "interface"},
-                 {s->exec_start, sizeof s->exec_start, "exec-start"},
-                 {s->exec_stop, sizeof s->exec_stop, "exec-stop"}};
+                 {s->interface, sizeof s->interface, "interface"}};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (mfs_conf_str(conf, words[i].key))
@@ -372,13 +371,16 @@ static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
 
 int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
 {
-    int rc = check_provider(conf, err);
+    int rc;
 
     memset(s, 0, sizeof *s);
+    rc = choose_provider(conf, s, err);
     if (!rc)
         rc = check_stripe_size(conf, err);
-    if (rc)
+    if (rc) {
+        mfs_cm_state_clear(s);
         return rc;
+    }
     copy_words(conf, s);
     s->rate = mfs_conf_uint(conf, "migration-rate");
     s->stripe_size = (uint32_t)mfs_conf_uint(conf, "stripe-size");

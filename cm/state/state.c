@@ -21,11 +21,18 @@ static const struct mfs_schema node_schema = {
            {.name = "turn", MFS_FIELD(STR, struct mfs_cm_node, transition)},
            {.name = "name", .required = true, MFS_FIELD(STR, struct mfs_cm_node, name)},
            {.name = "address", .required = true, MFS_FIELD(STR, struct mfs_cm_node, address)},
+           {.name = "handle", MFS_FIELD(STR, struct mfs_cm_node, handle)},
            {.name = "mount", MFS_FIELD(STR, struct mfs_cm_node, mount)},
            {.name = "memory", .required = true, MFS_FIELD(U64, struct mfs_cm_node, memory)},
            {.name = "bandwidth", MFS_FIELD(F64, struct mfs_cm_node, bandwidth)},
            {.name = "bandwidth_from", MFS_FIELD(STR, struct mfs_cm_node, bandwidth_from)},
            {.name = "bandwidth_seen", MFS_FIELD(F64, struct mfs_cm_node, bandwidth_seen)},
+           {0}}};
+
+static const struct mfs_schema provider_option_schema = {
+    "option", sizeof(struct mfs_provider_option),
+    FIELDS{{.name = "key", .required = true, MFS_FIELD(STR, struct mfs_provider_option, key)},
+           {.name = "value", .required = true, MFS_FIELD(STR, struct mfs_provider_option, value)},
            {0}}};
 
 static const struct mfs_schema part_schema = {
@@ -90,8 +97,9 @@ const struct mfs_schema mfs_cm_state_schema = {
            {.name = "phase", .required = true, MFS_FIELD(STR, struct mfs_cm_state, phase)},
            {.name = "provider", MFS_FIELD(STR, struct mfs_cm_state, provider)},
            {.name = "first_address", MFS_FIELD(STR, struct mfs_cm_state, first_address)},
-           {.name = "exec_start", MFS_FIELD(STR, struct mfs_cm_state, exec_start)},
-           {.name = "exec_stop", MFS_FIELD(STR, struct mfs_cm_state, exec_stop)},
+           {.name = "provider_options",
+            MFS_FIELD_LIST(struct mfs_cm_state, provider_option, nprovider_options,
+                           &provider_option_schema)},
            {.name = "policy", MFS_FIELD(STR, struct mfs_cm_state, policy)},
            {.name = "migration", MFS_FIELD(STR, struct mfs_cm_state, migration)},
            {.name = "scaling",

@@ -10,6 +10,7 @@
 #include "cluster/table.h"
 #include "cm/plan/policy.h"
 #include "cm/plan/rebalance_policy.h"
+#include "cm/provider/provider.h"
 #include "proto/messages.h"
 #include "proto/schema.h"
 
@@ -33,11 +34,12 @@ struct mfs_cm_node {
     char transition[MFS_STATE_MAX]; /* MFS_NODE_COMING, …, or "" */
     char name[MFS_NAME_MAX];
     char address[MFS_HOST_MAX];
-    char mount[MFS_PATH_MAX];           /* "": none */
-    uint64_t memory;                    /* its limit, bytes */
-    double bandwidth;                   /* that its link carries each way, bytes/s; 0: unknown */
-    char bandwidth_from[MFS_STATE_MAX]; /* how that is known, MFS_BANDWIDTH_…; "" */
-    double bandwidth_seen;              /* the most that it was seen to carry, likewise */
+    char handle[MFS_PROVIDER_HANDLE_MAX]; /* what the provider has noted of it */
+    char mount[MFS_PATH_MAX];             /* "": none */
+    uint64_t memory;                      /* its limit, bytes */
+    double bandwidth;                     /* that its link carries each way, bytes/s; 0: unknown */
+    char bandwidth_from[MFS_STATE_MAX];   /* how that is known, MFS_BANDWIDTH_…; "" */
+    double bandwidth_seen;                /* the most that it was seen to carry, likewise */
 };
 
 /* Of a replica, see replicas.c; "" for none. */
@@ -107,9 +109,8 @@ struct mfs_cm_state {
     char interface[MFS_STATE_MAX]; /* of each node, that is measured; "": the address tells */
     bool probe;                    /* links are measured when nodes come, see probe.h */
     char listen[MFS_ADDRESS_MAX];
-    char first_address[MFS_HOST_MAX];                       /* of the node at slot 0 */
-    char exec_start[MFS_TEXT_MAX], exec_stop[MFS_TEXT_MAX]; /* see provider/exec.c */
-    char mount[MFS_PATH_MAX];                               /* as given, with its %n */
+    char first_address[MFS_HOST_MAX]; /* of the node at slot 0 */
+    char mount[MFS_PATH_MAX];         /* as given, with its %n */
     char mount_options[MFS_TEXT_MAX];
     struct mfs_policy_settings scaling;      /* of the policy: only what was given, else 0 */
     struct mfs_rebalance_settings balancing; /* likewise */
@@ -121,6 +122,8 @@ struct mfs_cm_state {
     uint32_t stripe_size;
     uint32_t started_with; /* nodes: N of the policies */
     uint32_t next_node;    /* id of the next one that comes */
+    uint32_t nprovider_options;
+    struct mfs_provider_option *provider_option; /* the provider's own: provider.h */
     uint32_t nnodes;
     struct mfs_cm_node *node;
     uint32_t nparts;

@@ -401,9 +401,10 @@ struct mfs_status_node {
     char bandwidth_from[MFS_STATE_MAX];    /* how that is known: told, probed, observed; "" */
     double share;                          /* ideal 1 */
     char mount[MFS_PATH_MAX];
-    uint64_t epoch;          /* of the table that its lm holds, by its last report */
-    uint32_t clients_behind; /* clients connected there that hold an older one than lm */
-    uint32_t replicas;       /* of other nodes' partitions that it holds and that are whole */
+    uint64_t epoch;               /* of the table that its lm holds, by its last report */
+    char waits_for[MFS_TEXT_MAX]; /* in its provider's queue; "": it does not */
+    uint32_t clients_behind;      /* clients connected there that hold an older one than lm */
+    uint32_t replicas;            /* of other nodes' partitions that it holds and that are whole */
 };
 
 /* Where a partition is, in a deployment with replicas. */

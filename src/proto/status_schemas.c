@@ -20,6 +20,7 @@ static const struct mfs_schema status_node_schema = {
         {.name = "share", MFS_FIELD(F64, struct mfs_status_node, share)},
         {.name = "mount", MFS_FIELD(STR, struct mfs_status_node, mount)},
         {.name = "epoch", MFS_FIELD(U64, struct mfs_status_node, epoch)},
+        {.name = "waits_for", MFS_FIELD(STR, struct mfs_status_node, waits_for)},
         {.name = "clients_behind", MFS_FIELD(U32, struct mfs_status_node, clients_behind)},
         {.name = "replicas", MFS_FIELD(U32, struct mfs_status_node, replicas)},
         {0}}};

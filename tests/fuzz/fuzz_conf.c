@@ -11,6 +11,7 @@
 #include "cluster/placement.h"
 #include "cm/cli/config_file.h"
 #include "cm/cli/options.h"
+#include "cm/provider/exec.h"
 #include "cm/state/spec.h"
 #include "input.h"
 
@@ -18,7 +19,7 @@
 #define PARTS 64 /* more only take longer: each has two passwords */
 
 static const struct mfs_conf_option *const groups[] = {mfs_deployment_options, mfs_cm_start_options,
-                                                       NULL};
+                                                       mfs_exec_options, NULL};
 
 static int read_file(struct mfs_conf *conf, struct fuzz_input text)
 {

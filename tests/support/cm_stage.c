@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cm/life/service.h"
+#include "cm/nodes/provision.h"
 
 #define JOIN_LIMIT (20 * MFS_SEC)
 
@@ -71,7 +72,7 @@ int cm_stage_open(struct cm_stage *stage)
     if (!cm->provider)
         cm->provider = mfs_provider_find(cm->state.provider);
     cm->step = MFS_STEP_DONE;
-    cm->lm_ended = mfs_service_lm_ended;
+    cm->lm_lost = mfs_service_lm_lost;
     cm->loop = mfs_loop_create();
     if (mfs_nodes_init(cm))
         return -1;
@@ -80,7 +81,7 @@ int cm_stage_open(struct cm_stage *stage)
     if (!cm->listener)
         return -1;
     mfs_listener_address(cm->listener, stage->address);
-    return 0;
+    return mfs_provision_open(cm, &err) ? -1 : 0;
 }
 
 void cm_stage_deafen(struct cm_stage *stage)
@@ -93,6 +94,7 @@ void cm_stage_deafen(struct cm_stage *stage)
 void cm_stage_close(struct cm_stage *stage)
 {
     cm_stage_deafen(stage);
+    mfs_provision_close(&stage->cm);
     mfs_loop_destroy(stage->cm.loop);
     mfs_secret_free(&stage->cm.secret);
     mfs_nodes_fini(&stage->cm);

@@ -25,9 +25,10 @@
 #include "cm/cli/render.h"
 #include "cm/state/spec.h"
 #include "cm/cli/verbs.h"
+#include "cm/provider/exec.h"
 
-static const struct mfs_conf_option *const groups[] = {mfs_cm_start_options, mfs_cm_run_options,
-                                                       mfs_deployment_options, NULL};
+static const struct mfs_conf_option *const groups[] = {
+    mfs_cm_start_options, mfs_exec_options, mfs_cm_run_options, mfs_deployment_options, NULL};
 
 static struct mfs_conf *conf;
 static struct mfs_paths paths;

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cm/change/scale.h"
+#include "cm/nodes/provision.h"
 #include "cm_stage.h"
 #include "loop_until.h"
 
@@ -38,20 +39,59 @@ struct world {
 
 static unsigned starts[NODES]; /* of each node */
 
-static int start(const struct mfs_paths *p, const struct mfs_cm_state *s,
-                 const struct mfs_cm_node *node, const char *address, struct mfs_proc *proc,
-                 struct mfs_err *err)
+static int open_far(const struct mfs_provider_context *c, void **state, struct mfs_err *err)
 {
-    (void)p;
-    (void)s;
-    (void)address;
-    (void)proc;
-    starts[node->id]++;
+    (void)err;
+    *state = (void *)c;
+    return 0;
+}
+
+static void close_far(void *state)
+{
+    (void)state;
+}
+
+static enum mfs_provided adopt(void *state, const struct mfs_provider_node *n,
+                               char what[MFS_PROVIDER_WHAT_MAX])
+{
+    (void)state;
+    (void)n;
+    (void)what;
+    return MFS_PROVIDED_NONE;
+}
+
+static int request(void *state, const struct mfs_provider_node *n, uint32_t count,
+                   struct mfs_err *err)
+{
+    (void)state;
+    for (uint32_t i = 0; i < count; i++)
+        starts[n[i].id]++;
     return mfs_err_set(err, -EIO, "as the test wants it");
 }
 
-static const struct mfs_provider_traits far = {"far away", false, false};
-static const struct mfs_provider far_away = {&far, start, NULL};
+static int pass_signal(void *state, uint32_t node, int signo)
+{
+    (void)state;
+    (void)node;
+    (void)signo;
+    return -ENOSYS;
+}
+
+static int release(void *state, const struct mfs_provider_node *n)
+{
+    (void)state;
+    (void)n;
+    return 1;
+}
+
+static const struct mfs_provider_traits far = {.name = "far away"};
+static const struct mfs_provider far_away = {.traits = &far,
+                                             .open = open_far,
+                                             .close = close_far,
+                                             .adopt = adopt,
+                                             .request = request,
+                                             .signal = pass_signal,
+                                             .release = release};
 
 /* ---- Local Managers -------------------------------------------------------------------------- */
 
@@ -164,7 +204,7 @@ static void go_on(struct world *w, const char *step, const char *transition)
 
     mfs_text_copy(cm->state.scale.step, sizeof cm->state.scale.step, step);
     mfs_text_copy(cm->state.node[1].transition, sizeof cm->state.node[1].transition, transition);
-    mfs_nodes_adopt(cm);
+    mfs_provision_adopt(cm);
     mfs_scale_resume(cm);
 }
 
@@ -208,7 +248,7 @@ static void test_one_that_finds_the_new_cm_is_not_started(void **state)
 
     connect_lm(w, 0);
     assert_true(it_happens(w, first_is_connected));
-    mfs_nodes_adopt(&w->stage.cm);
+    mfs_provision_adopt(&w->stage.cm);
     assert_true(it_happens(w, second_is_started)); /* as it does not come by itself */
     assert_non_null(w->stage.cm.nodes[0]->conn);
     assert_int_equal(starts[0], 0);

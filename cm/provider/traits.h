@@ -1,18 +1,19 @@
 /* What is true of a deployment because of where its nodes come from (`cm start --provider`): by
  * these, not by names, the rest of cm decides. */
-#ifndef MFS_CM_STATE_TRAITS_H
-#define MFS_CM_STATE_TRAITS_H
+#ifndef MFS_CM_PROVIDER_TRAITS_H
+#define MFS_CM_PROVIDER_TRAITS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct mfs_provider_traits {
     const char *name;
     bool sees_processes; /* Local Managers are processes of this machine: pids that were recorded
                             here mean them, and what they leave can be seen and cleared away */
     bool one_machine;    /* all nodes share a machine: its memory, processors and clock */
+    int64_t queue_time;  /* ns that a node may wait in a queue (provider.h, `waiting`), besides the
+                            time that each node has to come; 0: there is no queue */
 };
-
-extern const struct mfs_provider_traits mfs_traits_local, mfs_traits_exec;
 
 /* Of a provider's name. One that is not known has none of them, and the name "". */
 const struct mfs_provider_traits *mfs_provider_traits(const char *name);
