@@ -309,11 +309,15 @@ static void describe(struct mfs_cm_scale *sc, const struct mfs_scale_draft *d, c
                                 .cold = d->cold,
                                 .at_once = d->at_once,
                                 .drain = d->drain,
+                                .forget = d->forget,
                                 .rate = d->rate,
                                 .began = now(),
                                 .lower_bound_ms = d->lower_bound_ms};
     mfs_text_copy(sc->who, sizeof sc->who, who);
-    mfs_text_copy(sc->step, sizeof sc->step, d->ncoming ? MFS_SCALE_COME : MFS_SCALE_MOVE);
+    mfs_text_copy(sc->step, sizeof sc->step,
+                  d->ncoming  ? MFS_SCALE_COME
+                  : d->forget ? MFS_SCALE_GO
+                              : MFS_SCALE_MOVE);
 }
 
 /* Takes back what take() has changed. */
@@ -365,6 +369,8 @@ static int begin(struct mfs_cm *cm, const struct mfs_scale_draft *d, const char 
     report_begin(cm, d, who);
     if (d->ncoming)
         mfs_scale_come(s);
+    else if (d->forget)
+        mfs_scale_go(s);
     else
         move(s);
     return 0;
@@ -376,7 +382,7 @@ static int join_or_refuse(struct mfs_cm *cm, const struct mfs_msg_scale *what, m
 {
     const struct mfs_cm_scale *sc = &cm->state.scale;
     bool same = (!strcmp(what->how, "to") && what->n == sc->to) ||
-                (!strcmp(what->how, "drain") && mfs_scale_drains(cm, what));
+                (what->nnodes && mfs_scale_drains(cm, what));
 
     if (same && !what->dry_run && cm->scale && !wait_for(cm->scale, done, arg))
         return 0;

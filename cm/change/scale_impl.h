@@ -26,7 +26,7 @@ struct mfs_scale {
 /* What is asked for, checked and planned, before anything has changed. */
 struct mfs_scale_draft {
     uint32_t from, to; /* nodes */
-    bool cold, at_once, drain;
+    bool cold, at_once, drain, forget;
     uint64_t rate;
     uint32_t ncoming; /* to - from, or 0 */
     struct mfs_cm_node *coming;

@@ -1,5 +1,7 @@
 /* Nodes come: started, joined, nothing to run yet, table, mount. Nodes go: their Local Managers end
- * what is on them; when it has ended, its files are removed, and the node is forgotten. */
+ * what is on them; when it has ended, its files are removed, and the node is no part of the
+ * deployment any more. One that is to be forgotten is not waited for: what of it may still run is
+ * told to end itself when it comes back (life/service.c). */
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
@@ -278,7 +280,7 @@ static bool has_ended(struct mfs_node *n, int64_t left)
     return !mfs_cleanup_node_processes(n->cm->paths, n->record->id) || left <= -FORCE_TIME;
 }
 
-static void forget(struct mfs_node *n)
+static void remove_node(struct mfs_node *n)
 {
     struct mfs_cm *cm = n->cm;
     struct mfs_err err = {0};
@@ -289,8 +291,8 @@ static void forget(struct mfs_node *n)
     mfs_bandwidth_estimates_forget(cm, n);
     mfs_nodes_remove(cm, n);
     mfs_migrate_left(cm, n->record->id);
-    mfs_event_add(cm->paths->events, n->record->name, "left", "%s now",
-                  MFS_TEXT_COUNT(cm->state.nnodes, "node"));
+    mfs_event_add(cm->paths->events, n->record->name, cm->state.scale.forget ? "forgotten" : "left",
+                  "%s now", MFS_TEXT_COUNT(cm->state.nnodes, "node"));
     rc = mfs_cm_state_save(&cm->state, cm->paths->state);
     if (rc)
         mfs_error("scale", "%s: %s", cm->paths->state, strerror(-rc));
@@ -313,14 +315,14 @@ static void look(void *arg)
             continue;
         }
         any = true;
-        if (needed(n) && left > 0 && may_answer(n, left))
+        if (!cm->state.scale.forget && needed(n) && left > 0 && may_answer(n, left))
             continue;
-        if (!n->stop_sent && (n->conn || mfs_provision_runs(n)))
+        if (!n->stop_sent && (n->conn || n->restart || mfs_provision_runs(n)))
             send_stop(n);
-        else if (!n->stop_sent && may_find_us(n, now))
+        else if (!n->stop_sent && !cm->state.scale.forget && may_find_us(n, now))
             continue;
         else if (has_ended(n, left) && mfs_provision_released(n))
-            forget(n);
+            remove_node(n);
     }
     if (any)
         return;
@@ -333,7 +335,7 @@ static void look(void *arg)
 
 void mfs_scale_go(struct mfs_scale *s)
 {
-    s->until = mfs_clock_mono() + GO_TIME;
+    s->until = mfs_clock_mono() + (s->cm->state.scale.forget ? 0 : GO_TIME);
     s->timer = mfs_loop_timer(s->cm->loop, LOOK, LOOK, look, s);
     if (!s->timer) /* the nodes stay marked; the next cm goes on with it */
         mfs_error("scale", "out of memory");

@@ -318,9 +318,9 @@ int mfs_scale_draft_make(const struct mfs_cm *cm, const struct mfs_msg_scale *wh
         sum_up(cm, d);
     if (!rc && d->ncoming)
         rc = mfs_spec_check_memory(&cm->state, d->to, err);
-    if (!rc)
+    if (!rc && !d->forget)
         rc = check_room(cm, d, err);
-    if (!rc)
+    if (!rc && !d->forget)
         rc = plan_twice(cm, d, &d->plan, err);
     if (rc)
         mfs_scale_draft_clear(d);

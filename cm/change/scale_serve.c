@@ -64,7 +64,8 @@ static void answer(void *arg, const struct mfs_err *err, const struct mfs_scale_
 /* Of many nodes the first ones. */
 static void name_cause(const struct mfs_msg_scale *what, char *out, size_t n)
 {
-    size_t at = (size_t)snprintf(out, n, "the operator%s", what->nnodes ? " (drain" : "");
+    size_t at = (size_t)snprintf(out, n, "the operator%s%s", what->nnodes ? " (" : "",
+                                 what->nnodes ? what->how : "");
 
     for (uint32_t i = 0; i < what->nnodes && at < n; i++)
         at += (size_t)snprintf(out + at, n - at, " %s", what->node[i].name);

@@ -4,9 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
+#include "cluster/trust.h"
 #include "cm/change/scale_impl.h"
 #include "cm/state/spec.h"
+
+/* A node whose connection is there, and which says nothing for so long, is taken for dead. */
+#define FORGET_SILENCE (30 * MFS_SEC)
 
 /* ---- nodes that come ------------------------------------------------------------------------- */
 
@@ -80,7 +85,7 @@ static int make_leaving(const struct mfs_cm *cm, const struct mfs_msg_scale *wha
     if (!d->leaving)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < st->nnodes; i++)
-        if (d->drain ? is_asked_for(&st->node[i], what) : i + last >= st->nnodes)
+        if (what->nnodes ? is_asked_for(&st->node[i], what) : i + last >= st->nnodes)
             d->leaving[d->nleaving++] = st->node[i].id;
     return 0;
 }
@@ -100,7 +105,7 @@ bool mfs_scale_drains(const struct mfs_cm *cm, const struct mfs_msg_scale *what)
     for (uint32_t i = 0; i < st->nnodes; i++)
         if (is_asked_for(&st->node[i], what) && strcmp(st->node[i].transition, MFS_NODE_LEAVING))
             return false;
-    return st->scale.drain;
+    return st->scale.drain && st->scale.forget == !strcmp(what->how, "forget");
 }
 
 /* ---- how many -------------------------------------------------------------------------------- */
@@ -150,6 +155,46 @@ static int target_drain(const struct mfs_cm *cm, const struct mfs_msg_scale *wha
     return rc;
 }
 
+/* A replica that may take a partition over does so first. */
+static int check_forgettable(const struct mfs_cm *cm, const struct mfs_node *n, struct mfs_err *err)
+{
+    const char *name = n->record->name;
+    int64_t silence = mfs_clock_mono() - n->last_contact;
+    uint32_t lost = 0;
+
+    if (n->conn && silence < FORGET_SILENCE)
+        return mfs_err_set(err, -EBUSY, "%s is there: cm drain %s takes it out", name, name);
+    if (silence < MFS_TRUST_LOST)
+        return mfs_err_set(err, -EAGAIN, "%s was there a moment ago", name);
+    for (uint32_t i = 0; i < cm->state.nparts; i++) {
+        const struct mfs_cm_part *p = &cm->state.part[i];
+
+        if (p->node != n->record->id)
+            continue;
+        if (!strcmp(p->replica_step, MFS_REPLICA_READY) ||
+            !strcmp(p->replica_step, MFS_REPLICA_TAKE))
+            return mfs_err_set(err, -EAGAIN, "the replica of partition %u is about to take over",
+                               i);
+        lost++;
+    }
+    if (!lost)
+        return 0;
+    return mfs_err_set(err, -EOWNERDEAD,
+                       "%s has %s without a replica: what they hold would be lost (see cm events)",
+                       name, MFS_TEXT_COUNT(lost, "partition"));
+}
+
+static int target_forget(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
+                         struct mfs_scale_draft *d, struct mfs_err *err)
+{
+    int rc = target_drain(cm, what, d, err);
+
+    d->forget = true;
+    for (uint32_t i = 0; i < d->nleaving && !rc; i++)
+        rc = check_forgettable(cm, mfs_nodes_find(cm, d->leaving[i]), err);
+    return rc;
+}
+
 int mfs_scale_target(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
                      struct mfs_scale_draft *d, struct mfs_err *err)
 {
@@ -159,6 +204,8 @@ int mfs_scale_target(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
     d->from = cm->state.nnodes;
     if (!strcmp(what->how, "drain"))
         return target_drain(cm, what, d, err);
+    if (!strcmp(what->how, "forget"))
+        return target_forget(cm, what, d, err);
     rc = number(cm, what, &to, err);
     if (rc)
         return rc;
@@ -178,8 +225,10 @@ bool mfs_scale_is_there(const struct mfs_node *n)
 static int refuse_node(const struct mfs_node *n, struct mfs_err *err)
 {
     if (!n->conn)
-        return mfs_err_set(err, -ENODEV, "%s is not there: its lm is not connected (see cm events)",
-                           n->record->name);
+        return mfs_err_set(err, -ENODEV,
+                           "%s is not there: its lm is not connected (see cm events; cm forget %s "
+                           "if it will not come back)",
+                           n->record->name, n->record->name);
     return mfs_err_set(err, -ENODEV,
                        "%s runs %u of its %u partitions; what the others held is lost "
                        "(see cm events)",
@@ -196,6 +245,8 @@ int mfs_scale_check_nodes(const struct mfs_cm *cm, const struct mfs_scale_draft 
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         const struct mfs_node *n = cm->nodes[i];
 
+        if (d->forget && mfs_scale_leaves(d, n->record))
+            continue;
         if (!mfs_scale_is_there(n) && (!d->drain || mfs_scale_leaves(d, n->record)))
             return refuse_node(n, err);
         if (n->conn && !n->reported)

@@ -1,4 +1,5 @@
-/* `cm drain NODE…`: nodes give their partitions to the others, and leave. */
+/* `cm drain NODE…`: nodes give their partitions to the others, and leave. `cm forget NODE…`: nodes
+ * that are dead are no part of the deployment any more. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -21,15 +22,26 @@ static int take_names(const struct mfs_verb_call *call, struct mfs_msg_scale *wh
     return 0;
 }
 
-static int run(struct mfs_verb_call *call, struct mfs_err *err)
+static int run(struct mfs_verb_call *call, const char *how, struct mfs_err *err)
 {
-    struct mfs_msg_scale what = {.how = "drain"};
+    struct mfs_msg_scale what = {0};
     int rc = take_names(call, &what, err);
 
+    mfs_text_copy(what.how, sizeof what.how, how);
     if (!rc)
         rc = mfs_scale_call(call, &what, err);
     free(what.node);
     return rc;
+}
+
+static int run_drain(struct mfs_verb_call *call, struct mfs_err *err)
+{
+    return run(call, "drain", err);
+}
+
+static int run_forget(struct mfs_verb_call *call, struct mfs_err *err)
+{
+    return run(call, "forget", err);
 }
 
 const struct mfs_verb mfs_cm_drain = {
@@ -44,4 +56,23 @@ const struct mfs_verb mfs_cm_drain = {
     .least = 1,
     .most = MFS_PARTITIONS_MAX,
     .options = MFS_OPTIONS(mfs_cm_scale_options, mfs_json_options, mfs_deployment_options),
-    .run = run};
+    .run = run_drain};
+
+static const struct mfs_conf_option forget_options[] = {
+    {"dry-run", MFS_CONF_FLAG, NULL, NULL, 0, 0, "say whether it can be done, change nothing"},
+    {0}};
+
+const struct mfs_verb mfs_cm_forget = {
+    .name = "forget",
+    .args = "NODE...",
+    .summary = "forget nodes that are dead",
+    .about = "Takes nodes out that are not there and will not come back, by name or address (see\n"
+             "cm status); changes of nodes are possible again after that. With replicas nothing\n"
+             "is lost. Refused while a node's lm is connected (cm drain takes such a node out),\n"
+             "and while a node has partitions without a replica. If it comes back after all, it\n"
+             "is told to end what it runs.",
+    .destroys = true,
+    .least = 1,
+    .most = MFS_PARTITIONS_MAX,
+    .options = MFS_OPTIONS(forget_options, mfs_json_options, mfs_deployment_options),
+    .run = run_forget};

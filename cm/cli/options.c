@@ -66,6 +66,8 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
      "begin with the checkpoint in this directory (cm checkpoint), on any number of nodes"},
     {"replicas", MFS_CONF_UINT, "R", "0", 0, 1,
      "copies of each partition on another node; takes as much memory again"},
+    {"auto-forget", MFS_CONF_UINT, "SECONDS", "0", 0, 86400,
+     "forget a node that is away for so long, once its replicas have taken over; 0: never"},
     {"listen", MFS_CONF_STRING, "ADDRESS", "127.0.0.1:0", 3, 127,
      "where cm listens, port 0 for any"},
     {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "what cm.log shows"},

@@ -63,10 +63,10 @@ int mfs_scale_call(struct mfs_verb_call *call, struct mfs_msg_scale *what, struc
 
     what->dry_run = mfs_conf_flag(call->conf, "dry-run");
     ask.terminal = isatty(STDERR_FILENO) && !what->dry_run;
-    if (mfs_conf_given(call->conf, "migration"))
+    if (mfs_conf_knows(call->conf, "migration") && mfs_conf_given(call->conf, "migration"))
         mfs_text_copy(what->migration, sizeof what->migration,
                       mfs_conf_str(call->conf, "migration"));
-    if (mfs_conf_given(call->conf, "rate"))
+    if (mfs_conf_knows(call->conf, "rate") && mfs_conf_given(call->conf, "rate"))
         what->rate = mfs_conf_uint(call->conf, "rate");
     rc = mfs_long_call(&call->paths, &ask, err);
     if (!rc) {

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "cm/nodes/cleanup.h"
+#include "cm/change/auto_forget.h"
 #include "cm/change/auto_rebalance.h"
 #include "cm/change/autoscale.h"
 #include "cm/change/bandwidth_estimates.h"
@@ -135,6 +136,8 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
     if (!rc)
         rc = mfs_failback_init(cm);
     if (!rc)
+        rc = mfs_auto_forget_init(cm);
+    if (!rc)
         rc = mfs_bandwidth_estimates_init(cm);
     if (!rc)
         rc = mfs_hung_begin(cm);
@@ -169,6 +172,7 @@ static void close_all(struct mfs_cm *cm)
     mfs_listener_destroy(cm->listener);
     mfs_auto_rebalance_fini(cm);
     mfs_failback_fini(cm);
+    mfs_auto_forget_fini(cm);
     mfs_cm_probe_fini(cm);
     mfs_autoscale_fini(cm);
     mfs_bandwidth_estimates_fini(cm);

@@ -71,6 +71,10 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     struct mfs_cm *cm = arg;
     struct mfs_node *n = mfs_nodes_find(cm, m->node);
 
+    if (!n && !strcmp(m->name, cm->state.name) && m->node < cm->state.next_node) {
+        mfs_conn_fail(c, id, -EIDRM, "node-%u has left deployment %s", m->node, cm->state.name);
+        return;
+    }
     if (strcmp(mfs_conn_role(c), "lm") || strcmp(m->name, cm->state.name) || !n) {
         mfs_conn_fail(c, id, -EPERM, "deployment %s has no such node", cm->state.name);
         return;

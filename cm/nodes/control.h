@@ -22,6 +22,7 @@
 
 static_assert(MFS_CLIENT_READY_TIME < MFS_MOUNT_TIME, "a Local Manager gives up first");
 
+struct mfs_auto_forget;
 struct mfs_auto_rebalance;
 struct mfs_failback;
 struct mfs_cm;
@@ -119,6 +120,7 @@ struct mfs_cm {
     struct mfs_checkpointing *checkpoint; /* being written, NULL: none; see checkpoint.h */
 
     struct mfs_autoscale *autoscale;
+    struct mfs_auto_forget *auto_forget;       /* NULL: dead nodes stay until cm forget */
     struct mfs_auto_rebalance *auto_rebalance; /* NULL: partitions move only by cm rebalance */
     struct mfs_failback *failback;             /* likewise, after failovers */
     struct mfs_bandwidth_estimates *bandwidth_estimates; /* bandwidth_estimates.h */

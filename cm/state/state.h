@@ -91,6 +91,7 @@ struct mfs_cm_scale {
     uint32_t from, to;      /* nodes */
     bool cold, at_once;
     bool drain;     /* nodes that are not there neither give nor take */
+    bool forget;    /* those that leave are not there, and hold nothing */
     uint64_t rate;  /* bytes/s per partition, 0: no limit */
     uint64_t began; /* wall clock, us: ns have more digits than JSON keeps */
     /* so far, for the report after a restart of cm */
@@ -115,10 +116,12 @@ struct mfs_cm_state {
     struct mfs_policy_settings scaling;      /* of the policy: only what was given, else 0 */
     struct mfs_rebalance_settings balancing; /* likewise */
     double beta;
-    uint64_t memory;    /* per node, bytes */
-    uint64_t rate;      /* of a partition's move, bytes/s; 0: no limit */
-    uint64_t link_rate; /* of a node's link, bytes/s; 0: unknown */
-    uint32_t replicas;  /* of each partition, on other nodes: 0 or 1 */
+    uint64_t memory;      /* per node, bytes */
+    uint64_t rate;        /* of a partition's move, bytes/s; 0: no limit */
+    uint64_t link_rate;   /* of a node's link, bytes/s; 0: unknown */
+    uint32_t replicas;    /* of each partition, on other nodes: 0 or 1 */
+    uint32_t auto_forget; /* seconds after which a node that is not there, and holds nothing, is
+                             forgotten; 0: never */
     uint32_t stripe_size;
     uint32_t started_with; /* nodes: N of the policies */
     uint32_t next_node;    /* id of the next one that comes */

@@ -63,6 +63,10 @@ static void join_done(void *arg, const struct mfs_err *err, const void *reply)
     if (err->code == -ECONNABORTED || a->phase != MFS_AGENT_RUNNING)
         return; /* the uplink connects again, and joins then */
     mfs_error(AREA, "joining failed: %s", err->msg);
+    if (err->code == -EIDRM) { /* all that is here has other places by now */
+        mfs_agent_stop(a, NULL, 0);
+        return;
+    }
     if (err->code != -ETIMEDOUT && !a->parts && !a->copies) {
         mfs_agent_fail(a, err);
         return;

@@ -300,7 +300,8 @@ struct mfs_scale_node {
 /* What an operator asks for. */
 struct mfs_msg_scale {
     char how[MFS_STATE_MAX]; /* "to", "out", "in": by n; "rebalance": no change of nodes;
-                              * "drain": those in `node` leave */
+                              * "drain": those in `node` leave; "forget": they are
+                              * not there, and never will be */
     uint32_t n;
     uint32_t nnodes;
     struct mfs_scale_node *node;
