@@ -28,6 +28,7 @@
 #include "cm/life/shutdown.h"
 #include "cm/nodes/control.h"
 #include "cm/nodes/hung.h"
+#include "cm/nodes/metrics.h"
 #include "cm/nodes/provision.h"
 #include "cm/state/events.h"
 #include "cm/partitions/migrate.h"
@@ -57,6 +58,22 @@ static void on_hangup(void *arg, int signo)
         mfs_warn("daemon", "cannot reopen the log: %s", strerror(-rc));
 }
 
+static void on_log_metrics(void *arg, int signo)
+{
+    const struct mfs_cm *cm = arg;
+
+    (void)signo;
+    mfs_metrics_log(cm->metrics);
+}
+
+static int open_metrics(struct mfs_cm *cm)
+{
+    cm->metrics = mfs_metrics_create();
+    return cm->metrics
+               ? mfs_metric_set_create(&cm->figures, cm->metrics, mfs_cm_metrics, MFS_CM_METRICS)
+               : -ENOMEM;
+}
+
 static int open_signals(struct mfs_cm *cm)
 {
     int rc = mfs_loop_signal(cm->loop, SIGTERM, on_end_signal, cm);
@@ -65,6 +82,8 @@ static int open_signals(struct mfs_cm *cm)
         rc = mfs_loop_signal(cm->loop, SIGINT, on_end_signal, cm);
     if (!rc)
         rc = mfs_loop_signal(cm->loop, SIGHUP, on_hangup, cm);
+    if (!rc)
+        rc = mfs_loop_signal(cm->loop, SIGUSR1, on_log_metrics, cm);
     return rc;
 }
 
@@ -122,6 +141,8 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
     cm->loop = mfs_loop_create();
     cm->lm_lost = mfs_service_lm_lost;
     rc = cm->loop ? open_signals(cm) : -errno;
+    if (!rc)
+        rc = open_metrics(cm);
     if (!rc)
         rc = mfs_nodes_init(cm);
     if (!rc)
@@ -182,6 +203,8 @@ static void close_all(struct mfs_cm *cm)
     mfs_replicas_fini(cm);
     mfs_provision_close(cm);
     mfs_loop_destroy(cm->loop);
+    mfs_metric_set_destroy(cm->figures);
+    mfs_metrics_destroy(cm->metrics);
     mfs_secret_free(&cm->secret);
     mfs_nodes_fini(cm);
     mfs_cm_state_clear(&cm->state);

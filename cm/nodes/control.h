@@ -92,6 +92,8 @@ struct mfs_cm {
     bool foreground;
     struct mfs_cm_state state;
     struct mfs_secret secret;
+    struct mfs_metrics *metrics;
+    struct mfs_metric_set *figures; /* cm/nodes/metrics.h */
     struct mfs_loop *loop;
     struct mfs_listener *listener;
     char address[MFS_ADDRESS_MAX];

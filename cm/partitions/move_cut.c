@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cm/state/events.h"
 #include "cm/partitions/move_impl.h"
+#include "cm/nodes/metrics.h"
 #include "cm/nodes/push.h"
 
 #define LINGER     (200 * MFS_MSEC) /* for what clients sent before they had the table */
@@ -28,6 +29,17 @@ static void tell(const struct mfs_move *m, int64_t push)
                   (double)m->blocked_us / 1e3, (double)m->fence_us / 1e3, (double)push / 1e6);
 }
 
+static void count(const struct mfs_move *m, int64_t push)
+{
+    struct mfs_metric_set *figures = m->cm->figures;
+
+    mfs_metric_add(figures, MFS_CM_MOVED_PARTITIONS, 0, 1);
+    mfs_metric_add(figures, MFS_CM_MOVED_BYTES, 0, m->bytes);
+    mfs_metric_observe(figures, MFS_CM_MOVE_COPY_TIME, 0, (int64_t)m->copy_us * 1000);
+    mfs_metric_observe(figures, MFS_CM_MOVE_BLOCKED_TIME, 0, (int64_t)m->blocked_us * 1000);
+    mfs_metric_observe(figures, MFS_CM_TABLE_TIME, 0, push);
+}
+
 static void pushed(void *arg, int64_t took, uint32_t missing)
 {
     struct mfs_move *m = arg;
@@ -39,6 +51,7 @@ static void pushed(void *arg, int64_t took, uint32_t missing)
     m->blocked_us += m->fence_us + (uint64_t)took / 1000;
     m->fenced_since = 0;
     tell(m, took);
+    count(m, took);
     m->step = MFS_AT_RELEASE;
     m->step_began = mfs_clock_mono();
     m->again_at = m->step_began + LINGER;

@@ -166,6 +166,14 @@ static void hangup(void *arg, int signo)
     mfs_log_reopen();
 }
 
+static void log_metrics(void *arg, int signo)
+{
+    const struct mfs_agent *a = arg;
+
+    (void)signo;
+    mfs_metrics_log(a->metrics);
+}
+
 static void tick(void *arg)
 {
     struct mfs_agent *a = arg;
@@ -222,6 +230,8 @@ static int open_loop(struct mfs_agent *a)
         rc = mfs_loop_signal(a->loop, SIGINT, ended_by_signal, a);
     if (!rc)
         rc = mfs_loop_signal(a->loop, SIGHUP, hangup, a);
+    if (!rc)
+        rc = mfs_loop_signal(a->loop, SIGUSR1, log_metrics, a);
     if (!rc)
         rc = open_workers(a);
     if (!rc && !(a->job_threads = mfs_job_threads_create(a->loop)))
@@ -299,6 +309,14 @@ static void cm_address(const struct mfs_agent *a, char *out, size_t n)
     mfs_text_copy(out, n, a->opts.cm);
 }
 
+static int open_metrics(struct mfs_agent *a)
+{
+    a->metrics = mfs_metrics_create();
+    return a->metrics ? mfs_metric_set_create(&a->figures, a->metrics, mfs_agent_metrics,
+                                              MFS_AGENT_METRICS)
+                      : -ENOMEM;
+}
+
 static int open_agent(struct mfs_agent *a, struct mfs_err *err)
 {
     char cm[PATH_MAX], secret[PATH_MAX];
@@ -314,7 +332,9 @@ static int open_agent(struct mfs_agent *a, struct mfs_err *err)
     if (rc)
         return rc;
     mfs_secure_warn();
-    rc = open_loop(a);
+    rc = open_metrics(a);
+    if (!rc)
+        rc = open_loop(a);
     if (rc)
         return mfs_err_set(err, rc, "can't set up the event loop: %s", strerror(-rc));
     mfs_agent_traffic_begin(a);
@@ -354,6 +374,8 @@ static void close_agent(struct mfs_agent *a)
     free(a->table);
     free(a->measured.sample.part);
     free(a->link.lost);
+    mfs_metric_set_destroy(a->figures);
+    mfs_metrics_destroy(a->metrics);
     free(a);
 }
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "lm/agent/agent.h"
+#include "lm/agent/metrics.h"
 #include "lm/mount/clients.h"
 #include "lm/redis/instances.h"
 #include "lm/measure/meters.h"
@@ -89,6 +90,8 @@ struct mfs_agent {
     struct mfs_agent_opts opts;
     struct mfs_agent_paths path;
     struct mfs_secret secret;
+    struct mfs_metrics *metrics;    /* of this program */
+    struct mfs_metric_set *figures; /* lm/agent/metrics.h */
     struct mfs_loop *loop;
     struct mfs_worker *redis_worker, *mount_worker;
     struct mfs_watch *redis_done, *mount_done;

@@ -215,6 +215,7 @@ static void take_table(struct mfs_agent *a, struct mfs_table *t, struct later *l
 
     a->table = t;
     l->epoch = t->epoch;
+    mfs_metric_add(a->figures, MFS_AGENT_TABLES, 0, 1);
     mfs_agent_traffic_table(a);
     rc = mfs_clients_push(a->clients, t, table_pushed, l);
     free(old);
@@ -412,7 +413,8 @@ void mfs_agent_report(struct mfs_agent *a)
         m.ncopies = put_copies(a, m.copy);
         m.nparts = put_parts(a, m.part);
         m.nclients = put_clients(clients, n, m.client);
-        mfs_conn_notify(conn, MFS_MSG_REPORT, &m);
+        if (!mfs_conn_notify(conn, MFS_MSG_REPORT, &m))
+            mfs_metric_add(a->figures, MFS_AGENT_REPORTS, 0, 1);
     }
     free(clients);
     free(m.part);

@@ -103,7 +103,8 @@ static int start_store(struct mfs_client *c, const struct mfs_client_opts *o, ui
                                   .io_timeout = o->io_timeout,
                                   .table_wait = LOST_WAIT,
                                   .fence_wait = MOVE_WAIT,
-                                  .full_wait = o->full_wait};
+                                  .full_wait = o->full_wait,
+                                  .metrics = o->metrics};
     struct mfs_table *table;
     int rc = mfs_control_wait_table(c->control, o->table_wait, &table, err);
 

@@ -32,6 +32,8 @@ struct mfs_client_opts {
     int64_t io_timeout; /* these two: see store/store.h */
     int64_t full_wait;
     const struct mfs_vfs_opts *vfs; /* NULL: no file system, only the store */
+    struct mfs_metrics *metrics;    /* figures for lm to know, which the store registers its own
+                                     * with; must outlive the client. NULL: none */
 };
 
 /* Blocks until there is a partition table and, with a vfs, a session. 0, or a negative errno with

@@ -71,6 +71,7 @@ struct mfs_meta {
     struct mfs_store *store;
     struct mfs_meta_opts opts;
     struct mfs_meta_limits limits;
+    struct mfs_metric_set *metrics; /* meta/metrics.h */
     uint32_t nparts, stripe_size;
     _Atomic uint64_t sid;
     _Atomic int64_t

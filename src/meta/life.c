@@ -4,6 +4,7 @@
 #include "meta/coherence/notices.h"
 #include "meta/deferred/deferred.h"
 #include "meta/deferred/unknown_outcomes.h"
+#include "meta/metrics.h"
 #include "meta/session/session.h"
 
 #include <assert.h>
@@ -33,6 +34,7 @@ static void free_meta(struct mfs_meta *meta)
     mfs_opens_destroy(meta->opens);
     mfs_link_counts_destroy(meta->link_counts);
     mfs_outcomes_destroy(meta->outcomes);
+    mfs_metric_set_destroy(meta->metrics);
     pthread_mutex_destroy(&meta->room.mutex);
     free(meta);
 }
@@ -109,7 +111,9 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     if (!meta->dirs || !meta->files || !meta->contents || !meta->shards || !meta->parents ||
         !meta->opens || !meta->link_counts || !meta->outcomes)
         goto fail;
-    rc = mfs_session_start(meta);
+    rc = mfs_metric_set_create(&meta->metrics, opts->metrics, mfs_meta_metrics, MFS_META_METRICS);
+    if (!rc)
+        rc = mfs_session_start(meta);
     if (rc)
         goto fail;
     rc = mfs_notices_start(meta);

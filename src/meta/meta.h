@@ -85,6 +85,7 @@ struct mfs_meta_opts {
     size_t contents;                /* bytes of small files that are kept; 0: 128 MiB */
     uint32_t files, names;          /* that are kept of those under leases, of directories that are
                                      * filled here; 0: 65,536 and 2^18 */
+    struct mfs_metrics *metrics;    /* to register figures with; NULL: none */
 };
 
 /* Opens a session (a random id, kept alive by a thread of its own) and starts housekeeping: merged

@@ -316,6 +316,7 @@ static int attempt(struct call *call)
         struct mfs_lane *lane = &b->lanes[i];
 
         lane->open = true;
+        lane->began = now;
         lane->refused = lane->full = false;
         lane->rc = 0;
         lane->done = 0;

@@ -119,17 +119,17 @@ static struct mfs_part *first_fenced(struct mfs_store *store, const struct mfs_l
     return NULL;
 }
 
-int mfs_fence_wait(struct mfs_store *store, const struct mfs_lane *lanes, size_t n)
+/* Since `start`, as mfs_fence_wait. */
+static int wait_unfenced(struct mfs_store *store, const struct mfs_lane *lanes, size_t n,
+                         int64_t start)
 {
-    int64_t start = 0, now, until;
     struct mfs_part *p;
+    int64_t now, until;
 
     while ((p = first_fenced(store, lanes, n))) {
         uint32_t part = (uint32_t)(p - store->part);
 
         now = mfs_clock_mono();
-        if (!start)
-            start = now;
         until = start + (p->lapsed && store->opts.io_timeout < store->opts.fence_wait
                              ? store->opts.io_timeout
                              : store->opts.fence_wait);
@@ -147,6 +147,19 @@ int mfs_fence_wait(struct mfs_store *store, const struct mfs_lane *lanes, size_t
         mfs_cond_wait(&store->changed, &store->lock, until - now);
     }
     return 0;
+}
+
+int mfs_fence_wait(struct mfs_store *store, const struct mfs_lane *lanes, size_t n)
+{
+    int64_t start;
+    int rc;
+
+    if (!first_fenced(store, lanes, n))
+        return 0;
+    start = mfs_clock_mono();
+    rc = wait_unfenced(store, lanes, n, start);
+    mfs_metric_observe(store->metrics, MFS_STORE_FENCE_TIME, 0, mfs_clock_mono() - start);
+    return rc;
 }
 
 bool mfs_fence_closed(struct mfs_store *store, uint32_t part)

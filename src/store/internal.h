@@ -14,6 +14,7 @@
 #include "cluster/table.h"
 #include "cluster/trust.h"
 #include "store/channel.h"
+#include "store/metrics.h"
 #include "store/store.h"
 
 #define MFS_STORE_CONNECT_NS (5 * MFS_SEC) /* a connection attempt takes at most this */
@@ -42,18 +43,18 @@ struct mfs_store {
     uint32_t nparts, stripe_size;
     struct mfs_store_opts opts; /* defaults filled in */
     struct mfs_post *post;
-    atomic_bool replicated;     /* as the table says: partitions have replicas, or will have */
-    _Atomic uint64_t failovers; /* of the newest table */
-    _Atomic uint64_t lapses;    /* so often it was not known for too long whether cm is there */
-    _Atomic int64_t contact_at; /* mono: cm was there */
+    struct mfs_metric_set *metrics; /* store/metrics.h */
+    atomic_bool replicated;         /* as the table says: partitions have replicas, or will have */
+    _Atomic uint64_t failovers;     /* of the newest table */
+    _Atomic uint64_t lapses;        /* so often it was not known for too long whether cm is there */
+    _Atomic int64_t contact_at;     /* mono: cm was there */
     _Atomic(mfs_store_fault_fn *) fault;
     _Atomic(void *) fault_arg;
 
     pthread_mutex_t lock;
-    pthread_cond_t changed;  /* a new table, or news of a fence */
-    struct mfs_table *table; /* guarded by lock, like all that follows */
-    struct mfs_part *part;   /* nparts */
-    struct mfs_store_stats stats;
+    pthread_cond_t changed;     /* a new table, or news of a fence */
+    struct mfs_table *table;    /* guarded by lock, like all that follows */
+    struct mfs_part *part;      /* nparts */
     struct mfs_lost_node *lost; /* nodes, at `lost_at` (mono); NULL: none */
     size_t nlost;
     int64_t lost_at;
@@ -68,6 +69,7 @@ struct mfs_lane {
     struct mfs_channel *conn; /* from the pool, or NULL: connect */
     uint64_t gen;             /* of the address that it went to */
     bool open;                /* under way */
+    int64_t began;            /* this attempt, mono */
     bool fresh;               /* take no connection from the pool */
     bool stale;               /* failed on a pooled connection that its peer had closed */
     bool refused;             /* some commands were refused by a fence, … */

@@ -40,6 +40,16 @@ static struct mfs_channel *pop_idle(struct mfs_part *part)
     return conn;
 }
 
+static void count_call(struct mfs_store *store, const struct mfs_lane *lanes, size_t n)
+{
+    size_t commands = 0;
+
+    for (size_t i = 0; i < n; i++)
+        commands += lanes[i].n;
+    mfs_metric_add(store->metrics, MFS_STORE_COMMANDS, 0, commands);
+    mfs_metric_add(store->metrics, MFS_STORE_ROUND_TRIPS, 0, 1);
+}
+
 int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, uint64_t *epoch)
 {
     int rc;
@@ -51,11 +61,11 @@ int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, ui
 
         lanes[i].conn = lanes[i].fresh ? NULL : pop_idle(part);
         lanes[i].gen = part->gen;
-        store->stats.commands += lanes[i].n;
     }
-    store->stats.round_trips += !rc;
     *epoch = store->table->epoch;
     pthread_mutex_unlock(&store->lock);
+    if (!rc)
+        count_call(store, lanes, n);
     return rc;
 }
 
@@ -63,9 +73,9 @@ uint64_t mfs_pool_count_post(struct mfs_store *store, uint32_t part, size_t byte
 {
     uint64_t gen;
 
+    mfs_metric_add(store->metrics, MFS_STORE_COMMANDS, 0, 1);
+    mfs_metric_add(store->metrics, MFS_STORE_SENT, 0, bytes);
     pthread_mutex_lock(&store->lock);
-    store->stats.commands++;
-    store->stats.bytes_out += bytes;
     gen = store->part[part].gen;
     pthread_mutex_unlock(&store->lock);
     return gen;
@@ -127,19 +137,28 @@ void mfs_pool_break(struct mfs_part *part)
         shutdown(c->ctx->fd, SHUT_RDWR);
 }
 
+/* Of an attempt that has ended. */
+static void count_traffic(struct mfs_store *store, struct mfs_lane *lane, int64_t now)
+{
+    struct mfs_channel *conn = lane->conn;
+
+    mfs_metric_add(store->metrics, MFS_STORE_SENT, 0, conn->sent);
+    mfs_metric_add(store->metrics, MFS_STORE_RECEIVED, 0, conn->received);
+    conn->sent = conn->received = 0;
+    mfs_metric_observe(store->metrics, MFS_STORE_PARTITION_TIME, 0, now - lane->began);
+}
+
 void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane)
 {
     struct mfs_part *part = &store->part[lane->part];
     struct mfs_channel *conn = lane->conn, *drop = NULL;
     int64_t now = mfs_clock_mono();
 
+    if (conn)
+        count_traffic(store, lane, now);
     pthread_mutex_lock(&store->lock);
-    if (conn) {
+    if (conn)
         let_go(conn);
-        store->stats.bytes_out += conn->sent;
-        store->stats.bytes_in += conn->received;
-        conn->sent = conn->received = 0;
-    }
     if (conn && worth_keeping(store, lane)) {
         conn->idle_since = now;
         conn->next = part->idle;

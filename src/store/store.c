@@ -53,6 +53,9 @@ int mfs_store_create(struct mfs_store **out, struct mfs_table *table,
     store->opts = with_defaults(opts);
     pthread_mutex_init(&store->lock, NULL);
     rc = mfs_cond_init(&store->changed);
+    if (!rc)
+        rc = mfs_metric_set_create(&store->metrics, opts->metrics, mfs_store_metrics,
+                                   MFS_STORE_METRICS);
     if (rc)
         goto out;
     note_replicas(store, table);
@@ -78,6 +81,7 @@ void mfs_store_destroy(struct mfs_store *store)
     pthread_cond_destroy(&store->changed);
     pthread_mutex_destroy(&store->lock);
     free(store->part);
+    mfs_metric_set_destroy(store->metrics);
     free(store->lost);
     free(store->table);
     free(store);
@@ -251,9 +255,11 @@ int64_t mfs_store_full_wait(struct mfs_store *store)
 
 void mfs_store_stats(struct mfs_store *store, struct mfs_store_stats *stats)
 {
-    pthread_mutex_lock(&store->lock);
-    *stats = store->stats;
-    pthread_mutex_unlock(&store->lock);
+    *stats = (struct mfs_store_stats){
+        .round_trips = mfs_metric_value(store->metrics, MFS_STORE_ROUND_TRIPS, 0),
+        .commands = mfs_metric_value(store->metrics, MFS_STORE_COMMANDS, 0),
+        .bytes_out = mfs_metric_value(store->metrics, MFS_STORE_SENT, 0),
+        .bytes_in = mfs_metric_value(store->metrics, MFS_STORE_RECEIVED, 0)};
 }
 
 void mfs_store_set_fault(struct mfs_store *store, mfs_store_fault_fn *fn, void *arg)

@@ -24,6 +24,7 @@
 #define MFS_NO_NODE UINT32_MAX
 
 struct mfs_lost_node;
+struct mfs_metrics;
 struct mfs_store;
 struct mfs_reply;
 struct mfs_table;
@@ -35,7 +36,8 @@ struct mfs_store_opts {
     int64_t table_wait; /* ns to wait for a new table when a partition is unreachable; 0: none */
     int64_t fence_wait; /* ns to wait for a partition that is being moved; 0: io_timeout */
     int64_t full_wait;  /* ns to wait for memory while the table says that it grows; 0: none */
-    uint32_t idle_per_part; /* connections kept open per partition; 0: 8 */
+    uint32_t idle_per_part;      /* connections kept open per partition; 0: 8 */
+    struct mfs_metrics *metrics; /* that the store's figures are registered with; NULL: none */
 };
 
 /* Takes over `table` (freed with free()). Nothing is connected yet. Returns 0 or -errno. */
@@ -123,7 +125,8 @@ void mfs_cmds_fini(struct mfs_cmd *cmds, size_t n);
 int mfs_store_post(struct mfs_store *store, const struct mfs_cmd *cmd);
 int mfs_store_drain(struct mfs_store *store, int64_t ns);
 
-/* Round trips so far: calls that waited for replies, commands sent, bytes out and in. */
+/* Some of the store's figures (store/metrics.h): calls that waited for replies, commands sent,
+ * bytes out and in. */
 struct mfs_store_stats {
     uint64_t round_trips, commands, bytes_out, bytes_in;
 };

@@ -8,6 +8,7 @@
 
 #include <utlist.h>
 
+#include "base/metrics.h"
 #include "data/stripes/geometry.h"
 #include "data/stripes/stripes.h"
 #include "vfs/locks/lock_wait.h"
@@ -57,7 +58,8 @@ static void replaced(void *arg)
 static int start_data(struct mfs_vfs *vfs)
 {
     struct mfs_writeback_opts wb = {.threads = vfs->opts.threads,
-                                    .max_bytes = vfs->opts.write_window};
+                                    .max_bytes = vfs->opts.write_window,
+                                    .metrics = vfs->opts.metrics};
     struct mfs_readahead_opts ra = {.threads = vfs->opts.threads,
                                     .max_bytes = vfs->opts.read_window};
     int rc = mfs_writeback_create(&vfs->wb, vfs->store, &wb);
@@ -66,6 +68,14 @@ static int start_data(struct mfs_vfs *vfs)
         rc = mfs_readahead_pool_create(&vfs->ra, vfs->store, &ra);
     return rc;
 }
+
+static const char *const pages[] = {"dropped", "kept"};
+
+static const struct mfs_metric metrics[MFS_VFS_METRICS] = {
+    [MFS_VFS_OPENS] = {.name = "memefs_opens_total",
+                       .help = "Files opened, by what became of pages that the kernel may have.",
+                       .kind = MFS_METRIC_COUNTER,
+                       .label = {{"pages", pages, 2}}}};
 
 int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct mfs_vfs_opts *opts)
 {
@@ -79,7 +89,8 @@ int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct m
                                  .arg = vfs,
                                  .contents = opts->contents,
                                  .files = opts->files,
-                                 .names = opts->names};
+                                 .names = opts->names,
+                                 .metrics = opts->metrics};
     int rc = -ENOMEM;
 
     if (vfs == NULL)
@@ -96,7 +107,9 @@ int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct m
     vfs->pages = mfs_pages_create();
     if (vfs->pages == NULL)
         goto out;
-    rc = start_data(vfs);
+    rc = mfs_metric_set_create(&vfs->metrics, opts->metrics, metrics, MFS_VFS_METRICS);
+    if (rc == 0)
+        rc = start_data(vfs);
     if (rc < 0)
         goto out;
     rc = mfs_lock_wait_create(&vfs->waits);
@@ -153,6 +166,7 @@ void mfs_vfs_destroy(struct mfs_vfs *vfs)
     if (vfs->ra != NULL)
         mfs_readahead_pool_destroy(vfs->ra);
     mfs_pages_destroy(vfs->pages);
+    mfs_metric_set_destroy(vfs->metrics);
     free(vfs);
 }
 

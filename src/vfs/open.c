@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "vfs/names/create.h"
 #include "vfs/locks/lock_owners.h"
 #include "vfs/locks/unlock.h"
@@ -94,6 +95,7 @@ static bool keeps_pages(struct mfs_file *f, struct mfs_attr *attr)
     await_carry(v, attr->version);
     keep = mfs_pages_open(v->vfs->pages, v->ino, attr->version, &f->ticket);
     atomic_init(&f->unadopted, !keep);
+    mfs_metric_add(v->vfs->metrics, MFS_VFS_OPENS, keep, 1);
     mfs_vnode_learn(v, attr, false);
     return keep;
 }

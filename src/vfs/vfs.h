@@ -35,7 +35,8 @@ struct mfs_vfs_opts {
     size_t heads; /* bytes of small files that came with their open and are not read yet; 0: 32 MiB
                    */
     bool no_atime, no_diratime;
-    bool leases; /* of directories, as in meta.h; needs mfs_vfs_on_revoke */
+    bool leases;                 /* of directories, as in meta.h; needs mfs_vfs_on_revoke */
+    struct mfs_metrics *metrics; /* to register figures with; NULL: none */
 };
 
 /* Drops pages that the kernel may hold of a file and that are no longer true. Starts it and

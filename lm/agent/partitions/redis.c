@@ -47,6 +47,7 @@ void mfs_agent_part_remove(struct mfs_agent *a, struct mfs_agent_part *p)
     *at = p->next;
     mfs_watch_remove(p->watch);
     mfs_health_end(p->health);
+    mfs_metric_change(a->figures, MFS_AGENT_PARTITIONS, 0, -1);
     free(p);
 }
 
@@ -152,6 +153,7 @@ struct mfs_agent_part *mfs_agent_part_add(struct mfs_agent *a, const struct mfs_
     p->lost = lost;
     p->next = a->parts;
     a->parts = p;
+    mfs_metric_change(a->figures, MFS_AGENT_PARTITIONS, 0, 1);
     if (!lost)
         mfs_agent_part_watch(p);
     return p;

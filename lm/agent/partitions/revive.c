@@ -70,6 +70,7 @@ static void leave_to_replica(struct mfs_agent_part *p)
 
 static void report_revived(struct mfs_agent_part *p, const struct mfs_revived *how)
 {
+    mfs_metric_observe(p->agent->figures, MFS_AGENT_REVIVAL_TIME, 0, (int64_t)how->us * 1000);
     mfs_agent_event(p->agent, "redis-revived",
                     "partition %u: %s again after %" PRIu64 " ms; %" PRIu64
                     " stripes with %s are lost (memefs lost lists the files)",
@@ -148,6 +149,7 @@ void mfs_agent_part_died(struct mfs_agent_part *p, pid_t pid, int status)
         mfs_text_format(how, sizeof how, " by signal %d", WTERMSIG(status));
     else if (status >= 0 && WIFEXITED(status))
         mfs_text_format(how, sizeof how, " with status %d", WEXITSTATUS(status));
+    mfs_metric_add(a->figures, MFS_AGENT_DEATHS, 0, 1);
     mfs_agent_event(a, "redis-died", "partition %u: redis-server %d ended%s", p->redis.part,
                     (int)pid, how);
     mfs_agent_report_died(a, &p->redis);

@@ -396,6 +396,7 @@ int mfs_wb_wait_room(struct mfs_dirty *d, size_t need, int64_t until)
         mfs_cond_wait(&wb->room, &wb->lock, 100 * MFS_MSEC);
     wb->waiters--;
     pthread_mutex_unlock(&wb->lock);
+    mfs_metric_observe(wb->metrics, MFS_WB_WINDOW_TIME, 0, mfs_clock_mono() - now);
     return 0;
 }
 

@@ -167,6 +167,11 @@ static int start_senders(struct mfs_writeback *wb)
     return rc;
 }
 
+static const struct mfs_metric metrics[MFS_WB_METRICS] = {
+    [MFS_WB_WINDOW_TIME] = {.name = "memefs_write_window_wait_seconds",
+                            .help = "Times that a writer waited for room in the write window.",
+                            .kind = MFS_METRIC_HISTOGRAM}};
+
 int mfs_writeback_create(struct mfs_writeback **out, struct mfs_store *store,
                          const struct mfs_writeback_opts *opts)
 {
@@ -189,7 +194,8 @@ int mfs_writeback_create(struct mfs_writeback **out, struct mfs_store *store,
     wb->parts = calloc(wb->nparts, sizeof *wb->parts);
     keep = wb->opts.max_bytes / 2 < KEEP_WARM ? wb->opts.max_bytes / 2 : KEEP_WARM;
     if (!wb->parts || mfs_links_init(&wb->links, store, wb->opts.threads) ||
-        mfs_bufs_create(&wb->bufs, wb->stripe_size, keep))
+        mfs_bufs_create(&wb->bufs, wb->stripe_size, keep) ||
+        mfs_metric_set_create(&wb->metrics, wb->opts.metrics, metrics, MFS_WB_METRICS))
         goto out;
     for (uint32_t i = 0; i < wb->nparts; i++)
         TAILQ_INIT(&wb->parts[i].queue);
@@ -212,6 +218,7 @@ void mfs_writeback_destroy(struct mfs_writeback *wb)
     pthread_mutex_unlock(&wb->lock);
     mfs_workers_fini(&wb->senders);
     mfs_bufs_destroy(wb->bufs);
+    mfs_metric_set_destroy(wb->metrics);
     pthread_cond_destroy(&wb->room);
     pthread_mutex_destroy(&wb->lock);
     mfs_links_fini(&wb->links);

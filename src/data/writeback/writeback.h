@@ -59,6 +59,7 @@ struct mfs_writeback_opts {
     int64_t max_age;       /* ns; 0: 1 s */
     int64_t full_wait;     /* ns that a full partition (-ENOSPC) is tried again; 0: 2 s. Longer
                             * when mfs_store_full_wait says so */
+    struct mfs_metrics *metrics; /* to register figures with; NULL: none */
 };
 
 int mfs_writeback_create(struct mfs_writeback **wb, struct mfs_store *store,

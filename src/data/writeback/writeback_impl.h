@@ -27,6 +27,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "base/metrics.h"
 #include "data/workers/bufs.h"
 #include "data/workers/workers.h"
 #include "data/workers/links.h"
@@ -129,10 +130,13 @@ struct mfs_wb_part { /* a partition */
     int failed_rc;
 };
 
+enum mfs_wb_metric { MFS_WB_WINDOW_TIME, MFS_WB_METRICS };
+
 struct mfs_writeback {
     struct mfs_store *store;
     struct mfs_writeback_opts opts;
     struct mfs_bufs *bufs;
+    struct mfs_metric_set *metrics; /* enum mfs_wb_metric */
     uint32_t stripe_size, nparts;
     _Atomic int64_t full_until; /* the latest of all partitions */
 

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/ticker.h"
-#include "fuse/mount/stats.h"
+#include "fuse/mount/request_metrics.h"
 
 #define DRIVER "/sys/devices/system/cpu/cpuidle/current_driver"
 #define DEVICE "/dev/cpu_dma_latency"
@@ -23,8 +23,8 @@
 
 struct mfs_awake {
     struct mfs_ticker ticker; /* its thread's is what follows */
-    struct mfs_fuse_stats *stats;
-    unsigned long before;
+    const struct mfs_metric_set *requests;
+    uint64_t before;
     int fd; /* holds the wish; -1: none */
     bool refused;
 };
@@ -63,7 +63,7 @@ static void wish(struct mfs_awake *a)
 static void look(void *arg)
 {
     struct mfs_awake *a = arg;
-    unsigned long now = mfs_fuse_stats_requests(a->stats), n = now - a->before;
+    uint64_t now = mfs_metric_sum(a->requests, MFS_FUSE_DURATION), n = now - a->before;
 
     a->before = now;
     if (a->fd < 0 && n >= BEGIN && !a->refused)
@@ -72,13 +72,13 @@ static void look(void *arg)
         unwish(a);
 }
 
-struct mfs_awake *mfs_awake_start(struct mfs_fuse_stats *stats)
+struct mfs_awake *mfs_awake_start(const struct mfs_metric_set *requests)
 {
     struct mfs_awake *a = polls_instead_of_halting() ? calloc(1, sizeof *a) : NULL;
 
     if (a == NULL)
         return NULL;
-    a->stats = stats;
+    a->requests = requests;
     a->fd = -1;
     if (mfs_ticker_start(&a->ticker, "mfs-awake", PERIOD, look, a) == 0)
         return a;

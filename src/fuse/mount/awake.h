@@ -12,10 +12,11 @@
 #define MFS_FUSE_MOUNT_AWAKE_H
 
 struct mfs_awake;
-struct mfs_fuse_stats;
+struct mfs_metric_set;
 
-/* Follows the counters, which must outlive it. NULL where there is nothing to do, or no memory. */
-struct mfs_awake *mfs_awake_start(struct mfs_fuse_stats *stats);
+/* Follows the figures of requests (request_metrics.h), which must outlive it. NULL where there is
+ * nothing to do, or no memory. */
+struct mfs_awake *mfs_awake_start(const struct mfs_metric_set *requests);
 void mfs_awake_stop(struct mfs_awake *a); /* NULL is fine */
 
 #endif

@@ -86,6 +86,7 @@ static void look_at(char *request, size_t len)
         in.opcode = FUSE_CREATE;
         memcpy(request, &in, sizeof in);
     }
+    mfs_request_read(in.unique);
     kills = asks_to_kill(in.opcode, request, len);
     if (in.opcode == FUSE_INIT)
         note_init(in.unique, request, len);
@@ -173,10 +174,14 @@ static void amend_init(const struct iovec *iov, int count)
 
 static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata)
 {
-    (void)userdata;
-    if (atomic_load_explicit(&init_unique, memory_order_relaxed) != 0 && count > 0 &&
-        iov[0].iov_len >= sizeof(struct fuse_out_header))
-        amend_init(iov, count);
+    struct mfs_fuse *m = userdata;
+    const struct fuse_out_header *out = iov[0].iov_base;
+
+    if (iov[0].iov_len >= sizeof *out) {
+        if (atomic_load_explicit(&init_unique, memory_order_relaxed) != 0)
+            amend_init(iov, count);
+        mfs_request_answer(m->requests, out->unique, out->error);
+    }
     return writev(fd, iov, count);
 }
 

@@ -1,5 +1,6 @@
 /* From configuration to unmount, in this order, and back in the reverse:
  *
+ *   metrics   that all of them count in
  *   client    control, store, vfs (client/client.h)
  *   kernel    what this kernel has been told
  *   session   /dev/fuse, mount
@@ -53,6 +54,14 @@ static unsigned admitted_at_once(const struct mfs_mount_options *o)
     return o->clone_fd ? UINT_MAX : o->workers - (o->workers + 7) / 8;
 }
 
+static int start_metrics(struct mfs_fuse *m, struct mfs_err *err)
+{
+    m->metrics = mfs_metrics_create();
+    if (m->metrics == NULL || mfs_request_metrics_create(&m->requests, m->metrics) < 0)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    return 0;
+}
+
 static int start_client(struct mfs_fuse *m, struct mfs_err *err)
 {
     const struct mfs_mount_config *config = m->config;
@@ -66,7 +75,8 @@ static int start_client(struct mfs_fuse *m, struct mfs_err *err)
                                .heads = m->shares.heads,
                                .no_atime = o->no_atime,
                                .no_diratime = o->no_diratime,
-                               .leases = true};
+                               .leases = true,
+                               .metrics = m->metrics};
     struct mfs_client_opts opts = {.paths = config->paths,
                                    .lm = config->lm,
                                    .cm = config->cm,
@@ -74,7 +84,8 @@ static int start_client(struct mfs_fuse *m, struct mfs_err *err)
                                    .table_wait = TABLE_WAIT,
                                    .io_timeout = o->io_timeout * MFS_SEC,
                                    .full_wait = o->full_wait * MFS_SEC,
-                                   .vfs = &vfs};
+                                   .vfs = &vfs,
+                                   .metrics = m->metrics};
     int rc = mfs_client_create(&m->client, &opts, err);
 
     if (rc == 0)
@@ -167,7 +178,7 @@ static int serve(struct mfs_fuse *m, int channel, struct mfs_err *err)
     fuse_loop_cfg_set_idle_threads(loop, m->config->options.workers);
     rc = mfs_signals_start(&signals, m, channel);
     if (rc == 0) {
-        struct mfs_awake *awake = m->config->options.no_awake ? NULL : mfs_awake_start(&m->stats);
+        struct mfs_awake *awake = m->config->options.no_awake ? NULL : mfs_awake_start(m->requests);
 
         rc = fuse_session_loop_mt(m->se, loop);
         mfs_awake_stop(awake);
@@ -228,7 +239,7 @@ static void tear_down(struct mfs_fuse *m)
 {
     end_session(m);
     if (m->client != NULL)
-        mfs_fuse_stats_log(&m->stats, mfs_client_store(m->client));
+        mfs_metrics_log(m->metrics);
     mfs_retries_destroy(m->retries);
     mfs_client_destroy(m->client);
     mfs_admission_destroy(m->admission);
@@ -240,12 +251,16 @@ static void tear_down(struct mfs_fuse *m)
     mfs_notify_destroy(m->notify);
     if (m->se != NULL)
         fuse_session_destroy(m->se);
+    mfs_metric_set_destroy(m->requests);
+    mfs_metrics_destroy(m->metrics);
 }
 
 static int run(struct mfs_fuse *m, int channel, struct mfs_err *err)
 {
-    int rc = start_client(m, err);
+    int rc = start_metrics(m, err);
 
+    if (rc == 0)
+        rc = start_client(m, err);
     if (rc == 0)
         rc = start_kernel(m, err);
     if (rc == 0)

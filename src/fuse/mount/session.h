@@ -15,7 +15,7 @@
 #include "fuse/mount/notify.h"
 #include "fuse/kernel/nodeids.h"
 #include "fuse/mount/retries.h"
-#include "fuse/mount/stats.h"
+#include "fuse/mount/request_metrics.h"
 #include "fuse/kernel/admission.h"
 #include "fuse/kernel/lookup_attrs.h"
 #include "vfs/vfs.h"
@@ -39,8 +39,9 @@ struct mfs_fuse {
     struct fuse_session *se;
     struct mfs_capacity_shares shares; /* of the memory that it may take */
     double timeout;                    /* of names and attributes, s */
-    struct mfs_fuse_stats stats;
-    atomic_bool answers;  /* the kernel has sent INIT */
+    struct mfs_metrics *metrics;       /* of all that the mount is made of */
+    struct mfs_metric_set *requests;   /* request_metrics.h */
+    atomic_bool answers;               /* the kernel has sent INIT */
     _Atomic dev_t device; /* of the mount, 0 until it has answered; of signals' thread */
 };
 

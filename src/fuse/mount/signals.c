@@ -133,7 +133,7 @@ static void *run(void *arg)
         int signo = next_signal();
 
         if (signo == SIGUSR1)
-            mfs_fuse_stats_log(&s->m->stats, mfs_client_store(s->m->client));
+            mfs_metrics_log(s->m->metrics);
         else if (signo == SIGHUP)
             hang_up(s);
         else if (signo != 0)

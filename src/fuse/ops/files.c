@@ -151,7 +151,7 @@ void mfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
         fuse_reply_err(req, (int)-n);
         return;
     }
-    atomic_fetch_add_explicit(&m->stats.bytes_read, (unsigned long)n, memory_order_relaxed);
+    mfs_metric_add(m->requests, MFS_FUSE_READ, 0, (uint64_t)n);
     fuse_reply_iov(req, view.iov, view.n);
     mfs_view_release(&view);
 }
@@ -161,6 +161,7 @@ struct direct_write {
     fuse_req_t req;
     struct mfs_file *file;
     size_t n;
+    struct mfs_request timing;
 };
 
 static void answer_direct_write(void *arg)
@@ -168,6 +169,7 @@ static void answer_direct_write(void *arg)
     struct direct_write *o = arg;
 
     mfs_vfs_direct_dropped(o->file);
+    mfs_op_answer_detached(o->req, &o->timing, 0);
     fuse_reply_write(o->req, o->n);
     free(o);
 }
@@ -221,7 +223,7 @@ static void reply_direct(struct mfs_fuse *m, fuse_req_t req, fuse_ino_t ino, siz
         fuse_reply_err(req, ENOMEM);
         return;
     }
-    *o = (struct direct_write){req, file, n};
+    *o = (struct direct_write){req, file, n, mfs_request_detach()};
     mfs_notify_drop(m->writes, ino, &drop, answer_direct_write, o);
 }
 
@@ -229,7 +231,7 @@ void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
                   struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_WRITE);
-    int64_t since = mfs_clock_mono();
+    int64_t since = mfs_request_since();
     /* Any process may have stored what a page of a mapping brings. */
     uint32_t how = fi->writepage ? MFS_VFS_THROUGH | MFS_DROP_ALL : mfs_op_drop(req);
     ssize_t n = mfs_vfs_write(mfs_op_file(fi), buf, size, (uint64_t)off, fi->flags, how);
@@ -239,7 +241,7 @@ void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
         return;
     }
     mfs_replied_extended(m->replied, ino, (uint64_t)(off + n));
-    atomic_fetch_add_explicit(&m->stats.bytes_written, (unsigned long)n, memory_order_relaxed);
+    mfs_metric_add(m->requests, MFS_FUSE_WRITTEN, 0, (uint64_t)n);
     if (is_direct(fi))
         reply_direct(m, req, ino, (size_t)n, off, fi);
     else

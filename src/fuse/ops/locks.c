@@ -12,6 +12,7 @@
 struct pending {
     fuse_req_t req;
     struct mfs_lock_waiter *waiter; /* NULL when it can't be interrupted */
+    struct mfs_request timing;
 };
 
 static void answer(void *arg, int rc)
@@ -21,6 +22,7 @@ static void answer(void *arg, int rc)
     /* After this no thread interrupts any more, nor is about to. */
     if (p->waiter != NULL)
         fuse_req_interrupt_func(p->req, NULL, NULL);
+    mfs_op_answer_detached(p->req, &p->timing, rc);
     fuse_reply_err(p->req, -rc);
     free(p);
 }
@@ -60,6 +62,7 @@ static void set_lock(fuse_req_t req, struct fuse_file_info *fi, const struct mfs
         return;
     }
     p->req = req;
+    p->timing = mfs_request_detach();
     rc = mfs_vfs_setlk(mfs_op_file(fi), lock, flock, answer, p);
     if (rc == -EBUSY || (rc == -EAGAIN && sleep))
         wait_for(p, mfs_op_file(fi), lock, flock, sleep);

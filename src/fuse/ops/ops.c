@@ -21,9 +21,16 @@ struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op)
 {
     struct mfs_fuse *m = fuse_req_userdata(req);
 
-    atomic_fetch_add_explicit(&m->stats.requests[op], 1, memory_order_relaxed);
+    mfs_request_begin(op);
     mfs_vfs_act_for((uint32_t)fuse_req_ctx(req)->pid);
     return m;
+}
+
+void mfs_op_answer_detached(fuse_req_t req, const struct mfs_request *timing, int rc)
+{
+    struct mfs_fuse *m = fuse_req_userdata(req);
+
+    mfs_request_end(m->requests, timing, rc);
 }
 
 struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op)

@@ -12,6 +12,7 @@
 #include "meta/call.h"
 #include "meta/coherence/leases.h"
 #include "meta/coherence/notices.h"
+#include "meta/metrics.h"
 #include "meta/ops/ops.h"
 #include "meta/session/session.h"
 #include "meta/txn/txn.h"
@@ -177,6 +178,11 @@ static int lookup_dots(struct mfs_meta *meta, uint64_t dir, const char *name, st
     return mfs_meta_getattr(meta, attr->parent, attr);
 }
 
+static void count(struct mfs_meta *meta, enum mfs_meta_answer by)
+{
+    mfs_metric_add(meta->metrics, MFS_META_LOOKUPS, by, 1);
+}
+
 int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name, struct mfs_attr *attr)
 {
     struct mfs_backoff backoff = {0};
@@ -189,11 +195,16 @@ int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name, st
         return lookup_dots(meta, parent, name, attr);
     if (len > MFS_NAME_LEN_MAX)
         return -ENAMETOOLONG;
-    if (mfs_leases_name(meta, parent, name, attr))
+    if (mfs_leases_name(meta, parent, name, attr)) {
+        count(meta, MFS_META_BY_LEASE);
         return 0;
+    }
     part = mfs_placement_entry(parent, name, len, meta->nparts);
-    if (mfs_leases_absent(meta, parent, part, name))
+    if (mfs_leases_absent(meta, parent, part, name)) {
+        count(meta, MFS_META_BY_FILLING);
         return -ENOENT;
+    }
+    count(meta, MFS_META_BY_PARTITION);
     for (;;) {
         rc = look(meta, parent, name, part, attr, &ino);
         if (rc != -EAGAIN && rc != -ESTALE)

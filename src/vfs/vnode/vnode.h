@@ -33,6 +33,8 @@ struct mfs_vnode_shard {
 
 struct mfs_lock_wait;
 
+enum mfs_vfs_metric { MFS_VFS_OPENS, MFS_VFS_METRICS };
+
 struct mfs_vfs {
     struct mfs_store *store; /* borrowed */
     struct mfs_meta *meta;
@@ -41,6 +43,7 @@ struct mfs_vfs {
     struct mfs_pages *pages;
     struct mfs_lock_wait *waits;
     struct mfs_vfs_opts opts;
+    struct mfs_metric_set *metrics; /* enum mfs_vfs_metric */
     uint32_t stripe_size;
     uint64_t size_max;                           /* of a file */
     _Atomic(mfs_vfs_invalidate_fn *) invalidate; /* set once, after its argument */

@@ -1,0 +1,18 @@
+/* What the Central Manager counts: the table behind mfs_cm.figures. */
+#ifndef MFS_CM_NODES_METRICS_H
+#define MFS_CM_NODES_METRICS_H
+
+#include "base/metrics.h"
+
+enum mfs_cm_metric {
+    MFS_CM_MOVED_PARTITIONS,
+    MFS_CM_MOVED_BYTES,
+    MFS_CM_MOVE_COPY_TIME,
+    MFS_CM_MOVE_BLOCKED_TIME,
+    MFS_CM_TABLE_TIME,
+    MFS_CM_METRICS
+};
+
+extern const struct mfs_metric mfs_cm_metrics[MFS_CM_METRICS];
+
+#endif
