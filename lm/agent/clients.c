@@ -146,8 +146,8 @@ int mfs_agent_clients_open(struct mfs_agent *a, struct mfs_err *err)
     a->mounter = mfs_mounter_create(&opts);
     if (!a->mounter)
         return mfs_err_set(err, -ENOMEM, "out of memory");
-    a->clients =
-        mfs_clients_create(a->loop, a->path.client_address, &a->secret, &client_hooks, a, err);
+    a->clients = mfs_clients_create(a->loop, a->path.client_address, &a->secret, a->metrics,
+                                    &client_hooks, a, err);
     if (a->clients && !mfs_loop_timer(a->loop, LOOK_EACH, LOOK_EACH, look_for_stuck, a))
         return mfs_err_set(err, -ENOMEM, "out of memory");
     return a->clients ? 0 : err->code;

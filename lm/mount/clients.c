@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -26,6 +27,8 @@ struct entry {
     struct mfs_clients *owner;
     struct mfs_conn *conn;   /* NULL while not connected */
     struct mfs_watch *watch; /* NULL when the process can't be watched (it is not seen here) */
+    struct mfs_metric_snapshot figures; /* the latest that it has sent, … */
+    int64_t figures_at;                 /* … mono; 0: none yet */
     struct entry *next;
 };
 
@@ -35,6 +38,7 @@ struct mfs_clients {
     const struct mfs_clients_hooks *hooks;
     void *arg;
     const struct mfs_table *table;
+    struct mfs_metrics *metrics; /* our own; NULL: none */
     struct entry *entries;
     uint64_t last_id;
 };
@@ -86,6 +90,12 @@ static void unlink_entry(struct entry *e)
     *at = e->next;
 }
 
+static void free_entry(struct entry *e)
+{
+    mfs_metric_snapshot_free(&e->figures);
+    free(e);
+}
+
 /* Takes it off the list first: the hooks see the world without it. */
 static void forget_process(struct entry *e, int status)
 {
@@ -98,7 +108,7 @@ static void forget_process(struct entry *e, int status)
         mfs_conn_close(e->conn);
     }
     c->hooks->gone(c->arg, &e->info, status);
-    free(e);
+    free_entry(e);
 }
 
 /* A process that is not watched may live or not; if it does not, its session ends by itself. */
@@ -107,7 +117,7 @@ static void forget(struct entry *e)
     struct mfs_clients *c = e->owner;
 
     unlink_entry(e);
-    free(e);
+    free_entry(e);
     c->hooks->changed(c->arg);
 }
 
@@ -346,6 +356,65 @@ static void handle_beat(struct mfs_conn *conn, uint64_t id, const void *body, vo
     mfs_conn_reply(conn, MFS_MSG_BEAT, id, &m);
 }
 
+/* ---- figures --------------------------------------------------------------------------------- */
+
+static void handle_metrics(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    struct entry *e = mfs_conn_data(conn);
+    struct mfs_metric_snapshot figures;
+
+    (void)arg;
+    if (!e) {
+        mfs_conn_fail(conn, id, -EPROTO, "client_hello comes first");
+        return;
+    }
+    if (mfs_metric_snapshot_copy(&figures, body)) {
+        mfs_conn_fail(conn, id, -ENOMEM, "out of memory");
+        return;
+    }
+    mfs_metric_snapshot_quantiles(&figures);
+    mfs_metric_snapshot_free(&e->figures);
+    e->figures = figures;
+    e->figures_at = mfs_clock_mono();
+    mfs_conn_reply(conn, MFS_MSG_METRICS, id, &(struct mfs_msg_empty){0});
+}
+
+/* The figures stay the entry's. */
+static void put_source(const struct entry *e, struct mfs_stats_source *s)
+{
+    *s = (struct mfs_stats_source){.program = "client",
+                                   .pid = (uint32_t)e->info.proc.pid,
+                                   .figures = e->figures,
+                                   .age_ms =
+                                       (uint64_t)(mfs_clock_mono() - e->figures_at) / MFS_MSEC};
+    mfs_text_copy(s->mount, sizeof s->mount, e->info.mount);
+}
+
+static void handle_stats(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    struct mfs_stats_source own = {.program = "lm", .pid = (uint32_t)getpid()};
+    struct mfs_clients *c = arg;
+    struct mfs_stats s = {0};
+    uint32_t n = 1;
+
+    (void)body;
+    for (const struct entry *e = c->entries; e; e = e->next)
+        n++;
+    s.source = calloc(n, sizeof *s.source);
+    if (!s.source || (c->metrics && mfs_metrics_read(c->metrics, &own.figures))) {
+        free(s.source);
+        mfs_conn_fail(conn, id, -ENOMEM, "out of memory");
+        return;
+    }
+    s.source[s.nsources++] = own;
+    for (const struct entry *e = c->entries; e; e = e->next)
+        if (e->figures_at)
+            put_source(e, &s.source[s.nsources++]);
+    mfs_conn_reply(conn, MFS_MSG_STATS, id, &s);
+    mfs_metric_snapshot_free(&own.figures);
+    free(s.source);
+}
+
 static void conn_down(struct mfs_conn *conn, const struct mfs_err *why, void *arg)
 {
     struct entry *e = mfs_conn_data(conn);
@@ -360,14 +429,14 @@ static void conn_down(struct mfs_conn *conn, const struct mfs_err *why, void *ar
         forget(e);
 }
 
-static const struct mfs_handler handlers[] = {{MFS_MSG_CLIENT_HELLO, handle_hello},
-                                              {MFS_MSG_CLIENT_READY, handle_ready},
-                                              {MFS_MSG_BEAT, handle_beat},
-                                              {0, NULL}};
+static const struct mfs_handler handlers[] = {
+    {MFS_MSG_CLIENT_HELLO, handle_hello}, {MFS_MSG_CLIENT_READY, handle_ready},
+    {MFS_MSG_BEAT, handle_beat},          {MFS_MSG_METRICS, handle_metrics},
+    {MFS_MSG_STATS, handle_stats},        {0, NULL}};
 static const struct mfs_service service = {handlers, NULL, conn_down};
 
 struct mfs_clients *mfs_clients_create(struct mfs_loop *loop, const char *address,
-                                       const struct mfs_secret *secret,
+                                       const struct mfs_secret *secret, struct mfs_metrics *metrics,
                                        const struct mfs_clients_hooks *hooks, void *arg,
                                        struct mfs_err *err)
 {
@@ -379,6 +448,7 @@ struct mfs_clients *mfs_clients_create(struct mfs_loop *loop, const char *addres
     }
     c->loop = loop;
     c->hooks = hooks;
+    c->metrics = metrics;
     c->arg = arg;
     c->listener = mfs_listener_create(loop, address, secret, CLIENTS_MAX, &service, c, err);
     if (c->listener)
@@ -396,7 +466,7 @@ void mfs_clients_close(struct mfs_clients *c)
 
         c->entries = e->next;
         mfs_watch_remove(e->watch);
-        free(e);
+        free_entry(e);
     }
 }
 

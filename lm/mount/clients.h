@@ -38,9 +38,12 @@ struct mfs_clients_hooks {
     int64_t (*last_heartbeat)(void *arg, struct mfs_msg_beat_reply *m);
 };
 
-/* Listens at `address` ("unix:/path"). secret, hooks and arg must outlive it. NULL: *err. */
+struct mfs_metrics;
+
+/* Listens at `address` ("unix:/path"). secret, metrics, hooks and arg must outlive it.
+ * `metrics` (may be NULL) are this program's, told beside the clients'. NULL: *err. */
 struct mfs_clients *mfs_clients_create(struct mfs_loop *loop, const char *address,
-                                       const struct mfs_secret *secret,
+                                       const struct mfs_secret *secret, struct mfs_metrics *metrics,
                                        const struct mfs_clients_hooks *hooks, void *arg,
                                        struct mfs_err *err);
 /* No client connects any more, and none of the clients is known. Ends no process; may be called

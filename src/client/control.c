@@ -19,8 +19,11 @@
 #include "base/thread.h"
 #include "cluster/trust.h"
 #include "net/uplink.h"
+#include "proto/times.h"
 
 #define REQUEST_TIMEOUT (5 * MFS_SEC)
+/* Figures go out one message at a time: to a manager that hangs there is only ever one. */
+#define METRICS_TIMEOUT (3600 * MFS_SEC)
 
 struct mfs_control {
     const struct mfs_control_config *config;
@@ -29,6 +32,11 @@ struct mfs_control {
     struct mfs_uplink *uplink;
     bool heartbeat_open; /* of the thread: a question whether cm is there is open … */
     int64_t asked;       /* … since then */
+    struct {             /* figures; of the thread */
+        uint64_t digest; /* of those sent last on this connection; 0: none yet */
+        bool open;       /* they are not answered */
+        bool refused;    /* the other end takes none */
+    } metrics;
     pthread_t thread;
     bool started;
 
@@ -80,7 +88,11 @@ static void say_hello(struct mfs_control *c, struct mfs_conn *conn)
 
 static void up(struct mfs_conn *conn, void *arg)
 {
-    say_hello(arg, conn);
+    struct mfs_control *c = arg;
+
+    c->metrics.digest = 0;
+    c->metrics.refused = false;
+    say_hello(c, conn);
 }
 
 /* Takes over `table`. */
@@ -159,6 +171,37 @@ static void heartbeat(void *arg)
         mfs_conn_request(conn, MFS_MSG_BEAT, NULL, MFS_TRUST_OVER, heartbeat_answered, c) == 0;
 }
 
+/* ---- figures --------------------------------------------------------------------------------- */
+
+static void metrics_answered(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct mfs_control *c = arg;
+
+    (void)reply;
+    c->metrics.open = false;
+    c->metrics.refused = err != NULL && err->code == -EOPNOTSUPP; /* cm itself wants none */
+    if (err != NULL)
+        c->metrics.digest = 0;
+}
+
+static void send_metrics(void *arg)
+{
+    struct mfs_control *c = arg;
+    struct mfs_conn *conn = c->uplink != NULL ? mfs_uplink_conn(c->uplink) : NULL;
+    struct mfs_metric_snapshot s;
+    uint64_t digest;
+
+    if (conn == NULL || c->metrics.open || c->metrics.refused)
+        return;
+    digest = mfs_metrics_digest(c->config->metrics);
+    if (digest == c->metrics.digest || mfs_metrics_read(c->config->metrics, &s) < 0)
+        return;
+    c->metrics.digest = digest;
+    c->metrics.open =
+        mfs_conn_request(conn, MFS_MSG_METRICS, &s, METRICS_TIMEOUT, metrics_answered, c) == 0;
+    mfs_metric_snapshot_free(&s);
+}
+
 static const struct mfs_handler handlers[] = {{MFS_MSG_TABLE, on_table}, {0, NULL}};
 static const struct mfs_service service = {handlers, up, NULL};
 
@@ -187,6 +230,9 @@ static int start(struct mfs_control *c, struct mfs_err *err)
     if (c->uplink == NULL)
         return err->code;
     if (mfs_loop_timer(c->loop, 0, MFS_TRUST_HEARTBEAT, heartbeat, c) == NULL)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    if (c->config->metrics != NULL &&
+        mfs_loop_timer(c->loop, MFS_METRICS_EACH, MFS_METRICS_EACH, send_metrics, c) == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     rc = mfs_thread_start(&c->thread, "control", run, c);
     if (rc < 0)

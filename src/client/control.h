@@ -22,12 +22,13 @@ typedef void mfs_control_contact_fn(void *arg, int64_t at, const struct mfs_lost
                                     size_t n);
 
 struct mfs_control_config {
-    const char *address; /* "unix:/path/lm.sock" or "HOST:PORT" */
-    const char *secret;  /* path */
-    const char *mount;   /* path of the mount, which lm knows this client by */
+    const char *address;         /* "unix:/path/lm.sock" or "HOST:PORT" */
+    const char *secret;          /* path */
+    const char *mount;           /* path of the mount, which lm knows this client by */
+    struct mfs_metrics *metrics; /* sent to lm now and then, when they have changed; NULL: none */
 };
 
-/* Starts the thread. config's strings must outlive it. */
+/* Starts the thread. What config points to must outlive it. */
 int mfs_control_create(struct mfs_control **c, const struct mfs_control_config *config,
                        struct mfs_err *err);
 void mfs_control_destroy(struct mfs_control *c); /* takes NULL */

@@ -9,6 +9,7 @@
 #include "proto/frame.h"
 #include "proto/image_schemas.h"
 #include "proto/json.h"
+#include "proto/metrics_schemas.h"
 
 #define FIELDS (const struct mfs_field[])
 
@@ -333,6 +334,8 @@ const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_TERM] = {"term", &term_schema, &empty_schema},
     [MFS_MSG_DIED] = {"died", &died_schema, &empty_schema},
     [MFS_MSG_PROBE] = {"probe", &probe_schema, &probe_reply_schema},
+    [MFS_MSG_METRICS] = {"metrics", &mfs_metrics_schema, &empty_schema},
+    [MFS_MSG_STATS] = {"stats", &empty_schema, &mfs_stats_schema},
 };
 
 /* ---- envelopes ------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/metrics.h"
 #include "cluster/table.h"
 #include "proto/image_sum.h"
 #include "proto/schema.h"
@@ -48,6 +49,8 @@ enum mfs_msg {
     MFS_MSG_TERM,         /* cm → lm     a process serves by terms, or not  → when it is so */
     MFS_MSG_DIED,         /* lm → cm     a redis process has ended     no reply            */
     MFS_MSG_PROBE,        /* cm → lm     a step of measuring a link    → when it is done   */
+    MFS_MSG_METRICS,      /* client → lm  its figures, now and then    → when they are noted */
+    MFS_MSG_STATS,        /* cli → lm    all figures of the node       → struct mfs_stats  */
     MFS_MSG_COUNT
 };
 
@@ -438,6 +441,20 @@ struct mfs_status {
     char checkpoint_time[32];          /* 2026-01-31T12:00:00Z */
 };
 
+/* The figures of one program; a client's are a struct mfs_metric_snapshot when it sends them. */
+struct mfs_stats_source {
+    char program[MFS_STATE_MAX]; /* client, lm */
+    uint32_t pid;                /* 0: not seen by lm */
+    char mount[MFS_PATH_MAX];    /* of a client; or the command's name */
+    uint64_t age_ms;             /* since they came; 0: of now */
+    struct mfs_metric_snapshot figures;
+};
+
+struct mfs_stats {
+    uint32_t nsources;
+    struct mfs_stats_source *source;
+};
+
 struct mfs_message {
     const char *name;
     const struct mfs_schema *body, *reply;
@@ -448,6 +465,7 @@ extern const struct mfs_schema mfs_status_schema;       /* also for cm status --
 extern const struct mfs_schema mfs_scale_report_schema; /* also for cm scale --json */
 extern const struct mfs_schema mfs_image_part_schema;   /* also for manifests */
 extern const struct mfs_schema mfs_checkpoint_schema;
+extern const struct mfs_schema mfs_stats_schema; /* also for memefs stats --json */
 
 /* The largest body or reply struct, to have room for any. */
 #define MFS_MSG_SIZE_MAX 4096

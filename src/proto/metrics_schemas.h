@@ -1,0 +1,9 @@
+/* The fields of the messages about figures; for messages.c alone. */
+#ifndef MFS_PROTO_METRICS_SCHEMAS_H
+#define MFS_PROTO_METRICS_SCHEMAS_H
+
+#include "proto/schema.h"
+
+extern const struct mfs_schema mfs_metrics_schema; /* struct mfs_metric_snapshot */
+
+#endif
