@@ -123,7 +123,8 @@ static int serve(const struct mfs_conf *c, const struct mfs_paths *paths, struct
                                   .dump_dir = mfs_conf_str(c, "dump-dir"),
                                   .cm = mfs_conf_str(c, "cm"),
                                   .iface = mfs_conf_str(c, "interface"),
-                                  .interval = (int64_t)mfs_conf_uint(c, "interval") * MFS_MSEC};
+                                  .interval = (int64_t)mfs_conf_uint(c, "interval") * MFS_MSEC,
+                                  .grace = (int64_t)mfs_conf_uint(c, "grace") * MFS_SEC};
     struct daemon d = {.lock = -1, .starter = -1};
     int rc;
 
@@ -188,6 +189,8 @@ static const struct mfs_conf_option options[] = {
     {"interface", MFS_CONF_STRING, "NAME", NULL, 1, 15,
      "the network interface that is measured (default: the one with --address)"},
     {"interval", MFS_CONF_UINT, "MS", "1000", 100, 60000, "time between two measurements"},
+    {"grace", MFS_CONF_UINT, "SECONDS", "25", 0, 86400,
+     "from SIGTERM to the end, at most: what is here moves to other nodes meanwhile"},
     {"foreground", MFS_CONF_FLAG, NULL, NULL, 0, 0, "do not fork, log to stderr"},
     {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "how much to log"},
     {0}};

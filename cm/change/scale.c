@@ -197,6 +197,12 @@ static void moved(void *arg, const struct mfs_err *err, const struct mfs_migrate
     if (!mfs_scale_in(s->cm, MFS_SCALE_MOVE))
         return;
     take_result(&s->cm->state.scale, r);
+    if (s->replan) {
+        s->replan = false;
+        mfs_scale_set_step(s, MFS_SCALE_MOVE);
+        move(s);
+        return;
+    }
     /* What was to leave at once was weighed for once. */
     if (err && (++s->attempts >= ATTEMPTS || s->cm->state.scale.at_once))
         mfs_scale_failed(s, err->code, "%s", err->msg);
@@ -221,7 +227,7 @@ static void moved(void *arg, const struct mfs_err *err, const struct mfs_migrate
 static void move(struct mfs_scale *s)
 {
     const struct mfs_cm_scale *sc = &s->cm->state.scale;
-    struct mfs_migrate_opts opts = {sc->cold, sc->at_once, sc->rate};
+    struct mfs_migrate_opts opts = {sc->cold, sc->at_once, sc->urgent, sc->rate};
     struct mfs_plan plan;
     struct mfs_err err = {0};
     int rc = mfs_scale_plan(s->cm, &plan, &err);
@@ -236,6 +242,22 @@ static void move(struct mfs_scale *s)
     if (rc || !plan.nmoves)
         moved_all_that_moves(s);
     mfs_planner_clear(&plan);
+}
+
+bool mfs_scale_extend(struct mfs_cm *cm, struct mfs_node *n)
+{
+    struct mfs_scale *s = cm->scale;
+
+    if (!mfs_scale_in(cm, MFS_SCALE_MOVE) || n->record->transition[0])
+        return false;
+    mfs_text_copy(n->record->transition, sizeof n->record->transition, MFS_NODE_LEAVING);
+    cm->state.scale.to--;
+    cm->state.scale.drain = cm->state.scale.urgent = true;
+    mfs_scale_set_step(s, MFS_SCALE_MOVE);
+    s->replan = !s->timer; /* else it is about to be planned anyway */
+    if (s->replan)
+        mfs_migrate_cancel(cm, "another node leaves, too");
+    return true;
 }
 
 void mfs_scale_move_again(struct mfs_scale *s)
@@ -310,6 +332,7 @@ static void describe(struct mfs_cm_scale *sc, const struct mfs_scale_draft *d, c
                                 .at_once = d->at_once,
                                 .drain = d->drain,
                                 .forget = d->forget,
+                                .urgent = d->urgent,
                                 .rate = d->rate,
                                 .began = now(),
                                 .lower_bound_ms = d->lower_bound_ms};

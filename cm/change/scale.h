@@ -29,6 +29,10 @@ typedef void mfs_scale_done(void *arg, const struct mfs_err *err, const struct m
 int mfs_scale_begin(struct mfs_cm *cm, const struct mfs_msg_scale *what, const char *who,
                     mfs_scale_done *done, void *arg, struct mfs_err *err);
 
+/* Has the node leave, too, when a change that moves partitions is under way. False: it can't be
+ * done just now. */
+bool mfs_scale_extend(struct mfs_cm *cm, struct mfs_node *n);
+
 /* How far it is; all 0 and "" when there is none. */
 void mfs_scale_progress(const struct mfs_cm *cm, struct mfs_progress *p);
 

@@ -19,6 +19,7 @@ struct mfs_scale {
     int64_t until;           /* the step's deadline */
     unsigned attempts;       /* to move */
     bool inherited;          /* the moves under way were begun by an earlier cm */
+    bool replan;             /* other nodes leave, too: it is planned anew, which is no failure */
     struct mfs_err failure;  /* the first; code 0: none */
     struct mfs_scale_waiter *waiters;
 };
@@ -26,7 +27,7 @@ struct mfs_scale {
 /* What is asked for, checked and planned, before anything has changed. */
 struct mfs_scale_draft {
     uint32_t from, to; /* nodes */
-    bool cold, at_once, drain, forget;
+    bool cold, at_once, drain, forget, urgent;
     uint64_t rate;
     uint32_t ncoming; /* to - from, or 0 */
     struct mfs_cm_node *coming;
@@ -62,6 +63,11 @@ const struct mfs_node *mfs_scale_silent(const struct mfs_cm *cm);
 /* The first node that is to leave and has partitions still, or NULL. After all moves of a plan: a
  * replica has taken over there meanwhile, or a drain has passed over it, as it is not there. */
 const struct mfs_node *mfs_scale_filled(const struct mfs_cm *cm);
+
+/* scale_urgent.c: of nodes that leave whatever happens, as many partitions as the others have room
+ * for now, the smallest first. 0, -ENOSPC: not one, or -ENOMEM. */
+int mfs_scale_plan_some(const struct mfs_cm *cm, const struct mfs_scale_draft *d,
+                        struct mfs_plan *out, struct mfs_err *err);
 
 /* scale_nodes.c: nodes come, nodes go */
 void mfs_scale_come(struct mfs_scale *s);

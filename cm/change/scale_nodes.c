@@ -253,7 +253,7 @@ static bool may_answer(const struct mfs_node *n, int64_t left)
     return n->conn || mfs_provision_runs(n) || n->restart || left > GO_TIME - MFS_RETURN_TIME;
 }
 
-/* SIGTERM means the same to it. */
+/* SIGINT means the same to it. */
 static void send_stop(struct mfs_node *n)
 {
     n->stop_sent = true;

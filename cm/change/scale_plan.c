@@ -235,15 +235,20 @@ static int plan_twice(const struct mfs_cm *cm, const struct mfs_scale_draft *d,
 {
     int rc = plan(cm, d, 1 + cm->state.replicas, out, err);
 
-    if (rc != -ENOSPC || d->nleaving || !cm->state.replicas)
-        return rc;
-    mfs_planner_clear(out);
-    return plan(cm, d, 1, out, err);
+    if (rc == -ENOSPC && cm->state.replicas && (!d->nleaving || d->urgent)) {
+        mfs_planner_clear(out);
+        rc = plan(cm, d, 1, out, err);
+    }
+    if (rc == -ENOSPC && d->urgent) {
+        mfs_planner_clear(out);
+        rc = mfs_scale_plan_some(cm, d, out, err);
+    }
+    return rc;
 }
 
 int mfs_scale_plan(const struct mfs_cm *cm, struct mfs_plan *out, struct mfs_err *err)
 {
-    struct mfs_scale_draft d = {.drain = cm->state.scale.drain};
+    struct mfs_scale_draft d = {.drain = cm->state.scale.drain, .urgent = cm->state.scale.urgent};
 
     *out = (struct mfs_plan){0};
     return plan_twice(cm, &d, out, err);
@@ -318,7 +323,7 @@ int mfs_scale_draft_make(const struct mfs_cm *cm, const struct mfs_msg_scale *wh
         sum_up(cm, d);
     if (!rc && d->ncoming)
         rc = mfs_spec_check_memory(&cm->state, d->to, err);
-    if (!rc && !d->forget)
+    if (!rc && !d->forget && !d->urgent)
         rc = check_room(cm, d, err);
     if (!rc && !d->forget)
         rc = plan_twice(cm, d, &d->plan, err);

@@ -202,6 +202,7 @@ int mfs_scale_target(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
     int rc;
 
     d->from = cm->state.nnodes;
+    d->urgent = what->urgent;
     if (!strcmp(what->how, "drain"))
         return target_drain(cm, what, d, err);
     if (!strcmp(what->how, "forget"))

@@ -68,6 +68,8 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
      "copies of each partition on another node; takes as much memory again"},
     {"auto-forget", MFS_CONF_UINT, "SECONDS", "0", 0, 86400,
      "forget a node that is away for so long, once its replicas have taken over; 0: never"},
+    {"grace", MFS_CONF_UINT, "SECONDS", "25", 0, 86400,
+     "from SIGTERM to the end of a node's lm, at most: what it has moves to others meanwhile"},
     {"listen", MFS_CONF_STRING, "ADDRESS", "127.0.0.1:0", 3, 127,
      "where cm listens, port 0 for any"},
     {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "what cm.log shows"},

@@ -23,6 +23,7 @@
 #include "cm/change/autoscale.h"
 #include "cm/change/bandwidth_estimates.h"
 #include "cm/change/checkpoint.h"
+#include "cm/change/departures.h"
 #include "cm/life/deploy.h"
 #include "cm/life/service.h"
 #include "cm/life/shutdown.h"
@@ -179,6 +180,7 @@ static void go_on(struct mfs_cm *cm)
             mfs_error("daemon", "out of memory: there will be no replicas");
         mfs_provision_adopt(cm);
         mfs_scale_resume(cm);
+        mfs_departures_resume(cm);
     } else {
         mfs_event_add(cm->paths->events, "cm", "starting", "process %d at %s, %s", (int)getpid(),
                       cm->address, MFS_TEXT_COUNT(cm->state.nnodes, "node"));
@@ -194,6 +196,7 @@ static void close_all(struct mfs_cm *cm)
     mfs_auto_rebalance_fini(cm);
     mfs_failback_fini(cm);
     mfs_auto_forget_fini(cm);
+    mfs_departures_fini(cm);
     mfs_cm_probe_fini(cm);
     mfs_autoscale_fini(cm);
     mfs_bandwidth_estimates_fini(cm);

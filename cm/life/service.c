@@ -10,6 +10,7 @@
 #include "cm/change/autoscale.h"
 #include "cm/change/bandwidth_estimates.h"
 #include "cm/change/checkpoint.h"
+#include "cm/change/departures.h"
 #include "cm/change/scale.h"
 #include "cm/life/deploy.h"
 #include "cm/life/remount.h"
@@ -91,6 +92,7 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     if (n->conn && n->conn != c)
         mfs_conn_close(n->conn); /* it has noticed sooner than we that the old one is dead */
     n->conn = c;
+    n->record->leave_by = 0; /* if it still holds, it says so */
     mfs_conn_set_data(c, n);
     is_back(n);
     mfs_event_add(cm->paths->events, n->record->name, "joined", "process %u at %s, %u partitions",
@@ -244,6 +246,7 @@ static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},
                                               {MFS_MSG_PROGRESS, mfs_scale_on_progress},
                                               {MFS_MSG_CHECKPOINT, mfs_checkpoint_on_ask},
                                               {MFS_MSG_CHECKPOINTED, mfs_checkpoint_on_committed},
+                                              {MFS_MSG_LEAVE, mfs_departures_on_leave},
                                               {0, NULL}};
 
 const struct mfs_service mfs_cm_service = {handlers, NULL, down};

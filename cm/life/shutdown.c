@@ -1,6 +1,6 @@
 /* The end of a deployment: every Local Manager is asked to end its clients, which may need any
  * node's partitions for that, and when all have, or it takes too long, to end what else is its own;
- * one that is not connected gets a SIGTERM, which means the same. When all their processes and
+ * one that is not connected gets a SIGINT, which means the same. When all their processes and
  * connections are gone (of one elsewhere there may be no process to see), or it takes too long, the
  * nodes are given back to the provider; then the loop ends, and the daemon clears away by force
  * what is left. */

@@ -29,6 +29,8 @@ static const char *node_state(const struct mfs_cm *cm, const struct mfs_node *n)
 {
     if (!strcmp(n->record->transition, MFS_NODE_COMING))
         return MFS_PHASE_STARTING;
+    if (n->conn && n->record->leave_by)
+        return MFS_NODE_LEAVING;
     if (n->conn || mfs_nodes_goes(n))
         return *n->record->transition ? n->record->transition : "up";
     return cm->step == MFS_STEP_DONE && cm->settled ? "lost" : MFS_PHASE_STARTING;

@@ -83,14 +83,16 @@ static void signal_all(struct procs *l, int sig, int64_t grace)
         mfs_clock_sleep(STEP);
 }
 
-/* Frees the list. */
-static int end_procs(struct procs *l, const char *kind, int64_t grace, struct mfs_err *err)
+/* Frees the list. SIGTERM would have a Local Manager wait for cm to move what it has, and a redis
+ * process take no notice. */
+static int end_procs(struct procs *l, const char *kind, int signo, int64_t grace,
+                     struct mfs_err *err)
 {
     int rc = 0;
 
     if (l->n) {
         mfs_info("cleanup", "ending %zu processes of %s", l->n, kind);
-        signal_all(l, SIGTERM, grace);
+        signal_all(l, signo, grace);
     }
     if (l->n)
         signal_all(l, SIGKILL, KILL_GRACE);
@@ -101,12 +103,12 @@ static int end_procs(struct procs *l, const char *kind, int64_t grace, struct mf
     return rc;
 }
 
-static int end_recorded(const struct mfs_paths *p, const char *pattern, int64_t grace,
+static int end_recorded(const struct mfs_paths *p, const char *pattern, int signo, int64_t grace,
                         struct mfs_err *err)
 {
     struct procs l = {NULL, 0};
     int rc = mfs_walk_nodes(p, pattern, add_recorded, &l),
-        ended = end_procs(&l, pattern, grace, err);
+        ended = end_procs(&l, pattern, signo, grace, err);
 
     return rc ? mfs_err_set(err, rc, "%s: %s", p->dir, strerror(-rc)) : ended;
 }
@@ -117,7 +119,7 @@ static int end_managers(const struct mfs_paths *p, struct mfs_err *err)
 {
     struct procs l = {NULL, 0};
     int rc = mfs_proc_search("lm", NULL, "--state-dir", p->dir, add_proc, &l);
-    int ended = end_procs(&l, "lm", LM_GRACE, err);
+    int ended = end_procs(&l, "lm", SIGINT, LM_GRACE, err);
 
     return rc ? mfs_err_set(err, rc, "/proc: %s", strerror(-rc)) : ended;
 }
@@ -194,7 +196,7 @@ static int end_clients(const struct mfs_paths *p, struct mfs_err *err)
     if (!binds)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     mfs_walk_nodes(p, "mount", note_binds, binds);
-    rc = end_recorded(p, "client*.pid", MFS_CLIENT_END_TIME, err);
+    rc = end_recorded(p, "client*.pid", SIGTERM, MFS_CLIENT_END_TIME, err);
     mfs_walk_node_dirs(p, release_stuck, NULL);
     one = mfs_walk_nodes(p, "mount", detach, err);
     mfs_bind_mounts_detach(binds);
@@ -206,13 +208,13 @@ int mfs_cleanup_processes(const struct mfs_paths *p, struct mfs_err *err)
 {
     int rc = end_managers(p, err), one;
 
-    one = end_recorded(p, "lm.pid", LM_GRACE, err);
+    one = end_recorded(p, "lm.pid", SIGINT, LM_GRACE, err);
     if (!rc)
         rc = one;
     one = end_clients(p, err);
     if (!rc)
         rc = one;
-    one = end_recorded(p, "redis-*.pid", REDIS_GRACE, err);
+    one = end_recorded(p, "redis-*.pid", SIGINT, REDIS_GRACE, err);
     return rc ? rc : one;
 }
 

@@ -24,6 +24,7 @@ static_assert(MFS_CLIENT_READY_TIME < MFS_MOUNT_TIME, "a Local Manager gives up 
 
 struct mfs_auto_forget;
 struct mfs_auto_rebalance;
+struct mfs_departures;
 struct mfs_failback;
 struct mfs_cm;
 struct mfs_hung;
@@ -55,6 +56,7 @@ struct mfs_node {
     bool done;                  /* with the present step of the start */
     enum mfs_cm_step step;      /* while it is coming to a running deployment */
     bool stop_sent;             /* as it leaves */
+    bool missed;                /* it has ended with what it had, and an event has said so */
     bool clientless;            /* at the end: its clients have ended, or it can't be asked */
     int64_t last_contact;       /* when its last message came that tells of its state */
     int64_t begun;              /* when its lm was last started, or killed as hung; 0: never */
@@ -122,6 +124,7 @@ struct mfs_cm {
     struct mfs_checkpointing *checkpoint; /* being written, NULL: none; see checkpoint.h */
 
     struct mfs_autoscale *autoscale;
+    struct mfs_departures *departures;         /* NULL: no node was told to end; departures.h */
     struct mfs_auto_forget *auto_forget;       /* NULL: dead nodes stay until cm forget */
     struct mfs_auto_rebalance *auto_rebalance; /* NULL: partitions move only by cm rebalance */
     struct mfs_failback *failback;             /* likewise, after failovers */
@@ -168,6 +171,8 @@ struct mfs_node *mfs_nodes_find(const struct mfs_cm *cm, uint32_t id); /* or NUL
 /* Puts one more at the end of state.node and nodes; neither starts it nor saves. NULL: no memory.
  */
 struct mfs_node *mfs_nodes_add(struct mfs_cm *cm, const struct mfs_cm_node *n);
+/* Was it told to end, and has the time for that passed? Then its lm is not started again. */
+bool mfs_node_is_over(const struct mfs_node *n);
 /* Takes it out of both and closes its connection, whose requests fail; does not save. */
 void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_node *n);
 /* Is this node on its way out, so that its end is expected? */

@@ -107,6 +107,14 @@ void mfs_nodes_fini(struct mfs_cm *cm)
     }
 }
 
+bool mfs_node_is_over(const struct mfs_node *n)
+{
+    struct timespec t = mfs_clock_real();
+
+    return n->record->leave_by &&
+           (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000 >= n->record->leave_by;
+}
+
 bool mfs_nodes_goes(const struct mfs_node *n)
 {
     const char *step = n->cm->state.scale.step, *transition = n->record->transition;

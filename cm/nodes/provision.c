@@ -74,7 +74,7 @@ int mfs_provision_signal(struct mfs_node *n, int signo)
 
 void mfs_provision_end(struct mfs_node *n)
 {
-    if (mfs_provision_signal(n, SIGTERM) && n->provided < MFS_PROVIDED_RELEASING)
+    if (mfs_provision_signal(n, SIGINT) && n->provided < MFS_PROVIDED_RELEASING)
         n->provided = MFS_PROVIDED_NONE;
 }
 
@@ -146,6 +146,8 @@ static void restart(void *arg)
     struct mfs_err err;
 
     n->restart = NULL;
+    if (mfs_node_is_over(n)) /* it was told to end */
+        return;
     if (n->provided != MFS_PROVIDED_NONE || (n->conn && !n->cm->provider->traits->sees_processes))
         return;
     n->restarts = true;
@@ -261,6 +263,7 @@ int mfs_provision_open(struct mfs_cm *cm, struct mfs_err *err)
                                                          .paths = cm->paths,
                                                          .cm = cm->address,
                                                          .interface = cm->state.interface,
+                                                         .grace = cm->state.grace,
                                                          .option = cm->state.provider_option,
                                                          .noptions = cm->state.nprovider_options,
                                                          .calls = &calls,

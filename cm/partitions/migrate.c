@@ -233,6 +233,7 @@ int mfs_migrate_begin(struct mfs_cm *cm, const struct mfs_scale_move *moves, uin
     if (rc)
         return rc;
     g->at_once = opts->at_once;
+    g->small_first = opts->small_first;
     g->done = done;
     g->arg = arg;
     for (uint32_t i = 0; i < n; i++)
@@ -272,6 +273,7 @@ void mfs_migrate_resume(struct mfs_cm *cm)
             mfs_move_adopt(&o->move, &cm->state.move[i]);
     }
     g->at_once = cm->state.scale.at_once;
+    g->small_first = cm->state.scale.urgent;
     list(g);
 }
 

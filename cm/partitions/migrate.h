@@ -11,10 +11,11 @@
 
 struct mfs_migrate_opts {
     bool cold;
-    bool at_once;  /* all that memory allows, from memory, also when cold: off a link that is full
-                    * of what clients wait for. What is fenced is not asked any more, so the link is
-                    * left to the copies. */
-    uint64_t rate; /* bytes/s of one partition, 0: no limit */
+    bool at_once; /* all that memory allows, from memory, also when cold: off a link that is full
+                   * of what clients wait for. What is fenced is not asked any more, so the link is
+                   * left to the copies. */
+    bool small_first; /* time is short: most names and files are saved so */
+    uint64_t rate;    /* bytes/s of one partition, 0: no limit */
 };
 
 struct mfs_migrate_each {

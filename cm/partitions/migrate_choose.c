@@ -28,7 +28,7 @@ static_assert(IDLE_MOST < ABSENT_MOST, "a node that is away may come back");
  * ones: each is without service for its copy's time, which is the longer the more share a link. */
 static const struct mfs_order_limits few = {.per_source = 2, .per_target = 2, .all = 4},
                                      many = {.per_source = 4, .per_target = 4},
-                                     at_once = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
+                                     at_once = {UINT32_MAX, UINT32_MAX, UINT32_MAX, false};
 
 static uint32_t node_index(const struct mfs_cm *cm, uint32_t id)
 {
@@ -110,6 +110,7 @@ static struct mfs_order_limits limits_of(const struct mfs_migrate *g)
 
     if (g->at_once)
         return at_once;
+    limits.small_first = g->small_first;
     if (!local)
         limits.all = limits.per_target * g->cm->state.nnodes;
     return limits;

@@ -26,6 +26,7 @@ struct mfs_migrate {
     struct mfs_migrate_one **one;
     bool listed;  /* a list is under way */
     bool at_once; /* all of it that memory allows */
+    bool small_first;
     mfs_migrate_done *done;
     void *arg;
     int64_t began;

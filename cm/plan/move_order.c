@@ -64,12 +64,14 @@ static uint64_t load(const struct mfs_order_node *nodes, const struct mfs_order_
 }
 
 static bool before(const struct mfs_order_node *nodes, const struct mfs_order_move *a,
-                   const struct mfs_order_move *b)
+                   const struct mfs_order_move *b, bool small_first)
 {
     bool short_a = short_of_memory(&nodes[a->from]), short_b = short_of_memory(&nodes[b->from]);
     uint32_t copies_a = copies(nodes, a), copies_b = copies(nodes, b);
     uint64_t load_a = load(nodes, a), load_b = load(nodes, b);
 
+    if (small_first && a->bytes != b->bytes)
+        return a->bytes < b->bytes;
     if (short_a != short_b)
         return short_a;
     if (copies_a != copies_b)
@@ -87,7 +89,7 @@ int mfs_order_next(struct mfs_order_node *nodes, uint32_t nnodes,
         return -1;
     for (uint32_t i = 0; i < nmoves; i++)
         if (may_begin(nodes, &moves[i], limits) &&
-            (best < 0 || before(nodes, &moves[i], &moves[best])))
+            (best < 0 || before(nodes, &moves[i], &moves[best], limits->small_first)))
             best = (int)i;
     return best;
 }

@@ -5,7 +5,8 @@
  * give away; and all together share the network. Among the moves that may begin, those come first
  * that free memory which others wait for, then those between nodes whose links have the fewest
  * copies on them, so that no link is idle, then those that lie on the busiest node, as it is the
- * one that the whole change waits for at the end. */
+ * one that the whole change waits for at the end. Where time is short (small_first) only size
+ * counts: each partition has about as many names as any other, so most are saved so. */
 #ifndef MFS_CM_PLAN_MOVE_ORDER_H
 #define MFS_CM_PLAN_MOVE_ORDER_H
 
@@ -34,6 +35,7 @@ struct mfs_order_move {
 
 struct mfs_order_limits {
     uint32_t per_source, per_target, all; /* moves at once */
+    bool small_first;                     /* before anything else */
 };
 
 /* The move to begin now, or -1. */

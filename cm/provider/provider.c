@@ -85,13 +85,14 @@ const char *mfs_provider_option(const struct mfs_provider_context *c, const char
 int mfs_provider_command(const struct mfs_provider_context *c, const struct mfs_provider_node *n,
                          struct mfs_lm_command *out)
 {
-    const char *const argv[] = {out->lm,       "--name",    c->paths->name, "--node",
-                                out->id,       "--address", n->address,     "--state-dir",
-                                c->paths->dir, "--cm",      c->cm,          "--foreground"};
+    const char *const argv[] = {out->lm,     "--name",   c->paths->name, "--node",      out->id,
+                                "--address", n->address, "--state-dir",  c->paths->dir, "--cm",
+                                c->cm,       "--grace",  out->grace,     "--foreground"};
     size_t at = sizeof argv / sizeof *argv;
     int rc = mfs_proc_sibling("lm", out->lm, sizeof out->lm);
 
     snprintf(out->id, sizeof out->id, "%u", n->id);
+    snprintf(out->grace, sizeof out->grace, "%u", c->grace);
     _Static_assert(sizeof argv + 3 * sizeof *argv == sizeof out->argv,
                    "one place for each argument");
     memcpy(out->argv, argv, sizeof argv);

@@ -101,6 +101,7 @@ struct mfs_provider_context {
     const struct mfs_paths *paths;
     const char *cm;        /* HOST:PORT at which nodes reach cm */
     const char *interface; /* of each node, that its lm measures; "": it finds it out */
+    uint32_t grace;        /* s that an lm may stay after SIGTERM */
     const struct mfs_provider_option *option;
     uint32_t noptions;
     const struct mfs_provider_calls *calls;
@@ -145,10 +146,10 @@ struct mfs_provider {
     int (*request)(void *state, const struct mfs_provider_node *n, uint32_t count,
                    struct mfs_err *err);
 
-    /* Passes a signal on to what was started for the node: SIGTERM asks its lm to end all that is
-     * on the node, SIGKILL ends the lm alone, SIGCONT lets one that was stopped go on. 0, -ESRCH
-     * when there is nothing, or -ENOSYS when it can't be done: then the end of the connection, or
-     * the release, has to do. */
+    /* Passes a signal on to what was started for the node: SIGINT asks its lm to end all that is
+     * on the node (SIGTERM: to leave, once its partitions have moved), SIGKILL ends the lm alone,
+     * SIGCONT lets one that was stopped go on. 0, -ESRCH when there is nothing, or -ENOSYS when it
+     * can't be done: then the end of the connection, or the release, has to do. */
     int (*signal)(void *state, uint32_t node, int signo);
 
     /* Gives a node back. 1: it is done, there was nothing to wait for. 0: `released` will tell. */
@@ -171,8 +172,8 @@ const char *mfs_provider_option(const struct mfs_provider_context *c, const char
 /* For providers: the Local Manager's command line. argv points into the struct, the context and the
  * node. */
 struct mfs_lm_command {
-    char lm[PATH_MAX], id[16];
-    const char *argv[15];
+    char lm[PATH_MAX], id[16], grace[16];
+    const char *argv[17];
 };
 
 int mfs_provider_command(const struct mfs_provider_context *c, const struct mfs_provider_node *n,

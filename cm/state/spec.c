@@ -385,6 +385,7 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
     s->rate = mfs_conf_uint(conf, "migration-rate");
     s->stripe_size = (uint32_t)mfs_conf_uint(conf, "stripe-size");
     s->replicas = (uint32_t)mfs_conf_uint(conf, "replicas");
+    s->grace = (uint32_t)mfs_conf_uint(conf, "grace");
     s->auto_forget = (uint32_t)mfs_conf_uint(conf, "auto-forget");
     s->link_rate = mfs_conf_uint(conf, "link-rate");
     s->probe = mfs_conf_flag(conf, "probe");
@@ -463,6 +464,10 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, 
     if (mfs_conf_given(conf, "replicas") && mfs_conf_uint(conf, "replicas") != s->replicas) {
         snprintf(number, sizeof number, "%u", s->replicas);
         return differs(err, "replicas", number);
+    }
+    if (mfs_conf_given(conf, "grace") && mfs_conf_uint(conf, "grace") != s->grace) {
+        snprintf(number, sizeof number, "%u", s->grace);
+        return differs(err, "grace", number);
     }
     if (mfs_conf_given(conf, "auto-forget") &&
         mfs_conf_uint(conf, "auto-forget") != s->auto_forget) {

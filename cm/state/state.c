@@ -27,6 +27,7 @@ static const struct mfs_schema node_schema = {
            {.name = "bandwidth", MFS_FIELD(F64, struct mfs_cm_node, bandwidth)},
            {.name = "bandwidth_from", MFS_FIELD(STR, struct mfs_cm_node, bandwidth_from)},
            {.name = "bandwidth_seen", MFS_FIELD(F64, struct mfs_cm_node, bandwidth_seen)},
+           {.name = "leave_by", MFS_FIELD(U64, struct mfs_cm_node, leave_by)},
            {0}}};
 
 static const struct mfs_schema provider_option_schema = {
@@ -83,6 +84,7 @@ static const struct mfs_schema scale_schema = {
            {.name = "at_once", MFS_FIELD(BOOL, struct mfs_cm_scale, at_once)},
            {.name = "drain", MFS_FIELD(BOOL, struct mfs_cm_scale, drain)},
            {.name = "forget", MFS_FIELD(BOOL, struct mfs_cm_scale, forget)},
+           {.name = "urgent", MFS_FIELD(BOOL, struct mfs_cm_scale, urgent)},
            {.name = "rate", MFS_FIELD(U64, struct mfs_cm_scale, rate)},
            {.name = "began", MFS_FIELD(U64, struct mfs_cm_scale, began)},
            {.name = "moved", MFS_FIELD(U32, struct mfs_cm_scale, moved)},
@@ -122,6 +124,7 @@ const struct mfs_schema mfs_cm_state_schema = {
            {.name = "rate", MFS_FIELD(U64, struct mfs_cm_state, rate)},
            {.name = "link_rate", MFS_FIELD(U64, struct mfs_cm_state, link_rate)},
            {.name = "replicas", MFS_FIELD(U32, struct mfs_cm_state, replicas)},
+           {.name = "grace", MFS_FIELD(U32, struct mfs_cm_state, grace)},
            {.name = "auto_forget", MFS_FIELD(U32, struct mfs_cm_state, auto_forget)},
            {.name = "stripe_size", MFS_FIELD(U32, struct mfs_cm_state, stripe_size)},
            {.name = "started_with", MFS_FIELD(U32, struct mfs_cm_state, started_with)},

@@ -40,6 +40,7 @@ struct mfs_cm_node {
     double bandwidth;                     /* that its link carries each way, bytes/s; 0: unknown */
     char bandwidth_from[MFS_STATE_MAX];   /* how that is known, MFS_BANDWIDTH_…; "" */
     double bandwidth_seen;                /* the most that it was seen to carry, likewise */
+    uint64_t leave_by; /* it was told to end, and does so then: real time, us; 0: it was not */
 };
 
 /* Of a replica, see replicas.c; "" for none. */
@@ -91,6 +92,7 @@ struct mfs_cm_scale {
     uint32_t from, to;      /* nodes */
     bool cold, at_once;
     bool drain;     /* nodes that are not there neither give nor take */
+    bool urgent;    /* see struct mfs_msg_scale */
     bool forget;    /* those that leave are not there, and hold nothing */
     uint64_t rate;  /* bytes/s per partition, 0: no limit */
     uint64_t began; /* wall clock, us: ns have more digits than JSON keeps */
@@ -120,6 +122,7 @@ struct mfs_cm_state {
     uint64_t rate;        /* of a partition's move, bytes/s; 0: no limit */
     uint64_t link_rate;   /* of a node's link, bytes/s; 0: unknown */
     uint32_t replicas;    /* of each partition, on other nodes: 0 or 1 */
+    uint32_t grace;       /* s from a SIGTERM to the end of an lm */
     uint32_t auto_forget; /* seconds after which a node that is not there, and holds nothing, is
                              forgotten; 0: never */
     uint32_t stripe_size;

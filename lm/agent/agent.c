@@ -153,6 +153,12 @@ void mfs_agent_stop(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id)
 
 /* ---- setting up ------------------------------------------------------------------------------ */
 
+static void told_to_leave(void *arg, int signo)
+{
+    mfs_info(AREA, "signal %d", signo);
+    mfs_agent_leave(arg);
+}
+
 static void ended_by_signal(void *arg, int signo)
 {
     mfs_info(AREA, "signal %d", signo);
@@ -225,7 +231,7 @@ static int open_loop(struct mfs_agent *a)
     if (!a->loop)
         return -errno;
     /* Signals first, so that the workers are born with them blocked. */
-    rc = mfs_loop_signal(a->loop, SIGTERM, ended_by_signal, a);
+    rc = mfs_loop_signal(a->loop, SIGTERM, told_to_leave, a);
     if (!rc)
         rc = mfs_loop_signal(a->loop, SIGINT, ended_by_signal, a);
     if (!rc)

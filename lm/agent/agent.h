@@ -16,9 +16,11 @@ struct mfs_agent_opts {
     const char *cm;        /* HOST:PORT */
     const char *iface;     /* that is measured; NULL: the one with the address */
     int64_t interval;      /* ns between two looks at the redis processes, and two reports */
+    int64_t grace;         /* ns from SIGTERM to the end, at most, for what is here to move */
 };
 
-/* Runs until cm says stop or SIGTERM or SIGINT comes, and everything that was started has ended: 0.
+/* Runs until cm says stop, SIGINT comes, or SIGTERM and what follows from it (leave.c), and
+ * everything that was started has ended: 0.
  * A negative errno with the reason when it could not begin, or cm refused it. `started` (may be
  * NULL) is called when clients can connect. */
 int mfs_agent_run(const struct mfs_agent_opts *opts, void (*started)(void *arg), void *arg,

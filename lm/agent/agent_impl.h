@@ -76,6 +76,13 @@ struct mfs_agent_link {
     unsigned nevents;
 };
 
+/* The node is to end: agent/leave.c. */
+struct mfs_agent_leaving {
+    struct mfs_timer *timer; /* NULL: it is not */
+    int64_t until;           /* mono */
+    int64_t contact;         /* when cm was last there */
+};
+
 /* What reports to cm tell of the node. */
 struct mfs_agent_measured {
     struct mfs_instances_sample sample; /* the last one; its parts are ours */
@@ -96,6 +103,7 @@ struct mfs_agent {
     struct mfs_worker *redis_worker, *mount_worker;
     struct mfs_watch *redis_done, *mount_done;
     struct mfs_job_threads *job_threads;
+    struct mfs_agent_leaving leaving;
     struct mfs_agent_link link;
     struct mfs_agent_measured measured;
     struct mfs_clients *clients;
@@ -132,6 +140,10 @@ void mfs_agent_fail(struct mfs_agent *a, const struct mfs_err *err); /* ends the
 /* Fails a request, with the node's number before the reason. */
 void mfs_agent_refuse(const struct mfs_agent *a, struct mfs_conn *conn, uint64_t id, int code,
                       const char *why);
+
+/* agent/leave.c: SIGTERM; and what cm is told of that after each join */
+void mfs_agent_leave(struct mfs_agent *a);
+void mfs_agent_tell_leave(struct mfs_agent *a);
 
 /* agent/partitions/assign.c: partitions that cm wants here */
 void mfs_agent_assign(struct mfs_agent *a, const struct mfs_msg_assign *m, struct mfs_conn *conn,

@@ -58,6 +58,7 @@ static void join_done(void *arg, const struct mfs_err *err, const void *reply)
         mfs_info(AREA, "joined deployment \"%s\" as node %u", a->opts.name, a->opts.node);
         mfs_agent_send_events(a);
         report_left_to_replicas(a);
+        mfs_agent_tell_leave(a);
         return;
     }
     if (err->code == -ECONNABORTED || a->phase != MFS_AGENT_RUNNING)

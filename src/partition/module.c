@@ -7,6 +7,7 @@
 #include "partition/prove.h"
 #include "partition/replica/term.h"
 
+#include <signal.h>
 #include <string.h>
 
 typedef int command_fn(const struct mfs_request *r);
@@ -122,6 +123,9 @@ int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **ar
 {
     struct settings s = {0};
 
+    /* A batch system sends it to all of a job's processes when the job is to end; the Local Manager
+     * says when this one may. */
+    signal(SIGTERM, SIG_IGN);
     if (mfs_redis_bind(ctx) != MFS_REDIS_OK)
         return MFS_REDIS_ERR;
     mfs_redis.SetModuleAttribs(ctx, "memefs", 1, MFS_REDIS_API);

@@ -307,6 +307,10 @@ static const struct mfs_schema probe_reply_schema = {
            {.name = "out", MFS_FIELD(F64, struct mfs_msg_probe_reply, out)},
            {0}}};
 
+static const struct mfs_schema leave_schema = {
+    "leave", sizeof(struct mfs_msg_leave),
+    FIELDS{{.name = "ms", .required = true, MFS_FIELD(U64, struct mfs_msg_leave, ms)}, {0}}};
+
 const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_ASSIGN] = {"assign", &assign_schema, &assign_reply_schema},
     [MFS_MSG_TABLE] = {"table", &table_schema, &epoch_schema},
@@ -336,6 +340,7 @@ const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_PROBE] = {"probe", &probe_schema, &probe_reply_schema},
     [MFS_MSG_METRICS] = {"metrics", &mfs_metrics_schema, &empty_schema},
     [MFS_MSG_STATS] = {"stats", &empty_schema, &mfs_stats_schema},
+    [MFS_MSG_LEAVE] = {"leave", &leave_schema, &empty_schema},
 };
 
 /* ---- envelopes ------------------------------------------------------------------------------- */

@@ -51,6 +51,7 @@ enum mfs_msg {
     MFS_MSG_PROBE,        /* cm → lm     a step of measuring a link    → when it is done   */
     MFS_MSG_METRICS,      /* client → lm  its figures, now and then    → when they are noted */
     MFS_MSG_STATS,        /* cli → lm    all figures of the node       → struct mfs_stats  */
+    MFS_MSG_LEAVE,        /* lm → cm     the node is to end soon       → when it is noted  */
     MFS_MSG_COUNT
 };
 
@@ -312,6 +313,13 @@ struct mfs_msg_scale {
     bool at_once;  /* begin all moves that memory allows, see cm/partitions/migrate.h */
     uint64_t rate; /* bytes/s per partition, 0: the deployment's */
     bool dry_run;
+    bool urgent; /* of a drain that cm itself begins, not sent: nodes leave soon, whatever has moved
+                  * by then, so what can't move stays, and the smallest partitions are first */
+};
+
+/* The node has been told to end. */
+struct mfs_msg_leave {
+    uint64_t ms; /* that it stays, at most; 0: it ends now */
 };
 
 struct mfs_scale_move {
