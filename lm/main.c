@@ -16,6 +16,8 @@
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "lm/agent/agent.h"
+#include "lm/place.h"
+#include "lm/secret.h"
 
 struct daemon {
     char dir[PATH_MAX]; /* node-ID */
@@ -93,13 +95,13 @@ static int open_log(const struct daemon *d, const struct mfs_conf *c, struct mfs
 {
     enum mfs_log_level level;
     char path[PATH_MAX];
-    bool foreground = mfs_conf_flag(c, "foreground");
+    bool to_stderr = mfs_conf_flag(c, "foreground") && strcmp(mfs_conf_str(c, "log"), "file") != 0;
     int rc = mfs_log_level_parse(mfs_conf_str(c, "log-level"), &level);
 
     if (!rc)
         rc = node_path(d, "lm.log", path);
     if (!rc)
-        rc = mfs_log_open("lm", foreground ? NULL : path, level);
+        rc = mfs_log_open("lm", to_stderr ? NULL : path, level);
     return rc ? mfs_err_set(err, rc, "can't open the log: %s", strerror(-rc)) : 0;
 }
 
@@ -114,8 +116,11 @@ static void remove_files(const struct daemon *d)
     }
 }
 
-static int serve(const struct mfs_conf *c, const struct mfs_paths *paths, struct mfs_err *err)
+/* `secret`: what was handed over, or NULL. */
+static int serve(const struct mfs_conf *c, const struct mfs_paths *paths, const char *secret,
+                 struct mfs_err *err)
 {
+    char state[PATH_MAX];
     struct mfs_agent_opts opts = {.name = paths->name,
                                   .node = (uint32_t)mfs_conf_uint(c, "node"),
                                   .address = mfs_conf_str(c, "address"),
@@ -135,6 +140,8 @@ static int serve(const struct mfs_conf *c, const struct mfs_paths *paths, struct
         rc = go_background(&d, err);
     if (!rc)
         rc = lock_node(&d, err);
+    if (!rc && secret)
+        rc = mfs_place_take(paths, opts.node, secret, err);
     if (!rc)
         rc = open_log(&d, c, err);
     if (rc)
@@ -147,12 +154,15 @@ static int serve(const struct mfs_conf *c, const struct mfs_paths *paths, struct
     if (rc)
         mfs_error("lm", "%s", err->msg);
     remove_files(&d);
+    /* What has ended in order has no state; what could not must be found by the next one. */
+    if (mfs_conf_flag(c, "clean") && !node_path(&d, "lm.json", state) && access(state, F_OK))
+        mfs_place_leave(paths, opts.node);
     return rc;
 }
 
 static int check_given(const struct mfs_conf *c, struct mfs_err *err)
 {
-    static const char *const needed[] = {"node", "address", "state-dir", "cm"};
+    static const char *const needed[] = {"node", "address", "cm"};
 
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (!mfs_conf_given(c, needed[i]))
@@ -163,24 +173,33 @@ static int check_given(const struct mfs_conf *c, struct mfs_err *err)
 
 static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
+    bool given = !strcmp(mfs_conf_str(call->conf, "secret"), "given");
+    char secret[MFS_LM_SECRET_MAX];
     int rc, fd;
 
     /* The caller may have a strict one; mount points are for every user, and all that is not is
      * made with a mode of its own. */
     umask(022);
     rc = check_given(call->conf, err);
+    if (!rc && given)
+        rc = mfs_lm_secret_given(secret, err);
     if (!rc) {
-        fd = mfs_paths_open(&call->paths, 0, err);
+        fd = mfs_paths_open(&call->paths, given ? MFS_TRUSTED_MAKE : 0, err);
         if (fd < 0)
             return fd;
         close(fd);
-        rc = serve(call->conf, &call->paths, err);
+        rc = serve(call->conf, &call->paths, given ? secret : NULL, err);
+        explicit_bzero(secret, sizeof secret);
     }
     call->usage = rc == -EINVAL;
     return rc;
 }
 
 static const struct mfs_conf_option options[] = {
+    {"secret", MFS_CONF_CHOICE, "file|given", "file", 0, 0,
+     "where the deployment's secret is: in the state directory, or handed over, in MEMEFS_SECRET "
+     "or "
+     "as a line on standard input, and put there"},
     {"node", MFS_CONF_UINT, "ID", NULL, 0, 65534, "this node's number"},
     {"address", MFS_CONF_STRING, "ADDR", NULL, 1, 63, "this node's address, numeric"},
     {"cm", MFS_CONF_STRING, "HOST:PORT", NULL, 1, 127, "where the Central Manager listens"},
@@ -192,6 +211,10 @@ static const struct mfs_conf_option options[] = {
     {"grace", MFS_CONF_UINT, "SECONDS", "25", 0, 86400,
      "from SIGTERM to the end, at most: what is here moves to other nodes meanwhile"},
     {"foreground", MFS_CONF_FLAG, NULL, NULL, 0, 0, "do not fork, log to stderr"},
+    {"log", MFS_CONF_CHOICE, "auto|file", "auto", 0, 0,
+     "file: log to lm.log in the node's directory also with --foreground"},
+    {"clean", MFS_CONF_FLAG, NULL, NULL, 0, 0,
+     "at the end remove the node's directory, and with the machine's last node what is left"},
     {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "how much to log"},
     {0}};
 
@@ -199,7 +222,7 @@ static const struct mfs_verb verb = {
     .name = "",
     .about =
         "The Local Manager of one node of a MemEFS deployment: runs its redis-servers and its\n"
-        "file system client. Started by cm. It needs --state-dir, --node, --address and --cm.",
+        "file system client. Started by cm. It needs --node, --address and --cm.",
     .options = MFS_OPTIONS(mfs_deployment_options, options),
     .run = run};
 

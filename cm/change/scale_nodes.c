@@ -269,6 +269,14 @@ static bool may_find_us(const struct mfs_node *n, int64_t now)
     return !n->cm->provider->traits->sees_processes && now - n->cm->began < MFS_RETURN_TIME;
 }
 
+/* To end what it runs. */
+static bool may_come_back(struct mfs_node *n, int64_t now, int64_t left)
+{
+    if (!n->stop_sent && may_find_us(n, now))
+        return true;
+    return left > 0 && mfs_provision_brought_back(n);
+}
+
 static bool has_ended(struct mfs_node *n, int64_t left)
 {
     if (left < 0)
@@ -277,7 +285,8 @@ static bool has_ended(struct mfs_node *n, int64_t left)
     if ((n->conn || mfs_provision_runs(n)) && left > -FORCE_TIME)
         return false;
     /* Its lm may have been killed, and left the others alone. */
-    return !mfs_cleanup_node_processes(n->cm->paths, n->record->id) || left <= -FORCE_TIME;
+    return !n->cm->provider->traits->sees_processes ||
+           !mfs_cleanup_node_processes(n->cm->paths, n->record->id) || left <= -FORCE_TIME;
 }
 
 static void remove_node(struct mfs_node *n)
@@ -286,7 +295,9 @@ static void remove_node(struct mfs_node *n)
     struct mfs_err err = {0};
     int rc;
 
-    if (mfs_cleanup_node_files(cm->paths, n->record->id, &err))
+    if (!cm->provider->traits->sees_processes)
+        mfs_cleanup_start_files(cm->paths, n->record->id);
+    else if (mfs_cleanup_node_files(cm->paths, n->record->id, &err))
         mfs_warn("scale", "%s: %s", n->record->name, err.msg);
     mfs_bandwidth_estimates_forget(cm, n);
     mfs_nodes_remove(cm, n);
@@ -296,6 +307,18 @@ static void remove_node(struct mfs_node *n)
     rc = mfs_cm_state_save(&cm->state, cm->paths->state);
     if (rc)
         mfs_error("scale", "%s: %s", cm->paths->state, strerror(-rc));
+}
+
+/* Is there an lm that can be told to stop? One that is about to be started again is not, where
+ * nothing is left for it to do; one that was started for that is told when it has joined. */
+static bool is_to_be_told(const struct mfs_node *n)
+{
+    const struct mfs_cm *cm = n->cm;
+
+    if (n->conn || n->brought_back)
+        return n->conn != NULL;
+    return mfs_provision_runs(n) ||
+           (n->restart && (cm->provider->traits->sees_processes || cm->state.scale.forget));
 }
 
 static void look(void *arg)
@@ -317,9 +340,9 @@ static void look(void *arg)
         any = true;
         if (!cm->state.scale.forget && needed(n) && left > 0 && may_answer(n, left))
             continue;
-        if (!n->stop_sent && (n->conn || n->restart || mfs_provision_runs(n)))
+        if (!n->stop_sent && is_to_be_told(n))
             send_stop(n);
-        else if (!n->stop_sent && !cm->state.scale.forget && may_find_us(n, now))
+        else if (!cm->state.scale.forget && may_come_back(n, now, left))
             continue;
         else if (has_ended(n, left) && mfs_provision_released(n))
             remove_node(n);

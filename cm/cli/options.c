@@ -72,6 +72,8 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
      "from SIGTERM to the end of a node's lm, at most: what it has moves to others meanwhile"},
     {"listen", MFS_CONF_STRING, "ADDRESS", "127.0.0.1:0", 3, 127,
      "where cm listens, port 0 for any"},
+    {"node-state-dir", MFS_CONF_STRING, "DIR", NULL, 1, 511,
+     "of nodes elsewhere, each on its own machine (default: --state-dir, else as there)"},
     {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "what cm.log shows"},
     {0}};
 

@@ -98,8 +98,10 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     mfs_event_add(cm->paths->events, n->record->name, "joined", "process %u at %s, %u partitions",
                   m->pid, m->address, m->nassigned);
     mfs_conn_reply(c, MFS_MSG_JOIN, id, NULL);
-    if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
+    if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING)) {
+        mfs_shutdown_joined(n);
         return;
+    }
     if (cm->step == MFS_STEP_JOIN)
         mfs_deploy_joined(cm);
     else if (!strcmp(n->record->transition, MFS_NODE_COMING))

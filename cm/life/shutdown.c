@@ -46,7 +46,8 @@ static void ask(struct mfs_node *n)
 {
     if (n->conn && !mfs_conn_request(n->conn, MFS_MSG_STOP, NULL, MFS_STOP_TIME, stopped, n))
         return;
-    mfs_provision_end(n);
+    if (!mfs_provision_brought_back(n)) /* else it is asked when it joins */
+        mfs_provision_end(n);
 }
 
 /* Do all clients have ended that can be asked about? */
@@ -97,6 +98,12 @@ static void check(void *arg)
     mfs_loop_stop(cm->loop);
 }
 
+void mfs_shutdown_joined(struct mfs_node *n)
+{
+    if (n->cm->shutdown && n->cm->shutdown->asked)
+        ask(n);
+}
+
 static void clients_ended(void *arg, const struct mfs_err *err, const void *reply)
 {
     struct mfs_node *n = arg;
@@ -113,6 +120,7 @@ static void ask_for_clients(struct mfs_node *n)
     mfs_provision_signal(n, SIGCONT);
     mfs_timer_cancel(n->restart);
     n->restart = NULL;
+    mfs_provision_brought_back(n);
     n->clientless = !n->conn || mfs_conn_request(n->conn, MFS_MSG_END_CLIENTS, NULL,
                                                  MFS_STOP_CLIENTS_TIME, clients_ended, n);
 }

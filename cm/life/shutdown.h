@@ -15,6 +15,7 @@ static_assert(MFS_CLIENT_END_TIME < MFS_STOP_CLIENTS_TIME, "lm kills what has no
 void mfs_shutdown_begin(struct mfs_cm *cm);
 /* After that: answers at the end. */
 void mfs_shutdown_wait(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id);
+void mfs_shutdown_joined(struct mfs_node *n); /* its lm has come meanwhile */
 void mfs_shutdown_fini(struct mfs_cm *cm);
 
 #endif

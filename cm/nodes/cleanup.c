@@ -22,6 +22,8 @@
 #include "host/hung_mount.h"
 #include "base/text.h"
 #include "base/trusted_dir.h"
+#include "cm/provider/traits.h"
+#include "cm/state/state.h"
 #include "cm/state/walk.h"
 #include "proto/times.h"
 
@@ -34,6 +36,22 @@
 static_assert(MFS_CLIENT_END_TIME + KILL_GRACE < LM_GRACE,
               "a Local Manager ends its clients itself");
 #define STACKED_MOST 16
+
+/* Are the nodes' processes and files of this machine, and ours to clear away? Not where a provider
+ * has them elsewhere: what is in the same place here may belong to others. Without a state that can
+ * be read, which only an accident explains, it is taken for ours. */
+static bool are_here(const struct mfs_paths *p)
+{
+    struct mfs_cm_state st;
+    struct mfs_err err;
+    bool here;
+
+    if (mfs_cm_state_load(&st, p->state, &err))
+        return true;
+    here = mfs_provider_traits(st.provider)->sees_processes;
+    mfs_cm_state_clear(&st);
+    return here;
+}
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
@@ -204,10 +222,23 @@ static int end_clients(const struct mfs_paths *p, struct mfs_err *err)
     return rc ? rc : one;
 }
 
+/* The commands that stand for nodes which are elsewhere: as a rule they have ended with these. */
+static int end_commands(const struct mfs_paths *p, struct mfs_err *err)
+{
+    struct procs l = {NULL, 0};
+    int rc = mfs_walk(p->dir, "start-*.pid", add_recorded, &l),
+        ended = end_procs(&l, "commands", SIGINT, LM_GRACE, err);
+
+    return rc ? mfs_err_set(err, rc, "%s: %s", p->dir, strerror(-rc)) : ended;
+}
+
 int mfs_cleanup_processes(const struct mfs_paths *p, struct mfs_err *err)
 {
-    int rc = end_managers(p, err), one;
+    int rc, one;
 
+    if (!are_here(p))
+        return end_commands(p, err);
+    rc = end_managers(p, err);
     one = end_recorded(p, "lm.pid", SIGINT, LM_GRACE, err);
     if (!rc)
         rc = one;
@@ -241,7 +272,7 @@ struct place {
 
 static int check_ours(void *arg, const char *path)
 {
-    static const char *const patterns[] = {"mount-*.log", "*.new.*"};
+    static const char *const patterns[] = {"mount-*.log", "start-*.log", "start-*.pid", "*.new.*"};
     const struct place *place = arg;
     const struct mfs_paths *p = place->paths;
     const char *const own[] = {p->secret, p->address, p->pid, p->events, p->failure, p->log};
@@ -290,7 +321,8 @@ bool mfs_cleanup_living(const struct mfs_paths *p)
 {
     bool any = false;
 
-    mfs_walk_nodes(p, "redis-*.pid", found_living, &any);
+    if (are_here(p))
+        mfs_walk_nodes(p, "redis-*.pid", found_living, &any);
     return any;
 }
 
@@ -371,19 +403,31 @@ int mfs_cleanup_node_files(const struct mfs_paths *p, uint32_t node, struct mfs_
     return rc && rc != -ENOENT ? mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc)) : 0;
 }
 
+void mfs_cleanup_start_files(const struct mfs_paths *p, uint32_t node)
+{
+    static const char *const kinds[] = {"pid", "log"};
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!mfs_paths_start(p, node, kinds[i], path))
+            unlink(path);
+}
+
 int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err *err)
 {
     const char *const own[] = {p->secret, p->address, p->pid, p->failure, p->state, p->events};
     const size_t nown = sizeof own / sizeof *own - (keep_logs ? 1 : 0);
-    int rc;
+    bool here = are_here(p);
+    int rc = 0;
 
-    mfs_walk_nodes(p, "dumps", remove_dumps, NULL);
+    if (here)
+        mfs_walk_nodes(p, "dumps", remove_dumps, NULL);
     mfs_walk(p->dir, "*.new.*", remove_tree,
              NULL); /* of writers that were killed (mfs_file_write) */
-    if (keep_logs)
-        rc = mfs_walk_nodes(p, "*", remove_but_log, NULL);
-    else
-        rc = mfs_walk_node_dirs(p, remove_tree, NULL);
+    mfs_walk(p->dir, keep_logs ? "start-*.pid" : "start-*", remove_tree, NULL);
+    if (here)
+        rc = keep_logs ? mfs_walk_nodes(p, "*", remove_but_log, NULL)
+                       : mfs_walk_node_dirs(p, remove_tree, NULL);
     /* The state comes last but for the events, which count as a log: while it is there, another
      * start knows that there is more to do. */
     for (size_t i = 0; i < nown; i++)

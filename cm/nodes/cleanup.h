@@ -1,5 +1,6 @@
 /* Clearing a deployment away without its cm, by what is recorded in the state directory. Blocks,
- * bounded. */
+ * bounded. Of nodes elsewhere (cm/provider/traits.h) nothing is looked at but cm's own files and
+ * commands: their Local Managers clear away what is theirs. */
 #ifndef MFS_CM_NODES_CLEANUP_H
 #define MFS_CM_NODES_CLEANUP_H
 
@@ -31,6 +32,9 @@ bool mfs_cleanup_node_processes(const struct mfs_paths *p, uint32_t node);
 /* Detaches dead mounts of that node and binds of them, and removes its directory. 0 or a negative
  * errno. */
 int mfs_cleanup_node_files(const struct mfs_paths *p, uint32_t node, struct mfs_err *err);
+
+/* Removes what cm keeps of the command that it ran to start a node elsewhere. */
+void mfs_cleanup_start_files(const struct mfs_paths *p, uint32_t node);
 
 /* Removes the state and, unless keep_logs, the logs and the directory, which stays if there is
  * something else in it. With keep_logs it stays even if empty: a start holds its lock and goes on

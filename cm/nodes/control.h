@@ -57,6 +57,7 @@ struct mfs_node {
     enum mfs_cm_step step;      /* while it is coming to a running deployment */
     bool stop_sent;             /* as it leaves */
     bool missed;                /* it has ended with what it had, and an event has said so */
+    bool brought_back;          /* its lm was started once more, to end what is there */
     bool clientless;            /* at the end: its clients have ended, or it can't be asked */
     int64_t last_contact;       /* when its last message came that tells of its state */
     int64_t begun;              /* when its lm was last started, or killed as hung; 0: never */

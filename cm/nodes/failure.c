@@ -32,15 +32,19 @@ static void append_tail(const char *path, struct mfs_buf *out)
 void mfs_failure_write(const struct mfs_cm *cm, const struct mfs_node *node, const char *why,
                        bool mounting)
 {
+    bool here = cm->provider->traits->sees_processes;
     char log[PATH_MAX];
     struct mfs_buf b;
     int rc;
 
     mfs_buf_init(&b);
     mfs_buf_printf(&b, "%s\n", why);
-    if (node && !mfs_paths_node(cm->paths, node->record->id, "lm.log", log))
+    /* The logs of a node elsewhere are there. */
+    if (node && !here && !mfs_paths_start(cm->paths, node->record->id, "log", log))
         append_tail(log, &b);
-    if (node && mounting && !mfs_paths_node(cm->paths, node->record->id, "client.log", log))
+    if (node && here && !mfs_paths_node(cm->paths, node->record->id, "lm.log", log))
+        append_tail(log, &b);
+    if (node && here && mounting && !mfs_paths_node(cm->paths, node->record->id, "client.log", log))
         append_tail(log, &b);
     rc = mfs_file_write(cm->paths->failure, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
     if (rc)

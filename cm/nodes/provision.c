@@ -78,6 +78,30 @@ void mfs_provision_end(struct mfs_node *n)
         n->provided = MFS_PROVIDED_NONE;
 }
 
+/* Has there ever been an lm to leave something? */
+static bool has_been_there(const struct mfs_node *n)
+{
+    return n->cm->step == MFS_STEP_DONE &&
+           (strcmp(n->record->transition, MFS_NODE_COMING) != 0 || n->step > MFS_STEP_JOIN);
+}
+
+bool mfs_provision_brought_back(struct mfs_node *n)
+{
+    struct mfs_err err;
+
+    if (n->conn)
+        return false;
+    if (!n->brought_back && !n->stop_sent && n->provided == MFS_PROVIDED_NONE &&
+        !n->cm->provider->traits->sees_processes && has_been_there(n)) {
+        n->brought_back = true;
+        mfs_timer_cancel(n->restart);
+        n->restart = NULL;
+        if (mfs_provision_request(n->cm, &n, 1, &err))
+            mfs_warn("provision", "%s: %s", n->record->name, err.msg);
+    }
+    return n->brought_back && mfs_provision_runs(n);
+}
+
 bool mfs_provision_runs(const struct mfs_node *n)
 {
     return n->provided == MFS_PROVIDED_STARTED ||
@@ -259,15 +283,21 @@ static const struct mfs_provider_calls calls = {.waiting = waiting,
 
 int mfs_provision_open(struct mfs_cm *cm, struct mfs_err *err)
 {
-    cm->provider_context = (struct mfs_provider_context){.loop = cm->loop,
-                                                         .paths = cm->paths,
-                                                         .cm = cm->address,
-                                                         .interface = cm->state.interface,
-                                                         .grace = cm->state.grace,
-                                                         .option = cm->state.provider_option,
-                                                         .noptions = cm->state.nprovider_options,
-                                                         .calls = &calls,
-                                                         .arg = cm};
+    bool here = cm->provider->traits->sees_processes;
+
+    cm->provider_context =
+        (struct mfs_provider_context){.loop = cm->loop,
+                                      .paths = cm->paths,
+                                      .cm = cm->address,
+                                      .here = here,
+                                      .node_dir = here ? cm->paths->dir : cm->state.node_dir,
+                                      .secret = &cm->secret,
+                                      .interface = cm->state.interface,
+                                      .grace = cm->state.grace,
+                                      .option = cm->state.provider_option,
+                                      .noptions = cm->state.nprovider_options,
+                                      .calls = &calls,
+                                      .arg = cm};
     return cm->provider->open(&cm->provider_context, &cm->provider_state, err);
 }
 

@@ -28,6 +28,11 @@ int mfs_provision_signal(struct mfs_node *n, int signo);
  * waited for: what there is ends with the release. */
 void mfs_provision_end(struct mfs_node *n);
 
+/* Redis processes and a mount may be left at a node elsewhere whose lm has died, and only an lm
+ * there can end them. Of a node that is to go: has one started for that, once, and says whether one
+ * is on its way, to be asked when it has joined. */
+bool mfs_provision_brought_back(struct mfs_node *n);
+
 /* Is there, as far as the provider can tell, an lm at the node, or is one about to be? Not while it
  * stands in a queue. */
 bool mfs_provision_runs(const struct mfs_node *n);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "base/trusted_dir.h"
@@ -108,22 +109,51 @@ static void describe(const struct child *c, char what[MFS_PROVIDER_WHAT_MAX])
     snprintf(what, MFS_PROVIDER_WHAT_MAX, "process %d", (int)c->proc.pid);
 }
 
+/* A node's directory is its lm's where that runs elsewhere; what stands for it here has files of
+ * its own. `what` is "log" or "pid". */
+static int name_file(const struct mfs_children *l, uint32_t node, const char *what,
+                     char out[PATH_MAX])
+{
+    char file[8];
+
+    if (!l->context->here)
+        return mfs_paths_start(l->context->paths, node, what, out);
+    snprintf(file, sizeof file, "lm.%s", what);
+    return mfs_paths_node(l->context->paths, node, file, out);
+}
+
+static int make_dir(const struct mfs_children *l, uint32_t node, struct mfs_err *err)
+{
+    char dir[PATH_MAX];
+    int rc;
+
+    if (!l->context->here)
+        return 0;
+    rc = mfs_paths_node(l->context->paths, node, "", dir);
+    return rc ? mfs_err_set(err, rc, "%s", strerror(-rc)) : mfs_trusted_dir_make(dir, err);
+}
+
 static int spawn(const struct mfs_children *l, const struct mfs_provider_node *n,
                  const char *const *argv, struct mfs_proc *p, struct mfs_err *err)
 {
-    char dir[PATH_MAX], log[PATH_MAX], pid_file[PATH_MAX];
-    int rc = mfs_paths_node(l->context->paths, n->id, "", dir);
+    struct mfs_provider_input in;
+    char log[PATH_MAX], pid_file[PATH_MAX];
+    int rc = name_file(l, n->id, "log", log);
 
     if (!rc)
-        rc = mfs_paths_node(l->context->paths, n->id, "lm.log", log);
-    if (!rc)
-        rc = mfs_paths_node(l->context->paths, n->id, "lm.pid", pid_file);
+        rc = name_file(l, n->id, "pid", pid_file);
     if (rc)
         return mfs_err_set(err, rc, "%s", strerror(-rc));
-    rc = mfs_trusted_dir_make(dir, err);
+    rc = make_dir(l, n->id, err);
     if (rc)
         return rc;
-    rc = mfs_proc_spawn_noted(argv, log, pid_file, p);
+    if (mfs_provider_input(l->context, &in))
+        return mfs_err_set(err, -EINVAL,
+                           "%s has bytes that can't be handed over: let cm start "
+                           "make it",
+                           l->context->paths->secret);
+    rc = mfs_proc_spawn_given(argv, log, pid_file, &in.input, p);
+    mfs_provider_input_wipe(&in);
     return rc ? mfs_err_set(err, rc, "%s: %s", argv[0], strerror(-rc)) : 0;
 }
 
@@ -153,8 +183,7 @@ bool mfs_children_adopt(struct mfs_children *l, const struct mfs_provider_node *
     const struct child *c;
     struct mfs_proc p;
 
-    if (mfs_paths_node(l->context->paths, n->id, "lm.pid", path) || mfs_proc_load(path, &p) ||
-        !mfs_proc_alive(&p))
+    if (name_file(l, n->id, "pid", path) || mfs_proc_load(path, &p) || !mfs_proc_alive(&p))
         return false;
     c = watch(l, n->id, &p);
     if (c)
@@ -172,7 +201,10 @@ int mfs_children_signal(struct mfs_children *l, uint32_t node, int signo)
 void mfs_children_drop(struct mfs_children *l, uint32_t node)
 {
     struct child *c = find(l, node);
+    char path[PATH_MAX];
 
+    if (!l->context->here && !name_file(l, node, "pid", path))
+        unlink(path);
     if (!c)
         return;
     c->dropped = true;

@@ -1,6 +1,6 @@
 /* Processes of this machine that stand for nodes, one for each: the lm itself, or what runs it
- * elsewhere (ssh, a step of a job) as long as it lives. Each has a pid file, by which a later cm
- * finds it. For providers; the loop's thread. */
+ * elsewhere (ssh, a step of a job) as long as it lives. Each is given the secret, and has a pid
+ * file, by which a later cm finds it. For providers; the loop's thread. */
 #ifndef MFS_CM_PROVIDER_CHILDREN_H
 #define MFS_CM_PROVIDER_CHILDREN_H
 
@@ -13,8 +13,8 @@ struct mfs_children *mfs_children_create(const struct mfs_provider_context *c,
                                          struct mfs_notices *notices);
 void mfs_children_destroy(struct mfs_children *l); /* the processes go on. Takes NULL */
 
-/* Runs argv for the node, its output in the node's lm.log. `ready` is told, then `ended`. 0 or a
- * negative errno with the reason: then nothing is told. */
+/* Runs argv for the node, its output in a log: the node's lm.log or, elsewhere, start-ID.log.
+ * `ready` is told, then `ended`. 0 or a negative errno with the reason: then nothing is told. */
 int mfs_children_start(struct mfs_children *l, const struct mfs_provider_node *n,
                        const char *const *argv, struct mfs_err *err);
 

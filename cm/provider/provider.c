@@ -1,6 +1,7 @@
 /* The providers there are, and what they share. */
 #include "cm/provider/provider.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 #include "base/text.h"
 #include "host/proc.h"
+#include "proto/secret.h"
 
 static const struct mfs_provider *const providers[] = {&mfs_provider_local, &mfs_provider_exec};
 
@@ -82,24 +84,61 @@ const char *mfs_provider_option(const struct mfs_provider_context *c, const char
 
 /* ---- the Local Manager's command line -------------------------------------------------------- */
 
+/* A list of arguments that has room. */
+static void add(struct mfs_lm_command *c, size_t *n, const char *option, const char *value)
+{
+    assert(*n + 2 < sizeof c->argv / sizeof *c->argv);
+    c->argv[(*n)++] = option;
+    if (value)
+        c->argv[(*n)++] = value;
+    c->argv[*n] = NULL;
+}
+
 int mfs_provider_command(const struct mfs_provider_context *c, const struct mfs_provider_node *n,
                          struct mfs_lm_command *out)
 {
-    const char *const argv[] = {out->lm,     "--name",   c->paths->name, "--node",      out->id,
-                                "--address", n->address, "--state-dir",  c->paths->dir, "--cm",
-                                c->cm,       "--grace",  out->grace,     "--foreground"};
-    size_t at = sizeof argv / sizeof *argv;
     int rc = mfs_proc_sibling("lm", out->lm, sizeof out->lm);
+    size_t at = 0;
 
     snprintf(out->id, sizeof out->id, "%u", n->id);
     snprintf(out->grace, sizeof out->grace, "%u", c->grace);
-    _Static_assert(sizeof argv + 3 * sizeof *argv == sizeof out->argv,
-                   "one place for each argument");
-    memcpy(out->argv, argv, sizeof argv);
-    if (c->interface[0]) {
-        out->argv[at++] = "--interface";
-        out->argv[at++] = c->interface;
-    }
-    out->argv[at] = NULL;
+    add(out, &at, out->lm, NULL);
+    add(out, &at, "--name", c->paths->name);
+    add(out, &at, "--node", out->id);
+    add(out, &at, "--address", n->address);
+    if (c->node_dir[0])
+        add(out, &at, "--state-dir", c->node_dir);
+    add(out, &at, "--cm", c->cm);
+    add(out, &at, "--grace", out->grace);
+    add(out, &at, "--secret", "given");
+    if (c->interface[0])
+        add(out, &at, "--interface", c->interface);
+    if (!c->here)
+        add(out, &at, "--log", "file");
+    if (!c->here)
+        add(out, &at, "--clean", NULL);
+    add(out, &at, "--foreground", NULL);
     return rc;
+}
+
+/* ---- the secret ------------------------------------------------------------------------------ */
+
+int mfs_provider_input(const struct mfs_provider_context *c, struct mfs_provider_input *out)
+{
+    size_t len = c->secret->len;
+
+    if (!len || len >= sizeof out->value || memchr(c->secret->bytes, '\0', len) ||
+        memchr(c->secret->bytes, '\n', len))
+        return -EINVAL;
+    memcpy(out->value, c->secret->bytes, len);
+    out->value[len] = '\0';
+    memcpy(out->line, out->value, len);
+    memcpy(out->line + len, "\n", 2);
+    out->input = (struct mfs_proc_input){out->line, MFS_SECRET_VARIABLE, out->value};
+    return 0;
+}
+
+void mfs_provider_input_wipe(struct mfs_provider_input *in)
+{
+    explicit_bzero(in, sizeof *in);
 }

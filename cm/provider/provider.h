@@ -49,6 +49,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "cm/provider/traits.h"
+#include "host/proc.h"
+#include "net/auth.h"
 #include "net/loop.h"
 #include "proto/messages.h"
 
@@ -99,9 +101,12 @@ struct mfs_provider_option {
 struct mfs_provider_context {
     struct mfs_loop *loop;
     const struct mfs_paths *paths;
-    const char *cm;        /* HOST:PORT at which nodes reach cm */
-    const char *interface; /* of each node, that its lm measures; "": it finds it out */
-    uint32_t grace;        /* s that an lm may stay after SIGTERM */
+    const char *cm;                  /* HOST:PORT at which nodes reach cm */
+    bool here;                       /* traits->sees_processes: lms leave their files to cm */
+    const char *node_dir;            /* --state-dir of the lms; "": they choose it (args/paths.h) */
+    const struct mfs_secret *secret; /* for mfs_provider_input */
+    const char *interface;           /* of each node, that its lm measures; "": it finds it out */
+    uint32_t grace;                  /* s that an lm may stay after SIGTERM */
     const struct mfs_provider_option *option;
     uint32_t noptions;
     const struct mfs_provider_calls *calls;
@@ -173,10 +178,22 @@ const char *mfs_provider_option(const struct mfs_provider_context *c, const char
  * node. */
 struct mfs_lm_command {
     char lm[PATH_MAX], id[16], grace[16];
-    const char *argv[17];
+    const char *argv[24];
 };
 
 int mfs_provider_command(const struct mfs_provider_context *c, const struct mfs_provider_node *n,
                          struct mfs_lm_command *out); /* 0 or -errno */
+
+/* For providers: the secret, for the command that runs the Local Manager's (proto/secret.h). An lm
+ * takes it from its environment or, where that is not passed on (ssh), from its standard input.
+ * Nothing else may have it: no command line, no file that others can read, no log. */
+struct mfs_provider_input {
+    char value[256], line[257];
+    struct mfs_proc_input input; /* of both */
+};
+
+int mfs_provider_input(const struct mfs_provider_context *c,
+                       struct mfs_provider_input *out); /* 0 or -EINVAL: it has odd bytes */
+void mfs_provider_input_wipe(struct mfs_provider_input *in);
 
 #endif

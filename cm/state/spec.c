@@ -330,6 +330,23 @@ static int check_stripe_size(const struct mfs_conf *conf, struct mfs_err *err)
     return 0;
 }
 
+/* Where nothing was said each lm has its own default, as it may be another user's than ours. */
+static int choose_node_dir(const struct mfs_conf *conf, const struct mfs_provider_traits *traits,
+                           struct mfs_cm_state *s, struct mfs_err *err)
+{
+    const char *dir = mfs_conf_str(conf, "node-state-dir");
+    int rc;
+
+    if (traits->sees_processes && dir)
+        return mfs_err_set(err, -EINVAL,
+                           "node-state-dir: only for nodes elsewhere, not with --provider %s",
+                           traits->name);
+    if (!dir && !traits->sees_processes)
+        dir = mfs_conf_str(conf, "state-dir");
+    rc = dir ? mfs_file_absolute(dir, s->node_dir, sizeof s->node_dir) : 0;
+    return rc ? mfs_err_set(err, rc, "node-state-dir: %s: %s", dir, strerror(-rc)) : 0;
+}
+
 static int choose_provider(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
 {
     const char *name = mfs_conf_str(conf, "provider");
@@ -344,7 +361,7 @@ static int choose_provider(const struct mfs_conf *conf, struct mfs_cm_state *s, 
     if (!rc && !p->traits->one_machine && !mfs_conf_given(conf, "memory"))
         rc = mfs_err_set(err, -EINVAL, "memory: --provider %s needs to be told what a node gives",
                          name);
-    return rc;
+    return rc ? rc : choose_node_dir(conf, p->traits, s, err);
 }
 
 static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)

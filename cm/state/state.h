@@ -112,6 +112,8 @@ struct mfs_cm_state {
     char interface[MFS_STATE_MAX]; /* of each node, that is measured; "": the address tells */
     bool probe;                    /* links are measured when nodes come, see probe.h */
     char listen[MFS_ADDRESS_MAX];
+    char node_dir[MFS_PATH_MAX]; /* state directory of nodes elsewhere, as lm's --state-dir; "":
+                                    they choose it */
     char first_address[MFS_HOST_MAX]; /* of the node at slot 0 */
     char mount[MFS_PATH_MAX];         /* as given, with its %n */
     char mount_options[MFS_TEXT_MAX];

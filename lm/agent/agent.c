@@ -335,6 +335,11 @@ static int open_agent(struct mfs_agent *a, struct mfs_err *err)
     rc = mfs_text_format(secret, sizeof secret, "%s/secret", a->opts.state_dir);
     if (!rc)
         rc = mfs_secret_load(secret, &a->secret, err);
+    if (rc == -ENOENT)
+        return mfs_err_set(err, rc,
+                           "no secret: %s is not there; on another machine than cm's it is handed "
+                           "over (--secret given)",
+                           secret);
     if (rc)
         return rc;
     mfs_secure_warn();

@@ -4,7 +4,10 @@
 #include "args/paths.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -20,7 +23,9 @@ const struct mfs_conf_option mfs_deployment_options[] = {
     {"name", MFS_CONF_STRING, "NAME", "memefs", 1, MFS_DEPLOYMENT_NAME_MAX - 1,
      "the deployment's name"},
     {"state-dir", MFS_CONF_STRING, "DIR", NULL, 1, 4000,
-     "where it keeps its state (default: /run/memefs/NAME)"},
+     "where it keeps its state (default: /run/memefs/NAME; without root "
+     "$XDG_RUNTIME_DIR/memefs/NAME "
+     "or /dev/shm/memefs-UID/NAME)"},
     {0}};
 
 static int check_name(const char *name, struct mfs_err *err)
@@ -61,6 +66,53 @@ static int say_filled(int rc, struct mfs_err *err)
     return rc ? mfs_err_set(err, rc, "state-dir: %s", strerror(-rc)) : 0;
 }
 
+static bool is_ours(const char *dir)
+{
+    struct stat st;
+
+    return !stat(dir, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
+/* Is a deployment of that name in `base`, whose directory that makes? */
+static bool is_in(const char *base, const char *name, char dir[PATH_MAX])
+{
+    char secret[PATH_MAX];
+
+    return !mfs_text_format(dir, PATH_MAX, "%s/%s", base, name) &&
+           !mfs_text_format(secret, sizeof secret, "%s/secret", dir) && !access(secret, F_OK);
+}
+
+/* Of another user than root: where it is, else the first place that there is. Programs of one user
+ * may have different environments (a session, a batch job), and are to find the same. */
+static int choose_for_user(const char *name, char out[PATH_MAX])
+{
+    char places[3][PATH_MAX / 2] = {""};
+    const char *runtime = getenv("XDG_RUNTIME_DIR"), *best = places[2];
+
+    if (runtime && runtime[0] == '/' && is_ours(runtime))
+        mfs_text_format(places[0], sizeof places[0], "%s/memefs", runtime);
+    mfs_text_format(places[1], sizeof places[1], "/run/user/%u", geteuid());
+    if (is_ours(places[1]))
+        mfs_text_format(places[1], sizeof places[1], "/run/user/%u/memefs", geteuid());
+    else
+        places[1][0] = '\0';
+    mfs_text_format(places[2], sizeof places[2], MFS_STATE_DIR_USER "-%u", geteuid());
+    for (size_t i = sizeof places / sizeof *places; i-- > 0;) {
+        if (places[i][0] && is_in(places[i], name, out))
+            return 0;
+        if (places[i][0])
+            best = places[i];
+    }
+    return mfs_text_format(out, PATH_MAX, "%s/%s", best, name);
+}
+
+static int choose_default(const char *name, char out[PATH_MAX])
+{
+    if (geteuid())
+        return choose_for_user(name, out);
+    return mfs_text_format(out, PATH_MAX, "%s/%s", MFS_STATE_DIR_ROOT, name);
+}
+
 int mfs_paths_init(struct mfs_paths *p, const struct mfs_conf *conf, struct mfs_err *err)
 {
     const char *name = mfs_conf_str(conf, "name"), *dir = mfs_conf_str(conf, "state-dir");
@@ -73,7 +125,7 @@ int mfs_paths_init(struct mfs_paths *p, const struct mfs_conf *conf, struct mfs_
     if (dir)
         rc = mfs_file_absolute(dir, p->dir, sizeof p->dir);
     else
-        rc = mfs_text_format(p->dir, PATH_MAX, "%s/%s", MFS_STATE_DIR_ROOT, p->name);
+        rc = choose_default(p->name, p->dir);
     return say_filled(rc ? rc : fill(p), err);
 }
 
@@ -118,4 +170,9 @@ int mfs_paths_node(const struct mfs_paths *p, uint32_t node, const char *file, c
 {
     return mfs_text_format(out, PATH_MAX, *file ? "%s/node-%u/%s" : "%s/node-%u%s", p->dir, node,
                            file);
+}
+
+int mfs_paths_start(const struct mfs_paths *p, uint32_t node, const char *what, char out[PATH_MAX])
+{
+    return mfs_text_format(out, PATH_MAX, "%s/start-%u.%s", p->dir, node, what);
 }

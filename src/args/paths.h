@@ -9,7 +9,9 @@
 #include "args/conf.h"
 #include "base/err.h"
 
-#define MFS_STATE_DIR_ROOT      "/run/memefs"
+#define MFS_STATE_DIR_ROOT "/run/memefs"
+#define MFS_STATE_DIR_USER                                                                         \
+    "/dev/shm/memefs"              /* -UID, where there is no directory for runtime files */
 #define MFS_DEPLOYMENT_NAME_MAX 64 /* with its NUL */
 
 extern const struct mfs_conf_option mfs_deployment_options[]; /* --name and --state-dir */
@@ -22,8 +24,10 @@ struct mfs_paths {
     char failure[PATH_MAX]; /* why the daemon gave up a start, for `cm start` to print */
 };
 
-/* From mfs_deployment_options. 0, or -EINVAL or -ENAMETOOLONG with the reason. Looks at
- * no directory. */
+/* From mfs_deployment_options. 0, or -EINVAL or -ENAMETOOLONG with the reason. The
+ * default is root's /run/memefs/NAME; for another user the place where a deployment of that name
+ * is, else the first that there is, of $XDG_RUNTIME_DIR/memefs/NAME, /run/user/UID/memefs/NAME and
+ * /dev/shm/memefs-UID/NAME. */
 int mfs_paths_init(struct mfs_paths *p, const struct mfs_conf *conf, struct mfs_err *err);
 
 /* Opens the directory if only its user and root have a hand in it (base/trusted_dir.h, whose flags
@@ -36,6 +40,10 @@ int mfs_paths_trust(struct mfs_paths *p, struct mfs_err *err);
 
 /* Can a client of it read its secret? 0, or a negative errno with what to do. */
 int mfs_paths_check(const struct mfs_paths *p, struct mfs_err *err);
+
+/* DIR/start-ID.WHAT: of the command that cm runs to start that node's Local Manager elsewhere. 0 or
+ * -ENAMETOOLONG. */
+int mfs_paths_start(const struct mfs_paths *p, uint32_t node, const char *what, char out[PATH_MAX]);
 
 /* DIR/node-ID/FILE, or DIR/node-ID for file "". 0 or -ENAMETOOLONG. */
 int mfs_paths_node(const struct mfs_paths *p, uint32_t node, const char *file, char out[PATH_MAX]);

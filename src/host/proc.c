@@ -246,16 +246,27 @@ void mfs_proc_raise_files(void)
     }
 }
 
-static int child_setup(const char *log_path, int keep)
+/* `in` is its standard input, or -1. The order matters: each of the three may be open already, or
+ * be what `in` is. */
+static int child_streams(const char *log_path, int in)
 {
-    int in = open("/dev/null", O_RDWR), log = in;
+    int null = open("/dev/null", O_RDWR), log = null;
 
-    if (in < 0)
+    if (null < 0)
         return -errno;
     if (log_path)
         log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0640);
-    if (log < 0 || dup2(in, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
+    if (log < 0 || dup2(in < 0 ? null : in, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
         return -errno;
+    return 0;
+}
+
+static int child_setup(const char *log_path, int in, int keep)
+{
+    int rc = child_streams(log_path, in);
+
+    if (rc)
+        return rc;
     if (keep > 3 && close_range(3, (unsigned)keep - 1, 0))
         return -errno;
     if (close_range((unsigned)keep + 1, ~0U, 0))
@@ -268,9 +279,10 @@ static int child_setup(const char *log_path, int keep)
 }
 
 /* Waits for the starter's word: one that was killed says nothing, and what it began ends here. */
-static _Noreturn void child(const char *const *argv, const char *log_path, int starter)
+static _Noreturn void child(const char *const *argv, const char *log_path, int in,
+                            const struct mfs_proc_input *input, int starter)
 {
-    int rc = child_setup(log_path, starter);
+    int rc = child_setup(log_path, in, starter);
     ssize_t n;
     char go;
 
@@ -278,6 +290,8 @@ static _Noreturn void child(const char *const *argv, const char *log_path, int s
         ;
     if (n != 1)
         _exit(127);
+    if (!rc && input && input->name && setenv(input->name, input->value, 1))
+        rc = -errno;
     if (!rc) {
         execvp(argv[0], (char *const *)argv);
         rc = -errno;
@@ -311,21 +325,49 @@ static int let_go(int child_end)
     return n == (ssize_t)sizeof failed ? failed : 0;
 }
 
-static pid_t spawn(const char *const *argv, const char *log_path, const char *pid_file)
+/* A pipe that has the text in it already, as it holds a page. */
+static int open_input(const struct mfs_proc_input *input)
 {
+    size_t len = strlen(input->text);
     int fds[2], rc = 0;
+
+    if (len > PIPE_BUF)
+        return -E2BIG;
+    if (pipe2(fds, O_CLOEXEC))
+        return -errno;
+    if (write(fds[1], input->text, len) != (ssize_t)len)
+        rc = -EIO;
+    close(fds[1]);
+    if (!rc)
+        return fds[0];
+    close(fds[0]);
+    return rc;
+}
+
+static pid_t spawn(const char *const *argv, const char *log_path, const char *pid_file,
+                   const struct mfs_proc_input *input)
+{
+    int fds[2], rc = 0, in = input && input->text ? open_input(input) : -1;
     pid_t pid;
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
-        return -errno;
+    if (in < -1)
+        return in;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds)) {
+        rc = -errno;
+        if (in >= 0)
+            close(in);
+        return rc;
+    }
     pid = fork();
     if (pid < 0)
         rc = -errno;
     if (!pid) {
         close(fds[0]); /* at once: whatever fails, it must see its starter go */
-        child(argv, log_path, fds[1]);
+        child(argv, log_path, in, input, fds[1]);
     }
     close(fds[1]);
+    if (in >= 0)
+        close(in);
     if (!rc && pid_file)
         rc = note_unborn(pid, pid_file);
     if (!rc)
@@ -338,13 +380,19 @@ static pid_t spawn(const char *const *argv, const char *log_path, const char *pi
 
 pid_t mfs_proc_spawn(const char *const *argv, const char *log_path)
 {
-    return spawn(argv, log_path, NULL);
+    return spawn(argv, log_path, NULL, NULL);
 }
 
 int mfs_proc_spawn_noted(const char *const *argv, const char *log_path, const char *pid_file,
                          struct mfs_proc *p)
 {
-    pid_t pid = spawn(argv, log_path, pid_file);
+    return mfs_proc_spawn_given(argv, log_path, pid_file, NULL, p);
+}
+
+int mfs_proc_spawn_given(const char *const *argv, const char *log_path, const char *pid_file,
+                         const struct mfs_proc_input *input, struct mfs_proc *p)
+{
+    pid_t pid = spawn(argv, log_path, pid_file, input);
 
     if (pid < 0)
         return pid;

@@ -58,6 +58,16 @@ pid_t mfs_proc_spawn(const char *const *argv, const char *log_path);
 int mfs_proc_spawn_noted(const char *const *argv, const char *log_path, const char *pid_file,
                          struct mfs_proc *p);
 
+/* What a process is given that no command line may show: `text` on its standard input (at most a
+ * page, then the input ends), and the variable `name` in its environment. */
+struct mfs_proc_input {
+    const char *text, *name, *value;
+};
+
+/* The same, with an input. */
+int mfs_proc_spawn_given(const char *const *argv, const char *log_path, const char *pid_file,
+                         const struct mfs_proc_input *input, struct mfs_proc *p);
+
 /* Puts this process before others when processors are short (nice -10, and its session likewise
  * where it leads one: see autogroups in sched(7)), for those that others wait for and that need
  * little. What it spawns afterwards does not have that. Without the right to do so nothing changes.

@@ -54,7 +54,7 @@ say "a state directory that somebody else owns"
 sleep 300 &
 sleeper=$!
 mkdir -p "$T/theirs/node-0"
-jq --arg stop "touch $T/ran" '.provider = "exec" | .exec_start = $stop | .exec_stop = $stop' \
+jq --arg stop "touch $T/ran" '.provider = "exec" | .provider_options = ["exec-start", "exec-stop" | {key: ., value: $stop}]' \
     "$T/cm.json" >"$T/theirs/cm.json"
 printf '%s %s sleep\n' "$sleeper" "$(cut -d' ' -f22 "/proc/$sleeper/stat")" | tee "$T/theirs/node-0/lm.pid" >"$T/theirs/cm.pid"
 printf '%s\n' "$T/victim/node-0" >"$T/theirs/node-0/dumps"

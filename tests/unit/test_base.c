@@ -355,6 +355,27 @@ static void a_child_never_holds_up_its_starter(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* none is left */
 }
 
+static void an_input_is_given_where_no_other_user_sees_it(void **state)
+{
+    const char *argv[] = {"sh", "-c", "cat; echo $MEMEFS_TEST", NULL};
+    const struct mfs_proc_input input = {"on its input\n", "MEMEFS_TEST", "in its environment"};
+    char log[PATH_MAX + 64], pid_file[PATH_MAX + 64];
+    struct mfs_buf out;
+    struct mfs_proc p;
+
+    (void)state;
+    snprintf(log, sizeof log, "%s", in_dir("given.log"));
+    snprintf(pid_file, sizeof pid_file, "%s", in_dir("given.pid"));
+    assert_int_equal(mfs_proc_spawn_given(argv, log, pid_file, &input, &p), 0);
+    assert_int_equal(waitpid(p.pid, NULL, 0), p.pid);
+    mfs_buf_init(&out);
+    assert_int_equal(mfs_file_read(log, 4096, &out), 0);
+    assert_int_equal(mfs_buf_append(&out, "", 1), 0);
+    assert_string_equal(mfs_buf_data(&out), "on its input\nin its environment\n");
+    mfs_buf_fini(&out);
+    assert_null(getenv("MEMEFS_TEST"));
+}
+
 static void start_and_stay(const char *const *argv, const char *pid_file, int ready)
 {
     struct mfs_proc p;
@@ -485,6 +506,7 @@ int main(void)
         cmocka_unit_test(a_child_never_holds_up_its_starter),
         cmocka_unit_test(preference_is_not_inherited),
         cmocka_unit_test(no_program_runs_without_its_record),
+        cmocka_unit_test(an_input_is_given_where_no_other_user_sees_it),
         cmocka_unit_test(waits_end),
     };
 

@@ -301,7 +301,7 @@ static void test_one_that_never_comes_is_forgotten(void **state)
 
     go_on(w, MFS_SCALE_GO, MFS_NODE_LEAVING);
     assert_true(it_happens(w, second_has_left));
-    assert_int_equal(starts[1], 0);
+    assert_int_equal(starts[1], 1); /* in vain, to end what its lm may have left there */
 }
 
 static void test_one_that_comes_has_time_to_find_the_new_cm(void **state)
