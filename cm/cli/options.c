@@ -8,10 +8,13 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
     {"memory", MFS_CONF_SIZE, "SIZE", NULL, 16 << 20, 1125899906842624.0,
      "memory that each node gives, e.g. 4G (default: half of what is available, shared equally)"},
     {"mount", MFS_CONF_STRING, "PATH", NULL, 1, 511,
-     "where to mount; %n is the node's index, without it node 0 alone mounts (default: nowhere). "
-     "Several mounts on one machine are for tests: programs take one file for several"},
+     "where to mount: on each node that is a machine of its own, else on node 0 (default: "
+     "nowhere). "
+     "With %n, the node's index, on every node: several mounts on one machine are for tests, as "
+     "programs take one file for several"},
     {"mount-options", MFS_CONF_STRING, "LIST", NULL, 1, 511, "passed to memefs mount -o"},
-    {"provider", MFS_CONF_CHOICE, "local|exec", "local", 0, 0, "where nodes come from"},
+    {"provider", MFS_CONF_CHOICE, "local|exec|slurm", "local", 0, 0,
+     "where nodes come from (within a Slurm allocation: slurm)"},
     {"first-address", MFS_CONF_STRING, "ADDRESS", "127.0.0.1", 7, 15,
      "the first node's; the others' follow"},
     {"beta", MFS_CONF_REAL, "B", "4", 0.1, 64, "partitions per node and log2 of the nodes"},

@@ -21,7 +21,7 @@
 #include "cm/cli/options.h"
 #include "cm/life/daemon.h"
 #include "cm/state/lock.h"
-#include "cm/provider/exec.h"
+#include "cm/provider/options.h"
 #include "cm/provider/provider.h"
 #include "cm/ask/reach.h"
 #include "cm/state/spec.h"
@@ -404,6 +404,7 @@ static int check(struct mfs_verb_call *call, struct mfs_err *err)
     }
     if (rc)
         return rc;
+    mfs_provider_environment(call->conf);
     rc = mfs_proc_sibling("lm", lm, sizeof lm);
     if (!rc && access(lm, X_OK))
         rc = -errno;
@@ -438,6 +439,6 @@ static int start_verb(struct mfs_verb_call *call, struct mfs_err *err)
 const struct mfs_verb mfs_cm_start = {
     .name = "start",
     .summary = "start a deployment; returns when every node is up and every mount answers",
-    .options = MFS_OPTIONS(mfs_cm_start_options, mfs_exec_options, mfs_cm_run_options,
-                           mfs_deployment_options),
+    .options = MFS_OPTIONS(mfs_cm_start_options, mfs_exec_options, mfs_slurm_options,
+                           mfs_cm_run_options, mfs_deployment_options),
     .run = start_verb};

@@ -7,7 +7,7 @@
  *
  * It must stay until the lm has ended, as its end is taken for that. Nodes see the state directory
  * at the same path: the deployment's secret is there. */
-#include "cm/provider/exec.h"
+#include "cm/provider/options.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -164,11 +164,12 @@ static void unlist(struct stop *s)
     free(s);
 }
 
-static void stopped(void *arg, const struct mfs_err *why)
+static void stopped(void *arg, const struct mfs_err *why, const char *output)
 {
     struct stop *s = arg;
     struct mfs_err err;
 
+    (void)output;
     if (why)
         mfs_err_set(&err, why->code, "the stop command %s", why->msg);
     mfs_notices_released(s->of->notices, s->node, why ? &err : NULL);
@@ -178,6 +179,7 @@ static void stopped(void *arg, const struct mfs_err *why)
 static int run_stop(struct exec *e, const struct mfs_provider_node *n, const char *command,
                     struct mfs_err *err)
 {
+    const struct mfs_run_options options = {.limit = STOP_TIME};
     const char *argv[] = {"/bin/sh", "-c", NULL, NULL};
     struct stop *s = calloc(1, sizeof *s);
     struct mfs_buf line;
@@ -193,7 +195,7 @@ static int run_stop(struct exec *e, const struct mfs_provider_node *n, const cha
         *s = (struct stop){.of = e, .node = n->id, .next = e->stops};
         e->stops = s;
         argv[2] = mfs_buf_data(&line);
-        s->run = mfs_run_begin(e->context, argv, STOP_TIME, stopped, s, err);
+        s->run = mfs_run_begin(e->context, argv, &options, stopped, s, err);
         rc = s->run ? 0 : err->code;
         if (rc)
             unlist(s);

@@ -11,7 +11,8 @@
 #include "host/proc.h"
 #include "proto/secret.h"
 
-static const struct mfs_provider *const providers[] = {&mfs_provider_local, &mfs_provider_exec};
+static const struct mfs_provider *const providers[] = {&mfs_provider_local, &mfs_provider_exec,
+                                                       &mfs_provider_slurm};
 
 const struct mfs_provider *mfs_provider_find(const char *name)
 {
@@ -27,6 +28,19 @@ const struct mfs_provider_traits *mfs_provider_traits(const char *name)
     const struct mfs_provider *p = mfs_provider_find(name);
 
     return p ? p->traits : &unknown;
+}
+
+void mfs_provider_environment(struct mfs_conf *conf)
+{
+    const struct mfs_provider *p;
+    struct mfs_err err;
+
+    for (size_t i = 0; i < sizeof providers / sizeof *providers; i++)
+        if (!mfs_conf_given(conf, "provider") && providers[i]->is_here && providers[i]->is_here())
+            mfs_conf_set(conf, "provider", providers[i]->traits->name, MFS_CONF_FILE, &err);
+    p = mfs_provider_find(mfs_conf_str(conf, "provider"));
+    if (p && p->environment)
+        p->environment(conf);
 }
 
 /* ---- options --------------------------------------------------------------------------------- */

@@ -128,6 +128,14 @@ struct mfs_provider {
      * in the context from then on. */
     const struct mfs_conf_option *options;
 
+    /* Does the environment say that this provider is meant where --provider does not? NULL: never.
+     */
+    bool (*is_here)(void);
+
+    /* Completes what was not given from the environment. Of the provider that is meant; NULL:
+     * nothing. */
+    void (*environment)(struct mfs_conf *conf);
+
     /* Is what was given enough? 0, or -EINVAL with what is missing. Pure. NULL: it is. */
     int (*check)(const struct mfs_conf *conf, struct mfs_err *err);
 
@@ -161,10 +169,13 @@ struct mfs_provider {
     int (*release)(void *state, const struct mfs_provider_node *n);
 };
 
-extern const struct mfs_provider mfs_provider_local, mfs_provider_exec;
+extern const struct mfs_provider mfs_provider_local, mfs_provider_exec, mfs_provider_slurm;
 
 /* NULL when there is none of that name. */
 const struct mfs_provider *mfs_provider_find(const char *name);
+
+/* What `cm start` was not given and the environment tells: which provider, and options for it. */
+void mfs_provider_environment(struct mfs_conf *conf);
 
 /* Of one provider's options those that are given, for the state; *list is for the caller to free.
  * -EINVAL with the reason when one of another provider's is given. 0 or a negative errno. */

@@ -11,6 +11,7 @@ struct mfs_provider_traits {
     bool sees_processes; /* Local Managers are processes of this machine: pids that were recorded
                             here mean them, and what they leave can be seen and cleared away */
     bool one_machine;    /* all nodes share a machine: its memory, processors and clock */
+    bool own_machines;   /* each node is a machine of its own: all mount at the same path */
     int64_t queue_time;  /* ns that a node may wait in a queue (provider.h, `waiting`), besides the
                             time that each node has to come; 0: there is no queue */
 };

@@ -80,12 +80,12 @@ static int choose_memory(const struct mfs_conf *conf, struct mfs_cm_state *s, st
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-int mfs_spec_mount(const char *pattern, uint32_t index, char out[MFS_PATH_MAX])
+int mfs_spec_mount(const char *pattern, uint32_t index, bool everywhere, char out[MFS_PATH_MAX])
 {
     const char *mark = strstr(pattern, "%n");
 
     out[0] = '\0';
-    if (!mark && index)
+    if (!mark && index && !everywhere)
         return 0;
     if (!mark)
         return mfs_text_copy(out, MFS_PATH_MAX, pattern);
@@ -144,7 +144,9 @@ int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, stru
         mfs_text_copy(n->bandwidth_from, sizeof n->bandwidth_from, MFS_BANDWIDTH_CONFIGURED);
     snprintf(n->name, sizeof n->name, "node-%u", id);
     inet_ntop(AF_INET, &address, n->address, sizeof n->address);
-    rc = s->mount[0] ? mfs_spec_mount(s->mount, slot, n->mount) : 0;
+    rc = s->mount[0] ? mfs_spec_mount(s->mount, slot,
+                                      mfs_provider_traits(s->provider)->own_machines, n->mount)
+                     : 0;
     return rc ? mfs_err_set(err, rc, "mount: %s: too long", s->mount) : 0;
 }
 

@@ -246,24 +246,31 @@ void mfs_proc_raise_files(void)
     }
 }
 
-/* `in` is its standard input, or -1. The order matters: each of the three may be open already, or
- * be what `in` is. */
-static int child_streams(const char *log_path, int in)
+/* What a child has for its standard streams. */
+struct streams {
+    int in;               /* -1: /dev/null */
+    int out;              /* -1: log_path tells */
+    const char *log_path; /* NULL: /dev/null */
+};
+
+/* The order matters: each of the three may be open already, or be what `in` or `out` is. */
+static int child_streams(const struct streams *s)
 {
-    int null = open("/dev/null", O_RDWR), log = null;
+    int null = open("/dev/null", O_RDWR), log = s->out;
 
     if (null < 0)
         return -errno;
-    if (log_path)
-        log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0640);
-    if (log < 0 || dup2(in < 0 ? null : in, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
+    if (log < 0)
+        log = s->log_path ? open(s->log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0640)
+                          : null;
+    if (log < 0 || dup2(s->in < 0 ? null : s->in, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
         return -errno;
     return 0;
 }
 
-static int child_setup(const char *log_path, int in, int keep)
+static int child_setup(const struct streams *s, int keep)
 {
-    int rc = child_streams(log_path, in);
+    int rc = child_streams(s);
 
     if (rc)
         return rc;
@@ -279,10 +286,10 @@ static int child_setup(const char *log_path, int in, int keep)
 }
 
 /* Waits for the starter's word: one that was killed says nothing, and what it began ends here. */
-static _Noreturn void child(const char *const *argv, const char *log_path, int in,
+static _Noreturn void child(const char *const *argv, const struct streams *s,
                             const struct mfs_proc_input *input, int starter)
 {
-    int rc = child_setup(log_path, in, starter);
+    int rc = child_setup(s, starter);
     ssize_t n;
     char go;
 
@@ -344,10 +351,11 @@ static int open_input(const struct mfs_proc_input *input)
     return rc;
 }
 
-static pid_t spawn(const char *const *argv, const char *log_path, const char *pid_file,
+static pid_t spawn(const char *const *argv, const char *log_path, int out, const char *pid_file,
                    const struct mfs_proc_input *input)
 {
     int fds[2], rc = 0, in = input && input->text ? open_input(input) : -1;
+    const struct streams streams = {in, out, log_path};
     pid_t pid;
 
     if (in < -1)
@@ -363,7 +371,7 @@ static pid_t spawn(const char *const *argv, const char *log_path, const char *pi
         rc = -errno;
     if (!pid) {
         close(fds[0]); /* at once: whatever fails, it must see its starter go */
-        child(argv, log_path, in, input, fds[1]);
+        child(argv, &streams, input, fds[1]);
     }
     close(fds[1]);
     if (in >= 0)
@@ -380,7 +388,12 @@ static pid_t spawn(const char *const *argv, const char *log_path, const char *pi
 
 pid_t mfs_proc_spawn(const char *const *argv, const char *log_path)
 {
-    return spawn(argv, log_path, NULL, NULL);
+    return spawn(argv, log_path, -1, NULL, NULL);
+}
+
+pid_t mfs_proc_spawn_to(const char *const *argv, int output, const struct mfs_proc_input *input)
+{
+    return spawn(argv, NULL, output, NULL, input);
 }
 
 int mfs_proc_spawn_noted(const char *const *argv, const char *log_path, const char *pid_file,
@@ -392,7 +405,7 @@ int mfs_proc_spawn_noted(const char *const *argv, const char *log_path, const ch
 int mfs_proc_spawn_given(const char *const *argv, const char *log_path, const char *pid_file,
                          const struct mfs_proc_input *input, struct mfs_proc *p)
 {
-    pid_t pid = spawn(argv, log_path, pid_file, input);
+    pid_t pid = spawn(argv, log_path, -1, pid_file, input);
 
     if (pid < 0)
         return pid;

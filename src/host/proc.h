@@ -68,6 +68,9 @@ struct mfs_proc_input {
 int mfs_proc_spawn_given(const char *const *argv, const char *log_path, const char *pid_file,
                          const struct mfs_proc_input *input, struct mfs_proc *p);
 
+/* As mfs_proc_spawn with both outputs into the open file `output`, and an input or NULL. */
+pid_t mfs_proc_spawn_to(const char *const *argv, int output, const struct mfs_proc_input *input);
+
 /* Puts this process before others when processors are short (nice -10, and its session likewise
  * where it leads one: see autogroups in sched(7)), for those that others wait for and that need
  * little. What it spawns afterwards does not have that. Without the right to do so nothing changes.

@@ -11,7 +11,7 @@
 #include "cluster/placement.h"
 #include "cm/cli/config_file.h"
 #include "cm/cli/options.h"
-#include "cm/provider/exec.h"
+#include "cm/provider/options.h"
 #include "cm/state/spec.h"
 #include "input.h"
 

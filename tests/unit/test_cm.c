@@ -25,7 +25,7 @@
 #include "cm/cli/render.h"
 #include "cm/state/spec.h"
 #include "cm/cli/verbs.h"
-#include "cm/provider/exec.h"
+#include "cm/provider/options.h"
 
 static const struct mfs_conf_option *const groups[] = {
     mfs_cm_start_options, mfs_exec_options, mfs_cm_run_options, mfs_deployment_options, NULL};
@@ -89,15 +89,15 @@ static void mounts_by_pattern(void **state)
     char out[MFS_PATH_MAX], pattern[MFS_PATH_MAX + 1];
 
     (void)state;
-    assert_int_equal(mfs_spec_mount("/m", 0, out), 0);
+    assert_int_equal(mfs_spec_mount("/m", 0, false, out), 0);
     assert_string_equal(out, "/m");
-    assert_int_equal(mfs_spec_mount("/m", 1, out), 0);
+    assert_int_equal(mfs_spec_mount("/m", 1, false, out), 0);
     assert_string_equal(out, "");
-    assert_int_equal(mfs_spec_mount("/a%n/b", 12, out), 0);
+    assert_int_equal(mfs_spec_mount("/a%n/b", 12, true, out), 0);
     assert_string_equal(out, "/a12/b");
     memset(pattern, 'x', MFS_PATH_MAX);
     pattern[MFS_PATH_MAX] = '\0';
-    assert_int_equal(mfs_spec_mount(pattern, 0, out), -ENAMETOOLONG);
+    assert_int_equal(mfs_spec_mount(pattern, 0, true, out), -ENAMETOOLONG);
 }
 
 static void impossible_deployments(void **state)

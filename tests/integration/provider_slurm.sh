@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Nodes from Slurm, on a real cluster of four (scripts/slurm-cluster): `cm start` in a batch script takes the hosts of its
+# allocation and mounts at one path on all; further nodes are jobs, which wait in the queue with their reason, come, go,
+# are found by a new cm, and are cancelled when they are not wanted any more; nothing is left on any node.
+# ctest: release timeout=300
+# shellcheck source=tests/support/own_net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
+need slurmctld slurmd slurmrestd munged curl
+
+MNT=/mnt/memefs-slurm
+
+slurm_cluster()
+{
+    "$HARNESS_DIR/../../scripts/slurm-cluster" --name "$NET" --dir "$T/slurm" "$@"
+}
+
+on() # NODE COMMAND…
+{
+    slurm_cluster exec "$1" -- "${@:2}"
+}
+
+jobs_of() # STATE: names of jobs in it
+{
+    squeue --noheader --states "$1" --format %j | sort
+}
+
+no_jobs_but() # NAME…
+{
+    [ "$(squeue --noheader --format %j | sort | paste -sd' ')" = "$*" ]
+}
+
+# The allocation: a job that does nothing until it is told to end. Its script is where `cm start` is called.
+cat >"$T/job" <<'END'
+#!/bin/bash
+cm start --name slurm --listen 10.213.0.1:0 --first-address 10.213.0.1 --mount "$1" --slurm-args "--time=10"
+echo $? >"$2/started"
+until [ -e "$2/end" ]; do sleep 0.2; done
+cm stop --name slurm
+echo $? >"$2/stopped"
+END
+
+say "a cluster, and a job on two of its nodes"
+chmod 755 "$T"
+slurm_cluster up 4
+eval "$(slurm_cluster env)"
+sbatch --quiet --job-name workflow --nodes 2 --output "$T/job.out" "$T/job" "$MNT" "$T"
+must_happen 60 test -s "$T/started"
+equal 0 "$(cat "$T/started")" "exit status of cm start: $(cat "$T/job.out")"
+cm_slurm()
+{
+    on tux1 cm "$1" --name slurm "${@:2}"
+}
+equal "10.213.0.1 10.213.0.2" "$(cm_slurm status --json | jq -r "[.nodes[].address] | join(\" \")")" "nodes"
+
+say "one path on all nodes, and nothing of the deployment is shared"
+on tux1 bash -c "echo hello >$MNT/a"
+equal hello "$(on tux2 cat "$MNT/a")" "what tux2 reads"
+[ ! -e /run/memefs/slurm ] || fail "the machine sees what is tux1's"
+equal "node-0 node-1" "$(for n in 1 2; do on "tux$n" ls /run/memefs/slurm; done | grep ^node- | paste -sd' ')" "nodes' directories"
+! grep -sq "$(on tux1 cat /run/memefs/slurm/secret)" /proc/[0-9]*/cmdline || fail "a command line shows the secret"
+equal hello "$(timeout 30 srun --jobid "$(squeue --noheader --name workflow --format %i)" --overlap --nodelist tux2 --nodes 1 cat "$MNT/a")" "a step"
+
+say "a node that is a job of its own"
+cm_slurm scale +1
+equal memefs-slurm-node-2 "$(jobs_of running | grep memefs)" "jobs"
+equal hello "$(on tux3 cat "$MNT/a")" "what tux3 reads"
+on tux3 bash -c "head -c 8M /dev/urandom >$MNT/b"
+sum=$(on tux1 sha256sum "$MNT/b")
+cm_slurm scale -1
+must_happen 30 no_jobs_but workflow
+on tux3 bash -c "! mountpoint -q $MNT && [ -z \"\$(ls -A /run/memefs 2>/dev/null)\" ]" || fail "node-2 has left something"
+equal "$sum" "$(on tux2 sha256sum "$MNT/b")" "data after the node has gone"
+
+say "a job that waits, a cm that is killed meanwhile, and nobody who wants the node any more"
+sbatch --quiet --job-name other --nodes 2 --exclusive --output /dev/null --wrap 'sleep 1000'
+must_happen 30 eval 'jobs_of running | grep -qx other'
+cm_slurm scale +1 >"$T/scale.out" 2>&1 &
+must_happen 30 eval 'jobs_of pending | grep -qx memefs-slurm-node-3'
+must_happen 30 eval 'cm_slurm status | grep -qE "node-3 waits: job [0-9]+: "'
+on tux1 bash -c 'kill -9 "$(cut -d" " -f1 /run/memefs/slurm/cm.pid)"'
+wait $! || true
+on tux1 env SLURM_JOB_ID= cm start --name slurm
+must_happen 30 eval 'cm_slurm status | grep -qE "node-3 waits: job [0-9]+: "'
+equal 1 "$(jobs_of pending | grep -c memefs)" "jobs that wait"
+scancel --name memefs-slurm-node-3
+must_happen 60 eval 'cm_slurm status --json | jq -e ".state == \"running\" and (.nodes | length) == 2"'
+events=$(cm_slurm events)
+[[ $events =~ node-3:\ its\ job\ [0-9]+\ has\ ended\ without ]] || fail "the events do not say why: $events"
+
+say "a queue that gives nothing"
+expect_fail 1 cm_slurm scale --name slurm +63
+grep -q "need as many partitions" "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+scancel --name other
+must_happen 60 no_jobs_but workflow
+
+say "a job's end takes its node: others go on"
+cm_slurm scale +1
+scancel --name memefs-slurm-node-4
+must_happen 60 eval 'cm_slurm status --json | jq -e "[.nodes[] | select(.state == \"lost\")] | length == 1"'
+
+say "stop, and nothing is left"
+touch "$T/end"
+must_happen 120 test -s "$T/stopped"
+must_happen 30 no_jobs_but ""
+for node in 1 2 3 4; do
+    on "tux$node" bash -c "! mountpoint -q $MNT" || fail "tux$node still has $MNT"
+    left=$(on "tux$node" ps -eo args= | grep -E '^(/[^ ]*/)?(cm|lm|redis-server|memefs)' || true)
+    [ -z "$left" ] || fail "tux$node still runs $left"
+    left=$(on "tux$node" ls -A /run/memefs 2>/dev/null || true)
+    [ -z "$left" ] || fail "tux$node still has $left in /run/memefs"
+done
+slurm_cluster down
