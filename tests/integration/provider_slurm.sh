@@ -5,7 +5,7 @@
 # ctest: release timeout=300
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
-need slurmctld slurmd slurmrestd munged curl
+need slurmctld slurmd slurmrestd munged sshd
 
 MNT=/mnt/memefs-slurm
 
@@ -77,6 +77,7 @@ must_happen 30 eval 'jobs_of running | grep -qx other'
 cm_slurm scale +1 >"$T/scale.out" 2>&1 &
 must_happen 30 eval 'jobs_of pending | grep -qx memefs-slurm-node-3'
 must_happen 30 eval 'cm_slurm status | grep -qE "node-3 waits: job [0-9]+: "'
+# shellcheck disable=SC2016 # for the inner shell
 on tux1 bash -c 'kill -9 "$(cut -d" " -f1 /run/memefs/slurm/cm.pid)"'
 wait $! || true
 on tux1 env SLURM_JOB_ID= cm start --name slurm

@@ -4,7 +4,7 @@
 # ctest: release timeout=200
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
-need slurmctld slurmd slurmrestd munged curl
+need slurmctld slurmd slurmrestd munged sshd curl
 
 slurm_cluster()
 {
@@ -46,6 +46,8 @@ slurm_cluster exec tux1 -- bash -c 'mkdir -p /run/x /mnt && mount -t tmpfs none 
 [ -z "$(slurm_cluster exec tux2 -- bash -c 'ls -d /run/x /dev/shm/x 2>/dev/null; mountpoint -q /mnt && echo /mnt')" ] ||
     fail "tux2 sees what tux1 has made"
 [ ! -e /run/x ] || fail "the machine sees what tux1 has made"
+
+equal tux2 "$(timeout 20 ssh -F "$(slurm_cluster ssh)" "$SUBNET.2" hostname)" "a login by ssh"
 
 say "slurmrestd"
 TOKEN=$(slurm_cluster token root)
