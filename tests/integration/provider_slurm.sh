@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Nodes from Slurm, on a real cluster of four (scripts/slurm-cluster): `cm start` in a batch script takes the hosts of its
 # allocation and mounts at one path on all; further nodes are jobs, which wait in the queue with their reason, come, go,
-# are found by a new cm, and are cancelled when they are not wanted any more; nothing is left on any node.
+# are found by a new cm, and are cancelled when they are not wanted any more; nothing is left on any node. All of it by a
+# user who is not root.
 # ctest: release timeout=300
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 need slurmctld slurmd slurmrestd munged sshd
 
-MNT=/mnt/memefs-slurm
+MNT=$T/mnt
+OWN=/dev/shm/memefs-$(id -u nobody) # where that user's deployments are, on each node
 
 slurm_cluster()
 {
@@ -16,7 +18,7 @@ slurm_cluster()
 
 on() # NODE COMMAND…
 {
-    slurm_cluster exec "$1" -- "${@:2}"
+    slurm_cluster exec "$1" -- setpriv --reuid nobody --regid nogroup --clear-groups env -C "$T" "PATH=$T/bin:$PATH" "${@:2}"
 }
 
 jobs_of() # STATE: names of jobs in it
@@ -32,6 +34,7 @@ no_jobs_but() # NAME…
 # The allocation: a job that does nothing until it is told to end. Its script is where `cm start` is called.
 cat >"$T/job" <<'END'
 #!/bin/bash
+PATH=$2/bin:$PATH
 cm start --name slurm --listen 10.213.0.1:0 --first-address 10.213.0.1 --mount "$1" --slurm-args "--time=10"
 echo $? >"$2/started"
 until [ -e "$2/end" ]; do sleep 0.2; done
@@ -40,10 +43,13 @@ echo $? >"$2/stopped"
 END
 
 say "a cluster, and a job on two of its nodes"
-chmod 755 "$T"
+chmod 755 "$T" "$T/job"
+mkdir "$T/bin" "$MNT"
+chown nobody:nogroup "$T" "$MNT"
+cp "$MEMEFS_BIN"/{cm,lm,memefs,memefs-partition.so} "$T/bin"
 slurm_cluster up 4
 eval "$(slurm_cluster env)"
-sbatch --quiet --job-name workflow --nodes 2 --output "$T/job.out" "$T/job" "$MNT" "$T"
+sbatch --quiet --uid nobody --gid nogroup --chdir "$T" --job-name workflow --nodes 2 --output "$T/job.out" "$T/job" "$MNT" "$T"
 must_happen 60 test -s "$T/started"
 equal 0 "$(cat "$T/started")" "exit status of cm start: $(cat "$T/job.out")"
 cm_slurm()
@@ -55,10 +61,12 @@ equal "10.213.0.1 10.213.0.2" "$(cm_slurm status --json | jq -r "[.nodes[].addre
 say "one path on all nodes, and nothing of the deployment is shared"
 on tux1 bash -c "echo hello >$MNT/a"
 equal hello "$(on tux2 cat "$MNT/a")" "what tux2 reads"
-[ ! -e /run/memefs/slurm ] || fail "the machine sees what is tux1's"
-equal "node-0 node-1" "$(for n in 1 2; do on "tux$n" ls /run/memefs/slurm; done | grep ^node- | paste -sd' ')" "nodes' directories"
-! grep -sq "$(on tux1 cat /run/memefs/slurm/secret)" /proc/[0-9]*/cmdline || fail "a command line shows the secret"
-equal hello "$(timeout 30 srun --jobid "$(squeue --noheader --name workflow --format %i)" --overlap --nodelist tux2 --nodes 1 cat "$MNT/a")" "a step"
+[ ! -e "$OWN/slurm" ] || fail "the machine sees what is tux1's"
+equal "node-0 node-1" "$(for n in 1 2; do on "tux$n" ls "$OWN/slurm"; done | grep ^node- | paste -sd' ')" "nodes' directories"
+on tux1 cat "$OWN/slurm/secret" >"$T/secret"
+[ -s "$T/secret" ] || fail "tux1 has no secret"
+! grep -sqFf "$T/secret" /proc/[0-9]*/cmdline || fail "a command line shows the secret"
+equal hello "$(on tux1 timeout 30 srun --jobid "$(squeue --noheader --name workflow --format %i)" --overlap --nodelist tux2 --nodes 1 cat "$MNT/a")" "a step"
 
 say "a node that is a job of its own"
 cm_slurm scale +1
@@ -68,7 +76,7 @@ on tux3 bash -c "head -c 8M /dev/urandom >$MNT/b"
 sum=$(on tux1 sha256sum "$MNT/b")
 cm_slurm scale -1
 must_happen 30 no_jobs_but workflow
-on tux3 bash -c "! mountpoint -q $MNT && [ -z \"\$(ls -A /run/memefs 2>/dev/null)\" ]" || fail "node-2 has left something"
+on tux3 bash -c "! mountpoint -q $MNT && [ -z \"\$(ls -A $OWN 2>/dev/null)\" ]" || fail "node-2 has left something"
 equal "$sum" "$(on tux2 sha256sum "$MNT/b")" "data after the node has gone"
 
 say "a job that waits, a cm that is killed meanwhile, and nobody who wants the node any more"
@@ -78,7 +86,7 @@ cm_slurm scale +1 >"$T/scale.out" 2>&1 &
 must_happen 30 eval 'jobs_of pending | grep -qx memefs-slurm-node-3'
 must_happen 30 eval 'cm_slurm status | grep -qE "node-3 waits: job [0-9]+: "'
 # shellcheck disable=SC2016 # for the inner shell
-on tux1 bash -c 'kill -9 "$(cut -d" " -f1 /run/memefs/slurm/cm.pid)"'
+on tux1 bash -c 'kill -9 "$(cut -d" " -f1 "$1/slurm/cm.pid")"' kill "$OWN"
 wait $! || true
 on tux1 env SLURM_JOB_ID= cm start --name slurm
 must_happen 30 eval 'cm_slurm status | grep -qE "node-3 waits: job [0-9]+: "'
@@ -107,7 +115,7 @@ for node in 1 2 3 4; do
     on "tux$node" bash -c "! mountpoint -q $MNT" || fail "tux$node still has $MNT"
     left=$(on "tux$node" ps -eo args= | grep -E '^(/[^ ]*/)?(cm|lm|redis-server|memefs)' || true)
     [ -z "$left" ] || fail "tux$node still runs $left"
-    left=$(on "tux$node" ls -A /run/memefs 2>/dev/null || true)
-    [ -z "$left" ] || fail "tux$node still has $left in /run/memefs"
+    left=$(on "tux$node" ls -A "$OWN" 2>/dev/null || true)
+    [ -z "$left" ] || fail "tux$node still has $left in $OWN"
 done
 slurm_cluster down
