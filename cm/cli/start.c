@@ -439,6 +439,6 @@ static int start_verb(struct mfs_verb_call *call, struct mfs_err *err)
 const struct mfs_verb mfs_cm_start = {
     .name = "start",
     .summary = "start a deployment; returns when every node is up and every mount answers",
-    .options = MFS_OPTIONS(mfs_cm_start_options, mfs_exec_options, mfs_slurm_options,
-                           mfs_cm_run_options, mfs_deployment_options),
+    .options = MFS_OPTIONS(mfs_cm_start_options, MFS_PROVIDER_OPTIONS, mfs_cm_run_options,
+                           mfs_deployment_options),
     .run = start_verb};

@@ -6,4 +6,7 @@
 
 extern const struct mfs_conf_option mfs_exec_options[], mfs_slurm_options[];
 
+/* All of them, for a list of groups (args/conf.h). */
+#define MFS_PROVIDER_OPTIONS mfs_exec_options, mfs_slurm_options
+
 #endif

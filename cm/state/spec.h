@@ -30,8 +30,8 @@ uint64_t mfs_spec_meminfo(const char *key);
  * the reason. Reads /proc/meminfo. */
 int mfs_spec_check_memory(const struct mfs_cm_state *s, uint32_t nodes, struct mfs_err *err);
 
-/* The mount of node `index` by pattern: "%n" is the index; without it all mount at one path, or, not
- * `everywhere`, node 0 alone. "" for none. 0 or -ENAMETOOLONG. Pure. */
+/* The mount of node `index` by pattern: "%n" is the index; without it all mount at one path, or,
+ * not `everywhere`, node 0 alone. "" for none. 0 or -ENAMETOOLONG. Pure. */
 int mfs_spec_mount(const char *pattern, uint32_t index, bool everywhere, char out[MFS_PATH_MAX]);
 
 #endif

@@ -87,7 +87,7 @@ static int expand_bracket(struct mfs_hostlist *l, const char *name, size_t len, 
                           struct mfs_err *err)
 {
     const char *rest = strchr(at, ']');
-    struct range r;
+    struct range r = {0};
     int rc;
 
     if (!rest)

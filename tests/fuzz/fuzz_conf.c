@@ -19,7 +19,7 @@
 #define PARTS 64 /* more only take longer: each has two passwords */
 
 static const struct mfs_conf_option *const groups[] = {mfs_deployment_options, mfs_cm_start_options,
-                                                       mfs_exec_options, NULL};
+                                                       MFS_PROVIDER_OPTIONS, NULL};
 
 static int read_file(struct mfs_conf *conf, struct fuzz_input text)
 {

@@ -102,16 +102,25 @@ grep -q "need as many partitions" "$T/expect.out" || fail "says $(cat "$T/expect
 scancel --name other
 must_happen 60 no_jobs_but workflow
 
-say "a job's end takes its node: others go on"
+say "a job that ends drains its node"
 cm_slurm scale +1
 scancel --name memefs-slurm-node-4
+must_happen 60 eval 'cm_slurm status --json | jq -e ".state == \"running\" and (.nodes | length) == 2"'
+equal "$sum" "$(on tux2 sha256sum "$MNT/b")" "data after the job's end"
+
+say "a machine that dies takes what its node held along"
+cm_slurm scale +1
+equal tux3 "$(squeue --noheader --name memefs-slurm-node-5 --format %N)" "the host of node-5"
+slurm_cluster crash tux3
 must_happen 60 eval 'cm_slurm status --json | jq -e "[.nodes[] | select(.state == \"lost\")] | length == 1"'
+
+slurm_cluster boot tux3
 
 say "stop, and nothing is left"
 touch "$T/end"
 must_happen 120 test -s "$T/stopped"
 must_happen 30 no_jobs_but ""
-for node in 1 2 3 4; do
+for node in 1 2 4; do
     on "tux$node" bash -c "! mountpoint -q $MNT" || fail "tux$node still has $MNT"
     left=$(on "tux$node" ps -eo args= | grep -E '^(/[^ ]*/)?(cm|lm|redis-server|memefs)' || true)
     [ -z "$left" ] || fail "tux$node still runs $left"

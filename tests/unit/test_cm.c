@@ -28,7 +28,7 @@
 #include "cm/provider/options.h"
 
 static const struct mfs_conf_option *const groups[] = {
-    mfs_cm_start_options, mfs_exec_options, mfs_cm_run_options, mfs_deployment_options, NULL};
+    mfs_cm_start_options, MFS_PROVIDER_OPTIONS, mfs_cm_run_options, mfs_deployment_options, NULL};
 
 static struct mfs_conf *conf;
 static struct mfs_paths paths;

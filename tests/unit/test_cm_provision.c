@@ -34,6 +34,7 @@ struct world {
     char lost[NODES][MFS_ERR_MSG_MAX];    /* why, of the exec provider's */
     bool done;
     struct mfs_err why;
+    char output[64];
 };
 
 static struct world *world;
@@ -298,12 +299,13 @@ static void a_command_answers_for_each_node(void **state)
         loop_until(cm->loop, is_released, world);
 }
 
-static void run_done(void *arg, const struct mfs_err *why)
+static void run_done(void *arg, const struct mfs_err *why, const char *output)
 {
     struct world *w = arg;
 
     w->done = true;
-    w->why = *why;
+    w->why = why ? *why : (struct mfs_err){0};
+    snprintf(w->output, sizeof w->output, "%s", output);
 }
 
 static bool is_done(void *w)
@@ -314,14 +316,31 @@ static bool is_done(void *w)
 static void a_command_that_hangs_is_killed(void **state)
 {
     static const char *const argv[] = {"/bin/sh", "-c", "sleep 60 & wait", NULL};
+    const struct mfs_run_options options = {.limit = 100 * MFS_MSEC};
     struct mfs_err err;
 
     (void)state;
     open_world(&mfs_provider_exec, NULL, 0);
-    if (!mfs_run_begin(told(), argv, 100 * MFS_MSEC, run_done, world, &err))
+    if (!mfs_run_begin(told(), argv, &options, run_done, world, &err))
         fail_msg("%s", err.msg);
     assert_true(it_happens(is_done));
     assert_int_equal(world->why.code, -ETIMEDOUT);
+    assert_string_equal(world->output, "");
+}
+
+static void what_a_command_prints_is_read(void **state)
+{
+    static const char *const argv[] = {"/bin/sh", "-c", "echo a; echo b >&2; exit 3", NULL};
+    const struct mfs_run_options options = {.limit = 10 * MFS_SEC, .read = true};
+    struct mfs_err err;
+
+    (void)state;
+    open_world(&mfs_provider_exec, NULL, 0);
+    if (!mfs_run_begin(told(), argv, &options, run_done, world, &err))
+        fail_msg("%s", err.msg);
+    assert_true(it_happens(is_done));
+    assert_string_equal(world->why.msg, "exited with status 3");
+    assert_string_equal(world->output, "a\nb\n");
 }
 
 int main(void)
@@ -331,6 +350,7 @@ int main(void)
         TEST(half_of_what_was_asked_is_given_back), TEST(what_a_node_waits_for_is_shown),
         TEST(a_release_that_hangs_is_given_up),     TEST(what_is_noted_outlives_cm),
         TEST(a_command_answers_for_each_node),      TEST(a_command_that_hangs_is_killed),
+        TEST(what_a_command_prints_is_read),
     };
 #undef TEST
 
