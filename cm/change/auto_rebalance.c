@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster/capacity.h"
+#include "cm/change/autoscale.h"
 #include "cm/plan/lower_bound.h"
 #include "cm/state/events.h"
 #include "cm/change/pause.h"
@@ -28,7 +29,8 @@
 #define LOOK         MFS_SEC
 #define AGAIN        (5 * MFS_SEC) /* until a plan that was not worth it is weighed again */
 #define REPORT_AGAIN (300 * MFS_SEC)
-#define RELIEF       (10 * MFS_SEC) /* after the last look that found a node to relieve */
+#define RELIEF       (5 * MFS_SEC) /* after the last look that found a node to relieve, and its end */
+#define RELIEF_AGAIN (20 * MFS_SEC) /* when nothing could be moved */
 #define AHEAD        3              /* looks: a plan and the first moves take so long */
 #define LATELY       0.1            /* of the traffic's mean: each second's part */
 #define HELPS        0.02           /* of its room: so much less must the fullest node hold */
@@ -37,6 +39,7 @@
 struct mfs_auto_rebalance {
     struct mfs_cm *cm;
     struct mfs_timer *timer;
+    bool by_bandwidth; /* shares may be: links are watched */
     struct mfs_rebalance_settings numbers;
     struct mfs_rebalance_policy *watch;
     double traffic;         /* bytes/s, a mean */
@@ -44,10 +47,13 @@ struct mfs_auto_rebalance {
     bool full_now;          /* it was at the last look */
     int64_t next;           /* no plan before */
     int64_t declined_at;    /* that it was not worth it */
-    int64_t relief_until;   /* room is being made */
+    int64_t relief_until;   /* room is being made, or writers have yet to go on */
+    bool relieving;         /* our own change is to make room */
+    int64_t relief_next;    /* none is made before */
     struct mfs_pause pause; /* after failures */
     bool under_way;         /* our own change */
-    double fullest;         /* node, at the last look */
+    double fullest;         /* node, at the last look, … */
+    double ahead;           /* … and how full it will be soon, if it goes on like this */
     int64_t looked;
 };
 
@@ -59,7 +65,8 @@ struct picture {
     double *bandwidth;
     bool *limit; /* bandwidth is that */
     double fullest, all;
-    bool whole; /* every node is there and has reported, and what links carry is known or seen */
+    bool there; /* every node is, and has reported */
+    bool whole; /* and what links carry is known or seen */
     bool known; /* of one node at least */
 };
 
@@ -93,7 +100,7 @@ static int picture_take(const struct mfs_cm *cm, struct picture *p)
 {
     double used = 0, capacity = 0;
 
-    *p = (struct picture){.n = cm->state.nnodes, .whole = true};
+    *p = (struct picture){.n = cm->state.nnodes, .there = true};
     p->node = calloc(p->n, sizeof(const struct mfs_cm_node *));
     p->id = calloc(p->n, sizeof *p->id);
     p->bandwidth = calloc(p->n, sizeof *p->bandwidth);
@@ -109,7 +116,7 @@ static int picture_take(const struct mfs_cm *cm, struct picture *p)
         p->node[i] = &cm->state.node[i];
         p->id[i] = node->record->id;
         p->limit[i] = node->record->bandwidth > 0;
-        p->whole &= node->conn && node->reported && node->last.memory_capacity;
+        p->there &= node->conn && node->reported && node->last.memory_capacity;
         used += takes;
         capacity += (double)node->last.memory_capacity;
         p->fullest = fmax(p->fullest, takes / fmax((double)node->last.memory_capacity, 1));
@@ -119,7 +126,7 @@ static int picture_take(const struct mfs_cm *cm, struct picture *p)
     p->known = p->bandwidth[0] > 0;
     if (!p->known)
         count_as_alike(p);
-    p->whole &= p->bandwidth[0] > 0;
+    p->whole = p->there && p->bandwidth[0] > 0;
     return 0;
 }
 
@@ -260,12 +267,27 @@ static void hold_off(struct mfs_auto_rebalance *a, const char *what, const char 
     a->next = a->pause.until;
 }
 
+/* Where none could move, as what is to come finds no room beside what is to go, it would be the
+ * same a second later. */
+static void relieved(struct mfs_auto_rebalance *a, const struct mfs_scale_report *r)
+{
+    int64_t now = mfs_clock_mono();
+
+    if (!a->relieving)
+        return;
+    a->relieving = false;
+    if (r && r->partitions_moved)
+        a->relief_until = now + RELIEF;
+    else
+        a->relief_next = now + RELIEF_AGAIN;
+}
+
 static void done(void *arg, const struct mfs_err *err, const struct mfs_scale_report *r)
 {
     struct mfs_auto_rebalance *a = arg;
 
-    (void)r;
     a->under_way = false;
+    relieved(a, r);
     if (mfs_cm_in_phase(a->cm, MFS_PHASE_STOPPING))
         return;
     if (err) {
@@ -277,12 +299,13 @@ static void done(void *arg, const struct mfs_err *err, const struct mfs_scale_re
 }
 
 /* False: another time. */
-static bool begin(struct mfs_auto_rebalance *a, bool at_once, const char *why)
+static bool begin(struct mfs_auto_rebalance *a, const char *how, bool at_once, const char *why)
 {
-    struct mfs_msg_scale what = {.how = "rebalance", .at_once = at_once};
+    struct mfs_msg_scale what = {.at_once = at_once};
     struct mfs_err err = {0};
     int rc;
 
+    mfs_text_copy(what.how, sizeof what.how, how);
     if (at_once)
         mfs_text_copy(what.migration, sizeof what.migration, "cold");
     a->under_way = true;
@@ -295,21 +318,35 @@ static bool begin(struct mfs_auto_rebalance *a, bool at_once, const char *why)
     return false;
 }
 
+static void have_writers_wait(struct mfs_auto_rebalance *a, int64_t ns)
+{
+    int64_t until = mfs_clock_mono() + ns;
+
+    if (a->relief_until < until)
+        a->relief_until = until;
+    mfs_autoscale_tell(a->cm);
+}
+
 static void relieve(struct mfs_auto_rebalance *a, const struct picture *p,
                     const struct mfs_plan *plan)
 {
     double after = fullest_after(a->cm, p, plan);
     char why[256];
 
+    if (!plan->nmoves && a->ahead > p->fullest + HELPS) {
+        /* It fills quickly, and will have to give at the next look. */
+        have_writers_wait(a, 2 * LOOK);
+        return;
+    }
     if (!plan->nmoves || after > p->fullest - HELPS)
         return;
-    a->relief_until = mfs_clock_mono() + RELIEF;
+    have_writers_wait(a, RELIEF);
     snprintf(why, sizeof why,
              "memory: the fullest node is at %.1f %%, all together at %.1f %%: %u partitions, %s "
              "give it %.1f %%",
              100 * p->fullest, 100 * p->all, plan->nmoves, MFS_TEXT_BYTES(plan->bytes),
              100 * after);
-    begin(a, false, why);
+    a->relieving = begin(a, MFS_SCALE_RELIEVE, false, why);
 }
 
 static void report_declined(struct mfs_auto_rebalance *a, const char *why)
@@ -333,7 +370,7 @@ static void follow(struct mfs_auto_rebalance *a, const struct picture *p,
         snprintf(who, sizeof who,
                  "node-%u has %.2f times the part of all bandwidth that it had: ", id, times);
     snprintf(why, sizeof why, "bandwidth: %s%s", who, v.why);
-    if (!v.better || (v.worth && begin(a, is_full(a), why))) {
+    if (!v.better || (v.worth && begin(a, "rebalance", is_full(a), why))) {
         mfs_rebalance_policy_planned(a->watch);
         a->declined_at = 0;
     } else if (!v.worth) {
@@ -341,26 +378,33 @@ static void follow(struct mfs_auto_rebalance *a, const struct picture *p,
     }
 }
 
-static void consider(struct mfs_auto_rebalance *a, const struct picture *p, bool due, bool crowded)
+static void consider_links(struct mfs_auto_rebalance *a, const struct picture *p)
 {
     struct mfs_plan plan;
     struct mfs_err err;
-    int rc = mfs_scale_plan(a->cm, &plan, &err);
 
-    if (rc) {
+    if (mfs_scale_plan(a->cm, false, &plan, &err)) {
         hold_off(a, "rebalance-refused", err.msg);
         return;
     }
-    if (crowded)
-        relieve(a, p, &plan);
-    if (due && !a->under_way)
-        follow(a, p, &plan);
+    follow(a, p, &plan);
     mfs_planner_clear(&plan);
     if (!a->under_way && a->next < mfs_clock_mono() + AGAIN)
         a->next = mfs_clock_mono() + AGAIN;
 }
 
-/* How full the fullest node will be soon, if it goes on like this. */
+/* At each look, as writers may be waiting. That nothing helps a full node is nothing to tell. */
+static void consider_room(struct mfs_auto_rebalance *a, const struct picture *p)
+{
+    struct mfs_plan plan;
+    struct mfs_err err;
+
+    if (mfs_scale_plan(a->cm, true, &plan, &err))
+        return;
+    relieve(a, p, &plan);
+    mfs_planner_clear(&plan);
+}
+
 static double soon(struct mfs_auto_rebalance *a, double fullest)
 {
     int64_t now = mfs_clock_mono(), passed = now - a->looked;
@@ -368,20 +412,31 @@ static double soon(struct mfs_auto_rebalance *a, double fullest)
 
     a->looked = now;
     a->fullest = fullest;
-    return fullest + grown * AHEAD;
+    a->ahead = fullest + grown * AHEAD;
+    return a->ahead;
+}
+
+static bool links_changed(struct mfs_auto_rebalance *a, const struct picture *p)
+{
+    const struct mfs_rebalance_view v = {(double)mfs_clock_mono() / (double)MFS_SEC, p->n, p->id,
+                                         p->bandwidth, p->limit};
+    bool due = mfs_rebalance_policy_watch(a->watch, &a->numbers, &v);
+
+    take_traffic(a, p);
+    return due && !may_be_full(a);
 }
 
 static void look(struct mfs_auto_rebalance *a, const struct picture *p)
 {
-    const struct mfs_rebalance_view v = {(double)mfs_clock_mono() / (double)MFS_SEC, p->n, p->id,
-                                         p->bandwidth, p->limit};
-    bool due = mfs_rebalance_policy_watch(a->watch, &a->numbers, &v),
-         crowded = p->known && mfs_rebalance_crowded(soon(a, p->fullest), p->all);
+    bool may = p->known || !a->cm->state.replicas, /* those make room for their replicas */
+        crowded = mfs_rebalance_crowded(soon(a, p->fullest), p->all) && may,
+         due = p->whole && a->by_bandwidth && links_changed(a, p);
+    int64_t now = mfs_clock_mono();
 
-    take_traffic(a, p);
-    due = due && !may_be_full(a);
-    if ((due || crowded) && mfs_clock_mono() >= a->next)
-        consider(a, p, due, crowded);
+    if (crowded && now >= a->pause.until && now >= a->relief_next)
+        consider_room(a, p);
+    if (due && !a->under_way && now >= a->next)
+        consider_links(a, p);
 }
 
 static bool may_act(const struct mfs_cm *cm)
@@ -397,27 +452,30 @@ static void tick(void *arg)
 
     if (!may_act(a->cm) || picture_take(a->cm, &p))
         return;
-    if (p.whole)
+    if (p.there)
         look(a, &p);
     picture_clear(&p);
 }
 
 bool mfs_auto_rebalance_relieves(const struct mfs_cm *cm)
 {
-    return cm->auto_rebalance && mfs_clock_mono() < cm->auto_rebalance->relief_until;
+    const struct mfs_auto_rebalance *a = cm->auto_rebalance;
+
+    return a && (a->relieving || mfs_clock_mono() < a->relief_until);
 }
 
 int mfs_auto_rebalance_init(struct mfs_cm *cm)
 {
     struct mfs_auto_rebalance *a;
 
-    if (cm->state.balancing.off || !strcmp(cm->state.weights, MFS_WEIGHTS_MEMORY))
+    if (cm->state.balancing.off)
         return 0;
     a = calloc(1, sizeof *a);
     if (!a)
         return -ENOMEM;
     cm->auto_rebalance = a;
     a->cm = cm;
+    a->by_bandwidth = strcmp(cm->state.weights, MFS_WEIGHTS_MEMORY) != 0;
     a->numbers = mfs_rebalance_settle(&cm->state.balancing);
     a->watch = mfs_rebalance_policy_create();
     a->timer = mfs_loop_timer(cm->loop, LOOK, LOOK, tick, a);

@@ -1,8 +1,9 @@
 /* The daemon's use of cm/plan/rebalance_policy.h: each second the nodes' figures go to it; when it
  * is time, a plan is made and weighed, and one that is worth it is carried out, as `cm rebalance`
- * would. It also moves partitions off a node that is nearly full while others have room, which
- * shares by bandwidth bring about; that needs no pay, as writers would be refused. It acts only
- * with weights other than memory, while no other change runs and every node is there; what is
+ * would. It also moves partitions off a node that is nearly full while others have room, as
+ * shares by bandwidth, or partitions that differ, bring about; that needs no pay, as writers would
+ * be refused, and they wait meanwhile. With weights by memory it does that alone. It acts only
+ * while no other change runs and every node is there; what is
  * refused or fails is tried again after 10 s, then ever more rarely, up to 5 min. Loop thread;
  * nothing blocks. */
 #ifndef MFS_CM_CHANGE_AUTO_REBALANCE_H

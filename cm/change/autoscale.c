@@ -93,6 +93,12 @@ static void tell(struct mfs_autoscale *a)
         a->push = mfs_push_table(a->cm, pushed, a) != 0;
 }
 
+void mfs_autoscale_tell(struct mfs_cm *cm)
+{
+    if (cm->autoscale && cm->state.table)
+        tell(cm->autoscale);
+}
+
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 /* What is used includes the room that every partition needs beyond its data: with less it refuses

@@ -16,6 +16,10 @@ void mfs_autoscale_fini(struct mfs_cm *cm);
 /* What a new table is to say. */
 bool mfs_autoscale_growing(const struct mfs_cm *cm);
 
+/* Has clients told at once when that is another than the newest table says; else it takes up to a
+ * second. */
+void mfs_autoscale_tell(struct mfs_cm *cm);
+
 /* Handler of MFS_MSG_POLICY. */
 void mfs_autoscale_on_policy(struct mfs_conn *c, uint64_t id, const void *body, void *arg);
 

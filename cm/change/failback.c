@@ -99,7 +99,7 @@ static void consider(struct mfs_failback *h)
     uint32_t *count = calloc(s->nnodes, sizeof *count);
     struct mfs_plan plan;
     struct mfs_err err;
-    int rc = count ? mfs_scale_plan(h->cm, &plan, &err) : 0;
+    int rc = count ? mfs_scale_plan(h->cm, false, &plan, &err) : 0;
 
     if (rc)
         mfs_pause_begin(&h->pause, h->cm, "rebalance-refused", err.msg);

@@ -230,7 +230,7 @@ static void move(struct mfs_scale *s)
     struct mfs_migrate_opts opts = {sc->cold, sc->at_once, sc->urgent, sc->rate};
     struct mfs_plan plan;
     struct mfs_err err = {0};
-    int rc = mfs_scale_plan(s->cm, &plan, &err);
+    int rc = mfs_scale_plan(s->cm, s->cm->state.scale.by_bytes, &plan, &err);
 
     if (!rc && plan.nmoves) {
         rc = mfs_migrate_begin(s->cm, plan.move, plan.nmoves, &opts, moved, s);
@@ -333,6 +333,7 @@ static void describe(struct mfs_cm_scale *sc, const struct mfs_scale_draft *d, c
                                 .drain = d->drain,
                                 .forget = d->forget,
                                 .urgent = d->urgent,
+                                .by_bytes = d->by_bytes,
                                 .rate = d->rate,
                                 .began = now(),
                                 .lower_bound_ms = d->lower_bound_ms};

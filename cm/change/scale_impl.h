@@ -27,7 +27,7 @@ struct mfs_scale {
 /* What is asked for, checked and planned, before anything has changed. */
 struct mfs_scale_draft {
     uint32_t from, to; /* nodes */
-    bool cold, at_once, drain, forget, urgent;
+    bool cold, at_once, drain, forget, urgent, by_bytes;
     uint64_t rate;
     uint32_t ncoming; /* to - from, or 0 */
     struct mfs_cm_node *coming;
@@ -57,7 +57,8 @@ int mfs_scale_draft_make(const struct mfs_cm *cm, const struct mfs_msg_scale *wh
                          struct mfs_scale_draft *d, struct mfs_err *err);
 void mfs_scale_draft_clear(struct mfs_scale_draft *d);
 /* The plan for the nodes in the state, those that leave giving everything. */
-int mfs_scale_plan(const struct mfs_cm *cm, struct mfs_plan *plan, struct mfs_err *err);
+int mfs_scale_plan(const struct mfs_cm *cm, bool by_bytes, struct mfs_plan *plan,
+                   struct mfs_err *err);
 /* Has every node that runs partitions reported? NULL, or the first that has not. */
 const struct mfs_node *mfs_scale_silent(const struct mfs_cm *cm);
 /* The first node that is to leave and has partitions still, or NULL. After all moves of a plan: a

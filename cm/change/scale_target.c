@@ -134,7 +134,7 @@ static int number(const struct mfs_cm *cm, const struct mfs_msg_scale *what, uin
         *to = (uint64_t)from + what->n;
     else if (!strcmp(what->how, "in"))
         *to = what->n < from ? from - what->n : 0;
-    else if (!strcmp(what->how, "rebalance"))
+    else if (!strcmp(what->how, "rebalance") || !strcmp(what->how, MFS_SCALE_RELIEVE))
         *to = from;
     else
         return mfs_err_set(err, -EINVAL, "\"%s\" is no way of scaling", what->how);
@@ -211,6 +211,7 @@ int mfs_scale_target(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
     if (rc)
         return rc;
     d->to = (uint32_t)to;
+    d->by_bytes = !strcmp(what->how, MFS_SCALE_RELIEVE);
     d->ncoming = d->to > d->from ? d->to - d->from : 0;
     rc = make_leaving(cm, what, d->to < d->from ? d->from - d->to : 0, d, err);
     return rc ? rc : make_coming(cm, d, err);

@@ -52,8 +52,8 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
      "bytes/s that each node's link carries each way, e.g. 125M,0,50M; the last one is of all "
      "further nodes, 0 for unknown"},
     {"rebalance", MFS_CONF_CHOICE, "auto|off", "auto", 0, 0,
-     "whether partitions move by themselves: after failovers and, with weights other than memory, "
-     "when links change"},
+     "whether partitions move by themselves: after failovers, off a node that is nearly full and, "
+     "with weights other than memory, when links change"},
     {"rebalance-at", MFS_CONF_REAL, "PERCENT", NULL, 1, 1000,
      "bandwidths that differ by so much have changed, and so much must be gained (20)"},
     {"rebalance-window", MFS_CONF_REAL, "SECONDS", NULL, 1, 3600,

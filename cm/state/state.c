@@ -85,6 +85,7 @@ static const struct mfs_schema scale_schema = {
            {.name = "drain", MFS_FIELD(BOOL, struct mfs_cm_scale, drain)},
            {.name = "forget", MFS_FIELD(BOOL, struct mfs_cm_scale, forget)},
            {.name = "urgent", MFS_FIELD(BOOL, struct mfs_cm_scale, urgent)},
+           {.name = "by_bytes", MFS_FIELD(BOOL, struct mfs_cm_scale, by_bytes)},
            {.name = "rate", MFS_FIELD(U64, struct mfs_cm_scale, rate)},
            {.name = "began", MFS_FIELD(U64, struct mfs_cm_scale, began)},
            {.name = "moved", MFS_FIELD(U32, struct mfs_cm_scale, moved)},

@@ -94,6 +94,7 @@ struct mfs_cm_scale {
     bool drain;     /* nodes that are not there neither give nor take */
     bool urgent;    /* see struct mfs_msg_scale */
     bool forget;    /* those that leave are not there, and hold nothing */
+    bool by_bytes;  /* off a full node: bytes come before numbers */
     uint64_t rate;  /* bytes/s per partition, 0: no limit */
     uint64_t began; /* wall clock, us: ns have more digits than JSON keeps */
     /* so far, for the report after a restart of cm */

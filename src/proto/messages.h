@@ -301,6 +301,8 @@ struct mfs_scale_node {
     char name[MFS_HOST_MAX]; /* or its address */
 };
 
+#define MFS_SCALE_RELIEVE "relieve" /* cm's own: as "rebalance", with bytes before numbers */
+
 /* What an operator asks for. */
 struct mfs_msg_scale {
     char how[MFS_STATE_MAX]; /* "to", "out", "in": by n; "rebalance": no change of nodes;

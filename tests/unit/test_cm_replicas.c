@@ -105,7 +105,7 @@ static void a_plan_keeps_half_free(void **state)
             w->part[p].node = w->node[below(nodes)].id;
             sum += w->bytes[p];
         }
-        if (!mfs_scale_plan(&w->cm, &plan, NULL)) {
+        if (!mfs_scale_plan(&w->cm, false, &plan, NULL)) {
             uint64_t fullest = 0;
 
             for (uint32_t i = 0; i < nodes; i++)

@@ -23,7 +23,10 @@ struct mfs_copy_job *mfs_copy_job_create(struct mfs_agent_copy *c, void (*run)(s
 
 void mfs_copy_report_failed(struct mfs_agent_copy *c, const struct mfs_err *err)
 {
-    mfs_error(AREA, "%s", err->msg);
+    if (err->code == -ENOSPC) /* memory was taken while it was planned */
+        mfs_warn(AREA, "%s", err->msg);
+    else
+        mfs_error(AREA, "%s", err->msg);
     mfs_deferred_fail(&c->asker, err->code, "node %u: %s", c->agent->opts.node, err->msg);
 }
 
