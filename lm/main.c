@@ -12,12 +12,15 @@
 #include "args/program.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "host/own_address.h"
 #include "host/proc.h"
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "lm/agent/agent.h"
 #include "lm/place.h"
 #include "lm/secret.h"
+
+#define FIRST_CONTACT (20 * MFS_SEC) /* with a cm that has started us: it is there */
 
 struct daemon {
     char dir[PATH_MAX]; /* node-ID */
@@ -116,14 +119,28 @@ static void remove_files(const struct daemon *d)
     }
 }
 
+/* Others reach this node by the address by which it reaches cm, unless another one was given. */
+static int find_address(const struct mfs_conf *c, char out[INET6_ADDRSTRLEN], struct mfs_err *err)
+{
+    const char *cm = mfs_conf_str(c, "cm"), *port;
+    char host[128];
+    int rc;
+
+    if (mfs_conf_str(c, "address"))
+        return 0;
+    rc = mfs_own_address_split(cm, host, sizeof host, &port);
+    if (!rc)
+        rc = mfs_own_address(host, out);
+    return rc ? mfs_err_set(err, rc, "no way to cm at %s: %s", cm, strerror(-rc)) : 0;
+}
+
 /* `secret`: what was handed over, or NULL. */
 static int serve(const struct mfs_conf *c, const struct mfs_paths *paths, const char *secret,
                  struct mfs_err *err)
 {
-    char state[PATH_MAX];
+    char state[PATH_MAX], address[INET6_ADDRSTRLEN];
     struct mfs_agent_opts opts = {.name = paths->name,
                                   .node = (uint32_t)mfs_conf_uint(c, "node"),
-                                  .address = mfs_conf_str(c, "address"),
                                   .state_dir = paths->dir,
                                   .dump_dir = mfs_conf_str(c, "dump-dir"),
                                   .cm = mfs_conf_str(c, "cm"),
@@ -133,6 +150,11 @@ static int serve(const struct mfs_conf *c, const struct mfs_paths *paths, const 
     struct daemon d = {.lock = -1, .starter = -1};
     int rc;
 
+    rc = find_address(c, address, err);
+    if (rc)
+        return rc;
+    opts.address = mfs_conf_str(c, "address") ? mfs_conf_str(c, "address") : address;
+    opts.first_contact = secret ? FIRST_CONTACT : 0;
     rc = mfs_paths_node(paths, opts.node, "", d.dir);
     if (rc)
         return mfs_err_set(err, rc, "%s: path too long", paths->dir);
@@ -162,7 +184,7 @@ static int serve(const struct mfs_conf *c, const struct mfs_paths *paths, const 
 
 static int check_given(const struct mfs_conf *c, struct mfs_err *err)
 {
-    static const char *const needed[] = {"node", "address", "cm"};
+    static const char *const needed[] = {"node", "cm"};
 
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (!mfs_conf_given(c, needed[i]))
@@ -201,7 +223,8 @@ static const struct mfs_conf_option options[] = {
      "or "
      "as a line on standard input, and put there"},
     {"node", MFS_CONF_UINT, "ID", NULL, 0, 65534, "this node's number"},
-    {"address", MFS_CONF_STRING, "ADDR", NULL, 1, 63, "this node's address, numeric"},
+    {"address", MFS_CONF_STRING, "ADDR", NULL, 1, 63,
+     "this node's address, numeric (default: the one by which it reaches cm)"},
     {"cm", MFS_CONF_STRING, "HOST:PORT", NULL, 1, 127, "where the Central Manager listens"},
     {"dump-dir", MFS_CONF_STRING, "DIR", "/var/tmp", 1, 4000,
      "where dumps of partitions go while they move cold; a directory is made in it"},
@@ -222,7 +245,7 @@ static const struct mfs_verb verb = {
     .name = "",
     .about =
         "The Local Manager of one node of a MemEFS deployment: runs its redis-servers and its\n"
-        "file system client. Started by cm. It needs --node, --address and --cm.",
+        "file system client. Started by cm. It needs --node and --cm.",
     .options = MFS_OPTIONS(mfs_deployment_options, options),
     .run = run};
 

@@ -15,8 +15,9 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
     {"mount-options", MFS_CONF_STRING, "LIST", NULL, 1, 511, "passed to memefs mount -o"},
     {"provider", MFS_CONF_CHOICE, "local|exec|slurm", "local", 0, 0,
      "where nodes come from (within a Slurm allocation: slurm)"},
-    {"first-address", MFS_CONF_STRING, "ADDRESS", "127.0.0.1", 7, 15,
-     "the first node's; the others' follow"},
+    {"first-address", MFS_CONF_STRING, "ADDRESS", NULL, 7, 15,
+     "the first node's; the others' follow (default: local 127.0.0.1, else each node tells its "
+     "own)"},
     {"beta", MFS_CONF_REAL, "B", "4", 0.1, 64, "partitions per node and log2 of the nodes"},
     {"partitions", MFS_CONF_UINT, "P", NULL, 1, MFS_PARTITIONS_MAX,
      "at least so many partitions (also the most nodes there can ever be)"},
@@ -73,8 +74,9 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
      "forget a node that is away for so long, once its replicas have taken over; 0: never"},
     {"grace", MFS_CONF_UINT, "SECONDS", "25", 0, 86400,
      "from SIGTERM to the end of a node's lm, at most: what it has moves to others meanwhile"},
-    {"listen", MFS_CONF_STRING, "ADDRESS", "127.0.0.1:0", 3, 127,
-     "where cm listens, port 0 for any"},
+    {"listen", MFS_CONF_STRING, "ADDRESS", NULL, 3, 127,
+     "where cm listens, port 0 for any (default: local 127.0.0.1:0, else the address that leads to "
+     "the nodes, or the default route's)"},
     {"node-state-dir", MFS_CONF_STRING, "DIR", NULL, 1, 511,
      "of nodes elsewhere, each on its own machine (default: --state-dir, else as there)"},
     {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "what cm.log shows"},

@@ -32,6 +32,7 @@
 #include "cm/nodes/metrics.h"
 #include "cm/nodes/provision.h"
 #include "cm/state/events.h"
+#include "cm/state/listen.h"
 #include "cm/partitions/migrate.h"
 #include "cm/change/probe.h"
 #include "cm/partitions/replicas.h"
@@ -108,19 +109,21 @@ static void former_address(const struct mfs_cm *cm, char out[MFS_ADDRESS_MAX])
 
 static int open_listener(struct mfs_cm *cm, struct mfs_err *err)
 {
-    char former[MFS_ADDRESS_MAX], line[MFS_ADDRESS_MAX + 1];
+    char former[MFS_ADDRESS_MAX], at[MFS_ADDRESS_MAX], line[MFS_ADDRESS_MAX + 1];
     int n, rc;
 
     former_address(cm, former);
-    if (former[0])
-        cm->listener = mfs_listener_create(cm->loop, former, &cm->secret, CONNECTIONS_MOST,
-                                           &mfs_cm_service, cm, err);
-    if (!cm->listener)
+    mfs_listen_again(&cm->state, former, at);
+    cm->listener =
+        mfs_listener_create(cm->loop, at, &cm->secret, CONNECTIONS_MOST, &mfs_cm_service, cm, err);
+    /* Nodes on this machine learn another one from cm.addr; those elsewhere never would. */
+    if (!cm->listener && cm->provider->traits->sees_processes)
         cm->listener = mfs_listener_create(cm->loop, cm->state.listen, &cm->secret,
                                            CONNECTIONS_MOST, &mfs_cm_service, cm, err);
     if (!cm->listener)
         return err->code;
     mfs_listener_address(cm->listener, cm->address);
+    mfs_listen_reachable(&cm->state, cm->address);
     n = snprintf(line, sizeof line, "%s\n", cm->address);
     rc = mfs_file_write(cm->paths->address, line, (size_t)n, 0644);
     return rc ? mfs_err_set(err, rc, "%s: %s", cm->paths->address, strerror(-rc)) : 0;

@@ -66,11 +66,26 @@ static void is_back(struct mfs_node *n)
     n->restart = NULL;
 }
 
+/* Where its partitions can be reached: what is given to it, or what it says when it joins for the
+ * first time. One that holds partitions stays where the table says. */
+static int take_address(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_msg_join *m)
+{
+    struct mfs_cm_node *r = n->record;
+
+    if (!m->address[0] || !strcmp(r->address, m->address))
+        return 0;
+    if (r->address[0] && cm->state.table && mfs_cm_state_count(&cm->state, r->id))
+        return -EADDRNOTAVAIL;
+    mfs_text_copy(r->address, sizeof r->address, m->address);
+    return mfs_cm_state_save(&cm->state, cm->paths->state);
+}
+
 static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
     const struct mfs_msg_join *m = body;
     struct mfs_cm *cm = arg;
     struct mfs_node *n = mfs_nodes_find(cm, m->node);
+    int rc;
 
     if (!n && !strcmp(m->name, cm->state.name) && m->node < cm->state.next_node) {
         mfs_conn_fail(c, id, -EIDRM, "node-%u has left deployment %s", m->node, cm->state.name);
@@ -83,6 +98,12 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     if (m->version != MFS_PROTOCOL_VERSION) {
         mfs_conn_fail(c, id, -EPROTO, "protocol version %u is needed, lm speaks %u",
                       MFS_PROTOCOL_VERSION, m->version);
+        return;
+    }
+    rc = take_address(cm, n, m);
+    if (rc) {
+        mfs_conn_fail(c, id, rc, "%s is known at %s, lm says %s: %s", n->record->name,
+                      n->record->address, m->address, strerror(-rc));
         return;
     }
     if (mfs_conn_data(c) && mfs_conn_data(c) != n) {

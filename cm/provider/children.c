@@ -133,6 +133,14 @@ static int make_dir(const struct mfs_children *l, uint32_t node, struct mfs_err 
     return rc ? mfs_err_set(err, rc, "%s", strerror(-rc)) : mfs_trusted_dir_make(dir, err);
 }
 
+/* A shell becomes what it is told to exec, and is the same process: its start time tells. */
+static void forget_name(struct mfs_proc *p, const char *pid_file)
+{
+    mfs_text_copy(p->comm, sizeof p->comm, "?");
+    if (p->start)
+        mfs_proc_save(p, pid_file);
+}
+
 static int spawn(const struct mfs_children *l, const struct mfs_provider_node *n,
                  const char *const *argv, struct mfs_proc *p, struct mfs_err *err)
 {
@@ -154,6 +162,8 @@ static int spawn(const struct mfs_children *l, const struct mfs_provider_node *n
                            l->context->paths->secret);
     rc = mfs_proc_spawn_given(argv, log, pid_file, &in.input, p);
     mfs_provider_input_wipe(&in);
+    if (!rc && !l->context->here)
+        forget_name(p, pid_file);
     return rc ? mfs_err_set(err, rc, "%s: %s", argv[0], strerror(-rc)) : 0;
 }
 

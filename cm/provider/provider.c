@@ -119,7 +119,8 @@ int mfs_provider_command(const struct mfs_provider_context *c, const struct mfs_
     add(out, &at, out->lm, NULL);
     add(out, &at, "--name", c->paths->name);
     add(out, &at, "--node", out->id);
-    add(out, &at, "--address", n->address);
+    if (n->address[0])
+        add(out, &at, "--address", n->address);
     if (c->node_dir[0])
         add(out, &at, "--state-dir", c->node_dir);
     add(out, &at, "--cm", c->cm);

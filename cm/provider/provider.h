@@ -65,7 +65,7 @@ struct mfs_provider_node {
     uint32_t id;         /* never given to another node of this deployment */
     uint32_t slot;       /* the least that no other node has: it is given again */
     const char *name;    /* "node-ID" */
-    const char *address; /* that it is to have */
+    const char *address; /* that it is to have, or has; "": its lm finds it out and tells cm */
     const char *handle;  /* what the provider has noted of it; "": nothing */
     uint64_t memory;     /* that it gives, bytes */
 };

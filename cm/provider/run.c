@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "cm/provider/children.h"
 #include "host/proc.h"
 
@@ -115,7 +116,8 @@ struct mfs_run *mfs_run_begin(const struct mfs_provider_context *c, const char *
     *r =
         (struct mfs_run){.seconds = o->limit / MFS_SEC, .output = output, .done = done, .arg = arg};
     if (mfs_proc_identify(pid, &r->proc))
-        r->proc = (struct mfs_proc){.pid = pid}; /* it has ended already */
+        r->proc = (struct mfs_proc){.pid = pid};           /* it has ended already */
+    mfs_text_copy(r->proc.comm, sizeof r->proc.comm, "?"); /* a shell may become another program */
     r->watch = mfs_loop_process(c->loop, pid, ended, r);
     r->limit = r->watch ? mfs_loop_timer(c->loop, o->limit, 0, too_late, r) : NULL;
     if (r->limit)

@@ -17,13 +17,15 @@
 #include "base/text.h"
 #include "cluster/capacity.h"
 #include "cluster/y0.h"
+#include "cm/state/listen.h"
 #include "cm/state/manifest.h"
 #include "cm/state/policy_conf.h"
 #include "cm/state/rebalance_conf.h"
 #include "cm/provider/traits.h"
 #include "cm/state/weights.h"
 
-#define MIB (1ULL << 20)
+#define MIB         (1ULL << 20)
+#define LOCAL_FIRST "127.0.0.1" /* address of the first local node */
 
 static_assert(MFS_DEPLOYMENT_NAME_MAX <= MFS_NAME_MAX, "messages take every name");
 
@@ -119,16 +121,16 @@ static int choose_mount(const struct mfs_conf *conf, struct mfs_cm_state *s, str
     return 0;
 }
 
-int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, struct mfs_cm_node *n,
-                  struct mfs_err *err)
+/* Counted from the first one's; "" where each tells its own when it joins. */
+static int make_address(const struct mfs_cm_state *s, uint32_t slot, char out[MFS_HOST_MAX],
+                        struct mfs_err *err)
 {
     struct in_addr address;
     uint32_t at;
-    double configured;
-    int rc = mfs_weights_configured(s->bandwidth, slot, &configured, err);
 
-    if (rc)
-        return rc;
+    out[0] = '\0';
+    if (!s->first_address[0])
+        return 0;
     if (!inet_aton(s->first_address, &address))
         return mfs_err_set(err, -EINVAL, "first-address: %s is not an IPv4 address",
                            s->first_address);
@@ -138,12 +140,26 @@ int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, stru
                            "first-address: %s and %u more lead to what is no address of a node",
                            s->first_address, slot);
     address.s_addr = htonl(at + slot);
+    inet_ntop(AF_INET, &address, out, MFS_HOST_MAX);
+    return 0;
+}
 
+int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, struct mfs_cm_node *n,
+                  struct mfs_err *err)
+{
+    char address[MFS_HOST_MAX];
+    double configured;
+    int rc = mfs_weights_configured(s->bandwidth, slot, &configured, err);
+
+    if (!rc)
+        rc = make_address(s, slot, address, err);
+    if (rc)
+        return rc;
     *n = (struct mfs_cm_node){.id = id, .slot = slot, .memory = s->memory, .bandwidth = configured};
     if (configured > 0)
         mfs_text_copy(n->bandwidth_from, sizeof n->bandwidth_from, MFS_BANDWIDTH_CONFIGURED);
     snprintf(n->name, sizeof n->name, "node-%u", id);
-    inet_ntop(AF_INET, &address, n->address, sizeof n->address);
+    mfs_text_copy(n->address, sizeof n->address, address);
     rc = s->mount[0] ? mfs_spec_mount(s->mount, slot,
                                       mfs_provider_traits(s->provider)->own_machines, n->mount)
                      : 0;
@@ -378,7 +394,6 @@ static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
                  {s->weights, sizeof s->weights, "weights"},
                  {s->bandwidth, sizeof s->bandwidth, "bandwidth"},
                  {s->log_level, sizeof s->log_level, "log-level"},
-                 {s->listen, sizeof s->listen, "listen"},
                  {s->first_address, sizeof s->first_address, "first-address"},
                  {s->interface, sizeof s->interface, "interface"}};
 
@@ -401,6 +416,13 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
         return rc;
     }
     copy_words(conf, s);
+    if (!s->first_address[0] && mfs_provider_traits(s->provider)->one_machine)
+        mfs_text_copy(s->first_address, sizeof s->first_address, LOCAL_FIRST);
+    rc = mfs_listen_choose(conf, s, err);
+    if (rc) {
+        mfs_cm_state_clear(s);
+        return rc;
+    }
     s->rate = mfs_conf_uint(conf, "migration-rate");
     s->stripe_size = (uint32_t)mfs_conf_uint(conf, "stripe-size");
     s->replicas = (uint32_t)mfs_conf_uint(conf, "replicas");

@@ -352,6 +352,8 @@ static int open_agent(struct mfs_agent *a, struct mfs_err *err)
     rc = mfs_agent_clients_open(a, err);
     if (!rc)
         rc = mfs_agent_restore(a, err);
+    if (!rc && mfs_agent_expect_cm(a))
+        rc = mfs_err_set(err, -ENOMEM, "out of memory");
     if (rc)
         return rc;
     cm_address(a, cm, sizeof cm);
@@ -410,6 +412,8 @@ int mfs_agent_run(const struct mfs_agent_opts *opts, void (*started)(void *arg),
         else
             rc = a->failed;
     }
+    if (rc && a->path.dump[0] && !a->parts && !a->copies)
+        remove_dump_dir(a); /* nothing is in it, and nobody may come after us */
     close_agent(a);
     return rc;
 }

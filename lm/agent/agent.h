@@ -15,6 +15,7 @@ struct mfs_agent_opts {
     const char *dump_dir;  /* where to make one for dumps, absolute; NULL: /var/tmp */
     const char *cm;        /* HOST:PORT */
     const char *iface;     /* that is measured; NULL: the one with the address */
+    int64_t first_contact; /* ns to join cm for the first time, with nothing on board; 0: any */
     int64_t interval;      /* ns between two looks at the redis processes, and two reports */
     int64_t grace;         /* ns from SIGTERM to the end, at most, for what is here to move */
 };

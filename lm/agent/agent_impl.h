@@ -244,6 +244,7 @@ struct mfs_report_peer *mfs_agent_traffic_peers(const struct mfs_agent *a, uint3
 extern const struct mfs_service mfs_agent_cm_service;
 void mfs_agent_report(struct mfs_agent *a);
 void mfs_agent_send_events(struct mfs_agent *a);
+int mfs_agent_expect_cm(struct mfs_agent *a); /* ends the loop when cm isn't there. 0 or -ENOMEM */
 /* A process has ended; a cm that has not been joined yet learns it from the join, or right after.
  */
 void mfs_agent_report_died(struct mfs_agent *a, const struct mfs_redis *r);

@@ -131,6 +131,28 @@ static void join(struct mfs_agent *a)
     }
 }
 
+/* What could not be reached at the beginning is most likely never: whatever started us should know.
+ */
+static void never_joined(void *arg)
+{
+    struct mfs_agent *a = arg;
+    struct mfs_err err = {0};
+
+    if (a->link.joined || a->table || a->parts || a->copies || a->phase != MFS_AGENT_RUNNING)
+        return;
+    mfs_err_set(&err, -EHOSTUNREACH,
+                "cm at %s has not answered in %lld s: can this machine (%s) reach it?", a->opts.cm,
+                (long long)(a->opts.first_contact / MFS_SEC), a->opts.address);
+    mfs_agent_fail(a, &err);
+}
+
+int mfs_agent_expect_cm(struct mfs_agent *a)
+{
+    if (!a->opts.first_contact)
+        return 0;
+    return mfs_loop_timer(a->loop, a->opts.first_contact, 0, never_joined, a) ? 0 : -ENOMEM;
+}
+
 static void cm_up(struct mfs_conn *conn, void *arg)
 {
     (void)conn;

@@ -41,7 +41,7 @@ intact() # MOUNT WHEN
     (cd "$1" && sha256sum --quiet -c "$T/sums") || fail "files have changed $2"
 }
 
-deployment_start 5 --replicas 1 --partitions 20 --provider exec --exec-start "$START"
+deployment_start 5 --replicas 1 --partitions 20 --provider exec --first-address 127.0.0.1 --exec-start "$START"
 mkdir "$MNT4/dir"
 for i in 1 2 3 4; do
     head -c 5000000 /dev/urandom >"$MNT4/data$i"
@@ -82,7 +82,7 @@ rm "$T"/broken-*
 
 say "by itself; and one that comes back"
 # The process that cm has started ends, the Local Manager goes on: as with a machine that cm can't see.
-deployment_start 3 --replicas 1 --partitions 12 --auto-forget 3 --provider exec --exec-start "{lm} & sleep 1"
+deployment_start 3 --replicas 1 --partitions 12 --auto-forget 3 --provider exec --first-address 127.0.0.1 --exec-start "{lm} & sleep 1"
 for i in 1 2 3 4; do
     head -c 5000 /dev/urandom >"$MNT0/$i"
 done

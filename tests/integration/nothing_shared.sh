@@ -10,22 +10,24 @@ ALLOW_LOG='lm-gone|killed|connect|closed'
 NODES=3
 STATE=$T/cm/s     # on cm's machine
 THERE=$T/node/s   # on a node
-SPACES=/mnt # the machines' name spaces: this test has mounts of its own (harness.sh)
-START="exec nsenter --net=/run/netns/$NET-{node} --mount=$SPACES/{node} {lm}"
+SPACES=$T/mounts-of- # and a node
+START="exec nsenter --net=/run/netns/$NET-{node} --mount=$SPACES{node} {lm}"
 
 # on NODE COMMAND…: runs on that machine.
 on()
 {
     local node=$1
     shift
-    nsenter --net="/run/netns/$NET-$node" --mount="$SPACES/$node" "$@"
+    nsenter --net="/run/netns/$NET-$node" --mount="$SPACES$node" "$@"
 }
 
+# Its mounts live as long as a process that sleeps there: one name space can't always be bound in another.
 make_machine() # NODE
 {
     mkdir -p "$T/mnt$1"
-    touch "$SPACES/$1"
-    unshare --mount="$SPACES/$1" bash -ec "mount -t tmpfs none '$T/cm'; mount -t tmpfs none '$T/node'; mount -t tmpfs none /var/tmp"
+    unshare --mount bash -ec "mount -t tmpfs none /var/tmp; mount -t tmpfs none '$T/node'; mount -t tmpfs none '$T/cm'; exec sleep 1000" &
+    ln -s "/proc/$!/ns/mnt" "$SPACES$1"
+    must_happen 10 on "$1" mountpoint -q "$T/cm"
 }
 
 tool() # NODE VERB ARGUMENT…: the user's tools there
@@ -64,9 +66,8 @@ nothing_on() # NODE
 }
 
 mkdir "$T/cm" "$T/node"
-mount -t tmpfs none "$SPACES"
-mount --make-private "$SPACES"
 net up $NODES
+ip route add default via "$SUBNET.1" # so that there is an address for others
 for ((i = 0; i < NODES; i++)); do
     make_machine "$i"
 done
@@ -84,7 +85,9 @@ rm -r "$T/empty"
 
 say "start: nothing of a node is on cm's machine, and nobody sees the secret"
 cm_ start --nodes 2 --max-nodes 4 --memory 128M --mount "$T/mnt%n" --provider exec --exec-start "$START" \
-    --listen "$SUBNET.254:0" --first-address "$SUBNET.1" --node-state-dir "$THERE" || fail "cm start"
+    --node-state-dir "$THERE" || fail "cm start"
+equal "$SUBNET.254" "$(cut -d: -f1 "$STATE/cm.addr")" "where cm listens"
+equal "$SUBNET.1 $SUBNET.2" "$(cm_ status --json | jq -r '[.nodes[].address] | join(" ")')" "addresses, as nodes find them"
 secret=$(cat "$STATE/secret")
 ps axww >"$T/ps"
 ! grep -F -f "$STATE/secret" "$T/ps" || fail "ps shows the secret"
@@ -138,11 +141,20 @@ for ((i = 0; i < NODES; i++)); do
 done
 [ -z "$(ls -A "$T/cm")" ] || fail "left on cm's machine: $(ls -RA "$T/cm")"
 
+say "a cm that can't be reached is no reason to wait for long"
+began=$SECONDS
+expect_fail 1 cm_ start --nodes 1 --memory 64M --provider exec --node-state-dir "$THERE" --first-address "$SUBNET.1" \
+    --exec-start "exec unshare --net sh -c 'ip link set lo up && ip route add default dev lo && exec {lm}'"
+grep -q "can this machine .* reach it" "$T/expect.out" || fail "$(cat "$T/expect.out")"
+[ $((SECONDS - began)) -lt 100 ] || fail "it took $((SECONDS - began)) s"
+check_nothing_left
+
 say "what an earlier deployment has left there is cleared away"
 on 0 mkdir -p -m 700 "$THERE/node-7"
 echo 0123456789abcdef | on 0 sh -c "umask 077; cat >'$THERE/secret'; echo 1 1 redis-server >'$THERE/node-7/redis-1.pid'"
-cm_ start --nodes 1 --memory 64M --provider exec --exec-start "$START" --listen "$SUBNET.254:0" --first-address "$SUBNET.1" \
+cm_ start --nodes 1 --memory 64M --provider exec --exec-start "$START" --listen 0.0.0.0:0 \
     --node-state-dir "$THERE" || fail "cm start over remains"
+equal "$SUBNET.254" "$(cut -d: -f1 "$STATE/cm.addr")" "where nodes reach cm, which listens anywhere"
 ! on 0 test -e "$THERE/node-7" || fail "remains are there"
 deployment_stop
 must_happen 10 nothing_on 0

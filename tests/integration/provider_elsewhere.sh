@@ -17,7 +17,7 @@ STOP="ls $STATE/{name}/lm.sock >>$T/early 2>/dev/null; echo {node} >>$T/ended"
 
 start_elsewhere()
 {
-    cm_ start --nodes 2 --memory 128M --provider exec --exec-start "$START" --exec-stop "$STOP" --mount "$T/mnt%n"
+    cm_ start --nodes 2 --memory 128M --provider exec --first-address 127.0.0.1 --exec-start "$START" --exec-stop "$STOP" --mount "$T/mnt%n"
 }
 
 all_pids() # PROGRAM

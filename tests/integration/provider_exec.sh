@@ -61,6 +61,10 @@ wrong "needs to be told what a node gives" --provider exec --exec-start '{lm}'
 wrong "only with --provider exec" --exec-start '{lm}'
 wrong "only with --provider exec" --provider local --exec-stop 'true'
 wrong "provider" --provider telepathy
+wrong "can't reach 127.0.0.1, which is each machine's own" --provider exec --exec-start '{lm}' --memory 64M --listen 127.0.0.1:0
+wrong "can't reach 127.0.0.1" --provider exec --exec-start '{lm}' --memory 64M --listen 127.0.0.1:0 --first-address 10.1.2.3
+expect_fail 2 unshare --net cm start --name "$NAME" --state-dir "$STATE" --provider exec --exec-start '{lm}' --memory 64M
+grep -q "no address by which nodes elsewhere" "$T/expect.out" || fail "without a network: $(cat "$T/expect.out")"
 wrong "not an IPv4 address" --first-address localhost
 wrong "no address of a node" --first-address 0.0.0.0 --memory 64M
 wrong "no address of a node" --first-address 255.255.255.254 --nodes 2 --memory 64M
@@ -68,7 +72,7 @@ wrong "no address of a node" --first-address 223.255.255.255 --nodes 2 --memory 
 
 say "a command that fails at once"
 touch "$T/broken-1"
-expect_fail 1 cm_ start --nodes 3 --memory 64M --provider exec --exec-start "$START" --exec-stop "$STOP"
+expect_fail 1 cm_ start --nodes 3 --memory 64M --provider exec --first-address 127.0.0.1 --exec-start "$START" --exec-stop "$STOP"
 grep -q "node-1: its lm exited with status 7" "$T/expect.out" || fail "says $(cat "$T/expect.out")"
 grep -q "no such machine" "$T/expect.out" || fail "does not show lm.log: $(cat "$T/expect.out")"
 must_happen 10 called stop "0 node-0 127.0.0.1,1 node-1 127.0.0.2,2 node-2 127.0.0.3"

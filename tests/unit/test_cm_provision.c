@@ -274,7 +274,8 @@ static bool is_released(void *w)
 static void a_command_answers_for_each_node(void **state)
 {
     static const char *const options[][2] = {
-        {"exec-start", "test {node} = 0 || exit 3; exec sleep 60"}, {"exec-stop", "exit 4"}};
+        {"exec-start", "test {node} = 0 || exit 3; sleep 0.1; exec sleep 60"},
+        {"exec-stop", "exit 4"}};
     struct mfs_cm *cm;
     struct mfs_err err;
     pid_t pid;
@@ -291,12 +292,15 @@ static void a_command_answers_for_each_node(void **state)
     assert_string_equal(world->lost[1], "its lm exited with status 3");
     check_event("exited with status 3");
     assert_int_equal(sscanf(cm->nodes[2]->what, "process %d", &pid), 1);
+    mfs_clock_sleep(300 * MFS_MSEC); /* the shell has become another program */
     assert_int_equal(kill(pid, 0), 0);
     assert_true(it_happens(is_released));
     check_event("the stop command exited with status 4");
     assert_int_equal(world->lost[2][0], 0); /* nothing is told after a release */
-    while (!kill(pid, 0))
+    for (int64_t until = mfs_clock_mono() + 10 * MFS_SEC; !kill(pid, 0);) {
+        assert_true(mfs_clock_mono() < until);
         loop_until(cm->loop, is_released, world);
+    }
 }
 
 static void run_done(void *arg, const struct mfs_err *why, const char *output)
