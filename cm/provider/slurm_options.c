@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "host/own_address.h"
 #include "cm/provider/options.h"
 #include "cm/provider/slurm_impl.h"
 
@@ -65,6 +66,18 @@ static void set(struct mfs_conf *conf, const char *key, const char *value)
         mfs_warn("slurm", "%s: %s", key, err.msg);
 }
 
+/* By which this host reaches the last one of the allocation; cm is on the first, as a rule. */
+static void set_listen(struct mfs_conf *conf, const char *host)
+{
+    char address[INET6_ADDRSTRLEN], listen[INET6_ADDRSTRLEN + 8];
+
+    if (mfs_conf_given(conf, "listen") || mfs_own_address_towards(host, address) ||
+        mfs_own_address_is_loopback(address))
+        return;
+    snprintf(listen, sizeof listen, strchr(address, ':') ? "[%s]:0" : "%s:0", address);
+    set(conf, "listen", listen);
+}
+
 /* Half of what the allocation has of a node is for the application. */
 void mfs_slurm_environment(struct mfs_conf *conf)
 {
@@ -84,6 +97,7 @@ void mfs_slurm_environment(struct mfs_conf *conf)
         return;
     snprintf(text, sizeof text, "%u", l.n);
     set(conf, "nodes", text);
+    set_listen(conf, l.host[l.n - 1]);
     mfs_hostlist_clear(&l);
 }
 

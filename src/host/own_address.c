@@ -1,6 +1,7 @@
 #include "host/own_address.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,6 +32,22 @@ int mfs_own_address(const char *peer, char out[INET6_ADDRSTRLEN])
         rc = -errno;
     close(fd);
     return rc ? rc : mfs_inet_format(&from, out, &port);
+}
+
+int mfs_own_address_towards(const char *name, char out[INET6_ADDRSTRLEN])
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    char peer[NI_MAXHOST];
+    struct addrinfo *found;
+    int rc = -ENOENT;
+
+    if (getaddrinfo(name, NULL, &hints, &found))
+        return -ENOENT;
+    for (const struct addrinfo *a = found; a && rc; a = a->ai_next)
+        if (!getnameinfo(a->ai_addr, a->ai_addrlen, peer, sizeof peer, NULL, 0, NI_NUMERICHOST))
+            rc = mfs_own_address(peer, out);
+    freeaddrinfo(found);
+    return rc;
 }
 
 int mfs_own_address_default(char out[INET6_ADDRSTRLEN])

@@ -1,5 +1,5 @@
 /* By which of its addresses this machine reaches another one, as the kernel's routes say. Nothing
- * is sent, nothing is looked up, nothing blocks. */
+ * is sent and nothing blocks, but where a name is looked up. */
 #ifndef MFS_HOST_OWN_ADDRESS_H
 #define MFS_HOST_OWN_ADDRESS_H
 
@@ -10,6 +10,10 @@
 /* `peer` is numeric, or "localhost". 0, -EINVAL when it is no address, or a negative errno: no
  * route leads there (-ENETUNREACH, …). */
 int mfs_own_address(const char *peer, char out[INET6_ADDRSTRLEN]);
+
+/* The same for a machine's name, which is looked up: that blocks as long as the resolver does.
+ * -ENOENT when there is none of that name. */
+int mfs_own_address_towards(const char *name, char out[INET6_ADDRSTRLEN]);
 
 /* The same for what is anywhere else, by the default route. */
 int mfs_own_address_default(char out[INET6_ADDRSTRLEN]);

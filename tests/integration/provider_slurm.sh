@@ -35,7 +35,7 @@ no_jobs_but() # NAME…
 cat >"$T/job" <<'END'
 #!/bin/bash
 PATH=$2/bin:$PATH
-cm start --name slurm --listen 10.213.0.1:0 --first-address 10.213.0.1 --mount "$1" --slurm-args "--time=10"
+cm start --name slurm --mount "$1" --slurm-args "--time=10"
 echo $? >"$2/started"
 until [ -e "$2/end" ]; do sleep 0.2; done
 cm stop --name slurm

@@ -23,6 +23,9 @@ static void loopback_leads_to_loopback(void **state)
     assert_int_equal(mfs_own_address("localhost", out), 0);
     assert_string_equal(out, "127.0.0.1");
     assert_int_equal(mfs_own_address("nowhere", out), -EINVAL);
+    assert_int_equal(mfs_own_address_towards("localhost", out), 0);
+    assert_true(mfs_own_address_is_loopback(out));
+    assert_int_equal(mfs_own_address_towards("no name at all", out), -ENOENT);
     assert_true(mfs_own_address_is_loopback("127.3.4.5"));
     assert_true(mfs_own_address_is_loopback("::1"));
     assert_false(mfs_own_address_is_loopback("128.0.0.1"));
