@@ -77,7 +77,9 @@ static void fill_report(const struct mfs_cm *cm, struct mfs_scale_report *r)
                                    .bytes_moved = sc->bytes,
                                    .blocked_ms_max = sc->blocked_ms_max,
                                    .blocked_ms_total = sc->blocked_ms_total,
-                                   .lower_bound_ms = sc->lower_bound_ms};
+                                   .lower_bound_ms = sc->lower_bound_ms,
+                                   .partitions_lost = sc->lost,
+                                   .bytes_lost = sc->lost_bytes};
     r->duration_ms = (double)(now() - sc->began) / 1e3;
 }
 
@@ -104,6 +106,7 @@ static void finish(struct mfs_scale *s)
     struct mfs_cm *cm = s->cm;
     struct mfs_scale_report r;
 
+    mfs_renew_fini(s);
     fill_report(cm, &r);
     if (s->failure.code)
         mfs_event_add(cm->paths->events, "cm", "scale-failed", "%u -> %s, there are %u now: %s",
@@ -123,6 +126,18 @@ static void finish(struct mfs_scale *s)
 void mfs_scale_have_gone(struct mfs_scale *s)
 {
     finish(s);
+}
+
+void mfs_scale_renewed(struct mfs_scale *s)
+{
+    if (s->failure.code) {
+        for (uint32_t i = 0; i < s->cm->state.nnodes; i++)
+            s->cm->state.node[i].transition[0] = '\0';
+        finish(s);
+        return;
+    }
+    mfs_scale_set_step(s, MFS_SCALE_GO);
+    mfs_scale_go(s);
 }
 
 /* ---- moving ---------------------------------------------------------------------------------- */
@@ -336,12 +351,14 @@ static void describe(struct mfs_cm_scale *sc, const struct mfs_scale_draft *d, c
                                 .by_bytes = d->by_bytes,
                                 .rate = d->rate,
                                 .began = now(),
-                                .lower_bound_ms = d->lower_bound_ms};
+                                .lower_bound_ms = d->lower_bound_ms,
+                                .lost_bytes = d->lost_bytes};
     mfs_text_copy(sc->who, sizeof sc->who, who);
     mfs_text_copy(sc->step, sizeof sc->step,
-                  d->ncoming  ? MFS_SCALE_COME
-                  : d->forget ? MFS_SCALE_GO
-                              : MFS_SCALE_MOVE);
+                  d->ncoming     ? MFS_SCALE_COME
+                  : d->nrenewals ? MFS_SCALE_RENEW
+                  : d->forget    ? MFS_SCALE_GO
+                                 : MFS_SCALE_MOVE);
 }
 
 /* Takes back what take() has changed. */
@@ -351,11 +368,14 @@ static void untake(struct mfs_cm *cm, const struct mfs_scale_draft *d)
         mfs_nodes_remove(cm, cm->nodes[cm->state.nnodes - 1]);
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         cm->state.node[i].transition[0] = '\0';
+    free(cm->state.renewal);
+    cm->state.renewal = NULL;
+    cm->state.nrenewals = 0;
     cm->state.scale = (struct mfs_cm_scale){0};
 }
 
 /* The decision, on disk. */
-static int take(struct mfs_cm *cm, const struct mfs_scale_draft *d, const char *who)
+static int take(struct mfs_cm *cm, struct mfs_scale_draft *d, const char *who)
 {
     int rc = 0;
 
@@ -367,6 +387,9 @@ static int take(struct mfs_cm *cm, const struct mfs_scale_draft *d, const char *
     for (uint32_t i = 0; i < d->ncoming && !rc; i++)
         rc = mfs_nodes_add(cm, &d->coming[i]) ? 0 : -ENOMEM;
     if (!rc) {
+        cm->state.renewal = d->renewal;
+        cm->state.nrenewals = d->nrenewals;
+        d->renewal = NULL; /* the state's */
         cm->state.next_node += d->ncoming;
         rc = mfs_cm_state_save(&cm->state, cm->paths->state);
     }
@@ -375,7 +398,7 @@ static int take(struct mfs_cm *cm, const struct mfs_scale_draft *d, const char *
     return rc;
 }
 
-static int begin(struct mfs_cm *cm, const struct mfs_scale_draft *d, const char *who,
+static int begin(struct mfs_cm *cm, struct mfs_scale_draft *d, const char *who,
                  mfs_scale_done *done, void *arg, struct mfs_err *err)
 {
     struct mfs_scale *s = make(cm);
@@ -393,6 +416,8 @@ static int begin(struct mfs_cm *cm, const struct mfs_scale_draft *d, const char 
     report_begin(cm, d, who);
     if (d->ncoming)
         mfs_scale_come(s);
+    else if (cm->state.nrenewals)
+        mfs_renew_begin(s);
     else if (d->forget)
         mfs_scale_go(s);
     else
@@ -421,6 +446,8 @@ static void report_plan(const struct mfs_scale_draft *d, mfs_scale_done *done, v
                                  .partitions_moved = d->plan.nmoves,
                                  .bytes_moved = d->plan.bytes,
                                  .lower_bound_ms = d->lower_bound_ms,
+                                 .partitions_lost = d->nrenewals,
+                                 .bytes_lost = d->lost_bytes,
                                  .nmoves = d->plan.nmoves,
                                  .move = d->plan.move};
 
@@ -471,6 +498,8 @@ void mfs_scale_resume(struct mfs_cm *cm)
         cm->scale->inherited = mfs_migrate_await(cm, moved, cm->scale);
         if (!cm->scale->inherited)
             wait_for_nodes(cm->scale);
+    } else if (!strcmp(sc->step, MFS_SCALE_RENEW)) {
+        mfs_renew_begin(cm->scale);
     } else {
         if (!strcmp(sc->step, MFS_SCALE_UNDO))
             mfs_scale_failed(cm->scale, -ECANCELED, "undone");
@@ -501,8 +530,10 @@ void mfs_scale_progress(const struct mfs_cm *cm, struct mfs_progress *p)
             waits_for = cm->nodes[i]->waits_for;
     }
     snprintf(p->what, sizeof p->what, "%s %u node%s%s%s",
-             strcmp(sc->step, MFS_SCALE_COME) ? "stopping" : "starting", n, n == 1 ? "" : "s",
-             *waits_for ? ": " : "", waits_for);
+             !strcmp(sc->step, MFS_SCALE_COME)    ? "starting"
+             : !strcmp(sc->step, MFS_SCALE_RENEW) ? "finding out what is lost with"
+                                                  : "stopping",
+             n, n == 1 ? "" : "s", *waits_for ? ": " : "", waits_for);
 }
 
 void mfs_scale_stop(struct mfs_cm *cm)
@@ -512,6 +543,7 @@ void mfs_scale_stop(struct mfs_cm *cm)
 
     if (!s)
         return;
+    mfs_renew_fini(s);
     mfs_timer_cancel(s->timer);
     s->timer = NULL;
     mfs_err_set(&err, -ECANCELED, "the deployment is being stopped");
@@ -531,5 +563,6 @@ void mfs_scale_fini(struct mfs_cm *cm)
         s->waiters = w->next;
         free(w);
     }
+    mfs_renew_fini(s);
     free(s); /* its timer goes with the loop */
 }

@@ -12,6 +12,8 @@ struct mfs_scale_waiter {
     struct mfs_scale_waiter *next;
 };
 
+struct mfs_renew;
+
 /* The change under way: what is not in the state (state.scale). */
 struct mfs_scale {
     struct mfs_cm *cm;
@@ -21,6 +23,7 @@ struct mfs_scale {
     bool inherited;          /* the moves under way were begun by an earlier cm */
     bool replan;             /* other nodes leave, too: it is planned anew, which is no failure */
     struct mfs_err failure;  /* the first; code 0: none */
+    struct mfs_renew *renew; /* NULL: not in that step; renew.c */
     struct mfs_scale_waiter *waiters;
 };
 
@@ -33,6 +36,9 @@ struct mfs_scale_draft {
     struct mfs_cm_node *coming;
     uint32_t nleaving; /* from - to, or 0 */
     uint32_t *leaving; /* ids */
+    uint32_t nrenewals;
+    struct mfs_cm_renewal *renewal;
+    uint64_t lost_bytes;
     struct mfs_plan plan;
     uint64_t used, capacity; /* bytes, of all nodes as they are */
     double lower_bound_ms;
@@ -70,6 +76,13 @@ const struct mfs_node *mfs_scale_filled(const struct mfs_cm *cm);
 int mfs_scale_plan_some(const struct mfs_cm *cm, const struct mfs_scale_draft *d,
                         struct mfs_plan *out, struct mfs_err *err);
 
+/* renew.c: partitions of nodes that are dead begin empty on others. Those that are lost with the
+ * nodes that leave, and where each is to be: fills in d->renewal. */
+int mfs_renew_choose(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
+                     struct mfs_scale_draft *d, struct mfs_err *err);
+void mfs_renew_begin(struct mfs_scale *s); /* the step; at its end mfs_scale_renewed */
+void mfs_renew_fini(struct mfs_scale *s);
+
 /* scale_nodes.c: nodes come, nodes go */
 void mfs_scale_come(struct mfs_scale *s);
 void mfs_scale_go(struct mfs_scale *s);
@@ -82,6 +95,7 @@ void mfs_scale_failed(struct mfs_scale *s, int code, const char *fmt, ...)
 void mfs_scale_have_come(struct mfs_scale *s); /* all of them */
 void mfs_scale_undo(struct mfs_scale *s);      /* because one did not come */
 void mfs_scale_have_gone(struct mfs_scale *s);
+void mfs_scale_renewed(struct mfs_scale *s);    /* or it has failed, and all is as before */
 void mfs_scale_move_again(struct mfs_scale *s); /* some nodes that leave are not empty any more */
 
 #endif

@@ -363,6 +363,8 @@ void mfs_scale_draft_clear(struct mfs_scale_draft *d)
 {
     free(d->coming);
     free(d->leaving);
+    free(d->renewal);
+    d->renewal = NULL;
     d->coming = NULL;
     d->leaving = NULL;
     mfs_planner_clear(&d->plan);

@@ -155,33 +155,30 @@ static int target_drain(const struct mfs_cm *cm, const struct mfs_msg_scale *wha
     return rc;
 }
 
+static bool may_take_over(const struct mfs_cm *cm, const struct mfs_cm_part *p)
+{
+    const struct mfs_node *n = mfs_nodes_find(cm, p->replica_node);
+
+    return n && n->conn &&
+           (!strcmp(p->replica_step, MFS_REPLICA_READY) ||
+            !strcmp(p->replica_step, MFS_REPLICA_TAKE));
+}
+
 /* A replica that may take a partition over does so first. */
 static int check_forgettable(const struct mfs_cm *cm, const struct mfs_node *n, struct mfs_err *err)
 {
     const char *name = n->record->name;
     int64_t silence = mfs_clock_mono() - n->last_contact;
-    uint32_t lost = 0;
 
     if (n->conn && silence < FORGET_SILENCE)
         return mfs_err_set(err, -EBUSY, "%s is there: cm drain %s takes it out", name, name);
     if (silence < MFS_TRUST_LOST)
         return mfs_err_set(err, -EAGAIN, "%s was there a moment ago", name);
-    for (uint32_t i = 0; i < cm->state.nparts; i++) {
-        const struct mfs_cm_part *p = &cm->state.part[i];
-
-        if (p->node != n->record->id)
-            continue;
-        if (!strcmp(p->replica_step, MFS_REPLICA_READY) ||
-            !strcmp(p->replica_step, MFS_REPLICA_TAKE))
+    for (uint32_t i = 0; i < cm->state.nparts; i++)
+        if (cm->state.part[i].node == n->record->id && may_take_over(cm, &cm->state.part[i]))
             return mfs_err_set(err, -EAGAIN, "the replica of partition %u is about to take over",
                                i);
-        lost++;
-    }
-    if (!lost)
-        return 0;
-    return mfs_err_set(err, -EOWNERDEAD,
-                       "%s has %s without a replica: what they hold would be lost (see cm events)",
-                       name, MFS_TEXT_COUNT(lost, "partition"));
+    return 0;
 }
 
 static int target_forget(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
@@ -192,7 +189,7 @@ static int target_forget(const struct mfs_cm *cm, const struct mfs_msg_scale *wh
     d->forget = true;
     for (uint32_t i = 0; i < d->nleaving && !rc; i++)
         rc = check_forgettable(cm, mfs_nodes_find(cm, d->leaving[i]), err);
-    return rc;
+    return rc ? rc : mfs_renew_choose(cm, what, d, err);
 }
 
 int mfs_scale_target(const struct mfs_cm *cm, const struct mfs_msg_scale *what,

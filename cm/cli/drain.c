@@ -1,7 +1,9 @@
 /* `cm drain NODE…`: nodes give their partitions to the others, and leave. `cm forget NODE…`: nodes
  * that are dead are no part of the deployment any more. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "cluster/placement.h"
@@ -22,14 +24,30 @@ static int take_names(const struct mfs_verb_call *call, struct mfs_msg_scale *wh
     return 0;
 }
 
+/* Asks on a terminal; elsewhere --yes is needed. */
+static bool agrees(const struct mfs_err *err)
+{
+    char answer[8] = "";
+
+    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+        return false;
+    fprintf(stderr, "%s\nGo on? [y/N] ", err->msg);
+    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
 static int run(struct mfs_verb_call *call, const char *how, struct mfs_err *err)
 {
     struct mfs_msg_scale what = {0};
     int rc = take_names(call, &what, err);
 
     mfs_text_copy(what.how, sizeof what.how, how);
+    what.yes = mfs_conf_knows(call->conf, "yes") && mfs_conf_flag(call->conf, "yes");
     if (!rc)
         rc = mfs_scale_call(call, &what, err);
+    if (rc == -EOWNERDEAD && !what.yes && agrees(err)) {
+        what.yes = true;
+        rc = mfs_scale_call(call, &what, err);
+    }
     free(what.node);
     return rc;
 }
@@ -59,6 +77,8 @@ const struct mfs_verb mfs_cm_drain = {
     .run = run_drain};
 
 static const struct mfs_conf_option forget_options[] = {
+    {"yes", MFS_CONF_FLAG, NULL, NULL, 0, 0,
+     "also if they have partitions without a replica, whose content is lost then"},
     {"dry-run", MFS_CONF_FLAG, NULL, NULL, 0, 0, "say whether it can be done, change nothing"},
     {0}};
 
@@ -68,9 +88,11 @@ const struct mfs_verb mfs_cm_forget = {
     .summary = "forget nodes that are dead",
     .about = "Takes nodes out that are not there and will not come back, by name or address (see\n"
              "cm status); changes of nodes are possible again after that. With replicas nothing\n"
-             "is lost. Refused while a node's lm is connected (cm drain takes such a node out),\n"
-             "and while a node has partitions without a replica. If it comes back after all, it\n"
-             "is told to end what it runs.",
+             "is lost. Without, their partitions begin empty on the other nodes: asks before, or\n"
+             "needs --yes. memefs lost lists the files of which bytes are lost then, and memefs\n"
+             "fsck --repair mends names that led there. Refused while a node's lm is connected\n"
+             "(cm drain takes such a node out). One that comes back after all is told to end what\n"
+             "it runs.",
     .destroys = true,
     .least = 1,
     .most = MFS_PARTITIONS_MAX,

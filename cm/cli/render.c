@@ -230,6 +230,10 @@ int mfs_render_scale(const char *name, const struct mfs_scale_report *r, bool dr
                             name, r->from, MFS_TEXT_COUNT(r->to, "node"), r->duration_ms / 1e3,
                             MFS_TEXT_COUNT(r->partitions_moved, "partition"),
                             MFS_TEXT_BYTES(r->bytes_moved), r->blocked_ms_max, r->blocked_ms_total);
+    if (!rc && r->partitions_lost)
+        rc = mfs_buf_printf(out, "%s: %s, last known to hold %s, %s empty\n", name,
+                            MFS_TEXT_COUNT(r->partitions_lost, "partition"),
+                            MFS_TEXT_BYTES(r->bytes_lost), dry_run ? "would begin" : "have begun");
     if (!rc && r->lower_bound_ms > 0)
         rc = mfs_buf_printf(out, "%s: no way of copying takes less than %.2f s over these links\n",
                             name, r->lower_bound_ms / 1e3);

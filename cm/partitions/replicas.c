@@ -432,6 +432,20 @@ bool mfs_replicas_yield(struct mfs_cm *cm, uint32_t node, uint64_t bytes, int64_
     return true;
 }
 
+void mfs_replicas_renew(struct mfs_cm *cm, uint32_t part)
+{
+    struct mfs_cm_part *p = &cm->state.part[part];
+    struct mfs_replica *r = cm->replicas ? &cm->replicas->one[part] : NULL;
+
+    if (p->replica_step[0])
+        mfs_replica_add_stale(cm, p->replica_node, part, p->replica_password);
+    p->replica_step[0] = '\0';
+    if (!r)
+        return;
+    mfs_replica_forget_call(r);
+    *r = (struct mfs_replica){.cm = cm, .part = part};
+}
+
 bool mfs_replicas_hold(const struct mfs_cm *cm, uint32_t part)
 {
     return cm->state.part[part].replica_step[0];

@@ -34,6 +34,11 @@ bool mfs_replicas_at(const struct mfs_cm *cm, uint32_t node);
 /* Could the partition's replica take over at once? */
 bool mfs_replicas_ready(const struct mfs_cm_state *s, uint32_t part);
 
+/* The partition's process is another one from now on, which is empty: what was known of the former
+ * one, and of its replica, is forgotten; the replica's process is stale. Does not write the state.
+ */
+void mfs_replicas_renew(struct mfs_cm *cm, uint32_t part);
+
 /* Partitions that should have a replica and have none that could take over. */
 uint32_t mfs_replicas_missing(const struct mfs_cm *cm);
 

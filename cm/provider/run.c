@@ -25,6 +25,11 @@ struct mfs_run {
     void *arg;
 };
 
+int mfs_run_sibling(const char *name, char *out, size_t n)
+{
+    return mfs_proc_sibling(name, out, n);
+}
+
 void mfs_run_drop(struct mfs_run *r)
 {
     if (!r)

@@ -25,6 +25,9 @@ struct mfs_run *mfs_run_begin(const struct mfs_provider_context *c, const char *
                               const struct mfs_run_options *o, mfs_run_done *done, void *arg,
                               struct mfs_err *err);
 
+/* The path of a program that is installed beside cm. 0 or a negative errno. */
+int mfs_run_sibling(const char *name, char *out, size_t n);
+
 /* The command goes on, and nothing is told of it. Takes NULL; not after `done`. */
 void mfs_run_drop(struct mfs_run *r);
 

@@ -58,6 +58,16 @@ static const struct mfs_schema stale_schema = {
            {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_cm_stale, password)},
            {0}}};
 
+static const struct mfs_schema renewal_schema = {
+    "renewal", sizeof(struct mfs_cm_renewal),
+    FIELDS{{.name = "part", .required = true, MFS_FIELD(U32, struct mfs_cm_renewal, part)},
+           {.name = "to", .required = true, MFS_FIELD(U32, struct mfs_cm_renewal, to)},
+           {.name = "password", .required = true, MFS_FIELD(STR, struct mfs_cm_renewal, password)},
+           {.name = "admin_password",
+            .required = true,
+            MFS_FIELD(STR, struct mfs_cm_renewal, admin_password)},
+           {0}}};
+
 static const struct mfs_schema move_schema = {
     "move", sizeof(struct mfs_cm_move),
     FIELDS{{.name = "part", .required = true, MFS_FIELD(U32, struct mfs_cm_move, part)},
@@ -88,6 +98,8 @@ static const struct mfs_schema scale_schema = {
            {.name = "by_bytes", MFS_FIELD(BOOL, struct mfs_cm_scale, by_bytes)},
            {.name = "rate", MFS_FIELD(U64, struct mfs_cm_scale, rate)},
            {.name = "began", MFS_FIELD(U64, struct mfs_cm_scale, began)},
+           {.name = "lost", MFS_FIELD(U32, struct mfs_cm_scale, lost)},
+           {.name = "lost_bytes", MFS_FIELD(U64, struct mfs_cm_scale, lost_bytes)},
            {.name = "moved", MFS_FIELD(U32, struct mfs_cm_scale, moved)},
            {.name = "bytes", MFS_FIELD(U64, struct mfs_cm_scale, bytes)},
            {.name = "bound_ms", MFS_FIELD(F64, struct mfs_cm_scale, lower_bound_ms)},
@@ -147,6 +159,8 @@ const struct mfs_schema mfs_cm_state_schema = {
             MFS_FIELD_LIST(struct mfs_cm_state, image, nimages, &mfs_image_part_schema)},
            {.name = "checkpoint_dir", MFS_FIELD(STR, struct mfs_cm_state, checkpoint_dir)},
            {.name = "checkpoint_time", MFS_FIELD(U64, struct mfs_cm_state, checkpoint_time)},
+           {.name = "renewals",
+            MFS_FIELD_LIST(struct mfs_cm_state, renewal, nrenewals, &renewal_schema)},
            {.name = "graves", MFS_FIELD_LIST(struct mfs_cm_state, stale, nstale, &stale_schema)},
            {0}}};
 
@@ -192,6 +206,9 @@ static int check(const struct mfs_cm_state *s, struct mfs_err *err)
     for (uint32_t i = 0; i < s->nmoves; i++)
         if (s->move[i].part >= s->nparts)
             return mfs_err_set(err, -EINVAL, "move %u is of a partition that is not there", i);
+    for (uint32_t i = 0; i < s->nrenewals; i++)
+        if (s->renewal[i].part >= s->nparts)
+            return mfs_err_set(err, -EINVAL, "renewal %u is of a partition that is not there", i);
     for (uint32_t i = 0; i < s->nstale; i++)
         if (s->stale[i].part >= s->nparts)
             return mfs_err_set(err, -EINVAL, "grave %u is of a partition that is not there", i);

@@ -79,11 +79,19 @@ struct mfs_cm_move {
     uint64_t bytes; /* that it held when the move was planned */
 };
 
+/* A partition that is to begin empty, as the node that had it is dead. */
+struct mfs_cm_renewal {
+    uint32_t part, to; /* partition, node id */
+    char password[MFS_SECRET_MAX];
+    char admin_password[MFS_SECRET_MAX];
+};
+
 /* Steps of a change of the nodes, see scale.c. */
-#define MFS_SCALE_COME "come"
-#define MFS_SCALE_MOVE "move"
-#define MFS_SCALE_GO   "go"
-#define MFS_SCALE_UNDO "undo"
+#define MFS_SCALE_COME  "come"
+#define MFS_SCALE_MOVE  "move"
+#define MFS_SCALE_GO    "go"
+#define MFS_SCALE_UNDO  "undo"
+#define MFS_SCALE_RENEW "renew"
 
 /* The change under way; step "" for none. Which nodes come and leave stands in the nodes. */
 struct mfs_cm_scale {
@@ -101,6 +109,8 @@ struct mfs_cm_scale {
     uint32_t moved;
     uint64_t bytes;
     double lower_bound_ms;
+    uint32_t lost; /* partitions */
+    uint64_t lost_bytes;
     double blocked_ms_max, blocked_ms_total;
 };
 
@@ -150,6 +160,8 @@ struct mfs_cm_state {
     uint64_t checkpoint_time;          /* seconds since 1970 */
     uint32_t nstale;
     struct mfs_cm_stale *stale;
+    uint32_t nrenewals;
+    struct mfs_cm_renewal *renewal; /* in step "renew" */
 };
 
 extern const struct mfs_schema mfs_cm_state_schema;

@@ -116,6 +116,7 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
     EACH(fsck_orphan, 2, 8, CHANGES)                                                               \
     EACH(fsck_expire, 3, 0, CHANGES)                                                               \
     EACH(fsck_seq, 3, 0, CHANGES)                                                                  \
+    EACH(fsck_lost, 4, 8, CHANGES)                                                                 \
     EACH(scan, 4, 0, READS)                                                                        \
     EACH(alone, 1, 0, ASKS)
 

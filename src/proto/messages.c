@@ -253,6 +253,7 @@ static const struct mfs_schema scale_schema = {
         {.name = "at_once", MFS_FIELD(BOOL, struct mfs_msg_scale, at_once)},
         {.name = "rate", MFS_FIELD(U64, struct mfs_msg_scale, rate)},
         {.name = "dry_run", MFS_FIELD(BOOL, struct mfs_msg_scale, dry_run)},
+        {.name = "yes", MFS_FIELD(BOOL, struct mfs_msg_scale, yes)},
         {0}}};
 
 static const struct mfs_schema progress_schema = {
@@ -305,6 +306,19 @@ static const struct mfs_schema probe_reply_schema = {
     FIELDS{{.name = "port", .max = 65535, MFS_FIELD(U32, struct mfs_msg_probe_reply, port)},
            {.name = "in", MFS_FIELD(F64, struct mfs_msg_probe_reply, in)},
            {.name = "out", MFS_FIELD(F64, struct mfs_msg_probe_reply, out)},
+           {0}}};
+
+static const struct mfs_schema renewed_part_schema = {
+    "partition", sizeof(struct mfs_renewed_part),
+    FIELDS{{.name = "index", .required = true, MFS_FIELD(U32, struct mfs_renewed_part, index)},
+           {0}}};
+
+const struct mfs_schema mfs_renewal_schema = {
+    "renewal", sizeof(struct mfs_renewal),
+    FIELDS{{.name = "table", .required = true, MFS_FIELD(TABLE, struct mfs_renewal, table)},
+           {.name = "parts",
+            .required = true,
+            MFS_FIELD_LIST(struct mfs_renewal, part, nparts, &renewed_part_schema)},
            {0}}};
 
 static const struct mfs_schema leave_schema = {

@@ -315,9 +315,24 @@ struct mfs_msg_scale {
     bool at_once;  /* begin all moves that memory allows, see cm/partitions/migrate.h */
     uint64_t rate; /* bytes/s per partition, 0: the deployment's */
     bool dry_run;
+    bool yes;    /* to forget nodes with partitions that have no replica: these begin empty */
     bool urgent; /* of a drain that cm itself begins, not sent: nodes leave soon, whatever has moved
                   * by then, so what can't move stays, and the smallest partitions are first */
 };
+
+/* What `memefs renew` is given, in a file: partitions that begin empty, as what they had is lost,
+ * and a table in which they are those already. */
+struct mfs_renewed_part {
+    uint32_t index;
+};
+
+struct mfs_renewal {
+    struct mfs_table *table;
+    uint32_t nparts;
+    struct mfs_renewed_part *part;
+};
+
+extern const struct mfs_schema mfs_renewal_schema;
 
 /* The node has been told to end. */
 struct mfs_msg_leave {
@@ -335,7 +350,9 @@ struct mfs_scale_report {
     uint64_t bytes_moved;
     double duration_ms;
     double blocked_ms_max, blocked_ms_total;
-    double lower_bound_ms; /* of the copying, see cm/plan/bound.h; 0: link speed unknown */
+    double lower_bound_ms;    /* of the copying, see cm/plan/bound.h; 0: link speed unknown */
+    uint32_t partitions_lost; /* that begin empty elsewhere */
+    uint64_t bytes_lost;      /* that these held, as far as it is known */
     uint32_t nmoves;
     struct mfs_scale_move *move; /* of a dry run */
 };

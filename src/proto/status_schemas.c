@@ -84,6 +84,8 @@ const struct mfs_schema mfs_scale_report_schema = {
            {.name = "blocked_ms_max", MFS_FIELD(F64, struct mfs_scale_report, blocked_ms_max)},
            {.name = "blocked_ms_total", MFS_FIELD(F64, struct mfs_scale_report, blocked_ms_total)},
            {.name = "lower_bound_ms", MFS_FIELD(F64, struct mfs_scale_report, lower_bound_ms)},
+           {.name = "partitions_lost", MFS_FIELD(U32, struct mfs_scale_report, partitions_lost)},
+           {.name = "bytes_lost", MFS_FIELD(U64, struct mfs_scale_report, bytes_lost)},
            {.name = "moves",
             MFS_FIELD_LIST(struct mfs_scale_report, move, nmoves, &scale_move_schema)},
            {0}}};

@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/bytes.h"
 #include "partition/inode.h"
+#include "partition/journal/lost.h"
 #include "partition/locks/lock_keys.h"
 #include "partition/names/shard.h"
 
@@ -85,6 +88,25 @@ int mfs_command_fsck_expire(const struct mfs_request *r)
     is = mfs_redis.KeyType(key) && mfs_redis.GetExpire(key) < 0;
     if (is)
         mfs_key_expire(key, 1000 * seconds);
+    mfs_key_close(key);
+    return answer(r, is);
+}
+
+/* mfs_fsck_lost ino stripe bytes: a stripe that is not there was lost. */
+int mfs_command_fsck_lost(const struct mfs_request *r)
+{
+    char id[8 + 4];
+    struct RedisModuleKey *key;
+    bool is;
+
+    memcpy(id, mfs_request_arg(r, 1).p, 8);
+    mfs_put_be32(id + 8, (uint32_t)mfs_request_int(r, 2));
+    key = mfs_key_open(r->ctx, 'S', (struct mfs_span){id, sizeof id}, MFS_REDIS_WRITE);
+    is = !mfs_redis.KeyType(key);
+    if (is) {
+        mfs_lost_put(r->ctx, key, mfs_request_int(r, 3));
+        mfs_key_changed(key);
+    }
     mfs_key_close(key);
     return answer(r, is);
 }
