@@ -65,6 +65,7 @@ static bool stays(const struct mfs_cm *cm, const struct mfs_scale_draft *d, uint
 static uint64_t room_told(const struct mfs_cm *cm, const struct mfs_cm_node *n, double part,
                           uint32_t each)
 {
+    const uint64_t process = MFS_CAPACITY_PROCESS;
     const struct mfs_node *node = mfs_nodes_find(cm, n->id);
     uint32_t now = mfs_cm_state_count(&cm->state, n->id);
     double room = (double)room_then(cm, n, part, each), told;
@@ -72,7 +73,7 @@ static uint64_t room_told(const struct mfs_cm *cm, const struct mfs_cm_node *n, 
     if (each > 1 || !node || !node->reported)
         return (uint64_t)room;
     told = (double)node->last.memory_capacity +
-           ((double)now - ceil((double)cm->state.nparts * part)) * (double)MFS_CAPACITY_PROCESS;
+           ((double)now - ceil((double)cm->state.nparts * part)) * (double)process;
     return (uint64_t)fmax(0, fmin(room, told));
 }
 
