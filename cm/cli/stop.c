@@ -67,8 +67,7 @@ static bool is_elsewhere(const struct mfs_paths *p)
     if (mfs_cm_state_load(&st, p->state, &err))
         return false;
     provider = mfs_provider_find(st.provider);
-    is = provider && !provider->traits->sees_processes &&
-         (!strcmp(st.phase, MFS_PHASE_RUNNING) || !strcmp(st.phase, MFS_PHASE_STOPPING));
+    is = provider && !provider->traits->sees_processes && !strcmp(st.phase, MFS_PHASE_RUNNING);
     mfs_cm_state_clear(&st);
     return is;
 }

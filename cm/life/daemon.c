@@ -174,10 +174,6 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
 
 static void go_on(struct mfs_cm *cm)
 {
-    /* The one before us died as it stopped the deployment; `cm stop` has started us to end it, for
-     * which we take up what is left. */
-    if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
-        mfs_text_copy(cm->state.phase, sizeof cm->state.phase, MFS_PHASE_RUNNING);
     if (mfs_cm_in_phase(cm, MFS_PHASE_RUNNING)) {
         mfs_event_add(cm->paths->events, "cm", "restarted", "process %d at %s", (int)getpid(),
                       cm->address);

@@ -77,14 +77,6 @@ must_happen 10 given_back
 [ ! -s "$T/early" ] || fail "given back before it had ended: $(cat "$T/early")"
 [ ! -e "$STATE" ] || fail "left: $(ls -R "$STATE")"
 
-say "cm killed as it stops the deployment: the next cm stop goes on with that"
-start_elsewhere || fail "cm start"
-kill_cm
-jq '.phase = "stopping"' "$STATE/cm.json" >"$T/cm.json"
-cat "$T/cm.json" >"$STATE/cm.json"
-deployment_stop
-[ ! -e "$STATE" ] || fail "left: $(ls -R "$STATE")"
-
 say "nothing answers: cm start clears nothing away, cm stop ends it"
 start_elsewhere || fail "cm start"
 kill_cm
