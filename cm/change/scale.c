@@ -387,6 +387,7 @@ static int take(struct mfs_cm *cm, struct mfs_scale_draft *d, const char *who)
     for (uint32_t i = 0; i < d->ncoming && !rc; i++)
         rc = mfs_nodes_add(cm, &d->coming[i]) ? 0 : -ENOMEM;
     if (!rc) {
+        free(cm->state.renewal); /* a list that was read has memory even when it is empty */
         cm->state.renewal = d->renewal;
         cm->state.nrenewals = d->nrenewals;
         d->renewal = NULL; /* the state's */

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # cm drain: any node leaves, not only the last; files stay, also while two mounts write, and while cm, the
 # node's lm or a target's is killed. What can't work is refused before anything changes.
-# ctest: timeout=300
+# ctest: release timeout=300
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 # shellcheck source=tests/support/replicas.sh
@@ -42,7 +42,7 @@ drain_slowly() # NODE
     must_happen 20 grep -q '"step":[[:space:]]*"copy"' "$STATE/cm.json"
 }
 
-deployment_start 4 --max-nodes 8
+deployment_start 4 --max-nodes 8 --rebalance off # what moves by itself would stand in the way
 for i in 1 2 3 4 5 6; do
     head -c 12000000 /dev/urandom >"$MNT3/data$i"
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SIGTERM to a node's lm, as at the end of a job: what it has moves to the others, and it leaves, bounded by --grace.
 # What has not moved by then is said.
-# ctest: timeout=240
+# ctest: release timeout=240
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 # shellcheck source=tests/support/replicas.sh
