@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All that is written goes to the partitions of one node, more than it can hold: they move to the other by
 # themselves, writers wait meanwhile, and none is refused while there is room on the other node.
-# ctest: timeout=150
+# ctest: release timeout=150
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq python3
