@@ -57,19 +57,6 @@ static int check(const struct mfs_conf *conf, struct mfs_err *err)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static int append_quoted(struct mfs_buf *out, const char *const *argv)
-{
-    char word[4 * PATH_MAX];
-    int rc = 0;
-
-    for (size_t i = 0; argv[i] && !rc; i++) {
-        rc = mfs_text_quote(word, sizeof word, argv[i]);
-        if (!rc)
-            rc = mfs_buf_printf(out, i ? " %s" : "%s", word);
-    }
-    return rc;
-}
-
 /* Appends what stands for the mark at the beginning of *at and moves on behind it; any other
  * character stands for itself. */
 static int append_next(struct mfs_buf *out, const char **at, const struct mfs_provider_node *node,
@@ -83,7 +70,7 @@ static int append_next(struct mfs_buf *out, const char **at, const struct mfs_pr
         *at += strlen(marks[i]);
         switch (i) {
         case 0:
-            return append_quoted(out, lm->argv);
+            return mfs_provider_quote(lm, out);
         case 1:
             return mfs_buf_printf(out, "%u", node->slot);
         case 2:

@@ -136,6 +136,19 @@ int mfs_provider_command(const struct mfs_provider_context *c, const struct mfs_
     return rc;
 }
 
+int mfs_provider_quote(const struct mfs_lm_command *c, struct mfs_buf *out)
+{
+    char word[4 * PATH_MAX];
+    int rc = 0;
+
+    for (size_t i = 0; c->argv[i] && !rc; i++) {
+        rc = mfs_text_quote(word, sizeof word, c->argv[i]);
+        if (!rc)
+            rc = mfs_buf_printf(out, i ? " %s" : "%s", word);
+    }
+    return rc;
+}
+
 /* ---- the secret ------------------------------------------------------------------------------ */
 
 int mfs_provider_input(const struct mfs_provider_context *c, struct mfs_provider_input *out)

@@ -46,6 +46,7 @@
 
 #include "args/conf.h"
 #include "args/paths.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "cm/provider/traits.h"
@@ -194,6 +195,9 @@ struct mfs_lm_command {
 
 int mfs_provider_command(const struct mfs_provider_context *c, const struct mfs_provider_node *n,
                          struct mfs_lm_command *out); /* 0 or -errno */
+
+/* For providers: the command as one line for a shell, appended. 0 or a negative errno. */
+int mfs_provider_quote(const struct mfs_lm_command *c, struct mfs_buf *out);
 
 /* For providers: the secret, for the command that runs the Local Manager's (proto/secret.h). An lm
  * takes it from its environment or, where that is not passed on (ssh), from its standard input.

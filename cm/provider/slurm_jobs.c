@@ -12,6 +12,7 @@
 #include "cm/provider/slurm_impl.h"
 
 #define LOOK_TIME   (20 * MFS_SEC) /* for squeue */
+#define SUBMIT_MAX  1024           /* bytes of its line: --slurm-args has up to 511 */
 #define SUBMIT_TIME (60 * MFS_SEC) /* for sbatch */
 #define CANCEL_TIME (25 * MFS_SEC) /* for scancel */
 
@@ -40,17 +41,13 @@ static void submitted(void *arg, const struct mfs_err *why, const char *output)
 static int wrap(const struct mfs_slurm *s, const struct mfs_provider_node *n, struct mfs_buf *out)
 {
     struct mfs_lm_command lm;
-    char word[4 * PATH_MAX];
     int rc = mfs_provider_command(s->context, n, &lm);
 
     if (!rc)
-        rc = mfs_buf_printf(out, "exec");
-    for (size_t i = 0; lm.argv[i] && rc >= 0; i++) {
-        rc = mfs_text_quote(word, sizeof word, lm.argv[i]);
-        if (!rc)
-            rc = mfs_buf_printf(out, " %s", word);
-    }
-    return rc < 0 ? rc : mfs_buf_append(out, "", 1);
+        rc = mfs_buf_printf(out, "exec ");
+    if (!rc)
+        rc = mfs_provider_quote(&lm, out);
+    return rc ? rc : mfs_buf_append(out, "", 1);
 }
 
 /* The operator's arguments are read by a shell, as those of exec; the last of several counts. */
@@ -59,7 +56,7 @@ int mfs_slurm_submit(struct mfs_slurm_place *p, const struct mfs_provider_node *
 {
     const struct mfs_run_options options = {.limit = SUBMIT_TIME, .read = true, .secret = true};
     const char *args = mfs_provider_option(p->of->context, "slurm-args");
-    char name[96], job_name[128], memory[40], command[640];
+    char name[96], job_name[128], memory[40], command[SUBMIT_MAX];
     const char *argv[] = {"/bin/sh", "-c", command, NULL /* $0 */, job_name, memory, NULL};
     struct mfs_buf line;
     int rc;
