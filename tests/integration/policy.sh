@@ -8,7 +8,7 @@ need jq
 
 ALLOW_LOG='lm-gone|killed|connect|closed'
 MEMORY=96M
-FILES=180
+FILES=100 # a node holds two partitions of the eight at most, and the room that each needs is no reason to stay
 
 nodes()
 {
@@ -25,7 +25,7 @@ growing() # true|false: what the saved table says
     [ "$(jq -r .table.growing "$STATE/cm.json")" = "$1" ]
 }
 
-deployment_start 2 --max-nodes 8 --partitions 16 --policy cso+csi --scale-window 5
+deployment_start 2 --max-nodes 8 --partitions 8 --policy cso+csi --scale-window 5
 must_happen 10 growing true
 equal "cso+csi" "$(cm_ policy)" "policy"
 
