@@ -6,6 +6,11 @@
 #define FIELDS      (const struct mfs_field[])
 #define SOURCES_MAX 1024 /* of a node */
 
+static const char *const kinds[] = {[MFS_METRIC_COUNTER] = "counter",
+                                    [MFS_METRIC_GAUGE] = "gauge",
+                                    [MFS_METRIC_HISTOGRAM] = "histogram",
+                                    NULL};
+
 static const struct mfs_schema bucket_schema = {
     "bucket", sizeof(struct mfs_metric_bucket),
     FIELDS{{.name = "index",
@@ -19,8 +24,9 @@ static const struct mfs_schema bucket_schema = {
     {.name = "name", .required = true, MFS_FIELD(STR, struct mfs_metric_sample, name)},            \
         {.name = "labels", MFS_FIELD(STR, struct mfs_metric_sample, labels)},                      \
         {.name = "kind",                                                                           \
-         MFS_FIELD(U32, struct mfs_metric_sample, kind),                                           \
-         .max = MFS_METRIC_HISTOGRAM},                                                             \
+         .required = true,                                                                         \
+         MFS_FIELD(WORD, struct mfs_metric_sample, kind),                                          \
+         .words = kinds},                                                                          \
         {.name = "value", MFS_FIELD(U64, struct mfs_metric_sample, value)},                        \
         {.name = "sum", MFS_FIELD(F64, struct mfs_metric_sample, sum)},                            \
     {                                                                                              \

@@ -2,6 +2,7 @@
  * its schema. Invariant: a struct whose decoding failed holds nothing that is to be freed. */
 #include "proto/schema.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -63,6 +64,17 @@ static cJSON *whole_to_json(uint64_t v)
     return cJSON_CreateRaw(digits);
 }
 
+/* A number without a word is a mistake of this program; "" is what no reader takes for one. */
+static cJSON *word_to_json(const struct mfs_field *f, uint32_t v)
+{
+    uint32_t i = 0;
+
+    while (i < v && f->words[i])
+        i++;
+    assert(f->words[i]);
+    return cJSON_CreateString(f->words[i] ? f->words[i] : "");
+}
+
 static cJSON *field_to_json(const struct mfs_field *f, const void *from)
 {
     const void *p = at(from, f);
@@ -78,6 +90,8 @@ static cJSON *field_to_json(const struct mfs_field *f, const void *from)
         return cJSON_CreateNumber(isfinite(*(const double *)p) ? *(const double *)p : 0);
     case MFS_FIELD_STR:
         return cJSON_CreateString(p);
+    case MFS_FIELD_WORD:
+        return word_to_json(f, *(const uint32_t *)p);
     case MFS_FIELD_OBJECT:
         return mfs_schema_to_json(f->sub, p);
     case MFS_FIELD_ARRAY:
@@ -143,6 +157,16 @@ static int text(const struct mfs_field *f, const cJSON *item, char *to, struct m
     return 0;
 }
 
+static int word(const struct mfs_field *f, const cJSON *item, uint32_t *v, struct mfs_err *err)
+{
+    if (!cJSON_IsString(item))
+        return bad(f, "not a text", err);
+    for (*v = 0; f->words[*v]; ++*v)
+        if (strcmp(f->words[*v], item->valuestring) == 0)
+            return 0;
+    return bad(f, "none of the words that it may be", err);
+}
+
 static int list(const struct mfs_field *f, const cJSON *json, void *to, struct mfs_err *err)
 {
     uint32_t n, done = 0, max = f->max ? (uint32_t)f->max : LIST_MAX;
@@ -201,6 +225,8 @@ static int field_from_json(const struct mfs_field *f, const cJSON *item, void *t
         return 0;
     case MFS_FIELD_STR:
         return text(f, item, p, err);
+    case MFS_FIELD_WORD:
+        return word(f, item, (uint32_t *)(void *)p, err);
     case MFS_FIELD_OBJECT:
         return mfs_schema_from_json(f->sub, item, p, err);
     case MFS_FIELD_ARRAY:

@@ -20,6 +20,7 @@ enum mfs_field_type {
     MFS_FIELD_U64,    /* uint64_t, likewise */
     MFS_FIELD_F64,    /* double, finite */
     MFS_FIELD_STR,    /* char[.size] */
+    MFS_FIELD_WORD,   /* uint32_t, shown as the word of that place in .words */
     MFS_FIELD_OBJECT, /* a struct inline, .sub */
     MFS_FIELD_ARRAY,  /* .sub structs behind a pointer; their number is the uint32_t at .count;
                          at most .max of them, 65536 when .max is 0 */
@@ -35,6 +36,7 @@ struct mfs_field {
     size_t offset, size, count;
     uint64_t max;
     const struct mfs_schema *sub;
+    const char *const *words; /* NULL ends them */
 };
 
 struct mfs_schema {

@@ -12,6 +12,7 @@
 
 #include "proto/frame.h"
 #include "proto/messages.h"
+#include "proto/metrics_schemas.h"
 
 static struct mfs_table *some_table(uint32_t n)
 {
@@ -242,13 +243,44 @@ static void flat_objects(void **state)
     mfs_buf_fini(&b);
 }
 
+static int metrics_from(const char *text, struct mfs_metric_snapshot *s)
+{
+    struct mfs_err err;
+
+    return mfs_schema_decode(&mfs_metrics_schema, text, strlen(text), s, &err);
+}
+
+static void words_round_trip(void **state)
+{
+    struct mfs_metric_sample sample[] = {{.name = "a", .kind = MFS_METRIC_GAUGE},
+                                         {.name = "b", .kind = MFS_METRIC_HISTOGRAM}};
+    struct mfs_metric_snapshot s = {2, sample}, back;
+    struct mfs_buf b;
+
+    (void)state;
+    mfs_buf_init(&b);
+    assert_int_equal(mfs_schema_encode(&mfs_metrics_schema, &s, false, &b), 0);
+    assert_int_equal(mfs_buf_append(&b, "", 1), 0);
+    assert_non_null(strstr(mfs_buf_data(&b), "\"kind\":\"gauge\""));
+    assert_int_equal(metrics_from(mfs_buf_data(&b), &back), 0);
+    assert_int_equal(back.sample[0].kind, MFS_METRIC_GAUGE);
+    assert_int_equal(back.sample[1].kind, MFS_METRIC_HISTOGRAM);
+    mfs_schema_clear(&mfs_metrics_schema, &back);
+    assert_int_equal(metrics_from("{\"figures\":[{\"name\":\"a\",\"kind\":\"Gauge\"}]}", &back),
+                     -EINVAL);
+    assert_int_equal(metrics_from("{\"figures\":[{\"name\":\"a\",\"kind\":1}]}", &back), -EINVAL);
+    assert_int_equal(metrics_from("{\"figures\":[{\"name\":\"a\"}]}", &back), -EINVAL);
+    mfs_buf_fini(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(table_round_trip),       cmocka_unit_test(lists_round_trip),
-        cmocka_unit_test(every_message_has_room), cmocka_unit_test(errors_and_replies),
-        cmocka_unit_test(rubbish_is_no_message),  cmocka_unit_test(hostile_tables),
-        cmocka_unit_test(deep_nesting_ends),      cmocka_unit_test(flat_objects),
+        cmocka_unit_test(table_round_trip),   cmocka_unit_test(lists_round_trip),
+        cmocka_unit_test(words_round_trip),   cmocka_unit_test(every_message_has_room),
+        cmocka_unit_test(errors_and_replies), cmocka_unit_test(rubbish_is_no_message),
+        cmocka_unit_test(hostile_tables),     cmocka_unit_test(deep_nesting_ends),
+        cmocka_unit_test(flat_objects),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
