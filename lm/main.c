@@ -26,6 +26,7 @@ struct daemon {
     char dir[PATH_MAX]; /* node-ID */
     int lock;           /* held as long as we live: one lm per node */
     int starter;        /* pipe to the process that was started in the foreground, or -1 */
+    bool given;         /* the secret was handed over, by cm */
 };
 
 static int node_path(const struct daemon *d, const char *name, char path[PATH_MAX])
@@ -78,6 +79,19 @@ static void detach_output(void)
         close(null);
 }
 
+static void release_starter(void *arg)
+{
+    struct daemon *d = arg;
+
+    if (d->starter < 0)
+        return;
+    if (write(d->starter, "", 1) == 1)
+        detach_output();
+    close(d->starter);
+    d->starter = -1;
+}
+
+/* A cm that has handed over the secret is there: what started us hears whether it has taken us. */
 static void started(void *arg)
 {
     struct daemon *d = arg;
@@ -86,12 +100,8 @@ static void started(void *arg)
 
     if (!mfs_proc_identify(getpid(), &self) && !node_path(d, "lm.pid", path))
         mfs_proc_save(&self, path);
-    if (d->starter < 0)
-        return;
-    if (write(d->starter, "", 1) == 1)
-        detach_output();
-    close(d->starter);
-    d->starter = -1;
+    if (!d->given)
+        release_starter(d);
 }
 
 static int open_log(const struct daemon *d, const struct mfs_conf *c, struct mfs_err *err)
@@ -147,7 +157,7 @@ static int serve(const struct mfs_conf *c, const struct mfs_paths *paths, const 
                                   .iface = mfs_conf_str(c, "interface"),
                                   .interval = (int64_t)mfs_conf_uint(c, "interval") * MFS_MSEC,
                                   .grace = (int64_t)mfs_conf_uint(c, "grace") * MFS_SEC};
-    struct daemon d = {.lock = -1, .starter = -1};
+    struct daemon d = {.lock = -1, .starter = -1, .given = secret != NULL};
     int rc;
 
     rc = find_address(c, address, err);
@@ -155,6 +165,7 @@ static int serve(const struct mfs_conf *c, const struct mfs_paths *paths, const 
         return rc;
     opts.address = mfs_conf_str(c, "address") ? mfs_conf_str(c, "address") : address;
     opts.first_contact = secret ? FIRST_CONTACT : 0;
+    opts.joined = secret ? release_starter : NULL;
     rc = mfs_paths_node(paths, opts.node, "", d.dir);
     if (rc)
         return mfs_err_set(err, rc, "%s: path too long", paths->dir);

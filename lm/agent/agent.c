@@ -401,6 +401,7 @@ int mfs_agent_run(const struct mfs_agent_opts *opts, void (*started)(void *arg),
     if (!a)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     a->opts = *opts;
+    a->arg = arg;
     a->err = err;
     rc = open_agent(a, err);
     if (!rc) {

@@ -109,6 +109,7 @@ struct mfs_agent {
     struct mfs_clients *clients;
     struct mfs_mounter *mounter;
     int failed; /* why the loop was stopped, if not in the regular way */
+    void *arg;  /* of started, joined */
     struct mfs_err *err;
 
     /* assigned */

@@ -48,6 +48,14 @@ static void report_left_to_replicas(struct mfs_agent *a)
             mfs_agent_report_died(a, &p->redis);
 }
 
+/* Whatever has started us need wait no longer. */
+static void settle(struct mfs_agent *a)
+{
+    if (a->opts.joined)
+        a->opts.joined(a->arg);
+    a->opts.joined = NULL;
+}
+
 static void join_done(void *arg, const struct mfs_err *err, const void *reply)
 {
     struct mfs_agent *a = arg;
@@ -55,6 +63,7 @@ static void join_done(void *arg, const struct mfs_err *err, const void *reply)
     (void)reply;
     if (!err) {
         a->link.joined = true;
+        settle(a);
         mfs_info(AREA, "joined deployment \"%s\" as node %u", a->opts.name, a->opts.node);
         mfs_agent_send_events(a);
         report_left_to_replicas(a);
@@ -138,8 +147,10 @@ static void never_joined(void *arg)
     struct mfs_agent *a = arg;
     struct mfs_err err = {0};
 
-    if (a->link.joined || a->table || a->parts || a->copies || a->phase != MFS_AGENT_RUNNING)
+    if (a->link.joined || a->table || a->parts || a->copies || a->phase != MFS_AGENT_RUNNING) {
+        settle(a);
         return;
+    }
     mfs_err_set(&err, -EHOSTUNREACH,
                 "cm at %s has not answered in %lld s: can this machine (%s) reach it?", a->opts.cm,
                 (long long)(a->opts.first_contact / MFS_SEC), a->opts.address);
