@@ -404,7 +404,10 @@ static int check(struct mfs_verb_call *call, struct mfs_err *err)
     }
     if (rc)
         return rc;
-    mfs_provider_environment(call->conf);
+    rc = mfs_provider_environment(call->conf, err);
+    call->usage = rc == -EINVAL;
+    if (rc)
+        return rc;
     rc = mfs_proc_sibling("lm", lm, sizeof lm);
     if (!rc && access(lm, X_OK))
         rc = -errno;

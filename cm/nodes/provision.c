@@ -211,7 +211,7 @@ static void ready(void *arg, uint32_t id, const char *what)
 
     if (!n || n->provided != MFS_PROVIDED_REQUESTED)
         return;
-    n->provided = MFS_PROVIDED_STARTED;
+    n->provided = n->cm->provider->traits->detached ? MFS_PROVIDED_NONE : MFS_PROVIDED_STARTED;
     n->waits_for[0] = '\0';
     n->begun = mfs_clock_mono();
     mfs_text_copy(n->what, sizeof n->what, what);
@@ -219,11 +219,15 @@ static void ready(void *arg, uint32_t id, const char *what)
         mfs_event_add(n->cm->paths->events, n->record->name, "lm-restarted", "%s", what);
 }
 
-/* There is no lm any more, or there will be none. */
+/* There is no lm any more, or there will be none. Of one that has joined and went into the
+ * background what started it may have failed since (a connection that broke): that means nothing.
+ */
 static void lost(struct mfs_node *n, int code, const char *why)
 {
     n->provided = MFS_PROVIDED_NONE;
     n->waits_for[0] = '\0';
+    if (n->conn && n->cm->provider->traits->detached)
+        return;
     if (!mfs_cm_in_phase(n->cm, MFS_PHASE_STOPPING) && !n->cm->lm_lost(n, code, why))
         try_again(n);
 }
@@ -290,6 +294,7 @@ int mfs_provision_open(struct mfs_cm *cm, struct mfs_err *err)
                                       .paths = cm->paths,
                                       .cm = cm->address,
                                       .here = here,
+                                      .detached = cm->provider->traits->detached,
                                       .node_dir = here ? cm->paths->dir : cm->state.node_dir,
                                       .secret = &cm->secret,
                                       .interface = cm->state.interface,

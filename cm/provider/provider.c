@@ -8,11 +8,12 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "host/own_address.h"
 #include "host/proc.h"
 #include "proto/secret.h"
 
 static const struct mfs_provider *const providers[] = {&mfs_provider_local, &mfs_provider_exec,
-                                                       &mfs_provider_slurm};
+                                                       &mfs_provider_ssh, &mfs_provider_slurm};
 
 const struct mfs_provider *mfs_provider_find(const char *name)
 {
@@ -30,17 +31,37 @@ const struct mfs_provider_traits *mfs_provider_traits(const char *name)
     return p ? p->traits : &unknown;
 }
 
-void mfs_provider_environment(struct mfs_conf *conf)
+int mfs_provider_environment(struct mfs_conf *conf, struct mfs_err *err)
 {
     const struct mfs_provider *p;
-    struct mfs_err err;
 
     for (size_t i = 0; i < sizeof providers / sizeof *providers; i++)
-        if (!mfs_conf_given(conf, "provider") && providers[i]->is_here && providers[i]->is_here())
-            mfs_conf_set(conf, "provider", providers[i]->traits->name, MFS_CONF_FILE, &err);
+        if (!mfs_conf_given(conf, "provider") && providers[i]->is_here &&
+            providers[i]->is_here(conf))
+            mfs_conf_set(conf, "provider", providers[i]->traits->name, MFS_CONF_FILE, err);
     p = mfs_provider_find(mfs_conf_str(conf, "provider"));
-    if (p && p->environment)
-        p->environment(conf);
+    return p && p->environment ? p->environment(conf, err) : 0;
+}
+
+int mfs_provider_complete(struct mfs_conf *conf, const char *key, const char *value,
+                          struct mfs_err *err)
+{
+    if (!value || !*value || mfs_conf_given(conf, key))
+        return 0;
+    return mfs_conf_set(conf, key, value, MFS_CONF_FILE, err);
+}
+
+bool mfs_provider_listen_towards(struct mfs_conf *conf, const char *machine)
+{
+    char address[INET6_ADDRSTRLEN], listen[INET6_ADDRSTRLEN + 8];
+    struct mfs_err err;
+
+    if (mfs_conf_given(conf, "listen"))
+        return true;
+    if (mfs_own_address_towards(machine, address) || mfs_own_address_is_loopback(address))
+        return false;
+    snprintf(listen, sizeof listen, strchr(address, ':') ? "[%s]:0" : "%s:0", address);
+    return !mfs_provider_complete(conf, "listen", listen, &err);
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -59,33 +80,43 @@ static int refuse_others(const struct mfs_provider *p, const struct mfs_conf *co
     return 0;
 }
 
-static int take(struct mfs_provider_option *to, const char *key, const char *value)
+/* Adds an entry for each line of the value. */
+static int take(struct mfs_provider_option **list, uint32_t *n, const char *key, const char *value)
 {
-    int rc = mfs_text_copy(to->key, sizeof to->key, key);
+    for (const char *at = value; at;) {
+        size_t len = strcspn(at, "\n");
+        struct mfs_provider_option *more = reallocarray(*list, *n + 1, sizeof *more);
+        int rc = more ? 0 : -ENOMEM;
 
-    return rc ? rc : mfs_text_copy(to->value, sizeof to->value, value);
+        if (more)
+            *list = more;
+        if (!rc)
+            rc = mfs_text_copy(more[*n].key, sizeof more->key, key);
+        if (!rc)
+            rc = mfs_text_format(more[*n].value, sizeof more->value, "%.*s", (int)len, at);
+        if (rc)
+            return rc;
+        ++*n;
+        at = at[len] && at[len + 1] ? at + len + 1 : NULL;
+    }
+    return 0;
 }
 
 int mfs_provider_take_options(const struct mfs_provider *p, const struct mfs_conf *conf,
                               struct mfs_provider_option **list, uint32_t *n, struct mfs_err *err)
 {
-    const struct mfs_conf_option *o = p->options;
     int rc = refuse_others(p, conf, err);
-    size_t most = 0;
 
     *list = NULL;
     *n = 0;
-    while (o && o[most].key)
-        most++;
-    if (rc || !most)
+    if (rc)
         return rc;
-    *list = calloc(most, sizeof **list);
-    if (!*list)
-        return mfs_err_set(err, -ENOMEM, "out of memory");
-    for (; o->key && !rc; o++)
-        if (mfs_conf_given(conf, o->key))
-            rc = take(&(*list)[(*n)++], o->key, mfs_conf_str(conf, o->key));
-    return rc ? mfs_err_set(err, rc, "%s: %s", o[-1].key, strerror(-rc)) : 0;
+    for (const struct mfs_conf_option *o = p->options; o && o->key; o++) {
+        rc = mfs_conf_given(conf, o->key) ? take(list, n, o->key, mfs_conf_str(conf, o->key)) : 0;
+        if (rc)
+            return mfs_err_set(err, rc, "%s: %s", o->key, strerror(-rc));
+    }
+    return 0;
 }
 
 const char *mfs_provider_option(const struct mfs_provider_context *c, const char *key)
@@ -132,7 +163,8 @@ int mfs_provider_command(const struct mfs_provider_context *c, const struct mfs_
         add(out, &at, "--log", "file");
     if (!c->here)
         add(out, &at, "--clean", NULL);
-    add(out, &at, "--foreground", NULL);
+    if (!c->detached)
+        add(out, &at, "--foreground", NULL);
     return rc;
 }
 

@@ -15,6 +15,9 @@
  *
  *     any state --release--> releasing --released--> gone
  *
+ * Of lms that go into the background (traits->detached) nothing is watched: `ready` says that cm
+ * has taken one, and its connection tells the rest.
+ *
  * - One request may be for many nodes, and each is answered for itself, by `ready` or `failed`: of
  *   what gives half of them, those that came are used or released, as cm decides. A job that holds
  *   several nodes answers for each; it is given back with the last of them, or made smaller.
@@ -92,7 +95,8 @@ struct mfs_provider_calls {
     int (*note)(void *arg, uint32_t node, const char *handle);
 };
 
-/* A word for the provider that cm.json keeps: an option of its own, as given to `cm start`. */
+/* A word for the provider that cm.json keeps: an option of its own, as given to `cm start`. One of
+ * several lines has an entry for each, in their order. */
 struct mfs_provider_option {
     char key[MFS_STATE_MAX];
     char value[MFS_TEXT_MAX];
@@ -104,6 +108,7 @@ struct mfs_provider_context {
     const struct mfs_paths *paths;
     const char *cm;                  /* HOST:PORT at which nodes reach cm */
     bool here;                       /* traits->sees_processes: lms leave their files to cm */
+    bool detached;                   /* traits->detached: lms go into the background */
     const char *node_dir;            /* --state-dir of the lms; "": they choose it (args/paths.h) */
     const struct mfs_secret *secret; /* for mfs_provider_input */
     const char *interface;           /* of each node, that its lm measures; "": it finds it out */
@@ -112,6 +117,13 @@ struct mfs_provider_context {
     uint32_t noptions;
     const struct mfs_provider_calls *calls;
     void *arg; /* of the calls */
+};
+
+/* What was said of the place of a node before there is one. */
+struct mfs_provider_place {
+    char address[MFS_HOST_MAX]; /* "": none */
+    uint64_t memory;            /* bytes; 0: as all others */
+    bool further;               /* the machine is that of another node, too, which mounts there */
 };
 
 enum mfs_provided {
@@ -131,14 +143,21 @@ struct mfs_provider {
 
     /* Does the environment say that this provider is meant where --provider does not? NULL: never.
      */
-    bool (*is_here)(void);
+    bool (*is_here)(const struct mfs_conf *conf);
 
-    /* Completes what was not given from the environment. Of the provider that is meant; NULL:
-     * nothing. */
-    void (*environment)(struct mfs_conf *conf);
+    /* Completes what was not given from the environment, and reads what files were named. Of the
+     * provider that is meant, once; may block. 0 or a negative errno with the reason. NULL:
+     * nothing.
+     */
+    int (*environment)(struct mfs_conf *conf, struct mfs_err *err);
 
     /* Is what was given enough? 0, or -EINVAL with what is missing. Pure. NULL: it is. */
     int (*check)(const struct mfs_conf *conf, struct mfs_err *err);
+
+    /* The place of the node that will have this index (slot). 0, or -EINVAL with the reason: there
+     * are no more. Pure. NULL: there is any number of places, and nothing is known of them. */
+    int (*place)(const struct mfs_provider_option *option, uint32_t noptions, uint32_t slot,
+                 struct mfs_provider_place *out, struct mfs_err *err);
 
     /* Begins to work, for one cm: *state is what all other calls get. Starts nothing. 0 or a
      * negative errno with the reason. */
@@ -170,13 +189,15 @@ struct mfs_provider {
     int (*release)(void *state, const struct mfs_provider_node *n);
 };
 
-extern const struct mfs_provider mfs_provider_local, mfs_provider_exec, mfs_provider_slurm;
+extern const struct mfs_provider mfs_provider_local, mfs_provider_exec, mfs_provider_slurm,
+    mfs_provider_ssh;
 
 /* NULL when there is none of that name. */
 const struct mfs_provider *mfs_provider_find(const char *name);
 
-/* What `cm start` was not given and the environment tells: which provider, and options for it. */
-void mfs_provider_environment(struct mfs_conf *conf);
+/* What `cm start` was not given and the environment tells: which provider, and options for it. 0 or
+ * a negative errno with the reason. */
+int mfs_provider_environment(struct mfs_conf *conf, struct mfs_err *err);
 
 /* Of one provider's options those that are given, for the state; *list is for the caller to free.
  * -EINVAL with the reason when one of another provider's is given. 0 or a negative errno. */
@@ -185,6 +206,16 @@ int mfs_provider_take_options(const struct mfs_provider *p, const struct mfs_con
 
 /* For providers: an option's value; NULL when it was not given. */
 const char *mfs_provider_option(const struct mfs_provider_context *c, const char *key);
+
+/* For providers: sets an option that was not given; NULL and "" set nothing. 0 or -EINVAL with the
+ * reason. */
+int mfs_provider_complete(struct mfs_conf *conf, const char *key, const char *value,
+                          struct mfs_err *err);
+
+/* For providers: has cm listen at the address by which this machine reaches that one (a name or an
+ * address), unless --listen was given. False: there is none but that which each machine has for
+ * itself. Blocks as long as the name is looked up. */
+bool mfs_provider_listen_towards(struct mfs_conf *conf, const char *machine);
 
 /* For providers: the Local Manager's command line. argv points into the struct, the context and the
  * node. */

@@ -83,6 +83,22 @@ static void too_late(void *arg)
     mfs_proc_kill_group(&r->proc);
 }
 
+void mfs_run_last_line(const char *text, char *out, size_t n)
+{
+    size_t len = strlen(text), from;
+
+    while (len && (text[len - 1] == '\n' || text[len - 1] == ' '))
+        len--;
+    for (from = len; from && text[from - 1] != '\n'; from--)
+        ;
+    snprintf(out, n, "%.*s", (int)(len - from), text + from);
+}
+
+void mfs_run_kill(struct mfs_run *r)
+{
+    mfs_proc_kill_group(&r->proc);
+}
+
 static pid_t spawn(const struct mfs_provider_context *c, const char *const *argv,
                    const struct mfs_run_options *o, int output)
 {

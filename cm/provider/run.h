@@ -28,6 +28,12 @@ struct mfs_run *mfs_run_begin(const struct mfs_provider_context *c, const char *
 /* The path of a program that is installed beside cm. 0 or a negative errno. */
 int mfs_run_sibling(const char *name, char *out, size_t n);
 
+/* The last line of what a command has printed, for a message; "" for none. Pure. */
+void mfs_run_last_line(const char *text, char *out, size_t n);
+
+/* Ends it at once, with all that it has started; `done` is told as ever. */
+void mfs_run_kill(struct mfs_run *r);
+
 /* The command goes on, and nothing is told of it. Takes NULL; not after `done`. */
 void mfs_run_drop(struct mfs_run *r);
 

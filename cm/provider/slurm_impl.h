@@ -60,7 +60,7 @@ int mfs_slurm_cancel(struct mfs_slurm_place *p, struct mfs_err *err);
 
 /* slurm_options.c */
 int mfs_slurm_check(const struct mfs_conf *conf, struct mfs_err *err);
-void mfs_slurm_environment(struct mfs_conf *conf);
-bool mfs_slurm_is_here(void);
+int mfs_slurm_environment(struct mfs_conf *conf, struct mfs_err *err);
+bool mfs_slurm_is_here(const struct mfs_conf *conf);
 
 #endif

@@ -32,7 +32,7 @@ static void submitted(void *arg, const struct mfs_err *why, const char *output)
             mfs_warn("slurm", "job %s of node %u could not be noted", p->job, p->node);
         return;
     }
-    mfs_slurm_last_line(output, last, sizeof last);
+    mfs_run_last_line(output, last, sizeof last);
     mfs_slurm_failed(p, why ? why->code : -EPROTO, last, why ? "" : "is no number of a job");
     mfs_slurm_unlist(p);
 }
@@ -182,7 +182,7 @@ static void looked(void *arg, const struct mfs_err *why, const char *output)
 
     s->look = NULL;
     if (why) { /* slurmctld may be away for a while: what is not known has not ended */
-        mfs_slurm_last_line(output, last, sizeof last);
+        mfs_run_last_line(output, last, sizeof last);
         if (!s->failing)
             mfs_warn("slurm", "squeue %s; it said: %s", why->msg, last);
         s->failing = true;
@@ -231,7 +231,7 @@ static void cancelled(void *arg, const struct mfs_err *why, const char *output)
     char last[160];
 
     p->run = NULL;
-    mfs_slurm_last_line(output, last, sizeof last);
+    mfs_run_last_line(output, last, sizeof last);
     if (why)
         mfs_err_set(&err, why->code, "scancel %s; it said: %s", why->msg, last);
     mfs_notices_released(p->of->notices, p->node, why ? &err : NULL);

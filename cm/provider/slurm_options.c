@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "host/own_address.h"
 #include "cm/provider/options.h"
 #include "cm/provider/slurm_impl.h"
 
@@ -61,29 +60,15 @@ static void set(struct mfs_conf *conf, const char *key, const char *value)
 {
     struct mfs_err err;
 
-    if (value && *value && !mfs_conf_given(conf, key) &&
-        mfs_conf_set(conf, key, value, MFS_CONF_FILE, &err))
+    if (mfs_provider_complete(conf, key, value, &err))
         mfs_warn("slurm", "%s: %s", key, err.msg);
 }
 
-/* By which this host reaches the last one of the allocation; cm is on the first, as a rule. */
-static void set_listen(struct mfs_conf *conf, const char *host)
-{
-    char address[INET6_ADDRSTRLEN], listen[INET6_ADDRSTRLEN + 8];
-
-    if (mfs_conf_given(conf, "listen") || mfs_own_address_towards(host, address) ||
-        mfs_own_address_is_loopback(address))
-        return;
-    snprintf(listen, sizeof listen, strchr(address, ':') ? "[%s]:0" : "%s:0", address);
-    set(conf, "listen", listen);
-}
-
 /* Half of what the allocation has of a node is for the application. */
-void mfs_slurm_environment(struct mfs_conf *conf)
+int mfs_slurm_environment(struct mfs_conf *conf, struct mfs_err *err)
 {
     uint64_t mib = allocated_mib();
     struct mfs_hostlist l;
-    struct mfs_err err;
     char text[32];
 
     set(conf, "slurm-job", getenv("SLURM_JOB_ID"));
@@ -93,17 +78,19 @@ void mfs_slurm_environment(struct mfs_conf *conf)
         set(conf, "memory", text);
     }
     if (!mfs_conf_str(conf, "slurm-hosts") ||
-        mfs_hostlist_parse(mfs_conf_str(conf, "slurm-hosts"), &l, &err))
-        return;
+        mfs_hostlist_parse(mfs_conf_str(conf, "slurm-hosts"), &l, err))
+        return 0;
     snprintf(text, sizeof text, "%u", l.n);
     set(conf, "nodes", text);
-    set_listen(conf, l.host[l.n - 1]);
+    mfs_provider_listen_towards(conf, l.host[l.n - 1]);
     mfs_hostlist_clear(&l);
+    return 0;
 }
 
-bool mfs_slurm_is_here(void)
+bool mfs_slurm_is_here(const struct mfs_conf *conf)
 {
     const char *job = getenv("SLURM_JOB_ID"), *hosts = getenv("SLURM_JOB_NODELIST");
 
+    (void)conf;
     return job && *job && hosts && *hosts;
 }

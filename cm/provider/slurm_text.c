@@ -90,17 +90,6 @@ int mfs_slurm_submitted(const char *text, char job[MFS_SLURM_JOB_MAX])
     return 0;
 }
 
-void mfs_slurm_last_line(const char *text, char *out, size_t n)
-{
-    size_t len = strlen(text), from;
-
-    while (len && (text[len - 1] == '\n' || text[len - 1] == ' '))
-        len--;
-    for (from = len; from && text[from - 1] != '\n'; from--)
-        ;
-    snprintf(out, n, "%.*s", (int)(len - from), text + from);
-}
-
 uint64_t mfs_slurm_mib(uint64_t memory)
 {
     return memory / MIB + memory / MIB / 4 + 64;

@@ -39,9 +39,6 @@ void mfs_slurm_name(const struct mfs_provider_context *c, uint32_t node, char ou
 /* The number that `sbatch --parsable` has printed ("12", "12;cluster"). 0 or -EPROTO. */
 int mfs_slurm_submitted(const char *text, char job[MFS_SLURM_JOB_MAX]);
 
-/* The last line of what a command has printed, for a message; "" for none. */
-void mfs_slurm_last_line(const char *text, char *out, size_t n);
-
 /* MiB that a node's job asks for: what the node gives, and as much again as a mount and programs of
  * ours take beside it. */
 uint64_t mfs_slurm_mib(uint64_t memory);

@@ -10,6 +10,8 @@ struct mfs_provider_traits {
     const char *name;
     bool sees_processes; /* Local Managers are processes of this machine: pids that were recorded
                             here mean them, and what they leave can be seen and cleared away */
+    bool detached;       /* an lm goes into the background when it has joined: nothing stands for it
+                            here from then on but its connection */
     bool one_machine;    /* all nodes share a machine: its memory, processors and clock */
     bool own_machines;   /* each node is a machine of its own: all mount at the same path */
     int64_t queue_time;  /* ns that a node may wait in a queue (provider.h, `waiting`), besides the

@@ -144,25 +144,39 @@ static int make_address(const struct mfs_cm_state *s, uint32_t slot, char out[MF
     return 0;
 }
 
+static int find_place(const struct mfs_cm_state *s, uint32_t slot, struct mfs_provider_place *out,
+                      struct mfs_err *err)
+{
+    const struct mfs_provider *p = mfs_provider_find(s->provider);
+    int rc = 0;
+
+    *out = (struct mfs_provider_place){0};
+    if (p && p->place)
+        rc = p->place(s->provider_option, s->nprovider_options, slot, out, err);
+    if (!out->memory)
+        out->memory = s->memory;
+    return rc || out->address[0] ? rc : make_address(s, slot, out->address, err);
+}
+
 int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, struct mfs_cm_node *n,
                   struct mfs_err *err)
 {
-    char address[MFS_HOST_MAX];
+    bool everywhere = mfs_provider_traits(s->provider)->own_machines;
+    struct mfs_provider_place place;
     double configured;
     int rc = mfs_weights_configured(s->bandwidth, slot, &configured, err);
 
     if (!rc)
-        rc = make_address(s, slot, address, err);
+        rc = find_place(s, slot, &place, err);
     if (rc)
         return rc;
-    *n = (struct mfs_cm_node){.id = id, .slot = slot, .memory = s->memory, .bandwidth = configured};
+    *n = (struct mfs_cm_node){
+        .id = id, .slot = slot, .memory = place.memory, .bandwidth = configured};
     if (configured > 0)
         mfs_text_copy(n->bandwidth_from, sizeof n->bandwidth_from, MFS_BANDWIDTH_CONFIGURED);
     snprintf(n->name, sizeof n->name, "node-%u", id);
-    mfs_text_copy(n->address, sizeof n->address, address);
-    rc = s->mount[0] ? mfs_spec_mount(s->mount, slot,
-                                      mfs_provider_traits(s->provider)->own_machines, n->mount)
-                     : 0;
+    mfs_text_copy(n->address, sizeof n->address, place.address);
+    rc = s->mount[0] ? mfs_spec_mount(s->mount, slot, everywhere && !place.further, n->mount) : 0;
     return rc ? mfs_err_set(err, rc, "mount: %s: too long", s->mount) : 0;
 }
 

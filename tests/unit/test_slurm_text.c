@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "cm/provider/run.h"
 #include "cm/provider/slurm_text.h"
 
 static struct mfs_slurm_job parse(const char *line)
@@ -65,9 +66,9 @@ static void answers_of_sbatch(void **state)
     assert_int_equal(mfs_slurm_submitted("", job), -EPROTO);
     assert_int_equal(mfs_slurm_submitted("12 jobs", job), -EPROTO);
     assert_int_equal(mfs_slurm_submitted("123456789012345678901234567", job), -EPROTO);
-    mfs_slurm_last_line("a\nsbatch: error: Invalid account\n\n", last, sizeof last);
+    mfs_run_last_line("a\nsbatch: error: Invalid account\n\n", last, sizeof last);
     assert_string_equal(last, "sbatch: error: Invalid account");
-    mfs_slurm_last_line("", last, sizeof last);
+    mfs_run_last_line("", last, sizeof last);
     assert_string_equal(last, "");
 }
 

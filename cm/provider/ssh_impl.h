@@ -1,0 +1,24 @@
+/* Inside the ssh provider: what its files give each other. The loop's thread. */
+#ifndef MFS_CM_PROVIDER_SSH_IMPL_H
+#define MFS_CM_PROVIDER_SSH_IMPL_H
+
+#include "cm/provider/hosts.h"
+#include "cm/provider/provider.h"
+
+/* ssh_options.c: parts of the provider */
+bool mfs_ssh_is_here(const struct mfs_conf *conf);
+int mfs_ssh_environment(struct mfs_conf *conf, struct mfs_err *err);
+int mfs_ssh_check(const struct mfs_conf *conf, struct mfs_err *err);
+int mfs_ssh_place(const struct mfs_provider_option *option, uint32_t noptions, uint32_t slot,
+                  struct mfs_provider_place *out, struct mfs_err *err);
+
+/* The host of the place with that number. 0 or -EINVAL with the reason. Pure. */
+int mfs_ssh_host(const struct mfs_provider_option *option, uint32_t noptions, uint32_t place,
+                 struct mfs_host *out, struct mfs_err *err);
+
+/* ssh_text.c: why a command on a host failed, and what to do about it. `status` says how ssh ended,
+ * `output` is what was printed, `program` what was to run there. Pure. */
+void mfs_ssh_explain(const char *host, const char *program, const struct mfs_err *status,
+                     const char *output, struct mfs_err *out);
+
+#endif

@@ -1,0 +1,145 @@
+/* Options of the ssh provider, and what follows from the hosts that were named. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cm/provider/options.h"
+#include "cm/provider/ssh_impl.h"
+
+#define NODES_MOST   1024 /* at a start */
+#define HOSTS_TRIED  8    /* for cm's own address: each may take as long as the resolver does */
+#define PLACES_BYTES (4U << 20)
+
+const struct mfs_conf_option mfs_ssh_options[] = {
+    {"hosts", MFS_CONF_STRING, "LIST|FILE", NULL, 1, PLACES_BYTES,
+     "the machines for nodes: a list as in tux[1-4,7], or a file of lines HOST [slots=N] "
+     "[memory=SIZE] [address=ADDRESS] (a name with a '/' in it, or of a file that exists; -: "
+     "standard input)"},
+    {"ssh-command", MFS_CONF_STRING, "COMMAND", "ssh", 1, 511,
+     "with --hosts: how to call ssh, e.g. 'ssh -p 2222 -i key'"},
+    {"programs", MFS_CONF_STRING, "DIR", NULL, 2, 511,
+     "with --hosts: where lm and memefs are on each of them (default: as on this machine)"},
+    {0}};
+
+bool mfs_ssh_is_here(const struct mfs_conf *conf)
+{
+    return mfs_conf_given(conf, "hosts");
+}
+
+/* ---- what follows from the hosts ------------------------------------------------------------- */
+
+static int complete_nodes(struct mfs_conf *conf, uint32_t places, struct mfs_err *err)
+{
+    char text[16];
+    int rc;
+
+    if (!mfs_conf_given(conf, "nodes") && places > NODES_MOST)
+        return mfs_err_set(err, -EINVAL,
+                           "hosts: they have %u places, and a deployment starts with %d nodes at "
+                           "most: give --nodes",
+                           places, NODES_MOST);
+    snprintf(text, sizeof text, "%u", places);
+    rc = mfs_provider_complete(conf, "nodes", text, err);
+    /* All of them can be had later. A checkpoint has its own number of partitions. */
+    if (!rc && !mfs_conf_given(conf, "partitions") && !mfs_conf_given(conf, "restore"))
+        rc = mfs_provider_complete(conf, "max-nodes", text, err);
+    return rc;
+}
+
+/* Of all further nodes, where each host says its own: the least of them. */
+static int complete_memory(struct mfs_conf *conf, const struct mfs_hosts *h, struct mfs_err *err)
+{
+    uint64_t least = UINT64_MAX;
+    char text[32];
+
+    for (uint32_t i = 0; i < h->n; i++)
+        least = h->host[i].memory < least ? h->host[i].memory : least;
+    if (!least)
+        return 0;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)least);
+    return mfs_provider_complete(conf, "memory", text, err);
+}
+
+/* By the first host to which a way leads that is not this machine's own. */
+static void complete_listen(struct mfs_conf *conf, const struct mfs_hosts *h)
+{
+    for (uint32_t i = 0; i < h->n && i < HOSTS_TRIED; i++)
+        if (mfs_provider_listen_towards(
+                conf, h->host[i].address[0] ? h->host[i].address : mfs_host_machine(&h->host[i])))
+            return;
+}
+
+static int keep_places(struct mfs_conf *conf, const struct mfs_hosts *h, struct mfs_err *err)
+{
+    struct mfs_buf text;
+    int rc;
+
+    mfs_buf_init(&text);
+    rc = mfs_hosts_put_places(h, &text);
+    if (!rc)
+        rc = mfs_buf_append(&text, "", 1);
+    rc = rc ? mfs_err_set(err, rc, "out of memory")
+            : mfs_conf_set(conf, "hosts", mfs_buf_data(&text), MFS_CONF_ARGV, err);
+    mfs_buf_fini(&text);
+    return rc;
+}
+
+int mfs_ssh_environment(struct mfs_conf *conf, struct mfs_err *err)
+{
+    const char *given = mfs_conf_str(conf, "hosts");
+    struct mfs_hosts h;
+    int rc;
+
+    if (!given)
+        return 0; /* mfs_ssh_check says it */
+    if (mfs_hosts_read(given, &h, err))
+        return mfs_err_prefix(err, "hosts");
+    rc = complete_nodes(conf, mfs_hosts_places(&h), err);
+    if (!rc)
+        rc = complete_memory(conf, &h, err);
+    if (!rc)
+        rc = keep_places(conf, &h, err);
+    if (!rc)
+        complete_listen(conf, &h);
+    mfs_hosts_clear(&h);
+    return rc;
+}
+
+int mfs_ssh_check(const struct mfs_conf *conf, struct mfs_err *err)
+{
+    const char *programs = mfs_conf_str(conf, "programs");
+
+    if (!mfs_conf_str(conf, "hosts"))
+        return mfs_err_set(err, -EINVAL, "provider: ssh needs --hosts, the machines for nodes");
+    if (programs && programs[0] != '/')
+        return mfs_err_set(err, -EINVAL, "programs: %s does not begin with /", programs);
+    return 0;
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+int mfs_ssh_host(const struct mfs_provider_option *option, uint32_t noptions, uint32_t place,
+                 struct mfs_host *out, struct mfs_err *err)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < noptions; i++)
+        if (!strcmp(option[i].key, "hosts") && n++ == place)
+            return mfs_hosts_place(option[i].value, out, err);
+    return mfs_err_set(err, -EINVAL, "nodes: --hosts has %s, and all are taken",
+                       MFS_TEXT_COUNT(n, "place"));
+}
+
+int mfs_ssh_place(const struct mfs_provider_option *option, uint32_t noptions, uint32_t slot,
+                  struct mfs_provider_place *out, struct mfs_err *err)
+{
+    struct mfs_host h = {0};
+    int rc = mfs_ssh_host(option, noptions, slot, &h, err);
+
+    if (rc)
+        return rc;
+    out->memory = h.memory;
+    out->further = h.round > 0;
+    return mfs_text_copy(out->address, sizeof out->address, h.address);
+}

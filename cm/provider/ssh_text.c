@@ -1,0 +1,52 @@
+/* What ssh says, as a message that names the host and what to do. */
+#include <errno.h>
+#include <string.h>
+
+#include "cm/provider/run.h"
+#include "cm/provider/ssh_impl.h"
+
+#define NOT_EXECUTABLE "exited with status 126" /* of a shell; what is there is no such program */
+#define NOT_FOUND      "exited with status 127" /* likewise */
+#define SSH_FAILED     "exited with status 255" /* its own trouble */
+
+/* In what ssh says, and what helps then. */
+static const struct {
+    const char *words, *advice;
+} known[] = {
+    {"Permission denied", "cm answers no questions: allow a login by key, as 'ssh -o BatchMode=yes "
+                          "HOST true' needs it"},
+    {"Host key verification failed", "log in there once by hand, or add its key to known_hosts"},
+    {"Could not resolve", "is it a host's name? A file of hosts is one that exists, or has a / in "
+                          "its name"},
+    {"refused", "does sshd run there?"},
+    {"timed out", "does that machine run, and can this one reach it?"},
+    {"No route to host", "does that machine run, and can this one reach it?"},
+};
+
+static const char *advice(const char *output)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strstr(output, known[i].words))
+            return known[i].advice;
+    return NULL;
+}
+
+void mfs_ssh_explain(const char *host, const char *program, const struct mfs_err *status,
+                     const char *output, struct mfs_err *out)
+{
+    const char *help = !strcmp(status->msg, SSH_FAILED) ? advice(output) : NULL;
+    char last[256];
+
+    mfs_run_last_line(output, last, sizeof last);
+    last[strcspn(last, "\r")] = '\0';
+    if (!strcmp(status->msg, NOT_FOUND) || !strcmp(status->msg, NOT_EXECUTABLE))
+        mfs_err_set(out, status->code,
+                    "%s: %s can't be run there%s%s: install MemEFS there, or say by --programs "
+                    "where it is",
+                    host, program, last[0] ? ": " : "", last);
+    else if (last[0])
+        mfs_err_set(out, status->code, "%s: %s%s%s%s", host, last, help ? " (" : "",
+                    help ? help : "", help ? ")" : "");
+    else
+        mfs_err_set(out, status->code, "%s: %s %s", host, program, status->msg);
+}

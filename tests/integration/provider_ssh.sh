@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# Nodes on machines that are reached by ssh (--hosts), with a real sshd on each (scripts/ssh-hosts): they mount at one
+# path, come, go and are drained; sshd and cm may be killed meanwhile, as nothing hangs on a connection of ssh; hosts that
+# refuse, do not answer or have no programs are named with what to do; nothing is left on any of them.
+# ctest: release timeout=180
+# shellcheck source=tests/support/own_net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
+need sshd ssh
+
+TOP=$HARNESS_DIR/../..
+GUIDES=$TOP/docs/how-to
+MNT=$T/mnt
+OWN=/run/memefs-test # where the deployment is on each machine; what is on disk is the same for all
+SSH="ssh -F $T/hosts.d/ssh.conf"
+
+ssh_hosts()
+{
+    "$TOP/scripts/ssh-hosts" --name "$NET" --dir "$T/hosts.d" "$@"
+}
+
+on() # MACHINE COMMAND…
+{
+    ssh_hosts exec "$1" -- "${@:2}"
+}
+
+cm_start() # OPTION…
+{
+    cm_ start --memory 64M --node-state-dir "$OWN" --ssh-command "$SSH" "$@"
+}
+
+nodes()
+{
+    cm_ status --json | jq -r '[.nodes[] | .address] | join(" ")'
+}
+
+restarted() # NODE
+{
+    cm_ events | grep -q " $1  *lm-restarted " && [ "$(cm_ status --json | jq -r .state)" = running ]
+}
+
+# refused WORDS OPTION…: cm start says so and begins nothing
+refused()
+{
+    expect_fail 2 cm_start "${@:2}"
+    grep -qE -- "$1" "$T/expect.out" || fail "start ${*:2}: says $(cat "$T/expect.out")"
+    [ ! -e "$STATE" ] || fail "wrong usage has left $STATE"
+}
+
+nothing_on() # MACHINE…
+{
+    local machine left
+    for machine in "$@"; do
+        left=$(on "$machine" ps -eo args= | grep -E '^(/[^ ]*/)?(cm|lm|redis-server|memefs)( |$)' || true)
+        [ -z "$left" ] && [ -z "$(on "$machine" ls -A "$OWN" 2>/dev/null)" ] && ! on "$machine" mountpoint -q "$MNT" || return 1
+    done
+}
+
+# failed WORDS OPTION…: cm start fails, and gives back what came
+failed()
+{
+    expect_fail 1 cm_start "${@:2}"
+    grep -qE -- "$1" "$T/expect.out" || fail "start ${*:2}: says $(cat "$T/expect.out")"
+    must_happen 25 nothing_on tux1 tux2
+}
+
+say "hosts that make no sense"
+mkdir "$MNT"
+printf 'tux1 # the first\n\ntux2 slots=2 memory=64M\ntux3 slots=many\n' >"$T/hosts"
+refused "hosts: $T/hosts: line 4: slots=many is no number" --hosts "$T/hosts"
+refused "line 2: tux1 is in line 1 already" --hosts - < <(printf 'tux1\ntux1\n')
+refused "no host is in it" --hosts /dev/null
+refused "$T/none: No such file" --hosts "$T/none"
+refused "can't reach 127.0.0.1, which is each machine's own" --hosts tux1 --listen 127.0.0.1:0
+refused "needs --hosts" --provider ssh
+refused "only with --provider ssh" --hosts tux1 --provider local
+
+say "three machines with sshd"
+ssh_hosts up 3
+mount --bind "$T/hosts.d/hosts" /etc/hosts
+sed -i 's/slots=many//' "$T/hosts"
+
+say "hosts that can't be used"
+refused "nodes: --hosts has 3 places" --hosts 'tux[1-3]' --nodes 4
+failed "node-0: tux1: /nowhere/lm can't be run there.*--programs" --hosts tux1 --programs /nowhere
+failed "tux1: Host key verification failed.*known_hosts" --hosts tux1 --ssh-command "ssh -F /dev/null"
+failed "tux1: .*Permission denied.*answers no questions" --hosts tux1 --ssh-command "ssh -F /dev/null -o UserKnownHostsFile=$T/hosts.d/ssh.known"
+failed "tux9: .*Could not resolve" --hosts tux1,tux9
+on tux3 pkill -STOP sshd
+failed "node-2: tux3: .*timed out.*does that machine run" --hosts 'tux[1-3]' --ssh-command "$SSH -o ConnectTimeout=2" --mount "$MNT"
+on tux3 pkill -CONT sshd
+
+say "start, as docs/how-to/use-several-machines.md has it"
+mkdir "$T/bin"
+# shellcheck disable=SC2016 # for the inner shell
+printf '#!/bin/sh\nexec %s "$@"\n' "${SSH/ssh/$(command -v ssh)}" >"$T/bin/ssh"
+chmod 755 "$T/bin/ssh"
+PATH=$T/bin:$PATH
+example=$(sed -n "s|^    cm start --hosts hosts \(.*\)/mnt/memefs$|--hosts hosts \1$MNT|p" "$GUIDES/use-several-machines.md")
+[ "$example" ] || fail "the example is not there any more"
+# shellcheck disable=SC2086 # words
+(cd "$T" && cm_ start --node-state-dir "$OWN" $example --nodes 2)
+equal "10.213.0.1 10.213.0.2" "$(nodes)" "nodes"
+on tux1 bash -c "echo hello >$MNT/a && head -c 8M /dev/urandom >$MNT/b"
+sum=$(on tux1 sha256sum "$MNT/b")
+equal hello "$(on tux2 cat "$MNT/a")" "what tux2 reads"
+on tux1 cat "$OWN/secret" >"$T/secret"
+[ -s "$T/secret" ] || fail "tux1 has no secret"
+! grep -sqFf "$T/secret" /proc/[0-9]*/cmdline || fail "a command line shows the secret"
+! pgrep -x ssh || fail "a connection of ssh has stayed"
+
+say "sshd and cm are killed"
+on tux1 pkill -KILL sshd
+on tux2 pkill -KILL sshd
+equal "$sum" "$(on tux2 sha256sum "$MNT/b")" "data without sshd"
+kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
+must_happen 10 none_of cm
+cm_ start
+equal "10.213.0.1 10.213.0.2" "$(nodes)" "nodes that a new cm found"
+for machine in tux1 tux2; do
+    on "$machine" "$(command -v sshd)" -f "$T/hosts.d/sshd.conf"
+done
+
+say "an lm that is killed is started by ssh"
+# shellcheck disable=SC2016 # for the inner shell
+on tux2 bash -c 'kill -KILL "$(cut -d" " -f1 "$0/node-1/lm.pid")"' "$OWN"
+ALLOW_LOG='disconnected|lm-gone'
+must_happen 30 restarted node-1
+
+say "nodes come, go and are drained"
+cm_ scale +2
+equal "10.213.0.1 10.213.0.2 10.213.0.3 10.213.0.2" "$(nodes)" "nodes"
+expect_fail 1 cm_ scale +1
+grep -q "nodes: --hosts has 4 places, and all are taken" "$T/expect.out" || fail "too many: $(cat "$T/expect.out")"
+equal hello "$(on tux3 cat "$MNT/a")" "what tux3 reads"
+cm_ scale -1
+cm_ drain node-1
+equal "10.213.0.1 10.213.0.3" "$(nodes)" "nodes"
+nothing_on tux2 || fail "tux2 still has something"
+equal "$sum" "$(on tux3 sha256sum "$MNT/b")" "data after the nodes have gone"
+
+say "stop, and nothing is left"
+cm_ stop
+must_happen 10 nothing_on tux1 tux2 tux3
+
+say "a connection that breaks when the lm has joined means nothing"
+# shellcheck disable=SC2016 # for the inner shell
+printf '#!/bin/sh\n%s "$@"\nexit 255\n' "$SSH" >"$T/breaks"
+chmod 755 "$T/breaks"
+cm_start --hosts tux1 --ssh-command "$T/breaks"
+equal running "$(cm_ status --json | jq -r .state)" "state"
+cm_ stop
+must_happen 10 nothing_on tux1
+ssh_hosts down
+check_nothing_left
