@@ -1,4 +1,4 @@
-/* ctest: timeout=180 nodes=2 workers=2 threaded
+/* ctest: timeout=180 nodes=2 workers=2 races
  *
  * On both mounts more processes write and close one file than there are workers, and others read
  * it: a close that waits for the other mount to drop its pages must not keep that one from it. */

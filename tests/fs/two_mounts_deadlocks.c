@@ -1,4 +1,4 @@
-/* ctest: timeout=240 threaded
+/* ctest: timeout=240 races
  *
  * Processes on two mounts, or on one, that wait for each other's fcntl locks: one of them hears
  * EDEADLK, soon, the others get what they wait for; and nobody hears it who is in no such ring,

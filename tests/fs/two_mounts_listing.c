@@ -1,4 +1,4 @@
-/* ctest: timeout=180
+/* ctest: timeout=180 long=25
  *
  * Listing a directory on one mount while the other makes and removes entries in it: what exists all
  * the time is listed exactly once, and a place remembered by telldir stays true. */

@@ -1,4 +1,4 @@
-/* ctest: timeout=240 threaded
+/* ctest: timeout=240 races long=45
  *
  * Locks between two mounts: flock, fcntl by process and by open file. They exclude, they wake who
  * waits, they go with their file or process, and what was written under a lock is seen by the next

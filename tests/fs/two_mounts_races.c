@@ -1,4 +1,4 @@
-/* ctest: timeout=180 threaded
+/* ctest: timeout=180 races long=40
  *
  * Races between two mounts: both do a thing at the same moment, and the outcome must be one of
  * those that some order of the two could have had. */

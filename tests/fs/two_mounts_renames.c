@@ -1,4 +1,4 @@
-/* ctest: timeout=180 threaded
+/* ctest: timeout=180 races long=30
  *
  * Renames of two mounts at the same moment: what is renamed has one name at any time, and the
  * outcome is one of those that some order of the two could have had. */

@@ -1,4 +1,4 @@
-/* ctest: timeout=180 threaded
+/* ctest: timeout=180 races long=40
  *
  * Both mounts write one file at once: appended records stay whole, parts written by one never undo
  * parts written by the other, and a reader never sees anything that nobody wrote. */

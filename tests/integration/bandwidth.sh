@@ -2,7 +2,7 @@
 # What nodes' links carry, found out from the traffic alone, on links that are really shaped: the
 # slowest is known after some seconds in which all nodes write, nothing false is said of the others,
 # a link that changes is noticed, and all of it outlives cm.
-# ctest: release timeout=300
+# ctest: release timeout=300 long=70
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 

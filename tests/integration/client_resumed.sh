@@ -2,7 +2,7 @@
 # A client that was stopped for longer than its session lives answers nothing by what it knew before: neither
 # what waits for it already when it goes on, nor what comes right after that. The others have changed a file
 # that it has open, renamed a file and a directory, and made a name that was not there.
-# ctest: timeout=240
+# ctest: timeout=240 waits long=25
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need python3

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A client that hangs (SIGSTOP) with a file open does not keep others waiting for ever, and when it goes
 # on it shows nothing old: neither content, nor names, nor a lock that it has lost.
-# ctest: timeout=240
+# ctest: timeout=240 waits long=35
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need flock

@@ -2,7 +2,7 @@
 # memefs fsck of a deployment that works: clean, also under load and while partitions move; what is
 # wrong is told and mended, and the exit status says so. Once nobody uses it, looks need not be far
 # apart.
-# ctest: timeout=300
+# ctest: timeout=300 waits long=50
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq redis-cli

@@ -2,7 +2,7 @@
 # The link of a node falls to a tenth while everyone reads and writes. Copies beside that would not
 # get on, so partitions are fenced and leave all at once; who reads and writes waits, and nothing
 # fails. When that is over they go back.
-# ctest: release timeout=200
+# ctest: release timeout=200 long=40
 # shellcheck source=tests/support/full_link.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/full_link.sh"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Full memory: writers get ENOSPC, nothing that was acknowledged is lost or evicted, deleting and
 # truncating go on working and make room at once, and nothing stays behind.
-# ctest: footprint timeout=300 serial
+# ctest: footprint timeout=300 serial long=45
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq

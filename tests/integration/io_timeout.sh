@@ -2,7 +2,7 @@
 # A partition that hangs, and then dies, costs the callers a bounded wait and an error, never more: everything
 # else goes on, and what hung is there again when it goes on. Names of one directory that have not been looked up
 # yet are among what goes on: Linux looked them up one after the other (FUSE_PARALLEL_DIROPS).
-# ctest: timeout=300
+# ctest: timeout=300 waits
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 

@@ -2,7 +2,7 @@
 # A deployment over shaped links, nodes being network namespaces (scripts/netns-cluster, the exec
 # provider): a file goes from one mount to another, over links that carry no more than they are said
 # to, also when their rate changes; a node that is cut off comes back.
-# ctest: release timeout=300
+# ctest: release timeout=300 waits long=55
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 need python3

@@ -2,7 +2,7 @@
 # Directories that other users have a hand in: links where dumps are to go, a state directory with orders for
 # root, a checkpoint directory that is changed while it is written (reports of a session that attacked root so:
 # /victim was deleted, a command ran as root, images were written elsewhere). And what operators may well give.
-# ctest: timeout=60
+# ctest: timeout=60 waits
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A policy adds nodes while a writer waits for memory, and removes them when the data are gone; it
 # is changed at run time, and outlives cm.
-# ctest: release timeout=240
+# ctest: release timeout=240 waits long=50
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq

@@ -2,7 +2,7 @@
 # Nodes on other machines (--provider exec): what runs there can't be seen, and the pids that it has
 # recorded mean nothing here. Each node is a PID namespace of its own. A dead cm is no reason to take
 # them for dead.
-# ctest: timeout=200
+# ctest: timeout=200 waits
 # A node that a new cm has just started mounts while cm stop ends it.
 ALLOW_LOG='the mount does not answer'
 # shellcheck source=tests/support/harness.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Nodes come and go, hot and cold, under load on two mounts that checks every byte, name and errno:
 # large and small files, rewrites in place, renames, appends and locks from both.
-# ctest: timeout=150
+# ctest: timeout=150 long=30
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq

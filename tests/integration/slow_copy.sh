@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A partition leaves over a link so slow that one of its stripes takes longer than a copy may stand
 # still: it gets on all the while, and arrives; hot, and cold.
-# ctest: release timeout=200
+# ctest: release timeout=200 waits long=90
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a stranger gets at every socket of a running deployment: nothing; and what he can read of its files, arguments,
 # environments and logs: no secret. docs/design/security.md has the table that this prints.
-# ctest: timeout=300
+# ctest: timeout=300 long=35
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq ss python3 setpriv

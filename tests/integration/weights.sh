@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Partitions as bandwidths that are told have it: at the start, after a scale, when a link has
 # changed; and off a fast node before writers find it full.
-# ctest: release timeout=300
+# ctest: release timeout=300 long=35
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq

@@ -1,6 +1,6 @@
 /* Nodes whose processes cm can't see, with the test in the place of their Local Managers: that one
  * is connected tells that it lives, and one that may be about to find a new cm is given time.
- * ctest: single */
+ * ctest: single waits */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The steps of a replica, and what nodes are told of one that is lost, with cm's own code and the
- * test in the place of two Local Managers. */
+ * test in the place of two Local Managers. ctest: waits */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* A move's steps, with cm's own code and the test in the place of two Local Managers. */
+/* A move's steps, with cm's own code and the test in the place of two Local Managers. ctest: waits
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

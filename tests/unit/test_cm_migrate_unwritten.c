@@ -1,6 +1,6 @@
 /* Moves of partitions when what happens can't be written down: by a target's Local Manager, which
  * is the test, or by cm, whose own code runs (a state directory on a small tmpfs that fills 1.2 s
- * after cm scale 5 --migration cold --rate 500K began). */
+ * after cm scale 5 --migration cold --rate 500K began). ctest: waits */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* The estimator against a model of links and clients (hose_model.h): what it says of a node is what
  * the node's link carries, or nothing. MFS_SEED repeats one run.
- * ctest: single release timeout=300 */
+ * ctest: single release timeout=300 long=30 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

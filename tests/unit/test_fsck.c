@@ -1,6 +1,6 @@
 /* memefs fsck finds every kind of damage, and nothing else; mends it; and leaves the rest as it
- * was. Damage is done by commands to the partitions, as no client would do it. ctest: timeout=200
- */
+ * was. Damage is done by commands to the partitions, as no client would do it.
+ * ctest: timeout=200 waits long=30 */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* A thread that was told ESTALE finds a file that stays, though another client removes it at once.
- * ctest: threaded */
+ * ctest: threaded waits */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* The Local Manager as clients see it: the tables that it tells them, and what becomes of a client
- * that dies. ctest: timeout=180 */
+ * that dies. ctest: timeout=180 waits */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

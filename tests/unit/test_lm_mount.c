@@ -1,5 +1,5 @@
 /* The node's mount as cm sees it, with the real client: mounting, unmounting, and all the ways in
- * which a client or lm may die in between. ctest: timeout=180 */
+ * which a client or lm may die in between. ctest: timeout=180 waits */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

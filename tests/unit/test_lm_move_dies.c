@@ -1,5 +1,5 @@
 /* A partition comes to a node, and meanwhile its source, its target or the Local Manager dies, or
- * hangs. ctest: timeout=180 */
+ * hangs. ctest: timeout=180 waits long=70 */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* What the Local Manager does about terms, and about processes that die while they have some: the
  * test is cm, and partition 0's process is taken for the replica of partition 1's.
- * ctest: timeout=120 */
+ * ctest: timeout=120 waits */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* Owners of fcntl locks that wait for each other, within one client and over several; and what
  * looks like it but is not: notes of waits that are over, of the dead, of locks that were given
- * back. ctest: timeout=120 */
+ * back. ctest: timeout=120 waits */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

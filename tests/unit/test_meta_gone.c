@@ -1,4 +1,4 @@
-/* ctest: threaded
+/* ctest: threaded waits
  *
  * The partition of a client's session dies: the client goes on with a session elsewhere, and others
  * wait for the old one no longer than it could have lived. */

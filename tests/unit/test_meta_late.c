@@ -1,4 +1,5 @@
-/* A client that is stopped in the middle of an operation, which others end, and goes on late. */
+/* A client that is stopped in the middle of an operation, which others end, and goes on late.
+ * ctest: waits */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* ctest: threaded
+/* ctest: threaded waits
  *
  * Clients of a node that cm has lost: others do not wait for them, and they rely on nothing of
  * before when they are back. Here a is told that b's node is lost, and b answers nothing. */

@@ -1,4 +1,5 @@
-/* Clients that have a file open are told of others' changes before the changer goes on. */
+/* Clients that have a file open are told of others' changes before the changer goes on.
+ * ctest: waits */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

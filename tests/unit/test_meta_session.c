@@ -1,4 +1,4 @@
-/* What clients leave behind, and what happens when memory is full. ctest: timeout=120 */
+/* What clients leave behind, and what happens when memory is full. ctest: timeout=120 waits */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* ctest: threaded
+/* ctest: threaded waits
  *
  * Opens under leases, of which no partition knows: they cost no round trip, and nobody takes away
  * what is open. */

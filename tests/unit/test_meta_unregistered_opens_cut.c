@@ -1,4 +1,4 @@
-/* ctest: threaded
+/* ctest: threaded waits long=30
  *
  * Opens under leases that can't be registered, as their partition does not answer who has them:
  * nobody takes away what is open, and nobody waits for that who has nothing to do with it. */

@@ -1,7 +1,7 @@
 /* Partitions that follow what traffic shows of links, told nothing: the model of links and clients
  * (hose_model.h), the estimator, weights and re-planning in a loop, as in cm. MFS_SEED repeats one
  * run.
- * ctest: single timeout=300 */
+ * ctest: single timeout=300 long=35 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

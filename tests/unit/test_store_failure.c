@@ -1,5 +1,5 @@
 /* Processes that die, hang, come back or move, and partitions that are fenced: what a caller sees,
- * and when. ctest: threaded */
+ * and when. ctest: threaded waits */
 #include <stdatomic.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* A peer that is no redis: malformed, oversized, endless and unasked-for replies must become
  * errors, soon and without much memory; a slow but correct one must be understood, byte by byte.
- * ctest: threaded */
+ * ctest: threaded waits */
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>

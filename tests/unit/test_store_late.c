@@ -1,5 +1,5 @@
 /* What a process that wakes up late executes of the commands that its clients have given up; and
- * what a client that wakes up late makes of answers that were there in time. */
+ * what a client that wakes up late makes of answers that were there in time. ctest: waits */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* Terms of a partition's process, against real ones: partition 0 serves, the process of partition 1
- * is taken for its replica. */
+ * is taken for its replica. ctest: waits */
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -1,6 +1,6 @@
 /* Written data that can't be stored, with several who have the file open: each is told once, by its
  * own close or fsync, and what a call that said 0 covers is there, on every client. Real memory
- * that is full. ctest: threaded timeout=180 */
+ * that is full. ctest: threaded timeout=180 waits */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>

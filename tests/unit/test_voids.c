@@ -1,6 +1,6 @@
 /* What a client stored behind the end of a file, and then could not commit, never shows when others
  * make the file longer (decisions/0020); what was committed, or is about to be, always does. The
- * victim's commits fail, as if it died before each. ctest: threaded timeout=180 */
+ * victim's commits fail, as if it died before each. ctest: threaded timeout=180 waits long=30 */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>

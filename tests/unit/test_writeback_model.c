@@ -1,6 +1,6 @@
 /* Write-behind and read-ahead together against a plain buffer: random writes, reads, flushes, cuts
  * and holes on one file, with chunks and commits that age while that goes on. STEPS and SEED in the
- * environment change its length and repeat a run. */
+ * environment change its length and repeat a run. ctest: long=80 */
 #include "data_test.h"
 
 #define STRIPE 65536U
@@ -126,6 +126,13 @@ static void step(struct model *m)
         step_punch(m);
 }
 
+/* A sanitizer of threads sees in a quarter of them what the threads do, and is slow. */
+#ifdef __SANITIZE_THREAD__
+#define STEPS 5000
+#else
+#define STEPS 20000
+#endif
+
 static void test_model(void **state)
 {
     struct redis_fixture_opts how = {.nparts = 3, .stripe_size = STRIPE};
@@ -135,7 +142,7 @@ static void test_model(void **state)
     struct mfs_readahead_pool *pool;
     struct mfs_writeback *wb;
     struct model m = {.seed = rnd_seed()};
-    unsigned long n = steps(20000);
+    unsigned long n = steps(STEPS);
     struct data_test t;
 
     (void)state;
