@@ -132,12 +132,20 @@ static void remove_files(const struct daemon *d)
 /* Others reach this node by the address by which it reaches cm, unless another one was given. */
 static int find_address(const struct mfs_conf *c, char out[INET6_ADDRSTRLEN], struct mfs_err *err)
 {
-    const char *cm = mfs_conf_str(c, "cm"), *port;
+    const char *cm = mfs_conf_str(c, "cm"), *network = mfs_conf_str(c, "network"), *port;
     char host[128];
     int rc;
 
     if (mfs_conf_str(c, "address"))
         return 0;
+    if (network) {
+        rc = mfs_own_address_in(network, out);
+        return rc ? mfs_err_set(err, rc,
+                                rc == -EINVAL ? "network: %s is no network like 10.1.0.0/16"
+                                              : "network: this machine has no address in %s",
+                                network)
+                  : 0;
+    }
     rc = mfs_own_address_split(cm, host, sizeof host, &port);
     if (!rc)
         rc = mfs_own_address(host, out);
@@ -236,6 +244,8 @@ static const struct mfs_conf_option options[] = {
     {"node", MFS_CONF_UINT, "ID", NULL, 0, 65534, "this node's number"},
     {"address", MFS_CONF_STRING, "ADDR", NULL, 1, 63,
      "this node's address, numeric (default: the one by which it reaches cm)"},
+    {"network", MFS_CONF_STRING, "CIDR", NULL, 1, 63,
+     "this node's address is the one that it has in this network, e.g. 10.1.0.0/16"},
     {"cm", MFS_CONF_STRING, "HOST:PORT", NULL, 1, 127, "where the Central Manager listens"},
     {"dump-dir", MFS_CONF_STRING, "DIR", "/var/tmp", 1, 4000,
      "where dumps of partitions go while they move cold; a directory is made in it"},

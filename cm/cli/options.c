@@ -77,6 +77,9 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
     {"listen", MFS_CONF_STRING, "ADDRESS", NULL, 3, 127,
      "where cm listens, port 0 for any (default: local 127.0.0.1:0, else the address that leads to "
      "the nodes, or the default route's)"},
+    {"network", MFS_CONF_STRING, "CIDR", NULL, 1, 63,
+     "of nodes elsewhere and cm: each uses the address that it has in this network, e.g. "
+     "10.1.0.0/16"},
     {"node-state-dir", MFS_CONF_STRING, "DIR", NULL, 1, 511,
      "of nodes elsewhere, each on its own machine (default: --state-dir, else as there)"},
     {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "what cm.log shows"},

@@ -297,6 +297,7 @@ int mfs_provision_open(struct mfs_cm *cm, struct mfs_err *err)
                                       .detached = cm->provider->traits->detached,
                                       .node_dir = here ? cm->paths->dir : cm->state.node_dir,
                                       .secret = &cm->secret,
+                                      .network = cm->state.network,
                                       .interface = cm->state.interface,
                                       .grace = cm->state.grace,
                                       .option = cm->state.provider_option,

@@ -56,7 +56,7 @@ bool mfs_provider_listen_towards(struct mfs_conf *conf, const char *machine)
     char address[INET6_ADDRSTRLEN], listen[INET6_ADDRSTRLEN + 8];
     struct mfs_err err;
 
-    if (mfs_conf_given(conf, "listen"))
+    if (mfs_conf_given(conf, "listen") || mfs_conf_given(conf, "network"))
         return true;
     if (mfs_own_address_towards(machine, address) || mfs_own_address_is_loopback(address))
         return false;
@@ -152,6 +152,8 @@ int mfs_provider_command(const struct mfs_provider_context *c, const struct mfs_
     add(out, &at, "--node", out->id);
     if (n->address[0])
         add(out, &at, "--address", n->address);
+    else if (c->network[0])
+        add(out, &at, "--network", c->network);
     if (c->node_dir[0])
         add(out, &at, "--state-dir", c->node_dir);
     add(out, &at, "--cm", c->cm);

@@ -111,6 +111,7 @@ struct mfs_provider_context {
     bool detached;                   /* traits->detached: lms go into the background */
     const char *node_dir;            /* --state-dir of the lms; "": they choose it (args/paths.h) */
     const struct mfs_secret *secret; /* for mfs_provider_input */
+    const char *network;             /* of the nodes' addresses (lm --network); "": any */
     const char *interface;           /* of each node, that its lm measures; "": it finds it out */
     uint32_t grace;                  /* s that an lm may stay after SIGTERM */
     const struct mfs_provider_option *option;

@@ -16,6 +16,8 @@ static bool nodes_are_here(const struct mfs_cm_state *s)
 /* The address that leads to the nodes. */
 static int find(const struct mfs_cm_state *s, char host[INET6_ADDRSTRLEN])
 {
+    if (s->network[0])
+        return mfs_own_address_in(s->network, host);
     if (nodes_are_here(s))
         return mfs_text_copy(host, INET6_ADDRSTRLEN, "127.0.0.1");
     if (s->first_address[0])
@@ -27,6 +29,27 @@ static int join(const char *host, const char *port, char out[MFS_ADDRESS_MAX])
 {
     return mfs_text_format(out, MFS_ADDRESS_MAX, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host,
                            port);
+}
+
+static int check_network(const struct mfs_cm_state *s, struct mfs_err *err)
+{
+    char host[INET6_ADDRSTRLEN];
+    int rc;
+
+    if (!s->network[0])
+        return 0;
+    if (mfs_provider_traits(s->provider)->one_machine)
+        return mfs_err_set(
+            err, -EINVAL, "network: only for nodes elsewhere, not with --provider %s", s->provider);
+    rc = mfs_own_address_in(s->network, host);
+    if (rc == -EINVAL)
+        return mfs_err_set(err, rc, "network: %s is no network like 10.1.0.0/16", s->network);
+    if (rc && !s->listen[0])
+        return mfs_err_set(err, -EINVAL,
+                           "network: this machine has no address in %s (%s); if nodes there can "
+                           "reach another one, give that by --listen ADDRESS:0",
+                           s->network, strerror(-rc));
+    return 0;
 }
 
 static int check(const struct mfs_cm_state *s, struct mfs_err *err)
@@ -53,8 +76,13 @@ int mfs_listen_choose(const struct mfs_conf *conf, struct mfs_cm_state *s, struc
 
     if (mfs_conf_str(conf, "listen")) {
         rc = mfs_text_copy(s->listen, sizeof s->listen, mfs_conf_str(conf, "listen"));
+        if (!rc && check_network(s, err))
+            return err->code;
         return rc ? mfs_err_set(err, rc, "listen: %s", strerror(-rc)) : check(s, err);
     }
+    rc = check_network(s, err);
+    if (rc)
+        return rc;
     rc = find(s, host);
     if (rc)
         return mfs_err_set(
@@ -64,7 +92,7 @@ int mfs_listen_choose(const struct mfs_conf *conf, struct mfs_cm_state *s, struc
             "--first-address 127.0.0.1",
             strerror(-rc));
     rc = join(host, "0", s->listen);
-    return rc ? mfs_err_set(err, rc, "listen: %s", strerror(-rc)) : 0;
+    return rc ? mfs_err_set(err, rc, "listen: %s", strerror(-rc)) : check(s, err);
 }
 
 void mfs_listen_again(const struct mfs_cm_state *s, const char *former, char out[MFS_ADDRESS_MAX])

@@ -409,6 +409,7 @@ static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
                  {s->bandwidth, sizeof s->bandwidth, "bandwidth"},
                  {s->log_level, sizeof s->log_level, "log-level"},
                  {s->first_address, sizeof s->first_address, "first-address"},
+                 {s->network, sizeof s->network, "network"},
                  {s->interface, sizeof s->interface, "interface"}};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -480,6 +481,7 @@ static int compare_words(const struct mfs_conf *conf, const struct mfs_cm_state 
                  {"bandwidth", s->bandwidth},
                  {"mount-options", s->mount_options},
                  {"listen", s->listen},
+                 {"network", s->network},
                  {"log-level", s->log_level}};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)

@@ -124,6 +124,7 @@ const struct mfs_schema mfs_cm_state_schema = {
            {.name = "balancing",
             MFS_FIELD(OBJECT, struct mfs_cm_state, balancing),
             .sub = &mfs_rebalance_settings_schema},
+           {.name = "network", MFS_FIELD(STR, struct mfs_cm_state, network)},
            {.name = "interface", MFS_FIELD(STR, struct mfs_cm_state, interface)},
            {.name = "probe", MFS_FIELD(BOOL, struct mfs_cm_state, probe)},
            {.name = "weights", MFS_FIELD(STR, struct mfs_cm_state, weights)},

@@ -1,11 +1,14 @@
 #include "host/own_address.h"
 
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/inet.h"
+#include "base/text.h"
 
 #define ANY_PORT 9 /* nothing goes there; Linux wants one */
 
@@ -49,6 +52,67 @@ int mfs_own_address_towards(const char *name, char out[INET6_ADDRSTRLEN])
     freeaddrinfo(found);
     return rc;
 }
+
+/* ---- networks -------------------------------------------------------------------------------- */
+
+static const unsigned char *bytes_of(const union mfs_inet *a, unsigned *bits)
+{
+    bool v4 = a->any.sa_family == AF_INET;
+
+    *bits = v4 ? 32 : 128;
+    return v4 ? (const unsigned char *)&a->v4.sin_addr : a->v6.sin6_addr.s6_addr;
+}
+
+/* "ADDRESS/BITS" */
+static int parse_network(const char *text, union mfs_inet *net, unsigned *prefix)
+{
+    const char *slash = strchr(text, '/');
+    char host[INET6_ADDRSTRLEN];
+    unsigned most;
+    uint64_t n;
+
+    if (!slash || mfs_text_format(host, sizeof host, "%.*s", (int)(slash - text), text) ||
+        mfs_inet_parse(host, 0, net) || mfs_text_u64(slash + 1, &n))
+        return -EINVAL;
+    bytes_of(net, &most);
+    *prefix = (unsigned)n;
+    return n <= most ? 0 : -EINVAL;
+}
+
+static bool is_within(const union mfs_inet *net, unsigned prefix, const struct sockaddr *address)
+{
+    const union mfs_inet *a = (const void *)address;
+    const unsigned char *x, *y;
+    unsigned bits, rest = prefix % 8;
+
+    if (a->any.sa_family != net->any.sa_family)
+        return false;
+    x = bytes_of(net, &bits);
+    y = bytes_of(a, &bits);
+    return !memcmp(x, y, prefix / 8) && (!rest || !((x[prefix / 8] ^ y[prefix / 8]) >> (8 - rest)));
+}
+
+int mfs_own_address_in(const char *network, char out[INET6_ADDRSTRLEN])
+{
+    struct ifaddrs *all;
+    union mfs_inet net;
+    unsigned prefix;
+    uint16_t port;
+    int rc = parse_network(network, &net, &prefix);
+
+    if (rc)
+        return rc;
+    if (getifaddrs(&all))
+        return -errno;
+    rc = -EADDRNOTAVAIL;
+    for (const struct ifaddrs *a = all; a && rc; a = a->ifa_next)
+        if (a->ifa_addr && (a->ifa_flags & IFF_UP) && is_within(&net, prefix, a->ifa_addr))
+            rc = mfs_inet_format((const void *)a->ifa_addr, out, &port);
+    freeifaddrs(all);
+    return rc;
+}
+
+/* ---- kinds of addresses ---------------------------------------------------------------------- */
 
 int mfs_own_address_default(char out[INET6_ADDRSTRLEN])
 {

@@ -18,6 +18,11 @@ int mfs_own_address_towards(const char *name, char out[INET6_ADDRSTRLEN]);
 /* The same for what is anywhere else, by the default route. */
 int mfs_own_address_default(char out[INET6_ADDRSTRLEN]);
 
+/* The machine's own address in a network, "10.1.0.0/16" or "fd00:1::/64": the first of an interface
+ * that is up. 0, -EINVAL when that is no network, -EADDRNOTAVAIL when there is none in it, or a
+ * negative errno. */
+int mfs_own_address_in(const char *network, char out[INET6_ADDRSTRLEN]);
+
 /* Is it one of the machine's own, which mean another machine elsewhere (127.0.0.0/8, ::1)? */
 bool mfs_own_address_is_loopback(const char *host);
 bool mfs_own_address_is_any(const char *host); /* 0.0.0.0 or :: */

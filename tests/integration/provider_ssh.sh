@@ -71,6 +71,7 @@ refused "line 2: tux1 is in line 1 already" --hosts - < <(printf 'tux1\ntux1\n')
 refused "no host is in it" --hosts /dev/null
 refused "$T/none: No such file" --hosts "$T/none"
 refused "can't reach 127.0.0.1, which is each machine's own" --hosts tux1 --listen 127.0.0.1:0
+refused "network: this machine has no address in 10.98.0.0/24" --hosts tux1 --network 10.98.0.0/24
 refused "needs --hosts" --provider ssh
 refused "only with --provider ssh" --hosts tux1 --provider local
 
@@ -142,11 +143,16 @@ say "stop, and nothing is left"
 cm_ stop
 must_happen 10 nothing_on tux1 tux2 tux3
 
-say "a connection that breaks when the lm has joined means nothing"
+say "another network; a connection that breaks when the lm has joined means nothing"
+# shellcheck disable=SC2016 # for the inner shell
+second='ip address add "$0" dev "$(ip -o -4 address show to 10.213.0.0/24 | cut -d" " -f2)"'
+bash -c "$second" 10.99.0.254/24
+on tux1 bash -c "$second" 10.99.0.1/24
 # shellcheck disable=SC2016 # for the inner shell
 printf '#!/bin/sh\n%s "$@"\nexit 255\n' "$SSH" >"$T/breaks"
 chmod 755 "$T/breaks"
-cm_start --hosts tux1 --ssh-command "$T/breaks"
+cm_start --hosts tux1 --ssh-command "$T/breaks" --network 10.99.0.0/24
+equal 10.99.0.1 "$(nodes)" "the node's address"
 equal running "$(cm_ status --json | jq -r .state)" "state"
 cm_ stop
 must_happen 10 nothing_on tux1

@@ -34,6 +34,27 @@ static void loopback_leads_to_loopback(void **state)
     assert_false(mfs_own_address_is_any("10.0.0.0"));
 }
 
+static void own_addresses_in_networks(void **state)
+{
+    static const char *const wrong[] = {
+        "",           "127.0.0.1",     "127.0.0.1/",  "127.0.0.1/33",
+        "/8",         "127.0.0.1/8x",  "localhost/8", "127.0.0.1/-1",
+        "127.0.0/24", "127.0.0.1/8/8", "::/129"};
+    char out[INET6_ADDRSTRLEN];
+
+    (void)state;
+    assert_int_equal(mfs_own_address_in("127.0.0.0/8", out), 0);
+    assert_string_equal(out, "127.0.0.1");
+    assert_int_equal(mfs_own_address_in("127.0.0.1/32", out), 0);
+    assert_int_equal(mfs_own_address_in("126.0.0.0/7", out), 0);
+    assert_int_equal(mfs_own_address_in("0.0.0.0/0", out), 0);
+    assert_int_equal(mfs_own_address_in("126.0.0.0/8", out), -EADDRNOTAVAIL);
+    assert_int_equal(mfs_own_address_in("127.0.0.2/32", out), -EADDRNOTAVAIL);
+    assert_int_equal(mfs_own_address_in("2001:db8::/32", out), -EADDRNOTAVAIL);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(mfs_own_address_in(wrong[i], out), -EINVAL);
+}
+
 static void hosts_and_ports_are_split(void **state)
 {
     const char *port;
@@ -109,9 +130,8 @@ static void any_address_is_told_as_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loopback_leads_to_loopback),
-        cmocka_unit_test(hosts_and_ports_are_split),
-        cmocka_unit_test(loopback_is_for_nodes_here),
+        cmocka_unit_test(loopback_leads_to_loopback), cmocka_unit_test(own_addresses_in_networks),
+        cmocka_unit_test(hosts_and_ports_are_split),  cmocka_unit_test(loopback_is_for_nodes_here),
         cmocka_unit_test(any_address_is_told_as_one),
     };
 
