@@ -50,6 +50,10 @@ void mfs_doctor_machine(struct mfs_doctor_case *c);  /* kernel, rights, limits *
 void mfs_doctor_cgroup(struct mfs_doctor_case *c);   /* limits of memory */
 void mfs_doctor_programs(struct mfs_doctor_case *c); /* redis-server and the module */
 
+/* The machines of a provider's places, by its options. */
+void mfs_doctor_places(struct mfs_doctor *d, const struct mfs_provider *provider,
+                       const struct mfs_provider_option *option, uint32_t noptions);
+
 /* cm, Local Managers, partitions, mounts, memory; or what is left of a deployment that is dead. */
 void mfs_doctor_deployment(struct mfs_doctor_case *c);
 

@@ -46,7 +46,7 @@ int mfs_provider_environment(struct mfs_conf *conf, struct mfs_err *err)
 int mfs_provider_complete(struct mfs_conf *conf, const char *key, const char *value,
                           struct mfs_err *err)
 {
-    if (!value || !*value || mfs_conf_given(conf, key))
+    if (!value || !*value || !mfs_conf_knows(conf, key) || mfs_conf_given(conf, key))
         return 0;
     return mfs_conf_set(conf, key, value, MFS_CONF_FILE, err);
 }
@@ -56,7 +56,8 @@ bool mfs_provider_listen_towards(struct mfs_conf *conf, const char *machine)
     char address[INET6_ADDRSTRLEN], listen[INET6_ADDRSTRLEN + 8];
     struct mfs_err err;
 
-    if (mfs_conf_given(conf, "listen") || mfs_conf_given(conf, "network"))
+    if (!mfs_conf_knows(conf, "listen") || mfs_conf_given(conf, "listen") ||
+        mfs_conf_given(conf, "network"))
         return true;
     if (mfs_own_address_towards(machine, address) || mfs_own_address_is_loopback(address))
         return false;
@@ -73,7 +74,7 @@ static int refuse_others(const struct mfs_provider *p, const struct mfs_conf *co
         const struct mfs_conf_option *o = providers[i] == p ? NULL : providers[i]->options;
 
         for (; o && o->key; o++)
-            if (mfs_conf_given(conf, o->key))
+            if (mfs_conf_knows(conf, o->key) && mfs_conf_given(conf, o->key))
                 return mfs_err_set(err, -EINVAL, "%s: only with --provider %s", o->key,
                                    providers[i]->traits->name);
     }

@@ -127,6 +127,15 @@ struct mfs_provider_place {
     bool further;               /* the machine is that of another node, too, which mounts there */
 };
 
+/* A command that finds out whether a place can be used: its exit status is 0, or what it prints
+ * tells why not. argv points into the struct. */
+struct mfs_provider_probe {
+    char host[256], program[512]; /* for messages */
+    char advice[2048];            /* a command that must work */
+    char command[1024], line[1100];
+    const char *argv[6];
+};
+
 enum mfs_provided {
     MFS_PROVIDED_NONE,
     MFS_PROVIDED_REQUESTED,
@@ -159,6 +168,15 @@ struct mfs_provider {
      * are no more. Pure. NULL: there is any number of places, and nothing is known of them. */
     int (*place)(const struct mfs_provider_option *option, uint32_t noptions, uint32_t slot,
                  struct mfs_provider_place *out, struct mfs_err *err);
+
+    /* For `cm doctor`: whether that place can be used, one for each machine in turn. 0, or a
+     * negative errno when there are no more. Pure. NULL: there is nothing to ask. */
+    int (*probe)(const struct mfs_provider_option *option, uint32_t noptions, uint32_t place,
+                 struct mfs_provider_probe *out);
+
+    /* What it means that such a command has ended like that ("exited with status 3"). Pure. */
+    void (*explain)(const struct mfs_provider_probe *p, const struct mfs_err *how,
+                    const char *output, struct mfs_err *out);
 
     /* Begins to work, for one cm: *state is what all other calls get. Starts nothing. 0 or a
      * negative errno with the reason. */
@@ -208,8 +226,8 @@ int mfs_provider_take_options(const struct mfs_provider *p, const struct mfs_con
 /* For providers: an option's value; NULL when it was not given. */
 const char *mfs_provider_option(const struct mfs_provider_context *c, const char *key);
 
-/* For providers: sets an option that was not given; NULL and "" set nothing. 0 or -EINVAL with the
- * reason. */
+/* For providers: sets an option that was not given; NULL and "" set nothing, nor is one set that
+ * the command does not have. 0 or -EINVAL with the reason. */
 int mfs_provider_complete(struct mfs_conf *conf, const char *key, const char *value,
                           struct mfs_err *err);
 

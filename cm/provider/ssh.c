@@ -23,8 +23,8 @@
 #include "cm/provider/run.h"
 #include "cm/provider/ssh_impl.h"
 
-/* To connect (10 s), and for the lm to join or to give up (20 s). */
-#define START_TIME (45 * MFS_SEC)
+#define CONNECT_SECONDS 10
+#define START_TIME      (45 * MFS_SEC) /* for the lm to join or to give up (20 s), too */
 
 struct ssh {
     const struct mfs_provider_context *context;
@@ -100,21 +100,13 @@ static int make_line(struct call *c, const struct mfs_provider_node *n, struct m
     return rc ? rc : mfs_buf_append(out, "", 1);
 }
 
-/* The operator's command is read by a shell, and ssh takes the first of several values: what it
- * says itself goes before ours. A connection that is shared already (ControlPath) is used, none is
- * kept.
- */
 static int run(struct call *c, const char *line, struct mfs_err *err)
 {
     const struct mfs_run_options options = {.limit = START_TIME, .read = true, .secret = true};
-    const char *ssh = mfs_provider_option(c->of->context, "ssh-command");
     char command[1024];
     const char *argv[] = {"/bin/sh", "-c", command, c->host.name /* $0 */, line, NULL};
-    int rc = mfs_text_format(
-        command, sizeof command,
-        "exec %s -T -x -a -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 "
-        "-o ControlMaster=no -o ClearAllForwardings=yes -o RemoteCommand=none -- \"$0\" \"$1\"",
-        ssh ? ssh : "ssh");
+    int rc = mfs_ssh_command(mfs_provider_option(c->of->context, "ssh-command"), CONNECT_SECONDS,
+                             command, sizeof command);
 
     if (rc)
         return mfs_err_set(err, rc, "ssh-command: %s", strerror(-rc));
@@ -226,6 +218,8 @@ const struct mfs_provider mfs_provider_ssh = {.traits = &traits,
                                               .environment = mfs_ssh_environment,
                                               .check = mfs_ssh_check,
                                               .place = mfs_ssh_place,
+                                              .probe = mfs_ssh_probe,
+                                              .explain = mfs_ssh_explain_probe,
                                               .open = open_ssh,
                                               .close = close_ssh,
                                               .adopt = adopt,

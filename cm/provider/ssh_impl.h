@@ -12,6 +12,15 @@ int mfs_ssh_check(const struct mfs_conf *conf, struct mfs_err *err);
 int mfs_ssh_place(const struct mfs_provider_option *option, uint32_t noptions, uint32_t slot,
                   struct mfs_provider_place *out, struct mfs_err *err);
 
+int mfs_ssh_probe(const struct mfs_provider_option *option, uint32_t noptions, uint32_t place,
+                  struct mfs_provider_probe *out);
+void mfs_ssh_explain_probe(const struct mfs_provider_probe *p, const struct mfs_err *how,
+                           const char *output, struct mfs_err *out);
+
+/* The line for a shell that has the host in $0 and the command for it in $1; `ssh` may be NULL, and
+ * has so many seconds to connect. 0 or -ENAMETOOLONG. Pure. */
+int mfs_ssh_command(const char *ssh, unsigned seconds, char *out, size_t n);
+
 /* The host of the place with that number. 0 or -EINVAL with the reason. Pure. */
 int mfs_ssh_host(const struct mfs_provider_option *option, uint32_t noptions, uint32_t place,
                  struct mfs_host *out, struct mfs_err *err);

@@ -5,11 +5,13 @@
 
 #include "base/text.h"
 #include "cm/provider/options.h"
+#include "cm/provider/run.h"
 #include "cm/provider/ssh_impl.h"
 
-#define NODES_MOST   1024 /* at a start */
-#define HOSTS_TRIED  8    /* for cm's own address: each may take as long as the resolver does */
-#define PLACES_BYTES (4U << 20)
+#define NODES_MOST    1024 /* at a start */
+#define HOSTS_TRIED   8    /* for cm's own address: each may take as long as the resolver does */
+#define PLACES_BYTES  (4U << 20)
+#define PROBE_SECONDS 5 /* to connect */
 
 const struct mfs_conf_option mfs_ssh_options[] = {
     {"hosts", MFS_CONF_STRING, "LIST|FILE", NULL, 1, PLACES_BYTES,
@@ -34,6 +36,8 @@ static int complete_nodes(struct mfs_conf *conf, uint32_t places, struct mfs_err
     char text[16];
     int rc;
 
+    if (!mfs_conf_knows(conf, "nodes"))
+        return 0;
     if (!mfs_conf_given(conf, "nodes") && places > NODES_MOST)
         return mfs_err_set(err, -EINVAL,
                            "hosts: they have %u places, and a deployment starts with %d nodes at "
@@ -142,4 +146,70 @@ int mfs_ssh_place(const struct mfs_provider_option *option, uint32_t noptions, u
     out->memory = h.memory;
     out->further = h.round > 0;
     return mfs_text_copy(out->address, sizeof out->address, h.address);
+}
+
+/* ---- ssh ------------------------------------------------------------------------------------- */
+
+/* The operator's command is read by a shell, and ssh takes the first of several values: what it
+ * says itself goes before ours. A connection that is shared already (ControlPath) is used, none is
+ * kept.
+ */
+int mfs_ssh_command(const char *ssh, unsigned seconds, char *out, size_t n)
+{
+    return mfs_text_format(
+        out, n,
+        "exec %s -T -x -a -o BatchMode=yes -o ConnectTimeout=%u -o ServerAliveInterval=5 "
+        "-o ControlMaster=no -o ClearAllForwardings=yes -o RemoteCommand=none -- \"$0\" \"$1\"",
+        ssh ? ssh : "ssh", seconds);
+}
+
+static const char *find_option(const struct mfs_provider_option *option, uint32_t n,
+                               const char *key)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!strcmp(option[i].key, key))
+            return option[i].value;
+    return NULL;
+}
+
+/* Of a host's first place alone, which come before all others. */
+int mfs_ssh_probe(const struct mfs_provider_option *option, uint32_t noptions, uint32_t place,
+                  struct mfs_provider_probe *out)
+{
+    const char *dir = find_option(option, noptions, "programs");
+    const char *ssh = find_option(option, noptions, "ssh-command");
+    char lm[PATH_MAX], word[1024];
+    struct mfs_host h = {0};
+    struct mfs_err err;
+    int rc = mfs_ssh_host(option, noptions, place, &h, &err);
+
+    if (rc || h.round)
+        return -ENOENT;
+    rc = dir ? mfs_text_format(lm, sizeof lm, "%s/lm", dir) : mfs_run_sibling("lm", lm, sizeof lm);
+    if (!rc)
+        rc = mfs_text_quote(word, sizeof word, lm);
+    if (!rc)
+        rc = mfs_text_format(out->line, sizeof out->line, "%s --version && redis-server --version",
+                             word);
+    if (!rc)
+        rc = mfs_ssh_command(ssh, PROBE_SECONDS, out->command, sizeof out->command);
+    if (rc)
+        return rc;
+    mfs_text_copy(out->host, sizeof out->host, h.name);
+    snprintf(out->program, sizeof out->program, "%.480s or redis-server", lm);
+    snprintf(out->advice, sizeof out->advice, "%s -o BatchMode=yes %s %.400s --version",
+             ssh ? ssh : "ssh", h.name, word);
+    out->argv[0] = "/bin/sh";
+    out->argv[1] = "-c";
+    out->argv[2] = out->command;
+    out->argv[3] = out->host;
+    out->argv[4] = out->line;
+    out->argv[5] = NULL;
+    return 0;
+}
+
+void mfs_ssh_explain_probe(const struct mfs_provider_probe *p, const struct mfs_err *how,
+                           const char *output, struct mfs_err *out)
+{
+    mfs_ssh_explain(p->host, p->program, how, output, out);
 }

@@ -39,7 +39,9 @@ void mfs_ssh_explain(const char *host, const char *program, const struct mfs_err
 
     mfs_run_last_line(output, last, sizeof last);
     last[strcspn(last, "\r")] = '\0';
-    if (!strcmp(status->msg, NOT_FOUND) || !strcmp(status->msg, NOT_EXECUTABLE))
+    if (!strcmp(status->msg, NOT_FOUND) && strstr(last, "exec: ")) /* our shell's own word */
+        mfs_err_set(out, status->code, "%s: ssh can't be run on this machine (%s)", host, last);
+    else if (!strcmp(status->msg, NOT_FOUND) || !strcmp(status->msg, NOT_EXECUTABLE))
         mfs_err_set(out, status->code,
                     "%s: %s can't be run there%s%s: install MemEFS there, or say by --programs "
                     "where it is",

@@ -88,6 +88,11 @@ failed "tux1: .*Permission denied.*answers no questions" --hosts tux1 --ssh-comm
 failed "tux9: .*Could not resolve" --hosts tux1,tux9
 on tux3 pkill -STOP sshd
 failed "node-2: tux3: .*timed out.*does that machine run" --hosts 'tux[1-3]' --ssh-command "$SSH -o ConnectTimeout=2" --mount "$MNT"
+
+expect_fail 1 cm_ doctor --hosts tux1,tux3,tux9 --ssh-command "$SSH -o ConnectTimeout=2"
+for words in "FAIL  hosts: tux3: .*timed out" "FAIL  hosts: tux9: .*Could not resolve" "-> make this work: $SSH .* tux9 " "ok    hosts: 1 host of 3 can"; do
+    grep -q -- "$words" "$T/expect.out" || fail "cm doctor does not say '$words': $(cat "$T/expect.out")"
+done
 on tux3 pkill -CONT sshd
 
 say "start, as docs/how-to/use-several-machines.md has it"
@@ -108,6 +113,9 @@ on tux1 cat "$OWN/secret" >"$T/secret"
 [ -s "$T/secret" ] || fail "tux1 has no secret"
 ! grep -sqFf "$T/secret" /proc/[0-9]*/cmdline || fail "a command line shows the secret"
 ! pgrep -x ssh || fail "a connection of ssh has stayed"
+
+cm_ doctor >"$T/doctor" || fail "cm doctor: $(cat "$T/doctor")"
+grep -q "ok    hosts: all of 3 can" "$T/doctor" || fail "cm doctor: $(cat "$T/doctor")"
 
 say "sshd and cm are killed"
 on tux1 pkill -KILL sshd

@@ -211,6 +211,8 @@ static void test_explanations(void **state)
     (void)state;
     explains(127, "bash: line 1: /x/lm: No such file or directory\n",
              "/x/lm can't be run there: bash: line 1: /x/lm: No such file or directory: install");
+    explains(127, "/bin/sh: 1: exec: ssh: not found\n",
+             "ssh can't be run on this machine (/bin/sh: 1");
     explains(126, "", "/x/lm can't be run there: install MemEFS there");
     explains(255, "a\nroot@tux1: Permission denied (publickey).\r\n",
              "root@tux1: Permission denied (publickey). (cm answers no questions");
