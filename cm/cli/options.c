@@ -13,7 +13,7 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
      "With %n, the node's index, on every node: several mounts on one machine are for tests, as "
      "programs take one file for several"},
     {"mount-options", MFS_CONF_STRING, "LIST", NULL, 1, 511, "passed to memefs mount -o"},
-    {"provider", MFS_CONF_CHOICE, "local|exec|ssh|slurm", "local", 0, 0,
+    {"provider", MFS_CONF_CHOICE, "local|exec|ssh|slurm|ec2", "local", 0, 0,
      "where nodes come from (with --hosts: ssh; within a Slurm allocation: slurm)"},
     {"first-address", MFS_CONF_STRING, "ADDRESS", NULL, 7, 15,
      "the first node's; the others' follow (default: local 127.0.0.1, else each node tells its "

@@ -13,7 +13,8 @@
 #include "proto/secret.h"
 
 static const struct mfs_provider *const providers[] = {&mfs_provider_local, &mfs_provider_exec,
-                                                       &mfs_provider_ssh, &mfs_provider_slurm};
+                                                       &mfs_provider_ssh, &mfs_provider_slurm,
+                                                       &mfs_provider_ec2};
 
 const struct mfs_provider *mfs_provider_find(const char *name)
 {
@@ -113,7 +114,10 @@ int mfs_provider_take_options(const struct mfs_provider *p, const struct mfs_con
     if (rc)
         return rc;
     for (const struct mfs_conf_option *o = p->options; o && o->key; o++) {
-        rc = mfs_conf_given(conf, o->key) ? take(list, n, o->key, mfs_conf_str(conf, o->key)) : 0;
+        bool on = o->type != MFS_CONF_FLAG || mfs_conf_flag(conf, o->key);
+
+        rc = on && mfs_conf_given(conf, o->key) ? take(list, n, o->key, mfs_conf_str(conf, o->key))
+                                                : 0;
         if (rc)
             return mfs_err_set(err, rc, "%s: %s", o->key, strerror(-rc));
     }

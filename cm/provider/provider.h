@@ -209,7 +209,7 @@ struct mfs_provider {
 };
 
 extern const struct mfs_provider mfs_provider_local, mfs_provider_exec, mfs_provider_slurm,
-    mfs_provider_ssh;
+    mfs_provider_ssh, mfs_provider_ec2;
 
 /* NULL when there is none of that name. */
 const struct mfs_provider *mfs_provider_find(const char *name);

@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 
-#define GROUPS_MAX 8
+#define GROUPS_MAX 12
 
 const struct mfs_conf_option mfs_json_options[] = {
     {"json", MFS_CONF_FLAG, NULL, NULL, 0, 0, "JSON instead of text"}, {0}};

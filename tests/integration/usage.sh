@@ -28,8 +28,8 @@ same_options() # PAGE COMMAND…
     for command in "$@"; do
         # shellcheck disable=SC2086
         $command --help
-    done | grep -oE '^  --[a-z-]+' | tr -d ' ' | grep -vxE -- '--(help|version)' | sort -u >"$T/in-help"
-    sed 's/\\-/-/g' "$page" | grep -E '^\.(B|BI|BR|RB) ' | grep -oE -- '--[a-z-]+' |
+    done | grep -oE '^  --[a-z0-9-]+' | tr -d ' ' | grep -vxE -- '--(help|version)' | sort -u >"$T/in-help"
+    sed 's/\\-/-/g' "$page" | grep -E '^\.(B|BI|BR|RB) ' | grep -oE -- '--[a-z0-9-]+' |
         grep -vxE -- '--(help|version)' | sort -u >"$T/in-page"
     diff "$T/in-help" "$T/in-page" || fail "the options in the help (<) and in ${page##*/} (>) differ"
 }
