@@ -8,9 +8,13 @@
  *      +------------------------+  +----------------------------------------> released
  *        it ends otherwise: failed
  *
- * The node with the index N is at place N (hosts.h), so nothing has to be noted. The secret goes
- * over ssh's standard input. ssh is told to ask nothing; all else is as the user's configuration
- * has it, host keys above all. */
+ * With --ship another ssh carries the programs over before (ssh_ship.c), and one more removes them
+ * when the node is given back.
+ *
+ * The node with the index N is at place N (hosts.h); of it nothing has to be noted but the
+ * directory of what was shipped. The secret goes over ssh's standard input. ssh is told to ask
+ * nothing; all else is as the user's configuration has it, host keys above all. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +28,11 @@
 #include "cm/provider/ssh_impl.h"
 
 #define CONNECT_SECONDS 10
+#define SHIP_TIME       (60 * MFS_SEC)
+#define REMOVE_TIME     (25 * MFS_SEC)
 #define START_TIME      (45 * MFS_SEC) /* for the lm to join or to give up (20 s), too */
+
+static_assert(REMOVE_TIME < MFS_RELEASE_TIME, "the provider says first what is wrong");
 
 struct ssh {
     const struct mfs_provider_context *context;
@@ -38,7 +46,9 @@ struct call {
     uint32_t node;
     bool dropped; /* it was killed, as the node is given back */
     struct mfs_host host;
-    char lm[PATH_MAX]; /* there */
+    char dir[MFS_PROVIDER_HANDLE_MAX]; /* of what was shipped; "": nothing was */
+    char lm[PATH_MAX];                 /* there */
+    struct mfs_buf line;               /* for it */
     struct mfs_run *run;
     struct call *next;
 };
@@ -59,10 +69,69 @@ static void unlist(struct call *c)
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
+    mfs_buf_fini(&c->line);
     free(c);
 }
 
+static const char *ssh_command(const struct ssh *s)
+{
+    return mfs_provider_option(s->context, "ssh-command");
+}
+
+/* Runs a command on the host. 0 or a negative errno with the reason. */
+static int run(struct call *c, const char *line, const struct mfs_run_options *o,
+               mfs_run_done *done, struct mfs_err *err)
+{
+    char command[1024];
+    const char *argv[] = {"/bin/sh", "-c", command, c->host.name /* $0 */, line, NULL};
+    int rc = mfs_ssh_command(ssh_command(c->of), CONNECT_SECONDS, command, sizeof command);
+
+    if (rc)
+        return mfs_err_set(err, rc, "ssh-command: %s", strerror(-rc));
+    c->run = mfs_run_begin(c->of->context, argv, o, done, c, err);
+    return c->run ? 0 : err->code;
+}
+
+/* ---- giving back ----------------------------------------------------------------------------- */
+
+static void removed(void *arg, const struct mfs_err *why, const char *output)
+{
+    struct call *c = arg;
+    struct mfs_err err;
+
+    if (why) {
+        mfs_ssh_explain(c->host.name, "rm", why, output, &err);
+        mfs_err_prefix(&err, "%s is left", c->dir);
+    }
+    mfs_notices_released(c->of->notices, c->node, why ? &err : NULL);
+    unlist(c);
+}
+
+/* Gives the node back, with what was shipped to it. */
+static void remove_shipped(struct call *c)
+{
+    const struct mfs_run_options options = {.limit = REMOVE_TIME, .read = true};
+    char line[MFS_PROVIDER_HANDLE_MAX + 16];
+    struct mfs_err err;
+
+    if (c->dir[0]) {
+        snprintf(line, sizeof line, "rm -rf %s", c->dir);
+        if (!run(c, line, &options, removed, &err))
+            return;
+        mfs_notices_released(c->of->notices, c->node, &err);
+    } else {
+        mfs_notices_released(c->of->notices, c->node, NULL);
+    }
+    unlist(c);
+}
+
 /* ---- starting -------------------------------------------------------------------------------- */
+
+static void fail(struct call *c, const struct mfs_err *why)
+{
+    mfs_notices_failed(c->of->notices, c->node, why);
+    unlist(c);
+}
 
 static void ended(void *arg, const struct mfs_err *why, const char *output)
 {
@@ -73,66 +142,132 @@ static void ended(void *arg, const struct mfs_err *why, const char *output)
     if (output[0])
         mfs_info("ssh", "node %u on %s: %s", c->node, c->host.name, output);
     if (c->dropped) {
-        mfs_notices_released(c->of->notices, c->node, NULL);
+        remove_shipped(c);
     } else if (why) {
         mfs_ssh_explain(c->host.name, c->lm, why, output, &err);
-        mfs_notices_failed(c->of->notices, c->node, &err);
+        fail(c, &err);
     } else {
         snprintf(what, sizeof what, "lm on %.48s", c->host.name);
         mfs_notices_ready(c->of->notices, c->node, what);
+        unlist(c);
     }
-    unlist(c);
 }
 
-/* The lm's command line for the shell there, with a NUL. */
-static int make_line(struct call *c, const struct mfs_provider_node *n, struct mfs_buf *out)
+static int run_lm(struct call *c, struct mfs_err *err)
 {
-    const char *dir = mfs_provider_option(c->of->context, "programs");
-    struct mfs_lm_command lm;
-    int rc = mfs_provider_command(c->of->context, n, &lm);
+    const struct mfs_run_options options = {.limit = START_TIME, .read = true, .secret = true};
+    const char *lm = mfs_buf_data(&c->line);
+    struct mfs_buf line;
+    int rc;
 
-    if (!rc && dir)
+    mfs_buf_init(&line);
+    rc = c->dir[0] ? mfs_ssh_put_environment(c->dir, &line) : 0;
+    if (!rc && c->dir[0])
+        rc = mfs_buf_append(&line, c->dir, strlen(c->dir));
+    if (!rc && c->dir[0])
+        rc = mfs_buf_append(&line, "/", 1);
+    if (!rc)
+        rc = mfs_buf_append(&line, lm, strlen(lm) + 1);
+    rc = rc ? mfs_err_set(err, rc, "%s: %s", c->host.name, strerror(-rc))
+            : run(c, mfs_buf_data(&line), &options, ended, err);
+    mfs_buf_fini(&line);
+    return rc;
+}
+
+static void shipped(void *arg, const struct mfs_err *why, const char *output)
+{
+    const struct mfs_provider_context *x;
+    struct call *c = arg;
+    struct mfs_err err;
+    int rc;
+
+    x = c->of->context;
+    rc = why ? why->code : mfs_ssh_shipped(output, c->dir, sizeof c->dir);
+    if (c->dropped) {
+        remove_shipped(c);
+    } else if (why) {
+        mfs_ssh_explain(c->host.name, "mktemp or tar", why, output, &err);
+        fail(c, &err);
+    } else if (rc) {
+        mfs_err_set(&err, rc, "%s: no directory for the programs was told: %.200s", c->host.name,
+                    output);
+        fail(c, &err);
+    } else {
+        rc = x->calls->note(x->arg, c->node, c->dir);
+        if (rc)
+            mfs_warn("ssh", "%s of node %u could not be noted", c->dir, c->node);
+        if (run_lm(c, &err))
+            fail(c, &err);
+    }
+}
+
+static int ship(struct call *c, struct mfs_err *err)
+{
+    const struct mfs_run_options options = {.limit = SHIP_TIME, .read = true};
+    struct mfs_ssh_shipping s;
+    char command[1024];
+    int rc = mfs_ssh_command(ssh_command(c->of), CONNECT_SECONDS, command, sizeof command);
+
+    if (!rc)
+        rc = mfs_ssh_carry(command, c->host.name, &s);
+    if (rc)
+        return mfs_err_set(err, rc, "%s: %s", c->host.name, strerror(-rc));
+    c->run = mfs_run_begin(c->of->context, s.argv, &options, shipped, c, err);
+    return c->run ? 0 : err->code;
+}
+
+/* The lm's command line for the shell there, with a NUL. What is shipped has its directory put
+ * before. */
+static int make_line(struct call *c, const struct mfs_provider_node *n)
+{
+    const struct mfs_provider_context *x = c->of->context;
+    const char *dir = mfs_provider_option(x, "programs");
+    struct mfs_lm_command lm;
+    int rc = mfs_provider_command(x, n, &lm);
+
+    if (!rc && mfs_ssh_ships(x->option, x->noptions))
+        rc = mfs_text_copy(lm.lm, sizeof lm.lm, "lm");
+    else if (!rc && dir)
         rc = mfs_text_format(lm.lm, sizeof lm.lm, "%s/lm", dir);
     if (!rc)
         rc = mfs_text_copy(c->lm, sizeof c->lm, lm.lm);
     if (!rc)
-        rc = mfs_provider_quote(&lm, out);
-    return rc ? rc : mfs_buf_append(out, "", 1);
+        rc = mfs_provider_quote(&lm, &c->line);
+    return rc ? rc : mfs_buf_append(&c->line, "", 1);
 }
 
-static int run(struct call *c, const char *line, struct mfs_err *err)
+static struct call *list(struct ssh *s, const struct mfs_provider_node *n, struct mfs_err *err)
 {
-    const struct mfs_run_options options = {.limit = START_TIME, .read = true, .secret = true};
-    char command[1024];
-    const char *argv[] = {"/bin/sh", "-c", command, c->host.name /* $0 */, line, NULL};
-    int rc = mfs_ssh_command(mfs_provider_option(c->of->context, "ssh-command"), CONNECT_SECONDS,
-                             command, sizeof command);
+    struct call *c = calloc(1, sizeof *c);
 
-    if (rc)
-        return mfs_err_set(err, rc, "ssh-command: %s", strerror(-rc));
-    c->run = mfs_run_begin(c->of->context, argv, &options, ended, c, err);
-    return c->run ? 0 : err->code;
+    if (!c) {
+        mfs_err_set(err, -ENOMEM, "out of memory");
+        return NULL;
+    }
+    *c = (struct call){.of = s, .node = n->id, .next = s->first};
+    s->first = c;
+    mfs_buf_init(&c->line);
+    if (mfs_ssh_is_shipped(n->handle))
+        mfs_text_copy(c->dir, sizeof c->dir, n->handle);
+    if (!mfs_ssh_host(s->context->option, s->context->noptions, n->slot, &c->host, err))
+        return c;
+    unlist(c);
+    return NULL;
 }
 
 static int start(struct ssh *s, const struct mfs_provider_node *n, struct mfs_err *err)
 {
-    const struct mfs_provider_context *x = s->context;
-    struct call *c = calloc(1, sizeof *c);
-    struct mfs_buf line;
+    bool ships = mfs_ssh_ships(s->context->option, s->context->noptions);
+    struct call *c = list(s, n, err);
     int rc;
 
     if (!c)
-        return mfs_err_set(err, -ENOMEM, "out of memory");
-    *c = (struct call){.of = s, .node = n->id, .next = s->first};
-    s->first = c;
-    mfs_buf_init(&line);
-    rc = mfs_ssh_host(x->option, x->noptions, n->slot, &c->host, err);
-    if (!rc) {
-        rc = make_line(c, n, &line);
-        rc = rc ? mfs_err_set(err, rc, "%s: %s", c->host.name, strerror(-rc))
-                : run(c, mfs_buf_data(&line), err);
-    }
-    mfs_buf_fini(&line);
+        return err->code;
+    rc = make_line(c, n);
+    if (rc)
+        mfs_err_set(err, rc, "%s: %s", c->host.name, strerror(-rc));
+    else
+        rc = ships && !c->dir[0] ? ship(c, err) : run_lm(c, err);
     if (rc)
         unlist(c);
     return rc;
@@ -165,17 +300,24 @@ static int pass_signal(void *state, uint32_t node, int signo)
     return find(state, node) ? -ENOSYS : -ESRCH;
 }
 
-/* ---- giving back ----------------------------------------------------------------------------- */
-
 /* An lm that was about to start finds no cm that takes it, and ends. */
 static int release(void *state, const struct mfs_provider_node *n)
 {
     struct call *c = find(state, n->id);
+    struct mfs_err err;
 
-    if (!c)
+    if (c) {
+        c->dropped = true;
+        mfs_run_kill(c->run);
+        return 0;
+    }
+    if (!mfs_ssh_is_shipped(n->handle))
         return 1;
-    c->dropped = true;
-    mfs_run_kill(c->run);
+    c = list(state, n, &err);
+    if (c)
+        remove_shipped(c);
+    else
+        mfs_notices_released(((struct ssh *)state)->notices, n->id, &err);
     return 0;
 }
 

@@ -2,6 +2,8 @@
 #ifndef MFS_CM_PROVIDER_SSH_IMPL_H
 #define MFS_CM_PROVIDER_SSH_IMPL_H
 
+#include <limits.h>
+
 #include "cm/provider/hosts.h"
 #include "cm/provider/provider.h"
 
@@ -17,6 +19,8 @@ int mfs_ssh_probe(const struct mfs_provider_option *option, uint32_t noptions, u
 void mfs_ssh_explain_probe(const struct mfs_provider_probe *p, const struct mfs_err *how,
                            const char *output, struct mfs_err *out);
 
+bool mfs_ssh_ships(const struct mfs_provider_option *option, uint32_t noptions); /* --ship. Pure */
+
 /* The line for a shell that has the host in $0 and the command for it in $1; `ssh` may be NULL, and
  * has so many seconds to connect. 0 or -ENAMETOOLONG. Pure. */
 int mfs_ssh_command(const char *ssh, unsigned seconds, char *out, size_t n);
@@ -24,6 +28,22 @@ int mfs_ssh_command(const char *ssh, unsigned seconds, char *out, size_t n);
 /* The host of the place with that number. 0 or -EINVAL with the reason. Pure. */
 int mfs_ssh_host(const struct mfs_provider_option *option, uint32_t noptions, uint32_t place,
                  struct mfs_host *out, struct mfs_err *err);
+
+/* ssh_ship.c: the command that carries the programs to the host by `ssh_line` (mfs_ssh_command);
+ * argv points into the struct, and to the host. 0 or a negative errno. */
+struct mfs_ssh_shipping {
+    char command[2048], programs[PATH_MAX];
+    const char *argv[7];
+};
+
+int mfs_ssh_carry(const char *ssh_line, const char *host, struct mfs_ssh_shipping *out);
+
+/* The directory that its output tells. 0 or -EPROTO. Pure. */
+int mfs_ssh_shipped(const char *output, char *dir, size_t n);
+bool mfs_ssh_is_shipped(const char *handle); /* is that the name of such a directory? Pure */
+
+/* Appends what goes before a command of programs there. 0 or -ENOMEM. Pure. */
+int mfs_ssh_put_environment(const char *dir, struct mfs_buf *out);
 
 /* ssh_text.c: why a command on a host failed, and what to do about it. `status` says how ssh ended,
  * `output` is what was printed, `program` what was to run there. Pure. */

@@ -22,6 +22,8 @@ const struct mfs_conf_option mfs_ssh_options[] = {
      "with --hosts: how to call ssh, e.g. 'ssh -p 2222 -i key'"},
     {"programs", MFS_CONF_STRING, "DIR", NULL, 2, 511,
      "with --hosts: where lm and memefs are on each of them (default: as on this machine)"},
+    {"ship", MFS_CONF_FLAG, NULL, NULL, 0, 0,
+     "with --hosts: carry the programs over, to a directory that is removed at the end"},
     {0}};
 
 bool mfs_ssh_is_here(const struct mfs_conf *conf)
@@ -116,6 +118,8 @@ int mfs_ssh_check(const struct mfs_conf *conf, struct mfs_err *err)
 
     if (!mfs_conf_str(conf, "hosts"))
         return mfs_err_set(err, -EINVAL, "provider: ssh needs --hosts, the machines for nodes");
+    if (programs && mfs_conf_flag(conf, "ship"))
+        return mfs_err_set(err, -EINVAL, "programs: not with --ship, which carries them over");
     if (programs && programs[0] != '/')
         return mfs_err_set(err, -EINVAL, "programs: %s does not begin with /", programs);
     return 0;
@@ -172,6 +176,14 @@ static const char *find_option(const struct mfs_provider_option *option, uint32_
     return NULL;
 }
 
+bool mfs_ssh_ships(const struct mfs_provider_option *option, uint32_t noptions)
+{
+    const char *value = find_option(option, noptions, "ship");
+    bool ships = false;
+
+    return value && !mfs_text_bool(value, &ships) && ships;
+}
+
 /* Of a host's first place alone, which come before all others. */
 int mfs_ssh_probe(const struct mfs_provider_option *option, uint32_t noptions, uint32_t place,
                   struct mfs_provider_probe *out)
@@ -189,8 +201,10 @@ int mfs_ssh_probe(const struct mfs_provider_option *option, uint32_t noptions, u
     if (!rc)
         rc = mfs_text_quote(word, sizeof word, lm);
     if (!rc)
-        rc = mfs_text_format(out->line, sizeof out->line, "%s --version && redis-server --version",
-                             word);
+        rc = mfs_ssh_ships(option, noptions)
+                 ? mfs_text_copy(out->line, sizeof out->line, "true")
+                 : mfs_text_format(out->line, sizeof out->line,
+                                   "%s --version && redis-server --version", word);
     if (!rc)
         rc = mfs_ssh_command(ssh, PROBE_SECONDS, out->command, sizeof out->command);
     if (rc)

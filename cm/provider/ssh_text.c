@@ -43,8 +43,8 @@ void mfs_ssh_explain(const char *host, const char *program, const struct mfs_err
         mfs_err_set(out, status->code, "%s: ssh can't be run on this machine (%s)", host, last);
     else if (!strcmp(status->msg, NOT_FOUND) || !strcmp(status->msg, NOT_EXECUTABLE))
         mfs_err_set(out, status->code,
-                    "%s: %s can't be run there%s%s: install MemEFS there, or say by --programs "
-                    "where it is",
+                    "%s: %s can't be run there%s%s: install MemEFS there, say by --programs "
+                    "where it is, or have it carried over by --ship",
                     host, program, last[0] ? ": " : "", last);
     else if (last[0])
         mfs_err_set(out, status->code, "%s: %s%s%s%s", host, last, help ? " (" : "",

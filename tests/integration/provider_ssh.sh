@@ -151,18 +151,28 @@ say "stop, and nothing is left"
 cm_ stop
 must_happen 10 nothing_on tux1 tux2 tux3
 
-say "another network; a connection that breaks when the lm has joined means nothing"
+say "programs that are shipped, another network, and connections that break as soon as an lm has joined"
 # shellcheck disable=SC2016 # for the inner shell
 second='ip address add "$0" dev "$(ip -o -4 address show to 10.213.0.0/24 | cut -d" " -f2)"'
 bash -c "$second" 10.99.0.254/24
 on tux1 bash -c "$second" 10.99.0.1/24
+on tux2 bash -c "$second" 10.99.0.2/24
 # shellcheck disable=SC2016 # for the inner shell
-printf '#!/bin/sh\n%s "$@"\nexit 255\n' "$SSH" >"$T/breaks"
+printf '#!/bin/sh\n%s "$@" || exit\ncase $* in *--secret*) exit 255 ;; esac\n' "$SSH" >"$T/breaks"
 chmod 755 "$T/breaks"
-cm_start --hosts tux1 --ssh-command "$T/breaks" --network 10.99.0.0/24
-equal 10.99.0.1 "$(nodes)" "the node's address"
+cm_start --hosts tux1,tux2 --mount "$MNT" --ssh-command "$T/breaks" --ship --network 10.99.0.0/24
+equal "10.99.0.1 10.99.0.2" "$(nodes)" "the nodes' addresses"
 equal running "$(cm_ status --json | jq -r .state)" "state"
+mapfile -t dirs < <(jq -r .nodes[].handle "$STATE/cm.json")
+lm=$(on tux2 readlink "/proc/$(on tux2 pgrep -x lm)/exe")
+equal "${dirs[1]}/lm" "$lm" "the lm that runs"
+[ -d "${dirs[0]}/lib" ] || fail "no directory ${dirs[0]}/lib"
+on tux1 bash -c "echo shipped >$MNT/c"
+equal shipped "$(on tux2 cat "$MNT/c")" "what tux2 reads"
 cm_ stop
-must_happen 10 nothing_on tux1
+must_happen 10 nothing_on tux1 tux2
+for dir in "${dirs[@]}"; do
+    [ ! -e "$dir" ] || fail "$dir is left"
+done
 ssh_hosts down
 check_nothing_left

@@ -220,6 +220,22 @@ static void test_explanations(void **state)
     explains(1, "lm: Permission denied\n", "tux1: lm: Permission denied");
 }
 
+static void test_shipped(void **state)
+{
+    char dir[64];
+
+    (void)state;
+    assert_int_equal(mfs_ssh_shipped("motd\n/var/tmp/memefs-aB3xyzWQ12\n", dir, sizeof dir), 0);
+    assert_string_equal(dir, "/var/tmp/memefs-aB3xyzWQ12");
+    assert_int_equal(mfs_ssh_shipped("", dir, sizeof dir), -EPROTO);
+    assert_false(mfs_ssh_is_shipped(""));
+    assert_false(mfs_ssh_is_shipped("/"));
+    assert_false(mfs_ssh_is_shipped("/var/tmp/memefs-aB3xyzWQ1"));
+    assert_false(mfs_ssh_is_shipped("/var/tmp/memefs-aB3xyzWQ1 "));
+    assert_false(mfs_ssh_is_shipped("/var/tmp/memefs-../../../x"));
+    assert_false(mfs_ssh_is_shipped("/var/tmp/memefs-aB3xyzWQ12 /"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +246,7 @@ int main(void)
         cmocka_unit_test(test_lists_and_files),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_explanations),
+        cmocka_unit_test(test_shipped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
