@@ -18,11 +18,15 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
     {"first-address", MFS_CONF_STRING, "ADDRESS", NULL, 7, 15,
      "the first node's; the others' follow (default: local 127.0.0.1, else each node tells its "
      "own)"},
-    {"beta", MFS_CONF_REAL, "B", "4", 0.1, 64, "partitions per node and log2 of the nodes"},
-    {"partitions", MFS_CONF_UINT, "P", NULL, 1, MFS_PARTITIONS_MAX,
-     "at least so many partitions (also the most nodes there can ever be)"},
     {"max-nodes", MFS_CONF_UINT, "M", NULL, 1, MFS_PARTITIONS_MAX,
-     "at least so many partitions that M nodes can be had; the policy goes no higher"},
+     "how far it may grow: the policy goes no higher, and there are 8 partitions for each of M "
+     "nodes, "
+     "fewer if they are small (default: 8 for each of 8 times --nodes, at least 16; for each of "
+     "--nodes where all are on one machine)"},
+    {"partitions", MFS_CONF_UINT, "P", NULL, 1, MFS_PARTITIONS_MAX,
+     "at least so many partitions instead (also the most nodes there can ever be)"},
+    {"beta", MFS_CONF_REAL, "B", "4", 0.1, 64,
+     "instead: partitions per node and log2 of the nodes"},
     {"stripe-size", MFS_CONF_SIZE, "SIZE", "1044480", MFS_STRIPE_SIZE_UNIT, MFS_STRIPE_SIZE_DEFAULT,
      "bytes of a file that go to one partition together, whole pages; a checkpoint keeps its own"},
     {"policy", MFS_CONF_STRING, "NAME", "none", 1, 15,

@@ -20,6 +20,7 @@
 #include "cm/state/listen.h"
 #include "cm/state/manifest.h"
 #include "cm/state/policy_conf.h"
+#include "cm/plan/partitions.h"
 #include "cm/state/rebalance_conf.h"
 #include "cm/provider/traits.h"
 #include "cm/state/weights.h"
@@ -335,15 +336,29 @@ int mfs_spec_divide(struct mfs_cm_state *s, struct mfs_err *err)
     return rc;
 }
 
-static int make_parts(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
+static uint32_t number_of_parts(const struct mfs_conf *conf, const struct mfs_cm_state *s)
 {
     uint64_t least = mfs_conf_uint(conf, "partitions"), nodes = mfs_conf_uint(conf, "max-nodes");
+    const struct mfs_partitions_for d = {.nodes = s->nnodes,
+                                         .max_nodes = (uint32_t)nodes,
+                                         .memory = s->memory,
+                                         .stripe_size = s->stripe_size,
+                                         .one_machine =
+                                             mfs_provider_traits(s->provider)->one_machine};
+
+    if (s->nimages)
+        return s->nimages;
+    if (!mfs_conf_given(conf, "partitions") && !mfs_conf_given(conf, "beta"))
+        return mfs_partitions_default(&d);
+    return mfs_y0_partitions(s->nnodes, s->beta, (uint32_t)(least > nodes ? least : nodes));
+}
+
+static int make_parts(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
+{
     int rc;
 
     s->beta = mfs_conf_real(conf, "beta");
-    s->nparts = s->nimages ? s->nimages
-                           : mfs_y0_partitions(s->nnodes, s->beta,
-                                               (uint32_t)(least > nodes ? least : nodes));
+    s->nparts = number_of_parts(conf, s);
     s->part = calloc(s->nparts, sizeof *s->part);
     if (!s->part)
         return mfs_err_set(err, -ENOMEM, "out of memory");

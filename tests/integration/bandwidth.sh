@@ -74,7 +74,7 @@ said()
 
 printf '%smbit\n' "${MBITS[@]}" >"$T/rates"
 net up 4 --profile "$T/rates" >/dev/null 2>&1 || skip "the kernel has no namespaces, bridges or token buckets for us"
-deployment_start 4 --provider exec --listen "$SUBNET.254:0" --first-address "$SUBNET.1" \
+deployment_start 4 --beta 4 --provider exec --listen "$SUBNET.254:0" --first-address "$SUBNET.1" \
     --exec-start "nsenter --net=/run/netns/$NET-{node} {lm} --log-level debug"
 equal "[0,0,0,0]" "$(said)" "capacities before there is traffic"
 

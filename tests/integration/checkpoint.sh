@@ -83,7 +83,7 @@ expect_new_keys()
 }
 
 say "save under load"
-MEMORY=256M deployment_start 2
+MEMORY=256M deployment_start 2 --partitions 8
 expect_fail 1 cm_ start --restore "$CP" # it runs already, and not from that
 mkdir "$MNT0/seq"
 head -c 20000000 /dev/urandom >"$MNT0/big"

@@ -42,7 +42,7 @@ drain_slowly() # NODE
     must_happen 20 grep -q '"step":[[:space:]]*"copy"' "$STATE/cm.json"
 }
 
-deployment_start 4 --max-nodes 8 --rebalance off # what moves by itself would stand in the way
+deployment_start 4 --max-nodes 8 --beta 4 --rebalance off # what moves by itself would stand in the way
 for i in 1 2 3 4 5 6; do
     head -c 12000000 /dev/urandom >"$MNT3/data$i"
 done

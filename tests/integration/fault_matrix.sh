@@ -320,7 +320,7 @@ fresh()
 
 begin()
 {
-    deployment_start 2 --max-nodes 4
+    deployment_start 2 --max-nodes 4 --beta 4
     FORCED=0
     head -c 30000000 "$T/data" >"$MNT0/ballast"
 }

@@ -68,7 +68,7 @@ check_lost_list()
     diff <(sort "$T/damaged") "$T/lost" || fail "memefs lost lists something else"
 }
 
-deployment_start 4 --provider exec --exec-start "$START"
+deployment_start 4 --beta 4 --provider exec --exec-start "$START"
 make_files "$MNT3"
 
 say "the root's home and two nodes are dead"
@@ -108,7 +108,7 @@ deployment_stop
 rm "$T"/broken-*
 
 say "cm is killed in the middle"
-deployment_start 3 --provider exec --exec-start "$START"
+deployment_start 3 --beta 4 --provider exec --exec-start "$START"
 make_files "$MNT0"
 die node-1
 sleep 2.5

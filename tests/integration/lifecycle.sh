@@ -16,7 +16,7 @@ deployment_start 4
 equal running "$(status_of .state)" "state"
 equal "$NAME" "$(status_of .name)" "name"
 equal 4 "$(status_of '.nodes | length')" "nodes"
-equal 32 "$(status_of .partitions)" "partitions: n * beta * log2 n"
+equal 32 "$(status_of .partitions)" "partitions: eight for each node"
 equal 32 "$(status_of '[.nodes[].partitions] | add')" "partitions of the nodes"
 equal 32 "$(pids_of redis-server | wc -l)" "redis processes"
 equal 4 "$(pids_of memefs | wc -l)" "clients"

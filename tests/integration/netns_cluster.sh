@@ -125,7 +125,7 @@ shares 40mbit 40000000 8
 
 say "a deployment over links of 100 Mbit/s"
 net up 3 --rate 100mbit
-deployment_start 3 --provider exec --listen "$SUBNET.254:0" --first-address "$SUBNET.1" \
+deployment_start 3 --beta 4 --provider exec --listen "$SUBNET.254:0" --first-address "$SUBNET.1" \
     --exec-start "nsenter --net=/run/netns/$NET-{node} {lm}"
 equal "$SUBNET.1 $SUBNET.2 $SUBNET.3" "$(cm_ status --json | jq -r '[.nodes[].address] | join(" ")')" "addresses"
 head -c 45000000 /dev/urandom >"$T/data"

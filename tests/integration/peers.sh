@@ -39,7 +39,7 @@ waits()
 
 printf '100mbit\n100mbit\n20mbit\n' >"$T/rates"
 net up 3 --profile "$T/rates" >/dev/null 2>&1 || skip "the kernel has no namespaces, bridges or token buckets for us"
-cluster=(--provider exec --listen "$SUBNET.254:0" --first-address "$SUBNET.1"
+cluster=(--beta 4 --provider exec --listen "$SUBNET.254:0" --first-address "$SUBNET.1"
     --exec-start "nsenter --net=/run/netns/$NET-{node} {lm} --log-level debug")
 deployment_start 3 "${cluster[@]}"
 

@@ -24,7 +24,7 @@ carries()
 rates=(10 20 40 40 80)
 printf '%smbit\n' "${rates[@]}" >"$T/rates"
 net up 5 --profile "$T/rates" >/dev/null 2>&1 || skip "the kernel has no namespaces, bridges or token buckets for us"
-cluster=(--provider exec --listen "$SUBNET.254:0" --first-address "$SUBNET.1" --max-nodes 8
+cluster=(--beta 4 --provider exec --listen "$SUBNET.254:0" --first-address "$SUBNET.1" --max-nodes 8
     --exec-start "nsenter --net=/run/netns/$NET-{node} {lm}" --weights bandwidth --probe)
 
 say "at the start"

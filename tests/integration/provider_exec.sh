@@ -17,7 +17,7 @@ exec_start() # NODES ARGUMENT…
 {
     local nodes=$1
     shift
-    deployment_start "$nodes" --provider exec --exec-start "$START" --exec-stop "$STOP" "$@"
+    deployment_start "$nodes" --beta 4 --provider exec --exec-start "$START" --exec-stop "$STOP" "$@"
 }
 
 calls() # KIND: of that kind, in the order of nodes

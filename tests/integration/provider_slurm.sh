@@ -97,7 +97,7 @@ events=$(cm_slurm events)
 [[ $events =~ node-3:\ its\ job\ [0-9]+\ has\ ended\ without ]] || fail "the events do not say why: $events"
 
 say "a queue that gives nothing"
-expect_fail 1 cm_slurm scale --name slurm +63
+expect_fail 1 cm_slurm scale --name slurm +200
 grep -q "need as many partitions" "$T/expect.out" || fail "says $(cat "$T/expect.out")"
 scancel --name other
 must_happen 60 no_jobs_but workflow

@@ -56,7 +56,7 @@ scale_slowly() # RATE ARGUMENT…: in the background, so slow that one can hit i
     scale=$!
 }
 
-deployment_start 2 --max-nodes 8
+deployment_start 2 --max-nodes 8 --beta 4
 for i in 1 2 3 4 5 6; do
     head -c 15000000 /dev/urandom >"$MNT0/data$i"
 done

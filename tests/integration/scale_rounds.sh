@@ -61,7 +61,7 @@ later_than() # NUMBER: of files, the writer is beyond it
     [ "$(wc -l <"$T/written")" -gt "$1" ]
 }
 
-deployment_start 2 --max-nodes 16
+deployment_start 2 --max-nodes 16 --beta 4
 mkdir "$MNT0/w"
 for i in 1 2 3 4; do
     head -c 8000000 /dev/urandom >"$MNT0/data$i"

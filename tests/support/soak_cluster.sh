@@ -50,7 +50,7 @@ knows()
 cluster_start() # [CM-START-ARGUMENT…]
 {
     net up $((NODES + 1)) >/dev/null 2>&1 || skip "the kernel has no namespaces, bridges or veth links for us"
-    CLUSTER=(--max-nodes 8 --provider exec --listen "$SUBNET.254:0" --first-address "$SUBNET.1"
+    CLUSTER=(--max-nodes 8 --beta 4 --provider exec --listen "$SUBNET.254:0" --first-address "$SUBNET.1"
         --exec-start "nsenter --net=/run/netns/$NET-{node} {lm}"
         --mount-options "io_timeout=$IO_TIMEOUT" "$@")
     deployment_start "$NODES" "${CLUSTER[@]}"
