@@ -20,9 +20,11 @@
 #include "cluster/capacity.h"
 #include "cm/change/autoscale.h"
 #include "cm/plan/lower_bound.h"
+#include "cm/partitions/replicas.h"
 #include "cm/state/events.h"
 #include "cm/change/pause.h"
 #include "cm/plan/rebalance_policy.h"
+#include "cm/plan/relief.h"
 #include "cm/change/scale_impl.h"
 #include "cm/state/weights.h"
 
@@ -33,7 +35,7 @@
 #define RELIEF_AGAIN (20 * MFS_SEC) /* when nothing could be moved */
 #define AHEAD        3              /* looks: a plan and the first moves take so long */
 #define LATELY       0.1            /* of the traffic's mean: each second's part */
-#define HELPS        0.02           /* of its room: so much less must the fullest node hold */
+#define FASTER       0.02 /* of its room, by which the fullest node grows in AHEAD looks */
 #define FULL         0.85 /* of its rate: a link carries no more, but for what is seen late */
 
 struct mfs_auto_rebalance {
@@ -242,23 +244,6 @@ static void weigh(const struct mfs_auto_rebalance *a, const struct picture *p,
         mfs_rebalance_weigh(&a->numbers, &f, v);
 }
 
-/* As nodes tell it (picture_take), to be compared with that: without what plans keep free beside
- * replicas. */
-static double fullest_after(const struct mfs_cm *cm, const struct picture *p,
-                            const struct mfs_plan *plan)
-{
-    uint32_t each = 1 + cm->state.replicas;
-    double most = 0;
-
-    for (uint32_t i = 0; i < p->n; i++) {
-        double room =
-            (double)mfs_capacity_used(p->node[i]->memory, plan->count[i] * each) / (double)each;
-
-        most = fmax(most, needed(cm, (double)plan->held[i], plan->count[i]) / fmax(room, 1));
-    }
-    return most;
-}
-
 /* ---- doing it -------------------------------------------------------------------------------- */
 
 static void hold_off(struct mfs_auto_rebalance *a, const char *what, const char *why)
@@ -327,25 +312,30 @@ static void have_writers_wait(struct mfs_auto_rebalance *a, int64_t ns)
     mfs_autoscale_tell(a->cm);
 }
 
+/* The fullest node will have to give at the next look. */
+static bool fills_quickly(const struct mfs_auto_rebalance *a, const struct picture *p)
+{
+    return a->ahead > p->fullest + FASTER;
+}
+
 static void relieve(struct mfs_auto_rebalance *a, const struct picture *p,
                     const struct mfs_plan *plan)
 {
-    double after = fullest_after(a->cm, p, plan);
     char why[256];
 
-    if (!plan->nmoves && a->ahead > p->fullest + HELPS) {
-        /* It fills quickly, and will have to give at the next look. */
+    if (!plan->nmoves && fills_quickly(a, p)) {
         have_writers_wait(a, 2 * LOOK);
         return;
     }
-    if (!plan->nmoves || after > p->fullest - HELPS)
+    if (!plan->nmoves)
         return;
     have_writers_wait(a, RELIEF);
-    snprintf(why, sizeof why,
-             "memory: the fullest node is at %.1f %%, all together at %.1f %%: %u partitions, %s "
-             "give it %.1f %%",
-             100 * p->fullest, 100 * p->all, plan->nmoves, MFS_TEXT_BYTES(plan->bytes),
-             100 * after);
+    snprintf(
+        why, sizeof why,
+        "memory: the fullest node is at %.1f %%, all together at %.1f %%: %s, %s, can go where "
+        "room is",
+        100 * p->fullest, 100 * p->all, MFS_TEXT_COUNT(plan->nmoves, "partition"),
+        MFS_TEXT_BYTES(plan->bytes));
     a->relieving = begin(a, MFS_SCALE_RELIEVE, false, why);
 }
 
@@ -405,6 +395,16 @@ static void consider_room(struct mfs_auto_rebalance *a, const struct picture *p)
     mfs_planner_clear(&plan);
 }
 
+/* A partition that moves gives its replica up, for another one to be made. So where there are
+ * replicas, these leave a full node, by themselves: it holds about as many as partitions. */
+static void consider_replicas(struct mfs_auto_rebalance *a, const struct picture *p, int64_t now)
+{
+    if (mfs_replicas_spread(a->cm, now))
+        have_writers_wait(a, RELIEF);
+    else if (fills_quickly(a, p))
+        have_writers_wait(a, 2 * LOOK);
+}
+
 static double soon(struct mfs_auto_rebalance *a, double fullest)
 {
     int64_t now = mfs_clock_mono(), passed = now - a->looked;
@@ -428,12 +428,13 @@ static bool links_changed(struct mfs_auto_rebalance *a, const struct picture *p)
 
 static void look(struct mfs_auto_rebalance *a, const struct picture *p)
 {
-    bool may = p->known || !a->cm->state.replicas, /* those make room for their replicas */
-        crowded = mfs_rebalance_crowded(soon(a, p->fullest), p->all) && may,
+    bool crowded = mfs_relief_crowded(soon(a, p->fullest), p->all),
          due = p->whole && a->by_bandwidth && links_changed(a, p);
     int64_t now = mfs_clock_mono();
 
-    if (crowded && now >= a->pause.until && now >= a->relief_next)
+    if (crowded && a->cm->state.replicas)
+        consider_replicas(a, p, now);
+    else if (crowded && now >= a->pause.until && now >= a->relief_next)
         consider_room(a, p);
     if (due && !a->under_way && now >= a->next)
         consider_links(a, p);

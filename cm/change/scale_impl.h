@@ -62,7 +62,8 @@ bool mfs_scale_is_there(const struct mfs_node *n);
 int mfs_scale_draft_make(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
                          struct mfs_scale_draft *d, struct mfs_err *err);
 void mfs_scale_draft_clear(struct mfs_scale_draft *d);
-/* The plan for the nodes in the state, those that leave giving everything. */
+/* The plan for the nodes in the state, those that leave giving everything; by_bytes: that of
+ * relief. */
 int mfs_scale_plan(const struct mfs_cm *cm, bool by_bytes, struct mfs_plan *plan,
                    struct mfs_err *err);
 /* Has every node that runs partitions reported? NULL, or the first that has not. */
@@ -70,6 +71,9 @@ const struct mfs_node *mfs_scale_silent(const struct mfs_cm *cm);
 /* The first node that is to leave and has partitions still, or NULL. After all moves of a plan: a
  * replica has taken over there meanwhile, or a drain has passed over it, as it is not there. */
 const struct mfs_node *mfs_scale_filled(const struct mfs_cm *cm);
+
+/* relief.c: off nodes that are nearly full. Fills what cm/plan/relief.h says. 0 or -ENOMEM. */
+int mfs_scale_plan_relief(const struct mfs_cm *cm, struct mfs_plan *out, struct mfs_err *err);
 
 /* scale_urgent.c: of nodes that leave whatever happens, as many partitions as the others have room
  * for now, the smallest first. 0, -ENOSPC: not one, or -ENOMEM. */

@@ -14,7 +14,7 @@
 #include "cm/state/spec.h"
 #include "cm/state/weights.h"
 
-#define UNEVEN 0.8 /* up to here nodes may be fuller than others, as numbers have it */
+#define UNEVEN 0.8 /* up to here nodes may be fuller than others as bandwidth has it */
 #define APART  0.05
 
 /* ---- room ------------------------------------------------------------------------------------ */
@@ -58,23 +58,6 @@ static bool takes_part_of(const struct mfs_cm *cm, const struct mfs_scale_draft 
 static bool stays(const struct mfs_cm *cm, const struct mfs_scale_draft *d, uint32_t i)
 {
     return takes_part(cm, d, i) && !mfs_scale_leaves(d, &cm->state.node[i]);
-}
-
-/* The same as the node has told it, where that is less: its processes may have more resident than
- * they count as used. */
-static uint64_t room_told(const struct mfs_cm *cm, const struct mfs_cm_node *n, double part,
-                          uint32_t each)
-{
-    const uint64_t process = MFS_CAPACITY_PROCESS;
-    const struct mfs_node *node = mfs_nodes_find(cm, n->id);
-    uint32_t now = mfs_cm_state_count(&cm->state, n->id);
-    double room = (double)room_then(cm, n, part, each), told;
-
-    if (each > 1 || !node || !node->reported)
-        return (uint64_t)room;
-    told = (double)node->last.memory_capacity +
-           ((double)now - ceil((double)cm->state.nparts * part)) * (double)process;
-    return (uint64_t)fmax(0, fmin(room, told));
 }
 
 static uint64_t used_bytes(const struct mfs_cm *cm, const struct mfs_scale_draft *d)
@@ -187,25 +170,33 @@ static uint32_t list_parts(const struct mfs_cm *cm, const struct mfs_scale_draft
     return n;
 }
 
-typedef uint64_t room_fn(const struct mfs_cm *cm, const struct mfs_cm_node *n, double part,
-                         uint32_t each);
+/* Nodes come as memory gets short: then all should be full at the same time, which is worth it that
+ * more than the least bytes are moved. */
+static bool fills_up(const struct mfs_cm *cm, const struct mfs_scale_draft *d)
+{
+    uint64_t room = 0;
+
+    for (uint32_t i = 0; i < d->from; i++)
+        room += room_of(cm, &cm->state.node[i]);
+    return d->to > d->from && used_bytes(cm, d) > room / 2;
+}
 
 /* With memory for each partition `each` times, and every node full to that part at most. */
 static int plan_parties(const struct mfs_cm *cm, const struct mfs_scale_draft *d,
-                        const struct parties *p, uint32_t each, room_fn *room, double full,
-                        struct mfs_plan *out, struct mfs_err *err)
+                        const struct parties *p, uint32_t each, double full, struct mfs_plan *out,
+                        struct mfs_err *err)
 {
     uint32_t nparts = cm->state.nparts, *index = calloc(nparts, sizeof *index);
     struct mfs_plan_node *node = calloc(p->n, sizeof *node);
     struct mfs_plan_part *part = calloc(nparts, sizeof *part);
-    struct mfs_plan_input in = {node, p->n, part, 0, 0};
+    struct mfs_plan_input in = {node, p->n, part, 0, 0, fills_up(cm, d)};
     int rc = -ENOMEM;
 
     if (node && part && index) {
         for (uint32_t i = 0; i < p->n; i++)
             node[i] = (struct mfs_plan_node){
                 p->node[i]->id, p->weight[i],
-                (uint64_t)(full * (double)room(cm, p->node[i], p->weight[i], each))};
+                (uint64_t)(full * (double)room_then(cm, p->node[i], p->weight[i], each))};
         in.nparts = list_parts(cm, d, part, index);
         rc = mfs_planner_plan(&in, out, err);
         for (uint32_t i = 0; i < out->nmoves && !rc; i++)
@@ -219,34 +210,30 @@ static int plan_parties(const struct mfs_cm *cm, const struct mfs_scale_draft *d
     return rc;
 }
 
-/* So full a node may be that has the number of partitions that is due to it: little more than all
- * together. (Partitions differ, and each time that it gave some away it has kept its larger ones.)
- */
+/* So full a node may be that has what is due to its bandwidth: little more than all together. (Each
+ * time that it gave some away it has kept its larger partitions.) */
 static double even(const struct mfs_cm *cm, const struct mfs_scale_draft *d,
-                   const struct parties *p, uint32_t each, room_fn *room_of_node)
+                   const struct parties *p, uint32_t each)
 {
     double room = 0;
 
     for (uint32_t i = 0; i < p->staying; i++)
-        room += (double)room_of_node(cm, p->node[i], p->weight[i], each);
+        room += (double)room_then(cm, p->node[i], p->weight[i], each);
     return fmin(1, fmax(UNEVEN, (double)used_bytes(cm, d) / fmax(room, 1) + APART));
 }
 
 static int plan(const struct mfs_cm *cm, const struct mfs_scale_draft *d, uint32_t each,
                 struct mfs_plan *out, struct mfs_err *err)
 {
-    room_fn *room = d->by_bytes ? room_told : room_then;
     struct parties p;
     int rc = parties_make(cm, d, &p);
 
     if (rc)
         return mfs_err_set(err, rc, "out of memory");
-    rc = d->by_bytes || p.by_bandwidth
-             ? plan_parties(cm, d, &p, each, room, even(cm, d, &p, each, room), out, err)
-             : -ENOSPC;
+    rc = p.by_bandwidth ? plan_parties(cm, d, &p, each, even(cm, d, &p, each), out, err) : -ENOSPC;
     if (rc == -ENOSPC) {
         mfs_planner_clear(out);
-        rc = plan_parties(cm, d, &p, each, room_then, 1, out, err);
+        rc = plan_parties(cm, d, &p, each, 1, out, err);
     }
     parties_clear(&p);
     return rc;
@@ -257,7 +244,8 @@ static int plan(const struct mfs_cm *cm, const struct mfs_scale_draft *d, uint32
 static int plan_twice(const struct mfs_cm *cm, const struct mfs_scale_draft *d,
                       struct mfs_plan *out, struct mfs_err *err)
 {
-    int rc = plan(cm, d, 1 + cm->state.replicas, out, err);
+    int rc = d->by_bytes ? mfs_scale_plan_relief(cm, out, err)
+                         : plan(cm, d, 1 + cm->state.replicas, out, err);
 
     if (rc == -ENOSPC && cm->state.replicas && (!d->nleaving || d->urgent)) {
         mfs_planner_clear(out);
@@ -273,8 +261,12 @@ static int plan_twice(const struct mfs_cm *cm, const struct mfs_scale_draft *d,
 int mfs_scale_plan(const struct mfs_cm *cm, bool by_bytes, struct mfs_plan *out,
                    struct mfs_err *err)
 {
-    struct mfs_scale_draft d = {
-        .drain = cm->state.scale.drain, .urgent = cm->state.scale.urgent, .by_bytes = by_bytes};
+    const struct mfs_cm_scale *sc = &cm->state.scale;
+    struct mfs_scale_draft d = {.from = sc->from,
+                                .to = sc->to,
+                                .drain = sc->drain,
+                                .urgent = sc->urgent,
+                                .by_bytes = by_bytes};
 
     *out = (struct mfs_plan){0};
     return plan_twice(cm, &d, out, err);

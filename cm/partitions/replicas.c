@@ -34,6 +34,7 @@
 #define COPIES_MOST  4                /* at a time */
 #define PAUSE        (200 * MFS_MSEC) /* before what failed is tried again, … */
 #define PAUSE_MOVE   (2 * MFS_SEC)    /* between two looks at how they are spread */
+#define SPREADING    (10 * MFS_SEC)   /* from then on its memory is free, and another may go */
 #define PAUSE_COPY   (2 * MFS_SEC)    /* … and before another copy is begun */
 #define AVOIDED      (30 * MFS_SEC)   /* a node at which one has failed, if there is another */
 #define SILENCE_MOST (10 * MFS_SEC)   /* a node that is to have a copy: it hangs */
@@ -387,8 +388,20 @@ static void spread(struct mfs_replicas *g, int64_t now)
         return;
     g->move_at = now + PAUSE_MOVE;
     r = mfs_cm_exclusive(g->cm) ? NULL : mfs_replicas_to_move(g, now);
-    if (r)
-        drop(r, "its node is nearly full, another one is not");
+    if (!r)
+        return;
+    g->moved_at = now;
+    drop(r, "its node is nearly full, another one is not");
+}
+
+bool mfs_replicas_spread(const struct mfs_cm *cm, int64_t now)
+{
+    struct mfs_replicas *g = cm->replicas;
+
+    if (!g)
+        return false;
+    return (g->moved_at && now - g->moved_at < SPREADING) ||
+           (g->whole && !mfs_cm_exclusive(cm) && mfs_replicas_to_move(g, now));
 }
 
 /* So those that have taken over may serve now, not only at the next tick. */

@@ -35,10 +35,11 @@ struct mfs_replicas {
     struct mfs_replica *one; /* state.nparts */
     struct mfs_replica_call *stale_call;
     int64_t stale_at;
-    int64_t move_at; /* when it is next looked whether one should be elsewhere */
-    bool whole;      /* every partition had its replica when that was last looked at */
-    int unwritable;  /* why the state could not be written the last time; 0: it could */
-    int64_t note_at; /* then it is not tried again before that */
+    int64_t move_at;  /* when it is next looked whether one should be elsewhere */
+    int64_t moved_at; /* when the last one was given up for that; 0: none yet */
+    bool whole;       /* every partition had its replica when that was last looked at */
+    int unwritable;   /* why the state could not be written the last time; 0: it could */
+    int64_t note_at;  /* then it is not tried again before that */
 };
 
 /* replicas.c: notes the step, forgets what was asked for the one before. What can't be noted is not
@@ -88,8 +89,8 @@ struct mfs_replica *mfs_replica_to_yield(struct mfs_replicas *g, const struct mf
                                          uint64_t bytes);
 /* Has one gone there so lately, or is one going, that its memory may still be counted? */
 bool mfs_replica_yields(const struct mfs_replicas *g, const struct mfs_node *n, int64_t now);
-/* Nodes come and come back: the largest replica on one that is nearly full and should rather be on
- * another, which would still have plenty of room; NULL: there is none. */
+/* The replica on a node that is nearly full which should rather be on another (cm/plan/relief.h);
+ * NULL: there is none. */
 struct mfs_replica *mfs_replicas_to_move(struct mfs_replicas *g, int64_t now);
 
 /* replicas_change.c. Writes the state: 0 or a negative errno, which is logged, the first time. */

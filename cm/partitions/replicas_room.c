@@ -3,6 +3,7 @@
  * placed; the emptiest one gets it. A replica takes what its partition takes, so a node may come to
  * hold more than it may: after OVER_TIME one replica there is given up at a time. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,10 +11,10 @@
 #include "cluster/capacity.h"
 #include "cm/partitions/migrate.h"
 #include "cm/partitions/replicas_impl.h"
+#include "cm/plan/relief.h"
 
 #define SECRET_BYTES  32
-#define TIGHT         8 /* one that has less than such a part free better gives a replica away */
-#define PLENTY        4 /* … to one that has at least such a part free then */
+#define TIGHT         8 /* one that has less than such a part free may give replicas away */
 #define WANTING_MOST  (30 * MFS_SEC)
 #define OVER_LEAST    32 /* of a node's limit: so much beyond it is too much after OVER_TIME … */
 #define OVER_MOST     8  /* … and so much at once */
@@ -230,21 +231,17 @@ struct mfs_replica *mfs_replica_to_yield(struct mfs_replicas *g, const struct mf
 
 /* ---- and where it would be better ------------------------------------------------------------ */
 
-/* The node that can take most. */
-static const struct mfs_node *roomiest(const struct mfs_cm *cm, uint64_t *room)
+/* What nodes hold of what they may fill, as plans keep some of it free for partitions to grow. */
+static void list_nodes(const struct mfs_cm *cm, struct mfs_relief_node *out)
 {
-    const struct mfs_node *best = NULL;
-
-    *room = 0;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        uint64_t here = room_on(cm, cm->nodes[i]);
+        const struct mfs_node *n = cm->nodes[i];
+        uint64_t room = mfs_capacity_replicated(room_in(cm, n)), left = room_on(cm, n);
 
-        if (here <= *room)
-            continue;
-        best = cm->nodes[i];
-        *room = here;
+        out[i] = (struct mfs_relief_node){n->record->id, room - left, room};
+        if (!left)
+            out[i].used = n->last.memory_used;
     }
-    return best;
 }
 
 static bool is_tight(const struct mfs_cm *cm, uint32_t node)
@@ -255,25 +252,49 @@ static bool is_tight(const struct mfs_cm *cm, uint32_t node)
     return n && n->reported && n->last.memory_used > may - may / TIGHT;
 }
 
+/* Replicas, each of which may be anywhere but beside its partition. */
+static void list_replicas(const struct mfs_cm *cm, struct mfs_relief_part *out)
+{
+    for (uint32_t i = 0; i < cm->state.nparts; i++) {
+        const struct mfs_cm_part *p = &cm->state.part[i];
+
+        out[i] = (struct mfs_relief_part){.node = p->replica_node,
+                                          .replica = p->node,
+                                          .bytes = cm->part_bytes[i] + MFS_CAPACITY_PROCESS,
+                                          .stays = !mfs_replicas_ready(&cm->state, i) ||
+                                                   !is_tight(cm, p->replica_node)};
+    }
+}
+
+static struct mfs_replica *first_of(struct mfs_replicas *g, const struct mfs_plan *plan,
+                                    int64_t now)
+{
+    for (uint32_t i = 0; i < plan->nmoves; i++) {
+        const struct mfs_node *to = mfs_nodes_find(g->cm, plan->move[i].to);
+
+        if (to && may_hold(g->cm, to->record, plan->move[i].index, now))
+            return &g->one[plan->move[i].index];
+    }
+    return NULL;
+}
+
 struct mfs_replica *mfs_replicas_to_move(struct mfs_replicas *g, int64_t now)
 {
     const struct mfs_cm *cm = g->cm;
-    const struct mfs_node *to = NULL;
-    struct mfs_replica *best = NULL;
-    uint64_t room = 0, most = 0;
+    struct mfs_relief_node *node = calloc(cm->state.nnodes + 1, sizeof *node);
+    struct mfs_relief_part *part = calloc(cm->state.nparts + 1, sizeof *part);
+    const struct mfs_relief_input in = {node, cm->state.nnodes, part, cm->state.nparts, 0};
+    struct mfs_replica *r = NULL;
+    struct mfs_plan plan = {0};
 
-    for (uint32_t i = 0; i < cm->state.nparts; i++) {
-        uint64_t need = cm->part_bytes[i] + MFS_CAPACITY_PROCESS;
-
-        if (!mfs_replicas_ready(&cm->state, i) || need <= most ||
-            !is_tight(cm, cm->state.part[i].replica_node))
-            continue;
-        if (!to && !(to = roomiest(cm, &room)))
-            return NULL;
-        if (!may_hold(cm, to->record, i, now) || need + room_in(cm, to) / PLENTY > room)
-            continue;
-        best = &g->one[i];
-        most = need;
+    if (node && part) {
+        list_nodes(cm, node);
+        list_replicas(cm, part);
+        if (!mfs_relief_plan(&in, &plan))
+            r = first_of(g, &plan, now);
+        mfs_planner_clear(&plan);
     }
-    return best;
+    free(node);
+    free(part);
+    return r;
 }

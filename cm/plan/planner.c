@@ -176,6 +176,15 @@ static void relieve(struct mfs_plan_work *w, struct mfs_plan_place *n, uint32_t 
     }
 }
 
+/* Which of its partitions, the smallest first, is the k-th of `give`. */
+static uint32_t given(const struct mfs_plan_work *w, const struct mfs_plan_place *n, uint32_t give,
+                      uint32_t k)
+{
+    if (!w->in->alike || give >= n->now)
+        return k;
+    return (uint32_t)(((uint64_t)2 * k + 1) * n->now / (2 * (uint64_t)give));
+}
+
 /* by_targets false: only what can't stay at all is loosened. */
 static void loosen_all(struct mfs_plan_work *w, bool by_targets)
 {
@@ -194,7 +203,7 @@ static void loosen_all(struct mfs_plan_work *w, bool by_targets)
         if (!by_targets && n->target)
             give = 0;
         for (uint32_t k = 0; k < give; k++)
-            loosen(w, n, w->order[n->first + k]);
+            loosen(w, n, w->order[n->first + given(w, n, give, k)]);
         if (n->target)
             relieve(w, n, i);
         give = n->now - (w->nloose - before); /* that stay */

@@ -6,6 +6,9 @@
  * node must give that many, and none that gives must also take. Those are placed, large ones first,
  * on the node below its number that has most memory free.
  *
+ * A node that gives its smallest again and again keeps the largest, and is full first. With `alike`
+ * it gives some of each size, so that what it keeps is as large on the average as what it gives.
+ *
  * Memory comes before numbers. A partition that fits none of the nodes below their number stays
  * where it is or, when it can't, goes to the node with most memory free; a node beyond its memory
  * gives more. Only in that case a node may both give and take, and numbers may differ from the
@@ -42,6 +45,7 @@ struct mfs_plan_input {
     const struct mfs_plan_part *part; /* by partition index */
     uint32_t nparts;
     uint64_t part_overhead; /* bytes that a partition takes besides its data */
+    bool alike;             /* nodes give some of each size instead of their smallest */
 };
 
 struct mfs_plan {

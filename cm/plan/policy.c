@@ -202,10 +202,10 @@ static void out(const struct mfs_policy *p, const struct mfs_policy_settings *s,
              target = v->nodes + (more < room ? more : room);
     uint32_t relief = v->fullest * SKEW > s->out_at ? relieving(v) : 0;
 
-    if (p->out == MFS_OUT_NONE || !room || !(all > s->out_at || (relief && relief <= s->max_nodes)))
+    if (p->out == MFS_OUT_NONE || !room || !(all > s->out_at || relief))
         return;
-    if (target < relief && relief <= s->max_nodes)
-        target = relief;
+    if (target < relief)
+        target = relief < s->max_nodes ? relief : s->max_nodes;
     d->target = target;
     snprintf(d->why, sizeof d->why,
              "%s: %s of %s used (%.1f %%, the fullest node %.1f %%), above %g %%: %u to %s%s",

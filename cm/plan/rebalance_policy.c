@@ -18,8 +18,6 @@
 #define IDLE    0.05 /* of what links carry: so much is reckoned with even when nothing goes on */
 #define BLOCKED 0.01 /* s that a partition stands still when it moves */
 #define STOPPED 60   /* s, at most, of all that leaves a full link: clients wait for 120 */
-#define CROWDED 0.85 /* the fullest node */
-#define APART   0.05 /* and so much above all of them together */
 
 #define FIELD(kind, member) MFS_FIELD(kind, struct mfs_rebalance_settings, member)
 
@@ -328,9 +326,4 @@ void mfs_rebalance_weigh(const struct mfs_rebalance_settings *s,
         v->worth   ? ""
         : too_long ? ", too long to wait for"
                    : ", too little");
-}
-
-bool mfs_rebalance_crowded(double fullest, double all)
-{
-    return fullest > CROWDED && fullest > all + APART;
 }

@@ -1,4 +1,4 @@
-/* When partitions move because links have changed, or because a fast node is nearly full. Pure:
+/* When partitions move because links have changed. Pure:
  * figures in, decisions and sentences out; time is the caller's. docs/design/network.md, "Weights
  * and re-planning", has the reasons for every number.
  *
@@ -93,9 +93,5 @@ struct mfs_rebalance_verdict {
 
 void mfs_rebalance_weigh(const struct mfs_rebalance_settings *s,
                          const struct mfs_rebalance_figures *f, struct mfs_rebalance_verdict *v);
-
-/* Is the fullest node so full, and everything together so much less (both 0..1), that it should
- * give before writers are refused? */
-bool mfs_rebalance_crowded(double fullest, double all);
 
 #endif

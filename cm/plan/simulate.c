@@ -152,7 +152,7 @@ static void carry_out(struct sim *s, const struct mfs_plan *plan)
 
 static int plan_change(struct sim *s, bool *planned, struct mfs_err *err)
 {
-    const struct mfs_plan_input in = {s->node, s->n, s->part, s->nparts, 0};
+    const struct mfs_plan_input in = {s->node, s->n, s->part, s->nparts, 0, false};
     double weight = 0, bytes = 0, least;
     struct mfs_plan plan;
     int64_t began = mfs_clock_mono();

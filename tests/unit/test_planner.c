@@ -31,7 +31,7 @@ struct world {
  * nowhere. */
 static void make(struct world *w, uint32_t nodes, uint32_t parts, uint64_t memory, bool even)
 {
-    w->in = (struct mfs_plan_input){w->node, nodes, w->part, parts, below(2) ? 0 : 1000};
+    w->in = (struct mfs_plan_input){w->node, nodes, w->part, parts, below(2) ? 0 : 1000, false};
     for (uint32_t i = 0; i < nodes; i++) {
         w->node[i] = (struct mfs_plan_node){i * 7 + 3, 1, memory};
         if (!even)
@@ -139,6 +139,36 @@ static uint64_t least_bytes(const struct world *w, const uint32_t *count)
             total += sizes[k];
     }
     return total;
+}
+
+/* What is left on a node that gives of each size is as large on the average as what it had. */
+static void of_each_size(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+
+    (void)state;
+    for (int round = 0; round < 500; round++) {
+        uint64_t had = 0, kept = 0;
+        struct mfs_plan plan;
+        struct mfs_err err;
+
+        make(w, 3, 30, 1ULL << 40, 0);
+        w->in.alike = true;
+        for (uint32_t i = 0; i < 3; i++)
+            w->node[i].weight = 1;
+        for (uint32_t p = 0; p < 30; p++) {
+            w->part[p].node = w->node[0].id;
+            w->part[p].bytes = 1000 + below(1000);
+            had += w->part[p].bytes;
+        }
+        assert_int_equal(mfs_planner_plan(&w->in, &plan, &err), 0);
+        assert_int_equal(plan.nmoves, 20);
+        check_sound(w, &plan);
+        kept = had - plan.bytes;
+        assert_true(kept * 100 > had / 3 * 93 && kept * 100 < had / 3 * 107);
+        mfs_planner_clear(&plan);
+    }
+    free(w);
 }
 
 static void promises_hold(void **state)
@@ -316,7 +346,7 @@ static void doubling_moves_half(void **state)
     struct mfs_plan plan;
 
     (void)state;
-    w->in = (struct mfs_plan_input){w->node, 4, w->part, 8, 0};
+    w->in = (struct mfs_plan_input){w->node, 4, w->part, 8, 0, false};
     for (uint32_t i = 0; i < 4; i++)
         w->node[i] = (struct mfs_plan_node){i, 1, 100 * MIB};
     for (uint32_t p = 0; p < 8; p++)
@@ -337,7 +367,7 @@ static void refusals_tell_the_figures(void **state)
     struct mfs_err err;
 
     (void)state;
-    w->in = (struct mfs_plan_input){w->node, 2, w->part, 4, 0};
+    w->in = (struct mfs_plan_input){w->node, 2, w->part, 4, 0, false};
     for (uint32_t i = 0; i < 2; i++)
         w->node[i] = (struct mfs_plan_node){i, i ? 0 : 1, 100 * MIB};
     for (uint32_t p = 0; p < 4; p++)
@@ -366,7 +396,7 @@ static void memory_bends_the_numbers(void **state)
     struct mfs_plan plan;
 
     (void)state;
-    w->in = (struct mfs_plan_input){w->node, 2, w->part, 10, 0};
+    w->in = (struct mfs_plan_input){w->node, 2, w->part, 10, 0, false};
     w->node[0] = (struct mfs_plan_node){0, 1, 100 * MIB};
     w->node[1] = (struct mfs_plan_node){1, 9, 35 * MIB};
     for (uint32_t p = 0; p < 10; p++)
@@ -392,7 +422,7 @@ static void plans_fast(void **state)
     const uint32_t nodes = 10000, parts = 160000;
     struct mfs_plan_node *node = calloc(nodes, sizeof *node);
     struct mfs_plan_part *part = calloc(parts, sizeof *part);
-    struct mfs_plan_input in = {node, nodes, part, parts, 1000};
+    struct mfs_plan_input in = {node, nodes, part, parts, 1000, false};
     struct mfs_plan plan;
     int64_t began, took;
 
@@ -419,6 +449,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(promises_hold),
+        cmocka_unit_test(of_each_size),
         cmocka_unit_test(a_plan_is_stable),
         cmocka_unit_test(no_plan_moves_less),
         cmocka_unit_test(tight_memory),

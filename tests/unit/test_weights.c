@@ -280,7 +280,7 @@ static void fill_up(struct world *w, uint64_t used)
 
 static void plan(struct world *w, struct mfs_plan *out)
 {
-    struct mfs_plan_input in = {w->plan_node, w->st.nnodes, w->part, w->st.nparts, 0};
+    struct mfs_plan_input in = {w->plan_node, w->st.nnodes, w->part, w->st.nparts, 0, false};
     struct mfs_err err = {0};
 
     for (uint32_t i = 0; i < w->st.nnodes; i++) {
