@@ -1,12 +1,11 @@
 /* `cm drain NODE…`: nodes give their partitions to the others, and leave. `cm forget NODE…`: nodes
  * that are dead are no part of the deployment any more. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "cluster/placement.h"
+#include "cm/cli/agree.h"
 #include "cm/cli/scale_call.h"
 #include "cm/cli/verbs.h"
 
@@ -24,17 +23,6 @@ static int take_names(const struct mfs_verb_call *call, struct mfs_msg_scale *wh
     return 0;
 }
 
-/* Asks on a terminal; elsewhere --yes is needed. */
-static bool agrees(const struct mfs_err *err)
-{
-    char answer[8] = "";
-
-    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-        return false;
-    fprintf(stderr, "%s\nGo on? [y/N] ", err->msg);
-    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
-}
-
 static int run(struct mfs_verb_call *call, const char *how, struct mfs_err *err)
 {
     struct mfs_msg_scale what = {0};
@@ -44,7 +32,7 @@ static int run(struct mfs_verb_call *call, const char *how, struct mfs_err *err)
     what.yes = mfs_conf_knows(call->conf, "yes") && mfs_conf_flag(call->conf, "yes");
     if (!rc)
         rc = mfs_scale_call(call, &what, err);
-    if (rc == -EOWNERDEAD && !what.yes && agrees(err)) {
+    if (rc == -EOWNERDEAD && !what.yes && mfs_agree(err->msg)) {
         what.yes = true;
         rc = mfs_scale_call(call, &what, err);
     }

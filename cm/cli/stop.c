@@ -13,6 +13,7 @@
 #include "cm/ask/client.h"
 #include "cm/state/lock.h"
 #include "cm/provider/provider.h"
+#include "cm/cli/stop_ask.h"
 #include "cm/cli/verbs.h"
 #include "cm/life/shutdown.h"
 
@@ -109,6 +110,8 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
     int lock, rc;
 
     mfs_log_open("cm", NULL, MFS_LOG_WARN);
+    if (!mfs_conf_flag(call->conf, "yes") && !mfs_stop_may(p))
+        return mfs_err_set(err, -ECANCELED, "nothing was stopped");
     if (daemon.pid)
         end_daemon(p, &daemon);
     lock = mfs_lock_take(p, false, err);
@@ -136,7 +139,10 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
 }
 
 static const struct mfs_conf_option options[] = {
-    {"keep-logs", MFS_CONF_FLAG, NULL, NULL, 0, 0, "leave the logs in the state directory"}, {0}};
+    {"yes", MFS_CONF_FLAG, NULL, NULL, 0, 0,
+     "do not ask, on a terminal, whether the files that it holds may be lost"},
+    {"keep-logs", MFS_CONF_FLAG, NULL, NULL, 0, 0, "leave the logs in the state directory"},
+    {0}};
 
 const struct mfs_verb mfs_cm_stop = {
     .name = "stop",
