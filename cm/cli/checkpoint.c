@@ -1,6 +1,7 @@
 /* `cm checkpoint DIR`: cm has the nodes write the images, and we make a checkpoint of them. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "cm/cli/long_call.h"
 #include "cm/cli/render.h"
 #include "cm/state/manifest.h"
+#include "cm/state/options_of.h"
 #include "cm/cli/verbs.h"
 
 #define NOTE_TIME (10 * MFS_SEC)
@@ -73,6 +75,20 @@ static void describe(struct mfs_manifest *m, const char *name, const struct mfs_
         strftime(m->time, sizeof m->time, "%Y-%m-%dT%H:%M:%SZ", &t);
 }
 
+/* What `cm start` is to be told when it begins with this. The caller frees m->option. */
+static int add_options(const struct mfs_verb_call *call, struct mfs_manifest *m,
+                       struct mfs_err *err)
+{
+    struct mfs_cm_state st;
+    int rc = mfs_cm_state_load(&st, call->paths.state, err);
+
+    if (rc)
+        return rc;
+    rc = mfs_options_of(&st, &m->option, &m->noptions);
+    mfs_cm_state_clear(&st);
+    return rc ? mfs_err_set(err, rc, "out of memory") : 0;
+}
+
 /* It is a checkpoint already; that cm knows of it is for its status only. */
 static void tell(const struct mfs_paths *p, const char *dir, const struct mfs_manifest *m)
 {
@@ -111,7 +127,10 @@ static int commit(struct mfs_verb_call *call, struct mfs_manifest_draft *d,
     int rc;
 
     describe(&m, call->paths.name, made);
-    rc = mfs_manifest_commit(d, &m, r->dir, err);
+    rc = add_options(call, &m, err);
+    if (!rc)
+        rc = mfs_manifest_commit(d, &m, r->dir, err);
+    free(m.option);
     if (rc)
         return rc;
     tell(&call->paths, r->dir, &m);

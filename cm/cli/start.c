@@ -19,6 +19,7 @@
 #include "cm/ask/client.h"
 #include "cm/cli/config_file.h"
 #include "cm/cli/options.h"
+#include "cm/cli/restore.h"
 #include "cm/life/daemon.h"
 #include "cm/state/lock.h"
 #include "cm/provider/options.h"
@@ -152,8 +153,8 @@ static int look(struct start *s, struct mfs_err *err)
     else if (!strcmp(st.state, "degraded") && mfs_clock_mono() > s->began + MEND_TIME)
         rc = mfs_err_set(
             err, -ENODEV,
-            "the deployment is up, but not whole: see cm status and cm events; to begin "
-            "afresh, cm stop it first");
+            "the deployment is up, but not whole: cm status and cm events show what is missing, cm "
+            "doctor what to do");
     mfs_schema_clear(&mfs_status_schema, &st);
     return rc;
 }
@@ -324,7 +325,8 @@ static int lives(const struct start *s, const struct mfs_cm_state *st, struct mf
         return 1;
     return mfs_err_set(err, -EHOSTUNREACH,
                        "no partition of %s can be reached from here, but there may be some on the "
-                       "machines of its nodes; mend the network to them, or end it with cm stop",
+                       "machines of its nodes; mend the network to them and start again (when they "
+                       "are gone for good, cm stop clears away the rest)",
                        st->name);
 }
 
@@ -337,7 +339,9 @@ static int take_up(struct start *s, int *lock, int *rc, struct mfs_err *err)
 
     *rc = mfs_cm_state_load(&st, s->paths->state, err);
     if (*rc && *rc != -ENOENT && mfs_cleanup_living(s->paths)) {
-        mfs_err_prefix(err, "the deployment lives, but its state makes no sense; cm stop ends it");
+        mfs_err_prefix(
+            err, "the deployment lives, but its state makes no sense; copy out what its mounts "
+                 "still show before cm stop ends it");
         return 1; /* never clear away data for that */
     }
     if (*rc) {
@@ -357,6 +361,22 @@ static int take_up(struct start *s, int *lock, int *rc, struct mfs_err *err)
     return living != 0;
 }
 
+/* A new deployment begins with a checkpoint: it is what that was, unless told otherwise. */
+static int go_on_as_saved(struct start *s, struct mfs_err *err)
+{
+    struct mfs_buf taken;
+    int rc;
+
+    mfs_buf_init(&taken);
+    rc = mfs_restore_options(s->call->conf, &taken, err);
+    if (!rc && mfs_buf_len(&taken))
+        printf("%s: as in the checkpoint:%.*s\n", s->paths->name, (int)mfs_buf_len(&taken),
+               mfs_buf_data(&taken));
+    fflush(stdout);
+    mfs_buf_fini(&taken);
+    return rc;
+}
+
 static int start(struct start *s, int *lock, struct mfs_err *err)
 {
     struct mfs_proc daemon = mfs_client_daemon(s->paths);
@@ -369,6 +389,9 @@ static int start(struct start *s, int *lock, struct mfs_err *err)
             return rc;
     }
     if (take_up(s, lock, &rc, err))
+        return rc;
+    rc = go_on_as_saved(s, err);
+    if (rc)
         return rc;
     /* Nothing is cleared away for a call that can't succeed. */
     rc = mfs_spec_make(s->conf, &trial, err);

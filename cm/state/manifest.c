@@ -32,6 +32,12 @@
 #define INO_FORMAT 3 /* the first whose inode numbers are like ours */
 #define FIELDS     (const struct mfs_field[])
 
+static const struct mfs_schema option_schema = {
+    "option", sizeof(struct mfs_manifest_option),
+    FIELDS{{.name = "key", .required = true, MFS_FIELD(STR, struct mfs_manifest_option, key)},
+           {.name = "value", .required = true, MFS_FIELD(STR, struct mfs_manifest_option, value)},
+           {0}}};
+
 const struct mfs_schema mfs_manifest_schema = {
     "manifest.json", sizeof(struct mfs_manifest),
     FIELDS{
@@ -46,6 +52,7 @@ const struct mfs_schema mfs_manifest_schema = {
         {.name = "partitions",
          .required = true,
          MFS_FIELD_LIST(struct mfs_manifest, part, nparts, &mfs_image_part_schema)},
+        {.name = "options", MFS_FIELD_LIST(struct mfs_manifest, option, noptions, &option_schema)},
         {0}}};
 
 uint64_t mfs_manifest_bytes(const struct mfs_manifest *m)

@@ -19,6 +19,12 @@
 /* 3: inode numbers below 2^53 (base/ino.h); 4: checksums with keys (proto/image_sum.h) */
 #define MFS_MANIFEST_FORMAT 4
 
+/* Of `cm start`, that the deployment had. */
+struct mfs_manifest_option {
+    char key[32];
+    char value[MFS_TEXT_MAX];
+};
+
 struct mfs_manifest {
     uint32_t format;
     char version[32];        /* of MemEFS */
@@ -29,6 +35,8 @@ struct mfs_manifest {
     uint32_t nodes, stripe_size;
     uint32_t nparts;
     struct mfs_image_part *part; /* in order */
+    uint32_t noptions;           /* 0, too, where a former version has written it */
+    struct mfs_manifest_option *option;
 };
 
 extern const struct mfs_schema mfs_manifest_schema;

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "cm/state/differs.h"
 
 static const struct {
     const char *key;
@@ -59,20 +61,35 @@ int mfs_policy_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s
     struct mfs_policy_settings asked;
 
     if (mfs_conf_given(conf, "policy") && strcmp(mfs_conf_str(conf, "policy"), s->policy))
-        return mfs_err_set(err, -EEXIST,
-                           "it runs already, with another --policy (%s); cm policy changes it",
-                           s->policy);
+        return mfs_state_differs(err, "policy", s->policy);
     take(conf, &asked);
     for (size_t i = 0; i < NREALS; i++) {
         double want = *(const double *)((const char *)&asked + reals[i].offset),
                has = *(const double *)((const char *)&s->scaling + reals[i].offset);
 
         if (want > 0 && fabs(want - has) > 1e-9)
-            return mfs_err_set(err, -EEXIST, "it runs already, with another --%s; cm stop it first",
-                               reals[i].key);
+            return mfs_state_differs(err, reals[i].key, NULL);
     }
     if (asked.min_nodes && asked.min_nodes != s->scaling.min_nodes)
-        return mfs_err_set(err, -EEXIST,
-                           "it runs already, with another --min-nodes; cm stop it first");
+        return mfs_state_differs(err, "min-nodes", NULL);
     return 0;
+}
+
+void mfs_policy_tell(const struct mfs_policy_settings *s, mfs_option_fn *tell, void *arg)
+{
+    char text[32];
+
+    for (size_t i = 0; i < NREALS; i++) {
+        double has = *(const double *)((const char *)s + reals[i].offset);
+
+        snprintf(text, sizeof text, "%g", has / reals[i].unit);
+        if (has > 0)
+            tell(arg, reals[i].key, text);
+    }
+    snprintf(text, sizeof text, "%u", s->min_nodes);
+    if (s->min_nodes)
+        tell(arg, "min-nodes", text);
+    snprintf(text, sizeof text, "%u", s->max_nodes);
+    if (s->max_nodes)
+        tell(arg, "max-nodes", text);
 }

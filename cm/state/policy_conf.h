@@ -19,4 +19,8 @@ int mfs_policy_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s
 int mfs_policy_ready(const struct mfs_cm_state *s, const char *name, struct mfs_policy *p,
                      struct mfs_policy_settings *numbers, struct mfs_err *err);
 
+/* What was given, as options: told one after the other. */
+typedef void mfs_option_fn(void *arg, const char *key, const char *value);
+void mfs_policy_tell(const struct mfs_policy_settings *s, mfs_option_fn *tell, void *arg);
+
 #endif

@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "cm/state/differs.h"
 
 static const struct {
     const char *key;
@@ -30,11 +33,6 @@ void mfs_rebalance_choose(const struct mfs_conf *conf, struct mfs_rebalance_sett
             *at(s, i) = mfs_conf_real(conf, reals[i].key) * reals[i].unit;
 }
 
-static int differs(const char *key, struct mfs_err *err)
-{
-    return mfs_err_set(err, -EEXIST, "it runs already, with another --%s; cm stop it first", key);
-}
-
 int mfs_rebalance_compare(const struct mfs_conf *conf, const struct mfs_rebalance_settings *has,
                           struct mfs_err *err)
 {
@@ -42,9 +40,24 @@ int mfs_rebalance_compare(const struct mfs_conf *conf, const struct mfs_rebalanc
 
     mfs_rebalance_choose(conf, &asked);
     if (mfs_conf_given(conf, "rebalance") && asked.off != is.off)
-        return differs("rebalance", err);
+        return mfs_state_differs(err, "rebalance", NULL);
     for (size_t i = 0; i < NREALS; i++)
         if (*at(&asked, i) > 0 && fabs(*at(&asked, i) - *at(&is, i)) > 1e-9)
-            return differs(reals[i].key, err);
+            return mfs_state_differs(err, reals[i].key, NULL);
     return 0;
+}
+
+void mfs_rebalance_tell(const struct mfs_rebalance_settings *s,
+                        void (*tell)(void *arg, const char *key, const char *value), void *arg)
+{
+    struct mfs_rebalance_settings has = *s;
+    char text[32];
+
+    if (s->off)
+        tell(arg, "rebalance", "off");
+    for (size_t i = 0; i < NREALS; i++) {
+        snprintf(text, sizeof text, "%g", *at(&has, i) / reals[i].unit);
+        if (*at(&has, i) > 0)
+            tell(arg, reals[i].key, text);
+    }
 }

@@ -13,4 +13,8 @@ void mfs_rebalance_choose(const struct mfs_conf *conf, struct mfs_rebalance_sett
 int mfs_rebalance_compare(const struct mfs_conf *conf, const struct mfs_rebalance_settings *has,
                           struct mfs_err *err);
 
+/* What was given, as options: told one after the other. */
+void mfs_rebalance_tell(const struct mfs_rebalance_settings *s,
+                        void (*tell)(void *arg, const char *key, const char *value), void *arg);
+
 #endif

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "cluster/capacity.h"
 #include "cluster/y0.h"
+#include "cm/state/differs.h"
 #include "cm/state/listen.h"
 #include "cm/state/manifest.h"
 #include "cm/state/policy_conf.h"
@@ -479,12 +480,6 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
     return rc;
 }
 
-static int differs(struct mfs_err *err, const char *key, const char *has)
-{
-    return mfs_err_set(err, -EEXIST, "it runs already, with another --%s (%s); cm stop it first",
-                       key, *has ? has : "none");
-}
-
 static int compare_words(const struct mfs_conf *conf, const struct mfs_cm_state *s,
                          struct mfs_err *err)
 {
@@ -502,7 +497,7 @@ static int compare_words(const struct mfs_conf *conf, const struct mfs_cm_state 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (mfs_conf_given(conf, words[i].key) &&
             strcmp(mfs_conf_str(conf, words[i].key), words[i].has))
-            return differs(err, words[i].key, words[i].has);
+            return mfs_state_differs(err, words[i].key, words[i].has);
     return 0;
 }
 
@@ -516,40 +511,40 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, 
     if (mfs_conf_given(conf, "nodes") && mfs_conf_uint(conf, "nodes") != s->nnodes &&
         mfs_conf_uint(conf, "nodes") != s->started_with) {
         snprintf(number, sizeof number, "%u", s->nnodes);
-        return differs(err, "nodes", number);
+        return mfs_state_differs(err, "nodes", number);
     }
     if (mfs_conf_given(conf, "memory") && mfs_conf_uint(conf, "memory") != s->memory)
-        return differs(err, "memory", MFS_TEXT_BYTES(s->memory));
+        return mfs_state_differs(err, "memory", MFS_TEXT_BYTES(s->memory));
     if (mfs_conf_given(conf, "stripe-size") && mfs_conf_uint(conf, "stripe-size") != s->stripe_size)
-        return differs(err, "stripe-size", MFS_TEXT_BYTES(s->stripe_size));
+        return mfs_state_differs(err, "stripe-size", MFS_TEXT_BYTES(s->stripe_size));
     if (mfs_conf_given(conf, "mount")) {
         rc = choose_mount(conf, &mount, err);
         if (rc)
             return rc;
         if (strcmp(mount.mount, s->mount))
-            return differs(err, "mount", s->mount);
+            return mfs_state_differs(err, "mount", s->mount);
     }
     if (mfs_conf_given(conf, "beta") && mfs_conf_real(conf, "beta") != s->beta) {
         snprintf(number, sizeof number, "%g", s->beta);
-        return differs(err, "beta", number);
+        return mfs_state_differs(err, "beta", number);
     }
     if (mfs_conf_given(conf, "replicas") && mfs_conf_uint(conf, "replicas") != s->replicas) {
         snprintf(number, sizeof number, "%u", s->replicas);
-        return differs(err, "replicas", number);
+        return mfs_state_differs(err, "replicas", number);
     }
     if (mfs_conf_given(conf, "grace") && mfs_conf_uint(conf, "grace") != s->grace) {
         snprintf(number, sizeof number, "%u", s->grace);
-        return differs(err, "grace", number);
+        return mfs_state_differs(err, "grace", number);
     }
     if (mfs_conf_given(conf, "auto-forget") &&
         mfs_conf_uint(conf, "auto-forget") != s->auto_forget) {
         snprintf(number, sizeof number, "%u", s->auto_forget);
-        return differs(err, "auto-forget", number);
+        return mfs_state_differs(err, "auto-forget", number);
     }
     if (mfs_conf_uint(conf, "partitions") > s->nparts ||
         mfs_conf_uint(conf, "max-nodes") > s->nparts) {
         snprintf(number, sizeof number, "%u", s->nparts);
-        return differs(err, "partitions", number);
+        return mfs_state_differs(err, "partitions", number);
     }
     if (compare_words(conf, s, err))
         return err->code;
