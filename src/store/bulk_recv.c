@@ -5,8 +5,8 @@
  *   HEAD ── bulk string for `into` ──> BODY (or SKIP, when too long) ──> HEAD
  *     └──── anything else ───────────> READER ─────────────────────────> HEAD
  *
- * hiredis 0.14's reader holds the unparsed bytes [pos, len) of `buf`; between replies they may be
- * taken from it by moving pos. */
+ * hiredis' reader (0.14, 1.2) holds the unparsed bytes [pos, len) of `buf`; between replies they
+ * may be taken from it by moving pos. */
 #include "store/channel.h"
 
 #include <assert.h>
@@ -21,6 +21,7 @@
 #define LARGE       (64U << 10) /* replies for which a system call costs less than a copy */
 #define PEEK_BYTES  32U
 #define HEADER_MAX  16U /* "$536870912\r\n" fits */
+#define NESTED_MAX  7U  /* deepest array */
 #define OBJECT_SIZE 64U /* what a reply object costs besides its text */
 
 /* A client that was stopped itself finds its time over and the answer there: it still takes that.
@@ -85,6 +86,16 @@ static bool charge(const redisReadTask *task, size_t bytes)
     return true;
 }
 
+/* Arrays in arrays are freed by recursion, and newer readers have no bound for them. */
+static bool too_deep(const redisReadTask *task)
+{
+    unsigned depth = 0;
+
+    for (; task->parent && depth <= NESTED_MAX; depth++)
+        task = task->parent;
+    return depth > NESTED_MAX;
+}
+
 static void *limited_string(const redisReadTask *task, char *s, size_t len)
 {
     const struct mfs_channel *conn = task->privdata;
@@ -92,12 +103,19 @@ static void *limited_string(const redisReadTask *task, char *s, size_t len)
     return charge(task, len + OBJECT_SIZE) ? conn->fn->createString(task, s, len) : NULL;
 }
 
-static void *limited_array(const redisReadTask *task, int n)
+/* So hiredis counts the elements of an array. */
+#if HIREDIS_MAJOR >= 1
+typedef size_t array_length;
+#else
+typedef int array_length;
+#endif
+
+static void *limited_array(const redisReadTask *task, array_length n)
 {
     const struct mfs_channel *conn = task->privdata;
     size_t bytes = (size_t)n * sizeof(void *) + OBJECT_SIZE;
 
-    return charge(task, bytes) ? conn->fn->createArray(task, n) : NULL;
+    return !too_deep(task) && charge(task, bytes) ? conn->fn->createArray(task, n) : NULL;
 }
 
 static void *limited_integer(const redisReadTask *task, long long value)
@@ -114,6 +132,22 @@ static void *limited_nil(const redisReadTask *task)
     return charge(task, OBJECT_SIZE) ? conn->fn->createNil(task) : NULL;
 }
 
+/* Only RESP3 has doubles and booleans, and nobody here has asked for that. Without functions for
+ * them newer readers return what is no reply object. */
+#if HIREDIS_MAJOR >= 1
+static void *no_double(const redisReadTask *task, double value, char *s, size_t len)
+{
+    (void)task, (void)value, (void)s, (void)len;
+    return NULL;
+}
+
+static void *no_bool(const redisReadTask *task, int value)
+{
+    (void)task, (void)value;
+    return NULL;
+}
+#endif
+
 void mfs_channel_limit(struct mfs_channel *conn)
 {
     redisReader *r = conn->ctx->reader;
@@ -124,6 +158,10 @@ void mfs_channel_limit(struct mfs_channel *conn)
                                                    .createInteger = limited_integer,
                                                    .createNil = limited_nil,
                                                    .freeObject = conn->fn->freeObject};
+#if HIREDIS_MAJOR >= 1
+    conn->fn_limited.createDouble = no_double;
+    conn->fn_limited.createBool = no_bool;
+#endif
     conn->budget = MFS_CHANNEL_REPLY_MAX;
     r->fn = &conn->fn_limited;
     r->privdata = conn;

@@ -117,6 +117,17 @@ static void drop_range(struct mfs_notify *n, uint64_t nodeid, const struct mfs_r
     warn_of_pages(nodeid, forget(n, nodeid, (off_t)r->lo, (off_t)(r->hi - r->lo)));
 }
 
+/* libfuse 3.14 has flags there, later ones have none. */
+static int expire_name(struct fuse_session *se, const struct mfs_nodeids_stale *name, size_t len)
+{
+#ifdef HAVE_EXPIRE_FLAGS
+    return fuse_lowlevel_notify_expire_entry(se, name->parent, name->name, len,
+                                             FUSE_LL_EXPIRE_ONLY);
+#else
+    return fuse_lowlevel_notify_expire_entry(se, name->parent, name->name, len);
+#endif
+}
+
 /* Of a name that may have changed the kernel forgets everything. Where all are to be asked for anew
  * most have not: those only expire, as a process that works in a directory could not find out where
  * it is otherwise (getcwd(2)), and what is mounted on one would be unmounted. */
@@ -127,8 +138,7 @@ static int drop_name(struct mfs_notify *n, const struct mfs_nodeids_stale *name,
     int rc = -ENOSYS;
 
     if (all)
-        rc = fuse_lowlevel_notify_expire_entry(se, name->parent, name->name, len,
-                                               FUSE_LL_EXPIRE_ONLY);
+        rc = expire_name(se, name, len);
     /* Linux before 6.2 */
     return rc == -ENOSYS ? fuse_lowlevel_notify_inval_entry(se, name->parent, name->name, len) : rc;
 }
