@@ -19,6 +19,7 @@
 #include "lm/agent/agent.h"
 #include "lm/place.h"
 #include "lm/secret.h"
+#include "net/supervisor.h"
 
 #define FIRST_CONTACT (20 * MFS_SEC) /* with a cm that has started us: it is there */
 
@@ -221,6 +222,7 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
     /* The caller may have a strict one; mount points are for every user, and all that is not is
      * made with a mode of its own. */
     umask(022);
+    mfs_supervisor_init();
     rc = check_given(call->conf, err);
     if (!rc && given)
         rc = mfs_lm_secret_given(secret, err);

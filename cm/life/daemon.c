@@ -32,6 +32,7 @@
 #include "cm/nodes/metrics.h"
 #include "cm/nodes/provision.h"
 #include "cm/state/events.h"
+#include "net/supervisor.h"
 #include "cm/state/listen.h"
 #include "cm/partitions/migrate.h"
 #include "cm/change/probe.h"
@@ -178,6 +179,7 @@ static void go_on(struct mfs_cm *cm)
         mfs_event_add(cm->paths->events, "cm", "restarted", "process %d at %s", (int)getpid(),
                       cm->address);
         cm->step = MFS_STEP_DONE;
+        mfs_supervisor_ready(cm->loop);
         mfs_migrate_resume(cm);
         if (mfs_replicas_begin(cm))
             mfs_error("daemon", "out of memory: there will be no replicas");
@@ -236,6 +238,7 @@ int mfs_daemon_run(const struct mfs_paths *p, bool foreground, struct mfs_err *e
     int rc;
 
     umask(027);
+    mfs_supervisor_init();
     mfs_proc_raise_files();
     mfs_proc_prefer();
     rc = open_all(&cm, err);

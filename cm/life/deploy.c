@@ -23,6 +23,7 @@
 #include "cm/nodes/provision.h"
 #include "cm/partitions/replicas.h"
 #include "cm/state/spec.h"
+#include "net/supervisor.h"
 
 #define ASSIGN_TIME (90 * MFS_SEC)
 #define TABLE_TIME  (20 * MFS_SEC)
@@ -266,6 +267,7 @@ static void finish(struct mfs_cm *cm)
                   MFS_TEXT_COUNT(s->nnodes, "node"), MFS_TEXT_COUNT(s->nparts, "partition"),
                   (unsigned long long)s->memory,
                   (long long)((mfs_clock_mono() - cm->began) / MFS_MSEC));
+    mfs_supervisor_ready(cm->loop);
 }
 
 static void next_step(struct mfs_cm *cm)

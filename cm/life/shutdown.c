@@ -17,6 +17,7 @@
 #include "cm/nodes/provision.h"
 #include "cm/state/events.h"
 #include "cm/change/scale.h"
+#include "net/supervisor.h"
 
 #define CHECK_STEP (20 * MFS_MSEC)
 
@@ -132,6 +133,7 @@ void mfs_shutdown_begin(struct mfs_cm *cm)
     mfs_event_add(cm->paths->events, "cm", "stopping", "%s",
                   cm->start.failure.code ? "because the start failed" : "as asked");
     mfs_cm_set_phase(cm, MFS_PHASE_STOPPING);
+    mfs_supervisor_stopping();
     mfs_scale_stop(cm);
     mfs_checkpoint_stop(cm);
     mfs_timer_cancel(cm->start.deadline);

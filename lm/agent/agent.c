@@ -25,6 +25,7 @@
 #include "lm/redis/dump_dir.h"
 #include "lm/jobs/job_threads.h"
 #include "net/loop.h"
+#include "net/supervisor.h"
 
 #define AREA        "lm"
 #define REPLY_PAUSE (100 * MFS_MSEC) /* for the reply to `stop` to leave */
@@ -121,6 +122,7 @@ static void clients_ended(struct mfs_agent *a)
 static void unmount(struct mfs_agent *a)
 {
     mfs_info(AREA, "stopping");
+    mfs_supervisor_stopping();
     a->phase = MFS_AGENT_UNMOUNTING;
     mfs_timer_cancel(a->measured.soon);
     a->measured.soon = NULL;
@@ -407,6 +409,7 @@ int mfs_agent_run(const struct mfs_agent_opts *opts, void (*started)(void *arg),
     if (!rc) {
         if (started)
             started(arg);
+        mfs_supervisor_ready(a->loop);
         rc = mfs_loop_run(a->loop);
         if (rc)
             mfs_err_set(err, rc, "event loop: %s", strerror(-rc));
