@@ -119,7 +119,7 @@ static void finish(struct mfs_scale *s)
     cm->state.scale = (struct mfs_cm_scale){0};
     mfs_scale_set_step(s, "");
     cm->scale = NULL; /* a caller that waited may begin the next */
-    notify_waiters(s, s->failure.code ? &s->failure : NULL, s->failure.code ? NULL : &r);
+    notify_waiters(s, s->failure.code ? &s->failure : NULL, &r);
     destroy(s);
 }
 
@@ -152,7 +152,7 @@ static void again(void *arg)
 }
 
 /* What could not be emptied stays. */
-static void moved_all_that_moves(struct mfs_scale *s)
+void mfs_scale_moved(struct mfs_scale *s)
 {
     struct mfs_cm *cm = s->cm;
     bool any = false;
@@ -225,7 +225,7 @@ static void moved(void *arg, const struct mfs_err *err, const struct mfs_migrate
         if (!s->failure.code && mfs_scale_filled(s->cm))
             mfs_scale_move_again(s);
         else
-            moved_all_that_moves(s);
+            mfs_scale_moved(s);
         return;
     }
     mfs_scale_set_step(s, MFS_SCALE_MOVE); /* saves what has been moved */
@@ -255,7 +255,7 @@ static void move(struct mfs_scale *s)
     if (rc)
         mfs_scale_failed(s, rc, "%s", err.msg);
     if (rc || !plan.nmoves)
-        moved_all_that_moves(s);
+        mfs_scale_moved(s);
     mfs_planner_clear(&plan);
 }
 
@@ -285,7 +285,7 @@ void mfs_scale_move_again(struct mfs_scale *s)
                                  : ", and its lm is not connected (see cm events)");
     mfs_scale_set_step(s, MFS_SCALE_MOVE);
     if (s->failure.code)
-        moved_all_that_moves(s);
+        mfs_scale_moved(s);
     else
         s->timer = mfs_loop_timer(s->cm->loop, ATTEMPT_PAUSE, 0, again, s);
 }
@@ -319,7 +319,7 @@ static void report_begin(const struct mfs_cm *cm, const struct mfs_scale_draft *
                   d->cold ? "cold" : "hot");
 }
 
-static int wait_for(struct mfs_scale *s, mfs_scale_done *done, void *arg)
+int mfs_scale_wait(struct mfs_scale *s, mfs_scale_done *done, void *arg)
 {
     struct mfs_scale_waiter *w = malloc(sizeof *w);
 
@@ -403,7 +403,7 @@ static int begin(struct mfs_cm *cm, struct mfs_scale_draft *d, const char *who,
                  mfs_scale_done *done, void *arg, struct mfs_err *err)
 {
     struct mfs_scale *s = make(cm);
-    int rc = s ? wait_for(s, done, arg) : -ENOMEM;
+    int rc = s ? mfs_scale_wait(s, done, arg) : -ENOMEM;
 
     if (!rc)
         rc = take(cm, d, who);
@@ -434,7 +434,7 @@ static int join_or_refuse(struct mfs_cm *cm, const struct mfs_msg_scale *what, m
     bool same = (!strcmp(what->how, "to") && what->n == sc->to) ||
                 (what->nnodes && mfs_scale_drains(cm, what));
 
-    if (same && !what->dry_run && cm->scale && !wait_for(cm->scale, done, arg))
+    if (same && !what->dry_run && cm->scale && !mfs_scale_wait(cm->scale, done, arg))
         return 0;
     return mfs_err_set(err, -EBUSY, "a change from %u to %s is under way (by %s, step %s)",
                        sc->from, MFS_TEXT_COUNT(sc->to, "node"), sc->who, sc->step);
@@ -463,6 +463,8 @@ int mfs_scale_begin(struct mfs_cm *cm, const struct mfs_msg_scale *what, const c
 
     if (!mfs_cm_in_phase(cm, MFS_PHASE_RUNNING) || cm->step != MFS_STEP_DONE)
         return mfs_err_set(err, -EBUSY, "the deployment is %s", cm->state.phase);
+    if (!strcmp(what->how, MFS_SCALE_CANCEL))
+        return mfs_scale_cancel(cm, done, arg, err);
     if (mfs_cm_changing(cm))
         return join_or_refuse(cm, what, done, arg, err);
     if (mfs_checkpoint_busy(cm) && !what->dry_run)

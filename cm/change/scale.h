@@ -17,7 +17,8 @@
 
 #include "cm/nodes/control.h"
 
-/* `r` is NULL when err is not. Both are valid until the return. May begin the next change. */
+/* The end: `r` is what was done, also where err tells a failure; NULL when the deployment is being
+ * stopped. Both are valid until the return. May begin the next change. */
 typedef void mfs_scale_done(void *arg, const struct mfs_err *err, const struct mfs_scale_report *r);
 
 /* Begins what is asked for, or only plans it (dry_run); `who` decided it, on which figures: for the

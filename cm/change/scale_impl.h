@@ -90,14 +90,21 @@ void mfs_renew_fini(struct mfs_scale *s);
 /* scale_nodes.c: nodes come, nodes go */
 void mfs_scale_come(struct mfs_scale *s);
 void mfs_scale_go(struct mfs_scale *s);
+void mfs_scale_give_up_coming(struct mfs_scale *s); /* those that have come go again */
+
+/* scale_cancel.c: gives up the change that is under way; `done` hears its end, with -ECANCELED. 0,
+ * or a negative errno with the reason. */
+int mfs_scale_cancel(struct mfs_cm *cm, mfs_scale_done *done, void *arg, struct mfs_err *err);
 
 /* scale.c */
 int mfs_scale_set_step(struct mfs_scale *s, const char *step); /* saves; a failure is logged */
 bool mfs_scale_in(const struct mfs_cm *cm, const char *step);  /* and not stopping */
 void mfs_scale_failed(struct mfs_scale *s, int code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));     /* remembers the first failure */
-void mfs_scale_have_come(struct mfs_scale *s); /* all of them */
-void mfs_scale_undo(struct mfs_scale *s);      /* because one did not come */
+    __attribute__((format(printf, 3, 4))); /* remembers the first failure */
+int mfs_scale_wait(struct mfs_scale *s, mfs_scale_done *done, void *arg); /* 0 or -ENOMEM */
+void mfs_scale_have_come(struct mfs_scale *s);                            /* all of them */
+void mfs_scale_moved(struct mfs_scale *s); /* all that moves; what could not be emptied stays */
+void mfs_scale_undo(struct mfs_scale *s);  /* because one did not come */
 void mfs_scale_have_gone(struct mfs_scale *s);
 void mfs_scale_renewed(struct mfs_scale *s);    /* or it has failed, and all is as before */
 void mfs_scale_move_again(struct mfs_scale *s); /* some nodes that leave are not empty any more */

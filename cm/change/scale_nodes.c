@@ -45,6 +45,12 @@ static void stop_looking(struct mfs_scale *s)
     s->timer = NULL;
 }
 
+void mfs_scale_give_up_coming(struct mfs_scale *s)
+{
+    stop_looking(s);
+    mfs_scale_undo(s);
+}
+
 /* Of several failures the first counts. */
 static void not_come(struct mfs_node *n, int code, const char *why)
 {
@@ -54,8 +60,7 @@ static void not_come(struct mfs_node *n, int code, const char *why)
         return;
     mfs_scale_failed(s, code, "%s: %s", n->record->name, why);
     mfs_failure_write(n->cm, n, s->failure.msg, n->step == MFS_STEP_MOUNT);
-    stop_looking(s);
-    mfs_scale_undo(s);
+    mfs_scale_give_up_coming(s);
 }
 
 static bool all_have_come(const struct mfs_cm *cm)

@@ -54,7 +54,9 @@ static void answer(void *arg, const struct mfs_err *err, const struct mfs_scale_
 {
     struct asker *a = arg;
 
-    if (err)
+    bool as_asked = err && err->code == -ECANCELED && r && !strcmp(a->what.how, MFS_SCALE_CANCEL);
+
+    if (err && !as_asked)
         mfs_deferred_fail(&a->from, err->code, "%s", err->msg);
     else
         mfs_deferred_reply(&a->from, MFS_MSG_SCALE, r);

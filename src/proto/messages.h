@@ -301,6 +301,7 @@ struct mfs_scale_node {
     char name[MFS_HOST_MAX]; /* or its address */
 };
 
+#define MFS_SCALE_CANCEL  "cancel"  /* the change that is under way */
 #define MFS_SCALE_RELIEVE "relieve" /* cm's own: as "rebalance", with bytes before numbers */
 
 /* What an operator asks for. */

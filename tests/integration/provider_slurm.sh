@@ -99,18 +99,24 @@ events=$(cm_slurm events)
 say "a queue that gives nothing"
 expect_fail 1 cm_slurm scale --name slurm +200
 grep -q "need as many partitions" "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+cm_slurm scale +1 >"$T/scale.out" 2>&1 &
+must_happen 30 eval 'jobs_of pending | grep -qx memefs-slurm-node-4'
+cm_slurm scale --cancel
+wait $! && fail "a change that was cancelled succeeds"
+grep -q "cancelled by the operator" "$T/scale.out" || fail "says $(cat "$T/scale.out")"
+equal 0 "$(jobs_of pending | grep -c memefs)" "jobs that wait"
 scancel --name other
 must_happen 60 no_jobs_but workflow
 
 say "a job that ends drains its node"
 cm_slurm scale +1
-scancel --name memefs-slurm-node-4
+scancel --name memefs-slurm-node-5
 must_happen 60 eval 'cm_slurm status --json | jq -e ".state == \"running\" and (.nodes | length) == 2"'
 equal "$sum" "$(on tux2 sha256sum "$MNT/b")" "data after the job's end"
 
 say "a machine that dies takes what its node held along"
 cm_slurm scale +1
-equal tux3 "$(squeue --noheader --name memefs-slurm-node-5 --format %N)" "the host of node-5"
+equal tux3 "$(squeue --noheader --name memefs-slurm-node-6 --format %N)" "the host of node-6"
 slurm_cluster crash tux3
 must_happen 60 eval 'cm_slurm status --json | jq -e "[.nodes[] | select(.state == \"lost\")] | length == 1"'
 
