@@ -27,18 +27,33 @@ static bool slot_taken(const struct mfs_cm *cm, const struct mfs_scale_draft *d,
     return false;
 }
 
+/* A node at the least place that is free, but rather not at one that the provider avoids. */
+static int place_coming(const struct mfs_cm *cm, struct mfs_scale_draft *d, uint32_t i,
+                        struct mfs_err *err)
+{
+    bool (*avoids)(const void *state, uint32_t slot) = cm->provider->avoids;
+    uint32_t slot = 0;
+    int rc;
+
+    while (slot_taken(cm, d, i, slot) || (avoids && avoids(cm->provider_state, slot)))
+        slot++;
+    rc = mfs_spec_node(&cm->state, cm->state.next_node + i, slot, &d->coming[i], err);
+    if (!rc || !avoids)
+        return rc;
+    for (slot = 0; slot_taken(cm, d, i, slot); slot++)
+        ;
+    return mfs_spec_node(&cm->state, cm->state.next_node + i, slot, &d->coming[i], err);
+}
+
 static int make_coming(const struct mfs_cm *cm, struct mfs_scale_draft *d, struct mfs_err *err)
 {
-    uint32_t slot = 0;
     int rc = 0;
 
     d->coming = calloc(d->ncoming + 1, sizeof *d->coming);
     if (!d->coming)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < d->ncoming && !rc; i++) {
-        while (slot_taken(cm, d, i, slot))
-            slot++;
-        rc = mfs_spec_node(&cm->state, cm->state.next_node + i, slot, &d->coming[i], err);
+        rc = place_coming(cm, d, i, err);
         mfs_text_copy(d->coming[i].transition, sizeof d->coming[i].transition, MFS_NODE_COMING);
     }
     return rc;

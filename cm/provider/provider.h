@@ -169,6 +169,10 @@ struct mfs_provider {
     int (*place)(const struct mfs_provider_option *option, uint32_t noptions, uint32_t slot,
                  struct mfs_provider_place *out, struct mfs_err *err);
 
+    /* Is that place to be taken only when all others are, as there was no lm to be had there last
+     * time? NULL: no. */
+    bool (*avoids)(const void *state, uint32_t slot);
+
     /* For `cm doctor`: whether that place can be used, one for each machine in turn. 0, or a
      * negative errno when there are no more. Pure. NULL: there is nothing to ask. */
     int (*probe)(const struct mfs_provider_option *option, uint32_t noptions, uint32_t place,

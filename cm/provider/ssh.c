@@ -37,13 +37,14 @@ static_assert(REMOVE_TIME < MFS_RELEASE_TIME, "the provider says first what is w
 struct ssh {
     const struct mfs_provider_context *context;
     struct mfs_notices *notices;
-    struct call *first; /* under way */
+    struct call *first;               /* under way */
+    bool failed[MFS_SSH_PLACES_MOST]; /* by place: the last start there did */
 };
 
 /* An ssh that runs. */
 struct call {
     struct ssh *of;
-    uint32_t node;
+    uint32_t node, place;
     bool dropped; /* it was killed, as the node is given back */
     struct mfs_host host;
     char dir[MFS_PROVIDER_HANDLE_MAX]; /* of what was shipped; "": nothing was */
@@ -129,6 +130,7 @@ static void remove_shipped(struct call *c)
 
 static void fail(struct call *c, const struct mfs_err *why)
 {
+    c->of->failed[c->place] = true;
     mfs_notices_failed(c->of->notices, c->node, why);
     unlist(c);
 }
@@ -148,6 +150,7 @@ static void ended(void *arg, const struct mfs_err *why, const char *output)
         fail(c, &err);
     } else {
         snprintf(what, sizeof what, "lm on %.48s", c->host.name);
+        c->of->failed[c->place] = false;
         mfs_notices_ready(c->of->notices, c->node, what);
         unlist(c);
     }
@@ -244,7 +247,7 @@ static struct call *list(struct ssh *s, const struct mfs_provider_node *n, struc
         mfs_err_set(err, -ENOMEM, "out of memory");
         return NULL;
     }
-    *c = (struct call){.of = s, .node = n->id, .next = s->first};
+    *c = (struct call){.of = s, .node = n->id, .place = n->slot, .next = s->first};
     s->first = c;
     mfs_buf_init(&c->line);
     if (mfs_ssh_is_shipped(n->handle))
@@ -292,6 +295,11 @@ static enum mfs_provided adopt(void *state, const struct mfs_provider_node *n,
     (void)n;
     what[0] = '\0';
     return MFS_PROVIDED_NONE;
+}
+
+static bool avoids(const void *state, uint32_t slot)
+{
+    return slot < MFS_SSH_PLACES_MOST && ((const struct ssh *)state)->failed[slot];
 }
 
 static int pass_signal(void *state, uint32_t node, int signo)
@@ -365,6 +373,7 @@ const struct mfs_provider mfs_provider_ssh = {.traits = &traits,
                                               .open = open_ssh,
                                               .close = close_ssh,
                                               .adopt = adopt,
+                                              .avoids = avoids,
                                               .request = request,
                                               .signal = pass_signal,
                                               .release = release};

@@ -7,6 +7,8 @@
 #include "cm/provider/hosts.h"
 #include "cm/provider/provider.h"
 
+#define MFS_SSH_PLACES_MOST (MFS_HOSTLIST_MOST * MFS_HOSTS_SLOTS_MAX)
+
 /* ssh_options.c: parts of the provider */
 bool mfs_ssh_is_here(const struct mfs_conf *conf);
 int mfs_ssh_environment(struct mfs_conf *conf, struct mfs_err *err);

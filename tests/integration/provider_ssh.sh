@@ -87,9 +87,9 @@ failed "tux1: Host key verification failed.*known_hosts" --hosts tux1 --ssh-comm
 failed "tux1: .*Permission denied.*answers no questions" --hosts tux1 --ssh-command "ssh -F /dev/null -o UserKnownHostsFile=$T/hosts.d/ssh.known"
 failed "tux9: .*Could not resolve" --hosts tux1,tux9
 on tux3 pkill -STOP sshd
-failed "node-2: tux3: .*timed out.*does that machine run" --hosts 'tux[1-3]' --ssh-command "$SSH -o ConnectTimeout=2" --mount "$MNT"
+failed "node-2: tux3: .*timed out.*does that machine run" --hosts 'tux[1-3]' --ssh-command "$SSH -o ConnectTimeout=1" --mount "$MNT"
 
-expect_fail 1 cm_ doctor --hosts tux1,tux3,tux9 --ssh-command "$SSH -o ConnectTimeout=2"
+expect_fail 1 cm_ doctor --hosts tux1,tux3,tux9 --ssh-command "$SSH -o ConnectTimeout=1"
 for words in "FAIL  hosts: tux3: .*timed out" "FAIL  hosts: tux9: .*Could not resolve" "-> make this work: $SSH .* tux9 " "ok    hosts: 1 host of 3 can"; do
     grep -q -- "$words" "$T/expect.out" || fail "cm doctor does not say '$words': $(cat "$T/expect.out")"
 done
@@ -135,17 +135,25 @@ on tux2 bash -c 'kill -KILL "$(cut -d" " -f1 "$0/node-1/lm.pid")"' "$OWN"
 ALLOW_LOG='disconnected|lm-gone'
 must_happen 30 restarted node-1
 
-say "nodes come, go and are drained"
-cm_ scale +2
-equal "10.213.0.1 10.213.0.2 10.213.0.3 10.213.0.2" "$(nodes)" "nodes"
+say "nodes come, also where a host fails, go and are drained"
+on tux3 pkill -KILL sshd
+expect_fail 1 cm_ scale +1
+grep -q "tux3: .*refused.*does sshd run" "$T/expect.out" || fail "without sshd: $(cat "$T/expect.out")"
+equal "10.213.0.1 10.213.0.2" "$(nodes)" "nodes"
+cm_ scale +1
+equal "10.213.0.1 10.213.0.2 10.213.0.2" "$(nodes)" "nodes"
+on tux3 "$(command -v sshd)" -f "$T/hosts.d/sshd.conf"
+cm_ scale +1
+equal "10.213.0.1 10.213.0.2 10.213.0.2 10.213.0.3" "$(nodes)" "nodes"
 expect_fail 1 cm_ scale +1
 grep -q "nodes: --hosts has 4 places, and all are taken" "$T/expect.out" || fail "too many: $(cat "$T/expect.out")"
 equal hello "$(on tux3 cat "$MNT/a")" "what tux3 reads"
-cm_ scale -1
-cm_ drain node-1
+cm_ drain node-1 node-3
 equal "10.213.0.1 10.213.0.3" "$(nodes)" "nodes"
 nothing_on tux2 || fail "tux2 still has something"
-equal "$sum" "$(on tux3 sha256sum "$MNT/b")" "data after the nodes have gone"
+cm_ scale -1
+nothing_on tux3 || fail "tux3 still has something"
+equal "$sum" "$(on tux1 sha256sum "$MNT/b")" "data after the nodes have gone"
 
 say "stop, and nothing is left"
 cm_ stop
