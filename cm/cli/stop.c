@@ -38,23 +38,27 @@ static bool answers(const struct mfs_paths *p)
     return rc != -ETIMEDOUT;
 }
 
-static void end_daemon(const struct mfs_paths *p, const struct mfs_proc *daemon)
+/* *err has -EREMOTEIO when a node could not be given back, which may still run and cost money. All
+ * else that the daemon has not done is done from here. */
+static void end_daemon(const struct mfs_paths *p, const struct mfs_proc *daemon,
+                       struct mfs_err *err)
 {
     int64_t until = mfs_clock_mono() + ASK_TIME + END_TIME;
     char reply[sizeof(struct mfs_msg_empty)];
-    struct mfs_err err;
+    bool done;
     int rc;
 
     if (!answers(p)) {
         mfs_proc_end(daemon, 0);
         return;
     }
-    rc = mfs_client_call(p, MFS_MSG_STOP, NULL, ASK_TIME, reply, &err);
+    rc = mfs_client_call(p, MFS_MSG_STOP, NULL, ASK_TIME, reply, err);
+    done = !rc || rc == -EREMOTEIO;
     /* It clears away what its nodes left, and exits. */
-    while (!rc && mfs_proc_alive(daemon) && mfs_clock_mono() < until)
+    while (done && mfs_proc_alive(daemon) && mfs_clock_mono() < until)
         mfs_clock_sleep(STEP);
     if (mfs_proc_alive(daemon))
-        mfs_proc_end(daemon, rc ? END_TIME : 0);
+        mfs_proc_end(daemon, done ? 0 : END_TIME);
 }
 
 /* Is there more of it than can be seen, and ended, from here? */
@@ -103,39 +107,46 @@ static int revive(const struct mfs_paths *p, struct mfs_proc *daemon, struct mfs
                        p->log);
 }
 
+/* Ends what is left, with the lock held. *left is as end_daemon's. */
+static int end_rest(struct mfs_verb_call *call, struct mfs_err *left, struct mfs_err *err)
+{
+    struct mfs_paths *p = &call->paths;
+    struct mfs_proc daemon = mfs_client_daemon(p); /* a start may have come in between */
+    int rc = !daemon.pid && is_elsewhere(p) ? revive(p, &daemon, err) : 0;
+
+    if (!rc && daemon.pid)
+        end_daemon(p, &daemon, left);
+    if (!rc)
+        rc = mfs_cleanup_processes(p, err);
+    if (!rc)
+        rc = mfs_cleanup_files(p, mfs_conf_flag(call->conf, "keep-logs"), err);
+    return rc;
+}
+
 static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     struct mfs_paths *p = &call->paths;
     struct mfs_proc daemon = mfs_client_daemon(p);
-    int lock, rc;
+    struct mfs_err left = {0};
+    int lock, rc = 0;
 
     mfs_log_open("cm", NULL, MFS_LOG_WARN);
     if (!mfs_conf_flag(call->conf, "yes") && !mfs_stop_may(p))
         return mfs_err_set(err, -ECANCELED, "nothing was stopped");
     if (daemon.pid)
-        end_daemon(p, &daemon);
+        end_daemon(p, &daemon, &left);
     lock = mfs_lock_take(p, false, err);
-    if (lock == -ENOENT || (lock >= 0 && !daemon.pid && !mfs_cleanup_needed(p))) {
-        if (lock >= 0)
-            close(lock);
-        printf("%s: %s\n", p->name, daemon.pid ? "stopped" : "not running");
-        return 0;
-    }
-    if (lock < 0)
+    if (lock < 0 && lock != -ENOENT)
         return lock;
-    /* A start may have come in between. */
-    daemon = mfs_client_daemon(p);
-    rc = !daemon.pid && is_elsewhere(p) ? revive(p, &daemon, err) : 0;
-    if (!rc && daemon.pid)
-        end_daemon(p, &daemon);
-    if (!rc)
-        rc = mfs_cleanup_processes(p, err);
-    if (!rc)
-        rc = mfs_cleanup_files(p, mfs_conf_flag(call->conf, "keep-logs"), err);
-    close(lock);
-    if (!rc)
+    if (lock < 0 || (!daemon.pid && !mfs_cleanup_needed(p)))
+        printf("%s: %s\n", p->name, daemon.pid ? "stopped" : "not running");
+    else if (!(rc = end_rest(call, &left, err)))
         printf("%s: stopped\n", p->name);
-    return rc;
+    if (lock >= 0)
+        close(lock);
+    if (!rc && left.code == -EREMOTEIO)
+        *err = left;
+    return rc ? rc : left.code == -EREMOTEIO ? left.code : 0;
 }
 
 static const struct mfs_conf_option options[] = {

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,13 +164,39 @@ void mfs_shutdown_wait(struct mfs_cm *cm, struct mfs_conn *c, uint64_t id)
     cm->shutdown->waiters = w;
 }
 
+/* Of many nodes the first ones. "": all have been given back. */
+static void name_left(const struct mfs_cm *cm, char *out, size_t n)
+{
+    size_t at = 0;
+
+    out[0] = '\0';
+    for (uint32_t i = 0; i < cm->state.nnodes && at < n; i++) {
+        const struct mfs_node *node = cm->nodes[i];
+
+        if (node->not_released[0])
+            at += (size_t)snprintf(out + at, n - at, "%s%s: %s", at ? "; " : "", node->record->name,
+                                   node->not_released);
+    }
+}
+
+static void answer(const struct mfs_cm *cm, struct waiter *w)
+{
+    char left[MFS_ERR_MSG_MAX / 2];
+
+    name_left(cm, left, sizeof left);
+    if (left[0])
+        mfs_deferred_fail(&w->from, -EREMOTEIO, "stopped, but not given back: %s", left);
+    else
+        mfs_deferred_reply(&w->from, MFS_MSG_STOP, NULL);
+}
+
 void mfs_shutdown_fini(struct mfs_cm *cm)
 {
     while (cm->shutdown && cm->shutdown->waiters) {
         struct waiter *w = cm->shutdown->waiters;
 
         cm->shutdown->waiters = w->next;
-        mfs_deferred_reply(&w->from, MFS_MSG_STOP, NULL);
+        answer(cm, w);
         free(w);
     }
     free(cm->shutdown);

@@ -50,7 +50,8 @@ struct mfs_node {
     bool restarts;              /* what was requested last is to take up what one before it left */
     char what[MFS_PROVIDER_WHAT_MAX];        /* stands for it, for people */
     char waits_for[MFS_PROVIDER_REASON_MAX]; /* in a queue, while it is requested; "": nothing */
-    int64_t released_since;                  /* that it is being given back, mono */
+    char not_released[200];     /* why it could not be given back; "": it was, or has yet to be */
+    int64_t released_since;     /* that it is being given back, mono */
     struct mfs_timer *restart;  /* of its process; during the start: it has hung up, and ends it */
     int64_t delay;              /* before the next restart, ns */
     bool done;                  /* with the present step of the start */

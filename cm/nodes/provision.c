@@ -120,6 +120,7 @@ void mfs_provision_reason(const struct mfs_node *n, char *out, size_t size)
 static void not_released(struct mfs_node *n, const char *why)
 {
     n->provided = MFS_PROVIDED_GONE;
+    snprintf(n->not_released, sizeof n->not_released, "%.199s", why);
     mfs_warn("provision", "%s: not given back: %s", n->record->name, why);
     mfs_event_add(n->cm->paths->events, n->record->name, "release-failed", "%s%s%s", why,
                   n->record->handle[0] ? "; it was " : "", n->record->handle);

@@ -117,8 +117,11 @@ must_happen 60 nodes_are 2
 must_happen 20 instances_are 2
 on "$second" cmp "$T/data" /run/memefs-here/data || fail "the data have changed"
 
-say "stop: nothing is left, and no secret is in a log"
-cm_ stop
+say "stop: what could not be given back is named; nothing is left, and no secret is in a log"
+fault '{"TerminateInstances": {"code": "UnauthorizedOperation", "status": 403, "times": 1}}'
+expect_fail 1 cm_ stop
+grep -qE "not given back: node-[01]: instance i-[0-9a-f]+ may still run: .*UnauthorizedOperation" "$T/expect.out" ||
+    fail "says $(cat "$T/expect.out")"
 must_happen 20 instances_are 0
 if grep -rqF secret-of "$STATE" 2>/dev/null; then
     fail "a key is in the deployment's files"
