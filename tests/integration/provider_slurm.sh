@@ -121,6 +121,7 @@ slurm_cluster crash tux3
 must_happen 60 eval 'cm_slurm status --json | jq -e "[.nodes[] | select(.state == \"lost\")] | length == 1"'
 
 slurm_cluster boot tux3
+rm -rf /var/tmp/memefs-slurm-* # of tux3, whose disk is this machine's
 
 say "stop, and nothing is left"
 touch "$T/end"
