@@ -70,7 +70,7 @@ made_anew()
     equal "checkpoint-$(number) current" "$(held)" "what is in the directory"
 }
 
-MEMORY=512M deployment_start 2
+MEMORY=512M deployment_start 2 --partitions 8
 fill
 cm_ checkpoint "$CP"
 

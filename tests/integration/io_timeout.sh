@@ -11,7 +11,7 @@ TIMEOUT=3
 # The command's own timeout, the search for a newer table, a busy machine; a call may need several commands.
 BOUND=$((3 * TIMEOUT + 10))
 FILES=64
-deployment_start 2 --mount-options "io_timeout=$TIMEOUT"
+deployment_start 2 --partitions 8 --mount-options "io_timeout=$TIMEOUT"
 
 # bounded WHAT COMMAND…: it may fail, but not last; its exit status.
 bounded()

@@ -8,7 +8,7 @@ need jq ss python3 setpriv
 
 KNOCK=$HARNESS_DIR/knock
 NODES=2
-deployment_start $NODES
+deployment_start $NODES --partitions 8
 printf 'content' >"$MNT0/file"
 read -r cm <"$STATE/cm.addr"
 
