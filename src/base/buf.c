@@ -22,6 +22,13 @@ void mfs_buf_fini(struct mfs_buf *b)
     mfs_buf_init(b);
 }
 
+void mfs_buf_wipe(struct mfs_buf *b)
+{
+    if (b->mem)
+        explicit_bzero(b->mem, b->cap);
+    mfs_buf_fini(b);
+}
+
 char *mfs_buf_reserve(struct mfs_buf *b, size_t n)
 {
     size_t len = b->end - b->start, cap = b->cap ? b->cap : BUF_LEAST;

@@ -11,6 +11,8 @@ struct mfs_buf {
 
 void mfs_buf_init(struct mfs_buf *b);
 void mfs_buf_fini(struct mfs_buf *b);
+/* The same, and overwrites what it holds: a secret. (Memory that it grew out of is not.) */
+void mfs_buf_wipe(struct mfs_buf *b);
 
 /* Makes room for n more bytes behind the content and returns where they go, or NULL (ENOMEM). */
 char *mfs_buf_reserve(struct mfs_buf *b, size_t n);

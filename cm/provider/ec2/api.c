@@ -50,9 +50,7 @@ void mfs_ec2_drop(struct mfs_ec2_call *c)
     mfs_ec2_keys_forget(c->of->keys, c);
     mfs_http_drop(c->http);
     mfs_timer_cancel(c->timer);
-    if (mfs_buf_len(&c->body))
-        explicit_bzero(mfs_buf_data(&c->body), mfs_buf_len(&c->body)); /* a node's secret */
-    mfs_buf_fini(&c->body);
+    mfs_buf_wipe(&c->body); /* a node's secret */
     free(c);
 }
 

@@ -139,9 +139,7 @@ static int fill_in(struct mfs_buf *form, const struct mfs_ec2 *e, const struct m
     rc = mfs_ec2_user_data(e->context, n, &data, err);
     if (!rc && mfs_ec2_form(form, "UserData", mfs_buf_data(&data)))
         rc = mfs_err_set(err, -ENOMEM, "out of memory");
-    if (mfs_buf_len(&data))
-        explicit_bzero(mfs_buf_data(&data), mfs_buf_len(&data));
-    mfs_buf_fini(&data);
+    mfs_buf_wipe(&data);
     return rc;
 }
 
@@ -154,9 +152,7 @@ int mfs_ec2_run(struct mfs_ec2_place *p, const struct mfs_provider_node *n, stru
     rc = fill_in(&form, p->of, n, err);
     if (!rc)
         p->call = mfs_ec2_begin(p->of->api, "RunInstances", &form, RUN_TIME, ran, p, err);
-    if (mfs_buf_len(&form))
-        explicit_bzero(mfs_buf_data(&form), mfs_buf_len(&form));
-    mfs_buf_fini(&form);
+    mfs_buf_wipe(&form);
     return rc ? rc : p->call ? 0 : err->code;
 }
 

@@ -250,9 +250,7 @@ static bool in_file(struct mfs_ec2_key *key)
     rc = mfs_file_read(path, FILE_MOST, &text);
     rc = rc ? rc : mfs_buf_append(&text, "", 1);
     rc = rc ? rc : mfs_ec2_key_of_profile(mfs_buf_data(&text), profile ? profile : "default", key);
-    if (mfs_buf_len(&text))
-        explicit_bzero(mfs_buf_data(&text), mfs_buf_len(&text));
-    mfs_buf_fini(&text);
+    mfs_buf_wipe(&text);
     return !rc;
 }
 

@@ -90,8 +90,6 @@ int mfs_ec2_user_data(const struct mfs_provider_context *c, const struct mfs_pro
         mfs_buf_commit(out, 1 + (size_t)EVP_EncodeBlock((unsigned char *)room,
                                                         (unsigned char *)mfs_buf_data(&script),
                                                         (int)mfs_buf_len(&script)));
-    if (mfs_buf_len(&script))
-        explicit_bzero(mfs_buf_data(&script), mfs_buf_len(&script));
-    mfs_buf_fini(&script);
+    mfs_buf_wipe(&script);
     return rc;
 }
