@@ -2,7 +2,7 @@
  * inode numbers differ for programs that keep them in doubles, too: node-tar, which asks node.js
  * for them, takes files of the same number for links of one and writes another file's content. More
  * than 32 partitions, which 5 nodes have, are what it takes to show.
- * ctest: timeout=300 nodes=5 memory=400M long=50
+ * ctest: release timeout=300 nodes=5 memory=400M long=50
  *
  * The number of entries is argv[3], 20000 unless given. */
 #include "fs_check.h"

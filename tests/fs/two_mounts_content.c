@@ -1,4 +1,4 @@
-/* ctest: timeout=180 long=50
+/* ctest: release timeout=180 long=50
  *
  * Content, size and times of a file, as another mount sees them once close or fsync has returned on
  * the first, with whatever the other mount had cached: pages, attributes, an open file. */

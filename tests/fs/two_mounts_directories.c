@@ -1,4 +1,4 @@
-/* ctest: timeout=180 long=40
+/* ctest: release timeout=180 long=40
  *
  * Directories that one mount sits in, holds or has just seen, while the other one removes them,
  * makes them again, moves them, or changes what is in them. */

@@ -1,4 +1,4 @@
-/* ctest: timeout=180 long=30
+/* ctest: release timeout=180 long=30
  *
  * Names and attributes: what one mount has changed shows on the other as soon as the call has
  * returned, however warm its caches are. */

@@ -2,7 +2,7 @@
 # A client killed -9 in the middle of its work: its locks go, what it renamed has exactly one name,
 # what it closed is whole, what it held open without a name is freed, and others work on with all
 # of it.
-# ctest: timeout=300 waits long=80
+# ctest: release timeout=300 waits long=80
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq flock

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A change of the nodes outlives who asked for it, and cm: both are killed in the middle, and a new
 # cm goes on. A node that does not come is undone. cm stop works in the middle, too.
-# ctest: timeout=300 long=50
+# ctest: release timeout=300 long=50
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq
