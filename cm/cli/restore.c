@@ -70,11 +70,9 @@ int mfs_restore_options(struct mfs_conf *conf, struct mfs_buf *taken, struct mfs
 
     if (!dir)
         return 0;
-    rc = mfs_manifest_find(dir, path, &m, err);
-    if (rc == -EINVAL)
-        rc = err->code = -EBADMSG; /* not wrong usage */
+    rc = mfs_manifest_restore(dir, path, &m, err);
     if (rc)
-        return mfs_err_prefix(err, "restore");
+        return rc;
     r.new_provider = !mfs_conf_given(conf, "provider");
     r.other_size = mfs_conf_given(conf, "nodes") || mfs_conf_given(conf, "memory");
     for (uint32_t i = 0; i < m.noptions; i++)

@@ -277,6 +277,16 @@ int mfs_manifest_find(const char *dir, char path[PATH_MAX], struct mfs_manifest 
     return rc;
 }
 
+int mfs_manifest_restore(const char *dir, char path[PATH_MAX], struct mfs_manifest *m,
+                         struct mfs_err *err)
+{
+    int rc = mfs_manifest_find(dir, path, m, err);
+
+    if (rc == -EINVAL)
+        err->code = -EBADMSG;
+    return rc ? mfs_err_prefix(err, "restore") : 0;
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* Writing into the deployment's own mount, which stands still meanwhile, would wait for itself. */

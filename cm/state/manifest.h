@@ -53,6 +53,10 @@ void mfs_manifest_clear(struct mfs_manifest *m);
  * not there, or not of the size that the manifest says, are an error, too (-EIO). */
 int mfs_manifest_find(const char *dir, char path[PATH_MAX], struct mfs_manifest *m,
                       struct mfs_err *err);
+/* The same for --restore, which the error names. One that makes no sense is no wrong usage:
+ * -EBADMSG. */
+int mfs_manifest_restore(const char *dir, char path[PATH_MAX], struct mfs_manifest *m,
+                         struct mfs_err *err);
 
 /* A checkpoint that is being written. */
 struct mfs_manifest_draft {

@@ -211,11 +211,9 @@ static int take_checkpoint(const struct mfs_conf *conf, struct mfs_cm_state *s, 
 
     if (!dir)
         return 0;
-    rc = mfs_manifest_find(dir, path, &m, err);
-    if (rc == -EINVAL)
-        rc = err->code = -EBADMSG; /* not wrong usage */
+    rc = mfs_manifest_restore(dir, path, &m, err);
     if (rc)
-        return mfs_err_prefix(err, "restore");
+        return rc;
     rc = mfs_text_copy(s->image_dir, sizeof s->image_dir, path);
     if (!rc)
         rc = mfs_text_copy(s->restored, sizeof s->restored, dir);
