@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cm/provider/hosts.h"
-#include "cm/provider/ssh_impl.h"
+#include "cm/provider/ssh/hosts.h"
+#include "cm/provider/ssh/impl.h"
 
 static const char *places_of(const struct mfs_hosts *h)
 {

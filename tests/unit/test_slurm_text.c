@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "cm/provider/run.h"
-#include "cm/provider/slurm_text.h"
+#include "cm/provider/slurm/text.h"
 
 static struct mfs_slurm_job parse(const char *line)
 {

@@ -1,4 +1,4 @@
-#include "cm/provider/hosts.h"
+#include "cm/provider/ssh/hosts.h"
 
 #include <ctype.h>
 #include <errno.h>

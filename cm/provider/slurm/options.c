@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cm/provider/options.h"
-#include "cm/provider/slurm_impl.h"
+#include "cm/provider/slurm/impl.h"
 
 const struct mfs_conf_option mfs_slurm_options[] = {
     {"slurm-job", MFS_CONF_STRING, "JOB", NULL, 1, MFS_SLURM_JOB_MAX - 1,

@@ -25,7 +25,7 @@
 
 #include "base/text.h"
 #include "cm/provider/options.h"
-#include "cm/provider/slurm_impl.h"
+#include "cm/provider/slurm/impl.h"
 
 /* ---- places ---------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include "base/hostlist.h"
 #include "cm/provider/children.h"
 #include "cm/provider/run.h"
-#include "cm/provider/slurm_text.h"
+#include "cm/provider/slurm/text.h"
 
 enum mfs_slurm_state {
     MFS_SLURM_STEP,      /* a step in the allocation; children.h has the rest */
@@ -48,7 +48,7 @@ int mfs_slurm_note(const struct mfs_slurm_place *p);
 void mfs_slurm_failed(const struct mfs_slurm_place *p, int code, const char *what, const char *why);
 void mfs_slurm_unlist(struct mfs_slurm_place *p); /* frees it */
 
-/* slurm_jobs.c: a place that is a job of its own */
+/* jobs.c: a place that is a job of its own */
 int mfs_slurm_submit(struct mfs_slurm_place *p, const struct mfs_provider_node *n,
                      struct mfs_err *err); /* 0 or a negative errno with the reason */
 void mfs_slurm_look(void *arg);            /* a timer's, every MFS_SLURM_LOOK */
@@ -58,7 +58,7 @@ int mfs_slurm_cancel(struct mfs_slurm_place *p, struct mfs_err *err);
 
 #define MFS_SLURM_LOOK (2 * MFS_SEC)
 
-/* slurm_options.c */
+/* options.c */
 int mfs_slurm_check(const struct mfs_conf *conf, struct mfs_err *err);
 int mfs_slurm_environment(struct mfs_conf *conf, struct mfs_err *err);
 bool mfs_slurm_is_here(const struct mfs_conf *conf);

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "cm/provider/slurm_impl.h"
+#include "cm/provider/slurm/impl.h"
 
 #define LOOK_TIME   (20 * MFS_SEC) /* for squeue */
 #define SUBMIT_MAX  1024           /* bytes of its line: --slurm-args has up to 511 */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cm/provider/run.h"
-#include "cm/provider/ssh_impl.h"
+#include "cm/provider/ssh/impl.h"
 
 #define NOT_EXECUTABLE "exited with status 126" /* of a shell; what is there is no such program */
 #define NOT_FOUND      "exited with status 127" /* likewise */

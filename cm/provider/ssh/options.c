@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cm/provider/options.h"
 #include "cm/provider/run.h"
-#include "cm/provider/ssh_impl.h"
+#include "cm/provider/ssh/impl.h"
 
 #define NODES_MOST    1024 /* at a start */
 #define HOSTS_TRIED   8    /* for cm's own address: each may take as long as the resolver does */

@@ -7,8 +7,8 @@
  * places are numbered in rounds, the first ones of all hosts before any second one, so that nodes
  * spread over the hosts. The node at place P is that with the index (slot) P. A place is kept as a
  * line, too: what stands in cm.json. */
-#ifndef MFS_CM_PROVIDER_HOSTS_H
-#define MFS_CM_PROVIDER_HOSTS_H
+#ifndef MFS_CM_PROVIDER_SSH_HOSTS_H
+#define MFS_CM_PROVIDER_SSH_HOSTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "cm/provider/slurm_text.h"
+#include "cm/provider/slurm/text.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -8,7 +8,7 @@
  *      +------------------------+  +----------------------------------------> released
  *        it ends otherwise: failed
  *
- * With --ship another ssh carries the programs over before (ssh_ship.c), and one more removes them
+ * With --ship another ssh carries the programs over before (ship.c), and one more removes them
  * when the node is given back.
  *
  * The node with the index N is at place N (hosts.h); of it nothing has to be noted but the
@@ -25,7 +25,7 @@
 #include "cm/provider/notices.h"
 #include "cm/provider/options.h"
 #include "cm/provider/run.h"
-#include "cm/provider/ssh_impl.h"
+#include "cm/provider/ssh/impl.h"
 
 #define CONNECT_SECONDS 10
 #define SHIP_TIME       (60 * MFS_SEC)

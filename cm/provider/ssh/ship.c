@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "cm/provider/run.h"
-#include "cm/provider/ssh_impl.h"
+#include "cm/provider/ssh/impl.h"
 
 #define PLACE "/var/tmp/memefs-"
 #define MARKS 10 /* that mktemp fills in */

@@ -4,12 +4,12 @@
 
 #include <limits.h>
 
-#include "cm/provider/hosts.h"
+#include "cm/provider/ssh/hosts.h"
 #include "cm/provider/provider.h"
 
 #define MFS_SSH_PLACES_MOST (MFS_HOSTLIST_MOST * MFS_HOSTS_SLOTS_MAX)
 
-/* ssh_options.c: parts of the provider */
+/* options.c: parts of the provider */
 bool mfs_ssh_is_here(const struct mfs_conf *conf);
 int mfs_ssh_environment(struct mfs_conf *conf, struct mfs_err *err);
 int mfs_ssh_check(const struct mfs_conf *conf, struct mfs_err *err);
@@ -31,7 +31,7 @@ int mfs_ssh_command(const char *ssh, unsigned seconds, char *out, size_t n);
 int mfs_ssh_host(const struct mfs_provider_option *option, uint32_t noptions, uint32_t place,
                  struct mfs_host *out, struct mfs_err *err);
 
-/* ssh_ship.c: the command that carries the programs to the host by `ssh_line` (mfs_ssh_command);
+/* ship.c: the command that carries the programs to the host by `ssh_line` (mfs_ssh_command);
  * argv points into the struct, and to the host. 0 or a negative errno. */
 struct mfs_ssh_shipping {
     char command[2048], programs[PATH_MAX];
@@ -47,7 +47,7 @@ bool mfs_ssh_is_shipped(const char *handle); /* is that the name of such a direc
 /* Appends what goes before a command of programs there. 0 or -ENOMEM. Pure. */
 int mfs_ssh_put_environment(const char *dir, struct mfs_buf *out);
 
-/* ssh_text.c: why a command on a host failed, and what to do about it. `status` says how ssh ended,
+/* text.c: why a command on a host failed, and what to do about it. `status` says how ssh ended,
  * `output` is what was printed, `program` what was to run there. Pure. */
 void mfs_ssh_explain(const char *host, const char *program, const struct mfs_err *status,
                      const char *output, struct mfs_err *out);
