@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "cm/change/pause.h"
-#include "cm/change/scale.h"
+#include "cm/change/scale/scale.h"
 
 #define LOOK MFS_SEC
 

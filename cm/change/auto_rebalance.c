@@ -25,7 +25,7 @@
 #include "cm/change/pause.h"
 #include "cm/plan/rebalance_policy.h"
 #include "cm/plan/relief.h"
-#include "cm/change/scale_impl.h"
+#include "cm/change/scale/impl.h"
 #include "cm/state/weights.h"
 
 #define LOOK         MFS_SEC

@@ -19,7 +19,7 @@
 #include "cm/change/pause.h"
 #include "cm/state/policy_conf.h"
 #include "cm/nodes/push.h"
-#include "cm/change/scale.h"
+#include "cm/change/scale/scale.h"
 
 #define LOOK     MFS_SEC
 #define SETTLING (5 * MFS_SEC) /* until writers that waited for new nodes have gone on */

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cm/state/events.h"
-#include "cm/change/scale.h"
+#include "cm/change/scale/scale.h"
 
 /* ms that partitions may stand still, and twice as long each time again */
 #define HALT_FIRST 2000

@@ -18,7 +18,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "cm/change/scale.h"
+#include "cm/change/scale/scale.h"
 #include "cm/state/events.h"
 
 #define LOOK      (100 * MFS_MSEC)

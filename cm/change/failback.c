@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "cm/change/pause.h"
 #include "cm/partitions/replicas.h"
-#include "cm/change/scale_impl.h"
+#include "cm/change/scale/impl.h"
 
 #define LOOK MFS_SEC
 #define CALM                                                                                       \

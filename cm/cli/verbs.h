@@ -1,4 +1,4 @@
-/* The verbs of cm. Each is in a file of its name. */
+/* The verbs of cm. Each is in a file of its name in verbs/. */
 #ifndef MFS_CM_CLI_VERBS_H
 #define MFS_CM_CLI_VERBS_H
 

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "host/proc.h"
-#include "base/secure.h"
+#include "base/crypto/secure.h"
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "cm/nodes/cleanup.h"
@@ -38,7 +38,7 @@
 #include "cm/change/probe.h"
 #include "cm/partitions/replicas.h"
 #include "cm/change/failback.h"
-#include "cm/change/scale.h"
+#include "cm/change/scale/scale.h"
 
 #define CONNECTIONS_MOST 8192U
 

@@ -11,7 +11,7 @@
 #include "cm/change/bandwidth_estimates.h"
 #include "cm/change/checkpoint.h"
 #include "cm/change/departures.h"
-#include "cm/change/scale.h"
+#include "cm/change/scale/scale.h"
 #include "cm/life/deploy.h"
 #include "cm/life/remount.h"
 #include "cm/life/shutdown.h"

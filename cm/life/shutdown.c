@@ -17,7 +17,7 @@
 #include "cm/change/checkpoint.h"
 #include "cm/nodes/provision.h"
 #include "cm/state/events.h"
-#include "cm/change/scale.h"
+#include "cm/change/scale/scale.h"
 #include "net/supervisor.h"
 
 #define CHECK_STEP (20 * MFS_MSEC)

@@ -12,7 +12,7 @@
 #include "cluster/y0.h"
 #include "cm/partitions/migrate.h"
 #include "cm/partitions/replicas.h"
-#include "cm/change/scale.h"
+#include "cm/change/scale/scale.h"
 #include "cm/state/weights.h"
 
 #define ADOPT_TIME (20 * MFS_SEC) /* that Local Managers may take to find a new cm */

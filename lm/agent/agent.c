@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/secure.h"
+#include "base/crypto/secure.h"
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "cluster/placement.h"

@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 struct queue {
     struct mfs_job *head, **tail;

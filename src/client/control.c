@@ -14,9 +14,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/secure.h"
+#include "base/crypto/secure.h"
 #include "base/text.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "cluster/trust.h"
 #include "net/uplink.h"
 #include "proto/times.h"

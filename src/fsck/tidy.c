@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
-#include "base/ticker.h"
+#include "base/threads/ticker.h"
 #include "fsck/fsck.h"
 #include "meta/call.h"
 #include "meta/internal.h"

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
-#include "base/ticker.h"
+#include "base/threads/ticker.h"
 #include "cluster/placement.h"
 #include "meta/meta.h"
 #include "meta/record.h"

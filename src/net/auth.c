@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/secure.h"
+#include "base/crypto/secure.h"
 #include "base/text.h"
 #include "proto/frame.h"
-#include "net/mac.h"
+#include "base/crypto/mac.h"
 #include "proto/messages.h"
 #include "proto/schema.h"
 

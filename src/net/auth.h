@@ -5,9 +5,9 @@
  *   listener → caller   welcome   {mac: HMAC(secret, "memefs1" "listener" role Kl Kc)}
  *
  * HMAC-SHA256, fields with a NUL byte behind each. Kl and Kc are public keys of X25519 that each
- * end makes for this connection alone (net/exchange.h). They are nonces as well: both in each MAC
- * make a recorded exchange useless; the direction in it keeps a proof from being sent back. The
- * state machine does no I/O. */
+ * end makes for this connection alone (base/crypto/exchange.h). They are nonces as well: both in
+ * each MAC make a recorded exchange useless; the direction in it keeps a proof from being sent
+ * back. The state machine does no I/O. */
 #ifndef MFS_NET_AUTH_H
 #define MFS_NET_AUTH_H
 
@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "net/cipher.h"
-#include "net/exchange.h"
+#include "base/crypto/exchange.h"
 
 #define MFS_AUTH_FRAME_MAX 1024 /* of any frame before both are authenticated */
 #define MFS_AUTH_KEY_TEXT  (2 * MFS_EXCHANGE_KEY + 1)
@@ -25,7 +25,7 @@
 
 struct mfs_secret {
     size_t len;
-    const void *bytes; /* what mfs_secret_load makes is in the secure heap (base/secure.h) */
+    const void *bytes; /* what mfs_secret_load makes is in the secure heap (base/crypto/secure.h) */
 };
 
 /* Makes a new secret file (0600, 64 hexadecimal digits). 0 or a negative errno. */

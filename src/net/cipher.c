@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
-#include "base/secure.h"
+#include "base/crypto/secure.h"
 #include "proto/frame.h"
 
 #define NONCE 12

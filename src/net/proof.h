@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/mac.h"
+#include "base/crypto/mac.h"
 
 #define MFS_PROOF_COMMAND "mfs_prove"
 #define MFS_PROOF_NONCE   64                     /* hexadecimal digits */

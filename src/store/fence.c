@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "store/args.h"
 
 #define PROBE_MIN_NS     (1 * MFS_MSEC) /* between questions, at first, … */

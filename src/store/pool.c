@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 #define SILENT_NS                                                                                  \
     (100 * MFS_MSEC) /* given to a process that has just not answered another caller */

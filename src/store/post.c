@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 #define QUEUE_BYTES   (4U << 20) /* a lane holds at most so much, */
 #define QUEUE_ENTRIES 4096U      /* and so many commands */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 #define DEFAULT_TIMEOUT_NS (30 * MFS_SEC)
 #define DEFAULT_IDLE       8

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "store/internal.h"
 
 #define TICK_MS     200

@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "input.h"
 
 void fuzz_listener_open(struct fuzz_listener *l)

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "meta/cache/cache.h"
 #include "meta/cache/contents.h"
 #include "meta/deferred/deferred.h"

@@ -18,7 +18,7 @@
 #include "cm/partitions/migrate_impl.h"
 #include "cm/plan/planner.h"
 #include "cm/partitions/replicas_impl.h"
-#include "cm/change/scale_impl.h"
+#include "cm/change/scale/impl.h"
 #include "cm/nodes/trust.h"
 #include "seeded.h"
 

@@ -24,7 +24,7 @@
 #include "base/inet.h"
 #include "base/log.h"
 #include "host/proc.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 static char dir[PATH_MAX];
 

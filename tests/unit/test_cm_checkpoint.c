@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cm/change/checkpoint.h"
-#include "cm/change/scale.h"
+#include "cm/change/scale/scale.h"
 #include "cm_stage.h"
 #include "loop_until.h"
 

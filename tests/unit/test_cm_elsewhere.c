@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cm/change/scale.h"
+#include "cm/change/scale/scale.h"
 #include "cm/nodes/provision.h"
 #include "cm_stage.h"
 #include "loop_until.h"

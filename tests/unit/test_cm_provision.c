@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "cm/change/scale.h"
+#include "cm/change/scale/scale.h"
 #include "cm/life/status.h"
 #include "cm/nodes/provision.h"
 #include "cm/provider/run.h"

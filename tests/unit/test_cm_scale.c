@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "cm/change/failback.h"
-#include "cm/change/scale.h"
+#include "cm/change/scale/scale.h"
 #include "migrate_world.h"
 
 static bool goes_or_is_told(void *world)

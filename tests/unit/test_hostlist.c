@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/hostlist.h"
+#include "cm/provider/hostlist.h"
 
 /* The hosts with blanks between them. */
 static const char *hosts(const char *text)

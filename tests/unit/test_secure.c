@@ -20,11 +20,11 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/secure.h"
+#include "base/crypto/secure.h"
 #include "base/text.h"
 #include "net/auth.h"
 #include "proto/frame.h"
-#include "net/mac.h"
+#include "base/crypto/mac.h"
 
 #define CORE_MAX  (256U << 20)
 #define SECRET    64 /* digits of one */

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "store_test.h"
 
 #define TIMEOUT (2 * MFS_SEC)

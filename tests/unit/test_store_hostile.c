@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "store/subscriber.h"
 #include "store_test.h"
 

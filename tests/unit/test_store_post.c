@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "store_test.h"
 
 #define NPARTS  3

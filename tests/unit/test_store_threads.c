@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "store_test.h"
 
 #define NPARTS  4

@@ -20,7 +20,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "net/call.h"
 #include "net/conn.h"
 #include "net/uplink.h"

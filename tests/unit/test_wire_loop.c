@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 #include "host/proc.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "net/loop.h"
 
 static struct mfs_loop *loop;

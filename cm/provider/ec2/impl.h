@@ -6,7 +6,7 @@
 #include "cm/provider/ec2/api.h"
 #include "cm/provider/notices.h"
 #include "cm/provider/provider.h"
-#include "net/mac.h"
+#include "base/crypto/mac.h"
 
 enum mfs_ec2_state {
     MFS_EC2_NONE,   /* there is no instance, for certain */

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/hostlist.h"
+#include "cm/provider/hostlist.h"
 #include "cm/provider/children.h"
 #include "cm/provider/run.h"
 #include "cm/provider/slurm/text.h"

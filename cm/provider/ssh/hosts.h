@@ -3,10 +3,10 @@
  *
  *     NAME [slots=N] [memory=SIZE] [address=ADDRESS]     # a comment
  *
- * or stands in a list in Slurm's notation (base/hostlist.h). It has a place for each of its slots;
- * places are numbered in rounds, the first ones of all hosts before any second one, so that nodes
- * spread over the hosts. The node at place P is that with the index (slot) P. A place is kept as a
- * line, too: what stands in cm.json. */
+ * or stands in a list in Slurm's notation (cm/provider/hostlist.h). It has a place for each of its
+ * slots; places are numbered in rounds, the first ones of all hosts before any second one, so that
+ * nodes spread over the hosts. The node at place P is that with the index (slot) P. A place is kept
+ * as a line, too: what stands in cm.json. */
 #ifndef MFS_CM_PROVIDER_SSH_HOSTS_H
 #define MFS_CM_PROVIDER_SSH_HOSTS_H
 
@@ -16,7 +16,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/hostlist.h"
+#include "cm/provider/hostlist.h"
 #include "proto/messages.h"
 
 #define MFS_HOSTS_FILE_MAX  (1U << 20) /* bytes */

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "cluster/placement.h"
 #include "data/stripes/geometry.h"
 #include "data/stripes/stripe_io.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "cluster/placement.h"
 #include "data/stripes/stripe_io.h"
 

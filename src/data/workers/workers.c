@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 #define MOST_TIMES 4U  /* workers: so many times those that are counted, … */
 #define MOST       64U /* … but no more */

@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "cluster/placement.h"
 
 #define SMALL_BYTES 65536U

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "data/stripes/stripes.h"
 
 #define FULL_TELL   (1 * MFS_SEC) /* how long a full partition's writes fail at once … */

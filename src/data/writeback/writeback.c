@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 #define THREADS_DEFAULT   4U
 #define MAX_DEFAULT       ((size_t)128 << 20)

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/ticker.h"
+#include "base/threads/ticker.h"
 #include "fuse/mount/request_metrics.h"
 
 #define DRIVER "/sys/devices/system/cpu/cpuidle/current_driver"

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "host/mountinfo.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "fuse/mount/device.h"
 #include "fuse/mount/session.h"
 

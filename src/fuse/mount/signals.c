@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "client/client.h"
 #include "fuse/mount/daemon.h"
 #include "fuse/mount/mount.h"

@@ -7,7 +7,7 @@
 
 #include <utlist.h>
 
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "meta/cache/cache.h"
 #include "meta/call.h"
 #include "meta/coherence/shown.h"

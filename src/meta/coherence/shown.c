@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "meta/meta.h"
 
 #define SLOTS        16384U

@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-#include "base/gate.h"
+#include "base/threads/gate.h"
 #include "cluster/trust.h"
 #include "meta/coherence/leases.h"
 #include "meta/session/session.h"

@@ -8,7 +8,7 @@
 #include <utlist.h>
 
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "meta/call.h"
 #include "meta/coherence/leases.h"
 #include "meta/internal.h"

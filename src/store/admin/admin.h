@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "net/mac.h"
+#include "base/crypto/mac.h"
 
 struct mfs_admin;
 struct mfs_cmd;

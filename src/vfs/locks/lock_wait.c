@@ -15,7 +15,7 @@
 #include <utlist.h>
 
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "cluster/placement.h"
 #include "vfs/locks/take.h"
 

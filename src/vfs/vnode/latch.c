@@ -1,7 +1,7 @@
 #include "vfs/vnode/latch.h"
 
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 int mfs_latch_init(struct mfs_latch *l)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/gate.h"
+#include "base/threads/gate.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "data/stripes/geometry.h"

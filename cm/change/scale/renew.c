@@ -19,7 +19,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "cm/change/scale_impl.h"
+#include "cm/change/scale/impl.h"
 #include "cm/nodes/push.h"
 #include "cm/partitions/replicas.h"
 #include "cm/provider/run.h"

@@ -1,6 +1,6 @@
 /* A thread that does something every so often until it is stopped. */
-#ifndef MFS_BASE_TICKER_H
-#define MFS_BASE_TICKER_H
+#ifndef MFS_BASE_THREADS_TICKER_H
+#define MFS_BASE_THREADS_TICKER_H
 
 #include <pthread.h>
 #include <stdbool.h>

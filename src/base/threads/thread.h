@@ -1,7 +1,7 @@
 /* The few things that pthreads leave to each program: condition variables on the monotonic clock
  * and named threads. */
-#ifndef MFS_BASE_THREAD_H
-#define MFS_BASE_THREAD_H
+#ifndef MFS_BASE_THREADS_THREAD_H
+#define MFS_BASE_THREADS_THREAD_H
 
 #include <pthread.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
-#include "net/exchange.h"
+#include "base/crypto/exchange.h"
 
 #include <errno.h>
 #include <openssl/evp.h>
 
-#include "base/secure.h"
+#include "base/crypto/secure.h"
 
 int mfs_exchange_create(struct mfs_exchange *x)
 {

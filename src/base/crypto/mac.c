@@ -1,4 +1,4 @@
-#include "net/mac.h"
+#include "base/crypto/mac.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>

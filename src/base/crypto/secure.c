@@ -1,6 +1,6 @@
 /* The secure heap. libcrypto locks all of it when it is made, whatever is used, but pages take
  * memory only once they are touched (MLOCK_ONFAULT). */
-#include "base/secure.h"
+#include "base/crypto/secure.h"
 
 #include <openssl/crypto.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
-#include "base/ticker.h"
+#include "base/threads/ticker.h"
 
 #include <errno.h>
 
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 static void *ticker_run(void *arg)
 {

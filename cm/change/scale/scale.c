@@ -4,7 +4,7 @@
  * step enters the next when its work is done; mfs_scale_resume goes on with it after a restart of
  * cm. What is needed in memory alone is cm->scale, which exists exactly while a step is set. The
  * first failure decides the report; all callers in `waiters` get it at the end. */
-#include "cm/change/scale.h"
+#include "cm/change/scale/scale.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #include "cm/change/checkpoint.h"
 #include "cm/state/events.h"
 #include "cm/partitions/migrate.h"
-#include "cm/change/scale_impl.h"
+#include "cm/change/scale/impl.h"
 
 #define ATTEMPTS      3 /* to move, each with a plan of its own */
 #define ATTEMPT_PAUSE MFS_SEC

@@ -1,4 +1,4 @@
-#include "base/hostlist.h"
+#include "cm/provider/hostlist.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Threads and condition variables with our habits: monotonic time, names, signals blocked. */
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,13 +1,13 @@
 /* What two strangers agree on while others listen: X25519 (RFC 7748), by libcrypto. A pair of keys
  * is made for one connection and forgotten with it, so that no secret that is learned later opens
  * what was recorded. Pure; safe in all threads. */
-#ifndef MFS_NET_EXCHANGE_H
-#define MFS_NET_EXCHANGE_H
+#ifndef MFS_BASE_CRYPTO_EXCHANGE_H
+#define MFS_BASE_CRYPTO_EXCHANGE_H
 
 #define MFS_EXCHANGE_KEY 32 /* bytes of each key, and of what both share */
 
 struct mfs_exchange {
-    unsigned char *secret;                /* in the secure heap (base/secure.h) */
+    unsigned char *secret;                /* in the secure heap (base/crypto/secure.h) */
     unsigned char open[MFS_EXCHANGE_KEY]; /* for the other end */
 };
 

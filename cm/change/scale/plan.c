@@ -1,7 +1,7 @@
 /* What a change of nodes would be: the request is checked, nodes are chosen, and the planner gives
  * the moves, with the lower bound of their time. Nothing is changed: a draft is what a dry run
  * shows, and what a change begins with. */
-#include "cm/change/scale_impl.h"
+#include "cm/change/scale/impl.h"
 
 #include <errno.h>
 #include <math.h>

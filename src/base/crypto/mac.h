@@ -1,7 +1,7 @@
 /* The one kind of MAC: HMAC-SHA256 over fields, each with a NUL byte behind it. Needs little else
  * of ours (base/text), as src/partition has it, too. */
-#ifndef MFS_NET_MAC_H
-#define MFS_NET_MAC_H
+#ifndef MFS_BASE_CRYPTO_MAC_H
+#define MFS_BASE_CRYPTO_MAC_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -20,7 +20,7 @@
 #include "cm/partitions/migrate.h"
 #include "cm/change/probe.h"
 #include "cm/partitions/replicas.h"
-#include "cm/change/scale_impl.h"
+#include "cm/change/scale/impl.h"
 
 #define COME_TIME   (120 * MFS_SEC)
 #define ASSIGN_TIME (60 * MFS_SEC)

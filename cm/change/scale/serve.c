@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "cm/change/checkpoint.h"
-#include "cm/change/scale.h"
+#include "cm/change/scale/scale.h"
 #include "net/deferred.h"
 #include "proto/times.h"
 

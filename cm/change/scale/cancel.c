@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cm/partitions/migrate.h"
-#include "cm/change/scale_impl.h"
+#include "cm/change/scale/impl.h"
 
 static const char why[] = "cancelled by the operator";
 

@@ -1,8 +1,8 @@
 /* Lists of hosts as Slurm writes them (scontrol(1), "show hostnames"): names with commas between
  * them, and numbers in brackets that stand for several: "tux[1-4,7],b2", "r[1-2]n[08-10]". Numbers
  * are padded with zeros as the first of their range is. Pure; not thread-safe for one list. */
-#ifndef MFS_BASE_HOSTLIST_H
-#define MFS_BASE_HOSTLIST_H
+#ifndef MFS_CM_PROVIDER_HOSTLIST_H
+#define MFS_CM_PROVIDER_HOSTLIST_H
 
 #include <stdint.h>
 

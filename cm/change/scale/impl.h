@@ -3,7 +3,7 @@
 #define MFS_CM_CHANGE_SCALE_IMPL_H
 
 #include "cm/plan/planner.h"
-#include "cm/change/scale.h"
+#include "cm/change/scale/scale.h"
 
 /* A caller that waits for the end. */
 struct mfs_scale_waiter {
@@ -44,7 +44,7 @@ struct mfs_scale_draft {
     double lower_bound_ms;
 };
 
-/* scale_target.c: how many nodes there will be, and which come and leave. Fills in d->from, to,
+/* target.c: how many nodes there will be, and which come and leave. Fills in d->from, to,
  * drain, coming and leaving. */
 int mfs_scale_target(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
                      struct mfs_scale_draft *d, struct mfs_err *err);
@@ -58,7 +58,7 @@ int mfs_scale_check_nodes(const struct mfs_cm *cm, const struct mfs_scale_draft 
                           struct mfs_err *err);
 bool mfs_scale_is_there(const struct mfs_node *n);
 
-/* scale_plan.c: pure but for reading cm and /proc/meminfo */
+/* plan.c: pure but for reading cm and /proc/meminfo */
 int mfs_scale_draft_make(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
                          struct mfs_scale_draft *d, struct mfs_err *err);
 void mfs_scale_draft_clear(struct mfs_scale_draft *d);
@@ -75,7 +75,7 @@ const struct mfs_node *mfs_scale_filled(const struct mfs_cm *cm);
 /* relief.c: off nodes that are nearly full. Fills what cm/plan/relief.h says. 0 or -ENOMEM. */
 int mfs_scale_plan_relief(const struct mfs_cm *cm, struct mfs_plan *out, struct mfs_err *err);
 
-/* scale_urgent.c: of nodes that leave whatever happens, as many partitions as the others have room
+/* urgent.c: of nodes that leave whatever happens, as many partitions as the others have room
  * for now, the smallest first. 0, -ENOSPC: not one, or -ENOMEM. */
 int mfs_scale_plan_some(const struct mfs_cm *cm, const struct mfs_scale_draft *d,
                         struct mfs_plan *out, struct mfs_err *err);
@@ -87,12 +87,12 @@ int mfs_renew_choose(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
 void mfs_renew_begin(struct mfs_scale *s); /* the step; at its end mfs_scale_renewed */
 void mfs_renew_fini(struct mfs_scale *s);
 
-/* scale_nodes.c: nodes come, nodes go */
+/* nodes.c: nodes come, nodes go */
 void mfs_scale_come(struct mfs_scale *s);
 void mfs_scale_go(struct mfs_scale *s);
 void mfs_scale_give_up_coming(struct mfs_scale *s); /* those that have come go again */
 
-/* scale_cancel.c: gives up the change that is under way; `done` hears its end, with -ECANCELED. 0,
+/* cancel.c: gives up the change that is under way; `done` hears its end, with -ECANCELED. 0,
  * or a negative errno with the reason. */
 int mfs_scale_cancel(struct mfs_cm *cm, mfs_scale_done *done, void *arg, struct mfs_err *err);
 

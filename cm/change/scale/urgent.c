@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "cluster/capacity.h"
-#include "cm/change/scale_impl.h"
+#include "cm/change/scale/impl.h"
 
 struct candidate {
     uint32_t part;

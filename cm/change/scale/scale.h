@@ -12,8 +12,8 @@
  * highest ids, or those that a drain names; all of them are marked in cm.json.
  *
  * Loop thread; nothing blocks. */
-#ifndef MFS_CM_CHANGE_SCALE_H
-#define MFS_CM_CHANGE_SCALE_H
+#ifndef MFS_CM_CHANGE_SCALE_SCALE_H
+#define MFS_CM_CHANGE_SCALE_SCALE_H
 
 #include "cm/nodes/control.h"
 

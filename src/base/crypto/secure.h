@@ -2,8 +2,8 @@
  * allows, out of swap; what is freed is wiped. It is libcrypto's secure heap, which libcrypto then
  * also uses for the private keys that it makes itself. It is made at the first allocation; a child
  * of fork() has a copy that is left out of core dumps, but not locked. Safe in all threads. */
-#ifndef MFS_BASE_SECURE_H
-#define MFS_BASE_SECURE_H
+#ifndef MFS_BASE_CRYPTO_SECURE_H
+#define MFS_BASE_CRYPTO_SECURE_H
 
 #include <stddef.h>
 

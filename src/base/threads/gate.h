@@ -1,7 +1,7 @@
 /* One thread waits, with a bound, for one call of another. Both have a use of it, and the last one
  * frees it. */
-#ifndef MFS_BASE_GATE_H
-#define MFS_BASE_GATE_H
+#ifndef MFS_BASE_THREADS_GATE_H
+#define MFS_BASE_THREADS_GATE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
-#include "base/gate.h"
+#include "base/threads/gate.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 struct mfs_gate {
     pthread_mutex_t lock;

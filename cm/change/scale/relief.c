@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "cluster/capacity.h"
-#include "cm/change/scale_impl.h"
+#include "cm/change/scale/impl.h"
 #include "cm/plan/relief.h"
 
 /* What a partition needs beyond its data counts as used, as writers are refused without. */

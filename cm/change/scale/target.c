@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cluster/trust.h"
-#include "cm/change/scale_impl.h"
+#include "cm/change/scale/impl.h"
 #include "cm/state/spec.h"
 
 /* A node whose connection is there, and which says nothing for so long, is taken for dead. */
