@@ -73,6 +73,15 @@ uint64_t mfs_manifest_memory(const struct mfs_manifest *m)
     return sum;
 }
 
+uint64_t mfs_manifest_losses(const struct mfs_manifest *m)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < m->nparts; i++)
+        sum += m->part[i].losses;
+    return sum;
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static int check(const struct mfs_manifest *m, struct mfs_err *err)
@@ -403,6 +412,7 @@ static int look_at_former(struct mfs_manifest_draft *d, const char *deployment, 
                          m.name);
     take_number(d->former, &d->number);
     d->number++;
+    d->losses = mfs_manifest_losses(&m);
     mfs_manifest_clear(&m);
     return rc;
 }
@@ -496,6 +506,12 @@ int mfs_manifest_commit(struct mfs_manifest_draft *d, struct mfs_manifest *m, ch
     int rc;
 
     m->number = d->number;
+    if (d->former[0] && mfs_manifest_losses(m) > d->losses)
+        return mfs_err_set(err, -ENODATA,
+                           "bytes were lost since %s/%s was made, which may have them, so it "
+                           "stays; memefs lost lists the files. To save what there is, choose "
+                           "another directory",
+                           d->dir, d->former);
     rc = complete(d, m, &sum, err);
     if (rc)
         return rc;

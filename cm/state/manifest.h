@@ -43,6 +43,7 @@ extern const struct mfs_schema mfs_manifest_schema;
 
 uint64_t mfs_manifest_bytes(const struct mfs_manifest *m);  /* of all files */
 uint64_t mfs_manifest_memory(const struct mfs_manifest *m); /* that all partitions take */
+uint64_t mfs_manifest_losses(const struct mfs_manifest *m); /* of all partitions */
 
 /* From text: 0, -EINVAL with the reason when it makes no sense, or -ENOMEM. */
 int mfs_manifest_parse(struct mfs_manifest *m, const char *text, size_t len, struct mfs_err *err);
@@ -64,6 +65,7 @@ struct mfs_manifest_draft {
     char name[MFS_NAME_MAX];
     char part[PATH_MAX]; /* for the images */
     char former[64];     /* the valid one so far, "" for none */
+    uint64_t losses;     /* of that */
     uint32_t number;
     int lock; /* on the directory; everything is reached by this descriptor */
 };
@@ -74,7 +76,7 @@ struct mfs_manifest_draft {
 int mfs_manifest_begin(struct mfs_manifest_draft *d, const char *dir, const char *deployment,
                        struct mfs_err *err);
 /* Commits, with the images in place: they are looked at. m->number is set. `path`: the checkpoint.
- * Then removes the former one. */
+ * Then removes the former one. -ENODATA: that has bytes which were lost since; it stays. */
 int mfs_manifest_commit(struct mfs_manifest_draft *d, struct mfs_manifest *m, char path[PATH_MAX],
                         struct mfs_err *err);
 /* Lets go; what was not committed is removed. */

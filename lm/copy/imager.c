@@ -167,13 +167,15 @@ static int open_dir(struct mfs_imager *im, struct mfs_err *err)
     return im->fd < 0 ? im->fd : 0;
 }
 
-static int open_item(struct item *it, struct mfs_err *err)
+static int open_item(struct item *it, uint64_t *losses, struct mfs_err *err)
 {
     const struct mfs_redis *r = &it->redis;
     int rc = mfs_admin_open(&it->admin, r->unix_path, NULL, 0, r->admin_password, CALL_LIMIT, err);
 
     if (!rc) /* a copy may have left it otherwise */
         rc = mfs_admin_send_freely(it->admin, err);
+    if (!rc) /* another process in its place is found out by the connection's end */
+        rc = mfs_admin_losses(it->admin, losses, err);
     if (!rc)
         rc = mfs_image_open(&it->image, r->unix_path, r->admin_password, CALL_LIMIT, err);
     if (!rc && !(it->sum = mfs_image_sum_create(NULL)))
@@ -186,7 +188,7 @@ int mfs_imager_halt(struct mfs_imager *im, uint32_t ms, struct mfs_err *err)
     int rc = open_dir(im, err);
 
     for (size_t i = 0; i < im->n && !rc; i++)
-        rc = open_item(&im->item[i], err);
+        rc = open_item(&im->item[i], &im->part[i].losses, err);
     im->until = mfs_clock_mono() + (int64_t)ms * MFS_MSEC;
     for (size_t i = 0; i < im->n && !rc; i++) {
         struct item *it = &im->item[i];

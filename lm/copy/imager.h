@@ -27,6 +27,7 @@ struct mfs_imager_part {
     uint64_t bytes; /* of the file */
     char sum[MFS_IMAGE_SUM_TEXT];
     uint64_t memory; /* bytes that the process used at the cut */
+    uint64_t losses; /* of MFS_LOSSES_KEY */
 };
 
 struct mfs_imager;

@@ -5,6 +5,9 @@
 #ifndef MFS_PARTITION_PROTOCOL_H
 #define MFS_PARTITION_PROTOCOL_H
 
+/* The key that counts how often bytes of files were lost in the partition; it never gets less. */
+#define MFS_LOSSES_KEY "#losses"
+
 /* ---- commands -------------------------------------------------------------------------------- */
 
 /* What a command does. From this follow its flags at the server, and from how many words on the

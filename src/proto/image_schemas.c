@@ -11,6 +11,7 @@ const struct mfs_schema mfs_image_part_schema = {
            {.name = "bytes", MFS_FIELD(U64, struct mfs_image_part, bytes)},
            {.name = "memory", MFS_FIELD(U64, struct mfs_image_part, memory)},
            {.name = "gmac", MFS_FIELD(STR, struct mfs_image_part, sum)},
+           {.name = "losses", MFS_FIELD(U64, struct mfs_image_part, losses)},
            {0}}};
 
 static const struct mfs_schema index_schema = {

@@ -66,6 +66,7 @@ struct mfs_image_part {
     uint64_t bytes;               /* of the file */
     uint64_t memory;              /* bytes that it takes in a redis process */
     char sum[MFS_IMAGE_SUM_TEXT]; /* of the file, with its key */
+    uint64_t losses;              /* grows whenever bytes of files are lost there; 0: never */
 };
 
 /* One redis process to run. Instruction cm → lm. */

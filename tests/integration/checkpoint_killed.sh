@@ -70,6 +70,12 @@ made_anew()
     equal "checkpoint-$(number) current" "$(held)" "what is in the directory"
 }
 
+refused()
+{
+    expect_fail 1 cm_ checkpoint "$CP"
+    grep -q "memefs lost lists" "$T/expect.out" || fail "no reason: $(cat "$T/expect.out")"
+}
+
 MEMORY=512M deployment_start 2 --partitions 8
 fill
 cm_ checkpoint "$CP"
@@ -109,6 +115,16 @@ before=$(number)
 begin 60
 redis_kill 0
 wait "$checkpoint" || equal "$before" "$(number)" "number of the former checkpoint"
+must_happen 30 lost_is_told
+
+say "a checkpoint that has the bytes is not replaced by one that lacks them"
+before=$(number)
+must_happen 60 running
+refused
+equal "$before" "$(number)" "number of the former checkpoint"
+equal "checkpoint-$before current" "$(held)" "what is in the directory"
+must_happen 60 cm_ checkpoint "$T/other"
+must_happen 60 cm_ checkpoint "$T/other" # it lacks no more than the former one there
 cm_ stop
 
 say "what was saved is there, whatever was lost"
@@ -123,5 +139,7 @@ done
 must_happen 60 test -s "$MNT0/big"
 equal 150000000 "$(stat -c %s "$MNT0/big")" "size of what was restored and has lost its data"
 must_happen 30 lost_is_told # its pages may still be in the kernel, so reading it tells nothing
-rm "$MNT0/big"
+refused
+rm "$MNT0/big" "$MNT0/w"
+must_happen 60 cm_ checkpoint "$CP" # none of what was lost is missed any more
 deployment_stop

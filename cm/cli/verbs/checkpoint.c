@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cm/ask/client.h"
 #include "cm/cli/long_call.h"
+#include "cm/cli/losses.h"
 #include "cm/cli/render.h"
 #include "cm/state/manifest.h"
 #include "cm/state/options_of.h"
@@ -119,6 +120,21 @@ static int print(const struct mfs_verb_call *call, const struct report *r, struc
     return mfs_render_print(rc, &b, err);
 }
 
+/* Bytes were lost since the former checkpoint: that matters as long as some are missed. */
+static int check_losses(const struct mfs_verb_call *call, struct mfs_manifest_draft *d,
+                        const struct mfs_manifest *m, struct mfs_err *err)
+{
+    bool any;
+    int rc;
+
+    if (!d->former[0] || mfs_manifest_losses(m) <= d->losses)
+        return 0;
+    rc = mfs_losses_find(&call->paths, &any, err);
+    if (!rc && !any)
+        d->losses = mfs_manifest_losses(m);
+    return rc;
+}
+
 /* With the images written. */
 static int commit(struct mfs_verb_call *call, struct mfs_manifest_draft *d,
                   const struct mfs_checkpoint *made, struct report *r, struct mfs_err *err)
@@ -128,6 +144,8 @@ static int commit(struct mfs_verb_call *call, struct mfs_manifest_draft *d,
 
     describe(&m, call->paths.name, made);
     rc = add_options(call, &m, err);
+    if (!rc)
+        rc = check_losses(call, d, &m, err);
     if (!rc)
         rc = mfs_manifest_commit(d, &m, r->dir, err);
     free(m.option);

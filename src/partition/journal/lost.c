@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "partition/keys.h"
+#include "partition/protocol.h"
 
 int64_t mfs_lost_bytes(struct RedisModuleCtx *ctx, struct RedisModuleKey *stripe)
 {
@@ -32,4 +33,5 @@ void mfs_lost_put(struct RedisModuleCtx *ctx, struct RedisModuleKey *stripe, int
     mfs_redis.DeleteKey(stripe);
     mfs_key_set_field(ctx, stripe, field, text, (size_t)n);
     mfs_redis.FreeString(ctx, field);
+    mfs_key_count(ctx, MFS_LOSSES_KEY);
 }

@@ -14,7 +14,7 @@
 /* Of the open key of a stripe: how many bytes it had, -1: it is not lost. Takes NULL. */
 int64_t mfs_lost_bytes(struct RedisModuleCtx *ctx, struct RedisModuleKey *stripe);
 
-/* Has the key be a stripe that is lost. */
+/* Has the key be a stripe that is lost, and counts that (MFS_LOSSES_KEY). */
 void mfs_lost_put(struct RedisModuleCtx *ctx, struct RedisModuleKey *stripe, int64_t bytes);
 
 #endif

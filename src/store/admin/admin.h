@@ -108,6 +108,9 @@ int mfs_admin_hold(struct mfs_admin *admin, uint32_t ms, struct mfs_admin_cut *c
 /* Such commands are executed again; *cut is as of before that. Harmless when nothing is held. */
 int mfs_admin_resume(struct mfs_admin *admin, struct mfs_admin_cut *cut, struct mfs_err *err);
 
+/* What stands under MFS_LOSSES_KEY; 0: nothing was ever lost in this partition. */
+int mfs_admin_losses(struct mfs_admin *admin, uint64_t *losses, struct mfs_err *err);
+
 /* After a process has loaded an image: it belongs to that deployment, whatever the name of the one
  * that the image is of, and the sessions in it are dead: with their opens, locks and leases they
  * go. Several calls, each bounded. */

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cluster/table.h"
+#include "partition/protocol.h"
 #include "store/args.h"
 #include "store/reply.h"
 
@@ -64,6 +66,23 @@ int mfs_admin_resume(struct mfs_admin *admin, struct mfs_admin_cut *cut, struct 
     if (!rc)
         rc = take_cut(admin, &cmd[0], cut, err);
     mfs_cmds_fini(cmd, 2);
+    return rc;
+}
+
+int mfs_admin_losses(struct mfs_admin *admin, uint64_t *losses, struct mfs_err *err)
+{
+    struct mfs_args args;
+    struct mfs_cmd cmd;
+    const char *text;
+    int rc;
+
+    mfs_args_init(&args, "GET");
+    mfs_args_str(&args, MFS_LOSSES_KEY);
+    cmd = mfs_args_cmd(&args, 0);
+    rc = mfs_admin_call(admin, &cmd, err);
+    text = rc ? NULL : mfs_reply_str(cmd.reply, NULL);
+    *losses = text ? strtoull(text, NULL, 10) : 0;
+    mfs_cmds_fini(&cmd, 1);
     return rc;
 }
 
