@@ -52,6 +52,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "cm/provider/hostlist.h"
 #include "cm/provider/traits.h"
 #include "host/proc.h"
 #include "net/auth.h"
@@ -122,9 +123,10 @@ struct mfs_provider_context {
 
 /* What was said of the place of a node before there is one. */
 struct mfs_provider_place {
-    char address[MFS_HOST_MAX]; /* "": none */
-    uint64_t memory;            /* bytes; 0: as all others */
-    bool further;               /* the machine is that of another node, too, which mounts there */
+    char host[MFS_HOSTLIST_NAME]; /* its machine, as an operator names it; "": not known */
+    char address[MFS_HOST_MAX];   /* "": none */
+    uint64_t memory;              /* bytes; 0: as all others */
+    bool further;                 /* the machine is that of another node, too, which mounts there */
 };
 
 /* A command that finds out whether a place can be used: its exit status is 0, or what it prints

@@ -160,6 +160,15 @@ static int find_place(const struct mfs_cm_state *s, uint32_t slot, struct mfs_pr
     return rc || out->address[0] ? rc : make_address(s, slot, out->address, err);
 }
 
+int mfs_spec_host(const struct mfs_cm_state *s, uint32_t slot, char out[MFS_HOSTLIST_NAME],
+                  struct mfs_err *err)
+{
+    struct mfs_provider_place place;
+    int rc = find_place(s, slot, &place, err);
+
+    return rc ? rc : mfs_text_copy(out, MFS_HOSTLIST_NAME, place.host);
+}
+
 int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, struct mfs_cm_node *n,
                   struct mfs_err *err)
 {

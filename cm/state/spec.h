@@ -3,6 +3,7 @@
 #define MFS_CM_STATE_SPEC_H
 
 #include "args/conf.h"
+#include "cm/provider/hostlist.h"
 #include "cm/state/state.h"
 
 /* Fills *s, phase "starting", with new passwords. 0, -EINVAL (wrong usage) with the reason, or
@@ -21,6 +22,11 @@ int mfs_spec_divide(struct mfs_cm_state *s, struct mfs_err *err);
 /* A node with that id at that slot (see mfs_cm_node), of the deployment's kind, its bandwidth as
  * told. 0, -ENAMETOOLONG or -EINVAL with the reason. Pure. */
 int mfs_spec_node(const struct mfs_cm_state *s, uint32_t id, uint32_t slot, struct mfs_cm_node *n,
+                  struct mfs_err *err);
+
+/* The machine of the place of that slot, as an operator names it; "" where the provider knows none.
+ * 0, or -EINVAL with the reason when there is no such place. Pure. */
+int mfs_spec_host(const struct mfs_cm_state *s, uint32_t slot, char out[MFS_HOSTLIST_NAME],
                   struct mfs_err *err);
 
 /* A figure of /proc/meminfo ("MemAvailable", …) in bytes; 0 when it is not there. */

@@ -249,6 +249,7 @@ static const struct mfs_schema scale_schema = {
         {.name = "how", .required = true, MFS_FIELD(STR, struct mfs_msg_scale, how)},
         {.name = "n", MFS_FIELD(U32, struct mfs_msg_scale, n)},
         {.name = "nodes", MFS_FIELD_LIST(struct mfs_msg_scale, node, nnodes, &scale_node_schema)},
+        {.name = "host", MFS_FIELD(STR, struct mfs_msg_scale, host)},
         {.name = "migration", MFS_FIELD(STR, struct mfs_msg_scale, migration)},
         {.name = "at_once", MFS_FIELD(BOOL, struct mfs_msg_scale, at_once)},
         {.name = "rate", MFS_FIELD(U64, struct mfs_msg_scale, rate)},

@@ -17,6 +17,7 @@
 #define MFS_PROTOCOL_VERSION 3
 #define MFS_PATH_MAX         512
 #define MFS_TEXT_MAX         512
+#define MFS_MACHINE_MAX      254 /* of a name of a machine, with its NUL (RFC 1035) */
 #define MFS_ADDRESS_MAX      128 /* "127.0.0.1:4711" or "unix:/run/…" */
 #define MFS_STATE_MAX        16
 #define MFS_SESSION_TEXT     17 /* 64 bits in hexadecimal and NUL */
@@ -303,16 +304,18 @@ struct mfs_scale_node {
 };
 
 #define MFS_SCALE_CANCEL  "cancel"  /* the change that is under way */
+#define MFS_SCALE_REPLACE "replace" /* a node comes, then the one in `node` goes */
 #define MFS_SCALE_RELIEVE "relieve" /* cm's own: as "rebalance", with bytes before numbers */
 
 /* What an operator asks for. */
 struct mfs_msg_scale {
     char how[MFS_STATE_MAX]; /* "to", "out", "in": by n; "rebalance": no change of nodes;
                               * "drain": those in `node` leave; "forget": they are
-                              * not there, and never will be */
+                              * not there, and never will be; or one of MFS_SCALE_… */
     uint32_t n;
     uint32_t nnodes;
     struct mfs_scale_node *node;
+    char host[MFS_MACHINE_MAX];    /* of "replace": where the node comes; "": anywhere */
     char migration[MFS_STATE_MAX]; /* "hot", "cold", "": the deployment's */
     bool at_once;  /* begin all moves that memory allows, see cm/partitions/migrate.h */
     uint64_t rate; /* bytes/s per partition, 0: the deployment's */

@@ -76,6 +76,8 @@ die node-0
 die node-1
 must_happen 20 event_says disconnected .
 sleep 2.5
+expect_fail 1 cm_ replace node-0
+grep -q "node-0 is not there, and nothing else has what is in 8 partitions" "$T/expect.out" || fail "$(cat "$T/expect.out")"
 expect_fail 1 cm_ forget node-0 </dev/null
 grep -q "node-1 is not whole, either" "$T/expect.out" || fail "$(cat "$T/expect.out")"
 expect_fail 1 cm_ forget node-0 node-1 </dev/null

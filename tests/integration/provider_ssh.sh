@@ -150,9 +150,16 @@ grep -q "nodes: --hosts has 4 places, and all are taken" "$T/expect.out" || fail
 equal hello "$(on tux3 cat "$MNT/a")" "what tux3 reads"
 cm_ drain node-1 node-3
 equal "10.213.0.1 10.213.0.3" "$(nodes)" "nodes"
-nothing_on tux2 || fail "tux2 still has something"
+must_happen 5 nothing_on tux2
+expect_fail 1 cm_ replace tux3 tux9
+grep -q "tux9 is no machine that cm start --hosts has named" "$T/expect.out" || fail "by tux9: $(cat "$T/expect.out")"
+expect_fail 1 cm_ replace tux3 tux1
+grep -q "tux1 has a node at each of its places" "$T/expect.out" || fail "by tux1: $(cat "$T/expect.out")"
+cm_ replace tux3 tux2
+equal "10.213.0.1 10.213.0.2" "$(nodes)" "nodes"
+must_happen 5 nothing_on tux3
 cm_ scale -1
-nothing_on tux3 || fail "tux3 still has something"
+must_happen 5 nothing_on tux2
 equal "$sum" "$(on tux1 sha256sum "$MNT/b")" "data after the nodes have gone"
 
 say "stop, and nothing is left"

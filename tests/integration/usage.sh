@@ -11,7 +11,7 @@ for program in cm lm memefs; do
     "$program" --version >"$T/version" || fail "$program --version"
     grep -qE '[0-9]+\.[0-9]+' "$T/version" || fail "$program --version names no version"
 done
-for verb in start status scale drain forget rebalance events doctor stop; do
+for verb in start status scale drain replace forget rebalance events doctor stop; do
     cm "$verb" --help >"$T/help" || fail "cm $verb --help"
     grep -q -- "--name" "$T/help" || fail "cm $verb --help does not mention --name"
     cm "$verb" -h | cmp -s - "$T/help" || fail "cm $verb -h is not cm $verb --help"
@@ -33,7 +33,7 @@ same_options() # PAGE COMMAND…
         grep -vxE -- '--(help|version)' | sort -u >"$T/in-page"
     diff "$T/in-help" "$T/in-page" || fail "the options in the help (<) and in ${page##*/} (>) differ"
 }
-same_options cm.1 "cm start" "cm status" "cm scale" "cm drain" "cm forget" "cm rebalance" "cm policy" "cm events" "cm doctor" "cm stop"
+same_options cm.1 "cm start" "cm status" "cm scale" "cm drain" "cm replace" "cm forget" "cm rebalance" "cm policy" "cm events" "cm doctor" "cm stop"
 same_options lm.8 lm
 same_options memefs.1 "memefs mount" "memefs umount" "memefs layout" "memefs fsck" "memefs lost" "memefs stats"
 sed -n '/^.SH MOUNT OPTIONS/,/^.SH EXIT/p' "$HARNESS_DIR/../../docs/man/memefs.1" >"$T/section"

@@ -32,9 +32,9 @@ struct mfs_scale_draft {
     uint32_t from, to; /* nodes */
     bool cold, at_once, drain, forget, urgent, by_bytes;
     uint64_t rate;
-    uint32_t ncoming; /* to - from, or 0 */
+    uint32_t ncoming; /* to - from, or 0; 1 in the place of one that leaves */
     struct mfs_cm_node *coming;
-    uint32_t nleaving; /* from - to, or 0 */
+    uint32_t nleaving; /* from - to, or 0; 1 that is replaced */
     uint32_t *leaving; /* ids */
     uint32_t nrenewals;
     struct mfs_cm_renewal *renewal;

@@ -280,7 +280,7 @@ static void sum_up(const struct mfs_cm *cm, struct mfs_scale_draft *d)
             d->capacity += room_of(cm, &cm->state.node[i]);
 }
 
-/* Of the nodes that stay, each with a part of the partitions as of the memory. */
+/* Of the nodes that stay or come, each with a part of the partitions as of the memory. */
 static uint64_t room_of_staying(const struct mfs_cm *cm, const struct mfs_scale_draft *d)
 {
     double memory = 0;
@@ -289,10 +289,15 @@ static uint64_t room_of_staying(const struct mfs_cm *cm, const struct mfs_scale_
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         if (stays(cm, d, i))
             memory += (double)cm->state.node[i].memory;
+    for (uint32_t i = 0; i < d->ncoming; i++)
+        memory += (double)d->coming[i].memory;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         if (stays(cm, d, i))
             room += room_then(cm, &cm->state.node[i], (double)cm->state.node[i].memory / memory,
                               1 + cm->state.replicas);
+    for (uint32_t i = 0; i < d->ncoming; i++)
+        room += room_then(cm, &d->coming[i], (double)d->coming[i].memory / memory,
+                          1 + cm->state.replicas);
     return room;
 }
 
@@ -340,10 +345,10 @@ int mfs_scale_draft_make(const struct mfs_cm *cm, const struct mfs_msg_scale *wh
     if (!rc)
         sum_up(cm, d);
     if (!rc && d->ncoming)
-        rc = mfs_spec_check_memory(&cm->state, d->to, err);
+        rc = mfs_spec_check_memory(&cm->state, d->from + d->ncoming, err);
     if (!rc && !d->forget && !d->urgent)
         rc = check_room(cm, d, err);
-    if (!rc && !d->forget)
+    if (!rc && (!d->forget || d->ncoming))
         rc = plan_twice(cm, d, &d->plan, err);
     if (rc)
         mfs_scale_draft_clear(d);

@@ -301,6 +301,9 @@ void mfs_scale_have_come(struct mfs_scale *s)
 
 void mfs_scale_undo(struct mfs_scale *s)
 {
+    for (uint32_t i = 0; i < s->cm->state.nnodes; i++)
+        if (!strcmp(s->cm->state.node[i].transition, MFS_NODE_LEAVING))
+            s->cm->state.node[i].transition[0] = '\0';
     mfs_event_add(s->cm->paths->events, "cm", "scale-undone", "%s", s->failure.msg);
     mfs_scale_set_step(s, MFS_SCALE_UNDO);
     mfs_scale_go(s);
@@ -472,7 +475,7 @@ int mfs_scale_begin(struct mfs_cm *cm, const struct mfs_msg_scale *what, const c
     rc = mfs_scale_draft_make(cm, what, &d, err);
     if (rc)
         return rc;
-    if (what->dry_run || (d.from == d.to && !d.plan.nmoves)) /* it is so already */
+    if (what->dry_run || (d.from == d.to && !d.plan.nmoves && !d.ncoming)) /* it is so already */
         report_plan(&d, done, arg);
     else
         rc = begin(cm, &d, who, done, arg, err);
@@ -515,7 +518,8 @@ void mfs_scale_resume(struct mfs_cm *cm)
 void mfs_scale_progress(const struct mfs_cm *cm, struct mfs_progress *p)
 {
     const struct mfs_cm_scale *sc = &cm->state.scale;
-    const char *waits_for = "";
+    bool come = !strcmp(sc->step, MFS_SCALE_COME), undo = !strcmp(sc->step, MFS_SCALE_UNDO);
+    const char *waits_for = "", *which = come || undo ? MFS_NODE_COMING : MFS_NODE_LEAVING;
     uint32_t n = 0;
 
     *p = (struct mfs_progress){0};
@@ -528,12 +532,12 @@ void mfs_scale_progress(const struct mfs_cm *cm, struct mfs_progress *p)
         return;
     }
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        n += cm->state.node[i].transition[0] != '\0';
+        n += !strcmp(cm->state.node[i].transition, which);
         if (cm->nodes[i]->waits_for[0])
             waits_for = cm->nodes[i]->waits_for;
     }
     snprintf(p->what, sizeof p->what, "%s %u node%s%s%s",
-             !strcmp(sc->step, MFS_SCALE_COME)    ? "starting"
+             come                                 ? "starting"
              : !strcmp(sc->step, MFS_SCALE_RENEW) ? "finding out what is lost with"
                                                   : "stopping",
              n, n == 1 ? "" : "s", *waits_for ? ": " : "", waits_for);

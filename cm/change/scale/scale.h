@@ -8,8 +8,8 @@
  * plan, which is made anew as often as moves fail (bounded). go: the nodes that leave, empty now,
  * are stopped, and forgotten one by one. renew: of nodes that are dead, and to be forgotten,
  * partitions without a replica begin empty elsewhere (renew.c). undo: nodes of which one failed to
- * come are stopped again. A restarted cm goes on with the step. What leaves are the nodes with the
- * highest ids, or those that a drain names; all of them are marked in cm.json.
+ * come are stopped again, and none leaves. A restarted cm goes on with the step. What leaves are
+ * the nodes with the highest ids, or those that a drain names; all of them are marked in cm.json.
  *
  * Loop thread; nothing blocks. */
 #ifndef MFS_CM_CHANGE_SCALE_SCALE_H

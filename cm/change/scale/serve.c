@@ -72,7 +72,7 @@ static void name_cause(const struct mfs_msg_scale *what, char *out, size_t n)
     for (uint32_t i = 0; i < what->nnodes && at < n; i++)
         at += (size_t)snprintf(out + at, n - at, " %s", what->node[i].name);
     if (what->nnodes && at < n)
-        snprintf(out + at, n - at, ")");
+        snprintf(out + at, n - at, "%s%s)", what->host[0] ? " by one on " : "", what->host);
 }
 
 static void try_begin(void *arg)

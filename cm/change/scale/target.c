@@ -59,17 +59,63 @@ static int make_coming(const struct mfs_cm *cm, struct mfs_scale_draft *d, struc
     return rc;
 }
 
-/* ---- nodes that leave ------------------------------------------------------------------------ */
-
-static bool is_named(const struct mfs_cm_node *n, const char *name)
+/* The least place of that machine's that is free. */
+static int find_place_on(const struct mfs_cm *cm, const struct mfs_scale_draft *d, const char *host,
+                         uint32_t *slot, struct mfs_err *err)
 {
-    return !strcmp(n->name, name) || !strcmp(n->address, name);
+    char name[MFS_HOSTLIST_NAME] = "";
+    bool known = false;
+
+    for (*slot = 0; !mfs_spec_host(&cm->state, *slot, name, err) && *name; ++*slot) {
+        if (strcmp(name, host))
+            continue;
+        if (!slot_taken(cm, d, 0, *slot))
+            return 0;
+        known = true;
+    }
+    if (known)
+        return mfs_err_set(err, -EBUSY, "%s has a node at each of its places", host);
+    if (!*slot)
+        return mfs_err_set(err, -EINVAL,
+                           "%s: the provider %s chooses the machine itself (with ssh: one that cm "
+                           "start --hosts names)",
+                           host, cm->state.provider);
+    return mfs_err_set(err, -ENOENT, "%s is no machine that cm start --hosts has named", host);
 }
 
-static bool is_asked_for(const struct mfs_cm_node *n, const struct mfs_msg_scale *what)
+/* The one node that comes, on that machine. */
+static int make_coming_on(const struct mfs_cm *cm, const char *host, struct mfs_scale_draft *d,
+                          struct mfs_err *err)
+{
+    uint32_t slot;
+    int rc = find_place_on(cm, d, host, &slot, err);
+
+    if (rc)
+        return rc;
+    d->coming = calloc(1, sizeof *d->coming);
+    if (!d->coming)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    rc = mfs_spec_node(&cm->state, cm->state.next_node, slot, d->coming, err);
+    mfs_text_copy(d->coming->transition, sizeof d->coming->transition, MFS_NODE_COMING);
+    return rc;
+}
+
+/* ---- nodes that leave ------------------------------------------------------------------------ */
+
+static bool is_named(const struct mfs_cm_state *st, const struct mfs_cm_node *n, const char *name)
+{
+    char host[MFS_HOSTLIST_NAME];
+    struct mfs_err err;
+
+    return !strcmp(n->name, name) || !strcmp(n->address, name) ||
+           (!mfs_spec_host(st, n->slot, host, &err) && *host && !strcmp(host, name));
+}
+
+static bool is_asked_for(const struct mfs_cm_state *st, const struct mfs_cm_node *n,
+                         const struct mfs_msg_scale *what)
 {
     for (uint32_t i = 0; i < what->nnodes; i++)
-        if (is_named(n, what->node[i].name))
+        if (is_named(st, n, what->node[i].name))
             return true;
     return false;
 }
@@ -81,7 +127,7 @@ static int check_names(const struct mfs_cm *cm, const struct mfs_msg_scale *what
         const char *name = what->node[i].name;
         uint32_t k = 0;
 
-        while (k < cm->state.nnodes && !is_named(&cm->state.node[k], name))
+        while (k < cm->state.nnodes && !is_named(&cm->state, &cm->state.node[k], name))
             k++;
         if (k == cm->state.nnodes)
             return mfs_err_set(err, -ESRCH,
@@ -100,7 +146,7 @@ static int make_leaving(const struct mfs_cm *cm, const struct mfs_msg_scale *wha
     if (!d->leaving)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < st->nnodes; i++)
-        if (what->nnodes ? is_asked_for(&st->node[i], what) : i + last >= st->nnodes)
+        if (what->nnodes ? is_asked_for(st, &st->node[i], what) : i + last >= st->nnodes)
             d->leaving[d->nleaving++] = st->node[i].id;
     return 0;
 }
@@ -116,11 +162,15 @@ bool mfs_scale_leaves(const struct mfs_scale_draft *d, const struct mfs_cm_node 
 bool mfs_scale_drains(const struct mfs_cm *cm, const struct mfs_msg_scale *what)
 {
     const struct mfs_cm_state *st = &cm->state;
+    bool replace = !strcmp(what->how, MFS_SCALE_REPLACE);
 
     for (uint32_t i = 0; i < st->nnodes; i++)
-        if (is_asked_for(&st->node[i], what) && strcmp(st->node[i].transition, MFS_NODE_LEAVING))
+        if (is_asked_for(st, &st->node[i], what) &&
+            strcmp(st->node[i].transition, MFS_NODE_LEAVING))
             return false;
-    return st->scale.drain && st->scale.forget == !strcmp(what->how, "forget");
+    if (!st->scale.drain || replace != (st->scale.from == st->scale.to))
+        return false;
+    return replace || st->scale.forget == !strcmp(what->how, "forget");
 }
 
 /* ---- how many -------------------------------------------------------------------------------- */
@@ -207,6 +257,50 @@ static int target_forget(const struct mfs_cm *cm, const struct mfs_msg_scale *wh
     return rc ? rc : mfs_renew_choose(cm, what, d, err);
 }
 
+/* ---- one node in the place of another -------------------------------------------------------- */
+
+/* Of one that is dead nothing can move: all that it had must be elsewhere already. */
+static int check_replaceable(const struct mfs_cm *cm, const struct mfs_node *n, struct mfs_err *err)
+{
+    const char *name = n->record->name;
+    uint32_t alone = mfs_cm_state_count(&cm->state, n->record->id);
+    int rc = check_forgettable(cm, n, err);
+
+    if (rc || !alone)
+        return rc;
+    return mfs_err_set(err, -ENODEV,
+                       "%s is not there, and nothing else has what is in %s: that comes "
+                       "back with its lm (see cm events; cm forget %s if it will not)",
+                       name, MFS_TEXT_COUNT(alone, "partition"), name);
+}
+
+/* A node comes, then the other one leaves: as by a drain, or, when it is dead, as one that is
+ * forgotten. */
+static int target_replace(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
+                          struct mfs_scale_draft *d, struct mfs_err *err)
+{
+    const struct mfs_node *n;
+    int rc = check_names(cm, what, err);
+
+    d->drain = true;
+    d->to = d->from;
+    d->ncoming = 1;
+    if (!rc)
+        rc = make_leaving(cm, what, 0, d, err);
+    if (!rc && d->nleaving != 1)
+        rc = mfs_err_set(err, -EINVAL, "\"%s\" is %u nodes: one is replaced at a time",
+                         what->node[0].name, d->nleaving);
+    if (rc)
+        return rc;
+    n = mfs_nodes_find(cm, d->leaving[0]);
+    d->forget = !n->conn || mfs_clock_mono() - n->last_contact >= FORGET_SILENCE;
+    if (d->forget)
+        rc = check_replaceable(cm, n, err);
+    if (rc)
+        return rc;
+    return what->host[0] ? make_coming_on(cm, what->host, d, err) : make_coming(cm, d, err);
+}
+
 int mfs_scale_target(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
                      struct mfs_scale_draft *d, struct mfs_err *err)
 {
@@ -219,6 +313,8 @@ int mfs_scale_target(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
         return target_drain(cm, what, d, err);
     if (!strcmp(what->how, "forget"))
         return target_forget(cm, what, d, err);
+    if (!strcmp(what->how, MFS_SCALE_REPLACE))
+        return target_replace(cm, what, d, err);
     rc = number(cm, what, &to, err);
     if (rc)
         return rc;

@@ -149,6 +149,7 @@ int mfs_ssh_place(const struct mfs_provider_option *option, uint32_t noptions, u
         return rc;
     out->memory = h.memory;
     out->further = h.round > 0;
+    mfs_text_copy(out->host, sizeof out->host, mfs_host_machine(&h));
     return mfs_text_copy(out->address, sizeof out->address, h.address);
 }
 
