@@ -65,8 +65,8 @@ int mfs_policy_parse(const char *name, struct mfs_policy *p, struct mfs_err *err
     if (out && in)
         return 0;
     return mfs_err_set(err, -EINVAL,
-                       "policy: \"%s\" is none of none, cso, nso, aso, each of these three also "
-                       "with +csi or +asi",
+                       "\"%s\" is no policy; there are none, cso, nso, aso, each of these "
+                       "three also with +csi or +asi",
                        name);
 }
 

@@ -110,7 +110,14 @@ static int start_kernel(struct mfs_fuse *m, struct mfs_err *err)
 /* libfuse tells the reason to the log alone. The usual one is worth more. */
 static int refused(const char *path, struct mfs_err *err)
 {
-    if (access("/dev/fuse", R_OK | W_OK) < 0)
+    bool usable = !access("/dev/fuse", R_OK | W_OK);
+
+    if (!usable && errno == EACCES)
+        return mfs_err_set(err, -EACCES,
+                           "%s: /dev/fuse: this user may not open it; its mode should be 0666, or "
+                           "the user in its group",
+                           path);
+    if (!usable)
         return mfs_err_set(err, -ENODEV,
                            "%s: /dev/fuse: %s; modprobe fuse, in a container "
                            "--device /dev/fuse --cap-add SYS_ADMIN",
