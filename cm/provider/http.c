@@ -233,6 +233,8 @@ static CURLcode set_up(struct mfs_http_call *c, const struct mfs_http_request *r
     SET(CURLOPT_HTTPHEADER, c->headers);
     if (r->body)
         SET(CURLOPT_COPYPOSTFIELDS, r->body);
+    if (r->socket)
+        SET(CURLOPT_UNIX_SOCKET_PATH, r->socket);
     if (r->direct)
         SET(CURLOPT_NOPROXY, "*");
     if (r->sign)

@@ -21,8 +21,9 @@ void mfs_http_destroy(struct mfs_http *h); /* drops its calls; not inside `done`
 /* Texts are copied. Certificates are checked, redirections not followed, and of the environment's
  * proxies those used that curl(1) would use, unless `direct`. */
 struct mfs_http_request {
-    const char *method;         /* "GET", "POST", "PUT" */
+    const char *method;         /* "GET", "POST", "PUT", "DELETE" */
     const char *url;            /* http or https */
+    const char *socket;         /* of the server, a UNIX domain socket's path; NULL: by the url */
     const char *body;           /* NULL: none */
     const char *const *headers; /* "Name: value", the last one NULL; NULL: none */
     const char *sign;           /* how AWS' signature, version 4, is made; NULL: without */

@@ -99,7 +99,7 @@ struct mfs_provider_calls {
 /* A word for the provider that cm.json keeps: an option of its own, as given to `cm start`. One of
  * several lines has an entry for each, in their order. */
 struct mfs_provider_option {
-    char key[MFS_STATE_MAX];
+    char key[32];
     char value[MFS_TEXT_MAX];
 };
 

@@ -1,4 +1,4 @@
-/* Inside src/proto: JSON trees. Others use schemas. */
+/* JSON trees, for what has no schema: inside src/proto, and texts of others (Slurm). */
 #ifndef MFS_PROTO_JSON_H
 #define MFS_PROTO_JSON_H
 

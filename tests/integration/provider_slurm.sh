@@ -6,30 +6,10 @@
 # ctest: release timeout=300
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
-need slurmctld slurmd slurmrestd munged sshd
+# shellcheck source=tests/support/slurm.sh
+. "$HARNESS_DIR/slurm.sh"
 
 MNT=$T/mnt
-OWN=/dev/shm/memefs-$(id -u nobody) # where that user's deployments are, on each node
-
-slurm_cluster()
-{
-    "$HARNESS_DIR/../../scripts/slurm-cluster" --name "$NET" --dir "$T/slurm" "$@"
-}
-
-on() # NODE COMMAND…
-{
-    slurm_cluster exec "$1" -- setpriv --reuid nobody --regid nogroup --clear-groups env -C "$T" "PATH=$T/bin:$PATH" "${@:2}"
-}
-
-jobs_of() # STATE: names of jobs in it
-{
-    squeue --noheader --states "$1" --format %j | sort
-}
-
-no_jobs_but() # NAME…
-{
-    [ "$(squeue --noheader --format %j | sort | paste -sd' ')" = "$*" ]
-}
 
 # The allocation: a job that does nothing until it is told to end. Its script is where `cm start` is called.
 cat >"$T/job" <<'END'
@@ -43,12 +23,10 @@ echo $? >"$2/stopped"
 END
 
 say "a cluster, and a job on two of its nodes"
-chmod 755 "$T" "$T/job"
-mkdir "$T/bin" "$MNT"
-chown nobody:nogroup "$T" "$MNT"
-cp "$MEMEFS_BIN"/{cm,lm,memefs,memefs-partition.so} "$T/bin"
-slurm_cluster up 4
-eval "$(slurm_cluster env)"
+slurm_up 4
+chmod 755 "$T/job"
+mkdir "$MNT"
+chown nobody:nogroup "$MNT"
 sbatch --quiet --uid nobody --gid nogroup --chdir "$T" --job-name workflow --nodes 2 --output "$T/job.out" "$T/job" "$MNT" "$T"
 must_happen 60 test -s "$T/started"
 equal 0 "$(cat "$T/started")" "exit status of cm start: $(cat "$T/job.out")"
@@ -66,7 +44,7 @@ equal "node-0 node-1" "$(for n in 1 2; do on "tux$n" ls "$OWN/slurm"; done | gre
 on tux1 cat "$OWN/slurm/secret" >"$T/secret"
 [ -s "$T/secret" ] || fail "tux1 has no secret"
 ! grep -sqFf "$T/secret" /proc/[0-9]*/cmdline || fail "a command line shows the secret"
-equal hello "$(on tux1 timeout 30 srun --jobid "$(squeue --noheader --name workflow --format %i)" --overlap --nodelist tux2 --nodes 1 cat "$MNT/a")" "a step"
+equal hello "$(on tux1 timeout 30 srun --jobid "$(job_of workflow)" --overlap --nodelist tux2 --nodes 1 cat "$MNT/a")" "a step"
 
 say "a node that is a job of its own"
 cm_slurm scale +1
@@ -127,11 +105,5 @@ say "stop, and nothing is left"
 touch "$T/end"
 must_happen 120 test -s "$T/stopped"
 must_happen 30 no_jobs_but ""
-for node in 1 2 4; do
-    on "tux$node" bash -c "! mountpoint -q $MNT" || fail "tux$node still has $MNT"
-    left=$(on "tux$node" ps -eo args= | grep -E '^(/[^ ]*/)?(cm|lm|redis-server|memefs)' || true)
-    [ -z "$left" ] || fail "tux$node still runs $left"
-    left=$(on "tux$node" ls -A "$OWN" 2>/dev/null || true)
-    [ -z "$left" ] || fail "tux$node still has $left in $OWN"
-done
+nothing_left_on "$MNT" tux1 tux2 tux4
 slurm_cluster down

@@ -21,25 +21,26 @@ static struct mfs_slurm_job parse(const char *line)
 
 static void lines_of_squeue(void **state)
 {
-    struct mfs_slurm_job j = parse("12|memefs-x-node-3|RUNNING|None|2026-11-26T14:05:00|tux3");
+    struct mfs_slurm_job j = parse("12|memefs-x-node-3|RUNNING|None|2026-11-26T14:05:00|tux3|0f|e");
     char why[MFS_PROVIDER_REASON_MAX];
 
     (void)state;
     assert_string_equal(j.id, "12");
     assert_string_equal(j.name, "memefs-x-node-3");
     assert_string_equal(j.host, "tux3");
-    assert_int_equal(mfs_slurm_phase(&j), MFS_SLURM_RUNNING);
+    assert_string_equal(j.comment, "0f|e");
+    assert_int_equal(mfs_slurm_phase(j.state), MFS_SLURM_RUNNING);
     j = parse("13|a|PENDING|Resources|2026-11-26T14:05:00|");
-    assert_int_equal(mfs_slurm_phase(&j), MFS_SLURM_PENDING);
+    assert_int_equal(mfs_slurm_phase(j.state), MFS_SLURM_PENDING);
     mfs_slurm_why(&j, why);
     assert_string_equal(why, "job 13: Resources; expected at 2026-11-26T14:05:00");
     j = parse("13|a|CONFIGURING|None|N/A|");
     mfs_slurm_why(&j, why);
     assert_string_equal(why, "job 13: CONFIGURING");
     j = parse("13|a|COMPLETING|None|N/A|tux1");
-    assert_int_equal(mfs_slurm_phase(&j), MFS_SLURM_ENDED);
+    assert_int_equal(mfs_slurm_phase(j.state), MFS_SLURM_ENDED);
     j = parse("13|a|A STATE OF TOMORROW|None|N/A|tux1");
-    assert_int_equal(mfs_slurm_phase(&j), MFS_SLURM_UNKNOWN);
+    assert_int_equal(mfs_slurm_phase(j.state), MFS_SLURM_UNKNOWN);
 }
 
 static void lines_that_are_none(void **state)
@@ -59,13 +60,13 @@ static void answers_of_sbatch(void **state)
     char job[MFS_SLURM_JOB_MAX], last[64];
 
     (void)state;
-    assert_int_equal(mfs_slurm_submitted("12\n", job), 0);
+    assert_int_equal(mfs_slurm_number("12\n", job), 0);
     assert_string_equal(job, "12");
-    assert_int_equal(mfs_slurm_submitted("13;cluster\n", job), 0);
+    assert_int_equal(mfs_slurm_number("13;cluster\n", job), 0);
     assert_string_equal(job, "13");
-    assert_int_equal(mfs_slurm_submitted("", job), -EPROTO);
-    assert_int_equal(mfs_slurm_submitted("12 jobs", job), -EPROTO);
-    assert_int_equal(mfs_slurm_submitted("123456789012345678901234567", job), -EPROTO);
+    assert_int_equal(mfs_slurm_number("", job), -EPROTO);
+    assert_int_equal(mfs_slurm_number("12 jobs", job), -EPROTO);
+    assert_int_equal(mfs_slurm_number("123456789012345678901234567", job), -EPROTO);
     mfs_run_last_line("a\nsbatch: error: Invalid account\n\n", last, sizeof last);
     assert_string_equal(last, "sbatch: error: Invalid account");
     mfs_run_last_line("", last, sizeof last);

@@ -1,84 +1,128 @@
-/* Nodes that are jobs: submitted, looked after and cancelled by Slurm's own commands. One squeue
- * tells of all jobs. What it does not tell, because slurmctld is away, has not ended; a job that it
- * does not name any more has. */
+/* Nodes that are jobs: what becomes of them, however Slurm is spoken to. A look tells of all jobs.
+ * What it does not tell, because Slurm does not answer, has not ended; a job that Slurm does not
+ * know any more has. A submission that fails may have left a job all the same (its answer got
+ * lost): it is cancelled before the failure is told. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/text.h"
 #include "cm/provider/slurm/impl.h"
 
-#define LOOK_TIME   (20 * MFS_SEC) /* for squeue */
-#define SUBMIT_MAX  1024           /* bytes of its line: --slurm-args has up to 511 */
-#define SUBMIT_TIME (60 * MFS_SEC) /* for sbatch */
-#define CANCEL_TIME (25 * MFS_SEC) /* for scancel */
+#define PATIENCE   (8 * MFS_SEC) /* with a submission of a node that is to be given back */
+#define LOOKS_MOST 10            /* for a job that an earlier cm may have submitted */
 
-static_assert(CANCEL_TIME < MFS_RELEASE_TIME, "the provider says first what is wrong");
+static_assert(PATIENCE + MFS_SLURM_CANCEL_TIME < MFS_RELEASE_TIME,
+              "the provider says first what is wrong");
 
-/* ---- jobs ------------------------------------------------------------------------------------ */
+/* ---- giving back ----------------------------------------------------------------------------- */
 
-static void submitted(void *arg, const struct mfs_err *why, const char *output)
+/* Tells why it was refused, and what that may have left. */
+static void refused(struct mfs_slurm_place *p, bool left)
 {
-    struct mfs_slurm_place *p = arg;
-    char last[160];
+    char name[96], more[300] = "";
 
-    p->run = NULL;
-    if (!why && !mfs_slurm_submitted(output, p->job)) {
-        p->state = MFS_SLURM_WAITS;
-        if (mfs_slurm_note(p))
-            mfs_warn("slurm", "job %s of node %u could not be noted", p->job, p->node);
-        return;
-    }
-    mfs_run_last_line(output, last, sizeof last);
-    mfs_slurm_failed(p, why ? why->code : -EPROTO, last, why ? "" : "is no number of a job");
+    mfs_slurm_name(p->of->context, p->node, name);
+    if (left)
+        snprintf(more, sizeof more,
+                 "a job may wait all the same, which `scancel --name %s` cancels", name);
+    mfs_slurm_failed(p, p->refusal.code, p->refusal.msg, more);
     mfs_slurm_unlist(p);
 }
 
-/* The lm's command line as one word for sbatch's own shell. */
-static int wrap(const struct mfs_slurm *s, const struct mfs_provider_node *n, struct mfs_buf *out)
+static void released(struct mfs_slurm_place *p, const struct mfs_err *why)
 {
-    struct mfs_lm_command lm;
-    int rc = mfs_provider_command(s->context, n, &lm);
+    struct mfs_err err;
+    char name[96];
 
-    if (!rc)
-        rc = mfs_buf_printf(out, "exec ");
-    if (!rc)
-        rc = mfs_provider_quote(&lm, out);
-    return rc ? rc : mfs_buf_append(out, "", 1);
+    mfs_slurm_name(p->of->context, p->node, name);
+    if (why && p->job[0])
+        mfs_err_set(&err, why->code, "job %s may still run: %s", p->job, why->msg);
+    else if (why)
+        mfs_err_set(&err, why->code, "a job named %s may still run: %s", name, why->msg);
+    mfs_notices_released(p->of->notices, p->node, why ? &err : NULL);
+    mfs_slurm_unlist(p);
 }
 
-/* The operator's arguments are read by a shell, as those of exec; the last of several counts. */
-int mfs_slurm_submit(struct mfs_slurm_place *p, const struct mfs_provider_node *n,
-                     struct mfs_err *err)
+void mfs_slurm_cancelled(struct mfs_slurm_place *p, const struct mfs_err *why)
 {
-    const struct mfs_run_options options = {.limit = SUBMIT_TIME, .read = true, .secret = true};
-    const char *args = mfs_provider_option(p->of->context, "slurm-args");
-    char name[96], job_name[128], memory[40], command[SUBMIT_MAX];
-    const char *argv[] = {"/bin/sh", "-c", command, NULL /* $0 */, job_name, memory, NULL};
-    struct mfs_buf line;
-    int rc;
+    if (p->state == MFS_SLURM_REFUSED)
+        refused(p, why != NULL);
+    else
+        released(p, why);
+}
 
-    mfs_slurm_name(p->of->context, n->id, name);
-    snprintf(job_name, sizeof job_name, "--job-name=%s", name);
-    snprintf(memory, sizeof memory, "--mem=%lluM", (unsigned long long)mfs_slurm_mib(n->memory));
-    snprintf(command, sizeof command,
-             "exec sbatch --parsable --nodes=1 --ntasks=1 --exclusive --no-requeue --export=ALL "
-             "--signal=B:TERM@60 --output=/dev/null \"$@\" %s --wrap \"$0\"",
-             args ? args : "");
-    mfs_buf_init(&line);
-    rc = wrap(p->of, n, &line);
-    if (rc) {
-        mfs_err_set(err, rc, "%s", strerror(-rc));
-    } else {
-        argv[3] = mfs_buf_data(&line);
-        p->run = mfs_run_begin(p->of->context, argv, &options, submitted, p, err);
-        rc = p->run ? 0 : err->code;
+static void cancel_now(struct mfs_slurm_place *p)
+{
+    struct mfs_err err;
+
+    p->of->way->drop(p, true);
+    if (p->of->way->cancel(p, &err))
+        mfs_slurm_cancelled(p, &err);
+}
+
+static void lose_patience(void *arg)
+{
+    struct mfs_slurm_place *p = arg;
+
+    p->patience = NULL;
+    p->state = MFS_SLURM_CANCELLED;
+    cancel_now(p);
+}
+
+/* A job whose submission is under way has to be there before it can be cancelled. */
+void mfs_slurm_cancel(struct mfs_slurm_place *p)
+{
+    switch (p->state) {
+    case MFS_SLURM_CANCELLED:
+    case MFS_SLURM_UNWANTED:
+        return;
+    case MFS_SLURM_REFUSED: /* which is being cancelled */
+        p->state = MFS_SLURM_CANCELLED;
+        return;
+    case MFS_SLURM_SUBMITTED:
+        p->patience = mfs_loop_timer(p->of->context->loop, PATIENCE, 0, lose_patience, p);
+        if (p->patience) {
+            p->state = MFS_SLURM_UNWANTED;
+            return;
+        }
+        break;
+    default:
+        break;
     }
-    mfs_buf_fini(&line);
-    return rc;
+    p->state = MFS_SLURM_CANCELLED;
+    cancel_now(p);
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+static void not_submitted(struct mfs_slurm_place *p, const struct mfs_err *why)
+{
+    p->refusal = *why;
+    p->state = MFS_SLURM_REFUSED;
+    if (why->code == -EREMOTEIO)
+        refused(p, false);
+    else
+        cancel_now(p);
+}
+
+void mfs_slurm_submitted(struct mfs_slurm_place *p, const struct mfs_err *why, const char *job)
+{
+    if (!why)
+        mfs_text_copy(p->job, sizeof p->job, job);
+    if (p->state == MFS_SLURM_UNWANTED) {
+        mfs_timer_cancel(p->patience);
+        lose_patience(p);
+    } else if (why) {
+        not_submitted(p, why);
+    } else {
+        p->state = MFS_SLURM_WAITS;
+        p->seen = true; /* by the look that is under way, which may have begun before */
+        if (mfs_slurm_note(p))
+            mfs_warn("slurm", "job %s of node %u could not be noted", p->job, p->node);
+    }
 }
 
 void mfs_slurm_lost(struct mfs_slurm_place *p)
@@ -93,6 +137,11 @@ void mfs_slurm_lost(struct mfs_slurm_place *p)
 }
 
 /* ---- looking after jobs ---------------------------------------------------------------------- */
+
+bool mfs_slurm_is_expected(const struct mfs_slurm_place *p)
+{
+    return p->state == MFS_SLURM_WAITS || p->state == MFS_SLURM_RUNS;
+}
 
 static void waits(struct mfs_slurm_place *p, const struct mfs_slurm_job *j)
 {
@@ -115,23 +164,25 @@ static void runs(struct mfs_slurm_place *p, const struct mfs_slurm_job *j)
     mfs_notices_ready(p->of->notices, p->node, what);
 }
 
+/* Another deployment of this name may have jobs of the same names: the tag tells them apart. */
 static struct mfs_slurm_place *find_job(const struct mfs_slurm *s, const struct mfs_slurm_job *j)
 {
     char name[96];
 
     for (struct mfs_slurm_place *p = s->first; p; p = p->next) {
-        if (p->state != MFS_SLURM_WAITS && p->state != MFS_SLURM_RUNS)
+        if (!mfs_slurm_is_expected(p))
             continue;
         mfs_slurm_name(s->context, p->node, name);
-        if (p->job[0] ? !strcmp(p->job, j->id) : !strcmp(name, j->name))
+        if (p->job[0] ? !strcmp(p->job, j->id)
+                      : !strcmp(name, j->name) && !strcmp(s->tag, j->comment))
             return p;
     }
     return NULL;
 }
 
-static void see(const struct mfs_slurm *s, const struct mfs_slurm_job *j)
+void mfs_slurm_see(const struct mfs_slurm *s, const struct mfs_slurm_job *j)
 {
-    enum mfs_slurm_phase phase = mfs_slurm_phase(j);
+    enum mfs_slurm_phase phase = mfs_slurm_phase(j->state);
     struct mfs_slurm_place *p = find_job(s, j);
 
     if (!p || phase == MFS_SLURM_ENDED)
@@ -147,20 +198,8 @@ static void see(const struct mfs_slurm *s, const struct mfs_slurm_job *j)
         runs(p, j);
 }
 
-static void see_all(const struct mfs_slurm *s, const char *output)
-{
-    struct mfs_slurm_job j;
-
-    for (const char *at = output; *at;) {
-        size_t len = strcspn(at, "\n");
-
-        if (!mfs_slurm_parse(at, len, &j))
-            see(s, &j);
-        at += len + (at[len] == '\n');
-    }
-}
-
-/* Of which there is no job any more. */
+/* Of which there is no job any more; or not yet, when an earlier cm was killed while it submitted
+ * one: what it began goes on for a while. */
 static void missed(struct mfs_slurm_place *p)
 {
     if (p->state == MFS_SLURM_RUNS) {
@@ -168,31 +207,27 @@ static void missed(struct mfs_slurm_place *p)
         mfs_notices_ended(p->of->notices, p->node, "ended");
     } else if (p->job[0]) {
         mfs_slurm_lost(p);
-    } else {
-        mfs_slurm_failed(p, -ENODEV, "it had no job",
-                         ""); /* an earlier cm was killed before it had */
+    } else if (++p->missed >= LOOKS_MOST) {
+        mfs_slurm_failed(p, -ENODEV, "it had no job", "");
         mfs_slurm_unlist(p);
     }
 }
 
-static void looked(void *arg, const struct mfs_err *why, const char *output)
+void mfs_slurm_looked(struct mfs_slurm *s, const struct mfs_err *why)
 {
-    struct mfs_slurm *s = arg;
-    char last[160];
-
-    s->look = NULL;
-    if (why) { /* slurmctld may be away for a while: what is not known has not ended */
-        mfs_run_last_line(output, last, sizeof last);
+    s->looking = false;
+    if (why) { /* Slurm may be away for a while: what is not known has not ended */
         if (!s->failing)
-            mfs_warn("slurm", "squeue %s; it said: %s", why->msg, last);
+            mfs_warn("slurm", "jobs can't be looked after, and count as they were: %s", why->msg);
         s->failing = true;
         return;
     }
+    if (s->failing)
+        mfs_info("slurm", "jobs are looked after again");
     s->failing = false;
-    see_all(s, output);
     for (struct mfs_slurm_place *p = s->first, *next; p; p = next) {
         next = p->next;
-        if ((p->state == MFS_SLURM_WAITS || p->state == MFS_SLURM_RUNS) && !p->seen)
+        if (mfs_slurm_is_expected(p) && !p->seen)
             missed(p);
     }
 }
@@ -200,55 +235,20 @@ static void looked(void *arg, const struct mfs_err *why, const char *output)
 /* What was submitted after this has begun is not expected in its answer. */
 void mfs_slurm_look(void *arg)
 {
-    const struct mfs_run_options options = {.limit = LOOK_TIME, .read = true};
     struct mfs_slurm *s = arg;
-    char uid[16];
-    const char *argv[] = {"squeue",   "--noheader",     "--user", uid,
-                          "--format", mfs_slurm_format, NULL};
     struct mfs_err err;
     bool any = false;
 
-    if (s->look)
+    if (s->looking)
         return;
     for (struct mfs_slurm_place *p = s->first; p; p = p->next) {
-        p->seen = p->state != MFS_SLURM_WAITS && p->state != MFS_SLURM_RUNS;
+        p->seen = !mfs_slurm_is_expected(p);
+        p->asked = false;
         any |= !p->seen;
     }
     if (!any)
         return;
-    snprintf(uid, sizeof uid, "%u", (unsigned)geteuid());
-    s->look = mfs_run_begin(s->context, argv, &options, looked, s, &err);
-    if (!s->look)
-        mfs_warn("slurm", "%s", err.msg);
-}
-
-/* ---- giving back ----------------------------------------------------------------------------- */
-
-static void cancelled(void *arg, const struct mfs_err *why, const char *output)
-{
-    struct mfs_slurm_place *p = arg;
-    struct mfs_err err;
-    char last[160];
-
-    p->run = NULL;
-    mfs_run_last_line(output, last, sizeof last);
-    if (why)
-        mfs_err_set(&err, why->code, "scancel %s; it said: %s", why->msg, last);
-    mfs_notices_released(p->of->notices, p->node, why ? &err : NULL);
-    mfs_slurm_unlist(p);
-}
-
-/* By its name, which is right also where the number is not known. */
-int mfs_slurm_cancel(struct mfs_slurm_place *p, struct mfs_err *err)
-{
-    const struct mfs_run_options options = {.limit = CANCEL_TIME, .read = true};
-    char name[96], uid[16];
-    const char *argv[] = {"scancel", "--quiet", "--user", uid, "--name", name, NULL};
-
-    mfs_slurm_name(p->of->context, p->node, name);
-    snprintf(uid, sizeof uid, "%u", (unsigned)geteuid());
-    mfs_run_drop(p->run); /* sbatch goes on, and is too late if it has not been heard by now */
-    p->run = mfs_run_begin(p->of->context, argv, &options, cancelled, p, err);
-    p->state = MFS_SLURM_CANCELLED;
-    return p->run ? 0 : err->code;
+    s->looking = true;
+    if (s->way->look(s, &err))
+        mfs_slurm_looked(s, &err);
 }

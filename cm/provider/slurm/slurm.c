@@ -3,10 +3,11 @@
  * - In the allocation that `cm start` was called in (SLURM_JOB_ID) each host is a place, and the lm
  *   is a job step there: `srun --overlap`, which takes neither processors nor memory from steps of
  *   the application. The srun is a process of ours (children.h) that lives as long as the lm.
- * - Beyond it, a node is a job of its own, submitted by `sbatch`, whose script is the lm. One
- *   `squeue` looks after all jobs, every MFS_SLURM_LOOK. A job has a name made of the deployment's
- * name and the node's id, so that one whose number could not be noted any more is found all the
- * same.
+ * - Beyond it, a node is a job of its own, whose script is the lm: submitted, looked after every
+ *   MFS_SLURM_LOOK and cancelled by Slurm's commands (commands.c), or by slurmrestd (rest.c) where
+ *   its URL is given. A job has a name made of the deployment's name and the node's id, and a
+ *   comment made of its secret, so that one whose number could not be noted any more is found all
+ *   the same.
  *
  *               srun                                    the srun ends
  *     HOST ------------> runs in the allocation  ------------------------------> ended
@@ -23,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crypto/mac.h"
 #include "base/text.h"
 #include "cm/provider/options.h"
 #include "cm/provider/slurm/impl.h"
@@ -57,7 +59,8 @@ void mfs_slurm_unlist(struct mfs_slurm_place *p)
     while (*at != p)
         at = &(*at)->next;
     *at = p->next;
-    mfs_run_drop(p->run);
+    mfs_timer_cancel(p->patience);
+    p->of->way->drop(p, false);
     free(p);
 }
 
@@ -93,6 +96,16 @@ void mfs_slurm_failed(const struct mfs_slurm_place *p, int code, const char *wha
 
     mfs_err_set(&err, code, "%s%s%s", what, *what && *why ? ": " : "", why);
     mfs_notices_failed(p->of->notices, p->node, &err);
+}
+
+int mfs_slurm_script(const struct mfs_provider_context *c, const struct mfs_provider_node *n,
+                     struct mfs_buf *out)
+{
+    struct mfs_lm_command lm;
+    int rc = mfs_provider_command(c, n, &lm);
+
+    rc = rc ? rc : mfs_buf_printf(out, "exec ");
+    return rc ? rc : mfs_provider_quote(&lm, out);
 }
 
 /* ---- steps in the allocation ----------------------------------------------------------------- */
@@ -164,7 +177,7 @@ static int begin_step(struct mfs_slurm *s, const struct mfs_provider_node *n, co
 static int begin_job(struct mfs_slurm *s, const struct mfs_provider_node *n, struct mfs_err *err)
 {
     struct mfs_slurm_place *p = list(s, n->id, MFS_SLURM_SUBMITTED);
-    int rc = p ? mfs_slurm_submit(p, n, err) : mfs_err_set(err, -ENOMEM, "out of memory");
+    int rc = p ? s->way->submit(p, n, err) : mfs_err_set(err, -ENOMEM, "out of memory");
 
     if (rc && p)
         mfs_slurm_unlist(p);
@@ -240,7 +253,6 @@ static int release(void *state, const struct mfs_provider_node *n)
 {
     struct mfs_slurm *s = state;
     struct mfs_slurm_place *p = find(s, n->id);
-    struct mfs_err err;
 
     if (!p)
         p = take_up(s, n);
@@ -250,10 +262,7 @@ static int release(void *state, const struct mfs_provider_node *n)
             mfs_slurm_unlist(p);
         return 1;
     }
-    if (p->state != MFS_SLURM_CANCELLED && mfs_slurm_cancel(p, &err)) {
-        mfs_notices_released(s->notices, n->id, &err);
-        mfs_slurm_unlist(p);
-    }
+    mfs_slurm_cancel(p);
     return 0;
 }
 
@@ -266,11 +275,20 @@ static void close_slurm(void *state)
     while (s->first)
         mfs_slurm_unlist(s->first);
     mfs_timer_cancel(s->timer);
-    mfs_run_drop(s->look);
+    s->way->close(s);
     mfs_children_destroy(s->children);
     mfs_notices_destroy(s->notices);
     mfs_hostlist_clear(&s->allocation);
     free(s);
+}
+
+static int make_tag(struct mfs_slurm *s)
+{
+    const char *fields[] = {"slurm", "deployment"};
+    char mac[MFS_MAC_TEXT];
+    int rc = mfs_mac(s->context->secret->bytes, s->context->secret->len, fields, 2, mac);
+
+    return rc ? rc : mfs_text_format(s->tag, sizeof s->tag, "%.16s", mac);
 }
 
 static int open_slurm(const struct mfs_provider_context *c, void **state, struct mfs_err *err)
@@ -281,13 +299,14 @@ static int open_slurm(const struct mfs_provider_context *c, void **state, struct
     if (!s)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     s->context = c;
+    s->way = mfs_provider_option(c, "slurm-rest") ? &mfs_slurm_rest : &mfs_slurm_commands;
     s->job = mfs_provider_option(c, "slurm-job");
     s->notices = mfs_notices_create(c);
     s->children = mfs_children_create(c, s->notices);
     s->timer = mfs_loop_timer(c->loop, MFS_SLURM_LOOK, MFS_SLURM_LOOK, mfs_slurm_look, s);
-    if (!s->notices || !s->children || !s->timer)
+    if (!s->notices || !s->children || !s->timer || make_tag(s))
         mfs_err_set(err, -ENOMEM, "out of memory");
-    else if (!hosts || !mfs_hostlist_parse(hosts, &s->allocation, err))
+    else if ((!hosts || !mfs_hostlist_parse(hosts, &s->allocation, err)) && !s->way->open(s, err))
         err->code = 0;
     if (err->code) {
         close_slurm(s);

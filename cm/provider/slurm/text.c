@@ -9,12 +9,12 @@
 
 #define MIB (1ULL << 20)
 
-const char mfs_slurm_format[] = "%i|%j|%T|%r|%S|%N";
+const char mfs_slurm_format[] = "%i|%j|%T|%r|%S|%N|%k";
 
-/* Up to the next '|' or the end. False: it is too long. */
-static bool field(const char **at, const char *end, char *out, size_t n)
+/* Up to the next '|', or, the last one, to the end. False: it is too long. */
+static bool field(const char **at, const char *end, bool last, char *out, size_t n)
 {
-    const char *bar = memchr(*at, '|', (size_t)(end - *at));
+    const char *bar = last ? NULL : memchr(*at, '|', (size_t)(end - *at));
     size_t len = (size_t)((bar ? bar : end) - *at);
 
     if (len >= n)
@@ -30,18 +30,21 @@ int mfs_slurm_parse(const char *line, size_t len, struct mfs_slurm_job *out)
     const struct {
         char *to;
         size_t n;
-    } fields[] = {{out->id, sizeof out->id},       {out->name, sizeof out->name},
-                  {out->state, sizeof out->state}, {out->reason, sizeof out->reason},
-                  {out->start, sizeof out->start}, {out->host, sizeof out->host}};
+    } fields[] = {{out->id, sizeof out->id},          {out->name, sizeof out->name},
+                  {out->state, sizeof out->state},    {out->reason, sizeof out->reason},
+                  {out->start, sizeof out->start},    {out->host, sizeof out->host},
+                  {out->comment, sizeof out->comment}};
     const char *at = line, *end = line + len;
 
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (!field(&at, end, fields[i].to, fields[i].n))
+    const size_t n = sizeof fields / sizeof *fields;
+
+    for (size_t i = 0; i < n; i++)
+        if (!field(&at, end, i + 1 == n, fields[i].to, fields[i].n))
             return -EINVAL;
     return out->id[0] && out->state[0] ? 0 : -EINVAL;
 }
 
-enum mfs_slurm_phase mfs_slurm_phase(const struct mfs_slurm_job *j)
+enum mfs_slurm_phase mfs_slurm_phase(const char *state)
 {
     static const struct {
         const char *state;
@@ -57,7 +60,7 @@ enum mfs_slurm_phase mfs_slurm_phase(const struct mfs_slurm_job *j)
                   {"REVOKED", MFS_SLURM_ENDED}};
 
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
-        if (!strcmp(j->state, phases[i].state))
+        if (!strcmp(state, phases[i].state))
             return phases[i].phase;
     return MFS_SLURM_UNKNOWN;
 }
@@ -79,7 +82,7 @@ void mfs_slurm_name(const struct mfs_provider_context *c, uint32_t node, char ou
     snprintf(out, 96, "memefs-%s-node-%u", c->paths->name, node);
 }
 
-int mfs_slurm_submitted(const char *text, char job[MFS_SLURM_JOB_MAX])
+int mfs_slurm_number(const char *text, char job[MFS_SLURM_JOB_MAX])
 {
     size_t len = strspn(text, "0123456789");
 
