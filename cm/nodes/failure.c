@@ -1,7 +1,12 @@
 #include "cm/nodes/failure.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -50,4 +55,23 @@ void mfs_failure_write(const struct mfs_cm *cm, const struct mfs_node *node, con
     if (rc)
         mfs_warn("failure", "%s: %s", cm->paths->failure, strerror(-rc));
     mfs_buf_fini(&b);
+}
+
+void mfs_failure_add(const struct mfs_cm *cm, const char *fmt, ...)
+{
+    int fd = open(cm->paths->failure, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW), rc = 0;
+    char line[1024];
+    va_list ap;
+
+    if (fd < 0)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    rc = mfs_file_write_all(fd, line, strlen(line));
+    if (!rc)
+        rc = mfs_file_write_all(fd, "\n", 1);
+    if (rc)
+        mfs_warn("failure", "%s: %s", cm->paths->failure, strerror(-rc));
+    close(fd);
 }

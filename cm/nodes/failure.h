@@ -10,4 +10,9 @@
 void mfs_failure_write(const struct mfs_cm *cm, const struct mfs_node *n, const char *why,
                        bool mounting);
 
+/* Adds a line to what stands there; where nothing failed that somebody waits for there is no file,
+ * and nothing is done. */
+void mfs_failure_add(const struct mfs_cm *cm, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
 #endif

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cm/nodes/failure.h"
 #include "cm/state/events.h"
 
 #define DELAY_MOST (30 * MFS_SEC)
@@ -122,6 +123,7 @@ static void not_released(struct mfs_node *n, const char *why)
     n->provided = MFS_PROVIDED_GONE;
     snprintf(n->not_released, sizeof n->not_released, "%.199s", why);
     mfs_warn("provision", "%s: not given back: %s", n->record->name, why);
+    mfs_failure_add(n->cm, "%s: not given back: %s", n->record->name, why);
     mfs_event_add(n->cm->paths->events, n->record->name, "release-failed", "%s%s%s", why,
                   n->record->handle[0] ? "; it was " : "", n->record->handle);
 }

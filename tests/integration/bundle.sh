@@ -21,6 +21,12 @@ for program in "$bundle"/libexec/memefs/{cm,lm,memefs,redis-server}; do
     done < <(ldd "$program" | awk -F' => ' '$2 ~ "^/" { sub(/ \(0x.*/, "", $2); print $2 }')
 done
 
+say "licences"
+for file in "$bundle"/lib/memefs/* "$bundle/libexec/memefs/redis-server"; do
+    package=$(awk -v file="${file##*/}" '$1 == file { print $2 }' "$bundle/share/doc/memefs/licences/index")
+    grep -qi copyright "$bundle/share/doc/memefs/licences/$package" || fail "${file##*/} has no licence"
+done
+
 say "the same as a wheel"
 "$HARNESS_DIR/../../scripts/bundle" --wheel --build "$MEMEFS_BIN/.." --out "$T/out" >"$T/bundle.out" 2>&1 ||
     fail "scripts/bundle --wheel: $(cat "$T/bundle.out")"

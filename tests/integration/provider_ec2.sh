@@ -85,6 +85,14 @@ fault '{"RunInstances": {"code": "InsufficientInstanceCapacity", "status": 500, 
 expect_fail 1 start --nodes 2
 grep -q "InsufficientInstanceCapacity" "$T/expect.out" || fail "$(cat "$T/expect.out")"
 must_happen 20 instances_are 0
+
+say "which fails, and that is said"
+fault '{"RunInstances": {"code": "InsufficientInstanceCapacity", "status": 500, "times": 1},
+        "TerminateInstances": {"code": "UnauthorizedOperation", "status": 403, "times": 1}}'
+expect_fail 1 start --nodes 2
+grep -qE "node-[01]: not given back: instance i-[0-9a-f]+ may still run: .*UnauthorizedOperation" "$T/expect.out" ||
+    fail "$(cat "$T/expect.out")"
+must_happen 60 instances_are 0
 rm "$T/.aws/credentials"
 
 say "start, with the role's key: throttled, and an answer gets lost"
