@@ -163,6 +163,7 @@ static int serve(const struct mfs_conf *c, const struct mfs_paths *paths, const 
                                   .state_dir = paths->dir,
                                   .dump_dir = mfs_conf_str(c, "dump-dir"),
                                   .cm = mfs_conf_str(c, "cm"),
+                                  .control = mfs_conf_flag(c, "clean"),
                                   .iface = mfs_conf_str(c, "interface"),
                                   .interval = (int64_t)mfs_conf_uint(c, "interval") * MFS_MSEC,
                                   .grace = (int64_t)mfs_conf_uint(c, "grace") * MFS_SEC};

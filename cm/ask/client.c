@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/trusted_dir.h"
+#include "cm/state/node_copy.h"
 #include "net/call.h"
 
 static int take(void *arg, const struct mfs_proc *p)
@@ -59,22 +60,42 @@ static int read_address(const struct mfs_paths *p, char out[MFS_ADDRESS_MAX])
     return rc;
 }
 
+bool mfs_client_is_elsewhere(const struct mfs_paths *p, char address[MFS_ADDRESS_MAX])
+{
+    struct mfs_cm_state st;
+    struct mfs_err err;
+
+    if (!access(p->state, F_OK) || mfs_node_copy_find(p, &st, NULL, &err))
+        return false;
+    memcpy(address, st.cm, MFS_ADDRESS_MAX);
+    mfs_cm_state_clear(&st);
+    return address[0] != '\0';
+}
+
 int mfs_client_find(const struct mfs_paths *p, char address[MFS_ADDRESS_MAX],
                     struct mfs_secret *secret, struct mfs_err *err)
 {
+    bool elsewhere = mfs_client_is_elsewhere(p, address);
     int rc;
 
-    if (access(p->state, F_OK) && errno == ENOENT)
+    if (!elsewhere && access(p->state, F_OK) && errno == ENOENT)
         return mfs_err_set(err, -ESRCH, "deployment %s is not running (no %s); cm start starts it",
                            p->name, p->state);
     rc = mfs_secret_load(p->secret, secret, err);
-    if (rc)
+    if (rc || elsewhere)
         return rc;
     rc = read_address(p, address);
     if (!rc)
         return 0;
     mfs_secret_free(secret);
     return mfs_err_set(err, rc, "%s: %s", p->address, strerror(-rc));
+}
+
+/* Not what cm has said, nor that the wait was too short. */
+static bool is_of_connection(int rc)
+{
+    return rc == -ECONNREFUSED || rc == -ECONNRESET || rc == -ECONNABORTED || rc == -EHOSTUNREACH ||
+           rc == -ENETUNREACH || rc == -EACCES || rc == -ETIMEDOUT;
 }
 
 int mfs_client_call(const struct mfs_paths *p, enum mfs_msg type, const void *body, int64_t timeout,
@@ -88,8 +109,24 @@ int mfs_client_call(const struct mfs_paths *p, enum mfs_msg type, const void *bo
         return rc;
     rc = mfs_call(address, &secret, "cli", type, body, timeout, reply, err);
     mfs_secret_free(&secret);
-    if (rc && !mfs_client_daemon(p).pid)
-        return mfs_err_set(
-            err, -ESRCH, "the cm of deployment %s does not run; cm start starts it again", p->name);
-    return rc;
+    return rc ? mfs_client_explain(p, rc, "", err) : 0;
+}
+
+int mfs_client_explain(const struct mfs_paths *p, int rc, const char *then, struct mfs_err *err)
+{
+    char address[MFS_ADDRESS_MAX];
+
+    if (mfs_client_is_elsewhere(p, address)) {
+        if (!is_of_connection(rc))
+            return rc;
+        return mfs_err_set(err, -ESRCH,
+                           "the cm of deployment %s, at %s, does not answer; cm start --adopt "
+                           "starts one here%s",
+                           p->name, address, then);
+    }
+    if (mfs_client_daemon(p).pid)
+        return rc;
+    return mfs_err_set(err, -ESRCH,
+                       "the cm of deployment %s does not run; cm start starts it again%s", p->name,
+                       then);
 }

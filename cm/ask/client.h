@@ -3,6 +3,7 @@
 #ifndef MFS_CM_ASK_CLIENT_H
 #define MFS_CM_ASK_CLIENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -23,6 +24,13 @@ int mfs_client_start_daemon(const struct mfs_paths *p, struct mfs_proc *daemon,
  * a sentence when there is no such deployment, or another negative errno with the reason. */
 int mfs_client_find(const struct mfs_paths *p, char address[MFS_ADDRESS_MAX],
                     struct mfs_secret *secret, struct mfs_err *err);
+
+/* Is its cm on another machine, as far as the copy of a node here tells, and where? */
+bool mfs_client_is_elsewhere(const struct mfs_paths *p, char address[MFS_ADDRESS_MAX]);
+
+/* A call has failed with rc, and *err: where cm does not run, or answer, *err says so, with what to
+ * do and `then` behind it. Returns -ESRCH then, else rc. */
+int mfs_client_explain(const struct mfs_paths *p, int rc, const char *then, struct mfs_err *err);
 
 /* mfs_call to the deployment's cm. -ESRCH with a sentence when there is no such deployment. */
 int mfs_client_call(const struct mfs_paths *p, enum mfs_msg type, const void *body, int64_t timeout,

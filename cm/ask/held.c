@@ -8,7 +8,7 @@
 #include "cluster/capacity.h"
 #include "cluster/table.h"
 #include "cm/ask/client.h"
-#include "cm/state/state.h"
+#include "cm/state/node_copy.h"
 #include "store/args.h"
 #include "store/reply.h"
 
@@ -92,7 +92,7 @@ bool mfs_held_look(const struct mfs_paths *p, struct mfs_held *h)
     bool runs;
 
     *h = (struct mfs_held){0};
-    if (mfs_cm_state_load(&st, p->state, &err))
+    if (mfs_cm_state_load(&st, p->state, &err) && mfs_node_copy_find(p, &st, NULL, &err))
         return false;
     runs = !strcmp(st.phase, MFS_PHASE_RUNNING) && st.table;
     if (runs) {

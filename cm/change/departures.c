@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cm/change/scale/scale.h"
+#include "cm/nodes/copies.h"
 #include "cm/state/events.h"
 
 #define LOOK      (100 * MFS_MSEC)
@@ -80,7 +81,7 @@ static void stop_all(struct mfs_cm *cm)
             continue;
         n->stop_sent = true;
         n->record->leave_by = real_us();
-        mfs_conn_request(n->conn, MFS_MSG_STOP, NULL, STOP_TIME, stopped, n);
+        mfs_node_ask(n, MFS_MSG_STOP, NULL, STOP_TIME, stopped, n);
     }
     mfs_cm_state_save(&cm->state, cm->paths->state);
 }

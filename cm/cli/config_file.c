@@ -11,7 +11,8 @@
 
 static int set(void *arg, const char *key, const char *value, struct mfs_err *err)
 {
-    static const char *const not_here[] = {"config", "help", "h", "version", "foreground"};
+    static const char *const not_here[] = {"config",     "help",  "h",  "version",
+                                           "foreground", "adopt", "yes"};
 
     for (size_t i = 0; i < sizeof not_here / sizeof *not_here; i++)
         if (!strcmp(key, not_here[i]))

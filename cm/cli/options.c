@@ -92,6 +92,12 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
 const struct mfs_conf_option mfs_cm_run_options[] = {
     {"config", MFS_CONF_STRING, "FILE", NULL, 1, 4000,
      "a JSON object with any of these options; the command line wins"},
+    {"adopt", MFS_CONF_FLAG, NULL, NULL, 0, 0,
+     "on a machine with a node: have the deployment's cm here from now on; what runs goes on. "
+     "Where "
+     "its cm does not answer more than half of the nodes must agree"},
+    {"yes", MFS_CONF_FLAG, NULL, NULL, 0, 0,
+     "with --adopt: fewer nodes are enough, as the machines of the others are gone for good"},
     {"foreground", MFS_CONF_FLAG, NULL, NULL, 0, 0,
      "stay, log to stderr, and stop the deployment on SIGINT or SIGTERM"},
     {0}};

@@ -73,10 +73,7 @@ int mfs_scale_call(struct mfs_verb_call *call, struct mfs_msg_scale *what, struc
         rc = print(call, &report, what->dry_run, err);
     } else if (ask.tried) {
         show_logs(&call->paths, err);
-        if (!mfs_client_daemon(&call->paths).pid)
-            mfs_err_set(err, -ESRCH, "the cm of deployment %s does not run; cm start %s",
-                        call->paths.name,
-                        ask.begun ? "starts it again, and it goes on" : "starts it again");
+        rc = mfs_client_explain(&call->paths, rc, ask.begun ? ", and it goes on" : "", err);
     }
     mfs_schema_clear(&mfs_scale_report_schema, &report);
     return rc;

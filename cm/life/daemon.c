@@ -25,9 +25,12 @@
 #include "cm/change/checkpoint.h"
 #include "cm/change/departures.h"
 #include "cm/life/deploy.h"
+#include "cm/life/handover.h"
 #include "cm/life/service.h"
 #include "cm/life/shutdown.h"
 #include "cm/nodes/control.h"
+#include "cm/nodes/copies.h"
+#include "cm/nodes/follow.h"
 #include "cm/nodes/hung.h"
 #include "cm/nodes/metrics.h"
 #include "cm/nodes/provision.h"
@@ -46,8 +49,12 @@ static void on_end_signal(void *arg, int signo)
 {
     struct mfs_cm *cm = arg;
 
+    if (signo == SIGTERM && !cm->foreground && mfs_handover_begin(cm)) {
+        mfs_info("daemon", "signal %d: a cm on another machine is to take over", signo);
+        return;
+    }
     mfs_info("daemon", "signal %d: stopping the deployment", signo);
-    cm->by_signal = true;
+    cm->clears = true;
     mfs_shutdown_begin(cm);
 }
 
@@ -125,6 +132,7 @@ static int open_listener(struct mfs_cm *cm, struct mfs_err *err)
         return err->code;
     mfs_listener_address(cm->listener, cm->address);
     mfs_listen_reachable(&cm->state, cm->address);
+    mfs_text_copy(cm->state.cm, sizeof cm->state.cm, cm->address);
     n = snprintf(line, sizeof line, "%s\n", cm->address);
     rc = mfs_file_write(cm->paths->address, line, (size_t)n, 0644);
     return rc ? mfs_err_set(err, rc, "%s: %s", cm->paths->address, strerror(-rc)) : 0;
@@ -167,6 +175,10 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
         rc = mfs_bandwidth_estimates_init(cm);
     if (!rc)
         rc = mfs_hung_begin(cm);
+    if (!rc)
+        rc = mfs_copies_init(cm);
+    if (!rc)
+        rc = mfs_follow_begin(cm);
     if (rc)
         return mfs_err_set(err, rc, "out of memory");
     rc = open_listener(cm, err);
@@ -176,8 +188,8 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
 static void go_on(struct mfs_cm *cm)
 {
     if (mfs_cm_in_phase(cm, MFS_PHASE_RUNNING)) {
-        mfs_event_add(cm->paths->events, "cm", "restarted", "process %d at %s", (int)getpid(),
-                      cm->address);
+        mfs_event_add(cm->paths->events, "cm", "restarted", "process %d at %s, term %llu",
+                      (int)getpid(), cm->address, (unsigned long long)cm->state.term);
         cm->step = MFS_STEP_DONE;
         mfs_supervisor_ready(cm->loop);
         mfs_migrate_resume(cm);
@@ -198,6 +210,7 @@ static void close_all(struct mfs_cm *cm)
     mfs_shutdown_fini(cm);
     mfs_checkpoint_fini(cm);
     mfs_listener_destroy(cm->listener);
+    mfs_handover_fini(cm); /* requests that were open have failed by now */
     mfs_auto_rebalance_fini(cm);
     mfs_failback_fini(cm);
     mfs_auto_forget_fini(cm);
@@ -206,6 +219,8 @@ static void close_all(struct mfs_cm *cm)
     mfs_autoscale_fini(cm);
     mfs_bandwidth_estimates_fini(cm);
     mfs_hung_fini(cm);
+    mfs_follow_fini(cm);
+    mfs_copies_fini(cm);
     mfs_scale_fini(cm);
     mfs_migrate_fini(cm);
     mfs_replicas_fini(cm);
@@ -227,14 +242,14 @@ static void clear_away(const struct mfs_cm *cm)
 
     if (mfs_cleanup_processes(cm->paths, &left))
         mfs_error("daemon", "%s", left.msg);
-    if (cm->by_signal && mfs_cleanup_files(cm->paths, false, &left))
+    if (cm->clears && mfs_cleanup_files(cm->paths, false, &left))
         mfs_error("daemon", "%s", left.msg);
 }
 
 int mfs_daemon_run(const struct mfs_paths *p, bool foreground, struct mfs_err *err)
 {
     struct mfs_cm cm = {.paths = p, .foreground = foreground, .began = mfs_clock_mono()};
-    bool stopping;
+    bool stopping, superseded;
     int rc;
 
     umask(027);
@@ -254,9 +269,12 @@ int mfs_daemon_run(const struct mfs_paths *p, bool foreground, struct mfs_err *e
         *err = cm.start.failure;
         rc = err->code;
     }
-    stopping = mfs_cm_in_phase(&cm, MFS_PHASE_STOPPING);
+    superseded = cm.superseded;
+    stopping = !superseded && mfs_cm_in_phase(&cm, MFS_PHASE_STOPPING);
     close_all(&cm);
-    if (stopping)
+    if (superseded)
+        mfs_cleanup_moved(p);
+    else if (stopping)
         clear_away(&cm);
     return rc;
 }

@@ -23,6 +23,7 @@
 #include "cm/nodes/provision.h"
 #include "cm/partitions/replicas.h"
 #include "cm/state/spec.h"
+#include "cm/nodes/copies.h"
 #include "net/supervisor.h"
 
 #define ASSIGN_TIME (90 * MFS_SEC)
@@ -79,7 +80,7 @@ static bool current(const struct mfs_node *n, enum mfs_cm_step step, const struc
 static void request(struct mfs_node *n, enum mfs_msg type, const void *body, int64_t timeout,
                     void (*done)(void *arg, const struct mfs_err *err, const void *reply))
 {
-    int rc = n->conn ? mfs_conn_request(n->conn, type, body, timeout, done, n) : -ENOTCONN;
+    int rc = n->conn ? mfs_node_ask(n, type, body, timeout, done, n) : -ENOTCONN;
 
     if (rc)
         mfs_deploy_fail(n->cm, n, rc, "cannot send \"%s\": %s", mfs_messages[type].name,
@@ -218,7 +219,7 @@ void mfs_deploy_mount(struct mfs_cm *cm, struct mfs_node *n)
     if (cm->step == MFS_STEP_MOUNT)
         request(n, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME, mounted);
     else if (n->conn)
-        mfs_conn_request(n->conn, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME, mounted, n);
+        mfs_node_ask(n, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME, mounted, n);
 }
 
 static void mount_all(struct mfs_cm *cm)
@@ -396,5 +397,5 @@ void mfs_deploy_push(struct mfs_cm *cm, struct mfs_node *n)
     struct mfs_msg_table m = {cm->state.table};
 
     if (n->conn && m.table)
-        mfs_conn_request(n->conn, MFS_MSG_TABLE, &m, TABLE_TIME, pushed, n);
+        mfs_node_ask(n, MFS_MSG_TABLE, &m, TABLE_TIME, pushed, n);
 }

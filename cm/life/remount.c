@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cm/nodes/copies.h"
 #include "cm/life/remount.h"
 
 struct remount {
@@ -52,7 +53,7 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
     free(a);
 }
 
-static void ask(const struct mfs_cm *cm, const struct mfs_node *n, struct remount *r)
+static void ask(const struct mfs_cm *cm, struct mfs_node *n, struct remount *r)
 {
     struct asked *a = calloc(1, sizeof *a);
     struct mfs_msg_mount m = {0};
@@ -64,7 +65,7 @@ static void ask(const struct mfs_cm *cm, const struct mfs_node *n, struct remoun
     if (a && n->conn) {
         *a = (struct asked){.of = r, .reported = !strcmp(n->mount, n->record->mount)};
         mfs_text_copy(a->node, sizeof a->node, n->record->name);
-        rc = mfs_conn_request(n->conn, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME, answered, a);
+        rc = mfs_node_ask(n, MFS_MSG_MOUNT, &m, MFS_MOUNT_TIME, answered, a);
     }
     if (!rc) {
         r->awaited++;

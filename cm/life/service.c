@@ -3,6 +3,7 @@
 #include "cm/life/service.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -13,9 +14,12 @@
 #include "cm/change/departures.h"
 #include "cm/change/scale/scale.h"
 #include "cm/life/deploy.h"
+#include "cm/life/handover.h"
 #include "cm/life/remount.h"
 #include "cm/life/shutdown.h"
 #include "cm/life/status.h"
+#include "cm/nodes/copies.h"
+#include "cm/nodes/follow.h"
 #include "cm/nodes/provision.h"
 #include "cm/nodes/subscribers.h"
 #include "cm/nodes/trust.h"
@@ -71,12 +75,15 @@ static void is_back(struct mfs_node *n)
 static int take_address(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_msg_join *m)
 {
     struct mfs_cm_node *r = n->record;
+    bool moved = m->address[0] && strcmp(r->address, m->address) != 0;
 
-    if (!m->address[0] || !strcmp(r->address, m->address))
-        return 0;
-    if (r->address[0] && cm->state.table && mfs_cm_state_count(&cm->state, r->id))
+    if (moved && r->address[0] && cm->state.table && mfs_cm_state_count(&cm->state, r->id))
         return -EADDRNOTAVAIL;
-    mfs_text_copy(r->address, sizeof r->address, m->address);
+    if (!moved && m->control == r->control)
+        return 0;
+    if (moved)
+        mfs_text_copy(r->address, sizeof r->address, m->address);
+    r->control = m->control;
     return mfs_cm_state_save(&cm->state, cm->paths->state);
 }
 
@@ -85,6 +92,7 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     const struct mfs_msg_join *m = body;
     struct mfs_cm *cm = arg;
     struct mfs_node *n = mfs_nodes_find(cm, m->node);
+    char why[128];
     int rc;
 
     if (!n && !strcmp(m->name, cm->state.name) && m->node < cm->state.next_node) {
@@ -106,6 +114,13 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
                       n->record->address, m->address, strerror(-rc));
         return;
     }
+    if (m->term > cm->state.term) {
+        mfs_conn_fail(c, id, -ESTALE, "this cm is of an earlier term");
+        snprintf(why, sizeof why, "%s knows of a cm of term %llu", n->record->name,
+                 (unsigned long long)m->term);
+        mfs_superseded(cm, why);
+        return;
+    }
     if (mfs_conn_data(c) && mfs_conn_data(c) != n) {
         mfs_conn_fail(c, id, -EPROTO, "this connection is that of another node");
         return;
@@ -115,6 +130,7 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     n->conn = c;
     n->record->leave_by = 0; /* if it still holds, it says so */
     mfs_conn_set_data(c, n);
+    mfs_copies_joined(n, m);
     is_back(n);
     mfs_event_add(cm->paths->events, n->record->name, "joined", "process %u at %s, %u partitions",
                   m->pid, m->address, m->nassigned);
@@ -190,11 +206,14 @@ static void on_status(struct mfs_conn *c, uint64_t id, const void *body, void *a
 
 static void on_stop(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
-    (void)body;
+    const struct mfs_msg_stop *m = body;
+    struct mfs_cm *cm = arg;
+
     if (strcmp(mfs_conn_role(c), "cli")) {
         mfs_conn_fail(c, id, -EPERM, "only an operator may stop the deployment");
         return;
     }
+    cm->clears |= m->clear;
     mfs_shutdown_begin(arg);
     mfs_shutdown_wait(arg, c, id);
 }
@@ -270,6 +289,7 @@ static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},
                                               {MFS_MSG_CHECKPOINT, mfs_checkpoint_on_ask},
                                               {MFS_MSG_CHECKPOINTED, mfs_checkpoint_on_committed},
                                               {MFS_MSG_LEAVE, mfs_departures_on_leave},
+                                              {MFS_MSG_HANDOVER, mfs_handover_on_ask},
                                               {0, NULL}};
 
 const struct mfs_service mfs_cm_service = {handlers, NULL, down};

@@ -18,6 +18,7 @@
 #include "cm/nodes/provision.h"
 #include "cm/state/events.h"
 #include "cm/change/scale/scale.h"
+#include "cm/nodes/copies.h"
 #include "net/supervisor.h"
 
 #define CHECK_STEP (20 * MFS_MSEC)
@@ -46,7 +47,7 @@ static void stopped(void *arg, const struct mfs_err *err, const void *reply)
 
 static void ask(struct mfs_node *n)
 {
-    if (n->conn && !mfs_conn_request(n->conn, MFS_MSG_STOP, NULL, MFS_STOP_TIME, stopped, n))
+    if (n->conn && !mfs_node_ask(n, MFS_MSG_STOP, NULL, MFS_STOP_TIME, stopped, n))
         return;
     if (!mfs_provision_brought_back(n)) /* else it is asked when it joins */
         mfs_provision_end(n);
@@ -123,8 +124,8 @@ static void ask_for_clients(struct mfs_node *n)
     mfs_timer_cancel(n->restart);
     n->restart = NULL;
     mfs_provision_brought_back(n);
-    n->clientless = !n->conn || mfs_conn_request(n->conn, MFS_MSG_END_CLIENTS, NULL,
-                                                 MFS_STOP_CLIENTS_TIME, clients_ended, n);
+    n->clientless = !n->conn || mfs_node_ask(n, MFS_MSG_END_CLIENTS, NULL, MFS_STOP_CLIENTS_TIME,
+                                             clients_ended, n);
 }
 
 void mfs_shutdown_begin(struct mfs_cm *cm)

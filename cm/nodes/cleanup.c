@@ -47,7 +47,7 @@ static bool are_here(const struct mfs_paths *p)
     bool here;
 
     if (mfs_cm_state_load(&st, p->state, &err))
-        return true;
+        return !mfs_cleanup_is_node(p);
     here = mfs_provider_traits(st.provider)->sees_processes;
     mfs_cm_state_clear(&st);
     return here;
@@ -326,6 +326,54 @@ bool mfs_cleanup_living(const struct mfs_paths *p)
     return any;
 }
 
+static int remove_tree(void *arg, const char *path)
+{
+    (void)arg;
+    return mfs_file_remove_tree(path);
+}
+
+static int found_alive(void *arg, const char *path)
+{
+    struct mfs_proc p;
+
+    *(bool *)arg |= !mfs_proc_load(path, &p) && mfs_proc_alive(&p);
+    return 0;
+}
+
+bool mfs_cleanup_is_node(const struct mfs_paths *p)
+{
+    bool copied = false, alive = false;
+
+    if (!access(p->state, F_OK))
+        return false;
+    mfs_walk_nodes(p, "cm.json", found, &copied);
+    if (copied)
+        mfs_walk_nodes(p, "*.pid", found_alive, &alive);
+    return alive;
+}
+
+static int found_node(void *arg, const char *path)
+{
+    (void)arg;
+    (void)path;
+    return 1;
+}
+
+void mfs_cleanup_moved(const struct mfs_paths *p)
+{
+    const char *const own[] = {p->state, p->address, p->pid, p->failure};
+    const char *const last[] = {p->secret, p->events, p->log};
+
+    mfs_walk(p->dir, "start-*", remove_tree, NULL);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        unlink(own[i]);
+    if (mfs_walk_node_dirs(p, found_node, NULL))
+        return; /* the last one's lm removes the rest */
+    for (size_t i = 0; i < sizeof last / sizeof *last; i++)
+        unlink(last[i]);
+    rmdir(p->dir);
+}
+
 /* A node's directory for dumps is elsewhere, see lm/redis/dump_dir.h; only what looks like one, and
  * is ours alone, is removed. */
 static int remove_dumps(void *arg, const char *record)
@@ -345,12 +393,6 @@ static int remove_dumps(void *arg, const char *record)
     if (!rc && above && !fnmatch("/memefs-*", above, 0))
         rmdir(path); /* the last one of this machine succeeds in that */
     return 0;
-}
-
-static int remove_tree(void *arg, const char *path)
-{
-    (void)arg;
-    return mfs_file_remove_tree(path);
 }
 
 static int remove_but_log(void *arg, const char *path)

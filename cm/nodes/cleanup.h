@@ -9,6 +9,13 @@
 #include "base/err.h"
 #include "args/paths.h"
 
+/* Is this a machine with a node of a deployment whose cm is on another one? Then nothing here is
+ * ours to clear away. */
+bool mfs_cleanup_is_node(const struct mfs_paths *p);
+
+/* cm has moved to another machine: removes what it kept here, and where there is no node, all. */
+void mfs_cleanup_moved(const struct mfs_paths *p);
+
 /* May a deployment have this state directory? It becomes ours alone, and what is called like files
  * of ours is removed in the end. 0, -EEXIST: something else is in it; or another negative errno. */
 int mfs_cleanup_check_place(const struct mfs_paths *p, struct mfs_err *err);

@@ -27,9 +27,12 @@ struct mfs_auto_rebalance;
 struct mfs_departures;
 struct mfs_failback;
 struct mfs_cm;
+struct mfs_handover;
 struct mfs_hung;
 struct mfs_bandwidth_estimates;
 struct mfs_checkpointing;
+struct mfs_copies;
+struct mfs_follow;
 struct mfs_cm_probe;
 struct mfs_migrate;
 struct mfs_replicas;
@@ -60,6 +63,8 @@ struct mfs_node {
     bool missed;                /* it has ended with what it had, and an event has said so */
     bool brought_back;          /* its lm was started once more, to end what is there */
     bool clientless;            /* at the end: its clients have ended, or it can't be asked */
+    uint64_t copy_revision;     /* of the state that it has (copies.h); 0: none of this term */
+    struct mfs_follow *follow;  /* it is being told where cm is (follow.h) */
     int64_t last_contact;       /* when its last message came that tells of its state */
     int64_t begun;              /* when its lm was last started, or killed as hung; 0: never */
     int64_t lost_at;            /* when an answer last named it as lost (trust.h) */
@@ -119,6 +124,10 @@ struct mfs_cm {
     uint64_t *part_bytes;    /* state.nparts: what each holds, as reported */
     struct mfs_scale *scale; /* the change under way, NULL: none; see scale.h */
 
+    struct mfs_copies *copies;   /* NULL: the nodes have none; see copies.h */
+    struct mfs_timer *following; /* likewise: those that are not connected are told; follow.h */
+    bool superseded;             /* another cm has taken over: this one ends, and touches nothing */
+
     struct mfs_hung *hung; /* NULL: its nodes' processes can't be seen; see hung.h */
 
     struct mfs_cm_probe *probe; /* under way, NULL: none; see probe.h */
@@ -134,8 +143,9 @@ struct mfs_cm {
     struct mfs_migrate *migrate;   /* partitions under way, migrate.h; NULL: none ever were */
     struct mfs_replicas *replicas; /* replicas.h; NULL: there are none */
 
+    struct mfs_handover *handover; /* it has been told to end; life/handover.h. NULL: it was not */
     struct mfs_shutdown *shutdown; /* NULL: it is not being stopped; see life/shutdown.c */
-    bool by_signal;
+    bool clears;                   /* nobody else removes its files when it has been stopped */
 };
 
 static inline bool mfs_cm_in_phase(const struct mfs_cm *cm, const char *phase)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cm/nodes/copies.h"
 #include "cm/partitions/move_impl.h"
 
 /* A copy, and what its bytes take at worst, in bytes/s. One that stands still is given up by the
@@ -77,7 +78,7 @@ static void ask(struct mfs_move *m, struct mfs_node *n, enum mfs_msg type, const
     m->away_since = 0;
     if (!rc) {
         *call = (struct mfs_move_call){m, n->conn};
-        rc = mfs_conn_request(n->conn, type, body, timeout, answered, call);
+        rc = mfs_node_ask(n, type, body, timeout, answered, call);
     }
     if (!rc) {
         m->call = call;

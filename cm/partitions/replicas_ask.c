@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cm/partitions/replicas_impl.h"
 #include "cluster/trust.h"
+#include "cm/nodes/copies.h"
 #include "proto/times.h"
 
 #define SILENT       (1200 * MFS_MSEC) /* without a word: out of reach, for all that is known */
@@ -61,7 +62,7 @@ static void ask(struct mfs_replica *r, struct mfs_node *n, enum mfs_msg type, co
     if (!rc) {
         call->r = r;
         call->conn = n->conn;
-        rc = mfs_conn_request(n->conn, type, body, timeout, answered, call);
+        rc = mfs_node_ask(n, type, body, timeout, answered, call);
     }
     if (!rc) {
         r->call = call;
@@ -237,7 +238,7 @@ void mfs_replicas_end_stale(struct mfs_replicas *g, int64_t now)
             return;
         call->g = g;
         call->stale = s->stale[i];
-        if (mfs_conn_request(n->conn, MFS_MSG_RELEASE, &m, RELEASE_TIME, stale_ended, call))
+        if (mfs_node_ask(n, MFS_MSG_RELEASE, &m, RELEASE_TIME, stale_ended, call))
             free(call);
         else
             g->stale_call = call;

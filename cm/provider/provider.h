@@ -175,6 +175,10 @@ struct mfs_provider {
      * time? NULL: no. */
     bool (*avoids)(const void *state, uint32_t slot);
 
+    /* Does the node of that handle end when what cm was started in does, so that cm can't go on
+     * there? NULL: none does. */
+    bool (*ends_with_cm)(const void *state, const char *handle);
+
     /* For `cm doctor`: whether that place can be used, one for each machine in turn. 0, or a
      * negative errno when there are no more. Pure. NULL: there is nothing to ask. */
     int (*probe)(const struct mfs_provider_option *option, uint32_t noptions, uint32_t place,

@@ -28,6 +28,7 @@ static const struct mfs_schema node_schema = {
            {.name = "bandwidth_from", MFS_FIELD(STR, struct mfs_cm_node, bandwidth_from)},
            {.name = "bandwidth_seen", MFS_FIELD(F64, struct mfs_cm_node, bandwidth_seen)},
            {.name = "leave_by", MFS_FIELD(U64, struct mfs_cm_node, leave_by)},
+           {.name = "control", .max = 65535, MFS_FIELD(U32, struct mfs_cm_node, control)},
            {0}}};
 
 static const struct mfs_schema provider_option_schema = {
@@ -110,6 +111,10 @@ static const struct mfs_schema scale_schema = {
 const struct mfs_schema mfs_cm_state_schema = {
     "cm.json", sizeof(struct mfs_cm_state),
     FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_cm_state, name)},
+           {.name = "term", MFS_FIELD(U64, struct mfs_cm_state, term)},
+           {.name = "candidate", MFS_FIELD(U32, struct mfs_cm_state, candidate)},
+           {.name = "revision", MFS_FIELD(U64, struct mfs_cm_state, revision)},
+           {.name = "cm", MFS_FIELD(STR, struct mfs_cm_state, cm)},
            {.name = "phase", .required = true, MFS_FIELD(STR, struct mfs_cm_state, phase)},
            {.name = "provider", MFS_FIELD(STR, struct mfs_cm_state, provider)},
            {.name = "first_address", MFS_FIELD(STR, struct mfs_cm_state, first_address)},
@@ -165,11 +170,12 @@ const struct mfs_schema mfs_cm_state_schema = {
            {.name = "graves", MFS_FIELD_LIST(struct mfs_cm_state, stale, nstale, &stale_schema)},
            {0}}};
 
-int mfs_cm_state_save(const struct mfs_cm_state *s, const char *path)
+int mfs_cm_state_save(struct mfs_cm_state *s, const char *path)
 {
     struct mfs_buf b;
     int rc;
 
+    s->revision++;
     mfs_buf_init(&b);
     rc = mfs_schema_encode(&mfs_cm_state_schema, s, true, &b);
     if (!rc)
@@ -180,11 +186,12 @@ int mfs_cm_state_save(const struct mfs_cm_state *s, const char *path)
     return rc;
 }
 
-int mfs_cm_state_note(const struct mfs_cm_state *s, const char *path)
+int mfs_cm_state_note(struct mfs_cm_state *s, const char *path)
 {
     struct mfs_buf b;
     int rc;
 
+    s->revision++;
     mfs_buf_init(&b);
     rc = mfs_schema_encode(&mfs_cm_state_schema, s, true, &b);
     if (!rc)
@@ -227,21 +234,11 @@ static void drop_void_moves(struct mfs_cm_state *s)
     s->nmoves = n;
 }
 
-int mfs_cm_state_load(struct mfs_cm_state *s, const char *path, struct mfs_err *err)
+int mfs_cm_state_parse(struct mfs_cm_state *s, const char *text, size_t len, const char *name,
+                       struct mfs_err *err)
 {
-    struct mfs_buf b;
-    int rc;
+    int rc = mfs_schema_decode(&mfs_cm_state_schema, text, len, s, err);
 
-    memset(s, 0, sizeof *s);
-    mfs_buf_init(&b);
-    rc = mfs_trusted_read(path, SIZE_MOST, &b);
-    if (rc == -EPERM)
-        mfs_err_set(err, rc, MFS_TRUSTED_NO_FILE);
-    else if (rc)
-        mfs_err_set(err, rc, "%s", strerror(-rc));
-    else
-        rc = mfs_schema_decode(&mfs_cm_state_schema, mfs_buf_data(&b), mfs_buf_len(&b), s, err);
-    mfs_buf_fini(&b);
     if (!rc) {
         rc = check(s, err);
         if (rc)
@@ -250,8 +247,30 @@ int mfs_cm_state_load(struct mfs_cm_state *s, const char *path, struct mfs_err *
             drop_void_moves(s);
     }
     if (rc)
-        mfs_err_prefix(err, "%s", path);
+        mfs_err_prefix(err, "%s", name);
     return rc;
+}
+
+int mfs_cm_state_load(struct mfs_cm_state *s, const char *path, struct mfs_err *err)
+{
+    struct mfs_buf b;
+    int rc;
+
+    memset(s, 0, sizeof *s);
+    mfs_buf_init(&b);
+    rc = mfs_trusted_read(path, SIZE_MOST, &b);
+    if (!rc)
+        rc = mfs_cm_state_parse(s, mfs_buf_data(&b), mfs_buf_len(&b), path, err);
+    else
+        mfs_err_set(err, rc, "%s: %s", path, rc == -EPERM ? MFS_TRUSTED_NO_FILE : strerror(-rc));
+    mfs_buf_fini(&b);
+    return rc;
+}
+
+bool mfs_cm_state_newer(uint64_t term, uint64_t revision, uint64_t than_term,
+                        uint64_t than_revision)
+{
+    return term > than_term || (term == than_term && revision > than_revision);
 }
 
 void mfs_cm_state_clear(struct mfs_cm_state *s)

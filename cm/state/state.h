@@ -29,8 +29,10 @@
 #define MFS_BANDWIDTH_OBSERVED   "observed" /* from the application's own traffic */
 
 struct mfs_cm_node {
-    uint32_t id;   /* never given to another node of this deployment */
-    uint32_t slot; /* the least that no other node has: its mount's %n, its local address */
+    uint32_t id;      /* never given to another node of this deployment */
+    uint32_t control; /* port at which its lm takes what a cm says that it does not know yet, at its
+                         address; 0: none */
+    uint32_t slot;    /* the least that no other node has: its mount's %n, its local address */
     char transition[MFS_STATE_MAX]; /* MFS_NODE_COMING, …, or "" */
     char name[MFS_NAME_MAX];
     char address[MFS_HOST_MAX];
@@ -116,6 +118,10 @@ struct mfs_cm_scale {
 
 struct mfs_cm_state {
     char name[MFS_NAME_MAX];
+    uint64_t term;            /* of this cm: each that begins elsewhere has a higher one */
+    uint32_t candidate;       /* node at which it began; means nothing in term 0 */
+    uint64_t revision;        /* each save has a higher one */
+    char cm[MFS_ADDRESS_MAX]; /* where it listens */
     char phase[MFS_STATE_MAX];
     char provider[MFS_STATE_MAX], policy[MFS_STATE_MAX], migration[MFS_STATE_MAX];
     char weights[MFS_STATE_MAX], log_level[MFS_STATE_MAX];
@@ -167,10 +173,18 @@ struct mfs_cm_state {
 
 extern const struct mfs_schema mfs_cm_state_schema;
 
-/* 0 or a negative errno. Blocks as writing a small file does. */
-int mfs_cm_state_save(const struct mfs_cm_state *s, const char *path);
+/* Counts the revision up. 0 or a negative errno. Blocks as writing a small file does. */
+int mfs_cm_state_save(struct mfs_cm_state *s, const char *path);
 /* The same without waiting for the disk: what only the machine's death may set back. */
-int mfs_cm_state_note(const struct mfs_cm_state *s, const char *path);
+int mfs_cm_state_note(struct mfs_cm_state *s, const char *path);
+
+/* Of two states, or copies of one, is the first newer? */
+bool mfs_cm_state_newer(uint64_t term, uint64_t revision, uint64_t than_term,
+                        uint64_t than_revision);
+
+/* From text, as mfs_cm_state_load does from a file; `name` stands before the reason. */
+int mfs_cm_state_parse(struct mfs_cm_state *s, const char *text, size_t len, const char *name,
+                       struct mfs_err *err);
 
 /* 0, -ENOENT when there is none, -EINVAL with the reason when it makes no sense. Moves from or to a
  * node that has gone are dropped. */

@@ -99,6 +99,7 @@ static void redis_ended(struct mfs_agent *a)
     remove_dump_dir(a);
     mfs_clients_close(a->clients); /* removes lm.sock */
     unlink(a->path.state);
+    unlink(a->path.copy);
     mfs_info(AREA, "everything has ended");
     mfs_deferred_reply(&a->stop, MFS_MSG_STOP, NULL);
     if (!mfs_loop_timer(a->loop, REPLY_PAUSE, 0, finish, a))
@@ -261,6 +262,11 @@ static int name_files(struct mfs_agent *a, struct mfs_err *err)
     if (!rc)
         rc = mfs_text_format(a->path.state, sizeof a->path.state, "%s/lm.json", a->path.dir);
     if (!rc)
+        rc = mfs_text_format(a->path.copy, sizeof a->path.copy, "%s/cm.json", a->path.dir);
+    if (!rc)
+        rc = mfs_text_format(a->path.adopt_log, sizeof a->path.adopt_log, "%s/adopt.log",
+                             a->path.dir);
+    if (!rc)
         rc = mfs_text_format(a->path.client_address, sizeof a->path.client_address,
                              "unix:%s/lm.sock", a->path.dir);
     if (!rc)
@@ -354,6 +360,8 @@ static int open_agent(struct mfs_agent *a, struct mfs_err *err)
     rc = mfs_agent_clients_open(a, err);
     if (!rc)
         rc = mfs_agent_restore(a, err);
+    if (!rc)
+        rc = mfs_agent_succession_begin(a, err);
     if (!rc && mfs_agent_expect_cm(a))
         rc = mfs_err_set(err, -ENOMEM, "out of memory");
     if (rc)
@@ -378,6 +386,7 @@ static void close_agent(struct mfs_agent *a)
     mfs_agent_copies_free(a);
     mfs_deferred_drop(&a->clientless);
     mfs_deferred_drop(&a->stop);
+    mfs_agent_succession_end(a);
     mfs_uplink_destroy(a->link.uplink);
     mfs_clients_destroy(a->clients);
     mfs_mounter_destroy(a->mounter);

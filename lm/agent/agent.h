@@ -3,6 +3,7 @@
 #ifndef MFS_LM_AGENT_AGENT_H
 #define MFS_LM_AGENT_AGENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -14,6 +15,7 @@ struct mfs_agent_opts {
     const char *state_dir;     /* of the deployment, absolute */
     const char *dump_dir;      /* where to make one for dumps, absolute; NULL: /var/tmp */
     const char *cm;            /* HOST:PORT */
+    bool control;              /* there may be a cm on another machine, or come to be one */
     const char *iface;         /* that is measured; NULL: the one with the address */
     int64_t first_contact;     /* ns to join cm for the first time, with nothing on board; 0: any */
     int64_t interval;          /* ns between two looks at the redis processes, and two reports */

@@ -59,6 +59,8 @@ struct mfs_agent_paths {
     char dir[PATH_MAX];                   /* node-ID */
     char dump[PATH_MAX];                  /* the redis processes' working directory */
     char state[PATH_MAX];                 /* the state file */
+    char copy[PATH_MAX];                  /* of cm's state */
+    char adopt_log[PATH_MAX];             /* what `cm start --adopt` says here */
     char client_address[MFS_ADDRESS_MAX]; /* of lm.sock */
 };
 
@@ -83,6 +85,21 @@ struct mfs_agent_leaving {
     int64_t contact;         /* when cm was last there */
 };
 
+/* Which cm there may be, and where: agent/succession.c. */
+struct mfs_agent_succession {
+    struct mfs_listener *listener;     /* NULL: cm can only be on this machine */
+    uint32_t port;                     /* of it */
+    uint64_t term;                     /* the highest of which there is, or was, a cm */
+    uint32_t candidate;                /* node at which that one began */
+    uint64_t vote_term;                /* the highest in which a vote was given, … */
+    uint32_t vote_for;                 /* … to a candidate at that node … */
+    int64_t voted;                     /* … then, mono; 0: it means nothing any more */
+    uint64_t copy_term, copy_revision; /* of the copy of cm's state; 0: there is none */
+    bool copied;                       /* it could be written the last time */
+    struct mfs_watch *adopting;        /* of `cm start --adopt`; NULL: it does not run */
+    struct mfs_deferred adopter;       /* the request for it */
+};
+
 /* What reports to cm tell of the node. */
 struct mfs_agent_measured {
     struct mfs_instances_sample sample; /* the last one; its parts are ours */
@@ -105,6 +122,7 @@ struct mfs_agent {
     struct mfs_job_threads *job_threads;
     struct mfs_agent_leaving leaving;
     struct mfs_agent_link link;
+    struct mfs_agent_succession succession;
     struct mfs_agent_measured measured;
     struct mfs_clients *clients;
     struct mfs_mounter *mounter;
@@ -185,6 +203,20 @@ void mfs_agent_sessions_free(struct mfs_agent *a); /* none is under way any more
 
 /* agent/heartbeat.c: is cm there? */
 int mfs_agent_heartbeat_begin(struct mfs_agent *a); /* 0 or -ENOMEM */
+
+/* agent/succession.c: which cm the node follows. Before the uplink; 0 or a negative errno with the
+ * reason. */
+int mfs_agent_succession_begin(struct mfs_agent *a, struct mfs_err *err);
+void mfs_agent_succession_end(struct mfs_agent *a);
+/* A copy of what cm knows. A failure to write it is an event. */
+void mfs_agent_take_copy(struct mfs_agent *a, const struct mfs_msg_state *m);
+/* cm says which one comes after it. */
+void mfs_agent_succeeded(struct mfs_agent *a, const struct mfs_msg_follow *m);
+/* How long no cm may be joined because of a vote, ns; 0: one may. */
+int64_t mfs_agent_vote_left(const struct mfs_agent *a);
+void mfs_agent_has_joined(struct mfs_agent *a);
+/* Runs `cm start --adopt` here, and answers when it has ended. */
+void mfs_agent_adopt(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id);
 
 /* agent/partitions/revive.c: the process of a partition has ended. */
 void mfs_agent_part_died(struct mfs_agent_part *p, pid_t pid, int status);

@@ -63,6 +63,7 @@ static void join_done(void *arg, const struct mfs_err *err, const void *reply)
     (void)reply;
     if (!err) {
         a->link.joined = true;
+        mfs_agent_has_joined(a);
         settle(a);
         mfs_info(AREA, "joined deployment \"%s\" as node %u", a->opts.name, a->opts.node);
         mfs_agent_send_events(a);
@@ -119,6 +120,15 @@ static void join(struct mfs_agent *a)
 
     if (!conn)
         return;
+    if (mfs_agent_vote_left(a)) {
+        if (!a->link.rejoin)
+            a->link.rejoin = mfs_loop_timer(a->loop, mfs_agent_vote_left(a), 0, join_again, a);
+        return;
+    }
+    m.control = a->succession.port;
+    m.term = a->succession.term;
+    m.copy_term = a->succession.copy_term;
+    m.copy_revision = a->succession.copy_revision;
     mfs_text_copy(m.name, sizeof m.name, a->opts.name);
     mfs_text_copy(m.address, sizeof m.address, a->opts.address);
     if (mfs_mounter_up(a->mounter))
@@ -368,14 +378,43 @@ static void handle_probe(struct mfs_conn *conn, uint64_t id, const void *body, v
     mfs_agent_probe(arg, body, conn, id);
 }
 
+static void handle_state(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    (void)conn;
+    (void)id;
+    mfs_agent_take_copy(arg, body);
+}
+
+static void handle_follow(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    mfs_agent_succeeded(arg, body);
+    mfs_conn_reply(conn, MFS_MSG_FOLLOW, id, NULL);
+}
+
+static void handle_adopt(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    (void)body;
+    mfs_agent_adopt(arg, conn, id);
+}
+
 static const struct mfs_handler handlers[] = {
-    {MFS_MSG_ASSIGN, handle_assign},   {MFS_MSG_TABLE, handle_table},
-    {MFS_MSG_MOUNT, handle_mount},     {MFS_MSG_UMOUNT, handle_umount},
-    {MFS_MSG_RECEIVE, handle_receive}, {MFS_MSG_TAKE, handle_take},
-    {MFS_MSG_FENCE, handle_fence},     {MFS_MSG_RELEASE, handle_release},
-    {MFS_MSG_IMAGE, handle_image},     {MFS_MSG_END_CLIENTS, handle_end_clients},
-    {MFS_MSG_STOP, handle_stop},       {MFS_MSG_TERM, handle_term},
-    {MFS_MSG_PROBE, handle_probe},     {0, NULL},
+    {MFS_MSG_ASSIGN, handle_assign},
+    {MFS_MSG_TABLE, handle_table},
+    {MFS_MSG_MOUNT, handle_mount},
+    {MFS_MSG_UMOUNT, handle_umount},
+    {MFS_MSG_RECEIVE, handle_receive},
+    {MFS_MSG_TAKE, handle_take},
+    {MFS_MSG_FENCE, handle_fence},
+    {MFS_MSG_RELEASE, handle_release},
+    {MFS_MSG_IMAGE, handle_image},
+    {MFS_MSG_END_CLIENTS, handle_end_clients},
+    {MFS_MSG_STOP, handle_stop},
+    {MFS_MSG_TERM, handle_term},
+    {MFS_MSG_PROBE, handle_probe},
+    {MFS_MSG_STATE, handle_state},
+    {MFS_MSG_FOLLOW, handle_follow},
+    {MFS_MSG_ADOPT, handle_adopt},
+    {0, NULL},
 };
 
 const struct mfs_service mfs_agent_cm_service = {handlers, cm_up, cm_down};

@@ -64,6 +64,11 @@ static void put_scalars(const struct mfs_agent *a, struct mfs_state *s)
     s->nparts = a->nparts;
     s->stripe_size = a->stripe_size;
     s->memory = a->memory;
+    s->control = a->succession.port;
+    s->term = a->succession.term;
+    s->candidate = a->succession.candidate;
+    s->vote_term = a->succession.vote_term;
+    s->vote_for = a->succession.vote_for;
     s->table = a->table;
     mfs_text_copy(s->mount, sizeof s->mount, mfs_mounter_path(a->mounter));
     mfs_text_copy(s->options, sizeof s->options, mfs_mounter_options(a->mounter));
@@ -160,6 +165,11 @@ static int restore(struct mfs_agent *a, struct mfs_state *s)
 {
     int rc;
 
+    a->succession.port = s->control;
+    a->succession.term = s->term;
+    a->succession.candidate = s->candidate;
+    a->succession.vote_term = s->vote_term;
+    a->succession.vote_for = s->vote_for;
     rc = s->nparts ? mfs_agent_instances_open(a, s->nparts, s->stripe_size, s->memory) : 0;
     for (uint32_t i = 0; i < s->nredis && !rc; i++)
         rc = restore_redis(a, &s->redis[i]);

@@ -47,8 +47,11 @@ struct mfs_state {
     char name[MFS_NAME_MAX]; /* of the deployment */
     uint32_t node;
     uint32_t nparts, stripe_size;
-    uint64_t memory;          /* bytes; 0: nothing assigned yet */
-    char mount[MFS_PATH_MAX]; /* what cm wants mounted, "" for none */
+    uint64_t memory;              /* bytes; 0: nothing assigned yet */
+    uint32_t control;             /* port for VOTE and FOLLOW; 0: none */
+    uint64_t term, vote_term;     /* of which there was a cm; in which a vote was given, */
+    uint32_t candidate, vote_for; /* and the nodes at which they began, or may */
+    char mount[MFS_PATH_MAX];     /* what cm wants mounted, "" for none */
     char options[MFS_TEXT_MAX];
     struct mfs_state_client mounter; /* the client that mounts it; pid 0: none yet */
     uint32_t nredis;

@@ -152,6 +152,53 @@ struct mfs_uplink *mfs_uplink_create(struct mfs_loop *loop, const char *address,
     return NULL;
 }
 
+/* There is neither a connection nor a timer then. */
+static void leave(struct mfs_uplink *u, const char *why)
+{
+    struct mfs_conn *c = u->conn;
+    bool was_up = u->up;
+    struct mfs_err err;
+
+    mfs_timer_cancel(u->timer);
+    u->timer = NULL;
+    u->conn = NULL;
+    u->up = false;
+    if (!c)
+        return;
+    mfs_conn_get(c);
+    mfs_conn_set_owner(c, NULL);
+    mfs_conn_close(c);
+    mfs_err_set(&err, -ECONNABORTED, "%s", why);
+    if (was_up && u->service->down)
+        u->service->down(c, &err, u->arg);
+    mfs_conn_put(c);
+}
+
+int mfs_uplink_redirect(struct mfs_uplink *u, const char *address)
+{
+    int rc = strlen(address) < MFS_ADDRESS_MAX ? 0 : -ENAMETOOLONG;
+
+    if (rc)
+        return rc;
+    leave(u, "another address");
+    mfs_text_copy(u->address, sizeof u->address, address);
+    u->delay = 0;
+    again(u);
+    u->delay = DELAY_FIRST;
+    return 0;
+}
+
+void mfs_uplink_again(struct mfs_uplink *u)
+{
+    leave(u, "no answer");
+    again(u);
+}
+
+const char *mfs_uplink_address(const struct mfs_uplink *u)
+{
+    return u->address;
+}
+
 void mfs_uplink_destroy(struct mfs_uplink *u)
 {
     if (!u)

@@ -45,7 +45,16 @@ struct mfs_uplink *mfs_uplink_create(struct mfs_loop *loop, const char *address,
                                      const struct mfs_secret *secret, const char *role,
                                      const struct mfs_service *service, void *arg,
                                      struct mfs_err *err);
+/* From now on that address, of no file: the connection that there is is closed, with
+ * service->down. 0 or -ENAMETOOLONG, and nothing has changed. */
+int mfs_uplink_redirect(struct mfs_uplink *u, const char *address);
+/* Closes the connection that is up, with service->down, as its peer does not answer: it is made
+ * again. */
+void mfs_uplink_again(struct mfs_uplink *u);
 void mfs_uplink_destroy(struct mfs_uplink *u); /* before the loop. Takes NULL */
+
+/* Where it leads to, as last given. */
+const char *mfs_uplink_address(const struct mfs_uplink *u);
 
 /* The connection while it is up, else NULL. */
 struct mfs_conn *mfs_uplink_conn(const struct mfs_uplink *u);

@@ -105,6 +105,10 @@ static const struct mfs_schema join_schema = {
          MFS_FIELD_LIST(struct mfs_msg_join, assigned, nassigned, &assigned_part_schema)},
         {.name = "mount", MFS_FIELD(STR, struct mfs_msg_join, mount)},
         {.name = "copy", MFS_FIELD_LIST(struct mfs_msg_join, copy, ncopies, &report_copy_schema)},
+        {.name = "control", .max = 65535, MFS_FIELD(U32, struct mfs_msg_join, control)},
+        {.name = "term", MFS_FIELD(U64, struct mfs_msg_join, term)},
+        {.name = "copy_term", MFS_FIELD(U64, struct mfs_msg_join, copy_term)},
+        {.name = "copy_revision", MFS_FIELD(U64, struct mfs_msg_join, copy_revision)},
         {0}}};
 
 static const struct mfs_schema report_part_schema = {
@@ -322,9 +326,51 @@ const struct mfs_schema mfs_renewal_schema = {
             MFS_FIELD_LIST(struct mfs_renewal, part, nparts, &renewed_part_schema)},
            {0}}};
 
+static const struct mfs_schema stop_schema = {
+    "stop", sizeof(struct mfs_msg_stop),
+    FIELDS{{.name = "clear", MFS_FIELD(BOOL, struct mfs_msg_stop, clear)}, {0}}};
+
 static const struct mfs_schema leave_schema = {
     "leave", sizeof(struct mfs_msg_leave),
     FIELDS{{.name = "ms", .required = true, MFS_FIELD(U64, struct mfs_msg_leave, ms)}, {0}}};
+
+static const struct mfs_schema state_schema = {
+    "state", sizeof(struct mfs_msg_state),
+    FIELDS{{.name = "term", .required = true, MFS_FIELD(U64, struct mfs_msg_state, term)},
+           {.name = "revision", .required = true, MFS_FIELD(U64, struct mfs_msg_state, revision)},
+           {.name = "candidate", MFS_FIELD(U32, struct mfs_msg_state, candidate)},
+           {.name = "text", .required = true, MFS_FIELD(TEXT, struct mfs_msg_state, text)},
+           {0}}};
+
+static const struct mfs_schema vote_schema = {
+    "vote", sizeof(struct mfs_msg_vote),
+    FIELDS{{.name = "term", .required = true, MFS_FIELD(U64, struct mfs_msg_vote, term)},
+           {.name = "candidate", .required = true, MFS_FIELD(U32, struct mfs_msg_vote, candidate)},
+           {0}}};
+
+static const struct mfs_schema vote_reply_schema = {
+    "vote reply", sizeof(struct mfs_msg_vote_reply),
+    FIELDS{{.name = "term", .required = true, MFS_FIELD(U64, struct mfs_msg_vote_reply, term)},
+           {.name = "cm", MFS_FIELD(STR, struct mfs_msg_vote_reply, cm)},
+           {.name = "copy",
+            .required = true,
+            MFS_FIELD(OBJECT, struct mfs_msg_vote_reply, copy),
+            .sub = &state_schema},
+           {0}}};
+
+static const struct mfs_schema follow_schema = {
+    "follow", sizeof(struct mfs_msg_follow),
+    FIELDS{
+        {.name = "term", .required = true, MFS_FIELD(U64, struct mfs_msg_follow, term)},
+        {.name = "candidate", .required = true, MFS_FIELD(U32, struct mfs_msg_follow, candidate)},
+        {.name = "cm", MFS_FIELD(STR, struct mfs_msg_follow, cm)},
+        {0}}};
+
+static const struct mfs_schema handover_schema = {
+    "handover", sizeof(struct mfs_msg_handover),
+    FIELDS{
+        {.name = "candidate", .required = true, MFS_FIELD(U32, struct mfs_msg_handover, candidate)},
+        {0}}};
 
 const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_ASSIGN] = {"assign", &assign_schema, &assign_reply_schema},
@@ -332,7 +378,7 @@ const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_MOUNT] = {"mount", &mount_schema, &empty_schema},
     [MFS_MSG_UMOUNT] = {"umount", &mount_schema, &empty_schema},
     [MFS_MSG_END_CLIENTS] = {"end_clients", &empty_schema, &empty_schema},
-    [MFS_MSG_STOP] = {"stop", &empty_schema, &empty_schema},
+    [MFS_MSG_STOP] = {"stop", &stop_schema, &empty_schema},
     [MFS_MSG_JOIN] = {"join", &join_schema, &empty_schema},
     [MFS_MSG_REPORT] = {"report", &report_schema, &empty_schema},
     [MFS_MSG_EVENT] = {"event", &event_schema, &empty_schema},
@@ -356,6 +402,11 @@ const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_METRICS] = {"metrics", &mfs_metrics_schema, &empty_schema},
     [MFS_MSG_STATS] = {"stats", &empty_schema, &mfs_stats_schema},
     [MFS_MSG_LEAVE] = {"leave", &leave_schema, &empty_schema},
+    [MFS_MSG_STATE] = {"state", &state_schema, &empty_schema},
+    [MFS_MSG_VOTE] = {"vote", &vote_schema, &vote_reply_schema},
+    [MFS_MSG_FOLLOW] = {"follow", &follow_schema, &empty_schema},
+    [MFS_MSG_HANDOVER] = {"handover", &handover_schema, &state_schema},
+    [MFS_MSG_ADOPT] = {"adopt", &empty_schema, &empty_schema},
 };
 
 /* ---- envelopes ------------------------------------------------------------------------------- */

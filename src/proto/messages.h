@@ -53,6 +53,11 @@ enum mfs_msg {
     MFS_MSG_METRICS,      /* client → lm  its figures, now and then    → when they are noted */
     MFS_MSG_STATS,        /* cli → lm    all figures of the node       → struct mfs_stats  */
     MFS_MSG_LEAVE,        /* lm → cm     the node is to end soon       → when it is noted  */
+    MFS_MSG_STATE,        /* cm → lm     a copy of what cm knows       no reply            */
+    MFS_MSG_VOTE,         /* cli → lm    for a cm of the next term?    → its copy          */
+    MFS_MSG_FOLLOW,       /* cm → lm     that is your cm               → when it is noted  */
+    MFS_MSG_HANDOVER,     /* cli → cm    another cm takes over         → what cm knows     */
+    MFS_MSG_ADOPT,        /* cm → lm     start a cm at your node       → when it has begun */
     MFS_MSG_COUNT
 };
 
@@ -133,7 +138,10 @@ struct mfs_msg_join {
     struct mfs_assigned_part *assigned; /* what it runs already */
     char mount[MFS_PATH_MAX];           /* mounted there, "" for none */
     uint32_t ncopies;
-    struct mfs_report_copy *copy; /* partitions it is receiving and has not taken yet */
+    struct mfs_report_copy *copy;      /* partitions it is receiving and has not taken yet */
+    uint32_t control;                  /* port at which it takes VOTE and FOLLOW; 0: none */
+    uint64_t term;                     /* the highest that it knows of */
+    uint64_t copy_term, copy_revision; /* of the copy of cm's state that it holds; 0: none */
 };
 
 struct mfs_report_part {
@@ -339,9 +347,44 @@ struct mfs_renewal {
 
 extern const struct mfs_schema mfs_renewal_schema;
 
+/* Without a body: not `clear`. */
+struct mfs_msg_stop {
+    bool clear; /* of an operator on another machine: cm removes its files itself */
+};
+
 /* The node has been told to end. */
 struct mfs_msg_leave {
     uint64_t ms; /* that it stays, at most; 0: it ends now */
+};
+
+/* What cm knows, as it stands in cm.json: for the next cm, should this one or its machine die. */
+struct mfs_msg_state {
+    uint64_t term, revision; /* of a higher term, or of the same one and a higher revision: newer */
+    uint32_t candidate;      /* node at which the cm of that term began; means nothing in term 0 */
+    char *text;
+};
+
+/* A cm is to begin at that node. An lm whose cm answers it refuses, as one does that knows of a
+ * higher term, or has voted for another candidate. */
+struct mfs_msg_vote {
+    uint64_t term;      /* 0: no vote is wanted */
+    uint32_t candidate; /* node */
+};
+
+struct mfs_msg_vote_reply {
+    uint64_t term;             /* the highest that it knows of */
+    char cm[MFS_ADDRESS_MAX];  /* that it follows */
+    struct mfs_msg_state copy; /* revision 0: it has none */
+};
+
+struct mfs_msg_follow {
+    uint64_t term;
+    uint32_t candidate;       /* node at which that cm began; means nothing in term 0 */
+    char cm[MFS_ADDRESS_MAX]; /* where it listens; "": not known yet, it is about to begin */
+};
+
+struct mfs_msg_handover {
+    uint32_t candidate; /* node at which another cm is to begin */
 };
 
 struct mfs_scale_move {

@@ -90,6 +90,8 @@ static cJSON *field_to_json(const struct mfs_field *f, const void *from)
         return cJSON_CreateNumber(isfinite(*(const double *)p) ? *(const double *)p : 0);
     case MFS_FIELD_STR:
         return cJSON_CreateString(p);
+    case MFS_FIELD_TEXT:
+        return cJSON_CreateString(list_items(from, f) ? list_items(from, f) : "");
     case MFS_FIELD_WORD:
         return word_to_json(f, *(const uint32_t *)p);
     case MFS_FIELD_OBJECT:
@@ -155,6 +157,14 @@ static int text(const struct mfs_field *f, const cJSON *item, char *to, struct m
         return bad(f, "too long", err);
     memcpy(to, item->valuestring, len + 1);
     return 0;
+}
+
+static int long_text(const struct mfs_field *f, const cJSON *item, char **to, struct mfs_err *err)
+{
+    if (!cJSON_IsString(item))
+        return bad(f, "not a text", err);
+    *to = strdup(item->valuestring);
+    return *to ? 0 : mfs_err_set(err, -ENOMEM, "out of memory");
 }
 
 static int word(const struct mfs_field *f, const cJSON *item, uint32_t *v, struct mfs_err *err)
@@ -225,6 +235,8 @@ static int field_from_json(const struct mfs_field *f, const cJSON *item, void *t
         return 0;
     case MFS_FIELD_STR:
         return text(f, item, p, err);
+    case MFS_FIELD_TEXT:
+        return long_text(f, item, (char **)(void *)p, err);
     case MFS_FIELD_WORD:
         return word(f, item, (uint32_t *)(void *)p, err);
     case MFS_FIELD_OBJECT:
@@ -291,7 +303,7 @@ void mfs_schema_clear(const struct mfs_schema *schema, void *from)
             clear_list(f, from);
         else if (f->type == MFS_FIELD_OBJECT)
             mfs_schema_clear(f->sub, (char *)from + f->offset);
-        else if (f->type == MFS_FIELD_TABLE)
+        else if (f->type == MFS_FIELD_TABLE || f->type == MFS_FIELD_TEXT)
             free(list_items(from, f));
     }
     memset(from, 0, schema->size);

@@ -20,6 +20,7 @@ enum mfs_field_type {
     MFS_FIELD_U64,    /* uint64_t, likewise */
     MFS_FIELD_F64,    /* double, finite */
     MFS_FIELD_STR,    /* char[.size] */
+    MFS_FIELD_TEXT,   /* char *, of any length, NULL for absent */
     MFS_FIELD_WORD,   /* uint32_t, shown as the word of that place in .words */
     MFS_FIELD_OBJECT, /* a struct inline, .sub */
     MFS_FIELD_ARRAY,  /* .sub structs behind a pointer; their number is the uint32_t at .count;
@@ -62,7 +63,7 @@ int mfs_schema_encode(const struct mfs_schema *schema, const void *from, bool pr
 int mfs_schema_decode(const struct mfs_schema *schema, const char *text, size_t len, void *to,
                       struct mfs_err *err);
 
-/* Frees the arrays and tables that decoding made (not the struct) and zeroes it. */
+/* Frees the arrays, texts and tables that decoding made (not the struct) and zeroes it. */
 void mfs_schema_clear(const struct mfs_schema *schema, void *from);
 
 /* Goes through the members of a flat JSON object (a config file): texts as they are, numbers and

@@ -40,7 +40,7 @@ static void make(struct mfs_cm_state *s)
     }
 }
 
-static int reload(const struct mfs_cm_state *s, struct mfs_cm_state *back, struct mfs_err *err)
+static int reload(struct mfs_cm_state *s, struct mfs_cm_state *back, struct mfs_err *err)
 {
     assert_int_equal(mfs_cm_state_save(s, path), 0);
     return mfs_cm_state_load(back, path, err);

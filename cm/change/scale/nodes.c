@@ -21,6 +21,7 @@
 #include "cm/change/probe.h"
 #include "cm/partitions/replicas.h"
 #include "cm/change/scale/impl.h"
+#include "cm/nodes/copies.h"
 
 #define COME_TIME   (120 * MFS_SEC)
 #define ASSIGN_TIME (60 * MFS_SEC)
@@ -140,13 +141,13 @@ static int ask(struct mfs_node *n)
 
     switch (n->step) {
     case MFS_STEP_ASSIGN:
-        return mfs_conn_request(n->conn, MFS_MSG_ASSIGN, &assign, ASSIGN_TIME, answered, n);
+        return mfs_node_ask(n, MFS_MSG_ASSIGN, &assign, ASSIGN_TIME, answered, n);
     case MFS_STEP_TABLE:
-        return mfs_conn_request(n->conn, MFS_MSG_TABLE, &table, TABLE_TIME, answered, n);
+        return mfs_node_ask(n, MFS_MSG_TABLE, &table, TABLE_TIME, answered, n);
     default:
         memcpy(mount.path, n->record->mount, sizeof mount.path);
         memcpy(mount.options, st->mount_options, sizeof mount.options);
-        return mfs_conn_request(n->conn, MFS_MSG_MOUNT, &mount, MFS_MOUNT_TIME, answered, n);
+        return mfs_node_ask(n, MFS_MSG_MOUNT, &mount, MFS_MOUNT_TIME, answered, n);
     }
 }
 
@@ -264,7 +265,7 @@ static void send_stop(struct mfs_node *n)
     n->stop_sent = true;
     mfs_timer_cancel(n->restart);
     n->restart = NULL;
-    if (!n->conn || mfs_conn_request(n->conn, MFS_MSG_STOP, NULL, GO_TIME, stopped, n))
+    if (!n->conn || mfs_node_ask(n, MFS_MSG_STOP, NULL, GO_TIME, stopped, n))
         mfs_provision_end(n);
 }
 

@@ -23,6 +23,7 @@
 #include "cm/nodes/push.h"
 #include "cm/partitions/replicas.h"
 #include "cm/provider/run.h"
+#include "cm/nodes/copies.h"
 #include "cm/state/events.h"
 
 #define SECRET_BYTES 32
@@ -196,7 +197,7 @@ static void give_up(struct mfs_renew *r, int code, const char *why)
 
         memcpy(m.password, one->password, sizeof m.password);
         if (n && n->conn)
-            mfs_conn_request(n->conn, MFS_MSG_RELEASE, &m, RELEASE_TIME, released, NULL);
+            mfs_node_ask(n, MFS_MSG_RELEASE, &m, RELEASE_TIME, released, NULL);
     }
     clear(&cm->state);
     mfs_scale_failed(r->s, code, "%s", why);
@@ -406,7 +407,7 @@ static void assign(struct mfs_renew *r, struct mfs_node *n)
         m.nassigned++;
     }
     if (m.assigned)
-        mfs_conn_request(n->conn, MFS_MSG_ASSIGN, &m, ASSIGN_TIME, assigned, n);
+        mfs_node_ask(n, MFS_MSG_ASSIGN, &m, ASSIGN_TIME, assigned, n);
     free(m.assigned);
 }
 

@@ -17,6 +17,8 @@
 #include "base/text.h"
 #include "cm/nodes/cleanup.h"
 #include "cm/ask/client.h"
+#include "cm/ask/vote.h"
+#include "cm/cli/adopt.h"
 #include "cm/cli/config_file.h"
 #include "cm/cli/options.h"
 #include "cm/cli/restore.h"
@@ -312,6 +314,28 @@ static int already(struct start *s, const struct mfs_proc *daemon, struct mfs_er
     return rc;
 }
 
+/* Do its nodes follow a cm that has begun elsewhere since? Then what is here is out of date. */
+static bool has_moved(const struct start *s, const struct mfs_cm_state *st, struct mfs_err *err)
+{
+    const struct mfs_msg_vote look = {0};
+    struct mfs_ballot b = {0};
+    struct mfs_secret secret;
+    bool has;
+
+    if (mfs_secret_load(s->paths->secret, &secret, err))
+        return false;
+    has = !mfs_vote_ask(st, &secret, &look, REACH_TIME, &b, err) && b.term > st->term;
+    mfs_secret_free(&secret);
+    if (has)
+        mfs_err_set(
+            err, -EEXIST,
+            "the nodes of %s follow a cm that was started elsewhere, at %s: what %s says is "
+            "of before",
+            st->name, b.cm, s->paths->state);
+    mfs_ballot_clear(&b);
+    return has;
+}
+
 /* Without its cm. 1: something of it does; 0: nothing; a negative errno: unknown here. */
 static int lives(const struct start *s, const struct mfs_cm_state *st, struct mfs_err *err)
 {
@@ -321,6 +345,8 @@ static int lives(const struct start *s, const struct mfs_cm_state *st, struct mf
         return 1;
     if (!provider || provider->traits->sees_processes)
         return 0;
+    if (has_moved(s, st, err))
+        return err->code;
     if (mfs_reach_any(st->table, REACH_TIME))
         return 1;
     return mfs_err_set(err, -EHOSTUNREACH,
@@ -390,6 +416,11 @@ static int start(struct start *s, int *lock, struct mfs_err *err)
     }
     if (take_up(s, lock, &rc, err))
         return rc;
+    if (mfs_cleanup_is_node(s->paths))
+        return mfs_err_set(err, -EEXIST,
+                           "this machine is a node of deployment %s, whose cm is elsewhere (cm "
+                           "status); cm start --adopt has it here",
+                           s->paths->name);
     rc = go_on_as_saved(s, err);
     if (rc)
         return rc;
@@ -408,6 +439,43 @@ static int start(struct start *s, int *lock, struct mfs_err *err)
             return rc;
     }
     return start_new(s, lock, err);
+}
+
+/* cm is to be here from now on, where a node is. */
+static int adopt(struct start *s, int *lock, struct mfs_err *err)
+{
+    struct mfs_proc daemon = mfs_client_daemon(s->paths);
+    struct mfs_cm_state st;
+    int rc;
+
+    if (daemon.pid)
+        return already(s, &daemon, err);
+    rc = mfs_adopt(s->call, &st, err);
+    if (rc)
+        return rc;
+    rc = run(s, &st, "running, with its cm here", lock, err);
+    if (rc == -ENODEV) { /* as much of it as there is */
+        fprintf(stderr, "cm: start: %s\n", err->msg);
+        rc = 0;
+    }
+    mfs_cm_state_clear(&st);
+    return rc;
+}
+
+static int adopt_verb(struct start *s, struct mfs_err *err)
+{
+    int lock = mfs_lock_take(&s->call->paths, false, err), rc;
+
+    if (lock == -ENOENT)
+        return mfs_err_set(err, lock, "no node of deployment %s is on this machine (no %s)",
+                           s->paths->name, s->paths->dir);
+    if (lock < 0)
+        return lock;
+    rc = adopt(s, &lock, err);
+    s->call->usage = rc == -EINVAL;
+    if (lock >= 0)
+        close(lock);
+    return rc;
 }
 
 /* What can be found wrong before anything is touched. */
@@ -447,10 +515,12 @@ static int start_verb(struct mfs_verb_call *call, struct mfs_err *err)
     int lock, rc;
 
     mfs_log_open("cm", NULL, MFS_LOG_WARN);
+    s.terminal = isatty(STDERR_FILENO);
+    if (mfs_conf_flag(call->conf, "adopt"))
+        return adopt_verb(&s, err);
     rc = check(call, err);
     if (rc)
         return rc;
-    s.terminal = isatty(STDERR_FILENO);
     lock = mfs_lock_take(&call->paths, true, err);
     if (lock < 0)
         return lock;

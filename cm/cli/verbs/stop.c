@@ -123,16 +123,31 @@ static int end_rest(struct mfs_verb_call *call, struct mfs_err *left, struct mfs
     return rc;
 }
 
+/* cm ends all, what is on this machine, too: its lm removes its files. */
+static int stop_elsewhere(const struct mfs_paths *p, struct mfs_err *err)
+{
+    char reply[sizeof(struct mfs_msg_empty)];
+    const struct mfs_msg_stop m = {.clear = true};
+    int rc = mfs_client_call(p, MFS_MSG_STOP, &m, ASK_TIME, reply, err);
+
+    if (!rc)
+        printf("%s: stopped\n", p->name);
+    return rc;
+}
+
 static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     struct mfs_paths *p = &call->paths;
     struct mfs_proc daemon = mfs_client_daemon(p);
+    char elsewhere[MFS_ADDRESS_MAX];
     struct mfs_err left = {0};
     int lock, rc = 0;
 
     mfs_log_open("cm", NULL, MFS_LOG_WARN);
     if (!mfs_conf_flag(call->conf, "yes") && !mfs_stop_may(p))
         return mfs_err_set(err, -ECANCELED, "nothing was stopped");
+    if (mfs_cleanup_is_node(p) && mfs_client_is_elsewhere(p, elsewhere))
+        return stop_elsewhere(p, err);
     if (daemon.pid)
         end_daemon(p, &daemon, &left);
     lock = mfs_lock_take(p, false, err);

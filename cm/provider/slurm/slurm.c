@@ -247,6 +247,19 @@ static int pass_signal(void *state, uint32_t node, int signo)
     return p ? -ENOSYS : -ESRCH;
 }
 
+/* Are we in the allocation, or in a job of a node's own since cm has moved? */
+static bool is_in_allocation(const struct mfs_slurm *s)
+{
+    const char *job = getenv("SLURM_JOB_ID");
+
+    return s->job && job && !strcmp(s->job, job);
+}
+
+static bool ends_with_cm(const void *state, const char *handle)
+{
+    return !strncmp(handle, "host ", 5) && is_in_allocation(state);
+}
+
 /* ---- giving back ----------------------------------------------------------------------------- */
 
 static int release(void *state, const struct mfs_provider_node *n)
@@ -329,4 +342,5 @@ const struct mfs_provider mfs_provider_slurm = {.traits = &traits,
                                                 .adopt = adopt,
                                                 .request = request,
                                                 .signal = pass_signal,
+                                                .ends_with_cm = ends_with_cm,
                                                 .release = release};

@@ -1,0 +1,109 @@
+/* What each lm has of the state is known by its JOIN and by what was sent since; a connection that
+ * breaks loses the rest, and the next JOIN tells. The text is made once for each revision. */
+#include "cm/nodes/copies.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define SEND_STEP MFS_SEC
+
+struct mfs_copies {
+    struct mfs_timer *timer;
+    struct mfs_buf text; /* with its NUL */
+    uint64_t revision;   /* of the text; 0: there is none */
+    bool complained;     /* that it can't be sent */
+};
+
+static int make_text(struct mfs_cm *cm)
+{
+    struct mfs_copies *k = cm->copies;
+    int rc;
+
+    if (k->revision == cm->state.revision)
+        return 0;
+    k->revision = 0;
+    mfs_buf_clear(&k->text);
+    rc = mfs_schema_encode(&mfs_cm_state_schema, &cm->state, false, &k->text);
+    if (!rc)
+        rc = mfs_buf_append(&k->text, "", 1);
+    if (!rc)
+        k->revision = cm->state.revision;
+    return rc;
+}
+
+const char *mfs_copies_text(struct mfs_cm *cm)
+{
+    return make_text(cm) ? NULL : mfs_buf_data(&cm->copies->text);
+}
+
+/* One that can't be sent leaves the lm with the copy that it has. */
+static void send_to(struct mfs_node *n)
+{
+    struct mfs_cm *cm = n->cm;
+    struct mfs_msg_state m = {
+        .term = cm->state.term, .revision = cm->state.revision, .candidate = cm->state.candidate};
+    int rc;
+
+    if (!cm->copies || n->copy_revision == cm->state.revision)
+        return;
+    rc = make_text(cm);
+    if (!rc) {
+        m.text = (char *)mfs_buf_data(&cm->copies->text);
+        rc = mfs_conn_notify(n->conn, MFS_MSG_STATE, &m);
+    }
+    if (!rc)
+        n->copy_revision = cm->state.revision;
+    else if (!cm->copies->complained)
+        mfs_warn("copies", "%s: cannot send what is in cm.json: %s", n->record->name,
+                 strerror(-rc));
+    cm->copies->complained = rc != 0;
+}
+
+int mfs_node_ask(struct mfs_node *n, enum mfs_msg type, const void *body, int64_t timeout,
+                 void (*done)(void *arg, const struct mfs_err *err, const void *reply), void *arg)
+{
+    send_to(n);
+    return mfs_conn_request(n->conn, type, body, timeout, done, arg);
+}
+
+void mfs_copies_send(struct mfs_cm *cm)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (cm->nodes[i]->conn)
+            send_to(cm->nodes[i]);
+}
+
+void mfs_copies_joined(struct mfs_node *n, const struct mfs_msg_join *m)
+{
+    n->copy_revision = m->copy_term == n->cm->state.term ? m->copy_revision : 0;
+}
+
+static void tick(void *arg)
+{
+    mfs_copies_send(arg);
+}
+
+int mfs_copies_init(struct mfs_cm *cm)
+{
+    if (cm->provider->traits->sees_processes)
+        return 0;
+    cm->copies = calloc(1, sizeof *cm->copies);
+    if (!cm->copies)
+        return -ENOMEM;
+    mfs_buf_init(&cm->copies->text);
+    cm->copies->timer = mfs_loop_timer(cm->loop, SEND_STEP, SEND_STEP, tick, cm);
+    return cm->copies->timer ? 0 : -ENOMEM;
+}
+
+void mfs_copies_fini(struct mfs_cm *cm)
+{
+    if (!cm->copies)
+        return;
+    mfs_timer_cancel(cm->copies->timer);
+    mfs_buf_fini(&cm->copies->text); /* it has passwords, as cm.json has */
+    free(cm->copies);
+    cm->copies = NULL;
+}

@@ -1,0 +1,26 @@
+/* Copies of cm's state with the nodes, from which a cm on another machine can go on. An lm has the
+ * state in which an instruction was decided before it gets that instruction, as both take the same
+ * connection; the others have it within a second. Only where nodes are on other machines
+ * (provider/traits.h): else all is in cm.json. The loop's thread. */
+#ifndef MFS_CM_NODES_COPIES_H
+#define MFS_CM_NODES_COPIES_H
+
+#include "cm/nodes/control.h"
+
+int mfs_copies_init(struct mfs_cm *cm); /* 0 or -ENOMEM */
+void mfs_copies_fini(struct mfs_cm *cm);
+
+/* It has joined, with that copy. */
+void mfs_copies_joined(struct mfs_node *n, const struct mfs_msg_join *m);
+
+/* mfs_conn_request to its lm, which is connected, with the copy before. */
+int mfs_node_ask(struct mfs_node *n, enum mfs_msg type, const void *body, int64_t timeout,
+                 void (*done)(void *arg, const struct mfs_err *err, const void *reply), void *arg);
+
+/* To all that are connected and have an older one. */
+void mfs_copies_send(struct mfs_cm *cm);
+
+/* The state as it was saved last, as text: ours. NULL: no memory. */
+const char *mfs_copies_text(struct mfs_cm *cm);
+
+#endif

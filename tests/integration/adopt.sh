@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# cm goes to another machine: handed over while it lives, elected by the nodes when it has died, and with its machine. An
+# old one that comes back changes nothing; of two at once one begins; no acknowledged byte is lost, and nothing is left.
+# ctest: release timeout=200
+ALLOW_LOG='lm-gone|killed|connect|closed|superseded|earlier term|can.t read|makes no sense|lost|refused|No route|timed out|proof'
+# shellcheck source=tests/support/own_net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
+need sshd ssh
+
+MNT=$T/mnt
+OWN=/run/memefs/$NAME # on each machine
+SSH="ssh -F $T/hosts.d/ssh.conf -o ConnectTimeout=2"
+
+ssh_hosts()
+{
+    "$HARNESS_DIR/../../scripts/ssh-hosts" --name "$NET" --dir "$T/hosts.d" "$@"
+}
+
+on() # MACHINE COMMAND…
+{
+    ssh_hosts exec "$1" -- "${@:2}"
+}
+
+cm_on() # MACHINE VERB ARGUMENT…
+{
+    on "$1" timeout 90 cm "$2" --name "$NAME" "${@:3}"
+}
+
+status_is() # MACHINE JQ-EXPRESSION
+{
+    cm_on "$1" status --json | jq -e "$2"
+}
+
+# What cm said, wherever it was.
+fail_with_logs() # WORDS
+{
+    local machine
+    for machine in tux1 tux2 tux3 tux4; do
+        on "$machine" sh -c "cd $OWN && tail -n 40 cm.log node-*/lm.log node-*/adopt.log" || true
+    done
+    cm_on tux1 status || true
+    fail "$1"
+}
+
+whole() # MACHINE NODES: as asked there
+{
+    wait_for 60 status_is "$1" ".state == \"running\" and (.nodes | length) == $2" || fail_with_logs "not whole as $1 sees it"
+}
+
+protected() # MACHINE: each partition has its replica
+{
+    must_happen 60 eval "cm_on $1 status | grep -q 'replicas: 1; 0 of'"
+}
+
+kill_cm_on() # MACHINE
+{
+    # shellcheck disable=SC2016 # for the inner shell
+    on "$1" bash -c 'kill -KILL "$(cut -d" " -f1 "$1/cm.pid")"' kill "$OWN"
+}
+
+content() # MACHINE
+{
+    on "$1" timeout 60 sha256sum "$MNT/data" | cut -d' ' -f1
+}
+
+same_content() # MACHINE
+{
+    [ "$(content "$1")" = "$sum" ]
+}
+
+says() # WORDS: the command that has failed does
+{
+    grep -q -- "$1" "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+}
+
+nothing_on() # MACHINE…
+{
+    local machine left
+    for machine in "$@"; do
+        left=$(on "$machine" ps -eo args= | grep -E '^(/[^ ]*/)?(cm|lm|redis-server|memefs)( |$)' || true)
+        [ -z "$left" ] && [ -z "$(on "$machine" ls -A "$OWN" 2>/dev/null)" ] && ! on "$machine" mountpoint -q "$MNT" || return 1
+    done
+}
+
+ssh_hosts up 4
+mkdir "$MNT"
+
+say "each node has a copy of what cm knows, and verbs work there"
+cm_on tux1 start --hosts 'tux[1-4]' --nodes 4 --partitions 12 --beta 1 --memory 128M --replicas 1 --mount "$MNT" --ssh-command "$SSH" ||
+    fail "cm start"
+for i in 1 2 3 4; do
+    must_happen 5 on "tux$i" test -s "$OWN/node-$((i - 1))/cm.json"
+    equal 600 "$(on "tux$i" stat -c %a "$OWN/node-$((i - 1))/cm.json")" "mode of the copy on tux$i"
+    whole "tux$i" 4
+done
+on tux1 sh -c "head -c 20000000 /dev/urandom >'$MNT/data'"
+sum=$(content tux2)
+protected tux1
+expect_fail 1 cm_on tux2 start --provider local --memory 64M
+says "cm start --adopt has it here"
+
+say "handed over"
+redis=$(pids_of redis-server | sort)
+cm_on tux2 start --adopt || fail "cm start --adopt"
+whole tux2 4
+whole tux4 4
+on tux1 test ! -e "$OWN/cm.json" || fail "the former cm has left its state"
+equal "" "$(comm -23 <(echo "$redis") <(pids_of redis-server | sort))" "redis processes that are gone"
+
+say "elected, when cm was killed while partitions moved"
+cm_on tux3 scale 3 >"$T/out" 2>&1 &
+must_happen 20 status_is tux2 '.state == "scaling"'
+kill_cm_on tux2
+wait $! && fail "cm scale has not noticed that"
+cm_on tux3 start --adopt || fail "cm start --adopt"
+whole tux1 3
+equal "$sum" "$(content tux1)" "content"
+
+say "an old one comes back"
+expect_fail 1 cm_on tux2 start
+says "follow a cm that was started elsewhere"
+on tux2 timeout 20 cm daemon --name "$NAME" || true
+on tux2 test ! -e "$OWN/cm.json" || fail "an old cm has left its state"
+whole tux2 3
+protected tux3
+
+say "the machine of cm dies"
+ssh_hosts crash tux3
+rm -rf "/var/tmp/memefs-$NAME-"*/node-2 # of tux3, whose disk is this machine's
+expect_fail 1 cm_on tux1 status
+says "cm start --adopt"
+cm_on tux1 start --adopt >"$T/one" 2>&1 &
+one=$!
+cm_on tux2 start --adopt >"$T/two" 2>&1 &
+two=$!
+begun=0
+wait $one && begun=$((begun + 1))
+wait $two && begun=$((begun + 1))
+cat "$T/one" "$T/two"
+[ "$begun" -ge 1 ] || fail "no cm has begun"
+must_happen 20 eval '[ "$(pids_of cm | wc -w)" = 1 ]'
+must_happen 60 same_content tux2
+must_happen 60 same_content tux1
+must_happen 30 eval "[ \"\$(cm_on tux1 status --json | jq -c .nodes)\" = \"\$(cm_on tux2 status --json | jq -c .nodes)\" ]"
+
+say "stop, from any node"
+cm_on tux2 stop || fail "cm stop"
+for m in tux1 tux2 tux4; do
+    wait_for 20 nothing_on "$m" || fail "left on $m: $(on "$m" ps -eo pid=,args=; on "$m" ls -lR "$OWN"; on "$m" grep memefs /proc/mounts)"
+done
+ssh_hosts down
