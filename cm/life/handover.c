@@ -30,10 +30,11 @@ struct mfs_handover {
     struct mfs_timer *wait;   /* for them; then, for the last words to leave */
     /* told to end */
     bool told;
-    struct mfs_timer *timer; /* for nodes that leave to say so */
-    uint32_t asked;          /* node that is starting a cm */
-    uint32_t next;           /* index in the list from which on others may be asked */
-    bool any;                /* one was asked */
+    struct mfs_timer *timer;      /* for nodes that leave to say so */
+    struct mfs_deferred operator; /* asked for it; none: a signal did */
+    uint32_t asked;               /* node that is starting a cm */
+    uint32_t next;                /* index in the list from which on others may be asked */
+    bool any;                     /* one was asked */
 };
 
 static struct mfs_handover *open_handover(struct mfs_cm *cm)
@@ -48,22 +49,27 @@ static struct mfs_handover *open_handover(struct mfs_cm *cm)
 /* ---- giving it away ---------------------------------------------------------------------------
  */
 
-static int check(const struct mfs_cm *cm, uint32_t candidate, struct mfs_err *err)
+static int check_state(const struct mfs_cm *cm, struct mfs_err *err)
 {
-    const struct mfs_node *n = mfs_nodes_find(cm, candidate);
-
     if (cm->provider->traits->sees_processes)
         return mfs_err_set(err, -EOPNOTSUPP, "all nodes are on one machine, and cm with them");
     if (cm->step != MFS_STEP_DONE || !mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
         return mfs_err_set(err, -EAGAIN, "the deployment is %s", cm->state.phase);
-    if (!n)
-        return mfs_err_set(err, -EPERM, "node-%u is no node of it (any more)", candidate);
     if (cm->checkpoint)
         return mfs_err_set(err, -EBUSY, "a checkpoint is being written");
     if (!strcmp(cm->state.scale.step, MFS_SCALE_RENEW))
         return mfs_err_set(err, -EBUSY,
                            "partitions of a node that is dead are being begun anew: wait for that");
     return 0;
+}
+
+static int check(const struct mfs_cm *cm, uint32_t candidate, struct mfs_err *err)
+{
+    int rc = check_state(cm, err);
+
+    if (!rc && !mfs_nodes_find(cm, candidate))
+        rc = mfs_err_set(err, -EPERM, "node-%u is no node of it (any more)", candidate);
+    return rc;
 }
 
 static void end(void *arg)
@@ -102,6 +108,7 @@ static void give(struct mfs_handover *h)
         return;
     }
     mfs_event_add(cm->paths->events, "cm", "handed-over", "to a cm at node-%u", h->candidate);
+    mfs_deferred_reply(&h->operator, MFS_MSG_ADOPT, NULL);
     mfs_conn_get(c);
     mfs_deferred_reply(&h->from, MFS_MSG_HANDOVER, &last);
     fall_silent(cm);
@@ -236,6 +243,20 @@ static void stop(struct mfs_cm *cm)
     mfs_shutdown_begin(cm);
 }
 
+/* All is as before. */
+static void give_up(struct mfs_handover *h)
+{
+    h->told = false;
+    h->next = 0;
+    if (h->any)
+        mfs_deferred_fail(&h->operator, - EHOSTUNREACH,
+                          "no node could start a cm (cm events has the reasons); it stays here");
+    else
+        mfs_deferred_fail(&h->operator, - ENODEV,
+                          "no node is on a machine that stays when this job ends: cm scale +1 asks "
+                          "for one; cm stays here");
+}
+
 static void ask_next(struct mfs_handover *h)
 {
     struct mfs_cm *cm = h->cm;
@@ -250,7 +271,9 @@ static void ask_next(struct mfs_handover *h)
         if (!mfs_node_ask(n, MFS_MSG_ADOPT, NULL, ADOPT_TIME, asked, h))
             return;
     }
-    if (h->any)
+    if (h->operator.conn)
+        give_up(h);
+    else if (h->any)
         end_alone(cm);
     else
         stop(cm);
@@ -281,6 +304,32 @@ bool mfs_handover_begin(struct mfs_cm *cm)
     return h->timer != NULL;
 }
 
+void mfs_handover_on_leave(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    struct mfs_cm *cm = arg;
+    struct mfs_handover *h;
+    struct mfs_err err;
+
+    (void)body;
+    if (strcmp(mfs_conn_role(c), "cli") != 0 || cm->superseded) {
+        mfs_conn_fail(c, id, -EPERM, "only an operator may, of a cm that stays");
+        return;
+    }
+    if (check_state(cm, &err)) {
+        mfs_conn_fail(c, id, err.code, "%s", err.msg);
+        return;
+    }
+    h = open_handover(cm);
+    if (!h || h->told) {
+        mfs_conn_fail(c, id, -EBUSY, "cm is leaving already");
+        return;
+    }
+    h->told = true;
+    h->any = false;
+    h->operator= mfs_reply_later(c, id);
+    ask_next(h);
+}
+
 void mfs_handover_fini(struct mfs_cm *cm)
 {
     if (!cm->handover)
@@ -288,6 +337,7 @@ void mfs_handover_fini(struct mfs_cm *cm)
     mfs_timer_cancel(cm->handover->timer);
     mfs_timer_cancel(cm->handover->wait);
     mfs_deferred_drop(&cm->handover->from);
+    mfs_deferred_drop(&cm->handover->operator);
     free(cm->handover);
     cm->handover = NULL;
 }

@@ -9,6 +9,10 @@
 /* For the service: HANDOVER. */
 void mfs_handover_on_ask(struct mfs_conn *c, uint64_t id, const void *body, void *arg);
 
+/* For the service: ADOPT, of an operator: as mfs_handover_begin, but what can't be fails, and
+ * nothing ends then. Answered when the state has been given away. */
+void mfs_handover_on_leave(struct mfs_conn *c, uint64_t id, const void *body, void *arg);
+
 /* Has a node that stays start a cm, when it has become known which ones leave: one after another,
  * until one has taken over. Is none left, this cm ends alone, and the nodes go on; are there none
  * to begin with, the deployment is stopped. False: that can't be, as all is on this machine. */

@@ -290,6 +290,7 @@ static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},
                                               {MFS_MSG_CHECKPOINTED, mfs_checkpoint_on_committed},
                                               {MFS_MSG_LEAVE, mfs_departures_on_leave},
                                               {MFS_MSG_HANDOVER, mfs_handover_on_ask},
+                                              {MFS_MSG_ADOPT, mfs_handover_on_leave},
                                               {0, NULL}};
 
 const struct mfs_service mfs_cm_service = {handlers, NULL, down};

@@ -296,6 +296,7 @@ int mfs_provision_open(struct mfs_cm *cm, struct mfs_err *err)
         (struct mfs_provider_context){.loop = cm->loop,
                                       .paths = cm->paths,
                                       .cm = cm->address,
+                                      .moved = cm->state.term > 0,
                                       .here = here,
                                       .detached = cm->provider->traits->detached,
                                       .node_dir = here ? cm->paths->dir : cm->state.node_dir,

@@ -108,6 +108,7 @@ struct mfs_provider_context {
     struct mfs_loop *loop;
     const struct mfs_paths *paths;
     const char *cm;                  /* HOST:PORT at which nodes reach cm */
+    bool moved;                      /* cm has begun on another machine than at the start */
     bool here;                       /* traits->sees_processes: lms leave their files to cm */
     bool detached;                   /* traits->detached: lms go into the background */
     const char *node_dir;            /* --state-dir of the lms; "": they choose it (args/paths.h) */

@@ -361,7 +361,7 @@ static int open_agent(struct mfs_agent *a, struct mfs_err *err)
     if (!rc)
         rc = mfs_agent_restore(a, err);
     if (!rc)
-        rc = mfs_agent_succession_begin(a, err);
+        mfs_agent_succession_begin(a);
     if (!rc && mfs_agent_expect_cm(a))
         rc = mfs_err_set(err, -ENOMEM, "out of memory");
     if (rc)

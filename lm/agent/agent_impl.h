@@ -204,9 +204,9 @@ void mfs_agent_sessions_free(struct mfs_agent *a); /* none is under way any more
 /* agent/heartbeat.c: is cm there? */
 int mfs_agent_heartbeat_begin(struct mfs_agent *a); /* 0 or -ENOMEM */
 
-/* agent/succession.c: which cm the node follows. Before the uplink; 0 or a negative errno with the
- * reason. */
-int mfs_agent_succession_begin(struct mfs_agent *a, struct mfs_err *err);
+/* agent/succession.c: which cm the node follows. Before the uplink; that it can't listen is logged.
+ */
+void mfs_agent_succession_begin(struct mfs_agent *a);
 void mfs_agent_succession_end(struct mfs_agent *a);
 /* A copy of what cm knows. A failure to write it is an event. */
 void mfs_agent_take_copy(struct mfs_agent *a, const struct mfs_msg_state *m);

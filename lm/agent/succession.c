@@ -371,25 +371,28 @@ static struct mfs_listener *listen_at(struct mfs_agent *a, uint32_t port, struct
     return mfs_listener_create(a->loop, at, &a->secret, CONNECTIONS, &service, a, err);
 }
 
-int mfs_agent_succession_begin(struct mfs_agent *a, struct mfs_err *err)
+void mfs_agent_succession_begin(struct mfs_agent *a)
 {
     struct mfs_agent_succession *s = &a->succession;
     char at[MFS_ADDRESS_MAX];
+    struct mfs_err err;
     const char *port;
 
     if (!a->opts.control)
-        return 0;
+        return;
     look_at_copy(a);
     if (s->port) /* others know it */
-        s->listener = listen_at(a, s->port, err);
+        s->listener = listen_at(a, s->port, &err);
     if (!s->listener)
-        s->listener = listen_at(a, 0, err);
-    if (!s->listener)
-        return err->code;
+        s->listener = listen_at(a, 0, &err);
+    if (!s->listener) { /* its redis processes can't either, but cm says first what is wrong */
+        mfs_warn(AREA, "no cm on another machine can take this node over: %s", err.msg);
+        s->port = 0;
+        return;
+    }
     mfs_listener_address(s->listener, at);
     port = strrchr(at, ':');
     s->port = port ? (uint32_t)strtoul(port + 1, NULL, 10) : 0;
-    return 0;
 }
 
 void mfs_agent_succession_end(struct mfs_agent *a)

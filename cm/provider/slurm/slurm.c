@@ -119,8 +119,20 @@ static bool taken(const struct mfs_slurm *s, const char *host)
     return p != NULL;
 }
 
+/* Are we in the allocation, or in a job of a node's own since cm has moved? */
+static bool is_in_allocation(const struct mfs_slurm *s)
+{
+    const char *job = getenv("SLURM_JOB_ID");
+
+    return s->job && job && !strcmp(s->job, job);
+}
+
+/* A cm that was started elsewhere may have outlived the allocation: its hosts are not for new
+ * nodes. */
 static const char *free_host(const struct mfs_slurm *s)
 {
+    if (s->context->moved && !is_in_allocation(s))
+        return NULL;
     for (uint32_t i = 0; i < s->allocation.n; i++)
         if (!taken(s, s->allocation.host[i]))
             return s->allocation.host[i];
@@ -245,14 +257,6 @@ static int pass_signal(void *state, uint32_t node, int signo)
     if (p && p->state == MFS_SLURM_STEP)
         return signo == SIGTERM ? mfs_children_signal(s->children, node, signo) : -ENOSYS;
     return p ? -ENOSYS : -ESRCH;
-}
-
-/* Are we in the allocation, or in a job of a node's own since cm has moved? */
-static bool is_in_allocation(const struct mfs_slurm *s)
-{
-    const char *job = getenv("SLURM_JOB_ID");
-
-    return s->job && job && !strcmp(s->job, job);
 }
 
 static bool ends_with_cm(const void *state, const char *handle)
