@@ -79,12 +79,24 @@ static int connect_source_again(struct mfs_ends *e)
     return rc;
 }
 
+static int glance_anew(struct mfs_ends *e, bool full, struct mfs_admin_replication *r)
+{
+    int rc = connect_source_again(e);
+
+    return rc ? rc : mfs_admin_replication(e->source, full, r, e->err);
+}
+
+/* A connection that has been closed says nothing of the process. */
 int mfs_ends_glance_at_source(struct mfs_ends *e, bool full, struct mfs_admin_replication *r)
 {
-    int rc = e->source ? 0 : connect_source_again(e);
+    bool had = e->source != NULL;
+    int rc = had ? mfs_admin_replication(e->source, full, r, e->err) : glance_anew(e, full, r);
 
-    if (!rc)
-        rc = mfs_admin_replication(e->source, full, r, e->err);
+    if (rc && rc != -ETIMEDOUT && had) {
+        mfs_admin_close(e->source);
+        e->source = NULL;
+        rc = glance_anew(e, full, r);
+    }
     if (!rc)
         return 0;
     mfs_admin_close(e->source);

@@ -117,6 +117,19 @@ static int take_settings(struct settings *s, struct RedisModuleString **argv, in
     return MFS_REDIS_OK;
 }
 
+/* Redis 8 sends a copy, and what is written meanwhile, by two connections, of which the one goes on
+ * when the other has broken: that a copy does not get on, which end is gone and what it takes
+ * of memory would be seen late, or not at all (lm/copy/mover.h). Redis 7 does not know the option,
+ * and has just one. */
+static void copy_by_one_connection(struct RedisModuleCtx *ctx)
+{
+    struct RedisModuleCallReply *reply =
+        mfs_redis.Call(ctx, "CONFIG", "ccc", "SET", "repl-rdb-channel", "no");
+
+    if (reply)
+        mfs_redis.FreeCallReply(reply);
+}
+
 int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc);
 
 int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, int argc)
@@ -129,6 +142,7 @@ int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **ar
     if (mfs_redis_bind(ctx) != MFS_REDIS_OK)
         return MFS_REDIS_ERR;
     mfs_redis.SetModuleAttribs(ctx, "memefs", 1, MFS_REDIS_API);
+    copy_by_one_connection(ctx);
     if (create_commands(ctx) != MFS_REDIS_OK || mfs_locks_load(ctx) != MFS_REDIS_OK ||
         mfs_term_load(ctx) != MFS_REDIS_OK || mfs_numbers_load(ctx) != MFS_REDIS_OK)
         return MFS_REDIS_ERR;

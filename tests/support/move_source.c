@@ -111,13 +111,18 @@ int move_teardown(void **state)
 
 void move_fill(const struct move_source *s, const char *n, const char *size)
 {
-    static const char script[] =
-        "local v = string.rep('x', ARGV[2]) "
-        "for i = 1, ARGV[1] do redis.call('SET', 'Sfill' .. i, v .. i) end "
-        "return 1";
-    const char *const words[] = {"EVAL", script, "0", n, size};
+    size_t len = strtoul(size, NULL, 10);
+    char key[16], *value = malloc(len + 16);
+    const char *const words[] = {"SET", key, value};
 
-    move_admin_run(&s->redis, 5, words);
+    assert_non_null(value);
+    memset(value, 'x', len);
+    for (unsigned long i = 1; i <= strtoul(n, NULL, 10); i++) {
+        snprintf(key, sizeof key, "Sfill%lu", i);
+        snprintf(value + len, 16, "%lu", i);
+        move_admin_run(&s->redis, 3, words);
+    }
+    free(value);
 }
 
 struct mfs_redis move_target(const struct move_source *s)

@@ -44,8 +44,9 @@ bool move_serves(const struct mfs_redis *r); /* a client */
 
 /* ---- the source, and what becomes of it ------------------------------------------------------ */
 
-/* Puts n values of that size there, with the source's own words. Keys that begin as those of
- * stripes do: all others would be in the journal, too, and count twice. */
+/* Puts n values of that size there, one by one, as a script of redis 8 stores them in twice the
+ * memory. Keys that begin as those of stripes do: all others would be in the journal, too, and
+ * count twice. */
 void move_fill(const struct move_source *s, const char *n, const char *size);
 void move_check_filled(const struct mfs_redis *r); /* with 50, of at least 15 bytes */
 
