@@ -7,8 +7,9 @@
  *
  * Each LOOK all that were told and are not leaving yet begin to: by a drain of their own, or by
  * joining the change that moves partitions just then. What can't begin now (a checkpoint is
- * written; no other node has room) is tried again. When no node is left that could take anything,
- * all of them are told to stop: nothing is gained by waiting. */
+ * written; no other node has room) is tried again. What does not fit elsewhere is said before, and
+ * saved, where --on-end asks for it; so is all when no node stays. When no node is left that could
+ * take anything, all of them are told to stop: nothing is gained by waiting. */
 #include "cm/change/departures.h"
 
 #include <errno.h>
@@ -18,6 +19,8 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "cluster/capacity.h"
+#include "cm/change/on_end.h"
 #include "cm/change/scale/scale.h"
 #include "cm/nodes/copies.h"
 #include "cm/state/events.h"
@@ -32,6 +35,8 @@ struct mfs_departures {
     struct mfs_timer *timer;
     int64_t again_at;              /* a drain is tried */
     char refused[MFS_ERR_MSG_MAX]; /* why the last one was; "": it was not */
+    bool said;                     /* that something will be lost */
+    struct mfs_on_end *on_end;
 };
 
 static uint64_t real_us(void)
@@ -52,6 +57,17 @@ static bool stays(const struct mfs_node *n)
     return n->conn && !is_told(n) && !n->record->transition[0];
 }
 
+/* ns until the first of those told ends. */
+static int64_t time_left(const struct mfs_cm *cm)
+{
+    uint64_t first = UINT64_MAX, now = real_us();
+
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (is_told(cm->nodes[i]) && cm->nodes[i]->conn && cm->state.node[i].leave_by < first)
+            first = cm->state.node[i].leave_by;
+    return first == UINT64_MAX || first <= now ? 0 : (int64_t)(first - now) * (MFS_MSEC / 1000);
+}
+
 /* Told, there, and not leaving yet. */
 static bool is_waiting(const struct mfs_node *n)
 {
@@ -69,11 +85,16 @@ static void stopped(void *arg, const struct mfs_err *err, const void *reply)
         mfs_warn("departures", "%s: stop: %s", n->record->name, err->msg);
 }
 
-/* With them all ends that is stored. */
-static void stop_all(struct mfs_cm *cm)
+/* With them all ends that is stored, but for a checkpoint. */
+static void stop_all(const struct mfs_departures *d)
 {
-    mfs_event_add(cm->paths->events, "cm", "all-leave",
-                  "every node has been told to end: what is stored is lost with them");
+    struct mfs_cm *cm = d->cm;
+    bool saved = mfs_on_end_saved(d->on_end);
+
+    mfs_event_add(cm->paths->events, "cm", "all-leave", "every node has been told to end: %s%s",
+                  saved ? "what is stored is in the checkpoint in "
+                        : "what is stored is lost with them",
+                  saved ? mfs_on_end_dir(cm) : "");
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         struct mfs_node *n = cm->nodes[i];
 
@@ -101,14 +122,15 @@ static void begin(struct mfs_departures *d, struct mfs_msg_scale *what)
     int rc =
         mfs_scale_begin(d->cm, what, "SIGTERM to the lm of nodes that leave", drained, d, &err);
 
-    if (!rc || rc == -EAGAIN || rc == -EBUSY) {
+    if (!rc)
         d->refused[0] = '\0';
+    if (!rc || rc == -EAGAIN || rc == -EBUSY)
         return;
-    }
     d->again_at = mfs_clock_mono() + AGAIN;
     if (strcmp(d->refused, err.msg))
         mfs_event_add(d->cm->paths->events, "cm", "drain-refused", "%s", err.msg);
     mfs_text_copy(d->refused, sizeof d->refused, err.msg);
+    mfs_on_end_saves(d->on_end, time_left(d->cm));
 }
 
 static void drain(struct mfs_departures *d)
@@ -126,6 +148,53 @@ static void drain(struct mfs_departures *d)
     free(what.node);
 }
 
+/* What the nodes that are told to end hold, and the others have room for. */
+static void measure(const struct mfs_cm *cm, uint64_t *held, uint64_t *room)
+{
+    *held = *room = 0;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        const struct mfs_msg_report *r = &cm->nodes[i]->last;
+
+        if (stays(cm->nodes[i]) && r->memory_capacity > r->memory_used)
+            *room += r->memory_capacity - r->memory_used;
+    }
+    for (uint32_t i = 0; i < cm->state.nparts; i++) {
+        const struct mfs_node *n = mfs_nodes_find(cm, cm->state.part[i].node);
+
+        if (n && is_told(n) && n->conn)
+            *held += cm->part_bytes[i] + MFS_CAPACITY_PROCESS;
+    }
+}
+
+static void say_lost(const struct mfs_departures *d, uint64_t held, uint64_t room)
+{
+    const char *dir = mfs_on_end_dir(d->cm);
+
+    mfs_event_add(d->cm->paths->events, "cm", "will-lose",
+                  "nodes that end within %.0f s hold %s, others have room for %s: the rest is lost "
+                  "with them; %s%s",
+                  (double)time_left(d->cm) / 1e9, MFS_TEXT_BYTES(held), MFS_TEXT_BYTES(room),
+                  dir ? "a checkpoint is written to " : "cm checkpoint DIR saves it",
+                  dir ? dir : "");
+}
+
+/* Said early enough to do something about it. True: what does not fit is being saved first, in half
+ * of the time there is. */
+static bool saves_first(struct mfs_departures *d)
+{
+    uint64_t held, room;
+
+    if (d->cm->state.replicas)
+        return false;
+    measure(d->cm, &held, &room);
+    if (held <= room)
+        return false;
+    if (!d->said)
+        say_lost(d, held, room);
+    d->said = true;
+    return mfs_on_end_saves(d->on_end, time_left(d->cm) / 2);
+}
+
 static void look_at_those_there(struct mfs_departures *d)
 {
     struct mfs_cm *cm = d->cm;
@@ -137,9 +206,11 @@ static void look_at_those_there(struct mfs_departures *d)
     }
     if (!any)
         return;
+    if (!one_stays && mfs_on_end_saves(d->on_end, time_left(cm)))
+        return;
     if (!one_stays)
-        stop_all(cm);
-    else if (!mfs_cm_changing(cm) && mfs_clock_mono() >= d->again_at)
+        stop_all(d);
+    else if (!mfs_cm_changing(cm) && mfs_clock_mono() >= d->again_at && !saves_first(d))
         drain(d);
     else if (mfs_cm_changing(cm))
         for (uint32_t i = 0; i < cm->state.nnodes; i++)
@@ -212,13 +283,13 @@ static int watch(struct mfs_cm *cm)
     if (!d)
         return -ENOMEM;
     d->cm = cm;
+    d->on_end = mfs_on_end_create(cm);
     d->timer = mfs_loop_timer(cm->loop, 0, LOOK, look, d);
-    if (!d->timer) {
-        free(d);
-        return -ENOMEM;
-    }
     cm->departures = d;
-    return 0;
+    if (d->on_end && d->timer)
+        return 0;
+    mfs_departures_fini(cm);
+    return -ENOMEM;
 }
 
 static void note(struct mfs_node *n, uint64_t ms)
@@ -227,6 +298,10 @@ static void note(struct mfs_node *n, uint64_t ms)
     bool is_news = !n->record->leave_by;
     int rc;
 
+    if (is_news) {
+        mfs_on_end_again(cm->departures->on_end);
+        cm->departures->said = false;
+    }
     n->record->leave_by = real_us() + ms * 1000;
     rc = mfs_cm_state_save(&cm->state, cm->paths->state);
     if (rc)
@@ -270,6 +345,7 @@ void mfs_departures_fini(struct mfs_cm *cm)
     if (!cm->departures)
         return;
     mfs_timer_cancel(cm->departures->timer);
+    mfs_on_end_destroy(cm->departures->on_end);
     free(cm->departures);
     cm->departures = NULL;
 }

@@ -78,6 +78,9 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
      "forget a node that is away for so long, once its replicas have taken over; 0: never"},
     {"grace", MFS_CONF_UINT, "SECONDS", "25", 0, 86400,
      "from SIGTERM to the end of a node's lm, at most: what it has moves to others meanwhile"},
+    {"on-end", MFS_CONF_STRING, "checkpoint:/DIR", NULL, 1, 511,
+     "when nodes are told to end, and others have no room for what they hold: write a checkpoint "
+     "to that directory first"},
     {"listen", MFS_CONF_STRING, "ADDRESS", NULL, 3, 127,
      "where cm listens, port 0 for any (default: local 127.0.0.1:0, else the address that leads to "
      "the nodes, or the default route's)"},

@@ -211,6 +211,45 @@ static int make_nodes(const struct mfs_conf *conf, struct mfs_cm_state *s, struc
 /* ---- restoring ------------------------------------------------------------------------------- */
 
 /* Partitions, stripe size, epoch and images are those of the checkpoint. */
+/* Is that directory the mount's, or in it? Each %n of the mount stands for some number. */
+static bool is_in_mount(const char *dir, const char *mount)
+{
+    for (; *mount; mount++) {
+        if (mount[0] == '%' && mount[1] == 'n') {
+            dir += strspn(dir, "0123456789");
+            mount++;
+        } else if (*dir++ != *mount) {
+            return false;
+        }
+    }
+    return !*dir || *dir == '/';
+}
+
+static int take_on_end(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
+{
+    const char *given = mfs_conf_str(conf, "on-end"), *dir;
+    char mount[MFS_PATH_MAX] = "";
+
+    if (!given)
+        return 0;
+    dir = given + strlen(MFS_ON_END_CHECKPOINT);
+    if (strncmp(given, MFS_ON_END_CHECKPOINT, strlen(MFS_ON_END_CHECKPOINT)) || *dir != '/')
+        return mfs_err_set(err, -EINVAL,
+                           "on-end: give checkpoint:/DIR, on a file system that all "
+                           "nodes share");
+    if (mfs_conf_str(conf, "mount") &&
+        mfs_file_absolute(mfs_conf_str(conf, "mount"), mount, sizeof mount))
+        mount[0] = '\0';
+    if (mount[0] && is_in_mount(dir, mount))
+        return mfs_err_set(err, -EINVAL, "on-end: %s is in the mount, with which it would be lost",
+                           dir);
+    if (!access(dir, F_OK) && access(dir, W_OK))
+        return mfs_err_set(err, -errno, "on-end: %s: %s", dir, strerror(errno));
+    if (mfs_text_copy(s->on_end, sizeof s->on_end, given))
+        return mfs_err_set(err, -ENAMETOOLONG, "on-end: the path is too long");
+    return 0;
+}
+
 static int take_checkpoint(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
 {
     const char *dir = mfs_conf_str(conf, "restore");
@@ -470,6 +509,8 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
     s->probe = mfs_conf_flag(conf, "probe");
     rc = take_checkpoint(conf, s, err);
     if (!rc)
+        rc = take_on_end(conf, s, err);
+    if (!rc)
         rc = make_nodes(conf, s, err);
     if (!rc && s->nimages)
         rc = check_checkpoint(conf, s, err);
@@ -492,14 +533,10 @@ static int compare_words(const struct mfs_conf *conf, const struct mfs_cm_state 
 {
     const struct {
         const char *key, *has;
-    } words[] = {{"migration", s->migration},
-                 {"restore", s->restored},
-                 {"weights", s->weights},
-                 {"bandwidth", s->bandwidth},
-                 {"mount-options", s->mount_options},
-                 {"listen", s->listen},
-                 {"network", s->network},
-                 {"log-level", s->log_level}};
+    } words[] = {
+        {"migration", s->migration}, {"restore", s->restored}, {"weights", s->weights},
+        {"bandwidth", s->bandwidth}, {"on-end", s->on_end},    {"mount-options", s->mount_options},
+        {"listen", s->listen},       {"network", s->network},  {"log-level", s->log_level}};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (mfs_conf_given(conf, words[i].key) &&

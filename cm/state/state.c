@@ -145,6 +145,7 @@ const struct mfs_schema mfs_cm_state_schema = {
            {.name = "link_rate", MFS_FIELD(U64, struct mfs_cm_state, link_rate)},
            {.name = "replicas", MFS_FIELD(U32, struct mfs_cm_state, replicas)},
            {.name = "grace", MFS_FIELD(U32, struct mfs_cm_state, grace)},
+           {.name = "on_end", MFS_FIELD(STR, struct mfs_cm_state, on_end)},
            {.name = "auto_forget", MFS_FIELD(U32, struct mfs_cm_state, auto_forget)},
            {.name = "stripe_size", MFS_FIELD(U32, struct mfs_cm_state, stripe_size)},
            {.name = "started_with", MFS_FIELD(U32, struct mfs_cm_state, started_with)},

@@ -23,6 +23,8 @@
 #define MFS_NODE_COMING  "coming"
 #define MFS_NODE_LEAVING "leaving"
 
+#define MFS_ON_END_CHECKPOINT "checkpoint:" /* before the directory, in on_end */
+
 /* How a node's bandwidth is known. */
 #define MFS_BANDWIDTH_CONFIGURED "told"     /* by the operator */
 #define MFS_BANDWIDTH_PROBED     "probed"   /* measured at the start, or when it joined */
@@ -138,11 +140,12 @@ struct mfs_cm_state {
     struct mfs_policy_settings scaling;      /* of the policy: only what was given, else 0 */
     struct mfs_rebalance_settings balancing; /* likewise */
     double beta;
-    uint64_t memory;      /* per node, bytes */
-    uint64_t rate;        /* of a partition's move, bytes/s; 0: no limit */
-    uint64_t link_rate;   /* of a node's link, bytes/s; 0: unknown */
-    uint32_t replicas;    /* of each partition, on other nodes: 0 or 1 */
-    uint32_t grace;       /* s from a SIGTERM to the end of an lm */
+    uint64_t memory;           /* per node, bytes */
+    uint64_t rate;             /* of a partition's move, bytes/s; 0: no limit */
+    uint64_t link_rate;        /* of a node's link, bytes/s; 0: unknown */
+    uint32_t replicas;         /* of each partition, on other nodes: 0 or 1 */
+    uint32_t grace;            /* s from a SIGTERM to the end of an lm */
+    char on_end[MFS_TEXT_MAX]; /* as --on-end, "checkpoint:/DIR"; "": nothing is done then */
     uint32_t auto_forget; /* seconds after which a node that is not there, and holds nothing, is
                              forgotten; 0: never */
     uint32_t stripe_size;
