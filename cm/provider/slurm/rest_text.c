@@ -101,7 +101,7 @@ static int64_t number(const cJSON *object, const char *name)
 
         n = cJSON_IsTrue(is_set) ? cJSON_GetObjectItemCaseSensitive(n, "number") : NULL;
     }
-    if (!cJSON_IsNumber(n) || !(n->valuedouble > -9e15 && n->valuedouble < 9e15))
+    if (!n || !cJSON_IsNumber(n) || !(n->valuedouble > -9e15 && n->valuedouble < 9e15))
         return 0;
     return (int64_t)n->valuedouble;
 }
