@@ -94,6 +94,12 @@ static void check_rights(struct mfs_doctor *d)
     } else if (!in_path("fusermount3")) {
         mfs_doctor_add(d, MFS_DOCTOR_FAIL, check, "not root, and there is no fusermount3");
         mfs_doctor_advise(d, "be root, or apt install fuse3");
+    } else if (access("/etc/mtab", F_OK)) {
+        mfs_doctor_add(
+            d, MFS_DOCTOR_FAIL, check,
+            "not root, and there is no /etc/mtab: fusermount3 mounts, but can't unmount, "
+            "and mounts stay");
+        mfs_doctor_advise(d, "as root: ln -s /proc/self/mounts /etc/mtab");
     } else {
         mfs_doctor_add(d, MFS_DOCTOR_WARN, check,
                        "not root: fusermount3 mounts, and what it mounts is for this user alone");

@@ -250,3 +250,14 @@ only '^FAIL  remains: .* died' '^FAIL  stale mount: ' '^FAIL  stale mount: '
 follow
 is_well || fail "$(cat "$T/doctor")"
 check_nothing_left
+
+say "a user where there is no /etc/mtab"
+mkdir "$T/bin"
+cp "$MEMEFS_BIN"/{cm,lm,memefs,memefs-partition.so} "$T/bin"
+cp -a /etc "$T/etc"
+rm -f "$T/etc/mtab"
+# shellcheck disable=SC2016 # for the inner shell
+unshare --mount bash -c 'mount --bind "$1/etc" /etc && exec setpriv --reuid nobody --regid nogroup --clear-groups "$1/bin/cm" doctor --name other --state-dir "$1/other"' \
+    doctor "$T" >"$T/doctor" 2>&1 || true
+grep -q "there is no /etc/mtab" "$T/doctor" || fail "cm doctor: $(cat "$T/doctor")"
+rm -r "${T:?}/etc"
