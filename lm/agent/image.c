@@ -102,10 +102,8 @@ static void reply_written(struct mfs_agent_images *im)
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        m.part[i] = (struct mfs_image_part){.index = p[i].part,
-                                            .bytes = p[i].bytes,
-                                            .memory = p[i].memory,
-                                            .losses = p[i].losses};
+        m.part[i] = (struct mfs_image_part){
+            .index = p[i].part, .bytes = p[i].bytes, .memory = p[i].memory, .losses = p[i].losses};
         memcpy(m.part[i].sum, p[i].sum, sizeof m.part[i].sum);
     }
     mfs_info(AREA, "%zu images are written", n);
