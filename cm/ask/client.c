@@ -62,14 +62,20 @@ static int read_address(const struct mfs_paths *p, char out[MFS_ADDRESS_MAX])
 
 bool mfs_client_is_elsewhere(const struct mfs_paths *p, char address[MFS_ADDRESS_MAX])
 {
-    struct mfs_cm_state st;
+    struct mfs_cm_state st, own;
     struct mfs_err err;
+    bool is;
 
-    if (!access(p->state, F_OK) || mfs_node_copy_find(p, &st, NULL, &err))
+    if (mfs_node_copy_find(p, &st, NULL, &err))
         return false;
+    is = st.cm[0] != '\0';
+    if (!access(p->state, F_OK)) {
+        is = !mfs_cm_state_load(&own, p->state, &err) && st.term > own.term;
+        mfs_cm_state_clear(&own);
+    }
     memcpy(address, st.cm, MFS_ADDRESS_MAX);
     mfs_cm_state_clear(&st);
-    return address[0] != '\0';
+    return is;
 }
 
 int mfs_client_find(const struct mfs_paths *p, char address[MFS_ADDRESS_MAX],

@@ -8,12 +8,15 @@
 
 #include "base/log.h"
 
-#define SEND_STEP MFS_SEC
+#define SEND_STEP (50 * MFS_MSEC)
+#define SEND_MOST MFS_SEC     /* between two rounds, where there is much to send … */
+#define SEND_RATE (50U << 20) /* … as no more than so many bytes/s are to be */
 
 struct mfs_copies {
     struct mfs_timer *timer;
     struct mfs_buf text; /* with its NUL */
     uint64_t revision;   /* of the text; 0: there is none */
+    int64_t next_at;     /* of the next round, mono */
     bool complained;     /* that it can't be sent */
 };
 
@@ -71,6 +74,8 @@ int mfs_node_ask(struct mfs_node *n, enum mfs_msg type, const void *body, int64_
 
 void mfs_copies_send(struct mfs_cm *cm)
 {
+    if (!cm->copies)
+        return;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         if (cm->nodes[i]->conn)
             send_to(cm->nodes[i]);
@@ -83,7 +88,15 @@ void mfs_copies_joined(struct mfs_node *n, const struct mfs_msg_join *m)
 
 static void tick(void *arg)
 {
-    mfs_copies_send(arg);
+    struct mfs_cm *cm = arg;
+    struct mfs_copies *k = cm->copies;
+    int64_t now = mfs_clock_mono(), pause;
+
+    if (now < k->next_at)
+        return;
+    mfs_copies_send(cm);
+    pause = (int64_t)(mfs_buf_len(&k->text) * cm->state.nnodes * 1000 / SEND_RATE) * MFS_MSEC;
+    k->next_at = now + (pause < SEND_MOST ? pause : SEND_MOST);
 }
 
 int mfs_copies_init(struct mfs_cm *cm)

@@ -1,6 +1,7 @@
 /* Copies of cm's state with the nodes, from which a cm on another machine can go on. An lm has the
  * state in which an instruction was decided before it gets that instruction, as both take the same
- * connection; the others have it within a second. Only where nodes are on other machines
+ * connection; the others have it within 50 ms, large ones within
+ * a second. Only where nodes are on other machines
  * (provider/traits.h): else all is in cm.json. The loop's thread. */
 #ifndef MFS_CM_NODES_COPIES_H
 #define MFS_CM_NODES_COPIES_H

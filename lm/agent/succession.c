@@ -90,8 +90,11 @@ static void look_at_copy(struct mfs_agent *a)
 void mfs_agent_take_copy(struct mfs_agent *a, const struct mfs_msg_state *m)
 {
     struct mfs_agent_succession *s = &a->succession;
-    int rc = mfs_file_note(a->path.copy, m->text, strlen(m->text), 0600);
+    int rc;
 
+    if (a->phase == MFS_AGENT_ENDED)
+        return;
+    rc = mfs_file_note(a->path.copy, m->text ? m->text : "", m->text ? strlen(m->text) : 0, 0600);
     if (rc && s->copied)
         mfs_agent_event(a, "state-unwritable", "%s: %s", a->path.copy, strerror(-rc));
     s->copied = !rc;
@@ -215,11 +218,15 @@ static void cm_answered(void *arg, const struct mfs_err *err, const void *reply)
 static void handle_vote(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
 {
     const struct mfs_msg_vote *m = body;
-    struct mfs_agent *a = arg;
+    struct mfs_agent *a = arg; /* in which nothing is written any more when all has ended */
     struct mfs_conn *cm = a->link.joined && m->term ? mfs_uplink_conn(a->link.uplink) : NULL;
     struct mfs_deferred from;
     struct voter *v;
 
+    if (a->phase >= MFS_AGENT_ENDING) {
+        mfs_conn_fail(conn, id, -ESHUTDOWN, "node %u: it is stopping", a->opts.node);
+        return;
+    }
     if (!cm) {
         from = mfs_reply_later(conn, id);
         vote(a, &from, m);
@@ -268,7 +275,9 @@ static void handle_follow(struct mfs_conn *conn, uint64_t id, const void *body, 
     const struct mfs_msg_follow *m = body;
     struct mfs_agent *a = arg;
     struct mfs_err err;
-    int rc = m->cm[0] ? check_follow(a, m, &err) : mfs_err_set(&err, -EINVAL, "no address");
+    int rc = !m->cm[0]                      ? mfs_err_set(&err, -EINVAL, "no address")
+             : a->phase >= MFS_AGENT_ENDING ? mfs_err_set(&err, -ESHUTDOWN, "it is stopping")
+                                            : check_follow(a, m, &err);
 
     if (rc) {
         mfs_conn_fail(conn, id, rc, "%s", err.msg);

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cm/change/checkpoint.h"
+#include "cm/nodes/copies.h"
 #include "cm/state/events.h"
 #include "cm/partitions/migrate.h"
 #include "cm/change/scale/impl.h"
@@ -41,6 +42,8 @@ int mfs_scale_set_step(struct mfs_scale *s, const char *step)
     rc = mfs_cm_state_save(&s->cm->state, s->cm->paths->state);
     if (rc)
         mfs_error("scale", "%s: %s", s->cm->paths->state, strerror(-rc));
+    else
+        mfs_copies_send(s->cm); /* so that a cm on another machine goes on with it */
     return rc;
 }
 
@@ -399,6 +402,8 @@ static int take(struct mfs_cm *cm, struct mfs_scale_draft *d, const char *who)
     }
     if (rc)
         untake(cm, d);
+    else
+        mfs_copies_send(cm);
     return rc;
 }
 

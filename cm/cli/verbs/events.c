@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cm/ask/client.h"
 #include "cm/cli/render.h"
 #include "cm/cli/verbs.h"
 
@@ -93,8 +94,12 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
     struct view v = {.fd = open(call->paths.events, O_RDONLY | O_CLOEXEC),
                      .json = mfs_conf_flag(call->conf, "json")};
     bool follow = mfs_conf_flag(call->conf, "follow");
+    char cm[MFS_ADDRESS_MAX];
     int rc;
 
+    if (v.fd < 0 && mfs_client_is_elsewhere(&call->paths, cm))
+        return mfs_err_set(err, -ESRCH, "the events of deployment %s are where its cm is, at %s",
+                           call->paths.name, cm);
     if (v.fd < 0)
         return mfs_err_set(err, -errno, "deployment %s has no events: %s: %s", call->paths.name,
                            call->paths.events, strerror(errno));

@@ -326,12 +326,14 @@ static bool has_moved(const struct start *s, const struct mfs_cm_state *st, stru
         return false;
     has = !mfs_vote_ask(st, &secret, &look, REACH_TIME, &b, err) && b.term > st->term;
     mfs_secret_free(&secret);
-    if (has)
+    if (has) {
         mfs_err_set(
             err, -EEXIST,
-            "the nodes of %s follow a cm that was started elsewhere, at %s: what %s says is "
-            "of before",
-            st->name, b.cm, s->paths->state);
+            "the nodes of %s follow a cm that was started elsewhere, at %s; what the former "
+            "one has left here is removed",
+            st->name, b.cm);
+        mfs_cleanup_moved(s->paths);
+    }
     mfs_ballot_clear(&b);
     return has;
 }
@@ -472,7 +474,6 @@ static int adopt_verb(struct start *s, struct mfs_err *err)
     if (lock < 0)
         return lock;
     rc = adopt(s, &lock, err);
-    s->call->usage = rc == -EINVAL;
     if (lock >= 0)
         close(lock);
     return rc;

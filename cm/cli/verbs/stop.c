@@ -130,9 +130,12 @@ static int stop_elsewhere(const struct mfs_paths *p, struct mfs_err *err)
     const struct mfs_msg_stop m = {.clear = true};
     int rc = mfs_client_call(p, MFS_MSG_STOP, &m, ASK_TIME, reply, err);
 
-    if (!rc)
-        printf("%s: stopped\n", p->name);
-    return rc;
+    if (rc)
+        return rc;
+    if (!access(p->state, F_OK)) /* of a cm that was here before */
+        mfs_cleanup_moved(p);
+    printf("%s: stopped\n", p->name);
+    return 0;
 }
 
 static int run(struct mfs_verb_call *call, struct mfs_err *err)
@@ -146,7 +149,7 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
     mfs_log_open("cm", NULL, MFS_LOG_WARN);
     if (!mfs_conf_flag(call->conf, "yes") && !mfs_stop_may(p))
         return mfs_err_set(err, -ECANCELED, "nothing was stopped");
-    if (mfs_cleanup_is_node(p) && mfs_client_is_elsewhere(p, elsewhere))
+    if (!daemon.pid && mfs_client_is_elsewhere(p, elsewhere))
         return stop_elsewhere(p, err);
     if (daemon.pid)
         end_daemon(p, &daemon, &left);
