@@ -142,4 +142,5 @@ must_happen 30 lost_is_told # its pages may still be in the kernel, so reading i
 refused
 rm "$MNT0/big" "$MNT0/w"
 must_happen 60 cm_ checkpoint "$CP" # none of what was lost is missed any more
+must_happen 60 memefs_fsck --pause 1
 deployment_stop

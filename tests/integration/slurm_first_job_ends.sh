@@ -2,7 +2,7 @@
 # The job that started a deployment ends before it, on a real Slurm cluster of six (scripts/slurm-cluster), as a user who
 # is not root: started in a batch script, used by steps on all hosts, grown by jobs of their own; then the script ends, cm
 # goes on in another job, and all files are there; it shrinks and is stopped from there, and nothing is left.
-# ctest: slow timeout=300
+# ctest: release timeout=300
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 need slurmctld slurmd slurmrestd munged sshd
