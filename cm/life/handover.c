@@ -15,6 +15,7 @@
 #include "cm/nodes/copies.h"
 #include "cm/nodes/follow.h"
 #include "cm/state/events.h"
+#include "proto/times.h"
 
 #define LEAVES_TIME (500 * MFS_MSEC) /* for nodes that end as well to say so */
 #define ADOPT_TIME  (20 * MFS_SEC)   /* for a node to have a cm started */
@@ -29,12 +30,12 @@ struct mfs_handover {
     uint32_t awaited;         /* nodes that have not answered that they know */
     struct mfs_timer *wait;   /* for them; then, for the last words to leave */
     /* told to end */
-    bool told;
-    struct mfs_timer *timer;      /* for nodes that leave to say so */
-    struct mfs_deferred operator; /* asked for it; none: a signal did */
-    uint32_t asked;               /* node that is starting a cm */
-    uint32_t next;                /* index in the list from which on others may be asked */
-    bool any;                     /* one was asked */
+    int64_t told;              /* mono; 0: not */
+    struct mfs_timer *timer;   /* for nodes that leave to say so */
+    struct mfs_deferred asker; /* asked for it; none: a signal did */
+    uint32_t asked;            /* node that is starting a cm */
+    uint32_t next;             /* index in the list from which on others may be asked */
+    bool any;                  /* one was asked */
 };
 
 static struct mfs_handover *open_handover(struct mfs_cm *cm)
@@ -108,7 +109,7 @@ static void give(struct mfs_handover *h)
         return;
     }
     mfs_event_add(cm->paths->events, "cm", "handed-over", "to a cm at node-%u", h->candidate);
-    mfs_deferred_reply(&h->operator, MFS_MSG_ADOPT, NULL);
+    mfs_deferred_reply(&h->asker, MFS_MSG_ADOPT, NULL);
     mfs_conn_get(c);
     mfs_deferred_reply(&h->from, MFS_MSG_HANDOVER, &last);
     fall_silent(cm);
@@ -246,13 +247,13 @@ static void stop(struct mfs_cm *cm)
 /* All is as before. */
 static void give_up(struct mfs_handover *h)
 {
-    h->told = false;
+    h->told = 0;
     h->next = 0;
     if (h->any)
-        mfs_deferred_fail(&h->operator, - EHOSTUNREACH,
+        mfs_deferred_fail(&h->asker, -EHOSTUNREACH,
                           "no node could start a cm (cm events has the reasons); it stays here");
     else
-        mfs_deferred_fail(&h->operator, - ENODEV,
+        mfs_deferred_fail(&h->asker, -ENODEV,
                           "no node is on a machine that stays when this job ends: cm scale +1 asks "
                           "for one; cm stays here");
 }
@@ -271,7 +272,7 @@ static void ask_next(struct mfs_handover *h)
         if (!mfs_node_ask(n, MFS_MSG_ADOPT, NULL, ADOPT_TIME, asked, h))
             return;
     }
-    if (h->operator.conn)
+    if (h->asker.conn)
         give_up(h);
     else if (h->any)
         end_alone(cm);
@@ -297,9 +298,11 @@ bool mfs_handover_begin(struct mfs_cm *cm)
         !mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
         return false;
     h = open_handover(cm);
-    if (!h || h->told) /* the second time it means at once */
+    if (!h)
         return false;
-    h->told = true;
+    if (h->told) /* the second time it means at once; it leaves already where an operator asked */
+        return h->asker.conn || mfs_clock_mono() - h->told < MFS_TOLD_ONCE;
+    h->told = mfs_clock_mono();
     h->timer = mfs_loop_timer(cm->loop, LEAVES_TIME, 0, known, h);
     return h->timer != NULL;
 }
@@ -324,9 +327,9 @@ void mfs_handover_on_leave(struct mfs_conn *c, uint64_t id, const void *body, vo
         mfs_conn_fail(c, id, -EBUSY, "cm is leaving already");
         return;
     }
-    h->told = true;
+    h->told = mfs_clock_mono();
     h->any = false;
-    h->operator= mfs_reply_later(c, id);
+    h->asker = mfs_reply_later(c, id);
     ask_next(h);
 }
 
@@ -337,7 +340,7 @@ void mfs_handover_fini(struct mfs_cm *cm)
     mfs_timer_cancel(cm->handover->timer);
     mfs_timer_cancel(cm->handover->wait);
     mfs_deferred_drop(&cm->handover->from);
-    mfs_deferred_drop(&cm->handover->operator);
+    mfs_deferred_drop(&cm->handover->asker);
     free(cm->handover);
     cm->handover = NULL;
 }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "proto/times.h"
 
 #define AREA      "lm"
 #define LOOK      (100 * MFS_MSEC)
@@ -99,7 +100,8 @@ void mfs_agent_leave(struct mfs_agent *a)
     if (a->phase != MFS_AGENT_RUNNING)
         return;
     if (a->leaving.timer) {
-        leave_now(a, "told to end twice");
+        if (now + a->opts.grace - a->leaving.until >= MFS_TOLD_ONCE)
+            leave_now(a, "told to end twice");
         return;
     }
     if (!a->opts.grace || (!joined(a) && !a->parts)) {

@@ -23,19 +23,6 @@ whole() # NODES
         .unprotected == 0' >/dev/null
 }
 
-# die NODE: as a machine does: its processes are killed, its mount and its directories are gone, and its lm can't be
-# started again.
-die()
-{
-    local file
-    touch "$T/broken-$1"
-    for file in "$STATE/$1"/{lm,client,redis-*}.pid; do
-        [ ! -s "$file" ] || kill -KILL "$(cut -d' ' -f1 "$file")" || true
-    done
-    umount -l "$T/mnt${1#node-}"
-    rm -r "${STATE:?}/$1" /var/tmp/memefs-"$NAME"-*/"$1"
-}
-
 intact() # MOUNT WHEN
 {
     (cd "$1" && sha256sum --quiet -c "$T/sums") || fail "files have changed $2"

@@ -20,17 +20,6 @@ settled() # NODES: these and no others, whole, none of them about to leave
         all(.nodes[]; .state == "up" and .partitions > 0) and .unprotected == 0' >/dev/null
 }
 
-die() # NODE: as a machine does: its processes, its mount and its directories are gone, and its lm can't be started again
-{
-    local file
-    touch "$T/broken-$1"
-    for file in "$STATE/$1"/{lm,client,redis-*}.pid; do
-        [ ! -s "$file" ] || kill -KILL "$(cut -d' ' -f1 "$file")" || true
-    done
-    umount -l "$T/mnt${1#node-}"
-    rm -r "${STATE:?}/$1" /var/tmp/memefs-"$NAME"-*/"$1"
-}
-
 deployment_start 3 --replicas 1 --partitions 19 --rebalance off --provider exec --first-address 127.0.0.1 --exec-start "$START"
 head -c 20M /dev/urandom >"$MNT0/data"
 sum=$(sha256sum <"$MNT0/data")

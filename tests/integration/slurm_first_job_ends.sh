@@ -5,25 +5,10 @@
 # ctest: release timeout=300
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
-need slurmctld slurmd slurmrestd munged sshd
+# shellcheck source=tests/support/slurm.sh
+. "$HARNESS_DIR/slurm.sh"
 
 MNT=$T/mnt
-OWN=/dev/shm/memefs-$(id -u nobody) # where that user's deployments are, on each node
-
-slurm_cluster()
-{
-    "$HARNESS_DIR/../../scripts/slurm-cluster" --name "$NET" --dir "$T/slurm" "$@"
-}
-
-on() # NODE COMMAND…
-{
-    slurm_cluster exec "$1" -- setpriv --reuid nobody --regid nogroup --clear-groups env -C "$T" "PATH=$T/bin:$PATH" "${@:2}"
-}
-
-no_jobs_but() # NAME…
-{
-    [ "$(squeue --noheader --format %j | sort | paste -sd' ')" = "$*" ]
-}
 
 status_is() # NODE JQ-EXPRESSION
 {
@@ -62,12 +47,10 @@ echo $? >"$2/left"
 END
 
 say "a job on four hosts, grown by jobs of their own"
-chmod 755 "$T" "$T/job"
-mkdir "$T/bin" "$MNT"
-chown nobody:nogroup "$T" "$MNT"
-cp "$MEMEFS_BIN"/{cm,lm,memefs,memefs-partition.so} "$T/bin"
-slurm_cluster up 6
-eval "$(slurm_cluster env)"
+slurm_up 6
+chmod 755 "$T/job"
+mkdir "$MNT"
+chown nobody:nogroup "$MNT"
 sbatch --quiet --uid nobody --gid nogroup --chdir "$T" --job-name workflow --nodes 4 --ntasks-per-node 1 --output "$T/job.out" "$T/job" "$MNT" "$T"
 wait_for 120 test -e "$T/grown" || fail "did not start and grow: $(cat "$T/job.out")"
 whole tux5 6

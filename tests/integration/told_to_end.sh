@@ -106,12 +106,16 @@ event_says left-behind "the grace is over: [1-9] partitions?, .* have not moved"
 event_says moved "node-1 to node-0" || fail "nothing has moved"
 deployment_stop
 
-say "a second SIGTERM ends it at once"
+say "two at once are one, as of srun and Slurm; a later SIGTERM ends it at once"
 deployment_start 2 --grace 600 --migration-rate 1M
 fill 4
 lm=$(pid_in node-1 lm)
 kill -TERM "$lm"
+sleep 0.1
+kill -TERM "$lm"
 must_happen 10 event_says told-to-end .
+sleep 1.5
+gone "$lm" && fail "it has ended at once"
 kill -TERM "$lm"
 must_happen 20 gone "$lm"
 event_says left-behind "told to end twice" || fail "no event"

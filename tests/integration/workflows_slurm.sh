@@ -6,7 +6,8 @@
 # ctest: slow timeout=900
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
-need slurmctld slurmd slurmrestd munged sshd
+# shellcheck source=tests/support/slurm.sh
+. "$HARNESS_DIR/slurm.sh"
 TOOLS=$HARNESS_DIR/../../build/workflows # bound to $T, as the user may not see where this is
 missing=
 "$TOOLS/bin/python3" -m snakemake --version >/dev/null 2>&1 || missing+=" snakemake"
@@ -14,17 +15,6 @@ missing=
 [ "$missing" != " snakemake nextflow" ] || skip "not installed:$missing (scripts/setup --workflows)"
 
 MNT=$T/mnt
-OWN=/dev/shm/memefs-$(id -u nobody) # where that user's deployments are, on each node
-
-slurm_cluster()
-{
-    "$HARNESS_DIR/../../scripts/slurm-cluster" --name "$NET" --dir "$T/slurm" "$@"
-}
-
-on() # NODE COMMAND…
-{
-    slurm_cluster exec "$1" -- setpriv --reuid nobody --regid nogroup --clear-groups env -C "$T" "PATH=$T/bin:$PATH" "${@:2}"
-}
 
 # The batch script, as its user writes it. Each engine has its directory in the mount; `again` shows that it finds all there.
 cat >"$T/job" <<'END'
@@ -74,14 +64,12 @@ awk 'BEGIN { srand(7); for (i = 0; i < 3e6; i++) printf "w%d%s", int(rand() * ra
 tr -cs '[:alnum:]' '\n' <"$T/text" | LC_ALL=C sort | uniq -c | awk '{ print $1, $2 }' >"$T/want"
 
 say "a cluster, and the job"
-chmod 755 "$T" "$T/job"
-mkdir "$T/bin" "$T/tools" "$MNT"
+slurm_up 6
+chmod 755 "$T/job"
+mkdir "$T/tools" "$MNT"
 mount --bind "$TOOLS" "$T/tools"
 cp -r "$HARNESS_DIR/workflows" "$T"
-chown nobody:nogroup "$T" "$MNT"
-cp "$MEMEFS_BIN"/{cm,lm,memefs,memefs-partition.so} "$T/bin"
-slurm_cluster up 6
-eval "$(slurm_cluster env)"
+chown nobody:nogroup "$MNT"
 engines=
 [[ $missing == *snakemake* ]] || engines+=" snakemake"
 [[ $missing == *nextflow* ]] || engines+=" nextflow"
@@ -105,15 +93,8 @@ for engine in $engines; do
 done
 
 say "nothing is left"
-queue_is_empty() { [ -z "$(squeue --noheader)" ]; }
-must_happen 30 queue_is_empty
-for node in 1 2 3 4 5 6; do
-    on "tux$node" bash -c "! mountpoint -q $MNT" || fail "tux$node still has $MNT"
-    left=$(on "tux$node" ps -eo args= | grep -E '^(/[^ ]*/)?(cm|lm|redis-server|memefs)' || true)
-    [ -z "$left" ] || fail "tux$node still runs $left"
-    left=$(on "tux$node" ls -A "$OWN" 2>/dev/null || true)
-    [ -z "$left" ] || fail "tux$node still has $left in $OWN"
-done
+must_happen 30 no_jobs_but ""
+nothing_left_on "$MNT" tux{1..6}
 slurm_cluster down
 umount "$T/tools"
 [ -z "$missing" ] || say "not tried, as not installed (scripts/setup --workflows):$missing"

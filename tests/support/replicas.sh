@@ -13,6 +13,19 @@ await_protected()
     must_happen 60 unprotected 0
 }
 
+# die NODE: as a machine does: its processes are killed, its mount and its directories are gone, and its lm can't be
+# started again, where --exec-start fails for a node with that file.
+die()
+{
+    local file
+    touch "$T/broken-$1"
+    for file in "$STATE/$1"/{lm,client,redis-*}.pid; do
+        [ ! -s "$file" ] || kill -KILL "$(cut -d' ' -f1 "$file")" || true
+    done
+    umount -l "$T/mnt${1#node-}"
+    rm -r "${STATE:?}/$1" /var/tmp/memefs-"$NAME"-*/"$1"
+}
+
 # primaries NODE, replicas NODE: the process ids of the partitions that it serves, or has replicas of.
 primaries()
 {
