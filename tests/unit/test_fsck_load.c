@@ -1,6 +1,6 @@
 /* No false alarm: clients create, write, rename, link, unlink and remove all the time, and memefs
  * fsck, again and again, finds nothing. MFS_SEED=n and MFS_ROUNDS=n repeat and lengthen it (else 40
- * s). ctest: timeout=300 long=45 */
+ * s). ctest: release timeout=150 long=45 */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
