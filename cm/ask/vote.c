@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "host/proc.h"
 #include "net/conn.h"
+#include "net/address.h"
 
 struct round;
 
@@ -106,10 +107,9 @@ static const struct mfs_service service = {NULL, up, down};
 static void begin(struct round *r, struct ask *a, const struct mfs_secret *secret)
 {
     char address[MFS_ADDRESS_MAX];
-    int rc = a->node->control ? mfs_text_format(address, sizeof address,
-                                                strchr(a->node->address, ':') ? "[%s]:%u" : "%s:%u",
-                                                a->node->address, a->node->control)
-                              : -ENOENT;
+    int rc = a->node->control
+                 ? mfs_address_join(a->node->address, a->node->control, address, sizeof address)
+                 : -ENOENT;
 
     if (!rc)
         a->conn = mfs_conn_connect(r->loop, address, secret, "cli", r->timeout, &service, a,

@@ -17,6 +17,7 @@
 #include "cm/ask/vote.h"
 #include "cm/state/node_copy.h"
 #include "net/call.h"
+#include "net/address.h"
 
 #define HANDOVER_TIME (6 * MFS_SEC)
 #define VOTE_TIME     (5 * MFS_SEC)
@@ -181,8 +182,7 @@ static int settle_here(const struct adopt *a, struct mfs_err *err)
         return mfs_err_set(err, -ENOENT, "node-%u has left deployment %s", a->node, s->name);
     s->candidate = a->node;
     s->cm[0] = '\0';
-    rc = mfs_text_format(s->listen, sizeof s->listen, strchr(n->address, ':') ? "[%s]:0" : "%s:0",
-                         n->address);
+    rc = mfs_address_join(n->address, 0, s->listen, sizeof s->listen);
     unlink(a->paths->address);
     unlink(a->paths->failure);
     if (!rc)

@@ -332,14 +332,6 @@ static int remove_tree(void *arg, const char *path)
     return mfs_file_remove_tree(path);
 }
 
-static int found_alive(void *arg, const char *path)
-{
-    struct mfs_proc p;
-
-    *(bool *)arg |= !mfs_proc_load(path, &p) && mfs_proc_alive(&p);
-    return 0;
-}
-
 bool mfs_cleanup_is_node(const struct mfs_paths *p)
 {
     bool copied = false, alive = false;
@@ -348,7 +340,7 @@ bool mfs_cleanup_is_node(const struct mfs_paths *p)
         return false;
     mfs_walk_nodes(p, "cm.json", found, &copied);
     if (copied)
-        mfs_walk_nodes(p, "*.pid", found_alive, &alive);
+        mfs_walk_nodes(p, "*.pid", found_living, &alive);
     return alive;
 }
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cm/state/events.h"
 #include "net/conn.h"
+#include "net/address.h"
 
 #define FIRST     (10 * MFS_MSEC) /* so that what has been opened after us is there */
 #define STEP      MFS_SEC
@@ -80,9 +81,7 @@ static void tell(struct mfs_node *n)
     if (!f)
         return;
     f->node = n;
-    if (!mfs_text_format(address, sizeof address,
-                         strchr(n->record->address, ':') ? "[%s]:%u" : "%s:%u", n->record->address,
-                         n->record->control))
+    if (!mfs_address_join(n->record->address, n->record->control, address, sizeof address))
         f->conn = mfs_conn_connect(n->cm->loop, address, &n->cm->secret, "cm", TELL_TIME, &service,
                                    f, &err);
     if (f->conn)

@@ -11,6 +11,7 @@
 #include "host/own_address.h"
 #include "host/proc.h"
 #include "proto/secret.h"
+#include "net/address.h"
 
 static const struct mfs_provider *const providers[] = {&mfs_provider_local, &mfs_provider_exec,
                                                        &mfs_provider_ssh, &mfs_provider_slurm,
@@ -62,8 +63,8 @@ bool mfs_provider_listen_towards(struct mfs_conf *conf, const char *machine)
         return true;
     if (mfs_own_address_towards(machine, address) || mfs_own_address_is_loopback(address))
         return false;
-    snprintf(listen, sizeof listen, strchr(address, ':') ? "[%s]:0" : "%s:0", address);
-    return !mfs_provider_complete(conf, "listen", listen, &err);
+    return !mfs_address_join(address, 0, listen, sizeof listen) &&
+           !mfs_provider_complete(conf, "listen", listen, &err);
 }
 
 /* ---- options --------------------------------------------------------------------------------- */

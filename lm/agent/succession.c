@@ -26,6 +26,7 @@
 #include "base/trusted_dir.h"
 #include "host/proc.h"
 #include "net/loop.h"
+#include "net/address.h"
 
 #define AREA        "cm"
 #define COPY_MOST   (64U << 20)
@@ -375,8 +376,10 @@ static struct mfs_listener *listen_at(struct mfs_agent *a, uint32_t port, struct
 {
     char at[MFS_ADDRESS_MAX];
 
-    snprintf(at, sizeof at, strchr(a->opts.address, ':') ? "[%s]:%u" : "%s:%u", a->opts.address,
-             port);
+    if (mfs_address_join(a->opts.address, port, at, sizeof at)) {
+        mfs_err_set(err, -ENAMETOOLONG, "%s: too long", a->opts.address);
+        return NULL;
+    }
     return mfs_listener_create(a->loop, at, &a->secret, CONNECTIONS, &service, a, err);
 }
 

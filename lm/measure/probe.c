@@ -63,8 +63,8 @@ int mfs_probe_listen(const char *address, uint16_t *port)
     struct mfs_address a;
     int fd, rc;
 
-    snprintf(text, sizeof text, strchr(address, ':') ? "[%s]:0" : "%s:0", address);
-    rc = mfs_address_parse(text, &a, NULL);
+    rc = mfs_address_join(address, 0, text, sizeof text);
+    rc = rc ? rc : mfs_address_parse(text, &a, NULL);
     if (rc)
         return rc;
     fd = socket(a.sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -291,7 +291,8 @@ static int reach(const char *host, uint16_t port, struct mfs_err *err)
     struct mfs_address a;
     int fd, rc;
 
-    snprintf(text, sizeof text, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
+    if (mfs_address_join(host, port, text, sizeof text))
+        return mfs_err_set(err, -ENAMETOOLONG, "%s: too long", host);
     rc = mfs_address_parse(text, &a, err);
     if (rc)
         return rc;

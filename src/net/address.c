@@ -67,3 +67,8 @@ void mfs_address_format(const struct mfs_address *a, char *out, size_t n)
                 NI_NUMERICHOST | NI_NUMERICSERV);
     snprintf(out, n, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
 }
+
+int mfs_address_join(const char *host, uint32_t port, char *out, size_t n)
+{
+    return mfs_text_format(out, n, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
+}

@@ -5,21 +5,12 @@
 ALLOW_LOG='lm-gone|killed|connect|closed|superseded|earlier term|can.t read|makes no sense|lost|refused|No route|timed out|proof'
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
-need sshd ssh
+# shellcheck source=tests/support/ssh_hosts.sh
+. "$HARNESS_DIR/ssh_hosts.sh"
 
 MNT=$T/mnt
 OWN=/run/memefs/$NAME # on each machine
 SSH="ssh -F $T/hosts.d/ssh.conf -o ConnectTimeout=2"
-
-ssh_hosts()
-{
-    "$HARNESS_DIR/../../scripts/ssh-hosts" --name "$NET" --dir "$T/hosts.d" "$@"
-}
-
-on() # MACHINE COMMAND…
-{
-    ssh_hosts exec "$1" -- "${@:2}"
-}
 
 cm_on() # MACHINE VERB ARGUMENT…
 {
@@ -77,15 +68,6 @@ same_content() # MACHINE
 says() # WORDS: the command that has failed does
 {
     grep -q -- "$1" "$T/expect.out" || fail "says $(cat "$T/expect.out")"
-}
-
-nothing_on() # MACHINE…
-{
-    local machine left
-    for machine in "$@"; do
-        left=$(on "$machine" ps -eo args= | grep -E '^(/[^ ]*/)?(cm|lm|redis-server|memefs)( |$)' || true)
-        [ -z "$left" ] && [ -z "$(on "$machine" ls -A "$OWN" 2>/dev/null)" ] && ! on "$machine" mountpoint -q "$MNT" || return 1
-    done
 }
 
 ssh_hosts up 4

@@ -4,6 +4,8 @@
 # ctest: slow timeout=300
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+# shellcheck source=tests/support/replicas.sh
+. "$HARNESS_DIR/replicas.sh"
 need jq
 
 ALLOW_LOG='partition|did not take|client-behind|session|lm-gone|joining failed|disconnected|expired|written data|lost|unreachable|connect|leases'
@@ -13,19 +15,6 @@ START="test ! -e $T/broken-{name} || exit 7; exec {lm}"
 whole() # NODES
 {
     cm_ status --json | jq -e --arg nodes "$1" '.state == "running" and ([.nodes[].name] | sort | join(" ")) == $nodes' >/dev/null
-}
-
-# die NODE: its processes are killed, what they kept is gone, and its lm is not to be started again.
-die()
-{
-    local file
-    touch "$T/broken-$1"
-    for file in "$STATE/$1"/{lm,client,redis-*}.pid; do
-        [ ! -s "$file" ] || kill -KILL "$(cut -d' ' -f1 "$file")" || true
-    done
-    rm -rf "$(cat "$STATE/$1/dumps")"
-    umount -l "$T/mnt${1#node-}"
-    rm -rf "${STATE:?}/$1"
 }
 
 # Of the files of before: those that are there, whole; those that are there, damaged; those that are gone.

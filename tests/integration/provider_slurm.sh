@@ -24,12 +24,7 @@ END
 
 say "a cluster, and a job on two of its nodes"
 slurm_up 4
-chmod 755 "$T/job"
-mkdir "$MNT"
-chown nobody:nogroup "$MNT"
-sbatch --quiet --uid nobody --gid nogroup --chdir "$T" --job-name workflow --nodes 2 --output "$T/job.out" "$T/job" "$MNT" "$T"
-must_happen 60 test -s "$T/started"
-equal 0 "$(cat "$T/started")" "exit status of cm start: $(cat "$T/job.out")"
+job_begins --nodes 2
 cm_slurm()
 {
     on tux1 cm "$1" --name slurm "${@:2}"

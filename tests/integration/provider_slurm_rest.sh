@@ -38,13 +38,8 @@ END
 
 say "a cluster, and a deployment in a job on one of its nodes"
 slurm_up 3
-chmod 755 "$T/job"
-mkdir "$MNT"
-chown nobody:nogroup "$MNT"
 renew 600
-sbatch --quiet --uid nobody --gid nogroup --chdir "$T" --job-name workflow --nodes 1 --nodelist tux1 --output "$T/job.out" "$T/job" "$MNT" "$T"
-must_happen 60 test -s "$T/started"
-equal 0 "$(cat "$T/started")" "exit status of cm start: $(cat "$T/job.out")"
+job_begins --nodes 1 --nodelist tux1
 
 say "a node that is a job, and a token that nobody sees"
 cm_rest scale +1

@@ -5,23 +5,14 @@
 # ctest: release timeout=180
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
-need sshd ssh
+# shellcheck source=tests/support/ssh_hosts.sh
+. "$HARNESS_DIR/ssh_hosts.sh"
 
 TOP=$HARNESS_DIR/../..
 GUIDES=$TOP/docs/how-to
 MNT=$T/mnt
 OWN=/run/memefs-test # where the deployment is on each machine; what is on disk is the same for all
 SSH="ssh -F $T/hosts.d/ssh.conf"
-
-ssh_hosts()
-{
-    "$TOP/scripts/ssh-hosts" --name "$NET" --dir "$T/hosts.d" "$@"
-}
-
-on() # MACHINE COMMAND…
-{
-    ssh_hosts exec "$1" -- "${@:2}"
-}
 
 cm_start() # OPTION…
 {
@@ -44,15 +35,6 @@ refused()
     expect_fail 2 cm_start "${@:2}"
     grep -qE -- "$1" "$T/expect.out" || fail "start ${*:2}: says $(cat "$T/expect.out")"
     [ ! -e "$STATE" ] || fail "wrong usage has left $STATE"
-}
-
-nothing_on() # MACHINE…
-{
-    local machine left
-    for machine in "$@"; do
-        left=$(on "$machine" ps -eo args= | grep -E '^(/[^ ]*/)?(cm|lm|redis-server|memefs)( |$)' || true)
-        [ -z "$left" ] && [ -z "$(on "$machine" ls -A "$OWN" 2>/dev/null)" ] && ! on "$machine" mountpoint -q "$MNT" || return 1
-    done
 }
 
 # failed WORDS OPTION…: cm start fails, and gives back what came

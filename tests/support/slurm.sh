@@ -5,6 +5,7 @@
 #   slurm_cluster ARG…    scripts/slurm-cluster for the test's own cluster
 #   slurm_up N            the cluster, with the programs of the build in $T/bin; sets what Slurm's commands need
 #   on NODE COMMAND…      as that user
+#   job_begins ARG…       that user's batch script $T/job, with $MNT and $T, up to its `cm start`; ARG is sbatch's
 #   jobs_of STATE, no_jobs_but NAME…, job_of NAME
 #   nothing_left_on MOUNT NODE…
 # shellcheck shell=bash
@@ -31,6 +32,16 @@ slurm_up() # N
 on() # NODE COMMAND…
 {
     slurm_cluster exec "$1" -- setpriv --reuid nobody --regid nogroup --clear-groups env -C "$T" "PATH=$T/bin:$PATH" "${@:2}"
+}
+
+job_begins() # ARG…
+{
+    chmod 755 "$T/job"
+    mkdir "$MNT"
+    chown nobody:nogroup "$MNT"
+    sbatch --quiet --uid nobody --gid nogroup --chdir "$T" --job-name workflow "$@" --output "$T/job.out" "$T/job" "$MNT" "$T"
+    must_happen 60 test -s "$T/started"
+    equal 0 "$(cat "$T/started")" "exit status of cm start: $(cat "$T/job.out")"
 }
 
 jobs_of() # STATE: names of jobs in it

@@ -51,12 +51,7 @@ static int ask(struct mfs_verb_call *call, const struct mfs_manifest_draft *d,
 
     mfs_text_copy(what.dir, sizeof what.dir, d->part);
     rc = mfs_long_call(&call->paths, &c, err);
-    if (rc && c.tried && !mfs_client_daemon(&call->paths).pid)
-        mfs_err_set(err, -ESRCH,
-                    "the cm of deployment %s does not run; cm start starts it again, then try "
-                    "again",
-                    call->paths.name);
-    return rc;
+    return rc && c.tried ? mfs_client_explain(&call->paths, rc, ", then try again", err) : rc;
 }
 
 static void describe(struct mfs_manifest *m, const char *name, const struct mfs_checkpoint *made)
