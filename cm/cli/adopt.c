@@ -106,7 +106,7 @@ static void pause_by_chance(void)
     uint32_t chance = 0;
 
     mfs_random(&chance, sizeof chance);
-    mfs_clock_sleep(PAUSE_LEAST + (int64_t)chance * PAUSE_MORE / UINT32_MAX);
+    mfs_clock_sleep(PAUSE_LEAST + (int64_t)((double)chance / UINT32_MAX * PAUSE_MORE));
 }
 
 /* One round. 0: elected, and the state is the newest; 1: another round may tell more; or a negative

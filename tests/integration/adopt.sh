@@ -144,6 +144,7 @@ begun=0
 wait $one && begun=$((begun + 1))
 wait $two && begun=$((begun + 1))
 cat "$T/one" "$T/two"
+! grep -q "runtime error\|Sanitizer" "$T/one" "$T/two" || fail "a candidate was stopped by a sanitizer"
 [ "$begun" -ge 1 ] || fail "no cm has begun"
 must_happen 20 one_cm
 for m in tux1 tux2; do
