@@ -56,6 +56,16 @@ static void over(struct ask *a)
         mfs_loop_stop(a->of->loop);
 }
 
+static void count_granted(const struct ask *a)
+{
+    struct mfs_ballot *b = a->of->out;
+
+    b->granted++;
+    b->now.granted += (a->node->votes & MFS_VOTES_NOW) != 0;
+    b->before.granted += (a->node->votes & MFS_VOTES_BEFORE) != 0;
+    b->granted_by[a->node - a->of->state->node] = true;
+}
+
 /* -ECONNABORTED and the like: `down` tells. */
 static void answered(void *arg, const struct mfs_err *err, const void *reply)
 {
@@ -67,7 +77,7 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
     if (!err) {
         struct mfs_msg_vote_reply *m = (void *)reply;
 
-        b->granted++;
+        count_granted(a);
         if (m->term > b->term || !b->cm[0])
             memcpy(b->cm, m->cm, sizeof b->cm);
         if (m->term > b->term)
@@ -131,11 +141,15 @@ static int hold(struct round *r, const struct mfs_secret *secret)
 
     r->loop = mfs_loop_create();
     r->ask = calloc(n, sizeof *r->ask);
-    if (!r->loop || !r->ask || !mfs_loop_timer(r->loop, r->timeout, 0, too_late, r))
+    r->out->granted_by = calloc(n, sizeof *r->out->granted_by);
+    if (!r->loop || !r->ask || !r->out->granted_by ||
+        !mfs_loop_timer(r->loop, r->timeout, 0, too_late, r))
         return -ENOMEM;
     r->open = n;
     for (uint32_t i = 0; i < n; i++) {
         r->out->asked += r->state->node[i].control != 0;
+        r->out->now.all += (r->state->node[i].votes & MFS_VOTES_NOW) != 0;
+        r->out->before.all += (r->state->node[i].votes & MFS_VOTES_BEFORE) != 0;
         r->ask[i] = (struct ask){.of = r, .node = &r->state->node[i]};
         begin(r, &r->ask[i], secret);
     }
@@ -166,4 +180,16 @@ void mfs_ballot_clear(struct mfs_ballot *b)
 {
     free(b->newest.text);
     b->newest.text = NULL;
+    free(b->granted_by);
+    b->granted_by = NULL;
+}
+
+static bool is_majority(const struct mfs_voters *v)
+{
+    return 2 * v->granted > v->all;
+}
+
+bool mfs_ballot_won(const struct mfs_ballot *b)
+{
+    return is_majority(&b->now) && (!b->before.all || is_majority(&b->before));
 }

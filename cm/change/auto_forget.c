@@ -57,7 +57,7 @@ static void look(void *arg)
         const struct mfs_node *n = cm->nodes[i];
 
         if (now - n->last_contact < cm->state.auto_forget * MFS_SEC ||
-            mfs_cm_state_count(&cm->state, n->record->id))
+            mfs_cm_state_count(&cm->state, n->record->id) || n->record->votes)
             continue;
         forget(a, n, now - n->last_contact);
         return;

@@ -22,7 +22,7 @@
 #include "cluster/capacity.h"
 #include "cm/change/on_end.h"
 #include "cm/change/scale/scale.h"
-#include "cm/nodes/copies.h"
+#include "cm/nodes/quorum.h"
 #include "cm/state/events.h"
 
 #define LOOK      (100 * MFS_MSEC)

@@ -46,6 +46,14 @@ static int take_text(struct adopt *a, const char *text, struct mfs_err *err)
     return 0;
 }
 
+/* What nodes have of any term before, and these voters have not, was never held. */
+static void begin_term(const struct adopt *a, uint64_t term)
+{
+    a->state->base = term - 1;
+    a->state->raised = false;
+    a->state->term = term;
+}
+
 /* ---- the present cm hands over ----------------------------------------------------------------
  */
 
@@ -72,7 +80,7 @@ static int ask_cm(struct adopt *a, struct mfs_err *err)
     else
         rc = 1;
     if (!rc)
-        a->state->term = reply.term + 1;
+        begin_term(a, reply.term + 1);
     mfs_schema_clear(mfs_messages[MFS_MSG_HANDOVER].reply, &reply);
     return rc;
 }
@@ -80,11 +88,16 @@ static int ask_cm(struct adopt *a, struct mfs_err *err)
 /* ---- or the nodes vote ------------------------------------------------------------------------
  */
 
+/* Where the operator says that all others are gone, those that are there are the voters. */
 static bool is_elected(const struct adopt *a, const struct mfs_ballot *b)
 {
-    if (2 * b->granted > b->asked)
+    if (mfs_ballot_won(b))
         return true;
-    return a->yes && b->granted && !b->refused;
+    if (!a->yes || !b->granted || b->refused)
+        return false;
+    for (uint32_t i = 0; i < a->state->nnodes; i++)
+        a->state->node[i].votes = b->granted_by[i] ? MFS_VOTES_ALWAYS : 0;
+    return true;
 }
 
 static int not_elected(const struct mfs_ballot *b, struct mfs_err *err)
@@ -98,7 +111,7 @@ static int not_elected(const struct mfs_ballot *b, struct mfs_err *err)
         err, -EHOSTUNREACH,
         "only %u of %u nodes answer, and cm may live on with the others. If it can't, "
         "as their machines are gone: --adopt --yes",
-        b->granted, b->asked);
+        b->now.all ? b->now.granted : b->granted, b->now.all ? b->now.all : b->asked);
 }
 
 static void pause_by_chance(void)
@@ -123,7 +136,7 @@ static int hold_round(struct adopt *a, uint64_t *term, struct mfs_err *err)
         if (!more)
             mfs_warn("adopt", "a copy makes no sense: %s", err->msg);
     }
-    if (!rc && !is_elected(a, &b))
+    if (!rc && !more && !is_elected(a, &b))
         rc = not_elected(&b, err);
     if (rc == -EBUSY) {
         pause_by_chance();
@@ -146,7 +159,8 @@ static int elect(struct adopt *a, struct mfs_err *err)
         rc = hold_round(a, &term, err);
     if (rc > 0) /* what the last round said */
         rc = err->code ? err->code : mfs_err_set(err, -EAGAIN, "the nodes do not agree");
-    a->state->term = term;
+    if (!rc)
+        begin_term(a, term);
     if (!rc && a->state->table)
         a->state->table->epoch += EPOCHS;
     return rc;

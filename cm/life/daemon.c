@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "cm/nodes/quorum.h"
 #include "host/proc.h"
 #include "base/crypto/secure.h"
 #include "base/text.h"
@@ -178,6 +179,8 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
     if (!rc)
         rc = mfs_copies_init(cm);
     if (!rc)
+        rc = mfs_quorum_init(cm);
+    if (!rc)
         rc = mfs_follow_begin(cm);
     if (rc)
         return mfs_err_set(err, rc, "out of memory");
@@ -210,6 +213,7 @@ static void close_all(struct mfs_cm *cm)
     mfs_shutdown_fini(cm);
     mfs_checkpoint_fini(cm);
     mfs_listener_destroy(cm->listener);
+    mfs_quorum_fini(cm);
     mfs_handover_fini(cm); /* requests that were open have failed by now */
     mfs_auto_rebalance_fini(cm);
     mfs_failback_fini(cm);

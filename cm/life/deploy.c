@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cm/change/autoscale.h"
+#include "cm/nodes/quorum.h"
 #include "cm/state/events.h"
 #include "cm/change/probe.h"
 #include "cm/life/shutdown.h"
@@ -23,7 +24,6 @@
 #include "cm/nodes/provision.h"
 #include "cm/partitions/replicas.h"
 #include "cm/state/spec.h"
-#include "cm/nodes/copies.h"
 #include "net/supervisor.h"
 
 #define ASSIGN_TIME (90 * MFS_SEC)

@@ -14,6 +14,7 @@
 #include "cm/life/shutdown.h"
 #include "cm/nodes/copies.h"
 #include "cm/nodes/follow.h"
+#include "cm/nodes/quorum.h"
 #include "cm/state/events.h"
 #include "proto/times.h"
 
@@ -106,6 +107,7 @@ static void give(struct mfs_handover *h)
     last.text = rc ? NULL : (char *)mfs_copies_text(cm);
     if (!last.text) {
         mfs_deferred_fail(&h->from, -EBUSY, "%s can't be written", cm->paths->state);
+        mfs_quorum_raise(cm, cm->state.term + 1); /* the nodes wait for one of the next */
         return;
     }
     mfs_event_add(cm->paths->events, "cm", "handed-over", "to a cm at node-%u", h->candidate);

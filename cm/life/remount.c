@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cm/nodes/copies.h"
+#include "cm/nodes/quorum.h"
 #include "cm/life/remount.h"
 
 struct remount {

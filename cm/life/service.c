@@ -21,6 +21,7 @@
 #include "cm/nodes/copies.h"
 #include "cm/nodes/follow.h"
 #include "cm/nodes/provision.h"
+#include "cm/nodes/quorum.h"
 #include "cm/nodes/subscribers.h"
 #include "cm/nodes/trust.h"
 #include "cm/partitions/migrate.h"
@@ -131,6 +132,7 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     n->record->leave_by = 0; /* if it still holds, it says so */
     mfs_conn_set_data(c, n);
     mfs_copies_joined(n, m);
+    mfs_quorum_joined(n, m);
     is_back(n);
     mfs_event_add(cm->paths->events, n->record->name, "joined", "process %u at %s, %u partitions",
                   m->pid, m->address, m->nassigned);

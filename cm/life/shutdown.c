@@ -16,9 +16,9 @@
 #include "base/log.h"
 #include "cm/change/checkpoint.h"
 #include "cm/nodes/provision.h"
+#include "cm/nodes/quorum.h"
 #include "cm/state/events.h"
 #include "cm/change/scale/scale.h"
-#include "cm/nodes/copies.h"
 #include "net/supervisor.h"
 
 #define CHECK_STEP (20 * MFS_MSEC)

@@ -35,6 +35,7 @@ struct mfs_copies;
 struct mfs_follow;
 struct mfs_cm_probe;
 struct mfs_migrate;
+struct mfs_quorum;
 struct mfs_replicas;
 struct mfs_scale;
 struct mfs_shutdown;
@@ -63,7 +64,10 @@ struct mfs_node {
     bool missed;                /* it has ended with what it had, and an event has said so */
     bool brought_back;          /* its lm was started once more, to end what is there */
     bool clientless;            /* at the end: its clients have ended, or it can't be asked */
-    uint64_t copy_revision;     /* of the state that it has (copies.h); 0: none of this term */
+    uint64_t copy_revision;     /* of the state that it was sent (copies.h); 0: none of this term */
+    uint64_t copy_held;         /* … and of which it has said that it keeps it */
+    int64_t copy_failed;        /* when it last said that it can't; 0: it can */
+    bool forgetful;             /* it votes, and has lost its copy (quorum.h) */
     struct mfs_follow *follow;  /* it is being told where cm is (follow.h) */
     int64_t last_contact;       /* when its last message came that tells of its state */
     int64_t begun;              /* when its lm was last started, or killed as hung; 0: never */
@@ -125,6 +129,7 @@ struct mfs_cm {
     struct mfs_scale *scale; /* the change under way, NULL: none; see scale.h */
 
     struct mfs_copies *copies;   /* NULL: the nodes have none; see copies.h */
+    struct mfs_quorum *quorum;   /* likewise; see quorum.h */
     struct mfs_timer *following; /* likewise: those that are not connected are told; follow.h */
     bool superseded;             /* another cm has taken over: this one ends, and touches nothing */
 

@@ -6,11 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "cm/nodes/follow.h"
+#include "cm/nodes/quorum.h"
 
-#define SEND_STEP (50 * MFS_MSEC)
-#define SEND_MOST MFS_SEC     /* between two rounds, where there is much to send … */
-#define SEND_RATE (50U << 20) /* … as no more than so many bytes/s are to be */
+#define SEND_STEP    (50 * MFS_MSEC)
+#define SEND_MOST    MFS_SEC /* between two rounds, where there is much to send … */
+#define KEEP_TIME    (10 * MFS_SEC)
+#define FAILED_PAUSE MFS_SEC
+#define SEND_RATE    (50U << 20) /* … as no more than so many bytes/s are to be */
 
 struct mfs_copies {
     struct mfs_timer *timer;
@@ -42,21 +47,70 @@ const char *mfs_copies_text(struct mfs_cm *cm)
     return make_text(cm) ? NULL : mfs_buf_data(&cm->copies->text);
 }
 
-/* One that can't be sent leaves the lm with the copy that it has. */
-static void send_to(struct mfs_node *n)
+/* A copy on its way. */
+struct sent {
+    struct mfs_node *node;
+    const struct mfs_conn *conn;
+    uint64_t term, revision;
+};
+
+static void kept(void *arg, const struct mfs_err *err, const void *reply)
+{
+    struct sent *s = arg;
+    struct mfs_node *n = s->node;
+    struct mfs_cm *cm = n->cm;
+    bool ours = n->conn == s->conn && s->term == cm->state.term;
+    uint64_t revision = s->revision;
+
+    (void)reply;
+    free(s);
+    if (!ours || cm->superseded)
+        return;
+    if (err && err->code == -ESTALE) {
+        mfs_superseded(cm, err->msg);
+    } else if (err) {
+        n->copy_failed = mfs_clock_mono();
+        n->copy_revision = n->copy_held;
+    } else {
+        n->copy_failed = 0;
+        if (revision > n->copy_held)
+            n->copy_held = revision;
+        mfs_quorum_look(cm);
+    }
+}
+
+static int request(struct mfs_node *n)
 {
     struct mfs_cm *cm = n->cm;
-    struct mfs_msg_state m = {
-        .term = cm->state.term, .revision = cm->state.revision, .candidate = cm->state.candidate};
+    struct mfs_msg_state m = {.term = cm->state.term,
+                              .revision = cm->state.revision,
+                              .candidate = cm->state.candidate,
+                              .base = cm->state.base,
+                              .text = (char *)mfs_buf_data(&cm->copies->text)};
+    struct sent *s = malloc(sizeof *s);
     int rc;
 
-    if (!cm->copies || n->copy_revision == cm->state.revision)
+    if (!s)
+        return -ENOMEM;
+    *s = (struct sent){n, n->conn, m.term, m.revision};
+    rc = mfs_conn_request(n->conn, MFS_MSG_STATE, &m, KEEP_TIME, kept, s);
+    if (rc)
+        free(s);
+    return rc;
+}
+
+/* One that can't be sent leaves the lm with the copy that it has. */
+void mfs_copies_to(struct mfs_node *n)
+{
+    struct mfs_cm *cm = n->cm;
+    int rc;
+
+    if (!cm->copies || n->copy_revision == cm->state.revision ||
+        (n->copy_failed && mfs_clock_mono() - n->copy_failed < FAILED_PAUSE))
         return;
     rc = make_text(cm);
-    if (!rc) {
-        m.text = (char *)mfs_buf_data(&cm->copies->text);
-        rc = mfs_conn_notify(n->conn, MFS_MSG_STATE, &m);
-    }
+    if (!rc)
+        rc = request(n);
     if (!rc)
         n->copy_revision = cm->state.revision;
     else if (!cm->copies->complained)
@@ -65,25 +119,33 @@ static void send_to(struct mfs_node *n)
     cm->copies->complained = rc != 0;
 }
 
-int mfs_node_ask(struct mfs_node *n, enum mfs_msg type, const void *body, int64_t timeout,
-                 void (*done)(void *arg, const struct mfs_err *err, const void *reply), void *arg)
-{
-    send_to(n);
-    return mfs_conn_request(n->conn, type, body, timeout, done, arg);
-}
-
 void mfs_copies_send(struct mfs_cm *cm)
 {
     if (!cm->copies)
         return;
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         if (cm->nodes[i]->conn)
-            send_to(cm->nodes[i]);
+            mfs_copies_to(cm->nodes[i]);
+}
+
+void mfs_copies_hurry(struct mfs_cm *cm)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (cm->nodes[i]->conn && cm->nodes[i]->copy_revision == cm->nodes[i]->copy_held)
+            mfs_copies_to(cm->nodes[i]);
+}
+
+void mfs_copies_anew(struct mfs_cm *cm)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        cm->nodes[i]->copy_revision = cm->nodes[i]->copy_held = 0;
 }
 
 void mfs_copies_joined(struct mfs_node *n, const struct mfs_msg_join *m)
 {
-    n->copy_revision = m->copy_term == n->cm->state.term ? m->copy_revision : 0;
+    n->copy_held = m->copy_term == n->cm->state.term ? m->copy_revision : 0;
+    n->copy_revision = n->copy_held;
+    n->copy_failed = 0;
 }
 
 static void tick(void *arg)
@@ -92,6 +154,7 @@ static void tick(void *arg)
     struct mfs_copies *k = cm->copies;
     int64_t now = mfs_clock_mono(), pause;
 
+    mfs_quorum_look(cm);
     if (now < k->next_at)
         return;
     mfs_copies_send(cm);

@@ -14,12 +14,13 @@ void mfs_copies_fini(struct mfs_cm *cm);
 /* It has joined, with that copy. */
 void mfs_copies_joined(struct mfs_node *n, const struct mfs_msg_join *m);
 
-/* mfs_conn_request to its lm, which is connected, with the copy before. */
-int mfs_node_ask(struct mfs_node *n, enum mfs_msg type, const void *body, int64_t timeout,
-                 void (*done)(void *arg, const struct mfs_err *err, const void *reply), void *arg);
-
-/* To all that are connected and have an older one. */
+/* To the node, which is connected, if it has an older one. */
+void mfs_copies_to(struct mfs_node *n);
+/* To all that are connected and have an older one; hurry: but those that have yet to answer. */
 void mfs_copies_send(struct mfs_cm *cm);
+void mfs_copies_hurry(struct mfs_cm *cm);
+/* The term is another one: nobody has a copy of it. */
+void mfs_copies_anew(struct mfs_cm *cm);
 
 /* The state as it was saved last, as text: ours. NULL: no memory. */
 const char *mfs_copies_text(struct mfs_cm *cm);

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cm/nodes/quorum.h"
 #include "cm/state/events.h"
-#include "cm/nodes/copies.h"
 #include "cm/nodes/trust.h"
 #include "proto/times.h"
 
@@ -84,7 +84,7 @@ static void send_to(struct push *p, struct mfs_conn *c, struct mfs_node *node,
         memccpy(t->name, name, '\0', sizeof t->name - 1);
         t->name[sizeof t->name - 1] = '\0';
         rc = node ? mfs_node_ask(node, MFS_MSG_TABLE, m, PUSH_TIME, answered, t)
-                  : mfs_conn_request(c, MFS_MSG_TABLE, m, PUSH_TIME, answered, t);
+                  : mfs_client_ask(p->cm, c, MFS_MSG_TABLE, m, PUSH_TIME, answered, t);
     }
     if (!rc) {
         p->pending++;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cm/nodes/quorum.h"
 
 static void subscriber_has(void *arg, const struct mfs_err *err, const void *reply)
 {
@@ -48,7 +49,7 @@ void mfs_subscribers_on_hello(struct mfs_conn *c, uint64_t id, const void *body,
     cm->subscribers = s;
     mfs_conn_reply(c, MFS_MSG_CLIENT_HELLO, id, NULL);
     if (m->epoch < t.table->epoch)
-        mfs_conn_request(c, MFS_MSG_TABLE, &t, 10 * MFS_SEC, subscriber_has, NULL);
+        mfs_client_ask(cm, c, MFS_MSG_TABLE, &t, 10 * MFS_SEC, subscriber_has, NULL);
 }
 
 void mfs_subscribers_on_ready(struct mfs_conn *c, uint64_t id, const void *body, void *arg)

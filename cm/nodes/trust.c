@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "cluster/trust.h"
+#include "cm/nodes/quorum.h"
 
 void mfs_trust_has(struct mfs_node *n, uint64_t epoch)
 {
@@ -36,9 +37,13 @@ bool mfs_trust_over(const struct mfs_cm *cm, uint64_t epoch, int64_t since, int6
 
 /* ---- heartbeats ----------------------------------------------------------------------------- */
 
-/* Puts them into the answer, which the caller frees. Without memory: none, which is always true. */
+/* Puts them into the answer, which the caller frees. Without memory: none, which is always true. So
+ * it is while others may follow another cm, whose answers would have them rely on what they know.
+ */
 static void list_lost(struct mfs_cm *cm, int64_t now, struct mfs_msg_beat_reply *m)
 {
+    if (!mfs_quorum_in_contact(cm, now))
+        return;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         struct mfs_node *n = cm->nodes[i];
         struct mfs_lost_node *more;

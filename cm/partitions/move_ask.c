@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "cm/nodes/copies.h"
+#include "cm/nodes/quorum.h"
 #include "cm/partitions/move_impl.h"
 
 /* A copy, and what its bytes take at worst, in bytes/s. One that stands still is given up by the

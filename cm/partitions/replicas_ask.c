@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cm/nodes/quorum.h"
 #include "cm/partitions/replicas_impl.h"
 #include "cluster/trust.h"
-#include "cm/nodes/copies.h"
 #include "proto/times.h"
 
 #define SILENT       (1200 * MFS_MSEC) /* without a word: out of reach, for all that is known */

@@ -28,6 +28,7 @@ static const struct mfs_schema node_schema = {
            {.name = "bandwidth_from", MFS_FIELD(STR, struct mfs_cm_node, bandwidth_from)},
            {.name = "bandwidth_seen", MFS_FIELD(F64, struct mfs_cm_node, bandwidth_seen)},
            {.name = "leave_by", MFS_FIELD(U64, struct mfs_cm_node, leave_by)},
+           {.name = "votes", .max = MFS_VOTES_ALWAYS, MFS_FIELD(U32, struct mfs_cm_node, votes)},
            {.name = "control", .max = 65535, MFS_FIELD(U32, struct mfs_cm_node, control)},
            {0}}};
 
@@ -113,6 +114,8 @@ const struct mfs_schema mfs_cm_state_schema = {
     FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_cm_state, name)},
            {.name = "term", MFS_FIELD(U64, struct mfs_cm_state, term)},
            {.name = "candidate", MFS_FIELD(U32, struct mfs_cm_state, candidate)},
+           {.name = "base", MFS_FIELD(U64, struct mfs_cm_state, base)},
+           {.name = "raised", MFS_FIELD(BOOL, struct mfs_cm_state, raised)},
            {.name = "revision", MFS_FIELD(U64, struct mfs_cm_state, revision)},
            {.name = "cm", MFS_FIELD(STR, struct mfs_cm_state, cm)},
            {.name = "phase", .required = true, MFS_FIELD(STR, struct mfs_cm_state, phase)},

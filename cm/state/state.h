@@ -25,6 +25,11 @@
 
 #define MFS_ON_END_CHECKPOINT "checkpoint:" /* before the directory, in on_end */
 
+/* The voters, and those before the last change of them, until that is held. */
+#define MFS_VOTES_NOW    1U
+#define MFS_VOTES_BEFORE 2U
+#define MFS_VOTES_ALWAYS (MFS_VOTES_NOW | MFS_VOTES_BEFORE)
+
 /* How a node's bandwidth is known. */
 #define MFS_BANDWIDTH_CONFIGURED "told"     /* by the operator */
 #define MFS_BANDWIDTH_PROBED     "probed"   /* measured at the start, or when it joined */
@@ -45,6 +50,7 @@ struct mfs_cm_node {
     char bandwidth_from[MFS_STATE_MAX];   /* how that is known, MFS_BANDWIDTH_…; "" */
     double bandwidth_seen;                /* the most that it was seen to carry, likewise */
     uint64_t leave_by; /* it was told to end, and does so then: real time, us; 0: it was not */
+    uint32_t votes;    /* MFS_VOTES_…: in which sets of voters it is (cm/nodes/quorum.h) */
 };
 
 /* Of a replica, see replicas.c; "" for none. */
@@ -122,6 +128,8 @@ struct mfs_cm_state {
     char name[MFS_NAME_MAX];
     uint64_t term;            /* of this cm: each that begins elsewhere has a higher one */
     uint32_t candidate;       /* node at which it began; means nothing in term 0 */
+    uint64_t base;            /* the term of the state that it went on from */
+    bool raised;              /* it has raised its term by itself, which is not held yet */
     uint64_t revision;        /* each save has a higher one */
     char cm[MFS_ADDRESS_MAX]; /* where it listens */
     char phase[MFS_STATE_MAX];

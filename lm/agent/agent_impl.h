@@ -209,7 +209,7 @@ int mfs_agent_heartbeat_begin(struct mfs_agent *a); /* 0 or -ENOMEM */
 void mfs_agent_succession_begin(struct mfs_agent *a);
 void mfs_agent_succession_end(struct mfs_agent *a);
 /* A copy of what cm knows. A failure to write it is an event. */
-void mfs_agent_take_copy(struct mfs_agent *a, const struct mfs_msg_state *m);
+int mfs_agent_take_copy(struct mfs_agent *a, const struct mfs_msg_state *m, struct mfs_err *err);
 /* cm says which one comes after it. */
 void mfs_agent_succeeded(struct mfs_agent *a, const struct mfs_msg_follow *m);
 /* How long no cm may be joined because of a vote, ns; 0: one may. */

@@ -127,6 +127,7 @@ static void join(struct mfs_agent *a)
     }
     m.control = a->succession.port;
     m.term = a->succession.term;
+    m.vote_term = a->succession.vote_term;
     m.copy_term = a->succession.copy_term;
     m.copy_revision = a->succession.copy_revision;
     mfs_text_copy(m.name, sizeof m.name, a->opts.name);
@@ -380,9 +381,13 @@ static void handle_probe(struct mfs_conn *conn, uint64_t id, const void *body, v
 
 static void handle_state(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
 {
-    (void)conn;
-    (void)id;
-    mfs_agent_take_copy(arg, body);
+    struct mfs_err err;
+    int rc = mfs_agent_take_copy(arg, body, &err);
+
+    if (rc)
+        mfs_conn_fail(conn, id, rc, "%s", err.msg);
+    else
+        mfs_conn_reply(conn, MFS_MSG_STATE, id, NULL);
 }
 
 static void handle_follow(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)

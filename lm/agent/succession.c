@@ -88,22 +88,43 @@ static void look_at_copy(struct mfs_agent *a)
     mfs_buf_fini(&b);
 }
 
-void mfs_agent_take_copy(struct mfs_agent *a, const struct mfs_msg_state *m)
+/* One that has voted, or knows of a higher term, keeps nothing of a lower one any more: the cm of
+ * that could act on it, and the other one does not know of it. Nor one of a cm that has begun from
+ * less than what is here. 0 or a negative errno with the reason. */
+static int check_copy(const struct mfs_agent *a, const struct mfs_msg_state *m, struct mfs_err *err)
 {
-    struct mfs_agent_succession *s = &a->succession;
-    int rc;
+    const struct mfs_agent_succession *s = &a->succession;
 
     if (a->phase == MFS_AGENT_ENDED)
-        return;
+        return mfs_err_set(err, -ESHUTDOWN, "node %u: it has ended", a->opts.node);
+    if (m->term < s->term || (m->term && m->term == s->term && m->candidate != s->candidate) ||
+        (m->term > s->copy_term && m->base < s->copy_term))
+        return mfs_err_set(err, -ESTALE, "node %u: follows the cm of term %llu", a->opts.node,
+                           (unsigned long long)s->term);
+    if (m->term < s->vote_term ||
+        (m->term && m->term == s->vote_term && m->candidate != s->vote_for))
+        return mfs_err_set(err, -EBUSY, "node %u: has voted for a cm of term %llu", a->opts.node,
+                           (unsigned long long)s->vote_term);
+    return 0;
+}
+
+int mfs_agent_take_copy(struct mfs_agent *a, const struct mfs_msg_state *m, struct mfs_err *err)
+{
+    struct mfs_agent_succession *s = &a->succession;
+    int rc = check_copy(a, m, err);
+
+    if (rc)
+        return rc;
     rc = mfs_file_note(a->path.copy, m->text ? m->text : "", m->text ? strlen(m->text) : 0, 0600);
     if (rc && s->copied)
         mfs_agent_event(a, "state-unwritable", "%s: %s", a->path.copy, strerror(-rc));
     s->copied = !rc;
     know(a, m->term, m->candidate);
     if (rc)
-        return;
+        return mfs_err_set(err, rc, "node %u: %s: %s", a->opts.node, a->path.copy, strerror(-rc));
     s->copy_term = m->term;
     s->copy_revision = m->revision;
+    return 0;
 }
 
 /* ---- votes ----------------------------------------------------------------------------------- */
@@ -131,8 +152,10 @@ static void answer_vote(struct mfs_agent *a, struct mfs_deferred *from)
     mfs_text_copy(r.cm, sizeof r.cm, followed(a));
     mfs_buf_init(&b);
     if (s->copy_revision && !read_copy(a, &b))
-        r.copy = (struct mfs_msg_state){s->copy_term, s->copy_revision, s->candidate,
-                                        (char *)mfs_buf_data(&b)};
+        r.copy = (struct mfs_msg_state){.term = s->copy_term,
+                                        .revision = s->copy_revision,
+                                        .candidate = s->candidate,
+                                        .text = (char *)mfs_buf_data(&b)};
     mfs_deferred_reply(from, MFS_MSG_VOTE, &r);
     mfs_buf_fini(&b);
 }
@@ -390,9 +413,9 @@ void mfs_agent_succession_begin(struct mfs_agent *a)
     struct mfs_err err;
     const char *port;
 
+    look_at_copy(a);
     if (!a->opts.control)
         return;
-    look_at_copy(a);
     if (s->port) /* others know it */
         s->listener = listen_at(a, s->port, &err);
     if (!s->listener)

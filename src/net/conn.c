@@ -342,6 +342,11 @@ void mfs_conn_set_owner(struct mfs_conn *c, struct mfs_conn_owner *owner)
     c->owner = owner;
 }
 
+bool mfs_conn_is_up(const struct mfs_conn *c)
+{
+    return c->state == MFS_CONN_UP;
+}
+
 const char *mfs_conn_role(const struct mfs_conn *c)
 {
     return c->auth.role;

@@ -62,6 +62,7 @@ void mfs_conn_finish(struct mfs_conn *c);
 struct mfs_conn *mfs_conn_get(struct mfs_conn *c);
 void mfs_conn_put(struct mfs_conn *c); /* takes NULL */
 
+bool mfs_conn_is_up(const struct mfs_conn *c);       /* requests can be sent */
 const char *mfs_conn_role(const struct mfs_conn *c); /* of the caller's end */
 const char *mfs_conn_peer(const struct mfs_conn *c); /* for the log */
 /* The process that has connected, of an accepted UNIX socket, as the kernel says: the pid that it

@@ -107,6 +107,7 @@ static const struct mfs_schema join_schema = {
         {.name = "copy", MFS_FIELD_LIST(struct mfs_msg_join, copy, ncopies, &report_copy_schema)},
         {.name = "control", .max = 65535, MFS_FIELD(U32, struct mfs_msg_join, control)},
         {.name = "term", MFS_FIELD(U64, struct mfs_msg_join, term)},
+        {.name = "vote_term", MFS_FIELD(U64, struct mfs_msg_join, vote_term)},
         {.name = "copy_term", MFS_FIELD(U64, struct mfs_msg_join, copy_term)},
         {.name = "copy_revision", MFS_FIELD(U64, struct mfs_msg_join, copy_revision)},
         {0}}};
@@ -339,6 +340,7 @@ static const struct mfs_schema state_schema = {
     FIELDS{{.name = "term", .required = true, MFS_FIELD(U64, struct mfs_msg_state, term)},
            {.name = "revision", .required = true, MFS_FIELD(U64, struct mfs_msg_state, revision)},
            {.name = "candidate", MFS_FIELD(U32, struct mfs_msg_state, candidate)},
+           {.name = "base", MFS_FIELD(U64, struct mfs_msg_state, base)},
            {.name = "text", .required = true, MFS_FIELD(TEXT, struct mfs_msg_state, text)},
            {0}}};
 

@@ -14,7 +14,7 @@
 #include "proto/image_sum.h"
 #include "proto/schema.h"
 
-#define MFS_PROTOCOL_VERSION 3
+#define MFS_PROTOCOL_VERSION 4
 #define MFS_PATH_MAX         512
 #define MFS_TEXT_MAX         512
 #define MFS_MACHINE_MAX      254 /* of a name of a machine, with its NUL (RFC 1035) */
@@ -53,7 +53,7 @@ enum mfs_msg {
     MFS_MSG_METRICS,      /* client → lm  its figures, now and then    → when they are noted */
     MFS_MSG_STATS,        /* cli → lm    all figures of the node       → struct mfs_stats  */
     MFS_MSG_LEAVE,        /* lm → cm     the node is to end soon       → when it is noted  */
-    MFS_MSG_STATE,        /* cm → lm     a copy of what cm knows       no reply            */
+    MFS_MSG_STATE,        /* cm → lm     a copy of what cm knows       → when it is kept   */
     MFS_MSG_VOTE,         /* cli → lm    for a cm of the next term?    → its copy          */
     MFS_MSG_FOLLOW,       /* cm → lm     that is your cm               → when it is noted  */
     MFS_MSG_HANDOVER,     /* cli → cm    another cm takes over         → what cm knows     */
@@ -141,6 +141,7 @@ struct mfs_msg_join {
     struct mfs_report_copy *copy;      /* partitions it is receiving and has not taken yet */
     uint32_t control;                  /* port at which it takes VOTE and FOLLOW; 0: none */
     uint64_t term;                     /* the highest that it knows of */
+    uint64_t vote_term;                /* the highest in which it has given its vote */
     uint64_t copy_term, copy_revision; /* of the copy of cm's state that it holds; 0: none */
 };
 
@@ -361,6 +362,7 @@ struct mfs_msg_leave {
 struct mfs_msg_state {
     uint64_t term, revision; /* of a higher term, or of the same one and a higher revision: newer */
     uint32_t candidate;      /* node at which the cm of that term began; means nothing in term 0 */
+    uint64_t base;           /* the term of the state that the cm of this one went on from */
     char *text;
 };
 

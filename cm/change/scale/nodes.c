@@ -16,12 +16,12 @@
 #include "cm/nodes/cleanup.h"
 #include "cm/nodes/failure.h"
 #include "cm/nodes/provision.h"
+#include "cm/nodes/quorum.h"
 #include "cm/state/events.h"
 #include "cm/partitions/migrate.h"
 #include "cm/change/probe.h"
 #include "cm/partitions/replicas.h"
 #include "cm/change/scale/impl.h"
-#include "cm/nodes/copies.h"
 
 #define COME_TIME   (120 * MFS_SEC)
 #define ASSIGN_TIME (60 * MFS_SEC)
@@ -295,6 +295,12 @@ static bool has_ended(struct mfs_node *n, int64_t left)
            !mfs_cleanup_node_processes(n->cm->paths, n->record->id) || left <= -FORCE_TIME;
 }
 
+/* Another cm could begin with its vote. Who has it forgotten knows that it is gone. */
+static bool may_be_removed(const struct mfs_node *n)
+{
+    return !n->record->votes || n->cm->state.scale.forget;
+}
+
 static void remove_node(struct mfs_node *n)
 {
     struct mfs_cm *cm = n->cm;
@@ -350,7 +356,7 @@ static void look(void *arg)
             send_stop(n);
         else if (!cm->state.scale.forget && may_come_back(n, now, left))
             continue;
-        else if (has_ended(n, left) && mfs_provision_released(n))
+        else if (has_ended(n, left) && may_be_removed(n) && mfs_provision_released(n))
             remove_node(n);
     }
     if (any)

@@ -21,9 +21,9 @@
 #include "base/text.h"
 #include "cm/change/scale/impl.h"
 #include "cm/nodes/push.h"
+#include "cm/nodes/quorum.h"
 #include "cm/partitions/replicas.h"
 #include "cm/provider/run.h"
-#include "cm/nodes/copies.h"
 #include "cm/state/events.h"
 
 #define SECRET_BYTES 32

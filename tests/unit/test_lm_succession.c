@@ -1,0 +1,91 @@
+/* Which copies of cm's state an lm keeps: what it has voted for, and has kept, binds it, also when
+ * it was killed and started again. ctest: timeout=60 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "lm_world.h"
+
+static int keep(struct lm_world *w, uint64_t term, uint32_t candidate, uint64_t base,
+                uint64_t revision)
+{
+    char text[] = "{\"term\":0,\"revision\":1}";
+    struct mfs_msg_state m = {term, revision, candidate, base, text};
+
+    text[8] = (char)('0' + term);
+    text[21] = (char)('0' + revision);
+    return lm_world_ask(w, MFS_MSG_STATE, &m);
+}
+
+static int vote(struct lm_world *w, uint64_t term, uint32_t candidate)
+{
+    struct mfs_msg_follow m = {.term = term, .candidate = candidate};
+
+    return lm_world_ask(w, MFS_MSG_FOLLOW, &m);
+}
+
+static void restart(struct lm_world *w)
+{
+    lm_world_kill_lm(w);
+    lm_world_start_lm(w);
+    assert_true(lm_world_wait(w, lm_world_joined, 10));
+}
+
+static void test_a_vote_is_for_ever(void **state)
+{
+    struct lm_world *w = *state;
+
+    assert_int_equal(lm_world_assign(w), 0);
+    assert_int_equal(keep(w, 0, 0, 0, 1), 0);
+    assert_int_equal(keep(w, 0, 0, 0, 2), 0);
+    assert_int_equal(vote(w, 1, 2), 0);
+    assert_int_equal(keep(w, 0, 0, 0, 3), -EBUSY); /* the other cm would not know of it */
+    assert_int_equal(keep(w, 1, 3, 0, 3), -EBUSY);
+    assert_int_equal(keep(w, 1, 2, 0, 3), 0);
+    assert_int_equal(keep(w, 0, 0, 0, 4), -ESTALE);
+    assert_int_equal(keep(w, 1, 3, 0, 4), -ESTALE);
+}
+
+static void test_a_raised_term_goes_on_from_what_is_here(void **state)
+{
+    struct lm_world *w = *state;
+
+    assert_int_equal(lm_world_assign(w), 0);
+    assert_int_equal(keep(w, 1, 2, 0, 1), 0);
+    assert_int_equal(keep(w, 3, 4, 0, 2), -ESTALE); /* that cm has not seen term 1 */
+    assert_int_equal(keep(w, 3, 4, 1, 2), 0);
+}
+
+static void test_a_new_lm_keeps_to_it(void **state)
+{
+    struct lm_world *w = *state;
+
+    assert_int_equal(lm_world_assign(w), 0);
+    assert_int_equal(keep(w, 0, 0, 0, 1), 0);
+    assert_int_equal(vote(w, 2, 1), 0);
+    restart(w);
+    assert_int_equal(w->join.vote_term, 2);
+    assert_int_equal(w->join.copy_revision, 1);
+    assert_int_equal(keep(w, 0, 0, 0, 2), -EBUSY);
+    assert_int_equal(keep(w, 3, 0, 0, 2), 0);
+    restart(w);
+    assert_int_equal(w->join.term, 3);
+    assert_int_equal(keep(w, 2, 1, 0, 3), -ESTALE);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, lm_world_setup, lm_world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_vote_is_for_ever),
+        TEST(test_a_raised_term_goes_on_from_what_is_here),
+        TEST(test_a_new_lm_keeps_to_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
