@@ -26,7 +26,7 @@ int mfs_config_file_load(const char *path, struct mfs_conf *conf, struct mfs_err
     int rc;
 
     mfs_buf_init(&b);
-    rc = mfs_file_read(path, SIZE_MOST, &b);
+    rc = mfs_file_read_given(path, SIZE_MOST, &b);
     if (rc)
         mfs_err_set(err, rc, "%s", strerror(-rc));
     else

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +16,20 @@
 
 #include "base/text.h"
 
-#define READ_CHUNK 4096
-#define TREE_DEPTH 32
+#define READ_CHUNK  4096
+#define WRITER_TIME 10000 /* ms that a process at a pipe's other end has to write something */
+#define TREE_DEPTH  32
+
+static int await_writer(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int n;
+
+    do
+        n = poll(&p, 1, WRITER_TIME);
+    while (n < 0 && errno == EINTR);
+    return n > 0 ? 0 : n ? -errno : -ETIMEDOUT;
+}
 
 int mfs_file_read_fd(int fd, size_t max, struct mfs_buf *out)
 {
@@ -27,8 +40,10 @@ int mfs_file_read_fd(int fd, size_t max, struct mfs_buf *out)
         char *to = mfs_buf_reserve(out, READ_CHUNK);
         ssize_t n = to ? read(fd, to, READ_CHUNK) : -1;
 
-        if (n < 0 && to && errno == EINTR)
+        if (n < 0 && to && (errno == EINTR || (errno == EAGAIN && !(rc = await_writer(fd)))))
             continue;
+        if (rc)
+            break;
         if (n < 0)
             rc = to ? -errno : -ENOMEM;
         if (n <= 0)
@@ -43,15 +58,31 @@ int mfs_file_read_fd(int fd, size_t max, struct mfs_buf *out)
     return rc;
 }
 
-int mfs_file_read(const char *path, size_t max, struct mfs_buf *out)
+/* Opening a pipe that has no writer, and reading it, would wait for ever. */
+static int read_path(const char *path, bool pipes, size_t max, struct mfs_buf *out)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
+    struct stat st;
 
     if (fd < 0)
         return -errno;
-    rc = mfs_file_read_fd(fd, max, out);
+    if (fstat(fd, &st))
+        rc = -errno;
+    else if (S_ISFIFO(st.st_mode))
+        rc = pipes ? await_writer(fd) : -ENOTSUP;
+    rc = rc ? rc : mfs_file_read_fd(fd, max, out);
     close(fd);
     return rc;
+}
+
+int mfs_file_read(const char *path, size_t max, struct mfs_buf *out)
+{
+    return read_path(path, false, max, out);
+}
+
+int mfs_file_read_given(const char *path, size_t max, struct mfs_buf *out)
+{
+    return read_path(path, true, max, out);
 }
 
 int mfs_file_write_all(int fd, const void *p, size_t n)

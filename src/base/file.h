@@ -7,9 +7,14 @@
 
 #include "base/buf.h"
 
-/* Appends the file's content to *out. 0, -EFBIG when it is larger than max, or a negative errno. */
+/* Appends the file's content to *out. 0, -EFBIG when it is larger than max, -ENOTSUP when it is a
+ * pipe, which would wait, or a negative errno. */
 int mfs_file_read(const char *path, size_t max, struct mfs_buf *out);
 int mfs_file_read_fd(int fd, size_t max, struct mfs_buf *out); /* from where it is */
+
+/* The same of what an operator has named, who may give a pipe (a FIFO, or /dev/fd/63 of the shell's
+ * `<(command)`): for each piece of it some seconds are waited, else -ETIMEDOUT. */
+int mfs_file_read_given(const char *path, size_t max, struct mfs_buf *out);
 
 /* Replaces the file by n bytes at p: written beside it, fsync, rename, fsync of the directory; a
  * crash leaves the old or the new content. 0 or a negative errno. */

@@ -95,6 +95,41 @@ static void files_are_replaced_whole(void **state)
     mfs_buf_fini(&b);
 }
 
+/* A process writes to the other end, late; without one, reading would wait for ever. */
+static void pipes_are_read_only_where_they_may_be(void **state)
+{
+    struct mfs_buf b;
+    pid_t writer;
+
+    (void)state;
+    mfs_buf_init(&b);
+    assert_int_equal(mkfifo(in_dir("pipe"), 0600), 0);
+    assert_int_equal(mfs_file_read(in_dir("pipe"), 100, &b), -ENOTSUP);
+    writer = fork();
+    if (!writer) {
+        int fd = open(in_dir("pipe"), O_WRONLY);
+
+        usleep(50000);
+        _exit(write(fd, "late", 4) != 4);
+    }
+    assert_int_equal(mfs_file_read_given(in_dir("pipe"), 100, &b), 0);
+    assert_int_equal(mfs_buf_len(&b), 4);
+    assert_memory_equal(mfs_buf_data(&b), "late", 4);
+    assert_int_equal(waitpid(writer, NULL, 0), writer);
+    mfs_buf_fini(&b);
+}
+
+static void hosts_are_compared(void **state)
+{
+    (void)state;
+    assert_true(mfs_inet_same("tux1", "TUX1"));
+    assert_true(mfs_inet_same("fd00::1", "FD00:0::1"));
+    assert_true(mfs_inet_same("10.0.0.1", "10.0.0.1"));
+    assert_false(mfs_inet_same("fd00::1", "fd00::2"));
+    assert_false(mfs_inet_same("10.0.0.1", "tux1"));
+    assert_false(mfs_inet_same("", "tux1"));
+}
+
 static void trees_come_and_go(void **state)
 {
     (void)state;
@@ -494,6 +529,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buffers),
         cmocka_unit_test(files_are_replaced_whole),
+        cmocka_unit_test(pipes_are_read_only_where_they_may_be),
+        cmocka_unit_test(hosts_are_compared),
         cmocka_unit_test(trees_come_and_go),
         cmocka_unit_test(log_lines),
         cmocka_unit_test(log_on_a_full_disk),
