@@ -92,6 +92,8 @@ static int expand_bracket(struct mfs_hostlist *l, const char *name, size_t len, 
 
     if (!rest)
         return wrong(at, "']' is missing", err);
+    if (memchr(at, ':', (size_t)(rest - at)))
+        return wrong(at, "an address of IPv6 stands without brackets", err);
     do {
         rc = range(&at, &r, err);
         if (!rc)

@@ -169,8 +169,8 @@ static int check(const struct mfs_conf_option *o, const char *text, struct mfs_e
     case MFS_CONF_LIST:
         if (o->max > 0 && ((double)len < o->min || (double)len > o->max))
             return mfs_err_set(err, -EINVAL,
-                               "%s: \"" MFS_CONF_SHOWN "\" must have %g to %g characters", o->key,
-                               text, o->min, o->max);
+                               "%s: \"" MFS_CONF_SHOWN "\" must have %.0f to %.0f characters",
+                               o->key, text, o->min, o->max);
         return 0;
     default:
         return check_number(o, text, err);

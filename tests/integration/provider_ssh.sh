@@ -148,6 +148,21 @@ say "stop, and nothing is left"
 cm_ stop
 must_happen 10 nothing_on tux1 tux2 tux3
 
+say "shipping that fails: no room, no right to run it, a connection that breaks when all is there; nothing is left of it"
+ships() # MOUNT-OPTIONS WORDS OPTION…: it fails so on tux2, which has a /var/tmp of its own
+{
+    on tux2 mount -t tmpfs -o "$1" none /var/tmp
+    failed "$2" --hosts tux1,tux2 --ship "${@:3}"
+    [ -z "$(on tux2 ls -A /var/tmp)" ] || fail "tux2 still has $(on tux2 ls -A /var/tmp)"
+    on tux2 umount /var/tmp
+}
+ships size=4M "node-1: tux2: .*No space left on device \(make room there"
+ships size=200M,noexec "node-1: tux2: what was carried over can't be run there: .*noexec"
+# shellcheck disable=SC2016 # for the inner shell
+printf '#!/bin/sh\ncase $* in *tux2*mkdir*) %s "$@" >/dev/null; exit 255 ;; esac\nexec %s "$@"\n' "$SSH" "$SSH" >"$T/cut"
+chmod 755 "$T/cut"
+ships size=200M "node-1: tux2: " --ssh-command "$T/cut"
+
 say "programs that are shipped, another network, and connections that break as soon as an lm has joined"
 # shellcheck disable=SC2016 # for the inner shell
 second='ip address add "$0" dev "$(ip -o -4 address show to 10.213.0.0/24 | cut -d" " -f2)"'

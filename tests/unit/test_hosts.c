@@ -54,7 +54,7 @@ static void test_files(void **state)
                         "tux2 round=1 memory=1073741824\ntux1 round=2\n");
     assert_string_equal(places("alice@tux1.x.org address=10.0.0.7 memory=64M\n"),
                         "alice@tux1.x.org memory=67108864 address=10.0.0.7\n");
-    assert_string_equal(places("tux[1-2] slots=1\nfd00::1 address=fd00::1"),
+    assert_string_equal(places("tux[1-2] slots=1\nfd00::1 address=FD00:0::1"),
                         "tux1\ntux2\nfd00::1 address=fd00::1\n");
 }
 
@@ -93,6 +93,15 @@ static void test_refused(void **state)
     REFUSED("b address=tux1\n", "address=tux1 is no numeric address");
     REFUSED("b address=1.2.3.4.5\n", "is no numeric address");
     REFUSED("b[1-2] address=10.0.0.1\n", "address= behind 2 hosts");
+    REFUSED("b address=0.0.0.0\n", "is none that other machines could reach");
+    REFUSED("b address=224.0.0.1\n", "is none that other machines");
+    REFUSED("b address=::\n", "is none that other machines");
+    REFUSED("b address=fe80::1\n", "is none that other machines");
+    REFUSED("a address=10.0.0.1\nb address=10.0.0.1\n", "line 2: 10.0.0.1 is in line 1 already");
+    REFUSED("a address=fd00::1\nb address=FD00:0::1\n", "line 2: fd00::1 is in line 1 already");
+    REFUSED("fd00::1\nFD00:0::1\n", "line 2: fd00::1 is in line 1 already");
+    REFUSED("alice@a\nbob@a\n", "line 2: a is in line 1 already");
+    REFUSED("[fd00::1]\n", "without brackets");
     REFUSED("b cpus=4\n", "\"cpus=\" is not known");
     REFUSED("b round=1\n", "\"round=\" is not known");
     REFUSED("b 4\n", "\"4\" behind the host");
@@ -218,6 +227,8 @@ static void test_explanations(void **state)
              "root@tux1: Permission denied (publickey). (cm answers no questions");
     explains(255, "", "/x/lm exited with status 255");
     explains(1, "lm: Permission denied\n", "tux1: lm: Permission denied");
+    explains(2, "tar: lm: Cannot write: No space left on device\ntar: Exiting with failure\n",
+             "tux1: tar: lm: Cannot write: No space left on device (make room there");
 }
 
 static void test_shipped(void **state)
@@ -234,6 +245,11 @@ static void test_shipped(void **state)
     assert_false(mfs_ssh_is_shipped("/var/tmp/memefs-aB3xyzWQ1 "));
     assert_false(mfs_ssh_is_shipped("/var/tmp/memefs-../../../x"));
     assert_false(mfs_ssh_is_shipped("/var/tmp/memefs-aB3xyzWQ12 /"));
+    assert_int_equal(mfs_ssh_name_place(dir, sizeof dir), 0);
+    assert_true(mfs_ssh_is_shipped(dir));
+    assert_false(mfs_ssh_is_begun(dir));
+    assert_true(mfs_ssh_is_begun("begun /var/tmp/memefs-aB3xyzWQ12"));
+    assert_false(mfs_ssh_is_begun("begun /"));
 }
 
 int main(void)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/inet.h"
 #include "base/text.h"
 #include "cluster/trust.h"
 #include "cm/change/scale/impl.h"
@@ -67,7 +68,7 @@ static int find_place_on(const struct mfs_cm *cm, const struct mfs_scale_draft *
     bool known = false;
 
     for (*slot = 0; !mfs_spec_host(&cm->state, *slot, name, err) && *name; ++*slot) {
-        if (strcmp(name, host))
+        if (!mfs_inet_same(name, host))
             continue;
         if (!slot_taken(cm, d, 0, *slot))
             return 0;
@@ -107,8 +108,8 @@ static bool is_named(const struct mfs_cm_state *st, const struct mfs_cm_node *n,
     char host[MFS_HOSTLIST_NAME];
     struct mfs_err err;
 
-    return !strcmp(n->name, name) || !strcmp(n->address, name) ||
-           (!mfs_spec_host(st, n->slot, host, &err) && *host && !strcmp(host, name));
+    return !strcmp(n->name, name) || mfs_inet_same(n->address, name) ||
+           (!mfs_spec_host(st, n->slot, host, &err) && *host && mfs_inet_same(host, name));
 }
 
 static bool is_asked_for(const struct mfs_cm_state *st, const struct mfs_cm_node *n,
@@ -220,6 +221,21 @@ static int target_drain(const struct mfs_cm *cm, const struct mfs_msg_scale *wha
     return rc;
 }
 
+static int refuse_node(const struct mfs_node *n, struct mfs_err *err)
+{
+    if (!n->conn)
+        return mfs_err_set(err, -ENODEV,
+                           "%s is not there: its lm is not connected (see cm events; cm forget %s "
+                           "if it will not come back)",
+                           n->record->name, n->record->name);
+    return mfs_err_set(err, -ENODEV,
+                       "%s runs %u of its %u partitions; what the others held is lost "
+                       "(see cm events). Only a new deployment has all of them: save what is left "
+                       "before you make one",
+                       n->record->name, n->parts_seen,
+                       mfs_cm_state_count(&n->cm->state, n->record->id));
+}
+
 static bool may_take_over(const struct mfs_cm *cm, const struct mfs_cm_part *p)
 {
     const struct mfs_node *n = mfs_nodes_find(cm, p->replica_node);
@@ -236,7 +252,9 @@ static int check_forgettable(const struct mfs_cm *cm, const struct mfs_node *n, 
     int64_t silence = mfs_clock_mono() - n->last_contact;
 
     if (n->conn && silence < FORGET_SILENCE)
-        return mfs_err_set(err, -EBUSY, "%s is there: cm drain %s takes it out", name, name);
+        return mfs_nodes_lacks(n)
+                   ? refuse_node(n, err)
+                   : mfs_err_set(err, -EBUSY, "%s is there: cm drain %s takes it out", name, name);
     if (silence < MFS_TRUST_LOST)
         return mfs_err_set(err, -EAGAIN, "%s was there a moment ago", name);
     for (uint32_t i = 0; i < cm->state.nparts; i++)
@@ -330,20 +348,6 @@ int mfs_scale_target(const struct mfs_cm *cm, const struct mfs_msg_scale *what,
 bool mfs_scale_is_there(const struct mfs_node *n)
 {
     return n->conn && !mfs_nodes_lacks(n);
-}
-
-static int refuse_node(const struct mfs_node *n, struct mfs_err *err)
-{
-    if (!n->conn)
-        return mfs_err_set(err, -ENODEV,
-                           "%s is not there: its lm is not connected (see cm events; cm forget %s "
-                           "if it will not come back)",
-                           n->record->name, n->record->name);
-    return mfs_err_set(err, -ENODEV,
-                       "%s runs %u of its %u partitions; what the others held is lost "
-                       "(see cm events)",
-                       n->record->name, n->parts_seen,
-                       mfs_cm_state_count(&n->cm->state, n->record->id));
 }
 
 /* Nothing is moved to or from a node that is not there. */

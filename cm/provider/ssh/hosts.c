@@ -1,5 +1,6 @@
 #include "cm/provider/ssh/hosts.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -28,15 +29,33 @@ static int set_memory(const char *value, uint64_t *out, struct mfs_err *err)
     return 0;
 }
 
+/* Can others connect to it? A link-local one means nothing without an interface. */
+static bool is_reachable(const union mfs_inet *a)
+{
+    in_addr_t v4 = ntohl(a->v4.sin_addr.s_addr);
+
+    if (a->any.sa_family == AF_INET)
+        return v4 != INADDR_ANY && v4 != INADDR_BROADCAST && !IN_MULTICAST(v4);
+    return !IN6_IS_ADDR_UNSPECIFIED(&a->v6.sin6_addr) && !IN6_IS_ADDR_MULTICAST(&a->v6.sin6_addr) &&
+           !IN6_IS_ADDR_LINKLOCAL(&a->v6.sin6_addr);
+}
+
+/* Kept as others will write it, too. */
 static int set_address(const char *value, char out[MFS_HOST_MAX], struct mfs_err *err)
 {
+    char text[INET6_ADDRSTRLEN];
     union mfs_inet a;
+    uint16_t port;
 
     if (out[0])
         return mfs_err_set(err, -EINVAL, "address= is there twice");
-    if (strlen(value) >= MFS_HOST_MAX || mfs_inet_parse(value, 0, &a))
+    if (strlen(value) >= MFS_HOST_MAX || mfs_inet_parse(value, 0, &a) ||
+        mfs_inet_format(&a, text, &port))
         return mfs_err_set(err, -EINVAL, "address=%.60s is no numeric address", value);
-    return mfs_text_copy(out, MFS_HOST_MAX, value);
+    if (!is_reachable(&a))
+        return mfs_err_set(err, -EINVAL, "address=%.60s is none that other machines could reach",
+                           value);
+    return mfs_text_copy(out, MFS_HOST_MAX, text);
 }
 
 /* A number of 32 bits, which is 0 as long as it has not been given. */
@@ -164,38 +183,67 @@ static int add_line(struct mfs_hosts *h, const char *text, size_t len, uint32_t 
 
 /* ---- one host twice -------------------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b)
-{
-    const struct mfs_host *x = *(const struct mfs_host *const *)a;
-    const struct mfs_host *y = *(const struct mfs_host *const *)b;
-    int order = strcasecmp(x->name, y->name);
+/* What a line has of which there may be one alone: a machine, or an address. */
+struct sole {
+    const struct mfs_host *host;
+    char text[MFS_HOSTLIST_NAME]; /* of addresses, as all write them */
+};
 
-    return order ? order : (x > y) - (x < y);
+static int by_text(const void *a, const void *b)
+{
+    const struct sole *x = a, *y = b;
+    int order = strcasecmp(x->text, y->text);
+
+    return order ? order : (x->host > y->host) - (x->host < y->host);
 }
 
-static int twice(const struct mfs_host *former, const struct mfs_host *later, struct mfs_err *err)
+static void set_sole(struct sole *s, const struct mfs_host *h, const char *text)
 {
-    if (!later->line)
-        return mfs_err_set(err, -EINVAL, "%s is there twice", later->name);
+    char address[INET6_ADDRSTRLEN];
+    union mfs_inet a;
+    uint16_t port;
+
+    s->host = h;
+    if (!mfs_inet_parse(text, 0, &a) && !mfs_inet_format(&a, address, &port))
+        text = address;
+    mfs_text_copy(s->text, sizeof s->text, text);
+}
+
+static int twice(const struct sole *former, const struct sole *later, struct mfs_err *err)
+{
+    if (!later->host->line)
+        return mfs_err_set(err, -EINVAL, "%s is there twice", later->text);
     return mfs_err_set(err, -EINVAL,
                        "line %u: %s is in line %u already; for several nodes on it, say slots=N",
-                       later->line, later->name, former->line);
+                       later->host->line, later->text, former->host->line);
+}
+
+static int check_soles(struct sole *s, uint32_t n, struct mfs_err *err)
+{
+    qsort(s, n, sizeof *s, by_text);
+    for (uint32_t i = 1; i < n; i++)
+        if (!strcasecmp(s[i].text, s[i - 1].text))
+            return twice(&s[i - 1], &s[i], err);
+    return 0;
 }
 
 static int check_twice(const struct mfs_hosts *h, struct mfs_err *err)
 {
-    const struct mfs_host **sorted = calloc(h->n + 1, sizeof(const struct mfs_host *));
-    int rc = 0;
+    struct sole *s = calloc(h->n + 1, sizeof *s);
+    uint32_t n = 0;
+    int rc;
 
-    if (!sorted)
+    if (!s)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < h->n; i++)
-        sorted[i] = &h->host[i];
-    qsort(sorted, h->n, sizeof(const struct mfs_host *), by_name);
-    for (uint32_t i = 1; i < h->n && !rc; i++)
-        if (!strcasecmp(sorted[i]->name, sorted[i - 1]->name))
-            rc = twice(sorted[i - 1], sorted[i], err);
-    free(sorted);
+        set_sole(&s[i], &h->host[i], mfs_host_machine(&h->host[i]));
+    rc = check_soles(s, h->n, err);
+    for (uint32_t i = 0; i < h->n; i++)
+        if (h->host[i].address[0])
+            set_sole(&s[n++], &h->host[i], h->host[i].address);
+    if (!rc)
+        rc = check_soles(s, n, err);
+    free(s);
     return rc;
 }
 
@@ -249,10 +297,12 @@ static int read_file(const char *name, struct mfs_hosts *out, struct mfs_err *er
 
     mfs_buf_init(&b);
     rc = input ? mfs_file_read_fd(STDIN_FILENO, MFS_HOSTS_FILE_MAX, &b)
-               : mfs_file_read(name, MFS_HOSTS_FILE_MAX, &b);
+               : mfs_file_read_given(name, MFS_HOSTS_FILE_MAX, &b);
     if (rc == -EFBIG)
         mfs_err_set(err, -EINVAL, "%.200s has more than %u KiB: this is no list of hosts", name,
                     MFS_HOSTS_FILE_MAX >> 10);
+    else if (rc == -ETIMEDOUT)
+        mfs_err_set(err, -EINVAL, "%.200s: it is a pipe, and nothing has been written to it", name);
     else if (rc)
         mfs_err_set(err, -EINVAL, "%.200s: %s", name, strerror(-rc));
     else

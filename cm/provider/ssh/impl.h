@@ -34,15 +34,23 @@ int mfs_ssh_host(const struct mfs_provider_option *option, uint32_t noptions, ui
 /* ship.c: the command that carries the programs to the host by `ssh_line` (mfs_ssh_command);
  * argv points into the struct, and to the host. 0 or a negative errno. */
 struct mfs_ssh_shipping {
-    char command[2048], programs[PATH_MAX];
+    char command[2048], programs[PATH_MAX], unpack[256];
     const char *argv[7];
 };
 
-int mfs_ssh_carry(const char *ssh_line, const char *host, struct mfs_ssh_shipping *out);
+int mfs_ssh_carry(const char *ssh_line, const char *host, const char *dir,
+                  struct mfs_ssh_shipping *out);
+
+/* A name for a directory there. 0 or a negative errno. */
+int mfs_ssh_name_place(char *out, size_t n);
 
 /* The directory that its output tells. 0 or -EPROTO. Pure. */
 int mfs_ssh_shipped(const char *output, char *dir, size_t n);
 bool mfs_ssh_is_shipped(const char *handle); /* is that the name of such a directory? Pure */
+
+/* What is noted before it is whole: this, and its name. */
+#define MFS_SSH_BEGUN "begun "
+bool mfs_ssh_is_begun(const char *handle); /* Pure */
 
 /* Appends what goes before a command of programs there. 0 or -ENOMEM. Pure. */
 int mfs_ssh_put_environment(const char *dir, struct mfs_buf *out);

@@ -47,7 +47,8 @@ struct call {
     uint32_t node, place;
     bool dropped; /* it was killed, as the node is given back */
     struct mfs_host host;
-    char dir[MFS_PROVIDER_HANDLE_MAX]; /* of what was shipped; "": nothing was */
+    char dir[MFS_PROVIDER_HANDLE_MAX]; /* of what is shipped; "": nothing is */
+    bool whole;                        /* all of it is there */
     char lm[PATH_MAX];                 /* there */
     struct mfs_buf line;               /* for it */
     struct mfs_run *run;
@@ -112,11 +113,12 @@ static void removed(void *arg, const struct mfs_err *why, const char *output)
 static void remove_shipped(struct call *c)
 {
     const struct mfs_run_options options = {.limit = REMOVE_TIME, .read = true};
-    char line[MFS_PROVIDER_HANDLE_MAX + 16];
+    char line[2 * MFS_PROVIDER_HANDLE_MAX + 40];
     struct mfs_err err;
 
     if (c->dir[0]) {
-        snprintf(line, sizeof line, "rm -rf %s", c->dir);
+        /* What was cut off may still write there for a moment. */
+        snprintf(line, sizeof line, "rm -rf %s || { sleep 1; rm -rf %s; }", c->dir, c->dir);
         if (!run(c, line, &options, removed, &err))
             return;
         mfs_notices_released(c->of->notices, c->node, &err);
@@ -146,7 +148,7 @@ static void ended(void *arg, const struct mfs_err *why, const char *output)
     if (c->dropped) {
         remove_shipped(c);
     } else if (why) {
-        mfs_ssh_explain(c->host.name, c->lm, why, output, &err);
+        mfs_ssh_explain(c->host.name, c->dir[0] ? c->dir : c->lm, why, output, &err);
         fail(c, &err);
     } else {
         snprintf(what, sizeof what, "lm on %.48s", c->host.name);
@@ -177,28 +179,36 @@ static int run_lm(struct call *c, struct mfs_err *err)
     return rc;
 }
 
+static void note(const struct call *c, const char *before)
+{
+    const struct mfs_provider_context *x = c->of->context;
+    char handle[MFS_PROVIDER_HANDLE_MAX];
+    int rc = mfs_text_format(handle, sizeof handle, "%s%s", before, c->dir);
+
+    rc = rc ? rc : x->calls->note(x->arg, c->node, handle);
+    if (rc)
+        mfs_warn("ssh", "%s of node %u could not be noted", c->dir, c->node);
+}
+
+/* After a failure cm gives the node back, and with it what is noted of it. */
 static void shipped(void *arg, const struct mfs_err *why, const char *output)
 {
-    const struct mfs_provider_context *x;
+    char told[MFS_PROVIDER_HANDLE_MAX];
     struct call *c = arg;
     struct mfs_err err;
-    int rc;
 
-    x = c->of->context;
-    rc = why ? why->code : mfs_ssh_shipped(output, c->dir, sizeof c->dir);
     if (c->dropped) {
         remove_shipped(c);
     } else if (why) {
-        mfs_ssh_explain(c->host.name, "mktemp or tar", why, output, &err);
+        mfs_ssh_explain(c->host.name, "tar", why, output, &err);
         fail(c, &err);
-    } else if (rc) {
-        mfs_err_set(&err, rc, "%s: no directory for the programs was told: %.200s", c->host.name,
-                    output);
+    } else if (mfs_ssh_shipped(output, told, sizeof told) || strcmp(told, c->dir) != 0) {
+        mfs_err_set(&err, -EPROTO, "%s: no directory for the programs was told: %.200s",
+                    c->host.name, output);
         fail(c, &err);
     } else {
-        rc = x->calls->note(x->arg, c->node, c->dir);
-        if (rc)
-            mfs_warn("ssh", "%s of node %u could not be noted", c->dir, c->node);
+        c->whole = true;
+        note(c, "");
         if (run_lm(c, &err))
             fail(c, &err);
     }
@@ -211,10 +221,13 @@ static int ship(struct call *c, struct mfs_err *err)
     char command[1024];
     int rc = mfs_ssh_command(ssh_command(c->of), CONNECT_SECONDS, command, sizeof command);
 
+    if (!rc && !c->dir[0])
+        rc = mfs_ssh_name_place(c->dir, sizeof c->dir);
     if (!rc)
-        rc = mfs_ssh_carry(command, c->host.name, &s);
+        rc = mfs_ssh_carry(command, c->host.name, c->dir, &s);
     if (rc)
         return mfs_err_set(err, rc, "%s: %s", c->host.name, strerror(-rc));
+    note(c, MFS_SSH_BEGUN);
     c->run = mfs_run_begin(c->of->context, s.argv, &options, shipped, c, err);
     return c->run ? 0 : err->code;
 }
@@ -250,8 +263,11 @@ static struct call *list(struct ssh *s, const struct mfs_provider_node *n, struc
     *c = (struct call){.of = s, .node = n->id, .place = n->slot, .next = s->first};
     s->first = c;
     mfs_buf_init(&c->line);
-    if (mfs_ssh_is_shipped(n->handle))
+    c->whole = mfs_ssh_is_shipped(n->handle);
+    if (c->whole)
         mfs_text_copy(c->dir, sizeof c->dir, n->handle);
+    else if (mfs_ssh_is_begun(n->handle))
+        mfs_text_copy(c->dir, sizeof c->dir, n->handle + strlen(MFS_SSH_BEGUN));
     if (!mfs_ssh_host(s->context->option, s->context->noptions, n->slot, &c->host, err))
         return c;
     unlist(c);
@@ -270,7 +286,7 @@ static int start(struct ssh *s, const struct mfs_provider_node *n, struct mfs_er
     if (rc)
         mfs_err_set(err, rc, "%s: %s", c->host.name, strerror(-rc));
     else
-        rc = ships && !c->dir[0] ? ship(c, err) : run_lm(c, err);
+        rc = ships && !c->whole ? ship(c, err) : run_lm(c, err);
     if (rc)
         unlist(c);
     return rc;
@@ -319,7 +335,7 @@ static int release(void *state, const struct mfs_provider_node *n)
         mfs_run_kill(c->run);
         return 0;
     }
-    if (!mfs_ssh_is_shipped(n->handle))
+    if (!mfs_ssh_is_shipped(n->handle) && !mfs_ssh_is_begun(n->handle))
         return 1;
     c = list(state, n, &err);
     if (c)

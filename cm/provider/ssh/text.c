@@ -23,6 +23,23 @@ static const struct {
     {"No route to host", "does that machine run, and can this one reach it?"},
 };
 
+/* Of whatever was run there: a line that tells more than the last one. */
+static bool explain_full(const char *host, const struct mfs_err *status, const char *output,
+                         struct mfs_err *out)
+{
+    const char *found = strstr(output, "No space left"), *from = found;
+
+    if (!found)
+        return false;
+    while (from > output && from[-1] != '\n')
+        from--;
+    mfs_err_set(out, status->code,
+                "%s: %.*s (make room there; --ship needs some 20 MB in /var/tmp, and an lm some "
+                "where its state is, which --node-state-dir says)",
+                host, (int)strcspn(from, "\r\n"), from);
+    return true;
+}
+
 static const char *advice(const char *output)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -39,8 +56,16 @@ void mfs_ssh_explain(const char *host, const char *program, const struct mfs_err
 
     mfs_run_last_line(output, last, sizeof last);
     last[strcspn(last, "\r")] = '\0';
+    if (explain_full(host, status, output, out))
+        return;
     if (!strcmp(status->msg, NOT_FOUND) && strstr(last, "exec: ")) /* our shell's own word */
         mfs_err_set(out, status->code, "%s: ssh can't be run on this machine (%s)", host, last);
+    else if ((!strcmp(status->msg, NOT_FOUND) || !strcmp(status->msg, NOT_EXECUTABLE)) &&
+             mfs_ssh_is_shipped(program))
+        mfs_err_set(out, status->code,
+                    "%s: what was carried over can't be run there: %s (is /var/tmp mounted noexec "
+                    "there? Else install MemEFS, and say by --programs where)",
+                    host, last);
     else if (!strcmp(status->msg, NOT_FOUND) || !strcmp(status->msg, NOT_EXECUTABLE))
         mfs_err_set(out, status->code,
                     "%s: %s can't be run there%s%s: install MemEFS there, say by --programs "
