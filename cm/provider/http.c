@@ -62,11 +62,6 @@ static int code_of(CURLcode code)
     switch (code) {
     case CURLE_OPERATION_TIMEDOUT:
         return -ETIMEDOUT;
-    case CURLE_COULDNT_CONNECT:
-        return -ECONNREFUSED;
-    case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_RESOLVE_PROXY:
-        return -EHOSTUNREACH;
     case CURLE_OUT_OF_MEMORY:
         return -ENOMEM;
     case CURLE_WRITE_ERROR:
@@ -80,13 +75,15 @@ static void finish(struct mfs_http_call *c, CURLcode code)
 {
     struct mfs_http_call end = {.done = c->done, .arg = c->arg, .text = c->text};
     struct mfs_err err;
-    long status = 0;
+    long status = 0, sent = 0;
 
     curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(c->easy, CURLINFO_REQUEST_SIZE, &sent);
     if (code == CURLE_WRITE_ERROR)
         mfs_err_set(&err, -EMSGSIZE, "the answer is longer than %u MiB", MFS_HTTP_ANSWER_MAX >> 20);
     else if (code)
-        mfs_err_set(&err, code_of(code), "%s", c->why[0] ? c->why : curl_easy_strerror(code));
+        mfs_err_set(&err, sent ? code_of(code) : -ENOTCONN, "%s",
+                    c->why[0] ? c->why : curl_easy_strerror(code));
     mfs_buf_init(&c->text);
     mfs_http_drop(c);
     if (!code && mfs_buf_append(&end.text, "", 1))

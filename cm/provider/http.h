@@ -33,7 +33,9 @@ struct mfs_http_request {
 };
 
 /* Tells the end, once and from the loop, unless the call is dropped. `why` is NULL and `status` the
- * answer's, or there is none (-ETIMEDOUT, -EHOSTUNREACH, …), and the text is "". */
+ * answer's, or there is none, and the text is "": -ENOTCONN, nothing of the request has been sent
+ * (no such host, no connection, a certificate that is not trusted); or else what it asks for may
+ * have been done (-ETIMEDOUT, …). */
 typedef void mfs_http_done(void *arg, const struct mfs_err *why, long status, const char *text,
                            size_t len);
 

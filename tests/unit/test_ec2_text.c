@@ -70,6 +70,10 @@ static void errors_are_read(void **state)
     assert_false(mfs_ec2_try_again(500, "InsufficientInstanceCapacity"));
     assert_false(mfs_ec2_try_again(400, "InvalidAMIID.NotFound"));
     assert_false(mfs_ec2_try_again(401, ""));
+    assert_true(mfs_ec2_throttled("RequestLimitExceeded"));
+    assert_false(mfs_ec2_throttled("InternalError"));
+    assert_non_null(strstr(mfs_ec2_advice("RequestExpired"), "clock"));
+    assert_string_equal(mfs_ec2_advice("InvalidAMIID.NotFound"), "");
 }
 
 /* Every beginning of an answer is none, and leaves nothing. */

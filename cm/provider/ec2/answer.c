@@ -164,6 +164,11 @@ void mfs_ec2_free(struct mfs_ec2_answer *a)
     memset(a, 0, sizeof *a);
 }
 
+bool mfs_ec2_throttled(const char *code)
+{
+    return !strcmp(code, "RequestLimitExceeded") || strstr(code, "Throttl");
+}
+
 bool mfs_ec2_try_again(long status, const char *code)
 {
     static const char *const codes[] = {
@@ -175,6 +180,30 @@ bool mfs_ec2_try_again(long status, const char *code)
         if (!strcmp(codes[i], code))
             return true;
     return status >= 500 && !*code;
+}
+
+const char *mfs_ec2_advice(const char *code)
+{
+    static const struct {
+        const char *code, *advice;
+    } known[] = {
+        {"RequestExpired", "is this machine's clock right? Else the key has expired"},
+        {"ExpiredToken", "renew the key that cm is given"},
+        {"AuthFailure", "is the key that cm is given a valid one, and this machine's clock right?"},
+        {"InvalidClientTokenId", "is the key that cm is given a valid one, of that region?"},
+        {"SignatureDoesNotMatch", "is the key's secret complete?"},
+        {"UnauthorizedOperation", "the key needs that right: docs/how-to/run-in-ec2.md"},
+        {"InsufficientInstanceCapacity", "another --ec2-type or --ec2-subnet, or later"},
+        {"InstanceLimitExceeded", "fewer nodes, or a higher limit from AWS"},
+        {"VcpuLimitExceeded", "fewer nodes, or a higher limit from AWS"},
+        {"MaxSpotInstanceCountExceeded", "fewer nodes, or without --ec2-spot"},
+        {"RequestLimitExceeded", "EC2 throttles this account: later, or fewer nodes at once"},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(known[i].code, code))
+            return known[i].advice;
+    return "";
 }
 
 /* ---- a form ---------------------------------------------------------------------------------- */

@@ -38,6 +38,12 @@ void mfs_ec2_free(struct mfs_ec2_answer *a);
 /* Would the same call, later, have another answer? By the answer's HTTP status and code. */
 bool mfs_ec2_try_again(long status, const char *code);
 
+/* Has it not even been looked at? */
+bool mfs_ec2_throttled(const char *code);
+
+/* What helps when a call has failed with that code; "": not known. */
+const char *mfs_ec2_advice(const char *code);
+
 /* Appends "&NAME=value" to a form, encoded. 0 or a negative errno. */
 int mfs_ec2_form(struct mfs_buf *form, const char *name, const char *value);
 

@@ -11,9 +11,10 @@
 #include "base/text.h"
 #include "cm/provider/ec2/keys.h"
 
-#define TRY_TIME   (30 * MFS_SEC) /* for one answer */
-#define FIRST_WAIT (500 * MFS_MSEC)
-#define WAIT_MOST  (8 * MFS_SEC)
+#define TRY_TIME     (30 * MFS_SEC) /* for one answer */
+#define CONNECT_TIME (15 * MFS_SEC) /* while nothing of a call could be sent */
+#define FIRST_WAIT   (500 * MFS_MSEC)
+#define WAIT_MOST    (8 * MFS_SEC)
 
 struct mfs_ec2_api {
     struct mfs_loop *loop;
@@ -27,8 +28,10 @@ struct mfs_ec2_call {
     struct mfs_ec2_api *of;
     const char *action;
     struct mfs_buf body;
-    int64_t until, wait;
+    int64_t until, connect, wait;
     bool renewed; /* the key has been refused once */
+    bool sent;    /* a try has reached EC2, or may have */
+    bool unsure;  /* one of them may have been done: its answer is not known */
     struct mfs_http_call *http;
     struct mfs_timer *timer;
     mfs_ec2_done *done;
@@ -64,13 +67,28 @@ static void finish(struct mfs_ec2_call *c, const struct mfs_err *why,
     done(arg, why, a);
 }
 
+/* A refusal is one of this try alone. */
+static int code_of(const struct mfs_ec2_call *c, int code)
+{
+    return c->unsure ? -EIO : code;
+}
+
 static void fail(struct mfs_ec2_call *c, int code, const char *why)
 {
     const struct mfs_ec2_answer none = {0};
     struct mfs_err err;
 
-    mfs_err_set(&err, code, "%s: %s", c->action, why);
+    mfs_err_set(&err, code_of(c, code), "%s: %s", c->action, why);
     finish(c, &err, &none);
+}
+
+static void fail_to_reach(struct mfs_ec2_call *c, const struct mfs_err *why)
+{
+    char more[512];
+
+    snprintf(more, sizeof more, "%s: %.140s%s", c->of->url, why->msg,
+             c->sent ? "" : " (can this machine reach it, and is --ec2-region right?)");
+    fail(c, why->code, more);
 }
 
 /* ---- tries ----------------------------------------------------------------------------------- */
@@ -88,10 +106,10 @@ static void again(void *arg)
 /* Between half of the wait and all of it, so that many that were refused do not come together. */
 static bool wait(struct mfs_ec2_call *c)
 {
-    int64_t half = c->wait / 2;
+    int64_t half = c->wait / 2, until = c->sent ? c->until : c->connect;
     uint32_t any = 0;
 
-    if (mfs_clock_mono() + c->wait >= c->until)
+    if (mfs_clock_mono() + c->wait >= until)
         return false;
     mfs_random(&any, sizeof any);
     c->timer = mfs_loop_timer(c->of->loop, half + half * (any % 1024) / 1024, 0, again, c);
@@ -108,9 +126,11 @@ static bool key_is_refused(const char *code)
 /* Of an answer that is an error: the call goes on, or ends by it. */
 static void refused(struct mfs_ec2_call *c, long status, const struct mfs_ec2_answer *a)
 {
+    const char *help = mfs_ec2_advice(a->code);
     char why[400];
     struct mfs_err err;
 
+    c->unsure |= mfs_ec2_try_again(status, a->code) && !mfs_ec2_throttled(a->code);
     if (mfs_ec2_try_again(status, a->code) && wait(c)) {
         mfs_debug("ec2", "%s: %s, again", c->action, a->code);
         return;
@@ -121,12 +141,11 @@ static void refused(struct mfs_ec2_call *c, long status, const struct mfs_ec2_an
         try(c);
         return;
     }
-    if (a->code[0])
-        mfs_text_format(why, sizeof why, "%s (%s)", a->message, a->code);
+    if (a->code[0]) /* EC2's own words may be long, and what helps comes behind them */
+        snprintf(why, sizeof why, "%.90s (%s)%s%s", a->message, a->code, *help ? ": " : "", help);
     else
-        mfs_text_format(why, sizeof why, "status %ld", status);
-    mfs_err_set(&err, mfs_ec2_try_again(status, a->code) ? -EAGAIN : -EREMOTEIO, "%s: %s",
-                c->action, why);
+        snprintf(why, sizeof why, "status %ld", status);
+    mfs_err_set(&err, code_of(c, -EREMOTEIO), "%s: %s", c->action, why);
     finish(c, &err, a);
 }
 
@@ -139,12 +158,15 @@ static void answered(void *arg, const struct mfs_err *why, long status, const ch
     int rc;
 
     c->http = NULL;
+    c->sent |= !why || why->code != -ENOTCONN;
     if (why) {
+        c->unsure |= why->code != -ENOTCONN;
         if (!wait(c))
-            fail(c, why->code, why->msg);
+            fail_to_reach(c, why);
         return;
     }
     rc = mfs_ec2_read(text, len, &a, &err);
+    c->unsure |= rc != 0;
     if (rc && !(status >= 500 && wait(c)))
         fail(c, rc, err.msg);
     else if (!rc && status == 200 && !a.code[0])
@@ -204,6 +226,8 @@ struct mfs_ec2_call *mfs_ec2_begin(struct mfs_ec2_api *api, const char *action,
     *c = (struct mfs_ec2_call){.of = api,
                                .action = action,
                                .until = mfs_clock_mono() + limit,
+                               .connect =
+                                   mfs_clock_mono() + (limit < CONNECT_TIME ? limit : CONNECT_TIME),
                                .wait = FIRST_WAIT,
                                .done = done,
                                .arg = arg,

@@ -22,9 +22,10 @@ struct mfs_ec2_place {
     uint32_t node;
     enum mfs_ec2_state state;
     char id[MFS_EC2_ID_MAX];
-    char why[160];             /* what EC2 said last */
-    unsigned unseen;           /* so many times in a row, EC2 has not named it */
-    struct mfs_ec2_call *call; /* RunInstances or TerminateInstances */
+    char other[MFS_EC2_ID_MAX]; /* a second instance of the node; "", unless EC2 errs */
+    char why[160];              /* what EC2 said last */
+    unsigned unseen;            /* so many times in a row, EC2 has not named it */
+    struct mfs_ec2_call *call;  /* RunInstances or TerminateInstances */
     struct mfs_ec2_place *next;
 };
 

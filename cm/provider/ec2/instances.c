@@ -23,7 +23,7 @@ static_assert(TERMINATE_TIME < MFS_RELEASE_TIME, "the provider says first what i
 /* So long as this has no definite answer, there may be an instance. */
 static bool is_definite(const struct mfs_err *why)
 {
-    return why->code == -EREMOTEIO || why->code == -ENOKEY;
+    return why->code == -EREMOTEIO || why->code == -ENOKEY || why->code == -ENOTCONN;
 }
 
 static void none_came(struct mfs_ec2_place *p, const struct mfs_err *why)
@@ -163,6 +163,11 @@ static bool is_ending(const struct mfs_ec2_instance *i)
     return strcmp(i->state, "pending") != 0 && strcmp(i->state, "running") != 0;
 }
 
+static bool is_gone(const struct mfs_ec2_instance *i)
+{
+    return !strcmp(i->state, "shutting-down") || !strcmp(i->state, "terminated");
+}
+
 static void comes(struct mfs_ec2_place *p, const struct mfs_ec2_instance *i)
 {
     const struct mfs_provider_context *c = p->of->context;
@@ -204,7 +209,39 @@ static struct mfs_ec2_place *find(const struct mfs_ec2 *e, const struct mfs_ec2_
         return NULL;
     while (p && p->node != node)
         p = p->next;
-    return p && (p->id[0] ? !strcmp(p->id, i->id) : !is_ending(i)) ? p : NULL;
+    return p;
+}
+
+/* A second instance of a node: EC2 has given more than was asked for, or has told another one than
+ * it gave. Which of them has the node's lm is not known here; the other one's is refused by cm, and
+ * ends its instance. Both are given back with the node. */
+static void see_other(struct mfs_ec2_place *p, const struct mfs_ec2_instance *i)
+{
+    if (is_ending(i) || !strcmp(p->other, i->id))
+        return;
+    mfs_warn("ec2", "node %u has instance %s besides %s", p->node, i->id, p->id);
+    mfs_text_copy(p->other, sizeof p->other, i->id);
+}
+
+static void take_other(struct mfs_ec2_place *p)
+{
+    mfs_text_copy(p->id, sizeof p->id, p->other);
+    p->other[0] = '\0';
+    p->unseen = 0;
+}
+
+/* By its tags an instance is found that could not be noted. */
+static void learn(struct mfs_ec2_place *p, const struct mfs_ec2_instance *i)
+{
+    mfs_text_copy(p->id, sizeof p->id, i->id);
+    if (p->state != MFS_EC2_LEAVING) {
+        mfs_ec2_note(p);
+    } else if (is_gone(i)) {
+        mfs_notices_released(p->of->notices, p->node, NULL);
+        mfs_ec2_unlist(p);
+    } else {
+        mfs_ec2_terminate(p);
+    }
 }
 
 static void see(const struct mfs_ec2 *e, const struct mfs_ec2_instance *i)
@@ -213,13 +250,18 @@ static void see(const struct mfs_ec2 *e, const struct mfs_ec2_instance *i)
 
     if (!p || p->state == MFS_EC2_ASKED || p->call)
         return;
-    p->unseen = 0;
-    if (!p->id[0]) {
-        mfs_text_copy(p->id, sizeof p->id, i->id);
-        mfs_ec2_note(p);
-        if (p->state == MFS_EC2_LEAVING)
-            mfs_ec2_terminate(p);
+    if (p->id[0] && strcmp(p->id, i->id) != 0) {
+        see_other(p, i);
+        return;
     }
+    p->unseen = 0;
+    if (p->state == MFS_EC2_LEAVING) {
+        if (!p->id[0])
+            learn(p, i);
+        return;
+    }
+    if (!p->id[0])
+        learn(p, i);
     if (p->state != MFS_EC2_WAITS && p->state != MFS_EC2_RUNS)
         return;
     if (is_ending(i))
@@ -239,6 +281,11 @@ static void missed(struct mfs_ec2_place *p)
 {
     struct mfs_err err;
 
+    if (p->other[0]) {
+        take_other(p);
+        mfs_ec2_note(p);
+        return;
+    }
     if (p->state == MFS_EC2_RUNS) {
         p->state = MFS_EC2_LOST;
         mfs_notices_ended(p->of->notices, p->node, "has gone: EC2 has no such instance any more");
@@ -246,6 +293,19 @@ static void missed(struct mfs_ec2_place *p)
     }
     mfs_err_set(&err, -ENODEV, "EC2 has no instance for it%s%s", p->why[0] ? ": " : "", p->why);
     none_came(p, &err);
+}
+
+/* To those that wait for an instance. */
+static void tell_failing(const struct mfs_ec2 *e, const struct mfs_err *why)
+{
+    const struct mfs_provider_context *c = e->context;
+
+    for (struct mfs_ec2_place *p = e->first; p; p = p->next) {
+        if (p->state != MFS_EC2_WAITS || !strncmp(p->why, why->msg, sizeof p->why - 1))
+            continue;
+        snprintf(p->why, sizeof p->why, "%.159s", why->msg);
+        c->calls->waiting(c->arg, p->node, p->why);
+    }
 }
 
 static void looked(void *arg, const struct mfs_err *why, const struct mfs_ec2_answer *a)
@@ -257,6 +317,7 @@ static void looked(void *arg, const struct mfs_err *why, const struct mfs_ec2_an
         if (!e->failing)
             mfs_warn("ec2", "%s", why->msg);
         e->failing = true;
+        tell_failing(e, why);
         return;
     }
     e->failing = false;
@@ -303,6 +364,11 @@ static void terminated(void *arg, const struct mfs_err *why, const struct mfs_ec
     p->call = NULL;
     if (why && !strncmp(a->code, "InvalidInstanceID", strlen("InvalidInstanceID")))
         why = NULL; /* there is none */
+    if (!why && p->other[0]) {
+        take_other(p);
+        mfs_ec2_terminate(p);
+        return;
+    }
     if (why)
         mfs_err_set(&err, why->code, "instance %s may still run: %s", p->id, why->msg);
     mfs_notices_released(p->of->notices, p->node, why ? &err : NULL);

@@ -37,6 +37,7 @@ struct mfs_ec2_keys {
     struct mfs_timer *timer;
     enum step step;
     struct mfs_http_call *call;
+    char file[160]; /* why the credentials file has none; "": there is no such file */
     char metadata_token[256], role[128];
 };
 
@@ -155,11 +156,13 @@ static void no_key(struct mfs_ec2_keys *k, const char *role)
     struct mfs_err err;
 
     explicit_bzero(&k->key, sizeof k->key);
-    mfs_err_set(&err, -ENOKEY,
-                "there is no key for AWS: neither AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY in "
-                "the environment, nor a profile \"%s\" in the credentials file, nor a role of this "
-                "instance (%s)",
-                getenv("AWS_PROFILE") ? getenv("AWS_PROFILE") : "default", role);
+    mfs_err_set(
+        &err, -ENOKEY,
+        "there is no key for AWS: neither AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY in "
+        "the environment, nor a profile \"%.32s\" in the credentials file%s%s%s, nor a role "
+        "of this instance (%.60s)",
+        getenv("AWS_PROFILE") ? getenv("AWS_PROFILE") : "default", k->file[0] ? " (" : "", k->file,
+        k->file[0] ? ")" : "", role);
     answer(k, &err);
 }
 
@@ -232,7 +235,7 @@ static bool in_environment(struct mfs_ec2_key *key)
            !mfs_text_copy(key->token, sizeof key->token, token ? token : "") && whole(key);
 }
 
-static bool in_file(struct mfs_ec2_key *key)
+static bool in_file(struct mfs_ec2_keys *k)
 {
     const char *named = getenv("AWS_SHARED_CREDENTIALS_FILE"), *home = getenv("HOME"),
                *profile = getenv("AWS_PROFILE");
@@ -240,6 +243,7 @@ static bool in_file(struct mfs_ec2_key *key)
     struct mfs_buf text;
     int rc;
 
+    k->file[0] = '\0';
     if (mfs_text_format(path, sizeof path, "%s%s",
                         named  ? named
                         : home ? home
@@ -248,8 +252,11 @@ static bool in_file(struct mfs_ec2_key *key)
         return false;
     mfs_buf_init(&text);
     rc = mfs_file_read(path, FILE_MOST, &text);
+    if (rc && rc != -ENOENT)
+        snprintf(k->file, sizeof k->file, "%.80s: %s", path, strerror(-rc));
     rc = rc ? rc : mfs_buf_append(&text, "", 1);
-    rc = rc ? rc : mfs_ec2_key_of_profile(mfs_buf_data(&text), profile ? profile : "default", key);
+    rc = rc ? rc
+            : mfs_ec2_key_of_profile(mfs_buf_data(&text), profile ? profile : "default", &k->key);
     mfs_buf_wipe(&text);
     return !rc;
 }
@@ -262,7 +269,7 @@ static void look(void *arg)
     k->timer = NULL;
     if (!k->first || k->step != STEP_NONE)
         return;
-    if (is_good(&k->key) || in_environment(&k->key) || in_file(&k->key)) {
+    if (is_good(&k->key) || in_environment(&k->key) || in_file(k)) {
         answer(k, NULL);
     } else if (disabled && !strcmp(disabled, "true")) {
         no_key(k, "AWS_EC2_METADATA_DISABLED is true");
