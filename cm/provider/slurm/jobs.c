@@ -102,7 +102,7 @@ static void not_submitted(struct mfs_slurm_place *p, const struct mfs_err *why)
 {
     p->refusal = *why;
     p->state = MFS_SLURM_REFUSED;
-    if (why->code == -EREMOTEIO)
+    if (why->code == -EREMOTEIO || why->code == -EACCES || why->code == -ENOTCONN)
         refused(p, false);
     else
         cancel_now(p);

@@ -40,6 +40,7 @@ struct mfs_slurm_call {
     int64_t until;
     bool renewed; /* the token has been refused once */
     bool doomed;  /* the version could not be found out */
+    bool sent;    /* it may have been done */
     struct mfs_http_call *http;
     mfs_slurm_link_done *done;
     void *arg;
@@ -127,6 +128,17 @@ static bool is_json(const char *text, size_t len)
     return len && text[strspn(text, " \t\r\n")] == '{';
 }
 
+/* An error that slurmrestd tells is an answer; one of what stands before it says nothing of jobs.
+ */
+static bool is_answer(long status, const char *text, size_t len)
+{
+    struct mfs_slurm_answer a;
+    struct mfs_err err;
+
+    return is_json(text, len) &&
+           (status < 400 || (!mfs_slurm_rest_read(text, len, NULL, NULL, &a, &err) && a.error[0]));
+}
+
 static void not_slurm(const struct mfs_slurm_link *l, long status, struct mfs_err *err)
 {
     mfs_err_set(err, -EPROTO, "what answers at %s is not slurmrestd, or has failed: status %ld",
@@ -154,6 +166,7 @@ static void try(struct mfs_slurm_call *c)
     else
         c->http = request(c->of, c->request.method, c->of->version, c->path, mfs_buf_data(&body),
                           left, answered, c, &err);
+    c->sent |= c->http != NULL;
     mfs_buf_wipe(&body);
     if (!c->http)
         fail(c, &err);
@@ -176,7 +189,7 @@ static void answered(void *arg, const struct mfs_err *why, long status, const ch
             return;
         }
         refused_token(l, &err);
-    } else if (is_json(text, len)) {
+    } else if (is_answer(status, text, len)) {
         finish(c, NULL, text, len);
         return;
     } else {
@@ -207,8 +220,13 @@ static void fail_all(struct mfs_slurm_link *l)
     l->failure.code = 0;
     for (c = l->first; c; c = c->next)
         c->doomed = !c->http;
-    while ((c = next_waiting(l, true)))
-        fail(c, &why);
+    while ((c = next_waiting(l, true))) {
+        struct mfs_err err = why;
+
+        if (!c->sent && err.code != -EACCES)
+            err.code = -ENOTCONN;
+        fail(c, &err);
+    }
 }
 
 static void begin_all(void *arg)
@@ -255,7 +273,7 @@ static void probed(void *arg, const struct mfs_err *why, long status, const char
     struct mfs_err err;
 
     l->probe = NULL;
-    if (!why && status == 404 && !is_json(text, len)) {
+    if (!why && status == 404 && !is_answer(status, text, len)) {
         l->probing--;
         probe(l);
         return;
@@ -269,9 +287,9 @@ static void probed(void *arg, const struct mfs_err *why, long status, const char
         mfs_err_set(&err, why->code, "slurmrestd at %s: %s", l->shown, why->msg);
     else if (status == 401)
         refused_token(l, &err);
-    else if (!is_json(text, len))
+    else if (!is_answer(status, text, len))
         not_slurm(l, status, &err);
-    found(l, why || status == 401 || !is_json(text, len) ? &err : NULL);
+    found(l, why || status == 401 || !is_answer(status, text, len) ? &err : NULL);
 }
 
 static void probe(struct mfs_slurm_link *l)

@@ -15,13 +15,18 @@
 #include "cm/provider/slurm/rest_text.h"
 #include "proto/secret.h"
 
-#define SAME_NAME_MOST 8 /* jobs of one node */
+#define SAME_NAME_MOST 8         /* jobs of one node */
+#define CANCEL_AGAIN   (MFS_SEC) /* after a failure */
+#define SLURM_SAYS                                                                                 \
+    2000 /* slurm_errno.h: numbers from here on are of what was asked, not of the way there */
 
 struct rest {
     struct mfs_slurm_link *link;
     struct mfs_slurm_call *look;    /* the request of the look that is under way */
     int64_t until;                  /* its end */
     bool list;                      /* the list is needed */
+    char asked[MFS_SLURM_JOB_MAX];  /* the job that is asked for */
+    bool heard;                     /* its answer says something of it */
     char ending[MFS_SLURM_JOB_MAX]; /* a job that ends soon, and is to be told; "": none */
 };
 
@@ -32,6 +37,7 @@ struct doing {
     struct mfs_buf script;
     uint64_t mib;
     int64_t until;
+    struct mfs_timer *again;
     char job[SAME_NAME_MOST][MFS_SLURM_JOB_MAX]; /* still to be cancelled */
     unsigned njobs;
 };
@@ -65,6 +71,7 @@ static void drop(struct mfs_slurm_place *p, bool end)
         return;
     p->doing = NULL;
     mfs_slurm_link_drop(d->call);
+    mfs_timer_cancel(d->again);
     mfs_buf_fini(&d->script);
     free(d);
 }
@@ -81,6 +88,17 @@ static int read_answer(const struct mfs_err *why, const char *text, size_t len,
     if (mfs_slurm_rest_read(text, len, NULL, NULL, a, err))
         return mfs_err_prefix(err, "slurmrestd");
     return a->error[0] ? mfs_err_set(err, -EREMOTEIO, "%s", a->error) : 0;
+}
+
+/* Of what asks for jobs: an answer without any list of them tells of none. */
+static int read_jobs(const struct mfs_err *why, const char *text, size_t len,
+                     struct mfs_slurm_answer *a, struct mfs_err *err)
+{
+    int rc = read_answer(why, text, len, a, err);
+
+    return rc || a->has_jobs
+               ? rc
+               : mfs_err_set(err, -EPROTO, "slurmrestd: its answer has no list of jobs");
 }
 
 /* ---- submitting ------------------------------------------------------------------------------ */
@@ -195,6 +213,7 @@ static int submit(struct mfs_slurm_place *p, const struct mfs_provider_node *n, 
 /* ---- cancelling ------------------------------------------------------------------------------ */
 
 static void cancel_next(struct doing *d);
+static void cancel_all(struct doing *d);
 
 static void end_cancel(struct doing *d, const struct mfs_err *why)
 {
@@ -203,6 +222,29 @@ static void end_cancel(struct doing *d, const struct mfs_err *why)
     d->call = NULL;
     drop(p, false);
     mfs_slurm_cancelled(p, why);
+}
+
+static void cancel_again(void *arg)
+{
+    struct doing *d = arg;
+
+    d->again = NULL;
+    cancel_all(d);
+}
+
+/* A job that is left costs its user: what does not reach Slurm is tried again as long as there is
+ * time. (Not after a submission that failed: its lm might have been taken meanwhile; as it is, it
+ * finds no cm that takes it.) `number` is Slurm's, 0 for none. */
+static void fail_cancel(struct doing *d, int64_t number, const struct mfs_err *why)
+{
+    struct mfs_loop *loop = d->of->of->context->loop;
+
+    d->call = NULL;
+    if (d->of->state == MFS_SLURM_CANCELLED && number < SLURM_SAYS &&
+        mfs_clock_mono() + 2 * CANCEL_AGAIN < d->until)
+        d->again = mfs_loop_timer(loop, CANCEL_AGAIN, 0, cancel_again, d);
+    if (!d->again)
+        end_cancel(d, why);
 }
 
 static void begin(struct doing *d, const char *method, const char *path, mfs_slurm_link_done *done)
@@ -226,7 +268,7 @@ static void deleted(void *arg, const struct mfs_err *why, const char *text, size
 
     d->call = NULL;
     if (rc && a.number != MFS_SLURM_NO_SUCH_JOB) {
-        end_cancel(d, &err);
+        fail_cancel(d, a.number, &err);
         return;
     }
     d->njobs--;
@@ -265,34 +307,38 @@ static void listed_to_cancel(void *arg, const struct mfs_err *why, const char *t
     struct mfs_err err;
 
     d->call = NULL;
-    if (read_answer(why, text, len, &a, &err)) {
-        end_cancel(d, &err);
+    if (read_jobs(why, text, len, &a, &err)) {
+        fail_cancel(d, a.number, &err);
         return;
     }
     mfs_slurm_rest_read(text, len, add_named, d, &a, &err);
     cancel_next(d);
 }
 
+static void cancel_all(struct doing *d)
+{
+    d->njobs = 0;
+    if (!d->of->job[0]) {
+        begin(d, "GET", "jobs", listed_to_cancel);
+        return;
+    }
+    mfs_text_copy(d->job[d->njobs++], sizeof d->job[0], d->of->job);
+    cancel_next(d);
+}
+
+/* The first request goes out from the loop: it may fail at once, which must not be told inside this
+ * call. */
 static int cancel(struct mfs_slurm_place *p, struct mfs_err *err)
 {
     struct doing *d = start(p, MFS_SLURM_CANCEL_TIME, err);
-    struct mfs_slurm_request r = {.limit = MFS_SLURM_CANCEL_TIME};
-    char path[64] = "jobs";
 
     if (!d)
         return err->code;
-    if (p->job[0])
-        snprintf(path, sizeof path, "job/%s", p->job);
-    r.method = p->job[0] ? "DELETE" : "GET";
-    r.path = path;
-    if (p->job[0])
-        mfs_text_copy(d->job[d->njobs++], sizeof d->job[0], p->job);
-    d->call = mfs_slurm_link_begin(rest_of(p->of)->link, &r, d->njobs ? deleted : listed_to_cancel,
-                                   d, err);
-    if (d->call)
+    d->again = mfs_loop_timer(p->of->context->loop, 0, 0, cancel_again, d);
+    if (d->again)
         return 0;
     drop(p, false);
-    return err->code;
+    return mfs_err_set(err, -ENOMEM, "out of memory");
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -328,6 +374,7 @@ static void see(void *arg, const struct mfs_slurm_job *j)
 {
     struct mfs_slurm *s = arg;
 
+    rest_of(s)->heard |= !strcmp(rest_of(s)->asked, j->id);
     mfs_slurm_see(s, j);
     for (struct mfs_slurm_place *p = s->first; p && is_to_be_told(s, j); p = p->next)
         if (mfs_slurm_is_expected(p) && !strcmp(p->job, j->id) && !p->warned) {
@@ -341,7 +388,7 @@ static void listed(void *arg, const struct mfs_err *why, const char *text, size_
     struct mfs_slurm *s = arg;
     struct mfs_slurm_answer a;
     struct mfs_err err;
-    int rc = read_answer(why, text, len, &a, &err);
+    int rc = read_jobs(why, text, len, &a, &err);
 
     if (!rc)
         mfs_slurm_rest_read(text, len, see, s, &a, &err);
@@ -357,13 +404,14 @@ static void saw(void *arg, const struct mfs_err *why, const char *text, size_t l
     int rc = read_answer(why, text, len, &a, &err);
 
     rest_of(s)->look = NULL;
+    rest_of(s)->heard = false;
     if (rc && rc != -EREMOTEIO) {
         end_look(s, &err);
         return;
     }
     if (!rc)
         mfs_slurm_rest_read(text, len, see, s, &a, &err);
-    else if (a.number != MFS_SLURM_NO_SUCH_JOB)
+    if (!rest_of(s)->heard && a.number != MFS_SLURM_NO_SUCH_JOB)
         rest_of(s)->list = true;
     look_on(s);
 }
@@ -419,6 +467,7 @@ static int ask_next(struct mfs_slurm *s, struct mfs_err *err)
     if (!p)
         return needs_list(s) ? ask(s, "GET", "jobs", listed, err) : 1;
     p->asked = true;
+    mfs_text_copy(rest_of(s)->asked, sizeof rest_of(s)->asked, p->job);
     snprintf(path, sizeof path, "job/%s", p->job);
     return ask(s, "GET", path, saw, err);
 }

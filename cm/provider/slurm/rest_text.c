@@ -205,6 +205,7 @@ int mfs_slurm_rest_read(const char *text, size_t len,
         return err->code = -EPROTO;
     take_error(answer, out);
     take_number_of_job(answer, out);
+    out->has_jobs = cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(answer, "jobs"));
     if (each)
         cJSON_ArrayForEach(job, cJSON_GetObjectItemCaseSensitive(answer, "jobs"))
         {

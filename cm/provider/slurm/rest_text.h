@@ -6,6 +6,7 @@
 #ifndef MFS_CM_PROVIDER_SLURM_REST_TEXT_H
 #define MFS_CM_PROVIDER_SLURM_REST_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,7 @@ struct mfs_slurm_answer {
     char job[MFS_SLURM_JOB_MAX]; /* that has been submitted; "": none */
     int64_t number;              /* Slurm's, of the first error; 0: none is told */
     char error[300];             /* the first error; "": there is none */
+    bool has_jobs;               /* it lists jobs, if only none */
 };
 
 /* Tells each job that the answer has, when `each` is not NULL. 0, or -EPROTO with the reason: it is
