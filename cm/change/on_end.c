@@ -82,7 +82,7 @@ static void begin(struct mfs_on_end *o, int64_t limit)
 
 bool mfs_on_end_saves(struct mfs_on_end *o, int64_t limit)
 {
-    if (o->due && mfs_on_end_dir(o->cm)) {
+    if (!o->run && o->due && mfs_on_end_dir(o->cm)) { /* there is one at a time in a directory */
         o->due = false;
         begin(o, limit);
     }

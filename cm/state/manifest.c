@@ -455,6 +455,21 @@ out:
     return rc;
 }
 
+int mfs_manifest_check(const char *dir, const char *deployment, struct mfs_err *err)
+{
+    struct mfs_manifest_draft d = {.lock = -1};
+    int rc = check_place(dir, deployment, err);
+
+    if (rc)
+        return rc;
+    d.lock = mfs_trusted_dir_open(dir, 0, d.dir, err);
+    if (d.lock < 0)
+        return d.lock == -ENOENT ? 0 : d.lock;
+    rc = look_at_former(&d, deployment, err);
+    mfs_manifest_end(&d);
+    return rc;
+}
+
 static int write_manifest(int dir, const struct mfs_manifest *m, uint64_t *sum)
 {
     struct mfs_buf b;

@@ -73,6 +73,11 @@ struct mfs_manifest_draft {
 /* Makes the directories and takes the lock on them; removes what earlier calls left. -EBUSY:
  * another call is writing there; -EEXIST: it belongs to another deployment, or another user has
  * something there that is called like a checkpoint. */
+/* Could one begin there later? What is not there can be made then. Changes nothing. 0 or a negative
+ * errno with the reason.
+ */
+int mfs_manifest_check(const char *dir, const char *deployment, struct mfs_err *err);
+
 int mfs_manifest_begin(struct mfs_manifest_draft *d, const char *dir, const char *deployment,
                        struct mfs_err *err);
 /* Commits, with the images in place: they are looked at. m->number is set. `path`: the checkpoint.

@@ -245,6 +245,8 @@ static int take_on_end(const struct mfs_conf *conf, struct mfs_cm_state *s, stru
                            dir);
     if (!access(dir, F_OK) && access(dir, W_OK))
         return mfs_err_set(err, -errno, "on-end: %s: %s", dir, strerror(errno));
+    if (mfs_manifest_check(dir, s->name, err))
+        return mfs_err_prefix(err, "on-end");
     if (mfs_text_copy(s->on_end, sizeof s->on_end, given))
         return mfs_err_set(err, -ENAMETOOLONG, "on-end: the path is too long");
     return 0;

@@ -38,12 +38,23 @@ grep -q "give checkpoint:/DIR" "$T/expect.out" || fail "says $(cat "$T/expect.ou
 expect_fail 2 cm_ start --nodes 1 --memory 128M --mount "$T/mnt%n" --on-end "checkpoint:$T/mnt0/save"
 grep -q "is in the mount" "$T/expect.out" || fail "says $(cat "$T/expect.out")"
 
+mkdir -m 777 "$T/open"
+mkdir "$T/others"
+cm start --name other --state-dir "$T/o" --nodes 1 --memory 64M
+cm checkpoint --name other --state-dir "$T/o" "$T/others"
+cm stop --name other --state-dir "$T/o"
+for dir in /dev/null "$T/open" "$T/others"; do
+    expect_fail 1 cm_ start --nodes 1 --memory 128M --on-end "checkpoint:$dir"
+    grep -qE "on-end: .*(Not a directory|others may write|holds a checkpoint of deployment other)" "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+done
+
 say "all of them are told: what is stored is saved first"
 deployment_start 2 --partitions 8 --grace 60 --on-end "checkpoint:$SAVE"
 fill 3
 end_job node-0 node-1
 must_happen 60 none_of lm
 event_says checkpointed "$SAVE" || fail "no checkpoint: $(cm_ events)"
+! event_says checkpoint-failed . || fail "two at once: $(cm_ events)"
 event_says all-leave "what is stored is in the checkpoint in $SAVE" || fail "$(cm_ events)"
 deployment_stop
 
