@@ -201,6 +201,8 @@ static void go_on(struct mfs_cm *cm)
         mfs_provision_adopt(cm);
         mfs_scale_resume(cm);
         mfs_departures_resume(cm);
+    } else if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING)) {
+        mfs_shutdown_begin(cm); /* of a start that was killed: its nodes are given back */
     } else {
         mfs_event_add(cm->paths->events, "cm", "starting", "process %d at %s, %s", (int)getpid(),
                       cm->address, MFS_TEXT_COUNT(cm->state.nnodes, "node"));

@@ -130,7 +130,7 @@ static void ask_for_clients(struct mfs_node *n)
 
 void mfs_shutdown_begin(struct mfs_cm *cm)
 {
-    if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
+    if (cm->shutdown)
         return;
     mfs_event_add(cm->paths->events, "cm", "stopping", "%s",
                   cm->start.failure.code ? "because the start failed" : "as asked");

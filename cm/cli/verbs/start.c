@@ -18,6 +18,7 @@
 #include "cm/nodes/cleanup.h"
 #include "cm/ask/client.h"
 #include "cm/ask/vote.h"
+#include "cm/cli/give_back.h"
 #include "cm/cli/adopt.h"
 #include "cm/cli/config_file.h"
 #include "cm/cli/options.h"
@@ -193,6 +194,7 @@ static void undo(const struct start *s, const struct mfs_proc *daemon)
 
     if (daemon)
         mfs_proc_end(daemon, 40 * MFS_SEC);
+    mfs_give_back(s->paths);
     if (mfs_cleanup_processes(s->paths, &err) || mfs_cleanup_files(s->paths, false, &err))
         fprintf(stderr, "cm: start: cannot clear away: %s\n", err.msg);
 }
@@ -434,6 +436,7 @@ static int start(struct start *s, int *lock, struct mfs_err *err)
     mfs_cm_state_clear(&trial);
     if (mfs_cleanup_needed(s->paths)) {
         fprintf(stderr, "cm: start: clearing away the remains of an earlier deployment\n");
+        mfs_give_back(s->paths);
         rc = mfs_cleanup_processes(s->paths, err);
         if (!rc)
             rc = mfs_cleanup_files(s->paths, true, err);

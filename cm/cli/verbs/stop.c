@@ -13,6 +13,7 @@
 #include "cm/ask/client.h"
 #include "cm/state/lock.h"
 #include "cm/provider/provider.h"
+#include "cm/cli/give_back.h"
 #include "cm/cli/stop_ask.h"
 #include "cm/cli/verbs.h"
 #include "cm/life/shutdown.h"
@@ -107,13 +108,17 @@ static int revive(const struct mfs_paths *p, struct mfs_proc *daemon, struct mfs
                        p->log);
 }
 
-/* Ends what is left, with the lock held. *left is as end_daemon's. */
-static int end_rest(struct mfs_verb_call *call, struct mfs_err *left, struct mfs_err *err)
+/* Ends what is left, with the lock held; `killed`: of a cm that has not been told to. *left is as
+ * end_daemon's. */
+static int end_rest(struct mfs_verb_call *call, bool killed, struct mfs_err *left,
+                    struct mfs_err *err)
 {
     struct mfs_paths *p = &call->paths;
     struct mfs_proc daemon = mfs_client_daemon(p); /* a start may have come in between */
     int rc = !daemon.pid && is_elsewhere(p) ? revive(p, &daemon, err) : 0;
 
+    if (killed && !daemon.pid && !rc)
+        mfs_give_back(p);
     if (!rc && daemon.pid)
         end_daemon(p, &daemon, left);
     if (!rc)
@@ -158,7 +163,7 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
         return lock;
     if (lock < 0 || (!daemon.pid && !mfs_cleanup_needed(p)))
         printf("%s: %s\n", p->name, daemon.pid ? "stopped" : "not running");
-    else if (!(rc = end_rest(call, &left, err)))
+    else if (!(rc = end_rest(call, !daemon.pid, &left, err)))
         printf("%s: stopped\n", p->name);
     if (lock >= 0)
         close(lock);
