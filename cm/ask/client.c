@@ -122,6 +122,8 @@ int mfs_client_explain(const struct mfs_paths *p, int rc, const char *then, stru
 {
     char address[MFS_ADDRESS_MAX];
 
+    if (rc == -EREMOTEIO) /* the last word of a cm that stops: it may have ended by now */
+        return rc;
     if (mfs_client_is_elsewhere(p, address)) {
         if (!is_of_connection(rc))
             return rc;
