@@ -379,15 +379,28 @@ static void report_whole(struct mfs_replicas *g)
     g->whole = whole;
 }
 
+/* None is being made or given up, nor takes over. Those that no node has room for do not count: the
+ * room may be on the node of their partitions, and they get some once others have gone there. */
+static bool settled(const struct mfs_replicas *g)
+{
+    for (uint32_t i = 0; i < g->cm->state.nparts; i++) {
+        const struct mfs_replica *r = &g->one[i];
+
+        if (!mfs_replica_in(r, MFS_REPLICA_READY) && !(mfs_replica_in(r, "") && r->wanting_since))
+            return false;
+    }
+    return true;
+}
+
 /* One after the other, and only while nothing else is going on. */
 static void spread(struct mfs_replicas *g, int64_t now)
 {
     struct mfs_replica *r;
 
-    if (!g->whole || now < g->move_at)
+    if (now < g->move_at || !settled(g) || mfs_cm_exclusive(g->cm))
         return;
     g->move_at = now + PAUSE_MOVE;
-    r = mfs_cm_exclusive(g->cm) ? NULL : mfs_replicas_to_move(g, now);
+    r = mfs_replicas_to_move(g, now);
     if (!r)
         return;
     g->moved_at = now;
@@ -398,10 +411,11 @@ bool mfs_replicas_spread(const struct mfs_cm *cm, int64_t now)
 {
     struct mfs_replicas *g = cm->replicas;
 
-    if (!g)
+    if (!g || mfs_cm_exclusive(cm))
         return false;
-    return (g->moved_at && now - g->moved_at < SPREADING) ||
-           (g->whole && !mfs_cm_exclusive(cm) && mfs_replicas_to_move(g, now));
+    if (g->moved_at && now - g->moved_at < SPREADING)
+        return true;
+    return settled(g) ? mfs_replicas_to_move(g, now) != NULL : copies(g) > 0;
 }
 
 /* So those that have taken over may serve now, not only at the next tick. */

@@ -39,7 +39,8 @@ bool mfs_replicas_ready(const struct mfs_cm_state *s, uint32_t part);
  */
 void mfs_replicas_renew(struct mfs_cm *cm, uint32_t part);
 
-/* Do replicas leave a node that is nearly full for others that have room, or have they just? */
+/* Do replicas leave a node that is nearly full for others that have room, or have they just, or may
+ * they once those have been made that are being made? */
 bool mfs_replicas_spread(const struct mfs_cm *cm, int64_t now);
 
 /* Partitions that should have a replica and have none that could take over. */
