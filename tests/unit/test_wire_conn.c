@@ -305,6 +305,44 @@ static void uplink_comes_back(void **state)
     assert_int_equal(rmdir(dir), 0); /* the listener removed its socket */
 }
 
+/* To another server, also while no connection is there, and not to what can't be an address. */
+static void uplink_is_redirected(void **state)
+{
+    static const struct mfs_service client_service = {NULL, client_up, client_down};
+    struct client c = {.loop = mfs_loop_create()};
+    char much[MFS_ADDRESS_MAX + 1];
+    struct mfs_err err = {0};
+    struct server one, other;
+
+    (void)state;
+    start(&one, "127.0.0.1:0");
+    start(&other, "127.0.0.1:0");
+    c.uplink = mfs_uplink_create(c.loop, "127.0.0.1:1", &secret, "lm", &client_service, &c, &err);
+    assert_non_null(c.uplink);
+    assert_int_equal(mfs_uplink_redirect(c.uplink, one.address), 0); /* nothing was up: no `down` */
+    assert_int_equal(c.downs, 0);
+    assert_int_equal(mfs_loop_run(c.loop), 0);
+    assert_int_equal(c.replies, 1);
+    memset(much, '1', sizeof much - 1);
+    much[sizeof much - 1] = '\0';
+    assert_int_equal(mfs_uplink_redirect(c.uplink, much), -ENAMETOOLONG);
+    assert_string_equal(mfs_uplink_address(c.uplink), one.address);
+    assert_non_null(mfs_uplink_conn(c.uplink));
+    assert_int_equal(mfs_uplink_redirect(c.uplink, other.address), 0);
+    assert_int_equal(c.downs, 1);
+    assert_string_equal(mfs_uplink_address(c.uplink), other.address);
+    assert_int_equal(mfs_loop_run(c.loop), 0); /* `down` has stopped it, or the answer does */
+    if (c.replies < 2)
+        assert_int_equal(mfs_loop_run(c.loop), 0);
+    assert_int_equal(c.replies, 2);
+    finish(&one); /* nobody is there any more */
+    assert_non_null(mfs_uplink_conn(c.uplink));
+    assert_int_equal(c.downs, 1);
+    mfs_uplink_destroy(c.uplink);
+    mfs_loop_destroy(c.loop);
+    finish(&other);
+}
+
 static void failed(void *arg, const struct mfs_err *err, const void *reply)
 {
     struct client *c = arg;
@@ -352,6 +390,7 @@ int main(void)
         cmocka_unit_test(calls),
         cmocka_unit_test(strangers_are_shown_out),
         cmocka_unit_test(uplink_comes_back),
+        cmocka_unit_test(uplink_is_redirected),
         cmocka_unit_test(closing_fails_what_is_open),
     };
 

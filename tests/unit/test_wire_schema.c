@@ -273,14 +273,69 @@ static void words_round_trip(void **state)
     mfs_buf_fini(&b);
 }
 
+/* A text of any length, with whatever bytes JSON has to write otherwise. */
+static void long_texts_round_trip(void **state)
+{
+    static const char odd[] = "{\"quoted\": \"\\\\ \t\n \x01 \xc3\xa4\"}";
+    size_t len = 3U << 20;
+    char *text = malloc(len + 1);
+    struct mfs_msg_state m = {.term = 1ULL << 40, .revision = 2, .candidate = 3, .base = 4}, back;
+    struct mfs_envelope e;
+    struct mfs_buf b;
+
+    (void)state;
+    for (size_t i = 0; i < len; i++)
+        text[i] = odd[i % (sizeof odd - 1)];
+    text[len] = '\0';
+    m.text = text;
+    mfs_buf_init(&b);
+    assert_int_equal(mfs_message_put_request(&b, MFS_MSG_STATE, 5, &m), 0);
+    decode_message(&b, MFS_MSG_STATE, &e, &back);
+    assert_true(back.term == m.term && back.revision == 2 && back.candidate == 3 && back.base == 4);
+    assert_string_equal(back.text, text);
+    mfs_schema_clear(mfs_messages[MFS_MSG_STATE].body, &back);
+    assert_null(back.text);
+    mfs_envelope_clear(&e);
+    free(text);
+
+    m.text = NULL; /* as no text at all */
+    assert_int_equal(mfs_message_put_request(&b, MFS_MSG_STATE, 6, &m), 0);
+    decode_message(&b, MFS_MSG_STATE, &e, &back);
+    assert_string_equal(back.text, "");
+    mfs_schema_clear(mfs_messages[MFS_MSG_STATE].body, &back);
+    mfs_envelope_clear(&e);
+    mfs_buf_fini(&b);
+}
+
+static void what_is_no_text_is_refused(void **state)
+{
+    static const char *const texts[] = {
+        "{\"term\":1,\"revision\":1,\"text\":5}", "{\"term\":1,\"revision\":1,\"text\":null}",
+        "{\"term\":1,\"revision\":1}", "{\"term\":-1,\"revision\":1,\"text\":\"\"}"};
+    struct mfs_msg_state m;
+    struct mfs_err err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_int_equal(mfs_schema_decode(mfs_messages[MFS_MSG_STATE].body, texts[i],
+                                           strlen(texts[i]), &m, &err),
+                         -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(table_round_trip),   cmocka_unit_test(lists_round_trip),
-        cmocka_unit_test(words_round_trip),   cmocka_unit_test(every_message_has_room),
-        cmocka_unit_test(errors_and_replies), cmocka_unit_test(rubbish_is_no_message),
-        cmocka_unit_test(hostile_tables),     cmocka_unit_test(deep_nesting_ends),
+        cmocka_unit_test(table_round_trip),
+        cmocka_unit_test(lists_round_trip),
+        cmocka_unit_test(words_round_trip),
+        cmocka_unit_test(every_message_has_room),
+        cmocka_unit_test(errors_and_replies),
+        cmocka_unit_test(rubbish_is_no_message),
+        cmocka_unit_test(hostile_tables),
+        cmocka_unit_test(deep_nesting_ends),
         cmocka_unit_test(flat_objects),
+        cmocka_unit_test(long_texts_round_trip),
+        cmocka_unit_test(what_is_no_text_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
