@@ -166,6 +166,16 @@ static void measure(const struct mfs_cm *cm, uint64_t *held, uint64_t *room)
     }
 }
 
+uint64_t mfs_departures_will_lose(const struct mfs_cm *cm)
+{
+    uint64_t held, room;
+
+    if (!cm->departures || cm->state.replicas)
+        return 0;
+    measure(cm, &held, &room);
+    return held > room ? held - room : 0;
+}
+
 static void say_lost(const struct mfs_departures *d, uint64_t held, uint64_t room)
 {
     const char *dir = mfs_on_end_dir(d->cm);

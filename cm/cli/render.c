@@ -168,6 +168,11 @@ int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out)
                        strcmp(s->weights, "auto") ? ""
                        : s->by_bandwidth          ? " (bandwidth)"
                                                   : " (memory)");
+    if (!rc && s->will_lose)
+        rc = mfs_buf_printf(out,
+                            "will lose: %s of nodes that end, for which others have no room; cm "
+                            "checkpoint DIR saves it\n\n",
+                            MFS_TEXT_BYTES(s->will_lose));
     if (!rc && s->replicas)
         rc = mfs_buf_printf(out, "replicas: %u; %u of %u partitions have none just now\n",
                             s->replicas, s->unprotected, s->partitions);

@@ -11,6 +11,7 @@
 #include "proto/times.h"
 
 #define CM_TIME     (2 * MFS_SEC)
+#define COPY_OLD_MS 3000U /* a large one is sent each second */
 #define REPORT_TIME (1500 * MFS_MSEC)
 
 static_assert(MFS_REPORT_EACH < REPORT_TIME, "a report comes within that time");
@@ -218,9 +219,37 @@ static void check_lm(struct mfs_doctor_case *c, uint32_t i)
     check_clients(c, s);
 }
 
+/* Copies of cm's state, from which a cm on another machine goes on. */
+static void check_copies(struct mfs_doctor_case *c)
+{
+    const struct mfs_status *s = &c->status;
+    uint32_t fresh = 0, votes = 0;
+    const struct mfs_status_node *oldest = NULL;
+
+    if (!c->answered || mfs_provider_traits(c->state.provider)->sees_processes)
+        return;
+    for (uint32_t i = 0; i < s->nnodes; i++) {
+        const struct mfs_status_node *n = &s->node[i];
+
+        votes += n->votes;
+        fresh += n->copy_behind_ms < COPY_OLD_MS;
+        if (!oldest || n->copy_behind_ms > oldest->copy_behind_ms)
+            oldest = n;
+    }
+    mfs_doctor_add(c->d, fresh < s->nnodes ? MFS_DOCTOR_WARN : MFS_DOCTOR_OK,
+                   "copies of cm's state", "term %llu; %u of %u nodes have a fresh one, %u vote",
+                   (unsigned long long)s->term, fresh, s->nnodes, votes);
+    if (fresh < s->nnodes)
+        mfs_doctor_advise(c->d,
+                          "%s has had none for %.0f s: see whether it is there and its directory "
+                          "can be written",
+                          oldest->name, (double)oldest->copy_behind_ms / 1e3);
+}
+
 void mfs_doctor_managers(struct mfs_doctor_case *c)
 {
     check_cm(c);
+    check_copies(c);
     for (uint32_t i = 0; i < c->state.nnodes; i++)
         check_lm(c, i);
 }

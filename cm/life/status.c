@@ -10,6 +10,8 @@
 #include "base/text.h"
 #include "cluster/capacity.h"
 #include "cluster/y0.h"
+#include "cm/change/departures.h"
+#include "cm/nodes/copies.h"
 #include "cm/partitions/migrate.h"
 #include "cm/partitions/replicas.h"
 #include "cm/change/scale/scale.h"
@@ -70,6 +72,8 @@ static void fill_node(const struct mfs_cm *cm, const struct mfs_node *node,
     n->clients_behind = node->conn ? node->behind : 0;
     for (uint32_t i = 0; i < cm->state.nparts; i++)
         n->replicas += cm->state.part[i].replica_node == n->id && mfs_replicas_ready(&cm->state, i);
+    n->votes = node->record->votes & MFS_VOTES_NOW;
+    n->copy_behind_ms = mfs_copies_behind(node, mfs_clock_mono());
     memcpy(n->name, node->record->name, sizeof n->name);
     memcpy(n->address, node->record->address, sizeof n->address);
     memcpy(n->mount, node->mount, sizeof n->mount);
@@ -165,6 +169,8 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     s->unprotected = mfs_replicas_missing(cm);
     s->utilization = sum > 0 ? used / sum : 0;
     s->epoch = st->table ? st->table->epoch : 0;
+    s->term = st->term;
+    s->will_lose = mfs_departures_will_lose(cm);
     memcpy(s->name, st->name, sizeof s->name);
     memcpy(s->policy, st->policy, sizeof s->policy);
     memcpy(s->migration, st->migration, sizeof s->migration);

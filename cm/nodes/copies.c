@@ -148,6 +148,23 @@ void mfs_copies_joined(struct mfs_node *n, const struct mfs_msg_join *m)
     n->copy_failed = 0;
 }
 
+static void note_behind(struct mfs_cm *cm, int64_t now)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        struct mfs_node *n = cm->nodes[i];
+
+        if (n->conn && n->copy_held == cm->state.revision)
+            n->copy_behind = 0;
+        else if (!n->copy_behind)
+            n->copy_behind = now;
+    }
+}
+
+uint64_t mfs_copies_behind(const struct mfs_node *n, int64_t now)
+{
+    return n->copy_behind ? (uint64_t)((now - n->copy_behind) / MFS_MSEC) : 0;
+}
+
 static void tick(void *arg)
 {
     struct mfs_cm *cm = arg;
@@ -155,6 +172,7 @@ static void tick(void *arg)
     int64_t now = mfs_clock_mono(), pause;
 
     mfs_quorum_look(cm);
+    note_behind(cm, now);
     if (now < k->next_at)
         return;
     mfs_copies_send(cm);

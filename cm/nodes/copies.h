@@ -22,6 +22,9 @@ void mfs_copies_hurry(struct mfs_cm *cm);
 /* The term is another one: nobody has a copy of it. */
 void mfs_copies_anew(struct mfs_cm *cm);
 
+/* For how long its copy has been an old one, ms; 0: it is the newest, or there are none. */
+uint64_t mfs_copies_behind(const struct mfs_node *n, int64_t now);
+
 /* The state as it was saved last, as text: ours. NULL: no memory. */
 const char *mfs_copies_text(struct mfs_cm *cm);
 

@@ -486,6 +486,9 @@ struct mfs_status_node {
     char waits_for[MFS_TEXT_MAX]; /* in its provider's queue; "": it does not */
     uint32_t clients_behind;      /* clients connected there that hold an older one than lm */
     uint32_t replicas;            /* of other nodes' partitions that it holds and that are whole */
+    bool votes;                   /* on where cm is (cm/nodes/quorum.h) */
+    uint64_t copy_behind_ms;      /* for so long its copy of cm's state has been an old one; 0: it
+                                     is the newest, or there are no copies */
 };
 
 /* Where a partition is, in a deployment with replicas. */
@@ -499,6 +502,8 @@ struct mfs_status {
     char name[MFS_NAME_MAX];
     char state[MFS_STATE_MAX]; /* starting, running, scaling, degraded, stopping */
     uint64_t epoch;
+    uint64_t term;      /* of cm */
+    uint64_t will_lose; /* bytes of nodes that were told to end for which others have no room */
     uint32_t partitions;
     double beta;
     char policy[MFS_STATE_MAX];

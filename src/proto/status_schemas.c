@@ -23,6 +23,8 @@ static const struct mfs_schema status_node_schema = {
         {.name = "waits_for", MFS_FIELD(STR, struct mfs_status_node, waits_for)},
         {.name = "clients_behind", MFS_FIELD(U32, struct mfs_status_node, clients_behind)},
         {.name = "replicas", MFS_FIELD(U32, struct mfs_status_node, replicas)},
+        {.name = "votes", MFS_FIELD(BOOL, struct mfs_status_node, votes)},
+        {.name = "copy_behind_ms", MFS_FIELD(U64, struct mfs_status_node, copy_behind_ms)},
         {0}}};
 
 static const struct mfs_schema status_move_schema = {
@@ -49,6 +51,8 @@ const struct mfs_schema mfs_status_schema = {
     FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_status, name)},
            {.name = "state", .required = true, MFS_FIELD(STR, struct mfs_status, state)},
            {.name = "epoch", MFS_FIELD(U64, struct mfs_status, epoch)},
+           {.name = "term", MFS_FIELD(U64, struct mfs_status, term)},
+           {.name = "will_lose", MFS_FIELD(U64, struct mfs_status, will_lose)},
            {.name = "partitions", MFS_FIELD(U32, struct mfs_status, partitions)},
            {.name = "beta", MFS_FIELD(F64, struct mfs_status, beta)},
            {.name = "policy", MFS_FIELD(STR, struct mfs_status, policy)},

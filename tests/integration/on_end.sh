@@ -66,6 +66,8 @@ used() { cm_ status --json | jq -e '[.nodes[].memory_used] | add > 250000000'; }
 must_happen 20 used
 end_job node-1
 must_happen 30 event_says will-lose "others have room for .*a checkpoint is written to $SAVE"
+will_lose() { cm_ status --json | jq -e '.will_lose > 0' && cm_ status | grep -q "^will lose: "; }
+must_happen 30 will_lose
 must_happen 60 event_says checkpointed "$SAVE"
 must_happen 60 event_says moved "node-1 to node-0"
 kill -TERM "$(cut -d' ' -f1 "$STATE/node-1/lm.pid")" # twice: at once
