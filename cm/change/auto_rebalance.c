@@ -440,10 +440,19 @@ static void look(struct mfs_auto_rebalance *a, const struct picture *p)
         consider_links(a, p);
 }
 
+/* What it holds is on its way to the others: nothing is to come back to it. */
+static bool one_leaves(const struct mfs_cm *cm)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (cm->state.node[i].leave_by)
+            return true;
+    return false;
+}
+
 static bool may_act(const struct mfs_cm *cm)
 {
     return mfs_cm_in_phase(cm, MFS_PHASE_RUNNING) && cm->step == MFS_STEP_DONE && cm->state.table &&
-           !mfs_cm_exclusive(cm);
+           !mfs_cm_exclusive(cm) && !one_leaves(cm);
 }
 
 static void tick(void *arg)

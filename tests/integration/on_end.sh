@@ -64,15 +64,20 @@ intact "in the checkpoint"
 fill 26
 used() { cm_ status --json | jq -e '[.nodes[].memory_used] | add > 250000000'; }
 must_happen 20 used
+moved_there() { grep -c '"moved".*node-0 to node-1' "$STATE/events.jsonl" || true; }
+before=$(moved_there)
 end_job node-1
 must_happen 30 event_says will-lose "others have room for .*a checkpoint is written to $SAVE"
 will_lose() { cm_ status --json | jq -e '.will_lose > 0' && cm_ status | grep -q "^will lose: "; }
 must_happen 30 will_lose
 must_happen 60 event_says checkpointed "$SAVE"
 must_happen 60 event_says moved "node-1 to node-0"
-kill -TERM "$(cut -d' ' -f1 "$STATE/node-1/lm.pid")" # twice: at once
-one_lm() { [ "$(pids_of lm | wc -l)" = 1 ]; }
+one_lm() # told again, which ends it at once where a second has gone by
+{
+    [ "$(pids_of lm | wc -l)" = 1 ] || { end_job node-1 && false; }
+}
 must_happen 60 one_lm
+equal "$before" "$(moved_there)" "partitions that have moved to the node that leaves: $(cm_ events)"
 deployment_stop
 deployment_start 3 --partitions 8 --restore "$SAVE"
 intact "in the second checkpoint"
