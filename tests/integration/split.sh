@@ -62,7 +62,6 @@ EOF
 
 write_on() # MACHINE
 {
-    touch "$T/$1.sums" "$T/$1.failed"
     on "$1" bash "$T/writer" "$T" "$1" "$MNT"
 }
 
@@ -129,6 +128,7 @@ cm_on tux1 start --hosts 'tux[1-3]' --nodes 3 --partitions 6 --beta 1 --memory 1
     --mount-options io_timeout=5 --ssh-command "$SSH" || fail "cm start"
 must_happen 60 protected tux1
 must_happen 20 voters_settled
+touch "$T"/tux{1,3}.{sums,failed}
 : >"$T/two"
 : >"$T/looks"
 watch_masters &
