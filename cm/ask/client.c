@@ -5,9 +5,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
 #include "base/trusted_dir.h"
+#include "cm/provider/provider.h"
+#include "cm/provider/run.h"
 #include "cm/state/node_copy.h"
 #include "net/call.h"
+
+#define BEGIN_TIME  (60 * MFS_SEC) /* for a command to run cm */
+#define BEGIN_STEP  (5 * MFS_MSEC)
+#define BEGIN_GRACE (5 * MFS_SEC)
+#define WORDS_MOST  (64U << 10) /* bytes of what it says */
 
 static int take(void *arg, const struct mfs_proc *p)
 {
@@ -27,21 +38,87 @@ struct mfs_proc mfs_client_daemon(const struct mfs_paths *p)
     return proc;
 }
 
-int mfs_client_start_daemon(const struct mfs_paths *p, struct mfs_proc *daemon, struct mfs_err *err)
+/* What the command that was to run it has said last. */
+static int not_begun(const char *command, const char *log, const char *what, struct mfs_err *err)
+{
+    char last[300] = "nothing";
+    struct mfs_buf b;
+
+    mfs_buf_init(&b);
+    if (!mfs_file_read(log, WORDS_MOST, &b) && mfs_buf_len(&b) && !mfs_buf_append(&b, "", 1))
+        mfs_run_last_line(mfs_buf_data(&b), last, sizeof last);
+    mfs_buf_fini(&b);
+    return mfs_err_set(err, -EREMOTEIO, "%s, by which cm is to run here, %s; it said: %s", command,
+                       what, last);
+}
+
+static int wait_begun(const struct mfs_paths *p, const char *command, const char *log,
+                      const struct mfs_proc *front, struct mfs_proc *daemon, struct mfs_err *err)
+{
+    int64_t until = mfs_clock_mono() + BEGIN_TIME;
+    struct mfs_proc begun;
+    bool alive;
+
+    do {
+        alive = mfs_proc_alive(front);
+        if (!mfs_proc_load(p->pid, &begun)) {
+            *daemon = begun; /* if it has ended since, the wait for it finds out */
+            return 0;
+        }
+        if (!access(p->failure, F_OK))
+            return 0;
+        if (!alive)
+            return not_begun(command, log, "has failed", err);
+        mfs_clock_sleep(BEGIN_STEP);
+    } while (mfs_clock_mono() < until);
+    mfs_proc_end(front, BEGIN_GRACE);
+    return not_begun(command, log, "has not done so in time", err);
+}
+
+static pid_t spawn(const struct mfs_paths *p, const char *const *front, const char *log,
+                   struct mfs_err *err)
 {
     char self[PATH_MAX];
-    const char *argv[] = {self, "daemon", "--name", p->name, "--state-dir", p->dir, NULL};
+    const char *const own[] = {self, "daemon", "--name", p->name, "--state-dir", p->dir, NULL};
+    const char *argv[MFS_PROVIDER_RUN_DAEMON_MAX + sizeof own / sizeof *own];
     int rc = mfs_proc_sibling("cm", self, sizeof self);
+    size_t n = 0;
     pid_t pid;
 
+    while (front && front[n] && n < MFS_PROVIDER_RUN_DAEMON_MAX) {
+        argv[n] = front[n];
+        n++;
+    }
+    memcpy(&argv[n], own, sizeof own);
     unlink(p->failure);
     unlink(p->pid);
-    pid = rc ? rc : mfs_proc_spawn(argv, p->log);
+    pid = rc ? rc : mfs_proc_spawn(argv, log);
+    return pid < 0 ? mfs_err_set(err, (int)pid, "%s: %s", argv[0], strerror(-(int)pid)) : pid;
+}
+
+int mfs_client_start_daemon(const struct mfs_paths *p, struct mfs_proc *daemon, struct mfs_err *err)
+{
+    pid_t pid = spawn(p, NULL, p->log, err);
+
     if (pid < 0)
-        return mfs_err_set(err, (int)pid, "%s: %s", self, strerror(-(int)pid));
+        return (int)pid;
     /* When it has ended already, the wait for it finds out. */
     mfs_proc_identify(pid, daemon);
     return 0;
+}
+
+int mfs_client_start_daemon_by(const struct mfs_paths *p, const char *const *command,
+                               struct mfs_proc *front, struct mfs_proc *daemon, struct mfs_err *err)
+{
+    char log[PATH_MAX];
+    int rc = mfs_text_format(log, sizeof log, "%s/start-cm.log", p->dir);
+    pid_t pid =
+        rc ? mfs_err_set(err, rc, "%s: %s", p->dir, strerror(-rc)) : spawn(p, command, log, err);
+
+    if (pid < 0)
+        return (int)pid;
+    mfs_proc_identify(pid, front);
+    return wait_begun(p, command[0], log, front, daemon, err);
 }
 
 static int read_address(const struct mfs_paths *p, char out[MFS_ADDRESS_MAX])

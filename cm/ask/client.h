@@ -20,6 +20,12 @@ struct mfs_proc mfs_client_daemon(const struct mfs_paths *p);
 int mfs_client_start_daemon(const struct mfs_paths *p, struct mfs_proc *daemon,
                             struct mfs_err *err);
 
+/* The same by a command (words, then NULL), whose process is *front, and which lasts as long as the
+ * daemon. Waits until that has begun. */
+int mfs_client_start_daemon_by(const struct mfs_paths *p, const char *const *command,
+                               struct mfs_proc *front, struct mfs_proc *daemon,
+                               struct mfs_err *err);
+
 /* Where the deployment's cm listens, and its secret, which is the caller's to free. 0, -ESRCH with
  * a sentence when there is no such deployment, or another negative errno with the reason. */
 int mfs_client_find(const struct mfs_paths *p, char address[MFS_ADDRESS_MAX],

@@ -134,6 +134,7 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     mfs_copies_joined(n, m);
     mfs_quorum_joined(n, m);
     is_back(n);
+    mfs_provision_joined(n);
     mfs_event_add(cm->paths->events, n->record->name, "joined", "process %u at %s, %u partitions",
                   m->pid, m->address, m->nassigned);
     mfs_conn_reply(c, MFS_MSG_JOIN, id, NULL);

@@ -182,6 +182,15 @@ static void restart(void *arg)
         not_restarted(n, err.msg);
 }
 
+void mfs_provision_joined(struct mfs_node *n)
+{
+    const struct mfs_provider *p = n->cm->provider;
+
+    if (n->provided == MFS_PROVIDED_STARTED && p->joined &&
+        p->joined(n->cm->provider_state, n->record->id))
+        n->provided = MFS_PROVIDED_NONE;
+}
+
 void mfs_provision_hung_up(struct mfs_node *n)
 {
     if (!n->cm->provider->traits->sees_processes && n->provided == MFS_PROVIDED_NONE)

@@ -17,6 +17,9 @@ int mfs_provision_request(struct mfs_cm *cm, struct mfs_node *const *n, uint32_t
 /* Of an earlier cm: finds out what is there of each node, and starts what is not. */
 void mfs_provision_adopt(struct mfs_cm *cm);
 
+/* Its lm has joined: what stood for it until then may be gone. */
+void mfs_provision_joined(struct mfs_node *n);
+
 /* Its lm has lost its connection: unless what stands for it is watched, it is started when it does
  * not come again. Of a deployment that runs. */
 void mfs_provision_hung_up(struct mfs_node *n);

@@ -61,9 +61,10 @@
 
 #define MFS_RELEASE_TIME (30 * MFS_SEC) /* that a provider may take to give a node back */
 
-#define MFS_PROVIDER_HANDLE_MAX 128 /* bytes of what is noted of a node, with its NUL */
-#define MFS_PROVIDER_WHAT_MAX   64  /* of what stands for it, for people */
-#define MFS_PROVIDER_REASON_MAX 128 /* of what it waits for; what is longer is cut */
+#define MFS_PROVIDER_HANDLE_MAX     128 /* bytes of what is noted of a node, with its NUL */
+#define MFS_PROVIDER_RUN_DAEMON_MAX 24  /* words that run cm's daemon, with the NULL after them */
+#define MFS_PROVIDER_WHAT_MAX       64  /* of what stands for it, for people */
+#define MFS_PROVIDER_REASON_MAX     128 /* of what it waits for; what is longer is cut */
 
 /* A node, as a provider sees it. Everything is cm's, and good during the call alone. */
 struct mfs_provider_node {
@@ -180,6 +181,12 @@ struct mfs_provider {
      * there? NULL: none does. */
     bool (*ends_with_cm)(const void *state, const char *handle);
 
+    /* The command that runs cm's daemon on this machine so that it outlives what calls it here,
+     * before cm's own words: out is ended by NULL. Its process is killed once cm runs. Returns how
+     * many words; 0: cm needs none. Reads the environment. NULL: it never does. */
+    uint32_t (*run_daemon)(const struct mfs_provider_option *option, uint32_t noptions,
+                           const char *out[MFS_PROVIDER_RUN_DAEMON_MAX]);
+
     /* For `cm doctor`: whether that place can be used, one for each machine in turn. 0, or a
      * negative errno when there are no more. Pure. NULL: there is nothing to ask. */
     int (*probe)(const struct mfs_provider_option *option, uint32_t noptions, uint32_t place,
@@ -208,6 +215,10 @@ struct mfs_provider {
      * the reason: none has been begun, none will be answered. */
     int (*request)(void *state, const struct mfs_provider_node *n, uint32_t count,
                    struct mfs_err *err);
+
+    /* Its lm has joined, and the connection tells the rest. True: what was started for it here is
+     * not watched any more, and may be gone. NULL: it is. */
+    bool (*joined)(void *state, uint32_t node);
 
     /* Passes a signal on to what was started for the node: SIGINT asks its lm to end all that is
      * on the node (SIGTERM: to leave, once its partitions have moved), SIGKILL ends the lm alone,

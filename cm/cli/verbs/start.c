@@ -199,18 +199,35 @@ static void undo(const struct start *s, const struct mfs_proc *daemon)
         fprintf(stderr, "cm: start: cannot clear away: %s\n", err.msg);
 }
 
-static int run_daemon(struct start *s, struct mfs_err *err)
+/* *front is the command that runs it, where one does; else pid 0. */
+static int begin_daemon(const struct start *s, const struct mfs_cm_state *st,
+                        struct mfs_proc *front, struct mfs_proc *daemon, struct mfs_err *err)
 {
-    struct mfs_proc daemon = {0};
-    int rc = mfs_client_start_daemon(s->paths, &daemon, err);
+    const struct mfs_provider *provider = mfs_provider_find(st->provider);
+    const char *command[MFS_PROVIDER_RUN_DAEMON_MAX];
 
-    if (rc)
-        return rc;
-    rc = wait_running(s, &daemon, err);
+    if (provider && provider->run_daemon &&
+        provider->run_daemon(st->provider_option, st->nprovider_options, command))
+        return mfs_client_start_daemon_by(s->paths, command, front, daemon, err);
+    return mfs_client_start_daemon(s->paths, daemon, err);
+}
+
+/* The command has done its work when cm runs. It is killed with all that it has started, as what
+ * is left of it when the script ends that called us would have cm ended: srun has a process beside
+ * it that cancels the step of a srun which dies. */
+static int run_daemon(struct start *s, const struct mfs_cm_state *st, struct mfs_err *err)
+{
+    struct mfs_proc front = {0}, daemon = {0};
+    int rc = begin_daemon(s, st, &front, &daemon, err);
+
+    if (!rc)
+        rc = wait_running(s, &daemon, err);
+    if (!rc && front.pid)
+        mfs_proc_kill_group(&front);
     if (rc == -ECHILD)
         rc = report_failure(s, err);
     if (rc && s->ours)
-        undo(s, &daemon);
+        undo(s, daemon.pid ? &daemon : NULL);
     return rc;
 }
 
@@ -261,7 +278,7 @@ static int run(struct start *s, const struct mfs_cm_state *st, const char *how, 
         *lock = -1;
         return run_here(s, err);
     }
-    rc = run_daemon(s, err);
+    rc = run_daemon(s, st, err);
     if (!rc && !s->ours && st->mount[0])
         rc = mount_again(s, err);
     if (!rc)

@@ -2,14 +2,14 @@
  *
  * - In the allocation that `cm start` was called in (SLURM_JOB_ID) each host is a place, and the lm
  *   is a job step there: `srun --overlap`, which takes neither processors nor memory from steps of
- *   the application. The srun is a process of ours (children.h) that lives as long as the lm.
+ *   the application. The srun is a process of ours (children.h) that lives until the lm has joined.
  * - Beyond it, a node is a job of its own, whose script is the lm: submitted, looked after every
  *   MFS_SLURM_LOOK and cancelled by Slurm's commands (commands.c), or by slurmrestd (rest.c) where
  *   its URL is given. A job has a name made of the deployment's name and the node's id, and a
  *   comment made of its secret, so that one whose number could not be noted any more is found all
  *   the same.
  *
- *               srun                                    the srun ends
+ *               srun                                    the srun ends, or the lm hangs up
  *     HOST ------------> runs in the allocation  ------------------------------> ended
  *              sbatch                 squeue: it runs             squeue: gone
  *     none ------------> job waits ----------------> job runs -----------------> ended
@@ -139,35 +139,67 @@ static const char *free_host(const struct mfs_slurm *s)
     return NULL;
 }
 
+#define STEP_WORDS 15
+
+/* Words of a step on one host of the job, which takes neither processors nor memory from others. */
+static void name_step(const char *job, const char *host, const char *input, const char **argv)
+{
+    const char *const words[STEP_WORDS] = {"srun",
+                                           "--quiet",
+                                           "--overlap",
+                                           "--jobid",
+                                           job,
+                                           "--nodes=1",
+                                           "--ntasks=1",
+                                           "--nodelist",
+                                           host,
+                                           input,
+                                           "--export=ALL",
+                                           "--mem=0",
+                                           "--cpu-bind=none",
+                                           "--job-name=memefs",
+                                           "--chdir=/"};
+
+    memcpy(argv, words, sizeof words);
+}
+
 static int start_step(const struct mfs_slurm_place *p, const struct mfs_provider_node *n,
                       struct mfs_err *err)
 {
-    const char *argv[48] = {"srun",
-                            "--quiet",
-                            "--overlap",
-                            "--jobid",
-                            p->of->job,
-                            "--nodes=1",
-                            "--ntasks=1",
-                            "--nodelist",
-                            p->host,
-                            "--cpu-bind=none",
-                            "--job-name=memefs",
-                            "--input=all",
-                            "--export=ALL",
-                            "--mem=0",
-                            "--"};
+    const char *argv[48] = {0};
     struct mfs_lm_command lm;
-    size_t at = 15;
+    size_t at = STEP_WORDS;
     int rc = mfs_provider_command(p->of->context, n, &lm);
 
     if (rc)
         return mfs_err_set(err, rc, "%s", strerror(-rc));
-    static_assert(15 + sizeof lm.argv / sizeof *lm.argv <= sizeof argv / sizeof *argv,
+    static_assert(STEP_WORDS + 1 + sizeof lm.argv / sizeof *lm.argv <= sizeof argv / sizeof *argv,
                   "room for both commands");
+    name_step(p->of->job, p->host, "--input=all", argv);
+    argv[at++] = "--";
     for (size_t i = 0; lm.argv[i]; i++)
         argv[at++] = lm.argv[i];
     return mfs_children_start(p->of->children, n, argv, err);
+}
+
+/* As a step of its own: what is in the step of a job's script ends with the script, at once.
+ * Nothing is to be done on a host that is none of the job's (salloc's), or where the job is a
+ * node's. */
+static uint32_t run_daemon(const struct mfs_provider_option *option, uint32_t noptions,
+                           const char *out[MFS_PROVIDER_RUN_DAEMON_MAX])
+{
+    const struct mfs_provider_context c = {.option = option, .noptions = noptions};
+    const char *job = mfs_provider_option(&c, "slurm-job"), *here = getenv("SLURM_JOB_ID"),
+               *host = getenv("SLURMD_NODENAME");
+
+    if (!job || !here || strcmp(job, here) != 0 || !host || !*host)
+        return 0;
+    static_assert(STEP_WORDS + 3 <= MFS_PROVIDER_RUN_DAEMON_MAX, "room for the step");
+    name_step(job, host, "--input=none", out);
+    out[STEP_WORDS] = "--output=none";
+    out[STEP_WORDS + 1] = "--";
+    out[STEP_WORDS + 2] = NULL;
+    return STEP_WORDS + 2;
 }
 
 static int begin_step(struct mfs_slurm *s, const struct mfs_provider_node *n, const char *host,
@@ -247,6 +279,19 @@ static enum mfs_provided adopt(void *state, const struct mfs_provider_node *n,
     if (!p && !errno)
         p = list(s, n->id, MFS_SLURM_WAITS); /* it may have been submitted: its name tells */
     return p ? MFS_PROVIDED_REQUESTED : MFS_PROVIDED_NONE;
+}
+
+/* A srun must not outlive cm, nor die with it: a process beside it cancels the step of a srun that
+ * is killed alone. So both are killed at one time while they are not needed any more. */
+static bool joined(void *state, uint32_t node)
+{
+    struct mfs_slurm *s = state;
+    const struct mfs_slurm_place *p = find(s, node);
+
+    if (!p || p->state != MFS_SLURM_STEP)
+        return false;
+    mfs_children_drop(s->children, node);
+    return true;
 }
 
 static int pass_signal(void *state, uint32_t node, int signo)
@@ -345,6 +390,8 @@ const struct mfs_provider mfs_provider_slurm = {.traits = &traits,
                                                 .close = close_slurm,
                                                 .adopt = adopt,
                                                 .request = request,
+                                                .joined = joined,
                                                 .signal = pass_signal,
                                                 .ends_with_cm = ends_with_cm,
+                                                .run_daemon = run_daemon,
                                                 .release = release};
