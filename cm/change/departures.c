@@ -205,12 +205,6 @@ static bool saves_first(struct mfs_departures *d)
     return mfs_on_end_saves(d->on_end, time_left(d->cm) / 2);
 }
 
-/* Those that a cm that has just begun does not see yet may stay. */
-static bool may_join(const struct mfs_cm *cm)
-{
-    return !cm->settled && mfs_clock_mono() - cm->began < MFS_RETURN_TIME;
-}
-
 static void look_at_those_there(struct mfs_departures *d)
 {
     struct mfs_cm *cm = d->cm;
@@ -220,7 +214,7 @@ static void look_at_those_there(struct mfs_departures *d)
         any |= is_waiting(cm->nodes[i]);
         one_stays |= stays(cm->nodes[i]);
     }
-    if (!any || (!one_stays && may_join(cm)))
+    if (!any || (!one_stays && mfs_nodes_awaited(cm)))
         return;
     if (!one_stays && mfs_on_end_saves(d->on_end, time_left(cm)))
         return;

@@ -282,12 +282,23 @@ static void ask_next(struct mfs_handover *h)
         stop(cm);
 }
 
+static bool one_stays(const struct mfs_cm *cm)
+{
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        if (stays(cm->nodes[i]))
+            return true;
+    return false;
+}
+
 static void known(void *arg)
 {
     struct mfs_handover *h = arg;
 
     h->timer = NULL;
-    ask_next(h);
+    if (!one_stays(h->cm) && mfs_nodes_awaited(h->cm))
+        h->timer = mfs_loop_timer(h->cm->loop, LEAVES_TIME, 0, known, h);
+    if (!h->timer)
+        ask_next(h);
 }
 
 bool mfs_handover_begin(struct mfs_cm *cm)

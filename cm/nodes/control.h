@@ -200,5 +200,7 @@ bool mfs_nodes_goes(const struct mfs_node *n);
 void mfs_nodes_counted(struct mfs_node *n, const struct mfs_msg_join *m);
 void mfs_nodes_reported(struct mfs_node *n, const struct mfs_msg_report *m);
 bool mfs_nodes_lacks(const struct mfs_node *n); /* partitions that it should run */
+/* Has cm begun so lately that nodes which it does not see may be about to join? */
+bool mfs_nodes_awaited(const struct mfs_cm *cm);
 
 #endif

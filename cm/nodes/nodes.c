@@ -17,6 +17,11 @@ struct mfs_node *mfs_nodes_find(const struct mfs_cm *cm, uint32_t id)
     return NULL;
 }
 
+bool mfs_nodes_awaited(const struct mfs_cm *cm)
+{
+    return !cm->settled && mfs_clock_mono() - cm->began < MFS_RETURN_TIME;
+}
+
 /* The array of the state may have moved. */
 static void point(struct mfs_cm *cm)
 {
