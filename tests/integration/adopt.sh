@@ -55,6 +55,16 @@ one_cm()
     [ "$(pids_of cm | wc -w)" = 1 ]
 }
 
+cm_process() # on tux1
+{
+    on tux1 cat "$OWN/cm.pid"
+}
+
+is_another() # THAN
+{
+    [ "$(cm_process)" != "$1" ]
+}
+
 content() # MACHINE
 {
     on "$1" timeout 60 sha256sum "$MNT/data" | cut -d' ' -f1
@@ -105,6 +115,26 @@ must_happen 20 on tux1 test -e "$OWN/cm.addr"
 whole tux2 4
 must_happen 5 on tux2 test ! -e "$OWN/cm.json"
 one_cm || fail "several cms: $(pids_of cm)"
+
+say "told to end when it has just begun, and no node has joined it yet"
+lms=$(pids_of lm)
+# shellcheck disable=SC2086 # several
+kill -STOP $lms
+old=$(cm_process)
+signal_cm_on tux1 KILL
+cm_on tux1 start >"$T/out" 2>&1 &
+must_happen 10 is_another "$old"
+sleep 0.3 # until it hears signals
+signal_cm_on tux1 TERM
+sleep 1.5 # longer than it waits for nodes that end as well to say so
+# shellcheck disable=SC2086
+kill -CONT $lms
+must_happen 20 on tux1 test ! -e "$OWN/cm.json"
+whole tux4 4
+same_content tux3 || fail "the content is gone"
+wait "$!" || true # it may have been too late to see the deployment whole
+cm_on tux1 start --adopt || fail "cm start --adopt"
+whole tux4 4
 
 say "a copy that is damaged, a secret that is another one"
 on tux4 sh -c "cp '$OWN/node-3/cm.json' '$OWN/copy' && echo '{' >'$OWN/node-3/cm.json'"
