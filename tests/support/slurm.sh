@@ -3,7 +3,7 @@
 #
 #   OWN                   where that user's deployments are, on each node
 #   slurm_cluster ARG…    scripts/slurm-cluster for the test's own cluster
-#   slurm_up N            the cluster, with the programs of the build in $T/bin; sets what Slurm's commands need
+#   slurm_up N [ARG…]     the cluster (ARG: options of slurm-cluster), with the programs of the build in $T/bin; sets what Slurm's commands need
 #   on NODE COMMAND…      as that user
 #   job_begins ARG…       that user's batch script $T/job, with $MNT and $T, up to its `cm start`; ARG is sbatch's
 #   jobs_of STATE, no_jobs_but NAME…, job_of NAME
@@ -19,13 +19,13 @@ slurm_cluster()
     "$HARNESS_DIR/../../scripts/slurm-cluster" --name "$NET" --dir "$T/slurm" "$@"
 }
 
-slurm_up() # N
+slurm_up() # N ARG…
 {
     chmod 755 "$T"
     mkdir -p "$T/bin"
     chown nobody:nogroup "$T"
     cp "$MEMEFS_BIN"/{cm,lm,memefs,memefs-partition.so} "$T/bin"
-    slurm_cluster up "$1"
+    slurm_cluster "${@:2}" up "$1"
     eval "$(slurm_cluster env)"
 }
 
