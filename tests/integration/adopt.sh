@@ -10,17 +10,6 @@ ALLOW_LOG='lm-gone|killed|connect|closed|superseded|earlier term|can.t read|make
 
 MNT=$T/mnt
 OWN=/run/memefs/$NAME # on each machine
-SSH="ssh -F $T/hosts.d/ssh.conf -o ConnectTimeout=2"
-
-cm_on() # MACHINE VERB ARGUMENT…
-{
-    on "$1" timeout 90 cm "$2" --name "$NAME" "${@:3}"
-}
-
-status_is() # MACHINE JQ-EXPRESSION
-{
-    cm_on "$1" status --json | jq -e "$2"
-}
 
 # What cm said, wherever it was.
 fail_with_logs() # WORDS

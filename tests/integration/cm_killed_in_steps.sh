@@ -17,13 +17,13 @@ MOMENTS="0.02 0.1 0.2 0.4 0.7 1.2" # s after the call
 
 cm_()
 {
-    on tux1 timeout 90 cm "$1" --name "$NAME" "${@:2}"
+    cm_on tux1 "$@"
 }
 
 begin()
 {
     cm_ start --hosts 'tux[1-4]' --nodes 2 --partitions $PARTITIONS --beta 1 --memory 128M --mount "$MNT" \
-        --ssh-command "ssh -F $T/hosts.d/ssh.conf -o ConnectTimeout=2"
+        --ssh-command "$SSH"
 }
 
 # killed_after SECONDS COMMAND…: so long after the command has been called, or has made a cm.

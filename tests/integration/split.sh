@@ -11,17 +11,6 @@ need redis-cli
 
 MNT=$T/mnt
 OWN=/run/memefs/$NAME # on each machine
-SSH="ssh -F $T/hosts.d/ssh.conf -o ConnectTimeout=2"
-
-cm_on() # MACHINE VERB ARGUMENT…
-{
-    on "$1" timeout 90 cm "$2" --name "$NAME" "${@:3}"
-}
-
-status_is() # MACHINE JQ-EXPRESSION
-{
-    cm_on "$1" status --json | jq -e "$2" >/dev/null
-}
 
 protected() # MACHINE: all nodes are there, and each partition has its replica
 {
