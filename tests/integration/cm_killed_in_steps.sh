@@ -30,7 +30,7 @@ begin()
 killed_after()
 {
     "${@:2}" >"$T/out" 2>&1 &
-    must_happen 20 on tux1 test -s "$OWN/cm.pid"
+    wait_for 20 on tux1 test -s "$OWN/cm.pid" || fail "no cm begins: $(cat "$T/out")"
     sleep "$1"
     # shellcheck disable=SC2016 # for the inner shell
     on tux1 bash -c 'kill -KILL "$(cut -d" " -f1 "$1/cm.pid")"' kill "$OWN" || true # it may have given up, and ended
