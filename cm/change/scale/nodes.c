@@ -295,7 +295,7 @@ static bool has_ended(struct mfs_node *n, int64_t left)
            !mfs_cleanup_node_processes(n->cm->paths, n->record->id) || left <= -FORCE_TIME;
 }
 
-/* Another cm could begin with its vote. Who has it forgotten knows that it is gone. */
+/* Another cm could begin with its vote. `cm forget` states that the node is gone for good. */
 static bool may_be_removed(const struct mfs_node *n)
 {
     return !n->record->votes || n->cm->state.scale.forget;
