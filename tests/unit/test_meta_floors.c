@@ -83,6 +83,40 @@ static void test_dirs(void **state)
     race(change_dir);
 }
 
+/* What this client has counted itself leaves a lease as it is, but for answers of the same time, of
+ * which no client knows whether they are from before. */
+static void test_counted(void **state)
+{
+    struct mfs_attr attr = {.ino = 7, .mode = S_IFDIR, .nlink = 2}, got;
+    int64_t asked = mfs_clock_mono(), later;
+
+    (void)state;
+    mfs_dircache_put(dirs, &attr, NULL, 0, asked);
+    assert_true(mfs_dircache_lease(dirs, attr.ino, asked));
+    attr.nlink = 3;
+    asked = mfs_clock_mono();
+    mfs_dircache_counted(dirs, &attr, NULL, 0, asked);
+    attr.nlink = 2;
+    mfs_dircache_put(dirs, &attr, NULL, 0, asked);
+    assert_false(mfs_dircache_lease(dirs, attr.ino, asked));
+    assert_true(mfs_dircache_leased(dirs, attr.ino, &got));
+    assert_int_equal(got.nlink, 3);
+
+    asked = mfs_clock_mono();
+    while ((later = mfs_clock_mono()) == asked) {
+    }
+    mfs_dircache_put(dirs, &attr, NULL, 0, later);
+    attr.nlink = 4;
+    mfs_dircache_counted(dirs, &attr, NULL, 0, asked);
+    assert_false(mfs_dircache_leased(dirs, attr.ino, &got));
+
+    assert_true(mfs_dircache_lease(dirs, attr.ino, mfs_clock_mono() + 1));
+    asked = mfs_clock_mono();
+    mfs_dircache_revoke(dirs, attr.ino);
+    mfs_dircache_counted(dirs, &attr, NULL, 0, asked);
+    assert_false(mfs_dircache_leased(dirs, attr.ino, &got));
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -104,6 +138,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_dirs),
+        cmocka_unit_test(test_counted),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

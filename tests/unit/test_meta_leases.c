@@ -61,21 +61,24 @@ static void test_root(void **state)
 static void test_own(void **state)
 {
     struct mfs_attr attr = {.mode = 0711};
-    uint64_t dir, sub;
+    uint64_t dir, sub, before, asked = 0;
 
     (void)state;
     assert_int_equal(meta_client_mkdir(&b, ROOT, "d", &dir), 0);
     assert_int_equal(mode_by_b(dir), 0755);
     assert_int_equal(mfs_meta_setattr(b.meta, dir, MFS_SET_MODE, &attr, NULL), 0);
     assert_int_equal(mode_by_b(dir), 0711);
-    for (unsigned links = 3; links < 8; links++) {
+    for (unsigned links = 3; links < 23; links++) {
         char name[8];
 
         snprintf(name, sizeof name, "%u", links);
         assert_int_equal(meta_client_mkdir(&b, dir, name, &sub), 0);
+        before = meta_client_round_trips(&b);
         assert_int_equal(mfs_meta_getattr_leased(b.meta, dir, &attr), 0);
+        asked += meta_client_round_trips(&b) - before;
         assert_int_equal(attr.nlink, links);
     }
+    assert_true(asked < 20); /* the lease outlives what this client itself has counted */
     assert_int_equal(now(&by_a).names + now(&by_a).attributes, 0);
 }
 

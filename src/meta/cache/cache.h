@@ -16,6 +16,11 @@ void mfs_dircache_drop(struct mfs_dircache *cache, uint64_t ino);
  * since. */
 bool mfs_dircache_lease(struct mfs_dircache *cache, uint64_t ino, int64_t asked);
 bool mfs_dircache_revoked(struct mfs_dircache *cache, uint64_t ino, int64_t since);
+/* This client has changed the directory's link count, and was given these attributes in the same
+ * step: what was asked for before now counts no more. A lease that there was stands, unless another
+ * answer or change overlaps with this one. */
+void mfs_dircache_counted(struct mfs_dircache *cache, const struct mfs_attr *attr, const char *bits,
+                          size_t nbits, int64_t asked);
 /* Forgets all of the directory but that it is one, and lets nothing count as leased that was asked
  * for before now; ino 0: all of them. */
 void mfs_dircache_revoke(struct mfs_dircache *cache, uint64_t ino);
@@ -29,6 +34,9 @@ bool mfs_dircache_attr(struct mfs_dircache *cache, uint64_t ino, int64_t max_age
  * -1: it is not certain. */
 int32_t mfs_dircache_times_set(struct mfs_dircache *cache, uint64_t ino);
 bool mfs_dircache_bit(struct mfs_dircache *cache, uint64_t ino, uint32_t part, int64_t max_age);
+/* A copy of all that is known of its bitmap, however old, *n bytes; the caller frees it. NULL:
+ * nothing. */
+unsigned char *mfs_dircache_bits(struct mfs_dircache *cache, uint64_t ino, size_t *n);
 
 /* --- files, under leases ---------------------------------------------------------------------- */
 

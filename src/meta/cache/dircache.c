@@ -18,6 +18,7 @@ struct dir {
     bool leased;
     int64_t registered; /* when the lease was last asked for */
     bool unknown;       /* its lease was revoked, nothing has been heard since */
+    int64_t counted;    /* what was asked for before then may lack a change of this client */
     struct mfs_attr attr;
     unsigned char *bits;
     size_t nbits;
@@ -87,7 +88,7 @@ static struct dir *find_or_add(struct mfs_dircache *cache, uint64_t ino)
 static void update(struct dir *d, const struct mfs_attr *attr, const char *bits, size_t nbits,
                    int64_t asked)
 {
-    if (asked < d->asked)
+    if (asked < d->asked || asked <= d->counted)
         return;
     if (nbits != d->nbits) {
         unsigned char *grown = realloc(d->bits, nbits ? nbits : 1);
@@ -154,6 +155,27 @@ void mfs_dircache_revoke(struct mfs_dircache *cache, uint64_t ino)
         d->leased = false;
         d->unknown = true;
     }
+    pthread_mutex_unlock(&cache->mutex);
+}
+
+void mfs_dircache_counted(struct mfs_dircache *cache, const struct mfs_attr *attr, const char *bits,
+                          size_t nbits, int64_t asked)
+{
+    bool newest; /* no other answer, nor a change, came between question and answer */
+    struct dir *d;
+    int64_t now;
+
+    pthread_mutex_lock(&cache->mutex);
+    now = mfs_clock_mono();
+    d = find_or_add(cache, attr->ino);
+    newest = d && *revoked(cache, attr->ino) < asked && d->asked <= asked;
+    if (d) {
+        d->unknown = d->unknown || !newest;
+        update(d, attr, bits, nbits, asked);
+        d->leased = d->leased && newest;
+        d->counted = now;
+    }
+    *revoked(cache, attr->ino) = now;
     pthread_mutex_unlock(&cache->mutex);
 }
 
@@ -245,4 +267,22 @@ bool mfs_dircache_bit(struct mfs_dircache *cache, uint64_t ino, uint32_t part, i
     found = young(d, max_age) && mfs_bits_test(d->bits, d->nbits, part);
     pthread_mutex_unlock(&cache->mutex);
     return found;
+}
+
+unsigned char *mfs_dircache_bits(struct mfs_dircache *cache, uint64_t ino, size_t *n)
+{
+    unsigned char *copy = NULL;
+    struct dir *d;
+
+    *n = 0;
+    pthread_mutex_lock(&cache->mutex);
+    d = find(cache, ino);
+    if (d && d->nbits)
+        copy = malloc(d->nbits);
+    if (copy) {
+        memcpy(copy, d->bits, d->nbits);
+        *n = d->nbits;
+    }
+    pthread_mutex_unlock(&cache->mutex);
+    return copy;
 }

@@ -15,6 +15,14 @@ void mfs_leases_ask(struct mfs_call *c, uint64_t ino, char key[MFS_KEY_INO_LEN])
     c->cmd.idempotent = true;
 }
 
+static void tell(struct mfs_meta *meta, uint64_t ino, bool name, struct mfs_bytes holders)
+{
+    mfs_dircache_revoke(meta->dirs, ino);
+    mfs_notices_revoke(meta, ino, name, holders);
+    if (meta->opts.revoked)
+        meta->opts.revoked(meta->opts.arg, ino, name, true, NULL, NULL);
+}
+
 void mfs_leases_revoke(struct mfs_meta *meta, const struct mfs_lease_change *changes, size_t n,
                        struct mfs_calls *calls)
 {
@@ -32,14 +40,16 @@ void mfs_leases_revoke(struct mfs_meta *meta, const struct mfs_lease_change *cha
     for (size_t i = 0; i < n; i++) {
         const struct mfs_lease_change *ch = &changes[i];
 
-        mfs_dircache_revoke(meta->dirs, ch->ino);
-        mfs_notices_revoke(meta, ch->ino, ch->name, mfs_call_text(&b->call[first + i]));
-        if (meta->opts.revoked)
-            meta->opts.revoked(meta->opts.arg, ch->ino, ch->name, true, NULL, NULL);
+        tell(meta, ch->ino, ch->name, mfs_call_text(&b->call[first + i]));
     }
     mfs_calls_fini(&own);
     for (size_t i = 0; i < n; i++)
         mfs_meta_settle(meta, changes[i].ino);
+}
+
+void mfs_leases_removed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes holders)
+{
+    tell(meta, ino, true, holders);
 }
 
 void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino)

@@ -19,7 +19,10 @@ struct mfs_lease_change {
  * frees those. NULL: none. */
 void mfs_leases_revoke(struct mfs_meta *meta, const struct mfs_lease_change *changes, size_t n,
                        struct mfs_calls *calls);
-/* The same of its attributes alone. */
+/* This client has removed a directory; `holders` of leases (8 bytes each), as of then. Does not
+ * wait for them: mfs_meta_settle does. */
+void mfs_leases_removed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes holders);
+/* This client has changed a directory's attributes. On return no client shows them as they were. */
 void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino);
 
 /* Asks which other sessions have the file open or a lease of it; the caller frees *c. */

@@ -22,24 +22,38 @@
 
 #define ATIME_DAY (24 * 60 * 60)
 
-int mfs_meta_take(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes record, int64_t asked,
-                  struct mfs_attr *attr)
+/* Decodes a record; of a directory, *bits (n of them in bytes) is where its entries may be. */
+static int decode(uint64_t ino, struct mfs_bytes record, struct mfs_attr *attr, const char **bits,
+                  size_t *n)
 {
-    const char *tail;
-    size_t n;
-    int rc = record.p ? mfs_meta_record_decode(record.p, record.n, ino, attr, &tail, &n) : -EIO;
+    size_t dir = MFS_RECORD_DIR - MFS_RECORD_FIXED;
+    int rc = record.p ? mfs_meta_record_decode(record.p, record.n, ino, attr, bits, n) : -EIO;
 
     if (rc) {
         mfs_error("meta", "inode %" PRIx64 ": its record of %zu bytes makes no sense", ino,
                   record.n);
         return rc;
     }
+    if (S_ISDIR(attr->mode)) {
+        *bits += dir;
+        *n -= dir;
+    }
+    return 0;
+}
+
+int mfs_meta_take(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes record, int64_t asked,
+                  struct mfs_attr *attr)
+{
+    const char *bits;
+    size_t n;
+    int rc = decode(ino, record, attr, &bits, &n);
+
+    if (rc)
+        return rc;
     mfs_contact_check(meta);
     if (S_ISDIR(attr->mode)) {
-        size_t dir = MFS_RECORD_DIR - MFS_RECORD_FIXED;
-
         if (attr->nlink > 0)
-            mfs_dircache_put(meta->dirs, attr, tail + dir, n - dir, asked);
+            mfs_dircache_put(meta->dirs, attr, bits, n, asked);
         else
             mfs_dircache_drop(meta->dirs, ino);
         mfs_parents_merge(meta, attr);
@@ -51,9 +65,14 @@ int mfs_meta_take(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes record, 
 void mfs_meta_counted(struct mfs_meta *meta, uint64_t dir, struct mfs_bytes record, int64_t asked)
 {
     struct mfs_attr attr;
+    const char *bits;
+    size_t n;
 
-    mfs_dircache_revoke(meta->dirs, dir);
-    mfs_meta_take(meta, dir, record, asked, &attr);
+    mfs_contact_check(meta);
+    if (!decode(dir, record, &attr, &bits, &n) && S_ISDIR(attr.mode) && attr.nlink > 0)
+        mfs_dircache_counted(meta->dirs, &attr, bits, n, asked);
+    else
+        mfs_dircache_revoke(meta->dirs, dir);
 }
 
 int mfs_meta_record(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c,

@@ -1,7 +1,10 @@
 /* Listings: every shard of the directory at once, large ones in several steps. HSCAN returns what
  * is there throughout at least once, so names of shards that took more than one step are
  * deduplicated.
- */
+ *
+ * Which shards there are, the directory's record says. Those that this client knows of are asked in
+ * the same round trip, the others after it: a shard gets its bit before its first name, so what was
+ * there when the listing began is in one of them. */
 #include "meta/internal.h"
 
 #include <errno.h>
@@ -12,6 +15,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "meta/cache/cache.h"
 #include "meta/call.h"
 #include "meta/ops/ops.h"
 #include "meta/txn/txn.h"
@@ -90,6 +94,8 @@ struct scan {
     struct shard *shards;
     struct mfs_cmd *cmds;
     size_t nshards;
+    unsigned char *known; /* bitmap of those that were asked with the record */
+    size_t nknown;
     bool repeats; /* some shard took more than one step */
 };
 
@@ -139,17 +145,16 @@ static int take_step(struct scan *s, struct shard *shard, const struct mfs_reply
     return rc;
 }
 
-/* One HSCAN to each shard that has more. */
-static int step(struct scan *s)
+/* Commands to each shard that has more, *n of them, behind `first`; *of has the shards. */
+static int begin_step(struct scan *s, size_t first, struct shard ***of, size_t *n)
 {
-    struct shard **of = malloc(s->nshards * sizeof *of);
-    size_t n = 0;
-    int rc = -ENOMEM;
-
-    if (!of)
-        return rc;
+    *n = 0;
+    *of = malloc((s->nshards + 1) * sizeof **of);
+    if (!*of)
+        return -ENOMEM;
     for (size_t i = 0; i < s->nshards; i++) {
         struct shard *shard = &s->shards[i];
+        struct mfs_cmd *cmd = &s->cmds[first + *n];
 
         if (!shard->more)
             continue;
@@ -158,13 +163,34 @@ static int step(struct scan *s)
         mfs_args_str(&shard->args, shard->cursor);
         mfs_args_str(&shard->args, "COUNT");
         mfs_args_int(&shard->args, SCAN_COUNT);
-        s->cmds[n] = mfs_args_cmd(&shard->args, shard->part);
-        s->cmds[n].idempotent = true;
-        of[n++] = shard;
+        *cmd = mfs_args_cmd(&shard->args, shard->part);
+        cmd->idempotent = true;
+        (*of)[(*n)++] = shard;
     }
-    rc = mfs_store_exec(s->meta->store, s->cmds, n);
+    return 0;
+}
+
+static int end_step(struct scan *s, size_t first, struct shard **of, size_t n)
+{
+    int rc = 0;
+
     for (size_t i = 0; i < n && !rc; i++)
-        rc = take_step(s, of[i], s->cmds[i].reply);
+        rc = take_step(s, of[i], s->cmds[first + i].reply);
+    return rc;
+}
+
+/* One HSCAN to each shard that has more. */
+static int step(struct scan *s)
+{
+    struct shard **of;
+    size_t n;
+    int rc = begin_step(s, 0, &of, &n);
+
+    if (rc)
+        return rc;
+    rc = mfs_store_exec(s->meta->store, s->cmds, n);
+    if (!rc)
+        rc = end_step(s, 0, of, n);
     mfs_cmds_fini(s->cmds, n);
     free(of);
     return rc;
@@ -210,41 +236,95 @@ static int deduplicate(struct mfs_listing *l)
     return 0;
 }
 
-static int prepare(struct scan *s, struct mfs_bytes record)
+/* Those of the bitmap that are not yet among the shards. */
+static int add_shards(struct scan *s, const unsigned char *bits, size_t n)
 {
-    const unsigned char *bits = (const unsigned char *)record.p + MFS_RECORD_DIR;
-    size_t n = record.n - MFS_RECORD_DIR, most = mfs_bits_most(s->meta, n);
+    size_t most = s->nshards + mfs_bits_most(s->meta, n);
+    struct shard *shards = realloc(s->shards, (most + 1) * sizeof *shards);
+    struct mfs_cmd *cmds;
 
-    s->shards = calloc(most + 1, sizeof *s->shards);
-    s->cmds = calloc(most + 1, sizeof *s->cmds);
-    if (!s->shards || !s->cmds)
+    if (!shards)
         return -ENOMEM;
-    for (uint32_t p = 0; p < s->meta->nparts; p++) {
-        if (mfs_bits_test(bits, n, p))
+    s->shards = shards;
+    cmds = realloc(s->cmds, (most + 2) * sizeof *cmds); /* and one for the record */
+    if (!cmds)
+        return -ENOMEM;
+    s->cmds = cmds;
+    for (uint32_t p = 0; p < s->meta->nparts && p / 8 < n; p++) {
+        if (mfs_bits_test(bits, n, p) && !mfs_bits_test(s->known, s->nknown, p))
             s->shards[s->nshards++] = (struct shard){.part = p, .cursor = "0", .more = true};
     }
     return 0;
 }
 
-static int scan_all(struct scan *s)
+static int add_known(struct scan *s)
 {
-    int64_t asked = mfs_clock_mono();
-    struct mfs_bytes record;
-    struct mfs_attr attr;
-    struct mfs_call c;
-    int rc = mfs_meta_record(s->meta, s->dir, &c, &record);
+    size_t n;
+    unsigned char *bits = mfs_dircache_bits(s->meta->dirs, s->dir, &n);
+    int rc = add_shards(s, bits, n);
 
-    if (!rc)
-        rc = mfs_meta_take(s->meta, s->dir, record, asked, &attr);
+    s->known = bits;
+    s->nknown = n;
+    return rc;
+}
+
+/* The directory's record, and what the first step has of the shards that were known, `of`. */
+static int take_record(struct scan *s, struct mfs_bytes record, int64_t asked, struct shard **of,
+                       size_t n)
+{
+    struct mfs_attr attr;
+    int rc = record.p ? mfs_meta_take(s->meta, s->dir, record, asked, &attr) : -ESTALE;
+
     if (!rc && !S_ISDIR(attr.mode))
         rc = -ENOTDIR;
     if (!rc)
         rc = add(s->l, ".", 1, s->dir, S_IFDIR);
     if (!rc)
         rc = add(s->l, "..", 2, attr.parent, S_IFDIR);
-    if (!rc && attr.nlink > 0)
-        rc = prepare(s, record);
-    mfs_call_fini(&c);
+    if (!rc && attr.nlink == 0) {
+        s->nshards = 0;
+        return 0;
+    }
+    if (!rc)
+        rc = end_step(s, 1, of, n);
+    if (!rc)
+        rc = add_shards(s, (const unsigned char *)record.p + MFS_RECORD_DIR,
+                        record.n - MFS_RECORD_DIR);
+    return rc;
+}
+
+/* The record and the shards that are known. */
+static int first_step(struct scan *s)
+{
+    int64_t asked = mfs_clock_mono();
+    char key[MFS_KEY_INO_LEN];
+    struct shard **of = NULL;
+    struct mfs_args args;
+    size_t n = 0;
+    int rc = add_known(s);
+
+    if (rc)
+        return rc;
+    mfs_key_ino(key, 'I', s->dir);
+    mfs_args_init(&args, "GET");
+    mfs_args_bin(&args, key, sizeof key);
+    s->cmds[0] = mfs_args_cmd(&args, mfs_placement_home(s->dir));
+    s->cmds[0].idempotent = true;
+    rc = begin_step(s, 1, &of, &n);
+    if (rc)
+        return rc;
+    rc = mfs_store_exec(s->meta->store, s->cmds, n + 1);
+    if (!rc)
+        rc = take_record(s, mfs_reply_bytes(s->cmds[0].reply), asked, of, n);
+    mfs_cmds_fini(s->cmds, n + 1);
+    free(of);
+    return rc;
+}
+
+static int scan_all(struct scan *s)
+{
+    int rc = first_step(s);
+
     while (!rc && any_more(s))
         rc = step(s);
     if (!rc && s->repeats)
@@ -266,6 +346,7 @@ int mfs_meta_list(struct mfs_meta *meta, uint64_t ino, struct mfs_listing **list
     rc = scan_all(&s);
     free(s.shards);
     free(s.cmds);
+    free(s.known);
     if (rc)
         mfs_listing_free(s.l);
     else

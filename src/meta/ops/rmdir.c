@@ -47,17 +47,17 @@ static void take_parent(struct removal *r, struct mfs_call *c, int64_t asked)
 }
 
 /* No client shows its name any more, nor its attributes to a program that has it open. */
-static void revoke(struct removal *r, uint64_t ino, struct mfs_calls *calls)
+static void revoke(struct removal *r, uint64_t ino)
 {
     uint32_t home = mfs_placement_home(ino);
     struct mfs_lease_change changes[] = {{ino, r->part, true}, {ino, home, true}};
 
-    mfs_leases_revoke(r->meta, changes, home == r->part ? 1 : 2, calls);
+    mfs_leases_revoke(r->meta, changes, home == r->part ? 1 : 2, NULL);
 }
 
-/* The parent counts out the directory, whose inode is gone already (`todo` NULL) or goes now. Once
- * the name is gone, nothing of this can fail the rmdir: what is left undone is housekeeping's. */
-static void finish(struct removal *r, uint64_t ino, const struct mfs_todo *todo)
+/* The directory is gone, as are its inode and the name, by one step, which gave the holders of
+ * leases back. The parent counts it out meanwhile. */
+static void finish_here(struct removal *r, uint64_t ino, struct mfs_bytes holders)
 {
     struct mfs_ino_arg dir = mfs_ino_arg(r->parent);
     struct mfs_time_arg time = mfs_time_arg(r->now);
@@ -65,15 +65,37 @@ static void finish(struct removal *r, uint64_t ino, const struct mfs_todo *todo)
     struct mfs_calls b;
 
     b.n = 0;
+    mfs_leases_removed(r->meta, ino, holders);
     parent_call(r, &b, &dir, &time);
-    if (todo)
-        mfs_todo_run(r->meta, todo, r->txn, (struct mfs_bytes){0}, r->part, &b);
-    else
-        revoke(r, ino, &b);
+    mfs_calls_run(r->meta, &b);
     take_parent(r, &b.call[0], asked);
     mfs_calls_fini(&b);
-    if (todo)
-        revoke(r, ino, NULL);
+    mfs_meta_settle(r->meta, ino);
+}
+
+/* Its name is gone, its inode goes now. Nothing of this can fail the rmdir: what is left undone is
+ * housekeeping's. Who holds leases is known when the inode has gone: another client may have asked
+ * for its attributes until then. */
+static void finish(struct removal *r, uint64_t ino, const struct mfs_todo *todo)
+{
+    struct mfs_ino_arg dir = mfs_ino_arg(r->parent);
+    struct mfs_time_arg time = mfs_time_arg(r->now);
+    int64_t asked = mfs_clock_mono();
+    struct mfs_call *kill;
+    struct mfs_calls b;
+
+    b.n = 0;
+    parent_call(r, &b, &dir, &time);
+    mfs_todo_run(r->meta, todo, r->txn, (struct mfs_bytes){0}, r->part, &b);
+    take_parent(r, &b.call[0], asked);
+    kill = &b.call[b.n - 1];
+    if (mfs_placement_home(ino) == r->part && !kill->cmd.rc && mfs_call_text(kill).p) {
+        mfs_leases_removed(r->meta, ino, mfs_call_text(kill));
+        mfs_meta_settle(r->meta, ino);
+    } else {
+        revoke(r, ino);
+    }
+    mfs_calls_fini(&b);
 }
 
 /* An intent in the answer's rest: a rename of the directory is under way. */
@@ -103,7 +125,7 @@ static int begin_answer(struct removal *r, struct mfs_bytes text)
     rest = (struct mfs_bytes){rest.p + 8, rest.n - 8};
     switch (text.p[0]) {
     case MFS_ANSWER_DONE:
-        finish(r, ino, NULL);
+        finish_here(r, ino, rest);
         return 0;
     case MFS_ANSWER_ELSEWHERE:
         r->sealed.ino = ino;

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "partition/inode.h"
+#include "partition/files/leases.h"
 #include "partition/locks/lock_keys.h"
 #include "partition/names/dir.h"
 #include "partition/names/shard.h"
@@ -191,14 +192,19 @@ void mfs_dir_kill(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_sp
     mfs_inode_close(&i);
 }
 
-/* mfs_kill ino time: the directory has no name any more. */
+/* mfs_kill ino time: the directory has no name any more. Answers the sessions that have a lease of
+ * its inode. */
 int mfs_command_kill(const struct mfs_request *r)
 {
+    const struct mfs_span none = {"", 0};
+    struct mfs_answer holders = {0};
+
     if (!mfs_request_has(r, 2, MFS_TIME_LEN))
         return mfs_request_fail(r, EINVAL, "not a time");
     mfs_dir_kill(r->ctx, mfs_request_arg(r, 1), mfs_request_arg(r, 2));
     mfs_redis.ReplicateVerbatim(r->ctx);
-    return mfs_redis.ReplyWithNull(r->ctx);
+    mfs_lease_others(r->ctx, mfs_request_arg(r, 1), none, false, &holders);
+    return mfs_answer_send(&holders, r->ctx);
 }
 
 /* mfs_tomb ino: the directory is removed, its shard here stays closed for a while. */

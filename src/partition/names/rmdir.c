@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "partition/inode.h"
+#include "partition/files/leases.h"
 #include "partition/names/dir.h"
 #include "partition/names/shard.h"
 #include "partition/names/txn.h"
@@ -117,12 +118,16 @@ enum { PARENT = 1, NAME, HERE, SEAL, TIME }; /* of mfs_rmdir */
 static int remove_sealed(const struct mfs_request *r, struct mfs_span ino, bool spread,
                          struct mfs_answer *record)
 {
+    const struct mfs_span none = {"", 0};
+    struct mfs_answer holders = {0};
+
     if (spread)
         return answer(r, MFS_ANSWER_SPREAD, &ino, record);
     mfs_answer_fini(record);
     mfs_shard_drop(r->ctx, mfs_request_arg(r, PARENT), r->argv[NAME]);
     mfs_dir_kill(r->ctx, ino, mfs_request_arg(r, TIME));
-    return answer_entry(r, MFS_ANSWER_DONE, ino);
+    mfs_lease_others(r->ctx, ino, none, false, &holders);
+    return answer(r, MFS_ANSWER_DONE, &ino, &holders);
 }
 
 static int remove_inode(const struct mfs_request *r, struct mfs_span ino)
@@ -164,9 +169,10 @@ static int remove_entry(const struct mfs_request *r, struct mfs_span entry)
     return remove_inode(r, mfs_entry_ino(entry));
 }
 
-/* mfs_rmdir parent name here seal time: the first step of rmdir. '\0' ino: removed, as it was empty
- * and never had entries elsewhere; '\1' ino: its home is elsewhere; '\5' ino record: sealed here,
- * other shards are to be sealed; '\3' entry; '\4' ino seal; '\6' ino …. */
+/* mfs_rmdir parent name here seal time: the first step of rmdir. '\0' ino holders: removed, as it
+ * was empty and never had entries elsewhere, and these sessions have leases of it; '\1' ino: its
+ * home is elsewhere; '\5' ino record: sealed here, other shards are to be sealed; '\3' entry; '\4'
+ * ino seal; '\6' ino …. */
 int mfs_command_rmdir(const struct mfs_request *r)
 {
     struct mfs_slot slot;
