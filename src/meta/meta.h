@@ -313,14 +313,21 @@ struct mfs_dirent {
     uint32_t type; /* S_IFMT bits */
 };
 int mfs_meta_list(struct mfs_meta *meta, uint64_t ino, struct mfs_listing **listing);
+/* One more reference; each is given back by mfs_listing_free. Any thread. */
+struct mfs_listing *mfs_listing_ref(struct mfs_listing *l);
 size_t mfs_listing_count(const struct mfs_listing *l);
 struct mfs_dirent mfs_listing_at(const struct mfs_listing *l, size_t i);
-void mfs_listing_free(struct mfs_listing *l);
+/* Where the name is; one thread at a time. */
+bool mfs_listing_find(struct mfs_listing *l, const char *name, size_t *at);
+void mfs_listing_free(struct mfs_listing *l); /* NULL is fine */
 
-/* Looks up, in one round trip, those of the directory's entries [from, from + MFS_META_LEARN) that
- * are regular files and not known under leases. */
-#define MFS_META_LEARN 256
-void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l, size_t from);
+/* Looks up, in one round trip, those of the directory's entries [from, from + n) that are regular
+ * files and not known under leases; n is MFS_META_LEARN at most. */
+#define MFS_META_LEARN 256U
+void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l, size_t from,
+                    size_t n);
+/* Would mfs_meta_lookup say at once what the name is, or that it is not there? */
+bool mfs_meta_knows(struct mfs_meta *meta, uint64_t dir, const char *name);
 
 /* What is known under leases of an entry, for the kernel to use for MFS_META_SHOWN from when it
  * takes the answer: until then other clients that change the file wait. True: mfs_meta_shown has to

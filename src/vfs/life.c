@@ -1,6 +1,7 @@
 /* Beginning and end of the whole, and what the layers below call. Made from below, ended from
  * above; but the tables of vnodes stay until the threads of meta, which look for what is open, are
  * gone. */
+#include "vfs/names/listed.h"
 #include "vfs/vfs.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include "vfs/vnode/vnode.h"
 
 #define THREADS_DEFAULT 4U
+#define LISTED_DEFAULT  65536U /* names: as many as files that are known under leases */
 #define HEADS_DEFAULT   (32U << 20)
 
 static int reap(void *arg, uint64_t ino, uint64_t data_end)
@@ -105,7 +107,9 @@ int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct m
     vfs->size_max = MFS_FILE_SIZE_MAX(vfs->stripe_size);
     mfs_vnode_init_shards(vfs);
     vfs->pages = mfs_pages_create();
-    if (vfs->pages == NULL)
+    if (opts->leases)
+        vfs->listed = mfs_listed_create(opts->files ? opts->files : LISTED_DEFAULT);
+    if (vfs->pages == NULL || (opts->leases && vfs->listed == NULL))
         goto out;
     rc = mfs_metric_set_create(&vfs->metrics, opts->metrics, metrics, MFS_VFS_METRICS);
     if (rc == 0)
@@ -166,6 +170,7 @@ void mfs_vfs_destroy(struct mfs_vfs *vfs)
     if (vfs->ra != NULL)
         mfs_readahead_pool_destroy(vfs->ra);
     mfs_pages_destroy(vfs->pages);
+    mfs_listed_destroy(vfs->listed);
     mfs_metric_set_destroy(vfs->metrics);
     free(vfs);
 }

@@ -8,6 +8,7 @@
 #include "meta/internal.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,9 +25,12 @@
 
 /* In `names`: entries as u32 length, u32 type, u64 ino, name, NUL; `at` has their offsets. */
 struct mfs_listing {
+    atomic_uint refs;
     struct mfs_buf names;
     size_t *at;
     size_t n, cap;
+    uint32_t *table; /* of all names, by hash: indices + 1, open addressing; made when needed */
+    size_t slots;    /* a power of two */
 };
 
 struct head {
@@ -69,11 +73,18 @@ struct mfs_dirent mfs_listing_at(const struct mfs_listing *l, size_t i)
     return (struct mfs_dirent){.name = p + sizeof h, .len = h.len, .ino = h.ino, .type = h.type};
 }
 
+struct mfs_listing *mfs_listing_ref(struct mfs_listing *l)
+{
+    atomic_fetch_add(&l->refs, 1);
+    return l;
+}
+
 void mfs_listing_free(struct mfs_listing *l)
 {
-    if (!l)
+    if (!l || atomic_fetch_sub(&l->refs, 1) > 1)
         return;
     mfs_buf_fini(&l->names);
+    free(l->table);
     free(l->at);
     free(l);
 }
@@ -205,35 +216,55 @@ static bool any_more(const struct scan *s)
     return false;
 }
 
-/* Keeps the first of entries with one name: open addressing over indices. */
+/* Where the name is in the table, or would be. */
+static uint32_t *slot_of(const struct mfs_listing *l, const char *name, size_t len)
+{
+    size_t slot = mfs_hash64(name, len, 0) & (l->slots - 1);
+
+    for (; l->table[slot]; slot = (slot + 1) & (l->slots - 1)) {
+        struct mfs_dirent e = mfs_listing_at(l, l->table[slot] - 1);
+
+        if (e.len == len && !memcmp(e.name, name, len))
+            break;
+    }
+    return &l->table[slot];
+}
+
+/* Makes the table; of entries with one name the first stays. Without any such nothing else is
+ * written, as others may be reading. */
 static int deduplicate(struct mfs_listing *l)
 {
-    size_t size = 64, kept = 0;
-    uint32_t *table;
+    size_t kept = 0;
 
-    while (size < 2 * l->n)
-        size *= 2;
-    table = calloc(size, sizeof *table);
-    if (!table)
+    for (l->slots = 64; l->slots < 2 * l->n;)
+        l->slots *= 2;
+    l->table = calloc(l->slots, sizeof *l->table);
+    if (!l->table)
         return -ENOMEM;
     for (size_t i = 0; i < l->n; i++) {
         struct mfs_dirent e = mfs_listing_at(l, i);
-        size_t slot = mfs_hash64(e.name, e.len, 0) & (size - 1);
-        bool found = false;
+        uint32_t *slot = slot_of(l, e.name, e.len);
 
-        for (; table[slot] && !found; slot = (slot + 1) & (size - 1)) {
-            struct mfs_dirent other = mfs_listing_at(l, table[slot] - 1);
-
-            found = other.len == e.len && !memcmp(other.name, e.name, e.len);
-        }
-        if (found)
+        if (*slot)
             continue;
-        l->at[kept] = l->at[i];
-        table[slot] = (uint32_t)++kept;
+        if (kept < i)
+            l->at[kept] = l->at[i];
+        *slot = (uint32_t)++kept;
     }
-    l->n = kept;
-    free(table);
+    if (kept < l->n)
+        l->n = kept;
     return 0;
+}
+
+bool mfs_listing_find(struct mfs_listing *l, const char *name, size_t *at)
+{
+    uint32_t slot;
+
+    if (!l->table && deduplicate(l))
+        return false;
+    slot = *slot_of(l, name, strlen(name));
+    *at = slot ? slot - 1 : 0;
+    return slot;
 }
 
 /* Those of the bitmap that are not yet among the shards. */
@@ -341,6 +372,7 @@ int mfs_meta_list(struct mfs_meta *meta, uint64_t ino, struct mfs_listing **list
     s.l = calloc(1, sizeof *s.l);
     if (!s.l)
         return -ENOMEM;
+    atomic_init(&s.l->refs, 1);
     mfs_buf_init(&s.l->names);
     mfs_key_ino(s.key, 'D', ino);
     rc = scan_all(&s);

@@ -220,6 +220,15 @@ int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name, st
     }
 }
 
+bool mfs_meta_knows(struct mfs_meta *meta, uint64_t dir, const char *name)
+{
+    struct mfs_attr attr;
+
+    return mfs_leases_name(meta, dir, name, &attr) ||
+           mfs_leases_absent(meta, dir, mfs_placement_entry(dir, name, strlen(name), meta->nparts),
+                             name);
+}
+
 /* --- many names at once --------------------------------------------------------------------- */
 
 struct many {
@@ -254,9 +263,10 @@ static void many_run(struct mfs_meta *meta, struct many *m, uint64_t dir)
     mfs_cmds_fini(m->cmds, m->n);
 }
 
-void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l, size_t from)
+void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l, size_t from,
+                    size_t n)
 {
-    size_t end = from + MFS_META_LEARN;
+    size_t end = from + (n < MFS_META_LEARN ? n : MFS_META_LEARN);
     struct many *m = meta->opts.revoked ? malloc(sizeof *m) : NULL;
     struct mfs_attr attr;
 

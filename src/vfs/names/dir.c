@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "vfs/names/listed.h"
 #include "vfs/vnode/vnode.h"
 
 struct mfs_dirh {
@@ -70,6 +71,7 @@ static int take_listing(struct mfs_dirh *d)
         return rc == -ESTALE ? -ENOENT : rc; /* as Linux says of a removed directory */
     mfs_listing_free(d->listing);
     d->listing = l;
+    mfs_listed_put(d->vfs->listed, d->ino, mfs_listing_ref(l));
     d->learned = 0;
     accessed(d);
     return 0;
@@ -111,7 +113,7 @@ static bool known(struct mfs_dirh *d, size_t at, const struct mfs_dirent *e, str
     if (at < d->learned)
         return false;
     d->learned = at + MFS_META_LEARN;
-    mfs_meta_learn(meta, d->ino, d->listing, at);
+    mfs_meta_learn(meta, d->ino, d->listing, at, MFS_META_LEARN);
     return mfs_meta_show(meta, d->ino, e, attr);
 }
 

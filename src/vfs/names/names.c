@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "vfs/names/create.h"
+#include "vfs/names/listed.h"
 #include "vfs/content/tail.h"
 
 static int check_name(const char *name)
@@ -42,8 +43,10 @@ int mfs_vfs_lookup(struct mfs_vfs *vfs, uint64_t parent, const char *name, struc
 {
     int rc = check_name(name);
 
-    if (rc == 0)
+    if (rc == 0) {
+        mfs_listed_look(vfs->listed, vfs->meta, parent, name);
         rc = in_dir(vfs, parent, mfs_meta_lookup(vfs->meta, parent, name, attr));
+    }
     if (rc == 0)
         mfs_vfs_overlay_attr(vfs, attr);
     return rc;

@@ -32,6 +32,7 @@ struct mfs_vnode_shard {
 };
 
 struct mfs_lock_wait;
+struct mfs_listed;
 
 enum mfs_vfs_metric { MFS_VFS_OPENS, MFS_VFS_METRICS };
 
@@ -42,6 +43,7 @@ struct mfs_vfs {
     struct mfs_readahead_pool *ra;
     struct mfs_pages *pages;
     struct mfs_lock_wait *waits;
+    struct mfs_listed *listed; /* NULL without leases */
     struct mfs_vfs_opts opts;
     struct mfs_metric_set *metrics; /* enum mfs_vfs_metric */
     uint32_t stripe_size;
