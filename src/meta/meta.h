@@ -46,6 +46,10 @@ typedef void mfs_meta_changed_fn(void *arg, uint64_t ino, uint64_t version,
  * it has to. NULL: nothing is ever written behind. */
 typedef mfs_meta_changed_fn mfs_meta_granted_fn;
 
+/* Another client wants to open the file, or to append to it, and this one has a lease of its end:
+ * what has been gathered is to be stored, and the lease given back, by another thread. */
+typedef void mfs_meta_end_wanted_fn(void *arg, uint64_t ino);
+
 /* A lease: this client may go on to show what it was told of a directory, its name in its parent or
  * its attributes, without asking again, for MFS_META_LEASE. A client that changes these revokes the
  * leases before its call returns, here: another client, or this one (`own`, `done` is NULL), has
@@ -75,17 +79,18 @@ typedef void mfs_meta_replaced_fn(void *arg);
 
 struct mfs_meta_opts {
     mfs_meta_reap_fn *reap;
-    mfs_meta_changed_fn *changed;   /* NULL: nothing is ever kept */
-    mfs_meta_granted_fn *granted;   /* NULL: as `changed` */
-    mfs_meta_revoked_fn *revoked;   /* NULL: no leases are taken */
-    mfs_meta_distrust_fn *distrust; /* NULL: `revoked` never says false */
-    mfs_meta_replaced_fn *replaced; /* NULL: nothing is kept by version */
-    void *arg;                      /* of all */
-    int64_t session_ttl;            /* ns after which a silent client counts as dead; 0: 20 s */
-    size_t contents;                /* bytes of small files that are kept; 0: 128 MiB */
-    uint32_t files, names;          /* that are kept of those under leases, of directories that are
-                                     * filled here; 0: 65,536 and 2^18 */
-    struct mfs_metrics *metrics;    /* to register figures with; NULL: none */
+    mfs_meta_changed_fn *changed;       /* NULL: nothing is ever kept */
+    mfs_meta_end_wanted_fn *end_wanted; /* NULL: it never has a lease of a file's end */
+    mfs_meta_granted_fn *granted;       /* NULL: as `changed` */
+    mfs_meta_revoked_fn *revoked;       /* NULL: no leases are taken */
+    mfs_meta_distrust_fn *distrust;     /* NULL: `revoked` never says false */
+    mfs_meta_replaced_fn *replaced;     /* NULL: nothing is kept by version */
+    void *arg;                          /* of all */
+    int64_t session_ttl;                /* ns after which a silent client counts as dead; 0: 20 s */
+    size_t contents;                    /* bytes of small files that are kept; 0: 128 MiB */
+    uint32_t files, names;       /* that are kept of those under leases, of directories that are
+                                  * filled here; 0: 65,536 and 2^18 */
+    struct mfs_metrics *metrics; /* to register figures with; NULL: none */
 };
 
 /* Opens a session (a random id, kept alive by a thread of its own) and starts housekeeping: merged
@@ -291,6 +296,27 @@ int mfs_meta_truncate(struct mfs_meta *meta, uint64_t ino, uint64_t size, uint64
 int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
                     uint32_t drop, uint64_t *off, uint64_t *number, uint64_t *old_version,
                     struct mfs_attr *attr);
+/* A lease of the file's end: the place is this caller's also when nothing is on its way, so that no
+ * other session opens, cuts or appends to the file before it has been given back. Whoever gathers
+ * appends under it asks mfs_meta_append_holds before each. */
+struct mfs_end_lease {
+    uint64_t number;       /* 0: none */
+    int64_t since;         /* when it was asked for; mono */
+    bool wanted;           /* to be had, or kept, when the bytes are stored */
+    struct timespec mtime; /* of the bytes; zeros: now */
+};
+/* As mfs_meta_append and mfs_meta_append_end, under *lease if there is one. What it is then stands
+ * in *lease; there is none when another session has the file open or under a lease, nor after an
+ * error, when it has been given back. */
+int mfs_meta_append_leased(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
+                           uint32_t drop, struct mfs_end_lease *lease, uint64_t *off,
+                           uint64_t *number, uint64_t *old_version, struct mfs_attr *attr);
+int mfs_meta_append_end_leased(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,
+                               const struct mfs_range *place, uint32_t drop,
+                               struct mfs_end_lease *lease, uint64_t *old_version,
+                               struct mfs_attr *attr);
+/* Gives it back. Blocks for a round trip. */
+void mfs_meta_end_give_back(struct mfs_meta *meta, uint64_t ino, struct mfs_end_lease *lease);
 /* Is a place that was asked for at mono time `since` or later still this caller's, and for a while?
  * Not when the session could not be prolonged, or is another by now: then the place may be another
  * session's, which has stored there. Ask right before the bytes are written. Does not block. */

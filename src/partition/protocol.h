@@ -190,6 +190,13 @@ enum mfs_unref_status {
     MFS_UNREF_REVOKE_PENDING = 4 /* no name is left; stays until mfs_told: leases are revoked */
 };
 
+/* Beside MFS_DROP_*: the appender keeps the place behind the end when its bytes are stored, for its
+ * next append (metadata.md, "Leases of a file's end"). */
+enum { MFS_APPEND_KEEP = 256 };
+
+/* P ino: a session, a number, and this when the place is kept so. */
+enum { MFS_PLACE_LEN = 16, MFS_PLACE_LEASED = 'L' };
+
 /* How an answer of append ends. */
 enum mfs_append_status { MFS_APPEND_STORED = 'S', MFS_APPEND_PLACE = 'P' };
 

@@ -13,6 +13,7 @@
 #include "data/stripes/geometry.h"
 #include "data/stripes/stripes.h"
 #include "vfs/locks/lock_wait.h"
+#include "vfs/content/append.h"
 #include "vfs/content/privileges.h"
 #include "vfs/vnode/file.h"
 #include "vfs/locks/lock_owners.h"
@@ -85,6 +86,7 @@ int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct m
     struct mfs_meta_opts meta = {.reap = reap,
                                  .changed = mfs_vnode_changed_elsewhere,
                                  .granted = mfs_privileges_granted,
+                                 .end_wanted = mfs_append_end_wanted,
                                  .revoked = opts->leases ? revoked : NULL,
                                  .distrust = distrust,
                                  .replaced = replaced,

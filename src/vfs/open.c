@@ -20,6 +20,7 @@
 #include "vfs/locks/lock_owners.h"
 #include "vfs/locks/unlock.h"
 #include "vfs/locks/lock_wait.h"
+#include "vfs/content/append.h"
 #include "vfs/content/head.h"
 #include "vfs/content/tail.h"
 #include "vfs/content/truncate.h"
@@ -288,6 +289,7 @@ int mfs_vfs_flush(struct mfs_file *f, uint64_t lock_owner)
 
     mfs_file_answer_taken(f);
     if (mfs_flags_write(f->flags)) {
+        mfs_append_stop(f->node);
         rc = mfs_vnode_flush(f->node, &f->errors);
         mfs_meta_settle(f->node->vfs->meta, f->node->ino);
     }
@@ -312,8 +314,12 @@ void mfs_vfs_release(struct mfs_file *f)
     struct mfs_vfs *vfs = v->vfs;
     bool unlinked = atomic_load(&vfs->removals) != f->removals;
     uint64_t ino = v->ino;
-    int rc = mfs_flags_write(f->flags) ? mfs_vnode_flush(v, NULL) : 0;
+    int rc = 0;
 
+    if (mfs_flags_write(f->flags)) {
+        mfs_append_stop(v);
+        rc = mfs_vnode_flush(v, NULL);
+    }
     if (rc < 0)
         mfs_warn("vfs", "inode %llx: data lost after close: %s", (unsigned long long)ino,
                  strerror(-rc));

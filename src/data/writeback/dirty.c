@@ -341,6 +341,27 @@ int mfs_dirty_write(struct mfs_dirty *d, uint64_t off, size_t len, const void *b
     return rc;
 }
 
+/* --- what is gathered elsewhere --- */
+
+void mfs_dirty_gathered(struct mfs_dirty *d, mfs_dirty_gathered_fn *fn, int64_t at)
+{
+    atomic_store(&d->gathered, fn);
+    mfs_wb_commit_at(d, at);
+}
+
+void mfs_dirty_gathers(struct mfs_dirty *d, bool any)
+{
+    atomic_store(&d->gathers, any);
+}
+
+void mfs_dirty_store_gathered(struct mfs_dirty *d, bool due)
+{
+    mfs_dirty_gathered_fn *fn = atomic_load(&d->gathered);
+
+    if (fn)
+        fn(d->arg, due);
+}
+
 /* --- what others see --- */
 
 bool mfs_dirty_any(struct mfs_dirty *d)
@@ -348,7 +369,8 @@ bool mfs_dirty_any(struct mfs_dirty *d)
     bool any;
 
     pthread_mutex_lock(&d->lock);
-    any = !TAILQ_EMPTY(&d->chunks) || d->stored.any || d->committing.any;
+    any =
+        atomic_load(&d->gathers) || !TAILQ_EMPTY(&d->chunks) || d->stored.any || d->committing.any;
     pthread_mutex_unlock(&d->lock);
     return any;
 }

@@ -210,6 +210,7 @@ static void commit_below(struct mfs_dirty *d, uint64_t limit)
 
 void mfs_dirty_commit_behind(struct mfs_dirty *d)
 {
+    mfs_dirty_store_gathered(d, true);
     pthread_mutex_lock(&d->lock);
     if (!d->committing.any && !d->flushing && d->stored.fresh)
         commit_below(d, d->stored.ranges.n > MFS_WB_PLACES ? UINT64_MAX : first_dirty(d));
@@ -370,6 +371,7 @@ int mfs_dirty_flush(struct mfs_dirty *d, uint64_t *seen)
     uint64_t before;
     int rc;
 
+    mfs_dirty_store_gathered(d, false);
     pthread_mutex_lock(&d->lock);
     all.id = d->next_id;
     before = seen ? *seen : d->errors;

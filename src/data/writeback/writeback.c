@@ -23,17 +23,20 @@
 void mfs_wb_commit_at(struct mfs_dirty *d, int64_t at)
 {
     struct mfs_writeback *wb = d->wb;
+    bool now = at <= mfs_clock_mono();
 
     pthread_mutex_lock(&wb->lock);
     if (!d->is_due || at < d->due_at)
         d->due_at = at;
-    if (!d->is_due) {
-        d->is_due = true;
-        if (at <= mfs_clock_mono())
-            TAILQ_INSERT_HEAD(&wb->due, d, due);
-        else
-            TAILQ_INSERT_TAIL(&wb->due, d, due);
-    }
+    if (d->is_due && now)
+        TAILQ_REMOVE(&wb->due, d, due);
+    if (now)
+        TAILQ_INSERT_HEAD(&wb->due, d, due);
+    else if (!d->is_due)
+        TAILQ_INSERT_TAIL(&wb->due, d, due);
+    d->is_due = true;
+    if (now)
+        mfs_workers_wake(&wb->senders);
     pthread_mutex_unlock(&wb->lock);
 }
 
@@ -42,13 +45,13 @@ void mfs_wb_commit_never(struct mfs_dirty *d)
     struct mfs_writeback *wb = d->wb;
 
     pthread_mutex_lock(&wb->lock);
-    if (d->is_due)
-        TAILQ_REMOVE(&wb->due, d, due);
-    d->is_due = false;
     wb->waiters++;
     while (d->commit_busy)
         mfs_cond_wait(&wb->room, &wb->lock, MFS_SEC);
     wb->waiters--;
+    if (d->is_due) /* also when it was made so by the one that was waited for */
+        TAILQ_REMOVE(&wb->due, d, due);
+    d->is_due = false;
     pthread_mutex_unlock(&wb->lock);
 }
 

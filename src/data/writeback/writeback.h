@@ -72,6 +72,15 @@ void mfs_writeback_destroy(struct mfs_writeback *wb); /* every file is gone befo
 
 int mfs_dirty_create(struct mfs_dirty **d, struct mfs_writeback *wb, uint64_t ino,
                      mfs_dirty_commit_fn *commit, void *arg);
+/* Some of the file's bytes are gathered elsewhere for a while (vfs/content/append.h): `fn` stores
+ * what there is. It is called with the arg of the commit by each flush, before all else, with `due`
+ * false, and by a sender at mono time `at` or somewhat later, with `due` true. Set again and again;
+ * always the same function. No lock is held while it is called. */
+typedef void mfs_dirty_gathered_fn(void *arg, bool due);
+void mfs_dirty_gathered(struct mfs_dirty *d, mfs_dirty_gathered_fn *fn, int64_t at);
+/* What is gathered counts for mfs_dirty_any; whether there is any now. */
+void mfs_dirty_gathers(struct mfs_dirty *d, bool any);
+
 void mfs_dirty_destroy(
     struct mfs_dirty *d); /* drops what was not flushed; waits for what is in flight */
 

@@ -95,6 +95,8 @@ struct mfs_dirty {
     uint64_t ino;
     mfs_dirty_commit_fn *commit;
     void *arg;
+    _Atomic(mfs_dirty_gathered_fn *) gathered; /* set once; NULL: nothing ever was */
+    atomic_bool gathers;
 
     pthread_mutex_t lock;   /* guards what follows */
     pthread_cond_t changed; /* a chunk or a commit has ended */
@@ -210,7 +212,8 @@ void mfs_chunk_drop(struct mfs_chunk *c); /* a TAKEN chunk that is not wanted; d
 
 /* --- flush.c --- */
 
-void mfs_dirty_fail(struct mfs_dirty *d, int rc);  /* keeps the error; d->lock is held */
+void mfs_dirty_fail(struct mfs_dirty *d, int rc);             /* keeps the error; d->lock is held */
+void mfs_dirty_store_gathered(struct mfs_dirty *d, bool due); /* no lock is held */
 void mfs_dirty_commit_behind(struct mfs_dirty *d); /* by a sender, when due; no lock is held */
 
 #endif

@@ -176,6 +176,11 @@ static void on_message(void *arg, const void *text, size_t len)
         mfs_notices_unconfirmed(meta->notices, mfs_get_be64(p + 25));
         return;
     }
+    if (p[0] == MFS_NOTICE_END) {
+        if (meta->opts.end_wanted)
+            meta->opts.end_wanted(meta->opts.arg, mfs_get_be64(p + 1));
+        return;
+    }
     if (!memchr("NPDTFS", p[0], 6))
         return;
     m = malloc(sizeof *m);

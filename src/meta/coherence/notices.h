@@ -48,4 +48,8 @@ void mfs_notices_file(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes sids
 /* And of the keepers of a directory's shard: a name was added. */
 void mfs_notices_shard(struct mfs_meta *meta, uint64_t dir, uint32_t part, struct mfs_bytes sids);
 
+/* Asks the session for the lease that it has of the file's end. It need not answer: the caller sees
+ * when it is gone. */
+void mfs_notices_ask_end(struct mfs_meta *meta, uint64_t ino, uint64_t sid);
+
 #endif

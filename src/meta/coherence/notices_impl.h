@@ -11,6 +11,7 @@
 #define MFS_NOTICE_ATTRIBUTES 'T' /* a directory's attributes */
 #define MFS_NOTICE_FILE       'F' /* a file's name or attributes */
 #define MFS_NOTICE_SHARD      'S' /* names were added; the partition is in `version` */
+#define MFS_NOTICE_END        'E' /* the lease of a file's end is to be given back; no answer */
 #define MFS_NOTICE_ANSWER     'A'
 #define MFS_NOTICE_KEEP       'K' /* likewise, but its partition does not know that it is open */
 

@@ -159,6 +159,11 @@ void mfs_notices_shard(struct mfs_meta *meta, uint64_t dir, uint32_t part, struc
     send_all(meta, MFS_NOTICE_SHARD, dir, part, sids);
 }
 
+void mfs_notices_ask_end(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
+{
+    mfs_notice_post(meta, MFS_NOTICE_END, &(struct incoming){.ino = ino, .sid = sid});
+}
+
 /* A copy of what is unanswered for the inode: at most `most`, their number is returned. */
 static size_t unanswered(struct mfs_notices *n, uint64_t ino, struct pending *out, size_t most)
 {

@@ -10,6 +10,7 @@
 #include "meta/call.h"
 #include "meta/ops/ops.h"
 #include "meta/session/session.h"
+#include "partition/protocol.h"
 
 /* Data are sent along only where they are likely to fit into stripe 0, which the size that this
  * client saw last tells; to be wrong is harmless. */
@@ -29,14 +30,36 @@ static void remember(struct mfs_meta *meta, const struct mfs_attr *attr)
     hint->ino = attr->ino;
 }
 
+static struct mfs_time_arg time_of(const struct mfs_end_lease *lease)
+{
+    return lease->mtime.tv_sec ? mfs_time_arg(lease->mtime) : mfs_now_arg();
+}
+
+static uint32_t how(uint32_t drop, const struct mfs_end_lease *lease)
+{
+    return drop | (lease->wanted ? MFS_APPEND_KEEP : 0);
+}
+
+/* The bytes of append `number` are stored, and the place was kept if that was wanted: that is a
+ * lease if no other session may have the file open. */
+static void take_lease(struct mfs_meta *meta, uint64_t ino, uint64_t number, int64_t asked,
+                       struct mfs_bytes others, struct mfs_end_lease *lease)
+{
+    lease->number = lease->wanted ? number : 0;
+    lease->since = asked;
+    if (others.n > 0)
+        mfs_meta_end_give_back(meta, ino, lease);
+}
+
 /* One attempt; -EAGAIN and *holder when another has the place. */
 static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg *data,
-                      uint32_t drop, uint64_t *off, uint64_t *number, struct mfs_attr *attr,
-                      uint64_t *holder)
+                      uint32_t drop, struct mfs_end_lease *lease, uint64_t *off, uint64_t *number,
+                      struct mfs_attr *attr, uint64_t *holder)
 {
+    uint64_t own = *number;
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_ino_arg num = mfs_ino_arg(*number);
-    struct mfs_time_arg time = mfs_now_arg();
+    struct mfs_time_arg time = time_of(lease);
     int64_t asked = mfs_clock_mono();
     struct mfs_bytes text, others;
     struct mfs_call c;
@@ -49,7 +72,7 @@ static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg 
     mfs_args_int(&c.args, meta->stripe_size);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_bin(&c.args, num.b, sizeof num.b);
-    mfs_args_int(&c.args, drop);
+    mfs_args_int(&c.args, how(drop, lease));
     if (data->p && likely_small(meta, ino, data->len))
         mfs_args_bin(&c.args, data->p, data->len);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
@@ -71,11 +94,14 @@ static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg 
     if (rc)
         goto out;
     *off = *number ? attr->size : attr->size - data->len;
-    if (!*number)
+    if (!*number) {
         mfs_notices_send(meta, ino, attr->version, others);
+        take_lease(meta, ino, own, asked, others, lease);
+    }
 out:
     mfs_call_fini(&c);
-    mfs_outcomes_place(meta, ino, mfs_get_be64(sid.b), *number, rc);
+    mfs_outcomes_place(meta, ino, mfs_get_be64(sid.b),
+                       lease->wanted || lease->number ? own : *number, rc);
     mfs_outcomes_content(meta, ino, rc);
     return rc;
 }
@@ -102,6 +128,7 @@ static void break_dead(struct mfs_meta *meta, uint64_t ino, uint64_t holder)
 #define PLACE_WAIT  (150 * MFS_SEC)
 #define PAUSE_FIRST (MFS_MSEC / 8)
 #define PAUSE_LAST  (4 * MFS_MSEC)
+#define ASK_AGAIN   (50 * MFS_MSEC) /* the holder may not have been listening */
 
 int mfs_place_wait(struct mfs_meta *meta, uint64_t ino, uint64_t holder, struct mfs_place_wait *w)
 {
@@ -111,6 +138,10 @@ int mfs_place_wait(struct mfs_meta *meta, uint64_t ino, uint64_t holder, struct 
     w->pause = w->pause ? w->pause : PAUSE_FIRST;
     if (now - w->since > PLACE_WAIT)
         return -EBUSY;
+    if (!w->asked || now - w->asked > ASK_AGAIN) {
+        mfs_notices_ask_end(meta, ino, holder);
+        w->asked = now;
+    }
     if (w->pause >= PAUSE_LAST)
         break_dead(meta, ino, holder);
     else
@@ -119,9 +150,10 @@ int mfs_place_wait(struct mfs_meta *meta, uint64_t ino, uint64_t holder, struct 
     return -EAGAIN;
 }
 
-int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
-                    uint32_t drop, uint64_t *off, uint64_t *number, uint64_t *old_version,
-                    struct mfs_attr *attr)
+/* Under the lease if there is one, else in a place of its own. */
+int mfs_meta_append_leased(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
+                           uint32_t drop, struct mfs_end_lease *lease, uint64_t *off,
+                           uint64_t *number, uint64_t *old_version, struct mfs_attr *attr)
 {
     struct mfs_arg bytes = {data, len};
     struct mfs_place_wait wait = {0};
@@ -129,19 +161,33 @@ int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_
     int rc;
 
     do {
-        *number = atomic_fetch_add(&meta->appends, 1) + 1;
         rc = mfs_session_ensure_fresh(meta);
+        *number = lease->number && mfs_meta_append_holds(meta, lease->since)
+                      ? lease->number
+                      : atomic_fetch_add(&meta->appends, 1) + 1;
         if (!rc)
-            rc = try_append(meta, ino, &bytes, drop, off, number, attr, &holder);
+            rc = try_append(meta, ino, &bytes, drop, lease, off, number, attr, &holder);
         if (rc == -EAGAIN)
             rc = mfs_place_wait(meta, ino, holder, &wait);
     } while (rc == -EAGAIN);
-    if (rc)
+    if (rc) {
+        mfs_meta_end_give_back(meta, ino, lease);
         return rc;
+    }
     if (old_version)
         *old_version = attr->version - 1;
     remember(meta, attr);
     return 0;
+}
+
+int mfs_meta_append(struct mfs_meta *meta, uint64_t ino, const void *data, size_t len,
+                    uint32_t drop, uint64_t *off, uint64_t *number, uint64_t *old_version,
+                    struct mfs_attr *attr)
+{
+    struct mfs_end_lease none = {0};
+
+    return mfs_meta_append_leased(meta, ino, data, len, drop, &none, off, number, old_version,
+                                  attr);
 }
 
 bool mfs_meta_append_holds(const struct mfs_meta *meta, int64_t since)
@@ -149,18 +195,20 @@ bool mfs_meta_append_holds(const struct mfs_meta *meta, int64_t since)
     return mfs_session_is_fresh(meta) && meta->session_began <= since;
 }
 
-int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,
-                        const struct mfs_range *place, uint32_t drop, uint64_t *old_version,
-                        struct mfs_attr *attr)
+int mfs_meta_append_end_leased(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,
+                               const struct mfs_range *place, uint32_t drop,
+                               struct mfs_end_lease *lease, uint64_t *old_version,
+                               struct mfs_attr *attr)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_ino_arg num = mfs_ino_arg(number);
-    struct mfs_time_arg time = mfs_now_arg();
+    struct mfs_time_arg time = time_of(lease);
     int64_t asked = mfs_clock_mono();
     struct mfs_bytes text, others;
     struct mfs_call c;
     int rc;
 
+    lease->wanted = lease->wanted && stored;
     mfs_call_command(&c, "mfs_append_end");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
@@ -168,7 +216,7 @@ int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bo
     mfs_args_int(&c.args, stored ? (int64_t)place->hi : 0);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_bin(&c.args, num.b, sizeof num.b);
-    mfs_args_int(&c.args, drop);
+    mfs_args_int(&c.args, how(drop, lease));
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     if (rc)
         goto out;
@@ -179,6 +227,7 @@ int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bo
     if (rc)
         goto out;
     mfs_notices_send(meta, ino, attr->version, others);
+    take_lease(meta, ino, number, asked, others, lease);
     if (old_version)
         *old_version = attr->version - 1;
     remember(meta, attr);
@@ -186,5 +235,31 @@ out:
     mfs_call_fini(&c);
     mfs_outcomes_place(meta, ino, mfs_get_be64(sid.b), number, rc);
     mfs_outcomes_content(meta, ino, rc);
+    if (rc) {
+        lease->number = lease->wanted && rc != -ECANCELED ? number : 0;
+        lease->wanted = false;
+        mfs_meta_end_give_back(meta, ino, lease);
+    }
     return rc;
+}
+
+int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bool stored,
+                        const struct mfs_range *place, uint32_t drop, uint64_t *old_version,
+                        struct mfs_attr *attr)
+{
+    struct mfs_end_lease none = {0};
+
+    return mfs_meta_append_end_leased(meta, ino, number, stored, place, drop, &none, old_version,
+                                      attr);
+}
+
+void mfs_meta_end_give_back(struct mfs_meta *meta, uint64_t ino, struct mfs_end_lease *lease)
+{
+    struct mfs_range nothing = {0};
+    uint64_t number = lease->number;
+    struct mfs_attr attr;
+
+    lease->number = 0;
+    if (number)
+        mfs_meta_append_end(meta, ino, number, false, &nothing, 0, NULL, &attr);
 }

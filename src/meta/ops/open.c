@@ -28,7 +28,7 @@ static void take_head(struct mfs_head *head, const struct mfs_reply *r)
 }
 
 /* Asks for one more open, of a file that is to be cut with `cut`. -EAGAIN and *holder: another
- * session appends to what would be cut. */
+ * session has a lease of its end, or appends to what would be cut. */
 static int try_open(struct mfs_meta *meta, struct mfs_call *c, uint64_t ino, uint64_t session,
                     const struct mfs_cut *cut, const struct mfs_head *head, uint64_t *holder)
 {
@@ -49,7 +49,7 @@ static int try_open(struct mfs_meta *meta, struct mfs_call *c, uint64_t ino, uin
     }
     rc = mfs_call_run(meta, c, mfs_placement_home(ino));
     answer = mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 0));
-    if (!rc && cut && answer.n == 8) {
+    if (!rc && answer.n == 8) {
         *holder = mfs_get_be64(answer.p);
         rc = -EAGAIN;
     }

@@ -73,6 +73,7 @@ void mfs_session_find(struct mfs_meta *meta, const uint64_t *sids, size_t n, boo
 
 struct mfs_place_wait { /* zeros before the first */
     int64_t since, pause;
+    int64_t asked; /* the holder, to give its lease back */
 };
 /* Session `holder` has the place behind the end of the file: pauses, and takes it from one that is
  * dead. -EAGAIN: ask again; -EBUSY: that has taken too long in all. */

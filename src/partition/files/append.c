@@ -1,6 +1,8 @@
 /* Appending. What fits into stripe 0 is stored in one step. Otherwise the appender gets the place
  * behind the end for itself (P ino: its session and a number), stores the bytes in the stripes, and
- * only then does the file grow: no client sees bytes that are not there yet. */
+ * only then does the file grow: no client sees bytes that are not there yet. An appender that asks
+ * for it keeps the place afterwards: that is a lease on the file's end, under which it gathers
+ * further appends (metadata.md, "Leases of a file's end"). */
 #include "partition/commands.h"
 
 #include <errno.h>
@@ -10,23 +12,45 @@
 #include "partition/files/files.h"
 #include "partition/inode.h"
 
-enum { INO = 1, TIME, LEN, STRIPE, SID, NUMBER, DROP, BYTES }; /* of mfs_append */
+enum { INO = 1, TIME, LEN, STRIPE, SID, NUMBER, HOW, BYTES }; /* of mfs_append */
+
+static void put_owner(const struct mfs_request *r, struct RedisModuleKey *place)
+{
+    struct mfs_answer owner = {0};
+
+    mfs_answer_span(&owner, mfs_request_arg(r, SID));
+    mfs_answer_span(&owner, mfs_request_arg(r, NUMBER));
+    if (mfs_request_int(r, HOW) & MFS_APPEND_KEEP)
+        mfs_answer_byte(&owner, MFS_PLACE_LEASED);
+    mfs_key_set(r->ctx, place, owner.p, owner.n);
+    mfs_answer_fini(&owner);
+}
 
 static int take_place(const struct mfs_request *r, const struct mfs_inode *i)
 {
     struct RedisModuleKey *place =
         mfs_key_open(r->ctx, 'P', mfs_request_arg(r, INO), MFS_REDIS_WRITE);
-    struct mfs_answer owner = {0}, a = {0};
+    struct mfs_answer a = {0};
 
-    mfs_answer_span(&owner, mfs_request_arg(r, SID));
-    mfs_answer_span(&owner, mfs_request_arg(r, NUMBER));
-    mfs_key_set(r->ctx, place, owner.p, owner.n);
-    mfs_answer_fini(&owner);
+    put_owner(r, place);
     mfs_key_close(place);
     mfs_redis.ReplicateVerbatim(r->ctx);
     mfs_answer_add(&a, i->rec, i->n);
     mfs_answer_byte(&a, MFS_APPEND_PLACE);
     return mfs_answer_send(&a, r->ctx);
+}
+
+/* After the bytes are stored: the place stays the appender's, or is free. */
+static void keep_place(const struct mfs_request *r)
+{
+    struct RedisModuleKey *place =
+        mfs_key_open(r->ctx, 'P', mfs_request_arg(r, INO), MFS_REDIS_WRITE);
+
+    if (mfs_request_int(r, HOW) & MFS_APPEND_KEEP)
+        put_owner(r, place);
+    else
+        mfs_key_delete(place);
+    mfs_key_close(place);
 }
 
 /* What was committed, and how it went (0: nothing of that). */
@@ -40,6 +64,8 @@ static int answer(const struct mfs_request *r, const struct mfs_commit *c, char 
         mfs_answer_fini(&a);
         return mfs_request_fail(r, rc, why);
     }
+    if (how == MFS_APPEND_STORED)
+        keep_place(r);
     if (how)
         mfs_answer_byte(&a, (size_t)how);
     return mfs_answer_send(&a, r->ctx);
@@ -47,24 +73,32 @@ static int answer(const struct mfs_request *r, const struct mfs_commit *c, char 
 
 static int store(const struct mfs_request *r, int64_t size, int64_t last)
 {
+    int64_t how = mfs_request_int(r, HOW);
     const struct mfs_commit c = {.ino = mfs_request_arg(r, INO),
                                  .time = mfs_request_arg(r, TIME),
                                  .sid = mfs_request_arg(r, SID),
                                  .size = last,
-                                 .drop = mfs_request_int(r, DROP),
+                                 .drop = how & ~MFS_APPEND_KEEP,
                                  .parts = {.r = r, .first = BYTES, .at = size}};
 
     mfs_redis.ReplicateVerbatim(r->ctx);
     return answer(r, &c, MFS_APPEND_STORED);
 }
 
-/* Somebody appends: answers with that session. */
+static bool is_owner(struct mfs_span owner, struct mfs_span sid, struct mfs_span number)
+{
+    return owner.p && owner.n >= sid.n + number.n && !memcmp(owner.p, sid.p, sid.n) &&
+           !memcmp(owner.p + sid.n, number.p, number.n);
+}
+
+/* Another append has the place: answers with its session. */
 static bool is_place_taken(const struct mfs_request *r)
 {
     struct RedisModuleKey *place =
         mfs_key_open(r->ctx, 'P', mfs_request_arg(r, INO), MFS_REDIS_READ);
     struct mfs_span holder = mfs_file_appender(place);
-    bool taken = holder.p;
+    bool taken = holder.p && !is_owner(mfs_key_text(place), mfs_request_arg(r, SID),
+                                       mfs_request_arg(r, NUMBER));
 
     if (taken)
         mfs_redis.ReplyWithStringBuffer(r->ctx, holder.p, holder.n);
@@ -72,9 +106,10 @@ static bool is_place_taken(const struct mfs_request *r)
     return taken;
 }
 
-/* mfs_append ino time len stripe_size sid number drop [bytes]. The record, the other openers, and
+/* mfs_append ino time len stripe_size sid number how [bytes]. The record, the other openers, and
  * how it went (1 byte): 'S' stored, 'P' the place is taken for this one. Or just the session (8)
- * that has it. */
+ * that has it. What `how` (MFS_DROP_*) says of privileges goes; with MFS_APPEND_KEEP the place is
+ * this one's also when the bytes are stored. */
 int mfs_command_append(const struct mfs_request *r)
 {
     struct mfs_inode i;
@@ -107,23 +142,17 @@ int mfs_command_append_place(const struct mfs_request *r)
     return mfs_command_append(r);
 }
 
-enum { END_BEGIN = 3, END_END, END_SID, END_NUMBER, END_DROP }; /* of mfs_append_end */
+enum { END_BEGIN = 3, END_END, END_SID, END_NUMBER, END_HOW }; /* of mfs_append_end */
 
-static bool is_owner(struct mfs_span owner, struct mfs_span sid, struct mfs_span number)
-{
-    return owner.p && owner.n == sid.n + number.n && !memcmp(owner.p, sid.p, sid.n) &&
-           !memcmp(owner.p + sid.n, number.p, number.n);
-}
-
-/* The place is free; false: it was not this one's. */
-static bool give_back(const struct mfs_request *r)
+/* The place is free, if it is not to be kept; false: it was not this one's. */
+static bool give_back(const struct mfs_request *r, bool keep)
 {
     struct RedisModuleKey *place =
         mfs_key_open(r->ctx, 'P', mfs_request_arg(r, INO), MFS_REDIS_WRITE);
     bool own =
         is_owner(mfs_key_text(place), mfs_request_arg(r, END_SID), mfs_request_arg(r, END_NUMBER));
 
-    if (own)
+    if (own && !keep)
         mfs_key_delete(place);
     mfs_key_close(place);
     return own;
@@ -141,22 +170,22 @@ static int answer_record(const struct mfs_request *r)
     return MFS_REDIS_OK;
 }
 
-/* mfs_append_end ino time begin end sid number drop: the bytes are stored from `begin` to `end` (0:
- * they are not), the place is free. The record and the other openers; ECANCELED when it had been
- * taken away. */
+/* mfs_append_end ino time begin end sid number how: the bytes are stored from `begin` to `end` (0:
+ * they are not), the place is free, or with MFS_APPEND_KEEP kept. The record and the other openers;
+ * ECANCELED when it had been taken away. */
 int mfs_command_append_end(const struct mfs_request *r)
 {
-    int64_t end = mfs_request_int(r, END_END);
+    int64_t end = mfs_request_int(r, END_END), how = mfs_request_int(r, END_HOW);
     char named[16];
     const struct mfs_commit c = {.ino = mfs_request_arg(r, INO),
                                  .time = mfs_request_arg(r, TIME),
                                  .sid = mfs_request_arg(r, END_SID),
                                  .named = {named, sizeof named},
                                  .size = end,
-                                 .drop = mfs_request_int(r, END_DROP),
+                                 .drop = how & ~MFS_APPEND_KEEP,
                                  .parts = {.r = r, .first = r->argc, .at = -1}};
 
-    if (!give_back(r))
+    if (!give_back(r, how & MFS_APPEND_KEEP))
         return mfs_request_fail(r, ECANCELED, "not the appender");
     mfs_redis.ReplicateVerbatim(r->ctx);
     if (end == 0)

@@ -99,6 +99,19 @@ static int open_head(const struct mfs_request *r, struct mfs_inode *i)
     return MFS_REDIS_OK;
 }
 
+/* Another session has a lease of the file's end: answers with it. */
+static bool is_end_leased(const struct mfs_request *r, struct mfs_span ino, struct mfs_span sid)
+{
+    char holder[MFS_SESSION_LEN];
+    bool leased = mfs_file_end_is_leased(r->ctx, ino, sid, holder);
+
+    if (leased) {
+        mfs_redis.ReplyWithArray(r->ctx, 1);
+        mfs_redis.ReplyWithStringBuffer(r->ctx, holder, sizeof holder);
+    }
+    return leased;
+}
+
 /* Another session appends: answers with it. */
 static bool is_place_taken(const struct mfs_request *r, struct mfs_span ino, struct mfs_span sid)
 {
@@ -125,6 +138,8 @@ static int open_inode(const struct mfs_request *r, struct mfs_inode *i)
         return mfs_request_fail(r, EIO, "a damaged inode");
     if (cut && is_place_taken(r, mfs_request_arg(r, OPEN_INO), mfs_request_arg(r, OPEN_SID)))
         return MFS_REDIS_OK;
+    if (!cut && is_end_leased(r, mfs_request_arg(r, OPEN_INO), mfs_request_arg(r, OPEN_SID)))
+        return MFS_REDIS_OK;
     if (cut && mfs_request_int(r, OPEN_VERSION) > 0 && untrimmed(r, i->rec))
         return mfs_request_fail(r, ECANCELED, "written meanwhile");
     mfs_inode_opened(r->ctx, mfs_request_arg(r, OPEN_INO), r->argv[OPEN_SID], 1);
@@ -141,7 +156,8 @@ static int open_inode(const struct mfs_request *r, struct mfs_inode *i)
  * cut to nothing, and what `drop` says goes. The record, and with it the stored content when the
  * size is at most `head`, or the sessions that have to be told of the cut. ECANCELED: untrimmed,
  * and the version is not 0, which none is and which has the end of data stay (leave_void). Just a
- * session, another one that appends beyond stripe 0: there is neither a cut nor an opener. */
+ * session, another one that has a lease of the file's end, or, if it is to be cut, appends beyond
+ * stripe 0: there is neither a cut nor an opener. */
 int mfs_command_open(const struct mfs_request *r)
 {
     bool cut = r->argc > OPEN_TIME;

@@ -6,6 +6,8 @@
 
 #include "partition/inode.h"
 
+#define MFS_SESSION_LEN 8 /* bytes of a session's number */
+
 /* Bytes for a stripe, as arguments from `first` on: offset, bytes, …; or, unless `at` is negative,
  * the bytes alone, which belong there. */
 struct mfs_parts {
@@ -51,8 +53,9 @@ bool mfs_file_is_copy_up(const char *rec);
 /* The key P of a file, whose first 8 bytes are the session that appends beyond stripe 0; none, if
  * there is no such session. Good until the key is closed. */
 struct mfs_span mfs_file_appender(struct RedisModuleKey *place);
-
-/* Of a session's number. */
-#define MFS_SESSION_LEN 8
+/* The session, if another one than `sid`, that has a lease of the file's end (P ino, kept); copied
+ * to `holder`. */
+bool mfs_file_end_is_leased(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span sid,
+                            char holder[MFS_SESSION_LEN]);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "partition/inode.h"
+#include "partition/files/files.h"
 #include "partition/files/leases.h"
 #include "partition/names/names.h"
 #include "partition/names/shard.h"
@@ -82,6 +83,7 @@ static bool answer_existing(const struct mfs_request *r, struct mfs_span entry, 
     bool home = mfs_inode_is_here(entry, mfs_request_arg(r, HERE));
     struct mfs_inode i = {0};
     struct mfs_answer a = {0};
+    char holder[MFS_SESSION_LEN];
 
     if (!mfs_entry_is(entry)) {
         *rc = mfs_request_fail(r, EIO, "not an entry");
@@ -100,8 +102,10 @@ static bool answer_existing(const struct mfs_request *r, struct mfs_span entry, 
         mfs_inode_close(&i);
         *rc = mfs_request_fail(r, EEXIST, "exists");
         return true;
-    } else if (!i.rec || mfs_entry_type(entry) != MFS_TYPE_FILE) {
-        mfs_answer_byte(&a, MFS_ANSWER_EXISTS);
+    } else if (!i.rec || mfs_entry_type(entry) != MFS_TYPE_FILE ||
+               mfs_file_end_is_leased(r->ctx, mfs_entry_ino(entry), mfs_request_arg(r, SID),
+                                      holder)) {
+        mfs_answer_byte(&a, MFS_ANSWER_EXISTS); /* to be opened by mfs_open, which tells more */
         mfs_answer_span(&a, entry);
     } else {
         mfs_inode_opened(r->ctx, mfs_entry_ino(entry), r->argv[SID], 1);

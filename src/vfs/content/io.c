@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "data/stripes/stripes.h"
+#include "vfs/content/append.h"
 #include "vfs/content/commit.h"
 #include "vfs/content/content.h"
 #include "vfs/content/head.h"
@@ -11,8 +12,7 @@
 #include "vfs/content/privileges.h"
 #include "vfs/content/tail.h"
 
-#define AGAIN_MOST   8 /* times that a read begins anew because another mount changes the end */
-#define APPEND_TRIES 8 /* each after the session was taken for dead in the one before */
+#define AGAIN_MOST 8 /* times that a read begins anew because another mount changes the end */
 
 /* --- reading -------------------------------------------------------------------------------- */
 
@@ -126,6 +126,7 @@ ssize_t mfs_vfs_read(struct mfs_file *f, void *buf, size_t len, uint64_t off, bo
     mfs_file_answer_taken(f);
     if (!direct)
         mfs_fills_read(f->node, off, len);
+    mfs_append_store(f->node);
     for (int again = 0; again <= AGAIN_MOST; again++) {
         if (view != NULL)
             mfs_view_release(view);
@@ -163,73 +164,6 @@ void mfs_vfs_pages_dropped(struct mfs_vfs *vfs, uint64_t ino, uint64_t size)
 
 /* --- writing -------------------------------------------------------------------------------- */
 
-/* The place behind the end is ours alone, asked for at mono time `since`: stores the bytes there,
- * then the file grows. -ECANCELED: others took this session for dead, the place is theirs. */
-static int fill_appended(struct mfs_vnode *v, const void *buf, size_t len, uint64_t off,
-                         uint32_t drop, uint64_t number, int64_t since)
-{
-    struct mfs_vfs *vfs = v->vfs;
-    struct mfs_range place = {off, off + len};
-    int rc = -ECANCELED, end;
-    struct mfs_attr attr;
-    int64_t alloc = 0;
-    uint64_t from;
-
-    if (mfs_meta_append_holds(vfs->meta, since))
-        rc = mfs_stripes_write(vfs->store, v->ino, off, len, buf, &alloc);
-    end = mfs_meta_append_end(vfs->meta, v->ino, number, rc == 0, &place, drop, &from, &attr);
-    if (rc == 0 && end == 0)
-        mfs_vnode_carry(v, from, &attr);
-    return rc < 0 ? rc : end;
-}
-
-/* *off: where the bytes went. */
-static int append_once(struct mfs_vnode *v, const void *buf, size_t len, uint32_t drop,
-                       uint64_t *off)
-{
-    int64_t since = mfs_clock_mono();
-    struct mfs_attr attr;
-    uint64_t from, number;
-    int rc = mfs_meta_append(v->vfs->meta, v->ino, buf, len, drop, off, &number, &from, &attr);
-
-    if (rc == 0 && number == 0)
-        mfs_vnode_carry(v, from, &attr);
-    else if (rc == 0)
-        rc = fill_appended(v, buf, len, *off, drop, number, since);
-    return rc;
-}
-
-/* Dirty data of other handles go out first, so that the end is the same for all. `guess` is where
- * the kernel believes the bytes to go, which tells what of its pages it will drop by itself. */
-static ssize_t append(struct mfs_file *f, const void *buf, size_t len, uint64_t guess,
-                      uint32_t drop)
-{
-    struct mfs_vnode *v = f->node;
-    uint64_t off = guess, size;
-    int rc = mfs_vnode_flush(v, &f->errors);
-
-    if (rc < 0)
-        return rc;
-    known_size(v, &size);
-    if (size + len > v->vfs->size_max)
-        return -EFBIG;
-    mfs_vnode_changed(v);
-    rc = -ECANCELED;
-    atomic_fetch_add(&v->changing, 1);
-    for (int i = 0; i < APPEND_TRIES && rc == -ECANCELED; i++)
-        rc = append_once(v, buf, len, drop, &off);
-    atomic_fetch_sub(&v->changing, 1);
-    if (rc == -ECANCELED)
-        rc = -EIO;
-    if (off != guess || rc < 0) {
-        mfs_vnode_drop_pages(v);
-        mfs_fills_append_moved(v);
-    } else {
-        mfs_tail_made(v, off + len, false);
-    }
-    return rc < 0 ? rc : (ssize_t)len;
-}
-
 static ssize_t take(struct mfs_file *f, const void *buf, size_t len, uint64_t off, bool to_end,
                     uint32_t how)
 {
@@ -244,7 +178,7 @@ static ssize_t take(struct mfs_file *f, const void *buf, size_t len, uint64_t of
         ssize_t n;
 
         mfs_latch_enter(&v->latch);
-        n = append(f, buf, len, off, drop);
+        n = mfs_append(f, buf, len, off, drop);
         mfs_latch_leave(&v->latch);
         return n;
     }
@@ -256,6 +190,7 @@ static ssize_t take(struct mfs_file *f, const void *buf, size_t len, uint64_t of
     if (d == NULL)
         return -ENOMEM;
     mfs_latch_enter(&v->latch);
+    mfs_append_store(v); /* what this may overwrite */
     mfs_vnode_changed(v);
     mfs_tail_made(v, off + len, false);
     mfs_vnode_begin_write(v, d);

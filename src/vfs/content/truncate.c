@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "data/stripes/stripes.h"
+#include "vfs/content/append.h"
 #include "vfs/content/privileges.h"
 
 /* An append of nothing: its place is ours until it ends. A help only: stripes are freed already, so
@@ -32,6 +33,8 @@ int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
     uint64_t stored = 0;
     int rc;
 
+    if (v != NULL)
+        mfs_append_stop(v);
     if (t->tries++ > 0 && t->place == 0)
         keep_appenders_out(vfs, ino, t);
     if (d != NULL && mfs_dirty_attr(d, &stored, NULL, &mtime)) {

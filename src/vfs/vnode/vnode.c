@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/threads/gate.h"
+#include "base/threads/thread.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "data/stripes/geometry.h"
@@ -29,6 +30,8 @@ static struct mfs_vnode *vnode_new(struct mfs_vfs *vfs, uint64_t ino)
     mfs_ranges_init(&v->voids);
     mfs_ranges_init(&v->fills.ranges);
     pthread_mutex_init(&v->lock, NULL);
+    pthread_mutex_init(&v->append.lock, NULL);
+    mfs_cond_init(&v->append.changed);
     return v;
 }
 
@@ -41,6 +44,9 @@ static void vnode_free(struct mfs_vnode *v)
     mfs_ranges_fini(&v->voids);
     mfs_ranges_fini(&v->fills.ranges);
     mfs_latch_fini(&v->latch);
+    free(v->append.buf);
+    pthread_cond_destroy(&v->append.changed);
+    pthread_mutex_destroy(&v->append.lock);
     pthread_mutex_destroy(&v->lock);
     free(v);
 }
@@ -163,14 +169,36 @@ static int64_t blocks(uint64_t bytes)
     return (int64_t)((bytes + MFS_GEOMETRY_BLOCK - 1) / MFS_GEOMETRY_BLOCK * MFS_GEOMETRY_BLOCK);
 }
 
+struct gathered { /* appends */
+    uint64_t end, bytes;
+    struct timespec mtime;
+};
+
+static struct gathered gathered(struct mfs_vnode *v)
+{
+    struct gathered g;
+
+    pthread_mutex_lock(&v->append.lock);
+    g = (struct gathered){v->append.begin + v->append.n, v->append.n, v->append.mtime};
+    pthread_mutex_unlock(&v->append.lock);
+    return g;
+}
+
 void mfs_vnode_overlay(struct mfs_vnode *v, struct mfs_attr *attr)
 {
     struct mfs_dirty *d = atomic_load(&v->dirty);
     struct timespec mtime;
     uint64_t end, bytes, more;
     bool pending = d != NULL && mfs_dirty_attr(d, &end, &bytes, &mtime);
+    struct gathered g = gathered(v);
 
     mfs_vnode_learn(v, attr, false);
+    if (g.bytes > 0 && (!pending || mfs_timespec_cmp(g.mtime, mtime) > 0))
+        mtime = g.mtime;
+    end = pending ? end : 0;
+    bytes = (pending ? bytes : 0) + g.bytes;
+    pending = pending || g.bytes > 0;
+    end = g.bytes > 0 && g.end > end ? g.end : end;
     if (!pending)
         return;
     /* It will take room, it is not known how much: du shall not say 0. */

@@ -91,6 +91,22 @@ struct mfs_vnode {
     } tail;                        /* see vfs/content/tail.h */
 
     struct {
+        pthread_mutex_t lock;   /* guards what follows; order: docs/design/locking.md */
+        pthread_cond_t changed; /* busy has ended */
+        bool busy;              /* a thread appends at the home */
+        char *buf;              /* what is gathered, from `begin` on; NULL: nothing yet */
+        size_t n;               /* of it, in bytes */
+        uint64_t begin;         /* where the file ended */
+        uint32_t drop;          /* MFS_DROP_* of what is gathered */
+        struct timespec mtime;  /* of the last of it */
+        struct mfs_end_lease lease;
+        bool recalled; /* another mount wants the lease */
+        bool failed;   /* something could not be stored: the next append tells */
+        int64_t last;  /* when the last append began; mono */
+        int64_t again; /* before this no lease is asked for */
+    } append;          /* see vfs/content/append.h */
+
+    struct {
         struct mfs_ranges ranges;       /* that the kernel has read into pages */
         unsigned dropping;              /* writes that wait until some of them are gone */
         bool append_moved;              /* see mfs_fills_append_moved */
