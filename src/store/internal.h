@@ -1,6 +1,6 @@
-/* What the store's own files share: store.c (life, tables), pool.c (connections), fence.c
- * (partitions that are being moved), batch.c and exec.c (calls), confirm.c (replicas), post.c
- * (commands without waiting).
+/* What the store's own files share: store.c (life, tables), pool.c and idle.c (connections),
+ * fence.c (partitions that are being moved), batch.c and exec.c (calls), confirm.c (replicas),
+ * post.c (commands without waiting).
  *
  * Lock order: a post lane's lock, then mfs_store.lock, then mfs_post's own lock. None is held over
  * anything that waits for the network. */
@@ -21,7 +21,7 @@
 
 struct mfs_post;
 
-/* Belongs to pool.c, store.c and fence.c. Guarded by mfs_store.lock. */
+/* Belongs to pool.c, idle.c, store.c and fence.c. Guarded by mfs_store.lock. */
 struct mfs_part {
     struct mfs_channel *idle; /* most recently used first */
     uint32_t nidle;
@@ -55,6 +55,9 @@ struct mfs_store {
     pthread_cond_t changed;     /* a new table, or news of a fence */
     struct mfs_table *table;    /* guarded by lock, like all that follows */
     struct mfs_part *part;      /* nparts */
+    uint32_t nidle;             /* connections of all parts that wait, … */
+    uint32_t hand;              /* … whose partition was last to give one up, … */
+    int64_t idle_look;          /* … and when to look for those that have waited for long */
     struct mfs_lost_node *lost; /* nodes, at `lost_at` (mono); NULL: none */
     size_t nlost;
     int64_t lost_at;

@@ -1,5 +1,6 @@
 /* The connections: idle ones per partition, and which partitions are known to be unreachable. */
 #include "store/internal.h"
+#include "store/idle.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -28,18 +29,6 @@ static int wait_until(struct mfs_store *store, int64_t deadline)
     return left <= 0 ? -ETIMEDOUT : mfs_cond_wait(&store->changed, &store->lock, left);
 }
 
-static struct mfs_channel *pop_idle(struct mfs_part *part)
-{
-    struct mfs_channel *conn = part->idle;
-
-    if (conn) {
-        part->idle = conn->next;
-        assert(part->nidle > 0);
-        part->nidle--;
-    }
-    return conn;
-}
-
 static void count_call(struct mfs_store *store, const struct mfs_lane *lanes, size_t n)
 {
     size_t commands = 0;
@@ -59,7 +48,7 @@ int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, ui
     for (size_t i = 0; i < n && !rc; i++) {
         struct mfs_part *part = &store->part[lanes[i].part];
 
-        lanes[i].conn = lanes[i].fresh ? NULL : pop_idle(part);
+        lanes[i].conn = lanes[i].fresh ? NULL : mfs_idle_pop(store, part);
         lanes[i].gen = part->gen;
     }
     *epoch = store->table->epoch;
@@ -160,27 +149,15 @@ void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane)
     if (conn)
         let_go(conn);
     if (conn && worth_keeping(store, lane)) {
-        conn->idle_since = now;
-        conn->next = part->idle;
-        part->idle = conn;
-        part->nidle++;
-    } else {
+        drop = mfs_idle_push(store, part, conn, now);
+    } else if (conn) {
         drop = conn;
+        drop->next = NULL;
+        drop->given_up = lane->rc != 0;
     }
     pthread_mutex_unlock(&store->lock);
     lane->conn = NULL;
-    if (drop)
-        drop->given_up = lane->rc != 0;
-    mfs_channel_close(drop);
-}
-
-static struct mfs_channel *take_idle(struct mfs_part *part)
-{
-    struct mfs_channel *all = part->idle;
-
-    part->idle = NULL;
-    part->nidle = 0;
-    return all;
+    mfs_pool_close_all(drop);
 }
 
 void mfs_pool_down(struct mfs_store *store, uint32_t part, uint64_t gen, const char *why)
@@ -194,7 +171,7 @@ void mfs_pool_down(struct mfs_store *store, uint32_t part, uint64_t gen, const c
         news = !p->down_since;
         if (news)
             p->down_since = mfs_clock_mono();
-        drop = take_idle(p);
+        drop = mfs_idle_take(store, p);
     }
     pthread_mutex_unlock(&store->lock);
     if (news)

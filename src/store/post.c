@@ -106,6 +106,16 @@ static bool left(struct mfs_post *post, uint32_t part)
     return true;
 }
 
+/* Closes a connection over which nothing has gone for long. The lane's lock is held. */
+static void lane_rest(struct mfs_post *post, struct mfs_post_lane *lane)
+{
+    if (!lane->conn || lane->head || lane->broken || lane->leaving ||
+        mfs_clock_mono() - lane->progress < post->store->opts.idle_time)
+        return;
+    mfs_channel_close(lane->conn);
+    lane->conn = NULL;
+}
+
 /* Whether the lane is waiting for its socket, and what for; else *connect says if it has something
  * to do but no connection for it. */
 static bool lane_busy(struct mfs_post *post, uint32_t part, struct pollfd *fd, bool *connect)
@@ -116,6 +126,7 @@ static bool lane_busy(struct mfs_post *post, uint32_t part, struct pollfd *fd, b
     bool busy, waits;
 
     pthread_mutex_lock(&lane->lock);
+    lane_rest(post, lane);
     busy = lane->head;
     if (lane->conn && lane->conn->gen != gen)
         lane->leaving = true;

@@ -1,16 +1,32 @@
 /* A store's life: options, tables, figures. */
 #include "store/internal.h"
+#include "store/idle.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/log.h"
 #include "base/threads/thread.h"
 
 #define DEFAULT_TIMEOUT_NS (30 * MFS_SEC)
 #define DEFAULT_IDLE       8
+#define DEFAULT_IDLE_NS    (30 * MFS_SEC)
+#define LEAST_IDLE_MOST    64U
 #define COMPLAIN_NS        (1 * MFS_SEC)
+
+/* Half of the descriptors that the process may have: calls under way, posted commands and the rest
+ * of the client need some, too. */
+static uint32_t default_idle_most(void)
+{
+    struct rlimit r;
+    rlim_t half = getrlimit(RLIMIT_NOFILE, &r) ? 0 : r.rlim_cur / 2;
+
+    if (half < LEAST_IDLE_MOST)
+        return LEAST_IDLE_MOST;
+    return half < INT32_MAX ? (uint32_t)half : INT32_MAX;
+}
 
 static struct mfs_store_opts with_defaults(const struct mfs_store_opts *opts)
 {
@@ -26,6 +42,10 @@ static struct mfs_store_opts with_defaults(const struct mfs_store_opts *opts)
         o.full_wait = 0;
     if (!o.idle_per_part)
         o.idle_per_part = DEFAULT_IDLE;
+    if (!o.idle_most)
+        o.idle_most = default_idle_most();
+    if (o.idle_time <= 0)
+        o.idle_time = DEFAULT_IDLE_NS;
     return o;
 }
 
@@ -152,12 +172,10 @@ static struct mfs_channel *detach_moved(struct mfs_store *store, const struct mf
             mfs_pool_break(part);
         part->down_since = part->gone_since = part->silent_until = 0;
         mfs_fence_lift(store, i);
-        while ((conn = part->idle)) {
-            part->idle = conn->next;
+        while ((conn = mfs_idle_pop(store, part))) {
             conn->next = drop;
             drop = conn;
         }
-        part->nidle = 0;
     }
     return drop;
 }

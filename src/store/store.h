@@ -37,6 +37,8 @@ struct mfs_store_opts {
     int64_t fence_wait; /* ns to wait for a partition that is being moved; 0: io_timeout */
     int64_t full_wait;  /* ns to wait for memory while the table says that it grows; 0: none */
     uint32_t idle_per_part;      /* connections kept open per partition; 0: 8 */
+    uint32_t idle_most;          /* and to all of them; 0: half of the process' descriptors */
+    int64_t idle_time;           /* ns without a command, then they are closed; 0: 30 s */
     struct mfs_metrics *metrics; /* that the store's figures are registered with; NULL: none */
 };
 
