@@ -60,6 +60,12 @@ struct mfs_meta_leftovers {
     bool ever_lost_answer;     /* … at some time; of the session's thread */
 };
 
+/* Which partitions housekeeping looks at next: chores.c. */
+struct mfs_meta_round {
+    uint32_t next, share;      /* a partition; so many at once */
+    _Atomic int64_t all_until; /* mono: all of them until then */
+};
+
 /* The room that was found last (space.c). */
 struct mfs_meta_room {
     pthread_mutex_t mutex; /* guards the rest */
@@ -81,6 +87,7 @@ struct mfs_meta {
     bool was_out;                  /* of contact, at the last tick; its thread's */
     struct mfs_meta_forgotten forgotten;
     struct mfs_meta_leftovers leftovers;
+    struct mfs_meta_round round;
     _Atomic uint64_t appends; /* begun so far, which numbers them */
     _Atomic uint64_t waits;   /* for locks; likewise */
     struct mfs_dircache *dirs;

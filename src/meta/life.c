@@ -116,6 +116,7 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
         rc = mfs_session_start(meta);
     if (rc)
         goto fail;
+    mfs_chores_begin(meta);
     rc = mfs_notices_start(meta);
     if (!rc)
         rc = start_threads(meta);

@@ -1,4 +1,8 @@
-#include "store/idle.h"
+/* Connections that wait for the next call, by partition. A client has them to the partitions that
+ * it uses now, not to all that it ever used: one that has waited for opts.idle_time is closed, and
+ * of more than opts.idle_most the oldest ones of the partitions in turn. So a client of a
+ * deployment with more partitions than a process may have descriptors goes on. */
+#include "store/internal.h"
 
 #include <assert.h>
 

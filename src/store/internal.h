@@ -181,4 +181,17 @@ void mfs_post_destroy(struct mfs_post *post);
 /* A caller waits for posted commands: for some ms to come replies are read as they arrive. */
 void mfs_post_hurry(struct mfs_post *post);
 
+/* --- connections that wait for the next call (idle.c); mfs_store.lock is held, what is returned to
+ * be closed is closed without it --- */
+
+/* The one that was used last, or NULL. */
+struct mfs_channel *mfs_idle_pop(struct mfs_store *store, struct mfs_part *part);
+
+/* Keeps it. Returns what is to be closed instead, and whatever else is due; a list, or NULL. */
+struct mfs_channel *mfs_idle_push(struct mfs_store *store, struct mfs_part *part,
+                                  struct mfs_channel *conn, int64_t now);
+
+/* All of the partition, to be closed. */
+struct mfs_channel *mfs_idle_take(struct mfs_store *store, struct mfs_part *part);
+
 #endif

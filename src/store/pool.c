@@ -1,6 +1,5 @@
 /* The connections: idle ones per partition, and which partitions are known to be unreachable. */
 #include "store/internal.h"
-#include "store/idle.h"
 
 #include <assert.h>
 #include <errno.h>

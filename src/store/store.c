@@ -1,6 +1,5 @@
 /* A store's life: options, tables, figures. */
 #include "store/internal.h"
-#include "store/idle.h"
 
 #include <errno.h>
 #include <stdlib.h>

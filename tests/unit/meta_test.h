@@ -13,8 +13,10 @@
 #include "meta/internal.h"
 #include "meta_fixture.h"
 
-#define ROOT   MFS_ROOT_INO
+#define ROOT MFS_ROOT_INO
+#ifndef NPARTS
 #define NPARTS 4
+#endif
 #define STRIPE 65536
 
 static struct redis_fixture *redis;

@@ -55,7 +55,7 @@ void mfs_mender_destroy(struct mfs_mender *m)
 
 void mfs_mender_keep_house(struct mfs_mender *m)
 {
-    mfs_chores_tick(m->meta);
+    mfs_chores_all(m->meta);
 }
 
 /* --- steps --------------------------------------------------------------------------------------

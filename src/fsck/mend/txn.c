@@ -93,7 +93,7 @@ int mfs_mend_transaction(struct mfs_mender *m, const struct mfs_census *c,
     rc = mfs_mend_done(m, &call, f->part);
     if (rc)
         return rc;
-    mfs_chores_tick(m->meta);
+    mfs_chores_all(m->meta);
     mfs_store_drain(m->store, MFS_SEC);
     if (f->fault == MFS_FAULT_MOVE_LOCK)
         return 0; /* the next round tells */

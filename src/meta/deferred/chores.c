@@ -1,5 +1,14 @@
 /* Housekeeping: what clients that died, or did not wait, have left. Every client does a little of
- * it every few seconds; a partition lets only one of them look at a time. */
+ * it every few seconds; a partition lets only one of them look at a time.
+ *
+ * Clients share the partitions without speaking of it. A client that mostly comes too late, as
+ * another has just looked, halves the number of partitions that it looks at in one go, and one that
+ * mostly comes first doubles it. So all of them together look at each partition once or twice per
+ * interval, however many they are. Each takes the partitions in turn, from one that is its own, so
+ * none is forgotten.
+ *
+ * Only what a client has open without knowing it can be found by nobody else: after an answer was
+ * lost it looks at all. */
 #include "meta/deferred/unknown_outcomes.h"
 
 #include <errno.h>
@@ -16,6 +25,9 @@
 #include "meta/session/session.h"
 #include "meta/txn/txn.h"
 #include "partition/protocol.h"
+
+#define LEAST_SHARE 32U             /* partitions that a client looks at in one go */
+#define DOUBT       (600 * MFS_SEC) /* two looks, longer apart than an open may last, and once more */
 
 static void reap(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list)
 {
@@ -152,8 +164,10 @@ static void look_at_all(struct mfs_meta *meta, uint32_t part, const struct mfs_r
         meta->leftovers.search_wanted = true;
 }
 
-static void look_at(struct mfs_meta *meta, uint32_t part)
+/* True: no other client had just looked. */
+static bool look_at(struct mfs_meta *meta, uint32_t part)
 {
+    bool first = false;
     struct mfs_ino_arg sid = mfs_ino_arg(meta->sid);
     struct mfs_call c;
 
@@ -162,17 +176,61 @@ static void look_at(struct mfs_meta *meta, uint32_t part)
     mfs_args_int(&c.args, meta->limits.chores_ms);
     if (!mfs_call_run(meta, &c, part) && mfs_reply_count(c.cmd.reply)) {
         close_stale(meta, part, mfs_reply_at(c.cmd.reply, 0));
-        if (mfs_reply_count(c.cmd.reply) > 1)
+        first = mfs_reply_count(c.cmd.reply) > 1;
+        if (first)
             look_at_all(meta, part, c.cmd.reply);
     }
     mfs_call_fini(&c);
+    return first;
+}
+
+static uint32_t least_share(const struct mfs_meta *meta)
+{
+    return meta->nparts < LEAST_SHARE ? meta->nparts : LEAST_SHARE;
+}
+
+static void adapt_share(struct mfs_meta *meta, uint32_t looked, uint32_t first)
+{
+    struct mfs_meta_round *r = &meta->round;
+
+    if (first < looked / 4)
+        r->share /= 2;
+    else if (first > looked / 2)
+        r->share *= 2;
+    if (r->share < least_share(meta))
+        r->share = least_share(meta);
+    if (r->share > meta->nparts)
+        r->share = meta->nparts;
+}
+
+void mfs_chores_begin(struct mfs_meta *meta)
+{
+    meta->round.next = (uint32_t)(meta->sid % meta->nparts);
+    meta->round.share = least_share(meta);
+}
+
+void mfs_chores_doubt(struct mfs_meta *meta)
+{
+    atomic_store(&meta->round.all_until, mfs_clock_mono() + DOUBT);
+}
+
+void mfs_chores_all(struct mfs_meta *meta)
+{
+    mfs_outcomes_retry(meta);
+    for (uint32_t part = 0; part < meta->nparts; part++)
+        look_at(meta, part);
 }
 
 void mfs_chores_tick(void *arg)
 {
     struct mfs_meta *meta = arg;
+    struct mfs_meta_round *r = &meta->round;
+    uint32_t n = mfs_clock_mono() < r->all_until ? meta->nparts : r->share, first = 0;
 
     mfs_outcomes_retry(meta);
-    for (uint32_t part = 0; part < meta->nparts; part++)
-        look_at(meta, part);
+    for (uint32_t i = 0; i < n; i++) {
+        first += look_at(meta, r->next);
+        r->next = (r->next + 1) % meta->nparts;
+    }
+    adapt_share(meta, n, first);
 }

@@ -46,6 +46,14 @@ void mfs_closes_flush_of(struct mfs_meta *meta, uint64_t ino);
 
 /* --- housekeeping ----------------------------------------------------------------------------- */
 
+/* Looks at this client's share of the partitions (chores.c); one thread at a time. */
 void mfs_chores_tick(void *meta);
+/* At all of them. */
+void mfs_chores_all(struct mfs_meta *meta);
+/* What a partition has of this client may be more than the client knows: for some time it looks at
+ * all of them itself. Any thread, does not block. */
+void mfs_chores_doubt(struct mfs_meta *meta);
+/* The first share. */
+void mfs_chores_begin(struct mfs_meta *meta);
 
 #endif

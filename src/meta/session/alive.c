@@ -6,14 +6,17 @@
 
 #include "meta/call.h"
 #include "meta/session/key.h"
+#include "meta/deferred/deferred.h"
 #include "meta/session/session.h"
 
 #define REFRESH_WAIT (2 * MFS_SEC)
 
 int mfs_session_note_outcome(struct mfs_meta *meta, int rc)
 {
-    if (mfs_outcome_is_unknown(rc))
+    if (mfs_outcome_is_unknown(rc)) {
         meta->leftovers.answer_lost = true;
+        mfs_chores_doubt(meta);
+    }
     return rc;
 }
 
