@@ -221,10 +221,27 @@ class TwoMounts(Workload):
         return rows
 
 
+# --- logs, and the ranks of a parallel program ---------------------------------------------------
+
+
+class SmallWrites(Workload):
+    """tests/bench/small_writes.c: many small writes through one open file per process."""
+
+    def __init__(self, how, size, processes):
+        Workload.__init__(self, "%s-%dB-p%d" % (how, size, processes))
+        self.how, self.size, self.processes = how, size, processes
+
+    def run(self, args, places):
+        count = args.files // self.processes
+        rate = must([args.tests / "small_writes", self.how, places[0] / "file", self.size, count, self.processes])
+        return {self.name: (float(rate), "/s")}
+
+
 def all_of_them():
     listed = [Sequential(block, jobs) for block in ("1M", "128k", "4k") for jobs in (1, 4)]
     listed += [Random(jobs) for jobs in (1, 4)]
     listed += [Names(processes, size) for size in (0, 4096) for processes in (1, 4)]
     listed += [Names(4, 0, shared=True), Files("files-1-4M", 500, MIB, 4 * MIB), Files("files-300M", 4, 300 * MIB, 300 * MIB)]
+    listed += [SmallWrites(how, 120, processes) for how in ("append", "sequential", "shared") for processes in (1, 4)]
     listed += [Tree("tree"), Git("git"), TwoMounts("two-mounts")]
     return listed
