@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "base/waits.h"
+
 int64_t mfs_clock_mono(void)
 {
     struct timespec ts;
@@ -30,8 +32,10 @@ void mfs_clock_sleep(int64_t ns)
 {
     struct timespec at = mfs_clock_deadline(ns);
 
+    mfs_waits_begin();
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
         ;
+    mfs_waits_end();
 }
 
 int mfs_timespec_cmp(struct timespec a, struct timespec b)

@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/waits.h"
 #include "store/reply.h"
 
 /* A connection used less than this ago is taken to be alive without asking the kernel. */
@@ -256,7 +257,9 @@ static int poll_lanes(struct call *call, struct pollfd *fds)
         fds[i].events = (short)(POLLIN | (lane_sending(lane) ? POLLOUT : 0));
         fds[i].revents = 0;
     }
+    mfs_waits_begin();
     rc = poll(fds, b->nlanes, ms);
+    mfs_waits_end();
     if (rc < 0)
         return errno == EINTR ? 0 : -errno;
     return rc ? 0 : -ETIMEDOUT;
@@ -295,10 +298,12 @@ static void pump(struct call *call)
 /* Sends what is left of the lane and waits for its replies. */
 static void lane_complete(struct call *call, struct mfs_lane *lane)
 {
+    mfs_waits_begin();
     if (lane_sending(lane))
         lane_send(call, lane, true);
     if (!lane->rc)
         lane_receive(call, lane, true);
+    mfs_waits_end();
     lane_finish(call, lane);
 }
 

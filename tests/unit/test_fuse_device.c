@@ -153,11 +153,7 @@ static char byte_at(size_t at, char put)
 
 static void *serve(void *arg)
 {
-    struct fuse_loop_config *loop = fuse_loop_cfg_create();
-
-    if (loop != NULL)
-        fuse_session_loop_mt(arg, loop);
-    fuse_loop_cfg_destroy(loop);
+    mfs_workers_run(arg);
     return NULL;
 }
 
@@ -193,8 +189,10 @@ static int setup(void **state)
     assert_non_null(session);
     assert_int_equal(fuse_session_mount(session, mountpoint), 0);
     assert_int_equal(mfs_device_attach(session, 1U << 20), 0);
+    served.se = session;
+    assert_int_equal(mfs_workers_create(&served.workers, 4, &mfs_device_source, &served), 0);
     start_user();
-    assert_int_equal(pthread_create(&server, NULL, serve, session), 0);
+    assert_int_equal(pthread_create(&server, NULL, serve, served.workers), 0);
     *state = session;
     return 0;
 }
@@ -209,6 +207,7 @@ static int teardown(void **state)
     assert_int_equal(pthread_join(server, NULL), 0);
     fuse_session_unmount(session);
     fuse_session_destroy(session);
+    mfs_workers_destroy(served.workers);
     mfs_admission_destroy(served.admission);
     umount2(mountpoint, 0); /* of itself, in a chroot */
     assert_int_equal(rmdir(mountpoint), 0);

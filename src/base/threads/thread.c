@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "base/clock.h"
+#include "base/waits.h"
 
 int mfs_cond_init(pthread_cond_t *cond)
 {
@@ -23,8 +24,12 @@ int mfs_cond_init(pthread_cond_t *cond)
 int mfs_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t ns)
 {
     struct timespec until = mfs_clock_deadline(ns > 0 ? ns : 0);
+    int rc;
 
-    return -pthread_cond_timedwait(cond, mutex, &until);
+    mfs_waits_begin();
+    rc = pthread_cond_timedwait(cond, mutex, &until);
+    mfs_waits_end();
+    return -rc;
 }
 
 int mfs_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg)

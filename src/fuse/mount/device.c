@@ -1,9 +1,10 @@
-/* Requests are read from /dev/fuse and replies written to it through libfuse's custom I/O. On the
- * way a worker notes what libfuse does not hand on (thread-local: it serves one request at a time),
- * and the reply to INIT gets our flags. State of the one mount: INIT not seen, asked (init_unique
- * set), agreed. */
+/* Requests are read from /dev/fuse and handed to libfuse, replies written through its custom I/O.
+ * On the way a worker notes what libfuse does not hand on (thread-local: it serves one request at a
+ * time), and the reply to INIT gets our flags. State of the one mount: INIT not seen, asked
+ * (init_unique set), agreed. */
 #include "fuse/mount/device.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -25,6 +26,12 @@
 /* What is added to the answer to INIT if the kernel knows it: in flags, and in flags2. */
 #define ADDED  (FUSE_HANDLE_KILLPRIV_V2 | FUSE_PARALLEL_DIROPS)
 #define ADDED2 MAPS_DIRECT
+
+/* The longest request has its two headers before the data. */
+#define REQUEST_SIZE (MFS_CAPACITY_REQUEST + 4096U)
+
+static_assert(sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in) <= 4096,
+              "headers find room");
 
 /* One process has one mount. */
 static atomic_uint_fast64_t init_unique; /* number of the request INIT, until that is answered */
@@ -115,21 +122,6 @@ static bool may_wait(const char *request, size_t len)
     return waits_of[in.opcode] == ALWAYS;
 }
 
-static ssize_t next_request(struct mfs_admission *admission, int fd, char *buf, size_t len)
-{
-    ssize_t n = admitted ? (ssize_t)mfs_admission_next(admission, buf) : 0;
-
-    admitted = n > 0;
-    if (admitted)
-        return n;
-    do {
-        n = read(fd, buf, len);
-        admitted = n > 0 && may_wait(buf, (size_t)n);
-    } while (admitted && !mfs_admission_admit(admission, buf, (size_t)n));
-    return n;
-}
-
-/* libfuse has one buffer per worker, for ever. */
 static void give_back(char *buf)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -140,18 +132,66 @@ static void give_back(char *buf)
         madvise(from, bytes / page * page, MADV_DONTNEED);
 }
 
-static ssize_t read_request(int fd, void *buf, size_t len, void *userdata)
+/* One that was deferred, when that which the worker has served makes room for it. */
+static size_t ready(void *arg, char *buf)
 {
-    struct mfs_fuse *m = userdata;
+    struct mfs_fuse *m = arg;
+    size_t n = admitted ? mfs_admission_next(m->admission, buf) : 0;
+
+    admitted = n > 0;
+    return n;
+}
+
+static ssize_t read_request(struct mfs_fuse *m, char *buf)
+{
+    ssize_t n = read(fuse_session_fd(m->se), buf, REQUEST_SIZE);
+
+    if (n >= 0)
+        return n < (ssize_t)sizeof(struct fuse_in_header) ? -EIO : n;
+    if (errno == ENODEV) /* unmounted */
+        return 0;
+    return errno == ENOENT || errno == EAGAIN ? -EINTR : -errno; /* its caller waits no more */
+}
+
+static ssize_t wait_for_request(void *arg, char *buf)
+{
+    struct mfs_fuse *m = arg;
     ssize_t n;
 
     if (touched > kept)
         give_back(buf);
-    n = next_request(m->admission, fd, buf, len);
-    touched = n > 0 ? (size_t)n : 0;
-    if (n > 0)
-        look_at(buf, (size_t)n);
+    touched = 0;
+    do {
+        n = read_request(m, buf);
+        admitted = n > 0 && may_wait(buf, (size_t)n);
+    } while (admitted && !mfs_admission_admit(m->admission, buf, (size_t)n));
     return n;
+}
+
+static void serve(void *arg, char *buf, size_t len)
+{
+    struct mfs_fuse *m = arg;
+    struct fuse_buf request = {.mem = buf, .size = len};
+
+    if (len > touched)
+        touched = len;
+    look_at(buf, len);
+    fuse_session_process_buf(m->se, &request);
+    if (fuse_session_exited(m->se)) /* it could not agree with the kernel */
+        mfs_workers_stop(m->workers);
+}
+
+const struct mfs_workers_source mfs_device_source = {
+    .ready = ready, .wait = wait_for_request, .serve = serve, .size = REQUEST_SIZE};
+
+/* libfuse wants one, and does not read. */
+static ssize_t refuse_to_read(int fd, void *buf, size_t len, void *userdata)
+{
+    (void)fd;
+    (void)buf;
+    (void)len;
+    (void)userdata;
+    return -ENOSYS;
 }
 
 /* The reply to INIT: our flags are added to libfuse's. */
@@ -187,7 +227,7 @@ static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata
 
 int mfs_device_attach(struct fuse_session *se, size_t keep)
 {
-    static const struct fuse_custom_io io = {.read = read_request, .writev = write_answer};
+    static const struct fuse_custom_io io = {.read = refuse_to_read, .writev = write_answer};
 
     kept = keep < MFS_CAPACITY_REQUEST ? keep : SIZE_MAX;
     return fuse_session_custom_io(se, &io, fuse_session_fd(se));

@@ -14,11 +14,15 @@
 #include <stddef.h>
 
 #include "fuse/mount/session.h"
+#include "fuse/mount/workers.h"
 
-/* After the mount, before the first request: 0 or -errno. Requests that may wait come
- * when the mount's mfs_admission admits them. `kept`: bytes that a worker keeps of its request
- * buffer while it waits for the next one; the rest goes back to the system. */
+/* After the mount, before the first request: 0 or -errno. `kept`: bytes that a worker keeps of its
+ * request buffer while it waits for the next one; the rest goes back to the system. */
 int mfs_device_attach(struct fuse_session *se, size_t kept);
+
+/* The requests of the device, served by libfuse; arg: the struct mfs_fuse. Those that may wait come
+ * when the mount's mfs_admission admits them. */
+extern const struct mfs_workers_source mfs_device_source;
 
 /* The name with which CREATE comes for TMPFILE, which libfuse 3.14 does not know: no file has it.
  */

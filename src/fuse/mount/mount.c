@@ -7,13 +7,12 @@
  *   notify    dropping of pages
  *   client    is started: failovers, what clients that died have left
  *   signals   and the news that the mount answers
- *   loop      until the unmount or a signal
+ *   workers   until the unmount or a signal
  */
 #include "fuse/mount/mount.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <malloc.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -29,6 +28,7 @@
 #include "fuse/mount/device.h"
 #include "fuse/mount/mountpoint.h"
 #include "fuse/mount/signals.h"
+#include "fuse/mount/workers.h"
 
 #define TABLE_WAIT   (30 * MFS_SEC) /* a deployment that is just starting */
 #define RELAXED_LIFE 1.0            /* s */
@@ -47,11 +47,10 @@ static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
     mfs_log_write(level <= FUSE_LOG_WARNING ? MFS_LOG_WARN : MFS_LOG_DEBUG, "fuse", "%s", line);
 }
 
-/* How many workers may serve what has to wait for other mounts: seven eighths. With clone_fd only
- * the worker that has read a request can answer it. */
+/* How many workers may serve what has to wait for other mounts: seven eighths. */
 static unsigned admitted_at_once(const struct mfs_mount_options *o)
 {
-    return o->clone_fd ? UINT_MAX : o->workers - (o->workers + 7) / 8;
+    return o->workers - (o->workers + 7) / 8;
 }
 
 static int start_metrics(struct mfs_fuse *m, struct mfs_err *err)
@@ -174,24 +173,18 @@ static int start_session(struct mfs_fuse *m, struct mfs_err *err)
 
 static int serve(struct mfs_fuse *m, int channel, struct mfs_err *err)
 {
-    struct fuse_loop_config *loop = fuse_loop_cfg_create();
     struct mfs_signals signals;
-    int rc;
+    int rc = mfs_workers_create(&m->workers, m->config->options.workers, &mfs_device_source, m);
 
-    if (loop == NULL)
-        return mfs_err_set(err, -ENOMEM, "out of memory");
-    fuse_loop_cfg_set_clone_fd(loop, m->config->options.clone_fd);
-    fuse_loop_cfg_set_max_threads(loop, m->config->options.workers);
-    fuse_loop_cfg_set_idle_threads(loop, m->config->options.workers);
-    rc = mfs_signals_start(&signals, m, channel);
+    if (rc == 0)
+        rc = mfs_signals_start(&signals, m, channel);
     if (rc == 0) {
         struct mfs_awake *awake = m->config->options.no_awake ? NULL : mfs_awake_start(m->requests);
 
-        rc = fuse_session_loop_mt(m->se, loop);
+        rc = mfs_workers_run(m->workers);
         mfs_awake_stop(awake);
         mfs_signals_stop(&signals);
     }
-    fuse_loop_cfg_destroy(loop);
     if (rc < 0)
         return mfs_err_set(err, rc, "serving requests: %s", strerror(-rc));
     return 0;
@@ -247,6 +240,7 @@ static void tear_down(struct mfs_fuse *m)
     end_session(m);
     if (m->client != NULL)
         mfs_metrics_log(m->metrics);
+    mfs_workers_destroy(m->workers);
     mfs_retries_destroy(m->retries);
     mfs_client_destroy(m->client);
     mfs_admission_destroy(m->admission);

@@ -21,7 +21,6 @@ static const struct mfs_conf_option options[] = {
     {"awake", MFS_CONF_FLAG, NULL, "yes", 0, 0,
      "in virtual machines: processors poll instead of halting while many requests come (default)"},
     {"noawake", MFS_CONF_ALIAS, "awake=no", NULL, 0, 0, "they may halt"},
-    {"clone_fd", MFS_CONF_FLAG, NULL, NULL, 0, 0, "a device descriptor for each worker"},
     {"max_threads", MFS_CONF_UINT, "N", "32", 2, 1024, "workers that serve requests"},
     {"data_threads", MFS_CONF_UINT, "N", "4", 1, 64,
      "threads that store data, and as many that read ahead"},
@@ -54,7 +53,6 @@ static void take_values(struct mfs_mount_options *o, const struct mfs_conf *c)
     o->no_atime = !mfs_conf_flag(c, "atime");
     o->no_diratime = !mfs_conf_flag(c, "diratime");
     o->no_awake = !mfs_conf_flag(c, "awake");
-    o->clone_fd = mfs_conf_flag(c, "clone_fd");
     o->workers = (uint32_t)mfs_conf_uint(c, "max_threads");
     o->threads = (uint32_t)mfs_conf_uint(c, "data_threads");
     o->memory = mfs_conf_uint(c, "memory");

@@ -16,7 +16,6 @@ struct mfs_mount_options {
     bool no_atime;
     bool no_diratime;    /* … of directories */
     bool no_awake;       /* processors may halt between requests, see awake.h */
-    bool clone_fd;       /* a /dev/fuse descriptor for each worker */
     uint32_t workers;    /* threads that serve requests */
     uint32_t threads;    /* senders, and as many fetchers, of data */
     uint64_t memory;     /* bytes that the client may take */

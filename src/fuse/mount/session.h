@@ -22,6 +22,7 @@
 
 struct mfs_client;
 struct mfs_mount_config;
+struct mfs_workers;
 
 struct mfs_fuse {
     const struct mfs_mount_config *config;
@@ -37,6 +38,7 @@ struct mfs_fuse {
     struct mfs_lookup_attrs *lookup_attrs;
     struct mfs_admission *admission;
     struct fuse_session *se;
+    struct mfs_workers *workers;
     struct mfs_capacity_shares shares; /* of the memory that it may take */
     double timeout;                    /* of names and attributes, s */
     struct mfs_metrics *metrics;       /* of all that the mount is made of */

@@ -1,6 +1,6 @@
 /* All of our signals are blocked in every thread, and taken by this one with sigtimedwait. It ends
  * the mount in two steps: the kernel is asked to unmount while requests are still served, and then
- * libfuse's loop is ended by WAKE, sent to the main thread until that has seen the end (`stop`). */
+ * the workers are stopped. */
 #include "fuse/mount/signals.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include "fuse/mount/daemon.h"
 #include "fuse/mount/mount.h"
 #include "fuse/mount/mountpoint.h"
+#include "fuse/mount/workers.h"
 
-#define WAKE      SIGUSR2 /* gets the main thread out of libfuse's wait */
 #define TICK      (50 * MFS_MSEC)
 #define UMOUNTING (1 * MFS_SEC) /* time for the kernel to end the session after an unmount */
 
@@ -28,19 +28,13 @@ static void fill(sigset_t *set)
     sigaddset(set, SIGUSR1);
 }
 
-static void nothing(int signo)
-{
-    (void)signo;
-}
-
 void mfs_signals_block(void)
 {
-    struct sigaction wake = {.sa_handler = nothing}, ignore = {.sa_handler = SIG_IGN};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigset_t set;
 
     fill(&set);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
-    sigaction(WAKE, &wake, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
@@ -54,16 +48,6 @@ static int next_signal(void)
     fill(&set);
     signo = sigtimedwait(&set, NULL, &tick);
     return signo > 0 ? signo : 0;
-}
-
-/* The main thread looks at the session's end only between waits: it is woken until it has seen. */
-static void end_loop(struct mfs_signals *s)
-{
-    fuse_session_exit(s->m->se);
-    while (!atomic_load(&s->stop)) {
-        pthread_kill(s->main, WAKE);
-        mfs_clock_sleep(TICK);
-    }
 }
 
 /* With requests still being served, so that pages written through mmap come in. Where programs
@@ -84,7 +68,7 @@ static void end_mount(struct mfs_signals *s, int signo)
     while (!atomic_load(&s->stop) && mfs_clock_mono() < end)
         mfs_clock_sleep(TICK);
     if (!atomic_load(&s->stop))
-        end_loop(s);
+        mfs_workers_stop(s->m->workers);
 }
 
 /* Without a log file it is that of the terminal that has gone. */
@@ -150,7 +134,6 @@ int mfs_signals_start(struct mfs_signals *s, struct mfs_fuse *m, int channel)
 {
     s->m = m;
     s->channel = channel;
-    s->main = pthread_self();
     atomic_init(&s->stop, false);
     return mfs_thread_start(&s->thread, "signals", run, s);
 }

@@ -13,13 +13,13 @@
 struct mfs_signals {
     struct mfs_fuse *m;
     int channel; /* see fuse/mount/daemon.h */
-    pthread_t main, thread;
+    pthread_t thread;
     atomic_bool stop; /* requests are no longer served */
 };
 
 void mfs_signals_block(void); /* before any thread is started */
 int mfs_signals_start(struct mfs_signals *s, struct mfs_fuse *m,
-                      int channel); /* by the main thread */
+                      int channel); /* after its workers are made */
 void mfs_signals_stop(struct mfs_signals *s);
 
 #endif

@@ -1,0 +1,330 @@
+/* A worker is reading (waits for a request), working, waiting (for something else, in the midst of
+ * a request), or asleep in the stack of idle ones. `reading` counts also those that are woken, or
+ * are being made, in order to read: the one that lets another one read counts it. Invariant, except
+ * while a wait is not told: reading > 0, or working >= processors, or there are `most` threads and
+ * none is idle. */
+#include "fuse/mount/workers.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/threads/thread.h"
+#include "base/threads/ticker.h"
+#include "base/waits.h"
+
+#define READERS 2
+#define LOOK    (50 * MFS_MSEC)
+#define KICK    SIGUSR2 /* gets a worker out of its wait for a request */
+#define KICKS   (20 * MFS_MSEC)
+
+struct worker {
+    struct mfs_workers *pool;
+    pthread_t thread;
+    char *buf;
+    sem_t wake;          /* it may read, or all is over */
+    bool reads;          /* may be in source->wait */
+    struct worker *next; /* in the stack of idle ones */
+    struct mfs_waits waits;
+};
+
+struct mfs_workers {
+    const struct mfs_workers_source *source;
+    void *arg;
+    unsigned most, processors;
+    struct mfs_ticker ticker;
+    pthread_mutex_t lock; /* guards what follows; a leaf */
+    pthread_cond_t ended;
+    struct worker *all;  /* `most`; the first `made` of them have begun … */
+    unsigned made, over; /* … and so many have returned */
+    unsigned reading, working;
+    struct worker *idle;  /* the last one first */
+    uint64_t taken, seen; /* requests; as of the ticker's last look */
+    bool stop;
+    int rc;
+};
+
+static void nothing(int signo)
+{
+    (void)signo;
+}
+
+static void *run(void *arg);
+
+/* One more thread, which is to read. Lock held. */
+static int make(struct mfs_workers *p)
+{
+    struct worker *w = &p->all[p->made];
+    int rc;
+
+    w->reads = true;
+    rc = mfs_thread_start(&w->thread, "fuse", run, w);
+    p->made += rc == 0;
+    p->reading += rc == 0;
+    return rc;
+}
+
+/* Somebody has to read: an idle one, or a new one. Lock held. */
+static void let_one_read(struct mfs_workers *p)
+{
+    struct worker *w = p->idle;
+
+    if (w != NULL) {
+        p->idle = w->next;
+        w->reads = true;
+        p->reading++;
+        sem_post(&w->wake);
+    } else if (p->made < p->most) {
+        make(p);
+    }
+}
+
+/* Lock held. */
+static void look_for_readers(struct mfs_workers *p)
+{
+    if (p->reading == 0 && p->working < p->processors && !p->stop)
+        let_one_read(p);
+}
+
+static void waits_begin(void *arg)
+{
+    struct mfs_workers *p = arg;
+
+    pthread_mutex_lock(&p->lock);
+    p->working--;
+    look_for_readers(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void waits_end(void *arg)
+{
+    struct mfs_workers *p = arg;
+
+    pthread_mutex_lock(&p->lock);
+    p->working++;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Returns when the worker may read; false: all is over. */
+static bool may_read(struct mfs_workers *p, struct worker *w)
+{
+    bool reads;
+
+    pthread_mutex_lock(&p->lock);
+    while (!w->reads && !p->stop) {
+        if (p->reading < READERS) {
+            w->reads = true;
+            p->reading++;
+            break;
+        }
+        w->next = p->idle;
+        p->idle = w;
+        pthread_mutex_unlock(&p->lock);
+        while (sem_wait(&w->wake) < 0)
+            ;
+        pthread_mutex_lock(&p->lock);
+    }
+    reads = w->reads && !p->stop;
+    pthread_mutex_unlock(&p->lock);
+    return reads;
+}
+
+/* The worker no longer reads, as it has a request, or as there is none (len <= 0). */
+static void has_read(struct mfs_workers *p, struct worker *w, ssize_t len)
+{
+    pthread_mutex_lock(&p->lock);
+    w->reads = false;
+    p->reading--;
+    if (len > 0) {
+        p->working++;
+        p->taken++;
+        look_for_readers(p);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void has_served(struct mfs_workers *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->working--;
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void end_with(struct mfs_workers *p, int rc)
+{
+    pthread_mutex_lock(&p->lock);
+    if (p->rc == 0)
+        p->rc = rc;
+    p->stop = true;
+    for (; p->idle != NULL; p->idle = p->idle->next)
+        sem_post(&p->idle->wake);
+    pthread_cond_signal(&p->ended);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void serve(struct mfs_workers *p, struct worker *w, size_t len)
+{
+    while (len > 0) {
+        p->source->serve(p->arg, w->buf, len);
+        len = p->source->ready(p->arg, w->buf);
+    }
+    has_served(p);
+}
+
+static void *run(void *arg)
+{
+    struct worker *w = arg;
+    struct mfs_workers *p = w->pool;
+    sigset_t kick;
+
+    sigemptyset(&kick);
+    sigaddset(&kick, KICK);
+    pthread_sigmask(SIG_UNBLOCK, &kick, NULL);
+    mfs_waits_tell(&w->waits);
+    while (may_read(p, w)) {
+        ssize_t n = p->source->wait(p->arg, w->buf);
+
+        has_read(p, w, n);
+        if (n > 0)
+            serve(p, w, (size_t)n);
+        else if (n != -EINTR)
+            end_with(p, (int)n);
+    }
+    mfs_waits_tell(NULL);
+    pthread_mutex_lock(&p->lock);
+    p->over++;
+    pthread_cond_signal(&p->ended);
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+/* Do all those that work wait for something, without having told? */
+static void look(void *arg)
+{
+    struct mfs_workers *p = arg;
+
+    pthread_mutex_lock(&p->lock);
+    if (p->reading == 0 && p->taken == p->seen && !p->stop)
+        let_one_read(p);
+    p->seen = p->taken;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Lock held. Of those that serve, none is disturbed. */
+static void kick_readers(struct mfs_workers *p)
+{
+    for (unsigned i = 0; i < p->made; i++)
+        if (p->all[i].reads)
+            pthread_kill(p->all[i].thread, KICK);
+}
+
+/* A signal gets nobody out of a wait that it is only about to begin: hence again and again. */
+static void wait_for_all(struct mfs_workers *p)
+{
+    pthread_mutex_lock(&p->lock);
+    while (!p->stop)
+        pthread_cond_wait(&p->ended, &p->lock);
+    while (p->over < p->made) {
+        kick_readers(p);
+        mfs_cond_wait(&p->ended, &p->lock, KICKS);
+    }
+    pthread_mutex_unlock(&p->lock);
+    for (unsigned i = 0; i < p->made; i++)
+        pthread_join(p->all[i].thread, NULL);
+}
+
+int mfs_workers_run(struct mfs_workers *p)
+{
+    int rc;
+
+    pthread_mutex_lock(&p->lock);
+    rc = make(p);
+    pthread_mutex_unlock(&p->lock);
+    if (rc == 0)
+        rc = mfs_ticker_start(&p->ticker, "fuse-look", LOOK, look, p);
+    if (rc < 0)
+        end_with(p, rc);
+    wait_for_all(p);
+    mfs_ticker_stop(&p->ticker);
+    return p->rc;
+}
+
+void mfs_workers_stop(struct mfs_workers *p)
+{
+    end_with(p, 0);
+}
+
+static unsigned processors(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) < 0 ? READERS : (unsigned)CPU_COUNT(&set);
+}
+
+static int make_buffers(struct mfs_workers *p)
+{
+    for (unsigned i = 0; i < p->most; i++) {
+        struct worker *w = &p->all[i];
+
+        w->pool = p;
+        w->waits = (struct mfs_waits){waits_begin, waits_end, p};
+        sem_init(&w->wake, 0, 0);
+        w->buf =
+            mmap(NULL, p->source->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (w->buf == MAP_FAILED) {
+            w->buf = NULL;
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+int mfs_workers_create(struct mfs_workers **workers, unsigned most,
+                       const struct mfs_workers_source *source, void *arg)
+{
+    struct sigaction kick = {.sa_handler = nothing};
+    struct mfs_workers *p = calloc(1, sizeof *p);
+    int rc = p != NULL ? mfs_cond_init(&p->ended) : -ENOMEM;
+
+    *workers = NULL;
+    if (rc < 0) {
+        free(p);
+        return rc;
+    }
+    pthread_mutex_init(&p->lock, NULL);
+    p->source = source;
+    p->arg = arg;
+    p->most = most;
+    p->processors = processors();
+    p->all = calloc(most, sizeof *p->all);
+    rc = p->all != NULL ? make_buffers(p) : -ENOMEM;
+    if (rc == 0 && sigaction(KICK, &kick, NULL) < 0)
+        rc = -errno;
+    if (rc < 0)
+        mfs_workers_destroy(p);
+    else
+        *workers = p;
+    return rc;
+}
+
+void mfs_workers_destroy(struct mfs_workers *p)
+{
+    if (p == NULL)
+        return;
+    for (unsigned i = 0; p->all != NULL && i < p->most; i++)
+        if (p->all[i].buf != NULL)
+            munmap(p->all[i].buf, p->source->size);
+    free(p->all);
+    pthread_cond_destroy(&p->ended);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}

@@ -1,0 +1,49 @@
+/* The threads that serve requests: at most a few wait for one, the others sleep.
+ *
+ * Were all of them to wait in read(2) on /dev/fuse, the kernel would wake one after the other, each
+ * the one that has slept longest, whose stack and data no processor's cache has any more. So at
+ * most two wait. A worker that has served a request waits for the next one if there is room, and
+ * else sleeps; the one that was the last to go to sleep is the first to be woken.
+ *
+ * Requests may depend on each other (a write that waits for another mount, whose answer waits for
+ * pages that a read has locked). So no request may have to wait because all workers wait for
+ * something: when nobody waits for a request, and fewer workers than processors are at work,
+ * another one is woken, or made, until there are `most` of them. A worker is at work unless it has
+ * told that it waits (base/waits.h). A wait that is not told is noticed by a look every 50 ms while
+ * requests come.
+ *
+ * Where requests come from is the source's: /dev/fuse (device.h). */
+#ifndef MFS_FUSE_MOUNT_WORKERS_H
+#define MFS_FUSE_MOUNT_WORKERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct mfs_workers;
+
+struct mfs_workers_source {
+    /* Called by any worker, each with a buffer of its own of `size` bytes.
+     *
+     * Puts to `buf` a request for which nobody has to wait; its length; 0: there is none. */
+    size_t (*ready)(void *arg, char *buf);
+    /* Waits for a request. Its length; 0: there will be no more; -EINTR: perhaps it is to stop, or
+     * to be called again; another -errno: there will be no more. */
+    ssize_t (*wait)(void *arg, char *buf);
+    void (*serve)(void *arg, char *buf, size_t len); /* may wait */
+    size_t size;
+};
+
+/* 0 or -errno. `most`: threads, 2 at least. The source must stay. */
+int mfs_workers_create(struct mfs_workers **w, unsigned most,
+                       const struct mfs_workers_source *source, void *arg);
+void mfs_workers_destroy(struct mfs_workers *w); /* takes NULL; none runs */
+
+/* Returns when there are no more requests, or after mfs_workers_stop, when each request that was
+ * taken is served: 0, or the -errno of the source or of the first thread's start. Once. */
+int mfs_workers_run(struct mfs_workers *w);
+
+/* No further request is waited for. Any thread; at once. */
+void mfs_workers_stop(struct mfs_workers *w);
+
+#endif
