@@ -6,8 +6,9 @@
 need python3
 
 deployment_start 4
-timeout 150 "$HARNESS_DIR/../bench/roundtrips" "$MNT0" --name "$NAME" --state-dir "$STATE" --count 100 \
-    --check "$HARNESS_DIR/../../docs/reference/performance.md" >"$T/table" || {
+cd "$HARNESS_DIR/../.."
+timeout 150 tests/bench/roundtrips "$MNT0" --name "$NAME" --state-dir "$STATE" --count 100 \
+    --check docs/reference/performance.md >"$T/table" || {
     cat "$T/table" >&2
     fail "more than the document says"
 }
