@@ -125,7 +125,7 @@ static void *read_file(void *arg)
     w->rc = chunk == NULL ? -ENOMEM : path_of(w, path, sizeof path);
     if (w->rc == 0) {
         fd = open(path, O_RDONLY | O_CLOEXEC);
-        w->rc = fd < 0 ? -errno : posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+        w->rc = fd < 0 ? -errno : -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
         if (w->rc == 0)
             w->rc = read_chunks(w, fd, chunk);
     }

@@ -167,6 +167,15 @@ static int enter(struct mfs_meeting *m, struct mfs_err *err)
     return rc < 0 ? failed(m, rc, err) : 0;
 }
 
+/* Of a failure, when there are any: they may have gone on to the first step. */
+static void tell_others(struct mfs_meeting *m, const char *why)
+{
+    unsigned count = 0;
+
+    if (count_members(m, &count) == 0 && count > 0)
+        tell(m, FAILED, why);
+}
+
 int mfs_meeting_join(struct mfs_meeting **meeting, const char *dir, unsigned members,
                      unsigned patience, struct mfs_err *err)
 {
@@ -185,8 +194,10 @@ int mfs_meeting_join(struct mfs_meeting **meeting, const char *dir, unsigned mem
         rc = enter(m, err);
     if (rc == 0)
         rc = wait_for_members(m, err);
-    if (rc < 0 && m->name[0] != '\0')
+    if (rc < 0 && m->name[0] != '\0') {
         unlinkat(m->dir, m->name, 0);
+        tell_others(m, err->msg);
+    }
     if (rc < 0) {
         if (m->dir >= 0)
             close(m->dir);

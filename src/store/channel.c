@@ -24,6 +24,8 @@ static int dial_errno(int cause)
 {
     if (cause == ECONNREFUSED || cause == ENOENT)
         return -ECONNREFUSED;
+    if (cause == EMFILE || cause == ENFILE)
+        return -EMFILE;
     return cause == ETIMEDOUT ? -ETIMEDOUT : -EIO;
 }
 

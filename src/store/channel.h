@@ -68,8 +68,8 @@ struct mfs_channel {
 
 /* Connects, demands a proof from what listens at a TCP port, and only then logs on, each within
  * connect_ns; from then on a single read or write takes at most io_ns. -EACCES when the process
- * refuses user and password, -ETIMEDOUT, -EIO for everything else, also for a process that is not
- * the partition's; *err says why. */
+ * refuses user and password, -ETIMEDOUT, -EMFILE when there is no descriptor, -EIO for everything
+ * else, also for a process that is not the partition's; *err says why. */
 int mfs_channel_open(struct mfs_channel **conn, const struct mfs_endpoint *ep, int64_t connect_ns,
                      int64_t io_ns, struct mfs_err *err);
 /* One that was given up is reset: what has not reached the process by then never will, however late

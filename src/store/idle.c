@@ -53,12 +53,13 @@ static void take_older(struct mfs_store *store, struct mfs_part *part, int64_t s
 
 /* The oldest one of the next partition that has any: not of all, which it would take a search to
  * find. */
-static void take_one(struct mfs_store *store, struct mfs_channel **list)
+struct mfs_channel *mfs_idle_give_up(struct mfs_store *store)
 {
+    struct mfs_channel **at, *conn;
     struct mfs_part *part;
-    struct mfs_channel **at;
 
-    assert(store->nidle > 0);
+    if (store->nidle == 0 || store->nparts == 0)
+        return NULL;
     do {
         store->hand = (store->hand + 1) % store->nparts;
         part = &store->part[store->hand];
@@ -66,11 +67,11 @@ static void take_one(struct mfs_store *store, struct mfs_channel **list)
     at = &part->idle;
     while ((*at)->next)
         at = &(*at)->next;
-    (*at)->next = *list;
-    *list = *at;
+    conn = *at;
     *at = NULL;
     part->nidle--;
     store->nidle--;
+    return conn;
 }
 
 struct mfs_channel *mfs_idle_push(struct mfs_store *store, struct mfs_part *part,
@@ -83,8 +84,12 @@ struct mfs_channel *mfs_idle_push(struct mfs_store *store, struct mfs_part *part
         for (uint32_t i = 0; i < store->nparts; i++)
             take_older(store, &store->part[i], now - store->opts.idle_time, &drop);
     }
-    if (store->nidle >= store->opts.idle_most)
-        take_one(store, &drop);
+    if (store->nidle >= store->opts.idle_most) {
+        struct mfs_channel *oldest = mfs_idle_give_up(store);
+
+        oldest->next = drop;
+        drop = oldest;
+    }
     conn->idle_since = now;
     conn->next = part->idle;
     part->idle = conn;

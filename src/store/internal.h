@@ -191,6 +191,9 @@ struct mfs_channel *mfs_idle_pop(struct mfs_store *store, struct mfs_part *part)
 struct mfs_channel *mfs_idle_push(struct mfs_store *store, struct mfs_part *part,
                                   struct mfs_channel *conn, int64_t now);
 
+/* One, to be closed; NULL: there is none. */
+struct mfs_channel *mfs_idle_give_up(struct mfs_store *store);
+
 /* All of the partition, to be closed. */
 struct mfs_channel *mfs_idle_take(struct mfs_store *store, struct mfs_part *part);
 

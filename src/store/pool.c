@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/threads/thread.h"
+#include "base/waits.h"
 
 #define SILENT_NS                                                                                  \
     (100 * MFS_MSEC) /* given to a process that has just not answered another caller */
@@ -224,6 +225,18 @@ bool mfs_store_gone(struct mfs_store *store, uint32_t part, int64_t ns)
     return since && mfs_clock_mono() - since >= ns;
 }
 
+/* Of the idle connections, as there are no descriptors left; false: there is none. */
+static bool give_up_one(struct mfs_store *store)
+{
+    struct mfs_channel *conn;
+
+    pthread_mutex_lock(&store->lock);
+    conn = mfs_idle_give_up(store);
+    pthread_mutex_unlock(&store->lock);
+    mfs_pool_close_all(conn);
+    return conn != NULL;
+}
+
 int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
                      struct mfs_channel **conn)
 {
@@ -248,7 +261,15 @@ int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
         .host = p.host, .port = p.port, .user = MFS_REDIS_USER, .password = p.password};
     if (is_near(store, &p))
         ep.unix_path = p.unix_path;
+    mfs_waits_begin();
     rc = mfs_channel_open(conn, &ep, timeout_ns, store->opts.io_timeout, &err);
+    if (rc == -EMFILE && give_up_one(store))
+        rc = mfs_channel_open(conn, &ep, timeout_ns, store->opts.io_timeout, &err);
+    mfs_waits_end();
+    if (rc == -EMFILE) {
+        mfs_warn("store", "no connection to partition %u: %s", part, err.msg);
+        return -EIO; /* which says nothing of the partition */
+    }
     if (rc) {
         note_failure(store, part, gen, rc, timeout_ns);
         mfs_pool_down(store, part, gen, err.msg);

@@ -154,6 +154,7 @@ static void abandon(struct mfs_vnode *v)
 {
     struct mfs_file *f;
 
+    mfs_append_stop(v); /* senders go on for a while, and have nothing to give back then */
     while ((f = take_file(v)) != NULL)
         mfs_file_free(f);
 }

@@ -54,7 +54,7 @@ static void renew(struct fuzz_partitions *f, uint32_t i)
 {
     struct mfs_part *part = &f->store->part[i];
 
-    mfs_pool_close_all(part->idle);
+    mfs_pool_close_all(mfs_idle_take(f->store, part));
     if (f->fd[i] >= 0)
         close(f->fd[i]);
     f->conn[i] = fuzz_channel(&f->fd[i], f->wait);
@@ -62,6 +62,7 @@ static void renew(struct fuzz_partitions *f, uint32_t i)
     f->conn[i]->idle_since = TRUSTED;
     part->idle = f->conn[i];
     part->nidle = 1;
+    f->store->nidle++;
     part->down_since = 0;
     part->fenced = false;
 }

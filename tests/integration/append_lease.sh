@@ -47,6 +47,34 @@ def expect(data, records):
     assert data == want, f"{len(data)} bytes, wanted {len(want)}: {data[-200:]} {want[-200:]}"
 
 
+# A read of this mount that goes past the end while others append finds what was appended, or less, and no zeros.
+def read_beside():
+    writer, over = appended("beside", 0, 10), threading.Event()
+    reader, wrong = os.open(f"{a}/beside", os.O_RDONLY | os.O_DIRECT), []
+
+    def read():
+        while not over.is_set():
+            end = os.fstat(writer).st_size
+            data = os.pread(reader, 1 << 16, max(0, end - 1000))
+            if b"\0" in data:
+                wrong.append(data)
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for t in threads:
+        t.start()
+    until = time.monotonic() + 2
+    number = 10
+    while time.monotonic() < until and not wrong:
+        put(writer, record(b"a", number))
+        number += 1
+    over.set()
+    for t in threads:
+        t.join()
+    os.close(reader)
+    os.close(writer)
+    assert not wrong, f"zeros after {number} appends: {wrong[0][-300:]}"
+
+
 # An open elsewhere finds all of it, and then each append at once; when it is closed they are gathered anew.
 def opened_elsewhere():
     fd = appended("open", 0, 300)
@@ -165,6 +193,7 @@ def killed():
     assert content(b, "killed") == data + b"more"
 
 
+read_beside()
 opened_elsewhere()
 cut_elsewhere()
 changed_here()

@@ -3,6 +3,7 @@
 #include "store_test.h"
 
 #include <dirent.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define NPARTS 6
@@ -99,16 +100,40 @@ static void posted_commands_leave_none(void **state)
     assert_int_equal(run3(t.store, 0, "INCR", "posted", NULL, false), 0);
 }
 
+/* Nothing is wrong with a partition that there is no descriptor for: another one's connection goes.
+ */
+static void without_descriptors_an_idle_one_goes(void **state)
+{
+    int null[1024], n = 0;
+
+    (void)state;
+    for (uint32_t p = 0; p < 3; p++)
+        use(p);
+    while (n < 1024 && (null[n] = dup(0)) >= 0)
+        n++;
+    assert_int_equal(errno, EMFILE);
+    for (uint32_t p = 0; p < NPARTS; p++)
+        use(p);
+    while (n > 0)
+        close(null[--n]);
+    for (uint32_t p = 0; p < NPARTS; p++)
+        use(p);
+}
+
 #define WITH(test, ...)                                                                            \
     cmocka_unit_test_prestate_setup_teardown(test, setup, teardown,                                \
                                              &(struct mfs_store_opts){__VA_ARGS__})
 
 int main(void)
 {
+    struct rlimit few = {512, 512};
+
+    setrlimit(RLIMIT_NOFILE, &few);
     const struct CMUnitTest tests[] = {
         WITH(those_that_wait_for_long_are_closed, .idle_time = IDLE),
         WITH(no_more_are_kept_than_told, .idle_most = 2),
         WITH(posted_commands_leave_none, .idle_time = IDLE),
+        WITH(without_descriptors_an_idle_one_goes, .idle_time = 60 * MFS_SEC),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,7 +100,7 @@ static void look_at(char *request, size_t len)
 }
 
 /* When a request may have to wait, see fuse/ops.def. */
-enum waits { NEVER, ALWAYS, TRUNC };
+enum waits { NEVER, ALWAYS };
 
 static const unsigned char waits_of[] = {
 #define OP(name, NAME, opcode, waits) [opcode] = (waits),
@@ -115,11 +115,7 @@ static bool may_wait(const char *request, size_t len)
     if (len < sizeof in)
         return false;
     memcpy(&in, request, sizeof in);
-    if (in.opcode >= sizeof waits_of)
-        return false;
-    if (waits_of[in.opcode] == TRUNC)
-        return field(request, len, offsetof(struct fuse_open_in, flags)) & O_TRUNC;
-    return waits_of[in.opcode] == ALWAYS;
+    return in.opcode < sizeof waits_of && waits_of[in.opcode] == ALWAYS;
 }
 
 static void give_back(char *buf)
@@ -139,6 +135,10 @@ static size_t ready(void *arg, char *buf)
     size_t n = admitted ? mfs_admission_next(m->admission, buf) : 0;
 
     admitted = n > 0;
+    if (n == 0 && touched > kept) { /* the worker may sleep for long now */
+        give_back(buf);
+        touched = 0;
+    }
     return n;
 }
 
@@ -158,9 +158,6 @@ static ssize_t wait_for_request(void *arg, char *buf)
     struct mfs_fuse *m = arg;
     ssize_t n;
 
-    if (touched > kept)
-        give_back(buf);
-    touched = 0;
     do {
         n = read_request(m, buf);
         admitted = n > 0 && may_wait(buf, (size_t)n);

@@ -28,6 +28,7 @@
 #include "fuse/mount/device.h"
 #include "fuse/mount/mountpoint.h"
 #include "fuse/mount/signals.h"
+#include "host/proc.h"
 #include "fuse/mount/workers.h"
 
 #define TABLE_WAIT   (30 * MFS_SEC) /* a deployment that is just starting */
@@ -311,6 +312,7 @@ int mfs_mount_run(const struct mfs_mount_config *config, struct mfs_err *err)
     bool logged, /* else the log is stderr, where the caller will say it */
         covers;
 
+    mfs_proc_raise_files(); /* there may be a connection to each partition */
     keep_within(config->options.memory);
     mfs_capacity_divide(config->options.memory, config->options.workers, &m.shares);
     rc = mfs_mountpoint_prepare(config->path, err);

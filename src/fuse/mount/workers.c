@@ -171,11 +171,25 @@ static void end_with(struct mfs_workers *p, int rc)
     pthread_mutex_unlock(&p->lock);
 }
 
+static bool is_over(struct mfs_workers *p)
+{
+    bool over;
+
+    pthread_mutex_lock(&p->lock);
+    over = p->stop;
+    pthread_mutex_unlock(&p->lock);
+    return over;
+}
+
+/* And those that were waiting for it to be served, unless all is over: the kernel has failed these,
+ * or will. */
 static void serve(struct mfs_workers *p, struct worker *w, size_t len)
 {
     while (len > 0) {
         p->source->serve(p->arg, w->buf, len);
         len = p->source->ready(p->arg, w->buf);
+        if (len > 0 && is_over(p))
+            len = 0;
     }
     has_served(p);
 }

@@ -20,6 +20,7 @@
 #define AFTER_ERROR  (1 * MFS_SEC)       /* nor after an error, or while others have it open */
 #define APPEND_TRIES 8 /* each after the session was taken for dead in the one before */
 #define FULL_PAUSE   (50 * MFS_MSEC)
+#define FULL_LEAST   (2 * MFS_SEC) /* as other writes that were accepted */
 
 /* --- at the home: append.busy is this thread's ------------------------------------------------ */
 
@@ -91,10 +92,18 @@ static int append_gathered(struct mfs_vnode *v, struct mfs_end_lease *lease)
 
     for (;;) {
         rc = append_at_home(v, v->append.buf, v->append.n, v->append.begin, v->append.drop, lease);
-        if (rc != -ENOSPC || mfs_clock_mono() - since >= mfs_store_full_wait(v->vfs->store))
+        int64_t wait = mfs_store_full_wait(v->vfs->store);
+
+        if (rc != -ENOSPC || mfs_clock_mono() - since >= (wait > FULL_LEAST ? wait : FULL_LEAST))
             return rc;
         mfs_clock_sleep(FULL_PAUSE);
     }
+}
+
+/* Another mount that wants the file could not tell a client that hears no notices. */
+static bool hears(const struct mfs_vnode *v)
+{
+    return mfs_meta_in_contact(v->vfs->meta);
 }
 
 /* --- one thread at a time: append.lock is held ------------------------------------------------ */
@@ -126,7 +135,7 @@ static void store_gathered(struct mfs_vnode *v, bool keep)
     int rc = 0;
 
     v->append.busy = true;
-    lease.wanted = keep && !v->append.recalled;
+    lease.wanted = keep && !v->append.recalled && hears(v);
     lease.mtime = v->append.mtime;
     pthread_mutex_unlock(&v->append.lock);
     if (n > 0)
@@ -180,7 +189,7 @@ static void gathered(void *arg, bool due)
         return;
     }
     pthread_mutex_lock(&v->append.lock);
-    keep = !v->append.recalled && now - v->append.last < OFTEN;
+    keep = !v->append.recalled && now - v->append.last < OFTEN && hears(v);
     pthread_mutex_unlock(&v->append.lock);
     store(v, keep);
     pthread_mutex_lock(&v->append.lock);
@@ -209,6 +218,17 @@ void mfs_append_end_wanted(void *arg, uint64_t ino)
 
 /* --- appending -------------------------------------------------------------------------------- */
 
+/* Other writes of this mount, which were before: they go out first, or their times would be told
+ * after those of what is gathered. */
+static bool is_dirty(struct mfs_vnode *v)
+{
+    struct mfs_dirty *d = atomic_load(&v->dirty);
+    struct timespec mtime;
+    uint64_t end;
+
+    return d != NULL && mfs_dirty_attr(d, &end, NULL, &mtime);
+}
+
 /* append.lock is held, no thread is busy. `end`: where the file ends, but for what is gathered. */
 static bool may_gather(struct mfs_vnode *v, size_t len, uint64_t guess)
 {
@@ -216,7 +236,7 @@ static bool may_gather(struct mfs_vnode *v, size_t len, uint64_t guess)
     uint64_t end;
 
     if (v->append.lease.number == 0 || v->append.recalled || v->append.failed || len > GATHER_ONE ||
-        len > GATHER_MAX - v->append.n ||
+        len > GATHER_MAX - v->append.n || (v->append.n == 0 && is_dirty(v)) ||
         !mfs_meta_append_holds(v->vfs->meta, v->append.lease.since) || !mfs_vnode_attr(v, &attr))
         return false;
     end = attr.size + v->append.n;
@@ -257,7 +277,7 @@ static bool gather(struct mfs_vnode *v, const void *buf, size_t len, uint64_t gu
 static bool wants_lease(const struct mfs_vnode *v, size_t len, int64_t now)
 {
     return v->vfs->opts.leases && len <= GATHER_ONE && now - v->append.last < OFTEN &&
-           now >= v->append.again && !v->append.recalled;
+           now >= v->append.again && !v->append.recalled && hears(v);
 }
 
 /* An append that is stored before it returns. */

@@ -35,20 +35,26 @@ static bool known_size(struct mfs_vnode *v, uint64_t *size)
 }
 
 /* The kernel's requests end with the page that the file ends in: only past that it must know of a
- * longer file than we do. */
+ * longer file than we do. Appends that are gathered meanwhile do not count: nobody could read them
+ * yet (mfs_append_store was before). */
 static int size_for(struct mfs_vnode *v, uint64_t end, bool direct, uint64_t *size)
 {
+    struct mfs_dirty *d = atomic_load(&v->dirty);
+    struct timespec mtime;
     struct mfs_attr attr;
+    uint64_t dirty_end = 0;
     bool known = known_size(v, size);
     uint64_t bound = direct ? *size : (*size + MFS_TAIL_PAGE - 1) / MFS_TAIL_PAGE * MFS_TAIL_PAGE;
     int rc;
 
     if (known && end <= bound)
         return 0;
+    if (d != NULL && !mfs_dirty_attr(d, &dirty_end, NULL, &mtime))
+        dirty_end = 0;
     rc = mfs_meta_getattr(v->vfs->meta, v->ino, &attr);
     if (rc == 0) {
-        mfs_vnode_overlay(v, &attr);
-        *size = attr.size;
+        mfs_vnode_learn(v, &attr, false);
+        *size = attr.size > dirty_end ? attr.size : dirty_end;
     }
     return rc;
 }

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 
@@ -181,6 +182,11 @@ static unsigned next_batch(const struct slot *s)
     return 2 * used < MFS_META_LEARN ? 2 * used : MFS_META_LEARN;
 }
 
+static bool is_file(const struct mfs_listing *l, size_t at)
+{
+    return S_ISREG(mfs_listing_at(l, at).type);
+}
+
 void mfs_listed_look(struct mfs_listed *l, struct mfs_meta *meta, uint64_t dir, const char *name)
 {
     struct slot s;
@@ -203,6 +209,10 @@ void mfs_listed_look(struct mfs_listed *l, struct mfs_meta *meta, uint64_t dir, 
         s.hits = 0;
         mfs_meta_learn(meta, dir, s.listing, at, s.batch);
         s.used = mfs_clock_mono();
+        if (is_file(s.listing, at) && !mfs_meta_knows(meta, dir, name)) {
+            mfs_listing_free(s.listing); /* as its files get no leases here */
+            return;
+        }
     }
     put(l, &s, true);
 }
