@@ -97,7 +97,7 @@ static bool perish(const struct meta_op *op, unsigned n)
 static void clear_up(void)
 {
     for (int i = 0; i < 2; i++) {
-        mfs_chores_tick(other.meta);
+        mfs_chores_all(other.meta);
         mfs_store_drain(other.store, MFS_SEC);
         mfs_clock_sleep(2 * MFS_MSEC);
     }

@@ -194,7 +194,7 @@ static void settle(void)
             client[i].meta->limits.chores_ms = 1;
             mfs_closes_flush(client[i].meta);
             mfs_store_drain(client[i].store, 5 * MFS_SEC);
-            mfs_chores_tick(client[i].meta);
+            mfs_chores_all(client[i].meta);
             mfs_clock_sleep(2 * MFS_MSEC);
         }
     }

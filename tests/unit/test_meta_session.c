@@ -89,7 +89,7 @@ static void grow(uint64_t ino)
 static void do_chores(void)
 {
     mfs_clock_sleep(3 * MFS_MSEC);
-    mfs_chores_tick(b.meta);
+    mfs_chores_all(b.meta);
     mfs_store_drain(b.store, MFS_SEC);
 }
 

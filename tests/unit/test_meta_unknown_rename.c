@@ -169,7 +169,7 @@ static void die_in_rename(unsigned flags)
 static void do_chores(void)
 {
     mfs_clock_sleep(3 * MFS_MSEC);
-    mfs_chores_tick(c.meta);
+    mfs_chores_all(c.meta);
 }
 
 static void test_maker_died(void **state)

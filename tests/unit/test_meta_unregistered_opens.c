@@ -308,7 +308,7 @@ static void do_chores(struct meta_client *c)
 {
     c->meta->limits.chores_ms = 1;
     mfs_clock_sleep(3 * MFS_MSEC);
-    mfs_chores_tick(c->meta);
+    mfs_chores_all(c->meta);
 }
 
 /* Who took the name died before all others knew: housekeeping tells them, and itself. What they

@@ -213,7 +213,7 @@ static void check_goes(uint64_t ino)
         if (mfs_clock_mono() > until)
             fail_msg("it is still there, open %ld times", registered(ino));
         mfs_closes_flush(b.meta);
-        mfs_chores_tick(a.meta);
+        mfs_chores_all(a.meta);
         mfs_clock_sleep(3 * MFS_MSEC);
     }
     assert_int_equal(meta_client_keys(&a, "O*"), 0);
@@ -254,11 +254,11 @@ static void test_cut(void **state)
     atomic_store(&cut, true);
     unlink_by(&a, f, SOON);
     assert_true(is_there(ino));
-    mfs_chores_tick(a.meta);
+    mfs_chores_all(a.meta);
     assert_true(is_there(ino));
     heal();
     wait_registered(ino);
-    mfs_chores_tick(a.meta);
+    mfs_chores_all(a.meta);
     assert_true(is_there(ino));
     check_goes(ino);
 }
@@ -313,7 +313,7 @@ static void test_lease_is_prolonged(void **state)
     mfs_call_fini(&c);
     unlink_by(&a, f, SOON);
     mfs_clock_sleep(1200 * MFS_MSEC);
-    mfs_chores_tick(a.meta);
+    mfs_chores_all(a.meta);
     assert_true(is_there(ino));
     heal();
     wait_registered(ino);
@@ -380,7 +380,7 @@ static void test_next_session(void **state)
     }
     assert_int_equal(registered(ino), 1);
     unlink_by(&a, f, 4 * TTL);
-    mfs_chores_tick(a.meta);
+    mfs_chores_all(a.meta);
     assert_true(is_there(ino));
     check_goes(ino);
 }
@@ -440,11 +440,11 @@ static uint64_t open_elsewhere(void)
 /* The name is gone; the inode goes when it may. */
 static void check_kept(uint64_t ino)
 {
-    mfs_chores_tick(a.meta);
+    mfs_chores_all(a.meta);
     assert_true(is_there(ino));
     heal();
     wait_registered(ino);
-    mfs_chores_tick(a.meta);
+    mfs_chores_all(a.meta);
     assert_true(is_there(ino));
     check_goes(ino);
     assert_int_equal(meta_client_exists(&a, "#intents"), 0);
