@@ -198,7 +198,7 @@ static void test_rename(void **state)
 static void keep_house(const char *txn, uint32_t part)
 {
     mfs_clock_sleep(3 * MFS_MSEC);
-    mfs_chores_tick(b.meta);
+    mfs_chores_all(b.meta);
     oversleep(txn, part);
 }
 
@@ -285,7 +285,7 @@ static void test_new_names(void **state)
         assert_int_equal(ways[i].run(f, from, to), -ENOENT);
         was_cut();
         mfs_clock_sleep(3 * MFS_MSEC);
-        mfs_chores_tick(b.meta); /* of a link counts are to follow */
+        mfs_chores_all(b.meta); /* of a link counts are to follow */
         assert_int_equal(meta_client_ino(&b, ROOT, from), f);
         assert_int_equal(getattr(&b, f).nlink, 1);
         assert_int_equal(meta_client_keys(&b, "I*"), 2);

@@ -79,7 +79,7 @@ static void test_told_later(void **state)
     mute = false;
     mfs_meta_settle(a.meta, ino);
     assert_int_equal(atomic_load(&told), 0);
-    mfs_chores_tick(a.meta);
+    mfs_chores_all(a.meta);
     assert_int_equal(seen_by_b(ino).size, 4);
     assert_int_equal(atomic_load(&told), seen_by_b(ino).version);
 }
@@ -258,7 +258,7 @@ static void end_deaf(int rc)
 {
     end(rc);
     mute = false;
-    mfs_chores_tick(a.meta);
+    mfs_chores_all(a.meta);
 }
 
 static void test_create_later(void **state)

@@ -65,7 +65,7 @@ static void test_place_kept_later(void **state)
     (void)state;
     lose_end(false, true);
     assert_int_equal(meta_client_keys(&b, "P*"), 1);
-    mfs_chores_tick(a.meta);
+    mfs_chores_all(a.meta);
     assert_int_equal(meta_client_keys(&b, "P*"), 0);
 }
 
@@ -117,7 +117,7 @@ static void test_unlock_later(void **state)
 
     (void)state;
     assert_int_equal(fcntl_of(&b, ino, F_WRLCK), -EAGAIN);
-    mfs_chores_tick(a.meta);
+    mfs_chores_all(a.meta);
     assert_int_equal(fcntl_of(&b, ino, F_WRLCK), 0);
 }
 
@@ -128,7 +128,7 @@ static void test_unlock_over(void **state)
 
     (void)state;
     assert_int_equal(fcntl_of(&a, ino, F_RDLCK), 0);
-    mfs_chores_tick(a.meta);
+    mfs_chores_all(a.meta);
     assert_int_equal(fcntl_of(&b, ino, F_WRLCK), -EAGAIN);
     assert_int_equal(fcntl_of(&a, ino, F_UNLCK), 0);
 }
@@ -142,7 +142,7 @@ static void chores(void)
     a.meta->limits.stale_open = 0;
     for (int i = 0; i < 3; i++) {
         mfs_clock_sleep(20 * MFS_MSEC);
-        mfs_chores_tick(a.meta);
+        mfs_chores_all(a.meta);
     }
 }
 
@@ -184,7 +184,7 @@ static void test_open_lost_never_first(void **state)
     assert_int_equal(mfs_meta_unlink(b.meta, ROOT, name), 0);
     b.meta->limits.chores_ms = 60000;
     mfs_clock_sleep(20 * MFS_MSEC); /* after the last look of a test before */
-    mfs_chores_tick(b.meta);
+    mfs_chores_all(b.meta);
     chores();
     assert_int_equal(meta_client_keys(&b, "I*"), 1);
 }
