@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/meeting.h"
 
@@ -21,6 +22,7 @@ struct stamp {
 
 struct worker {
     const struct mfs_filecopy *task;
+    int (*does)(const struct worker *w, const char *path, char *chunk);
     pthread_t thread;
     uint32_t rank, number; /* of the node that has written the file, and of its worker */
     int rc;
@@ -36,19 +38,6 @@ static uint64_t chunk_at(const struct worker *w, uint64_t at)
     uint64_t left = w->task->file - at;
 
     return left < w->task->chunk ? left : w->task->chunk;
-}
-
-static int write_whole(int fd, const char *bytes, uint64_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, bytes, n);
-
-        if (done < 0 && errno != EINTR)
-            return -errno;
-        bytes += done > 0 ? done : 0;
-        n -= done > 0 ? (uint64_t)done : 0;
-    }
-    return 0;
 }
 
 /* -EUCLEAN: the file ends too early. */
@@ -76,7 +65,7 @@ static int write_chunks(const struct worker *w, int fd, char *chunk)
         const struct stamp stamp = {w->rank, w->number, at};
 
         memcpy(chunk, &stamp, sizeof stamp);
-        rc = write_whole(fd, chunk, chunk_at(w, at));
+        rc = mfs_file_write_all(fd, chunk, chunk_at(w, at));
     }
     return rc;
 }
@@ -96,47 +85,49 @@ static int read_chunks(const struct worker *w, int fd, char *chunk)
     return rc;
 }
 
-static void *write_file(void *arg)
+static int write_file(const struct worker *w, const char *path, char *chunk)
 {
-    struct worker *w = arg;
-    char path[PATH_MAX], *chunk = malloc(w->task->chunk);
-    int fd = -1;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644), rc;
 
-    w->rc = chunk == NULL ? -ENOMEM : path_of(w, path, sizeof path);
-    if (w->rc == 0) {
-        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-        w->rc = fd < 0 ? -errno : write_chunks(w, fd, chunk);
-    }
-    if (w->rc == 0 && fsync(fd) < 0)
-        w->rc = -errno;
-    if (fd >= 0 && close(fd) < 0 && w->rc == 0)
-        w->rc = -errno;
-    free(chunk);
-    return NULL;
+    if (fd < 0)
+        return -errno;
+    rc = write_chunks(w, fd, chunk);
+    if (rc == 0 && fsync(fd) < 0)
+        rc = -errno;
+    if (close(fd) < 0 && rc == 0)
+        rc = -errno;
+    return rc;
 }
 
 /* The kernel's own pages of it are dropped first: a node alone reads what it has written itself. */
-static void *read_file(void *arg)
+static int read_file(const struct worker *w, const char *path, char *chunk)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
+
+    if (fd < 0)
+        return -errno;
+    rc = -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    if (rc == 0)
+        rc = read_chunks(w, fd, chunk);
+    close(fd);
+    return rc;
+}
+
+static void *run(void *arg)
 {
     struct worker *w = arg;
     char path[PATH_MAX], *chunk = malloc(w->task->chunk);
-    int fd = -1;
 
     w->rc = chunk == NULL ? -ENOMEM : path_of(w, path, sizeof path);
-    if (w->rc == 0) {
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        w->rc = fd < 0 ? -errno : -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-        if (w->rc == 0)
-            w->rc = read_chunks(w, fd, chunk);
-    }
-    if (fd >= 0)
-        close(fd);
+    if (w->rc == 0)
+        w->rc = w->does(w, path, chunk);
     free(chunk);
     return NULL;
 }
 
 /* All workers of this node, on the files of the node `rank`; seconds that they took. */
-static int all_do(const struct mfs_filecopy *f, void *(*what)(void *), unsigned rank,
+static int all_do(const struct mfs_filecopy *f,
+                  int (*what)(const struct worker *w, const char *path, char *chunk), unsigned rank,
                   double *seconds, struct mfs_err *err)
 {
     struct worker *w = calloc(f->workers, sizeof *w);
@@ -145,8 +136,8 @@ static int all_do(const struct mfs_filecopy *f, void *(*what)(void *), unsigned 
     int rc = w == NULL ? -ENOMEM : 0;
 
     while (rc == 0 && begun < f->workers) {
-        w[begun] = (struct worker){.task = f, .rank = rank, .number = begun};
-        rc = -pthread_create(&w[begun].thread, NULL, what, &w[begun]);
+        w[begun] = (struct worker){.task = f, .does = what, .rank = rank, .number = begun};
+        rc = -pthread_create(&w[begun].thread, NULL, run, &w[begun]);
         begun += rc == 0;
     }
     for (unsigned i = 0; i < begun; i++) {

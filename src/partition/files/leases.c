@@ -23,10 +23,10 @@ bool mfs_lease_add(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_s
 {
     struct RedisModuleKey *key;
     struct mfs_span held;
-    char holder[8];
+    char holder[MFS_SESSION_LEN];
     bool added = true;
 
-    if (sid.n != 8 || mfs_file_end_is_leased(ctx, ino, sid, holder))
+    if (sid.n != MFS_SESSION_LEN || mfs_file_end_is_leased(ctx, ino, sid, holder))
         return false; /* its opens are to be known here, so that they revoke that lease */
     key = mfs_key_open(ctx, 'Y', ino, MFS_REDIS_WRITE);
     held = mfs_key_text(key);

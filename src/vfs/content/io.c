@@ -16,20 +16,25 @@
 
 /* --- reading -------------------------------------------------------------------------------- */
 
+/* The end of what is dirty; 0: nothing is. To be asked before the attributes: what is committed in
+ * between is in these. */
+static uint64_t dirty_end(struct mfs_vnode *v)
+{
+    struct mfs_dirty *d = atomic_load(&v->dirty);
+    struct timespec mtime;
+    uint64_t end = 0;
+
+    return d != NULL && mfs_dirty_attr(d, &end, NULL, &mtime) ? end : 0;
+}
+
 /* The end of the file as far as this mount knows, what is dirty included. False: it knows of no
  * more than what is dirty. */
 static bool known_size(struct mfs_vnode *v, uint64_t *size)
 {
-    struct mfs_dirty *d = atomic_load(&v->dirty);
-    struct timespec mtime;
+    uint64_t end = dirty_end(v);
     struct mfs_attr attr;
-    uint64_t end = 0;
-    bool known;
+    bool known = mfs_vnode_attr(v, &attr);
 
-    /* In this order: what is committed in between is in the attributes. */
-    if (d != NULL && !mfs_dirty_attr(d, &end, NULL, &mtime))
-        end = 0;
-    known = mfs_vnode_attr(v, &attr);
     *size = known && attr.size > end ? attr.size : end;
     return known;
 }
@@ -39,22 +44,19 @@ static bool known_size(struct mfs_vnode *v, uint64_t *size)
  * yet (mfs_append_store was before). */
 static int size_for(struct mfs_vnode *v, uint64_t end, bool direct, uint64_t *size)
 {
-    struct mfs_dirty *d = atomic_load(&v->dirty);
-    struct timespec mtime;
     struct mfs_attr attr;
-    uint64_t dirty_end = 0;
     bool known = known_size(v, size);
     uint64_t bound = direct ? *size : (*size + MFS_TAIL_PAGE - 1) / MFS_TAIL_PAGE * MFS_TAIL_PAGE;
+    uint64_t dirty;
     int rc;
 
     if (known && end <= bound)
         return 0;
-    if (d != NULL && !mfs_dirty_attr(d, &dirty_end, NULL, &mtime))
-        dirty_end = 0;
+    dirty = dirty_end(v);
     rc = mfs_meta_getattr(v->vfs->meta, v->ino, &attr);
     if (rc == 0) {
         mfs_vnode_learn(v, &attr, false);
-        *size = attr.size > dirty_end ? attr.size : dirty_end;
+        *size = attr.size > dirty ? attr.size : dirty;
     }
     return rc;
 }
