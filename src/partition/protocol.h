@@ -55,8 +55,8 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
     EACH(commit0, 10, 8, CHANGES)                                                                  \
     EACH(setattr, 12, 8, CHANGES)                                                                  \
     EACH(ctime, 3, 8, CHANGES)                                                                     \
-    EACH(setxattr, 8, 8, GROWS)                                                                    \
-    EACH(removexattr, 6, 8, CHANGES)                                                               \
+    EACH(setxattr, 9, 8, GROWS)                                                                    \
+    EACH(removexattr, 7, 8, CHANGES)                                                               \
     EACH(truncate, 8, 8, CHANGES)                                                                  \
     EACH(append, 8, 8, GROWS)                                                                      \
     EACH(append_place, 8, 8, CHANGES)                                                              \

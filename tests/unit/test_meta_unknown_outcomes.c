@@ -291,21 +291,6 @@ static void test_rename_later(void **state)
     assert_int_equal(meta_client_ino(&b, ROOT, to), ino);
 }
 
-static void test_setxattr_in_the_dark(void **state)
-{
-    char name[32];
-    uint64_t ino;
-
-    (void)state;
-    name_of("file", name);
-    ino = known(name, S_IFREG);
-    begin("GET");
-    assert_int_equal(mfs_meta_setxattr(a.meta, ino, "user.x", "1", 1, 0, false, NULL), 0);
-    mfs_store_set_fault(a.store, NULL, NULL);
-    assert_int_equal(losses, 1);
-    assert_true(seen_by_b(ino).flags & MFS_ATTR_XATTR);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,7 +309,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_rename_replaced, setup, teardown),
         cmocka_unit_test_setup_teardown(test_create_later, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rename_later, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_setxattr_in_the_dark, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, meta_redis_start, meta_redis_stop);

@@ -40,7 +40,7 @@ unsigned char *mfs_dircache_bits(struct mfs_dircache *cache, uint64_t ino, size_
 
 /* --- files, under leases ---------------------------------------------------------------------- */
 
-struct mfs_filecache *mfs_filecache_create(uint32_t most); /* files; 0: 65,536 */
+struct mfs_filecache *mfs_filecache_create(uint32_t most); /* names; 0: 65,536 */
 void mfs_filecache_destroy(struct mfs_filecache *cache);
 bool mfs_filecache_name(struct mfs_filecache *cache, uint64_t parent, const char *name,
                         struct mfs_attr *attr);
@@ -50,6 +50,8 @@ void mfs_filecache_put(struct mfs_filecache *cache, uint64_t parent, const char 
                        const struct mfs_attr *attr, int64_t asked);
 /* What is known of a file after this client has changed its content, by the answer. */
 void mfs_filecache_update(struct mfs_filecache *cache, const struct mfs_attr *attr, int64_t asked);
+/* The same of attributes: whatever was asked for before now counts no more. */
+void mfs_filecache_changed(struct mfs_filecache *cache, const struct mfs_attr *attr, int64_t asked);
 void mfs_filecache_atime(struct mfs_filecache *cache, uint64_t ino, struct timespec atime);
 /* The name's partition says that it means this inode, or nothing (0): what is known of it goes if
  * that is another. */

@@ -111,6 +111,22 @@ bool mfs_contents_get(struct mfs_contents *c, uint64_t ino, uint64_t version, ui
     return kept;
 }
 
+ssize_t mfs_contents_whole(struct mfs_contents *c, uint64_t ino, uint64_t version, void *buf,
+                           size_t cap)
+{
+    struct content *e;
+    ssize_t n = -1;
+
+    pthread_mutex_lock(&c->mutex);
+    HASH_FIND(hh, c->table, &ino, sizeof ino, e);
+    if (e && e->version == version) {
+        n = (ssize_t)(e->n < cap ? e->n : cap);
+        memcpy(buf, e->bytes, (size_t)n);
+    }
+    pthread_mutex_unlock(&c->mutex);
+    return n;
+}
+
 size_t mfs_contents_wanted(struct mfs_contents *c)
 {
     return atomic_load(&c->credit) > 0 ? LOOKUP_MAX : 0;

@@ -1,11 +1,14 @@
-/* What this client knows of files under leases: which inode a name means, and its attributes.
- * Bounded; the oldest entry goes first. */
+/* What this client knows of files under leases: which inode a name means, and attributes of inodes.
+ * A file has as many names here as are known of it, each for its own time; it goes with the last of
+ * them. Bounded; the oldest name goes first. */
 #include "meta/internal.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
+#include <utlist.h>
 
 #include "base/hash.h"
 #include "meta/cache/cache.h"
@@ -16,7 +19,15 @@
 struct file {
     struct mfs_attr attr;
     int64_t learned, until;
-    UT_hash_handle by_name, by_ino;
+    struct name *list; /* never empty outside of this file */
+    UT_hash_handle hh;
+};
+
+struct name {
+    struct file *file;
+    int64_t until;
+    struct name *prev, *next; /* of the file's */
+    UT_hash_handle hh;
     size_t key_len; /* of what follows */
     char key[];     /* the parent (8 bytes) and the name */
 };
@@ -25,8 +36,9 @@ struct file {
 
 struct mfs_filecache {
     pthread_mutex_t mutex;
-    uint32_t most;             /* constant */
-    struct file *names, *inos; /* under mutex, as is what follows */
+    uint32_t most;      /* names; constant */
+    struct name *names; /* under mutex, as is what follows */
+    struct file *files;
     /* When something was last changed, by hash of the ino: no answer from before counts after it.
      */
     int64_t revoked[REVOKED];
@@ -43,19 +55,41 @@ struct mfs_filecache *mfs_filecache_create(uint32_t most)
     return cache;
 }
 
+/* Its file stays, maybe without a name. */
+static void take_name(struct mfs_filecache *cache, struct name *n)
+{
+    assert(cache->names);
+    DL_DELETE(n->file->list, n);
+    HASH_DEL(cache->names, n);
+    free(n);
+}
+
+/* With all its names. */
 static void drop(struct mfs_filecache *cache, struct file *f)
 {
     if (!f)
         return;
-    HASH_DELETE(by_name, cache->names, f);
-    HASH_DELETE(by_ino, cache->inos, f);
+    while (f->list)
+        take_name(cache, f->list);
+    HASH_DEL(cache->files, f);
     free(f);
+}
+
+static void drop_name(struct mfs_filecache *cache, struct name *n)
+{
+    struct file *f = n ? n->file : NULL;
+
+    if (!n)
+        return;
+    take_name(cache, n);
+    if (!f->list)
+        drop(cache, f);
 }
 
 static void drop_all(struct mfs_filecache *cache)
 {
-    while (cache->names)
-        drop(cache, cache->names);
+    while (cache->files)
+        drop(cache, cache->files);
 }
 
 void mfs_filecache_destroy(struct mfs_filecache *cache)
@@ -80,8 +114,18 @@ static struct file *by_ino(struct mfs_filecache *cache, uint64_t ino)
 {
     struct file *f;
 
-    HASH_FIND(by_ino, cache->inos, &ino, sizeof ino, f);
+    HASH_FIND(hh, cache->files, &ino, sizeof ino, f);
     return f;
+}
+
+static struct name *by_name(struct mfs_filecache *cache, uint64_t parent, const char *name)
+{
+    char key[KEY_MAX];
+    size_t len = make_key(key, parent, name);
+    struct name *n;
+
+    HASH_FIND(hh, cache->names, key, len, n);
+    return n;
 }
 
 static bool take(struct mfs_filecache *cache, struct file *f, struct mfs_attr *attr)
@@ -99,14 +143,16 @@ static bool take(struct mfs_filecache *cache, struct file *f, struct mfs_attr *a
 bool mfs_filecache_name(struct mfs_filecache *cache, uint64_t parent, const char *name,
                         struct mfs_attr *attr)
 {
-    char key[KEY_MAX];
-    size_t len = make_key(key, parent, name);
-    struct file *f;
+    struct name *n;
     bool found;
 
     pthread_mutex_lock(&cache->mutex);
-    HASH_FIND(by_name, cache->names, key, len, f);
-    found = take(cache, f, attr);
+    n = by_name(cache, parent, name);
+    if (n && mfs_clock_mono() >= n->until) {
+        drop_name(cache, n);
+        n = NULL;
+    }
+    found = n && take(cache, n->file, attr);
     pthread_mutex_unlock(&cache->mutex);
     return found;
 }
@@ -126,43 +172,86 @@ static int64_t *revoked(struct mfs_filecache *cache, uint64_t ino)
     return &cache->revoked[mfs_hash64(&ino, sizeof ino, 0) % REVOKED];
 }
 
-static void add(struct mfs_filecache *cache, const char *key, size_t len,
-                const struct mfs_attr *attr, int64_t asked)
+static struct file *find_or_add(struct mfs_filecache *cache, uint64_t ino)
 {
-    struct file *f;
+    struct file *f = by_ino(cache, ino);
 
-    HASH_FIND(by_name, cache->names, key, len, f);
-    drop(cache, f);
-    if (HASH_CNT(by_name, cache->names) >= cache->most)
-        drop(cache, cache->names);
-    f = malloc(sizeof *f + len);
+    if (f)
+        return f;
+    f = calloc(1, sizeof *f);
     if (!f)
+        return NULL;
+    f->attr.ino = ino;
+    HASH_ADD(hh, cache->files, attr.ino, sizeof f->attr.ino, f);
+    return f;
+}
+
+/* The name means the file, which was asked for then. */
+static void add_name(struct mfs_filecache *cache, uint64_t parent, const char *name, struct file *f,
+                     int64_t asked)
+{
+    struct name *n = by_name(cache, parent, name);
+    char key[KEY_MAX];
+    size_t len = make_key(key, parent, name);
+
+    if (n && n->file == f)
+        take_name(cache, n);
+    else
+        drop_name(cache, n);
+    if (HASH_COUNT(cache->names) >= cache->most && cache->names->file == f)
+        take_name(cache, cache->names);
+    else if (HASH_COUNT(cache->names) >= cache->most)
+        drop_name(cache, cache->names);
+    n = malloc(sizeof *n + len);
+    if (!n)
         return;
+    n->file = f;
+    n->until = asked + MFS_META_LEASE_FILE;
+    n->key_len = len;
+    memcpy(n->key, key, len);
+    HASH_ADD_KEYPTR(hh, cache->names, n->key, n->key_len, n);
+    DL_APPEND(f->list, n);
+}
+
+static void set_attr(struct file *f, const struct mfs_attr *attr, int64_t asked)
+{
     f->attr = *attr;
-    f->attr.leased = false;
+    f->attr.leased = 0;
     f->until = asked + MFS_META_LEASE_FILE;
     f->learned = mfs_clock_mono();
-    f->key_len = len;
-    memcpy(f->key, key, len);
-    HASH_ADD_KEYPTR(by_name, cache->names, f->key, f->key_len, f);
-    HASH_ADD(by_ino, cache->inos, attr.ino, sizeof f->attr.ino, f);
+}
+
+static void add(struct mfs_filecache *cache, uint64_t parent, const char *name,
+                const struct mfs_attr *attr, int64_t asked)
+{
+    struct file *f = find_or_add(cache, attr->ino);
+
+    if (!f)
+        return;
+    set_attr(f, attr, asked);
+    add_name(cache, parent, name, f, asked);
+    if (!f->list)
+        drop(cache, f);
+}
+
+/* Is it not known which is newer, an answer to what was asked at `asked` or what is known? */
+static bool is_unsure(struct mfs_filecache *cache, uint64_t ino, const struct file *known,
+                      int64_t asked)
+{
+    return *revoked(cache, ino) >= asked || (known && known->learned >= asked);
 }
 
 void mfs_filecache_put(struct mfs_filecache *cache, uint64_t parent, const char *name,
                        const struct mfs_attr *attr, int64_t asked)
 {
-    char key[KEY_MAX];
-    size_t len = make_key(key, parent, name);
     struct file *known;
-    bool unsure; /* which of the two is newer */
 
     pthread_mutex_lock(&cache->mutex);
     known = by_ino(cache, attr->ino);
-    unsure = *revoked(cache, attr->ino) >= asked || (known && known->learned >= asked);
-    if (!unsure || (known && memcmp(&known->attr, attr, sizeof *attr) != 0))
+    if (!is_unsure(cache, attr->ino, known, asked))
+        add(cache, parent, name, attr, asked);
+    else if (known && memcmp(&known->attr, attr, sizeof *attr) != 0)
         drop(cache, known);
-    if (!unsure)
-        add(cache, key, len, attr, asked);
     pthread_mutex_unlock(&cache->mutex);
 }
 
@@ -178,6 +267,22 @@ void mfs_filecache_update(struct mfs_filecache *cache, const struct mfs_attr *at
     else if (f && f->attr.version < attr->version)
         f->attr = *attr;
     *floor = mfs_clock_mono(); /* looks under way may have been before it */
+    pthread_mutex_unlock(&cache->mutex);
+}
+
+void mfs_filecache_changed(struct mfs_filecache *cache, const struct mfs_attr *attr, int64_t asked)
+{
+    struct file *f;
+
+    pthread_mutex_lock(&cache->mutex);
+    f = by_ino(cache, attr->ino);
+    if (is_unsure(cache, attr->ino, f, asked)) {
+        drop(cache, f);
+    } else if (f) {
+        f->attr = *attr;
+        f->attr.leased = 0;
+    }
+    *revoked(cache, attr->ino) = mfs_clock_mono(); /* likewise */
     pthread_mutex_unlock(&cache->mutex);
 }
 
@@ -202,14 +307,12 @@ static void withdraw(struct mfs_filecache *cache, struct file *f)
 void mfs_filecache_forget(struct mfs_filecache *cache, uint64_t parent, const char *name,
                           uint64_t ino)
 {
-    char key[KEY_MAX];
-    size_t len = make_key(key, parent, name);
-    struct file *f;
+    struct name *n;
 
     pthread_mutex_lock(&cache->mutex);
-    HASH_FIND(by_name, cache->names, key, len, f);
-    if (f && f->attr.ino != ino)
-        withdraw(cache, f);
+    n = by_name(cache, parent, name);
+    if (n && n->file->attr.ino != ino)
+        withdraw(cache, n->file);
     pthread_mutex_unlock(&cache->mutex);
 }
 

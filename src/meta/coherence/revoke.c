@@ -68,6 +68,14 @@ bool mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_byt
     return mfs_notices_settle(meta, ino, now);
 }
 
+void mfs_leases_file_set(struct mfs_meta *meta, const struct mfs_attr *attr, int64_t asked,
+                         struct mfs_bytes holders)
+{
+    mfs_filecache_changed(meta->files, attr, asked);
+    mfs_notices_file(meta, attr->ino, holders);
+    mfs_meta_settle(meta, attr->ino);
+}
+
 int mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino, bool *all)
 {
     char key[MFS_KEY_INO_LEN];
@@ -96,16 +104,21 @@ int mfs_leases_ask_openers(struct mfs_meta *meta, uint64_t ino, struct mfs_call 
     return mfs_call_run(meta, c, mfs_placement_home(ino));
 }
 
+void mfs_leases_granted_to(struct mfs_meta *meta, uint64_t ino, uint64_t version,
+                           struct mfs_bytes openers)
+{
+    mfs_filecache_revoke(meta->files, ino);
+    mfs_notices_granted(meta, ino, version, openers);
+    mfs_meta_settle(meta, ino);
+}
+
 int mfs_leases_granted(struct mfs_meta *meta, uint64_t ino, uint64_t version)
 {
     struct mfs_call c;
     int rc = mfs_leases_ask_openers(meta, ino, &c);
 
-    mfs_filecache_revoke(meta->files, ino);
-    if (!rc)
-        mfs_notices_granted(meta, ino, version, mfs_call_text(&c));
+    mfs_leases_granted_to(meta, ino, version, mfs_call_text(&c));
     mfs_call_fini(&c);
-    mfs_meta_settle(meta, ino);
     return rc;
 }
 

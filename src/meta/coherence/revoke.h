@@ -30,12 +30,19 @@ int mfs_leases_ask_openers(struct mfs_meta *meta, uint64_t ino, struct mfs_call 
 /* This client has given a file privileges, with that version. On return all clients that have it
  * open know, and what they had written before is committed. -errno: they can't be asked for. */
 int mfs_leases_granted(struct mfs_meta *meta, uint64_t ino, uint64_t version);
+/* The same when it is known who they are (8 bytes each). */
+void mfs_leases_granted_to(struct mfs_meta *meta, uint64_t ino, uint64_t version,
+                           struct mfs_bytes openers);
 /* This client has changed a file's attributes, or taken a name of it; `holders` of a lease (8 bytes
  * each). On return no client shows it as it was; false: some have not been waited for
  * (mfs_meta_settle). */
 bool mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes holders);
-/* The same when the holders have to be asked for; 0, or -errno when they can't be. *all (or NULL):
- * all have been told, and waited for. */
+/* The same of attributes that this client goes on to know: *attr is what they are now, by the
+ * answer to what was asked for at mono time `asked`. */
+void mfs_leases_file_set(struct mfs_meta *meta, const struct mfs_attr *attr, int64_t asked,
+                         struct mfs_bytes holders);
+/* As mfs_leases_file_changed when the holders have to be asked for; 0, or -errno when they can't
+ * be. *all (or NULL): all have been told, and waited for. */
 int mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino, bool *all);
 
 /* This client has added a name; `keeper` of the shard (8 bytes, or none). On return no client says

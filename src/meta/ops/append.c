@@ -51,6 +51,18 @@ static void take_lease(struct mfs_meta *meta, uint64_t ino, uint64_t number, int
         mfs_meta_end_give_back(meta, ino, lease);
 }
 
+static int take_record(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes record, int64_t asked,
+                       struct mfs_attr *attr)
+{
+    int rc = mfs_meta_take(meta, ino, record, asked, attr);
+
+    if (rc)
+        mfs_filecache_revoke(meta->files, ino);
+    else
+        mfs_filecache_update(meta->files, attr, asked);
+    return rc;
+}
+
 /* One attempt; -EAGAIN and *holder when another has the place. */
 static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg *data,
                       uint32_t drop, struct mfs_end_lease *lease, uint64_t *off, uint64_t *number,
@@ -89,8 +101,7 @@ static int try_append(struct mfs_meta *meta, uint64_t ino, const struct mfs_arg 
     if (text.p[--text.n] == 'S')
         *number = 0;
     others = mfs_record_rest(&text);
-    rc = mfs_meta_take(meta, ino, text, asked, attr);
-    mfs_filecache_revoke(meta->files, ino);
+    rc = take_record(meta, ino, text, asked, attr);
     if (rc)
         goto out;
     *off = *number ? attr->size : attr->size - data->len;
@@ -222,8 +233,7 @@ int mfs_meta_append_end_leased(struct mfs_meta *meta, uint64_t ino, uint64_t num
         goto out;
     text = mfs_call_text(&c);
     others = mfs_record_rest(&text);
-    rc = mfs_meta_take(meta, ino, text, asked, attr);
-    mfs_filecache_revoke(meta->files, ino);
+    rc = take_record(meta, ino, text, asked, attr);
     if (rc)
         goto out;
     mfs_notices_send(meta, ino, attr->version, others);

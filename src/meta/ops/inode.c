@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "cluster/trust.h"
 #include "meta/cache/cache.h"
+#include "meta/cache/contents.h"
 #include "meta/call.h"
 #include "meta/coherence/revoke.h"
 #include "meta/deferred/deferred.h"
@@ -21,6 +22,8 @@
 #include "partition/protocol.h"
 
 #define ATIME_DAY (24 * 60 * 60)
+
+#define TARGET 0 /* a link's text never changes; files have no such version */
 
 /* Decodes a record; of a directory, *bits (n of them in bytes) is where its entries may be. */
 static int decode(uint64_t ino, struct mfs_bytes record, struct mfs_attr *attr, const char **bits,
@@ -57,6 +60,8 @@ int mfs_meta_take(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes record, 
         else
             mfs_dircache_drop(meta->dirs, ino);
         mfs_parents_merge(meta, attr);
+    } else if (S_ISLNK(attr->mode)) {
+        mfs_contents_put(meta->contents, ino, TARGET, bits, n);
     }
     mfs_opens_merge_read(meta, attr);
     return 0;
@@ -174,7 +179,7 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
     if (!rc && grants)
         rc = mfs_leases_granted(meta, ino, attr->version);
     else if (!rc && S_ISREG(attr->mode))
-        mfs_leases_file_changed(meta, ino, mfs_record_rest(&answer));
+        mfs_leases_file_set(meta, attr, asked, mfs_record_rest(&answer));
     mfs_call_fini(&c);
     if (!rc && S_ISDIR(attr->mode))
         mfs_leases_changed(meta, ino);
@@ -206,8 +211,11 @@ int mfs_meta_readlink(struct mfs_meta *meta, uint64_t ino, char *buf, size_t cap
     struct mfs_call c;
     const char *tail;
     size_t n;
-    int rc = mfs_meta_record(meta, ino, &c, &record);
+    int rc = (int)mfs_contents_whole(meta->contents, ino, TARGET, buf, cap);
 
+    if (rc >= 0)
+        return rc;
+    rc = mfs_meta_record(meta, ino, &c, &record);
     if (!rc)
         rc = mfs_meta_record_decode(record.p, record.n, ino, &attr, &tail, &n);
     if (!rc && !S_ISLNK(attr.mode))

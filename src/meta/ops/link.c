@@ -69,7 +69,7 @@ static int take_counted(struct link *l, struct mfs_bytes answer, int64_t asked)
                           (struct mfs_bytes){answer.p + 1, keeper - 1});
     rc = mfs_meta_take(l->meta, l->ino, record, asked, l->attr);
     if (!rc && S_ISREG(l->attr->mode))
-        mfs_leases_file_changed(l->meta, l->ino, mfs_record_rest(&record));
+        mfs_leases_file_set(l->meta, l->attr, asked, mfs_record_rest(&record));
     return rc;
 }
 

@@ -88,7 +88,7 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const struct mfs_cut *cut
         return 0;
     }
     rc = ask_open(meta, &c, ino, session, cut, head);
-    if (rc == -ESTALE || cut)
+    if (rc == -ESTALE)
         mfs_filecache_revoke(meta->files, ino);
     if (rc)
         goto out;
@@ -96,10 +96,13 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const struct mfs_cut *cut
     if (head)
         take_head(head, mfs_reply_at(c.cmd.reply, 1));
     rc = mfs_meta_take(meta, ino, mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 0)), asked, attr);
-    if (rc)
+    if (rc) {
+        mfs_filecache_revoke(meta->files, ino);
         mfs_meta_close(meta, ino, false);
-    else if (cut)
+    } else if (cut) {
+        mfs_filecache_update(meta->files, attr, asked);
         mfs_notices_send(meta, ino, attr->version, mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 1)));
+    }
 out:
     mfs_call_fini(&c);
     if (cut && mfs_outcome_is_unknown(rc)) {

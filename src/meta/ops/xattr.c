@@ -9,6 +9,8 @@
 
 #include "base/bytes.h"
 #include "meta/call.h"
+#include "meta/coherence/leases.h"
+#include "meta/coherence/notices.h"
 #include "meta/coherence/revoke.h"
 #include "meta/ops/ops.h"
 
@@ -88,43 +90,51 @@ static int check_name(const char *name)
     return 0;
 }
 
-#define GRANTED 16 /* besides the inode's type: the file has got privileges */
-
-static int granted(struct mfs_meta *meta, uint64_t ino)
+/* Nobody must go on telling of an old ACL. `answer`: whether the file has got privileges (1 byte),
+ * record, and of a regular file the sessions to be told. */
+static int take_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes answer, int64_t asked)
 {
+    struct mfs_bytes record, others;
     struct mfs_attr attr;
-    int rc = mfs_meta_getattr(meta, ino, &attr);
+    int rc;
 
-    return rc ? rc : mfs_leases_granted(meta, ino, attr.version);
+    if (!answer.p || answer.n < 1)
+        return -EIO;
+    record = (struct mfs_bytes){answer.p + 1, answer.n - 1};
+    rc = mfs_meta_take(meta, ino, record, asked, &attr);
+    if (rc)
+        return rc;
+    others = mfs_record_rest(&record);
+    if (S_ISREG(attr.mode) && answer.p[0])
+        mfs_leases_granted_to(meta, ino, attr.version, others);
+    else if (S_ISREG(attr.mode))
+        mfs_leases_file_set(meta, &attr, asked, others);
+    else if (S_ISDIR(attr.mode))
+        mfs_leases_changed(meta, ino);
+    return 0;
 }
 
-/* Nobody must go on telling of an old ACL. `answer`: the inode's type, if it was changed. 0, or
- * -errno: it has got privileges of which others may not know. */
-static int changed(struct mfs_meta *meta, uint64_t ino, const struct mfs_call *answer)
+static int run(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c)
 {
-    int64_t type = mfs_reply_int(answer->cmd.reply);
-    bool grants = type == (GRANTED | S_IFREG >> 12);
-    int rc = answer->cmd.rc;
+    int64_t asked = mfs_clock_mono();
+    int rc = mfs_call_run(meta, c, mfs_placement_home(ino));
 
-    if (type == S_IFDIR >> 12)
-        mfs_leases_changed(meta, ino);
-    else if (type == S_IFREG >> 12)
-        rc = mfs_leases_file_changed_at_home(meta, ino, NULL);
-    else if (grants)
-        rc = granted(meta, ino);
+    if (!rc)
+        rc = take_changed(meta, ino, mfs_call_text(c), asked);
+    mfs_call_fini(c);
     mfs_outcomes_attributes(meta, ino, rc);
-    return grants ? rc : 0;
+    return rc;
 }
 
 int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, const void *value,
                       size_t len, int flags, bool drop_sgid, const struct mfs_owned *owned)
 {
-    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_time_arg time = mfs_now_arg();
     uint32_t flag = flag_of(name);
     struct acl_mode acl = {0};
     struct mfs_call c;
-    int rc = check_name(name), told;
+    int rc = check_name(name);
 
     if (rc)
         return rc;
@@ -145,21 +155,19 @@ int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, con
     mfs_args_int(&c.args, flag);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
     mfs_owned_arg(&c, owned && owned->user, owned ? owned->uid : 0);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     if (flag == MFS_ATTR_ACL) {
         mfs_args_str(&c.args, acl.extended ? "1" : "0");
         mfs_args_int(&c.args, acl.perm);
         mfs_args_str(&c.args, drop_sgid ? "1" : "0");
     }
-    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
-    told = changed(meta, ino, &c);
-    mfs_call_fini(&c);
-    return rc ? rc : told;
+    return run(meta, ino, &c);
 }
 
 int mfs_meta_removexattr(struct mfs_meta *meta, uint64_t ino, const char *name,
                          const struct mfs_owned *owned)
 {
-    struct mfs_ino_arg key = mfs_ino_arg(ino);
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_time_arg time = mfs_now_arg();
     uint32_t flag = flag_of(name);
     struct mfs_call c;
@@ -173,12 +181,21 @@ int mfs_meta_removexattr(struct mfs_meta *meta, uint64_t ino, const char *name,
     mfs_args_int(&c.args, flag);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
     mfs_owned_arg(&c, owned && owned->user, owned ? owned->uid : 0);
-    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
-    changed(meta, ino, &c);
-    mfs_call_fini(&c);
+    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
+    rc = run(meta, ino, &c);
     if (rc == -ENODATA && (flag == MFS_ATTR_ACL || flag == MFS_ATTR_DEFACL))
         rc = 0;
     return rc;
+}
+
+/* Is it known under a lease of a file that it has no such attribute (NULL: none at all)? */
+static bool is_absent(struct mfs_meta *meta, uint64_t ino, const char *name)
+{
+    uint32_t flag = name ? flag_of(name) : 0;
+    struct mfs_attr attr;
+
+    return mfs_leases_attr(meta, ino, &attr) &&
+           (!(attr.flags & MFS_ATTR_XATTR) || (flag && !(attr.flags & flag)));
 }
 
 /* An empty answer may mean that there is no such inode. */
@@ -200,6 +217,8 @@ ssize_t mfs_meta_getxattr(struct mfs_meta *meta, uint64_t ino, const char *name,
 
     if (rc)
         return rc;
+    if (is_absent(meta, ino, name))
+        return -ENODATA;
     mfs_key_ino(key, 'A', ino);
     mfs_call_command(&c, "HGET");
     mfs_args_bin(&c.args, key, sizeof key);
@@ -229,6 +248,8 @@ ssize_t mfs_meta_listxattr(struct mfs_meta *meta, uint64_t ino, char *buf, size_
     size_t total = 0, n;
     ssize_t rc;
 
+    if (is_absent(meta, ino, NULL))
+        return 0;
     mfs_key_ino(key, 'A', ino);
     mfs_call_command(&c, "HKEYS");
     mfs_args_bin(&c.args, key, sizeof key);

@@ -7,17 +7,16 @@
 #include <sys/stat.h>
 
 #include "partition/files/acl.h"
+#include "partition/files/leases.h"
 #include "partition/inode.h"
 
-#define GRANTED 16 /* added to the type in an answer: the file has got privileges */
-
 enum { INO = 1, NAME };
-enum { VALUE = 3, HOW, FLAG, TIME, OWNER, KEEP, PERM, DROP_SGID }; /* of mfs_setxattr */
-enum { REMOVE_FLAG = 3, REMOVE_TIME, REMOVE_OWNER };               /* of mfs_removexattr */
+enum { VALUE = 3, HOW, FLAG, TIME, OWNER, SID, KEEP, PERM, DROP_SGID }; /* of mfs_setxattr */
+enum { REMOVE_FLAG = 3, REMOVE_TIME, REMOVE_OWNER, REMOVE_SID };        /* of mfs_removexattr */
 
-/* The attribute is there now, or not any more: what the record says of that. Its type. */
-static long long after(const struct mfs_request *r, struct mfs_inode *i, int64_t flag, bool present,
-                       struct mfs_span time)
+/* The attribute is there now, or not any more: what the record says of that. */
+static void after(const struct mfs_request *r, struct mfs_inode *i, int64_t flag, bool present,
+                  struct mfs_span time)
 {
     bool any = present || mfs_key_exists(r->ctx, 'A', mfs_request_arg(r, INO));
     unsigned char flags = (unsigned char)i->rec[MFS_REC_FLAGS];
@@ -26,7 +25,20 @@ static long long after(const struct mfs_request *r, struct mfs_inode *i, int64_t
     i->rec[MFS_REC_FLAGS] = (char)(any ? flags | MFS_ATTR_XATTR : flags & ~MFS_ATTR_XATTR);
     memcpy(i->rec + MFS_REC_CTIME, time.p, MFS_TIME_LEN);
     mfs_key_changed(i->key);
-    return mfs_inode_type(i);
+}
+
+/* Whether the file has got privileges (1 byte), the record, and a regular file's other holders. */
+static int answer_changed(const struct mfs_request *r, const struct mfs_inode *i, bool gives,
+                          struct mfs_span sid)
+{
+    struct mfs_answer a = {0};
+
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    mfs_answer_byte(&a, gives);
+    mfs_answer_add(&a, i->rec, i->n);
+    if (mfs_inode_type(i) == MFS_TYPE_FILE)
+        mfs_lease_others(r->ctx, mfs_request_arg(r, INO), sid, gives, &a);
+    return mfs_answer_send(&a, r->ctx);
 }
 
 static bool has_name(const struct mfs_request *r)
@@ -91,7 +103,6 @@ static int setxattr(const struct mfs_request *r, struct mfs_inode *i)
     bool keep = r->argc <= KEEP || mfs_request_arg(r, KEEP).p[0] != '0', gives;
     int64_t flag = mfs_request_int(r, FLAG);
     int why = refused(r, i);
-    long long type;
 
     if (why)
         return mfs_request_fail(r, why, "the attribute is refused");
@@ -105,9 +116,8 @@ static int setxattr(const struct mfs_request *r, struct mfs_inode *i)
     gives = gives && mfs_inode_type(i) == MFS_TYPE_FILE;
     if (gives) /* a new version, so that no client goes on with what was known before */
         mfs_rec_add_i64(i->rec, MFS_REC_VERSION, 1);
-    type = after(r, i, flag, keep, mfs_request_arg(r, TIME));
-    mfs_redis.ReplicateVerbatim(r->ctx);
-    return mfs_redis.ReplyWithLongLong(r->ctx, type + (gives ? GRANTED : 0));
+    after(r, i, flag, keep, mfs_request_arg(r, TIME));
+    return answer_changed(r, i, gives, mfs_request_arg(r, SID));
 }
 
 static bool is_flag(int64_t flag)
@@ -115,8 +125,9 @@ static bool is_flag(int64_t flag)
     return flag == 0 || flag == MFS_ATTR_ACL || flag == MFS_ATTR_DEFACL || flag == MFS_ATTR_SECCAPS;
 }
 
-/* mfs_setxattr ino name value how flag time owner [keep perm drop_sgid]; how: 'c' must not exist,
- * 'r' must exist, 'a' any. The inode's type, and 16 more if the file has got privileges. EPERM: the
+/* mfs_setxattr ino name value how flag time owner sid [keep perm drop_sgid]; how: 'c' must not
+ * exist, 'r' must exist, 'a' any. '\1' if the file has got privileges, else '\0', the new record,
+ * and behind a regular file's the other holders of a lease, with '\1' openers, too. EPERM: the
  * owner is not this one (empty: any). flag is the inode's flag of this name or 0. The last three
  * come with an access ACL: whether it says more than the mode does, the mode's new permission bits,
  * whether set-group-ID goes. */
@@ -135,8 +146,6 @@ int mfs_command_setxattr(const struct mfs_request *r)
 
 static int removexattr(const struct mfs_request *r, struct mfs_inode *i)
 {
-    long long type;
-
     if (!i->rec)
         return mfs_request_fail(r, ESTALE, "no inode");
     if (mfs_inode_differs(i, MFS_REC_UID, r, REMOVE_OWNER))
@@ -144,12 +153,11 @@ static int removexattr(const struct mfs_request *r, struct mfs_inode *i)
     if (!has_name(r))
         return mfs_request_fail(r, ENODATA, "no attribute");
     drop_name(r);
-    type = after(r, i, mfs_request_int(r, REMOVE_FLAG), false, mfs_request_arg(r, REMOVE_TIME));
-    mfs_redis.ReplicateVerbatim(r->ctx);
-    return mfs_redis.ReplyWithLongLong(r->ctx, type);
+    after(r, i, mfs_request_int(r, REMOVE_FLAG), false, mfs_request_arg(r, REMOVE_TIME));
+    return answer_changed(r, i, false, mfs_request_arg(r, REMOVE_SID));
 }
 
-/* mfs_removexattr ino name flag time owner: the inode's type. */
+/* mfs_removexattr ino name flag time owner sid: as mfs_setxattr. */
 int mfs_command_removexattr(const struct mfs_request *r)
 {
     struct mfs_inode i;

@@ -42,7 +42,11 @@ int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
         /* Else a later commit of what is left would set mtime back, and count what is cut. */
         mfs_vnode_flush(v, NULL);
     }
-    rc = mfs_meta_getattr(vfs->meta, ino, &attr);
+    /* What is known under a lease may be old by the time of the cut, which is refused then. */
+    if (stored == 0 && t->tries == 1)
+        rc = mfs_meta_getattr_leased(vfs->meta, ino, &attr);
+    else
+        rc = mfs_meta_getattr(vfs->meta, ino, &attr);
     if (rc == -ESTALE) /* the mount that freed it did not know of what was forgotten here */
         mfs_stripes_trim(vfs->store, ino, 0, stored, false, NULL);
     if (rc < 0)
