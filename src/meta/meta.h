@@ -62,6 +62,12 @@ typedef void mfs_meta_end_wanted_fn(void *arg, uint64_t ino);
 typedef bool mfs_meta_revoked_fn(void *arg, uint64_t ino, bool name, bool own,
                                  void (*done)(void *done_arg), void *done_arg);
 
+/* Another client has changed the file: its attributes that are shown as mfs_meta_may_show allowed
+ * are to be shown no more; `done` is to be called, by any thread, when that is so. Must not wait
+ * itself. */
+typedef void mfs_meta_recalled_fn(void *arg, uint64_t ino, void (*done)(void *done_arg),
+                                  void *done_arg);
+
 /* Names of which `revoked` has said false are to be shown no more now, `done` or not: the system
  * waits with that for a call of this client, which waits for another client, and that one for this.
  * Must not wait itself. */
@@ -84,6 +90,7 @@ struct mfs_meta_opts {
     mfs_meta_granted_fn *granted;       /* NULL: as `changed` */
     mfs_meta_revoked_fn *revoked;       /* NULL: no leases are taken */
     mfs_meta_distrust_fn *distrust;     /* NULL: `revoked` never says false */
+    mfs_meta_recalled_fn *recalled;     /* NULL: mfs_meta_may_show is not asked */
     mfs_meta_replaced_fn *replaced;     /* NULL: nothing is kept by version */
     void *arg;                          /* of all */
     int64_t session_ttl;                /* ns after which a silent client counts as dead; 0: 20 s */
@@ -367,10 +374,14 @@ bool mfs_meta_show_names(struct mfs_meta *meta, uint64_t dir);
  * more than a second at most. */
 bool mfs_meta_shows_names(struct mfs_meta *meta, uint64_t dir);
 void mfs_meta_wait_for_names(struct mfs_meta *meta, uint64_t dir);
-/* The same of a file that this client has just created: for so long that the kernel opens it. */
-#define MFS_META_SHOWN_NEW MFS_MSEC
-bool mfs_meta_show_new(struct mfs_meta *meta, struct mfs_attr *attr);
 void mfs_meta_shown(struct mfs_meta *meta, const uint64_t *inos, size_t n, int64_t life);
+
+/* What is known under leases of a file, for the kernel to use for MFS_META_SHOWN, or until
+ * `recalled` is called, which it may be from before this returns. */
+bool mfs_meta_may_show(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr);
+
+/* Would a read now change the access time (relatime)? */
+bool mfs_meta_atime_is_due(const struct mfs_attr *attr);
 
 /* --- extended attributes and ACLs --------------------------------------------------------- */
 

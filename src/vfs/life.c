@@ -50,6 +50,17 @@ static void distrust(void *arg)
         fn(atomic_load(&vfs->revoke_arg));
 }
 
+static void recalled(void *arg, uint64_t ino, void (*done)(void *done_arg), void *done_arg)
+{
+    struct mfs_vfs *vfs = arg;
+    mfs_meta_recalled_fn *fn = atomic_load(&vfs->recall);
+
+    if (fn)
+        fn(atomic_load(&vfs->recall_arg), ino, done, done_arg);
+    else
+        done(done_arg);
+}
+
 /* Files that are open are looked at afresh a moment later (mfs_meta_changed_fn). */
 static void replaced(void *arg)
 {
@@ -89,6 +100,7 @@ int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct m
                                  .end_wanted = mfs_append_end_wanted,
                                  .revoked = opts->leases ? revoked : NULL,
                                  .distrust = distrust,
+                                 .recalled = recalled,
                                  .replaced = replaced,
                                  .arg = vfs,
                                  .contents = opts->contents,
@@ -190,6 +202,12 @@ void mfs_vfs_on_revoke(struct mfs_vfs *vfs, mfs_meta_revoked_fn *on_revoke,
     atomic_store(&vfs->revoke_arg, arg);
     atomic_store(&vfs->distrust, on_distrust);
     atomic_store(&vfs->revoke, on_revoke);
+}
+
+void mfs_vfs_on_recall(struct mfs_vfs *vfs, mfs_meta_recalled_fn *fn, void *arg)
+{
+    atomic_store(&vfs->recall_arg, arg);
+    atomic_store(&vfs->recall, fn);
 }
 
 struct mfs_meta *mfs_vfs_meta(struct mfs_vfs *vfs)

@@ -323,7 +323,6 @@ void mfs_vfs_release(struct mfs_file *f)
     if (rc < 0)
         mfs_warn("vfs", "inode %llx: data lost after close: %s", (unsigned long long)ino,
                  strerror(-rc));
-    mfs_file_end_showing(f);
     mfs_file_unlock_rest(f);
     mfs_lock_wait_kick(vfs->waits, ino);
     detach(f);

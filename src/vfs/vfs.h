@@ -60,6 +60,8 @@ void mfs_vfs_on_invalidate(struct mfs_vfs *vfs, mfs_vfs_invalidate_fn *fn, void 
 /* Before the first request, when opts.leases. */
 void mfs_vfs_on_revoke(struct mfs_vfs *vfs, mfs_meta_revoked_fn *on_revoke,
                        mfs_meta_distrust_fn *on_distrust, void *arg);
+/* Likewise; without it mfs_vfs_may_show says false. */
+void mfs_vfs_on_recall(struct mfs_vfs *vfs, mfs_meta_recalled_fn *fn, void *arg);
 struct mfs_meta *mfs_vfs_meta(struct mfs_vfs *vfs);
 struct mfs_store *mfs_vfs_store(struct mfs_vfs *vfs);
 
@@ -101,6 +103,13 @@ bool mfs_vfs_size(struct mfs_file *file, struct mfs_attr *attr);
 
 /* Has this mount not changed the content since it got these attributes? */
 bool mfs_vfs_is_current(struct mfs_vfs *vfs, const struct mfs_attr *attr);
+
+/* May the kernel use the file's attributes for MFS_META_SHOWN without asking, or until they are
+ * recalled? Of what this mount changes itself it knows. True: *attr are those of now. */
+bool mfs_vfs_may_show(struct mfs_vfs *vfs, struct mfs_attr *attr);
+/* Would a read through the kernel's pages now change the access time? It shows in a request only
+ * where the kernel may not use attributes. */
+bool mfs_vfs_atime_is_due(struct mfs_vfs *vfs, const struct mfs_attr *attr);
 
 /* What is written but not yet committed on this mount, laid over attributes that came from
  * elsewhere (listings). Sizes and times only. */
@@ -144,10 +153,6 @@ int mfs_vfs_tmpfile(struct mfs_vfs *vfs, uint64_t parent, mode_t mode, int flags
                     bool *keep_cache);
 int mfs_vfs_open(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_file **file,
                  bool *keep_cache);
-
-/* Just created: may the kernel use *attr, brought up to date, for MFS_META_SHOWN_NEW from when it
- * takes the answer that says so? */
-bool mfs_vfs_show_new(struct mfs_file *file, struct mfs_attr *attr);
 
 uint64_t mfs_file_ino(const struct mfs_file *file);
 

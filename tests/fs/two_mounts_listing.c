@@ -268,6 +268,76 @@ static void shown(struct pair *p)
         pair_remove_tree(pair_mine(p, "shown%u", p->round));
 }
 
+/* One mount's kernel has just looked at a file, and so need not ask; the other mount changes it, or
+ * puts another in its place. What a call has changed when it returns is seen by each look that
+ * begins after it, also by the file's descriptor. */
+enum { LOOKED = 8, CHANGES = 400, LOOKS = 200 };
+
+static void change_again(struct pair *p, int64_t number)
+{
+    const char *path = pair_mine(p, "looked%u/file%u", p->round, (unsigned)number % LOOKED);
+    const char *changed = path;
+    struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = number}};
+
+    if (number % 5 == 0) { /* of which the other kernel has never heard */
+        changed = pair_mine(p, "looked%u/new", p->round);
+        fs_put(changed, "new", 3);
+    }
+    OK(utimensat(AT_FDCWD, changed, times, 0));
+    if (changed != path)
+        OK(rename(changed, path));
+}
+
+/* The number of the file's last change among the first `done`, the file itself being none. */
+static int64_t last_change(int64_t done, unsigned file)
+{
+    int64_t number = done - (done % LOOKED + LOOKED - file) % LOOKED;
+
+    return number > 0 ? number : 0;
+}
+
+static void look_again(struct pair *p, unsigned file, _Atomic int64_t *done)
+{
+    const char *path = pair_mine(p, "looked%u/file%u", p->round, file);
+    int64_t told = last_change(atomic_load(done), file);
+    int fd = open(path, O_RDONLY);
+    struct stat st;
+
+    OK(fd);
+    OK(stat(path, &st));
+    CHECK(st.st_mtim.tv_sec >= told);
+    for (int i = 0; i < LOOKS; i++) {
+        told = last_change(atomic_load(done), file);
+        OK(fstat(fd, &st));
+        if (st.st_nlink == 0)
+            break;
+        CHECK(st.st_mtim.tv_sec >= told || told % 5 == 0);
+    }
+    OK(close(fd));
+}
+
+static void looked(struct pair *p)
+{
+    _Atomic int64_t *done = &p->shared->value[0];
+
+    if (p->side == 0) {
+        OK(mkdir(pair_mine(p, "looked%u", p->round), 0755));
+        for (unsigned i = 0; i < LOOKED; i++)
+            fs_put(pair_mine(p, "looked%u/file%u", p->round, i), "old", 3);
+        atomic_store(done, 0);
+    }
+    pair_meet(p);
+    for (int64_t number = 1; p->side == 0 && number <= CHANGES; number++) {
+        change_again(p, number);
+        atomic_store(done, number);
+    }
+    while (p->side == 1 && atomic_load(done) < CHANGES)
+        look_again(p, pair_own_random(p, LOOKED), done);
+    pair_meet(p);
+    if (p->side == 0)
+        pair_remove_tree(pair_mine(p, "looked%u", p->round));
+}
+
 int main(int argc, char **argv)
 {
     static const struct pair_scenario scenarios[] = {
@@ -275,6 +345,7 @@ int main(int argc, char **argv)
         {"listing_paused", .race = listing_paused, .cost = 10},
         {"emptied", .race = emptied, .cost = 10},
         {"shown", .race = shown, .cost = 10},
+        {"looked", .race = looked, .cost = 10},
         {NULL},
     };
 

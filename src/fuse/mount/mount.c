@@ -100,9 +100,10 @@ static int start_kernel(struct mfs_fuse *m, struct mfs_err *err)
     m->nodeids = mfs_nodeids_create();
     m->retries = mfs_retries_create(m->vfs);
     m->lookup_attrs = mfs_lookup_attrs_create();
+    m->recalls = mfs_recalls_create();
     m->admission = mfs_admission_create(admitted_at_once(&m->config->options));
     if (m->replied == NULL || m->nodeids == NULL || m->retries == NULL || m->lookup_attrs == NULL ||
-        m->admission == NULL)
+        m->recalls == NULL || m->admission == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     return 0;
 }
@@ -165,10 +166,13 @@ static int start_session(struct mfs_fuse *m, struct mfs_err *err)
         rc = mfs_notify_create(&m->names, m);
     if (rc == 0)
         rc = mfs_notify_create(&m->writes, m);
+    if (rc == 0)
+        rc = mfs_notify_create(&m->attributes, m);
     if (rc < 0)
         return mfs_err_set(err, rc, "thread: %s", strerror(-rc));
     mfs_vfs_on_invalidate(m->vfs, mfs_notify_invalidate, m->notify);
     mfs_vfs_on_revoke(m->vfs, mfs_notify_revoke, mfs_notify_distrust, m->names);
+    mfs_vfs_on_recall(m->vfs, mfs_notify_recall, m->attributes);
     return 0;
 }
 
@@ -227,6 +231,8 @@ static void end_session(struct mfs_fuse *m)
         mfs_notify_stop(m->names);
     if (m->writes != NULL)
         mfs_notify_stop(m->writes);
+    if (m->attributes != NULL)
+        mfs_notify_stop(m->attributes);
     if (m->device != 0 && geteuid() == 0 && !is_unmounted(m->se)) {
         mfs_mountpoint_release(m->config->path, m->device, &later);
         let_go(m->se);
@@ -245,9 +251,11 @@ static void tear_down(struct mfs_fuse *m)
     mfs_retries_destroy(m->retries);
     mfs_client_destroy(m->client);
     mfs_admission_destroy(m->admission);
+    mfs_recalls_destroy(m->recalls);
     mfs_lookup_attrs_destroy(m->lookup_attrs);
     mfs_nodeids_destroy(m->nodeids);
     mfs_replied_destroy(m->replied);
+    mfs_notify_destroy(m->attributes);
     mfs_notify_destroy(m->writes);
     mfs_notify_destroy(m->names);
     mfs_notify_destroy(m->notify);

@@ -44,6 +44,12 @@ void mfs_notify_distrust(void *arg);
  * long: see mfs_notify_distrust. Nodes; the names must stay. */
 void mfs_notify_serve(uint64_t parent, const char *name, uint64_t new_parent, const char *new_name);
 
+/* A mfs_meta_recalled_fn: the kernel's attributes of a file (fuse/kernel/recalls.h). */
+void mfs_notify_recall(void *arg, uint64_t ino, void (*done)(void *done_arg), void *done_arg);
+
+/* At once, for a file of which this call's request tells the kernel. */
+void mfs_notify_recall_now(struct mfs_notify *n, uint64_t ino);
+
 /* The kernel forgets the directory's attributes, wherever it may use them without asking, also
  * those in answers that it has not looked at yet. At once. */
 void mfs_notify_attributes(struct mfs_notify *n, uint64_t ino);

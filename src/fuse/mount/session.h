@@ -18,6 +18,7 @@
 #include "fuse/mount/request_metrics.h"
 #include "fuse/kernel/admission.h"
 #include "fuse/kernel/lookup_attrs.h"
+#include "fuse/kernel/recalls.h"
 #include "vfs/vfs.h"
 
 struct mfs_client;
@@ -32,10 +33,12 @@ struct mfs_fuse {
     struct mfs_notify *names;  /* another thread: these wait for locks that may be held for long */
     struct mfs_notify *writes; /* and another, of pages that this mount's own writes have bypassed:
                                 * they wait for no partition */
+    struct mfs_notify *attributes; /* and another, of files' attributes: they wait for no lock */
     struct mfs_replied *replied;
     struct mfs_nodeids *nodeids;
     struct mfs_retries *retries;
     struct mfs_lookup_attrs *lookup_attrs;
+    struct mfs_recalls *recalls;
     struct mfs_admission *admission;
     struct fuse_session *se;
     struct mfs_workers *workers;

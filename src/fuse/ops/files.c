@@ -56,6 +56,16 @@ static void fill_info(struct mfs_fuse *m, uint64_t ino, struct fuse_file_info *f
         mfs_vfs_open_invalidates(file);
 }
 
+/* That pages are read which the kernel keeps shows in a GETATTR alone: mfs_op_getattr. */
+static void see_reads(struct mfs_fuse *m, uint64_t ino, struct mfs_file *file, int flags)
+{
+    struct mfs_attr attr;
+
+    if ((flags & O_ACCMODE) != O_WRONLY && mfs_vfs_size(file, &attr) &&
+        mfs_vfs_atime_is_due(m->vfs, &attr))
+        mfs_notify_recall_now(m->attributes, ino);
+}
+
 void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_OPEN);
@@ -70,6 +80,8 @@ void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         return;
     }
     fill_info(m, ino, fi, file, keep_cache);
+    if (keep_cache)
+        see_reads(m, ino, file, fi->flags);
     /* -ENOENT: the opener was interrupted and will never close it. */
     if (fuse_reply_open(req, fi) == -ENOENT)
         mfs_vfs_release(file);
@@ -104,6 +116,7 @@ void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
     struct fuse_entry_param e;
     struct mfs_attr attr;
     struct mfs_file *file;
+    pid_t thread = fuse_req_ctx(req)->pid;
     bool keep_cache, shown;
     int rc;
 
@@ -119,14 +132,16 @@ void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
         return;
     }
     mfs_op_names_changed(m, parent);
-    mfs_lookup_attrs_remember(m->lookup_attrs, fuse_req_ctx(req)->pid, &attr);
-    shown = m->timeout == 0 && mfs_vfs_show_new(file, &attr);
+    mfs_lookup_attrs_remember(m->lookup_attrs, thread, &attr);
+    shown = mfs_op_shows(req, &attr);
     mfs_fill_entry(m, parent, name, &attr, &e);
     if (shown)
-        e.attr_timeout = MFS_OP_SECONDS(MFS_META_SHOWN_NEW);
+        e.attr_timeout = MFS_OP_SECONDS(MFS_META_SHOWN);
     fill_info(m, attr.ino, fi, file, keep_cache);
     if (fuse_reply_create(req, &e, fi) == -ENOENT)
         mfs_vfs_release(file);
+    if (shown)
+        mfs_recalls_sent(m->recalls, thread, attr.ino);
 }
 
 /* Does a READ or WRITE pass the kernel's pages by? With these it names an owner of locks, which

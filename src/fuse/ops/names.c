@@ -10,11 +10,15 @@ void mfs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_LOOKUP);
     pid_t thread = fuse_req_ctx(req)->pid;
     struct mfs_attr attr;
+    bool shown;
     int rc = mfs_retries_lookup(m->retries, thread, mfs_nodeids_ino(parent), name, &attr);
 
-    if (rc == 0 && !attr.leased)
+    shown = rc == 0 && mfs_op_shows(req, &attr);
+    if (rc == 0 && !attr.leased && !shown)
         mfs_lookup_attrs_remember(m->lookup_attrs, thread, &attr);
-    mfs_reply_entry(req, rc, parent, name, &attr);
+    mfs_reply_entry(req, rc, parent, name, &attr, shown);
+    if (shown)
+        mfs_recalls_sent(m->recalls, thread, attr.ino);
 }
 
 void mfs_op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
@@ -42,7 +46,7 @@ static void make(fuse_req_t req, struct mfs_fuse *m, fuse_ino_t parent, const ch
     int rc = mfs_vfs_mknod(m->vfs, mfs_nodeids_ino(parent), name, mode, rdev, &cred, &attr);
 
     mfs_op_names_changed(m, parent);
-    mfs_reply_entry(req, rc, parent, name, &attr);
+    mfs_reply_entry(req, rc, parent, name, &attr, false);
 }
 
 void mfs_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
@@ -63,7 +67,7 @@ void mfs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const
     int rc = mfs_vfs_symlink(m->vfs, target, mfs_nodeids_ino(parent), name, &cred, &attr);
 
     mfs_op_names_changed(m, parent);
-    mfs_reply_entry(req, rc, parent, name, &attr);
+    mfs_reply_entry(req, rc, parent, name, &attr, false);
 }
 
 void mfs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
@@ -73,7 +77,7 @@ void mfs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *
     int rc = mfs_vfs_link(m->vfs, ino, mfs_nodeids_ino(parent), name, &attr);
 
     mfs_op_names_changed(m, parent);
-    mfs_reply_entry(req, rc, parent, name, &attr);
+    mfs_reply_entry(req, rc, parent, name, &attr, false);
 }
 
 void mfs_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)

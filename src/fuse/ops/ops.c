@@ -23,6 +23,7 @@ struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op)
 
     mfs_request_begin(op);
     mfs_vfs_act_for((uint32_t)fuse_req_ctx(req)->pid);
+    mfs_recalls_taken(m->recalls, fuse_req_ctx(req)->pid);
     return m;
 }
 
@@ -104,7 +105,7 @@ void mfs_reply_rc(fuse_req_t req, int rc)
 }
 
 void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name,
-                     const struct mfs_attr *attr)
+                     const struct mfs_attr *attr, bool shown)
 {
     struct mfs_fuse *m = fuse_req_userdata(req);
     struct fuse_entry_param e;
@@ -114,11 +115,37 @@ void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name
         return;
     }
     mfs_fill_entry(m, parent, name, attr, &e);
+    if (shown)
+        e.attr_timeout = MFS_OP_SECONDS(MFS_META_SHOWN);
     if (fuse_reply_entry(req, &e) < 0)
         mfs_nodeids_forget(m->nodeids, e.ino, 1);
 }
 
-void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t nodeid, const struct mfs_attr *attr)
+bool mfs_op_shows(fuse_req_t req, struct mfs_attr *attr)
+{
+    struct mfs_fuse *m = fuse_req_userdata(req);
+    pid_t thread = fuse_req_ctx(req)->pid;
+
+    if (m->timeout != 0 || !S_ISREG(attr->mode) ||
+        !mfs_recalls_show_new(m->recalls, thread, attr->ino))
+        return false;
+    if (mfs_vfs_may_show(m->vfs, attr))
+        return true;
+    mfs_recalls_sent(m->recalls, thread, attr->ino);
+    return false;
+}
+
+/* Likewise, of an inode that the kernel knows. Reads behind a GETATTR of a file whose access time
+ * is due show in another GETATTR, or not at all. */
+static bool shows_known(struct mfs_fuse *m, struct mfs_attr *attr)
+{
+    if (m->timeout != 0 || !S_ISREG(attr->mode) || mfs_vfs_atime_is_due(m->vfs, attr))
+        return false;
+    mfs_recalls_show(m->recalls, attr->ino);
+    return mfs_vfs_may_show(m->vfs, attr);
+}
+
+void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t nodeid, struct mfs_attr *attr)
 {
     struct mfs_fuse *m = fuse_req_userdata(req);
     double timeout = m->timeout;
@@ -128,6 +155,8 @@ void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t nodeid, const struct mfs_
         mfs_reply_rc(req, rc);
         return;
     }
+    if (shows_known(m, attr))
+        timeout = MFS_OP_SECONDS(MFS_META_SHOWN);
     fill_stat(m, attr, &st);
     if ((nodeid == FUSE_ROOT_ID || mfs_nodeids_is_leased(m->nodeids, nodeid)) &&
         mfs_vfs_is_leased(m->vfs, attr))

@@ -18,11 +18,17 @@ struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op); /* only coun
 void mfs_op_answer_detached(fuse_req_t req, const struct mfs_request *timing, int rc);
 
 /* rc 0 replies with the attributes, else with the error. `name` in `parent` is where they were
- * found.
+ * found, `shown` what mfs_op_shows has said of them.
  */
 void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name,
-                     const struct mfs_attr *attr);
-void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t nodeid, const struct mfs_attr *attr);
+                     const struct mfs_attr *attr, bool shown);
+/* Likewise; *attr may be brought up to date. */
+void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t nodeid, struct mfs_attr *attr);
+
+/* May the kernel use the file's attributes until they are recalled (fuse/kernel/recalls.h)? Then
+ * *attr are those of now. Of an answer to LOOKUP or CREATE, after which mfs_recalls_sent has to
+ * follow. */
+bool mfs_op_shows(fuse_req_t req, struct mfs_attr *attr);
 
 void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,
                     const struct mfs_attr *attr, struct fuse_entry_param *e);

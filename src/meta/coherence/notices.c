@@ -56,13 +56,25 @@ static void answer(void *arg)
     free(m);
 }
 
-/* Of a file, which is known here no more. */
-static void answer_file(void *arg)
+/* Of a file of which the kernel uses nothing, but for what a listing has shown it. */
+static void answer_recalled(void *arg)
 {
     struct incoming *m = arg;
 
     if (!mfs_shown_over(m->meta->notices->shown, m->ino, answer, m))
         free(m); /* it will be sent again */
+}
+
+/* Of a file, which is known here no more. */
+static void answer_file(void *arg)
+{
+    struct incoming *m = arg;
+    const struct mfs_meta_opts *opts = &m->meta->opts;
+
+    if (opts->recalled)
+        opts->recalled(opts->arg, m->ino, answer_recalled, m);
+    else
+        answer_recalled(m);
 }
 
 /* Of what is open of it all is registered, or can't be. */

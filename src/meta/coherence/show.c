@@ -34,16 +34,9 @@ void mfs_meta_wait_for_names(struct mfs_meta *meta, uint64_t dir)
     mfs_shown_wait(meta->notices->shown, dir);
 }
 
-bool mfs_meta_show_new(struct mfs_meta *meta, struct mfs_attr *attr)
+bool mfs_meta_may_show(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
 {
-    struct mfs_shown *shown = meta->notices->shown;
-
-    if (!mfs_shown_begin(shown, attr->ino, MFS_META_SHOWN_NEW))
-        return false;
-    if (mfs_leases_attr(meta, attr->ino, attr))
-        return true;
-    mfs_shown_end(shown, &attr->ino, 1, 0);
-    return false;
+    return mfs_leases_attr(meta, ino, attr);
 }
 
 void mfs_meta_shown(struct mfs_meta *meta, const uint64_t *inos, size_t n, int64_t life)

@@ -18,7 +18,7 @@
 #define CALM         MFS_SEC         /* nothing is shown for so long after a client had to wait */
 #define LOOK         (2 * MFS_MSEC)
 
-static_assert(LOOK < MFS_META_SHOWN && MFS_META_SHOWN_NEW < MFS_META_SHOWN,
+static_assert(LOOK < MFS_META_SHOWN,
               "waiting for the kernel takes hardly longer than what was shown is used");
 
 /* By hash of the ino. All times are mono. */

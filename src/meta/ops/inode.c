@@ -191,13 +191,18 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
     return rc;
 }
 
+bool mfs_meta_atime_is_due(const struct mfs_attr *attr)
+{
+    return mfs_timespec_cmp(attr->atime, attr->mtime) <= 0 ||
+           mfs_timespec_cmp(attr->atime, attr->ctime) <= 0 ||
+           mfs_clock_real().tv_sec - attr->atime.tv_sec >= ATIME_DAY;
+}
+
 void mfs_meta_touch_atime(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
 {
     struct timespec now = mfs_clock_real();
 
-    if (mfs_timespec_cmp(attr->atime, attr->mtime) > 0 &&
-        mfs_timespec_cmp(attr->atime, attr->ctime) > 0 &&
-        now.tv_sec - attr->atime.tv_sec < ATIME_DAY)
+    if (!mfs_meta_atime_is_due(attr))
         return;
     attr->atime = now;
     mfs_filecache_atime(meta->files, ino, now);

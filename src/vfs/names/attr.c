@@ -41,6 +41,25 @@ bool mfs_vfs_is_current(struct mfs_vfs *vfs, const struct mfs_attr *attr)
     return current;
 }
 
+/* Of a file with set-user-ID or set-group-ID a write may take these away, of which the kernel does
+ * not know. */
+bool mfs_vfs_may_show(struct mfs_vfs *vfs, struct mfs_attr *attr)
+{
+    struct mfs_attr now;
+
+    if (atomic_load(&vfs->recall) == NULL || !mfs_meta_may_show(vfs->meta, attr->ino, &now) ||
+        !S_ISREG(now.mode) || (now.mode & (S_ISUID | S_ISGID)) || !mfs_vfs_is_current(vfs, &now))
+        return false;
+    mfs_vfs_overlay_attr(vfs, &now);
+    *attr = now;
+    return true;
+}
+
+bool mfs_vfs_atime_is_due(struct mfs_vfs *vfs, const struct mfs_attr *attr)
+{
+    return !vfs->opts.no_atime && mfs_meta_atime_is_due(attr);
+}
+
 static int cut(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint32_t drop,
                struct mfs_attr *attr)
 {

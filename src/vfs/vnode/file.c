@@ -19,25 +19,9 @@ void mfs_vfs_bypasses(struct mfs_file *f)
     f->bypasses = true;
 }
 
-void mfs_file_end_showing(struct mfs_file *f)
-{
-    if (atomic_load_explicit(&f->shown, memory_order_relaxed) && atomic_exchange(&f->shown, false))
-        mfs_meta_shown(f->node->vfs->meta, &f->node->ino, 1, MFS_META_SHOWN_NEW);
-}
-
 void mfs_file_answer_taken(struct mfs_file *f)
 {
     if (atomic_load_explicit(&f->unadopted, memory_order_relaxed) &&
         atomic_exchange(&f->unadopted, false))
         mfs_pages_adopt(f->node->vfs->pages, f->node->ino, &f->ticket);
-    mfs_file_end_showing(f);
-}
-
-bool mfs_vfs_show_new(struct mfs_file *f, struct mfs_attr *attr)
-{
-    struct mfs_vfs *vfs = f->node->vfs;
-    bool shown = vfs->opts.leases && attr->version == 1 && mfs_meta_show_new(vfs->meta, attr);
-
-    atomic_store(&f->shown, shown);
-    return shown;
 }

@@ -15,8 +15,7 @@ struct mfs_file {
 
     /* Pages: set at the open, then only read. */
     struct mfs_pages_ticket ticket;
-    atomic_bool unadopted; /* the first request that proves the open adopts the ticket … */
-    atomic_bool shown;     /* … and proves that the kernel knows a new file's attributes */
+    atomic_bool unadopted; /* the first request that proves the open adopts the ticket */
 
     /* Content that this handle keeps; true while the vnode's generation is the one noted. */
     struct mfs_readahead *ra; /* NULL for a write-only handle */
@@ -43,7 +42,6 @@ void mfs_file_free(struct mfs_file *f); /* only memory; keeps the vnode's refere
 
 /* Called by every request through the handle but release. */
 void mfs_file_answer_taken(struct mfs_file *f);
-void mfs_file_end_showing(struct mfs_file *f); /* mfs_vfs_show_new's, if it has not ended yet */
 
 static inline bool mfs_flags_write(int flags)
 {

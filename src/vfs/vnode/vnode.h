@@ -52,7 +52,9 @@ struct mfs_vfs {
     _Atomic(void *) invalidate_arg;
     _Atomic(mfs_meta_revoked_fn *) revoke; /* likewise */
     _Atomic(mfs_meta_distrust_fn *) distrust;
-    _Atomic(void *) revoke_arg;    /* of both */
+    _Atomic(void *) revoke_arg; /* of both */
+    _Atomic(mfs_meta_recalled_fn *) recall;
+    _Atomic(void *) recall_arg;
     atomic_uint_fast64_t removals; /* names that this mount removed or replaced */
     atomic_uint_fast64_t opened;   /* files, ever */
     atomic_size_t head_bytes;      /* in all handles' heads, see vfs/content/head.h */
