@@ -51,6 +51,38 @@ static void own_blocks(int me)
     }
 }
 
+/* Over each other, by descriptors that bypass the kernel's pages, below the end of the file: writes
+ * that the kernel hands on at once. No page is of two of them. */
+enum { page = 4096, pages = 64, pages_at_once = 8 };
+
+static int open_direct(int flags)
+{
+    int fd = open("direct", O_RDWR | O_DIRECT | flags, 0644);
+
+    OK(fd);
+    return fd;
+}
+
+static void make_direct(void)
+{
+    int fd = open_direct(O_CREAT);
+
+    OK(ftruncate(fd, pages * page));
+    OK(close(fd));
+}
+
+static void over_each_other(int fd, int me, unsigned *seed)
+{
+    static _Thread_local _Alignas(page) unsigned char buf[pages_at_once * page];
+    off_t first = rand_r(seed) % (pages - pages_at_once + 1);
+
+    memset(buf, me + 1, sizeof buf);
+    EQUAL(sizeof buf, pwrite(fd, buf, sizeof buf, first * page));
+    EQUAL(sizeof buf, pread(fd, buf, sizeof buf, first * page));
+    for (int i = 0; i < pages_at_once * page; i++)
+        CHECK(buf[i] == buf[i / page * page] && buf[i] > 0 && buf[i] <= threads);
+}
+
 /* Exactly one of all who try makes the directory. */
 static atomic_int made[rounds];
 
@@ -69,13 +101,17 @@ static void *work(void *arg)
 {
     int me = (int)(intptr_t)arg;
     unsigned seed = (unsigned)me + 1;
+    int direct = open_direct(0);
 
     for (int r = 0; r < rounds; r++) {
         own_files(me, &seed);
+        for (int i = 0; i < 10; i++)
+            over_each_other(direct, me, &seed);
         if (r % 10 == 0)
             own_blocks(me);
         one_maker(r);
     }
+    OK(close(direct));
     return NULL;
 }
 
@@ -87,6 +123,7 @@ int main(int argc, char **argv)
     fs_enter(argc, argv);
     shared_fd = open("shared", O_RDWR | O_CREAT, 0644);
     OK(shared_fd);
+    make_direct();
     for (intptr_t i = 0; i < threads; i++)
         CHECK(pthread_create(&thread[i], NULL, work, (void *)i) == 0);
     for (int i = 0; i < threads; i++)
@@ -99,6 +136,7 @@ int main(int argc, char **argv)
     EQUAL((off_t)blocks * block, fs_stat("shared").st_size);
     OK(close(shared_fd));
     OK(unlink("shared"));
+    OK(unlink("direct"));
     fs_leave();
     return 0;
 }

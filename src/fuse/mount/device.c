@@ -209,6 +209,27 @@ static void amend_init(const struct iovec *iov, int count)
     atomic_store(&agreed2, atomic_load(&known2));
 }
 
+/* The file that the calling thread's reply to OPEN or CREATE opens is to be written in parallel. */
+static _Thread_local bool parallel;
+
+void mfs_device_write_in_parallel(void)
+{
+    parallel = true;
+}
+
+/* The reply to OPEN or CREATE, which ends with the open file. */
+static void amend_open(const struct iovec *iov, int count)
+{
+    const struct fuse_out_header *out = iov[0].iov_base;
+    struct fuse_open_out *open;
+
+    if (count == 2 && out->error == 0 && iov[1].iov_len >= sizeof *open) {
+        open = (void *)((char *)iov[1].iov_base + iov[1].iov_len - sizeof *open);
+        open->open_flags |= FOPEN_PARALLEL_DIRECT_WRITES;
+    }
+    parallel = false;
+}
+
 static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata)
 {
     struct mfs_fuse *m = userdata;
@@ -217,6 +238,8 @@ static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata
     if (iov[0].iov_len >= sizeof *out) {
         if (atomic_load_explicit(&init_unique, memory_order_relaxed) != 0)
             amend_init(iov, count);
+        if (parallel)
+            amend_open(iov, count);
         mfs_request_answer(m->requests, out->unique, out->error);
     }
     return writev(fd, iov, count);

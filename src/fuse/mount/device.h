@@ -32,6 +32,12 @@ extern const struct mfs_workers_source mfs_device_source;
  * and set-group-ID gone, as its caller may not keep them? */
 bool mfs_device_kills(void);
 
+/* The file that the calling thread's next reply, to OPEN or CREATE, opens bypasses the kernel's
+ * pages: its writes below the end of the file need not wait for each other, as long as no process
+ * has it open through pages (FOPEN_PARALLEL_DIRECT_WRITES; libfuse has a field for it since 3.15).
+ */
+void mfs_device_write_in_parallel(void);
+
 /* Has the kernel left all that to us? Known after INIT. */
 bool mfs_device_is_ours(void);
 

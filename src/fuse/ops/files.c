@@ -52,6 +52,8 @@ static void fill_info(struct mfs_fuse *m, uint64_t ino, struct fuse_file_info *f
     fi->direct_io = appends(fi->flags) || bypasses(fi->flags) || missed_cut(m, ino, file);
     if (fi->direct_io)
         mfs_vfs_bypasses(file);
+    if (bypasses(fi->flags))
+        mfs_device_write_in_parallel();
     if (!keep_cache)
         mfs_vfs_open_invalidates(file);
 }
