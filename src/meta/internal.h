@@ -25,6 +25,7 @@ struct mfs_opens;
 struct mfs_notices;
 struct mfs_unregistered;
 struct mfs_link_counts;
+struct mfs_settles;
 struct mfs_outcomes;
 
 /* When something counts as left behind. Tests shorten them. */
@@ -99,6 +100,7 @@ struct mfs_meta {
     struct mfs_notices *notices;
     struct mfs_unregistered *unregistered;
     struct mfs_link_counts *link_counts;
+    struct mfs_settles *settles;
     struct mfs_outcomes *outcomes;
     struct mfs_ticker session_ticker, contact_ticker, parents_ticker, closes_ticker, chores_ticker;
     struct mfs_hint hints[MFS_HINTS];

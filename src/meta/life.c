@@ -33,6 +33,7 @@ static void free_meta(struct mfs_meta *meta)
     mfs_parents_destroy(meta->parents);
     mfs_opens_destroy(meta->opens);
     mfs_link_counts_destroy(meta->link_counts);
+    mfs_settles_destroy(meta->settles);
     mfs_outcomes_destroy(meta->outcomes);
     mfs_metric_set_destroy(meta->metrics);
     pthread_mutex_destroy(&meta->room.mutex);
@@ -44,6 +45,7 @@ static void flush_later(void *arg)
     struct mfs_meta *meta = arg;
 
     mfs_closes_flush(meta);
+    mfs_settles_flush(meta);
     mfs_link_counts_flush(meta);
 }
 
@@ -107,9 +109,10 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     meta->parents = mfs_parents_create();
     meta->opens = mfs_opens_create();
     meta->link_counts = mfs_link_counts_create();
+    meta->settles = mfs_settles_create();
     meta->outcomes = mfs_outcomes_create();
     if (!meta->dirs || !meta->files || !meta->contents || !meta->shards || !meta->parents ||
-        !meta->opens || !meta->link_counts || !meta->outcomes)
+        !meta->opens || !meta->link_counts || !meta->settles || !meta->outcomes)
         goto fail;
     rc = mfs_metric_set_create(&meta->metrics, opts->metrics, mfs_meta_metrics, MFS_META_METRICS);
     if (!rc)

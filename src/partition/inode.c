@@ -204,10 +204,12 @@ void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs
     if (leased)
         i.rec[MFS_REC_FLAGS] |= MFS_RECORD_REVOKE_PENDING;
     mfs_key_changed(i.key);
+    mfs_answer_byte(a, leased ? MFS_UNREF_REVOKE_PENDING : MFS_UNREF_STAYS);
+    if (nlink > 0)
+        mfs_answer_add(a, i.rec, MFS_RECORD_FIXED);
     mfs_inode_close(&i);
     if (nlink == 0)
         mfs_inode_orphan(ctx, ino, true);
-    mfs_answer_byte(a, leased ? MFS_UNREF_REVOKE_PENDING : MFS_UNREF_STAYS);
 }
 
 static void drop_caps(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i)

@@ -54,7 +54,7 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
     EACH(commit, 10, 8, GROWS)                                                                     \
     EACH(commit0, 10, 8, CHANGES)                                                                  \
     EACH(setattr, 12, 8, CHANGES)                                                                  \
-    EACH(ctime, 3, 8, CHANGES)                                                                     \
+    EACH(ctime, 4, 8, CHANGES)                                                                     \
     EACH(setxattr, 9, 8, GROWS)                                                                    \
     EACH(removexattr, 7, 8, CHANGES)                                                               \
     EACH(truncate, 8, 8, CHANGES)                                                                  \
@@ -76,8 +76,8 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
     EACH(tmpfile, 4, 2, GROWS)                                                                     \
     EACH(rename, 16, 8, CHANGES)                                                                   \
     EACH(rename_leaving, 16, 8, GROWS)                                                             \
-    EACH(rename_begin, 7, 8, CHANGES)                                                              \
-    EACH(rename_begin_leaving, 7, 8, GROWS)                                                        \
+    EACH(rename_begin, 10, 8, CHANGES)                                                             \
+    EACH(rename_begin_leaving, 10, 8, GROWS)                                                       \
     EACH(rename_commit, 16, 8, CHANGES)                                                            \
     EACH(rename_commit_leaving, 16, 8, GROWS)                                                      \
     EACH(settle, 5, 8, CHANGES)                                                                    \

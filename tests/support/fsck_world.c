@@ -41,6 +41,7 @@ void fsck_know_everywhere(uint64_t dir)
 void fsck_world_flush(void)
 {
     mfs_parents_flush(fsck_client.meta);
+    mfs_settles_flush(fsck_client.meta);
     mfs_link_counts_flush(fsck_client.meta);
     assert_int_equal(mfs_store_drain(fsck_client.store, 5 * MFS_SEC), 0);
 }

@@ -97,6 +97,7 @@ static inline void settle(void)
     struct meta_client *both[] = {&a, &b};
 
     for (int i = 0; i < 2; i++) {
+        mfs_settles_flush(both[i]->meta);
         mfs_link_counts_flush(both[i]->meta);
         mfs_store_drain(both[i]->store, MFS_SEC);
     }

@@ -66,8 +66,10 @@ static void finish(struct outcome *o)
 
 static void end(void)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
+        mfs_settles_flush(client[i].meta);
         mfs_link_counts_flush(client[i].meta);
+    }
     assert_int_equal(meta_client_exists(&client[0], "#intents"), 0);
     assert_int_equal(meta_client_exists(&client[0], "#moving"), 0);
     assert_int_equal(meta_world_remove(&client[0], 0), 0);

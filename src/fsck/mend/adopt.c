@@ -144,10 +144,10 @@ int mfs_mend_put_name(struct mfs_meta *meta, uint64_t dir, const char *name, siz
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     rc = mfs_call_run(meta, &c, part);
     text = mfs_call_text(&c);
-    if (!rc && (!text.n || text.p[0] != MFS_ANSWER_DONE))
+    if (!rc && (text.n < 2 || text.p[0] != MFS_ANSWER_DONE))
         rc = -EBUSY;
     if (!rc)
-        mfs_leases_name_added(meta, dir, part, (struct mfs_bytes){text.p + 1, text.n - 1});
+        mfs_leases_name_added(meta, dir, part, (struct mfs_bytes){text.p + 2, text.n - 2});
     mfs_call_fini(&c);
     return rc;
 }

@@ -52,6 +52,11 @@ void mfs_filecache_put(struct mfs_filecache *cache, uint64_t parent, const char 
 void mfs_filecache_update(struct mfs_filecache *cache, const struct mfs_attr *attr, int64_t asked);
 /* The same of attributes: whatever was asked for before now counts no more. */
 void mfs_filecache_changed(struct mfs_filecache *cache, const struct mfs_attr *attr, int64_t asked);
+/* One more name of a file that is known here, or one less. The name's partition has leased it by
+ * what was asked at `asked`. */
+void mfs_filecache_add_name(struct mfs_filecache *cache, uint64_t parent, const char *name,
+                            uint64_t ino, int64_t asked);
+void mfs_filecache_drop_name(struct mfs_filecache *cache, uint64_t parent, const char *name);
 void mfs_filecache_atime(struct mfs_filecache *cache, uint64_t ino, struct timespec atime);
 /* The name's partition says that it means this inode, or nothing (0): what is known of it goes if
  * that is another. */

@@ -286,6 +286,27 @@ void mfs_filecache_changed(struct mfs_filecache *cache, const struct mfs_attr *a
     pthread_mutex_unlock(&cache->mutex);
 }
 
+void mfs_filecache_add_name(struct mfs_filecache *cache, uint64_t parent, const char *name,
+                            uint64_t ino, int64_t asked)
+{
+    struct file *f;
+
+    pthread_mutex_lock(&cache->mutex);
+    f = by_ino(cache, ino);
+    if (f && *revoked(cache, ino) < asked)
+        add_name(cache, parent, name, f, asked);
+    if (f && !f->list)
+        drop(cache, f);
+    pthread_mutex_unlock(&cache->mutex);
+}
+
+void mfs_filecache_drop_name(struct mfs_filecache *cache, uint64_t parent, const char *name)
+{
+    pthread_mutex_lock(&cache->mutex);
+    drop_name(cache, by_name(cache, parent, name));
+    pthread_mutex_unlock(&cache->mutex);
+}
+
 void mfs_filecache_atime(struct mfs_filecache *cache, uint64_t ino, struct timespec atime)
 {
     struct file *f;

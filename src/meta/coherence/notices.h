@@ -42,8 +42,8 @@ void mfs_notices_revoke(struct mfs_meta *meta, uint64_t ino, bool name, struct m
  * (meta/session/unregistered_opens.h). */
 bool mfs_notices_settle(struct mfs_meta *meta, uint64_t ino, int64_t since);
 
-/* And of a file's name and attributes. */
-void mfs_notices_file(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes sids);
+/* And of a file's name and attributes; one notice to each session of the n lists. */
+void mfs_notices_file(struct mfs_meta *meta, uint64_t ino, const struct mfs_bytes *sids, size_t n);
 
 /* And of the keepers of a directory's shard: a name was added. */
 void mfs_notices_shard(struct mfs_meta *meta, uint64_t dir, uint32_t part, struct mfs_bytes sids);

@@ -149,9 +149,29 @@ void mfs_notices_revoke(struct mfs_meta *meta, uint64_t ino, bool name, struct m
     send_all(meta, name ? MFS_NOTICE_NAME : MFS_NOTICE_ATTRIBUTES, ino, 0, sids);
 }
 
-void mfs_notices_file(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes sids)
+static bool is_among(struct mfs_bytes sids, const char *sid)
 {
-    send_all(meta, MFS_NOTICE_FILE, ino, 0, sids);
+    for (size_t at = 0; at + 8 <= sids.n; at += 8)
+        if (!memcmp(sids.p + at, sid, 8))
+            return true;
+    return false;
+}
+
+static bool is_in_any(const struct mfs_bytes *lists, size_t n, const char *sid)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_among(lists[i], sid))
+            return true;
+    return false;
+}
+
+void mfs_notices_file(struct mfs_meta *meta, uint64_t ino, const struct mfs_bytes *sids, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t at = 0; at + 8 <= sids[i].n; at += 8)
+            if (!is_in_any(sids, i, sids[i].p + at))
+                send_all(meta, MFS_NOTICE_FILE, ino, 0, (struct mfs_bytes){sids[i].p + at, 8});
+    }
 }
 
 void mfs_notices_shard(struct mfs_meta *meta, uint64_t dir, uint32_t part, struct mfs_bytes sids)

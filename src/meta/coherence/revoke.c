@@ -59,36 +59,60 @@ void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino)
     mfs_leases_revoke(meta, &change, 1, NULL);
 }
 
-bool mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes holders)
+bool mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, const struct mfs_bytes *holders,
+                             size_t n)
 {
     int64_t now = mfs_clock_mono();
 
     mfs_filecache_revoke(meta->files, ino);
-    mfs_notices_file(meta, ino, holders);
+    mfs_notices_file(meta, ino, holders, n);
     return mfs_notices_settle(meta, ino, now);
 }
 
 void mfs_leases_file_set(struct mfs_meta *meta, const struct mfs_attr *attr, int64_t asked,
-                         struct mfs_bytes holders)
+                         const struct mfs_bytes *holders, size_t n)
 {
     mfs_filecache_changed(meta->files, attr, asked);
-    mfs_notices_file(meta, attr->ino, holders);
+    mfs_notices_file(meta, attr->ino, holders, n);
     mfs_meta_settle(meta, attr->ino);
 }
 
 int mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino, bool *all)
 {
     char key[MFS_KEY_INO_LEN];
+    struct mfs_bytes holders;
     struct mfs_call c;
     bool settled;
     int rc;
 
     mfs_leases_ask(&c, ino, key);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
-    settled = mfs_leases_file_changed(meta, ino, mfs_call_text(&c));
+    holders = mfs_call_text(&c);
+    settled = mfs_leases_file_changed(meta, ino, &holders, 1);
     mfs_call_fini(&c);
     if (all)
         *all = !rc && settled;
+    return rc;
+}
+
+int mfs_leases_file_changed_at(struct mfs_meta *meta, uint64_t ino, uint32_t part)
+{
+    const uint32_t at[2] = {mfs_placement_home(ino), part};
+    size_t n = at[0] == part ? 1 : 2;
+    char key[2][MFS_KEY_INO_LEN];
+    struct mfs_bytes holders[2];
+    struct mfs_calls b;
+    int rc;
+
+    for (b.n = 0; b.n < n; b.n++) {
+        b.part[b.n] = at[b.n];
+        mfs_leases_ask(&b.call[b.n], ino, key[b.n]);
+    }
+    rc = mfs_calls_run(meta, &b);
+    for (size_t i = 0; i < n; i++)
+        holders[i] = mfs_call_text(&b.call[i]);
+    mfs_leases_file_changed(meta, ino, holders, n);
+    mfs_calls_fini(&b);
     return rc;
 }
 

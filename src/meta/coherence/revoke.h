@@ -33,17 +33,20 @@ int mfs_leases_granted(struct mfs_meta *meta, uint64_t ino, uint64_t version);
 /* The same when it is known who they are (8 bytes each). */
 void mfs_leases_granted_to(struct mfs_meta *meta, uint64_t ino, uint64_t version,
                            struct mfs_bytes openers);
-/* This client has changed a file's attributes, or taken a name of it; `holders` of a lease (8 bytes
- * each). On return no client shows it as it was; false: some have not been waited for
- * (mfs_meta_settle). */
-bool mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes holders);
+/* This client has changed a file's attributes, or taken a name of it; n lists of holders of a lease
+ * (8 bytes each): of the name where that was, of the attributes at home. On return no client shows
+ * it as it was; false: some have not been waited for (mfs_meta_settle). */
+bool mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, const struct mfs_bytes *holders,
+                             size_t n);
 /* The same of attributes that this client goes on to know: *attr is what they are now, by the
  * answer to what was asked for at mono time `asked`. */
 void mfs_leases_file_set(struct mfs_meta *meta, const struct mfs_attr *attr, int64_t asked,
-                         struct mfs_bytes holders);
+                         const struct mfs_bytes *holders, size_t n);
 /* As mfs_leases_file_changed when the holders have to be asked for; 0, or -errno when they can't
  * be. *all (or NULL): all have been told, and waited for. */
 int mfs_leases_file_changed_at_home(struct mfs_meta *meta, uint64_t ino, bool *all);
+/* The same, also of those that have a lease of its name at `part`. */
+int mfs_leases_file_changed_at(struct mfs_meta *meta, uint64_t ino, uint32_t part);
 
 /* This client has added a name; `keeper` of the shard (8 bytes, or none). On return no client says
  * that it is not there. */

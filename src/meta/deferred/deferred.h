@@ -1,5 +1,6 @@
 /* What partitions learn later, without any call waiting for it: link counts of inodes elsewhere,
- * times of directories, closes; and housekeeping, which does what a dead client can't. Any thread.
+ * what renames leave, times of directories, closes; and housekeeping, which does what a dead client
+ * can't. Any thread.
  */
 #ifndef MFS_META_DEFERRED_DEFERRED_H
 #define MFS_META_DEFERRED_DEFERRED_H
@@ -23,6 +24,28 @@ void mfs_link_counts_finish(struct mfs_meta *meta, uint32_t part, const char *tx
                             struct mfs_bytes note, int64_t age);
 /* Is it such a note? */
 bool mfs_link_counts_is_note(struct mfs_bytes note);
+
+/* --- source entries of renames across partitions, see settles.c --------------------------------
+ */
+
+struct mfs_settles *mfs_settles_create(void);
+void mfs_settles_destroy(struct mfs_settles *s);
+/* The rename `txn`, which `decider` has committed, is over but for its source entry, at `part`,
+ * which is to go. Does not block. */
+void mfs_settles_add(struct mfs_meta *meta, uint64_t dir, const char *name, uint32_t part,
+                     const char *txn, uint32_t decider);
+/* Is it one of them? */
+bool mfs_settles_has(struct mfs_meta *meta, const char *txn);
+/* On return all of them are done with, or housekeeping's. */
+void mfs_settles_flush(struct mfs_meta *meta);
+/* In one round trip, those of the directory. */
+void mfs_settles_now(struct mfs_meta *meta, uint64_t dir);
+/* The one of this name, or NULL, to go along with what comes under the name: its call goes first,
+ * which points into *p and *dir, and then mfs_settles_called, with that call, run or not, frees it
+ * (NULL is fine). */
+struct mfs_settle *mfs_settles_take(struct mfs_meta *meta, uint64_t dir, const char *name);
+void mfs_settles_call(struct mfs_calls *calls, const struct mfs_settle *p, struct mfs_ino_arg *dir);
+void mfs_settles_called(struct mfs_meta *meta, struct mfs_settle *p, const struct mfs_call *c);
 
 /* --- times of parents ------------------------------------------------------------------------- */
 

@@ -20,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "meta/cache/cache.h"
 #include "meta/call.h"
 #include "meta/deferred/deferred.h"
 #include "meta/ops/ops.h"
@@ -195,8 +196,9 @@ static int count_less(struct mfs_meta *meta, uint64_t ino, const char *txn)
     int rc;
 
     mfs_info("meta", "ending a change of the names of inode %" PRIx64 " that was left", ino);
+    mfs_filecache_revoke(meta->files, ino); /* the name that is gone, too */
     mfs_unregistered_removing(meta->unregistered);
-    rc = mfs_meta_unref(meta, ino, &time, txn);
+    rc = mfs_meta_unref(meta, ino, &time, txn, (struct mfs_bytes){0});
     mfs_unregistered_removed(meta->unregistered);
     return rc;
 }

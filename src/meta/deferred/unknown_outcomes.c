@@ -26,7 +26,8 @@ enum what { CONTENT, ATTRIBUTES, KEEPER, PLACE, FCNTL, FLOCK };
 struct unknown {
     enum what what;
     uint64_t ino;
-    uint64_t session, number; /* of the append that has the place; number: owner, partition */
+    uint64_t session, number; /* of the append that has the place; number: owner, partition, or
+                               * where a name of the file was: the partition and 1; 0: nowhere */
 };
 
 struct mfs_outcomes {
@@ -72,11 +73,15 @@ static int notify_content(struct mfs_meta *meta, uint64_t ino)
     return rc;
 }
 
-static int notify_attributes(struct mfs_meta *meta, uint64_t ino)
+static int notify_attributes(struct mfs_meta *meta, uint64_t ino, uint64_t name_at)
 {
     struct mfs_attr attr;
-    int rc = mfs_meta_getattr(meta, ino, &attr);
+    int rc = 0;
 
+    if (name_at)
+        rc = mfs_leases_file_changed_at(meta, ino, (uint32_t)(name_at - 1));
+    if (!rc)
+        rc = mfs_meta_getattr(meta, ino, &attr);
     if (rc)
         return rc;
     if (S_ISREG(attr.mode) && attr.nlink == 0)
@@ -146,7 +151,7 @@ static int follow_up(struct mfs_meta *meta, const struct unknown *what)
     case CONTENT:
         return notify_content(meta, what->ino);
     case ATTRIBUTES:
-        return notify_attributes(meta, what->ino);
+        return notify_attributes(meta, what->ino, what->number);
     case KEEPER:
         return notify_keeper(meta, what->ino, (uint32_t)what->number);
     case PLACE:
@@ -296,10 +301,15 @@ void mfs_outcomes_added(struct mfs_meta *meta, uint64_t dir, uint32_t part, int 
 
 void mfs_outcomes_removed(struct mfs_meta *meta, uint64_t dir, const char *name, int rc)
 {
+    uint32_t part = mfs_placement_entry(dir, name, strlen(name), meta->nparts);
     struct mfs_attr attr;
+    bool elsewhere;
 
     if (!mfs_outcome_is_unknown(rc) || !mfs_filecache_name(meta->files, dir, name, &attr))
         return;
+    elsewhere = mfs_placement_home(attr.ino) != part;
     mfs_filecache_forget(meta->files, dir, name, 0);
-    follow_up_or_retry(meta, (struct unknown){.what = ATTRIBUTES, .ino = attr.ino});
+    follow_up_or_retry(meta, (struct unknown){.what = ATTRIBUTES,
+                                              .ino = attr.ino,
+                                              .number = elsewhere ? 1 + (uint64_t)part : 0});
 }

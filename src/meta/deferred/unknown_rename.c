@@ -33,7 +33,7 @@ static void notify_directory(struct mfs_meta *meta, uint64_t ino, uint32_t part)
 int mfs_outcomes_notify(struct mfs_meta *meta, uint64_t ino, mode_t type, uint32_t part)
 {
     if (S_ISREG(type))
-        return mfs_leases_file_changed_at_home(meta, ino, NULL);
+        return mfs_leases_file_changed_at(meta, ino, part);
     if (S_ISDIR(type))
         notify_directory(meta, ino, part);
     return 0;
@@ -77,7 +77,7 @@ void mfs_outcomes_rename(const struct mfs_rename *r)
     for (unsigned i = 0; i < s.n; i++) {
         if (rc == 0)
             rc = mfs_outcomes_notify(r->meta, s.of[i].ino, s.of[i].type, r->from.part);
-        if (rc == 0 && r->from.part != r->to.part && S_ISDIR(s.of[i].type))
+        if (rc == 0 && r->from.part != r->to.part)
             rc = mfs_outcomes_notify(r->meta, s.of[i].ino, s.of[i].type, r->to.part);
         if (S_ISREG(s.of[i].type)) /* later, then */
             mfs_outcomes_attributes(r->meta, s.of[i].ino, rc);

@@ -81,6 +81,7 @@ struct creation {
     size_t record_len;
     struct mfs_backoff backoff, room;
     int64_t not_after;
+    size_t at; /* of its call, among those that go together */
 };
 
 static int creation_record(struct creation *b, uint32_t flags)
@@ -165,43 +166,51 @@ static void add_nlink(struct mfs_call *c, const struct mfs_ino_arg *dir, int del
     mfs_args_int(&c->args, seen);
 }
 
+/* The parent was told along with the creation, at `asked`. */
+static void creation_counted(struct creation *b, const struct mfs_calls *calls, int64_t asked,
+                             const struct mfs_ino_arg *dir, const struct mfs_time_arg *time)
+{
+    struct mfs_bytes answer = mfs_call_text(&calls->call[b->at]);
+    const struct mfs_call *nlink = &calls->call[b->at + 1];
+    struct mfs_bytes counted = mfs_call_text(nlink);
+    struct mfs_call undo;
+
+    if (nlink->cmd.rc || !counted.p)
+        return;
+    if (!calls->call[b->at].cmd.rc && answer.p && answer.p[0] == MFS_ANSWER_DONE) {
+        mfs_meta_counted(b->meta, b->parent, counted, asked);
+        return;
+    }
+    mfs_call_command(&undo, "mfs_nlink");
+    add_nlink(&undo, dir, -1, time, -1);
+    mfs_call_post(b->meta, &undo, mfs_placement_home(b->parent));
+}
+
+/* What a rename of this client's has left under the name goes first, in the same round trip. */
 static int creation_send(struct creation *b, struct mfs_calls *calls)
 {
+    struct mfs_settle *left = mfs_settles_take(b->meta, b->parent, b->name);
     struct mfs_ino_arg dir = mfs_ino_arg(b->parent), sid;
     struct mfs_time_arg time = mfs_time_arg(b->now);
-    uint32_t home = mfs_placement_home(b->parent);
     const char how[3] = {b->how, "nkp"[b->shard], 'u'};
     char prefix[2], type = (char)(b->new->mode >> 12);
     int64_t asked = mfs_clock_mono();
-    struct mfs_bytes counted;
-    int rc;
 
     b->sid = b->meta->sid;
     sid = mfs_ino_arg(b->sid);
     mfs_part_arg(b->part, prefix);
+    if (left)
+        mfs_settles_call(calls, left, &dir);
+    b->at = calls->n;
     creation_args(b, mfs_calls_add(calls, "mfs_create", b->part), &dir, &sid, prefix, &type, how);
-    if (!S_ISDIR(b->new->mode)) {
-        mfs_calls_run(b->meta, calls);
-        return calls->call[0].cmd.rc;
-    }
-    add_nlink(mfs_calls_add(calls, "mfs_nlink", home), &dir, 1, &time,
-              mfs_parents_seen(b->meta, b->parent));
+    if (S_ISDIR(b->new->mode))
+        add_nlink(mfs_calls_add(calls, "mfs_nlink", mfs_placement_home(b->parent)), &dir, 1, &time,
+                  mfs_parents_seen(b->meta, b->parent));
     mfs_calls_run(b->meta, calls);
-    rc = calls->call[0].cmd.rc;
-    counted = mfs_call_text(&calls->call[1]);
-    if (calls->call[1].cmd.rc || !counted.p)
-        return rc;
-    if (rc == 0 && mfs_call_text(&calls->call[0]).p &&
-        mfs_call_text(&calls->call[0]).p[0] == MFS_ANSWER_DONE) {
-        mfs_meta_counted(b->meta, b->parent, counted, asked);
-    } else {
-        struct mfs_call undo;
-
-        mfs_call_command(&undo, "mfs_nlink");
-        add_nlink(&undo, &dir, -1, &time, -1);
-        mfs_call_post(b->meta, &undo, home);
-    }
-    return rc;
+    mfs_settles_called(b->meta, left, &calls->call[0]);
+    if (S_ISDIR(b->new->mode))
+        creation_counted(b, calls, asked, &dir, &time);
+    return calls->call[b->at].cmd.rc;
 }
 
 /* It is there, and not opened yet: opens it or looks at it. -EAGAIN: it is gone again. */
@@ -307,7 +316,7 @@ static int creation_attempt(struct creation *b)
     if (rc == -ECANCELED)
         rc = -EAGAIN; /* too late to rely on what the directory was */
     else if (!rc)
-        rc = creation_answer(b, mfs_call_text(&calls.call[0]), asked);
+        rc = creation_answer(b, mfs_call_text(&calls.call[b->at]), asked);
     if (b->unregistered)
         mfs_unregistered_created(b->meta->unregistered, &creation, rc == 1 ? b->attr->ino : 0);
     mfs_shards_added(shards, b->parent, b->part, b->name, b->keeper, asked);

@@ -145,6 +145,14 @@ void mfs_owned_arg(struct mfs_call *c, bool matters, uint32_t id)
         mfs_args_str(&c->args, "");
 }
 
+static void tell_holders(struct mfs_meta *meta, const struct mfs_attr *attr, int64_t asked,
+                         struct mfs_bytes answer)
+{
+    struct mfs_bytes holders = mfs_record_rest(&answer);
+
+    mfs_leases_file_set(meta, attr, asked, &holders, 1);
+}
+
 int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct mfs_attr *attr,
                      const struct mfs_owned *owned)
 {
@@ -179,7 +187,7 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
     if (!rc && grants)
         rc = mfs_leases_granted(meta, ino, attr->version);
     else if (!rc && S_ISREG(attr->mode))
-        mfs_leases_file_set(meta, attr, asked, mfs_record_rest(&answer));
+        tell_holders(meta, attr, asked, answer);
     mfs_call_fini(&c);
     if (!rc && S_ISDIR(attr->mode))
         mfs_leases_changed(meta, ino);

@@ -55,22 +55,39 @@ static int refused(struct link *l, struct mfs_bytes text)
     return rc ? rc : -EAGAIN;
 }
 
-/* Length of the shard's other keeper (1 byte), that, record, other holders of a lease of a file. */
+/* The name is leased by what was asked for then; the file is known, or not. */
+static void learn_name(struct link *l, int64_t asked)
+{
+    mfs_filecache_add_name(l->meta->files, l->parent, l->name, l->ino, asked);
+}
+
+/* Whether there is a lease, length of the shard's other keeper (1 byte each), that, record, other
+ * holders of a lease of a file. */
 static int take_counted(struct link *l, struct mfs_bytes answer, int64_t asked)
 {
-    size_t keeper = 1 + (unsigned char)answer.p[0];
-    struct mfs_bytes record;
+    size_t keeper = answer.n > 1 ? 2 + (unsigned char)answer.p[1] : 2;
+    struct mfs_bytes record, holders;
     int rc;
 
     if (answer.n < keeper)
         return -EIO;
     record = (struct mfs_bytes){answer.p + keeper, answer.n - keeper};
     mfs_leases_name_added(l->meta, l->parent, l->part,
-                          (struct mfs_bytes){answer.p + 1, keeper - 1});
+                          (struct mfs_bytes){answer.p + 2, keeper - 2});
     rc = mfs_meta_take(l->meta, l->ino, record, asked, l->attr);
-    if (!rc && S_ISREG(l->attr->mode))
-        mfs_leases_file_set(l->meta, l->attr, asked, mfs_record_rest(&record));
-    return rc;
+    if (rc || !S_ISREG(l->attr->mode))
+        return rc;
+    holders = mfs_record_rest(&record);
+    if (answer.p[0] && l->home == l->part)
+        learn_name(l, asked);
+    mfs_leases_file_set(l->meta, l->attr, asked, &holders, 1);
+    return 0;
+}
+
+static void lease_arg(const struct link *l, struct mfs_call *c)
+{
+    if (l->meta->opts.revoked)
+        mfs_args_str(&c->args, "1");
 }
 
 /* Counts the name, and adds it when its partition is the inode's home. */
@@ -99,6 +116,7 @@ static int count(struct link *l)
         mfs_args_bin(&c.args, l->txn, sizeof l->txn);
         mfs_args_bin(&c.args, decider, sizeof decider);
     }
+    lease_arg(l, &c);
     rc = mfs_call_run(l->meta, &c, l->home);
     text = mfs_call_text(&c);
     if (!rc && text.p && text.n > 1 && text.p[0] == MFS_ANSWER_DONE)
@@ -112,6 +130,7 @@ static int count(struct link *l)
 static int put(struct link *l)
 {
     struct mfs_ino_arg dir = mfs_ino_arg(l->parent), sid = mfs_ino_arg(l->meta->sid);
+    int64_t asked = mfs_clock_mono();
     char entry[MFS_ENTRY_LEN];
     struct mfs_bytes text;
     struct mfs_call c;
@@ -126,15 +145,18 @@ static int put(struct link *l)
     mfs_args_bin(&c.args, entry, sizeof entry);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_bin(&c.args, l->txn, sizeof l->txn);
+    lease_arg(l, &c);
     rc = mfs_call_run(l->meta, &c, l->part);
     text = mfs_call_text(&c);
-    if (!rc && (!text.p || !text.n || text.p[0] != MFS_ANSWER_DONE))
+    if (!rc && (!text.p || text.n < 2 || text.p[0] != MFS_ANSWER_DONE))
         rc = refused(l, text);
     else if (!rc)
         mfs_link_counts_done(l->meta, l->txn, l->begun, l->home, l->part);
+    if (!rc && text.p && text.p[1])
+        learn_name(l, asked);
     if (!rc)
         mfs_leases_name_added(l->meta, l->parent, l->part,
-                              (struct mfs_bytes){text.p + 1, text.n - 1});
+                              (struct mfs_bytes){text.p + 2, text.n - 2});
     mfs_call_fini(&c);
     return rc;
 }
@@ -166,7 +188,7 @@ static int attempt(struct link *l, bool *counted)
 static void take_back(struct link *l)
 {
     mfs_unregistered_removing(l->meta->unregistered);
-    if (!mfs_meta_unref(l->meta, l->ino, &l->time, l->txn))
+    if (!mfs_meta_unref(l->meta, l->ino, &l->time, l->txn, (struct mfs_bytes){0}))
         mfs_link_counts_done(l->meta, l->txn, l->begun, l->home, l->home);
     mfs_unregistered_removed(l->meta->unregistered);
 }

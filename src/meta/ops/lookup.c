@@ -118,6 +118,48 @@ static int learn(struct mfs_meta *meta, uint64_t parent, const char *name, const
     return rc;
 }
 
+/* A file whose home is elsewhere, and a lease of its attributes there; of its name there is one. */
+static int ask_home(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr, bool *leased)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(ino), sid;
+    int64_t asked = mfs_clock_mono();
+    struct mfs_bytes text;
+    struct mfs_call c;
+    int rc;
+
+    mfs_call_command(&c, "mfs_lease");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_lease_arg(meta, &c, &sid);
+    c.cmd.idempotent = true;
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    text = mfs_call_text(&c);
+    if (!rc && !text.n)
+        rc = text.p ? -EIO : -ESTALE;
+    if (!rc)
+        rc = mfs_meta_take(meta, ino, (struct mfs_bytes){text.p + 1, text.n - 1}, asked, attr);
+    *leased = !rc && text.p[0] == 1;
+    mfs_call_fini(&c);
+    if (rc == -ESTALE)
+        mfs_filecache_revoke(meta->files, ino);
+    if (!rc)
+        mfs_filecache_compare(meta->files, attr, asked);
+    return rc;
+}
+
+static int look_elsewhere(struct mfs_meta *meta, uint64_t parent, const char *name,
+                          const struct found *f, int64_t asked, struct mfs_attr *attr)
+{
+    bool leased = false, lease = f->leased && S_ISREG(f->entry.type);
+    int rc = lease ? ask_home(meta, f->entry.ino, attr, &leased)
+                   : mfs_meta_getattr(meta, f->entry.ino, attr);
+
+    if (!rc && attr->nlink == 0)
+        return -EAGAIN; /* its last name has just gone */
+    if (!rc && leased && S_ISREG(attr->mode))
+        mfs_filecache_put(meta->files, parent, name, attr, asked);
+    return rc;
+}
+
 /* One attempt. -EAGAIN: the name changed under it; -ESTALE: there is no inode *ino, which the entry
  * names. */
 static int look(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_t part,
@@ -146,9 +188,7 @@ static int look(struct mfs_meta *meta, uint64_t parent, const char *name, uint32
     }
     mfs_filecache_forget(meta->files, parent, name, *ino);
     if (!f.record.p) {
-        rc = mfs_meta_getattr(meta, *ino, attr);
-        if (!rc && attr->nlink == 0)
-            rc = -EAGAIN; /* its last name has just gone */
+        rc = look_elsewhere(meta, parent, name, &f, asked, attr);
     } else if (f.record.n == 0) {
         drop_entry(meta, parent, name, *ino, part);
         rc = -ENOENT;

@@ -21,19 +21,19 @@ int mfs_meta_record(struct mfs_meta *meta, uint64_t ino, struct mfs_call *c,
                     struct mfs_bytes *record);
 
 /* One name less for a file, for the transaction `txn`, which is done once however often it is asked
- * for; deletes what is left of the file when that was the last. Within
- * mfs_unregistered_removing. */
+ * for; deletes what is left of the file when that was the last. `holders` of a lease of the name,
+ * which are told when that is done. Within mfs_unregistered_removing. */
 int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time,
-                   const char *txn);
+                   const char *txn, struct mfs_bytes holders);
 
 /* What command mfs_unref answered: what unref answered, and which other sessions had a lease of the
  * file. */
 struct mfs_bytes mfs_meta_unref_answer(struct mfs_bytes answer, struct mfs_bytes *holders);
 
-/* Does what that asks for: on return no client shows the file as it was, and it is freed if no
- * client has it open. */
-void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes status,
-                      struct mfs_bytes holders);
+/* Does what that asks for, which was asked for at mono time `asked`: on return no client shows the
+ * file as it was (mfs_leases_file_changed), and it is freed if no client has it open. */
+void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, int64_t asked, struct mfs_bytes status,
+                      const struct mfs_bytes *holders, size_t n);
 
 /* The same for a client that died after it had taken the last name, and before all leases were
  * revoked: of a file with no registered opens. */

@@ -13,6 +13,7 @@
 #include "meta/call.h"
 #include "meta/coherence/leases.h"
 #include "meta/coherence/revoke.h"
+#include "meta/deferred/deferred.h"
 #include "meta/deferred/unknown_outcomes.h"
 #include "meta/ops/ops.h"
 #include "meta/session/session.h"
@@ -37,8 +38,9 @@ static int todo_bytes(const struct mfs_rename *r, char **bytes, size_t *n)
     return *bytes ? 0 : -ENOMEM;
 }
 
-/* Reads { status, … } of mfs_rename and mfs_rename_commit; a status, or -errno. */
-static int take_answer(struct mfs_rename *r, struct mfs_call *c, bool begin)
+/* Reads { status, … } of mfs_rename and mfs_rename_commit, or mfs_rename_begin; a status, or
+ * -errno. */
+static int take_answer(struct mfs_rename *r, const struct mfs_call *c, bool begin)
 {
     int status = (int)mfs_reply_int(mfs_reply_at(c->cmd.reply, 0));
     struct mfs_bytes source = mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 1));
@@ -51,7 +53,7 @@ static int take_answer(struct mfs_rename *r, struct mfs_call *c, bool begin)
         rc = mfs_entry_decode(source.p, source.n, &r->from.entry);
         if (!begin)
             memset(&r->to.entry, 0, sizeof r->to.entry);
-        if (!rc && target.n)
+        if (!rc && !begin && target.n)
             rc = mfs_entry_decode(target.p, target.n, &r->to.entry);
     } else if (status == MFS_ANSWER_NEEDS_SEAL) {
         memset(&r->to.entry, 0, sizeof r->to.entry);
@@ -61,19 +63,32 @@ static int take_answer(struct mfs_rename *r, struct mfs_call *c, bool begin)
     return rc ? rc : status;
 }
 
+/* A call that decides, and what it points to; and the source's new ctime, if its home is a third
+ * partition. */
+struct decision {
+    struct mfs_calls calls;
+    size_t at;               /* of it */
+    struct mfs_settle *left; /* under the new name, by an earlier rename: goes first, or NULL */
+    struct mfs_ino_arg from, to, sealed, sid, left_dir;
+    char here[2], entry[MFS_ENTRY_LEN];
+    struct mfs_rename_ctime ctime;
+    uint64_t ctime_of; /* 0: it is not told */
+};
+
 /* The end of mfs_rename and of mfs_rename_commit, which say the same of the place that the entry
  * goes to. What else the call has is for the caller to add first. */
-static int call_target(struct mfs_rename *r, struct mfs_call *c, bool commit)
+static int call_target(struct mfs_rename *r, struct decision *d, bool commit)
 {
-    struct mfs_ino_arg sealed = mfs_ino_arg(r->sealed.ino), sid;
-    char prefix[2], *todo;
+    struct mfs_call *c = &d->calls.call[d->at];
+    char *todo;
     size_t todo_len;
     int rc = todo_bytes(r, &todo, &todo_len);
 
     if (rc)
         return rc;
-    mfs_part_arg(r->to.part, prefix);
-    mfs_args_bin(&c->args, prefix, sizeof prefix);
+    d->sealed = mfs_ino_arg(r->sealed.ino);
+    mfs_part_arg(r->to.part, d->here);
+    mfs_args_bin(&c->args, d->here, sizeof d->here);
     mfs_args_bin(&c->args, r->time.b, sizeof r->time.b);
     mfs_args_int(&c->args, r->meta->stripe_size);
     mfs_args_int(&c->args, r->flags);
@@ -81,77 +96,128 @@ static int call_target(struct mfs_rename *r, struct mfs_call *c, bool commit)
     if (commit)
         mfs_args_str(&c->args, r->from.dir == r->to.dir ? "1" : "0");
     mfs_args_bin(&c->args, r->checked, r->has_checked ? sizeof r->checked : 0);
-    mfs_args_bin(&c->args, sealed.b, r->sealed.ino ? sizeof sealed.b : 0);
+    mfs_args_bin(&c->args, d->sealed.b, r->sealed.ino ? sizeof d->sealed.b : 0);
     mfs_args_bin(&c->args, todo, todo_len);
-    mfs_lease_arg(r->meta, c, &sid);
+    mfs_lease_arg(r->meta, c, &d->sid);
     mfs_args_bin(&c->args, r->unref_txn, sizeof r->unref_txn);
     mfs_args_bin(&c->args, r->whiteout, r->whites ? sizeof r->whiteout : 0);
-    rc = mfs_call_run(r->meta, c, r->to.part);
+    if (d->ctime_of)
+        mfs_rename_add_ctime(r, &d->calls, d->ctime_of, &d->ctime);
+    mfs_calls_run(r->meta, &d->calls);
+    rc = c->cmd.rc;
     free(todo);
     return rc ? rc : take_answer(r, c, false);
 }
 
-static int call_local(struct mfs_rename *r, struct mfs_call *c)
+static int call_local(struct mfs_rename *r, struct decision *d)
 {
-    struct mfs_ino_arg from = mfs_ino_arg(r->from.dir), to = mfs_ino_arg(r->to.dir);
+    struct mfs_call *c = &d->calls.call[d->at];
 
-    mfs_args_bin(&c->args, from.b, sizeof from.b);
+    d->from = mfs_ino_arg(r->from.dir);
+    d->to = mfs_ino_arg(r->to.dir);
+    mfs_args_bin(&c->args, d->from.b, sizeof d->from.b);
     mfs_args_str(&c->args, r->from.name);
-    mfs_args_bin(&c->args, to.b, sizeof to.b);
+    mfs_args_bin(&c->args, d->to.b, sizeof d->to.b);
     mfs_args_str(&c->args, r->to.name);
-    return call_target(r, c, false);
+    return call_target(r, d, false);
 }
 
-static int call_commit(struct mfs_rename *r, struct mfs_call *c)
+static int call_commit(struct mfs_rename *r, struct decision *d)
 {
-    struct mfs_ino_arg to = mfs_ino_arg(r->to.dir);
-    char entry[MFS_ENTRY_LEN];
+    struct mfs_call *c = &d->calls.call[d->at];
 
-    mfs_entry_encode(r->from.entry.ino, r->from.entry.type, entry);
-    mfs_args_bin(&c->args, to.b, sizeof to.b);
+    d->to = mfs_ino_arg(r->to.dir);
+    mfs_entry_encode(r->from.entry.ino, r->from.entry.type, d->entry);
+    mfs_args_bin(&c->args, d->to.b, sizeof d->to.b);
     mfs_args_str(&c->args, r->to.name);
-    mfs_args_bin(&c->args, entry, sizeof entry);
-    return call_target(r, c, true);
+    mfs_args_bin(&c->args, d->entry, sizeof d->entry);
+    return call_target(r, d, true);
+}
+
+/* The file whose ctime is told to its home along with the decision: neither partition of the two
+ * names will do it. Of a rename within one partition it is what this client knows of the name. */
+static uint64_t told_along(const struct mfs_rename *r)
+{
+    const struct mfs_entry *e = &r->from.entry;
+    struct mfs_attr attr;
+    uint32_t home;
+
+    if (r->from.part == r->to.part)
+        return mfs_leases_name(r->meta, r->from.dir, r->from.name, &attr) &&
+                       mfs_placement_home(attr.ino) != r->to.part
+                   ? attr.ino
+                   : 0;
+    home = mfs_placement_home(e->ino);
+    return !S_ISDIR(e->type) && home != r->to.part && home != r->from.part ? e->ino : 0;
 }
 
 /* The commands that leave a whiteout are refused when memory is full, the others never. */
-static void call_command(const struct mfs_rename *r, struct mfs_call *c, const char *command,
-                         const char *leaving)
+static int decide(struct mfs_rename *r, struct decision *d)
 {
-    mfs_call_command(c, r->whites ? leaving : command);
+    bool across = r->from.part != r->to.part;
+    const char *command = across ? "mfs_rename_commit" : "mfs_rename";
+    struct mfs_call *c;
+    int rc;
+
+    if (r->whites)
+        command = across ? "mfs_rename_commit_leaving" : "mfs_rename_leaving";
+    d->calls.n = 0;
+    d->ctime_of = told_along(r);
+    d->left = mfs_settles_take(r->meta, r->to.dir, r->to.name);
+    if (d->left)
+        mfs_settles_call(&d->calls, d->left, &d->left_dir);
+    d->at = d->calls.n;
+    c = mfs_calls_add(&d->calls, command, r->to.part);
     c->cmd.full_at_once = true;
+    c->cmd.not_after = r->not_after;
+    rc = across ? call_commit(r, d) : call_local(r, d);
+    mfs_settles_called(r->meta, d->left, &d->calls.call[0]);
+    return rc;
 }
 
-static int call_begin(struct mfs_rename *r)
+static int begin_met(struct mfs_rename *r, const struct mfs_call *c)
 {
-    struct mfs_ino_arg from = mfs_ino_arg(r->from.dir);
-    struct mfs_call c;
-    char decider[2];
+    struct mfs_bytes text = mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 2));
+    struct mfs_entry e;
+    int rc = mfs_entry_decode(text.p, text.n, &e);
+
+    if (!rc)
+        rc = mfs_intent_clear(r->meta, r->from.dir, r->from.name, &e, &r->backoff);
+    return rc ? rc : -EAGAIN;
+}
+
+/* *c holds what the answer has. */
+static int call_begin(struct mfs_rename *r, struct mfs_call *c)
+{
+    struct mfs_ino_arg from = mfs_ino_arg(r->from.dir), sid;
+    char decider[2], here[2];
     int rc;
 
     mfs_part_arg(r->to.part, decider);
-    call_command(r, &c, "mfs_rename_begin", "mfs_rename_begin_leaving");
-    mfs_args_bin(&c.args, from.b, sizeof from.b);
-    mfs_args_str(&c.args, r->from.name);
-    mfs_args_bin(&c.args, r->txn, sizeof r->txn);
-    mfs_args_bin(&c.args, decider, sizeof decider);
-    mfs_args_str(&c.args, r->from.dir == r->to.dir ? "1" : "0");
-    mfs_args_bin(&c.args, r->checked, r->has_checked ? sizeof r->checked : 0);
-    rc = mfs_call_run(r->meta, &c, r->from.part);
+    mfs_part_arg(r->from.part, here);
+    mfs_call_command(c, r->whites ? "mfs_rename_begin_leaving" : "mfs_rename_begin");
+    c->cmd.full_at_once = true;
+    mfs_args_bin(&c->args, from.b, sizeof from.b);
+    mfs_args_str(&c->args, r->from.name);
+    mfs_args_bin(&c->args, r->txn, sizeof r->txn);
+    mfs_args_bin(&c->args, decider, sizeof decider);
+    mfs_args_str(&c->args, r->from.dir == r->to.dir ? "1" : "0");
+    mfs_args_bin(&c->args, r->checked, r->has_checked ? sizeof r->checked : 0);
+    mfs_args_bin(&c->args, here, sizeof here);
+    mfs_args_bin(&c->args, r->time.b, sizeof r->time.b);
+    mfs_lease_arg(r->meta, c, &sid);
+    rc = mfs_call_run(r->meta, c, r->from.part);
     if (!rc)
-        rc = take_answer(r, &c, true);
-    if (rc == MFS_ANSWER_INTENT) {
-        struct mfs_bytes text = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 2));
-        struct mfs_entry e;
-
-        rc = mfs_entry_decode(text.p, text.n, &e);
-        if (!rc)
-            rc = mfs_intent_clear(r->meta, r->from.dir, r->from.name, &e, &r->backoff);
-        if (!rc)
-            rc = -EAGAIN;
-    }
-    mfs_call_fini(&c);
-    return rc;
+        rc = take_answer(r, c, true);
+    if (rc == MFS_ANSWER_INTENT)
+        return begin_met(r, c);
+    if (rc != MFS_ANSWER_DONE)
+        return rc;
+    r->holders[0][MFS_RENAME_ENTRY] = mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 2));
+    r->record = mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 3));
+    r->ctime_set =
+        !mfs_place_is_dir(&r->from) && mfs_placement_home(r->from.entry.ino) == r->from.part;
+    return 0;
 }
 
 /* --- what stands in the way ---------------------------------------------------------------------
@@ -242,45 +308,78 @@ static void release(struct mfs_rename *r)
     r->has_checked = false;
 }
 
+/* It has happened. What the home of the source has answered besides may be of another file, if the
+ * name was another one's by then. */
+static void take_done(struct mfs_rename *r, const struct decision *d)
+{
+    const struct mfs_reply *reply = d->calls.call[d->at].cmd.reply;
+    struct mfs_bytes record = mfs_reply_bytes(mfs_reply_at(reply, 7));
+
+    for (size_t i = 0; i < 2; i++)
+        r->holders[i][MFS_RENAME_DECIDER] = mfs_reply_bytes(mfs_reply_at(reply, 4 + i));
+    if (record.n)
+        r->record = record;
+    r->leased = mfs_reply_int(mfs_reply_at(reply, 8)) == 1;
+    if (d->ctime_of && d->ctime_of == r->from.entry.ino)
+        r->ctime_set = mfs_rename_take_ctime(&d->calls.call[d->at + 1], &r->record,
+                                             &r->holders[0][MFS_RENAME_HOME]);
+    mfs_leases_name_added(r->meta, r->to.dir, r->to.part, mfs_reply_bytes(mfs_reply_at(reply, 6)));
+}
+
+/* It has not happened, but the file has another ctime by now. */
+static void tell_ctime(struct mfs_rename *r, const struct decision *d)
+{
+    if (d->ctime_of)
+        mfs_outcomes_notify(r->meta, d->ctime_of, S_IFREG, r->from.part);
+    if (r->ctime_set && S_ISREG(r->from.entry.type))
+        mfs_outcomes_notify(r->meta, r->from.entry.ino, S_IFREG, r->from.part);
+}
+
+static int finish(struct mfs_rename *r, struct decision *d, int rc)
+{
+    const struct mfs_call *c = &d->calls.call[d->at];
+    struct mfs_bytes status = mfs_reply_bytes(mfs_reply_at(c->cmd.reply, 3));
+    bool same = status.n == 4 && !memcmp(status.p, "same", 4);
+
+    if (rc == MFS_ANSWER_DONE && !same) {
+        take_done(r, d);
+        mfs_rename_conclude(r, status);
+        return 0;
+    }
+    if (mfs_outcome_is_unknown(rc))
+        return rc;
+    if (r->from.part != r->to.part)
+        mfs_intent_undo(r->meta, r->from.dir, r->from.name, r->txn);
+    tell_ctime(r, d);
+    if (rc > 0) {
+        rc = overcome(r, rc, c);
+        rc = rc ? rc : -EAGAIN;
+    }
+    return rc;
+}
+
 static int attempt(struct mfs_rename *r)
 {
-    bool across = r->from.part != r->to.part, same;
-    struct mfs_call c;
-    struct mfs_bytes status;
-    int rc;
+    struct mfs_call begin = {0};
+    struct decision d;
+    int rc = 0;
 
-    if (across) {
-        rc = call_begin(r);
-        if (rc == MFS_ANSWER_NEEDS_LOCK) {
-            rc = take_lock(r);
-            return rc ? rc : -EAGAIN;
-        }
-        if (rc)
-            return rc < 0 ? rc : -EIO; /* no other answer is to be had here */
+    r->asked = mfs_clock_mono();
+    memset(r->holders, 0, sizeof r->holders);
+    r->record = (struct mfs_bytes){NULL, 0};
+    r->ctime_set = r->leased = false;
+    if (r->from.part != r->to.part)
+        rc = call_begin(r, &begin);
+    if (rc == MFS_ANSWER_NEEDS_LOCK) {
+        rc = take_lock(r);
+        rc = rc ? rc : -EAGAIN;
+    } else if (rc > 0) {
+        rc = -EIO; /* no other answer is to be had here */
+    } else if (!rc) {
+        rc = finish(r, &d, decide(r, &d));
+        mfs_calls_fini(&d.calls);
     }
-    if (across)
-        call_command(r, &c, "mfs_rename_commit", "mfs_rename_commit_leaving");
-    else
-        call_command(r, &c, "mfs_rename", "mfs_rename_leaving");
-    c.cmd.not_after = r->not_after;
-    rc = across ? call_commit(r, &c) : call_local(r, &c);
-    status = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 3));
-    same = rc == MFS_ANSWER_DONE && status.n == 4 && !memcmp(status.p, "same", 4);
-    if (rc == MFS_ANSWER_DONE && !same) {
-        for (size_t i = 0; i < 2; i++)
-            r->holders[i] = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 4 + i));
-        mfs_leases_name_added(r->meta, r->to.dir, r->to.part,
-                              mfs_reply_bytes(mfs_reply_at(c.cmd.reply, 6)));
-        mfs_rename_conclude(r, status);
-    } else {
-        if (across && !mfs_outcome_is_unknown(rc))
-            mfs_intent_undo(r->meta, r->from.dir, r->from.name, r->txn);
-        if (rc > 0) {
-            rc = overcome(r, rc, &c);
-            rc = rc ? rc : -EAGAIN;
-        }
-    }
-    mfs_call_fini(&c);
+    mfs_call_fini(&begin);
     return rc;
 }
 
@@ -299,6 +398,8 @@ static int run(struct mfs_rename *r)
             rc = attempt(r);
             mfs_shards_added(r->meta->shards, r->to.dir, r->to.part, r->to.name, MFS_KEEPER_NOT, 0);
         }
+        if (!rc && !r->whites && !mfs_rename_exchanges(r))
+            mfs_shards_removed(r->meta->shards, r->from.dir, r->from.part, r->from.name, r->asked);
         if (rc == -ECANCELED) {
             release(r);
             rc = mfs_random(r->txn, sizeof r->txn);

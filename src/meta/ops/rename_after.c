@@ -3,7 +3,10 @@
 #include "meta/ops/rename.h"
 
 #include "base/bytes.h"
+#include "meta/cache/cache.h"
 #include "meta/call.h"
+#include "meta/coherence/leases.h"
+#include "meta/coherence/notices.h"
 #include "meta/coherence/revoke.h"
 #include "meta/deferred/deferred.h"
 #include "meta/deferred/unknown_outcomes.h"
@@ -52,10 +55,10 @@ static int parent_delta(const struct mfs_rename *r, const struct mfs_place *p)
 
 struct after {
     struct mfs_calls calls;
-    struct mfs_ino_arg dir[2], ctime[2], replaced, sid;
-    char lease[2][MFS_KEY_INO_LEN];
+    struct mfs_ino_arg dir[2], replaced, sid;
+    struct mfs_rename_ctime args[2];
     int64_t asked;
-    size_t nlink[2], holders[2], unref; /* calls; SIZE_MAX: none */
+    size_t nlink[2], ctime[2], unref; /* calls; SIZE_MAX: none */
     struct mfs_time_arg time;
 };
 
@@ -78,48 +81,41 @@ static void add_parent(struct mfs_rename *r, struct after *a, int i, const struc
     mfs_args_int(&c->args, mfs_parents_seen(r->meta, p->dir));
 }
 
+void mfs_rename_add_ctime(const struct mfs_rename *r, struct mfs_calls *calls, uint64_t ino,
+                          struct mfs_rename_ctime *args)
+{
+    struct mfs_call *c = mfs_calls_add(calls, "mfs_ctime", mfs_placement_home(ino));
+
+    args->ino = mfs_ino_arg(ino);
+    mfs_args_bin(&c->args, args->ino.b, sizeof args->ino.b);
+    mfs_args_bin(&c->args, r->time.b, sizeof r->time.b);
+    mfs_lease_arg(r->meta, c, &args->sid);
+}
+
+bool mfs_rename_take_ctime(const struct mfs_call *c, struct mfs_bytes *record,
+                           struct mfs_bytes *holders)
+{
+    struct mfs_bytes text = mfs_call_text(c);
+
+    if (c->cmd.rc)
+        return false;
+    if (text.n > MFS_RECORD_FIXED) { /* none: it is gone */
+        *record = (struct mfs_bytes){text.p + 1, text.n - 1};
+        if (S_ISREG(mfs_get_le32(record->p + MFS_REC_MODE)))
+            *holders = mfs_record_rest(record);
+    }
+    return true;
+}
+
 /* The partition of `to` set the times of inodes that have their home there. */
 static void add_ctime(struct mfs_rename *r, struct after *a, int i, const struct mfs_place *p)
 {
-    uint32_t home = mfs_placement_home(p->entry.ino);
-    struct mfs_call *c;
-
-    if (home == r->to.part)
+    a->ctime[i] = SIZE_MAX;
+    if (mfs_placement_home(p->entry.ino) == r->to.part || (i == 0 && r->ctime_set))
         return;
-    a->ctime[i] = mfs_ino_arg(p->entry.ino);
-    c = mfs_calls_add(&a->calls, "mfs_ctime", home);
-    mfs_args_bin(&c->args, a->ctime[i].b, sizeof a->ctime[i].b);
-    mfs_args_bin(&c->args, a->time.b, sizeof a->time.b);
+    a->ctime[i] = a->calls.n;
+    mfs_rename_add_ctime(r, &a->calls, p->entry.ino, &a->args[i]);
 }
-
-/* Clients that may show a file by the name that it had. */
-static void add_holders(const struct mfs_rename *r, struct after *a, int i,
-                        const struct mfs_place *p)
-{
-    a->holders[i] = SIZE_MAX;
-    if (!p->entry.ino || !S_ISREG(p->entry.type) || r->holders[i].p)
-        return;
-    a->holders[i] = a->calls.n;
-    a->calls.part[a->calls.n] = mfs_placement_home(p->entry.ino);
-    mfs_leases_ask(&a->calls.call[a->calls.n++], p->entry.ino, a->lease[i]);
-}
-
-static void take_holders(struct mfs_rename *r, struct after *a, int i, const struct mfs_place *p,
-                         struct mfs_bytes status)
-{
-    const struct mfs_call *c = a->holders[i] == SIZE_MAX ? NULL : &a->calls.call[a->holders[i]];
-
-    if (c && !c->cmd.rc)
-        r->holders[i] = mfs_call_text(c);
-    if (p->entry.ino && S_ISREG(p->entry.type) && !(c && c->cmd.rc)) {
-        mfs_meta_unrefed(r->meta, p->entry.ino, status, r->holders[i]);
-        return;
-    }
-    mfs_meta_freed(r->meta, p->entry.ino, status);
-    if (c) /* they have it open, perhaps, without registration: not to be freed */
-        mfs_outcomes_attributes(r->meta, p->entry.ino, -EIO);
-}
-
 static bool replaces_file(const struct mfs_rename *r)
 {
     return r->to.entry.ino && !mfs_rename_exchanges(r) && !mfs_place_is_dir(&r->to);
@@ -154,16 +150,13 @@ static void add_all(struct mfs_rename *r, struct after *a)
     if (!one)
         add_parent(r, a, 1, &r->to, to);
     add_ctime(r, a, 0, &r->from);
+    a->ctime[1] = SIZE_MAX;
     if (mfs_rename_exchanges(r))
         add_ctime(r, a, 1, &r->to);
     a->unref = SIZE_MAX;
     if (replaces_file(r) && home != r->to.part &&
         !mfs_unregistered_register(r->meta->unregistered, home))
         add_unref(r, a); /* else the count is noted, for housekeeping */
-    add_holders(r, a, 0, &r->from);
-    a->holders[1] = SIZE_MAX;
-    if (a->unref == SIZE_MAX) /* that tells them */
-        add_holders(r, a, 1, &r->to);
 }
 
 static void take_parents(struct mfs_rename *r, struct after *a)
@@ -204,35 +197,104 @@ static void revoke(const struct mfs_rename *r, bool leased)
         r->meta->opts.revoked(r->meta->opts.arg, r->to.entry.ino, true, false, NULL, NULL);
 }
 
-void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes status)
+/* What there was is a file, which has another name now: others have to forget that. False: not all
+ * who would have to could be asked for. */
+static bool tell_moved(struct mfs_rename *r, const struct after *a, int i,
+                       const struct mfs_place *p)
+{
+    struct mfs_bytes *holders = r->holders[i], record = r->record;
+    bool all = a->ctime[i] == SIZE_MAX || mfs_rename_take_ctime(&a->calls.call[a->ctime[i]],
+                                                                &record, &holders[MFS_RENAME_HOME]);
+    struct mfs_attr attr;
+
+    if (!S_ISREG(p->entry.type))
+        return true;
+    if (mfs_rename_exchanges(r) || !record.n ||
+        mfs_meta_take(r->meta, p->entry.ino, record, r->asked, &attr)) {
+        mfs_leases_file_changed(r->meta, p->entry.ino, holders, MFS_RENAME_TELLERS);
+    } else {
+        if (r->leased)
+            mfs_filecache_add_name(r->meta->files, r->to.dir, r->to.name, attr.ino, r->asked);
+        mfs_filecache_drop_name(r->meta->files, r->from.dir, r->from.name);
+        mfs_leases_file_set(r->meta, &attr, r->asked, holders, MFS_RENAME_TELLERS);
+    }
+    return all;
+}
+
+/* A file that was replaced; `status` of its unref, where its home is the new name's partition. */
+static bool tell_replaced(struct mfs_rename *r, const struct after *a, struct mfs_bytes status)
+{
+    struct mfs_bytes *holders = r->holders[1];
+    const struct mfs_call *unref = a->unref == SIZE_MAX ? NULL : &a->calls.call[a->unref];
+    bool known = unref ? !unref->cmd.rc : mfs_placement_home(r->to.entry.ino) == r->to.part;
+
+    if (unref && known)
+        status = mfs_meta_unref_answer(mfs_call_text(unref), &holders[MFS_RENAME_HOME]);
+    if (S_ISREG(r->to.entry.type) && known)
+        mfs_meta_unrefed(r->meta, r->to.entry.ino, r->asked, status, holders, MFS_RENAME_TELLERS);
+    else if (S_ISREG(r->to.entry.type))
+        mfs_leases_file_changed(r->meta, r->to.entry.ino, holders, MFS_RENAME_TELLERS);
+    else if (known)
+        mfs_meta_freed(r->meta, r->to.entry.ino, status);
+    return known;
+}
+
+static void tell(struct mfs_rename *r, const struct after *a, struct mfs_bytes status)
+{
+    const struct mfs_place *to = &r->to;
+
+    mfs_filecache_drop_name(r->meta->files, to->dir, to->name);
+    if (!tell_moved(r, a, 0, &r->from))
+        mfs_outcomes_attributes(r->meta, r->from.entry.ino, -EIO);
+    if (mfs_rename_exchanges(r) && !tell_moved(r, a, 1, to))
+        mfs_outcomes_attributes(r->meta, to->entry.ino, -EIO);
+    /* Others may have it open without registration: then it is not to be freed. */
+    if (replaces_file(r) && !tell_replaced(r, a, status) && S_ISREG(to->entry.type))
+        mfs_outcomes_attributes(r->meta, to->entry.ino, -EIO);
+}
+
+/* Nobody needs the source entry to be gone who does not meet it: its intent says that it is. */
+static bool may_settle_later(const struct mfs_rename *r, const struct after *a)
+{
+    return r->from.part != r->to.part && !r->generation && !r->sealed.ino && !r->whites &&
+           !mfs_rename_exchanges(r) && !mfs_place_is_dir(&r->from) && a->calls.n == 0;
+}
+
+/* Does what is left to do; whether the source entry is leased as what it has become. */
+static bool run_after(struct mfs_rename *r, struct after *a)
 {
     bool across = r->from.part != r->to.part;
     struct mfs_todo todo = mfs_rename_todo(r);
     char becomes[MFS_ENTRY_LEN];
     struct mfs_bytes source = {becomes, mfs_rename_exchanges(r) ? sizeof becomes : 0};
-    struct after a;
-    size_t settle;
-    bool leased;
+    size_t settle = a->calls.n;
 
     if (r->whites)
         source = (struct mfs_bytes){r->whiteout, sizeof r->whiteout};
     mfs_entry_encode(r->to.entry.ino, r->to.entry.type, becomes);
-    add_all(r, &a);
-    settle = a.calls.n;
     if (across || r->generation || r->sealed.ino)
-        mfs_todo_run(r->meta, &todo, r->txn, source, r->to.part, &a.calls);
+        mfs_todo_run(r->meta, &todo, r->txn, source, r->to.part, &a->calls);
+    else if (a->calls.n)
+        mfs_calls_run(r->meta, &a->calls);
+    return across && !a->calls.call[settle].cmd.rc &&
+           mfs_reply_int(a->calls.call[settle].cmd.reply) == 1;
+}
+
+void mfs_rename_conclude(struct mfs_rename *r, struct mfs_bytes status)
+{
+    struct after a;
+    bool leased = false;
+
+    add_all(r, &a);
+    if (may_settle_later(r, &a))
+        mfs_settles_add(r->meta, r->from.dir, r->from.name, r->from.part, r->txn, r->to.part);
     else
-        mfs_calls_run(r->meta, &a.calls);
-    leased = across && !a.calls.call[settle].cmd.rc &&
-             mfs_reply_int(a.calls.call[settle].cmd.reply) == 1;
+        leased = run_after(r, &a);
     take_parents(r, &a);
     if (a.unref != SIZE_MAX && !a.calls.call[a.unref].cmd.rc)
         mfs_link_counts_done(r->meta, r->unref_txn, r->begun, r->to.part,
                              mfs_placement_home(r->to.entry.ino));
-    if (a.unref != SIZE_MAX)
-        status = mfs_meta_unref_answer(mfs_call_text(&a.calls.call[a.unref]), &r->holders[1]);
-    take_holders(r, &a, 0, &r->from, (struct mfs_bytes){0});
-    take_holders(r, &a, 1, &r->to, status);
+    tell(r, &a, status);
     mfs_calls_fini(&a.calls);
     revoke(r, leased);
     r->generation = 0;

@@ -58,13 +58,29 @@ static void keep_leases(struct mfs_meta *meta, uint64_t ino)
     mfs_call_fini(&c);
 }
 
-void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes status,
-                      struct mfs_bytes holders)
+/* It has other names, and this client goes on to know it. */
+static bool keep_known(struct mfs_meta *meta, uint64_t ino, int64_t asked, struct mfs_bytes status,
+                       const struct mfs_bytes *holders, size_t n)
+{
+    struct mfs_bytes record = {status.p + 1, status.n - 1};
+    struct mfs_attr attr;
+
+    if (status.n <= MFS_RECORD_FIXED || status.p[0] != MFS_UNREF_STAYS ||
+        mfs_meta_take(meta, ino, record, asked, &attr) || !S_ISREG(attr.mode))
+        return false;
+    mfs_leases_file_set(meta, &attr, asked, holders, n);
+    return true;
+}
+
+void mfs_meta_unrefed(struct mfs_meta *meta, uint64_t ino, int64_t asked, struct mfs_bytes status,
+                      const struct mfs_bytes *holders, size_t n)
 {
     bool all;
 
     mfs_meta_freed(meta, ino, status);
-    all = mfs_leases_file_changed(meta, ino, holders);
+    if (keep_known(meta, ino, asked, status, holders, n))
+        return;
+    all = mfs_leases_file_changed(meta, ino, holders, n);
     if (status.n == 0 || status.p[0] != MFS_UNREF_REVOKE_PENDING)
         return;
     if (all)
@@ -87,16 +103,19 @@ void mfs_meta_revoke_orphan(struct mfs_meta *meta, uint64_t ino)
     mfs_unregistered_removed(meta->unregistered);
 }
 
-static void take_unref(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes answer)
+static void take_unref(struct mfs_meta *meta, uint64_t ino, int64_t asked, struct mfs_bytes answer,
+                       struct mfs_bytes of_name)
 {
-    struct mfs_bytes holders, status = mfs_meta_unref_answer(answer, &holders);
+    struct mfs_bytes holders[2] = {of_name};
+    struct mfs_bytes status = mfs_meta_unref_answer(answer, &holders[1]);
 
-    mfs_meta_unrefed(meta, ino, status, holders);
+    mfs_meta_unrefed(meta, ino, asked, status, holders, 2);
 }
 
 int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_arg *time,
-                   const char *txn)
+                   const char *txn, struct mfs_bytes holders)
 {
+    int64_t asked = mfs_clock_mono();
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_call c;
     int rc = mfs_unregistered_register(meta->unregistered, mfs_placement_home(ino));
@@ -111,7 +130,7 @@ int mfs_meta_unref(struct mfs_meta *meta, uint64_t ino, const struct mfs_time_ar
     mfs_args_bin(&c.args, txn, MFS_TXN_LEN);
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     if (!rc)
-        take_unref(meta, ino, mfs_call_text(&c));
+        take_unref(meta, ino, asked, mfs_call_text(&c), holders);
     mfs_call_fini(&c);
     return rc;
 }
@@ -128,13 +147,16 @@ struct removal {
     struct mfs_backoff backoff;
 };
 
-/* The name is gone, its inode's home does not know yet. */
-static int finish_elsewhere(struct removal *r, uint64_t ino)
+/* The name is gone, its inode's home does not know yet; `holders` of a lease of the name. */
+static int finish_elsewhere(struct removal *r, uint64_t ino, struct mfs_bytes holders)
 {
-    int rc = mfs_meta_unref(r->meta, ino, &r->time, r->txn);
+    int rc = mfs_meta_unref(r->meta, ino, &r->time, r->txn, holders);
 
     if (!rc)
         mfs_link_counts_done(r->meta, r->txn, r->begun, r->part, mfs_placement_home(ino));
+    else
+        mfs_leases_file_changed(r->meta, ino, &holders, 1);
+    mfs_outcomes_attributes(r->meta, ino, rc); /* the name is known here no more */
     return rc;
 }
 
@@ -151,7 +173,11 @@ static int finish(struct removal *r, struct mfs_bytes text)
     case MFS_ANSWER_DONE:
         return 0;
     case MFS_ANSWER_ELSEWHERE:
-        return text.n == 9 ? finish_elsewhere(r, mfs_get_be64(text.p + 1)) : -EIO;
+        if (text.n < 9)
+            return -EIO;
+        mfs_filecache_drop_name(r->meta->files, r->parent, r->name);
+        return finish_elsewhere(r, mfs_get_be64(text.p + 1),
+                                (struct mfs_bytes){text.p + 9, text.n - 9});
     case MFS_ANSWER_INTENT:
         rc = mfs_entry_decode(text.p + 1, text.n - 1, &e);
         if (!rc)
@@ -165,6 +191,7 @@ static int finish(struct removal *r, struct mfs_bytes text)
 static int attempt(struct removal *r)
 {
     struct mfs_ino_arg dir = mfs_ino_arg(r->parent), sid = mfs_ino_arg(r->meta->sid);
+    int64_t asked = mfs_clock_mono();
     struct mfs_bytes text;
     struct mfs_call c;
     char prefix[2];
@@ -184,8 +211,11 @@ static int attempt(struct removal *r)
         goto out;
     text = mfs_call_text(&c);
     rc = finish(r, text);
-    if (!rc && text.p[0] == MFS_ANSWER_DONE && text.n > 9)
-        take_unref(r->meta, mfs_get_be64(text.p + 1), (struct mfs_bytes){text.p + 9, text.n - 9});
+    if (!rc && text.p[0] == MFS_ANSWER_DONE && text.n > 9) {
+        mfs_filecache_drop_name(r->meta->files, r->parent, r->name);
+        take_unref(r->meta, mfs_get_be64(text.p + 1), asked,
+                   (struct mfs_bytes){text.p + 9, text.n - 9}, (struct mfs_bytes){0});
+    }
 out:
     mfs_call_fini(&c);
     return rc;

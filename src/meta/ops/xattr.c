@@ -108,7 +108,7 @@ static int take_changed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes an
     if (S_ISREG(attr.mode) && answer.p[0])
         mfs_leases_granted_to(meta, ino, attr.version, others);
     else if (S_ISREG(attr.mode))
-        mfs_leases_file_set(meta, &attr, asked, others);
+        mfs_leases_file_set(meta, &attr, asked, &others, 1);
     else if (S_ISDIR(attr.mode))
         mfs_leases_changed(meta, ino);
     return 0;

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "meta/call.h"
+#include "meta/deferred/deferred.h"
 #include "meta/session/session.h"
 #include "meta/txn/txn.h"
 #include "partition/protocol.h"
@@ -165,8 +166,13 @@ int mfs_intent_read(struct mfs_meta *meta, uint64_t dir, const char *name, struc
     struct outcome o;
     struct mfs_entry now;
     struct mfs_call c;
-    int rc = ask_outcome(meta, e->txn, e->decider, &c, &o);
+    int rc;
 
+    if (mfs_settles_has(meta, e->txn)) {
+        e->ino = 0;
+        return 0;
+    }
+    rc = ask_outcome(meta, e->txn, e->decider, &c, &o);
     if (rc)
         goto out;
     if (o.committed && o.becomes.n == MFS_WHITEOUT_LEN) {
@@ -234,8 +240,13 @@ int mfs_intent_clear(struct mfs_meta *meta, uint64_t dir, const char *name,
 {
     struct outcome o;
     struct mfs_call c;
-    int rc = ask_outcome(meta, e->txn, e->decider, &c, &o);
+    int rc;
 
+    if (mfs_settles_has(meta, e->txn)) {
+        mfs_settles_now(meta, dir);
+        return 0;
+    }
+    rc = ask_outcome(meta, e->txn, e->decider, &c, &o);
     if (rc)
         goto out;
     if (o.committed) {

@@ -104,19 +104,38 @@ int mfs_command_setattr(const struct mfs_request *r)
     return rc;
 }
 
-/* mfs_ctime ino time: never backwards. */
+enum { CTIME_TIME = 2, CTIME_SID }; /* of mfs_ctime */
+
+static int set_ctime(const struct mfs_request *r, struct mfs_inode *i)
+{
+    struct mfs_span ino = mfs_request_arg(r, INO), sid = mfs_request_arg(r, CTIME_SID);
+    struct mfs_span time = mfs_request_arg(r, CTIME_TIME);
+    bool file = mfs_inode_type(i) == MFS_TYPE_FILE;
+    struct mfs_answer a = {0};
+
+    if (mfs_rec_is_later(time.p, i->rec + MFS_REC_CTIME)) {
+        memcpy(i->rec + MFS_REC_CTIME, time.p, MFS_TIME_LEN);
+        mfs_key_changed(i->key);
+    }
+    mfs_answer_byte(&a, file && mfs_lease_add(r->ctx, ino, sid));
+    mfs_answer_add(&a, i->rec, i->n);
+    if (file)
+        mfs_lease_others(r->ctx, ino, sid, false, &a);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    return mfs_answer_send(&a, r->ctx);
+}
+
+/* mfs_ctime ino time sid: never backwards. Whether the session has a lease of a regular file's
+ * attributes ('\1' or '\0'), record, and the other holders; nil without an inode. */
 int mfs_command_ctime(const struct mfs_request *r)
 {
     struct mfs_inode i;
+    int rc;
 
-    if (!mfs_request_has(r, 2, MFS_TIME_LEN))
+    if (!mfs_request_has(r, CTIME_TIME, MFS_TIME_LEN))
         return mfs_request_fail(r, EINVAL, "not a time");
-    i = mfs_inode_open(r->ctx, mfs_request_arg(r, 1), MFS_REDIS_WRITE);
-    if (i.rec && mfs_rec_is_later(mfs_request_arg(r, 2).p, i.rec + MFS_REC_CTIME)) {
-        memcpy(i.rec + MFS_REC_CTIME, mfs_request_arg(r, 2).p, MFS_TIME_LEN);
-        mfs_key_changed(i.key);
-        mfs_redis.ReplicateVerbatim(r->ctx);
-    }
+    i = mfs_inode_open(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
+    rc = i.rec ? set_ctime(r, &i) : mfs_redis.ReplyWithNull(r->ctx);
     mfs_inode_close(&i);
-    return mfs_redis.ReplyWithNull(r->ctx);
+    return rc;
 }

@@ -50,35 +50,45 @@ static int answer(const struct mfs_request *r, int status, struct mfs_answer *wh
     return status < 0 ? mfs_request_fail(r, EEXIST, "exists") : mfs_answer_send(&a, r->ctx);
 }
 
-enum { PUT_PARENT = 1, PUT_NAME, PUT_ENTRY, PUT_SID, PUT_TXN };
+/* The session has a lease of a regular file that has got a name, or been counted, here. */
+static bool lease(const struct mfs_request *r, int wanted, struct mfs_span ino, unsigned type,
+                  struct mfs_span sid)
+{
+    return type == MFS_TYPE_FILE && mfs_request_arg(r, wanted).n && mfs_lease_add(r->ctx, ino, sid);
+}
 
-/* mfs_put parent name entry sid [txn]: txn is that of mfs_link_begin, decided by the name's being
- * there. '\0' other keeper; '\3' entry; '\4' seal; EEXIST. ECANCELED: another client has decided
- * that it will not be. */
+enum { PUT_PARENT = 1, PUT_NAME, PUT_ENTRY, PUT_SID, PUT_TXN, PUT_LEASE };
+
+/* mfs_put parent name entry sid [txn [lease]]: txn is that of mfs_link_begin, decided by the name's
+ * being there. '\0', whether the session has got the lease that it wants, other keeper; '\3' entry;
+ * '\4' seal; EEXIST. ECANCELED: another client has decided that it will not be. */
 int mfs_command_put(const struct mfs_request *r)
 {
     bool txn = mfs_txn_is(r, PUT_TXN);
-    struct mfs_span none = {"", 0};
-    struct mfs_answer a = {0};
+    struct mfs_span none = {"", 0}, entry = mfs_request_arg(r, PUT_ENTRY);
+    struct mfs_span sid = mfs_request_arg(r, PUT_SID);
+    struct mfs_answer keeper = {0}, a = {0};
     int status;
 
     if (!mfs_request_has(r, PUT_ENTRY, MFS_ENTRY_LEN))
         return mfs_request_fail(r, EINVAL, "not an entry");
     if (txn && mfs_txn_is_decided(r, PUT_TXN))
         return mfs_request_fail(r, ECANCELED, "aborted");
-    status =
-        put_entry(r, PUT_PARENT, mfs_request_arg(r, PUT_ENTRY), mfs_request_arg(r, PUT_SID), &a);
+    status = put_entry(r, PUT_PARENT, entry, sid, &keeper);
     if (status == MFS_ANSWER_DONE) {
+        mfs_answer_byte(&a, lease(r, PUT_LEASE, mfs_entry_ino(entry), mfs_entry_type(entry), sid));
         if (txn)
             mfs_txn_commit(r, PUT_TXN, none, none, MFS_TXN_LIFE_MS);
         mfs_redis.ReplicateVerbatim(r->ctx);
     }
+    mfs_answer_add(&a, keeper.p, keeper.n);
+    mfs_answer_fini(&keeper);
     return answer(r, status, &a);
 }
 
 /* ---- link ------------------------------------------------------------------------------------ */
 
-enum { LINK_INO = 1, LINK_TIME, LINK_SID, LINK_PARENT, LINK_NAME };
+enum { LINK_INO = 1, LINK_TIME, LINK_SID, LINK_PARENT, LINK_NAME, LINK_LEASE };
 enum { BEGIN_TXN = 4, BEGIN_DECIDER };
 
 /* May the inode have one more name? 0 or an errno. */
@@ -96,7 +106,8 @@ static int refused(const struct mfs_inode *i)
     return nlink >= LINK_MAX ? EMLINK : 0;
 }
 
-/* '\0', length (1 byte) of the other keeper, that, record, other holders of a regular file. */
+/* '\0', whether the session has got the lease that it wants, length (1 byte) of the other keeper,
+ * that, record, other holders of a regular file. */
 static void count_name(const struct mfs_request *r, struct mfs_inode *i,
                        const struct mfs_answer *keeper, struct mfs_answer *a)
 {
@@ -108,6 +119,7 @@ static void count_name(const struct mfs_request *r, struct mfs_inode *i,
     mfs_key_changed(i->key);
     if (nlink == 0)
         mfs_inode_orphan(r->ctx, ino, false);
+    mfs_answer_byte(a, lease(r, LINK_LEASE, ino, mfs_inode_type(i), mfs_request_arg(r, LINK_SID)));
     mfs_answer_byte(a, keeper->n);
     mfs_answer_add(a, keeper->p, keeper->n);
     mfs_answer_add(a, i->rec, i->n);
@@ -166,7 +178,8 @@ static int run_link(const struct mfs_request *r, bool here)
     return rc;
 }
 
-/* mfs_link ino time sid parent name: counts one more name and adds it (count_name); '\3', '\4'. */
+/* mfs_link ino time sid parent name [lease]: counts one more name and adds it (count_name); '\3',
+ * '\4'. */
 int mfs_command_link(const struct mfs_request *r)
 {
     if (!mfs_request_has(r, LINK_PARENT, 8))
@@ -174,8 +187,8 @@ int mfs_command_link(const struct mfs_request *r)
     return run_link(r, true);
 }
 
-/* mfs_link_begin ino time sid txn decider: counts one more name, which is yet to come in another
- * partition, and notes that. The same answer. */
+/* mfs_link_begin ino time sid txn decider [lease]: counts one more name, which is yet to come in
+ * another partition, and notes that. The same answer. */
 int mfs_command_link_begin(const struct mfs_request *r)
 {
     if (!mfs_txn_is(r, BEGIN_TXN) || !mfs_request_has(r, BEGIN_DECIDER, 2))

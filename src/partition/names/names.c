@@ -34,6 +34,13 @@ static void add_content(const struct mfs_request *r, const struct mfs_inode *i, 
     mfs_key_close(stripe);
 }
 
+/* A directory; a file that is here, or the name of one that has its home elsewhere. */
+static bool may_lease(struct mfs_span entry, struct mfs_span here, const struct mfs_inode *i)
+{
+    return mfs_entry_type(entry) == MFS_TYPE_DIR ||
+           (mfs_entry_type(entry) == MFS_TYPE_FILE && (i->rec || !mfs_inode_is_here(entry, here)));
+}
+
 /* mfs_lookup parent name here sid most: nil, or whether this session now has a lease ('\1' or
  * '\0'), length of the entry (1 byte), entry, and the inode's record where this is its home (empty
  * when it is not there any more). Behind a leased file's record its content, when it has at most
@@ -58,8 +65,7 @@ int mfs_command_lookup(const struct mfs_request *r)
     }
     if (mfs_inode_is_here(entry, mfs_request_arg(r, 3)))
         i = mfs_inode_open(r->ctx, mfs_entry_ino(entry), MFS_REDIS_READ);
-    if (entry.n == MFS_ENTRY_LEN && (mfs_entry_type(entry) == MFS_TYPE_DIR ||
-                                     (mfs_entry_type(entry) == MFS_TYPE_FILE && i.rec)))
+    if (entry.n == MFS_ENTRY_LEN && may_lease(entry, mfs_request_arg(r, 3), &i))
         leased = mfs_lease_add(r->ctx, mfs_entry_ino(entry), mfs_request_arg(r, 4));
     if (leased)
         mfs_redis.ReplicateVerbatim(r->ctx);
@@ -284,13 +290,15 @@ static int remove_name(const struct mfs_request *r, struct RedisModuleKey *shard
         mfs_names_unref(r->ctx, mfs_entry_ino(entry), &unref, &a);
     else if (mfs_txn_is(r, 7))
         mfs_txn_note(r, 7, entry.p, 8);
+    if (!home)
+        mfs_lease_others(r->ctx, mfs_entry_ino(entry), unref.sid, false, &a);
     mfs_redis.ReplicateVerbatim(r->ctx);
     return mfs_answer_send(&a, r->ctx);
 }
 
 /* mfs_unlink parent name here time stripe_size sid [txn]. '\0' ino and what mfs_unref says: done;
- * '\1' ino: the entry is gone, the inode's home is elsewhere, and txn notes that it counts one too
- * many; '\3'. */
+ * '\1' ino holders: the entry is gone, which these sessions have leases of, the inode's home is
+ * elsewhere, and txn notes that it counts one too many; '\3'. */
 int mfs_command_unlink(const struct mfs_request *r)
 {
     struct RedisModuleKey *shard;

@@ -2,7 +2,7 @@
  * entry (begin), the target's partition decides (commit), the source entry follows (settle). See
  * docs/design/metadata.md. Answers are arrays that begin with a status (enum mfs_answer_status):
  *
- *     DONE source target unref …    below
+ *     DONE …                       below
  *     INTENT which entry           an intent is in the way of the source (1) or target (2)
  *     SEALED seal                  the new parent is, or may be, being removed
  *     NEEDS_LOCK source target     the directories that change their parent are not those that the
@@ -38,6 +38,7 @@ struct rename {
     int new_name, txn; /* arguments */
     int64_t flags;
     bool same_parent;
+    bool leased; /* the file under its new name, to the session */
 };
 
 static bool is_same_inode(struct mfs_span a, struct mfs_span b)
@@ -88,37 +89,56 @@ static int answer_same(const struct rename *n)
     return mfs_redis.ReplyWithStringBuffer(n->r->ctx, "same", 4);
 }
 
-/* Holders of a lease of a regular file that has its home here. */
-static void reply_holders(const struct rename *n, struct mfs_span entry)
+static bool is_file(struct mfs_span entry)
+{
+    return entry.p && mfs_entry_type(entry) == MFS_TYPE_FILE;
+}
+
+/* Holders of a lease that this partition knows of: of a regular file's name here, or of its
+ * attributes. */
+static void reply_holders(struct RedisModuleCtx *ctx, struct mfs_span entry)
 {
     struct mfs_answer a = {0};
 
-    if (!entry.p || mfs_entry_type(entry) != MFS_TYPE_FILE || !mfs_inode_is_here(entry, n->here)) {
-        mfs_redis.ReplyWithNull(n->r->ctx);
+    if (!is_file(entry)) {
+        mfs_redis.ReplyWithNull(ctx);
         return;
     }
-    mfs_lease_others(n->r->ctx, mfs_entry_ino(entry), (struct mfs_span){NULL, 0}, false, &a);
-    mfs_answer_send(&a, n->r->ctx);
+    mfs_lease_others(ctx, mfs_entry_ino(entry), (struct mfs_span){NULL, 0}, false, &a);
+    mfs_answer_send(&a, ctx);
 }
 
-/* `unref`: as of mfs_names_unref, or empty. `holders`: of source and target, too. */
-static int answer_done(const struct rename *n, struct mfs_answer *unref, bool holders)
+/* The record of a regular file that has its home here, else ''. */
+static void reply_record(struct RedisModuleCtx *ctx, struct mfs_span entry, struct mfs_span here)
 {
-    struct mfs_span status = {"", 0}, none = {NULL, 0};
+    struct mfs_inode i = {0};
+
+    if (is_file(entry) && mfs_inode_is_here(entry, here))
+        i = mfs_inode_open(ctx, mfs_entry_ino(entry), MFS_REDIS_READ);
+    mfs_redis.ReplyWithStringBuffer(ctx, i.rec ? i.rec : "", i.rec ? i.n : 0);
+    mfs_inode_close(&i);
+}
+
+/* `unref`: as of mfs_names_unref, or empty. */
+static int answer_done(const struct rename *n, struct mfs_answer *unref)
+{
+    struct mfs_span status = {"", 0};
     struct mfs_answer keeper = {0};
 
     if (unref->n)
         status = (struct mfs_span){unref->p + 1, (unsigned char)unref->p[0]};
-    mfs_redis.ReplyWithArray(n->r->ctx, 7);
+    mfs_redis.ReplyWithArray(n->r->ctx, 9);
     mfs_redis.ReplyWithLongLong(n->r->ctx, MFS_ANSWER_DONE);
     reply_span(n->r, n->source);
     reply_span(n->r, n->target);
     reply_span(n->r, status);
     mfs_answer_fini(unref);
-    reply_holders(n, holders ? n->source : none);
-    reply_holders(n, holders ? n->target : none);
+    reply_holders(n->r->ctx, n->source);
+    reply_holders(n->r->ctx, n->target);
     mfs_shard_keeper(n->r->ctx, n->to, n->unref.sid, &keeper);
-    return mfs_answer_send(&keeper, n->r->ctx);
+    mfs_answer_send(&keeper, n->r->ctx);
+    reply_record(n->r->ctx, n->source, n->here);
+    return mfs_redis.ReplyWithLongLong(n->r->ctx, n->leased);
 }
 
 /* ---- may it be? ------------------------------------------------------------------------------ */
@@ -211,15 +231,16 @@ static void unref_target(const struct rename *n, struct mfs_answer *unref)
         mfs_txn_note(n->r, UNREF_TXN, n->target.p, 8);
 }
 
-static void touch_ctime(const struct rename *n, struct mfs_span entry)
+static void touch_ctime(struct RedisModuleCtx *ctx, struct mfs_span entry, struct mfs_span here,
+                        struct mfs_span time)
 {
     struct mfs_inode i;
 
-    if (!mfs_inode_is_here(entry, n->here))
+    if (!mfs_inode_is_here(entry, here))
         return;
-    i = mfs_inode_open(n->r->ctx, mfs_entry_ino(entry), MFS_REDIS_WRITE);
+    i = mfs_inode_open(ctx, mfs_entry_ino(entry), MFS_REDIS_WRITE);
     if (i.rec) {
-        memcpy(i.rec + MFS_REC_CTIME, n->unref.time.p, MFS_TIME_LEN);
+        memcpy(i.rec + MFS_REC_CTIME, time.p, MFS_TIME_LEN);
         mfs_key_changed(i.key);
     }
     mfs_inode_close(&i);
@@ -257,11 +278,14 @@ static void leave(const struct mfs_request *r, struct mfs_span dir, int name,
 }
 
 /* The new name is the source's. */
-static void put_target(const struct rename *n)
+static void put_target(struct rename *n)
 {
     mfs_shard_set(n->r->ctx, n->to, n->r->argv[n->new_name], n->source.p, n->source.n);
-    touch_ctime(n, n->source);
-    lease_moved(n->r->ctx, n->source, n->unref.sid);
+    touch_ctime(n->r->ctx, n->source, n->here, n->unref.time);
+    if (is_file(n->source))
+        n->leased = mfs_lease_add(n->r->ctx, mfs_entry_ino(n->source), n->unref.sid);
+    else
+        lease_moved(n->r->ctx, n->source, n->unref.sid);
 }
 
 /* Are the arguments from `here` on what they have to be? */
@@ -285,7 +309,7 @@ static struct rename rename_of(const struct mfs_request *r, int here, int txn)
 
 enum { FROM = 1, NAME, TO, NEW_NAME, HERE, TXN = 9 }; /* of mfs_rename */
 
-static void rename_here(const struct rename *n)
+static void rename_here(struct rename *n)
 {
     const struct mfs_request *r = n->r;
     struct mfs_span from = mfs_request_arg(r, FROM), todo = mfs_request_arg(r, TODO);
@@ -297,7 +321,7 @@ static void rename_here(const struct rename *n)
     put_target(n);
     if (n->flags == EXCHANGE) {
         mfs_shard_set(r->ctx, from, r->argv[NAME], n->target.p, n->target.n);
-        touch_ctime(n, n->target);
+        touch_ctime(r->ctx, n->target, n->here, n->unref.time);
         lease_moved(r->ctx, n->target, n->unref.sid);
     } else {
         leave(r, from, NAME, mfs_request_arg(r, WHITEOUT));
@@ -323,13 +347,14 @@ static int rename_slots(struct rename *n, const struct mfs_slot *from, const str
     rename_here(n);
     unref_target(n, &unref);
     mfs_redis.ReplicateVerbatim(n->r->ctx);
-    return answer_done(n, &unref, true);
+    return answer_done(n, &unref);
 }
 
 /* mfs_rename parent name new_parent new_name here time stripe_size flags txn checked sealed todo
  * sid unref_txn whiteout. DONE, source entry, target entry or '', what mfs_inode_unref answered or
  * '' or 'same', holders of a lease of the source, of the target, other keeper of the target's
- * shard; the holders only of a regular file that has its home here, else nil. */
+ * shard, the source's record (reply_record), whether the session has a lease of its new name. The
+ * holders are those known here of a regular file, else nil; of no 'same' more than that. */
 int mfs_command_rename(const struct mfs_request *r)
 {
     struct mfs_span from_dir = mfs_request_arg(r, FROM), to_dir = mfs_request_arg(r, TO);
@@ -357,7 +382,15 @@ int mfs_command_rename_leaving(const struct mfs_request *r)
 
 /* ---- across partitions ----------------------------------------------------------------------- */
 
-enum { BEGIN_TXN = 3, BEGIN_DECIDER, BEGIN_SAME_PARENT, BEGIN_CHECKED }; /* of mfs_rename_begin */
+enum {
+    BEGIN_TXN = 3,
+    BEGIN_DECIDER,
+    BEGIN_SAME_PARENT,
+    BEGIN_CHECKED,
+    BEGIN_HERE,
+    BEGIN_TIME,
+    BEGIN_SID
+}; /* of mfs_rename_begin */
 
 static void put_intent(const struct mfs_request *r, struct mfs_span entry)
 {
@@ -374,6 +407,25 @@ static void put_intent(const struct mfs_request *r, struct mfs_span entry)
     mfs_answer_fini(&a);
 }
 
+/* From now on nobody gets a lease of the name here, so its holders are known. If the rename does
+ * not happen after all, the ctime has changed for nothing. */
+static int answer_begun(const struct mfs_request *r, struct mfs_span entry)
+{
+    struct mfs_span here = mfs_request_arg(r, BEGIN_HERE);
+
+    if (!is_dir(entry))
+        touch_ctime(r->ctx, entry, here, mfs_request_arg(r, BEGIN_TIME));
+    mfs_redis.ReplyWithArray(r->ctx, 4);
+    mfs_redis.ReplyWithLongLong(r->ctx, MFS_ANSWER_DONE);
+    reply_span(r, entry);
+    reply_holders(r->ctx, entry);
+    reply_record(r->ctx, entry, here);
+    if (is_file(entry) && mfs_inode_is_here(entry, here)) /* of its attributes */
+        mfs_lease_add(r->ctx, mfs_entry_ino(entry), mfs_request_arg(r, BEGIN_SID));
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    return MFS_REDIS_OK;
+}
+
 static int begin(const struct mfs_request *r, struct mfs_span entry)
 {
     struct mfs_span checked = mfs_request_arg(r, BEGIN_CHECKED), none = {"", 0};
@@ -388,18 +440,20 @@ static int begin(const struct mfs_request *r, struct mfs_span entry)
     if (!same_parent && is_dir(entry) && (checked.n < 8 || memcmp(checked.p, entry.p, 8)))
         return answer(r, MFS_ANSWER_NEEDS_LOCK, entry, &none);
     put_intent(r, entry);
-    mfs_redis.ReplicateVerbatim(r->ctx);
-    return answer(r, MFS_ANSWER_DONE, entry, NULL);
+    return answer_begun(r, entry);
 }
 
-/* mfs_rename_begin parent name txn decider same_parent checked: DONE, entry. */
+/* mfs_rename_begin parent name txn decider same_parent checked here time sid: DONE, entry, holders
+ * of a lease of it known here, record, as of mfs_rename. What is no directory and has its home here
+ * has that ctime now. */
 int mfs_command_rename_begin(const struct mfs_request *r)
 {
     struct mfs_slot slot;
     int rc;
 
-    if (!mfs_txn_is(r, BEGIN_TXN) || !mfs_request_has(r, BEGIN_DECIDER, 2))
-        return mfs_request_fail(r, EINVAL, "not a transaction");
+    if (!mfs_txn_is(r, BEGIN_TXN) || !mfs_request_has(r, BEGIN_DECIDER, 2) ||
+        !mfs_request_has(r, BEGIN_TIME, MFS_TIME_LEN))
+        return mfs_request_fail(r, EINVAL, "not a transaction and a time");
     slot = mfs_slot_read(r->ctx, mfs_request_arg(r, FROM), r->argv[NAME]);
     rc = begin(r, slot.entry);
     mfs_slot_fini(&slot);
@@ -429,14 +483,14 @@ static int commit(struct rename *n, const struct mfs_slot *to)
         mfs_txn_note(r, n->txn, NULL, 0);
     put_target(n);
     if (n->flags == EXCHANGE)
-        touch_ctime(n, n->target);
+        touch_ctime(r->ctx, n->target, n->here, n->unref.time);
     unref_target(n, &unref);
     mfs_redis.ReplicateVerbatim(r->ctx);
-    return answer_done(n, &unref, false);
+    return answer_done(n, &unref);
 }
 
 /* mfs_rename_commit new_parent new_name entry here time stripe_size flags txn same_parent checked
- * sealed todo sid unref_txn whiteout: as mfs_rename, without holders. */
+ * sealed todo sid unref_txn whiteout: as mfs_rename. */
 int mfs_command_rename_commit(const struct mfs_request *r)
 {
     struct rename n = rename_of(r, COMMIT_HERE, COMMIT_TXN);

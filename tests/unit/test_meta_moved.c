@@ -1,0 +1,425 @@
+/* ctest: threaded timeout=120
+ *
+ * Files that were moved or linked, so that a name's partition is not the inode's home: a rename
+ * takes two round trips, its source entry goes later, and what is known under leases of the new
+ * name is as good as of any other. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "meta/deferred/deferred.h"
+#include "meta/internal.h"
+#include "meta/ops/ops.h"
+#include "meta_fixture.h"
+
+#define ROOT  MFS_ROOT_INO
+#define PARTS META_REDIS_PARTS
+
+static struct meta_client a, b;
+
+static int setup(void **state)
+{
+    (void)state;
+    return meta_pair_start(&a, &b, 2 * MFS_SEC);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    mfs_store_set_fault(a.store, NULL, NULL);
+    meta_pair_stop(&a, &b);
+    return 0;
+}
+
+static void name_at(uint32_t part, const char *prefix, char out[32])
+{
+    meta_name_at(&a, ROOT, part, prefix, out, 32);
+}
+
+static uint64_t new_file(struct meta_client *c, const char *name)
+{
+    uint64_t ino = 0;
+
+    assert_int_equal(meta_client_file(c, ROOT, name, &ino), 0);
+    return ino;
+}
+
+static int move(struct meta_client *c, const char *from, const char *to)
+{
+    return mfs_meta_rename(c->meta, ROOT, from, ROOT, to, 0);
+}
+
+#define assert_trips(client, n, expr)                                                              \
+    do {                                                                                           \
+        uint64_t before_ = meta_client_round_trips(client);                                        \
+        assert_int_equal(expr, 0);                                                                 \
+        assert_int_equal(meta_client_round_trips(client) - before_, n);                            \
+    } while (0)
+
+/* c knows it without asking, and what it says is what the partitions say. */
+static void assert_known(struct meta_client *c, const char *name, uint64_t ino)
+{
+    struct mfs_attr seen, now;
+
+    assert_trips(c, 0, mfs_meta_lookup(c->meta, ROOT, name, &seen));
+    assert_int_equal(seen.ino, ino);
+    assert_int_equal(mfs_meta_getattr(c == &a ? b.meta : a.meta, ino, &now), 0);
+    assert_memory_equal(&seen, &now, sizeof now);
+}
+
+static void learn(struct meta_client *c, const char *name, uint64_t ino)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        uint64_t before = meta_client_round_trips(c);
+
+        assert_int_equal(meta_client_ino(c, ROOT, name), ino);
+        if (meta_client_round_trips(c) == before)
+            return;
+    }
+    fail_msg("%s does not become known", name);
+}
+
+/* Every partition may have names; and nothing is told meanwhile, which would count as round trips.
+ */
+static void spread_everywhere(void)
+{
+    mfs_ticker_stop(&a.meta->closes_ticker);
+    mfs_ticker_stop(&a.meta->parents_ticker);
+    mfs_ticker_stop(&b.meta->closes_ticker);
+    mfs_ticker_stop(&b.meta->parents_ticker);
+    for (uint32_t p = 0; p < PARTS; p++)
+        assert_int_equal(mfs_meta_spread(a.meta, ROOT, p), 0);
+}
+
+/* Home, source and target at any partitions. */
+static void test_round_trips(void **state)
+{
+    char first[32], from[32], to[32];
+    uint64_t ino;
+
+    (void)state;
+    spread_everywhere();
+    for (uint32_t i = 0; i < PARTS * PARTS * PARTS; i++) {
+        uint32_t home = i % PARTS, source = i / PARTS % PARTS, target = i / PARTS / PARTS;
+
+        name_at(home, "h", first);
+        name_at(source, "f", from);
+        name_at(target, "t", to);
+        ino = new_file(&a, first);
+        learn(&a, first, ino);
+        assert_trips(&a, home == source ? 1 : 2, move(&a, first, from));
+        assert_known(&a, from, ino);
+        assert_trips(&a, source == target ? 1 : 2, move(&a, from, to));
+        assert_known(&a, to, ino);
+        assert_int_equal(meta_client_ino(&a, ROOT, from), -ENOENT);
+        assert_int_equal(meta_client_ino(&b, ROOT, from), -ENOENT);
+        if (i % 8 == 0) {
+            learn(&b, to, ino);
+            assert_known(&b, to, ino);
+        }
+        assert_trips(&a, (home == target ? 1 : 2) + (i % 8 == 0 ? 1 : 0),
+                     mfs_meta_unlink(a.meta, ROOT, to));
+        assert_int_equal(meta_client_ino(&b, ROOT, to), -ENOENT);
+    }
+    mfs_settles_flush(a.meta);
+    mfs_link_counts_flush(a.meta);
+    assert_int_equal(meta_client_keys(&a, "T*"), 0);
+    assert_int_equal(meta_client_keys(&a, "#intents"), 0);
+    assert_int_equal(meta_client_keys(&a, "I*"), 1);
+}
+
+/* The old name may be used again at once, in the same round trips. */
+static void test_name_again(void **state)
+{
+    struct mfs_new file = {.mode = S_IFREG | 0644};
+    struct mfs_attr attr;
+    char from[32], to[32];
+    uint64_t ino, second;
+    bool created;
+
+    (void)state;
+    spread_everywhere();
+    name_at(1, "f", from);
+    name_at(2, "t", to);
+    ino = new_file(&a, from);
+    assert_int_equal(move(&a, from, to), 0);
+    assert_trips(&a, 1, mfs_meta_create_open(a.meta, ROOT, from, &file, true, &attr, &created));
+    second = attr.ino;
+    mfs_meta_close(a.meta, second, false);
+    assert_int_equal(meta_client_ino(&b, ROOT, from), second);
+    assert_int_equal(meta_client_ino(&b, ROOT, to), ino);
+    assert_int_equal(mfs_meta_unlink(a.meta, ROOT, to), 0);
+    learn(&a, from, second);
+    assert_trips(&a, 2, move(&a, from, to));
+    assert_int_equal(meta_client_ino(&b, ROOT, to), second);
+    assert_trips(&a, 2, move(&a, to, from)); /* back */
+    assert_int_equal(meta_client_ino(&b, ROOT, from), second);
+    assert_int_equal(meta_client_ino(&b, ROOT, to), -ENOENT);
+    assert_int_equal(mfs_meta_link(a.meta, second, ROOT, to, &attr), 0);
+    assert_int_equal(meta_client_ino(&b, ROOT, to), second);
+    mfs_settles_flush(a.meta);
+    mfs_link_counts_flush(a.meta);
+    assert_int_equal(meta_client_keys(&a, "T*"), 0);
+    assert_int_equal(meta_client_keys(&a, "#intents"), 0);
+}
+
+/* Others meet what is left: create the old name, remove the directory, list it. */
+static void test_others_meet_it(void **state)
+{
+    struct mfs_listing *l;
+    char from[32], to[32];
+    uint64_t ino, d;
+
+    (void)state;
+    assert_int_equal(meta_client_mkdir(&a, ROOT, "d", &d), 0);
+    name_at(2, "t", to);
+    for (int i = 0; i < 3; i++) {
+        meta_name_at(&a, d, 1, "f", from, sizeof from);
+        assert_int_equal(meta_client_file(&a, d, from, &ino), 0);
+        assert_int_equal(mfs_meta_rename(a.meta, d, from, ROOT, to, 0), 0);
+        assert_int_equal(meta_client_ino(&b, d, from), -ENOENT);
+        assert_int_equal(mfs_meta_list(b.meta, d, &l), 0);
+        assert_int_equal(mfs_listing_count(l), 2);
+        mfs_listing_free(l);
+        if (i == 0) {
+            assert_int_equal(meta_client_file(&b, d, from, NULL), 0);
+            assert_int_equal(mfs_meta_unlink(b.meta, d, from), 0);
+        } else if (i == 1) {
+            assert_int_equal(mfs_meta_rmdir(b.meta, ROOT, "d"), 0);
+            assert_int_equal(meta_client_mkdir(&a, ROOT, "d", &d), 0);
+        }
+        assert_int_equal(meta_client_ino(&b, ROOT, to), ino);
+    }
+    assert_int_equal(mfs_meta_rmdir(a.meta, ROOT, "d"), 0);
+    mfs_settles_flush(a.meta);
+    mfs_link_counts_flush(a.meta);
+    mfs_store_drain(a.store, MFS_SEC);
+    mfs_store_drain(b.store, MFS_SEC);
+    assert_int_equal(meta_client_keys(&a, "#intents"), 0);
+}
+
+/* Many are cleared away before their time. */
+static void test_many(void **state)
+{
+    char from[32], to[32], prefix[16];
+
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        snprintf(prefix, sizeof prefix, "f%d-", i);
+        name_at(1, prefix, from);
+        snprintf(prefix, sizeof prefix, "t%d-", i);
+        name_at(2, prefix, to);
+        new_file(&a, from);
+        assert_int_equal(move(&a, from, to), 0);
+        assert_int_equal(meta_client_ino(&b, ROOT, from), -ENOENT);
+    }
+    for (int i = 0; meta_client_keys(&b, "T*") > 64; i++) {
+        assert_true(i < 1000);
+        mfs_clock_sleep(10 * MFS_MSEC);
+    }
+}
+
+/* Both change each what the other knows of a name whose inode is elsewhere. */
+static void test_coherent(void **state)
+{
+    struct meta_client *both[] = {&a, &b};
+    struct mfs_attr attr;
+    char first[32], from[32], to[32];
+    uint64_t ino, other;
+
+    (void)state;
+    for (uint32_t i = 0; i < 2 * PARTS; i++) {
+        struct meta_client *by = both[i % 2], *c = both[1 - i % 2];
+
+        name_at(3, "h", first);
+        name_at(1, "f", from);
+        name_at(i / 2, "t", to);
+        ino = new_file(by, first);
+        learn(by, first, ino);
+        assert_int_equal(move(by, first, from), 0);
+        learn(c, from, ino);
+        attr.mode = 0600 + i;
+        assert_int_equal(mfs_meta_setattr(by->meta, ino, MFS_SET_MODE, &attr, NULL), 0);
+        assert_int_equal(mfs_meta_lookup(c->meta, ROOT, from, &attr), 0);
+        assert_int_equal(attr.mode & 07777, 0600 + i);
+        learn(c, from, ino);
+        assert_int_equal(move(by, from, to), 0);
+        assert_int_equal(meta_client_ino(c, ROOT, from), -ENOENT);
+        learn(c, to, ino);
+        assert_int_equal(mfs_meta_link(by->meta, ino, ROOT, from, &attr), 0);
+        learn(c, from, ino);
+        learn(c, to, ino);
+        assert_known(by, from, ino);
+        assert_int_equal(mfs_meta_unlink(by->meta, ROOT, from), 0);
+        assert_int_equal(meta_client_ino(c, ROOT, from), -ENOENT);
+        assert_known(by, to, ino);
+        learn(c, to, ino);
+        other = new_file(by, from);
+        learn(c, from, other);
+        assert_int_equal(mfs_meta_rename(by->meta, ROOT, from, ROOT, to, RENAME_EXCHANGE), 0);
+        assert_int_equal(meta_client_ino(c, ROOT, from), ino);
+        assert_int_equal(meta_client_ino(c, ROOT, to), other);
+        learn(c, from, ino);
+        learn(c, to, other);
+        assert_int_equal(move(by, to, from), 0);
+        assert_int_equal(meta_client_ino(c, ROOT, to), -ENOENT);
+        assert_int_equal(meta_client_ino(c, ROOT, from), other);
+        assert_int_equal(mfs_meta_getattr(c->meta, ino, &attr), -ESTALE);
+        assert_int_equal(mfs_meta_unlink(by->meta, ROOT, from), 0);
+    }
+}
+
+/* What is open only by a lease outlives its last name, which was elsewhere. */
+static void test_open(void **state)
+{
+    struct mfs_attr attr;
+    char first[32], name[32];
+    uint64_t ino;
+
+    (void)state;
+    name_at(3, "h", first);
+    name_at(1, "f", name);
+    ino = new_file(&a, first);
+    assert_int_equal(move(&a, first, name), 0);
+    learn(&b, name, ino);
+    assert_trips(&b, 0, mfs_meta_open(b.meta, ino, NULL, &attr, NULL));
+    assert_int_equal(mfs_meta_unlink(a.meta, ROOT, name), 0);
+    assert_int_equal(mfs_meta_getattr(b.meta, ino, &attr), 0);
+    assert_int_equal(attr.nlink, 0);
+    assert_int_equal(mfs_meta_close(b.meta, ino, true), 0);
+    assert_int_equal(mfs_meta_getattr(b.meta, ino, &attr), -ESTALE);
+}
+
+/* A rename that is refused by the target's partition has changed nothing that others know. */
+static void test_refused(void **state)
+{
+    struct mfs_attr seen, now;
+    char from[32], to[32];
+    uint64_t ino;
+
+    (void)state;
+    name_at(1, "f", from);
+    name_at(2, "t", to);
+    ino = new_file(&a, from);
+    new_file(&a, to);
+    learn(&b, from, ino);
+    assert_int_equal(mfs_meta_rename(a.meta, ROOT, from, ROOT, to, RENAME_NOREPLACE), -EEXIST);
+    assert_int_equal(mfs_meta_lookup(b.meta, ROOT, from, &seen), 0);
+    assert_int_equal(mfs_meta_getattr(a.meta, ino, &now), 0);
+    assert_memory_equal(&seen, &now, sizeof now);
+}
+
+/* The maker dies with source entries that are yet to follow: others see the new names at once, and
+ * housekeeping clears them away. */
+static int dead(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    (void)arg, (void)part, (void)argv, (void)argc;
+    return -EIO;
+}
+
+static void test_maker_dies(void **state)
+{
+    char from[32], to[32];
+    uint64_t ino;
+
+    (void)state;
+    name_at(1, "f", from);
+    name_at(2, "t", to);
+    ino = new_file(&a, from);
+    learn(&b, from, ino);
+    assert_int_equal(move(&a, from, to), 0);
+    mfs_store_set_fault(a.store, dead, NULL);
+    meta_client_alive(&a, false);
+    assert_int_equal(meta_client_ino(&b, ROOT, from), -ENOENT);
+    assert_int_equal(meta_client_ino(&b, ROOT, to), ino);
+    b.meta->limits.intent_seconds = -1;
+    b.meta->limits.chores_ms = 1;
+    mfs_clock_sleep(3 * MFS_MSEC);
+    mfs_chores_all(b.meta);
+    mfs_store_drain(b.store, MFS_SEC);
+    assert_int_equal(meta_client_keys(&b, "#intents"), 0);
+    assert_int_equal(meta_client_keys(&b, "T*"), 0);
+    mfs_store_set_fault(a.store, NULL, NULL);
+    mfs_settles_flush(a.meta); /* late: nothing is left for it to do */
+    assert_int_equal(meta_client_ino(&b, ROOT, to), ino);
+    assert_int_equal(meta_client_file(&b, ROOT, from, NULL), 0);
+}
+
+/* --- races -------------------------------------------------------------------------------------
+ */
+
+#define ROUNDS 50
+
+static atomic_uint moves;
+
+/* Moves the file on from wherever it is; each move is somebody's. */
+static void *mover(void *client)
+{
+    struct meta_client *c = client;
+    char name[PARTS][32];
+
+    for (uint32_t p = 0; p < PARTS; p++)
+        name_at(p, "r", name[p]);
+    for (unsigned i = 0; i < ROUNDS; i++)
+        for (uint32_t p = 0; p < PARTS; p++)
+            if (!move(c, name[p], name[(p + 1) % PARTS]))
+                atomic_fetch_add(&moves, 1);
+    return NULL;
+}
+
+static void test_race(void **state)
+{
+    pthread_t thread[4];
+    char name[32];
+    unsigned names = 0;
+    uint64_t ino;
+
+    (void)state;
+    name_at(0, "r", name);
+    ino = new_file(&a, name);
+    for (int i = 0; i < 4; i++)
+        pthread_create(&thread[i], NULL, mover, i % 2 ? &a : &b);
+    for (int i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    for (uint32_t p = 0; p < PARTS; p++) {
+        int64_t found;
+
+        name_at(p, "r", name);
+        found = meta_client_ino(&a, ROOT, name);
+        assert_int_equal(found, meta_client_ino(&b, ROOT, name));
+        names += found == (int64_t)ino;
+    }
+    assert_int_equal(names, 1);
+    assert_true(moves >= ROUNDS);
+    mfs_settles_flush(a.meta);
+    mfs_settles_flush(b.meta);
+    mfs_store_drain(a.store, MFS_SEC);
+    mfs_store_drain(b.store, MFS_SEC);
+    assert_int_equal(meta_client_keys(&a, "#intents"), 0);
+    assert_int_equal(meta_client_keys(&a, "T*"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        TEST(test_round_trips), TEST(test_name_again), TEST(test_others_meet_it),
+        TEST(test_many),        TEST(test_coherent),   TEST(test_open),
+        TEST(test_refused),     TEST(test_maker_dies), TEST(test_race),
+    };
+
+    signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, meta_redis_start, meta_redis_stop);
+}
