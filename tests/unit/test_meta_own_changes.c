@@ -246,12 +246,38 @@ static void test_readlink(void **state)
     assert_int_equal(mfs_meta_readlink(b.meta, ino, text, sizeof text), -EINVAL);
 }
 
+/* In a new directory a look-up is the beginning of a create, of which it does the first half; in
+ * others it is not. */
+static void test_first_names(void **state)
+{
+    struct mfs_new file = {.mode = S_IFREG | 0644};
+    struct mfs_attr attr;
+    uint64_t own, others;
+    char name[16];
+
+    (void)state;
+    mfs_ticker_stop(&b.meta->closes_ticker); /* what is told would count */
+    mfs_ticker_stop(&b.meta->parents_ticker);
+    assert_int_equal(meta_client_mkdir(&b, ROOT, "own", &own), 0);
+    assert_int_equal(meta_client_mkdir(&a, ROOT, "others", &others), 0);
+    assert_int_equal(meta_client_ino(&b, ROOT, "others"), others);
+    for (uint32_t p = 0; p < META_REDIS_PARTS; p++) {
+        meta_name_at(&b, own, p, "f", name, sizeof name);
+        assert_int_equal(mfs_meta_lookup(b.meta, own, name, &attr), -ENOENT);
+        assert_trips(1, mfs_meta_mknod(b.meta, own, name, &file, &attr));
+        meta_name_at(&b, others, p, "f", name, sizeof name);
+        assert_int_equal(mfs_meta_lookup(b.meta, others, name, &attr), -ENOENT);
+        assert_trips(2, mfs_meta_mknod(b.meta, others, name, &file, &attr));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        TEST(test_known_after), TEST(test_others_change), TEST(test_overtaken), TEST(test_names),
-        TEST(test_bounds),      TEST(test_getxattr),      TEST(test_readlink),
+        TEST(test_known_after), TEST(test_others_change), TEST(test_overtaken),
+        TEST(test_names),       TEST(test_bounds),        TEST(test_getxattr),
+        TEST(test_readlink),    TEST(test_first_names),
     };
 
     signal(SIGPIPE, SIG_IGN);

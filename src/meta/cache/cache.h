@@ -11,6 +11,9 @@ struct mfs_dircache *mfs_dircache_create(void);
 void mfs_dircache_destroy(struct mfs_dircache *cache);
 void mfs_dircache_put(struct mfs_dircache *cache, const struct mfs_attr *attr, const char *bits,
                       size_t nbits, int64_t asked);
+/* This client has just made the directory, which is known; did it so a moment ago? */
+void mfs_dircache_made(struct mfs_dircache *cache, uint64_t ino);
+bool mfs_dircache_is_new(struct mfs_dircache *cache, uint64_t ino);
 void mfs_dircache_drop(struct mfs_dircache *cache, uint64_t ino);
 /* A lease of the directory's attributes, asked for at mono time `asked`; false: it has been revoked
  * since. */

@@ -18,6 +18,7 @@ struct dir {
     bool leased;
     int64_t registered; /* when the lease was last asked for */
     bool unknown;       /* its lease was revoked, nothing has been heard since */
+    int64_t made;       /* by this client, then; 0: by another, or long ago */
     int64_t counted;    /* what was asked for before then may lack a change of this client */
     struct mfs_attr attr;
     unsigned char *bits;
@@ -115,6 +116,29 @@ void mfs_dircache_put(struct mfs_dircache *cache, const struct mfs_attr *attr, c
     if (d)
         update(d, attr, bits, nbits, asked);
     pthread_mutex_unlock(&cache->mutex);
+}
+
+void mfs_dircache_made(struct mfs_dircache *cache, uint64_t ino)
+{
+    struct dir *d;
+
+    pthread_mutex_lock(&cache->mutex);
+    d = find(cache, ino);
+    if (d)
+        d->made = mfs_clock_mono();
+    pthread_mutex_unlock(&cache->mutex);
+}
+
+bool mfs_dircache_is_new(struct mfs_dircache *cache, uint64_t ino)
+{
+    struct dir *d;
+    bool is;
+
+    pthread_mutex_lock(&cache->mutex);
+    d = find(cache, ino);
+    is = d && d->made && mfs_clock_mono() - d->made < MFS_META_LEASE_FILE;
+    pthread_mutex_unlock(&cache->mutex);
+    return is;
 }
 
 void mfs_dircache_drop(struct mfs_dircache *cache, uint64_t ino)

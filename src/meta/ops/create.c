@@ -20,10 +20,7 @@
 #include "meta/txn/txn.h"
 #include "partition/protocol.h"
 
-/* A directory's inode may be this old to tell where its entries are. */
-#define DIR_AGE (10 * MFS_SEC)
-
-static_assert(DIR_AGE + MFS_STEP_MAX_AGE < MFS_TOMBSTONE_MS * MFS_MSEC / 3 * 2,
+static_assert(MFS_DIR_AGE + MFS_STEP_MAX_AGE < MFS_TOMBSTONE_MS * MFS_MSEC / 3 * 2,
               "tombstones outlive what clients believe of a removed directory, and commands");
 
 #define XATTRS_MAX 16 /* of a new inode */
@@ -34,7 +31,7 @@ int mfs_meta_spread(struct mfs_meta *meta, uint64_t dir, uint32_t part)
     struct mfs_ino_arg key = mfs_ino_arg(dir);
     int rc;
 
-    if (mfs_dircache_bit(meta->dirs, dir, part, DIR_AGE))
+    if (mfs_dircache_bit(meta->dirs, dir, part, MFS_DIR_AGE))
         return 0;
     do {
         int64_t asked = mfs_clock_mono();
@@ -267,6 +264,7 @@ static int creation_answer(struct creation *b, struct mfs_bytes text, int64_t as
                               (struct mfs_bytes){rest.p + 9, rest.n - 9});
         if (S_ISDIR(b->attr->mode)) {
             mfs_dircache_put(b->meta->dirs, b->attr, NULL, 0, asked);
+            mfs_dircache_made(b->meta->dirs, b->attr->ino);
             if (b->meta->opts.revoked && mfs_dircache_lease(b->meta->dirs, b->attr->ino, asked))
                 b->attr->leased = asked;
         }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/bytes.h"
 #include "meta/cache/cache.h"
 #include "meta/cache/contents.h"
 #include "meta/call.h"
@@ -16,6 +17,7 @@
 #include "meta/ops/ops.h"
 #include "meta/session/session.h"
 #include "meta/txn/txn.h"
+#include "partition/protocol.h"
 
 /* An entry whose inode is gone for good (a crash left it) is in the way of new ones. */
 static void drop_entry(struct mfs_meta *meta, uint64_t parent, const char *name, uint64_t ino,
@@ -89,16 +91,56 @@ static struct mfs_cmd question_cmd(struct mfs_meta *meta, struct question *q, ui
     return (struct mfs_cmd){.part = part, .argv = q->argv, .argc = 6, .idempotent = true};
 }
 
+/* In a directory that this client has just made, a look-up is as a rule the beginning of a create.
+ * So what that would need first goes along, unless it is known: that the partition may have names
+ * of it. */
+static bool is_filled(struct mfs_meta *meta, uint64_t parent, uint32_t part)
+{
+    return mfs_dircache_is_new(meta->dirs, parent) &&
+           !mfs_dircache_bit(meta->dirs, parent, part, MFS_DIR_AGE);
+}
+
+static struct mfs_cmd dirbit_cmd(struct mfs_args *args, const struct mfs_ino_arg *dir,
+                                 uint32_t part)
+{
+    struct mfs_cmd cmd;
+
+    mfs_args_init(args, "mfs_dirbit");
+    mfs_args_bin(args, dir->b, sizeof dir->b);
+    mfs_args_int(args, part);
+    cmd = mfs_args_cmd(args, mfs_placement_home(mfs_get_be64(dir->b)));
+    cmd.idempotent = true;
+    return cmd;
+}
+
+static void take_dirbit(struct mfs_meta *meta, uint64_t parent, struct mfs_bytes answer,
+                        int64_t asked)
+{
+    struct mfs_attr attr;
+
+    if (answer.n > 1 && answer.p[0] == MFS_ANSWER_DONE)
+        mfs_meta_take(meta, parent, (struct mfs_bytes){answer.p + 1, answer.n - 1}, asked, &attr);
+}
+
 /* Asks the entry's partition. *cmd holds the answer. */
 static int ask(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_t part,
                struct mfs_cmd *cmd, struct found *f)
 {
+    int64_t asked = mfs_clock_mono();
+    struct mfs_cmd cmds[2];
+    struct mfs_args args;
     struct question q;
-    int rc;
+    size_t n = 1;
 
-    *cmd = question_cmd(meta, &q, parent, name, strlen(name), part);
-    rc = mfs_store_exec(meta->store, cmd, 1);
-    return rc ? rc : take_answer(mfs_reply_bytes(cmd->reply), part, f);
+    cmds[0] = question_cmd(meta, &q, parent, name, strlen(name), part);
+    if (is_filled(meta, parent, part))
+        cmds[n++] = dirbit_cmd(&args, &q.dir, part);
+    mfs_store_exec(meta->store, cmds, n);
+    *cmd = cmds[0];
+    if (n > 1 && !cmds[1].rc)
+        take_dirbit(meta, parent, mfs_reply_bytes(cmds[1].reply), asked);
+    mfs_cmds_fini(cmds + 1, n - 1);
+    return cmd->rc ? cmd->rc : take_answer(mfs_reply_bytes(cmd->reply), part, f);
 }
 
 /* What was found is remembered for as long as it is leased. */

@@ -45,6 +45,9 @@ void mfs_meta_freed(struct mfs_meta *meta, uint64_t ino, struct mfs_bytes status
 
 /* --- directories ------------------------------------------------------------------------------ */
 
+/* A directory's inode may be this old to tell where its entries are. */
+#define MFS_DIR_AGE (10 * MFS_SEC)
+
 /* Has the directory's inode say that `part` may hold entries of it. -ENOENT, -ENOTDIR */
 int mfs_meta_spread(struct mfs_meta *meta, uint64_t dir, uint32_t part);
 
