@@ -33,6 +33,22 @@
 #define FUSE_MINOR   229
 #define IN_CONTAINER "in a container: --device /dev/fuse --cap-add SYS_ADMIN"
 
+/* The file's text without the end of its line. 0 or a negative errno. */
+static int read_line(const char *path, char *out, size_t n)
+{
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    rc = mfs_file_read(path, n - 1, &b);
+    if (!rc)
+        rc = mfs_text_format(out, n, "%.*s", (int)mfs_buf_len(&b), mfs_buf_data(&b));
+    mfs_buf_fini(&b);
+    if (!rc)
+        out[strcspn(out, "\n")] = '\0';
+    return rc;
+}
+
 /* ---- FUSE ------------------------------------------------------------------------------------ */
 
 /* 0 or a negative errno; -ENODEV also for something else of that name. */
@@ -64,6 +80,28 @@ static void check_device(struct mfs_doctor *d)
         mfs_doctor_advise(d, "be root, or chmod 666 /dev/fuse");
     else
         mfs_doctor_advise(d, "modprobe fuse; " IN_CONTAINER);
+}
+
+/* FUSE over io_uring, which a mount uses with uring=on. */
+static void check_uring(struct mfs_doctor *d)
+{
+    static const char check[] = "FUSE io_uring",
+                      path[] = "/sys/module/fuse/parameters/enable_uring";
+    char enabled[8], forbidden[8];
+
+    if (read_line(path, enabled, sizeof enabled))
+        mfs_doctor_add(d, MFS_DOCTOR_OK, check, "not in this kernel, which takes Linux 6.14");
+    else if (strcmp(enabled, "Y"))
+        mfs_doctor_add(d, MFS_DOCTOR_OK, check,
+                       "off: for mounts with -o uring=on, before them: echo Y >%s", path);
+    else if (!read_line("/proc/sys/kernel/io_uring_disabled", forbidden, sizeof forbidden) &&
+             strcmp(forbidden, "0"))
+        mfs_doctor_add(
+            d, MFS_DOCTOR_OK, check,
+            "offered, but kernel.io_uring_disabled is %s: sysctl kernel.io_uring_disabled=0",
+            forbidden);
+    else
+        mfs_doctor_add(d, MFS_DOCTOR_OK, check, "offered: mounts with -o uring=on use it");
 }
 
 static bool in_path(const char *name)
@@ -121,22 +159,6 @@ static void check_memory(struct mfs_doctor *d)
     mfs_doctor_add(d, MFS_DOCTOR_FAIL, "memory", "only %s of %s available",
                    MFS_TEXT_BYTES(free_now), MFS_TEXT_BYTES(total));
     mfs_doctor_advise(d, "end programs: a node needs %s at least", MFS_TEXT_BYTES(MEMORY_LEAST));
-}
-
-/* The file's text without the end of its line. 0 or a negative errno. */
-static int read_line(const char *path, char *out, size_t n)
-{
-    struct mfs_buf b;
-    int rc;
-
-    mfs_buf_init(&b);
-    rc = mfs_file_read(path, n - 1, &b);
-    if (!rc)
-        rc = mfs_text_format(out, n, "%.*s", (int)mfs_buf_len(&b), mfs_buf_data(&b));
-    mfs_buf_fini(&b);
-    if (!rc)
-        out[strcspn(out, "\n")] = '\0';
-    return rc;
 }
 
 /* A hot move forks the partition's process; its pages are shared, but count twice for mode 2. */
@@ -288,6 +310,7 @@ static void check_addresses(struct mfs_doctor_case *c)
 void mfs_doctor_machine(struct mfs_doctor_case *c)
 {
     check_device(c->d);
+    check_uring(c->d);
     check_rights(c->d);
     check_memory(c->d);
     check_overcommit(c->d);

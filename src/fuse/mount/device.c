@@ -17,11 +17,14 @@
 
 #include <linux/fuse.h>
 
+#include "base/log.h"
 #include "cluster/capacity.h"
+#include "fuse/uring/uring.h"
 
 /* linux/fuse.h may be older than the kernel. */
 #define NOTIFY_INC_EPOCH 8         /* FUSE_NOTIFY_INC_EPOCH */
 #define MAPS_DIRECT      (1U << 4) /* FUSE_DIRECT_IO_ALLOW_MMAP, in flags2 */
+#define OVER_URING       (1U << 9) /* FUSE_OVER_IO_URING, in flags2 */
 
 /* What is added to the answer to INIT if the kernel knows it: in flags, and in flags2. */
 #define ADDED  (FUSE_HANDLE_KILLPRIV_V2 | FUSE_PARALLEL_DIROPS)
@@ -71,18 +74,19 @@ static bool asks_to_kill(uint32_t opcode, const char *request, size_t len)
     }
 }
 
-static void note_init(uint64_t unique, const char *request, size_t len)
+static void note_init(const struct mfs_fuse *m, uint64_t unique, const char *request, size_t len)
 {
     uint32_t flags = field(request, len, offsetof(struct fuse_init_in, flags));
     uint32_t more = field(request, len, offsetof(struct fuse_init_in, flags2));
+    uint32_t wanted2 = m->uring != NULL ? ADDED2 | OVER_URING : ADDED2;
 
     atomic_store(&known, flags & ADDED);
-    atomic_store(&known2, flags & FUSE_INIT_EXT ? more & ADDED2 : 0);
+    atomic_store(&known2, flags & FUSE_INIT_EXT ? more & wanted2 : 0);
     atomic_store(&init_unique, unique);
 }
 
 /* TMPFILE has CREATE's form, question and answer; the name is "/". */
-static void look_at(char *request, size_t len)
+static void look_at(const struct mfs_fuse *m, char *request, size_t len)
 {
     struct fuse_in_header in;
 
@@ -96,7 +100,7 @@ static void look_at(char *request, size_t len)
     mfs_request_read(in.unique);
     kills = asks_to_kill(in.opcode, request, len);
     if (in.opcode == FUSE_INIT)
-        note_init(in.unique, request, len);
+        note_init(m, in.unique, request, len);
 }
 
 /* When a request may have to wait, see fuse/ops.def. */
@@ -108,7 +112,7 @@ static const unsigned char waits_of[] = {
 #undef OP
 };
 
-static bool may_wait(const char *request, size_t len)
+bool mfs_device_may_wait(const char *request, size_t len)
 {
     struct fuse_in_header in;
 
@@ -160,22 +164,27 @@ static ssize_t wait_for_request(void *arg, char *buf)
 
     do {
         n = read_request(m, buf);
-        admitted = n > 0 && may_wait(buf, (size_t)n);
+        admitted = n > 0 && mfs_device_may_wait(buf, (size_t)n);
     } while (admitted && !mfs_admission_admit(m->admission, buf, (size_t)n));
     return n;
 }
 
-static void serve(void *arg, char *buf, size_t len)
+void mfs_device_serve(void *arg, char *buf, size_t len)
 {
     struct mfs_fuse *m = arg;
     struct fuse_buf request = {.mem = buf, .size = len};
 
-    if (len > touched)
-        touched = len;
-    look_at(buf, len);
+    look_at(m, buf, len);
     fuse_session_process_buf(m->se, &request);
     if (fuse_session_exited(m->se)) /* it could not agree with the kernel */
         mfs_workers_stop(m->workers);
+}
+
+static void serve(void *arg, char *buf, size_t len)
+{
+    if (len > touched)
+        touched = len;
+    mfs_device_serve(arg, buf, len);
 }
 
 const struct mfs_workers_source mfs_device_source = {
@@ -191,15 +200,15 @@ static ssize_t refuse_to_read(int fd, void *buf, size_t len, void *userdata)
     return -ENOSYS;
 }
 
-/* The reply to INIT: our flags are added to libfuse's. */
-static void amend_init(const struct iovec *iov, int count)
+/* The reply to INIT: our flags are added to libfuse's. True: it is that. */
+static bool amend_init(const struct iovec *iov, int count)
 {
     const struct fuse_out_header *out = iov[0].iov_base;
     struct fuse_init_out *init = count > 1 ? iov[1].iov_base : NULL;
 
     if (out->unique != atomic_load(&init_unique) || out->error != 0 || init == NULL ||
         iov[1].iov_len < offsetof(struct fuse_init_out, flags2) + sizeof init->flags2)
-        return;
+        return false;
     init->flags |= atomic_load(&known);
     init->flags2 |= atomic_load(&known2);
     if (init->flags2 != 0)
@@ -207,6 +216,31 @@ static void amend_init(const struct iovec *iov, int count)
     atomic_store(&init_unique, 0);
     atomic_store(&agreed, atomic_load(&known));
     atomic_store(&agreed2, atomic_load(&known2));
+    return true;
+}
+
+/* The kernel has the reply to INIT. */
+static void begin(struct mfs_fuse *m)
+{
+    if (m->uring == NULL)
+        return;
+    if (atomic_load(&agreed2) & OVER_URING) {
+        mfs_info("mount", "requests come by io_uring");
+        mfs_uring_begin(m->uring);
+    } else {
+        mfs_warn("mount", "uring: the kernel does not offer it: that takes Linux 6.14 and, before "
+                          "the mount, echo Y >/sys/module/fuse/parameters/enable_uring; requests "
+                          "come by /dev/fuse");
+    }
+}
+
+static ssize_t length_of(const struct iovec *iov, int count)
+{
+    size_t len = 0;
+
+    for (int i = 0; i < count; i++)
+        len += iov[i].iov_len;
+    return (ssize_t)len;
 }
 
 /* The file that the calling thread's reply to OPEN or CREATE opens is to be written in parallel. */
@@ -234,15 +268,28 @@ static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata
 {
     struct mfs_fuse *m = userdata;
     const struct fuse_out_header *out = iov[0].iov_base;
+    bool init = false;
+    ssize_t n;
 
     if (iov[0].iov_len >= sizeof *out) {
         if (atomic_load_explicit(&init_unique, memory_order_relaxed) != 0)
-            amend_init(iov, count);
+            init = amend_init(iov, count);
         if (parallel)
             amend_open(iov, count);
         mfs_request_answer(m->requests, out->unique, out->error);
+        if (m->uring != NULL && mfs_uring_reply(m->uring, iov, count))
+            return length_of(iov, count);
     }
-    return writev(fd, iov, count);
+    n = writev(fd, iov, count);
+    if (init && n >= 0)
+        begin(m);
+    return n;
+}
+
+void mfs_device_flush(const struct mfs_fuse *m)
+{
+    if (m->uring != NULL)
+        mfs_uring_flush(m->uring);
 }
 
 int mfs_device_attach(struct fuse_session *se, size_t keep)

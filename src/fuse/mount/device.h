@@ -24,6 +24,16 @@ int mfs_device_attach(struct fuse_session *se, size_t kept);
  * when the mount's mfs_admission admits them. */
 extern const struct mfs_workers_source mfs_device_source;
 
+/* What comes another way, from INIT's reply on, if m->uring is there and the kernel agrees
+ * (fuse/uring/uring.h): the same for any thread, of a request that it has. arg: the struct
+ * mfs_fuse. The request is changed. */
+void mfs_device_serve(void *arg, char *request, size_t len);
+bool mfs_device_may_wait(const char *request, size_t len); /* see fuse/kernel/admission.h */
+
+/* The kernel has the answer that the calling thread has just given, when this returns. To be called
+ * where something else is done behind an answer that must not come before it. */
+void mfs_device_flush(const struct mfs_fuse *m);
+
 /* The name with which CREATE comes for TMPFILE, which libfuse 3.14 does not know: no file has it.
  */
 #define MFS_DEVICE_TMPFILE "/"

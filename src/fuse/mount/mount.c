@@ -30,6 +30,7 @@
 #include "fuse/mount/signals.h"
 #include "host/proc.h"
 #include "fuse/mount/workers.h"
+#include "fuse/uring/uring.h"
 
 #define TABLE_WAIT   (30 * MFS_SEC) /* a deployment that is just starting */
 #define RELAXED_LIFE 1.0            /* s */
@@ -176,17 +177,41 @@ static int start_session(struct mfs_fuse *m, struct mfs_err *err)
     return 0;
 }
 
+/* Without it requests come by /dev/fuse. */
+static void start_uring(struct mfs_fuse *m)
+{
+    const struct mfs_mount_options *o = &m->config->options;
+    const struct mfs_uring_source source = {.path = m->config->path,
+                                            .most = o->workers,
+                                            .admitted = admitted_at_once(o),
+                                            .kept = (size_t)m->shares.kept * o->workers,
+                                            .may_wait = mfs_device_may_wait,
+                                            .serve = mfs_device_serve,
+                                            .arg = m};
+    int rc;
+
+    if (o->uring != MFS_MOUNT_URING_ON)
+        return;
+    rc = mfs_uring_create(&m->uring, fuse_session_fd(m->se), &source);
+    if (rc < 0)
+        mfs_warn("mount",
+                 "uring: this process may not use io_uring: %s; requests come by /dev/fuse",
+                 strerror(-rc));
+}
+
 static int serve(struct mfs_fuse *m, int channel, struct mfs_err *err)
 {
     struct mfs_signals signals;
     int rc = mfs_workers_create(&m->workers, m->config->options.workers, &mfs_device_source, m);
 
+    start_uring(m);
     if (rc == 0)
         rc = mfs_signals_start(&signals, m, channel);
     if (rc == 0) {
         struct mfs_awake *awake = m->config->options.no_awake ? NULL : mfs_awake_start(m->requests);
 
         rc = mfs_workers_run(m->workers);
+        mfs_uring_stop(m->uring);
         mfs_awake_stop(awake);
         mfs_signals_stop(&signals);
     }
@@ -250,6 +275,7 @@ static void tear_down(struct mfs_fuse *m)
     mfs_workers_destroy(m->workers);
     mfs_retries_destroy(m->retries);
     mfs_client_destroy(m->client);
+    mfs_uring_destroy(m->uring);
     mfs_admission_destroy(m->admission);
     mfs_recalls_destroy(m->recalls);
     mfs_lookup_attrs_destroy(m->lookup_attrs);

@@ -21,6 +21,8 @@ static const struct mfs_conf_option options[] = {
     {"awake", MFS_CONF_FLAG, NULL, "yes", 0, 0,
      "in virtual machines: processors poll instead of halting while many requests come (default)"},
     {"noawake", MFS_CONF_ALIAS, "awake=no", NULL, 0, 0, "they may halt"},
+    {"uring", MFS_CONF_CHOICE, "auto|on|off", "auto", 0, 0,
+     "requests come by io_uring, where the kernel offers it (auto: they do not)"},
     {"max_threads", MFS_CONF_UINT, "N", "32", 2, 1024, "workers that serve requests"},
     {"data_threads", MFS_CONF_UINT, "N", "4", 1, 64,
      "threads that store data, and as many that read ahead"},
@@ -47,12 +49,20 @@ static const char *const for_others[] = {
 
 static const struct mfs_conf_option *const groups[] = {options, NULL};
 
+static enum mfs_mount_uring uring_of(const char *word)
+{
+    if (strcmp(word, "on") == 0)
+        return MFS_MOUNT_URING_ON;
+    return strcmp(word, "off") == 0 ? MFS_MOUNT_URING_OFF : MFS_MOUNT_URING_AUTO;
+}
+
 static void take_values(struct mfs_mount_options *o, const struct mfs_conf *c)
 {
     o->relaxed = strcmp(mfs_conf_str(c, "cache"), "relaxed") == 0;
     o->no_atime = !mfs_conf_flag(c, "atime");
     o->no_diratime = !mfs_conf_flag(c, "diratime");
     o->no_awake = !mfs_conf_flag(c, "awake");
+    o->uring = uring_of(mfs_conf_str(c, "uring"));
     o->workers = (uint32_t)mfs_conf_uint(c, "max_threads");
     o->threads = (uint32_t)mfs_conf_uint(c, "data_threads");
     o->memory = mfs_conf_uint(c, "memory");

@@ -11,18 +11,21 @@
 #include "base/err.h"
 #include "base/log.h"
 
+enum mfs_mount_uring { MFS_MOUNT_URING_AUTO, MFS_MOUNT_URING_ON, MFS_MOUNT_URING_OFF };
+
 struct mfs_mount_options {
     bool relaxed; /* cache=relaxed: names and attributes may be 1 s old */
     bool no_atime;
-    bool no_diratime;    /* … of directories */
-    bool no_awake;       /* processors may halt between requests, see awake.h */
-    uint32_t workers;    /* threads that serve requests */
-    uint32_t threads;    /* senders, and as many fetchers, of data */
-    uint64_t memory;     /* bytes that the client may take */
-    size_t write_window; /* bytes dirty and on the way, all files; 0: a part of memory */
-    size_t read_window;  /* bytes read ahead, all files; 0: likewise */
-    uint32_t io_timeout; /* s that a partition may take to answer */
-    uint32_t full_wait;  /* s to wait for memory while the deployment can grow */
+    bool no_diratime;           /* … of directories */
+    bool no_awake;              /* processors may halt between requests, see awake.h */
+    enum mfs_mount_uring uring; /* see fuse/uring/uring.h */
+    uint32_t workers;           /* threads that serve requests */
+    uint32_t threads;           /* senders, and as many fetchers, of data */
+    uint64_t memory;            /* bytes that the client may take */
+    size_t write_window;        /* bytes dirty and on the way, all files; 0: a part of memory */
+    size_t read_window;         /* bytes read ahead, all files; 0: likewise */
+    uint32_t io_timeout;        /* s that a partition may take to answer */
+    uint32_t full_wait;         /* s to wait for memory while the deployment can grow */
     enum mfs_log_level log_level;
     struct mfs_buf kernel; /* ",ro,suid…": for the kernel, as given; libfuse begins with nosuid and
                             * nodev */

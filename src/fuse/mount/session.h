@@ -23,6 +23,7 @@
 
 struct mfs_client;
 struct mfs_mount_config;
+struct mfs_uring;
 struct mfs_workers;
 
 struct mfs_fuse {
@@ -42,6 +43,7 @@ struct mfs_fuse {
     struct mfs_admission *admission;
     struct fuse_session *se;
     struct mfs_workers *workers;
+    struct mfs_uring *uring;           /* NULL: requests come by /dev/fuse alone */
     struct mfs_capacity_shares shares; /* of the memory that it may take */
     double timeout;                    /* of names and attributes, s */
     struct mfs_metrics *metrics;       /* of all that the mount is made of */

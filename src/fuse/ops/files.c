@@ -143,7 +143,7 @@ void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
     if (fuse_reply_create(req, &e, fi) == -ENOENT)
         mfs_vfs_release(file);
     if (shown)
-        mfs_recalls_sent(m->recalls, thread, attr.ino);
+        mfs_op_shown(m, thread, attr.ino);
 }
 
 /* Does a READ or WRITE pass the kernel's pages by? With these it names an owner of locks, which

@@ -18,7 +18,7 @@ void mfs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
         mfs_lookup_attrs_remember(m->lookup_attrs, thread, &attr);
     mfs_reply_entry(req, rc, parent, name, &attr, shown);
     if (shown)
-        mfs_recalls_sent(m->recalls, thread, attr.ino);
+        mfs_op_shown(m, thread, attr.ino);
 }
 
 void mfs_op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)

@@ -135,6 +135,12 @@ bool mfs_op_shows(fuse_req_t req, struct mfs_attr *attr)
     return false;
 }
 
+void mfs_op_shown(struct mfs_fuse *m, pid_t thread, uint64_t ino)
+{
+    mfs_device_flush(m);
+    mfs_recalls_sent(m->recalls, thread, ino);
+}
+
 /* Likewise, of an inode that the kernel knows. Reads behind a GETATTR of a file whose access time
  * is due show in another GETATTR, or not at all. */
 static bool shows_known(struct mfs_fuse *m, struct mfs_attr *attr)

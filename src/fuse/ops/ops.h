@@ -26,9 +26,10 @@ void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name
 void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t nodeid, struct mfs_attr *attr);
 
 /* May the kernel use the file's attributes until they are recalled (fuse/kernel/recalls.h)? Then
- * *attr are those of now. Of an answer to LOOKUP or CREATE, after which mfs_recalls_sent has to
+ * *attr are those of now. Of an answer to LOOKUP or CREATE, after which mfs_op_shown has to
  * follow. */
 bool mfs_op_shows(fuse_req_t req, struct mfs_attr *attr);
+void mfs_op_shown(struct mfs_fuse *m, pid_t thread, uint64_t ino);
 
 void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,
                     const struct mfs_attr *attr, struct fuse_entry_param *e);

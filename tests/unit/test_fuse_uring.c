@@ -1,0 +1,209 @@
+/* Requests and replies as FUSE over io_uring has them, and interrupts that the kernel does not send
+ * again. ctest: single */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <linux/fuse.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "fuse/uring/entry.h"
+#include "fuse/uring/interrupts.h"
+
+#define PAYLOAD 4096 /* of an entry's memory */
+
+/* What the kernel sees of an entry's headers. */
+struct kernel {
+    char in_out[128], op_in[128];
+    uint64_t flags, commit_id;
+    uint32_t payload, padding;
+    uint64_t reserved;
+};
+
+static struct mfs_uring_entry entry;
+static struct kernel *kernel;
+
+static int setup(void **state)
+{
+    char *memory = mmap(NULL, mfs_uring_entry_size(), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    mfs_uring_entry_init(&entry, memory, 3);
+    kernel = (struct kernel *)(void *)memory;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return munmap(entry.memory, mfs_uring_entry_size());
+}
+
+static void request(uint32_t len, uint32_t payload)
+{
+    struct fuse_in_header in = {.len = len, .opcode = FUSE_WRITE, .unique = 42};
+
+    memcpy(kernel->in_out, &in, sizeof in);
+    kernel->payload = payload;
+}
+
+static void test_a_request_becomes_one_piece(void **state)
+{
+    struct fuse_write_in own = {.fh = 7, .size = 5};
+    struct fuse_in_header in;
+
+    (void)state;
+    memcpy(kernel->op_in, &own, sizeof own);
+    memcpy(entry.memory + PAYLOAD, "hello", 5);
+    request(sizeof in + sizeof own + 5, 5);
+    assert_int_equal(mfs_uring_entry_take(&entry), 0);
+    assert_int_equal(entry.unique, 42);
+    assert_int_equal(entry.length, sizeof in + sizeof own + 5);
+    memcpy(&in, entry.request, sizeof in);
+    assert_int_equal(in.unique, 42);
+    assert_memory_equal(entry.request + sizeof in, &own, sizeof own);
+    assert_memory_equal(entry.request + sizeof in + sizeof own, "hello", 5);
+}
+
+static void test_lengths_that_contradict_each_other(void **state)
+{
+    (void)state;
+    request(sizeof(struct fuse_in_header), 5); /* shorter than its payload */
+    assert_int_equal(mfs_uring_entry_take(&entry), -EIO);
+    request(sizeof(struct fuse_in_header) + 129, 0); /* more than headers hold */
+    assert_int_equal(mfs_uring_entry_take(&entry), -EIO);
+    request(UINT32_MAX, UINT32_MAX - 64);
+    assert_int_equal(mfs_uring_entry_take(&entry), -EIO);
+    assert_int_equal(entry.unique, 0);
+}
+
+static void test_a_reply(void **state)
+{
+    struct fuse_out_header out = {.unique = 42}, seen;
+    char data[] = "abcde";
+    struct iovec iov[] = {{&out, sizeof out}, {data, 2}, {data + 2, 3}};
+
+    (void)state;
+    mfs_uring_entry_reply(&entry, iov, 3);
+    memcpy(&seen, kernel->in_out, sizeof seen);
+    assert_int_equal(seen.unique, 42);
+    assert_int_equal(seen.error, 0);
+    assert_int_equal(kernel->payload, 5);
+    assert_memory_equal(entry.memory + PAYLOAD, "abcde", 5);
+    iov[2].iov_len = 2 << 20; /* longer than any */
+    mfs_uring_entry_reply(&entry, iov, 3);
+    memcpy(&seen, kernel->in_out, sizeof seen);
+    assert_int_equal(seen.error, -EIO);
+    assert_int_equal(kernel->payload, 0);
+}
+
+static void test_memory_goes_back(void **state)
+{
+    char *payload = entry.memory + PAYLOAD;
+
+    (void)state;
+    memset(payload, 'x', 100000);
+    entry.touched = 100000;
+    mfs_uring_entry_trim(&entry, 200000);
+    assert_int_equal(payload[99999], 'x');
+    mfs_uring_entry_trim(&entry, 8192);
+    assert_int_equal(payload[8191], 'x');
+    assert_int_equal(payload[99999], 0);
+    assert_int_equal(entry.touched, 8192);
+}
+
+/* ---- interrupts ------------------------------------------------------------------------------ */
+
+struct seen {
+    uint64_t known, sent;
+    unsigned count;
+};
+
+static bool is_known(void *arg, uint64_t unique)
+{
+    return ((struct seen *)arg)->known == unique;
+}
+
+static void note(void *arg, uint64_t unique)
+{
+    struct seen *s = arg;
+
+    s->sent = unique;
+    s->count++;
+}
+
+static void test_an_early_interrupt_is_held(void **state)
+{
+    struct mfs_interrupts *i = mfs_interrupts_create();
+    struct seen s = {0};
+
+    (void)state;
+    mfs_interrupts_hold(i, 8);
+    mfs_interrupts_send(i, is_known, note, &s);
+    assert_int_equal(s.count, 0);
+    assert_true(mfs_interrupts_any(i));
+    s.known = 8;
+    mfs_interrupts_send(i, is_known, note, &s);
+    assert_int_equal(s.sent, 8);
+    assert_false(mfs_interrupts_any(i));
+    mfs_interrupts_hold(i, 10); /* of one that was answered: not for ever */
+    for (unsigned n = 0; n < 1000 && mfs_interrupts_any(i); n++)
+        mfs_interrupts_send(i, is_known, note, &s);
+    assert_false(mfs_interrupts_any(i));
+    assert_int_equal(s.count, 1);
+    mfs_interrupts_destroy(i);
+}
+
+static void wait_and_look(struct mfs_interrupts *i, struct seen *s)
+{
+    while (mfs_interrupts_any(i)) {
+        mfs_interrupts_send(i, is_known, note, s);
+        mfs_clock_sleep(5 * MFS_MSEC);
+    }
+}
+
+/* A signal that is blocked would interrupt nothing; one that is pending and not blocked can't be
+ * made here, as this process would take it: tests/integration/uring.sh has these. */
+static void test_a_thread_without_signals_is_not_interrupted(void **state)
+{
+    struct mfs_interrupts *i = mfs_interrupts_create();
+    struct seen s = {.known = 8};
+    sigset_t set, before;
+
+    (void)state;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &set, &before);
+    pthread_kill(pthread_self(), SIGUSR1);
+    mfs_interrupts_watch(i, 8, (uint32_t)syscall(SYS_gettid));
+    mfs_interrupts_watch(i, 8, 0);
+    wait_and_look(i, &s);
+    assert_int_equal(s.count, 0);
+    sigtimedwait(&set, NULL, &(struct timespec){0});
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    mfs_interrupts_destroy(i);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_request_becomes_one_piece, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lengths_that_contradict_each_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_reply, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_memory_goes_back, setup, teardown),
+        cmocka_unit_test(test_an_early_interrupt_is_held),
+        cmocka_unit_test(test_a_thread_without_signals_is_not_interrupted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
