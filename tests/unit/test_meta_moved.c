@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "meta/cache/cache.h"
 #include "meta/deferred/deferred.h"
 #include "meta/internal.h"
 #include "meta/ops/ops.h"
@@ -91,6 +92,14 @@ static void learn(struct meta_client *c, const char *name, uint64_t ino)
     fail_msg("%s does not become known", name);
 }
 
+/* What is told later, is. */
+static void told_all(struct meta_client *c)
+{
+    mfs_settles_flush(c->meta);
+    mfs_link_counts_flush(c->meta);
+    mfs_store_drain(c->store, 5 * MFS_SEC);
+}
+
 /* Every partition may have names; and nothing is told meanwhile, which would count as round trips.
  */
 static void spread_everywhere(void)
@@ -133,8 +142,7 @@ static void test_round_trips(void **state)
                      mfs_meta_unlink(a.meta, ROOT, to));
         assert_int_equal(meta_client_ino(&b, ROOT, to), -ENOENT);
     }
-    mfs_settles_flush(a.meta);
-    mfs_link_counts_flush(a.meta);
+    told_all(&a);
     assert_int_equal(meta_client_keys(&a, "T*"), 0);
     assert_int_equal(meta_client_keys(&a, "#intents"), 0);
     assert_int_equal(meta_client_keys(&a, "I*"), 1);
@@ -169,8 +177,7 @@ static void test_name_again(void **state)
     assert_int_equal(meta_client_ino(&b, ROOT, to), -ENOENT);
     assert_int_equal(mfs_meta_link(a.meta, second, ROOT, to, &attr), 0);
     assert_int_equal(meta_client_ino(&b, ROOT, to), second);
-    mfs_settles_flush(a.meta);
-    mfs_link_counts_flush(a.meta);
+    told_all(&a);
     assert_int_equal(meta_client_keys(&a, "T*"), 0);
     assert_int_equal(meta_client_keys(&a, "#intents"), 0);
 }
@@ -203,9 +210,7 @@ static void test_others_meet_it(void **state)
         assert_int_equal(meta_client_ino(&b, ROOT, to), ino);
     }
     assert_int_equal(mfs_meta_rmdir(a.meta, ROOT, "d"), 0);
-    mfs_settles_flush(a.meta);
-    mfs_link_counts_flush(a.meta);
-    mfs_store_drain(a.store, MFS_SEC);
+    told_all(&a);
     mfs_store_drain(b.store, MFS_SEC);
     assert_int_equal(meta_client_keys(&a, "#intents"), 0);
 }
@@ -335,6 +340,7 @@ static void test_maker_dies(void **state)
     uint64_t ino;
 
     (void)state;
+    mfs_ticker_stop(&a.meta->chores_ticker);
     name_at(1, "f", from);
     name_at(2, "t", to);
     ino = new_file(&a, from);
@@ -355,6 +361,104 @@ static void test_maker_dies(void **state)
     mfs_settles_flush(a.meta); /* late: nothing is left for it to do */
     assert_int_equal(meta_client_ino(&b, ROOT, to), ino);
     assert_int_equal(meta_client_file(&b, ROOT, from, NULL), 0);
+}
+
+/* --- killed before each command ----------------------------------------------------------------
+ */
+
+static struct meta_client victim;
+static struct {
+    pthread_t thread;
+    unsigned at, count;
+    atomic_bool dead; /* the victim's other threads look, too */
+} death;
+
+static int die(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    (void)arg, (void)part, (void)argv, (void)argc;
+    if (pthread_equal(pthread_self(), death.thread) && death.count++ >= death.at)
+        death.dead = true;
+    return death.dead ? -EIO : 0;
+}
+
+static int unlink_from(struct meta_client *c, const char *from, const char *to)
+{
+    (void)to;
+    return mfs_meta_unlink(c->meta, ROOT, from);
+}
+
+/* What b finds when it has cleared up: the file has one of its names, or none after an unlink, and
+ * counts it. */
+static void check_after_death(uint64_t ino, const char *from, const char *to, bool removed)
+{
+    int64_t at_from, at_to;
+    struct mfs_attr attr;
+    int names, rc;
+
+    mfs_clock_sleep(3 * MFS_MSEC);
+    for (int i = 0; i < 2; i++) {
+        mfs_chores_all(b.meta);
+        mfs_store_drain(b.store, MFS_SEC);
+        mfs_clock_sleep(3 * MFS_MSEC);
+    }
+    assert_int_equal(meta_client_keys(&b, "#intents"), 0);
+    mfs_filecache_revoke(b.meta->files, 0);
+    at_from = meta_client_ino(&b, ROOT, from);
+    at_to = meta_client_ino(&b, ROOT, to);
+    names = (at_from == (int64_t)ino) + (at_to == (int64_t)ino);
+    rc = mfs_meta_getattr(b.meta, ino, &attr);
+    assert_true(names == 1 || (names == 0 && removed));
+    assert_int_equal(rc, names == 1 ? 0 : -ESTALE);
+    if (names == 1)
+        assert_int_equal(attr.nlink, 1);
+    if (at_from >= 0)
+        assert_int_equal(mfs_meta_unlink(b.meta, ROOT, from), 0);
+    if (at_to >= 0)
+        assert_int_equal(mfs_meta_unlink(b.meta, ROOT, to), 0);
+    mfs_link_counts_flush(b.meta);
+}
+
+/* Home, source and target, where there is a file already, are three partitions; b knows all names.
+ * False: it needs no more commands than that. */
+static bool perish(int (*op)(struct meta_client *, const char *, const char *), unsigned n)
+{
+    char first[32], from[32], to[32];
+    uint64_t ino;
+
+    name_at(3, "h", first);
+    name_at(1, "f", from);
+    name_at(2, "t", to);
+    assert_int_equal(meta_client_start_leased(&victim, meta_redis, 400 * MFS_MSEC), 0);
+    ino = new_file(&a, first);
+    new_file(&a, to);
+    assert_int_equal(move(&a, first, from), 0);
+    mfs_settles_flush(a.meta);
+    meta_client_ino(&victim, ROOT, from);
+    meta_client_ino(&b, ROOT, from);
+    meta_client_ino(&b, ROOT, to);
+    death.thread = pthread_self();
+    death.at = n;
+    death.count = 0;
+    death.dead = false;
+    mfs_store_set_fault(victim.store, die, NULL);
+    op(&victim, from, to);
+    mfs_store_drain(victim.store, MFS_SEC);
+    mfs_store_set_fault(victim.store, NULL, NULL);
+    meta_client_kill(&victim);
+    check_after_death(ino, from, to, op == unlink_from);
+    return death.dead;
+}
+
+static void test_killed(void **state)
+{
+    (void)state;
+    mfs_ticker_stop(&a.meta->chores_ticker); /* partitions let b look whenever it wants to */
+    b.meta->limits.intent_seconds = -1;
+    b.meta->limits.chores_ms = 1;
+    for (unsigned n = 0; perish(move, n); n++)
+        assert_true(n < 30);
+    for (unsigned n = 0; perish(unlink_from, n); n++)
+        assert_true(n < 30);
 }
 
 /* --- races -------------------------------------------------------------------------------------
@@ -403,10 +507,8 @@ static void test_race(void **state)
     }
     assert_int_equal(names, 1);
     assert_true(moves >= ROUNDS);
-    mfs_settles_flush(a.meta);
-    mfs_settles_flush(b.meta);
-    mfs_store_drain(a.store, MFS_SEC);
-    mfs_store_drain(b.store, MFS_SEC);
+    told_all(&a);
+    told_all(&b);
     assert_int_equal(meta_client_keys(&a, "#intents"), 0);
     assert_int_equal(meta_client_keys(&a, "T*"), 0);
 }
@@ -417,7 +519,8 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         TEST(test_round_trips), TEST(test_name_again), TEST(test_others_meet_it),
         TEST(test_many),        TEST(test_coherent),   TEST(test_open),
-        TEST(test_refused),     TEST(test_maker_dies), TEST(test_race),
+        TEST(test_refused),     TEST(test_maker_dies), TEST(test_killed),
+        TEST(test_race),
     };
 
     signal(SIGPIPE, SIG_IGN);
