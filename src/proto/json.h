@@ -16,11 +16,9 @@ cJSON *mfs_json_parse(const char *text, size_t len, struct mfs_err *err);
 /* Appends the tree's text; frees the tree; a NULL tree counts as -ENOMEM. */
 int mfs_json_print(cJSON *json, bool pretty, struct mfs_buf *out);
 
-cJSON *mfs_schema_to_json(const struct mfs_schema *schema, const void *from); /* NULL: ENOMEM */
 int mfs_schema_from_json(const struct mfs_schema *schema, const cJSON *json, void *to,
                          struct mfs_err *err);
 
-cJSON *mfs_table_to_json(const struct mfs_table *t); /* NULL: ENOMEM */
 int mfs_table_from_json(const cJSON *json, struct mfs_table **t, struct mfs_err *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cluster/trust.h"
+#include "proto/encode.h"
 #include "proto/frame.h"
 #include "proto/image_schemas.h"
 #include "proto/json.h"
@@ -413,15 +414,20 @@ const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
 
 /* ---- envelopes ------------------------------------------------------------------------------- */
 
-static int put(struct mfs_buf *out, cJSON *json)
+/* `head` and the body make a frame; on failure nothing of it stays. */
+static int put(struct mfs_buf *out, const char *head, const struct mfs_schema *schema,
+               const void *body)
 {
     size_t mark, len = mfs_buf_len(out);
     int rc = mfs_frame_begin(out, &mark);
 
-    if (rc)
-        cJSON_Delete(json);
-    else
-        rc = mfs_json_print(json, false, out);
+    if (!rc)
+        rc = mfs_buf_append(out, head, strlen(head));
+    if (!rc)
+        rc = body ? mfs_schema_put(schema, body, MFS_LAYOUT_LEAN, 0, out)
+                  : mfs_buf_append(out, "{}", 2);
+    if (!rc)
+        rc = mfs_buf_append(out, "}", 1);
     if (!rc)
         rc = mfs_frame_seal(out, mark);
     if (rc)
@@ -429,49 +435,40 @@ static int put(struct mfs_buf *out, cJSON *json)
     return rc;
 }
 
-/* Hangs `item` into *json; on failure the whole is freed and *json NULL. */
-static void hang(cJSON **json, const char *key, cJSON *item)
-{
-    if (*json && item && cJSON_AddItemToObjectCS(*json, key, item))
-        return;
-    cJSON_Delete(item);
-    cJSON_Delete(*json);
-    *json = NULL;
-}
-
-static cJSON *body_json(const struct mfs_schema *r, const void *body)
-{
-    return body ? mfs_schema_to_json(r, body) : cJSON_CreateObject();
-}
-
 int mfs_message_put_request(struct mfs_buf *out, enum mfs_msg type, uint64_t id, const void *body)
 {
-    cJSON *json = cJSON_CreateObject();
+    char head[96];
 
-    hang(&json, "type", cJSON_CreateString(mfs_messages[type].name));
-    hang(&json, "id", cJSON_CreateNumber((double)id));
-    hang(&json, "body", body_json(mfs_messages[type].body, body));
-    return put(out, json);
+    snprintf(head, sizeof head, "{\"type\":\"%s\",\"id\":%llu,\"body\":", mfs_messages[type].name,
+             (unsigned long long)id);
+    return put(out, head, mfs_messages[type].body, body);
 }
 
 int mfs_message_put_reply(struct mfs_buf *out, enum mfs_msg type, uint64_t id, const void *body)
 {
-    cJSON *json = cJSON_CreateObject();
+    char head[64];
 
-    hang(&json, "reply", cJSON_CreateNumber((double)id));
-    hang(&json, "body", body_json(mfs_messages[type].reply, body));
-    return put(out, json);
+    snprintf(head, sizeof head, "{\"reply\":%llu,\"body\":", (unsigned long long)id);
+    return put(out, head, mfs_messages[type].reply, body);
 }
 
 int mfs_message_put_error(struct mfs_buf *out, uint64_t id, int code, const char *text)
 {
-    cJSON *json = cJSON_CreateObject(), *error = cJSON_CreateObject();
+    size_t mark, len = mfs_buf_len(out);
+    int rc = mfs_frame_begin(out, &mark);
 
-    hang(&error, "code", cJSON_CreateNumber(code));
-    hang(&error, "message", cJSON_CreateString(text));
-    hang(&json, "reply", cJSON_CreateNumber((double)id));
-    hang(&json, "error", error);
-    return put(out, json);
+    if (!rc)
+        rc = mfs_buf_printf(out, "{\"reply\":%llu,\"error\":{\"code\":%d,\"message\":",
+                            (unsigned long long)id, code);
+    if (rc >= 0)
+        rc = mfs_string_encode(text, out);
+    if (!rc)
+        rc = mfs_buf_append(out, "}}", 2);
+    if (!rc)
+        rc = mfs_frame_seal(out, mark);
+    if (rc)
+        out->end = out->start + len;
+    return rc;
 }
 
 static int take_id(const cJSON *item, uint64_t *id)

@@ -1,8 +1,7 @@
-/* One function per direction and kind of field; a field that is a struct or a list recurses over
- * its schema. Invariant: a struct whose decoding failed holds nothing that is to be freed. */
+/* Structs from JSON trees (to JSON: encode.c). A field that is a struct or a list recurses over its
+ * schema. Invariant: a struct whose decoding failed holds nothing that is to be freed. */
 #include "proto/schema.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,11 +12,6 @@
 
 #define NUMBER_MAX 9007199254740992.0 /* 2^53 */
 #define LIST_MAX   65536U
-
-static const void *at(const void *from, const struct mfs_field *f)
-{
-    return (const char *)from + f->offset;
-}
 
 static uint32_t list_count(const void *from, const struct mfs_field *f)
 {
@@ -31,99 +25,8 @@ static void *list_items(const void *from, const struct mfs_field *f)
 {
     void *items;
 
-    memcpy(&items, at(from, f), sizeof items);
+    memcpy(&items, (const char *)from + f->offset, sizeof items);
     return items;
-}
-
-/* ---- to JSON --------------------------------------------------------------------------------- */
-
-static cJSON *list_to_json(const struct mfs_field *f, const void *from)
-{
-    const char *items = list_items(from, f);
-    uint32_t n = list_count(from, f);
-    cJSON *list = cJSON_CreateArray();
-
-    for (uint32_t i = 0; list && i < n; i++) {
-        cJSON *item = mfs_schema_to_json(f->sub, items + i * f->sub->size);
-
-        if (!item || !cJSON_AddItemToArray(list, item)) {
-            cJSON_Delete(item);
-            cJSON_Delete(list);
-            return NULL;
-        }
-    }
-    return list;
-}
-
-/* The library prints 15 digits of a number, which is too few. */
-static cJSON *whole_to_json(uint64_t v)
-{
-    char digits[24];
-
-    snprintf(digits, sizeof digits, "%llu", (unsigned long long)v);
-    return cJSON_CreateRaw(digits);
-}
-
-/* A number without a word is a mistake of this program; "" is what no reader takes for one. */
-static cJSON *word_to_json(const struct mfs_field *f, uint32_t v)
-{
-    uint32_t i = 0;
-
-    while (i < v && f->words[i])
-        i++;
-    assert(f->words[i]);
-    return cJSON_CreateString(f->words[i] ? f->words[i] : "");
-}
-
-static cJSON *field_to_json(const struct mfs_field *f, const void *from)
-{
-    const void *p = at(from, f);
-
-    switch (f->type) {
-    case MFS_FIELD_BOOL:
-        return cJSON_CreateBool(*(const bool *)p);
-    case MFS_FIELD_U32:
-        return cJSON_CreateNumber(*(const uint32_t *)p);
-    case MFS_FIELD_U64:
-        return whole_to_json(*(const uint64_t *)p);
-    case MFS_FIELD_F64:
-        return cJSON_CreateNumber(isfinite(*(const double *)p) ? *(const double *)p : 0);
-    case MFS_FIELD_STR:
-        return cJSON_CreateString(p);
-    case MFS_FIELD_TEXT:
-        return cJSON_CreateString(list_items(from, f) ? list_items(from, f) : "");
-    case MFS_FIELD_WORD:
-        return word_to_json(f, *(const uint32_t *)p);
-    case MFS_FIELD_OBJECT:
-        return mfs_schema_to_json(f->sub, p);
-    case MFS_FIELD_ARRAY:
-        return list_to_json(f, from);
-    case MFS_FIELD_TABLE:
-        return mfs_table_to_json(*(struct mfs_table *const *)p);
-    }
-    return NULL;
-}
-
-cJSON *mfs_schema_to_json(const struct mfs_schema *schema, const void *from)
-{
-    cJSON *json = cJSON_CreateObject();
-
-    for (const struct mfs_field *f = schema->fields; json && f->name; f++) {
-        cJSON *item = field_to_json(f, from);
-
-        if (!item || !cJSON_AddItemToObjectCS(json, f->name, item)) {
-            cJSON_Delete(item);
-            cJSON_Delete(json);
-            return NULL;
-        }
-    }
-    return json;
-}
-
-int mfs_schema_encode(const struct mfs_schema *schema, const void *from, bool pretty,
-                      struct mfs_buf *out)
-{
-    return mfs_json_print(mfs_schema_to_json(schema, from), pretty, out);
 }
 
 /* ---- from JSON ------------------------------------------------------------------------------- */

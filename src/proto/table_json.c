@@ -1,4 +1,5 @@
 /* The partition table to and from JSON: a head, and its partitions in order. */
+#include "proto/encode.h"
 #include "proto/json.h"
 
 #include <errno.h>
@@ -52,13 +53,14 @@ static const struct mfs_schema head_schema = {
          MFS_FIELD_LIST(struct head, part, nparts, &part_schema)},
         {0}}};
 
-cJSON *mfs_table_to_json(const struct mfs_table *t)
+int mfs_table_encode(const struct mfs_table *t, enum mfs_layout layout, unsigned depth,
+                     struct mfs_buf *out)
 {
     struct head h;
-    cJSON *json;
+    int rc;
 
     if (!t)
-        return cJSON_CreateNull();
+        return mfs_buf_append(out, "null", 4);
     h = (struct head){.epoch = t->epoch,
                       .stripe_size = t->stripe_size,
                       .growing = t->growing,
@@ -68,7 +70,7 @@ cJSON *mfs_table_to_json(const struct mfs_table *t)
     memcpy(h.name, t->name, sizeof h.name);
     h.part = calloc(t->nparts ? t->nparts : 1, sizeof *h.part);
     if (!h.part)
-        return NULL;
+        return -ENOMEM;
     for (uint32_t i = 0; i < t->nparts; i++) {
         h.part[i].node = t->part[i].node;
         h.part[i].port = t->part[i].port;
@@ -78,9 +80,9 @@ cJSON *mfs_table_to_json(const struct mfs_table *t)
         memcpy(h.part[i].unix_path, t->part[i].unix_path, sizeof h.part[i].unix_path);
         memcpy(h.part[i].password, t->part[i].password, sizeof h.part[i].password);
     }
-    json = mfs_schema_to_json(&head_schema, &h);
+    rc = mfs_schema_put(&head_schema, &h, layout, depth, out);
     free(h.part);
-    return json;
+    return rc;
 }
 
 int mfs_table_from_json(const cJSON *json, struct mfs_table **to, struct mfs_err *err)
